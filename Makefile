@@ -1,0 +1,115 @@
+# gpujoin: joins, aggregates over them and integer set operations on NVIDIA GPUs
+#
+#   make                 the extension and gpujoind
+#   make install
+#   make installcheck    pg_regress against a running server (sql_tests/, expected/)
+#   make prove_installcheck   TAP tests, each with servers of its own (t/)
+#   make kernel_tests    build/kernel_test: the cuda device against the cpu device
+#
+#   WITH_CUDA=auto|yes|no     build the cuda device; auto: if nvcc is found
+#   CUDA_ARCH=90              one architecture instead of Ampere to Blackwell
+#   SANITIZE=address,undefined   gpujoind with sanitizers
+
+EXTENSION = gpujoin
+MODULE_big = gpujoin
+PGFILEDESC = "gpujoin - joins and set operations on GPUs"
+DATA = $(wildcard sql/gpujoin--*.sql)
+
+GJ_ABI := $(shell sed -n 's/^\#define GJ_ABI[[:space:]]*\([0-9]*\).*/\1/p' src/wire/messages.h)
+DAEMON = gpujoind-$(GJ_ABI)
+
+OBJS = $(patsubst %.c,%.o,$(sort $(wildcard src/*.c src/plan/*.c src/load/*.c src/exec/*.c src/sets/*.c src/client/*.c)))
+GJ_WARNINGS = -Wall -Wextra -Werror -Wno-unused-parameter -Wno-sign-compare -Wno-missing-field-initializers
+PG_CPPFLAGS = -Isrc
+PG_CFLAGS = $(GJ_WARNINGS) -ffp-contract=off -MMD -MP
+EXTRA_CLEAN = build $(OBJS:.o=.d)
+
+REGRESS = $(sort $(basename $(notdir $(wildcard sql_tests/*.sql))))
+REGRESS_OPTS = --inputdir=build/regress --outputdir=build/regress
+
+PG_CONFIG ?= pg_config
+PGXS := $(shell $(PG_CONFIG) --pgxs)
+include $(PGXS)
+
+# ---- gpujoind: no PostgreSQL code, so none of its flags
+
+DAEMON_CFLAGS = -std=gnu11 -O2 -g $(GJ_WARNINGS) -ffp-contract=off -pthread -MMD -MP
+DAEMON_LIBS = -lpthread -lm
+DAEMON_OBJS = $(patsubst src/%.c,build/%.o,$(sort $(wildcard src/daemon/*.c src/cpu/*.c)))
+LINK = $(CC)
+
+ifdef SANITIZE
+DAEMON_CFLAGS += -fsanitize=$(SANITIZE) -fno-omit-frame-pointer
+DAEMON_LIBS += -fsanitize=$(SANITIZE)
+endif
+
+NVCC ?= $(or $(shell command -v nvcc 2>/dev/null),$(wildcard /usr/local/cuda/bin/nvcc))
+WITH_CUDA ?= auto
+ifeq ($(WITH_CUDA),auto)
+CUDA := $(if $(NVCC),yes,no)
+else
+CUDA := $(WITH_CUDA)
+endif
+
+ifeq ($(CUDA),yes)
+ifeq ($(NVCC),)
+$(error WITH_CUDA=yes, but nvcc was not found: set NVCC or put it on PATH)
+endif
+CUDA_HOME := $(patsubst %/bin/nvcc,%,$(realpath $(NVCC)))
+ifdef CUDA_ARCH
+GENCODE = $(foreach a,$(CUDA_ARCH),-gencode arch=compute_$(a),code=sm_$(a))
+else
+GENCODE = $(foreach a,80 86 89 90 100 120,-gencode arch=compute_$(a),code=sm_$(a)) \
+	-gencode arch=compute_120,code=compute_120
+endif
+NVCCFLAGS = -std=c++17 -O3 -lineinfo -fmad=false -Werror all-warnings \
+	-Xcompiler -Wall,-Wextra,-Wno-unused-parameter,-Wno-sign-compare $(GENCODE)
+CUDA_OBJS = $(patsubst cuda/%.cu,build/cuda/%.o,$(sort $(wildcard cuda/*.cu)))
+KERNEL_TEST_OBJS = $(patsubst cuda/test/%.cu,build/cuda/test/%.o,$(sort $(wildcard cuda/test/*.cu)))
+DAEMON_CFLAGS += -DGJ_WITH_CUDA
+DAEMON_LIBS += -L$(CUDA_HOME)/lib64 -L$(CUDA_HOME)/targets/x86_64-linux/lib -lcudart_static -ldl -lrt
+LINK = $(CXX)
+endif
+
+all: build/$(DAEMON)
+
+build/$(DAEMON): $(DAEMON_OBJS) $(CUDA_OBJS)
+	$(LINK) -o $@ $^ $(DAEMON_LIBS)
+
+build/%.o: src/%.c
+	@mkdir -p $(@D)
+	$(CC) $(DAEMON_CFLAGS) -c -o $@ $<
+
+build/cuda/%.o: cuda/%.cu
+	@mkdir -p $(@D)
+	$(NVCC) $(NVCCFLAGS) -MMD -MF $(@:.o=.d) -c -o $@ $<
+
+kernel_tests: build/kernel_test
+build/kernel_test: $(KERNEL_TEST_OBJS) $(CUDA_OBJS) $(filter-out build/daemon/main.o,$(DAEMON_OBJS))
+	$(LINK) -o $@ $^ $(DAEMON_LIBS)
+
+install: install-daemon
+install-daemon: build/$(DAEMON)
+	$(MKDIR_P) '$(DESTDIR)$(pkglibdir)' '$(DESTDIR)$(bindir)'
+	$(INSTALL_PROGRAM) build/$(DAEMON) '$(DESTDIR)$(pkglibdir)/$(DAEMON)'
+	ln -sf '$(pkglibdir)/$(DAEMON)' '$(DESTDIR)$(bindir)/gpujoind'
+
+uninstall: uninstall-daemon
+uninstall-daemon:
+	rm -f '$(DESTDIR)$(pkglibdir)/$(DAEMON)' '$(DESTDIR)$(bindir)/gpujoind'
+
+# ---- tests
+
+# pg_regress wants its inputs in folders named sql and expected
+installcheck: regress-input
+regress-input:
+	@mkdir -p build/regress
+	@ln -sfn ../../sql_tests build/regress/sql
+	@ln -sfn ../../expected build/regress/expected
+
+prove_installcheck:
+	$(prove_installcheck)
+
+-include $(OBJS:.o=.d) $(DAEMON_OBJS:.o=.d) $(CUDA_OBJS:.o=.d) $(KERNEL_TEST_OBJS:.o=.d)
+
+.PHONY: kernel_tests install-daemon uninstall-daemon regress-input prove_installcheck

@@ -1,0 +1,210 @@
+/*
+ * device.h
+ *	  The interface that both devices implement: memory, copies and the operators of
+ *	  a join over columns.  executor.c runs every program through it.
+ *
+ * A device is one GPU, or the cpu.  A queue belongs to one run of one program, is
+ * used by one thread, and keeps its work in order (a CUDA stream).  Calls return
+ * when the work is queued, unless they say "waits".  Every pointer named "device"
+ * is memory from gj_alloc on that device; host pointers that copies, gather and
+ * aggregate_read use lie in rings that were registered, or are small.
+ *
+ * Every call that can fail returns a GjStatus; the queue's error text then says
+ * more, without values from the data.  A row error (overflow, division by zero)
+ * that a kernel meets is noted in device memory and returned by the next call that
+ * waits.  GJ_DEVICE_LOST means that the process must end: its context is gone.
+ *
+ * No operator works longer than some 5 ms a call when called with at most
+ * GJ_MAX_TUPLES tuples; executor.c looks between calls whether to stop.
+ */
+#ifndef GJ_DAEMON_DEVICE_H
+#define GJ_DAEMON_DEVICE_H
+
+#include "../rows/expression.h"
+#include "../wire/messages.h"
+
+#ifdef __cplusplus
+extern "C"
+{
+#endif
+
+/* Tuples that one call of an operator takes or makes at most. */
+#define GJ_MAX_TUPLES		(1u << 20)
+
+typedef struct GjDevice GjDevice;
+typedef struct GjQueue GjQueue;
+
+typedef struct GjErrorText
+{
+	char		text[240];
+} GjErrorText;
+
+/* Normalised join keys of n rows, device memory; null[i] = 1 if any key of row i is NULL. */
+typedef struct GjKeys
+{
+	uint32_t	nkeys;
+	uint32_t	nrows;
+	int64_t    *value[GJ_MAX_KEYS];
+	uint8_t    *null;
+} GjKeys;
+
+/* One distinct key of the inner side and its rows: rows[start .. start+count). */
+typedef struct GjHashSlot
+{
+	uint64_t	key;			/* the key if there is one, else the hash of the keys */
+	uint32_t	start;
+	uint32_t	count;			/* 0: empty slot */
+} GjHashSlot;
+
+/*
+ * A hash table over an inner side, read-only once built: open addressing with linear
+ * probing over distinct keys; the row ids of equal keys lie next to each other, so
+ * any number of duplicates costs a probe nothing.  Rows with a NULL key are left
+ * out.  All arrays are device memory, given back by hash_free.
+ */
+typedef struct GjHashTable
+{
+	GjHashSlot *slots;
+	uint64_t	nslots;
+	uint32_t   *rows;			/* row ids of the relation, grouped by key */
+	uint32_t	nrows;			/* rows in the table */
+	uint32_t	max_count;		/* of any key: 1 means that keys are unique */
+	GjKeys		keys;			/* of the input rows; compared where nkeys > 1 */
+	uint32_t   *key_row;		/* nkeys > 1: input row whose keys rows[i] has */
+} GjHashTable;
+
+/* A slot of the output ring, as gather fills it. */
+typedef struct GjBatchTarget
+{
+	uint8_t    *slot;			/* host address of the slot */
+	GjLayout	layout;
+	const GjColumnPlace *places;
+} GjBatchTarget;
+
+typedef struct GjDeviceOps
+{
+	const char *name;
+	GjDeviceKind kind;
+
+	/* Number of usable devices; 0 with the reason in *why.  Waits. */
+	int			(*count) (GjErrorText *why);
+	/* Opens a device (CUDA context, measured rates).  NULL with *why.  Waits. */
+	GjDevice   *(*open) (int ordinal, GjErrorText *why);
+	void		(*close) (GjDevice *device);
+	/* Fills in name, sizes and rates; not sessions and memory_used. */
+	void		(*info) (GjDevice *device, GjDeviceInfo *info);
+	/* Makes host memory usable by copies and kernels of every device.  Waits. */
+	GjStatus	(*host_register) (GjDevice *device, void *memory, size_t nbytes, GjErrorText *why);
+	void		(*host_unregister) (GjDevice *device, void *memory);
+
+	/* A queue with the code of a program (copied). */
+	GjQueue    *(*queue_open) (GjDevice *device, const GjProgram *program, GjErrorText *why);
+	/* Waits for what is queued and gives back everything that the queue still holds. */
+	void		(*queue_close) (GjQueue *queue);
+	const char *(*queue_error) (GjQueue *queue);
+	/* Waits for all queued work; row errors and device errors are returned here. */
+	GjStatus	(*sync) (GjQueue *queue);
+	/* From here on time counts as `phase`; (*phase_ms)[] is complete after a sync. */
+	void		(*phase) (GjQueue *queue, GjPhase phase);
+	const double *(*phase_ms) (GjQueue *queue);
+
+	/* Device memory, 256-byte aligned, uninitialised.  NULL: out of memory. */
+	void	   *(*alloc) (GjQueue *queue, size_t nbytes);
+	void		(*free) (GjQueue *queue, void *memory, size_t nbytes);
+
+	GjStatus	(*copy_in) (GjQueue *queue, void *device, const void *host, size_t nbytes);
+	GjStatus	(*copy_out) (GjQueue *queue, void *host, const void *device, size_t nbytes);
+	GjStatus	(*copy) (GjQueue *queue, void *to, const void *from, size_t nbytes);
+	GjStatus	(*fill) (GjQueue *queue, void *device, int byte, size_t nbytes);
+
+	/*
+	 * Adds `base` to the offset of n references, all but held ones.  A reference that
+	 * does not lie within heap_size bytes is a row error (GJ_BAD_PROGRAM).
+	 */
+	GjStatus	(*rebase_refs) (GjQueue *queue, uint64_t *refs, uint32_t n,
+								uint64_t base, uint64_t heap_size);
+
+	/* Sets the program's columns (host array, copied); returns their device address. */
+	GjStatus	(*set_columns) (GjQueue *queue, const GjColumn *columns, uint32_t n,
+								const GjColumn **device_columns);
+
+	/*
+	 * Positions (0 .. view->nrows-1, ascending) of the tuples for which expression
+	 * `expr` is TRUE.  positions[view->nrows] is device memory, *n host.  Waits.
+	 */
+	GjStatus	(*select) (GjQueue *queue, const GjView *view, uint32_t expr,
+						   uint32_t *positions, uint32_t *n);
+	/* to[i] = from[positions[i]] for i < n; from = NULL: positions[i] itself. */
+	GjStatus	(*pick) (GjQueue *queue, uint32_t *to, const uint32_t *from,
+						 const uint32_t *positions, uint32_t n);
+
+	/* Keys of tuples first .. first+n-1 of the view into keys rows first .. ; normalised. */
+	GjStatus	(*keys) (GjQueue *queue, const GjView *view, uint32_t first, uint32_t n,
+						 uint32_t first_expr, const GjKeys *keys);
+
+	/*
+	 * Builds a table over keys->nrows rows, whose row ids are rowid[i], or i if rowid is
+	 * NULL.  Takes over the key arrays on success.  May work for long: calls
+	 * stop(arg) every few ms and returns GJ_CANCELLED once that is true.  Waits.
+	 */
+	GjStatus	(*hash_build) (GjQueue *queue, const GjKeys *keys, const uint32_t *rowid,
+							   bool (*stop) (void *), void *arg, GjHashTable *table);
+	void		(*hash_free) (GjQueue *queue, GjHashTable *table);
+
+	/*
+	 * Looks up keys->nrows keys: tuple i matches table->rows[first[i] ..], and its
+	 * pairs have the numbers offset[i] .. offset[i+1]-1.  offset has nrows+1 entries;
+	 * *total (host) = offset[nrows].  Waits.
+	 */
+	GjStatus	(*hash_probe) (GjQueue *queue, const GjHashTable *table, const GjKeys *keys,
+							   uint64_t *offset, uint32_t *first, uint64_t *total);
+	/*
+	 * Writes pairs cursor .. cursor+n-1 of a probe of view->nrows tuples: for each
+	 * source s with out[s] set, the outer tuple's row id of s, or for s =
+	 * inner_source the inner row's.  n <= GJ_MAX_TUPLES: the work is split evenly
+	 * over pairs, however skewed the keys are.
+	 */
+	GjStatus	(*hash_expand) (GjQueue *queue, const GjHashTable *table, const GjView *view,
+								const uint64_t *offset, const uint32_t *first,
+								uint64_t cursor, uint32_t n, uint32_t inner_source,
+								uint32_t *const out[GJ_MAX_SOURCES]);
+
+	/* Adds the view's tuples to all aggregates of the program. */
+	GjStatus	(*aggregate) (GjQueue *queue, const GjView *view);
+	/* The states so far (host array).  Waits. */
+	GjStatus	(*aggregate_read) (GjQueue *queue, GjAggState *states);
+
+	/*
+	 * Fills a batch with the output columns of tuples first, first+1, ... of the
+	 * view: as many as rows and heap allow, at least 1, at most max.  Writes the whole
+	 * slot, header too.  *n (host) = rows written.  Waits.
+	 */
+	GjStatus	(*gather) (GjQueue *queue, const GjView *view, uint32_t first, uint32_t max,
+						   const GjBatchTarget *target, uint32_t *n);
+
+	/*
+	 * Sorts n integers of `width` bytes (2, 4 or 8) ascending and removes duplicates,
+	 * in place.  *n_unique host.  Waits.
+	 */
+	GjStatus	(*sort_unique) (GjQueue *queue, void *values, uint32_t width, uint64_t n,
+								uint64_t *n_unique);
+	/*
+	 * The values that are in both of two sorted, unique arrays, ascending, into
+	 * result (room for the smaller of na and nb), or only counted if result is NULL.
+	 * *n host.  Waits.  (Merge path: Green, McColl, Bader, "GPU Merge Path", ICS 2012.)
+	 */
+	GjStatus	(*intersect) (GjQueue *queue, const void *a, uint64_t na, const void *b,
+							  uint64_t nb, uint32_t width, void *result, uint64_t *n);
+} GjDeviceOps;
+
+extern const GjDeviceOps gj_cpu_device;
+
+#ifdef GJ_WITH_CUDA
+extern const GjDeviceOps gj_cuda_device;
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif							/* GJ_DAEMON_DEVICE_H */

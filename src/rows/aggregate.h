@@ -1,0 +1,100 @@
+/*
+ * aggregate.h
+ *	  States of aggregates: start, take a value, merge two.
+ *
+ * Integer sums are exact: 128 bits.  Float sums may differ in the last digits from a
+ * serial sum, as they do in PostgreSQL's parallel plans.  min and max of floats
+ * follow PostgreSQL's order (NaN is the greatest).
+ */
+#ifndef GJ_ROWS_AGGREGATE_H
+#define GJ_ROWS_AGGREGATE_H
+
+#include "../wire/program.h"
+#include "compare.h"
+
+GJ_FN void
+gj_agg_start(GjAggState *state)
+{
+	state->count = 0;
+	state->lo = 0;
+	state->hi = 0;
+	state->f = 0.0;
+}
+
+/* True if `value` replaces what MIN or MAX has; `op` is one of the four. */
+GJ_FN bool
+gj_agg_better(uint32_t op, int64_t hi, double f, const GjAggState *state)
+{
+	switch (op)
+	{
+		case GJ_AGG_MIN_I:
+			return hi < state->hi;
+		case GJ_AGG_MAX_I:
+			return hi > state->hi;
+		case GJ_AGG_MIN_F:
+			return gj_lt_f(f, state->f);
+		default:
+			return gj_lt_f(state->f, f);
+	}
+}
+
+/* Takes one value that is not NULL (a register's 64 bits). */
+GJ_FN void
+gj_agg_step(uint32_t op, GjAggState *state, int64_t value)
+{
+	switch (op)
+	{
+		case GJ_AGG_SUM_I:
+			state->lo += (uint64_t) value;
+			state->hi += (value >> 63) + (state->lo < (uint64_t) value);
+			break;
+		case GJ_AGG_SUM_F:
+			state->f += gj_bits_to_double(value);
+			break;
+		case GJ_AGG_MIN_I:
+		case GJ_AGG_MAX_I:
+			if (state->count == 0 || gj_agg_better(op, value, 0.0, state))
+				state->hi = value;
+			break;
+		case GJ_AGG_MIN_F:
+		case GJ_AGG_MAX_F:
+			if (state->count == 0 || gj_agg_better(op, 0, gj_bits_to_double(value), state))
+				state->f = gj_bits_to_double(value);
+			break;
+		default:
+			break;
+	}
+	state->count++;
+}
+
+GJ_FN void
+gj_agg_merge(uint32_t op, GjAggState *into, const GjAggState *from)
+{
+	if (from->count == 0)
+		return;
+	switch (op)
+	{
+		case GJ_AGG_SUM_I:
+			into->lo += from->lo;
+			into->hi += from->hi + (into->lo < from->lo);
+			break;
+		case GJ_AGG_SUM_F:
+			into->f += from->f;
+			break;
+		case GJ_AGG_MIN_I:
+		case GJ_AGG_MAX_I:
+		case GJ_AGG_MIN_F:
+		case GJ_AGG_MAX_F:
+			if (into->count == 0 || gj_agg_better(op, from->hi, from->f, into))
+			{
+				into->hi = from->hi;
+				into->f = from->f;
+			}
+			break;
+		default:
+			break;
+	}
+	into->count += from->count;
+}
+
+#endif							/* GJ_ROWS_AGGREGATE_H */

@@ -1,0 +1,151 @@
+/*
+ * arith.h
+ *	  Arithmetic as PostgreSQL does it: each function stores its result and returns
+ *	  a GjStatus, GJ_OK or the error that PostgreSQL would raise.
+ *
+ * Where it is not GJ_OK the result means nothing; the program ends and PostgreSQL's
+ * own plan runs, which raises the error if it really evaluates that row.
+ */
+#ifndef GJ_ROWS_ARITH_H
+#define GJ_ROWS_ARITH_H
+
+#include "../wire/columns.h"
+#include "../wire/reasons.h"
+#include "primitives.h"
+
+/* True if v is a value of the integer type that `kind` (a GjKind) stands for. */
+GJ_FN bool
+gj_in_range(int64_t v, uint32_t kind)
+{
+	switch (kind)
+	{
+		case GJ_BOOL:
+			return v == 0 || v == 1;
+		case GJ_INT2:
+			return v >= INT16_MIN && v <= INT16_MAX;
+		case GJ_INT4:
+			return v >= INT32_MIN && v <= INT32_MAX;
+		case GJ_UINT4:
+			return v >= 0 && v <= (int64_t) UINT32_MAX;
+		default:
+			return true;
+	}
+}
+
+GJ_FN uint32_t
+gj_range_status(int64_t v, uint32_t kind)
+{
+	return gj_in_range(v, kind) ? GJ_OK : GJ_OVERFLOW;
+}
+
+GJ_FN uint32_t
+gj_add_i(int64_t a, int64_t b, uint32_t kind, int64_t *result)
+{
+	int64_t		r = (int64_t) ((uint64_t) a + (uint64_t) b);
+
+	*result = r;
+	if (((a ^ r) & (b ^ r)) < 0)
+		return GJ_OVERFLOW;
+	return gj_range_status(r, kind);
+}
+
+GJ_FN uint32_t
+gj_sub_i(int64_t a, int64_t b, uint32_t kind, int64_t *result)
+{
+	int64_t		r = (int64_t) ((uint64_t) a - (uint64_t) b);
+
+	*result = r;
+	if (((a ^ b) & (a ^ r)) < 0)
+		return GJ_OVERFLOW;
+	return gj_range_status(r, kind);
+}
+
+GJ_FN uint32_t
+gj_mul_i(int64_t a, int64_t b, uint32_t kind, int64_t *result)
+{
+	int64_t		r = (int64_t) ((uint64_t) a * (uint64_t) b);
+
+	*result = r;
+	/* the high half must be the sign extension of the low one */
+	if (gj_mulhi_i64(a, b) != (r >> 63))
+		return GJ_OVERFLOW;
+	return gj_range_status(r, kind);
+}
+
+/* Truncates towards zero. */
+GJ_FN uint32_t
+gj_div_i(int64_t a, int64_t b, uint32_t kind, int64_t *result)
+{
+	*result = 0;
+	if (b == 0)
+		return GJ_DIVISION_BY_ZERO;
+	if (b == -1)
+		return gj_sub_i(0, a, kind, result);
+	*result = a / b;
+	return gj_range_status(*result, kind);
+}
+
+/* The remainder has the sign of a. */
+GJ_FN uint32_t
+gj_mod_i(int64_t a, int64_t b, int64_t *result)
+{
+	*result = 0;
+	if (b == 0)
+		return GJ_DIVISION_BY_ZERO;
+	*result = b == -1 ? 0 : a % b;
+	return GJ_OK;
+}
+
+GJ_FN uint32_t
+gj_abs_i(int64_t a, uint32_t kind, int64_t *result)
+{
+	if (a < 0)
+		return gj_sub_i(0, a, kind, result);
+	*result = a;
+	return GJ_OK;
+}
+
+/* An infinite result of finite operands is an error in PostgreSQL. */
+GJ_FN uint32_t
+gj_overflow_f(double r, double a, double b)
+{
+	return gj_isinf(r) && !gj_isinf(a) && !gj_isinf(b) ? GJ_OVERFLOW : GJ_OK;
+}
+
+GJ_FN uint32_t
+gj_add_f(double a, double b, double *result)
+{
+	*result = a + b;
+	return gj_overflow_f(*result, a, b);
+}
+
+GJ_FN uint32_t
+gj_sub_f(double a, double b, double *result)
+{
+	*result = a - b;
+	return gj_overflow_f(*result, a, b);
+}
+
+/* So is a zero product of factors that are not zero. */
+GJ_FN uint32_t
+gj_mul_f(double a, double b, double *result)
+{
+	*result = a * b;
+	if (*result == 0.0 && a != 0.0 && b != 0.0)
+		return GJ_OVERFLOW;
+	return gj_overflow_f(*result, a, b);
+}
+
+GJ_FN uint32_t
+gj_div_f(double a, double b, double *result)
+{
+	*result = 0.0;
+	if (b == 0.0)
+		return gj_isnan(a) ? (*result = a, (uint32_t) GJ_OK) : (uint32_t) GJ_DIVISION_BY_ZERO;
+	*result = a / b;
+	if (*result == 0.0 && a != 0.0 && !gj_isinf(b))
+		return GJ_OVERFLOW;
+	return gj_isinf(*result) && !gj_isinf(a) ? GJ_OVERFLOW : GJ_OK;
+}
+
+#endif							/* GJ_ROWS_ARITH_H */

@@ -1,0 +1,272 @@
+/*
+ * expression.h
+ *	  Evaluates an expression of a program over a tile of rows.
+ *
+ * One instruction at a time over the whole tile: the dispatch is uniform and its
+ * price is shared by all rows of the tile (MonetDB/X100's vectors; Crystal's tiles on
+ * the GPU).  On the GPU a thread block works on one tile; each row's registers are
+ * touched by one thread only, so no barrier is needed inside (GJ_TILE_FOR).
+ */
+#ifndef GJ_ROWS_EXPRESSION_H
+#define GJ_ROWS_EXPRESSION_H
+
+#include "../wire/program.h"
+#include "arith.h"
+#include "compare.h"
+
+/* A column in the memory of the device. */
+typedef struct GjColumn
+{
+	const void *data;
+	const uint8_t *nulls;		/* one byte a row, or NULL: nothing is NULL */
+	const uint8_t *heap;		/* GJ_REF: what the references are relative to */
+	uint32_t	kind;			/* GjKind */
+	uint32_t	width;
+} GjColumn;
+
+/* The code of a program, in the memory of the device. */
+typedef struct GjCode
+{
+	const GjExpr *exprs;
+	const GjInstr *instrs;
+	const int64_t *constants;
+	const GjColumnType *columns;
+} GjCode;
+
+/*
+ * Rows of a join so far: tuple i consists of row rowid[s][i] of every source s that
+ * takes part; rowid[s] = NULL means row i itself.
+ */
+typedef struct GjView
+{
+	const GjColumn *columns;	/* all of the program's, in device memory */
+	uint32_t	nrows;
+	uint32_t	unused;
+	const uint32_t *rowid[GJ_MAX_SOURCES];
+} GjView;
+
+/* Registers of a tile: row i of register r is at [r * stride + i]. */
+typedef struct GjTile
+{
+	int64_t    *value;
+	uint8_t    *null;
+	uint32_t	stride;
+} GjTile;
+
+GJ_FN uint32_t
+gj_view_row(const GjView *view, uint32_t source, uint32_t tuple)
+{
+	const uint32_t *rowid = view->rowid[source];
+
+	return rowid ? rowid[tuple] : tuple;
+}
+
+/* Value of a computable column as a register holds it. */
+GJ_FN int64_t
+gj_column_value(const GjColumn *column, uint32_t row)
+{
+	switch (column->kind)
+	{
+		case GJ_BOOL:
+			return ((const uint8_t *) column->data)[row];
+		case GJ_INT2:
+			return ((const int16_t *) column->data)[row];
+		case GJ_INT4:
+			return ((const int32_t *) column->data)[row];
+		case GJ_UINT4:
+			return ((const uint32_t *) column->data)[row];
+		default:				/* GJ_INT8, GJ_FLOAT8 */
+			return ((const int64_t *) column->data)[row];
+	}
+}
+
+GJ_FN void
+gj_eval_load(const GjView *view, uint32_t source, const GjColumn *column,
+			 uint32_t base, uint32_t n, int64_t *value, uint8_t *null)
+{
+	GJ_TILE_FOR(i, n)
+	{
+		uint32_t	row = gj_view_row(view, source, base + i);
+
+		value[i] = gj_column_value(column, row);
+		null[i] = column->nulls ? column->nulls[row] : 0;
+	}
+}
+
+GJ_FN void
+gj_eval_load_is_null(const GjView *view, uint32_t source, const GjColumn *column,
+					 uint32_t base, uint32_t n, int64_t *value, uint8_t *null)
+{
+	GJ_TILE_FOR(i, n)
+	{
+		value[i] = column->nulls ? column->nulls[gj_view_row(view, source, base + i)] : 0;
+		null[i] = 0;
+	}
+}
+
+/*
+ * Evaluates expression `e` for tuples base .. base+n-1 of the view.  The result is in
+ * register code->exprs[e].result of the tile; *status becomes an error that a row
+ * met (any one), else it is left alone.  Rows that are NULL have an unspecified value.
+ */
+GJ_FN void
+gj_eval(const GjCode *code, uint32_t e, const GjView *view,
+		uint32_t base, uint32_t n, const GjTile *tile, uint32_t *status)
+{
+	const GjExpr *expr = &code->exprs[e];
+
+	for (uint32_t pc = expr->first; pc < expr->first + expr->ninstrs; pc++)
+	{
+		const GjInstr instr = code->instrs[pc];
+		int64_t    *d = tile->value + (size_t) instr.dst * tile->stride;
+		const int64_t *a = tile->value + (size_t) instr.a * tile->stride;
+		const int64_t *b = tile->value + (size_t) instr.b * tile->stride;
+		uint8_t    *dn = tile->null + (size_t) instr.dst * tile->stride;
+		const uint8_t *an = tile->null + (size_t) instr.a * tile->stride;
+		const uint8_t *bn = tile->null + (size_t) instr.b * tile->stride;
+
+/* strict operators: NULL if an operand is */
+#define GJ_BINARY(result) \
+	GJ_TILE_FOR(i, n) { uint8_t null = an[i] | bn[i]; d[i] = (result); dn[i] = null; } break
+#define GJ_UNARY(result) \
+	GJ_TILE_FOR(i, n) { uint8_t null = an[i]; d[i] = (result); dn[i] = null; } break
+/* the same for operators that can fail, not on NULLs; r is the result */
+#define GJ_BINARY_CHECKED(call) \
+	GJ_TILE_FOR(i, n) \
+	{ \
+		uint8_t		null = an[i] | bn[i]; \
+		int64_t		r; \
+		uint32_t	s = (call); \
+		if (s != GJ_OK && !null) *status = s; \
+		d[i] = r; dn[i] = null; \
+	} break
+#define GJ_BINARY_CHECKED_F(call) \
+	GJ_TILE_FOR(i, n) \
+	{ \
+		uint8_t		null = an[i] | bn[i]; \
+		double		r; \
+		uint32_t	s = (call); \
+		if (s != GJ_OK && !null) *status = s; \
+		d[i] = gj_double_to_bits(r); dn[i] = null; \
+	} break
+#define A_F gj_bits_to_double(a[i])
+#define B_F gj_bits_to_double(b[i])
+
+		switch (instr.op)
+		{
+			case GJ_OP_LOAD:
+				gj_eval_load(view, code->columns[instr.arg].source,
+							 &view->columns[instr.arg], base, n, d, dn);
+				break;
+			case GJ_OP_LOAD_IS_NULL:
+				gj_eval_load_is_null(view, code->columns[instr.arg].source,
+									 &view->columns[instr.arg], base, n, d, dn);
+				break;
+			case GJ_OP_CONST:
+				GJ_TILE_FOR(i, n)
+				{
+					d[i] = instr.imm;
+					dn[i] = (uint8_t) instr.n;
+				}
+				break;
+
+			case GJ_OP_EQ_I: GJ_BINARY(a[i] == b[i]);
+			case GJ_OP_NE_I: GJ_BINARY(a[i] != b[i]);
+			case GJ_OP_LT_I: GJ_BINARY(a[i] < b[i]);
+			case GJ_OP_LE_I: GJ_BINARY(a[i] <= b[i]);
+			case GJ_OP_GT_I: GJ_BINARY(a[i] > b[i]);
+			case GJ_OP_GE_I: GJ_BINARY(a[i] >= b[i]);
+			case GJ_OP_EQ_F: GJ_BINARY(gj_eq_f(A_F, B_F));
+			case GJ_OP_NE_F: GJ_BINARY(!gj_eq_f(A_F, B_F));
+			case GJ_OP_LT_F: GJ_BINARY(gj_lt_f(A_F, B_F));
+			case GJ_OP_LE_F: GJ_BINARY(!gj_lt_f(B_F, A_F));
+			case GJ_OP_GT_F: GJ_BINARY(gj_lt_f(B_F, A_F));
+			case GJ_OP_GE_F: GJ_BINARY(!gj_lt_f(A_F, B_F));
+
+			case GJ_OP_ADD_I: GJ_BINARY_CHECKED(gj_add_i(a[i], b[i], instr.arg, &r));
+			case GJ_OP_SUB_I: GJ_BINARY_CHECKED(gj_sub_i(a[i], b[i], instr.arg, &r));
+			case GJ_OP_MUL_I: GJ_BINARY_CHECKED(gj_mul_i(a[i], b[i], instr.arg, &r));
+			case GJ_OP_DIV_I: GJ_BINARY_CHECKED(gj_div_i(a[i], b[i], instr.arg, &r));
+			case GJ_OP_MOD_I: GJ_BINARY_CHECKED(gj_mod_i(a[i], b[i], &r));
+			/* unary operators have b = a */
+			case GJ_OP_NEG_I: GJ_BINARY_CHECKED(gj_sub_i(0, a[i], instr.arg, &r));
+			case GJ_OP_ABS_I: GJ_BINARY_CHECKED(gj_abs_i(a[i], instr.arg, &r));
+			case GJ_OP_RANGE_I:
+				GJ_BINARY_CHECKED((r = a[i], gj_range_status(r, instr.arg)));
+
+			case GJ_OP_ADD_F: GJ_BINARY_CHECKED_F(gj_add_f(A_F, B_F, &r));
+			case GJ_OP_SUB_F: GJ_BINARY_CHECKED_F(gj_sub_f(A_F, B_F, &r));
+			case GJ_OP_MUL_F: GJ_BINARY_CHECKED_F(gj_mul_f(A_F, B_F, &r));
+			case GJ_OP_DIV_F: GJ_BINARY_CHECKED_F(gj_div_f(A_F, B_F, &r));
+			case GJ_OP_NEG_F: GJ_UNARY(a[i] ^ INT64_MIN);
+			case GJ_OP_ABS_F: GJ_UNARY(a[i] & INT64_MAX);
+			case GJ_OP_I_TO_F: GJ_UNARY(gj_double_to_bits((double) a[i]));
+
+			case GJ_OP_AND:
+				GJ_TILE_FOR(i, n)
+				{
+					bool		isfalse = (!an[i] && !a[i]) || (!bn[i] && !b[i]);
+					uint8_t		null = !isfalse && (an[i] | bn[i]);
+
+					d[i] = !isfalse;
+					dn[i] = null;
+				}
+				break;
+			case GJ_OP_OR:
+				GJ_TILE_FOR(i, n)
+				{
+					bool		istrue = (!an[i] && a[i]) || (!bn[i] && b[i]);
+					uint8_t		null = !istrue && (an[i] | bn[i]);
+
+					d[i] = istrue;
+					dn[i] = null;
+				}
+				break;
+			case GJ_OP_NOT: GJ_UNARY(!a[i]);
+			case GJ_OP_IS_NULL:
+				GJ_TILE_FOR(i, n)
+				{
+					d[i] = an[i];
+					dn[i] = 0;
+				}
+				break;
+			case GJ_OP_IS_TRUE:
+				GJ_TILE_FOR(i, n)
+				{
+					d[i] = !an[i] && a[i];
+					dn[i] = 0;
+				}
+				break;
+			case GJ_OP_IS_FALSE:
+				GJ_TILE_FOR(i, n)
+				{
+					d[i] = !an[i] && !a[i];
+					dn[i] = 0;
+				}
+				break;
+			case GJ_OP_IN_I:
+			case GJ_OP_IN_F:
+				GJ_TILE_FOR(i, n)
+				{
+					bool		found = instr.op == GJ_OP_IN_I ?
+						gj_in_i(a[i], code->constants + instr.arg, instr.n) :
+						gj_in_f(A_F, code->constants + instr.arg, instr.n);
+					uint8_t		null = an[i] | (!found && instr.imm != 0);
+
+					d[i] = found;
+					dn[i] = null;
+				}
+				break;
+			default:
+				break;
+		}
+#undef GJ_BINARY
+#undef GJ_UNARY
+#undef GJ_BINARY_CHECKED
+#undef GJ_BINARY_CHECKED_F
+#undef A_F
+#undef B_F
+	}
+}
+
+#endif							/* GJ_ROWS_EXPRESSION_H */

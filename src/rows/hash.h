@@ -1,0 +1,52 @@
+/*
+ * hash.h
+ *	  Hashing of join keys.
+ *
+ * Keys are normalised to 64 bits (gj_key_bits) so that equal keys have equal bits.
+ * The mixer is the finalizer of SplitMix64 (Steele, Lea, Flood: "Fast splittable
+ * pseudorandom number generators", 2014), which is a bijection: a table with one
+ * key can store the mixed key alone.
+ */
+#ifndef GJ_ROWS_HASH_H
+#define GJ_ROWS_HASH_H
+
+#include "primitives.h"
+
+/* Bits of a key value: every NaN alike, -0 as 0. */
+GJ_FN int64_t
+gj_key_bits(int64_t value, bool is_float)
+{
+	double		d;
+
+	if (!is_float)
+		return value;
+	d = gj_bits_to_double(value);
+	if (gj_isnan(d))
+		return INT64_C(0x7FF8000000000000);
+	return d == 0.0 ? 0 : value;
+}
+
+GJ_FN uint64_t
+gj_hash_mix(uint64_t x)
+{
+	x += UINT64_C(0x9E3779B97F4A7C15);
+	x = (x ^ (x >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+	x = (x ^ (x >> 27)) * UINT64_C(0x94D049BB133111EB);
+	return x ^ (x >> 31);
+}
+
+/* Adds one more key to a hash; start with 0. */
+GJ_FN uint64_t
+gj_hash_combine(uint64_t hash, int64_t key)
+{
+	return gj_hash_mix(hash * 31 + (uint64_t) key);
+}
+
+/* Maps a hash to 0 .. nslots-1 (Lemire: "Fast random integer generation in an interval"). */
+GJ_FN uint64_t
+gj_hash_slot(uint64_t hash, uint64_t nslots)
+{
+	return gj_mulhi_u64(hash, nslots);
+}
+
+#endif							/* GJ_ROWS_HASH_H */

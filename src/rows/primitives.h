@@ -1,0 +1,95 @@
+/*
+ * primitives.h
+ *	  The few things in which gcc (cpu device) and nvcc (kernels) differ.
+ *
+ * The headers of src/rows say once what an operator means on values; both
+ * compilers compile them.  Everything that depends on the compiler is here.
+ */
+#ifndef GJ_ROWS_PRIMITIVES_H
+#define GJ_ROWS_PRIMITIVES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#ifdef __CUDA_ARCH__
+#define GJ_ON_GPU 1
+#endif
+
+#ifdef __CUDACC__
+#define GJ_FN static __host__ __device__ __forceinline__
+#else
+#define GJ_FN static inline
+#endif
+
+/*
+ * Visits the rows of a tile: all of them on the cpu, those of this thread on the
+ * GPU.  A row is always visited by the same thread, so that registers (gj_eval)
+ * need no barrier.
+ */
+#ifdef GJ_ON_GPU
+#define GJ_TILE_FOR(i, n)	for (uint32_t i = threadIdx.x; i < (n); i += blockDim.x)
+#else
+#define GJ_TILE_FOR(i, n)	for (uint32_t i = 0; i < (n); i++)
+#endif
+
+GJ_FN uint64_t
+gj_mulhi_u64(uint64_t a, uint64_t b)
+{
+#ifdef GJ_ON_GPU
+	return __umul64hi(a, b);
+#else
+	return (uint64_t) (((unsigned __int128) a * b) >> 64);
+#endif
+}
+
+GJ_FN int64_t
+gj_mulhi_i64(int64_t a, int64_t b)
+{
+#ifdef GJ_ON_GPU
+	return __mul64hi(a, b);
+#else
+	return (int64_t) (((__int128) a * b) >> 64);
+#endif
+}
+
+GJ_FN double
+gj_bits_to_double(int64_t bits)
+{
+#ifdef GJ_ON_GPU
+	return __longlong_as_double(bits);
+#else
+	double		d;
+
+	memcpy(&d, &bits, sizeof(d));
+	return d;
+#endif
+}
+
+GJ_FN int64_t
+gj_double_to_bits(double d)
+{
+#ifdef GJ_ON_GPU
+	return __double_as_longlong(d);
+#else
+	int64_t		bits;
+
+	memcpy(&bits, &d, sizeof(bits));
+	return bits;
+#endif
+}
+
+/* Without <math.h>, whose classification macros differ between C and C++. */
+GJ_FN bool
+gj_isnan(double d)
+{
+	return d != d;
+}
+
+GJ_FN bool
+gj_isinf(double d)
+{
+	return (gj_double_to_bits(d) & INT64_C(0x7FFFFFFFFFFFFFFF)) == INT64_C(0x7FF0000000000000);
+}
+
+#endif							/* GJ_ROWS_PRIMITIVES_H */

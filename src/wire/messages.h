@@ -1,0 +1,216 @@
+/*
+ * messages.h
+ *	  What a backend and gpujoind say to each other.
+ *
+ * One connection of the SOCK_SEQPACKET socket "gpujoin.<GJ_ABI>.sock" in the data
+ * directory serves one question or one run of one program; closing it is how a
+ * query is cancelled and how everything that it held is given back.
+ *
+ *	backend							gpujoind
+ *	HELLO						->
+ *								<-	WELCOME			device information
+ *	  one of:
+ *	STATUS						->
+ *								<-	DEVICE ...		one a device
+ *								<-	END
+ *	COUNTERS					->
+ *								<-	COUNTERS		GjCounter[GJ_NREASONS]
+ *	NOTE						->					count a fallback; no answer
+ *	  or a run:
+ *	SUBMIT + program			->
+ *								<-	READY			+ 2 descriptors: load ring, output ring
+ *	CHUNK, SOURCE_END			->					sources 1, 2, ... in order, then 0
+ *								<-	SLOT_FREE		the chunk has left the load ring
+ *								<-	BATCH			rows in a slot of the output ring
+ *	BATCH_FREE					->
+ *								<-	DONE			statistics; nothing follows
+ *								<-	ERROR			instead of anything above; nothing follows
+ *
+ * DONE can come before all sources have ended (an empty inner side).  The backend
+ * may then stop loading.  gpujoind keeps the rings until it sees the connection
+ * closed.  A ring is one memfd, sealed against shrinking, of `nslots` slots.
+ */
+#ifndef GJ_WIRE_MESSAGES_H
+#define GJ_WIRE_MESSAGES_H
+
+#include "program.h"
+#include "reasons.h"
+
+#define GJ_ABI				1	/* raise with any change of src/wire */
+#define GJ_STRINGIFY_(x)	#x
+#define GJ_STRINGIFY(x)		GJ_STRINGIFY_(x)
+#define GJ_SOCKET_NAME		"gpujoin." GJ_STRINGIFY(GJ_ABI) ".sock"
+#define GJ_LOCK_NAME		"gpujoin." GJ_STRINGIFY(GJ_ABI) ".lock"
+#define GJ_DAEMON_NAME		"gpujoind-" GJ_STRINGIFY(GJ_ABI)
+
+/* Load ring: small, so that it stays in the cache of the core that fills it. */
+#define GJ_LOAD_SLOTS		4
+#define GJ_LOAD_SLOT_SIZE	(2u * 1024 * 1024)
+#define GJ_OUTPUT_SLOTS		4
+#define GJ_OUTPUT_SLOT_SIZE	(4u * 1024 * 1024)
+
+/* The longest value carried inside a slot; backends hold longer ones themselves. */
+#define GJ_MAX_CARRIED		(32u * 1024)
+
+typedef enum GjDeviceKind
+{
+	GJ_DEVICE_CPU,
+	GJ_DEVICE_CUDA
+} GjDeviceKind;
+
+typedef enum GjMessageType
+{
+	GJ_MSG_HELLO = 1,
+	GJ_MSG_STATUS,
+	GJ_MSG_COUNTERS,
+	GJ_MSG_NOTE,
+	GJ_MSG_SUBMIT,
+	GJ_MSG_CHUNK,
+	GJ_MSG_SOURCE_END,
+	GJ_MSG_BATCH_FREE,
+
+	GJ_MSG_WELCOME = 64,
+	GJ_MSG_DEVICE,
+	GJ_MSG_END,
+	GJ_MSG_READY,
+	GJ_MSG_SLOT_FREE,
+	GJ_MSG_BATCH,
+	GJ_MSG_DONE,
+	GJ_MSG_ERROR
+} GjMessageType;
+
+/* Every message starts with its type. */
+typedef struct GjMsgHello
+{
+	uint32_t	type;
+	uint32_t	abi;
+	uint32_t	program_size;	/* sizeof(GjProgram), sizeof(GjRunStats): a second look */
+	uint32_t	stats_size;
+	uint32_t	device;			/* GjDeviceKind wanted for a run */
+	uint32_t	pid;			/* of the backend, for the log */
+	uint64_t	memory_limit;	/* gpujoin.device_memory_limit in bytes, 0 = none */
+} GjMsgHello;
+
+typedef struct GjDeviceInfo
+{
+	char		name[64];
+	uint32_t	kind;			/* GjDeviceKind */
+	uint32_t	ordinal;
+	uint32_t	sessions;		/* programs running now */
+	uint32_t	nprocessors;	/* SMs, or threads of the cpu device */
+	uint64_t	memory_total;	/* bytes */
+	uint64_t	memory_used;	/* bytes that running programs hold */
+	uint64_t	memory_pinned;	/* bytes of host memory in rings, pooled ones included */
+	/* measured when the device was opened */
+	double		copy_in_rate;	/* bytes/s, ring to device */
+	double		copy_out_rate;	/* bytes/s, device to ring */
+	double		build_rate;		/* rows/s into a hash table */
+	double		probe_rate;		/* rows/s against one */
+} GjDeviceInfo;
+
+typedef struct GjMsgWelcome
+{
+	uint32_t	type;
+	uint32_t	ncuda;			/* usable GPUs */
+	uint32_t	daemon_pid;
+	uint32_t	unused;
+	char		cuda_reason[128];	/* why ncuda is 0 */
+	GjDeviceInfo device;		/* the first device of the kind asked for, if there is one
+								 * (memory_total is 0 if not) */
+} GjMsgWelcome;
+
+typedef struct GjMsgDevice
+{
+	uint32_t	type;
+	uint32_t	unused;
+	GjDeviceInfo device;
+} GjMsgDevice;
+
+typedef struct GjCounter
+{
+	uint64_t	count;
+	int64_t		last;			/* seconds since 1970, 0 = never */
+} GjCounter;
+
+typedef struct GjMsgCounters
+{
+	uint32_t	type;
+	uint32_t	unused;
+	GjCounter	counter[GJ_NREASONS];
+} GjMsgCounters;
+
+typedef struct GjMsgNote
+{
+	uint32_t	type;
+	uint32_t	reason;			/* GjStatus */
+	uint64_t	count;
+} GjMsgNote;
+
+typedef struct GjMsgReady
+{
+	uint32_t	type;
+	uint32_t	load_slots;
+	uint32_t	load_slot_size;
+	uint32_t	output_slots;
+	uint32_t	output_slot_size;
+} GjMsgReady;
+
+/* CHUNK, SOURCE_END, BATCH_FREE, SLOT_FREE, BATCH */
+typedef struct GjMsgSlot
+{
+	uint32_t	type;
+	uint32_t	slot;
+	uint32_t	source;			/* CHUNK, SOURCE_END */
+	uint32_t	nrows;			/* CHUNK, BATCH: the slot's header says the same */
+} GjMsgSlot;
+
+/* What the milliseconds of a run went to; see GjRunStats. */
+typedef enum GjPhase
+{
+	GJ_PHASE_TRANSFER,			/* ring to device */
+	GJ_PHASE_BUILD,				/* hash tables */
+	GJ_PHASE_PROBE,				/* filters and join steps */
+	GJ_PHASE_AGGREGATE,
+	GJ_PHASE_RETURN,			/* gathering and copying result rows */
+	GJ_PHASE_WAIT,				/* waiting for the backend */
+	GJ_NPHASES
+} GjPhase;
+
+typedef struct GjStepStats
+{
+	uint64_t	rows_in;		/* outer rows that reached the step */
+	uint64_t	rows_out;		/* rows that left it, after the residual condition */
+} GjStepStats;
+
+typedef struct GjSourceStats
+{
+	uint64_t	rows_in;		/* rows loaded */
+	uint64_t	rows_out;		/* rows that passed the device filter */
+} GjSourceStats;
+
+typedef struct GjRunStats
+{
+	double		ms[GJ_NPHASES];
+	uint64_t	bytes_in;		/* copied to the device */
+	uint64_t	bytes_out;		/* copied from it */
+	uint64_t	memory_peak;	/* device memory */
+	uint64_t	rows_out;		/* rows of the result */
+	GjSourceStats source[GJ_MAX_SOURCES];
+	GjStepStats step[GJ_MAX_SOURCES];
+} GjRunStats;
+
+typedef struct GjMsgDone
+{
+	uint32_t	type;
+	uint32_t	unused;
+	GjRunStats	stats;
+} GjMsgDone;
+
+typedef struct GjMsgError
+{
+	uint32_t	type;
+	uint32_t	reason;			/* GjStatus */
+	char		detail[240];	/* without any value from the data */
+} GjMsgError;
+
+#endif							/* GJ_WIRE_MESSAGES_H */

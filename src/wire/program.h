@@ -1,0 +1,216 @@
+/*
+ * program.h
+ *	  The plan in device terms: what a backend asks gpujoind to run.
+ *
+ * A program is one flat buffer without pointers: a GjProgram header, then arrays
+ * at the byte offsets that the header names, each 8-byte aligned.  The backend
+ * writes it; gpujoind copies it, checks every offset and index of the copy
+ * (gj_program_check) and runs the copy.
+ *
+ * Sources are numbered from 0.  Source 0 is the outer side, streamed in chunks;
+ * the others are inner sides, complete before the first step runs.  Columns are
+ * numbered through the whole program, those of one source next to each other.
+ * Step i joins what steps 0..i-1 made with the source that it names; each source
+ * but 0 is joined by exactly one step.
+ */
+#ifndef GJ_WIRE_PROGRAM_H
+#define GJ_WIRE_PROGRAM_H
+
+#include <assert.h>
+
+#include "columns.h"
+
+#define GJ_PROGRAM_MAGIC	0x4750474aU /* "JGPG" */
+
+#define GJ_MAX_SOURCES		16
+#define GJ_MAX_KEYS			8
+#define GJ_MAX_COLUMNS		1600	/* of a program */
+#define GJ_MAX_REGISTERS	16
+#define GJ_MAX_AGGREGATES	64
+#define GJ_MAX_PROGRAM_SIZE	(128 * 1024)	/* fits one socket message */
+
+typedef enum GjProgramKind
+{
+	GJ_PROGRAM_JOIN,			/* sources, steps, output */
+	GJ_PROGRAM_INTERSECT		/* sources 0 and 1 have one column each; the
+								 * output is their sorted, unique intersection */
+} GjProgramKind;
+
+typedef enum GjOutputKind
+{
+	GJ_OUTPUT_ROWS,				/* batches of the output columns */
+	GJ_OUTPUT_AGGREGATES,		/* one batch: GjAggState[naggregates] */
+	GJ_OUTPUT_COUNT				/* GJ_PROGRAM_INTERSECT: one GjAggState, count only */
+} GjOutputKind;
+
+/* Where gpujoin.fail_at makes the device fail. */
+typedef enum GjFailPoint
+{
+	GJ_FAIL_NEVER,
+	GJ_FAIL_CONNECT,			/* in the backend: as if no daemon were there */
+	GJ_FAIL_SUBMIT,				/* program refused */
+	GJ_FAIL_MEMORY,				/* out of memory when the first inner side is built */
+	GJ_FAIL_BUILD,				/* device error in the first build */
+	GJ_FAIL_PROBE,				/* device error at the first outer chunk */
+	GJ_FAIL_OVERFLOW,			/* row error at the first outer chunk */
+	GJ_FAIL_OUTPUT,				/* device error after the first batch was sent */
+	GJ_FAIL_CRASH,				/* gpujoind aborts at the first outer chunk */
+	GJ_FAIL_STALL				/* the first outer chunk takes for ever (until stopped) */
+} GjFailPoint;
+
+typedef enum GjJoinType
+{
+	GJ_JOIN_INNER
+} GjJoinType;
+
+typedef enum GjAlgorithm
+{
+	GJ_JOIN_HASH
+} GjAlgorithm;
+
+/*
+ * Instructions work on a tile of rows: registers hold one 64-bit value and one
+ * null flag a row.  Integers of every width, dates, timestamps, oids and bools
+ * are int64 in a register, floats are double.
+ */
+typedef enum GjOp
+{
+	GJ_OP_LOAD,					/* dst = column arg */
+	GJ_OP_LOAD_IS_NULL,			/* dst = column arg is NULL (any kind of column) */
+	GJ_OP_CONST,				/* dst = imm, NULL if n = 1 */
+
+	GJ_OP_EQ_I, GJ_OP_NE_I, GJ_OP_LT_I, GJ_OP_LE_I, GJ_OP_GT_I, GJ_OP_GE_I,
+	GJ_OP_EQ_F, GJ_OP_NE_F, GJ_OP_LT_F, GJ_OP_LE_F, GJ_OP_GT_F, GJ_OP_GE_F,
+
+	/* integers: arg is the GjKind whose range the result must keep */
+	GJ_OP_ADD_I, GJ_OP_SUB_I, GJ_OP_MUL_I, GJ_OP_DIV_I, GJ_OP_MOD_I,
+	GJ_OP_NEG_I, GJ_OP_ABS_I,
+	GJ_OP_RANGE_I,				/* dst = a, which must be in the range of arg */
+
+	GJ_OP_ADD_F, GJ_OP_SUB_F, GJ_OP_MUL_F, GJ_OP_DIV_F,
+	GJ_OP_NEG_F, GJ_OP_ABS_F,
+	GJ_OP_I_TO_F,				/* dst = (double) a */
+
+	GJ_OP_AND, GJ_OP_OR, GJ_OP_NOT, /* three-valued */
+	GJ_OP_IS_NULL,				/* dst = a is NULL */
+	GJ_OP_IS_TRUE,				/* dst = a is TRUE, never NULL */
+	GJ_OP_IS_FALSE,
+
+	/* dst = a is among constants[arg .. arg+n), ascending; NULL if not and imm = 1 */
+	GJ_OP_IN_I, GJ_OP_IN_F,
+	GJ_NOPS
+} GjOp;
+
+typedef struct GjInstr
+{
+	uint16_t	op;				/* GjOp */
+	uint16_t	dst;			/* registers */
+	uint16_t	a;
+	uint16_t	b;
+	uint32_t	arg;
+	uint32_t	n;
+	int64_t		imm;			/* an integer or the bits of a double */
+} GjInstr;
+
+/* A straight run of instructions; its value ends in register `result`. */
+typedef struct GjExpr
+{
+	uint32_t	first;			/* instruction */
+	uint32_t	ninstrs;
+	uint16_t	result;
+	uint16_t	nregisters;
+	uint8_t		kind;			/* GjKind of the value: GJ_FLOAT8 or an integer kind */
+	uint8_t		can_fail;
+	uint8_t		unused[2];
+} GjExpr;
+
+typedef struct GjSource
+{
+	uint32_t	first_column;
+	uint32_t	ncolumns;
+	uint32_t	capacity;		/* rows of a chunk in the load ring */
+	int32_t		filter;			/* expression, or -1 */
+	uint64_t	nrows_hint;		/* estimate, 0 if there is none */
+} GjSource;
+
+typedef struct GjStep
+{
+	uint8_t		join_type;		/* GjJoinType */
+	uint8_t		algorithm;		/* GjAlgorithm */
+	uint8_t		nkeys;			/* 1 .. GJ_MAX_KEYS */
+	uint8_t		source;			/* the inner side */
+	int32_t		residual;		/* expression over all sources joined so far, or -1 */
+	uint32_t	outer_keys;		/* expressions outer_keys .. +nkeys, on sources joined before */
+	uint32_t	inner_keys;		/* expressions inner_keys .. +nkeys, on `source` alone */
+} GjStep;
+
+typedef enum GjAggOp
+{
+	GJ_AGG_COUNT_STAR,			/* no argument */
+	GJ_AGG_COUNT,
+	GJ_AGG_SUM_I,				/* 128 bits, and the count: sum and avg */
+	GJ_AGG_SUM_F,
+	GJ_AGG_MIN_I,
+	GJ_AGG_MAX_I,
+	GJ_AGG_MIN_F,
+	GJ_AGG_MAX_F
+} GjAggOp;
+
+typedef struct GjAggregate
+{
+	uint32_t	op;				/* GjAggOp */
+	int32_t		arg;			/* expression over all sources, or -1 */
+} GjAggregate;
+
+/* The state of one aggregate, and what GJ_OUTPUT_AGGREGATES returns. */
+typedef struct GjAggState
+{
+	int64_t		count;			/* values that were not NULL (rows for COUNT_STAR) */
+	uint64_t	lo;				/* SUM_I: low and high half of a 128-bit integer; */
+	int64_t		hi;				/* MIN_I, MAX_I: the value is in hi */
+	double		f;				/* SUM_F, MIN_F, MAX_F */
+} GjAggState;
+
+typedef struct GjProgram
+{
+	uint32_t	magic;
+	uint32_t	nbytes;			/* of the whole program */
+	uint8_t		kind;			/* GjProgramKind */
+	uint8_t		output;			/* GjOutputKind */
+	uint8_t		fail_point;		/* GjFailPoint */
+	uint8_t		unused;
+	uint32_t	output_capacity;	/* rows of a batch */
+	uint64_t	lease;			/* estimate of the device memory needed, bytes */
+
+	uint32_t	nsources;
+	uint32_t	sources;		/* offset of GjSource[nsources] */
+	uint32_t	ncolumns;
+	uint32_t	columns;		/* GjColumnType[ncolumns] */
+	uint32_t	nsteps;
+	uint32_t	steps;			/* GjStep[nsteps] */
+	uint32_t	nexprs;
+	uint32_t	exprs;			/* GjExpr[nexprs] */
+	uint32_t	ninstrs;
+	uint32_t	instrs;			/* GjInstr[ninstrs] */
+	uint32_t	nconstants;
+	uint32_t	constants;		/* int64_t[nconstants] */
+	uint32_t	noutputs;
+	uint32_t	outputs;		/* uint32_t[noutputs]: column numbers */
+	uint32_t	naggregates;
+	uint32_t	aggregates;		/* GjAggregate[naggregates] */
+} GjProgram;
+
+/* Pointer to one of the arrays. */
+#define gj_program_array(program, type, field) \
+	((const type *) ((const char *) (program) + (program)->field))
+
+static_assert(sizeof(GjInstr) == 24, "GjInstr");
+static_assert(sizeof(GjExpr) == 16, "GjExpr");
+static_assert(sizeof(GjSource) == 24, "GjSource");
+static_assert(sizeof(GjStep) == 16, "GjStep");
+static_assert(sizeof(GjAggregate) == 8, "GjAggregate");
+static_assert(sizeof(GjAggState) == 32, "GjAggState");
+static_assert(sizeof(GjProgram) == 88, "GjProgram");
+static_assert(sizeof(GjColumnType) == 4, "GjColumnType");
+
+#endif							/* GJ_WIRE_PROGRAM_H */
