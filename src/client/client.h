@@ -1,0 +1,89 @@
+/*
+ * client.h
+ *	  The backend's end of a connection to gpujoind.
+ *
+ * A GjClient is one run of one program.  It lives in the memory context that was
+ * current at gj_client_submit(); when that context is reset (end of query, error,
+ * cancel) the connection closes, and gpujoind gives back all that the run held.
+ *
+ * No function raises an error because of the daemon: what goes wrong is a GjStatus,
+ * and the caller falls back.  Functions that wait do so on the process latch as well
+ * and process interrupts, so cancel, termination and statement_timeout are raised.
+ */
+#ifndef GJ_CLIENT_H
+#define GJ_CLIENT_H
+
+#include "wire/messages.h"
+
+typedef struct GjClient GjClient;
+
+/* Why something was not done: `detail` may be "". */
+typedef struct GjFailure
+{
+	GjStatus	reason;
+	char		detail[240];
+} GjFailure;
+
+typedef enum GjEventType
+{
+	GJ_EVENT_NONE,				/* nothing to read (only without waiting) */
+	GJ_EVENT_SLOT,				/* a slot of the load ring has become free */
+	GJ_EVENT_BATCH,
+	GJ_EVENT_DONE,				/* gj_client_stats() is filled in */
+	GJ_EVENT_FAILED				/* *failure is filled in; the connection is useless */
+} GjEventType;
+
+typedef struct GjEvent
+{
+	GjEventType type;
+	uint32		slot;			/* GJ_EVENT_BATCH */
+	uint32		nrows;
+} GjEvent;
+
+/*
+ * The device that gpujoin.device asks for, or NULL with the reason.  Asked of
+ * gpujoind once per backend and remembered; starts gpujoind if it is not there and
+ * this machine could have such a device.  May wait up to 5 s, the first time.
+ */
+extern const GjDeviceInfo *gj_client_device(GjFailure *failure);
+
+/* Forgets what gj_client_device() remembers (after a lost connection). */
+extern void gj_client_forget_device(void);
+
+/*
+ * Connects, submits the program and maps the rings.  NULL with the reason if that
+ * fails.  Waits for gpujoind's answer.
+ */
+extern GjClient *gj_client_submit(const GjProgram *program, GjFailure *failure);
+
+/* Address of a free slot of the load ring and its number; NULL if none is free. */
+extern uint8 *gj_client_load_slot(GjClient *client, uint32 *slot);
+
+/* Sends the filled slot.  False: the connection is lost. */
+extern bool gj_client_send_chunk(GjClient *client, uint32 slot, uint32 source, uint32 nrows);
+extern bool gj_client_end_source(GjClient *client, uint32 source);
+
+/* Next event.  With `wait`, waits for one. */
+extern GjEvent gj_client_next(GjClient *client, bool wait, GjFailure *failure);
+
+/* Address of a slot of the output ring, readable until gj_client_free_batch(). */
+extern const uint8 *gj_client_batch(GjClient *client, uint32 slot);
+extern void gj_client_free_batch(GjClient *client, uint32 slot);
+
+/* Statistics of the run; NULL before GJ_EVENT_DONE. */
+extern const GjRunStats *gj_client_stats(const GjClient *client);
+
+/* Ends the connection at once.  Does nothing the second time. */
+extern void gj_client_close(GjClient *client);
+
+/*
+ * Counts an outcome for gpujoin_stat: told to gpujoind now if it is there, else with
+ * the next connection.  Runs that gpujoind itself completed or failed are counted
+ * by gpujoind; only fallbacks that it does not know of are counted with this.
+ */
+extern void gj_client_count(GjStatus reason);
+
+/* Hands the launcher's registration to the postmaster; called by _PG_init. */
+extern void gj_launcher_init(void);
+
+#endif							/* GJ_CLIENT_H */

@@ -1,0 +1,25 @@
+/*
+ * gpujoin.c
+ *	  Entry point of the library: settings and hooks, nothing else.
+ */
+#include "postgres.h"
+
+#include "fmgr.h"
+
+#include "client/client.h"
+#include "exec/join_scan.h"
+#include "guc.h"
+#include "plan/join_path.h"
+
+PG_MODULE_MAGIC;
+
+void		_PG_init(void);
+
+void
+_PG_init(void)
+{
+	gj_guc_init();
+	gj_launcher_init();
+	gj_join_scan_init();
+	gj_planner_init();
+}

@@ -1,0 +1,35 @@
+/*
+ * guc.h
+ *	  Every setting of gpujoin.
+ */
+#ifndef GJ_GUC_H
+#define GJ_GUC_H
+
+/* gpujoin.device */
+typedef enum GjDeviceSetting
+{
+	GJ_SET_DEVICE_AUTO,			/* cuda where there is a GPU, else off */
+	GJ_SET_DEVICE_CUDA,
+	GJ_SET_DEVICE_CPU,
+	GJ_SET_DEVICE_OFF
+} GjDeviceSetting;
+
+/* gpujoin.algorithm */
+typedef enum GjAlgorithmSetting
+{
+	GJ_SET_ALGORITHM_AUTO,
+	GJ_SET_ALGORITHM_HASH
+} GjAlgorithmSetting;
+
+extern bool gj_enabled;			/* gpujoin.enabled */
+extern int	gj_device;			/* gpujoin.device, GjDeviceSetting */
+extern bool gj_force;			/* gpujoin.force */
+extern int	gj_algorithm;		/* gpujoin.algorithm, GjAlgorithmSetting */
+extern int	gj_device_memory_limit; /* gpujoin.device_memory_limit, MB, 0 = none */
+extern int	gj_set_device_min_elements; /* gpujoin.set_device_min_elements */
+extern int	gj_fail_at;			/* gpujoin.fail_at, GjFailPoint */
+extern char *gj_save_program;	/* gpujoin.save_program, "" = off */
+
+extern void gj_guc_init(void);
+
+#endif							/* GJ_GUC_H */
