@@ -134,8 +134,8 @@ typedef struct GjDeviceOps
 	 */
 	GjStatus	(*select) (GjQueue *queue, const GjView *view, uint32_t expr,
 						   uint32_t *positions, uint32_t *n);
-	/* to[i] = from[positions[i]] for i < n; from = NULL: positions[i] itself. */
-	GjStatus	(*pick) (GjQueue *queue, uint32_t *to, const uint32_t *from,
+	/* to[i] = from[positions[i]] for i < n; from = NULL: base + positions[i]. */
+	GjStatus	(*pick) (GjQueue *queue, uint32_t *to, const uint32_t *from, uint32_t base,
 						 const uint32_t *positions, uint32_t n);
 
 	/* Keys of tuples first .. first+n-1 of the view into keys rows first .. ; normalised. */

@@ -49,6 +49,9 @@
 #define GJ_OUTPUT_SLOTS		4
 #define GJ_OUTPUT_SLOT_SIZE	(4u * 1024 * 1024)
 
+/* What outlives a gpujoind: counters and refused programs, in a memfd of the launcher. */
+#define GJ_JOURNAL_SIZE		(64u * 1024)
+
 /* The longest value carried inside a slot; backends hold longer ones themselves. */
 #define GJ_MAX_CARRIED		(32u * 1024)
 
@@ -145,6 +148,13 @@ typedef struct GjMsgNote
 	uint32_t	reason;			/* GjStatus */
 	uint64_t	count;
 } GjMsgNote;
+
+/* The program follows, in the same message. */
+typedef struct GjMsgSubmit
+{
+	uint32_t	type;
+	uint32_t	nbytes;			/* of the program */
+} GjMsgSubmit;
 
 typedef struct GjMsgReady
 {

@@ -1,0 +1,741 @@
+/*
+ * device.cu
+ *	  The cuda device: GPUs, queues, memory, copies, errors and time by phase.  The
+ *	  operators are in files of their own (internal.cuh).
+ *
+ * Memory comes from one stream-ordered pool a GPU that never gives back to the driver
+ * what it once had: an allocation costs about a microsecond.  A queue remembers what
+ * it allocated and frees it when it is closed.
+ *
+ * Pinned host blocks for results are cut from slabs and go back to the device's list,
+ * because cudaHostAlloc stops the whole GPU for a moment.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.cuh"
+
+#define MIN_MAJOR 8            /* compute capability: Ampere */
+#define SLAB_SIZE (128 * 1024) /* pinned host memory for queues */
+#define RATE_BYTES (32u << 20) /* copied to measure the rates */
+#define H200_BANDWIDTH 4.8e12  /* bytes/s, what the hash rates below belong to */
+#define H200_BUILD_RATE 2e9
+#define H200_PROBE_RATE 10e9
+
+/* ---- errors */
+
+static void
+set_text(GjErrorText *why, const char *text)
+{
+	snprintf(why->text, sizeof(why->text), "%s", text);
+}
+
+/* True if the context cannot be used any more after this error. */
+static bool
+error_is_fatal(cudaError_t error)
+{
+	switch (error)
+	{
+		case cudaErrorIllegalAddress:
+		case cudaErrorMisalignedAddress:
+		case cudaErrorInvalidAddressSpace:
+		case cudaErrorInvalidPc:
+		case cudaErrorIllegalInstruction:
+		case cudaErrorHardwareStackError:
+		case cudaErrorLaunchFailure:
+		case cudaErrorLaunchTimeout:
+		case cudaErrorAssert:
+		case cudaErrorECCUncorrectable:
+		case cudaErrorNvlinkUncorrectable:
+		case cudaErrorContextIsDestroyed:
+		case cudaErrorDevicesUnavailable:
+		case cudaErrorMpsClientTerminated:
+		case cudaErrorCudartUnloading:
+		case cudaErrorUnknown:
+			return true;
+		default:
+			/* errors that newer drivers know: a context that is gone fails every call */
+			error = cudaFree(NULL);
+			cudaGetLastError();
+			return error != cudaSuccess && error != cudaErrorMemoryAllocation;
+	}
+}
+
+GjStatus
+gj_cuda_explain(cudaError_t error, const char *call, const char *file, int line, GjErrorText *why)
+{
+	/* the name of the function says enough */
+	snprintf(why->text, sizeof(why->text), "%.*s failed at %s:%d: %s", (int) strcspn(call, "("),
+			 call, file, line, cudaGetErrorString(error));
+	cudaGetLastError();
+	if (error == cudaErrorMemoryAllocation)
+		return GJ_OUT_OF_MEMORY;
+	return error_is_fatal(error) ? GJ_DEVICE_LOST : GJ_DEVICE_ERROR;
+}
+
+GjStatus
+gj_cuda_failed(GjQueue *queue, cudaError_t error, const char *call, const char *file, int line)
+{
+	GjStatus status = gj_cuda_explain(error, call, file, line, &queue->error);
+
+	if (status != GJ_OUT_OF_MEMORY)
+		queue->status = status;
+	return status;
+}
+
+/* Returns `result` with the reason in *why if a call without a queue fails. */
+#define CHECK(why, result, call)                                                                   \
+	do                                                                                             \
+	{                                                                                              \
+		cudaError_t error_ = (call);                                                               \
+		if (error_ != cudaSuccess)                                                                 \
+		{                                                                                          \
+			gj_cuda_explain(error_, #call, __FILE__, __LINE__, (why));                             \
+			return result;                                                                         \
+		}                                                                                          \
+	} while (0)
+
+/* ---- devices */
+
+/* CUDA's number of the `nth` usable GPU, or -1; *n = how many there are. */
+static int
+usable_gpu(int nth, int *n, GjErrorText *why)
+{
+	int found = -1;
+	int ngpus = 0;
+
+	*n = 0;
+	CHECK(why, -1, cudaGetDeviceCount(&ngpus));
+	for (int i = 0; i < ngpus; i++)
+	{
+		int major = 0;
+		int pools = 0;
+
+		CHECK(why, -1, cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, i));
+		CHECK(why, -1, cudaDeviceGetAttribute(&pools, cudaDevAttrMemoryPoolsSupported, i));
+		if (major < MIN_MAJOR || !pools)
+			continue;
+		if (*n == nth)
+			found = i;
+		(*n)++;
+	}
+	if (*n == 0)
+		set_text(why, ngpus == 0 ? "no GPU found"
+								 : "no GPU of compute capability 8.0 or later with memory pools");
+	return found;
+}
+
+static int
+device_count(GjErrorText *why)
+{
+	int n;
+
+	usable_gpu(0, &n, why);
+	return n;
+}
+
+/* Fails if this program has no code for the selected GPU. */
+static __global__ void
+empty_kernel(void)
+{
+}
+
+/* Milliseconds of the second of two copies; negative if something failed. */
+static float
+time_copy(void *to, const void *from, cudaMemcpyKind kind, cudaEvent_t start, cudaEvent_t end)
+{
+	float ms = -1.0f;
+
+	if (cudaMemcpyAsync(to, from, RATE_BYTES, kind, 0) != cudaSuccess ||
+		cudaEventRecord(start, 0) != cudaSuccess ||
+		cudaMemcpyAsync(to, from, RATE_BYTES, kind, 0) != cudaSuccess ||
+		cudaEventRecord(end, 0) != cudaSuccess || cudaEventSynchronize(end) != cudaSuccess ||
+		cudaEventElapsedTime(&ms, start, end) != cudaSuccess)
+		return -1.0f;
+	return ms;
+}
+
+/* Measures the copies; the rates of hashing follow from the bandwidth of the memory. */
+static void
+measure_rates(GjDevice *device)
+{
+	GjDeviceInfo *info = &device->info;
+	void *host = NULL;
+	void *memory = NULL;
+	cudaEvent_t start = NULL;
+	cudaEvent_t end = NULL;
+	int clock = 0;
+	int width = 0;
+	double scale = 0.5;
+
+	info->copy_in_rate = info->copy_out_rate = 10e9;
+	if (cudaDeviceGetAttribute(&clock, cudaDevAttrMemoryClockRate, device->ordinal) ==
+			cudaSuccess &&
+		cudaDeviceGetAttribute(&width, cudaDevAttrGlobalMemoryBusWidth, device->ordinal) ==
+			cudaSuccess &&
+		clock > 0 && width > 0)
+		scale = 2.0 * clock * 1e3 * (width / 8.0) / H200_BANDWIDTH;
+	info->build_rate = H200_BUILD_RATE * scale;
+	info->probe_rate = H200_PROBE_RATE * scale;
+
+	if (cudaHostAlloc(&host, RATE_BYTES, cudaHostAllocDefault) == cudaSuccess &&
+		cudaMalloc(&memory, RATE_BYTES) == cudaSuccess && cudaEventCreate(&start) == cudaSuccess &&
+		cudaEventCreate(&end) == cudaSuccess)
+	{
+		float in;
+		float out;
+
+		memset(host, 1, RATE_BYTES);
+		in = time_copy(memory, host, cudaMemcpyHostToDevice, start, end);
+		out = time_copy(host, memory, cudaMemcpyDeviceToHost, start, end);
+		if (in > 0.0f)
+			info->copy_in_rate = RATE_BYTES / (in * 1e-3);
+		if (out > 0.0f)
+			info->copy_out_rate = RATE_BYTES / (out * 1e-3);
+	}
+	if (start)
+		cudaEventDestroy(start);
+	if (end)
+		cudaEventDestroy(end);
+	cudaFree(memory);
+	if (host)
+		cudaFreeHost(host);
+	cudaGetLastError();
+}
+
+/* Fills in a device whose memory is zeros; false with *why, and nothing to undo but the pool. */
+static bool
+device_start(GjDevice *device, int ordinal, GjErrorText *why)
+{
+	cudaMemPoolProps props;
+	cudaDeviceProp gpu;
+	uint64_t threshold = UINT64_MAX;
+
+	CHECK(why, false, cudaSetDevice(device->ordinal));
+	CHECK(why, false, cudaGetDeviceProperties(&gpu, device->ordinal));
+	empty_kernel<<<1, 1>>>();
+	CHECK(why, false, cudaGetLastError());
+	CHECK(why, false, cudaDeviceSynchronize());
+
+	memset(&props, 0, sizeof(props));
+	props.allocType = cudaMemAllocationTypePinned;
+	props.handleTypes = cudaMemHandleTypeNone;
+	props.location.type = cudaMemLocationTypeDevice;
+	props.location.id = device->ordinal;
+	CHECK(why, false, cudaMemPoolCreate(&device->pool, &props));
+	CHECK(why, false,
+		  cudaMemPoolSetAttribute(device->pool, cudaMemPoolAttrReleaseThreshold, &threshold));
+
+	device->nprocessors = gpu.multiProcessorCount;
+	snprintf(device->info.name, sizeof(device->info.name), "%.63s", gpu.name);
+	device->info.kind = GJ_DEVICE_CUDA;
+	device->info.ordinal = (uint32_t) ordinal;
+	device->info.nprocessors = (uint32_t) gpu.multiProcessorCount;
+	device->info.memory_total = gpu.totalGlobalMem;
+	measure_rates(device);
+	return true;
+}
+
+static void
+device_close(GjDevice *device)
+{
+	if (device == NULL)
+		return;
+	cudaSetDevice(device->ordinal);
+	for (size_t i = 0; i < device->nslabs; i++)
+		cudaFreeHost(device->slabs[i].memory);
+	free(device->slabs);
+	if (device->pool)
+		cudaMemPoolDestroy(device->pool);
+	cudaGetLastError();
+	pthread_mutex_destroy(&device->lock);
+	free(device);
+}
+
+static GjDevice *
+device_open(int ordinal, GjErrorText *why)
+{
+	int n;
+	int gpu = usable_gpu(ordinal, &n, why);
+	GjDevice *device;
+
+	if (gpu < 0)
+	{
+		if (n > 0)
+			set_text(why, "no such GPU");
+		return NULL;
+	}
+	device = (GjDevice *) calloc(1, sizeof(GjDevice));
+	if (device == NULL)
+	{
+		set_text(why, "out of host memory");
+		return NULL;
+	}
+	pthread_mutex_init(&device->lock, NULL);
+	device->ordinal = gpu;
+	if (!device_start(device, ordinal, why))
+	{
+		device_close(device);
+		return NULL;
+	}
+	return device;
+}
+
+static void
+device_info(GjDevice *device, GjDeviceInfo *info)
+{
+	*info = device->info;
+}
+
+static GjStatus
+host_register(GjDevice *device, void *memory, size_t nbytes, GjErrorText *why)
+{
+	cudaError_t error = cudaSetDevice(device->ordinal);
+	GjStatus status;
+
+	if (error == cudaSuccess)
+		error = cudaHostRegister(memory, nbytes, cudaHostRegisterPortable | cudaHostRegisterMapped);
+	if (error == cudaSuccess)
+		return GJ_OK;
+	status = gj_cuda_explain(error, "cudaHostRegister", __FILE__, __LINE__, why);
+	return status == GJ_OUT_OF_MEMORY ? GJ_OUT_OF_HOST_MEMORY : status;
+}
+
+static void
+host_unregister(GjDevice *device, void *memory)
+{
+	cudaSetDevice(device->ordinal);
+	cudaHostUnregister(memory);
+	cudaGetLastError();
+}
+
+/* ---- pinned blocks */
+
+/* Cuts a new slab into blocks; the caller holds the lock. */
+static cudaError_t
+add_slab(GjDevice *device)
+{
+	GjBuffer *slabs = (GjBuffer *) realloc(device->slabs, (device->nslabs + 1) * sizeof(GjBuffer));
+	void *memory;
+	cudaError_t error;
+
+	if (slabs == NULL)
+		return cudaErrorMemoryAllocation;
+	device->slabs = slabs;
+	error = cudaHostAlloc(&memory, SLAB_SIZE, cudaHostAllocPortable);
+	if (error != cudaSuccess)
+		return error;
+	slabs[device->nslabs].memory = memory;
+	slabs[device->nslabs].nbytes = SLAB_SIZE;
+	device->nslabs++;
+	for (size_t i = 0; i < SLAB_SIZE / sizeof(GjPinned); i++)
+	{
+		GjPinned *block = (GjPinned *) memory + i;
+
+		block->next = device->pinned;
+		device->pinned = block;
+	}
+	return cudaSuccess;
+}
+
+static cudaError_t
+take_pinned(GjDevice *device, GjPinned **block)
+{
+	cudaError_t error = cudaSuccess;
+
+	pthread_mutex_lock(&device->lock);
+	if (device->pinned == NULL)
+		error = add_slab(device);
+	*block = device->pinned;
+	if (*block)
+		device->pinned = (*block)->next;
+	pthread_mutex_unlock(&device->lock);
+	return error;
+}
+
+static void
+give_pinned(GjDevice *device, GjPinned *block)
+{
+	pthread_mutex_lock(&device->lock);
+	block->next = device->pinned;
+	device->pinned = block;
+	pthread_mutex_unlock(&device->lock);
+}
+
+/* ---- memory of a queue */
+
+GjStatus
+gj_enter(GjQueue *queue)
+{
+	if (queue->status != GJ_OK)
+		return queue->status;
+	GJ_CUDA(queue, cudaSetDevice(queue->device->ordinal));
+	return GJ_OK;
+}
+
+/* Allocates, and once more after giving what the pool does not use back to the driver. */
+static cudaError_t
+pool_alloc(GjQueue *queue, void **memory, size_t nbytes)
+{
+	cudaError_t error = cudaMallocFromPoolAsync(memory, nbytes, queue->device->pool, queue->stream);
+
+	if (error != cudaErrorMemoryAllocation)
+		return error;
+	cudaGetLastError();
+	error = cudaStreamSynchronize(queue->stream);
+	if (error == cudaSuccess)
+		error = cudaMemPoolTrimTo(queue->device->pool, 0);
+	if (error == cudaSuccess)
+		error = cudaMallocFromPoolAsync(memory, nbytes, queue->device->pool, queue->stream);
+	return error;
+}
+
+void *
+gj_alloc(GjQueue *queue, size_t nbytes)
+{
+	void *memory = NULL;
+	cudaError_t error;
+
+	if (gj_enter(queue) != GJ_OK)
+		return NULL;
+	if (queue->nmemory == queue->max_memory)
+	{
+		size_t max = queue->max_memory ? queue->max_memory * 2 : 64;
+		void **grown = (void **) realloc(queue->memory, max * sizeof(void *));
+
+		if (grown == NULL)
+			return NULL;
+		queue->memory = grown;
+		queue->max_memory = max;
+	}
+	error = pool_alloc(queue, &memory, nbytes ? nbytes : 1);
+	if (error != cudaSuccess)
+	{
+		gj_cuda_failed(queue, error, "cudaMallocFromPoolAsync", __FILE__, __LINE__);
+		return NULL;
+	}
+	queue->memory[queue->nmemory++] = memory;
+	return memory;
+}
+
+void
+gj_free(GjQueue *queue, void *memory, size_t nbytes)
+{
+	if (memory == NULL)
+		return;
+	/* the youngest are freed first, mostly */
+	for (size_t i = queue->nmemory; i-- > 0;)
+	{
+		if (queue->memory[i] != memory)
+			continue;
+		queue->memory[i] = queue->memory[--queue->nmemory];
+		cudaSetDevice(queue->device->ordinal);
+		cudaFreeAsync(memory, queue->stream);
+		cudaGetLastError();
+		return;
+	}
+}
+
+GjStatus
+gj_buffer(GjQueue *queue, GjBuffer *buffer, size_t nbytes)
+{
+	size_t rounded = nbytes < 4096 ? 4096 : nbytes + nbytes / 4;
+
+	if (buffer->memory != NULL && buffer->nbytes >= nbytes)
+		return GJ_OK;
+	gj_free(queue, buffer->memory, buffer->nbytes);
+	buffer->nbytes = 0;
+	buffer->memory = gj_alloc(queue, rounded);
+	if (buffer->memory == NULL)
+		return queue->status != GJ_OK ? queue->status : GJ_OUT_OF_MEMORY;
+	buffer->nbytes = rounded;
+	return GJ_OK;
+}
+
+GjStatus
+gj_scratch(GjQueue *queue, GjScratch which, size_t nbytes, void **memory)
+{
+	GJ_TRY(gj_buffer(queue, &queue->scratch[which], nbytes));
+	*memory = queue->scratch[which].memory;
+	return GJ_OK;
+}
+
+/* ---- queues */
+
+/* Frees all memory, waits for it, and destroys what CUDA made for the queue. */
+static void
+queue_close(GjQueue *queue)
+{
+	if (queue == NULL)
+		return;
+	cudaSetDevice(queue->device->ordinal);
+	if (queue->stream)
+	{
+		cudaStreamSynchronize(queue->stream);
+		for (size_t i = 0; i < queue->nmemory; i++)
+			cudaFreeAsync(queue->memory[i], queue->stream);
+		/* only then may other queues have it */
+		cudaStreamSynchronize(queue->stream);
+	}
+	for (uint32_t i = 0; i < queue->nevents_made; i++)
+		cudaEventDestroy(queue->event[i]);
+	if (queue->stream)
+		cudaStreamDestroy(queue->stream);
+	cudaGetLastError();
+	if (queue->pinned)
+		give_pinned(queue->device, queue->pinned);
+	free(queue->memory);
+	free(queue->places_host);
+	free(queue->program);
+	free(queue);
+}
+
+/* Copies the program to the host and the GPU, with results and aggregates before it. */
+static GjStatus
+queue_load_program(GjQueue *queue, const GjProgram *program)
+{
+	uint32_t naggregates = program ? program->naggregates : 0;
+	size_t state_bytes = naggregates * sizeof(GjAggState);
+	size_t head_bytes = sizeof(GjResults) + state_bytes;
+	char *memory;
+
+	if (naggregates > GJ_MAX_AGGREGATES)
+		return GJ_BAD_PROGRAM;
+	memory = (char *) gj_alloc(queue, head_bytes + (program ? program->nbytes : 0));
+	if (memory == NULL)
+		return queue->status != GJ_OK ? queue->status : GJ_OUT_OF_MEMORY;
+	queue->results = (GjResults *) memory;
+	queue->states = (GjAggState *) (memory + sizeof(GjResults));
+	/* zeros: no error, and states as gj_agg_start makes them */
+	GJ_CUDA(queue, cudaMemsetAsync(memory, 0, head_bytes, queue->stream));
+	if (program == NULL)
+		return GJ_OK;
+
+	queue->program = (GjProgram *) malloc(program->nbytes);
+	if (queue->program == NULL)
+		return GJ_OUT_OF_HOST_MEMORY;
+	memcpy(queue->program, program, program->nbytes);
+	memory += head_bytes;
+	GJ_CUDA(queue, cudaMemcpyAsync(memory, queue->program, program->nbytes, cudaMemcpyHostToDevice,
+								   queue->stream));
+	queue->code.exprs = (const GjExpr *) (memory + program->exprs);
+	queue->code.instrs = (const GjInstr *) (memory + program->instrs);
+	queue->code.constants = (const int64_t *) (memory + program->constants);
+	queue->code.columns = (const GjColumnType *) (memory + program->columns);
+	return GJ_OK;
+}
+
+static GjStatus
+queue_start(GjQueue *queue, const GjProgram *program)
+{
+	GJ_TRY(gj_enter(queue));
+	GJ_CUDA(queue, cudaStreamCreateWithFlags(&queue->stream, cudaStreamNonBlocking));
+	GJ_CUDA(queue, take_pinned(queue->device, &queue->pinned));
+	memset(queue->pinned, 0, sizeof(GjPinned));
+	return queue_load_program(queue, program);
+}
+
+static GjQueue *
+queue_open(GjDevice *device, const GjProgram *program, GjErrorText *why)
+{
+	GjQueue *queue = (GjQueue *) calloc(1, sizeof(GjQueue));
+	GjStatus status;
+
+	if (queue == NULL)
+	{
+		set_text(why, "out of host memory");
+		return NULL;
+	}
+	queue->device = device;
+	status = queue_start(queue, program);
+	if (status != GJ_OK)
+	{
+		set_text(why, queue->error.text[0] ? queue->error.text : gj_reason_text(status));
+		queue_close(queue);
+		return NULL;
+	}
+	return queue;
+}
+
+static const char *
+queue_error(GjQueue *queue)
+{
+	return queue->error.text;
+}
+
+GjStatus
+gj_wait(GjQueue *queue)
+{
+	GjResults *results = &queue->pinned->results;
+
+	GJ_CUDA(queue, cudaMemcpyAsync(results, queue->results, sizeof(GjResults),
+								   cudaMemcpyDeviceToHost, queue->stream));
+	GJ_CUDA(queue, cudaStreamSynchronize(queue->stream));
+	if (results->error == GJ_OK)
+		return GJ_OK;
+	queue->status = (GjStatus) results->error;
+	set_text(&queue->error, gj_reason_text(results->error));
+	return queue->status;
+}
+
+/* ---- time by phase */
+
+/* Records the next mark: from here on time counts as `phase`. */
+static GjStatus
+record_mark(GjQueue *queue, GjPhase phase)
+{
+	uint32_t i = queue->nmarks;
+
+	if (i == queue->nevents_made)
+	{
+		GJ_CUDA(queue, cudaEventCreate(&queue->event[i]));
+		queue->nevents_made++;
+	}
+	GJ_CUDA(queue, cudaEventRecord(queue->event[i], queue->stream));
+	queue->event_phase[i] = phase;
+	queue->nmarks++;
+	return GJ_OK;
+}
+
+/* Adds up what lies between marks that the GPU has passed; the last one stays. */
+static GjStatus
+resolve_marks(GjQueue *queue)
+{
+	uint32_t last = queue->nmarks - 1;
+	cudaEvent_t event;
+
+	for (uint32_t i = 0; i < last; i++)
+	{
+		float ms = 0.0f;
+
+		GJ_CUDA(queue, cudaEventElapsedTime(&ms, queue->event[i], queue->event[i + 1]));
+		queue->phase_ms[queue->event_phase[i]] += ms;
+	}
+	event = queue->event[0];
+	queue->event[0] = queue->event[last];
+	queue->event[last] = event;
+	queue->event_phase[0] = queue->event_phase[last];
+	queue->nmarks = 1;
+	return GJ_OK;
+}
+
+static void
+queue_phase(GjQueue *queue, GjPhase phase)
+{
+	if (gj_enter(queue) != GJ_OK)
+		return;
+	if (queue->nmarks > 0 && queue->event_phase[queue->nmarks - 1] == phase)
+		return;
+	if (record_mark(queue, phase) != GJ_OK || queue->nmarks < GJ_EVENTS)
+		return;
+	if (cudaEventSynchronize(queue->event[queue->nmarks - 1]) == cudaSuccess)
+		resolve_marks(queue);
+	else
+		queue->nmarks = 0; /* the next call that waits returns the error */
+}
+
+static const double *
+queue_phase_ms(GjQueue *queue)
+{
+	return queue->phase_ms;
+}
+
+static GjStatus
+queue_sync(GjQueue *queue)
+{
+	GJ_TRY(gj_enter(queue));
+	if (queue->nmarks > 0)
+		GJ_TRY(record_mark(queue, queue->event_phase[queue->nmarks - 1]));
+	GJ_TRY(gj_wait(queue));
+	return queue->nmarks > 0 ? resolve_marks(queue) : GJ_OK;
+}
+
+/* ---- copies */
+
+static GjStatus
+copy_kind(GjQueue *queue, void *to, const void *from, size_t nbytes, cudaMemcpyKind kind)
+{
+	GJ_TRY(gj_enter(queue));
+	if (nbytes > 0)
+		GJ_CUDA(queue, cudaMemcpyAsync(to, from, nbytes, kind, queue->stream));
+	return GJ_OK;
+}
+
+static GjStatus
+copy_in(GjQueue *queue, void *device, const void *host, size_t nbytes)
+{
+	return copy_kind(queue, device, host, nbytes, cudaMemcpyHostToDevice);
+}
+
+static GjStatus
+copy_out(GjQueue *queue, void *host, const void *device, size_t nbytes)
+{
+	return copy_kind(queue, host, device, nbytes, cudaMemcpyDeviceToHost);
+}
+
+static GjStatus
+copy_device(GjQueue *queue, void *to, const void *from, size_t nbytes)
+{
+	return copy_kind(queue, to, from, nbytes, cudaMemcpyDeviceToDevice);
+}
+
+static GjStatus
+fill(GjQueue *queue, void *device, int byte, size_t nbytes)
+{
+	GJ_TRY(gj_enter(queue));
+	if (nbytes > 0)
+		GJ_CUDA(queue, cudaMemsetAsync(device, byte, nbytes, queue->stream));
+	return GJ_OK;
+}
+
+static GjStatus
+set_columns(GjQueue *queue, const GjColumn *columns, uint32_t n, const GjColumn **device_columns)
+{
+	size_t nbytes = n * sizeof(GjColumn);
+
+	GJ_TRY(gj_enter(queue));
+	GJ_TRY(gj_buffer(queue, &queue->columns, nbytes));
+	if (n > 0)
+		GJ_CUDA(queue, cudaMemcpyAsync(queue->columns.memory, columns, nbytes,
+									   cudaMemcpyHostToDevice, queue->stream));
+	*device_columns = (const GjColumn *) queue->columns.memory;
+	return GJ_OK;
+}
+
+extern "C" const GjDeviceOps gj_cuda_device = {
+	.name = "cuda",
+	.kind = GJ_DEVICE_CUDA,
+	.count = device_count,
+	.open = device_open,
+	.close = device_close,
+	.info = device_info,
+	.host_register = host_register,
+	.host_unregister = host_unregister,
+	.queue_open = queue_open,
+	.queue_close = queue_close,
+	.queue_error = queue_error,
+	.sync = queue_sync,
+	.phase = queue_phase,
+	.phase_ms = queue_phase_ms,
+	.alloc = gj_alloc,
+	.free = gj_free,
+	.copy_in = copy_in,
+	.copy_out = copy_out,
+	.copy = copy_device,
+	.fill = fill,
+	.rebase_refs = gj_rebase_refs,
+	.set_columns = set_columns,
+	.select = gj_select,
+	.pick = gj_pick,
+	.keys = gj_keys,
+	.hash_build = gj_hash_build,
+	.hash_free = gj_hash_free,
+	.hash_probe = gj_hash_probe,
+	.hash_expand = gj_hash_expand,
+	.aggregate = gj_aggregate,
+	.aggregate_read = gj_aggregate_read,
+	.gather = gj_gather,
+	.sort_unique = gj_sort_unique,
+	.intersect = gj_intersect,
+};

@@ -1,0 +1,208 @@
+/*
+ * internal.cuh
+ *	  What the files of the cuda device share: device, queue, memory and errors.
+ *
+ * device.cu owns both structs; the operators, one file each, take a queue and put
+ * their work on its stream.  Small results come back through GjResults: kernels
+ * write the device copy, gj_wait brings it to the queue's pinned block.
+ *
+ * A queue that met a row error or a device error keeps it: every later call returns
+ * the same status.  GJ_OUT_OF_MEMORY is not kept.
+ */
+#ifndef GJ_CUDA_INTERNAL_CUH
+#define GJ_CUDA_INTERNAL_CUH
+
+#include <pthread.h>
+
+#include <cuda_runtime.h>
+
+#ifndef GJ_WITH_CUDA
+#define GJ_WITH_CUDA /* declares gj_cuda_device */
+#endif
+#include "../src/daemon/device.h"
+
+#define GJ_THREADS 256 /* of a block, in most kernels */
+#define GJ_EVENTS 64   /* phase marks that wait to be resolved */
+
+/* What a waiting call brings back; device memory and, as a copy, pinned. */
+typedef struct GjResults
+{
+	uint32_t error; /* GjStatus of a row, the first one noted */
+	uint32_t n;
+	uint64_t total;
+	uint32_t max_count; /* hash_build */
+	uint32_t nrows;
+	uint64_t unused;
+} GjResults;
+
+/* Pinned host memory of one queue. */
+typedef struct GjPinned
+{
+	GjResults results;
+	GjAggState states[GJ_MAX_AGGREGATES];
+	struct GjPinned *next; /* in the device's list, while no queue has it */
+} GjPinned;
+
+/* Buffers that an operator fills and that live until the next call of an operator. */
+typedef enum GjScratch
+{
+	GJ_SCRATCH_CUB,
+	GJ_SCRATCH_A,
+	GJ_SCRATCH_B,
+	GJ_NSCRATCHES
+} GjScratch;
+
+typedef struct GjBuffer
+{
+	void *memory;
+	size_t nbytes;
+} GjBuffer;
+
+struct GjDevice
+{
+	int ordinal; /* CUDA's */
+	int nprocessors;
+	cudaMemPool_t pool;
+	GjDeviceInfo info;
+	pthread_mutex_t lock; /* guards the two lists below */
+	GjPinned *pinned;     /* blocks that no queue has */
+	GjBuffer *slabs;      /* what they were cut from */
+	size_t nslabs;
+};
+
+struct GjQueue
+{
+	GjDevice *device;
+	cudaStream_t stream;
+	GjStatus status;    /* GJ_OK, or the error that the queue keeps */
+	GjErrorText error;  /* text of the last error */
+	GjProgram *program; /* host copy, or NULL */
+	GjCode code;        /* device addresses */
+	GjResults *results; /* device */
+	GjAggState *states; /* device, naggregates of them */
+	GjPinned *pinned;
+
+	void **memory; /* allocations that are not freed yet */
+	size_t nmemory;
+	size_t max_memory;
+	GjBuffer scratch[GJ_NSCRATCHES];
+	GjBuffer columns; /* set_columns */
+	GjBuffer places;  /* gather: device copy of ... */
+	GjColumnPlace *places_host;
+
+	cudaEvent_t event[GJ_EVENTS + 1];
+	GjPhase event_phase[GJ_EVENTS + 1];
+	uint32_t nevents_made;
+	uint32_t nmarks; /* recorded and not resolved; mark i starts event_phase[i] */
+	double phase_ms[GJ_NPHASES];
+};
+
+/* ---- errors */
+
+/* Notes a failed call in the queue; returns its GjStatus. */
+GjStatus gj_cuda_failed(GjQueue *queue, cudaError_t error, const char *call, const char *file,
+						int line);
+/* The same without a queue. */
+GjStatus gj_cuda_explain(cudaError_t error, const char *call, const char *file, int line,
+						 GjErrorText *why);
+
+/* Returns from the calling function if a CUDA call failed. */
+#define GJ_CUDA(queue, call)                                                                       \
+	do                                                                                             \
+	{                                                                                              \
+		cudaError_t error_ = (call);                                                               \
+		if (error_ != cudaSuccess)                                                                 \
+			return gj_cuda_failed((queue), error_, #call, __FILE__, __LINE__);                     \
+	} while (0)
+
+/* Follows every launch. */
+#define GJ_LAUNCHED(queue, kernel)                                                                 \
+	do                                                                                             \
+	{                                                                                              \
+		cudaError_t error_ = cudaGetLastError();                                                   \
+		if (error_ != cudaSuccess)                                                                 \
+			return gj_cuda_failed((queue), error_, kernel, __FILE__, __LINE__);                    \
+	} while (0)
+
+/* Passes the status of another function of the device on. */
+#define GJ_TRY(call)                                                                               \
+	do                                                                                             \
+	{                                                                                              \
+		GjStatus status_ = (call);                                                                 \
+		if (status_ != GJ_OK)                                                                      \
+			return status_;                                                                        \
+	} while (0)
+
+/* Calls an algorithm of CUB: function(arguments ..., stream). */
+#define GJ_CUB(queue, function, ...)                                                               \
+	do                                                                                             \
+	{                                                                                              \
+		size_t nbytes_ = 0;                                                                        \
+		void *temp_;                                                                               \
+		GJ_CUDA(queue, function(nullptr, nbytes_, __VA_ARGS__, (queue)->stream));                  \
+		GJ_TRY(gj_scratch(queue, GJ_SCRATCH_CUB, nbytes_, &temp_));                                \
+		GJ_CUDA(queue, function(temp_, nbytes_, __VA_ARGS__, (queue)->stream));                    \
+	} while (0)
+
+/* ---- queue: device.cu */
+
+/* Every operator starts with it: selects the GPU, returns the error that the queue keeps. */
+GjStatus gj_enter(GjQueue *queue);
+/* Copies the results to queue->pinned, waits, and returns what the rows met. */
+GjStatus gj_wait(GjQueue *queue);
+void *gj_alloc(GjQueue *queue, size_t nbytes);
+void gj_free(GjQueue *queue, void *memory, size_t nbytes);
+/* Makes one of the scratch buffers at least nbytes long. */
+GjStatus gj_scratch(GjQueue *queue, GjScratch which, size_t nbytes, void **memory);
+/* The same for a buffer that lives as long as the queue; what was in it is lost. */
+GjStatus gj_buffer(GjQueue *queue, GjBuffer *buffer, size_t nbytes);
+
+/* ---- operators */
+
+GjStatus gj_rebase_refs(GjQueue *queue, uint64_t *refs, uint32_t n, uint64_t base,
+						uint64_t heap_size);
+GjStatus gj_select(GjQueue *queue, const GjView *view, uint32_t expr, uint32_t *positions,
+				   uint32_t *n);
+GjStatus gj_pick(GjQueue *queue, uint32_t *to, const uint32_t *from, uint32_t base,
+				 const uint32_t *positions, uint32_t n);
+GjStatus gj_keys(GjQueue *queue, const GjView *view, uint32_t first, uint32_t n,
+				 uint32_t first_expr, const GjKeys *keys);
+GjStatus gj_hash_build(GjQueue *queue, const GjKeys *keys, const uint32_t *rowid,
+					   bool (*stop)(void *), void *arg, GjHashTable *table);
+void gj_hash_free(GjQueue *queue, GjHashTable *table);
+GjStatus gj_hash_probe(GjQueue *queue, const GjHashTable *table, const GjKeys *keys,
+					   uint64_t *offset, uint32_t *first, uint64_t *total);
+GjStatus gj_hash_expand(GjQueue *queue, const GjHashTable *table, const GjView *view,
+						const uint64_t *offset, const uint32_t *first, uint64_t cursor, uint32_t n,
+						uint32_t inner_source, uint32_t *const out[GJ_MAX_SOURCES]);
+GjStatus gj_aggregate(GjQueue *queue, const GjView *view);
+GjStatus gj_aggregate_read(GjQueue *queue, GjAggState *states);
+GjStatus gj_gather(GjQueue *queue, const GjView *view, uint32_t first, uint32_t max,
+				   const GjBatchTarget *target, uint32_t *n);
+GjStatus gj_sort_unique(GjQueue *queue, void *values, uint32_t width, uint64_t n,
+						uint64_t *n_unique);
+GjStatus gj_intersect(GjQueue *queue, const void *a, uint64_t na, const void *b, uint64_t nb,
+					  uint32_t width, void *result, uint64_t *n);
+
+/* ---- in kernels */
+
+#ifdef __CUDACC__
+
+/* Blocks of `per_block` rows that cover n rows. */
+static inline uint32_t
+gj_blocks(uint64_t n, uint32_t per_block)
+{
+	return (uint32_t) ((n + per_block - 1) / per_block);
+}
+
+/* Notes a row error; the first one stays. */
+static __device__ __forceinline__ void
+gj_note_error(GjResults *results, uint32_t status)
+{
+	if (status != GJ_OK)
+		atomicCAS(&results->error, (uint32_t) GJ_OK, status);
+}
+
+#endif
+
+#endif /* GJ_CUDA_INTERNAL_CUH */

@@ -1,0 +1,582 @@
+/*
+ * join_hash.cu
+ *	  The hash join: build a table, probe it, expand the matches to pairs.
+ *
+ * Build.  While a table is built, GjHashSlot.start holds the input row that claimed the
+ * slot (its owner; NO_ROW: none), and keys are compared through the key arrays of the
+ * owner, so that a slot is claimed with one 32-bit compare-and-swap.  The count of the
+ * slot then numbers the rows of a key.  If every key turns out to be unique and none is
+ * NULL, the table is finished as it stands: row number = owner.  Otherwise a scan over
+ * the counts gives each key its range and every row goes to its place in it.
+ *
+ * Probe.  One thread a tuple, one 16-byte load a slot, then a scan over the counts.
+ *
+ * Expand.  Blocks take equal ranges of pairs, whatever tuples they belong to, and find
+ * them by binary search over the scan (Green, McColl, Bader: "GPU Merge Path", ICS 2012,
+ * in its load-balancing form).
+ */
+#include <cub/device/device_scan.cuh>
+#include <thrust/iterator/transform_iterator.h>
+
+#include "../src/rows/hash.h"
+#include "internal.cuh"
+
+#define NO_ROW 0xFFFFFFFFu
+#define MIN_SLOTS 1024
+#define BIG_TABLE (1u << 25) /* rows; larger tables are filled less sparsely */
+#define PIECE (1u << 22)     /* rows that one launch of the build takes */
+#define PAIRS 1024           /* of a block of expand_pairs */
+#define TUPLES 2048          /* tuples whose offsets such a block keeps */
+
+/* Hash of the keys of row i; for a single key, the mixed key. */
+static __device__ __forceinline__ uint64_t
+hash_keys(const GjKeys &keys, uint32_t i)
+{
+	uint64_t hash = 0;
+
+	if (keys.nkeys == 1)
+		return gj_hash_mix((uint64_t) keys.value[0][i]);
+	for (uint32_t k = 0; k < keys.nkeys; k++)
+		hash = gj_hash_combine(hash, keys.value[k][i]);
+	return hash;
+}
+
+static __device__ __forceinline__ bool
+keys_equal(const GjKeys &a, uint32_t i, const GjKeys &b, uint32_t j)
+{
+	for (uint32_t k = 0; k < a.nkeys; k++)
+	{
+		if (a.value[k][i] != b.value[k][j])
+			return false;
+	}
+	return true;
+}
+
+/* ---- build */
+
+typedef struct Build
+{
+	GjKeys keys;
+	GjHashSlot *slots;
+	uint64_t nslots;
+	uint32_t *slot_of; /* input row: its slot, or NO_ROW if a key is NULL */
+	uint32_t *rank;    /* input row: its number among the rows of its slot */
+	uint32_t *rows;
+	uint32_t *key_row;
+	const uint32_t *rowid;
+	GjResults *results;
+} Build;
+
+static __global__ void
+__launch_bounds__(GJ_THREADS) clear_slots(GjHashSlot *slots, uint64_t nslots)
+{
+	const uint64_t step = (uint64_t) gridDim.x * GJ_THREADS;
+
+	for (uint64_t s = (uint64_t) blockIdx.x * GJ_THREADS + threadIdx.x; s < nslots; s += step)
+		*(uint4 *) &slots[s] = make_uint4(0, 0, NO_ROW, 0);
+}
+
+/* Finds the slot of row i's keys, or claims one. */
+static __device__ __forceinline__ uint32_t
+claim_slot(const Build &build, uint32_t i)
+{
+	const uint64_t hash = hash_keys(build.keys, i);
+	uint64_t s = gj_hash_slot(hash, build.nslots);
+
+	for (;;)
+	{
+		uint32_t *start = &build.slots[s].start;
+		uint32_t owner = *(volatile uint32_t *) start;
+
+		if (owner == NO_ROW)
+		{
+			owner = atomicCAS(start, NO_ROW, i);
+			if (owner == NO_ROW)
+			{
+				build.slots[s].key =
+					build.keys.nkeys == 1 ? (uint64_t) build.keys.value[0][i] : hash;
+				return (uint32_t) s;
+			}
+		}
+		if (keys_equal(build.keys, i, build.keys, owner))
+			return (uint32_t) s;
+		if (++s == build.nslots)
+			s = 0;
+	}
+}
+
+/*
+ * Adds one to the count of slot s, for all lanes in `lanes` that call it together;
+ * returns the count before.  Lanes with the slot of the first lane are counted at
+ * once, so a key that most rows have costs one atomic operation a warp.
+ */
+static __device__ __forceinline__ uint32_t
+count_row(GjHashSlot *slots, uint32_t s, uint32_t lanes)
+{
+	const uint32_t lane = threadIdx.x % 32;
+	const int leader = __ffs(lanes) - 1;
+	const bool same = __shfl_sync(lanes, s, leader) == s;
+	const uint32_t group = __ballot_sync(lanes, same);
+	uint32_t before = 0;
+
+	if ((int) lane == leader || !same)
+		before = atomicAdd(&slots[s].count, same ? (uint32_t) __popc(group) : 1u);
+	if (same)
+		before = __shfl_sync(group, before, leader) + __popc(group & ((1u << lane) - 1));
+	return before;
+}
+
+/* Rows first .. end-1: each row's slot and its rank in it. */
+static __global__ void
+__launch_bounds__(GJ_THREADS)
+	build_claim(const __grid_constant__ Build build, uint32_t first, uint32_t end)
+{
+	const uint32_t i = first + blockIdx.x * GJ_THREADS + threadIdx.x;
+	const bool in_table = i < end && !build.keys.null[i];
+	const uint32_t lanes = __ballot_sync(0xFFFFFFFF, in_table);
+	uint32_t slot = NO_ROW;
+	uint32_t rank = 0;
+	uint32_t max_rank;
+
+	if (in_table)
+	{
+		slot = claim_slot(build, i);
+		__syncwarp(lanes);
+		rank = count_row(build.slots, slot, lanes);
+	}
+	if (i < end)
+	{
+		build.slot_of[i] = slot;
+		build.rank[i] = rank;
+	}
+	__syncwarp();
+	max_rank = __reduce_max_sync(0xFFFFFFFF, rank);
+	if (threadIdx.x % 32 == 0 && lanes != 0)
+	{
+		atomicAdd(&build.results->nrows, (uint32_t) __popc(lanes));
+		/* rarely true: the maximum is soon known */
+		if (max_rank + 1 > *(volatile uint32_t *) &build.results->max_count)
+			atomicMax(&build.results->max_count, max_rank + 1);
+	}
+}
+
+/* Unique keys: row number i is input row i. */
+static __global__ void
+__launch_bounds__(GJ_THREADS) build_rows_unique(Build build, uint32_t n)
+{
+	const uint32_t i = blockIdx.x * GJ_THREADS + threadIdx.x;
+
+	if (i >= n)
+		return;
+	build.rows[i] = build.rowid ? build.rowid[i] : i;
+	if (build.key_row)
+		build.key_row[i] = i;
+}
+
+/* The ranges of the keys are known: every row goes to its place. */
+static __global__ void
+__launch_bounds__(GJ_THREADS)
+	build_rows(Build build, const uint32_t *start, uint32_t first, uint32_t end)
+{
+	const uint32_t i = first + blockIdx.x * GJ_THREADS + threadIdx.x;
+	uint32_t slot;
+	uint32_t rank;
+	uint32_t at;
+
+	if (i >= end)
+		return;
+	slot = build.slot_of[i];
+	if (slot == NO_ROW)
+		return;
+	rank = build.rank[i];
+	at = start[slot] + rank;
+	build.rows[at] = build.rowid ? build.rowid[i] : i;
+	if (build.key_row)
+		build.key_row[at] = i;
+	/* every slot in use has one row of rank 0 */
+	if (rank == 0)
+		build.slots[slot].start = at;
+}
+
+/* Count of a slot, as CUB reads it. */
+struct SlotCount
+{
+	__host__ __device__ uint32_t
+	operator()(const GjHashSlot &slot) const
+	{
+		return slot.count;
+	}
+};
+
+/* Launches build_claim or build_rows over all rows, in pieces where they are many. */
+template <typename Launch>
+static GjStatus
+in_pieces(GjQueue *queue, uint32_t n, bool (*stop)(void *), void *arg, Launch launch)
+{
+	for (uint64_t first = 0; first < n; first += PIECE)
+	{
+		uint32_t end = (uint32_t) (n - first > PIECE ? first + PIECE : n);
+
+		GJ_TRY(launch((uint32_t) first, end));
+		if (n <= 2 * PIECE || stop == NULL)
+			continue;
+		GJ_CUDA(queue, cudaStreamSynchronize(queue->stream));
+		if (stop(arg))
+			return GJ_CANCELLED;
+	}
+	return GJ_OK;
+}
+
+/* Claims the slots of all rows; the results then say what the keys are like. */
+static GjStatus
+build_slots(GjQueue *queue, const Build &build, bool (*stop)(void *), void *arg)
+{
+	auto launch = [&](uint32_t first, uint32_t end) -> GjStatus
+	{
+		build_claim<<<gj_blocks(end - first, GJ_THREADS), GJ_THREADS, 0, queue->stream>>>(
+			build, first, end);
+		GJ_LAUNCHED(queue, "build_claim");
+		return GJ_OK;
+	};
+
+	GJ_CUDA(queue,
+			cudaMemsetAsync(&queue->results->max_count, 0, 2 * sizeof(uint32_t), queue->stream));
+	clear_slots<<<min(gj_blocks(build.nslots, GJ_THREADS), queue->device->nprocessors * 16u),
+				  GJ_THREADS, 0, queue->stream>>>(build.slots, build.nslots);
+	GJ_LAUNCHED(queue, "clear_slots");
+	GJ_TRY(in_pieces(queue, build.keys.nrows, stop, arg, launch));
+	return gj_wait(queue);
+}
+
+/* Gives every key its range of rows; start[nslots] is scratch. */
+static GjStatus
+build_ranges(GjQueue *queue, const Build &build, uint32_t *start, bool (*stop)(void *), void *arg)
+{
+	const thrust::transform_iterator<SlotCount, const GjHashSlot *> counts(build.slots,
+																		   SlotCount());
+	auto launch = [&](uint32_t first, uint32_t end) -> GjStatus
+	{
+		build_rows<<<gj_blocks(end - first, GJ_THREADS), GJ_THREADS, 0, queue->stream>>>(
+			build, start, first, end);
+		GJ_LAUNCHED(queue, "build_rows");
+		return GJ_OK;
+	};
+
+	GJ_CUB(queue, cub::DeviceScan::ExclusiveSum, counts, start, build.nslots);
+	return in_pieces(queue, build.keys.nrows, stop, arg, launch);
+}
+
+static GjStatus
+build_table(GjQueue *queue, const Build &build, bool (*stop)(void *), void *arg, GjHashTable *table)
+{
+	const uint32_t n = build.keys.nrows;
+	const size_t start_bytes = build.nslots * sizeof(uint32_t);
+	uint32_t *start;
+	GjStatus status;
+
+	GJ_TRY(build_slots(queue, build, stop, arg));
+	table->nrows = queue->pinned->results.nrows;
+	table->max_count = queue->pinned->results.max_count;
+	if (table->nrows == 0)
+		return GJ_OK;
+	if (table->max_count == 1 && table->nrows == n)
+	{
+		build_rows_unique<<<gj_blocks(n, GJ_THREADS), GJ_THREADS, 0, queue->stream>>>(build, n);
+		GJ_LAUNCHED(queue, "build_rows_unique");
+		return GJ_OK;
+	}
+	start = (uint32_t *) gj_alloc(queue, start_bytes);
+	if (start == NULL)
+		return queue->status != GJ_OK ? queue->status : GJ_OUT_OF_MEMORY;
+	status = build_ranges(queue, build, start, stop, arg);
+	gj_free(queue, start, start_bytes);
+	return status;
+}
+
+/* Slots for n rows; 0 if their numbers do not fit 32 bits. */
+static uint64_t
+slots_for(uint32_t n)
+{
+	uint64_t nslots = n <= BIG_TABLE ? (uint64_t) n * 2 : (uint64_t) n + n / 2;
+
+	if (nslots < MIN_SLOTS)
+		nslots = MIN_SLOTS;
+	return nslots < NO_ROW ? nslots : 0;
+}
+
+/* The key arrays are the table's now; it frees those that no probe reads. */
+static void
+take_keys(GjQueue *queue, const GjKeys *keys, GjHashTable *table)
+{
+	table->keys = *keys;
+	gj_free(queue, keys->null, keys->nrows);
+	table->keys.null = NULL;
+	if (keys->nkeys > 1)
+		return;
+	gj_free(queue, keys->value[0], (size_t) keys->nrows * sizeof(int64_t));
+	table->keys.value[0] = NULL;
+}
+
+GjStatus
+gj_hash_build(GjQueue *queue, const GjKeys *keys, const uint32_t *rowid, bool (*stop)(void *),
+			  void *arg, GjHashTable *table)
+{
+	const size_t row_bytes = (size_t) keys->nrows * sizeof(uint32_t);
+	Build build = {};
+	GjStatus status;
+
+	memset(table, 0, sizeof(*table));
+	GJ_TRY(gj_enter(queue));
+	build.nslots = slots_for(keys->nrows);
+	if (build.nslots == 0)
+		return GJ_TOO_LARGE;
+	build.keys = *keys;
+	build.rowid = rowid;
+	build.results = queue->results;
+	build.slots = (GjHashSlot *) gj_alloc(queue, build.nslots * sizeof(GjHashSlot));
+	build.slot_of = (uint32_t *) gj_alloc(queue, row_bytes);
+	build.rank = (uint32_t *) gj_alloc(queue, row_bytes);
+	build.rows = (uint32_t *) gj_alloc(queue, row_bytes);
+	if (keys->nkeys > 1)
+		build.key_row = (uint32_t *) gj_alloc(queue, row_bytes);
+
+	if (build.slots && build.slot_of && build.rank && build.rows &&
+		(keys->nkeys == 1 || build.key_row))
+		status = build_table(queue, build, stop, arg, table);
+	else
+		status = queue->status != GJ_OK ? queue->status : GJ_OUT_OF_MEMORY;
+
+	gj_free(queue, build.slot_of, row_bytes);
+	gj_free(queue, build.rank, row_bytes);
+	table->slots = build.slots;
+	table->nslots = build.nslots;
+	table->rows = build.rows;
+	table->key_row = build.key_row;
+	if (status != GJ_OK)
+		gj_hash_free(queue, table);
+	else
+		take_keys(queue, keys, table);
+	return status;
+}
+
+void
+gj_hash_free(GjQueue *queue, GjHashTable *table)
+{
+	const size_t nrows = table->keys.nrows;
+
+	gj_free(queue, table->slots, table->nslots * sizeof(GjHashSlot));
+	gj_free(queue, table->rows, nrows * sizeof(uint32_t));
+	gj_free(queue, table->key_row, nrows * sizeof(uint32_t));
+	for (uint32_t k = 0; k < table->keys.nkeys; k++)
+		gj_free(queue, table->keys.value[k], nrows * sizeof(int64_t));
+	gj_free(queue, table->keys.null, nrows);
+	memset(table, 0, sizeof(*table));
+}
+
+/* ---- probe */
+
+/* Slot of the keys of row i: found, or the empty one that ends the search. */
+template <bool single>
+static __device__ __forceinline__ GjHashSlot
+find_slot(const GjHashTable &table, const GjKeys &keys, uint32_t i)
+{
+	const uint64_t hash = hash_keys(keys, i);
+	const uint64_t wanted = single ? (uint64_t) keys.value[0][i] : hash;
+	uint64_t s = gj_hash_slot(hash, table.nslots);
+
+	for (;;)
+	{
+		const uint4 words = __ldg((const uint4 *) &table.slots[s]);
+		GjHashSlot slot;
+
+		slot.key = ((uint64_t) words.y << 32) | words.x;
+		slot.start = words.z;
+		slot.count = words.w;
+		if (slot.count == 0)
+			return slot;
+		if (slot.key == wanted &&
+			(single || keys_equal(keys, i, table.keys, table.key_row[slot.start])))
+			return slot;
+		if (++s == table.nslots)
+			s = 0;
+	}
+}
+
+/* first[i], and in offset[i] the number of matches; offset[n] = 0. */
+template <bool single>
+static __global__ void
+__launch_bounds__(GJ_THREADS)
+	probe_keys(const __grid_constant__ GjHashTable table, const __grid_constant__ GjKeys keys,
+			   uint64_t *offset, uint32_t *first)
+{
+	const uint32_t i = blockIdx.x * GJ_THREADS + threadIdx.x;
+	GjHashSlot slot = {};
+
+	if (i > keys.nrows)
+		return;
+	if (i == keys.nrows)
+	{
+		offset[i] = 0;
+		return;
+	}
+	if (!keys.null[i])
+		slot = find_slot<single>(table, keys, i);
+	offset[i] = slot.count;
+	first[i] = slot.count ? slot.start : 0;
+}
+
+GjStatus
+gj_hash_probe(GjQueue *queue, const GjHashTable *table, const GjKeys *keys, uint64_t *offset,
+			  uint32_t *first, uint64_t *total)
+{
+	const uint64_t n = (uint64_t) keys->nrows + 1;
+	const uint32_t blocks = gj_blocks(n, GJ_THREADS);
+
+	*total = 0;
+	GJ_TRY(gj_enter(queue));
+	if (keys->nkeys == 1)
+		probe_keys<true><<<blocks, GJ_THREADS, 0, queue->stream>>>(*table, *keys, offset, first);
+	else
+		probe_keys<false><<<blocks, GJ_THREADS, 0, queue->stream>>>(*table, *keys, offset, first);
+	GJ_LAUNCHED(queue, "probe_keys");
+	GJ_CUB(queue, cub::DeviceScan::ExclusiveSum, offset, offset, n);
+	GJ_CUDA(queue, cudaMemcpyAsync(&queue->results->total, offset + keys->nrows, sizeof(uint64_t),
+								   cudaMemcpyDeviceToDevice, queue->stream));
+	GJ_TRY(gj_wait(queue));
+	*total = queue->pinned->results.total;
+	return GJ_OK;
+}
+
+/* ---- expand */
+
+/* Row ids to write: of the outer tuple through rowid (NULL: the tuple itself), or inner. */
+typedef struct PairColumn
+{
+	const uint32_t *rowid;
+	uint32_t *out;
+	bool inner;
+} PairColumn;
+
+typedef struct Pairs
+{
+	const uint64_t *offset;
+	const uint32_t *first;
+	const uint32_t *rows;
+	uint32_t ntuples;
+	uint32_t ncolumns;
+	PairColumn column[GJ_MAX_SOURCES];
+} Pairs;
+
+/* The last of tuples low .. high-1 whose offset is at most `pair`; low's is. */
+static __device__ __forceinline__ uint32_t
+find_tuple(const uint64_t *offset, uint32_t low, uint32_t high, uint64_t pair)
+{
+	while (high - low > 1)
+	{
+		const uint32_t mid = low + (high - low) / 2;
+
+		if (offset[mid] <= pair)
+			low = mid;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+/* Writes pairs cursor .. cursor+n-1, PAIRS of them a block. */
+static __global__ void
+__launch_bounds__(GJ_THREADS)
+	expand_pairs(const __grid_constant__ Pairs pairs, uint64_t cursor, uint32_t n)
+{
+	/* offsets of the block's tuples, counted from its first pair */
+	__shared__ uint32_t relative[TUPLES];
+	__shared__ uint32_t bounds[2];
+	const uint32_t base = blockIdx.x * PAIRS;
+	const uint32_t npairs = min((uint32_t) PAIRS, n - base);
+	const uint64_t first_pair = cursor + base;
+	uint32_t low;
+	uint32_t ntuples;
+
+	/* the tuples of the first and of the last pair */
+	if (threadIdx.x < 2)
+		bounds[threadIdx.x] = find_tuple(pairs.offset, 0, pairs.ntuples,
+										 first_pair + (threadIdx.x == 0 ? 0 : npairs - 1));
+	__syncthreads();
+	low = bounds[0];
+	ntuples = bounds[1] - low + 1;
+	if (ntuples <= TUPLES)
+	{
+		for (uint32_t t = threadIdx.x; t < ntuples; t += GJ_THREADS)
+		{
+			const uint64_t offset = pairs.offset[low + t];
+
+			relative[t] = offset > first_pair ? (uint32_t) (offset - first_pair) : 0;
+		}
+	}
+	__syncthreads();
+
+	for (uint32_t j = threadIdx.x; j < npairs; j += GJ_THREADS)
+	{
+		const uint64_t pair = first_pair + j;
+		uint32_t tuple;
+		uint32_t number;
+
+		if (ntuples <= TUPLES)
+		{
+			uint32_t a = 0;
+			uint32_t b = ntuples;
+
+			while (b - a > 1)
+			{
+				const uint32_t mid = a + (b - a) / 2;
+
+				if (relative[mid] <= j)
+					a = mid;
+				else
+					b = mid;
+			}
+			tuple = low + a;
+		}
+		else
+			tuple = find_tuple(pairs.offset, low, low + ntuples, pair);
+
+		number = (uint32_t) (pair - pairs.offset[tuple]);
+		for (uint32_t c = 0; c < pairs.ncolumns; c++)
+		{
+			const PairColumn &column = pairs.column[c];
+
+			if (column.inner)
+				column.out[base + j] = pairs.rows[pairs.first[tuple] + number];
+			else
+				column.out[base + j] = column.rowid ? column.rowid[tuple] : tuple;
+		}
+	}
+}
+
+GjStatus
+gj_hash_expand(GjQueue *queue, const GjHashTable *table, const GjView *view, const uint64_t *offset,
+			   const uint32_t *first, uint64_t cursor, uint32_t n, uint32_t inner_source,
+			   uint32_t *const out[GJ_MAX_SOURCES])
+{
+	Pairs pairs = {};
+
+	GJ_TRY(gj_enter(queue));
+	if (n == 0 || view->nrows == 0)
+		return GJ_OK;
+	pairs.offset = offset;
+	pairs.first = first;
+	pairs.rows = table->rows;
+	pairs.ntuples = view->nrows;
+	for (uint32_t s = 0; s < GJ_MAX_SOURCES; s++)
+	{
+		if (out[s] == NULL)
+			continue;
+		pairs.column[pairs.ncolumns].rowid = view->rowid[s];
+		pairs.column[pairs.ncolumns].out = out[s];
+		pairs.column[pairs.ncolumns].inner = s == inner_source;
+		pairs.ncolumns++;
+	}
+	expand_pairs<<<gj_blocks(n, PAIRS), GJ_THREADS, 0, queue->stream>>>(pairs, cursor, n);
+	GJ_LAUNCHED(queue, "expand_pairs");
+	return GJ_OK;
+}

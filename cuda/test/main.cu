@@ -1,0 +1,404 @@
+/*
+ * main.cu
+ *	  kernel_test: tests of the cuda device (and the cpu device) against references.
+ *
+ *	kernel_test [--quick] [--device cuda|cpu|all] [--bench]
+ *
+ * The last line is "N passed, N failed"; the exit status is 1 if a check failed.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "test.cuh"
+
+std::vector<uint32_t> sizes = {0, 1, 31, 32, 33, 1023, 1024, 1025, 100000, 1000003};
+bool quick = false;
+
+static unsigned passed, failed;
+static unsigned group_passed, group_failed;
+
+bool
+check(bool ok, const char *what, const std::string &where)
+{
+	if (ok)
+		group_passed++;
+	else if (++group_failed <= 5)
+		printf("  FAILED: %s (%s)\n", what, where.c_str());
+	return ok;
+}
+
+void
+group(const char *device, const char *name)
+{
+	printf("%-5s %-24s %6u passed, %u failed\n", device, name, group_passed, group_failed);
+	fflush(stdout);
+	passed += group_passed;
+	failed += group_failed;
+	group_passed = group_failed = 0;
+}
+
+/* ---- programs */
+
+uint32_t
+Program::expr(GjKind kind, const std::vector<GjInstr> &code)
+{
+	GjExpr e = {};
+
+	e.first = (uint32_t) instrs.size();
+	e.ninstrs = (uint32_t) code.size();
+	e.result = code.back().dst;
+	e.kind = (uint8_t) kind;
+	e.can_fail = 1;
+	for (const GjInstr &i : code)
+	{
+		if (i.dst + 1 > e.nregisters)
+			e.nregisters = (uint16_t) (i.dst + 1);
+		instrs.push_back(i);
+	}
+	exprs.push_back(e);
+	return (uint32_t) exprs.size() - 1;
+}
+
+template <typename T>
+static void
+append(std::vector<uint64_t> &flat, const std::vector<T> &array, uint32_t *n, uint32_t *offset)
+{
+	*n = (uint32_t) array.size();
+	*offset = (uint32_t) (flat.size() * 8);
+	flat.resize(flat.size() + (array.size() * sizeof(T) + 7) / 8);
+	if (!array.empty())
+		memcpy((char *) flat.data() + *offset, array.data(), array.size() * sizeof(T));
+}
+
+std::vector<uint64_t>
+Program::flat() const
+{
+	std::vector<uint64_t> flat(sizeof(GjProgram) / 8);
+	GjProgram p = {};
+	std::vector<GjSource> sources;
+	std::vector<GjStep> steps;
+
+	p.magic = GJ_PROGRAM_MAGIC;
+	p.output = aggregates.empty() ? GJ_OUTPUT_ROWS : GJ_OUTPUT_AGGREGATES;
+	for (uint32_t c = 0; c < types.size(); c++)
+	{
+		if (types[c].source >= sources.size())
+		{
+			sources.push_back({c, 0, 1024, -1, 0});
+		}
+		sources.back().ncolumns++;
+	}
+	append(flat, sources, &p.nsources, &p.sources);
+	append(flat, types, &p.ncolumns, &p.columns);
+	append(flat, steps, &p.nsteps, &p.steps);
+	append(flat, exprs, &p.nexprs, &p.exprs);
+	append(flat, instrs, &p.ninstrs, &p.instrs);
+	append(flat, constants, &p.nconstants, &p.constants);
+	append(flat, outputs, &p.noutputs, &p.outputs);
+	append(flat, aggregates, &p.naggregates, &p.aggregates);
+	p.nbytes = (uint32_t) (flat.size() * 8);
+	memcpy(flat.data(), &p, sizeof(p));
+	return flat;
+}
+
+GjInstr
+op(GjOp op, uint16_t dst, uint16_t a, uint16_t b, uint32_t arg)
+{
+	GjInstr i = {};
+
+	i.op = (uint16_t) op;
+	i.dst = dst;
+	i.a = a;
+	i.b = b;
+	i.arg = arg;
+	return i;
+}
+
+GjInstr
+load(uint16_t dst, uint32_t column)
+{
+	return op(GJ_OP_LOAD, dst, dst, dst, column);
+}
+
+GjInstr
+constant(uint16_t dst, int64_t value)
+{
+	GjInstr i = op(GJ_OP_CONST, dst, dst, dst);
+
+	i.imm = value;
+	return i;
+}
+
+/* ---- columns */
+
+int64_t
+Column::value(uint32_t row) const
+{
+	GjColumn c = {};
+
+	c.data = data.data();
+	c.kind = type.kind;
+	return gj_column_value(&c, row);
+}
+
+static double
+random_double(Random &random)
+{
+	switch (random() % 12)
+	{
+		case 0:
+			return 0.0;
+		case 1:
+			return -0.0;
+		case 2:
+			return gj_bits_to_double(INT64_C(0x7FF8000000000000));
+		case 3: /* another NaN */
+			return gj_bits_to_double((int64_t) UINT64_C(0xFFF8000000001234));
+		case 4:
+			return gj_bits_to_double(INT64_C(0x7FF0000000000000));
+		default:
+			return (double) (int64_t) (random() % 1000) - 500 + (double) (random() % 4) / 4;
+	}
+}
+
+/* Appends a value of the heap; returns its reference. */
+static uint64_t
+random_ref(Random &random, Bytes &heap)
+{
+	static const uint32_t lengths[] = {0, 1, 7, 8, 9, 15, 16, 40, 100};
+	uint32_t kind = random() % 64;
+	uint32_t length = kind == 0 ? 8192 : kind == 1 ? 3000 : lengths[random() % 9];
+	uint64_t offset = heap.size();
+
+	if (kind == 2)
+		return gj_ref_make(random() % 1000, GJ_REF_HELD);
+	if (kind < 8 && offset > 0)
+		length = 0;
+	heap.resize(heap.size() + ((length + 7) & ~7u));
+	for (uint32_t i = 0; i < length; i++)
+		heap[offset + i] = (uint8_t) random();
+	return gj_ref_make(offset, length);
+}
+
+Column
+random_column(Random &random, GjKind kind, uint32_t width, uint32_t source, uint32_t n,
+			  double null_rate, uint64_t range)
+{
+	Column c;
+
+	c.type = {(uint8_t) kind, (uint8_t) width, (uint8_t) (null_rate > 0), (uint8_t) source};
+	c.data.resize((size_t) n * width);
+	if (null_rate > 0)
+		c.nulls.resize(n);
+	for (uint32_t i = 0; i < n; i++)
+	{
+		uint8_t *to = c.data.data() + (size_t) i * width;
+		int64_t v = (int64_t) random();
+		double d;
+
+		if (null_rate > 0)
+			c.nulls[i] = (double) (random() % 1000) < null_rate * 1000;
+		if (range > 0)
+			v = (int64_t) ((uint64_t) v % range) - (kind == GJ_UINT4 ? 0 : (int64_t) (range / 2));
+		switch (kind)
+		{
+			case GJ_BOOL:
+				*to = (uint8_t) (random() % 2);
+				break;
+			case GJ_FLOAT8:
+				d = range > 0 ? (double) v / 8 : random_double(random);
+				memcpy(to, &d, sizeof(d));
+				break;
+			case GJ_REF:
+			{
+				uint64_t ref =
+					null_rate > 0 && c.nulls[i] ? 0 : random_ref(random, c.heap);
+
+				memcpy(to, &ref, sizeof(ref));
+				break;
+			}
+			case GJ_BYTES:
+				for (uint32_t k = 0; k < width; k++)
+					to[k] = (uint8_t) random();
+				break;
+			default:
+				memcpy(to, &v, width);
+		}
+	}
+	return c;
+}
+
+std::vector<uint32_t>
+random_rows(Random &random, uint32_t n, uint32_t nrows)
+{
+	std::vector<uint32_t> rows(nrows > 0 ? n : 0);
+
+	for (uint32_t &row : rows)
+		row = (uint32_t) (random() % nrows);
+	return rows;
+}
+
+/* ---- queues */
+
+Queue::Queue(const Device &device, const Program &program) : ops(device.ops)
+{
+	GjErrorText why = {};
+	std::vector<uint64_t> flat = program.flat();
+
+	queue = ops->queue_open(device.device, (const GjProgram *) flat.data(), &why);
+	if (queue == NULL)
+	{
+		printf("queue_open: %s\n", why.text);
+		exit(1);
+	}
+}
+
+Queue::~Queue()
+{
+	ops->queue_close(queue);
+}
+
+void *
+Queue::alloc(size_t nbytes)
+{
+	void *memory = ops->alloc(queue, nbytes);
+
+	if (memory == NULL)
+	{
+		printf("alloc: %s\n", ops->queue_error(queue));
+		exit(1);
+	}
+	return memory;
+}
+
+void *
+Queue::upload_bytes(const void *data, size_t nbytes)
+{
+	void *memory = alloc(nbytes + 16);
+
+	check(ops->copy_in(queue, memory, data, nbytes) == GJ_OK, "copy_in", "upload");
+	/* the source may go away */
+	check(ops->sync(queue) == GJ_OK, "sync", ops->queue_error(queue));
+	return memory;
+}
+
+void
+Queue::download_bytes(void *data, const void *device, size_t nbytes)
+{
+	check(ops->copy_out(queue, data, device, nbytes) == GJ_OK, "copy_out", "download");
+	check(ops->sync(queue) == GJ_OK, "sync", ops->queue_error(queue));
+}
+
+const GjColumn *
+Queue::columns(const std::vector<Column> &columns)
+{
+	std::vector<GjColumn> device;
+	const GjColumn *result = NULL;
+
+	for (const Column &c : columns)
+	{
+		GjColumn d = {};
+
+		d.data = upload(c.data);
+		d.nulls = c.nulls.empty() ? NULL : upload(c.nulls);
+		d.heap = c.heap.empty() ? NULL : upload(c.heap);
+		d.kind = c.type.kind;
+		d.width = c.type.width;
+		device.push_back(d);
+	}
+	check(ops->set_columns(queue, device.data(), (uint32_t) device.size(), &result) == GJ_OK,
+		  "set_columns", ops->queue_error(queue));
+	return result;
+}
+
+GjView
+Queue::view(const std::vector<Column> &cols, uint32_t nrows,
+			const std::vector<std::vector<uint32_t>> &rowids)
+{
+	GjView v = {};
+
+	v.columns = columns(cols);
+	v.nrows = nrows;
+	for (size_t s = 0; s < rowids.size(); s++)
+		v.rowid[s] = rowids[s].empty() ? NULL : upload(rowids[s]);
+	return v;
+}
+
+/* ---- main */
+
+static void
+run_tests(const Device &device)
+{
+	test_memory(device);
+	test_select(device);
+	test_keys(device);
+	test_hash(device);
+	test_aggregate(device);
+	test_gather(device);
+	test_sets(device);
+}
+
+/* Opens the device and runs what was asked for; false if there is none. */
+static bool
+run_device(const GjDeviceOps *ops, bool timing)
+{
+	GjErrorText why = {};
+	Device device = {ops, NULL};
+	GjDeviceInfo info = {};
+
+	if (ops->count(&why) > 0)
+		device.device = ops->open(0, &why);
+	if (device.device == NULL)
+	{
+		printf("%s: no device: %s\n", ops->name, why.text);
+		return false;
+	}
+	ops->info(device.device, &info);
+	printf("%s: %s, %u processors, %.1f GB, copies %.1f and %.1f GB/s\n", ops->name, info.name,
+		   info.nprocessors, (double) info.memory_total / 1e9, info.copy_in_rate / 1e9,
+		   info.copy_out_rate / 1e9);
+	if (timing)
+		bench(device);
+	else
+		run_tests(device);
+	ops->close(device.device);
+	return true;
+}
+
+int
+main(int argc, char **argv)
+{
+	const char *name = "all";
+	bool timing = false;
+	bool ran = true;
+
+	for (int i = 1; i < argc; i++)
+	{
+		if (strcmp(argv[i], "--quick") == 0)
+			quick = true;
+		else if (strcmp(argv[i], "--bench") == 0)
+			timing = true;
+		else if (strcmp(argv[i], "--device") == 0 && i + 1 < argc)
+			name = argv[++i];
+		else
+		{
+			fprintf(stderr, "usage: kernel_test [--quick] [--device cuda|cpu|all] [--bench]\n");
+			return 2;
+		}
+	}
+	if (quick)
+		sizes.pop_back();
+	if (timing && strcmp(name, "all") == 0)
+		name = "cuda";
+	if (strcmp(name, "cpu") != 0)
+		ran = run_device(&gj_cuda_device, timing);
+	if (strcmp(name, "cuda") != 0)
+		ran &= run_device(&gj_cpu_device, timing);
+	if (!ran)
+		check(false, "device", name);
+	passed += group_passed;
+	failed += group_failed;
+	printf("%u passed, %u failed\n", passed, failed);
+	return failed > 0;
+}

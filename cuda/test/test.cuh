@@ -1,0 +1,133 @@
+/*
+ * test.cuh
+ *	  What the kernel tests share: a device under test, programs and random columns.
+ *
+ * Every test runs an operator through GjDeviceOps and compares the result with a plain
+ * reference computed in the test.  The same tests run on the cuda device and the cpu device.
+ */
+#ifndef GJ_CUDA_TEST_CUH
+#define GJ_CUDA_TEST_CUH
+
+#include <random>
+#include <string>
+#include <vector>
+
+#ifndef GJ_WITH_CUDA
+#define GJ_WITH_CUDA
+#endif
+#include "../../src/daemon/device.h"
+
+typedef std::mt19937_64 Random;
+typedef std::vector<uint8_t> Bytes;
+
+/* ---- counting */
+
+/* Counts one check; prints what failed. */
+bool check(bool ok, const char *what, const std::string &where);
+/* Ends a group of checks: prints a line. */
+void group(const char *device, const char *name);
+
+/* Sizes that every operator is tried with. */
+extern std::vector<uint32_t> sizes;
+extern bool quick;
+
+/* ---- programs */
+
+struct Program
+{
+	std::vector<GjColumnType> types;
+	std::vector<GjInstr> instrs;
+	std::vector<GjExpr> exprs;
+	std::vector<int64_t> constants;
+	std::vector<uint32_t> outputs;
+	std::vector<GjAggregate> aggregates;
+
+	/* Adds an expression; its result is what the last instruction writes. */
+	uint32_t expr(GjKind kind, const std::vector<GjInstr> &code);
+	/* The flat form. */
+	std::vector<uint64_t> flat() const;
+};
+
+GjInstr load(uint16_t dst, uint32_t column);
+GjInstr constant(uint16_t dst, int64_t value);
+GjInstr op(GjOp op, uint16_t dst, uint16_t a, uint16_t b, uint32_t arg = 0);
+
+/* ---- columns on the host */
+
+struct Column
+{
+	GjColumnType type;
+	Bytes data;
+	Bytes nulls; /* empty: nothing is NULL */
+	Bytes heap;
+
+	bool null(uint32_t row) const
+	{
+		return !nulls.empty() && nulls[row];
+	}
+	int64_t value(uint32_t row) const; /* as a register holds it */
+	uint64_t ref(uint32_t row) const
+	{
+		return ((const uint64_t *) data.data())[row];
+	}
+};
+
+/* n random rows; `range` bounds integers, 0: all values of the type. */
+Column random_column(Random &random, GjKind kind, uint32_t width, uint32_t source, uint32_t n,
+					 double null_rate, uint64_t range);
+
+std::vector<uint32_t> random_rows(Random &random, uint32_t n, uint32_t nrows);
+
+/* ---- the device under test */
+
+struct Device
+{
+	const GjDeviceOps *ops;
+	GjDevice *device;
+};
+
+/* A queue and what the tests do with it. */
+struct Queue
+{
+	const GjDeviceOps *ops;
+	GjQueue *queue;
+
+	Queue(const Device &device, const Program &program);
+	~Queue();
+	Queue(const Queue &) = delete;
+
+	void *alloc(size_t nbytes);
+	void *upload_bytes(const void *data, size_t nbytes);
+	void download_bytes(void *data, const void *device, size_t nbytes);
+	const GjColumn *columns(const std::vector<Column> &columns);
+
+	template <typename T>
+	T *upload(const std::vector<T> &v)
+	{
+		return (T *) upload_bytes(v.data(), v.size() * sizeof(T));
+	}
+	template <typename T>
+	std::vector<T> download(const T *device, size_t n)
+	{
+		std::vector<T> v(n);
+
+		download_bytes(v.data(), device, n * sizeof(T));
+		return v;
+	}
+	/* View of nrows tuples, each source through its row ids (empty: the row itself). */
+	GjView view(const std::vector<Column> &columns, uint32_t nrows,
+				const std::vector<std::vector<uint32_t>> &rowids);
+};
+
+/* ---- tests */
+
+void test_memory(const Device &device);
+void test_select(const Device &device);
+void test_keys(const Device &device);
+void test_aggregate(const Device &device);
+void test_gather(const Device &device);
+void test_hash(const Device &device);
+void test_sets(const Device &device);
+void bench(const Device &device);
+
+#endif /* GJ_CUDA_TEST_CUH */

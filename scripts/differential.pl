@@ -1,0 +1,130 @@
+#!/usr/bin/perl
+# Runs queries with gpujoin off and forced, and compares their rows as multisets.
+#
+#   scripts/differential.pl [--database NAME] [--gpujoin PERCENT] [--verbose] FILE...
+#
+# A file is SQL that prepares tables, a line "-- queries", and blocks with empty lines between them.
+# The last statement of a block is the query; the lines before it, up to the last one that ends with
+# a semicolon, prepare the session.  A block that opens with "-- by PostgreSQL" need not be run by a
+# GpuJoin node: all others must, without falling back, or with --gpujoin PERCENT so many of them.
+#
+# The database has what sql_tests/01_install.sql makes.  PGHOST and PGUSER say which server.
+# Needs perl and psql, no more.  Closes with "N passed, N failed".
+use strict;
+use warnings;
+use Getopt::Long;
+use Time::HiRes qw(time);
+
+my $database = $ENV{PGDATABASE} || 'postgres';
+my ($percent, $verbose, $passed, $failed, $offloaded, $able) = (undef, 0, 0, 0, 0, 0);
+GetOptions('database=s' => \$database, 'gpujoin=i' => \$percent, 'verbose' => \$verbose) && @ARGV
+  or die "usage: $0 [--database NAME] [--gpujoin PERCENT] [--verbose] FILE...\n";
+
+# Runs SQL in a session of its own: its lines of output and its errors.
+sub psql
+{
+	my ($sql) = @_;
+	my $in = "/tmp/gj_differential.$$.sql";
+	open my $file, '>', $in or die "$in: $!\n";
+	print $file $sql;
+	close $file;
+	open my $out, '-|', "psql -XAtq -d '$database' <'$in' 2>&1" or die "psql: $!\n";
+	my @lines = <$out>;
+	close $out;
+	unlink $in;
+	foreach (@lines)
+	{
+		die "$0: $_" if /^psql: error|^FATAL|server closed the connection|connection to server was lost/;
+	}
+	return @lines;
+}
+
+sub content
+{
+	my ($path) = @_;
+	open my $file, '<', $path or die "$path: $!\n";
+	local $/;
+	return <$file>;
+}
+
+# What differs between two lists of lines, as multisets; '' if nothing does.
+sub difference
+{
+	my ($native, $forced) = @_;
+	my %count;
+	$count{$_}++ foreach @$native;
+	$count{$_}-- foreach @$forced;
+	my @missing = sort grep { $count{$_} > 0 } keys %count;
+	my @extra = sort grep { $count{$_} < 0 } keys %count;
+	return '' unless @missing || @extra;
+	return sprintf("%d rows, gpujoin %d; missing: %s; too many: %s",
+		scalar @$native, scalar @$forced, summary(@missing), summary(@extra));
+}
+
+sub summary
+{
+	my @lines = @_;
+	my $n = @lines;
+	splice(@lines, 3) if $n > 3;
+	chomp @lines;
+	return "$n (" . join(' / ', map { substr($_, 0, 200) } @lines) . ')';
+}
+
+sub result
+{
+	my ($ok, $name, $why, $block) = @_;
+	$ok ? $passed++ : $failed++;
+	print $ok ? "ok" : "not ok", " - $name", $why ne '' ? ": $why" : '', "\n" if !$ok || $verbose;
+	print map { "#   $_\n" } split /\n/, $block unless $ok;
+}
+
+sub run_block
+{
+	my ($name, $block) = @_;
+	my $by_postgres = $block =~ s/^-- by PostgreSQL.*\n//;
+	my $body = join "\n", grep { !/^--/ } split /\n/, $block;
+	my ($before, $query) = $body =~ /\A(.*;\n)?(.*?);?\s*\z/s
+	  or die "$name: no statement\n";
+	$before = '' unless defined $before;
+	my $settings = "\\set VERBOSITY terse\nSET client_min_messages = warning; SET statement_timeout = '120s'; SET extra_float_digits = 1;";
+	my @native = psql("$settings SET gpujoin.enabled = off;\n$before$query;\n");
+	my $t = time;
+	my @forced = psql("$settings LOAD 'gpujoin'; SET gpujoin.force = on;\n$before$query;\n");
+	$t = time - $t;
+	my $difference = difference(\@native, \@forced);
+	return result(0, $name, $difference, $block) if $difference ne '';
+
+	my $error = grep { /^ERROR:/ } @native;
+	my ($how) = grep { !/^(NOTICE|LOG|WARNING)/ }
+	  psql("$settings LOAD 'gpujoin'; SET gpujoin.force = on;\n${before}SELECT gj_how(\$q\$$query\$q\$, " . ($error ? 'false' : 'true') . ");\n");
+	chomp($how = defined $how ? $how : 'no plan');
+	my $good = $how =~ /^GpuJoin/ && $how !~ /fell back/;
+	if (!$by_postgres) { $able++; $offloaded++ if $good; }
+	my $ok = $good || $by_postgres || defined $percent;
+	result($ok, $name, sprintf('%s, %s, %.2f s', $error ? 'the same error' : @native . ' rows', $how, $t), $block);
+}
+
+foreach my $path (@ARGV)
+{
+	my ($setup, $queries) = split /^-- queries\n/m, content($path), 2;
+	die "$path has no line \"-- queries\"\n" unless defined $queries;
+	my @trouble = grep { /ERROR/ } psql($setup);
+	result(!@trouble, "$path: tables", join('', @trouble), '');
+	my $n = 0;
+	foreach my $block (grep { /\S/ } split /\n\s*\n/, $queries)
+	{
+		$block =~ s/^\s*\n//;
+		next unless grep { !/^--/ } split /\n/, $block;
+		run_block("$path, query " . ++$n, $block);
+	}
+}
+
+if (defined $percent)
+{
+	my $share = $able ? 100 * $offloaded / $able : 0;
+	my $said = sprintf('%d of %d queries (%.0f %%) were run by GpuJoin', $offloaded, $able, $share);
+	print "$said\n";
+	result($share >= $percent, $said, $share >= $percent ? '' : "expected $percent % at least", '');
+}
+print "$passed passed, $failed failed\n";
+exit($failed ? 1 : 0);

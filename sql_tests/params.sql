@@ -1,0 +1,102 @@
+-- Parameters are constants at run time: prepared statements, functions, initplans, correlated queries.
+LOAD 'gpujoin';
+\pset format unaligned
+\pset tuples_only on
+SET gpujoin.force = on;
+
+CREATE TABLE f (id int, k int, v int, x float8, d date, t text);
+INSERT INTO f SELECT i, i % 20, i % 100, i / 4.0, date '2026-01-01' + i % 30, 't' || i % 5 FROM generate_series(1, 1000) i;
+CREATE TABLE g (k int, c int, name text);
+INSERT INTO g SELECT i, i % 7, 'g' || i FROM generate_series(0, 14) i;
+VACUUM ANALYZE f, g;
+
+-- EXECUTE by PostgreSQL and by gpujoin
+CREATE FUNCTION execute_both(call text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	a text[];
+	b text[];
+BEGIN
+	PERFORM set_config('gpujoin.enabled', 'off', false);
+	a := gj_rows(call);
+	PERFORM set_config('gpujoin.enabled', 'on', false);
+	b := gj_rows(call);
+	RETURN CASE WHEN a <> b THEN format('DIFFERENT: %s, %s', a, b) ELSE
+		concat_ws(', ', format('same, %s rows', cardinality(a)), 'first: ' || a[1],
+				  CASE WHEN current_setting('plan_cache_mode') = 'force_generic_plan' AND a[1] !~ '^error' THEN gj_how(call) END) END;
+END $$;
+
+SET plan_cache_mode = force_custom_plan;
+PREPARE one(int) AS SELECT count(*), sum(f.v) FROM f JOIN g USING (k) WHERE f.v < $1;
+SELECT execute_both('EXECUTE one(50)'), execute_both('EXECUTE one(NULL)'), execute_both('EXECUTE one(-1)');
+SET plan_cache_mode = force_generic_plan;
+SELECT execute_both('EXECUTE one(50)'), execute_both('EXECUTE one(NULL)'), execute_both('EXECUTE one(-1)');
+SELECT execute_both(format('EXECUTE one(%s)', i)) FROM generate_series(0, 100, 20) i;
+SELECT gj_how('EXECUTE one(50)');
+
+PREPARE types(int2, int8, date, float8, text, bool) AS
+	SELECT f.id, g.name FROM f JOIN g USING (k) WHERE f.v > $1 AND f.v < $2 AND f.d >= $3 AND f.x < $4 AND f.t = $5 AND ($6 OR f.id > 0);
+SELECT execute_both('EXECUTE types(10, 5000000000, ''2026-01-10'', 200, ''t3'', true)');
+SELECT execute_both('EXECUTE types(10, 50, ''2026-01-10'', ''NaN'', ''t3'', NULL)');
+SELECT execute_both('EXECUTE types(NULL, 50, ''2026-01-10'', 200, ''t3'', true)');
+SELECT gj_how('EXECUTE types(10, 50, ''2026-01-10'', 200, ''t3'', true)');
+PREPARE in_select(int, text) AS SELECT f.id, f.v + $1, $2 || g.name FROM f JOIN g USING (k) WHERE f.v = 3;
+SELECT execute_both('EXECUTE in_select(5, ''x'')'), execute_both('EXECUTE in_select(NULL, NULL)');
+PREPARE in_aggregate(int) AS SELECT sum(f.v + $1), max(f.v * $1), count($1) FROM f JOIN g USING (k);
+SELECT execute_both('EXECUTE in_aggregate(5)'), execute_both('EXECUTE in_aggregate(NULL)'), execute_both('EXECUTE in_aggregate(2147483647)');
+PREPARE in_list(int[]) AS SELECT f.id FROM f JOIN g USING (k) WHERE f.v = ANY ($1);
+SELECT execute_both('EXECUTE in_list(''{1,2,3}'')'), execute_both('EXECUTE in_list(''{1,NULL}'')'), execute_both('EXECUTE in_list(''{}'')'), execute_both('EXECUTE in_list(NULL)');
+PREPARE in_in(int, int) AS SELECT f.id FROM f JOIN g USING (k) WHERE f.v IN ($1, $2) AND f.v NOT IN ($2, 7);
+SELECT execute_both('EXECUTE in_in(1, 2)'), execute_both('EXECUTE in_in(1, NULL)');
+PREPARE in_key(int) AS SELECT f.id FROM f JOIN g ON f.k = g.k + $1;
+SELECT execute_both('EXECUTE in_key(2)'), execute_both('EXECUTE in_key(NULL)');
+PREPARE in_join(int) AS SELECT f.id FROM f JOIN g ON f.k = g.k AND f.v > g.c + $1;
+SELECT execute_both('EXECUTE in_join(2)'), execute_both('EXECUTE in_join(-50)');
+PREPARE key_is(int) AS SELECT f.id, g.name FROM f JOIN g USING (k) WHERE f.k = $1;
+SELECT execute_both('EXECUTE key_is(2)'), execute_both('EXECUTE key_is(NULL)');
+PREPARE limited(int) AS SELECT count(*) FROM (SELECT f.id FROM f JOIN g USING (k) LIMIT $1) x;
+SELECT execute_both('EXECUTE limited(10)'), execute_both('EXECUTE limited(0)'), execute_both('EXECUTE limited(NULL)');
+-- the plan follows the tables: new rows, new columns, a new type of key
+INSERT INTO f SELECT 2000 + i, i, 3, 1, '2026-01-01', 't' FROM generate_series(1, 10) i;
+SELECT execute_both('EXECUTE one(50)');
+ALTER TABLE g ADD COLUMN extra int DEFAULT 5;
+SELECT execute_both('EXECUTE one(50)');
+ALTER TABLE g ALTER k TYPE int8;
+SELECT execute_both('EXECUTE one(50)');
+-- settings are looked at when execution begins
+SET gpujoin.enabled = off;
+EXECUTE one(50);
+SET gpujoin.enabled = on;
+EXECUTE one(50);
+RESET plan_cache_mode;
+
+-- functions
+CREATE FUNCTION total(lo int, hi int) RETURNS int8 LANGUAGE sql STABLE AS 'SELECT sum(f.v) FROM f JOIN g USING (k) WHERE f.v BETWEEN lo AND hi';
+CREATE FUNCTION total_plpgsql(lo int) RETURNS int8 LANGUAGE plpgsql AS $$
+DECLARE
+	hi int := lo + 10;
+	result int8 := 0;
+	r record;
+BEGIN
+	FOR r IN SELECT f.v FROM f JOIN g USING (k) WHERE f.v BETWEEN lo AND hi LOOP
+		result := result + r.v;
+	END LOOP;
+	RETURN result;
+END $$;
+SELECT gj_equal('SELECT i, total(i, i + 10), total_plpgsql(i) FROM generate_series(0, 90, 10) i');
+SELECT bool_and(total(i, i + 10) IS NOT DISTINCT FROM nullif(total_plpgsql(i), 0)) FROM generate_series(0, 110, 10) i;
+
+-- initplans and correlated subqueries
+SELECT gj_same('SELECT f.id, g.name FROM f JOIN g USING (k) WHERE f.v > (SELECT avg(c) FROM g)::int');
+SELECT gj_same('SELECT count(*) FROM f JOIN g USING (k) WHERE f.v > (SELECT max(c) FROM g)');
+SELECT gj_same('SELECT f.id + (SELECT max(c) FROM g) FROM f JOIN g USING (k)');
+SELECT gj_same('SELECT count(*) FROM f JOIN g USING (k) WHERE f.v > (SELECT c FROM g WHERE false)');
+SELECT gj_equal('SELECT o.k, (SELECT count(*) FROM f JOIN g USING (k) WHERE f.v > o.c) FROM g o');
+SELECT gj_equal('SELECT o.k, (SELECT string_agg(g.name, '','' ORDER BY f.id) FROM f JOIN g USING (k) WHERE f.v = o.c AND f.k = o.k) FROM g o');
+SELECT gj_equal('SELECT o.name FROM g o WHERE EXISTS (SELECT FROM f JOIN g USING (k) WHERE f.v + g.c = o.k * 10)');
+SELECT gj_equal('SELECT o.k, l.* FROM g o, LATERAL (SELECT count(*), sum(f.v) FROM f JOIN g USING (k) WHERE f.v < o.c) l');
+SELECT gj_equal('SELECT o.k, l.* FROM g o, LATERAL (SELECT f.id, g.name FROM f JOIN g USING (k) WHERE f.v = o.c) l');
+SELECT gj_equal('SELECT CASE WHEN k > 5 THEN (SELECT count(*) FROM f JOIN g USING (k)) END FROM g');
+
+DEALLOCATE ALL;
+DROP TABLE f, g;
+DROP FUNCTION execute_both, total, total_plpgsql;

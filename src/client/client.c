@@ -1,0 +1,378 @@
+/*
+ * client.c
+ *	  One run of one program: submit, load, wait for events, read batches.
+ *
+ * A GjClient is in the caller's memory context.  All that must be given back (socket,
+ * rings, the file of gpujoin.save_program) belongs to the context of its connection,
+ * a child of the caller's, which goes first.
+ */
+#include "postgres.h"
+
+#include <unistd.h>
+
+#include "storage/fd.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+
+#include "client/connection.h"
+#include "client/counters.h"
+#include "client/device_info.h"
+#include "client/ring.h"
+#include "client/save.h"
+
+#define GJ_RESTART_TIMEOUT	2000	/* ms that a restart of gpujoind may take */
+#define GJ_READY_TIMEOUT	60000	/* ms; gpujoind itself bounds the wait for memory */
+
+struct GjClient
+{
+	GjConnection *connection;	/* NULL: closed */
+	MemoryContextCallback closer;
+	GjRing		load;
+	GjRing		output;
+	GjSaver		saver;
+	uint64		free_slots;		/* of the load ring, a bit each */
+	uint32		output_capacity;	/* rows of a batch; 0: it is not rows */
+	bool		done;
+	GjRunStats	stats;			/* when done */
+};
+
+/*
+ * Give back all that the run holds, but for the connection itself.
+ */
+static void
+client_closer(void *arg)
+{
+	GjClient   *client = (GjClient *) arg;
+
+	client->connection = NULL;
+	gj_ring_unmap(&client->load);
+	gj_ring_unmap(&client->output);
+	gj_save_close(&client->saver);
+}
+
+/*
+ * Connect for a run.  A gpujoind that was there before may be restarting.
+ */
+static GjConnection *
+connect_for_run(const GjProgram *program, GjFailure *failure)
+{
+	GjMsgWelcome welcome;
+	GjConnection *connection;
+
+	if (program->fail_point == GJ_FAIL_CONNECT)
+	{
+		gj_fail(failure, GJ_INJECTED, "%s", "");
+		return NULL;
+	}
+	connection = gj_connection_open_within(gj_device_known() ? GJ_RESTART_TIMEOUT : 0,
+										   &welcome, failure);
+	if (connection == NULL)
+	{
+		if (failure->reason == GJ_NO_DAEMON)
+			gj_client_forget_device();
+		return NULL;
+	}
+	if (welcome.device.memory_total == 0)
+	{
+		gj_fail(failure, GJ_NO_DEVICE, "%s", welcome.cuda_reason);
+		gj_connection_close(connection);
+		gj_client_forget_device();
+		return NULL;
+	}
+	return connection;
+}
+
+/*
+ * Map the rings that came with the answer, and close their descriptors.
+ */
+static bool
+map_rings(GjClient *client, const GjMsgReady *ready, const int fds[2], GjFailure *failure)
+{
+	if (fds[0] < 0 || fds[1] < 0)
+		gj_fail(failure, GJ_OUT_OF_HOST_MEMORY, "the descriptors of the rings did not arrive");
+	else if (ready->load_slot_size != GJ_LOAD_SLOT_SIZE || ready->output_slot_size != GJ_OUTPUT_SLOT_SIZE)
+		gj_fail(failure, GJ_ABI_MISMATCH, "slots of %u and %u bytes, not %u and %u",
+				ready->load_slot_size, ready->output_slot_size, GJ_LOAD_SLOT_SIZE, GJ_OUTPUT_SLOT_SIZE);
+	else
+		return gj_ring_map(&client->load, fds[0], ready->load_slots, ready->load_slot_size, true, failure) &&
+			gj_ring_map(&client->output, fds[1], ready->output_slots, ready->output_slot_size, false, failure);
+	return false;
+}
+
+/*
+ * Read the answer to SUBMIT.  Sets *nothing if there is none yet.
+ */
+static bool
+read_ready(GjClient *client, bool *nothing, GjFailure *failure)
+{
+	GjAnswer	answer;
+	int			fds[2];
+	GjReceived	received;
+	bool		mapped = false;
+
+	*nothing = false;
+
+	/* the two are open for a moment only, and nothing is raised in between */
+	ReserveExternalFD();
+	ReserveExternalFD();
+	received = gj_connection_read(client->connection, &answer, fds, lengthof(fds));
+	if (received == GJ_RECEIVED_NOTHING)
+		*nothing = true;
+	else if (received == GJ_RECEIVED_LOST)
+		gj_fail(failure, GJ_DEVICE_LOST, "%s", "");
+	else
+	{
+		if (answer.type == GJ_MSG_READY)
+			mapped = map_rings(client, &answer.ready, fds, failure);
+		else if (answer.type == GJ_MSG_ERROR)
+			gj_failure_from_message(&answer.error, failure);
+		else
+			gj_fail(failure, GJ_DEVICE_LOST, "unexpected message %u", answer.type);
+		for (int i = 0; i < lengthof(fds); i++)
+		{
+			if (fds[i] >= 0)
+				close(fds[i]);
+		}
+	}
+	ReleaseExternalFD();
+	ReleaseExternalFD();
+	return mapped;
+}
+
+/*
+ * Send the program and wait until gpujoind is ready for its sources.
+ */
+static bool
+submit_program(GjClient *client, const GjProgram *program, GjFailure *failure)
+{
+	GjMsgSubmit submit = {.type = GJ_MSG_SUBMIT,.nbytes = program->nbytes};
+	TimestampTz deadline = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), GJ_READY_TIMEOUT);
+	bool		nothing;
+
+	/* a failure to send shows when reading, perhaps with its reason */
+	(void) gj_connection_send(client->connection, &submit, sizeof(submit), program, program->nbytes);
+	while (!read_ready(client, &nothing, failure))
+	{
+		if (!nothing)
+			return false;
+		if (!gj_connection_wait(client->connection, deadline))
+		{
+			gj_fail(failure, GJ_DEVICE_LOST, "no answer within %d ms", GJ_READY_TIMEOUT);
+			return false;
+		}
+	}
+	client->free_slots = client->load.nslots == 64 ? ~UINT64CONST(0) :
+		(UINT64CONST(1) << client->load.nslots) - 1;
+	return true;
+}
+
+/*
+ * Submit a program.
+ */
+GjClient *
+gj_client_submit(const GjProgram *program, GjFailure *failure)
+{
+	GjClient   *client;
+	GjConnection *connection;
+
+	if (program->nbytes > GJ_MAX_PROGRAM_SIZE)
+	{
+		gj_fail(failure, GJ_TOO_LARGE, "a program of %u bytes", program->nbytes);
+		return NULL;
+	}
+	connection = connect_for_run(program, failure);
+	if (connection == NULL)
+		return NULL;
+	gj_counters_tell();
+
+	client = palloc0(sizeof(GjClient));
+	client->connection = connection;
+	client->saver.fd = -1;
+	client->output_capacity = program->output == GJ_OUTPUT_ROWS ? program->output_capacity : 0;
+	client->closer.func = client_closer;
+	client->closer.arg = client;
+	MemoryContextRegisterResetCallback(connection->context, &client->closer);
+
+	if (!submit_program(client, program, failure))
+	{
+		if (failure->reason == GJ_DEVICE_LOST)
+			gj_client_forget_device();
+		gj_client_close(client);
+		pfree(client);
+		return NULL;
+	}
+	gj_save_open(&client->saver, program);
+	return client;
+}
+
+/*
+ * End the connection at once.
+ */
+void
+gj_client_close(GjClient *client)
+{
+	if (client->connection != NULL)
+		gj_connection_close(client->connection);
+}
+
+/*
+ * Return a free slot of the load ring.  It stays free until it is sent.
+ */
+uint8 *
+gj_client_load_slot(GjClient *client, uint32 *slot)
+{
+	if (client->connection == NULL || client->free_slots == 0)
+		return NULL;
+	*slot = __builtin_ctzll(client->free_slots);
+	return gj_ring_slot(&client->load, *slot);
+}
+
+/*
+ * Send a message about a slot.  After DONE nobody listens, and that is no failure.
+ */
+static bool
+send_slot(GjClient *client, uint32 type, uint32 slot, uint32 source, uint32 nrows)
+{
+	GjMsgSlot	message = {.type = type,.slot = slot,.source = source,.nrows = nrows};
+
+	if (client->done)
+		return true;
+	if (client->connection == NULL)
+		return false;
+	return gj_connection_send(client->connection, &message, sizeof(message), NULL, 0);
+}
+
+/*
+ * Send a filled slot.
+ */
+bool
+gj_client_send_chunk(GjClient *client, uint32 slot, uint32 source, uint32 nrows)
+{
+	if (client->connection != NULL)
+		gj_save_chunk(&client->saver, gj_ring_slot(&client->load, slot), source, nrows);
+	client->free_slots &= ~(UINT64CONST(1) << slot);
+	return send_slot(client, GJ_MSG_CHUNK, slot, source, nrows);
+}
+
+/*
+ * Say that a source is complete.
+ */
+bool
+gj_client_end_source(GjClient *client, uint32 source)
+{
+	gj_save_source_end(&client->saver, source);
+	return send_slot(client, GJ_MSG_SOURCE_END, 0, source, 0);
+}
+
+/*
+ * Make the event that says why the run is over.
+ */
+static GjEvent
+failed(GjClient *client, GjFailure *failure)
+{
+	GjEvent		event = {.type = GJ_EVENT_FAILED};
+
+	if (failure->reason == GJ_DEVICE_LOST)
+		gj_client_forget_device();
+	gj_client_close(client);
+	return event;
+}
+
+/*
+ * Make an event of a message.
+ */
+static GjEvent
+event_from_message(GjClient *client, const GjAnswer *answer, GjFailure *failure)
+{
+	GjEvent		event = {.type = GJ_EVENT_NONE};
+	const GjMsgSlot *slot = &answer->slot;
+
+	switch (answer->type)
+	{
+		case GJ_MSG_SLOT_FREE:
+			if (slot->slot >= client->load.nslots)
+				break;
+			client->free_slots |= UINT64CONST(1) << slot->slot;
+			event.type = GJ_EVENT_SLOT;
+			return event;
+		case GJ_MSG_BATCH:
+			if (slot->slot >= client->output.nslots ||
+				(client->output_capacity > 0 && slot->nrows > client->output_capacity))
+				break;
+			event.type = GJ_EVENT_BATCH;
+			event.slot = slot->slot;
+			event.nrows = slot->nrows;
+			return event;
+		case GJ_MSG_DONE:
+			client->stats = answer->done.stats;
+			client->done = true;
+			event.type = GJ_EVENT_DONE;
+			return event;
+		case GJ_MSG_ERROR:
+			gj_failure_from_message(&answer->error, failure);
+			return failed(client, failure);
+	}
+	gj_fail(failure, GJ_DEVICE_LOST, "unexpected message %u", answer->type);
+	return failed(client, failure);
+}
+
+/*
+ * Return the next event.
+ */
+GjEvent
+gj_client_next(GjClient *client, bool wait, GjFailure *failure)
+{
+	GjEvent		none = {.type = GJ_EVENT_NONE};
+	GjAnswer	answer;
+
+	if (client->done)
+	{
+		none.type = GJ_EVENT_DONE;
+		return none;
+	}
+	while (client->connection != NULL)
+	{
+		switch (gj_connection_read(client->connection, &answer, NULL, 0))
+		{
+			case GJ_RECEIVED_MESSAGE:
+				return event_from_message(client, &answer, failure);
+			case GJ_RECEIVED_LOST:
+				gj_fail(failure, GJ_DEVICE_LOST, "%s", "");
+				return failed(client, failure);
+			case GJ_RECEIVED_NOTHING:
+				if (!wait)
+					return none;
+				(void) gj_connection_wait(client->connection, 0);
+		}
+	}
+	gj_fail(failure, GJ_DEVICE_LOST, "the connection was closed");
+	return failed(client, failure);
+}
+
+/*
+ * Return the address of a batch.
+ */
+const uint8 *
+gj_client_batch(GjClient *client, uint32 slot)
+{
+	Assert(client->output.base != NULL && slot < client->output.nslots);
+	return gj_ring_slot(&client->output, slot);
+}
+
+/*
+ * Give a batch back.
+ */
+void
+gj_client_free_batch(GjClient *client, uint32 slot)
+{
+	(void) send_slot(client, GJ_MSG_BATCH_FREE, slot, 0, 0);
+}
+
+/*
+ * Return the statistics of a run that is done.
+ */
+const GjRunStats *
+gj_client_stats(const GjClient *client)
+{
+	return client->done ? &client->stats : NULL;
+}

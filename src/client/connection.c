@@ -1,0 +1,389 @@
+/*
+ * connection.c
+ *	  One connection of a backend to gpujoind: open, send, receive.
+ */
+#include "postgres.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "storage/fd.h"
+#include "storage/latch.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+
+#include "client/connection.h"
+#include "guc.h"
+
+/* How long a full queue of connections is waited for, and in which steps. */
+#define GJ_BACKLOG_STEP		2	/* ms */
+#define GJ_BACKLOG_STEPS	500
+
+/*
+ * Note why something was not done.
+ */
+void
+gj_fail(GjFailure *failure, GjStatus reason, const char *format,...)
+{
+	va_list		args;
+
+	failure->reason = reason;
+	va_start(args, format);
+	vsnprintf(failure->detail, sizeof(failure->detail), format, args);
+	va_end(args);
+}
+
+/*
+ * Close the socket; called when the connection's context goes.
+ */
+static void
+connection_closer(void *arg)
+{
+	GjConnection *connection = (GjConnection *) arg;
+
+	if (connection->fd >= 0)
+	{
+		close(connection->fd);
+		ReleaseExternalFD();
+		connection->fd = -1;
+	}
+}
+
+/*
+ * Close the connection and free it.
+ */
+void
+gj_connection_close(GjConnection *connection)
+{
+	MemoryContextDelete(connection->context);
+}
+
+/*
+ * Make a connection that has no socket yet.
+ */
+static GjConnection *
+connection_create(void)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "gpujoin connection",
+												  ALLOCSET_SMALL_SIZES);
+	GjConnection *connection = MemoryContextAllocZero(context, sizeof(GjConnection));
+
+	connection->context = context;
+	connection->fd = -1;
+	connection->closer.func = connection_closer;
+	connection->closer.arg = connection;
+	MemoryContextRegisterResetCallback(context, &connection->closer);
+	return connection;
+}
+
+/*
+ * Sleep for some milliseconds, interruptibly.
+ */
+static void
+nap(long ms)
+{
+	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, ms, PG_WAIT_EXTENSION);
+	ResetLatch(MyLatch);
+	CHECK_FOR_INTERRUPTS();
+}
+
+/*
+ * Connect the socket.  A full queue of waiting connections is waited for.
+ */
+static bool
+connection_connect(GjConnection *connection, GjFailure *failure)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX,.sun_path = GJ_SOCKET_NAME};
+
+	if (!AcquireExternalFD())
+	{
+		gj_fail(failure, GJ_OUT_OF_HOST_MEMORY, "no file descriptor is free");
+		return false;
+	}
+	connection->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (connection->fd < 0)
+	{
+		ReleaseExternalFD();
+		gj_fail(failure, GJ_OUT_OF_HOST_MEMORY, "could not create a socket: %s", strerror(errno));
+		return false;
+	}
+	for (int i = 0; i < GJ_BACKLOG_STEPS; i++)
+	{
+		if (connect(connection->fd, (struct sockaddr *) &address, sizeof(address)) == 0)
+			return true;
+		if (errno == EAGAIN)
+			nap(GJ_BACKLOG_STEP);
+		else if (errno != EINTR)
+			break;
+	}
+	if (errno == ENOENT || errno == ECONNREFUSED)
+		gj_fail(failure, GJ_NO_DAEMON, "%s", "");
+	else
+		gj_fail(failure, GJ_NO_DAEMON, "could not connect to \"%s\": %s", GJ_SOCKET_NAME, strerror(errno));
+	return false;
+}
+
+/*
+ * Say hello and wait for the welcome.
+ */
+static bool
+connection_greet(GjConnection *connection, uint32 kind, GjMsgWelcome *welcome, GjFailure *failure)
+{
+	GjMsgHello	hello = {
+		.type = GJ_MSG_HELLO,
+		.abi = GJ_ABI,
+		.program_size = sizeof(GjProgram),
+		.stats_size = sizeof(GjRunStats),
+		.device = kind,
+		.pid = MyProcPid,
+		.memory_limit = (uint64) gj_device_memory_limit * 1024 * 1024
+	};
+	GjAnswer	answer;
+
+	/* a failure to send shows when reading, perhaps with its reason */
+	(void) gj_connection_send(connection, &hello, sizeof(hello), NULL, 0);
+	if (!gj_connection_expect(connection, GJ_MSG_WELCOME, GJ_ANSWER_TIMEOUT, &answer, failure))
+	{
+		if (failure->reason == GJ_DEVICE_LOST)
+			failure->reason = GJ_NO_DAEMON;
+		return false;
+	}
+	*welcome = answer.welcome;
+	welcome->cuda_reason[sizeof(welcome->cuda_reason) - 1] = '\0';
+	welcome->device.name[sizeof(welcome->device.name) - 1] = '\0';
+	return true;
+}
+
+/*
+ * Connect to gpujoind and say hello.
+ */
+GjConnection *
+gj_connection_open(uint32 kind, GjMsgWelcome *welcome, GjFailure *failure)
+{
+	GjConnection *connection = connection_create();
+
+	if (connection_connect(connection, failure) &&
+		connection_greet(connection, kind, welcome, failure))
+		return connection;
+	gj_connection_close(connection);
+	return NULL;
+}
+
+/*
+ * Send one message, waiting while the socket is full.
+ */
+bool
+gj_connection_send(GjConnection *connection, const void *head, size_t head_size,
+				   const void *body, size_t body_size)
+{
+	struct iovec parts[2] = {
+		{.iov_base = unconstify(void *, head),.iov_len = head_size},
+		{.iov_base = unconstify(void *, body),.iov_len = body_size}
+	};
+	struct msghdr message = {.msg_iov = parts,.msg_iovlen = body_size > 0 ? 2 : 1};
+
+	while (!connection->broken)
+	{
+		if (sendmsg(connection->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0)
+			return true;
+		if (errno == EAGAIN)
+		{
+			(void) WaitLatchOrSocket(MyLatch, WL_LATCH_SET | WL_SOCKET_WRITEABLE | WL_EXIT_ON_PM_DEATH,
+									 connection->fd, -1, PG_WAIT_EXTENSION);
+			ResetLatch(MyLatch);
+			CHECK_FOR_INTERRUPTS();
+		}
+		else if (errno != EINTR)
+			connection->broken = true;
+	}
+	return false;
+}
+
+/*
+ * Wait until a message or the end of the connection can be read.
+ */
+bool
+gj_connection_wait(GjConnection *connection, TimestampTz deadline)
+{
+	for (;;)
+	{
+		int			events = WL_LATCH_SET | WL_SOCKET_READABLE | WL_EXIT_ON_PM_DEATH;
+		long		timeout = -1;
+		int			happened;
+
+		if (deadline != 0)
+		{
+			timeout = TimestampDifferenceMilliseconds(GetCurrentTimestamp(), deadline);
+			events |= WL_TIMEOUT;
+		}
+		happened = WaitLatchOrSocket(MyLatch, events, connection->fd, timeout, PG_WAIT_EXTENSION);
+		if (happened & WL_LATCH_SET)
+		{
+			ResetLatch(MyLatch);
+			CHECK_FOR_INTERRUPTS();
+		}
+		if (happened & WL_SOCKET_READABLE)
+			return true;
+		if (happened & WL_TIMEOUT)
+			return false;
+	}
+}
+
+/*
+ * Take the descriptors out of a received message; close those that nobody wants.
+ */
+static void
+take_descriptors(struct msghdr *message, int *fds, int nfds)
+{
+	int			taken = 0;
+
+	for (int i = 0; i < nfds; i++)
+		fds[i] = -1;
+	for (struct cmsghdr *control = CMSG_FIRSTHDR(message); control != NULL;
+		 control = CMSG_NXTHDR(message, control))
+	{
+		int			received;
+
+		if (control->cmsg_level != SOL_SOCKET || control->cmsg_type != SCM_RIGHTS)
+			continue;
+		received = (control->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+		for (int i = 0; i < received; i++)
+		{
+			int			fd;
+
+			memcpy(&fd, CMSG_DATA(control) + i * sizeof(int), sizeof(int));
+			if (taken < nfds)
+				fds[taken++] = fd;
+			else
+				close(fd);
+		}
+	}
+}
+
+/*
+ * Size that a message of gpujoind must have; 0 if there is no such message.
+ */
+static size_t
+answer_size(uint32 type)
+{
+	switch (type)
+	{
+		case GJ_MSG_WELCOME:
+			return sizeof(GjMsgWelcome);
+		case GJ_MSG_DEVICE:
+			return sizeof(GjMsgDevice);
+		case GJ_MSG_COUNTERS:
+			return sizeof(GjMsgCounters);
+		case GJ_MSG_END:
+			return sizeof(uint32);
+		case GJ_MSG_READY:
+			return sizeof(GjMsgReady);
+		case GJ_MSG_SLOT_FREE:
+		case GJ_MSG_BATCH:
+			return sizeof(GjMsgSlot);
+		case GJ_MSG_DONE:
+			return sizeof(GjMsgDone);
+		case GJ_MSG_ERROR:
+			return sizeof(GjMsgError);
+		default:
+			return 0;
+	}
+}
+
+/*
+ * Read one message without waiting.
+ */
+GjReceived
+gj_connection_read(GjConnection *connection, GjAnswer *answer, int *fds, int nfds)
+{
+	union
+	{
+		struct cmsghdr align;
+		char		data[CMSG_SPACE(4 * sizeof(int))];
+	}			control;
+	struct iovec part = {.iov_base = answer,.iov_len = sizeof(*answer)};
+	struct msghdr message = {.msg_iov = &part,.msg_iovlen = 1};
+	ssize_t		size;
+	int			resets = 0;
+
+	for (;;)
+	{
+		message.msg_control = control.data;
+		message.msg_controllen = sizeof(control.data);
+		size = recvmsg(connection->fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+		if (size >= 0)
+			break;
+		if (errno == EAGAIN)
+			return GJ_RECEIVED_NOTHING;
+
+		/* reported once, ahead of the messages that came before */
+		if (errno == ECONNRESET && resets++ == 0)
+			connection->broken = true;
+		else if (errno != EINTR)
+			return GJ_RECEIVED_LOST;
+	}
+	take_descriptors(&message, fds, nfds);
+	if (size < (ssize_t) sizeof(uint32) || (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) ||
+		size < (ssize_t) answer_size(answer->type))
+	{
+		for (int i = 0; i < nfds; i++)
+		{
+			if (fds[i] >= 0)
+				close(fds[i]);
+			fds[i] = -1;
+		}
+		connection->broken = true;
+		return GJ_RECEIVED_LOST;
+	}
+	return GJ_RECEIVED_MESSAGE;
+}
+
+/*
+ * Take the reason out of an error message.
+ */
+void
+gj_failure_from_message(const GjMsgError *error, GjFailure *failure)
+{
+	GjStatus	reason = error->reason;
+
+	if (reason == GJ_OK || reason >= GJ_NREASONS)
+		reason = GJ_DEVICE_ERROR;
+	gj_fail(failure, reason, "%.*s", (int) strnlen(error->detail, sizeof(error->detail)), error->detail);
+}
+
+/*
+ * Wait for a message of one type.
+ */
+bool
+gj_connection_expect(GjConnection *connection, uint32 type, int timeout,
+					 GjAnswer *answer, GjFailure *failure)
+{
+	TimestampTz deadline = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), timeout);
+
+	for (;;)
+	{
+		switch (gj_connection_read(connection, answer, NULL, 0))
+		{
+			case GJ_RECEIVED_MESSAGE:
+				if (answer->type == type)
+					return true;
+				if (answer->type == GJ_MSG_ERROR)
+					gj_failure_from_message(&answer->error, failure);
+				else
+					gj_fail(failure, GJ_DEVICE_LOST, "unexpected message %u", answer->type);
+				return false;
+			case GJ_RECEIVED_LOST:
+				gj_fail(failure, GJ_DEVICE_LOST, "%s", "");
+				return false;
+			case GJ_RECEIVED_NOTHING:
+				if (!gj_connection_wait(connection, deadline))
+				{
+					gj_fail(failure, GJ_NO_DAEMON, "no answer within %d ms", timeout);
+					return false;
+				}
+		}
+	}
+}

@@ -1,0 +1,89 @@
+/*
+ * connection.h
+ *	  One connection of a backend to gpujoind: open, send, receive.
+ *
+ * A connection lives in a memory context of its own, a child of the one that was
+ * current when it was opened.  Deleting that context closes it, so an error or a
+ * cancel closes it at once.  Messages are read and written without blocking;
+ * functions that wait process interrupts.
+ */
+#ifndef GJ_CLIENT_CONNECTION_H
+#define GJ_CLIENT_CONNECTION_H
+
+#include "datatype/timestamp.h"
+#include "utils/palloc.h"
+
+#include "client.h"
+
+/* Milliseconds that gpujoind has for its answer to a question. */
+#define GJ_ANSWER_TIMEOUT	5000
+
+typedef struct GjConnection
+{
+	MemoryContext context;		/* owns this struct and what the connection needs */
+	MemoryContextCallback closer;
+	int			fd;
+	bool		broken;			/* nothing can be sent any more; reading may still
+								 * bring the reason */
+} GjConnection;
+
+/* Any message that gpujoind sends. */
+typedef union GjAnswer
+{
+	uint32		type;
+	GjMsgWelcome welcome;
+	GjMsgDevice device;
+	GjMsgCounters counters;
+	GjMsgReady	ready;
+	GjMsgSlot	slot;
+	GjMsgDone	done;
+	GjMsgError	error;
+} GjAnswer;
+
+/* What gj_connection_receive() found. */
+typedef enum GjReceived
+{
+	GJ_RECEIVED_MESSAGE,
+	GJ_RECEIVED_NOTHING,		/* timeout, or nothing there without waiting */
+	GJ_RECEIVED_LOST			/* the connection has ended */
+} GjReceived;
+
+/* Sets *failure, formatted like printf. */
+extern void gj_fail(GjFailure *failure, GjStatus reason, const char *format,...) pg_attribute_printf(3, 4);
+
+/*
+ * Connects and says hello.  NULL with the reason if that fails: GJ_NO_DAEMON if
+ * there is nobody to talk to (now), which is worth trying again.
+ */
+extern GjConnection *gj_connection_open(uint32 kind, GjMsgWelcome *welcome, GjFailure *failure);
+
+/* Ends the connection at once and frees it. */
+extern void gj_connection_close(GjConnection *connection);
+
+/* Sends one message of two parts (the second may be empty).  False: it is broken. */
+extern bool gj_connection_send(GjConnection *connection, const void *head, size_t head_size,
+							   const void *body, size_t body_size);
+
+/*
+ * Waits until there is something to read, at most until `deadline` (0: for ever).
+ * False at the deadline.
+ */
+extern bool gj_connection_wait(GjConnection *connection, TimestampTz deadline);
+
+/*
+ * Reads a message without waiting.  fds[nfds] receives descriptors that came with
+ * it, or -1; they are the caller's.
+ */
+extern GjReceived gj_connection_read(GjConnection *connection, GjAnswer *answer, int *fds, int nfds);
+
+/*
+ * Waits for a message of `type`, at most `timeout` ms.  False with the reason if an
+ * error message or anything else comes.
+ */
+extern bool gj_connection_expect(GjConnection *connection, uint32 type, int timeout,
+								 GjAnswer *answer, GjFailure *failure);
+
+/* Takes the reason out of a GJ_MSG_ERROR. */
+extern void gj_failure_from_message(const GjMsgError *error, GjFailure *failure);
+
+#endif							/* GJ_CLIENT_CONNECTION_H */

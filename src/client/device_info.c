@@ -1,0 +1,215 @@
+/*
+ * device_info.c
+ *	  What a backend knows about the device that gpujoin.device asks for.
+ *
+ * Asked once and remembered: a device until a connection is lost, the absence of one
+ * for a minute or until gpujoin.device changes.
+ */
+#include "postgres.h"
+
+#include <unistd.h>
+
+#include "access/parallel.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "storage/latch.h"
+#include "utils/timestamp.h"
+
+#include "client/device_info.h"
+#include "client/launcher.h"
+#include "guc.h"
+
+#define GJ_START_TIMEOUT		5000	/* ms that gpujoind has to come up */
+#define GJ_RETRY_STEP			20	/* ms between attempts to connect */
+#define GJ_REMEMBER_ABSENCE		60000	/* ms */
+
+typedef struct GjKnownDevice
+{
+	bool		present;
+	bool		absent;
+	GjDeviceInfo info;			/* if present */
+	GjFailure	failure;		/* if absent */
+	TimestampTz ask_again;		/* if absent */
+} GjKnownDevice;
+
+static GjKnownDevice known[2];	/* by GjDeviceKind */
+static int	known_setting = -1; /* gpujoin.device that absences belong to */
+
+/*
+ * Return the kind of device that the settings ask for.
+ */
+uint32
+gj_device_kind(void)
+{
+	return gj_device == GJ_SET_DEVICE_CPU ? GJ_DEVICE_CPU : GJ_DEVICE_CUDA;
+}
+
+/*
+ * Tell whether a device was found and not lost since.
+ */
+bool
+gj_device_known(void)
+{
+	return known[gj_device_kind()].present;
+}
+
+/*
+ * Forget devices and absences.
+ */
+void
+gj_client_forget_device(void)
+{
+	memset(known, 0, sizeof(known));
+}
+
+/*
+ * Tell whether this machine could have an NVIDIA GPU at all.
+ */
+static bool
+machine_may_have_gpu(void)
+{
+	static const char *const nodes[] = {"/dev/nvidiactl", "/dev/nvidia0", "/dev/dxg"};
+
+	for (int i = 0; i < lengthof(nodes); i++)
+	{
+		if (access(nodes[i], F_OK) == 0)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Connect, trying again until the deadline while nobody listens.  With `start`,
+ * see to it that there is a launcher.
+ */
+static GjConnection *
+open_until(TimestampTz deadline, bool start, GjMsgWelcome *welcome, GjFailure *failure)
+{
+	for (;;)
+	{
+		GjConnection *connection = gj_connection_open(gj_device_kind(), welcome, failure);
+
+		if (connection != NULL || failure->reason != GJ_NO_DAEMON)
+			return connection;
+		if (GetCurrentTimestamp() >= deadline)
+			return NULL;
+		if (start && !gj_launcher_ensure(failure))
+			return NULL;
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 GJ_RETRY_STEP, PG_WAIT_EXTENSION);
+		ResetLatch(MyLatch);
+		CHECK_FOR_INTERRUPTS();
+	}
+}
+
+/*
+ * Connect, waiting for a gpujoind that is being restarted.
+ */
+GjConnection *
+gj_connection_open_within(int timeout, GjMsgWelcome *welcome, GjFailure *failure)
+{
+	return open_until(TimestampTzPlusMilliseconds(GetCurrentTimestamp(), timeout), false,
+					  welcome, failure);
+}
+
+/*
+ * Connect, starting gpujoind if need be.
+ */
+GjConnection *
+gj_connection_open_or_start(GjMsgWelcome *welcome, GjFailure *failure)
+{
+	if (IsParallelWorker())
+		return gj_connection_open(gj_device_kind(), welcome, failure);
+	return open_until(TimestampTzPlusMilliseconds(GetCurrentTimestamp(), GJ_START_TIMEOUT), true,
+					  welcome, failure);
+}
+
+/*
+ * Ask gpujoind for the device.
+ */
+static bool
+ask_device(GjDeviceInfo *info, GjFailure *failure)
+{
+	GjMsgWelcome welcome;
+	GjConnection *connection = gj_connection_open_or_start(&welcome, failure);
+
+	if (connection == NULL)
+		return false;
+	gj_connection_close(connection);
+	if (welcome.device.memory_total == 0)
+	{
+		gj_fail(failure, GJ_NO_DEVICE, "%s", gj_device_kind() == GJ_DEVICE_CUDA ? welcome.cuda_reason : "");
+		return false;
+	}
+	*info = welcome.device;
+	return true;
+}
+
+/*
+ * Find the device without asking gpujoind, if that is possible.  Returns false if
+ * it must be asked.
+ */
+static bool
+answer_from_here(const GjDeviceInfo **info, GjFailure *failure)
+{
+	GjKnownDevice *device = &known[gj_device_kind()];
+
+	*info = NULL;
+	if (gj_device == GJ_SET_DEVICE_OFF)
+	{
+		gj_fail(failure, GJ_DISABLED, "gpujoin.device is \"off\"");
+		return true;
+	}
+	if (!IsUnderPostmaster || CritSectionCount > 0)
+	{
+		gj_fail(failure, GJ_NOT_NOW, "%s", "");
+		return true;
+	}
+	if (known_setting != gj_device)
+	{
+		known_setting = gj_device;
+		for (int i = 0; i < lengthof(known); i++)
+			known[i].absent = false;
+	}
+	if (device->present)
+	{
+		*info = &device->info;
+		return true;
+	}
+	if (gj_device == GJ_SET_DEVICE_AUTO && !machine_may_have_gpu())
+	{
+		gj_fail(failure, GJ_NO_DEVICE, "this machine has no NVIDIA GPU");
+		return true;
+	}
+	if (device->absent && GetCurrentTimestamp() < device->ask_again)
+	{
+		*failure = device->failure;
+		return true;
+	}
+	return false;
+}
+
+/*
+ * Return the device that gpujoin.device asks for, or NULL with the reason.
+ */
+const GjDeviceInfo *
+gj_client_device(GjFailure *failure)
+{
+	GjKnownDevice *device = &known[gj_device_kind()];
+	const GjDeviceInfo *info;
+	GjDeviceInfo asked;
+
+	if (answer_from_here(&info, failure))
+		return info;
+	if (ask_device(&asked, failure))
+	{
+		device->present = true;
+		device->absent = false;
+		device->info = asked;
+		return &device->info;
+	}
+	device->absent = true;
+	device->failure = *failure;
+	device->ask_again = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), GJ_REMEMBER_ABSENCE);
+	return NULL;
+}

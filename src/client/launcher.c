@@ -1,0 +1,657 @@
+/*
+ * launcher.c
+ *	  The background worker that keeps gpujoind running.
+ *
+ * With the library in shared_preload_libraries it is a static worker; else the first
+ * session that finds no gpujoind and no launcher registers a dynamic one.  That one
+ * is never restarted by the postmaster: the next session that needs it starts it,
+ * and a server whose sessions do not need gpujoind does not get it back after a crash.
+ *
+ * A launcher holds a lock on the file GJ_LAUNCHER_FILE (a lock of the open file
+ * description, so that sessions can look at it without taking it); another launcher
+ * that finds it taken ends quietly.  The file holds a GjLauncherState.
+ *
+ * gpujoind inherits the read end of a pipe, its descriptor 3, whose only write end
+ * is the launcher's: when the launcher ends, by whatever, gpujoind reads the end of
+ * the file and ends too.  So it never outlives the postmaster.  Descriptor 4 is its
+ * journal, memory of the launcher's that outlives gpujoind's crashes.  Its standard
+ * output and error are a pipe whose lines become messages in the server log.
+ */
+#include "postgres.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "postmaster/bgworker.h"
+#include "postmaster/interrupt.h"
+#include "storage/fd.h"
+#include "storage/ipc.h"
+#include "storage/latch.h"
+#include "utils/guc.h"
+#include "utils/timestamp.h"
+
+#include "client/connection.h"
+#include "client/launcher.h"
+
+#define GJ_LAUNCHER_FILE		"gpujoin." GJ_STRINGIFY(GJ_ABI) ".launcher"
+
+#define GJ_FIRST_BACKOFF		100 /* ms before the first restart, doubled for each */
+#define GJ_LONGEST_BACKOFF		60000	/* ms; also the life that resets the back-off */
+#define GJ_NOTICEABLE_BACKOFF	1000	/* ms; sessions do not wait for longer ones */
+#define GJ_STOP_TIMEOUT			2000	/* ms that gpujoind has to end */
+
+#define GJ_PARENT_FD			3	/* in gpujoind */
+#define GJ_JOURNAL_FD			4
+
+/* gpujoind's exit status when it cannot get its lock or socket */
+#define GJ_EXIT_LOCKED			2
+
+/* What sessions may know; in GJ_LAUNCHER_FILE, written by the launcher. */
+typedef struct GjLauncherState
+{
+	TimestampTz next_start;		/* when gpujoind is started again; 0: it runs */
+} GjLauncherState;
+
+typedef struct GjLauncher
+{
+	int			state_fd;
+	int			journal_fd;		/* -1: none */
+	pid_t		child;			/* 0: does not run */
+	int			parent_fd;		/* write end of the pipe to gpujoind; -1: closed */
+	int			log_fd;			/* read end of its log; -1: closed */
+	bool		blame;			/* the last one crashed */
+	int			backoff;		/* ms */
+	TimestampTz started;
+	TimestampTz next_start;
+	size_t		nlog;			/* bytes of an incomplete line */
+	char		log[4096];
+} GjLauncher;
+
+static bool preloaded = false;
+
+PGDLLEXPORT void gj_launcher_main(Datum main_arg);
+
+/*
+ * Fill in what both kinds of registration have in common.
+ */
+static void
+describe_worker(BackgroundWorker *worker)
+{
+	memset(worker, 0, sizeof(*worker));
+	strlcpy(worker->bgw_name, "gpujoin launcher", sizeof(worker->bgw_name));
+	strlcpy(worker->bgw_type, "gpujoin launcher", sizeof(worker->bgw_type));
+	strlcpy(worker->bgw_library_name, "gpujoin", sizeof(worker->bgw_library_name));
+	strlcpy(worker->bgw_function_name, "gj_launcher_main", sizeof(worker->bgw_function_name));
+	worker->bgw_flags = BGWORKER_SHMEM_ACCESS;
+	worker->bgw_start_time = BgWorkerStart_ConsistentState;
+}
+
+/*
+ * Register the static launcher, if the library is being preloaded by the postmaster.
+ */
+void
+gj_launcher_init(void)
+{
+	BackgroundWorker worker;
+
+	if (!process_shared_preload_libraries_in_progress || IsBinaryUpgrade)
+		return;
+	preloaded = true;
+	describe_worker(&worker);
+	worker.bgw_restart_time = 5;
+	RegisterBackgroundWorker(&worker);
+}
+
+/*
+ * Tell whether the library is in shared_preload_libraries.
+ */
+bool
+gj_launcher_preloaded(void)
+{
+	return preloaded;
+}
+
+/* ---- in sessions */
+
+/*
+ * Tell whether there is a launcher, and what it says.
+ */
+static bool
+launcher_present(GjLauncherState *state)
+{
+	struct flock lock = {.l_type = F_WRLCK,.l_whence = SEEK_SET};
+	int			fd = OpenTransientFile(GJ_LAUNCHER_FILE, O_RDONLY | PG_BINARY);
+	bool		present;
+
+	memset(state, 0, sizeof(*state));
+	if (fd < 0)
+		return false;
+	present = fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+	if (pread(fd, state, sizeof(*state), 0) != sizeof(*state))
+		memset(state, 0, sizeof(*state));
+	CloseTransientFile(fd);
+	return present;
+}
+
+/*
+ * Path of gpujoind's program.
+ */
+static void
+daemon_path(char path[MAXPGPATH])
+{
+	snprintf(path, MAXPGPATH, "%s/%s", pkglib_path, GJ_DAEMON_NAME);
+}
+
+/*
+ * Register a dynamic launcher, once in a while: it needs some time to take its lock.
+ */
+static bool
+register_launcher(GjFailure *failure)
+{
+	static TimestampTz registered = 0;
+	TimestampTz now = GetCurrentTimestamp();
+	BackgroundWorker worker;
+	BackgroundWorkerHandle *handle;
+
+	if (registered != 0 && !TimestampDifferenceExceeds(registered, now, 2000))
+		return true;
+	describe_worker(&worker);
+	worker.bgw_restart_time = BGW_NEVER_RESTART;
+	worker.bgw_notify_pid = MyProcPid;
+	if (!RegisterDynamicBackgroundWorker(&worker, &handle))
+	{
+		gj_fail(failure, GJ_NO_DAEMON,
+				"no background worker is free: max_worker_processes may have to be raised");
+		return false;
+	}
+	pfree(handle);
+	registered = now;
+	return true;
+}
+
+/*
+ * Make sure that there is a launcher.
+ */
+bool
+gj_launcher_ensure(GjFailure *failure)
+{
+	GjLauncherState state;
+	char		path[MAXPGPATH];
+
+	if (launcher_present(&state))
+	{
+		long		ms = state.next_start == 0 ? 0 :
+			TimestampDifferenceMilliseconds(GetCurrentTimestamp(), state.next_start);
+
+		if (ms <= GJ_NOTICEABLE_BACKOFF)
+			return true;
+		gj_fail(failure, GJ_NO_DAEMON, "it ended and will be started again in %ld s; the server log says more",
+				(ms + 999) / 1000);
+		return false;
+	}
+	daemon_path(path);
+	if (access(path, X_OK) != 0)
+	{
+		gj_fail(failure, GJ_NO_DAEMON, "\"%s\" cannot be run", path);
+		return false;
+	}
+	return register_launcher(failure);
+}
+
+/* ---- in gpujoind's process, before it is gpujoind: async-signal-safe calls only */
+
+/*
+ * Close all descriptors from `first` on.
+ */
+static void
+close_from(int first)
+{
+	struct dirent *entry;
+	DIR		   *dir;
+
+#ifdef SYS_close_range
+	if (syscall(SYS_close_range, first, ~0U, 0) == 0)
+		return;
+#endif
+
+	/* an old kernel; this process has one thread, so that memory can be allocated */
+	dir = opendir("/proc/self/fd");
+	if (dir == NULL)
+		return;
+	while ((entry = readdir(dir)) != NULL)
+	{
+		int			fd = atoi(entry->d_name);
+
+		if (fd >= first && fd != dirfd(dir))
+			close(fd);
+	}
+}
+
+/*
+ * Put the descriptors where gpujoind expects them: 0 is empty, 1 and 2 are the log.
+ */
+static void
+arrange_descriptors(int parent_fd, int journal_fd, int log_fd)
+{
+	int			null_fd = open("/dev/null", O_RDWR);
+
+	/* move all out of the way of the numbers to come */
+	parent_fd = fcntl(parent_fd, F_DUPFD, 10);
+	log_fd = fcntl(log_fd, F_DUPFD, 10);
+	null_fd = fcntl(null_fd, F_DUPFD, 10);
+	journal_fd = journal_fd < 0 ? null_fd : fcntl(journal_fd, F_DUPFD, 10);
+	dup2(null_fd, STDIN_FILENO);
+	dup2(log_fd, STDOUT_FILENO);
+	dup2(log_fd, STDERR_FILENO);
+	dup2(parent_fd, GJ_PARENT_FD);
+	dup2(journal_fd, GJ_JOURNAL_FD);
+	close_from(GJ_JOURNAL_FD + 1);
+}
+
+/*
+ * Give up what a child of a background worker inherits of its signals.
+ */
+static void
+reset_signals(void)
+{
+	sigset_t	none;
+
+	for (int signo = 1; signo < NSIG; signo++)
+		(void) signal(signo, SIG_DFL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/*
+ * Become gpujoind.
+ */
+static void
+run_daemon(const GjLauncher *launcher, const char *path, int parent_fd, int log_fd)
+{
+	char	   *arguments[10];
+	int			n = 0;
+
+	setsid();
+	arrange_descriptors(parent_fd, launcher->journal_fd, log_fd);
+	arguments[n++] = GJ_DAEMON_NAME;
+	arguments[n++] = "--directory";
+	arguments[n++] = DataDir;
+	arguments[n++] = "--parent-fd";
+	arguments[n++] = CppAsString2(GJ_PARENT_FD);
+	if (launcher->journal_fd >= 0)
+	{
+		arguments[n++] = "--journal-fd";
+		arguments[n++] = CppAsString2(GJ_JOURNAL_FD);
+	}
+	if (launcher->blame)
+		arguments[n++] = "--blame";
+	arguments[n] = NULL;
+	reset_signals();
+	execv(path, arguments);
+	dprintf(STDERR_FILENO, "ERROR: could not run \"%s\": %s\n", path, strerror(errno));
+	_exit(127);
+}
+
+/* ---- in the launcher */
+
+/*
+ * Close a descriptor, if it is open.
+ */
+static void
+close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+/*
+ * Tell sessions when gpujoind will be started again.
+ */
+static void
+publish_state(GjLauncher *launcher, TimestampTz next_start)
+{
+	GjLauncherState state = {.next_start = next_start};
+
+	if (pwrite(launcher->state_fd, &state, sizeof(state), 0) != sizeof(state))
+		ereport(WARNING,
+				(errcode_for_file_access(),
+				 errmsg("could not write file \"%s\": %m", GJ_LAUNCHER_FILE)));
+}
+
+/*
+ * Take the launcher's lock.  False if another launcher has it.
+ */
+static bool
+take_lock(GjLauncher *launcher)
+{
+	struct flock lock = {.l_type = F_WRLCK,.l_whence = SEEK_SET};
+
+	launcher->state_fd = BasicOpenFile(GJ_LAUNCHER_FILE, O_RDWR | O_CREAT | O_CLOEXEC | PG_BINARY);
+	if (launcher->state_fd < 0)
+		ereport(ERROR,
+				(errcode_for_file_access(),
+				 errmsg("could not open file \"%s\": %m", GJ_LAUNCHER_FILE)));
+	if (fcntl(launcher->state_fd, F_OFD_SETLK, &lock) == 0)
+		return true;
+	if (errno != EAGAIN && errno != EACCES)
+		ereport(ERROR,
+				(errcode_for_file_access(),
+				 errmsg("could not lock file \"%s\": %m", GJ_LAUNCHER_FILE)));
+	return false;
+}
+
+/*
+ * Make the memory in which gpujoind keeps what must outlive it.
+ */
+static void
+make_journal(GjLauncher *launcher)
+{
+	launcher->journal_fd = memfd_create("gpujoin journal", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (launcher->journal_fd >= 0 &&
+		ftruncate(launcher->journal_fd, GJ_JOURNAL_SIZE) == 0 &&
+		fallocate(launcher->journal_fd, 0, 0, GJ_JOURNAL_SIZE) == 0 &&
+		fcntl(launcher->journal_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) == 0)
+		return;
+	ereport(WARNING,
+			(errmsg("could not create the journal of gpujoind: %m"),
+			 errdetail("Counts, and programs that ended gpujoind, will be forgotten when it is restarted.")));
+	close_fd(&launcher->journal_fd);
+}
+
+/*
+ * Report one line of gpujoind's in the server log.
+ */
+static void
+report_line(char *line)
+{
+	static const struct
+	{
+		const char *prefix;
+		int			level;
+	}			levels[] = {
+		{"LOG: ", LOG}, {"WARNING: ", WARNING}, {"ERROR: ", WARNING}
+	};
+	int			level = LOG;
+
+	for (int i = 0; i < lengthof(levels); i++)
+	{
+		size_t		length = strlen(levels[i].prefix);
+
+		if (strncmp(line, levels[i].prefix, length) == 0)
+		{
+			level = levels[i].level;
+			line += length;
+			break;
+		}
+	}
+	/* whatever libraries print must be valid in any encoding */
+	for (char *c = line; *c != '\0'; c++)
+	{
+		if (*c < ' ' || *c > '~')
+			*c = '?';
+	}
+	if (*line != '\0')
+		ereport(level, (errmsg_internal("gpujoind: %s", line)));
+}
+
+/*
+ * Report the complete lines of the buffer; all of it if it is full or `rest` is set.
+ */
+static void
+report_lines(GjLauncher *launcher, bool rest)
+{
+	char	   *line = launcher->log;
+	char	   *end = launcher->log + launcher->nlog;
+	char	   *newline;
+
+	while ((newline = memchr(line, '\n', end - line)) != NULL)
+	{
+		*newline = '\0';
+		report_line(line);
+		line = newline + 1;
+	}
+	if (line < end && (rest || (line == launcher->log && launcher->nlog == sizeof(launcher->log) - 1)))
+	{
+		*end = '\0';
+		report_line(line);
+		line = end;
+	}
+	launcher->nlog = end - line;
+	memmove(launcher->log, line, launcher->nlog);
+}
+
+/*
+ * Read what gpujoind has written.
+ */
+static void
+read_log(GjLauncher *launcher)
+{
+	while (launcher->log_fd >= 0)
+	{
+		ssize_t		size = read(launcher->log_fd, launcher->log + launcher->nlog,
+								sizeof(launcher->log) - 1 - launcher->nlog);
+
+		if (size < 0 && errno == EINTR)
+			continue;
+		if (size < 0 && errno == EAGAIN)
+			return;
+		if (size > 0)
+			launcher->nlog += size;
+		report_lines(launcher, size <= 0);
+		if (size <= 0)
+		{
+			close(launcher->log_fd);
+			launcher->log_fd = -1;
+		}
+	}
+}
+
+/*
+ * Say when gpujoind will be started again: the later, the more often it ended.
+ */
+static void
+schedule_start(GjLauncher *launcher)
+{
+	TimestampTz now = GetCurrentTimestamp();
+
+	if (launcher->started != 0 &&
+		TimestampDifferenceExceeds(launcher->started, now, GJ_LONGEST_BACKOFF))
+		launcher->backoff = GJ_FIRST_BACKOFF;
+	launcher->next_start = TimestampTzPlusMilliseconds(now, launcher->backoff);
+	launcher->backoff = Min(launcher->backoff * 2, GJ_LONGEST_BACKOFF);
+	publish_state(launcher, launcher->next_start);
+}
+
+/*
+ * Start gpujoind.
+ */
+static void
+start_daemon(GjLauncher *launcher)
+{
+	char		path[MAXPGPATH];
+	int			parent[2] = {-1, -1};
+	int			log[2] = {-1, -1};
+
+	daemon_path(path);
+	launcher->started = GetCurrentTimestamp();
+	launcher->nlog = 0;
+	if (pipe2(parent, O_CLOEXEC) == 0 && pipe2(log, O_CLOEXEC) == 0 &&
+		fcntl(log[0], F_SETFL, O_NONBLOCK) == 0)
+	{
+		launcher->child = fork();
+		if (launcher->child == 0)
+			run_daemon(launcher, path, parent[0], log[1]);
+	}
+	else
+		launcher->child = -1;
+	if (launcher->child < 0)
+	{
+		ereport(WARNING, (errmsg("could not start gpujoind: %m")));
+		launcher->child = 0;
+		close_fd(&parent[1]);
+		close_fd(&log[0]);
+		schedule_start(launcher);
+	}
+	else
+		publish_state(launcher, 0);
+	close_fd(&parent[0]);
+	close_fd(&log[1]);
+	launcher->parent_fd = parent[1];
+	launcher->log_fd = log[0];
+}
+
+/*
+ * Tell whether gpujoind ended because of an error of its own.
+ */
+static bool
+is_crash(int status)
+{
+	if (WIFSIGNALED(status))
+		return WTERMSIG(status) != SIGKILL && WTERMSIG(status) != SIGTERM && WTERMSIG(status) != SIGINT;
+	return WEXITSTATUS(status) != 0 && WEXITSTATUS(status) != GJ_EXIT_LOCKED;
+}
+
+/*
+ * If gpujoind has ended, say how and when it will be started again.
+ */
+static void
+reap_daemon(GjLauncher *launcher)
+{
+	int			status;
+
+	if (launcher->child == 0 || waitpid(launcher->child, &status, WNOHANG) != launcher->child)
+		return;
+	read_log(launcher);
+	close_fd(&launcher->log_fd);
+	close_fd(&launcher->parent_fd);
+	launcher->child = 0;
+	launcher->blame = is_crash(status);
+	if (ShutdownRequestPending)
+		return;
+	schedule_start(launcher);
+
+	/*
+	 * This launcher is the only one, so a gpujoind that has the lock belongs to one
+	 * that is gone, and is about to end.  gpujoind has said what it waited for.
+	 */
+	if (WIFEXITED(status) && WEXITSTATUS(status) == GJ_EXIT_LOCKED)
+		ereport(LOG, (errmsg("gpujoind could not get its lock or socket and will be tried again")));
+	else if (WIFSIGNALED(status))
+		ereport(WARNING, (errmsg("gpujoind was terminated by signal %d: %s",
+								 WTERMSIG(status), pg_strsignal(WTERMSIG(status)))));
+	else
+		ereport(WEXITSTATUS(status) == 0 ? LOG : WARNING,
+				(errmsg("gpujoind ended with exit status %d", WEXITSTATUS(status))));
+}
+
+/*
+ * Wait for something to happen, at most until `deadline` (0: for ever).
+ */
+static void
+wait_for_something(GjLauncher *launcher, TimestampTz deadline)
+{
+	int			events = WL_LATCH_SET | WL_EXIT_ON_PM_DEATH;
+	long		timeout = -1;
+
+	if (deadline != 0)
+	{
+		events |= WL_TIMEOUT;
+		timeout = TimestampDifferenceMilliseconds(GetCurrentTimestamp(), deadline);
+	}
+	if (launcher->log_fd >= 0)
+		(void) WaitLatchOrSocket(MyLatch, events | WL_SOCKET_READABLE, launcher->log_fd, timeout,
+								 PG_WAIT_EXTENSION);
+	else
+		(void) WaitLatch(MyLatch, events, timeout, PG_WAIT_EXTENSION);
+	ResetLatch(MyLatch);
+	CHECK_FOR_INTERRUPTS();
+}
+
+/*
+ * End gpujoind and wait for its end; kill it if it takes too long.
+ */
+static void
+stop_daemon(GjLauncher *launcher)
+{
+	TimestampTz deadline = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), GJ_STOP_TIMEOUT);
+
+	close_fd(&launcher->parent_fd);
+	for (reap_daemon(launcher); launcher->child != 0; reap_daemon(launcher))
+	{
+		if (GetCurrentTimestamp() >= deadline)
+		{
+			ereport(LOG, (errmsg("gpujoind did not end within %d ms and is killed", GJ_STOP_TIMEOUT)));
+			kill(launcher->child, SIGKILL);
+			return;
+		}
+		wait_for_something(launcher, deadline);
+		read_log(launcher);
+	}
+}
+
+/*
+ * Wake the launcher when gpujoind has ended.
+ */
+static void
+handle_sigchld(SIGNAL_ARGS)
+{
+	int			save_errno = errno;
+
+	SetLatch(MyLatch);
+	errno = save_errno;
+}
+
+/*
+ * Keep gpujoind running until the server shuts down.
+ */
+static void
+keep_daemon(GjLauncher *launcher)
+{
+	while (!ShutdownRequestPending)
+	{
+		if (ConfigReloadPending)
+		{
+			ConfigReloadPending = false;
+			ProcessConfigFile(PGC_SIGHUP);
+		}
+		read_log(launcher);
+		reap_daemon(launcher);
+		if (launcher->child == 0 && GetCurrentTimestamp() >= launcher->next_start)
+			start_daemon(launcher);
+		wait_for_something(launcher, launcher->child == 0 ? launcher->next_start : 0);
+	}
+	stop_daemon(launcher);
+}
+
+/*
+ * Entry point of the background worker.
+ */
+void
+gj_launcher_main(Datum main_arg)
+{
+	GjLauncher	launcher = {
+		.journal_fd = -1,
+		.parent_fd = -1,
+		.log_fd = -1,
+		.backoff = GJ_FIRST_BACKOFF
+	};
+
+	pqsignal(SIGHUP, SignalHandlerForConfigReload);
+	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
+	pqsignal(SIGCHLD, handle_sigchld);
+	BackgroundWorkerUnblockSignals();
+
+	if (!take_lock(&launcher))
+		proc_exit(0);
+	make_journal(&launcher);
+	keep_daemon(&launcher);
+	proc_exit(0);
+}

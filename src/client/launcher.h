@@ -1,0 +1,19 @@
+/*
+ * launcher.h
+ *	  The background worker that keeps gpujoind running.
+ */
+#ifndef GJ_CLIENT_LAUNCHER_H
+#define GJ_CLIENT_LAUNCHER_H
+
+#include "client.h"
+
+/*
+ * Makes sure that there is a launcher.  False with the reason if there can be none,
+ * or if it waits before it starts gpujoind again.  Does not wait for gpujoind.
+ */
+extern bool gj_launcher_ensure(GjFailure *failure);
+
+/* The library is in shared_preload_libraries. */
+extern bool gj_launcher_preloaded(void);
+
+#endif							/* GJ_CLIENT_LAUNCHER_H */

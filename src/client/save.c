@@ -1,0 +1,145 @@
+/*
+ * save.c
+ *	  Copies of programs and their chunks in a file (gpujoin.save_program).
+ */
+#include "postgres.h"
+
+#include <fcntl.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "storage/fd.h"
+
+#include "client/save.h"
+#include "guc.h"
+#include "wire/saved.h"
+
+/*
+ * Say that the file is not complete, and write no more of it.
+ */
+static void
+save_failed(GjSaver *saver, const char *action)
+{
+	ereport(WARNING,
+			(errcode_for_file_access(),
+			 errmsg("could not %s file \"%s\": %m", action, gj_save_program)));
+	gj_save_close(saver);
+}
+
+/*
+ * Write all of a buffer.
+ */
+static bool
+save_bytes(GjSaver *saver, const void *bytes, size_t nbytes)
+{
+	const char *at = bytes;
+
+	while (nbytes > 0)
+	{
+		ssize_t		written = write(saver->fd, at, nbytes);
+
+		if (written < 0 && errno == EINTR)
+			continue;
+		if (written <= 0)
+		{
+			if (written == 0)
+				errno = ENOSPC;
+			save_failed(saver, "write");
+			return false;
+		}
+		at += written;
+		nbytes -= written;
+	}
+	return true;
+}
+
+/*
+ * Write one record.
+ */
+static void
+save_record(GjSaver *saver, uint32 type, uint32 source, uint32 nrows, const void *payload, uint32 nbytes)
+{
+	GjSavedRecord record = {.type = type,.source = source,.nrows = nrows,.nbytes = nbytes};
+
+	if (saver->fd >= 0 && save_bytes(saver, &record, sizeof(record)))
+		(void) save_bytes(saver, payload, nbytes);
+}
+
+/*
+ * Compute where the heaps of the chunks begin.
+ */
+static void
+lay_sources_out(GjSaver *saver, const GjProgram *program)
+{
+	const GjSource *sources = gj_program_array(program, GjSource, sources);
+	const GjColumnType *columns = gj_program_array(program, GjColumnType, columns);
+	GjColumnPlace *places = palloc(sizeof(GjColumnPlace) * Max(program->ncolumns, 1));
+
+	for (uint32 i = 0; i < program->nsources; i++)
+	{
+		if (!gj_layout(columns + sources[i].first_column, sources[i].ncolumns, sources[i].capacity,
+					   GJ_LOAD_SLOT_SIZE, &saver->layout[i], places))
+			saver->layout[i].heap = GJ_LOAD_SLOT_SIZE;
+	}
+	pfree(places);
+}
+
+/*
+ * Start the file, if the setting names one.
+ */
+void
+gj_save_open(GjSaver *saver, const GjProgram *program)
+{
+	saver->fd = -1;
+	if (gj_save_program == NULL || gj_save_program[0] == '\0')
+		return;
+	lay_sources_out(saver, program);
+	ReserveExternalFD();
+	saver->fd = open(gj_save_program, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (saver->fd < 0)
+	{
+		ReleaseExternalFD();
+		save_failed(saver, "create");
+		return;
+	}
+	if (save_bytes(saver, GJ_SAVED_MAGIC, GJ_SAVED_MAGIC_SIZE))
+		save_record(saver, GJ_MSG_SUBMIT, 0, 0, program, program->nbytes);
+}
+
+/*
+ * Write a chunk as it is in its slot, up to the end of what is used.
+ */
+void
+gj_save_chunk(GjSaver *saver, const uint8 *slot, uint32 source, uint32 nrows)
+{
+	uint32		nbytes;
+
+	if (saver->fd < 0)
+		return;
+	nbytes = saver->layout[source].heap + ((const GjSlotHeader *) slot)->heap_used;
+	save_record(saver, GJ_MSG_CHUNK, source, nrows, slot, Min(nbytes, GJ_LOAD_SLOT_SIZE));
+}
+
+/*
+ * Write the end of a source.
+ */
+void
+gj_save_source_end(GjSaver *saver, uint32 source)
+{
+	if (saver->fd >= 0)
+		save_record(saver, GJ_MSG_SOURCE_END, source, 0, NULL, 0);
+}
+
+/*
+ * Close the file.
+ */
+void
+gj_save_close(GjSaver *saver)
+{
+	if (saver->fd >= 0)
+	{
+		close(saver->fd);
+		ReleaseExternalFD();
+	}
+	saver->fd = -1;
+}

@@ -1,0 +1,36 @@
+/*
+ * compat.h
+ *	  Every difference between PostgreSQL versions.
+ */
+#ifndef GJ_COMPAT_H
+#define GJ_COMPAT_H
+
+#include "pgstat.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+
+/* Counts rows that a scan returned, in pg_stat_all_tables. */
+static inline void
+gj_count_tuples_returned(Relation rel, uint64 n)
+{
+	if (!pgstat_should_count_relation(rel))
+		return;
+#if PG_VERSION_NUM >= 160000
+	rel->pgstat_info->counts.tuples_returned += n;
+#else
+	rel->pgstat_info->t_counts.t_tuples_returned += n;
+#endif
+}
+
+/* True if scans may have to raise "snapshot too old" (gone in 17). */
+static inline bool
+gj_old_snapshot_threshold_active(void)
+{
+#if PG_VERSION_NUM >= 170000
+	return false;
+#else
+	return old_snapshot_threshold >= 0;
+#endif
+}
+
+#endif							/* GJ_COMPAT_H */

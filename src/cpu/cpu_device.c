@@ -1,0 +1,306 @@
+/*
+ * cpu_device.c
+ *	  The cpu as a device: queues, memory, copies, and the table of operators.
+ *
+ * Its memory is malloc's; how much of it programs may use is counted by their leases.
+ */
+#define _GNU_SOURCE
+#include "cpu_device.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define GJ_MAX_THREADS		16
+#define GJ_ALLOC_ALIGN		256
+
+/* Measured on one core of a 2.x GHz server; threads multiply them. */
+#define GJ_COPY_RATE		5e9
+#define GJ_BUILD_RATE		12e6
+#define GJ_PROBE_RATE		30e6
+
+static double
+now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1e3 + t.tv_nsec / 1e6;
+}
+
+/* ---- the device */
+
+static int
+cpu_count(GjErrorText *why)
+{
+	return 1;
+}
+
+/* The name that /proc/cpuinfo tells, else "cpu". */
+static void
+read_name(char *name, size_t size)
+{
+	FILE	   *f = fopen("/proc/cpuinfo", "r");
+	char		line[256];
+
+	snprintf(name, size, "cpu");
+	if (!f)
+		return;
+	while (fgets(line, sizeof(line), f))
+	{
+		char	   *colon = strchr(line, ':');
+
+		if (strncmp(line, "model name", 10) != 0 || !colon)
+			continue;
+		colon[strcspn(colon, "\n")] = '\0';
+		snprintf(name, size, "%.*s", (int) size - 1, colon[1] == ' ' ? colon + 2 : colon + 1);
+		break;
+	}
+	fclose(f);
+}
+
+static uint32_t
+count_processors(void)
+{
+	cpu_set_t	set;
+	int			n = 1;
+
+	if (sched_getaffinity(0, sizeof(set), &set) == 0)
+		n = CPU_COUNT(&set);
+	if (n < 1)
+		n = 1;
+	return n < GJ_MAX_THREADS ? (uint32_t) n : GJ_MAX_THREADS;
+}
+
+static GjDevice *
+cpu_open(int ordinal, GjErrorText *why)
+{
+	GjDevice   *device = calloc(1, sizeof(GjDevice));
+	GjDeviceInfo *info;
+	uint32_t	nthreads = count_processors();
+
+	if (device)
+		device->pool = gj_pool_open(nthreads);
+	if (!device || !device->pool)
+	{
+		snprintf(why->text, sizeof(why->text), "out of memory");
+		free(device);
+		return NULL;
+	}
+	info = &device->info;
+	read_name(info->name, sizeof(info->name));
+	info->kind = GJ_DEVICE_CPU;
+	info->nprocessors = nthreads;
+	info->memory_total = (uint64_t) sysconf(_SC_PHYS_PAGES) * (uint64_t) sysconf(_SC_PAGESIZE) / 2;
+	info->copy_in_rate = GJ_COPY_RATE;
+	info->copy_out_rate = GJ_COPY_RATE;
+	info->build_rate = GJ_BUILD_RATE * nthreads;
+	info->probe_rate = GJ_PROBE_RATE * nthreads;
+	return device;
+}
+
+static void
+cpu_close(GjDevice *device)
+{
+	gj_pool_close(device->pool);
+	free(device);
+}
+
+static void
+cpu_info(GjDevice *device, GjDeviceInfo *info)
+{
+	*info = device->info;
+}
+
+static GjStatus
+cpu_host_register(GjDevice *device, void *memory, size_t nbytes, GjErrorText *why)
+{
+	return GJ_OK;
+}
+
+static void
+cpu_host_unregister(GjDevice *device, void *memory)
+{
+}
+
+/* ---- queues */
+
+static void
+cpu_queue_close(GjQueue *queue)
+{
+	free(queue->program);
+	free(queue->columns);
+	gj_tile_close(&queue->tile);
+	pthread_mutex_destroy(&queue->lock);
+	free(queue);
+}
+
+static GjQueue *
+cpu_queue_open(GjDevice *device, const GjProgram *program, GjErrorText *why)
+{
+	GjQueue    *queue = calloc(1, sizeof(GjQueue));
+
+	if (!queue)
+		return NULL;
+	pthread_mutex_init(&queue->lock, NULL);
+	queue->device = device;
+	queue->program = malloc(program->nbytes);
+	queue->columns = calloc(program->ncolumns + 1, sizeof(GjColumn));
+	if (!queue->program || !queue->columns || !gj_tile_open(&queue->tile))
+	{
+		snprintf(why->text, sizeof(why->text), "out of memory");
+		cpu_queue_close(queue);
+		return NULL;
+	}
+	memcpy(queue->program, program, program->nbytes);
+	queue->code.exprs = gj_program_array(queue->program, GjExpr, exprs);
+	queue->code.instrs = gj_program_array(queue->program, GjInstr, instrs);
+	queue->code.constants = gj_program_array(queue->program, int64_t, constants);
+	queue->code.columns = gj_program_array(queue->program, GjColumnType, columns);
+	queue->phase = GJ_PHASE_WAIT;
+	queue->phase_start = now_ms();
+	return queue;
+}
+
+static const char *
+cpu_queue_error(GjQueue *queue)
+{
+	return queue->error.text;
+}
+
+GjStatus
+gj_take_row_error(GjQueue *queue)
+{
+	return __atomic_exchange_n(&queue->row_error, GJ_OK, __ATOMIC_RELAXED);
+}
+
+static void
+cpu_phase(GjQueue *queue, GjPhase phase)
+{
+	double		now = now_ms();
+
+	queue->phase_ms[queue->phase] += now - queue->phase_start;
+	queue->phase = phase;
+	queue->phase_start = now;
+}
+
+static GjStatus
+cpu_sync(GjQueue *queue)
+{
+	cpu_phase(queue, queue->phase);
+	return gj_take_row_error(queue);
+}
+
+static const double *
+cpu_phase_ms(GjQueue *queue)
+{
+	return queue->phase_ms;
+}
+
+/* ---- memory */
+
+void *
+gj_cpu_alloc(GjQueue *queue, size_t nbytes)
+{
+	void	   *memory;
+
+	if (posix_memalign(&memory, GJ_ALLOC_ALIGN, nbytes > 0 ? nbytes : 1) != 0)
+		return NULL;
+	return memory;
+}
+
+void
+gj_cpu_free(GjQueue *queue, void *memory, size_t nbytes)
+{
+	free(memory);
+}
+
+static GjStatus
+cpu_copy(GjQueue *queue, void *to, const void *from, size_t nbytes)
+{
+	if (nbytes > 0)
+		memcpy(to, from, nbytes);
+	return GJ_OK;
+}
+
+static GjStatus
+cpu_fill(GjQueue *queue, void *memory, int byte, size_t nbytes)
+{
+	if (nbytes > 0)
+		memset(memory, byte, nbytes);
+	return GJ_OK;
+}
+
+/* A bad reference becomes an empty one, so that nothing follows it. */
+static GjStatus
+cpu_rebase_refs(GjQueue *queue, uint64_t *refs, uint32_t n, uint64_t base, uint64_t heap_size)
+{
+	bool		bad = false;
+
+	for (uint32_t i = 0; i < n; i++)
+	{
+		uint64_t	ref = refs[i];
+
+		if (gj_ref_length(ref) == GJ_REF_HELD)
+			continue;
+		if (gj_ref_offset(ref) % 8 != 0 || gj_ref_offset(ref) + gj_ref_space(ref) > heap_size)
+		{
+			bad = true;
+			refs[i] = 0;
+		}
+		else if (base != 0)
+			refs[i] = ref + gj_ref_make(base, 0);
+	}
+	if (bad)
+		gj_note_row_error(queue, GJ_BAD_PROGRAM);
+	return GJ_OK;
+}
+
+static GjStatus
+cpu_set_columns(GjQueue *queue, const GjColumn *columns, uint32_t n,
+				const GjColumn **device_columns)
+{
+	memcpy(queue->columns, columns, n * sizeof(GjColumn));
+	*device_columns = queue->columns;
+	return GJ_OK;
+}
+
+const GjDeviceOps gj_cpu_device = {
+	.name = "cpu",
+	.kind = GJ_DEVICE_CPU,
+	.count = cpu_count,
+	.open = cpu_open,
+	.close = cpu_close,
+	.info = cpu_info,
+	.host_register = cpu_host_register,
+	.host_unregister = cpu_host_unregister,
+	.queue_open = cpu_queue_open,
+	.queue_close = cpu_queue_close,
+	.queue_error = cpu_queue_error,
+	.sync = cpu_sync,
+	.phase = cpu_phase,
+	.phase_ms = cpu_phase_ms,
+	.alloc = gj_cpu_alloc,
+	.free = gj_cpu_free,
+	.copy_in = cpu_copy,
+	.copy_out = cpu_copy,
+	.copy = cpu_copy,
+	.fill = cpu_fill,
+	.rebase_refs = cpu_rebase_refs,
+	.set_columns = cpu_set_columns,
+	.select = gj_cpu_select,
+	.pick = gj_cpu_pick,
+	.keys = gj_cpu_keys,
+	.hash_build = gj_cpu_hash_build,
+	.hash_free = gj_cpu_hash_free,
+	.hash_probe = gj_cpu_hash_probe,
+	.hash_expand = gj_cpu_hash_expand,
+	.aggregate = gj_cpu_aggregate,
+	.aggregate_read = gj_cpu_aggregate_read,
+	.gather = gj_cpu_gather,
+	.sort_unique = gj_cpu_sort_unique,
+	.intersect = gj_cpu_intersect
+};

@@ -1,0 +1,96 @@
+/*
+ * cpu_device.h
+ *	  What the files of the cpu device share; only they include it.
+ *
+ *	cpu_device.c	device, queue, memory, copies; the table of operators
+ *	select.c		select, pick, keys
+ *	join_hash.c		hash_build, hash_probe, hash_expand
+ *	aggregate.c		aggregate, aggregate_read
+ *	gather.c		gather
+ *	sorted_set.c	sort_unique, intersect
+ *	pool.c			the threads
+ *
+ * Every call does its work before it returns.  A row error is kept in the queue until
+ * a call that waits, by the contract, returns it.
+ */
+#ifndef GJ_CPU_DEVICE_H
+#define GJ_CPU_DEVICE_H
+
+#include <pthread.h>
+
+#include "../daemon/device.h"
+#include "pool.h"
+
+/* Tuples of one item of parallel work: a multiple of GJ_TILE_ROWS. */
+#define GJ_ITEM_ROWS		8192u
+
+#define gj_items(n)			((uint32_t) (((uint64_t) (n) + GJ_ITEM_ROWS - 1) / GJ_ITEM_ROWS))
+
+struct GjDevice
+{
+	GjPool	   *pool;
+	GjDeviceInfo info;
+};
+
+struct GjQueue
+{
+	GjDevice   *device;
+	GjProgram  *program;		/* a copy */
+	GjCode		code;
+	GjColumn   *columns;
+	GjTile		tile;			/* of the thread that uses the queue */
+	GjPhase		phase;
+	double		phase_start;
+	double		phase_ms[GJ_NPHASES];
+	uint32_t	row_error;		/* GjStatus; atomic */
+	GjErrorText error;
+	pthread_mutex_t lock;		/* guards states while threads add theirs */
+	GjAggState	states[GJ_MAX_AGGREGATES];
+};
+
+/* Notes an error of a row, from any thread. */
+static inline void
+gj_note_row_error(GjQueue *queue, uint32_t status)
+{
+	if (status != GJ_OK)
+		__atomic_store_n(&queue->row_error, status, __ATOMIC_RELAXED);
+}
+
+/* What a call that waits returns. */
+extern GjStatus gj_take_row_error(GjQueue *queue);
+
+/* Runs an item at a time over n tuples. */
+static inline void
+gj_for_items(GjQueue *queue, uint64_t n, GjTask task, void *arg)
+{
+	gj_pool_run(queue->device->pool, gj_items(n), task, arg, &queue->tile, NULL, NULL);
+}
+
+extern void *gj_cpu_alloc(GjQueue *queue, size_t nbytes);
+extern void gj_cpu_free(GjQueue *queue, void *memory, size_t nbytes);
+
+extern GjStatus gj_cpu_select(GjQueue *queue, const GjView *view, uint32_t expr,
+							  uint32_t *positions, uint32_t *n);
+extern GjStatus gj_cpu_pick(GjQueue *queue, uint32_t *to, const uint32_t *from, uint32_t base,
+							const uint32_t *positions, uint32_t n);
+extern GjStatus gj_cpu_keys(GjQueue *queue, const GjView *view, uint32_t first, uint32_t n,
+							uint32_t first_expr, const GjKeys *keys);
+extern GjStatus gj_cpu_hash_build(GjQueue *queue, const GjKeys *keys, const uint32_t *rowid,
+								  bool (*stop) (void *), void *arg, GjHashTable *table);
+extern void gj_cpu_hash_free(GjQueue *queue, GjHashTable *table);
+extern GjStatus gj_cpu_hash_probe(GjQueue *queue, const GjHashTable *table, const GjKeys *keys,
+								  uint64_t *offset, uint32_t *first, uint64_t *total);
+extern GjStatus gj_cpu_hash_expand(GjQueue *queue, const GjHashTable *table, const GjView *view,
+								   const uint64_t *offset, const uint32_t *first,
+								   uint64_t cursor, uint32_t n, uint32_t inner_source,
+								   uint32_t *const out[GJ_MAX_SOURCES]);
+extern GjStatus gj_cpu_aggregate(GjQueue *queue, const GjView *view);
+extern GjStatus gj_cpu_aggregate_read(GjQueue *queue, GjAggState *states);
+extern GjStatus gj_cpu_gather(GjQueue *queue, const GjView *view, uint32_t first, uint32_t max,
+							  const GjBatchTarget *target, uint32_t *n);
+extern GjStatus gj_cpu_sort_unique(GjQueue *queue, void *values, uint32_t width, uint64_t n,
+								   uint64_t *n_unique);
+extern GjStatus gj_cpu_intersect(GjQueue *queue, const void *a, uint64_t na, const void *b,
+								 uint64_t nb, uint32_t width, void *result, uint64_t *n);
+
+#endif							/* GJ_CPU_DEVICE_H */

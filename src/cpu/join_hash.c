@@ -1,0 +1,492 @@
+/*
+ * join_hash.c
+ *	  The hash join: build a table, look keys up, write pairs.
+ *
+ * Building takes three passes over the rows or slots, each parallel: insert each row's
+ * key and count it; turn counts into places; put row ids in their places.  Runs of equal
+ * keys are counted together, so that a hot key is not one atomic operation a row.
+ *
+ * While keys are inserted, `start` of a slot is its state: 0 empty, GJ_CLAIMED
+ * while the key is being written, else 1 + the row that brought the key.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../rows/hash.h"
+#include "cpu_device.h"
+
+#define GJ_CLAIMED			UINT32_MAX
+#define GJ_NO_SLOT			UINT64_MAX
+#define GJ_AHEAD			64	/* keys hashed and prefetched at a time */
+#define GJ_ITEM_SLOTS		65536u
+
+typedef struct GjBuildWork
+{
+	const GjKeys *keys;
+	const uint32_t *rowid;
+	GjHashTable *table;
+	uint64_t   *slot_of;		/* of each row; GJ_NO_SLOT: a key is NULL */
+	uint64_t   *item_sum;		/* rows in the slots of each item */
+	uint32_t   *item_max;
+} GjBuildWork;
+
+static uint64_t
+hash_key(const GjKeys *keys, uint32_t row)
+{
+	uint64_t	hash = 0;
+
+	if (keys->nkeys == 1)
+		return gj_hash_mix((uint64_t) keys->value[0][row]);
+	for (uint32_t k = 0; k < keys->nkeys; k++)
+		hash = gj_hash_combine(hash, keys->value[k][row]);
+	return hash;
+}
+
+static bool
+equal_keys(const GjKeys *a, uint32_t row_a, const GjKeys *b, uint32_t row_b)
+{
+	for (uint32_t k = 0; k < a->nkeys; k++)
+		if (a->value[k][row_a] != b->value[k][row_b])
+			return false;
+	return true;
+}
+
+/* Hashes of rows begin .. begin+n-1, and their slots on the way into the cache. */
+static void
+hash_ahead(const GjKeys *keys, const GjHashTable *table, uint32_t begin, uint32_t n,
+		   uint64_t *hash, uint64_t *slot)
+{
+	for (uint32_t i = 0; i < n; i++)
+	{
+		hash[i] = hash_key(keys, begin + i);
+		slot[i] = gj_hash_slot(hash[i], table->nslots);
+		__builtin_prefetch(&table->slots[slot[i]]);
+	}
+}
+
+/* ---- build: insert */
+
+/* The slot of a row's key, which is claimed if nobody has it. */
+static uint64_t
+find_or_claim(const GjBuildWork *w, uint32_t row, uint64_t hash, uint64_t at)
+{
+	const GjKeys *keys = w->keys;
+	uint64_t	key = keys->nkeys == 1 ? (uint64_t) keys->value[0][row] : hash;
+
+	for (;;)
+	{
+		GjHashSlot *slot = &w->table->slots[at];
+		uint32_t	state = __atomic_load_n(&slot->start, __ATOMIC_ACQUIRE);
+
+		if (state == 0 &&
+			__atomic_compare_exchange_n(&slot->start, &state, GJ_CLAIMED, false,
+										__ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE))
+		{
+			slot->key = key;
+			__atomic_store_n(&slot->start, row + 1, __ATOMIC_RELEASE);
+			return at;
+		}
+		if (state == GJ_CLAIMED)
+		{
+			/* its owner writes eight bytes and is done */
+			__builtin_ia32_pause();
+			continue;
+		}
+		if (slot->key == key &&
+			(keys->nkeys == 1 || equal_keys(keys, row, keys, state - 1)))
+			return at;
+		if (++at == w->table->nslots)
+			at = 0;
+	}
+}
+
+static void
+insert_item(void *arg, uint32_t item, const GjTile *tile)
+{
+	const GjBuildWork *w = arg;
+	uint32_t	begin = item * GJ_ITEM_ROWS;
+	uint32_t	end = w->keys->nrows - begin < GJ_ITEM_ROWS ? w->keys->nrows : begin + GJ_ITEM_ROWS;
+	uint64_t	hash[GJ_AHEAD],
+				slot[GJ_AHEAD];
+	uint64_t	last = GJ_NO_SLOT;
+	uint32_t	count = 0;
+
+	for (uint32_t base = begin, n; base < end; base += n)
+	{
+		n = end - base < GJ_AHEAD ? end - base : GJ_AHEAD;
+		hash_ahead(w->keys, w->table, base, n, hash, slot);
+		for (uint32_t i = 0; i < n; i++)
+		{
+			uint64_t	at = GJ_NO_SLOT;
+
+			if (!w->keys->null[base + i])
+				at = find_or_claim(w, base + i, hash[i], slot[i]);
+			w->slot_of[base + i] = at;
+			if (at != last && last != GJ_NO_SLOT)
+				__atomic_fetch_add(&w->table->slots[last].count, count, __ATOMIC_RELAXED);
+			count = at == last ? count + 1 : 1;
+			last = at;
+		}
+	}
+	if (last != GJ_NO_SLOT)
+		__atomic_fetch_add(&w->table->slots[last].count, count, __ATOMIC_RELAXED);
+}
+
+/* ---- build: places */
+
+static void
+count_item(void *arg, uint32_t item, const GjTile *tile)
+{
+	const GjBuildWork *w = arg;
+	uint64_t	begin = (uint64_t) item * GJ_ITEM_SLOTS;
+	uint64_t	end = w->table->nslots - begin < GJ_ITEM_SLOTS ? w->table->nslots : begin + GJ_ITEM_SLOTS;
+	uint64_t	sum = 0;
+	uint32_t	max = 0;
+
+	for (uint64_t s = begin; s < end; s++)
+	{
+		uint32_t	count = w->table->slots[s].count;
+
+		sum += count;
+		max = count > max ? count : max;
+	}
+	w->item_sum[item] = sum;
+	w->item_max[item] = max;
+}
+
+/* `start` becomes the end of the key's rows; place_item counts it down to the start. */
+static void
+start_item(void *arg, uint32_t item, const GjTile *tile)
+{
+	const GjBuildWork *w = arg;
+	uint64_t	begin = (uint64_t) item * GJ_ITEM_SLOTS;
+	uint64_t	end = w->table->nslots - begin < GJ_ITEM_SLOTS ? w->table->nslots : begin + GJ_ITEM_SLOTS;
+	uint64_t	at = w->item_sum[item];
+
+	for (uint64_t s = begin; s < end; s++)
+	{
+		at += w->table->slots[s].count;
+		w->table->slots[s].start = (uint32_t) at;
+	}
+}
+
+/* ---- build: rows */
+
+static void
+place_item(void *arg, uint32_t item, const GjTile *tile)
+{
+	const GjBuildWork *w = arg;
+	uint32_t	begin = item * GJ_ITEM_ROWS;
+	uint32_t	end = w->keys->nrows - begin < GJ_ITEM_ROWS ? w->keys->nrows : begin + GJ_ITEM_ROWS;
+
+	for (uint32_t row = begin, n; row < end; row += n)
+	{
+		uint64_t	slot = w->slot_of[row];
+		uint32_t	at;
+
+		if (row + GJ_AHEAD < end && w->slot_of[row + GJ_AHEAD] != GJ_NO_SLOT)
+			__builtin_prefetch(&w->table->slots[w->slot_of[row + GJ_AHEAD]]);
+		for (n = 1; row + n < end && w->slot_of[row + n] == slot; n++)
+			;
+		if (slot == GJ_NO_SLOT)
+			continue;
+		at = __atomic_sub_fetch(&w->table->slots[slot].start, n, __ATOMIC_RELAXED);
+		for (uint32_t i = 0; i < n; i++)
+		{
+			w->table->rows[at + i] = w->rowid ? w->rowid[row + i] : row + i;
+			if (w->table->key_row)
+				w->table->key_row[at + i] = row + i;
+		}
+	}
+}
+
+/* ---- build */
+
+static bool
+alloc_build(GjBuildWork *w, uint32_t nitems)
+{
+	GjHashTable *table = w->table;
+	size_t		n = w->keys->nrows > 0 ? w->keys->nrows : 1;
+
+	table->slots = calloc(table->nslots, sizeof(GjHashSlot));
+	table->rows = malloc(n * sizeof(uint32_t));
+	if (w->keys->nkeys > 1)
+		table->key_row = malloc(n * sizeof(uint32_t));
+	w->slot_of = malloc(n * sizeof(uint64_t));
+	w->item_sum = malloc(nitems * sizeof(uint64_t));
+	w->item_max = malloc(nitems * sizeof(uint32_t));
+	return table->slots && table->rows && (table->key_row || w->keys->nkeys == 1) &&
+		w->slot_of && w->item_sum && w->item_max;
+}
+
+/* Turns the items' sums into their starts. */
+static void
+sum_items(GjBuildWork *w, uint32_t nitems)
+{
+	uint64_t	total = 0;
+
+	for (uint32_t i = 0; i < nitems; i++)
+	{
+		uint64_t	n = w->item_sum[i];
+
+		w->item_sum[i] = total;
+		total += n;
+		if (w->item_max[i] > w->table->max_count)
+			w->table->max_count = w->item_max[i];
+	}
+	w->table->nrows = (uint32_t) total;
+}
+
+static GjStatus
+build(GjQueue *queue, GjBuildWork *w, bool (*stop) (void *), void *arg)
+{
+	GjPool	   *pool = queue->device->pool;
+	uint32_t	slot_items = (uint32_t) ((w->table->nslots + GJ_ITEM_SLOTS - 1) / GJ_ITEM_SLOTS);
+	uint32_t	row_items = gj_items(w->keys->nrows);
+
+	if (!alloc_build(w, slot_items))
+		return GJ_OUT_OF_MEMORY;
+	if (!gj_pool_run(pool, row_items, insert_item, w, &queue->tile, stop, arg) ||
+		!gj_pool_run(pool, slot_items, count_item, w, &queue->tile, stop, arg))
+		return GJ_CANCELLED;
+	sum_items(w, slot_items);
+	if (!gj_pool_run(pool, slot_items, start_item, w, &queue->tile, stop, arg) ||
+		!gj_pool_run(pool, row_items, place_item, w, &queue->tile, stop, arg))
+		return GJ_CANCELLED;
+	return gj_take_row_error(queue);
+}
+
+GjStatus
+gj_cpu_hash_build(GjQueue *queue, const GjKeys *keys, const uint32_t *rowid,
+				  bool (*stop) (void *), void *arg, GjHashTable *table)
+{
+	GjBuildWork w = {keys, rowid, table};
+	GjStatus	status;
+
+	memset(table, 0, sizeof(*table));
+	table->nslots = (uint64_t) keys->nrows + keys->nrows / 2 + 16;
+	status = build(queue, &w, stop, arg);
+	free(w.slot_of);
+	free(w.item_sum);
+	free(w.item_max);
+	if (status != GJ_OK)
+	{
+		gj_cpu_hash_free(queue, table);
+		return status;
+	}
+
+	/* several keys are compared when probing; one key is in its slot */
+	table->keys = *keys;
+	gj_cpu_free(queue, table->keys.null, keys->nrows);
+	table->keys.null = NULL;
+	if (keys->nkeys == 1)
+	{
+		gj_cpu_free(queue, table->keys.value[0], keys->nrows * sizeof(int64_t));
+		table->keys.value[0] = NULL;
+	}
+	return GJ_OK;
+}
+
+void
+gj_cpu_hash_free(GjQueue *queue, GjHashTable *table)
+{
+	free(table->slots);
+	free(table->rows);
+	free(table->key_row);
+	for (uint32_t k = 0; k < table->keys.nkeys; k++)
+		gj_cpu_free(queue, table->keys.value[k], table->keys.nrows * sizeof(int64_t));
+	memset(table, 0, sizeof(*table));
+}
+
+/* ---- probe */
+
+typedef struct GjProbe
+{
+	const GjHashTable *table;
+	const GjKeys *keys;
+	uint64_t   *offset;
+	uint32_t   *first;
+	uint64_t   *item_sum;
+} GjProbe;
+
+/* The slot of a key, or NULL. */
+static const GjHashSlot *
+find(const GjProbe *p, uint32_t row, uint64_t hash, uint64_t at)
+{
+	const GjHashTable *table = p->table;
+	const GjKeys *keys = p->keys;
+	uint64_t	key = keys->nkeys == 1 ? (uint64_t) keys->value[0][row] : hash;
+
+	for (;;)
+	{
+		const GjHashSlot *slot = &table->slots[at];
+
+		if (slot->count == 0)
+			return NULL;
+		if (slot->key == key &&
+			(keys->nkeys == 1 || equal_keys(keys, row, &table->keys, table->key_row[slot->start])))
+			return slot;
+		if (++at == table->nslots)
+			at = 0;
+	}
+}
+
+/* Offsets count from the start of the item. */
+static void
+probe_item(void *arg, uint32_t item, const GjTile *tile)
+{
+	const GjProbe *p = arg;
+	uint32_t	begin = item * GJ_ITEM_ROWS;
+	uint32_t	end = p->keys->nrows - begin < GJ_ITEM_ROWS ? p->keys->nrows : begin + GJ_ITEM_ROWS;
+	uint64_t	hash[GJ_AHEAD],
+				slot[GJ_AHEAD];
+	uint64_t	sum = 0;
+
+	for (uint32_t base = begin, n; base < end; base += n)
+	{
+		n = end - base < GJ_AHEAD ? end - base : GJ_AHEAD;
+		hash_ahead(p->keys, p->table, base, n, hash, slot);
+		for (uint32_t i = 0; i < n; i++)
+		{
+			const GjHashSlot *found = NULL;
+
+			if (!p->keys->null[base + i])
+				found = find(p, base + i, hash[i], slot[i]);
+			p->offset[base + i] = sum;
+			p->first[base + i] = found ? found->start : 0;
+			sum += found ? found->count : 0;
+		}
+	}
+	p->item_sum[item] = sum;
+}
+
+static void
+offset_item(void *arg, uint32_t item, const GjTile *tile)
+{
+	const GjProbe *p = arg;
+	uint32_t	begin = item * GJ_ITEM_ROWS;
+	uint32_t	end = p->keys->nrows - begin < GJ_ITEM_ROWS ? p->keys->nrows : begin + GJ_ITEM_ROWS;
+	uint64_t	start = p->item_sum[item];
+
+	for (uint32_t i = begin; i < end; i++)
+		p->offset[i] += start;
+}
+
+GjStatus
+gj_cpu_hash_probe(GjQueue *queue, const GjHashTable *table, const GjKeys *keys,
+				  uint64_t *offset, uint32_t *first, uint64_t *total)
+{
+	uint32_t	nitems = gj_items(keys->nrows);
+	GjProbe		p = {table, keys, offset, first, malloc((nitems + 1) * sizeof(uint64_t))};
+	uint64_t	sum = 0;
+
+	if (!p.item_sum)
+		return GJ_OUT_OF_HOST_MEMORY;
+	gj_for_items(queue, keys->nrows, probe_item, &p);
+	for (uint32_t i = 0; i < nitems; i++)
+	{
+		uint64_t	n = p.item_sum[i];
+
+		p.item_sum[i] = sum;
+		sum += n;
+	}
+	if (nitems > 1)
+		gj_for_items(queue, keys->nrows, offset_item, &p);
+	offset[keys->nrows] = sum;
+	*total = sum;
+	free(p.item_sum);
+	return gj_take_row_error(queue);
+}
+
+/* ---- expand */
+
+typedef struct GjExpand
+{
+	const GjHashTable *table;
+	const GjView *view;
+	const uint64_t *offset;
+	const uint32_t *first;
+	uint64_t	cursor;
+	uint32_t	n;
+	uint32_t	inner_source;
+	uint32_t   *const *out;
+} GjExpand;
+
+#define GJ_EXPAND_ROWS		1024u	/* pairs that are found before they are written */
+
+/* The tuple that pair number `pair` belongs to. */
+static uint32_t
+tuple_of(const GjExpand *e, uint64_t pair)
+{
+	uint32_t	low = 0;
+	uint32_t	high = e->view->nrows;
+
+	/* the first tuple whose pairs end behind it */
+	while (low < high)
+	{
+		uint32_t	mid = low + (high - low) / 2;
+
+		if (e->offset[mid + 1] <= pair)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+static void
+write_pairs(const GjExpand *e, uint32_t at, uint32_t n, const uint32_t *tuple,
+			const uint32_t *inner)
+{
+	for (uint32_t s = 0; s < GJ_MAX_SOURCES; s++)
+	{
+		uint32_t   *out = e->out[s];
+
+		if (!out)
+			continue;
+		if (s == e->inner_source)
+			for (uint32_t i = 0; i < n; i++)
+				out[at + i] = e->table->rows[inner[i]];
+		else
+			for (uint32_t i = 0; i < n; i++)
+				out[at + i] = gj_view_row(e->view, s, tuple[i]);
+	}
+}
+
+static void
+expand_item(void *arg, uint32_t item, const GjTile *tile)
+{
+	const GjExpand *e = arg;
+	uint32_t	begin = item * GJ_ITEM_ROWS;
+	uint32_t	end = e->n - begin < GJ_ITEM_ROWS ? e->n : begin + GJ_ITEM_ROWS;
+	uint32_t	t = tuple_of(e, e->cursor + begin);
+	uint32_t	tuple[GJ_EXPAND_ROWS],
+				inner[GJ_EXPAND_ROWS];
+
+	for (uint32_t at = begin, n; at < end; at += n)
+	{
+		n = end - at < GJ_EXPAND_ROWS ? end - at : GJ_EXPAND_ROWS;
+		for (uint32_t i = 0; i < n; i++)
+		{
+			uint64_t	pair = e->cursor + at + i;
+
+			while (e->offset[t + 1] <= pair)
+				t++;
+			tuple[i] = t;
+			inner[i] = e->first[t] + (uint32_t) (pair - e->offset[t]);
+		}
+		write_pairs(e, at, n, tuple, inner);
+	}
+}
+
+GjStatus
+gj_cpu_hash_expand(GjQueue *queue, const GjHashTable *table, const GjView *view,
+				   const uint64_t *offset, const uint32_t *first, uint64_t cursor, uint32_t n,
+				   uint32_t inner_source, uint32_t *const out[GJ_MAX_SOURCES])
+{
+	GjExpand	e = {table, view, offset, first, cursor, n, inner_source, out};
+
+	gj_for_items(queue, n, expand_item, &e);
+	return GJ_OK;
+}

@@ -1,0 +1,36 @@
+/*
+ * pool.h
+ *	  Threads of the cpu device, shared by all of its queues.
+ *
+ * Work is a number of items; the thread that asks for it works on them too, so it is
+ * done even if all others are busy, and small work never leaves that thread.
+ */
+#ifndef GJ_CPU_POOL_H
+#define GJ_CPU_POOL_H
+
+#include "../rows/expression.h"
+
+/* Rows that an expression is evaluated over at a time. */
+#define GJ_TILE_ROWS		1024
+
+typedef struct GjPool GjPool;
+
+/* Works on one item; the tile is the thread's own. */
+typedef void (*GjTask) (void *arg, uint32_t item, const GjTile *tile);
+
+extern GjPool *gj_pool_open(uint32_t nthreads);
+extern void gj_pool_close(GjPool *pool);
+
+/* Allocates the registers of a tile.  False: out of memory. */
+extern bool gj_tile_open(GjTile *tile);
+extern void gj_tile_close(GjTile *tile);
+
+/*
+ * Runs task for items 0 .. nitems-1 and returns when all are done.  If `stop` is given
+ * it is asked between items; once it is true the rest is left out and the result is
+ * false.
+ */
+extern bool gj_pool_run(GjPool *pool, uint32_t nitems, GjTask task, void *arg,
+						const GjTile *tile, bool (*stop) (void *), void *stop_arg);
+
+#endif							/* GJ_CPU_POOL_H */

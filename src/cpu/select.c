@@ -1,0 +1,173 @@
+/*
+ * select.c
+ *	  Conditions and keys: expressions over the tuples of a view.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../rows/hash.h"
+#include "cpu_device.h"
+
+/* ---- select */
+
+typedef struct GjSelect
+{
+	GjQueue    *queue;
+	const GjView *view;
+	uint32_t	expr;
+	uint32_t   *positions;		/* an item's at the item's place, until they are packed */
+	uint32_t   *counts;			/* of items */
+} GjSelect;
+
+static void
+select_item(void *arg, uint32_t item, const GjTile *tile)
+{
+	GjSelect   *s = arg;
+	uint32_t	begin = item * GJ_ITEM_ROWS;
+	uint32_t	end = s->view->nrows - begin < GJ_ITEM_ROWS ? s->view->nrows : begin + GJ_ITEM_ROWS;
+	uint32_t	result = s->queue->code.exprs[s->expr].result;
+	const int64_t *value = tile->value + (size_t) result * tile->stride;
+	const uint8_t *null = tile->null + (size_t) result * tile->stride;
+	uint32_t   *out = s->positions + begin;
+	uint32_t	count = 0;
+	uint32_t	status = GJ_OK;
+
+	for (uint32_t base = begin, n; base < end; base += n)
+	{
+		n = end - base < GJ_TILE_ROWS ? end - base : GJ_TILE_ROWS;
+		gj_eval(&s->queue->code, s->expr, s->view, base, n, tile, &status);
+		for (uint32_t i = 0; i < n; i++)
+		{
+			out[count] = base + i;
+			count += !null[i] && value[i] != 0;
+		}
+	}
+	s->counts[item] = count;
+	gj_note_row_error(s->queue, status);
+}
+
+GjStatus
+gj_cpu_select(GjQueue *queue, const GjView *view, uint32_t expr, uint32_t *positions, uint32_t *n)
+{
+	GjSelect	s = {queue, view, expr, positions};
+	uint32_t	nitems = gj_items(view->nrows);
+	uint32_t	total = 0;
+
+	*n = 0;
+	s.counts = calloc(nitems + 1, sizeof(uint32_t));
+	if (!s.counts)
+		return GJ_OUT_OF_HOST_MEMORY;
+	gj_for_items(queue, view->nrows, select_item, &s);
+	for (uint32_t i = 0; i < nitems; i++)
+	{
+		const uint32_t *from = positions + (size_t) i * GJ_ITEM_ROWS;
+
+		if (from != positions + total)
+			memmove(positions + total, from, s.counts[i] * sizeof(uint32_t));
+		total += s.counts[i];
+	}
+	free(s.counts);
+	*n = total;
+	return gj_take_row_error(queue);
+}
+
+/* ---- pick */
+
+typedef struct GjPick
+{
+	uint32_t   *to;
+	const uint32_t *from;
+	uint32_t	base;
+	const uint32_t *positions;
+	uint32_t	n;
+} GjPick;
+
+static void
+pick_item(void *arg, uint32_t item, const GjTile *tile)
+{
+	const GjPick *p = arg;
+	uint32_t	begin = item * GJ_ITEM_ROWS;
+	uint32_t	end = p->n - begin < GJ_ITEM_ROWS ? p->n : begin + GJ_ITEM_ROWS;
+
+	if (p->from)
+		for (uint32_t i = begin; i < end; i++)
+			p->to[i] = p->from[p->positions[i]];
+	else
+		for (uint32_t i = begin; i < end; i++)
+			p->to[i] = p->base + p->positions[i];
+}
+
+GjStatus
+gj_cpu_pick(GjQueue *queue, uint32_t *to, const uint32_t *from, uint32_t base,
+			const uint32_t *positions, uint32_t n)
+{
+	GjPick		p = {to, from, base, positions, n};
+
+	gj_for_items(queue, n, pick_item, &p);
+	return GJ_OK;
+}
+
+/* ---- keys */
+
+typedef struct GjKeysWork
+{
+	GjQueue    *queue;
+	const GjView *view;
+	uint32_t	first;
+	uint32_t	n;
+	uint32_t	first_expr;
+	const GjKeys *keys;
+} GjKeysWork;
+
+/* Stores what expression k made of tuples base .. base+n-1. */
+static void
+store_keys(const GjKeysWork *w, uint32_t k, uint32_t base, uint32_t n, const GjTile *tile)
+{
+	const GjExpr *expr = &w->queue->code.exprs[w->first_expr + k];
+	const int64_t *value = tile->value + (size_t) expr->result * tile->stride;
+	const uint8_t *null = tile->null + (size_t) expr->result * tile->stride;
+	bool		is_float = expr->kind == GJ_FLOAT8;
+	int64_t    *to = w->keys->value[k] + base;
+	uint8_t    *to_null = w->keys->null + base;
+
+	for (uint32_t i = 0; i < n; i++)
+		to[i] = gj_key_bits(value[i], is_float);
+	if (k == 0)
+		for (uint32_t i = 0; i < n; i++)
+			to_null[i] = null[i] != 0;
+	else
+		for (uint32_t i = 0; i < n; i++)
+			to_null[i] |= null[i] != 0;
+}
+
+static void
+keys_item(void *arg, uint32_t item, const GjTile *tile)
+{
+	const GjKeysWork *w = arg;
+	uint32_t	begin = item * GJ_ITEM_ROWS;
+	uint32_t	end = w->n - begin < GJ_ITEM_ROWS ? w->n : begin + GJ_ITEM_ROWS;
+	uint32_t	status = GJ_OK;
+
+	for (uint32_t at = begin, n; at < end; at += n)
+	{
+		uint32_t	base = w->first + at;
+
+		n = end - at < GJ_TILE_ROWS ? end - at : GJ_TILE_ROWS;
+		for (uint32_t k = 0; k < w->keys->nkeys; k++)
+		{
+			gj_eval(&w->queue->code, w->first_expr + k, w->view, base, n, tile, &status);
+			store_keys(w, k, base, n, tile);
+		}
+	}
+	gj_note_row_error(w->queue, status);
+}
+
+GjStatus
+gj_cpu_keys(GjQueue *queue, const GjView *view, uint32_t first, uint32_t n, uint32_t first_expr,
+			const GjKeys *keys)
+{
+	GjKeysWork	w = {queue, view, first, n, first_expr, keys};
+
+	gj_for_items(queue, n, keys_item, &w);
+	return GJ_OK;
+}

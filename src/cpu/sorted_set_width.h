@@ -1,0 +1,181 @@
+/*
+ * sorted_set_width.h
+ *	  The part of sorted_set.c that depends on the width of the values.  Included once
+ *	  a width, with GJ_VALUE, GJ_UVALUE and GJ_NAME defined; undefines them.
+ */
+
+/* Sorts n values; `spare` has room for as many. */
+static void
+GJ_NAME(radix_sort) (GJ_VALUE *values, GJ_VALUE *spare, uint64_t n)
+{
+	const uint32_t nbytes = sizeof(GJ_VALUE);
+	GJ_VALUE   *from = values;
+	GJ_VALUE   *to = spare;
+	uint64_t	count[sizeof(GJ_VALUE)][256];
+
+	memset(count, 0, sizeof(count));
+	for (uint64_t i = 0; i < n; i++)
+		for (uint32_t d = 0; d < nbytes; d++)
+			count[d][((GJ_UVALUE) values[i] >> (d * 8)) & 0xFF]++;
+
+	for (uint32_t d = 0; d < nbytes; d++)
+	{
+		/* negative values come first: flip the sign in the highest byte */
+		uint32_t	flip = d == nbytes - 1 ? 0x80 : 0;
+		uint64_t	at = 0;
+		bool		trivial = false;
+		GJ_VALUE   *swap = from;
+
+		for (uint32_t b = 0; b < 256; b++)
+		{
+			uint64_t	c = count[d][b ^ flip];
+
+			trivial |= c == n;
+			count[d][b ^ flip] = at;
+			at += c;
+		}
+		if (trivial)
+			continue;
+		for (uint64_t i = 0; i < n; i++)
+			to[count[d][((GJ_UVALUE) from[i] >> (d * 8)) & 0xFF]++] = from[i];
+		from = to;
+		to = swap;
+	}
+	if (from != values)
+		memcpy(values, from, n * sizeof(GJ_VALUE));
+}
+
+/* Sorts one run in place. */
+static void
+GJ_NAME(sort_item) (void *arg, uint32_t item, const GjTile *tile)
+{
+	const GjSortWork *w = arg;
+	uint64_t	begin = item * w->run;
+
+	if (begin < w->n)
+		GJ_NAME(radix_sort) ((GJ_VALUE *) w->from + begin, (GJ_VALUE *) w->to + begin,
+							 w->n - begin < w->run ? w->n - begin : w->run);
+}
+
+/* How many of the first `diagonal` merged values come from a. */
+static uint64_t
+GJ_NAME(merge_path) (const GJ_VALUE *a, uint64_t na, const GJ_VALUE *b, uint64_t nb,
+					 uint64_t diagonal)
+{
+	uint64_t	low = diagonal > nb ? diagonal - nb : 0;
+	uint64_t	high = diagonal < na ? diagonal : na;
+
+	while (low < high)
+	{
+		uint64_t	mid = low + (high - low) / 2;
+
+		if (a[mid] <= b[diagonal - 1 - mid])
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+/* Merges output values item * GJ_SET_ITEM .. of a round, which may span pairs of runs. */
+static void
+GJ_NAME(merge_item) (void *arg, uint32_t item, const GjTile *tile)
+{
+	const GjSortWork *w = arg;
+	uint64_t	at = (uint64_t) item * GJ_SET_ITEM;
+	uint64_t	end = w->n - at < GJ_SET_ITEM ? w->n : at + GJ_SET_ITEM;
+
+	while (at < end)
+	{
+		uint64_t	start = at / (w->run * 2) * (w->run * 2);
+		uint64_t	left = w->n - start;
+		uint64_t	na = left < w->run ? left : w->run;
+		uint64_t	nb = left - na < w->run ? left - na : w->run;
+		uint64_t	stop = start + na + nb < end ? start + na + nb : end;
+		const GJ_VALUE *a = (const GJ_VALUE *) w->from + start;
+		const GJ_VALUE *b = a + na;
+		uint64_t	i = GJ_NAME(merge_path) (a, na, b, nb, at - start);
+		uint64_t	j = at - start - i;
+		GJ_VALUE   *to = w->to;
+
+		for (; at < stop; at++)
+			to[at] = j >= nb || (i < na && a[i] <= b[j]) ? a[i++] : b[j++];
+	}
+}
+
+static uint64_t
+GJ_NAME(unique) (void *memory, uint64_t n)
+{
+	GJ_VALUE   *values = memory;
+	uint64_t	m = n > 0 ? 1 : 0;
+
+	for (uint64_t i = 1; i < n; i++)
+		if (values[i] != values[m - 1])
+			values[m++] = values[i];
+	return m;
+}
+
+/* The first value of b[low .. n) that is not less than v: doubling steps, then halving. */
+static uint64_t
+GJ_NAME(gallop) (const GJ_VALUE *b, uint64_t low, uint64_t n, GJ_VALUE v)
+{
+	uint64_t	step = 1;
+	uint64_t	high = low;
+
+	while (high < n && b[high] < v)
+	{
+		low = high + 1;
+		high += step;
+		step *= 2;
+	}
+	if (high > n)
+		high = n;
+	while (low < high)
+	{
+		uint64_t	mid = low + (high - low) / 2;
+
+		if (b[mid] < v)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+/* Counts what is in both, or writes it where the item's values go. */
+static void
+GJ_NAME(intersect_item) (void *arg, uint32_t item, const GjTile *tile)
+{
+	const GjIntersectWork *w = arg;
+	const GJ_VALUE *a = w->a;
+	const GJ_VALUE *b = w->b;
+	uint64_t	i = item * w->piece;
+	uint64_t	end = w->na - i < w->piece ? w->na : i + w->piece;
+	GJ_VALUE   *to = w->result ? (GJ_VALUE *) w->result + w->at[item] : NULL;
+	uint64_t	j = GJ_NAME(gallop) (b, 0, w->nb, a[i]);
+	uint64_t	count = 0;
+
+	for (; i < end && j < w->nb; i++)
+	{
+		if (b[j] < a[i])
+			j = GJ_NAME(gallop) (b, j, w->nb, a[i]);
+		if (j == w->nb || b[j] != a[i])
+			continue;
+		if (to)
+			to[count] = a[i];
+		count++;
+	}
+	if (!to)
+		w->at[item] = count;
+}
+
+static const GjSetOps GJ_NAME(set_ops) = {
+	GJ_NAME(sort_item),
+	GJ_NAME(merge_item),
+	GJ_NAME(intersect_item),
+	GJ_NAME(unique)
+};
+
+#undef GJ_VALUE
+#undef GJ_UVALUE
+#undef GJ_NAME

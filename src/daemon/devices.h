@@ -1,0 +1,46 @@
+/*
+ * devices.h
+ *	  The devices of this machine: opened once, shared by all sessions.
+ *
+ * GPUs are opened by a thread of their own as soon as gpujoind starts, so that no
+ * query pays for creating their contexts.  The cpu device is opened when it is first
+ * asked for.  Entries live until the process ends; what is not noted as guarded
+ * does not change once an entry has been handed out.
+ */
+#ifndef GJ_DAEMON_DEVICES_H
+#define GJ_DAEMON_DEVICES_H
+
+#include "device.h"
+#include "lease.h"
+
+typedef struct GjDeviceEntry
+{
+	const GjDeviceOps *ops;
+	GjDevice   *device;
+	GjDeviceInfo info;			/* as the device reported it when it was opened */
+	GjDeviceMemory memory;		/* guarded by its own lock */
+} GjDeviceEntry;
+
+/* Starts to open the GPUs.  Called once, before anything else here. */
+extern void gj_devices_start(void);
+
+/* Number of usable GPUs; if 0, *why is the reason.  Waits until they are open. */
+extern uint32_t gj_devices_cuda(GjErrorText *why);
+
+/*
+ * The device of a kind on which the fewest programs run, or NULL with the reason.
+ * Waits until it is open.
+ */
+extern GjDeviceEntry *gj_devices_choose(GjDeviceKind kind, GjErrorText *why);
+
+/* Number of devices of all kinds, the cpu last.  Opens them all. */
+extern uint32_t gj_devices_count(void);
+extern GjDeviceEntry *gj_devices_get(uint32_t i);
+
+/* What STATUS tells about a device: the numbers of this moment too. */
+extern void gj_devices_info(GjDeviceEntry *entry, GjDeviceInfo *info);
+
+/* Closes all of them.  Nothing may use them any longer. */
+extern void gj_devices_stop(void);
+
+#endif							/* GJ_DAEMON_DEVICES_H */

@@ -1,0 +1,386 @@
+/*
+ * executor.c
+ *	  Opens a run, takes the chunks of its sources, finishes and closes it.
+ *
+ * Inner sources are appended to relations and built when they end; the chunks of the
+ * outer source pass through all steps at once.  Every loop looks between two calls of
+ * the device whether it is to stop.
+ */
+#include "run.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "program_check.h"
+
+bool
+gj_run_fails_at(GjRun *run, GjFailPoint point)
+{
+	if (run->failed_once || run->program->fail_point != point)
+		return false;
+	run->failed_once = true;
+	return true;
+}
+
+GjStatus
+gj_run_fail(GjRun *run, GjStatus status, const char *text)
+{
+	snprintf(run->error.text, sizeof(run->error.text), "%s", text);
+	return status;
+}
+
+/* Ends gpujoind as a bug would, but leaves no core file in the data directory. */
+static void
+crash(void)
+{
+	struct rlimit none = {0, 0};
+
+	setrlimit(RLIMIT_CORE, &none);
+	abort();
+}
+
+GjStatus
+gj_run_fail_points(GjRun *run)
+{
+	const struct timespec pause = {0, 5000000};
+
+	if (run->program->fail_point == GJ_FAIL_NEVER)
+		return GJ_OK;
+	if (gj_run_fails_at(run, GJ_FAIL_PROBE))
+		return gj_run_fail(run, GJ_DEVICE_ERROR, "injected while probing");
+	if (gj_run_fails_at(run, GJ_FAIL_OVERFLOW))
+		return gj_run_fail(run, GJ_OVERFLOW, "injected");
+	if (gj_run_fails_at(run, GJ_FAIL_CRASH))
+		crash();
+	while (run->program->fail_point == GJ_FAIL_STALL)
+	{
+		GJ_STOP_CHECK(run);
+		nanosleep(&pause, NULL);
+	}
+	return GJ_OK;
+}
+
+/* Notes that an expression reads its columns after their sources were built. */
+static void
+mark_late(GjRun *run, uint32_t e)
+{
+	const GjInstr *instrs = gj_program_array(run->program, GjInstr, instrs);
+
+	for (uint32_t i = 0; i < run->exprs[e].ninstrs; i++)
+	{
+		const GjInstr *instr = &instrs[run->exprs[e].first + i];
+
+		if (instr->op == GJ_OP_LOAD || instr->op == GJ_OP_LOAD_IS_NULL)
+			run->late[instr->arg] = 1;
+	}
+}
+
+/* What the output reads: marks columns, returns sources. */
+static uint32_t
+plan_output(GjRun *run)
+{
+	const GjProgram *p = run->program;
+	const uint32_t *outputs = gj_program_array(p, uint32_t, outputs);
+	const GjAggregate *aggregates = gj_program_array(p, GjAggregate, aggregates);
+	uint32_t	needed = 0;
+
+	if (p->output == GJ_OUTPUT_ROWS)
+	{
+		for (uint32_t i = 0; i < p->noutputs; i++)
+		{
+			run->late[outputs[i]] = 1;
+			needed |= 1u << run->types[outputs[i]].source;
+		}
+		return needed;
+	}
+	run->count_only = true;
+	for (uint32_t i = 0; i < p->naggregates; i++)
+	{
+		if (aggregates[i].op == GJ_AGG_COUNT_STAR)
+			continue;
+		run->count_only = false;
+		mark_late(run, aggregates[i].arg);
+		needed |= gj_expr_sources(p, aggregates[i].arg);
+	}
+	return needed;
+}
+
+/* Finds out, from the last step to the first, whose row ids each step passes on. */
+static void
+plan_steps(GjRun *run)
+{
+	const GjStep *steps = gj_program_array(run->program, GjStep, steps);
+	uint32_t	needed = plan_output(run);
+
+	run->nsteps = run->program->nsteps;
+	for (uint32_t i = run->nsteps; i-- > 0;)
+	{
+		GjRunStep  *rs = &run->steps[i];
+
+		rs->step = &steps[i];
+		rs->out = rs->expand = needed;
+		if (steps[i].residual >= 0)
+		{
+			rs->expand |= gj_expr_sources(run->program, steps[i].residual);
+			mark_late(run, steps[i].residual);
+		}
+		needed = rs->expand & ~(1u << steps[i].source);
+		for (uint32_t k = 0; k < steps[i].nkeys; k++)
+		{
+			needed |= gj_expr_sources(run->program, steps[i].outer_keys + k);
+			mark_late(run, steps[i].outer_keys + k);
+		}
+	}
+}
+
+/* Layouts of chunks and batches.  The program was checked: they fit. */
+static bool
+plan_layouts(GjRun *run)
+{
+	const GjProgram *p = run->program;
+	const uint32_t *outputs = gj_program_array(p, uint32_t, outputs);
+	bool		intersect = p->kind == GJ_PROGRAM_INTERSECT;
+
+	for (uint32_t s = 0; s < p->nsources; s++)
+	{
+		const GjSource *source = &run->sources[s];
+		const GjColumnType *types = run->types + source->first_column;
+
+		if (!gj_layout(types, source->ncolumns, source->capacity, GJ_LOAD_SLOT_SIZE,
+					   &run->layout[s], run->places + source->first_column))
+			return false;
+		if ((s > 0 || intersect) &&
+			!gj_relation_init(&run->relation[s], types, source->ncolumns, source->nrows_hint))
+			return false;
+	}
+	if (p->output != GJ_OUTPUT_ROWS)
+		return true;
+	run->noutputs = intersect ? 1 : p->noutputs;
+	for (uint32_t i = 0; i < run->noutputs; i++)
+		run->output_types[i] = run->types[intersect ? 0 : outputs[i]];
+	return gj_layout(run->output_types, run->noutputs, p->output_capacity,
+					 GJ_OUTPUT_SLOT_SIZE, &run->output_layout, run->output_places);
+}
+
+GjRun *
+gj_run_open(GjDeviceEntry *entry, const GjProgram *program, GjLease *lease,
+			const GjRunHost *host, GjStatus *status, GjErrorText *why)
+{
+	GjRun	   *run = calloc(1, sizeof(GjRun));
+
+	*status = GJ_OUT_OF_HOST_MEMORY;
+	why->text[0] = '\0';
+	if (!run)
+		return NULL;
+	run->entry = entry;
+	run->program = program;
+	run->host = host;
+	run->work = (GjWork) {entry->ops, NULL, lease};
+	run->max_pairs = GJ_MAX_TUPLES;
+	run->sources = gj_program_array(program, GjSource, sources);
+	run->types = gj_program_array(program, GjColumnType, columns);
+	run->exprs = gj_program_array(program, GjExpr, exprs);
+	run->columns = calloc(program->ncolumns + 1, sizeof(GjColumn));
+	run->late = calloc(program->ncolumns + 1, 1);
+	run->places = calloc(program->ncolumns + 1, sizeof(GjColumnPlace));
+	run->output_types = calloc(program->noutputs + 1, sizeof(GjColumnType));
+	run->output_places = calloc(program->noutputs + 1, sizeof(GjColumnPlace));
+	if (run->columns && run->late && run->places && run->output_types && run->output_places &&
+		plan_layouts(run))
+	{
+		plan_steps(run);
+		run->work.queue = entry->ops->queue_open(entry->device, program, why);
+		if (run->work.queue)
+		{
+			*status = GJ_OK;
+			entry->ops->phase(run->work.queue, GJ_PHASE_WAIT);
+			return run;
+		}
+		*status = GJ_DEVICE_ERROR;
+	}
+	gj_run_close(run);
+	return NULL;
+}
+
+/* Reads what a slot says about itself, once, for it may change under our eyes. */
+static GjStatus
+read_chunk(GjRun *run, uint32_t s, uint32_t nrows, const uint8_t *slot,
+		   uint8_t *has_nulls, GjChunk *chunk)
+{
+	GjSlotHeader header;
+	uint32_t	first = run->sources[s].first_column;
+
+	memcpy(&header, slot, sizeof(header));
+	memcpy(has_nulls, gj_slot_has_nulls(slot), run->sources[s].ncolumns);
+	if (header.nrows != nrows || nrows > run->sources[s].capacity)
+		return gj_run_fail(run, GJ_BAD_PROGRAM, "a chunk has too many rows");
+	if (header.heap_used > run->layout[s].heap_size || header.heap_used % 8 != 0)
+		return gj_run_fail(run, GJ_BAD_PROGRAM, "a chunk has a damaged header");
+	chunk->slot = slot;
+	chunk->nrows = nrows;
+	chunk->heap_used = header.heap_used;
+	chunk->layout = &run->layout[s];
+	chunk->places = run->places + first;
+	chunk->has_nulls = has_nulls;
+
+	run->stats.source[s].rows_in += nrows;
+	run->stats.bytes_in += header.heap_used;
+	for (uint32_t c = 0; c < run->sources[s].ncolumns; c++)
+		run->stats.bytes_in += (uint64_t) nrows *
+			(run->types[first + c].width + (has_nulls[c] ? 1 : 0));
+	return GJ_OK;
+}
+
+GjStatus
+gj_run_chunk(GjRun *run, uint32_t source, uint32_t nrows, uint8_t *memory, uint32_t slot)
+{
+	const GjProgram *p = run->program;
+	uint8_t		has_nulls[GJ_MAX_COLUMNS];
+	GjChunk		chunk;
+
+	if (source >= p->nsources || (run->ended >> source & 1))
+		return gj_run_fail(run, GJ_BAD_PROGRAM, "a chunk of a source that has ended");
+	if (p->kind == GJ_PROGRAM_JOIN && source == 0 &&
+		run->ended != (1u << p->nsources) - 2)
+		return gj_run_fail(run, GJ_BAD_PROGRAM, "the outer source comes before an inner one");
+	GJ_STOP_CHECK(run);
+	run->work.ops->phase(run->work.queue, GJ_PHASE_TRANSFER);
+	GJ_TRY(read_chunk(run, source, nrows, memory, has_nulls, &chunk));
+	if (p->kind == GJ_PROGRAM_JOIN && source == 0)
+		return gj_run_outer(run, &chunk, memory, slot);
+
+	GJ_TRY(gj_relation_append(&run->work, &run->relation[source], &chunk));
+	GJ_TRY(run->work.ops->sync(run->work.queue));
+	return run->host->slot_free(run->host->arg, slot);
+}
+
+GjStatus
+gj_run_source_end(GjRun *run, uint32_t source)
+{
+	const GjProgram *p = run->program;
+	uint32_t	all = (1u << p->nsources) - 1;
+
+	if (source >= p->nsources || (run->ended >> source & 1))
+		return gj_run_fail(run, GJ_BAD_PROGRAM, "a source ends twice");
+	if (p->kind == GJ_PROGRAM_JOIN && source == 0 && run->ended != all - 1)
+		return gj_run_fail(run, GJ_BAD_PROGRAM, "the outer source ends before an inner one");
+	GJ_STOP_CHECK(run);
+	run->ended |= 1u << source;
+
+	if (p->kind == GJ_PROGRAM_INTERSECT)
+	{
+		GJ_TRY(gj_run_fail_build(run));
+		run->stats.source[source].rows_out = run->relation[source].nrows;
+		if (run->ended == all)
+			GJ_TRY(gj_run_intersect(run));
+		/* nothing is in common with an empty set */
+		if (run->relation[source].nrows == 0)
+			run->complete = true;
+	}
+	else if (source > 0)
+		GJ_TRY(gj_run_build(run, source));
+	if (run->ended == all)
+		run->complete = true;
+	return GJ_OK;
+}
+
+bool
+gj_run_complete(const GjRun *run)
+{
+	return run->complete;
+}
+
+/* The states of a join's aggregates go out last. */
+static GjStatus
+finish_aggregates(GjRun *run)
+{
+	const GjAggregate *aggregates = gj_program_array(run->program, GjAggregate, aggregates);
+	uint32_t	n = run->program->naggregates;
+	GjAggState	states[GJ_MAX_AGGREGATES];
+
+	run->work.ops->phase(run->work.queue, GJ_PHASE_AGGREGATE);
+	GJ_TRY(run->work.ops->sync(run->work.queue));
+	GJ_TRY(run->work.ops->aggregate_read(run->work.queue, states));
+	for (uint32_t i = 0; i < n; i++)
+		if (aggregates[i].op == GJ_AGG_COUNT_STAR)
+			states[i].count += run->counted;
+	return gj_run_send_states(run, states, n);
+}
+
+GjStatus
+gj_run_finish(GjRun *run, GjRunStats *stats)
+{
+	const GjProgram *p = run->program;
+	const GjAggState none = {0};
+
+	GJ_STOP_CHECK(run);
+	if (p->output == GJ_OUTPUT_AGGREGATES)
+		GJ_TRY(finish_aggregates(run));
+	else if (p->output == GJ_OUTPUT_COUNT && !run->sent_batch)
+		GJ_TRY(gj_run_send_states(run, &none, 1));
+	/* a row error must not stay unnoticed */
+	GJ_TRY(run->work.ops->sync(run->work.queue));
+	memcpy(run->stats.ms, run->work.ops->phase_ms(run->work.queue), sizeof(run->stats.ms));
+	run->stats.memory_peak = run->work.lease->peak;
+	*stats = run->stats;
+	return GJ_OK;
+}
+
+void
+gj_run_wait(GjRun *run)
+{
+	run->work.ops->phase(run->work.queue, GJ_PHASE_WAIT);
+}
+
+const char *
+gj_run_error(GjRun *run)
+{
+	const char *text = run->error.text[0] ? run->error.text :
+		run->work.ops->queue_error(run->work.queue);
+
+	return text ? text : "";
+}
+
+static void
+free_step(GjRun *run, GjRunStep *rs)
+{
+	GjWork	   *work = &run->work;
+
+	if (rs->built)
+		work->ops->hash_free(work->queue, &rs->table);
+	gj_lease_give(work->lease, rs->table_bytes);
+	gj_buffer_free(work, &rs->key_values);
+	gj_buffer_free(work, &rs->key_nulls);
+	gj_buffer_free(work, &rs->offset);
+	gj_buffer_free(work, &rs->first);
+	gj_buffer_free(work, &rs->positions);
+	for (uint32_t s = 0; s < GJ_MAX_SOURCES; s++)
+	{
+		gj_buffer_free(work, &rs->rowid[s]);
+		gj_buffer_free(work, &rs->picked[s]);
+	}
+}
+
+void
+gj_run_close(GjRun *run)
+{
+	GjWork	   *work = &run->work;
+
+	for (uint32_t i = 0; i < run->nsteps; i++)
+		free_step(run, &run->steps[i]);
+	for (uint32_t s = 0; s < GJ_MAX_SOURCES; s++)
+		gj_relation_free(work, &run->relation[s]);
+	gj_buffer_free(work, &run->staging);
+	gj_buffer_free(work, &run->filtered);
+	if (work->queue)
+		work->ops->queue_close(work->queue);
+	free(run->columns);
+	free(run->late);
+	free(run->places);
+	free(run->output_types);
+	free(run->output_places);
+	free(run);
+}

@@ -1,0 +1,57 @@
+/*
+ * executor.h
+ *	  Runs a program on a device: the session's side of it.
+ *
+ * session.c (for a backend) and run_file.c (for a file) feed a run with the chunks
+ * and ends of its sources and pass on what it makes.  A run belongs to one thread.
+ * After any status but GJ_OK only gj_run_error and gj_run_close may follow.
+ */
+#ifndef GJ_DAEMON_EXECUTOR_H
+#define GJ_DAEMON_EXECUTOR_H
+
+#include "devices.h"
+
+typedef struct GjRun GjRun;
+
+/* What a run asks of its caller. */
+typedef struct GjRunHost
+{
+	void	   *arg;
+	/* True: the run is to end with GJ_CANCELLED.  Called every few ms. */
+	bool		(*stop) (void *arg);
+	/* Address of a free slot of GJ_OUTPUT_SLOT_SIZE bytes.  Waits for one. */
+	GjStatus	(*output_slot) (void *arg, uint8_t **memory);
+	/* Sends the slot that output_slot gave last. */
+	GjStatus	(*send_batch) (void *arg, uint32_t nrows);
+	/* The chunk in this slot of the load ring has been read. */
+	GjStatus	(*slot_free) (void *arg, uint32_t slot);
+} GjRunHost;
+
+/*
+ * A run of a checked program, which must stay until gj_run_close, as must lease and
+ * host.  NULL with *status and *why.
+ */
+extern GjRun *gj_run_open(GjDeviceEntry *entry, const GjProgram *program, GjLease *lease,
+						  const GjRunHost *host, GjStatus *status, GjErrorText *why);
+
+/* Takes the chunk of `nrows` rows at `memory`, which is slot `slot` of the load ring. */
+extern GjStatus gj_run_chunk(GjRun *run, uint32_t source, uint32_t nrows,
+							 uint8_t *memory, uint32_t slot);
+extern GjStatus gj_run_source_end(GjRun *run, uint32_t source);
+
+/* True: no further chunk can change the result; gj_run_finish comes next. */
+extern bool gj_run_complete(const GjRun *run);
+
+/* Sends what is still to be sent.  Fills in the statistics. */
+extern GjStatus gj_run_finish(GjRun *run, GjRunStats *stats);
+
+/* Time counts as waiting until the next call. */
+extern void gj_run_wait(GjRun *run);
+
+/* More about the error that the last call returned; may be "". */
+extern const char *gj_run_error(GjRun *run);
+
+/* Gives back all memory of the device.  Waits for queued work. */
+extern void gj_run_close(GjRun *run);
+
+#endif							/* GJ_DAEMON_EXECUTOR_H */

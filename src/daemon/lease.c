@@ -1,0 +1,182 @@
+/*
+ * lease.c
+ *	  Accounting of device memory; see lease.h.
+ *
+ * Leases are granted in order of arrival: the first waiter gets the next memory,
+ * however much it wants.  Waits are bounded, for PostgreSQL cannot see a deadlock
+ * that goes through here.
+ */
+#include "lease.h"
+
+#include <assert.h>
+#include <string.h>
+#include <time.h>
+
+/* How often a waiter looks whether it is to stop. */
+#define GJ_LEASE_POLL_MS	10
+
+/* Lives on the stack of the thread that waits; linked under memory->lock. */
+struct GjLeaseWaiter
+{
+	GjLeaseWaiter *next;
+};
+
+void
+gj_memory_init(GjDeviceMemory *memory, uint64_t limit)
+{
+	pthread_condattr_t attr;
+
+	memset(memory, 0, sizeof(*memory));
+	memory->limit = limit;
+	pthread_mutex_init(&memory->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&memory->changed, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
+static void
+enqueue(GjDeviceMemory *memory, GjLeaseWaiter *waiter)
+{
+	waiter->next = NULL;
+	if (memory->last)
+		memory->last->next = waiter;
+	else
+		memory->first = waiter;
+	memory->last = waiter;
+}
+
+static void
+dequeue(GjDeviceMemory *memory, GjLeaseWaiter *waiter)
+{
+	GjLeaseWaiter *before = NULL;
+
+	for (GjLeaseWaiter *w = memory->first; w != waiter; w = w->next)
+		before = w;
+	if (before)
+		before->next = waiter->next;
+	else
+		memory->first = waiter->next;
+	if (memory->last == waiter)
+		memory->last = before;
+	pthread_cond_broadcast(&memory->changed);
+}
+
+/* Waits until `waiter` is the first and there is room.  The lock is held. */
+static GjStatus
+wait_for_turn(GjDeviceMemory *memory, GjLeaseWaiter *waiter, uint64_t nbytes,
+			  bool (*stop) (void *), void *arg)
+{
+	for (int waited = 0;; waited += GJ_LEASE_POLL_MS)
+	{
+		struct timespec until;
+		bool		stopped;
+
+		if (memory->first == waiter && memory->limit - memory->leased >= nbytes)
+			return GJ_OK;
+		if (waited >= GJ_LEASE_WAIT_MS)
+			return GJ_BUSY;
+
+		clock_gettime(CLOCK_MONOTONIC, &until);
+		until.tv_nsec += GJ_LEASE_POLL_MS * 1000000L;
+		if (until.tv_nsec >= 1000000000L)
+		{
+			until.tv_sec++;
+			until.tv_nsec -= 1000000000L;
+		}
+		pthread_cond_timedwait(&memory->changed, &memory->lock, &until);
+
+		pthread_mutex_unlock(&memory->lock);
+		stopped = stop && stop(arg);
+		pthread_mutex_lock(&memory->lock);
+		if (stopped)
+			return GJ_CANCELLED;
+	}
+}
+
+GjStatus
+gj_lease_start(GjLease *lease, GjDeviceMemory *memory, uint64_t nbytes,
+			   uint64_t session_limit, bool (*stop) (void *), void *arg)
+{
+	GjLeaseWaiter waiter;
+	GjStatus	status;
+
+	memset(lease, 0, sizeof(*lease));
+	lease->limit = memory->limit;
+	if (session_limit != 0 && session_limit < lease->limit)
+		lease->limit = session_limit;
+	if (nbytes > lease->limit)
+		return GJ_OUT_OF_MEMORY;
+
+	pthread_mutex_lock(&memory->lock);
+	enqueue(memory, &waiter);
+	status = wait_for_turn(memory, &waiter, nbytes, stop, arg);
+	dequeue(memory, &waiter);
+	if (status == GJ_OK)
+	{
+		memory->leased += nbytes;
+		memory->nleases++;
+		lease->memory = memory;
+		lease->granted = nbytes;
+	}
+	pthread_mutex_unlock(&memory->lock);
+	return status;
+}
+
+bool
+gj_lease_take(GjLease *lease, uint64_t nbytes)
+{
+	GjDeviceMemory *memory = lease->memory;
+	uint64_t	more = 0;
+	bool		ok;
+
+	if (nbytes > lease->limit - lease->used)
+		return false;
+	if (lease->used + nbytes > lease->granted)
+		more = lease->used + nbytes - lease->granted;
+
+	pthread_mutex_lock(&memory->lock);
+	ok = memory->limit - memory->leased >= more;
+	if (ok)
+	{
+		memory->leased += more;
+		memory->used += nbytes;
+	}
+	pthread_mutex_unlock(&memory->lock);
+	if (!ok)
+		return false;
+
+	lease->granted += more;
+	lease->used += nbytes;
+	if (lease->used > lease->peak)
+		lease->peak = lease->used;
+	return true;
+}
+
+void
+gj_lease_give(GjLease *lease, uint64_t nbytes)
+{
+	GjDeviceMemory *memory = lease->memory;
+
+	assert(nbytes <= lease->used);
+	lease->used -= nbytes;
+	pthread_mutex_lock(&memory->lock);
+	memory->used -= nbytes;
+	pthread_mutex_unlock(&memory->lock);
+}
+
+void
+gj_lease_end(GjLease *lease)
+{
+	GjDeviceMemory *memory = lease->memory;
+
+	if (!memory)
+		return;
+	pthread_mutex_lock(&memory->lock);
+	memory->used -= lease->used;
+	memory->leased -= lease->granted;
+	memory->nleases--;
+	pthread_cond_broadcast(&memory->changed);
+	pthread_mutex_unlock(&memory->lock);
+	lease->memory = NULL;
+}

@@ -1,0 +1,63 @@
+/*
+ * lease.h
+ *	  Accounting of device memory: every byte that a run holds is counted here.
+ *
+ * A run asks for a lease, an amount that it expects to need, before it starts and
+ * waits its turn for it.  What it allocates is then taken from the lease; an
+ * allocation beyond it extends the lease if the device has room.  So a run that has
+ * its lease never waits for another one, and no two runs can block each other.
+ */
+#ifndef GJ_DAEMON_LEASE_H
+#define GJ_DAEMON_LEASE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "../wire/reasons.h"
+
+/* How long a run waits for its lease before its session is told GJ_BUSY. */
+#define GJ_LEASE_WAIT_MS	1000
+
+typedef struct GjLeaseWaiter GjLeaseWaiter;
+
+/* The memory of one device.  All fields are guarded by `lock`. */
+typedef struct GjDeviceMemory
+{
+	pthread_mutex_t lock;
+	pthread_cond_t changed;		/* memory came back, or the first waiter left */
+	uint64_t	limit;			/* bytes that may be leased */
+	uint64_t	leased;			/* bytes leased now */
+	uint64_t	used;			/* bytes allocated now, by all leases */
+	uint32_t	nleases;
+	GjLeaseWaiter *first;		/* who waits, in order of arrival */
+	GjLeaseWaiter *last;
+} GjDeviceMemory;
+
+/* One run's share.  Used by the thread of the run only. */
+typedef struct GjLease
+{
+	GjDeviceMemory *memory;
+	uint64_t	limit;			/* of this run, at most memory->limit */
+	uint64_t	granted;
+	uint64_t	used;
+	uint64_t	peak;
+} GjLease;
+
+extern void gj_memory_init(GjDeviceMemory *memory, uint64_t limit);
+
+/*
+ * Waits for `nbytes` and starts the lease.  session_limit = 0: none.  GJ_OUT_OF_MEMORY if
+ * that can never be had, GJ_BUSY if not in time, GJ_CANCELLED if stop(arg) says so.
+ */
+extern GjStatus gj_lease_start(GjLease *lease, GjDeviceMemory *memory, uint64_t nbytes,
+							   uint64_t session_limit, bool (*stop) (void *), void *arg);
+
+/* Takes or gives back memory.  False: there is no room. */
+extern bool gj_lease_take(GjLease *lease, uint64_t nbytes);
+extern void gj_lease_give(GjLease *lease, uint64_t nbytes);
+
+/* Ends the lease, all memory having been given back.  Does nothing the second time. */
+extern void gj_lease_end(GjLease *lease);
+
+#endif							/* GJ_DAEMON_LEASE_H */

@@ -1,0 +1,205 @@
+/*
+ * main.c
+ *	  gpujoind: arguments, and which of its jobs to do.
+ */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "devices.h"
+#include "run_file.h"
+#include "segment.h"
+#include "server.h"
+
+#define GJ_VERSION			"1.0"
+
+typedef struct GjOptions
+{
+	GjServerOptions server;
+	bool		list_devices;
+	const char *run;
+	GjDeviceKind device;
+	int			repeat;
+} GjOptions;
+
+enum
+{
+	OPT_DIRECTORY = 1,
+	OPT_PARENT_FD,
+	OPT_JOURNAL_FD,
+	OPT_BLAME,
+	OPT_LIST_DEVICES,
+	OPT_RUN,
+	OPT_DEVICE,
+	OPT_REPEAT,
+	OPT_VERSION,
+	OPT_HELP
+};
+
+static const struct option long_options[] = {
+	{"directory", required_argument, NULL, OPT_DIRECTORY},
+	{"parent-fd", required_argument, NULL, OPT_PARENT_FD},
+	{"journal-fd", required_argument, NULL, OPT_JOURNAL_FD},
+	{"blame", no_argument, NULL, OPT_BLAME},
+	{"list-devices", no_argument, NULL, OPT_LIST_DEVICES},
+	{"run", required_argument, NULL, OPT_RUN},
+	{"device", required_argument, NULL, OPT_DEVICE},
+	{"repeat", required_argument, NULL, OPT_REPEAT},
+	{"version", no_argument, NULL, OPT_VERSION},
+	{"help", no_argument, NULL, OPT_HELP},
+	{NULL, 0, NULL, 0}
+};
+
+static const char usage[] =
+"gpujoind runs joins on GPUs for the PostgreSQL extension gpujoin.\n"
+"\n"
+"Usage:\n"
+"  gpujoind --directory DIR      serve on the socket " GJ_SOCKET_NAME " in DIR\n"
+"           [--parent-fd N]      end when this pipe is closed\n"
+"           [--journal-fd N]     keep counters in this memory file\n"
+"           [--blame]            the gpujoind before this one crashed\n"
+"  gpujoind --list-devices       show the GPUs and the cpu device\n"
+"  gpujoind --run FILE           run a saved program\n"
+"           [--device cpu|cuda]  on this device (default cuda, cpu if there is none)\n"
+"           [--repeat N]         N times\n"
+"  gpujoind --version | --help\n"
+"\n"
+"PostgreSQL starts the server itself: see README.md.\n";
+
+static int
+list_devices(void)
+{
+	GjErrorText why;
+	uint32_t	ncuda = gj_devices_cuda(&why);
+	uint32_t	n = gj_devices_count();
+
+	for (uint32_t i = 0; i < n; i++)
+	{
+		const GjDeviceInfo *info = &gj_devices_get(i)->info;
+
+		printf("%s %u: %s, %.1f GiB, %u %s\n", info->kind == GJ_DEVICE_CUDA ? "cuda" : "cpu",
+			   info->ordinal, info->name, info->memory_total / (1024.0 * 1024.0 * 1024.0),
+			   info->nprocessors, info->kind == GJ_DEVICE_CUDA ? "multiprocessors" : "threads");
+	}
+	if (ncuda == 0)
+		printf("no GPU: %s\n", why.text);
+	return 0;
+}
+
+/* A number that is at least `least`; ends the process if it is none. */
+static int
+parse_number(const char *name, const char *text, int least)
+{
+	char	   *end;
+	long		n = strtol(text, &end, 10);
+
+	if (*text == '\0' || *end != '\0' || n < least || n > 1000000)
+	{
+		fprintf(stderr, "gpujoind: --%s: invalid value \"%s\"\n", name, text);
+		exit(2);
+	}
+	return (int) n;
+}
+
+static GjDeviceKind
+parse_device(const char *text)
+{
+	if (strcmp(text, "cpu") == 0)
+		return GJ_DEVICE_CPU;
+	if (strcmp(text, "cuda") == 0)
+		return GJ_DEVICE_CUDA;
+	fprintf(stderr, "gpujoind: --device: \"%s\" is neither cpu nor cuda\n", text);
+	exit(2);
+}
+
+static void
+parse_options(int argc, char **argv, GjOptions *options)
+{
+	int			c;
+
+	while ((c = getopt_long(argc, argv, "", long_options, NULL)) != -1)
+	{
+		switch (c)
+		{
+			case OPT_DIRECTORY:
+				options->server.directory = optarg;
+				break;
+			case OPT_PARENT_FD:
+				options->server.parent_fd = parse_number("parent-fd", optarg, 0);
+				break;
+			case OPT_JOURNAL_FD:
+				options->server.journal_fd = parse_number("journal-fd", optarg, 0);
+				break;
+			case OPT_BLAME:
+				options->server.blame = true;
+				break;
+			case OPT_LIST_DEVICES:
+				options->list_devices = true;
+				break;
+			case OPT_RUN:
+				options->run = optarg;
+				break;
+			case OPT_DEVICE:
+				options->device = parse_device(optarg);
+				break;
+			case OPT_REPEAT:
+				options->repeat = parse_number("repeat", optarg, 1);
+				break;
+			case OPT_VERSION:
+				printf("gpujoind %s (ABI %d)\n", GJ_VERSION, GJ_ABI);
+				exit(0);
+			case OPT_HELP:
+				fputs(usage, stdout);
+				exit(0);
+			default:
+				exit(2);
+		}
+	}
+	if (optind < argc)
+	{
+		fprintf(stderr, "gpujoind: unexpected argument \"%s\"\n", argv[optind]);
+		exit(2);
+	}
+}
+
+/* --run without --device: a GPU if there is one. */
+static GjDeviceKind
+default_device(void)
+{
+	GjErrorText why;
+
+	return gj_devices_cuda(&why) > 0 ? GJ_DEVICE_CUDA : GJ_DEVICE_CPU;
+}
+
+int
+main(int argc, char **argv)
+{
+	const GjDeviceKind any = (GjDeviceKind) -1;
+	GjOptions	options = {.server = {NULL, -1, -1, false},.device = any,.repeat = 1};
+	int			status;
+
+	parse_options(argc, argv, &options);
+	if (options.server.directory)
+	{
+		status = gj_serve(&options.server);
+		/* sessions may still run: no destructors */
+		_exit(status);
+	}
+	if (!options.list_devices && !options.run)
+	{
+		fputs(usage, stderr);
+		return 2;
+	}
+	gj_devices_start();
+	if (options.list_devices)
+		status = list_devices();
+	else
+		status = gj_run_file(options.run,
+							 options.device == any ? default_device() : options.device,
+							 options.repeat);
+	gj_segment_stop();
+	gj_devices_stop();
+	return status;
+}

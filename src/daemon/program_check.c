@@ -1,0 +1,422 @@
+/*
+ * program_check.c
+ *	  Checks a program before it runs; session.c and run_file.c call it.
+ *
+ * Backends are not hostile, but a bug in one of them must cost its query only.  So
+ * nothing that is read here is believed before it was compared with a limit, and all
+ * sums are done in 64 bits, where 32-bit operands cannot overflow.
+ */
+#include "program_check.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* What is known while a program is checked. */
+typedef struct GjCheck
+{
+	const GjProgram *program;
+	const GjSource *sources;
+	const GjColumnType *columns;
+	const GjStep *steps;
+	const GjExpr *exprs;
+	const GjInstr *instrs;
+	const uint32_t *outputs;
+	const GjAggregate *aggregates;
+	GjErrorText *why;
+} GjCheck;
+
+static bool __attribute__((format(printf, 2, 3)))
+bad(GjCheck *check, const char *format,...)
+{
+	va_list		args;
+
+	va_start(args, format);
+	vsnprintf(check->why->text, sizeof(check->why->text), format, args);
+	va_end(args);
+	return false;
+}
+
+static bool
+check_array(GjCheck *check, const char *name, uint32_t offset, uint32_t n, size_t size)
+{
+	if (n == 0)
+		return true;
+	if (offset % 8 != 0 || offset < sizeof(GjProgram) ||
+		(uint64_t) offset + (uint64_t) n * size > check->program->nbytes)
+		return bad(check, "%s lie outside the program", name);
+	return true;
+}
+
+static bool
+check_header(GjCheck *check, uint32_t nbytes)
+{
+	const GjProgram *p = check->program;
+
+	if (nbytes < sizeof(GjProgram) || nbytes > GJ_MAX_PROGRAM_SIZE)
+		return bad(check, "size is %u bytes", nbytes);
+	if (p->magic != GJ_PROGRAM_MAGIC || p->nbytes != nbytes)
+		return bad(check, "header is damaged");
+	if (p->kind > GJ_PROGRAM_INTERSECT || p->output > GJ_OUTPUT_COUNT ||
+		p->fail_point > GJ_FAIL_STALL)
+		return bad(check, "unknown kind %u, output %u or failure point %u",
+				   p->kind, p->output, p->fail_point);
+	if (p->nsources < 1 || p->nsources > GJ_MAX_SOURCES || p->ncolumns > GJ_MAX_COLUMNS ||
+		p->noutputs > GJ_MAX_COLUMNS || p->naggregates > GJ_MAX_AGGREGATES)
+		return bad(check, "%u sources, %u columns, %u outputs or %u aggregates are too many",
+				   p->nsources, p->ncolumns, p->noutputs, p->naggregates);
+	return check_array(check, "sources", p->sources, p->nsources, sizeof(GjSource)) &&
+		check_array(check, "columns", p->columns, p->ncolumns, sizeof(GjColumnType)) &&
+		check_array(check, "steps", p->steps, p->nsteps, sizeof(GjStep)) &&
+		check_array(check, "expressions", p->exprs, p->nexprs, sizeof(GjExpr)) &&
+		check_array(check, "instructions", p->instrs, p->ninstrs, sizeof(GjInstr)) &&
+		check_array(check, "constants", p->constants, p->nconstants, sizeof(int64_t)) &&
+		check_array(check, "outputs", p->outputs, p->noutputs, sizeof(uint32_t)) &&
+		check_array(check, "aggregates", p->aggregates, p->naggregates, sizeof(GjAggregate));
+}
+
+static bool
+check_column(GjCheck *check, uint32_t i)
+{
+	static const uint8_t widths[] = {1, 2, 4, 8, 4, 8, 0, 8};
+	const GjColumnType *type = &check->columns[i];
+
+	if (type->kind > GJ_REF)
+		return bad(check, "column %u has unknown kind %u", i, type->kind);
+	if (type->kind == GJ_BYTES)
+	{
+		if (type->width != 1 && type->width != 2 && type->width != 4 && type->width != 8 &&
+			type->width != 16)
+			return bad(check, "column %u has width %u", i, type->width);
+	}
+	else if (type->width != widths[type->kind])
+		return bad(check, "column %u has width %u", i, type->width);
+	return true;
+}
+
+/* Sources own all columns, in any order, each a range of its own. */
+static bool
+check_sources(GjCheck *check)
+{
+	const GjProgram *p = check->program;
+	uint64_t	total = 0;
+
+	for (uint32_t i = 0; i < p->ncolumns; i++)
+		if (!check_column(check, i))
+			return false;
+	for (uint32_t s = 0; s < p->nsources; s++)
+	{
+		const GjSource *source = &check->sources[s];
+		GjColumnPlace *places;
+		GjLayout	layout;
+		bool		fits;
+
+		if ((uint64_t) source->first_column + source->ncolumns > p->ncolumns)
+			return bad(check, "source %u has columns that do not exist", s);
+		for (uint32_t c = 0; c < source->ncolumns; c++)
+			if (check->columns[source->first_column + c].source != s)
+				return bad(check, "column %u is not of source %u", source->first_column + c, s);
+		total += source->ncolumns;
+		if (source->capacity < 1 || source->capacity > GJ_MAX_TUPLES)
+			return bad(check, "chunks of source %u have %u rows", s, source->capacity);
+
+		places = malloc((source->ncolumns + 1) * sizeof(GjColumnPlace));
+		fits = places && gj_layout(check->columns + source->first_column, source->ncolumns,
+								   source->capacity, GJ_LOAD_SLOT_SIZE, &layout, places);
+		free(places);
+		if (!fits)
+			return bad(check, "chunks of source %u do not fit their slot", s);
+	}
+	if (total != p->ncolumns)
+		return bad(check, "a column belongs to no source");
+	return true;
+}
+
+/* How an instruction uses its operands. */
+enum
+{
+	USES_A = 1,
+	USES_B = 2
+};
+
+static uint32_t
+operands(uint32_t op)
+{
+	switch (op)
+	{
+		case GJ_OP_LOAD:
+		case GJ_OP_LOAD_IS_NULL:
+		case GJ_OP_CONST:
+			return 0;
+		case GJ_OP_NEG_F:
+		case GJ_OP_ABS_F:
+		case GJ_OP_I_TO_F:
+		case GJ_OP_NOT:
+		case GJ_OP_IS_NULL:
+		case GJ_OP_IS_TRUE:
+		case GJ_OP_IS_FALSE:
+		case GJ_OP_IN_I:
+		case GJ_OP_IN_F:
+			return USES_A;
+		default:
+			/* the checked unary ones too: they have b = a */
+			return USES_A | USES_B;
+	}
+}
+
+/* *written: registers that have a value, one bit each. */
+static bool
+check_instr(GjCheck *check, uint32_t i, uint32_t nregisters, uint32_t *written)
+{
+	const GjProgram *p = check->program;
+	const GjInstr *instr = &check->instrs[i];
+	uint32_t	uses;
+
+	if (instr->op >= GJ_NOPS)
+		return bad(check, "instruction %u has unknown operator %u", i, instr->op);
+	if (instr->dst >= nregisters || instr->a >= nregisters || instr->b >= nregisters)
+		return bad(check, "instruction %u uses a register that does not exist", i);
+	uses = operands(instr->op);
+	if (((uses & USES_A) && !(*written >> instr->a & 1)) ||
+		((uses & USES_B) && !(*written >> instr->b & 1)))
+		return bad(check, "instruction %u reads a register without value", i);
+	*written |= 1u << instr->dst;
+
+	switch (instr->op)
+	{
+		case GJ_OP_LOAD:
+		case GJ_OP_LOAD_IS_NULL:
+			if (instr->arg >= p->ncolumns)
+				return bad(check, "instruction %u loads a column that does not exist", i);
+			if (instr->op == GJ_OP_LOAD && !gj_kind_computable(check->columns[instr->arg].kind))
+				return bad(check, "instruction %u computes on a carried column", i);
+			break;
+		case GJ_OP_CONST:
+			if (instr->n > 1)
+				return bad(check, "instruction %u has a bad null flag", i);
+			break;
+		case GJ_OP_IN_I:
+		case GJ_OP_IN_F:
+			if ((uint64_t) instr->arg + instr->n > p->nconstants)
+				return bad(check, "instruction %u uses constants that do not exist", i);
+			break;
+		default:
+			break;
+	}
+	return true;
+}
+
+static bool
+check_exprs(GjCheck *check)
+{
+	const GjProgram *p = check->program;
+	uint64_t	total = 0;
+
+	for (uint32_t e = 0; e < p->nexprs; e++)
+	{
+		const GjExpr *expr = &check->exprs[e];
+		uint32_t	written = 0;
+
+		if (expr->ninstrs < 1 || (uint64_t) expr->first + expr->ninstrs > p->ninstrs)
+			return bad(check, "expression %u has instructions that do not exist", e);
+		/* shared instructions must not make the check itself quadratic */
+		total += expr->ninstrs;
+		if (total > GJ_MAX_PROGRAM_SIZE)
+			return bad(check, "expressions overlap");
+		if (expr->nregisters < 1 || expr->nregisters > GJ_MAX_REGISTERS)
+			return bad(check, "expression %u has %u registers", e, expr->nregisters);
+		if (!gj_kind_computable(expr->kind))
+			return bad(check, "expression %u has kind %u", e, expr->kind);
+		for (uint32_t i = 0; i < expr->ninstrs; i++)
+			if (!check_instr(check, expr->first + i, expr->nregisters, &written))
+				return false;
+		if (expr->result >= expr->nregisters || !(written >> expr->result & 1))
+			return bad(check, "expression %u has no result", e);
+	}
+	return true;
+}
+
+uint32_t
+gj_expr_sources(const GjProgram *program, uint32_t e)
+{
+	const GjExpr *expr = gj_program_array(program, GjExpr, exprs) + e;
+	const GjInstr *instr = gj_program_array(program, GjInstr, instrs) + expr->first;
+	const GjColumnType *columns = gj_program_array(program, GjColumnType, columns);
+	uint32_t	sources = 0;
+
+	for (uint32_t i = 0; i < expr->ninstrs; i++)
+		if (instr[i].op == GJ_OP_LOAD || instr[i].op == GJ_OP_LOAD_IS_NULL)
+			sources |= 1u << columns[instr[i].arg].source;
+	return sources;
+}
+
+/* An expression that reads sources of `allowed` only. */
+static bool
+check_use(GjCheck *check, const char *name, int64_t e, uint32_t allowed)
+{
+	if (e < 0 || e >= check->program->nexprs)
+		return bad(check, "%s is an expression that does not exist", name);
+	if (gj_expr_sources(check->program, (uint32_t) e) & ~allowed)
+		return bad(check, "%s reads a source that is not there yet", name);
+	return true;
+}
+
+static bool
+check_condition(GjCheck *check, const char *name, int32_t e, uint32_t allowed)
+{
+	if (e == -1)
+		return true;
+	if (!check_use(check, name, e, allowed))
+		return false;
+	if (check->exprs[e].kind != GJ_BOOL)
+		return bad(check, "%s is not a condition", name);
+	return true;
+}
+
+static bool
+check_step(GjCheck *check, const GjStep *step, uint32_t *joined)
+{
+	if (step->join_type != GJ_JOIN_INNER || step->algorithm != GJ_JOIN_HASH)
+		return bad(check, "join type %u or algorithm %u is unknown",
+				   step->join_type, step->algorithm);
+	if (step->nkeys < 1 || step->nkeys > GJ_MAX_KEYS)
+		return bad(check, "a step has %u keys", step->nkeys);
+	if (step->source >= check->program->nsources || (*joined >> step->source & 1))
+		return bad(check, "source %u is joined twice or does not exist", step->source);
+	for (uint32_t k = 0; k < step->nkeys; k++)
+	{
+		uint64_t	outer = (uint64_t) step->outer_keys + k;
+		uint64_t	inner = (uint64_t) step->inner_keys + k;
+
+		if (!check_use(check, "outer key", (int64_t) outer, *joined) ||
+			!check_use(check, "inner key", (int64_t) inner, 1u << step->source))
+			return false;
+		if ((check->exprs[outer].kind == GJ_FLOAT8) != (check->exprs[inner].kind == GJ_FLOAT8))
+			return bad(check, "keys of different kinds are compared");
+	}
+	*joined |= 1u << step->source;
+	return check_condition(check, "residual condition", step->residual, *joined);
+}
+
+static bool
+check_aggregates(GjCheck *check, uint32_t joined)
+{
+	const GjProgram *p = check->program;
+
+	if (p->naggregates == 0)
+		return bad(check, "no aggregates");
+	for (uint32_t i = 0; i < p->naggregates; i++)
+	{
+		const GjAggregate *agg = &check->aggregates[i];
+		bool		is_float = agg->op == GJ_AGG_SUM_F || agg->op == GJ_AGG_MIN_F ||
+			agg->op == GJ_AGG_MAX_F;
+
+		if (agg->op > GJ_AGG_MAX_F)
+			return bad(check, "unknown aggregate %u", agg->op);
+		if (agg->op == GJ_AGG_COUNT_STAR)
+		{
+			if (agg->arg != -1)
+				return bad(check, "count(*) has an argument");
+			continue;
+		}
+		if (!check_use(check, "argument of an aggregate", agg->arg, joined))
+			return false;
+		if (agg->op != GJ_AGG_COUNT && (check->exprs[agg->arg].kind == GJ_FLOAT8) != is_float)
+			return bad(check, "aggregate %u has an argument of the wrong kind", i);
+	}
+	return true;
+}
+
+/* Lays the output columns out; outputs are those of the program, or column 0. */
+static bool
+check_batch(GjCheck *check, const uint32_t *outputs, uint32_t n)
+{
+	const GjProgram *p = check->program;
+	GjColumnType *types;
+	GjColumnPlace *places;
+	GjLayout	layout;
+	bool		fits;
+
+	if (p->output_capacity < 1 || p->output_capacity > GJ_MAX_TUPLES)
+		return bad(check, "batches have %u rows", p->output_capacity);
+	for (uint32_t i = 0; i < n; i++)
+		if (outputs[i] >= p->ncolumns)
+			return bad(check, "output %u is a column that does not exist", i);
+
+	types = malloc((n + 1) * sizeof(GjColumnType));
+	places = malloc((n + 1) * sizeof(GjColumnPlace));
+	if (types && places)
+		for (uint32_t i = 0; i < n; i++)
+			types[i] = check->columns[outputs[i]];
+	fits = types && places &&
+		gj_layout(types, n, p->output_capacity, GJ_OUTPUT_SLOT_SIZE, &layout, places);
+	free(types);
+	free(places);
+	return fits ? true : bad(check, "batches do not fit their slot");
+}
+
+static bool
+check_join(GjCheck *check)
+{
+	const GjProgram *p = check->program;
+	uint32_t	joined = 1;
+
+	if (p->nsteps != p->nsources - 1)
+		return bad(check, "%u steps do not join %u sources", p->nsteps, p->nsources);
+	for (uint32_t s = 0; s < p->nsources; s++)
+		if (!check_condition(check, "filter", check->sources[s].filter, 1u << s))
+			return false;
+	for (uint32_t i = 0; i < p->nsteps; i++)
+		if (!check_step(check, &check->steps[i], &joined))
+			return false;
+	switch (p->output)
+	{
+		case GJ_OUTPUT_ROWS:
+			return check_batch(check, check->outputs, p->noutputs);
+		case GJ_OUTPUT_AGGREGATES:
+			return check_aggregates(check, joined);
+		default:
+			return bad(check, "a join has no output %u", p->output);
+	}
+}
+
+static bool
+check_intersect(GjCheck *check)
+{
+	static const uint32_t first = 0;
+	const GjProgram *p = check->program;
+	const GjColumnType *type = check->columns;
+
+	if (p->nsources != 2 || p->ncolumns != 2 || p->nsteps != 0 ||
+		check->sources[0].ncolumns != 1 || check->sources[1].ncolumns != 1)
+		return bad(check, "an intersection has two sources of one column");
+	if (check->sources[0].filter != -1 || check->sources[1].filter != -1)
+		return bad(check, "an intersection has no filters");
+	if ((type[0].kind != GJ_INT2 && type[0].kind != GJ_INT4 && type[0].kind != GJ_INT8) ||
+		type[1].kind != type[0].kind)
+		return bad(check, "kinds %u and %u are not intersected", type[0].kind, type[1].kind);
+	if (p->output == GJ_OUTPUT_AGGREGATES)
+		return bad(check, "an intersection has no aggregates");
+	return p->output == GJ_OUTPUT_COUNT || check_batch(check, &first, 1);
+}
+
+GjStatus
+gj_program_check(const GjProgram *p, uint32_t nbytes, GjErrorText *why)
+{
+	GjCheck		check = {.program = p,.why = why};
+	bool		ok;
+
+	why->text[0] = '\0';
+	if (!check_header(&check, nbytes))
+		return GJ_BAD_PROGRAM;
+	check.sources = gj_program_array(p, GjSource, sources);
+	check.columns = gj_program_array(p, GjColumnType, columns);
+	check.steps = gj_program_array(p, GjStep, steps);
+	check.exprs = gj_program_array(p, GjExpr, exprs);
+	check.instrs = gj_program_array(p, GjInstr, instrs);
+	check.outputs = gj_program_array(p, uint32_t, outputs);
+	check.aggregates = gj_program_array(p, GjAggregate, aggregates);
+	ok = check_sources(&check) && check_exprs(&check) &&
+		(p->kind == GJ_PROGRAM_JOIN ? check_join(&check) : check_intersect(&check));
+	return ok ? GJ_OK : GJ_BAD_PROGRAM;
+}

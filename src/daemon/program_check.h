@@ -1,0 +1,20 @@
+/*
+ * program_check.h
+ *	  Decides whether a program is one that can be run.
+ */
+#ifndef GJ_DAEMON_PROGRAM_CHECK_H
+#define GJ_DAEMON_PROGRAM_CHECK_H
+
+#include "device.h"
+
+/*
+ * Checks the `nbytes` bytes at `program`, 8-byte aligned memory of this process alone:
+ * every offset, count, index, kind, register and layout.  After GJ_OK nothing that is
+ * in it can lead outside it, outside a slot or outside a register file.
+ */
+extern GjStatus gj_program_check(const GjProgram *program, uint32_t nbytes, GjErrorText *why);
+
+/* Sources whose columns an expression of a checked program reads, one bit each. */
+extern uint32_t gj_expr_sources(const GjProgram *program, uint32_t expr);
+
+#endif							/* GJ_DAEMON_PROGRAM_CHECK_H */

@@ -1,0 +1,132 @@
+/*
+ * relation.c
+ *	  Growable columns in device memory; see relation.h.
+ */
+#include "relation.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* However many rows the planner expects, no more than this is allocated unseen. */
+#define GJ_MAX_HINT			(UINT64_C(16) * 1024 * 1024)
+
+bool
+gj_relation_init(GjRelation *relation, const GjColumnType *types, uint32_t ncolumns,
+				 uint64_t nrows_hint)
+{
+	memset(relation, 0, sizeof(*relation));
+	relation->types = types;
+	relation->ncolumns = ncolumns;
+	relation->hint = nrows_hint < GJ_MAX_HINT ? nrows_hint : GJ_MAX_HINT;
+	relation->columns = calloc(ncolumns + 1, sizeof(GjRelationColumn));
+	return relation->columns != NULL;
+}
+
+/* Appends the null flags of a column, which gets its map with its first NULL. */
+static GjStatus
+append_nulls(GjWork *work, GjRelation *relation, uint32_t c, const GjChunk *chunk)
+{
+	GjBuffer   *nulls = &relation->columns[c].nulls;
+	bool		has_nulls = chunk->has_nulls[c] && relation->types[c].nullable;
+	bool		fresh = nulls->memory == NULL;
+	uint64_t	nrows = relation->nrows;
+	uint8_t    *at;
+
+	if (fresh && !has_nulls)
+		return GJ_OK;
+	GJ_TRY(gj_buffer_grow(work, nulls, fresh ? 0 : nrows, nrows + chunk->nrows, relation->hint));
+	if (fresh && nrows > 0)
+		GJ_TRY(work->ops->fill(work->queue, nulls->memory, 0, nrows));
+	at = (uint8_t *) nulls->memory + nrows;
+	if (!has_nulls)
+		return work->ops->fill(work->queue, at, 0, chunk->nrows);
+	return work->ops->copy_in(work->queue, at, chunk->slot + chunk->places[c].nulls, chunk->nrows);
+}
+
+static GjStatus
+append_column(GjWork *work, GjRelation *relation, uint32_t c, const GjChunk *chunk)
+{
+	const GjColumnType *type = &relation->types[c];
+	GjBuffer   *data = &relation->columns[c].data;
+	uint64_t	used = relation->nrows * type->width;
+	uint64_t	more = (uint64_t) chunk->nrows * type->width;
+	uint8_t    *at;
+
+	GJ_TRY(gj_buffer_grow(work, data, used, used + more, relation->hint * type->width));
+	at = (uint8_t *) data->memory + used;
+	GJ_TRY(work->ops->copy_in(work->queue, at, chunk->slot + chunk->places[c].data, more));
+	if (type->kind == GJ_REF)
+		GJ_TRY(work->ops->rebase_refs(work->queue, (uint64_t *) at, chunk->nrows,
+									  relation->heap_used, chunk->heap_used));
+	return append_nulls(work, relation, c, chunk);
+}
+
+GjStatus
+gj_relation_append(GjWork *work, GjRelation *relation, const GjChunk *chunk)
+{
+	uint64_t	heap = relation->heap_used + chunk->heap_used;
+
+	if (relation->nrows + chunk->nrows > GJ_MAX_ROWS || heap > GJ_REF_MAX_OFFSET)
+		return GJ_TOO_LARGE;
+	if (chunk->nrows == 0)
+		return GJ_OK;
+	for (uint32_t c = 0; c < relation->ncolumns; c++)
+		GJ_TRY(append_column(work, relation, c, chunk));
+	if (chunk->heap_used > 0)
+	{
+		GJ_TRY(gj_buffer_grow(work, &relation->heap, relation->heap_used, heap, 0));
+		GJ_TRY(work->ops->copy_in(work->queue,
+								  (uint8_t *) relation->heap.memory + relation->heap_used,
+								  chunk->slot + chunk->layout->heap, chunk->heap_used));
+	}
+	relation->heap_used = heap;
+	relation->nrows += chunk->nrows;
+	return GJ_OK;
+}
+
+void
+gj_relation_columns(const GjRelation *relation, uint64_t first, GjColumn *columns)
+{
+	for (uint32_t c = 0; c < relation->ncolumns; c++)
+	{
+		const GjColumnType *type = &relation->types[c];
+		const GjRelationColumn *from = &relation->columns[c];
+
+		memset(&columns[c], 0, sizeof(GjColumn));
+		columns[c].kind = type->kind;
+		columns[c].width = type->width;
+		if (from->data.memory)
+			columns[c].data = (const uint8_t *) from->data.memory + first * type->width;
+		if (from->nulls.memory)
+			columns[c].nulls = (const uint8_t *) from->nulls.memory + first;
+		if (type->kind == GJ_REF)
+			columns[c].heap = relation->heap.memory;
+	}
+}
+
+void
+gj_relation_drop(GjWork *work, GjRelation *relation, uint32_t c)
+{
+	gj_buffer_free(work, &relation->columns[c].data);
+	gj_buffer_free(work, &relation->columns[c].nulls);
+	/* the bytes go with the last column of references */
+	for (uint32_t i = 0; i < relation->ncolumns; i++)
+		if (relation->types[i].kind == GJ_REF && relation->columns[i].data.memory)
+			return;
+	gj_buffer_free(work, &relation->heap);
+}
+
+void
+gj_relation_free(GjWork *work, GjRelation *relation)
+{
+	if (!relation->columns)
+		return;
+	for (uint32_t c = 0; c < relation->ncolumns; c++)
+	{
+		gj_buffer_free(work, &relation->columns[c].data);
+		gj_buffer_free(work, &relation->columns[c].nulls);
+	}
+	gj_buffer_free(work, &relation->heap);
+	free(relation->columns);
+	relation->columns = NULL;
+}

@@ -1,0 +1,214 @@
+/*
+ * run_build.c
+ *	  Makes the hash table of an inner side that has been loaded completely.
+ *
+ * The filter runs over pieces of the relation, each seen through columns that start
+ * at the piece, and leaves the row ids that pass.  Memory that devices take in
+ * hash_build is taken from the lease beforehand, as an estimate that is corrected
+ * afterwards.
+ */
+#include "run.h"
+
+#include <string.h>
+
+/* Bytes a row that hash_build may need at its height, keys not included. */
+#define GJ_BUILD_BYTES		64
+
+/* What lives until the table is built. */
+typedef struct GjBuild
+{
+	uint32_t	source;
+	uint32_t	nrows;			/* rows that pass the filter */
+	GjBuffer	rowid;			/* none: all rows */
+	GjBuffer	positions;
+	GjBuffer	value[GJ_MAX_KEYS];
+	GjBuffer	null;
+} GjBuild;
+
+GjStatus
+gj_run_fail_build(GjRun *run)
+{
+	if (gj_run_fails_at(run, GJ_FAIL_MEMORY))
+		return gj_run_fail(run, GJ_OUT_OF_MEMORY, "injected");
+	if (gj_run_fails_at(run, GJ_FAIL_BUILD))
+		return gj_run_fail(run, GJ_DEVICE_ERROR, "injected while building");
+	return GJ_OK;
+}
+
+/* A view of rows first, first+1, ... of the source alone. */
+static GjStatus
+view_piece(GjRun *run, uint32_t source, uint64_t first, uint32_t nrows, GjView *view)
+{
+	GjWork	   *work = &run->work;
+
+	memset(view, 0, sizeof(*view));
+	gj_relation_columns(&run->relation[source], first,
+						run->columns + run->sources[source].first_column);
+	view->nrows = nrows;
+	return work->ops->set_columns(work->queue, run->columns, run->program->ncolumns,
+								  &view->columns);
+}
+
+static GjStatus
+filter_rows(GjRun *run, GjBuild *build)
+{
+	GjWork	   *work = &run->work;
+	uint64_t	nrows = run->relation[build->source].nrows;
+	uint64_t	piece = nrows < GJ_MAX_TUPLES ? nrows : GJ_MAX_TUPLES;
+
+	GJ_TRY(gj_buffer_grow(work, &build->rowid, 0, nrows * sizeof(uint32_t), 0));
+	GJ_TRY(gj_buffer_grow(work, &build->positions, 0, piece * sizeof(uint32_t), 0));
+	for (uint64_t base = 0; base < nrows; base += piece)
+	{
+		uint32_t	n = (uint32_t) (nrows - base < piece ? nrows - base : piece);
+		uint32_t	passed;
+		GjView		view;
+
+		GJ_STOP_CHECK(run);
+		GJ_TRY(view_piece(run, build->source, base, n, &view));
+		GJ_TRY(work->ops->select(work->queue, &view, run->sources[build->source].filter,
+								 build->positions.memory, &passed));
+		if (passed == 0)
+			continue;
+		GJ_TRY(work->ops->pick(work->queue, (uint32_t *) build->rowid.memory + build->nrows,
+							   NULL, (uint32_t) base, build->positions.memory, passed));
+		build->nrows += passed;
+	}
+	gj_buffer_free(work, &build->positions);
+	return GJ_OK;
+}
+
+static GjStatus
+compute_keys(GjRun *run, GjBuild *build, const GjStep *step, GjKeys *keys)
+{
+	GjWork	   *work = &run->work;
+	GjView		view;
+
+	memset(keys, 0, sizeof(*keys));
+	keys->nkeys = step->nkeys;
+	keys->nrows = build->nrows;
+	for (uint32_t k = 0; k < step->nkeys; k++)
+	{
+		GJ_TRY(gj_buffer_grow(work, &build->value[k], 0,
+							  (uint64_t) build->nrows * sizeof(int64_t), 0));
+		keys->value[k] = build->value[k].memory;
+	}
+	GJ_TRY(gj_buffer_grow(work, &build->null, 0, build->nrows, 0));
+	keys->null = build->null.memory;
+
+	GJ_TRY(view_piece(run, build->source, 0, build->nrows, &view));
+	view.rowid[build->source] = build->rowid.memory;
+	for (uint32_t first = 0, n; first < build->nrows; first += n)
+	{
+		n = build->nrows - first < GJ_MAX_TUPLES ? build->nrows - first : GJ_MAX_TUPLES;
+		GJ_STOP_CHECK(run);
+		GJ_TRY(work->ops->keys(work->queue, &view, first, n, step->inner_keys, keys));
+	}
+	return GJ_OK;
+}
+
+/* Bytes that a table holds. */
+static uint64_t
+table_size(const GjHashTable *table)
+{
+	uint64_t	n = table->nslots * sizeof(GjHashSlot) +
+		(uint64_t) table->nrows * sizeof(uint32_t) * (table->key_row ? 2 : 1);
+
+	for (uint32_t k = 0; k < table->keys.nkeys; k++)
+		if (table->keys.value[k])
+			n += (uint64_t) table->keys.nrows * sizeof(int64_t);
+	if (table->keys.null)
+		n += table->keys.nrows;
+	return n;
+}
+
+/* hash_build has taken over the key arrays: they are counted with the table now. */
+static void
+hand_over_keys(GjRun *run, GjBuild *build)
+{
+	for (uint32_t k = 0; k < GJ_MAX_KEYS; k++)
+	{
+		gj_lease_give(run->work.lease, build->value[k].nbytes);
+		build->value[k] = (GjBuffer) {NULL, 0};
+	}
+	gj_lease_give(run->work.lease, build->null.nbytes);
+	build->null = (GjBuffer) {NULL, 0};
+}
+
+static GjStatus
+build_table(GjRun *run, GjBuild *build, GjRunStep *rs)
+{
+	GjWork	   *work = &run->work;
+	uint64_t	estimate = (uint64_t) build->nrows * GJ_BUILD_BYTES + 4096;
+	GjKeys		keys;
+	GjStatus	status;
+
+	GJ_TRY(compute_keys(run, build, rs->step, &keys));
+	if (!gj_lease_take(work->lease, estimate))
+		return GJ_OUT_OF_MEMORY;
+	status = work->ops->hash_build(work->queue, &keys, build->rowid.memory,
+								   run->host->stop, run->host->arg, &rs->table);
+	gj_lease_give(work->lease, estimate);
+	if (status != GJ_OK)
+		return status;
+	rs->built = true;
+	hand_over_keys(run, build);
+	if (!gj_lease_take(work->lease, table_size(&rs->table)))
+		return GJ_OUT_OF_MEMORY;
+	rs->table_bytes = table_size(&rs->table);
+	return GJ_OK;
+}
+
+/* Columns that only the filter and the keys read are not needed any longer. */
+static void
+drop_columns(GjRun *run, uint32_t source)
+{
+	uint32_t	first = run->sources[source].first_column;
+
+	for (uint32_t c = 0; c < run->sources[source].ncolumns; c++)
+		if (!run->late[first + c])
+			gj_relation_drop(&run->work, &run->relation[source], c);
+	gj_relation_columns(&run->relation[source], 0, run->columns + first);
+}
+
+static GjStatus
+build_source(GjRun *run, GjBuild *build, GjRunStep *rs)
+{
+	GjRelation *relation = &run->relation[build->source];
+
+	GJ_TRY(gj_run_fail_build(run));
+	if (relation->nrows > 0)
+	{
+		if (run->sources[build->source].filter >= 0)
+			GJ_TRY(filter_rows(run, build));
+		else
+			build->nrows = (uint32_t) relation->nrows;
+	}
+	run->stats.source[build->source].rows_out = build->nrows;
+	if (build->nrows > 0)
+		GJ_TRY(build_table(run, build, rs));
+	/* an inner join with nothing is nothing */
+	if (build->nrows == 0 || rs->table.nrows == 0)
+		run->complete = true;
+	drop_columns(run, build->source);
+	return GJ_OK;
+}
+
+GjStatus
+gj_run_build(GjRun *run, uint32_t source)
+{
+	GjBuild		build = {.source = source};
+	GjRunStep  *rs = run->steps;
+	GjStatus	status;
+
+	while (rs->step->source != source)
+		rs++;
+	run->work.ops->phase(run->work.queue, GJ_PHASE_BUILD);
+	status = build_source(run, &build, rs);
+	gj_buffer_free(&run->work, &build.rowid);
+	gj_buffer_free(&run->work, &build.positions);
+	for (uint32_t k = 0; k < GJ_MAX_KEYS; k++)
+		gj_buffer_free(&run->work, &build.value[k]);
+	gj_buffer_free(&run->work, &build.null);
+	return status;
+}

@@ -1,0 +1,101 @@
+/*
+ * run_intersect.c
+ *	  GJ_PROGRAM_INTERSECT: both sides are complete; sort, intersect, return.
+ */
+#include "run.h"
+
+#include <string.h>
+
+/* Sorting needs a second array and some more while it works. */
+static GjStatus
+sort_side(GjRun *run, uint32_t source, uint64_t *n)
+{
+	GjWork	   *work = &run->work;
+	GjRelation *relation = &run->relation[source];
+	uint32_t	width = relation->types[0].width;
+	uint64_t	extra = relation->nrows * width * 2 + 4096;
+	GjStatus	status;
+
+	*n = 0;
+	if (relation->nrows == 0)
+		return GJ_OK;
+	GJ_STOP_CHECK(run);
+	if (!gj_lease_take(work->lease, extra))
+		return GJ_OUT_OF_MEMORY;
+	status = work->ops->sort_unique(work->queue, relation->columns[0].data.memory, width,
+									relation->nrows, n);
+	gj_lease_give(work->lease, extra);
+	return status;
+}
+
+/* Sends `n` values that lie in device memory. */
+static GjStatus
+output_values(GjRun *run, const uint8_t *values, uint64_t n)
+{
+	GjWork	   *work = &run->work;
+	uint32_t	width = run->output_types[0].width;
+	uint32_t	capacity = run->output_layout.capacity;
+
+	for (uint64_t first = 0; first < n; first += capacity)
+	{
+		GjSlotHeader header = {.nrows = (uint32_t) (n - first < capacity ? n - first : capacity)};
+		uint64_t	nbytes = (uint64_t) header.nrows * width;
+		uint8_t    *slot;
+
+		GJ_STOP_CHECK(run);
+		gj_run_wait(run);
+		GJ_TRY(run->host->output_slot(run->host->arg, &slot));
+		work->ops->phase(work->queue, GJ_PHASE_RETURN);
+		memcpy(slot, &header, sizeof(header));
+		gj_slot_has_nulls(slot)[0] = 0;
+		GJ_TRY(work->ops->copy_out(work->queue, slot + run->output_places[0].data,
+								   values + first * width, nbytes));
+		GJ_TRY(work->ops->sync(work->queue));
+		GJ_TRY(gj_run_send(run, header.nrows, nbytes));
+	}
+	return GJ_OK;
+}
+
+static GjStatus
+intersect(GjRun *run, GjBuffer *result)
+{
+	GjWork	   *work = &run->work;
+	bool		count_only = run->program->output == GJ_OUTPUT_COUNT;
+	uint32_t	width = run->types[0].width;
+	uint64_t	na,
+				nb,
+				n = 0;
+
+	work->ops->phase(work->queue, GJ_PHASE_BUILD);
+	GJ_TRY(sort_side(run, 0, &na));
+	GJ_TRY(sort_side(run, 1, &nb));
+	GJ_STOP_CHECK(run);
+	work->ops->phase(work->queue, GJ_PHASE_PROBE);
+	if (na > 0 && nb > 0)
+	{
+		if (!count_only)
+			GJ_TRY(gj_buffer_reserve(work, result, (na < nb ? na : nb) * width));
+		GJ_TRY(work->ops->intersect(work->queue, run->relation[0].columns[0].data.memory, na,
+									run->relation[1].columns[0].data.memory, nb, width,
+									result->memory, &n));
+	}
+	if (count_only)
+	{
+		GjAggState	state = {.count = (int64_t) n};
+
+		return gj_run_send_states(run, &state, 1);
+	}
+	return output_values(run, result->memory, n);
+}
+
+GjStatus
+gj_run_intersect(GjRun *run)
+{
+	GjBuffer	result = {NULL, 0};
+	GjStatus	status;
+
+	GJ_TRY(gj_run_fail_points(run));
+	status = intersect(run, &result);
+	gj_buffer_free(&run->work, &result);
+	return status;
+}

@@ -1,0 +1,74 @@
+/*
+ * run_output.c
+ *	  What becomes of the tuples that have passed all steps: aggregates or batches.
+ */
+#include "run.h"
+
+#include <string.h>
+
+/* Sends the slot that was filled last. */
+GjStatus
+gj_run_send(GjRun *run, uint32_t nrows, uint64_t nbytes)
+{
+	run->stats.bytes_out += nbytes;
+	run->stats.rows_out += nrows;
+	run->sent_batch = true;
+	GJ_TRY(run->host->send_batch(run->host->arg, nrows));
+	if (gj_run_fails_at(run, GJ_FAIL_OUTPUT))
+		return gj_run_fail(run, GJ_DEVICE_ERROR, "injected after a batch");
+	return GJ_OK;
+}
+
+GjStatus
+gj_run_send_states(GjRun *run, const GjAggState *states, uint32_t n)
+{
+	uint8_t    *slot;
+
+	gj_run_wait(run);
+	GJ_TRY(run->host->output_slot(run->host->arg, &slot));
+	run->work.ops->phase(run->work.queue, GJ_PHASE_RETURN);
+	memcpy(slot, states, n * sizeof(GjAggState));
+	return gj_run_send(run, 1, n * sizeof(GjAggState));
+}
+
+/* Bytes of a batch that travelled: its values, null maps and heap. */
+static uint64_t
+batch_bytes(const GjRun *run, const uint8_t *slot, uint32_t nrows)
+{
+	GjSlotHeader header;
+	uint64_t	nbytes;
+
+	memcpy(&header, slot, sizeof(header));
+	nbytes = header.heap_used;
+	for (uint32_t i = 0; i < run->noutputs; i++)
+		nbytes += (uint64_t) nrows *
+			(run->output_types[i].width + (gj_slot_has_nulls(slot)[i] ? 1 : 0));
+	return nbytes;
+}
+
+static GjStatus
+output_rows(GjRun *run, const GjView *view)
+{
+	GjBatchTarget target = {.layout = run->output_layout,.places = run->output_places};
+
+	for (uint32_t first = 0, n; first < view->nrows; first += n)
+	{
+		GJ_STOP_CHECK(run);
+		gj_run_wait(run);
+		GJ_TRY(run->host->output_slot(run->host->arg, &target.slot));
+		run->work.ops->phase(run->work.queue, GJ_PHASE_RETURN);
+		GJ_TRY(run->work.ops->gather(run->work.queue, view, first, view->nrows - first,
+									 &target, &n));
+		GJ_TRY(gj_run_send(run, n, batch_bytes(run, target.slot, n)));
+	}
+	return GJ_OK;
+}
+
+GjStatus
+gj_run_output(GjRun *run, const GjView *view)
+{
+	if (run->program->output == GJ_OUTPUT_ROWS)
+		return output_rows(run, view);
+	run->work.ops->phase(run->work.queue, GJ_PHASE_AGGREGATE);
+	return run->work.ops->aggregate(run->work.queue, view);
+}

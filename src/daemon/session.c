@@ -1,0 +1,229 @@
+/*
+ * session.c
+ *	  The protocol of messages.h, from HELLO to the end of the connection.
+ *
+ * Each connection has a thread, which owns the socket, the session and all that it
+ * points to; nothing is shared between sessions but devices, pool and journal.
+ * session_run.c runs a submitted program.
+ */
+#define _GNU_SOURCE
+#include "session_state.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "log.h"
+#include "session.h"
+
+#define GJ_SESSION_STACK	(1024 * 1024)
+
+bool
+gj_session_stop(void *arg)
+{
+	GjSession  *session = arg;
+	struct pollfd fd = {.fd = session->socket,.events = POLLRDHUP};
+
+	if (!session->closed && poll(&fd, 1, 0) > 0 &&
+		(fd.revents & (POLLHUP | POLLRDHUP | POLLERR | POLLNVAL)))
+		session->closed = true;
+	return session->closed;
+}
+
+bool
+gj_session_send(GjSession *session, const void *message, size_t nbytes)
+{
+	ssize_t		n;
+
+	do
+		n = send(session->socket, message, nbytes, MSG_NOSIGNAL);
+	while (n < 0 && errno == EINTR);
+	if (n != (ssize_t) nbytes)
+		session->closed = true;
+	return n == (ssize_t) nbytes;
+}
+
+uint32_t
+gj_session_receive(GjSession *session)
+{
+	ssize_t		n;
+	uint32_t	type;
+
+	do
+		n = recv(session->socket, session->message, sizeof(session->message), MSG_TRUNC);
+	while (n < 0 && errno == EINTR);
+	if (n <= 0)
+	{
+		session->closed = true;
+		return GJ_MSG_CLOSED;
+	}
+	session->nbytes = (size_t) n;
+	if (session->nbytes > sizeof(session->message) || session->nbytes < sizeof(type))
+		return GJ_MSG_MALFORMED;
+	memcpy(&type, session->message, sizeof(type));
+	return type == GJ_MSG_CLOSED ? GJ_MSG_MALFORMED : type;
+}
+
+void
+gj_session_error(GjSession *session, GjStatus reason, const char *detail)
+{
+	GjMsgError	error = {.type = GJ_MSG_ERROR,.reason = reason};
+
+	snprintf(error.detail, sizeof(error.detail), "%s", detail);
+	gj_session_send(session, &error, sizeof(error));
+}
+
+/* Checks HELLO and answers it.  False: the session is over. */
+static bool
+welcome(GjSession *session)
+{
+	GjMsgHello *hello = &session->hello;
+	GjMsgWelcome answer = {.type = GJ_MSG_WELCOME,.daemon_pid = (uint32_t) getpid()};
+	GjDeviceEntry *entry;
+	GjErrorText why = {""};
+
+	memcpy(hello, session->message, sizeof(*hello));
+	if (hello->abi != GJ_ABI || hello->program_size != sizeof(GjProgram) ||
+		hello->stats_size != sizeof(GjRunStats))
+	{
+		gj_journal_count(GJ_ABI_MISMATCH, 1);
+		gj_session_error(session, GJ_ABI_MISMATCH, "");
+		return false;
+	}
+	if (hello->device > GJ_DEVICE_CUDA)
+	{
+		gj_session_error(session, GJ_BAD_PROGRAM, "unknown kind of device");
+		return false;
+	}
+	entry = gj_devices_choose(hello->device, &why);
+	if (entry)
+		gj_devices_info(entry, &answer.device);
+	answer.ncuda = gj_devices_cuda(&why);
+	snprintf(answer.cuda_reason, sizeof(answer.cuda_reason), "%.*s",
+			 (int) sizeof(answer.cuda_reason) - 1, why.text);
+	return gj_session_send(session, &answer, sizeof(answer));
+}
+
+static bool
+send_status(GjSession *session)
+{
+	const uint32_t end = GJ_MSG_END;
+	uint32_t	n = gj_devices_count();
+
+	for (uint32_t i = 0; i < n; i++)
+	{
+		GjMsgDevice message = {.type = GJ_MSG_DEVICE};
+
+		gj_devices_info(gj_devices_get(i), &message.device);
+		if (!gj_session_send(session, &message, sizeof(message)))
+			return false;
+	}
+	return gj_session_send(session, &end, sizeof(end));
+}
+
+static bool
+send_counters(GjSession *session)
+{
+	GjMsgCounters message = {.type = GJ_MSG_COUNTERS};
+
+	gj_journal_counters(message.counter);
+	return gj_session_send(session, &message, sizeof(message));
+}
+
+static bool
+malformed(GjSession *session)
+{
+	gj_log(GJ_WARNING, "process %u sent a malformed message", session->hello.pid);
+	gj_journal_count(GJ_BAD_PROGRAM, 1);
+	gj_session_error(session, GJ_BAD_PROGRAM, "malformed message");
+	return false;
+}
+
+/* Answers one message after HELLO.  False: the session is over. */
+static bool
+answer(GjSession *session, uint32_t type)
+{
+	switch (type)
+	{
+		case GJ_MSG_STATUS:
+			return send_status(session);
+		case GJ_MSG_COUNTERS:
+			return send_counters(session);
+		case GJ_MSG_NOTE:
+			{
+				GjMsgNote	note;
+
+				if (session->nbytes != sizeof(note))
+					return malformed(session);
+				memcpy(&note, session->message, sizeof(note));
+				gj_journal_count(note.reason, note.count);
+				return true;
+			}
+		case GJ_MSG_SUBMIT:
+			if (session->nbytes < sizeof(GjMsgSubmit))
+				return malformed(session);
+			gj_session_run(session);
+			return false;
+		case GJ_MSG_CLOSED:
+			return false;
+		default:
+			return malformed(session);
+	}
+}
+
+/* The peer may still send and still read: whatever it sends is ignored until it closes. */
+static void
+wait_for_close(GjSession *session)
+{
+	while (!session->closed)
+		gj_session_receive(session);
+}
+
+static void *
+session_main(void *arg)
+{
+	GjSession  *session = arg;
+	uint32_t	type = gj_session_receive(session);
+
+	if (type == GJ_MSG_HELLO && session->nbytes == sizeof(GjMsgHello))
+	{
+		if (welcome(session))
+			while (answer(session, gj_session_receive(session)))
+				;
+	}
+	else if (type == GJ_MSG_HELLO)
+		gj_session_error(session, GJ_ABI_MISMATCH, "");
+	else if (type != GJ_MSG_CLOSED)
+		malformed(session);
+	wait_for_close(session);
+	gj_session_free_rings(session);
+	close(session->socket);
+	free(session);
+	return NULL;
+}
+
+bool
+gj_session_start(int socket)
+{
+	GjSession  *session = calloc(1, sizeof(GjSession));
+	pthread_attr_t attr;
+	pthread_t	thread;
+	int			error;
+
+	if (!session)
+		return false;
+	session->socket = socket;
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, GJ_SESSION_STACK);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	error = pthread_create(&thread, &attr, session_main, session);
+	pthread_attr_destroy(&attr);
+	if (error != 0)
+		free(session);
+	return error == 0;
+}

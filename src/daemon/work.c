@@ -1,0 +1,78 @@
+/*
+ * work.c
+ *	  Device memory of a run; see work.h.
+ */
+#include "work.h"
+
+/* Sizes are rounded up to this, as devices do it themselves. */
+#define GJ_BUFFER_UNIT		256
+
+static bool
+buffer_alloc(GjWork *work, GjBuffer *buffer, uint64_t nbytes)
+{
+	nbytes = (nbytes + (GJ_BUFFER_UNIT - 1)) & ~(uint64_t) (GJ_BUFFER_UNIT - 1);
+	if (nbytes == 0)
+		nbytes = GJ_BUFFER_UNIT;
+	if (!gj_lease_take(work->lease, nbytes))
+		return false;
+	buffer->memory = work->ops->alloc(work->queue, nbytes);
+	if (!buffer->memory)
+	{
+		gj_lease_give(work->lease, nbytes);
+		return false;
+	}
+	buffer->nbytes = nbytes;
+	return true;
+}
+
+void
+gj_buffer_free(GjWork *work, GjBuffer *buffer)
+{
+	if (!buffer->memory)
+		return;
+	work->ops->free(work->queue, buffer->memory, buffer->nbytes);
+	gj_lease_give(work->lease, buffer->nbytes);
+	buffer->memory = NULL;
+	buffer->nbytes = 0;
+}
+
+GjStatus
+gj_buffer_reserve(GjWork *work, GjBuffer *buffer, uint64_t nbytes)
+{
+	if (buffer->memory && buffer->nbytes >= nbytes)
+		return GJ_OK;
+	gj_buffer_free(work, buffer);
+	/* some room to spare, so that slightly larger requests do not allocate again */
+	if (buffer_alloc(work, buffer, nbytes + nbytes / 4) || buffer_alloc(work, buffer, nbytes))
+		return GJ_OK;
+	return GJ_OUT_OF_MEMORY;
+}
+
+GjStatus
+gj_buffer_grow(GjWork *work, GjBuffer *buffer, uint64_t used, uint64_t nbytes, uint64_t hint)
+{
+	GjBuffer	old = *buffer;
+	uint64_t	want = old.nbytes * 2;
+
+	if (old.memory && old.nbytes >= nbytes)
+		return GJ_OK;
+	if (want < hint)
+		want = hint;
+	if (want < nbytes)
+		want = nbytes;
+	if (!buffer_alloc(work, buffer, want) && !buffer_alloc(work, buffer, nbytes))
+		return GJ_OUT_OF_MEMORY;
+	if (used > 0)
+	{
+		GjStatus	status = work->ops->copy(work->queue, buffer->memory, old.memory, used);
+
+		if (status != GJ_OK)
+		{
+			gj_buffer_free(work, buffer);
+			*buffer = old;
+			return status;
+		}
+	}
+	gj_buffer_free(work, &old);
+	return GJ_OK;
+}

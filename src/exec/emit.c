@@ -1,0 +1,188 @@
+/*
+ * emit.c
+ *	  Results of the device into tuple slots.
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "common/int.h"
+#include "utils/builtins.h"
+#include "utils/numeric.h"
+
+#include "exec/emit.h"
+
+void
+gj_emitter_init(GjEmitter *emitter, const GjProgram *program, TupleDesc desc)
+{
+	const GjColumnType *types = gj_program_array(program, GjColumnType, columns);
+	const uint32 *outputs = gj_program_array(program, uint32, outputs);
+	uint32		n = program->noutputs;
+	GjColumnType *output_types = palloc(sizeof(GjColumnType) * Max(n, 1));
+
+	emitter->ncolumns = n;
+	emitter->columns = palloc0(sizeof(GjEmitColumn) * Max(n, 1));
+	emitter->places = palloc(sizeof(GjColumnPlace) * Max(n, 1));
+	for (uint32 i = 0; i < n; i++)
+	{
+		output_types[i] = types[outputs[i]];
+		emitter->columns[i].kind = output_types[i].kind;
+		emitter->columns[i].width = output_types[i].width;
+		emitter->columns[i].byval = TupleDescAttr(desc, i)->attbyval;
+	}
+	if (!gj_layout(output_types, n, program->output_capacity, GJ_OUTPUT_SLOT_SIZE,
+				   &emitter->layout, emitter->places))
+		elog(ERROR, "output does not fit a slot of the output ring");
+}
+
+void
+gj_emitter_start(GjEmitter *emitter, const uint8 *batch, const GjHeldValues *held)
+{
+	const uint8 *has_nulls = gj_slot_has_nulls(batch);
+
+	emitter->heap = batch + emitter->layout.heap;
+	emitter->held = held;
+	emitter->nrows = ((const GjSlotHeader *) batch)->nrows;
+	emitter->next = 0;
+	for (uint32 i = 0; i < emitter->ncolumns; i++)
+	{
+		emitter->columns[i].data = batch + emitter->places[i].data;
+		emitter->columns[i].nulls = has_nulls[i] ? batch + emitter->places[i].nulls : NULL;
+	}
+}
+
+static inline Datum
+referred_value(const GjEmitter *emitter, uint64 ref)
+{
+	if (gj_ref_length(ref) == GJ_REF_HELD)
+		return emitter->held->values[gj_ref_offset(ref)];
+	return PointerGetDatum(emitter->heap + gj_ref_offset(ref));
+}
+
+void
+gj_emit_row(GjEmitter *emitter, TupleTableSlot *slot)
+{
+	uint32		row = emitter->next++;
+
+	for (uint32 i = 0; i < emitter->ncolumns; i++)
+	{
+		const GjEmitColumn *column = &emitter->columns[i];
+		bool		isnull = column->nulls && column->nulls[row];
+
+		slot->tts_isnull[i] = isnull;
+		if (isnull)
+			slot->tts_values[i] = (Datum) 0;
+		else if (column->kind == GJ_REF)
+			slot->tts_values[i] = referred_value(emitter, ((const uint64 *) column->data)[row]);
+		else if (!column->byval)
+			slot->tts_values[i] = PointerGetDatum(column->data + (Size) row * column->width);
+		else
+		{
+			switch (column->width)
+			{
+				case 1:
+					/* as fetch_att() does it: sign-extended */
+					slot->tts_values[i] = CharGetDatum(((const char *) column->data)[row]);
+					break;
+				case 2:
+					slot->tts_values[i] = Int16GetDatum(((const int16 *) column->data)[row]);
+					break;
+				case 4:
+					slot->tts_values[i] = Int32GetDatum(((const int32 *) column->data)[row]);
+					break;
+				default:
+					slot->tts_values[i] = Int64GetDatum(((const int64 *) column->data)[row]);
+					break;
+			}
+		}
+	}
+	ExecStoreVirtualTuple(slot);
+}
+
+/* A 128-bit integer as numeric: hi * 2^64 + lo, lo without sign. */
+static Numeric
+numeric_from_int128(uint64 lo, int64 hi)
+{
+	Numeric		two32 = int64_to_numeric(INT64CONST(1) << 32);
+	Numeric		result = int64_to_numeric(hi);
+
+	if (hi == (int64) lo >> 63)
+		return int64_to_numeric((int64) lo);
+	result = numeric_mul_opt_error(result, two32, NULL);
+	result = numeric_add_opt_error(result, int64_to_numeric((int64) (lo >> 32)), NULL);
+	result = numeric_mul_opt_error(result, two32, NULL);
+	return numeric_add_opt_error(result, int64_to_numeric((int64) (lo & 0xFFFFFFFF)), NULL);
+}
+
+static Datum
+integer_datum(int64 value, Form_pg_attribute attr)
+{
+	switch (attr->attlen)
+	{
+		case 2:
+			return Int16GetDatum((int16) value);
+		case 4:
+			return Int32GetDatum((int32) value);
+		default:
+			return Int64GetDatum(value);
+	}
+}
+
+GjStatus
+gj_emit_aggregates(const GjAggState *states, List *finals, TupleTableSlot *slot)
+{
+	ListCell   *lc;
+
+	foreach(lc, finals)
+	{
+		int			i = foreach_current_index(lc);
+		const GjAggState *state = &states[i];
+		Datum	   *value = &slot->tts_values[i];
+		GjAggFinal	final = lfirst_int(lc);
+
+		*value = (Datum) 0;
+		slot->tts_isnull[i] = state->count == 0 && final != GJ_FINAL_COUNT &&
+			final != GJ_FINAL_COUNT_SUM;
+		if (slot->tts_isnull[i])
+			continue;
+		switch (final)
+		{
+			case GJ_FINAL_COUNT:
+				*value = Int64GetDatum(state->count);
+				break;
+			case GJ_FINAL_COUNT_SUM:
+				*value = Int64GetDatum((int64) state->lo);
+				break;
+			case GJ_FINAL_SUM_INT8:
+				if (state->hi != (int64) state->lo >> 63)
+					return GJ_OVERFLOW;
+				*value = Int64GetDatum((int64) state->lo);
+				break;
+			case GJ_FINAL_SUM_NUMERIC:
+				*value = NumericGetDatum(numeric_from_int128(state->lo, state->hi));
+				break;
+			case GJ_FINAL_AVG_NUMERIC:
+				*value = DirectFunctionCall2(numeric_div,
+											 NumericGetDatum(numeric_from_int128(state->lo,
+																				 state->hi)),
+											 NumericGetDatum(int64_to_numeric(state->count)));
+				break;
+			case GJ_FINAL_SUM_FLOAT8:
+			case GJ_FINAL_AVG_FLOAT8:
+				/* infinities and NaNs have rules of their own: PostgreSQL's */
+				if (isnan(state->f) || isinf(state->f))
+					return GJ_OVERFLOW;
+				*value = Float8GetDatum(final == GJ_FINAL_SUM_FLOAT8 ? state->f :
+										state->f / (double) state->count);
+				break;
+			case GJ_FINAL_MINMAX_INT:
+				*value = integer_datum(state->hi, TupleDescAttr(slot->tts_tupleDescriptor, i));
+				break;
+			case GJ_FINAL_MINMAX_FLOAT8:
+				*value = Float8GetDatum(state->f);
+				break;
+		}
+	}
+	ExecStoreVirtualTuple(slot);
+	return GJ_OK;
+}

@@ -1,0 +1,51 @@
+/*
+ * emit.h
+ *	  Results of the device into tuple slots.
+ */
+#ifndef GJ_EMIT_H
+#define GJ_EMIT_H
+
+#include "executor/tuptable.h"
+
+#include "client/client.h"
+#include "load/column_writer.h"
+#include "plan/join_path.h"
+
+typedef struct GjEmitColumn
+{
+	const uint8 *data;
+	const uint8 *nulls;			/* NULL: this batch has none in the column */
+	uint8		kind;			/* GjKind */
+	uint8		width;
+	bool		byval;
+} GjEmitColumn;
+
+/* Rows of one batch, one after the other. */
+typedef struct GjEmitter
+{
+	uint32		ncolumns;
+	GjEmitColumn *columns;
+	GjLayout	layout;
+	GjColumnPlace *places;
+	const uint8 *heap;
+	const GjHeldValues *held;
+	uint32		nrows;
+	uint32		next;
+} GjEmitter;
+
+/* Prepares for batches of a program whose columns become attributes 1.. of `desc`. */
+extern void gj_emitter_init(GjEmitter *emitter, const GjProgram *program, TupleDesc desc);
+
+/* Starts with a batch.  The slots' datums point into it. */
+extern void gj_emitter_start(GjEmitter *emitter, const uint8 *batch, const GjHeldValues *held);
+
+/* Stores the next row in the slot's first attributes; the slot has been cleared. */
+extern void gj_emit_row(GjEmitter *emitter, TupleTableSlot *slot);
+
+/*
+ * Stores the values of aggregates in the slot.  GJ_OK, or why PostgreSQL must compute
+ * them itself (out of range, not finite).
+ */
+extern GjStatus gj_emit_aggregates(const GjAggState *states, List *finals, TupleTableSlot *slot);
+
+#endif							/* GJ_EMIT_H */

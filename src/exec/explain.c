@@ -1,0 +1,315 @@
+/*
+ * explain.c
+ *	  What EXPLAIN says of a GpuJoin.
+ *
+ * Sources and joins are groups of typed properties in the machine-readable formats, and
+ * one line with indented details in text.
+ */
+#include "postgres.h"
+
+#include "commands/explain.h"
+#include "executor/executor.h"
+#include "nodes/makefuncs.h"
+#include "optimizer/optimizer.h"
+#include "parser/parsetree.h"
+#include "utils/builtins.h"
+#include "utils/formatting.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/ruleutils.h"
+
+#include "exec/join_scan.h"
+#include "guc.h"
+#include "plan/join_path.h"
+
+typedef struct ExplainContext
+{
+	GjScanState *state;
+	CustomScan *cscan;
+	ExplainState *es;
+	List	   *deparse;		/* for deparse_expression() */
+} ExplainContext;
+
+/* Starts a line of the text format. */
+static void
+indent(ExplainState *es)
+{
+	appendStringInfoSpaces(es->str, es->indent * 2);
+}
+
+static char *
+deparse(ExplainContext *cxt, Expr *expr)
+{
+	return deparse_expression((Node *) expr, cxt->deparse,
+							  list_length(cxt->es->rtable) > 1 || cxt->es->verbose, false);
+}
+
+/* A list of conditions as one. */
+static char *
+deparse_conditions(ExplainContext *cxt, List *clauses)
+{
+	return deparse(cxt, make_ands_explicit(clauses));
+}
+
+/* Starts a group: an element of a list, or in text a line and what is indented below. */
+static void
+open_item(ExplainContext *cxt, const char *type, const char *text)
+{
+	ExplainOpenGroup(type, NULL, true, cxt->es);
+	if (cxt->es->format == EXPLAIN_FORMAT_TEXT)
+	{
+		indent(cxt->es);
+		appendStringInfo(cxt->es->str, "%s\n", text);
+		cxt->es->indent++;
+	}
+}
+
+static void
+close_item(ExplainContext *cxt, const char *type)
+{
+	if (cxt->es->format == EXPLAIN_FORMAT_TEXT)
+		cxt->es->indent--;
+	ExplainCloseGroup(type, NULL, true, cxt->es);
+}
+
+static bool
+is_text(ExplainContext *cxt)
+{
+	return cxt->es->format == EXPLAIN_FORMAT_TEXT;
+}
+
+/* Name of a table as the query calls it. */
+static char *
+source_name(ExplainContext *cxt, List *description)
+{
+	Oid			relid = (Oid) linitial_int(description);
+	TargetEntry *tle = list_nth(cxt->cscan->custom_scan_tlist,
+								list_nth_int(description, GJ_SOURCE_RESNO) - 1);
+	char	   *name = get_rel_name(relid);
+	char	   *alias;
+
+	if (name == NULL)
+		return pstrdup("?");
+	if (cxt->es->verbose)
+		name = quote_qualified_identifier(get_namespace_name(get_rel_namespace(relid)), name);
+	else
+		name = pstrdup(quote_identifier(name));
+	if (!IsA(tle->expr, Var))
+		return name;
+	alias = list_nth(cxt->es->rtable_names, ((Var *) tle->expr)->varno - 1);
+	if (alias == NULL || strcmp(alias, get_rel_name(relid)) == 0)
+		return name;
+	return psprintf("%s %s", name, quote_identifier(alias));
+}
+
+static void
+explain_source(ExplainContext *cxt, int s)
+{
+	ExplainState *es = cxt->es;
+	List	   *description = list_nth(cxt->state->sources, s);
+	List	   *filter = list_nth(list_nth(cxt->cscan->custom_exprs, GJ_EXPRS_FILTERS), s);
+	bool		heap = OidIsValid((Oid) linitial_int(description));
+	int			child = list_nth_int(description, GJ_SOURCE_CHILD);
+	char	   *name = heap ? source_name(cxt, description) : NULL;
+	const GjSourceStats *stats = &cxt->state->stats.source[s];
+	const GjLoadStats *load = &cxt->state->load_stats;
+
+	open_item(cxt, "Source", heap ?
+			  psprintf("Source %d: heap pages of %s%s", s + 1, name, s == 0 ? " (streamed)" : "") :
+			  psprintf("Source %d: rows of child plan %d%s", s + 1, child,
+					   s == 0 ? " (streamed)" : ""));
+	if (!is_text(cxt))
+	{
+		ExplainPropertyInteger("Source", NULL, s + 1, es);
+		ExplainPropertyText("Kind", heap ? "heap pages" : "plan", es);
+		if (heap)
+			ExplainPropertyText("Relation", name, es);
+		else
+			ExplainPropertyInteger("Child Plan", NULL, child, es);
+		ExplainPropertyBool("Streamed", s == 0, es);
+	}
+	if (filter != NIL)
+		ExplainPropertyText("Device Filter", deparse_conditions(cxt, filter), es);
+	if (es->analyze && cxt->state->nruns > 0)
+	{
+		if (is_text(cxt))
+		{
+			indent(es);
+			appendStringInfo(es->str, "Rows: loaded=" UINT64_FORMAT " kept=" UINT64_FORMAT,
+							 stats->rows_in, stats->rows_out);
+			if (heap)
+				appendStringInfo(es->str, "  Pages: read=" UINT64_FORMAT " all-visible="
+								 UINT64_FORMAT, load->npages[s], load->nvisible[s]);
+			if (es->timing)
+				appendStringInfo(es->str, "  Load: %.3f ms", load->ms[s]);
+			appendStringInfoChar(es->str, '\n');
+		}
+		else
+		{
+			ExplainPropertyInteger("Rows Loaded", NULL, stats->rows_in, es);
+			ExplainPropertyInteger("Rows Kept", NULL, stats->rows_out, es);
+			if (heap)
+			{
+				ExplainPropertyInteger("Pages Read", NULL, load->npages[s], es);
+				ExplainPropertyInteger("All-Visible Pages", NULL, load->nvisible[s], es);
+			}
+			if (es->timing)
+				ExplainPropertyFloat("Load Time", "ms", load->ms[s], 3, es);
+		}
+	}
+	close_item(cxt, "Source");
+}
+
+static void
+explain_step(ExplainContext *cxt, int i)
+{
+	ExplainState *es = cxt->es;
+	const GjStep *step = &gj_program_array(cxt->state->template, GjStep, steps)[i];
+	List	   *clauses = list_nth(list_nth(cxt->cscan->custom_exprs, GJ_EXPRS_CONDITIONS), i);
+	int			nkeys = list_nth_int(cxt->state->key_counts, i);
+	List	   *keys = list_truncate(list_copy(clauses), nkeys);
+	List	   *residual = list_copy_tail(clauses, nkeys);
+	const GjStepStats *stats = &cxt->state->stats.step[i];
+
+	open_item(cxt, "Join", psprintf("Join %d: hash with source %d", i + 1, step->source + 1));
+	if (!is_text(cxt))
+	{
+		ExplainPropertyInteger("Join", NULL, i + 1, es);
+		ExplainPropertyText("Algorithm", "hash", es);
+		ExplainPropertyInteger("Source", NULL, step->source + 1, es);
+	}
+	ExplainPropertyText("Join Condition", deparse_conditions(cxt, keys), es);
+	if (residual != NIL)
+		ExplainPropertyText("Join Filter", deparse_conditions(cxt, residual), es);
+	if (es->analyze && cxt->state->nruns > 0)
+	{
+		if (is_text(cxt))
+		{
+			indent(es);
+			appendStringInfo(es->str, "Rows: in=" UINT64_FORMAT " out=" UINT64_FORMAT "\n",
+							 stats->rows_in, stats->rows_out);
+		}
+		else
+		{
+			ExplainPropertyInteger("Rows In", NULL, stats->rows_in, es);
+			ExplainPropertyInteger("Rows Out", NULL, stats->rows_out, es);
+		}
+	}
+	close_item(cxt, "Join");
+}
+
+static void
+explain_output(ExplainContext *cxt)
+{
+	List	   *items = NIL;
+
+	for (int i = 0; i < cxt->state->noutputs; i++)
+	{
+		TargetEntry *tle = list_nth(cxt->cscan->custom_scan_tlist, i);
+		Var		   *var = makeVarFromTargetEntry(INDEX_VAR, tle);
+
+		items = lappend(items, deparse(cxt, (Expr *) var));
+	}
+	if (cxt->state->agg_finals != NIL)
+		ExplainPropertyList("Device Aggregates", items, cxt->es);
+	else
+		ExplainPropertyInteger("Device Output Columns", NULL, cxt->state->noutputs, cxt->es);
+}
+
+static void
+explain_totals(ExplainContext *cxt)
+{
+	static const char *const phases[] = {
+		[GJ_PHASE_TRANSFER] = "Transfer",
+		[GJ_PHASE_BUILD] = "Build",
+		[GJ_PHASE_PROBE] = "Probe",
+		[GJ_PHASE_AGGREGATE] = "Aggregate",
+		[GJ_PHASE_RETURN] = "Return",
+	};
+	ExplainState *es = cxt->es;
+	const GjRunStats *stats = &cxt->state->stats;
+	const GjLoadStats *load = &cxt->state->load_stats;
+	double		load_ms = 0;
+
+	for (int s = 0; s < GJ_MAX_SOURCES; s++)
+		load_ms += load->ms[s];
+	if (is_text(cxt))
+	{
+		indent(es);
+		appendStringInfo(es->str, "Bytes: to device=" UINT64_FORMAT " from device=" UINT64_FORMAT
+						 "  Device Memory: " UINT64_FORMAT "kB\n",
+						 stats->bytes_in, stats->bytes_out, stats->memory_peak / 1024);
+		if (!es->timing)
+			return;
+		indent(es);
+		appendStringInfo(es->str, "Times: start=%.3f load=%.3f wait=%.3f",
+						 load->start_ms, load_ms, load->wait_ms);
+		for (int i = 0; i < lengthof(phases); i++)
+		{
+			char	   *name = asc_tolower(phases[i], strlen(phases[i]));
+
+			appendStringInfo(es->str, " %s=%.3f", name, stats->ms[i]);
+		}
+		appendStringInfoString(es->str, " ms\n");
+		return;
+	}
+	ExplainPropertyInteger("Bytes To Device", NULL, stats->bytes_in, es);
+	ExplainPropertyInteger("Bytes From Device", NULL, stats->bytes_out, es);
+	ExplainPropertyInteger("Device Memory", "kB", stats->memory_peak / 1024, es);
+	if (!es->timing)
+		return;
+	ExplainPropertyFloat("Start Time", "ms", load->start_ms, 3, es);
+	ExplainPropertyFloat("Load Time", "ms", load_ms, 3, es);
+	ExplainPropertyFloat("Wait Time", "ms", load->wait_ms, 3, es);
+	for (int i = 0; i < lengthof(phases); i++)
+		ExplainPropertyFloat(psprintf("%s Time", phases[i]), "ms", stats->ms[i], 3, es);
+}
+
+/* Which child is what. */
+static void
+explain_children(ExplainContext *cxt)
+{
+	List	   *names = NIL;
+	ListCell   *lc;
+
+	foreach(lc, cxt->state->sources)
+		if (!OidIsValid((Oid) linitial_int(lfirst(lc))))
+			names = lappend(names, psprintf("source %d", foreach_current_index(lc) + 1));
+	names = lappend(names, "fallback");
+	ExplainPropertyList("Child Plans", names, cxt->es);
+}
+
+void
+gj_explain_join_scan(CustomScanState *node, List *ancestors, ExplainState *es)
+{
+	GjScanState *state = (GjScanState *) node;
+	ExplainContext cxt = {.state = state,.es = es};
+	GjFailure	failure;
+	const GjDeviceInfo *device = gj_client_device(&failure);
+
+	cxt.cscan = castNode(CustomScan, node->ss.ps.plan);
+	cxt.deparse = set_deparse_context_plan(es->deparse_cxt, node->ss.ps.plan, ancestors);
+	/* shown with what it did, or as never executed */
+	if (state->fallback == NULL)
+		gj_init_fallback(state, EXEC_FLAG_EXPLAIN_ONLY);
+
+	ExplainPropertyText("Device", device == NULL ? "none" :
+						device->kind == GJ_DEVICE_CUDA ? "cuda" : "cpu", es);
+	ExplainOpenGroup("Sources", "Sources", false, es);
+	for (int s = 0; s < list_length(state->sources); s++)
+		explain_source(&cxt, s);
+	ExplainCloseGroup("Sources", "Sources", false, es);
+	ExplainOpenGroup("Joins", "Joins", false, es);
+	for (int i = 0; i < state->template->nsteps; i++)
+		explain_step(&cxt, i);
+	ExplainCloseGroup("Joins", "Joins", false, es);
+	explain_output(&cxt);
+	if (es->analyze && state->nruns > 0)
+		explain_totals(&cxt);
+	if (state->failure.reason != GJ_OK)
+		ExplainPropertyText("Fallback",
+							psprintf("%s%s%s", gj_reason_text(state->failure.reason),
+									 state->failure.detail[0] ? ": " : "",
+									 state->failure.detail), es);
+	explain_children(&cxt);
+}

@@ -1,0 +1,566 @@
+/*
+ * join_scan.c
+ *	  The GpuJoin node: callbacks, and the decision to run on the device or to fall back.
+ *
+ * A run starts with the first row asked for.  Until a row has been returned, whatever
+ * goes wrong makes the node run the native plan that it displaced instead; that plan is
+ * initialised only then (or to be shown by EXPLAIN).  Programs that can fail on data
+ * complete first: their batches are spooled.  A device that dies after a row has been
+ * returned is an error.
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "nodes/pg_list.h"
+#include "portability/instr_time.h"
+#include "utils/acl.h"
+#include "utils/memutils.h"
+
+#include "exec/join_scan.h"
+#include "guc.h"
+#include "plan/join_path.h"
+
+static const CustomExecMethods gj_join_exec_methods;
+
+static Node *
+create_state(CustomScan *cscan)
+{
+	GjScanState *state = (GjScanState *) newNode(sizeof(GjScanState), T_CustomScanState);
+
+	state->css.methods = &gj_join_exec_methods;
+	return (Node *) state;
+}
+
+/* Unpacks custom_private. */
+static void
+unpack_plan(GjScanState *state, CustomScan *cscan)
+{
+	List	   *private = cscan->custom_private;
+	List	   *flags = list_nth(private, GJ_PRIVATE_FLAGS);
+	bytea	   *program = DatumGetByteaP(list_nth_node(Const, private,
+													   GJ_PRIVATE_PROGRAM)->constvalue);
+
+	/* a copy, for its alignment */
+	state->template = palloc(VARSIZE_ANY_EXHDR(program));
+	memcpy(state->template, VARDATA_ANY(program), VARSIZE_ANY_EXHDR(program));
+	state->sources = list_nth(private, GJ_PRIVATE_SOURCES);
+	state->runtime_instrs = list_nth(private, GJ_PRIVATE_RUNTIME);
+	state->functions = list_nth(private, GJ_PRIVATE_FUNCTIONS);
+	state->agg_finals = list_nth(private, GJ_PRIVATE_FINALS);
+	state->key_counts = list_nth(private, GJ_PRIVATE_KEY_COUNTS);
+	state->noutputs = list_nth_int(flags, GJ_FLAG_NOUTPUTS);
+	state->nfallback = list_nth_int(flags, GJ_FLAG_NFALLBACK);
+	state->can_fail = list_nth_int(flags, GJ_FLAG_CAN_FAIL);
+}
+
+static void
+begin_join_scan(CustomScanState *node, EState *estate, int eflags)
+{
+	GjScanState *state = (GjScanState *) node;
+	CustomScan *cscan = castNode(CustomScan, node->ss.ps.plan);
+	TupleTableSlot *slot = node->ss.ss_ScanTupleSlot;
+	ListCell   *lc;
+
+	unpack_plan(state, cscan);
+	state->runtime_exprs = ExecInitExprList(list_nth(cscan->custom_exprs, GJ_EXPRS_RUNTIME),
+											&node->ss.ps);
+	/* children after the fallback are the plan sources' */
+	for_each_from(lc, cscan->custom_plans, 1)
+		node->custom_ps = lappend(node->custom_ps, ExecInitNode(lfirst(lc), estate, eflags));
+	if (eflags & EXEC_FLAG_EXPLAIN_ONLY)
+	{
+		gj_init_fallback(state, eflags);
+		return;
+	}
+	/* attributes that are there for the conditions' sake only are never filled in */
+	for (int i = 0; i < slot->tts_tupleDescriptor->natts; i++)
+	{
+		slot->tts_values[i] = (Datum) 0;
+		slot->tts_isnull[i] = true;
+	}
+	state->run_cxt = AllocSetContextCreate(estate->es_query_cxt, "gpujoin run",
+										   ALLOCSET_DEFAULT_SIZES);
+}
+
+void
+gj_init_fallback(GjScanState *state, int eflags)
+{
+	CustomScanState *node = &state->css;
+	EState	   *estate = node->ss.ps.state;
+	CustomScan *cscan = castNode(CustomScan, node->ss.ps.plan);
+	MemoryContext old = MemoryContextSwitchTo(estate->es_query_cxt);
+
+	state->fallback = ExecInitNode(linitial(cscan->custom_plans), estate, eflags);
+	node->custom_ps = lappend(node->custom_ps, state->fallback);
+	MemoryContextSwitchTo(old);
+}
+
+/* Adds what gpujoind tells of a run to the sums that EXPLAIN shows. */
+static void
+add_stats(GjRunStats *sum, const GjRunStats *stats)
+{
+	for (int i = 0; i < GJ_NPHASES; i++)
+		sum->ms[i] += stats->ms[i];
+	sum->bytes_in += stats->bytes_in;
+	sum->bytes_out += stats->bytes_out;
+	sum->memory_peak = Max(sum->memory_peak, stats->memory_peak);
+	sum->rows_out += stats->rows_out;
+	for (int i = 0; i < GJ_MAX_SOURCES; i++)
+	{
+		sum->source[i].rows_in += stats->source[i].rows_in;
+		sum->source[i].rows_out += stats->source[i].rows_out;
+		sum->step[i].rows_in += stats->step[i].rows_in;
+		sum->step[i].rows_out += stats->step[i].rows_out;
+	}
+}
+
+/* Gives back everything that the current run holds. */
+static void
+end_run(GjScanState *state)
+{
+	if (state->run)
+		gj_run_end(state->run);
+	if (state->spool)
+		gj_spool_end(state->spool);
+	state->run = NULL;
+	state->spool = NULL;
+	state->batch_held = false;
+	memset(&state->emitter, 0, sizeof(state->emitter));
+	if (state->run_cxt)
+		MemoryContextReset(state->run_cxt);
+}
+
+/*
+ * Counts a failure for gpujoin_stat, unless gpujoind has seen and counted it: what it
+ * answers with an error it counts itself.
+ */
+static void
+count_failure(const GjFailure *failure, bool from_daemon)
+{
+	if (!from_daemon || failure->reason == GJ_DEVICE_LOST)
+		gj_client_count(failure->reason);
+}
+
+/* From now on the native plan gives the rows. */
+static void
+fall_back(GjScanState *state, const GjFailure *failure)
+{
+	GjFailure	why = *failure;
+
+	end_run(state);
+	ExecClearTuple(state->css.ss.ss_ScanTupleSlot);
+	state->failure = why;
+	ereport(DEBUG1,
+			(errmsg_internal("gpujoin runs the native plan: %s%s%s", gj_reason_text(why.reason),
+							 why.detail[0] ? ": " : "", why.detail)));
+	if (state->fallback == NULL)
+		gj_init_fallback(state, 0);
+	state->phase = GJ_SCAN_FALLBACK;
+}
+
+/* The device has failed: fall back if that is still possible. */
+static void
+device_failed(GjScanState *state, const GjFailure *failure)
+{
+	if (state->nreturned > 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_SYSTEM_ERROR),
+				 errmsg("gpujoin lost its device after rows had been returned"),
+				 errdetail("%s%s%s", gj_reason_text(failure->reason),
+						   failure->detail[0] ? ": " : "", failure->detail),
+				 errhint("Run the query again, or set gpujoin.enabled to off.")));
+	fall_back(state, failure);
+}
+
+/* True if the device may be used in this execution at all. */
+static bool
+may_run(GjScanState *state, GjFailure *failure)
+{
+	EState	   *estate = state->css.ss.ps.state;
+	ListCell   *lc;
+
+	failure->detail[0] = '\0';
+	failure->reason = GJ_DISABLED;
+	if (!gj_enabled || gj_device == GJ_SET_DEVICE_OFF)
+		return false;
+	failure->reason = GJ_NOT_NOW;
+	if (IsolationIsSerializable())
+	{
+		strlcpy(failure->detail, "serializable transaction", sizeof(failure->detail));
+		return false;
+	}
+	if (estate->es_epq_active != NULL)
+	{
+		strlcpy(failure->detail, "EvalPlanQual recheck", sizeof(failure->detail));
+		return false;
+	}
+	/* ExecInitFunc and ExecInitAgg would check these, and raise the error */
+	foreach(lc, state->functions)
+		if (pg_proc_aclcheck(lfirst_oid(lc), GetUserId(), ACL_EXECUTE) != ACLCHECK_OK)
+		{
+			strlcpy(failure->detail, "no permission for a function", sizeof(failure->detail));
+			return false;
+		}
+	return true;
+}
+
+/* Opens the readers of all sources. */
+static bool
+open_sources(GjScanState *state, const GjProgram *program, GjFailure *failure)
+{
+	ListCell   *lc;
+
+	foreach(lc, state->sources)
+	{
+		List	   *description = lfirst(lc);
+		int			s = foreach_current_index(lc);
+		Oid			relid = (Oid) linitial_int(description);
+		AttrNumber *attnos = palloc(sizeof(AttrNumber) * list_length(description));
+		GjSourceReader *reader;
+
+		for (int i = GJ_SOURCE_COLUMNS; i < list_length(description); i++)
+			attnos[i - GJ_SOURCE_COLUMNS] = list_nth_int(description, i);
+		if (OidIsValid(relid))
+			reader = gj_heap_source(relid, state->css.ss.ps.state->es_snapshot, program, s,
+									attnos, failure);
+		else
+			reader = gj_plan_source(list_nth(state->css.custom_ps,
+											 list_nth_int(description, GJ_SOURCE_CHILD) - 1),
+									program, s, attnos, gj_run_held(state->run));
+		if (reader == NULL)
+			return false;
+		gj_run_set_reader(state->run, s, reader);
+	}
+	return true;
+}
+
+/* Takes the states of aggregates in, to the end of the run. */
+static void
+run_aggregates(GjScanState *state)
+{
+	GjFailure	failure;
+	GjAggState *states = NULL;
+	Size		nbytes = sizeof(GjAggState) * list_length(state->agg_finals);
+	const uint8 *batch;
+	uint32		slot;
+	GjRunResult result;
+	MemoryContext old;
+
+	while ((result = gj_run_next(state->run, &batch, &slot, &failure)) == GJ_RUN_BATCH)
+	{
+		if (states == NULL)
+			states = MemoryContextAlloc(state->run_cxt, nbytes);
+		memcpy(states, batch, nbytes);
+		gj_run_free_batch(state->run, slot);
+	}
+	if (result == GJ_RUN_FAILED)
+	{
+		count_failure(&failure, true);
+		device_failed(state, &failure);
+		return;
+	}
+	if (states == NULL)
+		elog(ERROR, "gpujoind sent no aggregates");
+	add_stats(&state->stats, gj_run_stats(state->run));
+	ExecClearTuple(state->css.ss.ss_ScanTupleSlot);
+	old = MemoryContextSwitchTo(state->run_cxt);
+	failure.reason = gj_emit_aggregates(states, state->agg_finals,
+										state->css.ss.ss_ScanTupleSlot);
+	MemoryContextSwitchTo(old);
+	if (failure.reason != GJ_OK)
+	{
+		strlcpy(failure.detail, "result of an aggregate", sizeof(failure.detail));
+		count_failure(&failure, false);
+		device_failed(state, &failure);
+		return;
+	}
+	/* the values lie in run_cxt: only the connection may go */
+	gj_run_end(state->run);
+	state->run = NULL;
+	state->phase = GJ_SCAN_SPOOL;
+}
+
+/* Runs a program that can fail to its end, before any row is returned. */
+static void
+run_to_spool(GjScanState *state, const GjProgram *program)
+{
+	GjFailure	failure;
+	const GjColumnType *types = gj_program_array(program, GjColumnType, columns);
+	const uint32 *outputs = gj_program_array(program, uint32, outputs);
+	GjColumnType *output_types;
+	const uint8 *batch;
+	uint32		slot;
+	GjRunResult result;
+	MemoryContext old = MemoryContextSwitchTo(state->run_cxt);
+
+	output_types = palloc(sizeof(GjColumnType) * Max(program->noutputs, 1));
+	for (uint32 i = 0; i < program->noutputs; i++)
+		output_types[i] = types[outputs[i]];
+	state->spool = gj_spool_create(&state->emitter.layout, output_types, state->emitter.places);
+	MemoryContextSwitchTo(old);
+	while ((result = gj_run_next(state->run, &batch, &slot, &failure)) == GJ_RUN_BATCH)
+	{
+		gj_spool_add(state->spool, batch);
+		gj_run_free_batch(state->run, slot);
+	}
+	if (result == GJ_RUN_FAILED)
+	{
+		count_failure(&failure, true);
+		device_failed(state, &failure);
+		return;
+	}
+	add_stats(&state->stats, gj_run_stats(state->run));
+	gj_run_end(state->run);
+	state->phase = GJ_SCAN_SPOOL;
+}
+
+/* Starts a run, or falls back. */
+static void
+start_run(GjScanState *state)
+{
+	GjFailure	failure = {GJ_OK, ""};
+	GjProgram  *program = NULL;
+	bool		from_daemon = false;
+	MemoryContext old;
+
+	state->nreturned = 0;
+	if (state->failure.reason != GJ_OK || !may_run(state, &failure))
+	{
+		/* what failed once in this execution is not tried again */
+		if (state->failure.reason != GJ_OK)
+			failure = state->failure;
+		else
+			count_failure(&failure, false);
+		fall_back(state, &failure);
+		return;
+	}
+	old = MemoryContextSwitchTo(state->run_cxt);
+	program = gj_make_program(state);
+	if (program == NULL)
+	{
+		failure.reason = GJ_TOO_LARGE;
+		strlcpy(failure.detail, "program", sizeof(failure.detail));
+	}
+	else
+	{
+		state->nruns++;
+		state->run = gj_run_start(program, &state->load_stats, &failure);
+		from_daemon = state->run == NULL && failure.reason != GJ_NO_DAEMON &&
+			program->fail_point != GJ_FAIL_CONNECT;
+	}
+	if (state->run && open_sources(state, program, &failure) && state->agg_finals == NIL)
+		gj_emitter_init(&state->emitter, program,
+						state->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor);
+	MemoryContextSwitchTo(old);
+	if (failure.reason != GJ_OK)
+	{
+		count_failure(&failure, from_daemon);
+		fall_back(state, &failure);
+	}
+	else if (state->agg_finals != NIL)
+		run_aggregates(state);
+	else if (state->can_fail)
+		run_to_spool(state, program);
+	else
+		state->phase = GJ_SCAN_STREAM;
+}
+
+/* Next batch of a streaming run; false at the end, or if the node has fallen back. */
+static bool
+next_streamed_batch(GjScanState *state)
+{
+	GjFailure	failure;
+	const uint8 *batch;
+
+	if (state->batch_held)
+		gj_run_free_batch(state->run, state->batch_slot);
+	state->batch_held = false;
+	switch (gj_run_next(state->run, &batch, &state->batch_slot, &failure))
+	{
+		case GJ_RUN_BATCH:
+			state->batch_held = true;
+			gj_emitter_start(&state->emitter, batch, gj_run_held(state->run));
+			return true;
+		case GJ_RUN_DONE:
+			add_stats(&state->stats, gj_run_stats(state->run));
+			state->phase = GJ_SCAN_END;
+			return false;
+		default:
+			count_failure(&failure, true);
+			device_failed(state, &failure);
+			return false;
+	}
+}
+
+static bool
+next_spooled_batch(GjScanState *state)
+{
+	const uint8 *batch = state->spool ? gj_spool_next(state->spool) : NULL;
+
+	if (batch == NULL)
+	{
+		state->phase = GJ_SCAN_END;
+		return false;
+	}
+	gj_emitter_start(&state->emitter, batch, gj_run_held(state->run));
+	return true;
+}
+
+/* The next row of the native plan, in the first attributes of the scan slot. */
+static TupleTableSlot *
+next_fallback_row(GjScanState *state)
+{
+	TupleTableSlot *slot = state->css.ss.ss_ScanTupleSlot;
+	TupleTableSlot *from = ExecProcNode(state->fallback);
+
+	ExecClearTuple(slot);
+	if (TupIsNull(from))
+		return NULL;
+	slot_getsomeattrs(from, state->nfallback);
+	memcpy(slot->tts_values, from->tts_values, sizeof(Datum) * state->nfallback);
+	memcpy(slot->tts_isnull, from->tts_isnull, sizeof(bool) * state->nfallback);
+	return ExecStoreVirtualTuple(slot);
+}
+
+/* The next row of the join, in the scan slot; NULL at the end. */
+static TupleTableSlot *
+next_row(GjScanState *state)
+{
+	TupleTableSlot *slot = state->css.ss.ss_ScanTupleSlot;
+
+	for (;;)
+	{
+		switch (state->phase)
+		{
+			case GJ_SCAN_START:
+				start_run(state);
+				/* the one row of aggregates is in the slot already */
+				if (state->agg_finals != NIL && state->phase == GJ_SCAN_SPOOL)
+				{
+					state->phase = GJ_SCAN_END;
+					return slot;
+				}
+				break;
+			case GJ_SCAN_STREAM:
+			case GJ_SCAN_SPOOL:
+				if (state->emitter.next < state->emitter.nrows)
+				{
+					ExecClearTuple(slot);
+					gj_emit_row(&state->emitter, slot);
+					return slot;
+				}
+				if (state->phase == GJ_SCAN_STREAM ? next_streamed_batch(state) :
+					next_spooled_batch(state))
+					break;
+				if (state->phase == GJ_SCAN_END)
+					end_run(state);
+				break;
+			case GJ_SCAN_FALLBACK:
+				return next_fallback_row(state);
+			case GJ_SCAN_END:
+				return NULL;
+		}
+	}
+}
+
+static TupleTableSlot *
+exec_join_scan(CustomScanState *node)
+{
+	GjScanState *state = (GjScanState *) node;
+	ExprContext *econtext = node->ss.ps.ps_ExprContext;
+	ExprState  *qual = node->ss.ps.qual;
+	ProjectionInfo *projection = node->ss.ps.ps_ProjInfo;
+
+	for (;;)
+	{
+		TupleTableSlot *slot;
+
+		CHECK_FOR_INTERRUPTS();
+		ResetExprContext(econtext);
+		slot = next_row(state);
+		if (slot == NULL)
+			return projection ? ExecClearTuple(projection->pi_state.resultslot) : NULL;
+		econtext->ecxt_scantuple = slot;
+		/* the native plan has checked everything itself */
+		if (qual && state->phase != GJ_SCAN_FALLBACK && !ExecQual(qual, econtext))
+		{
+			InstrCountFiltered1(node, 1);
+			continue;
+		}
+		state->nreturned++;
+		return projection ? ExecProject(projection) : slot;
+	}
+}
+
+static void
+end_join_scan(CustomScanState *node)
+{
+	ListCell   *lc;
+
+	end_run((GjScanState *) node);
+	foreach(lc, node->custom_ps)
+		ExecEndNode(lfirst(lc));
+}
+
+static void
+rescan_join_scan(CustomScanState *node)
+{
+	GjScanState *state = (GjScanState *) node;
+	ListCell   *lc;
+
+	end_run(state);
+	if (node->ss.ps.ps_ResultTupleSlot)
+		ExecClearTuple(node->ss.ps.ps_ResultTupleSlot);
+	ExecClearTuple(node->ss.ss_ScanTupleSlot);
+	if (state->phase == GJ_SCAN_START)
+		return;
+	state->phase = GJ_SCAN_START;
+	foreach(lc, node->custom_ps)
+	{
+		PlanState  *child = lfirst(lc);
+
+		if (node->ss.ps.chgParam != NULL)
+			UpdateChangedParamSet(child, node->ss.ps.chgParam);
+		if (child->chgParam == NULL)
+			ExecReScan(child);
+	}
+}
+
+/* No more rows will be asked for (LIMIT): give the device back at once. */
+static void
+shutdown_join_scan(CustomScanState *node)
+{
+	GjScanState *state = (GjScanState *) node;
+
+	if (state->phase == GJ_SCAN_STREAM || state->phase == GJ_SCAN_SPOOL)
+	{
+		ExecClearTuple(node->ss.ss_ScanTupleSlot);
+		end_run(state);
+		state->phase = GJ_SCAN_END;
+	}
+}
+
+const CustomScanMethods gj_join_scan_methods = {
+	.CustomName = "GpuJoin",
+	.CreateCustomScanState = create_state,
+};
+
+static const CustomExecMethods gj_join_exec_methods = {
+	.CustomName = "GpuJoin",
+	.BeginCustomScan = begin_join_scan,
+	.ExecCustomScan = exec_join_scan,
+	.EndCustomScan = end_join_scan,
+	.ReScanCustomScan = rescan_join_scan,
+	.ShutdownCustomScan = shutdown_join_scan,
+	.ExplainCustomScan = gj_explain_join_scan,
+};
+
+void
+gj_join_scan_init(void)
+{
+	/* a second load (old and new library after an upgrade) keeps the first */
+	if (GetCustomScanMethods(gj_join_scan_methods.CustomName, true) == NULL)
+		RegisterCustomScanMethods(&gj_join_scan_methods);
+}

@@ -1,0 +1,79 @@
+/*
+ * join_scan.h
+ *	  The GpuJoin node: a CustomScan that has a program run by gpujoind.
+ *
+ *	join_scan.c		callbacks, the decision to run or to fall back, rows to slots
+ *	run.c			one run: submit, load, take in batches (run.h)
+ *	spool.c			keeps batches of runs that must complete first (spool.h)
+ *	emit.c			batches and aggregate states into slots (emit.h)
+ *	runtime.c		runtime constants into the program
+ *	explain.c		EXPLAIN
+ */
+#ifndef GJ_JOIN_SCAN_H
+#define GJ_JOIN_SCAN_H
+
+#include "nodes/execnodes.h"
+#include "nodes/extensible.h"
+
+#include "client/client.h"
+#include "exec/emit.h"
+#include "exec/run.h"
+#include "exec/spool.h"
+
+typedef enum GjScanPhase
+{
+	GJ_SCAN_START,				/* nothing was done yet */
+	GJ_SCAN_STREAM,				/* batches come from the run */
+	GJ_SCAN_SPOOL,				/* batches come from the spool of a complete run */
+	GJ_SCAN_FALLBACK,			/* rows come from the native plan */
+	GJ_SCAN_END
+} GjScanPhase;
+
+typedef struct GjScanState
+{
+	CustomScanState css;
+
+	/* from the plan; see GjPrivate and GjExprs */
+	GjProgram  *template;
+	List	   *sources;
+	List	   *runtime_instrs;
+	List	   *functions;
+	List	   *agg_finals;
+	List	   *key_counts;
+	int			noutputs;
+	int			nfallback;
+	bool		can_fail;
+	List	   *runtime_exprs;	/* ExprStates */
+
+	GjScanPhase phase;
+	MemoryContext run_cxt;		/* reset for every run */
+	GjRun	   *run;
+	GjSpool    *spool;
+	GjEmitter	emitter;		/* of the batch whose rows are being returned */
+	bool		batch_held;		/* the emitter's batch is a slot of the output ring */
+	uint32		batch_slot;
+	uint64		nreturned;		/* rows returned by this run */
+
+	PlanState  *fallback;		/* initialised when it is needed, or to be explained */
+	GjFailure	failure;		/* why the last run fell back; GJ_OK if it did not */
+
+	/* what EXPLAIN ANALYZE tells: sums over all runs */
+	int			nruns;
+	GjRunStats	stats;
+	GjLoadStats load_stats;
+	double		return_ms;		/* batches into slots; only with timing */
+} GjScanState;
+
+extern const CustomScanMethods gj_join_scan_methods;
+
+extern void gj_join_scan_init(void);
+
+/* The program of a run: the template with runtime constants filled in. */
+extern GjProgram *gj_make_program(GjScanState *state);
+
+extern void gj_explain_join_scan(CustomScanState *node, List *ancestors, struct ExplainState *es);
+
+/* Makes the native plan ready to run (or to be explained). */
+extern void gj_init_fallback(GjScanState *state, int eflags);
+
+#endif							/* GJ_JOIN_SCAN_H */

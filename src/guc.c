@@ -1,0 +1,144 @@
+/*
+ * guc.c
+ *	  Every setting of gpujoin.
+ *
+ * Settings can be registered by a session that loads the library late, so none is
+ * PGC_POSTMASTER.
+ */
+#include "postgres.h"
+
+#include <limits.h>
+
+#include "utils/guc.h"
+
+#include "guc.h"
+#include "wire/program.h"
+
+bool		gj_enabled = true;
+int			gj_device = GJ_SET_DEVICE_AUTO;
+bool		gj_force = false;
+int			gj_algorithm = GJ_SET_ALGORITHM_AUTO;
+int			gj_device_memory_limit = 0;
+int			gj_set_device_min_elements = 1000000;
+int			gj_fail_at = GJ_FAIL_NEVER;
+char	   *gj_save_program = NULL;
+
+static const struct config_enum_entry device_options[] = {
+	{"auto", GJ_SET_DEVICE_AUTO, false},
+	{"cuda", GJ_SET_DEVICE_CUDA, false},
+	{"cpu", GJ_SET_DEVICE_CPU, false},
+	{"off", GJ_SET_DEVICE_OFF, false},
+	{NULL, 0, false}
+};
+
+static const struct config_enum_entry algorithm_options[] = {
+	{"auto", GJ_SET_ALGORITHM_AUTO, false},
+	{"hash", GJ_SET_ALGORITHM_HASH, false},
+	{NULL, 0, false}
+};
+
+static const struct config_enum_entry fail_at_options[] = {
+	{"never", GJ_FAIL_NEVER, false},
+	{"connect", GJ_FAIL_CONNECT, false},
+	{"submit", GJ_FAIL_SUBMIT, false},
+	{"memory", GJ_FAIL_MEMORY, false},
+	{"build", GJ_FAIL_BUILD, false},
+	{"probe", GJ_FAIL_PROBE, false},
+	{"overflow", GJ_FAIL_OVERFLOW, false},
+	{"output", GJ_FAIL_OUTPUT, false},
+	{"crash", GJ_FAIL_CRASH, false},
+	{"stall", GJ_FAIL_STALL, false},
+	{NULL, 0, false}
+};
+
+/*
+ * Register the settings that users choose with.
+ */
+static void
+define_user_settings(void)
+{
+	DefineCustomBoolVariable("gpujoin.enabled",
+							 "Enables joins, aggregates and set operations on a device.",
+							 NULL,
+							 &gj_enabled,
+							 true,
+							 PGC_USERSET, GUC_EXPLAIN,
+							 NULL, NULL, NULL);
+
+	DefineCustomEnumVariable("gpujoin.device",
+							 "Selects the kind of device to use.",
+							 "\"auto\" is \"cuda\" on a machine with an NVIDIA GPU, else \"off\".",
+							 &gj_device,
+							 GJ_SET_DEVICE_AUTO,
+							 device_options,
+							 PGC_USERSET, GUC_EXPLAIN,
+							 NULL, NULL, NULL);
+
+	DefineCustomBoolVariable("gpujoin.force",
+							 "Uses the device wherever it can run a query at all, whatever it costs.",
+							 "This is useful for testing.",
+							 &gj_force,
+							 false,
+							 PGC_USERSET, GUC_EXPLAIN,
+							 NULL, NULL, NULL);
+
+	DefineCustomEnumVariable("gpujoin.algorithm",
+							 "Selects the join algorithm of the device.",
+							 NULL,
+							 &gj_algorithm,
+							 GJ_SET_ALGORITHM_AUTO,
+							 algorithm_options,
+							 PGC_USERSET, GUC_EXPLAIN,
+							 NULL, NULL, NULL);
+
+	DefineCustomIntVariable("gpujoin.set_device_min_elements",
+							"Sets the number of elements from which gpu_intersect uses the device.",
+							"The elements of both arrays count. Smaller arrays are intersected in the session's own process.",
+							&gj_set_device_min_elements,
+							1000000, 0, INT_MAX,
+							PGC_USERSET, GUC_EXPLAIN,
+							NULL, NULL, NULL);
+}
+
+/*
+ * Register the settings that only a superuser may change.
+ */
+static void
+define_superuser_settings(void)
+{
+	DefineCustomIntVariable("gpujoin.device_memory_limit",
+							"Sets the device memory that a query may use.",
+							"Zero means no limit but that of the device.",
+							&gj_device_memory_limit,
+							0, 0, INT_MAX,
+							PGC_SUSET, GUC_UNIT_MB | GUC_EXPLAIN,
+							NULL, NULL, NULL);
+
+	DefineCustomEnumVariable("gpujoin.fail_at",
+							 "Makes the device fail at a chosen point, for tests.",
+							 NULL,
+							 &gj_fail_at,
+							 GJ_FAIL_NEVER,
+							 fail_at_options,
+							 PGC_SUSET, GUC_NOT_IN_SAMPLE,
+							 NULL, NULL, NULL);
+
+	DefineCustomStringVariable("gpujoin.save_program",
+							   "Sets the file that keeps each program and its input, for gpujoind --run.",
+							   "A relative path starts at the data directory. Each program overwrites the file. Empty means none.",
+							   &gj_save_program,
+							   "",
+							   PGC_SUSET, GUC_NOT_IN_SAMPLE,
+							   NULL, NULL, NULL);
+}
+
+/*
+ * Register all settings.
+ */
+void
+gj_guc_init(void)
+{
+	define_user_settings();
+	define_superuser_settings();
+	MarkGUCPrefixReserved("gpujoin");
+}

@@ -1,0 +1,95 @@
+/*
+ * column_writer.h
+ *	  Writes rows into a slot of a load ring, column by column.
+ *
+ * The sources (source.h) write through it.  The inline functions store one value; the
+ * caller has made sure that the slot has room for the row.
+ */
+#ifndef GJ_COLUMN_WRITER_H
+#define GJ_COLUMN_WRITER_H
+
+#include "wire/messages.h"
+
+/* Values too long for a slot, kept by the backend until the end of the run. */
+typedef struct GjHeldValues
+{
+	MemoryContext cxt;
+	Datum	   *values;
+	uint32		n,
+				size;
+	Size		nbytes;
+} GjHeldValues;
+
+typedef struct GjWriterColumn
+{
+	uint8	   *data;			/* in the slot */
+	uint8	   *nulls;
+	uint8		kind;			/* GjKind */
+	uint8		width;
+	bool		has_nulls;		/* nulls[0 .. nrows) is filled in */
+} GjWriterColumn;
+
+typedef struct GjWriter
+{
+	uint32		ncolumns;
+	const GjColumnType *types;
+	GjLayout	layout;
+	GjColumnPlace *places;
+	GjWriterColumn *columns;
+
+	uint8	   *slot;			/* being filled, or NULL */
+	uint32		slot_number;
+	uint32		nrows;
+	uint32		heap_used;
+} GjWriter;
+
+/* A writer for the columns of one source of a program. */
+extern GjWriter *gj_writer_create(const GjProgram *program, int source);
+
+/* Starts to fill a slot. */
+extern void gj_writer_start(GjWriter *writer, uint8 *slot, uint32 slot_number);
+
+/* Completes the slot's header.  The slot can then be sent. */
+extern void gj_writer_finish(GjWriter *writer);
+
+/* First NULL of a column in this slot: the rows before were not NULL. */
+extern void gj_writer_need_nulls(GjWriter *writer, GjWriterColumn *column);
+
+static inline bool
+gj_writer_has_room(const GjWriter *writer, uint32 nrows, uint32 heap_bytes)
+{
+	return writer->nrows + nrows <= writer->layout.capacity &&
+		(writer->layout.heap_size == 0 || writer->heap_used + heap_bytes <= writer->layout.heap_size);
+}
+
+/* Row `row` of the column is NULL.  The value is set too: devices may copy it. */
+static inline void
+gj_write_null(GjWriter *writer, GjWriterColumn *column, uint32 row)
+{
+	if (!column->has_nulls)
+		gj_writer_need_nulls(writer, column);
+	memset(column->data + (Size) row * column->width, 0, column->width);
+	column->nulls[row] = 1;
+}
+
+static inline void
+gj_write_not_null(GjWriterColumn *column, uint32 row)
+{
+	if (column->has_nulls)
+		column->nulls[row] = 0;
+}
+
+/* Copies bytes into the heap and refers to them. */
+static inline void
+gj_write_bytes(GjWriter *writer, GjWriterColumn *column, uint32 row,
+			   const void *bytes, uint32 nbytes)
+{
+	uint8	   *to = writer->slot + writer->layout.heap + writer->heap_used;
+
+	memcpy(to, bytes, nbytes);
+	((uint64 *) column->data)[row] = gj_ref_make(writer->heap_used, nbytes);
+	writer->heap_used += MAXALIGN(nbytes);
+	gj_write_not_null(column, row);
+}
+
+#endif							/* GJ_COLUMN_WRITER_H */

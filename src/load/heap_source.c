@@ -1,0 +1,474 @@
+/*
+ * heap_source.c
+ *	  Takes columns straight out of the pages of a heap table.
+ *
+ * Page at a time, under the page's share lock.  A page whose bit in the visibility map
+ * is set, tested under that lock, needs no look at transaction ids: heap_insert and
+ * heap_update change the page first and clear the bit after, but both under the
+ * exclusive lock.  On other pages each tuple is asked, as a SeqScan does.
+ *
+ * The visible tuples of a page are collected first; then come loops over one column at
+ * a time.  Attributes at a fixed offset (before the first of variable length) are
+ * gathered with one typed loop each, as long as no tuple of the page has NULLs or too
+ * few attributes.  The others are found by walking the tuple.
+ */
+#include "postgres.h"
+
+#include "access/heapam.h"
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "access/tupmacs.h"
+#include "access/visibilitymap.h"
+#include "catalog/pg_type.h"
+#include "executor/instrument.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "storage/bufmgr.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+#include "utils/spccache.h"
+
+#include "compat.h"
+#include "load/source.h"
+
+/* Blocks to look ahead while reads miss the buffer pool, and for how long after a miss. */
+#define PREFETCH_DISTANCE	32
+#define PREFETCH_BLOCKS		256
+
+/* An attribute that the walk passes. */
+typedef struct WalkAttribute
+{
+	int16		attlen;
+	char		attalign;
+	int16		column;			/* column that wants it, or -1 */
+} WalkAttribute;
+
+/* What a table says of a column. */
+typedef struct HeapColumn
+{
+	int			attno;			/* from 0 */
+	int16		attlen;
+	bool		attbyval;
+	int			offset;			/* in a tuple without NULLs, or -1 */
+	bool		missing_null;	/* value for tuples written before ADD COLUMN */
+	Datum		missing;
+} HeapColumn;
+
+typedef struct HeapSource
+{
+	GjSourceReader base;
+	Relation	rel;
+	Snapshot	snapshot;
+	BufferAccessStrategy strategy;
+	Buffer		vmbuffer;
+	BlockNumber nblocks;
+	BlockNumber next;
+	BlockNumber prefetched;		/* blocks below this were asked for */
+	BlockNumber prefetch_until; /* keep looking ahead up to here */
+	bool		can_prefetch;
+
+	int			ncolumns;
+	HeapColumn *columns;
+	int			natts;			/* attributes up to the last wanted one */
+	bool		all_fixed;		/* every column has an offset */
+	WalkAttribute *walk;		/* [natts] */
+	int			walk_from;		/* first attribute without a fixed offset */
+	int			walk_offset;	/* where the walk starts in a tuple without NULLs */
+
+	uint32		page_heap_bytes;	/* most heap bytes that one page can need */
+
+	int			ntuples;		/* visible tuples of the current page */
+	HeapTupleHeader tuples[MaxHeapTuplesPerPage];
+	char	   *data[MaxHeapTuplesPerPage]; /* their attributes */
+	bool		regular;		/* none has NULLs or misses a wanted attribute */
+} HeapSource;
+
+/* Asks for blocks ahead of the scan, while they are not in the buffer pool. */
+static void
+look_ahead(HeapSource *source)
+{
+	BlockNumber end = Min(source->next + PREFETCH_DISTANCE, source->nblocks);
+
+	if (!source->can_prefetch || source->next >= source->prefetch_until)
+		return;
+	for (BlockNumber blkno = Max(source->prefetched, source->next + 1); blkno < end; blkno++)
+		PrefetchBuffer(source->rel, MAIN_FORKNUM, blkno);
+	source->prefetched = Max(source->prefetched, end);
+}
+
+/* Reads the next block and notices whether it had to come from outside. */
+static Buffer
+read_block(HeapSource *source)
+{
+	int64		nread = pgBufferUsage.shared_blks_read + pgBufferUsage.local_blks_read;
+	Buffer		buffer;
+
+	look_ahead(source);
+	buffer = ReadBufferExtended(source->rel, MAIN_FORKNUM, source->next, RBM_NORMAL,
+								source->strategy);
+	if (pgBufferUsage.shared_blks_read + pgBufferUsage.local_blks_read != nread)
+		source->prefetch_until = source->next + PREFETCH_BLOCKS;
+	return buffer;
+}
+
+static inline void
+add_tuple(HeapSource *source, HeapTupleHeader tuple)
+{
+	source->tuples[source->ntuples] = tuple;
+	source->data[source->ntuples] = (char *) tuple + tuple->t_hoff;
+	source->regular &= !(tuple->t_infomask & HEAP_HASNULL) &&
+		HeapTupleHeaderGetNatts(tuple) >= source->natts;
+	source->ntuples++;
+}
+
+/* Collects the tuples of a page that the snapshot sees.  The page is share-locked. */
+static void
+collect_tuples(HeapSource *source, Buffer buffer)
+{
+	Page		page = BufferGetPage(buffer);
+	OffsetNumber nlines = PageGetMaxOffsetNumber(page);
+	bool		all_visible = (visibilitymap_get_status(source->rel, source->next,
+														&source->vmbuffer) &
+							   VISIBILITYMAP_ALL_VISIBLE) != 0;
+
+	source->ntuples = 0;
+	source->regular = true;
+	source->base.npages++;
+	if (all_visible)
+	{
+		source->base.nvisible++;
+		for (OffsetNumber n = FirstOffsetNumber; n <= nlines; n++)
+		{
+			ItemId		line = PageGetItemId(page, n);
+
+			if (ItemIdIsNormal(line))
+				add_tuple(source, (HeapTupleHeader) PageGetItem(page, line));
+		}
+		return;
+	}
+	for (OffsetNumber n = FirstOffsetNumber; n <= nlines; n++)
+	{
+		ItemId		line = PageGetItemId(page, n);
+		HeapTupleData tuple;
+
+		if (!ItemIdIsNormal(line))
+			continue;
+		tuple.t_tableOid = RelationGetRelid(source->rel);
+		tuple.t_data = (HeapTupleHeader) PageGetItem(page, line);
+		tuple.t_len = ItemIdGetLength(line);
+		ItemPointerSet(&tuple.t_self, source->next, n);
+		if (HeapTupleSatisfiesVisibility(&tuple, source->snapshot, buffer))
+			add_tuple(source, tuple.t_data);
+	}
+}
+
+/* Gathers a fixed-width attribute at the same offset of every tuple. */
+#define GATHER(type) \
+	do { \
+		type	   *to = (type *) column->data + row; \
+		for (int i = 0; i < n; i++) \
+			memcpy(&to[i], data[i] + offset, sizeof(type)); \
+	} while (0)
+
+static void
+gather_fixed(HeapSource *source, GjWriter *writer, GjWriterColumn *column,
+			 const HeapColumn *heap)
+{
+	uint32		row = writer->nrows;
+	int			n = source->ntuples;
+	int			offset = heap->offset;
+	char	  **data = source->data;
+
+	if (column->has_nulls)
+		memset(column->nulls + row, 0, n);
+	if (column->kind == GJ_REF)
+	{
+		for (int i = 0; i < n; i++)
+			gj_write_bytes(writer, column, row + i, data[i] + offset, heap->attlen);
+		return;
+	}
+	switch (column->width)
+	{
+		case 1:
+			GATHER(uint8);
+			break;
+		case 2:
+			GATHER(uint16);
+			break;
+		case 4:
+			GATHER(uint32);
+			break;
+		case 8:
+			GATHER(uint64);
+			break;
+		default:
+			for (int i = 0; i < n; i++)
+				memcpy(column->data + (Size) (row + i) * column->width, data[i] + offset,
+					   column->width);
+			break;
+	}
+}
+
+/* Stores the value at p, as it lies in a tuple. */
+static inline void
+write_attribute(GjWriter *writer, GjWriterColumn *column, uint32 row, int16 attlen,
+				const char *p)
+{
+	if (column->kind == GJ_REF)
+	{
+		uint32		nbytes = attlen > 0 ? attlen :
+			attlen == -1 ? VARSIZE_ANY(p) : strlen(p) + 1;
+
+		gj_write_bytes(writer, column, row, p, nbytes);
+		return;
+	}
+	/* constant sizes become single moves */
+	switch (column->width)
+	{
+		case 1:
+			column->data[row] = *(const uint8 *) p;
+			break;
+		case 2:
+			memcpy(column->data + (Size) row * 2, p, 2);
+			break;
+		case 4:
+			memcpy(column->data + (Size) row * 4, p, 4);
+			break;
+		case 8:
+			memcpy(column->data + (Size) row * 8, p, 8);
+			break;
+		default:
+			memcpy(column->data + (Size) row * 16, p, 16);
+			break;
+	}
+	gj_write_not_null(column, row);
+}
+
+/* Stores what ALTER TABLE ... ADD COLUMN left for older tuples. */
+static void
+write_missing(GjWriter *writer, GjWriterColumn *column, uint32 row, const HeapColumn *heap)
+{
+	if (heap->missing_null)
+		gj_write_null(writer, column, row);
+	else if (heap->attbyval)
+	{
+		char		value[sizeof(Datum)];
+
+		store_att_byval(value, heap->missing, heap->attlen);
+		write_attribute(writer, column, row, heap->attlen, value);
+	}
+	else
+		write_attribute(writer, column, row, heap->attlen, DatumGetPointer(heap->missing));
+}
+
+/* Walks one tuple from attribute `from`, which starts at `offset` if nothing is NULL. */
+static void
+walk_tuple(HeapSource *source, GjWriter *writer, int i, int from, int offset)
+{
+	HeapTupleHeader tuple = source->tuples[i];
+	const char *data = source->data[i];
+	bool		has_nulls = (tuple->t_infomask & HEAP_HASNULL) != 0;
+	int			natts = Min(HeapTupleHeaderGetNatts(tuple), source->natts);
+	uint32		row = writer->nrows + i;
+
+	for (int att = from; att < natts; att++)
+	{
+		const WalkAttribute *walk = &source->walk[att];
+
+		if (has_nulls && att_isnull(att, tuple->t_bits))
+		{
+			if (walk->column >= 0)
+				gj_write_null(writer, &writer->columns[walk->column], row);
+			continue;
+		}
+		offset = att_align_pointer(offset, walk->attalign, walk->attlen, data + offset);
+		if (walk->column >= 0)
+			write_attribute(writer, &writer->columns[walk->column], row, walk->attlen,
+							data + offset);
+		offset = att_addlength_pointer(offset, walk->attlen, data + offset);
+	}
+	for (int att = Max(natts, from); att < source->natts; att++)
+	{
+		int			column = source->walk[att].column;
+
+		if (column >= 0)
+			write_missing(writer, &writer->columns[column], row, &source->columns[column]);
+	}
+}
+
+/* Turns the collected tuples into rows. */
+static void
+write_tuples(HeapSource *source, GjWriter *writer)
+{
+	if (source->regular)
+	{
+		for (int c = 0; c < source->ncolumns; c++)
+			if (source->columns[c].offset >= 0)
+				gather_fixed(source, writer, &writer->columns[c], &source->columns[c]);
+		if (!source->all_fixed)
+			for (int i = 0; i < source->ntuples; i++)
+				walk_tuple(source, writer, i, source->walk_from, source->walk_offset);
+	}
+	else
+		for (int i = 0; i < source->ntuples; i++)
+			walk_tuple(source, writer, i, 0, 0);
+	writer->nrows += source->ntuples;
+	source->base.nrows += source->ntuples;
+}
+
+static bool
+heap_source_fill(GjSourceReader *reader, GjWriter *writer, GjFailure *failure)
+{
+	HeapSource *source = (HeapSource *) reader;
+	uint64		nrows = reader->nrows;
+
+	while (source->next < source->nblocks &&
+		   gj_writer_has_room(writer, MaxHeapTuplesPerPage, source->page_heap_bytes))
+	{
+		Buffer		buffer;
+
+		CHECK_FOR_INTERRUPTS();
+		buffer = read_block(source);
+		heap_page_prune_opt(source->rel, buffer);
+		LockBuffer(buffer, BUFFER_LOCK_SHARE);
+		collect_tuples(source, buffer);
+		if (source->ntuples > 0)
+			write_tuples(source, writer);
+		UnlockReleaseBuffer(buffer);
+		source->next++;
+	}
+	gj_count_tuples_returned(source->rel, reader->nrows - nrows);
+	return source->next < source->nblocks;
+}
+
+static void
+heap_source_close(GjSourceReader *reader)
+{
+	HeapSource *source = (HeapSource *) reader;
+
+	if (BufferIsValid(source->vmbuffer))
+		ReleaseBuffer(source->vmbuffer);
+	source->vmbuffer = InvalidBuffer;
+	if (source->strategy)
+		FreeAccessStrategy(source->strategy);
+	source->strategy = NULL;
+	if (source->rel)
+		table_close(source->rel, NoLock);
+	source->rel = NULL;
+}
+
+/* Finds fixed offsets and what the walk has to know. */
+static void
+describe_attributes(HeapSource *source, const AttrNumber *attnos)
+{
+	TupleDesc	desc = RelationGetDescr(source->rel);
+	int			offset = 0;
+
+	for (int c = 0; c < source->ncolumns; c++)
+	{
+		Form_pg_attribute attr = TupleDescAttr(desc, attnos[c] - 1);
+		HeapColumn *column = &source->columns[c];
+
+		column->attno = attnos[c] - 1;
+		column->attlen = attr->attlen;
+		column->attbyval = attr->attbyval;
+		column->offset = -1;
+		column->missing = getmissingattr(desc, attnos[c], &column->missing_null);
+		source->natts = Max(source->natts, attnos[c]);
+	}
+	source->walk = palloc(sizeof(WalkAttribute) * Max(source->natts, 1));
+	source->walk_from = -1;
+	for (int att = 0; att < source->natts; att++)
+	{
+		Form_pg_attribute attr = TupleDescAttr(desc, att);
+
+		source->walk[att].attlen = attr->attlen;
+		source->walk[att].attalign = attr->attalign;
+		source->walk[att].column = -1;
+		for (int c = 0; c < source->ncolumns; c++)
+			if (source->columns[c].attno == att)
+				source->walk[att].column = c;
+		if (source->walk_from >= 0)
+			continue;
+		if (attr->attlen <= 0)
+		{
+			source->walk_from = att;
+			source->walk_offset = offset;
+			continue;
+		}
+		offset = att_align_nominal(offset, attr->attalign);
+		if (source->walk[att].column >= 0)
+			source->columns[source->walk[att].column].offset = offset;
+		offset += attr->attlen;
+	}
+	source->all_fixed = source->walk_from < 0;
+}
+
+/*
+ * Most bytes of a slot's byte heap that the values of one page can need: what is on the
+ * page, each value padded, and for every tuple what ALTER TABLE ... ADD COLUMN left
+ * for older ones.  False if a slot might not have them (program_builder.c).
+ */
+static bool
+measure_page_heap(HeapSource *source, const GjColumnType *types)
+{
+	Size		nbytes = 0;
+
+	for (int c = 0; c < source->ncolumns; c++)
+	{
+		const HeapColumn *column = &source->columns[c];
+
+		if (!column->missing_null && types[c].kind == GJ_REF)
+			nbytes += MAXALIGN(column->attlen > 0 ? column->attlen :
+							   VARSIZE_ANY(DatumGetPointer(column->missing)));
+	}
+	nbytes = nbytes * MaxHeapTuplesPerPage + BLCKSZ * (MAXIMUM_ALIGNOF + 1);
+	source->page_heap_bytes = Min(nbytes, PG_UINT32_MAX);
+	return nbytes <= GJ_LOAD_SLOT_SIZE / 8;
+}
+
+GjSourceReader *
+gj_heap_source(Oid relid, Snapshot snapshot, const GjProgram *program, int source_number,
+			   const AttrNumber *attnos, GjFailure *failure)
+{
+	const GjSource *src = &gj_program_array(program, GjSource, sources)[source_number];
+	HeapSource *source;
+
+	failure->detail[0] = '\0';
+	failure->reason = GJ_NOT_NOW;
+	if (snapshot == NULL || snapshot->snapshot_type != SNAPSHOT_MVCC)
+	{
+		strlcpy(failure->detail, "not an MVCC snapshot", sizeof(failure->detail));
+		return NULL;
+	}
+	if (gj_old_snapshot_threshold_active())
+	{
+		strlcpy(failure->detail, "old_snapshot_threshold is active", sizeof(failure->detail));
+		return NULL;
+	}
+	source = palloc0(sizeof(HeapSource));
+	source->base.fill = heap_source_fill;
+	source->base.close = heap_source_close;
+	source->snapshot = snapshot;
+	source->vmbuffer = InvalidBuffer;
+	source->rel = table_open(relid, AccessShareLock);
+	source->nblocks = RelationGetNumberOfBlocks(source->rel);
+	source->can_prefetch =
+		get_tablespace_io_concurrency(source->rel->rd_rel->reltablespace) > 0;
+	if (!RelationUsesLocalBuffers(source->rel) && source->nblocks > NBuffers / 4)
+		source->strategy = GetAccessStrategy(BAS_BULKREAD);
+	source->ncolumns = src->ncolumns;
+	source->columns = palloc0(sizeof(HeapColumn) * Max(src->ncolumns, 1));
+	describe_attributes(source, attnos);
+	if (!measure_page_heap(source, gj_program_array(program, GjColumnType, columns) +
+						   src->first_column))
+	{
+		heap_source_close(&source->base);
+		failure->reason = GJ_TOO_LARGE;
+		strlcpy(failure->detail, "default of an added column is too long",
+				sizeof(failure->detail));
+		return NULL;
+	}
+	pgstat_count_heap_scan(source->rel);
+	return &source->base;
+}

@@ -1,0 +1,51 @@
+/*
+ * source.h
+ *	  Where the rows of one side of a join come from.
+ *
+ * A heap source reads the pages of a table itself, a plan source runs a child plan;
+ * both fill slots of a load ring with the same columns.  A source belongs to one
+ * process; several processes can each have one over shares of the same table.
+ */
+#ifndef GJ_SOURCE_H
+#define GJ_SOURCE_H
+
+#include "nodes/execnodes.h"
+#include "utils/snapshot.h"
+
+#include "client/client.h"
+#include "load/column_writer.h"
+
+typedef struct GjSourceReader GjSourceReader;
+
+struct GjSourceReader
+{
+	/*
+	 * Fills the writer's slot until it is full or the source is at its end.  False at
+	 * the end (the slot may hold rows nevertheless), or if *failure was set.
+	 */
+	bool		(*fill) (GjSourceReader *reader, GjWriter *writer, GjFailure *failure);
+
+	/* Gives back what the reader holds; memory belongs to the context it was made in. */
+	void		(*close) (GjSourceReader *reader);
+
+	uint64		npages;			/* heap pages read */
+	uint64		nvisible;		/* of these: all-visible by the visibility map */
+	uint64		nrows;			/* rows written */
+	double		ms;				/* time spent in fill() */
+};
+
+/*
+ * Reader of a table.  attnos[i] is the attribute of column i.  NULL with the reason if
+ * the table must not be read this way here (kind of snapshot, old_snapshot_threshold).
+ */
+extern GjSourceReader *gj_heap_source(Oid relid, Snapshot snapshot, const GjProgram *program,
+									  int source, const AttrNumber *attnos, GjFailure *failure);
+
+/*
+ * Reader of a child plan.  resnos[i] is the target list entry of column i.  Values that
+ * are too long for a slot go to `held`.
+ */
+extern GjSourceReader *gj_plan_source(PlanState *child, const GjProgram *program, int source,
+									  const AttrNumber *resnos, GjHeldValues *held);
+
+#endif							/* GJ_SOURCE_H */

@@ -1,0 +1,138 @@
+/*
+ * join_plan.c
+ *	  From a GpuJoin path to a CustomScan node.
+ *
+ * The scan tuple (custom_scan_tlist) starts with what a batch delivers.  Behind that
+ * come, never filled in, the other columns that conditions speak of: so setrefs.c can
+ * adjust the conditions kept in custom_exprs, and EXPLAIN can print them.
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "nodes/makefuncs.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/tlist.h"
+
+#include "exec/join_scan.h"
+#include "plan/join_path.h"
+
+static Const *
+make_bytes(const void *data, Size nbytes)
+{
+	bytea	   *bytes = palloc(VARHDRSZ + nbytes);
+
+	SET_VARSIZE(bytes, VARHDRSZ + nbytes);
+	memcpy(VARDATA(bytes), data, nbytes);
+	return makeConst(BYTEAOID, -1, InvalidOid, -1, PointerGetDatum(bytes), false, false);
+}
+
+/* Adds entries for the columns in `exprs` that the scan tuple lacks. */
+static List *
+add_columns(List *tlist, List *exprs)
+{
+	List	   *columns = pull_var_clause((Node *) exprs, PVC_INCLUDE_PLACEHOLDERS);
+	ListCell   *lc;
+
+	foreach(lc, columns)
+	{
+		Expr	   *expr = lfirst(lc);
+
+		if (tlist_member(expr, tlist) == NULL)
+			tlist = lappend(tlist, makeTargetEntry(expr, list_length(tlist) + 1, NULL, false));
+	}
+	return tlist;
+}
+
+/* See GjSourcePrivate. */
+static List *
+source_description(const GjBuildSource *source, List *scan_tlist, int *nchildren)
+{
+	List	   *result;
+	ListCell   *lc;
+	GjBuildColumn *column = linitial(source->columns);
+	TargetEntry *tle = tlist_member(column->expr, scan_tlist);
+
+	/* every source has a key, and every key's columns are in the scan tuple */
+	for (int i = 1; tle == NULL && i < list_length(source->columns); i++)
+	{
+		column = list_nth(source->columns, i);
+		tle = tlist_member(column->expr, scan_tlist);
+	}
+	result = list_make3_int((int) source->heap_relid,
+							OidIsValid(source->heap_relid) ? -1 : ++(*nchildren),
+							tle->resno);
+	foreach(lc, source->columns)
+		result = lappend_int(result, ((GjBuildColumn *) lfirst(lc))->attno);
+	return result;
+}
+
+static Plan *
+plan_custom_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List *tlist,
+				 List *clauses, List *custom_plans)
+{
+	GjJoinInfo *info = ((GjPath *) best_path)->info;
+	GjBuilder  *builder = info->builder;
+	CustomScan *scan = makeNode(CustomScan);
+	List	   *scan_tlist = NIL,
+			   *runtime = NIL,
+			   *runtime_instrs = NIL,
+			   *conditions = NIL,
+			   *key_counts = NIL,
+			   *filters = NIL,
+			   *sources = NIL;
+	int			nchildren = 0;
+	ListCell   *lc;
+
+	foreach(lc, info->outputs)
+		scan_tlist = lappend(scan_tlist, makeTargetEntry(lfirst(lc),
+														 foreach_current_index(lc) + 1,
+														 NULL, false));
+	foreach(lc, builder->runtime)
+	{
+		GjRuntimeConst *constant = lfirst(lc);
+
+		runtime = lappend(runtime, constant->expr);
+		runtime_instrs = lappend_int(runtime_instrs, constant->instr);
+	}
+	for (int i = 0; i < builder->nsteps; i++)
+	{
+		GjBuildStep *step = &builder->step[i];
+
+		conditions = lappend(conditions, list_concat_copy(step->key_clauses,
+														  step->residual_clauses));
+		key_counts = lappend_int(key_counts, list_length(step->key_clauses));
+	}
+	for (int s = 0; s < builder->nsources; s++)
+	{
+		filters = lappend(filters, builder->source[s].filter_clauses);
+	}
+	scan_tlist = add_columns(scan_tlist, conditions);
+	scan_tlist = add_columns(scan_tlist, filters);
+	for (int s = 0; s < builder->nsources; s++)
+		sources = lappend(sources, source_description(&builder->source[s], scan_tlist,
+													  &nchildren));
+
+	scan->scan.plan.targetlist = tlist;
+	scan->scan.plan.qual = info->host_quals;
+	scan->scan.scanrelid = 0;
+	scan->flags = best_path->flags;
+	scan->custom_plans = custom_plans;
+	scan->custom_exprs = list_make3(runtime, conditions, filters);
+	scan->custom_scan_tlist = scan_tlist;
+	scan->custom_private = list_make1(make_bytes(info->program, info->program->nbytes));
+	scan->custom_private = lappend(scan->custom_private, sources);
+	scan->custom_private = lappend(scan->custom_private, runtime_instrs);
+	scan->custom_private = lappend(scan->custom_private, builder->functions);
+	scan->custom_private = lappend(scan->custom_private, info->agg_finals);
+	scan->custom_private = lappend(scan->custom_private,
+								   list_make3_int(list_length(info->outputs),
+												  info->nfallback, builder->can_fail));
+	scan->custom_private = lappend(scan->custom_private, key_counts);
+	scan->methods = &gj_join_scan_methods;
+	return &scan->scan.plan;
+}
+
+const CustomPathMethods gj_join_path_methods = {
+	.CustomName = "GpuJoin",
+	.PlanCustomPath = plan_custom_path,
+};

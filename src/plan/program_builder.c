@@ -1,0 +1,428 @@
+/*
+ * program_builder.c
+ *	  Collects sources, columns, expressions and steps, and writes them as one flat
+ *	  GjProgram.
+ *
+ * Used by join_path.c and agg_path.c while paths are made; everything lives in the
+ * planner's memory context.
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "catalog/pg_type.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
+#include "utils/lsyscache.h"
+
+#include "plan/program_builder.h"
+
+GjBuilder *
+gj_builder_create(PlannerInfo *root)
+{
+	GjBuilder  *builder = palloc0(sizeof(GjBuilder));
+
+	builder->root = root;
+	for (int s = 0; s < GJ_MAX_SOURCES; s++)
+		builder->source[s].filter = -1;
+	return builder;
+}
+
+void
+gj_builder_mark(GjBuilder *builder, GjBuilderMark *mark)
+{
+	mark->nexprs = builder->nexprs;
+	mark->ninstrs = builder->ninstrs;
+	mark->nconstants = builder->nconstants;
+	for (int s = 0; s < builder->nsources; s++)
+		mark->ncolumns[s] = list_length(builder->source[s].columns);
+	mark->runtime = list_copy(builder->runtime);
+	mark->functions = list_copy(builder->functions);
+	mark->can_fail = builder->can_fail;
+}
+
+void
+gj_builder_reset(GjBuilder *builder, const GjBuilderMark *mark)
+{
+	builder->nexprs = mark->nexprs;
+	builder->ninstrs = mark->ninstrs;
+	builder->nconstants = mark->nconstants;
+	for (int s = 0; s < builder->nsources; s++)
+		builder->source[s].columns = list_truncate(builder->source[s].columns,
+												   mark->ncolumns[s]);
+	builder->runtime = mark->runtime;
+	builder->functions = mark->functions;
+	builder->can_fail = mark->can_fail;
+}
+
+/* Makes room for one more element of an array that doubles. */
+static void *
+grow(void *array, int n, int *size, Size element)
+{
+	if (n < *size)
+		return array;
+	*size = Max(16, *size * 2);
+	return array ? repalloc(array, *size * element) : palloc(*size * element);
+}
+
+int
+gj_builder_expr(GjBuilder *builder, const GjExpr *expr)
+{
+	builder->exprs = grow(builder->exprs, builder->nexprs, &builder->exprs_size,
+						  sizeof(GjExpr));
+	builder->exprs[builder->nexprs] = *expr;
+	return builder->nexprs++;
+}
+
+int
+gj_builder_instr(GjBuilder *builder, const GjInstr *instr)
+{
+	builder->instrs = grow(builder->instrs, builder->ninstrs, &builder->instrs_size,
+						   sizeof(GjInstr));
+	builder->instrs[builder->ninstrs] = *instr;
+	return builder->ninstrs++;
+}
+
+int
+gj_builder_constant(GjBuilder *builder, int64 constant)
+{
+	builder->constants = grow(builder->constants, builder->nconstants,
+							  &builder->constants_size, sizeof(int64));
+	builder->constants[builder->nconstants] = constant;
+	return builder->nconstants++;
+}
+
+GjColumnType
+gj_column_type(Oid typid)
+{
+	GjColumnType type = {.nullable = 1};
+	int16		typlen;
+	bool		typbyval;
+
+	switch (getBaseType(typid))
+	{
+		case BOOLOID:
+			type.kind = GJ_BOOL;
+			type.width = 1;
+			return type;
+		case INT2OID:
+			type.kind = GJ_INT2;
+			type.width = 2;
+			return type;
+		case INT4OID:
+		case DATEOID:
+			type.kind = GJ_INT4;
+			type.width = 4;
+			return type;
+		case INT8OID:
+		case TIMESTAMPOID:
+		case TIMESTAMPTZOID:
+			type.kind = GJ_INT8;
+			type.width = 8;
+			return type;
+		case OIDOID:
+			type.kind = GJ_UINT4;
+			type.width = 4;
+			return type;
+		case FLOAT8OID:
+			type.kind = GJ_FLOAT8;
+			type.width = 8;
+			return type;
+	}
+	get_typlenbyval(typid, &typlen, &typbyval);
+	if (typbyval || typlen == 16)
+	{
+		type.kind = GJ_BYTES;
+		type.width = typlen;
+	}
+	else
+	{
+		type.kind = GJ_REF;
+		type.width = sizeof(uint64);
+	}
+	return type;
+}
+
+GjBuildColumn *
+gj_builder_column_at(GjBuilder *builder, int source, int index)
+{
+	return list_nth(builder->source[source].columns, index);
+}
+
+/* Where a source has the value of `expr`: attribute or resno; 0 if it has not. */
+static AttrNumber
+source_attno(GjBuildSource *source, Expr *expr)
+{
+	AttrNumber	resno = 1;
+	ListCell   *lc;
+
+	if (OidIsValid(source->heap_relid))
+	{
+		Var		   *var = (Var *) expr;
+
+		if (!IsA(expr, Var) || var->varno != source->rel->relid || var->varlevelsup != 0)
+			return 0;
+		return Max(var->varattno, 0);	/* neither system columns nor whole rows */
+	}
+	foreach(lc, source->path->pathtarget->exprs)
+	{
+		if (equal(lfirst(lc), expr))
+			return resno;
+		resno++;
+	}
+	return 0;
+}
+
+bool
+gj_builder_column(GjBuilder *builder, Expr *expr, int *source, int *index)
+{
+	for (int s = 0; s < builder->nsources; s++)
+	{
+		GjBuildSource *src = &builder->source[s];
+		AttrNumber	attno = source_attno(src, expr);
+		GjBuildColumn *column;
+		ListCell   *lc;
+
+		if (attno == 0)
+			continue;
+		*source = s;
+		foreach(lc, src->columns)
+		{
+			column = lfirst(lc);
+			if (column->attno == attno)
+			{
+				*index = foreach_current_index(lc);
+				return true;
+			}
+		}
+		column = palloc0(sizeof(GjBuildColumn));
+		column->expr = expr;
+		column->attno = attno;
+		column->typid = exprType((Node *) expr);
+		column->type = gj_column_type(column->typid);
+		column->type.source = s;
+		*index = list_length(src->columns);
+		src->columns = lappend(src->columns, column);
+		return true;
+	}
+	return false;
+}
+
+uint32
+gj_builder_sources_of(GjBuilder *builder, Relids relids)
+{
+	uint32		result = 0;
+	int			relid = -1;
+
+	while ((relid = bms_next_member(relids, relid)) >= 0)
+	{
+		int			s;
+
+		for (s = 0; s < builder->nsources; s++)
+			if (bms_is_member(relid, builder->source[s].relids))
+				break;
+		if (s == builder->nsources)
+			return 0;
+		result |= 1u << s;
+	}
+	return result;
+}
+
+/* Expected bytes of a value in the byte heap. */
+static int
+heap_bytes(const GjBuildColumn *column)
+{
+	return MAXALIGN(get_typavgwidth(column->typid, exprTypmod((Node *) column->expr)));
+}
+
+/*
+ * Rows for a slot so that fixed-width part and byte heap should fill up together; the
+ * heap never gets less than `min_heap` bytes.  0 if that is not possible.
+ */
+static uint32
+slot_capacity(const GjColumnType *types, uint32 ncolumns, uint32 slot_size,
+			  uint64 row_heap, uint64 min_heap, uint32 min_rows)
+{
+	uint64		row = row_heap;
+	uint64		overhead = gj_slot_header_size(ncolumns) + (uint64) ncolumns * 2 * GJ_ALIGN;
+	uint64		capacity;
+
+	for (uint32 i = 0; i < ncolumns; i++)
+		row += types[i].width + 1;
+	if (overhead + min_heap >= slot_size)
+		return 0;
+	capacity = (slot_size - overhead - min_heap) / Max(row, 1);
+	return capacity < min_rows ? 0 : Min(capacity, GJ_LOAD_SLOT_SIZE);
+}
+
+/* Fills in the sources' columns; false if a chunk of a source does not fit a slot. */
+static bool
+finish_sources(GjBuilder *builder, GjSource *sources, GjColumnType *types, int *first_column)
+{
+	uint32		n = 0;
+
+	for (int s = 0; s < builder->nsources; s++)
+	{
+		GjBuildSource *src = &builder->source[s];
+		uint64		row_heap = 0;
+		bool		refs = false;
+		ListCell   *lc;
+
+		first_column[s] = n;
+		sources[s].first_column = n;
+		sources[s].ncolumns = list_length(src->columns);
+		sources[s].filter = src->filter;
+		sources[s].nrows_hint = (uint64) Min(src->rows_loaded, 4e9);
+		foreach(lc, src->columns)
+		{
+			GjBuildColumn *column = lfirst(lc);
+
+			types[n] = column->type;
+			if (column->type.kind == GJ_REF)
+			{
+				refs = true;
+				row_heap += heap_bytes(column);
+			}
+			n++;
+		}
+		/* an eighth of a slot has room for a page's values (heap_source.c) */
+		sources[s].capacity = slot_capacity(types + first_column[s], sources[s].ncolumns,
+											GJ_LOAD_SLOT_SIZE, row_heap,
+											refs ? GJ_LOAD_SLOT_SIZE / 8 : 0,
+											2 * MaxHeapTuplesPerPage);
+		if (sources[s].capacity == 0)
+			return false;
+	}
+	return true;
+}
+
+/* Rows of a batch; 0 if one row might not fit. */
+static uint32
+output_capacity(GjBuilder *builder)
+{
+	int			n = list_length(builder->outputs);
+	GjColumnType *types = palloc(sizeof(GjColumnType) * Max(n, 1));
+	uint64		row_heap = 0,
+				min_heap = 0;
+	ListCell   *lc;
+
+	foreach(lc, builder->outputs)
+	{
+		GjBuildColumn *column = gj_builder_column_at(builder, lfirst_int(lc) >> 16,
+													 lfirst_int(lc) & 0xFFFF);
+
+		types[foreach_current_index(lc)] = column->type;
+		if (column->type.kind == GJ_REF)
+		{
+			row_heap += heap_bytes(column);
+			min_heap += GJ_MAX_CARRIED + MAXIMUM_ALIGNOF;
+		}
+	}
+	return slot_capacity(types, n, GJ_OUTPUT_SLOT_SIZE, row_heap, min_heap, 64);
+}
+
+/* Copies one array into the program and returns where the next one starts. */
+static uint32
+put_array(char *program, uint32 at, uint32 *offset, const void *array, Size nbytes)
+{
+	*offset = at;
+	if (nbytes > 0)
+		memcpy(program + at, array, nbytes);
+	return at + MAXALIGN(nbytes);
+}
+
+GjProgram *
+gj_builder_finish(GjBuilder *builder, GjOutputKind output)
+{
+	GjSource	sources[GJ_MAX_SOURCES] = {0};
+	GjStep		steps[GJ_MAX_SOURCES] = {0};
+	int			first_column[GJ_MAX_SOURCES];
+	int			ncolumns = 0;
+	GjColumnType *types;
+	GjInstr    *instrs;
+	uint32	   *outputs;
+	GjAggregate *aggregates;
+	GjProgram  *program;
+	Size		nbytes;
+	uint32		at;
+	ListCell   *lc;
+
+	for (int s = 0; s < builder->nsources; s++)
+		ncolumns += list_length(builder->source[s].columns);
+	if (ncolumns > GJ_MAX_COLUMNS || list_length(builder->outputs) > GJ_MAX_COLUMNS ||
+		list_length(builder->aggregates) > GJ_MAX_AGGREGATES)
+		return NULL;
+	nbytes = sizeof(GjProgram) + sizeof(sources) + sizeof(steps) +
+		MAXALIGN(sizeof(GjColumnType) * ncolumns) + sizeof(GjExpr) * builder->nexprs +
+		sizeof(GjInstr) * builder->ninstrs +
+		MAXALIGN(sizeof(uint32) * list_length(builder->outputs)) +
+		sizeof(GjAggregate) * list_length(builder->aggregates) +
+		sizeof(int64) * builder->nconstants;
+	if (nbytes > GJ_MAX_PROGRAM_SIZE)
+		return NULL;
+
+	types = palloc0(sizeof(GjColumnType) * Max(ncolumns, 1));
+	if (!finish_sources(builder, sources, types, first_column))
+		return NULL;
+
+	instrs = palloc(sizeof(GjInstr) * Max(builder->ninstrs, 1));
+	for (int i = 0; i < builder->ninstrs; i++)
+	{
+		instrs[i] = builder->instrs[i];
+		if (instrs[i].op == GJ_OP_LOAD || instrs[i].op == GJ_OP_LOAD_IS_NULL)
+			instrs[i].arg = first_column[instrs[i].arg >> 16] + (instrs[i].arg & 0xFFFF);
+	}
+	outputs = palloc(sizeof(uint32) * (list_length(builder->outputs) + 1));
+	foreach(lc, builder->outputs)
+		outputs[foreach_current_index(lc)] =
+			first_column[lfirst_int(lc) >> 16] + (lfirst_int(lc) & 0xFFFF);
+	aggregates = palloc(sizeof(GjAggregate) * (list_length(builder->aggregates) + 1));
+	foreach(lc, builder->aggregates)
+		aggregates[foreach_current_index(lc)] = *(GjAggregate *) lfirst(lc);
+	for (int i = 0; i < builder->nsteps; i++)
+	{
+		GjBuildStep *step = &builder->step[i];
+
+		steps[i].join_type = GJ_JOIN_INNER;
+		steps[i].algorithm = GJ_JOIN_HASH;
+		steps[i].nkeys = step->nkeys;
+		steps[i].source = step->source;
+		steps[i].residual = step->residual;
+		steps[i].outer_keys = step->outer_keys;
+		steps[i].inner_keys = step->inner_keys;
+	}
+
+	program = palloc0(nbytes);
+	program->magic = GJ_PROGRAM_MAGIC;
+	program->kind = GJ_PROGRAM_JOIN;
+	program->output = output;
+	if (output == GJ_OUTPUT_ROWS && (program->output_capacity = output_capacity(builder)) == 0)
+		return NULL;
+	program->nsources = builder->nsources;
+	program->ncolumns = ncolumns;
+	program->nsteps = builder->nsteps;
+	program->nexprs = builder->nexprs;
+	program->ninstrs = builder->ninstrs;
+	program->nconstants = builder->nconstants;
+	program->noutputs = list_length(builder->outputs);
+	program->naggregates = list_length(builder->aggregates);
+	at = sizeof(GjProgram);
+	at = put_array((char *) program, at, &program->sources, sources,
+				   sizeof(GjSource) * program->nsources);
+	at = put_array((char *) program, at, &program->columns, types,
+				   sizeof(GjColumnType) * ncolumns);
+	at = put_array((char *) program, at, &program->steps, steps,
+				   sizeof(GjStep) * program->nsteps);
+	at = put_array((char *) program, at, &program->exprs, builder->exprs,
+				   sizeof(GjExpr) * builder->nexprs);
+	at = put_array((char *) program, at, &program->instrs, instrs,
+				   sizeof(GjInstr) * builder->ninstrs);
+	at = put_array((char *) program, at, &program->outputs, outputs,
+				   sizeof(uint32) * program->noutputs);
+	at = put_array((char *) program, at, &program->aggregates, aggregates,
+				   sizeof(GjAggregate) * program->naggregates);
+	/* last, so that execution can append the elements of runtime arrays */
+	at = put_array((char *) program, at, &program->constants, builder->constants,
+				   sizeof(int64) * builder->nconstants);
+	program->nbytes = at;
+	return program;
+}

@@ -1,0 +1,148 @@
+/*
+ * program_builder.h
+ *	  Collects sources, columns, expressions and steps while a GpuJoin is planned,
+ *	  and writes them as one flat GjProgram.
+ */
+#ifndef GJ_PROGRAM_BUILDER_H
+#define GJ_PROGRAM_BUILDER_H
+
+#include "nodes/pathnodes.h"
+#include "utils/array.h"
+#include "wire/messages.h"
+
+/* A column that a source must deliver. */
+typedef struct GjBuildColumn
+{
+	Expr	   *expr;			/* Var, or what a plan source computes */
+	AttrNumber	attno;			/* of the table, or resno in the child plan's target list */
+	GjColumnType type;
+	Oid			typid;
+} GjBuildColumn;
+
+/* A side of the join: a table that the loader reads itself, or any child path. */
+typedef struct GjBuildSource
+{
+	RelOptInfo *rel;
+	Relids		relids;
+	Oid			heap_relid;		/* heap source: the table; plan source: InvalidOid */
+	Path	   *path;			/* plan source: the child */
+	List	   *columns;		/* of GjBuildColumn * */
+	int			filter;			/* expression, or -1 */
+	List	   *filter_clauses; /* bare clauses that the filter is made of */
+	double		rows_loaded;	/* estimates */
+	double		rows_filtered;
+} GjBuildSource;
+
+typedef struct GjBuildStep
+{
+	int			source;
+	int			nkeys;
+	int			outer_keys;		/* first expression */
+	int			inner_keys;
+	int			residual;		/* expression, or -1 */
+	List	   *key_clauses;	/* bare clauses, for EXPLAIN */
+	List	   *residual_clauses;
+	double		rows;			/* estimate of what leaves the step */
+} GjBuildStep;
+
+/*
+ * A constant known when execution begins: the value of `expr` (a Param, now(), ...)
+ * goes into instruction `instr`; if that is an IN list, its array does.
+ */
+typedef struct GjRuntimeConst
+{
+	Expr	   *expr;
+	int			instr;
+} GjRuntimeConst;
+
+typedef struct GjBuilder
+{
+	PlannerInfo *root;
+	int			nsources;
+	GjBuildSource source[GJ_MAX_SOURCES];
+	int			nsteps;
+	GjBuildStep step[GJ_MAX_SOURCES];
+
+	GjExpr	   *exprs;
+	int			nexprs,
+				exprs_size;
+	GjInstr    *instrs;			/* LOADs name a column as source << 16 | index until
+								 * gj_builder_finish() numbers them */
+	int			ninstrs,
+				instrs_size;
+	int64	   *constants;
+	int			nconstants,
+				constants_size;
+	List	   *runtime;		/* of GjRuntimeConst * */
+	List	   *functions;		/* OIDs of functions that the device runs instead of
+								 * PostgreSQL: the user needs EXECUTE */
+	bool		can_fail;		/* some expression can fail on data */
+
+	List	   *outputs;		/* int: source << 16 | index */
+	List	   *aggregates;		/* of GjAggregate * */
+} GjBuilder;
+
+/* Mark to go back to when something turns out not to be possible. */
+typedef struct GjBuilderMark
+{
+	int			nexprs,
+				ninstrs,
+				nconstants;
+	int			ncolumns[GJ_MAX_SOURCES];
+	List	   *runtime;
+	List	   *functions;
+	bool		can_fail;
+} GjBuilderMark;
+
+extern GjBuilder *gj_builder_create(PlannerInfo *root);
+extern void gj_builder_mark(GjBuilder *builder, GjBuilderMark *mark);
+extern void gj_builder_reset(GjBuilder *builder, const GjBuilderMark *mark);
+
+/* Appends; the index of what was appended. */
+extern int	gj_builder_expr(GjBuilder *builder, const GjExpr *expr);
+extern int	gj_builder_instr(GjBuilder *builder, const GjInstr *instr);
+extern int	gj_builder_constant(GjBuilder *builder, int64 constant);
+
+/*
+ * The source that has the value of `expr` (a Var or PlaceHolderVar) as a column, and
+ * its number there; adds the column if need be.  False if no source has it.
+ */
+extern bool gj_builder_column(GjBuilder *builder, Expr *expr, int *source, int *index);
+extern GjBuildColumn *gj_builder_column_at(GjBuilder *builder, int source, int index);
+
+/* Bit s is set for each source that `relids` touches; 0 if one is in no source. */
+extern uint32 gj_builder_sources_of(GjBuilder *builder, Relids relids);
+
+/* How values of a type travel, and whether the device computes on them. */
+extern GjColumnType gj_column_type(Oid typid);
+
+/*
+ * The flat program, palloc'd; NULL if it exceeds what a program or a slot may be.
+ * The instructions of runtime constants keep their numbers.
+ */
+extern GjProgram *gj_builder_finish(GjBuilder *builder, GjOutputKind output);
+
+/* src/plan/device_expr.c */
+
+/*
+ * Compiles an expression to device code.  Returns the number of the expression, or -1
+ * (and leaves the builder as it was) if the device does not know something in it.
+ */
+extern int	gj_compile(GjBuilder *builder, Expr *expr);
+
+/* True if gj_compile() could; leaves the builder as it was. */
+extern bool gj_compilable(GjBuilder *builder, Expr *expr);
+
+/* True if `clause` is left = right in a way that makes it a join key of the device. */
+extern bool gj_key_clause(Expr *clause, Expr **left, Expr **right);
+
+/* A value of a computable type as a register holds it. */
+extern int64 gj_register_value(Oid typid, Datum value);
+
+/*
+ * The elements of an array of a computable type as GJ_OP_IN_I or GJ_OP_IN_F wants them:
+ * ascending, without NULLs; *has_null tells whether there were any.
+ */
+extern int64 *gj_array_constants(ArrayType *array, bool *has_null, int *n);
+
+#endif							/* GJ_PROGRAM_BUILDER_H */

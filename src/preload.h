@@ -1,0 +1,11 @@
+/*
+ * preload.h
+ *	  In which sessions of a database the library is loaded.
+ */
+#ifndef GJ_PRELOAD_H
+#define GJ_PRELOAD_H
+
+/* Sets the hook that makes DROP EXTENSION undo gpujoin_enable(); called by _PG_init. */
+extern void gj_preload_init(void);
+
+#endif							/* GJ_PRELOAD_H */

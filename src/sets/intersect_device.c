@@ -1,0 +1,235 @@
+/*
+ * intersect_device.c
+ *	  Intersection of two integer arrays on the device: a GJ_PROGRAM_INTERSECT.
+ */
+#include "postgres.h"
+
+#include "client/client.h"
+#include "guc.h"
+#include "sets/intersect.h"
+
+/* Device memory that sorting takes, as a multiple of the input. */
+#define GJ_SORT_SPACE		4
+
+/* A program of two sources with one column each, and its array contents. */
+typedef struct GjIntersectProgram
+{
+	GjProgram	program;
+	GjSource	sources[2];
+	GjColumnType columns[2];
+	uint32		outputs[2];		/* the second is padding */
+} GjIntersectProgram;
+
+/* A run: what to do, and how far it is. */
+typedef struct GjIntersectRun
+{
+	GjIntersection *intersection;
+	GjClient   *client;
+	GjLayout	load;
+	GjColumnPlace load_place;
+	GjLayout	output;
+	GjColumnPlace output_place;
+	int			source;			/* being loaded: 1, 0, then -1 */
+	uint32		sent;			/* elements of it */
+} GjIntersectRun;
+
+/*
+ * Compute how many rows of one column fit a slot.
+ */
+static void
+lay_out(const GjColumnType *type, uint32 slot_size, GjLayout *layout, GjColumnPlace *place)
+{
+	uint32		capacity = (slot_size - gj_slot_header_size(1)) / (type->width + 1);
+
+	capacity -= capacity % GJ_ALIGN;
+	if (!gj_layout(type, 1, capacity, slot_size, layout, place))
+		elog(ERROR, "%u rows of one column do not fit a slot", capacity);
+}
+
+/*
+ * Write the program.
+ */
+static void
+write_program(GjIntersectRun *run, GjIntersectProgram *buffer)
+{
+	const GjIntersection *intersection = run->intersection;
+	GjProgram  *program = &buffer->program;
+	uint64		nelements = (uint64) intersection->input[0].n + intersection->input[1].n;
+
+	memset(buffer, 0, sizeof(*buffer));
+	for (int i = 0; i < 2; i++)
+	{
+		buffer->columns[i].kind = intersection->kind;
+		buffer->columns[i].width = gj_element_width(intersection->kind);
+		buffer->columns[i].source = i;
+	}
+	lay_out(&buffer->columns[0], GJ_LOAD_SLOT_SIZE, &run->load, &run->load_place);
+	lay_out(&buffer->columns[0], GJ_OUTPUT_SLOT_SIZE, &run->output, &run->output_place);
+	for (int i = 0; i < 2; i++)
+	{
+		buffer->sources[i].first_column = i;
+		buffer->sources[i].ncolumns = 1;
+		buffer->sources[i].capacity = run->load.capacity;
+		buffer->sources[i].filter = -1;
+		buffer->sources[i].nrows_hint = intersection->input[i].n;
+	}
+	program->magic = GJ_PROGRAM_MAGIC;
+	program->nbytes = sizeof(*buffer);
+	program->kind = GJ_PROGRAM_INTERSECT;
+	program->output = intersection->result != NULL ? GJ_OUTPUT_ROWS : GJ_OUTPUT_COUNT;
+	program->fail_point = gj_fail_at;
+	program->output_capacity = run->output.capacity;
+	program->lease = nelements * gj_element_width(intersection->kind) * GJ_SORT_SPACE;
+	program->nsources = 2;
+	program->sources = offsetof(GjIntersectProgram, sources);
+	program->ncolumns = 2;
+	program->columns = offsetof(GjIntersectProgram, columns);
+	program->noutputs = intersection->result != NULL ? 1 : 0;
+	program->outputs = offsetof(GjIntersectProgram, outputs);
+	program->steps = program->exprs = program->instrs = program->constants =
+		program->aggregates = sizeof(*buffer);
+}
+
+/*
+ * Send the next elements, or the end of a source.  False if no slot is free or the
+ * connection is broken; what to do then is known from the next event.
+ */
+static bool
+load_some(GjIntersectRun *run)
+{
+	const GjElements *input = &run->intersection->input[run->source];
+	size_t		width = gj_element_width(run->intersection->kind);
+	uint32		n = Min(run->load.capacity, input->n - run->sent);
+	uint32		slot;
+	uint8	   *target;
+
+	if (n == 0)
+	{
+		bool		sent = gj_client_end_source(run->client, run->source);
+
+		run->source--;
+		run->sent = 0;
+		return sent;
+	}
+	target = gj_client_load_slot(run->client, &slot);
+	if (target == NULL)
+		return false;
+	*(GjSlotHeader *) target = (GjSlotHeader) {.nrows = n};
+	gj_slot_has_nulls(target)[0] = 0;
+	memcpy(target + run->load_place.data, (const char *) input->data + width * run->sent, width * n);
+	run->sent += n;
+	return gj_client_send_chunk(run->client, slot, run->source, n);
+}
+
+/*
+ * Take a batch.  False if it cannot be right.
+ */
+static bool
+take_batch(GjIntersectRun *run, const GjEvent *event)
+{
+	GjIntersection *intersection = run->intersection;
+	size_t		width = gj_element_width(intersection->kind);
+	const uint8 *slot = gj_client_batch(run->client, event->slot);
+
+	if (intersection->result == NULL)
+		intersection->count = ((const GjAggState *) slot)->count;
+	else
+	{
+		uint32		room = Min(intersection->input[0].n, intersection->input[1].n);
+
+		if (event->nrows > room - intersection->count)
+			return false;
+		memcpy((char *) intersection->result + width * intersection->count,
+			   slot + run->output_place.data, width * event->nrows);
+		intersection->count += event->nrows;
+	}
+	gj_client_free_batch(run->client, event->slot);
+	return true;
+}
+
+/*
+ * Load both sources and take what comes, until the run is over.
+ */
+static bool
+load_and_take(GjIntersectRun *run, GjFailure *failure)
+{
+	for (;;)
+	{
+		bool		loading = run->source >= 0 && load_some(run);
+		GjEvent		event = gj_client_next(run->client, !loading, failure);
+
+		switch (event.type)
+		{
+			case GJ_EVENT_NONE:
+			case GJ_EVENT_SLOT:
+				break;
+			case GJ_EVENT_BATCH:
+				if (take_batch(run, &event))
+					break;
+				failure->reason = GJ_DEVICE_ERROR;
+				strlcpy(failure->detail, "more elements than there can be", sizeof(failure->detail));
+				return false;
+			case GJ_EVENT_DONE:
+				return true;
+			case GJ_EVENT_FAILED:
+				return false;
+		}
+	}
+}
+
+/*
+ * Run the intersection.
+ */
+static bool
+run_intersection(GjIntersection *intersection, GjFailure *failure)
+{
+	GjIntersectRun run = {.intersection = intersection,.source = 1};
+	GjIntersectProgram program;
+	bool		completed;
+
+	write_program(&run, &program);
+	intersection->count = 0;
+	run.client = gj_client_submit(&program.program, failure);
+	if (run.client == NULL)
+		return false;
+	completed = load_and_take(&run, failure);
+	gj_client_close(run.client);
+	pfree(run.client);
+	return completed;
+}
+
+/*
+ * Tell whether a failure happened where gpujoind could not count it.
+ */
+static bool
+is_unknown_to_daemon(const GjFailure *failure)
+{
+	return failure->reason == GJ_NO_DAEMON || failure->reason == GJ_DEVICE_LOST ||
+		failure->reason == GJ_ABI_MISMATCH ||
+		(failure->reason == GJ_INJECTED && gj_fail_at == GJ_FAIL_CONNECT);
+}
+
+/*
+ * Intersect on the device.
+ */
+bool
+gj_intersect_on_device(GjIntersection *intersection)
+{
+	GjFailure	failure;
+
+	if (gj_client_device(&failure) == NULL)
+	{
+		ereport(DEBUG1,
+				(errmsg_internal("gpu_intersect does not use a device: %s", gj_reason_text(failure.reason)),
+				 failure.detail[0] != '\0' ? errdetail_internal("%s", failure.detail) : 0));
+		return false;
+	}
+	if (run_intersection(intersection, &failure))
+		return true;
+	ereport(DEBUG1,
+			(errmsg_internal("gpu_intersect falls back to the process: %s", gj_reason_text(failure.reason)),
+			 failure.detail[0] != '\0' ? errdetail_internal("%s", failure.detail) : 0));
+	if (is_unknown_to_daemon(&failure))
+		gj_client_count(failure.reason);
+	return false;
+}
