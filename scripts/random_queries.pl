@@ -31,7 +31,7 @@ my @tables;
 sub make_table
 {
 	my ($n) = @_;
-	my $rows = pick(0, 1, 5, 60, 400, 2000, 2000, 8000, 8000, 30000);
+	my $rows = $n == 0 ? 0 : $n == 1 ? 1 : pick(5, 60, 400, 2000, 2000, 8000, 8000, 30000);
 	my @columns = map { { name => "c$_", kind => $kinds[ $_ < 3 ? $_ : int rand @kinds ] } } 0 .. 3 + int rand 8;
 	my @expressions;
 	foreach my $c (@columns)
@@ -84,8 +84,8 @@ sub condition
 	my $a = pick(@aliases);
 	my $c = pick(@{ $a->{table}{columns} });
 	my ($name, $type) = (name_of($a, $c), $c->{kind}[0]);
-	my $op = pick('=', '<>', '<', '<=', '>', '>=');
-	my $n = int rand pick(3, 30, 300, 3000);
+	my $op = pick('=', '<>', '<>', '<', '<', '<=', '>', '>', '>=');
+	my $n = int rand(chance(70) ? $c->{domain} : pick(3, 3000));
 	if ($depth > 0 && chance(30))
 	{
 		my ($x, $y) = (condition($depth - 1, @aliases), condition($depth - 1, @aliases));
@@ -105,18 +105,21 @@ sub condition
 	return "$name IS NOT NULL";
 }
 
+# Seldom the empty one and the one of one row.
+sub some_table { return chance(6) ? pick(@tables[ 0, 1 ]) : pick(@tables[ 2 .. $#tables ]); }
+
 # A join of some tables: its text, aliases, and how many rows it may have; undef if no keys match.
 sub join_of
 {
 	my ($size) = @_;
-	my @aliases = ({ name => 'a0', table => pick(@tables) });
+	my @aliases = ({ name => 'a0', table => some_table() });
 	my ($text, $rows, $star) = ("$aliases[0]{table}{name} a0", $aliases[0]{table}{rows}, chance(50));
 	for my $i (1 .. $size - 1)
 	{
-		my $new = { name => "a$i", table => pick(@tables) };
+		my $new = { name => "a$i", table => some_table() };
 		my $old = $star ? $aliases[0] : $aliases[-1];
 		my @on;
-		for (1 .. pick(1, 1, 1, 2, 3))
+		for (1 .. pick(1, 1, 1, 1, 1, 2, 3))
 		{
 			my $c = pick(grep { $_->{kind}[1] } @{ $new->{table}{columns} });
 			my @other = columns_of($old, $c->{kind}[1]) or next;
@@ -154,9 +157,11 @@ sub write_query
 {
 	my ($text, $rows, @aliases);
 	my $total = chance(50);
-	do { ($text, $rows, @aliases) = join_of(pick(2, 2, 2, 3, 3, 4, 5)) } until $text && $rows < ($total ? 3e6 : 1e5);
-
-	$parameters = chance(25) ? [] : undef;
+	do
+	{
+		$parameters = chance(25) ? [] : undef;
+		($text, $rows, @aliases) = join_of(pick(2, 2, 2, 3, 3, 4, 5));
+	} until $text && $rows < ($total ? 3e6 : 1e5);
 	my (@list, $after);
 	$after = '';
 	if ($total)
@@ -170,14 +175,13 @@ sub write_query
 		push @list, integer_expression(@aliases) if chance(30);
 		@list = (pick(@aliases)->{name} . '.*') if chance(10);
 	}
-	my @where = map { condition(2, @aliases) } 1 .. pick(0, 0, 1, 1, 2, 3);
+	my @where = map { condition(2, @aliases) } 1 .. pick(0, 0, 0, 1, 1, 2);
 	my $query = 'SELECT ' . join(', ', @list) . "\nFROM $text" . (@where ? "\nWHERE " . join(' AND ', @where) : '') . $after;
 	if ($parameters && @$parameters)
 	{
 		$query = "SET plan_cache_mode = force_generic_plan;\nPREPARE q(" . join(', ', map { $_->[0] } @$parameters) . ") AS $query;\n"
 		  . 'EXECUTE q(' . join(', ', map { $_->[1] } @$parameters) . ')';
 	}
-	$query =~ s/;\n(?!EXECUTE)/;\n/;
 	print "-- by PostgreSQL\n" if $after;		# GROUP BY over a join that is cheaper otherwise
 	print "$query;\n\n";
 }

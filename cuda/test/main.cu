@@ -212,8 +212,7 @@ random_column(Random &random, GjKind kind, uint32_t width, uint32_t source, uint
 				break;
 			case GJ_REF:
 			{
-				uint64_t ref =
-					null_rate > 0 && c.nulls[i] ? 0 : random_ref(random, c.heap);
+				uint64_t ref = null_rate > 0 && c.nulls[i] ? 0 : random_ref(random, c.heap);
 
 				memcpy(to, &ref, sizeof(ref));
 				break;

@@ -96,8 +96,7 @@ random_expr(Random &random, Program &program, uint32_t ncolumns)
 									 GJ_OP_LE_I, GJ_OP_GT_I, GJ_OP_GE_I};
 	static const GjOp compare_f[] = {GJ_OP_EQ_F, GJ_OP_NE_F, GJ_OP_LT_F,
 									 GJ_OP_LE_F, GJ_OP_GT_F, GJ_OP_GE_F};
-	static const GjOp arith_i[] = {GJ_OP_ADD_I, GJ_OP_SUB_I, GJ_OP_MUL_I, GJ_OP_DIV_I,
-								   GJ_OP_MOD_I};
+	static const GjOp arith_i[] = {GJ_OP_ADD_I, GJ_OP_SUB_I, GJ_OP_MUL_I, GJ_OP_DIV_I, GJ_OP_MOD_I};
 	static const GjOp arith_f[] = {GJ_OP_ADD_F, GJ_OP_SUB_F, GJ_OP_MUL_F, GJ_OP_DIV_F};
 	static const GjOp logic[] = {GJ_OP_AND, GJ_OP_OR};
 	static const GjOp unary[] = {GJ_OP_NOT, GJ_OP_IS_NULL, GJ_OP_IS_TRUE, GJ_OP_IS_FALSE};
@@ -128,8 +127,8 @@ random_expr(Random &random, Program &program, uint32_t ncolumns)
 		{
 			bool strict = random() % 2;
 
-			code.push_back(op(strict && !is_float[a] ? unary[random() % 4] : GJ_OP_IS_NULL, dst, a,
-							  a));
+			code.push_back(
+				op(strict && !is_float[a] ? unary[random() % 4] : GJ_OP_IS_NULL, dst, a, a));
 			is_float[dst] = 0;
 		}
 		else if (is_float[a] != is_float[b])
@@ -149,7 +148,7 @@ random_expr(Random &random, Program &program, uint32_t ncolumns)
 		{
 			bool use_logic = !is_float[a] && random() % 2;
 
-			code.push_back(op(use_logic		? logic[random() % 2]
+			code.push_back(op(use_logic     ? logic[random() % 2]
 							  : is_float[a] ? compare_f[random() % 6]
 											: compare_i[random() % 6],
 							  dst, a, b));
@@ -205,8 +204,7 @@ test_select_once(const Device &device, Random &random, uint32_t n, double null_r
 {
 	std::vector<Column> columns = computable(random, n, null_rate);
 	Program program = program_for(columns);
-	std::vector<uint32_t> rowid =
-		rowids ? random_rows(random, n, n) : std::vector<uint32_t>();
+	std::vector<uint32_t> rowid = rowids ? random_rows(random, n, n) : std::vector<uint32_t>();
 	std::vector<uint32_t> expected;
 	uint32_t expr = simple ? program.expr(GJ_BOOL, {load(0, 0), constant(1, (int64_t) 10),
 													op(GJ_OP_LT_I, 0, 0, 1)})
@@ -250,8 +248,16 @@ test_in(const Device &device, Random &random)
 	uint32_t m = 0;
 	uint32_t e;
 
-	program.constants = {-20, -3, 0, 1, 2, 17, gj_double_to_bits(-1.25), gj_double_to_bits(0.0),
-						 gj_double_to_bits(33.5), INT64_C(0x7FF8000000000000)};
+	program.constants = {-20,
+						 -3,
+						 0,
+						 1,
+						 2,
+						 17,
+						 gj_double_to_bits(-1.25),
+						 gj_double_to_bits(0.0),
+						 gj_double_to_bits(33.5),
+						 INT64_C(0x7FF8000000000000)};
 	in_i.n = 6;
 	in_f.arg = 6;
 	in_f.n = 4;
@@ -435,11 +441,11 @@ static void
 test_aggregate_once(const Device &device, Random &random, uint32_t n, double null_rate)
 {
 	static const Aggregate aggregates[] = {
-		{GJ_AGG_COUNT_STAR, 0, 0}, {GJ_AGG_COUNT, 0, 0},  {GJ_AGG_SUM_I, 0, 0},
-		{GJ_AGG_MIN_I, 0, 0},	   {GJ_AGG_MAX_I, 0, 0},  {GJ_AGG_SUM_I, 0, 0},
-		{GJ_AGG_SUM_I, 0, 9},	   {GJ_AGG_SUM_I, 2, 0},  {GJ_AGG_MIN_I, 2, 0},
-		{GJ_AGG_MAX_I, 2, 0},	   {GJ_AGG_MIN_F, 3, 0},  {GJ_AGG_MAX_F, 3, 0},
-		{GJ_AGG_SUM_F, 7, 0},	   {GJ_AGG_MIN_F, 7, 0},  {GJ_AGG_COUNT_STAR, 0, 0}};
+		{GJ_AGG_COUNT_STAR, 0, 0}, {GJ_AGG_COUNT, 0, 0}, {GJ_AGG_SUM_I, 0, 0},
+		{GJ_AGG_MIN_I, 0, 0},      {GJ_AGG_MAX_I, 0, 0}, {GJ_AGG_SUM_I, 0, 0},
+		{GJ_AGG_SUM_I, 0, 9},      {GJ_AGG_SUM_I, 2, 0}, {GJ_AGG_MIN_I, 2, 0},
+		{GJ_AGG_MAX_I, 2, 0},      {GJ_AGG_MIN_F, 3, 0}, {GJ_AGG_MAX_F, 3, 0},
+		{GJ_AGG_SUM_F, 7, 0},      {GJ_AGG_MIN_F, 7, 0}, {GJ_AGG_COUNT_STAR, 0, 0}};
 	const uint32_t naggregates = sizeof(aggregates) / sizeof(aggregates[0]);
 	std::vector<Column> columns = computable(random, n, null_rate);
 	std::vector<GjAggState> expected(naggregates);
@@ -460,15 +466,15 @@ test_aggregate_once(const Device &device, Random &random, uint32_t n, double nul
 		for (uint32_t b = 0; b < a && !found; b++)
 		{
 			found = aggregates[b].op != GJ_AGG_COUNT_STAR && aggregates[b].column == c &&
-				aggregates[b].added == aggregates[a].added;
+					aggregates[b].added == aggregates[a].added;
 			if (found)
 				arg = (uint32_t) program.aggregates[b].arg;
 		}
 		if (!found && aggregates[a].op != GJ_AGG_COUNT_STAR)
 			arg = aggregates[a].added
-				? program.expr(GJ_INT8, {load(0, c), constant(1, aggregates[a].added),
-										 op(GJ_OP_ADD_I, 2, 0, 1, GJ_INT8)})
-				: program.expr((GjKind) columns[c].type.kind, {load(0, c)});
+					  ? program.expr(GJ_INT8, {load(0, c), constant(1, aggregates[a].added),
+											   op(GJ_OP_ADD_I, 2, 0, 1, GJ_INT8)})
+					  : program.expr((GjKind) columns[c].type.kind, {load(0, c)});
 		program.aggregates.push_back(
 			{aggregates[a].op, aggregates[a].op == GJ_AGG_COUNT_STAR ? -1 : (int32_t) arg});
 	}
@@ -574,9 +580,9 @@ cell_equal(const Column &c, uint32_t row, const uint8_t *slot, const GjLayout &l
 	if (gj_ref_length(c.ref(row)) == GJ_REF_HELD)
 		return ref == c.ref(row);
 	return gj_ref_length(ref) == gj_ref_length(c.ref(row)) && gj_ref_offset(ref) % 8 == 0 &&
-		gj_ref_offset(ref) + gj_ref_space(ref) <= heap_used &&
-		memcmp(slot + layout.heap + gj_ref_offset(ref), c.heap.data() + gj_ref_offset(c.ref(row)),
-			   gj_ref_length(ref)) == 0;
+		   gj_ref_offset(ref) + gj_ref_space(ref) <= heap_used &&
+		   memcmp(slot + layout.heap + gj_ref_offset(ref),
+				  c.heap.data() + gj_ref_offset(c.ref(row)), gj_ref_length(ref)) == 0;
 }
 
 static uint64_t
@@ -639,8 +645,8 @@ test_gather_once(const Device &device, Random &random, uint32_t n, uint32_t capa
 	}
 	std::vector<GjColumnPlace> places(types.size());
 
-	if (!check(gj_layout(types.data(), (uint32_t) types.size(), capacity, slot_size,
-						 &target.layout, places.data()),
+	if (!check(gj_layout(types.data(), (uint32_t) types.size(), capacity, slot_size, &target.layout,
+						 places.data()),
 			   "layout", at(capacity)))
 		return;
 	target.slot = slot.memory;
@@ -741,8 +747,8 @@ test_rebase(const Device &device, Random &random, uint32_t n)
 		  at(n));
 	moved = q.download(device_refs, n);
 	for (uint32_t i = 0; i < n; i++)
-		ok &= moved[i] == (gj_ref_length(refs[i]) == GJ_REF_HELD ? refs[i]
-																 : refs[i] + (base << 24));
+		ok &=
+			moved[i] == (gj_ref_length(refs[i]) == GJ_REF_HELD ? refs[i] : refs[i] + (base << 24));
 	check(ok, "references", at(n));
 	if (n == 0)
 		return;
@@ -766,10 +772,9 @@ test_gather(const Device &device)
 		test_gather_once(device, random, n, 1000, 1u << 18, 0.1, false, true);
 		test_gather_once(device, random, n, 32768, 4u << 20, 0.0, true, true);
 		test_gather_once(device, random, n, 32768, 4u << 20, 0.2, true, false);
-		test_gather_once(device, random, n, 1, 32768, 0.5, true, true);
+		if (n < 100)
+			test_gather_once(device, random, n, 1, 32768, 0.5, true, true);
 		test_rebase(device, random, n);
-		if (n == 1025 && quick)
-			continue;
 	}
 	test_gather_too_large(device, random);
 	group(device.ops->name, "gather, rebase_refs");

@@ -61,12 +61,14 @@ struct Column
 	Bytes nulls; /* empty: nothing is NULL */
 	Bytes heap;
 
-	bool null(uint32_t row) const
+	bool
+	null(uint32_t row) const
 	{
 		return !nulls.empty() && nulls[row];
 	}
 	int64_t value(uint32_t row) const; /* as a register holds it */
-	uint64_t ref(uint32_t row) const
+	uint64_t
+	ref(uint32_t row) const
 	{
 		return ((const uint64_t *) data.data())[row];
 	}
@@ -102,12 +104,14 @@ struct Queue
 	const GjColumn *columns(const std::vector<Column> &columns);
 
 	template <typename T>
-	T *upload(const std::vector<T> &v)
+	T *
+	upload(const std::vector<T> &v)
 	{
 		return (T *) upload_bytes(v.data(), v.size() * sizeof(T));
 	}
 	template <typename T>
-	std::vector<T> download(const T *device, size_t n)
+	std::vector<T>
+	download(const T *device, size_t n)
 	{
 		std::vector<T> v(n);
 

@@ -67,6 +67,16 @@ hash_ahead(const GjKeys *keys, const GjHashTable *table, uint32_t begin, uint32_
 
 /* ---- build: insert */
 
+static inline void
+wait_a_moment(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ __volatile__("isb");
+#endif
+}
+
 /* The slot of a row's key, which is claimed if nobody has it. */
 static uint64_t
 find_or_claim(const GjBuildWork *w, uint32_t row, uint64_t hash, uint64_t at)
@@ -90,7 +100,7 @@ find_or_claim(const GjBuildWork *w, uint32_t row, uint64_t hash, uint64_t at)
 		if (state == GJ_CLAIMED)
 		{
 			/* its owner writes eight bytes and is done */
-			__builtin_ia32_pause();
+			wait_a_moment();
 			continue;
 		}
 		if (slot->key == key &&

@@ -211,12 +211,15 @@ gj_run_outer(GjRun *run, const GjChunk *chunk, uint8_t *memory, uint32_t slot)
 	}
 	if (run->sources[0].filter >= 0 && chunk->nrows > 0)
 	{
+		uint32_t	n;
+
 		work->ops->phase(work->queue, GJ_PHASE_PROBE);
 		GJ_TRY(gj_buffer_reserve(work, &run->filtered, (uint64_t) chunk->nrows * sizeof(uint32_t)));
 		GJ_TRY(work->ops->select(work->queue, &view, run->sources[0].filter,
-								 run->filtered.memory, &view.nrows));
-		if (view.nrows < chunk->nrows)
+								 run->filtered.memory, &n));
+		if (n < chunk->nrows)
 			view.rowid[0] = run->filtered.memory;
+		view.nrows = n;
 	}
 	run->stats.source[0].rows_out += view.nrows;
 	GJ_TRY(join_tuples(run, 0, &view));

@@ -336,6 +336,7 @@ start_run(GjScanState *state)
 		fall_back(state, &failure);
 		return;
 	}
+	failure.reason = GJ_OK;
 	old = MemoryContextSwitchTo(state->run_cxt);
 	program = gj_make_program(state);
 	if (program == NULL)

@@ -469,6 +469,7 @@ gj_heap_source(Oid relid, Snapshot snapshot, const GjProgram *program, int sourc
 				sizeof(failure->detail));
 		return NULL;
 	}
+	failure->reason = GJ_OK;
 	pgstat_count_heap_scan(source->rel);
 	return &source->base;
 }

@@ -1,0 +1,326 @@
+/*
+ * bench.cu
+ *	  Times of the operators, columns on the device: kernel_test --bench.
+ *
+ * Median of seven runs after one that does not count.  On a GPU, times are those of
+ * CUDA events through the phases of a queue, so waiting for results is in them; the
+ * cpu device measures its phases itself.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <algorithm>
+
+#include "test.cuh"
+
+#define RUNS 7
+#define MILLION 1000000u
+
+/* Ends if a call fails: a benchmark has nothing to say then. */
+static void
+must(Queue &q, GjStatus status, const char *what)
+{
+	if (status == GJ_OK)
+		return;
+	printf("%s: %s (%s)\n", what, gj_reason_text(status), q.ops->queue_error(q.queue));
+	exit(1);
+}
+
+static double
+total_ms(Queue &q)
+{
+	double ms = 0;
+
+	must(q, q.ops->sync(q.queue), "sync");
+	for (int i = 0; i < GJ_NPHASES; i++)
+		ms += q.ops->phase_ms(q.queue)[i];
+	return ms;
+}
+
+/* Times run() and prints the median; before() is not timed. */
+template <typename Before, typename Run>
+static void
+measure(Queue &q, const char *name, double nrows, Before before, Run run)
+{
+	std::vector<double> times;
+
+	for (int i = 0; i < RUNS + 1; i++)
+	{
+		double start;
+
+		before();
+		q.ops->phase(q.queue, i % 2 ? GJ_PHASE_PROBE : GJ_PHASE_BUILD);
+		start = total_ms(q);
+		run();
+		if (i > 0)
+			times.push_back(total_ms(q) - start);
+	}
+	std::sort(times.begin(), times.end());
+	printf("%-44s %9.3f ms  (%.3f to %.3f)  %8.2f G rows/s\n", name, times[RUNS / 2], times[0],
+		   times[RUNS - 1], nrows / times[RUNS / 2] / 1e6);
+	fflush(stdout);
+}
+
+static void
+nothing(void)
+{
+}
+
+static bool
+never(void *)
+{
+	return false;
+}
+
+/* n keys 0 .. range-1 in random order: a multiplication modulo a power of two above range. */
+static std::vector<int64_t>
+shuffled(uint32_t n, uint32_t range)
+{
+	std::vector<int64_t> v(n);
+	uint64_t mask = 1;
+	uint64_t x = 1;
+
+	while (mask < range)
+		mask *= 2;
+	mask--;
+	for (int64_t &value : v)
+	{
+		do
+			x = (x * 1664525 + 1013904223) & mask;
+		while (x >= range);
+		value = (int64_t) x;
+	}
+	return v;
+}
+
+static GjKeys
+upload_keys(Queue &q, const std::vector<int64_t> &values)
+{
+	GjKeys keys = {};
+
+	keys.nkeys = 1;
+	keys.nrows = (uint32_t) values.size();
+	keys.value[0] = q.upload(values);
+	keys.null = q.upload(Bytes(values.size()));
+	return keys;
+}
+
+/* A copy of keys, because a build takes them over. */
+static GjKeys
+copy_keys(Queue &q, const GjKeys &from)
+{
+	GjKeys keys = from;
+
+	keys.value[0] = (int64_t *) q.alloc((size_t) from.nrows * 8);
+	keys.null = (uint8_t *) q.alloc(from.nrows);
+	must(q, q.ops->copy(q.queue, keys.value[0], from.value[0], (size_t) from.nrows * 8), "copy");
+	must(q, q.ops->copy(q.queue, keys.null, from.null, from.nrows), "copy");
+	return keys;
+}
+
+/* Buffers of a probe with GJ_MAX_TUPLES tuples. */
+struct Buffers
+{
+	uint64_t *offset;
+	uint32_t *first;
+	uint32_t *out[GJ_MAX_SOURCES];
+
+	explicit Buffers(Queue &q) : out()
+	{
+		offset = (uint64_t *) q.alloc((GJ_MAX_TUPLES + 1) * sizeof(uint64_t));
+		first = (uint32_t *) q.alloc(GJ_MAX_TUPLES * sizeof(uint32_t));
+		out[0] = (uint32_t *) q.alloc(GJ_MAX_TUPLES * sizeof(uint32_t));
+		out[1] = (uint32_t *) q.alloc(GJ_MAX_TUPLES * sizeof(uint32_t));
+	}
+};
+
+static void
+bench_join(const Device &device, uint32_t ninner, const char *build_name, const char *probe_name)
+{
+	Program program;
+	Queue q(device, program);
+	Buffers buffers(q);
+	GjKeys inner = upload_keys(q, shuffled(ninner, ninner));
+	GjKeys outer = upload_keys(q, shuffled(50 * MILLION, ninner));
+	GjKeys keys = {};
+	GjHashTable table = {};
+
+	measure(
+		q, build_name, ninner,
+		[&]
+		{
+			q.ops->hash_free(q.queue, &table);
+			keys = copy_keys(q, inner);
+		},
+		[&] { must(q, q.ops->hash_build(q.queue, &keys, NULL, never, NULL, &table), "build"); });
+	measure(q, probe_name, 50e6, nothing,
+			[&]
+			{
+				for (uint32_t first = 0; first < outer.nrows; first += MILLION)
+				{
+					GjKeys chunk = outer;
+					GjView view = {};
+					uint64_t total = 0;
+
+					chunk.nrows = view.nrows = MILLION;
+					chunk.value[0] += first;
+					chunk.null += first;
+					must(q,
+						 q.ops->hash_probe(q.queue, &table, &chunk, buffers.offset, buffers.first,
+										   &total),
+						 "probe");
+					for (uint64_t cursor = 0; cursor < total; cursor += GJ_MAX_TUPLES)
+						must(q,
+							 q.ops->hash_expand(
+								 q.queue, &table, &view, buffers.offset, buffers.first, cursor,
+								 (uint32_t) std::min<uint64_t>(GJ_MAX_TUPLES, total - cursor), 1,
+								 buffers.out),
+							 "expand");
+				}
+			});
+	q.ops->hash_free(q.queue, &table);
+}
+
+/* Every inner row has the same key, and so has every outer tuple. */
+static void
+bench_skew(const Device &device)
+{
+	Program program;
+	Queue q(device, program);
+	Buffers buffers(q);
+	GjKeys inner = upload_keys(q, std::vector<int64_t>(10 * MILLION, 7));
+	GjKeys outer = upload_keys(q, std::vector<int64_t>(1000, 7));
+	GjKeys keys = {};
+	GjHashTable table = {};
+	GjView view = {};
+	uint64_t total = 0;
+
+	measure(
+		q, "build 10 M rows with one key", 10e6,
+		[&]
+		{
+			q.ops->hash_free(q.queue, &table);
+			keys = copy_keys(q, inner);
+		},
+		[&] { must(q, q.ops->hash_build(q.queue, &keys, NULL, never, NULL, &table), "build"); });
+	view.nrows = outer.nrows;
+	must(q, q.ops->hash_probe(q.queue, &table, &outer, buffers.offset, buffers.first, &total),
+		 "probe");
+	measure(q, "expand 2^20 of 10^10 pairs of one key", GJ_MAX_TUPLES, nothing,
+			[&]
+			{
+				must(q,
+					 q.ops->hash_expand(q.queue, &table, &view, buffers.offset, buffers.first,
+										total / 2, GJ_MAX_TUPLES, 1, buffers.out),
+					 "expand");
+			});
+	q.ops->hash_free(q.queue, &table);
+}
+
+/* select, aggregate and gather of 2^20 tuples of a view with row ids. */
+static void
+bench_tuples(const Device &device)
+{
+	const uint32_t n = GJ_MAX_TUPLES;
+	Random random(8);
+	std::vector<Column> columns;
+	Program program;
+	const uint32_t slot_size = 64u << 20;
+	uint8_t *slot = (uint8_t *) aligned_alloc(4096, slot_size);
+	GjErrorText why = {};
+	GjBatchTarget target = {};
+	GjColumnPlace places[4];
+	uint32_t filter;
+	uint32_t got;
+
+	for (uint32_t c = 0; c < 4; c++)
+	{
+		columns.push_back(random_column(random, GJ_INT4, 4, c / 2, n, c == 3 ? 0.1 : 0, 1000000));
+		program.types.push_back(columns[c].type);
+		program.outputs.push_back(c);
+	}
+	filter = program.expr(GJ_BOOL, {load(0, 0), constant(1, 0), op(GJ_OP_LT_I, 0, 0, 1)});
+	program.aggregates.push_back(
+		{GJ_AGG_SUM_I, (int32_t) program.expr(
+						   GJ_INT4, {load(0, 0), load(1, 2), op(GJ_OP_ADD_I, 0, 0, 1, GJ_INT4)})});
+	Queue q(device, program);
+	GjView view = q.view(columns, n, {{}, random_rows(random, n, n)});
+	uint32_t *positions = (uint32_t *) q.alloc(n * sizeof(uint32_t));
+
+	measure(q, "aggregate sum(a+b), 2^20 tuples", n, nothing,
+			[&] { must(q, q.ops->aggregate(q.queue, &view), "aggregate"); });
+	measure(q, "select a < 0, 2^20 tuples, half pass", n, nothing,
+			[&] { must(q, q.ops->select(q.queue, &view, filter, positions, &got), "select"); });
+	memset(slot, 0, slot_size);
+	if (device.ops->host_register(device.device, slot, slot_size, &why) == GJ_OK)
+	{
+		gj_layout(program.types.data(), 4, n, slot_size, &target.layout, places);
+		target.slot = slot;
+		target.places = places;
+		measure(q, "gather 4 int4 columns, 2^20 tuples", n, nothing,
+				[&] { must(q, q.ops->gather(q.queue, &view, 0, n, &target, &got), "gather"); });
+		device.ops->host_unregister(device.device, slot);
+	}
+	free(slot);
+}
+
+static void
+bench_sets(const Device &device)
+{
+	const uint32_t n = 10 * MILLION;
+	Random random(9);
+	Program program;
+	Queue q(device, program);
+	std::vector<int32_t> values[2];
+	int32_t *set[2];
+	int32_t *copy = (int32_t *) q.alloc((size_t) n * 4);
+	int32_t *result = (int32_t *) q.alloc((size_t) n * 4);
+	uint64_t nset[2];
+	uint64_t m;
+
+	for (int i = 0; i < 2; i++)
+	{
+		values[i].resize(n + n / 100);
+		for (int32_t &v : values[i])
+			v = (int32_t) random();
+		set[i] = q.upload(values[i]);
+	}
+	measure(
+		q, "sort_unique 10 M int4", n,
+		[&] { must(q, q.ops->copy(q.queue, copy, set[0], (size_t) n * 4), "copy"); },
+		[&] { must(q, q.ops->sort_unique(q.queue, copy, 4, n, &m), "sort_unique"); });
+	for (int i = 0; i < 2; i++)
+	{
+		must(q, q.ops->sort_unique(q.queue, set[i], 4, values[i].size(), &nset[i]), "sort_unique");
+		nset[i] = std::min<uint64_t>(nset[i], n);
+	}
+	measure(q, "intersect 10 M x 10 M int4", 2.0 * n, nothing,
+			[&]
+			{
+				must(q, q.ops->intersect(q.queue, set[0], nset[0], set[1], nset[1], 4, result, &m),
+					 "intersect");
+			});
+	measure(q, "intersect, count only", 2.0 * n, nothing,
+			[&]
+			{
+				must(q, q.ops->intersect(q.queue, set[0], nset[0], set[1], nset[1], 4, NULL, &m),
+					 "intersect");
+			});
+	measure(q, "intersect with itself", 2.0 * n, nothing,
+			[&]
+			{
+				must(q, q.ops->intersect(q.queue, set[0], nset[0], set[0], nset[0], 4, result, &m),
+					 "intersect");
+			});
+}
+
+void
+bench(const Device &device)
+{
+	bench_join(device, MILLION, "build 1 M rows", "probe + expand 50 M x 1 M, by 1 M");
+	bench_join(device, 10 * MILLION, "build 10 M rows", "probe + expand 50 M x 10 M, by 1 M");
+	bench_skew(device);
+	bench_tuples(device);
+	bench_sets(device);
+}

@@ -1,0 +1,368 @@
+/*
+ * join.cu
+ *	  Tests of hash_build, hash_probe and hash_expand.
+ */
+#include <algorithm>
+#include <unordered_map>
+
+#include "test.cuh"
+
+/* How the keys of a side are distributed. */
+enum Distribution
+{
+	UNIQUE,
+	FEW,    /* about eight rows a key */
+	SKEWED, /* half of the rows have one key */
+	EQUAL,
+	NDISTRIBUTIONS
+};
+
+/* Normalised keys on the host. */
+struct Side
+{
+	uint32_t n;
+	std::vector<std::vector<int64_t>> value;
+	Bytes null;
+
+	std::vector<int64_t>
+	key(uint32_t i) const
+	{
+		std::vector<int64_t> k;
+
+		for (const std::vector<int64_t> &v : value)
+			k.push_back(v[i]);
+		return k;
+	}
+};
+
+/* One number a row, of `nvalues` different ones, spread over all 64 bits. */
+static int64_t
+spread(uint64_t v, uint32_t k)
+{
+	return (int64_t) ((v + k) * (k % 2 ? UINT64_C(0x9E3779B97F4A7C15) : 1));
+}
+
+static Side
+random_side(Random &random, uint32_t n, uint32_t nkeys, Distribution distribution, double null_rate)
+{
+	Side side = {n, std::vector<std::vector<int64_t>>(nkeys, std::vector<int64_t>(n)), Bytes(n)};
+
+	for (uint32_t i = 0; i < n; i++)
+	{
+		uint64_t v = distribution == UNIQUE   ? i
+					 : distribution == FEW    ? random() % (n / 8 + 1)
+					 : distribution == SKEWED ? (random() % 2 ? 3 : random() % n)
+											  : 3;
+
+		for (uint32_t k = 0; k < nkeys; k++)
+			side.value[k][i] = spread(k == 0 ? v : v / (k + 1), k);
+		side.null[i] = (double) (random() % 1000) < null_rate * 1000;
+	}
+	/* in random order */
+	for (uint32_t i = n; i-- > 1 && distribution == UNIQUE;)
+	{
+		uint32_t j = (uint32_t) (random() % (i + 1));
+
+		for (std::vector<int64_t> &v : side.value)
+			std::swap(v[i], v[j]);
+	}
+	return side;
+}
+
+static GjKeys
+upload_keys(Queue &q, const Side &side)
+{
+	GjKeys keys = {};
+
+	keys.nkeys = (uint32_t) side.value.size();
+	keys.nrows = side.n;
+	keys.null = q.upload(side.null);
+	for (uint32_t k = 0; k < keys.nkeys; k++)
+		keys.value[k] = q.upload(side.value[k]);
+	return keys;
+}
+
+struct KeyHash
+{
+	size_t
+	operator()(const std::vector<int64_t> &key) const
+	{
+		uint64_t h = 0;
+
+		for (int64_t v : key)
+			h = (h ^ (uint64_t) v) * UINT64_C(0x100000001B3) + (h >> 29);
+		return h;
+	}
+};
+
+typedef std::unordered_map<std::vector<int64_t>, std::vector<uint32_t>, KeyHash> Index;
+
+static Index
+index_of(const Side &inner)
+{
+	Index index;
+
+	for (uint32_t i = 0; i < inner.n; i++)
+	{
+		if (!inner.null[i])
+			index[inner.key(i)].push_back(i);
+	}
+	return index;
+}
+
+typedef std::pair<uint32_t, uint32_t> Pair;
+
+/* What a probe gave, and what it should have. */
+struct Probe
+{
+	Queue &q;
+	GjHashTable table;
+	GjView view;
+	uint64_t *offset;
+	uint32_t *first;
+	uint64_t total;
+	std::vector<uint32_t> rowid; /* of the inner rows */
+	std::vector<uint32_t> outer; /* row of each tuple */
+	std::string where;
+
+	/* Pairs cursor .. cursor+n-1 as row ids of the outer and the inner side. */
+	std::vector<Pair>
+	expand(uint64_t cursor, uint32_t n)
+	{
+		uint32_t *out[GJ_MAX_SOURCES] = {};
+		std::vector<uint32_t> a;
+		std::vector<uint32_t> b;
+		std::vector<Pair> pairs;
+
+		out[0] = (uint32_t *) q.alloc((size_t) n * 4);
+		out[2] = (uint32_t *) q.alloc((size_t) n * 4);
+		check(q.ops->hash_expand(q.queue, &table, &view, offset, first, cursor, n, 2, out) == GJ_OK,
+			  "hash_expand", where);
+		a = q.download(out[0], n);
+		b = q.download(out[2], n);
+		for (uint32_t i = 0; i < n; i++)
+			pairs.push_back({a[i], b[i]});
+		q.ops->free(q.queue, out[0], (size_t) n * 4);
+		q.ops->free(q.queue, out[2], (size_t) n * 4);
+		return pairs;
+	}
+};
+
+/* All pairs, in pieces, against the reference. */
+static void
+check_all_pairs(Probe &probe, const Side &outer, const Index &index, uint32_t piece)
+{
+	std::vector<Pair> pairs;
+	std::vector<Pair> expected;
+
+	for (uint64_t cursor = 0; cursor < probe.total; cursor += piece)
+	{
+		std::vector<Pair> some =
+			probe.expand(cursor, (uint32_t) std::min<uint64_t>(piece, probe.total - cursor));
+
+		pairs.insert(pairs.end(), some.begin(), some.end());
+	}
+	for (uint32_t i = 0; i < outer.n; i++)
+	{
+		Index::const_iterator rows = outer.null[i] ? index.end() : index.find(outer.key(i));
+
+		if (rows == index.end())
+			continue;
+		for (uint32_t row : rows->second)
+			expected.push_back({probe.outer[i], probe.rowid.empty() ? row : probe.rowid[row]});
+	}
+	std::sort(pairs.begin(), pairs.end());
+	std::sort(expected.begin(), expected.end());
+	check(pairs == expected, "pairs", probe.where);
+}
+
+/* Some windows of very many pairs: right, and none twice. */
+static void
+check_windows(Random &random, Probe &probe, const Side &inner, const Side &outer,
+			  const std::vector<uint64_t> &offset)
+{
+	std::vector<uint32_t> inner_of(inner.n);
+
+	for (uint32_t i = 0; i < inner.n; i++)
+		inner_of[probe.rowid.empty() ? i : probe.rowid[i]] = i;
+	for (int round = 0; round < 4; round++)
+	{
+		const uint32_t n = 5000;
+		const uint64_t cursor = round == 0   ? 0
+								: round == 1 ? probe.total - n
+											 : random() % (probe.total - n);
+		std::vector<Pair> pairs = probe.expand(cursor, n);
+		bool ok = true;
+
+		for (uint32_t j = 0; j < n; j++)
+		{
+			const uint32_t i =
+				(uint32_t) (std::upper_bound(offset.begin(), offset.end(), cursor + j) -
+							offset.begin() - 1);
+			const uint32_t row = inner_of[pairs[j].second % inner.n];
+
+			ok &= pairs[j].first == probe.outer[i] && pairs[j].second < inner.n &&
+				  !inner.null[row] && inner.key(row) == outer.key(i);
+		}
+		check(ok, "window of pairs", probe.where);
+		std::sort(pairs.begin(), pairs.end());
+		check(std::adjacent_find(pairs.begin(), pairs.end()) == pairs.end(), "no pair twice",
+			  probe.where);
+	}
+}
+
+static bool
+never(void *)
+{
+	return false;
+}
+
+/* Unique row ids, so that a pair names its rows. */
+static std::vector<uint32_t>
+permutation(Random &random, uint32_t n)
+{
+	std::vector<uint32_t> rows(n);
+
+	for (uint32_t i = 0; i < n; i++)
+		rows[i] = i;
+	std::shuffle(rows.begin(), rows.end(), random);
+	return rows;
+}
+
+static void
+test_join(const Device &device, Random &random, uint32_t ninner, uint32_t nouter, uint32_t nkeys,
+		  Distribution distribution, double null_rate, bool rowids)
+{
+	Side inner = random_side(random, ninner, nkeys, distribution, null_rate);
+	Side outer = random_side(random, nouter, nkeys, distribution == EQUAL ? EQUAL : FEW, null_rate);
+	Index index = index_of(inner);
+	Program program;
+	Queue q(device, program);
+	GjKeys inner_keys = upload_keys(q, inner);
+	GjKeys outer_keys = upload_keys(q, outer);
+	Probe probe = {q, {}, {}, NULL, NULL, 0, {}, {}, ""};
+	std::vector<uint64_t> expected(nouter + 1);
+	uint32_t max_count = 0;
+	uint32_t nrows = 0;
+
+	probe.where = "inner " + std::to_string(ninner) + ", outer " + std::to_string(nouter) +
+				  ", keys " + std::to_string(nkeys) + ", distribution " +
+				  std::to_string(distribution) + ", nulls " + std::to_string(null_rate);
+	if (rowids)
+		probe.rowid = permutation(random, ninner);
+	probe.outer = permutation(random, nouter);
+	if (!check(q.ops->hash_build(q.queue, &inner_keys, rowids ? q.upload(probe.rowid) : NULL, never,
+								 NULL, &probe.table) == GJ_OK,
+			   "hash_build", q.ops->queue_error(q.queue)))
+		return;
+	for (const auto &entry : index)
+	{
+		max_count = std::max(max_count, (uint32_t) entry.second.size());
+		nrows += (uint32_t) entry.second.size();
+	}
+	check(probe.table.max_count == max_count, "max_count", probe.where);
+	check(probe.table.nrows == nrows, "rows of the table", probe.where);
+
+	probe.offset = (uint64_t *) q.alloc((nouter + 1) * 8);
+	probe.first = (uint32_t *) q.alloc((size_t) nouter * 4);
+	probe.view.nrows = nouter;
+	probe.view.rowid[0] = q.upload(probe.outer);
+	if (!check(q.ops->hash_probe(q.queue, &probe.table, &outer_keys, probe.offset, probe.first,
+								 &probe.total) == GJ_OK,
+			   "hash_probe", q.ops->queue_error(q.queue)))
+		return;
+	for (uint32_t i = 0; i < nouter; i++)
+	{
+		Index::const_iterator rows = outer.null[i] ? index.end() : index.find(outer.key(i));
+
+		expected[i + 1] = expected[i] + (rows == index.end() ? 0 : rows->second.size());
+	}
+	check(probe.total == expected[nouter], "total", probe.where);
+	if (!check(q.download(probe.offset, nouter + 1) == expected, "offsets", probe.where))
+		return;
+	if (probe.total <= 2000000)
+		check_all_pairs(probe, outer, index, probe.total < 5000 ? 97 : GJ_MAX_TUPLES);
+	else
+		check_windows(random, probe, inner, outer, expected);
+	q.ops->hash_free(q.queue, &probe.table);
+	check(q.ops->sync(q.queue) == GJ_OK, "sync", q.ops->queue_error(q.queue));
+}
+
+/* Offsets of a probe that no table could give: one tuple with 2^40 pairs. */
+static void
+test_huge_offsets(const Device &device)
+{
+	const uint64_t many = UINT64_C(1) << 40;
+	const uint32_t n = 3000;
+	std::vector<uint64_t> offset = {0, 5, 5, 5 + many, 5 + many, 7 + many};
+	std::vector<uint32_t> first = {0, 0, 0, 0, 1};
+	std::vector<uint32_t> rows(n * 2);
+	Program program;
+	Queue q(device, program);
+	GjHashTable table = {};
+	GjView view = {};
+	uint32_t *out[GJ_MAX_SOURCES] = {};
+	std::vector<uint32_t> tuples;
+
+	view.nrows = 5;
+	table.rows = q.upload(rows);
+	out[0] = (uint32_t *) q.alloc(n * 4);
+	check(q.ops->hash_expand(q.queue, &table, &view, q.upload(offset), q.upload(first), many - 100,
+							 107, 2, out) == GJ_OK,
+		  "hash_expand", "2^40 pairs");
+	tuples = q.download(out[0], 107);
+	check(std::count(tuples.begin(), tuples.end(), 2) == 105 && tuples[105] == 4 &&
+			  tuples[106] == 4,
+		  "tuples", "2^40 pairs");
+}
+
+static bool
+at_once(void *)
+{
+	return true;
+}
+
+/* A build that is stopped leaves its keys with the caller. */
+static void
+test_stop(const Device &device, Random &random)
+{
+	Program program;
+	Queue q(device, program);
+	Side side = random_side(random, 10000000, 1, FEW, 0.0);
+	GjKeys keys = upload_keys(q, side);
+	GjHashTable table;
+	GjStatus status = q.ops->hash_build(q.queue, &keys, NULL, at_once, NULL, &table);
+
+	if (!check(status == GJ_CANCELLED, "hash_build", "stopped"))
+		return;
+	check(q.download(keys.value[0], side.n) == side.value[0], "keys", "stopped");
+	status = q.ops->hash_build(q.queue, &keys, NULL, never, NULL, &table);
+	check(status == GJ_OK && table.nrows == side.n, "hash_build", "after it was stopped");
+}
+
+void
+test_hash(const Device &device)
+{
+	Random random(6);
+
+	for (uint32_t n : sizes)
+	{
+		for (int d = 0; d < NDISTRIBUTIONS; d++)
+		{
+			const Distribution distribution = (Distribution) d;
+
+			test_join(device, random, n, n, 1, distribution, 0.0, false);
+			if (n > 100000)
+				continue;
+			test_join(device, random, n, n, 1, distribution, 0.1, true);
+			test_join(device, random, n, n / 2 + 3, 3, distribution, d % 2 * 0.2, true);
+			test_join(device, random, n / 3, n, 2, distribution, 0.0, d % 2);
+		}
+		test_join(device, random, n, 100, 1, UNIQUE, 1.0, false);
+		test_join(device, random, 100, n, 1, UNIQUE, 0.0, false);
+	}
+	test_huge_offsets(device);
+	if (!quick)
+		test_stop(device, random);
+	group(device.ops->name, "hash build, probe, expand");
+}

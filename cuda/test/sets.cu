@@ -1,0 +1,119 @@
+/*
+ * sets.cu
+ *	  Tests of sort_unique and intersect.
+ */
+#include <algorithm>
+
+#include "test.cuh"
+
+template <typename T>
+static std::vector<T>
+random_values(Random &random, uint32_t n, uint64_t range)
+{
+	std::vector<T> values(n);
+
+	for (T &v : values)
+	{
+		const uint64_t r = range ? random() % range : random();
+
+		/* negative numbers too */
+		v = (T) (range ? (int64_t) r - (int64_t) (range / 2) : (int64_t) r);
+	}
+	return values;
+}
+
+template <typename T>
+static std::vector<T>
+sorted(std::vector<T> values)
+{
+	std::sort(values.begin(), values.end());
+	values.erase(std::unique(values.begin(), values.end()), values.end());
+	return values;
+}
+
+template <typename T>
+static void
+test_sort(const Device &device, Random &random, uint32_t n, uint64_t range)
+{
+	const std::string where = "n = " + std::to_string(n) + ", width " + std::to_string(sizeof(T));
+	std::vector<T> values = random_values<T>(random, n, range);
+	std::vector<T> expected = sorted(values);
+	Program program;
+	Queue q(device, program);
+	T *memory = q.upload(values);
+	uint64_t m = 12345;
+
+	check(q.ops->sort_unique(q.queue, memory, sizeof(T), n, &m) == GJ_OK, "sort_unique",
+		  q.ops->queue_error(q.queue));
+	if (check(m == expected.size(), "number of values", where))
+		check(q.download(memory, m) == expected, "sorted values", where);
+}
+
+template <typename T>
+static void
+test_intersect(const Device &device, const std::vector<T> &a, const std::vector<T> &b)
+{
+	const std::string where = "na = " + std::to_string(a.size()) +
+							  ", nb = " + std::to_string(b.size()) + ", width " +
+							  std::to_string(sizeof(T));
+	std::vector<T> expected;
+	Program program;
+	Queue q(device, program);
+	T *pa = q.upload(a);
+	T *pb = q.upload(b);
+	T *result = (T *) q.alloc(std::min(a.size(), b.size()) * sizeof(T));
+	uint64_t n = 12345;
+
+	std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(expected));
+	check(q.ops->intersect(q.queue, pa, a.size(), pb, b.size(), sizeof(T), NULL, &n) == GJ_OK,
+		  "intersect", q.ops->queue_error(q.queue));
+	check(n == expected.size(), "count only", where);
+	n = 12345;
+	check(q.ops->intersect(q.queue, pa, a.size(), pb, b.size(), sizeof(T), result, &n) == GJ_OK,
+		  "intersect", q.ops->queue_error(q.queue));
+	if (check(n == expected.size(), "count", where))
+		check(q.download(result, n) == expected, "common values", where);
+}
+
+template <typename T>
+static void
+test_width(const Device &device, Random &random)
+{
+	std::vector<T> extremes =
+		sorted(std::vector<T>{(T) (UINT64_C(1) << (sizeof(T) * 8 - 1)),
+							  (T) ~(UINT64_C(1) << (sizeof(T) * 8 - 1)), 0, -1, 1});
+
+	for (uint32_t n : sizes)
+	{
+		std::vector<T> a = sorted(random_values<T>(random, n, (uint64_t) n * 3 + 1));
+		std::vector<T> b = sorted(random_values<T>(random, n / 2 + 1, (uint64_t) n * 3 + 1));
+		std::vector<T> above = a;
+
+		test_sort<T>(device, random, n, 0);
+		test_sort<T>(device, random, n, n / 4 + 1);
+		test_sort<T>(device, random, n, 1);
+		test_intersect(device, a, b);
+		test_intersect(device, b, a);
+		test_intersect(device, a, a);
+		test_intersect(device, a, std::vector<T>());
+		test_intersect(device, sorted(random_values<T>(random, n, 0)), extremes);
+		/* disjoint: one after the other */
+		above.erase(std::remove_if(above.begin(), above.end(), [](T v) { return v < 0; }),
+					above.end());
+		a.erase(std::remove_if(a.begin(), a.end(), [](T v) { return v >= 0; }), a.end());
+		test_intersect(device, a, above);
+		test_intersect(device, above, a);
+	}
+	test_intersect(device, extremes, extremes);
+}
+
+void
+test_sets(const Device &device)
+{
+	Random random(7);
+
+	test_width<int16_t>(device, random);
+	test_width<int32_t>(device, random);
+	test_width<int64_t>(device, random);
+	group(device.ops->name, "sort_unique, intersect");
+}
