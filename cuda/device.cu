@@ -104,9 +104,16 @@ usable_gpu(int nth, int *n, GjErrorText *why)
 {
 	int found = -1;
 	int ngpus = 0;
+	cudaError_t error;
 
 	*n = 0;
-	CHECK(why, -1, cudaGetDeviceCount(&ngpus));
+	error = cudaGetDeviceCount(&ngpus);
+	if (error != cudaSuccess)
+	{
+		set_text(why, cudaGetErrorString(error));
+		cudaGetLastError();
+		return -1;
+	}
 	for (int i = 0; i < ngpus; i++)
 	{
 		int major = 0;

@@ -30,7 +30,7 @@ typedef struct GjResults
 	uint32_t error; /* GjStatus of a row, the first one noted */
 	uint32_t n;
 	uint64_t total;
-	uint32_t max_count; /* hash_build */
+	uint32_t max_rank; /* hash_build: these two are reset together */
 	uint32_t nrows;
 	uint64_t unused;
 } GjResults;

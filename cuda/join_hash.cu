@@ -133,6 +133,7 @@ __launch_bounds__(GJ_THREADS)
 {
 	const uint32_t i = first + blockIdx.x * GJ_THREADS + threadIdx.x;
 	const bool in_table = i < end && !build.keys.null[i];
+	const int nrows = __syncthreads_count(in_table);
 	const uint32_t lanes = __ballot_sync(0xFFFFFFFF, in_table);
 	uint32_t slot = NO_ROW;
 	uint32_t rank = 0;
@@ -151,13 +152,11 @@ __launch_bounds__(GJ_THREADS)
 	}
 	__syncwarp();
 	max_rank = __reduce_max_sync(0xFFFFFFFF, rank);
-	if (threadIdx.x % 32 == 0 && lanes != 0)
-	{
-		atomicAdd(&build.results->nrows, (uint32_t) __popc(lanes));
-		/* rarely true: the maximum is soon known */
-		if (max_rank + 1 > *(volatile uint32_t *) &build.results->max_count)
-			atomicMax(&build.results->max_count, max_rank + 1);
-	}
+	/* a value that is not the latest costs an atomic operation, no more */
+	if (threadIdx.x % 32 == 0 && max_rank > build.results->max_rank)
+		atomicMax(&build.results->max_rank, max_rank);
+	if (threadIdx.x == 0 && nrows > 0)
+		atomicAdd(&build.results->nrows, (uint32_t) nrows);
 }
 
 /* Unique keys: row number i is input row i. */
@@ -240,7 +239,7 @@ build_slots(GjQueue *queue, const Build &build, bool (*stop)(void *), void *arg)
 	};
 
 	GJ_CUDA(queue,
-			cudaMemsetAsync(&queue->results->max_count, 0, 2 * sizeof(uint32_t), queue->stream));
+			cudaMemsetAsync(&queue->results->max_rank, 0, 2 * sizeof(uint32_t), queue->stream));
 	clear_slots<<<min(gj_blocks(build.nslots, GJ_THREADS), queue->device->nprocessors * 16u),
 				  GJ_THREADS, 0, queue->stream>>>(build.slots, build.nslots);
 	GJ_LAUNCHED(queue, "clear_slots");
@@ -276,9 +275,9 @@ build_table(GjQueue *queue, const Build &build, bool (*stop)(void *), void *arg,
 
 	GJ_TRY(build_slots(queue, build, stop, arg));
 	table->nrows = queue->pinned->results.nrows;
-	table->max_count = queue->pinned->results.max_count;
 	if (table->nrows == 0)
 		return GJ_OK;
+	table->max_count = queue->pinned->results.max_rank + 1;
 	if (table->max_count == 1 && table->nrows == n)
 	{
 		build_rows_unique<<<gj_blocks(n, GJ_THREADS), GJ_THREADS, 0, queue->stream>>>(build, n);

@@ -161,7 +161,7 @@ sub write_query
 	{
 		$parameters = chance(25) ? [] : undef;
 		($text, $rows, @aliases) = join_of(pick(2, 2, 2, 3, 3, 4, 5));
-	} until $text && $rows < ($total ? 3e6 : 1e5);
+	} until $text && $rows < ($total ? 3e6 : 1e5) && ($rows > 50 || chance(5));
 	my (@list, $after);
 	$after = '';
 	if ($total)

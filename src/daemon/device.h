@@ -28,9 +28,6 @@ extern "C"
 {
 #endif
 
-/* Tuples that one call of an operator takes or makes at most. */
-#define GJ_MAX_TUPLES		(1u << 20)
-
 typedef struct GjDevice GjDevice;
 typedef struct GjQueue GjQueue;
 

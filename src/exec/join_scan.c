@@ -53,6 +53,7 @@ unpack_plan(GjScanState *state, CustomScan *cscan)
 	state->noutputs = list_nth_int(flags, GJ_FLAG_NOUTPUTS);
 	state->nfallback = list_nth_int(flags, GJ_FLAG_NFALLBACK);
 	state->can_fail = list_nth_int(flags, GJ_FLAG_CAN_FAIL);
+	state->eager_fallback = list_nth_int(flags, GJ_FLAG_EAGER_FALLBACK);
 }
 
 static void
@@ -69,11 +70,10 @@ begin_join_scan(CustomScanState *node, EState *estate, int eflags)
 	/* children after the fallback are the plan sources' */
 	for_each_from(lc, cscan->custom_plans, 1)
 		node->custom_ps = lappend(node->custom_ps, ExecInitNode(lfirst(lc), estate, eflags));
-	if (eflags & EXEC_FLAG_EXPLAIN_ONLY)
-	{
+	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) != 0 || state->eager_fallback)
 		gj_init_fallback(state, eflags);
+	if (eflags & EXEC_FLAG_EXPLAIN_ONLY)
 		return;
-	}
 	/* attributes that are there for the conditions' sake only are never filled in */
 	for (int i = 0; i < slot->tts_tupleDescriptor->natts; i++)
 	{
@@ -529,20 +529,6 @@ rescan_join_scan(CustomScanState *node)
 	}
 }
 
-/* No more rows will be asked for (LIMIT): give the device back at once. */
-static void
-shutdown_join_scan(CustomScanState *node)
-{
-	GjScanState *state = (GjScanState *) node;
-
-	if (state->phase == GJ_SCAN_STREAM || state->phase == GJ_SCAN_SPOOL)
-	{
-		ExecClearTuple(node->ss.ss_ScanTupleSlot);
-		end_run(state);
-		state->phase = GJ_SCAN_END;
-	}
-}
-
 const CustomScanMethods gj_join_scan_methods = {
 	.CustomName = "GpuJoin",
 	.CreateCustomScanState = create_state,
@@ -554,7 +540,6 @@ static const CustomExecMethods gj_join_exec_methods = {
 	.ExecCustomScan = exec_join_scan,
 	.EndCustomScan = end_join_scan,
 	.ReScanCustomScan = rescan_join_scan,
-	.ShutdownCustomScan = shutdown_join_scan,
 	.ExplainCustomScan = gj_explain_join_scan,
 };
 

@@ -43,6 +43,7 @@ typedef struct GjScanState
 	int			noutputs;
 	int			nfallback;
 	bool		can_fail;
+	bool		eager_fallback;
 	List	   *runtime_exprs;	/* ExprStates */
 
 	GjScanPhase phase;

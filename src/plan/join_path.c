@@ -255,16 +255,23 @@ can_be_plan_source(PlannerInfo *root, Leaf *leaf)
 	return true;
 }
 
-/* True if the loader can read this relation's pages itself. */
+/*
+ * True if the loader can read this relation's pages itself, and all that the query wants
+ * of it: system columns and whole rows are left to a plan.
+ */
 static bool
 is_plain_heap(PlannerInfo *root, RelOptInfo *rel)
 {
 	RangeTblEntry *rte;
 	Relation	relation;
 	bool		result;
+	ListCell   *lc;
 
 	if (rel->reloptkind != RELOPT_BASEREL || rel->rtekind != RTE_RELATION)
 		return false;
+	foreach(lc, rel->reltarget->exprs)
+		if (!IsA(lfirst(lc), Var) || ((Var *) lfirst(lc))->varattno <= 0)
+			return false;
 	rte = planner_rt_fetch(rel->relid, root);
 	if ((rte->relkind != RELKIND_RELATION && rte->relkind != RELKIND_MATVIEW) ||
 		rte->inh || rte->tablesample != NULL)

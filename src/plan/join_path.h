@@ -101,7 +101,8 @@ typedef enum GjPrivateFlag
 {
 	GJ_FLAG_NOUTPUTS,			/* leading entries of the scan tuple that a batch fills */
 	GJ_FLAG_NFALLBACK,			/* leading entries that the fallback plan fills */
-	GJ_FLAG_CAN_FAIL			/* complete the run before returning a row */
+	GJ_FLAG_CAN_FAIL,			/* complete the run before returning a row */
+	GJ_FLAG_EAGER_FALLBACK		/* initialise the fallback with the plan sources */
 } GjPrivateFlag;
 
 /* Elements of the description of a source */

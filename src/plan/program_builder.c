@@ -251,7 +251,7 @@ slot_capacity(const GjColumnType *types, uint32 ncolumns, uint32 slot_size,
 	if (overhead + min_heap >= slot_size)
 		return 0;
 	capacity = (slot_size - overhead - min_heap) / Max(row, 1);
-	return capacity < min_rows ? 0 : Min(capacity, GJ_LOAD_SLOT_SIZE);
+	return capacity < min_rows ? 0 : Min(capacity, GJ_MAX_TUPLES);
 }
 
 /* Fills in the sources' columns; false if a chunk of a source does not fit a slot. */

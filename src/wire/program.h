@@ -27,6 +27,7 @@
 #define GJ_MAX_COLUMNS		1600	/* of a program */
 #define GJ_MAX_REGISTERS	16
 #define GJ_MAX_AGGREGATES	64
+#define GJ_MAX_TUPLES		(1u << 20)	/* of a chunk, of a batch, of one call of an operator */
 #define GJ_MAX_PROGRAM_SIZE	(128 * 1024)	/* fits one socket message */
 
 typedef enum GjProgramKind
