@@ -41,7 +41,8 @@ typedef struct GjJournal
 	GjJournalEntry entry[GJ_JOURNAL_ENTRIES];
 } GjJournal;
 
-static_assert(GJ_NREASONS <= GJ_JOURNAL_COUNTERS, "journal is too small");
+static_assert(GJ_NREASONS <= GJ_JOURNAL_COUNTERS, "too few counters");
+static_assert(sizeof(GjJournal) <= GJ_JOURNAL_SIZE, "journal is too small");
 
 static GjJournal *journal;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -79,7 +80,7 @@ gj_journal_open(int fd, bool blame)
 	if (fd >= 0)
 	{
 		if (fstat(fd, &st) == 0 &&
-			(st.st_size >= (off_t) sizeof(GjJournal) || ftruncate(fd, sizeof(GjJournal)) == 0))
+			(st.st_size >= GJ_JOURNAL_SIZE || ftruncate(fd, GJ_JOURNAL_SIZE) == 0))
 			memory = mmap(NULL, sizeof(GjJournal), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 		if (memory == MAP_FAILED)
 			gj_log(GJ_WARNING, "could not map the journal: %s", strerror(errno));

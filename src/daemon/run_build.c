@@ -112,7 +112,7 @@ static uint64_t
 table_size(const GjHashTable *table)
 {
 	uint64_t	n = table->nslots * sizeof(GjHashSlot) +
-		(uint64_t) table->nrows * sizeof(uint32_t) * (table->key_row ? 2 : 1);
+		(uint64_t) table->keys.nrows * sizeof(uint32_t) * (table->key_row ? 2 : 1);
 
 	for (uint32_t k = 0; k < table->keys.nkeys; k++)
 		if (table->keys.value[k])

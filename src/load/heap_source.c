@@ -111,55 +111,77 @@ read_block(HeapSource *source)
 	return buffer;
 }
 
-static inline void
-add_tuple(HeapSource *source, HeapTupleHeader tuple)
+/* The tuples of a page that everybody sees. */
+static void
+collect_all(HeapSource *source, Page page)
 {
-	source->tuples[source->ntuples] = tuple;
-	source->data[source->ntuples] = (char *) tuple + tuple->t_hoff;
-	source->regular &= !(tuple->t_infomask & HEAP_HASNULL) &&
-		HeapTupleHeaderGetNatts(tuple) >= source->natts;
-	source->ntuples++;
+	OffsetNumber nlines = PageGetMaxOffsetNumber(page);
+	HeapTupleHeader *tuples = source->tuples;
+	char	  **data = source->data;
+	uint16		infomask = 0;
+	int			natts = MaxTupleAttributeNumber;
+	int			n = 0;
+
+	for (OffsetNumber line = FirstOffsetNumber; line <= nlines; line++)
+	{
+		ItemId		id = PageGetItemId(page, line);
+		HeapTupleHeader tuple;
+
+		if (!ItemIdIsNormal(id))
+			continue;
+		tuple = (HeapTupleHeader) PageGetItem(page, id);
+		tuples[n] = tuple;
+		data[n++] = (char *) tuple + tuple->t_hoff;
+		infomask |= tuple->t_infomask;
+		natts = Min(natts, HeapTupleHeaderGetNatts(tuple));
+	}
+	source->ntuples = n;
+	source->regular = !(infomask & HEAP_HASNULL) && natts >= source->natts;
 }
 
-/* Collects the tuples of a page that the snapshot sees.  The page is share-locked. */
+/* The tuples of a page that the snapshot sees. */
+static void
+collect_visible(HeapSource *source, Page page, Buffer buffer)
+{
+	OffsetNumber nlines = PageGetMaxOffsetNumber(page);
+
+	source->ntuples = 0;
+	source->regular = true;
+	for (OffsetNumber line = FirstOffsetNumber; line <= nlines; line++)
+	{
+		ItemId		id = PageGetItemId(page, line);
+		HeapTupleData tuple;
+
+		if (!ItemIdIsNormal(id))
+			continue;
+		tuple.t_tableOid = RelationGetRelid(source->rel);
+		tuple.t_data = (HeapTupleHeader) PageGetItem(page, id);
+		tuple.t_len = ItemIdGetLength(id);
+		ItemPointerSet(&tuple.t_self, source->next, line);
+		if (!HeapTupleSatisfiesVisibility(&tuple, source->snapshot, buffer))
+			continue;
+		source->tuples[source->ntuples] = tuple.t_data;
+		source->data[source->ntuples++] = (char *) tuple.t_data + tuple.t_data->t_hoff;
+		source->regular &= !(tuple.t_data->t_infomask & HEAP_HASNULL) &&
+			HeapTupleHeaderGetNatts(tuple.t_data) >= source->natts;
+	}
+}
+
+/* Collects the tuples to load from a page, which is share-locked. */
 static void
 collect_tuples(HeapSource *source, Buffer buffer)
 {
 	Page		page = BufferGetPage(buffer);
-	OffsetNumber nlines = PageGetMaxOffsetNumber(page);
-	bool		all_visible = (visibilitymap_get_status(source->rel, source->next,
-														&source->vmbuffer) &
-							   VISIBILITYMAP_ALL_VISIBLE) != 0;
 
-	source->ntuples = 0;
-	source->regular = true;
 	source->base.npages++;
-	if (all_visible)
+	if (visibilitymap_get_status(source->rel, source->next, &source->vmbuffer) &
+		VISIBILITYMAP_ALL_VISIBLE)
 	{
 		source->base.nvisible++;
-		for (OffsetNumber n = FirstOffsetNumber; n <= nlines; n++)
-		{
-			ItemId		line = PageGetItemId(page, n);
-
-			if (ItemIdIsNormal(line))
-				add_tuple(source, (HeapTupleHeader) PageGetItem(page, line));
-		}
-		return;
+		collect_all(source, page);
 	}
-	for (OffsetNumber n = FirstOffsetNumber; n <= nlines; n++)
-	{
-		ItemId		line = PageGetItemId(page, n);
-		HeapTupleData tuple;
-
-		if (!ItemIdIsNormal(line))
-			continue;
-		tuple.t_tableOid = RelationGetRelid(source->rel);
-		tuple.t_data = (HeapTupleHeader) PageGetItem(page, line);
-		tuple.t_len = ItemIdGetLength(line);
-		ItemPointerSet(&tuple.t_self, source->next, n);
-		if (HeapTupleSatisfiesVisibility(&tuple, source->snapshot, buffer))
-			add_tuple(source, tuple.t_data);
-	}
+	else
+		collect_visible(source, page, buffer);
 }
 
 /* Gathers a fixed-width attribute at the same offset of every tuple. */
