@@ -50,7 +50,11 @@ SELECT gj_same('SELECT sum(h.v::int4) FROM huge h JOIN g ON h.k = g.k');
 CREATE TABLE fl (k int, x float8);
 INSERT INTO fl VALUES (1, 'NaN'), (1, 1), (2, 'Infinity'), (2, 5), (3, '-Infinity'), (3, 7), (4, '-0'), (4, '0'), (5, NULL), (6, 1e308), (6, 1e308), (7, 2), (7, 4);
 SELECT gj_same(format('SELECT count(x), sum(x), avg(x), min(x), max(x) FROM fl JOIN g USING (k) WHERE k + 0 = ANY (''%s'')', s)) FROM
-	unnest(ARRAY['{7}', '{1}', '{2}', '{3}', '{2,3}', '{1,2,7}', '{5}', '{7,5}', '{1,2,3,7}']) WITH ORDINALITY AS t(s, n) ORDER BY n;
+	unnest(ARRAY['{7}', '{5}', '{7,5}']) WITH ORDINALITY AS t(s, n) ORDER BY n;
+SELECT gj_same(format('SELECT count(x), min(x), max(x) FROM fl JOIN g USING (k) WHERE k + 0 = ANY (''%s'')', s)) FROM
+	unnest(ARRAY['{1}', '{2}', '{3}', '{2,3}', '{1,2,7}', '{1,2,3,7}', '{6}']) WITH ORDINALITY AS t(s, n) ORDER BY n;
+SELECT gj_equal(format('SELECT sum(x), avg(x) FROM fl JOIN g USING (k) WHERE k + 0 = ANY (''%s'')', s)) FROM
+	unnest(ARRAY['{1}', '{2}', '{3}', '{2,3}', '{1,2,7}', '{1,2,3,7}']) WITH ORDINALITY AS t(s, n) ORDER BY n;
 SELECT gj_equal('SELECT sum(x) FROM fl JOIN g USING (k) WHERE k + 0 = 6');
 SELECT gj_equal('SELECT sum(x * 2) FROM fl JOIN g USING (k) WHERE k + 0 = 6');
 SELECT gj_equal('SELECT min(x) = 0, max(x) = 0 FROM fl JOIN g USING (k) WHERE k + 0 = 4');

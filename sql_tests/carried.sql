@@ -61,7 +61,10 @@ CREATE TABLE longtext (k int, t text, plain_of_8k text);
 ALTER TABLE longtext ALTER t SET STORAGE EXTERNAL;
 INSERT INTO longtext SELECT i, repeat(chr(96 + i), i * 3000000), repeat('x', 7000) FROM generate_series(1, 3) i;
 SELECT gj_same('SELECT l.k, length(l.t), md5(l.t), l.plain_of_8k FROM longtext l JOIN r USING (k)');
+SELECT gj_equal('SELECT l.k, md5(l.t) FROM (SELECT k, t || ''!'' AS t FROM longtext OFFSET 0) l JOIN r USING (k)');	-- more than work_mem
+SET work_mem = '64MB';
 SELECT gj_same('SELECT l.k, md5(l.t) FROM (SELECT k, t || ''!'' AS t FROM longtext OFFSET 0) l JOIN r USING (k)');
+RESET work_mem;
 -- many values of 5 kB, more than a slot holds
 CREATE TABLE midtext (k int, t text);
 ALTER TABLE midtext ALTER t SET STORAGE PLAIN;

@@ -62,7 +62,7 @@ SELECT where_is(c) FROM unnest(ARRAY[
 ]) WITH ORDINALITY AS t(c, n) ORDER BY n;
 -- a row that would overflow, but that nobody asked for
 SELECT gj_equal('SELECT f.id FROM f JOIN g ON f.k = g.k WHERE CASE WHEN f.id < 10 THEN f.id * 200000000 > 0 END AND f.id < 10');
-SELECT where_is('f.id < 100 AND f.id * 20000000 > 0');
+SELECT gj_equal('SELECT f.id FROM f JOIN g ON f.k = g.k WHERE f.id < 100 AND f.id * 20000000 > 0');
 
 -- dates and times
 SELECT where_is(c) FROM unnest(ARRAY[
@@ -120,7 +120,7 @@ SELECT gj_equal('SELECT f.id FROM f JOIN g ON f.k = g.k WHERE f.k = 3');
 SELECT gj_equal('SELECT f.id FROM f JOIN g ON f.k = g.k WHERE current_setting(''gpujoin.enabled'') IS NOT NULL');
 
 -- a function of the user's is called with what PostgreSQL would call it with
-CREATE FUNCTION picky(i int) RETURNS bool LANGUAGE plpgsql AS $$
+CREATE FUNCTION picky(i int) RETURNS bool LANGUAGE plpgsql STABLE AS $$
 BEGIN
 	IF i < 0 THEN RAISE EXCEPTION 'negative'; END IF;
 	RETURN i % 2 = 0;

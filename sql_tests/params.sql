@@ -17,8 +17,10 @@ DECLARE
 	b text[];
 BEGIN
 	PERFORM set_config('gpujoin.enabled', 'off', false);
+	DISCARD PLANS;					-- else it is the other's cached plan
 	a := gj_rows(call);
 	PERFORM set_config('gpujoin.enabled', 'on', false);
+	DISCARD PLANS;
 	b := gj_rows(call);
 	RETURN CASE WHEN a <> b THEN format('DIFFERENT: %s, %s', a, b) ELSE
 		concat_ws(', ', format('same, %s rows', cardinality(a)), 'first: ' || a[1],

@@ -10,6 +10,7 @@
 #include "exec/join_scan.h"
 #include "guc.h"
 #include "plan/join_path.h"
+#include "preload.h"
 
 PG_MODULE_MAGIC;
 
@@ -22,4 +23,5 @@ _PG_init(void)
 	gj_launcher_init();
 	gj_join_scan_init();
 	gj_planner_init();
+	gj_preload_init();
 }

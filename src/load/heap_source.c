@@ -63,6 +63,7 @@ typedef struct HeapSource
 	Buffer		vmbuffer;
 	BlockNumber nblocks;
 	BlockNumber next;
+	Buffer		ahead;			/* block next, pinned before its turn, or invalid */
 	BlockNumber prefetched;		/* blocks below this were asked for */
 	BlockNumber prefetch_until; /* keep looking ahead up to here */
 	bool		can_prefetch;
@@ -96,19 +97,68 @@ look_ahead(HeapSource *source)
 	source->prefetched = Max(source->prefetched, end);
 }
 
-/* Reads the next block and notices whether it had to come from outside. */
+/* Reads a block and notices whether it had to come from outside. */
 static Buffer
-read_block(HeapSource *source)
+read_block(HeapSource *source, BlockNumber blkno)
 {
 	int64		nread = pgBufferUsage.shared_blks_read + pgBufferUsage.local_blks_read;
 	Buffer		buffer;
 
 	look_ahead(source);
-	buffer = ReadBufferExtended(source->rel, MAIN_FORKNUM, source->next, RBM_NORMAL,
+	buffer = ReadBufferExtended(source->rel, MAIN_FORKNUM, blkno, RBM_NORMAL,
 								source->strategy);
 	if (pgBufferUsage.shared_blks_read + pgBufferUsage.local_blks_read != nread)
-		source->prefetch_until = source->next + PREFETCH_BLOCKS;
+		source->prefetch_until = blkno + PREFETCH_BLOCKS;
 	return buffer;
+}
+
+/*
+ * The buffer of block `next`, and the one after it pinned as `ahead`: its page is on
+ * the way to the cache while this one is decoded.
+ */
+static Buffer
+take_block(HeapSource *source)
+{
+	Buffer		buffer = source->ahead;
+
+	if (!BufferIsValid(buffer))
+		buffer = read_block(source, source->next);
+	source->ahead = InvalidBuffer;
+	if (source->next + 1 < source->nblocks)
+		source->ahead = read_block(source, source->next + 1);
+	return buffer;
+}
+
+/* The cache lines of the page ahead, to be asked for a few at a time. */
+typedef struct PageAhead
+{
+	const char *line;
+	const char *end;
+} PageAhead;
+
+#define CACHE_LINE			64
+
+static inline PageAhead
+page_ahead(const HeapSource *source)
+{
+	PageAhead	ahead = {NULL, NULL};
+
+	if (BufferIsValid(source->ahead))
+	{
+		ahead.line = BufferGetPage(source->ahead);
+		ahead.end = ahead.line + BLCKSZ;
+	}
+	return ahead;
+}
+
+static inline void
+fetch_ahead(PageAhead *ahead)
+{
+	if (ahead->line < ahead->end)
+	{
+		__builtin_prefetch(ahead->line);
+		ahead->line += CACHE_LINE;
+	}
 }
 
 /* The tuples of a page that everybody sees. */
@@ -118,6 +168,7 @@ collect_all(HeapSource *source, Page page)
 	OffsetNumber nlines = PageGetMaxOffsetNumber(page);
 	HeapTupleHeader *tuples = source->tuples;
 	char	  **data = source->data;
+	PageAhead	ahead = page_ahead(source);
 	uint16		infomask = 0;
 	int			natts = MaxTupleAttributeNumber;
 	int			n = 0;
@@ -134,7 +185,10 @@ collect_all(HeapSource *source, Page page)
 		data[n++] = (char *) tuple + tuple->t_hoff;
 		infomask |= tuple->t_infomask;
 		natts = Min(natts, HeapTupleHeaderGetNatts(tuple));
+		fetch_ahead(&ahead);
 	}
+	while (ahead.line < ahead.end)
+		fetch_ahead(&ahead);
 	source->ntuples = n;
 	source->regular = !(infomask & HEAP_HASNULL) && natts >= source->natts;
 }
@@ -350,7 +404,7 @@ heap_source_fill(GjSourceReader *reader, GjWriter *writer, GjFailure *failure)
 		Buffer		buffer;
 
 		CHECK_FOR_INTERRUPTS();
-		buffer = read_block(source);
+		buffer = take_block(source);
 		heap_page_prune_opt(source->rel, buffer);
 		LockBuffer(buffer, BUFFER_LOCK_SHARE);
 		collect_tuples(source, buffer);
@@ -371,6 +425,9 @@ heap_source_close(GjSourceReader *reader)
 	if (BufferIsValid(source->vmbuffer))
 		ReleaseBuffer(source->vmbuffer);
 	source->vmbuffer = InvalidBuffer;
+	if (BufferIsValid(source->ahead))
+		ReleaseBuffer(source->ahead);
+	source->ahead = InvalidBuffer;
 	if (source->strategy)
 		FreeAccessStrategy(source->strategy);
 	source->strategy = NULL;
@@ -473,6 +530,7 @@ gj_heap_source(Oid relid, Snapshot snapshot, const GjProgram *program, int sourc
 	source->base.close = heap_source_close;
 	source->snapshot = snapshot;
 	source->vmbuffer = InvalidBuffer;
+	source->ahead = InvalidBuffer;
 	source->rel = table_open(relid, AccessShareLock);
 	source->nblocks = RelationGetNumberOfBlocks(source->rel);
 	source->can_prefetch =

@@ -217,6 +217,8 @@ gj_intersect_on_device(GjIntersection *intersection)
 {
 	GjFailure	failure;
 
+	if (gj_device == GJ_SET_DEVICE_OFF)
+		return false;
 	if (gj_client_device(&failure) == NULL)
 	{
 		ereport(DEBUG1,

@@ -1,0 +1,95 @@
+# What scripts/test, scripts/demo and .ci/run share; to be sourced by bash, in the repository root.
+#
+# Variables: user (who runs servers if this is root), work (a folder that this user may enter),
+# device; find_postgres sets pg_config, bindir and libdir.
+
+unset PGHOST PGPORT PGUSER PGDATABASE PGOPTIONS MAKEFLAGS
+export CUDA_ARCH=${CUDA_ARCH:-90} WITH_CUDA=${WITH_CUDA:-auto}
+user=${GJ_TEST_USER:-gpujointest}
+jobs=$(nproc)
+servers=()
+
+as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo env PATH="$PATH" "$@"; fi; }
+
+# Runs a command as the unprivileged user, with this environment.
+as_user() {
+	if [ "$(id -u)" != 0 ]; then "$@"; return; fi
+	setpriv --reuid="$user" --regid="$(id -g "$user")" --clear-groups env HOME="$work/home" USER="$user" "$@"
+}
+
+# ---- what is needed
+
+have_headers() { [ -n "${pg_config:-}" ] && [ -f "$("$pg_config" --includedir-server 2>/dev/null)/postgres.h" ] && [ -f "$("$pg_config" --pgxs)" ]; }
+
+# Finds PostgreSQL's pg_config: the one on PATH, else the newest that Debian has put somewhere.
+find_postgres() {
+	local p
+	pg_config=
+	for p in ${PG_CONFIG:-} $(command -v pg_config) $(ls -d /usr/lib/postgresql/*/bin/pg_config 2>/dev/null | sort -rV); do
+		pg_config=$p
+		if have_headers && [ -x "$("$p" --bindir)/postgres" ]; then
+			bindir=$("$p" --bindir) libdir=$("$p" --pkglibdir)
+			export PATH=$bindir:$PATH
+			return 0
+		fi
+	done
+	return 1
+}
+
+install_packages() {
+	echo "installing $*"
+	[ -n "${apt_updated:-}" ] || as_root apt-get update -q >/dev/null
+	apt_updated=yes
+	as_root env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends "$@" >/dev/null
+}
+
+install_missing() {
+	local missing=() version
+	command -v gcc >/dev/null || missing+=(gcc libc6-dev)
+	command -v make >/dev/null || missing+=(make)
+	command -v prove >/dev/null || missing+=(perl)
+	perl -MIPC::Run -e 1 2>/dev/null || missing+=(libipc-run-perl)
+	[ ${#missing[@]} = 0 ] || install_packages "${missing[@]}" || return 1
+	find_postgres && return
+	install_packages postgresql || return 1
+	version=$(ls /usr/lib/postgresql | sort -V | tail -1)
+	install_packages "postgresql-server-dev-$version" && find_postgres
+}
+
+# ---- servers
+
+# start_server NAME LINE...: a cluster in $work/NAME, started; psql then reaches it.
+start_server() {
+	local name=$1 dir=$work/$1; shift
+	as_user initdb -D "$dir/data" -U postgres -A trust --no-sync -E UTF8 --locale=C >"$work/initdb.log" 2>&1 || { cat "$work/initdb.log"; return 1; }
+	{
+		printf "unix_socket_directories = '%s'\nlisten_addresses = ''\nfsync = off\nshared_buffers = 256MB\n" "$dir"
+		printf "max_connections = 50\nmax_worker_processes = 32\ngpujoin.device = %s\n" "$device"
+		printf '%s\n' "$@"
+	} >>"$dir/data/postgresql.conf"
+	as_user pg_ctl -D "$dir/data" -l "$dir/log" -w -t 120 start >/dev/null || { tail -20 "$dir/log"; return 1; }
+	servers+=("$dir")
+	export PGHOST=$dir PGUSER=postgres PGDATABASE=postgres
+}
+
+stop_servers() {
+	local dir
+	for dir in ${servers[@]+"${servers[@]}"}; do as_user pg_ctl -D "$dir/data" -w -m fast stop >/dev/null 2>&1; done
+	servers=()
+}
+
+# ---- building
+
+# Builds and installs; extra arguments are make's.
+build_and_install() {
+	local log
+	log=$(mktemp /tmp/gpujoin_build.XXXXXX)
+	make -j"$jobs" PG_CONFIG="$pg_config" with_llvm=no "$@" >"$log" 2>&1 || { tail -30 "$log"; return 1; }
+	rm -f "$log"
+	as_root make -s PG_CONFIG="$pg_config" with_llvm=no CUDA_ARCH="$CUDA_ARCH" WITH_CUDA="$WITH_CUDA" install >/dev/null || return 1
+	daemon=$(basename "$(ls -t build/gpujoind-* | head -1)")
+	device=${GJ_DEVICE:-$("$libdir/$daemon" --list-devices 2>/dev/null | grep -q '^cuda' && echo cuda || echo cpu)}
+}
+
+# Makes the unprivileged user, if this is root.
+make_user() { [ "$(id -u)" != 0 ] || id "$user" >/dev/null 2>&1 || useradd --create-home "$user"; }

@@ -1,0 +1,143 @@
+# gpujoind comes and goes with the server, whatever happens to either.
+use strict;
+use warnings;
+use FindBin;
+use lib $FindBin::RealBin;
+use GpuJoin;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(usleep);
+
+my $session = GpuJoin::session();
+
+# ---- preloaded
+my $node = new_node('preloaded', preload => 1);
+is($node->safe_psql('postgres', "$session $sums"), $sums_answer, 'preloaded: right answer');
+is(how($node, $sums), 'GpuJoin', 'preloaded: on the device');
+is(scalar daemon_pids($node), 1, 'one gpujoind');
+is($node->safe_psql('postgres', "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'gpujoin launcher'"), 1, 'one launcher');
+my ($pid) = daemon_pids($node);
+is((getpgrp($pid)), $pid, 'gpujoind is in a process group of its own');
+like($node->safe_psql('postgres', q{SELECT (pg_stat_file('gpujoin.1.sock')).size IS NOT NULL}), qr/t/, 'its socket is in the data directory');
+is(sprintf('%o', (stat($node->data_dir . '/gpujoin.1.sock'))[2] & 0777), '600', 'nobody else may use it');
+
+# killed between queries
+kill 'KILL', $pid;
+ok(wait_until(10, sub { my @p = daemon_pids($node); return @p == 1 && $p[0] != $pid; }), 'a killed gpujoind is started again');
+ok(wait_until(10, sub { how($node, $sums) eq 'GpuJoin' }), 'the next query is on the device');
+like(slurp_file($node->logfile), qr/gpujoind/, 'the server log says so');
+
+# a session from before the kill goes on
+my $run = start_psql($node, "$sums; SELECT pg_sleep(2); $sums; SELECT pg_sleep(2); $sums;");
+usleep(800_000);
+kill 'KILL', daemon_pids($node);
+my ($out, $err) = finish($run);
+is($out, "$sums_answer\n\n$sums_answer\n\n$sums_answer", 'a session that lost gpujoind goes on');
+is($err, '', 'without an error');
+
+# killed in the middle of a query that has returned nothing
+foreach my $query ($sums, "SELECT count(*) FROM ($rows OFFSET 0) x")
+{
+	ok(wait_until(10, sub { how($node, $sums) eq 'GpuJoin' }), 'gpujoind is there');
+	my $run = start_psql($node, "SET gpujoin.fail_at = 'stall'; $query;");
+	ok(wait_until(10, sub { $node->safe_psql('postgres', 'SELECT sum(sessions) FROM gpujoin_devices') eq '1' }), 'a query is on the device');
+	kill 'KILL', daemon_pids($node);
+	my ($out, $err) = finish($run);
+	is($out, $query eq $sums ? $sums_answer : $rows_answer, 'gpujoind killed in the middle: the right answer');
+	is($err, '', 'and no error');
+}
+# killed after rows were returned: the right rows, or an error
+ok(wait_until(10, sub { how($node, $sums) eq 'GpuJoin' }), 'gpujoind is there');
+$run = start_psql($node, "BEGIN; DECLARE c CURSOR FOR SELECT a.id, b.id FROM f a JOIN f b USING (k); MOVE 10 IN c; SELECT pg_sleep(1.5); MOVE ALL IN c; SELECT 'moved'; COMMIT;");
+usleep(700_000);
+kill 'KILL', daemon_pids($node);
+($out, $err) = finish($run);
+ok($out =~ /moved/ || $err =~ /ERROR/, 'killed after some rows: all of them or an error');
+note("$out $err");
+is($node->safe_psql('postgres', 'SELECT 1'), '1', 'the server is up');
+unlike(slurp_file($node->logfile), qr/was terminated by signal|PANIC/, 'no server process crashed');
+ok(wait_until(10, sub { how($node, $sums) eq 'GpuJoin' }), 'the next query is on the device again');
+
+# ---- the server stops and restarts
+foreach my $mode ('fast', 'smart', 'immediate')
+{
+	my @before = daemon_pids($node);
+	$node->stop($mode);
+	ok(wait_until(5, sub { !daemon_pids($node) }), "$mode stop: gpujoind has ended");
+	$node->start;
+	ok(wait_until(10, sub { how($node, $sums) eq 'GpuJoin' }), "started after $mode stop: on the device");
+}
+# stop while a query is on the device
+$run = start_psql($node, "SET gpujoin.fail_at = 'stall'; $sums;");
+ok(wait_until(10, sub { $node->safe_psql('postgres', 'SELECT sum(sessions) FROM gpujoin_devices') eq '1' }), 'a query is on the device');
+$node->stop('fast');
+finish($run);
+ok(wait_until(5, sub { !daemon_pids($node) }), 'fast stop with a query on the device: gpujoind has ended');
+$node->start;
+# the postmaster is killed
+$node->safe_psql('postgres', "$session $sums");
+is(scalar daemon_pids($node), 1, 'gpujoind runs');
+$node->kill9;
+ok(wait_until(10, sub { !daemon_pids($node) }), 'postmaster killed: gpujoind has ended');
+# its last processes may hold the shared memory for a moment
+ok(wait_until(20, sub { $node->start(fail_ok => 1) }), 'the server starts again');
+is($node->safe_psql('postgres', "$session $sums"), $sums_answer, 'right answer after a crash');
+ok(wait_until(10, sub { how($node, $sums) eq 'GpuJoin' }), 'on the device after a crash');
+# a backend is killed: the server restarts all its processes
+$run = start_psql($node, "SELECT pg_backend_pid(); SET gpujoin.fail_at = 'stall'; $sums;");
+ok(wait_until(10, sub { $node->safe_psql('postgres', 'SELECT sum(sessions) FROM gpujoin_devices') eq '1' }), 'a query is on the device');
+my $backend = $node->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE query LIKE '%stall%' AND pid <> pg_backend_pid()");
+kill 'KILL', $backend;
+finish($run);
+ok(wait_until(20, sub { my ($rc) = $node->psql('postgres', 'SELECT 1'); return $rc == 0 }), 'back after a killed backend');
+ok(wait_until(20, sub { how($node, $sums) eq 'GpuJoin' }), 'on the device after a killed backend');
+is(scalar daemon_pids($node), 1, 'still one gpujoind');
+$node->stop;
+
+# ---- not preloaded
+$node = new_node('late');
+is(scalar daemon_pids($node), 0, 'not preloaded: no gpujoind yet');
+is($node->safe_psql('postgres', $sums), $sums_answer, 'a session without the library');
+is(scalar daemon_pids($node), 0, 'still none');
+is($node->safe_psql('postgres', "$session $sums"), $sums_answer, 'the first session that needs it: right answer');
+is(how($node, $sums), 'GpuJoin', 'on the device');
+is(scalar daemon_pids($node), 1, 'one gpujoind');
+($pid) = daemon_pids($node);
+kill 'KILL', $pid;
+ok(wait_until(15, sub { how($node, $sums) eq 'GpuJoin' }), 'killed: the next session that needs it has it again');
+is(scalar daemon_pids($node), 1, 'one gpujoind');
+# many sessions at once start one
+kill 'KILL', daemon_pids($node);
+my @runs = map { start_psql($node, "$sums;") } 1 .. 8;
+is(join(' ', map { (finish($_))[0] } @runs), join(' ', ($sums_answer) x 8), 'eight sessions at once: right answers');
+ok(wait_until(5, sub { daemon_pids($node) == 1 }), 'one gpujoind');
+
+# every session of a database, without a restart
+unlike($node->safe_psql('postgres', "SHOW session_preload_libraries"), qr/gpujoin/, 'not in session_preload_libraries');
+$node->safe_psql('postgres', 'SELECT gpujoin_enable()');
+like($node->safe_psql('postgres', 'SHOW session_preload_libraries'), qr/gpujoin/, 'gpujoin_enable(): new sessions load it');
+is($node->safe_psql('postgres', 'SELECT gpujoin_enable(); SHOW session_preload_libraries') =~ s/.*\n//sr, 'gpujoin', 'twice is once');
+like($node->safe_psql('postgres', "SET gpujoin.device = '" . device() . "'; SET gpujoin.force = on; EXPLAIN $sums"), qr/GpuJoin/, 'it plans without LOAD');
+unlike($node->safe_psql('template1', 'SHOW session_preload_libraries'), qr/gpujoin/, 'other databases do not');
+$node->safe_psql('postgres', 'SELECT gpujoin_disable()');
+unlike($node->safe_psql('postgres', 'SHOW session_preload_libraries'), qr/gpujoin/, 'gpujoin_disable() undoes it');
+$node->safe_psql('postgres', "ALTER DATABASE postgres SET session_preload_libraries = 'auto_explain'");
+$node->safe_psql('postgres', 'SELECT gpujoin_enable()');
+like($node->safe_psql('postgres', 'SHOW session_preload_libraries'), qr/auto_explain.*gpujoin|gpujoin.*auto_explain/, 'what was there stays');
+$node->safe_psql('postgres', 'SELECT gpujoin_disable()');
+is($node->safe_psql('postgres', 'SHOW session_preload_libraries'), 'auto_explain', 'and stays after gpujoin_disable()');
+$node->safe_psql('postgres', 'ALTER DATABASE postgres RESET session_preload_libraries');
+$node->safe_psql('postgres', 'SELECT gpujoin_enable()');
+$node->safe_psql('postgres', 'DROP EXTENSION gpujoin CASCADE');
+unlike($node->safe_psql('postgres', 'SHOW session_preload_libraries'), qr/gpujoin/, 'DROP EXTENSION takes it out');
+$node->safe_psql('postgres', 'SET client_min_messages = warning; CREATE EXTENSION gpujoin');
+is($node->safe_psql('postgres', "$session $sums"), $sums_answer, 'dropped and created again');
+# not everybody's to say
+$node->safe_psql('postgres', 'CREATE ROLE nobody_much LOGIN');
+my ($rc, undef, $stderr) = $node->psql('postgres', 'SET ROLE nobody_much; SELECT gpujoin_enable()');
+like($stderr, qr/permission denied|must be/, 'gpujoin_enable() is not for everybody');
+is($node->safe_psql('postgres', 'SET ROLE nobody_much; SELECT count(*) >= 0 FROM gpujoin_stat'), 't', 'the views are');
+$node->stop('immediate');
+ok(wait_until(5, sub { !daemon_pids($node) }), 'not preloaded, immediate stop: gpujoind has ended');
+
+done_testing();

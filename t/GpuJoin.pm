@@ -1,0 +1,138 @@
+# What the TAP tests of gpujoin share.
+package GpuJoin;
+use strict;
+use warnings;
+use Exporter 'import';
+use IPC::Run;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(time usleep);
+
+our @EXPORT = qw(new_node device have_gpu how start_psql finish daemon_pids wait_until idle_ms
+  $sums $sums_answer $rows $rows_answer);
+
+# Two queries over tables that new_node() makes, and their answers.
+our $sums = 'SELECT count(*), sum(f.v + d.c) FROM f JOIN d ON f.k = d.k';
+our $sums_answer = '60000|3239400';
+our $rows = 'SELECT f.id, d.name FROM f JOIN d ON f.k = d.k';
+our $rows_answer = 60000;
+
+sub device { return $ENV{GJ_DEVICE} || 'cpu'; }
+
+sub have_gpu
+{
+	my $bindir = `pg_config --bindir`;
+	chomp $bindir;
+	return `"$bindir/gpujoind" --list-devices 2>/dev/null` =~ /^cuda/m;
+}
+
+# A running server with the extension and tables.  preload: gpujoin is in shared_preload_libraries;
+# conf: more lines for postgresql.conf; init: arguments of init().
+sub new_node
+{
+	my ($name, %options) = @_;
+	my $node = PostgreSQL::Test::Cluster->new($name);
+	$node->init(%{ $options{init} || {} });
+	$node->append_conf('postgresql.conf', "shared_preload_libraries = 'gpujoin'\ngpujoin.device = " . device() . "\n")
+	  if $options{preload};
+	$node->append_conf('postgresql.conf', "max_connections = 60\n" . ($options{conf} || ''));
+	$node->start;
+	$node->safe_psql('postgres', q{
+		SET client_min_messages = warning;
+		CREATE EXTENSION gpujoin;
+		CREATE TABLE f AS SELECT i AS id, i % 100 AS k, i % 100 + 5 AS v, 'text ' || i AS t FROM generate_series(1, 100000) i;
+		CREATE TABLE d AS SELECT i AS k, i % 10 AS c, 'd' || i AS name FROM generate_series(0, 59) i;
+		VACUUM ANALYZE f, d;
+		-- milliseconds until no device has a session or memory in use; -1: not within 10 s
+		CREATE FUNCTION idle_ms() RETURNS int LANGUAGE plpgsql AS $$
+		DECLARE
+			began timestamptz := clock_timestamp();
+		BEGIN
+			FOR i IN 1..4000 LOOP
+				PERFORM FROM gpujoin_devices WHERE sessions > 0 OR memory_used > 0;
+				IF NOT FOUND THEN
+					RETURN extract(epoch FROM clock_timestamp() - began) * 1000;
+				END IF;
+				PERFORM pg_sleep(0.0025);
+			END LOOP;
+			RETURN -1;
+		END $$;
+	});
+	return $node;
+}
+
+# Lines that make a session use gpujoin: loaded, forced, on the device of this run.
+sub session
+{
+	return "LOAD 'gpujoin'; SET gpujoin.device = '" . device() . "'; SET gpujoin.force = on;";
+}
+
+# Whether GpuJoin runs a query, and why not: 'GpuJoin', 'native', 'fell back: ...'.
+sub how
+{
+	my ($node, $query, $settings) = @_;
+	my $plan = $node->safe_psql('postgres', session() . ($settings || '') . "EXPLAIN (ANALYZE, COSTS OFF) $query;");
+	return 'native' unless $plan =~ /Custom Scan \(GpuJoin\)/;
+	return "fell back: $1" if $plan =~ /^\s*Fallback: (.*)$/m;
+	return 'GpuJoin';
+}
+
+# Starts psql with some SQL, not waiting for its end.
+sub start_psql
+{
+	my ($node, $sql, %options) = @_;
+	my $run = { out => '', err => '', in => session() . $sql };
+	my @command = ('psql', '-XAtq', '-v', 'ON_ERROR_STOP=0', '-d', $node->connstr('postgres'), '-f', '-');
+	$run->{harness} = IPC::Run::start(\@command, '<', \$run->{in}, '>', \$run->{out}, '2>', \$run->{err},
+		IPC::Run::timer($options{timeout} || $PostgreSQL::Test::Utils::timeout_default));
+	return $run;
+}
+
+# Waits for such a psql: its output and errors.
+sub finish
+{
+	my ($run) = @_;
+	eval { IPC::Run::finish($run->{harness}); 1 } or note("psql: $@");
+	$run->{out} =~ s/\n\z//;
+	return ($run->{out}, $run->{err});
+}
+
+# Process ids of the gpujoind of a server.
+sub daemon_pids
+{
+	my ($node) = @_;
+	my $directory = $node->data_dir;
+	my @pids;
+	foreach my $path (glob '/proc/[0-9]*/cmdline')
+	{
+		open my $file, '<', $path or next;
+		local $/;
+		my $line = <$file>;
+		next unless defined $line && $line =~ /^\S*gpujoind/ && index($line, $directory) >= 0;
+		push @pids, $path =~ m{/(\d+)/};
+	}
+	return @pids;
+}
+
+# Whether a condition comes true within some seconds.
+sub wait_until
+{
+	my ($seconds, $condition) = @_;
+	my $end = time + $seconds;
+	do
+	{
+		return 1 if $condition->();
+		usleep(20_000);
+	} while (time < $end);
+	return 0;
+}
+
+# Milliseconds until nothing of any query is left in gpujoind.
+sub idle_ms
+{
+	my ($node) = @_;
+	return $node->safe_psql('postgres', 'SELECT idle_ms()');
+}
+
+1;
