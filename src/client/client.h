@@ -21,8 +21,12 @@ typedef struct GjClient GjClient;
 typedef struct GjFailure
 {
 	GjStatus	reason;
+	bool		counted;		/* gpujoind knows of it: it is in gpujoin_stat */
 	char		detail[240];
 } GjFailure;
+
+/* Fills in a failure of this process's own. */
+extern void gj_fail(GjFailure *failure, GjStatus reason, const char *format,...) pg_attribute_printf(3, 4);
 
 typedef enum GjEventType
 {
@@ -77,11 +81,10 @@ extern const GjRunStats *gj_client_stats(const GjClient *client);
 extern void gj_client_close(GjClient *client);
 
 /*
- * Counts an outcome for gpujoin_stat: told to gpujoind now if it is there, else with
- * the next connection.  Runs that gpujoind itself completed or failed are counted
- * by gpujoind; only fallbacks that it does not know of are counted with this.
+ * Counts a failure for gpujoin_stat, unless gpujoind has done so: told to gpujoind now
+ * if it is there, else with the next connection.
  */
-extern void gj_client_count(GjStatus reason);
+extern void gj_client_count(const GjFailure *failure);
 
 /* Hands the launcher's registration to the postmaster; called by _PG_init. */
 extern void gj_launcher_init(void);

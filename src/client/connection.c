@@ -31,6 +31,7 @@ gj_fail(GjFailure *failure, GjStatus reason, const char *format,...)
 	va_list		args;
 
 	failure->reason = reason;
+	failure->counted = false;
 	va_start(args, format);
 	vsnprintf(failure->detail, sizeof(failure->detail), format, args);
 	va_end(args);
@@ -352,6 +353,7 @@ gj_failure_from_message(const GjMsgError *error, GjFailure *failure)
 	if (reason == GJ_OK || reason >= GJ_NREASONS)
 		reason = GJ_DEVICE_ERROR;
 	gj_fail(failure, reason, "%.*s", (int) strnlen(error->detail, sizeof(error->detail)), error->detail);
+	failure->counted = true;
 }
 
 /*

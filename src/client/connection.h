@@ -48,9 +48,6 @@ typedef enum GjReceived
 	GJ_RECEIVED_LOST			/* the connection has ended */
 } GjReceived;
 
-/* Sets *failure, formatted like printf. */
-extern void gj_fail(GjFailure *failure, GjStatus reason, const char *format,...) pg_attribute_printf(3, 4);
-
 /*
  * Connects and says hello.  NULL with the reason if that fails: GJ_NO_DAEMON if
  * there is nobody to talk to (now), which is worth trying again.

@@ -77,11 +77,13 @@ gj_counters_tell(void)
  * Count an outcome that gpujoind does not know of.
  */
 void
-gj_client_count(GjStatus reason)
+gj_client_count(const GjFailure *failure)
 {
-	untold[reason].count++;
-	untold[reason].last = time(NULL);
-	if (reason != GJ_NO_DAEMON)
+	if (failure->counted)
+		return;
+	untold[failure->reason].count++;
+	untold[failure->reason].last = time(NULL);
+	if (failure->reason != GJ_NO_DAEMON)
 		gj_counters_tell();
 }
 

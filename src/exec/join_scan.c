@@ -132,17 +132,6 @@ end_run(GjScanState *state)
 		MemoryContextReset(state->run_cxt);
 }
 
-/*
- * Counts a failure for gpujoin_stat, unless gpujoind has seen and counted it: what it
- * answers with an error it counts itself.
- */
-static void
-count_failure(const GjFailure *failure, bool from_daemon)
-{
-	if (!from_daemon || failure->reason == GJ_DEVICE_LOST)
-		gj_client_count(failure->reason);
-}
-
 /* From now on the native plan gives the rows. */
 static void
 fall_back(GjScanState *state, const GjFailure *failure)
@@ -150,6 +139,8 @@ fall_back(GjScanState *state, const GjFailure *failure)
 	GjFailure	why = *failure;
 
 	end_run(state);
+	if (why.reason != state->failure.reason)
+		gj_client_count(&why);
 	ExecClearTuple(state->css.ss.ss_ScanTupleSlot);
 	state->failure = why;
 	ereport(DEBUG1,
@@ -181,29 +172,18 @@ may_run(GjScanState *state, GjFailure *failure)
 	EState	   *estate = state->css.ss.ps.state;
 	ListCell   *lc;
 
-	failure->detail[0] = '\0';
-	failure->reason = GJ_DISABLED;
+	failure->reason = GJ_OK;
 	if (!gj_enabled || gj_device == GJ_SET_DEVICE_OFF)
-		return false;
-	failure->reason = GJ_NOT_NOW;
-	if (IsolationIsSerializable())
-	{
-		strlcpy(failure->detail, "serializable transaction", sizeof(failure->detail));
-		return false;
-	}
-	if (estate->es_epq_active != NULL)
-	{
-		strlcpy(failure->detail, "EvalPlanQual recheck", sizeof(failure->detail));
-		return false;
-	}
+		gj_fail(failure, GJ_DISABLED, "%s", "");
+	else if (IsolationIsSerializable())
+		gj_fail(failure, GJ_NOT_NOW, "serializable transaction");
+	else if (estate->es_epq_active != NULL)
+		gj_fail(failure, GJ_NOT_NOW, "EvalPlanQual recheck");
 	/* ExecInitFunc and ExecInitAgg would check these, and raise the error */
 	foreach(lc, state->functions)
 		if (pg_proc_aclcheck(lfirst_oid(lc), GetUserId(), ACL_EXECUTE) != ACLCHECK_OK)
-		{
-			strlcpy(failure->detail, "no permission for a function", sizeof(failure->detail));
-			return false;
-		}
-	return true;
+			gj_fail(failure, GJ_NOT_NOW, "no permission for a function");
+	return failure->reason == GJ_OK;
 }
 
 /* Opens the readers of all sources. */
@@ -246,6 +226,7 @@ run_aggregates(GjScanState *state)
 	const uint8 *batch;
 	uint32		slot;
 	GjRunResult result;
+	GjStatus	status;
 	MemoryContext old;
 
 	while ((result = gj_run_next(state->run, &batch, &slot, &failure)) == GJ_RUN_BATCH)
@@ -257,7 +238,6 @@ run_aggregates(GjScanState *state)
 	}
 	if (result == GJ_RUN_FAILED)
 	{
-		count_failure(&failure, true);
 		device_failed(state, &failure);
 		return;
 	}
@@ -266,13 +246,11 @@ run_aggregates(GjScanState *state)
 	add_stats(&state->stats, gj_run_stats(state->run));
 	ExecClearTuple(state->css.ss.ss_ScanTupleSlot);
 	old = MemoryContextSwitchTo(state->run_cxt);
-	failure.reason = gj_emit_aggregates(states, state->agg_finals,
-										state->css.ss.ss_ScanTupleSlot);
+	status = gj_emit_aggregates(states, state->agg_finals, state->css.ss.ss_ScanTupleSlot);
 	MemoryContextSwitchTo(old);
-	if (failure.reason != GJ_OK)
+	if (status != GJ_OK)
 	{
-		strlcpy(failure.detail, "result of an aggregate", sizeof(failure.detail));
-		count_failure(&failure, false);
+		gj_fail(&failure, status, "result of an aggregate");
 		device_failed(state, &failure);
 		return;
 	}
@@ -284,8 +262,9 @@ run_aggregates(GjScanState *state)
 
 /* Runs a program that can fail to its end, before any row is returned. */
 static void
-run_to_spool(GjScanState *state, const GjProgram *program)
+run_to_spool(GjScanState *state)
 {
+	const GjProgram *program = state->program;
 	GjFailure	failure;
 	const GjColumnType *types = gj_program_array(program, GjColumnType, columns);
 	const uint32 *outputs = gj_program_array(program, uint32, outputs);
@@ -307,7 +286,6 @@ run_to_spool(GjScanState *state, const GjProgram *program)
 	}
 	if (result == GJ_RUN_FAILED)
 	{
-		count_failure(&failure, true);
 		device_failed(state, &failure);
 		return;
 	}
@@ -316,54 +294,52 @@ run_to_spool(GjScanState *state, const GjProgram *program)
 	state->phase = GJ_SCAN_SPOOL;
 }
 
+/* Submits the program and opens its sources; false with the reason if that fails. */
+static bool
+submit_run(GjScanState *state, GjFailure *failure)
+{
+	GjProgram  *program = gj_make_program(state);
+
+	if (program == NULL)
+	{
+		gj_fail(failure, GJ_TOO_LARGE, "program");
+		return false;
+	}
+	state->nruns++;
+	state->run = gj_run_start(program, &state->load_stats, failure);
+	if (state->run == NULL || !open_sources(state, program, failure))
+		return false;
+	if (state->agg_finals == NIL)
+		gj_emitter_init(&state->emitter, program,
+						state->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor);
+	state->program = program;
+	return true;
+}
+
 /* Starts a run, or falls back. */
 static void
 start_run(GjScanState *state)
 {
-	GjFailure	failure = {GJ_OK, ""};
-	GjProgram  *program = NULL;
-	bool		from_daemon = false;
+	GjFailure	failure;
+	bool		running;
 	MemoryContext old;
 
 	state->nreturned = 0;
-	if (state->failure.reason != GJ_OK || !may_run(state, &failure))
+	if (state->failure.reason != GJ_OK)
 	{
 		/* what failed once in this execution is not tried again */
-		if (state->failure.reason != GJ_OK)
-			failure = state->failure;
-		else
-			count_failure(&failure, false);
-		fall_back(state, &failure);
+		fall_back(state, &state->failure);
 		return;
 	}
-	failure.reason = GJ_OK;
 	old = MemoryContextSwitchTo(state->run_cxt);
-	program = gj_make_program(state);
-	if (program == NULL)
-	{
-		failure.reason = GJ_TOO_LARGE;
-		strlcpy(failure.detail, "program", sizeof(failure.detail));
-	}
-	else
-	{
-		state->nruns++;
-		state->run = gj_run_start(program, &state->load_stats, &failure);
-		from_daemon = state->run == NULL && failure.reason != GJ_NO_DAEMON &&
-			program->fail_point != GJ_FAIL_CONNECT;
-	}
-	if (state->run && open_sources(state, program, &failure) && state->agg_finals == NIL)
-		gj_emitter_init(&state->emitter, program,
-						state->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor);
+	running = may_run(state, &failure) && submit_run(state, &failure);
 	MemoryContextSwitchTo(old);
-	if (failure.reason != GJ_OK)
-	{
-		count_failure(&failure, from_daemon);
+	if (!running)
 		fall_back(state, &failure);
-	}
 	else if (state->agg_finals != NIL)
 		run_aggregates(state);
 	else if (state->can_fail)
-		run_to_spool(state, program);
+		run_to_spool(state);
 	else
 		state->phase = GJ_SCAN_STREAM;
 }
@@ -389,8 +365,7 @@ next_streamed_batch(GjScanState *state)
 			state->phase = GJ_SCAN_END;
 			return false;
 		default:
-			count_failure(&failure, true);
-			device_failed(state, &failure);
+				device_failed(state, &failure);
 			return false;
 	}
 }

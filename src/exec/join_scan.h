@@ -49,6 +49,7 @@ typedef struct GjScanState
 	GjScanPhase phase;
 	MemoryContext run_cxt;		/* reset for every run */
 	GjRun	   *run;
+	const GjProgram *program;	/* of the run */
 	GjSpool    *spool;
 	GjEmitter	emitter;		/* of the batch whose rows are being returned */
 	bool		batch_held;		/* the emitter's batch is a slot of the output ring */

@@ -66,7 +66,10 @@ current_source(const GjRun *run)
 	return run->nloaded < run->nsources - 1 ? run->nloaded + 1 : 0;
 }
 
-/* Fills one slot and sends it.  False with the reason if that fails. */
+/*
+ * Fills one slot and sends it.  False with the reason if the source fails; if the
+ * connection does, gj_client_next() tells why.
+ */
 static bool
 load_chunk(GjRun *run, uint8 *memory, uint32 slot, GjFailure *failure)
 {
@@ -99,11 +102,20 @@ load_chunk(GjRun *run, uint8 *memory, uint32 slot, GjFailure *failure)
 		run->nloaded++;
 	}
 	if (!sent)
-	{
-		failure->reason = GJ_DEVICE_LOST;
-		failure->detail[0] = '\0';
-	}
-	return sent;
+		run->nloaded = run->nsources;
+	return true;
+}
+
+static GjEvent
+wait_for_event(GjRun *run, GjFailure *failure)
+{
+	GjEvent		event;
+	instr_time	start;
+
+	INSTR_TIME_SET_CURRENT(start);
+	event = gj_client_next(run->client, true, failure);
+	run->stats->wait_ms += elapsed_ms(start);
+	return event;
 }
 
 GjRunResult
@@ -112,40 +124,19 @@ gj_run_next(GjRun *run, const uint8 **batch, uint32 *slot, GjFailure *failure)
 	for (;;)
 	{
 		GjEvent		event = gj_client_next(run->client, false, failure);
-		uint8	   *memory;
+		uint8	   *memory = NULL;
 		uint32		load_slot;
 
-		if (event.type == GJ_EVENT_NONE || event.type == GJ_EVENT_SLOT)
+		if (event.type == GJ_EVENT_NONE && run->nloaded < run->nsources)
+			memory = gj_client_load_slot(run->client, &load_slot);
+		if (memory != NULL)
 		{
-			if (run->nloaded < run->nsources &&
-				(memory = gj_client_load_slot(run->client, &load_slot)) != NULL)
-			{
-				if (!load_chunk(run, memory, load_slot, failure))
-				{
-					GjFailure	theirs;
-
-					/* if gpujoind has said why it went away, that is the reason */
-					if (failure->reason == GJ_DEVICE_LOST)
-					{
-						do
-							event = gj_client_next(run->client, true, &theirs);
-						while (event.type == GJ_EVENT_SLOT || event.type == GJ_EVENT_BATCH);
-						if (event.type == GJ_EVENT_FAILED)
-							*failure = theirs;
-					}
-					return GJ_RUN_FAILED;
-				}
-				continue;
-			}
-			if (event.type == GJ_EVENT_NONE)
-			{
-				instr_time	start;
-
-				INSTR_TIME_SET_CURRENT(start);
-				event = gj_client_next(run->client, true, failure);
-				run->stats->wait_ms += elapsed_ms(start);
-			}
+			if (!load_chunk(run, memory, load_slot, failure))
+				return GJ_RUN_FAILED;
+			continue;
 		}
+		if (event.type == GJ_EVENT_NONE)
+			event = wait_for_event(run, failure);
 		switch (event.type)
 		{
 			case GJ_EVENT_BATCH:

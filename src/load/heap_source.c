@@ -513,16 +513,14 @@ gj_heap_source(Oid relid, Snapshot snapshot, const GjProgram *program, int sourc
 	const GjSource *src = &gj_program_array(program, GjSource, sources)[source_number];
 	HeapSource *source;
 
-	failure->detail[0] = '\0';
-	failure->reason = GJ_NOT_NOW;
 	if (snapshot == NULL || snapshot->snapshot_type != SNAPSHOT_MVCC)
 	{
-		strlcpy(failure->detail, "not an MVCC snapshot", sizeof(failure->detail));
+		gj_fail(failure, GJ_NOT_NOW, "not an MVCC snapshot");
 		return NULL;
 	}
 	if (gj_old_snapshot_threshold_active())
 	{
-		strlcpy(failure->detail, "old_snapshot_threshold is active", sizeof(failure->detail));
+		gj_fail(failure, GJ_NOT_NOW, "old_snapshot_threshold is active");
 		return NULL;
 	}
 	source = palloc0(sizeof(HeapSource));
@@ -544,12 +542,9 @@ gj_heap_source(Oid relid, Snapshot snapshot, const GjProgram *program, int sourc
 						   src->first_column))
 	{
 		heap_source_close(&source->base);
-		failure->reason = GJ_TOO_LARGE;
-		strlcpy(failure->detail, "default of an added column is too long",
-				sizeof(failure->detail));
+		gj_fail(failure, GJ_TOO_LARGE, "default of an added column is too long");
 		return NULL;
 	}
-	failure->reason = GJ_OK;
 	pgstat_count_heap_scan(source->rel);
 	return &source->base;
 }

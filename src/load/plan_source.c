@@ -84,9 +84,8 @@ hold_value(PlanSource *source, GjWriterColumn *column, uint32 row, Datum value,
 
 	if (held->nbytes + nbytes > (Size) work_mem * 1024L)
 	{
-		failure->reason = GJ_TOO_LARGE;
-		snprintf(failure->detail, sizeof(failure->detail),
-				 "values of more than %u bytes together exceed work_mem", source->max_inline);
+		gj_fail(failure, GJ_TOO_LARGE, "values of more than %u bytes together exceed work_mem",
+				source->max_inline);
 		return false;
 	}
 	old = MemoryContextSwitchTo(held->cxt);

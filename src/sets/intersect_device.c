@@ -166,8 +166,7 @@ load_and_take(GjIntersectRun *run, GjFailure *failure)
 			case GJ_EVENT_BATCH:
 				if (take_batch(run, &event))
 					break;
-				failure->reason = GJ_DEVICE_ERROR;
-				strlcpy(failure->detail, "more elements than there can be", sizeof(failure->detail));
+				gj_fail(failure, GJ_DEVICE_ERROR, "more elements than there can be");
 				return false;
 			case GJ_EVENT_DONE:
 				return true;
@@ -199,17 +198,6 @@ run_intersection(GjIntersection *intersection, GjFailure *failure)
 }
 
 /*
- * Tell whether a failure happened where gpujoind could not count it.
- */
-static bool
-is_unknown_to_daemon(const GjFailure *failure)
-{
-	return failure->reason == GJ_NO_DAEMON || failure->reason == GJ_DEVICE_LOST ||
-		failure->reason == GJ_ABI_MISMATCH ||
-		(failure->reason == GJ_INJECTED && gj_fail_at == GJ_FAIL_CONNECT);
-}
-
-/*
  * Intersect on the device.
  */
 bool
@@ -231,7 +219,6 @@ gj_intersect_on_device(GjIntersection *intersection)
 	ereport(DEBUG1,
 			(errmsg_internal("gpu_intersect falls back to the process: %s", gj_reason_text(failure.reason)),
 			 failure.detail[0] != '\0' ? errdetail_internal("%s", failure.detail) : 0));
-	if (is_unknown_to_daemon(&failure))
-		gj_client_count(failure.reason);
+	gj_client_count(&failure);
 	return false;
 }
