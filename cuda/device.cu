@@ -138,6 +138,8 @@ device_count(GjErrorText *why)
 {
 	int n;
 
+	/* load kernels with the context, not when the first query needs them */
+	setenv("CUDA_MODULE_LOADING", "EAGER", 0);
 	usable_gpu(0, &n, why);
 	return n;
 }

@@ -193,6 +193,6 @@ gj_add_aggregate_path(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *outp
 		return;
 	info->fallback = native_aggregate(root, output_rel, info->outputs);
 	if (info->fallback != NULL)
-		add_path(output_rel, (Path *) gj_create_path(root, output_rel, output_rel->reltarget,
-													 info));
+		gj_offer_path(output_rel, (Path *) gj_create_path(root, output_rel,
+														  output_rel->reltarget, info));
 }

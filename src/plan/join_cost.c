@@ -129,11 +129,6 @@ gj_cost_join(PlannerInfo *root, GjPath *path)
 		run += path->cpath.path.rows * path->cpath.path.pathtarget->cost.per_tuple;
 		startup += path->cpath.path.pathtarget->cost.startup;
 	}
-	if (gj_force)
-	{
-		startup = 0;
-		run = 0;
-	}
 	path->cpath.path.startup_cost = startup;
 	path->cpath.path.total_cost = startup + run;
 }

@@ -637,6 +637,18 @@ gj_create_path(PlannerInfo *root, RelOptInfo *rel, PathTarget *target, GjJoinInf
 	return path;
 }
 
+/* Adds the path to the relation's; under gpujoin.force it is the only one. */
+void
+gj_offer_path(RelOptInfo *rel, Path *path)
+{
+	if (gj_force)
+	{
+		rel->pathlist = NIL;
+		rel->partial_pathlist = NIL;
+	}
+	add_path(rel, path);
+}
+
 /* Offers a GpuJoin that returns rows for a join relation that is complete. */
 static void
 add_join_path(PlannerInfo *root, RelOptInfo *rel)
@@ -673,7 +685,7 @@ add_join_path(PlannerInfo *root, RelOptInfo *rel)
 	info->program = gj_builder_finish(info->builder, GJ_OUTPUT_ROWS);
 	if (info->program == NULL || gj_client_device(&failure) == NULL)
 		return;
-	add_path(rel, (Path *) gj_create_path(root, rel, rel->reltarget, info));
+	gj_offer_path(rel, (Path *) gj_create_path(root, rel, rel->reltarget, info));
 	set_cheapest(rel);
 }
 

@@ -69,6 +69,8 @@ extern bool gj_contains_gpujoin(const Path *path);
 extern GjPath *gj_create_path(PlannerInfo *root, RelOptInfo *rel, PathTarget *target,
 							  GjJoinInfo *info);
 
+extern void gj_offer_path(RelOptInfo *rel, Path *path);
+
 /* src/plan/join_cost.c */
 extern double gj_cost_heap_source(PlannerInfo *root, RelOptInfo *rel, int ncolumns);
 extern double gj_cost_plan_source(const Path *path);
