@@ -14,7 +14,7 @@ our @EXPORT = qw(new_node device have_gpu how start_psql finish daemon_pids wait
 
 # Two queries over tables that new_node() makes, and their answers.
 our $sums = 'SELECT count(*), sum(f.v + d.c) FROM f JOIN d ON f.k = d.k';
-our $sums_answer = '60000|3239400';
+our $sums_answer = '60000|2340000';
 our $rows = 'SELECT f.id, d.name FROM f JOIN d ON f.k = d.k';
 our $rows_answer = 60000;
 
@@ -36,7 +36,7 @@ sub new_node
 	$node->init(%{ $options{init} || {} });
 	$node->append_conf('postgresql.conf', "shared_preload_libraries = 'gpujoin'\ngpujoin.device = " . device() . "\n")
 	  if $options{preload};
-	$node->append_conf('postgresql.conf', "max_connections = 60\n" . ($options{conf} || ''));
+	$node->append_conf('postgresql.conf', "max_connections = 60\nstatement_timeout = 60s\n" . ($options{conf} || ''));
 	$node->start;
 	$node->safe_psql('postgres', q{
 		SET client_min_messages = warning;
@@ -81,21 +81,23 @@ sub how
 # Starts psql with some SQL, not waiting for its end.
 sub start_psql
 {
-	my ($node, $sql, %options) = @_;
-	my $run = { out => '', err => '', in => session() . $sql };
-	my @command = ('psql', '-XAtq', '-v', 'ON_ERROR_STOP=0', '-d', $node->connstr('postgres'), '-f', '-');
-	$run->{harness} = IPC::Run::start(\@command, '<', \$run->{in}, '>', \$run->{out}, '2>', \$run->{err},
-		IPC::Run::timer($options{timeout} || $PostgreSQL::Test::Utils::timeout_default));
-	return $run;
+	my ($node, $sql) = @_;
+	my $base = PostgreSQL::Test::Utils::tempdir() . '/psql';
+	# files, not pipes: nobody has to pump them
+	append_to_file("$base.sql", session() . "$sql\n");
+	my $harness = IPC::Run::start(['psql', '-XAtq', '-d', $node->connstr('postgres'), '-f', "$base.sql"],
+		'<', '/dev/null', '>', "$base.out", '2>', "$base.err", IPC::Run::timeout($PostgreSQL::Test::Utils::timeout_default));
+	return { harness => $harness, base => $base };
 }
 
 # Waits for such a psql: its output and errors.
 sub finish
 {
 	my ($run) = @_;
-	eval { IPC::Run::finish($run->{harness}); 1 } or note("psql: $@");
-	$run->{out} =~ s/\n\z//;
-	return ($run->{out}, $run->{err});
+	eval { IPC::Run::finish($run->{harness}); 1 } or do { diag("psql: $@"); $run->{harness}->kill_kill };
+	my ($out, $err) = (slurp_file("$run->{base}.out"), slurp_file("$run->{base}.err"));
+	$out =~ s/\n\z//;
+	return ($out, $err);
 }
 
 # Process ids of the gpujoind of a server.

@@ -1,0 +1,51 @@
+# What the benchmarks share.  They run against the server that psql connects to (PGHOST, PGUSER, PGDATABASE), which
+# must have gpujoin installed and gpujoin.device set; tables are logged and made once.  Tables are printed as markdown.
+set -euo pipefail
+export PGOPTIONS="${PGOPTIONS:-} -c client_min_messages=warning"
+scale=${GJ_SCALE:-1} repeat=${GJ_REPEAT:-5}
+
+sql() { psql -XAtq -v ON_ERROR_STOP=1 "$@"; }
+# rows N: N scaled
+rows() { awk -v n="$1" -v s="$scale" 'BEGIN { printf "%d", n * s }'; }
+have() { [ "$(sql -c "SELECT to_regclass('$1') IS NOT NULL")" = t ]; }
+
+# insert_parallel TABLE N EXPRESSIONS: N rows of the expressions over i, by several sessions
+insert_parallel() {
+	local table=$1 n=$2 expressions=$3 sessions=${GJ_LOAD_SESSIONS:-8} i
+	for i in $(seq 0 $((sessions - 1))); do
+		sql -c "INSERT INTO $table SELECT $expressions FROM generate_series($n::bigint * $i / $sessions + 1, $n::bigint * ($i + 1) / $sessions) i" &
+	done
+	wait
+	sql -c "VACUUM ANALYZE $table"
+}
+
+# times SETTINGS QUERY REPEAT: runs the query once, then REPEAT times; sets $median, $spread (min to max) and $answer
+times() {
+	local settings=$1 query=$2 n=$3 out
+	out=$({ echo "$settings;"; [ "$n" = 1 ] || echo "$query;"; echo '\timing on'; for _ in $(seq "$n"); do echo "$query;"; done; } | sql)
+	answer=$(sed '/^Time: /d' <<<"$out" | sort -u)
+	read -r median spread < <(sed -n 's/^Time: \([0-9.]*\) ms.*/\1/p' <<<"$out" | sort -n |
+		awk '{ t[NR] = $1 } END { printf "%.1f %.1f–%.1f\n", t[int((NR + 1) / 2)], t[1], t[NR] }')
+}
+
+# phases SETTINGS QUERY: the phases of a GpuJoin, in milliseconds
+phases() {
+	{ echo "$1;"; echo "EXPLAIN (ANALYZE, COSTS OFF) $2;"; } | sql | grep -E 'Times:|Load:|Fallback:' | sed 's/^ */    /'
+}
+
+# uses_gpujoin SETTINGS QUERY: fails unless GpuJoin ran the query
+uses_gpujoin() {
+	local plan
+	plan=$({ echo "$1;"; echo "EXPLAIN (ANALYZE, COSTS OFF) $2;"; } | sql)
+	grep -q 'Custom Scan (GpuJoin)' <<<"$plan" && ! grep -q 'Fallback:' <<<"$plan" || { echo "GpuJoin did not run: $2" >&2; echo "$plan" >&2; exit 1; }
+}
+
+machine() {
+	echo "$(date +%F), $(sql -c 'SHOW server_version' | cut -d' ' -f1) on $(nproc) cores, shared_buffers $(sql -c 'SHOW shared_buffers'); $(sql -c "SELECT string_agg(device || ': ' || name, ', ') FROM gpujoin_devices WHERE device = current_setting('gpujoin.device')")"
+}
+row() { printf '| %s | %s | %s | %s |\n' "$@"; }
+ratio() { awk -v a="$1" -v b="$2" 'BEGIN { printf "%.1f", a / b }'; }
+
+native="SET gpujoin.enabled = off"
+one="SET gpujoin.enabled = off; SET max_parallel_workers_per_gather = 0"
+gpu="SET gpujoin.enabled = on"

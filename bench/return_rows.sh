@@ -1,0 +1,33 @@
+#!/bin/bash
+# 10 M rows of 4 columns from a join to the client's door: COPY (…) TO '/dev/null', which the server writes (superuser).
+# gpujoin against PostgreSQL's best plan.
+cd "$(dirname "$0")" && . ./lib.sh
+if ! have rows_fact; then
+	sql -c "CREATE TABLE rows_fact (id int, k int, v int)" -c "CREATE TABLE rows_dim (k int, w bigint, name text)"
+	insert_parallel rows_dim "$(rows 1000000)" "i - 1, i * 3, 'name ' || i"
+	insert_parallel rows_fact "$(rows 10000000)" "i, (i * 7919) % $(rows 1000000), i % 1000"
+fi
+
+measure() {
+	local name=$1 query=$2
+	uses_gpujoin "$gpu" "$query"
+	times "$gpu" "COPY ($query) TO '/dev/null'" "$repeat"; gpu_ms=$median gpu_spread=$spread
+	times "$native" "COPY ($query) TO '/dev/null'" "$repeat"
+	row "$name, PostgreSQL" "$median" "$spread" "$(ratio "$median" "$gpu_ms")"
+	row "$name, gpujoin" "$gpu_ms" "$gpu_spread" ""
+}
+
+echo "## Rows returned through COPY TO '/dev/null'"
+echo
+machine
+echo
+row what "median ms" "min–max" "gpujoin is faster by"
+row --- ---: ---: ---:
+fixed="SELECT f.id, f.k, f.v, d.w FROM rows_fact f JOIN rows_dim d USING (k)"
+text="SELECT f.id, f.k, d.w, d.name FROM rows_fact f JOIN rows_dim d USING (k)"
+measure "$(rows 10000000) rows, 4 integers" "$fixed"
+measure "$(rows 10000000) rows, 3 integers and text" "$text"
+echo
+echo "Phases of the first:"
+echo
+phases "$gpu" "$fixed"
