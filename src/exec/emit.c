@@ -136,9 +136,16 @@ gj_emit_aggregates(const GjAggState *states, List *finals, TupleTableSlot *slot)
 	foreach(lc, finals)
 	{
 		int			i = foreach_current_index(lc);
-		const GjAggState *state = &states[i];
+		const GjAggState *state = states++;
 		Datum	   *value = &slot->tts_values[i];
 		GjAggFinal	final = lfirst_int(lc);
+		double		largest = 0;
+
+		if (final == GJ_FINAL_AVG_FLOAT8)
+		{
+			largest = Max(fabs(states[0].f), fabs(states[1].f));
+			states += 2;
+		}
 
 		*value = (Datum) 0;
 		slot->tts_isnull[i] = state->count == 0 && final != GJ_FINAL_COUNT &&
@@ -171,6 +178,9 @@ gj_emit_aggregates(const GjAggState *states, List *finals, TupleTableSlot *slot)
 			case GJ_FINAL_AVG_FLOAT8:
 				/* infinities and NaNs have rules of their own: PostgreSQL's */
 				if (isnan(state->f) || isinf(state->f))
+					return GJ_OVERFLOW;
+				/* float8_accum() also sums squares, and fails if those overflow */
+				if (largest * state->count > 1e150)
 					return GJ_OVERFLOW;
 				*value = Float8GetDatum(final == GJ_FINAL_SUM_FLOAT8 ? state->f :
 										state->f / (double) state->count);

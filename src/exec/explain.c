@@ -289,10 +289,6 @@ gj_explain_join_scan(CustomScanState *node, List *ancestors, ExplainState *es)
 
 	cxt.cscan = castNode(CustomScan, node->ss.ps.plan);
 	cxt.deparse = set_deparse_context_plan(es->deparse_cxt, node->ss.ps.plan, ancestors);
-	/* shown with what it did, or as never executed */
-	if (state->fallback == NULL)
-		gj_init_fallback(state, EXEC_FLAG_EXPLAIN_ONLY);
-
 	ExplainPropertyText("Device", device == NULL ? "none" :
 						device->kind == GJ_DEVICE_CUDA ? "cuda" : "cpu", es);
 	ExplainOpenGroup("Sources", "Sources", false, es);

@@ -3,8 +3,7 @@
  *	  The GpuJoin node: callbacks, and the decision to run on the device or to fall back.
  *
  * A run starts with the first row asked for.  Until a row has been returned, whatever
- * goes wrong makes the node run the native plan that it displaced instead; that plan is
- * initialised only then (or to be shown by EXPLAIN).  Programs that can fail on data
+ * goes wrong makes the node run the native plan that it displaced instead.  Programs that can fail on data
  * complete first: their batches are spooled.  A device that dies after a row has been
  * returned is an error.
  */
@@ -15,7 +14,6 @@
 #include "miscadmin.h"
 #include "nodes/pg_list.h"
 #include "portability/instr_time.h"
-#include "utils/acl.h"
 #include "utils/memutils.h"
 
 #include "exec/join_scan.h"
@@ -47,13 +45,11 @@ unpack_plan(GjScanState *state, CustomScan *cscan)
 	memcpy(state->template, VARDATA_ANY(program), VARSIZE_ANY_EXHDR(program));
 	state->sources = list_nth(private, GJ_PRIVATE_SOURCES);
 	state->runtime_instrs = list_nth(private, GJ_PRIVATE_RUNTIME);
-	state->functions = list_nth(private, GJ_PRIVATE_FUNCTIONS);
 	state->agg_finals = list_nth(private, GJ_PRIVATE_FINALS);
 	state->key_counts = list_nth(private, GJ_PRIVATE_KEY_COUNTS);
 	state->noutputs = list_nth_int(flags, GJ_FLAG_NOUTPUTS);
 	state->nfallback = list_nth_int(flags, GJ_FLAG_NFALLBACK);
 	state->can_fail = list_nth_int(flags, GJ_FLAG_CAN_FAIL);
-	state->eager_fallback = list_nth_int(flags, GJ_FLAG_EAGER_FALLBACK);
 }
 
 static void
@@ -70,8 +66,13 @@ begin_join_scan(CustomScanState *node, EState *estate, int eflags)
 	/* children after the fallback are the plan sources' */
 	for_each_from(lc, cscan->custom_plans, 1)
 		node->custom_ps = lappend(node->custom_ps, ExecInitNode(lfirst(lc), estate, eflags));
-	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) != 0 || state->eager_fallback)
-		gj_init_fallback(state, eflags);
+	/*
+	 * The native plan is initialised too, though it may never run: that opens its tables
+	 * and indexes, so that nobody drops them under an open cursor, and checks what
+	 * PostgreSQL would check.
+	 */
+	state->fallback = ExecInitNode(linitial(cscan->custom_plans), estate, eflags);
+	node->custom_ps = lappend(node->custom_ps, state->fallback);
 	if (eflags & EXEC_FLAG_EXPLAIN_ONLY)
 		return;
 	/* attributes that are there for the conditions' sake only are never filled in */
@@ -82,19 +83,6 @@ begin_join_scan(CustomScanState *node, EState *estate, int eflags)
 	}
 	state->run_cxt = AllocSetContextCreate(estate->es_query_cxt, "gpujoin run",
 										   ALLOCSET_DEFAULT_SIZES);
-}
-
-void
-gj_init_fallback(GjScanState *state, int eflags)
-{
-	CustomScanState *node = &state->css;
-	EState	   *estate = node->ss.ps.state;
-	CustomScan *cscan = castNode(CustomScan, node->ss.ps.plan);
-	MemoryContext old = MemoryContextSwitchTo(estate->es_query_cxt);
-
-	state->fallback = ExecInitNode(linitial(cscan->custom_plans), estate, eflags);
-	node->custom_ps = lappend(node->custom_ps, state->fallback);
-	MemoryContextSwitchTo(old);
 }
 
 /* Adds what gpujoind tells of a run to the sums that EXPLAIN shows. */
@@ -146,8 +134,6 @@ fall_back(GjScanState *state, const GjFailure *failure)
 	ereport(DEBUG1,
 			(errmsg_internal("gpujoin runs the native plan: %s%s%s", gj_reason_text(why.reason),
 							 why.detail[0] ? ": " : "", why.detail)));
-	if (state->fallback == NULL)
-		gj_init_fallback(state, 0);
 	state->phase = GJ_SCAN_FALLBACK;
 }
 
@@ -170,7 +156,6 @@ static bool
 may_run(GjScanState *state, GjFailure *failure)
 {
 	EState	   *estate = state->css.ss.ps.state;
-	ListCell   *lc;
 
 	failure->reason = GJ_OK;
 	if (!gj_enabled || gj_device == GJ_SET_DEVICE_OFF)
@@ -179,10 +164,6 @@ may_run(GjScanState *state, GjFailure *failure)
 		gj_fail(failure, GJ_NOT_NOW, "serializable transaction");
 	else if (estate->es_epq_active != NULL)
 		gj_fail(failure, GJ_NOT_NOW, "EvalPlanQual recheck");
-	/* ExecInitFunc and ExecInitAgg would check these, and raise the error */
-	foreach(lc, state->functions)
-		if (pg_proc_aclcheck(lfirst_oid(lc), GetUserId(), ACL_EXECUTE) != ACLCHECK_OK)
-			gj_fail(failure, GJ_NOT_NOW, "no permission for a function");
 	return failure->reason == GJ_OK;
 }
 
@@ -222,7 +203,7 @@ run_aggregates(GjScanState *state)
 {
 	GjFailure	failure;
 	GjAggState *states = NULL;
-	Size		nbytes = sizeof(GjAggState) * list_length(state->agg_finals);
+	Size		nbytes = sizeof(GjAggState) * state->program->naggregates;
 	const uint8 *batch;
 	uint32		slot;
 	GjRunResult result;
@@ -490,18 +471,16 @@ rescan_join_scan(CustomScanState *node)
 	if (node->ss.ps.ps_ResultTupleSlot)
 		ExecClearTuple(node->ss.ps.ps_ResultTupleSlot);
 	ExecClearTuple(node->ss.ss_ScanTupleSlot);
-	if (state->phase == GJ_SCAN_START)
-		return;
-	state->phase = GJ_SCAN_START;
 	foreach(lc, node->custom_ps)
 	{
 		PlanState  *child = lfirst(lc);
 
 		if (node->ss.ps.chgParam != NULL)
 			UpdateChangedParamSet(child, node->ss.ps.chgParam);
-		if (child->chgParam == NULL)
+		if (child->chgParam == NULL && state->phase != GJ_SCAN_START)
 			ExecReScan(child);
 	}
+	state->phase = GJ_SCAN_START;
 }
 
 const CustomScanMethods gj_join_scan_methods = {

@@ -37,13 +37,11 @@ typedef struct GjScanState
 	GjProgram  *template;
 	List	   *sources;
 	List	   *runtime_instrs;
-	List	   *functions;
 	List	   *agg_finals;
 	List	   *key_counts;
 	int			noutputs;
 	int			nfallback;
 	bool		can_fail;
-	bool		eager_fallback;
 	List	   *runtime_exprs;	/* ExprStates */
 
 	GjScanPhase phase;
@@ -56,7 +54,7 @@ typedef struct GjScanState
 	uint32		batch_slot;
 	uint64		nreturned;		/* rows returned by this run */
 
-	PlanState  *fallback;		/* initialised when it is needed, or to be explained */
+	PlanState  *fallback;		/* the native plan */
 	GjFailure	failure;		/* why the last run fell back; GJ_OK if it did not */
 
 	/* what EXPLAIN ANALYZE tells: sums over all runs */
@@ -74,8 +72,5 @@ extern void gj_join_scan_init(void);
 extern GjProgram *gj_make_program(GjScanState *state);
 
 extern void gj_explain_join_scan(CustomScanState *node, List *ancestors, struct ExplainState *es);
-
-/* Makes the native plan ready to run (or to be explained). */
-extern void gj_init_fallback(GjScanState *state, int eflags);
 
 #endif							/* GJ_JOIN_SCAN_H */

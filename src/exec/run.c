@@ -84,7 +84,7 @@ load_chunk(GjRun *run, uint8 *memory, uint32 slot, GjFailure *failure)
 
 	INSTR_TIME_SET_CURRENT(start);
 	failure->reason = GJ_OK;
-	gj_writer_start(writer, memory, slot);
+	gj_writer_start(writer, memory);
 	more = reader->fill(reader, writer, failure);
 	run->stats->ms[s] += elapsed_ms(start);
 	run->stats->npages[s] += reader->npages - npages;

@@ -28,10 +28,9 @@ gj_writer_create(const GjProgram *program, int source)
 }
 
 void
-gj_writer_start(GjWriter *writer, uint8 *slot, uint32 slot_number)
+gj_writer_start(GjWriter *writer, uint8 *slot)
 {
 	writer->slot = slot;
-	writer->slot_number = slot_number;
 	writer->nrows = 0;
 	writer->heap_used = 0;
 	for (uint32 i = 0; i < writer->ncolumns; i++)

@@ -38,7 +38,6 @@ typedef struct GjWriter
 	GjWriterColumn *columns;
 
 	uint8	   *slot;			/* being filled, or NULL */
-	uint32		slot_number;
 	uint32		nrows;
 	uint32		heap_used;
 } GjWriter;
@@ -47,7 +46,7 @@ typedef struct GjWriter
 extern GjWriter *gj_writer_create(const GjProgram *program, int source);
 
 /* Starts to fill a slot. */
-extern void gj_writer_start(GjWriter *writer, uint8 *slot, uint32 slot_number);
+extern void gj_writer_start(GjWriter *writer, uint8 *slot);
 
 /* Completes the slot's header.  The slot can then be sent. */
 extern void gj_writer_finish(GjWriter *writer);

@@ -389,14 +389,13 @@ write_tuples(HeapSource *source, GjWriter *writer)
 		for (int i = 0; i < source->ntuples; i++)
 			walk_tuple(source, writer, i, 0, 0);
 	writer->nrows += source->ntuples;
-	source->base.nrows += source->ntuples;
 }
 
 static bool
 heap_source_fill(GjSourceReader *reader, GjWriter *writer, GjFailure *failure)
 {
 	HeapSource *source = (HeapSource *) reader;
-	uint64		nrows = reader->nrows;
+	uint32		nrows = writer->nrows;
 
 	while (source->next < source->nblocks &&
 		   gj_writer_has_room(writer, MaxHeapTuplesPerPage, source->page_heap_bytes))
@@ -413,7 +412,7 @@ heap_source_fill(GjSourceReader *reader, GjWriter *writer, GjFailure *failure)
 		UnlockReleaseBuffer(buffer);
 		source->next++;
 	}
-	gj_count_tuples_returned(source->rel, reader->nrows - nrows);
+	gj_count_tuples_returned(source->rel, writer->nrows - nrows);
 	return source->next < source->nblocks;
 }
 

@@ -30,8 +30,6 @@ struct GjSourceReader
 
 	uint64		npages;			/* heap pages read */
 	uint64		nvisible;		/* of these: all-visible by the visibility map */
-	uint64		nrows;			/* rows written */
-	double		ms;				/* time spent in fill() */
 };
 
 /*

@@ -79,12 +79,22 @@ compile_argument(GjBuilder *builder, Expr *arg, GjAggregate *agg, GjAggFinal *fi
 	return gj_compile(builder, (Expr *) test);
 }
 
+static void
+append_aggregate(GjBuilder *builder, uint32 op, int32 arg)
+{
+	GjAggregate *agg = palloc(sizeof(GjAggregate));
+
+	agg->op = op;
+	agg->arg = arg;
+	builder->aggregates = lappend(builder->aggregates, agg);
+}
+
 /* Adds one aggregate to the program; false if the device does not know it. */
 static bool
 add_aggregate(GjBuilder *builder, GjJoinInfo *info, Aggref *aggref)
 {
-	GjAggregate *agg = palloc0(sizeof(GjAggregate));
-	GjAggFinal	final = GJ_FINAL_COUNT;
+	GjAggregate agg = {.arg = -1};
+	GjAggFinal	final;
 	int			i;
 
 	if (aggref->aggdistinct != NIL || aggref->aggorder != NIL || aggref->aggfilter != NULL ||
@@ -97,18 +107,21 @@ add_aggregate(GjBuilder *builder, GjJoinInfo *info, Aggref *aggref)
 			break;
 	if (i == lengthof(device_aggregates))
 		return false;
-	agg->op = device_aggregates[i].op;
-	agg->arg = -1;
+	agg.op = device_aggregates[i].op;
 	final = device_aggregates[i].final;
-	if (agg->op != GJ_AGG_COUNT_STAR)
+	if (agg.op != GJ_AGG_COUNT_STAR)
 	{
-		agg->arg = compile_argument(builder, linitial_node(TargetEntry, aggref->args)->expr,
-									agg, &final);
-		if (agg->arg < 0)
+		agg.arg = compile_argument(builder, linitial_node(TargetEntry, aggref->args)->expr,
+								   &agg, &final);
+		if (agg.arg < 0)
 			return false;
 	}
-	builder->aggregates = lappend(builder->aggregates, agg);
-	builder->functions = list_append_unique_oid(builder->functions, aggref->aggfnoid);
+	append_aggregate(builder, agg.op, agg.arg);
+	if (final == GJ_FINAL_AVG_FLOAT8)
+	{
+		append_aggregate(builder, GJ_AGG_MIN_F, agg.arg);
+		append_aggregate(builder, GJ_AGG_MAX_F, agg.arg);
+	}
 	info->outputs = lappend(info->outputs, aggref);
 	info->agg_finals = lappend_int(info->agg_finals, final);
 	return true;

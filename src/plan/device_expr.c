@@ -180,16 +180,38 @@ is_small_span(Node *node)
 }
 
 /*
+ * True if a parameter has its value when execution begins.  An initplan has yet to run
+ * then, and PostgreSQL might never run it.
+ */
+static bool
+is_known_param(PlannerInfo *root, Param *param)
+{
+	ListCell   *lc;
+
+	if (param->paramkind == PARAM_EXTERN)
+		return true;
+	if (param->paramkind != PARAM_EXEC)
+		return false;
+	for (; root != NULL; root = root->parent_root)
+		foreach(lc, root->init_plans)
+			if (list_member_int(lfirst_node(SubPlan, lc)->setParam, param->paramid))
+				return false;
+	return true;
+}
+
+/*
  * True for an expression without columns whose value execution can compute beforehand
  * without a risk of raising an error that PostgreSQL would not raise (it might never
  * evaluate the expression, for want of rows).
  */
 static bool
-is_runtime_constant(Expr *node)
+is_runtime_constant(PlannerInfo *root, Expr *node)
 {
 	if (IsA(node, RelabelType))
-		return is_runtime_constant(((RelabelType *) node)->arg);
-	if (IsA(node, Const) || IsA(node, Param) || IsA(node, SQLValueFunction))
+		return is_runtime_constant(root, ((RelabelType *) node)->arg);
+	if (IsA(node, Param))
+		return is_known_param(root, (Param *) node);
+	if (IsA(node, Const) || IsA(node, SQLValueFunction))
 		return true;
 	if (IsA(node, FuncExpr))
 	{
@@ -205,7 +227,7 @@ is_runtime_constant(Expr *node)
 			case F_TIMESTAMP_TIMESTAMPTZ:
 				return !IsA(linitial(func->args), Param) &&
 					!IsA(linitial(func->args), Const) &&
-					is_runtime_constant(linitial(func->args));
+					is_runtime_constant(root, linitial(func->args));
 			default:
 				return false;
 		}
@@ -227,7 +249,7 @@ is_runtime_constant(Expr *node)
 			case F_DATE_MII:
 				return is_small_span(lsecond(op->args)) &&
 					!IsA(linitial(op->args), Param) && !IsA(linitial(op->args), Const) &&
-					is_runtime_constant(linitial(op->args));
+					is_runtime_constant(root, linitial(op->args));
 			default:
 				return false;
 		}
@@ -291,7 +313,6 @@ compile_call(CompileContext *cxt, Oid funcid, List *args, int depth)
 	emit(cxt, (GjInstr) {.op = func->op, .dst = depth, .a = depth,
 		.b = binary ? depth + 1 : depth, .arg = func->range});
 	cxt->can_fail |= op_can_fail(funcid, func->op);
-	cxt->builder->functions = list_append_unique_oid(cxt->builder->functions, funcid);
 	return true;
 }
 
@@ -466,7 +487,7 @@ compile_in(CompileContext *cxt, ScalarArrayOpExpr *node, int depth)
 			gj_builder_constant(cxt->builder, values[i]);
 		emit(cxt, instr);
 	}
-	else if (IsA(array, Param))
+	else if (IsA(array, Param) && is_known_param(cxt->builder->root, (Param *) array))
 	{
 		GjRuntimeConst *runtime = palloc(sizeof(GjRuntimeConst));
 
@@ -478,7 +499,6 @@ compile_in(CompileContext *cxt, ScalarArrayOpExpr *node, int depth)
 		return false;
 	if (!node->useOr)
 		emit(cxt, (GjInstr) {.op = GJ_OP_NOT, .dst = depth, .a = depth, .b = depth});
-	cxt->builder->functions = list_append_unique_oid(cxt->builder->functions, node->opfuncid);
 	return true;
 }
 
@@ -497,7 +517,7 @@ compile_node(CompileContext *cxt, Expr *node, int depth)
 	kind = gj_column_type(exprType((Node *) node)).kind;
 	if (!gj_kind_computable(kind))
 		return false;
-	if (is_runtime_constant(node))
+	if (is_runtime_constant(cxt->builder->root, node))
 		return compile_constant(cxt, node, kind, depth);
 
 	switch (nodeTag(node))
@@ -554,15 +574,16 @@ gj_compile(GjBuilder *builder, Expr *expr)
 }
 
 bool
-gj_compilable(GjBuilder *builder, Expr *expr)
+gj_compilable(GjBuilder *builder, Expr *expr, bool *can_fail)
 {
 	GjBuilderMark mark;
-	bool		result;
+	int			e;
 
 	gj_builder_mark(builder, &mark);
-	result = gj_compile(builder, expr) >= 0;
+	e = gj_compile(builder, expr);
+	*can_fail = e >= 0 && builder->exprs[e].can_fail;
 	gj_builder_reset(builder, &mark);
-	return result;
+	return e >= 0;
 }
 
 bool

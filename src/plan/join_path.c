@@ -158,9 +158,9 @@ gj_contains_gpujoin(const Path *path)
 
 /*
  * Collects the sides and the clauses of a tree of inner joins.  A node that is not an
- * inner join becomes a side.
+ * inner join becomes a side.  False if clauses could be missing.
  */
-static void
+static bool
 flatten(Path *path, List **leaves, List **clauses)
 {
 	Path	   *subpath;
@@ -173,24 +173,28 @@ flatten(Path *path, List **leaves, List **clauses)
 		JoinPath   *join = (JoinPath *) path;
 
 		*clauses = list_concat(*clauses, join->joinrestrictinfo);
-		flatten(join->outerjoinpath, leaves, clauses);
-		flatten(join->innerjoinpath, leaves, clauses);
-		return;
+		return flatten(join->outerjoinpath, leaves, clauses) &&
+			flatten(join->innerjoinpath, leaves, clauses);
 	}
 	subpath = transparent_subpath(path);
 	if (subpath != NULL)
-	{
-		flatten(subpath, leaves, clauses);
-		return;
-	}
-	/* conditions that a nested loop passes down to its inner side */
+		return flatten(subpath, leaves, clauses);
+	/*
+	 * Conditions that a nested loop passes down to its inner side.  Joins and members of
+	 * an append have theirs elsewhere: such a tree is not understood.
+	 */
 	if (path->param_info)
+	{
+		if (path->parent->reloptkind != RELOPT_BASEREL)
+			return false;
 		*clauses = list_concat(*clauses, path->param_info->ppi_clauses);
+	}
 	leaf = palloc0(sizeof(Leaf));
 	leaf->rel = path->parent;
 	leaf->fixed = IsA(path, UniquePath);
 	leaf->path = leaf->fixed ? path : path->parent->cheapest_total_path;
 	*leaves = lappend(*leaves, leaf);
+	return true;
 }
 
 /* True if running these range table entries twice could give different rows. */
@@ -203,25 +207,34 @@ has_volatile_entry(PlannerInfo *root, Relids relids)
 	{
 		RangeTblEntry *rte = planner_rt_fetch(relid, root);
 
+		/* policies of row-level security are here, and not in the join tree */
+		if (contain_volatile_functions((Node *) find_base_rel(root, relid)->baserestrictinfo))
+			return true;
 		if ((rte->rtekind == RTE_SUBQUERY && contain_volatile_functions((Node *) rte->subquery)) ||
 			(rte->rtekind == RTE_FUNCTION && contain_volatile_functions((Node *) rte->functions)) ||
+			(rte->rtekind == RTE_TABLEFUNC && contain_volatile_functions((Node *) rte->tablefunc)) ||
 			(rte->rtekind == RTE_VALUES && contain_volatile_functions((Node *) rte->values_lists)))
 			return true;
 	}
 	return false;
 }
 
-/* True if this query level or one below it has inheritance children. */
+/*
+ * True if a subquery that reading `relids` reads has inheritance children, at any depth.
+ * Members of an append count, whichever relation they belong to.
+ */
 static bool
-has_append_rels(PlannerInfo *root)
+has_append_rels_below(PlannerInfo *root, Relids relids)
 {
-	if (root->append_rel_list != NIL)
-		return true;
 	for (int i = 1; i < root->simple_rel_array_size; i++)
 	{
 		RelOptInfo *rel = root->simple_rel_array[i];
 
-		if (rel && rel->subroot && has_append_rels(rel->subroot))
+		if (rel == NULL || rel->subroot == NULL ||
+			(rel->reloptkind != RELOPT_OTHER_MEMBER_REL && relids != NULL &&
+			 !bms_is_member(i, relids)))
+			continue;
+		if (rel->subroot->append_rel_list != NIL || has_append_rels_below(rel->subroot, NULL))
 			return true;
 	}
 	return false;
@@ -238,18 +251,14 @@ can_be_plan_source(PlannerInfo *root, Leaf *leaf)
 	int			relid = -1;
 
 	if (leaf->path == NULL || leaf->path->param_info != NULL ||
-		!bms_is_empty(leaf->rel->lateral_relids) || gj_contains_gpujoin(leaf->path))
+		!bms_is_empty(leaf->rel->lateral_relids) || gj_contains_gpujoin(leaf->path) ||
+		has_append_rels_below(root, leaf->rel->relids))
 		return false;
 	while ((relid = bms_next_member(leaf->rel->relids, relid)) >= 0)
 	{
 		RangeTblEntry *rte = planner_rt_fetch(relid, root);
-		RelOptInfo *rel = find_base_rel(root, relid);
 
-		if (rte->rtekind == RTE_CTE && rte->self_reference)
-			return false;
-		if (rte->tablesample != NULL)
-			return false;
-		if (rel->subroot && has_append_rels(rel->subroot))
+		if ((rte->rtekind == RTE_CTE && rte->self_reference) || rte->tablesample != NULL)
 			return false;
 	}
 	return true;
@@ -294,6 +303,29 @@ has_pseudoconstant(List *rinfos)
 }
 
 /*
+ * True if the device can check all conditions on a table.  A condition that can fail must
+ * not see rows that one of a lower security level hides: a fallback would tell of them.
+ */
+static bool
+can_filter(GjBuilder *builder, RelOptInfo *rel)
+{
+	ListCell   *lc;
+	bool		can_fail;
+
+	foreach(lc, rel->baserestrictinfo)
+	{
+		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
+
+		if (!gj_compilable(builder, rinfo->clause, &can_fail) ||
+			(can_fail && rinfo->security_level > rel->baserestrict_min_security))
+			return false;
+	}
+	return rel->baserestrictinfo == NIL ||
+		gj_compilable(builder, make_ands_explicit(get_actual_clauses(rel->baserestrictinfo)),
+					  &can_fail);
+}
+
+/*
  * Decides how source s is read: its pages, with all its conditions on the device, or
  * the rows of its cheapest path.  False if neither is possible.
  */
@@ -312,9 +344,7 @@ choose_source(PlannerInfo *root, GjBuilder *builder, int s, Leaf *leaf)
 	{
 		source->heap_relid = planner_rt_fetch(rel->relid, root)->relid;
 		source->filter_clauses = get_actual_clauses(rel->baserestrictinfo);
-		if (source->filter_clauses != NIL &&
-			!gj_compilable(builder, make_ands_explicit(source->filter_clauses)))
-			heap = false;
+		heap = can_filter(builder, rel);
 	}
 	if (heap && plan)
 		heap = gj_cost_heap_source(root, rel, list_length(rel->reltarget->exprs)) <=
@@ -372,10 +402,14 @@ classify_clauses(GjBuilder *builder, List *rinfos)
 	{
 		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
 		JoinClause *clause = &clauses[foreach_current_index(lc)];
+		bool		can_fail = false;
 
 		clause->rinfo = rinfo;
 		clause->sources = gj_builder_sources_of(builder, rinfo->clause_relids);
-		clause->is_device = clause->sources != 0 && gj_compilable(builder, rinfo->clause);
+		/* as in can_filter(): PostgreSQL checks the rest in order of security level */
+		clause->is_device = clause->sources != 0 &&
+			gj_compilable(builder, rinfo->clause, &can_fail) &&
+			!(can_fail && rinfo->security_level > 0);
 		if (clause->is_device && gj_key_clause(rinfo->clause, &clause->left, &clause->right))
 		{
 			clause->left_sources =
@@ -460,7 +494,8 @@ compile_keys(GjBuilder *builder, GjBuildStep *step, JoinClause **keys)
 			Expr	   *expr = (side == 0) == right_is_inner ? keys[i]->left : keys[i]->right;
 			int			e = gj_compile(builder, expr);
 
-			Assert(e >= 0);
+			if (e < 0)
+				elog(ERROR, "could not compile a join key");
 			if (i == 0)
 				*(side == 0 ? &step->outer_keys : &step->inner_keys) = e;
 		}
@@ -525,8 +560,8 @@ gj_build_join(PlannerInfo *root, Path *native, List **host_quals, double *rows)
 	uint32		joined = 1;
 	ListCell   *lc;
 
-	flatten(native, &leaves, &rinfos);
-	if (list_length(leaves) < 2 || list_length(leaves) > GJ_MAX_SOURCES)
+	if (!flatten(native, &leaves, &rinfos) || list_length(leaves) < 2 ||
+		list_length(leaves) > GJ_MAX_SOURCES)
 		return NULL;
 	foreach(lc, rinfos)
 		unique = list_append_unique(unique, lfirst(lc));

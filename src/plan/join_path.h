@@ -40,7 +40,7 @@ typedef enum GjAggFinal
 	GJ_FINAL_SUM_NUMERIC,		/* numeric of any size */
 	GJ_FINAL_AVG_NUMERIC,
 	GJ_FINAL_SUM_FLOAT8,
-	GJ_FINAL_AVG_FLOAT8,
+	GJ_FINAL_AVG_FLOAT8,		/* of three states: sum, min, max */
 	GJ_FINAL_MINMAX_INT,		/* an integer of the result type's width */
 	GJ_FINAL_MINMAX_FLOAT8
 } GjAggFinal;
@@ -93,7 +93,6 @@ typedef enum GjPrivate
 	GJ_PRIVATE_PROGRAM,			/* Const bytea: the template */
 	GJ_PRIVATE_SOURCES,			/* list of int lists, see GjSourcePrivate */
 	GJ_PRIVATE_RUNTIME,			/* int list: instruction of each runtime constant */
-	GJ_PRIVATE_FUNCTIONS,		/* OID list: functions that need EXECUTE */
 	GJ_PRIVATE_FINALS,			/* int list: GjAggFinal, NIL for rows */
 	GJ_PRIVATE_FLAGS,			/* int list, see GjPrivateFlag */
 	GJ_PRIVATE_KEY_COUNTS		/* int list: key clauses of each step */
@@ -103,8 +102,7 @@ typedef enum GjPrivateFlag
 {
 	GJ_FLAG_NOUTPUTS,			/* leading entries of the scan tuple that a batch fills */
 	GJ_FLAG_NFALLBACK,			/* leading entries that the fallback plan fills */
-	GJ_FLAG_CAN_FAIL,			/* complete the run before returning a row */
-	GJ_FLAG_EAGER_FALLBACK		/* initialise the fallback with the plan sources */
+	GJ_FLAG_CAN_FAIL			/* complete the run before returning a row */
 } GjPrivateFlag;
 
 /* Elements of the description of a source */

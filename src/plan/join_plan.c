@@ -12,7 +12,6 @@
 #include "nodes/makefuncs.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/tlist.h"
-#include "parser/parsetree.h"
 
 #include "exec/join_scan.h"
 #include "plan/join_path.h"
@@ -59,36 +58,14 @@ source_description(const GjBuildSource *source, List *scan_tlist, int *nchildren
 		column = list_nth(source->columns, i);
 		tle = tlist_member(column->expr, scan_tlist);
 	}
+	if (tle == NULL)
+		elog(ERROR, "source of a GpuJoin without a key");
 	result = list_make3_int((int) source->heap_relid,
 							OidIsValid(source->heap_relid) ? -1 : ++(*nchildren),
 							tle->resno);
 	foreach(lc, source->columns)
 		result = lappend_int(result, ((GjBuildColumn *) lfirst(lc))->attno);
 	return result;
-}
-
-/*
- * True if a plan source reads a CTE: its scans, in that plan and in the fallback, share
- * one tuplestore, and must all be initialised before the first of them runs.
- */
-static bool
-reads_cte(PlannerInfo *root, const GjBuilder *builder)
-{
-	for (int s = 0; s < builder->nsources; s++)
-	{
-		int			relid = -1;
-
-		if (builder->source[s].path == NULL)
-			continue;
-		while ((relid = bms_next_member(builder->source[s].relids, relid)) >= 0)
-		{
-			RTEKind		kind = planner_rt_fetch(relid, root)->rtekind;
-
-			if (kind == RTE_CTE || kind == RTE_SUBQUERY)
-				return true;
-		}
-	}
-	return false;
 }
 
 static Plan *
@@ -147,12 +124,10 @@ plan_custom_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List
 	scan->custom_private = list_make1(make_bytes(info->program, info->program->nbytes));
 	scan->custom_private = lappend(scan->custom_private, sources);
 	scan->custom_private = lappend(scan->custom_private, runtime_instrs);
-	scan->custom_private = lappend(scan->custom_private, builder->functions);
 	scan->custom_private = lappend(scan->custom_private, info->agg_finals);
 	scan->custom_private = lappend(scan->custom_private,
-								   list_make4_int(list_length(info->outputs),
-												  info->nfallback, builder->can_fail,
-												  reads_cte(root, builder)));
+								   list_make3_int(list_length(info->outputs),
+												  info->nfallback, builder->can_fail));
 	scan->custom_private = lappend(scan->custom_private, key_counts);
 	scan->methods = &gj_join_scan_methods;
 	return &scan->scan.plan;

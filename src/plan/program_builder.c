@@ -36,7 +36,6 @@ gj_builder_mark(GjBuilder *builder, GjBuilderMark *mark)
 	for (int s = 0; s < builder->nsources; s++)
 		mark->ncolumns[s] = list_length(builder->source[s].columns);
 	mark->runtime = list_copy(builder->runtime);
-	mark->functions = list_copy(builder->functions);
 	mark->can_fail = builder->can_fail;
 }
 
@@ -50,7 +49,6 @@ gj_builder_reset(GjBuilder *builder, const GjBuilderMark *mark)
 		builder->source[s].columns = list_truncate(builder->source[s].columns,
 												   mark->ncolumns[s]);
 	builder->runtime = mark->runtime;
-	builder->functions = mark->functions;
 	builder->can_fail = mark->can_fail;
 }
 
@@ -163,6 +161,8 @@ source_attno(GjBuildSource *source, Expr *expr)
 			return 0;
 		return Max(var->varattno, 0);	/* neither system columns nor whole rows */
 	}
+	if (source->path == NULL)
+		return 0;				/* not decided about yet */
 	foreach(lc, source->path->pathtarget->exprs)
 	{
 		if (equal(lfirst(lc), expr))

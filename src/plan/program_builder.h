@@ -74,8 +74,6 @@ typedef struct GjBuilder
 	int			nconstants,
 				constants_size;
 	List	   *runtime;		/* of GjRuntimeConst * */
-	List	   *functions;		/* OIDs of functions that the device runs instead of
-								 * PostgreSQL: the user needs EXECUTE */
 	bool		can_fail;		/* some expression can fail on data */
 
 	List	   *outputs;		/* int: source << 16 | index */
@@ -90,7 +88,6 @@ typedef struct GjBuilderMark
 				nconstants;
 	int			ncolumns[GJ_MAX_SOURCES];
 	List	   *runtime;
-	List	   *functions;
 	bool		can_fail;
 } GjBuilderMark;
 
@@ -130,8 +127,11 @@ extern GjProgram *gj_builder_finish(GjBuilder *builder, GjOutputKind output);
  */
 extern int	gj_compile(GjBuilder *builder, Expr *expr);
 
-/* True if gj_compile() could; leaves the builder as it was. */
-extern bool gj_compilable(GjBuilder *builder, Expr *expr);
+/*
+ * True if gj_compile() could; leaves the builder as it was.  *can_fail tells whether the
+ * code can fail on data.
+ */
+extern bool gj_compilable(GjBuilder *builder, Expr *expr, bool *can_fail);
 
 /* True if `clause` is left = right in a way that makes it a join key of the device. */
 extern bool gj_key_clause(Expr *clause, Expr **left, Expr **right);
