@@ -77,10 +77,13 @@ gj_cuda_explain(cudaError_t error, const char *call, const char *file, int line,
 GjStatus
 gj_cuda_failed(GjQueue *queue, cudaError_t error, const char *call, const char *file, int line)
 {
-	GjStatus status = gj_cuda_explain(error, call, file, line, &queue->error);
+	GjErrorText text;
+	GjStatus status = gj_cuda_explain(error, call, file, line, &text);
 
-	if (status != GJ_OUT_OF_MEMORY)
-		queue->status = status;
+	if (status == GJ_OUT_OF_MEMORY)
+		return status;
+	queue->error = text;
+	queue->status = status;
 	return status;
 }
 
@@ -428,6 +431,13 @@ gj_alloc(GjQueue *queue, size_t nbytes)
 	return memory;
 }
 
+static GjStatus
+queue_alloc(GjQueue *queue, size_t nbytes, void **memory)
+{
+	*memory = gj_alloc(queue, nbytes);
+	return *memory ? GJ_OK : gj_no_memory(queue);
+}
+
 void
 gj_free(GjQueue *queue, void *memory, size_t nbytes)
 {
@@ -457,7 +467,7 @@ gj_buffer(GjQueue *queue, GjBuffer *buffer, size_t nbytes)
 	buffer->nbytes = 0;
 	buffer->memory = gj_alloc(queue, rounded);
 	if (buffer->memory == NULL)
-		return queue->status != GJ_OK ? queue->status : GJ_OUT_OF_MEMORY;
+		return gj_no_memory(queue);
 	buffer->nbytes = rounded;
 	return GJ_OK;
 }
@@ -473,19 +483,24 @@ gj_scratch(GjQueue *queue, GjScratch which, size_t nbytes, void **memory)
 /* ---- queues */
 
 /* Frees all memory, waits for it, and destroys what CUDA made for the queue. */
-static void
-queue_close(GjQueue *queue)
+static GjStatus
+queue_close(GjQueue *queue, GjErrorText *why)
 {
-	if (queue == NULL)
-		return;
+	GjStatus status = GJ_OK;
+
 	cudaSetDevice(queue->device->ordinal);
 	if (queue->stream)
 	{
-		cudaStreamSynchronize(queue->stream);
+		cudaError_t error = cudaStreamSynchronize(queue->stream);
+
 		for (size_t i = 0; i < queue->nmemory; i++)
 			cudaFreeAsync(queue->memory[i], queue->stream);
 		/* only then may other queues have it */
-		cudaStreamSynchronize(queue->stream);
+		if (error == cudaSuccess)
+			error = cudaStreamSynchronize(queue->stream);
+		if (error != cudaSuccess && gj_cuda_explain(error, "cudaStreamSynchronize", __FILE__,
+													__LINE__, why) == GJ_DEVICE_LOST)
+			status = GJ_DEVICE_LOST;
 	}
 	for (uint32_t i = 0; i < queue->nevents_made; i++)
 		cudaEventDestroy(queue->event[i]);
@@ -498,28 +513,26 @@ queue_close(GjQueue *queue)
 	free(queue->places_host);
 	free(queue->program);
 	free(queue);
+	return status;
 }
 
 /* Copies the program to the host and the GPU, with results and aggregates before it. */
 static GjStatus
 queue_load_program(GjQueue *queue, const GjProgram *program)
 {
-	uint32_t naggregates = program ? program->naggregates : 0;
-	size_t state_bytes = naggregates * sizeof(GjAggState);
+	size_t state_bytes = program->naggregates * sizeof(GjAggState);
 	size_t head_bytes = sizeof(GjResults) + state_bytes;
 	char *memory;
 
-	if (naggregates > GJ_MAX_AGGREGATES)
+	if (program->naggregates > GJ_MAX_AGGREGATES)
 		return GJ_BAD_PROGRAM;
-	memory = (char *) gj_alloc(queue, head_bytes + (program ? program->nbytes : 0));
+	memory = (char *) gj_alloc(queue, head_bytes + program->nbytes);
 	if (memory == NULL)
-		return queue->status != GJ_OK ? queue->status : GJ_OUT_OF_MEMORY;
+		return gj_no_memory(queue);
 	queue->results = (GjResults *) memory;
 	queue->states = (GjAggState *) (memory + sizeof(GjResults));
 	/* zeros: no error, and states as gj_agg_start makes them */
 	GJ_CUDA(queue, cudaMemsetAsync(memory, 0, head_bytes, queue->stream));
-	if (program == NULL)
-		return GJ_OK;
 
 	queue->program = (GjProgram *) malloc(program->nbytes);
 	if (queue->program == NULL)
@@ -545,26 +558,28 @@ queue_start(GjQueue *queue, const GjProgram *program)
 	return queue_load_program(queue, program);
 }
 
-static GjQueue *
-queue_open(GjDevice *device, const GjProgram *program, GjErrorText *why)
+static GjStatus
+queue_open(GjDevice *device, const GjProgram *program, GjQueue **opened, GjErrorText *why)
 {
 	GjQueue *queue = (GjQueue *) calloc(1, sizeof(GjQueue));
 	GjStatus status;
 
 	if (queue == NULL)
-	{
-		set_text(why, "out of host memory");
-		return NULL;
-	}
+		return GJ_OUT_OF_HOST_MEMORY;
 	queue->device = device;
 	status = queue_start(queue, program);
 	if (status != GJ_OK)
 	{
-		set_text(why, queue->error.text[0] ? queue->error.text : gj_reason_text(status));
-		queue_close(queue);
-		return NULL;
+		GjErrorText lost;
+
+		set_text(why, queue->error.text);
+		if (queue_close(queue, &lost) != GJ_DEVICE_LOST)
+			return status;
+		*why = lost;
+		return GJ_DEVICE_LOST;
 	}
-	return queue;
+	*opened = queue;
+	return GJ_OK;
 }
 
 static const char *
@@ -727,7 +742,7 @@ extern "C" const GjDeviceOps gj_cuda_device = {
 	.sync = queue_sync,
 	.phase = queue_phase,
 	.phase_ms = queue_phase_ms,
-	.alloc = gj_alloc,
+	.alloc = queue_alloc,
 	.free = gj_free,
 	.copy_in = copy_in,
 	.copy_out = copy_out,

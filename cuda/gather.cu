@@ -281,22 +281,6 @@ heap_word(const Gather &gather, uint32_t i, uint64_t offset)
 	return 0;
 }
 
-/* The last of tuples low .. high-1 whose bytes start at or before `offset`; low's do. */
-static __device__ __forceinline__ uint32_t
-find_tuple(const uint64_t *heap_start, uint32_t low, uint32_t high, uint64_t offset)
-{
-	while (high - low > 1)
-	{
-		const uint32_t mid = low + (high - low) / 2;
-
-		if (heap_start[mid] <= offset)
-			low = mid;
-		else
-			high = mid;
-	}
-	return low;
-}
-
 /* The heap, WORDS_PER_BLOCK words a block, whatever values they belong to. */
 static __global__ void
 __launch_bounds__(GJ_THREADS) gather_heap(const __grid_constant__ Gather gather)
@@ -314,11 +298,11 @@ __launch_bounds__(GJ_THREADS) gather_heap(const __grid_constant__ Gather gather)
 	/* the tuples of the first and of the last word */
 	if (threadIdx.x < 2)
 		bounds[threadIdx.x] =
-			find_tuple(gather.heap_start, 0, n, (threadIdx.x == 0 ? first : nwords - 1) * 8);
+			gj_last_at_most(gather.heap_start, 0, n, (threadIdx.x == 0 ? first : nwords - 1) * 8);
 	__syncthreads();
 	for (uint64_t word = first + threadIdx.x; word < nwords; word += GJ_THREADS)
 	{
-		const uint32_t i = find_tuple(gather.heap_start, bounds[0], bounds[1] + 1, word * 8);
+		const uint32_t i = gj_last_at_most(gather.heap_start, bounds[0], bounds[1] + 1, word * 8);
 
 		((uint64_t *) gather.heap)[word] = heap_word(gather, i, word * 8);
 	}

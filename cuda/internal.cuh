@@ -48,7 +48,6 @@ typedef enum GjScratch
 {
 	GJ_SCRATCH_CUB,
 	GJ_SCRATCH_A,
-	GJ_SCRATCH_B,
 	GJ_NSCRATCHES
 } GjScratch;
 
@@ -75,8 +74,8 @@ struct GjQueue
 	GjDevice *device;
 	cudaStream_t stream;
 	GjStatus status;    /* GJ_OK, or the error that the queue keeps */
-	GjErrorText error;  /* text of the last error */
-	GjProgram *program; /* host copy, or NULL */
+	GjErrorText error;  /* text of that error */
+	GjProgram *program; /* host copy */
 	GjCode code;        /* device addresses */
 	GjResults *results; /* device */
 	GjAggState *states; /* device, naggregates of them */
@@ -150,8 +149,15 @@ GjStatus gj_cuda_explain(cudaError_t error, const char *call, const char *file, 
 GjStatus gj_enter(GjQueue *queue);
 /* Copies the results to queue->pinned, waits, and returns what the rows met. */
 GjStatus gj_wait(GjQueue *queue);
+/* NULL: see gj_no_memory. */
 void *gj_alloc(GjQueue *queue, size_t nbytes);
 void gj_free(GjQueue *queue, void *memory, size_t nbytes);
+/* Why gj_alloc returned NULL. */
+static inline GjStatus
+gj_no_memory(const GjQueue *queue)
+{
+	return queue->status != GJ_OK ? queue->status : GJ_OUT_OF_MEMORY;
+}
 /* Makes one of the scratch buffers at least nbytes long. */
 GjStatus gj_scratch(GjQueue *queue, GjScratch which, size_t nbytes, void **memory);
 /* The same for a buffer that lives as long as the queue; what was in it is lost. */
@@ -180,9 +186,9 @@ GjStatus gj_aggregate_read(GjQueue *queue, GjAggState *states);
 GjStatus gj_gather(GjQueue *queue, const GjView *view, uint32_t first, uint32_t max,
 				   const GjBatchTarget *target, uint32_t *n);
 GjStatus gj_sort_unique(GjQueue *queue, void *values, uint32_t width, uint64_t n,
-						uint64_t *n_unique);
+						bool (*stop)(void *), void *arg, uint64_t *n_unique);
 GjStatus gj_intersect(GjQueue *queue, const void *a, uint64_t na, const void *b, uint64_t nb,
-					  uint32_t width, void *result, uint64_t *n);
+					  uint32_t width, bool (*stop)(void *), void *arg, void *result, uint64_t *n);
 
 /* ---- in kernels */
 
@@ -193,6 +199,22 @@ static inline uint32_t
 gj_blocks(uint64_t n, uint32_t per_block)
 {
 	return (uint32_t) ((n + per_block - 1) / per_block);
+}
+
+/* The last of entries low .. high-1 of an ascending array that is at most v; low's is. */
+static __device__ __forceinline__ uint32_t
+gj_last_at_most(const uint64_t *array, uint32_t low, uint32_t high, uint64_t v)
+{
+	while (high - low > 1)
+	{
+		const uint32_t mid = low + (high - low) / 2;
+
+		if (array[mid] <= v)
+			low = mid;
+		else
+			high = mid;
+	}
+	return low;
 }
 
 /* Notes a row error; the first one stays. */

@@ -286,7 +286,7 @@ build_table(GjQueue *queue, const Build &build, bool (*stop)(void *), void *arg,
 	}
 	start = (uint32_t *) gj_alloc(queue, start_bytes);
 	if (start == NULL)
-		return queue->status != GJ_OK ? queue->status : GJ_OUT_OF_MEMORY;
+		return gj_no_memory(queue);
 	status = build_ranges(queue, build, start, stop, arg);
 	gj_free(queue, start, start_bytes);
 	return status;
@@ -343,7 +343,7 @@ gj_hash_build(GjQueue *queue, const GjKeys *keys, const uint32_t *rowid, bool (*
 		(keys->nkeys == 1 || build.key_row))
 		status = build_table(queue, build, stop, arg, table);
 	else
-		status = queue->status != GJ_OK ? queue->status : GJ_OUT_OF_MEMORY;
+		status = gj_no_memory(queue);
 
 	gj_free(queue, build.slot_of, row_bytes);
 	gj_free(queue, build.rank, row_bytes);
@@ -466,22 +466,6 @@ typedef struct Pairs
 	PairColumn column[GJ_MAX_SOURCES];
 } Pairs;
 
-/* The last of tuples low .. high-1 whose offset is at most `pair`; low's is. */
-static __device__ __forceinline__ uint32_t
-find_tuple(const uint64_t *offset, uint32_t low, uint32_t high, uint64_t pair)
-{
-	while (high - low > 1)
-	{
-		const uint32_t mid = low + (high - low) / 2;
-
-		if (offset[mid] <= pair)
-			low = mid;
-		else
-			high = mid;
-	}
-	return low;
-}
-
 /* Writes pairs cursor .. cursor+n-1, PAIRS of them a block. */
 static __global__ void
 __launch_bounds__(GJ_THREADS)
@@ -498,8 +482,8 @@ __launch_bounds__(GJ_THREADS)
 
 	/* the tuples of the first and of the last pair */
 	if (threadIdx.x < 2)
-		bounds[threadIdx.x] = find_tuple(pairs.offset, 0, pairs.ntuples,
-										 first_pair + (threadIdx.x == 0 ? 0 : npairs - 1));
+		bounds[threadIdx.x] = gj_last_at_most(pairs.offset, 0, pairs.ntuples,
+											  first_pair + (threadIdx.x == 0 ? 0 : npairs - 1));
 	__syncthreads();
 	low = bounds[0];
 	ntuples = bounds[1] - low + 1;
@@ -537,7 +521,7 @@ __launch_bounds__(GJ_THREADS)
 			tuple = low + a;
 		}
 		else
-			tuple = find_tuple(pairs.offset, low, low + ntuples, pair);
+			tuple = gj_last_at_most(pairs.offset, low, low + ntuples, pair);
 
 		number = (uint32_t) (pair - pairs.offset[tuple]);
 		for (uint32_t c = 0; c < pairs.ncolumns; c++)

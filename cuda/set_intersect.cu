@@ -39,7 +39,8 @@ sort_unique(GjQueue *queue, T *values, T *other, uint64_t n)
 }
 
 GjStatus
-gj_sort_unique(GjQueue *queue, void *values, uint32_t width, uint64_t n, uint64_t *n_unique)
+gj_sort_unique(GjQueue *queue, void *values, uint32_t width, uint64_t n, bool (*stop)(void *),
+			   void *arg, uint64_t *n_unique)
 {
 	void *other;
 	GjStatus status;
@@ -50,8 +51,11 @@ gj_sort_unique(GjQueue *queue, void *values, uint32_t width, uint64_t n, uint64_
 		return gj_wait(queue);
 	other = gj_alloc(queue, n * width);
 	if (other == NULL)
-		return queue->status != GJ_OK ? queue->status : GJ_OUT_OF_MEMORY;
-	if (width == 2)
+		return gj_no_memory(queue);
+	/* one pass, as device.h says: there is nothing in between to stop at */
+	if (stop && stop(arg))
+		status = GJ_CANCELLED;
+	else if (width == 2)
 		status = sort_unique(queue, (int16_t *) values, (int16_t *) other, n);
 	else if (width == 4)
 		status = sort_unique(queue, (int32_t *) values, (int32_t *) other, n);
@@ -273,10 +277,12 @@ intersect(GjQueue *queue, const T *a, uint64_t na, const T *b, uint64_t nb, T *r
 
 GjStatus
 gj_intersect(GjQueue *queue, const void *a, uint64_t na, const void *b, uint64_t nb, uint32_t width,
-			 void *result, uint64_t *n)
+			 bool (*stop)(void *), void *arg, void *result, uint64_t *n)
 {
 	*n = 0;
 	GJ_TRY(gj_enter(queue));
+	if (stop && stop(arg))
+		return GJ_CANCELLED;
 	if (na == 0 || nb == 0)
 		return gj_wait(queue);
 	if (width == 2)

@@ -29,7 +29,12 @@ sub psql
 	print $file $sql;
 	close $file;
 	open my $out, '-|', "psql -XAtq -d '$database' <'$in' 2>&1" or die "psql: $!\n";
-	my @lines = <$out>;
+	my @lines;
+	while (<$out>)
+	{
+		push @lines, $_;
+		die "$0: more than 3 million rows are not compared: $sql\n" if @lines > 3e6;
+	}
 	close $out;
 	unlink $in;
 	foreach (@lines)

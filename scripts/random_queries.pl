@@ -39,7 +39,7 @@ sub make_table
 		my $domain = pick(1, 3, 20, 200, 2000, 20000);
 		my $power = pick(1, 1, 1, 4);				# 4: most values are small
 		my $nulls = pick(0, 0, 0, 10, 60);
-		$c->{domain} = $domain / ($power > 1 ? 3 : 1) + 1;
+		$c->{domain} = ($power > 1 ? sqrt($domain) : $domain) + 1;	# as joins feel it
 		$c->{domain} = 2 if $c->{kind}[0] eq 'bool';
 		my $r = "(power(random(), $power) * $domain)::int";
 		(my $e = $c->{kind}[2]) =~ s/\br\b/$r/g;
@@ -75,7 +75,7 @@ sub integer_expression
 	return $c if chance(50);
 	my $b = pick(@aliases);
 	my $d = name_of($b, pick(columns_of($b, 'int')));
-	return pick("$c + $d", "$c - $d", "$c * " . constant('int4', int rand 100), "($c + 1) * 2", "-$c", chance(10) ? "$c * 2000000000" : "$c - 7");
+	return pick("$c + $d", "$c - $d", "$c * " . constant('int4', int rand 100), "($c + 1) * 2", "-$c", chance(30) ? "$c * 2000000000" : "$c - 7");
 }
 
 sub condition

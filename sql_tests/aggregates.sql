@@ -109,5 +109,11 @@ DROP AGGREGATE mine.sum(int);
 DROP FUNCTION mine.always_42;
 DROP SCHEMA mine;
 
+-- the average also sums squares, and fails if they overflow; the sum of -0 is -0
+TRUNCATE fl;
+INSERT INTO fl VALUES (1, 1e200), (1, -1e200), (2, '-0');
+SELECT gj_equal('SELECT avg(x) FROM fl JOIN g USING (k) WHERE k + 0 = 1');
+SELECT gj_same('SELECT sum(x), avg(x) FROM fl JOIN (SELECT DISTINCT k FROM g) h USING (k) WHERE k + 0 = 2');
+
 DROP TABLE f, g, huge, fl;
 DROP FUNCTION agg;

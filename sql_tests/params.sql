@@ -99,6 +99,12 @@ SELECT gj_equal('SELECT o.k, l.* FROM g o, LATERAL (SELECT count(*), sum(f.v) FR
 SELECT gj_equal('SELECT o.k, l.* FROM g o, LATERAL (SELECT f.id, g.name FROM f JOIN g USING (k) WHERE f.v = o.c) l');
 SELECT gj_equal('SELECT CASE WHEN k > 5 THEN (SELECT count(*) FROM f JOIN g USING (k)) END FROM g');
 
+-- parameters that change while a node is not asked for rows
+SELECT gj_equal('SELECT o.k, (SELECT sum(s.id) FROM (VALUES (1), (2)) v(i), LATERAL (SELECT * FROM
+	(SELECT f.id FROM f JOIN (SELECT DISTINCT k FROM g WHERE c = o.c OFFSET 0) x USING (k) OFFSET 0) s WHERE v.i = 1 OFFSET 0) s) FROM g o');
+-- a condition with an initplan is PostgreSQL's, on the rows of a plan source
+SELECT gj_same('SELECT f.id FROM f JOIN g USING (k) WHERE g.c = (SELECT max(c) FROM g)');
+
 DEALLOCATE ALL;
 DROP TABLE f, g;
 DROP FUNCTION execute_both, total, total_plpgsql;

@@ -250,5 +250,34 @@ RESET ALL;
 DISCARD ALL;
 SET gpujoin.force = on;
 SELECT gj_same('SELECT count(*) FROM f JOIN g USING (k)');
+-- tables and indexes of an open cursor cannot be changed or dropped
+CREATE INDEX g_k ON g (k);
+CREATE FUNCTION under_cursor(command text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	c CURSOR FOR SELECT f.id, g.name FROM f JOIN g USING (k);
+BEGIN
+	OPEN c;
+	EXECUTE command;
+	RETURN 'not refused';
+EXCEPTION WHEN object_in_use THEN
+	RETURN 'refused';
+END $$;
+SELECT c, under_cursor(c) FROM unnest(ARRAY['TRUNCATE f', 'DROP TABLE g CASCADE', 'ALTER TABLE f ALTER id TYPE int8', 'ALTER TABLE f DROP COLUMN v']) c;
+DROP FUNCTION under_cursor;
+-- a condition that can fail does not see the rows that a policy hides: no fallback tells of them
+CREATE TABLE hidden (k int, secret int);
+INSERT INTO hidden SELECT i, i FROM generate_series(1, 100) i;
+CREATE ROLE gj_reader;
+GRANT SELECT ON hidden, g TO gj_reader;
+ALTER TABLE hidden ENABLE ROW LEVEL SECURITY;
+CREATE POLICY even ON hidden USING (k % 2 = 0);
+SET SESSION AUTHORIZATION gj_reader;
+SELECT gj_how('SELECT count(*) FROM hidden JOIN g USING (k) WHERE 1 / (secret - 43) > -5');
+SELECT gj_equal('SELECT count(*) FROM hidden JOIN g USING (k) WHERE 1 / (secret - 43) > -5');
+RESET SESSION AUTHORIZATION;
+SET gpujoin.force = on;
+DROP TABLE hidden;
+DROP OWNED BY gj_reader;
+DROP ROLE gj_reader;
 DROP MATERIALIZED VIEW mv;
 DROP TABLE f, g;

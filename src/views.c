@@ -44,22 +44,33 @@ put_device(ReturnSetInfo *result, GjDeviceInfo *device)
 }
 
 /*
+ * Say so if gpujoind is there but does not answer.
+ */
+static void
+warn_of_timeout(const GjFailure *failure)
+{
+	if (failure->timeout)
+		ereport(WARNING,
+				(errmsg("gpujoind does not answer"),
+				 failure->detail[0] ? errdetail_internal("%s", failure->detail) : 0,
+				 errhint("If this does not pass, end the process gpujoind of this server; it is started again.")));
+}
+
+/*
  * Connect to gpujoind, starting it only if gpujoin.device wants a device.
  */
 static GjConnection *
-connect_for_status(void)
+connect_for_status(GjFailure *failure)
 {
 	GjMsgWelcome welcome;
-	GjFailure	failure;
 	GjConnection *connection;
 
-	if (!IsUnderPostmaster)
-		return NULL;
-	connection = gj_connection_open(gj_device_kind(), &welcome, &failure);
-	if (connection == NULL && failure.reason == GJ_NO_DAEMON)
+	connection = gj_connection_open(gj_device_kind(), &welcome, failure);
+	if (connection == NULL && failure->reason == GJ_NO_DAEMON && !failure->timeout)
 	{
-		(void) gj_client_device(&failure);
-		connection = gj_connection_open(gj_device_kind(), &welcome, &failure);
+		(void) gj_client_device(failure);
+		if (!failure->timeout)
+			connection = gj_connection_open(gj_device_kind(), &welcome, failure);
 	}
 	return connection;
 }
@@ -77,12 +88,18 @@ gpujoin_devices(PG_FUNCTION_ARGS)
 	GjFailure	failure;
 
 	InitMaterializedSRF(fcinfo, 0);
-	connection = connect_for_status();
-	if (connection == NULL)
+	if (!IsUnderPostmaster)
 		return (Datum) 0;
+	connection = connect_for_status(&failure);
+	if (connection == NULL)
+	{
+		warn_of_timeout(&failure);
+		return (Datum) 0;
+	}
 	(void) gj_connection_send(connection, &question, sizeof(question), NULL, 0);
 	while (gj_connection_expect(connection, GJ_MSG_DEVICE, GJ_ANSWER_TIMEOUT, &answer, &failure))
 		put_device(result, &answer.device.device);
+	warn_of_timeout(&failure);
 	gj_connection_close(connection);
 	return (Datum) 0;
 }
@@ -95,9 +112,11 @@ gpujoin_stat(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
 	GjCounter	counters[GJ_NREASONS];
+	GjFailure	failure;
 
 	InitMaterializedSRF(fcinfo, 0);
-	gj_counters_read(counters);
+	if (!gj_counters_read(counters, &failure))
+		warn_of_timeout(&failure);
 	for (uint32 i = 0; i < GJ_NREASONS; i++)
 	{
 		Datum		values[3];

@@ -10,7 +10,7 @@ use Test::More;
 my $node = new_node('cancel', preload => 1);
 my $session = GpuJoin::session();
 is(how($node, $sums), 'GpuJoin', 'queries are on the device');
-is(idle_ms($node), 0, 'nothing runs') or diag(idle_ms($node));
+cmp_ok(idle_ms($node), '<', 100, 'nothing runs');
 
 # The promise is 100 ms; a busy machine may be late, so the best of three counts, and all are below 5 s.
 sub within
@@ -49,7 +49,7 @@ foreach my $function ('pg_cancel_backend', 'pg_terminate_backend')
 		my $run = start_psql($node, "$stalled; $sums;");
 		ok(wait_until(10, sub { $node->safe_psql('postgres', 'SELECT sum(sessions) FROM gpujoin_devices') eq '1' }), 'a query is on the device');
 		cmp_ok($node->safe_psql('postgres', 'SELECT sum(memory_used) FROM gpujoin_devices'), '>=', 0, 'it may use memory');
-		my $ms = $node->safe_psql('postgres', "SELECT idle_ms() FROM (SELECT $function(pid) FROM pg_stat_activity WHERE query LIKE '%stall%' AND pid <> pg_backend_pid() OFFSET 0) x");
+		my $ms = $node->safe_psql('postgres', "SELECT idle_ms() FROM (SELECT $function(pid) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() OFFSET 0) x");
 		my (undef, $err) = finish($run);
 		like($err, $function eq 'pg_cancel_backend' ? qr/user request/ : qr/administrator command/, "$function ends it");
 		return $ms eq '' ? -1 : $ms;

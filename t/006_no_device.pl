@@ -11,15 +11,17 @@ plan skip_all => 'this machine has a GPU' if have_gpu();
 
 my $node = new_node('late');
 is($node->safe_psql('postgres', "LOAD 'gpujoin'; SHOW gpujoin.device"), 'auto', 'auto by default');
-foreach my $settings ("LOAD 'gpujoin';", "LOAD 'gpujoin'; SET gpujoin.force = on;", "LOAD 'gpujoin'; SET gpujoin.device = cuda; SET gpujoin.force = on;")
+foreach my $settings ("LOAD 'gpujoin';", "LOAD 'gpujoin'; SET gpujoin.force = on;", "LOAD 'gpujoin'; SET gpujoin.device = off; SET gpujoin.force = on;",
+	"LOAD 'gpujoin'; SET gpujoin.device = cuda; SET gpujoin.force = on;")
 {
+	# who names a device starts gpujoind to ask for it
+	is(scalar daemon_pids($node), 0, 'no gpujoind was started by sessions') if $settings =~ /cuda/;
 	unlike($node->safe_psql('postgres', "$settings EXPLAIN (ANALYZE, COSTS OFF) $sums"), qr/GpuJoin/, "$settings PostgreSQL's own plan");
 	is($node->safe_psql('postgres', "$settings $sums"), $sums_answer, 'right answer');
 	is($node->safe_psql('postgres', "$settings EXPLAIN $rows"), $node->safe_psql('postgres', "EXPLAIN $rows"), 'the same plan and costs as without gpujoin');
 }
 is($node->safe_psql('postgres', "LOAD 'gpujoin'; SELECT gpu_intersect('{5,1,3,3}'::int[], '{3,5,9}')"), '{3,5}', 'sets work');
 is($node->safe_psql('postgres', "SET gpujoin.set_device_min_elements = 0; SELECT gpu_intersect('{5,1,3,3}'::int[], '{3,5,9}')"), '{3,5}', 'sets that would go to the device work');
-is(scalar daemon_pids($node), 0, 'no gpujoind was started by sessions');
 my ($out, $err) = finish(start_psql($node, "SET gpujoin.device = auto; $sums;"));
 is("$out$err", $sums_answer, 'quietly');
 $node->stop;

@@ -289,28 +289,35 @@ bench_sets(const Device &device)
 	measure(
 		q, "sort_unique 10 M int4", n,
 		[&] { must(q, q.ops->copy(q.queue, copy, set[0], (size_t) n * 4), "copy"); },
-		[&] { must(q, q.ops->sort_unique(q.queue, copy, 4, n, &m), "sort_unique"); });
+		[&] { must(q, q.ops->sort_unique(q.queue, copy, 4, n, NULL, NULL, &m), "sort_unique"); });
 	for (int i = 0; i < 2; i++)
 	{
-		must(q, q.ops->sort_unique(q.queue, set[i], 4, values[i].size(), &nset[i]), "sort_unique");
+		must(q, q.ops->sort_unique(q.queue, set[i], 4, values[i].size(), NULL, NULL, &nset[i]),
+			 "sort_unique");
 		nset[i] = std::min<uint64_t>(nset[i], n);
 	}
 	measure(q, "intersect 10 M x 10 M int4", 2.0 * n, nothing,
 			[&]
 			{
-				must(q, q.ops->intersect(q.queue, set[0], nset[0], set[1], nset[1], 4, result, &m),
+				must(q,
+					 q.ops->intersect(q.queue, set[0], nset[0], set[1], nset[1], 4, NULL, NULL,
+									  result, &m),
 					 "intersect");
 			});
 	measure(q, "intersect, count only", 2.0 * n, nothing,
 			[&]
 			{
-				must(q, q.ops->intersect(q.queue, set[0], nset[0], set[1], nset[1], 4, NULL, &m),
+				must(q,
+					 q.ops->intersect(q.queue, set[0], nset[0], set[1], nset[1], 4, NULL, NULL,
+									  NULL, &m),
 					 "intersect");
 			});
 	measure(q, "intersect with itself", 2.0 * n, nothing,
 			[&]
 			{
-				must(q, q.ops->intersect(q.queue, set[0], nset[0], set[0], nset[0], 4, result, &m),
+				must(q,
+					 q.ops->intersect(q.queue, set[0], nset[0], set[0], nset[0], 4, NULL, NULL,
+									  result, &m),
 					 "intersect");
 			});
 }

@@ -245,8 +245,7 @@ Queue::Queue(const Device &device, const Program &program) : ops(device.ops)
 	GjErrorText why = {};
 	std::vector<uint64_t> flat = program.flat();
 
-	queue = ops->queue_open(device.device, (const GjProgram *) flat.data(), &why);
-	if (queue == NULL)
+	if (ops->queue_open(device.device, (const GjProgram *) flat.data(), &queue, &why) != GJ_OK)
 	{
 		printf("queue_open: %s\n", why.text);
 		exit(1);
@@ -255,15 +254,17 @@ Queue::Queue(const Device &device, const Program &program) : ops(device.ops)
 
 Queue::~Queue()
 {
-	ops->queue_close(queue);
+	GjErrorText why = {};
+
+	check(ops->queue_close(queue, &why) == GJ_OK, "queue_close", why.text);
 }
 
 void *
 Queue::alloc(size_t nbytes)
 {
-	void *memory = ops->alloc(queue, nbytes);
+	void *memory;
 
-	if (memory == NULL)
+	if (ops->alloc(queue, nbytes, &memory) != GJ_OK)
 	{
 		printf("alloc: %s\n", ops->queue_error(queue));
 		exit(1);

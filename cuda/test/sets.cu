@@ -43,7 +43,7 @@ test_sort(const Device &device, Random &random, uint32_t n, uint64_t range)
 	T *memory = q.upload(values);
 	uint64_t m = 12345;
 
-	check(q.ops->sort_unique(q.queue, memory, sizeof(T), n, &m) == GJ_OK, "sort_unique",
+	check(q.ops->sort_unique(q.queue, memory, sizeof(T), n, NULL, NULL, &m) == GJ_OK, "sort_unique",
 		  q.ops->queue_error(q.queue));
 	if (check(m == expected.size(), "number of values", where))
 		check(q.download(memory, m) == expected, "sorted values", where);
@@ -65,11 +65,13 @@ test_intersect(const Device &device, const std::vector<T> &a, const std::vector<
 	uint64_t n = 12345;
 
 	std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(expected));
-	check(q.ops->intersect(q.queue, pa, a.size(), pb, b.size(), sizeof(T), NULL, &n) == GJ_OK,
+	check(q.ops->intersect(q.queue, pa, a.size(), pb, b.size(), sizeof(T), NULL, NULL, NULL, &n) ==
+			  GJ_OK,
 		  "intersect", q.ops->queue_error(q.queue));
 	check(n == expected.size(), "count only", where);
 	n = 12345;
-	check(q.ops->intersect(q.queue, pa, a.size(), pb, b.size(), sizeof(T), result, &n) == GJ_OK,
+	check(q.ops->intersect(q.queue, pa, a.size(), pb, b.size(), sizeof(T), NULL, NULL, result,
+						   &n) == GJ_OK,
 		  "intersect", q.ops->queue_error(q.queue));
 	if (check(n == expected.size(), "count", where))
 		check(q.download(result, n) == expected, "common values", where);

@@ -22,6 +22,7 @@ typedef struct GjFailure
 {
 	GjStatus	reason;
 	bool		counted;		/* gpujoind knows of it: it is in gpujoin_stat */
+	bool		timeout;		/* gpujoind is there, but did not answer in time */
 	char		detail[240];
 } GjFailure;
 

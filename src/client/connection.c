@@ -32,6 +32,7 @@ gj_fail(GjFailure *failure, GjStatus reason, const char *format,...)
 
 	failure->reason = reason;
 	failure->counted = false;
+	failure->timeout = false;
 	va_start(args, format);
 	vsnprintf(failure->detail, sizeof(failure->detail), format, args);
 	va_end(args);
@@ -98,6 +99,7 @@ static bool
 connection_connect(GjConnection *connection, GjFailure *failure)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX,.sun_path = GJ_SOCKET_NAME};
+	int			error = 0;
 
 	if (!AcquireExternalFD())
 	{
@@ -115,15 +117,17 @@ connection_connect(GjConnection *connection, GjFailure *failure)
 	{
 		if (connect(connection->fd, (struct sockaddr *) &address, sizeof(address)) == 0)
 			return true;
-		if (errno == EAGAIN)
+		error = errno;
+		if (error == EAGAIN)
 			nap(GJ_BACKLOG_STEP);
-		else if (errno != EINTR)
+		else if (error != EINTR)
 			break;
 	}
-	if (errno == ENOENT || errno == ECONNREFUSED)
+	if (error == ENOENT || error == ECONNREFUSED)
 		gj_fail(failure, GJ_NO_DAEMON, "%s", "");
 	else
-		gj_fail(failure, GJ_NO_DAEMON, "could not connect to \"%s\": %s", GJ_SOCKET_NAME, strerror(errno));
+		gj_fail(failure, GJ_NO_DAEMON, "could not connect to \"%s\": %s", GJ_SOCKET_NAME, strerror(error));
+	failure->timeout = error == EAGAIN;
 	return false;
 }
 
@@ -384,6 +388,7 @@ gj_connection_expect(GjConnection *connection, uint32 type, int timeout,
 				if (!gj_connection_wait(connection, deadline))
 				{
 					gj_fail(failure, GJ_NO_DAEMON, "no answer within %d ms", timeout);
+					failure->timeout = true;
 					return false;
 				}
 		}

@@ -50,7 +50,7 @@ typedef enum GjReceived
 
 /*
  * Connects and says hello.  NULL with the reason if that fails: GJ_NO_DAEMON if
- * there is nobody to talk to (now), which is worth trying again.
+ * there is nobody to talk to (now), which is worth trying again unless it was a timeout.
  */
 extern GjConnection *gj_connection_open(uint32 kind, GjMsgWelcome *welcome, GjFailure *failure);
 

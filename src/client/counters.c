@@ -35,20 +35,19 @@ send_notes(GjConnection *connection)
  * also shows that the notes have arrived.
  */
 static bool
-exchange(GjMsgCounters *counters)
+exchange(GjMsgCounters *counters, GjFailure *failure)
 {
 	uint32		question = GJ_MSG_COUNTERS;
 	GjMsgWelcome welcome;
-	GjFailure	failure;
 	GjAnswer	answer;
-	GjConnection *connection = gj_connection_open(gj_device_kind(), &welcome, &failure);
+	GjConnection *connection = gj_connection_open(gj_device_kind(), &welcome, failure);
 	bool		answered;
 
 	if (connection == NULL)
 		return false;
 	send_notes(connection);
 	(void) gj_connection_send(connection, &question, sizeof(question), NULL, 0);
-	answered = gj_connection_expect(connection, GJ_MSG_COUNTERS, GJ_ANSWER_TIMEOUT, &answer, &failure);
+	answered = gj_connection_expect(connection, GJ_MSG_COUNTERS, GJ_ANSWER_TIMEOUT, &answer, failure);
 	if (answered)
 		*counters = answer.counters;
 	gj_connection_close(connection);
@@ -62,12 +61,13 @@ void
 gj_counters_tell(void)
 {
 	GjMsgCounters counters;
+	GjFailure	failure;
 
 	for (int i = 0; i < GJ_NREASONS; i++)
 	{
 		if (untold[i].count > 0)
 		{
-			(void) exchange(&counters);
+			(void) exchange(&counters, &failure);
 			return;
 		}
 	}
@@ -90,15 +90,16 @@ gj_client_count(const GjFailure *failure)
 /*
  * Read all counts.
  */
-void
-gj_counters_read(GjCounter counters[GJ_NREASONS])
+bool
+gj_counters_read(GjCounter counters[GJ_NREASONS], GjFailure *failure)
 {
 	GjMsgCounters all = {0};
+	bool		answered = exchange(&all, failure);
 
-	(void) exchange(&all);
 	for (int i = 0; i < GJ_NREASONS; i++)
 	{
 		counters[i].count = all.counter[i].count + untold[i].count;
 		counters[i].last = Max(all.counter[i].last, untold[i].last);
 	}
+	return answered;
 }

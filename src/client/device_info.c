@@ -3,7 +3,9 @@
  *	  What a backend knows about the device that gpujoin.device asks for.
  *
  * Asked once and remembered: a device until a connection is lost, the absence of one
- * for a minute or until gpujoin.device changes.
+ * for a minute or until gpujoin.device changes.  That gpujoind did not answer in time is
+ * remembered for some seconds only: long enough for the other joins of a query not to wait
+ * as well.
  */
 #include "postgres.h"
 
@@ -22,6 +24,7 @@
 #define GJ_START_TIMEOUT		5000	/* ms that gpujoind has to come up */
 #define GJ_RETRY_STEP			20	/* ms between attempts to connect */
 #define GJ_REMEMBER_ABSENCE		60000	/* ms */
+#define GJ_REMEMBER_TIMEOUT		5000	/* ms */
 
 typedef struct GjKnownDevice
 {
@@ -89,7 +92,7 @@ open_until(TimestampTz deadline, bool start, GjMsgWelcome *welcome, GjFailure *f
 	{
 		GjConnection *connection = gj_connection_open(gj_device_kind(), welcome, failure);
 
-		if (connection != NULL || failure->reason != GJ_NO_DAEMON)
+		if (connection != NULL || failure->reason != GJ_NO_DAEMON || failure->timeout)
 			return connection;
 		if (GetCurrentTimestamp() >= deadline)
 			return NULL;
@@ -210,6 +213,7 @@ gj_client_device(GjFailure *failure)
 	}
 	device->absent = true;
 	device->failure = *failure;
-	device->ask_again = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), GJ_REMEMBER_ABSENCE);
+	device->ask_again = TimestampTzPlusMilliseconds(GetCurrentTimestamp(),
+													failure->timeout ? GJ_REMEMBER_TIMEOUT : GJ_REMEMBER_ABSENCE);
 	return NULL;
 }

@@ -128,32 +128,32 @@ cpu_host_unregister(GjDevice *device, void *memory)
 
 /* ---- queues */
 
-static void
-cpu_queue_close(GjQueue *queue)
+static GjStatus
+cpu_queue_close(GjQueue *queue, GjErrorText *why)
 {
 	free(queue->program);
 	free(queue->columns);
 	gj_tile_close(&queue->tile);
 	pthread_mutex_destroy(&queue->lock);
 	free(queue);
+	return GJ_OK;
 }
 
-static GjQueue *
-cpu_queue_open(GjDevice *device, const GjProgram *program, GjErrorText *why)
+static GjStatus
+cpu_queue_open(GjDevice *device, const GjProgram *program, GjQueue **opened, GjErrorText *why)
 {
 	GjQueue    *queue = calloc(1, sizeof(GjQueue));
 
 	if (!queue)
-		return NULL;
+		return GJ_OUT_OF_HOST_MEMORY;
 	pthread_mutex_init(&queue->lock, NULL);
 	queue->device = device;
 	queue->program = malloc(program->nbytes);
 	queue->columns = calloc(program->ncolumns + 1, sizeof(GjColumn));
 	if (!queue->program || !queue->columns || !gj_tile_open(&queue->tile))
 	{
-		snprintf(why->text, sizeof(why->text), "out of memory");
-		cpu_queue_close(queue);
-		return NULL;
+		cpu_queue_close(queue, why);
+		return GJ_OUT_OF_HOST_MEMORY;
 	}
 	memcpy(queue->program, program, program->nbytes);
 	queue->code.exprs = gj_program_array(queue->program, GjExpr, exprs);
@@ -162,7 +162,8 @@ cpu_queue_open(GjDevice *device, const GjProgram *program, GjErrorText *why)
 	queue->code.columns = gj_program_array(queue->program, GjColumnType, columns);
 	queue->phase = GJ_PHASE_WAIT;
 	queue->phase_start = now_ms();
-	return queue;
+	*opened = queue;
+	return GJ_OK;
 }
 
 static const char *
@@ -202,14 +203,12 @@ cpu_phase_ms(GjQueue *queue)
 
 /* ---- memory */
 
-void *
-gj_cpu_alloc(GjQueue *queue, size_t nbytes)
+static GjStatus
+cpu_alloc(GjQueue *queue, size_t nbytes, void **memory)
 {
-	void	   *memory;
-
-	if (posix_memalign(&memory, GJ_ALLOC_ALIGN, nbytes > 0 ? nbytes : 1) != 0)
-		return NULL;
-	return memory;
+	if (posix_memalign(memory, GJ_ALLOC_ALIGN, nbytes > 0 ? nbytes : 1) != 0)
+		return GJ_OUT_OF_MEMORY;
+	return GJ_OK;
 }
 
 void
@@ -283,7 +282,7 @@ const GjDeviceOps gj_cpu_device = {
 	.sync = cpu_sync,
 	.phase = cpu_phase,
 	.phase_ms = cpu_phase_ms,
-	.alloc = gj_cpu_alloc,
+	.alloc = cpu_alloc,
 	.free = gj_cpu_free,
 	.copy_in = cpu_copy,
 	.copy_out = cpu_copy,

@@ -66,7 +66,6 @@ gj_for_items(GjQueue *queue, uint64_t n, GjTask task, void *arg)
 	gj_pool_run(queue->device->pool, gj_items(n), task, arg, &queue->tile, NULL, NULL);
 }
 
-extern void *gj_cpu_alloc(GjQueue *queue, size_t nbytes);
 extern void gj_cpu_free(GjQueue *queue, void *memory, size_t nbytes);
 
 extern GjStatus gj_cpu_select(GjQueue *queue, const GjView *view, uint32_t expr,
@@ -89,8 +88,9 @@ extern GjStatus gj_cpu_aggregate_read(GjQueue *queue, GjAggState *states);
 extern GjStatus gj_cpu_gather(GjQueue *queue, const GjView *view, uint32_t first, uint32_t max,
 							  const GjBatchTarget *target, uint32_t *n);
 extern GjStatus gj_cpu_sort_unique(GjQueue *queue, void *values, uint32_t width, uint64_t n,
-								   uint64_t *n_unique);
+								   bool (*stop) (void *), void *arg, uint64_t *n_unique);
 extern GjStatus gj_cpu_intersect(GjQueue *queue, const void *a, uint64_t na, const void *b,
-								 uint64_t nb, uint32_t width, void *result, uint64_t *n);
+								 uint64_t nb, uint32_t width, bool (*stop) (void *), void *arg,
+								 void *result, uint64_t *n);
 
 #endif							/* GJ_CPU_DEVICE_H */

@@ -67,46 +67,62 @@ ops_of(uint32_t width)
 	return width == 2 ? &set_ops_2 : width == 4 ? &set_ops_4 : &set_ops_8;
 }
 
+/* Sorts w->n values, which are then in w->from.  False: it was stopped. */
+static bool
+sort(GjQueue *queue, const GjSetOps *ops, GjSortWork *w, bool (*stop) (void *), void *arg)
+{
+	GjPool	   *pool = queue->device->pool;
+	uint32_t	nitems = (uint32_t) ((w->n + GJ_SET_ITEM - 1) / GJ_SET_ITEM);
+	uint32_t	nruns = 1;
+
+	while (nruns < GJ_MAX_RUNS && w->n / (nruns * 2) >= GJ_SET_ITEM)
+		nruns *= 2;
+	w->run = (w->n + nruns - 1) / nruns;
+	if (!gj_pool_run(pool, nruns, ops->sort_item, w, &queue->tile, stop, arg))
+		return false;
+	for (; w->run < w->n; w->run *= 2)
+	{
+		void	   *from = w->from;
+
+		if (!gj_pool_run(pool, nitems, ops->merge_item, w, &queue->tile, stop, arg))
+			return false;
+		w->from = w->to;
+		w->to = from;
+	}
+	return true;
+}
+
 GjStatus
-gj_cpu_sort_unique(GjQueue *queue, void *values, uint32_t width, uint64_t n, uint64_t *n_unique)
+gj_cpu_sort_unique(GjQueue *queue, void *values, uint32_t width, uint64_t n,
+				   bool (*stop) (void *), void *arg, uint64_t *n_unique)
 {
 	const GjSetOps *ops = ops_of(width);
-	GjPool	   *pool = queue->device->pool;
 	void	   *other = malloc(n > 0 ? n * width : 1);
 	GjSortWork	w = {values, other, n};
-	uint32_t	nruns = 1;
+	bool		done;
 
 	*n_unique = 0;
 	if (!other)
 		return GJ_OUT_OF_MEMORY;
-	while (nruns < GJ_MAX_RUNS && n / (nruns * 2) >= GJ_SET_ITEM)
-		nruns *= 2;
-	w.run = (n + nruns - 1) / nruns;
-	gj_pool_run(pool, nruns, ops->sort_item, &w, &queue->tile, NULL, NULL);
-	for (; w.run < n; w.run *= 2)
-	{
-		void	   *from = w.from;
-
-		gj_pool_run(pool, (uint32_t) ((n + GJ_SET_ITEM - 1) / GJ_SET_ITEM), ops->merge_item, &w,
-					&queue->tile, NULL, NULL);
-		w.from = w.to;
-		w.to = from;
-	}
-	if (w.from != values)
+	done = sort(queue, ops, &w, stop, arg);
+	if (done && w.from != values)
 		memcpy(values, w.from, n * width);
 	free(other);
+	if (!done)
+		return GJ_CANCELLED;
 	*n_unique = ops->unique(values, n);
 	return gj_take_row_error(queue);
 }
 
 GjStatus
 gj_cpu_intersect(GjQueue *queue, const void *a, uint64_t na, const void *b, uint64_t nb,
-				 uint32_t width, void *result, uint64_t *n)
+				 uint32_t width, bool (*stop) (void *), void *arg, void *result, uint64_t *n)
 {
 	const GjSetOps *ops = ops_of(width);
 	GjIntersectWork w = {a, na, b, nb, 4096, NULL, NULL};
 	uint32_t	nitems;
 	uint64_t	total = 0;
+	bool		done;
 
 	*n = 0;
 	if (na > nb)
@@ -118,7 +134,7 @@ gj_cpu_intersect(GjQueue *queue, const void *a, uint64_t na, const void *b, uint
 	w.at = calloc(nitems + 1, sizeof(uint64_t));
 	if (!w.at)
 		return GJ_OUT_OF_HOST_MEMORY;
-	gj_pool_run(queue->device->pool, nitems, ops->intersect_item, &w, &queue->tile, NULL, NULL);
+	done = gj_pool_run(queue->device->pool, nitems, ops->intersect_item, &w, &queue->tile, stop, arg);
 	for (uint32_t i = 0; i < nitems; i++)
 	{
 		uint64_t	count = w.at[i];
@@ -127,9 +143,11 @@ gj_cpu_intersect(GjQueue *queue, const void *a, uint64_t na, const void *b, uint
 		total += count;
 	}
 	w.result = result;
-	if (result)
-		gj_pool_run(queue->device->pool, nitems, ops->intersect_item, &w, &queue->tile, NULL, NULL);
+	if (done && result)
+		done = gj_pool_run(queue->device->pool, nitems, ops->intersect_item, &w, &queue->tile, stop, arg);
 	free(w.at);
+	if (!done)
+		return GJ_CANCELLED;
 	*n = total;
 	return gj_take_row_error(queue);
 }

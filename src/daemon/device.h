@@ -15,7 +15,11 @@
  * waits.  GJ_DEVICE_LOST means that the process must end: its context is gone.
  *
  * No operator works longer than some 5 ms a call when called with at most
- * GJ_MAX_TUPLES tuples; executor.c looks between calls whether to stop.
+ * GJ_MAX_TUPLES tuples; executor.c looks between calls whether to stop.  Three take a
+ * whole side at once and are given stop(arg), which they ask as often as they can: the
+ * call returns GJ_CANCELLED once it is true.  hash_build asks every few ms.  A sort
+ * asks between its passes, and these grow with the data: on a GPU it is one pass, some
+ * 10 ms for 100 million values; on the cpu up to half a second for as many.
  */
 #ifndef GJ_DAEMON_DEVICE_H
 #define GJ_DAEMON_DEVICE_H
@@ -95,9 +99,13 @@ typedef struct GjDeviceOps
 	void		(*host_unregister) (GjDevice *device, void *memory);
 
 	/* A queue with the code of a program (copied). */
-	GjQueue    *(*queue_open) (GjDevice *device, const GjProgram *program, GjErrorText *why);
-	/* Waits for what is queued and gives back everything that the queue still holds. */
-	void		(*queue_close) (GjQueue *queue);
+	GjStatus	(*queue_open) (GjDevice *device, const GjProgram *program, GjQueue **queue,
+							   GjErrorText *why);
+	/*
+	 * Waits for what is queued and gives back everything that the queue still holds.
+	 * GJ_DEVICE_LOST, with *why, if the device turns out to be gone; else GJ_OK.
+	 */
+	GjStatus	(*queue_close) (GjQueue *queue, GjErrorText *why);
 	const char *(*queue_error) (GjQueue *queue);
 	/* Waits for all queued work; row errors and device errors are returned here. */
 	GjStatus	(*sync) (GjQueue *queue);
@@ -105,8 +113,8 @@ typedef struct GjDeviceOps
 	void		(*phase) (GjQueue *queue, GjPhase phase);
 	const double *(*phase_ms) (GjQueue *queue);
 
-	/* Device memory, 256-byte aligned, uninitialised.  NULL: out of memory. */
-	void	   *(*alloc) (GjQueue *queue, size_t nbytes);
+	/* Device memory, 256-byte aligned, uninitialised. */
+	GjStatus	(*alloc) (GjQueue *queue, size_t nbytes, void **memory);
 	void		(*free) (GjQueue *queue, void *memory, size_t nbytes);
 
 	GjStatus	(*copy_in) (GjQueue *queue, void *device, const void *host, size_t nbytes);
@@ -141,8 +149,8 @@ typedef struct GjDeviceOps
 
 	/*
 	 * Builds a table over keys->nrows rows, whose row ids are rowid[i], or i if rowid is
-	 * NULL.  Takes over the key arrays on success.  May work for long: calls
-	 * stop(arg) every few ms and returns GJ_CANCELLED once that is true.  Waits.
+	 * NULL.  Takes over the key arrays on success.  May work for long: asks
+	 * stop(arg).  Waits.
 	 */
 	GjStatus	(*hash_build) (GjQueue *queue, const GjKeys *keys, const uint32_t *rowid,
 							   bool (*stop) (void *), void *arg, GjHashTable *table);
@@ -181,17 +189,19 @@ typedef struct GjDeviceOps
 
 	/*
 	 * Sorts n integers of `width` bytes (2, 4 or 8) ascending and removes duplicates,
-	 * in place.  *n_unique host.  Waits.
+	 * in place.  *n_unique host.  May work for long: asks stop(arg).  Waits.
 	 */
 	GjStatus	(*sort_unique) (GjQueue *queue, void *values, uint32_t width, uint64_t n,
-								uint64_t *n_unique);
+								bool (*stop) (void *), void *arg, uint64_t *n_unique);
 	/*
 	 * The values that are in both of two sorted, unique arrays, ascending, into
 	 * result (room for the smaller of na and nb), or only counted if result is NULL.
-	 * *n host.  Waits.  (Merge path: Green, McColl, Bader, "GPU Merge Path", ICS 2012.)
+	 * *n host.  May work for long: asks stop(arg).  Waits.  (Merge path: Green, McColl,
+	 * Bader, "GPU Merge Path", ICS 2012.)
 	 */
 	GjStatus	(*intersect) (GjQueue *queue, const void *a, uint64_t na, const void *b,
-							  uint64_t nb, uint32_t width, void *result, uint64_t *n);
+							  uint64_t nb, uint32_t width, bool (*stop) (void *), void *arg,
+							  void *result, uint64_t *n);
 } GjDeviceOps;
 
 extern const GjDeviceOps gj_cpu_device;

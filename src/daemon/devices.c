@@ -31,40 +31,69 @@ static struct
 }			devices = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.opened = PTHREAD_COND_INITIALIZER,
-	.cuda_reason = {"gpujoind was built without CUDA"}
+	.cuda_reason = {"the GPUs are being opened"}
 };
 
-static bool
-open_entry(GjDeviceEntry *entry, const GjDeviceOps *ops, int ordinal, GjErrorText *why)
+static void
+init_entry(GjDeviceEntry *entry, const GjDeviceOps *ops, GjDevice *device)
 {
 	memset(entry, 0, sizeof(*entry));
 	entry->ops = ops;
-	entry->device = ops->open(ordinal, why);
-	if (!entry->device)
-		return false;
-	ops->info(entry->device, &entry->info);
+	entry->device = device;
+	ops->info(device, &entry->info);
 	gj_memory_init(&entry->memory, (uint64_t) (entry->info.memory_total * GJ_LEASABLE));
-	return true;
 }
 
 #ifdef GJ_WITH_CUDA
-/* Opens every GPU that works; the reason is that of the last one that does not. */
+/* A GPU that is being opened. */
+typedef struct GjOpening
+{
+	int			ordinal;
+	pthread_t	thread;
+	bool		started;
+	GjDevice   *device;			/* NULL: it does not work */
+	GjErrorText why;
+} GjOpening;
+
+static void *
+open_gpu(void *arg)
+{
+	GjOpening  *opening = arg;
+
+	opening->device = gj_cuda_device.open(opening->ordinal, &opening->why);
+	return NULL;
+}
+
+/*
+ * Opens every GPU that works, all at the same time; the reason is that of the last one
+ * that does not.
+ */
 static uint32_t
 open_cuda(GjErrorText *why)
 {
 	uint32_t	n = 0;
 	int			count = gj_cuda_device.count(why);
+	GjOpening	opening[GJ_MAX_GPUS];
 
-	for (int i = 0; i < count && n < GJ_MAX_GPUS; i++)
+	if (count > GJ_MAX_GPUS)
+		count = GJ_MAX_GPUS;
+	for (int i = 0; i < count; i++)
 	{
-		GjErrorText text = {""};
-
-		if (open_entry(&devices.cuda[n], &gj_cuda_device, i, &text))
-			n++;
+		opening[i] = (GjOpening) {.ordinal = i};
+		opening[i].started = pthread_create(&opening[i].thread, NULL, open_gpu, &opening[i]) == 0;
+		if (!opening[i].started)
+			open_gpu(&opening[i]);
+	}
+	for (int i = 0; i < count; i++)
+	{
+		if (opening[i].started)
+			pthread_join(opening[i].thread, NULL);
+		if (opening[i].device)
+			init_entry(&devices.cuda[n++], &gj_cuda_device, opening[i].device);
 		else
 		{
-			gj_log(GJ_WARNING, "GPU %d cannot be used: %s", i, text.text);
-			*why = text;
+			gj_log(GJ_WARNING, "GPU %d cannot be used: %s", i, opening[i].why.text);
+			*why = opening[i].why;
 		}
 	}
 	return n;
@@ -99,12 +128,12 @@ gj_devices_start(void)
 }
 
 uint32_t
-gj_devices_cuda(GjErrorText *why)
+gj_devices_cuda(bool wait, GjErrorText *why)
 {
 	uint32_t	n;
 
 	pthread_mutex_lock(&devices.lock);
-	while (!devices.cuda_ready)
+	while (wait && !devices.cuda_ready)
 		pthread_cond_wait(&devices.opened, &devices.lock);
 	n = devices.ncuda;
 	*why = devices.cuda_reason;
@@ -118,11 +147,21 @@ gj_devices_cuda(GjErrorText *why)
 static GjDeviceEntry *
 get_cpu(GjErrorText *why)
 {
+	GjDeviceEntry *entry = NULL;
+
 	pthread_mutex_lock(&devices.lock);
 	if (!devices.cpu_ready)
-		devices.cpu_ready = open_entry(&devices.cpu, &gj_cpu_device, 0, why);
+	{
+		GjDevice   *device = gj_cpu_device.open(0, why);
+
+		if (device)
+			init_entry(&devices.cpu, &gj_cpu_device, device);
+		devices.cpu_ready = device != NULL;
+	}
+	if (devices.cpu_ready)
+		entry = &devices.cpu;
 	pthread_mutex_unlock(&devices.lock);
-	return devices.cpu_ready ? &devices.cpu : NULL;
+	return entry;
 }
 
 GjDeviceEntry *
@@ -134,7 +173,7 @@ gj_devices_choose(GjDeviceKind kind, GjErrorText *why)
 
 	if (kind == GJ_DEVICE_CPU)
 		return get_cpu(why);
-	n = gj_devices_cuda(why);
+	n = gj_devices_cuda(true, why);
 	for (uint32_t i = 0; i < n; i++)
 	{
 		GjDeviceEntry *entry = &devices.cuda[i];
@@ -156,7 +195,7 @@ uint32_t
 gj_devices_count(void)
 {
 	GjErrorText why;
-	uint32_t	n = gj_devices_cuda(&why);
+	uint32_t	n = gj_devices_cuda(true, &why);
 
 	return n + (get_cpu(&why) ? 1 : 0);
 }

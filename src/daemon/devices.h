@@ -2,7 +2,7 @@
  * devices.h
  *	  The devices of this machine: opened once, shared by all sessions.
  *
- * GPUs are opened by a thread of their own as soon as gpujoind starts, so that no
+ * GPUs are opened by threads of their own as soon as gpujoind starts, so that no
  * query pays for creating their contexts.  The cpu device is opened when it is first
  * asked for.  Entries live until the process ends; what is not noted as guarded
  * does not change once an entry has been handed out.
@@ -24,8 +24,11 @@ typedef struct GjDeviceEntry
 /* Starts to open the GPUs.  Called once, before anything else here. */
 extern void gj_devices_start(void);
 
-/* Number of usable GPUs; if 0, *why is the reason.  Waits until they are open. */
-extern uint32_t gj_devices_cuda(GjErrorText *why);
+/*
+ * Number of usable GPUs; if 0, *why is the reason.  With `wait`, waits until they are
+ * open; else there are none before that.
+ */
+extern uint32_t gj_devices_cuda(bool wait, GjErrorText *why);
 
 /*
  * The device of a kind on which the fewest programs run, or NULL with the reason.

@@ -141,7 +141,6 @@ static bool
 plan_layouts(GjRun *run)
 {
 	const GjProgram *p = run->program;
-	const uint32_t *outputs = gj_program_array(p, uint32_t, outputs);
 	bool		intersect = p->kind == GJ_PROGRAM_INTERSECT;
 
 	for (uint32_t s = 0; s < p->nsources; s++)
@@ -158,11 +157,9 @@ plan_layouts(GjRun *run)
 	}
 	if (p->output != GJ_OUTPUT_ROWS)
 		return true;
-	run->noutputs = intersect ? 1 : p->noutputs;
-	for (uint32_t i = 0; i < run->noutputs; i++)
-		run->output_types[i] = run->types[intersect ? 0 : outputs[i]];
-	return gj_layout(run->output_types, run->noutputs, p->output_capacity,
-					 GJ_OUTPUT_SLOT_SIZE, &run->output_layout, run->output_places);
+	run->noutputs = gj_program_noutputs(p);
+	return gj_program_layout_output(p, run->output_types, &run->output_layout,
+									run->output_places);
 }
 
 GjRun *
@@ -175,11 +172,9 @@ gj_run_open(GjDeviceEntry *entry, const GjProgram *program, GjLease *lease,
 	why->text[0] = '\0';
 	if (!run)
 		return NULL;
-	run->entry = entry;
 	run->program = program;
 	run->host = host;
 	run->work = (GjWork) {entry->ops, NULL, lease};
-	run->max_pairs = GJ_MAX_TUPLES;
 	run->sources = gj_program_array(program, GjSource, sources);
 	run->types = gj_program_array(program, GjColumnType, columns);
 	run->exprs = gj_program_array(program, GjExpr, exprs);
@@ -192,16 +187,15 @@ gj_run_open(GjDeviceEntry *entry, const GjProgram *program, GjLease *lease,
 		plan_layouts(run))
 	{
 		plan_steps(run);
-		run->work.queue = entry->ops->queue_open(entry->device, program, why);
-		if (run->work.queue)
+		*status = entry->ops->queue_open(entry->device, program, &run->work.queue, why);
+		if (*status == GJ_OK)
 		{
-			*status = GJ_OK;
 			entry->ops->phase(run->work.queue, GJ_PHASE_WAIT);
 			return run;
 		}
-		*status = GJ_DEVICE_ERROR;
 	}
-	gj_run_close(run);
+	/* it has no queue: there is nothing more to find out about the device */
+	gj_run_close(run, why);
 	return NULL;
 }
 
@@ -329,10 +323,12 @@ gj_run_finish(GjRun *run, GjRunStats *stats)
 	return GJ_OK;
 }
 
-void
+GjStatus
 gj_run_wait(GjRun *run)
 {
+	GJ_TRY(run->work.ops->sync(run->work.queue));
 	run->work.ops->phase(run->work.queue, GJ_PHASE_WAIT);
+	return GJ_OK;
 }
 
 const char *
@@ -352,22 +348,15 @@ free_step(GjRun *run, GjRunStep *rs)
 	if (rs->built)
 		work->ops->hash_free(work->queue, &rs->table);
 	gj_lease_give(work->lease, rs->table_bytes);
-	gj_buffer_free(work, &rs->key_values);
-	gj_buffer_free(work, &rs->key_nulls);
-	gj_buffer_free(work, &rs->offset);
-	gj_buffer_free(work, &rs->first);
-	gj_buffer_free(work, &rs->positions);
-	for (uint32_t s = 0; s < GJ_MAX_SOURCES; s++)
-	{
-		gj_buffer_free(work, &rs->rowid[s]);
-		gj_buffer_free(work, &rs->picked[s]);
-	}
+	gj_step_free_probe(work, rs);
+	gj_step_free_pairs(work, rs);
 }
 
-void
-gj_run_close(GjRun *run)
+GjStatus
+gj_run_close(GjRun *run, GjErrorText *why)
 {
 	GjWork	   *work = &run->work;
+	GjStatus	status = GJ_OK;
 
 	for (uint32_t i = 0; i < run->nsteps; i++)
 		free_step(run, &run->steps[i]);
@@ -376,11 +365,12 @@ gj_run_close(GjRun *run)
 	gj_buffer_free(work, &run->staging);
 	gj_buffer_free(work, &run->filtered);
 	if (work->queue)
-		work->ops->queue_close(work->queue);
+		status = work->ops->queue_close(work->queue, why);
 	free(run->columns);
 	free(run->late);
 	free(run->places);
 	free(run->output_types);
 	free(run->output_places);
 	free(run);
+	return status;
 }

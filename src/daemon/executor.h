@@ -45,13 +45,16 @@ extern bool gj_run_complete(const GjRun *run);
 /* Sends what is still to be sent.  Fills in the statistics. */
 extern GjStatus gj_run_finish(GjRun *run, GjRunStats *stats);
 
-/* Time counts as waiting until the next call. */
-extern void gj_run_wait(GjRun *run);
+/* Waits until the device has done all that is queued; then time counts as waiting. */
+extern GjStatus gj_run_wait(GjRun *run);
 
 /* More about the error that the last call returned; may be "". */
 extern const char *gj_run_error(GjRun *run);
 
-/* Gives back all memory of the device.  Waits for queued work. */
-extern void gj_run_close(GjRun *run);
+/*
+ * Gives back all memory of the device.  Waits for queued work.  GJ_DEVICE_LOST, with
+ * *why, if the device turns out to be gone; else GJ_OK.
+ */
+extern GjStatus gj_run_close(GjRun *run, GjErrorText *why);
 
 #endif							/* GJ_DAEMON_EXECUTOR_H */

@@ -2,9 +2,13 @@
  * journal.c
  *	  Counters and the fingerprints of programs, in memory that outlives gpujoind.
  *
- * An entry is born with `running` = 1 and dies when its last run ends, unless it has a
- * strike.  A program that was the only one to run when gpujoind crashed is banned at
- * once; where several ran, each gets a strike and the second one bans it.
+ * An entry is there while runs of its program work on a device, and as long as it has a
+ * strike.  A program that alone was at work when gpujoind crashed is banned at once;
+ * where several were, each gets a strike and the second one bans it, unless it has run
+ * to its end in between.
+ *
+ * Programs are told apart by their shape: estimates and constants are left out, so that
+ * the same query with other literals or after ANALYZE is the same program.
  */
 #define _GNU_SOURCE
 #include "journal.h"
@@ -22,7 +26,7 @@
 
 #include "log.h"
 
-#define GJ_JOURNAL_MAGIC	0x314c4e524a4a47ULL /* "GJJRNL1" */
+#define GJ_JOURNAL_MAGIC	0x324c4e524a4a47ULL /* "GJJRNL2" */
 #define GJ_JOURNAL_COUNTERS 64	/* room for reasons to come */
 #define GJ_JOURNAL_ENTRIES	1024
 #define GJ_STRIKES			2	/* that ban a program */
@@ -30,7 +34,7 @@
 typedef struct GjJournalEntry
 {
 	uint64_t	fingerprint;
-	uint32_t	running;		/* runs; 0 and no strikes: free entry */
+	uint32_t	working;		/* runs; 0 and no strikes: free entry */
 	uint32_t	strikes;		/* GJ_STRIKES: banned */
 } GjJournalEntry;
 
@@ -54,14 +58,14 @@ settle(bool blame)
 	uint32_t	suspects = 0;
 
 	for (int i = 0; i < GJ_JOURNAL_ENTRIES; i++)
-		suspects += journal->entry[i].running > 0;
+		suspects += journal->entry[i].working > 0;
 	for (int i = 0; i < GJ_JOURNAL_ENTRIES; i++)
 	{
 		GjJournalEntry *entry = &journal->entry[i];
 
-		if (entry->running == 0)
+		if (entry->working == 0)
 			continue;
-		entry->running = 0;
+		entry->working = 0;
 		if (!blame)
 			continue;
 		entry->strikes = suspects == 1 ? GJ_STRIKES : entry->strikes + 1;
@@ -122,26 +126,87 @@ gj_journal_counters(GjCounter counter[GJ_NREASONS])
 	pthread_mutex_unlock(&lock);
 }
 
-/* FNV-1a over the program, its lease as zero: that is an estimate, not the program. */
+/* ---- fingerprints */
+
+/* FNV-1a */
 static uint64_t
-fingerprint_of(const GjProgram *program)
+hash_bytes(uint64_t hash, const void *bytes, size_t n)
 {
-	const uint8_t *bytes = (const uint8_t *) program;
-	const size_t lease = offsetof(GjProgram, lease);
-	uint64_t	hash = UINT64_C(0xcbf29ce484222325);
+	for (size_t i = 0; i < n; i++)
+		hash = (hash ^ ((const uint8_t *) bytes)[i]) * UINT64_C(0x100000001b3);
+	return hash;
+}
 
-	for (size_t i = 0; i < program->nbytes; i++)
+#define hash_array(hash, program, type, field) \
+	hash_bytes(hash, gj_program_array(program, type, field), \
+			   (program)->n##field * sizeof(type))
+
+static uint64_t
+hash_sources(uint64_t hash, const GjProgram *program)
+{
+	for (uint32_t i = 0; i < program->nsources; i++)
 	{
-		bool		inside = i >= lease && i < lease + sizeof(program->lease);
+		GjSource	source = gj_program_array(program, GjSource, sources)[i];
 
-		hash = (hash ^ (inside ? 0 : bytes[i])) * UINT64_C(0x100000001b3);
+		source.nrows_hint = 0;
+		source.capacity = 0;
+		hash = hash_bytes(hash, &source, sizeof(source));
 	}
 	return hash;
 }
 
-/* The program's entry, else a free one, else one with a strike that is not running. */
+static uint64_t
+hash_instrs(uint64_t hash, const GjProgram *program)
+{
+	for (uint32_t i = 0; i < program->ninstrs; i++)
+	{
+		GjInstr		instr = gj_program_array(program, GjInstr, instrs)[i];
+
+		if (instr.op == GJ_OP_CONST || instr.op == GJ_OP_IN_I || instr.op == GJ_OP_IN_F)
+		{
+			instr.arg = instr.n = 0;
+			instr.imm = 0;
+		}
+		hash = hash_bytes(hash, &instr, sizeof(instr));
+	}
+	return hash;
+}
+
+/* Of a checked program. */
+static uint64_t
+fingerprint_of(const GjProgram *program)
+{
+	const uint8_t head[] = {program->kind, program->output, program->fail_point};
+	uint64_t	hash = hash_bytes(UINT64_C(0xcbf29ce484222325), head, sizeof(head));
+
+	hash = hash_sources(hash, program);
+	hash = hash_array(hash, program, GjColumnType, columns);
+	hash = hash_array(hash, program, GjStep, steps);
+	hash = hash_array(hash, program, GjExpr, exprs);
+	hash = hash_instrs(hash, program);
+	hash = hash_array(hash, program, uint32_t, outputs);
+	return hash_array(hash, program, GjAggregate, aggregates);
+}
+
+/* ---- runs */
+
+/* The entry of a program, or NULL.  The lock is held, here and below. */
 static GjJournalEntry *
 find_entry(uint64_t fingerprint)
+{
+	for (int i = 0; i < GJ_JOURNAL_ENTRIES; i++)
+	{
+		GjJournalEntry *entry = &journal->entry[i];
+
+		if (entry->fingerprint == fingerprint && (entry->working > 0 || entry->strikes > 0))
+			return entry;
+	}
+	return NULL;
+}
+
+/* A free entry, else one with a strike that does not work; NULL: all work. */
+static GjJournalEntry *
+new_entry(uint64_t fingerprint)
 {
 	GjJournalEntry *best = NULL;
 
@@ -149,21 +214,11 @@ find_entry(uint64_t fingerprint)
 	{
 		GjJournalEntry *entry = &journal->entry[i];
 
-		if (entry->running > 0 || entry->strikes > 0)
-		{
-			if (entry->fingerprint == fingerprint)
-				return entry;
-			if (entry->running == 0 && !best)
-				best = entry;
-		}
-		else if (!best || best->strikes > 0)
+		if (entry->working == 0 && (!best || entry->strikes < best->strikes))
 			best = entry;
 	}
 	if (best)
-	{
-		best->strikes = 0;
-		best->fingerprint = fingerprint;
-	}
+		*best = (GjJournalEntry) {fingerprint, 0, 0};
 	return best;
 }
 
@@ -171,29 +226,53 @@ bool
 gj_journal_begin(const GjProgram *program, GjJournalMark *mark)
 {
 	GjJournalEntry *entry;
-	bool		refused;
+	bool		banned;
 
 	mark->fingerprint = fingerprint_of(program);
 	mark->entry = -1;
 	pthread_mutex_lock(&lock);
 	entry = find_entry(mark->fingerprint);
-	refused = entry && entry->strikes >= GJ_STRIKES;
-	if (entry && !refused)
-	{
-		entry->running++;
-		mark->entry = (int) (entry - journal->entry);
-	}
+	banned = entry && entry->strikes >= GJ_STRIKES;
 	pthread_mutex_unlock(&lock);
-	return !refused;
+	return !banned;
 }
 
 void
-gj_journal_end(GjJournalMark *mark)
+gj_journal_work(GjJournalMark *mark)
+{
+	GjJournalEntry *entry;
+
+	pthread_mutex_lock(&lock);
+	entry = find_entry(mark->fingerprint);
+	if (!entry)
+		entry = new_entry(mark->fingerprint);
+	if (entry)
+	{
+		entry->working++;
+		mark->entry = (int) (entry - journal->entry);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+void
+gj_journal_rest(GjJournalMark *mark)
 {
 	if (mark->entry < 0)
 		return;
 	pthread_mutex_lock(&lock);
-	journal->entry[mark->entry].running--;
+	journal->entry[mark->entry].working--;
 	pthread_mutex_unlock(&lock);
 	mark->entry = -1;
+}
+
+void
+gj_journal_clear(const GjJournalMark *mark)
+{
+	GjJournalEntry *entry;
+
+	pthread_mutex_lock(&lock);
+	entry = find_entry(mark->fingerprint);
+	if (entry)
+		entry->strikes = 0;
+	pthread_mutex_unlock(&lock);
 }

@@ -62,28 +62,37 @@ dequeue(GjDeviceMemory *memory, GjLeaseWaiter *waiter)
 	pthread_cond_broadcast(&memory->changed);
 }
 
+static int64_t
+now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
 /* Waits until `waiter` is the first and there is room.  The lock is held. */
 static GjStatus
 wait_for_turn(GjDeviceMemory *memory, GjLeaseWaiter *waiter, uint64_t nbytes,
 			  bool (*stop) (void *), void *arg)
 {
-	for (int waited = 0;; waited += GJ_LEASE_POLL_MS)
+	const int64_t deadline = now_ns() + GJ_LEASE_WAIT_MS * INT64_C(1000000);
+
+	for (;;)
 	{
+		int64_t		now = now_ns();
+		int64_t		wake = now + GJ_LEASE_POLL_MS * INT64_C(1000000);
 		struct timespec until;
 		bool		stopped;
 
 		if (memory->first == waiter && memory->limit - memory->leased >= nbytes)
 			return GJ_OK;
-		if (waited >= GJ_LEASE_WAIT_MS)
+		if (now >= deadline)
 			return GJ_BUSY;
-
-		clock_gettime(CLOCK_MONOTONIC, &until);
-		until.tv_nsec += GJ_LEASE_POLL_MS * 1000000L;
-		if (until.tv_nsec >= 1000000000L)
-		{
-			until.tv_sec++;
-			until.tv_nsec -= 1000000000L;
-		}
+		if (wake > deadline)
+			wake = deadline;
+		until.tv_sec = wake / 1000000000;
+		until.tv_nsec = wake % 1000000000;
 		pthread_cond_timedwait(&memory->changed, &memory->lock, &until);
 
 		pthread_mutex_unlock(&memory->lock);
@@ -105,8 +114,10 @@ gj_lease_start(GjLease *lease, GjDeviceMemory *memory, uint64_t nbytes,
 	lease->limit = memory->limit;
 	if (session_limit != 0 && session_limit < lease->limit)
 		lease->limit = session_limit;
-	if (nbytes > lease->limit)
+	if (nbytes > memory->limit)
 		return GJ_OUT_OF_MEMORY;
+	if (nbytes > lease->limit)
+		nbytes = lease->limit;
 
 	pthread_mutex_lock(&memory->lock);
 	enqueue(memory, &waiter);
@@ -151,6 +162,18 @@ gj_lease_take(GjLease *lease, uint64_t nbytes)
 	if (lease->used > lease->peak)
 		lease->peak = lease->used;
 	return true;
+}
+
+uint64_t
+gj_lease_left(GjLease *lease)
+{
+	GjDeviceMemory *memory = lease->memory;
+	uint64_t	of_device;
+
+	pthread_mutex_lock(&memory->lock);
+	of_device = memory->limit - memory->leased + lease->granted - lease->used;
+	pthread_mutex_unlock(&memory->lock);
+	return of_device < lease->limit - lease->used ? of_device : lease->limit - lease->used;
 }
 
 void

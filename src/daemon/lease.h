@@ -47,8 +47,9 @@ typedef struct GjLease
 extern void gj_memory_init(GjDeviceMemory *memory, uint64_t limit);
 
 /*
- * Waits for `nbytes` and starts the lease.  session_limit = 0: none.  GJ_OUT_OF_MEMORY if
- * that can never be had, GJ_BUSY if not in time, GJ_CANCELLED if stop(arg) says so.
+ * Waits for `nbytes`, an estimate, or for as much of it as the session may have, and
+ * starts the lease.  session_limit = 0: none.  GJ_OUT_OF_MEMORY if the device is too
+ * small, GJ_BUSY if there is no room in time, GJ_CANCELLED if stop(arg) says so.
  */
 extern GjStatus gj_lease_start(GjLease *lease, GjDeviceMemory *memory, uint64_t nbytes,
 							   uint64_t session_limit, bool (*stop) (void *), void *arg);
@@ -56,6 +57,9 @@ extern GjStatus gj_lease_start(GjLease *lease, GjDeviceMemory *memory, uint64_t 
 /* Takes or gives back memory.  False: there is no room. */
 extern bool gj_lease_take(GjLease *lease, uint64_t nbytes);
 extern void gj_lease_give(GjLease *lease, uint64_t nbytes);
+
+/* Bytes that can still be taken, as far as one can tell. */
+extern uint64_t gj_lease_left(GjLease *lease);
 
 /* Ends the lease, all memory having been given back.  Does nothing the second time. */
 extern void gj_lease_end(GjLease *lease);

@@ -72,7 +72,7 @@ static int
 list_devices(void)
 {
 	GjErrorText why;
-	uint32_t	ncuda = gj_devices_cuda(&why);
+	uint32_t	ncuda = gj_devices_cuda(true, &why);
 	uint32_t	n = gj_devices_count();
 
 	for (uint32_t i = 0; i < n; i++)
@@ -170,7 +170,7 @@ default_device(void)
 {
 	GjErrorText why;
 
-	return gj_devices_cuda(&why) > 0 ? GJ_DEVICE_CUDA : GJ_DEVICE_CPU;
+	return gj_devices_cuda(true, &why) > 0 ? GJ_DEVICE_CUDA : GJ_DEVICE_CPU;
 }
 
 int

@@ -327,11 +327,31 @@ check_aggregates(GjCheck *check, uint32_t joined)
 	return true;
 }
 
-/* Lays the output columns out; outputs are those of the program, or column 0. */
+/* An intersection returns column 0. */
+uint32_t
+gj_program_noutputs(const GjProgram *program)
+{
+	return program->kind == GJ_PROGRAM_INTERSECT ? 1 : program->noutputs;
+}
+
+bool
+gj_program_layout_output(const GjProgram *program, GjColumnType *types, GjLayout *layout,
+						 GjColumnPlace *places)
+{
+	const GjColumnType *columns = gj_program_array(program, GjColumnType, columns);
+	const uint32_t *outputs = gj_program_array(program, uint32_t, outputs);
+	uint32_t	n = gj_program_noutputs(program);
+
+	for (uint32_t i = 0; i < n; i++)
+		types[i] = columns[program->kind == GJ_PROGRAM_INTERSECT ? 0 : outputs[i]];
+	return gj_layout(types, n, program->output_capacity, GJ_OUTPUT_SLOT_SIZE, layout, places);
+}
+
 static bool
-check_batch(GjCheck *check, const uint32_t *outputs, uint32_t n)
+check_batch(GjCheck *check)
 {
 	const GjProgram *p = check->program;
+	uint32_t	n = gj_program_noutputs(p);
 	GjColumnType *types;
 	GjColumnPlace *places;
 	GjLayout	layout;
@@ -339,17 +359,13 @@ check_batch(GjCheck *check, const uint32_t *outputs, uint32_t n)
 
 	if (p->output_capacity < 1 || p->output_capacity > GJ_MAX_TUPLES)
 		return bad(check, "batches have %u rows", p->output_capacity);
-	for (uint32_t i = 0; i < n; i++)
-		if (outputs[i] >= p->ncolumns)
+	for (uint32_t i = 0; i < p->noutputs; i++)
+		if (check->outputs[i] >= p->ncolumns)
 			return bad(check, "output %u is a column that does not exist", i);
 
 	types = malloc((n + 1) * sizeof(GjColumnType));
 	places = malloc((n + 1) * sizeof(GjColumnPlace));
-	if (types && places)
-		for (uint32_t i = 0; i < n; i++)
-			types[i] = check->columns[outputs[i]];
-	fits = types && places &&
-		gj_layout(types, n, p->output_capacity, GJ_OUTPUT_SLOT_SIZE, &layout, places);
+	fits = types && places && gj_program_layout_output(p, types, &layout, places);
 	free(types);
 	free(places);
 	return fits ? true : bad(check, "batches do not fit their slot");
@@ -372,7 +388,7 @@ check_join(GjCheck *check)
 	switch (p->output)
 	{
 		case GJ_OUTPUT_ROWS:
-			return check_batch(check, check->outputs, p->noutputs);
+			return check_batch(check);
 		case GJ_OUTPUT_AGGREGATES:
 			return check_aggregates(check, joined);
 		default:
@@ -383,7 +399,6 @@ check_join(GjCheck *check)
 static bool
 check_intersect(GjCheck *check)
 {
-	static const uint32_t first = 0;
 	const GjProgram *p = check->program;
 	const GjColumnType *type = check->columns;
 
@@ -397,7 +412,7 @@ check_intersect(GjCheck *check)
 		return bad(check, "kinds %u and %u are not intersected", type[0].kind, type[1].kind);
 	if (p->output == GJ_OUTPUT_AGGREGATES)
 		return bad(check, "an intersection has no aggregates");
-	return p->output == GJ_OUTPUT_COUNT || check_batch(check, &first, 1);
+	return p->output == GJ_OUTPUT_COUNT || check_batch(check);
 }
 
 GjStatus

@@ -14,6 +14,16 @@
  */
 extern GjStatus gj_program_check(const GjProgram *program, uint32_t nbytes, GjErrorText *why);
 
+/* Columns of a batch of rows of a checked program. */
+extern uint32_t gj_program_noutputs(const GjProgram *program);
+
+/*
+ * Their types, and where they are in a batch: types and places have room for
+ * gj_program_noutputs().  False: they do not fit, which cannot be once checked.
+ */
+extern bool gj_program_layout_output(const GjProgram *program, GjColumnType *types,
+									 GjLayout *layout, GjColumnPlace *places);
+
 /* Sources whose columns an expression of a checked program reads, one bit each. */
 extern uint32_t gj_expr_sources(const GjProgram *program, uint32_t expr);
 

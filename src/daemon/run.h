@@ -28,14 +28,13 @@ typedef struct GjRunStep
 	GjBuffer	key_nulls;
 	GjBuffer	offset;
 	GjBuffer	first;
-	GjBuffer	rowid[GJ_MAX_SOURCES];
-	GjBuffer	positions;		/* of the tuples that pass the residual condition */
+	GjBuffer	rowid[GJ_MAX_SOURCES];	/* the pairs */
+	GjBuffer	positions;		/* of the pairs that pass the residual condition */
 	GjBuffer	picked[GJ_MAX_SOURCES];
 } GjRunStep;
 
 struct GjRun
 {
-	GjDeviceEntry *entry;
 	GjWork		work;
 	const GjProgram *program;
 	const GjRunHost *host;
@@ -56,7 +55,7 @@ struct GjRun
 
 	uint32_t	nsteps;
 	GjRunStep	steps[GJ_MAX_SOURCES];
-	uint32_t	max_pairs;		/* pairs to expand at a time */
+	uint32_t	max_tuples;		/* to take through a step at a time; 0: not known yet */
 
 	GjBuffer	staging;		/* the outer chunk, unless it is used in place */
 	GjBuffer	filtered;		/* positions of the outer rows that pass the filter */
@@ -70,6 +69,17 @@ struct GjRun
 	GjLayout	output_layout;
 	bool		sent_batch;
 };
+
+/* However little memory there is, this many tuples are worked on at a time. */
+#define GJ_MIN_TUPLES		16384
+
+/* Fewer than n tuples, where memory is short; every part but the last starts aligned. */
+static inline uint32_t
+gj_fewer_tuples(uint32_t n)
+{
+	n = n / 2 / GJ_MIN_TUPLES * GJ_MIN_TUPLES;
+	return n > 0 ? n : GJ_MIN_TUPLES;
+}
 
 #define GJ_STOP_CHECK(run) \
 	do { \
@@ -89,6 +99,8 @@ extern GjStatus gj_run_build(GjRun *run, uint32_t source);
 extern GjStatus gj_run_fail_build(GjRun *run);
 
 /* run_probe.c */
+extern void gj_step_free_probe(GjWork *work, GjRunStep *rs);
+extern void gj_step_free_pairs(GjWork *work, GjRunStep *rs);
 extern GjStatus gj_run_outer(GjRun *run, const GjChunk *chunk, uint8_t *memory, uint32_t slot);
 
 /* run_output.c */

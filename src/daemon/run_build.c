@@ -54,10 +54,16 @@ filter_rows(GjRun *run, GjBuild *build)
 {
 	GjWork	   *work = &run->work;
 	uint64_t	nrows = run->relation[build->source].nrows;
-	uint64_t	piece = nrows < GJ_MAX_TUPLES ? nrows : GJ_MAX_TUPLES;
+	uint32_t	piece = nrows < GJ_MAX_TUPLES ? (uint32_t) nrows : GJ_MAX_TUPLES;
+	GjStatus	status;
 
 	GJ_TRY(gj_buffer_grow(work, &build->rowid, 0, nrows * sizeof(uint32_t), 0));
-	GJ_TRY(gj_buffer_grow(work, &build->positions, 0, piece * sizeof(uint32_t), 0));
+	while ((status = gj_buffer_reserve(work, &build->positions,
+									   piece * sizeof(uint32_t))) == GJ_OUT_OF_MEMORY &&
+		   piece > GJ_MIN_TUPLES)
+		piece = gj_fewer_tuples(piece);
+	if (status != GJ_OK)
+		return status;
 	for (uint64_t base = 0; base < nrows; base += piece)
 	{
 		uint32_t	n = (uint32_t) (nrows - base < piece ? nrows - base : piece);

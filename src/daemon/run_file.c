@@ -94,21 +94,13 @@ next_record(const GjFileRun *file, size_t *at, GjSavedRecord *record, const uint
 static bool
 lay_out_batches(GjFileRun *file)
 {
-	const GjProgram *p = file->program;
-	const GjColumnType *types = gj_program_array(p, GjColumnType, columns);
-	const uint32_t *outputs = gj_program_array(p, uint32_t, outputs);
-	bool		intersect = p->kind == GJ_PROGRAM_INTERSECT;
-
-	file->noutputs = intersect ? 1 : p->noutputs;
+	file->noutputs = gj_program_noutputs(file->program);
 	file->types = calloc(file->noutputs + 1, sizeof(GjColumnType));
 	file->places = calloc(file->noutputs + 1, sizeof(GjColumnPlace));
 	if (!file->types || !file->places)
 		return false;
-	for (uint32_t i = 0; i < file->noutputs; i++)
-		file->types[i] = types[intersect ? 0 : outputs[i]];
-	return p->output != GJ_OUTPUT_ROWS ||
-		gj_layout(file->types, file->noutputs, p->output_capacity, GJ_OUTPUT_SLOT_SIZE,
-				  &file->layout, file->places);
+	return file->program->output != GJ_OUTPUT_ROWS ||
+		gj_program_layout_output(file->program, file->types, &file->layout, file->places);
 }
 
 static bool
@@ -255,6 +247,7 @@ run_once(GjFileRun *file, GjRunStats *stats, GjErrorText *why)
 {
 	const GjRunHost host = {file, host_stop, host_output_slot, host_send_batch, host_slot_free};
 	GjLease		lease;
+	GjErrorText lost;
 	GjRun	   *run;
 	GjStatus	status;
 
@@ -270,7 +263,7 @@ run_once(GjFileRun *file, GjRunStats *stats, GjErrorText *why)
 		if (status == GJ_OK)
 			status = gj_run_finish(run, stats);
 		snprintf(why->text, sizeof(why->text), "%s", gj_run_error(run));
-		gj_run_close(run);
+		gj_run_close(run, &lost);
 	}
 	gj_lease_end(&lease);
 	return status;
@@ -365,11 +358,9 @@ gj_run_file(const char *path, GjDeviceKind kind, int repeat)
 	if (read_file(&file, path) && read_program(&file))
 	{
 		file.entry = gj_devices_choose(kind, &why);
-		if (file.entry)
-			file.load = gj_segment_get(file.entry, GJ_LOAD_SLOT_SIZE, &why);
-		if (file.load)
-			file.output = gj_segment_get(file.entry, GJ_OUTPUT_SLOT_SIZE, &why);
-		if (file.output)
+		if (file.entry &&
+			gj_segment_get(file.entry, GJ_LOAD_SLOT_SIZE, &file.load, &why) == GJ_OK &&
+			gj_segment_get(file.entry, GJ_OUTPUT_SLOT_SIZE, &file.output, &why) == GJ_OK)
 			ok = run_repeated(&file, repeat);
 		else
 			gj_log(GJ_ERROR, "no device: %s", why.text);

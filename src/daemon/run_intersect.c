@@ -23,7 +23,7 @@ sort_side(GjRun *run, uint32_t source, uint64_t *n)
 	if (!gj_lease_take(work->lease, extra))
 		return GJ_OUT_OF_MEMORY;
 	status = work->ops->sort_unique(work->queue, relation->columns[0].data.memory, width,
-									relation->nrows, n);
+									relation->nrows, run->host->stop, run->host->arg, n);
 	gj_lease_give(work->lease, extra);
 	return status;
 }
@@ -43,7 +43,7 @@ output_values(GjRun *run, const uint8_t *values, uint64_t n)
 		uint8_t    *slot;
 
 		GJ_STOP_CHECK(run);
-		gj_run_wait(run);
+		GJ_TRY(gj_run_wait(run));
 		GJ_TRY(run->host->output_slot(run->host->arg, &slot));
 		work->ops->phase(work->queue, GJ_PHASE_RETURN);
 		memcpy(slot, &header, sizeof(header));
@@ -77,7 +77,7 @@ intersect(GjRun *run, GjBuffer *result)
 			GJ_TRY(gj_buffer_reserve(work, result, (na < nb ? na : nb) * width));
 		GJ_TRY(work->ops->intersect(work->queue, run->relation[0].columns[0].data.memory, na,
 									run->relation[1].columns[0].data.memory, nb, width,
-									result->memory, &n));
+									run->host->stop, run->host->arg, result->memory, &n));
 	}
 	if (count_only)
 	{

@@ -24,7 +24,7 @@ gj_run_send_states(GjRun *run, const GjAggState *states, uint32_t n)
 {
 	uint8_t    *slot;
 
-	gj_run_wait(run);
+	GJ_TRY(gj_run_wait(run));
 	GJ_TRY(run->host->output_slot(run->host->arg, &slot));
 	run->work.ops->phase(run->work.queue, GJ_PHASE_RETURN);
 	memcpy(slot, states, n * sizeof(GjAggState));
@@ -54,7 +54,7 @@ output_rows(GjRun *run, const GjView *view)
 	for (uint32_t first = 0, n; first < view->nrows; first += n)
 	{
 		GJ_STOP_CHECK(run);
-		gj_run_wait(run);
+		GJ_TRY(gj_run_wait(run));
 		GJ_TRY(run->host->output_slot(run->host->arg, &target.slot));
 		run->work.ops->phase(run->work.queue, GJ_PHASE_RETURN);
 		GJ_TRY(run->work.ops->gather(run->work.queue, view, first, view->nrows - first,

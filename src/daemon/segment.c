@@ -61,12 +61,13 @@ destroy(GjSegment *segment)
 	free(segment);
 }
 
-static GjSegment *
-create(GjDeviceEntry *entry, size_t nbytes, GjErrorText *why)
+static GjStatus
+create(GjDeviceEntry *entry, size_t nbytes, GjSegment **result, GjErrorText *why)
 {
 	GjSegment  *segment = calloc(1, sizeof(GjSegment));
 	int			fd = create_memfd(nbytes, why);
 	void	   *memory;
+	GjStatus	status = GJ_OUT_OF_HOST_MEMORY;
 
 	if (!segment || fd < 0)
 		goto failed;
@@ -76,7 +77,8 @@ create(GjDeviceEntry *entry, size_t nbytes, GjErrorText *why)
 		snprintf(why->text, sizeof(why->text), "mmap: %s", strerror(errno));
 		goto failed;
 	}
-	if (entry->ops->host_register(entry->device, memory, nbytes, why) != GJ_OK)
+	status = entry->ops->host_register(entry->device, memory, nbytes, why);
+	if (status != GJ_OK)
 	{
 		munmap(memory, nbytes);
 		goto failed;
@@ -89,17 +91,18 @@ create(GjDeviceEntry *entry, size_t nbytes, GjErrorText *why)
 	pthread_mutex_lock(&pool.lock);
 	pool.bytes[entry->ops->kind] += nbytes;
 	pthread_mutex_unlock(&pool.lock);
-	return segment;
+	*result = segment;
+	return GJ_OK;
 
 failed:
 	if (fd >= 0)
 		close(fd);
 	free(segment);
-	return NULL;
+	return status;
 }
 
-GjSegment *
-gj_segment_get(GjDeviceEntry *entry, size_t nbytes, GjErrorText *why)
+GjStatus
+gj_segment_get(GjDeviceEntry *entry, size_t nbytes, GjSegment **segment, GjErrorText *why)
 {
 	GjSegment  *found = NULL;
 
@@ -114,7 +117,10 @@ gj_segment_get(GjDeviceEntry *entry, size_t nbytes, GjErrorText *why)
 		break;
 	}
 	pthread_mutex_unlock(&pool.lock);
-	return found ? found : create(entry, nbytes, why);
+	if (!found)
+		return create(entry, nbytes, segment, why);
+	*segment = found;
+	return GJ_OK;
 }
 
 void

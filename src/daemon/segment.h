@@ -22,8 +22,9 @@ typedef struct GjSegment
 	size_t		nbytes;
 } GjSegment;
 
-/* A segment of exactly `nbytes` bytes, from the pool if there is one.  NULL with *why. */
-extern GjSegment *gj_segment_get(GjDeviceEntry *entry, size_t nbytes, GjErrorText *why);
+/* A segment of exactly `nbytes` bytes, from the pool if there is one. */
+extern GjStatus gj_segment_get(GjDeviceEntry *entry, size_t nbytes, GjSegment **segment,
+							   GjErrorText *why);
 
 /* Gives it back; no other process may use it any longer. */
 extern void gj_segment_put(GjSegment *segment);

@@ -103,7 +103,8 @@ welcome(GjSession *session)
 	entry = gj_devices_choose(hello->device, &why);
 	if (entry)
 		gj_devices_info(entry, &answer.device);
-	answer.ncuda = gj_devices_cuda(&why);
+	/* who asks for the cpu does not wait for GPUs */
+	answer.ncuda = gj_devices_cuda(hello->device == GJ_DEVICE_CUDA, &why);
 	snprintf(answer.cuda_reason, sizeof(answer.cuda_reason), "%.*s",
 			 (int) sizeof(answer.cuda_reason) - 1, why.text);
 	return gj_session_send(session, &answer, sizeof(answer));

@@ -58,14 +58,17 @@ take_back_batch(GjSession *session, const GjMsgSlot *message)
 
 /*
  * Receives one message of a run.  CHUNK and SOURCE_END are put aside, BATCH_FREE is
- * done with.  Waits.
+ * done with.  Waits; gj_run_wait() was called, so nothing of the run works meanwhile.
  */
 static GjStatus
 receive_run_message(GjSession *session)
 {
-	uint32_t	type = gj_session_receive(session);
+	uint32_t	type;
 	GjMsgSlot	message;
 
+	gj_journal_rest(&session->mark);
+	type = gj_session_receive(session);
+	gj_journal_work(&session->mark);
 	if (type == GJ_MSG_CLOSED)
 		return GJ_CANCELLED;
 	if (session->nbytes != sizeof(message))
@@ -150,12 +153,11 @@ send_ready(GjSession *session)
 static GjStatus
 get_rings(GjSession *session, GjErrorText *why)
 {
-	session->load = gj_segment_get(session->entry, GJ_LOAD_SLOTS * (size_t) GJ_LOAD_SLOT_SIZE, why);
-	if (session->load)
-		session->output = gj_segment_get(session->entry,
-										 GJ_OUTPUT_SLOTS * (size_t) GJ_OUTPUT_SLOT_SIZE, why);
 	session->output_free = (1u << GJ_OUTPUT_SLOTS) - 1;
-	return session->output ? GJ_OK : GJ_OUT_OF_HOST_MEMORY;
+	GJ_TRY(gj_segment_get(session->entry, GJ_LOAD_SLOTS * (size_t) GJ_LOAD_SLOT_SIZE,
+						  &session->load, why));
+	return gj_segment_get(session->entry, GJ_OUTPUT_SLOTS * (size_t) GJ_OUTPUT_SLOT_SIZE,
+						  &session->output, why);
 }
 
 void
@@ -189,7 +191,7 @@ take_program(GjSession *session, GjProgram **program, GjErrorText *why)
 
 /* Hands chunks and ends to the run until nothing more is needed. */
 static GjStatus
-feed(GjSession *session, GjErrorText *why)
+feed(GjSession *session)
 {
 	while (!gj_run_complete(session->run))
 	{
@@ -198,7 +200,7 @@ feed(GjSession *session, GjErrorText *why)
 
 		while (session->npending == 0)
 		{
-			gj_run_wait(session->run);
+			GJ_TRY(gj_run_wait(session->run));
 			GJ_TRY(receive_run_message(session));
 		}
 		message = session->pending[session->next_pending];
@@ -215,12 +217,34 @@ feed(GjSession *session, GjErrorText *why)
 	return GJ_OK;
 }
 
-/* Runs the program with a lease, and gives back whatever it took. */
+/* What can crash the device is done here, and noted as this program's. */
+static GjStatus
+work(GjSession *session, GjRunStats *stats)
+{
+	GjStatus	status;
+
+	gj_journal_work(&session->mark);
+	status = feed(session);
+	if (status == GJ_OK)
+		status = gj_run_finish(session->run, stats);
+	if (status == GJ_OK)
+	{
+		gj_journal_rest(&session->mark);
+		gj_journal_clear(&session->mark);
+	}
+	return status;
+}
+
+/*
+ * Runs the program with a lease, and gives back whatever it took.  If the device is
+ * lost, nothing can be given back, and the mark stays for the next gpujoind to see.
+ */
 static GjStatus
 run_leased(GjSession *session, const GjProgram *program, GjRunStats *stats, GjErrorText *why)
 {
 	const GjRunHost host = {session, gj_session_stop, host_output_slot, host_send_batch,
 	host_slot_free};
+	GjErrorText lost = {""};
 	GjStatus	status;
 
 	session->run = gj_run_open(session->entry, program, &session->lease, &host, &status, why);
@@ -230,27 +254,31 @@ run_leased(GjSession *session, const GjProgram *program, GjRunStats *stats, GjEr
 	if (status == GJ_OK && !send_ready(session))
 		status = GJ_CANCELLED;
 	if (status == GJ_OK)
-		status = feed(session, why);
-	if (status == GJ_OK)
-		status = gj_run_finish(session->run, stats);
+		status = work(session, stats);
 	if (status != GJ_OK && why->text[0] == '\0')
 		snprintf(why->text, sizeof(why->text), "%s", gj_run_error(session->run));
 
-	/* a lost device cannot give anything back */
-	if (status != GJ_DEVICE_LOST)
-		gj_run_close(session->run);
+	/* whatever ended the run, closing it shows whether the device is still there */
+	if (status != GJ_DEVICE_LOST && gj_run_close(session->run, &lost) == GJ_DEVICE_LOST)
+	{
+		status = GJ_DEVICE_LOST;
+		*why = lost;
+	}
 	session->run = NULL;
+	if (status != GJ_DEVICE_LOST)
+		gj_journal_rest(&session->mark);
 	return status;
 }
 
 static GjStatus
 run_program(GjSession *session, const GjProgram *program, GjRunStats *stats, GjErrorText *why)
 {
-	GjJournalMark mark;
 	GjStatus	status;
 
 	if (program->fail_point == GJ_FAIL_SUBMIT)
 		return GJ_INJECTED;
+	if (!gj_journal_begin(program, &session->mark))
+		return GJ_REFUSED;
 	session->entry = gj_devices_choose(session->hello.device, why);
 	if (!session->entry)
 		return GJ_NO_DEVICE;
@@ -258,15 +286,7 @@ run_program(GjSession *session, const GjProgram *program, GjRunStats *stats, GjE
 							session->hello.memory_limit, gj_session_stop, session);
 	if (status != GJ_OK)
 		return status;
-	if (gj_journal_begin(program, &mark))
-	{
-		status = run_leased(session, program, stats, why);
-		/* if the device is lost, the mark stays for the next gpujoind to see */
-		if (status != GJ_DEVICE_LOST)
-			gj_journal_end(&mark);
-	}
-	else
-		status = GJ_REFUSED;
+	status = run_leased(session, program, stats, why);
 	gj_lease_end(&session->lease);
 	return status;
 }
@@ -278,11 +298,13 @@ gj_session_run(GjSession *session)
 	GjMsgDone	done = {.type = GJ_MSG_DONE};
 	GjErrorText why = {""};
 	GjStatus	status;
+	bool		lost;
 
 	status = take_program(session, &program, &why);
 	if (status == GJ_OK)
 		status = run_program(session, program, &done.stats, &why);
 	free(program);
+	lost = status == GJ_DEVICE_LOST;
 	if (session->closed)
 		status = GJ_CANCELLED;
 	gj_journal_count(status, 1);
@@ -290,7 +312,7 @@ gj_session_run(GjSession *session)
 		gj_session_send(session, &done, sizeof(done));
 	else if (status != GJ_CANCELLED)
 		gj_session_error(session, status, why.text);
-	if (status == GJ_DEVICE_LOST)
+	if (lost)
 	{
 		gj_log(GJ_ERROR, "the device is lost: %s", why.text);
 		_exit(3);

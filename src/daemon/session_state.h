@@ -30,6 +30,7 @@ typedef struct GjSession
 	GjSegment  *output;
 	GjLease		lease;
 	GjRun	   *run;
+	GjJournalMark mark;
 	uint32_t	load_busy;		/* slots that hold a chunk, one bit each */
 	uint32_t	ended;			/* sources whose end has come, one bit each */
 	uint32_t	output_free;	/* slots that the backend has given back */

@@ -7,22 +7,25 @@
 /* Sizes are rounded up to this, as devices do it themselves. */
 #define GJ_BUFFER_UNIT		256
 
-static bool
+static GjStatus
 buffer_alloc(GjWork *work, GjBuffer *buffer, uint64_t nbytes)
 {
+	void	   *memory;
+	GjStatus	status;
+
 	nbytes = (nbytes + (GJ_BUFFER_UNIT - 1)) & ~(uint64_t) (GJ_BUFFER_UNIT - 1);
 	if (nbytes == 0)
 		nbytes = GJ_BUFFER_UNIT;
 	if (!gj_lease_take(work->lease, nbytes))
-		return false;
-	buffer->memory = work->ops->alloc(work->queue, nbytes);
-	if (!buffer->memory)
+		return GJ_OUT_OF_MEMORY;
+	status = work->ops->alloc(work->queue, nbytes, &memory);
+	if (status != GJ_OK)
 	{
 		gj_lease_give(work->lease, nbytes);
-		return false;
+		return status;
 	}
-	buffer->nbytes = nbytes;
-	return true;
+	*buffer = (GjBuffer) {memory, nbytes};
+	return GJ_OK;
 }
 
 void
@@ -36,6 +39,15 @@ gj_buffer_free(GjWork *work, GjBuffer *buffer)
 	buffer->nbytes = 0;
 }
 
+/* Allocates `wanted` bytes, or `least` if there are not as many. */
+static GjStatus
+alloc_between(GjWork *work, GjBuffer *buffer, uint64_t wanted, uint64_t least)
+{
+	GjStatus	status = buffer_alloc(work, buffer, wanted);
+
+	return status == GJ_OUT_OF_MEMORY ? buffer_alloc(work, buffer, least) : status;
+}
+
 GjStatus
 gj_buffer_reserve(GjWork *work, GjBuffer *buffer, uint64_t nbytes)
 {
@@ -43,9 +55,7 @@ gj_buffer_reserve(GjWork *work, GjBuffer *buffer, uint64_t nbytes)
 		return GJ_OK;
 	gj_buffer_free(work, buffer);
 	/* some room to spare, so that slightly larger requests do not allocate again */
-	if (buffer_alloc(work, buffer, nbytes + nbytes / 4) || buffer_alloc(work, buffer, nbytes))
-		return GJ_OK;
-	return GJ_OUT_OF_MEMORY;
+	return alloc_between(work, buffer, nbytes + nbytes / 4, nbytes);
 }
 
 GjStatus
@@ -60,8 +70,7 @@ gj_buffer_grow(GjWork *work, GjBuffer *buffer, uint64_t used, uint64_t nbytes, u
 		want = hint;
 	if (want < nbytes)
 		want = nbytes;
-	if (!buffer_alloc(work, buffer, want) && !buffer_alloc(work, buffer, nbytes))
-		return GJ_OUT_OF_MEMORY;
+	GJ_TRY(alloc_between(work, buffer, want, nbytes));
 	if (used > 0)
 	{
 		GjStatus	status = work->ops->copy(work->queue, buffer->memory, old.memory, used);

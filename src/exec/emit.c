@@ -182,8 +182,9 @@ gj_emit_aggregates(const GjAggState *states, List *finals, TupleTableSlot *slot)
 				/* float8_accum() also sums squares, and fails if those overflow */
 				if (largest * state->count > 1e150)
 					return GJ_OVERFLOW;
+				/* its sum starts at 0, and so ends at 0 where ours is -0 */
 				*value = Float8GetDatum(final == GJ_FINAL_SUM_FLOAT8 ? state->f :
-										state->f / (double) state->count);
+										(state->f + 0.0) / (double) state->count);
 				break;
 			case GJ_FINAL_MINMAX_INT:
 				*value = integer_datum(state->hi, TupleDescAttr(slot->tts_tupleDescriptor, i));

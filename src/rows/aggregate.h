@@ -4,7 +4,8 @@
  *
  * Integer sums are exact: 128 bits.  Float sums may differ in the last digits from a
  * serial sum, as they do in PostgreSQL's parallel plans.  min and max of floats
- * follow PostgreSQL's order (NaN is the greatest).
+ * follow PostgreSQL's order (NaN is the greatest).  The first value of a float sum is
+ * taken as it is, so that a sum of negative zeros is one.
  */
 #ifndef GJ_ROWS_AGGREGATE_H
 #define GJ_ROWS_AGGREGATE_H
@@ -49,7 +50,8 @@ gj_agg_step(uint32_t op, GjAggState *state, int64_t value)
 			state->hi += (value >> 63) + (state->lo < (uint64_t) value);
 			break;
 		case GJ_AGG_SUM_F:
-			state->f += gj_bits_to_double(value);
+			state->f = state->count == 0 ? gj_bits_to_double(value) :
+				state->f + gj_bits_to_double(value);
 			break;
 		case GJ_AGG_MIN_I:
 		case GJ_AGG_MAX_I:
@@ -79,7 +81,7 @@ gj_agg_merge(uint32_t op, GjAggState *into, const GjAggState *from)
 			into->hi += from->hi + (into->lo < from->lo);
 			break;
 		case GJ_AGG_SUM_F:
-			into->f += from->f;
+			into->f = into->count == 0 ? from->f : into->f + from->f;
 			break;
 		case GJ_AGG_MIN_I:
 		case GJ_AGG_MAX_I:
