@@ -14,7 +14,8 @@ as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo env PATH="$PATH" "$@"; f
 # Runs a command as the unprivileged user, with this environment.
 as_user() {
 	if [ "$(id -u)" != 0 ]; then "$@"; return; fi
-	setpriv --reuid="$user" --regid="$(id -g "$user")" --clear-groups env HOME="$work/home" USER="$user" "$@"
+	# it may not be allowed to enter this folder
+	(cd "$work" && setpriv --reuid="$user" --regid="$(id -g "$user")" --clear-groups env HOME="$work/home" USER="$user" "$@")
 }
 
 # ---- what is needed
@@ -37,10 +38,15 @@ find_postgres() {
 }
 
 install_packages() {
+	local log
+	log=$(mktemp /tmp/gpujoin_apt.XXXXXX)
 	echo "installing $*"
-	[ -n "${apt_updated:-}" ] || as_root apt-get update -q >/dev/null
+	{
+		[ -n "${apt_updated:-}" ] || as_root apt-get update -q
+		as_root env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends "$@"
+	} >"$log" 2>&1 || { tail -20 "$log"; return 1; }
 	apt_updated=yes
-	as_root env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends "$@" >/dev/null
+	rm -f "$log"
 }
 
 install_missing() {
@@ -66,7 +72,7 @@ start_server() {
 	{
 		printf "unix_socket_directories = '%s'\nlisten_addresses = ''\nfsync = off\nshared_buffers = 256MB\n" "$dir"
 		printf "max_connections = 50\nmax_worker_processes = 32\ngpujoin.device = %s\n" "$device"
-		printf '%s\n' "$@"
+		printf '%s\n' "$@" "${GJ_CONF:-}"
 	} >>"$dir/data/postgresql.conf"
 	as_user pg_ctl -D "$dir/data" -l "$dir/log" -w -t 120 start >/dev/null || { tail -20 "$dir/log"; return 1; }
 	servers+=("$dir")

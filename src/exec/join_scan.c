@@ -11,6 +11,7 @@
 
 #include "access/xact.h"
 #include "executor/executor.h"
+#include "jit/jit.h"
 #include "miscadmin.h"
 #include "nodes/pg_list.h"
 #include "portability/instr_time.h"
@@ -58,6 +59,7 @@ begin_join_scan(CustomScanState *node, EState *estate, int eflags)
 	GjScanState *state = (GjScanState *) node;
 	CustomScan *cscan = castNode(CustomScan, node->ss.ps.plan);
 	TupleTableSlot *slot = node->ss.ss_ScanTupleSlot;
+	int			jit_flags;
 	ListCell   *lc;
 
 	unpack_plan(state, cscan);
@@ -69,9 +71,13 @@ begin_join_scan(CustomScanState *node, EState *estate, int eflags)
 	/*
 	 * The native plan is initialised too, though it may never run: that opens its tables
 	 * and indexes, so that nobody drops them under an open cursor, and checks what
-	 * PostgreSQL would check.
+	 * PostgreSQL would check.  Without JIT: preparing code costs more than all the rest,
+	 * and is hardly ever used.
 	 */
+	jit_flags = estate->es_jit_flags;
+	estate->es_jit_flags = PGJIT_NONE;
 	state->fallback = ExecInitNode(linitial(cscan->custom_plans), estate, eflags);
+	estate->es_jit_flags = jit_flags;
 	node->custom_ps = lappend(node->custom_ps, state->fallback);
 	if (eflags & EXEC_FLAG_EXPLAIN_ONLY)
 		return;
