@@ -48,4 +48,6 @@ ratio() { awk -v a="$1" -v b="$2" 'BEGIN { printf "%.1f", a / b }'; }
 
 native="SET gpujoin.enabled = off"
 one="SET gpujoin.enabled = off; SET max_parallel_workers_per_gather = 0"
+# every row through a worker, which PostgreSQL's cost model finds too dear
+workers="SET gpujoin.enabled = off; SET parallel_tuple_cost = 0"
 gpu="SET gpujoin.enabled = on"

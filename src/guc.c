@@ -19,7 +19,7 @@ int			gj_device = GJ_SET_DEVICE_AUTO;
 bool		gj_force = false;
 int			gj_algorithm = GJ_SET_ALGORITHM_AUTO;
 int			gj_device_memory_limit = 0;
-int			gj_set_device_min_elements = 1000000;
+int			gj_set_device_min_elements = 600000;
 int			gj_fail_at = GJ_FAIL_NEVER;
 char	   *gj_save_program = NULL;
 
@@ -95,7 +95,7 @@ define_user_settings(void)
 							"Sets the number of elements from which gpu_intersect uses the device.",
 							"The elements of both arrays count. Smaller arrays are intersected in the session's own process.",
 							&gj_set_device_min_elements,
-							1000000, 0, INT_MAX,
+							600000, 0, INT_MAX,
 							PGC_USERSET, GUC_EXPLAIN,
 							NULL, NULL, NULL);
 }

@@ -13,24 +13,29 @@
 #include "exec/emit.h"
 
 void
-gj_emitter_init(GjEmitter *emitter, const GjProgram *program, TupleDesc desc)
+gj_emitter_init(GjEmitter *emitter, const GjProgram *program, TupleDesc desc,
+				const int *outputs, int n)
 {
 	const GjColumnType *types = gj_program_array(program, GjColumnType, columns);
-	const uint32 *outputs = gj_program_array(program, uint32, outputs);
-	uint32		n = program->noutputs;
-	GjColumnType *output_types = palloc(sizeof(GjColumnType) * Max(n, 1));
+	const uint32 *columns = gj_program_array(program, uint32, outputs);
+	uint32		noutputs = program->noutputs;
+	GjColumnType *output_types = palloc(sizeof(GjColumnType) * Max(noutputs, 1));
 
-	emitter->ncolumns = n;
-	emitter->columns = palloc0(sizeof(GjEmitColumn) * Max(n, 1));
-	emitter->places = palloc(sizeof(GjColumnPlace) * Max(n, 1));
-	for (uint32 i = 0; i < n; i++)
+	for (uint32 i = 0; i < noutputs; i++)
+		output_types[i] = types[columns[i]];
+	emitter->ncolumns = outputs ? n : noutputs;
+	emitter->columns = palloc0(sizeof(GjEmitColumn) * Max(emitter->ncolumns, 1));
+	emitter->places = palloc(sizeof(GjColumnPlace) * Max(noutputs, 1));
+	for (uint32 i = 0; i < emitter->ncolumns; i++)
 	{
-		output_types[i] = types[outputs[i]];
-		emitter->columns[i].kind = output_types[i].kind;
-		emitter->columns[i].width = output_types[i].width;
-		emitter->columns[i].byval = TupleDescAttr(desc, i)->attbyval;
+		GjEmitColumn *column = &emitter->columns[i];
+
+		column->output = outputs ? outputs[i] : i;
+		column->kind = output_types[column->output].kind;
+		column->width = output_types[column->output].width;
+		column->byval = TupleDescAttr(desc, i)->attbyval;
 	}
-	if (!gj_layout(output_types, n, program->output_capacity, GJ_OUTPUT_SLOT_SIZE,
+	if (!gj_layout(output_types, noutputs, program->output_capacity, GJ_OUTPUT_SLOT_SIZE,
 				   &emitter->layout, emitter->places))
 		elog(ERROR, "output does not fit a slot of the output ring");
 }
@@ -46,8 +51,11 @@ gj_emitter_start(GjEmitter *emitter, const uint8 *batch, const GjHeldValues *hel
 	emitter->next = 0;
 	for (uint32 i = 0; i < emitter->ncolumns; i++)
 	{
-		emitter->columns[i].data = batch + emitter->places[i].data;
-		emitter->columns[i].nulls = has_nulls[i] ? batch + emitter->places[i].nulls : NULL;
+		GjEmitColumn *column = &emitter->columns[i];
+		const GjColumnPlace *place = &emitter->places[column->output];
+
+		column->data = batch + place->data;
+		column->nulls = has_nulls[column->output] ? batch + place->nulls : NULL;
 	}
 }
 

@@ -18,13 +18,14 @@ typedef struct GjEmitColumn
 	uint8		kind;			/* GjKind */
 	uint8		width;
 	bool		byval;
+	int			output;			/* number of the program's output column */
 } GjEmitColumn;
 
 /* Rows of one batch, one after the other. */
 typedef struct GjEmitter
 {
 	uint32		ncolumns;
-	GjEmitColumn *columns;
+	GjEmitColumn *columns;		/* in the order of the slot's attributes */
 	GjLayout	layout;
 	GjColumnPlace *places;
 	const uint8 *heap;
@@ -33,8 +34,12 @@ typedef struct GjEmitter
 	uint32		next;
 } GjEmitter;
 
-/* Prepares for batches of a program whose columns become attributes 1.. of `desc`. */
-extern void gj_emitter_init(GjEmitter *emitter, const GjProgram *program, TupleDesc desc);
+/*
+ * Prepares for batches of a program.  Attribute i+1 of slots with descriptor `desc` is
+ * output column outputs[i], i < n; or i itself, for all of them, if outputs is NULL.
+ */
+extern void gj_emitter_init(GjEmitter *emitter, const GjProgram *program, TupleDesc desc,
+							const int *outputs, int n);
 
 /* Starts with a batch.  The slots' datums point into it. */
 extern void gj_emitter_start(GjEmitter *emitter, const uint8 *batch, const GjHeldValues *held);

@@ -53,6 +53,33 @@ unpack_plan(GjScanState *state, CustomScan *cscan)
 	state->can_fail = list_nth_int(flags, GJ_FLAG_CAN_FAIL);
 }
 
+/*
+ * If the projection does no more than to pick columns of the output, rows can go into
+ * the result slot at once.
+ */
+static void
+find_emit_slot(GjScanState *state)
+{
+	PlanState  *ps = &state->css.ss.ps;
+	int		   *outputs;
+	ListCell   *lc;
+
+	state->emit_slot = state->css.ss.ss_ScanTupleSlot;
+	if (ps->ps_ProjInfo == NULL || ps->qual != NULL || state->agg_finals != NIL)
+		return;
+	outputs = palloc(sizeof(int) * Max(list_length(ps->plan->targetlist), 1));
+	foreach(lc, ps->plan->targetlist)
+	{
+		Var		   *var = (Var *) lfirst_node(TargetEntry, lc)->expr;
+
+		if (!IsA(var, Var) || var->varno != INDEX_VAR || var->varattno > state->noutputs)
+			return;
+		outputs[foreach_current_index(lc)] = var->varattno - 1;
+	}
+	state->emit_outputs = outputs;
+	state->emit_slot = ps->ps_ProjInfo->pi_state.resultslot;
+}
+
 static void
 begin_join_scan(CustomScanState *node, EState *estate, int eflags)
 {
@@ -87,6 +114,7 @@ begin_join_scan(CustomScanState *node, EState *estate, int eflags)
 		slot->tts_values[i] = (Datum) 0;
 		slot->tts_isnull[i] = true;
 	}
+	find_emit_slot(state);
 	state->run_cxt = AllocSetContextCreate(estate->es_query_cxt, "gpujoin run",
 										   ALLOCSET_DEFAULT_SIZES);
 }
@@ -297,8 +325,9 @@ submit_run(GjScanState *state, GjFailure *failure)
 	if (state->run == NULL || !open_sources(state, program, failure))
 		return false;
 	if (state->agg_finals == NIL)
-		gj_emitter_init(&state->emitter, program,
-						state->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor);
+		gj_emitter_init(&state->emitter, program, state->emit_slot->tts_tupleDescriptor,
+						state->emit_outputs,
+						state->emit_slot->tts_tupleDescriptor->natts);
 	state->program = program;
 	return true;
 }
@@ -387,12 +416,10 @@ next_fallback_row(GjScanState *state)
 	return ExecStoreVirtualTuple(slot);
 }
 
-/* The next row of the join, in the scan slot; NULL at the end. */
+/* The next row of the join, in the scan slot or in emit_slot; NULL at the end. */
 static TupleTableSlot *
 next_row(GjScanState *state)
 {
-	TupleTableSlot *slot = state->css.ss.ss_ScanTupleSlot;
-
 	for (;;)
 	{
 		switch (state->phase)
@@ -403,16 +430,16 @@ next_row(GjScanState *state)
 				if (state->agg_finals != NIL && state->phase == GJ_SCAN_SPOOL)
 				{
 					state->phase = GJ_SCAN_END;
-					return slot;
+					return state->css.ss.ss_ScanTupleSlot;
 				}
 				break;
 			case GJ_SCAN_STREAM:
 			case GJ_SCAN_SPOOL:
 				if (state->emitter.next < state->emitter.nrows)
 				{
-					ExecClearTuple(slot);
-					gj_emit_row(&state->emitter, slot);
-					return slot;
+					ExecClearTuple(state->emit_slot);
+					gj_emit_row(&state->emitter, state->emit_slot);
+					return state->emit_slot;
 				}
 				if (state->phase == GJ_SCAN_STREAM ? next_streamed_batch(state) :
 					next_spooled_batch(state))
@@ -445,6 +472,11 @@ exec_join_scan(CustomScanState *node)
 		slot = next_row(state);
 		if (slot == NULL)
 			return projection ? ExecClearTuple(projection->pi_state.resultslot) : NULL;
+		if (slot != node->ss.ss_ScanTupleSlot)
+		{
+			state->nreturned++;
+			return slot;
+		}
 		econtext->ecxt_scantuple = slot;
 		/* the native plan has checked everything itself */
 		if (qual && state->phase != GJ_SCAN_FALLBACK && !ExecQual(qual, econtext))

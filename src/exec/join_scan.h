@@ -50,6 +50,9 @@ typedef struct GjScanState
 	const GjProgram *program;	/* of the run */
 	GjSpool    *spool;
 	GjEmitter	emitter;		/* of the batch whose rows are being returned */
+	TupleTableSlot *emit_slot;	/* where its rows go: the scan slot, or straight into the
+								 * result slot if the projection only picks columns */
+	int		   *emit_outputs;	/* output column of each result attribute, or NULL */
 	bool		batch_held;		/* the emitter's batch is a slot of the output ring */
 	uint32		batch_slot;
 	uint64		nreturned;		/* rows returned by this run */
