@@ -55,7 +55,8 @@ install_missing() {
 	command -v make >/dev/null || missing+=(make)
 	command -v prove >/dev/null || missing+=(perl)
 	perl -MIPC::Run -e 1 2>/dev/null || missing+=(libipc-run-perl)
-	# without the last two only the TAP tests fail
+	[ -f /usr/share/zoneinfo/America/Los_Angeles ] || missing+=(tzdata)
+	# without the last three only some tests fail
 	[ ${#missing[@]} = 0 ] || install_packages "${missing[@]}" || { command -v gcc && command -v make; } >/dev/null || return 1
 	find_postgres && return
 	install_packages postgresql || return 1

@@ -12,6 +12,26 @@
 
 #include "exec/emit.h"
 
+static GjEmitHow
+how_to_emit(const GjColumnType *type, bool byval)
+{
+	if (type->kind == GJ_REF)
+		return GJ_EMIT_REF;
+	if (!byval)
+		return GJ_EMIT_POINTER;
+	switch (type->width)
+	{
+		case 1:
+			return GJ_EMIT_BYTE;
+		case 2:
+			return GJ_EMIT_INT16;
+		case 4:
+			return GJ_EMIT_INT32;
+		default:
+			return GJ_EMIT_INT64;
+	}
+}
+
 void
 gj_emitter_init(GjEmitter *emitter, const GjProgram *program, TupleDesc desc,
 				const int *outputs, int n)
@@ -31,9 +51,9 @@ gj_emitter_init(GjEmitter *emitter, const GjProgram *program, TupleDesc desc,
 		GjEmitColumn *column = &emitter->columns[i];
 
 		column->output = outputs ? outputs[i] : i;
-		column->kind = output_types[column->output].kind;
 		column->width = output_types[column->output].width;
-		column->byval = TupleDescAttr(desc, i)->attbyval;
+		column->how = how_to_emit(&output_types[column->output],
+								  TupleDescAttr(desc, i)->attbyval);
 	}
 	if (!gj_layout(output_types, noutputs, program->output_capacity, GJ_OUTPUT_SLOT_SIZE,
 				   &emitter->layout, emitter->places))
@@ -67,44 +87,54 @@ referred_value(const GjEmitter *emitter, uint64 ref)
 	return PointerGetDatum(emitter->heap + gj_ref_offset(ref));
 }
 
-void
+TupleTableSlot *
 gj_emit_row(GjEmitter *emitter, TupleTableSlot *slot)
 {
 	uint32		row = emitter->next++;
+	Datum	   *values = slot->tts_values;
+	bool	   *isnull = slot->tts_isnull;
 
+	/* a virtual slot that holds a row and owns nothing is simply written over */
+	if (TTS_EMPTY(slot) || TTS_SHOULDFREE(slot))
+	{
+		ExecClearTuple(slot);
+		ExecStoreVirtualTuple(slot);
+	}
 	for (uint32 i = 0; i < emitter->ncolumns; i++)
 	{
 		const GjEmitColumn *column = &emitter->columns[i];
-		bool		isnull = column->nulls && column->nulls[row];
 
-		slot->tts_isnull[i] = isnull;
-		if (isnull)
-			slot->tts_values[i] = (Datum) 0;
-		else if (column->kind == GJ_REF)
-			slot->tts_values[i] = referred_value(emitter, ((const uint64 *) column->data)[row]);
-		else if (!column->byval)
-			slot->tts_values[i] = PointerGetDatum(column->data + (Size) row * column->width);
-		else
+		if (column->nulls && column->nulls[row])
 		{
-			switch (column->width)
-			{
-				case 1:
-					/* as fetch_att() does it: sign-extended */
-					slot->tts_values[i] = CharGetDatum(((const char *) column->data)[row]);
-					break;
-				case 2:
-					slot->tts_values[i] = Int16GetDatum(((const int16 *) column->data)[row]);
-					break;
-				case 4:
-					slot->tts_values[i] = Int32GetDatum(((const int32 *) column->data)[row]);
-					break;
-				default:
-					slot->tts_values[i] = Int64GetDatum(((const int64 *) column->data)[row]);
-					break;
-			}
+			isnull[i] = true;
+			values[i] = (Datum) 0;
+			continue;
+		}
+		isnull[i] = false;
+		switch (column->how)
+		{
+			case GJ_EMIT_BYTE:
+				/* as fetch_att() does it: sign-extended */
+				values[i] = CharGetDatum(((const char *) column->data)[row]);
+				break;
+			case GJ_EMIT_INT16:
+				values[i] = Int16GetDatum(((const int16 *) column->data)[row]);
+				break;
+			case GJ_EMIT_INT32:
+				values[i] = Int32GetDatum(((const int32 *) column->data)[row]);
+				break;
+			case GJ_EMIT_INT64:
+				values[i] = Int64GetDatum(((const int64 *) column->data)[row]);
+				break;
+			case GJ_EMIT_POINTER:
+				values[i] = PointerGetDatum(column->data + (Size) row * column->width);
+				break;
+			case GJ_EMIT_REF:
+				values[i] = referred_value(emitter, ((const uint64 *) column->data)[row]);
+				break;
 		}
 	}
-	ExecStoreVirtualTuple(slot);
+	return slot;
 }
 
 /* A 128-bit integer as numeric: hi * 2^64 + lo, lo without sign. */

@@ -11,13 +11,23 @@
 #include "load/column_writer.h"
 #include "plan/join_path.h"
 
+/* How a value becomes a datum. */
+typedef enum GjEmitHow
+{
+	GJ_EMIT_BYTE,
+	GJ_EMIT_INT16,
+	GJ_EMIT_INT32,
+	GJ_EMIT_INT64,
+	GJ_EMIT_POINTER,			/* to the value in the batch */
+	GJ_EMIT_REF
+} GjEmitHow;
+
 typedef struct GjEmitColumn
 {
 	const uint8 *data;
 	const uint8 *nulls;			/* NULL: this batch has none in the column */
-	uint8		kind;			/* GjKind */
+	GjEmitHow	how;
 	uint8		width;
-	bool		byval;
 	int			output;			/* number of the program's output column */
 } GjEmitColumn;
 
@@ -44,8 +54,8 @@ extern void gj_emitter_init(GjEmitter *emitter, const GjProgram *program, TupleD
 /* Starts with a batch.  The slots' datums point into it. */
 extern void gj_emitter_start(GjEmitter *emitter, const uint8 *batch, const GjHeldValues *held);
 
-/* Stores the next row in the slot's first attributes; the slot has been cleared. */
-extern void gj_emit_row(GjEmitter *emitter, TupleTableSlot *slot);
+/* Stores the next row in the first attributes of a virtual slot, which it returns. */
+extern TupleTableSlot *gj_emit_row(GjEmitter *emitter, TupleTableSlot *slot);
 
 /*
  * Stores the values of aggregates in the slot.  GJ_OK, or why PostgreSQL must compute

@@ -436,11 +436,7 @@ next_row(GjScanState *state)
 			case GJ_SCAN_STREAM:
 			case GJ_SCAN_SPOOL:
 				if (state->emitter.next < state->emitter.nrows)
-				{
-					ExecClearTuple(state->emit_slot);
-					gj_emit_row(&state->emitter, state->emit_slot);
-					return state->emit_slot;
-				}
+					return gj_emit_row(&state->emitter, state->emit_slot);
 				if (state->phase == GJ_SCAN_STREAM ? next_streamed_batch(state) :
 					next_spooled_batch(state))
 					break;
@@ -463,6 +459,13 @@ exec_join_scan(CustomScanState *node)
 	ExprState  *qual = node->ss.ps.qual;
 	ProjectionInfo *projection = node->ss.ps.ps_ProjInfo;
 
+	/* the usual row of a large result */
+	if (state->emit_outputs && state->emitter.next < state->emitter.nrows)
+	{
+		CHECK_FOR_INTERRUPTS();
+		state->nreturned++;
+		return gj_emit_row(&state->emitter, state->emit_slot);
+	}
 	for (;;)
 	{
 		TupleTableSlot *slot;
