@@ -28,6 +28,18 @@ times() {
 		awk '{ t[NR] = $1 } END { printf "%.1f %.1f–%.1f\n", t[int((NR + 1) / 2)], t[1], t[NR] }')
 }
 
+# compare_times SETTINGS_A SETTINGS_B QUERY REPEAT: the same for two settings in turn, in one session; also sets
+# $median_b and $spread_b
+compare_times() {
+	local query=$3 n=$4 out
+	statistics() { sort -n | awk '{ t[NR] = $1 } END { printf "%.1f %.1f–%.1f\n", t[int((NR + 1) / 2)], t[1], t[NR] }'; }
+	out=$({ echo "$1;"; echo "$query;"; echo "$2;"; echo "$query;"
+		for _ in $(seq "$n"); do printf '%s;\n\\timing on\n%s;\n\\timing off\n' "$1" "$query" "$2" "$query"; done; } |
+		sql | sed -n 's/^Time: \([0-9.]*\) ms.*/\1/p')
+	read -r median spread < <(sed -n 1~2p <<<"$out" | statistics)
+	read -r median_b spread_b < <(sed -n 2~2p <<<"$out" | statistics)
+}
+
 # phases SETTINGS QUERY: the phases of a GpuJoin, in milliseconds
 phases() {
 	{ echo "$1;"; echo "EXPLAIN (ANALYZE, COSTS OFF) $2;"; } | sql | grep -E 'Times:|Load:|Fallback:' | sed 's/^ */    /'
