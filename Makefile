@@ -73,6 +73,14 @@ endif
 
 all: build/$(DAEMON)
 
+# other flags (WITH_CUDA, CUDA_ARCH, SANITIZE) compile everything of gpujoind anew
+FLAGS = $(CC) $(DAEMON_CFLAGS) $(DAEMON_LIBS) $(if $(CUDA_OBJS),$(NVCCFLAGS))
+build/flags: FORCE
+	@mkdir -p build
+	@echo '$(FLAGS)' | cmp -s - $@ || echo '$(FLAGS)' >$@
+$(DAEMON_OBJS) $(CUDA_OBJS) $(KERNEL_TEST_OBJS): build/flags
+FORCE:
+
 build/$(DAEMON): $(DAEMON_OBJS) $(CUDA_OBJS)
 	$(LINK) -o $@ $^ $(DAEMON_LIBS)
 
@@ -112,4 +120,4 @@ prove_installcheck:
 
 -include $(OBJS:.o=.d) $(DAEMON_OBJS:.o=.d) $(CUDA_OBJS:.o=.d) $(KERNEL_TEST_OBJS:.o=.d)
 
-.PHONY: kernel_tests install-daemon uninstall-daemon regress-input prove_installcheck
+.PHONY: FORCE kernel_tests install-daemon uninstall-daemon regress-input prove_installcheck
