@@ -55,7 +55,11 @@ ifeq ($(CUDA),yes)
 ifeq ($(NVCC),)
 $(error WITH_CUDA=yes, but nvcc was not found: set NVCC or put it on PATH)
 endif
-CUDA_HOME := $(patsubst %/bin/nvcc,%,$(realpath $(NVCC)))
+# nvcc on PATH may be a wrapper in another folder: ask it where its toolkit is
+CUDA_HOME := $(realpath $(shell $(NVCC) --dryrun -x cu /dev/null 2>&1 | sed -n 's/^\#\$$ TOP=//p'))
+ifeq ($(CUDA_HOME),)
+$(error $(NVCC) does not say where its toolkit is: set NVCC)
+endif
 ifdef CUDA_ARCH
 GENCODE = $(foreach a,$(CUDA_ARCH),-gencode arch=compute_$(a),code=sm_$(a))
 else
