@@ -279,6 +279,8 @@ check_step(GjCheck *check, const GjStep *step, uint32_t *joined)
 	if (step->join_type != GJ_JOIN_INNER || step->algorithm != GJ_JOIN_HASH)
 		return bad(check, "join type %u or algorithm %u is unknown",
 				   step->join_type, step->algorithm);
+	if (step->filter != -1 || step->range_key != -1)
+		return bad(check, "unknown kind of join");
 	if (step->nkeys < 1 || step->nkeys > GJ_MAX_KEYS)
 		return bad(check, "a step has %u keys", step->nkeys);
 	if (step->source >= check->program->nsources || (*joined >> step->source & 1))

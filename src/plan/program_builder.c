@@ -389,6 +389,7 @@ gj_builder_finish(GjBuilder *builder, GjOutputKind output)
 		steps[i].residual = step->residual;
 		steps[i].outer_keys = step->outer_keys;
 		steps[i].inner_keys = step->inner_keys;
+		steps[i].filter = steps[i].range_key = steps[i].range_low = steps[i].range_high = -1;
 	}
 
 	program = palloc0(nbytes);

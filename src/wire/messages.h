@@ -36,7 +36,7 @@
 #include "program.h"
 #include "reasons.h"
 
-#define GJ_ABI				1	/* raise with any change of src/wire */
+#define GJ_ABI				2	/* raise with any change of src/wire */
 #define GJ_STRINGIFY_(x)	#x
 #define GJ_STRINGIFY(x)		GJ_STRINGIFY_(x)
 #define GJ_SOCKET_NAME		"gpujoin." GJ_STRINGIFY(GJ_ABI) ".sock"

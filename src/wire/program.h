@@ -59,14 +59,29 @@ typedef enum GjFailPoint
 	GJ_FAIL_STALL				/* the first outer chunk takes for ever (until stopped) */
 } GjFailPoint;
 
+/*
+ * What a step makes of its tuples (left) and the rows of its source (right).  A row id
+ * of GJ_NO_ROW stands for a row of NULLs.
+ */
 typedef enum GjJoinType
 {
-	GJ_JOIN_INNER
+	GJ_JOIN_INNER,
+	GJ_JOIN_LEFT,				/* and the tuples without a match */
+	GJ_JOIN_RIGHT,				/* and the rows of the source without a match, at the end */
+	GJ_JOIN_FULL,
+	GJ_JOIN_SEMI,				/* tuples with a match, once; the source is read no further */
+	GJ_JOIN_ANTI,				/* tuples without */
+	GJ_JOIN_RIGHT_SEMI,			/* rows of the source with a match, once, at the end; the */
+	GJ_JOIN_RIGHT_ANTI			/* tuples are read no further */
 } GjJoinType;
+
+#define GJ_NO_ROW			UINT32_MAX
 
 typedef enum GjAlgorithm
 {
-	GJ_JOIN_HASH
+	GJ_JOIN_HASH,				/* nkeys > 0 */
+	GJ_JOIN_SORT_MERGE,			/* nkeys > 0, or a range */
+	GJ_JOIN_NESTED_LOOP			/* any condition: keys, range and residual */
 } GjAlgorithm;
 
 /*
@@ -138,11 +153,21 @@ typedef struct GjStep
 {
 	uint8_t		join_type;		/* GjJoinType */
 	uint8_t		algorithm;		/* GjAlgorithm */
-	uint8_t		nkeys;			/* 1 .. GJ_MAX_KEYS */
+	uint8_t		nkeys;			/* 0 .. GJ_MAX_KEYS */
 	uint8_t		source;			/* the inner side */
-	int32_t		residual;		/* expression over all sources joined so far, or -1 */
+	int32_t		residual;		/* expression over all sources joined so far, or -1: what
+								 * besides keys and range decides whether a pair matches */
 	uint32_t	outer_keys;		/* expressions outer_keys .. +nkeys, on sources joined before */
 	uint32_t	inner_keys;		/* expressions inner_keys .. +nkeys, on `source` alone */
+	int32_t		filter;			/* expression, or -1: of what the step has made (unmatched
+								 * tuples and rows too) this is kept */
+	/* a range: range_low <(=) range_key <(=) range_high */
+	int32_t		range_key;		/* expression on `source` alone, or -1: no range */
+	int32_t		range_low;		/* expressions on sources joined before, -1: no bound */
+	int32_t		range_high;
+	uint8_t		low_strict;		/* < instead of <= */
+	uint8_t		high_strict;
+	uint8_t		unused[6];
 } GjStep;
 
 typedef enum GjAggOp
@@ -208,7 +233,7 @@ typedef struct GjProgram
 static_assert(sizeof(GjInstr) == 24, "GjInstr");
 static_assert(sizeof(GjExpr) == 16, "GjExpr");
 static_assert(sizeof(GjSource) == 24, "GjSource");
-static_assert(sizeof(GjStep) == 16, "GjStep");
+static_assert(sizeof(GjStep) == 40, "GjStep");
 static_assert(sizeof(GjAggregate) == 8, "GjAggregate");
 static_assert(sizeof(GjAggState) == 32, "GjAggState");
 static_assert(sizeof(GjProgram) == 88, "GjProgram");
