@@ -1,0 +1,94 @@
+#!/bin/bash
+# TPC-H (22 queries) or the Star Schema Benchmark (13): are all answers PostgreSQL's, what of each query runs on the
+# device, and how long it takes.
+#
+#   bench/tpc.sh tpch|ssb [QUERY...]
+#
+#   GJ_SCALE=1       scale factor; the data are made by bench/tpcgen.c, into a database of that name, once
+#   GJ_REPEAT=5      how often each is timed; 0: answers and plans only
+#   GJ_FORCE=1       gpujoin.force: what could run on the device, whatever it costs
+#
+# Joins and aggregates are counted in the plan: "device" are those of GpuJoin nodes, "host" all others outside of fallbacks.
+# Closes with "N passed, N failed", a query being one, and fails if an answer differs.
+here=$(cd "$(dirname "$0")" && pwd)
+benchmark=${1:-}; shift || true
+[ "$benchmark" = tpch ] || [ "$benchmark" = ssb ] || { sed -n '2,13s/^# \{0,1\}//p' "$0"; exit 2; }
+cd "$here" && . ./lib.sh
+database=${benchmark}_$(echo "$scale" | tr . _)
+sessions=${GJ_LOAD_SESSIONS:-$(nproc)}
+case $benchmark in
+	tpch) tables="region nation supplier part partsupp customer orders lineitem" ;;
+	ssb) tables="customer supplier part date lineorder" ;;
+esac
+
+load() {
+	local generator table i
+	generator=$(mktemp /tmp/tpcgen.XXXXXX)
+	gcc -O2 -o "$generator" tpcgen.c
+	sql -d postgres -c "CREATE DATABASE $database"
+	sql -d "$database" -f "$benchmark/schema.sql" -c "CREATE EXTENSION gpujoin"
+	for table in $tables; do
+		for i in $(seq 0 $((sessions - 1))); do
+			"$generator" "$benchmark" "$table" "$scale" "$i" "$sessions" | sql -d "$database" -c "COPY $table FROM STDIN" &
+		done
+		wait
+	done
+	sql -d "$database" -f "$benchmark/keys.sql"
+	rm -f "$generator"
+}
+
+parts_function="CREATE FUNCTION bench_parts(query text, OUT device_joins int, OUT host_joins int, OUT device_aggs int,
+	OUT host_aggs int, OUT plan_sources text) LANGUAGE plpgsql AS \$\$
+DECLARE
+	plan json;
+BEGIN
+	EXECUTE 'EXPLAIN (FORMAT JSON) ' || query INTO plan;
+	WITH RECURSIVE node(n) AS (
+		SELECT plan::jsonb->0->'Plan'
+		UNION ALL
+		SELECT c.value FROM node, jsonb_array_elements(n->'Plans') WITH ORDINALITY c(value, i)
+		WHERE n->>'Custom Plan Provider' IS DISTINCT FROM 'GpuJoin' OR n->'Child Plans'->>(i - 1)::int IS DISTINCT FROM 'fallback')
+	SELECT coalesce(sum(jsonb_array_length(n->'Joins')), 0),
+		count(*) FILTER (WHERE n->>'Node Type' IN ('Hash Join', 'Merge Join', 'Nested Loop')),
+		count(*) FILTER (WHERE n ? 'Device Aggregates' OR n ? 'Group Key' AND n->>'Custom Plan Provider' = 'GpuJoin'),
+		count(*) FILTER (WHERE n->>'Node Type' = 'Aggregate'),
+		string_agg((SELECT string_agg(s->>'Kind', ', ') FROM jsonb_array_elements(n->'Sources') s WHERE s->>'Kind' NOT LIKE 'heap%'), ', ')
+	INTO device_joins, host_joins, device_aggs, host_aggs, plan_sources FROM node;
+END \$\$"
+
+[ "$(sql -d postgres -c "SELECT count(*) FROM pg_database WHERE datname = '$database'")" = 1 ] || load
+export PGDATABASE=$database
+[ "$(sql -c "SELECT count(*) FROM pg_proc WHERE proname = 'bench_parts'")" = 1 ] || sql -c "$parts_function"
+on="SET gpujoin.enabled = on"
+[ -z "${GJ_FORCE:-}" ] || on="SET gpujoin.force = on"
+
+# what differs between two answers: nothing but the last digits of floats would be allowed, and there are none
+answer() { { echo "$1;"; cat "$2"; echo ";"; } | sql; }
+
+echo "## $benchmark, scale $scale"
+echo
+machine
+echo
+echo "| query | rows | equal | joins: device | host | aggregates: device | host | other sources | PostgreSQL ms | gpujoin ms | ratio |"
+echo "| --- | ---: | --- | ---: | ---: | ---: | ---: | --- | ---: | ---: | ---: |"
+passed=0 failed=0 logs=0 timed=0
+for file in "$benchmark"/q*.sql; do
+	name=$(basename "$file" .sql); name=${name#q}
+	[ $# = 0 ] || [[ " $* " == *" $name "* ]] || continue
+	expected=$(answer "$native" "$file") && got=$(answer "$on" "$file") || got=error
+	if [ "$expected" = "$got" ]; then equal=yes passed=$((passed + 1)); else equal=NO failed=$((failed + 1)); fi
+	IFS='|' read -r dj hj da ha sources < <({ echo "$on;"; printf 'SELECT * FROM bench_parts($query$%s$query$);\n' "$(cat "$file")"; } | sql)
+	native_ms= gpu_ms= faster=
+	if [ "$repeat" != 0 ]; then
+		times "$native" "$(cat "$file")" "$repeat"; native_ms=$median
+		times "$on" "$(cat "$file")" "$repeat"; gpu_ms=$median
+		faster=$(ratio "$native_ms" "$gpu_ms")
+		logs=$(awk -v s="$logs" -v a="$native_ms" -v b="$gpu_ms" 'BEGIN { print s + log(a / b) }') timed=$((timed + 1))
+	fi
+	echo "| $name | $(grep -c . <<<"$expected") | $equal | $dj | $hj | $da | $ha | ${sources:-} | $native_ms | $gpu_ms | $faster |"
+	if [ $equal = NO ] && [ -n "${GJ_KEEP:-}" ]; then mkdir -p "$GJ_KEEP"; echo "$expected" >"$GJ_KEEP/$name.expected"; echo "$got" >"$GJ_KEEP/$name.got"; fi
+done
+[ "$timed" = 0 ] || awk -v s="$logs" -v n="$timed" 'BEGIN { printf "\nGeometric mean of the ratios: %.2f\n", exp(s / n) }'
+echo
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]
