@@ -9,6 +9,7 @@
 #   WITH_CUDA=auto|yes|no     build the cuda device; auto: if nvcc is found
 #   CUDA_ARCH=90              one architecture instead of Ampere to Blackwell
 #   SANITIZE=address,undefined   gpujoind with sanitizers
+#   COVERAGE=1                gpujoind counts what runs, for gcov (scripts/coverage)
 
 EXTENSION = gpujoin
 MODULE_big = gpujoin
@@ -41,6 +42,11 @@ LINK = $(CC)
 ifdef SANITIZE
 DAEMON_CFLAGS += -fsanitize=$(SANITIZE) -fno-omit-frame-pointer
 DAEMON_LIBS += -fsanitize=$(SANITIZE)
+endif
+
+ifdef COVERAGE
+DAEMON_CFLAGS += --coverage -fprofile-update=atomic -DGJ_COVERAGE
+DAEMON_LIBS += --coverage
 endif
 
 NVCC ?= $(or $(shell command -v nvcc 2>/dev/null),$(wildcard /usr/local/cuda/bin/nvcc))

@@ -164,6 +164,10 @@ parse_options(int argc, char **argv, GjOptions *options)
 	}
 }
 
+#ifdef GJ_COVERAGE
+extern void __gcov_dump(void);
+#endif
+
 /* --run without --device: a GPU if there is one. */
 static GjDeviceKind
 default_device(void)
@@ -184,6 +188,9 @@ main(int argc, char **argv)
 	if (options.server.directory)
 	{
 		status = gj_serve(&options.server);
+#ifdef GJ_COVERAGE
+		__gcov_dump();
+#endif
 		/* sessions may still run: no destructors */
 		_exit(status);
 	}
