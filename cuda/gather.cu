@@ -90,7 +90,7 @@ output_ref(const Gather &gather, uint32_t column, uint32_t i, uint8_t *null)
 	const GjColumn *c = &gather.view.columns[column];
 	const uint32_t row = output_row(gather, column, i);
 
-	*null = c->nulls ? c->nulls[row] : 0;
+	*null = gj_row_is_null(c, row);
 	return *null ? 0 : ((const uint64_t *) c->data)[row];
 }
 
@@ -142,7 +142,7 @@ gather_all(uint32_t max, GjResults *results)
 	results->total = 0;
 }
 
-/* Values of W bytes, 16 / W rows a thread; the last thread's padding is zeros. */
+/* Values of W bytes, 16 / W rows a thread; zeros where there is no row, and as padding. */
 template <typename W>
 static __device__ __forceinline__ void
 gather_values(const Gather &gather, uint32_t column, W *to, uint32_t n, uint32_t thread)
@@ -164,7 +164,12 @@ gather_values(const Gather &gather, uint32_t column, W *to, uint32_t n, uint32_t
 		const uint32_t i = thread * nvalues + k;
 
 		if (i < n)
-			all.value[k] = data[output_row(gather, column, i)];
+		{
+			const uint32_t row = output_row(gather, column, i);
+
+			if (row != GJ_NO_ROW)
+				all.value[k] = data[row];
+		}
 	}
 	((uint4 *) to)[thread] = all.words;
 }
@@ -174,17 +179,18 @@ static __device__ __forceinline__ void
 gather_nulls(const Gather &gather, uint32_t o, uint32_t column, uint8_t *to, uint32_t n,
 			 uint32_t thread)
 {
-	const uint8_t *nulls = gather.view.columns[column].nulls;
+	const GjColumn *c = &gather.view.columns[column];
 	uint32_t words[4] = {0, 0, 0, 0};
 
-	if (nulls == NULL || thread * 16 >= n)
+	if ((c->nulls == NULL && !gj_view_no_row(&gather.view, gather.types[column].source)) ||
+		thread * 16 >= n)
 		return;
 #pragma unroll
 	for (uint32_t k = 0; k < 16; k++)
 	{
 		const uint32_t i = thread * 16 + k;
 
-		if (i < n && nulls[output_row(gather, column, i)])
+		if (i < n && gj_row_is_null(c, output_row(gather, column, i)))
 			words[k / 4] |= 1u << (k % 4 * 8);
 	}
 	if (words[0] | words[1] | words[2] | words[3])

@@ -46,9 +46,10 @@ __launch_bounds__(GJ_THREADS)
 	{
 		const GjColumn *column = &view.columns[columns.key[k].column];
 		const uint32_t row = gj_view_row(&view, columns.key[k].source, first + i);
-		const uint8_t null = column->nulls ? column->nulls[row] : 0;
+		const uint8_t null = gj_row_is_null(column, row);
 
-		store_key(keys, k, first + i, gj_column_value(column, row), null, columns.key[k].is_float);
+		store_key(keys, k, first + i, row == GJ_NO_ROW ? 0 : gj_column_value(column, row), null,
+				  columns.key[k].is_float);
 	}
 }
 

@@ -77,15 +77,17 @@ Program::flat() const
 	std::vector<uint64_t> flat(sizeof(GjProgram) / 8);
 	GjProgram p = {};
 	std::vector<GjSource> sources;
-	std::vector<GjStep> steps;
 
 	p.magic = GJ_PROGRAM_MAGIC;
+	p.output_capacity = output_capacity;
 	p.output = aggregates.empty() ? GJ_OUTPUT_ROWS : GJ_OUTPUT_AGGREGATES;
 	for (uint32_t c = 0; c < types.size(); c++)
 	{
 		if (types[c].source >= sources.size())
 		{
-			sources.push_back({c, 0, 1024, -1, 0});
+			const size_t s = sources.size();
+
+			sources.push_back({c, 0, capacity, s < filters.size() ? filters[s] : -1, 0});
 		}
 		sources.back().ncolumns++;
 	}
@@ -337,6 +339,7 @@ run_tests(const Device &device)
 	test_aggregate(device);
 	test_gather(device);
 	test_sets(device);
+	test_steps(device);
 }
 
 /* Opens the device and runs what was asked for; false if there is none. */

@@ -41,6 +41,10 @@ struct Program
 	std::vector<int64_t> constants;
 	std::vector<uint32_t> outputs;
 	std::vector<GjAggregate> aggregates;
+	std::vector<GjStep> steps;
+	std::vector<int32_t> filters;   /* of the sources; none: -1 each */
+	uint32_t capacity = 1024;       /* rows of a chunk */
+	uint32_t output_capacity = 1024; /* rows of a batch */
 
 	/* Adds an expression; its result is what the last instruction writes. */
 	uint32_t expr(GjKind kind, const std::vector<GjInstr> &code);
@@ -132,6 +136,7 @@ void test_aggregate(const Device &device);
 void test_gather(const Device &device);
 void test_hash(const Device &device);
 void test_sets(const Device &device);
+void test_steps(const Device &device);
 void bench(const Device &device);
 
 #endif /* GJ_CUDA_TEST_CUH */

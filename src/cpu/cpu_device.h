@@ -5,6 +5,7 @@
  *	cpu_device.c	device, queue, memory, copies; the table of operators
  *	select.c		select, pick, keys
  *	join_hash.c		hash_build, hash_probe, hash_expand
+ *	join_match.c	which tuples and rows have a match
  *	aggregate.c		aggregate, aggregate_read
  *	gather.c		gather
  *	sorted_set.c	sort_unique, intersect
@@ -83,6 +84,19 @@ extern GjStatus gj_cpu_hash_expand(GjQueue *queue, const GjHashTable *table, con
 								   const uint64_t *offset, const uint32_t *first,
 								   uint64_t cursor, uint32_t n, uint32_t inner_source,
 								   uint32_t *const out[GJ_MAX_SOURCES]);
+extern GjStatus gj_cpu_flag_counts(GjQueue *queue, const uint64_t *offset, uint32_t n,
+								   uint8_t *flags);
+extern GjStatus gj_cpu_mark_rows(GjQueue *queue, const uint32_t *rows, const uint32_t *positions,
+								 uint32_t n, uint8_t value, uint8_t *flags);
+extern GjStatus gj_cpu_mark_tuples(GjQueue *queue, const uint64_t *offset, uint32_t ntuples,
+								   uint64_t cursor, const uint32_t *positions, uint32_t n,
+								   uint8_t *flags);
+extern GjStatus gj_cpu_mark_ranges(GjQueue *queue, const uint64_t *offset, const uint32_t *first,
+								   uint32_t n, uint64_t *cover);
+extern GjStatus gj_cpu_cover_rows(GjQueue *queue, const GjHashTable *table, uint64_t *cover,
+								  bool (*stop) (void *), void *arg, uint8_t *flags);
+extern GjStatus gj_cpu_select_flags(GjQueue *queue, const uint8_t *flags, uint32_t n,
+									uint8_t value, uint32_t *positions, uint32_t *npositions);
 extern GjStatus gj_cpu_aggregate(GjQueue *queue, const GjView *view);
 extern GjStatus gj_cpu_aggregate_read(GjQueue *queue, GjAggState *states);
 extern GjStatus gj_cpu_gather(GjQueue *queue, const GjView *view, uint32_t first, uint32_t max,

@@ -22,12 +22,6 @@ typedef struct GjGather
 	uint32_t   *heap_at;		/* of each row's bytes in the heap; NULL: no references */
 } GjGather;
 
-static bool
-is_null(const GjColumn *column, uint32_t row)
-{
-	return column->nulls && column->nulls[row];
-}
-
 /* Bytes that a row's references need in the heap. */
 static uint64_t
 row_space(const GjGather *g, uint32_t tuple)
@@ -42,7 +36,7 @@ row_space(const GjGather *g, uint32_t tuple)
 		if (column->kind != GJ_REF)
 			continue;
 		row = gj_view_row(g->view, g->queue->code.columns[g->outputs[c]].source, tuple);
-		if (!is_null(column, row))
+		if (!gj_row_is_null(column, row))
 			space += gj_ref_space(((const uint64_t *) column->data)[row]);
 	}
 	return space;
@@ -70,8 +64,16 @@ place_rows(GjGather *g)
 }
 
 #define GJ_COPY_VALUES(type) \
-	for (uint32_t i = begin; i < end; i++) \
-		((type *) to)[i] = ((const type *) column->data)[gj_view_row(g->view, source, g->first + i)]; \
+	if (gj_view_no_row(g->view, source)) \
+		for (uint32_t i = begin; i < end; i++) \
+		{ \
+			uint32_t	row = gj_view_row(g->view, source, g->first + i); \
+			((type *) to)[i] = row == GJ_NO_ROW ? (type) {0} : ((const type *) column->data)[row]; \
+		} \
+	else \
+		for (uint32_t i = begin; i < end; i++) \
+			((type *) to)[i] = \
+				((const type *) column->data)[gj_view_row(g->view, source, g->first + i)]; \
 	break
 
 typedef struct GjWide
@@ -108,7 +110,7 @@ copy_nulls(const GjGather *g, const GjColumn *column, uint32_t source, uint32_t 
 
 	for (uint32_t i = begin; i < end; i++)
 	{
-		to[i] = column->nulls[gj_view_row(g->view, source, g->first + i)] != 0;
+		to[i] = gj_row_is_null(column, gj_view_row(g->view, source, g->first + i));
 		any |= to[i];
 	}
 	if (any)
@@ -132,7 +134,7 @@ copy_refs(const GjGather *g, uint32_t i)
 		if (column->kind != GJ_REF)
 			continue;
 		row = gj_view_row(g->view, g->queue->code.columns[g->outputs[c]].source, g->first + i);
-		ref = is_null(column, row) ? 0 : ((const uint64_t *) column->data)[row];
+		ref = gj_row_is_null(column, row) ? 0 : ((const uint64_t *) column->data)[row];
 		if (gj_ref_space(ref) > 0)
 		{
 			memcpy(heap + at, column->heap + gj_ref_offset(ref), gj_ref_space(ref));
@@ -158,7 +160,7 @@ gather_item(void *arg, uint32_t item, const GjTile *tile)
 
 		if (column->kind != GJ_REF)
 			copy_values(g, column, source, g->target->slot + g->target->places[c].data, begin, end);
-		if (column->nulls)
+		if (column->nulls || gj_view_no_row(g->view, source))
 			copy_nulls(g, column, source, c, begin, end);
 	}
 	if (g->heap_at)

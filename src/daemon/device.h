@@ -174,6 +174,43 @@ typedef struct GjDeviceOps
 								uint64_t cursor, uint32_t n, uint32_t inner_source,
 								uint32_t *const out[GJ_MAX_SOURCES]);
 
+	/*
+	 * Which tuples and rows have a match.  Flags are one byte each, 0 or 1, device memory.
+	 *
+	 * flag_counts: flags[i] = 1 if tuple i of a probe has a pair, else 0 (n tuples).
+	 */
+	GjStatus	(*flag_counts) (GjQueue *queue, const uint64_t *offset, uint32_t n,
+								uint8_t *flags);
+	/*
+	 * flags[rows[positions[i]]] = value for i < n; rows = NULL: positions themselves,
+	 * positions = NULL: rows[i].  Not both are NULL.
+	 */
+	GjStatus	(*mark_rows) (GjQueue *queue, const uint32_t *rows, const uint32_t *positions,
+							  uint32_t n, uint8_t value, uint8_t *flags);
+	/*
+	 * flags[t] = 1 for the tuples t that pairs cursor + positions[i], i < n, of a probe of
+	 * ntuples tuples belong to.  Positions ascend.
+	 */
+	GjStatus	(*mark_tuples) (GjQueue *queue, const uint64_t *offset, uint32_t ntuples,
+								uint64_t cursor, const uint32_t *positions, uint32_t n,
+								uint8_t *flags);
+	/*
+	 * Notes which rows of a table have a match, without their pairs: cover, of nrows + 1
+	 * entries that were filled with zeros, says by how much more tuples match table row i
+	 * than match row i - 1.  Tuples of equal matches may be noted as one.
+	 */
+	GjStatus	(*mark_ranges) (GjQueue *queue, const uint64_t *offset, const uint32_t *first,
+								uint32_t n, uint64_t *cover);
+	/*
+	 * flags[table->rows[i]] = 1 for each table row i that cover says has a match.  May
+	 * work for long: asks stop(arg).  Changes cover.
+	 */
+	GjStatus	(*cover_rows) (GjQueue *queue, const GjHashTable *table, uint64_t *cover,
+							   bool (*stop) (void *), void *arg, uint8_t *flags);
+	/* Positions, ascending, of the flags that have a value.  Room for n; *npositions host.  Waits. */
+	GjStatus	(*select_flags) (GjQueue *queue, const uint8_t *flags, uint32_t n, uint8_t value,
+								 uint32_t *positions, uint32_t *npositions);
+
 	/* Adds the view's tuples to all aggregates of the program. */
 	GjStatus	(*aggregate) (GjQueue *queue, const GjView *view);
 	/* The states so far (host array).  Waits. */

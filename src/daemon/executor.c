@@ -108,31 +108,50 @@ plan_output(GjRun *run)
 	return needed;
 }
 
-/* Finds out, from the last step to the first, whose row ids each step passes on. */
+/* Notes that what a step reads is read late; returns its sources.  e = -1: none. */
+static uint32_t
+plan_expr(GjRun *run, int32_t e)
+{
+	if (e < 0)
+		return 0;
+	mark_late(run, (uint32_t) e);
+	return gj_expr_sources(run->program, (uint32_t) e);
+}
+
+/*
+ * Finds out, from the last step to the first, whose row ids each step passes on.  The
+ * program was checked: nothing reads a source behind the step that ends it.
+ */
 static void
 plan_steps(GjRun *run)
 {
 	const GjStep *steps = gj_program_array(run->program, GjStep, steps);
 	uint32_t	needed = plan_output(run);
+	uint32_t	joined = 1;
 
 	run->nsteps = run->program->nsteps;
 	for (uint32_t i = run->nsteps; i-- > 0;)
 	{
 		GjRunStep  *rs = &run->steps[i];
+		uint32_t	source = 1u << steps[i].source;
 
 		rs->step = &steps[i];
-		rs->out = rs->expand = needed;
-		if (steps[i].residual >= 0)
-		{
-			rs->expand |= gj_expr_sources(run->program, steps[i].residual);
-			mark_late(run, steps[i].residual);
-		}
-		needed = rs->expand & ~(1u << steps[i].source);
+		rs->out = needed;
+		rs->kept = rs->out | plan_expr(run, steps[i].filter);
+		rs->expand = rs->kept | plan_expr(run, steps[i].residual);
+		/* the flags of rows are set by the pairs that pass the residual condition */
+		if (steps[i].residual >= 0 && gj_step_makes_rows(&steps[i]))
+			rs->expand |= source;
+		needed = rs->expand & ~source;
 		for (uint32_t k = 0; k < steps[i].nkeys; k++)
-		{
-			needed |= gj_expr_sources(run->program, steps[i].outer_keys + k);
-			mark_late(run, steps[i].outer_keys + k);
-		}
+			needed |= plan_expr(run, (int32_t) (steps[i].outer_keys + k));
+		if (steps[i].range_key >= 0)
+			needed |= plan_expr(run, steps[i].range_low) | plan_expr(run, steps[i].range_high);
+	}
+	for (uint32_t i = 0; i < run->nsteps; i++)
+	{
+		run->steps[i].joined = joined;
+		joined |= 1u << steps[i].source;
 	}
 }
 
@@ -276,6 +295,8 @@ gj_run_source_end(GjRun *run, uint32_t source)
 	}
 	else if (source > 0)
 		GJ_TRY(gj_run_build(run, source));
+	else
+		GJ_TRY(gj_match_rows(run));
 	if (run->ended == all)
 		run->complete = true;
 	return GJ_OK;
@@ -350,6 +371,7 @@ free_step(GjRun *run, GjRunStep *rs)
 	gj_lease_give(work->lease, rs->table_bytes);
 	gj_step_free_probe(work, rs);
 	gj_step_free_pairs(work, rs);
+	gj_match_free(work, rs);
 }
 
 GjStatus

@@ -273,35 +273,98 @@ check_condition(GjCheck *check, const char *name, int32_t e, uint32_t allowed)
 	return true;
 }
 
+/* Two expressions that are compared: both are floats, or none is. */
 static bool
-check_step(GjCheck *check, const GjStep *step, uint32_t *joined)
+check_same_kind(GjCheck *check, uint64_t a, uint64_t b)
 {
-	if (step->join_type != GJ_JOIN_INNER || step->algorithm != GJ_JOIN_HASH)
-		return bad(check, "join type %u or algorithm %u is unknown",
-				   step->join_type, step->algorithm);
-	if (step->filter != -1 || step->range_key != -1)
-		return bad(check, "unknown kind of join");
-	if (step->nkeys < 1 || step->nkeys > GJ_MAX_KEYS)
+	if ((check->exprs[a].kind == GJ_FLOAT8) != (check->exprs[b].kind == GJ_FLOAT8))
+		return bad(check, "keys of different kinds are compared");
+	return true;
+}
+
+static bool
+check_keys(GjCheck *check, const GjStep *step, uint32_t alive)
+{
+	if (step->nkeys > GJ_MAX_KEYS || (step->nkeys == 0 && step->algorithm == GJ_JOIN_HASH))
 		return bad(check, "a step has %u keys", step->nkeys);
-	if (step->source >= check->program->nsources || (*joined >> step->source & 1))
-		return bad(check, "source %u is joined twice or does not exist", step->source);
 	for (uint32_t k = 0; k < step->nkeys; k++)
 	{
 		uint64_t	outer = (uint64_t) step->outer_keys + k;
 		uint64_t	inner = (uint64_t) step->inner_keys + k;
 
-		if (!check_use(check, "outer key", (int64_t) outer, *joined) ||
-			!check_use(check, "inner key", (int64_t) inner, 1u << step->source))
+		if (!check_use(check, "outer key", (int64_t) outer, alive) ||
+			!check_use(check, "inner key", (int64_t) inner, 1u << step->source) ||
+			!check_same_kind(check, outer, inner))
 			return false;
-		if ((check->exprs[outer].kind == GJ_FLOAT8) != (check->exprs[inner].kind == GJ_FLOAT8))
-			return bad(check, "keys of different kinds are compared");
 	}
-	*joined |= 1u << step->source;
-	return check_condition(check, "residual condition", step->residual, *joined);
+	return true;
 }
 
 static bool
-check_aggregates(GjCheck *check, uint32_t joined)
+check_bound(GjCheck *check, const GjStep *step, int32_t bound, uint8_t strict, uint32_t alive)
+{
+	if (strict > 1)
+		return bad(check, "a range is strict by %u", strict);
+	if (bound == -1)
+		return true;
+	return check_use(check, "bound of a range", bound, alive) &&
+		check_same_kind(check, (uint64_t) step->range_key, (uint64_t) bound);
+}
+
+static bool
+check_range(GjCheck *check, const GjStep *step, uint32_t alive)
+{
+	if (step->range_key == -1)
+	{
+		if (step->algorithm == GJ_JOIN_SORT_MERGE && step->nkeys == 0)
+			return bad(check, "a sort-merge step has neither keys nor a range");
+		return true;
+	}
+	if (step->algorithm == GJ_JOIN_HASH || step->nkeys > GJ_MAX_RANGE_KEYS)
+		return bad(check, "a step of algorithm %u with %u keys has a range",
+				   step->algorithm, step->nkeys);
+	if (step->range_low == -1 && step->range_high == -1)
+		return bad(check, "a range has no bounds");
+	return check_use(check, "key of a range", step->range_key, 1u << step->source) &&
+		check_bound(check, step, step->range_low, step->low_strict, alive) &&
+		check_bound(check, step, step->range_high, step->high_strict, alive);
+}
+
+/*
+ * *joined: sources that were joined so far, one bit each; *alive: those of them that can
+ * still be read.
+ */
+static bool
+check_step(GjCheck *check, const GjStep *step, uint32_t *joined, uint32_t *alive)
+{
+	uint32_t	source = 1u << (step->source % 32);
+
+	if (step->join_type > GJ_JOIN_RIGHT_ANTI || step->algorithm > GJ_JOIN_HASH)
+		return bad(check, "join type %u or algorithm %u is unknown",
+				   step->join_type, step->algorithm);
+	if (step->source >= check->program->nsources || (*joined & source))
+		return bad(check, "source %u is joined twice or does not exist", step->source);
+	if (!check_keys(check, step, *alive) || !check_range(check, step, *alive) ||
+		!check_condition(check, "residual condition", step->residual, *alive | source))
+		return false;
+	*joined |= source;
+	switch (step->join_type)
+	{
+		case GJ_JOIN_SEMI:
+		case GJ_JOIN_ANTI:
+			break;
+		case GJ_JOIN_RIGHT_SEMI:
+		case GJ_JOIN_RIGHT_ANTI:
+			*alive = source;
+			break;
+		default:
+			*alive |= source;
+	}
+	return check_condition(check, "filter of a step", step->filter, *alive);
+}
+
+static bool
+check_aggregates(GjCheck *check, uint32_t alive)
 {
 	const GjProgram *p = check->program;
 
@@ -321,7 +384,7 @@ check_aggregates(GjCheck *check, uint32_t joined)
 				return bad(check, "count(*) has an argument");
 			continue;
 		}
-		if (!check_use(check, "argument of an aggregate", agg->arg, joined))
+		if (!check_use(check, "argument of an aggregate", agg->arg, alive))
 			return false;
 		if (agg->op != GJ_AGG_COUNT && (check->exprs[agg->arg].kind == GJ_FLOAT8) != is_float)
 			return bad(check, "aggregate %u has an argument of the wrong kind", i);
@@ -349,8 +412,9 @@ gj_program_layout_output(const GjProgram *program, GjColumnType *types, GjLayout
 	return gj_layout(types, n, program->output_capacity, GJ_OUTPUT_SLOT_SIZE, layout, places);
 }
 
+/* Output columns must be of the sources in `alive`. */
 static bool
-check_batch(GjCheck *check)
+check_batch(GjCheck *check, uint32_t alive)
 {
 	const GjProgram *p = check->program;
 	uint32_t	n = gj_program_noutputs(p);
@@ -362,8 +426,9 @@ check_batch(GjCheck *check)
 	if (p->output_capacity < 1 || p->output_capacity > GJ_MAX_TUPLES)
 		return bad(check, "batches have %u rows", p->output_capacity);
 	for (uint32_t i = 0; i < p->noutputs; i++)
-		if (check->outputs[i] >= p->ncolumns)
-			return bad(check, "output %u is a column that does not exist", i);
+		if (check->outputs[i] >= p->ncolumns ||
+			!(alive >> check->columns[check->outputs[i]].source & 1))
+			return bad(check, "output %u is a column that is not there", i);
 
 	types = malloc((n + 1) * sizeof(GjColumnType));
 	places = malloc((n + 1) * sizeof(GjColumnPlace));
@@ -378,6 +443,7 @@ check_join(GjCheck *check)
 {
 	const GjProgram *p = check->program;
 	uint32_t	joined = 1;
+	uint32_t	alive = 1;
 
 	if (p->nsteps != p->nsources - 1)
 		return bad(check, "%u steps do not join %u sources", p->nsteps, p->nsources);
@@ -385,14 +451,14 @@ check_join(GjCheck *check)
 		if (!check_condition(check, "filter", check->sources[s].filter, 1u << s))
 			return false;
 	for (uint32_t i = 0; i < p->nsteps; i++)
-		if (!check_step(check, &check->steps[i], &joined))
+		if (!check_step(check, &check->steps[i], &joined, &alive))
 			return false;
 	switch (p->output)
 	{
 		case GJ_OUTPUT_ROWS:
-			return check_batch(check);
+			return check_batch(check, alive);
 		case GJ_OUTPUT_AGGREGATES:
-			return check_aggregates(check, joined);
+			return check_aggregates(check, alive);
 		default:
 			return bad(check, "a join has no output %u", p->output);
 	}
@@ -414,7 +480,7 @@ check_intersect(GjCheck *check)
 		return bad(check, "kinds %u and %u are not intersected", type[0].kind, type[1].kind);
 	if (p->output == GJ_OUTPUT_AGGREGATES)
 		return bad(check, "an intersection has no aggregates");
-	return p->output == GJ_OUTPUT_COUNT || check_batch(check);
+	return p->output == GJ_OUTPUT_COUNT || check_batch(check, 3);
 }
 
 GjStatus

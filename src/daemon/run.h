@@ -5,6 +5,7 @@
  *	executor.c		opens, takes chunks, finishes, closes
  *	run_build.c		an inner side is complete: filter, keys, hash table
  *	run_probe.c		an outer chunk: filter, then the join steps
+ *	run_match.c		outer, semi and anti joins: what has a match, and what has none
  *	run_output.c	tuples that passed all steps: aggregates or batches
  *	run_intersect.c	GJ_PROGRAM_INTERSECT
  */
@@ -19,19 +20,34 @@
 typedef struct GjRunStep
 {
 	const GjStep *step;
-	uint32_t	expand;			/* sources that the residual or anything later reads */
+	uint32_t	joined;			/* sources joined before */
+	uint32_t	expand;			/* sources that the residual, the filter or anything later reads */
+	uint32_t	kept;			/* sources that the filter or anything later reads */
 	uint32_t	out;			/* sources that anything later reads */
-	GjHashTable table;
+	GjHashTable table;			/* without rows: nothing can match by keys */
 	bool		built;
 	uint64_t	table_bytes;	/* of the table, taken from the lease */
 	GjBuffer	key_values;		/* keys of the tuples that probe */
 	GjBuffer	key_nulls;
 	GjBuffer	offset;
 	GjBuffer	first;
+	GjBuffer	matched;		/* flag of each tuple that probes: has a match */
+	GjBuffer	selected;		/* positions of the tuples or rows that go on by themselves */
 	GjBuffer	rowid[GJ_MAX_SOURCES];	/* the pairs */
-	GjBuffer	positions;		/* of the pairs that pass the residual condition */
+	GjBuffer	positions;		/* of the pairs that pass the residual condition or the filter */
 	GjBuffer	picked[GJ_MAX_SOURCES];
+	/* the rest lives as long as the run: right, full, right semi and right anti joins */
+	GjBuffer	row_matched;	/* by row id: GjRowMatch */
+	GjBuffer	cover;			/* of table rows, without a residual condition (mark_ranges) */
 } GjRunStep;
+
+/* What is known of a row of an inner side. */
+typedef enum GjRowMatch
+{
+	GJ_ROW_UNMATCHED,
+	GJ_ROW_MATCHED,
+	GJ_ROW_FILTERED				/* by the source's filter: not there at all */
+} GjRowMatch;
 
 struct GjRun
 {
@@ -81,6 +97,38 @@ gj_fewer_tuples(uint32_t n)
 	return n > 0 ? n : GJ_MIN_TUPLES;
 }
 
+/* ---- what comes out of a step, by its join type */
+
+/* Pairs. */
+static inline bool
+gj_step_makes_pairs(const GjStep *step)
+{
+	return step->join_type <= GJ_JOIN_FULL;
+}
+
+/* Tuples by themselves: with a match (semi join) or without. */
+static inline bool
+gj_step_makes_tuples(const GjStep *step)
+{
+	return step->join_type == GJ_JOIN_LEFT || step->join_type == GJ_JOIN_FULL ||
+		step->join_type == GJ_JOIN_SEMI || step->join_type == GJ_JOIN_ANTI;
+}
+
+/* Rows of the source by themselves, at the end: with a match (right semi join) or without. */
+static inline bool
+gj_step_makes_rows(const GjStep *step)
+{
+	return step->join_type == GJ_JOIN_RIGHT || step->join_type == GJ_JOIN_FULL ||
+		step->join_type == GJ_JOIN_RIGHT_SEMI || step->join_type == GJ_JOIN_RIGHT_ANTI;
+}
+
+/* True if those tuples or rows are the ones with a match. */
+static inline bool
+gj_step_wants_matched(const GjStep *step)
+{
+	return step->join_type == GJ_JOIN_SEMI || step->join_type == GJ_JOIN_RIGHT_SEMI;
+}
+
 #define GJ_STOP_CHECK(run) \
 	do { \
 		if ((run)->host->stop((run)->host->arg)) \
@@ -101,7 +149,43 @@ extern GjStatus gj_run_fail_build(GjRun *run);
 /* run_probe.c */
 extern void gj_step_free_probe(GjWork *work, GjRunStep *rs);
 extern void gj_step_free_pairs(GjWork *work, GjRunStep *rs);
+/* Finds out, once, how many tuples all steps can take at a time in half of what is left. */
+extern void gj_run_choose_max_tuples(GjRun *run);
+/*
+ * Room for *n tuples that come from step i-1 (for i = 0: from the outer filter) and enter
+ * step i (for i = nsteps: the output), or for fewer, then told in *n, where memory is short.
+ */
+extern GjStatus gj_run_make_room(GjRun *run, uint32_t i, uint32_t *n);
+/* Takes tuples, for which there is room, through step i and all that follow. */
+extern GjStatus gj_run_join_tuples(GjRun *run, uint32_t i, const GjView *view);
+/*
+ * Takes what step i has made, in its buffers or a view of earlier ones, through its filter
+ * and to the next step.  There is room for it.
+ */
+extern GjStatus gj_run_pass_on(GjRun *run, uint32_t i, GjView *view);
+/* Leaves the tuples at positions[0 .. n) of a view of step rs, for the sources that `kept` names. */
+extern GjStatus gj_run_pick(GjRun *run, GjRunStep *rs, GjView *view, const uint32_t *positions,
+							uint32_t n, uint32_t kept);
 extern GjStatus gj_run_outer(GjRun *run, const GjChunk *chunk, uint8_t *memory, uint32_t slot);
+
+/* run_match.c */
+/* Starts the flags of a source's rows; rowid: those that passed the filter, NULL: all. */
+extern GjStatus gj_match_start(GjRun *run, GjRunStep *rs, const uint32_t *rowid, uint32_t nrows);
+/* After a probe that made `total` pairs: notes what has a match, without their conditions. */
+extern GjStatus gj_match_probed(GjRun *run, GjRunStep *rs, uint32_t ntuples, uint64_t total);
+/*
+ * Notes the tuples and rows of pairs that satisfy the residual condition: `n` of the
+ * positions, in pairs that start with pair number `cursor` of the probe.
+ */
+extern GjStatus gj_match_pairs(GjRun *run, GjRunStep *rs, uint32_t ntuples, const GjView *pairs,
+							   uint64_t cursor, const uint32_t *positions, uint32_t n);
+/* Sends the tuples that come out by themselves to the next step. */
+extern GjStatus gj_match_tuples(GjRun *run, uint32_t i, const GjView *view);
+/* The outer source has ended: rows that come out by themselves, step by step. */
+extern GjStatus gj_match_rows(GjRun *run);
+/* True if nothing can come out of the run when no row matches in step rs, whose source has nrows. */
+extern bool gj_match_ends_run(const GjRun *run, const GjRunStep *rs, uint32_t nrows);
+extern void gj_match_free(GjWork *work, GjRunStep *rs);
 
 /* run_output.c */
 extern GjStatus gj_run_output(GjRun *run, const GjView *view);

@@ -193,8 +193,8 @@ build_source(GjRun *run, GjBuild *build, GjRunStep *rs)
 	run->stats.source[build->source].rows_out = build->nrows;
 	if (build->nrows > 0)
 		GJ_TRY(build_table(run, build, rs));
-	/* an inner join with nothing is nothing */
-	if (build->nrows == 0 || rs->table.nrows == 0)
+	GJ_TRY(gj_match_start(run, rs, build->rowid.memory, build->nrows));
+	if (rs->table.nrows == 0 && gj_match_ends_run(run, rs, build->nrows))
 		run->complete = true;
 	drop_columns(run, build->source);
 	return GJ_OK;

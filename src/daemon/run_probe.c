@@ -5,7 +5,8 @@
  * A step probes with all tuples at once and then writes its pairs piece by piece,
  * each of which passes the later steps before the next one is written.  So a
  * result of any size needs a fixed amount of memory.  Tuples are row ids, carried
- * only for sources that something later reads.
+ * only for sources that something later reads.  Tuples that come out without a pair,
+ * those of outer, semi and anti joins, follow when all pairs were seen (run_match.c).
  *
  * How many tuples are worked on at a time follows from the memory that is left once all
  * inner sides are built.  All room that a number of tuples needs until the step after is
@@ -26,6 +27,11 @@ reserve_probe(GjWork *work, GjRunStep *rs, uint32_t n)
 	GJ_TRY(gj_buffer_reserve(work, &rs->key_values, stride * rs->step->nkeys));
 	GJ_TRY(gj_buffer_reserve(work, &rs->key_nulls, n));
 	GJ_TRY(gj_buffer_reserve(work, &rs->offset, ((uint64_t) n + 1) * sizeof(uint64_t)));
+	if (gj_step_makes_tuples(rs->step))
+	{
+		GJ_TRY(gj_buffer_reserve(work, &rs->matched, n));
+		GJ_TRY(gj_buffer_reserve(work, &rs->selected, (uint64_t) n * sizeof(uint32_t)));
+	}
 	return gj_buffer_reserve(work, &rs->first, (uint64_t) n * sizeof(uint32_t));
 }
 
@@ -36,22 +42,31 @@ gj_step_free_probe(GjWork *work, GjRunStep *rs)
 	gj_buffer_free(work, &rs->key_nulls);
 	gj_buffer_free(work, &rs->offset);
 	gj_buffer_free(work, &rs->first);
+	gj_buffer_free(work, &rs->matched);
+	gj_buffer_free(work, &rs->selected);
 }
 
-/* Room for n pairs and what the residual condition leaves of them. */
+/* True if not all that a step makes need go on: then positions select it. */
+static bool
+step_selects(const GjStep *step)
+{
+	return step->residual >= 0 || step->filter >= 0;
+}
+
+/* Room for n pairs and what the conditions leave of them. */
 static GjStatus
 reserve_pairs(GjWork *work, GjRunStep *rs, uint32_t n)
 {
 	uint64_t	nbytes = (uint64_t) n * sizeof(uint32_t);
-	bool		residual = rs->step->residual >= 0;
+	bool		selects = step_selects(rs->step);
 
-	if (residual)
+	if (selects)
 		GJ_TRY(gj_buffer_reserve(work, &rs->positions, nbytes));
 	for (uint32_t s = 0; s < GJ_MAX_SOURCES; s++)
 	{
 		if (rs->expand >> s & 1)
 			GJ_TRY(gj_buffer_reserve(work, &rs->rowid[s], nbytes));
-		if (residual && (rs->out >> s & 1))
+		if (selects && (rs->kept >> s & 1))
 			GJ_TRY(gj_buffer_reserve(work, &rs->picked[s], nbytes));
 	}
 	return GJ_OK;
@@ -90,9 +105,8 @@ free_tuples(GjRun *run, uint32_t i)
 		gj_step_free_probe(&run->work, &run->steps[i]);
 }
 
-/* The same for *n tuples, or for fewer where memory is short. */
-static GjStatus
-make_room(GjRun *run, uint32_t i, uint32_t *n)
+GjStatus
+gj_run_make_room(GjRun *run, uint32_t i, uint32_t *n)
 {
 	GjStatus	status = reserve_tuples(run, i, *n);
 
@@ -111,22 +125,25 @@ make_room(GjRun *run, uint32_t i, uint32_t *n)
 	return status;
 }
 
-/* Finds out how many tuples all steps can take at a time in half of what is left. */
-static void
-choose_max_tuples(GjRun *run)
+void
+gj_run_choose_max_tuples(GjRun *run)
 {
 	uint64_t	nbytes = sizeof(uint32_t);	/* for a tuple: filtered */
 	uint64_t	n;
 
+	if (run->max_tuples != 0)
+		return;
 	for (uint32_t i = 0; i < run->nsteps; i++)
 	{
 		const GjRunStep *rs = &run->steps[i];
 		int			ncolumns = __builtin_popcount(rs->expand);
 
-		if (rs->step->residual >= 0)
-			ncolumns += 1 + __builtin_popcount(rs->out);
+		if (step_selects(rs->step))
+			ncolumns += 1 + __builtin_popcount(rs->kept);
 		nbytes += ncolumns * sizeof(uint32_t) + rs->step->nkeys * sizeof(int64_t) + 1 +
 			sizeof(uint64_t) + sizeof(uint32_t);
+		if (gj_step_makes_tuples(rs->step) || gj_step_makes_rows(rs->step))
+			nbytes += 1 + sizeof(uint32_t);
 	}
 	n = gj_lease_left(run->work.lease) / 2 / nbytes / GJ_MIN_TUPLES * GJ_MIN_TUPLES;
 	if (n < GJ_MIN_TUPLES)
@@ -211,7 +228,7 @@ compute_keys(GjRun *run, GjRunStep *rs, const GjView *view, GjKeys *keys)
 	return run->work.ops->keys(run->work.queue, view, 0, view->nrows, rs->step->outer_keys, keys);
 }
 
-/* Writes the next n pairs of a step as a view for the steps after it. */
+/* Writes the next n pairs of a step as a view. */
 static GjStatus
 expand_pairs(GjRun *run, GjRunStep *rs, const GjView *view, uint64_t cursor, uint32_t n,
 			 GjView *pairs)
@@ -222,6 +239,7 @@ expand_pairs(GjRun *run, GjRunStep *rs, const GjView *view, uint64_t cursor, uin
 	memset(pairs, 0, sizeof(*pairs));
 	pairs->columns = view->columns;
 	pairs->nrows = n;
+	pairs->no_row = view->no_row;
 	if (rs->expand == 0)
 		return GJ_OK;
 	for (uint32_t s = 0; s < run->program->nsources; s++)
@@ -231,28 +249,41 @@ expand_pairs(GjRun *run, GjRunStep *rs, const GjView *view, uint64_t cursor, uin
 								  rs->first.memory, cursor, n, rs->step->source, out);
 }
 
-/* Leaves the pairs for which the step's residual condition is true. */
-static GjStatus
-filter_pairs(GjRun *run, GjRunStep *rs, GjView *pairs)
+GjStatus
+gj_run_pick(GjRun *run, GjRunStep *rs, GjView *view, const uint32_t *positions, uint32_t n,
+			uint32_t kept)
 {
 	GjWork	   *work = &run->work;
-	uint32_t	n;
 
-	GJ_TRY(work->ops->select(work->queue, pairs, rs->step->residual, rs->positions.memory, &n));
-	if (n == pairs->nrows)
-		return GJ_OK;
-	pairs->nrows = n;
-	if (n == 0)
-		return GJ_OK;
-	for (uint32_t s = 0; s < run->program->nsources; s++)
+	view->nrows = n;
+	for (uint32_t s = 0; s < run->program->nsources && n > 0; s++)
 	{
-		if (!(rs->out >> s & 1))
+		uint32_t   *to = rs->rowid[s].memory;
+
+		if (!(kept >> s & 1))
 			continue;
-		GJ_TRY(work->ops->pick(work->queue, rs->picked[s].memory, pairs->rowid[s], 0,
-							   rs->positions.memory, n));
-		pairs->rowid[s] = rs->picked[s].memory;
+		if (view->rowid[s] == to)
+			to = rs->picked[s].memory;
+		GJ_TRY(work->ops->pick(work->queue, to, view->rowid[s], 0, positions, n));
+		view->rowid[s] = to;
 	}
 	return GJ_OK;
+}
+
+/* Leaves the pairs for which the step's residual condition is true, and notes them. */
+static GjStatus
+filter_pairs(GjRun *run, GjRunStep *rs, uint32_t ntuples, uint64_t cursor, GjView *pairs)
+{
+	GjWork	   *work = &run->work;
+	uint32_t   *positions = rs->positions.memory;
+	uint32_t	n;
+
+	GJ_TRY(work->ops->select(work->queue, pairs, rs->step->residual, positions, &n));
+	if (n > 0)
+		GJ_TRY(gj_match_pairs(run, rs, ntuples, pairs, cursor, positions, n));
+	if (n == pairs->nrows || !gj_step_makes_pairs(rs->step))
+		return GJ_OK;
+	return gj_run_pick(run, rs, pairs, positions, n, rs->kept);
 }
 
 static GjStatus
@@ -261,15 +292,44 @@ probe_step(GjRun *run, GjRunStep *rs, const GjView *view, uint64_t *total)
 	GjWork	   *work = &run->work;
 	GjKeys		keys;
 
+	*total = 0;
 	work->ops->phase(work->queue, GJ_PHASE_PROBE);
-	GJ_TRY(compute_keys(run, rs, view, &keys));
-	return work->ops->hash_probe(work->queue, &rs->table, &keys, rs->offset.memory,
-								 rs->first.memory, total);
+	if (rs->table.nrows > 0)
+	{
+		GJ_TRY(compute_keys(run, rs, view, &keys));
+		GJ_TRY(work->ops->hash_probe(work->queue, &rs->table, &keys, rs->offset.memory,
+									 rs->first.memory, total));
+	}
+	return gj_match_probed(run, rs, view->nrows, *total);
 }
 
-/* Takes tuples, for which there is room, through step i and all that follow. */
+/* All pairs of a probe, piece by piece: to the next step, or only looked at. */
 static GjStatus
-join_tuples(GjRun *run, uint32_t i, const GjView *view)
+join_pairs(GjRun *run, uint32_t i, const GjView *view, uint64_t total)
+{
+	GjRunStep  *rs = &run->steps[i];
+
+	for (uint64_t cursor = 0; cursor < total;)
+	{
+		uint64_t	left = total - cursor;
+		uint32_t	n = left < run->max_tuples ? (uint32_t) left : run->max_tuples;
+		GjView		pairs;
+
+		GJ_STOP_CHECK(run);
+		run->work.ops->phase(run->work.queue, GJ_PHASE_PROBE);
+		GJ_TRY(gj_run_make_room(run, i + 1, &n));
+		GJ_TRY(expand_pairs(run, rs, view, cursor, n, &pairs));
+		if (rs->step->residual >= 0)
+			GJ_TRY(filter_pairs(run, rs, view->nrows, cursor, &pairs));
+		if (gj_step_makes_pairs(rs->step))
+			GJ_TRY(gj_run_pass_on(run, i, &pairs));
+		cursor += n;
+	}
+	return GJ_OK;
+}
+
+GjStatus
+gj_run_join_tuples(GjRun *run, uint32_t i, const GjView *view)
 {
 	GjRunStep  *rs = &run->steps[i];
 	uint64_t	total;
@@ -282,29 +342,33 @@ join_tuples(GjRun *run, uint32_t i, const GjView *view)
 
 	run->stats.step[i].rows_in += view->nrows;
 	GJ_TRY(probe_step(run, rs, view, &total));
-	if (i == run->nsteps - 1 && run->count_only && rs->step->residual < 0)
+	if (i == run->nsteps - 1 && run->count_only && gj_step_makes_pairs(rs->step) &&
+		!step_selects(rs->step))
 	{
 		run->stats.step[i].rows_out += total;
 		run->counted += (int64_t) total;
-		return GJ_OK;
 	}
-	for (uint64_t cursor = 0; cursor < total;)
-	{
-		uint64_t	left = total - cursor;
-		uint32_t	n = left < run->max_tuples ? (uint32_t) left : run->max_tuples;
-		GjView		pairs;
+	else if (gj_step_makes_pairs(rs->step) || rs->step->residual >= 0)
+		GJ_TRY(join_pairs(run, i, view, total));
+	return gj_step_makes_tuples(rs->step) ? gj_match_tuples(run, i, view) : GJ_OK;
+}
 
-		GJ_STOP_CHECK(run);
-		run->work.ops->phase(run->work.queue, GJ_PHASE_PROBE);
-		GJ_TRY(make_room(run, i + 1, &n));
-		GJ_TRY(expand_pairs(run, rs, view, cursor, n, &pairs));
-		if (rs->step->residual >= 0)
-			GJ_TRY(filter_pairs(run, rs, &pairs));
-		run->stats.step[i].rows_out += pairs.nrows;
-		GJ_TRY(join_tuples(run, i + 1, &pairs));
-		cursor += n;
+GjStatus
+gj_run_pass_on(GjRun *run, uint32_t i, GjView *view)
+{
+	GjRunStep  *rs = &run->steps[i];
+	GjWork	   *work = &run->work;
+
+	if (rs->step->filter >= 0 && view->nrows > 0)
+	{
+		uint32_t	n;
+
+		GJ_TRY(work->ops->select(work->queue, view, rs->step->filter, rs->positions.memory, &n));
+		if (n < view->nrows)
+			GJ_TRY(gj_run_pick(run, rs, view, rs->positions.memory, n, rs->out));
 	}
-	return GJ_OK;
+	run->stats.step[i].rows_out += view->nrows;
+	return gj_run_join_tuples(run, i + 1, view);
 }
 
 /* Takes the first n rows of the outer columns through the filter and all steps. */
@@ -328,7 +392,7 @@ join_rows(GjRun *run, uint32_t n)
 		view.nrows = passed;
 	}
 	run->stats.source[0].rows_out += view.nrows;
-	return join_tuples(run, 0, &view);
+	return gj_run_join_tuples(run, 0, &view);
 }
 
 GjStatus
@@ -344,12 +408,11 @@ gj_run_outer(GjRun *run, const GjChunk *chunk, uint8_t *memory, uint32_t slot)
 		GJ_TRY(work->ops->sync(work->queue));
 		GJ_TRY(run->host->slot_free(run->host->arg, slot));
 	}
-	if (run->max_tuples == 0)
-		choose_max_tuples(run);
+	gj_run_choose_max_tuples(run);
 	for (uint32_t first = 0, n; first < chunk->nrows; first += n)
 	{
 		n = chunk->nrows - first < run->max_tuples ? chunk->nrows - first : run->max_tuples;
-		GJ_TRY(make_room(run, 0, &n));
+		GJ_TRY(gj_run_make_room(run, 0, &n));
 		GJ_TRY(join_rows(run, n));
 		skip_rows(run, n);
 	}

@@ -35,13 +35,16 @@ typedef struct GjCode
 
 /*
  * Rows of a join so far: tuple i consists of row rowid[s][i] of every source s that
- * takes part; rowid[s] = NULL means row i itself.
+ * takes part; rowid[s] = NULL means row i itself.  A row id of GJ_NO_ROW stands for a
+ * row of NULLs; no_row says for which sources to look out for it.
  */
 typedef struct GjView
 {
 	const GjColumn *columns;	/* all of the program's, in device memory */
 	uint32_t	nrows;
-	uint32_t	unused;
+	uint16_t	no_row;			/* sources that may have it, one bit each */
+	uint16_t	same;			/* sources of which row rowid[s][0] is in all tuples: for
+								 * gj_eval inside the nested loop */
 	const uint32_t *rowid[GJ_MAX_SOURCES];
 } GjView;
 
@@ -59,6 +62,20 @@ gj_view_row(const GjView *view, uint32_t source, uint32_t tuple)
 	const uint32_t *rowid = view->rowid[source];
 
 	return rowid ? rowid[tuple] : tuple;
+}
+
+/* True if row ids of a source may be GJ_NO_ROW. */
+GJ_FN bool
+gj_view_no_row(const GjView *view, uint32_t source)
+{
+	return view->no_row >> source & 1;
+}
+
+/* True if a row of a column, which may be GJ_NO_ROW, is NULL. */
+GJ_FN bool
+gj_row_is_null(const GjColumn *column, uint32_t row)
+{
+	return row == GJ_NO_ROW || (column->nulls && column->nulls[row]);
 }
 
 /* Value of a computable column as a register holds it. */
@@ -84,12 +101,38 @@ GJ_FN void
 gj_eval_load(const GjView *view, uint32_t source, const GjColumn *column,
 			 uint32_t base, uint32_t n, int64_t *value, uint8_t *null)
 {
-	GJ_TILE_FOR(i, n)
+	if (view->same >> source & 1)
 	{
-		uint32_t	row = gj_view_row(view, source, base + i);
+		uint32_t	row = view->rowid[source][0];
+		bool		none = gj_row_is_null(column, row);
+		int64_t		v = none ? 0 : gj_column_value(column, row);
 
-		value[i] = gj_column_value(column, row);
-		null[i] = column->nulls ? column->nulls[row] : 0;
+		GJ_TILE_FOR(i, n)
+		{
+			value[i] = v;
+			null[i] = none;
+		}
+	}
+	else if (gj_view_no_row(view, source))
+	{
+		GJ_TILE_FOR(i, n)
+		{
+			uint32_t	row = gj_view_row(view, source, base + i);
+			bool		none = gj_row_is_null(column, row);
+
+			value[i] = none ? 0 : gj_column_value(column, row);
+			null[i] = none;
+		}
+	}
+	else
+	{
+		GJ_TILE_FOR(i, n)
+		{
+			uint32_t	row = gj_view_row(view, source, base + i);
+
+			value[i] = gj_column_value(column, row);
+			null[i] = column->nulls ? column->nulls[row] : 0;
+		}
 	}
 }
 
@@ -97,9 +140,14 @@ GJ_FN void
 gj_eval_load_is_null(const GjView *view, uint32_t source, const GjColumn *column,
 					 uint32_t base, uint32_t n, int64_t *value, uint8_t *null)
 {
+	bool		same = view->same >> source & 1;
+	bool		look = column->nulls || gj_view_no_row(view, source);
+
 	GJ_TILE_FOR(i, n)
 	{
-		value[i] = column->nulls ? column->nulls[gj_view_row(view, source, base + i)] : 0;
+		uint32_t	row = same ? view->rowid[source][0] : gj_view_row(view, source, base + i);
+
+		value[i] = look && gj_row_is_null(column, row);
 		null[i] = 0;
 	}
 }

@@ -24,6 +24,7 @@
 
 #define GJ_MAX_SOURCES		16
 #define GJ_MAX_KEYS			8
+#define GJ_MAX_RANGE_KEYS	(GJ_MAX_KEYS - 2)	/* of a step that has a range as well */
 #define GJ_MAX_COLUMNS		1600	/* of a program */
 #define GJ_MAX_REGISTERS	16
 #define GJ_MAX_AGGREGATES	64
