@@ -33,4 +33,10 @@ gj_old_snapshot_threshold_active(void)
 #endif
 }
 
+/*
+ * From 16 on a Var tells which outer joins may have made it NULL, so the same column is
+ * not equal to itself above and below one: such joins are left to PostgreSQL there.
+ */
+#define GJ_HAS_NULLABLE_SIDES	(PG_VERSION_NUM < 160000)
+
 #endif							/* GJ_COMPAT_H */

@@ -34,6 +34,8 @@ static const struct config_enum_entry device_options[] = {
 static const struct config_enum_entry algorithm_options[] = {
 	{"auto", GJ_SET_ALGORITHM_AUTO, false},
 	{"hash", GJ_SET_ALGORITHM_HASH, false},
+	{"sort_merge", GJ_SET_ALGORITHM_SORT_MERGE, false},
+	{"nested_loop", GJ_SET_ALGORITHM_NESTED_LOOP, false},
 	{NULL, 0, false}
 };
 
@@ -84,7 +86,7 @@ define_user_settings(void)
 
 	DefineCustomEnumVariable("gpujoin.algorithm",
 							 "Selects the join algorithm of the device.",
-							 NULL,
+							 "A join that it cannot do (a hash join needs an equality, a sort-merge join an equality or a range) is done as under \"auto\".",
 							 &gj_algorithm,
 							 GJ_SET_ALGORITHM_AUTO,
 							 algorithm_options,

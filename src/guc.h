@@ -18,7 +18,9 @@ typedef enum GjDeviceSetting
 typedef enum GjAlgorithmSetting
 {
 	GJ_SET_ALGORITHM_AUTO,
-	GJ_SET_ALGORITHM_HASH
+	GJ_SET_ALGORITHM_HASH,
+	GJ_SET_ALGORITHM_SORT_MERGE,
+	GJ_SET_ALGORITHM_NESTED_LOOP
 } GjAlgorithmSetting;
 
 extern bool gj_enabled;			/* gpujoin.enabled */

@@ -160,27 +160,68 @@ explain_source(ExplainContext *cxt, int s)
 	close_item(cxt, "Source");
 }
 
+/* Conditions of one kind of a step. */
+static List *
+step_clauses(ExplainContext *cxt, int i, GjStepClauses kind)
+{
+	List	   *clauses = list_nth(list_nth(cxt->cscan->custom_exprs, GJ_EXPRS_CONDITIONS), i);
+	List	   *counts = list_nth(cxt->state->clause_counts, i);
+	int			first = 0;
+
+	for (int k = 0; k < kind; k++)
+		first += list_nth_int(counts, k);
+	clauses = list_copy_tail(clauses, first);
+	return list_truncate(clauses, list_nth_int(counts, kind));
+}
+
 static void
 explain_step(ExplainContext *cxt, int i)
 {
+	static const char *const join_types[] = {
+		[GJ_JOIN_INNER] = "Inner",
+		[GJ_JOIN_LEFT] = "Left",
+		[GJ_JOIN_RIGHT] = "Right",
+		[GJ_JOIN_FULL] = "Full",
+		[GJ_JOIN_SEMI] = "Semi",
+		[GJ_JOIN_ANTI] = "Anti",
+		[GJ_JOIN_RIGHT_SEMI] = "Right Semi",
+		[GJ_JOIN_RIGHT_ANTI] = "Right Anti",
+	};
+	static const char *const algorithms[] = {
+		[GJ_JOIN_HASH] = "hash",
+		[GJ_JOIN_SORT_MERGE] = "sort-merge",
+		[GJ_JOIN_NESTED_LOOP] = "nested loop",
+	};
+	static const char *const labels[] = {
+		[GJ_CLAUSES_KEYS] = "Join Condition",
+		[GJ_CLAUSES_RANGE] = "Range Condition",
+		[GJ_CLAUSES_RESIDUAL] = "Join Filter",
+		[GJ_CLAUSES_FILTER] = "Filter After Join",
+	};
 	ExplainState *es = cxt->es;
 	const GjStep *step = &gj_program_array(cxt->state->template, GjStep, steps)[i];
-	List	   *clauses = list_nth(list_nth(cxt->cscan->custom_exprs, GJ_EXPRS_CONDITIONS), i);
-	int			nkeys = list_nth_int(cxt->state->key_counts, i);
-	List	   *keys = list_truncate(list_copy(clauses), nkeys);
-	List	   *residual = list_copy_tail(clauses, nkeys);
+	const char *algorithm = algorithms[step->algorithm];
+	const char *type = join_types[step->join_type];
 	const GjStepStats *stats = &cxt->state->stats.step[i];
 
-	open_item(cxt, "Join", psprintf("Join %d: hash with source %d", i + 1, step->source + 1));
+	open_item(cxt, "Join", psprintf("Join %d: %s%s%s with source %d", i + 1, algorithm,
+									step->join_type == GJ_JOIN_INNER ? "" : " ",
+									step->join_type == GJ_JOIN_INNER ? "" :
+									asc_tolower(type, strlen(type)), step->source + 1));
 	if (!is_text(cxt))
 	{
 		ExplainPropertyInteger("Join", NULL, i + 1, es);
-		ExplainPropertyText("Algorithm", "hash", es);
+		ExplainPropertyText("Join Type", type, es);
+		ExplainPropertyText("Algorithm", algorithm, es);
 		ExplainPropertyInteger("Source", NULL, step->source + 1, es);
 	}
-	ExplainPropertyText("Join Condition", deparse_conditions(cxt, keys), es);
-	if (residual != NIL)
-		ExplainPropertyText("Join Filter", deparse_conditions(cxt, residual), es);
+	for (int kind = 0; kind < GJ_NCLAUSES; kind++)
+	{
+		List	   *clauses = step_clauses(cxt, i, kind);
+
+		if (clauses != NIL)
+			ExplainPropertyText(labels[kind], deparse_conditions(cxt, clauses), es);
+	}
 	if (es->analyze && cxt->state->nruns > 0)
 	{
 		if (is_text(cxt))

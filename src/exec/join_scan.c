@@ -47,7 +47,7 @@ unpack_plan(GjScanState *state, CustomScan *cscan)
 	state->sources = list_nth(private, GJ_PRIVATE_SOURCES);
 	state->runtime_instrs = list_nth(private, GJ_PRIVATE_RUNTIME);
 	state->agg_finals = list_nth(private, GJ_PRIVATE_FINALS);
-	state->key_counts = list_nth(private, GJ_PRIVATE_KEY_COUNTS);
+	state->clause_counts = list_nth(private, GJ_PRIVATE_CLAUSE_COUNTS);
 	state->noutputs = list_nth_int(flags, GJ_FLAG_NOUTPUTS);
 	state->nfallback = list_nth_int(flags, GJ_FLAG_NFALLBACK);
 	state->can_fail = list_nth_int(flags, GJ_FLAG_CAN_FAIL);

@@ -38,7 +38,7 @@ typedef struct GjScanState
 	List	   *sources;
 	List	   *runtime_instrs;
 	List	   *agg_finals;
-	List	   *key_counts;
+	List	   *clause_counts;
 	int			noutputs;
 	int			nfallback;
 	bool		can_fail;

@@ -602,3 +602,34 @@ gj_key_clause(Expr *clause, Expr **left, Expr **right)
 	*right = lsecond(op->args);
 	return true;
 }
+
+bool
+gj_inequality_clause(Expr *clause, Expr **left, Expr **right, GjOp *op)
+{
+	OpExpr	   *node = (OpExpr *) clause;
+	const DeviceFunction *func;
+
+	if (!IsA(clause, OpExpr) || list_length(node->args) != 2)
+		return false;
+	set_opfuncid(node);
+	func = find_function(node->opfuncid);
+	if (func == NULL)
+		return false;
+	switch (func->op)
+	{
+		case GJ_OP_LT_I:
+		case GJ_OP_LE_I:
+		case GJ_OP_GT_I:
+		case GJ_OP_GE_I:
+		case GJ_OP_LT_F:
+		case GJ_OP_LE_F:
+		case GJ_OP_GT_F:
+		case GJ_OP_GE_F:
+			*op = func->op;
+			*left = linitial(node->args);
+			*right = lsecond(node->args);
+			return true;
+		default:
+			return false;
+	}
+}

@@ -29,6 +29,12 @@
 #define OUTPUT_ROW_SECONDS	30e-9	/* a row from a batch into a slot */
 #define OUTPUT_VALUE_SECONDS 4e-9
 
+/* what devices do not report: keys sorted and pairs looked at, in a second */
+#define CUDA_SORT_RATE		2e9
+#define CPU_SORT_RATE		2e7
+#define CUDA_PAIR_RATE		5e10
+#define CPU_PAIR_RATE		2e8
+
 /* Least cost that a GpuJoin can have: cheaper native plans need no look. */
 double
 gj_cost_least(void)
@@ -56,7 +62,7 @@ gj_cost_plan_source(const Path *path)
 
 /* Cost of getting the rows of source s to the device. */
 static double
-source_cost(PlannerInfo *root, GjBuildSource *source, const GjDeviceInfo *device)
+source_cost(PlannerInfo *root, const GjBuildSource *source, const GjDeviceInfo *device)
 {
 	double		row_bytes = 0;
 	double		cost;
@@ -71,6 +77,86 @@ source_cost(PlannerInfo *root, GjBuildSource *source, const GjDeviceInfo *device
 	return cost + SECONDS(source->rows_loaded * row_bytes / Max(device->copy_in_rate, 1e6));
 }
 
+GjAlgorithm
+gj_choose_algorithm(bool has_keys, bool has_range)
+{
+	switch (gj_algorithm)
+	{
+		case GJ_SET_ALGORITHM_SORT_MERGE:
+			return has_keys || has_range ? GJ_JOIN_SORT_MERGE : GJ_JOIN_NESTED_LOOP;
+		case GJ_SET_ALGORITHM_NESTED_LOOP:
+			return GJ_JOIN_NESTED_LOOP;
+		default:
+			return has_keys ? GJ_JOIN_HASH :
+				has_range ? GJ_JOIN_SORT_MERGE : GJ_JOIN_NESTED_LOOP;
+	}
+}
+
+/* Seconds of a step for `outer` tuples and `inner` rows; *build: before the first tuple. */
+static double
+step_seconds(const GjDeviceInfo *device, const GjBuildStep *step, double outer, double inner,
+			 double *build)
+{
+	bool		cuda = device->kind == GJ_DEVICE_CUDA;
+	double		sort_rate = cuda ? CUDA_SORT_RATE : CPU_SORT_RATE;
+	double		pair_rate = cuda ? CUDA_PAIR_RATE : CPU_PAIR_RATE;
+	double		probe = (outer + step->rows) / Max(device->probe_rate, 1e5);
+
+	switch (step->algorithm)
+	{
+		case GJ_JOIN_SORT_MERGE:
+			*build = inner / sort_rate;
+			/* a range that is open at one end, with other conditions to choose from it */
+			if (step->nkeys == 0 && step->residual >= 0 &&
+				(step->range_low < 0 || step->range_high < 0))
+				probe += outer * inner / 3 / pair_rate;
+			return *build + outer / sort_rate + probe;
+		case GJ_JOIN_NESTED_LOOP:
+			*build = 0;
+			return outer * inner / pair_rate + probe;
+		default:
+			*build = inner / Max(device->build_rate, 1e5);
+			return *build + probe;
+	}
+}
+
+/* Costs of loading and joining: *startup until the streamed source is read, *run after it. */
+static void
+cost_program(PlannerInfo *root, const GjBuilder *builder, const GjDeviceInfo *device,
+			 double *startup, double *run)
+{
+	double		rows = builder->source[0].rows_filtered;
+
+	*startup = SECONDS(START_SECONDS);
+	*run = source_cost(root, &builder->source[0], device);
+	for (int s = 1; s < builder->nsources; s++)
+		*startup += source_cost(root, &builder->source[s], device);
+	for (int i = 0; i < builder->nsteps; i++)
+	{
+		const GjBuildStep *step = &builder->step[i];
+		double		build;
+
+		*run += SECONDS(step_seconds(device, step, rows,
+									 builder->source[step->source].rows_filtered, &build) - build);
+		*startup += SECONDS(build);
+		rows = step->rows;
+	}
+}
+
+double
+gj_cost_builder(PlannerInfo *root, const GjBuilder *builder)
+{
+	GjFailure	failure;
+	const GjDeviceInfo *device = gj_client_device(&failure);
+	double		startup,
+				run;
+
+	if (device == NULL)
+		return 0;				/* nothing will come of it */
+	cost_program(root, builder, device, &startup, &run);
+	return startup + run;
+}
+
 void
 gj_cost_join(PlannerInfo *root, GjPath *path)
 {
@@ -78,10 +164,11 @@ gj_cost_join(PlannerInfo *root, GjPath *path)
 	GjBuilder  *builder = info->builder;
 	GjFailure	failure;
 	const GjDeviceInfo *device = gj_client_device(&failure);
-	double		startup = SECONDS(START_SECONDS);
-	double		run = 0;
+	double		startup;
+	double		run;
 	double		lease = 0;
-	double		rows = builder->source[0].rows_filtered;
+	double		rows = builder->nsteps > 0 ? builder->step[builder->nsteps - 1].rows :
+		builder->source[0].rows_filtered;
 
 	/* callers have asked before, and the answer is remembered */
 	Assert(device != NULL);
@@ -90,8 +177,6 @@ gj_cost_join(PlannerInfo *root, GjPath *path)
 		GjBuildSource *source = &builder->source[s];
 		ListCell   *lc;
 
-		startup += source_cost(root, source, device) +
-			SECONDS(source->rows_filtered / Max(device->build_rate, 1e5));
 		foreach(lc, source->columns)
 			lease += source->rows_loaded * ((GjBuildColumn *) lfirst(lc))->type.width;
 		lease += source->rows_filtered * 48;	/* hash table, keys, row ids */
@@ -100,12 +185,7 @@ gj_cost_join(PlannerInfo *root, GjPath *path)
 	lease += 64e6 * (builder->nsteps + 1);
 	info->program->lease = (uint64) Min(lease, 1e15);
 
-	run += source_cost(root, &builder->source[0], device);
-	for (int i = 0; i < builder->nsteps; i++)
-	{
-		run += SECONDS((rows + builder->step[i].rows) / Max(device->probe_rate, 1e5));
-		rows = builder->step[i].rows;
-	}
+	cost_program(root, builder, device, &startup, &run);
 	if (info->aggregate)
 	{
 		/* nothing comes back before the end */

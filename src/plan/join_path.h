@@ -52,12 +52,28 @@ extern void gj_planner_init(void);
 extern bool gj_may_plan(PlannerInfo *root);
 
 /*
- * Turns a native join path into sources, filters and steps.  NULL if it is not a tree
- * of inner joins with device keys.  Clauses that PostgreSQL must check on the joined
+ * Turns a native join path into sources, filters and steps (join_build.c).  NULL if the
+ * device cannot do the topmost join.  Clauses that PostgreSQL must check on the joined
  * rows end up in *host_quals; NULL is returned if there are any and host_quals is NULL.
  */
 extern GjBuilder *gj_build_join(PlannerInfo *root, Path *native, List **host_quals,
 								double *rows);
+
+/*
+ * Decides how source s is read: its pages, with all its conditions on the device, or
+ * the rows of `path`; the latter in any case if `fixed`.  False if neither is possible.
+ */
+extern bool gj_choose_source(PlannerInfo *root, GjBuilder *builder, int s, RelOptInfo *rel,
+							 Path *path, bool fixed);
+
+/*
+ * True if the loader can read this relation's pages itself, and all that the query wants
+ * of it: system columns and whole rows are left to a plan.
+ */
+extern bool gj_is_plain_heap(PlannerInfo *root, RelOptInfo *rel);
+
+/* True if running these range table entries twice could give different rows. */
+extern bool gj_has_volatile_entry(PlannerInfo *root, Relids relids);
 
 /* Flat copy of a path that outlives add_path()'s pfree; NULL for unknown kinds. */
 extern Path *gj_copy_path(const Path *path);
@@ -77,6 +93,12 @@ extern double gj_cost_plan_source(const Path *path);
 extern double gj_cost_least(void);
 extern void gj_cost_join(PlannerInfo *root, GjPath *path);
 
+/* Cost of loading and joining alone, to compare programs for the same join. */
+extern double gj_cost_builder(PlannerInfo *root, const GjBuilder *builder);
+
+/* The algorithm of a step: what gpujoin.algorithm says, if it can do it. */
+extern GjAlgorithm gj_choose_algorithm(bool has_keys, bool has_range);
+
 /* src/plan/agg_path.c */
 
 /* The program of the query's ungrouped aggregates over `native`; NULL if not possible. */
@@ -95,7 +117,7 @@ typedef enum GjPrivate
 	GJ_PRIVATE_RUNTIME,			/* int list: instruction of each runtime constant */
 	GJ_PRIVATE_FINALS,			/* int list: GjAggFinal, NIL for rows */
 	GJ_PRIVATE_FLAGS,			/* int list, see GjPrivateFlag */
-	GJ_PRIVATE_KEY_COUNTS		/* int list: key clauses of each step */
+	GJ_PRIVATE_CLAUSE_COUNTS	/* list of int lists, per step: see GjStepClauses */
 } GjPrivate;
 
 typedef enum GjPrivateFlag
@@ -105,12 +127,22 @@ typedef enum GjPrivateFlag
 	GJ_FLAG_CAN_FAIL			/* complete the run before returning a row */
 } GjPrivateFlag;
 
+/* The kinds of conditions of a step; elements of GJ_PRIVATE_CLAUSE_COUNTS */
+typedef enum GjStepClauses
+{
+	GJ_CLAUSES_KEYS,
+	GJ_CLAUSES_RANGE,
+	GJ_CLAUSES_RESIDUAL,
+	GJ_CLAUSES_FILTER,
+	GJ_NCLAUSES
+} GjStepClauses;
+
 /* Elements of the description of a source */
 typedef enum GjSourcePrivate
 {
 	GJ_SOURCE_RELID,			/* heap source: the table; else InvalidOid */
 	GJ_SOURCE_CHILD,			/* plan source: which child plan, from 1; else -1 */
-	GJ_SOURCE_RESNO,			/* an entry of the scan tuple that is its column */
+	GJ_SOURCE_RESNO,			/* heap source: an entry of the scan tuple that is its column */
 	GJ_SOURCE_COLUMNS			/* from here on attribute numbers or resnos */
 } GjSourcePrivate;
 
@@ -118,7 +150,7 @@ typedef enum GjSourcePrivate
 typedef enum GjExprs
 {
 	GJ_EXPRS_RUNTIME,			/* runtime constants */
-	GJ_EXPRS_CONDITIONS,		/* list per step: key clauses, then residual ones */
+	GJ_EXPRS_CONDITIONS,		/* list per step, in the order of GjStepClauses */
 	GJ_EXPRS_FILTERS			/* list per source */
 } GjExprs;
 

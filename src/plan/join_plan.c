@@ -8,6 +8,7 @@
  */
 #include "postgres.h"
 
+#include "access/sysattr.h"
 #include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
 #include "optimizer/optimizer.h"
@@ -43,26 +44,37 @@ add_columns(List *tlist, List *exprs)
 	return tlist;
 }
 
+/*
+ * The entry of the scan tuple that stands for a table, to find its alias by: one of its
+ * columns, or ctid if nothing is read of it.
+ */
+static AttrNumber
+table_resno(const GjBuildSource *source, List **scan_tlist)
+{
+	Var		   *ctid = makeVar(source->rel->relid, SelfItemPointerAttributeNumber, TIDOID, -1,
+							   InvalidOid, 0);
+	ListCell   *lc;
+
+	foreach(lc, source->columns)
+	{
+		TargetEntry *tle = tlist_member(((GjBuildColumn *) lfirst(lc))->expr, *scan_tlist);
+
+		if (tle != NULL)
+			return tle->resno;
+	}
+	*scan_tlist = add_columns(*scan_tlist, list_make1(ctid));
+	return tlist_member((Expr *) ctid, *scan_tlist)->resno;
+}
+
 /* See GjSourcePrivate. */
 static List *
-source_description(const GjBuildSource *source, List *scan_tlist, int *nchildren)
+source_description(const GjBuildSource *source, List **scan_tlist, int *nchildren)
 {
-	List	   *result;
+	bool		heap = OidIsValid(source->heap_relid);
+	List	   *result = list_make3_int((int) source->heap_relid, heap ? -1 : ++(*nchildren),
+										heap ? table_resno(source, scan_tlist) : 0);
 	ListCell   *lc;
-	GjBuildColumn *column = linitial(source->columns);
-	TargetEntry *tle = tlist_member(column->expr, scan_tlist);
 
-	/* every source has a key, and every key's columns are in the scan tuple */
-	for (int i = 1; tle == NULL && i < list_length(source->columns); i++)
-	{
-		column = list_nth(source->columns, i);
-		tle = tlist_member(column->expr, scan_tlist);
-	}
-	if (tle == NULL)
-		elog(ERROR, "source of a GpuJoin without a key");
-	result = list_make3_int((int) source->heap_relid,
-							OidIsValid(source->heap_relid) ? -1 : ++(*nchildren),
-							tle->resno);
 	foreach(lc, source->columns)
 		result = lappend_int(result, ((GjBuildColumn *) lfirst(lc))->attno);
 	return result;
@@ -79,7 +91,7 @@ plan_custom_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List
 			   *runtime = NIL,
 			   *runtime_instrs = NIL,
 			   *conditions = NIL,
-			   *key_counts = NIL,
+			   *counts = NIL,
 			   *filters = NIL,
 			   *sources = NIL;
 	int			nchildren = 0;
@@ -100,9 +112,14 @@ plan_custom_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List
 	{
 		GjBuildStep *step = &builder->step[i];
 
-		conditions = lappend(conditions, list_concat_copy(step->key_clauses,
-														  step->residual_clauses));
-		key_counts = lappend_int(key_counts, list_length(step->key_clauses));
+		List	   *all = list_concat_copy(step->key_clauses, step->range_clauses);
+
+		all = list_concat(all, step->residual_clauses);
+		conditions = lappend(conditions, list_concat(all, step->filter_clauses));
+		counts = lappend(counts, list_make4_int(list_length(step->key_clauses),
+												list_length(step->range_clauses),
+												list_length(step->residual_clauses),
+												list_length(step->filter_clauses)));
 	}
 	for (int s = 0; s < builder->nsources; s++)
 	{
@@ -111,7 +128,7 @@ plan_custom_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List
 	scan_tlist = add_columns(scan_tlist, conditions);
 	scan_tlist = add_columns(scan_tlist, filters);
 	for (int s = 0; s < builder->nsources; s++)
-		sources = lappend(sources, source_description(&builder->source[s], scan_tlist,
+		sources = lappend(sources, source_description(&builder->source[s], &scan_tlist,
 													  &nchildren));
 
 	scan->scan.plan.targetlist = tlist;
@@ -128,7 +145,7 @@ plan_custom_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List
 	scan->custom_private = lappend(scan->custom_private,
 								   list_make3_int(list_length(info->outputs),
 												  info->nfallback, builder->can_fail));
-	scan->custom_private = lappend(scan->custom_private, key_counts);
+	scan->custom_private = lappend(scan->custom_private, counts);
 	scan->methods = &gj_join_scan_methods;
 	return &scan->scan.plan;
 }

@@ -382,14 +382,19 @@ gj_builder_finish(GjBuilder *builder, GjOutputKind output)
 	{
 		GjBuildStep *step = &builder->step[i];
 
-		steps[i].join_type = GJ_JOIN_INNER;
-		steps[i].algorithm = GJ_JOIN_HASH;
+		steps[i].join_type = step->join_type;
+		steps[i].algorithm = step->algorithm;
 		steps[i].nkeys = step->nkeys;
 		steps[i].source = step->source;
 		steps[i].residual = step->residual;
 		steps[i].outer_keys = step->outer_keys;
 		steps[i].inner_keys = step->inner_keys;
-		steps[i].filter = steps[i].range_key = steps[i].range_low = steps[i].range_high = -1;
+		steps[i].filter = step->filter;
+		steps[i].range_key = step->range_key;
+		steps[i].range_low = step->range_low;
+		steps[i].range_high = step->range_high;
+		steps[i].low_strict = step->low_strict;
+		steps[i].high_strict = step->high_strict;
 	}
 
 	program = palloc0(nbytes);

@@ -36,12 +36,22 @@ typedef struct GjBuildSource
 typedef struct GjBuildStep
 {
 	int			source;
+	GjJoinType	join_type;
+	GjAlgorithm algorithm;
 	int			nkeys;
 	int			outer_keys;		/* first expression */
 	int			inner_keys;
-	int			residual;		/* expression, or -1 */
+	int			range_key;		/* expressions, or -1 */
+	int			range_low;
+	int			range_high;
+	bool		low_strict;
+	bool		high_strict;
+	int			residual;
+	int			filter;
 	List	   *key_clauses;	/* bare clauses, for EXPLAIN */
+	List	   *range_clauses;
 	List	   *residual_clauses;
+	List	   *filter_clauses;
 	double		rows;			/* estimate of what leaves the step */
 } GjBuildStep;
 
@@ -135,6 +145,9 @@ extern bool gj_compilable(GjBuilder *builder, Expr *expr, bool *can_fail);
 
 /* True if `clause` is left = right in a way that makes it a join key of the device. */
 extern bool gj_key_clause(Expr *clause, Expr **left, Expr **right);
+
+/* True if `clause` is an inequality; *op is GJ_OP_LT_I, ... GJ_OP_GE_I or one of floats. */
+extern bool gj_inequality_clause(Expr *clause, Expr **left, Expr **right, GjOp *op);
 
 /* A value of a computable type as a register holds it. */
 extern int64 gj_register_value(Oid typid, Datum value);

@@ -1,0 +1,837 @@
+/*
+ * join_build.c
+ *	  From a tree of native joins to sources and steps of a program.
+ *
+ * One leaf of the tree is streamed: source 0.  The joins on its way to the root are the
+ * spine; each joins what is there so far with its other side, which becomes one source,
+ * or several where inner joins make it up.  Where the spine is the inner side of a
+ * native join, the step's type is mirrored.  Inner joins next to each other on the spine
+ * are one conjunction: the order of their steps is chosen anew.  Joins that keep each
+ * row of their outer side as it is (left, semi, anti) and lie in a side that is inner
+ * joined are done after that inner join instead; the rows are the same.
+ *
+ * A join that the device cannot do is marked native: it becomes a plan source, and all
+ * starts again.  Every leaf is tried as the streamed one; the cheapest program wins.
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/clauses.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/restrictinfo.h"
+
+#include "client/client.h"
+#include "plan/join_path.h"
+#include "plan/join_tree.h"
+
+/* One outer, semi or anti join, or a group of inner ones: what comes next on the spine. */
+typedef struct SpineItem
+{
+	GjTree	   *join;			/* the topmost of the native joins that it does */
+	GjJoinType	type;
+	uint32		sources;		/* bit set of the sources that it adds */
+	List	   *conditions;		/* RestrictInfos */
+	List	   *filters;
+} SpineItem;
+
+/* One try to build a program around a streamed leaf. */
+typedef struct Attempt
+{
+	PlannerInfo *root;
+	GjBuilder  *builder;
+	GjTree	   *trees[GJ_MAX_SOURCES];	/* what became source s */
+	List	   *items;			/* of SpineItem *, in the order of the spine */
+	GjTree	   *failed;			/* what did not work, if anything */
+	uint32		joined;			/* sources joined so far */
+	uint32		dead;			/* of these: not to be read any more */
+	double		rows;			/* estimate of what there is so far */
+	List	   *host;			/* RestrictInfos for PostgreSQL to check at the end */
+} Attempt;
+
+/* A join clause and what the device can do with it. */
+typedef struct JoinClause
+{
+	RestrictInfo *rinfo;
+	Expr	   *left,			/* sides of a possible key, or of an inequality */
+			   *right;
+	uint32		sources,		/* bit sets of sources */
+				left_sources,
+				right_sources;
+	GjOp		op;				/* of an inequality: left op right */
+	bool		is_device,
+				is_comparison,	/* left and right are set */
+				is_key,			/* left = right */
+				used;
+} JoinClause;
+
+typedef struct JoinClauses
+{
+	JoinClause *array;
+	int			n;
+} JoinClauses;
+
+static bool
+fail(Attempt *a, GjTree *tree)
+{
+	a->failed = tree;
+	return false;
+}
+
+/* ---- the order of joins */
+
+/* Adds a source; false if it can neither be read nor be planned. */
+static bool
+add_source(Attempt *a, SpineItem *item, GjTree *tree)
+{
+	int			s = a->builder->nsources;
+
+	if (s == GJ_MAX_SOURCES ||
+		!gj_choose_source(a->root, a->builder, s, tree->rel, tree->path, tree->fixed))
+		return fail(a, tree);
+	a->trees[s] = tree;
+	a->builder->nsources++;
+	if (item)
+		item->sources |= 1u << s;
+	return true;
+}
+
+static Relids
+relids_of_clauses(List *rinfos)
+{
+	Relids		result = NULL;
+	ListCell   *lc;
+
+	foreach(lc, rinfos)
+		result = bms_add_members(result, lfirst_node(RestrictInfo, lc)->clause_relids);
+	return result;
+}
+
+static SpineItem *
+make_item(GjTree *join, GjJoinType type)
+{
+	SpineItem	   *item = palloc0(sizeof(SpineItem));
+
+	item->join = join;
+	item->type = type;
+	item->conditions = list_copy(join->conditions);
+	item->filters = join->filters;
+	return item;
+}
+
+/*
+ * Adds a side of an inner join to the group.  `needed`: relations that the conditions of
+ * the group read, so they must be joined with it.  Joins that can follow the group are
+ * appended to *later.
+ */
+static bool
+add_inner_side(Attempt *a, SpineItem *group, GjTree *tree, Relids needed, List **later)
+{
+	GjTree	   *kept = tree->type == JOIN_RIGHT ? tree->inner : tree->outer;
+	GjTree	   *other = tree->type == JOIN_RIGHT ? tree->outer : tree->inner;
+	SpineItem	   *item;
+
+	if (!gj_tree_is_join(tree))
+		return add_source(a, group, tree);
+	if (tree->type == JOIN_INNER)
+	{
+		group->conditions = list_concat(group->conditions, tree->conditions);
+		needed = bms_union(needed, relids_of_clauses(tree->conditions));
+		return add_inner_side(a, group, tree->outer, needed, later) &&
+			add_inner_side(a, group, tree->inner, needed, later);
+	}
+	if (tree->type == JOIN_FULL || bms_overlap(needed, other->rel->relids))
+		return add_source(a, group, tree);
+	if (!add_inner_side(a, group, kept, needed, later))
+		return false;
+	item = make_item(tree, tree->type == JOIN_SEMI ? GJ_JOIN_SEMI :
+					 tree->type == JOIN_ANTI ? GJ_JOIN_ANTI : GJ_JOIN_LEFT);
+	*later = lappend(*later, item);
+	return add_source(a, item, other);
+}
+
+/* The step's type for a native join of which the spine is the outer or the inner side. */
+static GjJoinType
+step_type(JoinType type, bool spine_is_outer)
+{
+	switch (type)
+	{
+		case JOIN_LEFT:
+			return spine_is_outer ? GJ_JOIN_LEFT : GJ_JOIN_RIGHT;
+		case JOIN_RIGHT:
+			return spine_is_outer ? GJ_JOIN_RIGHT : GJ_JOIN_LEFT;
+		case JOIN_FULL:
+			return GJ_JOIN_FULL;
+		case JOIN_SEMI:
+			return spine_is_outer ? GJ_JOIN_SEMI : GJ_JOIN_RIGHT_SEMI;
+		case JOIN_ANTI:
+			return spine_is_outer ? GJ_JOIN_ANTI : GJ_JOIN_RIGHT_ANTI;
+		default:
+			return GJ_JOIN_INNER;
+	}
+}
+
+/* Walks the spine from the streamed leaf to the root. */
+static bool
+make_items(Attempt *a, GjTree *streamed)
+{
+	SpineItem	   *group = NULL;
+
+	if (!add_source(a, NULL, streamed))
+		return false;
+	for (GjTree *child = streamed; child->parent != NULL; child = child->parent)
+	{
+		GjTree	   *join = child->parent;
+		GjTree	   *side = join->outer == child ? join->inner : join->outer;
+		List	   *later = NIL;
+		SpineItem	   *item;
+
+		if (join->type != JOIN_INNER)
+		{
+			group = NULL;
+			item = make_item(join, step_type(join->type, join->outer == child));
+			if (!add_source(a, item, side))
+				return false;
+			a->items = lappend(a->items, item);
+			continue;
+		}
+		if (group == NULL)
+		{
+			group = make_item(join, GJ_JOIN_INNER);
+			a->items = lappend(a->items, group);
+		}
+		else
+		{
+			group->join = join;
+			group->conditions = list_concat(group->conditions, join->conditions);
+		}
+		if (!add_inner_side(a, group, side, relids_of_clauses(join->conditions), &later))
+			return false;
+		if (later != NIL)
+		{
+			a->items = list_concat(a->items, later);
+			group = NULL;
+		}
+	}
+	return true;
+}
+
+/* ---- conditions */
+
+/* Mirrors a comparison: a < b is b > a. */
+static GjOp
+mirrored(GjOp op)
+{
+	switch (op)
+	{
+		case GJ_OP_LT_I:
+			return GJ_OP_GT_I;
+		case GJ_OP_LE_I:
+			return GJ_OP_GE_I;
+		case GJ_OP_GT_I:
+			return GJ_OP_LT_I;
+		case GJ_OP_GE_I:
+			return GJ_OP_LE_I;
+		case GJ_OP_LT_F:
+			return GJ_OP_GT_F;
+		case GJ_OP_LE_F:
+			return GJ_OP_GE_F;
+		case GJ_OP_GT_F:
+			return GJ_OP_LT_F;
+		case GJ_OP_GE_F:
+			return GJ_OP_LE_F;
+		default:
+			return op;
+	}
+}
+
+static uint32
+sources_of_expr(GjBuilder *builder, Expr *expr)
+{
+	return gj_builder_sources_of(builder, pull_varnos(builder->root, (Node *) expr));
+}
+
+static JoinClauses
+classify_clauses(Attempt *a, List *rinfos)
+{
+	GjBuilder  *builder = a->builder;
+	JoinClauses clauses = {palloc0(sizeof(JoinClause) * Max(list_length(rinfos), 1))};
+	List	   *unique = NIL;
+	ListCell   *lc;
+
+	foreach(lc, rinfos)
+		unique = list_append_unique(unique, lfirst(lc));
+	foreach(lc, unique)
+	{
+		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
+		JoinClause *clause = &clauses.array[clauses.n++];
+		bool		can_fail = false;
+
+		clause->rinfo = rinfo;
+		clause->sources = gj_builder_sources_of(builder, rinfo->clause_relids);
+		/* as in can_filter(): PostgreSQL checks the rest in order of security level */
+		clause->is_device = clause->sources != 0 && (clause->sources & a->dead) == 0 &&
+			gj_compilable(builder, rinfo->clause, &can_fail) &&
+			!(can_fail && rinfo->security_level > 0);
+		clause->is_key = clause->is_device &&
+			gj_key_clause(rinfo->clause, &clause->left, &clause->right);
+		clause->is_comparison = clause->is_key ||
+			(clause->is_device &&
+			 gj_inequality_clause(rinfo->clause, &clause->left, &clause->right, &clause->op));
+		if (clause->is_comparison)
+		{
+			clause->left_sources = sources_of_expr(builder, clause->left);
+			clause->right_sources = sources_of_expr(builder, clause->right);
+		}
+	}
+	return clauses;
+}
+
+/*
+ * True if the clause compares an expression on source s alone with one on what is joined
+ * already: a key, or a bound of a range.
+ */
+static bool
+compares(const Attempt *a, const JoinClause *clause, int s, bool equal)
+{
+	uint32		inner = 1u << s;
+
+	if (!clause->is_comparison || clause->used || clause->is_key != equal)
+		return false;
+	return (clause->right_sources == inner && clause->left_sources != 0 &&
+			(clause->left_sources & ~a->joined) == 0) ||
+		(clause->left_sources == inner && clause->right_sources != 0 &&
+		 (clause->right_sources & ~a->joined) == 0);
+}
+
+static bool
+can_check(const Attempt *a, const JoinClause *clause, int s)
+{
+	return !clause->used && clause->is_device &&
+		(clause->sources & ~(a->joined | 1u << s)) == 0;
+}
+
+/* ---- steps */
+
+/* Compiles the keys of a step; they must lie one after the other. */
+static void
+compile_keys(GjBuilder *builder, GjBuildStep *step, JoinClause **keys)
+{
+	uint32		inner = 1u << step->source;
+
+	for (int side = 0; side < 2; side++)
+	{
+		for (int i = 0; i < step->nkeys; i++)
+		{
+			bool		right_is_inner = keys[i]->right_sources == inner;
+			Expr	   *expr = (side == 0) == right_is_inner ? keys[i]->left : keys[i]->right;
+			int			e = gj_compile(builder, expr);
+
+			if (e < 0)
+				elog(ERROR, "could not compile a join key");
+			if (i == 0)
+				*(side == 0 ? &step->outer_keys : &step->inner_keys) = e;
+		}
+	}
+}
+
+static void
+make_keys(Attempt *a, GjBuildStep *step, JoinClauses *clauses)
+{
+	JoinClause *keys[GJ_MAX_KEYS];
+
+	for (int i = 0; i < clauses->n && step->nkeys < GJ_MAX_KEYS; i++)
+	{
+		JoinClause *clause = &clauses->array[i];
+
+		if (!compares(a, clause, step->source, true))
+			continue;
+		clause->used = true;
+		step->key_clauses = lappend(step->key_clauses, clause->rinfo->clause);
+		keys[step->nkeys++] = clause;
+	}
+	compile_keys(a->builder, step, keys);
+}
+
+/* An inequality as inner op outer. */
+static GjOp
+seen_from_inner(const JoinClause *clause, int s, Expr **inner, Expr **outer)
+{
+	if (clause->left_sources == 1u << s)
+	{
+		*inner = clause->left;
+		*outer = clause->right;
+		return clause->op;
+	}
+	*inner = clause->right;
+	*outer = clause->left;
+	return mirrored(clause->op);
+}
+
+static bool
+is_lower_bound(GjOp op)
+{
+	return op == GJ_OP_GT_I || op == GJ_OP_GE_I || op == GJ_OP_GT_F || op == GJ_OP_GE_F;
+}
+
+/*
+ * Finds the inequalities that bound one expression on the inner side, if possible from
+ * below and from above.  bounds[0]: low, bounds[1]: high, NULL if there is none.
+ */
+static bool
+find_range(Attempt *a, int s, JoinClauses *clauses, JoinClause **bounds)
+{
+	bounds[0] = bounds[1] = NULL;
+	for (int i = 0; i < clauses->n; i++)
+	{
+		JoinClause *found[2] = {NULL, NULL};
+		Expr	   *key,
+				   *inner,
+				   *outer;
+
+		if (!compares(a, &clauses->array[i], s, false))
+			continue;
+		(void) seen_from_inner(&clauses->array[i], s, &key, &outer);
+		for (int j = i; j < clauses->n; j++)
+		{
+			JoinClause *clause = &clauses->array[j];
+			int			which;
+
+			if (!compares(a, clause, s, false))
+				continue;
+			which = is_lower_bound(seen_from_inner(clause, s, &inner, &outer)) ? 0 : 1;
+			if (found[which] == NULL && equal(inner, key))
+				found[which] = clause;
+		}
+		if ((found[0] && found[1]) || (bounds[0] == NULL && bounds[1] == NULL))
+			memcpy(bounds, found, sizeof(found));
+		if (bounds[0] && bounds[1])
+			break;
+	}
+	return bounds[0] || bounds[1];
+}
+
+static void
+make_range(Attempt *a, GjBuildStep *step, JoinClause **bounds)
+{
+	GjBuilder  *builder = a->builder;
+
+	for (int which = 0; which < 2; which++)
+	{
+		JoinClause *clause = bounds[which];
+		Expr	   *inner,
+				   *outer;
+		GjOp		op;
+		bool		strict;
+		int			e;
+
+		if (clause == NULL)
+			continue;
+		op = seen_from_inner(clause, step->source, &inner, &outer);
+		strict = op == GJ_OP_LT_I || op == GJ_OP_LT_F || op == GJ_OP_GT_I || op == GJ_OP_GT_F;
+		if (step->range_key < 0)
+			step->range_key = gj_compile(builder, inner);
+		e = gj_compile(builder, outer);
+		if (step->range_key < 0 || e < 0)
+			elog(ERROR, "could not compile a range");
+		if (which == 0)
+		{
+			step->range_low = e;
+			step->low_strict = strict;
+		}
+		else
+		{
+			step->range_high = e;
+			step->high_strict = strict;
+		}
+		clause->used = true;
+		step->range_clauses = lappend(step->range_clauses, clause->rinfo->clause);
+	}
+}
+
+/* Compiles conditions as one; false if they are too deep together. */
+static bool
+compile_conditions(GjBuilder *builder, List *clauses, int *expr)
+{
+	*expr = -1;
+	if (clauses != NIL)
+		*expr = gj_compile(builder, make_ands_explicit(list_copy(clauses)));
+	return clauses == NIL || *expr >= 0;
+}
+
+/* Makes the next step, which joins source s with all conditions that can be checked there. */
+static bool
+make_step(Attempt *a, GjJoinType type, int s, JoinClauses *clauses, List *filters, double rows)
+{
+	GjBuilder  *builder = a->builder;
+	GjBuildStep *step = &builder->step[builder->nsteps];
+	JoinClause *bounds[2];
+	bool		has_keys = false;
+
+	memset(step, 0, sizeof(GjBuildStep));
+	step->source = s;
+	step->join_type = type;
+	step->range_key = step->range_low = step->range_high = -1;
+	for (int i = 0; i < clauses->n; i++)
+		has_keys |= compares(a, &clauses->array[i], s, true);
+	step->algorithm = gj_choose_algorithm(has_keys, find_range(a, s, clauses, bounds));
+	make_keys(a, step, clauses);
+	if (step->algorithm == GJ_JOIN_SORT_MERGE && !has_keys)
+		make_range(a, step, bounds);
+	/* the other conditions that can be checked from here on */
+	for (int i = 0; i < clauses->n; i++)
+	{
+		JoinClause *clause = &clauses->array[i];
+
+		if (!can_check(a, clause, s))
+			continue;
+		clause->used = true;
+		step->residual_clauses = lappend(step->residual_clauses, clause->rinfo->clause);
+	}
+	step->filter_clauses = filters;
+	if (!compile_conditions(builder, step->residual_clauses, &step->residual) ||
+		!compile_conditions(builder, step->filter_clauses, &step->filter))
+		return false;
+	step->rows = a->rows = rows;
+	a->joined |= 1u << s;
+	builder->nsteps++;
+	return true;
+}
+
+/* Rows of the join of the joined sources and s, as PostgreSQL estimates them. */
+static double
+estimate_rows(Attempt *a, int s)
+{
+	GjBuildSource *source = &a->builder->source[s];
+	Relids		relids = bms_copy(source->relids);
+	RelOptInfo *rel;
+
+	for (int i = 0; i < a->builder->nsources; i++)
+		if (a->joined & (1u << i))
+			relids = bms_add_members(relids, a->builder->source[i].relids);
+	rel = find_join_rel(a->root, relids);
+	if (rel)
+		return rel->rows;
+	/* an order that PostgreSQL has not looked at: as if s were a dimension */
+	return a->rows * source->rows_filtered / Max(source->rows_loaded, 1);
+}
+
+/* How well source s can be joined now. */
+typedef enum Link
+{
+	LINK_NONE,					/* no condition: all pairs */
+	LINK_CONDITION,
+	LINK_RANGE,
+	LINK_KEY
+} Link;
+
+/* *undecided: only conditions that the device does not know link source s with the rest. */
+static Link
+find_link(Attempt *a, int s, JoinClauses *clauses, bool *undecided)
+{
+	Link		link = LINK_NONE;
+
+	*undecided = false;
+	for (int i = 0; i < clauses->n; i++)
+	{
+		JoinClause *clause = &clauses->array[i];
+		bool		links = (clause->sources & (1u << s)) && (clause->sources & a->joined);
+
+		if (compares(a, clause, s, true))
+			link = LINK_KEY;
+		else if (compares(a, clause, s, false))
+			link = Max(link, LINK_RANGE);
+		else if (links && can_check(a, clause, s))
+			link = Max(link, LINK_CONDITION);
+		else if (links && !clause->is_device)
+			*undecided = true;
+		else if (clause->sources == 0)
+			*undecided |= bms_overlap(clause->rinfo->clause_relids, a->trees[s]->rel->relids);
+	}
+	*undecided &= link == LINK_NONE;
+	return link;
+}
+
+/*
+ * The source of a group to join next: the one that leaves fewest rows among those with
+ * the best link; -1 if the device would make all pairs for PostgreSQL to choose from.
+ */
+static int
+choose_next(Attempt *a, uint32 sources, JoinClauses *clauses, double *next_rows)
+{
+	int			best = -1;
+	Link		best_link = LINK_NONE;
+
+	for (int s = 1; s < a->builder->nsources; s++)
+	{
+		double		estimate;
+		bool		undecided;
+		Link		link;
+
+		if (!(sources & ~a->joined & (1u << s)))
+			continue;
+		link = find_link(a, s, clauses, &undecided);
+		if (undecided)
+			continue;
+		estimate = estimate_rows(a, s);
+		if (best < 0 || link > best_link || (link == best_link && estimate < *next_rows))
+		{
+			best = s;
+			best_link = link;
+			*next_rows = estimate;
+		}
+	}
+	return best;
+}
+
+/*
+ * Leaves conditions to PostgreSQL, to check on the rows that come back.  That is the same
+ * if all that follows keeps the tuples that it gets as they are.
+ */
+static bool
+leave_to_host(Attempt *a, List *rinfos, int item)
+{
+	ListCell   *lc;
+
+	if (rinfos == NIL)
+		return true;
+	for_each_from(lc, a->items, item + 1)
+	{
+		GjJoinType	type = ((SpineItem *) lfirst(lc))->type;
+
+		if (type != GJ_JOIN_INNER && type != GJ_JOIN_LEFT && type != GJ_JOIN_SEMI &&
+			type != GJ_JOIN_ANTI)
+			return false;
+	}
+	a->host = list_concat(a->host, rinfos);
+	return true;
+}
+
+/* The steps of a group of inner joins. */
+static bool
+make_group(Attempt *a, int i)
+{
+	SpineItem	   *item = list_nth(a->items, i);
+	JoinClauses clauses = classify_clauses(a, item->conditions);
+	List	   *host = NIL;
+
+	while (item->sources & ~a->joined)
+	{
+		double		rows = 0;
+		int			s = choose_next(a, item->sources, &clauses, &rows);
+
+		if (s < 0)
+		{
+			/* the join that has one of them is PostgreSQL's */
+			for (s = 1; !(item->sources & ~a->joined & (1u << s));)
+				s++;
+			return fail(a, a->trees[s]->parent);
+		}
+		if (!make_step(a, GJ_JOIN_INNER, s, &clauses, NIL, rows))
+			return fail(a, item->join);
+	}
+	for (int c = 0; c < clauses.n; c++)
+		if (!clauses.array[c].used)
+			host = lappend(host, clauses.array[c].rinfo);
+	return leave_to_host(a, host, i) ? true : fail(a, item->join);
+}
+
+/*
+ * An anti join whose unmatched side is read above becomes a left join that keeps what
+ * has matched nothing: there a column that is part of a key is NULL.  The condition that
+ * says so; NULL if no key is a column of the side's.
+ */
+static Expr *
+unmatched_condition(Attempt *a, const SpineItem *item, uint32 unmatched, JoinClauses *clauses)
+{
+	for (int i = 0; i < clauses->n; i++)
+	{
+		JoinClause *clause = &clauses->array[i];
+
+		for (int side = 0; side < 2 && clause->is_comparison; side++)
+		{
+			Expr	   *expr = side == 0 ? clause->left : clause->right;
+			NullTest   *test;
+
+			if (!IsA(expr, Var) || (sources_of_expr(a->builder, expr) & unmatched) == 0)
+				continue;
+			test = makeNode(NullTest);
+			test->arg = expr;
+			test->nulltesttype = IS_NULL;
+			test->location = -1;
+			return (Expr *) test;
+		}
+	}
+	return NULL;
+}
+
+/* The step of an outer, semi or anti join. */
+static bool
+make_single(Attempt *a, int i)
+{
+	SpineItem	   *item = list_nth(a->items, i);
+	int			s = pg_rightmost_one_pos32(item->sources);
+	JoinClauses clauses = classify_clauses(a, item->conditions);
+	JoinClauses where = classify_clauses(a, item->filters);
+	GjJoinType	type = item->type;
+	uint32		before = a->joined;
+	List	   *filters = NIL,
+			   *host = NIL;
+
+	/* what matches must be known to the device */
+	for (int c = 0; c < clauses.n; c++)
+		if (!can_check(a, &clauses.array[c], s))
+			return fail(a, item->join);
+	if (item->join->reads_unmatched)
+	{
+		bool		mirrored_type = type == GJ_JOIN_RIGHT_ANTI;
+		Expr	   *condition = unmatched_condition(a, item, mirrored_type ? before : item->sources,
+													&clauses);
+
+		if (condition == NULL)
+			return fail(a, item->join);
+		filters = list_make1(condition);
+		type = mirrored_type ? GJ_JOIN_RIGHT : GJ_JOIN_LEFT;
+	}
+	for (int c = 0; c < where.n; c++)
+	{
+		if (can_check(a, &where.array[c], s))
+			filters = lappend(filters, where.array[c].rinfo->clause);
+		else
+			host = lappend(host, where.array[c].rinfo);
+	}
+	if (!leave_to_host(a, host, i))
+		return fail(a, item->join);
+	if (!make_step(a, type, s, &clauses, filters, estimate_rows(a, s)))
+		return fail(a, item->join);
+	if (type == GJ_JOIN_SEMI || type == GJ_JOIN_ANTI)
+		a->dead |= item->sources;
+	else if (type == GJ_JOIN_RIGHT_SEMI || type == GJ_JOIN_RIGHT_ANTI)
+		a->dead |= before;
+	return true;
+}
+
+/* ---- all together */
+
+static bool
+attempt(Attempt *a, PlannerInfo *root, GjTree *streamed)
+{
+	GjBuilder  *builder = gj_builder_create(root);
+
+	memset(a, 0, sizeof(Attempt));
+	a->root = root;
+	a->builder = builder;
+	if (!make_items(a, streamed))
+		return false;
+	for (int s = 0; s < builder->nsources; s++)
+		if (builder->source[s].filter_clauses != NIL)
+			builder->source[s].filter =
+				gj_compile(builder, make_ands_explicit(builder->source[s].filter_clauses));
+	a->joined = 1;
+	a->rows = builder->source[0].rows_filtered;
+	for (int i = 0; i < list_length(a->items); i++)
+		if (!(((SpineItem *) list_nth(a->items, i))->type == GJ_JOIN_INNER ? make_group(a, i) :
+			  make_single(a, i)))
+			return false;
+	return true;
+}
+
+static double
+rows_to_load(PlannerInfo *root, const GjTree *leaf)
+{
+	return gj_is_plain_heap(root, leaf->rel) ? Max(leaf->rel->tuples, leaf->rel->rows) :
+		leaf->rel->rows;
+}
+
+/* Leaves in the order in which they are tried as the streamed one: the largest first. */
+static GjTree **
+sort_leaves(PlannerInfo *root, List *leaves)
+{
+	int			n = list_length(leaves);
+	GjTree	  **result = palloc(sizeof(GjTree *) * n);
+
+	for (int i = 0; i < n; i++)
+	{
+		GjTree	   *leaf = list_nth(leaves, i);
+		int			at = i;
+
+		for (; at > 0 && rows_to_load(root, result[at - 1]) < rows_to_load(root, leaf); at--)
+			result[at] = result[at - 1];
+		result[at] = leaf;
+	}
+	return result;
+}
+
+/* The best program for the tree as it is; false with the culprit if there is none. */
+static bool
+try_leaves(PlannerInfo *root, GjTree *tree, Attempt *best, GjTree **culprit)
+{
+	List	   *leaves = gj_tree_leaves(tree);
+	GjTree	  **order = sort_leaves(root, leaves);
+	double		best_cost = 0;
+	bool		found = false;
+
+	*culprit = NULL;
+	for (int i = 0; i < list_length(leaves); i++)
+	{
+		Attempt		a;
+		double		cost;
+
+		if (!attempt(&a, root, order[i]))
+		{
+			if (*culprit == NULL)
+				*culprit = a.failed;
+			continue;
+		}
+		cost = gj_cost_builder(root, a.builder);
+		/* estimates are rough: the largest leaf, unless another one is clearly better */
+		if (!found || cost < best_cost * 0.9)
+		{
+			*best = a;
+			best_cost = cost;
+		}
+		found = true;
+	}
+	return found;
+}
+
+static int
+compare_security(const ListCell *a, const ListCell *b)
+{
+	return (int) lfirst_node(RestrictInfo, a)->security_level -
+		(int) lfirst_node(RestrictInfo, b)->security_level;
+}
+
+GjBuilder *
+gj_build_join(PlannerInfo *root, Path *native, List **host_quals, double *rows)
+{
+	GjTree	   *tree,
+			   *culprit;
+	Attempt		a;
+
+	if (gj_has_volatile_entry(root, native->parent->relids) ||
+		contain_volatile_functions((Node *) root->parse->jointree))
+		return NULL;
+	tree = gj_tree_create(native);
+	if (tree == NULL || !gj_tree_is_join(tree))
+		return NULL;
+	while (!try_leaves(root, tree, &a, &culprit))
+	{
+		/* a join that does not work is native; a source that does not, with its join */
+		if (!gj_tree_is_join(culprit))
+			culprit = culprit->parent;
+		if (culprit == NULL || culprit->parent == NULL)
+			return NULL;
+		culprit->native = true;
+	}
+	*rows = a.rows;
+	if (a.host == NIL)
+		return a.builder;
+	if (host_quals == NULL)
+		return NULL;
+	list_sort(a.host, compare_security);
+	*host_quals = get_actual_clauses(a.host);
+	return contain_volatile_functions((Node *) *host_quals) ? NULL : a.builder;
+}
