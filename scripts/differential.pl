@@ -8,6 +8,8 @@
 # a semicolon, prepare the session.  A block that opens with "-- by PostgreSQL" need not be run by a
 # GpuJoin node: all others must, without falling back, or with --gpujoin PERCENT so many of them.
 #
+# What fails is written to a file of its own, tables and query, that this program can run again.
+#
 # The database has what sql_tests/01_install.sql makes.  PGHOST and PGUSER say which server.
 # Needs perl and psql, no more.  Closes with "N passed, N failed".
 use strict;
@@ -75,6 +77,17 @@ sub summary
 	return "$n (" . join(' / ', map { substr($_, 0, 200) } @lines) . ')';
 }
 
+# A file with this query alone.
+sub keep_query
+{
+	my ($setup, $block) = @_;
+	my $path = "/tmp/gj_failed.$$." . ($failed + 1) . '.sql';
+	open my $file, '>', $path or die "$path: $!\n";
+	print $file $setup, "-- queries\n", $block;
+	close $file;
+	return $path;
+}
+
 sub result
 {
 	my ($ok, $name, $why, $block) = @_;
@@ -85,7 +98,8 @@ sub result
 
 sub run_block
 {
-	my ($name, $block) = @_;
+	my ($name, $block, $setup) = @_;
+	my $whole = $block;
 	my $by_postgres = $block =~ s/^-- by PostgreSQL.*\n//;
 	my $body = join "\n", grep { !/^--/ } split /\n/, $block;
 	my ($before, $query) = $body =~ /\A(.*;\n)?(.*?);?\s*\z/s
@@ -97,7 +111,7 @@ sub run_block
 	my @forced = psql("$settings LOAD 'gpujoin'; SET gpujoin.force = on;\n$before$query;\n");
 	$t = time - $t;
 	my $difference = difference(\@native, \@forced);
-	return result(0, $name, $difference, $block) if $difference ne '';
+	return result(0, $name, "$difference; see " . keep_query($setup, $whole), $block) if $difference ne '';
 
 	my $error = grep { /^ERROR:/ } @native;
 	my ($how) = grep { !/^(NOTICE|LOG|WARNING)/ }
@@ -120,7 +134,7 @@ foreach my $path (@ARGV)
 	{
 		$block =~ s/^\s*\n//;
 		next unless grep { !/^--/ } split /\n/, $block;
-		run_block("$path, query " . ++$n, $block);
+		run_block("$path, query " . ++$n, $block, $setup);
 	}
 }
 

@@ -4,8 +4,9 @@
 #   scripts/random_queries.pl [--seed N] [--queries N] >FILE
 #
 # The same seed gives the same file.  Tables: every type of key, NULLs, duplicates, skew, empty and
-# one-row tables, wide rows, text.  Queries: joins of 2 to 5 relations in stars and chains, filters,
-# conditions beyond the keys, rows or aggregates, parameters.  Sums of floats are exact (quarters).
+# one-row tables, wide rows, text.  Queries: joins of 2 to 5 relations in stars, chains and bushy trees, of
+# all types, by equality, inequality or any condition; EXISTS, IN and their opposites; filters, also above
+# outer joins; rows or aggregates, parameters; each algorithm.  Sums of floats are exact (quarters).
 use strict;
 use warnings;
 use Getopt::Long;
@@ -108,33 +109,109 @@ sub condition
 # Seldom the empty one and the one of one row.
 sub some_table { return chance(6) ? pick(@tables[ 0, 1 ]) : pick(@tables[ 2 .. $#tables ]); }
 
-# A join of some tables: its text, aliases, and how many rows it may have; undef if no keys match.
+# Conditions that join $new with one of @others, the keys (if any) first, and by how much they cut the
+# number of pairs; nothing if no columns match.
+sub join_conditions
+{
+	my ($new, $others, $keys_only) = @_;
+	my (@on, $cut);
+	my $nkeys = pick(1, 1, 1, 1, 1, 2, 3);
+	my $old = pick(@$others);
+	if (!$keys_only && chance(12))
+	{
+		my $c = pick(grep { $_->{kind}[1] =~ /^(int|date|timestamp)$/ } @{ $new->{table}{columns} });
+		my @other = columns_of($old, $c->{kind}[1]) or return;
+		my ($x, $d, $e) = (name_of($new, $c), name_of($old, pick(@other)), name_of($old, pick(@other)));
+		return (3, pick("$x BETWEEN $d AND $e", "$x >= $d AND $x < $e", "$d < $x", "$d >= $x", "$x <> $d", "$d BETWEEN $x AND $e",
+			$c->{kind}[1] eq 'int' && $c->{kind}[0] eq 'int4' && $c->{domain} < 3000 ? "$d BETWEEN $x - 2 AND $x + 1" : "$x > $d"));
+	}
+	for (1 .. $nkeys)
+	{
+		my $c = pick(grep { $_->{kind}[1] } @{ $new->{table}{columns} });
+		my @other = columns_of($old, $c->{kind}[1]) or next;
+		my $d = pick(@other);
+		push @on, chance(50) ? name_of($new, $c) . ' = ' . name_of($old, $d) : name_of($old, $d) . ' = ' . name_of($new, $c);
+		my $domain = $c->{domain} > $d->{domain} ? $c->{domain} : $d->{domain};
+		$cut = $domain if @on == 1;
+	}
+	return unless @on;
+	push @on, condition(0, $new, @$others) if chance(25);
+	push @on, pick(map { integer_expression($new) . " $_ " . integer_expression(@$others) } '<>', '<', '>=') if chance(12);
+	return ($cut, @on);
+}
+
+# The rows of a join of a given type, roughly.
+sub rows_of
+{
+	my ($type, $left, $right, $cut) = @_;
+	my $rows = $left * $right / $cut;
+	$rows += $left if $type =~ /LEFT|FULL/;
+	$rows += $right if $type =~ /RIGHT|FULL/;
+	return $rows;
+}
+
+# A join of some tables: its text, aliases, and how many rows it may have; undef if no keys match, or if
+# PostgreSQL would look at too many pairs.
 sub join_of
 {
 	my ($size) = @_;
+	my $only_inner = chance(35);
 	my @aliases = ({ name => 'a0', table => some_table() });
 	my ($text, $rows, $star) = ("$aliases[0]{table}{name} a0", $aliases[0]{table}{rows}, chance(50));
-	for my $i (1 .. $size - 1)
+	for (my $i = 1; $i < $size; $i++)
 	{
 		my $new = { name => "a$i", table => some_table() };
-		my $old = $star ? $aliases[0] : $aliases[-1];
-		my @on;
-		for (1 .. pick(1, 1, 1, 1, 1, 2, 3))
+		my ($side, $side_rows, @new) = ("$new->{table}{name} $new->{name}", $new->{table}{rows}, $new);
+		my $type = $only_inner ? 'JOIN' : pick('JOIN', 'JOIN', 'JOIN', 'LEFT JOIN', 'LEFT JOIN', 'RIGHT JOIN', 'FULL JOIN');
+		if ($i + 1 < $size && chance(15))			# the side is a join itself
 		{
-			my $c = pick(grep { $_->{kind}[1] } @{ $new->{table}{columns} });
-			my @other = columns_of($old, $c->{kind}[1]) or next;
-			my $d = pick(@other);
-			push @on, chance(50) ? name_of($new, $c) . ' = ' . name_of($old, $d) : name_of($old, $d) . ' = ' . name_of($new, $c);
-			my $domain = $c->{domain} > $d->{domain} ? $c->{domain} : $d->{domain};
-			$rows /= $domain if @on == 1;
+			my $second = { name => 'a' . ++$i, table => some_table() };
+			my $inner_type = pick('JOIN', 'LEFT JOIN', 'RIGHT JOIN');
+			my ($cut, @on) = join_conditions($second, [$new], 1) or return undef;
+			$side = "($side $inner_type $second->{table}{name} $second->{name} ON " . join(' AND ', @on) . ')';
+			$side_rows = rows_of($inner_type, $side_rows, $second->{table}{rows}, $cut);
+			push @new, $second;
 		}
-		return undef unless @on;
-		push @aliases, $new;
-		push @on, condition(0, @aliases) if chance(20);
-		$rows *= $new->{table}{rows};
-		$text .= "\n  JOIN $new->{table}{name} $new->{name} ON " . join(' AND ', @on);
+		elsif (!$only_inner && $rows * $side_rows < 20000 && chance(15))
+		{
+			$text .= "\n  CROSS JOIN $side";
+			$rows *= $side_rows;
+			push @aliases, @new;
+			next;
+		}
+		my ($cut, @on) = join_conditions(pick(@new), $star ? [ $aliases[0] ] : [ $aliases[-1] ], $only_inner || $type eq 'FULL JOIN')
+		  or return undef;
+		return undef if $on[0] !~ /^[^<>]*=[^<>]*$/ && $rows * $side_rows > 2e6;
+		$rows = rows_of($type, $rows, $side_rows, $cut);
+		push @aliases, @new;
+		$text .= "\n  $type $side ON " . join(' AND ', @on);
 	}
 	return ($text, $rows, @aliases);
+}
+
+# EXISTS, IN and their opposites.
+sub subquery_condition
+{
+	my (@aliases) = @_;
+	my $s = { name => 's', table => some_table() };
+	my $old = pick(@aliases);
+	my ($cut, @on) = join_conditions($s, [$old], chance(85)) or return ();
+	return () if $on[0] !~ /^[^<>]*=[^<>]*$/ && ($s->{table}{rows} > 2000 || $old->{table}{rows} > 2000);
+	my $from = "$s->{table}{name} s";
+	if (chance(20))
+	{
+		my $t = { name => 'z', table => some_table() };
+		my (undef, @more) = join_conditions($t, [$s], 1);
+		$from .= ' ' . pick('JOIN', 'LEFT JOIN') . " $t->{table}{name} z ON " . join(' AND ', @more) if @more;
+	}
+	if (chance(30))
+	{
+		my $c = pick(grep { $_->{kind}[1] } @{ $s->{table}{columns} });
+		my @other = columns_of($old, $c->{kind}[1]) or return ();
+		my $in = $s->{table}{rows} < 100 && $old->{table}{rows} < 3000 && chance(20) ? 'NOT IN' : 'IN';
+		return name_of($old, pick(@other)) . " $in (SELECT " . name_of($s, $c) . " FROM $from WHERE " . condition(1, $s) . ')';
+	}
+	return pick('EXISTS', 'EXISTS', 'NOT EXISTS') . " (SELECT FROM $from WHERE " . join(' AND ', @on) . ')';
 }
 
 sub aggregates
@@ -176,6 +253,8 @@ sub write_query
 		@list = (pick(@aliases)->{name} . '.*') if chance(10);
 	}
 	my @where = map { condition(2, @aliases) } 1 .. pick(0, 0, 0, 1, 1, 2);
+	if (chance(15)) { my $a = pick(@aliases); push @where, name_of($a, pick(@{ $a->{table}{columns} })) . ' IS NULL'; }
+	push @where, map { subquery_condition(@aliases) } 1 .. pick(0, 0, 0, 0, 0, 1, 1, 2);
 	my $query = 'SELECT ' . join(', ', @list) . "\nFROM $text" . (@where ? "\nWHERE " . join(' AND ', @where) : '') . $after;
 	if ($parameters && @$parameters)
 	{
@@ -183,6 +262,7 @@ sub write_query
 		  . 'EXECUTE q(' . join(', ', map { $_->[1] } @$parameters) . ')';
 	}
 	print "-- by PostgreSQL\n" if $after;		# GROUP BY over a join that is cheaper otherwise
+	print "SET gpujoin.algorithm = ", pick('hash', 'sort_merge', 'nested_loop'), ";\n" if $rows * 10 < 1e6 && chance(40);
 	print "$query;\n\n";
 }
 
