@@ -218,11 +218,12 @@ has_pseudoconstant(List *rinfos)
  * not see rows that one of a lower security level hides: a fallback would tell of them.
  */
 static bool
-can_filter(GjBuilder *builder, RelOptInfo *rel)
+can_filter(GjBuilder *builder, RelOptInfo *rel, bool *may_fail)
 {
 	ListCell   *lc;
 	bool		can_fail;
 
+	*may_fail = false;
 	foreach(lc, rel->baserestrictinfo)
 	{
 		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
@@ -230,6 +231,7 @@ can_filter(GjBuilder *builder, RelOptInfo *rel)
 		if (!gj_compilable(builder, rinfo->clause, &can_fail) ||
 			(can_fail && rinfo->security_level > rel->baserestrict_min_security))
 			return false;
+		*may_fail |= can_fail;
 	}
 	return rel->baserestrictinfo == NIL ||
 		gj_compilable(builder, make_ands_explicit(get_actual_clauses(rel->baserestrictinfo)),
@@ -244,6 +246,7 @@ gj_choose_source(PlannerInfo *root, GjBuilder *builder, int s, RelOptInfo *rel, 
 	bool		heap = !fixed && gj_is_plain_heap(root, rel) &&
 		!has_pseudoconstant(rel->baserestrictinfo);
 	bool		plan = can_be_plan_source(root, rel, path);
+	bool		may_fail = false;
 
 	source->rel = rel;
 	source->relids = rel->relids;
@@ -252,9 +255,10 @@ gj_choose_source(PlannerInfo *root, GjBuilder *builder, int s, RelOptInfo *rel, 
 	{
 		source->heap_relid = planner_rt_fetch(rel->relid, root)->relid;
 		source->filter_clauses = get_actual_clauses(rel->baserestrictinfo);
-		heap = can_filter(builder, rel);
+		heap = can_filter(builder, rel, &may_fail);
 	}
-	if (heap && plan)
+	/* a failure on the device is no error yet: PostgreSQL may never look at that row */
+	if (heap && plan && !may_fail)
 		heap = gj_cost_heap_source(root, rel, list_length(rel->reltarget->exprs)) <=
 			gj_cost_plan_source(path);
 	if (heap)
