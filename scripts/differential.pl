@@ -143,7 +143,7 @@ foreach my $path (@ARGV)
 
 if (defined $percent)
 {
-	my $share = $able ? 100 * $offloaded / $able : 0;
+	my $share = $able ? 100 * $offloaded / $able : 100;
 	my $said = sprintf('%d of %d queries (%.0f %%) were run by GpuJoin', $offloaded, $able, $share);
 	print "$said\n";
 	result($share >= $percent, $said, $share >= $percent ? '' : "expected $percent % at least", '');

@@ -35,6 +35,7 @@
 #include "utils/rel.h"
 
 #include "client/client.h"
+#include "compat.h"
 #include "guc.h"
 #include "plan/join_path.h"
 #include "plan/join_tree.h"
@@ -358,14 +359,14 @@ add_join_path(PlannerInfo *root, RelOptInfo *rel)
 
 	if (!gj_may_plan(root) || rel->reloptkind != RELOPT_JOINREL || IS_DUMMY_REL(rel) ||
 		!bms_is_empty(rel->lateral_relids) ||
-		(!bms_equal(rel->relids, root->all_baserels) &&
-		 bms_num_members(root->all_baserels) <= GJ_MAX_SOURCES))
+		(!bms_equal(rel->relids, gj_all_relids(root)) &&
+		 bms_num_members(gj_all_relids(root)) <= GJ_MAX_SOURCES))
 		return;
 	native = cheapest_native(root, rel);
 	if (native == NULL || gj_contains_gpujoin(native) ||
 		(!gj_force && native->total_cost < gj_cost_least()))
 		return;
-	if (bms_equal(rel->relids, root->all_baserels) && gj_build_aggregate(root, native) != NULL)
+	if (bms_equal(rel->relids, gj_all_relids(root)) && gj_build_aggregate(root, native) != NULL)
 		return;
 
 	info = palloc0(sizeof(GjJoinInfo));
