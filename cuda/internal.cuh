@@ -181,6 +181,17 @@ GjStatus gj_hash_probe(GjQueue *queue, const GjHashTable *table, const GjKeys *k
 GjStatus gj_hash_expand(GjQueue *queue, const GjHashTable *table, const GjView *view,
 						const uint64_t *offset, const uint32_t *first, uint64_t cursor, uint32_t n,
 						uint32_t inner_source, uint32_t *const out[GJ_MAX_SOURCES]);
+GjStatus gj_flag_counts(GjQueue *queue, const uint64_t *offset, uint32_t n, uint8_t *flags);
+GjStatus gj_mark_rows(GjQueue *queue, const uint32_t *rows, const uint32_t *positions, uint32_t n,
+					  uint8_t value, uint8_t *flags);
+GjStatus gj_mark_tuples(GjQueue *queue, const uint64_t *offset, uint32_t ntuples, uint64_t cursor,
+						const uint32_t *positions, uint32_t n, uint8_t *flags);
+GjStatus gj_mark_ranges(GjQueue *queue, const uint64_t *offset, const uint32_t *first, uint32_t n,
+						uint64_t *cover);
+GjStatus gj_cover_rows(GjQueue *queue, const GjHashTable *table, uint64_t *cover,
+					   bool (*stop)(void *), void *arg, uint8_t *flags);
+GjStatus gj_select_flags(GjQueue *queue, const uint8_t *flags, uint32_t n, uint8_t value,
+						 uint32_t *positions, uint32_t *npositions);
 GjStatus gj_aggregate(GjQueue *queue, const GjView *view);
 GjStatus gj_aggregate_read(GjQueue *queue, GjAggState *states);
 GjStatus gj_gather(GjQueue *queue, const GjView *view, uint32_t first, uint32_t max,

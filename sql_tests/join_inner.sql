@@ -140,7 +140,7 @@ CREATE TABLE dom (k posint, t text);
 INSERT INTO dom VALUES (1, 'one'), (2, 'two'), (NULL, 'null');
 SELECT gj_equal('SELECT f.id, dom.t FROM fact f JOIN dom ON f.k1 = dom.k');
 
--- keys of other types, outer and other joins: not the device's (yet), the rows are right
+-- keys of other types, outer and other joins: the rows are right
 SELECT gj_equal('SELECT a.k, b.k FROM d1 a JOIN d2 b ON a.name = replace(b.name, ''d2'', ''d1'')');
 SELECT gj_equal('SELECT a.k, b.k FROM d1 a LEFT JOIN d2 b ON a.k = b.parent');
 SELECT gj_equal('SELECT a.k, b.k, e.name FROM d1 a LEFT JOIN d2 b ON a.k = b.parent JOIN d5 e ON e.k = b.parent');

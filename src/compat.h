@@ -39,4 +39,11 @@ gj_old_snapshot_threshold_active(void)
  */
 #define GJ_HAS_NULLABLE_SIDES	(PG_VERSION_NUM < 160000)
 
+/* Relids of the join of all that a query level reads (from 16 on with its outer joins). */
+#if PG_VERSION_NUM >= 160000
+#define gj_all_relids(root)		((root)->all_query_rels)
+#else
+#define gj_all_relids(root)		((root)->all_baserels)
+#endif
+
 #endif							/* GJ_COMPAT_H */

@@ -3,8 +3,9 @@
  *	  What the files of the cpu device share; only they include it.
  *
  *	cpu_device.c	device, queue, memory, copies; the table of operators
- *	select.c		select, pick, keys
+ *	select.c		select, pick, keys, ordered_keys
  *	join_hash.c		hash_build, hash_probe, hash_expand
+ *	join_nested.c	nested_loop
  *	join_match.c	which tuples and rows have a match
  *	aggregate.c		aggregate, aggregate_read
  *	gather.c		gather
@@ -75,6 +76,8 @@ extern GjStatus gj_cpu_pick(GjQueue *queue, uint32_t *to, const uint32_t *from, 
 							const uint32_t *positions, uint32_t n);
 extern GjStatus gj_cpu_keys(GjQueue *queue, const GjView *view, uint32_t first, uint32_t n,
 							uint32_t first_expr, const GjKeys *keys);
+extern GjStatus gj_cpu_ordered_keys(GjQueue *queue, const GjView *view, uint32_t first,
+									uint32_t n, const int32_t *operands, const GjKeys *keys);
 extern GjStatus gj_cpu_hash_build(GjQueue *queue, const GjKeys *keys, const uint32_t *rowid,
 								  bool (*stop) (void *), void *arg, GjHashTable *table);
 extern void gj_cpu_hash_free(GjQueue *queue, GjHashTable *table);
@@ -84,6 +87,8 @@ extern GjStatus gj_cpu_hash_expand(GjQueue *queue, const GjHashTable *table, con
 								   const uint64_t *offset, const uint32_t *first,
 								   uint64_t cursor, uint32_t n, uint32_t inner_source,
 								   uint32_t *const out[GJ_MAX_SOURCES]);
+extern GjStatus gj_cpu_nested_loop(GjQueue *queue, const GjNested *nested, uint64_t first_tile,
+								   uint32_t ntiles, uint32_t *ndone, uint64_t *npairs);
 extern GjStatus gj_cpu_flag_counts(GjQueue *queue, const uint64_t *offset, uint32_t n,
 								   uint8_t *flags);
 extern GjStatus gj_cpu_mark_rows(GjQueue *queue, const uint32_t *rows, const uint32_t *positions,

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../rows/hash.h"
+#include "../rows/sorted.h"
 #include "cpu_device.h"
 
 /* ---- select */
@@ -115,23 +115,47 @@ typedef struct GjKeysWork
 	const GjView *view;
 	uint32_t	first;
 	uint32_t	n;
-	uint32_t	first_expr;
+	const int32_t *operands;	/* expressions, or columns as -1 - column */
+	bool		ordered;
 	const GjKeys *keys;
 } GjKeysWork;
 
-/* Stores what expression k made of tuples base .. base+n-1. */
-static void
-store_keys(const GjKeysWork *w, uint32_t k, uint32_t base, uint32_t n, const GjTile *tile)
+/* Evaluates operand k over tuples base .. base+n-1; returns the register that has it. */
+static uint32_t
+eval_operand(const GjKeysWork *w, uint32_t k, uint32_t base, uint32_t n, const GjTile *tile,
+			 uint32_t *kind, uint32_t *status)
 {
-	const GjExpr *expr = &w->queue->code.exprs[w->first_expr + k];
-	const int64_t *value = tile->value + (size_t) expr->result * tile->stride;
-	const uint8_t *null = tile->null + (size_t) expr->result * tile->stride;
-	bool		is_float = expr->kind == GJ_FLOAT8;
+	const GjCode *code = &w->queue->code;
+	int32_t		e = w->operands[k];
+
+	if (e < 0)
+	{
+		*kind = code->columns[-1 - e].kind;
+		gj_eval_load(w->view, code->columns[-1 - e].source, &w->view->columns[-1 - e], base, n,
+					 tile->value, tile->null);
+		return 0;
+	}
+	*kind = code->exprs[e].kind;
+	gj_eval(code, (uint32_t) e, w->view, base, n, tile, status);
+	return code->exprs[e].result;
+}
+
+/* Stores operand k of tuples base .. base+n-1, which is in a register of the tile. */
+static void
+store_keys(const GjKeysWork *w, uint32_t k, uint32_t base, uint32_t n, uint32_t reg,
+		   bool is_float, const GjTile *tile)
+{
+	const int64_t *value = tile->value + (size_t) reg * tile->stride;
+	const uint8_t *null = tile->null + (size_t) reg * tile->stride;
 	int64_t    *to = w->keys->value[k] + base;
 	uint8_t    *to_null = w->keys->null + base;
 
-	for (uint32_t i = 0; i < n; i++)
-		to[i] = gj_key_bits(value[i], is_float);
+	if (w->ordered)
+		for (uint32_t i = 0; i < n; i++)
+			to[i] = gj_ordered_bits(value[i], is_float);
+	else
+		for (uint32_t i = 0; i < n; i++)
+			to[i] = gj_key_bits(value[i], is_float);
 	if (k == 0)
 		for (uint32_t i = 0; i < n; i++)
 			to_null[i] = null[i] != 0;
@@ -155,8 +179,10 @@ keys_item(void *arg, uint32_t item, const GjTile *tile)
 		n = end - at < GJ_TILE_ROWS ? end - at : GJ_TILE_ROWS;
 		for (uint32_t k = 0; k < w->keys->nkeys; k++)
 		{
-			gj_eval(&w->queue->code, w->first_expr + k, w->view, base, n, tile, &status);
-			store_keys(w, k, base, n, tile);
+			uint32_t	kind;
+			uint32_t	reg = eval_operand(w, k, base, n, tile, &kind, &status);
+
+			store_keys(w, k, base, n, reg, kind == GJ_FLOAT8, tile);
 		}
 	}
 	gj_note_row_error(w->queue, status);
@@ -166,7 +192,20 @@ GjStatus
 gj_cpu_keys(GjQueue *queue, const GjView *view, uint32_t first, uint32_t n, uint32_t first_expr,
 			const GjKeys *keys)
 {
-	GjKeysWork	w = {queue, view, first, n, first_expr, keys};
+	int32_t		operands[GJ_MAX_KEYS];
+	GjKeysWork	w = {queue, view, first, n, operands, false, keys};
+
+	for (uint32_t k = 0; k < keys->nkeys; k++)
+		operands[k] = (int32_t) (first_expr + k);
+	gj_for_items(queue, n, keys_item, &w);
+	return GJ_OK;
+}
+
+GjStatus
+gj_cpu_ordered_keys(GjQueue *queue, const GjView *view, uint32_t first, uint32_t n,
+					const int32_t *operands, const GjKeys *keys)
+{
+	GjKeysWork	w = {queue, view, first, n, operands, true, keys};
 
 	gj_for_items(queue, n, keys_item, &w);
 	return GJ_OK;

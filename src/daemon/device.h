@@ -74,6 +74,78 @@ typedef struct GjHashTable
 	uint32_t   *key_row;		/* nkeys > 1: input row whose keys rows[i] has */
 } GjHashTable;
 
+/* ---- nested loop */
+
+/* A tuple's value <op> a row's value. */
+typedef enum GjTermOp
+{
+	GJ_TERM_EQ,
+	GJ_TERM_NE,
+	GJ_TERM_LT,
+	GJ_TERM_LE,
+	GJ_TERM_GT,
+	GJ_TERM_GE
+} GjTermOp;
+
+typedef struct GjTerm
+{
+	uint32_t	op;				/* GjTermOp */
+	uint32_t	narrow;			/* 1: all values of both sides fit 32 bits */
+	const int64_t *outer;		/* ordered_keys of the view's tuples */
+	const int64_t *inner;		/* of the inner side's rows */
+} GjTerm;
+
+/*
+ * A nested loop of a view's tuples over the rows of an inner side.  A pair matches if all
+ * terms are true and so is the condition; there are terms or a condition, not both, or
+ * neither: then every pair matches.  All arrays are device memory.
+ *
+ * The pairs are worked on in tiles, numbered from 0; see gj_nested_tiling.
+ */
+typedef struct GjNested
+{
+	const GjView *view;
+	const uint32_t *rows;		/* row ids of the inner side, NULL: 0 .. nrows-1 */
+	uint32_t	nrows;
+	uint32_t	inner_source;
+	int32_t		condition;		/* expression, or -1 */
+	uint32_t	nterms;
+	GjTerm		terms[GJ_MAX_KEYS];
+	const uint8_t *outer_null;	/* of the terms: 1 for tuples and rows that match nothing */
+	const uint8_t *inner_null;
+	uint8_t    *tuple_matched;	/* flags of the tuples, to be set to 1, or NULL */
+	uint8_t    *row_matched;	/* the same of the rows, by row id, or NULL */
+	bool		write;			/* write pairs; else only count them */
+	uint32_t	capacity;		/* pairs that may be written, at least GJ_NESTED_TILE */
+	uint32_t   *tuple;			/* number of each pair's tuple in the view, or NULL */
+	uint32_t   *out[GJ_MAX_SOURCES];	/* row ids of the pairs, as hash_expand writes them */
+} GjNested;
+
+#define GJ_NESTED_TILE		16384	/* pairs of a tile, at most */
+#define GJ_NESTED_TUPLES	1024	/* tuples of a tile, at most */
+
+typedef struct GjTiling
+{
+	uint32_t	tuples;			/* of a tile: a power of two, at least 128 */
+	uint32_t	rows;
+	uint32_t	across;			/* tiles with the same tuples; they are numbered next to each other */
+	uint64_t	ntiles;
+} GjTiling;
+
+/* Tiles of a nested loop: tile t has tuples t / across * tuples .. and rows t % across * rows .. */
+static inline GjTiling
+gj_nested_tiling(uint32_t ntuples, uint32_t nrows)
+{
+	GjTiling	tiling = {128, 0, 0, 0};
+
+	while (tiling.tuples < GJ_NESTED_TUPLES && tiling.tuples < ntuples)
+		tiling.tuples *= 2;
+	tiling.rows = GJ_NESTED_TILE / tiling.tuples;
+	tiling.across = (uint32_t) (((uint64_t) nrows + tiling.rows - 1) / tiling.rows);
+	tiling.ntiles = ((uint64_t) ntuples + tiling.tuples - 1) / tiling.tuples * tiling.across;
+	return tiling;
+}
+
 /* A slot of the output ring, as gather fills it. */
 typedef struct GjBatchTarget
 {
@@ -148,6 +220,13 @@ typedef struct GjDeviceOps
 						 uint32_t first_expr, const GjKeys *keys);
 
 	/*
+	 * The same of keys->nkeys operands, each an expression or, if it is negative, column
+	 * -1 - operand; values as gj_ordered_bits makes them.
+	 */
+	GjStatus	(*ordered_keys) (GjQueue *queue, const GjView *view, uint32_t first, uint32_t n,
+								 const int32_t *operands, const GjKeys *keys);
+
+	/*
 	 * Builds a table over keys->nrows rows, whose row ids are rowid[i], or i if rowid is
 	 * NULL.  Takes over the key arrays on success.  May work for long: asks
 	 * stop(arg).  Waits.
@@ -173,6 +252,14 @@ typedef struct GjDeviceOps
 								const uint64_t *offset, const uint32_t *first,
 								uint64_t cursor, uint32_t n, uint32_t inner_source,
 								uint32_t *const out[GJ_MAX_SOURCES]);
+
+	/*
+	 * Looks at tiles first_tile .. of a nested loop: at least one, at most ntiles, fewer if
+	 * the pairs of more do not fit or would take too long.  *ndone (host) = tiles, *npairs
+	 * = pairs that match in them.  Waits.
+	 */
+	GjStatus	(*nested_loop) (GjQueue *queue, const GjNested *nested, uint64_t first_tile,
+								uint32_t ntiles, uint32_t *ndone, uint64_t *npairs);
 
 	/*
 	 * Which tuples and rows have a match.  Flags are one byte each, 0 or 1, device memory.

@@ -118,6 +118,36 @@ plan_expr(GjRun *run, int32_t e)
 	return gj_expr_sources(run->program, (uint32_t) e);
 }
 
+/* The same for something that is compared: an expression or a column. */
+static uint32_t
+plan_operand(GjRun *run, int32_t operand)
+{
+	if (operand >= 0)
+		return plan_expr(run, operand);
+	run->late[-1 - operand] = 1;
+	return 1u << run->types[-1 - operand].source;
+}
+
+/* What a step compares: keys, then the range. */
+static void
+plan_operands(GjRunStep *rs)
+{
+	const GjStep *step = rs->step;
+
+	for (uint32_t k = 0; k < step->nkeys; k++)
+	{
+		rs->outer_operand[rs->nouter++] = (int32_t) (step->outer_keys + k);
+		rs->inner_operand[rs->ninner++] = (int32_t) (step->inner_keys + k);
+	}
+	if (step->range_key < 0)
+		return;
+	rs->inner_operand[rs->ninner++] = step->range_key;
+	if (step->range_low >= 0)
+		rs->outer_operand[rs->nouter++] = step->range_low;
+	if (step->range_high >= 0)
+		rs->outer_operand[rs->nouter++] = step->range_high;
+}
+
 /*
  * Finds out, from the last step to the first, whose row ids each step passes on.  The
  * program was checked: nothing reads a source behind the step that ends it.
@@ -130,28 +160,34 @@ plan_steps(GjRun *run)
 	uint32_t	joined = 1;
 
 	run->nsteps = run->program->nsteps;
+	for (uint32_t i = 0; i < run->nsteps; i++)
+	{
+		GjRunStep  *rs = &run->steps[i];
+
+		rs->step = &steps[i];
+		rs->joined = joined;
+		rs->residual = steps[i].residual;
+		rs->nested.condition = -1;
+		joined |= 1u << steps[i].source;
+		plan_operands(rs);
+		if (steps[i].algorithm == GJ_JOIN_NESTED_LOOP)
+			gj_nested_plan(run, rs);
+	}
 	for (uint32_t i = run->nsteps; i-- > 0;)
 	{
 		GjRunStep  *rs = &run->steps[i];
 		uint32_t	source = 1u << steps[i].source;
 
-		rs->step = &steps[i];
 		rs->out = needed;
 		rs->kept = rs->out | plan_expr(run, steps[i].filter);
-		rs->expand = rs->kept | plan_expr(run, steps[i].residual);
+		rs->expand = rs->kept | plan_expr(run, rs->residual);
 		/* the flags of rows are set by the pairs that pass the residual condition */
-		if (steps[i].residual >= 0 && gj_step_makes_rows(&steps[i]))
+		if (rs->residual >= 0 && gj_step_makes_rows(&steps[i]))
 			rs->expand |= source;
-		needed = rs->expand & ~source;
-		for (uint32_t k = 0; k < steps[i].nkeys; k++)
-			needed |= plan_expr(run, (int32_t) (steps[i].outer_keys + k));
-		if (steps[i].range_key >= 0)
-			needed |= plan_expr(run, steps[i].range_low) | plan_expr(run, steps[i].range_high);
-	}
-	for (uint32_t i = 0; i < run->nsteps; i++)
-	{
-		run->steps[i].joined = joined;
-		joined |= 1u << steps[i].source;
+		needed = rs->expand | plan_expr(run, rs->nested.condition);
+		for (uint32_t k = 0; k < rs->nouter; k++)
+			needed |= plan_operand(run, rs->outer_operand[k]);
+		needed &= ~source;
 	}
 }
 
@@ -372,6 +408,7 @@ free_step(GjRun *run, GjRunStep *rs)
 	gj_step_free_probe(work, rs);
 	gj_step_free_pairs(work, rs);
 	gj_match_free(work, rs);
+	gj_nested_free(work, rs);
 }
 
 GjStatus

@@ -5,6 +5,7 @@
  *	executor.c		opens, takes chunks, finishes, closes
  *	run_build.c		an inner side is complete: filter, keys, hash table
  *	run_probe.c		an outer chunk: filter, then the join steps
+ *	run_nested.c	the nested loop: what it compares, and its pairs
  *	run_match.c		outer, semi and anti joins: what has a match, and what has none
  *	run_output.c	tuples that passed all steps: aggregates or batches
  *	run_intersect.c	GJ_PROGRAM_INTERSECT
@@ -16,6 +17,25 @@
 #include "relation.h"
 #include "work.h"
 
+/* A nested loop's side of a step: it has no table, but all rows with their values. */
+typedef struct GjRunNested
+{
+	int32_t		condition;		/* that the loop looks at itself, or -1 */
+	uint32_t	nterms;
+	struct
+	{
+		uint8_t		op;			/* GjTermOp */
+		uint8_t		narrow;
+		uint8_t		outer;		/* number of the operand */
+		uint8_t		inner;
+	}			terms[GJ_MAX_KEYS];
+	uint32_t	nrows;
+	GjBuffer	rows;			/* row ids; none: all rows */
+	GjBuffer	value[GJ_MAX_KEYS];
+	GjBuffer	null;
+	uint32_t	ntiles;			/* to look at in the next call */
+} GjRunNested;
+
 /* Working memory of a step, and which sources' row ids pass through it (bits). */
 typedef struct GjRunStep
 {
@@ -24,9 +44,16 @@ typedef struct GjRunStep
 	uint32_t	expand;			/* sources that the residual, the filter or anything later reads */
 	uint32_t	kept;			/* sources that the filter or anything later reads */
 	uint32_t	out;			/* sources that anything later reads */
-	GjHashTable table;			/* without rows: nothing can match by keys */
+	int32_t		residual;		/* condition on pairs that keys and range let through, or -1 */
+	/* what is compared: expressions or columns, as ordered_keys takes them */
+	uint32_t	nouter;
+	uint32_t	ninner;
+	int32_t		outer_operand[GJ_MAX_KEYS];
+	int32_t		inner_operand[GJ_MAX_KEYS];
+	GjHashTable table;			/* without rows: nothing can match */
 	bool		built;
 	uint64_t	table_bytes;	/* of the table, taken from the lease */
+	GjRunNested nested;
 	GjBuffer	key_values;		/* keys of the tuples that probe */
 	GjBuffer	key_nulls;
 	GjBuffer	offset;
@@ -36,6 +63,7 @@ typedef struct GjRunStep
 	GjBuffer	rowid[GJ_MAX_SOURCES];	/* the pairs */
 	GjBuffer	positions;		/* of the pairs that pass the residual condition or the filter */
 	GjBuffer	picked[GJ_MAX_SOURCES];
+	GjBuffer	tuple;			/* nested loop: number of each pair's tuple */
 	/* the rest lives as long as the run: right, full, right semi and right anti joins */
 	GjBuffer	row_matched;	/* by row id: GjRowMatch */
 	GjBuffer	cover;			/* of table rows, without a residual condition (mark_ranges) */
@@ -146,6 +174,16 @@ extern GjStatus gj_run_fail_points(GjRun *run);
 extern GjStatus gj_run_build(GjRun *run, uint32_t source);
 extern GjStatus gj_run_fail_build(GjRun *run);
 
+/* True if nothing of the pairs of step i is asked for but their number. */
+static inline bool
+gj_step_only_counts(const GjRun *run, uint32_t i)
+{
+	const GjRunStep *rs = &run->steps[i];
+
+	return i == run->nsteps - 1 && run->count_only && gj_step_makes_pairs(rs->step) &&
+		rs->residual < 0 && rs->step->filter < 0;
+}
+
 /* run_probe.c */
 extern void gj_step_free_probe(GjWork *work, GjRunStep *rs);
 extern void gj_step_free_pairs(GjWork *work, GjRunStep *rs);
@@ -167,6 +205,22 @@ extern GjStatus gj_run_pass_on(GjRun *run, uint32_t i, GjView *view);
 extern GjStatus gj_run_pick(GjRun *run, GjRunStep *rs, GjView *view, const uint32_t *positions,
 							uint32_t n, uint32_t kept);
 extern GjStatus gj_run_outer(GjRun *run, const GjChunk *chunk, uint8_t *memory, uint32_t slot);
+
+/* The values of a view's tuples that step rs compares, in the step's buffers. */
+extern GjStatus gj_run_outer_keys(GjRun *run, GjRunStep *rs, const GjView *view, GjKeys *keys);
+/*
+ * Leaves the pairs for which the step's residual condition is true, and notes them.  The
+ * first pair has number `cursor` of the probe; for a nested loop rs->tuple has the tuples.
+ */
+extern GjStatus gj_run_filter_pairs(GjRun *run, GjRunStep *rs, uint32_t ntuples, uint64_t cursor,
+									GjView *pairs);
+
+/* run_nested.c */
+/* Finds out what the step compares. */
+extern void gj_nested_plan(const GjRun *run, GjRunStep *rs);
+/* Takes the pairs of a view's tuples to the next step, or looks at them, or counts them. */
+extern GjStatus gj_nested_join(GjRun *run, uint32_t i, const GjView *view);
+extern void gj_nested_free(GjWork *work, GjRunStep *rs);
 
 /* run_match.c */
 /* Starts the flags of a source's rows; rowid: those that passed the filter, NULL: all. */

@@ -1,10 +1,11 @@
 /*
  * run_build.c
- *	  Makes the hash table of an inner side that has been loaded completely.
+ *	  Makes the table of an inner side that has been loaded completely: hashed or sorted;
+ *	  for a nested loop, the values of its rows.
  *
  * The filter runs over pieces of the relation, each seen through columns that start
  * at the piece, and leaves the row ids that pass.  Memory that devices take in
- * hash_build is taken from the lease beforehand, as an estimate that is corrected
+ * builds is taken from the lease beforehand, as an estimate that is corrected
  * afterwards.
  */
 #include "run.h"
@@ -85,15 +86,15 @@ filter_rows(GjRun *run, GjBuild *build)
 }
 
 static GjStatus
-compute_keys(GjRun *run, GjBuild *build, const GjStep *step, GjKeys *keys)
+compute_keys(GjRun *run, GjBuild *build, const GjRunStep *rs, GjKeys *keys)
 {
 	GjWork	   *work = &run->work;
 	GjView		view;
 
 	memset(keys, 0, sizeof(*keys));
-	keys->nkeys = step->nkeys;
+	keys->nkeys = rs->ninner;
 	keys->nrows = build->nrows;
-	for (uint32_t k = 0; k < step->nkeys; k++)
+	for (uint32_t k = 0; k < rs->ninner; k++)
 	{
 		GJ_TRY(gj_buffer_grow(work, &build->value[k], 0,
 							  (uint64_t) build->nrows * sizeof(int64_t), 0));
@@ -108,7 +109,10 @@ compute_keys(GjRun *run, GjBuild *build, const GjStep *step, GjKeys *keys)
 	{
 		n = build->nrows - first < GJ_MAX_TUPLES ? build->nrows - first : GJ_MAX_TUPLES;
 		GJ_STOP_CHECK(run);
-		GJ_TRY(work->ops->keys(work->queue, &view, first, n, step->inner_keys, keys));
+		if (rs->step->algorithm == GJ_JOIN_HASH)
+			GJ_TRY(work->ops->keys(work->queue, &view, first, n, rs->step->inner_keys, keys));
+		else
+			GJ_TRY(work->ops->ordered_keys(work->queue, &view, first, n, rs->inner_operand, keys));
 	}
 	return GJ_OK;
 }
@@ -149,7 +153,7 @@ build_table(GjRun *run, GjBuild *build, GjRunStep *rs)
 	GjKeys		keys;
 	GjStatus	status;
 
-	GJ_TRY(compute_keys(run, build, rs->step, &keys));
+	GJ_TRY(compute_keys(run, build, rs, &keys));
 	if (!gj_lease_take(work->lease, estimate))
 		return GJ_OUT_OF_MEMORY;
 	status = work->ops->hash_build(work->queue, &keys, build->rowid.memory,
@@ -162,6 +166,24 @@ build_table(GjRun *run, GjBuild *build, GjRunStep *rs)
 	if (!gj_lease_take(work->lease, table_size(&rs->table)))
 		return GJ_OUT_OF_MEMORY;
 	rs->table_bytes = table_size(&rs->table);
+	return GJ_OK;
+}
+
+/* A nested loop keeps what the build has made. */
+static GjStatus
+keep_rows(GjRun *run, GjBuild *build, GjRunStep *rs)
+{
+	GjRunNested *nested = &rs->nested;
+	GjKeys		keys;
+
+	if (rs->ninner > 0)
+		GJ_TRY(compute_keys(run, build, rs, &keys));
+	nested->nrows = build->nrows;
+	nested->rows = build->rowid;
+	nested->null = build->null;
+	memcpy(nested->value, build->value, sizeof(nested->value));
+	build->rowid = build->null = (GjBuffer) {NULL, 0};
+	memset(build->value, 0, sizeof(build->value));
 	return GJ_OK;
 }
 
@@ -191,10 +213,12 @@ build_source(GjRun *run, GjBuild *build, GjRunStep *rs)
 			build->nrows = (uint32_t) relation->nrows;
 	}
 	run->stats.source[build->source].rows_out = build->nrows;
-	if (build->nrows > 0)
+	if (build->nrows > 0 && rs->step->algorithm != GJ_JOIN_NESTED_LOOP)
 		GJ_TRY(build_table(run, build, rs));
 	GJ_TRY(gj_match_start(run, rs, build->rowid.memory, build->nrows));
-	if (rs->table.nrows == 0 && gj_match_ends_run(run, rs, build->nrows))
+	if (build->nrows > 0 && rs->step->algorithm == GJ_JOIN_NESTED_LOOP)
+		GJ_TRY(keep_rows(run, build, rs));
+	if (rs->table.nrows == 0 && rs->nested.nrows == 0 && gj_match_ends_run(run, rs, build->nrows))
 		run->complete = true;
 	drop_columns(run, build->source);
 	return GJ_OK;

@@ -46,7 +46,7 @@ gj_match_start(GjRun *run, GjRunStep *rs, const uint32_t *rowid, uint32_t nrows)
 						   filtered ? GJ_ROW_FILTERED : GJ_ROW_UNMATCHED, all));
 	if (filtered)
 		GJ_TRY(mark_unfiltered(run, rs, rowid, nrows));
-	if (rs->step->residual < 0 && rs->table.nrows > 0)
+	if (rs->residual < 0 && rs->table.nrows > 0)
 	{
 		uint64_t	nbytes = ((uint64_t) rs->table.nrows + 1) * sizeof(uint64_t);
 
@@ -60,7 +60,7 @@ GjStatus
 gj_match_probed(GjRun *run, GjRunStep *rs, uint32_t ntuples, uint64_t total)
 {
 	GjWork	   *work = &run->work;
-	bool		decided = rs->step->residual < 0 && total > 0;
+	bool		decided = rs->residual < 0 && total > 0;
 
 	if (decided && gj_step_makes_rows(rs->step))
 		GJ_TRY(work->ops->mark_ranges(work->queue, rs->offset.memory, rs->first.memory, ntuples,
@@ -82,10 +82,13 @@ gj_match_pairs(GjRun *run, GjRunStep *rs, uint32_t ntuples, const GjView *pairs,
 	if (gj_step_makes_rows(rs->step))
 		GJ_TRY(work->ops->mark_rows(work->queue, pairs->rowid[rs->step->source], positions, n,
 									GJ_ROW_MATCHED, rs->row_matched.memory));
-	if (gj_step_makes_tuples(rs->step))
-		GJ_TRY(work->ops->mark_tuples(work->queue, rs->offset.memory, ntuples, cursor, positions,
-									  n, rs->matched.memory));
-	return GJ_OK;
+	if (!gj_step_makes_tuples(rs->step))
+		return GJ_OK;
+	if (rs->step->algorithm == GJ_JOIN_NESTED_LOOP)
+		return work->ops->mark_rows(work->queue, rs->tuple.memory, positions, n, 1,
+									rs->matched.memory);
+	return work->ops->mark_tuples(work->queue, rs->offset.memory, ntuples, cursor, positions, n,
+								  rs->matched.memory);
 }
 
 /* ---- tuples by themselves */

@@ -24,14 +24,19 @@ reserve_probe(GjWork *work, GjRunStep *rs, uint32_t n)
 {
 	uint64_t	stride = gj_align((uint64_t) n * sizeof(int64_t));
 
-	GJ_TRY(gj_buffer_reserve(work, &rs->key_values, stride * rs->step->nkeys));
-	GJ_TRY(gj_buffer_reserve(work, &rs->key_nulls, n));
-	GJ_TRY(gj_buffer_reserve(work, &rs->offset, ((uint64_t) n + 1) * sizeof(uint64_t)));
+	if (rs->nouter > 0)
+	{
+		GJ_TRY(gj_buffer_reserve(work, &rs->key_values, stride * rs->nouter));
+		GJ_TRY(gj_buffer_reserve(work, &rs->key_nulls, n));
+	}
 	if (gj_step_makes_tuples(rs->step))
 	{
 		GJ_TRY(gj_buffer_reserve(work, &rs->matched, n));
 		GJ_TRY(gj_buffer_reserve(work, &rs->selected, (uint64_t) n * sizeof(uint32_t)));
 	}
+	if (rs->step->algorithm == GJ_JOIN_NESTED_LOOP)
+		return GJ_OK;
+	GJ_TRY(gj_buffer_reserve(work, &rs->offset, ((uint64_t) n + 1) * sizeof(uint64_t)));
 	return gj_buffer_reserve(work, &rs->first, (uint64_t) n * sizeof(uint32_t));
 }
 
@@ -48,9 +53,17 @@ gj_step_free_probe(GjWork *work, GjRunStep *rs)
 
 /* True if not all that a step makes need go on: then positions select it. */
 static bool
-step_selects(const GjStep *step)
+step_selects(const GjRunStep *rs)
 {
-	return step->residual >= 0 || step->filter >= 0;
+	return rs->residual >= 0 || rs->step->filter >= 0;
+}
+
+/* True if each pair needs the number of its tuple. */
+static bool
+step_needs_tuple(const GjRunStep *rs)
+{
+	return rs->step->algorithm == GJ_JOIN_NESTED_LOOP && rs->residual >= 0 &&
+		gj_step_makes_tuples(rs->step);
 }
 
 /* Room for n pairs and what the conditions leave of them. */
@@ -58,10 +71,12 @@ static GjStatus
 reserve_pairs(GjWork *work, GjRunStep *rs, uint32_t n)
 {
 	uint64_t	nbytes = (uint64_t) n * sizeof(uint32_t);
-	bool		selects = step_selects(rs->step);
+	bool		selects = step_selects(rs);
 
 	if (selects)
 		GJ_TRY(gj_buffer_reserve(work, &rs->positions, nbytes));
+	if (step_needs_tuple(rs))
+		GJ_TRY(gj_buffer_reserve(work, &rs->tuple, nbytes));
 	for (uint32_t s = 0; s < GJ_MAX_SOURCES; s++)
 	{
 		if (rs->expand >> s & 1)
@@ -76,6 +91,7 @@ void
 gj_step_free_pairs(GjWork *work, GjRunStep *rs)
 {
 	gj_buffer_free(work, &rs->positions);
+	gj_buffer_free(work, &rs->tuple);
 	for (uint32_t s = 0; s < GJ_MAX_SOURCES; s++)
 	{
 		gj_buffer_free(work, &rs->rowid[s]);
@@ -138,12 +154,14 @@ gj_run_choose_max_tuples(GjRun *run)
 		const GjRunStep *rs = &run->steps[i];
 		int			ncolumns = __builtin_popcount(rs->expand);
 
-		if (step_selects(rs->step))
+		if (step_selects(rs))
 			ncolumns += 1 + __builtin_popcount(rs->kept);
-		nbytes += ncolumns * sizeof(uint32_t) + rs->step->nkeys * sizeof(int64_t) + 1 +
+		nbytes += ncolumns * sizeof(uint32_t) + rs->nouter * sizeof(int64_t) + 1 +
 			sizeof(uint64_t) + sizeof(uint32_t);
 		if (gj_step_makes_tuples(rs->step) || gj_step_makes_rows(rs->step))
 			nbytes += 1 + sizeof(uint32_t);
+		if (step_needs_tuple(rs))
+			nbytes += sizeof(uint32_t);
 	}
 	n = gj_lease_left(run->work.lease) / 2 / nbytes / GJ_MIN_TUPLES * GJ_MIN_TUPLES;
 	if (n < GJ_MIN_TUPLES)
@@ -213,19 +231,21 @@ skip_rows(GjRun *run, uint32_t n)
 
 /* ---- steps */
 
-/* The tuples' keys for a step, in the step's buffers. */
-static GjStatus
-compute_keys(GjRun *run, GjRunStep *rs, const GjView *view, GjKeys *keys)
+GjStatus
+gj_run_outer_keys(GjRun *run, GjRunStep *rs, const GjView *view, GjKeys *keys)
 {
+	GjWork	   *work = &run->work;
 	uint64_t	stride = gj_align((uint64_t) view->nrows * sizeof(int64_t));
 
 	memset(keys, 0, sizeof(*keys));
-	keys->nkeys = rs->step->nkeys;
+	keys->nkeys = rs->nouter;
 	keys->nrows = view->nrows;
 	for (uint32_t k = 0; k < keys->nkeys; k++)
 		keys->value[k] = (int64_t *) ((uint8_t *) rs->key_values.memory + k * stride);
 	keys->null = rs->key_nulls.memory;
-	return run->work.ops->keys(run->work.queue, view, 0, view->nrows, rs->step->outer_keys, keys);
+	if (rs->step->algorithm == GJ_JOIN_HASH)
+		return work->ops->keys(work->queue, view, 0, view->nrows, rs->step->outer_keys, keys);
+	return work->ops->ordered_keys(work->queue, view, 0, view->nrows, rs->outer_operand, keys);
 }
 
 /* Writes the next n pairs of a step as a view. */
@@ -270,15 +290,14 @@ gj_run_pick(GjRun *run, GjRunStep *rs, GjView *view, const uint32_t *positions, 
 	return GJ_OK;
 }
 
-/* Leaves the pairs for which the step's residual condition is true, and notes them. */
-static GjStatus
-filter_pairs(GjRun *run, GjRunStep *rs, uint32_t ntuples, uint64_t cursor, GjView *pairs)
+GjStatus
+gj_run_filter_pairs(GjRun *run, GjRunStep *rs, uint32_t ntuples, uint64_t cursor, GjView *pairs)
 {
 	GjWork	   *work = &run->work;
 	uint32_t   *positions = rs->positions.memory;
 	uint32_t	n;
 
-	GJ_TRY(work->ops->select(work->queue, pairs, rs->step->residual, positions, &n));
+	GJ_TRY(work->ops->select(work->queue, pairs, rs->residual, positions, &n));
 	if (n > 0)
 		GJ_TRY(gj_match_pairs(run, rs, ntuples, pairs, cursor, positions, n));
 	if (n == pairs->nrows || !gj_step_makes_pairs(rs->step))
@@ -296,7 +315,7 @@ probe_step(GjRun *run, GjRunStep *rs, const GjView *view, uint64_t *total)
 	work->ops->phase(work->queue, GJ_PHASE_PROBE);
 	if (rs->table.nrows > 0)
 	{
-		GJ_TRY(compute_keys(run, rs, view, &keys));
+		GJ_TRY(gj_run_outer_keys(run, rs, view, &keys));
 		GJ_TRY(work->ops->hash_probe(work->queue, &rs->table, &keys, rs->offset.memory,
 									 rs->first.memory, total));
 	}
@@ -319,8 +338,8 @@ join_pairs(GjRun *run, uint32_t i, const GjView *view, uint64_t total)
 		run->work.ops->phase(run->work.queue, GJ_PHASE_PROBE);
 		GJ_TRY(gj_run_make_room(run, i + 1, &n));
 		GJ_TRY(expand_pairs(run, rs, view, cursor, n, &pairs));
-		if (rs->step->residual >= 0)
-			GJ_TRY(filter_pairs(run, rs, view->nrows, cursor, &pairs));
+		if (rs->residual >= 0)
+			GJ_TRY(gj_run_filter_pairs(run, rs, view->nrows, cursor, &pairs));
 		if (gj_step_makes_pairs(rs->step))
 			GJ_TRY(gj_run_pass_on(run, i, &pairs));
 		cursor += n;
@@ -341,15 +360,19 @@ gj_run_join_tuples(GjRun *run, uint32_t i, const GjView *view)
 		return gj_run_output(run, view);
 
 	run->stats.step[i].rows_in += view->nrows;
-	GJ_TRY(probe_step(run, rs, view, &total));
-	if (i == run->nsteps - 1 && run->count_only && gj_step_makes_pairs(rs->step) &&
-		!step_selects(rs->step))
+	if (rs->step->algorithm == GJ_JOIN_NESTED_LOOP)
+		GJ_TRY(gj_nested_join(run, i, view));
+	else
 	{
-		run->stats.step[i].rows_out += total;
-		run->counted += (int64_t) total;
+		GJ_TRY(probe_step(run, rs, view, &total));
+		if (gj_step_only_counts(run, i))
+		{
+			run->stats.step[i].rows_out += total;
+			run->counted += (int64_t) total;
+		}
+		else if (gj_step_makes_pairs(rs->step) || rs->residual >= 0)
+			GJ_TRY(join_pairs(run, i, view, total));
 	}
-	else if (gj_step_makes_pairs(rs->step) || rs->step->residual >= 0)
-		GJ_TRY(join_pairs(run, i, view, total));
 	return gj_step_makes_tuples(rs->step) ? gj_match_tuples(run, i, view) : GJ_OK;
 }
 

@@ -154,6 +154,9 @@ gj_cost_builder(PlannerInfo *root, const GjBuilder *builder)
 	if (device == NULL)
 		return 0;				/* nothing will come of it */
 	cost_program(root, builder, device, &startup, &run);
+	/* as many joins as possible */
+	for (int s = 0; gj_force && s < builder->nsources; s++)
+		startup += disable_cost * (bms_num_members(builder->source[s].relids) - 1);
 	return startup + run;
 }
 

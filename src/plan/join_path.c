@@ -35,6 +35,7 @@
 #include "utils/rel.h"
 
 #include "client/client.h"
+#include "compat.h"
 #include "guc.h"
 #include "plan/join_path.h"
 #include "plan/join_tree.h"
@@ -218,11 +219,12 @@ has_pseudoconstant(List *rinfos)
  * not see rows that one of a lower security level hides: a fallback would tell of them.
  */
 static bool
-can_filter(GjBuilder *builder, RelOptInfo *rel)
+can_filter(GjBuilder *builder, RelOptInfo *rel, bool *may_fail)
 {
 	ListCell   *lc;
 	bool		can_fail;
 
+	*may_fail = false;
 	foreach(lc, rel->baserestrictinfo)
 	{
 		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
@@ -230,6 +232,7 @@ can_filter(GjBuilder *builder, RelOptInfo *rel)
 		if (!gj_compilable(builder, rinfo->clause, &can_fail) ||
 			(can_fail && rinfo->security_level > rel->baserestrict_min_security))
 			return false;
+		*may_fail |= can_fail;
 	}
 	return rel->baserestrictinfo == NIL ||
 		gj_compilable(builder, make_ands_explicit(get_actual_clauses(rel->baserestrictinfo)),
@@ -244,6 +247,7 @@ gj_choose_source(PlannerInfo *root, GjBuilder *builder, int s, RelOptInfo *rel, 
 	bool		heap = !fixed && gj_is_plain_heap(root, rel) &&
 		!has_pseudoconstant(rel->baserestrictinfo);
 	bool		plan = can_be_plan_source(root, rel, path);
+	bool		may_fail = false;
 
 	source->rel = rel;
 	source->relids = rel->relids;
@@ -252,9 +256,10 @@ gj_choose_source(PlannerInfo *root, GjBuilder *builder, int s, RelOptInfo *rel, 
 	{
 		source->heap_relid = planner_rt_fetch(rel->relid, root)->relid;
 		source->filter_clauses = get_actual_clauses(rel->baserestrictinfo);
-		heap = can_filter(builder, rel);
+		heap = can_filter(builder, rel, &may_fail);
 	}
-	if (heap && plan)
+	/* a failure on the device is no error yet: PostgreSQL may never look at that row */
+	if (heap && plan && !may_fail)
 		heap = gj_cost_heap_source(root, rel, list_length(rel->reltarget->exprs)) <=
 			gj_cost_plan_source(path);
 	if (heap)
@@ -354,14 +359,14 @@ add_join_path(PlannerInfo *root, RelOptInfo *rel)
 
 	if (!gj_may_plan(root) || rel->reloptkind != RELOPT_JOINREL || IS_DUMMY_REL(rel) ||
 		!bms_is_empty(rel->lateral_relids) ||
-		(!bms_equal(rel->relids, root->all_baserels) &&
-		 bms_num_members(root->all_baserels) <= GJ_MAX_SOURCES))
+		(!bms_equal(rel->relids, gj_all_relids(root)) &&
+		 bms_num_members(gj_all_relids(root)) <= GJ_MAX_SOURCES))
 		return;
 	native = cheapest_native(root, rel);
 	if (native == NULL || gj_contains_gpujoin(native) ||
 		(!gj_force && native->total_cost < gj_cost_least()))
 		return;
-	if (bms_equal(rel->relids, root->all_baserels) && gj_build_aggregate(root, native) != NULL)
+	if (bms_equal(rel->relids, gj_all_relids(root)) && gj_build_aggregate(root, native) != NULL)
 		return;
 
 	info = palloc0(sizeof(GjJoinInfo));
