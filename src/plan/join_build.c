@@ -88,11 +88,13 @@ add_source(Attempt *a, SpineItem *item, GjTree *tree)
 {
 	int			s = a->builder->nsources;
 
-	if (s == GJ_MAX_SOURCES ||
-		!gj_choose_source(a->root, a->builder, s, tree->rel, tree->path, tree->fixed))
+	if (s == GJ_MAX_SOURCES)
+		return fail(a, tree);
+	/* conditions are compiled with the columns of the new source */
+	a->builder->nsources++;
+	if (!gj_choose_source(a->root, a->builder, s, tree->rel, tree->path, tree->fixed))
 		return fail(a, tree);
 	a->trees[s] = tree;
-	a->builder->nsources++;
 	if (item)
 		item->sources |= 1u << s;
 	return true;
