@@ -6,6 +6,7 @@
  *	run_build.c		an inner side is complete: filter, keys, hash table
  *	run_probe.c		an outer chunk: filter, then the join steps
  *	run_output.c	tuples that passed all steps: aggregates or batches
+ *	run_group.c		the same: groups
  *	run_intersect.c	GJ_PROGRAM_INTERSECT
  */
 #ifndef GJ_DAEMON_RUN_H
@@ -68,6 +69,8 @@ struct GjRun
 	GjColumnPlace *output_places;
 	GjLayout	output_layout;
 	bool		sent_batch;
+
+	struct GjGrouping *grouping;	/* GJ_OUTPUT_GROUPS, from the first tuples on */
 };
 
 /* However little memory there is, this many tuples are worked on at a time. */
@@ -107,6 +110,11 @@ extern GjStatus gj_run_outer(GjRun *run, const GjChunk *chunk, uint8_t *memory, 
 extern GjStatus gj_run_output(GjRun *run, const GjView *view);
 extern GjStatus gj_run_send(GjRun *run, uint32_t nrows, uint64_t nbytes);
 extern GjStatus gj_run_send_states(GjRun *run, const GjAggState *states, uint32_t n);
+
+/* run_group.c */
+extern GjStatus gj_run_group(GjRun *run, const GjView *view);
+extern GjStatus gj_run_send_groups(GjRun *run);
+extern void gj_run_free_groups(GjRun *run);
 
 /* run_intersect.c */
 extern GjStatus gj_run_intersect(GjRun *run);

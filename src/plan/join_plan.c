@@ -49,23 +49,34 @@ source_description(const GjBuildSource *source, List *scan_tlist, int *nchildren
 {
 	List	   *result;
 	ListCell   *lc;
-	GjBuildColumn *column = linitial(source->columns);
-	TargetEntry *tle = tlist_member(column->expr, scan_tlist);
+	TargetEntry *tle = NULL;
 
-	/* every source has a key, and every key's columns are in the scan tuple */
-	for (int i = 1; tle == NULL && i < list_length(source->columns); i++)
-	{
-		column = list_nth(source->columns, i);
-		tle = tlist_member(column->expr, scan_tlist);
-	}
-	if (tle == NULL)
-		elog(ERROR, "source of a GpuJoin without a key");
+	foreach(lc, source->columns)
+		if (tle == NULL)
+			tle = tlist_member(((GjBuildColumn *) lfirst(lc))->expr, scan_tlist);
 	result = list_make3_int((int) source->heap_relid,
 							OidIsValid(source->heap_relid) ? -1 : ++(*nchildren),
-							tle->resno);
+							tle ? tle->resno : 0);
 	foreach(lc, source->columns)
 		result = lappend_int(result, ((GjBuildColumn *) lfirst(lc))->attno);
 	return result;
+}
+
+/*
+ * True if no row may be returned before the run is complete.  Groups come when it is, but
+ * what their states hold can still be a reason to fall back.
+ */
+static bool
+complete_first(GjJoinInfo *info)
+{
+	ListCell   *lc;
+
+	if (info->ngroup_keys == 0)
+		return info->builder->can_fail;
+	foreach(lc, info->agg_finals)
+		if (gj_final_can_fail(lfirst_int(lc)))
+			return true;
+	return false;
 }
 
 static Plan *
@@ -127,7 +138,7 @@ plan_custom_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List
 	scan->custom_private = lappend(scan->custom_private, info->agg_finals);
 	scan->custom_private = lappend(scan->custom_private,
 								   list_make3_int(list_length(info->outputs),
-												  info->nfallback, builder->can_fail));
+												  info->nfallback, complete_first(info)));
 	scan->custom_private = lappend(scan->custom_private, key_counts);
 	scan->methods = &gj_join_scan_methods;
 	return &scan->scan.plan;
