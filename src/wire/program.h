@@ -259,11 +259,8 @@ typedef struct GjProgram
 #define gj_program_array(program, type, field) \
 	((const type *) ((const char *) (program) + (program)->field))
 
-static inline bool
-gj_group_by_reference(uint32_t how)
-{
-	return how == GJ_GROUP_TEXT || how == GJ_GROUP_PADDED;
-}
+/* True if values of a group key are references. */
+#define gj_group_by_reference(how)	((how) == GJ_GROUP_TEXT || (how) == GJ_GROUP_PADDED)
 
 /* Type of column i < ngroup_keys + naggregates of a batch of groups. */
 static inline GjColumnType
