@@ -41,6 +41,7 @@ struct Program
 	std::vector<int64_t> constants;
 	std::vector<uint32_t> outputs;
 	std::vector<GjAggregate> aggregates;
+	std::vector<GjGroupKey> group_keys;
 
 	/* Adds an expression; its result is what the last instruction writes. */
 	uint32_t expr(GjKind kind, const std::vector<GjInstr> &code);
@@ -129,6 +130,7 @@ void test_memory(const Device &device);
 void test_select(const Device &device);
 void test_keys(const Device &device);
 void test_aggregate(const Device &device);
+void test_groups(const Device &device);
 void test_gather(const Device &device);
 void test_hash(const Device &device);
 void test_sets(const Device &device);
