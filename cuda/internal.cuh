@@ -194,6 +194,17 @@ GjStatus gj_select_flags(GjQueue *queue, const uint8_t *flags, uint32_t n, uint8
 						 uint32_t *positions, uint32_t *npositions);
 GjStatus gj_aggregate(GjQueue *queue, const GjView *view);
 GjStatus gj_aggregate_read(GjQueue *queue, GjAggState *states);
+GjStatus gj_group_keys(GjQueue *queue, const GjView *view, uint32_t first, const GjGroupRows *rows);
+GjStatus gj_group_rehash(GjQueue *queue, const GjGroups *groups);
+GjStatus gj_group_find(GjQueue *queue, const GjGroupRows *rows, const GjGroups *groups,
+					   uint32_t *slot_of, uint32_t *positions, uint64_t *heap_at, uint32_t *n,
+					   uint64_t *nbytes);
+GjStatus gj_group_add(GjQueue *queue, const GjGroupRows *rows, const GjGroups *groups,
+					  uint32_t *slot_of, const uint32_t *positions, const uint64_t *heap_at,
+					  uint32_t n, uint64_t heap_used);
+GjStatus gj_group_aggregate(GjQueue *queue, const GjView *view, uint32_t first, uint32_t n,
+							const uint32_t *group_of, const GjGroups *groups);
+GjStatus gj_group_finish(GjQueue *queue, const GjGroups *groups);
 GjStatus gj_gather(GjQueue *queue, const GjView *view, uint32_t first, uint32_t max,
 				   const GjBatchTarget *target, uint32_t *n);
 GjStatus gj_sort_unique(GjQueue *queue, void *values, uint32_t width, uint64_t n,

@@ -10,6 +10,8 @@
 use strict;
 use warnings;
 use Getopt::Long;
+use FindBin;
+require "$FindBin::Bin/random_groups.pl";
 
 my ($seed, $nqueries) = (1, 300);
 GetOptions('seed=i' => \$seed, 'queries=i' => \$nqueries) or die "usage: $0 [--seed N] [--queries N]\n";
@@ -239,6 +241,7 @@ sub write_query
 {
 	my ($text, $rows, @aliases);
 	my $total = chance(50);
+	if (chance(25)) { $parameters = undef; print "-- by PostgreSQL\n", group_query(), ";\n\n"; return; }
 	do
 	{
 		$parameters = chance(25) ? [] : undef;

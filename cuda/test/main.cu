@@ -99,6 +99,9 @@ Program::flat() const
 	append(flat, constants, &p.nconstants, &p.constants);
 	append(flat, outputs, &p.noutputs, &p.outputs);
 	append(flat, aggregates, &p.naggregates, &p.aggregates);
+	append(flat, group_keys, &p.ngroup_keys, &p.group_keys);
+	if (!group_keys.empty())
+		p.output = GJ_OUTPUT_GROUPS;
 	p.nbytes = (uint32_t) (flat.size() * 8);
 	memcpy(flat.data(), &p, sizeof(p));
 	return flat;
@@ -337,6 +340,7 @@ run_tests(const Device &device)
 	test_keys(device);
 	test_hash(device);
 	test_aggregate(device);
+	test_groups(device);
 	test_gather(device);
 	test_sets(device);
 	test_steps(device);

@@ -45,6 +45,7 @@ struct Program
 	std::vector<int32_t> filters;   /* of the sources; none: -1 each */
 	uint32_t capacity = 1024;       /* rows of a chunk */
 	uint32_t output_capacity = 1024; /* rows of a batch */
+	std::vector<GjGroupKey> group_keys;
 
 	/* Adds an expression; its result is what the last instruction writes. */
 	uint32_t expr(GjKind kind, const std::vector<GjInstr> &code);
@@ -133,6 +134,7 @@ void test_memory(const Device &device);
 void test_select(const Device &device);
 void test_keys(const Device &device);
 void test_aggregate(const Device &device);
+void test_groups(const Device &device);
 void test_gather(const Device &device);
 void test_hash(const Device &device);
 void test_sets(const Device &device);

@@ -8,6 +8,7 @@
  *	join_nested.c	nested_loop
  *	join_match.c	which tuples and rows have a match
  *	aggregate.c		aggregate, aggregate_read
+ *	group.c			group_keys, group_find and the others of groups
  *	gather.c		gather
  *	sorted_set.c	sort_unique, intersect
  *	pool.c			the threads
@@ -104,6 +105,21 @@ extern GjStatus gj_cpu_select_flags(GjQueue *queue, const uint8_t *flags, uint32
 									uint8_t value, uint32_t *positions, uint32_t *npositions);
 extern GjStatus gj_cpu_aggregate(GjQueue *queue, const GjView *view);
 extern GjStatus gj_cpu_aggregate_read(GjQueue *queue, GjAggState *states);
+extern GjStatus gj_cpu_group_keys(GjQueue *queue, const GjView *view, uint32_t first,
+								  const GjGroupRows *rows);
+extern GjStatus gj_cpu_group_rehash(GjQueue *queue, const GjGroups *groups);
+extern GjStatus gj_cpu_group_find(GjQueue *queue, const GjGroupRows *rows,
+								  const GjGroups *groups, uint32_t *slot_of,
+								  uint32_t *positions, uint64_t *heap_at, uint32_t *n,
+								  uint64_t *nbytes);
+extern GjStatus gj_cpu_group_add(GjQueue *queue, const GjGroupRows *rows,
+								 const GjGroups *groups, uint32_t *slot_of,
+								 const uint32_t *positions, const uint64_t *heap_at, uint32_t n,
+								 uint64_t heap_used);
+extern GjStatus gj_cpu_group_aggregate(GjQueue *queue, const GjView *view, uint32_t first,
+									   uint32_t n, const uint32_t *group_of,
+									   const GjGroups *groups);
+extern GjStatus gj_cpu_group_finish(GjQueue *queue, const GjGroups *groups);
 extern GjStatus gj_cpu_gather(GjQueue *queue, const GjView *view, uint32_t first, uint32_t max,
 							  const GjBatchTarget *target, uint32_t *n);
 extern GjStatus gj_cpu_sort_unique(GjQueue *queue, void *values, uint32_t width, uint64_t n,

@@ -85,6 +85,7 @@ plan_output(GjRun *run)
 	const GjProgram *p = run->program;
 	const uint32_t *outputs = gj_program_array(p, uint32_t, outputs);
 	const GjAggregate *aggregates = gj_program_array(p, GjAggregate, aggregates);
+	const GjGroupKey *keys = gj_program_array(p, GjGroupKey, group_keys);
 	uint32_t	needed = 0;
 
 	if (p->output == GJ_OUTPUT_ROWS)
@@ -96,7 +97,20 @@ plan_output(GjRun *run)
 		}
 		return needed;
 	}
-	run->count_only = true;
+	run->count_only = p->output != GJ_OUTPUT_GROUPS;
+	for (uint32_t i = 0; i < p->ngroup_keys; i++)
+	{
+		if (keys[i].how <= GJ_GROUP_FLOAT)
+		{
+			mark_late(run, keys[i].index);
+			needed |= gj_expr_sources(p, keys[i].index);
+		}
+		else
+		{
+			run->late[keys[i].index] = 1;
+			needed |= 1u << run->types[keys[i].index].source;
+		}
+	}
 	for (uint32_t i = 0; i < p->naggregates; i++)
 	{
 		if (aggregates[i].op == GJ_AGG_COUNT_STAR)
@@ -210,7 +224,7 @@ plan_layouts(GjRun *run)
 			!gj_relation_init(&run->relation[s], types, source->ncolumns, source->nrows_hint))
 			return false;
 	}
-	if (p->output != GJ_OUTPUT_ROWS)
+	if (p->output != GJ_OUTPUT_ROWS && p->output != GJ_OUTPUT_GROUPS)
 		return true;
 	run->noutputs = gj_program_noutputs(p);
 	return gj_program_layout_output(p, run->output_types, &run->output_layout,
@@ -236,8 +250,8 @@ gj_run_open(GjDeviceEntry *entry, const GjProgram *program, GjLease *lease,
 	run->columns = calloc(program->ncolumns + 1, sizeof(GjColumn));
 	run->late = calloc(program->ncolumns + 1, 1);
 	run->places = calloc(program->ncolumns + 1, sizeof(GjColumnPlace));
-	run->output_types = calloc(program->noutputs + 1, sizeof(GjColumnType));
-	run->output_places = calloc(program->noutputs + 1, sizeof(GjColumnPlace));
+	run->output_types = calloc(gj_program_noutputs(program) + 1, sizeof(GjColumnType));
+	run->output_places = calloc(gj_program_noutputs(program) + 1, sizeof(GjColumnPlace));
 	if (run->columns && run->late && run->places && run->output_types && run->output_places &&
 		plan_layouts(run))
 	{
@@ -370,6 +384,8 @@ gj_run_finish(GjRun *run, GjRunStats *stats)
 	GJ_STOP_CHECK(run);
 	if (p->output == GJ_OUTPUT_AGGREGATES)
 		GJ_TRY(finish_aggregates(run));
+	else if (p->output == GJ_OUTPUT_GROUPS)
+		GJ_TRY(gj_run_send_groups(run));
 	else if (p->output == GJ_OUTPUT_COUNT && !run->sent_batch)
 		GJ_TRY(gj_run_send_states(run, &none, 1));
 	/* a row error must not stay unnoticed */
@@ -423,6 +439,7 @@ gj_run_close(GjRun *run, GjErrorText *why)
 		gj_relation_free(work, &run->relation[s]);
 	gj_buffer_free(work, &run->staging);
 	gj_buffer_free(work, &run->filtered);
+	gj_run_free_groups(run);
 	if (work->queue)
 		status = work->ops->queue_close(work->queue, why);
 	free(run->columns);

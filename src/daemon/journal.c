@@ -185,7 +185,8 @@ fingerprint_of(const GjProgram *program)
 	hash = hash_array(hash, program, GjExpr, exprs);
 	hash = hash_instrs(hash, program);
 	hash = hash_array(hash, program, uint32_t, outputs);
-	return hash_array(hash, program, GjAggregate, aggregates);
+	hash = hash_array(hash, program, GjAggregate, aggregates);
+	return hash_array(hash, program, GjGroupKey, group_keys);
 }
 
 /* ---- runs */

@@ -23,6 +23,7 @@ typedef struct GjCheck
 	const GjInstr *instrs;
 	const uint32_t *outputs;
 	const GjAggregate *aggregates;
+	const GjGroupKey *group_keys;
 	GjErrorText *why;
 } GjCheck;
 
@@ -57,14 +58,16 @@ check_header(GjCheck *check, uint32_t nbytes)
 		return bad(check, "size is %u bytes", nbytes);
 	if (p->magic != GJ_PROGRAM_MAGIC || p->nbytes != nbytes)
 		return bad(check, "header is damaged");
-	if (p->kind > GJ_PROGRAM_INTERSECT || p->output > GJ_OUTPUT_COUNT ||
+	if (p->kind > GJ_PROGRAM_INTERSECT || p->output > GJ_OUTPUT_GROUPS ||
 		p->fail_point > GJ_FAIL_STALL)
 		return bad(check, "unknown kind %u, output %u or failure point %u",
 				   p->kind, p->output, p->fail_point);
 	if (p->nsources < 1 || p->nsources > GJ_MAX_SOURCES || p->ncolumns > GJ_MAX_COLUMNS ||
-		p->noutputs > GJ_MAX_COLUMNS || p->naggregates > GJ_MAX_AGGREGATES)
-		return bad(check, "%u sources, %u columns, %u outputs or %u aggregates are too many",
-				   p->nsources, p->ncolumns, p->noutputs, p->naggregates);
+		p->noutputs > GJ_MAX_COLUMNS || p->naggregates > GJ_MAX_AGGREGATES ||
+		p->ngroup_keys > GJ_MAX_GROUP_KEYS)
+		return bad(check, "%u sources, %u columns, %u outputs, %u aggregates or %u group keys "
+				   "are too many", p->nsources, p->ncolumns, p->noutputs, p->naggregates,
+				   p->ngroup_keys);
 	return check_array(check, "sources", p->sources, p->nsources, sizeof(GjSource)) &&
 		check_array(check, "columns", p->columns, p->ncolumns, sizeof(GjColumnType)) &&
 		check_array(check, "steps", p->steps, p->nsteps, sizeof(GjStep)) &&
@@ -72,7 +75,8 @@ check_header(GjCheck *check, uint32_t nbytes)
 		check_array(check, "instructions", p->instrs, p->ninstrs, sizeof(GjInstr)) &&
 		check_array(check, "constants", p->constants, p->nconstants, sizeof(int64_t)) &&
 		check_array(check, "outputs", p->outputs, p->noutputs, sizeof(uint32_t)) &&
-		check_array(check, "aggregates", p->aggregates, p->naggregates, sizeof(GjAggregate));
+		check_array(check, "aggregates", p->aggregates, p->naggregates, sizeof(GjAggregate)) &&
+		check_array(check, "group keys", p->group_keys, p->ngroup_keys, sizeof(GjGroupKey));
 }
 
 static bool
@@ -368,15 +372,13 @@ check_aggregates(GjCheck *check, uint32_t alive)
 {
 	const GjProgram *p = check->program;
 
-	if (p->naggregates == 0)
-		return bad(check, "no aggregates");
 	for (uint32_t i = 0; i < p->naggregates; i++)
 	{
 		const GjAggregate *agg = &check->aggregates[i];
 		bool		is_float = agg->op == GJ_AGG_SUM_F || agg->op == GJ_AGG_MIN_F ||
 			agg->op == GJ_AGG_MAX_F;
 
-		if (agg->op > GJ_AGG_MAX_F)
+		if (agg->op > GJ_AGG_SUM_SQUARES_I)
 			return bad(check, "unknown aggregate %u", agg->op);
 		if (agg->op == GJ_AGG_COUNT_STAR)
 		{
@@ -388,6 +390,43 @@ check_aggregates(GjCheck *check, uint32_t alive)
 			return false;
 		if (agg->op != GJ_AGG_COUNT && (check->exprs[agg->arg].kind == GJ_FLOAT8) != is_float)
 			return bad(check, "aggregate %u has an argument of the wrong kind", i);
+		if (agg->op == GJ_AGG_SUM_SQUARES_I && check->exprs[agg->arg].kind == GJ_INT8)
+			return bad(check, "aggregate %u has an argument that is too wide", i);
+	}
+	return true;
+}
+
+/* The rows' keys; what is not an expression is a column of a source joined by then. */
+static bool
+check_group_keys(GjCheck *check, uint32_t joined)
+{
+	const GjProgram *p = check->program;
+
+	if (p->ngroup_keys == 0)
+		return bad(check, "groups without a key");
+	for (uint32_t i = 0; i < p->ngroup_keys; i++)
+	{
+		const GjGroupKey *key = &check->group_keys[i];
+		const GjColumnType *type;
+
+		if (key->how > GJ_GROUP_PADDED)
+			return bad(check, "group key %u is of unknown kind %u", i, key->how);
+		if (key->how <= GJ_GROUP_FLOAT)
+		{
+			if (!check_use(check, "group key", key->index, joined))
+				return false;
+			if ((check->exprs[key->index].kind == GJ_FLOAT8) != (key->how == GJ_GROUP_FLOAT))
+				return bad(check, "group key %u is of the wrong kind", i);
+			continue;
+		}
+		if (key->index >= p->ncolumns)
+			return bad(check, "group key %u is a column that does not exist", i);
+		type = &check->columns[key->index];
+		if (!(joined >> type->source & 1))
+			return bad(check, "group key %u is of a source that is not there", i);
+		if (gj_group_by_reference(key->how) ? type->kind != GJ_REF :
+			type->kind != GJ_BYTES || type->width > 8)
+			return bad(check, "group key %u is a column of the wrong kind", i);
 	}
 	return true;
 }
@@ -396,6 +435,8 @@ check_aggregates(GjCheck *check, uint32_t alive)
 uint32_t
 gj_program_noutputs(const GjProgram *program)
 {
+	if (program->output == GJ_OUTPUT_GROUPS)
+		return program->ngroup_keys + program->naggregates;
 	return program->kind == GJ_PROGRAM_INTERSECT ? 1 : program->noutputs;
 }
 
@@ -408,7 +449,8 @@ gj_program_layout_output(const GjProgram *program, GjColumnType *types, GjLayout
 	uint32_t	n = gj_program_noutputs(program);
 
 	for (uint32_t i = 0; i < n; i++)
-		types[i] = columns[program->kind == GJ_PROGRAM_INTERSECT ? 0 : outputs[i]];
+		types[i] = program->output == GJ_OUTPUT_GROUPS ? gj_group_output_type(program, i) :
+			columns[program->kind == GJ_PROGRAM_INTERSECT ? 0 : outputs[i]];
 	return gj_layout(types, n, program->output_capacity, GJ_OUTPUT_SLOT_SIZE, layout, places);
 }
 
@@ -458,7 +500,12 @@ check_join(GjCheck *check)
 		case GJ_OUTPUT_ROWS:
 			return check_batch(check, alive);
 		case GJ_OUTPUT_AGGREGATES:
+			if (p->naggregates == 0)
+				return bad(check, "no aggregates");
 			return check_aggregates(check, alive);
+		case GJ_OUTPUT_GROUPS:
+			return check_group_keys(check, alive) && check_aggregates(check, alive) &&
+				check_batch(check, alive);
 		default:
 			return bad(check, "a join has no output %u", p->output);
 	}
@@ -478,7 +525,7 @@ check_intersect(GjCheck *check)
 	if ((type[0].kind != GJ_INT2 && type[0].kind != GJ_INT4 && type[0].kind != GJ_INT8) ||
 		type[1].kind != type[0].kind)
 		return bad(check, "kinds %u and %u are not intersected", type[0].kind, type[1].kind);
-	if (p->output == GJ_OUTPUT_AGGREGATES)
+	if (p->output == GJ_OUTPUT_AGGREGATES || p->output == GJ_OUTPUT_GROUPS)
 		return bad(check, "an intersection has no aggregates");
 	return p->output == GJ_OUTPUT_COUNT || check_batch(check, 3);
 }
@@ -499,6 +546,7 @@ gj_program_check(const GjProgram *p, uint32_t nbytes, GjErrorText *why)
 	check.instrs = gj_program_array(p, GjInstr, instrs);
 	check.outputs = gj_program_array(p, uint32_t, outputs);
 	check.aggregates = gj_program_array(p, GjAggregate, aggregates);
+	check.group_keys = gj_program_array(p, GjGroupKey, group_keys);
 	ok = check_sources(&check) && check_exprs(&check) &&
 		(p->kind == GJ_PROGRAM_JOIN ? check_join(&check) : check_intersect(&check));
 	return ok ? GJ_OK : GJ_BAD_PROGRAM;

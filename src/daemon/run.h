@@ -8,6 +8,7 @@
  *	run_nested.c	the nested loop: what it compares, and its pairs
  *	run_match.c		outer, semi and anti joins: what has a match, and what has none
  *	run_output.c	tuples that passed all steps: aggregates or batches
+ *	run_group.c		the same: groups
  *	run_intersect.c	GJ_PROGRAM_INTERSECT
  */
 #ifndef GJ_DAEMON_RUN_H
@@ -112,6 +113,8 @@ struct GjRun
 	GjColumnPlace *output_places;
 	GjLayout	output_layout;
 	bool		sent_batch;
+
+	struct GjGrouping *grouping;	/* GJ_OUTPUT_GROUPS, from the first tuples on */
 };
 
 /* However little memory there is, this many tuples are worked on at a time. */
@@ -245,6 +248,11 @@ extern void gj_match_free(GjWork *work, GjRunStep *rs);
 extern GjStatus gj_run_output(GjRun *run, const GjView *view);
 extern GjStatus gj_run_send(GjRun *run, uint32_t nrows, uint64_t nbytes);
 extern GjStatus gj_run_send_states(GjRun *run, const GjAggState *states, uint32_t n);
+
+/* run_group.c */
+extern GjStatus gj_run_group(GjRun *run, const GjView *view);
+extern GjStatus gj_run_send_groups(GjRun *run);
+extern void gj_run_free_groups(GjRun *run);
 
 /* run_intersect.c */
 extern GjStatus gj_run_intersect(GjRun *run);

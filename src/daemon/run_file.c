@@ -99,7 +99,8 @@ lay_out_batches(GjFileRun *file)
 	file->places = calloc(file->noutputs + 1, sizeof(GjColumnPlace));
 	if (!file->types || !file->places)
 		return false;
-	return file->program->output != GJ_OUTPUT_ROWS ||
+	return (file->program->output != GJ_OUTPUT_ROWS &&
+			file->program->output != GJ_OUTPUT_GROUPS) ||
 		gj_program_layout_output(file->program, file->types, &file->layout, file->places);
 }
 
@@ -188,7 +189,7 @@ host_send_batch(void *arg, uint32_t nrows)
 	const uint8_t *slot = file->output->memory;
 
 	file->nbatches++;
-	if (file->program->output != GJ_OUTPUT_ROWS)
+	if (file->program->output != GJ_OUTPUT_ROWS && file->program->output != GJ_OUTPUT_GROUPS)
 	{
 		memcpy(file->states, slot, sizeof(file->states));
 		file->has_states = true;

@@ -70,5 +70,7 @@ gj_run_output(GjRun *run, const GjView *view)
 	if (run->program->output == GJ_OUTPUT_ROWS)
 		return output_rows(run, view);
 	run->work.ops->phase(run->work.queue, GJ_PHASE_AGGREGATE);
+	if (run->program->output == GJ_OUTPUT_GROUPS)
+		return gj_run_group(run, view);
 	return run->work.ops->aggregate(run->work.queue, view);
 }

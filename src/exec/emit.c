@@ -8,6 +8,7 @@
 
 #include "common/int.h"
 #include "utils/builtins.h"
+#include "utils/fmgrprotos.h"
 #include "utils/numeric.h"
 
 #include "exec/emit.h"
@@ -65,6 +66,7 @@ gj_emitter_start(GjEmitter *emitter, const uint8 *batch, const GjHeldValues *hel
 {
 	const uint8 *has_nulls = gj_slot_has_nulls(batch);
 
+	emitter->batch = batch;
 	emitter->heap = batch + emitter->layout.heap;
 	emitter->held = held;
 	emitter->nrows = ((const GjSlotHeader *) batch)->nrows;
@@ -157,6 +159,8 @@ integer_datum(int64 value, Form_pg_attribute attr)
 {
 	switch (attr->attlen)
 	{
+		case 1:
+			return BoolGetDatum(value != 0);
 		case 2:
 			return Int16GetDatum((int16) value);
 		case 4:
@@ -164,6 +168,130 @@ integer_datum(int64 value, Form_pg_attribute attr)
 		default:
 			return Int64GetDatum(value);
 	}
+}
+
+/*
+ * The square root of a variance with as many digits behind the point as this has, rounded
+ * once: numeric_sqrt() may give more digits, and a second rounding of a tie needs care.
+ */
+static Datum
+square_root(Datum variance)
+{
+	int32		scale = DatumGetInt32(DirectFunctionCall1(numeric_scale, variance));
+	Datum		root = DirectFunctionCall1(numeric_sqrt, variance);
+	Datum		down = DirectFunctionCall2(numeric_trunc, root, Int32GetDatum(scale));
+	Datum		near = DirectFunctionCall2(numeric_round, root, Int32GetDatum(scale));
+	Datum		above = DirectFunctionCall2(numeric_sub, root, down);
+	Datum		below = DirectFunctionCall2(numeric_sub, near, root);
+	Datum		square = DirectFunctionCall2(numeric_mul, root, root);
+
+	if (!DatumGetBool(DirectFunctionCall2(numeric_eq, down, near)) &&
+		DatumGetBool(DirectFunctionCall2(numeric_eq, above, below)) &&
+		DatumGetBool(DirectFunctionCall2(numeric_gt, square, variance)))
+		return down;
+	return near;
+}
+
+/* Variances and deviations, computed as PostgreSQL does from the same three numbers. */
+static Datum
+variance(GjAggFinal final, const GjAggState *states)
+{
+	bool		sample = final == GJ_FINAL_VAR_SAMP || final == GJ_FINAL_STDDEV_SAMP;
+	int64		n = states[0].count;
+	Datum		count = NumericGetDatum(int64_to_numeric(n));
+	Datum		less = NumericGetDatum(int64_to_numeric(sample ? n - 1 : n));
+	Datum		sum = NumericGetDatum(numeric_from_int128(states[0].lo, states[0].hi));
+	Datum		squares = NumericGetDatum(numeric_from_int128(states[1].lo, states[1].hi));
+	Datum		zero = NumericGetDatum(int64_to_numeric(0));
+	Datum		spread = DirectFunctionCall2(numeric_sub,
+											 DirectFunctionCall2(numeric_mul, count, squares),
+											 DirectFunctionCall2(numeric_mul, sum, sum));
+	Datum		result;
+
+	if (DatumGetBool(DirectFunctionCall2(numeric_le, spread, zero)))
+		return zero;
+	result = DirectFunctionCall2(numeric_div, spread,
+								 DirectFunctionCall2(numeric_mul, count, less));
+	if (final == GJ_FINAL_VAR_POP || final == GJ_FINAL_VAR_SAMP)
+		return result;
+	return square_root(result);
+}
+
+/* True if the value of an aggregate is NULL. */
+static bool
+is_null(GjAggFinal final, const GjAggState *state)
+{
+	if (final == GJ_FINAL_COUNT || final == GJ_FINAL_COUNT_SUM)
+		return false;
+	if (final == GJ_FINAL_VAR_SAMP || final == GJ_FINAL_STDDEV_SAMP)
+		return state->count <= 1;
+	return state->count == 0;
+}
+
+/*
+ * The value of an aggregate from its states, in the current memory context.  GJ_OK, or why
+ * PostgreSQL must compute it itself.
+ */
+static GjStatus
+final_value(GjAggFinal final, const GjAggState *state, Form_pg_attribute attr, Datum *value,
+			bool *isnull)
+{
+	double		largest = 0;
+
+	*value = (Datum) 0;
+	*isnull = is_null(final, state);
+	if (*isnull)
+		return GJ_OK;
+	switch (final)
+	{
+		case GJ_FINAL_COUNT:
+			*value = Int64GetDatum(state->count);
+			break;
+		case GJ_FINAL_COUNT_SUM:
+			*value = Int64GetDatum((int64) state->lo);
+			break;
+		case GJ_FINAL_SUM_INT8:
+			if (state->hi != (int64) state->lo >> 63)
+				return GJ_OVERFLOW;
+			*value = Int64GetDatum((int64) state->lo);
+			break;
+		case GJ_FINAL_SUM_NUMERIC:
+			*value = NumericGetDatum(numeric_from_int128(state->lo, state->hi));
+			break;
+		case GJ_FINAL_AVG_NUMERIC:
+			*value = DirectFunctionCall2(numeric_div,
+										 NumericGetDatum(numeric_from_int128(state->lo,
+																			 state->hi)),
+										 NumericGetDatum(int64_to_numeric(state->count)));
+			break;
+		case GJ_FINAL_SUM_FLOAT8:
+		case GJ_FINAL_AVG_FLOAT8:
+			if (final == GJ_FINAL_AVG_FLOAT8)
+				largest = Max(fabs(state[1].f), fabs(state[2].f));
+			/* infinities and NaNs have rules of their own: PostgreSQL's */
+			if (isnan(state->f) || isinf(state->f))
+				return GJ_OVERFLOW;
+			/* float8_accum() also sums squares, and fails if those overflow */
+			if (largest * state->count > 1e150)
+				return GJ_OVERFLOW;
+			/* its sum starts at 0, and so ends at 0 where ours is -0 */
+			*value = Float8GetDatum(final == GJ_FINAL_SUM_FLOAT8 ? state->f :
+									(state->f + 0.0) / (double) state->count);
+			break;
+		case GJ_FINAL_MINMAX_INT:
+			*value = integer_datum(state->hi, attr);
+			break;
+		case GJ_FINAL_MINMAX_FLOAT8:
+			*value = Float8GetDatum(state->f);
+			break;
+		case GJ_FINAL_VAR_POP:
+		case GJ_FINAL_VAR_SAMP:
+		case GJ_FINAL_STDDEV_POP:
+		case GJ_FINAL_STDDEV_SAMP:
+			*value = variance(final, state);
+			break;
+	}
+	return GJ_OK;
 }
 
 GjStatus
@@ -174,64 +302,105 @@ gj_emit_aggregates(const GjAggState *states, List *finals, TupleTableSlot *slot)
 	foreach(lc, finals)
 	{
 		int			i = foreach_current_index(lc);
-		const GjAggState *state = states++;
-		Datum	   *value = &slot->tts_values[i];
 		GjAggFinal	final = lfirst_int(lc);
-		double		largest = 0;
+		GjStatus	status = final_value(final, states,
+										 TupleDescAttr(slot->tts_tupleDescriptor, i),
+										 &slot->tts_values[i], &slot->tts_isnull[i]);
 
-		if (final == GJ_FINAL_AVG_FLOAT8)
-		{
-			largest = Max(fabs(states[0].f), fabs(states[1].f));
-			states += 2;
-		}
-
-		*value = (Datum) 0;
-		slot->tts_isnull[i] = state->count == 0 && final != GJ_FINAL_COUNT &&
-			final != GJ_FINAL_COUNT_SUM;
-		if (slot->tts_isnull[i])
-			continue;
-		switch (final)
-		{
-			case GJ_FINAL_COUNT:
-				*value = Int64GetDatum(state->count);
-				break;
-			case GJ_FINAL_COUNT_SUM:
-				*value = Int64GetDatum((int64) state->lo);
-				break;
-			case GJ_FINAL_SUM_INT8:
-				if (state->hi != (int64) state->lo >> 63)
-					return GJ_OVERFLOW;
-				*value = Int64GetDatum((int64) state->lo);
-				break;
-			case GJ_FINAL_SUM_NUMERIC:
-				*value = NumericGetDatum(numeric_from_int128(state->lo, state->hi));
-				break;
-			case GJ_FINAL_AVG_NUMERIC:
-				*value = DirectFunctionCall2(numeric_div,
-											 NumericGetDatum(numeric_from_int128(state->lo,
-																				 state->hi)),
-											 NumericGetDatum(int64_to_numeric(state->count)));
-				break;
-			case GJ_FINAL_SUM_FLOAT8:
-			case GJ_FINAL_AVG_FLOAT8:
-				/* infinities and NaNs have rules of their own: PostgreSQL's */
-				if (isnan(state->f) || isinf(state->f))
-					return GJ_OVERFLOW;
-				/* float8_accum() also sums squares, and fails if those overflow */
-				if (largest * state->count > 1e150)
-					return GJ_OVERFLOW;
-				/* its sum starts at 0, and so ends at 0 where ours is -0 */
-				*value = Float8GetDatum(final == GJ_FINAL_SUM_FLOAT8 ? state->f :
-										(state->f + 0.0) / (double) state->count);
-				break;
-			case GJ_FINAL_MINMAX_INT:
-				*value = integer_datum(state->hi, TupleDescAttr(slot->tts_tupleDescriptor, i));
-				break;
-			case GJ_FINAL_MINMAX_FLOAT8:
-				*value = Float8GetDatum(state->f);
-				break;
-		}
+		if (status != GJ_OK)
+			return status;
+		states += gj_final_states(final);
 	}
 	ExecStoreVirtualTuple(slot);
+	return GJ_OK;
+}
+
+/* ---- groups */
+
+void
+gj_group_emitter_init(GjEmitter *emitter, const GjProgram *program, TupleDesc desc)
+{
+	uint32		noutputs = program->ngroup_keys + program->naggregates;
+	GjColumnType *types = palloc(sizeof(GjColumnType) * noutputs);
+
+	emitter->ncolumns = program->ngroup_keys;
+	emitter->columns = palloc0(sizeof(GjEmitColumn) * emitter->ncolumns);
+	emitter->places = palloc(sizeof(GjColumnPlace) * noutputs);
+	for (uint32 i = 0; i < noutputs; i++)
+		types[i] = gj_group_output_type(program, i);
+	for (uint32 i = 0; i < emitter->ncolumns; i++)
+	{
+		emitter->columns[i].output = i;
+		emitter->columns[i].width = types[i].width;
+		emitter->columns[i].how = how_to_emit(&types[i], TupleDescAttr(desc, i)->attbyval);
+	}
+	emitter->types = types;
+	if (!gj_layout(types, noutputs, program->output_capacity, GJ_OUTPUT_SLOT_SIZE,
+				   &emitter->layout, emitter->places))
+		elog(ERROR, "groups do not fit a slot of the output ring");
+}
+
+/* The n states from column `first` on, of one row. */
+static void
+row_states(const GjEmitter *emitter, const uint8 *batch, uint32 first, int n, uint32 row,
+		   GjAggState *states)
+{
+	for (int i = 0; i < n; i++)
+		states[i] = ((const GjAggState *) (batch + emitter->places[first + i].data))[row];
+}
+
+GjStatus
+gj_check_groups(const GjEmitter *emitter, const uint8 *batch, List *finals)
+{
+	uint32		nrows = ((const GjSlotHeader *) batch)->nrows;
+	uint32		column = emitter->ncolumns;
+	ListCell   *lc;
+
+	foreach(lc, finals)
+	{
+		GjAggFinal	final = lfirst_int(lc);
+		int			n = gj_final_states(final);
+		GjAggState	states[GJ_MAX_FINAL_STATES];
+		Datum		value;
+		bool		isnull;
+
+		for (uint32 row = 0; gj_final_can_fail(final) && row < nrows; row++)
+		{
+			GjStatus	status;
+
+			row_states(emitter, batch, column, n, row, states);
+			status = final_value(final, states, NULL, &value, &isnull);
+			if (status != GJ_OK)
+				return status;
+		}
+		column += n;
+	}
+	return GJ_OK;
+}
+
+GjStatus
+gj_emit_group(GjEmitter *emitter, List *finals, TupleTableSlot *slot)
+{
+	uint32		row = emitter->next;
+	uint32		column = emitter->ncolumns;
+	int			attr = emitter->ncolumns;
+	ListCell   *lc;
+
+	gj_emit_row(emitter, slot);
+	foreach(lc, finals)
+	{
+		GjAggFinal	final = lfirst_int(lc);
+		int			n = gj_final_states(final);
+		GjAggState	states[GJ_MAX_FINAL_STATES];
+		GjStatus	status;
+
+		row_states(emitter, emitter->batch, column, n, row, states);
+		status = final_value(final, states, TupleDescAttr(slot->tts_tupleDescriptor, attr),
+							 &slot->tts_values[attr], &slot->tts_isnull[attr]);
+		if (status != GJ_OK)
+			return status;
+		column += n;
+		attr++;
+	}
 	return GJ_OK;
 }

@@ -38,6 +38,8 @@ typedef struct GjEmitter
 	GjEmitColumn *columns;		/* in the order of the slot's attributes */
 	GjLayout	layout;
 	GjColumnPlace *places;
+	const GjColumnType *types;	/* groups: of all columns of a batch */
+	const uint8 *batch;
 	const uint8 *heap;
 	const GjHeldValues *held;
 	uint32		nrows;
@@ -62,5 +64,20 @@ extern TupleTableSlot *gj_emit_row(GjEmitter *emitter, TupleTableSlot *slot);
  * them itself (out of range, not finite).
  */
 extern GjStatus gj_emit_aggregates(const GjAggState *states, List *finals, TupleTableSlot *slot);
+
+/* The same as gj_emitter_init for batches of groups: the first attributes are the keys. */
+extern void gj_group_emitter_init(GjEmitter *emitter, const GjProgram *program, TupleDesc desc);
+
+/*
+ * Looks whether gj_emit_group will be able to make all values of a batch.  GJ_OK, or why
+ * not.
+ */
+extern GjStatus gj_check_groups(const GjEmitter *emitter, const uint8 *batch, List *finals);
+
+/*
+ * Stores the next group in the slot: keys, which point into the batch, and the values of
+ * its aggregates, in the current memory context.
+ */
+extern GjStatus gj_emit_group(GjEmitter *emitter, List *finals, TupleTableSlot *slot);
 
 #endif							/* GJ_EMIT_H */

@@ -83,8 +83,9 @@ static char *
 source_name(ExplainContext *cxt, List *description)
 {
 	Oid			relid = (Oid) linitial_int(description);
-	TargetEntry *tle = list_nth(cxt->cscan->custom_scan_tlist,
-								list_nth_int(description, GJ_SOURCE_RESNO) - 1);
+	int			resno = list_nth_int(description, GJ_SOURCE_RESNO);
+	TargetEntry *tle = resno == 0 ? NULL :
+		list_nth(cxt->cscan->custom_scan_tlist, resno - 1);
 	char	   *name = get_rel_name(relid);
 	char	   *alias;
 
@@ -94,7 +95,7 @@ source_name(ExplainContext *cxt, List *description)
 		name = quote_qualified_identifier(get_namespace_name(get_rel_namespace(relid)), name);
 	else
 		name = pstrdup(quote_identifier(name));
-	if (!IsA(tle->expr, Var))
+	if (tle == NULL || !IsA(tle->expr, Var))
 		return name;
 	alias = list_nth(cxt->es->rtable_names, ((Var *) tle->expr)->varno - 1);
 	if (alias == NULL || strcmp(alias, get_rel_name(relid)) == 0)
@@ -244,6 +245,8 @@ explain_output(ExplainContext *cxt)
 {
 	List	   *items = NIL;
 
+	int			nkeys = cxt->state->template->ngroup_keys;
+
 	for (int i = 0; i < cxt->state->noutputs; i++)
 	{
 		TargetEntry *tle = list_nth(cxt->cscan->custom_scan_tlist, i);
@@ -251,9 +254,16 @@ explain_output(ExplainContext *cxt)
 
 		items = lappend(items, deparse(cxt, (Expr *) var));
 	}
+	if (nkeys > 0)
+	{
+		ExplainPropertyList("Group Key", list_truncate(list_copy(items), nkeys), cxt->es);
+		if (cxt->es->analyze && cxt->state->nruns > 0)
+			ExplainPropertyInteger("Groups", NULL, cxt->state->stats.rows_out, cxt->es);
+		items = list_copy_tail(items, nkeys);
+	}
 	if (cxt->state->agg_finals != NIL)
 		ExplainPropertyList("Device Aggregates", items, cxt->es);
-	else
+	else if (nkeys == 0)
 		ExplainPropertyInteger("Device Output Columns", NULL, cxt->state->noutputs, cxt->es);
 }
 

@@ -32,6 +32,19 @@ create_state(CustomScan *cscan)
 	return (Node *) state;
 }
 
+/* One row of aggregates, with no groups. */
+static bool
+is_one_row(const GjScanState *state)
+{
+	return state->template->output == GJ_OUTPUT_AGGREGATES;
+}
+
+static bool
+is_grouped(const GjScanState *state)
+{
+	return state->template->output == GJ_OUTPUT_GROUPS;
+}
+
 /* Unpacks custom_private. */
 static void
 unpack_plan(GjScanState *state, CustomScan *cscan)
@@ -65,7 +78,8 @@ find_emit_slot(GjScanState *state)
 	ListCell   *lc;
 
 	state->emit_slot = state->css.ss.ss_ScanTupleSlot;
-	if (ps->ps_ProjInfo == NULL || ps->qual != NULL || state->agg_finals != NIL)
+	if (ps->ps_ProjInfo == NULL || ps->qual != NULL ||
+		state->template->output != GJ_OUTPUT_ROWS)
 		return;
 	outputs = palloc(sizeof(int) * Max(list_length(ps->plan->targetlist), 1));
 	foreach(lc, ps->plan->targetlist)
@@ -292,10 +306,21 @@ run_to_spool(GjScanState *state)
 	output_types = palloc(sizeof(GjColumnType) * Max(program->noutputs, 1));
 	for (uint32 i = 0; i < program->noutputs; i++)
 		output_types[i] = types[outputs[i]];
-	state->spool = gj_spool_create(&state->emitter.layout, output_types, state->emitter.places);
+	state->spool = gj_spool_create(&state->emitter.layout,
+								   is_grouped(state) ? state->emitter.types : output_types,
+								   state->emitter.places);
 	MemoryContextSwitchTo(old);
 	while ((result = gj_run_next(state->run, &batch, &slot, &failure)) == GJ_RUN_BATCH)
 	{
+		GjStatus	status = is_grouped(state) ?
+			gj_check_groups(&state->emitter, batch, state->agg_finals) : GJ_OK;
+
+		if (status != GJ_OK)
+		{
+			gj_fail(&failure, status, "result of an aggregate");
+			device_failed(state, &failure);
+			return;
+		}
 		gj_spool_add(state->spool, batch);
 		gj_run_free_batch(state->run, slot);
 	}
@@ -324,7 +349,10 @@ submit_run(GjScanState *state, GjFailure *failure)
 	state->run = gj_run_start(program, &state->load_stats, failure);
 	if (state->run == NULL || !open_sources(state, program, failure))
 		return false;
-	if (state->agg_finals == NIL)
+	if (is_grouped(state))
+		gj_group_emitter_init(&state->emitter, program,
+							  state->emit_slot->tts_tupleDescriptor);
+	else if (!is_one_row(state))
 		gj_emitter_init(&state->emitter, program, state->emit_slot->tts_tupleDescriptor,
 						state->emit_outputs,
 						state->emit_slot->tts_tupleDescriptor->natts);
@@ -352,7 +380,7 @@ start_run(GjScanState *state)
 	MemoryContextSwitchTo(old);
 	if (!running)
 		fall_back(state, &failure);
-	else if (state->agg_finals != NIL)
+	else if (is_one_row(state))
 		run_aggregates(state);
 	else if (state->can_fail)
 		run_to_spool(state);
@@ -416,6 +444,24 @@ next_fallback_row(GjScanState *state)
 	return ExecStoreVirtualTuple(slot);
 }
 
+/* The next group of a batch, in the scan slot. */
+static TupleTableSlot *
+next_group(GjScanState *state)
+{
+	TupleTableSlot *slot = state->css.ss.ss_ScanTupleSlot;
+	MemoryContext old;
+	GjStatus	status;
+
+	/* values live until the next row is asked for */
+	old = MemoryContextSwitchTo(state->css.ss.ps.ps_ExprContext->ecxt_per_tuple_memory);
+	status = gj_emit_group(&state->emitter, state->agg_finals, slot);
+	MemoryContextSwitchTo(old);
+	/* batches were checked before the first row of them */
+	if (status != GJ_OK)
+		elog(ERROR, "result of an aggregate is out of range");
+	return slot;
+}
+
 /* The next row of the join, in the scan slot or in emit_slot; NULL at the end. */
 static TupleTableSlot *
 next_row(GjScanState *state)
@@ -427,7 +473,7 @@ next_row(GjScanState *state)
 			case GJ_SCAN_START:
 				start_run(state);
 				/* the one row of aggregates is in the slot already */
-				if (state->agg_finals != NIL && state->phase == GJ_SCAN_SPOOL)
+				if (is_one_row(state) && state->phase == GJ_SCAN_SPOOL)
 				{
 					state->phase = GJ_SCAN_END;
 					return state->css.ss.ss_ScanTupleSlot;
@@ -435,6 +481,8 @@ next_row(GjScanState *state)
 				break;
 			case GJ_SCAN_STREAM:
 			case GJ_SCAN_SPOOL:
+				if (state->emitter.next < state->emitter.nrows && is_grouped(state))
+					return next_group(state);
 				if (state->emitter.next < state->emitter.nrows)
 					return gj_emit_row(&state->emitter, state->emit_slot);
 				if (state->phase == GJ_SCAN_STREAM ? next_streamed_batch(state) :

@@ -1,10 +1,12 @@
 /*
  * agg_path.c
- *	  Ungrouped aggregates over a join, on the device together with it.
+ *	  Aggregates, groups and distinct rows over a join or a scan, on the device together
+ *	  with it.
  *
- * The scan tuple of such a GpuJoin holds one value per Aggref; expressions over them
- * and HAVING are PostgreSQL's.  The fallback is the native aggregate plan with its
- * target list cut down to the same Aggrefs.
+ * The scan tuple of such a GpuJoin holds the group keys (group_path.c) and one value per
+ * Aggref; expressions over them and HAVING are PostgreSQL's.  The fallback is the native
+ * aggregate plan with its target list cut down to the same expressions.  SELECT DISTINCT
+ * is grouping by all columns, without aggregates.
  */
 #include "postgres.h"
 
@@ -16,6 +18,7 @@
 #include "optimizer/pathnode.h"
 #include "optimizer/tlist.h"
 #include "utils/fmgroids.h"
+#include "utils/selfuncs.h"
 
 #include "client/client.h"
 #include "guc.h"
@@ -56,19 +59,73 @@ static const DeviceAggregate device_aggregates[] = {
 	{F_MAX_TIMESTAMP, GJ_AGG_MAX_I, GJ_FINAL_MINMAX_INT},
 	{F_MAX_TIMESTAMPTZ, GJ_AGG_MAX_I, GJ_FINAL_MINMAX_INT},
 	{F_MAX_FLOAT8, GJ_AGG_MAX_F, GJ_FINAL_MINMAX_FLOAT8},
+	{F_BOOL_AND, GJ_AGG_MIN_I, GJ_FINAL_MINMAX_INT},
+	{F_EVERY, GJ_AGG_MIN_I, GJ_FINAL_MINMAX_INT},
+	{F_BOOL_OR, GJ_AGG_MAX_I, GJ_FINAL_MINMAX_INT},
+	{F_VAR_POP_INT2, GJ_AGG_SUM_I, GJ_FINAL_VAR_POP},
+	{F_VAR_POP_INT4, GJ_AGG_SUM_I, GJ_FINAL_VAR_POP},
+	{F_VAR_SAMP_INT2, GJ_AGG_SUM_I, GJ_FINAL_VAR_SAMP},
+	{F_VAR_SAMP_INT4, GJ_AGG_SUM_I, GJ_FINAL_VAR_SAMP},
+	{F_VARIANCE_INT2, GJ_AGG_SUM_I, GJ_FINAL_VAR_SAMP},
+	{F_VARIANCE_INT4, GJ_AGG_SUM_I, GJ_FINAL_VAR_SAMP},
+	{F_STDDEV_POP_INT2, GJ_AGG_SUM_I, GJ_FINAL_STDDEV_POP},
+	{F_STDDEV_POP_INT4, GJ_AGG_SUM_I, GJ_FINAL_STDDEV_POP},
+	{F_STDDEV_SAMP_INT2, GJ_AGG_SUM_I, GJ_FINAL_STDDEV_SAMP},
+	{F_STDDEV_SAMP_INT4, GJ_AGG_SUM_I, GJ_FINAL_STDDEV_SAMP},
+	{F_STDDEV_INT2, GJ_AGG_SUM_I, GJ_FINAL_STDDEV_SAMP},
+	{F_STDDEV_INT4, GJ_AGG_SUM_I, GJ_FINAL_STDDEV_SAMP},
 };
+
+/* An argument that was compiled already: aggregates of the same values share it. */
+typedef struct CompiledArgument
+{
+	Expr	   *arg;
+	Expr	   *filter;
+	int			expr;
+} CompiledArgument;
+
+/* What is needed while the aggregates of a query are collected. */
+typedef struct AggregateContext
+{
+	PlannerInfo *root;
+	GjJoinInfo *info;
+	List	   *arguments;		/* of CompiledArgument * */
+	bool		failed;			/* something that the device cannot compute */
+} AggregateContext;
+
+static int
+compile_shared(AggregateContext *cxt, Expr *arg, Expr *filter)
+{
+	CompiledArgument *compiled;
+	ListCell   *lc;
+
+	foreach(lc, cxt->arguments)
+	{
+		compiled = lfirst(lc);
+		if (equal(compiled->arg, arg) && equal(compiled->filter, filter))
+			return compiled->expr;
+	}
+	compiled = palloc(sizeof(CompiledArgument));
+	compiled->arg = arg;
+	compiled->filter = filter;
+	compiled->expr = gj_compile_filtered(cxt->info->builder, arg, filter);
+	if (compiled->expr >= 0)
+		cxt->arguments = lappend(cxt->arguments, compiled);
+	return compiled->expr;
+}
 
 /*
  * Compiles the argument.  count() of a column that the device only carries becomes the
  * sum of "is not null".
  */
 static int
-compile_argument(GjBuilder *builder, Expr *arg, GjAggregate *agg, GjAggFinal *final)
+compile_argument(AggregateContext *cxt, Expr *arg, Expr *filter, GjAggregate *agg,
+				 GjAggFinal *final)
 {
 	NullTest   *test;
-	int			e = gj_compile(builder, arg);
+	int			e = compile_shared(cxt, arg, filter);
 
-	if (e >= 0 || agg->op != GJ_AGG_COUNT || !IsA(arg, Var))
+	if (e >= 0 || agg->op != GJ_AGG_COUNT || arg == NULL || !IsA(arg, Var))
 		return e;
 	test = makeNode(NullTest);
 	test->arg = arg;
@@ -76,7 +133,7 @@ compile_argument(GjBuilder *builder, Expr *arg, GjAggregate *agg, GjAggFinal *fi
 	test->location = -1;
 	agg->op = GJ_AGG_SUM_I;
 	*final = GJ_FINAL_COUNT_SUM;
-	return gj_compile(builder, (Expr *) test);
+	return compile_shared(cxt, (Expr *) test, filter);
 }
 
 static void
@@ -91,13 +148,15 @@ append_aggregate(GjBuilder *builder, uint32 op, int32 arg)
 
 /* Adds one aggregate to the program; false if the device does not know it. */
 static bool
-add_aggregate(GjBuilder *builder, GjJoinInfo *info, Aggref *aggref)
+add_aggregate(AggregateContext *cxt, Aggref *aggref)
 {
+	GjBuilder  *builder = cxt->info->builder;
 	GjAggregate agg = {.arg = -1};
 	GjAggFinal	final;
+	Expr	   *arg = NULL;
 	int			i;
 
-	if (aggref->aggdistinct != NIL || aggref->aggorder != NIL || aggref->aggfilter != NULL ||
+	if (aggref->aggdistinct != NIL || aggref->aggorder != NIL ||
 		aggref->aggdirectargs != NIL || aggref->aggkind != AGGKIND_NORMAL ||
 		aggref->aggsplit != AGGSPLIT_SIMPLE || aggref->agglevelsup != 0 ||
 		list_length(aggref->args) > 1)
@@ -110,9 +169,12 @@ add_aggregate(GjBuilder *builder, GjJoinInfo *info, Aggref *aggref)
 	agg.op = device_aggregates[i].op;
 	final = device_aggregates[i].final;
 	if (agg.op != GJ_AGG_COUNT_STAR)
+		arg = linitial_node(TargetEntry, aggref->args)->expr;
+	else if (aggref->aggfilter != NULL)
+		agg.op = GJ_AGG_COUNT;
+	if (agg.op != GJ_AGG_COUNT_STAR)
 	{
-		agg.arg = compile_argument(builder, linitial_node(TargetEntry, aggref->args)->expr,
-								   &agg, &final);
+		agg.arg = compile_argument(cxt, arg, aggref->aggfilter, &agg, &final);
 		if (agg.arg < 0)
 			return false;
 	}
@@ -122,9 +184,62 @@ add_aggregate(GjBuilder *builder, GjJoinInfo *info, Aggref *aggref)
 		append_aggregate(builder, GJ_AGG_MIN_F, agg.arg);
 		append_aggregate(builder, GJ_AGG_MAX_F, agg.arg);
 	}
-	info->outputs = lappend(info->outputs, aggref);
-	info->agg_finals = lappend_int(info->agg_finals, final);
+	else if (gj_final_states(final) == 2)
+		append_aggregate(builder, GJ_AGG_SUM_SQUARES_I, agg.arg);
+	cxt->info->agg_finals = lappend_int(cxt->info->agg_finals, final);
 	return true;
+}
+
+/* Columns beside the keys, which they depend on (GROUP BY a primary key), become keys. */
+static bool
+add_dependent_keys(Node *node, AggregateContext *cxt)
+{
+	if (node == NULL || IsA(node, Aggref) || list_member(cxt->info->outputs, node))
+		return false;
+	if (IsA(node, Var) || IsA(node, PlaceHolderVar) || IsA(node, GroupingFunc))
+	{
+		cxt->failed |= cxt->info->ngroup_keys == 0 || !gj_add_group_key(cxt->info, (Expr *) node);
+		return cxt->failed;
+	}
+	return expression_tree_walker(node, add_dependent_keys, cxt);
+}
+
+/* Adds the aggregates in an expression over keys and aggregates. */
+static bool
+add_aggregates(Node *node, AggregateContext *cxt)
+{
+	if (node == NULL || list_member(cxt->info->outputs, node))
+		return false;
+	if (IsA(node, Aggref))
+	{
+		cxt->info->outputs = lappend(cxt->info->outputs, node);
+		cxt->failed |= !add_aggregate(cxt, (Aggref *) node);
+		return cxt->failed;
+	}
+	return expression_tree_walker(node, add_aggregates, cxt);
+}
+
+/* True if the query wants something that is made here, and nothing that is not. */
+static bool
+is_aggregation(Query *parse)
+{
+	if (parse->groupingSets != NIL)
+		return false;
+	if (parse->hasAggs || parse->groupClause != NIL)
+		return true;
+	return parse->distinctClause != NIL && !parse->hasDistinctOn && !parse->hasWindowFuncs &&
+		!parse->hasTargetSRFs;
+}
+
+/* An estimate of the groups among `rows` rows. */
+static double
+estimate_groups(PlannerInfo *root, GjJoinInfo *info)
+{
+	List	   *keys = list_truncate(list_copy(info->outputs), info->ngroup_keys);
+
+	if (info->ngroup_keys == 0)
+		return 1;
+	return clamp_row_est(estimate_num_groups(root, keys, info->rows, NULL, NULL));
 }
 
 GjJoinInfo *
@@ -132,40 +247,34 @@ gj_build_aggregate(PlannerInfo *root, Path *native)
 {
 	Query	   *parse = root->parse;
 	GjJoinInfo *info;
-	List	   *nodes;
-	ListCell   *lc;
+	AggregateContext cxt = {.root = root};
 
-	if (!parse->hasAggs || parse->groupClause != NIL || parse->groupingSets != NIL)
+	if (!is_aggregation(parse))
 		return NULL;
-	info = palloc0(sizeof(GjJoinInfo));
+	info = cxt.info = palloc0(sizeof(GjJoinInfo));
 	info->aggregate = true;
 	info->builder = gj_build_join(root, native, NULL, &info->rows);
-	if (info->builder == NULL)
+	/* reading the rows of another plan only to count them gains nothing */
+	if (info->builder == NULL ||
+		(info->builder->nsources == 1 && !OidIsValid(info->builder->source[0].heap_relid)))
 		return NULL;
-	nodes = pull_var_clause((Node *) root->processed_tlist,
-							PVC_INCLUDE_AGGREGATES | PVC_RECURSE_WINDOWFUNCS |
-							PVC_INCLUDE_PLACEHOLDERS);
-	nodes = list_concat(nodes,
-						pull_var_clause(parse->havingQual,
-										PVC_INCLUDE_AGGREGATES | PVC_INCLUDE_PLACEHOLDERS));
-	foreach(lc, nodes)
-	{
-		if (list_member(info->outputs, lfirst(lc)))
-			continue;
-		if (!IsA(lfirst(lc), Aggref) || !add_aggregate(info->builder, info, lfirst(lc)))
-			return NULL;
-	}
-	if (info->outputs == NIL)
+	if (!gj_add_group_keys(root, info) ||
+		add_dependent_keys((Node *) root->processed_tlist, &cxt) ||
+		add_dependent_keys(parse->havingQual, &cxt) ||
+		add_aggregates((Node *) root->processed_tlist, &cxt) ||
+		add_aggregates(parse->havingQual, &cxt) || info->outputs == NIL)
 		return NULL;
 	info->nfallback = list_length(info->outputs);
 	info->host_quals = (List *) parse->havingQual;
-	info->program = gj_builder_finish(info->builder, GJ_OUTPUT_AGGREGATES);
+	info->groups = estimate_groups(root, info);
+	info->program = gj_builder_finish(info->builder, info->ngroup_keys > 0 ?
+									  GJ_OUTPUT_GROUPS : GJ_OUTPUT_AGGREGATES);
 	return info->program ? info : NULL;
 }
 
-/* The cheapest native way to aggregate, its target cut down to `aggrefs`. */
+/* The cheapest native way to do the same, its target cut down to `outputs`. */
 static Path *
-native_aggregate(PlannerInfo *root, RelOptInfo *rel, List *aggrefs)
+native_aggregate(PlannerInfo *root, RelOptInfo *rel, List *outputs)
 {
 	Path	   *best = NULL;
 	PathTarget *target;
@@ -175,28 +284,36 @@ native_aggregate(PlannerInfo *root, RelOptInfo *rel, List *aggrefs)
 	{
 		Path	   *path = lfirst(lc);
 
-		if (IsA(path, AggPath) && path->param_info == NULL && !gj_contains_gpujoin(path) &&
+		if ((IsA(path, AggPath) || IsA(path, GroupPath) || IsA(path, UpperUniquePath)) &&
+			path->param_info == NULL && !gj_contains_gpujoin(path) &&
 			(best == NULL || path->total_cost < best->total_cost))
 			best = path;
 	}
 	if (best == NULL)
 		return NULL;
 	target = create_empty_pathtarget();
-	foreach(lc, aggrefs)
+	foreach(lc, outputs)
 		add_column_to_pathtarget(target, lfirst(lc), 0);
+	target = set_pathtarget_cost_width(root, target);
 	best = gj_copy_path(best);
-	best->pathtarget = set_pathtarget_cost_width(root, target);
+	/* Unique returns what it reads */
+	if (IsA(best, UpperUniquePath))
+		return (Path *) create_projection_path(root, rel, best, target);
+	best->pathtarget = target;
 	return best;
 }
 
 void
-gj_add_aggregate_path(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *output_rel)
+gj_add_aggregate_path(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_rel,
+					  RelOptInfo *output_rel)
 {
 	Path	   *native = input_rel->cheapest_total_path;
 	GjJoinInfo *info;
 	GjFailure	failure;
+	PathTarget *target;
 
-	if (!gj_may_plan(root) || input_rel->reloptkind != RELOPT_JOINREL ||
+	if (!gj_may_plan(root) ||
+		(input_rel->reloptkind != RELOPT_JOINREL && input_rel->reloptkind != RELOPT_BASEREL) ||
 		IS_DUMMY_REL(input_rel) || native == NULL || native->param_info != NULL ||
 		!bms_is_empty(input_rel->lateral_relids) ||
 		gj_contains_gpujoin(native) || (!gj_force && native->total_cost < gj_cost_least()))
@@ -205,7 +322,9 @@ gj_add_aggregate_path(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *outp
 	if (info == NULL || gj_client_device(&failure) == NULL)
 		return;
 	info->fallback = native_aggregate(root, output_rel, info->outputs);
-	if (info->fallback != NULL)
-		gj_offer_path(output_rel, (Path *) gj_create_path(root, output_rel,
-														  output_rel->reltarget, info));
+	if (info->fallback == NULL)
+		return;
+	/* a relation of distinct rows has no target of its own: it is what they are made of */
+	target = stage == UPPERREL_DISTINCT ? native->pathtarget : output_rel->reltarget;
+	gj_offer_path(output_rel, (Path *) gj_create_path(root, output_rel, target, info));
 }

@@ -15,6 +15,7 @@
 
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
+#include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "utils/array.h"
@@ -550,16 +551,33 @@ compile_node(CompileContext *cxt, Expr *node, int depth)
 	}
 }
 
+/* A value in register 0 that becomes NULL where `filter` is not true. */
+static bool
+compile_filter(CompileContext *cxt, Expr *filter)
+{
+	if (!compile_node(cxt, filter, 1))
+		return false;
+	emit(cxt, (GjInstr) {.op = GJ_OP_ONLY_IF, .dst = 0, .a = 0, .b = 1});
+	return true;
+}
+
 int
 gj_compile(GjBuilder *builder, Expr *expr)
 {
+	return gj_compile_filtered(builder, expr, NULL);
+}
+
+int
+gj_compile_filtered(GjBuilder *builder, Expr *arg, Expr *filter)
+{
 	CompileContext cxt = {.builder = builder};
+	Expr	   *expr = arg ? arg : (Expr *) makeBoolConst(true, false);
 	GjBuilderMark mark;
 	GjExpr		result = {0};
 
 	gj_builder_mark(builder, &mark);
 	result.first = builder->ninstrs;
-	if (!compile_node(&cxt, expr, 0))
+	if (!compile_node(&cxt, expr, 0) || (filter != NULL && !compile_filter(&cxt, filter)))
 	{
 		gj_builder_reset(builder, &mark);
 		return -1;

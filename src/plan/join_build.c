@@ -817,7 +817,8 @@ gj_build_join(PlannerInfo *root, Path *native, List **host_quals, double *rows)
 		contain_volatile_functions((Node *) root->parse->jointree))
 		return NULL;
 	tree = gj_tree_create(native);
-	if (tree == NULL || !gj_tree_is_join(tree))
+	/* a scan alone is a program without steps, for what is above it */
+	if (tree == NULL || (!gj_tree_is_join(tree) && !IS_SIMPLE_REL(native->parent)))
 		return NULL;
 	while (!try_leaves(root, tree, &a, &culprit))
 	{

@@ -28,6 +28,7 @@
 #define PLAN_ROW_SECONDS	40e-9	/* a row from a child plan's slot into columns */
 #define OUTPUT_ROW_SECONDS	30e-9	/* a row from a batch into a slot */
 #define OUTPUT_VALUE_SECONDS 4e-9
+#define GROUP_ROW_SECONDS	60e-9	/* a group's values made and put into a slot */
 
 /* what devices do not report: keys sorted and pairs looked at, in a second */
 #define CUDA_SORT_RATE		2e9
@@ -60,7 +61,10 @@ gj_cost_plan_source(const Path *path)
 							  list_length(path->pathtarget->exprs) * VALUE_SECONDS));
 }
 
-/* Cost of getting the rows of source s to the device. */
+/*
+ * Cost of getting the rows of source s to the device.  Columns that the device has kept from
+ * earlier runs would cost next to nothing: this is the place to say so.
+ */
 static double
 source_cost(PlannerInfo *root, const GjBuildSource *source, const GjDeviceInfo *device)
 {
@@ -191,9 +195,23 @@ gj_cost_join(PlannerInfo *root, GjPath *path)
 	cost_program(root, builder, device, &startup, &run);
 	if (info->aggregate)
 	{
+		QualCost	qual_cost;
+		int			nwork = info->ngroup_keys + list_length(builder->aggregates);
+
+		cost_qual_eval(&qual_cost, info->host_quals, root);
+		/* a look-up in a table for its group, some steps for its aggregates */
+		run += SECONDS(rows * (Min(info->ngroup_keys, 1) + nwork * 0.25) /
+					   Max(device->probe_rate, 1e5));
+		info->program->lease += (uint64)
+			(info->groups * (24 + 8.0 * info->ngroup_keys +
+							 sizeof(GjAggState) * list_length(builder->aggregates)) *
+			 Min(info->ngroup_keys, 1));
 		/* nothing comes back before the end */
-		startup += run;
-		run = cpu_tuple_cost;
+		startup += run + qual_cost.startup;
+		run = info->groups * (cpu_tuple_cost + qual_cost.per_tuple) +
+			SECONDS(info->ngroup_keys > 0 ? info->groups * GROUP_ROW_SECONDS : 0);
+		run += info->groups * path->cpath.path.pathtarget->cost.per_tuple;
+		startup += path->cpath.path.pathtarget->cost.startup;
 	}
 	else
 	{

@@ -11,8 +11,9 @@
  * A full join, or a query of very many relations, is solved in parts.  The parts are left
  * alone, for the whole can be one program, unless it has too many relations for that.
  *
- * Where the ungrouped aggregates above the join can run on the device as well, the join
- * alone is not offered: agg_path.c offers both together.
+ * Where the aggregates, groups or distinct rows above the join can be made on the device as
+ * well, the join alone is not offered: agg_path.c offers both together, and the same
+ * over a scan.
  */
 #include "postgres.h"
 
@@ -89,6 +90,12 @@ gj_copy_path(const Path *path)
 		case T_AggPath:
 			size = sizeof(AggPath);
 			break;
+		case T_GroupPath:
+			size = sizeof(GroupPath);
+			break;
+		case T_UpperUniquePath:
+			size = sizeof(UpperUniquePath);
+			break;
 		default:
 			return NULL;
 	}
@@ -109,6 +116,10 @@ gj_contains_gpujoin(const Path *path)
 			gj_contains_gpujoin(((const JoinPath *) path)->innerjoinpath);
 	if (IsA(path, AggPath))
 		return gj_contains_gpujoin(((const AggPath *) path)->subpath);
+	if (IsA(path, GroupPath))
+		return gj_contains_gpujoin(((const GroupPath *) path)->subpath);
+	if (IsA(path, UpperUniquePath))
+		return gj_contains_gpujoin(((const UpperUniquePath *) path)->subpath);
 	subpath = gj_transparent_subpath(unconstify(Path *, path));
 	return subpath != NULL && gj_contains_gpujoin(subpath);
 }
@@ -190,7 +201,9 @@ gj_is_plain_heap(PlannerInfo *root, RelOptInfo *rel)
 
 	if (rel->reloptkind != RELOPT_BASEREL || rel->rtekind != RTE_RELATION)
 		return false;
-	foreach(lc, rel->reltarget->exprs)
+	/* the target of a scan below an aggregate has expressions */
+	foreach(lc, pull_var_clause((Node *) rel->reltarget->exprs, PVC_INCLUDE_AGGREGATES |
+								PVC_INCLUDE_WINDOWFUNCS | PVC_INCLUDE_PLACEHOLDERS))
 		if (!IsA(lfirst(lc), Var) || ((Var *) lfirst(lc))->varattno <= 0)
 			return false;
 	rte = planner_rt_fetch(rel->relid, root);
@@ -325,7 +338,7 @@ gj_create_path(PlannerInfo *root, RelOptInfo *rel, PathTarget *target, GjJoinInf
 	path->cpath.path.pathtype = T_CustomScan;
 	path->cpath.path.parent = rel;
 	path->cpath.path.pathtarget = target;
-	path->cpath.path.rows = info->aggregate ? 1 : rel->rows;
+	path->cpath.path.rows = info->aggregate ? info->groups : rel->rows;
 	path->cpath.flags = CUSTOMPATH_SUPPORT_PROJECTION;
 	path->cpath.methods = &gj_join_path_methods;
 	path->cpath.custom_paths = list_make1(info->fallback);
@@ -412,8 +425,8 @@ gj_create_upper_paths(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *in
 {
 	if (prev_create_upper_paths)
 		prev_create_upper_paths(root, stage, input_rel, output_rel, extra);
-	if (stage == UPPERREL_GROUP_AGG)
-		gj_add_aggregate_path(root, input_rel, output_rel);
+	if (stage == UPPERREL_GROUP_AGG || stage == UPPERREL_DISTINCT)
+		gj_add_aggregate_path(root, stage, input_rel, output_rel);
 }
 
 void

@@ -22,6 +22,9 @@ typedef struct GjJoinInfo
 								 * HAVING */
 	bool		aggregate;
 	List	   *agg_finals;		/* int: GjAggFinal of each Aggref */
+	int			ngroup_keys;	/* grouped, if there are any: the outputs are these, then
+								 * the Aggrefs */
+	double		groups;			/* estimate */
 	double		rows;			/* estimate of joined rows */
 } GjJoinInfo;
 
@@ -42,8 +45,29 @@ typedef enum GjAggFinal
 	GJ_FINAL_SUM_FLOAT8,
 	GJ_FINAL_AVG_FLOAT8,		/* of three states: sum, min, max */
 	GJ_FINAL_MINMAX_INT,		/* an integer of the result type's width */
-	GJ_FINAL_MINMAX_FLOAT8
+	GJ_FINAL_MINMAX_FLOAT8,
+	GJ_FINAL_VAR_POP,			/* these of two states: sum and sum of squares */
+	GJ_FINAL_VAR_SAMP,
+	GJ_FINAL_STDDEV_POP,
+	GJ_FINAL_STDDEV_SAMP
 } GjAggFinal;
+
+#define GJ_MAX_FINAL_STATES	3
+
+/* Consecutive states that a value is made of. */
+static inline int
+gj_final_states(GjAggFinal final)
+{
+	return final == GJ_FINAL_AVG_FLOAT8 ? 3 : final >= GJ_FINAL_VAR_POP ? 2 : 1;
+}
+
+/* True if the states can turn out to be what only PostgreSQL makes a value of. */
+static inline bool
+gj_final_can_fail(GjAggFinal final)
+{
+	return final == GJ_FINAL_SUM_FLOAT8 || final == GJ_FINAL_AVG_FLOAT8 ||
+		final == GJ_FINAL_SUM_INT8;
+}
 
 /* Installs the planner hooks. */
 extern void gj_planner_init(void);
@@ -101,10 +125,24 @@ extern GjAlgorithm gj_choose_algorithm(bool has_keys, bool has_range);
 
 /* src/plan/agg_path.c */
 
-/* The program of the query's ungrouped aggregates over `native`; NULL if not possible. */
+/*
+ * The program of the query's aggregates, groups or distinct rows over `native`, a scan or a
+ * join; NULL if not possible.
+ */
 extern GjJoinInfo *gj_build_aggregate(PlannerInfo *root, Path *native);
-extern void gj_add_aggregate_path(PlannerInfo *root, RelOptInfo *input_rel,
-								  RelOptInfo *output_rel);
+/* Offers it at UPPERREL_GROUP_AGG or UPPERREL_DISTINCT. */
+extern void gj_add_aggregate_path(PlannerInfo *root, UpperRelationKind stage,
+								  RelOptInfo *input_rel, RelOptInfo *output_rel);
+
+/* src/plan/group_path.c */
+
+/*
+ * Adds what the query groups by, or wants distinct rows of, to the program and to
+ * info->outputs.  False if the device cannot.
+ */
+extern bool gj_add_group_keys(PlannerInfo *root, GjJoinInfo *info);
+/* The same for one more expression. */
+extern bool gj_add_group_key(GjJoinInfo *info, Expr *expr);
 
 /* src/plan/join_plan.c */
 extern const CustomPathMethods gj_join_path_methods;

@@ -80,6 +80,23 @@ source_description(const GjBuildSource *source, List **scan_tlist, int *nchildre
 	return result;
 }
 
+/*
+ * True if no row may be returned before the run is complete.  Groups come when it is, but
+ * what their states hold can still be a reason to fall back.
+ */
+static bool
+complete_first(GjJoinInfo *info)
+{
+	ListCell   *lc;
+
+	if (info->ngroup_keys == 0)
+		return info->builder->can_fail;
+	foreach(lc, info->agg_finals)
+		if (gj_final_can_fail(lfirst_int(lc)))
+			return true;
+	return false;
+}
+
 static Plan *
 plan_custom_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List *tlist,
 				 List *clauses, List *custom_plans)
@@ -144,7 +161,7 @@ plan_custom_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List
 	scan->custom_private = lappend(scan->custom_private, info->agg_finals);
 	scan->custom_private = lappend(scan->custom_private,
 								   list_make3_int(list_length(info->outputs),
-												  info->nfallback, builder->can_fail));
+												  info->nfallback, complete_first(info)));
 	scan->custom_private = lappend(scan->custom_private, counts);
 	scan->methods = &gj_join_scan_methods;
 	return &scan->scan.plan;

@@ -320,6 +320,30 @@ output_capacity(GjBuilder *builder)
 	return slot_capacity(types, n, GJ_OUTPUT_SLOT_SIZE, row_heap, min_heap, 64);
 }
 
+/* The same for groups. */
+static uint32
+group_capacity(GjBuilder *builder, const GjProgram *program)
+{
+	int			n = program->ngroup_keys + program->naggregates;
+	GjColumnType *types = palloc(sizeof(GjColumnType) * n);
+	uint64		row_heap = 0,
+				min_heap = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		GjGroupKey *key;
+
+		types[i] = gj_group_output_type(program, i);
+		if (types[i].kind != GJ_REF)
+			continue;
+		key = list_nth(builder->group_keys, i);
+		row_heap += heap_bytes(gj_builder_column_at(builder, key->index >> 16,
+													key->index & 0xFFFF));
+		min_heap += GJ_MAX_CARRIED + MAXIMUM_ALIGNOF;
+	}
+	return slot_capacity(types, n, GJ_OUTPUT_SLOT_SIZE, row_heap, min_heap, 64);
+}
+
 /* Copies one array into the program and returns where the next one starts. */
 static uint32
 put_array(char *program, uint32 at, uint32 *offset, const void *array, Size nbytes)
@@ -341,6 +365,7 @@ gj_builder_finish(GjBuilder *builder, GjOutputKind output)
 	GjInstr    *instrs;
 	uint32	   *outputs;
 	GjAggregate *aggregates;
+	GjGroupKey *group_keys;
 	GjProgram  *program;
 	Size		nbytes;
 	uint32		at;
@@ -349,13 +374,15 @@ gj_builder_finish(GjBuilder *builder, GjOutputKind output)
 	for (int s = 0; s < builder->nsources; s++)
 		ncolumns += list_length(builder->source[s].columns);
 	if (ncolumns > GJ_MAX_COLUMNS || list_length(builder->outputs) > GJ_MAX_COLUMNS ||
-		list_length(builder->aggregates) > GJ_MAX_AGGREGATES)
+		list_length(builder->aggregates) > GJ_MAX_AGGREGATES ||
+		list_length(builder->group_keys) > GJ_MAX_GROUP_KEYS)
 		return NULL;
 	nbytes = sizeof(GjProgram) + sizeof(sources) + sizeof(steps) +
 		MAXALIGN(sizeof(GjColumnType) * ncolumns) + sizeof(GjExpr) * builder->nexprs +
 		sizeof(GjInstr) * builder->ninstrs +
 		MAXALIGN(sizeof(uint32) * list_length(builder->outputs)) +
 		sizeof(GjAggregate) * list_length(builder->aggregates) +
+		sizeof(GjGroupKey) * list_length(builder->group_keys) +
 		sizeof(int64) * builder->nconstants;
 	if (nbytes > GJ_MAX_PROGRAM_SIZE)
 		return NULL;
@@ -378,6 +405,15 @@ gj_builder_finish(GjBuilder *builder, GjOutputKind output)
 	aggregates = palloc(sizeof(GjAggregate) * (list_length(builder->aggregates) + 1));
 	foreach(lc, builder->aggregates)
 		aggregates[foreach_current_index(lc)] = *(GjAggregate *) lfirst(lc);
+	group_keys = palloc(sizeof(GjGroupKey) * (list_length(builder->group_keys) + 1));
+	foreach(lc, builder->group_keys)
+	{
+		GjGroupKey *key = &group_keys[foreach_current_index(lc)];
+
+		*key = *(GjGroupKey *) lfirst(lc);
+		if (key->how > GJ_GROUP_FLOAT)
+			key->index = first_column[key->index >> 16] + (key->index & 0xFFFF);
+	}
 	for (int i = 0; i < builder->nsteps; i++)
 	{
 		GjBuildStep *step = &builder->step[i];
@@ -411,6 +447,7 @@ gj_builder_finish(GjBuilder *builder, GjOutputKind output)
 	program->nconstants = builder->nconstants;
 	program->noutputs = list_length(builder->outputs);
 	program->naggregates = list_length(builder->aggregates);
+	program->ngroup_keys = list_length(builder->group_keys);
 	at = sizeof(GjProgram);
 	at = put_array((char *) program, at, &program->sources, sources,
 				   sizeof(GjSource) * program->nsources);
@@ -426,6 +463,11 @@ gj_builder_finish(GjBuilder *builder, GjOutputKind output)
 				   sizeof(uint32) * program->noutputs);
 	at = put_array((char *) program, at, &program->aggregates, aggregates,
 				   sizeof(GjAggregate) * program->naggregates);
+	at = put_array((char *) program, at, &program->group_keys, group_keys,
+				   sizeof(GjGroupKey) * program->ngroup_keys);
+	if (output == GJ_OUTPUT_GROUPS &&
+		(program->output_capacity = group_capacity(builder, program)) == 0)
+		return NULL;
 	/* last, so that execution can append the elements of runtime arrays */
 	at = put_array((char *) program, at, &program->constants, builder->constants,
 				   sizeof(int64) * builder->nconstants);

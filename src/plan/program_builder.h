@@ -88,6 +88,7 @@ typedef struct GjBuilder
 
 	List	   *outputs;		/* int: source << 16 | index */
 	List	   *aggregates;		/* of GjAggregate * */
+	List	   *group_keys;		/* of GjGroupKey *; columns as outputs name them */
 } GjBuilder;
 
 /* Mark to go back to when something turns out not to be possible. */
@@ -136,6 +137,12 @@ extern GjProgram *gj_builder_finish(GjBuilder *builder, GjOutputKind output);
  * (and leaves the builder as it was) if the device does not know something in it.
  */
 extern int	gj_compile(GjBuilder *builder, Expr *expr);
+
+/*
+ * The same for `arg` (NULL: a constant that is not NULL) where `filter` is true; the value
+ * is NULL elsewhere.
+ */
+extern int	gj_compile_filtered(GjBuilder *builder, Expr *arg, Expr *filter);
 
 /*
  * True if gj_compile() could; leaves the builder as it was.  *can_fail tells whether the

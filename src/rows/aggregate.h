@@ -49,6 +49,11 @@ gj_agg_step(uint32_t op, GjAggState *state, int64_t value)
 			state->lo += (uint64_t) value;
 			state->hi += (value >> 63) + (state->lo < (uint64_t) value);
 			break;
+		case GJ_AGG_SUM_SQUARES_I:
+			value *= value;		/* at most 2^62 */
+			state->lo += (uint64_t) value;
+			state->hi += state->lo < (uint64_t) value;
+			break;
 		case GJ_AGG_SUM_F:
 			state->f = state->count == 0 ? gj_bits_to_double(value) :
 				state->f + gj_bits_to_double(value);
@@ -69,6 +74,7 @@ gj_agg_step(uint32_t op, GjAggState *state, int64_t value)
 	state->count++;
 }
 
+/* Adds what one state has seen to another: of parts of the rows, on any device. */
 GJ_FN void
 gj_agg_merge(uint32_t op, GjAggState *into, const GjAggState *from)
 {
@@ -77,6 +83,7 @@ gj_agg_merge(uint32_t op, GjAggState *into, const GjAggState *from)
 	switch (op)
 	{
 		case GJ_AGG_SUM_I:
+		case GJ_AGG_SUM_SQUARES_I:
 			into->lo += from->lo;
 			into->hi += from->hi + (into->lo < from->lo);
 			break;

@@ -271,6 +271,15 @@ gj_eval(const GjCode *code, uint32_t e, const GjView *view,
 				}
 				break;
 			case GJ_OP_NOT: GJ_UNARY(!a[i]);
+			case GJ_OP_ONLY_IF:
+				GJ_TILE_FOR(i, n)
+				{
+					uint8_t		null = an[i] | bn[i] | !b[i];
+
+					d[i] = a[i];
+					dn[i] = null;
+				}
+				break;
 			case GJ_OP_IS_NULL:
 				GJ_TILE_FOR(i, n)
 				{

@@ -28,6 +28,7 @@
 #define GJ_MAX_COLUMNS		1600	/* of a program */
 #define GJ_MAX_REGISTERS	16
 #define GJ_MAX_AGGREGATES	64
+#define GJ_MAX_GROUP_KEYS	32
 #define GJ_MAX_TUPLES		(1u << 20)	/* of a chunk, of a batch, of one call of an operator */
 #define GJ_MAX_PROGRAM_SIZE	(128 * 1024)	/* fits one socket message */
 
@@ -42,7 +43,8 @@ typedef enum GjOutputKind
 {
 	GJ_OUTPUT_ROWS,				/* batches of the output columns */
 	GJ_OUTPUT_AGGREGATES,		/* one batch: GjAggState[naggregates] */
-	GJ_OUTPUT_COUNT				/* GJ_PROGRAM_INTERSECT: one GjAggState, count only */
+	GJ_OUTPUT_COUNT,			/* GJ_PROGRAM_INTERSECT: one GjAggState, count only */
+	GJ_OUTPUT_GROUPS			/* batches of groups: see GjGroupKey */
 } GjOutputKind;
 
 /* Where gpujoin.fail_at makes the device fail. */
@@ -115,6 +117,8 @@ typedef enum GjOp
 
 	/* dst = a is among constants[arg .. arg+n), ascending; NULL if not and imm = 1 */
 	GJ_OP_IN_I, GJ_OP_IN_F,
+
+	GJ_OP_ONLY_IF,				/* dst = a, NULL unless b is TRUE */
 	GJ_NOPS
 } GjOp;
 
@@ -180,7 +184,8 @@ typedef enum GjAggOp
 	GJ_AGG_MIN_I,
 	GJ_AGG_MAX_I,
 	GJ_AGG_MIN_F,
-	GJ_AGG_MAX_F
+	GJ_AGG_MAX_F,
+	GJ_AGG_SUM_SQUARES_I		/* of integers up to 32 bits: 128 bits, and the count */
 } GjAggOp;
 
 typedef struct GjAggregate
@@ -197,6 +202,28 @@ typedef struct GjAggState
 	int64_t		hi;				/* MIN_I, MAX_I: the value is in hi */
 	double		f;				/* SUM_F, MIN_F, MAX_F */
 } GjAggState;
+
+/* When two values of a group key are equal; NULLs always are. */
+typedef enum GjGroupHow
+{
+	GJ_GROUP_INTEGER,			/* an expression: the same 64 bits */
+	GJ_GROUP_FLOAT,				/* an expression: -0 = 0, NaN = NaN */
+	GJ_GROUP_FIXED,				/* a GJ_BYTES column of up to 8 bytes: the same bytes */
+	GJ_GROUP_TEXT,				/* a GJ_REF column of varlenas: the same bytes behind the
+								 * header; one that is compressed or not inline is a row error */
+	GJ_GROUP_PADDED				/* the same, but for trailing blanks */
+} GjGroupHow;
+
+/*
+ * What rows are grouped by.  A batch of GJ_OUTPUT_GROUPS has a column for each key, 8 bytes
+ * wide (a register's value, sign-extended bytes, or a reference), and then one of 32 bytes
+ * for each aggregate (GjAggState).  See gj_group_output_type.
+ */
+typedef struct GjGroupKey
+{
+	uint32_t	how;			/* GjGroupHow */
+	uint32_t	index;			/* of the expression, or of the column */
+} GjGroupKey;
 
 typedef struct GjProgram
 {
@@ -225,11 +252,32 @@ typedef struct GjProgram
 	uint32_t	outputs;		/* uint32_t[noutputs]: column numbers */
 	uint32_t	naggregates;
 	uint32_t	aggregates;		/* GjAggregate[naggregates] */
+	uint32_t	ngroup_keys;	/* GJ_OUTPUT_GROUPS: at least one */
+	uint32_t	group_keys;		/* GjGroupKey[ngroup_keys] */
 } GjProgram;
 
 /* Pointer to one of the arrays. */
 #define gj_program_array(program, type, field) \
 	((const type *) ((const char *) (program) + (program)->field))
+
+/* True if values of a group key are references. */
+#define gj_group_by_reference(how)	((how) == GJ_GROUP_TEXT || (how) == GJ_GROUP_PADDED)
+
+/* Type of column i < ngroup_keys + naggregates of a batch of groups. */
+static inline GjColumnType
+gj_group_output_type(const GjProgram *program, uint32_t i)
+{
+	const GjGroupKey *keys = gj_program_array(program, GjGroupKey, group_keys);
+	GjColumnType type = {GJ_BYTES, sizeof(GjAggState), 0, 0};
+
+	if (i < program->ngroup_keys)
+	{
+		type.kind = gj_group_by_reference(keys[i].how) ? GJ_REF : GJ_INT8;
+		type.width = 8;
+		type.nullable = 1;
+	}
+	return type;
+}
 
 static_assert(sizeof(GjInstr) == 24, "GjInstr");
 static_assert(sizeof(GjExpr) == 16, "GjExpr");
@@ -237,7 +285,8 @@ static_assert(sizeof(GjSource) == 24, "GjSource");
 static_assert(sizeof(GjStep) == 40, "GjStep");
 static_assert(sizeof(GjAggregate) == 8, "GjAggregate");
 static_assert(sizeof(GjAggState) == 32, "GjAggState");
-static_assert(sizeof(GjProgram) == 88, "GjProgram");
+static_assert(sizeof(GjGroupKey) == 8, "GjGroupKey");
+static_assert(sizeof(GjProgram) == 96, "GjProgram");
 static_assert(sizeof(GjColumnType) == 4, "GjColumnType");
 
 #endif							/* GJ_WIRE_PROGRAM_H */

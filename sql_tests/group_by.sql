@@ -1,0 +1,135 @@
+-- GROUP BY on the device, over joins and over a table alone.
+LOAD 'gpujoin';
+\pset format unaligned
+\pset tuples_only on
+SET gpujoin.force = on;
+
+CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy');
+CREATE TABLE f (k int, i2 int2, i4 int4, i8 int8, d date, ts timestamp, x float8, n numeric(10,2), t text, v varchar(20), c char(8),
+	b bool, o oid, m mood, y bytea, q "char", p money, h time, u uuid, w interval);
+INSERT INTO f
+SELECT i % 10, CASE WHEN i % 11 <> 0 THEN i % 30 - 15 END, CASE WHEN i % 7 <> 0 THEN i * 13 % 100 - 50 END,
+	CASE WHEN i % 5 <> 0 THEN (i % 40)::int8 * 3000000000 END, date '2026-01-01' + i % 6, timestamp '2026-01-01 12:00' + i % 6 * interval '1 hour',
+	CASE WHEN i % 9 <> 0 THEN (i % 12) / 4.0 END, i % 50 / 100.0, 'text ' || i % 30, CASE WHEN i % 4 <> 0 THEN repeat('v', i % 9) END, 'c' || i % 5,
+	CASE WHEN i % 3 <> 0 THEN i % 2 = 0 END, (4000000000 + i % 3)::oid, (ARRAY['sad', 'ok', 'happy'])[i % 3 + 1]::mood, decode(lpad(to_hex(i % 20), 2, '0'), 'hex'),
+	chr(200 + i % 3)::"char", (i % 4)::money, time '12:00' + i % 5 * interval '1 minute', md5((i % 6)::text)::uuid, i % 6 * interval '1 day'
+FROM generate_series(1, 3000) i;
+CREATE TABLE g (k int PRIMARY KEY, c int, name text);
+INSERT INTO g SELECT i, i % 4, 'name ' || i % 3 FROM generate_series(0, 8) i;
+VACUUM ANALYZE f, g;
+
+-- an answer that anybody can check
+SELECT k, count(*), sum(k), min(i4), max(i4) FROM f GROUP BY k ORDER BY k;
+SELECT g.name, count(*) FROM f JOIN g USING (k) GROUP BY g.name ORDER BY 1;
+
+-- one key of every type
+SELECT key, gj_same(format('SELECT %s, count(*), sum(i4), count(i2) FROM f GROUP BY 1', key)), gj_same(format('SELECT f.%s, count(*), sum(g.c) FROM f JOIN g USING (k) GROUP BY 1', key))
+FROM unnest(ARRAY['i2', 'i4', 'i8', 'd', 'ts', 'x', 'n', 't', 'v', 'c', 'b', 'o', 'm', 'y', 'q', 'p', 'h', 'u', 'w']) WITH ORDINALITY AS l(key, n) ORDER BY n;
+
+-- expressions and several keys
+SELECT key, gj_same(format('SELECT %s, count(*), sum(f.i4), avg(f.i8), min(f.x), max(f.d) FROM f JOIN g USING (k) GROUP BY %s', key, key))
+FROM unnest(ARRAY['f.i4 % 3', 'f.i4 + g.c', 'f.i4 > 0', 'f.i4 IS NULL', 'f.x * 2', 'k, f.b, f.t', 'f.b, f.x, f.v', 'f.i2, f.i4, f.i8', 'f.t, g.name, g.c', 'f.d, f.ts, f.o, f.m, f.c, f.y',
+	'f.k, f.i2, f.i4, f.i8, f.d, f.ts, f.x, f.t, f.v, f.b', 'lower(f.t)', 'f.t || ''x''', 'f.n, f.b', 'length(f.t)']) WITH ORDINALITY AS l(key, n) ORDER BY n;
+
+-- every aggregate, and expressions over aggregates and keys
+SELECT list, gj_same(format('SELECT f.b, f.k, %s FROM f JOIN g USING (k) GROUP BY f.b, f.k', list))
+FROM unnest(ARRAY['count(*)', 'count(f.t), count(f.n), count(f.v)', 'sum(f.i2), sum(f.i4), sum(f.i8)', 'avg(f.i2), avg(f.i4), avg(f.i8)', 'min(f.i4), max(f.i4), min(f.i8), max(f.i8)',
+	'min(f.d), max(f.d), min(f.ts), max(f.ts), min(f.o), max(f.o)', 'sum(f.x), avg(f.x), min(f.x), max(f.x)', 'bool_and(f.i4 > 0), bool_or(f.i4 > 40), every(f.b)', 'bool_and(f.i4 > 1000), bool_or(f.i4 < -1000)',
+	'sum(f.i4) / count(*), f.k + 1, f.k + count(*)', 'count(*) FILTER (WHERE f.i4 > 0), count(f.i2) FILTER (WHERE f.x > 1)', 'sum(f.i4) FILTER (WHERE f.b), sum(f.i4) FILTER (WHERE NOT f.b), sum(f.i4)',
+	'avg(f.x) FILTER (WHERE f.i4 > 1000), min(f.i4) FILTER (WHERE f.i4 % 2 = 0)', 'count(f.t) FILTER (WHERE f.i4 > 0)', 'coalesce(sum(f.i4), 0), sum(f.i4) IS NULL',
+	'var_pop(f.i4), var_samp(f.i4), variance(f.i2)', 'stddev_pop(f.i4), stddev_samp(f.i2), stddev(f.i4)', 'variance(f.i4) FILTER (WHERE f.i4 = 7)',
+	'count(DISTINCT f.i4)', 'sum(f.n)', 'string_agg(f.t, '','' ORDER BY f.t)', 'stddev(f.i8)', 'count(*) FILTER (WHERE f.t LIKE ''%1'')', 'sum(length(f.t))', 'array_agg(f.i4 ORDER BY f.i4)']) WITH ORDINALITY AS l(list, n) ORDER BY n;
+
+-- ungrouped ones with FILTER, bool_and, variance
+SELECT gj_same('SELECT count(*) FILTER (WHERE f.i4 > 0), sum(f.i4) FILTER (WHERE f.b), bool_and(f.i4 < 100), bool_or(f.b), stddev(f.i4), var_pop(f.i2) FROM f JOIN g USING (k)');
+SELECT gj_same('SELECT stddev(f.i4), var_pop(f.i4), var_samp(f.i4), bool_and(f.b) FROM f JOIN g USING (k) WHERE f.i4 > 1000');
+
+-- deviations of many values: the digits are PostgreSQL's
+CREATE TABLE spread AS SELECT i % 500 AS k, (i * 7919::int8 % 1000003)::int4 AS v, (i % 11)::int2 AS s FROM generate_series(1, 5000) i;
+INSERT INTO spread VALUES (1000, 2147483647, 1), (1000, -2147483648, 1), (1000, 2147483647, 1), (1001, 5, 5), (1002, 3, 3), (1002, 3, 3), (1003, NULL, NULL);
+SELECT gj_same('SELECT k, stddev(v), stddev_pop(v), variance(v), var_pop(v), stddev(s), variance(s) FROM spread GROUP BY k');
+
+-- sums beyond 64 bits
+CREATE TABLE huge AS SELECT i % 3 AS k, CASE i % 3 WHEN 0 THEN -9223372036854775808 WHEN 1 THEN 9223372036854775807 - i ELSE (i % 7 - 3) * 3000000000000000000 END AS v FROM generate_series(1, 300) i;
+SELECT k, sum(v), avg(v) FROM huge WHERE k < 2 GROUP BY k ORDER BY k;
+SELECT gj_same('SELECT k, sum(v), avg(v), min(v), max(v), count(v) FROM huge GROUP BY k');
+SELECT gj_same('SELECT k, sum(v + 1000000) FROM huge GROUP BY k');
+SELECT gj_same('SELECT v + 1000000, count(*) FROM huge GROUP BY 1');
+
+-- NULL, NaN, -0, infinities; results that are not finite
+CREATE TABLE fl (k float8, x float8);
+INSERT INTO fl VALUES ('NaN', 1), ('-NaN', 2), ('0', 3), ('-0', 4), (NULL, 5), (NULL, NULL), ('Infinity', 6), ('-Infinity', 7), ('1e-320', 8), ('-0', NULL);
+SELECT gj_same('SELECT k = 0, k = ''NaN'', count(*), sum(x), count(x) FROM fl GROUP BY k');
+SELECT gj_same('SELECT x IS NULL, min(k), max(k) FROM fl WHERE k <> 0 GROUP BY 1');
+SELECT gj_same('SELECT x > 4, sum(k) FROM fl WHERE k < 5 OR k IS NULL GROUP BY 1');
+SELECT gj_equal('SELECT x > 4, sum(k), avg(k) FROM fl GROUP BY 1');
+
+-- many groups: several batches, growth of the table; skew
+CREATE TABLE many AS SELECT CASE WHEN i % 2 = 0 THEN 7 ELSE i END AS k, i % 70000 AS r, 'key ' || i % 30000 AS t FROM generate_series(1, 200000) i;
+VACUUM ANALYZE many;
+SELECT count(*), sum(n), max(n) FROM (SELECT k, count(*) AS n FROM many GROUP BY k) s;
+SELECT gj_same('SELECT r, count(*), sum(k), avg(k) FROM many GROUP BY r');
+SELECT gj_same('SELECT t, count(*), sum(k::float8) FROM many GROUP BY t');
+SELECT gj_same('SELECT t, r % 3, count(*) FROM many GROUP BY 1, 2 HAVING count(*) > 2');
+SET work_mem = '64kB';
+SELECT gj_same('SELECT t, sum(k::float8), sum(r) FROM many GROUP BY t');
+RESET work_mem;
+
+-- text: of any length, NULL, empty; blanks at the end; compressed and external values are PostgreSQL's
+CREATE TABLE texts (id int, t text, c char(10), v varchar);
+INSERT INTO texts SELECT i, CASE i % 6 WHEN 0 THEN NULL WHEN 1 THEN '' WHEN 2 THEN repeat('ab', i % 4 * 60) ELSE 'x' || i % 4 END, repeat(' ', i % 3) || i % 2, repeat('y', 120 + i % 10) FROM generate_series(1, 1000) i;
+SELECT gj_same('SELECT t, count(*) FROM texts GROUP BY t');
+SELECT gj_same('SELECT c, count(*) FROM texts GROUP BY c');
+SELECT gj_same('SELECT v, t, c, count(*) FROM texts GROUP BY v, t, c');
+SELECT gj_same('SELECT a.v, b.t, count(*) FROM texts a JOIN texts b ON a.id = b.id + 1 GROUP BY 1, 2');
+SELECT gj_same('SELECT v::text, count(*) FROM texts GROUP BY 1');
+SELECT gj_same('SELECT t COLLATE "C", count(*) FROM texts GROUP BY 1');
+INSERT INTO texts VALUES (2000, repeat('long ', 2000), 'x', 'y');
+SELECT gj_same('SELECT t, count(*) FROM texts GROUP BY t');
+CREATE COLLATION insensitive (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
+SELECT gj_same('SELECT v COLLATE insensitive, count(*) FROM texts GROUP BY 1');
+
+-- no rows; one group; HAVING; ORDER BY and LIMIT above
+SELECT gj_same('SELECT k, count(*) FROM f WHERE i4 > 1000 GROUP BY k');
+SELECT gj_same('SELECT f.k, count(*) FROM f JOIN g USING (k) WHERE g.c > 1000 GROUP BY f.k');
+SELECT gj_same('SELECT 1, count(*) FROM f GROUP BY f.k * 0');
+SELECT gj_same('SELECT k, sum(i4) FROM f GROUP BY k HAVING sum(i4) > 100 AND k <> 3');
+SELECT gj_same('SELECT k FROM f GROUP BY k HAVING bool_or(i4 > 48)');
+SELECT gj_same('SELECT t, count(*) FROM f GROUP BY t ORDER BY count(*) DESC, t LIMIT 7');
+SELECT gj_same('SELECT g.k, g.name, g.c + 1, count(*) FROM f JOIN g ON f.k = g.k GROUP BY g.k');
+SELECT gj_same('SELECT k, count(*), sum(count(*)) OVER (ORDER BY k) FROM f GROUP BY k');
+SELECT gj_same('SELECT k, count(*), generate_series(1, 2) FROM f GROUP BY k');
+SELECT gj_same('SELECT k, max(i4), (SELECT max(c) FROM g WHERE g.k = f.k) FROM f GROUP BY k');
+SELECT gj_same('SELECT DISTINCT count(*) FROM f GROUP BY k');
+SELECT gj_same('SELECT s.k, s.n FROM (SELECT k, count(*) AS n FROM f GROUP BY k) s JOIN g ON s.k = g.k WHERE s.n > 2');
+
+-- what stays PostgreSQL's
+SELECT gj_same('SELECT k, b, count(*) FROM f GROUP BY GROUPING SETS ((k), (b), ())');
+SELECT gj_same('SELECT k, b, count(*), grouping(k) FROM f GROUP BY ROLLUP (k, b)');
+SELECT gj_same('SELECT k, percentile_disc(0.5) WITHIN GROUP (ORDER BY i4) FROM f GROUP BY k');
+
+-- run again, with parameters, in a cursor
+PREPARE by_k(int) AS SELECT k % $1, count(*) FROM f WHERE i4 > $1 GROUP BY 1 ORDER BY 1;
+EXECUTE by_k(2);
+EXECUTE by_k(3);
+DEALLOCATE by_k;
+BEGIN;
+DECLARE c CURSOR FOR SELECT k, count(*) FROM f GROUP BY k;
+MOVE 3 FROM c;
+MOVE ALL FROM c;
+COMMIT;
+SELECT gj_equal('SELECT g.k, (SELECT string_agg(s.n::text, '','' ORDER BY s.n) FROM (SELECT i2, count(*) AS n FROM f WHERE f.k = g.k GROUP BY i2) s) FROM g');
+
+-- failures of the device
+SET gpujoin.fail_at = 'probe';
+SELECT gj_same('SELECT k, count(*) FROM f GROUP BY k');
+SET gpujoin.fail_at = 'overflow';
+SELECT gj_same('SELECT k, count(*) FROM f GROUP BY k');
+RESET gpujoin.fail_at;
+
+-- EXPLAIN
+EXPLAIN (COSTS OFF) SELECT g.name, f.k % 2, count(*), sum(f.i4) + 1 FROM f JOIN g USING (k) GROUP BY 1, 2 HAVING max(f.i4) > 0 ORDER BY 1, 2;
+
+DROP TABLE f, g, spread, huge, fl, many, texts;
+DROP TYPE mood;
+DROP COLLATION insensitive;

@@ -1,0 +1,395 @@
+/*
+ * run_group.c
+ *	  GJ_OUTPUT_GROUPS: tuples that have passed all steps become groups, and at the end
+ *	  these become batches.
+ *
+ * A piece of tuples goes through five calls: keys, looking them up, room for what is new,
+ * making that groups, and the aggregates.  So the device never has to allocate, and every
+ * byte is the lease's.  Groups have to fit in device memory: a program that finds more
+ * of them ends for want of memory, and PostgreSQL's plan runs.
+ *
+ * Groups are numbered in the order in which they were made, and so are the bytes of their
+ * references: the columns of a batch are plain copies, and only null maps and references
+ * are put right in the slot.
+ */
+#include "run.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define GJ_MIN_SLOTS		1024
+#define GJ_MAX_SLOTS		(UINT64_C(1) << 31)
+
+typedef struct GjGrouping
+{
+	GjGroups	groups;			/* what the buffers hold */
+	GjGroupRows tuples;			/* of the piece in work */
+	bool		refs;			/* some key is a reference */
+	uint64_t	heap_used;
+
+	/* of groups */
+	GjBuffer	slots;
+	GjBuffer	null;
+	GjBuffer	hash;
+	GjBuffer	value[GJ_MAX_GROUP_KEYS];
+	GjBuffer	heap;
+	GjBuffer	heap_end;
+	GjBuffer	state[GJ_MAX_AGGREGATES];
+
+	/* of tuples */
+	GjBuffer	tuple_null;
+	GjBuffer	tuple_hash;
+	GjBuffer	tuple_value[GJ_MAX_GROUP_KEYS];
+	GjBuffer	slot_of;
+	GjBuffer	positions;
+	GjBuffer	heap_at;
+} GjGrouping;
+
+static GjStatus
+start_groups(GjRun *run)
+{
+	const GjProgram *p = run->program;
+	const GjGroupKey *keys = gj_program_array(p, GjGroupKey, group_keys);
+	GjGrouping *grouping = calloc(1, sizeof(GjGrouping));
+
+	if (!grouping)
+		return GJ_OUT_OF_HOST_MEMORY;
+	run->grouping = grouping;
+	grouping->tuples.nkeys = grouping->groups.rows.nkeys = p->ngroup_keys;
+	for (uint32_t k = 0; k < p->ngroup_keys; k++)
+	{
+		grouping->tuples.how[k] = grouping->groups.rows.how[k] = (uint8_t) keys[k].how;
+		grouping->refs |= gj_group_by_reference(keys[k].how);
+	}
+	return GJ_OK;
+}
+
+/* ---- a piece of tuples */
+
+static void
+free_tuples(GjWork *work, GjGrouping *grouping)
+{
+	gj_buffer_free(work, &grouping->tuple_null);
+	gj_buffer_free(work, &grouping->tuple_hash);
+	for (uint32_t k = 0; k < GJ_MAX_GROUP_KEYS; k++)
+		gj_buffer_free(work, &grouping->tuple_value[k]);
+	gj_buffer_free(work, &grouping->slot_of);
+	gj_buffer_free(work, &grouping->positions);
+	gj_buffer_free(work, &grouping->heap_at);
+}
+
+/* Room for n tuples. */
+static GjStatus
+reserve_tuples(GjWork *work, GjGrouping *grouping, uint32_t n)
+{
+	GjGroupRows *tuples = &grouping->tuples;
+	uint64_t	words = (uint64_t) n * sizeof(uint32_t);
+
+	GJ_TRY(gj_buffer_reserve(work, &grouping->tuple_null, words));
+	GJ_TRY(gj_buffer_reserve(work, &grouping->tuple_hash, words * 2));
+	for (uint32_t k = 0; k < tuples->nkeys; k++)
+		GJ_TRY(gj_buffer_reserve(work, &grouping->tuple_value[k], words * 2));
+	GJ_TRY(gj_buffer_reserve(work, &grouping->slot_of, words));
+	GJ_TRY(gj_buffer_reserve(work, &grouping->positions, words));
+	if (grouping->refs)
+		GJ_TRY(gj_buffer_reserve(work, &grouping->heap_at, words * 2 + sizeof(uint64_t)));
+	tuples->nrows = n;
+	tuples->null = grouping->tuple_null.memory;
+	tuples->hash = grouping->tuple_hash.memory;
+	for (uint32_t k = 0; k < tuples->nkeys; k++)
+		tuples->value[k] = grouping->tuple_value[k].memory;
+	return GJ_OK;
+}
+
+/* A table that has room for all groups and n more. */
+static GjStatus
+make_table(GjRun *run, uint32_t n)
+{
+	GjGrouping *grouping = run->grouping;
+	GjGroups   *groups = &grouping->groups;
+	uint64_t	wanted = ((uint64_t) groups->rows.nrows + n) * 2;
+	uint64_t	nslots = groups->nslots > 0 ? groups->nslots : GJ_MIN_SLOTS;
+
+	if (groups->nslots >= wanted)
+		return GJ_OK;
+	while (nslots < wanted)
+		nslots *= 2;
+	if (nslots > GJ_MAX_SLOTS)
+		return GJ_TOO_LARGE;
+	groups->nslots = 0;
+	gj_buffer_free(&run->work, &grouping->slots);
+	GJ_TRY(gj_buffer_grow(&run->work, &grouping->slots, 0, nslots * sizeof(uint64_t), 0));
+	groups->slots = grouping->slots.memory;
+	groups->nslots = nslots;
+	return run->work.ops->group_rehash(run->work.queue, groups);
+}
+
+/* Room for the first n tuples, or fewer where memory is short, and as many new groups. */
+static GjStatus
+make_room(GjRun *run, uint32_t *n)
+{
+	for (;;)
+	{
+		GjStatus	status = reserve_tuples(&run->work, run->grouping, *n);
+
+		if (status == GJ_OK)
+			status = make_table(run, *n);
+		if (status != GJ_OUT_OF_MEMORY || *n <= GJ_MIN_TUPLES)
+			return status;
+		free_tuples(&run->work, run->grouping);
+		*n = gj_fewer_tuples(*n);
+	}
+}
+
+/* Room for n more groups whose references take nbytes. */
+static GjStatus
+grow_groups(GjRun *run, uint32_t n, uint64_t nbytes)
+{
+	GjWork	   *work = &run->work;
+	GjGrouping *grouping = run->grouping;
+	GjGroups   *groups = &grouping->groups;
+	uint64_t	used = groups->rows.nrows;
+	uint64_t	all = used + n;
+
+	GJ_TRY(gj_buffer_grow(work, &grouping->null, used * 4, all * 4, 0));
+	groups->rows.null = grouping->null.memory;
+	GJ_TRY(gj_buffer_grow(work, &grouping->hash, used * 8, all * 8, 0));
+	groups->rows.hash = grouping->hash.memory;
+	for (uint32_t k = 0; k < groups->rows.nkeys; k++)
+	{
+		GJ_TRY(gj_buffer_grow(work, &grouping->value[k], used * 8, all * 8, 0));
+		groups->rows.value[k] = grouping->value[k].memory;
+	}
+	for (uint32_t a = 0; a < run->program->naggregates; a++)
+	{
+		GJ_TRY(gj_buffer_grow(work, &grouping->state[a], used * sizeof(GjAggState),
+							  all * sizeof(GjAggState), 0));
+		groups->state[a] = grouping->state[a].memory;
+	}
+	if (!grouping->refs)
+		return GJ_OK;
+	if (grouping->heap_used + nbytes > GJ_REF_MAX_OFFSET)
+		return GJ_TOO_LARGE;
+	GJ_TRY(gj_buffer_grow(work, &grouping->heap_end, used * 8, all * 8, 0));
+	groups->heap_end = grouping->heap_end.memory;
+	GJ_TRY(gj_buffer_grow(work, &grouping->heap, grouping->heap_used,
+						  grouping->heap_used + nbytes, 0));
+	groups->heap = grouping->heap.memory;
+	for (uint32_t k = 0; k < groups->rows.nkeys; k++)
+		groups->rows.heap[k] = groups->heap;
+	return GJ_OK;
+}
+
+/* Groups tuples first .. of the view: as many as there is room for, at most *n. */
+static GjStatus
+group_piece(GjRun *run, const GjView *view, uint32_t first, uint32_t *n)
+{
+	GjWork	   *work = &run->work;
+	GjGrouping *grouping = run->grouping;
+	GjGroups   *groups = &grouping->groups;
+	GjGroupRows *tuples = &grouping->tuples;
+	const GjGroupKey *keys = gj_program_array(run->program, GjGroupKey, group_keys);
+	uint32_t	added;
+	uint64_t	nbytes;
+
+	GJ_TRY(make_room(run, n));
+	/* heap_end tells the device that there are references */
+	GJ_TRY(grow_groups(run, groups->heap_end || !grouping->refs ? 0 : 1, 0));
+	for (uint32_t k = 0; k < tuples->nkeys; k++)
+		if (gj_group_by_reference(keys[k].how))
+			tuples->heap[k] = run->columns[keys[k].index].heap;
+	GJ_TRY(work->ops->group_keys(work->queue, view, first, tuples));
+	GJ_TRY(work->ops->group_find(work->queue, tuples, groups, grouping->slot_of.memory,
+								 grouping->positions.memory, grouping->heap_at.memory,
+								 &added, &nbytes));
+	if (added > 0)
+		GJ_TRY(grow_groups(run, added, nbytes));
+	GJ_TRY(work->ops->group_add(work->queue, tuples, groups, grouping->slot_of.memory,
+								grouping->positions.memory, grouping->heap_at.memory,
+								added, grouping->heap_used));
+	groups->rows.nrows += added;
+	grouping->heap_used += nbytes;
+	return work->ops->group_aggregate(work->queue, view, first, *n, grouping->slot_of.memory,
+									  groups);
+}
+
+GjStatus
+gj_run_group(GjRun *run, const GjView *view)
+{
+	if (!run->grouping)
+		GJ_TRY(start_groups(run));
+	for (uint32_t first = 0, n; first < view->nrows; first += n)
+	{
+		GJ_STOP_CHECK(run);
+		n = view->nrows - first;
+		GJ_TRY(group_piece(run, view, first, &n));
+	}
+	return GJ_OK;
+}
+
+/* ---- batches */
+
+/* Copies null bits of n groups to where key 0's values will be, and makes maps of them. */
+static GjStatus
+send_nulls(GjRun *run, uint8_t *slot, uint32_t first, uint32_t n)
+{
+	GjWork	   *work = &run->work;
+	const GjGroupRows *rows = &run->grouping->groups.rows;
+	const uint32_t *bits = (const uint32_t *) (slot + run->output_places[0].data);
+	uint32_t	any = 0;
+
+	memset(gj_slot_has_nulls(slot), 0, run->noutputs);
+	GJ_TRY(work->ops->copy_out(work->queue, slot + run->output_places[0].data,
+							   rows->null + first, (size_t) n * sizeof(uint32_t)));
+	GJ_TRY(work->ops->sync(work->queue));
+	for (uint32_t i = 0; i < n; i++)
+		any |= bits[i];
+	for (uint32_t k = 0; k < rows->nkeys; k++)
+	{
+		uint8_t    *map = slot + run->output_places[k].nulls;
+
+		if (!(any >> k & 1))
+			continue;
+		gj_slot_has_nulls(slot)[k] = 1;
+		for (uint32_t i = 0; i < n; i++)
+			map[i] = bits[i] >> k & 1;
+	}
+	return GJ_OK;
+}
+
+/*
+ * Copies the bytes of references of groups from `first` on to the heap of the slot: all of
+ * the *n groups, or as many as it has room for.  *base = where they began.
+ */
+static GjStatus
+send_heap(GjRun *run, uint8_t *slot, uint32_t first, uint32_t *n, uint64_t *base,
+		  uint32_t *nbytes)
+{
+	GjWork	   *work = &run->work;
+	const GjGroups *groups = &run->grouping->groups;
+	uint64_t   *end = (uint64_t *) (slot + run->output_places[0].data);
+	uint64_t	limit = run->output_layout.heap_size;
+	uint32_t	fit = 0;
+
+	*base = 0;
+	if (first > 0)
+	{
+		GJ_TRY(work->ops->copy_out(work->queue, end, groups->heap_end + first - 1,
+								   sizeof(uint64_t)));
+		GJ_TRY(work->ops->sync(work->queue));
+		*base = end[0];
+	}
+	GJ_TRY(work->ops->copy_out(work->queue, end, groups->heap_end + first,
+							   (size_t) *n * sizeof(uint64_t)));
+	GJ_TRY(work->ops->sync(work->queue));
+	while (fit < *n && end[fit] - *base <= limit)
+		fit++;
+	if (fit == 0)
+		return gj_run_fail(run, GJ_TOO_LARGE, "a group does not fit a batch");
+	*n = fit;
+	*nbytes = (uint32_t) (end[fit - 1] - *base);
+	if (*nbytes == 0)
+		return GJ_OK;
+	return work->ops->copy_out(work->queue, slot + run->output_layout.heap,
+							   groups->heap + *base, *nbytes);
+}
+
+/* References of groups become references into the heap of the slot. */
+static void
+move_refs(GjRun *run, uint8_t *slot, uint32_t n, uint64_t base)
+{
+	const GjGroupRows *rows = &run->grouping->groups.rows;
+
+	for (uint32_t k = 0; k < rows->nkeys; k++)
+	{
+		uint64_t   *ref = (uint64_t *) (slot + run->output_places[k].data);
+
+		if (!gj_group_by_reference(rows->how[k]))
+			continue;
+		for (uint32_t i = 0; i < n; i++)
+			if (gj_ref_length(ref[i]) > 0)
+				ref[i] -= gj_ref_make(base, 0);
+	}
+}
+
+/* Fills a slot with groups from `first` on; *n = how many. */
+static GjStatus
+fill_batch(GjRun *run, uint8_t *slot, uint32_t first, uint32_t *n, uint64_t *nbytes)
+{
+	GjWork	   *work = &run->work;
+	const GjGroups *groups = &run->grouping->groups;
+	GjSlotHeader header = {0, 0};
+	uint64_t	base = 0;
+
+	if (run->grouping->refs)
+		GJ_TRY(send_heap(run, slot, first, n, &base, &header.heap_used));
+	GJ_TRY(send_nulls(run, slot, first, *n));
+	for (uint32_t i = 0; i < run->noutputs; i++)
+	{
+		const uint8_t *from = i < groups->rows.nkeys ? (const uint8_t *) groups->rows.value[i] :
+			(const uint8_t *) groups->state[i - groups->rows.nkeys];
+		uint32_t	width = run->output_types[i].width;
+
+		GJ_TRY(work->ops->copy_out(work->queue, slot + run->output_places[i].data,
+								   from + (size_t) first * width, (size_t) *n * width));
+		*nbytes += (uint64_t) *n * width;
+	}
+	GJ_TRY(work->ops->sync(work->queue));
+	move_refs(run, slot, *n, base);
+	header.nrows = *n;
+	memcpy(slot, &header, sizeof(header));
+	*nbytes += header.heap_used;
+	return GJ_OK;
+}
+
+GjStatus
+gj_run_send_groups(GjRun *run)
+{
+	GjWork	   *work = &run->work;
+	uint32_t	ngroups;
+
+	/* a row error must show before anything is sent */
+	GJ_TRY(work->ops->sync(work->queue));
+	if (!run->grouping)
+		return GJ_OK;
+	work->ops->phase(work->queue, GJ_PHASE_AGGREGATE);
+	GJ_TRY(work->ops->group_finish(work->queue, &run->grouping->groups));
+	ngroups = run->grouping->groups.rows.nrows;
+	for (uint32_t first = 0, n; first < ngroups; first += n)
+	{
+		uint8_t    *slot;
+		uint64_t	nbytes = 0;
+
+		GJ_STOP_CHECK(run);
+		GJ_TRY(gj_run_wait(run));
+		GJ_TRY(run->host->output_slot(run->host->arg, &slot));
+		work->ops->phase(work->queue, GJ_PHASE_RETURN);
+		n = ngroups - first < run->output_layout.capacity ? ngroups - first :
+			run->output_layout.capacity;
+		GJ_TRY(fill_batch(run, slot, first, &n, &nbytes));
+		GJ_TRY(gj_run_send(run, n, nbytes));
+	}
+	return GJ_OK;
+}
+
+void
+gj_run_free_groups(GjRun *run)
+{
+	GjWork	   *work = &run->work;
+	GjGrouping *grouping = run->grouping;
+
+	if (!grouping)
+		return;
+	free_tuples(work, grouping);
+	gj_buffer_free(work, &grouping->slots);
+	gj_buffer_free(work, &grouping->null);
+	gj_buffer_free(work, &grouping->hash);
+	for (uint32_t k = 0; k < GJ_MAX_GROUP_KEYS; k++)
+		gj_buffer_free(work, &grouping->value[k]);
+	gj_buffer_free(work, &grouping->heap);
+	gj_buffer_free(work, &grouping->heap_end);
+	for (uint32_t a = 0; a < GJ_MAX_AGGREGATES; a++)
+		gj_buffer_free(work, &grouping->state[a]);
+	free(grouping);
+	run->grouping = NULL;
+}
