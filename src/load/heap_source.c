@@ -61,11 +61,12 @@ typedef struct HeapSource
 	Snapshot	snapshot;
 	BufferAccessStrategy strategy;
 	Buffer		vmbuffer;
-	BlockNumber nblocks;
-	BlockNumber next;
+	GjShare		own_share;		/* of the whole table, if nobody else has one */
+	BlockNumber next;			/* blocks next .. end-1 are taken out of the share */
+	BlockNumber end;
 	Buffer		ahead;			/* block next, pinned before its turn, or invalid */
 	BlockNumber prefetched;		/* blocks below this were asked for */
-	BlockNumber prefetch_until; /* keep looking ahead up to here */
+	int			prefetch_blocks;	/* keep looking ahead for so many blocks */
 	bool		can_prefetch;
 
 	int			ncolumns;
@@ -88,10 +89,11 @@ typedef struct HeapSource
 static void
 look_ahead(HeapSource *source)
 {
-	BlockNumber end = Min(source->next + PREFETCH_DISTANCE, source->nblocks);
+	BlockNumber end = Min(source->next + PREFETCH_DISTANCE, source->end);
 
-	if (!source->can_prefetch || source->next >= source->prefetch_until)
+	if (!source->can_prefetch || source->prefetch_blocks <= 0)
 		return;
+	source->prefetch_blocks--;
 	for (BlockNumber blkno = Max(source->prefetched, source->next + 1); blkno < end; blkno++)
 		PrefetchBuffer(source->rel, MAIN_FORKNUM, blkno);
 	source->prefetched = Max(source->prefetched, end);
@@ -108,7 +110,7 @@ read_block(HeapSource *source, BlockNumber blkno)
 	buffer = ReadBufferExtended(source->rel, MAIN_FORKNUM, blkno, RBM_NORMAL,
 								source->strategy);
 	if (pgBufferUsage.shared_blks_read + pgBufferUsage.local_blks_read != nread)
-		source->prefetch_until = blkno + PREFETCH_BLOCKS;
+		source->prefetch_blocks = PREFETCH_BLOCKS;
 	return buffer;
 }
 
@@ -124,7 +126,7 @@ take_block(HeapSource *source)
 	if (!BufferIsValid(buffer))
 		buffer = read_block(source, source->next);
 	source->ahead = InvalidBuffer;
-	if (source->next + 1 < source->nblocks)
+	if (source->next + 1 < source->end)
 		source->ahead = read_block(source, source->next + 1);
 	return buffer;
 }
@@ -391,17 +393,32 @@ write_tuples(HeapSource *source, GjWriter *writer)
 	writer->nrows += source->ntuples;
 }
 
+/* True if there is a block to load: of the share that is being loaded, or of another one. */
+static bool
+has_block(HeapSource *source)
+{
+	if (source->next < source->end)
+		return true;
+	if (!gj_share_next(source->base.share, &source->next, &source->end))
+		return false;
+	source->prefetched = source->next;
+	return true;
+}
+
 static bool
 heap_source_fill(GjSourceReader *reader, GjWriter *writer, GjFailure *failure)
 {
 	HeapSource *source = (HeapSource *) reader;
 	uint32		nrows = writer->nrows;
+	bool		more = true;
 
-	while (source->next < source->nblocks &&
-		   gj_writer_has_room(writer, MaxHeapTuplesPerPage, source->page_heap_bytes))
+	while (gj_writer_has_room(writer, MaxHeapTuplesPerPage, source->page_heap_bytes))
 	{
 		Buffer		buffer;
 
+		more = has_block(source);
+		if (!more)
+			break;
 		CHECK_FOR_INTERRUPTS();
 		buffer = take_block(source);
 		heap_page_prune_opt(source->rel, buffer);
@@ -413,7 +430,7 @@ heap_source_fill(GjSourceReader *reader, GjWriter *writer, GjFailure *failure)
 		source->next++;
 	}
 	gj_count_tuples_returned(source->rel, writer->nrows - nrows);
-	return source->next < source->nblocks;
+	return more;
 }
 
 static void
@@ -507,7 +524,7 @@ measure_page_heap(HeapSource *source, const GjColumnType *types)
 
 GjSourceReader *
 gj_heap_source(Oid relid, Snapshot snapshot, const GjProgram *program, int source_number,
-			   const AttrNumber *attnos, GjFailure *failure)
+			   const AttrNumber *attnos, GjShare *share, GjFailure *failure)
 {
 	const GjSource *src = &gj_program_array(program, GjSource, sources)[source_number];
 	HeapSource *source;
@@ -529,10 +546,18 @@ gj_heap_source(Oid relid, Snapshot snapshot, const GjProgram *program, int sourc
 	source->vmbuffer = InvalidBuffer;
 	source->ahead = InvalidBuffer;
 	source->rel = table_open(relid, AccessShareLock);
-	source->nblocks = RelationGetNumberOfBlocks(source->rel);
+	if (share == NULL)
+	{
+		share = &source->own_share;
+		gj_share_init(share, RelationGetNumberOfBlocks(source->rel), 1);
+	}
+	source->base.share = share;
+	source->base.shareable = !RelationUsesLocalBuffers(source->rel);
+	source->base.relid = relid;
+	source->base.attnos = attnos;
 	source->can_prefetch =
 		get_tablespace_io_concurrency(source->rel->rd_rel->reltablespace) > 0;
-	if (!RelationUsesLocalBuffers(source->rel) && source->nblocks > NBuffers / 4)
+	if (!RelationUsesLocalBuffers(source->rel) && share->nblocks > NBuffers / 4)
 		source->strategy = GetAccessStrategy(BAS_BULKREAD);
 	source->ncolumns = src->ncolumns;
 	source->columns = palloc0(sizeof(HeapColumn) * Max(src->ncolumns, 1));
