@@ -76,11 +76,19 @@ static GjStatus
 receive_from(GjSession *session, GjSession *loader)
 {
 	GjMsgSlot	message;
+	bool		reset = false;
 	ssize_t		n;
 
 	do
+	{
 		n = recv(loader->socket, &message, sizeof(message), MSG_DONTWAIT | MSG_TRUNC);
-	while (n < 0 && errno == EINTR);
+		/* that it has closed with messages unread is told once, ahead of what it sent */
+		if (n < 0 && errno == ECONNRESET && !reset)
+		{
+			reset = true;
+			errno = EINTR;
+		}
+	} while (n < 0 && errno == EINTR);
 	if (n < 0 && errno == EAGAIN)
 		return GJ_OK;
 	if (n <= 0)

@@ -91,7 +91,7 @@ gj_loader_workers_for(double npages)
 	int			n = gj_loader_workers >= 0 ? gj_loader_workers : count_cores() - 1;
 
 	/* chunks of workers would be missing in the file */
-	if (gj_save_program != NULL && gj_save_program[0] != '\0')
+	if (npages <= 0 || (gj_save_program != NULL && gj_save_program[0] != '\0'))
 		return 0;
 	n = Min(n, max_parallel_workers);
 	if (min_parallel_table_scan_size > 0)
