@@ -761,7 +761,7 @@ begin_load(GjQueue *queue, cudaStream_t *stream)
 static GjStatus
 load_in(GjQueue *queue, void *device, const void *host, size_t nbytes)
 {
-	cudaStream_t stream;
+	cudaStream_t stream = NULL;
 
 	if (nbytes == 0)
 		return GJ_OK;
@@ -773,7 +773,7 @@ load_in(GjQueue *queue, void *device, const void *host, size_t nbytes)
 static GjStatus
 load_fill(GjQueue *queue, void *device, int byte, size_t nbytes)
 {
-	cudaStream_t stream;
+	cudaStream_t stream = NULL;
 
 	if (nbytes == 0)
 		return GJ_OK;
@@ -785,7 +785,7 @@ load_fill(GjQueue *queue, void *device, int byte, size_t nbytes)
 static GjStatus
 mark(GjQueue *queue, GjLane lane, uint32_t m)
 {
-	cudaStream_t stream;
+	cudaStream_t stream = NULL;
 
 	GJ_TRY(lane_stream(queue, lane, &stream));
 	GJ_TRY(record_event(queue, &queue->mark[m], stream));
@@ -802,7 +802,7 @@ mark(GjQueue *queue, GjLane lane, uint32_t m)
 static GjStatus
 after(GjQueue *queue, GjLane lane, uint32_t m)
 {
-	cudaStream_t stream;
+	cudaStream_t stream = NULL;
 
 	GJ_TRY(lane_stream(queue, lane, &stream));
 	if (queue->mark[m])
@@ -830,8 +830,8 @@ passed(GjQueue *queue, uint32_t m, bool wait, bool *done)
 	GJ_CUDA(queue, error);
 	if (queue->loads[m] != 0)
 	{
-		GJ_CUDA(queue, cudaEventElapsedTime(&ms, queue->begin[queue->loads[m] - 1],
-											queue->mark[m]));
+		GJ_CUDA(queue,
+				cudaEventElapsedTime(&ms, queue->begin[queue->loads[m] - 1], queue->mark[m]));
 		queue->phase_ms[GJ_PHASE_TRANSFER] += ms;
 		queue->loads[m] = 0;
 	}

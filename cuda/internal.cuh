@@ -74,12 +74,12 @@ struct GjQueue
 	GjDevice *device;
 	cudaStream_t stream; /* GJ_LANE_WORK */
 	cudaStream_t load;   /* GJ_LANE_LOAD; made when it is first needed */
-	GjStatus status;    /* GJ_OK, or the error that the queue keeps */
-	GjErrorText error;  /* text of that error */
-	GjProgram *program; /* host copy */
-	GjCode code;        /* device addresses */
-	GjResults *results; /* device */
-	GjAggState *states; /* device, naggregates of them */
+	GjStatus status;     /* GJ_OK, or the error that the queue keeps */
+	GjErrorText error;   /* text of that error */
+	GjProgram *program;  /* host copy */
+	GjCode code;         /* device addresses */
+	GjResults *results;  /* device */
+	GjAggState *states;  /* device, naggregates of them */
 	GjPinned *pinned;
 
 	void **memory; /* allocations that are not freed yet */

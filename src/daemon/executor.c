@@ -333,9 +333,8 @@ gj_run_finish(GjRun *run, GjRunStats *stats)
 GjStatus
 gj_run_wait(GjRun *run)
 {
-	GJ_TRY(gj_run_flush(run));
-	GJ_TRY(gj_run_free_slots(run, true));
 	GJ_TRY(run->work.ops->sync(run->work.queue));
+	GJ_TRY(gj_run_free_slots(run, false));
 	run->work.ops->phase(run->work.queue, GJ_PHASE_WAIT);
 	return GJ_OK;
 }

@@ -57,10 +57,10 @@ extern bool gj_run_complete(const GjRun *run);
 /* Sends what is still to be sent.  Fills in the statistics. */
 extern GjStatus gj_run_finish(GjRun *run, GjRunStats *stats);
 
-/*
- * Works on all chunks that were given, frees their slots and waits until the device has
- * done all that is queued; then time counts as waiting.
- */
+/* Works on all chunks that were given, and frees their slots. */
+extern GjStatus gj_run_flush(GjRun *run);
+
+/* Waits until the device has done all that is queued; then time counts as waiting. */
 extern GjStatus gj_run_wait(GjRun *run);
 
 /* More about the error that the last call returned; may be "". */

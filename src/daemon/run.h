@@ -153,8 +153,6 @@ extern GjStatus gj_run_outer_rows(GjRun *run, uint32_t nrows);
 
 /* run_stage.c */
 extern GjStatus gj_run_outer(GjRun *run, const GjChunk *chunk, uint8_t *memory, uint32_t slot);
-/* Works on all outer chunks that are staged. */
-extern GjStatus gj_run_flush(GjRun *run);
 /* The slot is free once all that is queued on the lane is done. */
 extern GjStatus gj_run_slot_used(GjRun *run, GjLane lane, uint32_t slot);
 /* Gives back the slots that are free; with `wait`, waits for all. */

@@ -223,7 +223,7 @@ feed_chunk(GjFileRun *file, GjRun *run, const GjSavedRecord *record, const uint8
 	if (file->busy_slots == all)
 		GJ_TRY(gj_run_work(run));
 	if (file->busy_slots == all)
-		GJ_TRY(gj_run_wait(run));
+		GJ_TRY(gj_run_flush(run));
 	slot = (uint32_t) __builtin_ctz(~file->busy_slots);
 	memory = file->load->memory + (size_t) slot * GJ_LOAD_SLOT_SIZE;
 	file->busy_slots |= 1u << slot;

@@ -323,6 +323,7 @@ feed(GjSession *session)
 			GJ_TRY(gj_run_work(session->run));
 		else if (!gj_run_complete(session->run))
 		{
+			GJ_TRY(gj_run_flush(session->run));
 			GJ_TRY(gj_run_wait(session->run));
 			GJ_TRY(receive_messages(session, true));
 		}
