@@ -1,14 +1,12 @@
 #!/bin/bash
 # J1: count(*), sum(f.v + d.v) over fact (50 M rows) joined with dim (10 M rows), two int4 each, every fact row matches.
-# gpujoin (one loading process, nothing on the GPU before) against PostgreSQL with one process and with all workers.
-# GJ_SCALE=0.01 makes the tables smaller, GJ_REPEAT=5 is how often each is timed.
+# gpujoin (nothing on the GPU before) against PostgreSQL with one process and with all workers.
+# GJ_SCALE=0.01 makes the tables smaller, GJ_REPEAT=5 is how often each is timed, GJ_LOADER_WORKERS=15 (default 15) how many
+# workers help gpujoin to load.
 cd "$(dirname "$0")" && . ./lib.sh
-if ! have j1_fact; then
-	sql -c "CREATE TABLE j1_fact (k int, v int)" -c "CREATE TABLE j1_dim (k int, v int)"
-	insert_parallel j1_dim "$(rows 10000000)" "i - 1, (i % 1000)::int"
-	insert_parallel j1_fact "$(rows 50000000)" "(i * 7919) % $(rows 10000000), (i % 1000)::int"
-fi
-query="SELECT count(*), sum(f.v + d.v) FROM j1_fact f JOIN j1_dim d USING (k)"
+make_j1
+query=$j1_query
+set_workers "${GJ_LOADER_WORKERS:-15}"
 
 echo "## J1: \`$query\`"
 echo
@@ -25,7 +23,8 @@ row what "median ms" "min–max" "gpujoin is faster by"
 row --- ---: ---: ---:
 row "PostgreSQL, 1 process" "$one_ms" "" "$(ratio "$one_ms" "$gpu_ms")"
 row "PostgreSQL, best plan" "$best_ms" "$best_spread" "$(ratio "$best_ms" "$gpu_ms")"
-row "gpujoin, cold, 1 loading process" "$gpu_ms" "$gpu_spread" ""
+load_rates "$gpu" "$query" "$repeat"
+row "gpujoin, cold, $launched loader workers, $rate GB/s of pages" "$gpu_ms" "$gpu_spread" ""
 row "the same, first query of a session" "$fresh" "" ""
 echo
 echo "Answer: $gpu_answer (equal)"

@@ -42,7 +42,7 @@ compare_times() {
 
 # phases SETTINGS QUERY: the phases of a GpuJoin, in milliseconds
 phases() {
-	{ echo "$1;"; echo "EXPLAIN (ANALYZE, COSTS OFF) $2;"; } | sql | grep -E 'Times:|Load:|Fallback:' | sed 's/^ */    /'
+	{ echo "$1;"; echo "EXPLAIN (ANALYZE, COSTS OFF) $2;"; } | sql | grep -E 'Times:|Load:|Loading:|Loader|Fallback:' | sed 's/^ */    /'
 }
 
 # uses_gpujoin SETTINGS QUERY: fails unless GpuJoin ran the query
@@ -50,6 +50,30 @@ uses_gpujoin() {
 	local plan
 	plan=$({ echo "$1;"; echo "EXPLAIN (ANALYZE, COSTS OFF) $2;"; } | sql)
 	grep -q 'Custom Scan (GpuJoin)' <<<"$plan" && ! grep -q 'Fallback:' <<<"$plan" || { echo "GpuJoin did not run: $2" >&2; echo "$plan" >&2; exit 1; }
+}
+
+# set_workers N: up to N workers help gpujoin to load; says if the server cannot have them
+set_workers() {
+	gpu="SET gpujoin.enabled = on; SET gpujoin.loader_workers = $1; SET max_parallel_workers = $(($1 > 8 ? $1 : 8))"
+	[ "$(sql -c 'SHOW max_worker_processes')" -gt "$1" ] || echo "max_worker_processes is too small for $1 loader workers" >&2
+}
+
+# load_rates SETTINGS QUERY REPEAT: sets $launched, the loader workers of a GpuJoin, and $rate, the median GB/s of pages
+load_rates() {
+	local plans
+	plans=$({ echo "$1;"; for _ in $(seq "$3"); do echo "EXPLAIN (ANALYZE, COSTS OFF) $2;"; done; } | sql)
+	launched=$(sed -n 's/.*Loader Workers Launched: //p' <<<"$plans" | sort -n | head -1)
+	launched=${launched:-0}
+	rate=$(sed -n 's/.*Loading: .* ms  \([0-9.]*\) GB.*/\1/p' <<<"$plans" | sort -n | awk '{ t[NR] = $1 } END { print t[int((NR + 1) / 2)] }')
+}
+
+# make_j1: the tables of J1, and $j1_query
+make_j1() {
+	j1_query="SELECT count(*), sum(f.v + d.v) FROM j1_fact f JOIN j1_dim d USING (k)"
+	if have j1_fact; then return; fi
+	sql -c "CREATE TABLE j1_fact (k int, v int)" -c "CREATE TABLE j1_dim (k int, v int)"
+	insert_parallel j1_dim "$(rows 10000000)" "i - 1, (i % 1000)::int"
+	insert_parallel j1_fact "$(rows 50000000)" "(i * 7919) % $(rows 10000000), (i % 1000)::int"
 }
 
 machine() {

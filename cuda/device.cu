@@ -493,6 +493,8 @@ queue_close(GjQueue *queue, GjErrorText *why)
 	{
 		cudaError_t error = cudaStreamSynchronize(queue->stream);
 
+		if (error == cudaSuccess && queue->load)
+			error = cudaStreamSynchronize(queue->load);
 		for (size_t i = 0; i < queue->nmemory; i++)
 			cudaFreeAsync(queue->memory[i], queue->stream);
 		/* only then may other queues have it */
@@ -504,6 +506,15 @@ queue_close(GjQueue *queue, GjErrorText *why)
 	}
 	for (uint32_t i = 0; i < queue->nevents_made; i++)
 		cudaEventDestroy(queue->event[i]);
+	for (uint32_t i = 0; i < GJ_MAX_MARKS; i++)
+	{
+		if (queue->mark[i])
+			cudaEventDestroy(queue->mark[i]);
+		if (queue->begin[i])
+			cudaEventDestroy(queue->begin[i]);
+	}
+	if (queue->load)
+		cudaStreamDestroy(queue->load);
 	if (queue->stream)
 		cudaStreamDestroy(queue->stream);
 	cudaGetLastError();
@@ -713,6 +724,130 @@ fill(GjQueue *queue, void *device, int byte, size_t nbytes)
 	return GJ_OK;
 }
 
+/* ---- the lane of loads, and marks */
+
+/* The stream of a lane. */
+static GjStatus
+lane_stream(GjQueue *queue, GjLane lane, cudaStream_t *stream)
+{
+	GJ_TRY(gj_enter(queue));
+	if (lane == GJ_LANE_LOAD && queue->load == NULL)
+		GJ_CUDA(queue, cudaStreamCreateWithFlags(&queue->load, cudaStreamNonBlocking));
+	*stream = lane == GJ_LANE_LOAD ? queue->load : queue->stream;
+	return GJ_OK;
+}
+
+static GjStatus
+record_event(GjQueue *queue, cudaEvent_t *event, cudaStream_t stream)
+{
+	if (*event == NULL)
+		GJ_CUDA(queue, cudaEventCreate(event));
+	GJ_CUDA(queue, cudaEventRecord(*event, stream));
+	return GJ_OK;
+}
+
+/* The stream of loads, on which one begins: its time is taken up to the next mark. */
+static GjStatus
+begin_load(GjQueue *queue, cudaStream_t *stream)
+{
+	GJ_TRY(lane_stream(queue, GJ_LANE_LOAD, stream));
+	if (queue->loading)
+		return GJ_OK;
+	GJ_TRY(record_event(queue, &queue->begin[queue->next_begin], *stream));
+	queue->loading = true;
+	return GJ_OK;
+}
+
+static GjStatus
+load_in(GjQueue *queue, void *device, const void *host, size_t nbytes)
+{
+	cudaStream_t stream = NULL;
+
+	if (nbytes == 0)
+		return GJ_OK;
+	GJ_TRY(begin_load(queue, &stream));
+	GJ_CUDA(queue, cudaMemcpyAsync(device, host, nbytes, cudaMemcpyHostToDevice, stream));
+	return GJ_OK;
+}
+
+static GjStatus
+load_fill(GjQueue *queue, void *device, int byte, size_t nbytes)
+{
+	cudaStream_t stream = NULL;
+
+	if (nbytes == 0)
+		return GJ_OK;
+	GJ_TRY(begin_load(queue, &stream));
+	GJ_CUDA(queue, cudaMemsetAsync(device, byte, nbytes, stream));
+	return GJ_OK;
+}
+
+static GjStatus
+mark(GjQueue *queue, GjLane lane, uint32_t m)
+{
+	cudaStream_t stream = NULL;
+
+	GJ_TRY(lane_stream(queue, lane, &stream));
+	GJ_TRY(record_event(queue, &queue->mark[m], stream));
+	queue->loads[m] = 0;
+	if (lane == GJ_LANE_LOAD && queue->loading)
+	{
+		queue->loads[m] = (uint8_t) (1 + queue->next_begin);
+		queue->next_begin = (queue->next_begin + 1) % GJ_MAX_MARKS;
+		queue->loading = false;
+	}
+	return GJ_OK;
+}
+
+static GjStatus
+after(GjQueue *queue, GjLane lane, uint32_t m)
+{
+	cudaStream_t stream = NULL;
+
+	GJ_TRY(lane_stream(queue, lane, &stream));
+	if (queue->mark[m])
+		GJ_CUDA(queue, cudaStreamWaitEvent(stream, queue->mark[m], 0));
+	return GJ_OK;
+}
+
+static GjStatus
+passed(GjQueue *queue, uint32_t m, bool wait, bool *done)
+{
+	cudaError_t error;
+	float ms = 0.0f;
+
+	*done = true;
+	GJ_TRY(gj_enter(queue));
+	if (queue->mark[m] == NULL)
+		return GJ_OK;
+	error = wait ? cudaEventSynchronize(queue->mark[m]) : cudaEventQuery(queue->mark[m]);
+	if (error == cudaErrorNotReady)
+	{
+		cudaGetLastError();
+		*done = false;
+		return GJ_OK;
+	}
+	GJ_CUDA(queue, error);
+	if (queue->loads[m] != 0)
+	{
+		GJ_CUDA(queue,
+				cudaEventElapsedTime(&ms, queue->begin[queue->loads[m] - 1], queue->mark[m]));
+		queue->phase_ms[GJ_PHASE_TRANSFER] += ms;
+		queue->loads[m] = 0;
+	}
+	return GJ_OK;
+}
+
+static void
+load_wait(GjQueue *queue)
+{
+	cudaSetDevice(queue->device->ordinal);
+	/* what went wrong there is found when the queue is closed */
+	if (queue->load)
+		cudaStreamSynchronize(queue->load);
+	cudaGetLastError();
+}
+
 static GjStatus
 set_columns(GjQueue *queue, const GjColumn *columns, uint32_t n, const GjColumn **device_columns)
 {
@@ -748,6 +883,12 @@ extern "C" const GjDeviceOps gj_cuda_device = {
 	.copy_out = copy_out,
 	.copy = copy_device,
 	.fill = fill,
+	.load_in = load_in,
+	.load_fill = load_fill,
+	.mark = mark,
+	.after = after,
+	.passed = passed,
+	.load_wait = load_wait,
 	.rebase_refs = gj_rebase_refs,
 	.set_columns = set_columns,
 	.select = gj_select,

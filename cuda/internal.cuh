@@ -72,13 +72,14 @@ struct GjDevice
 struct GjQueue
 {
 	GjDevice *device;
-	cudaStream_t stream;
-	GjStatus status;    /* GJ_OK, or the error that the queue keeps */
-	GjErrorText error;  /* text of that error */
-	GjProgram *program; /* host copy */
-	GjCode code;        /* device addresses */
-	GjResults *results; /* device */
-	GjAggState *states; /* device, naggregates of them */
+	cudaStream_t stream; /* GJ_LANE_WORK */
+	cudaStream_t load;   /* GJ_LANE_LOAD; made when it is first needed */
+	GjStatus status;     /* GJ_OK, or the error that the queue keeps */
+	GjErrorText error;   /* text of that error */
+	GjProgram *program;  /* host copy */
+	GjCode code;         /* device addresses */
+	GjResults *results;  /* device */
+	GjAggState *states;  /* device, naggregates of them */
 	GjPinned *pinned;
 
 	void **memory; /* allocations that are not freed yet */
@@ -94,6 +95,12 @@ struct GjQueue
 	uint32_t nevents_made;
 	uint32_t nmarks; /* recorded and not resolved; mark i starts event_phase[i] */
 	double phase_ms[GJ_NPHASES];
+
+	cudaEvent_t mark[GJ_MAX_MARKS]; /* NULL: not used yet */
+	uint8_t loads[GJ_MAX_MARKS];    /* 1 + begin of the loads whose end the mark is; 0: none */
+	cudaEvent_t begin[GJ_MAX_MARKS];
+	uint32_t next_begin;
+	bool loading; /* begin[next_begin] was recorded, and its end was not */
 };
 
 /* ---- errors */

@@ -6,6 +6,7 @@
 #define GJ_COMPAT_H
 
 #include "pgstat.h"
+#include "storage/bufmgr.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 
@@ -19,6 +20,17 @@ gj_count_tuples_returned(Relation rel, uint64 n)
 	rel->pgstat_info->counts.tuples_returned += n;
 #else
 	rel->pgstat_info->t_counts.t_tuples_returned += n;
+#endif
+}
+
+/* Pins block `block` of the main fork if it is in `buffer`, which is not a local one. */
+static inline bool
+gj_read_recent_buffer(Relation rel, BlockNumber block, Buffer buffer)
+{
+#if PG_VERSION_NUM >= 160000
+	return ReadRecentBuffer(rel->rd_locator, MAIN_FORKNUM, block, buffer);
+#else
+	return ReadRecentBuffer(rel->rd_node, MAIN_FORKNUM, block, buffer);
 #endif
 }
 

@@ -12,12 +12,13 @@
 #include "utils/guc.h"
 
 #include "guc.h"
-#include "wire/program.h"
+#include "wire/messages.h"
 
 bool		gj_enabled = true;
 int			gj_device = GJ_SET_DEVICE_AUTO;
 bool		gj_force = false;
 int			gj_algorithm = GJ_SET_ALGORITHM_AUTO;
+int			gj_loader_workers = -1;
 int			gj_device_memory_limit = 0;
 int			gj_set_device_min_elements = 600000;
 int			gj_fail_at = GJ_FAIL_NEVER;
@@ -92,6 +93,14 @@ define_user_settings(void)
 							 algorithm_options,
 							 PGC_USERSET, GUC_EXPLAIN,
 							 NULL, NULL, NULL);
+
+	DefineCustomIntVariable("gpujoin.loader_workers",
+							"Sets the number of parallel workers that help a query to load tables.",
+							"They come out of max_parallel_workers. -1 means one a core, up to 16 with the session's own process. Zero means none.",
+							&gj_loader_workers,
+							-1, -1, GJ_MAX_LOADERS - 1,
+							PGC_USERSET, GUC_EXPLAIN,
+							NULL, NULL, NULL);
 
 	DefineCustomIntVariable("gpujoin.set_device_min_elements",
 							"Sets the number of elements from which gpu_intersect uses the device.",

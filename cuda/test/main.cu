@@ -336,6 +336,7 @@ static void
 run_tests(const Device &device)
 {
 	test_memory(device);
+	test_lanes(device);
 	test_select(device);
 	test_keys(device);
 	test_hash(device);

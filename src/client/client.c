@@ -32,6 +32,8 @@ struct GjClient
 	GjSaver		saver;
 	uint64		free_slots;		/* of the load ring, a bit each */
 	uint32		output_capacity;	/* rows of a batch; 0: it is not rows */
+	GjRunToken	token;
+	bool		attached;		/* another process has submitted the run */
 	bool		done;
 	GjRunStats	stats;			/* when done */
 };
@@ -88,19 +90,23 @@ connect_for_run(const GjProgram *program, GjFailure *failure)
 static bool
 map_rings(GjClient *client, const GjMsgReady *ready, const int fds[2], GjFailure *failure)
 {
-	if (fds[0] < 0 || fds[1] < 0)
+	if (fds[0] < 0 || (fds[1] < 0 && !client->attached))
 		gj_fail(failure, GJ_OUT_OF_HOST_MEMORY, "the descriptors of the rings did not arrive");
 	else if (ready->load_slot_size != GJ_LOAD_SLOT_SIZE || ready->output_slot_size != GJ_OUTPUT_SLOT_SIZE)
 		gj_fail(failure, GJ_ABI_MISMATCH, "slots of %u and %u bytes, not %u and %u",
 				ready->load_slot_size, ready->output_slot_size, GJ_LOAD_SLOT_SIZE, GJ_OUTPUT_SLOT_SIZE);
 	else
+	{
+		client->token = ready->token;
 		return gj_ring_map(&client->load, fds[0], ready->load_slots, ready->load_slot_size, true, failure) &&
-			gj_ring_map(&client->output, fds[1], ready->output_slots, ready->output_slot_size, false, failure);
+			(client->attached ||
+			 gj_ring_map(&client->output, fds[1], ready->output_slots, ready->output_slot_size, false, failure));
+	}
 	return false;
 }
 
 /*
- * Read the answer to SUBMIT.  Sets *nothing if there is none yet.
+ * Read the answer to SUBMIT or ATTACH.  Sets *nothing if there is none yet.
  */
 static bool
 read_ready(GjClient *client, bool *nothing, GjFailure *failure)
@@ -126,6 +132,8 @@ read_ready(GjClient *client, bool *nothing, GjFailure *failure)
 			mapped = map_rings(client, &answer.ready, fds, failure);
 		else if (answer.type == GJ_MSG_ERROR)
 			gj_failure_from_message(&answer.error, failure);
+		else if (answer.type == GJ_MSG_END && client->attached)
+			gj_fail(failure, GJ_CANCELLED, "%s", "");
 		else
 			gj_fail(failure, GJ_DEVICE_LOST, "unexpected message %u", answer.type);
 		for (int i = 0; i < lengthof(fds); i++)
@@ -140,17 +148,14 @@ read_ready(GjClient *client, bool *nothing, GjFailure *failure)
 }
 
 /*
- * Send the program and wait until gpujoind is ready for its sources.
+ * Wait until gpujoind is ready for sources.
  */
 static bool
-submit_program(GjClient *client, const GjProgram *program, GjFailure *failure)
+wait_until_ready(GjClient *client, GjFailure *failure)
 {
-	GjMsgSubmit submit = {.type = GJ_MSG_SUBMIT,.nbytes = program->nbytes};
 	TimestampTz deadline = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), GJ_READY_TIMEOUT);
 	bool		nothing;
 
-	/* a failure to send shows when reading, perhaps with its reason */
-	(void) gj_connection_send(client->connection, &submit, sizeof(submit), program, program->nbytes);
 	while (!read_ready(client, &nothing, failure))
 	{
 		if (!nothing)
@@ -164,6 +169,35 @@ submit_program(GjClient *client, const GjProgram *program, GjFailure *failure)
 	client->free_slots = client->load.nslots == 64 ? ~UINT64CONST(0) :
 		(UINT64CONST(1) << client->load.nslots) - 1;
 	return true;
+}
+
+/*
+ * Send the program and wait for the rings.  A failure to send shows when reading, perhaps
+ * with its reason.
+ */
+static bool
+submit_program(GjClient *client, const GjProgram *program, GjFailure *failure)
+{
+	GjMsgSubmit submit = {.type = GJ_MSG_SUBMIT,.nbytes = program->nbytes};
+
+	(void) gj_connection_send(client->connection, &submit, sizeof(submit), program, program->nbytes);
+	return wait_until_ready(client, failure);
+}
+
+/*
+ * Make the client of a connection.
+ */
+static GjClient *
+client_create(GjConnection *connection)
+{
+	GjClient   *client = palloc0(sizeof(GjClient));
+
+	client->connection = connection;
+	client->saver.fd = -1;
+	client->closer.func = client_closer;
+	client->closer.arg = client;
+	MemoryContextRegisterResetCallback(connection->context, &client->closer);
+	return client;
 }
 
 /*
@@ -185,14 +219,8 @@ gj_client_submit(const GjProgram *program, GjFailure *failure)
 		return NULL;
 	gj_counters_tell();
 
-	client = palloc0(sizeof(GjClient));
-	client->connection = connection;
-	client->saver.fd = -1;
+	client = client_create(connection);
 	client->output_capacity = program->output == GJ_OUTPUT_ROWS ? program->output_capacity : 0;
-	client->closer.func = client_closer;
-	client->closer.arg = client;
-	MemoryContextRegisterResetCallback(connection->context, &client->closer);
-
 	if (!submit_program(client, program, failure))
 	{
 		if (failure->reason == GJ_DEVICE_LOST)
@@ -203,6 +231,49 @@ gj_client_submit(const GjProgram *program, GjFailure *failure)
 	}
 	gj_save_open(&client->saver, program);
 	return client;
+}
+
+/*
+ * Return what another process needs to attach to the run.
+ */
+const GjRunToken *
+gj_client_token(const GjClient *client)
+{
+	return &client->token;
+}
+
+/*
+ * Attach to a run of another process.
+ */
+GjClient *
+gj_client_attach(uint32 device_kind, const GjRunToken *token, GjFailure *failure)
+{
+	GjMsgAttach attach = {.type = GJ_MSG_ATTACH,.token = *token};
+	GjMsgWelcome welcome;
+	GjConnection *connection = gj_connection_open(device_kind, &welcome, failure);
+	GjClient   *client;
+
+	if (connection == NULL)
+		return NULL;
+	client = client_create(connection);
+	client->attached = true;
+	(void) gj_connection_send(connection, &attach, sizeof(attach), NULL, 0);
+	if (wait_until_ready(client, failure))
+		return client;
+	gj_client_close(client);
+	pfree(client);
+	return NULL;
+}
+
+/*
+ * Wait for an event.
+ */
+void
+gj_client_wait(GjClient *client, int timeout)
+{
+	if (client->connection != NULL)
+		(void) gj_connection_wait(client->connection,
+								  TimestampTzPlusMilliseconds(GetCurrentTimestamp(), timeout));
 }
 
 /*
@@ -295,6 +366,12 @@ event_from_message(GjClient *client, const GjAnswer *answer, GjFailure *failure)
 			client->free_slots |= UINT64CONST(1) << slot->slot;
 			event.type = GJ_EVENT_SLOT;
 			return event;
+		case GJ_MSG_END:
+			if (!client->attached)
+				break;
+			client->done = true;
+			event.type = GJ_EVENT_DONE;
+			return event;
 		case GJ_MSG_BATCH:
 			if (slot->slot >= client->output.nslots ||
 				(client->output_capacity > 0 && slot->nrows > client->output_capacity))
@@ -374,5 +451,5 @@ gj_client_free_batch(GjClient *client, uint32 slot)
 const GjRunStats *
 gj_client_stats(const GjClient *client)
 {
-	return client->done ? &client->stats : NULL;
+	return client->done && !client->attached ? &client->stats : NULL;
 }

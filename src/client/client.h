@@ -61,6 +61,19 @@ extern void gj_client_forget_device(void);
  */
 extern GjClient *gj_client_submit(const GjProgram *program, GjFailure *failure);
 
+/* What another process needs to attach to the run. */
+extern const GjRunToken *gj_client_token(const GjClient *client);
+
+/*
+ * Connects and attaches to a run that another process has submitted, to help it load: a
+ * GjClient without an output ring, whose run is done (GJ_EVENT_DONE) when gpujoind wants no
+ * more.  NULL with the reason if that fails; GJ_CANCELLED if the run is over.
+ */
+extern GjClient *gj_client_attach(uint32 device_kind, const GjRunToken *token, GjFailure *failure);
+
+/* Waits until there may be an event, at most some milliseconds. */
+extern void gj_client_wait(GjClient *client, int timeout);
+
 /* Address of a free slot of the load ring and its number; NULL if none is free. */
 extern uint8 *gj_client_load_slot(GjClient *client, uint32 *slot);
 
@@ -75,7 +88,7 @@ extern GjEvent gj_client_next(GjClient *client, bool wait, GjFailure *failure);
 extern const uint8 *gj_client_batch(GjClient *client, uint32 slot);
 extern void gj_client_free_batch(GjClient *client, uint32 slot);
 
-/* Statistics of the run; NULL before GJ_EVENT_DONE. */
+/* Statistics of the run; NULL before GJ_EVENT_DONE, and for who has attached. */
 extern const GjRunStats *gj_client_stats(const GjClient *client);
 
 /* Ends the connection at once.  Does nothing the second time. */

@@ -233,6 +233,25 @@ cpu_fill(GjQueue *queue, void *memory, int byte, size_t nbytes)
 	return GJ_OK;
 }
 
+/* Everything is done when it is queued: marks stand for nothing. */
+static GjStatus
+cpu_mark(GjQueue *queue, GjLane lane, uint32_t m)
+{
+	return GJ_OK;
+}
+
+static GjStatus
+cpu_passed(GjQueue *queue, uint32_t m, bool wait, bool *done)
+{
+	*done = true;
+	return GJ_OK;
+}
+
+static void
+cpu_load_wait(GjQueue *queue)
+{
+}
+
 /* A bad reference becomes an empty one, so that nothing follows it. */
 static GjStatus
 cpu_rebase_refs(GjQueue *queue, uint64_t *refs, uint32_t n, uint64_t base, uint64_t heap_size)
@@ -288,6 +307,12 @@ const GjDeviceOps gj_cpu_device = {
 	.copy_out = cpu_copy,
 	.copy = cpu_copy,
 	.fill = cpu_fill,
+	.load_in = cpu_copy,
+	.load_fill = cpu_fill,
+	.mark = cpu_mark,
+	.after = cpu_mark,
+	.passed = cpu_passed,
+	.load_wait = cpu_load_wait,
 	.rebase_refs = cpu_rebase_refs,
 	.set_columns = cpu_set_columns,
 	.select = gj_cpu_select,

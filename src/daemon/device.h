@@ -184,6 +184,18 @@ typedef struct GjBatchTarget
 	const GjColumnPlace *places;
 } GjBatchTarget;
 
+/*
+ * A queue has two lanes.  Each keeps its work in order, and they run side by side: what is
+ * queued goes to GJ_LANE_WORK, but for what load_in and load_fill put on GJ_LANE_LOAD.
+ */
+typedef enum GjLane
+{
+	GJ_LANE_WORK,
+	GJ_LANE_LOAD
+} GjLane;
+
+#define GJ_MAX_MARKS		64
+
 typedef struct GjDeviceOps
 {
 	const char *name;
@@ -223,6 +235,18 @@ typedef struct GjDeviceOps
 	GjStatus	(*copy_out) (GjQueue *queue, void *host, const void *device, size_t nbytes);
 	GjStatus	(*copy) (GjQueue *queue, void *to, const void *from, size_t nbytes);
 	GjStatus	(*fill) (GjQueue *queue, void *device, int byte, size_t nbytes);
+
+	/* copy_in and fill on GJ_LANE_LOAD. */
+	GjStatus	(*load_in) (GjQueue *queue, void *device, const void *host, size_t nbytes);
+	GjStatus	(*load_fill) (GjQueue *queue, void *device, int byte, size_t nbytes);
+	/* From here on mark m < GJ_MAX_MARKS stands for all that is queued on the lane by now. */
+	GjStatus	(*mark) (GjQueue *queue, GjLane lane, uint32_t m);
+	/* What is queued on the lane from here on starts when what m stands for is done. */
+	GjStatus	(*after) (GjQueue *queue, GjLane lane, uint32_t m);
+	/* *done = what m stands for is done.  With `wait`, waits until it is. */
+	GjStatus	(*passed) (GjQueue *queue, uint32_t m, bool wait, bool *done);
+	/* Waits until nothing is left on GJ_LANE_LOAD, also after an error. */
+	void		(*load_wait) (GjQueue *queue);
 
 	/*
 	 * Adds `base` to the offset of n references, all but held ones.  A reference that

@@ -297,6 +297,14 @@ read_chunk(GjRun *run, uint32_t s, uint32_t nrows, const uint8_t *slot,
 	return GJ_OK;
 }
 
+bool
+gj_run_accepts(const GjRun *run, uint32_t source)
+{
+	/* whatever is wrong with others is told when they are given */
+	return run->program->kind != GJ_PROGRAM_JOIN || source != 0 ||
+		run->ended == (1u << run->program->nsources) - 2;
+}
+
 GjStatus
 gj_run_chunk(GjRun *run, uint32_t source, uint32_t nrows, uint8_t *memory, uint32_t slot)
 {
@@ -306,8 +314,7 @@ gj_run_chunk(GjRun *run, uint32_t source, uint32_t nrows, uint8_t *memory, uint3
 
 	if (source >= p->nsources || (run->ended >> source & 1))
 		return gj_run_fail(run, GJ_BAD_PROGRAM, "a chunk of a source that has ended");
-	if (p->kind == GJ_PROGRAM_JOIN && source == 0 &&
-		run->ended != (1u << p->nsources) - 2)
+	if (!gj_run_accepts(run, source))
 		return gj_run_fail(run, GJ_BAD_PROGRAM, "the outer source comes before an inner one");
 	GJ_STOP_CHECK(run);
 	run->work.ops->phase(run->work.queue, GJ_PHASE_TRANSFER);
@@ -316,8 +323,7 @@ gj_run_chunk(GjRun *run, uint32_t source, uint32_t nrows, uint8_t *memory, uint3
 		return gj_run_outer(run, &chunk, memory, slot);
 
 	GJ_TRY(gj_relation_append(&run->work, &run->relation[source], &chunk));
-	GJ_TRY(run->work.ops->sync(run->work.queue));
-	return run->host->slot_free(run->host->arg, slot);
+	return gj_run_slot_used(run, GJ_LANE_WORK, slot);
 }
 
 GjStatus
@@ -331,6 +337,7 @@ gj_run_source_end(GjRun *run, uint32_t source)
 	if (p->kind == GJ_PROGRAM_JOIN && source == 0 && run->ended != all - 1)
 		return gj_run_fail(run, GJ_BAD_PROGRAM, "the outer source ends before an inner one");
 	GJ_STOP_CHECK(run);
+	GJ_TRY(gj_run_flush(run));
 	run->ended |= 1u << source;
 
 	if (p->kind == GJ_PROGRAM_INTERSECT)
@@ -400,6 +407,7 @@ GjStatus
 gj_run_wait(GjRun *run)
 {
 	GJ_TRY(run->work.ops->sync(run->work.queue));
+	GJ_TRY(gj_run_free_slots(run, false));
 	run->work.ops->phase(run->work.queue, GJ_PHASE_WAIT);
 	return GJ_OK;
 }
@@ -437,7 +445,7 @@ gj_run_close(GjRun *run, GjErrorText *why)
 		free_step(run, &run->steps[i]);
 	for (uint32_t s = 0; s < GJ_MAX_SOURCES; s++)
 		gj_relation_free(work, &run->relation[s]);
-	gj_buffer_free(work, &run->staging);
+	gj_run_close_stages(run);
 	gj_buffer_free(work, &run->filtered);
 	gj_run_free_groups(run);
 	if (work->queue)

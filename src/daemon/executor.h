@@ -23,7 +23,7 @@ typedef struct GjRunHost
 	GjStatus	(*output_slot) (void *arg, uint8_t **memory);
 	/* Sends the slot that output_slot gave last. */
 	GjStatus	(*send_batch) (void *arg, uint32_t nrows);
-	/* The chunk in this slot of the load ring has been read. */
+	/* The chunk that gj_run_chunk was given as `slot` has been read. */
 	GjStatus	(*slot_free) (void *arg, uint32_t slot);
 } GjRunHost;
 
@@ -34,16 +34,31 @@ typedef struct GjRunHost
 extern GjRun *gj_run_open(GjDeviceEntry *entry, const GjProgram *program, GjLease *lease,
 						  const GjRunHost *host, GjStatus *status, GjErrorText *why);
 
-/* Takes the chunk of `nrows` rows at `memory`, which is slot `slot` of the load ring. */
+/* True: a chunk of this source may be given now; else some other source must end first. */
+extern bool gj_run_accepts(const GjRun *run, uint32_t source);
+
+/*
+ * Takes the chunk of `nrows` rows at `memory`, which is read until slot_free(slot), in this
+ * call or in a later one.  `slot` is the caller's name for it.
+ */
 extern GjStatus gj_run_chunk(GjRun *run, uint32_t source, uint32_t nrows,
 							 uint8_t *memory, uint32_t slot);
 extern GjStatus gj_run_source_end(GjRun *run, uint32_t source);
+
+/*
+ * Works on chunks that were given before; those given since the call before this one may
+ * stay on their way to the device meanwhile.
+ */
+extern GjStatus gj_run_work(GjRun *run);
 
 /* True: no further chunk can change the result; gj_run_finish comes next. */
 extern bool gj_run_complete(const GjRun *run);
 
 /* Sends what is still to be sent.  Fills in the statistics. */
 extern GjStatus gj_run_finish(GjRun *run, GjRunStats *stats);
+
+/* Works on all chunks that were given, and frees their slots. */
+extern GjStatus gj_run_flush(GjRun *run);
 
 /* Waits until the device has done all that is queued; then time counts as waiting. */
 extern GjStatus gj_run_wait(GjRun *run);

@@ -4,7 +4,8 @@
  *
  *	executor.c		opens, takes chunks, finishes, closes
  *	run_build.c		an inner side is complete: filter, keys, hash table
- *	run_probe.c		an outer chunk: filter, then the join steps
+ *	run_stage.c		outer chunks to where the device reads them; slots given back
+ *	run_probe.c		outer rows: filter, then the join steps
  *	run_nested.c	the nested loop: what it compares, and its pairs
  *	run_match.c		outer, semi and anti joins: what has a match, and what has none
  *	run_output.c	tuples that passed all steps: aggregates or batches
@@ -78,6 +79,43 @@ typedef enum GjRowMatch
 	GJ_ROW_FILTERED				/* by the source's filter: not there at all */
 } GjRowMatch;
 
+/* Chunks in one stage at most. */
+#define GJ_STAGE_PARTS		32
+
+/* A chunk in a stage: its rows, and its part of the heap. */
+typedef struct GjStagePart
+{
+	uint32_t	first;
+	uint32_t	nrows;
+	uint64_t	heap;
+	uint32_t	heap_used;
+} GjStagePart;
+
+/*
+ * Outer chunks on the device, one behind the other, so that they pass the steps together.
+ * There are two: while the steps work on one, chunks are copied to the other.
+ */
+typedef struct GjStage
+{
+	GjBuffer	memory;
+	uint32_t	nrows;
+	uint64_t	heap_used;
+	uint32_t	nparts;
+	GjStagePart part[GJ_STAGE_PARTS];
+} GjStage;
+
+/* A slot of a load ring whose chunk is being copied. */
+typedef struct GjUsedSlot
+{
+	uint32_t	slot;
+	uint32_t	mark;
+} GjUsedSlot;
+
+/* Marks of a queue: one a slot in use, in turn, then those of the stages. */
+#define GJ_SLOT_MARKS		56
+#define GJ_MARK_LOADED(i)	(GJ_SLOT_MARKS + (i))	/* stage i: its chunks are there */
+#define GJ_MARK_FREE(i)		(GJ_SLOT_MARKS + 2 + (i))	/* its rows are not read any more */
+
 struct GjRun
 {
 	GjWork		work;
@@ -102,7 +140,16 @@ struct GjRun
 	GjRunStep	steps[GJ_MAX_SOURCES];
 	uint32_t	max_tuples;		/* to take through a step at a time; 0: not known yet */
 
-	GjBuffer	staging;		/* the outer chunk, unless it is used in place */
+	GjStage		stage[2];		/* of outer chunks, unless they are used in place */
+	uint32_t	nstages;		/* 0: not made yet; 1 where memory is short */
+	uint32_t	filling;		/* the stage that the next chunk goes to */
+	uint32_t	stage_rows;		/* capacity of a stage */
+	uint64_t	stage_heap;
+	GjColumnPlace *stage_places;	/* of the outer columns in a stage */
+	uint64_t	stage_heap_place;
+	GjUsedSlot	used_slot[GJ_SLOT_MARKS];	/* in order of use */
+	uint32_t	first_used;
+	uint32_t	nused;
 	GjBuffer	filtered;		/* positions of the outer rows that pass the filter */
 
 	bool		count_only;		/* nothing but count(*) is asked for */
@@ -207,7 +254,16 @@ extern GjStatus gj_run_pass_on(GjRun *run, uint32_t i, GjView *view);
 /* Leaves the tuples at positions[0 .. n) of a view of step rs, for the sources that `kept` names. */
 extern GjStatus gj_run_pick(GjRun *run, GjRunStep *rs, GjView *view, const uint32_t *positions,
 							uint32_t n, uint32_t kept);
+/* Takes the first nrows rows that the outer columns describe through all steps. */
+extern GjStatus gj_run_outer_rows(GjRun *run, uint32_t nrows);
+
+/* run_stage.c */
 extern GjStatus gj_run_outer(GjRun *run, const GjChunk *chunk, uint8_t *memory, uint32_t slot);
+/* The slot is free once all that is queued on the lane is done. */
+extern GjStatus gj_run_slot_used(GjRun *run, GjLane lane, uint32_t slot);
+/* Gives back the slots that are free; with `wait`, waits for all. */
+extern GjStatus gj_run_free_slots(GjRun *run, bool wait);
+extern void gj_run_close_stages(GjRun *run);
 
 /* The values of a view's tuples that step rs compares, in the step's buffers. */
 extern GjStatus gj_run_outer_keys(GjRun *run, GjRunStep *rs, const GjView *view, GjKeys *keys);

@@ -36,6 +36,7 @@ typedef struct GjFileRun
 	GjColumnPlace *places;
 	GjLayout	layout;
 	uint32_t	noutputs;
+	uint32_t	busy_slots;		/* of the load ring, a bit each */
 
 	uint64_t	nrows;
 	uint64_t	nbatches;
@@ -140,6 +141,7 @@ host_stop(void *arg)
 static GjStatus
 host_slot_free(void *arg, uint32_t slot)
 {
+	((GjFileRun *) arg)->busy_slots &= ~(1u << slot);
 	return GJ_OK;
 }
 
@@ -209,16 +211,34 @@ host_send_batch(void *arg, uint32_t nrows)
 
 /* ---- the run */
 
+/* Gives the run a chunk in a slot that is free. */
+static GjStatus
+feed_chunk(GjFileRun *file, GjRun *run, const GjSavedRecord *record, const uint8_t *payload)
+{
+	const uint32_t all = (1u << GJ_LOAD_SLOTS) - 1;
+	uint32_t	slot;
+	uint8_t    *memory;
+
+	if (record->nbytes > GJ_LOAD_SLOT_SIZE)
+		return GJ_BAD_PROGRAM;
+	if (file->busy_slots == all)
+		GJ_TRY(gj_run_work(run));
+	if (file->busy_slots == all)
+		GJ_TRY(gj_run_flush(run));
+	slot = (uint32_t) __builtin_ctz(~file->busy_slots);
+	memory = file->load->memory + (size_t) slot * GJ_LOAD_SLOT_SIZE;
+	file->busy_slots |= 1u << slot;
+	memcpy(memory, payload, record->nbytes);
+	return gj_run_chunk(run, record->source, record->nrows, memory, slot);
+}
+
 static GjStatus
 feed_record(GjFileRun *file, GjRun *run, const GjSavedRecord *record, const uint8_t *payload)
 {
 	switch (record->type)
 	{
 		case GJ_MSG_CHUNK:
-			if (record->nbytes > GJ_LOAD_SLOT_SIZE)
-				return GJ_BAD_PROGRAM;
-			memcpy(file->load->memory, payload, record->nbytes);
-			return gj_run_chunk(run, record->source, record->nrows, file->load->memory, 0);
+			return feed_chunk(file, run, record, payload);
 		case GJ_MSG_SOURCE_END:
 			return gj_run_source_end(run, record->source);
 		default:
@@ -253,6 +273,7 @@ run_once(GjFileRun *file, GjRunStats *stats, GjErrorText *why)
 	GjStatus	status;
 
 	file->nrows = file->nbatches = file->checksum = 0;
+	file->busy_slots = 0;
 	file->has_states = false;
 	status = gj_lease_start(&lease, &file->entry->memory, file->program->lease, 0, NULL, NULL);
 	if (status != GJ_OK)
@@ -360,7 +381,8 @@ gj_run_file(const char *path, GjDeviceKind kind, int repeat)
 	{
 		file.entry = gj_devices_choose(kind, &why);
 		if (file.entry &&
-			gj_segment_get(file.entry, GJ_LOAD_SLOT_SIZE, &file.load, &why) == GJ_OK &&
+			gj_segment_get(file.entry, GJ_LOAD_SLOTS * (size_t) GJ_LOAD_SLOT_SIZE, &file.load,
+						   &why) == GJ_OK &&
 			gj_segment_get(file.entry, GJ_OUTPUT_SLOT_SIZE, &file.output, &why) == GJ_OK)
 			ok = run_repeated(&file, repeat);
 		else

@@ -1,6 +1,6 @@
 /*
  * run_probe.c
- *	  Takes an outer chunk through its filter and all join steps.
+ *	  Takes outer rows through their filter and all join steps.
  *
  * A step probes with all tuples at once and then writes its pairs piece by piece,
  * each of which passes the later steps before the next one is written.  So a
@@ -169,51 +169,7 @@ gj_run_choose_max_tuples(GjRun *run)
 	run->max_tuples = n < GJ_MAX_TUPLES ? (uint32_t) n : GJ_MAX_TUPLES;
 }
 
-/* ---- the outer chunk */
-
-/* Brings a chunk to where the device can read it and describes its columns. */
-static GjStatus
-load_chunk(GjRun *run, const GjChunk *chunk, uint8_t *memory)
-{
-	GjWork	   *work = &run->work;
-	bool		in_place = work->ops->kind == GJ_DEVICE_CPU;
-	uint8_t    *to = memory;
-
-	if (!in_place)
-	{
-		GJ_TRY(gj_buffer_reserve(work, &run->staging, GJ_LOAD_SLOT_SIZE));
-		to = run->staging.memory;
-		if (chunk->heap_used > 0)
-			GJ_TRY(work->ops->copy_in(work->queue, to + chunk->layout->heap,
-									  memory + chunk->layout->heap, chunk->heap_used));
-	}
-	for (uint32_t c = 0; c < chunk->layout->ncolumns; c++)
-	{
-		const GjColumnType *type = &run->types[run->sources[0].first_column + c];
-		const GjColumnPlace *place = &chunk->places[c];
-		GjColumn   *column = &run->columns[run->sources[0].first_column + c];
-		bool		has_nulls = chunk->has_nulls[c] && type->nullable;
-
-		if (!in_place)
-		{
-			GJ_TRY(work->ops->copy_in(work->queue, to + place->data, memory + place->data,
-									  (size_t) chunk->nrows * type->width));
-			if (has_nulls)
-				GJ_TRY(work->ops->copy_in(work->queue, to + place->nulls, memory + place->nulls,
-										  chunk->nrows));
-		}
-		/* base 0: only checks that they lie within the heap */
-		if (type->kind == GJ_REF)
-			GJ_TRY(work->ops->rebase_refs(work->queue, (uint64_t *) (to + place->data),
-										  chunk->nrows, 0, chunk->heap_used));
-		column->data = to + place->data;
-		column->nulls = has_nulls ? to + place->nulls : NULL;
-		column->heap = type->kind == GJ_REF ? to + chunk->layout->heap : NULL;
-		column->kind = type->kind;
-		column->width = type->width;
-	}
-	return GJ_OK;
-}
+/* ---- the outer rows */
 
 /* Describes the rows behind the first n of those described before. */
 static void
@@ -419,25 +375,15 @@ join_rows(GjRun *run, uint32_t n)
 }
 
 GjStatus
-gj_run_outer(GjRun *run, const GjChunk *chunk, uint8_t *memory, uint32_t slot)
+gj_run_outer_rows(GjRun *run, uint32_t nrows)
 {
-	GjWork	   *work = &run->work;
-	bool		in_place = work->ops->kind == GJ_DEVICE_CPU;
-
-	GJ_TRY(gj_run_fail_points(run));
-	GJ_TRY(load_chunk(run, chunk, memory));
-	if (!in_place)
-	{
-		GJ_TRY(work->ops->sync(work->queue));
-		GJ_TRY(run->host->slot_free(run->host->arg, slot));
-	}
 	gj_run_choose_max_tuples(run);
-	for (uint32_t first = 0, n; first < chunk->nrows; first += n)
+	for (uint32_t first = 0, n; first < nrows; first += n)
 	{
-		n = chunk->nrows - first < run->max_tuples ? chunk->nrows - first : run->max_tuples;
+		n = nrows - first < run->max_tuples ? nrows - first : run->max_tuples;
 		GJ_TRY(gj_run_make_room(run, 0, &n));
 		GJ_TRY(join_rows(run, n));
 		skip_rows(run, n);
 	}
-	return in_place ? run->host->slot_free(run->host->arg, slot) : GJ_OK;
+	return GJ_OK;
 }

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 /* Idle bytes that the pool keeps; what comes back beyond that is freed. */
-#define GJ_POOL_BYTES		(256u * 1024 * 1024)
+#define GJ_POOL_BYTES		(512u * 1024 * 1024)
 
 /* Guarded by `lock`. */
 static struct

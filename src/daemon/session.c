@@ -18,6 +18,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "loaders.h"
 #include "log.h"
 #include "session.h"
 
@@ -170,6 +171,11 @@ answer(GjSession *session, uint32_t type)
 				return malformed(session);
 			gj_session_run(session);
 			return false;
+		case GJ_MSG_ATTACH:
+			if (session->nbytes != sizeof(GjMsgAttach))
+				return malformed(session);
+			gj_loaders_attach(session);
+			return false;
 		case GJ_MSG_CLOSED:
 			return false;
 		default:
@@ -219,6 +225,7 @@ gj_session_start(int socket)
 	if (!session)
 		return false;
 	session->socket = socket;
+	session->wake = -1;
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, GJ_SESSION_STACK);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);

@@ -2,21 +2,23 @@
  * session_run.c
  *	  A session's run of a program: lease, rings, chunks in, batches out, outcome.
  *
- * While a run works, messages stay in the socket; they are taken out when the
- * session waits, be it for a chunk or for a free slot of the output ring.  In the
- * second case chunks that arrive are put aside.  All device memory is given back
- * before the outcome is told.
+ * While a run works, messages stay in the sockets of its loaders (loaders.h); they are
+ * taken out between two steps of the run, and when it waits for a chunk or for a free slot
+ * of the output ring, and are put aside until the run can take them.  All device memory is
+ * given back before the outcome is told.
  */
 #define _GNU_SOURCE
 #include "session_state.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "loaders.h"
 #include "log.h"
 #include "program_check.h"
 #include "work.h"
@@ -30,20 +32,20 @@ protocol_error(GjErrorText *why)
 
 /* ---- messages of a run */
 
-/* Checks a CHUNK or SOURCE_END against what came before. */
+/* Checks a CHUNK or SOURCE_END against what the loader sent before. */
 static bool
-accept_source_message(GjSession *session, uint32_t type, const GjMsgSlot *message)
+accept_source_message(GjSession *loader, const GjMsgSlot *message)
 {
-	if (message->source >= GJ_MAX_SOURCES || (session->ended >> message->source & 1))
+	if (message->source >= GJ_MAX_SOURCES || (loader->ended >> message->source & 1))
 		return false;
-	if (type == GJ_MSG_SOURCE_END)
+	if (message->type == GJ_MSG_SOURCE_END)
 	{
-		session->ended |= 1u << message->source;
+		loader->ended |= 1u << message->source;
 		return true;
 	}
-	if (message->slot >= GJ_LOAD_SLOTS || (session->load_busy >> message->slot & 1))
+	if (message->slot >= GJ_LOAD_SLOTS || (loader->load_busy >> message->slot & 1))
 		return false;
-	session->load_busy |= 1u << message->slot;
+	loader->load_busy |= 1u << message->slot;
 	return true;
 }
 
@@ -56,32 +58,126 @@ take_back_batch(GjSession *session, const GjMsgSlot *message)
 	return true;
 }
 
+/* A loader has closed its connection: it may, once it has ended all sources. */
+static GjStatus
+loader_has_left(GjSession *session, GjSession *loader)
+{
+	loader->closed = true;
+	if (loader == session)
+		return GJ_CANCELLED;
+	return loader->ended == (1u << session->nsources) - 1 ? GJ_OK : GJ_LOADER_LOST;
+}
+
 /*
- * Receives one message of a run.  CHUNK and SOURCE_END are put aside, BATCH_FREE is
- * done with.  Waits; gj_run_wait() was called, so nothing of the run works meanwhile.
+ * Receives a message of a loader, if there is one.  CHUNK and SOURCE_END are put aside,
+ * BATCH_FREE is done with.
  */
 static GjStatus
-receive_run_message(GjSession *session)
+receive_from(GjSession *session, GjSession *loader)
 {
-	uint32_t	type;
 	GjMsgSlot	message;
+	bool		reset = false;
+	ssize_t		n;
 
-	gj_journal_rest(&session->mark);
-	type = gj_session_receive(session);
-	gj_journal_work(&session->mark);
-	if (type == GJ_MSG_CLOSED)
-		return GJ_CANCELLED;
-	if (session->nbytes != sizeof(message))
+	do
+	{
+		n = recv(loader->socket, &message, sizeof(message), MSG_DONTWAIT | MSG_TRUNC);
+		/* that it has closed with messages unread is told once, ahead of what it sent */
+		if (n < 0 && errno == ECONNRESET && !reset)
+		{
+			reset = true;
+			errno = EINTR;
+		}
+	} while (n < 0 && errno == EINTR);
+	if (n < 0 && errno == EAGAIN)
+		return GJ_OK;
+	if (n <= 0)
+		return loader_has_left(session, loader);
+	if (n != sizeof(message))
 		return GJ_BAD_PROGRAM;
-	memcpy(&message, session->message, sizeof(message));
-	if (type == GJ_MSG_BATCH_FREE)
+	if (message.type == GJ_MSG_BATCH_FREE && loader == session)
 		return take_back_batch(session, &message) ? GJ_OK : GJ_BAD_PROGRAM;
-	if ((type != GJ_MSG_CHUNK && type != GJ_MSG_SOURCE_END) ||
-		!accept_source_message(session, type, &message))
+	if ((message.type != GJ_MSG_CHUNK && message.type != GJ_MSG_SOURCE_END) ||
+		!accept_source_message(loader, &message))
 		return GJ_BAD_PROGRAM;
 	/* there is room: each slot and each source waits here at most once */
-	session->pending[(session->next_pending + session->npending++) % GJ_MAX_PENDING] = message;
+	loader->pending[(loader->next_pending + loader->npending++) % GJ_MAX_PENDING] = message;
 	return GJ_OK;
+}
+
+/*
+ * Receives at most one message of each loader.  With `wait`, waits for something to
+ * happen; gj_run_wait() was called then, so nothing of the run works meanwhile.
+ */
+static GjStatus
+receive_messages(GjSession *session, bool wait)
+{
+	uint32_t	n = gj_loaders_count(session);
+	struct pollfd fds[GJ_MAX_LOADERS + 1];
+	uint64_t	count;
+
+	for (uint32_t i = 0; i < n; i++)
+		fds[i] = (struct pollfd) {
+			.fd = session->loaders[i]->closed ? -1 : session->loaders[i]->socket,.events = POLLIN
+		};
+	fds[n] = (struct pollfd) {.fd = session->wake,.events = POLLIN};
+	if (wait)
+		gj_journal_rest(&session->mark);
+	if (poll(fds, n + 1, wait ? -1 : 0) < 0)
+		n = 0;
+	if (wait)
+		gj_journal_work(&session->mark);
+	/* who has attached is asked from the next call on */
+	if (n > 0 && fds[n].revents)
+		(void) !read(session->wake, &count, sizeof(count));
+	for (uint32_t i = 0; i < n; i++)
+		if (fds[i].revents)
+			GJ_TRY(receive_from(session, session->loaders[i]));
+	return GJ_OK;
+}
+
+/*
+ * Takes out the next message that can be done with now, of each loader in turn.  False if
+ * there is none.
+ */
+static bool
+next_message(GjSession *session, uint32_t *which, GjMsgSlot *message)
+{
+	uint32_t	n = gj_loaders_count(session);
+
+	for (uint32_t i = 0; i < n; i++)
+	{
+		uint32_t	at = (session->next_loader + i) % n;
+		GjSession  *loader = session->loaders[at];
+
+		*message = loader->pending[loader->next_pending];
+		if (loader->npending == 0 ||
+			(message->type == GJ_MSG_CHUNK && !gj_run_accepts(session->run, message->source)))
+			continue;
+		loader->next_pending = (loader->next_pending + 1) % GJ_MAX_PENDING;
+		loader->npending--;
+		session->next_loader = at + 1;
+		*which = at;
+		return true;
+	}
+	return false;
+}
+
+/* A loader has ended a source: does anybody still load it? */
+static GjStatus
+loader_has_ended(GjSession *session, GjSession *loader, uint32_t source)
+{
+	uint32_t	n = gj_loaders_count(session);
+
+	loader->finished |= 1u << source;
+	/* who attached later has found nothing of it left */
+	if (session->sources_ended >> source & 1)
+		return GJ_OK;
+	for (uint32_t i = 0; i < n; i++)
+		if (!(session->loaders[i]->finished >> source & 1))
+			return GJ_OK;
+	session->sources_ended |= 1u << source;
+	return gj_run_source_end(session->run, source);
 }
 
 /* ---- what the executor asks for */
@@ -92,7 +188,7 @@ host_output_slot(void *arg, uint8_t **memory)
 	GjSession  *session = arg;
 
 	while (session->output_free == 0)
-		GJ_TRY(receive_run_message(session));
+		GJ_TRY(receive_messages(session, true));
 	session->output_slot = (uint32_t) __builtin_ctz(session->output_free);
 	*memory = session->output->memory + (size_t) session->output_slot * GJ_OUTPUT_SLOT_SIZE;
 	return GJ_OK;
@@ -112,21 +208,27 @@ static GjStatus
 host_slot_free(void *arg, uint32_t slot)
 {
 	GjSession  *session = arg;
-	GjMsgSlot	message = {GJ_MSG_SLOT_FREE, slot, 0, 0};
+	GjSession  *loader = session->loaders[slot / GJ_LOAD_SLOTS];
+	GjMsgSlot	message = {GJ_MSG_SLOT_FREE, slot % GJ_LOAD_SLOTS, 0, 0};
 
-	session->load_busy &= ~(1u << slot);
-	return gj_session_send(session, &message, sizeof(message)) ? GJ_OK : GJ_CANCELLED;
+	loader->load_busy &= ~(1u << message.slot);
+	if (loader == session)
+		return gj_session_send(session, &message, sizeof(message)) ? GJ_OK : GJ_CANCELLED;
+	/* a worker that has gone does not want it: what that means is seen where it is read */
+	(void) !send(loader->socket, &message, sizeof(message), MSG_NOSIGNAL);
+	return GJ_OK;
 }
 
 /* ---- start */
 
-/* Tells the backend the rings and hands it their descriptors. */
-static bool
-send_ready(GjSession *session)
+bool
+gj_session_ready(int socket, const GjSegment *load, const GjSegment *output,
+				 const GjRunToken *token)
 {
 	GjMsgReady	ready = {GJ_MSG_READY, GJ_LOAD_SLOTS, GJ_LOAD_SLOT_SIZE,
-	GJ_OUTPUT_SLOTS, GJ_OUTPUT_SLOT_SIZE};
-	int			fds[2] = {session->load->fd, session->output->fd};
+	output ? GJ_OUTPUT_SLOTS : 0, GJ_OUTPUT_SLOT_SIZE, *token};
+	int			fds[2] = {load->fd, output ? output->fd : -1};
+	size_t		fds_size = (output ? 2 : 1) * sizeof(int);
 	union
 	{
 		struct cmsghdr header;
@@ -134,7 +236,7 @@ send_ready(GjSession *session)
 	}			control;
 	struct iovec part = {&ready, sizeof(ready)};
 	struct msghdr message = {.msg_iov = &part,.msg_iovlen = 1,
-	.msg_control = control.space,.msg_controllen = sizeof(control.space)};
+	.msg_control = control.space,.msg_controllen = CMSG_SPACE(fds_size)};
 	struct cmsghdr *rights;
 	ssize_t		n;
 
@@ -142,10 +244,10 @@ send_ready(GjSession *session)
 	rights = CMSG_FIRSTHDR(&message);
 	rights->cmsg_level = SOL_SOCKET;
 	rights->cmsg_type = SCM_RIGHTS;
-	rights->cmsg_len = CMSG_LEN(sizeof(fds));
-	memcpy(CMSG_DATA(rights), fds, sizeof(fds));
+	rights->cmsg_len = CMSG_LEN(fds_size);
+	memcpy(CMSG_DATA(rights), fds, fds_size);
 	do
-		n = sendmsg(session->socket, &message, MSG_NOSIGNAL);
+		n = sendmsg(socket, &message, MSG_NOSIGNAL);
 	while (n < 0 && errno == EINTR);
 	return n == sizeof(ready);
 }
@@ -189,30 +291,42 @@ take_program(GjSession *session, GjProgram **program, GjErrorText *why)
 
 /* ---- the run */
 
-/* Hands chunks and ends to the run until nothing more is needed. */
+/*
+ * Hands chunks and ends to the run until nothing more is needed.  What has come meanwhile
+ * is handed over before the run works on what was handed over before: so a device can copy
+ * the one while it works on the other.
+ */
 static GjStatus
 feed(GjSession *session)
 {
 	while (!gj_run_complete(session->run))
 	{
 		GjMsgSlot	message;
-		GjStatus	status;
+		uint32_t	which;
+		bool		any = false;
 
-		while (session->npending == 0)
+		GJ_TRY(receive_messages(session, false));
+		while (!gj_run_complete(session->run) && next_message(session, &which, &message))
 		{
-			GJ_TRY(gj_run_wait(session->run));
-			GJ_TRY(receive_run_message(session));
+			GjSession  *loader = session->loaders[which];
+
+			any = true;
+			if (message.type == GJ_MSG_SOURCE_END)
+				GJ_TRY(loader_has_ended(session, loader, message.source));
+			else
+				GJ_TRY(gj_run_chunk(session->run, message.source, message.nrows,
+									loader->load->memory +
+									(size_t) message.slot * GJ_LOAD_SLOT_SIZE,
+									which * GJ_LOAD_SLOTS + message.slot));
 		}
-		message = session->pending[session->next_pending];
-		session->next_pending = (session->next_pending + 1) % GJ_MAX_PENDING;
-		session->npending--;
-		status = message.type == GJ_MSG_SOURCE_END ?
-			gj_run_source_end(session->run, message.source) :
-			gj_run_chunk(session->run, message.source, message.nrows,
-						 session->load->memory + (size_t) message.slot * GJ_LOAD_SLOT_SIZE,
-						 message.slot);
-		if (status != GJ_OK)
-			return status;
+		if (any)
+			GJ_TRY(gj_run_work(session->run));
+		else if (!gj_run_complete(session->run))
+		{
+			GJ_TRY(gj_run_flush(session->run));
+			GJ_TRY(gj_run_wait(session->run));
+			GJ_TRY(receive_messages(session, true));
+		}
 	}
 	return GJ_OK;
 }
@@ -251,13 +365,17 @@ run_leased(GjSession *session, const GjProgram *program, GjRunStats *stats, GjEr
 	if (!session->run)
 		return status;
 	status = get_rings(session, why);
-	if (status == GJ_OK && !send_ready(session))
+	if (status == GJ_OK)
+		status = gj_loaders_open(session, why);
+	if (status == GJ_OK && !gj_session_ready(session->socket, session->load, session->output,
+											 &session->token))
 		status = GJ_CANCELLED;
 	if (status == GJ_OK)
 		status = work(session, stats);
 	if (status != GJ_OK && why->text[0] == '\0')
 		snprintf(why->text, sizeof(why->text), "%s", gj_run_error(session->run));
 
+	gj_loaders_close(session);
 	/* whatever ended the run, closing it shows whether the device is still there */
 	if (status != GJ_DEVICE_LOST && gj_run_close(session->run, &lost) == GJ_DEVICE_LOST)
 	{
@@ -265,8 +383,12 @@ run_leased(GjSession *session, const GjProgram *program, GjRunStats *stats, GjEr
 		*why = lost;
 	}
 	session->run = NULL;
+	/* the process will end if the device is lost: it may still write to rings */
 	if (status != GJ_DEVICE_LOST)
+	{
+		gj_loaders_release(session);
 		gj_journal_rest(&session->mark);
+	}
 	return status;
 }
 
@@ -277,6 +399,7 @@ run_program(GjSession *session, const GjProgram *program, GjRunStats *stats, GjE
 
 	if (program->fail_point == GJ_FAIL_SUBMIT)
 		return GJ_INJECTED;
+	session->nsources = program->nsources;
 	if (!gj_journal_begin(program, &session->mark))
 		return GJ_REFUSED;
 	session->entry = gj_devices_choose(session->hello.device, why);

@@ -15,7 +15,7 @@
 #define GJ_MSG_CLOSED		0
 #define GJ_MSG_MALFORMED	UINT32_MAX
 
-/* Messages that can wait: a chunk a slot, an end a source. */
+/* Messages of a loader that can wait: a chunk a slot, an end a source. */
 #define GJ_MAX_PENDING		(GJ_LOAD_SLOTS + GJ_MAX_SOURCES)
 
 typedef struct GjSession
@@ -24,20 +24,37 @@ typedef struct GjSession
 	bool		closed;			/* the peer has closed the connection */
 	GjMsgHello	hello;
 
+	/*
+	 * Loading, of the session's own run or of the one that it is attached to.  While it is
+	 * attached, the thread of the run has these, `socket` and `closed`.
+	 */
+	GjSegment  *load;			/* ring; kept until the peer has closed */
+	uint32_t	load_busy;		/* slots that hold a chunk, one bit each */
+	uint32_t	ended;			/* sources whose end has come, one bit each */
+	uint32_t	finished;		/* sources whose end was taken out of `pending` */
+	uint32_t	npending;		/* CHUNK and SOURCE_END that have come */
+	uint32_t	next_pending;
+	GjMsgSlot	pending[GJ_MAX_PENDING];
+	bool		attached;		/* guarded by the lock of loaders.c */
+
 	/* a run */
 	GjDeviceEntry *entry;
-	GjSegment  *load;			/* rings; kept until the peer has closed */
-	GjSegment  *output;
+	GjSegment  *output;			/* ring; kept until the peer has closed */
 	GjLease		lease;
 	GjRun	   *run;
 	GjJournalMark mark;
-	uint32_t	load_busy;		/* slots that hold a chunk, one bit each */
-	uint32_t	ended;			/* sources whose end has come, one bit each */
+	uint32_t	nsources;
+	uint32_t	sources_ended;	/* by all loaders, one bit each */
 	uint32_t	output_free;	/* slots that the backend has given back */
 	uint32_t	output_slot;	/* the one that is being filled */
-	uint32_t	npending;		/* CHUNK and SOURCE_END that came while waiting for a slot */
-	uint32_t	next_pending;
-	GjMsgSlot	pending[GJ_MAX_PENDING];
+	uint32_t	next_loader;	/* whose turn it is */
+
+	/* who loads: loaders.c */
+	struct GjSession *next_run; /* that others can attach to */
+	GjRunToken	token;
+	int			wake;			/* eventfd: somebody has attached */
+	uint32_t	nloaders;
+	struct GjSession *loaders[GJ_MAX_LOADERS];	/* the session itself, then the attached */
 
 	/* the message received last */
 	size_t		nbytes;
@@ -59,5 +76,9 @@ extern void gj_session_run(GjSession *session);
 
 /* Gives the rings back; only after the peer has closed. */
 extern void gj_session_free_rings(GjSession *session);
+
+/* Tells the backend its rings and hands it their descriptors; output may be NULL. */
+extern bool gj_session_ready(int socket, const GjSegment *load, const GjSegment *output,
+							 const GjRunToken *token);
 
 #endif							/* GJ_DAEMON_SESSION_STATE_H */

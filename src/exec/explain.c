@@ -267,6 +267,17 @@ explain_output(ExplainContext *cxt)
 		ExplainPropertyInteger("Device Output Columns", NULL, cxt->state->noutputs, cxt->es);
 }
 
+/* How fast the pages of all tables came in, all processes together. */
+static double
+load_rate(const GjLoadStats *load)
+{
+	uint64		npages = 0;
+
+	for (int s = 0; s < GJ_MAX_SOURCES; s++)
+		npages += load->npages[s];
+	return load->elapsed_ms > 0 ? npages * (double) BLCKSZ / (load->elapsed_ms * 1e6) : 0;
+}
+
 static void
 explain_totals(ExplainContext *cxt)
 {
@@ -293,6 +304,9 @@ explain_totals(ExplainContext *cxt)
 		if (!es->timing)
 			return;
 		indent(es);
+		appendStringInfo(es->str, "Loading: %.3f ms  %.2f GB/s of pages\n", load->elapsed_ms,
+						 load_rate(load));
+		indent(es);
 		appendStringInfo(es->str, "Times: start=%.3f load=%.3f wait=%.3f",
 						 load->start_ms, load_ms, load->wait_ms);
 		for (int i = 0; i < lengthof(phases); i++)
@@ -309,6 +323,8 @@ explain_totals(ExplainContext *cxt)
 	ExplainPropertyInteger("Device Memory", "kB", stats->memory_peak / 1024, es);
 	if (!es->timing)
 		return;
+	ExplainPropertyFloat("Loading Time", "ms", load->elapsed_ms, 3, es);
+	ExplainPropertyFloat("Loading Rate", "GB/s", load_rate(load), 3, es);
 	ExplainPropertyFloat("Start Time", "ms", load->start_ms, 3, es);
 	ExplainPropertyFloat("Load Time", "ms", load_ms, 3, es);
 	ExplainPropertyFloat("Wait Time", "ms", load->wait_ms, 3, es);
@@ -342,6 +358,10 @@ gj_explain_join_scan(CustomScanState *node, List *ancestors, ExplainState *es)
 	cxt.deparse = set_deparse_context_plan(es->deparse_cxt, node->ss.ps.plan, ancestors);
 	ExplainPropertyText("Device", device == NULL ? "none" :
 						device->kind == GJ_DEVICE_CUDA ? "cuda" : "cpu", es);
+	if (state->nworkers > 0)
+		ExplainPropertyInteger("Loader Workers Planned", NULL, state->nworkers, es);
+	if (state->nworkers > 0 && es->analyze && state->nruns > 0)
+		ExplainPropertyInteger("Loader Workers Launched", NULL, state->load_stats.nlaunched, es);
 	ExplainOpenGroup("Sources", "Sources", false, es);
 	for (int s = 0; s < list_length(state->sources); s++)
 		explain_source(&cxt, s);

@@ -9,6 +9,7 @@
  */
 #include "postgres.h"
 
+#include "access/parallel.h"
 #include "access/xact.h"
 #include "executor/executor.h"
 #include "jit/jit.h"
@@ -64,6 +65,7 @@ unpack_plan(GjScanState *state, CustomScan *cscan)
 	state->noutputs = list_nth_int(flags, GJ_FLAG_NOUTPUTS);
 	state->nfallback = list_nth_int(flags, GJ_FLAG_NFALLBACK);
 	state->can_fail = list_nth_int(flags, GJ_FLAG_CAN_FAIL);
+	state->nworkers = list_nth_int(flags, GJ_FLAG_LOADER_WORKERS);
 }
 
 /*
@@ -215,10 +217,25 @@ may_run(GjScanState *state, GjFailure *failure)
 	return failure->reason == GJ_OK;
 }
 
+/*
+ * Has workers help to load `npages` pages, if this execution was planned for them and is
+ * one that runs to its end, as parallel plans need it.
+ */
+static void
+launch_workers(GjScanState *state, double npages)
+{
+	EState	   *estate = state->css.ss.ps.state;
+	int			n = Min(state->nworkers, gj_loader_workers_for(npages));
+
+	if (n > 0 && estate->es_use_parallel_mode && !IsParallelWorker())
+		gj_run_launch(state->run, n, estate->es_snapshot);
+}
+
 /* Opens the readers of all sources. */
 static bool
 open_sources(GjScanState *state, const GjProgram *program, GjFailure *failure)
 {
+	double		npages = 0;
 	ListCell   *lc;
 
 	foreach(lc, state->sources)
@@ -233,7 +250,7 @@ open_sources(GjScanState *state, const GjProgram *program, GjFailure *failure)
 			attnos[i - GJ_SOURCE_COLUMNS] = list_nth_int(description, i);
 		if (OidIsValid(relid))
 			reader = gj_heap_source(relid, state->css.ss.ps.state->es_snapshot, program, s,
-									attnos, failure);
+									attnos, NULL, failure);
 		else
 			reader = gj_plan_source(list_nth(state->css.custom_ps,
 											 list_nth_int(description, GJ_SOURCE_CHILD) - 1),
@@ -241,7 +258,10 @@ open_sources(GjScanState *state, const GjProgram *program, GjFailure *failure)
 		if (reader == NULL)
 			return false;
 		gj_run_set_reader(state->run, s, reader);
+		if (reader->share != NULL && reader->shareable)
+			npages += reader->share->nblocks;
 	}
+	launch_workers(state, npages);
 	return true;
 }
 
@@ -550,6 +570,21 @@ end_join_scan(CustomScanState *node)
 		ExecEndNode(lfirst(lc));
 }
 
+/*
+ * No more rows are wanted.  A run with workers ends here, while parallel mode is still on;
+ * any other one can wait for its end, or go on if this was a mistake.
+ */
+static void
+shutdown_join_scan(CustomScanState *node)
+{
+	GjScanState *state = (GjScanState *) node;
+
+	if (state->run == NULL || !gj_run_has_workers(state->run))
+		return;
+	end_run(state);
+	state->phase = GJ_SCAN_END;
+}
+
 static void
 rescan_join_scan(CustomScanState *node)
 {
@@ -583,6 +618,7 @@ static const CustomExecMethods gj_join_exec_methods = {
 	.ExecCustomScan = exec_join_scan,
 	.EndCustomScan = end_join_scan,
 	.ReScanCustomScan = rescan_join_scan,
+	.ShutdownCustomScan = shutdown_join_scan,
 	.ExplainCustomScan = gj_explain_join_scan,
 };
 

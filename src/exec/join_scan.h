@@ -42,6 +42,7 @@ typedef struct GjScanState
 	int			noutputs;
 	int			nfallback;
 	bool		can_fail;
+	int			nworkers;		/* planned to help to load */
 	List	   *runtime_exprs;	/* ExprStates */
 
 	GjScanPhase phase;

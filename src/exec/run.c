@@ -17,8 +17,14 @@ struct GjRun
 	GjWriter   *writers[GJ_MAX_SOURCES];
 	int			nsources;
 	int			nloaded;		/* sources that have ended */
+	GjParallelLoad *workers;	/* NULL: none */
+	instr_time	load_start;		/* of the first chunk; zero: there was none */
+	instr_time	load_end;		/* of the last one */
 	GjLoadStats *stats;
 };
+
+/* How long a worker waits for a free slot before it looks whether it is still wanted. */
+#define WORKER_WAIT			50	/* ms */
 
 static double
 elapsed_ms(instr_time start)
@@ -30,17 +36,25 @@ elapsed_ms(instr_time start)
 	return INSTR_TIME_GET_MILLISEC(now);
 }
 
-GjRun *
-gj_run_start(const GjProgram *program, GjLoadStats *stats, GjFailure *failure)
+static GjRun *
+create_run(const GjProgram *program, GjLoadStats *stats)
 {
 	GjRun	   *run = palloc0(sizeof(GjRun));
-	instr_time	start;
 
-	INSTR_TIME_SET_CURRENT(start);
 	run->program = program;
 	run->nsources = program->nsources;
 	run->stats = stats;
 	run->held.cxt = CurrentMemoryContext;
+	return run;
+}
+
+GjRun *
+gj_run_start(const GjProgram *program, GjLoadStats *stats, GjFailure *failure)
+{
+	GjRun	   *run = create_run(program, stats);
+	instr_time	start;
+
+	INSTR_TIME_SET_CURRENT(start);
 	run->client = gj_client_submit(program, failure);
 	stats->start_ms += elapsed_ms(start);
 	return run->client ? run : NULL;
@@ -57,6 +71,26 @@ GjHeldValues *
 gj_run_held(GjRun *run)
 {
 	return &run->held;
+}
+
+void
+gj_run_launch(GjRun *run, int nworkers, Snapshot snapshot)
+{
+	instr_time	start;
+
+	INSTR_TIME_SET_CURRENT(start);
+	run->workers = gj_parallel_load_start(nworkers, run->program, gj_client_token(run->client),
+										  snapshot, run->readers);
+	if (run->workers != NULL)
+		run->stats->nlaunched = Max(run->stats->nlaunched,
+									gj_parallel_load_launched(run->workers));
+	run->stats->start_ms += elapsed_ms(start);
+}
+
+bool
+gj_run_has_workers(const GjRun *run)
+{
+	return run->workers != NULL;
 }
 
 /* The source to load now: inner sides first, the outer side last. */
@@ -76,16 +110,30 @@ load_chunk(GjRun *run, uint8 *memory, uint32 slot, GjFailure *failure)
 	int			s = current_source(run);
 	GjSourceReader *reader = run->readers[s];
 	GjWriter   *writer = run->writers[s];
-	uint64		npages = reader->npages;
-	uint64		nvisible = reader->nvisible;
+	uint64		npages;
+	uint64		nvisible;
 	instr_time	start;
 	bool		more;
 	bool		sent = true;
 
 	INSTR_TIME_SET_CURRENT(start);
 	failure->reason = GJ_OK;
+	/* a worker has no part in sources that others cannot read */
+	if (reader == NULL)
+	{
+		if (gj_client_end_source(run->client, s))
+			run->nloaded++;
+		else
+			run->nloaded = run->nsources;
+		return true;
+	}
+	npages = reader->npages;
+	nvisible = reader->nvisible;
+	if (INSTR_TIME_IS_ZERO(run->load_start))
+		run->load_start = start;
 	gj_writer_start(writer, memory);
 	more = reader->fill(reader, writer, failure);
+	INSTR_TIME_SET_CURRENT(run->load_end);
 	run->stats->ms[s] += elapsed_ms(start);
 	run->stats->npages[s] += reader->npages - npages;
 	run->stats->nvisible[s] += reader->nvisible - nvisible;
@@ -106,6 +154,30 @@ load_chunk(GjRun *run, uint8 *memory, uint32 slot, GjFailure *failure)
 	return true;
 }
 
+bool
+gj_run_load(GjRun *run, pg_atomic_uint32 *stop, GjFailure *failure)
+{
+	while (run->nloaded < run->nsources && !pg_atomic_read_u32(stop))
+	{
+		GjFailure	lost;
+		GjEvent		event = gj_client_next(run->client, false, &lost);
+		uint8	   *memory;
+		uint32		slot;
+
+		/* how the run ends is the leader's business */
+		if (event.type == GJ_EVENT_DONE || event.type == GJ_EVENT_FAILED)
+			return true;
+		if (event.type != GJ_EVENT_NONE)
+			continue;
+		memory = gj_client_load_slot(run->client, &slot);
+		if (memory == NULL)
+			gj_client_wait(run->client, WORKER_WAIT);
+		else if (!load_chunk(run, memory, slot, failure))
+			return false;
+	}
+	return true;
+}
+
 static GjEvent
 wait_for_event(GjRun *run, GjFailure *failure)
 {
@@ -116,6 +188,29 @@ wait_for_event(GjRun *run, GjFailure *failure)
 	event = gj_client_next(run->client, true, failure);
 	run->stats->wait_ms += elapsed_ms(start);
 	return event;
+}
+
+/*
+ * Waits for the workers' end.  True if one of them has noted a failure of its source, which
+ * is then *failure.
+ */
+static bool
+end_workers(GjRun *run, GjFailure *failure)
+{
+	GjParallelLoad *workers = run->workers;
+
+	run->workers = NULL;
+	return workers != NULL &&
+		gj_parallel_load_end(workers, run->stats, &run->load_end, failure);
+}
+
+/* The run has failed: a worker may know better why, and the connection is of no use. */
+static GjRunResult
+run_failed(GjRun *run, GjFailure *failure)
+{
+	gj_client_close(run->client);
+	(void) end_workers(run, failure);
+	return GJ_RUN_FAILED;
 }
 
 GjRunResult
@@ -132,7 +227,7 @@ gj_run_next(GjRun *run, const uint8 **batch, uint32 *slot, GjFailure *failure)
 		if (memory != NULL)
 		{
 			if (!load_chunk(run, memory, load_slot, failure))
-				return GJ_RUN_FAILED;
+				return run_failed(run, failure);
 			continue;
 		}
 		if (event.type == GJ_EVENT_NONE)
@@ -146,7 +241,7 @@ gj_run_next(GjRun *run, const uint8 **batch, uint32 *slot, GjFailure *failure)
 			case GJ_EVENT_DONE:
 				return GJ_RUN_DONE;
 			case GJ_EVENT_FAILED:
-				return GJ_RUN_FAILED;
+				return run_failed(run, failure);
 			default:
 				break;
 		}
@@ -165,9 +260,21 @@ gj_run_stats(const GjRun *run)
 	return gj_client_stats(run->client);
 }
 
+GjRun *
+gj_run_attach(const GjProgram *program, uint32 device_kind, const GjRunToken *token,
+			  GjLoadStats *stats, GjFailure *failure)
+{
+	GjRun	   *run = create_run(program, stats);
+
+	run->client = gj_client_attach(device_kind, token, failure);
+	return run->client ? run : NULL;
+}
+
 void
 gj_run_end(GjRun *run)
 {
+	GjFailure	ignored;
+
 	for (int s = 0; s < run->nsources; s++)
 	{
 		if (run->readers[s])
@@ -177,4 +284,11 @@ gj_run_end(GjRun *run)
 	if (run->client)
 		gj_client_close(run->client);
 	run->client = NULL;
+	(void) end_workers(run, &ignored);
+	if (!INSTR_TIME_IS_ZERO(run->load_start))
+	{
+		INSTR_TIME_SUBTRACT(run->load_end, run->load_start);
+		run->stats->elapsed_ms += INSTR_TIME_GET_MILLISEC(run->load_end);
+		INSTR_TIME_SET_ZERO(run->load_start);
+	}
 }

@@ -9,20 +9,13 @@
 #ifndef GJ_RUN_H
 #define GJ_RUN_H
 
+#include "portability/instr_time.h"
+
 #include "client/client.h"
+#include "exec/parallel_load.h"
 #include "load/source.h"
 
 typedef struct GjRun GjRun;
-
-/* What the loading side did, summed over runs. */
-typedef struct GjLoadStats
-{
-	uint64		npages[GJ_MAX_SOURCES];
-	uint64		nvisible[GJ_MAX_SOURCES];
-	double		ms[GJ_MAX_SOURCES];
-	double		wait_ms;		/* waiting for gpujoind */
-	double		start_ms;		/* connect, submit, map */
-} GjLoadStats;
 
 typedef enum GjRunResult
 {
@@ -43,6 +36,15 @@ extern void gj_run_set_reader(GjRun *run, int source, GjSourceReader *reader);
 /* Where plan sources put long values, and the output finds them. */
 extern GjHeldValues *gj_run_held(GjRun *run);
 
+/*
+ * Has up to nworkers workers help to load; all readers must be set.  Parallel mode must be
+ * on, and stays needed until gj_run_end().
+ */
+extern void gj_run_launch(GjRun *run, int nworkers, Snapshot snapshot);
+
+/* True if workers were launched and have not been waited for. */
+extern bool gj_run_has_workers(const GjRun *run);
+
 /* Loads until there is a batch, the end, or a failure.  A batch is slot *slot. */
 extern GjRunResult gj_run_next(GjRun *run, const uint8 **batch, uint32 *slot,
 							   GjFailure *failure);
@@ -52,7 +54,20 @@ extern void gj_run_free_batch(GjRun *run, uint32 slot);
 
 extern const GjRunStats *gj_run_stats(const GjRun *run);
 
-/* Closes readers and connection. */
+/* Closes readers and connection; waits for workers, and raises their errors. */
 extern void gj_run_end(GjRun *run);
+
+/*
+ * In a worker: takes part in loading a run that the leader has submitted.  NULL with the
+ * reason if that is not possible (any more).
+ */
+extern GjRun *gj_run_attach(const GjProgram *program, uint32 device_kind,
+							const GjRunToken *token, GjLoadStats *stats, GjFailure *failure);
+
+/*
+ * In a worker: loads, and ends all sources, until nothing is left, *stop is set, or the run
+ * is over.  False with the reason if a source fails.
+ */
+extern bool gj_run_load(GjRun *run, pg_atomic_uint32 *stop, GjFailure *failure);
 
 #endif							/* GJ_RUN_H */

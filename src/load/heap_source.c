@@ -10,7 +10,8 @@
  * The visible tuples of a page are collected first; then come loops over one column at
  * a time.  Attributes at a fixed offset (before the first of variable length) are
  * gathered with one typed loop each, as long as no tuple of the page has NULLs or too
- * few attributes.  The others are found by walking the tuple.
+ * few attributes.  The others are found by walking the tuple.  On a uniform page, where
+ * tuples of one size lie one after the other, these loops need no pointers to tuples.
  */
 #include "postgres.h"
 
@@ -61,11 +62,14 @@ typedef struct HeapSource
 	Snapshot	snapshot;
 	BufferAccessStrategy strategy;
 	Buffer		vmbuffer;
-	BlockNumber nblocks;
-	BlockNumber next;
+	GjShare		own_share;		/* of the whole table, if nobody else has one */
+	BlockNumber next;			/* blocks next .. end-1 are taken out of the share */
+	BlockNumber end;
 	Buffer		ahead;			/* block next, pinned before its turn, or invalid */
+	Buffer		last_buffer;	/* of the block read last, or invalid */
+	bool		guess;			/* the next one may be in the buffer behind it */
 	BlockNumber prefetched;		/* blocks below this were asked for */
-	BlockNumber prefetch_until; /* keep looking ahead up to here */
+	int			prefetch_blocks;	/* keep looking ahead for so many blocks */
 	bool		can_prefetch;
 
 	int			ncolumns;
@@ -78,6 +82,12 @@ typedef struct HeapSource
 
 	uint32		page_heap_bytes;	/* most heap bytes that one page can need */
 
+	bool		may_be_uniform; /* all columns are copied from fixed offsets */
+	bool		uniform;		/* the current page is: tuple i is at first_tuple - i *
+								 * stride, and tuples[] and data[] are not filled in */
+	const char *first_tuple;
+	Size		stride;
+
 	int			ntuples;		/* visible tuples of the current page */
 	HeapTupleHeader tuples[MaxHeapTuplesPerPage];
 	char	   *data[MaxHeapTuplesPerPage]; /* their attributes */
@@ -88,13 +98,35 @@ typedef struct HeapSource
 static void
 look_ahead(HeapSource *source)
 {
-	BlockNumber end = Min(source->next + PREFETCH_DISTANCE, source->nblocks);
+	BlockNumber end = Min(source->next + PREFETCH_DISTANCE, source->end);
 
-	if (!source->can_prefetch || source->next >= source->prefetch_until)
+	if (!source->can_prefetch || source->prefetch_blocks <= 0)
 		return;
+	source->prefetch_blocks--;
 	for (BlockNumber blkno = Max(source->prefetched, source->next + 1); blkno < end; blkno++)
 		PrefetchBuffer(source->rel, MAIN_FORKNUM, blkno);
 	source->prefetched = Max(source->prefetched, end);
+}
+
+/*
+ * Pins the block if it is in the buffer behind the last one, where it often is: tables that
+ * were read or written in order lie in order in the buffer pool.  That saves the lookup
+ * in the buffer table, which misses the cache.
+ */
+static bool
+read_next_buffer(HeapSource *source, BlockNumber blkno)
+{
+	Buffer		buffer = source->last_buffer + 1;
+
+	if (!source->guess || buffer > NBuffers)
+		return false;
+	source->guess = gj_read_recent_buffer(source->rel, blkno, buffer);
+	if (!source->guess)
+		return false;
+	pgstat_count_buffer_read(source->rel);
+	pgstat_count_buffer_hit(source->rel);
+	source->last_buffer = buffer;
+	return true;
 }
 
 /* Reads a block and notices whether it had to come from outside. */
@@ -104,11 +136,15 @@ read_block(HeapSource *source, BlockNumber blkno)
 	int64		nread = pgBufferUsage.shared_blks_read + pgBufferUsage.local_blks_read;
 	Buffer		buffer;
 
+	if (read_next_buffer(source, blkno))
+		return source->last_buffer;
 	look_ahead(source);
 	buffer = ReadBufferExtended(source->rel, MAIN_FORKNUM, blkno, RBM_NORMAL,
 								source->strategy);
 	if (pgBufferUsage.shared_blks_read + pgBufferUsage.local_blks_read != nread)
-		source->prefetch_until = blkno + PREFETCH_BLOCKS;
+		source->prefetch_blocks = PREFETCH_BLOCKS;
+	source->guess = source->last_buffer > 0 && buffer == source->last_buffer + 1;
+	source->last_buffer = buffer;
 	return buffer;
 }
 
@@ -124,7 +160,7 @@ take_block(HeapSource *source)
 	if (!BufferIsValid(buffer))
 		buffer = read_block(source, source->next);
 	source->ahead = InvalidBuffer;
-	if (source->next + 1 < source->nblocks)
+	if (source->next + 1 < source->end)
 		source->ahead = read_block(source, source->next + 1);
 	return buffer;
 }
@@ -161,6 +197,75 @@ fetch_ahead(PageAhead *ahead)
 	}
 }
 
+/* What decides whether two tuples have their attributes at the same places, as one word. */
+static inline uint64
+layout_word(const void *tuple)
+{
+	uint64		word;
+
+	StaticAssertStmt(offsetof(HeapTupleHeaderData, t_infomask2) == 18 &&
+					 offsetof(HeapTupleHeaderData, t_hoff) == 22, "heap tuple header");
+	memcpy(&word, (const char *) tuple + 16, sizeof(word));
+	return word;
+}
+
+/*
+ * True if the page is uniform: line pointers count down in equal steps, as they do where
+ * tuples of one size were inserted one after the other, and no tuple has NULLs or misses
+ * a wanted attribute.
+ */
+static bool
+collect_uniform(HeapSource *source, Page page)
+{
+	int			n = PageGetMaxOffsetNumber(page);
+	const uint32 *lines = (const uint32 *) ((PageHeader) page)->pd_linp;
+	const char *first;
+	HeapTupleHeaderData mask_header;
+	PageAhead	ahead = page_ahead(source);
+	uint32		step;
+	uint32		differ = 0;
+	uint64		mask;
+	uint64		expected;
+	uint64		words = 0;
+
+	StaticAssertStmt(sizeof(ItemIdData) == sizeof(uint32), "line pointer");
+	if (!source->may_be_uniform || n < 2 || !ItemIdIsNormal(PageGetItemId(page, 1)))
+		return false;
+	first = (const char *) PageGetItem(page, PageGetItemId(page, 1));
+	step = ItemIdGetOffset(PageGetItemId(page, 1)) - ItemIdGetOffset(PageGetItemId(page, 2));
+	/* only the offset may be another one: the step of the words is that of the offsets */
+	if (step < SizeofHeapTupleHeader || step > BLCKSZ ||
+		(n - 1) * step > ItemIdGetOffset(PageGetItemId(page, 1)))
+		return false;
+	if (lines[0] - lines[1] != step)
+		return false;
+	for (int i = 0; i < n; i++)
+		differ |= lines[i] ^ (lines[0] - i * step);
+	if (differ != 0)
+		return false;
+
+	memset(&mask_header, 0, sizeof(mask_header));
+	mask_header.t_infomask2 = HEAP_NATTS_MASK;
+	mask_header.t_infomask = HEAP_HASNULL;
+	mask_header.t_hoff = 0xFF;
+	mask = layout_word(&mask_header);
+	expected = layout_word(first);
+	for (int i = 0; i < n; i++)
+	{
+		words |= layout_word(first - (Size) i * step) ^ expected;
+		fetch_ahead(&ahead);
+	}
+	while (ahead.line < ahead.end)
+		fetch_ahead(&ahead);
+	if ((words & mask) != 0 || (((HeapTupleHeader) first)->t_infomask & HEAP_HASNULL) ||
+		HeapTupleHeaderGetNatts((HeapTupleHeader) first) < source->natts)
+		return false;
+	source->first_tuple = first;
+	source->stride = step;
+	source->ntuples = n;
+	return true;
+}
+
 /* The tuples of a page that everybody sees. */
 static void
 collect_all(HeapSource *source, Page page)
@@ -173,6 +278,9 @@ collect_all(HeapSource *source, Page page)
 	int			natts = MaxTupleAttributeNumber;
 	int			n = 0;
 
+	source->uniform = collect_uniform(source, page);
+	if (source->uniform)
+		return;
 	for (OffsetNumber line = FirstOffsetNumber; line <= nlines; line++)
 	{
 		ItemId		id = PageGetItemId(page, line);
@@ -201,6 +309,7 @@ collect_visible(HeapSource *source, Page page, Buffer buffer)
 
 	source->ntuples = 0;
 	source->regular = true;
+	source->uniform = false;
 	for (OffsetNumber line = FirstOffsetNumber; line <= nlines; line++)
 	{
 		ItemId		id = PageGetItemId(page, line);
@@ -284,6 +393,51 @@ gather_fixed(HeapSource *source, GjWriter *writer, GjWriterColumn *column,
 			break;
 	}
 }
+
+#undef GATHER
+
+/* The same on a uniform page. */
+#define GATHER(type) \
+	do { \
+		type	   *to = (type *) column->data + row; \
+		for (int i = 0; i < n; i++, from -= stride) \
+			memcpy(&to[i], from, sizeof(type)); \
+	} while (0)
+
+static void
+gather_uniform(HeapSource *source, GjWriter *writer, GjWriterColumn *column,
+			   const HeapColumn *heap)
+{
+	const char *from = source->first_tuple +
+		((HeapTupleHeader) source->first_tuple)->t_hoff + heap->offset;
+	Size		stride = source->stride;
+	uint32		row = writer->nrows;
+	int			n = source->ntuples;
+
+	if (column->has_nulls)
+		memset(column->nulls + row, 0, n);
+	switch (column->width)
+	{
+		case 1:
+			GATHER(uint8);
+			break;
+		case 2:
+			GATHER(uint16);
+			break;
+		case 4:
+			GATHER(uint32);
+			break;
+		case 8:
+			GATHER(uint64);
+			break;
+		default:
+			for (int i = 0; i < n; i++, from -= stride)
+				memcpy(column->data + (Size) (row + i) * column->width, from, column->width);
+			break;
+	}
+}
+
+#undef GATHER
 
 /* Stores the value at p, as it lies in a tuple. */
 static inline void
@@ -376,7 +530,12 @@ walk_tuple(HeapSource *source, GjWriter *writer, int i, int from, int offset)
 static void
 write_tuples(HeapSource *source, GjWriter *writer)
 {
-	if (source->regular)
+	if (source->uniform)
+	{
+		for (int c = 0; c < source->ncolumns; c++)
+			gather_uniform(source, writer, &writer->columns[c], &source->columns[c]);
+	}
+	else if (source->regular)
 	{
 		for (int c = 0; c < source->ncolumns; c++)
 			if (source->columns[c].offset >= 0)
@@ -391,17 +550,32 @@ write_tuples(HeapSource *source, GjWriter *writer)
 	writer->nrows += source->ntuples;
 }
 
+/* True if there is a block to load: of the share that is being loaded, or of another one. */
+static bool
+has_block(HeapSource *source)
+{
+	if (source->next < source->end)
+		return true;
+	if (!gj_share_next(source->base.share, &source->next, &source->end))
+		return false;
+	source->prefetched = source->next;
+	return true;
+}
+
 static bool
 heap_source_fill(GjSourceReader *reader, GjWriter *writer, GjFailure *failure)
 {
 	HeapSource *source = (HeapSource *) reader;
 	uint32		nrows = writer->nrows;
+	bool		more = true;
 
-	while (source->next < source->nblocks &&
-		   gj_writer_has_room(writer, MaxHeapTuplesPerPage, source->page_heap_bytes))
+	while (gj_writer_has_room(writer, MaxHeapTuplesPerPage, source->page_heap_bytes))
 	{
 		Buffer		buffer;
 
+		more = has_block(source);
+		if (!more)
+			break;
 		CHECK_FOR_INTERRUPTS();
 		buffer = take_block(source);
 		heap_page_prune_opt(source->rel, buffer);
@@ -413,7 +587,7 @@ heap_source_fill(GjSourceReader *reader, GjWriter *writer, GjFailure *failure)
 		source->next++;
 	}
 	gj_count_tuples_returned(source->rel, writer->nrows - nrows);
-	return source->next < source->nblocks;
+	return more;
 }
 
 static void
@@ -505,9 +679,22 @@ measure_page_heap(HeapSource *source, const GjColumnType *types)
 	return nbytes <= GJ_LOAD_SLOT_SIZE / 8;
 }
 
+/* True if a column of the source is carried as references to its bytes. */
+static bool
+has_refs(const GjSource *src, const GjProgram *program)
+{
+	const GjColumnType *types = gj_program_array(program, GjColumnType, columns) +
+		src->first_column;
+
+	for (uint32 c = 0; c < src->ncolumns; c++)
+		if (types[c].kind == GJ_REF)
+			return true;
+	return false;
+}
+
 GjSourceReader *
 gj_heap_source(Oid relid, Snapshot snapshot, const GjProgram *program, int source_number,
-			   const AttrNumber *attnos, GjFailure *failure)
+			   const AttrNumber *attnos, GjShare *share, GjFailure *failure)
 {
 	const GjSource *src = &gj_program_array(program, GjSource, sources)[source_number];
 	HeapSource *source;
@@ -529,14 +716,23 @@ gj_heap_source(Oid relid, Snapshot snapshot, const GjProgram *program, int sourc
 	source->vmbuffer = InvalidBuffer;
 	source->ahead = InvalidBuffer;
 	source->rel = table_open(relid, AccessShareLock);
-	source->nblocks = RelationGetNumberOfBlocks(source->rel);
+	if (share == NULL)
+	{
+		share = &source->own_share;
+		gj_share_init(share, RelationGetNumberOfBlocks(source->rel), 1);
+	}
+	source->base.share = share;
+	source->base.shareable = !RelationUsesLocalBuffers(source->rel);
+	source->base.relid = relid;
+	source->base.attnos = attnos;
 	source->can_prefetch =
 		get_tablespace_io_concurrency(source->rel->rd_rel->reltablespace) > 0;
-	if (!RelationUsesLocalBuffers(source->rel) && source->nblocks > NBuffers / 4)
+	if (!RelationUsesLocalBuffers(source->rel) && share->nblocks > NBuffers / 4)
 		source->strategy = GetAccessStrategy(BAS_BULKREAD);
 	source->ncolumns = src->ncolumns;
 	source->columns = palloc0(sizeof(HeapColumn) * Max(src->ncolumns, 1));
 	describe_attributes(source, attnos);
+	source->may_be_uniform = source->all_fixed && !has_refs(src, program);
 	if (!measure_page_heap(source, gj_program_array(program, GjColumnType, columns) +
 						   src->first_column))
 	{

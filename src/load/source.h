@@ -14,6 +14,7 @@
 
 #include "client/client.h"
 #include "load/column_writer.h"
+#include "load/share.h"
 
 typedef struct GjSourceReader GjSourceReader;
 
@@ -28,16 +29,28 @@ struct GjSourceReader
 	/* Gives back what the reader holds; memory belongs to the context it was made in. */
 	void		(*close) (GjSourceReader *reader);
 
+	/*
+	 * A table: what is still to be loaded of it, and what other processes need to load it
+	 * too.  share = NULL: a plan source.
+	 */
+	GjShare    *share;
+	bool		shareable;		/* false: other processes cannot read it (temporary table) */
+	Oid			relid;
+	const AttrNumber *attnos;	/* the caller's */
+
 	uint64		npages;			/* heap pages read */
 	uint64		nvisible;		/* of these: all-visible by the visibility map */
 };
 
 /*
- * Reader of a table.  attnos[i] is the attribute of column i.  NULL with the reason if
- * the table must not be read this way here (kind of snapshot, old_snapshot_threshold).
+ * Reader of a table.  attnos[i] is the attribute of column i.  It loads what it gets out of
+ * `share`, or all of the table if that is NULL; base.share may be replaced before the first
+ * fill.  NULL with the reason if the table must not be read this way here (kind of snapshot,
+ * old_snapshot_threshold).
  */
 extern GjSourceReader *gj_heap_source(Oid relid, Snapshot snapshot, const GjProgram *program,
-									  int source, const AttrNumber *attnos, GjFailure *failure);
+									  int source, const AttrNumber *attnos, GjShare *share,
+									  GjFailure *failure);
 
 /*
  * Reader of a child plan.  resnos[i] is the target list entry of column i.  Values that

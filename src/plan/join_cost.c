@@ -10,12 +10,15 @@
  */
 #include "postgres.h"
 
+#include "catalog/pg_class.h"
 #include "nodes/pathnodes.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
+#include "utils/lsyscache.h"
 #include "utils/spccache.h"
 
 #include "client/client.h"
+#include "exec/parallel_load.h"
 #include "guc.h"
 #include "plan/join_path.h"
 
@@ -43,14 +46,46 @@ gj_cost_least(void)
 	return SECONDS(START_SECONDS);
 }
 
+/*
+ * Workers that would help to load `npages` pages of this query's tables, other conditions
+ * being as for any parallel plan.
+ */
+int
+gj_plan_loader_workers(PlannerInfo *root, double npages)
+{
+	return root->glob->parallelModeOK ? gj_loader_workers_for(npages) : 0;
+}
+
+/* Pages of tables that workers can read. */
+static double
+shareable_pages(PlannerInfo *root, GjBuilder *builder)
+{
+	double		npages = 0;
+
+	for (int s = 0; s < builder->nsources; s++)
+	{
+		Oid			relid = builder->source[s].heap_relid;
+
+		if (OidIsValid(relid) && get_rel_persistence(relid) != RELPERSISTENCE_TEMP)
+			npages += builder->source[s].rel->pages;
+	}
+	return npages;
+}
+
+/*
+ * Decoding is shared with workers, as many as this table alone would have.  Getting pages
+ * is not, as it is not in PostgreSQL's own parallel scans.
+ */
 double
 gj_cost_heap_source(PlannerInfo *root, RelOptInfo *rel, int ncolumns)
 {
+	int			nloaders = 1 + gj_plan_loader_workers(root, rel->pages);
 	double		page_cost;
 
 	get_tablespace_page_costs(rel->reltablespace, NULL, &page_cost);
-	return rel->pages * (page_cost + SECONDS(PAGE_SECONDS)) +
-		SECONDS(rel->tuples * ncolumns * VALUE_SECONDS);
+	return rel->pages * page_cost +
+		SECONDS(rel->pages * PAGE_SECONDS +
+				rel->tuples * ncolumns * VALUE_SECONDS) / nloaders;
 }
 
 double
@@ -179,6 +214,7 @@ gj_cost_join(PlannerInfo *root, GjPath *path)
 
 	/* callers have asked before, and the answer is remembered */
 	Assert(device != NULL);
+	info->loader_workers = gj_plan_loader_workers(root, shareable_pages(root, builder));
 	for (int s = 1; s < builder->nsources; s++)
 	{
 		GjBuildSource *source = &builder->source[s];

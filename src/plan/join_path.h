@@ -26,6 +26,7 @@ typedef struct GjJoinInfo
 								 * the Aggrefs */
 	double		groups;			/* estimate */
 	double		rows;			/* estimate of joined rows */
+	int			loader_workers; /* that help to load */
 } GjJoinInfo;
 
 typedef struct GjPath
@@ -113,6 +114,7 @@ extern void gj_offer_path(RelOptInfo *rel, Path *path);
 
 /* src/plan/join_cost.c */
 extern double gj_cost_heap_source(PlannerInfo *root, RelOptInfo *rel, int ncolumns);
+extern int	gj_plan_loader_workers(PlannerInfo *root, double npages);
 extern double gj_cost_plan_source(const Path *path);
 extern double gj_cost_least(void);
 extern void gj_cost_join(PlannerInfo *root, GjPath *path);
@@ -162,7 +164,8 @@ typedef enum GjPrivateFlag
 {
 	GJ_FLAG_NOUTPUTS,			/* leading entries of the scan tuple that a batch fills */
 	GJ_FLAG_NFALLBACK,			/* leading entries that the fallback plan fills */
-	GJ_FLAG_CAN_FAIL			/* complete the run before returning a row */
+	GJ_FLAG_CAN_FAIL,			/* complete the run before returning a row */
+	GJ_FLAG_LOADER_WORKERS		/* workers planned for loading; 0: no parallel mode */
 } GjPrivateFlag;
 
 /* The kinds of conditions of a step; elements of GJ_PRIVATE_CLAUSE_COUNTS */

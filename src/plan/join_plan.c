@@ -148,6 +148,10 @@ plan_custom_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List
 		sources = lappend(sources, source_description(&builder->source[s], &scan_tlist,
 													  &nchildren));
 
+	/* as for a Gather */
+	if (info->loader_workers > 0)
+		root->glob->parallelModeNeeded = true;
+
 	scan->scan.plan.targetlist = tlist;
 	scan->scan.plan.qual = info->host_quals;
 	scan->scan.scanrelid = 0;
@@ -160,8 +164,9 @@ plan_custom_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List
 	scan->custom_private = lappend(scan->custom_private, runtime_instrs);
 	scan->custom_private = lappend(scan->custom_private, info->agg_finals);
 	scan->custom_private = lappend(scan->custom_private,
-								   list_make3_int(list_length(info->outputs),
-												  info->nfallback, complete_first(info)));
+								   list_make4_int(list_length(info->outputs),
+												  info->nfallback, complete_first(info),
+												  info->loader_workers));
 	scan->custom_private = lappend(scan->custom_private, counts);
 	scan->methods = &gj_join_scan_methods;
 	return &scan->scan.plan;

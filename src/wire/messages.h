@@ -18,13 +18,25 @@
  *	NOTE						->					count a fallback; no answer
  *	  or a run:
  *	SUBMIT + program			->
- *								<-	READY			+ 2 descriptors: load ring, output ring
+ *								<-	READY			+ 2 descriptors: load ring, output ring; token
  *	CHUNK, SOURCE_END			->					sources 1, 2, ... in order, then 0
  *								<-	SLOT_FREE		the chunk has left the load ring
  *								<-	BATCH			rows in a slot of the output ring
  *	BATCH_FREE					->
  *								<-	DONE			statistics; nothing follows
  *								<-	ERROR			instead of anything above; nothing follows
+ *	  or a part in loading the sources of a run that another connection has submitted:
+ *	ATTACH						->					with the token of that run
+ *								<-	READY			+ 1 descriptor: a load ring of its own
+ *	CHUNK, SOURCE_END			->					as above
+ *								<-	SLOT_FREE
+ *								<-	END				the run is over; nothing follows
+ *								<-	ERROR			instead of anything above; nothing follows
+ *
+ * A source has ended when the connection that submitted the run and all that are attached
+ * have sent SOURCE_END for it.  An attached connection that is closed before it has ended
+ * all sources ends the run: rows could be missing.  Chunks of source 0 may come before all
+ * other sources have ended; they wait in their slots.
  *
  * DONE can come before all sources have ended (an empty inner side).  The backend
  * may then stop loading.  gpujoind keeps the rings until it sees the connection
@@ -46,6 +58,8 @@
 /* Load ring: small, so that it stays in the cache of the core that fills it. */
 #define GJ_LOAD_SLOTS		4
 #define GJ_LOAD_SLOT_SIZE	(2u * 1024 * 1024)
+/* Connections that load one run: the one that submitted it, and those attached to it. */
+#define GJ_MAX_LOADERS		65
 #define GJ_OUTPUT_SLOTS		4
 #define GJ_OUTPUT_SLOT_SIZE	(4u * 1024 * 1024)
 
@@ -71,6 +85,7 @@ typedef enum GjMessageType
 	GJ_MSG_CHUNK,
 	GJ_MSG_SOURCE_END,
 	GJ_MSG_BATCH_FREE,
+	GJ_MSG_ATTACH,
 
 	GJ_MSG_WELCOME = 64,
 	GJ_MSG_DEVICE,
@@ -156,14 +171,27 @@ typedef struct GjMsgSubmit
 	uint32_t	nbytes;			/* of the program */
 } GjMsgSubmit;
 
+/* Names a run, and is known to nobody but who submitted it and whom that told. */
+typedef struct GjRunToken
+{
+	uint8_t		bytes[16];
+} GjRunToken;
+
 typedef struct GjMsgReady
 {
 	uint32_t	type;
 	uint32_t	load_slots;
 	uint32_t	load_slot_size;
-	uint32_t	output_slots;
+	uint32_t	output_slots;	/* 0: attached, there is no output ring */
 	uint32_t	output_slot_size;
+	GjRunToken	token;			/* for those that are to attach */
 } GjMsgReady;
+
+typedef struct GjMsgAttach
+{
+	uint32_t	type;
+	GjRunToken	token;
+} GjMsgAttach;
 
 /* CHUNK, SOURCE_END, BATCH_FREE, SLOT_FREE, BATCH */
 typedef struct GjMsgSlot

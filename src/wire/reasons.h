@@ -29,7 +29,8 @@
 	X(GJ_CANCELLED, "cancelled") \
 	X(GJ_INJECTED, "failure injected by gpujoin.fail_at") \
 	X(GJ_NOT_NOW, "not possible in this transaction or session") \
-	X(GJ_DISABLED, "gpujoin is disabled")
+	X(GJ_DISABLED, "gpujoin is disabled") \
+	X(GJ_LOADER_LOST, "a loader worker has ended early")
 
 typedef enum GjStatus
 {

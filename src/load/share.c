@@ -1,0 +1,64 @@
+/*
+ * share.c
+ *	  Gives out the blocks of a table to the processes that load it.
+ *
+ * Shares are large, so that reads stay sequential, and become smaller towards the end, so
+ * that all processes finish at about the same time.
+ */
+#include "postgres.h"
+
+#include "load/share.h"
+
+/* The smallest share, but for the last one of a fragment. */
+#define LEAST_BLOCKS		32
+
+/* A share is this part of what each process would get of the rest. */
+#define PART_OF_REST		2
+
+void
+gj_share_init(GjShare *share, BlockNumber nblocks, uint32 nloaders)
+{
+	share->nblocks = nblocks;
+	share->nloaders = nloaders;
+	pg_atomic_init_u64(&share->next, 0);
+}
+
+/* Blocks of a share that starts at block `first`. */
+static BlockNumber
+share_size(const GjShare *share, BlockNumber first)
+{
+	BlockNumber rest = share->nblocks - first;
+	BlockNumber in_fragment = GJ_FRAGMENT_BLOCKS - first % GJ_FRAGMENT_BLOCKS;
+	BlockNumber part = rest / (share->nloaders * PART_OF_REST);
+	BlockNumber size = GJ_FRAGMENT_BLOCKS;
+
+	if (share->nloaders == 1)
+		return Min(in_fragment, rest);
+	while (size > LEAST_BLOCKS && size > part)
+		size /= 2;
+	return Min(Min(size, in_fragment), rest);
+}
+
+bool
+gj_share_next(GjShare *share, BlockNumber *first, BlockNumber *end)
+{
+	uint64		next = pg_atomic_read_u64(&share->next);
+
+	while (next < share->nblocks)
+	{
+		uint64		after = next + share_size(share, (BlockNumber) next);
+
+		if (!pg_atomic_compare_exchange_u64(&share->next, &next, after))
+			continue;
+		*first = (BlockNumber) next;
+		*end = (BlockNumber) after;
+		return true;
+	}
+	return false;
+}
+
+bool
+gj_share_is_empty(GjShare *share)
+{
+	return pg_atomic_read_u64(&share->next) >= share->nblocks;
+}

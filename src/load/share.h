@@ -1,0 +1,33 @@
+/*
+ * share.h
+ *	  The blocks of a table that are still to be loaded, shared by the processes that load it.
+ */
+#ifndef GJ_SHARE_H
+#define GJ_SHARE_H
+
+#include "port/atomics.h"
+#include "storage/block.h"
+
+/* Shares of a large table are whole ranges of so many blocks (32 MB), each from a multiple. */
+#define GJ_FRAGMENT_BLOCKS	4096
+
+/* In the memory of one process, or in shared memory.  All but `next` is constant. */
+typedef struct GjShare
+{
+	BlockNumber nblocks;
+	uint32		nloaders;		/* processes that may take shares, for their size */
+	pg_atomic_uint64 next;		/* first block that nobody has taken */
+} GjShare;
+
+extern void gj_share_init(GjShare *share, BlockNumber nblocks, uint32 nloaders);
+
+/*
+ * Takes blocks *first .. *end-1, at least one, all of one fragment; false if none are left.
+ * Who has taken them must load them.
+ */
+extern bool gj_share_next(GjShare *share, BlockNumber *first, BlockNumber *end);
+
+/* True if gj_share_next() would find none. */
+extern bool gj_share_is_empty(GjShare *share);
+
+#endif							/* GJ_SHARE_H */
