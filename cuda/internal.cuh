@@ -173,6 +173,8 @@ GjStatus gj_pick(GjQueue *queue, uint32_t *to, const uint32_t *from, uint32_t ba
 				 const uint32_t *positions, uint32_t n);
 GjStatus gj_keys(GjQueue *queue, const GjView *view, uint32_t first, uint32_t n,
 				 uint32_t first_expr, const GjKeys *keys);
+GjStatus gj_ordered_keys(GjQueue *queue, const GjView *view, uint32_t first, uint32_t n,
+						 const int32_t *operands, const GjKeys *keys);
 GjStatus gj_hash_build(GjQueue *queue, const GjKeys *keys, const uint32_t *rowid,
 					   bool (*stop)(void *), void *arg, GjHashTable *table);
 void gj_hash_free(GjQueue *queue, GjHashTable *table);
@@ -181,6 +183,8 @@ GjStatus gj_hash_probe(GjQueue *queue, const GjHashTable *table, const GjKeys *k
 GjStatus gj_hash_expand(GjQueue *queue, const GjHashTable *table, const GjView *view,
 						const uint64_t *offset, const uint32_t *first, uint64_t cursor, uint32_t n,
 						uint32_t inner_source, uint32_t *const out[GJ_MAX_SOURCES]);
+GjStatus gj_nested_loop(GjQueue *queue, const GjNested *nested, uint64_t first_tile,
+						uint32_t ntiles, uint32_t *ndone, uint64_t *npairs);
 GjStatus gj_flag_counts(GjQueue *queue, const uint64_t *offset, uint32_t n, uint8_t *flags);
 GjStatus gj_mark_rows(GjQueue *queue, const uint32_t *rows, const uint32_t *positions, uint32_t n,
 					  uint8_t value, uint8_t *flags);

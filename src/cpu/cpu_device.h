@@ -5,6 +5,7 @@
  *	cpu_device.c	device, queue, memory, copies; the table of operators
  *	select.c		select, pick, keys, ordered_keys
  *	join_hash.c		hash_build, hash_probe, hash_expand
+ *	join_sort.c		sort_build, sort_probe
  *	join_nested.c	nested_loop
  *	join_match.c	which tuples and rows have a match
  *	aggregate.c		aggregate, aggregate_read
@@ -83,10 +84,18 @@ extern GjStatus gj_cpu_hash_build(GjQueue *queue, const GjKeys *keys, const uint
 extern void gj_cpu_hash_free(GjQueue *queue, GjHashTable *table);
 extern GjStatus gj_cpu_hash_probe(GjQueue *queue, const GjHashTable *table, const GjKeys *keys,
 								  uint64_t *offset, uint32_t *first, uint64_t *total);
+/* Turns the items' numbers of pairs, offsets that count from each item's start, into a probe's. */
+extern void gj_cpu_number_pairs(GjQueue *queue, uint64_t *item_sum, uint32_t ntuples,
+								uint64_t *offset, uint64_t *total);
 extern GjStatus gj_cpu_hash_expand(GjQueue *queue, const GjHashTable *table, const GjView *view,
 								   const uint64_t *offset, const uint32_t *first,
 								   uint64_t cursor, uint32_t n, uint32_t inner_source,
 								   uint32_t *const out[GJ_MAX_SOURCES]);
+extern GjStatus gj_cpu_sort_build(GjQueue *queue, const GjKeys *keys, const uint32_t *rowid,
+								  bool (*stop) (void *), void *arg, GjHashTable *table);
+extern GjStatus gj_cpu_sort_probe(GjQueue *queue, const GjHashTable *table, const GjKeys *keys,
+								  const GjSortedMatch *match, uint64_t *offset, uint32_t *first,
+								  uint64_t *total);
 extern GjStatus gj_cpu_nested_loop(GjQueue *queue, const GjNested *nested, uint64_t first_tile,
 								   uint32_t ntiles, uint32_t *ndone, uint64_t *npairs);
 extern GjStatus gj_cpu_flag_counts(GjQueue *queue, const uint64_t *offset, uint32_t n,

@@ -371,16 +371,44 @@ probe_item(void *arg, uint32_t item, const GjTile *tile)
 	p->item_sum[item] = sum;
 }
 
+typedef struct GjNumber
+{
+	uint64_t   *offset;
+	const uint64_t *item_start;
+	uint32_t	ntuples;
+} GjNumber;
+
 static void
 offset_item(void *arg, uint32_t item, const GjTile *tile)
 {
-	const GjProbe *p = arg;
+	const GjNumber *w = arg;
 	uint32_t	begin = item * GJ_ITEM_ROWS;
-	uint32_t	end = p->keys->nrows - begin < GJ_ITEM_ROWS ? p->keys->nrows : begin + GJ_ITEM_ROWS;
-	uint64_t	start = p->item_sum[item];
+	uint32_t	end = w->ntuples - begin < GJ_ITEM_ROWS ? w->ntuples : begin + GJ_ITEM_ROWS;
+	uint64_t	start = w->item_start[item];
 
 	for (uint32_t i = begin; i < end; i++)
-		p->offset[i] += start;
+		w->offset[i] += start;
+}
+
+void
+gj_cpu_number_pairs(GjQueue *queue, uint64_t *item_sum, uint32_t ntuples, uint64_t *offset,
+					uint64_t *total)
+{
+	uint32_t	nitems = gj_items(ntuples);
+	GjNumber	w = {offset, item_sum, ntuples};
+	uint64_t	sum = 0;
+
+	for (uint32_t i = 0; i < nitems; i++)
+	{
+		uint64_t	n = item_sum[i];
+
+		item_sum[i] = sum;
+		sum += n;
+	}
+	if (nitems > 1)
+		gj_for_items(queue, ntuples, offset_item, &w);
+	offset[ntuples] = sum;
+	*total = sum;
 }
 
 GjStatus
@@ -389,22 +417,11 @@ gj_cpu_hash_probe(GjQueue *queue, const GjHashTable *table, const GjKeys *keys,
 {
 	uint32_t	nitems = gj_items(keys->nrows);
 	GjProbe		p = {table, keys, offset, first, malloc((nitems + 1) * sizeof(uint64_t))};
-	uint64_t	sum = 0;
 
 	if (!p.item_sum)
 		return GJ_OUT_OF_HOST_MEMORY;
 	gj_for_items(queue, keys->nrows, probe_item, &p);
-	for (uint32_t i = 0; i < nitems; i++)
-	{
-		uint64_t	n = p.item_sum[i];
-
-		p.item_sum[i] = sum;
-		sum += n;
-	}
-	if (nitems > 1)
-		gj_for_items(queue, keys->nrows, offset_item, &p);
-	offset[keys->nrows] = sum;
-	*total = sum;
+	gj_cpu_number_pairs(queue, p.item_sum, keys->nrows, offset, total);
 	free(p.item_sum);
 	return gj_take_row_error(queue);
 }

@@ -25,6 +25,7 @@
 #define GJ_DAEMON_DEVICE_H
 
 #include "../rows/expression.h"
+#include "../rows/sorted.h"
 #include "../wire/messages.h"
 
 #ifdef __cplusplus
@@ -62,6 +63,9 @@ typedef struct GjHashSlot
  * probing over distinct keys; the row ids of equal keys lie next to each other, so
  * any number of duplicates costs a probe nothing.  Rows with a NULL key are left
  * out.  All arrays are device memory, given back by hash_free.
+ *
+ * A sorted side (sort_build) is one without slots: `rows` in the order of keys, whose
+ * values are in that order too; a probe searches them (rows/sorted.h).
  */
 typedef struct GjHashTable
 {
@@ -126,7 +130,7 @@ typedef struct GjNested
 
 typedef struct GjTiling
 {
-	uint32_t	tuples;			/* of a tile: a power of two, at least 128 */
+	uint32_t	tuples;			/* of a tile: 128 or GJ_NESTED_TUPLES */
 	uint32_t	rows;
 	uint32_t	across;			/* tiles with the same tuples; they are numbered next to each other */
 	uint64_t	ntiles;
@@ -136,10 +140,9 @@ typedef struct GjTiling
 static inline GjTiling
 gj_nested_tiling(uint32_t ntuples, uint32_t nrows)
 {
-	GjTiling	tiling = {128, 0, 0, 0};
+	GjTiling	tiling;
 
-	while (tiling.tuples < GJ_NESTED_TUPLES && tiling.tuples < ntuples)
-		tiling.tuples *= 2;
+	tiling.tuples = ntuples > GJ_NESTED_TUPLES / 2 ? GJ_NESTED_TUPLES : 128;
 	tiling.rows = GJ_NESTED_TILE / tiling.tuples;
 	tiling.across = (uint32_t) (((uint64_t) nrows + tiling.rows - 1) / tiling.rows);
 	tiling.ntiles = ((uint64_t) ntuples + tiling.tuples - 1) / tiling.tuples * tiling.across;
@@ -234,6 +237,17 @@ typedef struct GjDeviceOps
 	GjStatus	(*hash_build) (GjQueue *queue, const GjKeys *keys, const uint32_t *rowid,
 							   bool (*stop) (void *), void *arg, GjHashTable *table);
 	void		(*hash_free) (GjQueue *queue, GjHashTable *table);
+
+	/*
+	 * Sorts keys->nrows rows by ordered keys, the first value first, and drops those with a
+	 * NULL: a table without slots, and max_count 0.  The rest is as for hash_build.
+	 */
+	GjStatus	(*sort_build) (GjQueue *queue, const GjKeys *keys, const uint32_t *rowid,
+							   bool (*stop) (void *), void *arg, GjHashTable *table);
+	/* hash_probe over a sorted side: keys has the values that `match` names. */
+	GjStatus	(*sort_probe) (GjQueue *queue, const GjHashTable *table, const GjKeys *keys,
+							   const GjSortedMatch *match, uint64_t *offset, uint32_t *first,
+							   uint64_t *total);
 
 	/*
 	 * Looks up keys->nrows keys: tuple i matches table->rows[first[i] ..], and its

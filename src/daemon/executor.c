@@ -139,8 +139,13 @@ plan_operands(GjRunStep *rs)
 		rs->outer_operand[rs->nouter++] = (int32_t) (step->outer_keys + k);
 		rs->inner_operand[rs->ninner++] = (int32_t) (step->inner_keys + k);
 	}
+	rs->match.nkeys = step->nkeys;
 	if (step->range_key < 0)
 		return;
+	rs->match.has_low = step->range_low >= 0;
+	rs->match.has_high = step->range_high >= 0;
+	rs->match.low_strict = step->low_strict;
+	rs->match.high_strict = step->high_strict;
 	rs->inner_operand[rs->ninner++] = step->range_key;
 	if (step->range_low >= 0)
 		rs->outer_operand[rs->nouter++] = step->range_low;

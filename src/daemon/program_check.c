@@ -339,7 +339,7 @@ check_step(GjCheck *check, const GjStep *step, uint32_t *joined, uint32_t *alive
 {
 	uint32_t	source = 1u << (step->source % 32);
 
-	if (step->join_type > GJ_JOIN_RIGHT_ANTI || step->algorithm > GJ_JOIN_NESTED_LOOP || step->algorithm == GJ_JOIN_SORT_MERGE)
+	if (step->join_type > GJ_JOIN_RIGHT_ANTI || step->algorithm > GJ_JOIN_NESTED_LOOP)
 		return bad(check, "join type %u or algorithm %u is unknown",
 				   step->join_type, step->algorithm);
 	if (step->source >= check->program->nsources || (*joined & source))

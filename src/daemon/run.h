@@ -50,6 +50,7 @@ typedef struct GjRunStep
 	uint32_t	ninner;
 	int32_t		outer_operand[GJ_MAX_KEYS];
 	int32_t		inner_operand[GJ_MAX_KEYS];
+	GjSortedMatch match;		/* sort-merge: what a probe looks for */
 	GjHashTable table;			/* without rows: nothing can match */
 	bool		built;
 	uint64_t	table_bytes;	/* of the table, taken from the lease */

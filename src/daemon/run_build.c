@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-/* Bytes a row that hash_build may need at its height, keys not included. */
+/* Bytes a row that a build may need at its height, keys not included. */
 #define GJ_BUILD_BYTES		64
 
 /* What lives until the table is built. */
@@ -132,7 +132,7 @@ table_size(const GjHashTable *table)
 	return n;
 }
 
-/* hash_build has taken over the key arrays: they are counted with the table now. */
+/* The build has taken over the key arrays: they are counted with the table now. */
 static void
 hand_over_keys(GjRun *run, GjBuild *build)
 {
@@ -156,8 +156,8 @@ build_table(GjRun *run, GjBuild *build, GjRunStep *rs)
 	GJ_TRY(compute_keys(run, build, rs, &keys));
 	if (!gj_lease_take(work->lease, estimate))
 		return GJ_OUT_OF_MEMORY;
-	status = work->ops->hash_build(work->queue, &keys, build->rowid.memory,
-								   run->host->stop, run->host->arg, &rs->table);
+	status = (rs->step->algorithm == GJ_JOIN_HASH ? work->ops->hash_build : work->ops->sort_build)
+		(work->queue, &keys, build->rowid.memory, run->host->stop, run->host->arg, &rs->table);
 	gj_lease_give(work->lease, estimate);
 	if (status != GJ_OK)
 		return status;

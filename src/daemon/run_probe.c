@@ -316,8 +316,12 @@ probe_step(GjRun *run, GjRunStep *rs, const GjView *view, uint64_t *total)
 	if (rs->table.nrows > 0)
 	{
 		GJ_TRY(gj_run_outer_keys(run, rs, view, &keys));
-		GJ_TRY(work->ops->hash_probe(work->queue, &rs->table, &keys, rs->offset.memory,
-									 rs->first.memory, total));
+		if (rs->step->algorithm == GJ_JOIN_HASH)
+			GJ_TRY(work->ops->hash_probe(work->queue, &rs->table, &keys, rs->offset.memory,
+										 rs->first.memory, total));
+		else
+			GJ_TRY(work->ops->sort_probe(work->queue, &rs->table, &keys, &rs->match,
+										 rs->offset.memory, rs->first.memory, total));
 	}
 	return gj_match_probed(run, rs, view->nrows, *total);
 }

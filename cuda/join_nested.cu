@@ -1,0 +1,494 @@
+/*
+ * join_nested.cu
+ *	  The nested loop: every tuple against every row of an inner side, tile by tile.
+ *
+ * A thread has some tuples of a tile, all of the block THREADS apart, and goes through the
+ * tile's rows; the block sees the same row at the same time.  What a thread finds out about a
+ * row is one bit a tuple.  Three kinds of conditions are looked at by three matchers:
+ *
+ *	Band		all terms compare the same value of a row: they are one range a tuple, in
+ *				registers, and the rows' values are in shared memory
+ *	Terms		any other terms
+ *	Evaluated	an expression, evaluated over the tile's tuples for one row
+ *
+ * One pass counts the pairs of each tile, a scan finds out how many tiles fit, and a second
+ * pass over these writes their pairs.
+ */
+#include <cuda/std/limits>
+
+#include <cub/block/block_scan.cuh>
+#include <cub/device/device_scan.cuh>
+
+#include "tile.cuh"
+
+#define THREADS 128
+#define MANY (GJ_NESTED_TUPLES / THREADS) /* tuples of a thread in a large tile; else one */
+#define SEGMENT 256                       /* rows that a block keeps in shared memory */
+#define TILES_PER_BLOCK 16
+
+/* Tiles of a call: some 5 ms at most. */
+#define BAND_TILES (1u << 19)
+#define TERM_TILES (1u << 15)
+#define EVALUATED_TILES (1u << 14)
+
+typedef struct Loop
+{
+	GjNested nested; /* view, a host address, is not used */
+	GjView view;
+	GjCode code;
+	GjTiling tiling;
+	uint32_t nregisters; /* Evaluated: of the condition */
+	uint32_t tile_rows;  /* and how many tuples are evaluated at a time */
+	GjResults *results;
+} Loop;
+
+static __device__ __forceinline__ uint32_t
+row_id(const Loop &loop, uint32_t row)
+{
+	return loop.nested.rows ? loop.nested.rows[row] : row;
+}
+
+/* ---- matchers: match() returns a bit for each of the thread's tuples base + threadIdx.x + ... */
+
+/* All terms are a range of one value; N tuples a thread. */
+template <typename T, int N>
+struct Band
+{
+	struct Shared
+	{
+		T value[SEGMENT];
+		uint8_t null[SEGMENT];
+	};
+	T low[N];
+	T high[N];
+
+	/* Narrows the range of tuple k, whose value is v, by a term. */
+	__device__ __forceinline__ void
+	narrow(int k, uint32_t op, T v)
+	{
+		const T least = cuda::std::numeric_limits<T>::min();
+		const T most = cuda::std::numeric_limits<T>::max();
+		T from = least;
+		T to = most;
+
+		if (op == GJ_TERM_EQ || op == GJ_TERM_LE)
+			from = v;
+		if (op == GJ_TERM_EQ || op == GJ_TERM_GE)
+			to = v;
+		/* nothing is greater than the most, or less than the least: an empty range */
+		if (op == GJ_TERM_LT)
+			from = v == most ? v : (T) (v + 1);
+		if (op == GJ_TERM_GT)
+			to = v == least ? v : (T) (v - 1);
+		if ((op == GJ_TERM_LT && v == most) || (op == GJ_TERM_GT && v == least))
+		{
+			from = most;
+			to = least;
+		}
+		low[k] = max(low[k], from);
+		high[k] = min(high[k], to);
+	}
+
+	__device__ __forceinline__ void
+	load(const Loop &loop, uint32_t base)
+	{
+#pragma unroll
+		for (int k = 0; k < N; k++)
+		{
+			const uint32_t i = base + threadIdx.x + k * THREADS;
+
+			low[k] = cuda::std::numeric_limits<T>::min();
+			high[k] = cuda::std::numeric_limits<T>::max();
+			if (i >= loop.view.nrows || (loop.nested.nterms > 0 && loop.nested.outer_null[i]))
+			{
+				low[k] = cuda::std::numeric_limits<T>::max();
+				high[k] = cuda::std::numeric_limits<T>::min();
+				continue;
+			}
+			for (uint32_t t = 0; t < loop.nested.nterms; t++)
+				narrow(k, loop.nested.terms[t].op, (T) loop.nested.terms[t].outer[i]);
+		}
+	}
+
+	__device__ __forceinline__ void
+	stage(const Loop &loop, Shared &shared, uint32_t row, uint32_t nrows)
+	{
+		for (uint32_t j = threadIdx.x; j < nrows; j += THREADS)
+		{
+			const bool any = loop.nested.nterms > 0;
+
+			shared.value[j] = any ? (T) loop.nested.terms[0].inner[row + j] : 0;
+			shared.null[j] = any ? loop.nested.inner_null[row + j] : 0;
+		}
+	}
+
+	__device__ __forceinline__ uint32_t
+	match(const Loop &, const Shared &shared, uint32_t, uint32_t, uint32_t j)
+	{
+		const T x = shared.value[j];
+		uint32_t mask = 0;
+
+		if (shared.null[j])
+			return 0;
+#pragma unroll
+		for (int k = 0; k < N; k++)
+			mask |= (low[k] <= x && x <= high[k]) ? 1u << k : 0u;
+		return mask;
+	}
+
+	__device__ __forceinline__ void
+	finish(const Loop &)
+	{
+	}
+};
+
+/* Any terms. */
+struct Terms
+{
+	struct Shared
+	{
+	};
+
+	__device__ __forceinline__ void
+	load(const Loop &, uint32_t)
+	{
+	}
+
+	__device__ __forceinline__ void
+	stage(const Loop &, Shared &, uint32_t, uint32_t)
+	{
+	}
+
+	static __device__ __forceinline__ bool
+	is_true(uint32_t op, int64_t outer, int64_t inner)
+	{
+		switch (op)
+		{
+			case GJ_TERM_EQ:
+				return outer == inner;
+			case GJ_TERM_NE:
+				return outer != inner;
+			case GJ_TERM_LT:
+				return outer < inner;
+			case GJ_TERM_LE:
+				return outer <= inner;
+			case GJ_TERM_GT:
+				return outer > inner;
+			default:
+				return outer >= inner;
+		}
+	}
+
+	__device__ __forceinline__ uint32_t
+	match(const Loop &loop, const Shared &, uint32_t base, uint32_t row, uint32_t j)
+	{
+		const GjNested &nested = loop.nested;
+		uint32_t mask = 0;
+
+		if (nested.inner_null[row + j])
+			return 0;
+		for (uint32_t k = 0; k * THREADS < loop.tiling.tuples; k++)
+		{
+			const uint32_t i = base + threadIdx.x + k * THREADS;
+			bool all = i < loop.view.nrows && !nested.outer_null[i];
+
+			for (uint32_t t = 0; all && t < nested.nterms; t++)
+				all = is_true(nested.terms[t].op, nested.terms[t].outer[i],
+							  nested.terms[t].inner[row + j]);
+			mask |= all ? 1u << k : 0u;
+		}
+		return mask;
+	}
+
+	__device__ __forceinline__ void
+	finish(const Loop &)
+	{
+	}
+};
+
+/* An expression.  A tuple's registers are of the thread that has the tuple (GJ_TILE_FOR). */
+struct Evaluated
+{
+	struct Shared
+	{
+	};
+	uint32_t status;
+
+	__device__ __forceinline__
+	Evaluated()
+		: status(GJ_OK)
+	{
+	}
+
+	__device__ __forceinline__ void
+	load(const Loop &, uint32_t)
+	{
+	}
+
+	__device__ __forceinline__ void
+	stage(const Loop &, Shared &, uint32_t, uint32_t)
+	{
+	}
+
+	__device__ __forceinline__ uint32_t
+	match(const Loop &loop, const Shared &, uint32_t base, uint32_t row, uint32_t j)
+	{
+		extern __shared__ int64_t memory[];
+		const uint32_t e = (uint32_t) loop.nested.condition;
+		const uint32_t rows = loop.tile_rows;
+		const GjTile tile = gj_tile_at(memory, loop.nregisters, rows);
+		const uint32_t result = loop.code.exprs[e].result * rows;
+		const uint32_t n = min(loop.tiling.tuples, loop.view.nrows - base);
+		const uint32_t id = row_id(loop, row + j);
+		GjView view = loop.view;
+		uint32_t mask = 0;
+
+		view.rowid[loop.nested.inner_source] = &id;
+		view.same = (uint16_t) (1u << loop.nested.inner_source);
+		for (uint32_t done = 0; done < n; done += rows)
+		{
+			const uint32_t m = min(rows, n - done);
+
+			gj_eval(&loop.code, e, &view, base + done, m, &tile, &status);
+			GJ_TILE_FOR(i, m)
+			{
+				if (!tile.null[result + i] && tile.value[result + i] != 0)
+					mask |= 1u << ((done + i) / THREADS);
+			}
+		}
+		return mask;
+	}
+
+	__device__ __forceinline__ void
+	finish(const Loop &loop)
+	{
+		gj_note_error(loop.results, status);
+	}
+};
+
+/* ---- count */
+
+/* counts[t] = pairs of tile first_tile + t, for ntiles tiles, per_block of them a block. */
+template <typename M>
+static __global__ void
+__launch_bounds__(THREADS) nested_count(const __grid_constant__ Loop loop, uint64_t first_tile,
+										uint32_t ntiles, uint32_t per_block, uint64_t *counts)
+{
+	__shared__ typename M::Shared shared;
+	__shared__ uint32_t pairs[TILES_PER_BLOCK];
+	const uint32_t across = loop.tiling.across;
+	const uint32_t rows = loop.tiling.rows;
+	const uint32_t lane = threadIdx.x % 32;
+	const uint32_t end = min(ntiles, (blockIdx.x + 1) * per_block);
+	M m;
+
+	for (uint32_t t = blockIdx.x * per_block; t < end;)
+	{
+		const uint32_t column = (uint32_t) ((first_tile + t) % across);
+		const uint32_t base = (uint32_t) ((first_tile + t) / across) * loop.tiling.tuples;
+		const uint32_t ntiles_here = min(min(end - t, across - column), SEGMENT / rows);
+		const uint32_t row = column * rows;
+		const uint32_t nrows = min(ntiles_here * rows, loop.nested.nrows - row);
+		uint32_t hit = 0;
+
+		if (threadIdx.x < ntiles_here)
+			pairs[threadIdx.x] = 0;
+		m.load(loop, base);
+		m.stage(loop, shared, row, nrows);
+		__syncthreads();
+		for (uint32_t tile = 0; tile < ntiles_here; tile++)
+		{
+			const uint32_t last = min((tile + 1) * rows, nrows);
+			uint32_t count = 0;
+
+			for (uint32_t j = tile * rows; j < last; j++)
+			{
+				const uint32_t mask = m.match(loop, shared, base, row, j);
+
+				count += __popc(mask);
+				hit |= mask;
+				if (loop.nested.row_matched && __any_sync(0xFFFFFFFF, mask != 0) && lane == 0)
+					loop.nested.row_matched[row_id(loop, row + j)] = 1;
+			}
+			__syncwarp();
+			count = __reduce_add_sync(0xFFFFFFFF, count);
+			if (lane == 0 && count > 0)
+				atomicAdd(&pairs[tile], count);
+		}
+		for (uint32_t k = 0; loop.nested.tuple_matched && hit >> k != 0; k++)
+		{
+			if (hit >> k & 1)
+				loop.nested.tuple_matched[base + threadIdx.x + k * THREADS] = 1;
+		}
+		__syncthreads();
+		if (threadIdx.x < ntiles_here)
+			counts[t + threadIdx.x] = pairs[threadIdx.x];
+		/* before what is staged, and the pairs, are written again */
+		__syncthreads();
+		t += ntiles_here;
+	}
+	m.finish(loop);
+}
+
+/* How many tiles' pairs fit, and how many pairs they are. */
+static __global__ void
+nested_fit(const uint64_t *start, uint32_t ntiles, bool write, uint32_t capacity,
+		   GjResults *results)
+{
+	uint32_t low = 0;
+	uint32_t high = ntiles;
+
+	if (!write)
+		low = ntiles;
+	while (low < high)
+	{
+		const uint32_t mid = low + (high - low + 1) / 2;
+
+		if (start[mid] <= capacity)
+			low = mid;
+		else
+			high = mid - 1;
+	}
+	results->n = low;
+	results->total = start[low];
+}
+
+/* ---- write */
+
+/* Writes pair number `at`. */
+static __device__ __forceinline__ void
+write_pair(const Loop &loop, uint64_t at, uint32_t tuple, uint32_t id)
+{
+	if (loop.nested.tuple)
+		loop.nested.tuple[at] = tuple;
+#pragma unroll
+	for (uint32_t s = 0; s < GJ_MAX_SOURCES; s++)
+	{
+		if (loop.nested.out[s])
+			loop.nested.out[s][at] =
+				s == loop.nested.inner_source ? id : gj_view_row(&loop.view, s, tuple);
+	}
+}
+
+/* One tile a block: its pairs from start[block] on. */
+template <typename M>
+static __global__ void
+__launch_bounds__(THREADS)
+	nested_write(const __grid_constant__ Loop loop, uint64_t first_tile, const uint64_t *start)
+{
+	typedef cub::BlockScan<uint32_t, THREADS> Scan;
+	__shared__ typename M::Shared shared;
+	__shared__ typename Scan::TempStorage scan;
+	const uint64_t t = first_tile + blockIdx.x;
+	const uint32_t base = (uint32_t) (t / loop.tiling.across) * loop.tiling.tuples;
+	const uint32_t row = (uint32_t) (t % loop.tiling.across) * loop.tiling.rows;
+	const uint32_t nrows = min(loop.tiling.rows, loop.nested.nrows - row);
+	uint32_t before;
+	uint32_t count = 0;
+	uint64_t at;
+	M m;
+
+	if (start[blockIdx.x] == start[blockIdx.x + 1])
+		return;
+	m.load(loop, base);
+	m.stage(loop, shared, row, nrows);
+	__syncthreads();
+	for (uint32_t j = 0; j < nrows; j++)
+		count += __popc(m.match(loop, shared, base, row, j));
+	Scan(scan).ExclusiveSum(count, before);
+	at = start[blockIdx.x] + before;
+	for (uint32_t j = 0; j < nrows; j++)
+	{
+		uint32_t mask = m.match(loop, shared, base, row, j);
+
+		for (; mask != 0; mask &= mask - 1)
+			write_pair(loop, at++, base + threadIdx.x + (__ffs(mask) - 1) * THREADS,
+					   row_id(loop, row + j));
+	}
+}
+
+/* ---- host */
+
+template <typename M>
+static GjStatus
+run_loop(GjQueue *queue, const Loop &loop, uint64_t first_tile, uint32_t ntiles, size_t dynamic,
+		 uint32_t *ndone, uint64_t *npairs)
+{
+	const uint32_t spread = ntiles / ((uint32_t) queue->device->nprocessors * 16) + 1;
+	const uint32_t per_block = min(spread, (uint32_t) TILES_PER_BLOCK);
+	const size_t nbytes = ((size_t) ntiles + 1) * sizeof(uint64_t);
+	void *memory;
+	uint64_t *start;
+
+	GJ_TRY(gj_scratch(queue, GJ_SCRATCH_A, nbytes, &memory));
+	start = (uint64_t *) memory;
+	GJ_CUDA(queue, cudaMemsetAsync(start + ntiles, 0, sizeof(uint64_t), queue->stream));
+	nested_count<M><<<gj_blocks(ntiles, per_block), THREADS, dynamic, queue->stream>>>(
+		loop, first_tile, ntiles, per_block, start);
+	GJ_LAUNCHED(queue, "nested_count");
+	GJ_CUB(queue, cub::DeviceScan::ExclusiveSum, start, start, (uint64_t) ntiles + 1);
+	nested_fit<<<1, 1, 0, queue->stream>>>(start, ntiles, loop.nested.write, loop.nested.capacity,
+										   queue->results);
+	GJ_LAUNCHED(queue, "nested_fit");
+	GJ_TRY(gj_wait(queue));
+	*ndone = queue->pinned->results.n;
+	*npairs = queue->pinned->results.total;
+	if (loop.nested.write && *npairs > 0)
+	{
+		nested_write<M><<<*ndone, THREADS, dynamic, queue->stream>>>(loop, first_tile, start);
+		GJ_LAUNCHED(queue, "nested_write");
+	}
+	return GJ_OK;
+}
+
+/* True if all terms are ranges of the same value; *narrow: of 32 bits. */
+static bool
+terms_are_band(const GjNested *nested, bool *narrow)
+{
+	*narrow = true;
+	for (uint32_t t = 0; t < nested->nterms; t++)
+	{
+		if (nested->terms[t].op == GJ_TERM_NE || nested->terms[t].inner != nested->terms[0].inner)
+			return false;
+		*narrow = *narrow && nested->terms[t].narrow;
+	}
+	return true;
+}
+
+GjStatus
+gj_nested_loop(GjQueue *queue, const GjNested *nested, uint64_t first_tile, uint32_t ntiles,
+			   uint32_t *ndone, uint64_t *npairs)
+{
+	Loop loop = {};
+	const bool evaluated = nested->condition >= 0;
+	bool narrow = false;
+	const bool band = !evaluated && terms_are_band(nested, &narrow);
+	const uint32_t most = evaluated ? EVALUATED_TILES : band ? BAND_TILES : TERM_TILES;
+	size_t dynamic = 0;
+
+	*ndone = 0;
+	*npairs = 0;
+	GJ_TRY(gj_enter(queue));
+	loop.nested = *nested;
+	loop.view = *nested->view;
+	loop.code = queue->code;
+	loop.tiling = gj_nested_tiling(nested->view->nrows, nested->nrows);
+	loop.results = queue->results;
+	ntiles = (uint32_t) min((uint64_t) min(ntiles, most), loop.tiling.ntiles - first_tile);
+	if (evaluated)
+	{
+		loop.nregisters = gj_queue_expr(queue, (uint32_t) nested->condition)->nregisters;
+		loop.tile_rows = gj_tile_rows(loop.nregisters);
+		dynamic = gj_tile_bytes(loop.nregisters);
+		return run_loop<Evaluated>(queue, loop, first_tile, ntiles, dynamic, ndone, npairs);
+	}
+	if (!band)
+		return run_loop<Terms>(queue, loop, first_tile, ntiles, 0, ndone, npairs);
+	if (loop.tiling.tuples == THREADS)
+		return narrow
+				   ? run_loop<Band<int32_t, 1>>(queue, loop, first_tile, ntiles, 0, ndone, npairs)
+				   : run_loop<Band<int64_t, 1>>(queue, loop, first_tile, ntiles, 0, ndone, npairs);
+	return narrow
+			   ? run_loop<Band<int32_t, MANY>>(queue, loop, first_tile, ntiles, 0, ndone, npairs)
+			   : run_loop<Band<int64_t, MANY>>(queue, loop, first_tile, ntiles, 0, ndone, npairs);
+}
