@@ -183,6 +183,11 @@ GjStatus gj_hash_probe(GjQueue *queue, const GjHashTable *table, const GjKeys *k
 GjStatus gj_hash_expand(GjQueue *queue, const GjHashTable *table, const GjView *view,
 						const uint64_t *offset, const uint32_t *first, uint64_t cursor, uint32_t n,
 						uint32_t inner_source, uint32_t *const out[GJ_MAX_SOURCES]);
+GjStatus gj_sort_build(GjQueue *queue, const GjKeys *keys, const uint32_t *rowid,
+					   bool (*stop)(void *), void *arg, GjHashTable *table);
+GjStatus gj_sort_probe(GjQueue *queue, const GjHashTable *table, const GjKeys *keys,
+					   const GjSortedMatch *match, uint64_t *offset, uint32_t *first,
+					   uint64_t *total);
 GjStatus gj_nested_loop(GjQueue *queue, const GjNested *nested, uint64_t first_tile,
 						uint32_t ntiles, uint32_t *ndone, uint64_t *npairs);
 GjStatus gj_flag_counts(GjQueue *queue, const uint64_t *offset, uint32_t n, uint8_t *flags);
