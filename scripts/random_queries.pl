@@ -208,8 +208,9 @@ sub subquery_condition
 	if (chance(20))
 	{
 		my $t = { name => 'z', table => some_table() };
-		my (undef, @more) = join_conditions($t, [$s], 1);
-		$from .= ' ' . pick('JOIN', 'LEFT JOIN') . " $t->{table}{name} z ON " . join(' AND ', @more) if @more;
+		my ($pairs, @more) = join_conditions($t, [$s], 1);
+		$from .= ' ' . pick('JOIN', 'LEFT JOIN') . " $t->{table}{name} z ON " . join(' AND ', @more)
+		  if @more && $s->{table}{rows} * $t->{table}{rows} / $pairs < 1e5;
 	}
 	if (chance(30))
 	{

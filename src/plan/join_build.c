@@ -15,6 +15,7 @@
  */
 #include "postgres.h"
 
+#include "access/stratnum.h"
 #include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
@@ -22,6 +23,7 @@
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/restrictinfo.h"
+#include "utils/lsyscache.h"
 
 #include "client/client.h"
 #include "plan/join_path.h"
@@ -255,6 +257,84 @@ sources_of_expr(GjBuilder *builder, Expr *expr)
 	return gj_builder_sources_of(builder, pull_varnos(builder->root, (Node *) expr));
 }
 
+/* A member of an equivalence class that can still be read; NULL if there is none. */
+static Expr *
+live_member(Attempt *a, EquivalenceClass *ec)
+{
+	ListCell   *lc;
+
+	foreach(lc, ec->ec_members)
+	{
+		EquivalenceMember *em = lfirst(lc);
+		uint32		sources = gj_builder_sources_of(a->builder, em->em_relids);
+
+		if (!em->em_is_const && !em->em_is_child && sources != 0 &&
+			(sources & ~(a->joined & ~a->dead)) == 0)
+			return em->em_expr;
+	}
+	return NULL;
+}
+
+/*
+ * PostgreSQL's semijoin passes on the columns of the row that matched first, and joins
+ * above it may compare with one of these instead of a column of the outer side that is
+ * equal.  Here the matching side is gone by then: such a clause gets an equal expression.
+ * The clause itself if that is not possible, or not needed.
+ */
+static RestrictInfo *
+without_dead_sources(Attempt *a, RestrictInfo *rinfo)
+{
+	EquivalenceClass *ec = rinfo->parent_ec;
+	Expr	   *sides[2];
+	Oid			op;
+	RestrictInfo *result;
+
+	if ((gj_builder_sources_of(a->builder, rinfo->clause_relids) & a->dead) == 0 || ec == NULL ||
+		!is_opclause(rinfo->clause) || list_length(((OpExpr *) rinfo->clause)->args) != 2)
+		return rinfo;
+	while (ec->ec_merged)
+		ec = ec->ec_merged;
+	sides[0] = linitial(((OpExpr *) rinfo->clause)->args);
+	sides[1] = lsecond(((OpExpr *) rinfo->clause)->args);
+	for (int i = 0; i < 2; i++)
+		if (sources_of_expr(a->builder, sides[i]) & a->dead)
+			sides[i] = live_member(a, ec);
+	if (sides[0] == NULL || sides[1] == NULL)
+		return rinfo;
+	op = get_opfamily_member(linitial_oid(ec->ec_opfamilies), exprType((Node *) sides[0]),
+							 exprType((Node *) sides[1]), BTEqualStrategyNumber);
+	if (!OidIsValid(op))
+		return rinfo;
+	result = makeNode(RestrictInfo);
+	*result = *rinfo;
+	result->clause = make_opclause(op, BOOLOID, false, sides[0], sides[1], InvalidOid,
+								   ec->ec_collation);
+	result->clause_relids = pull_varnos(a->root, (Node *) result->clause);
+	return result;
+}
+
+/* True if the clause, or the same with its sides exchanged, is in the list. */
+static bool
+is_repeated(List *rinfos, const RestrictInfo *rinfo)
+{
+	OpExpr	   *op = (OpExpr *) rinfo->clause;
+	ListCell   *lc;
+
+	foreach(lc, rinfos)
+	{
+		OpExpr	   *other = (OpExpr *) lfirst_node(RestrictInfo, lc)->clause;
+
+		if (equal(op, other))
+			return true;
+		if (IsA(op, OpExpr) && IsA(other, OpExpr) && list_length(op->args) == 2 &&
+			list_length(other->args) == 2 && get_commutator(op->opno) == other->opno &&
+			equal(linitial(op->args), lsecond(other->args)) &&
+			equal(lsecond(op->args), linitial(other->args)))
+			return true;
+	}
+	return false;
+}
+
 static JoinClauses
 classify_clauses(Attempt *a, List *rinfos)
 {
@@ -264,7 +344,12 @@ classify_clauses(Attempt *a, List *rinfos)
 	ListCell   *lc;
 
 	foreach(lc, rinfos)
-		unique = list_append_unique(unique, lfirst(lc));
+	{
+		RestrictInfo *rinfo = without_dead_sources(a, lfirst_node(RestrictInfo, lc));
+
+		if (!is_repeated(unique, rinfo))
+			unique = lappend(unique, rinfo);
+	}
 	foreach(lc, unique)
 	{
 		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
@@ -599,6 +684,8 @@ leave_to_host(Attempt *a, List *rinfos, int item)
 
 	if (rinfos == NIL)
 		return true;
+	if (gj_builder_sources_of(a->builder, relids_of_clauses(rinfos)) & a->dead)
+		return false;
 	for_each_from(lc, a->items, item + 1)
 	{
 		GjJoinType	type = ((SpineItem *) lfirst(lc))->type;
