@@ -42,6 +42,7 @@ struct Program
 	std::vector<uint32_t> outputs;
 	std::vector<GjAggregate> aggregates;
 	std::vector<GjGroupKey> group_keys;
+	uint32_t distinct_key = 0;
 
 	/* Adds an expression; its result is what the last instruction writes. */
 	uint32_t expr(GjKind kind, const std::vector<GjInstr> &code);
