@@ -356,6 +356,7 @@ add_state(uint32_t op, GjAggState *state, const GjAggState &from)
 	{
 		case GJ_AGG_SUM_I:
 		case GJ_AGG_SUM_SQUARES_I:
+		case GJ_AGG_SUM_DISTINCT_I:
 			add_128(state, from.lo, from.hi);
 			break;
 		case GJ_AGG_SUM_F:
@@ -393,10 +394,10 @@ operators_of(const GjProgram *program)
 	return operators;
 }
 
-/* Aggregate blockIdx.y, a group a thread. */
+/* Aggregate blockIdx.y, a group a thread; `distinct` is the distinct key, or -1. */
 static __global__ void
-__launch_bounds__(GJ_THREADS)
-	group_finish(const __grid_constant__ GjGroups groups, const __grid_constant__ Operators all)
+__launch_bounds__(GJ_THREADS) group_finish(const __grid_constant__ GjGroups groups,
+										   const __grid_constant__ Operators all, int distinct)
 {
 	const uint32_t g = blockIdx.x * GJ_THREADS + threadIdx.x;
 	const uint32_t op = all.op[blockIdx.y];
@@ -405,7 +406,13 @@ __launch_bounds__(GJ_THREADS)
 	if (g >= groups.rows.nrows)
 		return;
 	state = &groups.state[blockIdx.y][g];
-	if (state->count == 0)
+	if (gj_agg_is_distinct(op))
+	{
+		if (distinct >= 0)
+			gj_agg_distinct(op, state, groups.rows.null[g] >> distinct & 1,
+							groups.rows.value[distinct][g]);
+	}
+	else if (state->count == 0)
 		gj_agg_start(state);
 	else if (op == GJ_AGG_MIN_F || op == GJ_AGG_MAX_F)
 	{
@@ -418,12 +425,77 @@ __launch_bounds__(GJ_THREADS)
 GjStatus
 gj_group_finish(GjQueue *queue, const GjGroups *groups)
 {
+	const GjProgram *program;
+	int distinct = -1;
+
 	GJ_TRY(gj_enter(queue));
-	if (groups->rows.nrows == 0 || queue->program->naggregates == 0)
+	program = queue->program;
+	if (groups->rows.nrows == 0 || program->naggregates == 0)
 		return GJ_OK;
-	group_finish<<<dim3(gj_blocks(groups->rows.nrows, GJ_THREADS), queue->program->naggregates),
-				   GJ_THREADS, 0, queue->stream>>>(*groups, operators_of(queue->program));
+	if (program->distinct_key && groups->rows.nkeys == program->ngroup_keys)
+		distinct = (int) program->ngroup_keys - 1;
+	group_finish<<<dim3(gj_blocks(groups->rows.nrows, GJ_THREADS), program->naggregates),
+				   GJ_THREADS, 0, queue->stream>>>(*groups, operators_of(program), distinct);
 	GJ_LAUNCHED(queue, "group_finish");
+	return GJ_OK;
+}
+
+/* ---- groups of groups */
+
+static __global__ void
+__launch_bounds__(GJ_THREADS)
+	group_hash(const __grid_constant__ GjGroupRows rows, GjResults *results)
+{
+	const uint32_t i = blockIdx.x * GJ_THREADS + threadIdx.x;
+	uint32_t status = GJ_OK;
+
+	if (i < rows.nrows)
+		gj_group_hash_row(&rows, i, &status);
+	gj_note_error(results, status);
+}
+
+GjStatus
+gj_group_hash(GjQueue *queue, const GjGroupRows *rows)
+{
+	GJ_TRY(gj_enter(queue));
+	if (rows->nrows == 0)
+		return GJ_OK;
+	group_hash<<<gj_blocks(rows->nrows, GJ_THREADS), GJ_THREADS, 0, queue->stream>>>(
+		*rows, queue->results);
+	GJ_LAUNCHED(queue, "group_hash");
+	return GJ_OK;
+}
+
+/* Aggregate blockIdx.y, a group a thread. */
+static __global__ void
+__launch_bounds__(GJ_THREADS)
+	group_merge(const __grid_constant__ GjGroups from, uint32_t first, uint32_t n,
+				const uint32_t *group_of, const __grid_constant__ GjGroups groups,
+				const __grid_constant__ Operators all)
+{
+	const uint32_t i = blockIdx.x * GJ_THREADS + threadIdx.x;
+	const uint32_t op = all.op[blockIdx.y];
+	GjAggState state;
+
+	if (i >= n)
+		return;
+	state = from.state[blockIdx.y][first + i];
+	if (op == GJ_AGG_MIN_F || op == GJ_AGG_MAX_F)
+		state.hi = ordered_bits(gj_double_to_bits(state.f));
+	add_state(op, &groups.state[blockIdx.y][group_of[i]], state);
+}
+
+GjStatus
+gj_group_merge(GjQueue *queue, const GjGroups *from, uint32_t first, uint32_t n,
+			   const uint32_t *group_of, const GjGroups *groups)
+{
+	GJ_TRY(gj_enter(queue));
+	if (n == 0 || queue->program->naggregates == 0)
+		return GJ_OK;
+	group_merge<<<dim3(gj_blocks(n, GJ_THREADS), queue->program->naggregates), GJ_THREADS, 0,
+				  queue->stream>>>(*from, first, n, group_of, *groups,
+								   operators_of(queue->program));
+	GJ_LAUNCHED(queue, "group_merge");
 	return GJ_OK;
 }
 
@@ -595,7 +667,8 @@ next_share(const GjQueue *queue, const GjGroups *groups, uint32_t first, uint32_
 	share.ngroups = groups->rows.nrows;
 	share.copies = 1;
 	while (share.n < MAX_SHARE && first + share.n < queue->program->naggregates &&
-		   aggregates[first + share.n].arg == share.arg)
+		   aggregates[first + share.n].arg == share.arg &&
+		   !gj_agg_is_distinct(aggregates[first + share.n].op))
 	{
 		share.op[share.n] = aggregates[first + share.n].op;
 		share.state[share.n] = groups->state[first + share.n];
@@ -636,6 +709,13 @@ gj_group_aggregate(GjQueue *queue, const GjView *view, uint32_t first, uint32_t 
 	for (uint32_t a = 0; a < queue->program->naggregates;)
 	{
 		const int32_t arg = aggregates[a].arg;
+
+		/* they take their values when the groups are finished */
+		if (gj_agg_is_distinct(aggregates[a].op))
+		{
+			a++;
+			continue;
+		}
 		const uint32_t nregisters = arg < 0 ? 1 : gj_queue_expr(queue, arg)->nregisters;
 		Share share = next_share(queue, groups, a, nregisters);
 		const uint32_t blocks = share.copies > 0 ? local_blocks(queue, share, n) : 0;

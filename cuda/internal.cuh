@@ -220,6 +220,9 @@ GjStatus gj_group_add(GjQueue *queue, const GjGroupRows *rows, const GjGroups *g
 					  uint32_t n, uint64_t heap_used);
 GjStatus gj_group_aggregate(GjQueue *queue, const GjView *view, uint32_t first, uint32_t n,
 							const uint32_t *group_of, const GjGroups *groups);
+GjStatus gj_group_hash(GjQueue *queue, const GjGroupRows *rows);
+GjStatus gj_group_merge(GjQueue *queue, const GjGroups *from, uint32_t first, uint32_t n,
+						const uint32_t *group_of, const GjGroups *groups);
 GjStatus gj_group_finish(GjQueue *queue, const GjGroups *groups);
 GjStatus gj_gather(GjQueue *queue, const GjView *view, uint32_t first, uint32_t max,
 				   const GjBatchTarget *target, uint32_t *n);

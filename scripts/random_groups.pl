@@ -13,7 +13,7 @@ sub grouped_aggregates
 		my @narrow = map { my $a = $_; map { name_of($a, $_) } of_type($a, 'int4'), of_type($a, 'int2') } @aliases;
 		push @list, pick('stddev', 'variance', 'var_pop', 'stddev_pop') . '(' . pick(@narrow) . ')' if @narrow;
 	}
-	push @list, 'count(DISTINCT ' . integer_expression(@aliases) . ')' if chance(5);
+	push @list, 'count(DISTINCT ' . integer_expression(@aliases) . ')' if chance(20);
 	return map { /^count\(DISTINCT/ || !chance(25) ? $_ : "$_ FILTER (WHERE " . condition(1, @aliases) . ')' } @list;
 }
 

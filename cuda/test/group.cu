@@ -1,10 +1,12 @@
 /*
  * group.cu
  *	  Tests of group_keys, group_rehash, group_find, group_add, group_aggregate and
- *	  group_finish: few and many groups, NULLs, skew, several keys, growth, texts.
+ *	  group_finish: few and many groups, NULLs, skew, several keys, growth, texts; of
+ *	  group_hash and group_merge: groups of groups.
  */
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include <math.h>
 #include <string.h>
@@ -112,7 +114,8 @@ static const Aggregate aggregates[] = {
 	{GJ_AGG_COUNT_STAR, 0},     {GJ_AGG_COUNT, VALUE_INT8},         {GJ_AGG_SUM_I, VALUE_INT8},
 	{GJ_AGG_MIN_I, VALUE_INT8}, {GJ_AGG_MAX_I, VALUE_INT8},         {GJ_AGG_SUM_I, VALUE_INT8},
 	{GJ_AGG_SUM_I, VALUE_INT4}, {GJ_AGG_SUM_SQUARES_I, VALUE_INT4}, {GJ_AGG_SUM_F, VALUE_FLOAT8},
-	{GJ_AGG_MIN_F, KEY_FLOAT8}, {GJ_AGG_MAX_F, KEY_FLOAT8},         {GJ_AGG_COUNT_STAR, 0}};
+	{GJ_AGG_MIN_F, KEY_FLOAT8}, {GJ_AGG_MAX_F, KEY_FLOAT8},         {GJ_AGG_COUNT_STAR, 0},
+	{GJ_AGG_COUNT_DISTINCT, 0}, {GJ_AGG_SUM_DISTINCT_I, 0}};
 static const uint32_t naggregates = sizeof(aggregates) / sizeof(aggregates[0]);
 
 static bool
@@ -126,6 +129,7 @@ states_equal(uint32_t op, const GjAggState &a, const GjAggState &b)
 	{
 		case GJ_AGG_SUM_I:
 		case GJ_AGG_SUM_SQUARES_I:
+		case GJ_AGG_SUM_DISTINCT_I:
 			return a.lo == b.lo && a.hi == b.hi;
 		case GJ_AGG_SUM_F:
 			return fabs(a.f - b.f) <= 1e-9 * (1 + fabs(b.f));
@@ -179,7 +183,43 @@ struct Groups
 	GjStatus
 	add(const GjView &view, uint32_t first, uint32_t n)
 	{
-		const uint64_t wanted = ((uint64_t) groups.rows.nrows + n) * 2;
+		GjStatus status;
+
+		tuples.nrows = n;
+		check(q.ops->group_keys(q.queue, &view, first, &tuples) == GJ_OK, "group_keys", "");
+		status = find(tuples);
+		if (status != GJ_OK)
+			return status;
+		return q.ops->group_aggregate(q.queue, &view, first, n, slot_of, &groups);
+	}
+
+	/* Takes groups first .. first+n-1 of finer groups in. */
+	GjStatus
+	merge(const GjGroups &from, uint32_t first, uint32_t n)
+	{
+		GjGroupRows rows = groups.rows;
+		GjStatus status;
+
+		rows.nrows = n;
+		rows.null = from.rows.null + first;
+		rows.hash = from.rows.hash + first;
+		for (uint32_t k = 0; k < rows.nkeys; k++)
+		{
+			rows.value[k] = from.rows.value[k] + first;
+			rows.heap[k] = from.rows.heap[k];
+		}
+		check(q.ops->group_hash(q.queue, &rows) == GJ_OK, "group_hash", "");
+		status = find(rows);
+		if (status != GJ_OK)
+			return status;
+		return q.ops->group_merge(q.queue, &from, first, n, slot_of, &groups);
+	}
+
+	/* Looks rows up and makes groups of new ones. */
+	GjStatus
+	find(const GjGroupRows &rows)
+	{
+		const uint64_t wanted = ((uint64_t) groups.rows.nrows + rows.nrows) * 2;
 		uint32_t added;
 		uint64_t nbytes;
 		GjStatus status;
@@ -190,19 +230,15 @@ struct Groups
 			groups.slots = (uint64_t *) q.alloc(groups.nslots * 8);
 			check(q.ops->group_rehash(q.queue, &groups) == GJ_OK, "group_rehash", "");
 		}
-		tuples.nrows = n;
-		check(q.ops->group_keys(q.queue, &view, first, &tuples) == GJ_OK, "group_keys", "");
-		status = q.ops->group_find(q.queue, &tuples, &groups, slot_of, positions, heap_at, &added,
+		status = q.ops->group_find(q.queue, &rows, &groups, slot_of, positions, heap_at, &added,
 								   &nbytes);
 		if (status != GJ_OK)
 			return status;
-		status = q.ops->group_add(q.queue, &tuples, &groups, slot_of, positions, heap_at, added,
+		status = q.ops->group_add(q.queue, &rows, &groups, slot_of, positions, heap_at, added,
 								  heap_used);
-		if (status != GJ_OK)
-			return status;
 		groups.rows.nrows += added;
 		heap_used += nbytes;
-		return q.ops->group_aggregate(q.queue, &view, first, n, slot_of, &groups);
+		return status;
 	}
 };
 
@@ -222,16 +258,18 @@ program_for(const std::vector<Column> &columns, const std::vector<Key> &keys)
 		program.group_keys.push_back(
 			{key.how, key.how <= GJ_GROUP_FLOAT ? load_of[key.column] : key.column});
 	for (const Aggregate &a : aggregates)
-		program.aggregates.push_back(
-			{a.op, a.op == GJ_AGG_COUNT_STAR ? -1 : (int32_t) load_of[a.column]});
+		program.aggregates.push_back({a.op, a.op == GJ_AGG_COUNT_STAR || gj_agg_is_distinct(a.op)
+												? -1
+												: (int32_t) load_of[a.column]});
 	return program;
 }
 
 /* Compares the groups with a reference that was made row by row. */
 static void
 compare(Groups &g, const std::vector<Column> &columns, const std::vector<Key> &keys,
-		const std::vector<uint32_t> &rows, const std::string &where)
+		const std::vector<uint32_t> &rows, const std::string &where, const Column *distinct = NULL)
 {
+	std::set<std::pair<std::string, int64_t>> seen;
 	const uint32_t ngroups = g.groups.rows.nrows;
 	std::map<std::string, std::vector<GjAggState>> expected;
 	std::vector<uint32_t> nulls = g.q.download(g.groups.rows.null, ngroups);
@@ -260,7 +298,21 @@ compare(Groups &g, const std::vector<Column> &columns, const std::vector<Key> &k
 		{
 			const Column &c = columns[aggregates[a].column];
 
-			if (aggregates[a].op == GJ_AGG_COUNT_STAR)
+			if (gj_agg_is_distinct(aggregates[a].op))
+			{
+				GjAggState one;
+
+				if (distinct == NULL || distinct->null(row) ||
+					(a == naggregates - 2 && !seen.insert({name, distinct->value(row)}).second))
+				{
+					/* the last two go together: the second one follows the first */
+					a = naggregates;
+					continue;
+				}
+				gj_agg_distinct(aggregates[a].op, &one, false, distinct->value(row));
+				gj_agg_merge(aggregates[a].op, &state[a], &one);
+			}
+			else if (aggregates[a].op == GJ_AGG_COUNT_STAR)
 				state[a].count++;
 			else if (!c.null(row))
 				gj_agg_step(aggregates[a].op, &state[a], c.value(row));
@@ -333,6 +385,50 @@ test_groups_once(const Device &device, Random &random, uint32_t n, uint32_t rang
 	compare(groups, columns, keys, rows, where);
 }
 
+/* Groups by a key and distinct values of another, and then groups of these. */
+static void
+test_distinct_once(const Device &device, Random &random, uint32_t n, uint32_t range,
+				   double null_rate, const Key &key)
+{
+	const std::vector<Key> keys = {key, {GJ_GROUP_INTEGER, KEY_INT8}};
+	const std::vector<Key> outer_keys = {key};
+	std::vector<Column> columns;
+	std::vector<uint32_t> rows;
+	const std::string where = at(n, range, "groups of groups");
+
+	columns.push_back(random_column(random, GJ_INT8, 8, 0, n, null_rate, 50));
+	columns.push_back(random_column(random, GJ_INT4, 4, 0, n, null_rate, range));
+	columns.push_back(random_column(random, GJ_FLOAT8, 8, 0, n, null_rate, 0));
+	columns.push_back(random_column(random, GJ_BYTES, 1, 0, n, null_rate, 0));
+	columns.push_back(text_column(random, n, range, null_rate));
+	columns.push_back(random_column(random, GJ_INT8, 8, 0, n, null_rate, 0));
+	columns.push_back(random_column(random, GJ_INT4, 4, 0, n, null_rate, 0));
+	columns.push_back(random_column(random, GJ_FLOAT8, 8, 0, n, null_rate, 1000));
+	for (uint32_t i = 0; i < n; i++)
+		rows.push_back(i);
+
+	Program program = program_for(columns, keys);
+
+	program.distinct_key = 1;
+	Queue q(device, program);
+	GjView view = q.view(columns, n, {});
+	Groups inner(q, keys, n + 1, columns[KEY_TEXT].heap.size());
+	Groups outer(q, outer_keys, n + 1, columns[KEY_TEXT].heap.size());
+
+	inner.tuples.heap[0] =
+		columns[key.column].heap.empty() ? NULL : q.upload(columns[key.column].heap);
+	if (n > 0)
+		check(inner.add(view, 0, n) == GJ_OK, "groups", q.ops->queue_error(q.queue));
+	check(q.ops->group_finish(q.queue, &inner.groups) == GJ_OK, "group_finish", where);
+	for (uint32_t first = 0, m; first < inner.groups.rows.nrows; first += m)
+	{
+		m = std::min(inner.groups.rows.nrows - first, 5000u);
+		check(outer.merge(inner.groups, first, m) == GJ_OK, "merge", q.ops->queue_error(q.queue));
+	}
+	check(q.ops->group_finish(q.queue, &outer.groups) == GJ_OK, "group_finish", where);
+	compare(outer, columns, outer_keys, rows, where, &columns[KEY_INT8]);
+}
+
 /* A value that is compressed is a row error, and so is an overflow of a key. */
 static void
 test_group_errors(const Device &device, Random &random)
@@ -390,6 +486,9 @@ test_groups(const Device &device)
 		test_groups_once(device, random, n, 5000, 0.2, {{GJ_GROUP_TEXT, KEY_TEXT}}, false);
 		test_groups_once(device, random, n, 100, 0.1, {{GJ_GROUP_PADDED, KEY_TEXT}}, false);
 		test_groups_once(device, random, n, 5, 1.0, {{GJ_GROUP_INTEGER, KEY_INT4}}, false);
+		test_distinct_once(device, random, n, 10, 0.2, {GJ_GROUP_INTEGER, KEY_INT4});
+		test_distinct_once(device, random, n, 10000, 0.0, {GJ_GROUP_INTEGER, KEY_INT4});
+		test_distinct_once(device, random, n, 300, 0.2, {GJ_GROUP_TEXT, KEY_TEXT});
 		test_groups_once(device, random, n, 20, 0.1,
 						 {{GJ_GROUP_INTEGER, KEY_INT4},
 						  {GJ_GROUP_FLOAT, KEY_FLOAT8},

@@ -100,6 +100,7 @@ Program::flat() const
 	append(flat, outputs, &p.noutputs, &p.outputs);
 	append(flat, aggregates, &p.naggregates, &p.aggregates);
 	append(flat, group_keys, &p.ngroup_keys, &p.group_keys);
+	p.distinct_key = distinct_key;
 	if (!group_keys.empty())
 		p.output = GJ_OUTPUT_GROUPS;
 	p.nbytes = (uint32_t) (flat.size() * 8);

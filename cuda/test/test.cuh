@@ -46,6 +46,7 @@ struct Program
 	uint32_t capacity = 1024;       /* rows of a chunk */
 	uint32_t output_capacity = 1024; /* rows of a batch */
 	std::vector<GjGroupKey> group_keys;
+	uint32_t distinct_key = 0;
 
 	/* Adds an expression; its result is what the last instruction writes. */
 	uint32_t expr(GjKind kind, const std::vector<GjInstr> &code);

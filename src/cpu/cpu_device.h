@@ -128,6 +128,9 @@ extern GjStatus gj_cpu_group_add(GjQueue *queue, const GjGroupRows *rows,
 extern GjStatus gj_cpu_group_aggregate(GjQueue *queue, const GjView *view, uint32_t first,
 									   uint32_t n, const uint32_t *group_of,
 									   const GjGroups *groups);
+extern GjStatus gj_cpu_group_hash(GjQueue *queue, const GjGroupRows *rows);
+extern GjStatus gj_cpu_group_merge(GjQueue *queue, const GjGroups *from, uint32_t first,
+								   uint32_t n, const uint32_t *group_of, const GjGroups *groups);
 extern GjStatus gj_cpu_group_finish(GjQueue *queue, const GjGroups *groups);
 extern GjStatus gj_cpu_gather(GjQueue *queue, const GjView *view, uint32_t first, uint32_t max,
 							  const GjBatchTarget *target, uint32_t *n);

@@ -263,6 +263,8 @@ aggregate_tile(GjGroupWork *w, GjAggState *local, uint32_t at, uint32_t n, const
 		int32_t		arg = aggregates[a].arg;
 		size_t		result;
 
+		if (gj_agg_is_distinct(aggregates[a].op))
+			continue;
 		if (arg < 0)
 		{
 			step_tile(w, a, local, at, n, NULL, NULL);
@@ -329,9 +331,55 @@ gj_cpu_group_aggregate(GjQueue *queue, const GjView *view, uint32_t first, uint3
 	return GJ_OK;
 }
 
+/* ---- groups of groups */
+
+static void
+hash_item(void *arg, uint32_t item, const GjTile *tile)
+{
+	const GjGroupWork *w = arg;
+	const GjGroupRows *rows = w->rows;
+	uint32_t	end = item_end(item * GJ_ITEM_ROWS, rows->nrows);
+	uint32_t	status = GJ_OK;
+
+	for (uint32_t i = item * GJ_ITEM_ROWS; i < end; i++)
+		gj_group_hash_row(rows, i, &status);
+	gj_note_row_error(w->queue, status);
+}
+
+GjStatus
+gj_cpu_group_hash(GjQueue *queue, const GjGroupRows *rows)
+{
+	GjGroupWork w = {.queue = queue,.rows = rows};
+
+	gj_for_items(queue, rows->nrows, hash_item, &w);
+	return GJ_OK;
+}
+
+GjStatus
+gj_cpu_group_merge(GjQueue *queue, const GjGroups *from, uint32_t first, uint32_t n,
+				   const uint32_t *group_of, const GjGroups *groups)
+{
+	const GjAggregate *aggregates = gj_program_array(queue->program, GjAggregate, aggregates);
+
+	for (uint32_t a = 0; a < queue->program->naggregates; a++)
+		for (uint32_t i = 0; i < n; i++)
+			gj_agg_merge(aggregates[a].op, &groups->state[a][group_of[i]],
+						 &from->state[a][first + i]);
+	return GJ_OK;
+}
+
 /* States are ordinary ones here. */
 GjStatus
 gj_cpu_group_finish(GjQueue *queue, const GjGroups *groups)
 {
+	const GjAggregate *aggregates = gj_program_array(queue->program, GjAggregate, aggregates);
+	uint32_t	key = queue->program->ngroup_keys - 1;
+
+	if (queue->program->distinct_key == 0 || groups->rows.nkeys <= key)
+		return GJ_OK;
+	for (uint32_t a = 0; a < queue->program->naggregates; a++)
+		for (uint32_t g = 0; gj_agg_is_distinct(aggregates[a].op) && g < groups->rows.nrows; g++)
+			gj_agg_distinct(aggregates[a].op, &groups->state[a][g],
+							groups->rows.null[g] >> key & 1, groups->rows.value[key][g]);
 	return GJ_OK;
 }

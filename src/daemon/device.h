@@ -395,9 +395,18 @@ typedef struct GjDeviceOps
 	/* Adds tuple first+i of the view to the aggregates of group group_of[i], i < n. */
 	GjStatus	(*group_aggregate) (GjQueue *queue, const GjView *view, uint32_t first, uint32_t n,
 									const uint32_t *group_of, const GjGroups *groups);
+	/* Hashes rows by their first nkeys keys, and forgets the null bits of others. */
+	GjStatus	(*group_hash) (GjQueue *queue, const GjGroupRows *rows);
+	/*
+	 * Adds the states of groups first .. first+n-1 of `from`, which are finished, to those of
+	 * groups group_of[0 .. n).  `from` may have been made anywhere and copied here.
+	 */
+	GjStatus	(*group_merge) (GjQueue *queue, const GjGroups *from, uint32_t first, uint32_t n,
+								const uint32_t *group_of, const GjGroups *groups);
 	/*
 	 * States of groups become what GjAggState says; until now they are the device's own
-	 * affair.  Nothing can be added afterwards.
+	 * affair.  Where the groups still have the distinct key, distinct aggregates take its
+	 * value.  Nothing can be added afterwards.
 	 */
 	GjStatus	(*group_finish) (GjQueue *queue, const GjGroups *groups);
 

@@ -113,7 +113,7 @@ plan_output(GjRun *run)
 	}
 	for (uint32_t i = 0; i < p->naggregates; i++)
 	{
-		if (aggregates[i].op == GJ_AGG_COUNT_STAR)
+		if (aggregates[i].arg < 0)
 			continue;
 		run->count_only = false;
 		mark_late(run, aggregates[i].arg);

@@ -176,7 +176,8 @@ hash_instrs(uint64_t hash, const GjProgram *program)
 static uint64_t
 fingerprint_of(const GjProgram *program)
 {
-	const uint8_t head[] = {program->kind, program->output, program->fail_point};
+	const uint8_t head[] = {program->kind, program->output, program->fail_point,
+	(uint8_t) program->distinct_key};
 	uint64_t	hash = hash_bytes(UINT64_C(0xcbf29ce484222325), head, sizeof(head));
 
 	hash = hash_sources(hash, program);

@@ -378,8 +378,14 @@ check_aggregates(GjCheck *check, uint32_t alive)
 		bool		is_float = agg->op == GJ_AGG_SUM_F || agg->op == GJ_AGG_MIN_F ||
 			agg->op == GJ_AGG_MAX_F;
 
-		if (agg->op > GJ_AGG_SUM_SQUARES_I)
+		if (agg->op > GJ_AGG_SUM_DISTINCT_I)
 			return bad(check, "unknown aggregate %u", agg->op);
+		if (agg->op >= GJ_AGG_COUNT_DISTINCT)
+		{
+			if (agg->arg != -1 || p->distinct_key == 0)
+				return bad(check, "aggregate %u has no values", i);
+			continue;
+		}
 		if (agg->op == GJ_AGG_COUNT_STAR)
 		{
 			if (agg->arg != -1)
@@ -402,8 +408,10 @@ check_group_keys(GjCheck *check, uint32_t joined)
 {
 	const GjProgram *p = check->program;
 
-	if (p->ngroup_keys == 0)
+	if (p->ngroup_keys == 0 || p->distinct_key > 1)
 		return bad(check, "groups without a key");
+	if (p->distinct_key == 1 && p->naggregates == 0)
+		return bad(check, "a distinct key without aggregates");
 	for (uint32_t i = 0; i < p->ngroup_keys; i++)
 	{
 		const GjGroupKey *key = &check->group_keys[i];
@@ -436,7 +444,7 @@ uint32_t
 gj_program_noutputs(const GjProgram *program)
 {
 	if (program->output == GJ_OUTPUT_GROUPS)
-		return program->ngroup_keys + program->naggregates;
+		return gj_group_nkeys(program) + program->naggregates;
 	return program->kind == GJ_PROGRAM_INTERSECT ? 1 : program->noutputs;
 }
 
@@ -500,7 +508,7 @@ check_join(GjCheck *check)
 		case GJ_OUTPUT_ROWS:
 			return check_batch(check, alive);
 		case GJ_OUTPUT_AGGREGATES:
-			if (p->naggregates == 0)
+			if (p->naggregates == 0 || p->distinct_key != 0)
 				return bad(check, "no aggregates");
 			return check_aggregates(check, alive);
 		case GJ_OUTPUT_GROUPS:

@@ -45,18 +45,18 @@ typedef struct GjGrouping
 	GjBuffer	heap_at;
 } GjGrouping;
 
+/* No groups yet, of the first nkeys keys. */
 static GjStatus
-start_groups(GjRun *run)
+start_groups(GjRun *run, uint32_t nkeys)
 {
-	const GjProgram *p = run->program;
-	const GjGroupKey *keys = gj_program_array(p, GjGroupKey, group_keys);
+	const GjGroupKey *keys = gj_program_array(run->program, GjGroupKey, group_keys);
 	GjGrouping *grouping = calloc(1, sizeof(GjGrouping));
 
 	if (!grouping)
 		return GJ_OUT_OF_HOST_MEMORY;
 	run->grouping = grouping;
-	grouping->tuples.nkeys = grouping->groups.rows.nkeys = p->ngroup_keys;
-	for (uint32_t k = 0; k < p->ngroup_keys; k++)
+	grouping->tuples.nkeys = grouping->groups.rows.nkeys = nkeys;
+	for (uint32_t k = 0; k < nkeys; k++)
 	{
 		grouping->tuples.how[k] = grouping->groups.rows.how[k] = (uint8_t) keys[k].how;
 		grouping->refs |= gj_group_by_reference(keys[k].how);
@@ -76,6 +76,22 @@ free_tuples(GjWork *work, GjGrouping *grouping)
 	gj_buffer_free(work, &grouping->slot_of);
 	gj_buffer_free(work, &grouping->positions);
 	gj_buffer_free(work, &grouping->heap_at);
+}
+
+static void
+free_grouping(GjWork *work, GjGrouping *grouping)
+{
+	free_tuples(work, grouping);
+	gj_buffer_free(work, &grouping->slots);
+	gj_buffer_free(work, &grouping->null);
+	gj_buffer_free(work, &grouping->hash);
+	for (uint32_t k = 0; k < GJ_MAX_GROUP_KEYS; k++)
+		gj_buffer_free(work, &grouping->value[k]);
+	gj_buffer_free(work, &grouping->heap);
+	gj_buffer_free(work, &grouping->heap_end);
+	for (uint32_t a = 0; a < GJ_MAX_AGGREGATES; a++)
+		gj_buffer_free(work, &grouping->state[a]);
+	free(grouping);
 }
 
 /* Room for n tuples. */
@@ -180,44 +196,86 @@ grow_groups(GjRun *run, uint32_t n, uint64_t nbytes)
 	return GJ_OK;
 }
 
+/* Finds the group of every row, new ones included; slot_of then tells it. */
+static GjStatus
+find_groups(GjRun *run, const GjGroupRows *rows)
+{
+	GjWork	   *work = &run->work;
+	GjGrouping *grouping = run->grouping;
+	GjGroups   *groups = &grouping->groups;
+	uint32_t	added;
+	uint64_t	nbytes;
+
+	GJ_TRY(work->ops->group_find(work->queue, rows, groups, grouping->slot_of.memory,
+								 grouping->positions.memory, grouping->heap_at.memory,
+								 &added, &nbytes));
+	if (added > 0)
+		GJ_TRY(grow_groups(run, added, nbytes));
+	GJ_TRY(work->ops->group_add(work->queue, rows, groups, grouping->slot_of.memory,
+								grouping->positions.memory, grouping->heap_at.memory,
+								added, grouping->heap_used));
+	groups->rows.nrows += added;
+	grouping->heap_used += nbytes;
+	return GJ_OK;
+}
+
+/* Room for a piece, and what tells the device whether there are references. */
+static GjStatus
+start_piece(GjRun *run, uint32_t *n)
+{
+	GjGrouping *grouping = run->grouping;
+
+	GJ_TRY(make_room(run, n));
+	return grow_groups(run, grouping->groups.heap_end || !grouping->refs ? 0 : 1, 0);
+}
+
 /* Groups tuples first .. of the view: as many as there is room for, at most *n. */
 static GjStatus
 group_piece(GjRun *run, const GjView *view, uint32_t first, uint32_t *n)
 {
 	GjWork	   *work = &run->work;
 	GjGrouping *grouping = run->grouping;
-	GjGroups   *groups = &grouping->groups;
 	GjGroupRows *tuples = &grouping->tuples;
 	const GjGroupKey *keys = gj_program_array(run->program, GjGroupKey, group_keys);
-	uint32_t	added;
-	uint64_t	nbytes;
 
-	GJ_TRY(make_room(run, n));
-	/* heap_end tells the device that there are references */
-	GJ_TRY(grow_groups(run, groups->heap_end || !grouping->refs ? 0 : 1, 0));
+	GJ_TRY(start_piece(run, n));
 	for (uint32_t k = 0; k < tuples->nkeys; k++)
 		if (gj_group_by_reference(keys[k].how))
 			tuples->heap[k] = run->columns[keys[k].index].heap;
 	GJ_TRY(work->ops->group_keys(work->queue, view, first, tuples));
-	GJ_TRY(work->ops->group_find(work->queue, tuples, groups, grouping->slot_of.memory,
-								 grouping->positions.memory, grouping->heap_at.memory,
-								 &added, &nbytes));
-	if (added > 0)
-		GJ_TRY(grow_groups(run, added, nbytes));
-	GJ_TRY(work->ops->group_add(work->queue, tuples, groups, grouping->slot_of.memory,
-								grouping->positions.memory, grouping->heap_at.memory,
-								added, grouping->heap_used));
-	groups->rows.nrows += added;
-	grouping->heap_used += nbytes;
+	GJ_TRY(find_groups(run, tuples));
 	return work->ops->group_aggregate(work->queue, view, first, *n, grouping->slot_of.memory,
-									  groups);
+									  &grouping->groups);
+}
+
+/* Groups finished groups first .. by the keys that are left: at most *n of them. */
+static GjStatus
+regroup_piece(GjRun *run, const GjGroups *from, uint32_t first, uint32_t *n)
+{
+	GjWork	   *work = &run->work;
+	GjGrouping *grouping = run->grouping;
+	GjGroupRows rows;
+
+	GJ_TRY(start_piece(run, n));
+	rows = grouping->tuples;
+	rows.null = from->rows.null + first;
+	rows.hash = from->rows.hash + first;
+	for (uint32_t k = 0; k < rows.nkeys; k++)
+	{
+		rows.value[k] = from->rows.value[k] + first;
+		rows.heap[k] = from->rows.heap[k];
+	}
+	GJ_TRY(work->ops->group_hash(work->queue, &rows));
+	GJ_TRY(find_groups(run, &rows));
+	return work->ops->group_merge(work->queue, from, first, *n, grouping->slot_of.memory,
+								  &grouping->groups);
 }
 
 GjStatus
 gj_run_group(GjRun *run, const GjView *view)
 {
 	if (!run->grouping)
-		GJ_TRY(start_groups(run));
+		GJ_TRY(start_groups(run, run->program->ngroup_keys));
 	for (uint32_t first = 0, n; first < view->nrows; first += n)
 	{
 		GJ_STOP_CHECK(run);
@@ -342,6 +400,47 @@ fill_batch(GjRun *run, uint8_t *slot, uint32_t first, uint32_t *n, uint64_t *nby
 	return GJ_OK;
 }
 
+/* Makes groups of the groups, without the distinct key. */
+static GjStatus
+regroup(GjRun *run)
+{
+	GjGrouping *from = run->grouping;
+	uint32_t	nrows = from->groups.rows.nrows;
+	GjStatus	status;
+
+	run->grouping = NULL;
+	free_tuples(&run->work, from);
+	gj_buffer_free(&run->work, &from->slots);
+	status = start_groups(run, gj_group_nkeys(run->program));
+	for (uint32_t first = 0, n; status == GJ_OK && first < nrows; first += n)
+	{
+		n = nrows - first < GJ_MAX_TUPLES ? nrows - first : GJ_MAX_TUPLES;
+		if (run->host->stop(run->host->arg))
+			status = GJ_CANCELLED;
+		else
+			status = regroup_piece(run, &from->groups, first, &n);
+	}
+	/* what is queued may still read them, in its order before anything that follows */
+	free_grouping(&run->work, from);
+	return status;
+}
+
+/* The one row of aggregates over no rows at all. */
+static GjStatus
+send_nothing(GjRun *run)
+{
+	const GjSlotHeader header = {1, 0};
+	uint8_t    *slot;
+
+	GJ_TRY(gj_run_wait(run));
+	GJ_TRY(run->host->output_slot(run->host->arg, &slot));
+	memset(gj_slot_has_nulls(slot), 0, run->noutputs);
+	for (uint32_t i = 0; i < run->noutputs; i++)
+		memset(slot + run->output_places[i].data, 0, sizeof(GjAggState));
+	memcpy(slot, &header, sizeof(header));
+	return gj_run_send(run, 1, run->noutputs * sizeof(GjAggState));
+}
+
 GjStatus
 gj_run_send_groups(GjRun *run)
 {
@@ -351,9 +450,14 @@ gj_run_send_groups(GjRun *run)
 	/* a row error must show before anything is sent */
 	GJ_TRY(work->ops->sync(work->queue));
 	if (!run->grouping)
-		return GJ_OK;
+		return gj_group_nkeys(run->program) == 0 ? send_nothing(run) : GJ_OK;
 	work->ops->phase(work->queue, GJ_PHASE_AGGREGATE);
 	GJ_TRY(work->ops->group_finish(work->queue, &run->grouping->groups));
+	if (run->program->distinct_key)
+	{
+		GJ_TRY(regroup(run));
+		GJ_TRY(work->ops->group_finish(work->queue, &run->grouping->groups));
+	}
 	ngroups = run->grouping->groups.rows.nrows;
 	for (uint32_t first = 0, n; first < ngroups; first += n)
 	{
@@ -375,21 +479,7 @@ gj_run_send_groups(GjRun *run)
 void
 gj_run_free_groups(GjRun *run)
 {
-	GjWork	   *work = &run->work;
-	GjGrouping *grouping = run->grouping;
-
-	if (!grouping)
-		return;
-	free_tuples(work, grouping);
-	gj_buffer_free(work, &grouping->slots);
-	gj_buffer_free(work, &grouping->null);
-	gj_buffer_free(work, &grouping->hash);
-	for (uint32_t k = 0; k < GJ_MAX_GROUP_KEYS; k++)
-		gj_buffer_free(work, &grouping->value[k]);
-	gj_buffer_free(work, &grouping->heap);
-	gj_buffer_free(work, &grouping->heap_end);
-	for (uint32_t a = 0; a < GJ_MAX_AGGREGATES; a++)
-		gj_buffer_free(work, &grouping->state[a]);
-	free(grouping);
+	if (run->grouping)
+		free_grouping(&run->work, run->grouping);
 	run->grouping = NULL;
 }

@@ -320,11 +320,12 @@ gj_emit_aggregates(const GjAggState *states, List *finals, TupleTableSlot *slot)
 void
 gj_group_emitter_init(GjEmitter *emitter, const GjProgram *program, TupleDesc desc)
 {
-	uint32		noutputs = program->ngroup_keys + program->naggregates;
+	uint32		nkeys = gj_group_nkeys(program);
+	uint32		noutputs = nkeys + program->naggregates;
 	GjColumnType *types = palloc(sizeof(GjColumnType) * noutputs);
 
-	emitter->ncolumns = program->ngroup_keys;
-	emitter->columns = palloc0(sizeof(GjEmitColumn) * emitter->ncolumns);
+	emitter->ncolumns = nkeys;
+	emitter->columns = palloc0(sizeof(GjEmitColumn) * Max(nkeys, 1));
 	emitter->places = palloc(sizeof(GjColumnPlace) * noutputs);
 	for (uint32 i = 0; i < noutputs; i++)
 		types[i] = gj_group_output_type(program, i);

@@ -245,7 +245,7 @@ explain_output(ExplainContext *cxt)
 {
 	List	   *items = NIL;
 
-	int			nkeys = cxt->state->template->ngroup_keys;
+	int			nkeys = gj_group_nkeys(cxt->state->template);
 
 	for (int i = 0; i < cxt->state->noutputs; i++)
 	{

@@ -90,6 +90,7 @@ typedef struct AggregateContext
 	PlannerInfo *root;
 	GjJoinInfo *info;
 	List	   *arguments;		/* of CompiledArgument * */
+	Expr	   *distinct;		/* argument of aggregates with DISTINCT, all the same */
 	bool		failed;			/* something that the device cannot compute */
 } AggregateContext;
 
@@ -146,6 +147,22 @@ append_aggregate(GjBuilder *builder, uint32 op, int32 arg)
 	builder->aggregates = lappend(builder->aggregates, agg);
 }
 
+/* The same for one with DISTINCT, whose argument becomes a key (see add_distinct_key). */
+static bool
+add_distinct(AggregateContext *cxt, Aggref *aggref, uint32 op, GjAggFinal final)
+{
+	Expr	   *arg = linitial_node(TargetEntry, aggref->args)->expr;
+
+	if (aggref->aggfilter != NULL || (cxt->distinct != NULL && !equal(cxt->distinct, arg)) ||
+		(op != GJ_AGG_COUNT && (op != GJ_AGG_SUM_I || gj_final_states(final) != 1)))
+		return false;
+	cxt->distinct = arg;
+	append_aggregate(cxt->info->builder, op == GJ_AGG_COUNT ? GJ_AGG_COUNT_DISTINCT :
+					 GJ_AGG_SUM_DISTINCT_I, -1);
+	cxt->info->agg_finals = lappend_int(cxt->info->agg_finals, final);
+	return true;
+}
+
 /* Adds one aggregate to the program; false if the device does not know it. */
 static bool
 add_aggregate(AggregateContext *cxt, Aggref *aggref)
@@ -156,7 +173,7 @@ add_aggregate(AggregateContext *cxt, Aggref *aggref)
 	Expr	   *arg = NULL;
 	int			i;
 
-	if (aggref->aggdistinct != NIL || aggref->aggorder != NIL ||
+	if (aggref->aggorder != NIL ||
 		aggref->aggdirectargs != NIL || aggref->aggkind != AGGKIND_NORMAL ||
 		aggref->aggsplit != AGGSPLIT_SIMPLE || aggref->agglevelsup != 0 ||
 		list_length(aggref->args) > 1)
@@ -170,7 +187,9 @@ add_aggregate(AggregateContext *cxt, Aggref *aggref)
 	final = device_aggregates[i].final;
 	if (agg.op != GJ_AGG_COUNT_STAR)
 		arg = linitial_node(TargetEntry, aggref->args)->expr;
-	else if (aggref->aggfilter != NULL)
+	if (aggref->aggdistinct != NIL)
+		return add_distinct(cxt, aggref, agg.op, final);
+	if (agg.op == GJ_AGG_COUNT_STAR && aggref->aggfilter != NULL)
 		agg.op = GJ_AGG_COUNT;
 	if (agg.op != GJ_AGG_COUNT_STAR)
 	{
@@ -219,6 +238,22 @@ add_aggregates(Node *node, AggregateContext *cxt)
 	return expression_tree_walker(node, add_aggregates, cxt);
 }
 
+/* Makes the argument of aggregates with DISTINCT the last key, which is no output. */
+static bool
+add_distinct_key(AggregateContext *cxt)
+{
+	GjJoinInfo *info = cxt->info;
+
+	if (cxt->distinct == NULL)
+		return true;
+	if (!gj_add_group_key(info, cxt->distinct))
+		return false;
+	info->outputs = list_delete_last(info->outputs);
+	info->ngroup_keys--;
+	info->builder->distinct_key = true;
+	return true;
+}
+
 /* True if the query wants something that is made here, and nothing that is not. */
 static bool
 is_aggregation(Query *parse)
@@ -262,12 +297,13 @@ gj_build_aggregate(PlannerInfo *root, Path *native)
 		add_dependent_keys((Node *) root->processed_tlist, &cxt) ||
 		add_dependent_keys(parse->havingQual, &cxt) ||
 		add_aggregates((Node *) root->processed_tlist, &cxt) ||
-		add_aggregates(parse->havingQual, &cxt) || info->outputs == NIL)
+		add_aggregates(parse->havingQual, &cxt) || info->outputs == NIL ||
+		!add_distinct_key(&cxt))
 		return NULL;
 	info->nfallback = list_length(info->outputs);
 	info->host_quals = (List *) parse->havingQual;
 	info->groups = estimate_groups(root, info);
-	info->program = gj_builder_finish(info->builder, info->ngroup_keys > 0 ?
+	info->program = gj_builder_finish(info->builder, info->builder->group_keys != NIL ?
 									  GJ_OUTPUT_GROUPS : GJ_OUTPUT_AGGREGATES);
 	return info->program ? info : NULL;
 }

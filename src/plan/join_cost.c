@@ -232,11 +232,12 @@ gj_cost_join(PlannerInfo *root, GjPath *path)
 	if (info->aggregate)
 	{
 		QualCost	qual_cost;
-		int			nwork = info->ngroup_keys + list_length(builder->aggregates);
+		int			nkeys = list_length(builder->group_keys);
+		int			nwork = nkeys + list_length(builder->aggregates);
 
 		cost_qual_eval(&qual_cost, info->host_quals, root);
 		/* a look-up in a table for its group, some steps for its aggregates */
-		run += SECONDS(rows * (Min(info->ngroup_keys, 1) + nwork * 0.25) /
+		run += SECONDS(rows * (Min(nkeys, 1) + nwork * 0.25) /
 					   Max(device->probe_rate, 1e5));
 		info->program->lease += (uint64)
 			(info->groups * (24 + 8.0 * info->ngroup_keys +

@@ -89,7 +89,7 @@ complete_first(GjJoinInfo *info)
 {
 	ListCell   *lc;
 
-	if (info->ngroup_keys == 0)
+	if (info->program->output != GJ_OUTPUT_GROUPS)
 		return info->builder->can_fail;
 	foreach(lc, info->agg_finals)
 		if (gj_final_can_fail(lfirst_int(lc)))

@@ -324,7 +324,7 @@ output_capacity(GjBuilder *builder)
 static uint32
 group_capacity(GjBuilder *builder, const GjProgram *program)
 {
-	int			n = program->ngroup_keys + program->naggregates;
+	int			n = gj_group_nkeys(program) + program->naggregates;
 	GjColumnType *types = palloc(sizeof(GjColumnType) * n);
 	uint64		row_heap = 0,
 				min_heap = 0;
@@ -448,6 +448,7 @@ gj_builder_finish(GjBuilder *builder, GjOutputKind output)
 	program->noutputs = list_length(builder->outputs);
 	program->naggregates = list_length(builder->aggregates);
 	program->ngroup_keys = list_length(builder->group_keys);
+	program->distinct_key = builder->distinct_key;
 	at = sizeof(GjProgram);
 	at = put_array((char *) program, at, &program->sources, sources,
 				   sizeof(GjSource) * program->nsources);

@@ -89,6 +89,7 @@ typedef struct GjBuilder
 	List	   *outputs;		/* int: source << 16 | index */
 	List	   *aggregates;		/* of GjAggregate * */
 	List	   *group_keys;		/* of GjGroupKey *; columns as outputs name them */
+	bool		distinct_key;	/* the last of them is what DISTINCT aggregates take */
 } GjBuilder;
 
 /* Mark to go back to when something turns out not to be possible. */

@@ -74,6 +74,24 @@ gj_agg_step(uint32_t op, GjAggState *state, int64_t value)
 	state->count++;
 }
 
+/* State of a distinct aggregate (COUNT or SUM) of one value of the distinct key. */
+GJ_FN void
+gj_agg_distinct(uint32_t op, GjAggState *state, bool null, int64_t value)
+{
+	gj_agg_start(state);
+	state->count = !null;
+	if (op != GJ_AGG_SUM_DISTINCT_I || null)
+		return;
+	state->lo = (uint64_t) value;
+	state->hi = value >> 63;
+}
+
+GJ_FN bool
+gj_agg_is_distinct(uint32_t op)
+{
+	return op == GJ_AGG_COUNT_DISTINCT || op == GJ_AGG_SUM_DISTINCT_I;
+}
+
 /* Adds what one state has seen to another: of parts of the rows, on any device. */
 GJ_FN void
 gj_agg_merge(uint32_t op, GjAggState *into, const GjAggState *from)
@@ -84,6 +102,7 @@ gj_agg_merge(uint32_t op, GjAggState *into, const GjAggState *from)
 	{
 		case GJ_AGG_SUM_I:
 		case GJ_AGG_SUM_SQUARES_I:
+		case GJ_AGG_SUM_DISTINCT_I:
 			into->lo += from->lo;
 			into->hi += from->hi + (into->lo < from->lo);
 			break;

@@ -97,6 +97,18 @@ gj_group_hash(const GjGroupRows *rows, uint32_t k, uint32_t i, bool null, uint64
 	return gj_group_hash_bytes(hash, payload.bytes, payload.nbytes);
 }
 
+/* Hashes row i by its first keys alone; see group_hash. */
+GJ_FN void
+gj_group_hash_row(const GjGroupRows *rows, uint32_t i, uint32_t *status)
+{
+	uint64_t	hash = 0;
+
+	rows->null[i] &= (uint32_t) ((UINT64_C(1) << rows->nkeys) - 1);
+	for (uint32_t k = 0; k < rows->nkeys; k++)
+		hash = gj_group_hash(rows, k, i, rows->null[i] >> k & 1, hash, status);
+	rows->hash[i] = hash;
+}
+
 GJ_FN bool
 gj_group_same_bytes(GjPayload a, GjPayload b)
 {

@@ -185,7 +185,9 @@ typedef enum GjAggOp
 	GJ_AGG_MAX_I,
 	GJ_AGG_MIN_F,
 	GJ_AGG_MAX_F,
-	GJ_AGG_SUM_SQUARES_I		/* of integers up to 32 bits: 128 bits, and the count */
+	GJ_AGG_SUM_SQUARES_I,		/* of integers up to 32 bits: 128 bits, and the count */
+	GJ_AGG_COUNT_DISTINCT,		/* these two have no argument: it is the distinct key */
+	GJ_AGG_SUM_DISTINCT_I
 } GjAggOp;
 
 typedef struct GjAggregate
@@ -215,8 +217,8 @@ typedef enum GjGroupHow
 } GjGroupHow;
 
 /*
- * What rows are grouped by.  A batch of GJ_OUTPUT_GROUPS has a column for each key, 8 bytes
- * wide (a register's value, sign-extended bytes, or a reference), and then one of 32 bytes
+ * What rows are grouped by.  A batch of GJ_OUTPUT_GROUPS has a column for each key (but a
+ * distinct one), 8 bytes wide (a register's value, sign-extended bytes, or a reference), and then one of 32 bytes
  * for each aggregate (GjAggState).  See gj_group_output_type.
  */
 typedef struct GjGroupKey
@@ -254,6 +256,10 @@ typedef struct GjProgram
 	uint32_t	aggregates;		/* GjAggregate[naggregates] */
 	uint32_t	ngroup_keys;	/* GJ_OUTPUT_GROUPS: at least one */
 	uint32_t	group_keys;		/* GjGroupKey[ngroup_keys] */
+	uint32_t	distinct_key;	/* 1: the last group key is no output; groups that differ in
+								 * it alone become one, and distinct aggregates take each
+								 * of its values once */
+	uint32_t	unused2;
 } GjProgram;
 
 /* Pointer to one of the arrays. */
@@ -263,14 +269,17 @@ typedef struct GjProgram
 /* True if values of a group key are references. */
 #define gj_group_by_reference(how)	((how) == GJ_GROUP_TEXT || (how) == GJ_GROUP_PADDED)
 
-/* Type of column i < ngroup_keys + naggregates of a batch of groups. */
+/* Keys that a group is returned with; there are none if only values are distinct. */
+#define gj_group_nkeys(program)		((program)->ngroup_keys - (program)->distinct_key)
+
+/* Type of column i < gj_group_nkeys + naggregates of a batch of groups. */
 static inline GjColumnType
 gj_group_output_type(const GjProgram *program, uint32_t i)
 {
 	const GjGroupKey *keys = gj_program_array(program, GjGroupKey, group_keys);
 	GjColumnType type = {GJ_BYTES, sizeof(GjAggState), 0, 0};
 
-	if (i < program->ngroup_keys)
+	if (i < gj_group_nkeys(program))
 	{
 		type.kind = gj_group_by_reference(keys[i].how) ? GJ_REF : GJ_INT8;
 		type.width = 8;
@@ -286,7 +295,7 @@ static_assert(sizeof(GjStep) == 40, "GjStep");
 static_assert(sizeof(GjAggregate) == 8, "GjAggregate");
 static_assert(sizeof(GjAggState) == 32, "GjAggState");
 static_assert(sizeof(GjGroupKey) == 8, "GjGroupKey");
-static_assert(sizeof(GjProgram) == 96, "GjProgram");
+static_assert(sizeof(GjProgram) == 104, "GjProgram");
 static_assert(sizeof(GjColumnType) == 4, "GjColumnType");
 
 #endif							/* GJ_WIRE_PROGRAM_H */
