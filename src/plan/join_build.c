@@ -898,7 +898,7 @@ gj_build_join(PlannerInfo *root, Path *native, List **host_quals, double *rows)
 {
 	GjTree	   *tree,
 			   *culprit;
-	Attempt		a;
+	Attempt		a = {0};
 
 	if (gj_has_volatile_entry(root, native->parent->relids) ||
 		contain_volatile_functions((Node *) root->parse->jointree))
