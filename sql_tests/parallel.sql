@@ -5,7 +5,7 @@ SET min_parallel_table_scan_size = 0;
 SET max_parallel_workers_per_gather = 2;
 SET max_parallel_workers = 8;
 CREATE TABLE pl_f AS
-	SELECT i AS id, i % 1000 AS k, nullif(i % 7, 0) AS n, 'text ' || i AS t FROM generate_series(1, 300000) i;
+	SELECT i AS id, i % 1000 AS k, nullif(i % 7, 0) AS n, 'text ' || i AS t FROM generate_series(1, 100000) i;
 CREATE TABLE pl_d AS SELECT i AS k, i * 3 AS v, 'd' || i AS name FROM generate_series(1, 900) i;
 CREATE TABLE pl_e AS SELECT i AS v, i % 10 AS g FROM generate_series(1, 3000) i;
 CREATE TEMP TABLE pl_temp AS SELECT k, v FROM pl_d;

@@ -539,9 +539,21 @@ feed_chunk(const Case &c, GjRun *run, uint32_t s, uint32_t first, uint32_t n, ui
 	return gj_run_chunk(run, s, n, slot, 0);
 }
 
+/* Has the run work on what it got before, or on all, until the slot is free. */
+static GjStatus
+free_slot(GjRun *run, const Host *host)
+{
+	GjStatus status = host->slot_was_freed ? GJ_OK : gj_run_work(run);
+
+	if (status == GJ_OK && !host->slot_was_freed)
+		status = gj_run_flush(run);
+	check(status != GJ_OK || host->slot_was_freed, "slot_free", host->c->name);
+	return status;
+}
+
 /* Feeds all sources, inner ones first, in chunks of at most `chunk` rows. */
 static GjStatus
-feed(const Case &c, GjRun *run, uint32_t chunk, uint8_t *slot)
+feed(const Case &c, GjRun *run, uint32_t chunk, uint8_t *slot, Host *host)
 {
 	const uint32_t nsources = (uint32_t) c.nrows.size();
 
@@ -556,7 +568,10 @@ feed(const Case &c, GjRun *run, uint32_t chunk, uint8_t *slot)
 			n = std::min(chunk, c.nrows[s] - first);
 			if (gj_run_complete(run))
 				return GJ_OK;
+			host->slot_was_freed = false;
 			status = feed_chunk(c, run, s, first, n, slot);
+			if (status == GJ_OK)
+				status = free_slot(run, host);
 			if (status != GJ_OK)
 				return status;
 		}
@@ -605,7 +620,7 @@ run_case(const Device &device, const Case &c, uint32_t chunk, uint64_t memory, S
 	{
 		std::string text;
 
-		status = feed(c, run, chunk, in.memory);
+		status = feed(c, run, chunk, in.memory, host);
 		if (status == GJ_OK)
 			status = gj_run_finish(run, stats);
 		text = std::string(gj_reason_text(status)) + ", " + gj_run_error(run);

@@ -322,11 +322,10 @@ gj_run_chunk(GjRun *run, uint32_t source, uint32_t nrows, uint8_t *memory, uint3
 	if (!gj_run_accepts(run, source))
 		return gj_run_fail(run, GJ_BAD_PROGRAM, "the outer source comes before an inner one");
 	GJ_STOP_CHECK(run);
-	run->work.ops->phase(run->work.queue, GJ_PHASE_TRANSFER);
 	GJ_TRY(read_chunk(run, source, nrows, memory, has_nulls, &chunk));
 	if (p->kind == GJ_PROGRAM_JOIN && source == 0)
 		return gj_run_outer(run, &chunk, memory, slot);
-
+	run->work.ops->phase(run->work.queue, GJ_PHASE_TRANSFER);
 	GJ_TRY(gj_relation_append(&run->work, &run->relation[source], &chunk));
 	return gj_run_slot_used(run, GJ_LANE_WORK, slot);
 }

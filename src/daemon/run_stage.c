@@ -160,12 +160,14 @@ work_on_stage(GjRun *run, uint32_t i)
 
 	if (stage->nparts == 0)
 		return GJ_OK;
+	/* the copies' own time is taken on their lane */
+	work->ops->phase(work->queue, GJ_PHASE_WAIT);
 	GJ_TRY(work->ops->after(work->queue, GJ_LANE_WORK, GJ_MARK_LOADED(i)));
-	work->ops->phase(work->queue, GJ_PHASE_TRANSFER);
 	GJ_TRY(describe_stage(run, stage));
 	stage->nrows = stage->nparts = 0;
 	stage->heap_used = 0;
 	GJ_TRY(gj_run_outer_rows(run, nrows));
+	work->ops->phase(work->queue, GJ_PHASE_WAIT);
 	GJ_TRY(work->ops->mark(work->queue, GJ_LANE_WORK, GJ_MARK_FREE(i)));
 	return gj_run_free_slots(run, false);
 }
@@ -256,6 +258,7 @@ work_in_place(GjRun *run, const GjChunk *chunk, uint8_t *memory)
 	const GjColumnType *types = outer_types(run);
 	GjColumn   *columns = run->columns + run->sources[0].first_column;
 
+	run->work.ops->phase(run->work.queue, GJ_PHASE_TRANSFER);
 	for (uint32_t c = 0; c < run->sources[0].ncolumns; c++)
 	{
 		const GjColumnPlace *place = &chunk->places[c];

@@ -79,7 +79,8 @@ shareable_pages(PlannerInfo *root, GjBuilder *builder)
 double
 gj_cost_heap_source(PlannerInfo *root, RelOptInfo *rel, int ncolumns)
 {
-	int			nloaders = 1 + gj_plan_loader_workers(root, rel->pages);
+	int			nloaders = 1 + (rel->consider_parallel ?
+								gj_plan_loader_workers(root, rel->pages) : 0);
 	double		page_cost;
 
 	get_tablespace_page_costs(rel->reltablespace, NULL, &page_cost);
