@@ -89,6 +89,15 @@ SELECT gj_same('SELECT t, count(*) FROM texts GROUP BY t');
 CREATE COLLATION insensitive (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
 SELECT gj_same('SELECT v COLLATE insensitive, count(*) FROM texts GROUP BY 1');
 
+-- outer joins: keys and values of a side without a match are NULL
+CREATE TABLE few AS SELECT i AS k, 'few ' || i % 2 AS t, i * 10 AS v, 'q'::"char" AS q FROM generate_series(3, 6) i;
+SELECT gj_equal(format('SELECT few.t, %s, count(*), count(few.v), sum(few.v), max(few.k) FROM f %s JOIN few ON f.k = few.k GROUP BY 1, 2', key, side))
+FROM unnest(ARRAY['LEFT', 'RIGHT', 'FULL']) WITH ORDINALITY AS s(side, m), unnest(ARRAY['few.q', 'f.b', 'f.v', 'few.v % 3']) WITH ORDINALITY AS l(key, n) ORDER BY m, n;
+SELECT gj_equal('SELECT count(DISTINCT few.t), count(*) FROM f LEFT JOIN few USING (k)');
+SELECT gj_equal('SELECT DISTINCT few.t, few.v FROM f LEFT JOIN few USING (k)');
+SELECT gj_equal('SELECT f.b, count(*) FROM f WHERE EXISTS (SELECT FROM few WHERE few.k = f.k AND few.v < f.i4) GROUP BY f.b');
+DROP TABLE few;
+
 -- no rows; one group; HAVING; ORDER BY and LIMIT above
 SELECT gj_same('SELECT k, count(*) FROM f WHERE i4 > 1000 GROUP BY k');
 SELECT gj_same('SELECT f.k, count(*) FROM f JOIN g USING (k) WHERE g.c > 1000 GROUP BY f.k');
