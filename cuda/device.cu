@@ -610,7 +610,8 @@ gj_wait(GjQueue *queue)
 	if (results->error == GJ_OK)
 		return GJ_OK;
 	queue->status = (GjStatus) results->error;
-	set_text(&queue->error, gj_reason_text(results->error));
+	/* the reason says it all */
+	set_text(&queue->error, "");
 	return queue->status;
 }
 

@@ -115,6 +115,18 @@ CREATE FUNCTION gj_equal(query text) RETURNS text LANGUAGE sql AS $$
 	SELECT answer FROM gj_compare(query)
 $$;
 
+-- The text of a plan, whatever the device.
+CREATE FUNCTION gj_plan(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE
+	line text;
+BEGIN
+	FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
+		IF line !~ '^ *Device: ' THEN
+			RETURN NEXT line;
+		END IF;
+	END LOOP;
+END $$;
+
 -- The helpers see differences.
 CREATE SEQUENCE gj_counter;
 SELECT gj_equal('SELECT 1 + nextval(''gj_counter'')');

@@ -41,5 +41,5 @@ SELECT gj_same('SELECT DISTINCT k, row_number() OVER (PARTITION BY k) FROM f');
 SELECT gj_same('SELECT DISTINCT k, generate_series(1, 2) FROM f');
 SELECT gj_same('SELECT DISTINCT (random() * 0)::int FROM f');
 
-EXPLAIN (COSTS OFF) SELECT DISTINCT k, v % 2 FROM f ORDER BY 1, 2;
+SELECT gj_plan('SELECT DISTINCT k, v % 2 FROM f ORDER BY 1, 2');
 DROP TABLE f, g;

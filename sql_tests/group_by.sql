@@ -137,7 +137,7 @@ SELECT gj_same('SELECT k, count(*) FROM f GROUP BY k');
 RESET gpujoin.fail_at;
 
 -- EXPLAIN
-EXPLAIN (COSTS OFF) SELECT g.name, f.k % 2, count(*), sum(f.i4) + 1 FROM f JOIN g USING (k) GROUP BY 1, 2 HAVING max(f.i4) > 0 ORDER BY 1, 2;
+SELECT gj_plan('SELECT g.name, f.k % 2, count(*), sum(f.i4) + 1 FROM f JOIN g USING (k) GROUP BY 1, 2 HAVING max(f.i4) > 0 ORDER BY 1, 2');
 
 DROP TABLE f, g, spread, huge, fl, many, texts;
 DROP TYPE mood;

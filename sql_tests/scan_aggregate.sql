@@ -74,6 +74,6 @@ SELECT gj_how('SELECT count(*), sum(k) FROM f', false);
 SELECT gj_how('SELECT max(v) FROM f', false);
 SET gpujoin.force = on;
 
-EXPLAIN (COSTS OFF) SELECT count(*) FROM f;
-EXPLAIN (COSTS OFF) SELECT sum(v) + 1 FROM f a WHERE b HAVING count(*) > 1;
+SELECT gj_plan('SELECT count(*) FROM f');
+SELECT gj_plan('SELECT sum(v) + 1 FROM f a WHERE b HAVING count(*) > 1');
 DROP TABLE f, changed, empty, no_columns, mine, parts;

@@ -17,8 +17,9 @@ is(how($node, $sums), 'GpuJoin', 'preloaded: on the device');
 is(scalar daemon_pids($node), 1, 'one gpujoind');
 my ($pid) = daemon_pids($node);
 is((getpgrp($pid)), $pid, 'gpujoind is in a process group of its own');
-like($node->safe_psql('postgres', q{SELECT (pg_stat_file('gpujoin.1.sock')).size IS NOT NULL}), qr/t/, 'its socket is in the data directory');
-is(sprintf('%o', (stat($node->data_dir . '/gpujoin.1.sock'))[2] & 0777), '600', 'nobody else may use it');
+my @sockets = glob($node->data_dir . '/gpujoin.*.sock');
+is(scalar @sockets, 1, 'its socket is in the data directory');
+is(sprintf('%o', (stat($sockets[0]))[2] & 0777), '600', 'nobody else may use it');
 
 # killed between queries
 kill 'KILL', $pid;
