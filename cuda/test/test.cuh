@@ -42,8 +42,8 @@ struct Program
 	std::vector<uint32_t> outputs;
 	std::vector<GjAggregate> aggregates;
 	std::vector<GjStep> steps;
-	std::vector<int32_t> filters;   /* of the sources; none: -1 each */
-	uint32_t capacity = 1024;       /* rows of a chunk */
+	std::vector<int32_t> filters;    /* of the sources; none: -1 each */
+	uint32_t capacity = 1024;        /* rows of a chunk */
 	uint32_t output_capacity = 1024; /* rows of a batch */
 	std::vector<GjGroupKey> group_keys;
 	uint32_t distinct_key = 0;
