@@ -167,7 +167,8 @@ typedef struct GjStep
 	int32_t		filter;			/* expression, or -1: of what the step has made (unmatched
 								 * tuples and rows too) this is kept */
 	/* a range: range_low <(=) range_key <(=) range_high */
-	int32_t		range_key;		/* expression on `source` alone, or -1: no range */
+	int32_t		range_key;		/* expression on `source` alone, or -1: no range; with one, nkeys
+								 * is at most GJ_MAX_RANGE_KEYS, and GJ_JOIN_HASH is refused */
 	int32_t		range_low;		/* expressions on sources joined before, -1: no bound */
 	int32_t		range_high;
 	uint8_t		low_strict;		/* < instead of <= */
