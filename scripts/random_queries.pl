@@ -114,7 +114,7 @@ sub condition
 }
 
 # Rows of the largest table of the query being written.
-my $largest;
+my $largest = 0;
 
 # Seldom the empty one and the one of one row.
 sub some_table
