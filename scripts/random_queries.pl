@@ -113,8 +113,16 @@ sub condition
 	return "$name IS NOT NULL";
 }
 
+# Rows of the largest table of the query being written.
+my $largest = 0;
+
 # Seldom the empty one and the one of one row.
-sub some_table { return chance(6) ? pick(@tables[ 0, 1 ]) : pick(@tables[ 2 .. $#tables ]); }
+sub some_table
+{
+	my $table = chance(6) ? pick(@tables[ 0, 1 ]) : pick(@tables[ 2 .. $#tables ]);
+	$largest = $table->{rows} if $table->{rows} > $largest;
+	return $table;
+}
 
 # Conditions that join $new with one of @others, the keys (if any) first, and by how much they cut the
 # number of pairs; nothing if no columns match.
@@ -247,6 +255,7 @@ sub write_query
 	{
 		$parameters = chance(25) ? [] : undef;
 		$overflow = chance(15);
+		$largest = 0;
 		($text, $rows, @aliases) = join_of(pick(2, 2, 2, 3, 3, 4, 5));
 	} until $text && $rows < ($total ? 3e6 : 1e5) && ($rows > 50 || chance(5));
 	my (@list, $after);
@@ -273,7 +282,8 @@ sub write_query
 	}
 	print "-- by PostgreSQL\n" if $after;		# GROUP BY over a join that is cheaper otherwise
 	# other native trees: nested loops that pass values down
-	print pick("SET enable_hashjoin = off;\nSET enable_mergejoin = off;\n", "SET enable_hashjoin = off;\n", "SET enable_memoize = off;\nSET enable_material = off;\n") if chance(30);
+	print pick("SET enable_hashjoin = off;\nSET enable_mergejoin = off;\n", "SET enable_hashjoin = off;\n", "SET enable_memoize = off;\nSET enable_material = off;\n")
+	  if $largest <= 2000 && chance(60);
 	print "SET gpujoin.algorithm = ", pick('hash', 'sort_merge', 'nested_loop'), ";\n" if $rows * 10 < 1e6 && chance(40);
 	print "$query;\n\n";
 }

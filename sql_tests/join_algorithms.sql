@@ -124,5 +124,21 @@ SELECT steps('SELECT a.id, b.id FROM a JOIN b ON a.k BETWEEN b.lo AND b.hi');
 SELECT steps('SELECT a.id, b.id FROM a JOIN b ON a.k <> b.lo');
 SELECT steps('SELECT a.id, b.id FROM a CROSS JOIN b');
 
+-- EXPLAIN tells type, algorithm and every kind of condition
+CREATE FUNCTION joins(query text) RETURNS SETOF jsonb LANGUAGE plpgsql AS $$
+DECLARE
+	plan json;
+BEGIN
+	EXECUTE 'EXPLAIN (FORMAT JSON) ' || query INTO plan;
+	RETURN QUERY WITH RECURSIVE node(n) AS (
+		SELECT plan::jsonb->0->'Plan' UNION ALL SELECT jsonb_array_elements(n->'Plans') FROM node
+		WHERE n->>'Custom Plan Provider' IS DISTINCT FROM 'GpuJoin')
+	SELECT jsonb_array_elements(n->'Joins') FROM node;
+END $$;
+SELECT joins('SELECT a.id, c.id FROM a LEFT JOIN c ON a.k = c.k AND a.v <> c.id WHERE c.id > 5 OR c.id IS NULL');
+SELECT joins('SELECT a.id FROM a JOIN b ON a.k > b.lo AND a.k <= b.hi AND a.v <> b.v WHERE NOT EXISTS (SELECT FROM c WHERE a.k + c.k = 3)');
+SELECT joins('SELECT c.id FROM c WHERE EXISTS (SELECT FROM a WHERE a.k = c.k AND a.v > c.id)');
+SELECT joins('SELECT a.id, c.id FROM a CROSS JOIN c');
+
 DROP TABLE a, b, c, empty;
-DROP FUNCTION steps, by_all;
+DROP FUNCTION steps, by_all, joins;

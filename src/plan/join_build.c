@@ -11,7 +11,8 @@
  * joined are done after that inner join instead; the rows are the same.
  *
  * A join that the device cannot do is marked native: it becomes a plan source, and all
- * starts again.  Every leaf is tried as the streamed one; the cheapest program wins.
+ * starts again.  The largest leaves are tried as the streamed one; the cheapest program
+ * wins.
  */
 #include "postgres.h"
 
@@ -28,6 +29,9 @@
 #include "client/client.h"
 #include "plan/join_path.h"
 #include "plan/join_tree.h"
+
+/* Leaves that are tried as the streamed one. */
+#define MAX_TRIES			4
 
 /* One outer, semi or anti join, or a group of inner ones: what comes next on the spine. */
 typedef struct SpineItem
@@ -834,22 +838,33 @@ rows_to_load(PlannerInfo *root, const GjTree *leaf)
 		leaf->rel->rows;
 }
 
-/* Leaves in the order in which they are tried as the streamed one: the largest first. */
+/*
+ * The leaves to try as the streamed one, the largest first; *n of them, at most MAX_TRIES:
+ * small sides are seldom it, and each try costs time.
+ */
 static GjTree **
-sort_leaves(PlannerInfo *root, List *leaves)
+sort_leaves(PlannerInfo *root, GjTree *tree, int *n)
 {
-	int			n = list_length(leaves);
-	GjTree	  **result = palloc(sizeof(GjTree *) * n);
+	List	   *leaves = gj_tree_leaves(tree);
+	GjTree	  **result = palloc(sizeof(GjTree *) * list_length(leaves));
+	double	   *rows = palloc(sizeof(double) * list_length(leaves));
 
-	for (int i = 0; i < n; i++)
+	*n = list_length(leaves);
+	for (int i = 0; i < *n; i++)
 	{
 		GjTree	   *leaf = list_nth(leaves, i);
+		double		leaf_rows = rows_to_load(root, leaf);
 		int			at = i;
 
-		for (; at > 0 && rows_to_load(root, result[at - 1]) < rows_to_load(root, leaf); at--)
+		for (; at > 0 && rows[at - 1] < leaf_rows; at--)
+		{
 			result[at] = result[at - 1];
+			rows[at] = rows[at - 1];
+		}
 		result[at] = leaf;
+		rows[at] = leaf_rows;
 	}
+	*n = Min(*n, MAX_TRIES);
 	return result;
 }
 
@@ -857,13 +872,13 @@ sort_leaves(PlannerInfo *root, List *leaves)
 static bool
 try_leaves(PlannerInfo *root, GjTree *tree, Attempt *best, GjTree **culprit)
 {
-	List	   *leaves = gj_tree_leaves(tree);
-	GjTree	  **order = sort_leaves(root, leaves);
+	int			n;
+	GjTree	  **order = sort_leaves(root, tree, &n);
 	double		best_cost = 0;
 	bool		found = false;
 
 	*culprit = NULL;
-	for (int i = 0; i < list_length(leaves); i++)
+	for (int i = 0; i < n; i++)
 	{
 		Attempt		a;
 		double		cost;
