@@ -109,7 +109,7 @@ compile_shared(AggregateContext *cxt, Expr *arg, Expr *filter)
 	compiled = palloc(sizeof(CompiledArgument));
 	compiled->arg = arg;
 	compiled->filter = filter;
-	compiled->expr = gj_compile_filtered(cxt->info->builder, arg, filter);
+	compiled->expr = gj_compile_filtered(cxt->info->builder, arg, filter, NULL);
 	if (compiled->expr >= 0)
 		cxt->arguments = lappend(cxt->arguments, compiled);
 	return compiled->expr;
