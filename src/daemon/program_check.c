@@ -239,7 +239,7 @@ makes_text(const GjInstr *instr, uint32_t text)
 		case GJ_OP_RIGHT_T:
 			return true;
 		case GJ_OP_MOVE:
-		case GJ_OP_GUARD:
+		case GJ_OP_ONLY_IF:
 		case GJ_OP_NULL_IF:
 			return a;
 		case GJ_OP_IF:
@@ -569,7 +569,8 @@ check_group_keys(GjCheck *check, uint32_t joined)
 		{
 			if (!check_use(check, "group key", key->index, joined))
 				return false;
-			if ((check->exprs[key->index].kind == GJ_FLOAT8) != (key->how == GJ_GROUP_FLOAT))
+			if ((check->exprs[key->index].kind == GJ_FLOAT8) != (key->how == GJ_GROUP_FLOAT) ||
+				check->exprs[key->index].kind == GJ_TEXT)
 				return bad(check, "group key %u is of the wrong kind", i);
 			continue;
 		}
@@ -579,7 +580,7 @@ check_group_keys(GjCheck *check, uint32_t joined)
 		if (!(joined >> type->source & 1))
 			return bad(check, "group key %u is of a source that is not there", i);
 		if (gj_group_by_reference(key->how) ? type->kind != GJ_REF :
-			type->kind != GJ_BYTES || type->width > 8)
+			(type->kind != GJ_BYTES && type->kind != GJ_UINT1) || type->width > 8)
 			return bad(check, "group key %u is a column of the wrong kind", i);
 	}
 	return true;

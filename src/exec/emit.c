@@ -228,14 +228,29 @@ is_null(GjAggFinal final, const GjAggState *state)
 	return state->count == 0;
 }
 
+/* The sum of numerics of a scale; it shows `dscale` digits, which are enough. */
+static Datum
+decimal_sum(const GjAggState *state, int scale, int dscale)
+{
+	Datum		sum = NumericGetDatum(numeric_from_int128(state->lo, state->hi));
+
+	sum = DirectFunctionCall2(numeric_mul, sum,
+							  NumericGetDatum(int64_div_fast_to_numeric(1, scale)));
+	if (dscale == scale)
+		return sum;
+	return DirectFunctionCall2(numeric_round, sum, Int32GetDatum(dscale));
+}
+
 /*
- * The value of an aggregate from its states, in the current memory context.  GJ_OK, or why
- * PostgreSQL must compute it itself.
+ * The value of an aggregate (gj_final_make()) from its states, in the current memory
+ * context.  GJ_OK, or why PostgreSQL must compute it itself.
  */
 static GjStatus
-final_value(GjAggFinal final, const GjAggState *state, Form_pg_attribute attr, Datum *value,
+final_value(int element, const GjAggState *state, Form_pg_attribute attr, Datum *value,
 			bool *isnull)
 {
+	GjAggFinal	final = gj_final_kind(element);
+	int			scale = gj_final_scale(element);
 	double		largest = 0;
 
 	*value = (Datum) 0;
@@ -290,6 +305,31 @@ final_value(GjAggFinal final, const GjAggState *state, Form_pg_attribute attr, D
 		case GJ_FINAL_STDDEV_SAMP:
 			*value = variance(final, state);
 			break;
+		case GJ_FINAL_SUM_DECIMAL:
+			*value = decimal_sum(state, scale, scale);
+			break;
+		case GJ_FINAL_SUM_MIXED:
+			*value = decimal_sum(state, scale, (int) state[1].hi);
+			break;
+		case GJ_FINAL_AVG_DECIMAL:
+		case GJ_FINAL_AVG_MIXED:
+			*value = DirectFunctionCall2(numeric_div,
+										 decimal_sum(state, scale, final == GJ_FINAL_AVG_MIXED ?
+													 (int) state[1].hi : scale),
+										 NumericGetDatum(int64_to_numeric(state->count)));
+			break;
+		case GJ_FINAL_MINMAX_DECIMAL:
+			*value = NumericGetDatum(int64_div_fast_to_numeric(state->hi, scale));
+			break;
+		case GJ_FINAL_SUM_FLOAT4:
+			/* as for float8 */
+			if (isnan(state->f) || isinf((float4) state->f))
+				return GJ_OVERFLOW;
+			*value = Float4GetDatum((float4) state->f);
+			break;
+		case GJ_FINAL_MINMAX_FLOAT4:
+			*value = Float4GetDatum((float4) state->f);
+			break;
 	}
 	return GJ_OK;
 }
@@ -302,14 +342,13 @@ gj_emit_aggregates(const GjAggState *states, List *finals, TupleTableSlot *slot)
 	foreach(lc, finals)
 	{
 		int			i = foreach_current_index(lc);
-		GjAggFinal	final = lfirst_int(lc);
-		GjStatus	status = final_value(final, states,
+		GjStatus	status = final_value(lfirst_int(lc), states,
 										 TupleDescAttr(slot->tts_tupleDescriptor, i),
 										 &slot->tts_values[i], &slot->tts_isnull[i]);
 
 		if (status != GJ_OK)
 			return status;
-		states += gj_final_states(final);
+		states += gj_final_states(gj_final_kind(lfirst_int(lc)));
 	}
 	ExecStoreVirtualTuple(slot);
 	return GJ_OK;
@@ -359,13 +398,13 @@ gj_check_groups(const GjEmitter *emitter, const uint8 *batch, List *finals)
 
 	foreach(lc, finals)
 	{
-		GjAggFinal	final = lfirst_int(lc);
-		int			n = gj_final_states(final);
+		int			final = lfirst_int(lc);
+		int			n = gj_final_states(gj_final_kind(final));
 		GjAggState	states[GJ_MAX_FINAL_STATES];
 		Datum		value;
 		bool		isnull;
 
-		for (uint32 row = 0; gj_final_can_fail(final) && row < nrows; row++)
+		for (uint32 row = 0; gj_final_can_fail(gj_final_kind(final)) && row < nrows; row++)
 		{
 			GjStatus	status;
 
@@ -390,8 +429,8 @@ gj_emit_group(GjEmitter *emitter, List *finals, TupleTableSlot *slot)
 	gj_emit_row(emitter, slot);
 	foreach(lc, finals)
 	{
-		GjAggFinal	final = lfirst_int(lc);
-		int			n = gj_final_states(final);
+		int			final = lfirst_int(lc);
+		int			n = gj_final_states(gj_final_kind(final));
 		GjAggState	states[GJ_MAX_FINAL_STATES];
 		GjStatus	status;
 
