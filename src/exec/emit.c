@@ -6,6 +6,7 @@
 
 #include <math.h>
 
+#include "catalog/pg_type.h"
 #include "common/int.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
@@ -127,6 +128,10 @@ gj_emit_row(GjEmitter *emitter, TupleTableSlot *slot)
 				break;
 			case GJ_EMIT_INT64:
 				values[i] = Int64GetDatum(((const int64 *) column->data)[row]);
+				break;
+			case GJ_EMIT_DECIMAL:
+				values[i] = NumericGetDatum(int64_div_fast_to_numeric(((const int64 *) column->data)[row],
+																	  column->scale));
 				break;
 			case GJ_EMIT_POINTER:
 				values[i] = PointerGetDatum(column->data + (Size) row * column->width);
@@ -362,6 +367,8 @@ gj_group_emitter_init(GjEmitter *emitter, const GjProgram *program, TupleDesc de
 	uint32		nkeys = gj_group_nkeys(program);
 	uint32		noutputs = nkeys + program->naggregates;
 	GjColumnType *types = palloc(sizeof(GjColumnType) * noutputs);
+	const GjGroupKey *keys = gj_program_array(program, GjGroupKey, group_keys);
+	const GjExpr *exprs = gj_program_array(program, GjExpr, exprs);
 
 	emitter->ncolumns = nkeys;
 	emitter->columns = palloc0(sizeof(GjEmitColumn) * Max(nkeys, 1));
@@ -373,6 +380,11 @@ gj_group_emitter_init(GjEmitter *emitter, const GjProgram *program, TupleDesc de
 		emitter->columns[i].output = i;
 		emitter->columns[i].width = types[i].width;
 		emitter->columns[i].how = how_to_emit(&types[i], TupleDescAttr(desc, i)->attbyval);
+		if (types[i].kind != GJ_REF && TupleDescAttr(desc, i)->atttypid == NUMERICOID)
+		{
+			emitter->columns[i].how = GJ_EMIT_DECIMAL;
+			emitter->columns[i].scale = exprs[keys[i].index].scale;
+		}
 	}
 	emitter->types = types;
 	if (!gj_layout(types, noutputs, program->output_capacity, GJ_OUTPUT_SLOT_SIZE,

@@ -1071,17 +1071,19 @@ compile_node(CompileContext *cxt, Expr *node, int depth)
 	}
 }
 
-/* Adds what was compiled since `first` as an expression. */
+/* Adds what was compiled since `first` as an expression of a type. */
 static int
-add_expr(CompileContext *cxt, int first, int kind)
+add_expr(CompileContext *cxt, int first, Oid typid)
 {
 	GjExpr		result = {0};
 
 	result.first = first;
 	result.ninstrs = cxt->builder->ninstrs - first;
 	result.nregisters = cxt->nregisters;
-	result.kind = kind;
+	result.kind = gj_value_kind(typid);
 	result.can_fail = cxt->can_fail;
+	if (gj_type(typid)->reading == GJ_READ_DECIMAL)
+		result.scale = cxt->scale;
 	cxt->builder->can_fail |= cxt->can_fail;
 	return gj_builder_expr(cxt->builder, &result);
 }
@@ -1126,7 +1128,7 @@ gj_compile_filtered(GjBuilder *builder, Expr *arg, Expr *filter, GjNumericInfo *
 		numeric->scale = cxt.scale;
 		numeric->mixed = cxt.mixed;
 	}
-	return add_expr(&cxt, first, gj_value_kind(exprType((Node *) expr)));
+	return add_expr(&cxt, first, exprType((Node *) expr));
 }
 
 bool
@@ -1217,7 +1219,6 @@ gj_compile_key(GjBuilder *builder, Expr *clause, Expr *side)
 	List	   *args = ((OpExpr *) clause)->args;
 	CompileContext cxt = COMPILE_CONTEXT(builder);
 	int			which = side == linitial(args) ? 0 : 1;
-	int			kind = gj_value_kind(exprType((Node *) side));
 	GjBuilderMark mark;
 	int			scale = 0;
 	int			first = builder->ninstrs;
@@ -1241,9 +1242,6 @@ gj_compile_key(GjBuilder *builder, Expr *clause, Expr *side)
 	if ((func->flags & GJ_CALL_DECIMAL) && cxt.scale < scale)
 		scale_up(&cxt, 0, cxt.scale, scale);
 	if (func->op == GJ_OP_EQ_T)
-	{
 		emit_unary(&cxt, GJ_OP_HASH_T, 0);
-		kind = GJ_INT8;
-	}
-	return add_expr(&cxt, first, kind);
+	return add_expr(&cxt, first, func->op == GJ_OP_EQ_T ? INT8OID : exprType((Node *) side));
 }

@@ -48,13 +48,18 @@ gj_add_group_key(GjJoinInfo *info, Expr *expr)
 				source,
 				index;
 
+	/* a numeric that the device computes, which then has one scale */
+	if (how < 0 && gj_type(exprType((Node *) expr))->reading == GJ_READ_DECIMAL)
+		how = GJ_GROUP_INTEGER;
 	if (how < 0 || info->ngroup_keys == GJ_MAX_GROUP_KEYS)
 		return false;
 	key->how = how;
 	if (how <= GJ_GROUP_FLOAT)
 	{
-		e = gj_compile(info->builder, expr);
-		if (e < 0)
+		GjNumericInfo numeric;
+
+		e = gj_compile_filtered(info->builder, expr, NULL, &numeric);
+		if (e < 0 || numeric.mixed)
 			return false;
 		key->index = e;
 	}

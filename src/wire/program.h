@@ -235,7 +235,8 @@ typedef struct GjExpr
 	uint16_t	nregisters;
 	uint8_t		kind;			/* GjKind of the value: GJ_FLOAT8, GJ_TEXT or an integer kind */
 	uint8_t		can_fail;
-	uint8_t		unused[2];
+	uint8_t		scale;			/* of a numeric, else 0 */
+	uint8_t		unused;
 } GjExpr;
 
 typedef struct GjSource
