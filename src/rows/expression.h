@@ -234,9 +234,10 @@ gj_eval_more(const GjCode *code, uint32_t pc, const GjView *view, uint32_t base,
 			GJ_TILE_FOR(i, n)
 			{
 				const GjColumn *column = &view->columns[instr.arg];
-				uint32_t	row = gj_view_row(view, code->columns[instr.arg].source, base + i);
-				bool		null = row == GJ_NO_ROW || (column->nulls && column->nulls[row]) ||
-					(instr.imm != 0 && (an[i] || !a[i]));
+				uint32_t	source = code->columns[instr.arg].source;
+				uint32_t	row = view->same >> source & 1 ? view->rowid[source][0] :
+					gj_view_row(view, source, base + i);
+				bool		null = gj_row_is_null(column, row) || (instr.imm != 0 && (an[i] || !a[i]));
 				int64_t		value = 0;
 
 				if (!null)
