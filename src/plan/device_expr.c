@@ -31,6 +31,10 @@
 #include "plan/program_builder.h"
 #include "rows/numeric.h"
 
+/* see is_short_text() */
+#define MAX_SHORT_TEXT	120
+#define MAX_SHORT_TEXTS	5
+
 typedef struct CompileContext
 {
 	GjBuilder  *builder;
@@ -250,6 +254,24 @@ compile_constant(CompileContext *cxt, Expr *node, int kind, int depth)
 	return true;
 }
 
+/*
+ * True if all texts of a column are sure to fit a slot once they are flattened: those of
+ * the most tuples that a page can have, of up to MAX_SHORT_TEXTS columns of a source
+ * (column_writer.c sets GJ_LOAD_SLOT_SIZE / 8 aside for them).
+ */
+static bool
+is_short_text(CompileContext *cxt, Expr *node, int source)
+{
+	int32		length = type_maximum_size(getBaseType(exprType((Node *) node)),
+										   exprTypmod((Node *) node));
+	int			ntexts = 0;
+
+	for (int i = 0; i < cxt->builder->ninstrs; i++)
+		ntexts += cxt->builder->instrs[i].op == GJ_OP_LOAD_T &&
+			cxt->builder->instrs[i].arg >> 16 == source;
+	return length > 0 && length <= MAX_SHORT_TEXT && ntexts < MAX_SHORT_TEXTS;
+}
+
 /* Loads a column, or whether it is NULL. */
 static bool
 compile_column(CompileContext *cxt, Expr *node, bool is_null_test, int depth)
@@ -285,7 +307,7 @@ compile_column(CompileContext *cxt, Expr *node, bool is_null_test, int depth)
 	}
 	/* a number that is no numeric(p, s), a text that is too long: PostgreSQL's */
 	cxt->can_fail |= instr.op == GJ_OP_LOAD_D ||
-		(instr.op == GJ_OP_LOAD_T && instr.n == GJ_BYTES_VARLENA);
+		(instr.op == GJ_OP_LOAD_T && instr.n == GJ_BYTES_VARLENA && !is_short_text(cxt, node, source));
 	emit(cxt, instr);
 	return true;
 }
