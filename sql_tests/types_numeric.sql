@@ -64,12 +64,14 @@ SELECT device_is('SELECT ' || c || ' FROM f JOIN g ON f.k = g.k') FROM unnest(AR
 	'sum(CASE WHEN f.k < 5 THEN f.n * (1 - f.d) ELSE 0 END) / sum(f.n * (1 - f.d))', 'sum(CASE WHEN f.k < 0 THEN f.n * (1 - f.d) ELSE 0 END), avg(CASE WHEN f.k < 0 THEN f.n ELSE 0 END)',
 	'sum(CASE WHEN f.k < 5 THEN f.n WHEN f.k < 10 THEN f.d ELSE 0 END), avg(CASE WHEN f.k < 5 THEN f.n WHEN f.k < 10 THEN f.d END)', 'min(CASE WHEN f.k < 5 THEN f.n ELSE 0 END)',
 	'sum(CASE WHEN f.k < 5 THEN f.n END), min(CASE WHEN f.k < 5 THEN f.n END)', 'sum((CASE WHEN f.k < 5 THEN f.n ELSE 0 END) * f.d + 1)', 'sum(coalesce(f.n, 0))', 'sum(f.n) FILTER (WHERE f.k < 0), sum(f.n) FILTER (WHERE f.d > 0.05)',
-	'sum(f.u)', 'sum(f.p), min(f.p)', 'count(DISTINCT f.n)', 'stddev(f.n)', 'sum(f.n * f.n * f.n * f.n)'
+	'sum(f.u)', 'sum(f.p), min(f.p)', 'count(DISTINCT f.n), sum(DISTINCT f.n), avg(DISTINCT f.n)', 'sum(DISTINCT f.d)', 'avg(DISTINCT f.n * f.d), count(DISTINCT f.n * f.d)', 'sum(DISTINCT CASE WHEN f.k > 3 THEN f.n ELSE 0 END)', 'stddev(f.n)', 'sum(f.n * f.n * f.n * f.n)'
 ]) WITH ORDINALITY AS t(c, n) ORDER BY n;
 SELECT device_is('SELECT f.k, sum(f.n), avg(f.d), min(f.z), max(f.w), sum(CASE WHEN f.id % 50 = f.k THEN f.n ELSE 0 END) FROM f JOIN g ON f.k = g.k GROUP BY f.k');
 SELECT device_is('SELECT f.d, g.m, count(*) FROM f JOIN g ON f.k = g.k GROUP BY f.d, g.m');
 SELECT device_is('SELECT f.u, count(*) FROM f JOIN g ON f.k = g.k WHERE f.id <= 1000 GROUP BY f.u');
 SELECT device_is('SELECT DISTINCT d FROM f');
+SELECT device_is('SELECT f.n * 2, extract(year FROM date ''2000-01-01'' + f.k * 100), count(*) FROM f JOIN g ON f.k = g.k GROUP BY 1, 2');
+SELECT device_is('SELECT k, sum(DISTINCT d), avg(DISTINCT d) FROM f GROUP BY k');
 SELECT device_is('SELECT sum(n), sum(n * (1 - d)), avg(z) FROM f WHERE d BETWEEN 0.05 AND 0.07 AND n < 24');
 
 -- NaN fits numeric(p, s), and the device has none; one that nobody looks at does no harm

@@ -264,15 +264,24 @@ append_aggregate(GjBuilder *builder, uint32 op, int32 arg)
 static bool
 add_distinct(AggregateContext *cxt, Aggref *aggref, uint32 op, GjAggFinal final)
 {
+	GjBuilder  *builder = cxt->info->builder;
 	Expr	   *arg = linitial_node(TargetEntry, aggref->args)->expr;
+	GjNumericInfo numeric = {0};
+	GjBuilderMark mark;
 
+	gj_builder_mark(builder, &mark);
+	if (op == GJ_AGG_SUM_I &&
+		(gj_compile_filtered(builder, arg, NULL, &numeric) < 0 || numeric.mixed))
+		return false;
+	gj_builder_reset(builder, &mark);
 	if (aggref->aggfilter != NULL || (cxt->distinct != NULL && !equal(cxt->distinct, arg)) ||
 		(op != GJ_AGG_COUNT && (op != GJ_AGG_SUM_I || gj_final_states(final) != 1)))
 		return false;
 	cxt->distinct = arg;
-	append_aggregate(cxt->info->builder, op == GJ_AGG_COUNT ? GJ_AGG_COUNT_DISTINCT :
+	append_aggregate(builder, op == GJ_AGG_COUNT ? GJ_AGG_COUNT_DISTINCT :
 					 GJ_AGG_SUM_DISTINCT_I, -1);
-	cxt->info->agg_finals = lappend_int(cxt->info->agg_finals, final);
+	cxt->info->agg_finals = lappend_int(cxt->info->agg_finals,
+										gj_final_make(final, numeric.scale));
 	return true;
 }
 

@@ -20,6 +20,9 @@ group_how(Oid typid, int32 typmod, Oid collation)
 {
 	const GjType *type = gj_type(typid);
 
+	/* those that the device computes with have one scale */
+	if (type->reading == GJ_READ_DECIMAL)
+		return GJ_GROUP_INTEGER;
 	switch (gj_type_equality(typid, typmod, collation))
 	{
 		case GJ_EQUAL_VALUE:
@@ -48,9 +51,6 @@ gj_add_group_key(GjJoinInfo *info, Expr *expr)
 				source,
 				index;
 
-	/* a numeric that the device computes, which then has one scale */
-	if (how < 0 && gj_type(exprType((Node *) expr))->reading == GJ_READ_DECIMAL)
-		how = GJ_GROUP_INTEGER;
 	if (how < 0 || info->ngroup_keys == GJ_MAX_GROUP_KEYS)
 		return false;
 	key->how = how;
