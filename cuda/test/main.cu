@@ -346,6 +346,7 @@ run_tests(const Device &device)
 	test_gather(device);
 	test_sets(device);
 	test_steps(device);
+	test_types(device);
 }
 
 /* Opens the device and runs what was asked for; false if there is none. */

@@ -141,6 +141,7 @@ void test_gather(const Device &device);
 void test_hash(const Device &device);
 void test_sets(const Device &device);
 void test_steps(const Device &device);
+void test_types(const Device &device);
 void bench(const Device &device);
 
 #endif /* GJ_CUDA_TEST_CUH */

@@ -73,7 +73,7 @@ mark_late(GjRun *run, uint32_t e)
 	{
 		const GjInstr *instr = &instrs[run->exprs[e].first + i];
 
-		if (instr->op == GJ_OP_LOAD || instr->op == GJ_OP_LOAD_IS_NULL)
+		if (gj_op_loads(instr->op))
 			run->late[instr->arg] = 1;
 	}
 }

@@ -162,7 +162,8 @@ hash_instrs(uint64_t hash, const GjProgram *program)
 	{
 		GjInstr		instr = gj_program_array(program, GjInstr, instrs)[i];
 
-		if (instr.op == GJ_OP_CONST || instr.op == GJ_OP_IN_I || instr.op == GJ_OP_IN_F)
+		if (instr.op == GJ_OP_CONST || instr.op == GJ_OP_CONST_T || instr.op == GJ_OP_IN_I ||
+			instr.op == GJ_OP_IN_F || instr.op == GJ_OP_IN_T)
 		{
 			instr.arg = instr.n = 0;
 			instr.imm = 0;

@@ -82,7 +82,7 @@ check_header(GjCheck *check, uint32_t nbytes)
 static bool
 check_column(GjCheck *check, uint32_t i)
 {
-	static const uint8_t widths[] = {1, 2, 4, 8, 4, 8, 0, 8};
+	static const uint8_t widths[] = {1, 2, 4, 8, 4, 1, 4, 8, 0, 8};
 	const GjColumnType *type = &check->columns[i];
 
 	if (type->kind > GJ_REF)
@@ -140,18 +140,43 @@ check_sources(GjCheck *check)
 enum
 {
 	USES_A = 1,
-	USES_B = 2
+	USES_B = 2,
+	USES_DST = 4,
+	USES_AFTER_B = 8
 };
 
 static uint32_t
-operands(uint32_t op)
+operands(const GjInstr *instr)
 {
-	switch (op)
+	switch (instr->op)
 	{
 		case GJ_OP_LOAD:
 		case GJ_OP_LOAD_IS_NULL:
 		case GJ_OP_CONST:
+		case GJ_OP_CONST_T:
 			return 0;
+		case GJ_OP_LOAD_T:
+		case GJ_OP_LOAD_D:
+			return instr->imm != 0 ? USES_A : 0;
+		case GJ_OP_IF:
+			return USES_A | USES_B | USES_DST;
+		case GJ_OP_SUBSTR:
+			return USES_A | USES_B | (instr->n != 0 ? USES_AFTER_B : 0);
+		case GJ_OP_MOVE:
+		case GJ_OP_BIT_NOT:
+		case GJ_OP_SIGN_I:
+		case GJ_OP_FLOOR_F:
+		case GJ_OP_CEIL_F:
+		case GJ_OP_ROUND_F:
+		case GJ_OP_TRUNC_F:
+		case GJ_OP_SIGN_F:
+		case GJ_OP_IN_T:
+		case GJ_OP_HASH_T:
+		case GJ_OP_TRIM:
+		case GJ_OP_LENGTH_T:
+		case GJ_OP_OCTETS_T:
+		case GJ_OP_SCALE_DOWN:
+		case GJ_OP_TIMESTAMP_TO_DATE:
 		case GJ_OP_NEG_F:
 		case GJ_OP_ABS_F:
 		case GJ_OP_I_TO_F:
@@ -168,9 +193,88 @@ operands(uint32_t op)
 	}
 }
 
-/* *written: registers that have a value, one bit each. */
+/* Operands that must be bytes: others are no addresses. */
+static uint32_t
+text_operands(const GjInstr *instr)
+{
+	switch (instr->op)
+	{
+		case GJ_OP_EQ_T:
+		case GJ_OP_NE_T:
+		case GJ_OP_LT_T:
+		case GJ_OP_LE_T:
+		case GJ_OP_GT_T:
+		case GJ_OP_GE_T:
+		case GJ_OP_LIKE:
+		case GJ_OP_STARTS_WITH:
+			return USES_A | USES_B;
+		case GJ_OP_IN_T:
+		case GJ_OP_HASH_T:
+		case GJ_OP_TRIM:
+		case GJ_OP_LENGTH_T:
+		case GJ_OP_OCTETS_T:
+		case GJ_OP_SUBSTR:
+		case GJ_OP_LEFT_T:
+		case GJ_OP_RIGHT_T:
+			return USES_A;
+		default:
+			return 0;
+	}
+}
+
+/* True if the result is bytes; `text` has a bit for each register whose value is. */
 static bool
-check_instr(GjCheck *check, uint32_t i, uint32_t nregisters, uint32_t *written)
+makes_text(const GjInstr *instr, uint32_t text)
+{
+	bool		a = text >> instr->a & 1;
+	bool		b = text >> instr->b & 1;
+
+	switch (instr->op)
+	{
+		case GJ_OP_LOAD_T:
+		case GJ_OP_CONST_T:
+		case GJ_OP_TRIM:
+		case GJ_OP_SUBSTR:
+		case GJ_OP_LEFT_T:
+		case GJ_OP_RIGHT_T:
+			return true;
+		case GJ_OP_MOVE:
+		case GJ_OP_ONLY_IF:
+		case GJ_OP_NULL_IF:
+			return a;
+		case GJ_OP_IF:
+			return b && (text >> instr->dst & 1);
+		case GJ_OP_COALESCE:
+			return a && b;
+		default:
+			return false;
+	}
+}
+
+/* The n texts of an IN list lie among the program's constants. */
+static bool
+check_text_list(GjCheck *check, const GjInstr *instr)
+{
+	const GjProgram *p = check->program;
+	const int64_t *list = gj_program_array(p, int64_t, constants) + instr->arg;
+	uint64_t	nbytes = (uint64_t) (p->nconstants - instr->arg) * sizeof(int64_t);
+
+	for (uint32_t i = 0; i < instr->n; i++)
+		if (list[i] < 0 || (list[i] >> 16) > (int64_t) p->nconstants ||
+			(uint64_t) (list[i] >> 16) * sizeof(int64_t) + (list[i] & 0xFFFF) > nbytes)
+			return false;
+	return true;
+}
+
+/* Registers that have a value and those whose value is bytes, one bit each. */
+typedef struct GjWritten
+{
+	uint32_t	any;
+	uint32_t	text;
+} GjWritten;
+
+static bool
+check_instr(GjCheck *check, uint32_t i, uint32_t nregisters, GjWritten *written)
 {
 	const GjProgram *p = check->program;
 	const GjInstr *instr = &check->instrs[i];
@@ -180,11 +284,21 @@ check_instr(GjCheck *check, uint32_t i, uint32_t nregisters, uint32_t *written)
 		return bad(check, "instruction %u has unknown operator %u", i, instr->op);
 	if (instr->dst >= nregisters || instr->a >= nregisters || instr->b >= nregisters)
 		return bad(check, "instruction %u uses a register that does not exist", i);
-	uses = operands(instr->op);
-	if (((uses & USES_A) && !(*written >> instr->a & 1)) ||
-		((uses & USES_B) && !(*written >> instr->b & 1)))
+	uses = operands(instr);
+	if (((uses & USES_A) && !(written->any >> instr->a & 1)) ||
+		((uses & USES_B) && !(written->any >> instr->b & 1)) ||
+		((uses & USES_DST) && !(written->any >> instr->dst & 1)) ||
+		((uses & USES_AFTER_B) && !(written->any >> (instr->b + 1u) & 1)))
 		return bad(check, "instruction %u reads a register without value", i);
-	*written |= 1u << instr->dst;
+	uses = text_operands(instr);
+	if (((uses & USES_A) && !(written->text >> instr->a & 1)) ||
+		((uses & USES_B) && !(written->text >> instr->b & 1)))
+		return bad(check, "instruction %u takes for bytes what is none", i);
+	if (makes_text(instr, written->text))
+		written->text |= 1u << instr->dst;
+	else
+		written->text &= ~(1u << instr->dst);
+	written->any |= 1u << instr->dst;
 
 	switch (instr->op)
 	{
@@ -199,9 +313,37 @@ check_instr(GjCheck *check, uint32_t i, uint32_t nregisters, uint32_t *written)
 			if (instr->n > 1)
 				return bad(check, "instruction %u has a bad null flag", i);
 			break;
+		case GJ_OP_LOAD_T:
+		case GJ_OP_LOAD_D:
+			if (instr->arg >= p->ncolumns)
+				return bad(check, "instruction %u loads a column that does not exist", i);
+			if (check->columns[instr->arg].kind != GJ_REF &&
+				(check->columns[instr->arg].kind != GJ_BYTES || instr->op == GJ_OP_LOAD_D))
+				return bad(check, "instruction %u loads a column of another kind", i);
+			if (instr->n > (instr->op == GJ_OP_LOAD_T ? GJ_BYTES_CSTRING : 18u))
+				return bad(check, "instruction %u loads in an unknown form", i);
+			break;
+		case GJ_OP_CONST_T:
+			if (instr->imm < 0 || instr->imm > 1 || instr->n > 0xFFFF ||
+				(uint64_t) instr->arg + (instr->n + 7) / 8 > p->nconstants)
+				return bad(check, "instruction %u has a bad text", i);
+			break;
+		case GJ_OP_ADD_INTERVAL:
+			if ((uint64_t) instr->arg + 3 > p->nconstants)
+				return bad(check, "instruction %u uses constants that do not exist", i);
+			break;
+		case GJ_OP_SCALE_UP:
+		case GJ_OP_SCALE_DOWN:
+		case GJ_OP_DIGITS_D:
+		case GJ_OP_D_TO_F:
+			if (instr->imm < 1)
+				return bad(check, "instruction %u has a bad power of 10", i);
+			break;
 		case GJ_OP_IN_I:
 		case GJ_OP_IN_F:
-			if ((uint64_t) instr->arg + instr->n > p->nconstants)
+		case GJ_OP_IN_T:
+			if ((uint64_t) instr->arg + instr->n > p->nconstants ||
+				(instr->op == GJ_OP_IN_T && !check_text_list(check, instr)))
 				return bad(check, "instruction %u uses constants that do not exist", i);
 			break;
 		default:
@@ -219,7 +361,7 @@ check_exprs(GjCheck *check)
 	for (uint32_t e = 0; e < p->nexprs; e++)
 	{
 		const GjExpr *expr = &check->exprs[e];
-		uint32_t	written = 0;
+		GjWritten	written = {0, 0};
 
 		if (expr->ninstrs < 1 || (uint64_t) expr->first + expr->ninstrs > p->ninstrs)
 			return bad(check, "expression %u has instructions that do not exist", e);
@@ -229,13 +371,15 @@ check_exprs(GjCheck *check)
 			return bad(check, "expressions overlap");
 		if (expr->nregisters < 1 || expr->nregisters > GJ_MAX_REGISTERS)
 			return bad(check, "expression %u has %u registers", e, expr->nregisters);
-		if (!gj_kind_computable(expr->kind))
+		if ((!gj_kind_computable(expr->kind) && expr->kind != GJ_TEXT) || expr->kind == GJ_FLOAT4)
 			return bad(check, "expression %u has kind %u", e, expr->kind);
 		for (uint32_t i = 0; i < expr->ninstrs; i++)
 			if (!check_instr(check, expr->first + i, expr->nregisters, &written))
 				return false;
-		if (expr->result >= expr->nregisters || !(written >> expr->result & 1))
+		if (expr->result >= expr->nregisters || !(written.any >> expr->result & 1))
 			return bad(check, "expression %u has no result", e);
+		if ((expr->kind == GJ_TEXT) != (written.text >> expr->result & 1))
+			return bad(check, "expression %u has a result of another kind", e);
 	}
 	return true;
 }
@@ -249,7 +393,7 @@ gj_expr_sources(const GjProgram *program, uint32_t e)
 	uint32_t	sources = 0;
 
 	for (uint32_t i = 0; i < expr->ninstrs; i++)
-		if (instr[i].op == GJ_OP_LOAD || instr[i].op == GJ_OP_LOAD_IS_NULL)
+		if (gj_op_loads(instr[i].op))
 			sources |= 1u << columns[instr[i].arg].source;
 	return sources;
 }
@@ -277,11 +421,12 @@ check_condition(GjCheck *check, const char *name, int32_t e, uint32_t allowed)
 	return true;
 }
 
-/* Two expressions that are compared: both are floats, or none is. */
+/* Two expressions that are compared: both are floats, or none is; bytes have hashes. */
 static bool
 check_same_kind(GjCheck *check, uint64_t a, uint64_t b)
 {
-	if ((check->exprs[a].kind == GJ_FLOAT8) != (check->exprs[b].kind == GJ_FLOAT8))
+	if ((check->exprs[a].kind == GJ_FLOAT8) != (check->exprs[b].kind == GJ_FLOAT8) ||
+		check->exprs[a].kind == GJ_TEXT || check->exprs[b].kind == GJ_TEXT)
 		return bad(check, "keys of different kinds are compared");
 	return true;
 }
@@ -394,7 +539,8 @@ check_aggregates(GjCheck *check, uint32_t alive)
 		}
 		if (!check_use(check, "argument of an aggregate", agg->arg, alive))
 			return false;
-		if (agg->op != GJ_AGG_COUNT && (check->exprs[agg->arg].kind == GJ_FLOAT8) != is_float)
+		if (agg->op != GJ_AGG_COUNT && ((check->exprs[agg->arg].kind == GJ_FLOAT8) != is_float ||
+										check->exprs[agg->arg].kind == GJ_TEXT))
 			return bad(check, "aggregate %u has an argument of the wrong kind", i);
 		if (agg->op == GJ_AGG_SUM_SQUARES_I && check->exprs[agg->arg].kind == GJ_INT8)
 			return bad(check, "aggregate %u has an argument that is too wide", i);
@@ -423,7 +569,8 @@ check_group_keys(GjCheck *check, uint32_t joined)
 		{
 			if (!check_use(check, "group key", key->index, joined))
 				return false;
-			if ((check->exprs[key->index].kind == GJ_FLOAT8) != (key->how == GJ_GROUP_FLOAT))
+			if ((check->exprs[key->index].kind == GJ_FLOAT8) != (key->how == GJ_GROUP_FLOAT) ||
+				check->exprs[key->index].kind == GJ_TEXT)
 				return bad(check, "group key %u is of the wrong kind", i);
 			continue;
 		}
@@ -433,7 +580,7 @@ check_group_keys(GjCheck *check, uint32_t joined)
 		if (!(joined >> type->source & 1))
 			return bad(check, "group key %u is of a source that is not there", i);
 		if (gj_group_by_reference(key->how) ? type->kind != GJ_REF :
-			type->kind != GJ_BYTES || type->width > 8)
+			(type->kind != GJ_BYTES && type->kind != GJ_UINT1) || type->width > 8)
 			return bad(check, "group key %u is a column of the wrong kind", i);
 	}
 	return true;

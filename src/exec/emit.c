@@ -6,6 +6,7 @@
 
 #include <math.h>
 
+#include "catalog/pg_type.h"
 #include "common/int.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
@@ -128,6 +129,10 @@ gj_emit_row(GjEmitter *emitter, TupleTableSlot *slot)
 			case GJ_EMIT_INT64:
 				values[i] = Int64GetDatum(((const int64 *) column->data)[row]);
 				break;
+			case GJ_EMIT_DECIMAL:
+				values[i] = NumericGetDatum(int64_div_fast_to_numeric(((const int64 *) column->data)[row],
+																	  column->scale));
+				break;
 			case GJ_EMIT_POINTER:
 				values[i] = PointerGetDatum(column->data + (Size) row * column->width);
 				break;
@@ -228,14 +233,29 @@ is_null(GjAggFinal final, const GjAggState *state)
 	return state->count == 0;
 }
 
+/* The sum of numerics of a scale; it shows `dscale` digits, which are enough. */
+static Datum
+decimal_sum(const GjAggState *state, int scale, int dscale)
+{
+	Datum		sum = NumericGetDatum(numeric_from_int128(state->lo, state->hi));
+
+	sum = DirectFunctionCall2(numeric_mul, sum,
+							  NumericGetDatum(int64_div_fast_to_numeric(1, scale)));
+	if (dscale == scale)
+		return sum;
+	return DirectFunctionCall2(numeric_round, sum, Int32GetDatum(dscale));
+}
+
 /*
- * The value of an aggregate from its states, in the current memory context.  GJ_OK, or why
- * PostgreSQL must compute it itself.
+ * The value of an aggregate (gj_final_make()) from its states, in the current memory
+ * context.  GJ_OK, or why PostgreSQL must compute it itself.
  */
 static GjStatus
-final_value(GjAggFinal final, const GjAggState *state, Form_pg_attribute attr, Datum *value,
+final_value(int element, const GjAggState *state, Form_pg_attribute attr, Datum *value,
 			bool *isnull)
 {
+	GjAggFinal	final = gj_final_kind(element);
+	int			scale = gj_final_scale(element);
 	double		largest = 0;
 
 	*value = (Datum) 0;
@@ -290,6 +310,31 @@ final_value(GjAggFinal final, const GjAggState *state, Form_pg_attribute attr, D
 		case GJ_FINAL_STDDEV_SAMP:
 			*value = variance(final, state);
 			break;
+		case GJ_FINAL_SUM_DECIMAL:
+			*value = decimal_sum(state, scale, scale);
+			break;
+		case GJ_FINAL_SUM_MIXED:
+			*value = decimal_sum(state, scale, (int) state[1].hi);
+			break;
+		case GJ_FINAL_AVG_DECIMAL:
+		case GJ_FINAL_AVG_MIXED:
+			*value = DirectFunctionCall2(numeric_div,
+										 decimal_sum(state, scale, final == GJ_FINAL_AVG_MIXED ?
+													 (int) state[1].hi : scale),
+										 NumericGetDatum(int64_to_numeric(state->count)));
+			break;
+		case GJ_FINAL_MINMAX_DECIMAL:
+			*value = NumericGetDatum(int64_div_fast_to_numeric(state->hi, scale));
+			break;
+		case GJ_FINAL_SUM_FLOAT4:
+			/* as for float8 */
+			if (isnan(state->f) || isinf((float4) state->f))
+				return GJ_OVERFLOW;
+			*value = Float4GetDatum((float4) state->f);
+			break;
+		case GJ_FINAL_MINMAX_FLOAT4:
+			*value = Float4GetDatum((float4) state->f);
+			break;
 	}
 	return GJ_OK;
 }
@@ -302,14 +347,13 @@ gj_emit_aggregates(const GjAggState *states, List *finals, TupleTableSlot *slot)
 	foreach(lc, finals)
 	{
 		int			i = foreach_current_index(lc);
-		GjAggFinal	final = lfirst_int(lc);
-		GjStatus	status = final_value(final, states,
+		GjStatus	status = final_value(lfirst_int(lc), states,
 										 TupleDescAttr(slot->tts_tupleDescriptor, i),
 										 &slot->tts_values[i], &slot->tts_isnull[i]);
 
 		if (status != GJ_OK)
 			return status;
-		states += gj_final_states(final);
+		states += gj_final_states(gj_final_kind(lfirst_int(lc)));
 	}
 	ExecStoreVirtualTuple(slot);
 	return GJ_OK;
@@ -323,6 +367,8 @@ gj_group_emitter_init(GjEmitter *emitter, const GjProgram *program, TupleDesc de
 	uint32		nkeys = gj_group_nkeys(program);
 	uint32		noutputs = nkeys + program->naggregates;
 	GjColumnType *types = palloc(sizeof(GjColumnType) * noutputs);
+	const GjGroupKey *keys = gj_program_array(program, GjGroupKey, group_keys);
+	const GjExpr *exprs = gj_program_array(program, GjExpr, exprs);
 
 	emitter->ncolumns = nkeys;
 	emitter->columns = palloc0(sizeof(GjEmitColumn) * Max(nkeys, 1));
@@ -334,6 +380,11 @@ gj_group_emitter_init(GjEmitter *emitter, const GjProgram *program, TupleDesc de
 		emitter->columns[i].output = i;
 		emitter->columns[i].width = types[i].width;
 		emitter->columns[i].how = how_to_emit(&types[i], TupleDescAttr(desc, i)->attbyval);
+		if (types[i].kind != GJ_REF && TupleDescAttr(desc, i)->atttypid == NUMERICOID)
+		{
+			emitter->columns[i].how = GJ_EMIT_DECIMAL;
+			emitter->columns[i].scale = exprs[keys[i].index].scale;
+		}
 	}
 	emitter->types = types;
 	if (!gj_layout(types, noutputs, program->output_capacity, GJ_OUTPUT_SLOT_SIZE,
@@ -359,13 +410,13 @@ gj_check_groups(const GjEmitter *emitter, const uint8 *batch, List *finals)
 
 	foreach(lc, finals)
 	{
-		GjAggFinal	final = lfirst_int(lc);
-		int			n = gj_final_states(final);
+		int			final = lfirst_int(lc);
+		int			n = gj_final_states(gj_final_kind(final));
 		GjAggState	states[GJ_MAX_FINAL_STATES];
 		Datum		value;
 		bool		isnull;
 
-		for (uint32 row = 0; gj_final_can_fail(final) && row < nrows; row++)
+		for (uint32 row = 0; gj_final_can_fail(gj_final_kind(final)) && row < nrows; row++)
 		{
 			GjStatus	status;
 
@@ -390,8 +441,8 @@ gj_emit_group(GjEmitter *emitter, List *finals, TupleTableSlot *slot)
 	gj_emit_row(emitter, slot);
 	foreach(lc, finals)
 	{
-		GjAggFinal	final = lfirst_int(lc);
-		int			n = gj_final_states(final);
+		int			final = lfirst_int(lc);
+		int			n = gj_final_states(gj_final_kind(final));
 		GjAggState	states[GJ_MAX_FINAL_STATES];
 		GjStatus	status;
 

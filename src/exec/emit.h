@@ -18,6 +18,7 @@ typedef enum GjEmitHow
 	GJ_EMIT_INT16,
 	GJ_EMIT_INT32,
 	GJ_EMIT_INT64,
+	GJ_EMIT_DECIMAL,			/* an integer becomes a numeric */
 	GJ_EMIT_POINTER,			/* to the value in the batch */
 	GJ_EMIT_REF
 } GjEmitHow;
@@ -28,6 +29,7 @@ typedef struct GjEmitColumn
 	const uint8 *nulls;			/* NULL: this batch has none in the column */
 	GjEmitHow	how;
 	uint8		width;
+	uint8		scale;			/* GJ_EMIT_DECIMAL */
 	int			output;			/* number of the program's output column */
 } GjEmitColumn;
 

@@ -13,13 +13,14 @@
 #include "guc.h"
 #include "plan/program_builder.h"
 
-/* Elements that an IN list gets at run time. */
+/* What goes among the program's constants at run time: an IN list, or a text. */
 typedef struct RuntimeArray
 {
 	int			instr;
 	bool		isnull;
 	bool		has_null;
-	int			n;
+	int			n;				/* elements; bytes of a text */
+	int			nwords;
 	int64	   *values;
 } RuntimeArray;
 
@@ -44,7 +45,7 @@ append_arrays(GjProgram *program, List *arrays)
 	Size		nbytes = program->nbytes;
 
 	foreach(lc, arrays)
-		nbytes += sizeof(int64) * ((RuntimeArray *) lfirst(lc))->n;
+		nbytes += sizeof(int64) * ((RuntimeArray *) lfirst(lc))->nwords;
 	if (nbytes > GJ_MAX_PROGRAM_SIZE)
 		return NULL;
 	program = repalloc(program, nbytes);
@@ -55,20 +56,49 @@ append_arrays(GjProgram *program, List *arrays)
 		GjInstr    *instr = &instrs[array->instr];
 
 		/* no elements: FALSE, even for a NULL operand; no array: NULL */
-		if (array->isnull || (array->n == 0 && !array->has_null))
+		if (instr->op != GJ_OP_CONST_T &&
+			(array->isnull || (array->n == 0 && !array->has_null)))
 		{
 			set_constant(instr, 0, array->isnull);
 			continue;
 		}
 		instr->arg = program->nconstants;
 		instr->n = array->n;
-		instr->imm = array->has_null;
+		instr->imm = instr->op == GJ_OP_CONST_T ? array->isnull : array->has_null;
 		memcpy((char *) program + program->constants + sizeof(int64) * program->nconstants,
-			   array->values, sizeof(int64) * array->n);
-		program->nconstants += array->n;
+			   array->values, sizeof(int64) * array->nwords);
+		program->nconstants += array->nwords;
 	}
 	program->nbytes = program->constants + sizeof(int64) * program->nconstants;
 	return program;
+}
+
+/* The value of a list or a text; false if a program cannot hold it. */
+static bool
+runtime_array(RuntimeArray *array, const GjInstr *instr, Oid type, Datum value)
+{
+	const char *bytes;
+	Size		n;
+
+	if (array->isnull)
+	{
+		array->values = palloc(sizeof(int64));
+		return true;
+	}
+	if (instr->op != GJ_OP_CONST_T)
+	{
+		array->values = gj_array_constants(DatumGetArrayTypeP(value), instr->n, &array->has_null,
+										   &array->n, &array->nwords);
+		return array->values != NULL;
+	}
+	bytes = gj_value_bytes(type, value, &n);
+	if (n > PG_UINT16_MAX)
+		return false;
+	array->n = n;
+	array->nwords = (n + 7) / 8;
+	array->values = palloc0(sizeof(int64) * Max(array->nwords, 1));
+	memcpy(array->values, bytes, n);
+	return true;
 }
 
 GjProgram *
@@ -100,9 +130,8 @@ gj_make_program(GjScanState *state)
 
 			array->instr = lfirst_int(lc_instr);
 			array->isnull = isnull;
-			if (!isnull)
-				array->values = gj_array_constants(DatumGetArrayTypeP(value),
-												   &array->has_null, &array->n);
+			if (!runtime_array(array, instr, type, value))
+				return NULL;
 			arrays = lappend(arrays, array);
 		}
 	}

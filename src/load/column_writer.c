@@ -4,7 +4,26 @@
  */
 #include "postgres.h"
 
+#include "access/detoast.h"
+#include "utils/memutils.h"
+
 #include "load/column_writer.h"
+
+/* Marks the columns whose texts some instruction looks at. */
+static void
+find_computed(GjWriter *writer, const GjProgram *program, uint32 first_column)
+{
+	const GjInstr *instrs = gj_program_array(program, GjInstr, instrs);
+
+	for (uint32 i = 0; i < program->ninstrs; i++)
+		if (instrs[i].op == GJ_OP_LOAD_T && instrs[i].n == GJ_BYTES_VARLENA &&
+			instrs[i].arg >= first_column && instrs[i].arg < first_column + writer->ncolumns)
+		{
+			writer->columns[instrs[i].arg - first_column].computed = true;
+			/* what a slot always has at least (program_builder.c) */
+			writer->flat_bytes = GJ_LOAD_SLOT_SIZE / 8;
+		}
+}
 
 GjWriter *
 gj_writer_create(const GjProgram *program, int source)
@@ -24,6 +43,7 @@ gj_writer_create(const GjProgram *program, int source)
 		writer->columns[i].kind = writer->types[i].kind;
 		writer->columns[i].width = writer->types[i].width;
 	}
+	find_computed(writer, program, src->first_column);
 	return writer;
 }
 
@@ -33,6 +53,7 @@ gj_writer_start(GjWriter *writer, uint8 *slot)
 	writer->slot = slot;
 	writer->nrows = 0;
 	writer->heap_used = 0;
+	writer->ntoasted = 0;
 	for (uint32 i = 0; i < writer->ncolumns; i++)
 	{
 		writer->columns[i].data = slot + writer->places[i].data;
@@ -57,4 +78,39 @@ gj_writer_need_nulls(GjWriter *writer, GjWriterColumn *column)
 {
 	memset(column->nulls, 0, writer->layout.capacity);
 	column->has_nulls = true;
+}
+
+void
+gj_writer_note_toasted(GjWriter *writer, GjWriterColumn *column, uint32 row)
+{
+	if (writer->ntoasted == writer->toasted_size)
+	{
+		writer->toasted_size = Max(64, writer->toasted_size * 2);
+		writer->toasted = writer->toasted ?
+			repalloc(writer->toasted, sizeof(GjToasted) * writer->toasted_size) :
+			MemoryContextAlloc(GetMemoryChunkContext(writer),
+							   sizeof(GjToasted) * writer->toasted_size);
+	}
+	writer->toasted[writer->ntoasted++] = (GjToasted) {column - writer->columns, row};
+}
+
+void
+gj_writer_flatten(GjWriter *writer)
+{
+	for (uint32 i = 0; i < writer->ntoasted; i++)
+	{
+		GjWriterColumn *column = &writer->columns[writer->toasted[i].column];
+		uint32		row = writer->toasted[i].row;
+		struct varlena *value = (struct varlena *)
+			(writer->slot + writer->layout.heap + gj_ref_offset(((uint64 *) column->data)[row]));
+		struct varlena *flat;
+
+		if (toast_raw_datum_size(PointerGetDatum(value)) > GJ_MAX_CARRIED)
+			continue;
+		flat = detoast_attr(value);
+		if (gj_writer_has_room(writer, 0, MAXALIGN(VARSIZE(flat))))
+			gj_write_bytes(writer, column, row, flat, VARSIZE(flat));
+		pfree(flat);
+	}
+	writer->ntoasted = 0;
 }

@@ -27,7 +27,15 @@ typedef struct GjWriterColumn
 	uint8		kind;			/* GjKind */
 	uint8		width;
 	bool		has_nulls;		/* nulls[0 .. nrows) is filled in */
+	bool		computed;		/* the device looks at its texts */
 } GjWriterColumn;
+
+/* A value of a computed column that is compressed or out of line. */
+typedef struct GjToasted
+{
+	uint32		column;
+	uint32		row;
+} GjToasted;
 
 typedef struct GjWriter
 {
@@ -40,6 +48,11 @@ typedef struct GjWriter
 	uint8	   *slot;			/* being filled, or NULL */
 	uint32		nrows;
 	uint32		heap_used;
+
+	GjToasted  *toasted;		/* written as they are, to be flattened */
+	uint32		ntoasted,
+				toasted_size;
+	uint32		flat_bytes;		/* room that flattening the values of a page should have */
 } GjWriter;
 
 /* A writer for the columns of one source of a program. */
@@ -53,6 +66,16 @@ extern void gj_writer_finish(GjWriter *writer);
 
 /* First NULL of a column in this slot: the rows before were not NULL. */
 extern void gj_writer_need_nulls(GjWriter *writer, GjWriterColumn *column);
+
+/* Notes that a value just written has to be flattened. */
+extern void gj_writer_note_toasted(GjWriter *writer, GjWriterColumn *column, uint32 row);
+
+/*
+ * Puts the flat values in the place of those noted, as long as there is room: what is
+ * left is an error on the device if it really looks at it.  Reads TOAST tables: not to be
+ * called with a page locked.
+ */
+extern void gj_writer_flatten(GjWriter *writer);
 
 static inline bool
 gj_writer_has_room(const GjWriter *writer, uint32 nrows, uint32 heap_bytes)

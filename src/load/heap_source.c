@@ -450,6 +450,8 @@ write_attribute(GjWriter *writer, GjWriterColumn *column, uint32 row, int16 attl
 			attlen == -1 ? VARSIZE_ANY(p) : strlen(p) + 1;
 
 		gj_write_bytes(writer, column, row, p, nbytes);
+		if (column->computed && attlen == -1 && (VARATT_IS_EXTERNAL(p) || VARATT_IS_COMPRESSED(p)))
+			gj_writer_note_toasted(writer, column, row);
 		return;
 	}
 	/* constant sizes become single moves */
@@ -569,7 +571,8 @@ heap_source_fill(GjSourceReader *reader, GjWriter *writer, GjFailure *failure)
 	uint32		nrows = writer->nrows;
 	bool		more = true;
 
-	while (gj_writer_has_room(writer, MaxHeapTuplesPerPage, source->page_heap_bytes))
+	while (gj_writer_has_room(writer, MaxHeapTuplesPerPage,
+							  Max(source->page_heap_bytes, writer->flat_bytes)))
 	{
 		Buffer		buffer;
 
@@ -584,6 +587,8 @@ heap_source_fill(GjSourceReader *reader, GjWriter *writer, GjFailure *failure)
 		if (source->ntuples > 0)
 			write_tuples(source, writer);
 		UnlockReleaseBuffer(buffer);
+		if (writer->ntoasted > 0)
+			gj_writer_flatten(writer);
 		source->next++;
 	}
 	gj_count_tuples_returned(source->rel, writer->nrows - nrows);

@@ -41,7 +41,8 @@ value_size(Form_pg_attribute attr, Datum value)
 
 /*
  * Takes the current row's values out of the slot; returns the heap bytes they need.
- * Expanded and indirect values become flat ones.
+ * Expanded and indirect values become flat ones, as do toasted ones that the device
+ * computes on.
  */
 static uint64
 take_row(PlanSource *source, GjWriter *writer, TupleTableSlot *slot)
@@ -60,7 +61,10 @@ take_row(PlanSource *source, GjWriter *writer, TupleTableSlot *slot)
 			continue;
 		if (attr->attlen == -1 &&
 			(VARATT_IS_EXTERNAL_EXPANDED(DatumGetPointer(value)) ||
-			 VARATT_IS_EXTERNAL_INDIRECT(DatumGetPointer(value))))
+			 VARATT_IS_EXTERNAL_INDIRECT(DatumGetPointer(value)) ||
+			 (writer->columns[i].computed &&
+			  (VARATT_IS_EXTERNAL(DatumGetPointer(value)) ||
+			   VARATT_IS_COMPRESSED(DatumGetPointer(value))))))
 		{
 			MemoryContext old = MemoryContextSwitchTo(source->row_cxt);
 

@@ -11,6 +11,7 @@
 #include "postgres.h"
 
 #include "catalog/pg_aggregate.h"
+#include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/cost.h"
@@ -59,6 +60,16 @@ static const DeviceAggregate device_aggregates[] = {
 	{F_MAX_TIMESTAMP, GJ_AGG_MAX_I, GJ_FINAL_MINMAX_INT},
 	{F_MAX_TIMESTAMPTZ, GJ_AGG_MAX_I, GJ_FINAL_MINMAX_INT},
 	{F_MAX_FLOAT8, GJ_AGG_MAX_F, GJ_FINAL_MINMAX_FLOAT8},
+	{F_MIN_TIME, GJ_AGG_MIN_I, GJ_FINAL_MINMAX_INT},
+	{F_MAX_TIME, GJ_AGG_MAX_I, GJ_FINAL_MINMAX_INT},
+	{F_SUM_FLOAT4, GJ_AGG_SUM_F, GJ_FINAL_SUM_FLOAT4},
+	{F_AVG_FLOAT4, GJ_AGG_SUM_F, GJ_FINAL_AVG_FLOAT8},
+	{F_MIN_FLOAT4, GJ_AGG_MIN_F, GJ_FINAL_MINMAX_FLOAT4},
+	{F_MAX_FLOAT4, GJ_AGG_MAX_F, GJ_FINAL_MINMAX_FLOAT4},
+	{F_SUM_NUMERIC, GJ_AGG_SUM_I, GJ_FINAL_SUM_DECIMAL},
+	{F_AVG_NUMERIC, GJ_AGG_SUM_I, GJ_FINAL_AVG_DECIMAL},
+	{F_MIN_NUMERIC, GJ_AGG_MIN_I, GJ_FINAL_MINMAX_DECIMAL},
+	{F_MAX_NUMERIC, GJ_AGG_MAX_I, GJ_FINAL_MINMAX_DECIMAL},
 	{F_BOOL_AND, GJ_AGG_MIN_I, GJ_FINAL_MINMAX_INT},
 	{F_EVERY, GJ_AGG_MIN_I, GJ_FINAL_MINMAX_INT},
 	{F_BOOL_OR, GJ_AGG_MAX_I, GJ_FINAL_MINMAX_INT},
@@ -82,6 +93,7 @@ typedef struct CompiledArgument
 	Expr	   *arg;
 	Expr	   *filter;
 	int			expr;
+	GjNumericInfo numeric;
 } CompiledArgument;
 
 /* What is needed while the aggregates of a query are collected. */
@@ -94,7 +106,7 @@ typedef struct AggregateContext
 	bool		failed;			/* something that the device cannot compute */
 } AggregateContext;
 
-static int
+static CompiledArgument *
 compile_shared(AggregateContext *cxt, Expr *arg, Expr *filter)
 {
 	CompiledArgument *compiled;
@@ -104,37 +116,138 @@ compile_shared(AggregateContext *cxt, Expr *arg, Expr *filter)
 	{
 		compiled = lfirst(lc);
 		if (equal(compiled->arg, arg) && equal(compiled->filter, filter))
-			return compiled->expr;
+			return compiled;
 	}
-	compiled = palloc(sizeof(CompiledArgument));
+	compiled = palloc0(sizeof(CompiledArgument));
 	compiled->arg = arg;
 	compiled->filter = filter;
-	compiled->expr = gj_compile_filtered(cxt->info->builder, arg, filter);
+	compiled->expr = gj_compile_filtered(cxt->info->builder, arg, filter, &compiled->numeric);
 	if (compiled->expr >= 0)
 		cxt->arguments = lappend(cxt->arguments, compiled);
-	return compiled->expr;
+	return compiled;
+}
+
+static Expr *
+int4_const(int value)
+{
+	return (Expr *) makeConst(INT4OID, -1, InvalidOid, sizeof(int32), Int32GetDatum(value), false, true);
+}
+
+/* a where `condition`, else b; b may be NULL */
+static CaseExpr *
+int4_case(List *whens, Expr *otherwise)
+{
+	CaseExpr   *result = makeNode(CaseExpr);
+
+	result->casetype = INT4OID;
+	result->args = whens;
+	result->defresult = otherwise ? otherwise : (Expr *) makeNullConst(INT4OID, -1, InvalidOid);
+	result->location = -1;
+	return result;
 }
 
 /*
- * Compiles the argument.  count() of a column that the device only carries becomes the
- * sum of "is not null".
+ * An expression for the display scale that PostgreSQL's value of `node` has in each row
+ * where it is not NULL.  NULL if it is not known.
  */
-static int
-compile_argument(AggregateContext *cxt, Expr *arg, Expr *filter, GjAggregate *agg,
-				 GjAggFinal *final)
+static Expr *
+display_scale(GjBuilder *builder, Expr *node)
 {
-	NullTest   *test;
-	int			e = compile_shared(cxt, arg, filter);
+	GjNumericInfo info;
+	GjBuilderMark mark;
+	Expr	   *sides[2];
+	OpExpr	   *op = (OpExpr *) node;
+	List	   *whens = NIL;
+	ListCell   *lc;
 
-	if (e >= 0 || agg->op != GJ_AGG_COUNT || arg == NULL || !IsA(arg, Var))
-		return e;
-	test = makeNode(NullTest);
+	gj_builder_mark(builder, &mark);
+	if (gj_compile_filtered(builder, node, NULL, &info) < 0)
+		return NULL;
+	gj_builder_reset(builder, &mark);
+	if (!info.mixed)
+		return int4_const(info.scale);
+	if (IsA(node, CaseExpr) && ((CaseExpr *) node)->arg == NULL)
+	{
+		CaseExpr   *from = (CaseExpr *) node;
+
+		foreach(lc, from->args)
+		{
+			CaseWhen   *when = copyObject(lfirst_node(CaseWhen, lc));
+
+			when->result = display_scale(builder, when->result);
+			if (when->result == NULL)
+				return NULL;
+			whens = lappend(whens, when);
+		}
+		sides[0] = from->defresult ? display_scale(builder, from->defresult) : int4_const(0);
+		return sides[0] ? (Expr *) int4_case(whens, sides[0]) : NULL;
+	}
+	if (!IsA(node, OpExpr) || list_length(op->args) != 2)
+		return NULL;
+	for (int i = 0; i < 2; i++)
+		if ((sides[i] = display_scale(builder, list_nth(op->args, i))) == NULL)
+			return NULL;
+	if (op->opfuncid == F_NUMERIC_MUL)
+		return (Expr *) makeFuncExpr(F_INT4PL, INT4OID, list_make2(sides[0], sides[1]), InvalidOid,
+									 InvalidOid, COERCE_EXPLICIT_CALL);
+	if (op->opfuncid == F_NUMERIC_ADD || op->opfuncid == F_NUMERIC_SUB)
+	{
+		MinMaxExpr *greatest = makeNode(MinMaxExpr);
+
+		greatest->minmaxtype = INT4OID;
+		greatest->op = IS_GREATEST;
+		greatest->args = list_make2(sides[0], sides[1]);
+		greatest->location = -1;
+		return (Expr *) greatest;
+	}
+	return NULL;
+}
+
+static NullTest *
+not_null(Expr *arg)
+{
+	NullTest   *test = makeNode(NullTest);
+
 	test->arg = arg;
 	test->nulltesttype = IS_NOT_NULL;
 	test->location = -1;
-	agg->op = GJ_AGG_SUM_I;
-	*final = GJ_FINAL_COUNT_SUM;
-	return compile_shared(cxt, (Expr *) test, filter);
+	return test;
+}
+
+/* Compiles the display scale of `arg` where it is not NULL; -1 if that is not possible. */
+static int
+compile_display_scale(AggregateContext *cxt, Expr *arg, Expr *filter)
+{
+	CaseWhen   *when = makeNode(CaseWhen);
+
+	when->result = display_scale(cxt->info->builder, arg);
+	if (when->result == NULL)
+		return -1;
+	when->expr = (Expr *) not_null(arg);
+	when->location = -1;
+	return compile_shared(cxt, (Expr *) int4_case(list_make1(when), NULL), filter)->expr;
+}
+
+/*
+ * Compiles the argument.  count() of a column whose values are not to be looked at becomes
+ * the sum of "is not null".
+ */
+static int
+compile_argument(AggregateContext *cxt, Expr *arg, Expr *filter, GjAggregate *agg,
+				 GjAggFinal *final, GjNumericInfo *numeric)
+{
+	CompiledArgument *compiled;
+
+	if (agg->op == GJ_AGG_COUNT && arg != NULL && IsA(arg, Var) &&
+		gj_column_type(exprType((Node *) arg)).kind >= GJ_BYTES)
+	{
+		agg->op = GJ_AGG_SUM_I;
+		*final = GJ_FINAL_COUNT_SUM;
+		arg = (Expr *) not_null(arg);
+	}
+	compiled = compile_shared(cxt, arg, filter);
+	*numeric = compiled->numeric;
+	return compiled->expr;
 }
 
 static void
@@ -151,15 +264,24 @@ append_aggregate(GjBuilder *builder, uint32 op, int32 arg)
 static bool
 add_distinct(AggregateContext *cxt, Aggref *aggref, uint32 op, GjAggFinal final)
 {
+	GjBuilder  *builder = cxt->info->builder;
 	Expr	   *arg = linitial_node(TargetEntry, aggref->args)->expr;
+	GjNumericInfo numeric = {0};
+	GjBuilderMark mark;
 
+	gj_builder_mark(builder, &mark);
+	if (op == GJ_AGG_SUM_I &&
+		(gj_compile_filtered(builder, arg, NULL, &numeric) < 0 || numeric.mixed))
+		return false;
+	gj_builder_reset(builder, &mark);
 	if (aggref->aggfilter != NULL || (cxt->distinct != NULL && !equal(cxt->distinct, arg)) ||
 		(op != GJ_AGG_COUNT && (op != GJ_AGG_SUM_I || gj_final_states(final) != 1)))
 		return false;
 	cxt->distinct = arg;
-	append_aggregate(cxt->info->builder, op == GJ_AGG_COUNT ? GJ_AGG_COUNT_DISTINCT :
+	append_aggregate(builder, op == GJ_AGG_COUNT ? GJ_AGG_COUNT_DISTINCT :
 					 GJ_AGG_SUM_DISTINCT_I, -1);
-	cxt->info->agg_finals = lappend_int(cxt->info->agg_finals, final);
+	cxt->info->agg_finals = lappend_int(cxt->info->agg_finals,
+										gj_final_make(final, numeric.scale));
 	return true;
 }
 
@@ -170,7 +292,9 @@ add_aggregate(AggregateContext *cxt, Aggref *aggref)
 	GjBuilder  *builder = cxt->info->builder;
 	GjAggregate agg = {.arg = -1};
 	GjAggFinal	final;
+	GjNumericInfo numeric = {0};
 	Expr	   *arg = NULL;
+	int			dscale = -1;
 	int			i;
 
 	if (aggref->aggorder != NIL ||
@@ -193,8 +317,17 @@ add_aggregate(AggregateContext *cxt, Aggref *aggref)
 		agg.op = GJ_AGG_COUNT;
 	if (agg.op != GJ_AGG_COUNT_STAR)
 	{
-		agg.arg = compile_argument(cxt, arg, aggref->aggfilter, &agg, &final);
+		agg.arg = compile_argument(cxt, arg, aggref->aggfilter, &agg, &final, &numeric);
 		if (agg.arg < 0)
+			return false;
+	}
+	if (numeric.mixed && final >= GJ_FINAL_SUM_DECIMAL && final <= GJ_FINAL_MINMAX_DECIMAL)
+	{
+		if (final == GJ_FINAL_MINMAX_DECIMAL)
+			return false;
+		final = final == GJ_FINAL_SUM_DECIMAL ? GJ_FINAL_SUM_MIXED : GJ_FINAL_AVG_MIXED;
+		dscale = compile_display_scale(cxt, arg, aggref->aggfilter);
+		if (dscale < 0)
 			return false;
 	}
 	append_aggregate(builder, agg.op, agg.arg);
@@ -203,9 +336,12 @@ add_aggregate(AggregateContext *cxt, Aggref *aggref)
 		append_aggregate(builder, GJ_AGG_MIN_F, agg.arg);
 		append_aggregate(builder, GJ_AGG_MAX_F, agg.arg);
 	}
+	else if (dscale >= 0)
+		append_aggregate(builder, GJ_AGG_MAX_I, dscale);
 	else if (gj_final_states(final) == 2)
 		append_aggregate(builder, GJ_AGG_SUM_SQUARES_I, agg.arg);
-	cxt->info->agg_finals = lappend_int(cxt->info->agg_finals, final);
+	cxt->info->agg_finals = lappend_int(cxt->info->agg_finals,
+										gj_final_make(final, numeric.scale));
 	return true;
 }
 

@@ -13,48 +13,38 @@
 #include "plan/join_path.h"
 
 /*
- * How values of a type are grouped (GjGroupHow), or -1: the device cannot.  Only types
- * whose default equality is what GjGroupHow says; numeric is not one (1.0 = 1.00).
+ * How values of a type are grouped (GjGroupHow), or -1: the device cannot (types.c).
  */
 static int
-group_how(Oid typid, Oid collation)
+group_how(Oid typid, int32 typmod, Oid collation)
 {
-	Oid			base = getBaseType(typid);
+	const GjType *type = gj_type(typid);
 
-	switch (base)
+	/* those that the device computes with have one scale */
+	if (type->reading == GJ_READ_DECIMAL)
+		return GJ_GROUP_INTEGER;
+	switch (gj_type_equality(typid, typmod, collation))
 	{
-		case BOOLOID:
-		case INT2OID:
-		case INT4OID:
-		case INT8OID:
-		case OIDOID:
-		case DATEOID:
-		case TIMESTAMPOID:
-		case TIMESTAMPTZOID:
-			return GJ_GROUP_INTEGER;
-		case FLOAT8OID:
-			return GJ_GROUP_FLOAT;
-		case CHAROID:
-		case CASHOID:
-		case TIMEOID:
-			return GJ_GROUP_FIXED;
-		case BYTEAOID:
-			return GJ_GROUP_TEXT;
-		case TEXTOID:
-		case VARCHAROID:
-		case BPCHAROID:
-			if (!OidIsValid(collation) || !get_collation_isdeterministic(collation))
-				return -1;
-			return base == BPCHAROID ? GJ_GROUP_PADDED : GJ_GROUP_TEXT;
+		case GJ_EQUAL_VALUE:
+			/* datums of "char" have a sign, registers do not */
+			if (type->kind == GJ_UINT1)
+				return GJ_GROUP_FIXED;
+			return type->kind == GJ_FLOAT8 ? GJ_GROUP_FLOAT :
+				type->kind == GJ_FLOAT4 ? -1 : GJ_GROUP_INTEGER;
+		case GJ_EQUAL_BYTES:
+			return type->kind == GJ_REF ? GJ_GROUP_TEXT : -1;
+		case GJ_EQUAL_PADDED:
+			return GJ_GROUP_PADDED;
 		default:
-			return type_is_enum(base) ? GJ_GROUP_FIXED : -1;
+			return getBaseType(typid) == CASHOID ? GJ_GROUP_FIXED : -1;
 	}
 }
 
 bool
 gj_add_group_key(GjJoinInfo *info, Expr *expr)
 {
-	int			how = group_how(exprType((Node *) expr), exprCollation((Node *) expr));
+	int			how = group_how(exprType((Node *) expr), exprTypmod((Node *) expr),
+								exprCollation((Node *) expr));
 	GjGroupKey *key = palloc(sizeof(GjGroupKey));
 	Expr	   *column = expr;
 	int			e,
@@ -66,8 +56,10 @@ gj_add_group_key(GjJoinInfo *info, Expr *expr)
 	key->how = how;
 	if (how <= GJ_GROUP_FLOAT)
 	{
-		e = gj_compile(info->builder, expr);
-		if (e < 0)
+		GjNumericInfo numeric;
+
+		e = gj_compile_filtered(info->builder, expr, NULL, &numeric);
+		if (e < 0 || numeric.mixed)
 			return false;
 		key->index = e;
 	}
@@ -82,7 +74,7 @@ gj_add_group_key(GjJoinInfo *info, Expr *expr)
 			!gj_builder_column(info->builder, column, &source, &index))
 			return false;
 		kind = gj_builder_column_at(info->builder, source, index)->type.kind;
-		if (kind != (gj_group_by_reference(how) ? GJ_REF : GJ_BYTES))
+		if (gj_group_by_reference(how) ? kind != GJ_REF : (kind != GJ_BYTES && kind != GJ_UINT1))
 			return false;
 		key->index = source << 16 | index;
 	}

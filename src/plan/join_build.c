@@ -418,7 +418,7 @@ compile_keys(GjBuilder *builder, GjBuildStep *step, JoinClause **keys)
 		{
 			bool		right_is_inner = keys[i]->right_sources == inner;
 			Expr	   *expr = (side == 0) == right_is_inner ? keys[i]->left : keys[i]->right;
-			int			e = gj_compile(builder, expr);
+			int			e = gj_compile_key(builder, keys[i]->rinfo->clause, expr);
 
 			if (e < 0)
 				elog(ERROR, "could not compile a join key");
@@ -442,6 +442,9 @@ make_keys(Attempt *a, GjBuildStep *step, JoinClauses *clauses)
 		clause->used = true;
 		step->key_clauses = lappend(step->key_clauses, clause->rinfo->clause);
 		keys[step->nkeys++] = clause;
+		/* keys that are hashes only say which pairs to look at */
+		if (!gj_key_is_exact(clause->rinfo->clause))
+			step->residual_clauses = lappend(step->residual_clauses, clause->rinfo->clause);
 	}
 	compile_keys(a->builder, step, keys);
 }

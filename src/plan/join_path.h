@@ -21,7 +21,7 @@ typedef struct GjJoinInfo
 	List	   *host_quals;		/* bare clauses for PostgreSQL to check on joined rows, or
 								 * HAVING */
 	bool		aggregate;
-	List	   *agg_finals;		/* int: GjAggFinal of each Aggref */
+	List	   *agg_finals;		/* int: gj_final_make() of each Aggref */
 	int			ngroup_keys;	/* grouped, if there are any: the outputs are these, then
 								 * the Aggrefs */
 	double		groups;			/* estimate */
@@ -50,8 +50,21 @@ typedef enum GjAggFinal
 	GJ_FINAL_VAR_POP,			/* these of two states: sum and sum of squares */
 	GJ_FINAL_VAR_SAMP,
 	GJ_FINAL_STDDEV_POP,
-	GJ_FINAL_STDDEV_SAMP
+	GJ_FINAL_STDDEV_SAMP,
+	GJ_FINAL_SUM_MIXED,			/* numerics whose display scales differ: of two states, the
+								 * second one is the largest of these scales */
+	GJ_FINAL_AVG_MIXED,
+	GJ_FINAL_SUM_DECIMAL,		/* numerics of one scale */
+	GJ_FINAL_AVG_DECIMAL,
+	GJ_FINAL_MINMAX_DECIMAL,
+	GJ_FINAL_SUM_FLOAT4,
+	GJ_FINAL_MINMAX_FLOAT4
 } GjAggFinal;
+
+/* An element of agg_finals: a GjAggFinal, and the scale of numerics. */
+#define gj_final_make(final, scale)	((int) (final) | (scale) << 8)
+#define gj_final_kind(element)		((GjAggFinal) ((element) & 0xFF))
+#define gj_final_scale(element)		((element) >> 8)
 
 #define GJ_MAX_FINAL_STATES	3
 
@@ -59,7 +72,8 @@ typedef enum GjAggFinal
 static inline int
 gj_final_states(GjAggFinal final)
 {
-	return final == GJ_FINAL_AVG_FLOAT8 ? 3 : final >= GJ_FINAL_VAR_POP ? 2 : 1;
+	return final == GJ_FINAL_AVG_FLOAT8 ? 3 :
+		final >= GJ_FINAL_VAR_POP && final <= GJ_FINAL_AVG_MIXED ? 2 : 1;
 }
 
 /* True if the states can turn out to be what only PostgreSQL makes a value of. */
@@ -67,7 +81,7 @@ static inline bool
 gj_final_can_fail(GjAggFinal final)
 {
 	return final == GJ_FINAL_SUM_FLOAT8 || final == GJ_FINAL_AVG_FLOAT8 ||
-		final == GJ_FINAL_SUM_INT8;
+		final == GJ_FINAL_SUM_INT8 || final == GJ_FINAL_SUM_FLOAT4;
 }
 
 /* Installs the planner hooks. */

@@ -92,7 +92,7 @@ complete_first(GjJoinInfo *info)
 	if (info->program->output != GJ_OUTPUT_GROUPS)
 		return info->builder->can_fail;
 	foreach(lc, info->agg_finals)
-		if (gj_final_can_fail(lfirst_int(lc)))
+		if (gj_final_can_fail(gj_final_kind(lfirst_int(lc))))
 			return true;
 	return false;
 }

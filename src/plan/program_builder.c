@@ -89,57 +89,6 @@ gj_builder_constant(GjBuilder *builder, int64 constant)
 	return builder->nconstants++;
 }
 
-GjColumnType
-gj_column_type(Oid typid)
-{
-	GjColumnType type = {.nullable = 1};
-	int16		typlen;
-	bool		typbyval;
-
-	switch (getBaseType(typid))
-	{
-		case BOOLOID:
-			type.kind = GJ_BOOL;
-			type.width = 1;
-			return type;
-		case INT2OID:
-			type.kind = GJ_INT2;
-			type.width = 2;
-			return type;
-		case INT4OID:
-		case DATEOID:
-			type.kind = GJ_INT4;
-			type.width = 4;
-			return type;
-		case INT8OID:
-		case TIMESTAMPOID:
-		case TIMESTAMPTZOID:
-			type.kind = GJ_INT8;
-			type.width = 8;
-			return type;
-		case OIDOID:
-			type.kind = GJ_UINT4;
-			type.width = 4;
-			return type;
-		case FLOAT8OID:
-			type.kind = GJ_FLOAT8;
-			type.width = 8;
-			return type;
-	}
-	get_typlenbyval(typid, &typlen, &typbyval);
-	if (typbyval || typlen == 16)
-	{
-		type.kind = GJ_BYTES;
-		type.width = typlen;
-	}
-	else
-	{
-		type.kind = GJ_REF;
-		type.width = sizeof(uint64);
-	}
-	return type;
-}
-
 GjBuildColumn *
 gj_builder_column_at(GjBuilder *builder, int source, int index)
 {
@@ -395,7 +344,7 @@ gj_builder_finish(GjBuilder *builder, GjOutputKind output)
 	for (int i = 0; i < builder->ninstrs; i++)
 	{
 		instrs[i] = builder->instrs[i];
-		if (instrs[i].op == GJ_OP_LOAD || instrs[i].op == GJ_OP_LOAD_IS_NULL)
+		if (gj_op_loads(instrs[i].op))
 			instrs[i].arg = first_column[instrs[i].arg >> 16] + (instrs[i].arg & 0xFFFF);
 	}
 	outputs = palloc(sizeof(uint32) * (list_length(builder->outputs) + 1));

@@ -7,7 +7,7 @@
 #define GJ_PROGRAM_BUILDER_H
 
 #include "nodes/pathnodes.h"
-#include "utils/array.h"
+#include "plan/types.h"
 #include "wire/messages.h"
 
 /* A column that a source must deliver. */
@@ -122,9 +122,6 @@ extern GjBuildColumn *gj_builder_column_at(GjBuilder *builder, int source, int i
 /* Bit s is set for each source that `relids` touches; 0 if one is in no source. */
 extern uint32 gj_builder_sources_of(GjBuilder *builder, Relids relids);
 
-/* How values of a type travel, and whether the device computes on them. */
-extern GjColumnType gj_column_type(Oid typid);
-
 /*
  * The flat program, palloc'd; NULL if it exceeds what a program or a slot may be.
  * The instructions of runtime constants keep their numbers.
@@ -139,11 +136,19 @@ extern GjProgram *gj_builder_finish(GjBuilder *builder, GjOutputKind output);
  */
 extern int	gj_compile(GjBuilder *builder, Expr *expr);
 
+/* What is known of the numerics that an expression gives. */
+typedef struct GjNumericInfo
+{
+	int			scale;			/* of the register */
+	bool		mixed;			/* display scales differ from row to row; else they are that */
+} GjNumericInfo;
+
 /*
  * The same for `arg` (NULL: a constant that is not NULL) where `filter` is true; the value
- * is NULL elsewhere.
+ * is NULL elsewhere.  *numeric, unless NULL, is set if the value is a numeric.
  */
-extern int	gj_compile_filtered(GjBuilder *builder, Expr *arg, Expr *filter);
+extern int	gj_compile_filtered(GjBuilder *builder, Expr *arg, Expr *filter,
+								GjNumericInfo *numeric);
 
 /*
  * True if gj_compile() could; leaves the builder as it was.  *can_fail tells whether the
@@ -157,13 +162,16 @@ extern bool gj_key_clause(Expr *clause, Expr **left, Expr **right);
 /* True if `clause` is an inequality; *op is GJ_OP_LT_I, ... GJ_OP_GE_I or one of floats. */
 extern bool gj_inequality_clause(Expr *clause, Expr **left, Expr **right, GjOp *op);
 
-/* A value of a computable type as a register holds it. */
-extern int64 gj_register_value(Oid typid, Datum value);
+/*
+ * False if different values can have equal keys: then the clause must be checked as a
+ * residual condition as well.
+ */
+extern bool gj_key_is_exact(Expr *clause);
 
 /*
- * The elements of an array of a computable type as GJ_OP_IN_I or GJ_OP_IN_F wants them:
- * ascending, without NULLs; *has_null tells whether there were any.
+ * Compiles one side of a key clause, brought to the form in which both sides' keys are
+ * compared.  As gj_compile() otherwise.
  */
-extern int64 *gj_array_constants(ArrayType *array, bool *has_null, int *n);
+extern int	gj_compile_key(GjBuilder *builder, Expr *clause, Expr *side);
 
 #endif							/* GJ_PROGRAM_BUILDER_H */

@@ -105,6 +105,76 @@ gj_abs_i(int64_t a, uint32_t kind, int64_t *result)
 	return GJ_OK;
 }
 
+/* The machine's shift, by fewer places than there are bits. */
+GJ_FN uint32_t
+gj_shift_left(int64_t a, int64_t places, uint32_t kind, int64_t *result)
+{
+	int64_t		width = kind == GJ_INT8 ? 64 : 32;
+	uint64_t	bits;
+
+	*result = 0;
+	if (places < 0 || places >= width)
+		return GJ_UNKNOWN_VALUE;
+	bits = (uint64_t) a << places;
+	*result = kind == GJ_INT8 ? (int64_t) bits : kind == GJ_INT4 ? (int64_t) (int32_t) (uint32_t) bits :
+		(int64_t) (int16_t) (uint16_t) bits;
+	return GJ_OK;
+}
+
+GJ_FN uint32_t
+gj_shift_right(int64_t a, int64_t places, uint32_t kind, int64_t *result)
+{
+	*result = 0;
+	if (places < 0 || places >= (kind == GJ_INT8 ? 64 : 32))
+		return GJ_UNKNOWN_VALUE;
+	*result = a >> places;
+	return GJ_OK;
+}
+
+/* Rounds to the nearest integer, halves to the even one. */
+GJ_FN uint32_t
+gj_f_to_i(double a, uint32_t kind, int64_t *result)
+{
+	double		limit = kind == GJ_INT2 ? 32768.0 : kind == GJ_INT4 ? 2147483648.0 : 9223372036854775808.0;
+	double		rounded = gj_rint(a);
+
+	*result = 0;
+	if (!(rounded >= -limit && rounded < limit))
+		return GJ_OVERFLOW;
+	*result = (int64_t) rounded;
+	return GJ_OK;
+}
+
+/*
+ * The nearest float4, as a double; also what the arithmetic of float4 makes of the
+ * exact result, since a double has more than twice the digits.
+ */
+GJ_FN uint32_t
+gj_f_to_f4(double a, double *result)
+{
+	*result = (double) (float) a;
+	return (gj_isinf(*result) && !gj_isinf(a)) || (*result == 0.0 && a != 0.0) ? GJ_OVERFLOW : GJ_OK;
+}
+
+GJ_FN uint32_t
+gj_sqrt_f(double a, double *result)
+{
+	*result = a < 0.0 ? 0.0 : gj_sqrt(a);
+	return a < 0.0 ? GJ_UNKNOWN_VALUE : GJ_OK;
+}
+
+GJ_FN double
+gj_trunc_f(double a)
+{
+	return a >= 0.0 ? gj_floor(a) : gj_ceil(a);
+}
+
+GJ_FN double
+gj_sign_f(double a)
+{
+	return a > 0.0 ? 1.0 : a < 0.0 ? -1.0 : 0.0;
+}
+
 /* An infinite result of finite operands is an error in PostgreSQL. */
 GJ_FN uint32_t
 gj_overflow_f(double r, double a, double b)

@@ -13,6 +13,9 @@
 #include "../wire/program.h"
 #include "arith.h"
 #include "compare.h"
+#include "datetime.h"
+#include "numeric.h"
+#include "text.h"
 
 /* A column in the memory of the device. */
 typedef struct GjColumn
@@ -92,6 +95,10 @@ gj_column_value(const GjColumn *column, uint32_t row)
 			return ((const int32_t *) column->data)[row];
 		case GJ_UINT4:
 			return ((const uint32_t *) column->data)[row];
+		case GJ_UINT1:
+			return ((const uint8_t *) column->data)[row];
+		case GJ_FLOAT4:
+			return gj_double_to_bits((double) ((const float *) column->data)[row]);
 		default:				/* GJ_INT8, GJ_FLOAT8 */
 			return ((const int64_t *) column->data)[row];
 	}
@@ -153,26 +160,9 @@ gj_eval_load_is_null(const GjView *view, uint32_t source, const GjColumn *column
 }
 
 /*
- * Evaluates expression `e` for tuples base .. base+n-1 of the view.  The result is in
- * register code->exprs[e].result of the tile; *status becomes an error that a row
- * met (any one), else it is left alone.  Rows that are NULL have an unspecified value.
+ * What the instructions below share.  Their operands are d[] = result, a[], b[], with
+ * null flags dn[], an[], bn[]; the caller has declared them.
  */
-GJ_FN void
-gj_eval(const GjCode *code, uint32_t e, const GjView *view,
-		uint32_t base, uint32_t n, const GjTile *tile, uint32_t *status)
-{
-	const GjExpr *expr = &code->exprs[e];
-
-	for (uint32_t pc = expr->first; pc < expr->first + expr->ninstrs; pc++)
-	{
-		const GjInstr instr = code->instrs[pc];
-		int64_t    *d = tile->value + (size_t) instr.dst * tile->stride;
-		const int64_t *a = tile->value + (size_t) instr.a * tile->stride;
-		const int64_t *b = tile->value + (size_t) instr.b * tile->stride;
-		uint8_t    *dn = tile->null + (size_t) instr.dst * tile->stride;
-		const uint8_t *an = tile->null + (size_t) instr.a * tile->stride;
-		const uint8_t *bn = tile->null + (size_t) instr.b * tile->stride;
-
 /* strict operators: NULL if an operand is */
 #define GJ_BINARY(result) \
 	GJ_TILE_FOR(i, n) { uint8_t null = an[i] | bn[i]; d[i] = (result); dn[i] = null; } break
@@ -199,6 +189,228 @@ gj_eval(const GjCode *code, uint32_t e, const GjView *view,
 	} break
 #define A_F gj_bits_to_double(a[i])
 #define B_F gj_bits_to_double(b[i])
+#define GJ_UNARY_F(result) GJ_UNARY(gj_double_to_bits(result))
+
+/* Loads a value that has to be decoded: bytes, or a numeric. */
+GJ_FN uint32_t
+gj_load_decoded(const GjInstr *instr, const GjColumn *column, uint32_t row, int64_t *value)
+{
+	const uint8_t *bytes = (const uint8_t *) column->data + (size_t) row * column->width;
+	uint32_t	n = column->width;
+	uint32_t	status = GJ_OK;
+
+	*value = 0;
+	if (column->kind == GJ_REF)
+		status = gj_referred(((const uint64_t *) column->data)[row], column->heap, &bytes, &n);
+	if (status == GJ_OK && instr->op == GJ_OP_LOAD_T)
+		return gj_text_of(bytes, n, instr->n, value);
+	if (status == GJ_OK)
+		status = gj_varlena(bytes, n, &bytes, &n);
+	return status == GJ_OK ? gj_decode_numeric(bytes, n, (int) instr->n, value) : status;
+}
+
+/*
+ * The operators that the everyday conditions on numbers do without: in a function of
+ * their own, so that they cost kernels no registers.  Returns an error that a row met.
+ */
+GJ_NOINLINE_FN uint32_t
+gj_eval_more(const GjCode *code, uint32_t pc, const GjView *view, uint32_t base, uint32_t n,
+			 const GjTile *tile)
+{
+	const GjInstr instr = code->instrs[pc];
+	int64_t    *d = tile->value + (size_t) instr.dst * tile->stride;
+	const int64_t *a = tile->value + (size_t) instr.a * tile->stride;
+	const int64_t *b = tile->value + (size_t) instr.b * tile->stride;
+	uint8_t    *dn = tile->null + (size_t) instr.dst * tile->stride;
+	const uint8_t *an = tile->null + (size_t) instr.a * tile->stride;
+	const uint8_t *bn = tile->null + (size_t) instr.b * tile->stride;
+	uint32_t	error = GJ_OK;
+	uint32_t   *status = &error;
+
+	switch (instr.op)
+	{
+		case GJ_OP_LOAD_T:
+		case GJ_OP_LOAD_D:
+			GJ_TILE_FOR(i, n)
+			{
+				const GjColumn *column = &view->columns[instr.arg];
+				uint32_t	source = code->columns[instr.arg].source;
+				uint32_t	row = view->same >> source & 1 ? view->rowid[source][0] :
+					gj_view_row(view, source, base + i);
+				bool		null = gj_row_is_null(column, row) || (instr.imm != 0 && (an[i] || !a[i]));
+				int64_t		value = 0;
+
+				if (!null)
+				{
+					uint32_t	s = gj_load_decoded(&instr, column, row, &value);
+
+					if (s != GJ_OK)
+						*status = s;
+				}
+				d[i] = value;
+				dn[i] = null;
+			}
+			break;
+		case GJ_OP_CONST_T:
+			GJ_TILE_FOR(i, n)
+			{
+				uint32_t	s = gj_text_checked((const uint8_t *) (code->constants + instr.arg), instr.n, &d[i]);
+
+				if (s != GJ_OK)
+					*status = s;
+				dn[i] = (uint8_t) instr.imm;
+			}
+			break;
+
+		case GJ_OP_MOVE: GJ_UNARY(a[i]);
+		case GJ_OP_IF:
+			GJ_TILE_FOR(i, n)
+			{
+				if (!an[i] && a[i])
+				{
+					dn[i] = bn[i];
+					d[i] = b[i];
+				}
+			}
+			break;
+		case GJ_OP_COALESCE:
+			GJ_TILE_FOR(i, n)
+			{
+				int64_t		value = an[i] ? b[i] : a[i];
+
+				dn[i] = an[i] & bn[i];
+				d[i] = value;
+			}
+			break;
+		case GJ_OP_NULL_IF:
+			GJ_TILE_FOR(i, n)
+			{
+				uint8_t		null = an[i] | (!bn[i] && b[i]);
+
+				d[i] = a[i];
+				dn[i] = null;
+			}
+			break;
+		case GJ_OP_GREATEST_I:
+		case GJ_OP_LEAST_I:
+		case GJ_OP_GREATEST_F:
+		case GJ_OP_LEAST_F:
+			GJ_TILE_FOR(i, n)
+			{
+				bool		is_float = instr.op == GJ_OP_GREATEST_F || instr.op == GJ_OP_LEAST_F;
+				bool		least = instr.op == GJ_OP_LEAST_I || instr.op == GJ_OP_LEAST_F;
+				/* of equal ones (0 and -0) the first */
+				bool		less = is_float ? (least ? gj_lt_f(B_F, A_F) : gj_lt_f(A_F, B_F)) :
+					(least ? b[i] < a[i] : a[i] < b[i]);
+				bool		take_b = an[i] || (!bn[i] && less);
+				int64_t		value = take_b ? b[i] : a[i];
+
+				dn[i] = an[i] & bn[i];
+				d[i] = value;
+			}
+			break;
+
+		case GJ_OP_BIT_AND: GJ_BINARY(a[i] & b[i]);
+		case GJ_OP_BIT_OR: GJ_BINARY(a[i] | b[i]);
+		case GJ_OP_BIT_XOR: GJ_BINARY(a[i] ^ b[i]);
+		case GJ_OP_BIT_NOT: GJ_UNARY(~a[i]);
+		case GJ_OP_SHIFT_LEFT: GJ_BINARY_CHECKED(gj_shift_left(a[i], b[i], instr.arg, &r));
+		case GJ_OP_SHIFT_RIGHT: GJ_BINARY_CHECKED(gj_shift_right(a[i], b[i], instr.arg, &r));
+		case GJ_OP_SIGN_I: GJ_UNARY((a[i] > 0) - (a[i] < 0));
+
+		case GJ_OP_F_TO_I: GJ_BINARY_CHECKED(gj_f_to_i(A_F, instr.arg, &r));
+		case GJ_OP_F_TO_F4: GJ_BINARY_CHECKED_F(gj_f_to_f4(A_F, &r));
+		case GJ_OP_SQRT_F: GJ_BINARY_CHECKED_F(gj_sqrt_f(A_F, &r));
+		case GJ_OP_FLOOR_F: GJ_UNARY_F(gj_floor(A_F));
+		case GJ_OP_CEIL_F: GJ_UNARY_F(gj_ceil(A_F));
+		case GJ_OP_ROUND_F: GJ_UNARY_F(gj_rint(A_F));
+		case GJ_OP_TRUNC_F: GJ_UNARY_F(gj_trunc_f(A_F));
+		case GJ_OP_SIGN_F: GJ_UNARY_F(gj_sign_f(A_F));
+
+		/* a NULL register has no address to follow */
+		case GJ_OP_EQ_T: GJ_BINARY(!null && gj_eq_t(a[i], b[i]));
+		case GJ_OP_NE_T: GJ_BINARY(!null && !gj_eq_t(a[i], b[i]));
+		case GJ_OP_LT_T: GJ_BINARY(!null && gj_compare_t(a[i], b[i]) < 0);
+		case GJ_OP_LE_T: GJ_BINARY(!null && gj_compare_t(a[i], b[i]) <= 0);
+		case GJ_OP_GT_T: GJ_BINARY(!null && gj_compare_t(a[i], b[i]) > 0);
+		case GJ_OP_GE_T: GJ_BINARY(!null && gj_compare_t(a[i], b[i]) >= 0);
+		case GJ_OP_IN_T:
+			GJ_TILE_FOR(i, n)
+			{
+				bool		found = !an[i] && gj_in_t(a[i], code->constants + instr.arg, instr.n);
+				uint8_t		null = an[i] | (!found && instr.imm != 0);
+
+				d[i] = found;
+				dn[i] = null;
+			}
+			break;
+		case GJ_OP_HASH_T: GJ_UNARY(null ? 0 : gj_hash_t(a[i]));
+		case GJ_OP_LIKE:
+			GJ_BINARY_CHECKED(null ? (r = 0, (uint32_t) GJ_OK) : gj_like(a[i], b[i], instr.arg != 0, &r));
+		case GJ_OP_STARTS_WITH: GJ_BINARY(!null && gj_starts_with(a[i], b[i]));
+		case GJ_OP_TRIM: GJ_UNARY(null ? 0 : gj_trim(a[i], instr.arg));
+		case GJ_OP_LENGTH_T: GJ_UNARY(null ? 0 : gj_length_t(a[i], instr.arg != 0));
+		case GJ_OP_OCTETS_T: GJ_UNARY(gj_text_length(a[i]));
+		case GJ_OP_SUBSTR:
+			GJ_TILE_FOR(i, n)
+			{
+				bool		has_count = instr.n != 0;
+				uint8_t		null = an[i] | bn[i] | (has_count ? bn[tile->stride + i] : 0);
+				int64_t		r = 0;
+				uint32_t	s = null ? (uint32_t) GJ_OK :
+					gj_substr(a[i], b[i], has_count ? b[tile->stride + i] : 0, has_count, instr.arg != 0, &r);
+
+				if (s != GJ_OK)
+					*status = s;
+				d[i] = r;
+				dn[i] = null;
+			}
+			break;
+		case GJ_OP_LEFT_T: GJ_BINARY(null ? 0 : gj_left_right(a[i], b[i], false, instr.arg != 0));
+		case GJ_OP_RIGHT_T: GJ_BINARY(null ? 0 : gj_left_right(a[i], b[i], true, instr.arg != 0));
+
+		case GJ_OP_SCALE_UP: GJ_BINARY_CHECKED(gj_mul_i(a[i], instr.imm, GJ_INT8, &r));
+		case GJ_OP_SCALE_DOWN: GJ_UNARY(gj_scale_down(a[i], instr.imm, instr.arg));
+		case GJ_OP_DIGITS_D:
+			GJ_BINARY_CHECKED((r = a[i], a[i] < instr.imm && a[i] > -instr.imm ? (uint32_t) GJ_OK : (uint32_t) GJ_OVERFLOW));
+		case GJ_OP_D_TO_F: GJ_BINARY_CHECKED_F(gj_decimal_to_f(a[i], instr.imm, &r));
+
+		case GJ_OP_DATE_ADD: GJ_BINARY_CHECKED(gj_date_add(a[i], b[i], &r));
+		case GJ_OP_DATE_SUB: GJ_BINARY_CHECKED(gj_date_sub(a[i], b[i], &r));
+		case GJ_OP_DATE_TO_TIMESTAMP: GJ_BINARY_CHECKED(gj_date_to_timestamp(a[i], &r));
+		case GJ_OP_TIMESTAMP_TO_DATE: GJ_UNARY(gj_timestamp_to_date(a[i]));
+		case GJ_OP_ADD_INTERVAL:
+			GJ_BINARY_CHECKED(null ? (r = 0, (uint32_t) GJ_OK) :
+							  gj_add_interval(a[i], code->constants + instr.arg, &r));
+		case GJ_OP_EXTRACT_DATE: GJ_BINARY_CHECKED(gj_extract_date(a[i], instr.arg, &r));
+		case GJ_OP_EXTRACT_TIMESTAMP: GJ_BINARY_CHECKED(gj_extract_timestamp(a[i], instr.arg, &r));
+		case GJ_OP_TRUNC_TIMESTAMP: GJ_BINARY_CHECKED(gj_trunc_timestamp(a[i], instr.arg, &r));
+		default:
+			break;
+	}
+	return error;
+}
+
+/*
+ * Evaluates expression `e` for tuples base .. base+n-1 of the view.  The result is in
+ * register code->exprs[e].result of the tile; *status becomes an error that a row
+ * met (any one), else it is left alone.  Rows that are NULL have an unspecified value.
+ */
+GJ_FN void
+gj_eval(const GjCode *code, uint32_t e, const GjView *view,
+		uint32_t base, uint32_t n, const GjTile *tile, uint32_t *status)
+{
+	const GjExpr *expr = &code->exprs[e];
+
+	for (uint32_t pc = expr->first; pc < expr->first + expr->ninstrs; pc++)
+	{
+		const GjInstr instr = code->instrs[pc];
+		int64_t    *d = tile->value + (size_t) instr.dst * tile->stride;
+		const int64_t *a = tile->value + (size_t) instr.a * tile->stride;
+		const int64_t *b = tile->value + (size_t) instr.b * tile->stride;
+		uint8_t    *dn = tile->null + (size_t) instr.dst * tile->stride;
+		const uint8_t *an = tile->null + (size_t) instr.a * tile->stride;
+		const uint8_t *bn = tile->null + (size_t) instr.b * tile->stride;
 
 		switch (instr.op)
 		{
@@ -315,15 +527,23 @@ gj_eval(const GjCode *code, uint32_t e, const GjView *view,
 				}
 				break;
 			default:
+				{
+					uint32_t	s = gj_eval_more(code, pc, view, base, n, tile);
+
+					if (s != GJ_OK)
+						*status = s;
+				}
 				break;
 		}
+	}
+}
+
 #undef GJ_BINARY
 #undef GJ_UNARY
 #undef GJ_BINARY_CHECKED
 #undef GJ_BINARY_CHECKED_F
+#undef GJ_UNARY_F
 #undef A_F
 #undef B_F
-	}
-}
 
 #endif							/* GJ_ROWS_EXPRESSION_H */

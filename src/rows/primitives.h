@@ -16,10 +16,13 @@
 #define GJ_ON_GPU 1
 #endif
 
+/* GJ_NOINLINE_FN: large or rarely needed, a call costs less than its registers would */
 #ifdef __CUDACC__
 #define GJ_FN static __host__ __device__ __forceinline__
+#define GJ_NOINLINE_FN static __host__ __device__ __noinline__ __attribute__((unused))
 #else
 #define GJ_FN static inline
+#define GJ_NOINLINE_FN static inline
 #endif
 
 /*
@@ -78,6 +81,30 @@ gj_double_to_bits(double d)
 	return bits;
 #endif
 }
+
+GJ_FN uint64_t
+gj_byte_swap(uint64_t x)
+{
+#ifdef GJ_ON_GPU
+	return (uint64_t) __byte_perm((uint32_t) x, 0, 0x0123) << 32 |
+		__byte_perm((uint32_t) (x >> 32), 0, 0x0123);
+#else
+	return __builtin_bswap64(x);
+#endif
+}
+
+/* The same on both: IEEE 754 says what they return to the last bit. */
+#ifdef GJ_ON_GPU
+#define gj_sqrt(d)	sqrt(d)
+#define gj_floor(d) floor(d)
+#define gj_ceil(d)	ceil(d)
+#define gj_rint(d)	rint(d)
+#else
+#define gj_sqrt(d)	__builtin_sqrt(d)
+#define gj_floor(d) __builtin_floor(d)
+#define gj_ceil(d)	__builtin_ceil(d)
+#define gj_rint(d)	__builtin_rint(d)
+#endif
 
 /* Without <math.h>, whose classification macros differ between C and C++. */
 GJ_FN bool

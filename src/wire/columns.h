@@ -28,9 +28,10 @@
 #include <stdint.h>
 
 /*
- * How the bytes of a column become a value.  The kinds up to GJ_FLOAT8 can be
- * computed on; date is GJ_INT4, timestamp(tz) GJ_INT8, oid GJ_UINT4.  GJ_BYTES
- * (1, 2, 4, 8 or 16 bytes) and GJ_REF are only carried.
+ * How the bytes of a column become a value.  The kinds up to GJ_FLOAT8 are values of a
+ * register as they are (date is GJ_INT4, timestamp(tz) GJ_INT8, oid GJ_UINT4).  GJ_BYTES
+ * (1, 2, 4, 8 or 16 bytes) and GJ_REF are carried; the device computes on them where
+ * an instruction says how to read them.
  */
 typedef enum GjKind
 {
@@ -39,9 +40,12 @@ typedef enum GjKind
 	GJ_INT4,
 	GJ_INT8,
 	GJ_UINT4,
+	GJ_UINT1,					/* "char" */
+	GJ_FLOAT4,					/* a double in a register */
 	GJ_FLOAT8,
 	GJ_BYTES,					/* fixed width, carried */
-	GJ_REF						/* 8-byte reference into the byte heap, carried */
+	GJ_REF,						/* 8-byte reference into the byte heap, carried */
+	GJ_TEXT						/* of expressions only: bytes, see program.h */
 } GjKind;
 
 static inline bool

@@ -90,7 +90,12 @@ typedef enum GjAlgorithm
 /*
  * Instructions work on a tile of rows: registers hold one 64-bit value and one
  * null flag a row.  Integers of every width, dates, timestamps, oids and bools
- * are int64 in a register, floats are double.
+ * are int64 in a register, floats are double.  A numeric is its value times 10^s, s
+ * known when the program is made.  Bytes (text, uuid, ...) are the address of the first
+ * one in the low 48 bits and their number in the high 16 (src/rows/text.h).
+ *
+ * Suffixes: _I integer, _F double, _T bytes, _D numeric.  Operators on integers are also
+ * those on numerics of one scale.
  */
 typedef enum GjOp
 {
@@ -119,8 +124,96 @@ typedef enum GjOp
 	GJ_OP_IN_I, GJ_OP_IN_F,
 
 	GJ_OP_ONLY_IF,				/* dst = a, NULL unless b is TRUE */
+
+	/*
+	 * Loads that can fail (imm = 1: rows where register a is not TRUE become NULL and
+	 * do not).  n: GjBytesForm of a column of GJ_REF or GJ_BYTES; scale of a numeric.
+	 */
+	GJ_OP_LOAD_T, GJ_OP_LOAD_D,
+	GJ_OP_CONST_T,				/* dst = the n bytes at constants[arg], NULL if imm = 1 */
+
+	/* conditional */
+	GJ_OP_MOVE,					/* dst = a */
+	GJ_OP_IF,					/* dst = a is TRUE ? b : dst */
+	GJ_OP_COALESCE,				/* dst = a is NULL ? b : a */
+	GJ_OP_NULL_IF,				/* dst = b is TRUE ? NULL : a */
+	GJ_OP_GREATEST_I, GJ_OP_LEAST_I, GJ_OP_GREATEST_F, GJ_OP_LEAST_F, /* of what is not NULL */
+
+	GJ_OP_BIT_AND, GJ_OP_BIT_OR, GJ_OP_BIT_XOR, GJ_OP_BIT_NOT,
+	GJ_OP_SHIFT_LEFT, GJ_OP_SHIFT_RIGHT, /* arg: GjKind of a and of the result */
+	GJ_OP_SIGN_I,
+
+	GJ_OP_F_TO_I,				/* arg: GjKind of the result */
+	GJ_OP_F_TO_F4,				/* rounded to float4 */
+	GJ_OP_SQRT_F, GJ_OP_FLOOR_F, GJ_OP_CEIL_F, GJ_OP_ROUND_F, GJ_OP_TRUNC_F, GJ_OP_SIGN_F,
+
+	/* bytes */
+	GJ_OP_EQ_T, GJ_OP_NE_T, GJ_OP_LT_T, GJ_OP_LE_T, GJ_OP_GT_T, GJ_OP_GE_T,
+	GJ_OP_IN_T,					/* as IN_I; see gj_in_t() for the constants */
+	GJ_OP_HASH_T,				/* dst = 64-bit hash */
+	GJ_OP_LIKE,					/* a LIKE b; arg: 1 if characters are UTF-8 */
+	GJ_OP_STARTS_WITH,
+	GJ_OP_TRIM,					/* without blanks; arg: GjTrim */
+	GJ_OP_LENGTH_T,				/* characters; arg as for LIKE */
+	GJ_OP_OCTETS_T,
+	GJ_OP_SUBSTR,				/* a from b on; n = 1: at most register b+1 characters */
+	GJ_OP_LEFT_T, GJ_OP_RIGHT_T,
+
+	/* numeric */
+	GJ_OP_SCALE_UP,				/* dst = a * 10^n */
+	GJ_OP_SCALE_DOWN,			/* dst = a / 10^n; arg: GjRounding */
+	GJ_OP_DIGITS_D,				/* dst = a, which must have at most n digits */
+	GJ_OP_D_TO_F,				/* dst = a / 10^n as PostgreSQL's cast rounds it */
+
+	/* dates are days, timestamps microseconds since 2000-01-01 */
+	GJ_OP_DATE_ADD,				/* date a + b days */
+	GJ_OP_DATE_SUB,				/* date a - date b */
+	GJ_OP_DATE_TO_TIMESTAMP,
+	GJ_OP_TIMESTAMP_TO_DATE,
+	GJ_OP_ADD_INTERVAL,			/* timestamp a + constants[arg ..]: months, days, us */
+	GJ_OP_EXTRACT_DATE,			/* arg: GjDateField, of a date */
+	GJ_OP_EXTRACT_TIMESTAMP,	/* of a timestamp */
+	GJ_OP_TRUNC_TIMESTAMP,		/* arg: GjDateField */
 	GJ_NOPS
 } GjOp;
+
+/* Where the bytes of a value are that a column of GJ_REF or GJ_BYTES has. */
+typedef enum GjBytesForm
+{
+	GJ_BYTES_VARLENA,			/* behind a length header */
+	GJ_BYTES_FIXED,				/* all of them */
+	GJ_BYTES_CSTRING			/* up to the first zero */
+} GjBytesForm;
+
+typedef enum GjTrim
+{
+	GJ_TRIM_LEFT = 1,
+	GJ_TRIM_RIGHT = 2
+} GjTrim;
+
+typedef enum GjRounding
+{
+	GJ_ROUND_HALF_AWAY,			/* to the nearest, .5 away from zero */
+	GJ_ROUND_ZERO,
+	GJ_ROUND_FLOOR,
+	GJ_ROUND_CEIL
+} GjRounding;
+
+typedef enum GjDateField
+{
+	GJ_FIELD_SECOND,			/* in microseconds */
+	GJ_FIELD_MINUTE,
+	GJ_FIELD_HOUR,
+	GJ_FIELD_DAY,
+	GJ_FIELD_WEEK,				/* only TRUNC */
+	GJ_FIELD_MONTH,
+	GJ_FIELD_QUARTER,
+	GJ_FIELD_YEAR,
+	GJ_FIELD_DOW,				/* the rest: only EXTRACT */
+	GJ_FIELD_ISODOW,
+	GJ_FIELD_DOY,
+	GJ_NFIELDS
+} GjDateField;
 
 typedef struct GjInstr
 {
@@ -140,9 +233,10 @@ typedef struct GjExpr
 	uint32_t	ninstrs;
 	uint16_t	result;
 	uint16_t	nregisters;
-	uint8_t		kind;			/* GjKind of the value: GJ_FLOAT8 or an integer kind */
+	uint8_t		kind;			/* GjKind of the value: GJ_FLOAT8, GJ_TEXT or an integer kind */
 	uint8_t		can_fail;
-	uint8_t		unused[2];
+	uint8_t		scale;			/* of a numeric, else 0 */
+	uint8_t		unused;
 } GjExpr;
 
 typedef struct GjSource
@@ -262,6 +356,14 @@ typedef struct GjProgram
 								 * of its values once */
 	uint32_t	unused2;
 } GjProgram;
+
+/* True if the operator reads column `arg`. */
+static inline bool
+gj_op_loads(unsigned op)
+{
+	return op == GJ_OP_LOAD || op == GJ_OP_LOAD_IS_NULL || op == GJ_OP_LOAD_T ||
+		op == GJ_OP_LOAD_D;
+}
 
 /* Pointer to one of the arrays. */
 #define gj_program_array(program, type, field) \
