@@ -14,7 +14,8 @@
  *
  * A pass whose part is too large, as estimated or as the device finds out before it has seen
  * an outer row, is split again: fewer key parts, or fewer blocks (one hot key).  What cannot
- * be split ends the run with GJ_OUT_OF_MEMORY before any row has gone out.
+ * be split ends the run with GJ_TOO_LARGE: before any row has gone out, for the largest passes
+ * come first, unless other sessions have taken memory meanwhile.
  *
  * Keys are computed by the cpu device, so that errors of rows that a filter would have
  * removed do no harm: such rows go anywhere.
@@ -29,6 +30,9 @@
 #include "program_check.h"
 
 #define GJ_MAX_PARTS		1024
+
+/* Rows of a record: what blocks are made of. */
+#define GJ_RECORD_ROWS		16384
 
 /* Device memory that a row of an inner side takes while it is built, beside its columns. */
 #define GJ_ROW_BYTES		80
@@ -325,11 +329,21 @@ fail(GjPartition *partition, GjStatus status, const char *text)
 	return status;
 }
 
-/* Notes what the spill says about its error. */
+/* Keeps rows of a chunk in records that are small enough to make blocks of. */
 static GjStatus
-spilled(GjPartition *partition, GjStatus status)
+keep_rows(GjPartition *partition, GjSpillList *list, const GjChunk *chunk,
+		  const GjColumnType *types, const uint32_t *positions, uint32_t first, uint32_t end)
 {
-	return status == GJ_OK ? status : fail(partition, status, partition->spill.error.text);
+	for (uint32_t n; first < end; first += n)
+	{
+		GjStatus	status;
+
+		n = end - first < GJ_RECORD_ROWS ? end - first : GJ_RECORD_ROWS;
+		status = gj_spill_add(&partition->spill, list, chunk, types, positions, first, n);
+		if (status != GJ_OK)
+			return fail(partition, status, partition->spill.error.text);
+	}
+	return GJ_OK;
 }
 
 /* Reads what a slot says about itself, once, for it may change under our eyes. */
@@ -420,8 +434,8 @@ split_chunk(GjPartition *partition, uint32_t s, const GjChunk *chunk, GjSpillLis
 	{
 		uint32_t	first = p > 0 ? start[p - 1] : 0;
 
-		GJ_TRY(spilled(partition, gj_spill_add(&partition->spill, &parts[p], chunk, types,
-											   partition->positions + first, start[p] - first)));
+		GJ_TRY(keep_rows(partition, &parts[p], chunk, types, partition->positions, first,
+						 start[p]));
 	}
 	return GJ_OK;
 }
@@ -435,11 +449,9 @@ gj_partition_chunk(GjPartition *partition, uint32_t source, uint32_t nrows, cons
 	GJ_TRY(read_chunk(partition, source, nrows, slot, has_nulls, &chunk));
 	if (source == 0 && partition->key_step >= 0)
 		return split_chunk(partition, 0, &chunk, partition->outer_parts);
-	return spilled(partition,
-				   gj_spill_add(&partition->spill,
-								source == 0 ? partition->outer_parts : &partition->inner[source],
-								&chunk, partition->types + partition->sources[source].first_column,
-								NULL, nrows));
+	return keep_rows(partition, source == 0 ? partition->outer_parts : &partition->inner[source],
+					 &chunk, partition->types + partition->sources[source].first_column, NULL, 0,
+					 nrows);
 }
 
 /* ---- all inner sources have come */
@@ -688,7 +700,16 @@ split_pass(GjPartition *partition, GjPass *pass, GjPass *half)
 	return true;
 }
 
-/* Puts both halves of a pass into the list, or gives it up. */
+/* The lock is held. */
+static GjStatus
+fail_locked(GjPartition *partition)
+{
+	snprintf(partition->team->error.text, sizeof(partition->team->error.text),
+			 "a part of an inner side that cannot be split has more than the device's memory");
+	return GJ_TOO_LARGE;
+}
+
+/* Puts both halves of a pass into the list, or gives it up.  The lock is held. */
 static GjStatus
 put_halves(GjPartition *partition, GjPass *pass)
 {
@@ -700,7 +721,7 @@ put_halves(GjPartition *partition, GjPass *pass)
 		if (!half)
 			return GJ_OUT_OF_HOST_MEMORY;
 		free(half);
-		return GJ_OUT_OF_MEMORY;
+		return fail_locked(partition);
 	}
 	put_pass(partition, pass);
 	put_pass(partition, half);
@@ -739,8 +760,6 @@ gj_partition_run(GjPartition *partition)
 	pthread_mutex_lock(&team->lock);
 	status = make_passes(partition);
 	pthread_mutex_unlock(&team->lock);
-	if (status == GJ_OUT_OF_MEMORY)
-		return fail(partition, status, "a part of the inner side cannot be made small enough");
 	GJ_TRY(status);
 	return gj_team_for_all(team, GJ_TASK_PASSES, 0);
 }

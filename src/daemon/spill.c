@@ -76,7 +76,7 @@ open_file(GjSpill *spill)
 /* The bytes of a record of these rows, and the heap among them. */
 static GjStatus
 measure(GjSpill *spill, const GjChunk *chunk, const GjColumnType *types,
-		const uint32_t *positions, uint32_t n, GjSpillRecord *record)
+		const uint32_t *positions, uint32_t first, uint32_t n, GjSpillRecord *record)
 {
 	uint64_t	nbytes = gj_align8(chunk->layout->ncolumns);
 	uint64_t	heap = 0;
@@ -91,7 +91,7 @@ measure(GjSpill *spill, const GjChunk *chunk, const GjColumnType *types,
 		if (types[c].kind != GJ_REF)
 			continue;
 		for (uint32_t i = 0; i < n; i++)
-			heap += gj_ref_space(refs[positions ? positions[i] : i]);
+			heap += gj_ref_space(refs[positions ? positions[first + i] : first + i]);
 	}
 	/* rows share no bytes in a chunk, so they cannot have more than it */
 	if (heap > chunk->heap_used)
@@ -107,16 +107,17 @@ measure(GjSpill *spill, const GjChunk *chunk, const GjColumnType *types,
 
 #define GATHER(type) \
 	for (uint32_t i = 0; i < n; i++) \
-		((type *) to)[i] = ((const type *) from)[positions[i]]; \
+		((type *) to)[i] = ((const type *) from)[positions[first + i]]; \
 	break
 
-/* to[i] = from[positions[i]], values of `width` bytes. */
+/* to[i] = from[positions[first + i]], values of `width` bytes. */
 static void
-gather(uint8_t *to, const uint8_t *from, uint32_t width, const uint32_t *positions, uint32_t n)
+gather(uint8_t *to, const uint8_t *from, uint32_t width, const uint32_t *positions,
+	   uint32_t first, uint32_t n)
 {
 	if (!positions)
 	{
-		memcpy(to, from, (size_t) n * width);
+		memcpy(to, from + (size_t) first * width, (size_t) n * width);
 		return;
 	}
 	switch (width)
@@ -131,7 +132,8 @@ gather(uint8_t *to, const uint8_t *from, uint32_t width, const uint32_t *positio
 			GATHER(uint64_t);
 		default:
 			for (uint32_t i = 0; i < n; i++)
-				memcpy(to + (size_t) i * width, from + (size_t) positions[i] * width, width);
+				memcpy(to + (size_t) i * width, from + (size_t) positions[first + i] * width,
+					   width);
 	}
 }
 
@@ -163,7 +165,7 @@ gather_heap(uint64_t *refs, uint32_t n, const GjChunk *chunk, uint8_t *heap, uin
 /* Writes the record to `to`. */
 static GjStatus
 write_record(GjSpill *spill, const GjChunk *chunk, const GjColumnType *types,
-			 const uint32_t *positions, const GjSpillRecord *record, uint8_t *to)
+			 const uint32_t *positions, uint32_t first, const GjSpillRecord *record, uint8_t *to)
 {
 	uint32_t	ncolumns = chunk->layout->ncolumns;
 	uint32_t	n = record->nrows;
@@ -174,7 +176,8 @@ write_record(GjSpill *spill, const GjChunk *chunk, const GjColumnType *types,
 	memcpy(to, chunk->has_nulls, ncolumns);
 	for (uint32_t c = 0; c < ncolumns; c++)
 	{
-		gather(at, chunk->slot + chunk->places[c].data, types[c].width, positions, n);
+		gather(at, chunk->slot + chunk->places[c].data, types[c].width, positions, first,
+			   n);
 		if (types[c].kind == GJ_REF &&
 			!gather_heap((uint64_t *) at, n, chunk, heap, record->heap_used, &used))
 		{
@@ -184,7 +187,7 @@ write_record(GjSpill *spill, const GjChunk *chunk, const GjColumnType *types,
 		at += gj_align8((uint64_t) n * types[c].width);
 		if (!chunk->has_nulls[c])
 			continue;
-		gather(at, chunk->slot + chunk->places[c].nulls, 1, positions, n);
+		gather(at, chunk->slot + chunk->places[c].nulls, 1, positions, first, n);
 		at += gj_align8(n);
 	}
 	return GJ_OK;
@@ -245,7 +248,7 @@ grow_list(GjSpillList *list)
 /* Makes the record where there is room: in memory, else in the file. */
 static GjStatus
 place_record(GjSpill *spill, const GjChunk *chunk, const GjColumnType *types,
-			 const uint32_t *positions, GjSpillRecord *record)
+			 const uint32_t *positions, uint32_t first, GjSpillRecord *record)
 {
 	GjStatus	status;
 
@@ -255,7 +258,7 @@ place_record(GjSpill *spill, const GjChunk *chunk, const GjColumnType *types,
 		record->memory = malloc(record->nbytes);
 	if (record->memory)
 	{
-		status = write_record(spill, chunk, types, positions, record, record->memory);
+		status = write_record(spill, chunk, types, positions, first, record, record->memory);
 		if (status != GJ_OK)
 		{
 			free(record->memory);
@@ -270,21 +273,21 @@ place_record(GjSpill *spill, const GjChunk *chunk, const GjColumnType *types,
 		return no_room(spill, "gpujoin.spill_memory and temp_file_limit do not suffice", 0);
 	if (!reserve(&spill->scratch, &spill->nscratch, record->nbytes))
 		return GJ_OUT_OF_HOST_MEMORY;
-	GJ_TRY(write_record(spill, chunk, types, positions, record, spill->scratch));
+	GJ_TRY(write_record(spill, chunk, types, positions, first, record, spill->scratch));
 	return write_file(spill, record);
 }
 
 GjStatus
 gj_spill_add(GjSpill *spill, GjSpillList *list, const GjChunk *chunk, const GjColumnType *types,
-			 const uint32_t *positions, uint32_t n)
+			 const uint32_t *positions, uint32_t first, uint32_t n)
 {
 	GjSpillRecord record;
 
 	if (n == 0)
 		return GJ_OK;
-	GJ_TRY(measure(spill, chunk, types, positions, n, &record));
+	GJ_TRY(measure(spill, chunk, types, positions, first, n, &record));
 	GJ_TRY(grow_list(list));
-	GJ_TRY(place_record(spill, chunk, types, positions, &record));
+	GJ_TRY(place_record(spill, chunk, types, positions, first, &record));
 	list->records[list->n++] = record;
 	list->nrows += record.nrows;
 	list->heap_used += record.heap_used;

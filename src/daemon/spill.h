@@ -64,11 +64,12 @@ extern void gj_spill_open(GjSpill *spill, uint64_t memory_limit, uint64_t temp_l
 extern void gj_spill_close(GjSpill *spill);
 
 /*
- * Appends a record of rows positions[0 .. n) of the chunk (NULL: its first n rows).
+ * Appends a record of rows positions[first .. first+n) of the chunk (NULL: rows first ..).
  * GJ_OUT_OF_HOST_MEMORY if neither memory nor file have room; spill->error says more.
  */
 extern GjStatus gj_spill_add(GjSpill *spill, GjSpillList *list, const GjChunk *chunk,
-							 const GjColumnType *types, const uint32_t *positions, uint32_t n);
+							 const GjColumnType *types, const uint32_t *positions,
+							 uint32_t first, uint32_t n);
 
 /* Gives the memory of a list back. */
 extern void gj_spill_free_list(GjSpill *spill, GjSpillList *list);
