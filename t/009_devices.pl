@@ -25,6 +25,10 @@ my %queries = (
 	hot => 'SELECT count(*), sum(b.id::bigint) FROM few s JOIN big b USING (k)',
 	both => 'SELECT count(*), sum(a.id::bigint - b.id) FROM (SELECT * FROM big WHERE id < 300) a JOIN big b USING (k)',
 	chain => 'SELECT count(*), sum(a.id + c.v) FROM big a JOIN big b ON a.id = b.id JOIN big c ON b.id + 1 = c.id',
+	left => 'SELECT count(*), sum(a.id), sum(b.id), count(b.v) FROM big a LEFT JOIN big b ON a.id = b.id + 100000 AND b.v > 5',
+	full => 'SELECT count(*), sum(a.id), sum(b.id), count(b.v) FROM big a FULL JOIN big b ON a.id = b.id + 100000',
+	semi => 'SELECT count(*), sum(a.id) FROM big a WHERE EXISTS (SELECT FROM big b WHERE a.k = b.k)',
+	anti => 'SELECT count(*), sum(a.id) FROM big a WHERE NOT EXISTS (SELECT FROM big b WHERE a.id = b.id * 2 AND a.v < b.v)',
 	filter => "SELECT count(*), sum(a.v) FROM big a JOIN big b ON a.id = b.id AND a.v < b.k WHERE a.t LIKE '%7%' AND b.id > 1000",
 	empty => 'SELECT count(*), sum(a.v) FROM big a JOIN big b ON a.id = b.id WHERE b.id < 0');
 my %answers = map { $_ => $node->safe_psql('postgres', "SET gpujoin.enabled = off; $queries{$_}") } keys %queries;
@@ -55,7 +59,7 @@ foreach my $n (1, 2, 4)
 		is(scalar(() = $used =~ /rows=/g), $n, "$n devices: all take part");
 		unlike(plan_of($queries{sums}, 'SET gpujoin.devices_per_query = 1;'), qr/Devices Used/, 'one is enough if one is asked for');
 	}
-	foreach my $name (qw(sums both chain))
+	foreach my $name (qw(sums both chain full semi anti))
 	{
 		my $limited_plan = plan_of($queries{$name}, "SET gpujoin.device_memory_limit = '16MB';");
 		unlike($limited_plan, qr/Fallback/, "$n devices of little memory, $name: no fallback");

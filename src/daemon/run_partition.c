@@ -17,6 +17,9 @@
  * be split ends the run with GJ_TOO_LARGE: before any row has gone out, for the largest passes
  * come first, unless other sessions have taken memory meanwhile.
  *
+ * Semi and anti joins that ask nothing but the key need one inner row of each: most others of
+ * a hot key are dropped when its source is split.
+ *
  * Keys are computed by the cpu device, so that errors of rows that a filter would have
  * removed do no harm: such rows go anywhere.
  */
@@ -30,6 +33,9 @@
 #include "program_check.h"
 
 #define GJ_MAX_PARTS		1024
+
+/* Keys that are remembered, a power of two. */
+#define GJ_SEEN_KEYS		4096
 
 /* Rows of a record: what blocks are made of. */
 #define GJ_RECORD_ROWS		16384
@@ -54,6 +60,13 @@ typedef struct GjPass
 	uint32_t	end[GJ_MAX_SOURCES];
 	uint64_t	need;			/* bytes on the device */
 } GjPass;
+
+/* A key of an inner side that is asked only whether it has it. */
+typedef struct GjSeenKey
+{
+	bool		used;
+	int64_t		key[GJ_MAX_KEYS];
+} GjSeenKey;
 
 struct GjPartition
 {
@@ -82,6 +95,7 @@ struct GjPartition
 	uint16_t   *part;			/* of each row of a chunk */
 	uint32_t   *positions;		/* rows by part */
 	uint8_t    *slot;			/* for records that are split again */
+	GjSeenKey  *seen;			/* [GJ_SEEN_KEYS] */
 
 	/* guarded by the team's lock */
 	GjPass	   *passes;			/* the largest first */
@@ -242,7 +256,9 @@ open_buffers(GjPartition *partition)
 	partition->part = malloc(capacity * sizeof(uint16_t));
 	partition->positions = malloc(capacity * sizeof(uint32_t));
 	partition->slot = malloc(GJ_LOAD_SLOT_SIZE);
-	return partition->keys.null && partition->part && partition->positions && partition->slot;
+	partition->seen = calloc(GJ_SEEN_KEYS, sizeof(GjSeenKey));
+	return partition->keys.null && partition->part && partition->positions && partition->slot &&
+		partition->seen;
 }
 
 GjPartition *
@@ -310,6 +326,7 @@ gj_partition_close(GjPartition *partition)
 	free(partition->part);
 	free(partition->positions);
 	free(partition->slot);
+	free(partition->seen);
 	free(partition->places);
 	free(partition->columns);
 	free(partition);
@@ -366,7 +383,37 @@ read_chunk(GjPartition *partition, uint32_t s, uint32_t nrows, const uint8_t *sl
 	return GJ_OK;
 }
 
-/* Finds out which part each row of a chunk belongs to. */
+/*
+ * True if of the inner rows of a key one is as good as all: a semi or anti join asks only
+ * whether there is one.  The filter of the source has yet to be asked, so there must be none.
+ */
+static bool
+one_is_enough(const GjPartition *partition)
+{
+	const GjStep *step = &partition->steps[partition->key_step];
+
+	return (step->join_type == GJ_JOIN_SEMI || step->join_type == GJ_JOIN_ANTI) &&
+		step->residual < 0 && step->range_key < 0 && partition->sources[step->source].filter < 0;
+}
+
+/* True if row i has a key that was seen shortly before; most rows of a hot key have. */
+static bool
+seen_before(GjPartition *partition, uint64_t hash, uint32_t i)
+{
+	const GjKeys *keys = &partition->keys;
+	GjSeenKey  *seen = &partition->seen[hash >> 32 & (GJ_SEEN_KEYS - 1)];
+	bool		equal = seen->used;
+
+	for (uint32_t k = 0; k < keys->nkeys; k++)
+	{
+		equal &= seen->key[k] == keys->value[k][i];
+		seen->key[k] = keys->value[k][i];
+	}
+	seen->used = true;
+	return equal;
+}
+
+/* Finds out which part each row of a chunk belongs to; nparts: none wants it. */
 static GjStatus
 find_parts(GjPartition *partition, uint32_t s, const GjChunk *chunk)
 {
@@ -375,6 +422,8 @@ find_parts(GjPartition *partition, uint32_t s, const GjChunk *chunk)
 	const GjSource *source = &partition->sources[s];
 	GjKeys	   *keys = &partition->keys;
 	GjView		view = {.nrows = chunk->nrows};
+	bool		failed;
+	bool		once;
 
 	for (uint32_t c = 0; c < source->ncolumns; c++)
 	{
@@ -400,7 +449,8 @@ find_parts(GjPartition *partition, uint32_t s, const GjChunk *chunk)
 	GJ_TRY(ops->keys(partition->queue, &view, 0, chunk->nrows,
 					 s == 0 ? step->outer_keys : step->inner_keys, keys));
 	/* a row error is the device's to find, if the row passes its filter */
-	(void) ops->sync(partition->queue);
+	failed = ops->sync(partition->queue) != GJ_OK;
+	once = s > 0 && !failed && one_is_enough(partition);
 	for (uint32_t i = 0; i < chunk->nrows; i++)
 	{
 		uint64_t	hash = 0;
@@ -408,8 +458,11 @@ find_parts(GjPartition *partition, uint32_t s, const GjChunk *chunk)
 		for (uint32_t k = 0; k < step->nkeys; k++)
 			hash = gj_hash_combine(hash, keys->value[k][i]);
 		/* mixed once more: the devices' tables use the same hash */
-		partition->part[i] = keys->null[i] ? 0 :
-			(uint16_t) (gj_hash_mix(~hash) & (partition->nparts - 1));
+		hash = gj_hash_mix(~hash);
+		if (once && (keys->null[i] || seen_before(partition, hash, i)))
+			partition->part[i] = (uint16_t) partition->nparts;
+		else
+			partition->part[i] = keys->null[i] ? 0 : (uint16_t) (hash & (partition->nparts - 1));
 	}
 	return GJ_OK;
 }
@@ -419,13 +472,13 @@ static GjStatus
 split_chunk(GjPartition *partition, uint32_t s, const GjChunk *chunk, GjSpillList *parts)
 {
 	const GjColumnType *types = partition->types + partition->sources[s].first_column;
-	uint32_t	start[GJ_MAX_PARTS + 1];
+	uint32_t	start[GJ_MAX_PARTS + 2];
 
 	GJ_TRY(find_parts(partition, s, chunk));
-	memset(start, 0, (partition->nparts + 1) * sizeof(uint32_t));
+	memset(start, 0, (partition->nparts + 2) * sizeof(uint32_t));
 	for (uint32_t i = 0; i < chunk->nrows; i++)
 		start[partition->part[i] + 1]++;
-	for (uint32_t p = 0; p < partition->nparts; p++)
+	for (uint32_t p = 0; p <= partition->nparts; p++)
 		start[p + 1] += start[p];
 	for (uint32_t i = 0; i < chunk->nrows; i++)
 		partition->positions[start[partition->part[i]]++] = i;
@@ -491,7 +544,10 @@ split_list(GjPartition *partition, uint32_t s, GjSpillList *list, GjSpillList *p
 	return status;
 }
 
-/* Splits the inner source of the key step into nparts, from what there is of it. */
+/*
+ * Splits the inner source of the key step into nparts, from what there is of it.  What was
+ * seen of keys belongs to the old parts: it is forgotten.
+ */
 static GjStatus
 split_inner(GjPartition *partition, uint32_t nparts)
 {
@@ -504,6 +560,7 @@ split_inner(GjPartition *partition, uint32_t nparts)
 	if (!parts)
 		return GJ_OUT_OF_HOST_MEMORY;
 	partition->nparts = nparts;
+	memset(partition->seen, 0, GJ_SEEN_KEYS * sizeof(GjSeenKey));
 	if (old)
 		for (uint32_t p = 0; p < nold && status == GJ_OK; p++)
 			status = split_list(partition, s, &old[p], parts);
