@@ -868,10 +868,11 @@ feed_slot(GjMember *member, uint32_t s, uint32_t *nfed, GjSpillSlot *slot)
 	{
 		GJ_TRY(gj_run_chunk(member->run, s, slot->nrows, slot->memory,
 							GJ_OWN_SLOTS + i));
+		GJ_TRY(gj_run_work(member->run));
 		i = ++*nfed % GJ_LOAD_SLOTS;
-		/* the run may read slots later than it says */
+		/* slots are read later than they are given */
 		if (i == 0)
-			GJ_TRY(gj_run_wait(member->run));
+			GJ_TRY(gj_run_flush(member->run));
 	}
 	slot->memory = member->staging->memory + (size_t) i * GJ_LOAD_SLOT_SIZE;
 	gj_spill_start(slot);

@@ -272,17 +272,12 @@ gj_member_finish_run(GjMember *member, uint32_t counted)
 
 /* ---- threads */
 
-/* Lets time count as waiting if there is nothing to do; then all that was queued is done. */
+/* Works on chunks that it was given, as far as there is nothing else to do. */
 static GjStatus
 rest(GjMember *member)
 {
-	GjTeam    *team = member->team;
-	bool		nothing;
-
-	pthread_mutex_lock(&team->lock);
-	nothing = !member->own.first && !team->outer.first;
-	pthread_mutex_unlock(&team->lock);
-	return nothing ? gj_run_wait(member->run) : GJ_OK;
+	GJ_TRY(gj_run_flush(member->run));
+	return gj_run_wait(member->run);
 }
 
 static GjStatus
@@ -296,8 +291,10 @@ do_task(GjMember *member, const GjTask *task)
 		case GJ_TASK_CHUNK:
 			status = gj_run_chunk(member->run, task->source, task->nrows, task->memory,
 								  task->slot);
-			return status == GJ_OK ? rest(member) : status;
+			member->restless = true;
+			return status == GJ_OK ? gj_run_work(member->run) : status;
 		case GJ_TASK_SOURCE_END:
+			member->restless = false;
 			status = gj_run_source_end(member->run, task->source);
 			if (status == GJ_OK && gj_run_complete(member->run))
 			{
@@ -337,6 +334,7 @@ member_main(void *arg)
 	{
 		GjTask	   *task = NULL;
 		GjStatus	status = GJ_CANCELLED;
+		bool		tired;
 
 		if (team->status == GJ_OK)
 		{
@@ -344,15 +342,18 @@ member_main(void *arg)
 			if (!task)
 				task = take_task(&team->outer);
 		}
-		if (!task)
+		tired = !task && member->restless && team->status == GJ_OK;
+		if (!task && !tired)
 		{
 			pthread_cond_wait(&team->work, &team->lock);
 			continue;
 		}
 		team->nidle--;
 		pthread_mutex_unlock(&team->lock);
+		if (tired)
+			member->restless = false;
 		if (!stopped(team))
-			status = gj_member_error(member, do_task(member, task));
+			status = gj_member_error(member, tired ? rest(member) : do_task(member, task));
 		pthread_mutex_lock(&team->lock);
 		if (status != GJ_OK)
 			fail(team, status);
@@ -681,6 +682,26 @@ gj_team_finish(GjTeam *team, GjRunStats *stats)
 	*stats = team->stats;
 	device_stats(team, stats);
 	return GJ_OK;
+}
+
+bool
+gj_team_accepts(const GjTeam *team, uint32_t source)
+{
+	if (team->direct)
+		return gj_run_accepts(team->members[0].run, source);
+	return source != 0 || inner_ended(team);
+}
+
+GjStatus
+gj_team_work(GjTeam *team)
+{
+	return team->direct ? gj_run_work(team->members[0].run) : gj_team_serve(team);
+}
+
+GjStatus
+gj_team_flush(GjTeam *team)
+{
+	return team->direct ? gj_run_flush(team->members[0].run) : gj_team_serve(team);
 }
 
 GjStatus

@@ -40,11 +40,14 @@ extern GjTeam *gj_team_open(const GjProgram *program, const GjTeamOptions *optio
 extern GjDeviceEntry *gj_team_entry(const GjTeam *team);
 
 /* As gj_run_*.  A slot may be given back long after gj_team_chunk has returned. */
+extern bool gj_team_accepts(const GjTeam *team, uint32_t source);
 extern GjStatus gj_team_chunk(GjTeam *team, uint32_t source, uint32_t nrows,
 							   uint8_t *memory, uint32_t slot);
 extern GjStatus gj_team_source_end(GjTeam *team, uint32_t source);
 extern bool gj_team_complete(const GjTeam *team);
 extern GjStatus gj_team_finish(GjTeam *team, GjRunStats *stats);
+extern GjStatus gj_team_work(GjTeam *team);
+extern GjStatus gj_team_flush(GjTeam *team);
 extern GjStatus gj_team_wait(GjTeam *team);
 extern const char *gj_team_error(GjTeam *team);
 extern GjStatus gj_team_close(GjTeam *team, GjErrorText *why);

@@ -62,6 +62,7 @@ typedef struct GjMember
 	bool		started;
 	GjTaskList	own;			/* guarded by lock */
 	bool		sent;			/* the run has made something */
+	bool		restless;		/* it may have chunks that the run has not worked on */
 	GjAggState	states[GJ_MAX_AGGREGATES];	/* where its run puts them */
 	uint64_t	outer_rows;
 
