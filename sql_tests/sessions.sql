@@ -67,6 +67,8 @@ SELECT count(*) FROM (SELECT f.id FROM f JOIN g USING (k) LIMIT 10) x;
 SELECT count(*), count(DISTINCT id) FROM (SELECT f.id FROM f JOIN g USING (k) OFFSET 11000 LIMIT 5000) x;
 SELECT count(*) FROM (SELECT a.id FROM f a JOIN f b USING (k) LIMIT 3) x;
 SELECT EXISTS (SELECT FROM f JOIN g USING (k) WHERE f.v = 3);
+-- what is closed is given back soon
+DO $$ BEGIN FOR i IN 1..1000 LOOP EXIT WHEN NOT EXISTS (SELECT FROM gpujoin_devices WHERE sessions > 0); PERFORM pg_sleep(0.01); END LOOP; END $$;
 SELECT sum(sessions) AS sessions, sum(memory_used) AS memory_used FROM gpujoin_devices;
 
 -- savepoints, and loops that catch errors
@@ -104,6 +106,8 @@ BEGIN
 	RETURN good || ' good, ' || caught || ' caught';
 END $$;
 SELECT catching();
+-- what is closed is given back soon
+DO $$ BEGIN FOR i IN 1..1000 LOOP EXIT WHEN NOT EXISTS (SELECT FROM gpujoin_devices WHERE sessions > 0); PERFORM pg_sleep(0.01); END LOOP; END $$;
 SELECT sum(sessions) AS sessions, sum(memory_used) AS memory_used FROM gpujoin_devices;
 -- procedures that commit between rows
 CREATE TABLE log (id int);

@@ -20,6 +20,10 @@ bool		gj_force = false;
 int			gj_algorithm = GJ_SET_ALGORITHM_AUTO;
 int			gj_loader_workers = -1;
 int			gj_device_memory_limit = 0;
+char	   *gj_devices = NULL;
+int			gj_cpu_devices = 1;
+int			gj_devices_per_query = 0;
+int			gj_spill_memory = 1024;
 int			gj_set_device_min_elements = 600000;
 int			gj_fail_at = GJ_FAIL_NEVER;
 char	   *gj_save_program = NULL;
@@ -94,6 +98,14 @@ define_user_settings(void)
 							 PGC_USERSET, GUC_EXPLAIN,
 							 NULL, NULL, NULL);
 
+	DefineCustomIntVariable("gpujoin.devices_per_query",
+							"Sets the number of devices that a query may use.",
+							"Zero means as many as its size is worth.",
+							&gj_devices_per_query,
+							0, 0, 16,
+							PGC_USERSET, GUC_EXPLAIN,
+							NULL, NULL, NULL);
+
 	DefineCustomIntVariable("gpujoin.loader_workers",
 							"Sets the number of parallel workers that help a query to load tables.",
 							"They come out of max_parallel_workers. -1 means one a core, up to 16 with the session's own process. Zero means none.",
@@ -112,6 +124,57 @@ define_user_settings(void)
 }
 
 /*
+ * Accept a list of ordinals: "0, 2,3".
+ */
+static bool
+check_devices(char **value, void **extra, GucSource source)
+{
+	const char *at = *value + strspn(*value, " ");
+
+	while (*at != '\0')
+	{
+		char	   *end;
+		long		ordinal = strtol(at, &end, 10);
+
+		if (end == at || ordinal < 0 || ordinal > 63)
+			break;
+		end += strspn(end, " ");
+		if (*end == '\0')
+			return true;
+		if (*end != ',')
+			break;
+		at = end + 1;
+	}
+	if (*value + strspn(*value, " ") == at && *at == '\0')
+		return true;
+	GUC_check_errdetail("A list of numbers below 64, separated by commas, is expected.");
+	return false;
+}
+
+/*
+ * Register the settings of the server: gpujoind reads them when it starts.
+ */
+static void
+define_server_settings(void)
+{
+	DefineCustomStringVariable("gpujoin.devices",
+							   "Sets the GPUs to use, by number.",
+							   "A list such as \"0,1\". Empty means all. A change takes effect when gpujoind starts.",
+							   &gj_devices,
+							   "",
+							   PGC_SIGHUP, 0,
+							   check_devices, NULL, NULL);
+
+	DefineCustomIntVariable("gpujoin.cpu_devices",
+							"Sets the number of devices that the cpu device pretends to be, for tests.",
+							"A change takes effect when gpujoind starts.",
+							&gj_cpu_devices,
+							1, 1, 16,
+							PGC_SIGHUP, GUC_NOT_IN_SAMPLE,
+							NULL, NULL, NULL);
+}
+
+/*
  * Register the settings that only a superuser may change.
  */
 static void
@@ -122,6 +185,14 @@ define_superuser_settings(void)
 							"Zero means no limit but that of the device.",
 							&gj_device_memory_limit,
 							0, 0, INT_MAX,
+							PGC_SUSET, GUC_UNIT_MB | GUC_EXPLAIN,
+							NULL, NULL, NULL);
+
+	DefineCustomIntVariable("gpujoin.spill_memory",
+							"Sets the host memory that a query may use for what does not fit the device.",
+							"What exceeds it goes to temporary files, within temp_file_limit.",
+							&gj_spill_memory,
+							1024, 0, INT_MAX,
 							PGC_SUSET, GUC_UNIT_MB | GUC_EXPLAIN,
 							NULL, NULL, NULL);
 
@@ -150,6 +221,7 @@ void
 gj_guc_init(void)
 {
 	define_user_settings();
+	define_server_settings();
 	define_superuser_settings();
 	MarkGUCPrefixReserved("gpujoin");
 }

@@ -29,6 +29,10 @@ extern bool gj_force;			/* gpujoin.force */
 extern int	gj_algorithm;		/* gpujoin.algorithm, GjAlgorithmSetting */
 extern int	gj_loader_workers;	/* gpujoin.loader_workers, -1 = automatic */
 extern int	gj_device_memory_limit; /* gpujoin.device_memory_limit, MB, 0 = none */
+extern char *gj_devices;		/* gpujoin.devices, "" = all; the server's */
+extern int	gj_cpu_devices;		/* gpujoin.cpu_devices; the server's */
+extern int	gj_devices_per_query;	/* gpujoin.devices_per_query, 0 = by size */
+extern int	gj_spill_memory;	/* gpujoin.spill_memory, MB */
 extern int	gj_set_device_min_elements; /* gpujoin.set_device_min_elements */
 extern int	gj_fail_at;			/* gpujoin.fail_at, GjFailPoint */
 extern char *gj_save_program;	/* gpujoin.save_program, "" = off */

@@ -11,7 +11,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "access/xact.h"
+#include "commands/tablespace.h"
+#include "miscadmin.h"
 #include "storage/fd.h"
+#include "utils/guc.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
@@ -20,6 +24,7 @@
 #include "client/device_info.h"
 #include "client/ring.h"
 #include "client/save.h"
+#include "guc.h"
 
 #define GJ_RESTART_TIMEOUT	2000	/* ms that a restart of gpujoind may take */
 #define GJ_READY_TIMEOUT	60000	/* ms; gpujoind itself bounds the wait for memory */
@@ -173,14 +178,41 @@ wait_until_ready(GjClient *client, GjFailure *failure)
 }
 
 /*
+ * Choose where gpujoind may put temporary files, as if they were ours.
+ */
+static void
+choose_temp_directory(char *directory, Size size)
+{
+	char		path[MAXPGPATH];
+	Oid			tablespace = InvalidOid;
+
+	/* looks into the catalog */
+	if (IsTransactionState())
+	{
+		PrepareTempTablespaces();
+		tablespace = GetNextTempTableSpace();
+	}
+	TempTablespacePath(path, OidIsValid(tablespace) ? tablespace : MyDatabaseTableSpace);
+	if (strlen(path) < size)
+		strlcpy(directory, path, size);
+}
+
+/*
  * Send the program and wait for the rings.  A failure to send shows when reading, perhaps
  * with its reason.
  */
 static bool
 submit_program(GjClient *client, const GjProgram *program, GjFailure *failure)
 {
-	GjMsgSubmit submit = {.type = GJ_MSG_SUBMIT,.nbytes = program->nbytes};
+	GjMsgSubmit submit = {
+		.type = GJ_MSG_SUBMIT,
+		.nbytes = program->nbytes,
+		.max_devices = gj_devices_per_query,
+		.spill_memory = (uint64) gj_spill_memory * 1024 * 1024,
+		.temp_limit = temp_file_limit < 0 ? PG_UINT64_MAX : (uint64) temp_file_limit * 1024
+	};
 
+	choose_temp_directory(submit.temp_directory, sizeof(submit.temp_directory));
 	(void) gj_connection_send(client->connection, &submit, sizeof(submit), program, program->nbytes);
 	return wait_until_ready(client, failure);
 }

@@ -39,6 +39,7 @@
 
 #include "client/connection.h"
 #include "client/launcher.h"
+#include "guc.h"
 
 #define GJ_LAUNCHER_FILE		"gpujoin." GJ_STRINGIFY(GJ_ABI) ".launcher"
 
@@ -275,7 +276,8 @@ reset_signals(void)
 static void
 run_daemon(const GjLauncher *launcher, const char *path, int parent_fd, int log_fd)
 {
-	char	   *arguments[10];
+	char	   *arguments[16];
+	char		cpu_devices[16];
 	int			n = 0;
 
 	setsid();
@@ -292,6 +294,17 @@ run_daemon(const GjLauncher *launcher, const char *path, int parent_fd, int log_
 	}
 	if (launcher->blame)
 		arguments[n++] = "--blame";
+	if (gj_devices[0] != '\0')
+	{
+		arguments[n++] = "--devices";
+		arguments[n++] = gj_devices;
+	}
+	if (gj_cpu_devices > 1)
+	{
+		snprintf(cpu_devices, sizeof(cpu_devices), "%d", gj_cpu_devices);
+		arguments[n++] = "--cpu-devices";
+		arguments[n++] = cpu_devices;
+	}
 	arguments[n] = NULL;
 	reset_signals();
 	execv(path, arguments);

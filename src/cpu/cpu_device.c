@@ -93,6 +93,7 @@ cpu_open(int ordinal, GjErrorText *why)
 	info = &device->info;
 	read_name(info->name, sizeof(info->name));
 	info->kind = GJ_DEVICE_CPU;
+	info->ordinal = (uint32_t) ordinal;
 	info->nprocessors = nthreads;
 	info->memory_total = (uint64_t) sysconf(_SC_PHYS_PAGES) * (uint64_t) sysconf(_SC_PAGESIZE) / 2;
 	info->copy_in_rate = GJ_COPY_RATE;

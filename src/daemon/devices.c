@@ -5,12 +5,14 @@
 #include "devices.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "log.h"
 #include "segment.h"
 
 #define GJ_MAX_GPUS			64
+#define GJ_MAX_CPUS			GJ_MAX_RUN_DEVICES
 
 /* Part of a device's memory that programs may lease; the rest is for its own needs. */
 #define GJ_LEASABLE			0.9
@@ -24,11 +26,14 @@ static struct
 	bool		started;
 	bool		cuda_ready;		/* the GPUs have been looked for and opened */
 	bool		cpu_ready;
+	uint64_t	skipped_gpus;	/* that gpujoin.devices leaves out, a bit each */
 	uint32_t	ncuda;
+	uint32_t	ncpu;
 	GjErrorText cuda_reason;	/* if ncuda is 0 */
 	GjDeviceEntry cuda[GJ_MAX_GPUS];
-	GjDeviceEntry cpu;
+	GjDeviceEntry cpu[GJ_MAX_CPUS];
 }			devices = {
+	.ncpu = 1,
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.opened = PTHREAD_COND_INITIALIZER,
 	.cuda_reason = {"the GPUs are being opened"}
@@ -44,12 +49,42 @@ init_entry(GjDeviceEntry *entry, const GjDeviceOps *ops, GjDevice *device)
 	gj_memory_init(&entry->memory, (uint64_t) (entry->info.memory_total * GJ_LEASABLE));
 }
 
+bool
+gj_devices_configure(const char *gpus, uint32_t ncpu, GjErrorText *why)
+{
+	uint64_t	chosen = 0;
+
+	devices.ncpu = ncpu < 1 ? 1 : ncpu < GJ_MAX_CPUS ? ncpu : GJ_MAX_CPUS;
+	devices.skipped_gpus = 0;
+	if (!gpus || gpus[strspn(gpus, " ")] == '\0')
+		return true;
+	for (const char *at = gpus;;)
+	{
+		char	   *end;
+		long		ordinal = strtol(at, &end, 10);
+
+		end += strspn(end, " ");
+		if (end == at || ordinal < 0 || ordinal >= GJ_MAX_GPUS || (*end != ',' && *end != '\0'))
+		{
+			snprintf(why->text, sizeof(why->text), "\"%.100s\" is no list of GPUs", gpus);
+			return false;
+		}
+		chosen |= UINT64_C(1) << ordinal;
+		if (*end == '\0')
+			break;
+		at = end + 1;
+	}
+	devices.skipped_gpus = ~chosen;
+	return true;
+}
+
 #ifdef GJ_WITH_CUDA
 /* A GPU that is being opened. */
 typedef struct GjOpening
 {
 	int			ordinal;
 	pthread_t	thread;
+	bool		skipped;		/* gpujoin.devices leaves it out */
 	bool		started;
 	GjDevice   *device;			/* NULL: it does not work */
 	GjErrorText why;
@@ -79,7 +114,9 @@ open_cuda(GjErrorText *why)
 		count = GJ_MAX_GPUS;
 	for (int i = 0; i < count; i++)
 	{
-		opening[i] = (GjOpening) {.ordinal = i};
+		opening[i] = (GjOpening) {.ordinal = i,.skipped = devices.skipped_gpus >> i & 1};
+		if (opening[i].skipped)
+			continue;
 		opening[i].started = pthread_create(&opening[i].thread, NULL, open_gpu, &opening[i]) == 0;
 		if (!opening[i].started)
 			open_gpu(&opening[i]);
@@ -90,6 +127,8 @@ open_cuda(GjErrorText *why)
 			pthread_join(opening[i].thread, NULL);
 		if (opening[i].device)
 			init_entry(&devices.cuda[n++], &gj_cuda_device, opening[i].device);
+		else if (opening[i].skipped)
+			snprintf(why->text, sizeof(why->text), "gpujoin.devices leaves GPU %d out", i);
 		else
 		{
 			gj_log(GJ_WARNING, "GPU %d cannot be used: %s", i, opening[i].why.text);
@@ -143,67 +182,93 @@ gj_devices_cuda(bool wait, GjErrorText *why)
 	return n;
 }
 
-/* The cpu device, opened by its first user; NULL with the reason. */
-static GjDeviceEntry *
-get_cpu(GjErrorText *why)
+/* Opens all devices that the cpu pretends to be, which share its memory.  The lock is held. */
+static bool
+open_cpu(GjErrorText *why)
 {
-	GjDeviceEntry *entry = NULL;
+	for (uint32_t i = 0; i < devices.ncpu; i++)
+	{
+		GjDeviceEntry *entry = &devices.cpu[i];
+		GjDevice   *device = gj_cpu_device.open((int) i, why);
 
+		if (!device)
+		{
+			while (i-- > 0)
+				gj_cpu_device.close(devices.cpu[i].device);
+			return false;
+		}
+		init_entry(entry, &gj_cpu_device, device);
+		entry->info.memory_total /= devices.ncpu;
+		entry->memory.limit /= devices.ncpu;
+	}
+	return true;
+}
+
+/* Number of devices of a kind and, in *first, their entries; opened by the first who asks. */
+static uint32_t
+get_devices(GjDeviceKind kind, GjDeviceEntry **first, GjErrorText *why)
+{
+	uint32_t	n;
+
+	*first = kind == GJ_DEVICE_CPU ? devices.cpu : devices.cuda;
+	if (kind != GJ_DEVICE_CPU)
+		return gj_devices_cuda(true, why);
 	pthread_mutex_lock(&devices.lock);
 	if (!devices.cpu_ready)
-	{
-		GjDevice   *device = gj_cpu_device.open(0, why);
-
-		if (device)
-			init_entry(&devices.cpu, &gj_cpu_device, device);
-		devices.cpu_ready = device != NULL;
-	}
-	if (devices.cpu_ready)
-		entry = &devices.cpu;
+		devices.cpu_ready = open_cpu(why);
+	n = devices.cpu_ready ? devices.ncpu : 0;
 	pthread_mutex_unlock(&devices.lock);
-	return entry;
+	return n;
+}
+
+uint32_t
+gj_devices_choose_some(GjDeviceKind kind, uint32_t max, GjDeviceEntry **entries, GjErrorText *why)
+{
+	GjDeviceEntry *first;
+	uint32_t	n = get_devices(kind, &first, why);
+	uint32_t	load[GJ_MAX_GPUS];
+	uint32_t	nchosen;
+
+	for (uint32_t i = 0; i < n; i++)
+	{
+		pthread_mutex_lock(&first[i].memory.lock);
+		load[i] = first[i].memory.nleases;
+		pthread_mutex_unlock(&first[i].memory.lock);
+	}
+	for (nchosen = 0; nchosen < n && nchosen < max; nchosen++)
+	{
+		uint32_t	best = 0;
+
+		for (uint32_t i = 1; i < n; i++)
+			if (load[i] < load[best])
+				best = i;
+		entries[nchosen] = &first[best];
+		load[best] = UINT32_MAX;
+	}
+	return nchosen;
 }
 
 GjDeviceEntry *
 gj_devices_choose(GjDeviceKind kind, GjErrorText *why)
 {
-	uint32_t	n;
-	uint32_t	fewest = UINT32_MAX;
-	GjDeviceEntry *best = NULL;
+	GjDeviceEntry *entry;
 
-	if (kind == GJ_DEVICE_CPU)
-		return get_cpu(why);
-	n = gj_devices_cuda(true, why);
-	for (uint32_t i = 0; i < n; i++)
-	{
-		GjDeviceEntry *entry = &devices.cuda[i];
-		uint32_t	nleases;
-
-		pthread_mutex_lock(&entry->memory.lock);
-		nleases = entry->memory.nleases;
-		pthread_mutex_unlock(&entry->memory.lock);
-		if (nleases < fewest)
-		{
-			fewest = nleases;
-			best = entry;
-		}
-	}
-	return best;
+	return gj_devices_choose_some(kind, 1, &entry, why) > 0 ? entry : NULL;
 }
 
 uint32_t
 gj_devices_count(void)
 {
 	GjErrorText why;
-	uint32_t	n = gj_devices_cuda(true, &why);
+	GjDeviceEntry *first;
 
-	return n + (get_cpu(&why) ? 1 : 0);
+	return get_devices(GJ_DEVICE_CUDA, &first, &why) + get_devices(GJ_DEVICE_CPU, &first, &why);
 }
 
 GjDeviceEntry *
 gj_devices_get(uint32_t i)
 {
-	return i < devices.ncuda ? &devices.cuda[i] : &devices.cpu;
+	return i < devices.ncuda ? &devices.cuda[i] : &devices.cpu[i - devices.ncuda];
 }
 
 void
@@ -224,8 +289,8 @@ gj_devices_stop(void)
 		pthread_join(devices.opener, NULL);
 	for (uint32_t i = 0; i < devices.ncuda; i++)
 		devices.cuda[i].ops->close(devices.cuda[i].device);
-	if (devices.cpu_ready)
-		devices.cpu.ops->close(devices.cpu.device);
+	for (uint32_t i = 0; devices.cpu_ready && i < devices.ncpu; i++)
+		devices.cpu[i].ops->close(devices.cpu[i].device);
 	devices.ncuda = 0;
 	devices.cpu_ready = false;
 }

@@ -4,7 +4,7 @@
  *
  * GPUs are opened by threads of their own as soon as gpujoind starts, so that no
  * query pays for creating their contexts.  The cpu device is opened when it is first
- * asked for.  Entries live until the process ends; what is not noted as guarded
+ * asked for; for tests it can pretend to be several.  Entries live until the process ends; what is not noted as guarded
  * does not change once an entry has been handed out.
  */
 #ifndef GJ_DAEMON_DEVICES_H
@@ -21,6 +21,12 @@ typedef struct GjDeviceEntry
 	GjDeviceMemory memory;		/* guarded by its own lock */
 } GjDeviceEntry;
 
+/*
+ * Chooses GPUs by ordinal ("0,2,3"; "" or NULL: all), and how many devices the cpu
+ * pretends to be.  False with *why if the list is none.  Before gj_devices_start.
+ */
+extern bool gj_devices_configure(const char *gpus, uint32_t ncpu, GjErrorText *why);
+
 /* Starts to open the GPUs.  Called once, before anything else here. */
 extern void gj_devices_start(void);
 
@@ -35,6 +41,13 @@ extern uint32_t gj_devices_cuda(bool wait, GjErrorText *why);
  * Waits until it is open.
  */
 extern GjDeviceEntry *gj_devices_choose(GjDeviceKind kind, GjErrorText *why);
+
+/*
+ * The same for at most `max` devices, those with the fewest programs first.  Returns
+ * how many there are.
+ */
+extern uint32_t gj_devices_choose_some(GjDeviceKind kind, uint32_t max, GjDeviceEntry **entries,
+									   GjErrorText *why);
 
 /* Number of devices of all kinds, the cpu last.  Opens them all. */
 extern uint32_t gj_devices_count(void);

@@ -103,6 +103,27 @@ wait_for_turn(GjDeviceMemory *memory, GjLeaseWaiter *waiter, uint64_t nbytes,
 	}
 }
 
+/* Returns how much of `nbytes` the session may have; more than there is if that is less. */
+static uint64_t
+init_lease(GjLease *lease, const GjDeviceMemory *memory, uint64_t nbytes, uint64_t session_limit)
+{
+	memset(lease, 0, sizeof(*lease));
+	lease->limit = memory->limit;
+	if (session_limit != 0 && session_limit < lease->limit)
+		lease->limit = session_limit;
+	return nbytes > lease->limit && nbytes <= memory->limit ? lease->limit : nbytes;
+}
+
+/* The lock is held. */
+static void
+grant(GjLease *lease, GjDeviceMemory *memory, uint64_t nbytes)
+{
+	memory->leased += nbytes;
+	memory->nleases++;
+	lease->memory = memory;
+	lease->granted = nbytes;
+}
+
 GjStatus
 gj_lease_start(GjLease *lease, GjDeviceMemory *memory, uint64_t nbytes,
 			   uint64_t session_limit, bool (*stop) (void *), void *arg)
@@ -110,28 +131,32 @@ gj_lease_start(GjLease *lease, GjDeviceMemory *memory, uint64_t nbytes,
 	GjLeaseWaiter waiter;
 	GjStatus	status;
 
-	memset(lease, 0, sizeof(*lease));
-	lease->limit = memory->limit;
-	if (session_limit != 0 && session_limit < lease->limit)
-		lease->limit = session_limit;
+	nbytes = init_lease(lease, memory, nbytes, session_limit);
 	if (nbytes > memory->limit)
 		return GJ_OUT_OF_MEMORY;
-	if (nbytes > lease->limit)
-		nbytes = lease->limit;
-
 	pthread_mutex_lock(&memory->lock);
 	enqueue(memory, &waiter);
 	status = wait_for_turn(memory, &waiter, nbytes, stop, arg);
 	dequeue(memory, &waiter);
 	if (status == GJ_OK)
-	{
-		memory->leased += nbytes;
-		memory->nleases++;
-		lease->memory = memory;
-		lease->granted = nbytes;
-	}
+		grant(lease, memory, nbytes);
 	pthread_mutex_unlock(&memory->lock);
 	return status;
+}
+
+bool
+gj_lease_try(GjLease *lease, GjDeviceMemory *memory, uint64_t nbytes, uint64_t session_limit)
+{
+	bool		ok;
+
+	nbytes = init_lease(lease, memory, nbytes, session_limit);
+	pthread_mutex_lock(&memory->lock);
+	/* whoever waits comes first */
+	ok = !memory->first && nbytes <= memory->limit && memory->limit - memory->leased >= nbytes;
+	if (ok)
+		grant(lease, memory, nbytes);
+	pthread_mutex_unlock(&memory->lock);
+	return ok;
 }
 
 bool

@@ -54,6 +54,10 @@ extern void gj_memory_init(GjDeviceMemory *memory, uint64_t limit);
 extern GjStatus gj_lease_start(GjLease *lease, GjDeviceMemory *memory, uint64_t nbytes,
 							   uint64_t session_limit, bool (*stop) (void *), void *arg);
 
+/* The same without waiting.  False: there is no room now, or never. */
+extern bool gj_lease_try(GjLease *lease, GjDeviceMemory *memory, uint64_t nbytes,
+						 uint64_t session_limit);
+
 /* Takes or gives back memory.  False: there is no room. */
 extern bool gj_lease_take(GjLease *lease, uint64_t nbytes);
 extern void gj_lease_give(GjLease *lease, uint64_t nbytes);

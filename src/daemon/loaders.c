@@ -106,7 +106,7 @@ find_device(const GjRunToken *token)
 
 	pthread_mutex_lock(&shared.lock);
 	run = find_run(token);
-	entry = run ? run->entry : NULL;
+	entry = run ? gj_team_entry(run->run) : NULL;
 	pthread_mutex_unlock(&shared.lock);
 	return entry;
 }

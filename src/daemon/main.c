@@ -22,6 +22,8 @@ typedef struct GjOptions
 	const char *run;
 	GjDeviceKind device;
 	int			repeat;
+	const char *devices;
+	int			cpu_devices;
 } GjOptions;
 
 enum
@@ -34,6 +36,8 @@ enum
 	OPT_RUN,
 	OPT_DEVICE,
 	OPT_REPEAT,
+	OPT_DEVICES,
+	OPT_CPU_DEVICES,
 	OPT_VERSION,
 	OPT_HELP
 };
@@ -47,6 +51,8 @@ static const struct option long_options[] = {
 	{"run", required_argument, NULL, OPT_RUN},
 	{"device", required_argument, NULL, OPT_DEVICE},
 	{"repeat", required_argument, NULL, OPT_REPEAT},
+	{"devices", required_argument, NULL, OPT_DEVICES},
+	{"cpu-devices", required_argument, NULL, OPT_CPU_DEVICES},
 	{"version", no_argument, NULL, OPT_VERSION},
 	{"help", no_argument, NULL, OPT_HELP},
 	{NULL, 0, NULL, 0}
@@ -65,6 +71,9 @@ static const char usage[] =
 "           [--device cpu|cuda]  on this device (default cuda, cpu if there is none)\n"
 "           [--repeat N]         N times\n"
 "  gpujoind --version | --help\n"
+"With each of the first three:\n"
+"           [--devices 0,1,...]  use these GPUs only\n"
+"           [--cpu-devices N]    let the cpu pretend to be N devices\n"
 "\n"
 "PostgreSQL starts the server itself: see README.md.\n";
 
@@ -147,6 +156,12 @@ parse_options(int argc, char **argv, GjOptions *options)
 			case OPT_REPEAT:
 				options->repeat = parse_number("repeat", optarg, 1);
 				break;
+			case OPT_DEVICES:
+				options->devices = optarg;
+				break;
+			case OPT_CPU_DEVICES:
+				options->cpu_devices = parse_number("cpu-devices", optarg, 1);
+				break;
 			case OPT_VERSION:
 				printf("gpujoind %s (ABI %d)\n", GJ_VERSION, GJ_ABI);
 				exit(0);
@@ -181,10 +196,17 @@ int
 main(int argc, char **argv)
 {
 	const GjDeviceKind any = (GjDeviceKind) -1;
-	GjOptions	options = {.server = {NULL, -1, -1, false},.device = any,.repeat = 1};
+	GjOptions	options = {.server = {NULL, -1, -1, false},.device = any,.repeat = 1,
+	.cpu_devices = 1};
+	GjErrorText why;
 	int			status;
 
 	parse_options(argc, argv, &options);
+	if (!gj_devices_configure(options.devices, (uint32_t) options.cpu_devices, &why))
+	{
+		fprintf(stderr, "gpujoind: --devices: %s\n", why.text);
+		return 2;
+	}
 	if (options.server.directory)
 	{
 		status = gj_serve(&options.server);

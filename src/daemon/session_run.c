@@ -1,6 +1,6 @@
 /*
  * session_run.c
- *	  A session's run of a program: lease, rings, chunks in, batches out, outcome.
+ *	  A session's run of a program: rings, chunks in, batches out, outcome.
  *
  * While a run works, messages stay in the sockets of its loaders (loaders.h); they are
  * taken out between two steps of the run, and when it waits for a chunk or for a free slot
@@ -107,13 +107,14 @@ receive_from(GjSession *session, GjSession *loader)
 
 /*
  * Receives at most one message of each loader.  With `wait`, waits for something to
- * happen; gj_run_wait() was called then, so nothing of the run works meanwhile.
+ * happen, be it that a device of several wants something; of a single one gj_team_wait()
+ * was called then, so nothing of the run works meanwhile.
  */
 static GjStatus
 receive_messages(GjSession *session, bool wait)
 {
 	uint32_t	n = gj_loaders_count(session);
-	struct pollfd fds[GJ_MAX_LOADERS + 1];
+	struct pollfd fds[GJ_MAX_LOADERS + 2];
 	uint64_t	count;
 
 	for (uint32_t i = 0; i < n; i++)
@@ -121,9 +122,12 @@ receive_messages(GjSession *session, bool wait)
 			.fd = session->loaders[i]->closed ? -1 : session->loaders[i]->socket,.events = POLLIN
 		};
 	fds[n] = (struct pollfd) {.fd = session->wake,.events = POLLIN};
+	fds[n + 1] = (struct pollfd) {.fd = gj_team_fd(session->run),.events = POLLIN};
 	if (wait)
+		GJ_TRY(gj_team_serve(session->run));
+	if (wait && gj_team_idle(session->run))
 		gj_journal_rest(&session->mark);
-	if (poll(fds, n + 1, wait ? -1 : 0) < 0)
+	if (poll(fds, n + 2, wait ? -1 : 0) < 0)
 		n = 0;
 	if (wait)
 		gj_journal_work(&session->mark);
@@ -152,7 +156,7 @@ next_message(GjSession *session, uint32_t *which, GjMsgSlot *message)
 
 		*message = loader->pending[loader->next_pending];
 		if (loader->npending == 0 ||
-			(message->type == GJ_MSG_CHUNK && !gj_run_accepts(session->run, message->source)))
+			(message->type == GJ_MSG_CHUNK && !gj_team_accepts(session->run, message->source)))
 			continue;
 		loader->next_pending = (loader->next_pending + 1) % GJ_MAX_PENDING;
 		loader->npending--;
@@ -177,7 +181,7 @@ loader_has_ended(GjSession *session, GjSession *loader, uint32_t source)
 		if (!(session->loaders[i]->finished >> source & 1))
 			return GJ_OK;
 	session->sources_ended |= 1u << source;
-	return gj_run_source_end(session->run, source);
+	return gj_team_source_end(session->run, source);
 }
 
 /* ---- what the executor asks for */
@@ -255,10 +259,12 @@ gj_session_ready(int socket, const GjSegment *load, const GjSegment *output,
 static GjStatus
 get_rings(GjSession *session, GjErrorText *why)
 {
+	GjDeviceEntry *entry = gj_team_entry(session->run);
+
 	session->output_free = (1u << GJ_OUTPUT_SLOTS) - 1;
-	GJ_TRY(gj_segment_get(session->entry, GJ_LOAD_SLOTS * (size_t) GJ_LOAD_SLOT_SIZE,
+	GJ_TRY(gj_segment_get(entry, GJ_LOAD_SLOTS * (size_t) GJ_LOAD_SLOT_SIZE,
 						  &session->load, why));
-	return gj_segment_get(session->entry, GJ_OUTPUT_SLOTS * (size_t) GJ_OUTPUT_SLOT_SIZE,
+	return gj_segment_get(entry, GJ_OUTPUT_SLOTS * (size_t) GJ_OUTPUT_SLOT_SIZE,
 						  &session->output, why);
 }
 
@@ -276,16 +282,17 @@ gj_session_free_rings(GjSession *session)
 static GjStatus
 take_program(GjSession *session, GjProgram **program, GjErrorText *why)
 {
-	GjMsgSubmit submit;
-	size_t		nbytes = session->nbytes - sizeof(submit);
+	GjMsgSubmit *submit = &session->submit;
+	size_t		nbytes = session->nbytes - sizeof(*submit);
 
-	memcpy(&submit, session->message, sizeof(submit));
-	if (submit.nbytes != nbytes)
+	memcpy(submit, session->message, sizeof(*submit));
+	submit->temp_directory[sizeof(submit->temp_directory) - 1] = '\0';
+	if (submit->nbytes != nbytes)
 		return protocol_error(why);
 	*program = malloc(nbytes + sizeof(GjProgram));
 	if (!*program)
 		return GJ_OUT_OF_HOST_MEMORY;
-	memcpy(*program, session->message + sizeof(submit), nbytes);
+	memcpy(*program, session->message + sizeof(*submit), nbytes);
 	return gj_program_check(*program, (uint32_t) nbytes, why);
 }
 
@@ -299,14 +306,14 @@ take_program(GjSession *session, GjProgram **program, GjErrorText *why)
 static GjStatus
 feed(GjSession *session)
 {
-	while (!gj_run_complete(session->run))
+	while (!gj_team_complete(session->run))
 	{
 		GjMsgSlot	message;
 		uint32_t	which;
 		bool		any = false;
 
 		GJ_TRY(receive_messages(session, false));
-		while (!gj_run_complete(session->run) && next_message(session, &which, &message))
+		while (!gj_team_complete(session->run) && next_message(session, &which, &message))
 		{
 			GjSession  *loader = session->loaders[which];
 
@@ -314,17 +321,17 @@ feed(GjSession *session)
 			if (message.type == GJ_MSG_SOURCE_END)
 				GJ_TRY(loader_has_ended(session, loader, message.source));
 			else
-				GJ_TRY(gj_run_chunk(session->run, message.source, message.nrows,
-									loader->load->memory +
-									(size_t) message.slot * GJ_LOAD_SLOT_SIZE,
-									which * GJ_LOAD_SLOTS + message.slot));
+				GJ_TRY(gj_team_chunk(session->run, message.source, message.nrows,
+									 loader->load->memory +
+									 (size_t) message.slot * GJ_LOAD_SLOT_SIZE,
+									 which * GJ_LOAD_SLOTS + message.slot));
 		}
 		if (any)
-			GJ_TRY(gj_run_work(session->run));
-		else if (!gj_run_complete(session->run))
+			GJ_TRY(gj_team_work(session->run));
+		else if (!gj_team_complete(session->run))
 		{
-			GJ_TRY(gj_run_flush(session->run));
-			GJ_TRY(gj_run_wait(session->run));
+			GJ_TRY(gj_team_flush(session->run));
+			GJ_TRY(gj_team_wait(session->run));
 			GJ_TRY(receive_messages(session, true));
 		}
 	}
@@ -340,7 +347,7 @@ work(GjSession *session, GjRunStats *stats)
 	gj_journal_work(&session->mark);
 	status = feed(session);
 	if (status == GJ_OK)
-		status = gj_run_finish(session->run, stats);
+		status = gj_team_finish(session->run, stats);
 	if (status == GJ_OK)
 	{
 		gj_journal_rest(&session->mark);
@@ -350,18 +357,26 @@ work(GjSession *session, GjRunStats *stats)
 }
 
 /*
- * Runs the program with a lease, and gives back whatever it took.  If the device is
- * lost, nothing can be given back, and the mark stays for the next gpujoind to see.
+ * Runs the program and gives back whatever it took.  If a device is lost, nothing can be
+ * given back, and the mark stays for the next gpujoind to see.
  */
 static GjStatus
-run_leased(GjSession *session, const GjProgram *program, GjRunStats *stats, GjErrorText *why)
+run_on_devices(GjSession *session, const GjProgram *program, GjRunStats *stats, GjErrorText *why)
 {
 	const GjRunHost host = {session, gj_session_stop, host_output_slot, host_send_batch,
 	host_slot_free};
+	const GjTeamOptions options = {
+		.kind = session->hello.device,
+		.memory_limit = session->hello.memory_limit,
+		.max_devices = session->submit.max_devices,
+		.spill_memory = session->submit.spill_memory,
+		.temp_limit = session->submit.temp_limit,
+		.temp_directory = session->submit.temp_directory
+	};
 	GjErrorText lost = {""};
 	GjStatus	status;
 
-	session->run = gj_run_open(session->entry, program, &session->lease, &host, &status, why);
+	session->run = gj_team_open(program, &options, &host, &status, why);
 	if (!session->run)
 		return status;
 	status = get_rings(session, why);
@@ -373,11 +388,11 @@ run_leased(GjSession *session, const GjProgram *program, GjRunStats *stats, GjEr
 	if (status == GJ_OK)
 		status = work(session, stats);
 	if (status != GJ_OK && why->text[0] == '\0')
-		snprintf(why->text, sizeof(why->text), "%s", gj_run_error(session->run));
+		snprintf(why->text, sizeof(why->text), "%s", gj_team_error(session->run));
 
 	gj_loaders_close(session);
 	/* whatever ended the run, closing it shows whether the device is still there */
-	if (status != GJ_DEVICE_LOST && gj_run_close(session->run, &lost) == GJ_DEVICE_LOST)
+	if (status != GJ_DEVICE_LOST && gj_team_close(session->run, &lost) == GJ_DEVICE_LOST)
 	{
 		status = GJ_DEVICE_LOST;
 		*why = lost;
@@ -395,23 +410,12 @@ run_leased(GjSession *session, const GjProgram *program, GjRunStats *stats, GjEr
 static GjStatus
 run_program(GjSession *session, const GjProgram *program, GjRunStats *stats, GjErrorText *why)
 {
-	GjStatus	status;
-
 	if (program->fail_point == GJ_FAIL_SUBMIT)
 		return GJ_INJECTED;
 	session->nsources = program->nsources;
 	if (!gj_journal_begin(program, &session->mark))
 		return GJ_REFUSED;
-	session->entry = gj_devices_choose(session->hello.device, why);
-	if (!session->entry)
-		return GJ_NO_DEVICE;
-	status = gj_lease_start(&session->lease, &session->entry->memory, program->lease,
-							session->hello.memory_limit, gj_session_stop, session);
-	if (status != GJ_OK)
-		return status;
-	status = run_leased(session, program, stats, why);
-	gj_lease_end(&session->lease);
-	return status;
+	return run_on_devices(session, program, stats, why);
 }
 
 void

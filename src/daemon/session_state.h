@@ -7,8 +7,8 @@
 #ifndef GJ_DAEMON_SESSION_STATE_H
 #define GJ_DAEMON_SESSION_STATE_H
 
-#include "executor.h"
 #include "journal.h"
+#include "run_team.h"
 #include "segment.h"
 
 /* What gj_session_receive returns beside types of messages. */
@@ -38,10 +38,9 @@ typedef struct GjSession
 	bool		attached;		/* guarded by the lock of loaders.c */
 
 	/* a run */
-	GjDeviceEntry *entry;
 	GjSegment  *output;			/* ring; kept until the peer has closed */
-	GjLease		lease;
-	GjRun	   *run;
+	GjMsgSubmit submit;
+	GjTeam	   *run;
 	GjJournalMark mark;
 	uint32_t	nsources;
 	uint32_t	sources_ended;	/* by all loaders, one bit each */
@@ -58,7 +57,7 @@ typedef struct GjSession
 
 	/* the message received last */
 	size_t		nbytes;
-	uint8_t		message[GJ_MAX_PROGRAM_SIZE + 64] __attribute__((aligned(8)));
+	uint8_t		message[GJ_MAX_PROGRAM_SIZE + sizeof(GjMsgSubmit)] __attribute__((aligned(8)));
 } GjSession;
 
 /* True: the peer is gone.  Does not wait. */

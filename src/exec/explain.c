@@ -332,6 +332,48 @@ explain_totals(ExplainContext *cxt)
 		ExplainPropertyFloat(psprintf("%s Time", phases[i]), "ms", stats->ms[i], 3, es);
 }
 
+/* Which devices took how many outer rows; what did not fit them. */
+static void
+explain_devices(ExplainContext *cxt)
+{
+	ExplainState *es = cxt->es;
+	const GjRunStats *stats = &cxt->state->stats;
+
+	if (!is_text(cxt))
+	{
+		List	   *ordinals = NIL;
+		List	   *rows = NIL;
+
+		for (uint32 i = 0; i < stats->ndevices; i++)
+		{
+			ordinals = lappend(ordinals, psprintf("%u", stats->device[i].ordinal));
+			rows = lappend(rows, psprintf(UINT64_FORMAT, stats->device[i].rows));
+		}
+		ExplainPropertyList("Devices Used", ordinals, es);
+		ExplainPropertyList("Device Rows", rows, es);
+		ExplainPropertyInteger("Passes", NULL, stats->npasses, es);
+		ExplainPropertyInteger("Spilled To Memory", "kB", stats->spilled_memory / 1024, es);
+		ExplainPropertyInteger("Spilled To Disk", "kB", stats->spilled_disk / 1024, es);
+		return;
+	}
+	if (stats->ndevices > 1)
+	{
+		indent(es);
+		appendStringInfoString(es->str, "Devices Used:");
+		for (uint32 i = 0; i < stats->ndevices; i++)
+			appendStringInfo(es->str, "%s %u rows=" UINT64_FORMAT, i > 0 ? "," : "",
+							 stats->device[i].ordinal, stats->device[i].rows);
+		appendStringInfoChar(es->str, '\n');
+	}
+	if (stats->spilled_memory + stats->spilled_disk > 0)
+	{
+		indent(es);
+		appendStringInfo(es->str, "Spilled: memory=" UINT64_FORMAT "kB disk=" UINT64_FORMAT
+						 "kB  Passes: %u\n", stats->spilled_memory / 1024,
+						 stats->spilled_disk / 1024, stats->npasses);
+	}
+}
+
 /* Which child is what. */
 static void
 explain_children(ExplainContext *cxt)
@@ -372,7 +414,10 @@ gj_explain_join_scan(CustomScanState *node, List *ancestors, ExplainState *es)
 	ExplainCloseGroup("Joins", "Joins", false, es);
 	explain_output(&cxt);
 	if (es->analyze && state->nruns > 0)
+	{
 		explain_totals(&cxt);
+		explain_devices(&cxt);
+	}
 	if (state->failure.reason != GJ_OK)
 		ExplainPropertyText("Fallback",
 							psprintf("%s%s%s", gj_reason_text(state->failure.reason),

@@ -145,6 +145,21 @@ add_stats(GjRunStats *sum, const GjRunStats *stats)
 	sum->bytes_out += stats->bytes_out;
 	sum->memory_peak = Max(sum->memory_peak, stats->memory_peak);
 	sum->rows_out += stats->rows_out;
+	sum->npasses += stats->npasses;
+	sum->spilled_memory = Max(sum->spilled_memory, stats->spilled_memory);
+	sum->spilled_disk += stats->spilled_disk;
+	for (uint32 i = 0; i < Min(stats->ndevices, GJ_MAX_RUN_DEVICES); i++)
+	{
+		uint32		d = 0;
+
+		while (d < sum->ndevices && sum->device[d].ordinal != stats->device[i].ordinal)
+			d++;
+		if (d == GJ_MAX_RUN_DEVICES)
+			continue;
+		if (d == sum->ndevices)
+			sum->device[sum->ndevices++].ordinal = stats->device[i].ordinal;
+		sum->device[d].rows += stats->device[i].rows;
+	}
 	for (int i = 0; i < GJ_MAX_SOURCES; i++)
 	{
 		sum->source[i].rows_in += stats->source[i].rows_in;
@@ -187,6 +202,27 @@ fall_back(GjScanState *state, const GjFailure *failure)
 	state->phase = GJ_SCAN_FALLBACK;
 }
 
+/*
+ * The inner sides did not fit the device, which nobody expected: a new run keeps them on
+ * the host first and takes them in parts.
+ */
+static void
+start_again(GjScanState *state)
+{
+	ListCell   *lc;
+
+	end_run(state);
+	ExecClearTuple(state->css.ss.ss_ScanTupleSlot);
+	foreach(lc, state->css.custom_ps)
+		if (lfirst(lc) != state->fallback)
+			ExecReScan(lfirst(lc));
+	ereport(DEBUG1,
+			(errmsg_internal("gpujoin runs a program again in parts: %s",
+							 gj_reason_text(GJ_OUT_OF_MEMORY))));
+	state->spill = true;
+	state->phase = GJ_SCAN_START;
+}
+
 /* The device has failed: fall back if that is still possible. */
 static void
 device_failed(GjScanState *state, const GjFailure *failure)
@@ -198,7 +234,10 @@ device_failed(GjScanState *state, const GjFailure *failure)
 				 errdetail("%s%s%s", gj_reason_text(failure->reason),
 						   failure->detail[0] ? ": " : "", failure->detail),
 				 errhint("Run the query again, or set gpujoin.enabled to off.")));
-	fall_back(state, failure);
+	if (failure->reason == GJ_OUT_OF_MEMORY && !state->spill && gj_fail_at == GJ_FAIL_NEVER)
+		start_again(state);
+	else
+		fall_back(state, failure);
 }
 
 /* True if the device may be used in this execution at all. */
@@ -365,6 +404,7 @@ submit_run(GjScanState *state, GjFailure *failure)
 		gj_fail(failure, GJ_TOO_LARGE, "program");
 		return false;
 	}
+	program->spill = state->spill;
 	state->nruns++;
 	state->run = gj_run_start(program, &state->load_stats, failure);
 	if (state->run == NULL || !open_sources(state, program, failure))
@@ -399,7 +439,7 @@ start_run(GjScanState *state)
 	running = may_run(state, &failure) && submit_run(state, &failure);
 	MemoryContextSwitchTo(old);
 	if (!running)
-		fall_back(state, &failure);
+		device_failed(state, &failure);
 	else if (is_one_row(state))
 		run_aggregates(state);
 	else if (state->can_fail)

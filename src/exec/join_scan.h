@@ -43,6 +43,7 @@ typedef struct GjScanState
 	int			nfallback;
 	bool		can_fail;
 	int			nworkers;		/* planned to help to load */
+	bool		spill;			/* the inner sides did not fit the device */
 	List	   *runtime_exprs;	/* ExprStates */
 
 	GjScanPhase phase;

@@ -66,6 +66,9 @@
 /* What outlives a gpujoind: counters and refused programs, in a memfd of the launcher. */
 #define GJ_JOURNAL_SIZE		(64u * 1024)
 
+/* Devices that one run can use. */
+#define GJ_MAX_RUN_DEVICES	16
+
 /* The longest value carried inside a slot; backends hold longer ones themselves. */
 #define GJ_MAX_CARRIED		(32u * 1024)
 
@@ -169,6 +172,11 @@ typedef struct GjMsgSubmit
 {
 	uint32_t	type;
 	uint32_t	nbytes;			/* of the program */
+	uint32_t	max_devices;	/* gpujoin.devices_per_query, 0 = as many as it is worth */
+	uint32_t	unused;
+	uint64_t	spill_memory;	/* bytes of host memory for what does not fit */
+	uint64_t	temp_limit;		/* bytes of temporary files, UINT64_MAX = no limit */
+	char		temp_directory[128];	/* where they go, relative to the data directory */
 } GjMsgSubmit;
 
 /* Names a run, and is known to nobody but who submitted it and whom that told. */
@@ -226,6 +234,13 @@ typedef struct GjSourceStats
 	uint64_t	rows_out;		/* rows that passed the device filter */
 } GjSourceStats;
 
+typedef struct GjDeviceStats
+{
+	uint32_t	ordinal;
+	uint32_t	unused;
+	uint64_t	rows;			/* outer rows that it took */
+} GjDeviceStats;
+
 typedef struct GjRunStats
 {
 	double		ms[GJ_NPHASES];
@@ -235,6 +250,11 @@ typedef struct GjRunStats
 	uint64_t	rows_out;		/* rows of the result */
 	GjSourceStats source[GJ_MAX_SOURCES];
 	GjStepStats step[GJ_MAX_SOURCES];
+	uint32_t	ndevices;
+	uint32_t	npasses;		/* more than 1: the inner sides came in parts */
+	uint64_t	spilled_memory; /* bytes kept in host memory, and in temporary files */
+	uint64_t	spilled_disk;
+	GjDeviceStats device[GJ_MAX_RUN_DEVICES];
 } GjRunStats;
 
 typedef struct GjMsgDone

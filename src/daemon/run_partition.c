@@ -1,0 +1,1050 @@
+/*
+ * run_partition.c
+ *	  Runs whose inner sides do not fit the device, in passes over parts of them.
+ *
+ * Inner sources are kept on the host until all have come; then their sizes are known.  If
+ * they fit after all, the devices load them and outer chunks stream as ever.  If not, rows
+ * are split, and each pass runs the whole program on a part:
+ *
+ *	by key		one inner source and the outer one, by a hash of the keys of its step, which
+ *				read the outer source only.  Equal keys meet in one pass, so every join type
+ *				comes out right, rows of the inner side without a match too.
+ *	by blocks	an inner source of an inner join, with all outer rows for each block: every
+ *				pair is made in one pass.
+ *
+ * A pass whose part is too large, as estimated or as the device finds out before it has seen
+ * an outer row, is split again: fewer key parts, or fewer blocks (one hot key).  What cannot
+ * be split ends the run with GJ_TOO_LARGE: before any row has gone out, for the largest passes
+ * come first, unless other sessions have taken memory meanwhile.
+ *
+ * Semi and anti joins that ask nothing but the key need one inner row of each: most others of
+ * a hot key are dropped when its source is split.
+ *
+ * Keys are computed by the cpu device, so that errors of rows that a filter would have
+ * removed do no harm: such rows go anywhere.
+ */
+#include "run_team_state.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../rows/hash.h"
+#include "program_check.h"
+
+#define GJ_MAX_PARTS		1024
+
+/* Keys that are remembered, a power of two. */
+#define GJ_SEEN_KEYS		4096
+
+/* Rows of a record: what blocks are made of. */
+#define GJ_RECORD_ROWS		16384
+
+/* Device memory that a row of an inner side takes while it is built, beside its columns. */
+#define GJ_ROW_BYTES		80
+#define GJ_KEY_BYTES		9
+
+/* What the device needs for anything else. */
+#define GJ_SPARE_BYTES		(UINT64_C(6) * 1024 * 1024)
+
+/*
+ * A part of the work: key parts first_part .. end_part-1, and of each inner source a range of
+ * records; of the one that is split by key, a range only within a single key part.
+ */
+typedef struct GjPass
+{
+	struct GjPass *next;
+	uint32_t	first_part;
+	uint32_t	end_part;
+	uint32_t	first[GJ_MAX_SOURCES];
+	uint32_t	end[GJ_MAX_SOURCES];
+	uint64_t	need;			/* bytes on the device */
+} GjPass;
+
+/* A key of an inner side that is asked only whether it has it. */
+typedef struct GjSeenKey
+{
+	bool		used;
+	int64_t		key[GJ_MAX_KEYS];
+} GjSeenKey;
+
+struct GjPartition
+{
+	GjTeam    *team;
+	const GjProgram *program;
+	const GjSource *sources;
+	const GjStep *steps;
+	const GjColumnType *types;
+	GjSpill		spill;
+	GjLayout	layout[GJ_MAX_SOURCES];
+	GjColumnPlace *places;		/* of all columns */
+	GjSpillList inner[GJ_MAX_SOURCES];	/* not of the source that is split by key */
+
+	bool		whole;			/* everything fits */
+	uint64_t	budget;			/* bytes on each device */
+	int			key_step;		/* -1: none */
+	uint32_t	nparts;
+	GjSpillList *inner_parts;	/* [nparts], of the source of key_step */
+	GjSpillList *outer_parts;
+
+	/* to compute keys with */
+	GjDeviceEntry *cpu;
+	GjQueue    *queue;
+	GjColumn   *columns;
+	GjKeys		keys;
+	uint16_t   *part;			/* of each row of a chunk */
+	uint32_t   *positions;		/* rows by part */
+	uint8_t    *slot;			/* for records that are split again */
+	GjSeenKey  *seen;			/* [GJ_SEEN_KEYS] */
+
+	/* guarded by the team's lock */
+	GjPass	   *passes;			/* the largest first */
+	uint32_t	npasses;		/* that were run */
+	bool		too_large;		/* a device found that not all fits */
+};
+
+/* ---- what may be split */
+
+static bool
+keeps_inner(const GjStep *step)
+{
+	return step->join_type != GJ_JOIN_INNER && step->join_type != GJ_JOIN_LEFT &&
+		step->join_type != GJ_JOIN_SEMI && step->join_type != GJ_JOIN_ANTI;
+}
+
+/* True if a step but `other` has rows of its inner side come out at the end. */
+static bool
+others_keep_inner(const GjPartition *partition, int other)
+{
+	for (uint32_t i = 0; i < partition->program->nsteps; i++)
+		if ((int) i != other && keeps_inner(&partition->steps[i]))
+			return true;
+	return false;
+}
+
+static bool
+can_split_by_key(const GjPartition *partition, uint32_t i)
+{
+	const GjStep *step = &partition->steps[i];
+
+	if (step->nkeys == 0 || others_keep_inner(partition, (int) i))
+		return false;
+	for (uint32_t k = 0; k < step->nkeys; k++)
+		if (gj_expr_sources(partition->program, step->outer_keys + k) & ~1u)
+			return false;
+	return true;
+}
+
+static const GjStep *
+step_of(const GjPartition *partition, uint32_t source)
+{
+	const GjStep *step = partition->steps;
+
+	while (step->source != source)
+		step++;
+	return step;
+}
+
+static bool
+can_split_by_blocks(const GjPartition *partition, uint32_t source)
+{
+	return step_of(partition, source)->join_type == GJ_JOIN_INNER &&
+		!others_keep_inner(partition, -1);
+}
+
+static bool
+is_key_source(const GjPartition *partition, uint32_t source)
+{
+	return partition->key_step >= 0 && partition->steps[partition->key_step].source == source;
+}
+
+/* ---- sizes */
+
+/* Bytes on the device of rows of an inner source. */
+static uint64_t
+need_of(const GjPartition *partition, uint32_t s, uint64_t nrows, uint64_t heap)
+{
+	const GjSource *source = &partition->sources[s];
+	uint64_t	a_row = GJ_ROW_BYTES + GJ_KEY_BYTES * step_of(partition, s)->nkeys;
+
+	for (uint32_t c = 0; c < source->ncolumns; c++)
+		a_row += partition->types[source->first_column + c].width + 1;
+	return nrows * a_row + 2 * heap;
+}
+
+/* Rows of source s > 0 in a pass, and bytes of their heap. */
+static uint64_t
+pass_rows(const GjPartition *partition, const GjPass *pass, uint32_t s, uint64_t *heap)
+{
+	bool		keyed = is_key_source(partition, s);
+	uint64_t	nrows = 0;
+
+	*heap = 0;
+	for (uint32_t p = keyed ? pass->first_part : 0; p < (keyed ? pass->end_part : 1); p++)
+	{
+		const GjSpillList *list = keyed ? &partition->inner_parts[p] : &partition->inner[s];
+
+		for (uint32_t r = pass->first[s]; r < pass->end[s] && r < list->n; r++)
+		{
+			nrows += list->records[r].nrows;
+			*heap += list->records[r].heap_used;
+		}
+	}
+	return nrows;
+}
+
+static uint64_t
+pass_need(const GjPartition *partition, const GjPass *pass)
+{
+	uint64_t	need = 0;
+
+	for (uint32_t s = 1; s < partition->program->nsources; s++)
+	{
+		uint64_t	heap;
+		uint64_t	nrows = pass_rows(partition, pass, s, &heap);
+
+		need += need_of(partition, s, nrows, heap);
+	}
+	return need;
+}
+
+/* What every device has room for. */
+static uint64_t
+find_budget(GjTeam *team)
+{
+	uint64_t	least = UINT64_MAX;
+	uint64_t	spare;
+
+	for (uint32_t i = 0; i < team->nmembers; i++)
+	{
+		uint64_t	left = gj_lease_left(&team->members[i].lease);
+
+		if (left < least)
+			least = left;
+	}
+	spare = least / 8 + GJ_SPARE_BYTES;
+	return least > 2 * spare ? least - spare : least / 2;
+}
+
+/* ---- open and close */
+
+static bool
+open_buffers(GjPartition *partition)
+{
+	const GjProgram *p = partition->program;
+	uint32_t	capacity = 1;
+
+	partition->places = calloc(p->ncolumns + 1, sizeof(GjColumnPlace));
+	partition->columns = calloc(p->ncolumns + 1, sizeof(GjColumn));
+	if (!partition->places || !partition->columns)
+		return false;
+	for (uint32_t s = 0; s < p->nsources; s++)
+	{
+		const GjSource *source = &partition->sources[s];
+
+		if (!gj_layout(partition->types + source->first_column, source->ncolumns,
+					   source->capacity, GJ_LOAD_SLOT_SIZE, &partition->layout[s],
+					   partition->places + source->first_column))
+			return false;
+		if (source->capacity > capacity)
+			capacity = source->capacity;
+	}
+	for (uint32_t k = 0; k < GJ_MAX_KEYS; k++)
+		if (!(partition->keys.value[k] = malloc(capacity * sizeof(int64_t))))
+			return false;
+	partition->keys.null = malloc(capacity);
+	partition->part = malloc(capacity * sizeof(uint16_t));
+	partition->positions = malloc(capacity * sizeof(uint32_t));
+	partition->slot = malloc(GJ_LOAD_SLOT_SIZE);
+	partition->seen = calloc(GJ_SEEN_KEYS, sizeof(GjSeenKey));
+	return partition->keys.null && partition->part && partition->positions && partition->slot &&
+		partition->seen;
+}
+
+GjPartition *
+gj_partition_open(GjTeam *team, GjStatus *status, GjErrorText *why)
+{
+	const GjProgram *p = team->program;
+	GjPartition *partition = calloc(1, sizeof(GjPartition));
+
+	*status = GJ_OUT_OF_HOST_MEMORY;
+	if (!partition)
+		return NULL;
+	partition->team = team;
+	partition->program = p;
+	partition->sources = gj_program_array(p, GjSource, sources);
+	partition->steps = gj_program_array(p, GjStep, steps);
+	partition->types = gj_program_array(p, GjColumnType, columns);
+	partition->key_step = -1;
+	partition->nparts = 1;
+	gj_spill_open(&partition->spill, team->options.spill_memory, team->options.temp_limit,
+				  team->options.temp_directory);
+	if (open_buffers(partition))
+	{
+		partition->cpu = gj_devices_choose(GJ_DEVICE_CPU, why);
+		*status = partition->cpu ?
+			partition->cpu->ops->queue_open(partition->cpu->device, p, &partition->queue, why) :
+			GJ_NO_DEVICE;
+	}
+	if (*status == GJ_OK)
+		return partition;
+	gj_partition_close(partition);
+	return NULL;
+}
+
+static void
+free_parts(GjPartition *partition, GjSpillList **parts, uint32_t n)
+{
+	for (uint32_t p = 0; *parts && p < n; p++)
+		gj_spill_free_list(&partition->spill, &(*parts)[p]);
+	free(*parts);
+	*parts = NULL;
+}
+
+void
+gj_partition_close(GjPartition *partition)
+{
+	GjErrorText none;
+
+	for (uint32_t s = 0; s < GJ_MAX_SOURCES; s++)
+		gj_spill_free_list(&partition->spill, &partition->inner[s]);
+	free_parts(partition, &partition->inner_parts, partition->nparts);
+	free_parts(partition, &partition->outer_parts, partition->nparts);
+	gj_spill_close(&partition->spill);
+	if (partition->queue)
+		partition->cpu->ops->queue_close(partition->queue, &none);
+	while (partition->passes)
+	{
+		GjPass	   *next = partition->passes->next;
+
+		free(partition->passes);
+		partition->passes = next;
+	}
+	for (uint32_t k = 0; k < GJ_MAX_KEYS; k++)
+		free(partition->keys.value[k]);
+	free(partition->keys.null);
+	free(partition->part);
+	free(partition->positions);
+	free(partition->slot);
+	free(partition->seen);
+	free(partition->places);
+	free(partition->columns);
+	free(partition);
+}
+
+/* ---- chunks come in */
+
+static GjStatus
+fail(GjPartition *partition, GjStatus status, const char *text)
+{
+	GjTeam    *team = partition->team;
+
+	pthread_mutex_lock(&team->lock);
+	if (team->error.text[0] == '\0')
+		snprintf(team->error.text, sizeof(team->error.text), "%s", text);
+	pthread_mutex_unlock(&team->lock);
+	return status;
+}
+
+/* Keeps rows of a chunk in records that are small enough to make blocks of. */
+static GjStatus
+keep_rows(GjPartition *partition, GjSpillList *list, const GjChunk *chunk,
+		  const GjColumnType *types, const uint32_t *positions, uint32_t first, uint32_t end)
+{
+	for (uint32_t n; first < end; first += n)
+	{
+		GjStatus	status;
+
+		n = end - first < GJ_RECORD_ROWS ? end - first : GJ_RECORD_ROWS;
+		status = gj_spill_add(&partition->spill, list, chunk, types, positions, first, n);
+		if (status != GJ_OK)
+			return fail(partition, status, partition->spill.error.text);
+	}
+	return GJ_OK;
+}
+
+/* Reads what a slot says about itself, once, for it may change under our eyes. */
+static GjStatus
+read_chunk(GjPartition *partition, uint32_t s, uint32_t nrows, const uint8_t *slot,
+		   uint8_t *has_nulls, GjChunk *chunk)
+{
+	const GjSource *source = &partition->sources[s];
+	GjSlotHeader header;
+
+	memcpy(&header, slot, sizeof(header));
+	for (uint32_t c = 0; c < source->ncolumns; c++)
+		has_nulls[c] = gj_slot_has_nulls(slot)[c] != 0 &&
+			partition->types[source->first_column + c].nullable;
+	if (header.nrows != nrows || nrows > source->capacity ||
+		header.heap_used > partition->layout[s].heap_size || header.heap_used % 8 != 0)
+		return fail(partition, GJ_BAD_PROGRAM, "a chunk has a damaged header");
+	*chunk = (GjChunk) {slot, nrows, header.heap_used, &partition->layout[s],
+	partition->places + source->first_column, has_nulls};
+	return GJ_OK;
+}
+
+/*
+ * True if of the inner rows of a key one is as good as all: a semi or anti join asks only
+ * whether there is one.  The filter of the source has yet to be asked, so there must be none.
+ */
+static bool
+one_is_enough(const GjPartition *partition)
+{
+	const GjStep *step = &partition->steps[partition->key_step];
+
+	return (step->join_type == GJ_JOIN_SEMI || step->join_type == GJ_JOIN_ANTI) &&
+		step->residual < 0 && step->range_key < 0 && partition->sources[step->source].filter < 0;
+}
+
+/* True if row i has a key that was seen shortly before; most rows of a hot key have. */
+static bool
+seen_before(GjPartition *partition, uint64_t hash, uint32_t i)
+{
+	const GjKeys *keys = &partition->keys;
+	GjSeenKey  *seen = &partition->seen[hash >> 32 & (GJ_SEEN_KEYS - 1)];
+	bool		equal = seen->used;
+
+	for (uint32_t k = 0; k < keys->nkeys; k++)
+	{
+		equal &= seen->key[k] == keys->value[k][i];
+		seen->key[k] = keys->value[k][i];
+	}
+	seen->used = true;
+	return equal;
+}
+
+/* Finds out which part each row of a chunk belongs to; nparts: none wants it. */
+static GjStatus
+find_parts(GjPartition *partition, uint32_t s, const GjChunk *chunk)
+{
+	const GjDeviceOps *ops = partition->cpu->ops;
+	const GjStep *step = &partition->steps[partition->key_step];
+	const GjSource *source = &partition->sources[s];
+	GjKeys	   *keys = &partition->keys;
+	GjView		view = {.nrows = chunk->nrows};
+	bool		failed;
+	bool		once;
+
+	for (uint32_t c = 0; c < source->ncolumns; c++)
+	{
+		GjColumn   *column = &partition->columns[source->first_column + c];
+		const GjColumnType *type = &partition->types[source->first_column + c];
+		uint8_t    *slot = (uint8_t *) chunk->slot;
+
+		column->kind = type->kind;
+		column->width = type->width;
+		column->data = slot + chunk->places[c].data;
+		column->nulls = chunk->has_nulls[c] ? slot + chunk->places[c].nulls : NULL;
+		column->heap = type->kind == GJ_REF ? slot + chunk->layout->heap : NULL;
+		/* only checks that they lie within the heap */
+		if (type->kind == GJ_REF)
+			GJ_TRY(ops->rebase_refs(partition->queue, (uint64_t *) (slot + chunk->places[c].data),
+									chunk->nrows, 0, chunk->heap_used));
+	}
+	GJ_TRY(ops->sync(partition->queue));
+	GJ_TRY(ops->set_columns(partition->queue, partition->columns, partition->program->ncolumns,
+							&view.columns));
+	keys->nkeys = step->nkeys;
+	keys->nrows = chunk->nrows;
+	GJ_TRY(ops->keys(partition->queue, &view, 0, chunk->nrows,
+					 s == 0 ? step->outer_keys : step->inner_keys, keys));
+	/* a row error is the device's to find, if the row passes its filter */
+	failed = ops->sync(partition->queue) != GJ_OK;
+	once = s > 0 && !failed && one_is_enough(partition);
+	for (uint32_t i = 0; i < chunk->nrows; i++)
+	{
+		uint64_t	hash = 0;
+
+		for (uint32_t k = 0; k < step->nkeys; k++)
+			hash = gj_hash_combine(hash, keys->value[k][i]);
+		/* mixed once more: the devices' tables use the same hash */
+		hash = gj_hash_mix(~hash);
+		if (once && (keys->null[i] || seen_before(partition, hash, i)))
+			partition->part[i] = (uint16_t) partition->nparts;
+		else
+			partition->part[i] = keys->null[i] ? 0 : (uint16_t) (hash & (partition->nparts - 1));
+	}
+	return GJ_OK;
+}
+
+/* Keeps the rows of a chunk by part. */
+static GjStatus
+split_chunk(GjPartition *partition, uint32_t s, const GjChunk *chunk, GjSpillList *parts)
+{
+	const GjColumnType *types = partition->types + partition->sources[s].first_column;
+	uint32_t	start[GJ_MAX_PARTS + 2];
+
+	GJ_TRY(find_parts(partition, s, chunk));
+	memset(start, 0, (partition->nparts + 2) * sizeof(uint32_t));
+	for (uint32_t i = 0; i < chunk->nrows; i++)
+		start[partition->part[i] + 1]++;
+	for (uint32_t p = 0; p <= partition->nparts; p++)
+		start[p + 1] += start[p];
+	for (uint32_t i = 0; i < chunk->nrows; i++)
+		partition->positions[start[partition->part[i]]++] = i;
+	/* each start has become the next one's */
+	for (uint32_t p = 0; p < partition->nparts; p++)
+	{
+		uint32_t	first = p > 0 ? start[p - 1] : 0;
+
+		GJ_TRY(keep_rows(partition, &parts[p], chunk, types, partition->positions, first,
+						 start[p]));
+	}
+	return GJ_OK;
+}
+
+GjStatus
+gj_partition_chunk(GjPartition *partition, uint32_t source, uint32_t nrows, const uint8_t *slot)
+{
+	uint8_t		has_nulls[GJ_MAX_COLUMNS];
+	GjChunk		chunk;
+
+	GJ_TRY(read_chunk(partition, source, nrows, slot, has_nulls, &chunk));
+	if (source == 0 && partition->key_step >= 0)
+		return split_chunk(partition, 0, &chunk, partition->outer_parts);
+	return keep_rows(partition, source == 0 ? partition->outer_parts : &partition->inner[source],
+					 &chunk, partition->types + partition->sources[source].first_column, NULL, 0,
+					 nrows);
+}
+
+/* ---- all inner sources have come */
+
+/* Splits records that are kept already; gives the memory of each back at once. */
+static GjStatus
+split_list(GjPartition *partition, uint32_t s, GjSpillList *list, GjSpillList *parts)
+{
+	const GjSource *source = &partition->sources[s];
+	GjSpillSlot slot = {partition->slot, partition->types + source->first_column,
+	partition->places + source->first_column, &partition->layout[s]};
+	GjStatus	status = GJ_OK;
+
+	for (uint32_t r = 0; r < list->n && status == GJ_OK; r++)
+	{
+		GjSpillRecord *record = &list->records[r];
+		uint8_t		has_nulls[GJ_MAX_COLUMNS];
+		GjChunk		chunk;
+
+		if (partition->team->host->stop(partition->team->host->arg))
+			status = GJ_CANCELLED;
+		gj_spill_start(&slot);
+		if (status == GJ_OK)
+			status = gj_spill_fetch(&partition->spill, record, &slot);
+		if (status == GJ_OK && record->memory)
+		{
+			free(record->memory);
+			partition->spill.memory_used -= record->nbytes;
+			record->memory = NULL;
+		}
+		if (status == GJ_OK)
+			status = read_chunk(partition, s, slot.nrows, partition->slot, has_nulls, &chunk);
+		if (status == GJ_OK)
+			status = split_chunk(partition, s, &chunk, parts);
+	}
+	free(slot.buffer);
+	return status;
+}
+
+/*
+ * Splits the inner source of the key step into nparts, from what there is of it.  What was
+ * seen of keys belongs to the old parts: it is forgotten.
+ */
+static GjStatus
+split_inner(GjPartition *partition, uint32_t nparts)
+{
+	uint32_t	s = partition->steps[partition->key_step].source;
+	GjSpillList *old = partition->inner_parts;
+	uint32_t	nold = partition->nparts;
+	GjSpillList *parts = calloc(nparts, sizeof(GjSpillList));
+	GjStatus	status = GJ_OK;
+
+	if (!parts)
+		return GJ_OUT_OF_HOST_MEMORY;
+	partition->nparts = nparts;
+	memset(partition->seen, 0, GJ_SEEN_KEYS * sizeof(GjSeenKey));
+	if (old)
+		for (uint32_t p = 0; p < nold && status == GJ_OK; p++)
+			status = split_list(partition, s, &old[p], parts);
+	else
+		status = split_list(partition, s, &partition->inner[s], parts);
+	free_parts(partition, &old, nold);
+	gj_spill_free_list(&partition->spill, &partition->inner[s]);
+	partition->inner_parts = parts;
+	return status;
+}
+
+/* The need of the largest key part. */
+static uint64_t
+largest_part(const GjPartition *partition)
+{
+	uint32_t	s = partition->steps[partition->key_step].source;
+	uint64_t	most = 0;
+
+	for (uint32_t p = 0; p < partition->nparts; p++)
+	{
+		uint64_t	need = need_of(partition, s, partition->inner_parts[p].nrows,
+								   partition->inner_parts[p].heap_used);
+
+		if (need > most)
+			most = need;
+	}
+	return most;
+}
+
+/* Chooses the largest source that can be split by key, and splits it. */
+static GjStatus
+choose_split(GjPartition *partition, uint64_t total)
+{
+	uint64_t	most = 0;
+	uint64_t	room;
+	uint32_t	nparts = 4;
+	uint32_t	s;
+
+	for (uint32_t i = 0; i < partition->program->nsteps; i++)
+	{
+		const GjSpillList *list = &partition->inner[partition->steps[i].source];
+		uint64_t	need = need_of(partition, partition->steps[i].source, list->nrows,
+								   list->heap_used);
+
+		if (need > most && can_split_by_key(partition, i))
+		{
+			most = need;
+			partition->key_step = (int) i;
+		}
+	}
+	if (partition->key_step < 0)
+		return GJ_OK;
+	s = partition->steps[partition->key_step].source;
+	room = partition->budget > 2 * (total - most) ? partition->budget - (total - most) :
+		partition->budget / 2;
+	while (nparts < GJ_MAX_PARTS / 4 && most / nparts > room / 4)
+		nparts *= 2;
+	GJ_TRY(split_inner(partition, nparts));
+	/* keys that are few or skewed */
+	while (largest_part(partition) > room && nparts < GJ_MAX_PARTS &&
+		   !can_split_by_blocks(partition, s))
+	{
+		nparts *= 4;
+		GJ_TRY(split_inner(partition, nparts > GJ_MAX_PARTS ? GJ_MAX_PARTS : nparts));
+	}
+	return GJ_OK;
+}
+
+/* Gives all devices the inner sides.  *fit: they have taken them. */
+static GjStatus
+load_whole(GjPartition *partition, bool *fit)
+{
+	GjTeam    *team = partition->team;
+
+	partition->whole = true;
+	GJ_TRY(gj_team_for_all(team, GJ_TASK_LOAD, 0));
+	*fit = !partition->too_large;
+	if (*fit)
+	{
+		for (uint32_t s = 1; s < partition->program->nsources; s++)
+			gj_spill_free_list(&partition->spill, &partition->inner[s]);
+		return GJ_OK;
+	}
+	partition->whole = false;
+	for (uint32_t i = 0; i < team->nmembers; i++)
+		GJ_TRY(gj_member_close_run(&team->members[i]));
+	return GJ_OK;
+}
+
+GjStatus
+gj_partition_inner_end(GjPartition *partition)
+{
+	uint64_t	total = 0;
+	bool		fit = false;
+
+	for (uint32_t s = 1; s < partition->program->nsources; s++)
+		total += need_of(partition, s, partition->inner[s].nrows, partition->inner[s].heap_used);
+	partition->budget = find_budget(partition->team);
+	if (total <= partition->budget)
+	{
+		GJ_TRY(load_whole(partition, &fit));
+		if (fit)
+			return GJ_OK;
+		partition->budget = total / 2;
+	}
+	GJ_TRY(choose_split(partition, total));
+	partition->outer_parts = calloc(partition->nparts, sizeof(GjSpillList));
+	return partition->outer_parts ? GJ_OK : GJ_OUT_OF_HOST_MEMORY;
+}
+
+bool
+gj_partition_is_whole(const GjPartition *partition)
+{
+	return partition->whole;
+}
+
+/* ---- passes */
+
+/* The lists are long at most as there are parts and records: insertion is good enough. */
+static void
+put_pass(GjPartition *partition, GjPass *pass)
+{
+	GjPass	  **at = &partition->passes;
+
+	pass->need = pass_need(partition, pass);
+	while (*at && (*at)->need > pass->need)
+		at = &(*at)->next;
+	pass->next = *at;
+	*at = pass;
+}
+
+/* The place that halves the need of records first .. end-1. */
+static uint32_t
+middle(uint32_t first, uint32_t end)
+{
+	return first + (end - first) / 2;
+}
+
+/* Records that the pass has of an inner source, if it may have fewer; else 0. */
+static uint32_t
+splittable_blocks(const GjPartition *partition, const GjPass *pass, uint32_t s)
+{
+	const GjSpillList *list = &partition->inner[s];
+	uint32_t	end;
+
+	if (!can_split_by_blocks(partition, s))
+		return 0;
+	if (is_key_source(partition, s))
+	{
+		if (pass->end_part - pass->first_part > 1)
+			return 0;
+		list = &partition->inner_parts[pass->first_part];
+	}
+	end = pass->end[s] < list->n ? pass->end[s] : list->n;
+	return end > pass->first[s] + 1 ? end - pass->first[s] : 0;
+}
+
+/* Makes two of a pass, whichever way takes most off it; false if there is none. */
+static bool
+split_pass(GjPartition *partition, GjPass *pass, GjPass *half)
+{
+	uint64_t	most = 0;
+	uint32_t	source = 0;
+	uint32_t	nblocks = 0;
+
+	for (uint32_t s = 1; s < partition->program->nsources; s++)
+	{
+		uint64_t	heap;
+		uint64_t	nrows = pass_rows(partition, pass, s, &heap);
+		uint64_t	need = need_of(partition, s, nrows, heap);
+		uint32_t	n = splittable_blocks(partition, pass, s);
+		bool		by_key = is_key_source(partition, s) &&
+			pass->end_part - pass->first_part > 1;
+
+		if ((n == 0 && !by_key) || need <= most)
+			continue;
+		most = need;
+		source = s;
+		nblocks = n;
+	}
+	if (source == 0)
+		return false;
+	*half = *pass;
+	if (nblocks > 0)
+	{
+		pass->end[source] = middle(pass->first[source], pass->first[source] + nblocks);
+		half->first[source] = pass->end[source];
+	}
+	else
+	{
+		pass->end_part = middle(pass->first_part, pass->end_part);
+		half->first_part = pass->end_part;
+	}
+	return true;
+}
+
+/* The lock is held. */
+static GjStatus
+fail_locked(GjPartition *partition)
+{
+	snprintf(partition->team->error.text, sizeof(partition->team->error.text),
+			 "a part of an inner side that cannot be split has more than the device's memory");
+	return GJ_TOO_LARGE;
+}
+
+/* Puts both halves of a pass into the list, or gives it up.  The lock is held. */
+static GjStatus
+put_halves(GjPartition *partition, GjPass *pass)
+{
+	GjPass	   *half = malloc(sizeof(GjPass));
+
+	if (!half || !split_pass(partition, pass, half))
+	{
+		free(pass);
+		if (!half)
+			return GJ_OUT_OF_HOST_MEMORY;
+		free(half);
+		return fail_locked(partition);
+	}
+	put_pass(partition, pass);
+	put_pass(partition, half);
+	return GJ_OK;
+}
+
+/* Makes passes that fit, and enough of them for all devices. */
+static GjStatus
+make_passes(GjPartition *partition)
+{
+	GjPass	   *pass = calloc(1, sizeof(GjPass));
+	uint32_t	n = 1;
+
+	if (!pass)
+		return GJ_OUT_OF_HOST_MEMORY;
+	pass->end_part = partition->nparts;
+	for (uint32_t s = 0; s < GJ_MAX_SOURCES; s++)
+		pass->end[s] = UINT32_MAX;
+	put_pass(partition, pass);
+	while ((pass = partition->passes)->need > partition->budget ||
+		   (n < partition->team->nmembers && pass->end_part - pass->first_part > 1))
+	{
+		partition->passes = pass->next;
+		GJ_TRY(put_halves(partition, pass));
+		n++;
+	}
+	return GJ_OK;
+}
+
+GjStatus
+gj_partition_run(GjPartition *partition)
+{
+	GjTeam    *team = partition->team;
+	GjStatus	status;
+
+	pthread_mutex_lock(&team->lock);
+	status = make_passes(partition);
+	pthread_mutex_unlock(&team->lock);
+	GJ_TRY(status);
+	return gj_team_for_all(team, GJ_TASK_PASSES, 0);
+}
+
+/* ---- in the thread of a member */
+
+/* The program with the sizes that the sources of a pass have. */
+static GjStatus
+make_program(GjPartition *partition, GjMember *member, const GjPass *pass)
+{
+	GjSource   *sources;
+
+	if (!member->program)
+		member->program = malloc(partition->program->nbytes);
+	if (!member->program)
+		return GJ_OUT_OF_HOST_MEMORY;
+	memcpy(member->program, partition->program, partition->program->nbytes);
+	sources = (GjSource *) ((char *) member->program + member->program->sources);
+	for (uint32_t s = 1; s < partition->program->nsources; s++)
+	{
+		uint64_t	heap;
+
+		sources[s].nrows_hint = pass_rows(partition, pass, s, &heap);
+	}
+	return GJ_OK;
+}
+
+static GjStatus
+get_staging(GjMember *member)
+{
+	const size_t nbytes = GJ_LOAD_SLOTS * (size_t) GJ_LOAD_SLOT_SIZE;
+	GjErrorText why;
+
+	if (member->staging)
+		return GJ_OK;
+	GJ_TRY(gj_segment_get(member->entry, nbytes, &member->staging, &why));
+	/* it may have been another session's */
+	memset(member->staging->memory, 0, nbytes);
+	return GJ_OK;
+}
+
+/* Gives the run what is in the slot, if it is anything, and another slot. */
+static GjStatus
+feed_slot(GjMember *member, uint32_t s, uint32_t *nfed, GjSpillSlot *slot)
+{
+	uint32_t	i = *nfed % GJ_LOAD_SLOTS;
+
+	if (slot->nrows > 0)
+	{
+		GJ_TRY(gj_run_chunk(member->run, s, slot->nrows, slot->memory,
+							GJ_OWN_SLOTS + i));
+		GJ_TRY(gj_run_work(member->run));
+		i = ++*nfed % GJ_LOAD_SLOTS;
+		/* slots are read later than they are given */
+		if (i == 0)
+			GJ_TRY(gj_run_flush(member->run));
+	}
+	slot->memory = member->staging->memory + (size_t) i * GJ_LOAD_SLOT_SIZE;
+	gj_spill_start(slot);
+	return GJ_OK;
+}
+
+/* Feeds the run with records first .. end-1 of a list. */
+static GjStatus
+feed_list(GjPartition *partition, GjMember *member, uint32_t s, const GjSpillList *list,
+		  uint32_t first, uint32_t end, uint32_t *nfed)
+{
+	const GjSource *source = &partition->sources[s];
+	GjSpillSlot slot = {NULL, partition->types + source->first_column,
+		partition->places + source->first_column, &partition->layout[s], 0, 0,
+	member->buffer, member->nbuffer};
+	GjStatus	status = feed_slot(member, s, nfed, &slot);
+
+	for (uint32_t r = first; r < end && r < list->n && status == GJ_OK; r++)
+	{
+		if (!gj_spill_fits(&slot, &list->records[r]))
+			status = feed_slot(member, s, nfed, &slot);
+		if (status == GJ_OK)
+			status = gj_spill_fetch(&partition->spill, &list->records[r], &slot);
+	}
+	if (status == GJ_OK)
+		status = feed_slot(member, s, nfed, &slot);
+	member->buffer = slot.buffer;
+	member->nbuffer = slot.nbuffer;
+	return status;
+}
+
+/* Opens a run and gives it the inner sides of a pass. */
+static GjStatus
+load_inner(GjPartition *partition, GjMember *member, const GjPass *pass)
+{
+	GjStatus	status;
+	uint32_t	nfed = 0;
+
+	GJ_TRY(make_program(partition, member, pass));
+	GJ_TRY(get_staging(member));
+	gj_member_open_run(member, member->program, &status);
+	GJ_TRY(status);
+	for (uint32_t s = 1; s < partition->program->nsources; s++)
+	{
+		if (gj_run_complete(member->run))
+			return GJ_OK;
+		if (is_key_source(partition, s))
+			for (uint32_t p = pass->first_part; p < pass->end_part; p++)
+				GJ_TRY(feed_list(partition, member, s, &partition->inner_parts[p],
+								 pass->first[s], pass->end[s], &nfed));
+		else
+			GJ_TRY(feed_list(partition, member, s, &partition->inner[s], pass->first[s],
+							 pass->end[s], &nfed));
+		GJ_TRY(gj_run_source_end(member->run, s));
+	}
+	return GJ_OK;
+}
+
+/* Sources whose rows no other pass has. */
+static uint32_t
+counted_sources(const GjPartition *partition, const GjPass *pass)
+{
+	uint32_t	counted = 0;
+
+	for (uint32_t s = 0; s < partition->program->nsources; s++)
+	{
+		bool		counts = s == 0 || is_key_source(partition, s) || pass->first_part == 0;
+
+		for (uint32_t t = 1; t < partition->program->nsources; t++)
+			counts &= t == s || pass->first[t] == 0;
+		counted |= (uint32_t) counts << s;
+	}
+	return counted;
+}
+
+/* *too_large: the device has no room for the inner sides, and nothing has happened yet. */
+static GjStatus
+run_pass(GjPartition *partition, GjMember *member, const GjPass *pass, bool *too_large)
+{
+	GjStatus	status = load_inner(partition, member, pass);
+	uint32_t	nfed = 0;
+
+	*too_large = status == GJ_OUT_OF_MEMORY &&
+		partition->program->fail_point != GJ_FAIL_MEMORY;
+	if (*too_large)
+		return gj_member_close_run(member);
+	GJ_TRY(status);
+	for (uint32_t p = pass->first_part; p < pass->end_part; p++)
+		if (!gj_run_complete(member->run))
+			GJ_TRY(feed_list(partition, member, 0, &partition->outer_parts[p], 0, UINT32_MAX,
+							 &nfed));
+	if (!gj_run_complete(member->run))
+		GJ_TRY(gj_run_source_end(member->run, 0));
+	GJ_TRY(gj_member_finish_run(member, counted_sources(partition, pass)));
+	return gj_member_close_run(member);
+}
+
+static GjPass *
+take_pass(GjPartition *partition)
+{
+	GjPass	   *pass;
+
+	pthread_mutex_lock(&partition->team->lock);
+	pass = partition->passes;
+	if (pass)
+	{
+		partition->passes = pass->next;
+		partition->npasses++;
+	}
+	pthread_mutex_unlock(&partition->team->lock);
+	return pass;
+}
+
+GjStatus
+gj_partition_passes(GjPartition *partition, GjMember *member)
+{
+	GjTeam    *team = partition->team;
+	GjPass	   *pass;
+
+	while ((pass = take_pass(partition)))
+	{
+		bool		too_large = false;
+		GjStatus	status = run_pass(partition, member, pass, &too_large);
+
+		if (!too_large || status != GJ_OK)
+		{
+			free(pass);
+			GJ_TRY(status);
+			continue;
+		}
+		pthread_mutex_lock(&team->lock);
+		partition->npasses--;
+		status = put_halves(partition, pass);
+		/* others may have run out of passes already: this member takes both */
+		pthread_mutex_unlock(&team->lock);
+		GJ_TRY(status);
+	}
+	return GJ_OK;
+}
+
+GjStatus
+gj_partition_load(GjPartition *partition, GjMember *member)
+{
+	GjTeam    *team = partition->team;
+	GjPass		all = {.end_part = 1};
+	GjStatus	status;
+
+	for (uint32_t s = 0; s < GJ_MAX_SOURCES; s++)
+		all.end[s] = UINT32_MAX;
+	status = load_inner(partition, member, &all);
+	if (status == GJ_OUT_OF_MEMORY && partition->program->fail_point != GJ_FAIL_MEMORY)
+	{
+		pthread_mutex_lock(&team->lock);
+		partition->too_large = true;
+		pthread_mutex_unlock(&team->lock);
+		return GJ_OK;
+	}
+	GJ_TRY(status);
+	if (gj_run_complete(member->run))
+	{
+		pthread_mutex_lock(&team->lock);
+		team->complete = true;
+		pthread_mutex_unlock(&team->lock);
+	}
+	return GJ_OK;
+}
+
+void
+gj_partition_stats(const GjPartition *partition, GjRunStats *stats)
+{
+	if (!partition->whole)
+		stats->npasses = partition->npasses;
+	stats->spilled_memory = partition->spill.memory_peak;
+	stats->spilled_disk = partition->spill.file_used;
+}

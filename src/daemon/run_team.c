@@ -1,0 +1,966 @@
+/*
+ * run_team.c
+ *	  A run of a program on several devices; see run_team.h.
+ *
+ * Tasks for every device (inner chunks, ends) are in its own list, outer chunks in one that
+ * all take from.  A member that fails tells the team, whose first failure is the run's.
+ * The output ring belongs to one member at a time, from its slot to its batch.
+ */
+#define _GNU_SOURCE
+#include "run_team_state.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "../rows/aggregate.h"
+
+/* Outer rows that make another device worth its own copy of the inner sides. */
+#define GJ_ROWS_A_DEVICE	(UINT64_C(32) * 1024 * 1024)
+
+/* How often the session's thread looks whether it is to stop, while it waits for members. */
+#define GJ_TEAM_POLL_MS	5
+
+#define GJ_MEMBER_STACK		(1024 * 1024)
+
+/* ---- lists of tasks */
+
+static void
+put_task(GjTaskList *list, GjTask *task)
+{
+	task->next = NULL;
+	*list->end = task;
+	list->end = &task->next;
+}
+
+static GjTask *
+take_task(GjTaskList *list)
+{
+	GjTask	   *task = list->first;
+
+	if (task)
+	{
+		list->first = task->next;
+		if (!list->first)
+			list->end = &list->first;
+	}
+	return task;
+}
+
+static void
+start_list(GjTaskList *list)
+{
+	list->first = NULL;
+	list->end = &list->first;
+}
+
+/* ---- what members ask of the session's thread */
+
+void
+gj_team_wake(GjTeam *team)
+{
+	const uint64_t one = 1;
+
+	while (write(team->wake_fd, &one, sizeof(one)) < 0 && errno == EINTR)
+		;
+}
+
+static bool
+stopped(const GjTeam *team)
+{
+	return __atomic_load_n(&team->stop, __ATOMIC_RELAXED) != 0;
+}
+
+static bool
+member_stop(void *arg)
+{
+	return stopped(((GjMember *) arg)->team);
+}
+
+/* A slot has one reader less, perhaps none.  The lock is held. */
+static void
+drop_use(GjTeam *team, uint32_t slot)
+{
+	GjSlotUse **use = &team->used;
+
+	while (*use && (*use)->slot != slot)
+		use = &(*use)->next;
+	if (*use && --(*use)->nusers == 0)
+	{
+		GjSlotUse  *freed = *use;
+
+		*use = freed->next;
+		freed->next = team->freed;
+		team->freed = freed;
+	}
+}
+
+static GjStatus
+member_slot_free(void *arg, uint32_t slot)
+{
+	GjTeam	   *team = ((GjMember *) arg)->team;
+
+	/* the member's own, filled from what is kept on the host */
+	if (slot >= GJ_OWN_SLOTS)
+		return GJ_OK;
+	pthread_mutex_lock(&team->lock);
+	drop_use(team, slot);
+	pthread_mutex_unlock(&team->lock);
+	gj_team_wake(team);
+	return GJ_OK;
+}
+
+/* Waits until the session's thread has granted a wish.  The lock is held. */
+static GjStatus
+wish(GjMember *member, GjWish what, uint32_t nrows)
+{
+	GjTeam    *team = member->team;
+
+	team->wish = what;
+	team->wish_rows = nrows;
+	gj_team_wake(team);
+	while (team->wish != GJ_WISH_NOTHING && !stopped(team))
+		pthread_cond_wait(&team->granted, &team->lock);
+	return stopped(team) ? GJ_CANCELLED : GJ_OK;
+}
+
+static GjStatus
+member_output_slot(void *arg, uint8_t **memory)
+{
+	GjMember   *member = arg;
+	GjTeam    *team = member->team;
+	GjStatus	status = GJ_OK;
+
+	if (team->program->output != GJ_OUTPUT_ROWS)
+	{
+		*memory = (uint8_t *) member->states;
+		return GJ_OK;
+	}
+	pthread_mutex_lock(&team->lock);
+	while (team->writer && team->writer != member && !stopped(team))
+		pthread_cond_wait(&team->granted, &team->lock);
+	if (stopped(team))
+		status = GJ_CANCELLED;
+	else
+	{
+		team->writer = member;
+		status = wish(member, GJ_WISH_SLOT, 0);
+		*memory = team->output_slot;
+	}
+	pthread_mutex_unlock(&team->lock);
+	return status;
+}
+
+static GjStatus
+member_send_batch(void *arg, uint32_t nrows)
+{
+	GjMember   *member = arg;
+	GjTeam    *team = member->team;
+	GjStatus	status;
+
+	member->sent = true;
+	if (team->program->output != GJ_OUTPUT_ROWS)
+		return GJ_OK;
+	pthread_mutex_lock(&team->lock);
+	status = wish(member, GJ_WISH_SEND, nrows);
+	team->writer = NULL;
+	pthread_cond_broadcast(&team->granted);
+	pthread_mutex_unlock(&team->lock);
+	return status;
+}
+
+/* ---- runs of members */
+
+void
+gj_member_open_run(GjMember *member, const GjProgram *program, GjStatus *status)
+{
+	GjErrorText why = {""};
+
+	member->host = (GjRunHost) {member, member_stop, member_output_slot, member_send_batch,
+	member_slot_free};
+	member->sent = false;
+	member->run = gj_run_open(member->entry, program, &member->lease, &member->host, status, &why);
+	if (member->run)
+	{
+		*status = GJ_OK;
+		return;
+	}
+	pthread_mutex_lock(&member->team->lock);
+	if (member->team->error.text[0] == '\0')
+		member->team->error = why;
+	pthread_mutex_unlock(&member->team->lock);
+}
+
+GjStatus
+gj_member_close_run(GjMember *member)
+{
+	GjErrorText why = {""};
+	GjStatus	status;
+
+	if (!member->run)
+		return GJ_OK;
+	status = gj_run_close(member->run, &why);
+	member->run = NULL;
+	if (status == GJ_DEVICE_LOST)
+	{
+		pthread_mutex_lock(&member->team->lock);
+		member->team->error = why;
+		pthread_mutex_unlock(&member->team->lock);
+	}
+	return status;
+}
+
+GjStatus
+gj_member_error(GjMember *member, GjStatus status)
+{
+	GjTeam    *team = member->team;
+
+	/* once it is told to stop, its status is the consequence of another one's */
+	if (status == GJ_OK || status == GJ_CANCELLED || !member->run)
+		return status;
+	pthread_mutex_lock(&team->lock);
+	if (team->error.text[0] == '\0')
+		snprintf(team->error.text, sizeof(team->error.text), "%s", gj_run_error(member->run));
+	pthread_mutex_unlock(&team->lock);
+	return status;
+}
+
+/* Adds the statistics of a run; rows of sources only where `counted` says so. */
+static void
+add_stats(GjRunStats *sum, const GjRunStats *stats, uint32_t counted)
+{
+	for (int i = 0; i < GJ_NPHASES; i++)
+		sum->ms[i] += stats->ms[i];
+	sum->bytes_in += stats->bytes_in;
+	sum->bytes_out += stats->bytes_out;
+	sum->rows_out += stats->rows_out;
+	for (int i = 0; i < GJ_MAX_SOURCES; i++)
+	{
+		if (counted >> i & 1)
+		{
+			sum->source[i].rows_in += stats->source[i].rows_in;
+			sum->source[i].rows_out += stats->source[i].rows_out;
+		}
+		sum->step[i].rows_in += stats->step[i].rows_in;
+		sum->step[i].rows_out += stats->step[i].rows_out;
+	}
+}
+
+GjStatus
+gj_member_finish_run(GjMember *member, uint32_t counted)
+{
+	GjTeam    *team = member->team;
+	const GjAggregate *aggregates = gj_program_array(team->program, GjAggregate, aggregates);
+	GjRunStats	stats;
+
+	memset(&stats, 0, sizeof(stats));
+	GJ_TRY(gj_run_finish(member->run, &stats));
+	member->outer_rows += stats.source[0].rows_in;
+	pthread_mutex_lock(&team->lock);
+	add_stats(&team->stats, &stats, counted);
+	if (team->program->output == GJ_OUTPUT_AGGREGATES && member->sent)
+		for (uint32_t i = 0; i < team->program->naggregates; i++)
+			gj_agg_merge(aggregates[i].op, &team->states[i], &member->states[i]);
+	pthread_mutex_unlock(&team->lock);
+	return GJ_OK;
+}
+
+/* ---- threads */
+
+/* Works on chunks that it was given, as far as there is nothing else to do. */
+static GjStatus
+rest(GjMember *member)
+{
+	GJ_TRY(gj_run_flush(member->run));
+	return gj_run_wait(member->run);
+}
+
+static GjStatus
+do_task(GjMember *member, const GjTask *task)
+{
+	GjTeam    *team = member->team;
+	GjStatus	status;
+
+	switch (task->kind)
+	{
+		case GJ_TASK_CHUNK:
+			status = gj_run_chunk(member->run, task->source, task->nrows, task->memory,
+								  task->slot);
+			member->restless = true;
+			return status == GJ_OK ? gj_run_work(member->run) : status;
+		case GJ_TASK_SOURCE_END:
+			member->restless = false;
+			status = gj_run_source_end(member->run, task->source);
+			if (status == GJ_OK && gj_run_complete(member->run))
+			{
+				pthread_mutex_lock(&team->lock);
+				team->complete = true;
+				pthread_mutex_unlock(&team->lock);
+			}
+			return status;
+		case GJ_TASK_LOAD:
+			return gj_partition_load(team->partition, member);
+		case GJ_TASK_PASSES:
+			return gj_partition_passes(team->partition, member);
+		default:
+			/* all have the same inner rows */
+			return gj_member_finish_run(member, member == team->members ? UINT32_MAX : 1);
+	}
+}
+
+/* Notes a failure; all end.  The lock is held. */
+static void
+fail(GjTeam *team, GjStatus status)
+{
+	if (team->status == GJ_OK || status == GJ_DEVICE_LOST)
+		team->status = status;
+	__atomic_store_n(&team->stop, 1, __ATOMIC_RELAXED);
+	pthread_cond_broadcast(&team->granted);
+}
+
+static void *
+member_main(void *arg)
+{
+	GjMember   *member = arg;
+	GjTeam    *team = member->team;
+
+	pthread_mutex_lock(&team->lock);
+	while (!team->closing)
+	{
+		GjTask	   *task = NULL;
+		GjStatus	status = GJ_CANCELLED;
+		bool		tired;
+
+		if (team->status == GJ_OK)
+		{
+			task = take_task(&member->own);
+			if (!task)
+				task = take_task(&team->outer);
+		}
+		tired = !task && member->restless && team->status == GJ_OK;
+		if (!task && !tired)
+		{
+			pthread_cond_wait(&team->work, &team->lock);
+			continue;
+		}
+		team->nidle--;
+		pthread_mutex_unlock(&team->lock);
+		if (tired)
+			member->restless = false;
+		if (!stopped(team))
+			status = gj_member_error(member, tired ? rest(member) : do_task(member, task));
+		pthread_mutex_lock(&team->lock);
+		if (status != GJ_OK)
+			fail(team, status);
+		team->nidle++;
+		gj_team_wake(team);
+		free(task);
+	}
+	pthread_mutex_unlock(&team->lock);
+	return NULL;
+}
+
+static bool
+start_thread(GjMember *member)
+{
+	pthread_attr_t attr;
+	sigset_t	all,
+				old;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, GJ_MEMBER_STACK);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	member->started = pthread_create(&member->thread, &attr, member_main, member) == 0;
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	pthread_attr_destroy(&attr);
+	return member->started;
+}
+
+/* ---- the session's thread */
+
+int
+gj_team_fd(const GjTeam *team)
+{
+	return team->wake_fd;
+}
+
+/* Gives slots of the load ring back that all have read. */
+static GjStatus
+free_slots(GjTeam *team)
+{
+	GjSlotUse  *list;
+	GjStatus	status = GJ_OK;
+
+	pthread_mutex_lock(&team->lock);
+	list = team->freed;
+	team->freed = NULL;
+	pthread_mutex_unlock(&team->lock);
+	while (list)
+	{
+		GjSlotUse  *next = list->next;
+
+		if (status == GJ_OK)
+			status = team->host->slot_free(team->host->arg, list->slot);
+		free(list);
+		list = next;
+	}
+	return status;
+}
+
+/*
+ * Grants the wish of the member that has the output ring.  The host may receive messages
+ * meanwhile and call gj_team_serve again.
+ */
+static GjStatus
+grant_wish(GjTeam *team)
+{
+	GjWish		what;
+	uint32_t	nrows;
+	uint8_t    *slot = NULL;
+	GjStatus	status;
+
+	pthread_mutex_lock(&team->lock);
+	what = team->wish;
+	nrows = team->wish_rows;
+	pthread_mutex_unlock(&team->lock);
+	if (what == GJ_WISH_NOTHING || team->serving)
+		return GJ_OK;
+	team->serving = true;
+	if (what == GJ_WISH_SLOT)
+		status = team->host->output_slot(team->host->arg, &slot);
+	else
+		status = team->host->send_batch(team->host->arg, nrows);
+	team->serving = false;
+	GJ_TRY(status);
+	pthread_mutex_lock(&team->lock);
+	team->output_slot = slot;
+	if (what == GJ_WISH_SEND)
+		team->sent = true;
+	team->wish = GJ_WISH_NOTHING;
+	pthread_cond_broadcast(&team->granted);
+	pthread_mutex_unlock(&team->lock);
+	return GJ_OK;
+}
+
+GjStatus
+gj_team_serve(GjTeam *team)
+{
+	uint64_t	count;
+	GjStatus	status;
+
+	if (team->direct)
+		return GJ_OK;
+	/* before looking, so that what comes afterwards wakes us again */
+	while (read(team->wake_fd, &count, sizeof(count)) < 0 && errno == EINTR)
+		;
+	GJ_TRY(free_slots(team));
+	GJ_TRY(grant_wish(team));
+	pthread_mutex_lock(&team->lock);
+	status = team->status;
+	pthread_mutex_unlock(&team->lock);
+	return status;
+}
+
+bool
+gj_team_idle(GjTeam *team)
+{
+	bool		idle;
+
+	if (team->direct)
+		return true;
+	pthread_mutex_lock(&team->lock);
+	idle = team->nidle == team->nmembers && !team->outer.first;
+	for (uint32_t i = 0; i < team->nmembers; i++)
+		idle &= !team->members[i].own.first;
+	pthread_mutex_unlock(&team->lock);
+	return idle;
+}
+
+GjStatus
+gj_team_drain(GjTeam *team)
+{
+	struct pollfd fd = {.fd = team->wake_fd,.events = POLLIN};
+
+	for (;;)
+	{
+		bool		idle = gj_team_idle(team);
+
+		GJ_TRY(gj_team_serve(team));
+		if (idle)
+			return GJ_OK;
+		if (team->host->stop(team->host->arg))
+			return GJ_CANCELLED;
+		poll(&fd, 1, GJ_TEAM_POLL_MS);
+	}
+}
+
+/* Makes a task; the lock is not held. */
+static GjTask *
+make_task(GjTaskKind kind, uint32_t source)
+{
+	GjTask	   *task = calloc(1, sizeof(GjTask));
+
+	if (task)
+	{
+		task->kind = kind;
+		task->source = source;
+	}
+	return task;
+}
+
+static void
+post(GjTeam *team, GjTaskList *list, GjTask *task)
+{
+	pthread_mutex_lock(&team->lock);
+	put_task(list, task);
+	pthread_cond_broadcast(&team->work);
+	pthread_mutex_unlock(&team->lock);
+}
+
+GjStatus
+gj_team_for_all(GjTeam *team, GjTaskKind kind, uint32_t source)
+{
+	for (uint32_t i = 0; i < team->nmembers; i++)
+	{
+		GjTask	   *task = make_task(kind, source);
+
+		if (!task)
+			return GJ_OUT_OF_HOST_MEMORY;
+		post(team, &team->members[i].own, task);
+	}
+	return gj_team_drain(team);
+}
+
+/* A chunk for all members, or for one. */
+static GjStatus
+post_chunk(GjTeam *team, const GjTask *chunk)
+{
+	bool		inner = chunk->source > 0;
+	uint32_t	n = inner ? team->nmembers : 1;
+	GjSlotUse  *use = calloc(1, sizeof(GjSlotUse));
+
+	if (!use)
+		return GJ_OUT_OF_HOST_MEMORY;
+	use->slot = chunk->slot;
+	use->nusers = n;
+	pthread_mutex_lock(&team->lock);
+	use->next = team->used;
+	team->used = use;
+	pthread_mutex_unlock(&team->lock);
+	for (uint32_t i = 0; i < n; i++)
+	{
+		GjTask	   *task = malloc(sizeof(GjTask));
+
+		if (!task)
+			return GJ_OUT_OF_HOST_MEMORY;
+		*task = *chunk;
+		post(team, inner ? &team->members[i].own : &team->outer, task);
+	}
+	return gj_team_serve(team);
+}
+
+static GjStatus
+fail_here(GjTeam *team, GjStatus status, const char *text)
+{
+	pthread_mutex_lock(&team->lock);
+	snprintf(team->error.text, sizeof(team->error.text), "%s", text);
+	pthread_mutex_unlock(&team->lock);
+	return status;
+}
+
+/* True if all inner sources have ended. */
+static bool
+inner_ended(const GjTeam *team)
+{
+	return (team->ended | 1) == (1u << team->program->nsources) - 1;
+}
+
+GjStatus
+gj_team_chunk(GjTeam *team, uint32_t source, uint32_t nrows, uint8_t *memory, uint32_t slot)
+{
+	const GjTask chunk = {.kind = GJ_TASK_CHUNK,.source = source,.nrows = nrows,.memory = memory,
+	.slot = slot};
+
+	if (team->direct)
+		return gj_run_chunk(team->members[0].run, source, nrows, memory, slot);
+	if (source >= team->program->nsources || (team->ended >> source & 1) ||
+		(source == 0 && !inner_ended(team)))
+		return fail_here(team, GJ_BAD_PROGRAM, "a chunk of a source comes too early or too late");
+	if (team->host->stop(team->host->arg))
+		return GJ_CANCELLED;
+	if (team->partition && (source > 0 || !gj_partition_is_whole(team->partition)))
+	{
+		GJ_TRY(gj_partition_chunk(team->partition, source, nrows, memory));
+		return team->host->slot_free(team->host->arg, slot);
+	}
+	return post_chunk(team, &chunk);
+}
+
+GjStatus
+gj_team_source_end(GjTeam *team, uint32_t source)
+{
+	if (team->direct)
+		return gj_run_source_end(team->members[0].run, source);
+	if (source >= team->program->nsources || (team->ended >> source & 1) ||
+		(source == 0 && !inner_ended(team)))
+		return fail_here(team, GJ_BAD_PROGRAM, "a source ends too early or twice");
+	team->ended |= 1u << source;
+	if (!team->partition)
+	{
+		GJ_TRY(gj_team_drain(team));
+		return gj_team_for_all(team, GJ_TASK_SOURCE_END, source);
+	}
+	if (source > 0)
+		return inner_ended(team) ? gj_partition_inner_end(team->partition) : GJ_OK;
+	if (gj_partition_is_whole(team->partition))
+	{
+		GJ_TRY(gj_team_drain(team));
+		return gj_team_for_all(team, GJ_TASK_SOURCE_END, source);
+	}
+	GJ_TRY(gj_partition_run(team->partition));
+	team->complete = true;
+	return GJ_OK;
+}
+
+bool
+gj_team_complete(const GjTeam *team)
+{
+	return team->direct ? gj_run_complete(team->members[0].run) : team->complete;
+}
+
+/* The merged states go out last. */
+static GjStatus
+send_states(GjTeam *team)
+{
+	uint32_t	nbytes = team->program->naggregates * sizeof(GjAggState);
+	uint8_t    *slot;
+
+	GJ_TRY(team->host->output_slot(team->host->arg, &slot));
+	memcpy(slot, team->states, nbytes);
+	team->stats.rows_out = 1;
+	return team->host->send_batch(team->host->arg, 1);
+}
+
+/* Which devices did what. */
+static void
+device_stats(const GjTeam *team, GjRunStats *stats)
+{
+	stats->ndevices = team->nmembers;
+	stats->npasses = 1;
+	for (uint32_t i = 0; i < team->nmembers; i++)
+	{
+		stats->device[i].ordinal = team->members[i].entry->info.ordinal;
+		stats->device[i].rows = team->direct ? stats->source[0].rows_in :
+			team->members[i].outer_rows;
+		if (!team->direct)
+			stats->memory_peak += team->members[i].lease.peak;
+	}
+	if (team->partition)
+		gj_partition_stats(team->partition, stats);
+}
+
+GjStatus
+gj_team_finish(GjTeam *team, GjRunStats *stats)
+{
+	if (team->direct)
+	{
+		GJ_TRY(gj_run_finish(team->members[0].run, stats));
+		device_stats(team, stats);
+		return GJ_OK;
+	}
+	GJ_TRY(gj_team_drain(team));
+	if (!team->partition || gj_partition_is_whole(team->partition))
+		GJ_TRY(gj_team_for_all(team, GJ_TASK_FINISH, 0));
+	if (team->program->output == GJ_OUTPUT_AGGREGATES)
+		GJ_TRY(send_states(team));
+	*stats = team->stats;
+	device_stats(team, stats);
+	return GJ_OK;
+}
+
+bool
+gj_team_accepts(const GjTeam *team, uint32_t source)
+{
+	if (team->direct)
+		return gj_run_accepts(team->members[0].run, source);
+	return source != 0 || inner_ended(team);
+}
+
+GjStatus
+gj_team_work(GjTeam *team)
+{
+	return team->direct ? gj_run_work(team->members[0].run) : gj_team_serve(team);
+}
+
+GjStatus
+gj_team_flush(GjTeam *team)
+{
+	return team->direct ? gj_run_flush(team->members[0].run) : gj_team_serve(team);
+}
+
+GjStatus
+gj_team_wait(GjTeam *team)
+{
+	return team->direct ? gj_run_wait(team->members[0].run) : gj_team_serve(team);
+}
+
+const char *
+gj_team_error(GjTeam *team)
+{
+	/* nothing works any more, or it is the first failure's */
+	return team->direct ? gj_run_error(team->members[0].run) : team->error.text;
+}
+
+GjDeviceEntry *
+gj_team_entry(const GjTeam *team)
+{
+	return team->members[0].entry;
+}
+
+/* ---- open and close */
+
+/* True if results of parts of the outer rows can be put together. */
+static bool
+can_put_together(const GjProgram *p)
+{
+	return p->kind == GJ_PROGRAM_JOIN &&
+		(p->output == GJ_OUTPUT_ROWS || p->output == GJ_OUTPUT_AGGREGATES);
+}
+
+/* True if devices that have all inner rows each can share the outer ones. */
+static bool
+can_share(const GjProgram *p)
+{
+	const GjStep *steps = gj_program_array(p, GjStep, steps);
+
+	if (!can_put_together(p))
+		return false;
+	/* rows of the inner side that come out at the end need the matches of all devices */
+	for (uint32_t i = 0; i < p->nsteps; i++)
+		if (steps[i].join_type != GJ_JOIN_INNER && steps[i].join_type != GJ_JOIN_LEFT &&
+			steps[i].join_type != GJ_JOIN_SEMI && steps[i].join_type != GJ_JOIN_ANTI)
+			return false;
+	return true;
+}
+
+/* How many devices the run may use. */
+static uint32_t
+want_devices(const GjProgram *p, const GjTeamOptions *options)
+{
+	uint64_t	n;
+
+	if (!can_share(p))
+		return 1;
+	if (options->max_devices > 0)
+		return options->max_devices < GJ_MAX_RUN_DEVICES ? options->max_devices : GJ_MAX_RUN_DEVICES;
+	/* a cpu that pretends to be several is there for tests */
+	if (options->kind == GJ_DEVICE_CPU)
+		return GJ_MAX_RUN_DEVICES;
+	n = 1 + gj_program_array(p, GjSource, sources)[0].nrows_hint / GJ_ROWS_A_DEVICE;
+	return n < GJ_MAX_RUN_DEVICES ? (uint32_t) n : GJ_MAX_RUN_DEVICES;
+}
+
+/* Waits for the first device's lease; the others have room for theirs now or are left out. */
+static GjStatus
+get_leases(GjTeam *team, GjDeviceEntry **entries, uint32_t n, uint64_t nbytes)
+{
+	GjMember   *first = &team->members[0];
+
+	GJ_TRY(gj_lease_start(&first->lease, &entries[0]->memory, nbytes,
+						  team->options.memory_limit, team->host->stop, team->host->arg));
+	first->entry = entries[0];
+	team->nmembers = 1;
+	for (uint32_t i = 1; i < n; i++)
+	{
+		GjMember   *member = &team->members[team->nmembers];
+
+		if (!gj_lease_try(&member->lease, &entries[i]->memory, nbytes,
+						  team->options.memory_limit))
+			continue;
+		member->entry = entries[i];
+		team->nmembers++;
+	}
+	return GJ_OK;
+}
+
+/* Opens the runs, and threads if there are to be any. */
+static GjStatus
+start_members(GjTeam *team, GjErrorText *why)
+{
+	GjStatus	status = GJ_OK;
+
+	if (team->direct)
+	{
+		team->members[0].run = gj_run_open(team->members[0].entry, team->program,
+											&team->members[0].lease, team->host, &status, why);
+		return status;
+	}
+	team->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (team->wake_fd < 0)
+		return GJ_OUT_OF_HOST_MEMORY;
+	if (team->partition == NULL)
+		for (uint32_t i = 0; i < team->nmembers && status == GJ_OK; i++)
+			gj_member_open_run(&team->members[i], team->program, &status);
+	for (uint32_t i = 0; i < team->nmembers && status == GJ_OK; i++)
+		if (!start_thread(&team->members[i]))
+			status = GJ_OUT_OF_HOST_MEMORY;
+	team->nidle = team->nmembers;
+	*why = team->error;
+	return status;
+}
+
+/* True if the inner sides are not expected to fit. */
+static bool
+is_too_large(const GjTeam *team, uint64_t limit)
+{
+	return can_put_together(team->program) && team->program->nsources > 1 &&
+		(team->program->spill || team->program->lease > limit);
+}
+
+static GjStatus
+open_team(GjTeam *team, GjErrorText *why)
+{
+	GjDeviceEntry *entries[GJ_MAX_RUN_DEVICES];
+	uint32_t	n = gj_devices_choose_some(team->options.kind,
+										   want_devices(team->program, &team->options),
+										   entries, why);
+	uint64_t	nbytes = team->program->lease;
+	uint64_t	limit;
+	bool		spill;
+	GjStatus	status = GJ_OK;
+
+	if (n == 0)
+		return GJ_NO_DEVICE;
+	limit = entries[0]->memory.limit;
+	if (team->options.memory_limit != 0 && team->options.memory_limit < limit)
+		limit = team->options.memory_limit;
+	spill = is_too_large(team, limit);
+	if (spill && nbytes > limit)
+		nbytes = limit;
+	GJ_TRY(get_leases(team, entries, n, nbytes));
+	team->direct = team->nmembers == 1 && !spill;
+	if (spill)
+		team->partition = gj_partition_open(team, &status, why);
+	return status == GJ_OK ? start_members(team, why) : status;
+}
+
+GjTeam *
+gj_team_open(const GjProgram *program, const GjTeamOptions *options, const GjRunHost *host,
+			  GjStatus *status, GjErrorText *why)
+{
+	GjTeam    *team = calloc(1, sizeof(GjTeam));
+	GjErrorText lost = {""};
+
+	why->text[0] = '\0';
+	*status = GJ_OUT_OF_HOST_MEMORY;
+	if (!team)
+		return NULL;
+	team->program = program;
+	team->options = *options;
+	team->host = host;
+	team->wake_fd = -1;
+	pthread_mutex_init(&team->lock, NULL);
+	pthread_cond_init(&team->work, NULL);
+	pthread_cond_init(&team->granted, NULL);
+	start_list(&team->outer);
+	for (uint32_t i = 0; i < GJ_MAX_RUN_DEVICES; i++)
+	{
+		team->members[i].team = team;
+		start_list(&team->members[i].own);
+	}
+	*status = open_team(team, why);
+	if (*status == GJ_OK)
+		return team;
+	if (gj_team_close(team, &lost) == GJ_DEVICE_LOST)
+	{
+		*status = GJ_DEVICE_LOST;
+		*why = lost;
+	}
+	return NULL;
+}
+
+/* Ends the threads. */
+static void
+stop_members(GjTeam *team)
+{
+	pthread_mutex_lock(&team->lock);
+	team->closing = true;
+	__atomic_store_n(&team->stop, 1, __ATOMIC_RELAXED);
+	pthread_cond_broadcast(&team->work);
+	pthread_cond_broadcast(&team->granted);
+	pthread_mutex_unlock(&team->lock);
+	for (uint32_t i = 0; i < team->nmembers; i++)
+		if (team->members[i].started)
+			pthread_join(team->members[i].thread, NULL);
+}
+
+static void
+free_tasks(GjTaskList *list)
+{
+	GjTask	   *task;
+
+	while ((task = take_task(list)))
+		free(task);
+}
+
+/* The backend does not want them any more. */
+static void
+free_uses(GjSlotUse **list)
+{
+	while (*list)
+	{
+		GjSlotUse  *next = (*list)->next;
+
+		free(*list);
+		*list = next;
+	}
+}
+
+GjStatus
+gj_team_close(GjTeam *team, GjErrorText *why)
+{
+	GjStatus	status = GJ_OK;
+
+	stop_members(team);
+	free_tasks(&team->outer);
+	free_uses(&team->used);
+	free_uses(&team->freed);
+	for (uint32_t i = 0; i < team->nmembers; i++)
+	{
+		GjMember   *member = &team->members[i];
+		GjErrorText lost = {""};
+
+		free_tasks(&member->own);
+		if (member->run && gj_run_close(member->run, &lost) == GJ_DEVICE_LOST)
+		{
+			status = GJ_DEVICE_LOST;
+			*why = lost;
+		}
+		member->run = NULL;
+	}
+	if (team->partition)
+		gj_partition_close(team->partition);
+	for (uint32_t i = 0; i < team->nmembers; i++)
+	{
+		GjMember   *member = &team->members[i];
+
+		if (member->staging)
+			gj_segment_put(member->staging);
+		gj_lease_end(&member->lease);
+		free(member->program);
+		free(member->buffer);
+	}
+	if (team->wake_fd >= 0)
+		close(team->wake_fd);
+	pthread_cond_destroy(&team->work);
+	pthread_cond_destroy(&team->granted);
+	pthread_mutex_destroy(&team->lock);
+	free(team);
+	return status;
+}

@@ -1,0 +1,67 @@
+/*
+ * run_team.h
+ *	  A run of a program on one or several devices, and of one that is larger than they are.
+ *
+ * The same calls as executor.h's, made by one thread, the session's.  A small run is one
+ * GjRun, driven directly.  Otherwise each device has a GjRun with a thread of its own: inner
+ * chunks go to all of them, outer chunks to whichever is free, and states of aggregates are
+ * merged at the end.  Where the inner sides do not fit (run_partition.c), rows are kept on
+ * the host and the devices run the program once for each part of them.
+ *
+ * The threads never call the host: they ask the session's thread to.  So whoever waits for
+ * something else must look at gj_team_fd as well, and call gj_team_serve.
+ */
+#ifndef GJ_DAEMON_RUN_TEAM_H
+#define GJ_DAEMON_RUN_TEAM_H
+
+#include "executor.h"
+
+typedef struct GjTeam GjTeam;
+
+typedef struct GjTeamOptions
+{
+	GjDeviceKind kind;
+	uint64_t	memory_limit;	/* bytes on each device; 0: none but the device's */
+	uint32_t	max_devices;	/* 0: as many as the run is worth */
+	/* where inner sides do not fit: */
+	uint64_t	spill_memory;	/* bytes */
+	uint64_t	temp_limit;
+	const char *temp_directory;
+} GjTeamOptions;
+
+/*
+ * Chooses devices, waits for leases and opens the runs.  NULL with *status and *why.
+ * The checked program, host and options->temp_directory must stay until gj_team_close.
+ */
+extern GjTeam *gj_team_open(const GjProgram *program, const GjTeamOptions *options,
+							  const GjRunHost *host, GjStatus *status, GjErrorText *why);
+
+/* The device whose kind the rings have to be registered with. */
+extern GjDeviceEntry *gj_team_entry(const GjTeam *team);
+
+/* As gj_run_*.  A slot may be given back long after gj_team_chunk has returned. */
+extern bool gj_team_accepts(const GjTeam *team, uint32_t source);
+extern GjStatus gj_team_chunk(GjTeam *team, uint32_t source, uint32_t nrows,
+							   uint8_t *memory, uint32_t slot);
+extern GjStatus gj_team_source_end(GjTeam *team, uint32_t source);
+extern bool gj_team_complete(const GjTeam *team);
+extern GjStatus gj_team_finish(GjTeam *team, GjRunStats *stats);
+extern GjStatus gj_team_work(GjTeam *team);
+extern GjStatus gj_team_flush(GjTeam *team);
+extern GjStatus gj_team_wait(GjTeam *team);
+extern const char *gj_team_error(GjTeam *team);
+extern GjStatus gj_team_close(GjTeam *team, GjErrorText *why);
+
+/* Readable when the threads want something of the host; -1: there are none. */
+extern int	gj_team_fd(const GjTeam *team);
+
+/* Does what they want.  Returns the error of the first that failed. */
+extern GjStatus gj_team_serve(GjTeam *team);
+
+/* True: no device works on anything. */
+extern bool gj_team_idle(GjTeam *team);
+
+/* Waits until that is so, serving. */
+extern GjStatus gj_team_drain(GjTeam *team);
+
+#endif							/* GJ_DAEMON_RUN_TEAM_H */

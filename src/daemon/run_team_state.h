@@ -1,0 +1,165 @@
+/*
+ * run_team_state.h
+ *	  What run_team.c and run_partition.c share.
+ *
+ * `lock` guards what says so; the rest belongs to the session's thread, or to the thread of
+ * a member while it works.
+ */
+#ifndef GJ_DAEMON_RUN_TEAM_STATE_H
+#define GJ_DAEMON_RUN_TEAM_STATE_H
+
+#include <pthread.h>
+
+#include "run_team.h"
+#include "segment.h"
+#include "spill.h"
+
+/* Numbers of slots that are a member's own start here. */
+#define GJ_OWN_SLOTS		(UINT32_C(1) << 30)
+
+typedef enum GjTaskKind
+{
+	GJ_TASK_CHUNK,
+	GJ_TASK_SOURCE_END,
+	GJ_TASK_LOAD,				/* take the inner sides that are kept on the host */
+	GJ_TASK_PASSES,				/* take passes until there are no more */
+	GJ_TASK_FINISH
+} GjTaskKind;
+
+/* A slot of the load ring that members read; guarded by lock. */
+typedef struct GjSlotUse
+{
+	struct GjSlotUse *next;		/* in the list of those in use, or to be given back */
+	uint32_t	slot;
+	uint32_t	nusers;
+} GjSlotUse;
+
+typedef struct GjTask
+{
+	struct GjTask *next;
+	GjTaskKind	kind;
+	uint32_t	source;
+	uint32_t	nrows;
+	uint8_t    *memory;
+	uint32_t	slot;
+} GjTask;
+
+typedef struct GjTaskList
+{
+	GjTask	   *first;
+	GjTask	  **end;
+} GjTaskList;
+
+/* A device of the team, and its thread. */
+typedef struct GjMember
+{
+	struct GjTeam *team;
+	GjDeviceEntry *entry;
+	GjLease		lease;
+	GjRunHost	host;			/* of its runs: the functions of run_team.c */
+	GjRun	   *run;
+	pthread_t	thread;
+	bool		started;
+	GjTaskList	own;			/* guarded by lock */
+	bool		sent;			/* the run has made something */
+	bool		restless;		/* it may have chunks that the run has not worked on */
+	GjAggState	states[GJ_MAX_AGGREGATES];	/* where its run puts them */
+	uint64_t	outer_rows;
+
+	/* passes */
+	GjProgram  *program;		/* a copy with exact sizes */
+	GjSegment  *staging;		/* slots that are filled from records */
+	uint8_t    *buffer;			/* for records read from the file */
+	size_t		nbuffer;
+} GjMember;
+
+/* What a member wants of the output ring. */
+typedef enum GjWish
+{
+	GJ_WISH_NOTHING,
+	GJ_WISH_SLOT,
+	GJ_WISH_SEND
+} GjWish;
+
+typedef struct GjPartition GjPartition;
+
+struct GjTeam
+{
+	const GjProgram *program;
+	GjTeamOptions options;
+	const GjRunHost *host;
+	GjErrorText error;			/* guarded by lock */
+	uint32_t	nmembers;
+	GjMember	members[GJ_MAX_RUN_DEVICES];
+	bool		direct;			/* one run without a thread */
+	GjPartition *partition;		/* NULL: nothing is kept on the host */
+	uint32_t	ended;			/* sources, one bit each */
+	bool		complete;
+	int			wake_fd;		/* eventfd; -1 if direct */
+	bool		serving;		/* a wish for the output ring is being granted */
+	uint32_t	stop;			/* atomic: members are to end */
+
+	pthread_mutex_t lock;
+	pthread_cond_t work;		/* a task, or the end */
+	pthread_cond_t granted;		/* a wish was granted, or the output ring is free */
+	/* guarded by lock */
+	GjTaskList	outer;			/* tasks for whichever member is free */
+	uint32_t	nidle;
+	bool		closing;
+	GjStatus	status;			/* the first failure */
+	GjSlotUse  *used;
+	GjSlotUse  *freed;
+	GjMember   *writer;			/* who has the output ring */
+	GjWish		wish;
+	uint32_t	wish_rows;
+	uint8_t    *output_slot;	/* granted */
+	bool		sent;			/* a batch has gone out */
+	GjAggState	states[GJ_MAX_AGGREGATES];	/* merged */
+	GjRunStats	stats;			/* merged */
+};
+
+/* Opens a run of the member's. */
+extern void gj_member_open_run(GjMember *member, const GjProgram *program, GjStatus *status);
+
+/* Closes the member's run; GJ_DEVICE_LOST if the device is gone. */
+extern GjStatus gj_member_close_run(GjMember *member);
+
+/* Notes an error of a member's run for the team; returns the status. */
+extern GjStatus gj_member_error(GjMember *member, GjStatus status);
+
+/* Ends a run: merges states, and statistics of the sources in `counted` (bits). */
+extern GjStatus gj_member_finish_run(GjMember *member, uint32_t counted);
+
+/* Wakes the session's thread. */
+extern void gj_team_wake(GjTeam *team);
+
+/* A task for every member. */
+extern GjStatus gj_team_for_all(GjTeam *team, GjTaskKind kind, uint32_t source);
+
+/* ---- run_partition.c */
+
+/* NULL: the program cannot be split. */
+extern GjPartition *gj_partition_open(GjTeam *team, GjStatus *status, GjErrorText *why);
+extern void gj_partition_close(GjPartition *partition);
+
+/* True: outer chunks go to the devices, nothing is split. */
+extern bool gj_partition_is_whole(const GjPartition *partition);
+
+/* Keeps a chunk. */
+extern GjStatus gj_partition_chunk(GjPartition *partition, uint32_t source, uint32_t nrows,
+								   const uint8_t *slot);
+
+/* All inner sources have come: decides how to go on, loads them if they fit. */
+extern GjStatus gj_partition_inner_end(GjPartition *partition);
+
+/* The outer source has come: makes the passes and runs them. */
+extern GjStatus gj_partition_run(GjPartition *partition);
+
+/* In the thread of a member. */
+extern GjStatus gj_partition_load(GjPartition *partition, GjMember *member);
+extern GjStatus gj_partition_passes(GjPartition *partition, GjMember *member);
+
+/* Adds what is known of the host's memory and the passes. */
+extern void gj_partition_stats(const GjPartition *partition, GjRunStats *stats);
+
+#endif							/* GJ_DAEMON_RUN_TEAM_STATE_H */
