@@ -58,8 +58,8 @@ varlena(const std::string &bytes, bool pack)
 static std::string
 random_text(Random &random, bool pattern)
 {
-	static const char *const pieces[] = {"a", "b", "ab", " ", "%", "_", "\xC3\xA9", "\xE6\x97\xA5",
-										 "\xF0\x9F\x98\x80"};
+	static const char *const pieces[] = {
+		"a", "b", "ab", " ", "%", "_", "\xC3\xA9", "\xE6\x97\xA5", "\xF0\x9F\x98\x80"};
 	std::string text;
 	uint32_t n = random() % 16 == 0 ? 100 + random() % 300 : random() % 9;
 
@@ -211,7 +211,8 @@ text_cases(Program *program)
 	cases.push_back(text_case("load", {text(0)}));
 	cases.push_back(text_case("uuid", {uuid}));
 	cases.push_back(text_case("up to a zero", {load_bytes(0, UUID, GJ_BYTES_CSTRING)}));
-	cases.push_back({"uuid = uuid", GJ_BOOL, {uuid, op(GJ_OP_MOVE, 1, 0, 0), op(GJ_OP_EQ_T, 0, 0, 1)}});
+	cases.push_back(
+		{"uuid = uuid", GJ_BOOL, {uuid, op(GJ_OP_MOVE, 1, 0, 0), op(GJ_OP_EQ_T, 0, 0, 1)}});
 	cases.push_back({"IN", GJ_BOOL, {text(0), with(op(GJ_OP_IN_T, 0, 0, 0, 1), 3, 0)}});
 	cases.push_back({"IN with NULL", GJ_BOOL, {text(0), with(op(GJ_OP_IN_T, 0, 0, 0, 1), 3, 1)}});
 	for (uint32_t utf8 = 0; utf8 < 2; utf8++)
@@ -236,7 +237,8 @@ text_cases(Program *program)
 	cases.push_back(
 		{"starts with", GJ_BOOL, {text(0), pattern(1), op(GJ_OP_STARTS_WITH, 0, 0, 1)}});
 	cases.push_back(text_case("coalesce", {text(0), pattern(1), op(GJ_OP_COALESCE, 0, 0, 1)}));
-	program->constants = {0x626161 /* aab */, 3 << 16 | 1, 4 << 16 | 2, 5 << 16 | 0, 0x61, 0x6261, 0};
+	program->constants = {
+		0x626161 /* aab */, 3 << 16 | 1, 4 << 16 | 2, 5 << 16 | 0, 0x61, 0x6261, 0};
 	return cases;
 }
 
@@ -260,9 +262,15 @@ number_cases(Program *program)
 		{"guarded load",
 		 GJ_INT8,
 		 {load(2, BOOLEAN), with(op(GJ_OP_LOAD_D, 0, 2, 2, DECIMAL2), 2, 1)}},
-		{"shift left", GJ_INT4, {load(0, INT4), constant(1, 5), op(GJ_OP_SHIFT_LEFT, 0, 0, 1, GJ_INT4)}},
-		{"shift right", GJ_INT8, {load(0, INT8), constant(1, 33), op(GJ_OP_SHIFT_RIGHT, 0, 0, 1, GJ_INT8)}},
-		{"shift too far", GJ_INT8, {load(0, INT8), constant(1, 64), op(GJ_OP_SHIFT_LEFT, 0, 0, 1, GJ_INT8)}},
+		{"shift left",
+		 GJ_INT4,
+		 {load(0, INT4), constant(1, 5), op(GJ_OP_SHIFT_LEFT, 0, 0, 1, GJ_INT4)}},
+		{"shift right",
+		 GJ_INT8,
+		 {load(0, INT8), constant(1, 33), op(GJ_OP_SHIFT_RIGHT, 0, 0, 1, GJ_INT8)}},
+		{"shift too far",
+		 GJ_INT8,
+		 {load(0, INT8), constant(1, 64), op(GJ_OP_SHIFT_LEFT, 0, 0, 1, GJ_INT8)}},
 		{"not", GJ_INT8, {load(0, INT8), op(GJ_OP_BIT_NOT, 0, 0, 0)}},
 		{"sign", GJ_INT8, {load(0, INT8), op(GJ_OP_SIGN_I, 0, 0, 0)}},
 		{"char", GJ_UINT1, {load(0, CHAR)}},
@@ -270,9 +278,7 @@ number_cases(Program *program)
 		{"square root",
 		 GJ_FLOAT8,
 		 {load(0, FLOAT4), op(GJ_OP_ABS_F, 0, 0, 0), op(GJ_OP_SQRT_F, 0, 0, 0)}},
-		{"IF",
-		 GJ_INT4,
-		 {load(0, INT4), load(1, BOOLEAN), constant(2, 7), op(GJ_OP_IF, 0, 1, 2)}},
+		{"IF", GJ_INT4, {load(0, INT4), load(1, BOOLEAN), constant(2, 7), op(GJ_OP_IF, 0, 1, 2)}},
 		{"coalesce", GJ_INT4, {load(0, INT4), constant(1, 7), op(GJ_OP_COALESCE, 0, 0, 1)}},
 		{"null if", GJ_INT4, {load(0, INT4), load(1, BOOLEAN), op(GJ_OP_NULL_IF, 0, 0, 1)}},
 		{"add days", GJ_INT4, {load(0, DATE), load(1, INT4), op(GJ_OP_DATE_ADD, 0, 0, 1)}},
@@ -280,27 +286,35 @@ number_cases(Program *program)
 		{"date to timestamp", GJ_INT8, {load(0, DATE), op(GJ_OP_DATE_TO_TIMESTAMP, 0, 0, 0)}},
 		{"timestamp to date", GJ_INT4, {load(0, TIMESTAMP), op(GJ_OP_TIMESTAMP_TO_DATE, 0, 0, 0)}},
 		{"add interval", GJ_INT8, {load(0, TIMESTAMP), op(GJ_OP_ADD_INTERVAL, 0, 0, 0, span)}},
-		{"subtract interval", GJ_INT8, {load(0, TIMESTAMP), op(GJ_OP_ADD_INTERVAL, 0, 0, 0, span + 3)}}};
+		{"subtract interval",
+		 GJ_INT8,
+		 {load(0, TIMESTAMP), op(GJ_OP_ADD_INTERVAL, 0, 0, 0, span + 3)}}};
 
 	for (uint32_t rounding = GJ_ROUND_HALF_AWAY; rounding <= GJ_ROUND_CEIL; rounding++)
 		cases.push_back({"round numeric",
 						 GJ_INT8,
 						 {d2, with(op(GJ_OP_SCALE_DOWN, 0, 0, 0, rounding), 0, 100)}});
 	for (uint16_t o : {GJ_OP_GREATEST_I, GJ_OP_LEAST_I, GJ_OP_BIT_AND, GJ_OP_BIT_OR, GJ_OP_BIT_XOR})
-		cases.push_back({"two integers", GJ_INT8, {load(0, INT4), load(1, INT8), op((GjOp) o, 0, 0, 1)}});
+		cases.push_back(
+			{"two integers", GJ_INT8, {load(0, INT4), load(1, INT8), op((GjOp) o, 0, 0, 1)}});
 	for (uint16_t o : {GJ_OP_GREATEST_F, GJ_OP_LEAST_F})
-		cases.push_back({"two floats", GJ_FLOAT8, {load(0, FLOAT4), load(1, FLOAT8), op((GjOp) o, 0, 0, 1)}});
+		cases.push_back(
+			{"two floats", GJ_FLOAT8, {load(0, FLOAT4), load(1, FLOAT8), op((GjOp) o, 0, 0, 1)}});
 	for (uint16_t o : {GJ_OP_FLOOR_F, GJ_OP_CEIL_F, GJ_OP_ROUND_F, GJ_OP_TRUNC_F, GJ_OP_SIGN_F})
 		cases.push_back({"round float", GJ_FLOAT8, {load(0, FLOAT4), op((GjOp) o, 0, 0, 0)}});
 	for (uint32_t field = 0; field < GJ_NFIELDS; field++)
 	{
-		cases.push_back({"extract from a date", GJ_INT8, {load(0, DATE), op(GJ_OP_EXTRACT_DATE, 0, 0, 0, field)}});
+		cases.push_back({"extract from a date",
+						 GJ_INT8,
+						 {load(0, DATE), op(GJ_OP_EXTRACT_DATE, 0, 0, 0, field)}});
 		cases.push_back({"extract from a timestamp",
 						 GJ_INT8,
 						 {load(0, TIMESTAMP), op(GJ_OP_EXTRACT_TIMESTAMP, 0, 0, 0, field)}});
-		cases.push_back({"truncate", GJ_INT8, {load(0, TIMESTAMP), op(GJ_OP_TRUNC_TIMESTAMP, 0, 0, 0, field)}});
+		cases.push_back(
+			{"truncate", GJ_INT8, {load(0, TIMESTAMP), op(GJ_OP_TRUNC_TIMESTAMP, 0, 0, 0, field)}});
 	}
-	for (int64_t v : {INT64_C(13), INT64_C(-40), INT64_C(3600000001), INT64_C(-25), INT64_C(31), INT64_C(-1)})
+	for (int64_t v :
+		 {INT64_C(13), INT64_C(-40), INT64_C(3600000001), INT64_C(-25), INT64_C(31), INT64_C(-1)})
 		program->constants.push_back(v);
 	return cases;
 }
@@ -358,8 +372,8 @@ test_case(const Device &device, const Program &program, uint32_t e, const char *
 		result = q.ops->sync(q.queue);
 	if (status != GJ_OK)
 	{
-		check(result != GJ_OK && result != GJ_DEVICE_LOST && result != GJ_DEVICE_ERROR,
-			  "row error", name);
+		check(result != GJ_OK && result != GJ_DEVICE_LOST && result != GJ_DEVICE_ERROR, "row error",
+			  name);
 		return;
 	}
 	if (!check(result == GJ_OK, name, q.ops->queue_error(q.queue)))
@@ -384,8 +398,8 @@ test_reference(const Program &program, const std::vector<Column> &columns,
 	Bytes nulls;
 	Program p = program;
 	uint32_t length = p.expr(GJ_INT4, {text(0), op(GJ_OP_OCTETS_T, 0, 0, 0)});
-	uint32_t order = p.expr(GJ_BOOL, {text(0), with(op(GJ_OP_CONST_T, 1, 1, 1, 0), 3, 0),
-									  op(GJ_OP_LT_T, 0, 0, 1)});
+	uint32_t order = p.expr(
+		GJ_BOOL, {text(0), with(op(GJ_OP_CONST_T, 1, 1, 1, 0), 3, 0), op(GJ_OP_LT_T, 0, 0, 1)});
 	uint32_t decimal = p.expr(GJ_INT8, {load_decimal(0, DECIMAL2, 2)});
 	bool ok = true;
 
@@ -434,7 +448,8 @@ test_types(const Device &device)
 	columns[DECIMAL4] = ref_column(random, &others, DECIMAL4);
 	columns[UUID] = random_column(random, GJ_BYTES, 16, 0, NROWS, 0.1, 0);
 	columns[DATE] = random_column(random, GJ_INT4, 4, 0, NROWS, 0.1, 300000);
-	columns[TIMESTAMP] = random_column(random, GJ_INT8, 8, 0, NROWS, 0.1, UINT64_C(40000000000000000));
+	columns[TIMESTAMP] =
+		random_column(random, GJ_INT8, 8, 0, NROWS, 0.1, UINT64_C(40000000000000000));
 	columns[INT4] = random_column(random, GJ_INT4, 4, 0, NROWS, 0.1, 1000);
 	columns[INT8] = random_column(random, GJ_INT8, 8, 0, NROWS, 0.1, 0);
 	columns[FLOAT4] = random_column(random, GJ_FLOAT4, 4, 0, NROWS, 0.1, 1000);
