@@ -93,6 +93,16 @@ SELECT by_all('SELECT count(*), sum(a.v), count(b.v) FROM a LEFT JOIN b ON a.k B
 SELECT by_all('SELECT a.id, e.id FROM a LEFT JOIN empty e ON a.k < e.k');
 SELECT by_all('SELECT a.id, b.id FROM a JOIN b ON a.v BETWEEN b.v + 5 AND b.v - 1');
 
+-- a band that bounds one column of the inner side from both ends
+SELECT by_all('SELECT a.id, b.id FROM a JOIN b ON b.v BETWEEN a.k AND a.v');
+SELECT by_all('SELECT a.id, b.id FROM a LEFT JOIN b ON b.v > a.k AND b.v < a.v AND b.lo <> a.k');
+SELECT by_all('SELECT a.id, b.id FROM b LEFT JOIN a ON b.v >= a.k2 AND b.v < a.k');
+SELECT by_all('SELECT a.id, b.id FROM a FULL JOIN b ON b.k2 = a.k2 AND b.v BETWEEN a.k AND a.v');
+SELECT by_all('SELECT a.id FROM a WHERE EXISTS (SELECT FROM b WHERE b.v > a.k2 AND b.v <= a.k)');
+SELECT by_all('SELECT a.id FROM a WHERE NOT EXISTS (SELECT FROM b WHERE b.x BETWEEN a.x AND a.x + 1)');
+SELECT by_all('SELECT b.id FROM b WHERE EXISTS (SELECT FROM a WHERE b.lo > a.k2 AND b.lo < a.v)');
+SELECT by_all('SELECT b.id FROM b WHERE NOT EXISTS (SELECT FROM a WHERE b.v BETWEEN a.v AND a.k)');
+
 -- any condition, and none
 SELECT by_all('SELECT a.id, c.id FROM a JOIN c ON a.k <> c.k');
 SELECT by_all('SELECT a.id, c.id FROM a JOIN c ON a.k = c.k OR a.v = c.id');

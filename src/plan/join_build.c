@@ -16,7 +16,6 @@
  */
 #include "postgres.h"
 
-#include "access/stratnum.h"
 #include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
@@ -24,63 +23,16 @@
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/restrictinfo.h"
-#include "utils/lsyscache.h"
 
 #include "client/client.h"
+#include "plan/join_build.h"
 #include "plan/join_path.h"
-#include "plan/join_tree.h"
 
 /* Leaves that are tried as the streamed one. */
 #define MAX_TRIES			4
 
-/* One outer, semi or anti join, or a group of inner ones: what comes next on the spine. */
-typedef struct SpineItem
-{
-	GjTree	   *join;			/* the topmost of the native joins that it does */
-	GjJoinType	type;
-	uint32		sources;		/* bit set of the sources that it adds */
-	List	   *conditions;		/* RestrictInfos */
-	List	   *filters;
-} SpineItem;
-
-/* One try to build a program around a streamed leaf. */
-typedef struct Attempt
-{
-	PlannerInfo *root;
-	GjBuilder  *builder;
-	GjTree	   *trees[GJ_MAX_SOURCES];	/* what became source s */
-	List	   *items;			/* of SpineItem *, in the order of the spine */
-	GjTree	   *failed;			/* what did not work, if anything */
-	uint32		joined;			/* sources joined so far */
-	uint32		dead;			/* of these: not to be read any more */
-	double		rows;			/* estimate of what there is so far */
-	List	   *host;			/* RestrictInfos for PostgreSQL to check at the end */
-} Attempt;
-
-/* A join clause and what the device can do with it. */
-typedef struct JoinClause
-{
-	RestrictInfo *rinfo;
-	Expr	   *left,			/* sides of a possible key, or of an inequality */
-			   *right;
-	uint32		sources,		/* bit sets of sources */
-				left_sources,
-				right_sources;
-	GjOp		op;				/* of an inequality: left op right */
-	bool		is_device,
-				is_comparison,	/* left and right are set */
-				is_key,			/* left = right */
-				used;
-} JoinClause;
-
-typedef struct JoinClauses
-{
-	JoinClause *array;
-	int			n;
-} JoinClauses;
-
 static bool
-fail(Attempt *a, GjTree *tree)
+fail(GjAttempt *a, GjTree *tree)
 {
 	a->failed = tree;
 	return false;
@@ -90,7 +42,7 @@ fail(Attempt *a, GjTree *tree)
 
 /* Adds a source; false if it can neither be read nor be planned. */
 static bool
-add_source(Attempt *a, SpineItem *item, GjTree *tree)
+add_source(GjAttempt *a, GjSpineItem *item, GjTree *tree)
 {
 	int			s = a->builder->nsources;
 
@@ -117,10 +69,10 @@ relids_of_clauses(List *rinfos)
 	return result;
 }
 
-static SpineItem *
+static GjSpineItem *
 make_item(GjTree *join, GjJoinType type)
 {
-	SpineItem	   *item = palloc0(sizeof(SpineItem));
+	GjSpineItem	   *item = palloc0(sizeof(GjSpineItem));
 
 	item->join = join;
 	item->type = type;
@@ -135,11 +87,11 @@ make_item(GjTree *join, GjJoinType type)
  * appended to *later.
  */
 static bool
-add_inner_side(Attempt *a, SpineItem *group, GjTree *tree, Relids needed, List **later)
+add_inner_side(GjAttempt *a, GjSpineItem *group, GjTree *tree, Relids needed, List **later)
 {
 	GjTree	   *kept = tree->type == JOIN_RIGHT ? tree->inner : tree->outer;
 	GjTree	   *other = tree->type == JOIN_RIGHT ? tree->outer : tree->inner;
-	SpineItem	   *item;
+	GjSpineItem	   *item;
 
 	if (!gj_tree_is_join(tree))
 		return add_source(a, group, tree);
@@ -183,9 +135,9 @@ step_type(JoinType type, bool spine_is_outer)
 
 /* Walks the spine from the streamed leaf to the root. */
 static bool
-make_items(Attempt *a, GjTree *streamed)
+make_items(GjAttempt *a, GjTree *streamed)
 {
-	SpineItem	   *group = NULL;
+	GjSpineItem	   *group = NULL;
 
 	if (!add_source(a, NULL, streamed))
 		return false;
@@ -194,7 +146,7 @@ make_items(Attempt *a, GjTree *streamed)
 		GjTree	   *join = child->parent;
 		GjTree	   *side = join->outer == child ? join->inner : join->outer;
 		List	   *later = NIL;
-		SpineItem	   *item;
+		GjSpineItem	   *item;
 
 		if (join->type != JOIN_INNER)
 		{
@@ -226,189 +178,11 @@ make_items(Attempt *a, GjTree *streamed)
 	return true;
 }
 
-/* ---- conditions */
-
-/* Mirrors a comparison: a < b is b > a. */
-static GjOp
-mirrored(GjOp op)
-{
-	switch (op)
-	{
-		case GJ_OP_LT_I:
-			return GJ_OP_GT_I;
-		case GJ_OP_LE_I:
-			return GJ_OP_GE_I;
-		case GJ_OP_GT_I:
-			return GJ_OP_LT_I;
-		case GJ_OP_GE_I:
-			return GJ_OP_LE_I;
-		case GJ_OP_LT_F:
-			return GJ_OP_GT_F;
-		case GJ_OP_LE_F:
-			return GJ_OP_GE_F;
-		case GJ_OP_GT_F:
-			return GJ_OP_LT_F;
-		case GJ_OP_GE_F:
-			return GJ_OP_LE_F;
-		default:
-			return op;
-	}
-}
-
-static uint32
-sources_of_expr(GjBuilder *builder, Expr *expr)
-{
-	return gj_builder_sources_of(builder, pull_varnos(builder->root, (Node *) expr));
-}
-
-/* A member of an equivalence class that can still be read; NULL if there is none. */
-static Expr *
-live_member(Attempt *a, EquivalenceClass *ec)
-{
-	ListCell   *lc;
-
-	foreach(lc, ec->ec_members)
-	{
-		EquivalenceMember *em = lfirst(lc);
-		uint32		sources = gj_builder_sources_of(a->builder, em->em_relids);
-
-		if (!em->em_is_const && !em->em_is_child && sources != 0 &&
-			(sources & ~(a->joined & ~a->dead)) == 0)
-			return em->em_expr;
-	}
-	return NULL;
-}
-
-/*
- * PostgreSQL's semijoin passes on the columns of the row that matched first, and joins
- * above it may compare with one of these instead of a column of the outer side that is
- * equal.  Here the matching side is gone by then: such a clause gets an equal expression.
- * The clause itself if that is not possible, or not needed.
- */
-static RestrictInfo *
-without_dead_sources(Attempt *a, RestrictInfo *rinfo)
-{
-	EquivalenceClass *ec = rinfo->parent_ec;
-	Expr	   *sides[2];
-	Oid			op;
-	RestrictInfo *result;
-
-	if ((gj_builder_sources_of(a->builder, rinfo->clause_relids) & a->dead) == 0 || ec == NULL ||
-		!is_opclause(rinfo->clause) || list_length(((OpExpr *) rinfo->clause)->args) != 2)
-		return rinfo;
-	while (ec->ec_merged)
-		ec = ec->ec_merged;
-	sides[0] = linitial(((OpExpr *) rinfo->clause)->args);
-	sides[1] = lsecond(((OpExpr *) rinfo->clause)->args);
-	for (int i = 0; i < 2; i++)
-		if (sources_of_expr(a->builder, sides[i]) & a->dead)
-			sides[i] = live_member(a, ec);
-	if (sides[0] == NULL || sides[1] == NULL)
-		return rinfo;
-	op = get_opfamily_member(linitial_oid(ec->ec_opfamilies), exprType((Node *) sides[0]),
-							 exprType((Node *) sides[1]), BTEqualStrategyNumber);
-	if (!OidIsValid(op))
-		return rinfo;
-	result = makeNode(RestrictInfo);
-	*result = *rinfo;
-	result->clause = make_opclause(op, BOOLOID, false, sides[0], sides[1], InvalidOid,
-								   ec->ec_collation);
-	result->clause_relids = pull_varnos(a->root, (Node *) result->clause);
-	return result;
-}
-
-/* True if the clause, or the same with its sides exchanged, is in the list. */
-static bool
-is_repeated(List *rinfos, const RestrictInfo *rinfo)
-{
-	OpExpr	   *op = (OpExpr *) rinfo->clause;
-	ListCell   *lc;
-
-	foreach(lc, rinfos)
-	{
-		OpExpr	   *other = (OpExpr *) lfirst_node(RestrictInfo, lc)->clause;
-
-		if (equal(op, other))
-			return true;
-		if (IsA(op, OpExpr) && IsA(other, OpExpr) && list_length(op->args) == 2 &&
-			list_length(other->args) == 2 && get_commutator(op->opno) == other->opno &&
-			equal(linitial(op->args), lsecond(other->args)) &&
-			equal(lsecond(op->args), linitial(other->args)))
-			return true;
-	}
-	return false;
-}
-
-static JoinClauses
-classify_clauses(Attempt *a, List *rinfos)
-{
-	GjBuilder  *builder = a->builder;
-	JoinClauses clauses = {palloc0(sizeof(JoinClause) * Max(list_length(rinfos), 1))};
-	List	   *unique = NIL;
-	ListCell   *lc;
-
-	foreach(lc, rinfos)
-	{
-		RestrictInfo *rinfo = without_dead_sources(a, lfirst_node(RestrictInfo, lc));
-
-		if (!is_repeated(unique, rinfo))
-			unique = lappend(unique, rinfo);
-	}
-	foreach(lc, unique)
-	{
-		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
-		JoinClause *clause = &clauses.array[clauses.n++];
-		bool		can_fail = false;
-
-		clause->rinfo = rinfo;
-		clause->sources = gj_builder_sources_of(builder, rinfo->clause_relids);
-		/* as in can_filter(): PostgreSQL checks the rest in order of security level */
-		clause->is_device = clause->sources != 0 && (clause->sources & a->dead) == 0 &&
-			gj_compilable(builder, rinfo->clause, &can_fail) &&
-			!(can_fail && rinfo->security_level > 0);
-		clause->is_key = clause->is_device &&
-			gj_key_clause(rinfo->clause, &clause->left, &clause->right);
-		clause->is_comparison = clause->is_key ||
-			(clause->is_device &&
-			 gj_inequality_clause(rinfo->clause, &clause->left, &clause->right, &clause->op));
-		if (clause->is_comparison)
-		{
-			clause->left_sources = sources_of_expr(builder, clause->left);
-			clause->right_sources = sources_of_expr(builder, clause->right);
-		}
-	}
-	return clauses;
-}
-
-/*
- * True if the clause compares an expression on source s alone with one on what is joined
- * already: a key, or a bound of a range.
- */
-static bool
-compares(const Attempt *a, const JoinClause *clause, int s, bool equal)
-{
-	uint32		inner = 1u << s;
-
-	if (!clause->is_comparison || clause->used || clause->is_key != equal)
-		return false;
-	return (clause->right_sources == inner && clause->left_sources != 0 &&
-			(clause->left_sources & ~a->joined) == 0) ||
-		(clause->left_sources == inner && clause->right_sources != 0 &&
-		 (clause->right_sources & ~a->joined) == 0);
-}
-
-static bool
-can_check(const Attempt *a, const JoinClause *clause, int s)
-{
-	return !clause->used && clause->is_device &&
-		(clause->sources & ~(a->joined | 1u << s)) == 0;
-}
-
 /* ---- steps */
 
 /* Compiles the keys of a step; they must lie one after the other. */
 static void
-compile_keys(GjBuilder *builder, GjBuildStep *step, JoinClause **keys)
+compile_keys(GjBuilder *builder, GjBuildStep *step, GjJoinClause **keys)
 {
 	uint32		inner = 1u << step->source;
 
@@ -429,15 +203,15 @@ compile_keys(GjBuilder *builder, GjBuildStep *step, JoinClause **keys)
 }
 
 static void
-make_keys(Attempt *a, GjBuildStep *step, JoinClauses *clauses)
+make_keys(GjAttempt *a, GjBuildStep *step, GjJoinClauses *clauses)
 {
-	JoinClause *keys[GJ_MAX_KEYS];
+	GjJoinClause *keys[GJ_MAX_KEYS];
 
 	for (int i = 0; i < clauses->n && step->nkeys < GJ_MAX_KEYS; i++)
 	{
-		JoinClause *clause = &clauses->array[i];
+		GjJoinClause *clause = &clauses->array[i];
 
-		if (!compares(a, clause, step->source, true))
+		if (!gj_compares(a, clause, step->source, true))
 			continue;
 		clause->used = true;
 		step->key_clauses = lappend(step->key_clauses, clause->rinfo->clause);
@@ -451,7 +225,7 @@ make_keys(Attempt *a, GjBuildStep *step, JoinClauses *clauses)
 
 /* An inequality as inner op outer. */
 static GjOp
-seen_from_inner(const JoinClause *clause, int s, Expr **inner, Expr **outer)
+seen_from_inner(const GjJoinClause *clause, int s, Expr **inner, Expr **outer)
 {
 	if (clause->left_sources == 1u << s)
 	{
@@ -461,7 +235,7 @@ seen_from_inner(const JoinClause *clause, int s, Expr **inner, Expr **outer)
 	}
 	*inner = clause->right;
 	*outer = clause->left;
-	return mirrored(clause->op);
+	return gj_mirrored(clause->op);
 }
 
 static bool
@@ -475,25 +249,25 @@ is_lower_bound(GjOp op)
  * below and from above.  bounds[0]: low, bounds[1]: high, NULL if there is none.
  */
 static bool
-find_range(Attempt *a, int s, JoinClauses *clauses, JoinClause **bounds)
+find_range(GjAttempt *a, int s, GjJoinClauses *clauses, GjJoinClause **bounds)
 {
 	bounds[0] = bounds[1] = NULL;
 	for (int i = 0; i < clauses->n; i++)
 	{
-		JoinClause *found[2] = {NULL, NULL};
+		GjJoinClause *found[2] = {NULL, NULL};
 		Expr	   *key,
 				   *inner,
 				   *outer;
 
-		if (!compares(a, &clauses->array[i], s, false))
+		if (!gj_compares(a, &clauses->array[i], s, false))
 			continue;
 		(void) seen_from_inner(&clauses->array[i], s, &key, &outer);
 		for (int j = i; j < clauses->n; j++)
 		{
-			JoinClause *clause = &clauses->array[j];
+			GjJoinClause *clause = &clauses->array[j];
 			int			which;
 
-			if (!compares(a, clause, s, false))
+			if (!gj_compares(a, clause, s, false))
 				continue;
 			which = is_lower_bound(seen_from_inner(clause, s, &inner, &outer)) ? 0 : 1;
 			if (found[which] == NULL && equal(inner, key))
@@ -508,13 +282,13 @@ find_range(Attempt *a, int s, JoinClauses *clauses, JoinClause **bounds)
 }
 
 static void
-make_range(Attempt *a, GjBuildStep *step, JoinClause **bounds)
+make_range(GjAttempt *a, GjBuildStep *step, GjJoinClause **bounds)
 {
 	GjBuilder  *builder = a->builder;
 
 	for (int which = 0; which < 2; which++)
 	{
-		JoinClause *clause = bounds[which];
+		GjJoinClause *clause = bounds[which];
 		Expr	   *inner,
 				   *outer;
 		GjOp		op;
@@ -557,11 +331,11 @@ compile_conditions(GjBuilder *builder, List *clauses, int *expr)
 
 /* Makes the next step, which joins source s with all conditions that can be checked there. */
 static bool
-make_step(Attempt *a, GjJoinType type, int s, JoinClauses *clauses, List *filters, double rows)
+make_step(GjAttempt *a, GjJoinType type, int s, GjJoinClauses *clauses, List *filters, double rows)
 {
 	GjBuilder  *builder = a->builder;
 	GjBuildStep *step = &builder->step[builder->nsteps];
-	JoinClause *bounds[2];
+	GjJoinClause *bounds[2];
 	bool		has_keys = false;
 
 	memset(step, 0, sizeof(GjBuildStep));
@@ -569,7 +343,7 @@ make_step(Attempt *a, GjJoinType type, int s, JoinClauses *clauses, List *filter
 	step->join_type = type;
 	step->range_key = step->range_low = step->range_high = -1;
 	for (int i = 0; i < clauses->n; i++)
-		has_keys |= compares(a, &clauses->array[i], s, true);
+		has_keys |= gj_compares(a, &clauses->array[i], s, true);
 	step->algorithm = gj_choose_algorithm(has_keys, find_range(a, s, clauses, bounds));
 	make_keys(a, step, clauses);
 	if (step->algorithm == GJ_JOIN_SORT_MERGE && !has_keys)
@@ -577,9 +351,9 @@ make_step(Attempt *a, GjJoinType type, int s, JoinClauses *clauses, List *filter
 	/* the other conditions that can be checked from here on */
 	for (int i = 0; i < clauses->n; i++)
 	{
-		JoinClause *clause = &clauses->array[i];
+		GjJoinClause *clause = &clauses->array[i];
 
-		if (!can_check(a, clause, s))
+		if (!gj_can_check(a, clause, s))
 			continue;
 		clause->used = true;
 		step->residual_clauses = lappend(step->residual_clauses, clause->rinfo->clause);
@@ -596,7 +370,7 @@ make_step(Attempt *a, GjJoinType type, int s, JoinClauses *clauses, List *filter
 
 /* Rows of the join of the joined sources and s, as PostgreSQL estimates them. */
 static double
-estimate_rows(Attempt *a, int s)
+estimate_rows(GjAttempt *a, int s)
 {
 	GjBuildSource *source = &a->builder->source[s];
 	Relids		relids = bms_copy(source->relids);
@@ -623,21 +397,21 @@ typedef enum Link
 
 /* *undecided: only conditions that the device does not know link source s with the rest. */
 static Link
-find_link(Attempt *a, int s, JoinClauses *clauses, bool *undecided)
+find_link(GjAttempt *a, int s, GjJoinClauses *clauses, bool *undecided)
 {
 	Link		link = LINK_NONE;
 
 	*undecided = false;
 	for (int i = 0; i < clauses->n; i++)
 	{
-		JoinClause *clause = &clauses->array[i];
+		GjJoinClause *clause = &clauses->array[i];
 		bool		links = (clause->sources & (1u << s)) && (clause->sources & a->joined);
 
-		if (compares(a, clause, s, true))
+		if (gj_compares(a, clause, s, true))
 			link = LINK_KEY;
-		else if (compares(a, clause, s, false))
+		else if (gj_compares(a, clause, s, false))
 			link = Max(link, LINK_RANGE);
-		else if (links && can_check(a, clause, s))
+		else if (links && gj_can_check(a, clause, s))
 			link = Max(link, LINK_CONDITION);
 		else if (links && !clause->is_device)
 			*undecided = true;
@@ -653,7 +427,7 @@ find_link(Attempt *a, int s, JoinClauses *clauses, bool *undecided)
  * the best link; -1 if the device would make all pairs for PostgreSQL to choose from.
  */
 static int
-choose_next(Attempt *a, uint32 sources, JoinClauses *clauses, double *next_rows)
+choose_next(GjAttempt *a, uint32 sources, GjJoinClauses *clauses, double *next_rows)
 {
 	int			best = -1;
 	Link		best_link = LINK_NONE;
@@ -685,7 +459,7 @@ choose_next(Attempt *a, uint32 sources, JoinClauses *clauses, double *next_rows)
  * if all that follows keeps the tuples that it gets as they are.
  */
 static bool
-leave_to_host(Attempt *a, List *rinfos, int item)
+leave_to_host(GjAttempt *a, List *rinfos, int item)
 {
 	ListCell   *lc;
 
@@ -695,7 +469,7 @@ leave_to_host(Attempt *a, List *rinfos, int item)
 		return false;
 	for_each_from(lc, a->items, item + 1)
 	{
-		GjJoinType	type = ((SpineItem *) lfirst(lc))->type;
+		GjJoinType	type = ((GjSpineItem *) lfirst(lc))->type;
 
 		if (type != GJ_JOIN_INNER && type != GJ_JOIN_LEFT && type != GJ_JOIN_SEMI &&
 			type != GJ_JOIN_ANTI)
@@ -707,10 +481,10 @@ leave_to_host(Attempt *a, List *rinfos, int item)
 
 /* The steps of a group of inner joins. */
 static bool
-make_group(Attempt *a, int i)
+make_group(GjAttempt *a, int i)
 {
-	SpineItem	   *item = list_nth(a->items, i);
-	JoinClauses clauses = classify_clauses(a, item->conditions);
+	GjSpineItem	   *item = list_nth(a->items, i);
+	GjJoinClauses clauses = gj_classify_clauses(a, item->conditions);
 	List	   *host = NIL;
 
 	while (item->sources & ~a->joined)
@@ -740,18 +514,18 @@ make_group(Attempt *a, int i)
  * says so; NULL if no key is a column of the side's.
  */
 static Expr *
-unmatched_condition(Attempt *a, const SpineItem *item, uint32 unmatched, JoinClauses *clauses)
+unmatched_condition(GjAttempt *a, const GjSpineItem *item, uint32 unmatched, GjJoinClauses *clauses)
 {
 	for (int i = 0; i < clauses->n; i++)
 	{
-		JoinClause *clause = &clauses->array[i];
+		GjJoinClause *clause = &clauses->array[i];
 
 		for (int side = 0; side < 2 && clause->is_comparison; side++)
 		{
 			Expr	   *expr = side == 0 ? clause->left : clause->right;
 			NullTest   *test;
 
-			if (!IsA(expr, Var) || (sources_of_expr(a->builder, expr) & unmatched) == 0)
+			if (!IsA(expr, Var) || (gj_sources_of_expr(a->builder, expr) & unmatched) == 0)
 				continue;
 			test = makeNode(NullTest);
 			test->arg = expr;
@@ -765,12 +539,12 @@ unmatched_condition(Attempt *a, const SpineItem *item, uint32 unmatched, JoinCla
 
 /* The step of an outer, semi or anti join. */
 static bool
-make_single(Attempt *a, int i)
+make_single(GjAttempt *a, int i)
 {
-	SpineItem	   *item = list_nth(a->items, i);
+	GjSpineItem	   *item = list_nth(a->items, i);
 	int			s = pg_rightmost_one_pos32(item->sources);
-	JoinClauses clauses = classify_clauses(a, item->conditions);
-	JoinClauses where = classify_clauses(a, item->filters);
+	GjJoinClauses clauses = gj_classify_clauses(a, item->conditions);
+	GjJoinClauses where = gj_classify_clauses(a, item->filters);
 	GjJoinType	type = item->type;
 	uint32		before = a->joined;
 	List	   *filters = NIL,
@@ -778,7 +552,7 @@ make_single(Attempt *a, int i)
 
 	/* what matches must be known to the device */
 	for (int c = 0; c < clauses.n; c++)
-		if (!can_check(a, &clauses.array[c], s))
+		if (!gj_can_check(a, &clauses.array[c], s))
 			return fail(a, item->join);
 	if (item->join->reads_unmatched)
 	{
@@ -793,7 +567,7 @@ make_single(Attempt *a, int i)
 	}
 	for (int c = 0; c < where.n; c++)
 	{
-		if (can_check(a, &where.array[c], s))
+		if (gj_can_check(a, &where.array[c], s))
 			filters = lappend(filters, where.array[c].rinfo->clause);
 		else
 			host = lappend(host, where.array[c].rinfo);
@@ -812,11 +586,11 @@ make_single(Attempt *a, int i)
 /* ---- all together */
 
 static bool
-attempt(Attempt *a, PlannerInfo *root, GjTree *streamed)
+attempt(GjAttempt *a, PlannerInfo *root, GjTree *streamed)
 {
 	GjBuilder  *builder = gj_builder_create(root);
 
-	memset(a, 0, sizeof(Attempt));
+	memset(a, 0, sizeof(GjAttempt));
 	a->root = root;
 	a->builder = builder;
 	if (!make_items(a, streamed))
@@ -828,7 +602,7 @@ attempt(Attempt *a, PlannerInfo *root, GjTree *streamed)
 	a->joined = 1;
 	a->rows = builder->source[0].rows_filtered;
 	for (int i = 0; i < list_length(a->items); i++)
-		if (!(((SpineItem *) list_nth(a->items, i))->type == GJ_JOIN_INNER ? make_group(a, i) :
+		if (!(((GjSpineItem *) list_nth(a->items, i))->type == GJ_JOIN_INNER ? make_group(a, i) :
 			  make_single(a, i)))
 			return false;
 	return true;
@@ -873,7 +647,7 @@ sort_leaves(PlannerInfo *root, GjTree *tree, int *n)
 
 /* The best program for the tree as it is; false with the culprit if there is none. */
 static bool
-try_leaves(PlannerInfo *root, GjTree *tree, Attempt *best, GjTree **culprit)
+try_leaves(PlannerInfo *root, GjTree *tree, GjAttempt *best, GjTree **culprit)
 {
 	int			n;
 	GjTree	  **order = sort_leaves(root, tree, &n);
@@ -883,7 +657,7 @@ try_leaves(PlannerInfo *root, GjTree *tree, Attempt *best, GjTree **culprit)
 	*culprit = NULL;
 	for (int i = 0; i < n; i++)
 	{
-		Attempt		a;
+		GjAttempt		a;
 		double		cost;
 
 		if (!attempt(&a, root, order[i]))
@@ -916,7 +690,7 @@ gj_build_join(PlannerInfo *root, Path *native, List **host_quals, double *rows)
 {
 	GjTree	   *tree,
 			   *culprit;
-	Attempt		a = {0};
+	GjAttempt		a = {0};
 
 	if (gj_has_volatile_entry(root, native->parent->relids) ||
 		contain_volatile_functions((Node *) root->parse->jointree))

@@ -187,16 +187,20 @@ double
 gj_cost_builder(PlannerInfo *root, const GjBuilder *builder)
 {
 	GjFailure	failure;
-	const GjDeviceInfo *device = gj_client_device(&failure);
+	const GjDeviceInfo *device;
 	double		startup,
 				run;
+	int			nhidden = 0;
 
+	/* as many joins as possible, in the same way on every device */
+	for (int s = 0; s < builder->nsources; s++)
+		nhidden += bms_num_members(builder->source[s].relids) - 1;
+	if (gj_force)
+		return nhidden + 1;
+	device = gj_client_device(&failure);
 	if (device == NULL)
 		return 0;				/* nothing will come of it */
 	cost_program(root, builder, device, &startup, &run);
-	/* as many joins as possible */
-	for (int s = 0; gj_force && s < builder->nsources; s++)
-		startup += disable_cost * (bms_num_members(builder->source[s].relids) - 1);
 	return startup + run;
 }
 

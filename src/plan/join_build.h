@@ -1,0 +1,75 @@
+/*
+ * join_build.h
+ *	  What join_build.c and join_clauses.c share while they make steps of a tree of joins.
+ */
+#ifndef GJ_JOIN_BUILD_H
+#define GJ_JOIN_BUILD_H
+
+#include "plan/join_tree.h"
+#include "plan/program_builder.h"
+
+/* One outer, semi or anti join, or a group of inner ones: what comes next on the spine. */
+typedef struct GjSpineItem
+{
+	GjTree	   *join;			/* the topmost of the native joins that it does */
+	GjJoinType	type;
+	uint32		sources;		/* bit set of the sources that it adds */
+	List	   *conditions;		/* RestrictInfos */
+	List	   *filters;
+} GjSpineItem;
+
+/* One try to build a program around a streamed leaf. */
+typedef struct GjAttempt
+{
+	PlannerInfo *root;
+	GjBuilder  *builder;
+	GjTree	   *trees[GJ_MAX_SOURCES];	/* what became source s */
+	List	   *items;			/* of GjSpineItem *, in the order of the spine */
+	GjTree	   *failed;			/* what did not work, if anything */
+	uint32		joined;			/* sources joined so far */
+	uint32		dead;			/* of these: not to be read any more */
+	double		rows;			/* estimate of what there is so far */
+	List	   *host;			/* RestrictInfos for PostgreSQL to check at the end */
+} GjAttempt;
+
+/* A join clause and what the device can do with it. */
+typedef struct GjJoinClause
+{
+	RestrictInfo *rinfo;
+	Expr	   *left,			/* sides of a possible key, or of an inequality */
+			   *right;
+	uint32		sources,		/* bit sets of sources */
+				left_sources,
+				right_sources;
+	GjOp		op;				/* of an inequality: left op right */
+	bool		is_device,
+				is_comparison,	/* left and right are set */
+				is_key,			/* left = right */
+				used;
+} GjJoinClause;
+
+typedef struct GjJoinClauses
+{
+	GjJoinClause *array;
+	int			n;
+} GjJoinClauses;
+
+/* Looks at clauses (RestrictInfos) in the light of what has been joined; each once. */
+extern GjJoinClauses gj_classify_clauses(GjAttempt *a, List *rinfos);
+
+/*
+ * True if the clause compares an expression on source s alone with one on what is joined
+ * already: a key if `equal`, else a bound of a range.
+ */
+extern bool gj_compares(const GjAttempt *a, const GjJoinClause *clause, int s, bool equal);
+
+/* True if the device can check the clause once source s is joined, and it is not used yet. */
+extern bool gj_can_check(const GjAttempt *a, const GjJoinClause *clause, int s);
+
+/* Bit set of the sources that an expression reads; 0 if one is in no source. */
+extern uint32 gj_sources_of_expr(GjBuilder *builder, Expr *expr);
+
+/* Mirrors a comparison: a < b is b > a. */
+extern GjOp gj_mirrored(GjOp op);
+
+#endif							/* GJ_JOIN_BUILD_H */

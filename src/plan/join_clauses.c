@@ -1,0 +1,186 @@
+/*
+ * join_clauses.c
+ *	  What the device can do with join clauses: keys, bounds of ranges, other conditions.
+ */
+#include "postgres.h"
+
+#include "access/stratnum.h"
+#include "catalog/pg_type.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/clauses.h"
+#include "optimizer/optimizer.h"
+#include "utils/lsyscache.h"
+
+#include "plan/join_build.h"
+
+GjOp
+gj_mirrored(GjOp op)
+{
+	switch (op)
+	{
+		case GJ_OP_LT_I:
+			return GJ_OP_GT_I;
+		case GJ_OP_LE_I:
+			return GJ_OP_GE_I;
+		case GJ_OP_GT_I:
+			return GJ_OP_LT_I;
+		case GJ_OP_GE_I:
+			return GJ_OP_LE_I;
+		case GJ_OP_LT_F:
+			return GJ_OP_GT_F;
+		case GJ_OP_LE_F:
+			return GJ_OP_GE_F;
+		case GJ_OP_GT_F:
+			return GJ_OP_LT_F;
+		case GJ_OP_GE_F:
+			return GJ_OP_LE_F;
+		default:
+			return op;
+	}
+}
+
+uint32
+gj_sources_of_expr(GjBuilder *builder, Expr *expr)
+{
+	return gj_builder_sources_of(builder, pull_varnos(builder->root, (Node *) expr));
+}
+
+/* A member of an equivalence class that can still be read; NULL if there is none. */
+static Expr *
+live_member(GjAttempt *a, EquivalenceClass *ec)
+{
+	ListCell   *lc;
+
+	foreach(lc, ec->ec_members)
+	{
+		EquivalenceMember *em = lfirst(lc);
+		uint32		sources = gj_builder_sources_of(a->builder, em->em_relids);
+
+		if (!em->em_is_const && !em->em_is_child && sources != 0 &&
+			(sources & ~(a->joined & ~a->dead)) == 0)
+			return em->em_expr;
+	}
+	return NULL;
+}
+
+/*
+ * PostgreSQL's semijoin passes on the columns of the row that matched first, and joins
+ * above it may compare with one of these instead of a column of the outer side that is
+ * equal.  Here the matching side is gone by then: such a clause gets an equal expression.
+ * The clause itself if that is not possible, or not needed.
+ */
+static RestrictInfo *
+without_dead_sources(GjAttempt *a, RestrictInfo *rinfo)
+{
+	EquivalenceClass *ec = rinfo->parent_ec;
+	Expr	   *sides[2];
+	Oid			op;
+	RestrictInfo *result;
+
+	if ((gj_builder_sources_of(a->builder, rinfo->clause_relids) & a->dead) == 0 || ec == NULL ||
+		!is_opclause(rinfo->clause) || list_length(((OpExpr *) rinfo->clause)->args) != 2)
+		return rinfo;
+	while (ec->ec_merged)
+		ec = ec->ec_merged;
+	sides[0] = linitial(((OpExpr *) rinfo->clause)->args);
+	sides[1] = lsecond(((OpExpr *) rinfo->clause)->args);
+	for (int i = 0; i < 2; i++)
+		if (gj_sources_of_expr(a->builder, sides[i]) & a->dead)
+			sides[i] = live_member(a, ec);
+	if (sides[0] == NULL || sides[1] == NULL)
+		return rinfo;
+	op = get_opfamily_member(linitial_oid(ec->ec_opfamilies), exprType((Node *) sides[0]),
+							 exprType((Node *) sides[1]), BTEqualStrategyNumber);
+	if (!OidIsValid(op))
+		return rinfo;
+	result = makeNode(RestrictInfo);
+	*result = *rinfo;
+	result->clause = make_opclause(op, BOOLOID, false, sides[0], sides[1], InvalidOid,
+								   ec->ec_collation);
+	result->clause_relids = pull_varnos(a->root, (Node *) result->clause);
+	return result;
+}
+
+/* True if the clause, or the same with its sides exchanged, is in the list. */
+static bool
+is_repeated(List *rinfos, const RestrictInfo *rinfo)
+{
+	OpExpr	   *op = (OpExpr *) rinfo->clause;
+	ListCell   *lc;
+
+	foreach(lc, rinfos)
+	{
+		OpExpr	   *other = (OpExpr *) lfirst_node(RestrictInfo, lc)->clause;
+
+		if (equal(op, other))
+			return true;
+		if (IsA(op, OpExpr) && IsA(other, OpExpr) && list_length(op->args) == 2 &&
+			list_length(other->args) == 2 && get_commutator(op->opno) == other->opno &&
+			equal(linitial(op->args), lsecond(other->args)) &&
+			equal(lsecond(op->args), linitial(other->args)))
+			return true;
+	}
+	return false;
+}
+
+GjJoinClauses
+gj_classify_clauses(GjAttempt *a, List *rinfos)
+{
+	GjBuilder  *builder = a->builder;
+	GjJoinClauses clauses = {palloc0(sizeof(GjJoinClause) * Max(list_length(rinfos), 1))};
+	List	   *unique = NIL;
+	ListCell   *lc;
+
+	foreach(lc, rinfos)
+	{
+		RestrictInfo *rinfo = without_dead_sources(a, lfirst_node(RestrictInfo, lc));
+
+		if (!is_repeated(unique, rinfo))
+			unique = lappend(unique, rinfo);
+	}
+	foreach(lc, unique)
+	{
+		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
+		GjJoinClause *clause = &clauses.array[clauses.n++];
+		bool		can_fail = false;
+
+		clause->rinfo = rinfo;
+		clause->sources = gj_builder_sources_of(builder, rinfo->clause_relids);
+		/* as in can_filter(): PostgreSQL checks the rest in order of security level */
+		clause->is_device = clause->sources != 0 && (clause->sources & a->dead) == 0 &&
+			gj_compilable(builder, rinfo->clause, &can_fail) &&
+			!(can_fail && rinfo->security_level > 0);
+		clause->is_key = clause->is_device &&
+			gj_key_clause(rinfo->clause, &clause->left, &clause->right);
+		clause->is_comparison = clause->is_key ||
+			(clause->is_device &&
+			 gj_inequality_clause(rinfo->clause, &clause->left, &clause->right, &clause->op));
+		if (clause->is_comparison)
+		{
+			clause->left_sources = gj_sources_of_expr(builder, clause->left);
+			clause->right_sources = gj_sources_of_expr(builder, clause->right);
+		}
+	}
+	return clauses;
+}
+
+bool
+gj_compares(const GjAttempt *a, const GjJoinClause *clause, int s, bool equal)
+{
+	uint32		inner = 1u << s;
+
+	if (!clause->is_comparison || clause->used || clause->is_key != equal)
+		return false;
+	return (clause->right_sources == inner && clause->left_sources != 0 &&
+			(clause->left_sources & ~a->joined) == 0) ||
+		(clause->left_sources == inner && clause->right_sources != 0 &&
+		 (clause->right_sources & ~a->joined) == 0);
+}
+
+bool
+gj_can_check(const GjAttempt *a, const GjJoinClause *clause, int s)
+{
+	return !clause->used && clause->is_device &&
+		(clause->sources & ~(a->joined | 1u << s)) == 0;
+}
