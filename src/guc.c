@@ -20,6 +20,7 @@ bool		gj_force = false;
 int			gj_algorithm = GJ_SET_ALGORITHM_AUTO;
 int			gj_loader_workers = -1;
 int			gj_device_memory_limit = 0;
+int			gj_cache_size = -1;
 int			gj_set_device_min_elements = 600000;
 int			gj_fail_at = GJ_FAIL_NEVER;
 char	   *gj_save_program = NULL;
@@ -123,6 +124,14 @@ define_superuser_settings(void)
 							&gj_device_memory_limit,
 							0, 0, INT_MAX,
 							PGC_SUSET, GUC_UNIT_MB | GUC_EXPLAIN,
+							NULL, NULL, NULL);
+
+	DefineCustomIntVariable("gpujoin.cache_size",
+							"Sets the memory of each device that table columns may stay in between queries.",
+							"Zero keeps nothing; -1 means 80 % of a GPU's memory, or 256 MB of the cpu device.",
+							&gj_cache_size,
+							-1, -1, INT_MAX,
+							PGC_SIGHUP, GUC_UNIT_MB,
 							NULL, NULL, NULL);
 
 	DefineCustomEnumVariable("gpujoin.fail_at",

@@ -29,6 +29,7 @@ extern bool gj_force;			/* gpujoin.force */
 extern int	gj_algorithm;		/* gpujoin.algorithm, GjAlgorithmSetting */
 extern int	gj_loader_workers;	/* gpujoin.loader_workers, -1 = automatic */
 extern int	gj_device_memory_limit; /* gpujoin.device_memory_limit, MB, 0 = none */
+extern int	gj_cache_size;		/* gpujoin.cache_size, MB, -1 = the default */
 extern int	gj_set_device_min_elements; /* gpujoin.set_device_min_elements */
 extern int	gj_fail_at;			/* gpujoin.fail_at, GjFailPoint */
 extern char *gj_save_program;	/* gpujoin.save_program, "" = off */
