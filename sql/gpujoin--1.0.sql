@@ -42,6 +42,45 @@ CREATE VIEW gpujoin_stat AS SELECT * FROM gpujoin_stat();
 
 GRANT SELECT ON gpujoin_stat TO PUBLIC;
 
+-- ---- what stays on devices between queries
+
+CREATE FUNCTION gpujoin_cache(
+	OUT database text,
+	OUT relation regclass,
+	OUT columns text[],
+	OUT device text,
+	OUT ordinal int,
+	OUT fragments bigint,
+	OUT pages bigint,
+	OUT bytes bigint,
+	OUT hits bigint
+)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'gpujoin_cache'
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 10;
+
+COMMENT ON FUNCTION gpujoin_cache() IS 'columns of tables that are resident on devices';
+
+CREATE VIEW gpujoin_cache AS SELECT * FROM gpujoin_cache();
+
+GRANT SELECT ON gpujoin_cache TO PUBLIC;
+
+CREATE FUNCTION gpujoin_cache_evict(relation regclass DEFAULT NULL)
+RETURNS bigint
+AS 'MODULE_PATHNAME', 'gpujoin_cache_evict'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION gpujoin_cache_evict(regclass) IS 'give up what is resident of a table, or everything; returns bytes';
+
+REVOKE ALL ON FUNCTION gpujoin_cache_evict(regclass) FROM PUBLIC;
+
+CREATE FUNCTION gpujoin_prewarm(relation regclass, columns name[] DEFAULT NULL)
+RETURNS bigint
+AS 'MODULE_PATHNAME', 'gpujoin_prewarm'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION gpujoin_prewarm(regclass, name[]) IS 'make columns of a table resident; returns how many of its pages are';
+
 -- ---- which sessions load it
 
 CREATE FUNCTION gpujoin_enable()

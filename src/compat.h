@@ -10,6 +10,16 @@
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 
+#include "wire/resident.h"
+
+#if PG_VERSION_NUM >= 160000
+#include "utils/relfilenumbermap.h"
+#define gj_relation_by_file(tablespace, file) RelidByRelfilenumber(tablespace, file)
+#else
+#include "utils/relfilenodemap.h"
+#define gj_relation_by_file(tablespace, file) RelidByRelfilenode(tablespace, file)
+#endif
+
 /* Counts rows that a scan returned, in pg_stat_all_tables. */
 static inline void
 gj_count_tuples_returned(Relation rel, uint64 n)
@@ -32,6 +42,36 @@ gj_read_recent_buffer(Relation rel, BlockNumber block, Buffer buffer)
 #else
 	return ReadRecentBuffer(rel->rd_node, MAIN_FORKNUM, block, buffer);
 #endif
+}
+
+/* True if this transaction has made the table, or its file. */
+static inline bool
+gj_relation_is_new(Relation rel)
+{
+	return rel->rd_createSubid != InvalidSubTransactionId ||
+#if PG_VERSION_NUM >= 160000
+		rel->rd_newRelfilelocatorSubid != InvalidSubTransactionId ||
+		rel->rd_firstRelfilelocatorSubid != InvalidSubTransactionId;
+#else
+		rel->rd_newRelfilenodeSubid != InvalidSubTransactionId ||
+		rel->rd_firstRelfilenodeSubid != InvalidSubTransactionId;
+#endif
+}
+
+/* The file of a table. */
+static inline void
+gj_relation_file(Relation rel, GjRelationKey *key)
+{
+#if PG_VERSION_NUM >= 160000
+	key->database = rel->rd_locator.dbOid;
+	key->tablespace = rel->rd_locator.spcOid;
+	key->filenode = rel->rd_locator.relNumber;
+#else
+	key->database = rel->rd_node.dbNode;
+	key->tablespace = rel->rd_node.spcNode;
+	key->filenode = rel->rd_node.relNode;
+#endif
+	key->relation = RelationGetRelid(rel);
 }
 
 /* True if scans may have to raise "snapshot too old" (gone in 17). */

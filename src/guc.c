@@ -24,6 +24,7 @@ char	   *gj_devices = NULL;
 int			gj_cpu_devices = 1;
 int			gj_devices_per_query = 0;
 int			gj_spill_memory = 1024;
+int			gj_cache_size = -1;
 int			gj_set_device_min_elements = 600000;
 int			gj_fail_at = GJ_FAIL_NEVER;
 char	   *gj_save_program = NULL;
@@ -194,6 +195,14 @@ define_superuser_settings(void)
 							&gj_spill_memory,
 							1024, 0, INT_MAX,
 							PGC_SUSET, GUC_UNIT_MB | GUC_EXPLAIN,
+							NULL, NULL, NULL);
+
+	DefineCustomIntVariable("gpujoin.cache_size",
+							"Sets the memory of each device that table columns may stay in between queries.",
+							"Zero keeps nothing; -1 means 80 % of a GPU's memory, or 256 MB of the cpu device.",
+							&gj_cache_size,
+							-1, -1, INT_MAX,
+							PGC_SIGHUP, GUC_UNIT_MB,
 							NULL, NULL, NULL);
 
 	DefineCustomEnumVariable("gpujoin.fail_at",

@@ -8,7 +8,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 my $node = new_node('parallel_load', preload => 1,
-	conf => "max_worker_processes = 24\nmax_parallel_workers = 16\nmin_parallel_table_scan_size = 0\n");
+	conf => "max_worker_processes = 24\nmax_parallel_workers = 16\nmin_parallel_table_scan_size = 0\ngpujoin.cache_size = 0\n");
 $node->safe_psql('postgres', q{
 	CREATE TABLE big AS SELECT i AS id, i % 1000 AS k, nullif(i % 7, 0) AS n, repeat('text ', 50) || i AS t FROM generate_series(1, 300000) i;
 	-- more than all rings hold

@@ -366,6 +366,35 @@ gj_client_send_chunk(GjClient *client, uint32 slot, uint32 source, uint32 nrows)
 }
 
 /*
+ * Tell whether resident data may stand for chunks.
+ */
+bool
+gj_client_may_ask(const GjClient *client)
+{
+	return client->saver.fd < 0;
+}
+
+/*
+ * Send a question about resident data.
+ */
+bool
+gj_client_send_ask(GjClient *client, uint32 slot, uint32 source)
+{
+	client->free_slots &= ~(UINT64CONST(1) << slot);
+	return send_slot(client, GJ_MSG_ASK, slot, source, 0);
+}
+
+/*
+ * Send which fragments are to be used.
+ */
+bool
+gj_client_send_use(GjClient *client, uint32 slot, uint32 source, uint32 n)
+{
+	client->free_slots &= ~(UINT64CONST(1) << slot);
+	return send_slot(client, GJ_MSG_USE, slot, source, n);
+}
+
+/*
  * Say that a source is complete.
  */
 bool
@@ -419,6 +448,12 @@ event_from_message(GjClient *client, const GjAnswer *answer, GjFailure *failure)
 			event.type = GJ_EVENT_BATCH;
 			event.slot = slot->slot;
 			event.nrows = slot->nrows;
+			return event;
+		case GJ_MSG_RESIDENT:
+			if (slot->slot >= client->output.nslots)
+				break;
+			event.type = GJ_EVENT_RESIDENT;
+			event.slot = slot->slot;
 			return event;
 		case GJ_MSG_DONE:
 			client->stats = answer->done.stats;

@@ -34,6 +34,7 @@ typedef enum GjEventType
 	GJ_EVENT_NONE,				/* nothing to read (only without waiting) */
 	GJ_EVENT_SLOT,				/* a slot of the load ring has become free */
 	GJ_EVENT_BATCH,
+	GJ_EVENT_RESIDENT,			/* the answer to an ASK, in a slot of the output ring */
 	GJ_EVENT_DONE,				/* gj_client_stats() is filled in */
 	GJ_EVENT_FAILED				/* *failure is filled in; the connection is useless */
 } GjEventType;
@@ -41,7 +42,7 @@ typedef enum GjEventType
 typedef struct GjEvent
 {
 	GjEventType type;
-	uint32		slot;			/* GJ_EVENT_BATCH */
+	uint32		slot;			/* GJ_EVENT_BATCH, GJ_EVENT_RESIDENT */
 	uint32		nrows;
 } GjEvent;
 
@@ -79,6 +80,14 @@ extern uint8 *gj_client_load_slot(GjClient *client, uint32 *slot);
 
 /* Sends the filled slot.  False: the connection is lost. */
 extern bool gj_client_send_chunk(GjClient *client, uint32 slot, uint32 source, uint32 nrows);
+
+/* True if sources may be resident: everything must pass through here that is to be saved. */
+extern bool gj_client_may_ask(const GjClient *client);
+
+/* Sends a slot that holds an ASK, or a USE of n fragments (wire/resident.h). */
+extern bool gj_client_send_ask(GjClient *client, uint32 slot, uint32 source);
+extern bool gj_client_send_use(GjClient *client, uint32 slot, uint32 source, uint32 n);
+
 extern bool gj_client_end_source(GjClient *client, uint32 source);
 
 /* Next event.  With `wait`, waits for one. */

@@ -288,7 +288,12 @@ answer_size(uint32 type)
 			return sizeof(GjMsgReady);
 		case GJ_MSG_SLOT_FREE:
 		case GJ_MSG_BATCH:
+		case GJ_MSG_RESIDENT:
 			return sizeof(GjMsgSlot);
+		case GJ_MSG_CACHED:
+			return sizeof(GjMsgCached);
+		case GJ_MSG_EVICTED:
+			return sizeof(GjMsgEvicted);
 		case GJ_MSG_DONE:
 			return sizeof(GjMsgDone);
 		case GJ_MSG_ERROR:

@@ -34,6 +34,8 @@ typedef union GjAnswer
 	GjMsgWelcome welcome;
 	GjMsgDevice device;
 	GjMsgCounters counters;
+	GjMsgCached cached;
+	GjMsgEvicted evicted;
 	GjMsgReady	ready;
 	GjMsgSlot	slot;
 	GjMsgDone	done;

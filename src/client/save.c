@@ -78,7 +78,7 @@ lay_sources_out(GjSaver *saver, const GjProgram *program)
 	for (uint32 i = 0; i < program->nsources; i++)
 	{
 		if (!gj_layout(columns + sources[i].first_column, sources[i].ncolumns, sources[i].capacity,
-					   GJ_LOAD_SLOT_SIZE, &saver->layout[i], places))
+					   GJ_LOAD_CHUNK_SIZE, &saver->layout[i], places))
 			saver->layout[i].heap = GJ_LOAD_SLOT_SIZE;
 	}
 	pfree(places);

@@ -222,7 +222,7 @@ plan_layouts(GjRun *run)
 		const GjSource *source = &run->sources[s];
 		const GjColumnType *types = run->types + source->first_column;
 
-		if (!gj_layout(types, source->ncolumns, source->capacity, GJ_LOAD_SLOT_SIZE,
+		if (!gj_layout(types, source->ncolumns, source->capacity, GJ_LOAD_CHUNK_SIZE,
 					   &run->layout[s], run->places + source->first_column))
 			return false;
 		if ((s > 0 || intersect) &&
@@ -246,6 +246,7 @@ gj_run_open(GjDeviceEntry *entry, const GjProgram *program, GjLease *lease,
 	why->text[0] = '\0';
 	if (!run)
 		return NULL;
+	run->entry = entry;
 	run->program = program;
 	run->host = host;
 	run->work = (GjWork) {entry->ops, NULL, lease};
@@ -311,22 +312,33 @@ gj_run_accepts(const GjRun *run, uint32_t source)
 }
 
 GjStatus
+gj_run_may_load(GjRun *run, uint32_t source)
+{
+	const GjProgram *p = run->program;
+
+	if (source >= p->nsources || (run->ended >> source & 1))
+		return gj_run_fail(run, GJ_BAD_PROGRAM, "a chunk of a source that has ended");
+	if (!gj_run_accepts(run, source))
+		return gj_run_fail(run, GJ_BAD_PROGRAM, "the outer source comes before an inner one");
+	return GJ_OK;
+}
+
+GjStatus
 gj_run_chunk(GjRun *run, uint32_t source, uint32_t nrows, uint8_t *memory, uint32_t slot)
 {
 	const GjProgram *p = run->program;
 	uint8_t		has_nulls[GJ_MAX_COLUMNS];
 	GjChunk		chunk;
 
-	if (source >= p->nsources || (run->ended >> source & 1))
-		return gj_run_fail(run, GJ_BAD_PROGRAM, "a chunk of a source that has ended");
-	if (!gj_run_accepts(run, source))
-		return gj_run_fail(run, GJ_BAD_PROGRAM, "the outer source comes before an inner one");
+	GJ_TRY(gj_run_may_load(run, source));
 	GJ_STOP_CHECK(run);
 	GJ_TRY(read_chunk(run, source, nrows, memory, has_nulls, &chunk));
 	if (p->kind == GJ_PROGRAM_JOIN && source == 0)
 		return gj_run_outer(run, &chunk, memory, slot);
 	run->work.ops->phase(run->work.queue, GJ_PHASE_TRANSFER);
-	GJ_TRY(gj_relation_append(&run->work, &run->relation[source], &chunk));
+	if (p->kind != GJ_PROGRAM_PREWARM)
+		GJ_TRY(gj_relation_append(&run->work, &run->relation[source], &chunk));
+	GJ_TRY(gj_run_keep(run, source, &chunk, GJ_LANE_WORK));
 	return gj_run_slot_used(run, GJ_LANE_WORK, slot);
 }
 
@@ -342,6 +354,11 @@ gj_run_source_end(GjRun *run, uint32_t source)
 		return gj_run_fail(run, GJ_BAD_PROGRAM, "the outer source ends before an inner one");
 	GJ_STOP_CHECK(run);
 	GJ_TRY(gj_run_flush(run));
+	if (run->resident[source].store)
+	{
+		GJ_TRY(run->work.ops->sync(run->work.queue));
+		gj_run_release(run, source);
+	}
 	run->ended |= 1u << source;
 
 	if (p->kind == GJ_PROGRAM_INTERSECT)
@@ -354,9 +371,9 @@ gj_run_source_end(GjRun *run, uint32_t source)
 		if (run->relation[source].nrows == 0)
 			run->complete = true;
 	}
-	else if (source > 0)
+	else if (p->kind == GJ_PROGRAM_JOIN && source > 0)
 		GJ_TRY(gj_run_build(run, source));
-	else
+	else if (p->kind == GJ_PROGRAM_JOIN)
 		GJ_TRY(gj_match_rows(run));
 	if (run->ended == all)
 		run->complete = true;
@@ -452,8 +469,15 @@ gj_run_close(GjRun *run, GjErrorText *why)
 	gj_run_close_stages(run);
 	gj_buffer_free(work, &run->filtered);
 	gj_run_free_groups(run);
+	gj_buffer_free(work, &run->compact);
+	/* nor fragments that are being filled */
+	if (work->queue && run->clock > 0)
+		work->ops->load_wait(work->queue);
 	if (work->queue)
 		status = work->ops->queue_close(work->queue, why);
+	/* a device that is lost takes them with it */
+	for (uint32_t s = 0; s < GJ_MAX_SOURCES && status != GJ_DEVICE_LOST; s++)
+		gj_run_release(run, s);
 	free(run->columns);
 	free(run->late);
 	free(run->places);

@@ -23,6 +23,8 @@ typedef struct GjRunHost
 	GjStatus	(*output_slot) (void *arg, uint8_t **memory);
 	/* Sends the slot that output_slot gave last. */
 	GjStatus	(*send_batch) (void *arg, uint32_t nrows);
+	/* Sends the slot that output_slot gave last as the answer to an ASK. */
+	GjStatus	(*send_answer) (void *arg, uint32_t source);
 	/* The chunk that gj_run_chunk was given as `slot` has been read. */
 	GjStatus	(*slot_free) (void *arg, uint32_t slot);
 } GjRunHost;
@@ -43,6 +45,13 @@ extern bool gj_run_accepts(const GjRun *run, uint32_t source);
  */
 extern GjStatus gj_run_chunk(GjRun *run, uint32_t source, uint32_t nrows,
 							 uint8_t *memory, uint32_t slot);
+
+/* Tells which fragments of the source are resident: the question in the slot at `memory`. */
+extern GjStatus gj_run_ask(GjRun *run, uint32_t source, const uint8_t *memory, uint32_t slot);
+/* Takes the rows of n fragments, GjUse[n] in the slot. */
+extern GjStatus gj_run_use(GjRun *run, uint32_t source, uint32_t n, const uint8_t *memory,
+						   uint32_t slot);
+
 extern GjStatus gj_run_source_end(GjRun *run, uint32_t source);
 
 /*

@@ -8,6 +8,8 @@
  */
 #include "lease.h"
 
+#include "resident.h"
+
 #include <assert.h>
 #include <string.h>
 #include <time.h>
@@ -33,6 +35,17 @@ gj_memory_init(GjDeviceMemory *memory, uint64_t limit)
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&memory->changed, &attr);
 	pthread_condattr_destroy(&attr);
+}
+
+/* True if `nbytes` more can be leased; resident data makes room.  The lock is held. */
+static bool
+make_room(GjDeviceMemory *memory, uint64_t nbytes)
+{
+	uint64_t	room = memory->limit - memory->leased - memory->resident;
+
+	if (room >= nbytes)
+		return true;
+	return memory->store && gj_resident_give_way(memory->store, nbytes - room);
 }
 
 static void
@@ -85,7 +98,7 @@ wait_for_turn(GjDeviceMemory *memory, GjLeaseWaiter *waiter, uint64_t nbytes,
 		struct timespec until;
 		bool		stopped;
 
-		if (memory->first == waiter && memory->limit - memory->leased >= nbytes)
+		if (memory->first == waiter && make_room(memory, nbytes))
 			return GJ_OK;
 		if (now >= deadline)
 			return GJ_BUSY;
@@ -152,7 +165,7 @@ gj_lease_try(GjLease *lease, GjDeviceMemory *memory, uint64_t nbytes, uint64_t s
 	nbytes = init_lease(lease, memory, nbytes, session_limit);
 	pthread_mutex_lock(&memory->lock);
 	/* whoever waits comes first */
-	ok = !memory->first && nbytes <= memory->limit && memory->limit - memory->leased >= nbytes;
+	ok = !memory->first && nbytes <= memory->limit && make_room(memory, nbytes);
 	if (ok)
 		grant(lease, memory, nbytes);
 	pthread_mutex_unlock(&memory->lock);
@@ -172,7 +185,7 @@ gj_lease_take(GjLease *lease, uint64_t nbytes)
 		more = lease->used + nbytes - lease->granted;
 
 	pthread_mutex_lock(&memory->lock);
-	ok = memory->limit - memory->leased >= more;
+	ok = make_room(memory, more);
 	if (ok)
 	{
 		memory->leased += more;
@@ -196,7 +209,7 @@ gj_lease_left(GjLease *lease)
 	uint64_t	of_device;
 
 	pthread_mutex_lock(&memory->lock);
-	of_device = memory->limit - memory->leased + lease->granted - lease->used;
+	of_device = memory->limit - memory->leased - memory->pinned + lease->granted - lease->used;
 	pthread_mutex_unlock(&memory->lock);
 	return of_device < lease->limit - lease->used ? of_device : lease->limit - lease->used;
 }

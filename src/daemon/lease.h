@@ -6,6 +6,9 @@
  * waits its turn for it.  What it allocates is then taken from the lease; an
  * allocation beyond it extends the lease if the device has room.  So a run that has
  * its lease never waits for another one, and no two runs can block each other.
+ *
+ * Resident data (resident.h) fills what nobody leases.  Where a lease wants that room,
+ * resident data gives way at once, but for the fragments that runs use just now.
  */
 #ifndef GJ_DAEMON_LEASE_H
 #define GJ_DAEMON_LEASE_H
@@ -20,6 +23,7 @@
 #define GJ_LEASE_WAIT_MS	1000
 
 typedef struct GjLeaseWaiter GjLeaseWaiter;
+typedef struct GjResident GjResident;
 
 /* The memory of one device.  All fields are guarded by `lock`. */
 typedef struct GjDeviceMemory
@@ -29,6 +33,9 @@ typedef struct GjDeviceMemory
 	uint64_t	limit;			/* bytes that may be leased */
 	uint64_t	leased;			/* bytes leased now */
 	uint64_t	used;			/* bytes allocated now, by all leases */
+	uint64_t	resident;		/* bytes of resident data; leased + resident <= limit */
+	uint64_t	pinned;			/* of these: in use by runs */
+	GjResident *store;			/* of the resident data; NULL: there never was any */
 	uint32_t	nleases;
 	GjLeaseWaiter *first;		/* who waits, in order of arrival */
 	GjLeaseWaiter *last;

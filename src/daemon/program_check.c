@@ -58,7 +58,7 @@ check_header(GjCheck *check, uint32_t nbytes)
 		return bad(check, "size is %u bytes", nbytes);
 	if (p->magic != GJ_PROGRAM_MAGIC || p->nbytes != nbytes)
 		return bad(check, "header is damaged");
-	if (p->kind > GJ_PROGRAM_INTERSECT || p->output > GJ_OUTPUT_GROUPS ||
+	if (p->kind > GJ_PROGRAM_PREWARM || p->output > GJ_OUTPUT_GROUPS ||
 		p->fail_point > GJ_FAIL_STALL)
 		return bad(check, "unknown kind %u, output %u or failure point %u",
 				   p->kind, p->output, p->fail_point);
@@ -126,7 +126,7 @@ check_sources(GjCheck *check)
 
 		places = malloc((source->ncolumns + 1) * sizeof(GjColumnPlace));
 		fits = places && gj_layout(check->columns + source->first_column, source->ncolumns,
-								   source->capacity, GJ_LOAD_SLOT_SIZE, &layout, places);
+								   source->capacity, GJ_LOAD_CHUNK_SIZE, &layout, places);
 		free(places);
 		if (!fits)
 			return bad(check, "chunks of source %u do not fit their slot", s);
@@ -685,6 +685,32 @@ check_intersect(GjCheck *check)
 	return p->output == GJ_OUTPUT_COUNT || check_batch(check, 3);
 }
 
+/* Loads one source, for what stays of it; the output is the number of rows. */
+static bool
+check_prewarm(GjCheck *check)
+{
+	const GjProgram *p = check->program;
+
+	if (p->nsources != 1 || p->nsteps != 0 || p->output != GJ_OUTPUT_COUNT ||
+		check->sources[0].filter != -1)
+		return bad(check, "a prewarming program has one source and nothing else");
+	return true;
+}
+
+static bool
+check_kind(GjCheck *check)
+{
+	switch (check->program->kind)
+	{
+		case GJ_PROGRAM_JOIN:
+			return check_join(check);
+		case GJ_PROGRAM_INTERSECT:
+			return check_intersect(check);
+		default:
+			return check_prewarm(check);
+	}
+}
+
 GjStatus
 gj_program_check(const GjProgram *p, uint32_t nbytes, GjErrorText *why)
 {
@@ -702,7 +728,6 @@ gj_program_check(const GjProgram *p, uint32_t nbytes, GjErrorText *why)
 	check.outputs = gj_program_array(p, uint32_t, outputs);
 	check.aggregates = gj_program_array(p, GjAggregate, aggregates);
 	check.group_keys = gj_program_array(p, GjGroupKey, group_keys);
-	ok = check_sources(&check) && check_exprs(&check) &&
-		(p->kind == GJ_PROGRAM_JOIN ? check_join(&check) : check_intersect(&check));
+	ok = check_sources(&check) && check_exprs(&check) && check_kind(&check);
 	return ok ? GJ_OK : GJ_BAD_PROGRAM;
 }

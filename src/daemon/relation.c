@@ -84,6 +84,66 @@ gj_relation_append(GjWork *work, GjRelation *relation, const GjChunk *chunk)
 	return GJ_OK;
 }
 
+GjStatus
+gj_relation_append_heap(GjWork *work, GjRelation *relation, const void *heap, uint64_t nbytes,
+						uint64_t *base)
+{
+	*base = relation->heap_used;
+	if (nbytes == 0)
+		return GJ_OK;
+	if (*base + nbytes > GJ_REF_MAX_OFFSET)
+		return GJ_TOO_LARGE;
+	GJ_TRY(gj_buffer_grow(work, &relation->heap, *base, *base + nbytes, 0));
+	GJ_TRY(work->ops->copy(work->queue, (uint8_t *) relation->heap.memory + *base, heap, nbytes));
+	relation->heap_used += nbytes;
+	return GJ_OK;
+}
+
+/* The null flags of rows on the device, `from`, or none. */
+static GjStatus
+append_device_nulls(GjWork *work, GjRelation *relation, uint32_t c, const uint8_t *from,
+					uint32_t n)
+{
+	GjBuffer   *nulls = &relation->columns[c].nulls;
+	bool		fresh = nulls->memory == NULL;
+	uint64_t	nrows = relation->nrows;
+
+	if (fresh && !from)
+		return GJ_OK;
+	GJ_TRY(gj_buffer_grow(work, nulls, fresh ? 0 : nrows, nrows + n, relation->hint));
+	if (fresh && nrows > 0)
+		GJ_TRY(work->ops->fill(work->queue, nulls->memory, 0, nrows));
+	if (!from)
+		return work->ops->fill(work->queue, (uint8_t *) nulls->memory + nrows, 0, n);
+	return work->ops->copy(work->queue, (uint8_t *) nulls->memory + nrows, from, n);
+}
+
+GjStatus
+gj_relation_append_rows(GjWork *work, GjRelation *relation, const GjColumn *columns,
+						uint32_t nrows, uint64_t base, uint64_t heap_size)
+{
+	if (relation->nrows + nrows > GJ_MAX_ROWS)
+		return GJ_TOO_LARGE;
+	for (uint32_t c = 0; c < relation->ncolumns; c++)
+	{
+		const GjColumnType *type = &relation->types[c];
+		GjBuffer   *data = &relation->columns[c].data;
+		uint64_t	used = relation->nrows * type->width;
+		uint64_t	more = (uint64_t) nrows * type->width;
+		uint8_t    *at;
+
+		GJ_TRY(gj_buffer_grow(work, data, used, used + more, relation->hint * type->width));
+		at = (uint8_t *) data->memory + used;
+		GJ_TRY(work->ops->copy(work->queue, at, columns[c].data, more));
+		if (type->kind == GJ_REF)
+			GJ_TRY(work->ops->rebase_refs(work->queue, (uint64_t *) at, nrows, base, heap_size));
+		GJ_TRY(append_device_nulls(work, relation, c, type->nullable ? columns[c].nulls : NULL,
+								   nrows));
+	}
+	relation->nrows += nrows;
+	return GJ_OK;
+}
+
 void
 gj_relation_columns(const GjRelation *relation, uint64_t first, GjColumn *columns)
 {

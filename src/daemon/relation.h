@@ -45,6 +45,18 @@ extern bool gj_relation_init(GjRelation *relation, const GjColumnType *types,
 /* Queues the copies; the slot may be reused after the next sync. */
 extern GjStatus gj_relation_append(GjWork *work, GjRelation *relation, const GjChunk *chunk);
 
+/* Copies bytes that references of rows to come refer to; *base is where they begin. */
+extern GjStatus gj_relation_append_heap(GjWork *work, GjRelation *relation, const void *heap,
+										uint64_t nbytes, uint64_t *base);
+
+/*
+ * Queues copies of rows that lie on the device; their references, relative to a heap of
+ * heap_size bytes, have been copied to `base`.
+ */
+extern GjStatus gj_relation_append_rows(GjWork *work, GjRelation *relation,
+										const GjColumn *columns, uint32_t nrows,
+										uint64_t base, uint64_t heap_size);
+
 /* Describes rows first, first+1, ... as columns[ncolumns] (host array). */
 extern void gj_relation_columns(const GjRelation *relation, uint64_t first, GjColumn *columns);
 

@@ -11,12 +11,14 @@
  *	run_output.c	tuples that passed all steps: aggregates or batches
  *	run_group.c		the same: groups
  *	run_intersect.c	GJ_PROGRAM_INTERSECT
+ *	run_resident.c	fragments of sources that are, or become, resident
  */
 #ifndef GJ_DAEMON_RUN_H
 #define GJ_DAEMON_RUN_H
 
 #include "executor.h"
 #include "relation.h"
+#include "resident.h"
 #include "work.h"
 
 /* A nested loop's side of a step: it has no table, but all rows with their values. */
@@ -80,6 +82,19 @@ typedef enum GjRowMatch
 	GJ_ROW_FILTERED				/* by the source's filter: not there at all */
 } GjRowMatch;
 
+/* Of a source that its backend has asked about; all zero if it has not. */
+typedef struct GjRunResident
+{
+	GjResident *store;			/* NULL: nothing is kept */
+	GjWanted	wanted;
+	GjColumnKey *keys;
+	GjFragment **pinned;		/* told of; NULL once used */
+	uint32_t	npinned;
+	uint32_t	next;			/* of them, likely to be used next */
+	GjFragment *building;		/* what its chunks fill */
+	bool		full;			/* there was no room for one */
+} GjRunResident;
+
 /* Chunks in one stage at most. */
 #define GJ_STAGE_PARTS		32
 
@@ -119,6 +134,7 @@ typedef struct GjUsedSlot
 
 struct GjRun
 {
+	GjDeviceEntry *entry;
 	GjWork		work;
 	const GjProgram *program;
 	const GjRunHost *host;
@@ -133,6 +149,9 @@ struct GjRun
 	GjColumnPlace *places;		/* of all columns in the chunks of their sources */
 	GjLayout	layout[GJ_MAX_SOURCES];
 	GjRelation	relation[GJ_MAX_SOURCES];
+	GjRunResident resident[GJ_MAX_SOURCES];
+	uint64_t	clock;			/* of the store when the run began to ask; 0: it did not */
+	GjBuffer	compact;		/* rows of a fragment that lay scattered */
 	uint32_t	ended;			/* sources, one bit each */
 	bool		complete;		/* see gj_run_complete */
 	bool		failed_once;	/* the failure point was passed */
@@ -220,6 +239,9 @@ extern bool gj_run_fails_at(GjRun *run, GjFailPoint point);
 extern GjStatus gj_run_fail(GjRun *run, GjStatus status, const char *text);
 /* Status of a failure point that every program has when it begins to work on rows. */
 extern GjStatus gj_run_fail_points(GjRun *run);
+
+/* GJ_OK if rows of the source may come now. */
+extern GjStatus gj_run_may_load(GjRun *run, uint32_t source);
 
 /* run_build.c */
 extern GjStatus gj_run_build(GjRun *run, uint32_t source);
@@ -313,5 +335,13 @@ extern void gj_run_free_groups(GjRun *run);
 
 /* run_intersect.c */
 extern GjStatus gj_run_intersect(GjRun *run);
+
+/*
+ * run_resident.c: copies the chunk into a fragment on that lane, if it is to be kept.  The
+ * slot is free when the lane is.
+ */
+extern GjStatus gj_run_keep(GjRun *run, uint32_t source, const GjChunk *chunk, GjLane lane);
+/* Gives all fragments back, after the queue was waited for. */
+extern void gj_run_release(GjRun *run, uint32_t source);
 
 #endif							/* GJ_DAEMON_RUN_H */

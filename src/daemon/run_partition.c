@@ -243,7 +243,7 @@ open_buffers(GjPartition *partition)
 		const GjSource *source = &partition->sources[s];
 
 		if (!gj_layout(partition->types + source->first_column, source->ncolumns,
-					   source->capacity, GJ_LOAD_SLOT_SIZE, &partition->layout[s],
+					   source->capacity, GJ_LOAD_CHUNK_SIZE, &partition->layout[s],
 					   partition->places + source->first_column))
 			return false;
 		if (source->capacity > capacity)

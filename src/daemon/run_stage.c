@@ -284,10 +284,12 @@ gj_run_outer(GjRun *run, const GjChunk *chunk, uint8_t *memory, uint32_t slot)
 	GJ_TRY(gj_run_fail_points(run));
 	if (run->work.ops->kind == GJ_DEVICE_CPU)
 	{
+		GJ_TRY(gj_run_keep(run, 0, chunk, GJ_LANE_WORK));
 		GJ_TRY(work_in_place(run, chunk, memory));
 		return gj_run_slot_used(run, GJ_LANE_WORK, slot);
 	}
 	GJ_TRY(stage_chunk(run, chunk));
+	GJ_TRY(gj_run_keep(run, 0, chunk, GJ_LANE_LOAD));
 	/* the slot's mark first: it takes the time of the copies */
 	GJ_TRY(gj_run_slot_used(run, GJ_LANE_LOAD, slot));
 	return run->work.ops->mark(run->work.queue, GJ_LANE_LOAD, GJ_MARK_LOADED(run->filling));

@@ -20,8 +20,11 @@
 
 #include "../rows/aggregate.h"
 
-/* Outer rows that make another device worth its own copy of the inner sides. */
-#define GJ_ROWS_A_DEVICE	(UINT64_C(32) * 1024 * 1024)
+/*
+ * Outer rows that make another device worth its own copy of the inner sides, and loading
+ * anew what one device may have kept.
+ */
+#define GJ_ROWS_A_DEVICE	(UINT64_C(256) * 1024 * 1024)
 
 /* How often the session's thread looks whether it is to stop, while it waits for members. */
 #define GJ_TEAM_POLL_MS	5
@@ -181,7 +184,8 @@ gj_member_open_run(GjMember *member, const GjProgram *program, GjStatus *status)
 {
 	GjErrorText why = {""};
 
-	member->host = (GjRunHost) {member, member_stop, member_output_slot, member_send_batch,
+	/* nothing is asked of members: gj_team_ask */
+	member->host = (GjRunHost) {member, member_stop, member_output_slot, member_send_batch, NULL,
 	member_slot_free};
 	member->sent = false;
 	member->run = gj_run_open(member->entry, program, &member->lease, &member->host, status, &why);
@@ -600,6 +604,34 @@ gj_team_chunk(GjTeam *team, uint32_t source, uint32_t nrows, uint8_t *memory, ui
 		return team->host->slot_free(team->host->arg, slot);
 	}
 	return post_chunk(team, &chunk);
+}
+
+GjStatus
+gj_team_ask(GjTeam *team, uint32_t source, const uint8_t *memory, uint32_t slot)
+{
+	const GjRunHost *host = team->host;
+	GjAnswered	nothing = {0, 0};
+	GjAsk		ask;
+	uint8_t    *out;
+
+	if (team->direct)
+		return gj_run_ask(team->members[0].run, source, memory, slot);
+	memcpy(&ask, memory, sizeof(ask));
+	nothing.next = ask.nfragments;
+	/* the output ring is nobody's: backends ask before they load */
+	GJ_TRY(gj_team_drain(team));
+	GJ_TRY(host->slot_free(host->arg, slot));
+	GJ_TRY(host->output_slot(host->arg, &out));
+	memcpy(out, &nothing, sizeof(nothing));
+	return host->send_answer(host->arg, source);
+}
+
+GjStatus
+gj_team_use(GjTeam *team, uint32_t source, uint32_t n, const uint8_t *memory, uint32_t slot)
+{
+	if (team->direct)
+		return gj_run_use(team->members[0].run, source, n, memory, slot);
+	return fail_here(team, GJ_BAD_PROGRAM, "use of a fragment that was not told of");
 }
 
 GjStatus

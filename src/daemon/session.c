@@ -20,6 +20,7 @@
 
 #include "loaders.h"
 #include "log.h"
+#include "resident.h"
 #include "session.h"
 
 #define GJ_SESSION_STACK	(1024 * 1024)
@@ -137,6 +138,46 @@ send_counters(GjSession *session)
 	return gj_session_send(session, &message, sizeof(message));
 }
 
+/* Tells what is resident on all devices. */
+static bool
+send_cache(GjSession *session)
+{
+	const uint32_t end = GJ_MSG_END;
+	uint32_t	ndevices = gj_devices_count();
+
+	for (uint32_t d = 0; d < ndevices; d++)
+	{
+		GjCached   *list;
+		uint32_t	n = gj_resident_list(gj_devices_get(d), &list);
+		bool		sent = true;
+
+		for (uint32_t i = 0; i < n && sent; i++)
+		{
+			GjMsgCached message = {.type = GJ_MSG_CACHED,.cached = list[i]};
+
+			sent = gj_session_send(session, &message, sizeof(message));
+		}
+		free(list);
+		if (!sent)
+			return false;
+	}
+	return gj_session_send(session, &end, sizeof(end));
+}
+
+static bool
+evict(GjSession *session)
+{
+	GjMsgEvict	question;
+	GjMsgEvicted message = {.type = GJ_MSG_EVICTED};
+	uint32_t	ndevices = gj_devices_count();
+
+	memcpy(&question, session->message, sizeof(question));
+	for (uint32_t d = 0; d < ndevices; d++)
+		message.nbytes += gj_resident_evict(gj_devices_get(d), question.database,
+											question.relation);
+	return gj_session_send(session, &message, sizeof(message));
+}
+
 static bool
 malformed(GjSession *session)
 {
@@ -156,6 +197,12 @@ answer(GjSession *session, uint32_t type)
 			return send_status(session);
 		case GJ_MSG_COUNTERS:
 			return send_counters(session);
+		case GJ_MSG_CACHE:
+			return send_cache(session);
+		case GJ_MSG_EVICT:
+			if (session->nbytes != sizeof(GjMsgEvict))
+				return malformed(session);
+			return evict(session);
 		case GJ_MSG_NOTE:
 			{
 				GjMsgNote	note;

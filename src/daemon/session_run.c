@@ -32,7 +32,7 @@ protocol_error(GjErrorText *why)
 
 /* ---- messages of a run */
 
-/* Checks a CHUNK or SOURCE_END against what the loader sent before. */
+/* Checks a message about a source against what the loader sent before. */
 static bool
 accept_source_message(GjSession *loader, const GjMsgSlot *message)
 {
@@ -69,7 +69,7 @@ loader_has_left(GjSession *session, GjSession *loader)
 }
 
 /*
- * Receives a message of a loader, if there is one.  CHUNK and SOURCE_END are put aside,
+ * Receives a message of a loader, if there is one.  What is about a source is put aside,
  * BATCH_FREE is done with.
  */
 static GjStatus
@@ -97,7 +97,9 @@ receive_from(GjSession *session, GjSession *loader)
 		return GJ_BAD_PROGRAM;
 	if (message.type == GJ_MSG_BATCH_FREE && loader == session)
 		return take_back_batch(session, &message) ? GJ_OK : GJ_BAD_PROGRAM;
-	if ((message.type != GJ_MSG_CHUNK && message.type != GJ_MSG_SOURCE_END) ||
+	/* who helps to load does not know what is resident */
+	if ((message.type != GJ_MSG_CHUNK && message.type != GJ_MSG_SOURCE_END &&
+		 ((message.type != GJ_MSG_ASK && message.type != GJ_MSG_USE) || loader != session)) ||
 		!accept_source_message(loader, &message))
 		return GJ_BAD_PROGRAM;
 	/* there is room: each slot and each source waits here at most once */
@@ -156,7 +158,8 @@ next_message(GjSession *session, uint32_t *which, GjMsgSlot *message)
 
 		*message = loader->pending[loader->next_pending];
 		if (loader->npending == 0 ||
-			(message->type == GJ_MSG_CHUNK && !gj_team_accepts(session->run, message->source)))
+			((message->type == GJ_MSG_CHUNK || message->type == GJ_MSG_USE) &&
+			 !gj_team_accepts(session->run, message->source)))
 			continue;
 		loader->next_pending = (loader->next_pending + 1) % GJ_MAX_PENDING;
 		loader->npending--;
@@ -203,6 +206,16 @@ host_send_batch(void *arg, uint32_t nrows)
 {
 	GjSession  *session = arg;
 	GjMsgSlot	message = {GJ_MSG_BATCH, session->output_slot, 0, nrows};
+
+	session->output_free &= ~(1u << session->output_slot);
+	return gj_session_send(session, &message, sizeof(message)) ? GJ_OK : GJ_CANCELLED;
+}
+
+static GjStatus
+host_send_answer(void *arg, uint32_t source)
+{
+	GjSession  *session = arg;
+	GjMsgSlot	message = {GJ_MSG_RESIDENT, session->output_slot, source, 0};
 
 	session->output_free &= ~(1u << session->output_slot);
 	return gj_session_send(session, &message, sizeof(message)) ? GJ_OK : GJ_CANCELLED;
@@ -298,6 +311,27 @@ take_program(GjSession *session, GjProgram **program, GjErrorText *why)
 
 /* ---- the run */
 
+/* Hands one message about a source to the run. */
+static GjStatus
+feed_message(GjSession *session, uint32_t which, const GjMsgSlot *message)
+{
+	GjSession  *loader = session->loaders[which];
+	uint8_t    *memory = loader->load->memory + (size_t) message->slot * GJ_LOAD_SLOT_SIZE;
+	uint32_t	slot = which * GJ_LOAD_SLOTS + message->slot;
+
+	switch (message->type)
+	{
+		case GJ_MSG_SOURCE_END:
+			return loader_has_ended(session, loader, message->source);
+		case GJ_MSG_ASK:
+			return gj_team_ask(session->run, message->source, memory, slot);
+		case GJ_MSG_USE:
+			return gj_team_use(session->run, message->source, message->nrows, memory, slot);
+		default:
+			return gj_team_chunk(session->run, message->source, message->nrows, memory, slot);
+	}
+}
+
 /*
  * Hands chunks and ends to the run until nothing more is needed.  What has come meanwhile
  * is handed over before the run works on what was handed over before: so a device can copy
@@ -315,16 +349,8 @@ feed(GjSession *session)
 		GJ_TRY(receive_messages(session, false));
 		while (!gj_team_complete(session->run) && next_message(session, &which, &message))
 		{
-			GjSession  *loader = session->loaders[which];
-
 			any = true;
-			if (message.type == GJ_MSG_SOURCE_END)
-				GJ_TRY(loader_has_ended(session, loader, message.source));
-			else
-				GJ_TRY(gj_team_chunk(session->run, message.source, message.nrows,
-									 loader->load->memory +
-									 (size_t) message.slot * GJ_LOAD_SLOT_SIZE,
-									 which * GJ_LOAD_SLOTS + message.slot));
+			GJ_TRY(feed_message(session, which, &message));
 		}
 		if (any)
 			GJ_TRY(gj_team_work(session->run));
@@ -364,7 +390,7 @@ static GjStatus
 run_on_devices(GjSession *session, const GjProgram *program, GjRunStats *stats, GjErrorText *why)
 {
 	const GjRunHost host = {session, gj_session_stop, host_output_slot, host_send_batch,
-	host_slot_free};
+	host_send_answer, host_slot_free};
 	const GjTeamOptions options = {
 		.kind = session->hello.device,
 		.memory_limit = session->hello.memory_limit,

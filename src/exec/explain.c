@@ -141,6 +141,8 @@ explain_source(ExplainContext *cxt, int s)
 			if (heap)
 				appendStringInfo(es->str, "  Pages: read=" UINT64_FORMAT " all-visible="
 								 UINT64_FORMAT, load->npages[s], load->nvisible[s]);
+			if (load->nresident[s] > 0)
+				appendStringInfo(es->str, " resident=" UINT64_FORMAT, load->nresident[s]);
 			if (es->timing)
 				appendStringInfo(es->str, "  Load: %.3f ms", load->ms[s]);
 			appendStringInfoChar(es->str, '\n');
@@ -153,6 +155,7 @@ explain_source(ExplainContext *cxt, int s)
 			{
 				ExplainPropertyInteger("Pages Read", NULL, load->npages[s], es);
 				ExplainPropertyInteger("All-Visible Pages", NULL, load->nvisible[s], es);
+				ExplainPropertyInteger("Resident Pages", NULL, load->nresident[s], es);
 			}
 			if (es->timing)
 				ExplainPropertyFloat("Load Time", "ms", load->ms[s], 3, es);

@@ -296,9 +296,12 @@ open_sources(GjScanState *state, const GjProgram *program, GjFailure *failure)
 									program, s, attnos, gj_run_held(state->run));
 		if (reader == NULL)
 			return false;
-		gj_run_set_reader(state->run, s, reader);
+		if (!OidIsValid(relid))
+			gj_run_set_reader(state->run, s, reader);
+		else if (!gj_run_set_heap_reader(state->run, s, reader, attnos, failure))
+			return false;
 		if (reader->share != NULL && reader->shareable)
-			npages += reader->share->nblocks;
+			npages += reader->share->nblocks - reader->nresident;
 	}
 	launch_workers(state, npages);
 	return true;

@@ -41,6 +41,7 @@
 #define KEY_ATTNOS			UINT64CONST(0x676A6C6400000004)
 #define KEY_RESULTS			UINT64CONST(0x676A6C6400000005)
 #define KEY_QUERY			UINT64CONST(0x676A6C6400000006)
+#define KEY_RESIDENT		UINT64CONST(0x676A6C6400000007)
 
 typedef struct SharedLoad
 {
@@ -49,6 +50,8 @@ typedef struct SharedLoad
 	int			nsources;
 	Oid			relid[GJ_MAX_SOURCES];	/* InvalidOid: not for workers */
 	int			first_attno[GJ_MAX_SOURCES];	/* in KEY_ATTNOS */
+	Size		resident[GJ_MAX_SOURCES];	/* in KEY_RESIDENT, if has_resident */
+	bool		has_resident[GJ_MAX_SOURCES];
 	GjShare		share[GJ_MAX_SOURCES];	/* all processes: share.c */
 	pg_atomic_uint32 stop;		/* leader: nothing more is wanted */
 
@@ -120,9 +123,21 @@ count_attnos(const GjProgram *program, GjSourceReader **readers)
 	return n;
 }
 
+/* Bytes of the maps of what is resident. */
+static Size
+resident_size(const GjProgram *program, GjSourceReader **readers)
+{
+	Size		nbytes = 0;
+
+	for (uint32 s = 0; s < program->nsources; s++)
+		if (for_workers(readers[s]) && readers[s]->resident != NULL)
+			nbytes = add_size(nbytes, gj_resident_map_size(readers[s]->resident));
+	return nbytes;
+}
+
 static void
 estimate_sizes(ParallelContext *context, const GjProgram *program, Snapshot snapshot,
-			   int nattnos)
+			   int nattnos, Size nresident)
 {
 	shm_toc_estimator *estimator = &context->estimator;
 
@@ -131,7 +146,8 @@ estimate_sizes(ParallelContext *context, const GjProgram *program, Snapshot snap
 	shm_toc_estimate_chunk(estimator, EstimateSnapshotSpace(snapshot));
 	shm_toc_estimate_chunk(estimator, mul_size(sizeof(AttrNumber), Max(nattnos, 1)));
 	shm_toc_estimate_chunk(estimator, mul_size(sizeof(WorkerResult), context->nworkers));
-	shm_toc_estimate_keys(estimator, 5);
+	shm_toc_estimate_chunk(estimator, Max(nresident, 1));
+	shm_toc_estimate_keys(estimator, 6);
 	if (debug_query_string != NULL)
 	{
 		shm_toc_estimate_chunk(estimator, strlen(debug_query_string) + 1);
@@ -150,11 +166,12 @@ add_chunk(ParallelContext *context, uint64 key, Size nbytes)
 
 /* Describes the sources to workers, and gives the readers the common shares. */
 static void
-share_sources(SharedLoad *shared, AttrNumber *attnos, const GjProgram *program,
+share_sources(SharedLoad *shared, AttrNumber *attnos, char *resident, const GjProgram *program,
 			  GjSourceReader **readers, int nworkers)
 {
 	const GjSource *sources = gj_program_array(program, GjSource, sources);
 	int			nattnos = 0;
+	Size		nresident = 0;
 
 	for (uint32 s = 0; s < program->nsources; s++)
 	{
@@ -166,6 +183,13 @@ share_sources(SharedLoad *shared, AttrNumber *attnos, const GjProgram *program,
 		shared->first_attno[s] = nattnos;
 		memcpy(attnos + nattnos, reader->attnos, sizeof(AttrNumber) * sources[s].ncolumns);
 		nattnos += sources[s].ncolumns;
+		if (reader->resident != NULL)
+		{
+			shared->has_resident[s] = true;
+			shared->resident[s] = nresident;
+			memcpy(resident + nresident, reader->resident, gj_resident_map_size(reader->resident));
+			nresident += gj_resident_map_size(reader->resident);
+		}
 		gj_share_init(&shared->share[s], reader->share->nblocks, nworkers + 1);
 		reader->share = &shared->share[s];
 	}
@@ -173,7 +197,7 @@ share_sources(SharedLoad *shared, AttrNumber *attnos, const GjProgram *program,
 
 static void
 fill_shared_memory(GjParallelLoad *load, const GjProgram *program, const GjRunToken *token,
-				   Snapshot snapshot, GjSourceReader **readers, int nattnos)
+				   Snapshot snapshot, GjSourceReader **readers, int nattnos, Size nresident)
 {
 	ParallelContext *context = load->context;
 	AttrNumber *attnos;
@@ -189,7 +213,8 @@ fill_shared_memory(GjParallelLoad *load, const GjProgram *program, const GjRunTo
 	memcpy(add_chunk(context, KEY_PROGRAM, program->nbytes), program, program->nbytes);
 	SerializeSnapshot(snapshot, add_chunk(context, KEY_SNAPSHOT, EstimateSnapshotSpace(snapshot)));
 	attnos = add_chunk(context, KEY_ATTNOS, mul_size(sizeof(AttrNumber), Max(nattnos, 1)));
-	share_sources(load->shared, attnos, program, readers, context->nworkers);
+	share_sources(load->shared, attnos, add_chunk(context, KEY_RESIDENT, Max(nresident, 1)),
+				  program, readers, context->nworkers);
 	load->results = add_chunk(context, KEY_RESULTS,
 							  mul_size(sizeof(WorkerResult), context->nworkers));
 	memset(load->results, 0, sizeof(WorkerResult) * context->nworkers);
@@ -203,10 +228,11 @@ gj_parallel_load_start(int nworkers, const GjProgram *program, const GjRunToken 
 {
 	GjParallelLoad *load = palloc0(sizeof(GjParallelLoad));
 	int			nattnos = count_attnos(program, readers);
+	Size		nresident = resident_size(program, readers);
 
 	Assert(IsInParallelMode() && !IsParallelWorker());
 	load->context = CreateParallelContext("gpujoin", "gj_parallel_load_main", nworkers);
-	estimate_sizes(load->context, program, snapshot, nattnos);
+	estimate_sizes(load->context, program, snapshot, nattnos, nresident);
 	InitializeParallelDSM(load->context);
 	/* no shared memory segment is left: the context is there, but takes no workers */
 	if (load->context->seg == NULL)
@@ -215,7 +241,7 @@ gj_parallel_load_start(int nworkers, const GjProgram *program, const GjRunToken 
 		pfree(load);
 		return NULL;
 	}
-	fill_shared_memory(load, program, token, snapshot, readers, nattnos);
+	fill_shared_memory(load, program, token, snapshot, readers, nattnos, nresident);
 	LaunchParallelWorkers(load->context);
 	load->nlaunched = load->context->nworkers_launched;
 	return load;
@@ -270,7 +296,7 @@ gj_parallel_load_end(GjParallelLoad *load, GjLoadStats *stats, instr_time *end,
 /* Opens the readers of the sources that are for workers. */
 static bool
 open_readers(GjRun *run, const SharedLoad *shared, const GjProgram *program, Snapshot snapshot,
-			 const AttrNumber *attnos, GjFailure *failure)
+			 const AttrNumber *attnos, const char *resident, GjFailure *failure)
 {
 	for (int s = 0; s < shared->nsources; s++)
 	{
@@ -283,6 +309,8 @@ open_readers(GjRun *run, const SharedLoad *shared, const GjProgram *program, Sna
 								unconstify(GjShare *, &shared->share[s]), failure);
 		if (reader == NULL)
 			return false;
+		if (shared->has_resident[s])
+			reader->resident = (const GjResidentMap *) (resident + shared->resident[s]);
 		gj_run_set_reader(run, s, reader);
 	}
 	return true;
@@ -312,7 +340,7 @@ note_failure(SharedLoad *shared, const GjFailure *failure)
 
 static void
 load_shares(SharedLoad *shared, const GjProgram *program, Snapshot snapshot,
-			const AttrNumber *attnos, WorkerResult *result)
+			const AttrNumber *attnos, const char *resident, WorkerResult *result)
 {
 	GjFailure	failure = {.reason = GJ_OK};
 	GjRun	   *run;
@@ -321,7 +349,7 @@ load_shares(SharedLoad *shared, const GjProgram *program, Snapshot snapshot,
 	/* if gpujoind is gone, or the run is over, the leader knows it as well */
 	if (run == NULL)
 		return;
-	if (!open_readers(run, shared, program, snapshot, attnos, &failure) ||
+	if (!open_readers(run, shared, program, snapshot, attnos, resident, &failure) ||
 		!gj_run_load(run, &shared->stop, &failure))
 		note_failure(shared, &failure);
 	INSTR_TIME_SET_CURRENT(result->end);
@@ -344,7 +372,8 @@ gj_parallel_load_main(dsm_segment *segment, shm_toc *toc)
 	snapshot = RegisterSnapshot(RestoreSnapshot(shm_toc_lookup(toc, KEY_SNAPSHOT, false)));
 	InstrStartParallelQuery();
 	load_shares(shared, shm_toc_lookup(toc, KEY_PROGRAM, false), snapshot,
-				shm_toc_lookup(toc, KEY_ATTNOS, false), result);
+				shm_toc_lookup(toc, KEY_ATTNOS, false), shm_toc_lookup(toc, KEY_RESIDENT, false),
+				result);
 	InstrEndParallelQuery(&result->buffers, &result->wal);
 	UnregisterSnapshot(snapshot);
 }

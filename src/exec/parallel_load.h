@@ -21,6 +21,7 @@ typedef struct GjLoadStats
 {
 	uint64		npages[GJ_MAX_SOURCES];
 	uint64		nvisible[GJ_MAX_SOURCES];
+	uint64		nresident[GJ_MAX_SOURCES];	/* pages that were not read */
 	double		ms[GJ_MAX_SOURCES]; /* filling slots, all processes */
 	double		wait_ms;		/* the session's own process: waiting for gpujoind */
 	double		start_ms;		/* connect, submit, map, launch workers */

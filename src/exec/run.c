@@ -15,6 +15,7 @@ struct GjRun
 	GjHeldValues held;
 	GjSourceReader *readers[GJ_MAX_SOURCES];
 	GjWriter   *writers[GJ_MAX_SOURCES];
+	GjResidentUse use[GJ_MAX_SOURCES];	/* what is resident of them */
 	int			nsources;
 	int			nloaded;		/* sources that have ended */
 	GjParallelLoad *workers;	/* NULL: none */
@@ -67,6 +68,22 @@ gj_run_set_reader(GjRun *run, int source, GjSourceReader *reader)
 	run->writers[source] = gj_writer_create(run->program, source);
 }
 
+bool
+gj_run_set_heap_reader(GjRun *run, int source, GjSourceReader *reader, const AttrNumber *attnos,
+					   GjFailure *failure)
+{
+	instr_time	start;
+	bool		asked;
+
+	gj_run_set_reader(run, source, reader);
+	INSTR_TIME_SET_CURRENT(start);
+	asked = gj_heap_source_ask(reader, run->client, run->writers[source], source, attnos,
+							   &run->use[source], failure);
+	run->stats->start_ms += elapsed_ms(start);
+	run->stats->nresident[source] += reader->nresident;
+	return asked;
+}
+
 GjHeldValues *
 gj_run_held(GjRun *run)
 {
@@ -100,6 +117,17 @@ current_source(const GjRun *run)
 	return run->nloaded < run->nsources - 1 ? run->nloaded + 1 : 0;
 }
 
+/* Sends the next of what is resident of a source, in a slot. */
+static void
+send_use(GjRun *run, int s, uint8 *memory, uint32 slot)
+{
+	uint32		n = gj_resident_fill(&run->use[s], memory);
+
+	/* if that fails, gj_client_next() tells why */
+	if (!gj_client_send_use(run->client, slot, s, n))
+		run->nloaded = run->nsources;
+}
+
 /*
  * Fills one slot and sends it.  False with the reason if the source fails; if the
  * connection does, gj_client_next() tells why.
@@ -116,7 +144,6 @@ load_chunk(GjRun *run, uint8 *memory, uint32 slot, GjFailure *failure)
 	bool		more;
 	bool		sent = true;
 
-	INSTR_TIME_SET_CURRENT(start);
 	failure->reason = GJ_OK;
 	/* a worker has no part in sources that others cannot read */
 	if (reader == NULL)
@@ -127,8 +154,14 @@ load_chunk(GjRun *run, uint8 *memory, uint32 slot, GjFailure *failure)
 			run->nloaded = run->nsources;
 		return true;
 	}
+	if (run->use[s].sent < run->use[s].n)
+	{
+		send_use(run, s, memory, slot);
+		return true;
+	}
 	npages = reader->npages;
 	nvisible = reader->nvisible;
+	INSTR_TIME_SET_CURRENT(start);
 	if (INSTR_TIME_IS_ZERO(run->load_start))
 		run->load_start = start;
 	gj_writer_start(writer, memory);
@@ -140,7 +173,7 @@ load_chunk(GjRun *run, uint8 *memory, uint32 slot, GjFailure *failure)
 	if (failure->reason != GJ_OK)
 		return false;
 	gj_writer_finish(writer);
-	if (writer->nrows > 0)
+	if (writer->nrows > 0 || writer->pages->n > 0)
 		sent = gj_client_send_chunk(run->client, slot, s, writer->nrows);
 	else if (more)
 		elog(ERROR, "a row of source %d does not fit an empty slot", s);

@@ -35,7 +35,7 @@ gj_writer_create(const GjProgram *program, int source)
 	writer->types = gj_program_array(program, GjColumnType, columns) + src->first_column;
 	writer->places = palloc(sizeof(GjColumnPlace) * Max(src->ncolumns, 1));
 	writer->columns = palloc0(sizeof(GjWriterColumn) * Max(src->ncolumns, 1));
-	if (!gj_layout(writer->types, src->ncolumns, src->capacity, GJ_LOAD_SLOT_SIZE,
+	if (!gj_layout(writer->types, src->ncolumns, src->capacity, GJ_LOAD_CHUNK_SIZE,
 				   &writer->layout, writer->places))
 		elog(ERROR, "source %d does not fit a slot of the load ring", source);
 	for (uint32 i = 0; i < writer->ncolumns; i++)
@@ -51,6 +51,8 @@ void
 gj_writer_start(GjWriter *writer, uint8 *slot)
 {
 	writer->slot = slot;
+	writer->pages = gj_chunk_pages(slot);
+	writer->pages->n = 0;
 	writer->nrows = 0;
 	writer->heap_used = 0;
 	writer->ntoasted = 0;

@@ -46,6 +46,7 @@ typedef struct GjWriter
 	GjWriterColumn *columns;
 
 	uint8	   *slot;			/* being filled, or NULL */
+	GjChunkPages *pages;		/* in the slot: where its rows come from, if they are to be kept */
 	uint32		nrows;
 	uint32		heap_used;
 

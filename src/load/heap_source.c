@@ -30,6 +30,7 @@
 #include "utils/spccache.h"
 
 #include "compat.h"
+#include "load/resident.h"
 #include "load/source.h"
 
 /* Blocks to look ahead while reads miss the buffer pool, and for how long after a miss. */
@@ -148,6 +149,13 @@ read_block(HeapSource *source, BlockNumber blkno)
 	return buffer;
 }
 
+/* The block to load after `blkno`, of those taken out of the share; end: none. */
+static inline BlockNumber
+block_after(const HeapSource *source, BlockNumber blkno)
+{
+	return gj_resident_next(source->base.resident, blkno + 1, source->end);
+}
+
 /*
  * The buffer of block `next`, and the one after it pinned as `ahead`: its page is on
  * the way to the cache while this one is decoded.
@@ -156,12 +164,13 @@ static Buffer
 take_block(HeapSource *source)
 {
 	Buffer		buffer = source->ahead;
+	BlockNumber after = block_after(source, source->next);
 
 	if (!BufferIsValid(buffer))
 		buffer = read_block(source, source->next);
 	source->ahead = InvalidBuffer;
-	if (source->next + 1 < source->end)
-		source->ahead = read_block(source, source->next + 1);
+	if (after < source->end)
+		source->ahead = read_block(source, after);
 	return buffer;
 }
 
@@ -345,6 +354,44 @@ collect_tuples(HeapSource *source, Buffer buffer)
 	}
 	else
 		collect_visible(source, page, buffer);
+}
+
+/*
+ * Prepares to tell gpujoind about the page that comes next, if its rows are to be kept.
+ * False: it does not go into this chunk.
+ */
+static bool
+start_page(HeapSource *source, GjWriter *writer)
+{
+	GjChunkPages *pages = writer->pages;
+	uint32		fragment = gj_fragment_of(source->next);
+	BlockNumber first = gj_fragment_first(fragment);
+
+	if (!gj_resident_keeps(source->base.resident, source->next))
+		return pages->n == 0;
+	if (pages->n > 0)
+		return pages->n < GJ_CHUNK_MAX_PAGES &&
+			pages->fragment == fragment && source->next == first + pages->first + pages->n;
+	if (writer->nrows > 0)
+		return false;
+	pages->fragment = fragment;
+	pages->first = source->next - first;
+	pages->npages = gj_fragment_end(fragment, source->base.share->nblocks) - first;
+	/* before the first bit of these pages is looked at */
+	pages->map_lsn = gj_map_lsn(source->rel, source->next, &source->vmbuffer);
+	return true;
+}
+
+/* Notes what the collected tuples' page is like; it is share-locked. */
+static void
+note_page(HeapSource *source, GjWriter *writer, Buffer buffer, bool visible)
+{
+	GjChunkPages *pages = writer->pages;
+
+	if (!gj_resident_keeps(source->base.resident, source->next))
+		return;
+	pages->lsn[pages->n] = BufferGetLSNAtomic(buffer);
+	pages->nrows[pages->n++] = source->ntuples | (visible ? GJ_PAGE_VISIBLE : 0);
 }
 
 /* Gathers a fixed-width attribute at the same offset of every tuple. */
@@ -556,11 +603,13 @@ write_tuples(HeapSource *source, GjWriter *writer)
 static bool
 has_block(HeapSource *source)
 {
-	if (source->next < source->end)
-		return true;
-	if (!gj_share_next(source->base.share, &source->next, &source->end))
-		return false;
-	source->prefetched = source->next;
+	while (source->next >= source->end)
+	{
+		if (!gj_share_next(source->base.share, &source->next, &source->end))
+			return false;
+		source->next = gj_resident_next(source->base.resident, source->next, source->end);
+		source->prefetched = source->next;
+	}
 	return true;
 }
 
@@ -574,10 +623,11 @@ heap_source_fill(GjSourceReader *reader, GjWriter *writer, GjFailure *failure)
 	while (gj_writer_has_room(writer, MaxHeapTuplesPerPage,
 							  Max(source->page_heap_bytes, writer->flat_bytes)))
 	{
+		uint64		nvisible = reader->nvisible;
 		Buffer		buffer;
 
 		more = has_block(source);
-		if (!more)
+		if (!more || !start_page(source, writer))
 			break;
 		CHECK_FOR_INTERRUPTS();
 		buffer = take_block(source);
@@ -586,10 +636,11 @@ heap_source_fill(GjSourceReader *reader, GjWriter *writer, GjFailure *failure)
 		collect_tuples(source, buffer);
 		if (source->ntuples > 0)
 			write_tuples(source, writer);
+		note_page(source, writer, buffer, reader->nvisible > nvisible);
 		UnlockReleaseBuffer(buffer);
 		if (writer->ntoasted > 0)
 			gj_writer_flatten(writer);
-		source->next++;
+		source->next = block_after(source, source->next);
 	}
 	gj_count_tuples_returned(source->rel, writer->nrows - nrows);
 	return more;
@@ -695,6 +746,21 @@ has_refs(const GjSource *src, const GjProgram *program)
 		if (types[c].kind == GJ_REF)
 			return true;
 	return false;
+}
+
+bool
+gj_heap_source_ask(GjSourceReader *reader, GjClient *client, const GjWriter *writer,
+				   int source_number, const AttrNumber *attnos, GjResidentUse *use,
+				   GjFailure *failure)
+{
+	HeapSource *source = (HeapSource *) reader;
+
+	if (!gj_resident_ask(client, writer, source_number, source->rel, attnos,
+						 reader->share->nblocks, &reader->resident, use, failure))
+		return false;
+	if (reader->resident)
+		reader->nresident = reader->resident->nresident;
+	return true;
 }
 
 GjSourceReader *

@@ -28,7 +28,7 @@ static BlockNumber
 share_size(const GjShare *share, BlockNumber first)
 {
 	BlockNumber rest = share->nblocks - first;
-	BlockNumber in_fragment = GJ_FRAGMENT_BLOCKS - first % GJ_FRAGMENT_BLOCKS;
+	BlockNumber in_fragment = gj_fragment_end(gj_fragment_of(first), share->nblocks) - first;
 	BlockNumber part = rest / (share->nloaders * PART_OF_REST);
 	BlockNumber size = GJ_FRAGMENT_BLOCKS;
 

@@ -1,6 +1,8 @@
 /*
  * share.h
  *	  The blocks of a table that are still to be loaded, shared by the processes that load it.
+ *
+ * Shares of a large table are whole fragments (resident.h), some 32 MB.
  */
 #ifndef GJ_SHARE_H
 #define GJ_SHARE_H
@@ -8,8 +10,7 @@
 #include "port/atomics.h"
 #include "storage/block.h"
 
-/* Shares of a large table are whole ranges of so many blocks (32 MB), each from a multiple. */
-#define GJ_FRAGMENT_BLOCKS	4096
+#include "load/resident.h"
 
 /* In the memory of one process, or in shared memory.  All but `next` is constant. */
 typedef struct GjShare

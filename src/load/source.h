@@ -15,6 +15,7 @@
 #include "client/client.h"
 #include "load/column_writer.h"
 #include "load/share.h"
+#include "load/resident.h"
 
 typedef struct GjSourceReader GjSourceReader;
 
@@ -38,8 +39,12 @@ struct GjSourceReader
 	Oid			relid;
 	const AttrNumber *attnos;	/* the caller's */
 
+	/* Of a table, or NULL: what need not be loaded, and what is to be kept. */
+	const GjResidentMap *resident;
+
 	uint64		npages;			/* heap pages read */
 	uint64		nvisible;		/* of these: all-visible by the visibility map */
+	uint64		nresident;		/* heap pages that were not read, for they are resident */
 };
 
 /*
@@ -51,6 +56,14 @@ struct GjSourceReader
 extern GjSourceReader *gj_heap_source(Oid relid, Snapshot snapshot, const GjProgram *program,
 									  int source, const AttrNumber *attnos, GjShare *share,
 									  GjFailure *failure);
+
+/*
+ * Finds out what of the table is resident: *use is to be sent, and the reader leaves it out.
+ * Called before the first fill.  False with the reason if the run has failed.
+ */
+extern bool gj_heap_source_ask(GjSourceReader *reader, GjClient *client, const GjWriter *writer,
+							   int source, const AttrNumber *attnos, GjResidentUse *use,
+							   GjFailure *failure);
 
 /*
  * Reader of a child plan.  resnos[i] is the target list entry of column i.  Values that

@@ -14,9 +14,11 @@
 #include "nodes/pathnodes.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
+#include "parser/parsetree.h"
 #include "utils/lsyscache.h"
 #include "utils/spccache.h"
 
+#include "client/cache_info.h"
 #include "client/client.h"
 #include "exec/parallel_load.h"
 #include "guc.h"
@@ -29,6 +31,7 @@
 #define PAGE_SECONDS		0.7e-6	/* find, lock and walk a page */
 #define VALUE_SECONDS		1.5e-9	/* take one value out of a page */
 #define PLAN_ROW_SECONDS	40e-9	/* a row from a child plan's slot into columns */
+#define RESIDENT_PAGE_SECONDS 20e-9	/* compare a page that is resident with the table */
 #define OUTPUT_ROW_SECONDS	30e-9	/* a row from a batch into a slot */
 #define OUTPUT_VALUE_SECONDS 4e-9
 #define GROUP_ROW_SECONDS	60e-9	/* a group's values made and put into a slot */
@@ -44,6 +47,18 @@ double
 gj_cost_least(void)
 {
 	return SECONDS(START_SECONDS);
+}
+
+/* The part of a table that is not resident and must be loaded. */
+static double
+load_part(PlannerInfo *root, RelOptInfo *rel)
+{
+	double		resident;
+
+	if (rel->pages == 0)
+		return 1;
+	resident = gj_cache_pages(planner_rt_fetch(rel->relid, root)->relid) / rel->pages;
+	return 1 - Min(resident, 1);
 }
 
 /*
@@ -82,11 +97,13 @@ gj_cost_heap_source(PlannerInfo *root, RelOptInfo *rel, int ncolumns)
 	int			nloaders = 1 + (rel->consider_parallel ?
 								gj_plan_loader_workers(root, rel->pages) : 0);
 	double		page_cost;
+	double		load = load_part(root, rel);
 
 	get_tablespace_page_costs(rel->reltablespace, NULL, &page_cost);
-	return rel->pages * page_cost +
-		SECONDS(rel->pages * PAGE_SECONDS +
-				rel->tuples * ncolumns * VALUE_SECONDS) / nloaders;
+	return load * (rel->pages * page_cost +
+				   SECONDS(rel->pages * PAGE_SECONDS +
+						   rel->tuples * ncolumns * VALUE_SECONDS) / nloaders) +
+		(1 - load) * SECONDS(rel->pages * RESIDENT_PAGE_SECONDS);
 }
 
 double
@@ -106,15 +123,20 @@ source_cost(PlannerInfo *root, const GjBuildSource *source, const GjDeviceInfo *
 {
 	double		row_bytes = 0;
 	double		cost;
+	double		load = 1;
 	ListCell   *lc;
 
 	foreach(lc, source->columns)
 		row_bytes += ((GjBuildColumn *) lfirst(lc))->type.width;
 	if (OidIsValid(source->heap_relid))
+	{
 		cost = gj_cost_heap_source(root, source->rel, list_length(source->columns));
+		load = load_part(root, source->rel);
+	}
 	else
 		cost = gj_cost_plan_source(source->path);
-	return cost + SECONDS(source->rows_loaded * row_bytes / Max(device->copy_in_rate, 1e6));
+	return cost +
+		SECONDS(load * source->rows_loaded * row_bytes / Max(device->copy_in_rate, 1e6));
 }
 
 GjAlgorithm

@@ -203,6 +203,18 @@ slot_capacity(const GjColumnType *types, uint32 ncolumns, uint32 slot_size,
 	return capacity < min_rows ? 0 : Min(capacity, GJ_MAX_TUPLES);
 }
 
+uint32
+gj_chunk_capacity(const GjColumnType *types, uint32 ncolumns, uint64 row_heap)
+{
+	bool		refs = false;
+
+	for (uint32 i = 0; i < ncolumns; i++)
+		refs |= types[i].kind == GJ_REF;
+	/* an eighth of a slot has room for a page's values (heap_source.c) */
+	return slot_capacity(types, ncolumns, GJ_LOAD_CHUNK_SIZE, row_heap,
+						 refs ? GJ_LOAD_SLOT_SIZE / 8 : 0, 2 * MaxHeapTuplesPerPage);
+}
+
 /* Fills in the sources' columns; false if a chunk of a source does not fit a slot. */
 static bool
 finish_sources(GjBuilder *builder, GjSource *sources, GjColumnType *types, int *first_column)
@@ -213,7 +225,6 @@ finish_sources(GjBuilder *builder, GjSource *sources, GjColumnType *types, int *
 	{
 		GjBuildSource *src = &builder->source[s];
 		uint64		row_heap = 0;
-		bool		refs = false;
 		ListCell   *lc;
 
 		first_column[s] = n;
@@ -227,17 +238,11 @@ finish_sources(GjBuilder *builder, GjSource *sources, GjColumnType *types, int *
 
 			types[n] = column->type;
 			if (column->type.kind == GJ_REF)
-			{
-				refs = true;
 				row_heap += heap_bytes(column);
-			}
 			n++;
 		}
-		/* an eighth of a slot has room for a page's values (heap_source.c) */
-		sources[s].capacity = slot_capacity(types + first_column[s], sources[s].ncolumns,
-											GJ_LOAD_SLOT_SIZE, row_heap,
-											refs ? GJ_LOAD_SLOT_SIZE / 8 : 0,
-											2 * MaxHeapTuplesPerPage);
+		sources[s].capacity = gj_chunk_capacity(types + first_column[s], sources[s].ncolumns,
+												row_heap);
 		if (sources[s].capacity == 0)
 			return false;
 	}

@@ -122,6 +122,9 @@ extern GjBuildColumn *gj_builder_column_at(GjBuilder *builder, int source, int i
 /* Bit s is set for each source that `relids` touches; 0 if one is in no source. */
 extern uint32 gj_builder_sources_of(GjBuilder *builder, Relids relids);
 
+/* Rows of a chunk of these columns; row_heap: bytes of a row's references.  0: none fits. */
+extern uint32 gj_chunk_capacity(const GjColumnType *types, uint32 ncolumns, uint64 row_heap);
+
 /*
  * The flat program, palloc'd; NULL if it exceeds what a program or a slot may be.
  * The instructions of runtime constants keep their numbers.

@@ -63,7 +63,7 @@ write_program(GjIntersectRun *run, GjIntersectProgram *buffer)
 		buffer->columns[i].width = gj_element_width(intersection->kind);
 		buffer->columns[i].source = i;
 	}
-	lay_out(&buffer->columns[0], GJ_LOAD_SLOT_SIZE, &run->load, &run->load_place);
+	lay_out(&buffer->columns[0], GJ_LOAD_CHUNK_SIZE, &run->load, &run->load_place);
 	lay_out(&buffer->columns[0], GJ_OUTPUT_SLOT_SIZE, &run->output, &run->output_place);
 	for (int i = 0; i < 2; i++)
 	{
@@ -160,6 +160,7 @@ load_and_take(GjIntersectRun *run, GjFailure *failure)
 
 		switch (event.type)
 		{
+			case GJ_EVENT_RESIDENT:
 			case GJ_EVENT_NONE:
 			case GJ_EVENT_SLOT:
 				break;

@@ -16,11 +16,18 @@
  *	COUNTERS					->
  *								<-	COUNTERS		GjCounter[GJ_NREASONS]
  *	NOTE						->					count a fallback; no answer
+ *	CACHE						->					resident data
+ *								<-	CACHED ...		one a relation and device
+ *								<-	END
+ *	EVICT						->					give resident data up
+ *								<-	EVICTED			how much
  *	  or a run:
  *	SUBMIT + program			->
  *								<-	READY			+ 2 descriptors: load ring, output ring; token
- *	CHUNK, SOURCE_END			->					sources 1, 2, ... in order, then 0
- *								<-	SLOT_FREE		the chunk has left the load ring
+ *	ASK							->					which fragments of a source are resident
+ *								<-	RESIDENT
+ *	USE, CHUNK, SOURCE_END		->					sources 1, 2, ... in order, then 0
+ *								<-	SLOT_FREE		the chunk (ASK, USE) has left the load ring
  *								<-	BATCH			rows in a slot of the output ring
  *	BATCH_FREE					->
  *								<-	DONE			statistics; nothing follows
@@ -47,6 +54,7 @@
 
 #include "program.h"
 #include "reasons.h"
+#include "resident.h"
 
 #define GJ_ABI				2	/* raise with any change of src/wire */
 #define GJ_STRINGIFY_(x)	#x
@@ -60,6 +68,9 @@
 #define GJ_LOAD_SLOT_SIZE	(2u * 1024 * 1024)
 /* Connections that load one run: the one that submitted it, and those attached to it. */
 #define GJ_MAX_LOADERS		65
+/* A chunk ends where the pages that it came from may be told (resident.h). */
+#define GJ_LOAD_CHUNK_SIZE	(GJ_LOAD_SLOT_SIZE - (uint32_t) sizeof(GjChunkPages))
+#define gj_chunk_pages(slot) ((GjChunkPages *) ((uint8_t *) (slot) + GJ_LOAD_CHUNK_SIZE))
 #define GJ_OUTPUT_SLOTS		4
 #define GJ_OUTPUT_SLOT_SIZE	(4u * 1024 * 1024)
 
@@ -89,6 +100,10 @@ typedef enum GjMessageType
 	GJ_MSG_SOURCE_END,
 	GJ_MSG_BATCH_FREE,
 	GJ_MSG_ATTACH,
+	GJ_MSG_ASK,
+	GJ_MSG_USE,
+	GJ_MSG_CACHE,
+	GJ_MSG_EVICT,
 
 	GJ_MSG_WELCOME = 64,
 	GJ_MSG_DEVICE,
@@ -97,7 +112,10 @@ typedef enum GjMessageType
 	GJ_MSG_SLOT_FREE,
 	GJ_MSG_BATCH,
 	GJ_MSG_DONE,
-	GJ_MSG_ERROR
+	GJ_MSG_ERROR,
+	GJ_MSG_RESIDENT,
+	GJ_MSG_CACHED,
+	GJ_MSG_EVICTED
 } GjMessageType;
 
 /* Every message starts with its type. */
@@ -201,14 +219,37 @@ typedef struct GjMsgAttach
 	GjRunToken	token;
 } GjMsgAttach;
 
-/* CHUNK, SOURCE_END, BATCH_FREE, SLOT_FREE, BATCH */
+/* CHUNK, SOURCE_END, BATCH_FREE, SLOT_FREE, BATCH, ASK, USE, RESIDENT */
 typedef struct GjMsgSlot
 {
 	uint32_t	type;
 	uint32_t	slot;
-	uint32_t	source;			/* CHUNK, SOURCE_END */
-	uint32_t	nrows;			/* CHUNK, BATCH: the slot's header says the same */
+	uint32_t	source;			/* CHUNK, SOURCE_END, ASK, USE, RESIDENT */
+	uint32_t	nrows;			/* CHUNK, BATCH: the slot's header says the same; USE:
+								 * fragments */
 } GjMsgSlot;
+
+typedef struct GjMsgCached
+{
+	uint32_t	type;
+	uint32_t	unused;
+	GjCached	cached;
+} GjMsgCached;
+
+typedef struct GjMsgEvict
+{
+	uint32_t	type;
+	uint32_t	database;		/* 0: everything */
+	uint32_t	relation;		/* oid; 0: all of the database */
+	uint32_t	unused;
+} GjMsgEvict;
+
+typedef struct GjMsgEvicted
+{
+	uint32_t	type;
+	uint32_t	unused;
+	uint64_t	nbytes;
+} GjMsgEvicted;
 
 /* What the milliseconds of a run went to; see GjRunStats. */
 typedef enum GjPhase

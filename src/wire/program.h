@@ -35,15 +35,16 @@
 typedef enum GjProgramKind
 {
 	GJ_PROGRAM_JOIN,			/* sources, steps, output */
-	GJ_PROGRAM_INTERSECT		/* sources 0 and 1 have one column each; the
+	GJ_PROGRAM_INTERSECT,		/* sources 0 and 1 have one column each; the
 								 * output is their sorted, unique intersection */
+	GJ_PROGRAM_PREWARM			/* source 0 becomes resident; no step, GJ_OUTPUT_COUNT */
 } GjProgramKind;
 
 typedef enum GjOutputKind
 {
 	GJ_OUTPUT_ROWS,				/* batches of the output columns */
 	GJ_OUTPUT_AGGREGATES,		/* one batch: GjAggState[naggregates] */
-	GJ_OUTPUT_COUNT,			/* GJ_PROGRAM_INTERSECT: one GjAggState, count only */
+	GJ_OUTPUT_COUNT,			/* all but joins: one GjAggState, count only */
 	GJ_OUTPUT_GROUPS			/* batches of groups: see GjGroupKey */
 } GjOutputKind;
 

@@ -1,0 +1,254 @@
+-- Resident data: what stays on the device, and that it is never out of date.
+LOAD 'gpujoin';
+SET gpujoin.force = on;
+SET client_min_messages = warning;
+
+-- the same rows as PostgreSQL's, and how much of each table was resident
+CREATE FUNCTION gj_resident(query text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	plan json;
+	pages text;
+	answer text;
+BEGIN
+	EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, FORMAT JSON) ' || query INTO plan;
+	SELECT string_agg((s->>'Relation') || ' ' ||
+			CASE WHEN (s->>'Resident Pages')::int = 0 THEN 'none'
+				WHEN (s->>'Pages Read')::int = 0 THEN 'all' ELSE 'part' END, ', ' ORDER BY s->>'Relation')
+	INTO pages FROM jsonb_path_query(plan::jsonb, '$.**."Sources"[*]') s WHERE s->>'Kind' = 'heap pages';
+	answer := gj_equal(query);
+	RETURN concat_ws(': ', pages, CASE WHEN answer NOT LIKE 'same, %' THEN answer END);
+END $$;
+SELECT gpujoin_cache_evict() >= 0 AS evicted;
+
+CREATE TABLE f (id int, k int, v int, t text) WITH (autovacuum_enabled = off);
+INSERT INTO f SELECT i, i % 50, CASE WHEN i % 10 = 0 THEN NULL ELSE i END, repeat('x', i % 30) || i FROM generate_series(1, 30000) i;
+CREATE TABLE d (k int, c int, name text) WITH (autovacuum_enabled = off, fillfactor = 10);
+INSERT INTO d SELECT i, i * 2, 'd' || i FROM generate_series(0, 1199) i;
+VACUUM ANALYZE f, d;
+\set sums '''SELECT count(*), sum(f.v + d.c), count(f.v) FROM f JOIN d USING (k)'''
+\set rows '''SELECT f.id, f.t, d.name FROM f JOIN d USING (k) WHERE f.id % 3 = 0'''
+
+-- the first time everything is loaded, then nothing; then for fewer columns; more are loaded again
+SELECT gj_resident(:sums), gj_resident(:sums);
+SELECT gj_resident('SELECT count(*), sum(d.c) FROM f JOIN d USING (k)');
+SELECT gj_resident(:rows), gj_resident(:rows);
+SELECT gj_resident('SELECT f.id, f.t, d.name, f.v FROM d JOIN f USING (k)'), gj_resident('SELECT f.id, f.t, d.name, f.v FROM d JOIN f USING (k)');
+SELECT gj_resident('SELECT count(*), sum(a.v - b.v) FROM f a JOIN f b ON a.id = b.id');
+SELECT relation, columns, fragments, pages = pg_relation_size(relation) / 8192 AS whole, bytes > 0 AS bytes, hits > 0 AS hits
+FROM gpujoin_cache WHERE database = current_database() ORDER BY relation::text;
+
+-- changes: what is not all-visible is loaded afresh, the rest is not
+UPDATE f SET v = -v WHERE id IN (7, 20000);
+SELECT gj_resident(:sums), gj_resident(:rows);
+VACUUM f;
+SELECT gj_resident(:sums), gj_resident(:rows);
+BEGIN;
+DELETE FROM f WHERE id BETWEEN 100 AND 200;
+SELECT gj_resident(:sums);
+ROLLBACK;
+SELECT gj_resident(:sums), gj_resident(:rows);
+DELETE FROM f WHERE id BETWEEN 300 AND 400;
+INSERT INTO f SELECT 40000 + i, 3, i, 'new' FROM generate_series(1, 50) i;
+SELECT gj_resident(:sums), gj_resident(:rows);
+VACUUM f;
+SELECT gj_resident(:sums), gj_resident(:rows);
+-- pruning and freezing
+UPDATE f SET v = v + 1 WHERE id BETWEEN 1000 AND 1200;
+UPDATE f SET v = v + 1 WHERE id BETWEEN 1000 AND 1200;
+SELECT gj_resident(:sums);
+VACUUM (FREEZE) f;
+SELECT gj_resident(:sums), gj_resident(:sums), gj_resident(:rows);
+-- row locks
+BEGIN;
+SELECT count(*) FROM (SELECT FROM f WHERE id < 500 FOR UPDATE) x;
+SELECT gj_resident(:sums);
+COMMIT;
+SELECT gj_resident(:sums);
+-- subtransactions
+BEGIN;
+UPDATE d SET c = c + 1 WHERE k < 20;
+SAVEPOINT s;
+DELETE FROM d WHERE k = 5;
+SELECT gj_resident(:sums);
+ROLLBACK TO s;
+SELECT gj_resident(:sums);
+COMMIT;
+SELECT gj_resident(:sums);
+VACUUM d;
+SELECT gj_resident(:sums), gj_resident(:rows);
+-- a query that changes what it reads
+CREATE FUNCTION change_d(int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN UPDATE d SET c = c + 1 WHERE k = $1; RETURN $1; END $$;
+SELECT count(*), sum(x.c) AS sum, sum(change_d(x.k)) AS changed FROM (SELECT d.k, d.c FROM f JOIN d USING (k) WHERE f.id <= 50 OFFSET 0) x;
+SELECT gj_resident(:sums);
+
+-- most of it changed: loaded as a whole, and kept again
+UPDATE f SET v = v + 1 WHERE id < 20000;
+VACUUM f;
+SELECT gj_resident(:sums), gj_resident(:sums);
+-- growing and shrinking
+INSERT INTO f SELECT 50000 + i, i % 50, i, 'grown' FROM generate_series(1, 30000) i;
+SELECT gj_resident(:sums);
+VACUUM f;
+SELECT gj_resident(:sums), gj_resident(:sums);
+DELETE FROM f WHERE id >= 50000;
+VACUUM f;
+SELECT gj_resident(:sums), gj_resident(:sums);
+INSERT INTO f SELECT 60000 + i, i % 50, i, 'again' FROM generate_series(1, 20000) i;
+VACUUM f;
+SELECT gj_resident(:sums), gj_resident(:sums);
+
+-- new files: in the transaction that made them nothing is kept
+BEGIN;
+TRUNCATE f;
+INSERT INTO f SELECT i, i % 50, i, 'truncated' FROM generate_series(1, 20000) i;
+SELECT gj_resident(:sums), gj_resident(:sums);
+ROLLBACK;
+SELECT gj_resident(:sums);
+BEGIN;
+TRUNCATE f;
+INSERT INTO f SELECT i, i % 50, i, 'truncated' FROM generate_series(1, 20000) i;
+SELECT gj_resident(:sums);
+COMMIT;
+SELECT gj_resident(:sums);
+VACUUM f;
+SELECT gj_resident(:sums), gj_resident(:sums);
+VACUUM FULL f;
+VACUUM f;
+SELECT gj_resident(:sums), gj_resident(:sums);
+-- frozen rows, twice into the same last page
+\set program '$$awk ''BEGIN { for (i = 1; i <= 10100; i++) print i "\\t" i % 50 "\\t" i }''$$'
+BEGIN;
+TRUNCATE f;
+COPY f (id, k, v) FROM PROGRAM :program WITH (FREEZE);
+SELECT gj_resident(:sums), gj_resident(:sums);
+COPY f (id, k, v) FROM PROGRAM :program WITH (FREEZE);
+SELECT gj_resident(:sums), gj_resident(:sums);
+COMMIT;
+SELECT gj_resident(:sums), gj_resident(:sums);
+
+-- attributes: added with a default, taken back, added with another one
+\set added '''SELECT count(*), sum(f.x), sum(d.c) FROM f JOIN d USING (k)'''
+BEGIN;
+ALTER TABLE f ADD COLUMN x int DEFAULT 1;
+SELECT gj_resident(:added), gj_resident(:added);
+ROLLBACK;
+ALTER TABLE f ADD COLUMN x int DEFAULT 2;
+SELECT gj_resident(:added), gj_resident(:added);
+ALTER TABLE f DROP COLUMN x;
+ALTER TABLE f ADD COLUMN x bigint DEFAULT 3;
+SELECT gj_resident(:added), gj_resident(:added);
+ALTER TABLE f ALTER COLUMN x SET DEFAULT 4;
+SELECT gj_resident(:added);
+ALTER TABLE f DROP COLUMN v;
+SELECT gj_resident('SELECT count(*), sum(f.id), sum(d.c) FROM f JOIN d USING (k)');
+ALTER TABLE f RENAME COLUMN x TO v;
+SELECT gj_resident(:sums);
+ALTER TABLE f ALTER COLUMN v TYPE int;
+VACUUM f;
+SELECT gj_resident(:sums), gj_resident(:sums);
+-- another table of that name
+DROP TABLE f;
+CREATE TABLE f (id int, k int, v int, t text) WITH (autovacuum_enabled = off);
+INSERT INTO f SELECT i, i % 50, -i, 'other' FROM generate_series(1, 20000) i;
+SELECT gj_resident(:sums);
+VACUUM f;
+SELECT gj_resident(:sums), gj_resident(:sums);
+
+-- never kept: unlogged and temporary tables, catalogs, tables of a few pages
+CREATE UNLOGGED TABLE u AS SELECT * FROM f;
+CREATE TEMPORARY TABLE p AS SELECT * FROM f;
+CREATE TABLE small AS SELECT i AS k, i AS c FROM generate_series(0, 49) i;
+VACUUM u, p, small;
+SELECT gj_resident('SELECT count(*), sum(u.v + p.v) FROM u JOIN p USING (id)'), gj_resident('SELECT count(*), sum(u.v + p.v) FROM u JOIN p USING (id)');
+SELECT gj_resident('SELECT count(*), sum(f.v + small.c) FROM f JOIN small USING (k)'), gj_resident('SELECT count(*), sum(f.v + small.c) FROM f JOIN small USING (k)');
+SELECT gj_resident('SELECT count(*), sum(c.relpages) FROM pg_attribute a JOIN pg_class c ON a.attrelid = c.oid') LIKE '%all%' AS catalogs;
+ALTER TABLE u SET LOGGED;
+VACUUM u;
+SELECT gj_resident('SELECT count(*), sum(u.v + p.v) FROM u JOIN p USING (id)'), gj_resident('SELECT count(*), sum(u.v + p.v) FROM u JOIN p USING (id)');
+
+-- more than one fragment, changed here and there; scattered changes are put together
+CREATE TABLE wide (id int, k int, v int) WITH (autovacuum_enabled = off, fillfactor = 10);
+INSERT INTO wide SELECT i, i % 50, i FROM generate_series(1, 120000) i;
+VACUUM ANALYZE wide;
+\set widesums '''SELECT count(*), sum(w.v + d.c), min(w.v), max(w.v) FROM wide w JOIN d USING (k)'''
+\set wideself '''SELECT count(*), sum(w.v - x.v) FROM wide w JOIN wide x USING (id)'''
+SELECT gj_resident(:widesums), gj_resident(:widesums);
+SELECT gj_resident(:wideself), gj_resident(:wideself);
+SELECT relation, columns, fragments > 1 AS several FROM gpujoin_cache WHERE relation = 'wide'::regclass;
+UPDATE wide SET v = v + 1 WHERE id > 119990;
+SELECT gj_resident(:widesums), gj_resident(:wideself);
+UPDATE wide SET v = v + 1 WHERE id % 1000 = 0;
+SELECT gj_resident(:widesums), gj_resident(:wideself);
+VACUUM wide;
+SELECT gj_resident(:widesums), gj_resident(:wideself);
+DELETE FROM wide WHERE id % 4 = 0;
+SELECT gj_resident(:widesums), gj_resident(:wideself);
+VACUUM wide;
+SELECT gj_resident(:widesums), gj_resident(:widesums), gj_resident(:wideself);
+DELETE FROM wide;
+VACUUM (TRUNCATE off) wide;
+SELECT gj_equal(:widesums), gj_equal(:widesums);
+
+-- partitions and inner sides of several joins
+CREATE TABLE part (id int, k int, v int) PARTITION BY RANGE (id);
+CREATE TABLE part1 PARTITION OF part FOR VALUES FROM (0) TO (10000) WITH (autovacuum_enabled = off);
+CREATE TABLE part2 PARTITION OF part FOR VALUES FROM (10000) TO (20000) WITH (autovacuum_enabled = off);
+INSERT INTO part SELECT i, i % 50, i FROM generate_series(0, 19999) i;
+VACUUM ANALYZE part;
+SELECT gj_resident('SELECT count(*), sum(p.v + f.v + d.c) FROM part1 p JOIN f USING (id) JOIN d ON d.k = p.k'), gj_resident('SELECT count(*), sum(p.v + f.v + d.c) FROM part1 p JOIN f USING (id) JOIN d ON d.k = p.k');
+
+-- cursors keep what they have seen
+BEGIN;
+DECLARE c CURSOR FOR SELECT f.id + f.v AS zero FROM f JOIN d USING (k);
+FETCH 1 FROM c \;
+UPDATE f SET v = 0;
+SELECT gpujoin_cache_evict('f') >= 0 AS evicted;
+MOVE 18000 FROM c;
+FETCH 1 FROM c \;
+ROLLBACK;
+VACUUM f;
+SELECT gj_resident(:sums), gj_resident(:sums);
+
+-- values that are compressed: carried as they are, flat where the device looks at them
+CREATE TABLE texts (id int, k int, t text) WITH (autovacuum_enabled = off);
+INSERT INTO texts SELECT i, i % 50, repeat('text ' || i % 7, 500) FROM generate_series(1, 5000) i;
+VACUUM texts;
+SELECT gj_equal('SELECT x.id, length(x.t), md5(x.t) FROM (SELECT texts.* FROM texts JOIN d USING (k) OFFSET 0) x') FROM generate_series(1, 2);
+SELECT gj_equal('SELECT count(*), sum(texts.id) FROM texts JOIN d USING (k) WHERE t < ''text 3'' COLLATE "C"') FROM generate_series(1, 2);
+SELECT gj_equal('SELECT x.id, length(x.t), md5(x.t) FROM (SELECT texts.* FROM texts JOIN d USING (k) OFFSET 0) x');
+DROP TABLE texts;
+
+-- asked for
+SELECT gpujoin_cache_evict('f') > 0 AS evicted, gpujoin_cache_evict('f') AS again;
+SELECT gpujoin_prewarm('f') = pg_relation_size('f') / 8192 AS whole;
+SELECT gj_resident(:sums), gj_resident(:rows);
+SELECT gpujoin_cache_evict('f') > 0 AS evicted;
+SELECT gpujoin_prewarm('f', '{k,v,k}') = pg_relation_size('f') / 8192 AS whole;
+SELECT columns FROM gpujoin_cache WHERE relation = 'f'::regclass;
+SELECT gpujoin_prewarm('part'), 1;
+SELECT gpujoin_prewarm('f', '{nothing}');
+SELECT gpujoin_prewarm('pg_class'), gpujoin_prewarm('u') > 0 AS logged_now, gpujoin_prewarm('p');
+SELECT gpujoin_prewarm(NULL);
+SET gpujoin.enabled = off;
+SELECT gpujoin_prewarm('f');
+RESET gpujoin.enabled;
+CREATE ROLE gj_nobody;
+SET ROLE gj_nobody;
+SELECT gpujoin_prewarm('f');
+SELECT gpujoin_cache_evict();
+SELECT count(*) > 0 AS sees FROM gpujoin_cache;
+RESET ROLE;
+DROP ROLE gj_nobody;
+SELECT gpujoin_cache_evict() > 0 AS evicted;
+SELECT count(*) FROM gpujoin_cache;
+
+-- failures leave nothing behind
+SET gpujoin.fail_at = 'memory';
+SELECT gj_resident(:sums) IS NOT NULL AS ran;
+SET gpujoin.fail_at = 'output';
+SELECT gj_resident(:sums) IS NOT NULL AS ran;
+RESET gpujoin.fail_at;
+SELECT gj_resident(:sums) LIKE '%f %' AS ran, gj_resident(:sums);
+
+DROP TABLE f, d, wide, part, u, p, small;
+DROP FUNCTION gj_resident, change_d;

@@ -1,0 +1,292 @@
+/*
+ * cache.c
+ *	  gpujoin_cache, gpujoin_cache_evict and gpujoin_prewarm.
+ */
+#include "postgres.h"
+
+#include "access/heapam.h"
+#include "access/table.h"
+#include "catalog/pg_type.h"
+#include "commands/dbcommands.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "utils/acl.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+
+#include "client/cache_info.h"
+#include "client/device_info.h"
+#include "compat.h"
+#include "exec/run.h"
+#include "guc.h"
+#include "plan/program_builder.h"
+#include "plan/types.h"
+
+PG_FUNCTION_INFO_V1(gpujoin_cache);
+PG_FUNCTION_INFO_V1(gpujoin_cache_evict);
+PG_FUNCTION_INFO_V1(gpujoin_prewarm);
+
+/* ---- gpujoin_cache */
+
+/* The columns of a table that are kept; numbers where the name is not known. */
+static Datum
+column_names(const GjCached *cached, Oid relid)
+{
+	ArrayBuildState *names = initArrayResult(TEXTOID, CurrentMemoryContext, false);
+
+	for (int attno = 1; attno < GJ_CACHED_WORDS * 64; attno++)
+	{
+		char	   *name = NULL;
+
+		if (!(cached->attributes[attno / 64] >> (attno % 64) & 1))
+			continue;
+		if (OidIsValid(relid))
+			name = get_attname(relid, attno, true);
+		if (name == NULL)
+			name = psprintf("%d", attno);
+		accumArrayResult(names, CStringGetTextDatum(name), false, TEXTOID, CurrentMemoryContext);
+	}
+	return makeArrayResult(names, CurrentMemoryContext);
+}
+
+/* The table that has the file now; invalid in other databases, and after a rewrite. */
+static Oid
+relation_of_file(const GjRelationKey *key)
+{
+	Oid			tablespace = key->tablespace == MyDatabaseTableSpace ? InvalidOid : key->tablespace;
+
+	if (key->database != MyDatabaseId)
+		return InvalidOid;
+	return gj_relation_by_file(tablespace, key->filenode);
+}
+
+/*
+ * Return what is resident.
+ */
+Datum
+gpujoin_cache(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	GjCached   *list;
+	uint32		n = 0;
+	GjFailure	failure;
+
+	InitMaterializedSRF(fcinfo, 0);
+	if (IsUnderPostmaster)
+		(void) gj_cache_read(&list, &n, &failure);
+	for (uint32 i = 0; i < n; i++)
+	{
+		Oid			relid = relation_of_file(&list[i].relation);
+		char	   *database = get_database_name(list[i].relation.database);
+		Datum		values[9];
+		bool		nulls[9] = {false};
+		int			c = 0;
+
+		nulls[c] = database == NULL;
+		values[c++] = database ? CStringGetTextDatum(database) : (Datum) 0;
+		nulls[c] = !OidIsValid(relid);
+		values[c++] = ObjectIdGetDatum(relid);
+		values[c++] = column_names(&list[i], relid);
+		values[c++] = CStringGetTextDatum(list[i].device == GJ_DEVICE_CPU ? "cpu" : "cuda");
+		values[c++] = Int32GetDatum(list[i].ordinal);
+		values[c++] = Int64GetDatum(list[i].nfragments);
+		values[c++] = Int64GetDatum(list[i].npages);
+		values[c++] = Int64GetDatum(list[i].nbytes);
+		values[c++] = Int64GetDatum(list[i].hits);
+		Assert(c == lengthof(values));
+		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+	}
+	return (Datum) 0;
+}
+
+/* ---- gpujoin_cache_evict */
+
+/*
+ * Give up what is resident of a table, or everything.
+ */
+Datum
+gpujoin_cache_evict(PG_FUNCTION_ARGS)
+{
+	Oid			relid = PG_ARGISNULL(0) ? InvalidOid : PG_GETARG_OID(0);
+	uint64		nbytes;
+	GjFailure	failure;
+
+	/* without gpujoind nothing is resident */
+	(void) gj_cache_evict(relid, &nbytes, &failure);
+	PG_RETURN_INT64(nbytes);
+}
+
+/* ---- gpujoin_prewarm */
+
+static void
+check_table(Relation rel)
+{
+	AclResult	acl = pg_class_aclcheck(RelationGetRelid(rel), GetUserId(), ACL_SELECT);
+
+	if (acl != ACLCHECK_OK)
+		aclcheck_error(acl, get_relkind_objtype(rel->rd_rel->relkind), RelationGetRelationName(rel));
+	if ((rel->rd_rel->relkind != RELKIND_RELATION && rel->rd_rel->relkind != RELKIND_MATVIEW) ||
+		rel->rd_tableam != GetHeapamTableAmRoutine())
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("\"%s\" is not a plain table", RelationGetRelationName(rel))));
+}
+
+/* The attributes of the named columns, or of all. */
+static int
+find_attributes(Relation rel, ArrayType *names, AttrNumber *attnos)
+{
+	TupleDesc	desc = RelationGetDescr(rel);
+	Datum	   *elements;
+	bool	   *nulls;
+	int			nelements;
+	int			n = 0;
+
+	if (names == NULL)
+	{
+		for (int i = 0; i < desc->natts; i++)
+			if (!TupleDescAttr(desc, i)->attisdropped)
+				attnos[n++] = i + 1;
+		return n;
+	}
+	deconstruct_array(names, NAMEOID, NAMEDATALEN, false, TYPALIGN_CHAR, &elements, &nulls, &nelements);
+	for (int i = 0; i < nelements; i++)
+	{
+		char	   *name = nulls[i] ? NULL : NameStr(*DatumGetName(elements[i]));
+		AttrNumber	attno = name ? get_attnum(RelationGetRelid(rel), name) : InvalidAttrNumber;
+		bool		known = false;
+
+		if (attno <= 0)
+			ereport(ERROR,
+					(errcode(ERRCODE_UNDEFINED_COLUMN),
+					 errmsg("column \"%s\" of relation \"%s\" does not exist", name ? name : "",
+							RelationGetRelationName(rel))));
+		for (int k = 0; k < n; k++)
+			known |= attnos[k] == attno;
+		if (!known)
+			attnos[n++] = attno;
+	}
+	return n;
+}
+
+/* A program that takes the columns in and does nothing else. */
+static GjProgram *
+make_program(Relation rel, const AttrNumber *attnos, int n)
+{
+	Size		nbytes = sizeof(GjProgram) + sizeof(GjSource) + MAXALIGN(sizeof(GjColumnType) * n);
+	GjProgram  *program = palloc0(nbytes);
+	GjSource   *source;
+	GjColumnType *types;
+	uint64		row_heap = 0;
+
+	program->magic = GJ_PROGRAM_MAGIC;
+	program->nbytes = nbytes;
+	program->kind = GJ_PROGRAM_PREWARM;
+	program->output = GJ_OUTPUT_COUNT;
+	program->fail_point = gj_fail_at;
+	program->lease = 1024 * 1024;
+	program->nsources = 1;
+	program->sources = sizeof(GjProgram);
+	program->ncolumns = n;
+	program->columns = sizeof(GjProgram) + sizeof(GjSource);
+	source = (GjSource *) ((char *) program + program->sources);
+	types = (GjColumnType *) ((char *) program + program->columns);
+	for (int i = 0; i < n; i++)
+	{
+		Form_pg_attribute attr = TupleDescAttr(RelationGetDescr(rel), attnos[i] - 1);
+
+		types[i] = gj_column_type(attr->atttypid);
+		if (types[i].kind == GJ_REF)
+			row_heap += MAXALIGN(get_typavgwidth(attr->atttypid, attr->atttypmod));
+	}
+	source->ncolumns = n;
+	source->filter = -1;
+	source->capacity = gj_chunk_capacity(types, n, row_heap);
+	if (source->capacity == 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_TOO_MANY_COLUMNS),
+				 errmsg("%d columns are too many at once", n),
+				 errhint("Name the columns that queries use.")));
+	return program;
+}
+
+/* Loads what is not resident yet. */
+static void
+load_table(Relation rel, const AttrNumber *attnos, int n)
+{
+	GjProgram  *program = make_program(rel, attnos, n);
+	GjLoadStats stats = {0};
+	GjFailure	failure = {0};
+	GjRun	   *run = gj_run_start(program, &stats, &failure);
+	GjSourceReader *reader = NULL;
+	GjRunResult result = GJ_RUN_FAILED;
+	const uint8 *batch;
+	uint32		slot;
+
+	if (run != NULL)
+		reader = gj_heap_source(RelationGetRelid(rel), GetActiveSnapshot(), program, 0, attnos,
+								NULL, &failure);
+	if (reader != NULL && gj_run_set_heap_reader(run, 0, reader, attnos, &failure))
+		while ((result = gj_run_next(run, &batch, &slot, &failure)) == GJ_RUN_BATCH)
+			gj_run_free_batch(run, slot);
+	if (run != NULL)
+		gj_run_end(run);
+	if (result == GJ_RUN_FAILED)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("could not load \"%s\": %s", RelationGetRelationName(rel),
+						gj_reason_text(failure.reason)),
+				 failure.detail[0] ? errdetail("%s", failure.detail) : 0));
+}
+
+/* Pages of the table that are resident now. */
+static uint64
+count_pages(Relation rel)
+{
+	GjRelationKey key;
+	GjCached   *list;
+	uint32		n;
+	uint64		npages = 0;
+	GjFailure	failure;
+
+	gj_relation_file(rel, &key);
+	(void) gj_cache_read(&list, &n, &failure);
+	for (uint32 i = 0; i < n; i++)
+		if (memcmp(&list[i].relation, &key, sizeof(key)) == 0 && list[i].device == gj_device_kind())
+			npages = Max(npages, list[i].npages);
+	return npages;
+}
+
+/*
+ * Make columns of a table resident.
+ */
+Datum
+gpujoin_prewarm(PG_FUNCTION_ARGS)
+{
+	Relation	rel;
+	AttrNumber *attnos;
+	GjFailure	failure;
+	uint64		npages;
+	int			n;
+
+	if (PG_ARGISNULL(0))
+		PG_RETURN_NULL();
+	rel = table_open(PG_GETARG_OID(0), AccessShareLock);
+	check_table(rel);
+	attnos = palloc(sizeof(AttrNumber) * MaxTupleAttributeNumber);
+	n = find_attributes(rel, PG_ARGISNULL(1) ? NULL : PG_GETARG_ARRAYTYPE_P(1), attnos);
+	if (!gj_enabled || gj_client_device(&failure) == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("there is no device to load \"%s\" to", RelationGetRelationName(rel)),
+				 errdetail("%s", gj_reason_text(gj_enabled ? failure.reason : GJ_DISABLED))));
+	if (n > 0)
+		load_table(rel, attnos, n);
+	npages = count_pages(rel);
+	table_close(rel, AccessShareLock);
+	PG_RETURN_INT64(npages);
+}

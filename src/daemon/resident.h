@@ -1,0 +1,140 @@
+/*
+ * resident.h
+ *	  Columns of tables that stay in the memory of a device between runs.
+ *
+ * A fragment holds some columns of up to GJ_FRAGMENT_BLOCKS blocks, and what was noted
+ * about each page when it was read; the rows of a page lie next to each other.  Its
+ * rows never change once it is published: when pages are found changed, they are
+ * no longer told of, and when that are many, a backend loads the fragment anew, and the
+ * new one takes the place of the old.  What is valid, backends decide (../wire/resident.h).
+ *
+ * The store of a device is guarded by the lock of its memory account (lease.h), with
+ * which every function here locks for itself, unless it says that the lock is held.  A
+ * pinned fragment stays.  Its memory is freed through a queue of the store's own:
+ * whoever unpins has waited for the work of its queue that reads it.
+ */
+#ifndef GJ_DAEMON_RESIDENT_H
+#define GJ_DAEMON_RESIDENT_H
+
+#include "devices.h"
+#include "relation.h"
+
+/* Rows whose references are still relative to the heap of their chunk. */
+typedef struct GjFragmentPart
+{
+	uint32_t	first;
+	uint32_t	nrows;
+	uint64_t	heap;			/* where the chunk's heap was copied to */
+	uint32_t	heap_used;
+} GjFragmentPart;
+
+typedef struct GjFragmentColumn
+{
+	GjColumnKey key;
+	GjColumnType type;
+	GjBuffer	data;
+	GjBuffer	nulls;			/* none: nothing is NULL */
+} GjFragmentColumn;
+
+typedef struct GjFragment
+{
+	struct GjFragment *next;	/* of the same bucket, or built by the same run */
+	struct GjFragment *older;	/* by last use; only while published */
+	struct GjFragment *newer;
+	bool		published;
+	uint32_t	pins;
+	uint64_t	used_at;		/* the store's clock */
+	uint64_t	hits;
+	uint64_t	nbytes;			/* device memory */
+
+	uint64_t	id;
+	GjRelationKey relation;
+	uint32_t	number;
+	uint32_t	npages;
+	uint32_t	nfilled;		/* pages that have come; all of them once it is published */
+	uint64_t	nrows;
+	uint64_t	map_lsn;		/* the oldest of all chunks */
+	uint64_t	filled[GJ_FRAGMENT_WORDS];
+	uint64_t	valid[GJ_FRAGMENT_WORDS];
+	uint64_t	lsn[GJ_FRAGMENT_BLOCKS];	/* of each page */
+	uint32_t	first_row[GJ_FRAGMENT_BLOCKS];
+	uint16_t	row_count[GJ_FRAGMENT_BLOCKS];
+
+	uint32_t	nparts;			/* until it is published */
+	GjFragmentPart *parts;
+
+	GjBuffer	heap;			/* bytes of the references of all columns */
+	uint64_t	heap_used;
+	uint64_t	capacity;		/* rows */
+	uint32_t	ncolumns;
+	GjFragmentColumn columns[];
+} GjFragment;
+
+/* What is looked for: fragments of a relation with all of these columns. */
+typedef struct GjWanted
+{
+	GjRelationKey relation;
+	uint32_t	ncolumns;
+	const GjColumnKey *keys;
+	const GjColumnType *types;
+} GjWanted;
+
+/*
+ * The store of a device, made if there is none, with room for cache_size bytes, or the
+ * default if that is UINT64_MAX.  NULL: it keeps nothing.
+ */
+extern GjResident *gj_resident_store(GjDeviceEntry *entry, uint64_t cache_size);
+
+/* The store's clock: fragments used since are not given up to keep others. */
+extern uint64_t gj_resident_clock(GjResident *store);
+
+/*
+ * The fragment of that number, pinned, or NULL.  *known is what a backend must know; its
+ * lsns[GJ_FRAGMENT_BLOCKS] are filled in, with the flag, unless map_lsn is the noted one.
+ */
+extern GjFragment *gj_resident_find(GjResident *store, const GjWanted *wanted, uint32_t number,
+									uint64_t map_lsn, GjKnownFragment *known, uint64_t *lsns);
+
+/* Notes a use, and that these pages are what is valid if map_lsn is newer than known. */
+extern void gj_resident_used(GjResident *store, GjFragment *fragment, uint64_t map_lsn,
+							 const uint64_t *pages);
+
+extern void gj_resident_unpin(GjResident *store, GjFragment *fragment);
+
+/* A fragment to be filled, unpublished and pinned; NULL: out of host memory. */
+extern GjFragment *gj_fragment_create(const GjWanted *wanted, uint32_t number, uint32_t npages);
+
+/*
+ * Appends a chunk and its pages, which were checked; `clock` is that of the run's start.
+ * Queues copies on the lane, and may wait for it.  GJ_OUT_OF_MEMORY: there is no room to
+ * keep it; the fragment is then good for nothing but gj_fragment_discard.
+ */
+extern GjStatus gj_fragment_append(GjResident *store, GjWork *work, GjLane lane, uint64_t clock,
+								   GjFragment *fragment, const GjChunk *chunk,
+								   const GjChunkPages *pages);
+
+/* After all pages have come: completes the columns.  Waits for the copies. */
+extern GjStatus gj_fragment_finish(GjWork *work, GjLane lane, GjFragment *fragment);
+
+/* Frees an unpublished fragment, which no queued work uses any more. */
+extern void gj_fragment_discard(GjResident *store, GjFragment *fragment);
+
+/*
+ * Makes a filled fragment known, in the place of those that it supersedes.  No queued work
+ * writes it any more.  It stays pinned.
+ */
+extern void gj_resident_publish(GjResident *store, GjFragment *fragment);
+
+/* Describes column c from a row on. */
+extern GjColumn gj_fragment_column(const GjFragment *fragment, uint32_t c, uint64_t first);
+
+/* Gives up `nbytes` or more, the least recently used first.  False: fewer.  The lock is held. */
+extern bool gj_resident_give_way(GjResident *store, uint64_t nbytes);
+
+/* Gives up what belongs to a database (0: all) and relation (0: all).  Returns bytes. */
+extern uint64_t gj_resident_evict(GjDeviceEntry *entry, uint32_t database, uint32_t relation);
+
+/* What is kept, by relation: *list is the caller's to free.  Returns their number. */
+extern uint32_t gj_resident_list(GjDeviceEntry *entry, GjCached **list);
+
+#endif							/* GJ_DAEMON_RESIDENT_H */

@@ -1,0 +1,476 @@
+/*
+ * run_resident.c
+ *	  A run and the resident data of its device: what it is told of, uses and keeps.
+ *
+ * ASK pins the fragments that a source could use, until they were used or the source has
+ * ended.  USE takes the rows of pages that the backend has found unchanged: the columns of
+ * a fragment are used in place where it is the outer side, else they are appended to the
+ * relation.  Chunks that tell their pages are kept as well, as fragments that are
+ * published when they are complete; after there was no room for one, nothing more is kept.
+ */
+#include "run.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* More ranges of rows than these are put together before the steps see them. */
+#define GJ_MAX_RANGES		4
+
+/* Rows first .. end-1 of a fragment. */
+typedef struct GjRowRange
+{
+	uint32_t	first;
+	uint32_t	end;
+} GjRowRange;
+
+/* ---- ASK */
+
+/* Reads the question out of its slot, once.  `keys` becomes the source's. */
+static GjStatus
+read_question(GjRun *run, uint32_t source, const uint8_t *memory, GjAsk *ask, uint64_t **lsns)
+{
+	GjRunResident *resident = &run->resident[source];
+	const GjSource *src = &run->sources[source];
+	const uint8_t *at = memory + sizeof(*ask);
+
+	memcpy(ask, memory, sizeof(*ask));
+	if (ask->ncolumns != src->ncolumns || ask->per_map == 0 || ask->first > ask->nfragments ||
+		(uint64_t) ask->nmaps * ask->per_map < ask->nfragments ||
+		sizeof(*ask) + (uint64_t) ask->ncolumns * sizeof(GjColumnKey) +
+		(uint64_t) ask->nmaps * sizeof(uint64_t) > GJ_LOAD_SLOT_SIZE)
+		return gj_run_fail(run, GJ_BAD_PROGRAM, "a question is damaged");
+	if (!resident->keys)
+		resident->keys = malloc((src->ncolumns + 1) * sizeof(GjColumnKey));
+	*lsns = malloc((ask->nmaps + 1) * sizeof(uint64_t));
+	if (!resident->keys || !*lsns)
+		return GJ_OUT_OF_HOST_MEMORY;
+	memcpy(resident->keys, at, src->ncolumns * sizeof(GjColumnKey));
+	memcpy(*lsns, at + src->ncolumns * sizeof(GjColumnKey), ask->nmaps * sizeof(uint64_t));
+	resident->wanted = (GjWanted) {ask->relation, src->ncolumns, resident->keys,
+	run->types + src->first_column};
+	return GJ_OK;
+}
+
+static bool
+remember_pinned(GjRunResident *resident, GjFragment *fragment)
+{
+	if ((resident->npinned & (resident->npinned - 1)) == 0)
+	{
+		uint32_t	n = resident->npinned ? resident->npinned * 2 : 1;
+		GjFragment **grown = realloc(resident->pinned, n * sizeof(GjFragment *));
+
+		if (!grown)
+			return false;
+		resident->pinned = grown;
+	}
+	resident->pinned[resident->npinned++] = fragment;
+	return true;
+}
+
+/* Tells of as many fragments as fit the slot. */
+static GjStatus
+answer(GjRun *run, GjRunResident *resident, const GjAsk *ask, const uint64_t *map_lsns,
+	   uint8_t *slot)
+{
+	GjAnswered	head = {0, ask->first};
+	uint8_t    *at = slot + sizeof(head);
+	const uint8_t *end = slot + GJ_OUTPUT_SLOT_SIZE - sizeof(GjKnownFragment) -
+		GJ_FRAGMENT_BLOCKS * sizeof(uint64_t);
+
+	for (; resident->store && head.next < ask->nfragments && at <= end; head.next++)
+	{
+		GjKnownFragment known;
+		uint64_t	lsns[GJ_FRAGMENT_BLOCKS];
+		GjFragment *fragment = gj_resident_find(resident->store, &resident->wanted, head.next,
+												map_lsns[head.next / ask->per_map], &known, lsns);
+
+		if (!fragment)
+			continue;
+		if (!remember_pinned(resident, fragment))
+		{
+			gj_resident_unpin(resident->store, fragment);
+			return GJ_OUT_OF_HOST_MEMORY;
+		}
+		memcpy(at, &known, sizeof(known));
+		at += sizeof(known);
+		if (known.flags & GJ_KNOWN_LSNS)
+		{
+			memcpy(at, lsns, known.npages * sizeof(uint64_t));
+			at += known.npages * sizeof(uint64_t);
+		}
+		head.n++;
+	}
+	if (!resident->store)
+		head.next = ask->nfragments;
+	memcpy(slot, &head, sizeof(head));
+	return GJ_OK;
+}
+
+GjStatus
+gj_run_ask(GjRun *run, uint32_t source, const uint8_t *memory, uint32_t slot)
+{
+	GjRunResident *resident;
+	GjAsk		ask;
+	uint64_t   *lsns = NULL;
+	uint8_t    *out;
+	GjStatus	status;
+
+	if (source >= run->program->nsources || (run->ended >> source & 1) ||
+		run->program->kind == GJ_PROGRAM_INTERSECT)
+		return gj_run_fail(run, GJ_BAD_PROGRAM, "a question about a source that has ended");
+	resident = &run->resident[source];
+	status = read_question(run, source, memory, &ask, &lsns);
+	if (status == GJ_OK)
+		status = run->host->slot_free(run->host->arg, slot);
+	if (status == GJ_OK)
+	{
+		resident->store = gj_resident_store(run->entry, ask.cache_size);
+		if (resident->store && run->clock == 0)
+			run->clock = gj_resident_clock(resident->store);
+		status = run->host->output_slot(run->host->arg, &out);
+	}
+	if (status == GJ_OK)
+		status = answer(run, resident, &ask, lsns, out);
+	if (status == GJ_OK)
+		status = run->host->send_answer(run->host->arg, source);
+	free(lsns);
+	return status;
+}
+
+/* ---- USE */
+
+/* The rows of the pages, as ranges[npages]; returns how many there are. */
+static uint32_t
+find_ranges(const GjFragment *fragment, const uint64_t *pages, GjRowRange *ranges)
+{
+	uint32_t	n = 0;
+
+	for (uint32_t page = 0; page < fragment->npages; page++)
+	{
+		uint32_t	first = fragment->first_row[page];
+		uint32_t	count = fragment->row_count[page];
+
+		if (!gj_page_is_set(pages, page) || count == 0)
+			continue;
+		if (n > 0 && ranges[n - 1].end == first)
+			ranges[n - 1].end += count;
+		else
+			ranges[n++] = (GjRowRange) {first, first + count};
+	}
+	return n;
+}
+
+/* Describes the columns of a source, in the order of the program, from a row on. */
+static void
+describe(GjRun *run, uint32_t source, const GjFragment *fragment, uint64_t first,
+		 GjColumn *columns)
+{
+	const GjWanted *wanted = &run->resident[source].wanted;
+
+	for (uint32_t c = 0; c < wanted->ncolumns; c++)
+		for (uint32_t i = 0; i < fragment->ncolumns; i++)
+			if (memcmp(fragment->columns[i].key.hash, wanted->keys[c].hash,
+					   sizeof(wanted->keys[c].hash)) == 0)
+				columns[c] = gj_fragment_column(fragment, i, first);
+}
+
+/* Copies one column's ranges together; *column then starts at the first of them. */
+static GjStatus
+gather_ranges(GjWork *work, GjColumn *column, const GjRowRange *ranges, uint32_t n, uint8_t *to)
+{
+	uint64_t	total = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		total += ranges[i].end - ranges[i].first;
+	for (uint32_t i = 0, at = 0; i < n; at += ranges[i].end - ranges[i].first, i++)
+	{
+		uint32_t	nrows = ranges[i].end - ranges[i].first;
+
+		GJ_TRY(work->ops->copy(work->queue, to + (uint64_t) at * column->width,
+							   (const uint8_t *) column->data +
+							   (uint64_t) ranges[i].first * column->width,
+							   (uint64_t) nrows * column->width));
+		if (column->nulls)
+			GJ_TRY(work->ops->copy(work->queue, to + gj_align(total * column->width) + at,
+								   column->nulls + ranges[i].first, nrows));
+	}
+	column->data = to;
+	if (column->nulls)
+		column->nulls = to + gj_align(total * column->width);
+	return GJ_OK;
+}
+
+/*
+ * Puts scattered rows together, so that the steps see them at once.  Without memory for
+ * that the ranges stay what they are.
+ */
+static GjStatus
+compact(GjRun *run, GjColumn *columns, uint32_t ncolumns, GjRowRange *ranges, uint32_t *n)
+{
+	GjWork	   *work = &run->work;
+	uint64_t	total = 0;
+	uint64_t	nbytes = 0;
+	GjStatus	status;
+
+	if (*n <= GJ_MAX_RANGES)
+		return GJ_OK;
+	for (uint32_t i = 0; i < *n; i++)
+		total += ranges[i].end - ranges[i].first;
+	for (uint32_t c = 0; c < ncolumns; c++)
+		nbytes += gj_align(total * columns[c].width) + gj_align(total);
+	status = gj_buffer_reserve(work, &run->compact, nbytes);
+	if (status != GJ_OK)
+		return status == GJ_OUT_OF_MEMORY ? GJ_OK : status;
+	nbytes = 0;
+	for (uint32_t c = 0; c < ncolumns; c++)
+	{
+		GJ_TRY(gather_ranges(work, &columns[c], ranges, *n,
+							 (uint8_t *) run->compact.memory + nbytes));
+		nbytes += gj_align(total * columns[c].width) + gj_align(total);
+	}
+	ranges[0] = (GjRowRange) {0, (uint32_t) total};
+	*n = 1;
+	return GJ_OK;
+}
+
+static void
+skip_to(GjColumn *columns, uint32_t ncolumns, const GjColumn *start, uint64_t first)
+{
+	for (uint32_t c = 0; c < ncolumns; c++)
+	{
+		columns[c] = start[c];
+		columns[c].data = (const uint8_t *) start[c].data + first * start[c].width;
+		if (start[c].nulls)
+			columns[c].nulls = start[c].nulls + first;
+	}
+}
+
+static GjStatus
+use_rows(GjRun *run, uint32_t source, const GjFragment *fragment, GjRowRange *ranges, uint32_t n)
+{
+	uint32_t	first = run->sources[source].first_column;
+	uint32_t	ncolumns = run->sources[source].ncolumns;
+	GjColumn	start[GJ_MAX_COLUMNS];
+	uint64_t	heap_base = 0;
+	bool		outer = run->program->kind == GJ_PROGRAM_JOIN && source == 0;
+
+	describe(run, source, fragment, 0, start);
+	if (outer)
+		GJ_TRY(compact(run, start, ncolumns, ranges, &n));
+	else if (run->program->kind == GJ_PROGRAM_JOIN)
+		GJ_TRY(gj_relation_append_heap(&run->work, &run->relation[source], fragment->heap.memory,
+									   fragment->heap_used, &heap_base));
+	for (uint32_t i = 0; i < n; i++)
+	{
+		uint32_t	nrows = ranges[i].end - ranges[i].first;
+
+		GJ_STOP_CHECK(run);
+		run->stats.source[source].rows_in += nrows;
+		skip_to(run->columns + first, ncolumns, start, ranges[i].first);
+		if (outer)
+			GJ_TRY(gj_run_outer_rows(run, nrows));
+		else if (run->program->kind == GJ_PROGRAM_JOIN)
+			GJ_TRY(gj_relation_append_rows(&run->work, &run->relation[source],
+										   run->columns + first, nrows, heap_base,
+										   fragment->heap_used));
+	}
+	return GJ_OK;
+}
+
+/* The pinned fragment with that id, of which the caller then has the pin; or NULL. */
+static GjFragment *
+take_pinned(GjRunResident *resident, uint64_t id)
+{
+	/* they are used in the order in which they were told of */
+	for (uint32_t i = 0; i < resident->npinned; i++)
+	{
+		uint32_t	at = (resident->next + i) % resident->npinned;
+		GjFragment *fragment = resident->pinned[at];
+
+		if (fragment && fragment->id == id)
+		{
+			resident->pinned[at] = NULL;
+			resident->next = at + 1;
+			return fragment;
+		}
+	}
+	return NULL;
+}
+
+static GjStatus
+use_fragment(GjRun *run, uint32_t source, const GjUse *use, GjRowRange *ranges,
+			 GjFragment *fragment)
+{
+	uint32_t	n;
+
+	if (!fragment)
+		return gj_run_fail(run, GJ_BAD_PROGRAM, "use of a fragment that was not told of");
+	n = find_ranges(fragment, use->pages, ranges);
+	GJ_TRY(use_rows(run, source, fragment, ranges, n));
+	gj_resident_used(run->resident[source].store, fragment, use->map_lsn, use->pages);
+	return GJ_OK;
+}
+
+static GjStatus
+use_fragments(GjRun *run, uint32_t source, const GjUse *uses, uint32_t n)
+{
+	GjRunResident *resident = &run->resident[source];
+	GjRowRange *ranges = malloc(GJ_FRAGMENT_BLOCKS * sizeof(GjRowRange));
+	GjFragment **used = calloc(n + 1, sizeof(GjFragment *));
+	GjStatus	status = ranges && used ? GJ_OK : GJ_OUT_OF_HOST_MEMORY;
+	GjStatus	ended;
+
+	for (uint32_t i = 0; i < n && status == GJ_OK; i++)
+	{
+		used[i] = take_pinned(resident, uses[i].id);
+		status = use_fragment(run, source, &uses[i], ranges, used[i]);
+	}
+	/* what the queue still reads must stay where it is */
+	ended = run->work.ops->sync(run->work.queue);
+	for (uint32_t i = 0; used && i < n; i++)
+		if (used[i])
+			gj_resident_unpin(resident->store, used[i]);
+	free(ranges);
+	free(used);
+	return status == GJ_OK ? ended : status;
+}
+
+GjStatus
+gj_run_use(GjRun *run, uint32_t source, uint32_t n, const uint8_t *memory, uint32_t slot)
+{
+	GjUse	   *uses;
+	GjStatus	status;
+
+	GJ_TRY(gj_run_may_load(run, source));
+	if (n > GJ_LOAD_SLOT_SIZE / sizeof(GjUse))
+		return gj_run_fail(run, GJ_BAD_PROGRAM, "too many fragments to use");
+	GJ_STOP_CHECK(run);
+	if (source == 0)
+		GJ_TRY(gj_run_fail_points(run));
+	uses = malloc((n + 1) * sizeof(GjUse));
+	if (!uses)
+		return GJ_OUT_OF_HOST_MEMORY;
+	memcpy(uses, memory, n * sizeof(GjUse));
+	status = run->host->slot_free(run->host->arg, slot);
+	run->work.ops->phase(run->work.queue, GJ_PHASE_TRANSFER);
+	if (status == GJ_OK)
+		status = use_fragments(run, source, uses, n);
+	free(uses);
+	return status;
+}
+
+/* ---- keeping */
+
+/* The link to the fragment of that number that is being filled, or to NULL. */
+static GjFragment **
+find_building(GjRunResident *resident, uint32_t number)
+{
+	GjFragment **at = &resident->building;
+
+	while (*at && (*at)->number != number)
+		at = &(*at)->next;
+	return at;
+}
+
+static void
+stop_building(GjRunResident *resident, GjFragment **at)
+{
+	GjFragment *fragment = *at;
+
+	*at = fragment->next;
+	gj_fragment_discard(resident->store, fragment);
+}
+
+/* Reads the pages of a chunk, once.  False: they are not to be kept, or make no sense. */
+static bool
+read_pages(const GjChunk *chunk, GjChunkPages *pages)
+{
+	uint64_t	nrows = 0;
+
+	memcpy(pages, gj_chunk_pages(chunk->slot), offsetof(GjChunkPages, lsn));
+	if (pages->n == 0 || pages->n > GJ_CHUNK_MAX_PAGES || pages->npages > GJ_FRAGMENT_BLOCKS ||
+		pages->first > pages->npages || pages->n > pages->npages - pages->first)
+		return false;
+	memcpy(pages->lsn, gj_chunk_pages(chunk->slot)->lsn, pages->n * sizeof(uint64_t));
+	memcpy(pages->nrows, gj_chunk_pages(chunk->slot)->nrows, pages->n * sizeof(uint16_t));
+	for (uint32_t i = 0; i < pages->n; i++)
+		nrows += pages->nrows[i] & ~GJ_PAGE_VISIBLE;
+	return nrows == chunk->nrows;
+}
+
+/* The pages belong to the fragment and are new to it. */
+static bool
+pages_fit(const GjFragment *fragment, const GjChunkPages *pages)
+{
+	if (pages->npages != fragment->npages)
+		return false;
+	for (uint32_t i = 0; i < pages->n; i++)
+		if (gj_page_is_set(fragment->filled, pages->first + i))
+			return false;
+	return true;
+}
+
+/*
+ * The copies may be under way when something goes wrong: they end before their memory is
+ * given back.  Without memory the fragment is simply not kept.
+ */
+static GjStatus
+give_up_building(GjRun *run, GjRunResident *resident, GjFragment **at, GjStatus status)
+{
+	GjStatus	ended;
+
+	run->work.ops->load_wait(run->work.queue);
+	ended = run->work.ops->sync(run->work.queue);
+	stop_building(resident, at);
+	resident->full = true;
+	return status == GJ_OUT_OF_MEMORY ? ended : status;
+}
+
+GjStatus
+gj_run_keep(GjRun *run, uint32_t source, const GjChunk *chunk, GjLane lane)
+{
+	GjRunResident *resident = &run->resident[source];
+	GjFragment *fragment;
+	GjFragment **at;
+	GjChunkPages pages;
+	GjStatus	status;
+
+	/* once there was no room there will be none */
+	if (!resident->store || resident->full || !read_pages(chunk, &pages))
+		return GJ_OK;
+	at = find_building(resident, pages.fragment);
+	if (!*at)
+		*at = gj_fragment_create(&resident->wanted, pages.fragment, pages.npages);
+	fragment = *at;
+	if (!fragment)
+		return GJ_OUT_OF_HOST_MEMORY;
+	if (!pages_fit(fragment, &pages))
+		return give_up_building(run, resident, at, GJ_OUT_OF_MEMORY);
+	status = gj_fragment_append(resident->store, &run->work, lane, run->clock, fragment, chunk,
+								&pages);
+	if (status == GJ_OK && fragment->nfilled == fragment->npages)
+		status = gj_fragment_finish(&run->work, lane, fragment);
+	if (status != GJ_OK)
+		return give_up_building(run, resident, at, status);
+	if (fragment->nfilled < fragment->npages)
+		return GJ_OK;
+	*at = fragment->next;
+	gj_resident_publish(resident->store, fragment);
+	gj_resident_unpin(resident->store, fragment);
+	return GJ_OK;
+}
+
+void
+gj_run_release(GjRun *run, uint32_t source)
+{
+	GjRunResident *resident = &run->resident[source];
+
+	while (resident->building)
+		stop_building(resident, &resident->building);
+	for (uint32_t i = 0; i < resident->npinned; i++)
+		if (resident->pinned[i])
+			gj_resident_unpin(resident->store, resident->pinned[i]);
+	free(resident->pinned);
+	free(resident->keys);
+	memset(resident, 0, sizeof(*resident));
+}

@@ -1,0 +1,115 @@
+/*
+ * resident.h
+ *	  Which pages of a table are resident on the device, and which are to be kept there.
+ *
+ * What makes a page of a fragment good as it is (found by probing, see DESIGN in
+ * docs/architecture.md): its bit in the visibility map is set, and either the map page's
+ * LSN is the one noted before the page was loaded, or the page's own LSN is.  Every change
+ * of a page clears its bit without moving the map's LSN, and every setting of a bit moves
+ * it; every change moves the page's LSN.  That is looked at after the query's snapshot was
+ * taken: a change that is under way then belongs to a transaction that the snapshot does
+ * not see.
+ *
+ * The leader of a query asks; the map is flat, so that it can be copied to load workers.
+ */
+#ifndef GJ_LOAD_RESIDENT_H
+#define GJ_LOAD_RESIDENT_H
+
+#include "access/attnum.h"
+#include "storage/block.h"
+#include "storage/buf.h"
+#include "storage/bufpage.h"
+#include "utils/relcache.h"
+
+#include "client/client.h"
+#include "load/column_writer.h"
+
+/* Blocks of one page of the visibility map; the last fragment of them is shorter. */
+#define GJ_MAP_BLOCKS		((BLCKSZ - MAXALIGN(SizeOfPageHeaderData)) * 4)
+#define GJ_MAP_FRAGMENTS	((GJ_MAP_BLOCKS + GJ_FRAGMENT_BLOCKS - 1) / GJ_FRAGMENT_BLOCKS)
+
+/* What is to be done with a fragment. */
+typedef enum GjFragmentState
+{
+	GJ_FRAGMENT_LOAD,			/* load its pages */
+	GJ_FRAGMENT_KEEP,			/* load them and tell gpujoind about them: it keeps them */
+	GJ_FRAGMENT_USE				/* load only pages that are not resident */
+} GjFragmentState;
+
+typedef struct GjFragmentMap
+{
+	GjFragmentState state;
+	uint64		resident[GJ_FRAGMENT_WORDS];	/* pages, one bit each */
+} GjFragmentMap;
+
+/* One palloc'd piece without pointers. */
+typedef struct GjResidentMap
+{
+	uint32		nblocks;		/* of the table, as the scan sees it */
+	uint32		nfragments;
+	uint32		nresident;		/* pages */
+	uint32		nuse;			/* fragments with GJ_FRAGMENT_USE */
+	GjFragmentMap fragment[FLEXIBLE_ARRAY_MEMBER];
+} GjResidentMap;
+
+static inline uint32
+gj_fragment_of(BlockNumber blkno)
+{
+	return blkno / GJ_MAP_BLOCKS * GJ_MAP_FRAGMENTS + blkno % GJ_MAP_BLOCKS / GJ_FRAGMENT_BLOCKS;
+}
+
+static inline BlockNumber
+gj_fragment_first(uint32 fragment)
+{
+	return fragment / GJ_MAP_FRAGMENTS * GJ_MAP_BLOCKS +
+		fragment % GJ_MAP_FRAGMENTS * GJ_FRAGMENT_BLOCKS;
+}
+
+/* Block behind the fragment in a table of nblocks. */
+static inline BlockNumber
+gj_fragment_end(uint32 fragment, BlockNumber nblocks)
+{
+	return Min(gj_fragment_first(fragment + 1), nblocks);
+}
+
+/* The first block from `blkno` to before `nblocks` that is to be loaded; nblocks: none. */
+extern BlockNumber gj_resident_next(const GjResidentMap *map, BlockNumber blkno, BlockNumber nblocks);
+
+/* Bytes of a map. */
+static inline Size
+gj_resident_map_size(const GjResidentMap *map)
+{
+	return offsetof(GjResidentMap, fragment) + sizeof(GjFragmentMap) * (Size) map->nfragments;
+}
+
+static inline bool
+gj_resident_keeps(const GjResidentMap *map, BlockNumber blkno)
+{
+	return map != NULL && map->fragment[gj_fragment_of(blkno)].state == GJ_FRAGMENT_KEEP;
+}
+
+/* LSN of the page of the visibility map that covers a block; invalid if there is none. */
+extern XLogRecPtr gj_map_lsn(Relation rel, BlockNumber blkno, Buffer *vmbuffer);
+
+/* Fragments to be used: GjUse, in order. */
+typedef struct GjResidentUse
+{
+	uint32		n;
+	uint32		sent;
+	GjUse	   *uses;
+} GjResidentUse;
+
+/*
+ * Asks gpujoind what it has of a source and compares it with the table.  Must be called
+ * by the leader, after the snapshot of the query was taken and before anything of the run
+ * is loaded; `writer` is the one that will write its columns.  *map is NULL if nothing of
+ * the table may be kept.  False: the run has failed.
+ */
+extern bool gj_resident_ask(GjClient *client, const GjWriter *writer, int source,
+							Relation rel, const AttrNumber *attnos, BlockNumber nblocks,
+							const GjResidentMap **map, GjResidentUse *use, GjFailure *failure);
+
+/* Fills a slot of the load ring with the next of what is to be used; returns how many. */
+extern uint32 gj_resident_fill(GjResidentUse *use, uint8 *slot);
+
+#endif							/* GJ_LOAD_RESIDENT_H */
