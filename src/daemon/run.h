@@ -11,6 +11,7 @@
  *	run_output.c	tuples that passed all steps: aggregates or batches
  *	run_group.c		the same: groups
  *	run_intersect.c	GJ_PROGRAM_INTERSECT
+ *	run_sets.c		GJ_PROGRAM_SETS
  */
 #ifndef GJ_DAEMON_RUN_H
 #define GJ_DAEMON_RUN_H
@@ -313,5 +314,8 @@ extern void gj_run_free_groups(GjRun *run);
 
 /* run_intersect.c */
 extern GjStatus gj_run_intersect(GjRun *run);
+
+/* run_sets.c */
+extern GjStatus gj_run_sets(GjRun *run);
 
 #endif							/* GJ_DAEMON_RUN_H */
