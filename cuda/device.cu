@@ -921,5 +921,8 @@ extern "C" const GjDeviceOps gj_cuda_device = {
 	.group_finish = gj_group_finish,
 	.gather = gj_gather,
 	.sort_unique = gj_sort_unique,
-	.intersect = gj_intersect,
+	.set_pair = gj_set_pair,
+	.set_build = gj_set_build,
+	.set_free = gj_set_free,
+	.set_tile = gj_set_tile,
 };

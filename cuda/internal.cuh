@@ -48,6 +48,7 @@ typedef enum GjScratch
 {
 	GJ_SCRATCH_CUB,
 	GJ_SCRATCH_A,
+	GJ_SCRATCH_B, /* set_tile: counts; its parts use A */
 	GJ_NSCRATCHES
 } GjScratch;
 
@@ -228,8 +229,16 @@ GjStatus gj_gather(GjQueue *queue, const GjView *view, uint32_t first, uint32_t 
 				   const GjBatchTarget *target, uint32_t *n);
 GjStatus gj_sort_unique(GjQueue *queue, void *values, uint32_t width, uint64_t n,
 						bool (*stop)(void *), void *arg, uint64_t *n_unique);
-GjStatus gj_intersect(GjQueue *queue, const void *a, uint64_t na, const void *b, uint64_t nb,
-					  uint32_t width, bool (*stop)(void *), void *arg, void *result, uint64_t *n);
+GjStatus gj_set_pair(GjQueue *queue, const GjSetPair *pair, bool (*stop)(void *), void *arg,
+					 void *result, uint64_t *n);
+/* The same for two sets with elements, without waiting: the number is in queue->results. */
+GjStatus gj_set_pair_start(GjQueue *queue, const GjSetPair *pair, void *result);
+GjStatus gj_set_build(GjQueue *queue, const GjSetInput *sets, const GjSetSpec *spec,
+					  bool (*stop)(void *), void *arg, GjSetFamily *family);
+void gj_set_free(GjQueue *queue, GjSetFamily *family);
+GjStatus gj_set_tile(GjQueue *queue, const GjSetFamily *family, const GjSetSpec *spec,
+					 const GjSetTile *tile, bool (*stop)(void *), void *arg, uint32_t *const out[3],
+					 uint32_t *n);
 
 /* ---- in kernels */
 

@@ -101,35 +101,138 @@ COMMENT ON FUNCTION gpujoin_disable() IS 'undo gpujoin_enable()';
 
 REVOKE ALL ON FUNCTION gpujoin_disable() FROM PUBLIC;
 
--- ---- set operations
+-- ---- set operations: functions and aggregates on int2[], int4[] and int8[]
 
-CREATE FUNCTION gpu_intersect(int[], int[])
-RETURNS int[]
-AS 'MODULE_PATHNAME', 'gpu_intersect_int4'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100;
+DO $gpujoin$
+DECLARE
+	element text;
+	f text[];
+BEGIN
+	FOREACH element IN ARRAY ARRAY['int2', 'int4', 'int8'] LOOP
+		-- name, result (NULL: a set), what it returns
+		FOREACH f SLICE 1 IN ARRAY ARRAY[
+			['gpu_intersect', NULL, 'elements of both arrays, sorted and unique'],
+			['gpu_union', NULL, 'elements of either array, sorted and unique'],
+			['gpu_except', NULL, 'elements of the first array that the second does not have, sorted and unique'],
+			['gpu_intersect_count', 'bigint', 'number of distinct elements of both arrays'],
+			['gpu_overlaps', 'boolean', 'do the arrays have an element in common?'],
+			['gpu_contains', 'boolean', 'does the first array have all elements of the second?'],
+			['gpu_jaccard', 'float8', 'common elements / elements of either'],
+			['gpu_cosine', 'float8', 'common elements / sqrt(elements of one * elements of the other)'],
+			['gpu_dice', 'float8', '2 * common elements / (elements of one + elements of the other)'],
+			['gpu_overlap_coefficient', 'float8', 'common elements / elements of the smaller'],
+			['gpu_containment', 'float8', 'common elements / elements of the smaller']]
+		LOOP
+			EXECUTE format('CREATE FUNCTION %I(%s[], %s[]) RETURNS %s AS $$MODULE_PATHNAME$$, %L LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100',
+						   f[1], element, element, coalesce(f[2], element || '[]'), f[1]);
+			EXECUTE format('COMMENT ON FUNCTION %I(%s[], %s[]) IS %L', f[1], element, element, f[3]);
+		END LOOP;
 
-COMMENT ON FUNCTION gpu_intersect(int[], int[]) IS 'elements of both arrays, sorted and unique';
+		-- aggregates: their parts are nobody's to call
+		EXECUTE format('CREATE FUNCTION gpu_set_normalize(%s[]) RETURNS %s[] AS $$MODULE_PATHNAME$$, %L LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE',
+					   element, element, 'gpu_set_normalize');
+		EXECUTE format('COMMENT ON FUNCTION gpu_set_normalize(%s[]) IS %L', element, 'the elements of an array, sorted and unique');
+		EXECUTE format('CREATE FUNCTION gpu_union_agg_transfn(internal, %s[]) RETURNS internal AS $$MODULE_PATHNAME$$, %L LANGUAGE C IMMUTABLE PARALLEL SAFE',
+					   element, 'gpu_union_agg_transfn');
+		EXECUTE format('CREATE FUNCTION gpu_union_agg_finalfn_%s(internal) RETURNS %s[] AS $$MODULE_PATHNAME$$, %L LANGUAGE C IMMUTABLE PARALLEL SAFE',
+					   element, element, 'gpu_union_agg_finalfn');
+	END LOOP;
+END $gpujoin$;
 
-CREATE FUNCTION gpu_intersect(bigint[], bigint[])
-RETURNS bigint[]
-AS 'MODULE_PATHNAME', 'gpu_intersect_int8'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100;
+CREATE FUNCTION gpu_union_agg_combinefn(internal, internal)
+RETURNS internal
+AS 'MODULE_PATHNAME', 'gpu_union_agg_combinefn'
+LANGUAGE C IMMUTABLE PARALLEL SAFE;
 
-COMMENT ON FUNCTION gpu_intersect(bigint[], bigint[]) IS 'elements of both arrays, sorted and unique';
+CREATE FUNCTION gpu_union_agg_serialfn(internal)
+RETURNS bytea
+AS 'MODULE_PATHNAME', 'gpu_union_agg_serialfn'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
-CREATE FUNCTION gpu_intersect_count(int[], int[])
-RETURNS bigint
-AS 'MODULE_PATHNAME', 'gpu_intersect_count_int4'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100;
+CREATE FUNCTION gpu_union_agg_deserialfn(bytea, internal)
+RETURNS internal
+AS 'MODULE_PATHNAME', 'gpu_union_agg_deserialfn'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
-COMMENT ON FUNCTION gpu_intersect_count(int[], int[]) IS 'number of distinct elements of both arrays';
+DO $gpujoin$
+DECLARE
+	element text;
+BEGIN
+	FOREACH element IN ARRAY ARRAY['int2', 'int4', 'int8'] LOOP
+		EXECUTE format('CREATE AGGREGATE gpu_union_agg(%s[]) (SFUNC = gpu_union_agg_transfn, STYPE = internal, '
+					   'FINALFUNC = gpu_union_agg_finalfn_%s, COMBINEFUNC = gpu_union_agg_combinefn, '
+					   'SERIALFUNC = gpu_union_agg_serialfn, DESERIALFUNC = gpu_union_agg_deserialfn, PARALLEL = SAFE)',
+					   element, element);
+		EXECUTE format('COMMENT ON AGGREGATE gpu_union_agg(%s[]) IS %L', element, 'elements of any array, sorted and unique');
+		EXECUTE format('CREATE AGGREGATE gpu_intersect_agg(%s[]) (SFUNC = gpu_intersect, STYPE = %s[], '
+					   'FINALFUNC = gpu_set_normalize, COMBINEFUNC = gpu_intersect, PARALLEL = SAFE)',
+					   element, element);
+		EXECUTE format('COMMENT ON AGGREGATE gpu_intersect_agg(%s[]) IS %L', element, 'elements of all arrays, sorted and unique');
+	END LOOP;
+END $gpujoin$;
 
-CREATE FUNCTION gpu_intersect_count(bigint[], bigint[])
-RETURNS bigint
-AS 'MODULE_PATHNAME', 'gpu_intersect_count_int8'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100;
+-- ---- set joins: queries that return (id, set)
 
-COMMENT ON FUNCTION gpu_intersect_count(bigint[], bigint[]) IS 'number of distinct elements of both arrays';
+CREATE FUNCTION gpu_set_join(
+	left_query text,
+	right_query text DEFAULT NULL,
+	predicate text DEFAULT 'overlap',
+	threshold float8 DEFAULT 1,
+	OUT left_id bigint,
+	OUT right_id bigint,
+	OUT common bigint,
+	OUT similarity float8
+)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'gpu_set_join'
+LANGUAGE C STABLE PARALLEL RESTRICTED COST 10000 ROWS 10000;
+
+COMMENT ON FUNCTION gpu_set_join(text, text, text, float8) IS 'pairs of sets that have enough in common';
+
+CREATE FUNCTION gpu_set_join_items(
+	left_query text,
+	right_query text DEFAULT NULL,
+	predicate text DEFAULT 'overlap',
+	threshold float8 DEFAULT 1,
+	OUT left_id bigint,
+	OUT right_id bigint,
+	OUT common bigint,
+	OUT similarity float8,
+	OUT items bigint[]
+)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'gpu_set_join_items'
+LANGUAGE C STABLE PARALLEL RESTRICTED COST 10000 ROWS 10000;
+
+COMMENT ON FUNCTION gpu_set_join_items(text, text, text, float8) IS 'pairs of sets that have enough in common, and what that is';
+
+CREATE FUNCTION gpu_set_topk(
+	left_query text,
+	right_query text DEFAULT NULL,
+	k int DEFAULT 10,
+	metric text DEFAULT 'jaccard',
+	OUT left_id bigint,
+	OUT right_id bigint,
+	OUT rank int,
+	OUT score float8
+)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'gpu_set_topk'
+LANGUAGE C STABLE PARALLEL RESTRICTED COST 10000 ROWS 10000;
+
+COMMENT ON FUNCTION gpu_set_topk(text, text, int, text) IS 'the k right sets that are most similar to each left set';
+
+CREATE FUNCTION gpu_intersect_family(
+	left_query text,
+	right_query text DEFAULT NULL,
+	OUT set bigint[],
+	OUT frequency bigint
+)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'gpu_intersect_family'
+LANGUAGE C STABLE PARALLEL RESTRICTED COST 10000 ROWS 10000;
+
+COMMENT ON FUNCTION gpu_intersect_family(text, text) IS 'the distinct intersections of all pairs of sets, and how often each appears';
 
 -- ---- load the library now, and say which other sessions have it
 

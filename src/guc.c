@@ -25,6 +25,7 @@ int			gj_cpu_devices = 1;
 int			gj_devices_per_query = 0;
 int			gj_spill_memory = 1024;
 int			gj_cache_size = -1;
+int			gj_set_algorithm = GJ_SETS_AUTO;
 int			gj_set_device_min_elements = 600000;
 int			gj_fail_at = GJ_FAIL_NEVER;
 char	   *gj_save_program = NULL;
@@ -42,6 +43,17 @@ static const struct config_enum_entry algorithm_options[] = {
 	{"hash", GJ_SET_ALGORITHM_HASH, false},
 	{"sort_merge", GJ_SET_ALGORITHM_SORT_MERGE, false},
 	{"nested_loop", GJ_SET_ALGORITHM_NESTED_LOOP, false},
+	{NULL, 0, false}
+};
+
+static const struct config_enum_entry set_algorithm_options[] = {
+	{"auto", GJ_SETS_AUTO, false},
+	{"merge_path", GJ_SETS_MERGE_PATH, false},
+	{"binary_search", GJ_SETS_BINARY_SEARCH, false},
+	{"hash", GJ_SETS_HASH, false},
+	{"bitmap", GJ_SETS_BITMAP, false},
+	{"inverted_index", GJ_SETS_INVERTED_INDEX, false},
+	{"matrix", GJ_SETS_MATRIX, false},
 	{NULL, 0, false}
 };
 
@@ -114,10 +126,18 @@ define_user_settings(void)
 							-1, -1, GJ_MAX_LOADERS - 1,
 							PGC_USERSET, GUC_EXPLAIN,
 							NULL, NULL, NULL);
+	DefineCustomEnumVariable("gpujoin.set_algorithm",
+							 "Selects the algorithm of set operations on the device.",
+							 NULL,
+							 &gj_set_algorithm,
+							 GJ_SETS_AUTO,
+							 set_algorithm_options,
+							 PGC_USERSET, GUC_EXPLAIN,
+							 NULL, NULL, NULL);
 
 	DefineCustomIntVariable("gpujoin.set_device_min_elements",
-							"Sets the number of elements from which gpu_intersect uses the device.",
-							"The elements of both arrays count. Smaller arrays are intersected in the session's own process.",
+							"Sets the number of elements from which set operations use the device.",
+							"The elements of both arrays, or of all sets, count. Smaller ones stay in the session's own process.",
 							&gj_set_device_min_elements,
 							600000, 0, INT_MAX,
 							PGC_USERSET, GUC_EXPLAIN,

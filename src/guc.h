@@ -34,6 +34,7 @@ extern int	gj_cpu_devices;		/* gpujoin.cpu_devices; the server's */
 extern int	gj_devices_per_query;	/* gpujoin.devices_per_query, 0 = by size */
 extern int	gj_spill_memory;	/* gpujoin.spill_memory, MB */
 extern int	gj_cache_size;		/* gpujoin.cache_size, MB, -1 = the default */
+extern int	gj_set_algorithm;	/* gpujoin.set_algorithm, GjSetAlgorithm */
 extern int	gj_set_device_min_elements; /* gpujoin.set_device_min_elements */
 extern int	gj_fail_at;			/* gpujoin.fail_at, GjFailPoint */
 extern char *gj_save_program;	/* gpujoin.save_program, "" = off */

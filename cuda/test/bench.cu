@@ -266,60 +266,24 @@ bench_tuples(const Device &device)
 }
 
 static void
-bench_sets(const Device &device)
+bench_sort(const Device &device)
 {
 	const uint32_t n = 10 * MILLION;
 	Random random(9);
 	Program program;
 	Queue q(device, program);
-	std::vector<int32_t> values[2];
-	int32_t *set[2];
+	std::vector<int32_t> values(n);
 	int32_t *copy = (int32_t *) q.alloc((size_t) n * 4);
-	int32_t *result = (int32_t *) q.alloc((size_t) n * 4);
-	uint64_t nset[2];
+	int32_t *set;
 	uint64_t m;
 
-	for (int i = 0; i < 2; i++)
-	{
-		values[i].resize(n + n / 100);
-		for (int32_t &v : values[i])
-			v = (int32_t) random();
-		set[i] = q.upload(values[i]);
-	}
+	for (int32_t &v : values)
+		v = (int32_t) random();
+	set = q.upload(values);
 	measure(
 		q, "sort_unique 10 M int4", n,
-		[&] { must(q, q.ops->copy(q.queue, copy, set[0], (size_t) n * 4), "copy"); },
+		[&] { must(q, q.ops->copy(q.queue, copy, set, (size_t) n * 4), "copy"); },
 		[&] { must(q, q.ops->sort_unique(q.queue, copy, 4, n, NULL, NULL, &m), "sort_unique"); });
-	for (int i = 0; i < 2; i++)
-	{
-		must(q, q.ops->sort_unique(q.queue, set[i], 4, values[i].size(), NULL, NULL, &nset[i]),
-			 "sort_unique");
-		nset[i] = std::min<uint64_t>(nset[i], n);
-	}
-	measure(q, "intersect 10 M x 10 M int4", 2.0 * n, nothing,
-			[&]
-			{
-				must(q,
-					 q.ops->intersect(q.queue, set[0], nset[0], set[1], nset[1], 4, NULL, NULL,
-									  result, &m),
-					 "intersect");
-			});
-	measure(q, "intersect, count only", 2.0 * n, nothing,
-			[&]
-			{
-				must(q,
-					 q.ops->intersect(q.queue, set[0], nset[0], set[1], nset[1], 4, NULL, NULL,
-									  NULL, &m),
-					 "intersect");
-			});
-	measure(q, "intersect with itself", 2.0 * n, nothing,
-			[&]
-			{
-				must(q,
-					 q.ops->intersect(q.queue, set[0], nset[0], set[0], nset[0], 4, NULL, NULL,
-									  result, &m),
-					 "intersect");
-			});
 }
 
 void
@@ -329,5 +293,5 @@ bench(const Device &device)
 	bench_join(device, 10 * MILLION, "build 10 M rows", "probe + expand 50 M x 10 M, by 1 M");
 	bench_skew(device);
 	bench_tuples(device);
-	bench_sets(device);
+	bench_sort(device);
 }

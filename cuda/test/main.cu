@@ -347,11 +347,12 @@ run_tests(const Device &device)
 	test_sets(device);
 	test_steps(device);
 	test_types(device);
+	test_set_join(device);
 }
 
 /* Opens the device and runs what was asked for; false if there is none. */
 static bool
-run_device(const GjDeviceOps *ops, bool timing)
+run_device(const GjDeviceOps *ops, void (*timing)(const Device &))
 {
 	GjErrorText why = {};
 	Device device = {ops, NULL};
@@ -369,7 +370,7 @@ run_device(const GjDeviceOps *ops, bool timing)
 		   info.nprocessors, (double) info.memory_total / 1e9, info.copy_in_rate / 1e9,
 		   info.copy_out_rate / 1e9);
 	if (timing)
-		bench(device);
+		timing(device);
 	else
 		run_tests(device);
 	ops->close(device.device);
@@ -380,7 +381,7 @@ int
 main(int argc, char **argv)
 {
 	const char *name = "all";
-	bool timing = false;
+	void (*timing)(const Device &) = NULL;
 	bool ran = true;
 
 	for (int i = 1; i < argc; i++)
@@ -388,12 +389,15 @@ main(int argc, char **argv)
 		if (strcmp(argv[i], "--quick") == 0)
 			quick = true;
 		else if (strcmp(argv[i], "--bench") == 0)
-			timing = true;
+			timing = bench;
+		else if (strcmp(argv[i], "--bench-sets") == 0)
+			timing = bench_sets;
 		else if (strcmp(argv[i], "--device") == 0 && i + 1 < argc)
 			name = argv[++i];
 		else
 		{
-			fprintf(stderr, "usage: kernel_test [--quick] [--device cuda|cpu|all] [--bench]\n");
+			fprintf(stderr, "usage: kernel_test [--quick] [--device cuda|cpu|all] "
+							"[--bench | --bench-sets]\n");
 			return 2;
 		}
 	}

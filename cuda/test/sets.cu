@@ -1,6 +1,6 @@
 /*
  * sets.cu
- *	  Tests of sort_unique and intersect.
+ *	  Tests of sort_unique and set_pair.
  */
 #include <algorithm>
 
@@ -49,32 +49,70 @@ test_sort(const Device &device, Random &random, uint32_t n, uint64_t range)
 		check(q.download(memory, m) == expected, "sorted values", where);
 }
 
+/* What an operation makes of two sets, by the standard library. */
+template <typename T>
+static std::vector<T>
+reference(GjSetOperation operation, const std::vector<T> &a, const std::vector<T> &b)
+{
+	std::vector<T> result;
+
+	if (operation == GJ_SETS_UNION)
+		std::set_union(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(result));
+	else if (operation == GJ_SETS_EXCEPT)
+		std::set_difference(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(result));
+	else
+		std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(result));
+	return result;
+}
+
 template <typename T>
 static void
-test_intersect(const Device &device, const std::vector<T> &a, const std::vector<T> &b)
+test_operation(Queue &q, GjSetPair pair, const std::vector<T> &expected, T *result)
 {
-	const std::string where = "na = " + std::to_string(a.size()) +
-							  ", nb = " + std::to_string(b.size()) + ", width " +
-							  std::to_string(sizeof(T));
-	std::vector<T> expected;
-	Program program;
-	Queue q(device, program);
-	T *pa = q.upload(a);
-	T *pb = q.upload(b);
-	T *result = (T *) q.alloc(std::min(a.size(), b.size()) * sizeof(T));
+	const std::string where = "na = " + std::to_string(pair.na) +
+							  ", nb = " + std::to_string(pair.nb) + ", width " +
+							  std::to_string(sizeof(T)) + ", operation " +
+							  std::to_string(pair.operation) + ", algorithm " +
+							  std::to_string(pair.algorithm);
 	uint64_t n = 12345;
 
-	std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(expected));
-	check(q.ops->intersect(q.queue, pa, a.size(), pb, b.size(), sizeof(T), NULL, NULL, NULL, &n) ==
-			  GJ_OK,
-		  "intersect", q.ops->queue_error(q.queue));
+	check(q.ops->set_pair(q.queue, &pair, NULL, NULL, NULL, &n) == GJ_OK, "set_pair",
+		  q.ops->queue_error(q.queue));
 	check(n == expected.size(), "count only", where);
 	n = 12345;
-	check(q.ops->intersect(q.queue, pa, a.size(), pb, b.size(), sizeof(T), NULL, NULL, result,
-						   &n) == GJ_OK,
-		  "intersect", q.ops->queue_error(q.queue));
+	check(q.ops->set_pair(q.queue, &pair, NULL, NULL, result, &n) == GJ_OK, "set_pair",
+		  q.ops->queue_error(q.queue));
 	if (check(n == expected.size(), "count", where))
-		check(q.download(result, n) == expected, "common values", where);
+		check(q.download(result, n) == expected, "values", where);
+}
+
+/* Every operation by every algorithm that it has. */
+template <typename T>
+static void
+test_pair(const Device &device, const std::vector<T> &a, const std::vector<T> &b)
+{
+	Program program;
+	Queue q(device, program);
+	GjSetPair pair = {};
+	T *result = (T *) q.alloc((a.size() + b.size() + 1) * sizeof(T));
+
+	pair.a = q.upload(a);
+	pair.na = a.size();
+	pair.b = q.upload(b);
+	pair.nb = b.size();
+	pair.width = sizeof(T);
+	for (uint8_t operation : {GJ_SETS_INTERSECT, GJ_SETS_UNION, GJ_SETS_EXCEPT})
+	{
+		const std::vector<T> expected = reference((GjSetOperation) operation, a, b);
+
+		pair.operation = operation;
+		for (uint8_t algorithm = 0; algorithm < GJ_SETS_NALGORITHMS; algorithm++)
+		{
+			pair.algorithm = algorithm;
+			if (operation == GJ_SETS_INTERSECT || algorithm == GJ_SETS_AUTO)
+				test_operation(q, pair, expected, result);
+		}
+	}
 }
 
 template <typename T>
@@ -94,19 +132,20 @@ test_width(const Device &device, Random &random)
 		test_sort<T>(device, random, n, 0);
 		test_sort<T>(device, random, n, n / 4 + 1);
 		test_sort<T>(device, random, n, 1);
-		test_intersect(device, a, b);
-		test_intersect(device, b, a);
-		test_intersect(device, a, a);
-		test_intersect(device, a, std::vector<T>());
-		test_intersect(device, sorted(random_values<T>(random, n, 0)), extremes);
+		test_pair(device, a, b);
+		test_pair(device, b, a);
+		test_pair(device, a, a);
+		test_pair(device, a, std::vector<T>());
+		test_pair(device, sorted(random_values<T>(random, n, 0)), extremes);
 		/* disjoint: one after the other */
 		above.erase(std::remove_if(above.begin(), above.end(), [](T v) { return v < 0; }),
 					above.end());
 		a.erase(std::remove_if(a.begin(), a.end(), [](T v) { return v >= 0; }), a.end());
-		test_intersect(device, a, above);
-		test_intersect(device, above, a);
+		test_pair(device, a, above);
+		test_pair(device, above, a);
 	}
-	test_intersect(device, extremes, extremes);
+	test_pair(device, extremes, extremes);
+	test_pair(device, extremes, std::vector<T>(extremes.begin() + 1, extremes.end()));
 }
 
 void
@@ -117,5 +156,5 @@ test_sets(const Device &device)
 	test_width<int16_t>(device, random);
 	test_width<int32_t>(device, random);
 	test_width<int64_t>(device, random);
-	group(device.ops->name, "sort_unique, intersect");
+	group(device.ops->name, "sort_unique, set_pair");
 }

@@ -142,6 +142,30 @@ void test_hash(const Device &device);
 void test_sets(const Device &device);
 void test_steps(const Device &device);
 void test_types(const Device &device);
+void test_set_join(const Device &device);
 void bench(const Device &device);
+void bench_sets(const Device &device);
+
+/* ---- families of sets: set_join.cu */
+
+typedef std::vector<std::vector<int64_t>> Sets; /* each ascending, without duplicates */
+
+/* A family on the device, and its memory. */
+struct Family
+{
+	Queue &q;
+	GjSetSpec spec;
+	GjSetFamily family;
+	uint32_t *out[3];
+	GjStatus status; /* of set_build */
+
+	/* `right` is NULL: one family with itself.  Elements are `width` bytes. */
+	Family(Queue &q, const Sets &left, const Sets *right, uint32_t width, GjSetSpec spec);
+	~Family();
+	Family(const Family &) = delete;
+};
+
+/* nsets sets of about `size` elements below `universe`, chosen with a power law of this skew. */
+Sets random_sets(Random &random, uint32_t nsets, uint32_t size, uint64_t universe, double skew);
 
 #endif /* GJ_CUDA_TEST_CUH */

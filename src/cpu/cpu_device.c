@@ -345,5 +345,8 @@ const GjDeviceOps gj_cpu_device = {
 	.group_finish = gj_cpu_group_finish,
 	.gather = gj_cpu_gather,
 	.sort_unique = gj_cpu_sort_unique,
-	.intersect = gj_cpu_intersect
+	.set_pair = gj_cpu_set_pair,
+	.set_build = gj_cpu_set_build,
+	.set_free = gj_cpu_set_free,
+	.set_tile = gj_cpu_set_tile
 };

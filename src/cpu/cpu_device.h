@@ -11,7 +11,9 @@
  *	aggregate.c		aggregate, aggregate_read
  *	group.c			group_keys, group_find and the others of groups
  *	gather.c		gather
- *	sorted_set.c	sort_unique, intersect
+ *	sorted_set.c	sort_unique
+ *	set_pair.c		set_pair
+ *	set_family.c	set_build, set_tile, set_free
  *	pool.c			the threads
  *
  * Every call does its work before it returns.  A row error is kept in the queue until
@@ -136,8 +138,13 @@ extern GjStatus gj_cpu_gather(GjQueue *queue, const GjView *view, uint32_t first
 							  const GjBatchTarget *target, uint32_t *n);
 extern GjStatus gj_cpu_sort_unique(GjQueue *queue, void *values, uint32_t width, uint64_t n,
 								   bool (*stop) (void *), void *arg, uint64_t *n_unique);
-extern GjStatus gj_cpu_intersect(GjQueue *queue, const void *a, uint64_t na, const void *b,
-								 uint64_t nb, uint32_t width, bool (*stop) (void *), void *arg,
-								 void *result, uint64_t *n);
+extern GjStatus gj_cpu_set_pair(GjQueue *queue, const GjSetPair *pair, bool (*stop) (void *),
+								void *arg, void *result, uint64_t *n);
+extern GjStatus gj_cpu_set_build(GjQueue *queue, const GjSetInput *sets, const GjSetSpec *spec,
+								 bool (*stop) (void *), void *arg, GjSetFamily *family);
+extern void gj_cpu_set_free(GjQueue *queue, GjSetFamily *family);
+extern GjStatus gj_cpu_set_tile(GjQueue *queue, const GjSetFamily *family, const GjSetSpec *spec,
+								const GjSetTile *tile, bool (*stop) (void *), void *arg,
+								uint32_t *const out[3], uint32_t *n);
 
 #endif							/* GJ_CPU_DEVICE_H */

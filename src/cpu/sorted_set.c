@@ -1,11 +1,10 @@
 /*
  * sorted_set.c
- *	  Sets of integers: sort, remove duplicates, intersect.
+ *	  Sets of integers: sort and remove duplicates.
  *
  * Sorting: radix sort (least significant byte first) of runs, one a thread, then
  * rounds that merge pairs of runs; each round is cut into pieces of equal output by
- * the merge path (Green, McColl, Bader, ICS 2012).  The intersection is cut at
- * values of the smaller side.
+ * the merge path (Green, McColl, Bader, ICS 2012).
  *
  * The functions of each width are made from one text: sorted_set_width.h.
  */
@@ -26,25 +25,13 @@ typedef struct GjSortWork
 	uint64_t	run;			/* values in a sorted run; the last may be shorter */
 } GjSortWork;
 
-typedef struct GjIntersectWork
-{
-	const void *a;				/* the smaller side */
-	uint64_t	na;
-	const void *b;
-	uint64_t	nb;
-	uint64_t	piece;			/* values of a in an item */
-	void	   *result;			/* NULL: only count */
-	uint64_t   *at;				/* of each item: number of values, then where they go */
-} GjIntersectWork;
-
 /* The functions that depend on the width. */
-typedef struct GjSetOps
+typedef struct GjSortOps
 {
 	void		(*sort_item) (void *arg, uint32_t item, const GjTile *tile);
 	void		(*merge_item) (void *arg, uint32_t item, const GjTile *tile);
-	void		(*intersect_item) (void *arg, uint32_t item, const GjTile *tile);
 	uint64_t	(*unique) (void *values, uint64_t n);
-} GjSetOps;
+} GjSortOps;
 
 #define GJ_VALUE int16_t
 #define GJ_UVALUE uint16_t
@@ -61,15 +48,15 @@ typedef struct GjSetOps
 #define GJ_NAME(name) name##_8
 #include "sorted_set_width.h"
 
-static const GjSetOps *
+static const GjSortOps *
 ops_of(uint32_t width)
 {
-	return width == 2 ? &set_ops_2 : width == 4 ? &set_ops_4 : &set_ops_8;
+	return width == 2 ? &sort_ops_2 : width == 4 ? &sort_ops_4 : &sort_ops_8;
 }
 
 /* Sorts w->n values, which are then in w->from.  False: it was stopped. */
 static bool
-sort(GjQueue *queue, const GjSetOps *ops, GjSortWork *w, bool (*stop) (void *), void *arg)
+sort(GjQueue *queue, const GjSortOps *ops, GjSortWork *w, bool (*stop) (void *), void *arg)
 {
 	GjPool	   *pool = queue->device->pool;
 	uint32_t	nitems = (uint32_t) ((w->n + GJ_SET_ITEM - 1) / GJ_SET_ITEM);
@@ -96,7 +83,7 @@ GjStatus
 gj_cpu_sort_unique(GjQueue *queue, void *values, uint32_t width, uint64_t n,
 				   bool (*stop) (void *), void *arg, uint64_t *n_unique)
 {
-	const GjSetOps *ops = ops_of(width);
+	const GjSortOps *ops = ops_of(width);
 	void	   *other = malloc(n > 0 ? n * width : 1);
 	GjSortWork	w = {values, other, n};
 	bool		done;
@@ -111,43 +98,5 @@ gj_cpu_sort_unique(GjQueue *queue, void *values, uint32_t width, uint64_t n,
 	if (!done)
 		return GJ_CANCELLED;
 	*n_unique = ops->unique(values, n);
-	return gj_take_row_error(queue);
-}
-
-GjStatus
-gj_cpu_intersect(GjQueue *queue, const void *a, uint64_t na, const void *b, uint64_t nb,
-				 uint32_t width, bool (*stop) (void *), void *arg, void *result, uint64_t *n)
-{
-	const GjSetOps *ops = ops_of(width);
-	GjIntersectWork w = {a, na, b, nb, 4096, NULL, NULL};
-	uint32_t	nitems;
-	uint64_t	total = 0;
-	bool		done;
-
-	*n = 0;
-	if (na > nb)
-		w = (GjIntersectWork) {b, nb, a, na, 4096, NULL, NULL};
-	/* few enough items for their number to be 32 bits, whatever the size */
-	if (w.na / w.piece >= 65536)
-		w.piece = w.na / 65536 + 1;
-	nitems = (uint32_t) ((w.na + w.piece - 1) / w.piece);
-	w.at = calloc(nitems + 1, sizeof(uint64_t));
-	if (!w.at)
-		return GJ_OUT_OF_HOST_MEMORY;
-	done = gj_pool_run(queue->device->pool, nitems, ops->intersect_item, &w, &queue->tile, stop, arg);
-	for (uint32_t i = 0; i < nitems; i++)
-	{
-		uint64_t	count = w.at[i];
-
-		w.at[i] = total;
-		total += count;
-	}
-	w.result = result;
-	if (done && result)
-		done = gj_pool_run(queue->device->pool, nitems, ops->intersect_item, &w, &queue->tile, stop, arg);
-	free(w.at);
-	if (!done)
-		return GJ_CANCELLED;
-	*n = total;
 	return gj_take_row_error(queue);
 }

@@ -115,64 +115,9 @@ GJ_NAME(unique) (void *memory, uint64_t n)
 	return m;
 }
 
-/* The first value of b[low .. n) that is not less than v: doubling steps, then halving. */
-static uint64_t
-GJ_NAME(gallop) (const GJ_VALUE *b, uint64_t low, uint64_t n, GJ_VALUE v)
-{
-	uint64_t	step = 1;
-	uint64_t	high = low;
-
-	while (high < n && b[high] < v)
-	{
-		low = high + 1;
-		high += step;
-		step *= 2;
-	}
-	if (high > n)
-		high = n;
-	while (low < high)
-	{
-		uint64_t	mid = low + (high - low) / 2;
-
-		if (b[mid] < v)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
-}
-
-/* Counts what is in both, or writes it where the item's values go. */
-static void
-GJ_NAME(intersect_item) (void *arg, uint32_t item, const GjTile *tile)
-{
-	const GjIntersectWork *w = arg;
-	const GJ_VALUE *a = w->a;
-	const GJ_VALUE *b = w->b;
-	uint64_t	i = item * w->piece;
-	uint64_t	end = w->na - i < w->piece ? w->na : i + w->piece;
-	GJ_VALUE   *to = w->result ? (GJ_VALUE *) w->result + w->at[item] : NULL;
-	uint64_t	j = GJ_NAME(gallop) (b, 0, w->nb, a[i]);
-	uint64_t	count = 0;
-
-	for (; i < end && j < w->nb; i++)
-	{
-		if (b[j] < a[i])
-			j = GJ_NAME(gallop) (b, j, w->nb, a[i]);
-		if (j == w->nb || b[j] != a[i])
-			continue;
-		if (to)
-			to[count] = a[i];
-		count++;
-	}
-	if (!to)
-		w->at[item] = count;
-}
-
-static const GjSetOps GJ_NAME(set_ops) = {
+static const GjSortOps GJ_NAME(sort_ops) = {
 	GJ_NAME(sort_item),
 	GJ_NAME(merge_item),
-	GJ_NAME(intersect_item),
 	GJ_NAME(unique)
 };
 

@@ -15,7 +15,7 @@
  * waits.  GJ_DEVICE_LOST means that the process must end: its context is gone.
  *
  * No operator works longer than some 5 ms a call when called with at most
- * GJ_MAX_TUPLES tuples; executor.c looks between calls whether to stop.  Three take a
+ * GJ_MAX_TUPLES tuples; executor.c looks between calls whether to stop.  Some take a
  * whole side at once and are given stop(arg), which they ask as often as they can: the
  * call returns GJ_CANCELLED once it is true.  hash_build asks every few ms.  A sort
  * asks between its passes, and these grow with the data: on a GPU it is one pass, some
@@ -178,6 +178,80 @@ typedef struct GjGroups
 	uint64_t   *heap_end;		/* end of each group's bytes; NULL: no key is a reference */
 	GjAggState *state[GJ_MAX_AGGREGATES];	/* of each aggregate, one a group */
 } GjGroups;
+
+/* Two sorted, unique arrays of integers of `width` bytes (2, 4 or 8), device memory. */
+typedef struct GjSetPair
+{
+	const void *a;
+	uint64_t	na;
+	const void *b;
+	uint64_t	nb;
+	uint32_t	width;
+	uint8_t		operation;		/* GjSetOperation */
+	uint8_t		algorithm;		/* GjSetAlgorithm */
+} GjSetPair;
+
+/* From this ratio of sizes on, looking up the smaller set is faster than merging both. */
+#define GJ_SET_SKEW			32
+
+/* The algorithm for a pair: what was asked for, if it can do it, or what the sizes suggest. */
+static inline uint8_t
+gj_set_pair_algorithm(const GjSetPair *pair)
+{
+	const uint64_t small = pair->na < pair->nb ? pair->na : pair->nb;
+	const uint64_t large = pair->na < pair->nb ? pair->nb : pair->na;
+
+	if (pair->operation != GJ_SETS_INTERSECT || pair->algorithm >= GJ_SETS_INVERTED_INDEX)
+		return GJ_SETS_MERGE_PATH;
+	if (pair->algorithm != GJ_SETS_AUTO)
+		return pair->algorithm;
+	return large / GJ_SET_SKEW >= small ? GJ_SETS_BINARY_SEARCH : GJ_SETS_MERGE_PATH;
+}
+
+/* Sets as they were loaded: sizes, and the elements of one set after the other. */
+typedef struct GjSetInput
+{
+	const int32_t *size;
+	uint32_t	nsets;
+	void	   *values;
+	uint64_t	nvalues;
+	uint32_t	width;			/* 2, 4 or 8 */
+} GjSetInput;
+
+/*
+ * Sets of element codes, read-only once built.  Code c stands for the element that is the
+ * c-th most frequent: what most sets have is at the beginning of each set and of each
+ * bitmap row, and what is rare at the end.  All arrays are device memory.
+ */
+typedef struct GjSetFamily
+{
+	uint32_t	nsets;			/* of both families */
+	uint32_t	nleft;			/* the left one is sets 0 .. nleft-1 */
+	uint32_t	first_right;	/* the right one is sets first_right .. nsets-1 */
+	uint32_t	nright;
+	uint64_t	nelements;
+	uint32_t	universe;		/* codes are 0 .. universe-1 */
+	uint32_t	max_size;		/* of a set */
+	uint8_t		algorithm;		/* GjSetAlgorithm, never AUTO */
+	uint64_t   *offset;			/* [nsets + 1] */
+	uint32_t   *code;			/* [nelements], ascending within a set */
+	/* INVERTED_INDEX, MATRIX: which right sets have an element, numbers ascending */
+	uint64_t   *posting_offset; /* [universe + 1] */
+	uint32_t   *posting;
+	uint64_t	nposting;
+	/* MATRIX: codes below it are columns of the matrix, a multiple of GJ_SET_DENSE_STEP */
+	uint32_t	ndense;
+} GjSetFamily;
+
+#define GJ_SET_DENSE_STEP	64
+
+typedef struct GjSetTile
+{
+	uint32_t	left;
+	uint32_t	nleft;
+	uint32_t	right;
+	uint32_t	nright;
+} GjSetTile;
 
 /* A slot of the output ring, as gather fills it. */
 typedef struct GjBatchTarget
@@ -425,14 +499,35 @@ typedef struct GjDeviceOps
 	GjStatus	(*sort_unique) (GjQueue *queue, void *values, uint32_t width, uint64_t n,
 								bool (*stop) (void *), void *arg, uint64_t *n_unique);
 	/*
-	 * The values that are in both of two sorted, unique arrays, ascending, into
-	 * result (room for the smaller of na and nb), or only counted if result is NULL.
-	 * *n host.  May work for long: asks stop(arg).  Waits.  (Merge path: Green, McColl,
-	 * Bader, "GPU Merge Path", ICS 2012.)
+	 * One pair of sets: what pair->operation makes of two sorted, unique arrays,
+	 * ascending, into result (room for the smaller of na and nb for INTERSECT, na + nb for
+	 * UNION, na for EXCEPT), or only counted if result is NULL.  pair->algorithm is for
+	 * INTERSECT; the others merge.  *n host.  May work for long: asks stop(arg).  Waits.
+	 * (Merge path: Green, McColl, Bader, "GPU Merge Path", ICS 2012.)
 	 */
-	GjStatus	(*intersect) (GjQueue *queue, const void *a, uint64_t na, const void *b,
-							  uint64_t nb, uint32_t width, bool (*stop) (void *), void *arg,
-							  void *result, uint64_t *n);
+	GjStatus	(*set_pair) (GjQueue *queue, const GjSetPair *pair, bool (*stop) (void *),
+							 void *arg, void *result, uint64_t *n);
+
+	/*
+	 * Makes a family of what sets->size and sets->values hold (device memory; values are
+	 * lost), and what spec->algorithm needs besides.  GJ_BAD_PROGRAM if the sizes do not
+	 * add up.  The family is given back by set_free, also after a failure.  May work for
+	 * long: asks stop(arg).  Waits.
+	 */
+	GjStatus	(*set_build) (GjQueue *queue, const GjSetInput *sets, const GjSetSpec *spec,
+							  bool (*stop) (void *), void *arg, GjSetFamily *family);
+	void		(*set_free) (GjQueue *queue, GjSetFamily *family);
+
+	/*
+	 * The pairs of a tile that spec wants, in the order of left, then right (top_k: then
+	 * rank), into device arrays with room for GJ_MAX_TUPLES entries.  A tile is left sets
+	 * left .. left+nleft-1 times right sets right .. right+nright-1, numbered within their
+	 * families, and has at most GJ_MAX_TUPLES pairs (src/rows/set_plan.h makes the tiles).  *n host.  May work for long, where
+	 * sets are large: asks stop(arg).  Waits.
+	 */
+	GjStatus	(*set_tile) (GjQueue *queue, const GjSetFamily *family, const GjSetSpec *spec,
+							 const GjSetTile *tile, bool (*stop) (void *), void *arg,
+							 uint32_t *const out[3], uint32_t *n);
 } GjDeviceOps;
 
 extern const GjDeviceOps gj_cpu_device;

@@ -215,7 +215,7 @@ static bool
 plan_layouts(GjRun *run)
 {
 	const GjProgram *p = run->program;
-	bool		intersect = p->kind == GJ_PROGRAM_INTERSECT;
+	bool		whole = p->kind != GJ_PROGRAM_JOIN;
 
 	for (uint32_t s = 0; s < p->nsources; s++)
 	{
@@ -225,7 +225,7 @@ plan_layouts(GjRun *run)
 		if (!gj_layout(types, source->ncolumns, source->capacity, GJ_LOAD_CHUNK_SIZE,
 					   &run->layout[s], run->places + source->first_column))
 			return false;
-		if ((s > 0 || intersect) &&
+		if ((s > 0 || whole) &&
 			!gj_relation_init(&run->relation[s], types, source->ncolumns, source->nrows_hint))
 			return false;
 	}
@@ -361,15 +361,12 @@ gj_run_source_end(GjRun *run, uint32_t source)
 	}
 	run->ended |= 1u << source;
 
-	if (p->kind == GJ_PROGRAM_INTERSECT)
+	if (p->kind == GJ_PROGRAM_INTERSECT || p->kind == GJ_PROGRAM_SETS)
 	{
 		GJ_TRY(gj_run_fail_build(run));
 		run->stats.source[source].rows_out = run->relation[source].nrows;
 		if (run->ended == all)
-			GJ_TRY(gj_run_intersect(run));
-		/* nothing is in common with an empty set */
-		if (run->relation[source].nrows == 0)
-			run->complete = true;
+			GJ_TRY(p->kind == GJ_PROGRAM_SETS ? gj_run_sets(run) : gj_run_intersect(run));
 	}
 	else if (p->kind == GJ_PROGRAM_JOIN && source > 0)
 		GJ_TRY(gj_run_build(run, source));
@@ -407,15 +404,11 @@ GjStatus
 gj_run_finish(GjRun *run, GjRunStats *stats)
 {
 	const GjProgram *p = run->program;
-	const GjAggState none = {0};
-
 	GJ_STOP_CHECK(run);
 	if (p->output == GJ_OUTPUT_AGGREGATES)
 		GJ_TRY(finish_aggregates(run));
 	else if (p->output == GJ_OUTPUT_GROUPS)
 		GJ_TRY(gj_run_send_groups(run));
-	else if (p->output == GJ_OUTPUT_COUNT && !run->sent_batch)
-		GJ_TRY(gj_run_send_states(run, &none, 1));
 	/* a row error must not stay unnoticed */
 	GJ_TRY(run->work.ops->sync(run->work.queue));
 	memcpy(run->stats.ms, run->work.ops->phase_ms(run->work.queue), sizeof(run->stats.ms));

@@ -58,7 +58,7 @@ check_header(GjCheck *check, uint32_t nbytes)
 		return bad(check, "size is %u bytes", nbytes);
 	if (p->magic != GJ_PROGRAM_MAGIC || p->nbytes != nbytes)
 		return bad(check, "header is damaged");
-	if (p->kind > GJ_PROGRAM_PREWARM || p->output > GJ_OUTPUT_GROUPS ||
+	if (p->kind > GJ_PROGRAM_SETS || p->output > GJ_OUTPUT_GROUPS ||
 		p->fail_point > GJ_FAIL_STALL)
 		return bad(check, "unknown kind %u, output %u or failure point %u",
 				   p->kind, p->output, p->fail_point);
@@ -76,7 +76,8 @@ check_header(GjCheck *check, uint32_t nbytes)
 		check_array(check, "constants", p->constants, p->nconstants, sizeof(int64_t)) &&
 		check_array(check, "outputs", p->outputs, p->noutputs, sizeof(uint32_t)) &&
 		check_array(check, "aggregates", p->aggregates, p->naggregates, sizeof(GjAggregate)) &&
-		check_array(check, "group keys", p->group_keys, p->ngroup_keys, sizeof(GjGroupKey));
+		check_array(check, "group keys", p->group_keys, p->ngroup_keys, sizeof(GjGroupKey)) &&
+		check_array(check, "sets", p->sets, p->nsets, sizeof(GjSetSpec));
 }
 
 static bool
@@ -586,13 +587,14 @@ check_group_keys(GjCheck *check, uint32_t joined)
 	return true;
 }
 
-/* An intersection returns column 0. */
+/* One pair of sets returns column 0, a set join three numbers a pair. */
 uint32_t
 gj_program_noutputs(const GjProgram *program)
 {
 	if (program->output == GJ_OUTPUT_GROUPS)
 		return gj_group_nkeys(program) + program->naggregates;
-	return program->kind == GJ_PROGRAM_INTERSECT ? 1 : program->noutputs;
+	return program->kind == GJ_PROGRAM_INTERSECT ? 1 :
+		program->kind == GJ_PROGRAM_SETS ? 3 : program->noutputs;
 }
 
 bool
@@ -601,10 +603,12 @@ gj_program_layout_output(const GjProgram *program, GjColumnType *types, GjLayout
 {
 	const GjColumnType *columns = gj_program_array(program, GjColumnType, columns);
 	const uint32_t *outputs = gj_program_array(program, uint32_t, outputs);
+	const GjColumnType number = {.kind = GJ_UINT4,.width = 4};
 	uint32_t	n = gj_program_noutputs(program);
 
 	for (uint32_t i = 0; i < n; i++)
 		types[i] = program->output == GJ_OUTPUT_GROUPS ? gj_group_output_type(program, i) :
+			program->kind == GJ_PROGRAM_SETS ? number :
 			columns[program->kind == GJ_PROGRAM_INTERSECT ? 0 : outputs[i]];
 	return gj_layout(types, n, program->output_capacity, GJ_OUTPUT_SLOT_SIZE, layout, places);
 }
@@ -667,22 +671,61 @@ check_join(GjCheck *check)
 }
 
 static bool
-check_intersect(GjCheck *check)
+is_integer(const GjColumnType *type)
+{
+	return type->kind == GJ_INT2 || type->kind == GJ_INT4 || type->kind == GJ_INT8;
+}
+
+/* What a pair of sets and a set join have alike: two sources of one column, and a GjSetSpec. */
+static bool
+check_sets(GjCheck *check)
 {
 	const GjProgram *p = check->program;
 	const GjColumnType *type = check->columns;
+	const GjSetSpec *spec = gj_program_array(p, GjSetSpec, sets);
 
 	if (p->nsources != 2 || p->ncolumns != 2 || p->nsteps != 0 ||
 		check->sources[0].ncolumns != 1 || check->sources[1].ncolumns != 1)
-		return bad(check, "an intersection has two sources of one column");
+		return bad(check, "sets have two sources of one column");
 	if (check->sources[0].filter != -1 || check->sources[1].filter != -1)
-		return bad(check, "an intersection has no filters");
-	if ((type[0].kind != GJ_INT2 && type[0].kind != GJ_INT4 && type[0].kind != GJ_INT8) ||
-		type[1].kind != type[0].kind)
-		return bad(check, "kinds %u and %u are not intersected", type[0].kind, type[1].kind);
+		return bad(check, "sets have no filters");
+	if (p->nsets != 1 || spec->algorithm >= GJ_SETS_NALGORITHMS ||
+		spec->operation > GJ_SETS_EXCEPT || spec->predicate >= GJ_SETS_NPREDICATES || spec->self > 1)
+		return bad(check, "unknown operation on sets");
+	if (type[0].source != 0 || type[1].source != 1 || !is_integer(&type[0]) || !is_integer(&type[1]))
+		return bad(check, "kinds %u and %u are not sets", type[0].kind, type[1].kind);
+	return true;
+}
+
+static bool
+check_intersect(GjCheck *check)
+{
+	const GjProgram *p = check->program;
+
+	if (!check_sets(check))
+		return false;
+	if (check->columns[0].kind != check->columns[1].kind)
+		return bad(check, "kinds %u and %u make no pair", check->columns[0].kind, check->columns[1].kind);
 	if (p->output == GJ_OUTPUT_AGGREGATES || p->output == GJ_OUTPUT_GROUPS)
 		return bad(check, "an intersection has no aggregates");
 	return p->output == GJ_OUTPUT_COUNT || check_batch(check, 3);
+}
+
+static bool
+check_set_join(GjCheck *check)
+{
+	const GjProgram *p = check->program;
+	const GjSetSpec *spec = gj_program_array(p, GjSetSpec, sets);
+
+	if (!check_sets(check))
+		return false;
+	if (check->columns[0].kind != GJ_INT4)
+		return bad(check, "sizes of kind %u", check->columns[0].kind);
+	if (p->output != GJ_OUTPUT_ROWS)
+		return bad(check, "a set join returns rows");
+	if (spec->self && spec->nright != 0)
+		return bad(check, "one family has %u sets on the right", spec->nright);
+	return check_batch(check, 3);
 }
 
 /* Loads one source, for what stays of it; the output is the number of rows. */
@@ -706,6 +749,8 @@ check_kind(GjCheck *check)
 			return check_join(check);
 		case GJ_PROGRAM_INTERSECT:
 			return check_intersect(check);
+		case GJ_PROGRAM_SETS:
+			return check_set_join(check);
 		default:
 			return check_prewarm(check);
 	}

@@ -12,6 +12,7 @@
  *	run_group.c		the same: groups
  *	run_intersect.c	GJ_PROGRAM_INTERSECT
  *	run_resident.c	fragments of sources that are, or become, resident
+ *	run_sets.c		GJ_PROGRAM_SETS
  */
 #ifndef GJ_DAEMON_RUN_H
 #define GJ_DAEMON_RUN_H
@@ -343,5 +344,8 @@ extern GjStatus gj_run_intersect(GjRun *run);
 extern GjStatus gj_run_keep(GjRun *run, uint32_t source, const GjChunk *chunk, GjLane lane);
 /* Gives all fragments back, after the queue was waited for. */
 extern void gj_run_release(GjRun *run, uint32_t source);
+
+/* run_sets.c */
+extern GjStatus gj_run_sets(GjRun *run);
 
 #endif							/* GJ_DAEMON_RUN_H */

@@ -1,6 +1,6 @@
 /*
  * run_intersect.c
- *	  GJ_PROGRAM_INTERSECT: both sides are complete; sort, intersect, return.
+ *	  GJ_PROGRAM_INTERSECT: both sides are complete; sort, then what GjSetSpec says.
  */
 #include "run.h"
 
@@ -57,31 +57,32 @@ output_values(GjRun *run, const uint8_t *values, uint64_t n)
 }
 
 static GjStatus
-intersect(GjRun *run, GjBuffer *result)
+run_pair(GjRun *run, GjBuffer *result)
 {
 	GjWork	   *work = &run->work;
+	const GjSetSpec *spec = gj_program_array(run->program, GjSetSpec, sets);
 	bool		count_only = run->program->output == GJ_OUTPUT_COUNT;
-	uint32_t	width = run->types[0].width;
-	uint64_t	na,
-				nb,
-				n = 0;
+	GjSetPair	pair = {.width = run->types[0].width,.operation = spec->operation,
+	.algorithm = spec->algorithm};
+	uint64_t	room;
+	uint64_t	n;
 
 	work->ops->phase(work->queue, GJ_PHASE_BUILD);
-	GJ_TRY(sort_side(run, 0, &na));
-	GJ_TRY(sort_side(run, 1, &nb));
+	GJ_TRY(sort_side(run, 0, &pair.na));
+	GJ_TRY(sort_side(run, 1, &pair.nb));
 	GJ_STOP_CHECK(run);
 	work->ops->phase(work->queue, GJ_PHASE_PROBE);
-	if (na > 0 && nb > 0)
-	{
-		if (!count_only)
-			GJ_TRY(gj_buffer_reserve(work, result, (na < nb ? na : nb) * width));
-		GJ_TRY(work->ops->intersect(work->queue, run->relation[0].columns[0].data.memory, na,
-									run->relation[1].columns[0].data.memory, nb, width,
-									run->host->stop, run->host->arg, result->memory, &n));
-	}
+	pair.a = run->relation[0].columns[0].data.memory;
+	pair.b = run->relation[1].columns[0].data.memory;
+	room = pair.operation == GJ_SETS_UNION ? pair.na + pair.nb :
+		pair.operation == GJ_SETS_EXCEPT || pair.na < pair.nb ? pair.na : pair.nb;
+	if (!count_only)
+		GJ_TRY(gj_buffer_reserve(work, result, (room > 0 ? room : 1) * pair.width));
+	GJ_TRY(work->ops->set_pair(work->queue, &pair, run->host->stop, run->host->arg,
+							   result->memory, &n));
 	if (count_only)
 	{
-		GjAggState	state = {.count = (int64_t) n};
+		GjAggState	state = {.count = (int64_t) n,.lo = pair.na,.hi = (int64_t) pair.nb};
 
 		return gj_run_send_states(run, &state, 1);
 	}
@@ -95,7 +96,7 @@ gj_run_intersect(GjRun *run)
 	GjStatus	status;
 
 	GJ_TRY(gj_run_fail_points(run));
-	status = intersect(run, &result);
+	status = run_pair(run, &result);
 	gj_buffer_free(&run->work, &result);
 	return status;
 }

@@ -116,7 +116,7 @@ gj_run_ask(GjRun *run, uint32_t source, const uint8_t *memory, uint32_t slot)
 	GjStatus	status;
 
 	if (source >= run->program->nsources || (run->ended >> source & 1) ||
-		run->program->kind == GJ_PROGRAM_INTERSECT)
+		(run->program->kind != GJ_PROGRAM_JOIN && run->program->kind != GJ_PROGRAM_PREWARM))
 		return gj_run_fail(run, GJ_BAD_PROGRAM, "a question about a source that has ended");
 	resident = &run->resident[source];
 	status = read_question(run, source, memory, &ask, &lsns);

@@ -19,6 +19,7 @@
 #include <assert.h>
 
 #include "columns.h"
+#include "sets.h"
 
 #define GJ_PROGRAM_MAGIC	0x4750474aU /* "JGPG" */
 
@@ -36,15 +37,18 @@ typedef enum GjProgramKind
 {
 	GJ_PROGRAM_JOIN,			/* sources, steps, output */
 	GJ_PROGRAM_INTERSECT,		/* sources 0 and 1 have one column each; the
-								 * output is their sorted, unique intersection */
-	GJ_PROGRAM_PREWARM			/* source 0 becomes resident; no step, GJ_OUTPUT_COUNT */
+								 * output is what GjSetSpec says of them, sorted and unique */
+	GJ_PROGRAM_PREWARM,			/* source 0 becomes resident; no step, GJ_OUTPUT_COUNT */
+	GJ_PROGRAM_SETS				/* all pairs of families of sets: sets.h */
 } GjProgramKind;
 
 typedef enum GjOutputKind
 {
 	GJ_OUTPUT_ROWS,				/* batches of the output columns */
 	GJ_OUTPUT_AGGREGATES,		/* one batch: GjAggState[naggregates] */
-	GJ_OUTPUT_COUNT,			/* all but joins: one GjAggState, count only */
+	GJ_OUTPUT_COUNT,			/* all but joins: one GjAggState, count only; for
+								 * GJ_PROGRAM_INTERSECT also the distinct elements of both
+								 * sources in lo and hi */
 	GJ_OUTPUT_GROUPS			/* batches of groups: see GjGroupKey */
 } GjOutputKind;
 
@@ -356,6 +360,8 @@ typedef struct GjProgram
 								 * it alone become one, and distinct aggregates take each
 								 * of its values once */
 	uint32_t	unused2;
+	uint32_t	nsets;			/* 1 if kind is GJ_PROGRAM_INTERSECT or _SETS, else 0 */
+	uint32_t	sets;			/* GjSetSpec[nsets] */
 } GjProgram;
 
 /* True if the operator reads column `arg`. */
@@ -399,7 +405,7 @@ static_assert(sizeof(GjStep) == 40, "GjStep");
 static_assert(sizeof(GjAggregate) == 8, "GjAggregate");
 static_assert(sizeof(GjAggState) == 32, "GjAggState");
 static_assert(sizeof(GjGroupKey) == 8, "GjGroupKey");
-static_assert(sizeof(GjProgram) == 104, "GjProgram");
+static_assert(sizeof(GjProgram) == 112, "GjProgram");
 static_assert(sizeof(GjColumnType) == 4, "GjColumnType");
 
 #endif							/* GJ_WIRE_PROGRAM_H */

@@ -1,29 +1,30 @@
 /*
- * intersect_device.c
- *	  Intersection of two integer arrays on the device: a GJ_PROGRAM_INTERSECT.
+ * array_pair_device.c
+ *	  Two integer arrays as sets, on the device: a GJ_PROGRAM_INTERSECT.
  */
 #include "postgres.h"
 
 #include "client/client.h"
 #include "guc.h"
-#include "sets/intersect.h"
+#include "sets/array_pair.h"
 
 /* Device memory that sorting takes, as a multiple of the input. */
 #define GJ_SORT_SPACE		4
 
 /* A program of two sources with one column each, and its array contents. */
-typedef struct GjIntersectProgram
+typedef struct GjPairProgram
 {
 	GjProgram	program;
 	GjSource	sources[2];
 	GjColumnType columns[2];
 	uint32		outputs[2];		/* the second is padding */
-} GjIntersectProgram;
+	GjSetSpec	spec;
+} GjPairProgram;
 
 /* A run: what to do, and how far it is. */
-typedef struct GjIntersectRun
+typedef struct GjPairRun
 {
-	GjIntersection *intersection;
+	GjArrayPair *pair;
 	GjClient   *client;
 	GjLayout	load;
 	GjColumnPlace load_place;
@@ -31,7 +32,7 @@ typedef struct GjIntersectRun
 	GjColumnPlace output_place;
 	int			source;			/* being loaded: 1, 0, then -1 */
 	uint32		sent;			/* elements of it */
-} GjIntersectRun;
+} GjPairRun;
 
 /*
  * Compute how many rows of one column fit a slot.
@@ -41,6 +42,7 @@ lay_out(const GjColumnType *type, uint32 slot_size, GjLayout *layout, GjColumnPl
 {
 	uint32		capacity = (slot_size - gj_slot_header_size(1)) / (type->width + 1);
 
+	capacity = Min(capacity, GJ_MAX_TUPLES);
 	capacity -= capacity % GJ_ALIGN;
 	if (!gj_layout(type, 1, capacity, slot_size, layout, place))
 		elog(ERROR, "%u rows of one column do not fit a slot", capacity);
@@ -50,17 +52,17 @@ lay_out(const GjColumnType *type, uint32 slot_size, GjLayout *layout, GjColumnPl
  * Write the program.
  */
 static void
-write_program(GjIntersectRun *run, GjIntersectProgram *buffer)
+write_program(GjPairRun *run, GjPairProgram *buffer)
 {
-	const GjIntersection *intersection = run->intersection;
+	const GjArrayPair *pair = run->pair;
 	GjProgram  *program = &buffer->program;
-	uint64		nelements = (uint64) intersection->input[0].n + intersection->input[1].n;
+	uint64		nelements = (uint64) pair->input[0].n + pair->input[1].n;
 
 	memset(buffer, 0, sizeof(*buffer));
 	for (int i = 0; i < 2; i++)
 	{
-		buffer->columns[i].kind = intersection->kind;
-		buffer->columns[i].width = gj_element_width(intersection->kind);
+		buffer->columns[i].kind = pair->kind;
+		buffer->columns[i].width = gj_element_width(pair->kind);
 		buffer->columns[i].source = i;
 	}
 	lay_out(&buffer->columns[0], GJ_LOAD_CHUNK_SIZE, &run->load, &run->load_place);
@@ -71,21 +73,25 @@ write_program(GjIntersectRun *run, GjIntersectProgram *buffer)
 		buffer->sources[i].ncolumns = 1;
 		buffer->sources[i].capacity = run->load.capacity;
 		buffer->sources[i].filter = -1;
-		buffer->sources[i].nrows_hint = intersection->input[i].n;
+		buffer->sources[i].nrows_hint = pair->input[i].n;
 	}
 	program->magic = GJ_PROGRAM_MAGIC;
 	program->nbytes = sizeof(*buffer);
 	program->kind = GJ_PROGRAM_INTERSECT;
-	program->output = intersection->result != NULL ? GJ_OUTPUT_ROWS : GJ_OUTPUT_COUNT;
+	program->output = pair->result != NULL ? GJ_OUTPUT_ROWS : GJ_OUTPUT_COUNT;
 	program->fail_point = gj_fail_at;
 	program->output_capacity = run->output.capacity;
-	program->lease = nelements * gj_element_width(intersection->kind) * GJ_SORT_SPACE;
+	program->lease = nelements * gj_element_width(pair->kind) * GJ_SORT_SPACE;
 	program->nsources = 2;
-	program->sources = offsetof(GjIntersectProgram, sources);
+	program->sources = offsetof(GjPairProgram, sources);
 	program->ncolumns = 2;
-	program->columns = offsetof(GjIntersectProgram, columns);
-	program->noutputs = intersection->result != NULL ? 1 : 0;
-	program->outputs = offsetof(GjIntersectProgram, outputs);
+	program->columns = offsetof(GjPairProgram, columns);
+	program->noutputs = pair->result != NULL ? 1 : 0;
+	program->outputs = offsetof(GjPairProgram, outputs);
+	program->nsets = 1;
+	program->sets = offsetof(GjPairProgram, spec);
+	buffer->spec.algorithm = gj_set_algorithm;
+	buffer->spec.operation = pair->operation;
 	program->steps = program->exprs = program->instrs = program->constants =
 		program->aggregates = sizeof(*buffer);
 }
@@ -95,10 +101,10 @@ write_program(GjIntersectRun *run, GjIntersectProgram *buffer)
  * connection is broken; what to do then is known from the next event.
  */
 static bool
-load_some(GjIntersectRun *run)
+load_some(GjPairRun *run)
 {
-	const GjElements *input = &run->intersection->input[run->source];
-	size_t		width = gj_element_width(run->intersection->kind);
+	const GjElements *input = &run->pair->input[run->source];
+	size_t		width = gj_element_width(run->pair->kind);
 	uint32		n = Min(run->load.capacity, input->n - run->sent);
 	uint32		slot;
 	uint8	   *target;
@@ -125,23 +131,29 @@ load_some(GjIntersectRun *run)
  * Take a batch.  False if it cannot be right.
  */
 static bool
-take_batch(GjIntersectRun *run, const GjEvent *event)
+take_batch(GjPairRun *run, const GjEvent *event)
 {
-	GjIntersection *intersection = run->intersection;
-	size_t		width = gj_element_width(intersection->kind);
+	GjArrayPair *pair = run->pair;
+	size_t		width = gj_element_width(pair->kind);
 	const uint8 *slot = gj_client_batch(run->client, event->slot);
 
-	if (intersection->result == NULL)
-		intersection->count = ((const GjAggState *) slot)->count;
+	if (pair->result == NULL)
+	{
+		const GjAggState *state = (const GjAggState *) slot;
+
+		pair->count = state->count;
+		pair->distinct[0] = state->lo;
+		pair->distinct[1] = state->hi;
+	}
 	else
 	{
-		uint32		room = Min(intersection->input[0].n, intersection->input[1].n);
+		uint64		room = gj_array_pair_room(pair);
 
-		if (event->nrows > room - intersection->count)
+		if (event->nrows > room - pair->count)
 			return false;
-		memcpy((char *) intersection->result + width * intersection->count,
+		memcpy((char *) pair->result + width * pair->count,
 			   slot + run->output_place.data, width * event->nrows);
-		intersection->count += event->nrows;
+		pair->count += event->nrows;
 	}
 	gj_client_free_batch(run->client, event->slot);
 	return true;
@@ -151,7 +163,7 @@ take_batch(GjIntersectRun *run, const GjEvent *event)
  * Load both sources and take what comes, until the run is over.
  */
 static bool
-load_and_take(GjIntersectRun *run, GjFailure *failure)
+load_and_take(GjPairRun *run, GjFailure *failure)
 {
 	for (;;)
 	{
@@ -178,17 +190,17 @@ load_and_take(GjIntersectRun *run, GjFailure *failure)
 }
 
 /*
- * Run the intersection.
+ * Run the program.
  */
 static bool
-run_intersection(GjIntersection *intersection, GjFailure *failure)
+run_pair(GjArrayPair *pair, GjFailure *failure)
 {
-	GjIntersectRun run = {.intersection = intersection,.source = 1};
-	GjIntersectProgram program;
+	GjPairRun run = {.pair = pair,.source = 1};
+	GjPairProgram program;
 	bool		completed;
 
 	write_program(&run, &program);
-	intersection->count = 0;
+	pair->count = 0;
 	run.client = gj_client_submit(&program.program, failure);
 	if (run.client == NULL)
 		return false;
@@ -199,10 +211,10 @@ run_intersection(GjIntersection *intersection, GjFailure *failure)
 }
 
 /*
- * Intersect on the device.
+ * Do it on the device.
  */
 bool
-gj_intersect_on_device(GjIntersection *intersection)
+gj_array_pair_on_device(GjArrayPair *pair)
 {
 	GjFailure	failure;
 
@@ -211,14 +223,14 @@ gj_intersect_on_device(GjIntersection *intersection)
 	if (gj_client_device(&failure) == NULL)
 	{
 		ereport(DEBUG1,
-				(errmsg_internal("gpu_intersect does not use a device: %s", gj_reason_text(failure.reason)),
+				(errmsg_internal("a set function does not use a device: %s", gj_reason_text(failure.reason)),
 				 failure.detail[0] != '\0' ? errdetail_internal("%s", failure.detail) : 0));
 		return false;
 	}
-	if (run_intersection(intersection, &failure))
+	if (run_pair(pair, &failure))
 		return true;
 	ereport(DEBUG1,
-			(errmsg_internal("gpu_intersect falls back to the process: %s", gj_reason_text(failure.reason)),
+			(errmsg_internal("a set function falls back to the process: %s", gj_reason_text(failure.reason)),
 			 failure.detail[0] != '\0' ? errdetail_internal("%s", failure.detail) : 0));
 	gj_client_count(&failure);
 	return false;

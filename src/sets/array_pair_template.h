@@ -1,11 +1,11 @@
 /*
- * intersect_template.h
- *	  Intersection of two arrays of one integer type, in the process.
+ * array_pair_template.h
+ *	  Two arrays of one integer type as sets, in the process.
  *
  * Included once for each type, with these macros defined (and undefined here):
  *
- *	GJ_SET_ELEMENT		int32 or int64
- *	GJ_SET_UNSIGNED		uint32 or uint64
+ *	GJ_SET_ELEMENT		int16, int32 or int64
+ *	GJ_SET_UNSIGNED		uint16, uint32 or uint64
  *	GJ_SET_NAME(name)	the name with the suffix of the type
  *	GJ_SET_SORT			name of the comparison sort to generate
  *
@@ -65,7 +65,7 @@ GJ_SET_NAME(count_digits) (const GJ_SET_ELEMENT *at, uint32 n,
 			GJ_SET_UNSIGNED key = (GJ_SET_UNSIGNED) at[i] ^ GJ_SET_SIGN;
 
 			for (int digit = 0; digit < sizeof(GJ_SET_ELEMENT); digit++)
-				counts[digit][(key >> (8 * digit)) & 0xFF]++;
+				counts[digit][((uint64) key >> (8 * digit)) & 0xFF]++;
 		}
 		CHECK_FOR_INTERRUPTS();
 	}
@@ -94,7 +94,7 @@ GJ_SET_NAME(scatter) (const GJ_SET_ELEMENT *from, GJ_SET_ELEMENT *to, uint32 n, 
 		{
 			GJ_SET_UNSIGNED key = (GJ_SET_UNSIGNED) from[i] ^ GJ_SET_SIGN;
 
-			to[place[(key >> (8 * digit)) & 0xFF]++] = from[i];
+			to[place[((uint64) key >> (8 * digit)) & 0xFF]++] = from[i];
 		}
 		CHECK_FOR_INTERRUPTS();
 	}
@@ -115,7 +115,7 @@ GJ_SET_NAME(radix_sort) (GJ_SET_ELEMENT *at, GJ_SET_ELEMENT *spare, uint32 n)
 		GJ_SET_UNSIGNED first = (GJ_SET_UNSIGNED) at[0] ^ GJ_SET_SIGN;
 		GJ_SET_ELEMENT *other = spare;
 
-		if (counts[digit][(first >> (8 * digit)) & 0xFF] == n)
+		if (counts[digit][((uint64) first >> (8 * digit)) & 0xFF] == n)
 			continue;
 		GJ_SET_NAME(scatter) (at, spare, n, digit, counts[digit]);
 		spare = at;
@@ -252,33 +252,128 @@ GJ_SET_NAME(gallop) (GJ_SET_NAME(GjSet) small, GJ_SET_NAME(GjSet) large, GJ_SET_
 }
 
 /*
- * Intersect two arrays.
+ * Intersect two sets, by whichever way suits their sizes.
+ */
+static uint32
+GJ_SET_NAME(intersect) (GJ_SET_NAME(GjSet) a, GJ_SET_NAME(GjSet) b, GJ_SET_ELEMENT *result)
+{
+	GJ_SET_NAME(GjSet) small = a.n <= b.n ? a : b;
+	GJ_SET_NAME(GjSet) large = a.n <= b.n ? b : a;
+
+	if (large.n / GJ_SET_GALLOP_RATIO >= Max(small.n, 1))
+		return result != NULL ? GJ_SET_NAME(gallop) (small, large, result) :
+			GJ_SET_NAME(gallop) (small, large, NULL);
+	return result != NULL ? GJ_SET_NAME(merge) (small, large, result) :
+		GJ_SET_NAME(merge) (small, large, NULL);
+}
+
+/*
+ * Unite two sets.
+ */
+static uint32
+GJ_SET_NAME(unite) (GJ_SET_NAME(GjSet) a, GJ_SET_NAME(GjSet) b, GJ_SET_ELEMENT *result)
+{
+	uint32		i = 0;
+	uint32		j = 0;
+	uint32		count = 0;
+
+	while (i < a.n && j < b.n)
+	{
+		uint32		steps = Min(Min(a.n - i, b.n - j), GJ_SET_BLOCK);
+
+		while (steps-- > 0)
+		{
+			GJ_SET_ELEMENT x = a.at[i];
+			GJ_SET_ELEMENT y = b.at[j];
+
+			result[count++] = x <= y ? x : y;
+			i += x <= y;
+			j += y <= x;
+		}
+		CHECK_FOR_INTERRUPTS();
+	}
+	if (i < a.n)
+		memcpy(result + count, a.at + i, sizeof(GJ_SET_ELEMENT) * (a.n - i));
+	else if (j < b.n)
+		memcpy(result + count, b.at + j, sizeof(GJ_SET_ELEMENT) * (b.n - j));
+	return count + (a.n - i) + (b.n - j);
+}
+
+/*
+ * Take one set from another.
+ */
+static uint32
+GJ_SET_NAME(take_away) (GJ_SET_NAME(GjSet) a, GJ_SET_NAME(GjSet) b, GJ_SET_ELEMENT *result)
+{
+	uint32		i = 0;
+	uint32		j = 0;
+	uint32		count = 0;
+
+	while (i < a.n && j < b.n)
+	{
+		uint32		steps = Min(Min(a.n - i, b.n - j), GJ_SET_BLOCK);
+
+		while (steps-- > 0)
+		{
+			GJ_SET_ELEMENT x = a.at[i];
+			GJ_SET_ELEMENT y = b.at[j];
+
+			if (x < y)
+				result[count++] = x;
+			i += x <= y;
+			j += y <= x;
+		}
+		CHECK_FOR_INTERRUPTS();
+	}
+	if (i < a.n)
+		memcpy(result + count, a.at + i, sizeof(GJ_SET_ELEMENT) * (a.n - i));
+	return count + (a.n - i);
+}
+
+/*
+ * Do what is asked for with two arrays.
  */
 void
-GJ_SET_NAME(gj_intersect) (GjIntersection *intersection)
+GJ_SET_NAME(gj_array_pair) (GjArrayPair *pair)
 {
-	GJ_SET_ELEMENT *result = intersection->result;
-	GJ_SET_NAME(GjSet) small = GJ_SET_NAME(make_set) (&intersection->input[0]);
-	GJ_SET_NAME(GjSet) large = GJ_SET_NAME(make_set) (&intersection->input[1]);
+	GJ_SET_NAME(GjSet) a = GJ_SET_NAME(make_set) (&pair->input[0]);
+	GJ_SET_NAME(GjSet) b = GJ_SET_NAME(make_set) (&pair->input[1]);
 
-	if (small.n > large.n)
+	pair->distinct[0] = a.n;
+	pair->distinct[1] = b.n;
+	switch (pair->operation)
 	{
-		GJ_SET_NAME(GjSet) swap = small;
-
-		small = large;
-		large = swap;
+		case GJ_SETS_INTERSECT:
+			pair->count = GJ_SET_NAME(intersect) (a, b, pair->result);
+			break;
+		case GJ_SETS_UNION:
+			pair->count = GJ_SET_NAME(unite) (a, b, pair->result);
+			break;
+		case GJ_SETS_EXCEPT:
+			pair->count = GJ_SET_NAME(take_away) (a, b, pair->result);
+			break;
 	}
-	if (large.n / GJ_SET_GALLOP_RATIO >= Max(small.n, 1))
-		intersection->count = result != NULL ? GJ_SET_NAME(gallop) (small, large, result) :
-			GJ_SET_NAME(gallop) (small, large, NULL);
-	else
-		intersection->count = result != NULL ? GJ_SET_NAME(merge) (small, large, result) :
-			GJ_SET_NAME(merge) (small, large, NULL);
+	if (a.at != pair->input[0].data)
+		pfree(unconstify(GJ_SET_ELEMENT *, a.at));
+	if (b.at != pair->input[1].data)
+		pfree(unconstify(GJ_SET_ELEMENT *, b.at));
+}
 
-	if (small.at != intersection->input[0].data && small.at != intersection->input[1].data)
-		pfree(unconstify(GJ_SET_ELEMENT *, small.at));
-	if (large.at != intersection->input[0].data && large.at != intersection->input[1].data)
-		pfree(unconstify(GJ_SET_ELEMENT *, large.at));
+/*
+ * Sort elements in place and remove duplicates; return how many are left.
+ */
+static uint32
+GJ_SET_NAME(sort_elements) (GJ_SET_ELEMENT *at, uint32 n)
+{
+	GjElements	input = {.data = at,.n = n};
+	GJ_SET_NAME(GjSet) set = GJ_SET_NAME(make_set) (&input);
+
+	if (set.at != at)
+	{
+		memcpy(at, set.at, sizeof(GJ_SET_ELEMENT) * set.n);
+		pfree(unconstify(GJ_SET_ELEMENT *, set.at));
+	}
+	return set.n;
 }
 
 #undef GJ_SET_ELEMENT

@@ -1,0 +1,786 @@
+/*
+ * set_pair.cu
+ *	  Sets of integers: sort and remove duplicates; intersection, union and difference of
+ *	  two sorted sets.
+ *
+ * merge_path follows Green, McColl, Bader, "GPU Merge Path", ICS 2012: the merged order of
+ * both sets is cut into ranges of equal length, one a block, and each block's range, in
+ * shared memory, into equal lengths again, one a thread.  Of two equal values that of `a`
+ * comes first, so a match is found where a value of `b` is taken, by comparing it with the
+ * last value of `a` before it, which may lie in the range before.
+ *
+ * The other algorithms look each value of one set up in the other one: by binary search,
+ * whose first steps are in shared memory, in a hash table, or in a bitmap.
+ *
+ * Either way a block knows how many values it has, and learns from the blocks before it
+ * where they go (a scan with decoupled look-back), in one pass.
+ */
+#include <cub/agent/single_pass_scan_operators.cuh>
+#include <cub/block/block_scan.cuh>
+#include <cub/device/device_radix_sort.cuh>
+#include <cub/device/device_select.cuh>
+
+#include "internal.cuh"
+
+/* ---- sort_unique */
+
+/* values -> sorted in values or other -> unique in values; *n_unique in the results. */
+template <typename T>
+static GjStatus
+sort_unique(GjQueue *queue, T *values, T *other, uint64_t n)
+{
+	cub::DoubleBuffer<T> buffer(values, other);
+	T *unique;
+
+	GJ_CUB(queue, cub::DeviceRadixSort::SortKeys, buffer, n, 0, (int) sizeof(T) * 8);
+	unique = buffer.Current() == values ? other : values;
+	GJ_CUB(queue, cub::DeviceSelect::Unique, (const T *) buffer.Current(), unique,
+		   &queue->results->total, (int64_t) n);
+	GJ_TRY(gj_wait(queue));
+	if (unique != values)
+		GJ_CUDA(queue, cudaMemcpyAsync(values, unique, queue->pinned->results.total * sizeof(T),
+									   cudaMemcpyDeviceToDevice, queue->stream));
+	return GJ_OK;
+}
+
+GjStatus
+gj_sort_unique(GjQueue *queue, void *values, uint32_t width, uint64_t n, bool (*stop)(void *),
+			   void *arg, uint64_t *n_unique)
+{
+	void *other;
+	GjStatus status;
+
+	*n_unique = 0;
+	GJ_TRY(gj_enter(queue));
+	if (n == 0)
+		return gj_wait(queue);
+	other = gj_alloc(queue, n * width);
+	if (other == NULL)
+		return gj_no_memory(queue);
+	/* one pass, as device.h says: there is nothing in between to stop at */
+	if (stop && stop(arg))
+		status = GJ_CANCELLED;
+	else if (width == 2)
+		status = sort_unique(queue, (int16_t *) values, (int16_t *) other, n);
+	else if (width == 4)
+		status = sort_unique(queue, (int32_t *) values, (int32_t *) other, n);
+	else
+		status = sort_unique(queue, (int64_t *) values, (int64_t *) other, n);
+	gj_free(queue, other, n * width);
+	if (status == GJ_OK)
+		*n_unique = queue->pinned->results.total;
+	return status;
+}
+
+/* ---- where a block's values go */
+
+typedef cub::ScanTileState<uint64_t> TileState;
+typedef cuda::std::plus<> Plus;
+typedef cub::TilePrefixCallbackOp<uint64_t, Plus, TileState> TilePrefix;
+typedef cub::BlockScan<uint32_t, GJ_THREADS> Scan;
+
+/* Shared memory of place_values. */
+struct Place
+{
+	union
+	{
+		typename Scan::TempStorage scan;
+		typename TilePrefix::TempStorage prefix;
+	};
+	uint64_t first;
+};
+
+/*
+ * Called by all threads of all blocks with the number of values that they have: returns
+ * where this thread's go within the block's, and in *n and *first how many the block has
+ * and where they go.  The last block notes the total.
+ */
+static __device__ __forceinline__ uint32_t
+place_values(Place &place, TileState tiles, uint32_t count, GjResults *results, uint32_t *n,
+			 uint64_t *first)
+{
+	uint32_t at;
+
+	Scan(place.scan).ExclusiveSum(count, at, *n);
+	__syncthreads();
+	if (blockIdx.x == 0)
+	{
+		if (threadIdx.x == 0)
+		{
+			tiles.SetInclusive(0, (uint64_t) *n);
+			place.first = 0;
+		}
+	}
+	else if (threadIdx.x < 32)
+	{
+		TilePrefix prefix(tiles, place.prefix, Plus(), (int) blockIdx.x);
+		const uint64_t before = prefix((uint64_t) *n);
+
+		if (threadIdx.x == 0)
+			place.first = before;
+	}
+	__syncthreads();
+	*first = place.first;
+	if (blockIdx.x == gridDim.x - 1 && threadIdx.x == 0)
+		results->total = *first + *n;
+	return at;
+}
+
+/* Scratch memory: the state of nblocks tiles, then `nbytes` of the caller's. */
+static GjStatus
+tile_memory(GjQueue *queue, uint32_t nblocks, size_t nbytes, TileState *tiles, void **rest)
+{
+	size_t state_bytes = 0;
+	void *memory;
+
+	GJ_CUDA(queue, TileState::AllocationSize((int) nblocks, state_bytes));
+	state_bytes = (state_bytes + 255) / 256 * 256;
+	GJ_TRY(gj_scratch(queue, GJ_SCRATCH_A, state_bytes + nbytes, &memory));
+	GJ_CUDA(queue, tiles->Init((int) nblocks, memory, state_bytes));
+	*rest = (char *) memory + state_bytes;
+	return GJ_OK;
+}
+
+static __global__ void
+__launch_bounds__(GJ_THREADS) start_tiles(TileState tiles, uint32_t nblocks, GjResults *results)
+{
+	tiles.InitializeStatus((int) nblocks);
+	if (blockIdx.x == 0 && threadIdx.x == 0)
+		results->total = 0;
+}
+
+/* ---- merge_path */
+
+/* Values of the merged order that a thread and a block take. */
+template <typename T>
+struct Range
+{
+	static const uint32_t thread = sizeof(T) == 8 ? 9 : 15; /* odd: fewer bank conflicts */
+	static const uint32_t block = thread * GJ_THREADS;
+};
+
+/*
+ * How many of the first `diagonal` values of the merged order come from `a`: the
+ * smallest i with a[i] > b[diagonal - 1 - i].
+ */
+template <typename T, typename N>
+static __device__ __forceinline__ N
+merge_path(const T *a, N na, const T *b, N nb, N diagonal)
+{
+	N low = diagonal > nb ? diagonal - nb : 0;
+	N high = diagonal < na ? diagonal : na;
+
+	while (low < high)
+	{
+		const N mid = low + (high - low) / 2;
+
+		if (a[mid] <= b[diagonal - 1 - mid])
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+/* split[k] = values of `a` before block k's range, for k <= nblocks; starts the tiles. */
+template <typename T>
+static __global__ void
+__launch_bounds__(GJ_THREADS)
+	merge_split(const T *a, uint64_t na, const T *b, uint64_t nb, uint32_t nblocks, uint64_t *split,
+				TileState tiles, GjResults *results)
+{
+	const uint64_t k = (uint64_t) blockIdx.x * GJ_THREADS + threadIdx.x;
+
+	tiles.InitializeStatus((int) nblocks);
+	if (k == 0)
+		results->total = 0;
+	if (k <= nblocks)
+		split[k] = merge_path(a, na, b, nb, min(k * Range<T>::block, na + nb));
+}
+
+/* A block's range: its values in shared memory. */
+template <typename T>
+struct Part
+{
+	const T *a; /* na values; a[-1] is the one before, if has_before */
+	const T *b; /* nb values; b[nb] is the one behind, if has_behind */
+	uint32_t na;
+	uint32_t nb;
+	bool has_before;
+	bool has_behind;
+};
+
+/* Loads the range into values[Range::block + 2]: all loads are under way at once. */
+template <typename T>
+static __device__ __forceinline__ Part<T>
+load_part(const T *a, uint64_t na, const T *b, uint64_t nb, const uint64_t *split, T *values)
+{
+	const uint64_t a_first = split[blockIdx.x];
+	const uint64_t a_end = split[blockIdx.x + 1];
+	const uint64_t first = (uint64_t) blockIdx.x * Range<T>::block;
+	const uint64_t end = min(first + Range<T>::block, na + nb);
+	const uint64_t b_first = first - a_first;
+	const uint32_t total = (uint32_t) (end - first);
+	T loaded[Range<T>::thread];
+	Part<T> part;
+
+	part.na = (uint32_t) (a_end - a_first);
+	part.nb = total - part.na;
+	part.has_before = a_first > 0;
+	part.has_behind = b_first + part.nb < nb;
+	part.a = values + 1;
+	part.b = values + 1 + part.na;
+	if (threadIdx.x == 0)
+		values[0] = part.has_before ? a[a_first - 1] : 0;
+	if (threadIdx.x == 32)
+		values[1 + total] = part.has_behind ? b[b_first + part.nb] : 0;
+#pragma unroll
+	for (uint32_t s = 0; s < Range<T>::thread; s++)
+	{
+		const uint32_t i = s * GJ_THREADS + threadIdx.x;
+
+		if (i < total)
+			loaded[s] = i < part.na ? a[a_first + i] : b[b_first + (i - part.na)];
+	}
+#pragma unroll
+	for (uint32_t s = 0; s < Range<T>::thread; s++)
+	{
+		const uint32_t i = s * GJ_THREADS + threadIdx.x;
+
+		if (i < total)
+			values[1 + i] = loaded[s];
+	}
+	__syncthreads();
+	return part;
+}
+
+/*
+ * Walks this thread's values.  Bit s of the result is set if step s gave a value, which is
+ * then in kept[s].
+ */
+template <typename T, int OPERATION>
+static __device__ __forceinline__ uint32_t
+merge_part(const Part<T> &part, T (&kept)[Range<T>::thread])
+{
+	const uint32_t total = part.na + part.nb;
+	const uint32_t diagonal = min(threadIdx.x * Range<T>::thread, total);
+	uint32_t i = merge_path(part.a, part.na, part.b, part.nb, diagonal);
+	uint32_t j = diagonal - i;
+	uint32_t found = 0;
+
+#pragma unroll
+	for (uint32_t s = 0; s < Range<T>::thread; s++)
+	{
+		const bool has_a = i < part.na;
+		const bool has_b = j < part.nb;
+
+		if (has_a && (!has_b || part.a[i] <= part.b[j]))
+		{
+			/* its equal of b, if there is one, comes next; perhaps in the range behind */
+			const bool equal = (has_b || part.has_behind) && part.b[j] == part.a[i];
+
+			kept[s] = part.a[i];
+			if (OPERATION == GJ_SETS_UNION || (OPERATION == GJ_SETS_EXCEPT && !equal))
+				found |= 1u << s;
+			i++;
+		}
+		else if (has_b)
+		{
+			const bool equal = (i > 0 || part.has_before) && part.a[(int) i - 1] == part.b[j];
+
+			kept[s] = part.b[j];
+			if (OPERATION != GJ_SETS_EXCEPT && equal == (OPERATION == GJ_SETS_INTERSECT))
+				found |= 1u << s;
+			j++;
+		}
+	}
+	return found;
+}
+
+/* Adds up how many values the ranges give. */
+template <typename T, int OPERATION>
+static __global__ void
+__launch_bounds__(GJ_THREADS) merge_count(const T *a, uint64_t na, const T *b, uint64_t nb,
+										  const uint64_t *split, GjResults *results)
+{
+	__shared__ T values[Range<T>::block + 2];
+	__shared__ uint32_t count;
+	T kept[Range<T>::thread];
+	uint32_t n;
+
+	if (threadIdx.x == 0)
+		count = 0;
+	n = (uint32_t) __popc(merge_part<T, OPERATION>(load_part(a, na, b, nb, split, values), kept));
+	n = __reduce_add_sync(0xFFFFFFFF, n);
+	if (threadIdx.x % 32 == 0 && n > 0)
+		atomicAdd(&count, n);
+	__syncthreads();
+	if (threadIdx.x == 0 && count > 0)
+		atomicAdd((unsigned long long *) &results->total, (unsigned long long) count);
+}
+
+/* Writes the values of all ranges, in order. */
+template <typename T, int OPERATION>
+static __global__ void
+__launch_bounds__(GJ_THREADS)
+	merge_write(const T *a, uint64_t na, const T *b, uint64_t nb, const uint64_t *split,
+				TileState tiles, GjResults *results, T *result)
+{
+	__shared__ T values[Range<T>::block + 2];
+	__shared__ Place place;
+	T kept[Range<T>::thread];
+	const uint32_t found =
+		merge_part<T, OPERATION>(load_part(a, na, b, nb, split, values), kept);
+	uint64_t to;
+	uint32_t n;
+	uint32_t at = place_values(place, tiles, (uint32_t) __popc(found), results, &n, &to);
+
+	/* all threads have read their values: what is kept takes their place */
+#pragma unroll
+	for (uint32_t s = 0; s < Range<T>::thread; s++)
+	{
+		if (found & (1u << s))
+			values[at++] = kept[s];
+	}
+	__syncthreads();
+	for (uint32_t i = threadIdx.x; i < n; i += GJ_THREADS)
+		result[to + i] = values[i];
+}
+
+template <typename T, int OPERATION>
+static GjStatus
+merge(GjQueue *queue, const T *a, uint64_t na, const T *b, uint64_t nb, T *result)
+{
+	const uint32_t nblocks = gj_blocks(na + nb, Range<T>::block);
+	TileState tiles;
+	void *memory;
+	uint64_t *split;
+
+	GJ_TRY(tile_memory(queue, nblocks, ((size_t) nblocks + 1) * sizeof(uint64_t), &tiles, &memory));
+	split = (uint64_t *) memory;
+	/* a thread more than blocks, and those that the states of the tiles need */
+	merge_split<<<gj_blocks((uint64_t) nblocks + 64, GJ_THREADS), GJ_THREADS, 0, queue->stream>>>(
+		a, na, b, nb, nblocks, split, tiles, queue->results);
+	GJ_LAUNCHED(queue, "merge_split");
+	if (result)
+		merge_write<T, OPERATION><<<nblocks, GJ_THREADS, 0, queue->stream>>>(
+			a, na, b, nb, split, tiles, queue->results, result);
+	else
+		merge_count<T, OPERATION><<<nblocks, GJ_THREADS, 0, queue->stream>>>(a, na, b, nb, split,
+																			  queue->results);
+	GJ_LAUNCHED(queue, "merge");
+	return GJ_OK;
+}
+
+/* ---- looking up */
+
+#define PROBE_ITEMS 8 /* consecutive values of a thread */
+#define PROBE_BLOCK (PROBE_ITEMS * GJ_THREADS)
+#define TOP_VALUES 1024 /* of a search tree, in shared memory */
+
+/* Binary search; the first ten steps are in a sample of the values. */
+template <typename T>
+struct SearchLookup
+{
+	struct Shared
+	{
+		T top[TOP_VALUES];
+	};
+	const T *values;
+	uint64_t n; /* > 0 */
+	uint64_t step;
+
+	__device__ __forceinline__ void
+	load(Shared &shared) const
+	{
+		for (uint32_t i = threadIdx.x; i < TOP_VALUES; i += GJ_THREADS)
+			shared.top[i] = values[min(i * step, n - 1)];
+	}
+	__device__ __forceinline__ bool
+	has(const Shared &shared, T value) const
+	{
+		uint32_t low = 0;
+		uint32_t high = TOP_VALUES;
+		uint64_t from;
+		uint64_t to;
+
+		/* the last of the sample that is at most value */
+		while (high - low > 1)
+		{
+			const uint32_t mid = (low + high) / 2;
+
+			if (shared.top[mid] <= value)
+				low = mid;
+			else
+				high = mid;
+		}
+		from = min(low * step, n - 1);
+		to = min((low + 1) * step, n);
+		while (to - from > 1)
+		{
+			const uint64_t mid = from + (to - from) / 2;
+
+			if (values[mid] <= value)
+				from = mid;
+			else
+				to = mid;
+		}
+		return values[from] == value;
+	}
+};
+
+/* Types of a slot, which atomicCAS must know. */
+template <typename T>
+struct SlotType
+{
+	typedef unsigned int type;
+};
+template <>
+struct SlotType<int64_t>
+{
+	typedef unsigned long long type;
+};
+
+static __device__ __forceinline__ uint64_t
+slot_of(uint64_t value, uint64_t mask)
+{
+	return (value * UINT64_C(0x9E3779B97F4A7C15) >> 20) & mask;
+}
+
+/*
+ * Open addressing.  The smallest integer of the slot's type means an empty slot; whether the
+ * set has it is in `has_empty`, for it can only be the first value.
+ */
+template <typename T>
+struct HashLookup
+{
+	struct Shared
+	{
+	};
+	typedef typename SlotType<T>::type Slot;
+	static const Slot empty = (Slot) 1 << (sizeof(Slot) * 8 - 1);
+	const Slot *slots;
+	uint64_t mask;
+	const T *values;
+
+	__device__ __forceinline__ void
+	load(Shared &) const
+	{
+	}
+	__device__ __forceinline__ bool
+	has(const Shared &, T value) const
+	{
+		const Slot wanted = (Slot) value;
+		uint64_t s = slot_of(wanted, mask);
+
+		if (wanted == empty)
+			return values[0] == value;
+		while (slots[s] != empty && slots[s] != wanted)
+			s = (s + 1) & mask;
+		return slots[s] == wanted;
+	}
+};
+
+template <typename Slot>
+static __global__ void
+__launch_bounds__(GJ_THREADS) clear_slots(Slot *slots, uint64_t nslots, Slot empty)
+{
+	const uint64_t i = (uint64_t) blockIdx.x * GJ_THREADS + threadIdx.x;
+
+	if (i < nslots)
+		slots[i] = empty;
+}
+
+template <typename T, typename Slot>
+static __global__ void
+__launch_bounds__(GJ_THREADS)
+	fill_slots(Slot *slots, uint64_t mask, Slot empty, const T *values, uint64_t n)
+{
+	const uint64_t i = (uint64_t) blockIdx.x * GJ_THREADS + threadIdx.x;
+	Slot value;
+	uint64_t s;
+
+	if (i >= n)
+		return;
+	value = (Slot) values[i];
+	if (value == empty)
+		return;
+	for (s = slot_of(value, mask); atomicCAS(&slots[s], empty, value) != empty;)
+		s = (s + 1) & mask;
+}
+
+/* A bit for each value from the set's first to its last one. */
+template <typename T>
+struct BitmapLookup
+{
+	struct Shared
+	{
+	};
+	const uint32_t *bits;
+	uint64_t first;
+	uint64_t span;
+
+	__device__ __forceinline__ void
+	load(Shared &) const
+	{
+	}
+	__device__ __forceinline__ bool
+	has(const Shared &, T value) const
+	{
+		const uint64_t bit = (uint64_t) (int64_t) value - first;
+
+		return bit < span && (bits[bit / 32] >> (bit % 32) & 1);
+	}
+};
+
+template <typename T>
+static __global__ void
+__launch_bounds__(GJ_THREADS) fill_bits(uint32_t *bits, uint64_t first, const T *values, uint64_t n)
+{
+	const uint64_t i = (uint64_t) blockIdx.x * GJ_THREADS + threadIdx.x;
+
+	if (i < n)
+	{
+		const uint64_t bit = (uint64_t) (int64_t) values[i] - first;
+
+		atomicOr(&bits[bit / 32], 1u << (bit % 32));
+	}
+}
+
+/* Looks na values up; writes those that are found, in order, or only counts them. */
+template <typename T, typename Lookup, bool WRITE>
+static __global__ void
+__launch_bounds__(GJ_THREADS)
+	probe(const T *a, uint64_t na, Lookup lookup, TileState tiles, GjResults *results, T *result)
+{
+	__shared__ typename Lookup::Shared shared;
+	__shared__ Place place;
+	const uint64_t base =
+		(uint64_t) blockIdx.x * PROBE_BLOCK + (uint64_t) threadIdx.x * PROBE_ITEMS;
+	T value[PROBE_ITEMS];
+	uint32_t found = 0;
+
+#pragma unroll
+	for (uint32_t s = 0; s < PROBE_ITEMS; s++)
+	{
+		if (base + s < na)
+			value[s] = a[base + s];
+	}
+	lookup.load(shared);
+	__syncthreads();
+#pragma unroll
+	for (uint32_t s = 0; s < PROBE_ITEMS; s++)
+	{
+		if (base + s < na && lookup.has(shared, value[s]))
+			found |= 1u << s;
+	}
+	if (WRITE)
+	{
+		uint64_t to;
+		uint32_t n;
+		uint32_t at = place_values(place, tiles, (uint32_t) __popc(found), results, &n, &to);
+
+#pragma unroll
+		for (uint32_t s = 0; s < PROBE_ITEMS; s++)
+		{
+			if (found & (1u << s))
+				result[to + at++] = value[s];
+		}
+	}
+	else
+	{
+		const uint32_t n = __reduce_add_sync(0xFFFFFFFF, (uint32_t) __popc(found));
+
+		if (threadIdx.x % 32 == 0 && n > 0)
+			atomicAdd((unsigned long long *) &results->total, (unsigned long long) n);
+	}
+}
+
+template <typename T, typename Lookup>
+static GjStatus
+run_probe(GjQueue *queue, const T *a, uint64_t na, const Lookup &lookup, T *result)
+{
+	const uint32_t nblocks = gj_blocks(na, PROBE_BLOCK);
+	TileState tiles;
+	void *rest;
+
+	GJ_TRY(tile_memory(queue, nblocks, 0, &tiles, &rest));
+	start_tiles<<<gj_blocks((uint64_t) nblocks + 64, GJ_THREADS), GJ_THREADS, 0, queue->stream>>>(
+		tiles, nblocks, queue->results);
+	GJ_LAUNCHED(queue, "start_tiles");
+	if (result)
+		probe<T, Lookup, true><<<nblocks, GJ_THREADS, 0, queue->stream>>>(a, na, lookup, tiles,
+																		   queue->results, result);
+	else
+		probe<T, Lookup, false><<<nblocks, GJ_THREADS, 0, queue->stream>>>(
+			a, na, lookup, tiles, queue->results, result);
+	GJ_LAUNCHED(queue, "probe");
+	return GJ_OK;
+}
+
+template <typename T>
+static GjStatus
+intersect_search(GjQueue *queue, const T *small, uint64_t nsmall, const T *large, uint64_t nlarge,
+				 T *result)
+{
+	SearchLookup<T> lookup = {large, nlarge, (nlarge + TOP_VALUES - 1) / TOP_VALUES};
+
+	return run_probe(queue, small, nsmall, lookup, result);
+}
+
+template <typename T>
+static GjStatus
+intersect_hash(GjQueue *queue, const T *small, uint64_t nsmall, const T *large, uint64_t nlarge,
+			   T *result)
+{
+	typedef HashLookup<T> Lookup;
+	typedef typename Lookup::Slot Slot;
+	uint64_t nslots = 1024;
+	Slot *slots;
+	Lookup lookup;
+	GjStatus status;
+
+	while (nslots < nsmall * 2)
+		nslots *= 2;
+	slots = (Slot *) gj_alloc(queue, nslots * sizeof(Slot));
+	if (slots == NULL)
+		return gj_no_memory(queue);
+	clear_slots<<<gj_blocks(nslots, GJ_THREADS), GJ_THREADS, 0, queue->stream>>>(
+		slots, nslots, (Slot) Lookup::empty);
+	GJ_LAUNCHED(queue, "clear_slots");
+	fill_slots<<<gj_blocks(nsmall, GJ_THREADS), GJ_THREADS, 0, queue->stream>>>(
+		slots, nslots - 1, (Slot) Lookup::empty, small, nsmall);
+	GJ_LAUNCHED(queue, "fill_slots");
+	lookup.slots = slots;
+	lookup.mask = nslots - 1;
+	lookup.values = small;
+	status = run_probe(queue, large, nlarge, lookup, result);
+	gj_free(queue, slots, nslots * sizeof(Slot));
+	return status;
+}
+
+/* A bitmap may take so many bits a value, and some more. */
+#define BITMAP_BITS 256
+#define BITMAP_MIN (UINT64_C(1) << 23)
+
+/* *done = false: the values are too far apart for a bitmap. */
+template <typename T>
+static GjStatus
+intersect_bitmap(GjQueue *queue, const T *small, uint64_t nsmall, const T *large, uint64_t nlarge,
+				 T *result, bool *done)
+{
+	T ends[2];
+	BitmapLookup<T> lookup;
+	uint32_t *bits;
+	size_t nbytes;
+	GjStatus status;
+
+	GJ_CUDA(queue, cudaMemcpyAsync(&ends[0], small, sizeof(T), cudaMemcpyDeviceToHost,
+								   queue->stream));
+	GJ_CUDA(queue, cudaMemcpyAsync(&ends[1], small + nsmall - 1, sizeof(T), cudaMemcpyDeviceToHost,
+								   queue->stream));
+	GJ_CUDA(queue, cudaStreamSynchronize(queue->stream));
+	lookup.first = (uint64_t) (int64_t) ends[0];
+	lookup.span = (uint64_t) (int64_t) ends[1] - lookup.first;
+	*done = lookup.span < nsmall * BITMAP_BITS + BITMAP_MIN;
+	if (!*done)
+		return GJ_OK;
+	lookup.span++;
+	nbytes = (lookup.span + 31) / 32 * sizeof(uint32_t);
+	bits = (uint32_t *) gj_alloc(queue, nbytes);
+	if (bits == NULL)
+		return gj_no_memory(queue);
+	GJ_CUDA(queue, cudaMemsetAsync(bits, 0, nbytes, queue->stream));
+	fill_bits<<<gj_blocks(nsmall, GJ_THREADS), GJ_THREADS, 0, queue->stream>>>(bits, lookup.first,
+																				small, nsmall);
+	GJ_LAUNCHED(queue, "fill_bits");
+	lookup.bits = bits;
+	status = run_probe(queue, large, nlarge, lookup, result);
+	gj_free(queue, bits, nbytes);
+	return status;
+}
+
+/* ---- set_pair */
+
+template <typename T>
+static GjStatus
+intersect(GjQueue *queue, const GjSetPair *pair, T *result)
+{
+	const bool swap = pair->na > pair->nb;
+	const T *small = (const T *) (swap ? pair->b : pair->a);
+	const T *large = (const T *) (swap ? pair->a : pair->b);
+	const uint64_t nsmall = swap ? pair->nb : pair->na;
+	const uint64_t nlarge = swap ? pair->na : pair->nb;
+	bool done = false;
+
+	switch (gj_set_pair_algorithm(pair))
+	{
+		case GJ_SETS_BINARY_SEARCH:
+			return intersect_search(queue, small, nsmall, large, nlarge, result);
+		case GJ_SETS_HASH:
+			return intersect_hash(queue, small, nsmall, large, nlarge, result);
+		case GJ_SETS_BITMAP:
+			GJ_TRY(intersect_bitmap(queue, small, nsmall, large, nlarge, result, &done));
+			break;
+		default:
+			break;
+	}
+	if (done)
+		return GJ_OK;
+	return merge<T, GJ_SETS_INTERSECT>(queue, small, nsmall, large, nlarge, result);
+}
+
+/* One set is empty: what is left is the other one, or nothing. */
+static GjStatus
+pair_with_nothing(GjQueue *queue, const GjSetPair *pair, void *result, uint64_t *n)
+{
+	const void *values = pair->na > 0 ? pair->a : pair->b;
+
+	*n = pair->operation == GJ_SETS_UNION    ? pair->na + pair->nb
+		 : pair->operation == GJ_SETS_EXCEPT ? pair->na
+											 : 0;
+	if (*n > 0 && result)
+		GJ_CUDA(queue, cudaMemcpyAsync(result, values, *n * pair->width, cudaMemcpyDeviceToDevice,
+									   queue->stream));
+	return gj_wait(queue);
+}
+
+template <typename T>
+static GjStatus
+set_pair(GjQueue *queue, const GjSetPair *pair, T *result)
+{
+	const T *a = (const T *) pair->a;
+	const T *b = (const T *) pair->b;
+
+	if (pair->operation == GJ_SETS_INTERSECT)
+		return intersect(queue, pair, result);
+	if (pair->operation == GJ_SETS_UNION)
+		return merge<T, GJ_SETS_UNION>(queue, a, pair->na, b, pair->nb, result);
+	return merge<T, GJ_SETS_EXCEPT>(queue, a, pair->na, b, pair->nb, result);
+}
+
+GjStatus
+gj_set_pair_start(GjQueue *queue, const GjSetPair *pair, void *result)
+{
+	if (pair->width == 2)
+		return set_pair(queue, pair, (int16_t *) result);
+	if (pair->width == 4)
+		return set_pair(queue, pair, (int32_t *) result);
+	return set_pair(queue, pair, (int64_t *) result);
+}
+
+GjStatus
+gj_set_pair(GjQueue *queue, const GjSetPair *pair, bool (*stop)(void *), void *arg, void *result,
+			uint64_t *n)
+{
+	*n = 0;
+	GJ_TRY(gj_enter(queue));
+	if (stop && stop(arg))
+		return GJ_CANCELLED;
+	if (pair->na == 0 || pair->nb == 0)
+		return pair_with_nothing(queue, pair, result, n);
+	GJ_TRY(gj_set_pair_start(queue, pair, result));
+	GJ_TRY(gj_wait(queue));
+	*n = queue->pinned->results.total;
+	return GJ_OK;
+}

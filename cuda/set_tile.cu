@@ -1,0 +1,886 @@
+/*
+ * set_tile.cu
+ *	  All pairs of a tile of left and right sets: common elements, then what is wanted.
+ *
+ * The common elements of all pairs of the tile, at most GJ_MAX_TUPLES of them, are counted
+ * in an array that stays in the L2 cache: a row a left set, `stride` entries a row.
+ *
+ *	merge_path, binary_search	a warp a pair; the left set in shared memory
+ *	hash, bitmap				a block for a left set and some right ones: a table or a
+ *								window of a bitmap in shared memory, used by all of them
+ *	inverted_index				a warp an element of a left set, which walks the right sets
+ *								that have it
+ *	matrix						int8 tensor cores for the frequent elements, in chunks of
+ *								columns; inverted_index for the rest
+ *
+ * Few pairs of large sets are done one by one by set_pair.cu, each on the whole GPU.  What
+ * the filters leave out, and why, is told in src/rows/set_join.h.
+ */
+#include <cub/block/block_reduce.cuh>
+#include <cub/device/device_scan.cuh>
+#include <cub/device/device_select.cuh>
+#include <mma.h>
+#include <thrust/iterator/counting_iterator.h>
+
+#include "../src/rows/set_plan.h"
+#include "../src/rows/similarity.h"
+#include "internal.cuh"
+
+#define WARPS (GJ_THREADS / 32)
+#define LEFT_CODES 4096		/* of a left set in shared memory at a time */
+#define TABLE_SLOTS 8192	/* twice as many */
+#define WINDOW_BITS 262144u /* of the bitmap */
+#define BLOCK_RIGHTS 64		/* right sets of a block */
+#define SLICES 4			/* of the postings of an element */
+#define LARGE_SET 100000u	/* elements from which a pair is worth the whole GPU */
+#define NO_CODE UINT32_MAX
+#define SKIP_ROW UINT32_MAX
+
+/* What the kernels of a tile know. */
+struct Tile
+{
+	const uint64_t *offset; /* of all sets */
+	const uint32_t *code;
+	const uint64_t *posting_offset;
+	const uint32_t *posting;
+	uint32_t first_right; /* number of right set 0 */
+	uint32_t left;		  /* the tile */
+	uint32_t nleft;
+	uint32_t right;
+	uint32_t nright;
+	uint32_t *counts;
+	uint32_t stride;
+	uint32_t *head; /* [nleft]: most frequent elements of a left set that are looked up last;
+					 * SKIP_ROW: no pair of the set is wanted */
+	uint32_t min_code; /* of the elements that the index counts */
+	uint32_t top_k;
+	uint32_t predicate;
+	uint32_t self;
+	double threshold;
+};
+
+/* A set in global memory. */
+struct Codes
+{
+	const uint32_t *at;
+	uint32_t n;
+};
+
+static __device__ __forceinline__ Codes
+get_codes(const Tile &tile, uint64_t set)
+{
+	const uint64_t first = tile.offset[set];
+	Codes codes = {tile.code + first, (uint32_t) (tile.offset[set + 1] - first)};
+
+	return codes;
+}
+
+static __device__ __forceinline__ Codes
+get_left(const Tile &tile, uint32_t row)
+{
+	return get_codes(tile, (uint64_t) tile.left + row);
+}
+
+static __device__ __forceinline__ Codes
+get_right(const Tile &tile, uint32_t column)
+{
+	return get_codes(tile, (uint64_t) tile.first_right + tile.right + column);
+}
+
+/* Could this pair be wanted, by its place and the sizes of its sets? */
+static __device__ __forceinline__ bool
+possible(const Tile &tile, uint32_t row, uint32_t column, uint32_t na, uint32_t nb)
+{
+	if (tile.top_k > 0)
+		return true;
+	if (tile.self && tile.right + column <= tile.left + row)
+		return false;
+	return gj_set_possible(tile.predicate, tile.threshold, na, nb);
+}
+
+/* The first position whose code is not less than `code`. */
+static __device__ __forceinline__ uint32_t
+lower_bound(const uint32_t *codes, uint32_t n, uint32_t code)
+{
+	uint32_t low = 0;
+	uint32_t high = n;
+
+	while (low < high)
+	{
+		const uint32_t mid = low + (high - low) / 2;
+
+		if (codes[mid] < code)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+/* ---- what each left set needs */
+
+static __global__ void
+__launch_bounds__(GJ_THREADS) plan_rows(Tile tile, bool use_head)
+{
+	const uint32_t row = blockIdx.x * GJ_THREADS + threadIdx.x;
+	uint32_t n;
+	uint32_t common = 1;
+
+	if (row >= tile.nleft)
+		return;
+	n = get_left(tile, row).n;
+	if (tile.top_k == 0)
+		common = (uint32_t) gj_set_min_common(tile.predicate, tile.threshold, n);
+	tile.head[row] = common > n ? (tile.top_k > 0 ? 0 : SKIP_ROW)
+					 : use_head && common > 0 ? common - 1
+											  : 0;
+}
+
+/* ---- a warp a pair */
+
+/* Common codes of two sets: each lane walks its part of the merged order. */
+static __device__ __forceinline__ uint32_t
+warp_merge(const uint32_t *a, uint32_t na, const uint32_t *b, uint32_t nb)
+{
+	const uint32_t lane = threadIdx.x % 32;
+	const uint64_t total = (uint64_t) na + nb;
+	const uint64_t part = (total + 31) / 32;
+	const uint64_t start = min(lane * part, total);
+	const uint64_t end = min(start + part, total);
+	uint64_t low = start > nb ? start - nb : 0;
+	uint64_t high = start < na ? start : na;
+	uint32_t count = 0;
+	uint32_t i;
+	uint32_t j;
+
+	while (low < high)
+	{
+		const uint64_t mid = low + (high - low) / 2;
+
+		if (a[mid] <= b[start - 1 - mid])
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	i = (uint32_t) low;
+	j = (uint32_t) (start - low);
+	for (uint64_t step = start; step < end; step++)
+	{
+		if (i < na && (j >= nb || a[i] <= b[j]))
+			i++;
+		else
+		{
+			count += i > 0 && a[i - 1] == b[j];
+			j++;
+		}
+	}
+	return __reduce_add_sync(0xFFFFFFFF, count);
+}
+
+/* Each lane looks codes of the smaller set up in the larger one. */
+static __device__ __forceinline__ uint32_t
+warp_search(const uint32_t *a, uint32_t na, const uint32_t *b, uint32_t nb)
+{
+	const uint32_t *small = na <= nb ? a : b;
+	const uint32_t *large = na <= nb ? b : a;
+	const uint32_t nsmall = min(na, nb);
+	const uint32_t nlarge = max(na, nb);
+	uint32_t count = 0;
+
+	for (uint32_t i = threadIdx.x % 32; i < nsmall; i += 32)
+	{
+		const uint32_t at = lower_bound(large, nlarge, small[i]);
+
+		count += at < nlarge && large[at] == small[i];
+	}
+	return __reduce_add_sync(0xFFFFFFFF, count);
+}
+
+template <bool SEARCH>
+static __global__ void
+__launch_bounds__(GJ_THREADS) count_pairs(Tile tile)
+{
+	__shared__ uint32_t staged[LEFT_CODES];
+	const uint32_t row = blockIdx.y;
+	const Codes left = get_left(tile, row);
+	const bool fits = left.n <= LEFT_CODES;
+	const uint32_t *a = fits ? staged : left.at;
+	const uint32_t end = min((blockIdx.x + 1) * BLOCK_RIGHTS, tile.nright);
+
+	for (uint32_t i = threadIdx.x; fits && i < left.n; i += GJ_THREADS)
+		staged[i] = left.at[i];
+	__syncthreads();
+	/* all lanes of a warp have the same column */
+	for (uint32_t column = blockIdx.x * BLOCK_RIGHTS + threadIdx.x / 32; column < end;
+		 column += WARPS)
+	{
+		const Codes right = get_right(tile, column);
+		uint32_t count = 0;
+
+		if (possible(tile, row, column, left.n, right.n))
+			count = SEARCH ? warp_search(a, left.n, right.at, right.n)
+						   : warp_merge(a, left.n, right.at, right.n);
+		if (threadIdx.x % 32 == 0)
+			tile.counts[(uint64_t) row * tile.stride + column] = count;
+	}
+}
+
+/* ---- a block for a left set and some right ones */
+
+static __device__ __forceinline__ uint32_t
+table_slot(uint32_t code)
+{
+	return (code * 0x9E3779B1u) >> 19; /* 13 bits: TABLE_SLOTS */
+}
+
+/* Counts of a part of the left set are added to those of the parts before. */
+static __device__ __forceinline__ void
+add_count(const Tile &tile, uint32_t row, uint32_t column, uint32_t count, bool first)
+{
+	uint32_t *to = &tile.counts[(uint64_t) row * tile.stride + column];
+
+	count = __reduce_add_sync(0xFFFFFFFF, count);
+	if (threadIdx.x % 32 == 0)
+		*to = first ? count : *to + count;
+}
+
+static __global__ void
+__launch_bounds__(GJ_THREADS) count_hash(Tile tile)
+{
+	__shared__ uint32_t table[TABLE_SLOTS];
+	const uint32_t row = blockIdx.y;
+	const Codes left = get_left(tile, row);
+	const uint32_t begin = blockIdx.x * BLOCK_RIGHTS + threadIdx.x / 32;
+	const uint32_t end = min((blockIdx.x + 1) * BLOCK_RIGHTS, tile.nright);
+	uint32_t first = 0;
+
+	do
+	{
+		const uint32_t n = min(left.n - first, (uint32_t) LEFT_CODES);
+
+		for (uint32_t i = threadIdx.x; i < TABLE_SLOTS; i += GJ_THREADS)
+			table[i] = NO_CODE;
+		__syncthreads();
+		for (uint32_t i = threadIdx.x; i < n; i += GJ_THREADS)
+		{
+			const uint32_t code = left.at[first + i];
+			uint32_t s = table_slot(code);
+
+			while (atomicCAS(&table[s], NO_CODE, code) != NO_CODE)
+				s = (s + 1) % TABLE_SLOTS;
+		}
+		__syncthreads();
+		for (uint32_t column = begin; column < end; column += WARPS)
+		{
+			const Codes right = get_right(tile, column);
+			uint32_t count = 0;
+
+			if (possible(tile, row, column, left.n, right.n))
+				for (uint32_t i = threadIdx.x % 32; i < right.n; i += 32)
+				{
+					const uint32_t code = right.at[i];
+					uint32_t s = table_slot(code);
+
+					while (table[s] != NO_CODE && table[s] != code)
+						s = (s + 1) % TABLE_SLOTS;
+					count += table[s] == code;
+				}
+			__syncwarp();
+			add_count(tile, row, column, count, first == 0);
+		}
+		__syncthreads();
+		first += n;
+	} while (first < left.n);
+}
+
+static __global__ void
+__launch_bounds__(GJ_THREADS) count_bitmap(Tile tile)
+{
+	__shared__ uint32_t bits[WINDOW_BITS / 32];
+	const uint32_t row = blockIdx.y;
+	const Codes left = get_left(tile, row);
+	const uint32_t begin = blockIdx.x * BLOCK_RIGHTS + threadIdx.x / 32;
+	const uint32_t end = min((blockIdx.x + 1) * BLOCK_RIGHTS, tile.nright);
+	uint32_t first = 0;
+	bool fresh = true;
+
+	do
+	{
+		/* the window that has the next code of the left set; all threads agree on it */
+		const uint32_t base = left.n > 0 ? left.at[first] / WINDOW_BITS * WINDOW_BITS : 0;
+		const uint32_t n =
+			left.n == 0 ? 0
+			: base > UINT32_MAX - WINDOW_BITS
+				? left.n - first
+				: lower_bound(left.at + first, left.n - first, base + WINDOW_BITS);
+
+		for (uint32_t i = threadIdx.x; i < WINDOW_BITS / 32; i += GJ_THREADS)
+			bits[i] = 0;
+		__syncthreads();
+		for (uint32_t i = threadIdx.x; i < n; i += GJ_THREADS)
+		{
+			const uint32_t bit = left.at[first + i] - base;
+
+			atomicOr(&bits[bit / 32], 1u << (bit % 32));
+		}
+		__syncthreads();
+		for (uint32_t column = begin; column < end; column += WARPS)
+		{
+			const Codes right = get_right(tile, column);
+			uint32_t count = 0;
+
+			if (n > 0 && possible(tile, row, column, left.n, right.n))
+				for (uint32_t i = lower_bound(right.at, right.n, base) + threadIdx.x % 32;
+					 i < right.n && right.at[i] - base < WINDOW_BITS; i += 32)
+				{
+					const uint32_t bit = right.at[i] - base;
+
+					count += bits[bit / 32] >> (bit % 32) & 1;
+				}
+			__syncwarp();
+			add_count(tile, row, column, count, fresh);
+		}
+		__syncthreads();
+		fresh = false;
+		first += n;
+	} while (first < left.n);
+}
+
+/* ---- the inverted index */
+
+/* A warp an element of the tile's left sets; blockIdx.y: a slice of its postings. */
+static __global__ void
+__launch_bounds__(GJ_THREADS) count_postings(Tile tile, uint64_t first, uint64_t nelements)
+{
+	const uint64_t number = ((uint64_t) blockIdx.x * GJ_THREADS + threadIdx.x) / 32;
+	const uint64_t *offset = tile.offset + tile.left;
+	uint32_t code;
+	uint32_t row;
+	uint32_t from = tile.right;
+	uint64_t p;
+	uint64_t end;
+	uint32_t *counts;
+
+	if (number >= nelements)
+		return;
+	code = tile.code[first + number];
+	if (code < tile.min_code)
+		return;
+	row = gj_last_at_most(offset, 0, tile.nleft, first + number);
+	if (first + number - offset[row] < tile.head[row]) /* SKIP_ROW too */
+		return;
+	if (tile.self && tile.top_k == 0)
+		from = max(from, tile.left + row + 1);
+	p = tile.posting_offset[code];
+	end = tile.posting_offset[code + 1];
+	if (from > 0)
+		p += lower_bound(tile.posting + p, (uint32_t) (end - p), from);
+	counts = tile.counts + (uint64_t) row * tile.stride;
+	for (p += blockIdx.y * 32 + threadIdx.x % 32; p < end; p += SLICES * 32)
+	{
+		const uint32_t column = tile.posting[p] - tile.right;
+
+		if (column >= tile.nright)
+			break;
+		atomicAdd(&counts[column], 1u);
+	}
+}
+
+/* Adds the heads, where the rest has common elements. */
+static __global__ void
+__launch_bounds__(GJ_THREADS) add_heads(Tile tile)
+{
+	const uint32_t column = blockIdx.x * GJ_THREADS + threadIdx.x;
+	const uint32_t row = blockIdx.y;
+	const uint32_t head = tile.head[row];
+	uint32_t count;
+	uint32_t i = 0;
+	uint32_t j = 0;
+	Codes left;
+	Codes right;
+
+	if (column >= tile.nright || head == 0 || head == SKIP_ROW)
+		return;
+	count = tile.counts[(uint64_t) row * tile.stride + column];
+	if (count == 0)
+		return;
+	left = get_left(tile, row);
+	right = get_right(tile, column);
+	while (i < head && j < right.n)
+	{
+		const uint32_t a = left.at[i];
+		const uint32_t b = right.at[j];
+
+		count += a == b;
+		i += a <= b;
+		j += b <= a;
+	}
+	tile.counts[(uint64_t) row * tile.stride + column] = count;
+}
+
+/* ---- the matrix */
+
+#define MATRIX_TILE 128u  /* left and right sets of a block */
+#define MATRIX_STEP 64u	  /* columns in shared memory at a time: GJ_SET_DENSE_STEP */
+#define MATRIX_CHUNK 4096u /* columns in memory at a time, at most */
+
+static_assert(MATRIX_STEP == GJ_SET_DENSE_STEP, "columns");
+
+/* Sets bytes of the codes first .. first+ncolumns-1 in rows of a zeroed matrix: a warp a set. */
+static __global__ void
+__launch_bounds__(GJ_THREADS) fill_matrix(const uint64_t *offset, const uint32_t *code,
+										  uint32_t nsets, uint32_t first, uint32_t ncolumns,
+										  int8_t *matrix)
+{
+	const uint64_t set = ((uint64_t) blockIdx.x * GJ_THREADS + threadIdx.x) / 32;
+	const uint32_t *codes;
+	uint32_t n;
+
+	if (set >= nsets)
+		return;
+	codes = code + offset[set];
+	n = (uint32_t) (offset[set + 1] - offset[set]);
+	for (uint32_t i = lower_bound(codes, n, first) + threadIdx.x % 32; i < n; i += 32)
+	{
+		if (codes[i] - first >= ncolumns)
+			break;
+		matrix[set * ncolumns + (codes[i] - first)] = 1;
+	}
+}
+
+/*
+ * counts += a * transpose(b): rows of `a` and `b` are sets, padded to MATRIX_TILE; ncolumns is a
+ * multiple of MATRIX_STEP.  A block makes 128 x 128 counts, a warp 32 x 64 of them.
+ */
+static __global__ void
+__launch_bounds__(GJ_THREADS) multiply(const int8_t *a, const int8_t *b, uint32_t ncolumns,
+									   uint32_t *counts, uint32_t stride)
+{
+	using namespace nvcuda;
+	/* by groups of 16 columns, so that the 16 x 16 bytes of a fragment are one block */
+	__shared__ __align__(32) int8_t part_a[MATRIX_STEP / 16][MATRIX_TILE][16];
+	__shared__ __align__(32) int8_t part_b[MATRIX_STEP / 16][MATRIX_TILE][16];
+	wmma::fragment<wmma::accumulator, 16, 16, 16, int> sum[2][4];
+	const uint32_t warp = threadIdx.x / 32;
+	const uint32_t warp_row = warp % 4 * 32;
+	const uint32_t warp_column = warp / 4 * 64;
+	const uint64_t row = (uint64_t) blockIdx.y * MATRIX_TILE;
+	const uint64_t column = (uint64_t) blockIdx.x * MATRIX_TILE;
+	int *to = (int *) counts + (row + warp_row) * stride + column + warp_column;
+
+#pragma unroll
+	for (uint32_t i = 0; i < 2; i++)
+	{
+#pragma unroll
+		for (uint32_t j = 0; j < 4; j++)
+			wmma::load_matrix_sync(sum[i][j], to + (uint64_t) i * 16 * stride + j * 16, stride,
+								   wmma::mem_row_major);
+	}
+	for (uint32_t k = 0; k < ncolumns; k += MATRIX_STEP)
+	{
+		/* 128 rows of 64 bytes each: two loads of 16 bytes a thread and matrix */
+		for (uint32_t i = threadIdx.x; i < MATRIX_TILE * (MATRIX_STEP / 16); i += GJ_THREADS)
+		{
+			const uint32_t r = i / (MATRIX_STEP / 16);
+			const uint32_t g = i % (MATRIX_STEP / 16);
+
+			*(int4 *) part_a[g][r] = *(const int4 *) &a[(row + r) * ncolumns + k + g * 16];
+			*(int4 *) part_b[g][r] = *(const int4 *) &b[(column + r) * ncolumns + k + g * 16];
+		}
+		__syncthreads();
+#pragma unroll
+		for (uint32_t g = 0; g < MATRIX_STEP / 16; g++)
+		{
+			wmma::fragment<wmma::matrix_a, 16, 16, 16, signed char, wmma::row_major> x[2];
+			wmma::fragment<wmma::matrix_b, 16, 16, 16, signed char, wmma::col_major> y[4];
+
+#pragma unroll
+			for (uint32_t i = 0; i < 2; i++)
+				wmma::load_matrix_sync(x[i], (const signed char *) part_a[g][warp_row + i * 16],
+									   16);
+#pragma unroll
+			for (uint32_t j = 0; j < 4; j++)
+				wmma::load_matrix_sync(y[j], (const signed char *) part_b[g][warp_column + j * 16],
+									   16);
+#pragma unroll
+			for (uint32_t i = 0; i < 2; i++)
+			{
+#pragma unroll
+				for (uint32_t j = 0; j < 4; j++)
+					wmma::mma_sync(sum[i][j], x[i], y[j], sum[i][j]);
+			}
+		}
+		__syncthreads();
+	}
+#pragma unroll
+	for (uint32_t i = 0; i < 2; i++)
+	{
+#pragma unroll
+		for (uint32_t j = 0; j < 4; j++)
+			wmma::store_matrix_sync(to + (uint64_t) i * 16 * stride + j * 16, sum[i][j], stride,
+									wmma::mem_row_major);
+	}
+}
+
+static uint32_t
+padded(uint32_t n)
+{
+	return (n + MATRIX_TILE - 1) / MATRIX_TILE * MATRIX_TILE;
+}
+
+/* Adds what the frequent elements have in common; counts has padded rows and columns. */
+static GjStatus
+count_matrix(GjQueue *queue, const GjSetFamily *family, const Tile &tile)
+{
+	const uint32_t nrows = padded(tile.nleft);
+	const uint32_t chunk = min(family->ndense, nrows + tile.stride > 16384 ? 1024u : MATRIX_CHUNK);
+	const dim3 grid(tile.stride / MATRIX_TILE, nrows / MATRIX_TILE);
+	void *memory;
+
+	GJ_TRY(gj_scratch(queue, GJ_SCRATCH_A, ((size_t) nrows + tile.stride) * chunk, &memory));
+	for (uint32_t first = 0; first < family->ndense; first += chunk)
+	{
+		const uint32_t ncolumns = min(chunk, family->ndense - first);
+		int8_t *a = (int8_t *) memory;
+		int8_t *b = a + (size_t) nrows * ncolumns;
+
+		GJ_CUDA(queue, cudaMemsetAsync(memory, 0, ((size_t) nrows + tile.stride) * ncolumns,
+									   queue->stream));
+		fill_matrix<<<gj_blocks(tile.nleft, WARPS), GJ_THREADS, 0, queue->stream>>>(
+			tile.offset + tile.left, tile.code, tile.nleft, first, ncolumns, a);
+		GJ_LAUNCHED(queue, "fill_matrix");
+		fill_matrix<<<gj_blocks(tile.nright, WARPS), GJ_THREADS, 0, queue->stream>>>(
+			tile.offset + tile.first_right + tile.right, tile.code, tile.nright, first, ncolumns,
+			b);
+		GJ_LAUNCHED(queue, "fill_matrix");
+		multiply<<<grid, GJ_THREADS, 0, queue->stream>>>(a, b, ncolumns, tile.counts, tile.stride);
+		GJ_LAUNCHED(queue, "multiply");
+	}
+	return GJ_OK;
+}
+
+/* ---- counting a tile */
+
+/* The tile's part of the offsets, on the host. */
+static GjStatus
+get_offsets(GjQueue *queue, const GjSetFamily *family, uint32_t set, uint32_t n, uint64_t *offset)
+{
+	GJ_CUDA(queue, cudaMemcpyAsync(offset, family->offset + set, (n + 1) * sizeof(uint64_t),
+								   cudaMemcpyDeviceToHost, queue->stream));
+	GJ_CUDA(queue, cudaStreamSynchronize(queue->stream));
+	return GJ_OK;
+}
+
+/* Few pairs of large sets: each on the whole GPU. */
+static GjStatus
+count_large(GjQueue *queue, const GjSetFamily *family, const Tile &tile, bool (*stop)(void *),
+			void *arg)
+{
+	uint64_t left[GJ_SET_FEW_PAIRS + 1];
+	uint64_t right[GJ_SET_FEW_PAIRS + 1];
+
+	GJ_TRY(get_offsets(queue, family, tile.left, tile.nleft, left));
+	GJ_TRY(get_offsets(queue, family, tile.first_right + tile.right, tile.nright, right));
+	for (uint32_t row = 0; row < tile.nleft; row++)
+		for (uint32_t column = 0; column < tile.nright; column++)
+		{
+			GjSetPair pair = {};
+			uint32_t *to = tile.counts + (uint64_t) row * tile.stride + column;
+
+			pair.a = family->code + left[row];
+			pair.na = left[row + 1] - left[row];
+			pair.b = family->code + right[column];
+			pair.nb = right[column + 1] - right[column];
+			pair.width = sizeof(uint32_t);
+			pair.operation = GJ_SETS_INTERSECT;
+			pair.algorithm = family->algorithm;
+			if (stop && stop(arg))
+				return GJ_CANCELLED;
+			if (pair.na == 0 || pair.nb == 0)
+			{
+				GJ_CUDA(queue, cudaMemsetAsync(to, 0, sizeof(uint32_t), queue->stream));
+				continue;
+			}
+			GJ_TRY(gj_set_pair_start(queue, &pair, NULL));
+			/* the low half: sets have less than 2^32 elements */
+			GJ_CUDA(queue, cudaMemcpyAsync(to, &queue->results->total, sizeof(uint32_t),
+										   cudaMemcpyDeviceToDevice, queue->stream));
+		}
+	return GJ_OK;
+}
+
+static GjStatus
+count_index(GjQueue *queue, const GjSetFamily *family, const Tile &tile)
+{
+	uint64_t ends[2];
+	uint64_t n;
+
+	GJ_CUDA(queue, cudaMemcpyAsync(&ends[0], family->offset + tile.left, sizeof(uint64_t),
+								   cudaMemcpyDeviceToHost, queue->stream));
+	GJ_CUDA(queue, cudaMemcpyAsync(&ends[1], family->offset + tile.left + tile.nleft,
+								   sizeof(uint64_t), cudaMemcpyDeviceToHost, queue->stream));
+	GJ_CUDA(queue, cudaStreamSynchronize(queue->stream));
+	n = ends[1] - ends[0];
+	if (n == 0)
+		return GJ_OK;
+	count_postings<<<dim3(gj_blocks(n, WARPS), SLICES), GJ_THREADS, 0, queue->stream>>>(
+		tile, ends[0], n);
+	GJ_LAUNCHED(queue, "count_postings");
+	return GJ_OK;
+}
+
+static GjStatus
+count_tile(GjQueue *queue, const GjSetFamily *family, const Tile &tile, bool (*stop)(void *),
+		   void *arg)
+{
+	const dim3 grid(gj_blocks(tile.nright, BLOCK_RIGHTS), tile.nleft);
+	const dim3 cells(gj_blocks(tile.nright, GJ_THREADS), tile.nleft);
+
+	if (family->algorithm < GJ_SETS_INVERTED_INDEX && family->max_size >= LARGE_SET &&
+		family->universe <= INT32_MAX && (uint64_t) tile.nleft * tile.nright <= GJ_SET_FEW_PAIRS)
+		return count_large(queue, family, tile, stop, arg);
+	switch (family->algorithm)
+	{
+		case GJ_SETS_BINARY_SEARCH:
+			count_pairs<true><<<grid, GJ_THREADS, 0, queue->stream>>>(tile);
+			break;
+		case GJ_SETS_HASH:
+			count_hash<<<grid, GJ_THREADS, 0, queue->stream>>>(tile);
+			break;
+		case GJ_SETS_BITMAP:
+			count_bitmap<<<grid, GJ_THREADS, 0, queue->stream>>>(tile);
+			break;
+		case GJ_SETS_MATRIX:
+			GJ_TRY(count_matrix(queue, family, tile));
+			return count_index(queue, family, tile);
+		case GJ_SETS_INVERTED_INDEX:
+			GJ_TRY(count_index(queue, family, tile));
+			add_heads<<<cells, GJ_THREADS, 0, queue->stream>>>(tile);
+			break;
+		default:
+			count_pairs<false><<<grid, GJ_THREADS, 0, queue->stream>>>(tile);
+			break;
+	}
+	GJ_LAUNCHED(queue, "counting a tile");
+	return GJ_OK;
+}
+
+/* ---- what is kept */
+
+/* Is pair number i of the tile wanted? */
+struct Wanted
+{
+	Tile tile;
+
+	__device__ __forceinline__ bool
+	operator()(const uint32_t &i) const
+	{
+		const uint32_t row = i / tile.nright;
+		const uint32_t column = i % tile.nright;
+
+		if ((tile.self && tile.right + column <= tile.left + row) || tile.head[row] == SKIP_ROW)
+			return false;
+		return gj_set_matches(tile.predicate, tile.threshold,
+							  tile.counts[(uint64_t) row * tile.stride + column],
+							  get_left(tile, row).n, get_right(tile, column).n);
+	}
+};
+
+/* left[i] is a number of a pair: writes what is known of the pair. */
+static __global__ void
+__launch_bounds__(GJ_THREADS)
+	write_pairs(Tile tile, uint32_t n, uint32_t *left, uint32_t *right, uint32_t *common)
+{
+	const uint32_t i = blockIdx.x * GJ_THREADS + threadIdx.x;
+
+	if (i < n)
+	{
+		const uint32_t row = left[i] / tile.nright;
+		const uint32_t column = left[i] % tile.nright;
+
+		left[i] = tile.left + row;
+		right[i] = tile.right + column;
+		common[i] = tile.counts[(uint64_t) row * tile.stride + column];
+	}
+}
+
+static GjStatus
+keep_matches(GjQueue *queue, const Tile &tile, uint32_t *const out[3], uint32_t *n)
+{
+	const Wanted wanted = {tile};
+
+	GJ_CUB(queue, cub::DeviceSelect::If, thrust::counting_iterator<uint32_t>(0), out[0],
+		   &queue->results->n, (int) (tile.nleft * tile.nright), wanted);
+	GJ_TRY(gj_wait(queue));
+	*n = queue->pinned->results.n;
+	if (*n == 0)
+		return GJ_OK;
+	write_pairs<<<gj_blocks(*n, GJ_THREADS), GJ_THREADS, 0, queue->stream>>>(tile, *n, out[0],
+																			  out[1], out[2]);
+	GJ_LAUNCHED(queue, "write_pairs");
+	return GJ_OK;
+}
+
+static __device__ __forceinline__ bool
+is_candidate(const Tile &tile, uint32_t row, uint32_t column)
+{
+	return tile.counts[(uint64_t) row * tile.stride + column] > 0 &&
+		   !(tile.self && tile.right + column == tile.left + row);
+}
+
+/* place[row] = how many pairs of a left set are kept, at most top_k; place[nleft] = 0. */
+static __global__ void
+__launch_bounds__(GJ_THREADS) count_best(Tile tile, uint32_t *place)
+{
+	typedef cub::BlockReduce<uint32_t, GJ_THREADS> Reduce;
+	__shared__ typename Reduce::TempStorage storage;
+	const uint32_t row = blockIdx.x;
+	uint32_t n = 0;
+
+	for (uint32_t column = threadIdx.x; column < tile.nright; column += GJ_THREADS)
+		n += is_candidate(tile, row, column);
+	n = Reduce(storage).Sum(n);
+	if (threadIdx.x == 0)
+	{
+		place[row] = min(n, tile.top_k);
+		if (row == 0)
+			place[tile.nleft] = 0;
+	}
+}
+
+/* A pair of a row and its score; the better one comes first. */
+struct Ranked
+{
+	double score; /* negative: no pair */
+	uint32_t column;
+
+	__device__ __forceinline__ bool
+	before(const Ranked &other) const
+	{
+		return score > other.score || (score == other.score && column < other.column);
+	}
+};
+
+struct Better
+{
+	__device__ __forceinline__ Ranked
+	operator()(const Ranked &a, const Ranked &b) const
+	{
+		return b.before(a) ? b : a;
+	}
+};
+
+/* Finds the best pair of a row, then the best of those behind it, and so on: a block a row. */
+static __global__ void
+__launch_bounds__(GJ_THREADS)
+	write_best(Tile tile, const uint32_t *place, uint32_t *left, uint32_t *right, uint32_t *common)
+{
+	typedef cub::BlockReduce<Ranked, GJ_THREADS> Reduce;
+	__shared__ typename Reduce::TempStorage storage;
+	__shared__ Ranked last;
+	const uint32_t row = blockIdx.x;
+	const uint32_t na = get_left(tile, row).n;
+
+	for (uint32_t at = place[row]; at < place[row + 1]; at++)
+	{
+		const bool first = at == place[row];
+		Ranked behind = {0, 0};
+		Ranked best = {-1.0, UINT32_MAX};
+
+		if (!first)
+			behind = last;
+		for (uint32_t column = threadIdx.x; column < tile.nright; column += GJ_THREADS)
+		{
+			Ranked pair;
+
+			if (!is_candidate(tile, row, column))
+				continue;
+			pair.score =
+				gj_set_score(tile.predicate, tile.counts[(uint64_t) row * tile.stride + column], na,
+							 get_right(tile, column).n);
+			pair.column = column;
+			if ((first || behind.before(pair)) && pair.before(best))
+				best = pair;
+		}
+		best = Reduce(storage).Reduce(best, Better());
+		__syncthreads(); /* all have read `last`, and the storage is free */
+		if (threadIdx.x == 0)
+		{
+			last = best;
+			left[at] = tile.left + row;
+			right[at] = tile.right + best.column;
+			common[at] = tile.counts[(uint64_t) row * tile.stride + best.column];
+		}
+		__syncthreads();
+	}
+}
+
+static GjStatus
+keep_best(GjQueue *queue, const Tile &tile, uint32_t *const out[3], uint32_t *n)
+{
+	void *memory;
+	uint32_t *place;
+
+	GJ_TRY(gj_scratch(queue, GJ_SCRATCH_A, ((size_t) tile.nleft + 1) * sizeof(uint32_t), &memory));
+	place = (uint32_t *) memory;
+	count_best<<<tile.nleft, GJ_THREADS, 0, queue->stream>>>(tile, place);
+	GJ_LAUNCHED(queue, "count_best");
+	GJ_CUB(queue, cub::DeviceScan::ExclusiveSum, place, place, (int) tile.nleft + 1);
+	GJ_CUDA(queue, cudaMemcpyAsync(&queue->results->n, place + tile.nleft, sizeof(uint32_t),
+								   cudaMemcpyDeviceToDevice, queue->stream));
+	write_best<<<tile.nleft, GJ_THREADS, 0, queue->stream>>>(tile, place, out[0], out[1], out[2]);
+	GJ_LAUNCHED(queue, "write_best");
+	GJ_TRY(gj_wait(queue));
+	*n = queue->pinned->results.n;
+	return GJ_OK;
+}
+
+/* ---- set_tile */
+
+GjStatus
+gj_set_tile(GjQueue *queue, const GjSetFamily *family, const GjSetSpec *spec,
+			const GjSetTile *where, bool (*stop)(void *), void *arg, uint32_t *const out[3],
+			uint32_t *n)
+{
+	const bool matrix = family->algorithm == GJ_SETS_MATRIX;
+	const uint32_t stride = matrix ? padded(where->nright) : where->nright;
+	const size_t ncounts = (size_t) stride * (matrix ? padded(where->nleft) : where->nleft);
+	Tile tile = {};
+	void *memory;
+
+	*n = 0;
+	GJ_TRY(gj_enter(queue));
+	if ((uint64_t) where->nleft * where->nright > GJ_MAX_TUPLES)
+		return GJ_BAD_PROGRAM;
+	if (where->nleft == 0 || where->nright == 0)
+		return GJ_OK;
+	/* grid.y is at most that */
+	if (where->nleft > GJ_SET_MAX_HEIGHT)
+		return GJ_BAD_PROGRAM;
+	GJ_TRY(gj_scratch(queue, GJ_SCRATCH_B, (ncounts + where->nleft) * sizeof(uint32_t), &memory));
+	tile.offset = family->offset;
+	tile.code = family->code;
+	tile.posting_offset = family->posting_offset;
+	tile.posting = family->posting;
+	tile.first_right = family->first_right;
+	tile.left = where->left;
+	tile.nleft = where->nleft;
+	tile.right = where->right;
+	tile.nright = where->nright;
+	tile.counts = (uint32_t *) memory;
+	tile.stride = stride;
+	tile.head = tile.counts + ncounts;
+	tile.min_code = matrix ? family->ndense : 0;
+	tile.top_k = spec->top_k;
+	tile.predicate = spec->predicate;
+	tile.self = spec->self;
+	tile.threshold = spec->threshold;
+
+	plan_rows<<<gj_blocks(tile.nleft, GJ_THREADS), GJ_THREADS, 0, queue->stream>>>(
+		tile, family->algorithm == GJ_SETS_INVERTED_INDEX);
+	GJ_LAUNCHED(queue, "plan_rows");
+	if (family->algorithm >= GJ_SETS_INVERTED_INDEX)
+		GJ_CUDA(queue, cudaMemsetAsync(tile.counts, 0, ncounts * sizeof(uint32_t), queue->stream));
+	GJ_TRY(count_tile(queue, family, tile, stop, arg));
+	return spec->top_k > 0 ? keep_best(queue, tile, out, n) : keep_matches(queue, tile, out, n);
+}

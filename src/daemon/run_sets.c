@@ -1,0 +1,112 @@
+/*
+ * run_sets.c
+ *	  GJ_PROGRAM_SETS: both sources are complete; build the family, then send the pairs that
+ *	  are wanted, tile by tile.
+ */
+#include "run.h"
+
+#include <string.h>
+
+#include "../rows/set_plan.h"
+
+/* Device memory that a family takes while it is built, for each element and each set. */
+#define GJ_ELEMENT_SPACE	48
+#define GJ_SET_SPACE		32
+
+/* What building and the tiles need besides buffers; taken from the lease as one amount. */
+static uint64_t
+working_space(const GjRun *run)
+{
+	return run->relation[1].nrows * GJ_ELEMENT_SPACE + run->relation[0].nrows * GJ_SET_SPACE +
+		GJ_MAX_TUPLES * sizeof(uint32_t) * 4;
+}
+
+/* Sends the first n entries of three device arrays. */
+static GjStatus
+output_pairs(GjRun *run, uint32_t *const out[3], uint32_t n)
+{
+	GjWork	   *work = &run->work;
+	uint32_t	capacity = run->output_layout.capacity;
+
+	for (uint32_t first = 0; first < n; first += capacity)
+	{
+		GjSlotHeader header = {.nrows = n - first < capacity ? n - first : capacity};
+		uint8_t    *slot;
+
+		GJ_STOP_CHECK(run);
+		GJ_TRY(gj_run_wait(run));
+		GJ_TRY(run->host->output_slot(run->host->arg, &slot));
+		work->ops->phase(work->queue, GJ_PHASE_RETURN);
+		memcpy(slot, &header, sizeof(header));
+		memset(gj_slot_has_nulls(slot), 0, 3);
+		for (uint32_t i = 0; i < 3; i++)
+			GJ_TRY(work->ops->copy_out(work->queue, slot + run->output_places[i].data,
+									   out[i] + first, header.nrows * sizeof(uint32_t)));
+		GJ_TRY(work->ops->sync(work->queue));
+		GJ_TRY(gj_run_send(run, header.nrows, header.nrows * UINT64_C(3) * sizeof(uint32_t)));
+	}
+	return GJ_OK;
+}
+
+static GjStatus
+run_tiles(GjRun *run, const GjSetSpec *spec, const GjSetFamily *family, uint32_t *const out[3])
+{
+	GjWork	   *work = &run->work;
+	GjSetTile	tile;
+
+	for (bool first = true; gj_set_next_tile(family, spec, &tile, first); first = false)
+	{
+		uint32_t	n;
+
+		GJ_STOP_CHECK(run);
+		work->ops->phase(work->queue, GJ_PHASE_PROBE);
+		GJ_TRY(work->ops->set_tile(work->queue, family, spec, &tile, run->host->stop,
+								   run->host->arg, out, &n));
+		run->stats.step[0].rows_in += (uint64_t) tile.nleft * tile.nright;
+		run->stats.step[0].rows_out += n;
+		GJ_TRY(output_pairs(run, out, n));
+	}
+	return GJ_OK;
+}
+
+static GjStatus
+join_sets(GjRun *run, GjSetFamily *family, GjBuffer *buffer)
+{
+	GjWork	   *work = &run->work;
+	const GjSetSpec *spec = gj_program_array(run->program, GjSetSpec, sets);
+	const GjSetInput sets = {
+		.size = run->relation[0].columns[0].data.memory,
+		.nsets = (uint32_t) run->relation[0].nrows,
+		.values = run->relation[1].columns[0].data.memory,
+		.nvalues = run->relation[1].nrows,
+		.width = run->types[1].width
+	};
+	uint32_t   *out[3];
+
+	work->ops->phase(work->queue, GJ_PHASE_BUILD);
+	GJ_TRY(work->ops->set_build(work->queue, &sets, spec, run->host->stop, run->host->arg, family));
+	gj_relation_drop(work, &run->relation[1], 0);
+	GJ_TRY(gj_buffer_reserve(work, buffer, 3 * GJ_MAX_TUPLES * sizeof(uint32_t)));
+	for (uint32_t i = 0; i < 3; i++)
+		out[i] = (uint32_t *) buffer->memory + (size_t) i * GJ_MAX_TUPLES;
+	return run_tiles(run, spec, family, out);
+}
+
+GjStatus
+gj_run_sets(GjRun *run)
+{
+	GjWork	   *work = &run->work;
+	uint64_t	space = working_space(run);
+	GjSetFamily family = {0};
+	GjBuffer	buffer = {NULL, 0};
+	GjStatus	status;
+
+	GJ_TRY(gj_run_fail_points(run));
+	if (!gj_lease_take(work->lease, space))
+		return GJ_OUT_OF_MEMORY;
+	status = join_sets(run, &family, &buffer);
+	work->ops->set_free(work->queue, &family);
+	gj_buffer_free(work, &buffer);
+	gj_lease_give(work->lease, space);
+	return status;
+}

@@ -1,0 +1,99 @@
+/*
+ * similarity.h
+ *	  What the similarity of two sets means, and which pairs a set join keeps.
+ *
+ * All of it follows from three numbers: the elements that both sets have, and the sizes of
+ * the sets.  Two empty sets are equal, so their similarity is 1; that of an empty set and
+ * one with elements is 0.
+ */
+#ifndef GJ_ROWS_SIMILARITY_H
+#define GJ_ROWS_SIMILARITY_H
+
+#ifndef __CUDACC__
+#include <math.h>
+#endif
+
+#include "../wire/sets.h"
+#include "primitives.h"
+
+/* predicate: one of the similarities; all others mean the Jaccard index. */
+GJ_FN double
+gj_set_similarity(uint32_t predicate, uint64_t common, uint64_t na, uint64_t nb)
+{
+	const double c = (double) common;
+
+	if (na == 0 || nb == 0)
+		return na == nb ? 1.0 : 0.0;
+	switch (predicate)
+	{
+		case GJ_SETS_COSINE:
+			return c / sqrt((double) na * (double) nb);
+		case GJ_SETS_DICE:
+			return 2.0 * c / (double) (na + nb);
+		case GJ_SETS_OVERLAP_COEFFICIENT:
+		case GJ_SETS_CONTAINMENT:
+			return c / (double) (na < nb ? na : nb);
+		default:
+			return c / (double) (na + nb - common);
+	}
+}
+
+/* Is the pair wanted?  Never true for fewer common elements and false for more. */
+GJ_FN bool
+gj_set_matches(uint32_t predicate, double threshold, uint64_t common, uint64_t na, uint64_t nb)
+{
+	switch (predicate)
+	{
+		case GJ_SETS_OVERLAP:
+			return (double) common >= threshold;
+		case GJ_SETS_CONTAINS:
+			return common == nb;
+		case GJ_SETS_CONTAINED:
+			return common == na;
+		case GJ_SETS_EQUALS:
+			return common == na && na == nb;
+		case GJ_SETS_ALL:
+			return true;
+		default:
+			return gj_set_similarity(predicate, common, na, nb) >= threshold;
+	}
+}
+
+/* The size filter: could a pair of these sizes be wanted at all? */
+GJ_FN bool
+gj_set_possible(uint32_t predicate, double threshold, uint64_t na, uint64_t nb)
+{
+	return gj_set_matches(predicate, threshold, na < nb ? na : nb, na, nb);
+}
+
+/*
+ * The least number of elements that a set of n must have in common with any other, for the
+ * pair to be wanted; n + 1 if no pair of it is.
+ */
+GJ_FN uint64_t
+gj_set_min_common(uint32_t predicate, double threshold, uint64_t n)
+{
+	uint64_t	low = 0;
+	uint64_t	high = n + 1;
+
+	while (low < high)
+	{
+		const uint64_t mid = low + (high - low) / 2;
+
+		/* for so many common elements, the smallest other set is the best */
+		if (gj_set_matches(predicate, threshold, mid, n, mid))
+			high = mid;
+		else
+			low = mid + 1;
+	}
+	return low;
+}
+
+/* What gpu_set_topk ranks by. */
+GJ_FN double
+gj_set_score(uint32_t metric, uint64_t common, uint64_t na, uint64_t nb)
+{
+	return metric == GJ_SETS_OVERLAP ? (double) common : gj_set_similarity(metric, common, na, nb);
+}
+
+#endif							/* GJ_ROWS_SIMILARITY_H */

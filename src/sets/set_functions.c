@@ -1,0 +1,473 @@
+/*
+ * set_functions.c
+ *	  The SQL functions and aggregates on one or two integer arrays.
+ *
+ * Elements of all dimensions form the set.  Large inputs go to the device, if there is
+ * one and it is willing; all others, and those that it fails on, stay in the process.
+ * All functions take int2[], int4[] and int8[]: the element type of the array decides.
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "fmgr.h"
+#include "utils/array.h"
+#include "utils/memutils.h"
+
+#include "guc.h"
+#include "rows/similarity.h"
+#include "sets/array_pair.h"
+
+PG_FUNCTION_INFO_V1(gpu_intersect);
+PG_FUNCTION_INFO_V1(gpu_union);
+PG_FUNCTION_INFO_V1(gpu_except);
+PG_FUNCTION_INFO_V1(gpu_intersect_count);
+PG_FUNCTION_INFO_V1(gpu_overlaps);
+PG_FUNCTION_INFO_V1(gpu_contains);
+PG_FUNCTION_INFO_V1(gpu_jaccard);
+PG_FUNCTION_INFO_V1(gpu_cosine);
+PG_FUNCTION_INFO_V1(gpu_dice);
+PG_FUNCTION_INFO_V1(gpu_overlap_coefficient);
+PG_FUNCTION_INFO_V1(gpu_containment);
+PG_FUNCTION_INFO_V1(gpu_set_normalize);
+PG_FUNCTION_INFO_V1(gpu_union_agg_transfn);
+PG_FUNCTION_INFO_V1(gpu_union_agg_combinefn);
+PG_FUNCTION_INFO_V1(gpu_union_agg_serialfn);
+PG_FUNCTION_INFO_V1(gpu_union_agg_deserialfn);
+PG_FUNCTION_INFO_V1(gpu_union_agg_finalfn);
+
+/* The state of gpu_union_agg, in the aggregate's memory. */
+typedef struct GjUnionState
+{
+	GjKind		kind;
+	uint32		n;				/* elements, in any order and with duplicates */
+	uint32		room;
+	char	   *elements;
+} GjUnionState;
+
+/* The same between processes. */
+typedef struct GjUnionMessage
+{
+	int32		vl_len_;
+	uint32		kind;
+	uint32		n;
+	uint32		unused;
+	char		elements[FLEXIBLE_ARRAY_MEMBER];
+} GjUnionMessage;
+
+#define GJ_UNION_MIN_ROOM	64
+
+/*
+ * Return the elements of an array.
+ */
+GjElements
+gj_array_elements(ArrayType *array, GjKind *kind, const char *what)
+{
+	const bits8 *not_null = ARR_NULLBITMAP(array);
+	GjElements	elements;
+
+	elements.n = ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array));
+	elements.data = ARR_DATA_PTR(array);
+	for (uint32 i = 0; not_null != NULL && i < elements.n; i++)
+	{
+		if ((not_null[i / 8] & (1 << (i % 8))) == 0)
+			ereport(ERROR,
+					(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+					 errmsg("array must not contain nulls"),
+					 errdetail("Element %u of %s is null.", i + 1, what)));
+	}
+	switch (ARR_ELEMTYPE(array))
+	{
+		case INT2OID:
+			*kind = GJ_INT2;
+			break;
+		case INT4OID:
+			*kind = GJ_INT4;
+			break;
+		case INT8OID:
+			*kind = GJ_INT8;
+			break;
+		default:
+			elog(ERROR, "array of type %u is not a set of integers", ARR_ELEMTYPE(array));
+	}
+	return elements;
+}
+
+/*
+ * Get both arguments.
+ */
+static void
+get_pair(FunctionCallInfo fcinfo, GjArrayPair *pair)
+{
+	GjKind		kind;
+
+	memset(pair, 0, sizeof(*pair));
+	pair->input[0] = gj_array_elements(PG_GETARG_ARRAYTYPE_P(0), &pair->kind, "argument 1");
+	pair->input[1] = gj_array_elements(PG_GETARG_ARRAYTYPE_P(1), &kind, "argument 2");
+	if (kind != pair->kind)
+		elog(ERROR, "sets of kinds %d and %d", pair->kind, kind);
+}
+
+/*
+ * Do what is asked for, wherever that is best.
+ */
+static void
+run_pair(GjArrayPair *pair)
+{
+	uint64		nelements = (uint64) pair->input[0].n + pair->input[1].n;
+
+	if (pair->input[0].n > 0 && pair->input[1].n > 0 && gj_enabled &&
+		nelements >= gj_set_device_min_elements && gj_array_pair_on_device(pair))
+		return;
+	gj_array_pair_in_process(pair);
+}
+
+/*
+ * Allocate an array with room for elements, which begin at *elements.
+ */
+static ArrayType *
+allocate_array(GjKind kind, uint64 room, void **elements)
+{
+	Size		size = ARR_OVERHEAD_NONULLS(1) + gj_element_width(kind) * room;
+	ArrayType  *array;
+
+	if (!AllocSizeIsValid(size))
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("array size exceeds the maximum allowed (%zu)", MaxAllocSize)));
+	array = palloc(size);
+	*elements = (char *) array + ARR_OVERHEAD_NONULLS(1);
+	return array;
+}
+
+/*
+ * Make an array of the first n elements of what allocate_array() returned.
+ */
+static ArrayType *
+finish_array(GjKind kind, ArrayType *array, uint64 room, uint64 n)
+{
+	Oid			type = kind == GJ_INT2 ? INT2OID : kind == GJ_INT4 ? INT4OID : INT8OID;
+	Size		used = ARR_OVERHEAD_NONULLS(1) + gj_element_width(kind) * n;
+
+	if (n == 0)
+	{
+		pfree(array);
+		return construct_empty_array(type);
+	}
+	if (n < room / 2)
+		array = repalloc(array, used);
+	memset(array, 0, ARR_OVERHEAD_NONULLS(1));
+	SET_VARSIZE(array, used);
+	array->ndim = 1;
+	array->elemtype = type;
+	ARR_DIMS(array)[0] = n;
+	ARR_LBOUND(array)[0] = 1;
+	return array;
+}
+
+/*
+ * Make a new set of two.
+ */
+static Datum
+make_set(FunctionCallInfo fcinfo, GjSetOperation operation)
+{
+	GjArrayPair pair;
+	ArrayType  *array;
+
+	get_pair(fcinfo, &pair);
+	pair.operation = operation;
+	array = allocate_array(pair.kind, gj_array_pair_room(&pair), &pair.result);
+	run_pair(&pair);
+	PG_RETURN_ARRAYTYPE_P(finish_array(pair.kind, array, gj_array_pair_room(&pair), pair.count));
+}
+
+/*
+ * Elements of both sets.
+ */
+Datum
+gpu_intersect(PG_FUNCTION_ARGS)
+{
+	return make_set(fcinfo, GJ_SETS_INTERSECT);
+}
+
+/*
+ * Elements of either set.
+ */
+Datum
+gpu_union(PG_FUNCTION_ARGS)
+{
+	return make_set(fcinfo, GJ_SETS_UNION);
+}
+
+/*
+ * Elements of the first set that the second one does not have.
+ */
+Datum
+gpu_except(PG_FUNCTION_ARGS)
+{
+	return make_set(fcinfo, GJ_SETS_EXCEPT);
+}
+
+/*
+ * Count the elements of both sets, and of each.
+ */
+static void
+count_pair(FunctionCallInfo fcinfo, GjArrayPair *pair)
+{
+	get_pair(fcinfo, pair);
+	pair->operation = GJ_SETS_INTERSECT;
+	run_pair(pair);
+}
+
+/*
+ * Count the intersection.
+ */
+Datum
+gpu_intersect_count(PG_FUNCTION_ARGS)
+{
+	GjArrayPair pair;
+
+	count_pair(fcinfo, &pair);
+	PG_RETURN_INT64(pair.count);
+}
+
+/*
+ * Tell whether two sets have an element in common.
+ */
+Datum
+gpu_overlaps(PG_FUNCTION_ARGS)
+{
+	GjArrayPair pair;
+
+	count_pair(fcinfo, &pair);
+	PG_RETURN_BOOL(pair.count > 0);
+}
+
+/*
+ * Tell whether the first set has all elements of the second.
+ */
+Datum
+gpu_contains(PG_FUNCTION_ARGS)
+{
+	GjArrayPair pair;
+
+	count_pair(fcinfo, &pair);
+	PG_RETURN_BOOL(pair.count == pair.distinct[1]);
+}
+
+/*
+ * Compute a similarity.
+ */
+static Datum
+similarity(FunctionCallInfo fcinfo, GjSetPredicate which)
+{
+	GjArrayPair pair;
+
+	count_pair(fcinfo, &pair);
+	PG_RETURN_FLOAT8(gj_set_similarity(which, pair.count, pair.distinct[0], pair.distinct[1]));
+}
+
+Datum
+gpu_jaccard(PG_FUNCTION_ARGS)
+{
+	return similarity(fcinfo, GJ_SETS_JACCARD);
+}
+
+Datum
+gpu_cosine(PG_FUNCTION_ARGS)
+{
+	return similarity(fcinfo, GJ_SETS_COSINE);
+}
+
+Datum
+gpu_dice(PG_FUNCTION_ARGS)
+{
+	return similarity(fcinfo, GJ_SETS_DICE);
+}
+
+Datum
+gpu_overlap_coefficient(PG_FUNCTION_ARGS)
+{
+	return similarity(fcinfo, GJ_SETS_OVERLAP_COEFFICIENT);
+}
+
+Datum
+gpu_containment(PG_FUNCTION_ARGS)
+{
+	return similarity(fcinfo, GJ_SETS_CONTAINMENT);
+}
+
+/*
+ * Make a set of elements.
+ */
+static Datum
+return_set(GjKind kind, const void *data, uint32 n)
+{
+	void	   *elements;
+	ArrayType  *array = allocate_array(kind, n, &elements);
+
+	memcpy(elements, data, gj_element_width(kind) * n);
+	PG_RETURN_ARRAYTYPE_P(finish_array(kind, array, n, gj_sort_elements(kind, elements, n)));
+}
+
+/*
+ * Sort an array and remove duplicates: the final function of gpu_intersect_agg, whose
+ * state is the very first set if there was only one.
+ */
+Datum
+gpu_set_normalize(PG_FUNCTION_ARGS)
+{
+	GjKind		kind;
+	GjElements	elements = gj_array_elements(PG_GETARG_ARRAYTYPE_P(0), &kind, "the array");
+
+	return return_set(kind, elements.data, elements.n);
+}
+
+/* ---- gpu_union_agg */
+
+/*
+ * Return the memory of the aggregate.
+ */
+static MemoryContext
+aggregate_context(FunctionCallInfo fcinfo)
+{
+	MemoryContext context;
+
+	if (!AggCheckCallContext(fcinfo, &context))
+		elog(ERROR, "gpu_union_agg was called outside an aggregate");
+	return context;
+}
+
+/*
+ * Add elements to a state.  Duplicates go whenever the room is used up; it is doubled only
+ * if that leaves less than half of it free.
+ */
+static GjUnionState *
+add_elements(MemoryContext context, GjUnionState *state, GjKind kind, const void *data, uint32 n)
+{
+	Size		width = gj_element_width(kind);
+
+	if (state == NULL)
+	{
+		state = MemoryContextAllocZero(context, sizeof(GjUnionState));
+		state->kind = kind;
+		state->room = GJ_UNION_MIN_ROOM;
+		state->elements = MemoryContextAlloc(context, width * state->room);
+	}
+	if (state->kind != kind)
+		elog(ERROR, "sets of kinds %d and %d", state->kind, kind);
+	if (n > state->room - state->n)
+		state->n = gj_sort_elements(kind, state->elements, state->n);
+	if (n > state->room - state->n || state->n > state->room / 2)
+	{
+		uint64		room = Max((uint64) state->room * 2, ((uint64) state->n + n) * 2);
+
+		room = Min(room, MaxAllocSize / width);
+		if (room < (uint64) state->n + n)
+			ereport(ERROR,
+					(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+					 errmsg("array size exceeds the maximum allowed (%zu)", MaxAllocSize)));
+		state->elements = repalloc(state->elements, width * room);
+		state->room = room;
+	}
+	memcpy(state->elements + width * state->n, data, width * n);
+	state->n += n;
+	return state;
+}
+
+/*
+ * Add a set.
+ */
+Datum
+gpu_union_agg_transfn(PG_FUNCTION_ARGS)
+{
+	MemoryContext context = aggregate_context(fcinfo);
+	GjUnionState *state = PG_ARGISNULL(0) ? NULL : (GjUnionState *) PG_GETARG_POINTER(0);
+
+	if (!PG_ARGISNULL(1))
+	{
+		GjKind		kind;
+		GjElements	elements = gj_array_elements(PG_GETARG_ARRAYTYPE_P(1), &kind, "the array");
+
+		state = add_elements(context, state, kind, elements.data, elements.n);
+	}
+	if (state == NULL)
+		PG_RETURN_NULL();
+	PG_RETURN_POINTER(state);
+}
+
+/*
+ * Add the second state to the first.
+ */
+Datum
+gpu_union_agg_combinefn(PG_FUNCTION_ARGS)
+{
+	MemoryContext context = aggregate_context(fcinfo);
+	GjUnionState *state = PG_ARGISNULL(0) ? NULL : (GjUnionState *) PG_GETARG_POINTER(0);
+
+	if (!PG_ARGISNULL(1))
+	{
+		GjUnionState *other = (GjUnionState *) PG_GETARG_POINTER(1);
+
+		state = add_elements(context, state, other->kind, other->elements, other->n);
+	}
+	if (state == NULL)
+		PG_RETURN_NULL();
+	PG_RETURN_POINTER(state);
+}
+
+/*
+ * Write a state for another process.
+ */
+Datum
+gpu_union_agg_serialfn(PG_FUNCTION_ARGS)
+{
+	GjUnionState *state = (GjUnionState *) PG_GETARG_POINTER(0);
+	GjUnionMessage *message;
+	Size		size;
+
+	state->n = gj_sort_elements(state->kind, state->elements, state->n);
+	size = offsetof(GjUnionMessage, elements) + gj_element_width(state->kind) * state->n;
+	if (!AllocSizeIsValid(size))
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("array size exceeds the maximum allowed (%zu)", MaxAllocSize)));
+	message = palloc0(size);
+	SET_VARSIZE(message, size);
+	message->kind = state->kind;
+	message->n = state->n;
+	memcpy(message->elements, state->elements, gj_element_width(state->kind) * state->n);
+	PG_RETURN_POINTER(message);
+}
+
+/*
+ * Read what gpu_union_agg_serialfn() wrote.
+ */
+Datum
+gpu_union_agg_deserialfn(PG_FUNCTION_ARGS)
+{
+	MemoryContext context = aggregate_context(fcinfo);
+	bytea	   *bytes = PG_GETARG_BYTEA_PP(0);
+	Size		head = offsetof(GjUnionMessage, elements) - VARHDRSZ;
+	uint32		kind_and_n[2];
+
+	if (VARSIZE_ANY_EXHDR(bytes) < head)
+		elog(ERROR, "a state of gpu_union_agg is damaged");
+	memcpy(kind_and_n, VARDATA_ANY(bytes), sizeof(kind_and_n));
+	if (kind_and_n[0] < GJ_INT2 || kind_and_n[0] > GJ_INT8 ||
+		VARSIZE_ANY_EXHDR(bytes) - head != gj_element_width(kind_and_n[0]) * kind_and_n[1])
+		elog(ERROR, "a state of gpu_union_agg is damaged");
+	PG_RETURN_POINTER(add_elements(context, NULL, kind_and_n[0], VARDATA_ANY(bytes) + head, kind_and_n[1]));
+}
+
+/*
+ * Make the result of a state, which stays as it is to whoever adds more.
+ */
+Datum
+gpu_union_agg_finalfn(PG_FUNCTION_ARGS)
+{
+	GjUnionState *state = PG_ARGISNULL(0) ? NULL : (GjUnionState *) PG_GETARG_POINTER(0);
+
+	if (state == NULL)
+		PG_RETURN_NULL();
+	return return_set(state->kind, state->elements, state->n);
+}
