@@ -5,6 +5,7 @@
 #ifndef GJ_COMPAT_H
 #define GJ_COMPAT_H
 
+#include "catalog/pg_collation_d.h"
 #include "pgstat.h"
 #include "storage/bufmgr.h"
 #include "utils/rel.h"
@@ -18,6 +19,17 @@
 #else
 #include "utils/relfilenodemap.h"
 #define gj_relation_by_file(tablespace, file) RelidByRelfilenode(tablespace, file)
+#endif
+
+/*
+ * True if the bytes of texts decide their order.  Declared here because utils/pg_locale.h
+ * wants the headers of ICU, which need not be installed.
+ */
+#if PG_VERSION_NUM < 180000
+extern bool lc_collate_is_c(Oid collation);
+#define gj_collate_is_c(collation)	lc_collate_is_c(collation)
+#else
+#define gj_collate_is_c(collation)	((collation) == C_COLLATION_OID)
 #endif
 
 /* Counts rows that a scan returned, in pg_stat_all_tables. */

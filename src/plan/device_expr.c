@@ -24,9 +24,9 @@
 #include "utils/date.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
-#include "utils/pg_locale.h"
 #include "utils/timestamp.h"
 
+#include "compat.h"
 #include "plan/device_functions.h"
 #include "plan/program_builder.h"
 #include "rows/numeric.h"
@@ -397,7 +397,7 @@ collation_fits(const GjDeviceFunction *func, Oid collation)
 	if ((func->flags & GJ_CALL_COLLATED) &&
 		(!OidIsValid(collation) || !get_collation_isdeterministic(collation)))
 		return false;
-	return !(func->flags & GJ_CALL_BYTE_ORDER) || lc_collate_is_c(collation);
+	return !(func->flags & GJ_CALL_BYTE_ORDER) || gj_collate_is_c(collation);
 }
 
 static int32
