@@ -97,6 +97,24 @@ complete_first(GjJoinInfo *info)
 	return false;
 }
 
+/* Groups that a hash table of a plan that hardly ever runs is made for at first; it grows. */
+#define FALLBACK_GROUPS		65536
+
+/*
+ * The fallback is initialised with the node, and the hash tables of its aggregates with it:
+ * memory for millions of groups would take longer than the device takes for the query.
+ */
+static void
+limit_first_hash_tables(Plan *plan)
+{
+	if (plan == NULL)
+		return;
+	if (IsA(plan, Agg) && ((Agg *) plan)->numGroups > FALLBACK_GROUPS)
+		((Agg *) plan)->numGroups = FALLBACK_GROUPS;
+	limit_first_hash_tables(plan->lefttree);
+	limit_first_hash_tables(plan->righttree);
+}
+
 static Plan *
 plan_custom_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List *tlist,
 				 List *clauses, List *custom_plans)
@@ -139,9 +157,7 @@ plan_custom_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List
 												list_length(step->filter_clauses)));
 	}
 	for (int s = 0; s < builder->nsources; s++)
-	{
 		filters = lappend(filters, builder->source[s].filter_clauses);
-	}
 	scan_tlist = add_columns(scan_tlist, conditions);
 	scan_tlist = add_columns(scan_tlist, filters);
 	for (int s = 0; s < builder->nsources; s++)
@@ -157,6 +173,7 @@ plan_custom_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List
 	scan->scan.scanrelid = 0;
 	scan->flags = best_path->flags;
 	scan->custom_plans = custom_plans;
+	limit_first_hash_tables(linitial(custom_plans));
 	scan->custom_exprs = list_make3(runtime, conditions, filters);
 	scan->custom_scan_tlist = scan_tlist;
 	scan->custom_private = list_make1(make_bytes(info->program, info->program->nbytes));
