@@ -131,9 +131,8 @@ __launch_bounds__(GJ_THREADS) mark_heads(const uint64_t *offset, uint32_t nsets,
 /* Notes an error if a set is not ascending; numbers the elements. */
 template <typename T>
 static __global__ void
-__launch_bounds__(GJ_THREADS)
-	check_order(const T *values, uint64_t n, const uint8_t *head, uint32_t *place,
-				GjResults *results)
+__launch_bounds__(GJ_THREADS) check_order(const T *values, uint64_t n, const uint8_t *head,
+										  uint32_t *place, GjResults *results)
 {
 	const uint64_t i = thread_number();
 
@@ -171,9 +170,8 @@ __launch_bounds__(GJ_THREADS) note_starts(const uint32_t *rank, uint64_t n, uint
 
 /* Frequencies, to be sorted with their ranks; counts those that are frequent enough. */
 static __global__ void
-__launch_bounds__(GJ_THREADS)
-	count_values(const uint32_t *start, uint32_t universe, uint32_t nsets, uint32_t *frequency,
-				 uint32_t *rank, GjResults *results)
+__launch_bounds__(GJ_THREADS) count_values(const uint32_t *start, uint32_t universe, uint32_t nsets,
+										   uint32_t *frequency, uint32_t *rank, GjResults *results)
 {
 	const uint64_t i = thread_number();
 	bool dense = false;
@@ -198,9 +196,8 @@ __launch_bounds__(GJ_THREADS) invert_order(const uint32_t *rank, uint32_t univer
 }
 
 static __global__ void
-__launch_bounds__(GJ_THREADS)
-	place_codes(const uint32_t *rank, const uint32_t *place, uint64_t n,
-				const uint32_t *code_of_rank, uint32_t *code)
+__launch_bounds__(GJ_THREADS) place_codes(const uint32_t *rank, const uint32_t *place, uint64_t n,
+										  const uint32_t *code_of_rank, uint32_t *code)
 {
 	const uint64_t i = thread_number();
 
@@ -362,10 +359,9 @@ make_index(GjQueue *queue, GjSetFamily *family)
 	KEEP(family->posting, queue, uint32_t, n);
 	if (n == 0)
 	{
-		GJ_CUDA(queue,
-				cudaMemsetAsync(family->posting_offset, 0,
-								((uint64_t) family->universe + 1) * sizeof(uint64_t),
-								queue->stream));
+		GJ_CUDA(queue, cudaMemsetAsync(family->posting_offset, 0,
+									   ((uint64_t) family->universe + 1) * sizeof(uint64_t),
+									   queue->stream));
 		return gj_wait(queue);
 	}
 	for (int i = 0; i < 2; i++)

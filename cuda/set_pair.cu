@@ -329,8 +329,7 @@ __launch_bounds__(GJ_THREADS)
 	__shared__ T values[Range<T>::block + 2];
 	__shared__ Place place;
 	T kept[Range<T>::thread];
-	const uint32_t found =
-		merge_part<T, OPERATION>(load_part(a, na, b, nb, split, values), kept);
+	const uint32_t found = merge_part<T, OPERATION>(load_part(a, na, b, nb, split, values), kept);
 	uint64_t to;
 	uint32_t n;
 	uint32_t at = place_values(place, tiles, (uint32_t) __popc(found), results, &n, &to);
@@ -366,8 +365,8 @@ merge(GjQueue *queue, const T *a, uint64_t na, const T *b, uint64_t nb, T *resul
 		merge_write<T, OPERATION><<<nblocks, GJ_THREADS, 0, queue->stream>>>(
 			a, na, b, nb, split, tiles, queue->results, result);
 	else
-		merge_count<T, OPERATION><<<nblocks, GJ_THREADS, 0, queue->stream>>>(a, na, b, nb, split,
-																			  queue->results);
+		merge_count<T, OPERATION>
+			<<<nblocks, GJ_THREADS, 0, queue->stream>>>(a, na, b, nb, split, queue->results);
 	GJ_LAUNCHED(queue, "merge");
 	return GJ_OK;
 }
@@ -610,10 +609,10 @@ run_probe(GjQueue *queue, const T *a, uint64_t na, const Lookup &lookup, T *resu
 	GJ_LAUNCHED(queue, "start_tiles");
 	if (result)
 		probe<T, Lookup, true><<<nblocks, GJ_THREADS, 0, queue->stream>>>(a, na, lookup, tiles,
-																		   queue->results, result);
+																		  queue->results, result);
 	else
-		probe<T, Lookup, false><<<nblocks, GJ_THREADS, 0, queue->stream>>>(
-			a, na, lookup, tiles, queue->results, result);
+		probe<T, Lookup, false><<<nblocks, GJ_THREADS, 0, queue->stream>>>(a, na, lookup, tiles,
+																		   queue->results, result);
 	GJ_LAUNCHED(queue, "probe");
 	return GJ_OK;
 }
@@ -675,8 +674,8 @@ intersect_bitmap(GjQueue *queue, const T *small, uint64_t nsmall, const T *large
 	size_t nbytes;
 	GjStatus status;
 
-	GJ_CUDA(queue, cudaMemcpyAsync(&ends[0], small, sizeof(T), cudaMemcpyDeviceToHost,
-								   queue->stream));
+	GJ_CUDA(queue,
+			cudaMemcpyAsync(&ends[0], small, sizeof(T), cudaMemcpyDeviceToHost, queue->stream));
 	GJ_CUDA(queue, cudaMemcpyAsync(&ends[1], small + nsmall - 1, sizeof(T), cudaMemcpyDeviceToHost,
 								   queue->stream));
 	GJ_CUDA(queue, cudaStreamSynchronize(queue->stream));
@@ -692,7 +691,7 @@ intersect_bitmap(GjQueue *queue, const T *small, uint64_t nsmall, const T *large
 		return gj_no_memory(queue);
 	GJ_CUDA(queue, cudaMemsetAsync(bits, 0, nbytes, queue->stream));
 	fill_bits<<<gj_blocks(nsmall, GJ_THREADS), GJ_THREADS, 0, queue->stream>>>(bits, lookup.first,
-																				small, nsmall);
+																			   small, nsmall);
 	GJ_LAUNCHED(queue, "fill_bits");
 	lookup.bits = bits;
 	status = run_probe(queue, large, nlarge, lookup, result);

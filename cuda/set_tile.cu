@@ -27,12 +27,12 @@
 #include "internal.cuh"
 
 #define WARPS (GJ_THREADS / 32)
-#define LEFT_CODES 4096		/* of a left set in shared memory at a time */
-#define TABLE_SLOTS 8192	/* twice as many */
+#define LEFT_CODES 4096     /* of a left set in shared memory at a time */
+#define TABLE_SLOTS 8192    /* twice as many */
 #define WINDOW_BITS 262144u /* of the bitmap */
-#define BLOCK_RIGHTS 64		/* right sets of a block */
-#define SLICES 4			/* of the postings of an element */
-#define LARGE_SET 100000u	/* elements from which a pair is worth the whole GPU */
+#define BLOCK_RIGHTS 64     /* right sets of a block */
+#define SLICES 4            /* of the postings of an element */
+#define LARGE_SET 100000u   /* elements from which a pair is worth the whole GPU */
 #define NO_CODE UINT32_MAX
 #define SKIP_ROW UINT32_MAX
 
@@ -44,14 +44,14 @@ struct Tile
 	const uint64_t *posting_offset;
 	const uint32_t *posting;
 	uint32_t first_right; /* number of right set 0 */
-	uint32_t left;		  /* the tile */
+	uint32_t left;        /* the tile */
 	uint32_t nleft;
 	uint32_t right;
 	uint32_t nright;
 	uint32_t *counts;
 	uint32_t stride;
-	uint32_t *head; /* [nleft]: most frequent elements of a left set that are looked up last;
-					 * SKIP_ROW: no pair of the set is wanted */
+	uint32_t *head;    /* [nleft]: most frequent elements of a left set that are looked up last;
+						* SKIP_ROW: no pair of the set is wanted */
 	uint32_t min_code; /* of the elements that the index counts */
 	uint32_t top_k;
 	uint32_t predicate;
@@ -131,7 +131,7 @@ __launch_bounds__(GJ_THREADS) plan_rows(Tile tile, bool use_head)
 	n = get_left(tile, row).n;
 	if (tile.top_k == 0)
 		common = (uint32_t) gj_set_min_common(tile.predicate, tile.threshold, n);
-	tile.head[row] = common > n ? (tile.top_k > 0 ? 0 : SKIP_ROW)
+	tile.head[row] = common > n               ? (tile.top_k > 0 ? 0 : SKIP_ROW)
 					 : use_head && common > 0 ? common - 1
 											  : 0;
 }
@@ -308,11 +308,10 @@ __launch_bounds__(GJ_THREADS) count_bitmap(Tile tile)
 	{
 		/* the window that has the next code of the left set; all threads agree on it */
 		const uint32_t base = left.n > 0 ? left.at[first] / WINDOW_BITS * WINDOW_BITS : 0;
-		const uint32_t n =
-			left.n == 0 ? 0
-			: base > UINT32_MAX - WINDOW_BITS
-				? left.n - first
-				: lower_bound(left.at + first, left.n - first, base + WINDOW_BITS);
+		const uint32_t n = left.n == 0 ? 0
+						   : base > UINT32_MAX - WINDOW_BITS
+							   ? left.n - first
+							   : lower_bound(left.at + first, left.n - first, base + WINDOW_BITS);
 
 		for (uint32_t i = threadIdx.x; i < WINDOW_BITS / 32; i += GJ_THREADS)
 			bits[i] = 0;
@@ -420,17 +419,17 @@ __launch_bounds__(GJ_THREADS) add_heads(Tile tile)
 
 /* ---- the matrix */
 
-#define MATRIX_TILE 128u  /* left and right sets of a block */
-#define MATRIX_STEP 64u	  /* columns in shared memory at a time: GJ_SET_DENSE_STEP */
+#define MATRIX_TILE 128u   /* left and right sets of a block */
+#define MATRIX_STEP 64u    /* columns in shared memory at a time: GJ_SET_DENSE_STEP */
 #define MATRIX_CHUNK 4096u /* columns in memory at a time, at most */
 
 static_assert(MATRIX_STEP == GJ_SET_DENSE_STEP, "columns");
 
 /* Sets bytes of the codes first .. first+ncolumns-1 in rows of a zeroed matrix: a warp a set. */
 static __global__ void
-__launch_bounds__(GJ_THREADS) fill_matrix(const uint64_t *offset, const uint32_t *code,
-										  uint32_t nsets, uint32_t first, uint32_t ncolumns,
-										  int8_t *matrix)
+__launch_bounds__(GJ_THREADS)
+	fill_matrix(const uint64_t *offset, const uint32_t *code, uint32_t nsets, uint32_t first,
+				uint32_t ncolumns, int8_t *matrix)
 {
 	const uint64_t set = ((uint64_t) blockIdx.x * GJ_THREADS + threadIdx.x) / 32;
 	const uint32_t *codes;
@@ -453,8 +452,8 @@ __launch_bounds__(GJ_THREADS) fill_matrix(const uint64_t *offset, const uint32_t
  * multiple of MATRIX_STEP.  A block makes 128 x 128 counts, a warp 32 x 64 of them.
  */
 static __global__ void
-__launch_bounds__(GJ_THREADS) multiply(const int8_t *a, const int8_t *b, uint32_t ncolumns,
-									   uint32_t *counts, uint32_t stride)
+__launch_bounds__(GJ_THREADS)
+	multiply(const int8_t *a, const int8_t *b, uint32_t ncolumns, uint32_t *counts, uint32_t stride)
 {
 	using namespace nvcuda;
 	/* by groups of 16 columns, so that the 16 x 16 bytes of a fragment are one block */
@@ -623,8 +622,8 @@ count_index(GjQueue *queue, const GjSetFamily *family, const Tile &tile)
 	n = ends[1] - ends[0];
 	if (n == 0)
 		return GJ_OK;
-	count_postings<<<dim3(gj_blocks(n, WARPS), SLICES), GJ_THREADS, 0, queue->stream>>>(
-		tile, ends[0], n);
+	count_postings<<<dim3(gj_blocks(n, WARPS), SLICES), GJ_THREADS, 0, queue->stream>>>(tile,
+																						ends[0], n);
 	GJ_LAUNCHED(queue, "count_postings");
 	return GJ_OK;
 }
@@ -716,7 +715,7 @@ keep_matches(GjQueue *queue, const Tile &tile, uint32_t *const out[3], uint32_t 
 	if (*n == 0)
 		return GJ_OK;
 	write_pairs<<<gj_blocks(*n, GJ_THREADS), GJ_THREADS, 0, queue->stream>>>(tile, *n, out[0],
-																			  out[1], out[2]);
+																			 out[1], out[2]);
 	GJ_LAUNCHED(queue, "write_pairs");
 	return GJ_OK;
 }

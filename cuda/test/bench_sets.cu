@@ -97,18 +97,12 @@ bench_pair(const Device &device, uint32_t na, uint32_t nb, uint32_t gap_a, uint3
 		double write_ms;
 
 		pair.algorithm = algorithm;
-		count_ms = median(q, 5,
-						  [&]
-						  {
-							  must(q, q.ops->set_pair(q.queue, &pair, NULL, NULL, NULL, &n),
-								   "set_pair");
-						  });
-		write_ms = median(q, 5,
-						  [&]
-						  {
-							  must(q, q.ops->set_pair(q.queue, &pair, NULL, NULL, result, &n),
-								   "set_pair");
-						  });
+		count_ms = median(
+			q, 5,
+			[&] { must(q, q.ops->set_pair(q.queue, &pair, NULL, NULL, NULL, &n), "set_pair"); });
+		write_ms = median(
+			q, 5,
+			[&] { must(q, q.ops->set_pair(q.queue, &pair, NULL, NULL, result, &n), "set_pair"); });
 		printf("  %-16s count %9.3f ms %7.1f G elements/s   values %9.3f ms %7.1f G elements/s   "
 			   "%llu common\n",
 			   names[algorithm], count_ms, ((double) na + nb) / count_ms / 1e6, write_ms,
@@ -128,8 +122,7 @@ run_tiles(Family &f, uint64_t *kept)
 	{
 		uint32_t n;
 
-		must(f.q,
-			 f.q.ops->set_tile(f.q.queue, &f.family, &f.spec, &tile, NULL, NULL, f.out, &n),
+		must(f.q, f.q.ops->set_tile(f.q.queue, &f.family, &f.spec, &tile, NULL, NULL, f.out, &n),
 			 "set_tile");
 		*kept += n;
 	}

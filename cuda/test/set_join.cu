@@ -112,8 +112,8 @@ all_pairs(const Sets &left, const Sets &right)
 		for (uint32_t r = 0; r < right.size(); r++)
 		{
 			both.clear();
-			std::set_intersection(left[l].begin(), left[l].end(), right[r].begin(),
-								  right[r].end(), std::back_inserter(both));
+			std::set_intersection(left[l].begin(), left[l].end(), right[r].begin(), right[r].end(),
+								  std::back_inserter(both));
 			pairs.push_back({l, r, (uint32_t) both.size()});
 		}
 	return pairs;
@@ -137,9 +137,7 @@ static Pairs
 best_pairs(Pairs all, const Sets &left, const Sets &right, const GjSetSpec &spec)
 {
 	const auto score = [&](const Pair &p)
-	{
-		return gj_set_score(spec.predicate, p.common, left[p.left].size(), right[p.right].size());
-	};
+	{ return gj_set_score(spec.predicate, p.common, left[p.left].size(), right[p.right].size()); };
 	Pairs pairs;
 	uint32_t rank = 0;
 
@@ -200,12 +198,11 @@ static void
 test_spec(const Device &device, const char *shape, const Sets &left, const Sets *right,
 		  const Pairs &expected, uint32_t width, GjSetSpec spec)
 {
-	const std::string where = std::string(shape) + (right ? ", two families" : ", one family") +
-							  ", width " + std::to_string(width) + ", algorithm " +
-							  std::to_string(spec.algorithm) + ", predicate " +
-							  std::to_string(spec.predicate) + ", threshold " +
-							  std::to_string(spec.threshold) + ", top " +
-							  std::to_string(spec.top_k);
+	const std::string where =
+		std::string(shape) + (right ? ", two families" : ", one family") + ", width " +
+		std::to_string(width) + ", algorithm " + std::to_string(spec.algorithm) + ", predicate " +
+		std::to_string(spec.predicate) + ", threshold " + std::to_string(spec.threshold) +
+		", top " + std::to_string(spec.top_k);
 	Program program;
 	Queue q(device, program);
 	Family f(q, left, right, width, spec);
@@ -238,10 +235,11 @@ test_family(const Device &device, const char *shape, const Sets &left, const Set
 		uint8_t predicate;
 		double threshold;
 		uint32_t top_k;
-	} specs[] = {{GJ_SETS_ALL, 0, 0},		{GJ_SETS_OVERLAP, 1, 0},  {GJ_SETS_OVERLAP, 3, 0},
-				 {GJ_SETS_CONTAINS, 0, 0},	{GJ_SETS_CONTAINED, 0, 0}, {GJ_SETS_EQUALS, 0, 0},
-				 {GJ_SETS_JACCARD, 0.3, 0}, {GJ_SETS_COSINE, 0.8, 0}, {GJ_SETS_CONTAINMENT, 0.5, 0},
-				 {GJ_SETS_OVERLAP, 0, 3},	{GJ_SETS_JACCARD, 0, 100}};
+	} specs[] = {
+		{GJ_SETS_ALL, 0, 0},       {GJ_SETS_OVERLAP, 1, 0},   {GJ_SETS_OVERLAP, 3, 0},
+		{GJ_SETS_CONTAINS, 0, 0},  {GJ_SETS_CONTAINED, 0, 0}, {GJ_SETS_EQUALS, 0, 0},
+		{GJ_SETS_JACCARD, 0.3, 0}, {GJ_SETS_COSINE, 0.8, 0},  {GJ_SETS_CONTAINMENT, 0.5, 0},
+		{GJ_SETS_OVERLAP, 0, 3},   {GJ_SETS_JACCARD, 0, 100}};
 	const Sets &other = right ? *right : left;
 	const Pairs all = all_pairs(left, other);
 

@@ -69,11 +69,10 @@ template <typename T>
 static void
 test_operation(Queue &q, GjSetPair pair, const std::vector<T> &expected, T *result)
 {
-	const std::string where = "na = " + std::to_string(pair.na) +
-							  ", nb = " + std::to_string(pair.nb) + ", width " +
-							  std::to_string(sizeof(T)) + ", operation " +
-							  std::to_string(pair.operation) + ", algorithm " +
-							  std::to_string(pair.algorithm);
+	const std::string where =
+		"na = " + std::to_string(pair.na) + ", nb = " + std::to_string(pair.nb) + ", width " +
+		std::to_string(sizeof(T)) + ", operation " + std::to_string(pair.operation) +
+		", algorithm " + std::to_string(pair.algorithm);
 	uint64_t n = 12345;
 
 	check(q.ops->set_pair(q.queue, &pair, NULL, NULL, NULL, &n) == GJ_OK, "set_pair",

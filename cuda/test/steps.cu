@@ -613,7 +613,8 @@ run_case(const Device &device, const Case &c, uint32_t chunk, uint64_t memory, S
 	gj_memory_init(&entry.memory, memory);
 	gj_lease_start(&lease, &entry.memory, 0, 0, NULL, NULL);
 
-	const GjRunHost run_host = {host, host_stop, host_output_slot, host_send_batch, nullptr, host_slot_free};
+	const GjRunHost run_host = {host,    host_stop,     host_output_slot, host_send_batch,
+								nullptr, host_slot_free};
 	GjRun *run = gj_run_open(&entry, program, &lease, &run_host, &status, &why);
 
 	if (run)
