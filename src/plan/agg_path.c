@@ -413,6 +413,33 @@ estimate_groups(PlannerInfo *root, GjJoinInfo *info)
 	return clamp_row_est(estimate_num_groups(root, keys, info->rows, NULL, NULL));
 }
 
+static bool
+has_exec_param(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, Param))
+		return ((Param *) node)->paramkind == PARAM_EXEC;
+	return expression_tree_walker(node, has_exec_param, context);
+}
+
+/*
+ * True for a scan in a correlated subquery, which runs once for each row outside: some rows
+ * each time, often through an index, that a device is never asked for in time.
+ */
+static bool
+is_correlated_scan(const GjBuilder *builder)
+{
+	ListCell   *lc;
+
+	if (builder->nsources > 1)
+		return false;
+	foreach(lc, builder->runtime)
+		if (has_exec_param((Node *) ((GjRuntimeConst *) lfirst(lc))->expr, NULL))
+			return true;
+	return false;
+}
+
 GjJoinInfo *
 gj_build_aggregate(PlannerInfo *root, Path *native)
 {
@@ -427,7 +454,8 @@ gj_build_aggregate(PlannerInfo *root, Path *native)
 	info->builder = gj_build_join(root, native, NULL, &info->rows);
 	/* reading the rows of another plan only to count them gains nothing */
 	if (info->builder == NULL ||
-		(info->builder->nsources == 1 && !OidIsValid(info->builder->source[0].heap_relid)))
+		(info->builder->nsources == 1 && !OidIsValid(info->builder->source[0].heap_relid)) ||
+		is_correlated_scan(info->builder))
 		return NULL;
 	if (!gj_add_group_keys(root, info) ||
 		add_dependent_keys((Node *) root->processed_tlist, &cxt) ||
