@@ -422,9 +422,20 @@ find_link(GjAttempt *a, int s, GjJoinClauses *clauses, bool *undecided)
 	return link;
 }
 
+/* True if only PostgreSQL knows one of the conditions. */
+static bool
+has_host_clause(const GjJoinClauses *clauses)
+{
+	for (int i = 0; i < clauses->n; i++)
+		if (!clauses->array[i].is_device)
+			return true;
+	return false;
+}
+
 /*
  * The source of a group to join next: the one that leaves fewest rows among those with
- * the best link; -1 if the device would make all pairs for PostgreSQL to choose from.
+ * the best link; -1 if the device would make all pairs, or nearly, for PostgreSQL to choose
+ * from.
  */
 static int
 choose_next(GjAttempt *a, uint32 sources, GjJoinClauses *clauses, double *next_rows)
@@ -451,7 +462,7 @@ choose_next(GjAttempt *a, uint32 sources, GjJoinClauses *clauses, double *next_r
 			*next_rows = estimate;
 		}
 	}
-	return best;
+	return best_link < LINK_RANGE && has_host_clause(clauses) ? -1 : best;
 }
 
 /*
