@@ -110,4 +110,13 @@ gj_old_snapshot_threshold_active(void)
 #define gj_all_relids(root)		((root)->all_baserels)
 #endif
 
+/* What equivalence classes say of a relation and those that its path needs values of. */
+#if PG_VERSION_NUM >= 160000
+#define gj_implied_equalities(root, both, outer, rel) \
+	generate_join_implied_equalities(root, both, outer, rel, NULL)
+#else
+#define gj_implied_equalities(root, both, outer, rel) \
+	generate_join_implied_equalities(root, both, outer, rel)
+#endif
+
 #endif							/* GJ_COMPAT_H */

@@ -10,6 +10,7 @@
 #include "common/int.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
+#include "utils/lsyscache.h"
 #include "utils/numeric.h"
 
 #include "exec/emit.h"
@@ -380,7 +381,7 @@ gj_group_emitter_init(GjEmitter *emitter, const GjProgram *program, TupleDesc de
 		emitter->columns[i].output = i;
 		emitter->columns[i].width = types[i].width;
 		emitter->columns[i].how = how_to_emit(&types[i], TupleDescAttr(desc, i)->attbyval);
-		if (types[i].kind != GJ_REF && TupleDescAttr(desc, i)->atttypid == NUMERICOID)
+		if (types[i].kind != GJ_REF && getBaseType(TupleDescAttr(desc, i)->atttypid) == NUMERICOID)
 		{
 			emitter->columns[i].how = GJ_EMIT_DECIMAL;
 			emitter->columns[i].scale = exprs[keys[i].index].scale;

@@ -18,12 +18,13 @@
 #include "nodes/extensible.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
+#include "optimizer/paths.h"
 #include "optimizer/restrictinfo.h"
 
 #include "compat.h"
 #include "plan/join_tree.h"
 
-static GjTree *make_tree(Path *path, List **passed);
+static GjTree *make_tree(PlannerInfo *root, Path *path, List **passed);
 
 Path *
 gj_transparent_subpath(Path *path)
@@ -181,7 +182,7 @@ restore_semijoin(GjTree *tree, const JoinPath *join, Path **outer, Path **inner)
 }
 
 static GjTree *
-make_join(JoinPath *join, List **passed)
+make_join(PlannerInfo *root, JoinPath *join, List **passed)
 {
 	GjTree	   *tree = palloc0(sizeof(GjTree));
 	Path	   *outer = join->outerjoinpath,
@@ -194,8 +195,8 @@ make_join(JoinPath *join, List **passed)
 	tree->path = tree->rel->cheapest_total_path;
 	if (tree->type == JOIN_INNER)
 		restore_semijoin(tree, join, &outer, &inner);
-	tree->outer = make_tree(outer, &from_outer);
-	tree->inner = make_tree(inner, &from_inner);
+	tree->outer = make_tree(root, outer, &from_outer);
+	tree->inner = make_tree(root, inner, &from_inner);
 	if (tree->outer == NULL || tree->inner == NULL || !take_own(tree, join, passed) ||
 		!take_passed(tree, join, from_outer, false, passed) ||
 		!take_passed(tree, join, from_inner, true, passed))
@@ -236,27 +237,50 @@ is_known_join(const Path *path)
 }
 
 /*
+ * The conditions that a parameterised path of a plain relation checks for its joins.  Its
+ * param_info lists them, unless it is an append: then each member has them in its own
+ * terms, and these are what they were made from.
+ */
+static List *
+passed_down(PlannerInfo *root, Path *path)
+{
+	RelOptInfo *rel = path->parent;
+	Relids		outer = PATH_REQ_OUTER(path);
+	Relids		both;
+	List	   *clauses = NIL;
+	ListCell   *lc;
+
+	if (!IsA(path, AppendPath) && !IsA(path, MergeAppendPath))
+		return path->param_info->ppi_clauses;
+	both = bms_union(rel->relids, outer);
+	foreach(lc, rel->joininfo)
+		if (join_clause_is_movable_into(lfirst_node(RestrictInfo, lc), rel->relids, both))
+			clauses = lappend(clauses, lfirst(lc));
+	return list_concat(clauses, gj_implied_equalities(root, both, outer, rel));
+}
+
+/*
  * The tree of a path.  Conditions that need relations from further up are added to
  * *passed.
  */
 static GjTree *
-make_tree(Path *path, List **passed)
+make_tree(PlannerInfo *root, Path *path, List **passed)
 {
 	Path	   *subpath;
 	GjTree	   *leaf;
 
 	check_stack_depth();
 	if (is_known_join(path))
-		return make_join((JoinPath *) path, passed);
+		return make_join(root, (JoinPath *) path, passed);
 	subpath = gj_transparent_subpath(path);
 	if (subpath != NULL)
-		return make_tree(subpath, passed);
-	/* joins and members of an append have their conditions elsewhere */
+		return make_tree(root, subpath, passed);
+	/* joins have their conditions elsewhere */
 	if (path->param_info)
 	{
 		if (path->parent->reloptkind != RELOPT_BASEREL)
 			return NULL;
-		*passed = list_concat_unique(*passed, path->param_info->ppi_clauses);
+		*passed = list_concat_unique(*passed, passed_down(root, path));
 	}
 	leaf = palloc0(sizeof(GjTree));
 	leaf->rel = path->parent;
@@ -266,10 +290,10 @@ make_tree(Path *path, List **passed)
 }
 
 GjTree *
-gj_tree_create(Path *native)
+gj_tree_create(PlannerInfo *root, Path *native)
 {
 	List	   *passed = NIL;
-	GjTree	   *tree = make_tree(native, &passed);
+	GjTree	   *tree = make_tree(root, native, &passed);
 
 	return passed == NIL ? tree : NULL;
 }

@@ -34,7 +34,7 @@ gj_tree_is_join(const GjTree *tree)
  * The tree of a native path, palloc'd; NULL if it holds conditions of which it is not
  * clear where they belong.
  */
-extern GjTree *gj_tree_create(Path *native);
+extern GjTree *gj_tree_create(PlannerInfo *root, Path *native);
 
 /* The leaves, GjTree *, from left to right. */
 extern List *gj_tree_leaves(GjTree *tree);
