@@ -65,6 +65,28 @@ for my $i (1 .. 5)
 is($last, 5, 'five crashes: five answers');
 is($node->safe_psql('postgres', "$session $sums"), $sums_answer, 'and right answers afterwards');
 
+# gpujoind refuses programs that do not make sense: group keys (and aggregates) that no output has
+my $saved = $node->basedir . '/saved.program';
+$node->safe_psql('postgres', "$session SET gpujoin.save_program = '$saved'; $sums");
+my $bindir = `pg_config --bindir`;
+chomp $bindir;
+my $program = slurp_file($saved);
+my $at = index($program, 'GPGJ');
+cmp_ok($at, '>=', 0, 'a program is saved');
+is(unpack('L', substr($program, $at + 88, 4)), 0, 'it has no group keys');
+foreach my $ngroup_keys (0, 1)
+{
+	# ngroup_keys; where they are, something else is
+	substr($program, $at + 88, 8) = pack('LL', $ngroup_keys, unpack('L', substr($program, $at + 60, 4)));
+	open my $file, '>', $saved or die "$saved: $!";
+	binmode $file;
+	print $file $program;
+	close $file;
+	my $said = `"$bindir/gpujoind" --run "$saved" --device cpu 2>&1`;
+	is($? == 0, $ngroup_keys == 0, "$ngroup_keys group keys") or diag($said);
+	like($said, qr/group keys with output/, 'the reason is told') if $ngroup_keys > 0;
+}
+
 # no memory: run or fall back, right in either case
 foreach my $limit ('1MB', '2MB', '8MB')
 {

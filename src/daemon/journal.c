@@ -245,6 +245,9 @@ gj_journal_work(GjJournalMark *mark)
 {
 	GjJournalEntry *entry;
 
+	/* it has not rested: devices of a team went on while their session waited */
+	if (mark->entry >= 0)
+		return;
 	pthread_mutex_lock(&lock);
 	entry = find_entry(mark->fingerprint);
 	if (!entry)

@@ -33,7 +33,10 @@ extern void gj_journal_counters(GjCounter counter[GJ_NREASONS]);
 /* Fills in the mark of a run that does not work yet.  False: its program is refused. */
 extern bool gj_journal_begin(const GjProgram *program, GjJournalMark *mark);
 
-/* From here on the run works on the device, or no longer does: all it queued is done. */
+/*
+ * From here on the run works on the device, or no longer does: all it queued is done.
+ * Either may be told twice.
+ */
 extern void gj_journal_work(GjJournalMark *mark);
 extern void gj_journal_rest(GjJournalMark *mark);
 

@@ -743,7 +743,14 @@ check_prewarm(GjCheck *check)
 static bool
 check_kind(GjCheck *check)
 {
-	switch (check->program->kind)
+	const GjProgram *p = check->program;
+
+	/* whoever plans a run looks at them whatever its kind */
+	if ((p->ngroup_keys > 0 && p->output != GJ_OUTPUT_GROUPS) ||
+		(p->naggregates > 0 && p->output != GJ_OUTPUT_GROUPS && p->output != GJ_OUTPUT_AGGREGATES))
+		return bad(check, "%u aggregates and %u group keys with output %u", p->naggregates,
+				   p->ngroup_keys, p->output);
+	switch (p->kind)
 	{
 		case GJ_PROGRAM_JOIN:
 			return check_join(check);

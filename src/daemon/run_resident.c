@@ -25,7 +25,7 @@ typedef struct GjRowRange
 
 /* ---- ASK */
 
-/* Reads the question out of its slot, once.  `keys` becomes the source's. */
+/* Reads the question out of its slot, once.  The first one's keys become the source's. */
 static GjStatus
 read_question(GjRun *run, uint32_t source, const uint8_t *memory, GjAsk *ask, uint64_t **lsns)
 {
@@ -39,13 +39,19 @@ read_question(GjRun *run, uint32_t source, const uint8_t *memory, GjAsk *ask, ui
 		sizeof(*ask) + (uint64_t) ask->ncolumns * sizeof(GjColumnKey) +
 		(uint64_t) ask->nmaps * sizeof(uint64_t) > GJ_LOAD_SLOT_SIZE)
 		return gj_run_fail(run, GJ_BAD_PROGRAM, "a question is damaged");
-	if (!resident->keys)
-		resident->keys = malloc((src->ncolumns + 1) * sizeof(GjColumnKey));
 	*lsns = malloc((ask->nmaps + 1) * sizeof(uint64_t));
-	if (!resident->keys || !*lsns)
+	if (!*lsns)
+		return GJ_OUT_OF_HOST_MEMORY;
+	memcpy(*lsns, at + src->ncolumns * sizeof(GjColumnKey), ask->nmaps * sizeof(uint64_t));
+	/* the fragments that were told of have the columns that were asked for first */
+	if (resident->keys)
+		return memcmp(&resident->wanted.relation, &ask->relation, sizeof(ask->relation)) == 0 &&
+			memcmp(resident->keys, at, src->ncolumns * sizeof(GjColumnKey)) == 0 ? GJ_OK :
+			gj_run_fail(run, GJ_BAD_PROGRAM, "a source is asked about in two ways");
+	resident->keys = malloc((src->ncolumns + 1) * sizeof(GjColumnKey));
+	if (!resident->keys)
 		return GJ_OUT_OF_HOST_MEMORY;
 	memcpy(resident->keys, at, src->ncolumns * sizeof(GjColumnKey));
-	memcpy(*lsns, at + src->ncolumns * sizeof(GjColumnKey), ask->nmaps * sizeof(uint64_t));
 	resident->wanted = (GjWanted) {ask->relation, src->ncolumns, resident->keys,
 	run->types + src->first_column};
 	return GJ_OK;
@@ -124,7 +130,8 @@ gj_run_ask(GjRun *run, uint32_t source, const uint8_t *memory, uint32_t slot)
 		status = run->host->slot_free(run->host->arg, slot);
 	if (status == GJ_OK)
 	{
-		resident->store = gj_resident_store(run->entry, ask.cache_size);
+		if (!resident->store)
+			resident->store = gj_resident_store(run->entry, ask.cache_size);
 		if (resident->store && run->clock == 0)
 			run->clock = gj_resident_clock(resident->store);
 		status = run->host->output_slot(run->host->arg, &out);
@@ -170,7 +177,9 @@ describe(GjRun *run, uint32_t source, const GjFragment *fragment, uint64_t first
 	for (uint32_t c = 0; c < wanted->ncolumns; c++)
 		for (uint32_t i = 0; i < fragment->ncolumns; i++)
 			if (memcmp(fragment->columns[i].key.hash, wanted->keys[c].hash,
-					   sizeof(wanted->keys[c].hash)) == 0)
+					   sizeof(wanted->keys[c].hash)) == 0 &&
+				fragment->columns[i].type.kind == wanted->types[c].kind &&
+				fragment->columns[i].type.width == wanted->types[c].width)
 				columns[c] = gj_fragment_column(fragment, i, first);
 }
 
