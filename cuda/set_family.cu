@@ -168,7 +168,8 @@ __launch_bounds__(GJ_THREADS) note_starts(const uint32_t *rank, uint64_t n, uint
 		start[rank[i]] = (uint32_t) n;
 }
 
-/* Frequencies, to be sorted with their ranks; counts those that are frequent enough. */
+/* Frequencies, to be sorted with their ranks; counts those that are frequent enough, and adds
+ * their squares up. */
 static __global__ void
 __launch_bounds__(GJ_THREADS) count_values(const uint32_t *start, uint32_t universe, uint32_t nsets,
 										   uint32_t *frequency, uint32_t *rank, GjResults *results)
@@ -183,7 +184,12 @@ __launch_bounds__(GJ_THREADS) count_values(const uint32_t *start, uint32_t unive
 		dense = (uint64_t) frequency[i] * DENSE_SETS >= nsets;
 	}
 	if (dense)
+	{
 		atomicAdd(&results->n, 1u);
+		/* at most the greatest frequency times the sum of all: both have 32 bits */
+		atomicAdd((unsigned long long *) &results->total,
+				  (unsigned long long) frequency[i] * frequency[i]);
+	}
 }
 
 static __global__ void
@@ -245,10 +251,13 @@ rank_values(Work &work, const GjSetInput *sets, GjSetFamily *family, uint32_t **
 	return GJ_OK;
 }
 
-/* code_of_rank[r]: the codes by frequency; notes how many columns a matrix should have. */
+/*
+ * code_of_rank[r]: the codes by frequency; notes how many columns a matrix should have, and in
+ * *squares the sum of the squared frequencies of their elements.
+ */
 static GjStatus
 order_ranks(Work &work, const GjSetInput *sets, const uint32_t *rank, GjSetFamily *family,
-			uint32_t **code_of_rank)
+			uint32_t **code_of_rank, uint64_t *squares)
 {
 	GjQueue *queue = work.queue;
 	const uint32_t universe = family->universe;
@@ -265,6 +274,7 @@ order_ranks(Work &work, const GjSetInput *sets, const uint32_t *rank, GjSetFamil
 	note_starts<<<THREADS_FOR(sets->nvalues)>>>(rank, sets->nvalues, start);
 	GJ_LAUNCHED(queue, "note_starts");
 	GJ_CUDA(queue, cudaMemsetAsync(&queue->results->n, 0, sizeof(uint32_t), queue->stream));
+	GJ_CUDA(queue, cudaMemsetAsync(&queue->results->total, 0, sizeof(uint64_t), queue->stream));
 	count_values<<<THREADS_FOR(universe)>>>(start, universe, sets->nsets, frequency[0], order[0],
 											queue->results);
 	GJ_LAUNCHED(queue, "count_values");
@@ -278,12 +288,13 @@ order_ranks(Work &work, const GjSetInput *sets, const uint32_t *rank, GjSetFamil
 	GJ_LAUNCHED(queue, "invert_order");
 	GJ_TRY(gj_wait(queue));
 	family->ndense = min(queue->pinned->results.n, MAX_DENSE);
+	*squares = queue->pinned->results.total;
 	return GJ_OK;
 }
 
-/* family->code, ascending within each set. */
+/* family->code, ascending within each set; *squares as of order_ranks. */
 static GjStatus
-make_codes(GjQueue *queue, const GjSetInput *sets, GjSetFamily *family)
+make_codes(GjQueue *queue, const GjSetInput *sets, GjSetFamily *family, uint64_t *squares)
 {
 	Work work(queue);
 	const uint64_t n = sets->nvalues;
@@ -298,7 +309,7 @@ make_codes(GjQueue *queue, const GjSetInput *sets, GjSetFamily *family)
 		GJ_TRY(rank_values<int32_t>(work, sets, family, &rank, &place));
 	else
 		GJ_TRY(rank_values<int64_t>(work, sets, family, &rank, &place));
-	GJ_TRY(order_ranks(work, sets, rank, family, &code_of_rank));
+	GJ_TRY(order_ranks(work, sets, rank, family, &code_of_rank, squares));
 	GET(code, work, uint32_t, n);
 	place_codes<<<THREADS_FOR(n)>>>(rank, place, n, code_of_rank, code);
 	GJ_LAUNCHED(queue, "place_codes");
@@ -309,34 +320,43 @@ make_codes(GjQueue *queue, const GjSetInput *sets, GjSetFamily *family)
 
 /* ---- the inverted index */
 
-/* set[i] = number of the right set that element i belongs to: one warp a set. */
+/* set[i] = number of the right set that the right family's element i belongs to. */
 static __global__ void
 __launch_bounds__(GJ_THREADS)
-	number_sets(const uint64_t *offset, uint32_t nright, uint64_t first, uint32_t *set)
+	number_sets(const uint64_t *offset, uint32_t nright, uint64_t first, uint64_t n, uint32_t *set)
 {
-	const uint64_t r = thread_number() / 32;
+	const uint64_t i = thread_number();
 
-	if (r >= nright)
-		return;
-	for (uint64_t i = offset[r] + threadIdx.x % 32; i < offset[r + 1]; i += 32)
-		set[i - first] = (uint32_t) r;
+	/* a thread an element, not a set: one set may have nearly all of them */
+	if (i < n)
+		set[i] = gj_last_at_most(offset, 0, nright, first + i);
 }
 
-/* posting_offset[c] = the first posting whose code is at least c. */
+/*
+ * posting_offset[c] = the first posting whose code is at least c, for c <= universe.  A search
+ * a code: the right family may have few of many codes, so that filling the gaps between its
+ * codes would be left to few threads.
+ */
 static __global__ void
 __launch_bounds__(GJ_THREADS)
 	find_postings(const uint32_t *code, uint64_t n, uint32_t universe, uint64_t *posting_offset)
 {
-	const uint64_t i = thread_number();
-	uint64_t from;
-	uint64_t to;
+	const uint64_t c = thread_number();
+	uint64_t low = 0;
+	uint64_t high = n;
 
-	if (i > n)
+	if (c > universe)
 		return;
-	from = i == 0 ? 0 : (uint64_t) code[i - 1] + 1;
-	to = i == n ? universe : code[i];
-	for (uint64_t c = from; c <= to; c++)
-		posting_offset[c] = i;
+	while (low < high)
+	{
+		const uint64_t mid = low + (high - low) / 2;
+
+		if (code[mid] < c)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	posting_offset[c] = low;
 }
 
 static GjStatus
@@ -371,8 +391,8 @@ make_index(GjQueue *queue, GjSetFamily *family)
 	}
 	GJ_CUDA(queue, cudaMemcpyAsync(code[0], family->code + first, n * sizeof(uint32_t),
 								   cudaMemcpyDeviceToDevice, queue->stream));
-	number_sets<<<THREADS_FOR((uint64_t) family->nright * 32)>>>(
-		family->offset + family->first_right, family->nright, first, set[0]);
+	number_sets<<<THREADS_FOR(n)>>>(family->offset + family->first_right, family->nright, first, n,
+									set[0]);
 	GJ_LAUNCHED(queue, "number_sets");
 	while (bits < 32 && family->universe >> bits != 0)
 		bits++;
@@ -381,8 +401,8 @@ make_index(GjQueue *queue, GjSetFamily *family)
 	cub::DoubleBuffer<uint32_t> sets(set[0], set[1]);
 
 	GJ_CUB(queue, cub::DeviceRadixSort::SortPairs, codes, sets, n, 0, bits);
-	find_postings<<<THREADS_FOR(n + 1)>>>(codes.Current(), n, family->universe,
-										  family->posting_offset);
+	find_postings<<<THREADS_FOR((uint64_t) family->universe + 1)>>>(
+		codes.Current(), n, family->universe, family->posting_offset);
 	GJ_LAUNCHED(queue, "find_postings");
 	GJ_CUDA(queue, cudaMemcpyAsync(family->posting, sets.Current(), n * sizeof(uint32_t),
 								   cudaMemcpyDeviceToDevice, queue->stream));
@@ -395,6 +415,8 @@ GjStatus
 gj_set_build(GjQueue *queue, const GjSetInput *sets, const GjSetSpec *spec, bool (*stop)(void *),
 			 void *arg, GjSetFamily *family)
 {
+	uint64_t squares = 0;
+
 	GJ_TRY(gj_enter(queue));
 	if (!gj_set_family_start(family, sets, spec))
 		return GJ_BAD_PROGRAM;
@@ -403,8 +425,8 @@ gj_set_build(GjQueue *queue, const GjSetInput *sets, const GjSetSpec *spec, bool
 	if (stop && stop(arg))
 		return GJ_CANCELLED;
 	if (sets->nvalues > 0)
-		GJ_TRY(make_codes(queue, sets, family));
-	gj_set_family_choose(family, spec);
+		GJ_TRY(make_codes(queue, sets, family, &squares));
+	gj_set_family_choose(family, spec, gj_set_gpu_matrix(family, spec, squares));
 	if (stop && stop(arg))
 		return GJ_CANCELLED;
 	if (family->algorithm < GJ_SETS_INVERTED_INDEX)

@@ -31,7 +31,8 @@
 #define TABLE_SLOTS 8192    /* twice as many */
 #define WINDOW_BITS 262144u /* of the bitmap */
 #define BLOCK_RIGHTS 64     /* right sets of a block */
-#define SLICES 4            /* of the postings of an element */
+#define SLICES 4            /* of the postings of an element, at most */
+#define SLICE_RIGHTS 2048   /* right sets that are worth one */
 #define LARGE_SET 100000u   /* elements from which a pair is worth the whole GPU */
 #define NO_CODE UINT32_MAX
 #define SKIP_ROW UINT32_MAX
@@ -375,7 +376,7 @@ __launch_bounds__(GJ_THREADS) count_postings(Tile tile, uint64_t first, uint64_t
 	if (from > 0)
 		p += lower_bound(tile.posting + p, (uint32_t) (end - p), from);
 	counts = tile.counts + (uint64_t) row * tile.stride;
-	for (p += blockIdx.y * 32 + threadIdx.x % 32; p < end; p += SLICES * 32)
+	for (p += blockIdx.y * 32 + threadIdx.x % 32; p < end; p += gridDim.y * 32)
 	{
 		const uint32_t column = tile.posting[p] - tile.right;
 
@@ -385,7 +386,7 @@ __launch_bounds__(GJ_THREADS) count_postings(Tile tile, uint64_t first, uint64_t
 	}
 }
 
-/* Adds the heads, where the rest has common elements. */
+/* Adds the heads, where the rest has common elements and that could make the pair wanted. */
 static __global__ void
 __launch_bounds__(GJ_THREADS) add_heads(Tile tile)
 {
@@ -405,6 +406,8 @@ __launch_bounds__(GJ_THREADS) add_heads(Tile tile)
 		return;
 	left = get_left(tile, row);
 	right = get_right(tile, column);
+	if (!gj_set_worth_head(tile.predicate, tile.threshold, count, head, left.n, right.n))
+		return;
 	while (i < head && j < right.n)
 	{
 		const uint32_t a = left.at[i];
@@ -532,7 +535,7 @@ static GjStatus
 count_matrix(GjQueue *queue, const GjSetFamily *family, const Tile &tile)
 {
 	const uint32_t nrows = padded(tile.nleft);
-	const uint32_t chunk = min(family->ndense, nrows + tile.stride > 16384 ? 1024u : MATRIX_CHUNK);
+	const uint32_t chunk = min(family->ndense, nrows + tile.stride > 4096 ? 1024u : MATRIX_CHUNK);
 	const dim3 grid(tile.stride / MATRIX_TILE, nrows / MATRIX_TILE);
 	void *memory;
 
@@ -622,8 +625,8 @@ count_index(GjQueue *queue, const GjSetFamily *family, const Tile &tile)
 	n = ends[1] - ends[0];
 	if (n == 0)
 		return GJ_OK;
-	count_postings<<<dim3(gj_blocks(n, WARPS), SLICES), GJ_THREADS, 0, queue->stream>>>(tile,
-																						ends[0], n);
+	count_postings<<<dim3(gj_blocks(n, WARPS), min(gj_blocks(tile.nright, SLICE_RIGHTS), SLICES)),
+					 GJ_THREADS, 0, queue->stream>>>(tile, ends[0], n);
 	GJ_LAUNCHED(queue, "count_postings");
 	return GJ_OK;
 }

@@ -171,7 +171,7 @@ BEGIN
 	END LOOP;
 END $gpujoin$;
 
--- ---- set joins: queries that return (id, set)
+-- ---- set joins: queries that return (id, set), and may call any function: not in parallel plans
 
 CREATE FUNCTION gpu_set_join(
 	left_query text,
@@ -185,7 +185,7 @@ CREATE FUNCTION gpu_set_join(
 )
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'gpu_set_join'
-LANGUAGE C STABLE PARALLEL RESTRICTED COST 10000 ROWS 10000;
+LANGUAGE C STABLE PARALLEL UNSAFE COST 10000 ROWS 10000;
 
 COMMENT ON FUNCTION gpu_set_join(text, text, text, float8) IS 'pairs of sets that have enough in common';
 
@@ -202,7 +202,7 @@ CREATE FUNCTION gpu_set_join_items(
 )
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'gpu_set_join_items'
-LANGUAGE C STABLE PARALLEL RESTRICTED COST 10000 ROWS 10000;
+LANGUAGE C STABLE PARALLEL UNSAFE COST 10000 ROWS 10000;
 
 COMMENT ON FUNCTION gpu_set_join_items(text, text, text, float8) IS 'pairs of sets that have enough in common, and what that is';
 
@@ -218,7 +218,7 @@ CREATE FUNCTION gpu_set_topk(
 )
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'gpu_set_topk'
-LANGUAGE C STABLE PARALLEL RESTRICTED COST 10000 ROWS 10000;
+LANGUAGE C STABLE PARALLEL UNSAFE COST 10000 ROWS 10000;
 
 COMMENT ON FUNCTION gpu_set_topk(text, text, int, text) IS 'the k right sets that are most similar to each left set';
 
@@ -230,7 +230,7 @@ CREATE FUNCTION gpu_intersect_family(
 )
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'gpu_intersect_family'
-LANGUAGE C STABLE PARALLEL RESTRICTED COST 10000 ROWS 10000;
+LANGUAGE C STABLE PARALLEL UNSAFE COST 10000 ROWS 10000;
 
 COMMENT ON FUNCTION gpu_intersect_family(text, text) IS 'the distinct intersections of all pairs of sets, and how often each appears';
 

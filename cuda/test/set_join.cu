@@ -239,7 +239,7 @@ test_family(const Device &device, const char *shape, const Sets &left, const Set
 		{GJ_SETS_ALL, 0, 0},       {GJ_SETS_OVERLAP, 1, 0},   {GJ_SETS_OVERLAP, 3, 0},
 		{GJ_SETS_CONTAINS, 0, 0},  {GJ_SETS_CONTAINED, 0, 0}, {GJ_SETS_EQUALS, 0, 0},
 		{GJ_SETS_JACCARD, 0.3, 0}, {GJ_SETS_COSINE, 0.8, 0},  {GJ_SETS_CONTAINMENT, 0.5, 0},
-		{GJ_SETS_OVERLAP, 0, 3},   {GJ_SETS_JACCARD, 0, 100}};
+		{GJ_SETS_OVERLAP, 0, 3},   {GJ_SETS_JACCARD, 0, 100}, {GJ_SETS_OVERLAP, 0, 5000}};
 	const Sets &other = right ? *right : left;
 	const Pairs all = all_pairs(left, other);
 
@@ -250,7 +250,7 @@ test_family(const Device &device, const char *shape, const Sets &left, const Set
 
 		/* many pairs: a predicate of each kind is enough */
 		if (all.size() > GJ_MAX_TUPLES && s.predicate != GJ_SETS_JACCARD &&
-			!(s.predicate == GJ_SETS_OVERLAP && s.top_k > 0))
+			!(s.predicate == GJ_SETS_OVERLAP && s.top_k == 3))
 			continue;
 		spec.predicate = s.predicate;
 		spec.threshold = s.threshold;
@@ -309,6 +309,7 @@ test_set_join(const Device &device)
 	const Sets small = random_sets(random, 20, 30, 3000, 1);
 	const Sets wide = random_sets(random, 1, 3, 900, 1);
 	const Sets large = random_sets(random, 3, 12000, 50000, 1);
+	const Sets very_many = random_sets(random, 9000, 3, 2000, 3);
 
 	test_family(device, "uniform", uniform, NULL, 2);
 	test_family(device, "uniform and dense", uniform, &dense, 4);
@@ -318,6 +319,8 @@ test_set_join(const Device &device)
 	test_family(device, "large and small", large, &small, 4);
 	test_family(device, "one and many", wide, &dense, 4);
 	test_family(device, "many and one", dense, &wide, 4);
+	/* more right sets than a tile of the best k has */
+	test_family(device, "few and very many", random_sets(random, 3, 20, 2000, 3), &very_many, 4);
 	test_family(device, "disjoint", special_sets(40, 20, 0), NULL, 4);
 	test_family(device, "equal", special_sets(40, 20, 1), NULL, 4);
 	test_family(device, "nested", special_sets(40, 20, 2), NULL, 4);

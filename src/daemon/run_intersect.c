@@ -28,6 +28,43 @@ sort_side(GjRun *run, uint32_t source, uint64_t *n)
 	return status;
 }
 
+/* Device memory that an algorithm takes besides the sets and the result. */
+static uint64_t
+pair_space(const GjSetPair *pair)
+{
+	uint64_t	small = pair->na < pair->nb ? pair->na : pair->nb;
+
+	switch (gj_set_pair_algorithm(pair))
+	{
+		case GJ_SETS_HASH:
+			/* up to four slots a value, of eight bytes on the cpu device */
+			return small * 4 * sizeof(uint64_t) + 8192;
+		case GJ_SETS_BITMAP:
+			/* up to 256 bits a value, and 2^23 */
+			return small * 32 + (1 << 20);
+		default:
+			return 0;
+	}
+}
+
+/* Runs the pair; without the memory that another algorithm needs, by merging. */
+static GjStatus
+run_algorithm(GjRun *run, GjSetPair *pair, void *result, uint64_t *n)
+{
+	GjWork	   *work = &run->work;
+	uint64_t	space = pair_space(pair);
+	GjStatus	status;
+
+	if (space > 0 && !gj_lease_take(work->lease, space))
+	{
+		pair->algorithm = GJ_SETS_MERGE_PATH;
+		space = 0;
+	}
+	status = work->ops->set_pair(work->queue, pair, run->host->stop, run->host->arg, result, n);
+	gj_lease_give(work->lease, space);
+	return status;
+}
+
 /* Sends `n` values that lie in device memory. */
 static GjStatus
 output_values(GjRun *run, const uint8_t *values, uint64_t n)
@@ -78,8 +115,7 @@ run_pair(GjRun *run, GjBuffer *result)
 		pair.operation == GJ_SETS_EXCEPT || pair.na < pair.nb ? pair.na : pair.nb;
 	if (!count_only)
 		GJ_TRY(gj_buffer_reserve(work, result, (room > 0 ? room : 1) * pair.width));
-	GJ_TRY(work->ops->set_pair(work->queue, &pair, run->host->stop, run->host->arg,
-							   result->memory, &n));
+	GJ_TRY(run_algorithm(run, &pair, result->memory, &n));
 	if (count_only)
 	{
 		GjAggState	state = {.count = (int64_t) n,.lo = pair.na,.hi = (int64_t) pair.nb};

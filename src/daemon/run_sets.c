@@ -10,15 +10,17 @@
 #include "../rows/set_plan.h"
 
 /* Device memory that a family takes while it is built, for each element and each set. */
-#define GJ_ELEMENT_SPACE	48
+#define GJ_ELEMENT_SPACE	60
 #define GJ_SET_SPACE		32
+/* What a tile takes: counts, the matrix, and the scratch memory of selecting. */
+#define GJ_TILE_SPACE		(UINT64_C(40) << 20)
 
 /* What building and the tiles need besides buffers; taken from the lease as one amount. */
 static uint64_t
 working_space(const GjRun *run)
 {
 	return run->relation[1].nrows * GJ_ELEMENT_SPACE + run->relation[0].nrows * GJ_SET_SPACE +
-		GJ_MAX_TUPLES * sizeof(uint32_t) * 4;
+		GJ_TILE_SPACE;
 }
 
 /* Sends the first n entries of three device arrays. */

@@ -11,7 +11,7 @@
  * looks only at the rare elements of the left set, if a pair must have several elements in
  * common: of a set of n elements that shares at least m with another, each choice of
  * n - m + 1 has one that is shared.  The m - 1 most frequent elements, the head, are looked
- * up only in sets that the others have found.
+ * up only in sets that the others have found, and that could be wanted if all of it was shared.
  */
 #ifndef GJ_ROWS_SET_JOIN_H
 #define GJ_ROWS_SET_JOIN_H
@@ -39,41 +39,59 @@ typedef struct GjSetHost
 
 /* ---- building a family */
 
-/* Sorts n keys of 63 bits.  False: out of memory. */
-static inline bool
+/* One pass of sorting by a byte of the keys. */
+typedef struct GjSetPass
+{
+	int64_t    *from;
+	int64_t    *to;				/* after the pass the two are swapped, unless nothing was moved */
+	uint64_t	n;
+	uint32_t	digit;
+} GjSetPass;
+
+static void
+gj_set_sort_item(void *arg, uint32_t item)
+{
+	GjSetPass  *pass = arg;
+	int64_t    *from = pass->from;
+	int64_t    *to = pass->to;
+	uint32_t	shift = pass->digit * 8;
+	uint32_t	flip = pass->digit == 7 ? 0x80 : 0;
+	uint64_t	count[256] = {0};
+	uint64_t	at = 0;
+
+	for (uint64_t i = 0; i < pass->n; i++)
+		count[((uint64_t) from[i] >> shift & 0xFF) ^ flip]++;
+	if (pass->n == 0 || count[((uint64_t) from[0] >> shift & 0xFF) ^ flip] == pass->n)
+		return;
+	for (uint32_t b = 0; b < 256; b++)
+	{
+		uint64_t	c = count[b];
+
+		count[b] = at;
+		at += c;
+	}
+	for (uint64_t i = 0; i < pass->n; i++)
+		to[count[((uint64_t) from[i] >> shift & 0xFF) ^ flip]++] = from[i];
+	pass->from = to;
+	pass->to = from;
+}
+
+/* Sorts n keys; whatever happens, *keys is the caller's to free. */
+static inline GjStatus
 gj_set_sort(const GjSetHost *host, int64_t **keys, uint64_t n)
 {
-	int64_t    *from = *keys;
-	int64_t    *to = host->alloc(host->arg, n * sizeof(int64_t) + 8);
+	GjSetPass	pass = {.from = *keys,.n = n};
+	bool		done = true;
 
-	if (!to)
-		return false;
-	for (uint32_t digit = 0; digit < 8; digit++)
-	{
-		uint32_t	flip = digit == 7 ? 0x80 : 0;
-		uint64_t	count[256] = {0};
-		uint64_t	at = 0;
-		int64_t    *swap = from;
-
-		for (uint64_t i = 0; i < n; i++)
-			count[((uint64_t) from[i] >> (digit * 8) & 0xFF) ^ flip]++;
-		if (n == 0 || count[((uint64_t) from[0] >> (digit * 8) & 0xFF) ^ flip] == n)
-			continue;
-		for (uint32_t b = 0; b < 256; b++)
-		{
-			uint64_t	c = count[b];
-
-			count[b] = at;
-			at += c;
-		}
-		for (uint64_t i = 0; i < n; i++)
-			to[count[((uint64_t) from[i] >> (digit * 8) & 0xFF) ^ flip]++] = from[i];
-		from = to;
-		to = swap;
-	}
-	*keys = from;
-	host->free(host->arg, to);
-	return true;
+	pass.to = host->alloc(host->arg, n * sizeof(int64_t) + 8);
+	if (!pass.to)
+		return GJ_OUT_OF_MEMORY;
+	/* a pass is an item, so that it can be stopped before the next one */
+	for (; done && pass.digit < 8; pass.digit++)
+		done = host->run(host->arg, 1, gj_set_sort_item, &pass);
+	*keys = pass.from;
+	host->free(host->arg, pass.to);
+	return done ? GJ_OK : GJ_CANCELLED;
 }
 
 typedef struct GjSetBuild
@@ -167,14 +185,16 @@ gj_set_dictionary(const GjSetHost *host, GjSetBuild *build)
 {
 	const GjSetInput *sets = build->sets;
 	uint64_t	m = 0;
+	GjStatus	status;
 
 	build->dictionary = host->alloc(host->arg, sets->nvalues * sizeof(int64_t) + 8);
 	if (!build->dictionary)
 		return GJ_OUT_OF_MEMORY;
 	for (uint64_t i = 0; i < sets->nvalues; i++)
 		build->dictionary[i] = gj_set_value(sets, i);
-	if (!gj_set_sort(host, &build->dictionary, sets->nvalues))
-		return GJ_OUT_OF_MEMORY;
+	status = gj_set_sort(host, &build->dictionary, sets->nvalues);
+	if (status != GJ_OK)
+		return status;
 	for (uint64_t i = 0; i < sets->nvalues; i++)
 		if (m == 0 || build->dictionary[i] != build->dictionary[m - 1])
 			build->dictionary[m++] = build->dictionary[i];
@@ -189,15 +209,17 @@ gj_set_order_codes(const GjSetHost *host, GjSetBuild *build, uint32_t dense)
 	GjSetFamily *family = build->family;
 	int64_t    *keys = host->alloc(host->arg, family->universe * sizeof(int64_t) + 8);
 	uint32_t	ndense = 0;
+	GjStatus	status;
 
 	if (!keys)
 		return GJ_OUT_OF_MEMORY;
 	for (uint32_t i = 0; i < family->universe; i++)
 		keys[i] = ((int64_t) (INT32_MAX - build->frequency[i]) << 32) | i;
-	if (!gj_set_sort(host, &keys, family->universe))
+	status = gj_set_sort(host, &keys, family->universe);
+	if (status != GJ_OK)
 	{
 		host->free(host->arg, keys);
-		return GJ_OUT_OF_MEMORY;
+		return status;
 	}
 	for (uint32_t code = 0; code < family->universe; code++)
 	{
@@ -310,7 +332,7 @@ gj_set_family_build(const GjSetHost *host, const GjSetInput *sets, const GjSetSp
 		host->free(host->arg, build.frequency);
 	if (status != GJ_OK)
 		return status;
-	gj_set_family_choose(family, spec);
+	gj_set_family_choose(family, spec, gj_set_cpu_matrix(family, spec));
 	if (family->algorithm < GJ_SETS_INVERTED_INDEX)
 		return GJ_OK;
 	return gj_set_index(host, family);
@@ -548,8 +570,13 @@ gj_row_inverted_index(const GjSetWork *w, GjCodes left, uint32_t *counts)
 	memset(counts, 0, w->tile.nright * sizeof(uint32_t));
 	gj_row_index(w, tail, counts);
 	for (uint32_t r = 0; r < w->tile.nright && head > 0; r++)
-		if (counts[r] > 0)
-			counts[r] += gj_codes_merge((GjCodes) {left.at, head}, gj_set_right(w, r));
+	{
+		GjCodes		right = gj_set_right(w, r);
+
+		if (counts[r] > 0 &&
+			gj_set_worth_head(w->spec->predicate, w->spec->threshold, counts[r], head, left.n, right.n))
+			counts[r] += gj_codes_merge((GjCodes) {left.at, head}, right);
+	}
 }
 
 /* The bits of the codes below ndense; returns how many codes these are. */

@@ -2,8 +2,10 @@
  * set_plan.h
  *	  How a set join is run: the algorithm, and the tiles of its pairs.
  *
- * The thresholds are estimates from the sizes of the work; bench/sets.sh and kernel_test
- * --bench-sets show where they should be.
+ * GJ_SET_GPU_AVERAGE and GJ_SET_GPU_COUNTED follow from times of kernel_test --bench-sets on an
+ * H200 (10 000 sets, all pairs): in ms, matrix took 4.7 and 0.062 an element of an average set,
+ * inverted_index 7.3 and 0.36 a common element of an average pair.  The other thresholds are
+ * estimates from the sizes of the work.
  */
 #ifndef GJ_ROWS_SET_PLAN_H
 #define GJ_ROWS_SET_PLAN_H
@@ -15,10 +17,23 @@
 #define GJ_SET_FEW_PAIRS	64
 /* An index that skips one of so many elements of a set, the most frequent ones, needs no matrix. */
 #define GJ_SET_HEAD_PART	4
-/* From so many frequent elements on a matrix is worth its tiles. */
-#define GJ_SET_MIN_DENSE	64
+/* From so many frequent elements on a matrix is worth its tiles: on the cpu device, on a GPU. */
+#define GJ_SET_CPU_MIN_DENSE	64
+#define GJ_SET_GPU_MIN_DENSE	16
+/*
+ * On a GPU the products cost next to nothing, but each tile of the matrix looks at all elements
+ * of its left sets for the rare ones.  It is worth that for sets of so many elements on average,
+ * and so many more for each element that the matrix counts in a pair, on average.
+ */
+#define GJ_SET_GPU_AVERAGE	42
+#define GJ_SET_GPU_COUNTED	6
 /* Sides of a tile, where all pairs of a tile are worked on alike. */
 #define GJ_SET_TILE_SIDE	1024u
+/* Right sets of a tile of the best k of each left set: for k up to TILE_SIDE, in a matrix (whose
+ * left sets are padded), and for more, because each of the k costs a look at all of them. */
+#define GJ_SET_BEST_SIDE	(GJ_SET_TILE_SIDE * 64)
+#define GJ_SET_MATRIX_SIDE	(GJ_SET_TILE_SIDE * 8)
+#define GJ_SET_MANY_SIDE	(GJ_SET_TILE_SIDE * 4)
 /* Left sets of a tile, where right ones are few. */
 #define GJ_SET_MAX_HEIGHT	16384u
 /* Elements of left sets, times right sets, in a tile, where pairs are merged: bounds its time. */
@@ -40,32 +55,69 @@ gj_set_family_start(GjSetFamily *family, const GjSetInput *sets, const GjSetSpec
 	return true;
 }
 
+/* Elements of an average set. */
+static inline uint64_t
+gj_set_average(const GjSetFamily *family)
+{
+	return family->nsets > 0 ? family->nelements / family->nsets : 0;
+}
+
+/* Does the prefix filter of the index leave much out of an average set? */
+static inline bool
+gj_set_skips_much(const GjSetFamily *family, const GjSetSpec *spec)
+{
+	const uint64_t average = gj_set_average(family);
+
+	return spec->top_k == 0 &&
+		gj_set_min_common(spec->predicate, spec->threshold, average) * GJ_SET_HEAD_PART >= average;
+}
+
+/* The cpu device: is a matrix of family->ndense columns faster than the index? */
+static inline bool
+gj_set_cpu_matrix(const GjSetFamily *family, const GjSetSpec *spec)
+{
+	return family->ndense >= GJ_SET_CPU_MIN_DENSE && !gj_set_skips_much(family, spec);
+}
+
+/* A GPU: the same, for frequent elements whose squared frequencies add up to `squares`. */
+static inline bool
+gj_set_gpu_matrix(const GjSetFamily *family, const GjSetSpec *spec, uint64_t squares)
+{
+	const double nsets = family->nsets;
+	double		counted = 0;
+
+	/* the index counts the frequent ones, too, unless it skips them */
+	if (!gj_set_skips_much(family, spec))
+		counted = (double) squares / (nsets * nsets);
+	return family->ndense >= GJ_SET_GPU_MIN_DENSE &&
+		(double) gj_set_average(family) < GJ_SET_GPU_AVERAGE + GJ_SET_GPU_COUNTED * counted;
+}
+
 /*
- * Sets the algorithm and the columns of its matrix; family->ndense is the number of elements
- * that are in so many sets that a matrix is faster for them than the index.
+ * Sets the algorithm and the columns of its matrix; `matrix`: it is faster than the index for
+ * the family->ndense most frequent elements.
  */
 static inline void
-gj_set_family_choose(GjSetFamily *family, const GjSetSpec *spec)
+gj_set_family_choose(GjSetFamily *family, const GjSetSpec *spec, bool matrix)
 {
 	const uint64_t npairs = (uint64_t) family->nleft * family->nright;
-	const uint64_t average = family->nsets > 0 ? family->nelements / family->nsets : 0;
-	uint64_t	head = 0;
 
-	/* what the prefix filter of the index leaves out of an average set */
-	if (spec->top_k == 0)
-		head = gj_set_min_common(spec->predicate, spec->threshold, average);
 	if (spec->algorithm != GJ_SETS_AUTO)
 		family->algorithm = spec->algorithm;
 	else if (npairs <= GJ_SET_FEW_PAIRS)
-		family->algorithm = family->max_size / GJ_SET_SKEW >= average ? GJ_SETS_BINARY_SEARCH :
-			GJ_SETS_MERGE_PATH;
-	else if (family->ndense >= GJ_SET_MIN_DENSE && head * GJ_SET_HEAD_PART < average)
-		family->algorithm = GJ_SETS_MATRIX;
+		family->algorithm = family->max_size / GJ_SET_SKEW >= gj_set_average(family) ?
+			GJ_SETS_BINARY_SEARCH : GJ_SETS_MERGE_PATH;
 	else
-		family->algorithm = GJ_SETS_INVERTED_INDEX;
+		family->algorithm = matrix ? GJ_SETS_MATRIX : GJ_SETS_INVERTED_INDEX;
 	if (family->ndense == 0)
 		family->ndense = 1;
 	family->ndense = (family->ndense + GJ_SET_DENSE_STEP - 1) / GJ_SET_DENSE_STEP * GJ_SET_DENSE_STEP;
+}
+
+static inline uint32_t
+gj_set_least(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
 }
 
 /*
@@ -78,28 +130,22 @@ gj_set_next_tile(const GjSetFamily *family, const GjSetSpec *spec, GjSetTile *ti
 	const bool triangle = spec->self && spec->top_k == 0;
 	/* the index takes a left set against all right ones; the others want square tiles, but
 	 * not too many candidates for the best k of each left set */
-	uint32_t	width = family->algorithm == GJ_SETS_INVERTED_INDEX ? GJ_MAX_TUPLES :
-		spec->top_k > 0 ? GJ_SET_TILE_SIDE * 64 : GJ_SET_TILE_SIDE;
+	uint32_t	width = spec->top_k > GJ_SET_TILE_SIDE ? GJ_SET_MANY_SIDE :
+		spec->top_k > 0 ? (family->algorithm == GJ_SETS_MATRIX ? GJ_SET_MATRIX_SIDE : GJ_SET_BEST_SIDE) :
+		family->algorithm == GJ_SETS_INVERTED_INDEX ? GJ_MAX_TUPLES : GJ_SET_TILE_SIDE;
 	uint32_t	height;
 
-	if (width > family->nright)
-		width = family->nright;
-	if (family->nleft == 0 || width == 0)
+	if (family->nleft == 0 || family->nright == 0)
 		return false;
-	height = GJ_MAX_TUPLES / width;
-	if (height > GJ_SET_MAX_HEIGHT)
-		height = GJ_SET_MAX_HEIGHT;
-	if (family->algorithm < GJ_SETS_INVERTED_INDEX && family->max_size > 0)
-	{
-		uint64_t	fair = GJ_SET_TILE_WORK / family->max_size / width;
-
-		height = fair < 1 ? 1 : fair < height ? (uint32_t) fair : height;
-	}
-
 	if (first)
 		tile->left = tile->right = 0;
 	else if (family->nright - tile->right > tile->nright)
+	{
+		/* of the same left sets */
 		tile->right += tile->nright;
+		tile->nright = gj_set_least(family->nright - tile->right, width);
+		return true;
+	}
 	else if (family->nleft - tile->left > tile->nleft)
 	{
 		tile->left += tile->nleft;
@@ -107,8 +153,17 @@ gj_set_next_tile(const GjSetFamily *family, const GjSetSpec *spec, GjSetTile *ti
 	}
 	else
 		return false;
-	tile->nleft = family->nleft - tile->left < height ? family->nleft - tile->left : height;
-	tile->nright = family->nright - tile->right < width ? family->nright - tile->right : width;
+	/* the rows of a triangle become shorter: then more of them make a tile */
+	width = gj_set_least(family->nright - tile->right, width);
+	height = gj_set_least(GJ_MAX_TUPLES / width, GJ_SET_MAX_HEIGHT);
+	if (family->algorithm < GJ_SETS_INVERTED_INDEX && family->max_size > 0)
+	{
+		uint64_t	fair = GJ_SET_TILE_WORK / family->max_size / width;
+
+		height = fair < 1 ? 1 : fair < height ? (uint32_t) fair : height;
+	}
+	tile->nleft = gj_set_least(family->nleft - tile->left, height);
+	tile->nright = width;
 	return true;
 }
 

@@ -67,6 +67,20 @@ gj_set_possible(uint32_t predicate, double threshold, uint64_t na, uint64_t nb)
 }
 
 /*
+ * `found` elements are common to both sets, and `head` more of one set were not looked at: could
+ * the pair be wanted?
+ */
+GJ_FN bool
+gj_set_worth_head(uint32_t predicate, double threshold, uint64_t found, uint64_t head, uint64_t na,
+				  uint64_t nb)
+{
+	const uint64_t smaller = na < nb ? na : nb;
+	const uint64_t most = found + head < smaller ? found + head : smaller;
+
+	return gj_set_matches(predicate, threshold, most, na, nb);
+}
+
+/*
  * The least number of elements that a set of n must have in common with any other, for the
  * pair to be wanted; n + 1 if no pair of it is.
  */

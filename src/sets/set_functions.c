@@ -356,18 +356,21 @@ add_elements(MemoryContext context, GjUnionState *state, GjKind kind, const void
 	if (state->kind != kind)
 		elog(ERROR, "sets of kinds %d and %d", state->kind, kind);
 	if (n > state->room - state->n)
-		state->n = gj_sort_elements(kind, state->elements, state->n);
-	if (n > state->room - state->n || state->n > state->room / 2)
 	{
-		uint64		room = Max((uint64) state->room * 2, ((uint64) state->n + n) * 2);
+		state->n = gj_sort_elements(kind, state->elements, state->n);
+		if (n > state->room - state->n || state->n > state->room / 2)
+		{
+			uint64		room = Max((uint64) state->room * 2, ((uint64) state->n + n) * 2);
 
-		room = Min(room, MaxAllocSize / width);
-		if (room < (uint64) state->n + n)
-			ereport(ERROR,
-					(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-					 errmsg("array size exceeds the maximum allowed (%zu)", MaxAllocSize)));
-		state->elements = repalloc(state->elements, width * room);
-		state->room = room;
+			room = Min(room, MaxAllocSize / width);
+			if (room < (uint64) state->n + n)
+				ereport(ERROR,
+						(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+						 errmsg("array size exceeds the maximum allowed (%zu)", MaxAllocSize)));
+			if (room > state->room)
+				state->elements = repalloc(state->elements, width * room);
+			state->room = room;
+		}
 	}
 	memcpy(state->elements + width * state->n, data, width * n);
 	state->n += n;

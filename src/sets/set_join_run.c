@@ -16,8 +16,8 @@
 #include "sets/set_join.h"
 
 /* Device memory that a family needs while it is built, bytes an element. */
-#define GJ_LEASE_ELEMENT	64
-#define GJ_LEASE_BASE		(32 * 1024 * 1024)
+#define GJ_LEASE_ELEMENT	72
+#define GJ_LEASE_BASE		(64 * 1024 * 1024)
 
 typedef struct GjSetsProgram
 {
