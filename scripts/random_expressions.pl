@@ -201,7 +201,7 @@ sub value_aggregate
 	my $text = pick(pick('sum', 'avg', 'sum') . '(' . value($type, $depth, @a) . ')', pick('min', 'max') . '(' . shown($any, $depth, @a) . ')',
 		'count(' . value(any_type(), $depth, @a) . ')', pick('bool_and', 'bool_or') . '(' . value('bool', $depth, @a) . ')', 'count(*)',
 		pick('stddev', 'var_pop') . '(' . value(pick('int4', 'int2'), 0, @a) . ')', 'count(DISTINCT ' . value(any_type(), $depth, @a) . ')',
-		'sum(' . (chance(50) ? 'DISTINCT ' : '') . value('numeric', 0, @a) . ')');
+		'sum(' . (chance(50) ? 'DISTINCT ' : '') . shown('numeric', 0, @a) . ')');
 	return chance(25) ? "$text FILTER (WHERE " . value('bool', pick(1, 2), @a) . ')' : $text;
 }
 
