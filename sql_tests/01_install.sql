@@ -115,6 +115,21 @@ CREATE FUNCTION gj_equal(query text) RETURNS text LANGUAGE sql AS $$
 	SELECT answer FROM gj_compare(query)
 $$;
 
+-- The same rows, by whom, and what of the conditions was left to PostgreSQL.
+CREATE FUNCTION gj_device(query text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	plan text;
+	answer text := gj_same(query);
+BEGIN
+	IF answer LIKE 'same error%' THEN
+		RETURN answer;
+	END IF;
+	EXECUTE 'EXPLAIN (COSTS OFF, FORMAT JSON) ' || query INTO plan;
+	RETURN answer ||
+		CASE WHEN plan::jsonb @? '$.**?(@."Custom Plan Provider" == "GpuJoin")."Filter"' THEN ', condition on the host' ELSE '' END ||
+		CASE WHEN plan::jsonb @? '$.**."Sources"[*]?(@."Kind" == "plan")' THEN ', plan source' ELSE '' END;
+END $$;
+
 -- The text of a plan, whatever the device.
 CREATE FUNCTION gj_plan(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE

@@ -4,20 +4,6 @@ LOAD 'gpujoin';
 \pset tuples_only on
 SET gpujoin.force = on;
 
--- The same rows, by whom, and what of the conditions was left to PostgreSQL.
-CREATE FUNCTION device_is(query text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-	plan text;
-	answer text := gj_same(query);
-BEGIN
-	IF answer LIKE 'same error%' THEN
-		RETURN answer;
-	END IF;
-	EXECUTE 'EXPLAIN (COSTS OFF, FORMAT JSON) ' || query INTO plan;
-	RETURN answer ||
-		CASE WHEN plan::jsonb @? '$.**?(@."Custom Plan Provider" == "GpuJoin")."Filter"' THEN ', condition on the host' ELSE '' END ||
-		CASE WHEN plan::jsonb @? '$.**."Sources"[*]?(@."Kind" == "plan")' THEN ', plan source' ELSE '' END;
-END $$;
 CREATE TABLE f (id int, k int, i2 int2, i4 int4, i8 int8, x float8, y float4, b bool, t text, o oid);
 INSERT INTO f
 SELECT i, i % 20, CASE WHEN i % 11 <> 0 THEN i % 300 - 150 END, CASE WHEN i % 7 <> 0 THEN i * 13 % 1000 - 500 END, CASE WHEN i % 5 <> 0 THEN i::int8 * 3000000000 END,
@@ -30,7 +16,7 @@ INSERT INTO g SELECT i, CASE WHEN i % 4 <> 0 THEN i END, 'name ' || i, i / 2.0, 
 VACUUM ANALYZE f;
 
 CREATE FUNCTION where_is(condition text) RETURNS text LANGUAGE sql AS
-	$$ SELECT device_is('SELECT f.id, g.name FROM f JOIN g ON f.k = g.k WHERE ' || condition) $$;
+	$$ SELECT gj_device('SELECT f.id, g.name FROM f JOIN g ON f.k = g.k WHERE ' || condition) $$;
 
 -- CASE, COALESCE, NULLIF, GREATEST, LEAST, IS DISTINCT FROM
 SELECT where_is(c) FROM unnest(ARRAY[
@@ -47,7 +33,7 @@ SELECT where_is(c) FROM unnest(ARRAY[
 	'CASE WHEN f.k > 1 THEN CASE WHEN f.id / (f.k - 1) > 3 THEN f.id % (f.k - 1) = 0 ELSE f.id / f.k = 7 END END', 'CASE f.k WHEN 0 THEN 1 WHEN 1 THEN 2 ELSE f.id / (f.k * (f.k - 1)) END = 2', 'f.i4 > 0 AND f.i4 * 4000000 > 0',
 	'f.b IS NULL AND f.id / f.k > 10', 'f.id < 100 AND f.id * 20000000 > 0'
 ]) WITH ORDINALITY AS t(c, n) ORDER BY n;
-SELECT device_is('SELECT sum(CASE WHEN f.k <> 0 THEN f.id / f.k ELSE 0 END), sum(f.id / f.k) FILTER (WHERE f.k <> 0), avg(CASE WHEN f.b THEN f.i4 END) FROM f JOIN g ON f.k = g.k');
+SELECT gj_device('SELECT sum(CASE WHEN f.k <> 0 THEN f.id / f.k ELSE 0 END), sum(f.id / f.k) FILTER (WHERE f.k <> 0), avg(CASE WHEN f.b THEN f.i4 END) FROM f JOIN g ON f.k = g.k');
 -- casts
 SELECT where_is(c) FROM unnest(ARRAY[
 	'f.i4::int2 = 10', 'f.i2::int4 + f.i4 > 0', 'f.i4::int8 * 3000000000 > 0', 'f.i8::float8 > 1e12', 'f.i4::float4 = f.y', 'f.y::float8 > f.x', 'f.x::float4 > f.y', 'CASE WHEN f.id % 10 > 5 THEN f.x::int4 END = 2', 'CASE WHEN f.id % 10 > 5 THEN f.x::int8 END % 2 = 0',
@@ -59,9 +45,9 @@ SELECT where_is(c) FROM unnest(ARRAY[
 	'f.y = 0', 'f.y = ''NaN''', 'f.y > 1e30', 'f.y < 10.1', 'f.y >= 33.3333::float4', 'f.y = f.x', 'f.x < f.y', 'f.y <> f.y', 'f.y + 0.1::float4 > 1', 'f.y * 3::float4 = f.id - 300', 'f.y - f.y = 0', 'f.y / 3::float4 > 5', 'f.y * 0.1::float8 > 5', '-f.y > 0', 'abs(f.y) < 5',
 	'f.y IN (0, ''NaN'', 100)', 'f.y = g.y', 'f.y / 0::float4 > 1', 'f.y * 1e38::float4 * 1e10::float4 > 0', 'greatest(f.y, g.y) = g.y', 'f.y BETWEEN -1 AND 1'
 ]) WITH ORDINALITY AS t(c, n) ORDER BY n;
-SELECT device_is('SELECT min(f.y), max(f.y), count(f.y), min(g.y), max(g.y), avg(g.k::float4), sum(g.k::float4) FROM f JOIN g ON f.k = g.k');
-SELECT device_is('SELECT f.id, g.name FROM f JOIN g ON f.y = g.y');
-SELECT device_is('SELECT f.id, g.name FROM f JOIN g ON f.y = g.x');
+SELECT gj_device('SELECT min(f.y), max(f.y), count(f.y), min(g.y), max(g.y), avg(g.k::float4), sum(g.k::float4) FROM f JOIN g ON f.k = g.k');
+SELECT gj_device('SELECT f.id, g.name FROM f JOIN g ON f.y = g.y');
+SELECT gj_device('SELECT f.id, g.name FROM f JOIN g ON f.y = g.x');
 -- bits
 SELECT where_is(c) FROM unnest(ARRAY[
 	'f.i4 & 1 = 1', 'f.i4 | 3 = 7', 'f.i4 # f.k = 12', '~f.i4 > 0', 'f.i2 & 6::int2 = 2', 'f.i2 | f.i2 = f.i2', 'f.i2 # 1::int2 > 0', '~f.i2 = 5', 'f.i8 & 4095 = 0', 'f.i8 | 1 > 0', 'f.i8 # f.i8 = 0', '~f.i8 < 0',
@@ -79,4 +65,4 @@ SELECT where_is((SELECT string_agg('CASE WHEN f.k > ' || i || ' THEN ', '' ORDER
 SELECT where_is((SELECT string_agg('CASE WHEN f.k > ' || i || ' THEN ', '' ORDER BY i) || 'f.b' || string_agg(' ELSE g.b END', '') FROM generate_series(1, 12) i));
 
 DROP TABLE f, g;
-DROP FUNCTION where_is, device_is;
+DROP FUNCTION where_is;

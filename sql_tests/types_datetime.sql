@@ -4,20 +4,6 @@ LOAD 'gpujoin';
 \pset tuples_only on
 SET gpujoin.force = on;
 
--- The same rows, by whom, and what of the conditions was left to PostgreSQL.
-CREATE FUNCTION device_is(query text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-	plan text;
-	answer text := gj_same(query);
-BEGIN
-	IF answer LIKE 'same error%' THEN
-		RETURN answer;
-	END IF;
-	EXECUTE 'EXPLAIN (COSTS OFF, FORMAT JSON) ' || query INTO plan;
-	RETURN answer ||
-		CASE WHEN plan::jsonb @? '$.**?(@."Custom Plan Provider" == "GpuJoin")."Filter"' THEN ', condition on the host' ELSE '' END ||
-		CASE WHEN plan::jsonb @? '$.**."Sources"[*]?(@."Kind" == "plan")' THEN ', plan source' ELSE '' END;
-END $$;
 SET datestyle = iso;
 SET timezone = 'Asia/Tokyo';
 CREATE TABLE f (id int, k int, d date, ts timestamp, tz timestamptz, tm time, iv interval, n int);
@@ -37,7 +23,7 @@ INSERT INTO g SELECT i, date '2000-01-01' + i * 31, timestamp '2000-01-01 00:00'
 VACUUM ANALYZE f;
 
 CREATE FUNCTION where_is(condition text) RETURNS text LANGUAGE sql AS
-	$$ SELECT device_is('SELECT f.id, g.name FROM f JOIN g ON f.k = g.k WHERE ' || condition) $$;
+	$$ SELECT gj_device('SELECT f.id, g.name FROM f JOIN g ON f.k = g.k WHERE ' || condition) $$;
 
 SELECT where_is(c) FROM unnest(ARRAY[
 	'f.d = g.d', 'f.d < g.ts', 'f.ts >= g.d', 'f.d::timestamp = g.ts', 'f.ts::date = g.d', 'f.ts::date <> f.d', 'f.d <= timestamp ''2000-06-01 12:00''', 'f.ts > date ''2000-06-01''', 'f.tm < g.tm', 'f.tm = ''01:23:00''',
@@ -51,7 +37,7 @@ SELECT where_is(c) FROM unnest(ARRAY[
 	'f.ts + f.iv > g.ts', 'f.tm + interval ''1 hour'' > g.tm', 'f.d + 2147483647 > g.d', 'f.d >= date ''2000-12-01'' - interval ''90'' day', 'f.d < date ''2000-01-01'' + interval ''1'' year'
 ]) WITH ORDINALITY AS t(c, n) ORDER BY n;
 -- every month that a day may have to be cut in, forwards and backwards
-SELECT device_is('SELECT f.id, g.name FROM f JOIN g ON f.k = g.k WHERE f.id <> 1010 AND (f.ts + interval ''' || m || ' months'')::date - f.ts::date <> ' || m || ' * 30') FROM unnest(ARRAY[-25, -12, -11, -1, 1, 2, 11, 12, 37]) m;
+SELECT gj_device('SELECT f.id, g.name FROM f JOIN g ON f.k = g.k WHERE f.id <> 1010 AND (f.ts + interval ''' || m || ' months'')::date - f.ts::date <> ' || m || ' * 30') FROM unnest(ARRAY[-25, -12, -11, -1, 1, 2, 11, 12, 37]) m;
 -- fields
 SELECT where_is(c) FROM unnest(ARRAY[
 	'extract(year FROM f.d) = 2000', 'extract(month FROM f.d) = 2', 'extract(day FROM f.d) = 29', 'extract(quarter FROM f.d) = 3', 'extract(dow FROM f.d) = 0', 'extract(isodow FROM f.d) = 7', 'extract(doy FROM f.d) = 366', 'extract(week FROM f.d) = 1',
@@ -59,29 +45,29 @@ SELECT where_is(c) FROM unnest(ARRAY[
 	'extract(dow FROM f.ts) = extract(isodow FROM f.ts)', 'extract(doy FROM f.ts) = 60', 'extract(quarter FROM f.ts) = g.k', 'date_part(''year'', f.ts) = 2000', 'date_part(''month'', f.d) = 5', 'date_part(''second'', f.ts) > 59.5',
 	'extract(hour FROM f.tm) = 3', 'extract(month FROM f.tz) = 2', 'extract(year FROM f.d) = extract(year FROM g.d) AND extract(month FROM f.d) = extract(month FROM g.d)'
 ]) WITH ORDINALITY AS t(c, n) ORDER BY n;
-SELECT device_is(format('SELECT sum(extract(%s FROM f.ts)), min(extract(%s FROM f.ts)), max(extract(%s FROM f.ts)), avg(extract(%s FROM f.ts)) FROM f JOIN g ON f.k = g.k', x, x, x, x)) FROM unnest('{year,month,day,quarter,dow,isodow,doy,hour,minute,second}'::text[]) x;
-SELECT device_is(format('SELECT sum(extract(%s FROM f.d)), min(extract(%s FROM f.d)), max(extract(%s FROM f.d)) FROM f JOIN g ON f.k = g.k', x, x, x)) FROM unnest('{year,month,day,quarter,dow,isodow,doy}'::text[]) x;
-SELECT device_is(format('SELECT f.id, g.name FROM f JOIN g ON f.k = g.k WHERE date_trunc(''%s'', f.ts) >= f.ts - interval ''1 hour''', x)) FROM unnest('{second,minute,hour,day,week,month,quarter,year,decade}'::text[]) x;
-SELECT device_is(format('SELECT date_trunc(''%s'', f.ts), count(*), min(f.ts), max(f.ts) FROM f JOIN g ON f.k = g.k GROUP BY 1', x)) FROM unnest('{day,week,month,quarter,year}'::text[]) x;
+SELECT gj_device(format('SELECT sum(extract(%s FROM f.ts)), min(extract(%s FROM f.ts)), max(extract(%s FROM f.ts)), avg(extract(%s FROM f.ts)) FROM f JOIN g ON f.k = g.k', x, x, x, x)) FROM unnest('{year,month,day,quarter,dow,isodow,doy,hour,minute,second}'::text[]) x;
+SELECT gj_device(format('SELECT sum(extract(%s FROM f.d)), min(extract(%s FROM f.d)), max(extract(%s FROM f.d)) FROM f JOIN g ON f.k = g.k', x, x, x)) FROM unnest('{year,month,day,quarter,dow,isodow,doy}'::text[]) x;
+SELECT gj_device(format('SELECT f.id, g.name FROM f JOIN g ON f.k = g.k WHERE date_trunc(''%s'', f.ts) >= f.ts - interval ''1 hour''', x)) FROM unnest('{second,minute,hour,day,week,month,quarter,year,decade}'::text[]) x;
+SELECT gj_device(format('SELECT date_trunc(''%s'', f.ts), count(*), min(f.ts), max(f.ts) FROM f JOIN g ON f.k = g.k GROUP BY 1', x)) FROM unnest('{day,week,month,quarter,year}'::text[]) x;
 -- keys and aggregates
-SELECT device_is('SELECT f.id, g.name FROM f JOIN g ON ' || c) FROM unnest(ARRAY[
+SELECT gj_device('SELECT f.id, g.name FROM f JOIN g ON ' || c) FROM unnest(ARRAY[
 	'f.d = g.d', 'f.d = g.ts', 'f.ts::date = g.ts', 'f.tm = g.tm', 'f.d + 1 = g.d', 'extract(month FROM f.d) = extract(month FROM g.ts)', 'f.tz = g.ts'
 ]) WITH ORDINALITY AS t(c, n) ORDER BY n;
-SELECT device_is('SELECT min(f.d), max(f.d), min(f.ts), max(f.ts), min(f.tz), max(f.tz), min(f.tm), max(f.tm), max(f.d - g.d) FROM f JOIN g ON f.k = g.k');
-SELECT device_is('SELECT f.tm, extract(year FROM f.d), count(*) FROM f JOIN g ON f.k = g.k GROUP BY 1, 2');
-SELECT device_is('SELECT sum(CASE WHEN extract(year FROM f.d) = 2000 THEN 1 ELSE 0 END), count(CASE f.d WHEN ''2000-01-01'' THEN 1 END) FROM f JOIN g ON f.k = g.k');
+SELECT gj_device('SELECT min(f.d), max(f.d), min(f.ts), max(f.ts), min(f.tz), max(f.tz), min(f.tm), max(f.tm), max(f.d - g.d) FROM f JOIN g ON f.k = g.k');
+SELECT gj_device('SELECT f.tm, extract(year FROM f.d), count(*) FROM f JOIN g ON f.k = g.k GROUP BY 1, 2');
+SELECT gj_device('SELECT sum(CASE WHEN extract(year FROM f.d) = 2000 THEN 1 ELSE 0 END), count(CASE f.d WHEN ''2000-01-01'' THEN 1 END) FROM f JOIN g ON f.k = g.k');
 -- infinities and dates beyond every timestamp
-SELECT device_is('SELECT inf.d, inf.ts, g.name FROM inf JOIN g USING (k) WHERE ' || c) FROM unnest(ARRAY[
+SELECT gj_device('SELECT inf.d, inf.ts, g.name FROM inf JOIN g USING (k) WHERE ' || c) FROM unnest(ARRAY[
 	'inf.d > ''2000-01-01''', 'inf.d + 1 > ''2000-01-01''', 'inf.d - g.d > 0', 'inf.d < g.ts', 'inf.ts > g.d', 'inf.ts::date > g.d', 'inf.ts + interval ''1 month 1 day 1 hour'' > g.ts', 'date_trunc(''month'', inf.ts) = inf.ts',
 	'extract(year FROM inf.ts) > 0', 'extract(month FROM inf.ts) > 0', 'extract(year FROM inf.d) > 0', 'inf.d::timestamp > g.ts', 'inf.d - interval ''1 month'' < g.ts'
 ]) WITH ORDINALITY AS t(c, n) ORDER BY n;
 -- the ends of the ranges: PostgreSQL's errors
 CREATE TABLE ends (k int, d date, ts timestamp);
 INSERT INTO ends VALUES (1, '4714-11-24 BC', '4714-11-24 BC'), (2, '5874897-12-31', '294276-12-31 23:59:59.999999'), (3, '0001-12-31 BC', '0001-12-31 BC');
-SELECT device_is('SELECT ends.*, g.name FROM ends JOIN g USING (k) WHERE ' || c) FROM unnest(ARRAY[
+SELECT gj_device('SELECT ends.*, g.name FROM ends JOIN g USING (k) WHERE ' || c) FROM unnest(ARRAY[
 	'ends.ts > g.ts', 'extract(year FROM ends.ts) < 0', 'extract(year FROM ends.d) > 0', 'extract(doy FROM ends.ts) = 328', 'ends.ts + interval ''1 month'' < ''infinity''', 'ends.ts - interval ''1 day'' > ''-infinity''',
 	'date_trunc(''year'', ends.ts) > ''-infinity''', 'ends.d - 100000000 < g.d', 'ends.d + 1 > g.d', 'ends.ts + interval ''200000 years'' > g.ts', 'ends.ts + interval ''1 microsecond'' > g.ts', 'ends.k = 3 AND ends.ts + interval ''1 day'' > ''0001-01-01'''
 ]) WITH ORDINALITY AS t(c, n) ORDER BY n;
 
 DROP TABLE f, g, inf, ends;
-DROP FUNCTION where_is, device_is;
+DROP FUNCTION where_is;

@@ -4,20 +4,6 @@ LOAD 'gpujoin';
 \pset tuples_only on
 SET gpujoin.force = on;
 
--- The same rows, by whom, and what of the conditions was left to PostgreSQL.
-CREATE FUNCTION device_is(query text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-	plan text;
-	answer text := gj_same(query);
-BEGIN
-	IF answer LIKE 'same error%' THEN
-		RETURN answer;
-	END IF;
-	EXECUTE 'EXPLAIN (COSTS OFF, FORMAT JSON) ' || query INTO plan;
-	RETURN answer ||
-		CASE WHEN plan::jsonb @? '$.**?(@."Custom Plan Provider" == "GpuJoin")."Filter"' THEN ', condition on the host' ELSE '' END ||
-		CASE WHEN plan::jsonb @? '$.**."Sources"[*]?(@."Kind" == "plan")' THEN ', plan source' ELSE '' END;
-END $$;
 
 CREATE DOMAIN price AS numeric(9, 2);
 CREATE TABLE f (id int, k int, n numeric(12, 2), d numeric(4, 4), w numeric(18, 0), t numeric(10, 3), z numeric(15, 6), p price, u numeric, x float8);
@@ -34,7 +20,7 @@ INSERT INTO g VALUES (NULL, NULL, NULL, NULL), (7, 0, 0.01, 'zero');
 VACUUM ANALYZE f;
 
 CREATE FUNCTION where_is(condition text) RETURNS text LANGUAGE sql AS
-	$$ SELECT device_is('SELECT f.id, f.n, g.name FROM f JOIN g ON f.k = g.k WHERE ' || condition) $$;
+	$$ SELECT gj_device('SELECT f.id, f.n, g.name FROM f JOIN g ON f.k = g.k WHERE ' || condition) $$;
 
 SELECT where_is(c) FROM unnest(ARRAY[
 	'f.n = 78.38', 'f.n <> 78.38', 'f.n < 0', 'f.n <= -100.5', 'f.n > 100.123456', 'f.n >= 9999999999.99', 'f.n BETWEEN -10 AND 10', 'f.d = 0.05', 'f.d BETWEEN 0.05 AND 0.07',
@@ -52,12 +38,12 @@ SELECT where_is(c) FROM unnest(ARRAY[
 ]) WITH ORDINALITY AS t(c, n) ORDER BY n;
 
 -- join keys
-SELECT device_is('SELECT f.id, g.name FROM f JOIN g ON ' || c) FROM unnest(ARRAY[
+SELECT gj_device('SELECT f.id, g.name FROM f JOIN g ON ' || c) FROM unnest(ARRAY[
 	'f.n = g.n', 'f.d = g.m', 'f.n = g.m', 'f.k = g.m * 100', 'f.n + 1 = g.n + 1', 'f.n = g.n AND f.k = g.k', 'f.id = g.n', 'f.u = g.n', 'round(f.n) = g.k', 'f.z * 1000000 = g.k'
 ]) WITH ORDINALITY AS t(c, n) ORDER BY n;
 
 -- aggregates: value and digits shown are PostgreSQL's
-SELECT device_is('SELECT ' || c || ' FROM f JOIN g ON f.k = g.k') FROM unnest(ARRAY[
+SELECT gj_device('SELECT ' || c || ' FROM f JOIN g ON f.k = g.k') FROM unnest(ARRAY[
 	'sum(f.n), avg(f.n), min(f.n), max(f.n), count(f.n)', 'sum(f.d), avg(f.d), min(f.d), max(f.d)', 'sum(f.w), avg(f.w), min(f.w), max(f.w)', 'sum(f.z), avg(f.z), min(f.z), max(f.z)',
 	'sum(f.n * (1 - f.d))', 'sum(f.n * (1 - f.d) * (1 + f.d)), avg(f.n * (1 - f.d))', 'sum(f.n * f.id)', 'sum(f.n + f.d), min(f.n * f.d), max(-f.n)', 'avg(f.n) * 2, sum(f.n) / sum(f.d)',
 	'sum(round(f.n, 1)), sum(round(f.n)), sum(trunc(f.t, 2)), min(ceil(f.t))', 'sum(f.n::int), sum(f.n::float8), sum(f.id::numeric), avg(f.id::numeric(10,3))',
@@ -66,13 +52,13 @@ SELECT device_is('SELECT ' || c || ' FROM f JOIN g ON f.k = g.k') FROM unnest(AR
 	'sum(CASE WHEN f.k < 5 THEN f.n END), min(CASE WHEN f.k < 5 THEN f.n END)', 'sum((CASE WHEN f.k < 5 THEN f.n ELSE 0 END) * f.d + 1)', 'sum(coalesce(f.n, 0))', 'sum(f.n) FILTER (WHERE f.k < 0), sum(f.n) FILTER (WHERE f.d > 0.05)',
 	'sum(f.u)', 'sum(f.p), min(f.p)', 'count(DISTINCT f.n), sum(DISTINCT f.n), avg(DISTINCT f.n)', 'sum(DISTINCT f.d)', 'avg(DISTINCT f.n * f.d), count(DISTINCT f.n * f.d)', 'sum(DISTINCT CASE WHEN f.k > 3 THEN f.n ELSE 0 END)', 'stddev(f.n)', 'sum(f.n * f.n * f.n * f.n)'
 ]) WITH ORDINALITY AS t(c, n) ORDER BY n;
-SELECT device_is('SELECT f.k, sum(f.n), avg(f.d), min(f.z), max(f.w), sum(CASE WHEN f.id % 50 = f.k THEN f.n ELSE 0 END) FROM f JOIN g ON f.k = g.k GROUP BY f.k');
-SELECT device_is('SELECT f.d, g.m, count(*) FROM f JOIN g ON f.k = g.k GROUP BY f.d, g.m');
-SELECT device_is('SELECT f.u, count(*) FROM f JOIN g ON f.k = g.k WHERE f.id <= 1000 GROUP BY f.u');
-SELECT device_is('SELECT DISTINCT d FROM f');
-SELECT device_is('SELECT f.n * 2, extract(year FROM date ''2000-01-01'' + f.k * 100), count(*) FROM f JOIN g ON f.k = g.k GROUP BY 1, 2');
-SELECT device_is('SELECT k, sum(DISTINCT d), avg(DISTINCT d) FROM f GROUP BY k');
-SELECT device_is('SELECT sum(n), sum(n * (1 - d)), avg(z) FROM f WHERE d BETWEEN 0.05 AND 0.07 AND n < 24');
+SELECT gj_device('SELECT f.k, sum(f.n), avg(f.d), min(f.z), max(f.w), sum(CASE WHEN f.id % 50 = f.k THEN f.n ELSE 0 END) FROM f JOIN g ON f.k = g.k GROUP BY f.k');
+SELECT gj_device('SELECT f.d, g.m, count(*) FROM f JOIN g ON f.k = g.k GROUP BY f.d, g.m');
+SELECT gj_device('SELECT f.u, count(*) FROM f JOIN g ON f.k = g.k WHERE f.id <= 1000 GROUP BY f.u');
+SELECT gj_device('SELECT DISTINCT d FROM f');
+SELECT gj_device('SELECT f.n * 2, extract(year FROM date ''2000-01-01'' + f.k * 100), count(*) FROM f JOIN g ON f.k = g.k GROUP BY 1, 2');
+SELECT gj_device('SELECT k, sum(DISTINCT d), avg(DISTINCT d) FROM f GROUP BY k');
+SELECT gj_device('SELECT sum(n), sum(n * (1 - d)), avg(z) FROM f WHERE d BETWEEN 0.05 AND 0.07 AND n < 24');
 
 -- NaN fits numeric(p, s), and the device has none; one that nobody looks at does no harm
 INSERT INTO f VALUES (2000, 3, 'NaN', 0, 0, 0, 0, 0, 'NaN', 0);
@@ -80,17 +66,17 @@ SELECT where_is('f.n > 100');
 SELECT where_is('f.d = 0.05');
 SELECT where_is('f.id < 2000 AND f.n > 100');
 SELECT where_is('CASE WHEN f.id < 2000 THEN f.n > 100 ELSE false END');
-SELECT device_is('SELECT sum(f.n), max(f.n), min(f.n), avg(f.n) FROM f JOIN g ON f.k = g.k');
-SELECT device_is('SELECT f.n, count(*) FROM f JOIN g ON f.k = g.k GROUP BY f.n');
+SELECT gj_device('SELECT sum(f.n), max(f.n), min(f.n), avg(f.n) FROM f JOIN g ON f.k = g.k');
+SELECT gj_device('SELECT f.n, count(*) FROM f JOIN g ON f.k = g.k GROUP BY f.n');
 -- values that 64 bits do not hold, scales that differ
 CREATE TABLE h (k int, wide numeric(30, 2), neg numeric(5, -2), free numeric);
 INSERT INTO h SELECT i, i, i * 1000, i FROM generate_series(1, 20) i;
-SELECT device_is('SELECT h.k, h.wide, g.name FROM h JOIN g USING (k) WHERE h.wide > 5');
+SELECT gj_device('SELECT h.k, h.wide, g.name FROM h JOIN g USING (k) WHERE h.wide > 5');
 INSERT INTO h VALUES (1, 1e25, 0, 1e25);
-SELECT device_is('SELECT h.k, h.wide, g.name FROM h JOIN g USING (k) WHERE h.wide > 5');
-SELECT device_is('SELECT h.k, h.neg, g.name FROM h JOIN g USING (k) WHERE h.neg > 500');
+SELECT gj_device('SELECT h.k, h.wide, g.name FROM h JOIN g USING (k) WHERE h.wide > 5');
+SELECT gj_device('SELECT h.k, h.neg, g.name FROM h JOIN g USING (k) WHERE h.neg > 500');
 ALTER TABLE h ALTER free TYPE numeric(40, 1);
-SELECT device_is('SELECT h.k, h.free, g.name FROM h JOIN g USING (k) WHERE h.k > 1 AND h.free > 5');
+SELECT gj_device('SELECT h.k, h.free, g.name FROM h JOIN g USING (k) WHERE h.k > 1 AND h.free > 5');
 -- parameters have no scale that is known beforehand
 SET plan_cache_mode = force_generic_plan;
 PREPARE above(numeric) AS SELECT f.id, g.name FROM f JOIN g ON f.k = g.k WHERE f.id < 2000 AND f.n > $1;
@@ -105,4 +91,4 @@ DEALLOCATE ALL;
 
 DROP TABLE f, g, h;
 DROP DOMAIN price;
-DROP FUNCTION where_is, device_is;
+DROP FUNCTION where_is;

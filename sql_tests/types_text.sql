@@ -4,20 +4,6 @@ LOAD 'gpujoin';
 \pset tuples_only on
 SET gpujoin.force = on;
 
--- The same rows, by whom, and what of the conditions was left to PostgreSQL.
-CREATE FUNCTION device_is(query text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-	plan text;
-	answer text := gj_same(query);
-BEGIN
-	IF answer LIKE 'same error%' THEN
-		RETURN answer;
-	END IF;
-	EXECUTE 'EXPLAIN (COSTS OFF, FORMAT JSON) ' || query INTO plan;
-	RETURN answer ||
-		CASE WHEN plan::jsonb @? '$.**?(@."Custom Plan Provider" == "GpuJoin")."Filter"' THEN ', condition on the host' ELSE '' END ||
-		CASE WHEN plan::jsonb @? '$.**."Sources"[*]?(@."Kind" == "plan")' THEN ', plan source' ELSE '' END;
-END $$;
 
 CREATE TABLE f (id int, k int, t text, v varchar(40), c char(12), q "char", b bytea, u uuid, m macaddr, i inet, n name);
 INSERT INTO f
@@ -39,7 +25,7 @@ INSERT INTO g (k, t, v, c) VALUES (NULL, NULL, NULL, NULL), (7, 'ab', NULL, 'abc
 VACUUM ANALYZE f;
 
 CREATE FUNCTION where_is(condition text) RETURNS text LANGUAGE sql AS
-	$$ SELECT device_is('SELECT f.id, g.name FROM f JOIN g ON f.k = g.k WHERE ' || condition) $$;
+	$$ SELECT gj_device('SELECT f.id, g.name FROM f JOIN g ON f.k = g.k WHERE ' || condition) $$;
 
 -- equality, order, lists
 SELECT where_is(c) FROM unnest(ARRAY[
@@ -85,21 +71,21 @@ SELECT where_is(c) FROM unnest(ARRAY[
 ]) WITH ORDINALITY AS t(c, n) ORDER BY n;
 
 -- join keys: the device compares hashes, then bytes
-SELECT device_is('SELECT f.id, g.name FROM f JOIN g ON ' || c) FROM unnest(ARRAY[
+SELECT gj_device('SELECT f.id, g.name FROM f JOIN g ON ' || c) FROM unnest(ARRAY[
 	'f.t = g.t', 'f.v = g.v', 'f.c = g.c', 'f.b = g.b', 'f.u = g.u', 'f.m = g.m', 'f.i = g.i', 'f.q = g.q', 'f.v = g.v AND f.k = g.k', 'f.t = g.t AND f.c = g.c',
 	'substr(f.t, 1, 3) = g.t', 'f.c::text = g.v', 'left(f.t, 2) = left(g.t, 2) AND f.id < 20', 'f.t = g.t AND f.v LIKE ''%a%'''
 ]) WITH ORDINALITY AS t(c, n) ORDER BY n;
-SELECT device_is('SELECT count(*), sum(f.id), count(f.t), count(f.v) FROM f JOIN g ON f.t = g.t WHERE f.v LIKE ''%a%''');
-SELECT device_is('SELECT count(CASE WHEN f.t = g.t THEN 1 END), sum(CASE WHEN f.t LIKE ''ab%'' THEN f.id ELSE 0 END), max(length(f.v)), min(octet_length(f.t)) FROM f JOIN g ON f.k = g.k');
+SELECT gj_device('SELECT count(*), sum(f.id), count(f.t), count(f.v) FROM f JOIN g ON f.t = g.t WHERE f.v LIKE ''%a%''');
+SELECT gj_device('SELECT count(CASE WHEN f.t = g.t THEN 1 END), sum(CASE WHEN f.t LIKE ''ab%'' THEN f.id ELSE 0 END), max(length(f.v)), min(octet_length(f.t)) FROM f JOIN g ON f.k = g.k');
 
 -- parameters
 SET plan_cache_mode = force_generic_plan;
 PREPARE by_text(text, text[], char, uuid) AS SELECT f.id, g.name FROM f JOIN g ON f.k = g.k WHERE (f.t = $1 OR f.v = ANY ($2) OR f.c = $3 OR f.u = $4);
 SELECT gj_how('EXECUTE by_text(NULL, NULL, NULL, NULL)');
-SELECT device_is('EXECUTE by_text(''ab1'', ''{x,"a%b"}'', ''abc'', ''' || md5('3') || ''')');
-SELECT device_is('EXECUTE by_text('''', ''{}'', ''x     '', NULL)');
-SELECT device_is('EXECUTE by_text(NULL, NULL, NULL, NULL)');
-SELECT device_is('EXECUTE by_text(repeat(''x'', 70000), ''{NULL,zzz}'', ''none'', NULL)');
+SELECT gj_device('EXECUTE by_text(''ab1'', ''{x,"a%b"}'', ''abc'', ''' || md5('3') || ''')');
+SELECT gj_device('EXECUTE by_text('''', ''{}'', ''x     '', NULL)');
+SELECT gj_device('EXECUTE by_text(NULL, NULL, NULL, NULL)');
+SELECT gj_device('EXECUTE by_text(repeat(''x'', 70000), ''{NULL,zzz}'', ''none'', NULL)');
 DEALLOCATE by_text;
 RESET plan_cache_mode;
 
@@ -109,33 +95,33 @@ CREATE COLLATION icu_order (provider = icu, locale = 'und');
 SELECT where_is(c) FROM unnest(ARRAY[
 	'f.t COLLATE ignore_case = ''AB1''', 'f.t COLLATE ignore_case IN (''AB1'', ''X'')', 'f.t COLLATE icu_order = ''ab1''', 'f.t COLLATE icu_order < ''b''', 'f.t COLLATE icu_order LIKE ''ab%'''
 ]) WITH ORDINALITY AS t(c, n) ORDER BY n;
-SELECT device_is('SELECT f.id FROM f JOIN g ON f.t = g.t COLLATE ignore_case');
-SELECT device_is('SELECT f.id FROM f JOIN g ON f.t = g.t COLLATE icu_order');
+SELECT gj_device('SELECT f.id FROM f JOIN g ON f.t = g.t COLLATE ignore_case');
+SELECT gj_device('SELECT f.id FROM f JOIN g ON f.t = g.t COLLATE icu_order');
 
 -- values that are compressed or out of line are flattened while they are loaded
 CREATE TABLE w (k int, compressed text, external text, plain text);
 ALTER TABLE w ALTER external SET STORAGE EXTERNAL, ALTER plain SET STORAGE PLAIN;
 INSERT INTO w SELECT i % 20, repeat('compress ' || i % 10, 1000), repeat(md5(i::text), 100 + i), 'plain ' || i FROM generate_series(1, 60) i;
 INSERT INTO w VALUES (1, repeat('long', 20000), repeat('long', 100000), 'long');
-SELECT device_is('SELECT w.plain, g.name FROM w JOIN g USING (k) WHERE w.k <> 1 AND w.compressed LIKE ''%ss 3%''');
-SELECT device_is('SELECT w.plain, g.name, w.external FROM w JOIN g USING (k) WHERE w.k <> 1 AND left(w.external, 3) > ''8''');
-SELECT device_is('SELECT w.plain, g.name FROM w JOIN g USING (k) WHERE w.compressed LIKE ''%ss 3%''');
-SELECT device_is('SELECT count(*), count(w.external) FROM w JOIN g USING (k)');
-SELECT device_is('SELECT w.plain, g.name FROM (SELECT k, plain, compressed FROM w OFFSET 0) w JOIN g USING (k) WHERE w.k <> 1 AND w.compressed || w.k LIKE ''%ss 3%''');
-SELECT device_is('SELECT a.k, b.k FROM w a JOIN w b ON a.compressed = b.compressed WHERE a.k > 1 AND b.k > 1');
+SELECT gj_device('SELECT w.plain, g.name FROM w JOIN g USING (k) WHERE w.k <> 1 AND w.compressed LIKE ''%ss 3%''');
+SELECT gj_device('SELECT w.plain, g.name, w.external FROM w JOIN g USING (k) WHERE w.k <> 1 AND left(w.external, 3) > ''8''');
+SELECT gj_device('SELECT w.plain, g.name FROM w JOIN g USING (k) WHERE w.compressed LIKE ''%ss 3%''');
+SELECT gj_device('SELECT count(*), count(w.external) FROM w JOIN g USING (k)');
+SELECT gj_device('SELECT w.plain, g.name FROM (SELECT k, plain, compressed FROM w OFFSET 0) w JOIN g USING (k) WHERE w.k <> 1 AND w.compressed || w.k LIKE ''%ss 3%''');
+SELECT gj_device('SELECT a.k, b.k FROM w a JOIN w b ON a.compressed = b.compressed WHERE a.k > 1 AND b.k > 1');
 
 -- enums are equal or not
 CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy');
 CREATE DOMAIN short AS varchar(10) CHECK (value <> 'never');
 CREATE TABLE e (k int, m mood, d short);
 INSERT INTO e SELECT i % 20, (ARRAY['sad', 'ok', 'happy', NULL])[i % 4 + 1]::mood, 'd' || i % 5 FROM generate_series(1, 100) i;
-SELECT device_is('SELECT e.k, e.m, g.name FROM e JOIN g USING (k) WHERE ' || c) FROM unnest(ARRAY[
+SELECT gj_device('SELECT e.k, e.m, g.name FROM e JOIN g USING (k) WHERE ' || c) FROM unnest(ARRAY[
 	'e.m = ''ok''', 'e.m <> ''ok''', 'e.m IN (''ok'', ''sad'')', 'e.m > ''sad''', 'e.d = ''d3''', 'e.d LIKE ''_4''', 'coalesce(e.m, ''ok'') = ''ok'''
 ]) WITH ORDINALITY AS t(c, n) ORDER BY n;
-SELECT device_is('SELECT a.k, b.k FROM e a JOIN e b ON a.m = b.m AND a.d = b.d');
+SELECT gj_device('SELECT a.k, b.k FROM e a JOIN e b ON a.m = b.m AND a.d = b.d');
 
 DROP TABLE f, g, w, e;
 DROP TYPE mood;
 DROP DOMAIN short;
 DROP COLLATION ignore_case, icu_order;
-DROP FUNCTION where_is, device_is;
+DROP FUNCTION where_is;
