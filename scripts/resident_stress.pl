@@ -90,8 +90,9 @@ sub statements
 	return change($t) . ";\n" if $what < 25;
 	return "BEGIN;\n" . join('', map { change($t) . ";\n" } 0 .. rand(4)) . "$end;\n" if $what < 38;
 	return "BEGIN;\n" . change($t) . ";\nSAVEPOINT s;\n" . change($t) . ";\nROLLBACK TO s;\n" . change($t) . ";\n$end;\n" if $what < 43;
-	# own changes, not committed
-	return "BEGIN ISOLATION LEVEL REPEATABLE READ;\n" . change($t) . ";\nSELECT 'own ' || resident_stress.compare('$t', " . int(rand(3)) . ", 2, 0);\n" . change($t) . ";\nSELECT 'own ' || resident_stress.compare('$t', 0, 1, 0);\n$end;\n" if $what < 55;
+	# Own changes, not committed.  The lock comes before the snapshot, else the name might become that of a
+	# table made anew, whose columns this snapshot does not see, and query_of would have nothing to add up.
+	return "BEGIN ISOLATION LEVEL REPEATABLE READ;\nLOCK TABLE $t IN ROW EXCLUSIVE MODE;\n" . change($t) . ";\nSELECT 'own ' || resident_stress.compare('$t', " . int(rand(3)) . ", 2, 0);\n" . change($t) . ";\nSELECT 'own ' || resident_stress.compare('$t', 0, 1, 0);\n$end;\n" if $what < 55;
 	return "VACUUM $t;\n" if $what < 69;
 	return 'VACUUM (' . some([ 'FREEZE', 'DISABLE_PAGE_SKIPPING', 'FULL', 'FREEZE, ANALYZE' ]) . ") $t;\n" if $what < 75;
 	return "BEGIN;\nTRUNCATE $t;\n" . fill($t) . "\n$end;\nVACUUM $t;\n" if $what < 79;
