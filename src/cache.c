@@ -222,15 +222,15 @@ load_table(Relation rel, const AttrNumber *attnos, int n)
 	GjLoadStats stats = {0};
 	GjFailure	failure = {0};
 	GjRun	   *run = gj_run_start(program, &stats, &failure);
+	GjTable		table = {.relid = RelationGetRelid(rel),.attnos = attnos};
 	GjSourceReader *reader = NULL;
 	GjRunResult result = GJ_RUN_FAILED;
 	const uint8 *batch;
 	uint32		slot;
 
 	if (run != NULL)
-		reader = gj_heap_source(RelationGetRelid(rel), GetActiveSnapshot(), program, 0, attnos,
-								NULL, &failure);
-	if (reader != NULL && gj_run_set_heap_reader(run, 0, reader, attnos, &failure))
+		reader = gj_heap_source(&table, 1, GetActiveSnapshot(), program, 0, &failure);
+	if (reader != NULL && gj_run_set_heap_reader(run, 0, reader, &failure))
 		while ((result = gj_run_next(run, &batch, &slot, &failure)) == GJ_RUN_BATCH)
 			gj_run_free_batch(run, slot);
 	if (run != NULL)

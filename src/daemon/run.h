@@ -83,13 +83,20 @@ typedef enum GjRowMatch
 	GJ_ROW_FILTERED				/* by the source's filter: not there at all */
 } GjRowMatch;
 
+/* A fragment that a backend was told of. */
+typedef struct GjPinned
+{
+	GjFragment *fragment;		/* NULL once used */
+	uint32_t	table;			/* of the source */
+} GjPinned;
+
 /* Of a source that its backend has asked about; all zero if it has not. */
 typedef struct GjRunResident
 {
 	GjResident *store;			/* NULL: nothing is kept */
-	GjWanted	wanted;
-	GjColumnKey *keys;
-	GjFragment **pinned;		/* told of; NULL once used */
+	GjWanted   *tables;			/* that were asked about, with their keys */
+	uint32_t	ntables;
+	GjPinned   *pinned;
 	uint32_t	npinned;
 	uint32_t	next;			/* of them, likely to be used next */
 	GjFragment *building;		/* what its chunks fill */

@@ -25,13 +25,41 @@ typedef struct GjRowRange
 
 /* ---- ASK */
 
-/* Reads the question out of its slot, once.  The first one's keys become the source's. */
+/* Adds a table with a copy of its keys. */
+static GjStatus
+add_table(GjRun *run, uint32_t source, const GjRelationKey *relation, const uint8_t *keys)
+{
+	GjRunResident *resident = &run->resident[source];
+	const GjSource *src = &run->sources[source];
+	uint32_t	n = resident->ntables;
+	GjColumnKey *copy;
+
+	if ((n & (n - 1)) == 0)
+	{
+		GjWanted   *grown = realloc(resident->tables, (n ? n * 2 : 1) * sizeof(GjWanted));
+
+		if (!grown)
+			return GJ_OUT_OF_HOST_MEMORY;
+		resident->tables = grown;
+	}
+	copy = malloc((src->ncolumns + 1) * sizeof(GjColumnKey));
+	if (!copy)
+		return GJ_OUT_OF_HOST_MEMORY;
+	memcpy(copy, keys, src->ncolumns * sizeof(GjColumnKey));
+	resident->tables[n] = (GjWanted) {*relation, src->ncolumns, copy,
+	run->types + src->first_column};
+	resident->ntables++;
+	return GJ_OK;
+}
+
+/* Reads the question out of its slot, once.  The first one about a table says what its keys are. */
 static GjStatus
 read_question(GjRun *run, uint32_t source, const uint8_t *memory, GjAsk *ask, uint64_t **lsns)
 {
 	GjRunResident *resident = &run->resident[source];
 	const GjSource *src = &run->sources[source];
 	const uint8_t *at = memory + sizeof(*ask);
+	const GjWanted *wanted;
 
 	memcpy(ask, memory, sizeof(*ask));
 	if (ask->ncolumns != src->ncolumns || ask->per_map == 0 || ask->first > ask->nfragments ||
@@ -43,33 +71,30 @@ read_question(GjRun *run, uint32_t source, const uint8_t *memory, GjAsk *ask, ui
 	if (!*lsns)
 		return GJ_OUT_OF_HOST_MEMORY;
 	memcpy(*lsns, at + src->ncolumns * sizeof(GjColumnKey), ask->nmaps * sizeof(uint64_t));
+	if (ask->table > resident->ntables)
+		return gj_run_fail(run, GJ_BAD_PROGRAM, "a question skips a table");
+	if (ask->table == resident->ntables)
+		return add_table(run, source, &ask->relation, at);
 	/* the fragments that were told of have the columns that were asked for first */
-	if (resident->keys)
-		return memcmp(&resident->wanted.relation, &ask->relation, sizeof(ask->relation)) == 0 &&
-			memcmp(resident->keys, at, src->ncolumns * sizeof(GjColumnKey)) == 0 ? GJ_OK :
-			gj_run_fail(run, GJ_BAD_PROGRAM, "a source is asked about in two ways");
-	resident->keys = malloc((src->ncolumns + 1) * sizeof(GjColumnKey));
-	if (!resident->keys)
-		return GJ_OUT_OF_HOST_MEMORY;
-	memcpy(resident->keys, at, src->ncolumns * sizeof(GjColumnKey));
-	resident->wanted = (GjWanted) {ask->relation, src->ncolumns, resident->keys,
-	run->types + src->first_column};
-	return GJ_OK;
+	wanted = &resident->tables[ask->table];
+	return memcmp(&wanted->relation, &ask->relation, sizeof(ask->relation)) == 0 &&
+		memcmp(wanted->keys, at, src->ncolumns * sizeof(GjColumnKey)) == 0 ? GJ_OK :
+		gj_run_fail(run, GJ_BAD_PROGRAM, "a table is asked about in two ways");
 }
 
 static bool
-remember_pinned(GjRunResident *resident, GjFragment *fragment)
+remember_pinned(GjRunResident *resident, GjFragment *fragment, uint32_t table)
 {
 	if ((resident->npinned & (resident->npinned - 1)) == 0)
 	{
 		uint32_t	n = resident->npinned ? resident->npinned * 2 : 1;
-		GjFragment **grown = realloc(resident->pinned, n * sizeof(GjFragment *));
+		GjPinned   *grown = realloc(resident->pinned, n * sizeof(GjPinned));
 
 		if (!grown)
 			return false;
 		resident->pinned = grown;
 	}
-	resident->pinned[resident->npinned++] = fragment;
+	resident->pinned[resident->npinned++] = (GjPinned) {fragment, table};
 	return true;
 }
 
@@ -79,6 +104,7 @@ answer(GjRun *run, GjRunResident *resident, const GjAsk *ask, const uint64_t *ma
 	   uint8_t *slot)
 {
 	GjAnswered	head = {0, ask->first};
+	const GjWanted *wanted = &resident->tables[ask->table];
 	uint8_t    *at = slot + sizeof(head);
 	const uint8_t *end = slot + GJ_OUTPUT_SLOT_SIZE - sizeof(GjKnownFragment) -
 		GJ_FRAGMENT_BLOCKS * sizeof(uint64_t);
@@ -87,12 +113,12 @@ answer(GjRun *run, GjRunResident *resident, const GjAsk *ask, const uint64_t *ma
 	{
 		GjKnownFragment known;
 		uint64_t	lsns[GJ_FRAGMENT_BLOCKS];
-		GjFragment *fragment = gj_resident_find(resident->store, &resident->wanted, head.next,
+		GjFragment *fragment = gj_resident_find(resident->store, wanted, head.next,
 												map_lsns[head.next / ask->per_map], &known, lsns);
 
 		if (!fragment)
 			continue;
-		if (!remember_pinned(resident, fragment))
+		if (!remember_pinned(resident, fragment, ask->table))
 		{
 			gj_resident_unpin(resident->store, fragment);
 			return GJ_OUT_OF_HOST_MEMORY;
@@ -169,11 +195,8 @@ find_ranges(const GjFragment *fragment, const uint64_t *pages, GjRowRange *range
 
 /* Describes the columns of a source, in the order of the program, from a row on. */
 static void
-describe(GjRun *run, uint32_t source, const GjFragment *fragment, uint64_t first,
-		 GjColumn *columns)
+describe(const GjWanted *wanted, const GjFragment *fragment, uint64_t first, GjColumn *columns)
 {
-	const GjWanted *wanted = &run->resident[source].wanted;
-
 	for (uint32_t c = 0; c < wanted->ncolumns; c++)
 		for (uint32_t i = 0; i < fragment->ncolumns; i++)
 			if (memcmp(fragment->columns[i].key.hash, wanted->keys[c].hash,
@@ -255,15 +278,16 @@ skip_to(GjColumn *columns, uint32_t ncolumns, const GjColumn *start, uint64_t fi
 }
 
 static GjStatus
-use_rows(GjRun *run, uint32_t source, const GjFragment *fragment, GjRowRange *ranges, uint32_t n)
+use_rows(GjRun *run, uint32_t source, GjPinned used, GjRowRange *ranges, uint32_t n)
 {
+	const GjFragment *fragment = used.fragment;
 	uint32_t	first = run->sources[source].first_column;
 	uint32_t	ncolumns = run->sources[source].ncolumns;
 	GjColumn	start[GJ_MAX_COLUMNS];
 	uint64_t	heap_base = 0;
 	bool		outer = run->program->kind == GJ_PROGRAM_JOIN && source == 0;
 
-	describe(run, source, fragment, 0, start);
+	describe(&run->resident[source].tables[used.table], fragment, 0, start);
 	if (outer)
 		GJ_TRY(compact(run, start, ncolumns, ranges, &n));
 	else if (run->program->kind == GJ_PROGRAM_JOIN)
@@ -286,37 +310,37 @@ use_rows(GjRun *run, uint32_t source, const GjFragment *fragment, GjRowRange *ra
 	return GJ_OK;
 }
 
-/* The pinned fragment with that id, of which the caller then has the pin; or NULL. */
-static GjFragment *
+/* The pinned fragment with that id, of which the caller then has the pin; or none. */
+static GjPinned
 take_pinned(GjRunResident *resident, uint64_t id)
 {
 	/* they are used in the order in which they were told of */
 	for (uint32_t i = 0; i < resident->npinned; i++)
 	{
 		uint32_t	at = (resident->next + i) % resident->npinned;
-		GjFragment *fragment = resident->pinned[at];
+		GjPinned	pinned = resident->pinned[at];
 
-		if (fragment && fragment->id == id)
+		if (pinned.fragment && pinned.fragment->id == id)
 		{
-			resident->pinned[at] = NULL;
+			resident->pinned[at].fragment = NULL;
 			resident->next = at + 1;
-			return fragment;
+			return pinned;
 		}
 	}
-	return NULL;
+	return (GjPinned) {NULL, 0};
 }
 
 static GjStatus
 use_fragment(GjRun *run, uint32_t source, const GjUse *use, GjRowRange *ranges,
-			 GjFragment *fragment)
+			 GjPinned used)
 {
 	uint32_t	n;
 
-	if (!fragment)
+	if (!used.fragment)
 		return gj_run_fail(run, GJ_BAD_PROGRAM, "use of a fragment that was not told of");
-	n = find_ranges(fragment, use->pages, ranges);
-	GJ_TRY(use_rows(run, source, fragment, ranges, n));
-	gj_resident_used(run->resident[source].store, fragment, use->map_lsn, use->pages);
+	n = find_ranges(used.fragment, use->pages, ranges);
+	GJ_TRY(use_rows(run, source, used, ranges, n));
+	gj_resident_used(run->resident[source].store, used.fragment, use->map_lsn, use->pages);
 	return GJ_OK;
 }
 
@@ -325,7 +349,7 @@ use_fragments(GjRun *run, uint32_t source, const GjUse *uses, uint32_t n)
 {
 	GjRunResident *resident = &run->resident[source];
 	GjRowRange *ranges = malloc(GJ_FRAGMENT_BLOCKS * sizeof(GjRowRange));
-	GjFragment **used = calloc(n + 1, sizeof(GjFragment *));
+	GjPinned   *used = calloc(n + 1, sizeof(GjPinned));
 	GjStatus	status = ranges && used ? GJ_OK : GJ_OUT_OF_HOST_MEMORY;
 	GjStatus	ended;
 
@@ -337,8 +361,8 @@ use_fragments(GjRun *run, uint32_t source, const GjUse *uses, uint32_t n)
 	/* what the queue still reads must stay where it is */
 	ended = run->work.ops->sync(run->work.queue);
 	for (uint32_t i = 0; used && i < n; i++)
-		if (used[i])
-			gj_resident_unpin(resident->store, used[i]);
+		if (used[i].fragment)
+			gj_resident_unpin(resident->store, used[i].fragment);
 	free(ranges);
 	free(used);
 	return status == GJ_OK ? ended : status;
@@ -372,11 +396,12 @@ gj_run_use(GjRun *run, uint32_t source, uint32_t n, const uint8_t *memory, uint3
 
 /* The link to the fragment of that number that is being filled, or to NULL. */
 static GjFragment **
-find_building(GjRunResident *resident, uint32_t number)
+find_building(GjRunResident *resident, const GjRelationKey *relation, uint32_t number)
 {
 	GjFragment **at = &resident->building;
 
-	while (*at && (*at)->number != number)
+	while (*at && ((*at)->number != number ||
+				   memcmp(&(*at)->relation, relation, sizeof(*relation)) != 0))
 		at = &(*at)->next;
 	return at;
 }
@@ -439,17 +464,20 @@ GjStatus
 gj_run_keep(GjRun *run, uint32_t source, const GjChunk *chunk, GjLane lane)
 {
 	GjRunResident *resident = &run->resident[source];
+	const GjWanted *wanted;
 	GjFragment *fragment;
 	GjFragment **at;
 	GjChunkPages pages;
 	GjStatus	status;
 
 	/* once there was no room there will be none */
-	if (!resident->store || resident->full || !read_pages(chunk, &pages))
+	if (!resident->store || resident->full || !read_pages(chunk, &pages) ||
+		pages.table >= resident->ntables)
 		return GJ_OK;
-	at = find_building(resident, pages.fragment);
+	wanted = &resident->tables[pages.table];
+	at = find_building(resident, &wanted->relation, pages.fragment);
 	if (!*at)
-		*at = gj_fragment_create(&resident->wanted, pages.fragment, pages.npages);
+		*at = gj_fragment_create(wanted, pages.fragment, pages.npages);
 	fragment = *at;
 	if (!fragment)
 		return GJ_OUT_OF_HOST_MEMORY;
@@ -477,9 +505,11 @@ gj_run_release(GjRun *run, uint32_t source)
 	while (resident->building)
 		stop_building(resident, &resident->building);
 	for (uint32_t i = 0; i < resident->npinned; i++)
-		if (resident->pinned[i])
-			gj_resident_unpin(resident->store, resident->pinned[i]);
+		if (resident->pinned[i].fragment)
+			gj_resident_unpin(resident->store, resident->pinned[i].fragment);
 	free(resident->pinned);
-	free(resident->keys);
+	for (uint32_t i = 0; i < resident->ntables; i++)
+		free((void *) resident->tables[i].keys);
+	free(resident->tables);
 	memset(resident, 0, sizeof(*resident));
 }

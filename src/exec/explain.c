@@ -78,7 +78,7 @@ is_text(ExplainContext *cxt)
 	return cxt->es->format == EXPLAIN_FORMAT_TEXT;
 }
 
-/* Name of a table as the query calls it. */
+/* Name of a table as the query calls it; of a UNION ALL, its alias alone. */
 static char *
 source_name(ExplainContext *cxt, List *description)
 {
@@ -98,9 +98,27 @@ source_name(ExplainContext *cxt, List *description)
 	if (tle == NULL || !IsA(tle->expr, Var))
 		return name;
 	alias = list_nth(cxt->es->rtable_names, ((Var *) tle->expr)->varno - 1);
+	if (alias != NULL &&
+		rt_fetch(((Var *) tle->expr)->varno, cxt->es->rtable)->rtekind == RTE_SUBQUERY)
+		return pstrdup(quote_identifier(alias));
 	if (alias == NULL || strcmp(alias, get_rel_name(relid)) == 0)
 		return name;
 	return psprintf("%s %s", name, quote_identifier(alias));
+}
+
+/* How many tables a source has, if it is more than the relation itself. */
+static void
+explain_tables(ExplainContext *cxt, int s)
+{
+	List	   *tables = list_nth(cxt->state->tables, s);
+	int			npruned = list_nth_int(cxt->state->npruned, s);
+
+	if (npruned == 0 && list_length(tables) == 1 &&
+		list_nth_int(linitial(tables), GJ_TABLE_INDEX) == 0)
+		return;
+	ExplainPropertyInteger("Tables", NULL, list_length(tables), cxt->es);
+	if (npruned > 0)
+		ExplainPropertyInteger("Tables Pruned", NULL, npruned, cxt->es);
 }
 
 static void
@@ -129,6 +147,8 @@ explain_source(ExplainContext *cxt, int s)
 			ExplainPropertyInteger("Child Plan", NULL, child, es);
 		ExplainPropertyBool("Streamed", s == 0, es);
 	}
+	if (heap)
+		explain_tables(cxt, s);
 	if (filter != NIL)
 		ExplainPropertyText("Device Filter", deparse_conditions(cxt, filter), es);
 	if (es->analyze && cxt->state->nruns > 0)

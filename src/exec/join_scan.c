@@ -62,6 +62,7 @@ unpack_plan(GjScanState *state, CustomScan *cscan)
 	state->runtime_instrs = list_nth(private, GJ_PRIVATE_RUNTIME);
 	state->agg_finals = list_nth(private, GJ_PRIVATE_FINALS);
 	state->clause_counts = list_nth(private, GJ_PRIVATE_CLAUSE_COUNTS);
+	state->tables = list_nth(private, GJ_PRIVATE_TABLES);
 	state->noutputs = list_nth_int(flags, GJ_FLAG_NOUTPUTS);
 	state->nfallback = list_nth_int(flags, GJ_FLAG_NFALLBACK);
 	state->can_fail = list_nth_int(flags, GJ_FLAG_CAN_FAIL);
@@ -96,6 +97,44 @@ find_emit_slot(GjScanState *state)
 	state->emit_slot = ps->ps_ProjInfo->pi_state.resultslot;
 }
 
+/* RT index of the relation whose tables a source reads. */
+static Index
+source_rti(const CustomScan *cscan, List *description)
+{
+	TargetEntry *tle = list_nth_node(TargetEntry, cscan->custom_scan_tlist,
+									 list_nth_int(description, GJ_SOURCE_RESNO) - 1);
+
+	return castNode(Var, tle->expr)->varno;
+}
+
+/* Leaves out the tables that the native plan, which is initialised, does without. */
+static void
+prune_tables(GjScanState *state, CustomScan *cscan)
+{
+	Bitmapset  *pruned = gj_pruned_tables(state->fallback);
+	List	   *left = NIL;
+	ListCell   *lc;
+	ListCell   *lc2;
+
+	foreach(lc, state->tables)
+	{
+		List	   *description = list_nth(state->sources, foreach_current_index(lc));
+		List	   *tables = NIL;
+
+		if (pruned == NULL)
+			tables = lfirst(lc);
+		else
+			foreach(lc2, lfirst(lc))
+				if (!bms_is_member(source_rti(cscan, description) +
+								   list_nth_int(lfirst(lc2), GJ_TABLE_INDEX), pruned))
+					tables = lappend(tables, lfirst(lc2));
+		left = lappend(left, tables);
+		state->npruned = lappend_int(state->npruned,
+									 list_length(lfirst(lc)) - list_length(tables));
+	}
+	state->tables = left;
+}
+
 static void
 begin_join_scan(CustomScanState *node, EState *estate, int eflags)
 {
@@ -122,6 +161,7 @@ begin_join_scan(CustomScanState *node, EState *estate, int eflags)
 	state->fallback = ExecInitNode(linitial(cscan->custom_plans), estate, eflags);
 	estate->es_jit_flags = jit_flags;
 	node->custom_ps = lappend(node->custom_ps, state->fallback);
+	prune_tables(state, cscan);
 	if (eflags & EXEC_FLAG_EXPLAIN_ONLY)
 		return;
 	/* attributes that are there for the conditions' sake only are never filled in */
@@ -270,6 +310,45 @@ launch_workers(GjScanState *state, double npages)
 		gj_run_launch(state->run, n, estate->es_snapshot);
 }
 
+/* Numbers in a description, from element `from` on. */
+static AttrNumber *
+read_attnos(List *description, int from)
+{
+	AttrNumber *attnos = palloc(sizeof(AttrNumber) * list_length(description));
+
+	for (int i = from; i < list_length(description); i++)
+		attnos[i - from] = list_nth_int(description, i);
+	return attnos;
+}
+
+/* Opens the reader of a source's tables; *npages: that workers can help with. */
+static bool
+open_tables(GjScanState *state, const GjProgram *program, int s, double *npages,
+			GjFailure *failure)
+{
+	List	   *descriptions = list_nth(state->tables, s);
+	int			n = list_length(descriptions);
+	GjTable    *tables = palloc0(sizeof(GjTable) * Max(n, 1));
+	GjSourceReader *reader;
+	ListCell   *lc;
+
+	foreach(lc, descriptions)
+	{
+		GjTable    *table = &tables[foreach_current_index(lc)];
+
+		table->relid = (Oid) list_nth_int(lfirst(lc), GJ_TABLE_RELID);
+		table->attnos = read_attnos(lfirst(lc), GJ_TABLE_COLUMNS);
+	}
+	reader = gj_heap_source(tables, n, state->css.ss.ps.state->es_snapshot, program, s, failure);
+	if (reader == NULL || !gj_run_set_heap_reader(state->run, s, reader, failure))
+		return false;
+	for (int i = 0; i < n; i++)
+		if (tables[i].shareable)
+			*npages += tables[i].share->nblocks -
+				(tables[i].resident ? tables[i].resident->nresident : 0);
+	return true;
+}
+
 /* Opens the readers of all sources. */
 static bool
 open_sources(GjScanState *state, const GjProgram *program, GjFailure *failure)
@@ -281,27 +360,19 @@ open_sources(GjScanState *state, const GjProgram *program, GjFailure *failure)
 	{
 		List	   *description = lfirst(lc);
 		int			s = foreach_current_index(lc);
-		Oid			relid = (Oid) linitial_int(description);
-		AttrNumber *attnos = palloc(sizeof(AttrNumber) * list_length(description));
-		GjSourceReader *reader;
+		PlanState  *child;
 
-		for (int i = GJ_SOURCE_COLUMNS; i < list_length(description); i++)
-			attnos[i - GJ_SOURCE_COLUMNS] = list_nth_int(description, i);
-		if (OidIsValid(relid))
-			reader = gj_heap_source(relid, state->css.ss.ps.state->es_snapshot, program, s,
-									attnos, NULL, failure);
-		else
-			reader = gj_plan_source(list_nth(state->css.custom_ps,
-											 list_nth_int(description, GJ_SOURCE_CHILD) - 1),
-									program, s, attnos, gj_run_held(state->run));
-		if (reader == NULL)
-			return false;
-		if (!OidIsValid(relid))
-			gj_run_set_reader(state->run, s, reader);
-		else if (!gj_run_set_heap_reader(state->run, s, reader, attnos, failure))
-			return false;
-		if (reader->share != NULL && reader->shareable)
-			npages += reader->share->nblocks - reader->nresident;
+		if (OidIsValid((Oid) list_nth_int(description, GJ_SOURCE_RELID)))
+		{
+			if (!open_tables(state, program, s, &npages, failure))
+				return false;
+			continue;
+		}
+		child = list_nth(state->css.custom_ps, list_nth_int(description, GJ_SOURCE_CHILD) - 1);
+		gj_run_set_reader(state->run, s,
+						  gj_plan_source(child, program, s,
+										 read_attnos(description, GJ_SOURCE_COLUMNS),
+										 gj_run_held(state->run)));
 	}
 	launch_workers(state, npages);
 	return true;

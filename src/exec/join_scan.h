@@ -7,6 +7,7 @@
  *	spool.c			keeps batches of runs that must complete first (spool.h)
  *	emit.c			batches and aggregate states into slots (emit.h)
  *	runtime.c		runtime constants into the program
+ *	pruned_tables.c	partitions that this execution need not read
  *	explain.c		EXPLAIN
  */
 #ifndef GJ_JOIN_SCAN_H
@@ -36,6 +37,8 @@ typedef struct GjScanState
 	/* from the plan; see GjPrivate and GjExprs */
 	GjProgram  *template;
 	List	   *sources;
+	List	   *tables;			/* of each source; those that are pruned are left out */
+	List	   *npruned;		/* int: how many were, of each source */
 	List	   *runtime_instrs;
 	List	   *agg_finals;
 	List	   *clause_counts;
@@ -72,6 +75,12 @@ typedef struct GjScanState
 extern const CustomScanMethods gj_join_scan_methods;
 
 extern void gj_join_scan_init(void);
+
+/*
+ * RT indexes of tables that the native plan, as it was initialised, has pruned and does not
+ * read anywhere.
+ */
+extern Bitmapset *gj_pruned_tables(PlanState *native);
 
 /* The program of a run: the template with runtime constants filled in. */
 extern GjProgram *gj_make_program(GjScanState *state);

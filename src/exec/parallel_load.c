@@ -42,17 +42,25 @@
 #define KEY_RESULTS			UINT64CONST(0x676A6C6400000005)
 #define KEY_QUERY			UINT64CONST(0x676A6C6400000006)
 #define KEY_RESIDENT		UINT64CONST(0x676A6C6400000007)
+#define KEY_TABLES			UINT64CONST(0x676A6C6400000008)
+
+/* A table that workers can read.  Those of a source lie one after the other. */
+typedef struct SharedTable
+{
+	int			source;
+	Oid			relid;
+	Size		first_attno;	/* in KEY_ATTNOS */
+	Size		resident;		/* in KEY_RESIDENT, if has_resident */
+	bool		has_resident;
+	uint32		number;			/* see GjTable */
+	GjShare		share;			/* all processes: share.c */
+} SharedTable;
 
 typedef struct SharedLoad
 {
 	GjRunToken	token;
 	uint32		device_kind;
-	int			nsources;
-	Oid			relid[GJ_MAX_SOURCES];	/* InvalidOid: not for workers */
-	int			first_attno[GJ_MAX_SOURCES];	/* in KEY_ATTNOS */
-	Size		resident[GJ_MAX_SOURCES];	/* in KEY_RESIDENT, if has_resident */
-	bool		has_resident[GJ_MAX_SOURCES];
-	GjShare		share[GJ_MAX_SOURCES];	/* all processes: share.c */
+	int			ntables;
 	pg_atomic_uint32 stop;		/* leader: nothing more is wanted */
 
 	slock_t		lock;			/* guards the two below */
@@ -104,50 +112,49 @@ gj_loader_workers_for(double npages)
 
 /* ---- the leader */
 
-static bool
-for_workers(const GjSourceReader *reader)
+/* What the memory that is shared must have room for. */
+typedef struct SharedSizes
 {
-	return reader != NULL && reader->share != NULL && reader->shareable;
-}
+	int			ntables;
+	Size		nattnos;
+	Size		nresident;		/* bytes of the maps of what is resident */
+} SharedSizes;
 
-/* Attribute numbers of all sources that are for workers. */
-static int
-count_attnos(const GjProgram *program, GjSourceReader **readers)
+static SharedSizes
+measure_tables(const GjProgram *program, GjSourceReader **readers)
 {
 	const GjSource *sources = gj_program_array(program, GjSource, sources);
-	int			n = 0;
+	SharedSizes sizes = {0};
 
 	for (uint32 s = 0; s < program->nsources; s++)
-		if (for_workers(readers[s]))
-			n += sources[s].ncolumns;
-	return n;
-}
+		for (int i = 0; readers[s] != NULL && i < readers[s]->ntables; i++)
+		{
+			const GjTable *table = &readers[s]->tables[i];
 
-/* Bytes of the maps of what is resident. */
-static Size
-resident_size(const GjProgram *program, GjSourceReader **readers)
-{
-	Size		nbytes = 0;
-
-	for (uint32 s = 0; s < program->nsources; s++)
-		if (for_workers(readers[s]) && readers[s]->resident != NULL)
-			nbytes = add_size(nbytes, gj_resident_map_size(readers[s]->resident));
-	return nbytes;
+			if (!table->shareable)
+				continue;
+			sizes.ntables++;
+			sizes.nattnos += sources[s].ncolumns;
+			if (table->resident != NULL)
+				sizes.nresident = add_size(sizes.nresident, gj_resident_map_size(table->resident));
+		}
+	return sizes;
 }
 
 static void
 estimate_sizes(ParallelContext *context, const GjProgram *program, Snapshot snapshot,
-			   int nattnos, Size nresident)
+			   const SharedSizes *sizes)
 {
 	shm_toc_estimator *estimator = &context->estimator;
 
 	shm_toc_estimate_chunk(estimator, sizeof(SharedLoad));
 	shm_toc_estimate_chunk(estimator, program->nbytes);
 	shm_toc_estimate_chunk(estimator, EstimateSnapshotSpace(snapshot));
-	shm_toc_estimate_chunk(estimator, mul_size(sizeof(AttrNumber), Max(nattnos, 1)));
+	shm_toc_estimate_chunk(estimator, mul_size(sizeof(SharedTable), Max(sizes->ntables, 1)));
+	shm_toc_estimate_chunk(estimator, mul_size(sizeof(AttrNumber), Max(sizes->nattnos, 1)));
 	shm_toc_estimate_chunk(estimator, mul_size(sizeof(WorkerResult), context->nworkers));
-	shm_toc_estimate_chunk(estimator, Max(nresident, 1));
-	shm_toc_estimate_keys(estimator, 6);
+	shm_toc_estimate_chunk(estimator, Max(sizes->nresident, 1));
+	shm_toc_estimate_keys(estimator, 7);
 	if (debug_query_string != NULL)
 	{
 		shm_toc_estimate_chunk(estimator, strlen(debug_query_string) + 1);
@@ -164,57 +171,67 @@ add_chunk(ParallelContext *context, uint64 key, Size nbytes)
 	return chunk;
 }
 
-/* Describes the sources to workers, and gives the readers the common shares. */
+/* Describes the tables to workers, and gives the readers the common shares. */
 static void
-share_sources(SharedLoad *shared, AttrNumber *attnos, char *resident, const GjProgram *program,
-			  GjSourceReader **readers, int nworkers)
+share_tables(SharedTable *tables, AttrNumber *attnos, char *resident, const GjProgram *program,
+			 GjSourceReader **readers, int nworkers)
 {
 	const GjSource *sources = gj_program_array(program, GjSource, sources);
-	int			nattnos = 0;
+	Size		nattnos = 0;
 	Size		nresident = 0;
 
 	for (uint32 s = 0; s < program->nsources; s++)
-	{
-		GjSourceReader *reader = readers[s];
-
-		if (!for_workers(reader))
-			continue;
-		shared->relid[s] = reader->relid;
-		shared->first_attno[s] = nattnos;
-		memcpy(attnos + nattnos, reader->attnos, sizeof(AttrNumber) * sources[s].ncolumns);
-		nattnos += sources[s].ncolumns;
-		if (reader->resident != NULL)
+		for (int i = 0; readers[s] != NULL && i < readers[s]->ntables; i++)
 		{
-			shared->has_resident[s] = true;
-			shared->resident[s] = nresident;
-			memcpy(resident + nresident, reader->resident, gj_resident_map_size(reader->resident));
-			nresident += gj_resident_map_size(reader->resident);
+			GjTable    *table = &readers[s]->tables[i];
+
+			if (!table->shareable)
+				continue;
+			memset(tables, 0, sizeof(SharedTable));
+			tables->source = s;
+			tables->relid = table->relid;
+			tables->number = table->number;
+			tables->first_attno = nattnos;
+			memcpy(attnos + nattnos, table->attnos, sizeof(AttrNumber) * sources[s].ncolumns);
+			nattnos += sources[s].ncolumns;
+			if (table->resident != NULL)
+			{
+				Size		nbytes = gj_resident_map_size(table->resident);
+
+				tables->has_resident = true;
+				tables->resident = nresident;
+				memcpy(resident + nresident, table->resident, nbytes);
+				nresident += nbytes;
+			}
+			gj_share_init(&tables->share, table->share->nblocks, table->share->behind,
+						  nworkers + 1);
+			table->share = &tables->share;
+			tables++;
 		}
-		gj_share_init(&shared->share[s], reader->share->nblocks, nworkers + 1);
-		reader->share = &shared->share[s];
-	}
 }
 
 static void
 fill_shared_memory(GjParallelLoad *load, const GjProgram *program, const GjRunToken *token,
-				   Snapshot snapshot, GjSourceReader **readers, int nattnos, Size nresident)
+				   Snapshot snapshot, GjSourceReader **readers, const SharedSizes *sizes)
 {
 	ParallelContext *context = load->context;
+	SharedTable *tables;
 	AttrNumber *attnos;
 
 	load->shared = add_chunk(context, KEY_SHARED, sizeof(SharedLoad));
 	memset(load->shared, 0, sizeof(SharedLoad));
 	load->shared->token = *token;
 	load->shared->device_kind = gj_device_kind();
-	load->shared->nsources = program->nsources;
+	load->shared->ntables = sizes->ntables;
 	pg_atomic_init_u32(&load->shared->stop, 0);
 	SpinLockInit(&load->shared->lock);
 
 	memcpy(add_chunk(context, KEY_PROGRAM, program->nbytes), program, program->nbytes);
 	SerializeSnapshot(snapshot, add_chunk(context, KEY_SNAPSHOT, EstimateSnapshotSpace(snapshot)));
-	attnos = add_chunk(context, KEY_ATTNOS, mul_size(sizeof(AttrNumber), Max(nattnos, 1)));
-	share_sources(load->shared, attnos, add_chunk(context, KEY_RESIDENT, Max(nresident, 1)),
-				  program, readers, context->nworkers);
+	tables = add_chunk(context, KEY_TABLES, mul_size(sizeof(SharedTable), Max(sizes->ntables, 1)));
+	attnos = add_chunk(context, KEY_ATTNOS, mul_size(sizeof(AttrNumber), Max(sizes->nattnos, 1)));
+	share_tables(tables, attnos, add_chunk(context, KEY_RESIDENT, Max(sizes->nresident, 1)),
+				 program, readers, context->nworkers);
 	load->results = add_chunk(context, KEY_RESULTS,
 							  mul_size(sizeof(WorkerResult), context->nworkers));
 	memset(load->results, 0, sizeof(WorkerResult) * context->nworkers);
@@ -227,12 +244,11 @@ gj_parallel_load_start(int nworkers, const GjProgram *program, const GjRunToken 
 					   Snapshot snapshot, GjSourceReader **readers)
 {
 	GjParallelLoad *load = palloc0(sizeof(GjParallelLoad));
-	int			nattnos = count_attnos(program, readers);
-	Size		nresident = resident_size(program, readers);
+	SharedSizes sizes = measure_tables(program, readers);
 
 	Assert(IsInParallelMode() && !IsParallelWorker());
 	load->context = CreateParallelContext("gpujoin", "gj_parallel_load_main", nworkers);
-	estimate_sizes(load->context, program, snapshot, nattnos, nresident);
+	estimate_sizes(load->context, program, snapshot, &sizes);
 	InitializeParallelDSM(load->context);
 	/* no shared memory segment is left: the context is there, but takes no workers */
 	if (load->context->seg == NULL)
@@ -241,7 +257,7 @@ gj_parallel_load_start(int nworkers, const GjProgram *program, const GjRunToken 
 		pfree(load);
 		return NULL;
 	}
-	fill_shared_memory(load, program, token, snapshot, readers, nattnos, nresident);
+	fill_shared_memory(load, program, token, snapshot, readers, &sizes);
 	LaunchParallelWorkers(load->context);
 	load->nlaunched = load->context->nworkers_launched;
 	return load;
@@ -293,24 +309,44 @@ gj_parallel_load_end(GjParallelLoad *load, GjLoadStats *stats, instr_time *end,
 
 /* ---- a worker */
 
-/* Opens the readers of the sources that are for workers. */
-static bool
-open_readers(GjRun *run, const SharedLoad *shared, const GjProgram *program, Snapshot snapshot,
-			 const AttrNumber *attnos, const char *resident, GjFailure *failure)
+/* What a worker finds in the shared memory. */
+typedef struct WorkerLoad
 {
-	for (int s = 0; s < shared->nsources; s++)
+	SharedLoad *shared;
+	const GjProgram *program;
+	SharedTable *tables;
+	const AttrNumber *attnos;
+	const char *resident;
+	Snapshot	snapshot;
+} WorkerLoad;
+
+/* Opens the readers of the sources of which some tables are for workers. */
+static bool
+open_readers(GjRun *run, const WorkerLoad *load, GjFailure *failure)
+{
+	GjTable    *tables = palloc0(sizeof(GjTable) * Max(load->shared->ntables, 1));
+	int			end;
+
+	for (int first = 0; first < load->shared->ntables; first = end)
 	{
+		int			s = load->tables[first].source;
 		GjSourceReader *reader;
 
-		if (!OidIsValid(shared->relid[s]))
-			continue;
-		reader = gj_heap_source(shared->relid[s], snapshot, program, s,
-								attnos + shared->first_attno[s],
-								unconstify(GjShare *, &shared->share[s]), failure);
+		for (end = first; end < load->shared->ntables && load->tables[end].source == s; end++)
+		{
+			SharedTable *from = &load->tables[end];
+
+			tables[end].relid = from->relid;
+			tables[end].number = from->number;
+			tables[end].attnos = load->attnos + from->first_attno;
+			tables[end].share = &from->share;
+			if (from->has_resident)
+				tables[end].resident = (const GjResidentMap *) (load->resident + from->resident);
+		}
+		reader = gj_heap_source(tables + first, end - first, load->snapshot, load->program, s,
+								failure);
 		if (reader == NULL)
 			return false;
-		if (shared->has_resident[s])
-			reader->resident = (const GjResidentMap *) (resident + shared->resident[s]);
 		gj_run_set_reader(run, s, reader);
 	}
 	return true;
@@ -318,12 +354,12 @@ open_readers(GjRun *run, const SharedLoad *shared, const GjProgram *program, Sna
 
 /* True if there is something left for a worker to load. */
 static bool
-is_wanted(SharedLoad *shared)
+is_wanted(const WorkerLoad *load)
 {
-	if (pg_atomic_read_u32(&shared->stop))
+	if (pg_atomic_read_u32(&load->shared->stop))
 		return false;
-	for (int s = 0; s < shared->nsources; s++)
-		if (OidIsValid(shared->relid[s]) && !gj_share_is_empty(&shared->share[s]))
+	for (int i = 0; i < load->shared->ntables; i++)
+		if (!gj_share_is_empty(&load->tables[i].share))
 			return true;
 	return false;
 }
@@ -339,18 +375,18 @@ note_failure(SharedLoad *shared, const GjFailure *failure)
 }
 
 static void
-load_shares(SharedLoad *shared, const GjProgram *program, Snapshot snapshot,
-			const AttrNumber *attnos, const char *resident, WorkerResult *result)
+load_shares(const WorkerLoad *load, WorkerResult *result)
 {
+	SharedLoad *shared = load->shared;
 	GjFailure	failure = {.reason = GJ_OK};
 	GjRun	   *run;
 
-	run = gj_run_attach(program, shared->device_kind, &shared->token, &result->stats, &failure);
+	run = gj_run_attach(load->program, shared->device_kind, &shared->token, &result->stats,
+						&failure);
 	/* if gpujoind is gone, or the run is over, the leader knows it as well */
 	if (run == NULL)
 		return;
-	if (!open_readers(run, shared, program, snapshot, attnos, resident, &failure) ||
-		!gj_run_load(run, &shared->stop, &failure))
+	if (!open_readers(run, load, &failure) || !gj_run_load(run, &shared->stop, &failure))
 		note_failure(shared, &failure);
 	INSTR_TIME_SET_CURRENT(result->end);
 	gj_run_end(run);
@@ -360,20 +396,21 @@ load_shares(SharedLoad *shared, const GjProgram *program, Snapshot snapshot,
 void
 gj_parallel_load_main(dsm_segment *segment, shm_toc *toc)
 {
-	SharedLoad *shared = shm_toc_lookup(toc, KEY_SHARED, false);
+	WorkerLoad	load = {.shared = shm_toc_lookup(toc, KEY_SHARED, false)};
 	WorkerResult *result = (WorkerResult *) shm_toc_lookup(toc, KEY_RESULTS, false) +
 		ParallelWorkerNumber;
-	Snapshot	snapshot;
 
 	debug_query_string = shm_toc_lookup(toc, KEY_QUERY, true);
 	pgstat_report_activity(STATE_RUNNING, debug_query_string);
-	if (!is_wanted(shared))
+	load.tables = shm_toc_lookup(toc, KEY_TABLES, false);
+	if (!is_wanted(&load))
 		return;
-	snapshot = RegisterSnapshot(RestoreSnapshot(shm_toc_lookup(toc, KEY_SNAPSHOT, false)));
+	load.program = shm_toc_lookup(toc, KEY_PROGRAM, false);
+	load.attnos = shm_toc_lookup(toc, KEY_ATTNOS, false);
+	load.resident = shm_toc_lookup(toc, KEY_RESIDENT, false);
+	load.snapshot = RegisterSnapshot(RestoreSnapshot(shm_toc_lookup(toc, KEY_SNAPSHOT, false)));
 	InstrStartParallelQuery();
-	load_shares(shared, shm_toc_lookup(toc, KEY_PROGRAM, false), snapshot,
-				shm_toc_lookup(toc, KEY_ATTNOS, false), shm_toc_lookup(toc, KEY_RESIDENT, false),
-				result);
+	load_shares(&load, result);
 	InstrEndParallelQuery(&result->buffers, &result->wal);
-	UnregisterSnapshot(snapshot);
+	UnregisterSnapshot(load.snapshot);
 }

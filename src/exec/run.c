@@ -69,15 +69,14 @@ gj_run_set_reader(GjRun *run, int source, GjSourceReader *reader)
 }
 
 bool
-gj_run_set_heap_reader(GjRun *run, int source, GjSourceReader *reader, const AttrNumber *attnos,
-					   GjFailure *failure)
+gj_run_set_heap_reader(GjRun *run, int source, GjSourceReader *reader, GjFailure *failure)
 {
 	instr_time	start;
 	bool		asked;
 
 	gj_run_set_reader(run, source, reader);
 	INSTR_TIME_SET_CURRENT(start);
-	asked = gj_heap_source_ask(reader, run->client, run->writers[source], source, attnos,
+	asked = gj_heap_source_ask(reader, run->client, run->writers[source], source,
 							   &run->use[source], failure);
 	run->stats->start_ms += elapsed_ms(start);
 	run->stats->nresident[source] += reader->nresident;

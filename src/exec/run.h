@@ -35,7 +35,7 @@ extern void gj_run_set_reader(GjRun *run, int source, GjSourceReader *reader);
 
 /* The same for a heap source, of which some may be resident.  False with the reason. */
 extern bool gj_run_set_heap_reader(GjRun *run, int source, GjSourceReader *reader,
-								   const AttrNumber *attnos, GjFailure *failure);
+								   GjFailure *failure);
 
 /* Where plan sources put long values, and the output finds them. */
 extern GjHeldValues *gj_run_held(GjRun *run);

@@ -59,11 +59,11 @@ typedef struct HeapColumn
 typedef struct HeapSource
 {
 	GjSourceReader base;
+	GjTable    *table;
 	Relation	rel;
 	Snapshot	snapshot;
 	BufferAccessStrategy strategy;
 	Buffer		vmbuffer;
-	GjShare		own_share;		/* of the whole table, if nobody else has one */
 	BlockNumber next;			/* blocks next .. end-1 are taken out of the share */
 	BlockNumber end;
 	Buffer		ahead;			/* block next, pinned before its turn, or invalid */
@@ -153,7 +153,7 @@ read_block(HeapSource *source, BlockNumber blkno)
 static inline BlockNumber
 block_after(const HeapSource *source, BlockNumber blkno)
 {
-	return gj_resident_next(source->base.resident, blkno + 1, source->end);
+	return gj_resident_next(source->table->resident, blkno + 1, source->end);
 }
 
 /*
@@ -367,16 +367,17 @@ start_page(HeapSource *source, GjWriter *writer)
 	uint32		fragment = gj_fragment_of(source->next);
 	BlockNumber first = gj_fragment_first(fragment);
 
-	if (!gj_resident_keeps(source->base.resident, source->next))
+	if (!gj_resident_keeps(source->table->resident, source->next))
 		return pages->n == 0;
 	if (pages->n > 0)
-		return pages->n < GJ_CHUNK_MAX_PAGES &&
+		return pages->n < GJ_CHUNK_MAX_PAGES && pages->table == source->table->number &&
 			pages->fragment == fragment && source->next == first + pages->first + pages->n;
 	if (writer->nrows > 0)
 		return false;
+	pages->table = source->table->number;
 	pages->fragment = fragment;
 	pages->first = source->next - first;
-	pages->npages = gj_fragment_end(fragment, source->base.share->nblocks) - first;
+	pages->npages = gj_fragment_end(fragment, source->table->share->nblocks) - first;
 	/* before the first bit of these pages is looked at */
 	pages->map_lsn = gj_map_lsn(source->rel, source->next, &source->vmbuffer);
 	return true;
@@ -388,7 +389,7 @@ note_page(HeapSource *source, GjWriter *writer, Buffer buffer, bool visible)
 {
 	GjChunkPages *pages = writer->pages;
 
-	if (!gj_resident_keeps(source->base.resident, source->next))
+	if (!gj_resident_keeps(source->table->resident, source->next))
 		return;
 	pages->lsn[pages->n] = BufferGetLSNAtomic(buffer);
 	pages->nrows[pages->n++] = source->ntuples | (visible ? GJ_PAGE_VISIBLE : 0);
@@ -605,9 +606,9 @@ has_block(HeapSource *source)
 {
 	while (source->next >= source->end)
 	{
-		if (!gj_share_next(source->base.share, &source->next, &source->end))
+		if (!gj_share_next(source->table->share, &source->next, &source->end))
 			return false;
-		source->next = gj_resident_next(source->base.resident, source->next, source->end);
+		source->next = gj_resident_next(source->table->resident, source->next, source->end);
 		source->prefetched = source->next;
 	}
 	return true;
@@ -715,10 +716,10 @@ describe_attributes(HeapSource *source, const AttrNumber *attnos)
 /*
  * Most bytes of a slot's byte heap that the values of one page can need: what is on the
  * page, each value padded, and for every tuple what ALTER TABLE ... ADD COLUMN left
- * for older ones.  False if a slot might not have them (program_builder.c).
+ * for older ones.
  */
-static bool
-measure_page_heap(HeapSource *source, const GjColumnType *types)
+static uint32
+page_heap_bytes(HeapSource *source, const GjColumnType *types)
 {
 	Size		nbytes = 0;
 
@@ -731,8 +732,7 @@ measure_page_heap(HeapSource *source, const GjColumnType *types)
 							   VARSIZE_ANY(DatumGetPointer(column->missing)));
 	}
 	nbytes = nbytes * MaxHeapTuplesPerPage + BLCKSZ * (MAXIMUM_ALIGNOF + 1);
-	source->page_heap_bytes = Min(nbytes, PG_UINT32_MAX);
-	return nbytes <= GJ_LOAD_SLOT_SIZE / 8;
+	return Min(nbytes, PG_UINT32_MAX);
 }
 
 /* True if a column of the source is carried as references to its bytes. */
@@ -748,69 +748,55 @@ has_refs(const GjSource *src, const GjProgram *program)
 	return false;
 }
 
-bool
-gj_heap_source_ask(GjSourceReader *reader, GjClient *client, const GjWriter *writer,
-				   int source_number, const AttrNumber *attnos, GjResidentUse *use,
-				   GjFailure *failure)
+static HeapSource *
+open_table(GjTable *table, const GjProgram *program, int source_number)
 {
-	HeapSource *source = (HeapSource *) reader;
+	const GjSource *src = &gj_program_array(program, GjSource, sources)[source_number];
+	HeapSource *source = palloc0(sizeof(HeapSource));
 
-	if (!gj_resident_ask(client, writer, source_number, source->rel, attnos,
-						 reader->share->nblocks, &reader->resident, use, failure))
-		return false;
-	if (reader->resident)
-		reader->nresident = reader->resident->nresident;
-	return true;
+	source->base.fill = heap_source_fill;
+	source->base.close = heap_source_close;
+	source->base.tables = table;
+	source->base.ntables = 1;
+	source->table = table;
+	source->vmbuffer = InvalidBuffer;
+	source->ahead = InvalidBuffer;
+	source->rel = table_open(table->relid, AccessShareLock);
+	source->ncolumns = src->ncolumns;
+	source->columns = palloc0(sizeof(HeapColumn) * Max(src->ncolumns, 1));
+	describe_attributes(source, table->attnos);
+	source->may_be_uniform = source->all_fixed && !has_refs(src, program);
+	source->page_heap_bytes = page_heap_bytes(source,
+											  gj_program_array(program, GjColumnType, columns) +
+											  src->first_column);
+	return source;
+}
+
+bool
+gj_table_measure(GjTable *table, const GjProgram *program, int source_number, GjFailure *failure)
+{
+	HeapSource *source = open_table(table, program, source_number);
+	bool		fits = source->page_heap_bytes <= GJ_LOAD_SLOT_SIZE / 8;
+
+	table->share = &table->own_share;
+	gj_share_init(table->share, RelationGetNumberOfBlocks(source->rel), 0, 1);
+	table->shareable = !RelationUsesLocalBuffers(source->rel);
+	heap_source_close(&source->base);
+	if (!fits)
+		gj_fail(failure, GJ_TOO_LARGE, "default of an added column is too long");
+	return fits;
 }
 
 GjSourceReader *
-gj_heap_source(Oid relid, Snapshot snapshot, const GjProgram *program, int source_number,
-			   const AttrNumber *attnos, GjShare *share, GjFailure *failure)
+gj_table_source(GjTable *table, Snapshot snapshot, const GjProgram *program, int source_number)
 {
-	const GjSource *src = &gj_program_array(program, GjSource, sources)[source_number];
-	HeapSource *source;
+	HeapSource *source = open_table(table, program, source_number);
 
-	if (snapshot == NULL || snapshot->snapshot_type != SNAPSHOT_MVCC)
-	{
-		gj_fail(failure, GJ_NOT_NOW, "not an MVCC snapshot");
-		return NULL;
-	}
-	if (gj_old_snapshot_threshold_active())
-	{
-		gj_fail(failure, GJ_NOT_NOW, "old_snapshot_threshold is active");
-		return NULL;
-	}
-	source = palloc0(sizeof(HeapSource));
-	source->base.fill = heap_source_fill;
-	source->base.close = heap_source_close;
 	source->snapshot = snapshot;
-	source->vmbuffer = InvalidBuffer;
-	source->ahead = InvalidBuffer;
-	source->rel = table_open(relid, AccessShareLock);
-	if (share == NULL)
-	{
-		share = &source->own_share;
-		gj_share_init(share, RelationGetNumberOfBlocks(source->rel), 1);
-	}
-	source->base.share = share;
-	source->base.shareable = !RelationUsesLocalBuffers(source->rel);
-	source->base.relid = relid;
-	source->base.attnos = attnos;
 	source->can_prefetch =
 		get_tablespace_io_concurrency(source->rel->rd_rel->reltablespace) > 0;
-	if (!RelationUsesLocalBuffers(source->rel) && share->nblocks > NBuffers / 4)
+	if (!RelationUsesLocalBuffers(source->rel) && table->share->nblocks > NBuffers / 4)
 		source->strategy = GetAccessStrategy(BAS_BULKREAD);
-	source->ncolumns = src->ncolumns;
-	source->columns = palloc0(sizeof(HeapColumn) * Max(src->ncolumns, 1));
-	describe_attributes(source, attnos);
-	source->may_be_uniform = source->all_fixed && !has_refs(src, program);
-	if (!measure_page_heap(source, gj_program_array(program, GjColumnType, columns) +
-						   src->first_column))
-	{
-		heap_source_close(&source->base);
-		gj_fail(failure, GJ_TOO_LARGE, "default of an added column is too long");
-		return NULL;
-	}
 	pgstat_count_heap_scan(source->rel);
 	return &source->base;
 }

@@ -44,6 +44,7 @@ typedef struct Known
 typedef struct ResidentAsk
 {
 	Relation	rel;
+	uint32		number;			/* of the table, among those of its source */
 	const GjWriter *writer;
 	BlockNumber nblocks;
 	uint32		nfragments;
@@ -222,6 +223,7 @@ write_ask(ResidentAsk *ask, const AttrNumber *attnos, const uint64 *lsns, uint32
 	head.ncolumns = ncolumns;
 	head.per_map = GJ_MAP_FRAGMENTS;
 	head.nmaps = nmaps;
+	head.table = ask->number;
 	memcpy(slot, &head, sizeof(head));
 	for (uint32 c = 0; c < ncolumns; c++)
 		make_column_key(ask->rel, attnos[c], &ask->writer->columns[c], &keys[c]);
@@ -415,11 +417,13 @@ compare_all(ResidentAsk *ask, GjResidentUse *use)
 													MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
 	uint8		bits[GJ_MAP_FRAGMENTS * MAP_BYTES];
 	XLogRecPtr	map_lsn = InvalidXLogRecPtr;
+	Size		nbytes;
 
 	map->nblocks = ask->nblocks;
 	map->nfragments = ask->nfragments;
-	use->uses = MemoryContextAllocExtended(CurrentMemoryContext, sizeof(GjUse) * ask->nfragments,
-										   MCXT_ALLOC_HUGE);
+	nbytes = sizeof(GjUse) * (Size) (use->n + ask->nfragments);
+	use->uses = use->uses ? repalloc_huge(use->uses, nbytes) :
+		MemoryContextAllocExtended(CurrentMemoryContext, nbytes, MCXT_ALLOC_HUGE);
 	for (uint32 f = 0; f < ask->nfragments; f++)
 	{
 		if (f % GJ_MAP_FRAGMENTS == 0)
@@ -429,22 +433,21 @@ compare_all(ResidentAsk *ask, GjResidentUse *use)
 		if (map->fragment[f].state != GJ_FRAGMENT_USE)
 			continue;
 		use->n++;
+		map->nuse++;
 		map->nresident += gj_pages_count(map->fragment[f].resident);
 	}
-	map->nuse = use->n;
 	return map;
 }
 
 bool
-gj_resident_ask(GjClient *client, const GjWriter *writer, int source, Relation rel,
-				const AttrNumber *attnos, BlockNumber nblocks, const GjResidentMap **map,
-				GjResidentUse *use, GjFailure *failure)
+gj_resident_ask(GjClient *client, const GjWriter *writer, int source, uint32 number,
+				Relation rel, const AttrNumber *attnos, BlockNumber nblocks,
+				const GjResidentMap **map, GjResidentUse *use, GjFailure *failure)
 {
-	ResidentAsk ask = {.rel = rel,.writer = writer,.nblocks = nblocks,.vmbuffer = InvalidBuffer};
+	ResidentAsk ask = {.rel = rel,.number = number,.writer = writer,.nblocks = nblocks,.vmbuffer = InvalidBuffer};
 	bool		asked;
 
 	*map = NULL;
-	memset(use, 0, sizeof(*use));
 	if (!may_be_resident(rel, nblocks) || !gj_client_may_ask(client))
 		return true;
 	ask.nfragments = gj_fragment_of(nblocks - 1) + 1;

@@ -100,12 +100,13 @@ typedef struct GjResidentUse
 } GjResidentUse;
 
 /*
- * Asks gpujoind what it has of a source and compares it with the table.  Must be called
- * by the leader, after the snapshot of the query was taken and before anything of the run
- * is loaded; `writer` is the one that will write its columns.  *map is NULL if nothing of
- * the table may be kept.  False: the run has failed.
+ * Asks gpujoind what it has of a table of a source and compares it with the table.  Must be
+ * called by the leader, after the snapshot of the query was taken and before anything of the
+ * run is loaded; `writer` is the one that will write its columns.  *map is NULL if nothing of
+ * the table may be kept; else it is table `number` of the source, counted from 0.  Adds to
+ * *use.  False: the run has failed.
  */
-extern bool gj_resident_ask(GjClient *client, const GjWriter *writer, int source,
+extern bool gj_resident_ask(GjClient *client, const GjWriter *writer, int source, uint32 number,
 							Relation rel, const AttrNumber *attnos, BlockNumber nblocks,
 							const GjResidentMap **map, GjResidentUse *use, GjFailure *failure);
 

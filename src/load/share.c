@@ -16,9 +16,10 @@
 #define PART_OF_REST		2
 
 void
-gj_share_init(GjShare *share, BlockNumber nblocks, uint32 nloaders)
+gj_share_init(GjShare *share, BlockNumber nblocks, uint64 behind, uint32 nloaders)
 {
 	share->nblocks = nblocks;
+	share->behind = behind;
 	share->nloaders = nloaders;
 	pg_atomic_init_u64(&share->next, 0);
 }
@@ -29,7 +30,7 @@ share_size(const GjShare *share, BlockNumber first)
 {
 	BlockNumber rest = share->nblocks - first;
 	BlockNumber in_fragment = gj_fragment_end(gj_fragment_of(first), share->nblocks) - first;
-	BlockNumber part = rest / (share->nloaders * PART_OF_REST);
+	uint64		part = (rest + share->behind) / (share->nloaders * PART_OF_REST);
 	BlockNumber size = GJ_FRAGMENT_BLOCKS;
 
 	if (share->nloaders == 1)

@@ -17,10 +17,11 @@ typedef struct GjShare
 {
 	BlockNumber nblocks;
 	uint32		nloaders;		/* processes that may take shares, for their size */
+	uint64		behind;			/* blocks of other tables that come after this one */
 	pg_atomic_uint64 next;		/* first block that nobody has taken */
 } GjShare;
 
-extern void gj_share_init(GjShare *share, BlockNumber nblocks, uint32 nloaders);
+extern void gj_share_init(GjShare *share, BlockNumber nblocks, uint64 behind, uint32 nloaders);
 
 /*
  * Takes blocks *first .. *end-1, at least one, all of one fragment; false if none are left.

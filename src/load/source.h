@@ -2,9 +2,9 @@
  * source.h
  *	  Where the rows of one side of a join come from.
  *
- * A heap source reads the pages of a table itself, a plan source runs a child plan;
+ * A heap source reads the pages of tables itself, a plan source runs a child plan;
  * both fill slots of a load ring with the same columns.  A source belongs to one
- * process; several processes can each have one over shares of the same table.
+ * process; several processes can each have one over shares of the same tables.
  */
 #ifndef GJ_SOURCE_H
 #define GJ_SOURCE_H
@@ -19,6 +19,21 @@
 
 typedef struct GjSourceReader GjSourceReader;
 
+/*
+ * A table of a heap source: its only one, or a partition, a child, a member of UNION ALL.
+ * The columns of all tables of a source are of the same types.
+ */
+typedef struct GjTable
+{
+	Oid			relid;
+	const AttrNumber *attnos;	/* attribute of each column of the source */
+	GjShare    *share;			/* what is still to be loaded */
+	GjShare		own_share;		/* that, unless other processes load too */
+	bool		shareable;		/* false: other processes cannot read it (temporary table) */
+	uint32		number;			/* of those that gpujoind was asked about */
+	const GjResidentMap *resident;	/* what need not be loaded, and what is to be kept; or NULL */
+} GjTable;
+
 struct GjSourceReader
 {
 	/*
@@ -30,17 +45,9 @@ struct GjSourceReader
 	/* Gives back what the reader holds; memory belongs to the context it was made in. */
 	void		(*close) (GjSourceReader *reader);
 
-	/*
-	 * A table: what is still to be loaded of it, and what other processes need to load it
-	 * too.  share = NULL: a plan source.
-	 */
-	GjShare    *share;
-	bool		shareable;		/* false: other processes cannot read it (temporary table) */
-	Oid			relid;
-	const AttrNumber *attnos;	/* the caller's */
-
-	/* Of a table, or NULL: what need not be loaded, and what is to be kept. */
-	const GjResidentMap *resident;
+	/* A heap source's, the caller's memory, and what other processes need to load them too. */
+	GjTable    *tables;
+	int			ntables;		/* 0: a plan source, or there is nothing to read */
 
 	uint64		npages;			/* heap pages read */
 	uint64		nvisible;		/* of these: all-visible by the visibility map */
@@ -48,22 +55,33 @@ struct GjSourceReader
 };
 
 /*
- * Reader of a table.  attnos[i] is the attribute of column i.  It loads what it gets out of
- * `share`, or all of the table if that is NULL; base.share may be replaced before the first
- * fill.  NULL with the reason if the table must not be read this way here (kind of snapshot,
- * old_snapshot_threshold).
+ * Reader of tables, one after the other.  relid and attnos of each are given; where share is
+ * NULL, the table is measured and becomes a share of its own.  share and resident may be
+ * replaced before the first fill.  NULL with the reason if tables must not be read this way
+ * here (kind of snapshot, old_snapshot_threshold).
  */
-extern GjSourceReader *gj_heap_source(Oid relid, Snapshot snapshot, const GjProgram *program,
-									  int source, const AttrNumber *attnos, GjShare *share,
-									  GjFailure *failure);
+extern GjSourceReader *gj_heap_source(GjTable *tables, int ntables, Snapshot snapshot,
+									  const GjProgram *program, int source, GjFailure *failure);
 
 /*
- * Finds out what of the table is resident: *use is to be sent, and the reader leaves it out.
- * Called before the first fill.  False with the reason if the run has failed.
+ * Finds out what of the tables is resident: *use is to be sent, and the reader leaves it
+ * out.  Called before the first fill.  False with the reason if the run has failed.
  */
 extern bool gj_heap_source_ask(GjSourceReader *reader, GjClient *client, const GjWriter *writer,
-							   int source, const AttrNumber *attnos, GjResidentUse *use,
-							   GjFailure *failure);
+							   int source, GjResidentUse *use, GjFailure *failure);
+
+/* ---- heap_source.c for heap_tables.c */
+
+/*
+ * Makes all blocks of a table a share of its own.  False with the reason if values that its
+ * tuples lack might not fit a slot (program_builder.c).
+ */
+extern bool gj_table_measure(GjTable *table, const GjProgram *program, int source,
+							 GjFailure *failure);
+
+/* Reader of one table that has been measured, here or by the leader. */
+extern GjSourceReader *gj_table_source(GjTable *table, Snapshot snapshot,
+									   const GjProgram *program, int source);
 
 /*
  * Reader of a child plan.  resnos[i] is the target list entry of column i.  Values that

@@ -622,7 +622,7 @@ attempt(GjAttempt *a, PlannerInfo *root, GjTree *streamed)
 static double
 rows_to_load(PlannerInfo *root, const GjTree *leaf)
 {
-	return gj_is_plain_heap(root, leaf->rel) ? Max(leaf->rel->tuples, leaf->rel->rows) :
+	return gj_is_heap(root, leaf->rel) ? Max(gj_heap_tuples(root, leaf->rel), leaf->rel->rows) :
 		leaf->rel->rows;
 }
 

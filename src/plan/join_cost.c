@@ -49,16 +49,23 @@ gj_cost_least(void)
 	return SECONDS(START_SECONDS);
 }
 
-/* The part of a table that is not resident and must be loaded. */
+/* The part of a relation's tables that is not resident and must be loaded. */
 static double
 load_part(PlannerInfo *root, RelOptInfo *rel)
 {
-	double		resident;
+	double		pages = 0;
+	double		resident = 0;
+	ListCell   *lc;
 
-	if (rel->pages == 0)
-		return 1;
-	resident = gj_cache_pages(planner_rt_fetch(rel->relid, root)->relid) / rel->pages;
-	return 1 - Min(resident, 1);
+	foreach(lc, gj_live_tables(root, rel))
+	{
+		double		all = root->simple_rel_array[lfirst_int(lc)]->pages;
+
+		pages += all;
+		if (all > 0)
+			resident += Min(gj_cache_pages(planner_rt_fetch(lfirst_int(lc), root)->relid), all);
+	}
+	return pages > 0 ? 1 - resident / pages : 1;
 }
 
 /*
@@ -76,34 +83,50 @@ static double
 shareable_pages(PlannerInfo *root, GjBuilder *builder)
 {
 	double		npages = 0;
+	ListCell   *lc;
 
 	for (int s = 0; s < builder->nsources; s++)
-	{
-		Oid			relid = builder->source[s].heap_relid;
-
-		if (OidIsValid(relid) && get_rel_persistence(relid) != RELPERSISTENCE_TEMP)
-			npages += builder->source[s].rel->pages;
-	}
+		foreach(lc, builder->source[s].tables)
+			if (get_rel_persistence(planner_rt_fetch(lfirst_int(lc), root)->relid) !=
+				RELPERSISTENCE_TEMP)
+				npages += root->simple_rel_array[lfirst_int(lc)]->pages;
 	return npages;
 }
 
+/* What getting all pages of a relation's tables costs PostgreSQL. */
+static double
+pages_cost(PlannerInfo *root, RelOptInfo *rel)
+{
+	double		cost = 0;
+	ListCell   *lc;
+
+	foreach(lc, gj_live_tables(root, rel))
+	{
+		RelOptInfo *table = root->simple_rel_array[lfirst_int(lc)];
+		double		page_cost;
+
+		get_tablespace_page_costs(table->reltablespace, NULL, &page_cost);
+		cost += table->pages * page_cost;
+	}
+	return cost;
+}
+
 /*
- * Decoding is shared with workers, as many as this table alone would have.  Getting pages
+ * Decoding is shared with workers, as many as this relation alone would have.  Getting pages
  * is not, as it is not in PostgreSQL's own parallel scans.
  */
 double
 gj_cost_heap_source(PlannerInfo *root, RelOptInfo *rel, int ncolumns)
 {
+	double		pages = gj_heap_pages(root, rel);
+	double		tuples = gj_heap_tuples(root, rel);
 	int			nloaders = 1 + (rel->consider_parallel ?
-								gj_plan_loader_workers(root, rel->pages) : 0);
-	double		page_cost;
+								gj_plan_loader_workers(root, pages) : 0);
 	double		load = load_part(root, rel);
 
-	get_tablespace_page_costs(rel->reltablespace, NULL, &page_cost);
-	return load * (rel->pages * page_cost +
-				   SECONDS(rel->pages * PAGE_SECONDS +
-						   rel->tuples * ncolumns * VALUE_SECONDS) / nloaders) +
-		(1 - load) * SECONDS(rel->pages * RESIDENT_PAGE_SECONDS);
+	return load * (pages_cost(root, rel) +
+				   SECONDS(pages * PAGE_SECONDS + tuples * ncolumns * VALUE_SECONDS) / nloaders) +
+		(1 - load) * SECONDS(pages * RESIDENT_PAGE_SECONDS);
 }
 
 double

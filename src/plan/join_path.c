@@ -191,31 +191,6 @@ can_be_plan_source(PlannerInfo *root, RelOptInfo *rel, const Path *path)
 	return true;
 }
 
-bool
-gj_is_plain_heap(PlannerInfo *root, RelOptInfo *rel)
-{
-	RangeTblEntry *rte;
-	Relation	relation;
-	bool		result;
-	ListCell   *lc;
-
-	if (rel->reloptkind != RELOPT_BASEREL || rel->rtekind != RTE_RELATION)
-		return false;
-	/* the target of a scan below an aggregate has expressions */
-	foreach(lc, pull_var_clause((Node *) rel->reltarget->exprs, PVC_INCLUDE_AGGREGATES |
-								PVC_INCLUDE_WINDOWFUNCS | PVC_INCLUDE_PLACEHOLDERS))
-		if (!IsA(lfirst(lc), Var) || ((Var *) lfirst(lc))->varattno <= 0)
-			return false;
-	rte = planner_rt_fetch(rel->relid, root);
-	if ((rte->relkind != RELKIND_RELATION && rte->relkind != RELKIND_MATVIEW) ||
-		rte->inh || rte->tablesample != NULL)
-		return false;
-	relation = table_open(rte->relid, NoLock);
-	result = relation->rd_tableam == GetHeapamTableAmRoutine();
-	table_close(relation, NoLock);
-	return result;
-}
-
 static bool
 has_pseudoconstant(List *rinfos)
 {
@@ -257,7 +232,7 @@ gj_choose_source(PlannerInfo *root, GjBuilder *builder, int s, RelOptInfo *rel, 
 				 bool fixed)
 {
 	GjBuildSource *source = &builder->source[s];
-	bool		heap = !fixed && gj_is_plain_heap(root, rel) &&
+	bool		heap = !fixed && gj_is_heap(root, rel) &&
 		!has_pseudoconstant(rel->baserestrictinfo);
 	bool		plan = can_be_plan_source(root, rel, path);
 	bool		may_fail = false;
@@ -267,7 +242,10 @@ gj_choose_source(PlannerInfo *root, GjBuilder *builder, int s, RelOptInfo *rel, 
 	source->rows_filtered = rel->rows;
 	if (heap)
 	{
+		source->tables = gj_live_tables(root, rel);
 		source->heap_relid = planner_rt_fetch(rel->relid, root)->relid;
+		if (!OidIsValid(source->heap_relid))
+			source->heap_relid = planner_rt_fetch(linitial_int(source->tables), root)->relid;
 		source->filter_clauses = get_actual_clauses(rel->baserestrictinfo);
 		heap = can_filter(builder, rel, &may_fail);
 	}
@@ -277,10 +255,11 @@ gj_choose_source(PlannerInfo *root, GjBuilder *builder, int s, RelOptInfo *rel, 
 			gj_cost_plan_source(path);
 	if (heap)
 	{
-		source->rows_loaded = rel->tuples;
+		source->rows_loaded = gj_heap_tuples(root, rel);
 		return true;
 	}
 	source->heap_relid = InvalidOid;
+	source->tables = NIL;
 	source->filter_clauses = NIL;
 	source->path = path;
 	source->rows_loaded = fixed ? path->rows : rel->rows;

@@ -105,11 +105,30 @@ extern GjBuilder *gj_build_join(PlannerInfo *root, Path *native, List **host_qua
 extern bool gj_choose_source(PlannerInfo *root, GjBuilder *builder, int s, RelOptInfo *rel,
 							 Path *path, bool fixed);
 
+/* src/plan/source_tables.c */
+
 /*
- * True if the loader can read this relation's pages itself, and all that the query wants
- * of it: system columns and whole rows are left to a plan.
+ * RT indexes of the tables that a relation's rows come from: the table itself, or what
+ * pruning has left of its partitions, children, or members of a UNION ALL.  NIL: of none.
  */
-extern bool gj_is_plain_heap(PlannerInfo *root, RelOptInfo *rel);
+extern List *gj_live_tables(PlannerInfo *root, RelOptInfo *rel);
+
+/*
+ * True if the loader can read the pages of these tables itself, and all that the query wants
+ * of them: system columns and whole rows are left to a plan.
+ */
+extern bool gj_is_heap(PlannerInfo *root, RelOptInfo *rel);
+
+/*
+ * Which attribute of table `rti`, one of rel's, attribute `attno` of rel is; 0 if it is none
+ * of the same type.
+ */
+extern AttrNumber gj_table_attno(PlannerInfo *root, const RelOptInfo *rel, Index rti,
+								 AttrNumber attno);
+
+/* What a relation's tables have together. */
+extern double gj_heap_pages(PlannerInfo *root, RelOptInfo *rel);
+extern double gj_heap_tuples(PlannerInfo *root, RelOptInfo *rel);
 
 /* True if running these range table entries twice could give different rows. */
 extern bool gj_has_volatile_entry(PlannerInfo *root, Relids relids);
@@ -171,7 +190,9 @@ typedef enum GjPrivate
 	GJ_PRIVATE_RUNTIME,			/* int list: instruction of each runtime constant */
 	GJ_PRIVATE_FINALS,			/* int list: GjAggFinal, NIL for rows */
 	GJ_PRIVATE_FLAGS,			/* int list, see GjPrivateFlag */
-	GJ_PRIVATE_CLAUSE_COUNTS	/* list of int lists, per step: see GjStepClauses */
+	GJ_PRIVATE_CLAUSE_COUNTS,	/* list of int lists, per step: see GjStepClauses */
+	GJ_PRIVATE_TABLES			/* list per source of int lists, see GjTablePrivate; NIL for
+								 * a plan source */
 } GjPrivate;
 
 typedef enum GjPrivateFlag
@@ -195,11 +216,19 @@ typedef enum GjStepClauses
 /* Elements of the description of a source */
 typedef enum GjSourcePrivate
 {
-	GJ_SOURCE_RELID,			/* heap source: the table; else InvalidOid */
+	GJ_SOURCE_RELID,			/* heap source: see GjBuildSource; else InvalidOid */
 	GJ_SOURCE_CHILD,			/* plan source: which child plan, from 1; else -1 */
 	GJ_SOURCE_RESNO,			/* heap source: an entry of the scan tuple that is its column */
-	GJ_SOURCE_COLUMNS			/* from here on attribute numbers or resnos */
+	GJ_SOURCE_COLUMNS			/* plan source: from here on resnos */
 } GjSourcePrivate;
+
+/* Elements of the description of a table */
+typedef enum GjTablePrivate
+{
+	GJ_TABLE_RELID,
+	GJ_TABLE_INDEX,				/* its RT index, less that of the Var that GJ_SOURCE_RESNO names */
+	GJ_TABLE_COLUMNS			/* from here on the attribute of each column of the source */
+} GjTablePrivate;
 
 /* Elements of CustomScan.custom_exprs */
 typedef enum GjExprs

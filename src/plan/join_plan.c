@@ -13,6 +13,7 @@
 #include "nodes/makefuncs.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/tlist.h"
+#include "parser/parsetree.h"
 
 #include "exec/join_scan.h"
 #include "plan/join_path.h"
@@ -80,6 +81,34 @@ source_description(const GjBuildSource *source, List **scan_tlist, int *nchildre
 	return result;
 }
 
+/* See GjTablePrivate. */
+static List *
+table_descriptions(PlannerInfo *root, const GjBuildSource *source)
+{
+	List	   *result = NIL;
+	ListCell   *lc;
+	ListCell   *lc2;
+
+	foreach(lc, source->tables)
+	{
+		Index		rti = lfirst_int(lc);
+		List	   *table = list_make2_int((int) planner_rt_fetch(rti, root)->relid,
+										   (int) rti - (int) source->rel->relid);
+
+		foreach(lc2, source->columns)
+		{
+			AttrNumber	attno = gj_table_attno(root, source->rel, rti,
+											   ((GjBuildColumn *) lfirst(lc2))->attno);
+
+			if (attno <= 0)
+				elog(ERROR, "table %u has no such column", planner_rt_fetch(rti, root)->relid);
+			table = lappend_int(table, attno);
+		}
+		result = lappend(result, table);
+	}
+	return result;
+}
+
 /*
  * True if no row may be returned before the run is complete.  Groups come when it is, but
  * what their states hold can still be a reason to fall back.
@@ -128,7 +157,8 @@ plan_custom_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List
 			   *conditions = NIL,
 			   *counts = NIL,
 			   *filters = NIL,
-			   *sources = NIL;
+			   *sources = NIL,
+			   *tables = NIL;
 	int			nchildren = 0;
 	ListCell   *lc;
 
@@ -161,8 +191,11 @@ plan_custom_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List
 	scan_tlist = add_columns(scan_tlist, conditions);
 	scan_tlist = add_columns(scan_tlist, filters);
 	for (int s = 0; s < builder->nsources; s++)
+	{
 		sources = lappend(sources, source_description(&builder->source[s], &scan_tlist,
 													  &nchildren));
+		tables = lappend(tables, table_descriptions(root, &builder->source[s]));
+	}
 
 	/* as for a Gather */
 	if (info->loader_workers > 0)
@@ -185,6 +218,7 @@ plan_custom_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List
 												  info->nfallback, complete_first(info),
 												  info->loader_workers));
 	scan->custom_private = lappend(scan->custom_private, counts);
+	scan->custom_private = lappend(scan->custom_private, tables);
 	scan->methods = &gj_join_scan_methods;
 	return &scan->scan.plan;
 }

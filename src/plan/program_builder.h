@@ -19,12 +19,14 @@ typedef struct GjBuildColumn
 	Oid			typid;
 } GjBuildColumn;
 
-/* A side of the join: a table that the loader reads itself, or any child path. */
+/* A side of the join: tables that the loader reads itself, or any child path. */
 typedef struct GjBuildSource
 {
 	RelOptInfo *rel;
 	Relids		relids;
-	Oid			heap_relid;		/* heap source: the table; plan source: InvalidOid */
+	Oid			heap_relid;		/* heap source: the table, or the parent of its tables (of a
+								 * UNION ALL: the first one); plan source: InvalidOid */
+	List	   *tables;			/* heap source: int, RT indexes of its tables (source_tables.c) */
 	Path	   *path;			/* plan source: the child */
 	List	   *columns;		/* of GjBuildColumn * */
 	int			filter;			/* expression, or -1 */

@@ -48,8 +48,9 @@ typedef struct GjAsk
 	uint32_t	nfragments;
 	uint32_t	ncolumns;
 	uint32_t	per_map;		/* fragments of one page of the visibility map */
-	uint32_t	nmaps;			/* LSNs of these pages, as they were just now: */
-	uint32_t	unused;			/* fragments with another one come with their pages' LSNs */
+	uint32_t	nmaps;			/* LSNs of these pages, as they were just now:
+								 * fragments with another one come with their pages' LSNs */
+	uint32_t	table;			/* of the source: the first one asked about is 0, ... */
 } GjAsk;
 
 typedef struct GjAnswered
@@ -96,9 +97,11 @@ typedef struct GjChunkPages
 	uint32_t	n;				/* 0: do not keep */
 	uint32_t	npages;			/* of the fragment */
 	uint64_t	map_lsn;		/* read before the first page was */
+	uint32_t	table;			/* of the source, as GjAsk numbers them */
+	uint32_t	unused;
 	uint64_t	lsn[GJ_CHUNK_MAX_PAGES];
 	uint16_t	nrows[GJ_CHUNK_MAX_PAGES];	/* with GJ_PAGE_VISIBLE */
-	uint8_t		unused[40];
+	uint8_t		more_unused[32];
 } GjChunkPages;
 
 /* What gpujoin_cache shows: one relation on one device. */
