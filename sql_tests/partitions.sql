@@ -217,6 +217,48 @@ SELECT gj_device('SELECT u.n, u.c, pd.name FROM (SELECT * FROM u_narrow UNION AL
 -- from both sides of the same table
 SELECT gj_device('SELECT count(*), sum(u.v) FROM (SELECT k, v FROM i_both UNION ALL SELECT k, v FROM i_both) u JOIN i_both b ON u.v = b.v');
 
+-- partition by partition: one program for all of them, a native plan that is partitionwise
+CREATE TABLE w (id int, x int, t text) PARTITION BY RANGE (id);
+CREATE TABLE w_1 PARTITION OF w FOR VALUES FROM (1) TO (500);
+CREATE TABLE w_2 PARTITION OF w FOR VALUES FROM (500) TO (1000);
+CREATE TABLE w_3 PARTITION OF w DEFAULT;
+CREATE TABLE y (z int, id int) PARTITION BY RANGE (id);
+CREATE TABLE y_1 (id int, z int);
+ALTER TABLE y ATTACH PARTITION y_1 FOR VALUES FROM (1) TO (500);
+CREATE TABLE y_2 PARTITION OF y FOR VALUES FROM (500) TO (1000);
+CREATE TABLE y_3 PARTITION OF y DEFAULT;
+INSERT INTO w SELECT i, i % 10, 'w' || i FROM generate_series(1, 3000) i;
+INSERT INTO y SELECT i % 10, i FROM generate_series(1, 3000, 2) i;
+ANALYZE w, y;
+SET enable_partitionwise_join = on;
+SET enable_partitionwise_aggregate = on;
+SET max_parallel_workers_per_gather = 0;
+SELECT gj_plan('SELECT w.t, y.z FROM w JOIN y USING (id) WHERE w.x > 3');
+SELECT gj_device('SELECT w.t, y.z FROM w JOIN y USING (id) WHERE w.x > 3');
+SELECT gj_device('SELECT w.t, y.z FROM w LEFT JOIN y ON w.id = y.id AND y.z > 5');
+SELECT gj_device('SELECT w.t, y.z FROM w FULL JOIN y ON w.id = y.id ORDER BY 1 LIMIT 10');
+SELECT gj_device('SELECT * FROM w WHERE EXISTS (SELECT FROM y WHERE y.id = w.id AND y.z <> 3)');
+SELECT gj_device('SELECT count(*), sum(w.x), min(y.z) FROM w JOIN y USING (id)');
+SELECT gj_device('SELECT w.id, count(*) FROM w JOIN y USING (id) GROUP BY 1');
+SELECT gj_device('SELECT w.id, count(*) + 1 FROM w JOIN y USING (id) GROUP BY 1');
+SELECT gj_device('SELECT w.x, count(*) + 1, sum(y.z) FROM w JOIN y USING (id) GROUP BY 1 HAVING sum(y.z) > 5');
+SELECT gj_device('SELECT id, sum(x) FROM w GROUP BY 1');
+SELECT gj_device('SELECT DISTINCT id FROM w');
+SELECT gj_device('SELECT w.t, pd.name FROM w JOIN y USING (id) JOIN pd ON pd.k = y.z WHERE w.id < 700');
+SELECT gj_device('SELECT w.t, v.t FROM w JOIN y USING (id) JOIN w v USING (id)');
+SELECT gj_device('SELECT w.t, y FROM w JOIN y USING (id)');
+SELECT gj_device('SELECT w.t FROM (SELECT w.t, y.z FROM w JOIN y USING (id) WHERE w.id > 100) w WHERE w.z < 4');
+SET gpujoin.force = off;
+EXPLAIN (COSTS OFF) SELECT w.t, y.z FROM w JOIN y USING (id) WHERE w.id = 3;
+SET gpujoin.force = on;
+SET gpujoin.enabled = off;
+EXPLAIN (COSTS OFF) SELECT w.t, y.z FROM w JOIN y USING (id) WHERE w.id < 700;
+RESET gpujoin.enabled;
+RESET enable_partitionwise_join;
+RESET enable_partitionwise_aggregate;
+RESET max_parallel_workers_per_gather;
+DROP TABLE w, y;
+
 -- members that are no plain tables
 CREATE EXTENSION IF NOT EXISTS file_fdw;
 CREATE SERVER gj_files FOREIGN DATA WRAPPER file_fdw;

@@ -484,7 +484,10 @@ native_aggregate(PlannerInfo *root, RelOptInfo *rel, List *outputs)
 	{
 		Path	   *path = lfirst(lc);
 
-		if ((IsA(path, AggPath) || IsA(path, GroupPath) || IsA(path, UpperUniquePath)) &&
+		/* an append of aggregates of partitions has the target that it was given */
+		if ((IsA(path, AggPath) || IsA(path, GroupPath) || IsA(path, UpperUniquePath) ||
+			 (IsA(path, AppendPath) &&
+			  list_difference(outputs, path->pathtarget->exprs) == NIL)) &&
 			path->param_info == NULL && !gj_contains_gpujoin(path) &&
 			(best == NULL || path->total_cost < best->total_cost))
 			best = path;
@@ -496,8 +499,8 @@ native_aggregate(PlannerInfo *root, RelOptInfo *rel, List *outputs)
 		add_column_to_pathtarget(target, lfirst(lc), 0);
 	target = set_pathtarget_cost_width(root, target);
 	best = gj_copy_path(best);
-	/* Unique returns what it reads */
-	if (IsA(best, UpperUniquePath))
+	/* these return what they read */
+	if (IsA(best, UpperUniquePath) || IsA(best, AppendPath))
 		return (Path *) create_projection_path(root, rel, best, target);
 	best->pathtarget = target;
 	return best;

@@ -706,7 +706,7 @@ gj_build_join(PlannerInfo *root, Path *native, List **host_quals, double *rows)
 	if (gj_has_volatile_entry(root, native->parent->relids) ||
 		contain_volatile_functions((Node *) root->parse->jointree))
 		return NULL;
-	tree = gj_tree_create(root, native);
+	tree = gj_tree_create(root, gj_whole_join(root, native));
 	/* a scan alone is a program without steps, for what is above it */
 	if (tree == NULL || (!gj_tree_is_join(tree) && !IS_SIMPLE_REL(native->parent)))
 		return NULL;

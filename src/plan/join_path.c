@@ -93,6 +93,12 @@ gj_copy_path(const Path *path)
 		case T_GroupPath:
 			size = sizeof(GroupPath);
 			break;
+		case T_AppendPath:
+			size = sizeof(AppendPath);
+			break;
+		case T_MergeAppendPath:
+			size = sizeof(MergeAppendPath);
+			break;
 		case T_UpperUniquePath:
 			size = sizeof(UpperUniquePath);
 			break;
@@ -381,19 +387,29 @@ add_join_path(PlannerInfo *root, RelOptInfo *rel)
 		return;
 	gj_offer_path(rel, (Path *) gj_create_path(root, rel, rel->reltarget, info));
 	set_cheapest(rel);
+	/* or else PostgreSQL would drop it and put the join together from its partitions again */
+	if (bms_equal(rel->relids, gj_all_relids(root)) && gj_contains_gpujoin(rel->cheapest_total_path))
+		rel->part_scheme = NULL;
+}
+
+static RelOptInfo *
+search_joins(PlannerInfo *root, int levels_needed, List *initial_rels)
+{
+	if (prev_join_search)
+		return prev_join_search(root, levels_needed, initial_rels);
+	if (enable_geqo && levels_needed >= geqo_threshold)
+		return geqo(root, levels_needed, initial_rels);
+	return standard_join_search(root, levels_needed, initial_rels);
 }
 
 static RelOptInfo *
 gj_join_search(PlannerInfo *root, int levels_needed, List *initial_rels)
 {
-	RelOptInfo *rel;
+	RelOptInfo *whole = gj_may_plan(root) ?
+		gj_search_whole_joins(root, levels_needed, initial_rels, search_joins) : NULL;
+	RelOptInfo *rel = search_joins(root, levels_needed, initial_rels);
 
-	if (prev_join_search)
-		rel = prev_join_search(root, levels_needed, initial_rels);
-	else if (enable_geqo && levels_needed >= geqo_threshold)
-		rel = geqo(root, levels_needed, initial_rels);
-	else
-		rel = standard_join_search(root, levels_needed, initial_rels);
+	gj_remember_whole_joins(root, whole);
 	add_join_path(root, rel);
 	return rel;
 }

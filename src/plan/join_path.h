@@ -7,6 +7,7 @@
 
 #include "nodes/extensible.h"
 #include "nodes/pathnodes.h"
+#include "optimizer/paths.h"
 #include "plan/program_builder.h"
 
 /* What a GpuJoin path will do; made while paths are, used when one becomes a plan. */
@@ -144,6 +145,20 @@ extern GjPath *gj_create_path(PlannerInfo *root, RelOptInfo *rel, PathTarget *ta
 							  GjJoinInfo *info);
 
 extern void gj_offer_path(RelOptInfo *rel, Path *path);
+
+/* src/plan/whole_joins.c */
+
+/*
+ * Solves the join problem without partitionwise joins, as a trial that leaves no trace, if
+ * PostgreSQL may use them.  NULL if not.
+ */
+extern RelOptInfo *gj_search_whole_joins(PlannerInfo *root, int levels_needed,
+										 List *initial_rels, join_search_hook_type search);
+/* Keeps the result, which may be NULL, for gj_whole_join(); once the problem is solved. */
+extern void gj_remember_whole_joins(PlannerInfo *root, RelOptInfo *whole);
+
+/* `native`, or a path for the same relations in which whole tables are joined. */
+extern Path *gj_whole_join(PlannerInfo *root, Path *native);
 
 /* src/plan/join_cost.c */
 extern double gj_cost_heap_source(PlannerInfo *root, RelOptInfo *rel, int ncolumns);

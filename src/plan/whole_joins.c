@@ -1,0 +1,122 @@
+/*
+ * whole_joins.c
+ *	  A program for whole tables where PostgreSQL joins partition by partition.
+ *
+ * With enable_partitionwise_join the cheapest native path can be an append of joins, and the
+ * paths that joined the whole tables are gone.  One program over all partitions is what
+ * a device wants: its tables are sources of several tables, and what is too large for it
+ * is partitioned by hash anyway.  So the join problem is solved twice, first without
+ * partitionwise joins, and the tree of that trial becomes the program if it has to.  The
+ * native plan, and so the fallback, stays partitionwise.
+ */
+#include "postgres.h"
+
+#include "optimizer/cost.h"
+#include "optimizer/paths.h"
+
+#include "plan/join_path.h"
+#include "plan/join_tree.h"
+
+/* What root->join_search_private is for after the search. */
+#define WHOLE_JOINS_MAGIC	0x6A6C7767
+
+typedef struct WholeJoins
+{
+	uint32		magic;
+	RelOptInfo *rel;
+} WholeJoins;
+
+static bool
+may_be_partitionwise(List *rels)
+{
+	ListCell   *lc;
+
+	if (!enable_partitionwise_join)
+		return false;
+	foreach(lc, rels)
+		if (lfirst_node(RelOptInfo, lc)->consider_partitionwise_join)
+			return true;
+	return false;
+}
+
+RelOptInfo *
+gj_search_whole_joins(PlannerInfo *root, int levels_needed, List *initial_rels,
+					  join_search_hook_type search)
+{
+	List	   *join_rels = root->join_rel_list;
+	struct HTAB *join_hash = root->join_rel_hash;
+	RelOptInfo *rel = NULL;
+
+	if (!may_be_partitionwise(initial_rels))
+		return NULL;
+	/* as GEQO does for each of its trials */
+	root->join_rel_list = list_copy(join_rels);
+	root->join_rel_hash = NULL;
+	enable_partitionwise_join = false;
+	PG_TRY();
+	{
+		rel = search(root, levels_needed, initial_rels);
+	}
+	PG_FINALLY();
+	{
+		enable_partitionwise_join = true;
+	}
+	PG_END_TRY();
+	root->join_rel_list = join_rels;
+	root->join_rel_hash = join_hash;
+	return rel;
+}
+
+void
+gj_remember_whole_joins(PlannerInfo *root, RelOptInfo *whole)
+{
+	WholeJoins *joins;
+
+	if (whole == NULL || root->join_search_private != NULL)
+		return;
+	joins = palloc(sizeof(WholeJoins));
+	joins->magic = WHOLE_JOINS_MAGIC;
+	joins->rel = whole;
+	root->join_search_private = joins;
+}
+
+/* Looks for appends of joins in the tree of the path, and for joins that are done elsewhere. */
+static void
+find_appends(Path *path, bool *found, bool *foreign)
+{
+	Path	   *subpath = gj_transparent_subpath(path);
+	List	   *members = NIL;
+	ListCell   *lc;
+
+	if (subpath != NULL)
+		find_appends(subpath, found, foreign);
+	else if (IsA(path, NestPath) || IsA(path, MergePath) || IsA(path, HashPath))
+	{
+		find_appends(((JoinPath *) path)->outerjoinpath, found, foreign);
+		find_appends(((JoinPath *) path)->innerjoinpath, found, foreign);
+	}
+	else if (IsA(path, AppendPath))
+		members = ((AppendPath *) path)->subpaths;
+	else if (IsA(path, MergeAppendPath))
+		members = ((MergeAppendPath *) path)->subpaths;
+	else if (IsA(path, ForeignPath) && IS_JOIN_REL(path->parent))
+		*foreign = true;
+	*found |= members != NIL && IS_JOIN_REL(path->parent);
+	foreach(lc, members)
+		find_appends(lfirst(lc), found, foreign);
+}
+
+Path *
+gj_whole_join(PlannerInfo *root, Path *native)
+{
+	WholeJoins *joins = root->join_search_private;
+	bool		found = false;
+	bool		foreign = false;
+
+	if (joins == NULL || joins->magic != WHOLE_JOINS_MAGIC ||
+		!bms_equal(joins->rel->relids, native->parent->relids))
+		return native;
+	find_appends(native, &found, &foreign);
+	/* other servers join their partitions themselves: that is not given up */
+	return found && !foreign ? joins->rel->cheapest_total_path : native;
+}
