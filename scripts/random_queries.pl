@@ -4,7 +4,7 @@
 #   scripts/random_queries.pl [--seed N] [--queries N] >FILE
 #
 # The same seed gives the same file.  Tables: every type of key, NULLs, duplicates, skew, empty and
-# one-row tables, wide rows, text.  Queries: joins of 2 to 5 relations in stars, chains and bushy trees, of
+# one-row tables, wide rows, text; partitions and inheritance children.  Queries: joins of 2 to 5 relations in stars, chains and bushy trees, of
 # all types, by equality, inequality or any condition; EXISTS, IN and their opposites; filters, also above
 # outer joins; rows or aggregates, parameters; each algorithm; random expressions of all types.  Sums of floats are exact (quarters).
 use strict;
@@ -32,6 +32,22 @@ my @kinds = (
 	[ 'text', '', "repeat(chr(97 + r % 26), r % 700)" ], [ 'uuid', '', 'md5(r::text)::uuid' ], [ 'int4[]', '', 'ARRAY[r, NULL, -r]' ]);
 my @tables;
 
+# Partitions by id: some with the columns in another order, and one that was dropped between them.
+sub make_partitions
+{
+	my ($n, $layout, $rows, @definitions) = @_;
+	my $third = 2 + int($rows / 3);
+	my @bounds = $layout eq 'hash' ? map { "FOR VALUES WITH (MODULUS 3, REMAINDER $_)" } 0 .. 2
+	  : ("FOR VALUES FROM (1) TO ($third)", "FOR VALUES FROM ($third) TO (2 * $third)", 'DEFAULT');
+	foreach my $i (0 .. 2)
+	{
+		if (chance(50)) { print "CREATE TABLE r${n}_$i PARTITION OF r$n $bounds[$i];\n"; next; }
+		my @other = (reverse(@definitions), 'id int');
+		splice @other, int rand @other, 0, 'gone text';
+		print "CREATE TABLE r${n}_$i (", join(', ', @other), ");\nALTER TABLE r${n}_$i DROP COLUMN gone;\nALTER TABLE r$n ATTACH PARTITION r${n}_$i $bounds[$i];\n";
+	}
+}
+
 sub make_table
 {
 	my ($n) = @_;
@@ -49,8 +65,12 @@ sub make_table
 		(my $e = $c->{kind}[2]) =~ s/\br\b/$r/g;
 		push @expressions, $nulls ? "CASE WHEN random() * 100 >= $nulls THEN $e END" : $e;
 	}
-	print "CREATE TABLE r$n (id int, ", join(', ', map { "$_->{name} $_->{kind}[0]" } @columns), ");\n";
+	my $layout = chance(30) ? pick('range', 'hash', 'children') : '';
+	my @definitions = map { "$_->{name} $_->{kind}[0]" } @columns;
+	print "CREATE TABLE r$n (id int, ", join(', ', @definitions), ')', $layout =~ /range|hash/ ? " PARTITION BY $layout (id)" : '', ";\n";
+	make_partitions($n, $layout, $rows, @definitions) if $layout =~ /range|hash/;
 	print "INSERT INTO r$n SELECT i, ", join(', ', @expressions), " FROM generate_series(1, $rows) i;\n";
+	print "CREATE TABLE r${n}_child (more text, again int) INHERITS (r$n);\nINSERT INTO r${n}_child SELECT *, 'more', 1 FROM r$n WHERE id % 3 = 1;\n" if $layout eq 'children';
 	print "CREATE INDEX ON r$n (id);\nCREATE INDEX ON r$n (", pick(map { $_->{name} } @columns[ 0 .. 2 ]), ");\n" if chance(50);
 	print "VACUUM ANALYZE r$n;\n" if chance(60);
 	print "UPDATE r$n SET id = -id WHERE id % 7 = 3;\nDELETE FROM r$n WHERE id % 11 = 5;\n" if chance(30);
@@ -122,6 +142,7 @@ sub some_table
 {
 	my $table = chance(6) ? pick(@tables[ 0, 1 ]) : pick(@tables[ 2 .. $#tables ]);
 	$largest = $table->{rows} if $table->{rows} > $largest;
+	return { %$table, name => "(SELECT * FROM $table->{name} UNION ALL SELECT * FROM ONLY $table->{name})", rows => $table->{rows} * 2 } if chance(3);
 	return $table;
 }
 
@@ -290,6 +311,7 @@ sub write_query
 		  . 'EXECUTE q(' . join(', ', map { $_->[1] } @$parameters) . ')';
 	}
 	print "-- by PostgreSQL\n" if $after;		# GROUP BY over a join that is cheaper otherwise
+	print "SET enable_partitionwise_join = on;\n" if chance(10);
 	# other native trees: nested loops that pass values down
 	print pick("SET enable_hashjoin = off;\nSET enable_mergejoin = off;\n", "SET enable_hashjoin = off;\n", "SET enable_memoize = off;\nSET enable_material = off;\n")
 	  if $largest <= 2000 && chance(60);
@@ -298,7 +320,7 @@ sub write_query
 }
 
 print "-- seed $seed, $nqueries queries\nSELECT setseed(0.", sprintf('%04d', $seed % 10000), ");\nSET client_min_messages = warning;\n";
-print "DROP TABLE IF EXISTS ", join(', ', map { "r$_" } 0 .. 13), ";\n";
+print "DROP TABLE IF EXISTS ", join(', ', map { "r$_" } 0 .. 13), " CASCADE;\n";
 make_table($_) foreach 0 .. 13;
 value_tables();
 print "-- queries\n";
