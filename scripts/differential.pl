@@ -9,7 +9,9 @@
 # GpuJoin node: all others must, without falling back, or with --gpujoin PERCENT so many of them.
 #
 # "-- by PostgreSQL, errors may differ": whether a row that is an error of its values is met depends on
-# the plan, so an error on one side alone (or another one) is no difference.
+# the plan, so an error on one side alone (or another one) is no difference.  "errors are the same": no plan
+# can spare a row, so both sides have the error or none.  "values" in that line: of these queries is told how many
+# ran on the device, returned rows, and how many of their columns have more than one value.
 #
 # What fails is written to a file of its own, tables and query, that this program can run again.
 #
@@ -21,6 +23,7 @@ use Getopt::Long;
 use Time::HiRes qw(time);
 
 my $database = $ENV{PGDATABASE} || 'postgres';
+my %values = map { $_ => 0 } qw(queries device rows columns distinct);
 my ($percent, $verbose, $passed, $failed, $offloaded, $able) = (undef, 0, 0, 0, 0, 0);
 GetOptions('database=s' => \$database, 'gpujoin=i' => \$percent, 'verbose' => \$verbose) && @ARGV
   or die "usage: $0 [--database NAME] [--gpujoin PERCENT] [--verbose] FILE...\n";
@@ -94,6 +97,22 @@ sub keep_query
 	return $path;
 }
 
+# What a query of values has shown.
+sub count_values
+{
+	my ($how, @rows) = @_;
+	my @distinct;
+	foreach (@rows)
+	{
+		my @columns = split /\|/;
+		$distinct[$_]{ $columns[$_] } = 1 foreach 0 .. $#columns;
+	}
+	$values{device}++ if $how =~ /^GpuJoin(?! \+ aggregate|, fell back)/;
+	$values{rows}++ if @rows;
+	$values{columns} += @distinct;
+	$values{distinct} += grep { keys %$_ > 1 } @distinct;
+}
+
 sub result
 {
 	my ($ok, $name, $why, $block) = @_;
@@ -106,7 +125,9 @@ sub run_block
 {
 	my ($name, $block, $setup) = @_;
 	my $whole = $block;
-	my $errors_differ = $block =~ /^-- by PostgreSQL, errors may differ\n/;
+	my ($marks) = $block =~ /^-- (by PostgreSQL.*)\n/;
+	$marks = '' unless defined $marks;
+	my ($errors_differ, $errors_same) = (scalar $marks =~ /errors may differ/, scalar $marks =~ /errors are the same/);
 	my $by_postgres = $block =~ s/^-- by PostgreSQL.*\n//;
 	my $body = join "\n", grep { !/^--/ } split /\n/, $block;
 	my ($before, $query) = $body =~ /\A(.*;\n)?(.*?);?\s*\z/s
@@ -119,7 +140,8 @@ sub run_block
 	$t = time - $t;
 	# another order of joins may spare a row that PostgreSQL's plan stumbles over
 	return result(1, $name, 'an error of PostgreSQL\'s plan alone', $block)
-	  if (grep { /^ERROR:  .*(out of range|division by zero)/ } @native) && !grep { /^ERROR:/ } @forced;
+	  if !$errors_same && (grep { /^ERROR:  .*(out of range|division by zero)/ } @native) && !grep { /^ERROR:/ } @forced;
+	$values{queries}++ if $marks =~ /values/;
 	return result(1, $name, 'an error of one plan', $block)
 	  if $errors_differ && grep { /^ERROR:  $errors_of_values/ } @native, @forced;
 	my $difference = difference(\@native, \@forced);
@@ -131,6 +153,7 @@ sub run_block
 	chomp($how = defined $how ? $how : 'no plan');
 	my $good = $how =~ /^GpuJoin/ && $how !~ /fell back/;
 	if (!$by_postgres) { $able++; $offloaded++ if $good; }
+	count_values($how, @native) if $marks =~ /values/ && !$error;
 	my $ok = $good || $by_postgres || defined $percent;
 	result($ok, $name, sprintf('%s, %s, %.2f s', $error ? 'the same error' : @native . ' rows', $how, $t), $block);
 }
@@ -157,5 +180,7 @@ if (defined $percent)
 	print "$said\n";
 	result($share >= $percent, $said, $share >= $percent ? '' : "expected $percent % at least", '');
 }
+printf "of %d queries of values %.0f %% ran on the device, %.0f %% returned rows, %.0f %% of their columns have more than one value\n", $values{queries},
+  100 * $values{device} / $values{queries}, 100 * $values{rows} / $values{queries}, 100 * $values{distinct} / ($values{columns} || 1) if $values{queries};
 print "$passed passed, $failed failed\n";
 exit($failed ? 1 : 0);

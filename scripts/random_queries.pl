@@ -6,13 +6,15 @@
 # The same seed gives the same file.  Tables: every type of key, NULLs, duplicates, skew, empty and
 # one-row tables, wide rows, text; partitions and inheritance children.  Queries: joins of 2 to 5 relations in stars, chains and bushy trees, of
 # all types, by equality, inequality or any condition; EXISTS, IN and their opposites; filters, also above
-# outer joins; rows or aggregates, parameters; each algorithm; random expressions of all types.  Sums of floats are exact (quarters).
+# outer joins; rows or aggregates, parameters; each algorithm; random expressions of all types, also row by row
+# (random_values.pl).  Sums of floats are exact (quarters).
 use strict;
 use warnings;
 use Getopt::Long;
 use FindBin;
 require "$FindBin::Bin/random_groups.pl";
 require "$FindBin::Bin/random_expressions.pl";
+require "$FindBin::Bin/random_values.pl";
 
 my ($seed, $nqueries) = (1, 300);
 GetOptions('seed=i' => \$seed, 'queries=i' => \$nqueries) or die "usage: $0 [--seed N] [--queries N]\n";
@@ -273,6 +275,7 @@ sub write_query
 	my ($text, $rows, @aliases);
 	my $total = chance(50);
 	if (chance(25)) { $parameters = undef; print "-- by PostgreSQL\n", group_query(), ";\n\n"; return; }
+	if (chance(25)) { my ($errors, $query) = value_query(); print "-- by PostgreSQL, values$errors\n$query;\n\n"; return; }
 	if (chance(25))
 	{
 		print "-- by PostgreSQL, errors may differ\n";
@@ -323,5 +326,6 @@ print "-- seed $seed, $nqueries queries\nSELECT setseed(0.", sprintf('%04d', $se
 print "DROP TABLE IF EXISTS ", join(', ', map { "r$_" } 0 .. 13), " CASCADE;\n";
 make_table($_) foreach 0 .. 13;
 value_tables();
+edge_tables();
 print "-- queries\n";
 write_query() foreach 1 .. $nqueries;

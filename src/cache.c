@@ -173,11 +173,15 @@ find_attributes(Relation rel, ArrayType *names, AttrNumber *attnos)
 	return n;
 }
 
-/* A program that takes the columns in and does nothing else. */
+/*
+ * A program that takes the columns in and does nothing else.  The last ntexts of them are
+ * texts as programs want them that look into them.
+ */
 static GjProgram *
-make_program(Relation rel, const AttrNumber *attnos, int n)
+make_program(Relation rel, const AttrNumber *attnos, int n, int ntexts)
 {
-	Size		nbytes = sizeof(GjProgram) + sizeof(GjSource) + MAXALIGN(sizeof(GjColumnType) * n);
+	Size		instrs = sizeof(GjProgram) + sizeof(GjSource) + MAXALIGN(sizeof(GjColumnType) * n);
+	Size		nbytes = instrs + sizeof(GjInstr) * ntexts;
 	GjProgram  *program = palloc0(nbytes);
 	GjSource   *source;
 	GjColumnType *types;
@@ -193,6 +197,8 @@ make_program(Relation rel, const AttrNumber *attnos, int n)
 	program->sources = sizeof(GjProgram);
 	program->ncolumns = n;
 	program->columns = sizeof(GjProgram) + sizeof(GjSource);
+	program->ninstrs = ntexts;
+	program->instrs = instrs;
 	source = (GjSource *) ((char *) program + program->sources);
 	types = (GjColumnType *) ((char *) program + program->columns);
 	for (int i = 0; i < n; i++)
@@ -203,6 +209,9 @@ make_program(Relation rel, const AttrNumber *attnos, int n)
 		if (types[i].kind == GJ_REF)
 			row_heap += MAXALIGN(get_typavgwidth(attr->atttypid, attr->atttypmod));
 	}
+	for (int i = 0; i < ntexts; i++)
+		((GjInstr *) ((char *) program + instrs))[i] =
+			(GjInstr) {.op = GJ_OP_LOAD_T,.n = GJ_BYTES_VARLENA,.arg = n - ntexts + i};
 	source->ncolumns = n;
 	source->filter = -1;
 	source->capacity = gj_chunk_capacity(types, n, row_heap);
@@ -216,9 +225,9 @@ make_program(Relation rel, const AttrNumber *attnos, int n)
 
 /* Loads what is not resident yet. */
 static void
-load_table(Relation rel, const AttrNumber *attnos, int n)
+load_table(Relation rel, const AttrNumber *attnos, int n, int ntexts)
 {
-	GjProgram  *program = make_program(rel, attnos, n);
+	GjProgram  *program = make_program(rel, attnos, n, ntexts);
 	GjLoadStats stats = {0};
 	GjFailure	failure = {0};
 	GjRun	   *run = gj_run_start(program, &stats, &failure);
@@ -243,6 +252,22 @@ load_table(Relation rel, const AttrNumber *attnos, int n)
 				 failure.detail[0] ? errdetail("%s", failure.detail) : 0));
 }
 
+/*
+ * Adds the columns that programs can look into once more, for they are kept flat for that;
+ * returns how many.
+ */
+static int
+add_texts(Relation rel, AttrNumber *attnos, int n)
+{
+	int			ntexts = 0;
+
+	for (int i = 0; i < n; i++)
+		if (gj_type(TupleDescAttr(RelationGetDescr(rel), attnos[i] - 1)->atttypid)->reading ==
+			GJ_READ_VARLENA)
+			attnos[n + ntexts++] = attnos[i];
+	return ntexts;
+}
+
 /* Pages of the table that are resident now. */
 static uint64
 count_pages(Relation rel)
@@ -262,7 +287,8 @@ count_pages(Relation rel)
 }
 
 /*
- * Make columns of a table resident.
+ * Make columns of a table resident.  Whether queries return texts or look into them is not
+ * known: they come both ways.
  */
 Datum
 gpujoin_prewarm(PG_FUNCTION_ARGS)
@@ -271,21 +297,23 @@ gpujoin_prewarm(PG_FUNCTION_ARGS)
 	AttrNumber *attnos;
 	GjFailure	failure;
 	uint64		npages;
-	int			n;
+	int			n,
+				ntexts;
 
 	if (PG_ARGISNULL(0))
 		PG_RETURN_NULL();
 	rel = table_open(PG_GETARG_OID(0), AccessShareLock);
 	check_table(rel);
-	attnos = palloc(sizeof(AttrNumber) * MaxTupleAttributeNumber);
+	attnos = palloc(sizeof(AttrNumber) * MaxTupleAttributeNumber * 2);
 	n = find_attributes(rel, PG_ARGISNULL(1) ? NULL : PG_GETARG_ARRAYTYPE_P(1), attnos);
 	if (!gj_enabled || gj_client_device(&failure) == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("there is no device to load \"%s\" to", RelationGetRelationName(rel)),
 				 errdetail("%s", gj_reason_text(gj_enabled ? failure.reason : GJ_DISABLED))));
+	ntexts = add_texts(rel, attnos, n);
 	if (n > 0)
-		load_table(rel, attnos, n);
+		load_table(rel, attnos, n + ntexts, ntexts);
 	npages = count_pages(rel);
 	table_close(rel, AccessShareLock);
 	PG_RETURN_INT64(npages);

@@ -4,7 +4,6 @@ use warnings;
 use FindBin;
 use lib $FindBin::RealBin;
 use GpuJoin;
-use IPC::Run;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
@@ -19,31 +18,12 @@ $node->safe_psql('postgres', q{
 });
 my $query = 'SELECT count(*), sum(r.v) FROM r JOIN d ON r.k = d.k';
 
-# A session that stays: statements in, what they return out.
 package Session;
 use Test::More;
-sub new
-{
-	my ($class, $server, $setup) = @_;
-	my $self = bless { in => '', out => '', err => '' }, $class;
-	$self->{run} = IPC::Run::start(['psql', '-XAtq', '-d', $server->connstr('postgres')], '<', \$self->{in}, '>', \$self->{out}, '2>', \$self->{err}, IPC::Run::timeout(60));
-	$self->query($session . ($setup || ''));
-	return $self;
-}
-sub send { my ($self, $sql) = @_; $self->{out} = ''; $self->{in} .= "$sql;\n\\echo done\n"; $self->{run}->pump_nb; }
-sub answer
-{
-	my ($self) = @_;
-	$self->{run}->pump until $self->{out} =~ /^done$/m;
-	$self->{out} =~ s/^done\n//m;
-	chomp(my $answer = $self->{out});
-	return $answer;
-}
-sub query { my ($self, $sql) = @_; $self->send($sql); return $self->answer; }
+our @ISA = ('GpuJoin::Session');
 # native and device in the same transaction
 sub both { my ($self) = @_; return ($self->query("SET gpujoin.enabled = off; $query; SET gpujoin.enabled = on"), $self->query($query)); }
 sub agrees { my ($self, $name) = @_; my ($native, $device) = $self->both; is($device, $native, $name); return $device; }
-sub end { my ($self) = @_; $self->{in} .= "\\q\n"; eval { $self->{run}->finish; 1 } or $self->{run}->kill_kill; }
 package main;
 
 # Pages of r that a query did not have to read.

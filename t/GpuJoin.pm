@@ -137,4 +137,49 @@ sub idle_ms
 	return $node->safe_psql('postgres', 'SELECT idle_ms()');
 }
 
+# A session that stays: statements in, what they return out.  No statement may take longer than the
+# tests' usual limit.
+package GpuJoin::Session;
+
+# setup: statements to begin with
+sub new
+{
+	my ($class, $server, $setup) = @_;
+	my $self = bless { in => '', out => '', err => '' }, $class;
+	$self->{limit} = IPC::Run::timer($PostgreSQL::Test::Utils::timeout_default);
+	$self->{run} = IPC::Run::start(['psql', '-XAtq', '-d', $server->connstr('postgres')], '<', \$self->{in}, '>', \$self->{out}, '2>', \$self->{err}, $self->{limit});
+	$self->query(GpuJoin::session() . ($setup || ''));
+	return $self;
+}
+
+# Sends statements without waiting for their end, and waits for it.
+sub send
+{
+	my ($self, $sql) = @_;
+	$self->{out} = '';
+	$self->{in} .= "$sql;\n\\echo done\n";
+	$self->{limit}->start;
+	$self->{run}->pump_nb while length $self->{in};
+}
+
+sub answer
+{
+	my ($self) = @_;
+	until ($self->{out} =~ /^done$/m)
+	{
+		die "no answer from a session: $self->{err}" if $self->{limit}->is_expired;
+		$self->{run}->pump;
+	}
+	$self->{out} =~ s/^done\n//m;
+	chomp(my $answer = $self->{out});
+	return $answer;
+}
+
+sub query { my ($self, $sql) = @_; $self->send($sql); return $self->answer; }
+
+# What it has complained of since this was last asked for.
+sub errors { my ($self) = @_; my $errors = $self->{err}; $self->{err} = ''; return $errors; }
+
+sub end { my ($self) = @_; $self->{in} .= "\\q\n"; eval { $self->{run}->finish; 1 } or $self->{run}->kill_kill; }
+
 1;

@@ -173,6 +173,21 @@ hash_instrs(uint64_t hash, const GjProgram *program)
 	return hash;
 }
 
+/* What is done with sets; how many there are, thresholds and limits are constants. */
+static uint64_t
+hash_sets(uint64_t hash, const GjProgram *program)
+{
+	for (uint32_t i = 0; i < program->nsets; i++)
+	{
+		const GjSetSpec *spec = &gj_program_array(program, GjSetSpec, sets)[i];
+		const uint8_t shape[] = {spec->algorithm, spec->operation, spec->predicate, spec->self,
+		spec->top_k > 0};
+
+		hash = hash_bytes(hash, shape, sizeof(shape));
+	}
+	return hash;
+}
+
 /* Of a checked program. */
 static uint64_t
 fingerprint_of(const GjProgram *program)
@@ -188,7 +203,8 @@ fingerprint_of(const GjProgram *program)
 	hash = hash_instrs(hash, program);
 	hash = hash_array(hash, program, uint32_t, outputs);
 	hash = hash_array(hash, program, GjAggregate, aggregates);
-	return hash_array(hash, program, GjGroupKey, group_keys);
+	hash = hash_array(hash, program, GjGroupKey, group_keys);
+	return hash_sets(hash, program);
 }
 
 /* ---- runs */

@@ -96,9 +96,11 @@ gj_writer_note_toasted(GjWriter *writer, GjWriterColumn *column, uint32 row)
 	writer->toasted[writer->ntoasted++] = (GjToasted) {column - writer->columns, row};
 }
 
-void
+bool
 gj_writer_flatten(GjWriter *writer)
 {
+	bool		all = true;
+
 	for (uint32 i = 0; i < writer->ntoasted; i++)
 	{
 		GjWriterColumn *column = &writer->columns[writer->toasted[i].column];
@@ -112,7 +114,10 @@ gj_writer_flatten(GjWriter *writer)
 		flat = detoast_attr(value);
 		if (gj_writer_has_room(writer, 0, MAXALIGN(VARSIZE(flat))))
 			gj_write_bytes(writer, column, row, flat, VARSIZE(flat));
+		else
+			all = false;
 		pfree(flat);
 	}
 	writer->ntoasted = 0;
+	return all;
 }

@@ -73,10 +73,11 @@ extern void gj_writer_note_toasted(GjWriter *writer, GjWriterColumn *column, uin
 
 /*
  * Puts the flat values in the place of those noted, as long as there is room: what is
- * left is an error on the device if it really looks at it.  Reads TOAST tables: not to be
+ * left is an error on the device if it really looks at it.  False if there was no room for
+ * all (values of over GJ_MAX_CARRIED are left in any case).  Reads TOAST tables: not to be
  * called with a page locked.
  */
-extern void gj_writer_flatten(GjWriter *writer);
+extern bool gj_writer_flatten(GjWriter *writer);
 
 static inline bool
 gj_writer_has_room(const GjWriter *writer, uint32 nrows, uint32 heap_bytes)

@@ -43,6 +43,7 @@ typedef struct WalkAttribute
 	int16		attlen;
 	char		attalign;
 	int16		column;			/* column that wants it, or -1 */
+	int16		twin;			/* another one, of a text that is wanted flat, too; or -1 */
 } WalkAttribute;
 
 /* What a table says of a column. */
@@ -395,6 +396,17 @@ note_page(HeapSource *source, GjWriter *writer, Buffer buffer, bool visible)
 	pages->nrows[pages->n++] = source->ntuples | (visible ? GJ_PAGE_VISIBLE : 0);
 }
 
+/*
+ * The page just noted is not what its column keys say: another query, whose texts alone
+ * would have had room, must not take it.
+ */
+static void
+forget_page(HeapSource *source, GjWriter *writer)
+{
+	if (gj_resident_keeps(source->base.resident, source->next))
+		writer->pages->nrows[writer->pages->n - 1] &= ~GJ_PAGE_VISIBLE;
+}
+
 /* Gathers a fixed-width attribute at the same offset of every tuple. */
 #define GATHER(type) \
 	do { \
@@ -559,20 +571,28 @@ walk_tuple(HeapSource *source, GjWriter *writer, int i, int from, int offset)
 		{
 			if (walk->column >= 0)
 				gj_write_null(writer, &writer->columns[walk->column], row);
+			if (walk->twin >= 0)
+				gj_write_null(writer, &writer->columns[walk->twin], row);
 			continue;
 		}
 		offset = att_align_pointer(offset, walk->attalign, walk->attlen, data + offset);
 		if (walk->column >= 0)
 			write_attribute(writer, &writer->columns[walk->column], row, walk->attlen,
 							data + offset);
+		if (walk->twin >= 0)
+			write_attribute(writer, &writer->columns[walk->twin], row, walk->attlen,
+							data + offset);
 		offset = att_addlength_pointer(offset, walk->attlen, data + offset);
 	}
 	for (int att = Max(natts, from); att < source->natts; att++)
 	{
 		int			column = source->walk[att].column;
+		int			twin = source->walk[att].twin;
 
 		if (column >= 0)
 			write_missing(writer, &writer->columns[column], row, &source->columns[column]);
+		if (twin >= 0)
+			write_missing(writer, &writer->columns[twin], row, &source->columns[twin]);
 	}
 }
 
@@ -639,8 +659,8 @@ heap_source_fill(GjSourceReader *reader, GjWriter *writer, GjFailure *failure)
 			write_tuples(source, writer);
 		note_page(source, writer, buffer, reader->nvisible > nvisible);
 		UnlockReleaseBuffer(buffer);
-		if (writer->ntoasted > 0)
-			gj_writer_flatten(writer);
+		if (writer->ntoasted > 0 && !gj_writer_flatten(writer))
+			forget_page(source, writer);
 		source->next = block_after(source, source->next);
 	}
 	gj_count_tuples_returned(source->rel, writer->nrows - nrows);
@@ -693,10 +713,13 @@ describe_attributes(HeapSource *source, const AttrNumber *attnos)
 
 		source->walk[att].attlen = attr->attlen;
 		source->walk[att].attalign = attr->attalign;
-		source->walk[att].column = -1;
+		source->walk[att].column = source->walk[att].twin = -1;
 		for (int c = 0; c < source->ncolumns; c++)
 			if (source->columns[c].attno == att)
+			{
+				source->walk[att].twin = source->walk[att].column;
 				source->walk[att].column = c;
+			}
 		if (source->walk_from >= 0)
 			continue;
 		if (attr->attlen <= 0)

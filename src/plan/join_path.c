@@ -44,15 +44,30 @@
 static join_search_hook_type prev_join_search = NULL;
 static create_upper_paths_hook_type prev_create_upper_paths = NULL;
 
+/*
+ * True if no row is locked, and what is changed is one plain table.  UPDATE, DELETE and
+ * MERGE read row identities of all their relations, which a plan source carries as any
+ * column.  EvalPlanQual puts single rows in place of relations, by the identities that the
+ * join returned: there the node runs the native plan, whose scans know of that.  Members of a
+ * partitioned or inherited target have row identities of their own.
+ */
+static bool
+may_change(PlannerInfo *root)
+{
+	ListCell   *lc;
+
+	foreach(lc, root->rowMarks)
+		if (RowMarkRequiresRowShareLock(lfirst_node(PlanRowMark, lc)->markType))
+			return false;
+	return root->parse->resultRelation == 0 || root->parse->commandType == CMD_INSERT ||
+		!planner_rt_fetch(root->parse->resultRelation, root)->inh;
+}
+
 bool
 gj_may_plan(PlannerInfo *root)
 {
-	/* UPDATE, DELETE and MERGE need row identities; row marks EvalPlanQual */
-	return gj_enabled && gj_device != GJ_SET_DEVICE_OFF &&
-		(root->parse->commandType == CMD_SELECT || root->parse->commandType == CMD_INSERT) &&
-		root->rowMarks == NIL && root->parse->rowMarks == NIL &&
-		root->parse->hasModifyingCTE == false &&
-		!IsolationIsSerializable();
+	return gj_enabled && gj_device != GJ_SET_DEVICE_OFF && root->parse->rowMarks == NIL &&
+		may_change(root) && !root->parse->hasModifyingCTE && !IsolationIsSerializable();
 }
 
 Path *

@@ -203,7 +203,10 @@ make_join(PlannerInfo *root, JoinPath *join, List **passed)
 		return NULL;
 	tree->outer->parent = tree;
 	tree->inner->parent = tree;
+	/* UPDATE and its kin want row identities of the side that a semijoin looks into */
 	tree->native |= makes_placeholder(join) ||
+		(tree->type == JOIN_SEMI &&
+		 reads_any(join->path.pathtarget->exprs, tree->inner->rel->relids)) ||
 		(has_filters(tree->type) && !GJ_HAS_NULLABLE_SIDES);
 	if (tree->type == JOIN_ANTI)
 	{

@@ -38,7 +38,8 @@ typedef enum GjProgramKind
 	GJ_PROGRAM_JOIN,			/* sources, steps, output */
 	GJ_PROGRAM_INTERSECT,		/* sources 0 and 1 have one column each; the
 								 * output is what GjSetSpec says of them, sorted and unique */
-	GJ_PROGRAM_PREWARM,			/* source 0 becomes resident; no step, GJ_OUTPUT_COUNT */
+	GJ_PROGRAM_PREWARM,			/* source 0 becomes resident; no step, GJ_OUTPUT_COUNT;
+								 * instructions tell the loader which texts to flatten */
 	GJ_PROGRAM_SETS				/* all pairs of families of sets: sets.h */
 } GjProgramKind;
 
