@@ -24,6 +24,7 @@ typedef struct GjCheck
 	const uint32_t *outputs;
 	const GjAggregate *aggregates;
 	const GjGroupKey *group_keys;
+	const GjSetStep *set_steps;
 	GjErrorText *why;
 } GjCheck;
 
@@ -77,7 +78,8 @@ check_header(GjCheck *check, uint32_t nbytes)
 		check_array(check, "outputs", p->outputs, p->noutputs, sizeof(uint32_t)) &&
 		check_array(check, "aggregates", p->aggregates, p->naggregates, sizeof(GjAggregate)) &&
 		check_array(check, "group keys", p->group_keys, p->ngroup_keys, sizeof(GjGroupKey)) &&
-		check_array(check, "sets", p->sets, p->nsets, sizeof(GjSetSpec));
+		check_array(check, "sets", p->sets, p->nsets, sizeof(GjSetSpec)) &&
+		check_array(check, "set steps", p->set_steps, p->nset_steps, sizeof(GjSetStep));
 }
 
 static bool
@@ -480,6 +482,45 @@ check_range(GjCheck *check, const GjStep *step, uint32_t alive)
 		check_bound(check, step, step->range_high, step->high_strict, alive);
 }
 
+/* A column of arrays of a source of `allowed`. */
+static bool
+check_array_column(GjCheck *check, uint32_t column, uint32_t allowed)
+{
+	if (column >= check->program->ncolumns || check->columns[column].kind != GJ_REF)
+		return bad(check, "column %u is none of arrays", column);
+	if (!(allowed >> check->columns[column].source & 1))
+		return bad(check, "arrays of a source that is not there yet");
+	return true;
+}
+
+static bool
+check_sets_of_step(GjCheck *check, const GjStep *step, uint32_t alive)
+{
+	const GjSetStep *set = &check->set_steps[step->set];
+	const GjExpr *expr;
+
+	if (step->set >= check->program->nset_steps)
+		return bad(check, "set step %u does not exist", step->set);
+	if (step->nkeys > 0 || step->range_key != -1)
+		return bad(check, "a step that joins sets has keys or a range");
+	if (set->algorithm >= GJ_SETS_NALGORITHMS || set->predicate >= GJ_SETS_ALL || set->strict > 1 ||
+		set->outer_nulls > GJ_NULL_ELEMENTS_FAIL || set->inner_nulls > GJ_NULL_ELEMENTS_FAIL ||
+		(set->width != 2 && set->width != 4 && set->width != 8))
+		return bad(check, "sets of width %u are joined by predicate %u and algorithm %u",
+				   set->width, set->predicate, set->algorithm);
+	if (!check_array_column(check, set->outer_column, alive) ||
+		!check_array_column(check, set->inner_column, 1u << step->source))
+		return false;
+	if (set->threshold == -1)
+		return true;
+	if (!check_use(check, "threshold", set->threshold, 0))
+		return false;
+	expr = &check->exprs[set->threshold];
+	if (expr->ninstrs != 1 || check->instrs[expr->first].op != GJ_OP_CONST)
+		return bad(check, "threshold is not a constant");
+	return true;
+}
+
 /*
  * *joined: sources that were joined so far, one bit each; *alive: those of them that can
  * still be read.
@@ -489,11 +530,13 @@ check_step(GjCheck *check, const GjStep *step, uint32_t *joined, uint32_t *alive
 {
 	uint32_t	source = 1u << (step->source % 32);
 
-	if (step->join_type > GJ_JOIN_RIGHT_ANTI || step->algorithm > GJ_JOIN_NESTED_LOOP)
+	if (step->join_type > GJ_JOIN_RIGHT_ANTI || step->algorithm > GJ_JOIN_SET)
 		return bad(check, "join type %u or algorithm %u is unknown",
 				   step->join_type, step->algorithm);
 	if (step->source >= check->program->nsources || (*joined & source))
 		return bad(check, "source %u is joined twice or does not exist", step->source);
+	if (step->algorithm == GJ_JOIN_SET && !check_sets_of_step(check, step, *alive))
+		return false;
 	if (!check_keys(check, step, *alive) || !check_range(check, step, *alive) ||
 		!check_condition(check, "residual condition", step->residual, *alive | source))
 		return false;
@@ -780,6 +823,7 @@ gj_program_check(const GjProgram *p, uint32_t nbytes, GjErrorText *why)
 	check.outputs = gj_program_array(p, uint32_t, outputs);
 	check.aggregates = gj_program_array(p, GjAggregate, aggregates);
 	check.group_keys = gj_program_array(p, GjGroupKey, group_keys);
+	check.set_steps = gj_program_array(p, GjSetStep, set_steps);
 	ok = check_sources(&check) && check_exprs(&check) && check_kind(&check);
 	return ok ? GJ_OK : GJ_BAD_PROGRAM;
 }

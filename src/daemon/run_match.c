@@ -84,7 +84,7 @@ gj_match_pairs(GjRun *run, GjRunStep *rs, uint32_t ntuples, const GjView *pairs,
 									GJ_ROW_MATCHED, rs->row_matched.memory));
 	if (!gj_step_makes_tuples(rs->step))
 		return GJ_OK;
-	if (rs->step->algorithm == GJ_JOIN_NESTED_LOOP)
+	if (rs->step->algorithm >= GJ_JOIN_NESTED_LOOP)
 		return work->ops->mark_rows(work->queue, rs->tuple.memory, positions, n, 1,
 									rs->matched.memory);
 	return work->ops->mark_tuples(work->queue, rs->offset.memory, ntuples, cursor, positions, n,

@@ -313,6 +313,8 @@ gj_builder_finish(GjBuilder *builder, GjOutputKind output)
 {
 	GjSource	sources[GJ_MAX_SOURCES] = {0};
 	GjStep		steps[GJ_MAX_SOURCES] = {0};
+	GjSetStep	set_steps[GJ_MAX_SOURCES] = {0};
+	int			nset_steps = 0;
 	int			first_column[GJ_MAX_SOURCES];
 	int			ncolumns = 0;
 	GjColumnType *types;
@@ -331,7 +333,7 @@ gj_builder_finish(GjBuilder *builder, GjOutputKind output)
 		list_length(builder->aggregates) > GJ_MAX_AGGREGATES ||
 		list_length(builder->group_keys) > GJ_MAX_GROUP_KEYS)
 		return NULL;
-	nbytes = sizeof(GjProgram) + sizeof(sources) + sizeof(steps) +
+	nbytes = sizeof(GjProgram) + sizeof(sources) + sizeof(steps) + sizeof(set_steps) +
 		MAXALIGN(sizeof(GjColumnType) * ncolumns) + sizeof(GjExpr) * builder->nexprs +
 		sizeof(GjInstr) * builder->ninstrs +
 		MAXALIGN(sizeof(uint32) * list_length(builder->outputs)) +
@@ -385,6 +387,16 @@ gj_builder_finish(GjBuilder *builder, GjOutputKind output)
 		steps[i].range_high = step->range_high;
 		steps[i].low_strict = step->low_strict;
 		steps[i].high_strict = step->high_strict;
+		if (step->algorithm == GJ_JOIN_SET)
+		{
+			GjSetStep  *set = &set_steps[nset_steps];
+
+			steps[i].set = nset_steps++;
+			*set = step->set;
+			set->outer_column = first_column[step->outer_set >> 16] + (step->outer_set & 0xFFFF);
+			set->inner_column = first_column[step->inner_set >> 16] + (step->inner_set & 0xFFFF);
+			set->threshold = step->threshold;
+		}
 	}
 
 	program = palloc0(nbytes);
@@ -396,6 +408,7 @@ gj_builder_finish(GjBuilder *builder, GjOutputKind output)
 	program->nsources = builder->nsources;
 	program->ncolumns = ncolumns;
 	program->nsteps = builder->nsteps;
+	program->nset_steps = nset_steps;
 	program->nexprs = builder->nexprs;
 	program->ninstrs = builder->ninstrs;
 	program->nconstants = builder->nconstants;
@@ -410,6 +423,8 @@ gj_builder_finish(GjBuilder *builder, GjOutputKind output)
 				   sizeof(GjColumnType) * ncolumns);
 	at = put_array((char *) program, at, &program->steps, steps,
 				   sizeof(GjStep) * program->nsteps);
+	at = put_array((char *) program, at, &program->set_steps, set_steps,
+				   sizeof(GjSetStep) * nset_steps);
 	at = put_array((char *) program, at, &program->exprs, builder->exprs,
 				   sizeof(GjExpr) * builder->nexprs);
 	at = put_array((char *) program, at, &program->instrs, instrs,
