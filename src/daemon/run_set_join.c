@@ -329,12 +329,15 @@ gj_set_join(GjRun *run, uint32_t i, const GjView *view)
 	uint32_t	most = view->nrows;
 	GjStatus	status = GJ_OK;
 	GjSetSpec	spec;
+	bool		wanted;
 
 	work->ops->phase(work->queue, GJ_PHASE_PROBE);
 	if (gj_step_makes_tuples(rs->step))
 		GJ_TRY(work->ops->fill(work->queue, rs->matched.memory, 0, view->nrows));
-	if (rs->set.inner.n == 0 || !make_spec(run, rs->set.step, &spec))
+	if (rs->set.inner.n == 0)
 		return GJ_OK;
+	/* arrays that are errors are that even if no pair can match */
+	wanted = make_spec(run, rs->set.step, &spec);
 	for (uint32_t first = 0, n; first < view->nrows && status == GJ_OK; first += n)
 	{
 		n = view->nrows - first < most ? view->nrows - first : most;
@@ -346,7 +349,7 @@ gj_set_join(GjRun *run, uint32_t i, const GjView *view)
 			n = 0;
 			status = GJ_OK;
 		}
-		else if (status == GJ_OK && rs->set.outer.n > 0)
+		else if (status == GJ_OK && rs->set.outer.n > 0 && wanted)
 			status = join_family(run, i, view, &spec, &family);
 		free_family(run, rs, &family, &space);
 	}
