@@ -18,6 +18,9 @@
 /* Device memory that a family takes while it is built, for each element and each set. */
 #define GJ_ELEMENT_SPACE	60
 #define GJ_SET_SPACE		32
+/* The same while arrays become sets: other copies of the elements, places, segments. */
+#define GJ_ARRAY_ELEMENT_SPACE	32
+#define GJ_ARRAY_SPACE		32
 /* What a tile takes: counts, the matrix, and the scratch memory of selecting. */
 #define GJ_TILE_SPACE		(UINT64_C(40) << 20)
 
@@ -40,7 +43,9 @@ add_sets(GjRun *run, GjRunSets *sets, const GjArrayColumn *column, const GjView 
 	GjView		some = *view;
 	uint64_t	total;
 	uint64_t	nvalues;
+	uint64_t	space;
 	uint32_t	nsome;
+	GjStatus	status;
 
 	GJ_TRY(gj_buffer_reserve(work, &sets->new_size, (uint64_t) n * sizeof(int32_t)));
 	GJ_TRY(gj_buffer_reserve(work, &sets->null, n));
@@ -67,10 +72,16 @@ add_sets(GjRun *run, GjRunSets *sets, const GjArrayColumn *column, const GjView 
 	some.nrows = nsome;
 	some.same = 0;
 	some.rowid[source] = sets->rows.memory;
-	GJ_TRY(work->ops->array_sets(work->queue, &some, column,
-								 (int32_t *) sets->size.memory + sets->n,
-								 (uint8_t *) sets->values.memory + sets->nvalues * column->width,
-								 run->host->stop, run->host->arg, &nvalues));
+	space = total * GJ_ARRAY_ELEMENT_SPACE + nsome * (uint64_t) GJ_ARRAY_SPACE;
+	if (!gj_lease_take(work->lease, space))
+		return GJ_OUT_OF_MEMORY;
+	status = work->ops->array_sets(work->queue, &some, column,
+								   (int32_t *) sets->size.memory + sets->n,
+								   (uint8_t *) sets->values.memory + sets->nvalues * column->width,
+								   run->host->stop, run->host->arg, &nvalues);
+	gj_lease_give(work->lease, space);
+	if (status != GJ_OK)
+		return status;
 	sets->n += nsome;
 	sets->nvalues += nvalues;
 	return GJ_OK;
@@ -107,12 +118,22 @@ gj_set_join_build(GjRun *run, GjRunStep *rs, const GjView *view)
 		rs->set.step->inner_column, rs->set.step->width, rs->set.step->inner_nulls
 	};
 	const uint32_t *rowid = view->rowid[rs->step->source];
+	uint32_t	most = GJ_MAX_TUPLES;
 
 	for (uint32_t first = 0, n; first < view->nrows; first += n)
 	{
-		n = view->nrows - first < GJ_MAX_TUPLES ? view->nrows - first : GJ_MAX_TUPLES;
+		GjStatus	status;
+
+		n = view->nrows - first < most ? view->nrows - first : most;
 		GJ_STOP_CHECK(run);
-		GJ_TRY(add_sets(run, inner, &column, view, first, n));
+		status = add_sets(run, inner, &column, view, first, n);
+		if (status == GJ_OUT_OF_MEMORY && n > GJ_MIN_SETS)
+		{
+			most = n / 2;
+			n = 0;
+		}
+		else if (status != GJ_OK)
+			return status;
 	}
 	end_adding(work, inner);
 	if (!rowid)
