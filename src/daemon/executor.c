@@ -192,7 +192,10 @@ plan_steps(GjRun *run)
 		if (steps[i].algorithm == GJ_JOIN_NESTED_LOOP)
 			gj_nested_plan(run, rs);
 		else if (steps[i].algorithm == GJ_JOIN_SET)
+		{
 			gj_set_join_plan(run, rs);
+			joined |= gj_pair_values(rs->set.step);
+		}
 	}
 	for (uint32_t i = run->nsteps; i-- > 0;)
 	{
@@ -211,6 +214,8 @@ plan_steps(GjRun *run)
 		if (rs->set.step)
 			needed |= plan_operand(run, -1 - (int32_t) rs->set.step->outer_column);
 		needed &= ~source;
+		if (rs->set.step)
+			needed &= ~gj_pair_values(rs->set.step);
 	}
 }
 

@@ -157,12 +157,15 @@ operands(const GjInstr *instr)
 		case GJ_OP_LOAD_IS_NULL:
 		case GJ_OP_CONST:
 		case GJ_OP_CONST_T:
+		case GJ_OP_LOAD_PAIR:
 			return 0;
 		case GJ_OP_LOAD_T:
 		case GJ_OP_LOAD_D:
 			return instr->imm != 0 ? USES_A : 0;
 		case GJ_OP_IF:
 			return USES_A | USES_B | USES_DST;
+		case GJ_OP_SIMILARITY:
+			return USES_A | USES_B | USES_AFTER_B;
 		case GJ_OP_SUBSTR:
 			return USES_A | USES_B | (instr->n != 0 ? USES_AFTER_B : 0);
 		case GJ_OP_MOVE:
@@ -312,6 +315,15 @@ check_instr(GjCheck *check, uint32_t i, uint32_t nregisters, GjWritten *written)
 			if (instr->op == GJ_OP_LOAD && !gj_kind_computable(check->columns[instr->arg].kind))
 				return bad(check, "instruction %u computes on a carried column", i);
 			break;
+		case GJ_OP_LOAD_PAIR:
+			/* who may read it is looked at where sources are */
+			if (instr->arg < p->nsources || instr->arg >= GJ_MAX_SOURCES)
+				return bad(check, "instruction %u loads a pair value that does not exist", i);
+			break;
+		case GJ_OP_SIMILARITY:
+			if (instr->arg >= GJ_SETS_NPREDICATES)
+				return bad(check, "instruction %u has an unknown similarity", i);
+			break;
 		case GJ_OP_CONST:
 			if (instr->n > 1)
 				return bad(check, "instruction %u has a bad null flag", i);
@@ -398,6 +410,8 @@ gj_expr_sources(const GjProgram *program, uint32_t e)
 	for (uint32_t i = 0; i < expr->ninstrs; i++)
 		if (gj_op_loads(instr[i].op))
 			sources |= 1u << columns[instr[i].arg].source;
+		else if (instr[i].op == GJ_OP_LOAD_PAIR)
+			sources |= 1u << instr[i].arg;
 	return sources;
 }
 
@@ -508,6 +522,9 @@ check_sets_of_step(GjCheck *check, const GjStep *step, uint32_t alive)
 		(set->width != 2 && set->width != 4 && set->width != 8))
 		return bad(check, "sets of width %u are joined by predicate %u and algorithm %u",
 				   set->width, set->predicate, set->algorithm);
+	if (set->values != 0 && (set->values < check->program->nsources ||
+							 set->values > GJ_MAX_SOURCES - GJ_PAIR_VALUES))
+		return bad(check, "a step has pair values %u", set->values);
 	if (!check_array_column(check, set->outer_column, alive) ||
 		!check_array_column(check, set->inner_column, 1u << step->source))
 		return false;
@@ -529,18 +546,25 @@ static bool
 check_step(GjCheck *check, const GjStep *step, uint32_t *joined, uint32_t *alive)
 {
 	uint32_t	source = 1u << (step->source % 32);
+	uint32_t	values = 0;
 
 	if (step->join_type > GJ_JOIN_RIGHT_ANTI || step->algorithm > GJ_JOIN_SET)
 		return bad(check, "join type %u or algorithm %u is unknown",
 				   step->join_type, step->algorithm);
 	if (step->source >= check->program->nsources || (*joined & source))
 		return bad(check, "source %u is joined twice or does not exist", step->source);
-	if (step->algorithm == GJ_JOIN_SET && !check_sets_of_step(check, step, *alive))
-		return false;
+	if (step->algorithm == GJ_JOIN_SET)
+	{
+		if (!check_sets_of_step(check, step, *alive))
+			return false;
+		values = gj_pair_values(&check->set_steps[step->set]);
+		if (*joined & values)
+			return bad(check, "two steps have the same pair values");
+	}
 	if (!check_keys(check, step, *alive) || !check_range(check, step, *alive) ||
-		!check_condition(check, "residual condition", step->residual, *alive | source))
+		!check_condition(check, "residual condition", step->residual, *alive | source | values))
 		return false;
-	*joined |= source;
+	*joined |= source | values;
 	switch (step->join_type)
 	{
 		case GJ_JOIN_SEMI:
@@ -551,7 +575,7 @@ check_step(GjCheck *check, const GjStep *step, uint32_t *joined, uint32_t *alive
 			*alive = source;
 			break;
 		default:
-			*alive |= source;
+			*alive |= source | values;
 	}
 	return check_condition(check, "filter of a step", step->filter, *alive);
 }

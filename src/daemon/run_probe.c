@@ -219,7 +219,7 @@ expand_pairs(GjRun *run, GjRunStep *rs, const GjView *view, uint64_t cursor, uin
 	pairs->no_row = view->no_row;
 	if (rs->expand == 0)
 		return GJ_OK;
-	for (uint32_t s = 0; s < run->program->nsources; s++)
+	for (uint32_t s = 0; s < GJ_MAX_SOURCES; s++)
 		if (rs->expand >> s & 1)
 			pairs->rowid[s] = out[s] = rs->rowid[s].memory;
 	return work->ops->hash_expand(work->queue, &rs->table, view, rs->offset.memory,
@@ -233,7 +233,7 @@ gj_run_pick(GjRun *run, GjRunStep *rs, GjView *view, const uint32_t *positions, 
 	GjWork	   *work = &run->work;
 
 	view->nrows = n;
-	for (uint32_t s = 0; s < run->program->nsources && n > 0; s++)
+	for (uint32_t s = 0; s < GJ_MAX_SOURCES && n > 0; s++)
 	{
 		uint32_t   *to = rs->rowid[s].memory;
 

@@ -254,6 +254,20 @@ free_family(GjRun *run, GjRunStep *rs, GjSetFamily *family, uint64_t *space)
 	free_sets(&run->work, &rs->set.outer);
 }
 
+/* Pair value v (GjSetStep) of pairs first .. first+n-1 of those that a tile has left. */
+static GjStatus
+write_value(GjWork *work, const GjRunStep *rs, uint32_t v, uint32_t first, uint32_t n, uint32_t *to)
+{
+	/* behind the sizes of the outer sets are those of the inner ones */
+	const uint32_t *size = rs->set.outer.size.memory;
+
+	if (v == 0)
+		return work->ops->copy(work->queue, to, (uint32_t *) rs->set.out[2].memory + first,
+							   (uint64_t) n * sizeof(uint32_t));
+	return work->ops->pick(work->queue, to, v == 1 ? size : size + rs->set.outer.n, 0,
+						   (uint32_t *) rs->set.out[v - 1].memory + first, n);
+}
+
 /* Pairs first .. first+n-1 of those that a tile has left, as a view. */
 static GjStatus
 write_pairs(GjRun *run, GjRunStep *rs, const GjView *view, uint32_t first, uint32_t n,
@@ -269,13 +283,15 @@ write_pairs(GjRun *run, GjRunStep *rs, const GjView *view, uint32_t first, uint3
 	pairs->nrows = n;
 	pairs->no_row = view->no_row;
 	GJ_TRY(work->ops->pick(work->queue, tuple, rs->set.outer.tuple.memory, 0, left, n));
-	for (uint32_t s = 0; s < run->program->nsources; s++)
+	for (uint32_t s = 0; s < GJ_MAX_SOURCES; s++)
 	{
 		uint32_t   *to = rs->rowid[s].memory;
 
 		if (!(rs->expand >> s & 1))
 			continue;
-		if (s == rs->step->source)
+		if (gj_pair_values(rs->set.step) >> s & 1)
+			GJ_TRY(write_value(work, rs, s - rs->set.step->values, first, n, to));
+		else if (s == rs->step->source)
 			GJ_TRY(work->ops->pick(work->queue, to, rs->set.inner.tuple.memory, 0, right, n));
 		else
 			GJ_TRY(work->ops->pick(work->queue, to, view->rowid[s], 0, tuple, n));

@@ -315,6 +315,7 @@ gj_builder_finish(GjBuilder *builder, GjOutputKind output)
 	GjStep		steps[GJ_MAX_SOURCES] = {0};
 	GjSetStep	set_steps[GJ_MAX_SOURCES] = {0};
 	int			nset_steps = 0;
+	int			next_value = builder->nsources;
 	int			first_column[GJ_MAX_SOURCES];
 	int			ncolumns = 0;
 	GjColumnType *types;
@@ -347,13 +348,6 @@ gj_builder_finish(GjBuilder *builder, GjOutputKind output)
 	if (!finish_sources(builder, sources, types, first_column))
 		return NULL;
 
-	instrs = palloc(sizeof(GjInstr) * Max(builder->ninstrs, 1));
-	for (int i = 0; i < builder->ninstrs; i++)
-	{
-		instrs[i] = builder->instrs[i];
-		if (gj_op_loads(instrs[i].op))
-			instrs[i].arg = first_column[instrs[i].arg >> 16] + (instrs[i].arg & 0xFFFF);
-	}
 	outputs = palloc(sizeof(uint32) * (list_length(builder->outputs) + 1));
 	foreach(lc, builder->outputs)
 		outputs[foreach_current_index(lc)] =
@@ -396,7 +390,25 @@ gj_builder_finish(GjBuilder *builder, GjOutputKind output)
 			set->outer_column = first_column[step->outer_set >> 16] + (step->outer_set & 0xFFFF);
 			set->inner_column = first_column[step->inner_set >> 16] + (step->inner_set & 0xFFFF);
 			set->threshold = step->threshold;
+			if (step->has_values)
+			{
+				set->values = next_value;
+				next_value += GJ_PAIR_VALUES;
+			}
 		}
+	}
+
+	if (next_value > GJ_MAX_SOURCES)
+		return NULL;
+	instrs = palloc(sizeof(GjInstr) * Max(builder->ninstrs, 1));
+	for (int i = 0; i < builder->ninstrs; i++)
+	{
+		instrs[i] = builder->instrs[i];
+		if (gj_op_loads(instrs[i].op))
+			instrs[i].arg = first_column[instrs[i].arg >> 16] + (instrs[i].arg & 0xFFFF);
+		else if (instrs[i].op == GJ_OP_LOAD_PAIR)
+			instrs[i].arg = set_steps[steps[instrs[i].arg >> 16].set].values +
+				(instrs[i].arg & 0xFFFF);
 	}
 
 	program = palloc0(nbytes);

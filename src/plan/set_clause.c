@@ -235,6 +235,9 @@ gj_add_set_step(GjBuilder *builder, GjBuildStep *step, const GjSetClause *set, b
 		return false;
 	step->outer_set = source[0] << 16 | index[0];
 	step->inner_set = source[1] << 16 | index[1];
+	step->set_left = set->left;
+	step->set_right = set->right;
+	step->inverted = inverted;
 	step->set.predicate = set->predicate;
 	if (inverted && set->predicate == GJ_SETS_CONTAINS)
 		step->set.predicate = GJ_SETS_CONTAINED;
@@ -247,6 +250,41 @@ gj_add_set_step(GjBuilder *builder, GjBuildStep *step, const GjSetClause *set, b
 	/* elements that are NULL, arrays that do not travel whole */
 	builder->can_fail = true;
 	return true;
+}
+
+bool
+gj_set_value(GjBuilder *builder, Expr *expr, GjSetValue *value)
+{
+	List	   *args;
+	const SetFunction *function = find_function(expr, &args);
+	GjSetClause *set;
+
+	/* of core's operators, a NULL element is no error */
+	if (function == NULL || function->left_nulls != GJ_NULL_ELEMENTS_FAIL ||
+		(set = make_clause(function, args)) == NULL)
+		return false;
+	for (int i = 0; i < builder->nsteps; i++)
+	{
+		GjBuildStep *step = &builder->step[i];
+		bool		same;
+
+		if (step->algorithm != GJ_JOIN_SET)
+			continue;
+		same = equal(set->left, step->set_left) && equal(set->right, step->set_right);
+		if (!same && !(equal(set->left, step->set_right) && equal(set->right, step->set_left)))
+			continue;
+		step->has_values = true;
+		step->set.outer_nulls = step->set.inner_nulls = GJ_NULL_ELEMENTS_FAIL;
+		value->step = i;
+		value->predicate = function->predicate;
+		value->is_condition = function->is_condition;
+		/* the second argument, or for CONTAINED the first: is it the outer or the inner set? */
+		value->contained = (same != step->inverted) == (function->predicate != GJ_SETS_CONTAINED) ? 2 : 1;
+		if (value->predicate == GJ_SETS_CONTAINED)
+			value->predicate = GJ_SETS_CONTAINS;
+		return true;
+	}
+	return false;
 }
 
 /* ---- estimates */

@@ -27,6 +27,21 @@ extern GjSetClause *gj_set_clause(Expr *clause);
 extern bool gj_add_set_step(GjBuilder *builder, GjBuildStep *step, const GjSetClause *set,
 							bool inverted);
 
+/* What an expression makes of the pair values of a step. */
+typedef struct GjSetValue
+{
+	int			step;
+	GjSetPredicate predicate;	/* a similarity, OVERLAP or CONTAINS */
+	bool		is_condition;
+	int			contained;		/* pair value that is the size of the set to be contained */
+} GjSetValue;
+
+/*
+ * True if the expression is a function of two sets that a step of the builder has joined.  Then
+ * the step has pair values, and NULL elements make it fail.
+ */
+extern bool gj_set_value(GjBuilder *builder, Expr *expr, GjSetValue *value);
+
 /* Estimates for cost: elements of an average set, common ones of an average pair. */
 extern void gj_estimate_sets(GjBuilder *builder, const GjSetClause *set, double *left, double *right,
 							 double *common);

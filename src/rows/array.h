@@ -104,8 +104,9 @@ gj_array_set(uint64_t ref, const uint8_t *heap, uint32_t width, uint32_t nulls, 
 
 	*null = array.has_null && nulls == GJ_NULL_ELEMENTS_NEVER;
 	*size = *null || status != GJ_OK ? 0 : (int32_t) array.n;
-	return status != GJ_OK ? status :
-		array.has_null && nulls == GJ_NULL_ELEMENTS_FAIL ? GJ_UNKNOWN_VALUE : GJ_OK;
+	if (array.has_null && nulls == GJ_NULL_ELEMENTS_FAIL)
+		return GJ_UNKNOWN_VALUE;
+	return status;
 }
 
 #endif							/* GJ_ROWS_ARRAY_H */

@@ -118,8 +118,17 @@ typedef struct GjSetStep
 	uint8_t		algorithm;		/* GjSetAlgorithm */
 	uint8_t		outer_nulls;	/* GjNullElements */
 	uint8_t		inner_nulls;
-	uint8_t		unused[6];
+	/*
+	 * If not 0: each pair has three values, the number of common elements, the size of the
+	 * outer set and that of the inner one.  They pass the later steps in the place of row ids
+	 * of sources `values`, `values` + 1 and `values` + 2, which do not exist.
+	 */
+	uint8_t		values;
+	uint8_t		unused[5];
 } GjSetStep;
+
+#define GJ_PAIR_VALUES		3
+#define gj_pair_values(set)	((set)->values ? ((1u << GJ_PAIR_VALUES) - 1) << (set)->values : 0u)
 
 /*
  * Instructions work on a tile of rows: registers hold one 64-bit value and one
@@ -208,6 +217,10 @@ typedef enum GjOp
 	GJ_OP_EXTRACT_DATE,			/* arg: GjDateField, of a date */
 	GJ_OP_EXTRACT_TIMESTAMP,	/* of a timestamp */
 	GJ_OP_TRUNC_TIMESTAMP,		/* arg: GjDateField */
+
+	GJ_OP_LOAD_PAIR,			/* dst = pair value arg (GjSetStep), NULL where there is no pair */
+	GJ_OP_SIMILARITY,			/* dst = similarity of two sets: a = their common elements, b and
+								 * register b+1 = their sizes; arg: GjSetPredicate */
 	GJ_NOPS
 } GjOp;
 
