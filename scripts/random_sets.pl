@@ -106,10 +106,11 @@ sub write_query
 	else
 	{
 		my @list = ('count(*)', map { my $x = pick(@aliases); pick("sum($x.x)", "max($x.id)", "count($x.g)", "min($x.x)") } 1 .. pick(0, 1, 2));
-		push @list, pick('sum(gpu_intersect_count(a.s, b.s))', 'max(gpu_jaccard(b.s, a.s))', 'min(gpu_dice(a.s, b.s))', 'count(gpu_contains(a.s, b.s))') if $values && chance(40);
+		push @list, pick('sum(gpu_intersect_count(a.s, b.s))', 'max(gpu_jaccard(b.s, a.s))', 'min(gpu_dice(a.s, b.s))', 'count(*) FILTER (WHERE gpu_contains(a.s, b.s))', 'count(*) FILTER (WHERE gpu_contains(b.s, a.s))', 'count(gpu_cosine(a.s, b.s))',
+			'sum(gpu_intersect_count(b.s, a.s) * a.x)') if $values && chance(60);
 		if ($how eq 'groups')
 		{
-			my $g = pick(@aliases) . '.' . pick('g', 'id');
+			my $g = $values && chance(20) ? 'gpu_intersect_count(a.s, b.s)' : pick(@aliases) . '.' . pick('g', 'id');
 			$group = "\nGROUP BY $g";
 			unshift @list, $g;
 		}

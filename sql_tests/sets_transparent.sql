@@ -114,6 +114,14 @@ SELECT set_same('SELECT count(*) FROM s4 a JOIN s4 b ON a.s && b.s');
 SELECT set_same('SELECT a.g, count(*), sum(b.id), max(b.id - a.id) FROM s4 a JOIN s4 b ON a.s && b.s AND a.id <> b.id GROUP BY a.g');
 SELECT set_same('SELECT a.id, count(*) FROM s4 a JOIN s4 b ON gpu_jaccard(a.s, b.s) >= 0.4 GROUP BY a.id HAVING count(*) > 2');
 SELECT set_same('SELECT a.id, sum(gpu_intersect_count(a.s, b.s)), max(gpu_jaccard(a.s, b.s)) FROM s4 a JOIN s4 b ON a.s && b.s GROUP BY a.id');
+SELECT set_same('SELECT gpu_intersect_count(a.s, b.s), count(*), count(*) FILTER (WHERE gpu_dice(b.s, a.s) > 0.5), max(gpu_dice(b.s, a.s)), count(gpu_contains(a.s, b.s)) FROM s4 a JOIN s4 b ON gpu_jaccard(a.s, b.s) > 0 GROUP BY 1');
+SELECT set_same('SELECT count(*) FILTER (WHERE gpu_contains(a.s, b.s)), count(*) FILTER (WHERE gpu_contains(b.s, a.s)), count(*) FILTER (WHERE gpu_overlaps(b.s, a.s)), sum(gpu_intersect_count(a.s, b.s)) FROM s4 a JOIN s4 b ON gpu_intersect_count(a.s, b.s) >= 0 AND a.id % 4 = 1');
+SELECT set_same('SELECT c.g, max(gpu_cosine(a.s, b.s)), min(gpu_overlap_coefficient(a.s, b.s)), count(c.id) FROM s4 a JOIN s4 b ON a.s && b.s LEFT JOIN s2 c ON c.id = a.id + b.id GROUP BY c.g');
+SELECT set_same('SELECT count(*), sum(gpu_intersect_count(a.s, b.s)), count(gpu_jaccard(a.s, b.s)), count(b.id) FROM s8 a LEFT JOIN s8 b ON gpu_jaccard(a.s, b.s) >= 0.5 AND a.id < b.id');
+SELECT set_same('SELECT count(*), sum(gpu_intersect_count(a.s, b.s)), count(b.id) FROM s8 a RIGHT JOIN s8 b ON gpu_jaccard(a.s, b.s) >= 0.5 AND a.id < b.id');
+SELECT set_same('SELECT count(*), sum(gpu_intersect_count(a.s, b.s)), sum(gpu_intersect_count(b.s, c.s)) FROM s4 a JOIN s4 b ON gpu_contains(a.s, b.s) JOIN s4 c ON gpu_jaccard(b.s, c.s) > 0.7');
+SELECT set_same('SELECT sum(gpu_intersect_count(a.n, b.n)) FROM s4 a JOIN s4 b ON a.n && b.n');
+SELECT set_same('SELECT sum(gpu_intersect_count(a.n, b.n)) FROM s4 a JOIN s4 b ON a.n && b.n WHERE a.id % 5 > 2 AND b.id % 5 > 2');
 SELECT set_same('SELECT DISTINCT a.g, b.g FROM s4 a JOIN s4 b ON a.s && b.s');
 SELECT set_same('SELECT a.id, b.id FROM s4 a JOIN s4 b ON gpu_jaccard(a.s, b.s) >= 0.2 AND a.id < b.id ORDER BY gpu_jaccard(a.s, b.s) DESC, a.id, b.id LIMIT 10');
 SELECT set_same('SELECT a.id, b.id, a.s, b.n FROM s4 a JOIN s4 b ON a.s <@ b.s');
@@ -164,14 +172,14 @@ COMMIT;
 
 -- long arrays: compressed, out of line, longer than what the device takes
 CREATE TABLE long (id int, s int[]);
-INSERT INTO long SELECT i, ARRAY(SELECT (j * 7919 + i * 13) % 100000 FROM generate_series(1, i * 60) j) FROM generate_series(1, 100) i;
+INSERT INTO long SELECT i, ARRAY(SELECT (j * 7919 + i * 13) % 100000 FROM generate_series(1, i * 100) j) FROM generate_series(1, 60) i;
 SELECT set_same('SELECT count(*), sum(gpu_intersect_count(a.s, b.s)) FROM long a JOIN long b ON gpu_intersect_count(a.s, b.s) > 20');
 SELECT set_same('SELECT a.id, b.id FROM long a JOIN s4 b ON a.s @> b.s');
 INSERT INTO long SELECT 1000, array_agg(i) FROM generate_series(1, 20000) i;
 SELECT set_same('SELECT a.id, b.id FROM long a JOIN s4 b ON a.s @> b.s');
 
 -- many pairs, little memory
-CREATE TABLE many AS SELECT i id, ARRAY[i % 3, i % 50 + 10, i % 1000 + 100] s FROM generate_series(1, 3000) i;
+CREATE TABLE many AS SELECT i id, ARRAY[i % 3, i % 50 + 10, i % 1000 + 100] s FROM generate_series(1, 1500) i;
 SELECT set_same('SELECT count(*), sum(a.id::int8 * b.id) FROM many a JOIN many b ON a.s && b.s');
 SET gpujoin.device_memory_limit = '96MB';
 SELECT set_same('SELECT count(*), sum(a.id::int8 * b.id) FROM many a JOIN many b ON a.s && b.s');

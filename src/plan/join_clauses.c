@@ -158,7 +158,7 @@ gj_classify_clauses(GjAttempt *a, List *rinfos)
 			 gj_inequality_clause(rinfo->clause, &clause->left, &clause->right, &clause->op));
 		if (!clause->is_device && clause->sources != 0 && (clause->sources & a->dead) == 0 &&
 			rinfo->security_level == 0)
-			clause->set = gj_set_clause(rinfo->clause);
+			clause->set = gj_set_clause(builder, rinfo->clause);
 		if (clause->set != NULL)
 		{
 			clause->left = clause->set->left;

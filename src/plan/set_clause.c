@@ -178,8 +178,8 @@ make_clause(const SetFunction *function, List *args)
 	return set;
 }
 
-GjSetClause *
-gj_set_clause(Expr *clause)
+static GjSetClause *
+find_clause(Expr *clause)
 {
 	List	   *args;
 	const SetFunction *function = find_function(clause, &args);
@@ -208,6 +208,20 @@ gj_set_clause(Expr *clause)
 		return set;
 	}
 	return NULL;
+}
+
+GjSetClause *
+gj_set_clause(GjBuilder *builder, Expr *clause)
+{
+	GjSetClause *set = find_clause(clause);
+	double		left,
+				right,
+				common;
+
+	if (set == NULL)
+		return NULL;
+	gj_estimate_sets(builder, set, &left, &right, &common);
+	return Max(left, right) * set->width < GJ_MAX_CARRIED / 2 ? set : NULL;
 }
 
 /* ---- steps */

@@ -20,8 +20,11 @@ typedef struct GjSetClause
 	uint8		right_nulls;
 } GjSetClause;
 
-/* The clause as a comparison of sets, palloc'd; NULL if it is none that the device knows. */
-extern GjSetClause *gj_set_clause(Expr *clause);
+/*
+ * The clause as a comparison of sets, palloc'd; NULL if it is none that the device knows, or if
+ * the arrays are too long to be carried.
+ */
+extern GjSetClause *gj_set_clause(GjBuilder *builder, Expr *clause);
 
 /* Adds what the step needs to the builder; `inverted`: the left column is the inner side's. */
 extern bool gj_add_set_step(GjBuilder *builder, GjBuildStep *step, const GjSetClause *set,
