@@ -233,6 +233,11 @@ GjStatus gj_set_pair(GjQueue *queue, const GjSetPair *pair, bool (*stop)(void *)
 					 void *result, uint64_t *n);
 /* The same for two sets with elements, without waiting: the number is in queue->results. */
 GjStatus gj_set_pair_start(GjQueue *queue, const GjSetPair *pair, void *result);
+GjStatus gj_array_sizes(GjQueue *queue, const GjView *view, uint32_t first, uint32_t n,
+						const GjArrayColumn *array, int32_t *size, uint8_t *null, uint64_t *total);
+GjStatus gj_array_sets(GjQueue *queue, const GjView *view, const GjArrayColumn *array,
+					   int32_t *size, void *values, bool (*stop)(void *), void *arg,
+					   uint64_t *nvalues);
 GjStatus gj_set_build(GjQueue *queue, const GjSetInput *sets, const GjSetSpec *spec,
 					  bool (*stop)(void *), void *arg, GjSetFamily *family);
 void gj_set_free(GjQueue *queue, GjSetFamily *family);

@@ -246,6 +246,15 @@ define_superuser_settings(void)
 /*
  * Register all settings.
  */
+const char *
+gj_set_algorithm_name(int algorithm)
+{
+	for (const struct config_enum_entry *option = set_algorithm_options; option->name; option++)
+		if (option->val == algorithm)
+			return option->name;
+	return "?";
+}
+
 void
 gj_guc_init(void)
 {

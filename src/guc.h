@@ -39,6 +39,9 @@ extern int	gj_set_device_min_elements; /* gpujoin.set_device_min_elements */
 extern int	gj_fail_at;			/* gpujoin.fail_at, GjFailPoint */
 extern char *gj_save_program;	/* gpujoin.save_program, "" = off */
 
+/* How gpujoin.set_algorithm calls a GjSetAlgorithm. */
+extern const char *gj_set_algorithm_name(int algorithm);
+
 extern void gj_guc_init(void);
 
 #endif							/* GJ_GUC_H */

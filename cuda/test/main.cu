@@ -347,6 +347,7 @@ run_tests(const Device &device)
 	test_sets(device);
 	test_steps(device);
 	test_types(device);
+	test_array_sets(device);
 	test_set_join(device);
 }
 

@@ -142,6 +142,7 @@ void test_hash(const Device &device);
 void test_sets(const Device &device);
 void test_steps(const Device &device);
 void test_types(const Device &device);
+void test_array_sets(const Device &device);
 void test_set_join(const Device &device);
 void bench(const Device &device);
 void bench_sets(const Device &device);

@@ -13,6 +13,7 @@
  *	gather.c		gather
  *	sorted_set.c	sort_unique
  *	set_pair.c		set_pair
+ *	array_set.c		array_sizes, array_sets
  *	set_family.c	set_build, set_tile, set_free
  *	pool.c			the threads
  *
@@ -140,6 +141,12 @@ extern GjStatus gj_cpu_sort_unique(GjQueue *queue, void *values, uint32_t width,
 								   bool (*stop) (void *), void *arg, uint64_t *n_unique);
 extern GjStatus gj_cpu_set_pair(GjQueue *queue, const GjSetPair *pair, bool (*stop) (void *),
 								void *arg, void *result, uint64_t *n);
+extern GjStatus gj_cpu_array_sizes(GjQueue *queue, const GjView *view, uint32_t first, uint32_t n,
+								   const GjArrayColumn *column, int32_t *size, uint8_t *null,
+								   uint64_t *total);
+extern GjStatus gj_cpu_array_sets(GjQueue *queue, const GjView *view, const GjArrayColumn *column,
+								  int32_t *size, void *values, bool (*stop) (void *), void *arg,
+								  uint64_t *nvalues);
 extern GjStatus gj_cpu_set_build(GjQueue *queue, const GjSetInput *sets, const GjSetSpec *spec,
 								 bool (*stop) (void *), void *arg, GjSetFamily *family);
 extern void gj_cpu_set_free(GjQueue *queue, GjSetFamily *family);

@@ -208,6 +208,14 @@ gj_set_pair_algorithm(const GjSetPair *pair)
 	return large / GJ_SET_SKEW >= small ? GJ_SETS_BINARY_SEARCH : GJ_SETS_MERGE_PATH;
 }
 
+/* A column of integer arrays, taken for sets. */
+typedef struct GjArrayColumn
+{
+	uint32_t	column;
+	uint8_t		width;			/* of the elements: 2, 4 or 8 */
+	uint8_t		nulls;			/* GjNullElements; array_sizes looks at it */
+} GjArrayColumn;
+
 /* Sets as they were loaded: sizes, and the elements of one set after the other. */
 typedef struct GjSetInput
 {
@@ -507,6 +515,24 @@ typedef struct GjDeviceOps
 	 */
 	GjStatus	(*set_pair) (GjQueue *queue, const GjSetPair *pair, bool (*stop) (void *),
 							 void *arg, void *result, uint64_t *n);
+
+	/*
+	 * Sets of the integer arrays in `column` (GjArrayColumn), for tuples first .. first+n-1
+	 * of the view.  null[i] = 1 if tuple i has none, else 0; size[i] = its elements that are
+	 * not NULL, duplicates too, or 0; *total (host) = all of them.  Waits.
+	 */
+	GjStatus	(*array_sizes) (GjQueue *queue, const GjView *view, uint32_t first, uint32_t n,
+								const GjArrayColumn *column, int32_t *size, uint8_t *null,
+								uint64_t *total);
+	/*
+	 * The elements of all tuples of the view, whose sizes array_sizes has found, one set after
+	 * the other, ascending and without duplicates, into values (room for all, column->width
+	 * each).  size[i] becomes the size of set i, *nvalues (host) their sum.  May work for
+	 * long: asks stop(arg).  Waits.
+	 */
+	GjStatus	(*array_sets) (GjQueue *queue, const GjView *view, const GjArrayColumn *column,
+							   int32_t *size, void *values, bool (*stop) (void *), void *arg,
+							   uint64_t *nvalues);
 
 	/*
 	 * Makes a family of what sets->size and sets->values hold (device memory; values are

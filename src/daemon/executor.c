@@ -191,6 +191,11 @@ plan_steps(GjRun *run)
 		plan_operands(rs);
 		if (steps[i].algorithm == GJ_JOIN_NESTED_LOOP)
 			gj_nested_plan(run, rs);
+		else if (steps[i].algorithm == GJ_JOIN_SET)
+		{
+			gj_set_join_plan(run, rs);
+			joined |= gj_pair_values(rs->set.step);
+		}
 	}
 	for (uint32_t i = run->nsteps; i-- > 0;)
 	{
@@ -201,12 +206,16 @@ plan_steps(GjRun *run)
 		rs->kept = rs->out | plan_expr(run, steps[i].filter);
 		rs->expand = rs->kept | plan_expr(run, rs->residual);
 		/* the flags of rows are set by the pairs that pass the residual condition */
-		if (rs->residual >= 0 && gj_step_makes_rows(&steps[i]))
+		if ((rs->residual >= 0 || rs->set.step) && gj_step_makes_rows(&steps[i]))
 			rs->expand |= source;
 		needed = rs->expand | plan_expr(run, rs->nested.condition);
 		for (uint32_t k = 0; k < rs->nouter; k++)
 			needed |= plan_operand(run, rs->outer_operand[k]);
+		if (rs->set.step)
+			needed |= plan_operand(run, -1 - (int32_t) rs->set.step->outer_column);
 		needed &= ~source;
+		if (rs->set.step)
+			needed &= ~gj_pair_values(rs->set.step);
 	}
 }
 
@@ -447,6 +456,7 @@ free_step(GjRun *run, GjRunStep *rs)
 	gj_step_free_pairs(work, rs);
 	gj_match_free(work, rs);
 	gj_nested_free(work, rs);
+	gj_set_join_free(work, rs);
 }
 
 GjStatus

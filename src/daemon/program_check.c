@@ -24,6 +24,7 @@ typedef struct GjCheck
 	const uint32_t *outputs;
 	const GjAggregate *aggregates;
 	const GjGroupKey *group_keys;
+	const GjSetStep *set_steps;
 	GjErrorText *why;
 } GjCheck;
 
@@ -77,7 +78,8 @@ check_header(GjCheck *check, uint32_t nbytes)
 		check_array(check, "outputs", p->outputs, p->noutputs, sizeof(uint32_t)) &&
 		check_array(check, "aggregates", p->aggregates, p->naggregates, sizeof(GjAggregate)) &&
 		check_array(check, "group keys", p->group_keys, p->ngroup_keys, sizeof(GjGroupKey)) &&
-		check_array(check, "sets", p->sets, p->nsets, sizeof(GjSetSpec));
+		check_array(check, "sets", p->sets, p->nsets, sizeof(GjSetSpec)) &&
+		check_array(check, "set steps", p->set_steps, p->nset_steps, sizeof(GjSetStep));
 }
 
 static bool
@@ -155,12 +157,15 @@ operands(const GjInstr *instr)
 		case GJ_OP_LOAD_IS_NULL:
 		case GJ_OP_CONST:
 		case GJ_OP_CONST_T:
+		case GJ_OP_LOAD_PAIR:
 			return 0;
 		case GJ_OP_LOAD_T:
 		case GJ_OP_LOAD_D:
 			return instr->imm != 0 ? USES_A : 0;
 		case GJ_OP_IF:
 			return USES_A | USES_B | USES_DST;
+		case GJ_OP_SIMILARITY:
+			return USES_A | USES_B | USES_AFTER_B;
 		case GJ_OP_SUBSTR:
 			return USES_A | USES_B | (instr->n != 0 ? USES_AFTER_B : 0);
 		case GJ_OP_MOVE:
@@ -310,6 +315,15 @@ check_instr(GjCheck *check, uint32_t i, uint32_t nregisters, GjWritten *written)
 			if (instr->op == GJ_OP_LOAD && !gj_kind_computable(check->columns[instr->arg].kind))
 				return bad(check, "instruction %u computes on a carried column", i);
 			break;
+		case GJ_OP_LOAD_PAIR:
+			/* who may read it is looked at where sources are */
+			if (instr->arg < p->nsources || instr->arg >= GJ_MAX_SOURCES)
+				return bad(check, "instruction %u loads a pair value that does not exist", i);
+			break;
+		case GJ_OP_SIMILARITY:
+			if (instr->arg >= GJ_SETS_NPREDICATES)
+				return bad(check, "instruction %u has an unknown similarity", i);
+			break;
 		case GJ_OP_CONST:
 			if (instr->n > 1)
 				return bad(check, "instruction %u has a bad null flag", i);
@@ -396,6 +410,8 @@ gj_expr_sources(const GjProgram *program, uint32_t e)
 	for (uint32_t i = 0; i < expr->ninstrs; i++)
 		if (gj_op_loads(instr[i].op))
 			sources |= 1u << columns[instr[i].arg].source;
+		else if (instr[i].op == GJ_OP_LOAD_PAIR)
+			sources |= 1u << instr[i].arg;
 	return sources;
 }
 
@@ -480,6 +496,48 @@ check_range(GjCheck *check, const GjStep *step, uint32_t alive)
 		check_bound(check, step, step->range_high, step->high_strict, alive);
 }
 
+/* A column of arrays of a source of `allowed`. */
+static bool
+check_array_column(GjCheck *check, uint32_t column, uint32_t allowed)
+{
+	if (column >= check->program->ncolumns || check->columns[column].kind != GJ_REF)
+		return bad(check, "column %u is none of arrays", column);
+	if (!(allowed >> check->columns[column].source & 1))
+		return bad(check, "arrays of a source that is not there yet");
+	return true;
+}
+
+static bool
+check_sets_of_step(GjCheck *check, const GjStep *step, uint32_t alive)
+{
+	const GjSetStep *set = &check->set_steps[step->set];
+	const GjExpr *expr;
+
+	if (step->set >= check->program->nset_steps)
+		return bad(check, "set step %u does not exist", step->set);
+	if (step->nkeys > 0 || step->range_key != -1)
+		return bad(check, "a step that joins sets has keys or a range");
+	if (set->algorithm >= GJ_SETS_NALGORITHMS || set->predicate >= GJ_SETS_ALL || set->strict > 1 ||
+		set->outer_nulls > GJ_NULL_ELEMENTS_FAIL || set->inner_nulls > GJ_NULL_ELEMENTS_FAIL ||
+		(set->width != 2 && set->width != 4 && set->width != 8))
+		return bad(check, "sets of width %u are joined by predicate %u and algorithm %u",
+				   set->width, set->predicate, set->algorithm);
+	if (set->values != 0 && (set->values < check->program->nsources ||
+							 set->values > GJ_MAX_SOURCES - GJ_PAIR_VALUES))
+		return bad(check, "a step has pair values %u", set->values);
+	if (!check_array_column(check, set->outer_column, alive) ||
+		!check_array_column(check, set->inner_column, 1u << step->source))
+		return false;
+	if (set->threshold == -1)
+		return true;
+	if (!check_use(check, "threshold", set->threshold, 0))
+		return false;
+	expr = &check->exprs[set->threshold];
+	if (expr->ninstrs != 1 || check->instrs[expr->first].op != GJ_OP_CONST)
+		return bad(check, "threshold is not a constant");
+	return true;
+}
+
 /*
  * *joined: sources that were joined so far, one bit each; *alive: those of them that can
  * still be read.
@@ -488,16 +546,25 @@ static bool
 check_step(GjCheck *check, const GjStep *step, uint32_t *joined, uint32_t *alive)
 {
 	uint32_t	source = 1u << (step->source % 32);
+	uint32_t	values = 0;
 
-	if (step->join_type > GJ_JOIN_RIGHT_ANTI || step->algorithm > GJ_JOIN_NESTED_LOOP)
+	if (step->join_type > GJ_JOIN_RIGHT_ANTI || step->algorithm > GJ_JOIN_SET)
 		return bad(check, "join type %u or algorithm %u is unknown",
 				   step->join_type, step->algorithm);
 	if (step->source >= check->program->nsources || (*joined & source))
 		return bad(check, "source %u is joined twice or does not exist", step->source);
+	if (step->algorithm == GJ_JOIN_SET)
+	{
+		if (!check_sets_of_step(check, step, *alive))
+			return false;
+		values = gj_pair_values(&check->set_steps[step->set]);
+		if (*joined & values)
+			return bad(check, "two steps have the same pair values");
+	}
 	if (!check_keys(check, step, *alive) || !check_range(check, step, *alive) ||
-		!check_condition(check, "residual condition", step->residual, *alive | source))
+		!check_condition(check, "residual condition", step->residual, *alive | source | values))
 		return false;
-	*joined |= source;
+	*joined |= source | values;
 	switch (step->join_type)
 	{
 		case GJ_JOIN_SEMI:
@@ -508,7 +575,7 @@ check_step(GjCheck *check, const GjStep *step, uint32_t *joined, uint32_t *alive
 			*alive = source;
 			break;
 		default:
-			*alive |= source;
+			*alive |= source | values;
 	}
 	return check_condition(check, "filter of a step", step->filter, *alive);
 }
@@ -780,6 +847,7 @@ gj_program_check(const GjProgram *p, uint32_t nbytes, GjErrorText *why)
 	check.outputs = gj_program_array(p, uint32_t, outputs);
 	check.aggregates = gj_program_array(p, GjAggregate, aggregates);
 	check.group_keys = gj_program_array(p, GjGroupKey, group_keys);
+	check.set_steps = gj_program_array(p, GjSetStep, set_steps);
 	ok = check_sources(&check) && check_exprs(&check) && check_kind(&check);
 	return ok ? GJ_OK : GJ_BAD_PROGRAM;
 }

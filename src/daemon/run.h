@@ -13,6 +13,7 @@
  *	run_intersect.c	GJ_PROGRAM_INTERSECT
  *	run_resident.c	fragments of sources that are, or become, resident
  *	run_sets.c		GJ_PROGRAM_SETS
+ *	run_set_join.c	steps that join sets
  */
 #ifndef GJ_DAEMON_RUN_H
 #define GJ_DAEMON_RUN_H
@@ -41,6 +42,30 @@ typedef struct GjRunNested
 	uint32_t	ntiles;			/* to look at in the next call */
 } GjRunNested;
 
+/* Sets of one side of a step of GJ_JOIN_SET. */
+typedef struct GjRunSets
+{
+	uint64_t	n;
+	uint64_t	nvalues;
+	GjBuffer	tuple;			/* [n]: outer: number of the tuple; inner: row id */
+	GjBuffer	size;			/* [n] */
+	GjBuffer	values;			/* elements of all sets */
+	/* while sets are added */
+	GjBuffer	new_size;
+	GjBuffer	null;
+	GjBuffer	positions;
+	GjBuffer	rows;
+} GjRunSets;
+
+typedef struct GjRunSetJoin
+{
+	const GjSetStep *step;
+	GjRunSets	inner;
+	GjRunSets	outer;			/* while a family is joined */
+	GjBuffer	inner_row;
+	GjBuffer	out[3];			/* what set_tile writes */
+} GjRunSetJoin;
+
 /* Working memory of a step, and which sources' row ids pass through it (bits). */
 typedef struct GjRunStep
 {
@@ -60,6 +85,7 @@ typedef struct GjRunStep
 	bool		built;
 	uint64_t	table_bytes;	/* of the table, taken from the lease */
 	GjRunNested nested;
+	GjRunSetJoin set;
 	GjBuffer	key_values;		/* keys of the tuples that probe */
 	GjBuffer	key_nulls;
 	GjBuffer	offset;
@@ -69,7 +95,7 @@ typedef struct GjRunStep
 	GjBuffer	rowid[GJ_MAX_SOURCES];	/* the pairs */
 	GjBuffer	positions;		/* of the pairs that pass the residual condition or the filter */
 	GjBuffer	picked[GJ_MAX_SOURCES];
-	GjBuffer	tuple;			/* nested loop: number of each pair's tuple */
+	GjBuffer	tuple;			/* nested loop, sets: number of each pair's tuple */
 	/* the rest lives as long as the run: right, full, right semi and right anti joins */
 	GjBuffer	row_matched;	/* by row id: GjRowMatch */
 	GjBuffer	cover;			/* of table rows, without a residual condition (mark_ranges) */
@@ -312,6 +338,14 @@ extern void gj_nested_plan(const GjRun *run, GjRunStep *rs);
 extern GjStatus gj_nested_join(GjRun *run, uint32_t i, const GjView *view);
 extern void gj_nested_free(GjWork *work, GjRunStep *rs);
 
+/* run_set_join.c */
+extern void gj_set_join_plan(const GjRun *run, GjRunStep *rs);
+/* Makes the sets of the inner side: all rows of the view, which are its own and no others. */
+extern GjStatus gj_set_join_build(GjRun *run, GjRunStep *rs, const GjView *view);
+/* Takes the pairs of a view's tuples to the next step, or looks at them, or counts them. */
+extern GjStatus gj_set_join(GjRun *run, uint32_t i, const GjView *view);
+extern void gj_set_join_free(GjWork *work, GjRunStep *rs);
+
 /* run_match.c */
 /* Starts the flags of a source's rows; rowid: those that passed the filter, NULL: all. */
 extern GjStatus gj_match_start(GjRun *run, GjRunStep *rs, const uint32_t *rowid, uint32_t nrows);
@@ -319,7 +353,7 @@ extern GjStatus gj_match_start(GjRun *run, GjRunStep *rs, const uint32_t *rowid,
 extern GjStatus gj_match_probed(GjRun *run, GjRunStep *rs, uint32_t ntuples, uint64_t total);
 /*
  * Notes the tuples and rows of pairs that satisfy the residual condition: `n` of the
- * positions, in pairs that start with pair number `cursor` of the probe.
+ * positions (NULL: all n), in pairs that start with pair number `cursor` of the probe.
  */
 extern GjStatus gj_match_pairs(GjRun *run, GjRunStep *rs, uint32_t ntuples, const GjView *pairs,
 							   uint64_t cursor, const uint32_t *positions, uint32_t n);

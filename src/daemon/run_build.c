@@ -1,7 +1,7 @@
 /*
  * run_build.c
  *	  Makes the table of an inner side that has been loaded completely: hashed or sorted;
- *	  for a nested loop, the values of its rows.
+ *	  for a nested loop, the values of its rows; for a set join, their sets.
  *
  * The filter runs over pieces of the relation, each seen through columns that start
  * at the piece, and leaves the row ids that pass.  Memory that devices take in
@@ -187,6 +187,17 @@ keep_rows(GjRun *run, GjBuild *build, GjRunStep *rs)
 	return GJ_OK;
 }
 
+/* The rows' arrays become sets. */
+static GjStatus
+make_sets(GjRun *run, GjBuild *build, GjRunStep *rs)
+{
+	GjView		view;
+
+	GJ_TRY(view_piece(run, build->source, 0, build->nrows, &view));
+	view.rowid[build->source] = build->rowid.memory;
+	return gj_set_join_build(run, rs, &view);
+}
+
 /* Columns that only the filter and the keys read are not needed any longer. */
 static void
 drop_columns(GjRun *run, uint32_t source)
@@ -213,12 +224,15 @@ build_source(GjRun *run, GjBuild *build, GjRunStep *rs)
 			build->nrows = (uint32_t) relation->nrows;
 	}
 	run->stats.source[build->source].rows_out = build->nrows;
-	if (build->nrows > 0 && rs->step->algorithm != GJ_JOIN_NESTED_LOOP)
+	if (build->nrows > 0 && rs->step->algorithm == GJ_JOIN_SET)
+		GJ_TRY(make_sets(run, build, rs));
+	else if (build->nrows > 0 && rs->step->algorithm != GJ_JOIN_NESTED_LOOP)
 		GJ_TRY(build_table(run, build, rs));
 	GJ_TRY(gj_match_start(run, rs, build->rowid.memory, build->nrows));
 	if (build->nrows > 0 && rs->step->algorithm == GJ_JOIN_NESTED_LOOP)
 		GJ_TRY(keep_rows(run, build, rs));
-	if (rs->table.nrows == 0 && rs->nested.nrows == 0 && gj_match_ends_run(run, rs, build->nrows))
+	if (rs->table.nrows == 0 && rs->nested.nrows == 0 && rs->set.inner.n == 0 &&
+		gj_match_ends_run(run, rs, build->nrows))
 		run->complete = true;
 	drop_columns(run, build->source);
 	return GJ_OK;

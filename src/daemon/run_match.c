@@ -84,7 +84,7 @@ gj_match_pairs(GjRun *run, GjRunStep *rs, uint32_t ntuples, const GjView *pairs,
 									GJ_ROW_MATCHED, rs->row_matched.memory));
 	if (!gj_step_makes_tuples(rs->step))
 		return GJ_OK;
-	if (rs->step->algorithm == GJ_JOIN_NESTED_LOOP)
+	if (rs->step->algorithm >= GJ_JOIN_NESTED_LOOP)
 		return work->ops->mark_rows(work->queue, rs->tuple.memory, positions, n, 1,
 									rs->matched.memory);
 	return work->ops->mark_tuples(work->queue, rs->offset.memory, ntuples, cursor, positions, n,
@@ -127,8 +127,10 @@ gj_match_tuples(GjRun *run, uint32_t i, const GjView *view)
 		/* all of them at once: as they are */
 		if (n < view->nrows)
 			GJ_TRY(gj_run_pick(run, rs, &tuples, selected + first, n,
-							   rs->kept & ~(1u << rs->step->source)));
+							   rs->joined & rs->kept));
 		GJ_TRY(add_no_row(run, rs, rs->step->source, n, &tuples));
+		for (uint32_t v = 0; v < GJ_PAIR_VALUES && rs->set.step && rs->set.step->values; v++)
+			GJ_TRY(add_no_row(run, rs, rs->set.step->values + v, n, &tuples));
 		GJ_TRY(gj_run_pass_on(run, i, &tuples));
 	}
 	return GJ_OK;
@@ -144,6 +146,7 @@ pass_rows(GjRun *run, uint32_t i, const GjColumn *columns, uint32_t base, uint32
 	GjWork	   *work = &run->work;
 	const uint32_t *selected = rs->selected.memory;
 	uint32_t	source = rs->step->source;
+	uint32_t	none = rs->joined | (rs->set.step ? gj_pair_values(rs->set.step) : 0);
 
 	for (uint32_t first = 0, n; first < total; first += n)
 	{
@@ -153,8 +156,8 @@ pass_rows(GjRun *run, uint32_t i, const GjColumn *columns, uint32_t base, uint32
 		n = total - first < run->max_tuples ? total - first : run->max_tuples;
 		GJ_TRY(gj_run_make_room(run, i + 1, &n));
 		rows.nrows = n;
-		for (uint32_t s = 0; s < run->program->nsources; s++)
-			if (rs->joined >> s & 1)
+		for (uint32_t s = 0; s < GJ_MAX_SOURCES; s++)
+			if (none >> s & 1)
 				GJ_TRY(add_no_row(run, rs, s, n, &rows));
 		if (rs->kept >> source & 1)
 		{

@@ -253,7 +253,7 @@ place_pairs(GjRun *run, GjRunStep *rs, uint32_t n, GjNested *loop, GjView *pairs
 	memset(pairs, 0, sizeof(*pairs));
 	pairs->columns = view->columns;
 	pairs->no_row = view->no_row;
-	for (uint32_t s = 0; s < run->program->nsources; s++)
+	for (uint32_t s = 0; s < GJ_MAX_SOURCES; s++)
 		if (rs->expand >> s & 1)
 			pairs->rowid[s] = loop->out[s] = rs->rowid[s].memory;
 }

@@ -43,6 +43,8 @@
 /* Device memory that a row of an inner side takes while it is built, beside its columns. */
 #define GJ_ROW_BYTES		80
 #define GJ_KEY_BYTES		9
+/* By how much sets, and families of them, are larger than the arrays that they are made of. */
+#define GJ_SET_HEAP_FACTOR	8
 
 /* What the device needs for anything else. */
 #define GJ_SPARE_BYTES		(UINT64_C(6) * 1024 * 1024)
@@ -169,6 +171,9 @@ need_of(const GjPartition *partition, uint32_t s, uint64_t nrows, uint64_t heap)
 
 	for (uint32_t c = 0; c < source->ncolumns; c++)
 		a_row += partition->types[source->first_column + c].width + 1;
+	/* a family has several words an element, and arrays are what there is in the heap */
+	if (step_of(partition, s)->algorithm == GJ_JOIN_SET)
+		heap *= GJ_SET_HEAP_FACTOR;
 	return nrows * a_row + 2 * heap;
 }
 

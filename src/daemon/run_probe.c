@@ -34,7 +34,7 @@ reserve_probe(GjWork *work, GjRunStep *rs, uint32_t n)
 		GJ_TRY(gj_buffer_reserve(work, &rs->matched, n));
 		GJ_TRY(gj_buffer_reserve(work, &rs->selected, (uint64_t) n * sizeof(uint32_t)));
 	}
-	if (rs->step->algorithm == GJ_JOIN_NESTED_LOOP)
+	if (rs->step->algorithm >= GJ_JOIN_NESTED_LOOP)
 		return GJ_OK;
 	GJ_TRY(gj_buffer_reserve(work, &rs->offset, ((uint64_t) n + 1) * sizeof(uint64_t)));
 	return gj_buffer_reserve(work, &rs->first, (uint64_t) n * sizeof(uint32_t));
@@ -62,8 +62,9 @@ step_selects(const GjRunStep *rs)
 static bool
 step_needs_tuple(const GjRunStep *rs)
 {
-	return rs->step->algorithm == GJ_JOIN_NESTED_LOOP && rs->residual >= 0 &&
-		gj_step_makes_tuples(rs->step);
+	return rs->step->algorithm == GJ_JOIN_SET ||
+		(rs->step->algorithm == GJ_JOIN_NESTED_LOOP && rs->residual >= 0 &&
+		 gj_step_makes_tuples(rs->step));
 }
 
 /* Room for n pairs and what the conditions leave of them. */
@@ -218,7 +219,7 @@ expand_pairs(GjRun *run, GjRunStep *rs, const GjView *view, uint64_t cursor, uin
 	pairs->no_row = view->no_row;
 	if (rs->expand == 0)
 		return GJ_OK;
-	for (uint32_t s = 0; s < run->program->nsources; s++)
+	for (uint32_t s = 0; s < GJ_MAX_SOURCES; s++)
 		if (rs->expand >> s & 1)
 			pairs->rowid[s] = out[s] = rs->rowid[s].memory;
 	return work->ops->hash_expand(work->queue, &rs->table, view, rs->offset.memory,
@@ -232,7 +233,7 @@ gj_run_pick(GjRun *run, GjRunStep *rs, GjView *view, const uint32_t *positions, 
 	GjWork	   *work = &run->work;
 
 	view->nrows = n;
-	for (uint32_t s = 0; s < run->program->nsources && n > 0; s++)
+	for (uint32_t s = 0; s < GJ_MAX_SOURCES && n > 0; s++)
 	{
 		uint32_t   *to = rs->rowid[s].memory;
 
@@ -322,6 +323,8 @@ gj_run_join_tuples(GjRun *run, uint32_t i, const GjView *view)
 	run->stats.step[i].rows_in += view->nrows;
 	if (rs->step->algorithm == GJ_JOIN_NESTED_LOOP)
 		GJ_TRY(gj_nested_join(run, i, view));
+	else if (rs->step->algorithm == GJ_JOIN_SET)
+		GJ_TRY(gj_set_join(run, i, view));
 	else
 	{
 		GJ_TRY(probe_step(run, rs, view, &total));

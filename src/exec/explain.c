@@ -198,6 +198,17 @@ step_clauses(ExplainContext *cxt, int i, GjStepClauses kind)
 	return list_truncate(clauses, list_nth_int(counts, kind));
 }
 
+/* The technique that was asked for, and the one that the device has used, if it has. */
+static void
+explain_set_algorithm(ExplainContext *cxt, uint32 used)
+{
+	const char *name = gj_set_algorithm_name(gj_set_algorithm);
+
+	if (cxt->es->analyze && cxt->state->nruns > 0 && used != GJ_SETS_AUTO)
+		name = gj_set_algorithm_name(used);
+	ExplainPropertyText("Set Algorithm", name, cxt->es);
+}
+
 static void
 explain_step(ExplainContext *cxt, int i)
 {
@@ -215,6 +226,7 @@ explain_step(ExplainContext *cxt, int i)
 		[GJ_JOIN_HASH] = "hash",
 		[GJ_JOIN_SORT_MERGE] = "sort-merge",
 		[GJ_JOIN_NESTED_LOOP] = "nested loop",
+		[GJ_JOIN_SET] = "set join",
 	};
 	static const char *const labels[] = {
 		[GJ_CLAUSES_KEYS] = "Join Condition",
@@ -244,8 +256,12 @@ explain_step(ExplainContext *cxt, int i)
 		List	   *clauses = step_clauses(cxt, i, kind);
 
 		if (clauses != NIL)
-			ExplainPropertyText(labels[kind], deparse_conditions(cxt, clauses), es);
+			ExplainPropertyText(kind == GJ_CLAUSES_KEYS && step->algorithm == GJ_JOIN_SET ?
+								"Set Condition" : labels[kind],
+								deparse_conditions(cxt, clauses), es);
 	}
+	if (step->algorithm == GJ_JOIN_SET)
+		explain_set_algorithm(cxt, stats->set_algorithm);
 	if (es->analyze && cxt->state->nruns > 0)
 	{
 		if (is_text(cxt))

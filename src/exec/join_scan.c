@@ -206,6 +206,8 @@ add_stats(GjRunStats *sum, const GjRunStats *stats)
 		sum->source[i].rows_out += stats->source[i].rows_out;
 		sum->step[i].rows_in += stats->step[i].rows_in;
 		sum->step[i].rows_out += stats->step[i].rows_out;
+		if (stats->step[i].set_algorithm != GJ_SETS_AUTO)
+			sum->step[i].set_algorithm = stats->step[i].set_algorithm;
 	}
 }
 

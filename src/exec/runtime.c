@@ -107,12 +107,16 @@ gj_make_program(GjScanState *state)
 	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
 	GjProgram  *program = palloc(state->template->nbytes);
 	GjInstr    *instrs;
+	GjSetStep  *sets;
 	List	   *arrays = NIL;
 	ListCell   *lc_expr,
 			   *lc_instr;
 
 	memcpy(program, state->template, state->template->nbytes);
 	program->fail_point = gj_fail_at;
+	sets = (GjSetStep *) ((char *) program + program->set_steps);
+	for (uint32 i = 0; i < program->nset_steps; i++)
+		sets[i].algorithm = gj_set_algorithm;
 	instrs = (GjInstr *) ((char *) program + program->instrs);
 	forboth(lc_expr, state->runtime_exprs, lc_instr, state->runtime_instrs)
 	{

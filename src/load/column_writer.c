@@ -9,20 +9,32 @@
 
 #include "load/column_writer.h"
 
-/* Marks the columns whose texts some instruction looks at. */
+/* The device looks at the bytes of a column of the program, if it is one of the writer's. */
+static void
+mark_computed(GjWriter *writer, uint32 first_column, uint32 column)
+{
+	if (column < first_column || column >= first_column + writer->ncolumns)
+		return;
+	writer->columns[column - first_column].computed = true;
+	/* what a slot always has at least (program_builder.c) */
+	writer->flat_bytes = GJ_LOAD_SLOT_SIZE / 8;
+}
+
+/* Marks the columns whose texts some instruction looks at, or whose arrays some step joins. */
 static void
 find_computed(GjWriter *writer, const GjProgram *program, uint32 first_column)
 {
 	const GjInstr *instrs = gj_program_array(program, GjInstr, instrs);
+	const GjSetStep *sets = gj_program_array(program, GjSetStep, set_steps);
 
 	for (uint32 i = 0; i < program->ninstrs; i++)
-		if (instrs[i].op == GJ_OP_LOAD_T && instrs[i].n == GJ_BYTES_VARLENA &&
-			instrs[i].arg >= first_column && instrs[i].arg < first_column + writer->ncolumns)
-		{
-			writer->columns[instrs[i].arg - first_column].computed = true;
-			/* what a slot always has at least (program_builder.c) */
-			writer->flat_bytes = GJ_LOAD_SLOT_SIZE / 8;
-		}
+		if (instrs[i].op == GJ_OP_LOAD_T && instrs[i].n == GJ_BYTES_VARLENA)
+			mark_computed(writer, first_column, instrs[i].arg);
+	for (uint32 i = 0; i < program->nset_steps; i++)
+	{
+		mark_computed(writer, first_column, sets[i].outer_column);
+		mark_computed(writer, first_column, sets[i].inner_column);
+	}
 }
 
 GjWriter *

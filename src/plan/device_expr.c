@@ -29,6 +29,7 @@
 #include "compat.h"
 #include "plan/device_functions.h"
 #include "plan/program_builder.h"
+#include "plan/set_clause.h"
 #include "rows/numeric.h"
 
 /* see is_short_text() */
@@ -621,6 +622,35 @@ compile_special(CompileContext *cxt, const GjDeviceFunction *func, List *args, i
 	}
 }
 
+/* A function of two sets that a step has joined: of their common elements and sizes. */
+static bool
+compile_set_value(CompileContext *cxt, Expr *expr, int depth)
+{
+	GjSetValue	value;
+	bool		is_count;
+
+	if (!gj_set_value(cxt->builder, expr, &value) || !use_register(cxt, depth + 2))
+		return false;
+	is_count = value.predicate == GJ_SETS_OVERLAP;
+	emit(cxt, (GjInstr) {.op = GJ_OP_LOAD_PAIR, .dst = depth, .arg = value.step << 16});
+	if (is_count && !value.is_condition)
+		return true;
+	if (is_count)
+		emit(cxt, (GjInstr) {.op = GJ_OP_CONST, .dst = depth + 1, .imm = 1});
+	else
+		emit(cxt, (GjInstr) {.op = GJ_OP_LOAD_PAIR, .dst = depth + 1,
+			.arg = value.step << 16 | (value.is_condition ? value.contained : 1)});
+	if (value.is_condition)
+		emit(cxt, (GjInstr) {.op = is_count ? GJ_OP_GE_I : GJ_OP_EQ_I, .dst = depth, .a = depth, .b = depth + 1});
+	else
+	{
+		emit(cxt, (GjInstr) {.op = GJ_OP_LOAD_PAIR, .dst = depth + 2, .arg = value.step << 16 | 2});
+		emit(cxt, (GjInstr) {.op = GJ_OP_SIMILARITY, .dst = depth, .a = depth, .b = depth + 1,
+			.arg = value.predicate});
+	}
+	return true;
+}
+
 static bool
 compile_call(CompileContext *cxt, Oid funcid, List *args, Oid collation, int depth)
 {
@@ -1048,13 +1078,15 @@ compile_node(CompileContext *cxt, Expr *node, int depth)
 			{
 				OpExpr	   *op = (OpExpr *) node;
 
-				return compile_call(cxt, op->opfuncid, op->args, op->inputcollid, depth);
+				return compile_call(cxt, op->opfuncid, op->args, op->inputcollid, depth) ||
+					compile_set_value(cxt, node, depth);
 			}
 		case T_FuncExpr:
 			{
 				FuncExpr   *func = (FuncExpr *) node;
 
-				return compile_call(cxt, func->funcid, func->args, func->inputcollid, depth);
+				return compile_call(cxt, func->funcid, func->args, func->inputcollid, depth) ||
+					compile_set_value(cxt, node, depth);
 			}
 		case T_BoolExpr:
 			return compile_bool(cxt, (BoolExpr *) node, depth);

@@ -329,6 +329,60 @@ compile_conditions(GjBuilder *builder, List *clauses, int *expr)
 	return clauses == NIL || *expr >= 0;
 }
 
+/* Adds a comparison of sets to the step. */
+static bool
+make_sets(GjAttempt *a, GjBuildStep *step, GjJoinClause *clause)
+{
+	bool		inverted = clause->left_sources == 1u << step->source;
+
+	if (!gj_add_set_step(a->builder, step, clause->set, inverted))
+		return false;
+	clause->used = true;
+	step->key_clauses = list_make1(clause->rinfo->clause);
+	return true;
+}
+
+/*
+ * The comparison of sets by which source s is to be joined; NULL: by other conditions.  Where
+ * these leave few pairs, PostgreSQL may as well compare their arrays; but where matches
+ * decide about more than pairs, the device must know all of it.
+ */
+static GjJoinClause *
+choose_sets(GjAttempt *a, GjBuildStep *step, GjJoinClauses *clauses)
+{
+	GjJoinClause *chosen = NULL;
+	List	   *keys = NIL;
+
+	for (int i = 0; i < clauses->n; i++)
+	{
+		if (gj_compares(a, &clauses->array[i], step->source, true))
+			keys = lappend(keys, clauses->array[i].rinfo);
+		else if (chosen == NULL && gj_compares_sets(a, &clauses->array[i], step->source))
+			chosen = &clauses->array[i];
+	}
+	if (chosen == NULL)
+		return NULL;
+	gj_estimate_sets(a->builder, chosen->set, &step->outer_elements, &step->inner_elements,
+					 &step->common_elements);
+	if (chosen->left_sources == 1u << step->source)
+	{
+		double		left = step->outer_elements;
+
+		step->outer_elements = step->inner_elements;
+		step->inner_elements = left;
+	}
+	if (step->join_type == GJ_JOIN_INNER && keys != NIL)
+	{
+		double		inner = a->builder->source[step->source].rows_filtered;
+		double		pairs = a->rows * inner *
+			clauselist_selectivity(a->root, keys, 0, JOIN_INNER, NULL);
+
+		if (gj_cost_check_pairs(pairs) < gj_cost_sets(step, a->rows, inner))
+			return NULL;
+	}
+	return chosen;
+}
+
 /* Makes the next step, which joins source s with all conditions that can be checked there. */
 static bool
 make_step(GjAttempt *a, GjJoinType type, int s, GjJoinClauses *clauses, List *filters, double rows)
@@ -336,16 +390,27 @@ make_step(GjAttempt *a, GjJoinType type, int s, GjJoinClauses *clauses, List *fi
 	GjBuilder  *builder = a->builder;
 	GjBuildStep *step = &builder->step[builder->nsteps];
 	GjJoinClause *bounds[2];
+	GjJoinClause *sets;
 	bool		has_keys = false;
 
 	memset(step, 0, sizeof(GjBuildStep));
 	step->source = s;
 	step->join_type = type;
 	step->range_key = step->range_low = step->range_high = -1;
-	for (int i = 0; i < clauses->n; i++)
+	sets = choose_sets(a, step, clauses);
+	for (int i = 0; i < clauses->n && sets == NULL; i++)
 		has_keys |= gj_compares(a, &clauses->array[i], s, true);
-	step->algorithm = gj_choose_algorithm(has_keys, find_range(a, s, clauses, bounds));
-	make_keys(a, step, clauses);
+	if (sets != NULL)
+	{
+		step->algorithm = GJ_JOIN_SET;
+		if (!make_sets(a, step, sets))
+			return false;
+	}
+	else
+	{
+		step->algorithm = gj_choose_algorithm(has_keys, find_range(a, s, clauses, bounds));
+		make_keys(a, step, clauses);
+	}
 	if (step->algorithm == GJ_JOIN_SORT_MERGE && !has_keys)
 		make_range(a, step, bounds);
 	/* the other conditions that can be checked from here on */
@@ -392,6 +457,7 @@ typedef enum Link
 	LINK_NONE,					/* no condition: all pairs */
 	LINK_CONDITION,
 	LINK_RANGE,
+	LINK_SETS,
 	LINK_KEY
 } Link;
 
@@ -411,6 +477,8 @@ find_link(GjAttempt *a, int s, GjJoinClauses *clauses, bool *undecided)
 			link = LINK_KEY;
 		else if (gj_compares(a, clause, s, false))
 			link = Max(link, LINK_RANGE);
+		else if (gj_compares_sets(a, clause, s))
+			link = Max(link, LINK_SETS);
 		else if (links && gj_can_check(a, clause, s))
 			link = Max(link, LINK_CONDITION);
 		else if (links && !clause->is_device)
@@ -560,11 +628,17 @@ make_single(GjAttempt *a, int i)
 	uint32		before = a->joined;
 	List	   *filters = NIL,
 			   *host = NIL;
+	bool		has_sets = false;
 
-	/* what matches must be known to the device */
+	/* what matches must be known to the device: one comparison of sets, and all else */
 	for (int c = 0; c < clauses.n; c++)
-		if (!gj_can_check(a, &clauses.array[c], s))
+	{
+		if (gj_can_check(a, &clauses.array[c], s))
+			continue;
+		if (has_sets || !gj_compares_sets(a, &clauses.array[c], s))
 			return fail(a, item->join);
+		has_sets = true;
+	}
 	if (item->join->reads_unmatched)
 	{
 		bool		mirrored_type = type == GJ_JOIN_RIGHT_ANTI;

@@ -7,6 +7,7 @@
 
 #include "plan/join_tree.h"
 #include "plan/program_builder.h"
+#include "plan/set_clause.h"
 
 /* One outer, semi or anti join, or a group of inner ones: what comes next on the spine. */
 typedef struct GjSpineItem
@@ -42,6 +43,8 @@ typedef struct GjJoinClause
 				left_sources,
 				right_sources;
 	GjOp		op;				/* of an inequality: left op right */
+	GjSetClause *set;			/* a comparison of sets, which is_device does not count; left and
+								 * right are its sides */
 	bool		is_device,
 				is_comparison,	/* left and right are set */
 				is_key,			/* left = right */
@@ -62,6 +65,9 @@ extern GjJoinClauses gj_classify_clauses(GjAttempt *a, List *rinfos);
  * already: a key if `equal`, else a bound of a range.
  */
 extern bool gj_compares(const GjAttempt *a, const GjJoinClause *clause, int s, bool equal);
+
+/* The same for a comparison of sets. */
+extern bool gj_compares_sets(const GjAttempt *a, const GjJoinClause *clause, int s);
 
 /* True if the device can check the clause once source s is joined, and it is not used yet. */
 extern bool gj_can_check(const GjAttempt *a, const GjJoinClause *clause, int s);

@@ -156,7 +156,15 @@ gj_classify_clauses(GjAttempt *a, List *rinfos)
 		clause->is_comparison = clause->is_key ||
 			(clause->is_device &&
 			 gj_inequality_clause(rinfo->clause, &clause->left, &clause->right, &clause->op));
-		if (clause->is_comparison)
+		if (!clause->is_device && clause->sources != 0 && (clause->sources & a->dead) == 0 &&
+			rinfo->security_level == 0)
+			clause->set = gj_set_clause(builder, rinfo->clause);
+		if (clause->set != NULL)
+		{
+			clause->left = clause->set->left;
+			clause->right = clause->set->right;
+		}
+		if (clause->is_comparison || clause->set != NULL)
 		{
 			clause->left_sources = gj_sources_of_expr(builder, clause->left);
 			clause->right_sources = gj_sources_of_expr(builder, clause->right);
@@ -165,17 +173,29 @@ gj_classify_clauses(GjAttempt *a, List *rinfos)
 	return clauses;
 }
 
-bool
-gj_compares(const GjAttempt *a, const GjJoinClause *clause, int s, bool equal)
+/* One side is on source s alone, the other one on what is joined already. */
+static bool
+joins_source(const GjAttempt *a, const GjJoinClause *clause, int s)
 {
 	uint32		inner = 1u << s;
 
-	if (!clause->is_comparison || clause->used || clause->is_key != equal)
-		return false;
 	return (clause->right_sources == inner && clause->left_sources != 0 &&
 			(clause->left_sources & ~a->joined) == 0) ||
 		(clause->left_sources == inner && clause->right_sources != 0 &&
 		 (clause->right_sources & ~a->joined) == 0);
+}
+
+bool
+gj_compares(const GjAttempt *a, const GjJoinClause *clause, int s, bool equal)
+{
+	return clause->is_comparison && !clause->used && clause->is_key == equal &&
+		joins_source(a, clause, s);
+}
+
+bool
+gj_compares_sets(const GjAttempt *a, const GjJoinClause *clause, int s)
+{
+	return clause->set != NULL && !clause->used && joins_source(a, clause, s);
 }
 
 bool

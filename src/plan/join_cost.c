@@ -10,6 +10,8 @@
  */
 #include "postgres.h"
 
+#include <math.h>
+
 #include "catalog/pg_class.h"
 #include "nodes/pathnodes.h"
 #include "optimizer/cost.h"
@@ -41,6 +43,16 @@
 #define CPU_SORT_RATE		2e7
 #define CUDA_PAIR_RATE		5e10
 #define CPU_PAIR_RATE		2e8
+
+#define CHECK_PAIR_SECONDS	1e-6	/* PostgreSQL gets a joined row and compares its arrays */
+
+/* sets: elements sorted and made codes, pairs of a tile, their common elements, in a second */
+#define CUDA_ELEMENT_RATE	4e8
+#define CPU_ELEMENT_RATE	4e6
+#define CUDA_SET_PAIR_RATE	1e10
+#define CPU_SET_PAIR_RATE	2e8
+#define CUDA_COMMON_RATE	2e10
+#define CPU_COMMON_RATE		4e8
 
 /* Least cost that a GpuJoin can have: cheaper native plans need no look. */
 double
@@ -177,6 +189,36 @@ gj_choose_algorithm(bool has_keys, bool has_range)
 	}
 }
 
+/* Seconds of joining the sets of `outer` tuples with those of `inner` rows. */
+static double
+set_seconds(const GjDeviceInfo *device, const GjBuildStep *step, double outer, double inner)
+{
+	bool		cuda = device->kind == GJ_DEVICE_CUDA;
+	/* the inner sets become part of each family */
+	double		families = ceil(Max(outer, 1) / GJ_MAX_TUPLES);
+
+	return (outer * step->outer_elements + inner * step->inner_elements * (1 + families)) /
+		(cuda ? CUDA_ELEMENT_RATE : CPU_ELEMENT_RATE) +
+		outer * inner / (cuda ? CUDA_SET_PAIR_RATE : CPU_SET_PAIR_RATE) +
+		outer * inner * step->common_elements / (cuda ? CUDA_COMMON_RATE : CPU_COMMON_RATE);
+}
+
+double
+gj_cost_sets(const GjBuildStep *step, double outer, double inner)
+{
+	GjFailure	failure;
+	const GjDeviceInfo *device = gj_client_device(&failure);
+
+	/* without a device nothing will come of it */
+	return device ? SECONDS(set_seconds(device, step, outer, inner)) : 0;
+}
+
+double
+gj_cost_check_pairs(double npairs)
+{
+	return SECONDS(npairs * CHECK_PAIR_SECONDS);
+}
+
 /* Seconds of a step for `outer` tuples and `inner` rows; *build: before the first tuple. */
 static double
 step_seconds(const GjDeviceInfo *device, const GjBuildStep *step, double outer, double inner,
@@ -199,6 +241,9 @@ step_seconds(const GjDeviceInfo *device, const GjBuildStep *step, double outer, 
 		case GJ_JOIN_NESTED_LOOP:
 			*build = 0;
 			return outer * inner / pair_rate + probe;
+		case GJ_JOIN_SET:
+			*build = 0;
+			return set_seconds(device, step, outer, inner) + probe;
 		default:
 			*build = inner / Max(device->build_rate, 1e5);
 			return *build + probe;
@@ -273,6 +318,14 @@ gj_cost_join(PlannerInfo *root, GjPath *path)
 		foreach(lc, source->columns)
 			lease += source->rows_loaded * ((GjBuildColumn *) lfirst(lc))->type.width;
 		lease += source->rows_filtered * 48;	/* hash table, keys, row ids */
+	}
+	for (int i = 0; i < builder->nsteps; i++)
+	{
+		GjBuildStep *step = &builder->step[i];
+
+		/* the sets, and a family while it is made (run_set_join.c) */
+		if (step->algorithm == GJ_JOIN_SET)
+			lease += builder->source[step->source].rows_filtered * (8 + step->inner_elements * 80);
 	}
 	/* working space for chunks, row ids and pairs of every step */
 	lease += 64e6 * (builder->nsteps + 1);

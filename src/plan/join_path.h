@@ -170,6 +170,10 @@ extern void gj_cost_join(PlannerInfo *root, GjPath *path);
 /* Cost of loading and joining alone, to compare programs for the same join. */
 extern double gj_cost_builder(PlannerInfo *root, const GjBuilder *builder);
 
+/* What it costs that PostgreSQL compares the arrays of so many joined rows; a step of sets. */
+extern double gj_cost_check_pairs(double npairs);
+extern double gj_cost_sets(const GjBuildStep *step, double outer, double inner);
+
 /* The algorithm of a step: what gpujoin.algorithm says, if it can do it. */
 extern GjAlgorithm gj_choose_algorithm(bool has_keys, bool has_range);
 

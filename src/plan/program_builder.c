@@ -313,6 +313,9 @@ gj_builder_finish(GjBuilder *builder, GjOutputKind output)
 {
 	GjSource	sources[GJ_MAX_SOURCES] = {0};
 	GjStep		steps[GJ_MAX_SOURCES] = {0};
+	GjSetStep	set_steps[GJ_MAX_SOURCES] = {0};
+	int			nset_steps = 0;
+	int			next_value = builder->nsources;
 	int			first_column[GJ_MAX_SOURCES];
 	int			ncolumns = 0;
 	GjColumnType *types;
@@ -331,7 +334,7 @@ gj_builder_finish(GjBuilder *builder, GjOutputKind output)
 		list_length(builder->aggregates) > GJ_MAX_AGGREGATES ||
 		list_length(builder->group_keys) > GJ_MAX_GROUP_KEYS)
 		return NULL;
-	nbytes = sizeof(GjProgram) + sizeof(sources) + sizeof(steps) +
+	nbytes = sizeof(GjProgram) + sizeof(sources) + sizeof(steps) + sizeof(set_steps) +
 		MAXALIGN(sizeof(GjColumnType) * ncolumns) + sizeof(GjExpr) * builder->nexprs +
 		sizeof(GjInstr) * builder->ninstrs +
 		MAXALIGN(sizeof(uint32) * list_length(builder->outputs)) +
@@ -345,13 +348,6 @@ gj_builder_finish(GjBuilder *builder, GjOutputKind output)
 	if (!finish_sources(builder, sources, types, first_column))
 		return NULL;
 
-	instrs = palloc(sizeof(GjInstr) * Max(builder->ninstrs, 1));
-	for (int i = 0; i < builder->ninstrs; i++)
-	{
-		instrs[i] = builder->instrs[i];
-		if (gj_op_loads(instrs[i].op))
-			instrs[i].arg = first_column[instrs[i].arg >> 16] + (instrs[i].arg & 0xFFFF);
-	}
 	outputs = palloc(sizeof(uint32) * (list_length(builder->outputs) + 1));
 	foreach(lc, builder->outputs)
 		outputs[foreach_current_index(lc)] =
@@ -385,6 +381,34 @@ gj_builder_finish(GjBuilder *builder, GjOutputKind output)
 		steps[i].range_high = step->range_high;
 		steps[i].low_strict = step->low_strict;
 		steps[i].high_strict = step->high_strict;
+		if (step->algorithm == GJ_JOIN_SET)
+		{
+			GjSetStep  *set = &set_steps[nset_steps];
+
+			steps[i].set = nset_steps++;
+			*set = step->set;
+			set->outer_column = first_column[step->outer_set >> 16] + (step->outer_set & 0xFFFF);
+			set->inner_column = first_column[step->inner_set >> 16] + (step->inner_set & 0xFFFF);
+			set->threshold = step->threshold;
+			if (step->has_values)
+			{
+				set->values = next_value;
+				next_value += GJ_PAIR_VALUES;
+			}
+		}
+	}
+
+	if (next_value > GJ_MAX_SOURCES)
+		return NULL;
+	instrs = palloc(sizeof(GjInstr) * Max(builder->ninstrs, 1));
+	for (int i = 0; i < builder->ninstrs; i++)
+	{
+		instrs[i] = builder->instrs[i];
+		if (gj_op_loads(instrs[i].op))
+			instrs[i].arg = first_column[instrs[i].arg >> 16] + (instrs[i].arg & 0xFFFF);
+		else if (instrs[i].op == GJ_OP_LOAD_PAIR)
+			instrs[i].arg = set_steps[steps[instrs[i].arg >> 16].set].values +
+				(instrs[i].arg & 0xFFFF);
 	}
 
 	program = palloc0(nbytes);
@@ -396,6 +420,7 @@ gj_builder_finish(GjBuilder *builder, GjOutputKind output)
 	program->nsources = builder->nsources;
 	program->ncolumns = ncolumns;
 	program->nsteps = builder->nsteps;
+	program->nset_steps = nset_steps;
 	program->nexprs = builder->nexprs;
 	program->ninstrs = builder->ninstrs;
 	program->nconstants = builder->nconstants;
@@ -410,6 +435,8 @@ gj_builder_finish(GjBuilder *builder, GjOutputKind output)
 				   sizeof(GjColumnType) * ncolumns);
 	at = put_array((char *) program, at, &program->steps, steps,
 				   sizeof(GjStep) * program->nsteps);
+	at = put_array((char *) program, at, &program->set_steps, set_steps,
+				   sizeof(GjSetStep) * nset_steps);
 	at = put_array((char *) program, at, &program->exprs, builder->exprs,
 				   sizeof(GjExpr) * builder->nexprs);
 	at = put_array((char *) program, at, &program->instrs, instrs,

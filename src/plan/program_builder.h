@@ -48,6 +48,18 @@ typedef struct GjBuildStep
 	int			range_high;
 	bool		low_strict;
 	bool		high_strict;
+	GjSetStep	set;			/* GJ_JOIN_SET: but for columns and threshold, which are */
+	int			outer_set;		/* source << 16 | index */
+	int			inner_set;
+	int			threshold;		/* expression, or -1 */
+	Expr	   *set_left;		/* the columns as the clause has them */
+	Expr	   *set_right;
+	bool		inverted;		/* the left one is the inner side's */
+	bool		has_values;		/* pair values are read; LOAD_PAIR names them step << 16 | number
+								 * until gj_builder_finish() */
+	double		outer_elements; /* estimates: of a set, */
+	double		inner_elements;
+	double		common_elements;	/* of a pair */
 	int			residual;
 	int			filter;
 	List	   *key_clauses;	/* bare clauses, for EXPLAIN */

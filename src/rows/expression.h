@@ -15,6 +15,7 @@
 #include "compare.h"
 #include "datetime.h"
 #include "numeric.h"
+#include "similarity.h"
 #include "text.h"
 
 /* A column in the memory of the device. */
@@ -366,6 +367,27 @@ gj_eval_more(const GjCode *code, uint32_t pc, const GjView *view, uint32_t base,
 				dn[i] = null;
 			}
 			break;
+		case GJ_OP_LOAD_PAIR:
+			GJ_TILE_FOR(i, n)
+			{
+				uint32_t	v = view->same >> instr.arg & 1 ? view->rowid[instr.arg][0] :
+					gj_view_row(view, instr.arg, base + i);
+
+				d[i] = v == GJ_NO_ROW ? 0 : v;
+				dn[i] = v == GJ_NO_ROW;
+			}
+			break;
+		case GJ_OP_SIMILARITY:
+			GJ_TILE_FOR(i, n)
+			{
+				uint8_t		null = an[i] | bn[i] | bn[tile->stride + i];
+
+				d[i] = null ? 0 : gj_double_to_bits(gj_set_similarity(instr.arg, (uint64_t) a[i], (uint64_t) b[i],
+																	  (uint64_t) b[tile->stride + i]));
+				dn[i] = null;
+			}
+			break;
+
 		case GJ_OP_LEFT_T: GJ_BINARY(null ? 0 : gj_left_right(a[i], b[i], false, instr.arg != 0));
 		case GJ_OP_RIGHT_T: GJ_BINARY(null ? 0 : gj_left_right(a[i], b[i], true, instr.arg != 0));
 

@@ -90,8 +90,46 @@ typedef enum GjAlgorithm
 {
 	GJ_JOIN_HASH,				/* nkeys > 0 */
 	GJ_JOIN_SORT_MERGE,			/* nkeys > 0, or a range */
-	GJ_JOIN_NESTED_LOOP			/* any condition: keys, range and residual */
+	GJ_JOIN_NESTED_LOOP,		/* any condition: keys, range and residual */
+	GJ_JOIN_SET					/* what GjSetStep says; nkeys = 0, no range */
 } GjAlgorithm;
+
+/* What a NULL among the elements of an array means. */
+typedef enum GjNullElements
+{
+	GJ_NULL_ELEMENTS_SKIPPED,	/* the set is made of the others */
+	GJ_NULL_ELEMENTS_NEVER,		/* the array matches nothing */
+	GJ_NULL_ELEMENTS_FAIL		/* a row error */
+} GjNullElements;
+
+/*
+ * The condition of a step of GJ_JOIN_SET: two columns of integer arrays (GJ_REF, as
+ * PostgreSQL stores them) are taken for sets, the outer one being the left one.  A NULL
+ * array matches nothing.
+ */
+typedef struct GjSetStep
+{
+	uint32_t	outer_column;	/* of a source joined before */
+	uint32_t	inner_column;	/* of the step's source */
+	int32_t		threshold;		/* an expression that is one GJ_OP_CONST, NULL: no pair matches;
+								 * -1: 1 */
+	uint8_t		predicate;		/* GjSetPredicate */
+	uint8_t		strict;			/* 1: more than the threshold */
+	uint8_t		width;			/* of the elements: 2, 4 or 8 bytes */
+	uint8_t		algorithm;		/* GjSetAlgorithm */
+	uint8_t		outer_nulls;	/* GjNullElements */
+	uint8_t		inner_nulls;
+	/*
+	 * If not 0: each pair has three values, the number of common elements, the size of the
+	 * outer set and that of the inner one.  They pass the later steps in the place of row ids
+	 * of sources `values`, `values` + 1 and `values` + 2, which do not exist.
+	 */
+	uint8_t		values;
+	uint8_t		unused[5];
+} GjSetStep;
+
+#define GJ_PAIR_VALUES		3
+#define gj_pair_values(set)	((set)->values ? ((1u << GJ_PAIR_VALUES) - 1) << (set)->values : 0u)
 
 /*
  * Instructions work on a tile of rows: registers hold one 64-bit value and one
@@ -180,6 +218,10 @@ typedef enum GjOp
 	GJ_OP_EXTRACT_DATE,			/* arg: GjDateField, of a date */
 	GJ_OP_EXTRACT_TIMESTAMP,	/* of a timestamp */
 	GJ_OP_TRUNC_TIMESTAMP,		/* arg: GjDateField */
+
+	GJ_OP_LOAD_PAIR,			/* dst = pair value arg (GjSetStep), NULL where there is no pair */
+	GJ_OP_SIMILARITY,			/* dst = similarity of two sets: a = their common elements, b and
+								 * register b+1 = their sizes; arg: GjSetPredicate */
 	GJ_NOPS
 } GjOp;
 
@@ -273,7 +315,8 @@ typedef struct GjStep
 	int32_t		range_high;
 	uint8_t		low_strict;		/* < instead of <= */
 	uint8_t		high_strict;
-	uint8_t		unused[6];
+	uint8_t		set;			/* GJ_JOIN_SET: its GjSetStep */
+	uint8_t		unused[5];
 } GjStep;
 
 typedef enum GjAggOp
@@ -363,6 +406,8 @@ typedef struct GjProgram
 	uint32_t	unused2;
 	uint32_t	nsets;			/* 1 if kind is GJ_PROGRAM_INTERSECT or _SETS, else 0 */
 	uint32_t	sets;			/* GjSetSpec[nsets] */
+	uint32_t	nset_steps;
+	uint32_t	set_steps;		/* GjSetStep[nset_steps] */
 } GjProgram;
 
 /* True if the operator reads column `arg`. */
@@ -406,7 +451,8 @@ static_assert(sizeof(GjStep) == 40, "GjStep");
 static_assert(sizeof(GjAggregate) == 8, "GjAggregate");
 static_assert(sizeof(GjAggState) == 32, "GjAggState");
 static_assert(sizeof(GjGroupKey) == 8, "GjGroupKey");
-static_assert(sizeof(GjProgram) == 112, "GjProgram");
+static_assert(sizeof(GjSetStep) == 24, "GjSetStep");
+static_assert(sizeof(GjProgram) == 120, "GjProgram");
 static_assert(sizeof(GjColumnType) == 4, "GjColumnType");
 
 #endif							/* GJ_WIRE_PROGRAM_H */
