@@ -420,11 +420,11 @@ search_joins(PlannerInfo *root, int levels_needed, List *initial_rels)
 static RelOptInfo *
 gj_join_search(PlannerInfo *root, int levels_needed, List *initial_rels)
 {
-	RelOptInfo *whole = gj_may_plan(root) ?
-		gj_search_whole_joins(root, levels_needed, initial_rels, search_joins) : NULL;
+	int			nsolved = list_length(root->join_rel_list);
 	RelOptInfo *rel = search_joins(root, levels_needed, initial_rels);
 
-	gj_remember_whole_joins(root, whole);
+	if (gj_may_plan(root))
+		gj_search_whole_joins(root, rel, nsolved, levels_needed, initial_rels, search_joins);
 	add_join_path(root, rel);
 	return rel;
 }

@@ -149,13 +149,13 @@ extern void gj_offer_path(RelOptInfo *rel, Path *path);
 /* src/plan/whole_joins.c */
 
 /*
- * Solves the join problem without partitionwise joins, as a trial that leaves no trace, if
- * PostgreSQL may use them.  NULL if not.
+ * If PostgreSQL has solved a join problem by joins of partitions, or may do so later, solves
+ * it without them too, for gj_whole_join(): `search`, as
+ * in join_search_hook, gave `rel`, and root->join_rel_list had `nsolved` elements before.
  */
-extern RelOptInfo *gj_search_whole_joins(PlannerInfo *root, int levels_needed,
-										 List *initial_rels, join_search_hook_type search);
-/* Keeps the result, which may be NULL, for gj_whole_join(); once the problem is solved. */
-extern void gj_remember_whole_joins(PlannerInfo *root, RelOptInfo *whole);
+extern void gj_search_whole_joins(PlannerInfo *root, RelOptInfo *rel, int nsolved,
+								  int levels_needed, List *initial_rels,
+								  join_search_hook_type search);
 
 /* `native`, or a path for the same relations in which whole tables are joined. */
 extern Path *gj_whole_join(PlannerInfo *root, Path *native);

@@ -4,16 +4,17 @@
  *
  * With enable_partitionwise_join the cheapest native path can be an append of joins, and the
  * paths that joined the whole tables are gone.  One program over all partitions is what
- * a device wants: its tables are sources of several tables, and what is too large for it
- * is partitioned by hash anyway.  So the join problem is solved twice, first without
- * partitionwise joins, and the tree of that trial becomes the program if it has to.  The
- * native plan, and so the fallback, stays partitionwise.
+ * a device wants: its sources are of several tables, and what is too large for it
+ * is partitioned by hash anyway.  So such a join problem is solved once more without
+ * partitionwise joins, and the tree of that trial becomes the program.  The native plan, and
+ * so the fallback, stays partitionwise.
  */
 #include "postgres.h"
 
 #include "optimizer/cost.h"
 #include "optimizer/paths.h"
 
+#include "guc.h"
 #include "plan/join_path.h"
 #include "plan/join_tree.h"
 
@@ -25,60 +26,6 @@ typedef struct WholeJoins
 	uint32		magic;
 	RelOptInfo *rel;
 } WholeJoins;
-
-static bool
-may_be_partitionwise(List *rels)
-{
-	ListCell   *lc;
-
-	if (!enable_partitionwise_join)
-		return false;
-	foreach(lc, rels)
-		if (lfirst_node(RelOptInfo, lc)->consider_partitionwise_join)
-			return true;
-	return false;
-}
-
-RelOptInfo *
-gj_search_whole_joins(PlannerInfo *root, int levels_needed, List *initial_rels,
-					  join_search_hook_type search)
-{
-	List	   *join_rels = root->join_rel_list;
-	struct HTAB *join_hash = root->join_rel_hash;
-	RelOptInfo *rel = NULL;
-
-	if (!may_be_partitionwise(initial_rels))
-		return NULL;
-	/* as GEQO does for each of its trials */
-	root->join_rel_list = list_copy(join_rels);
-	root->join_rel_hash = NULL;
-	enable_partitionwise_join = false;
-	PG_TRY();
-	{
-		rel = search(root, levels_needed, initial_rels);
-	}
-	PG_FINALLY();
-	{
-		enable_partitionwise_join = true;
-	}
-	PG_END_TRY();
-	root->join_rel_list = join_rels;
-	root->join_rel_hash = join_hash;
-	return rel;
-}
-
-void
-gj_remember_whole_joins(PlannerInfo *root, RelOptInfo *whole)
-{
-	WholeJoins *joins;
-
-	if (whole == NULL || root->join_search_private != NULL)
-		return;
-	joins = palloc(sizeof(WholeJoins));
-	joins->magic = WHOLE_JOINS_MAGIC;
-	joins->rel = whole;
-	root->join_search_private = joins;
-}
 
 /* Looks for appends of joins in the tree of the path, and for joins that are done elsewhere. */
 static void
@@ -104,6 +51,52 @@ find_appends(Path *path, bool *found, bool *foreign)
 	*found |= members != NIL && IS_JOIN_REL(path->parent);
 	foreach(lc, members)
 		find_appends(lfirst(lc), found, foreign);
+}
+
+/* True if the relation is, or can become, an append of joins that no other server does. */
+static bool
+may_be_partitionwise(RelOptInfo *rel)
+{
+	bool		found = IS_PARTITIONED_REL(rel);
+	bool		foreign = false;
+
+	find_appends(rel->cheapest_total_path, &found, &foreign);
+	if (rel->partial_pathlist != NIL)
+		find_appends(linitial(rel->partial_pathlist), &found, &foreign);
+	return found && !foreign;
+}
+
+void
+gj_search_whole_joins(PlannerInfo *root, RelOptInfo *rel, int nsolved, int levels_needed,
+					  List *initial_rels, join_search_hook_type search)
+{
+	List	   *join_rels = root->join_rel_list;
+	struct HTAB *join_hash = root->join_rel_hash;
+	WholeJoins *joins;
+
+	if (!enable_partitionwise_join || root->join_search_private != NULL ||
+		rel->cheapest_total_path == NULL || IS_DUMMY_REL(rel) ||
+		(!gj_force && rel->cheapest_total_path->total_cost < gj_cost_least()) ||
+		!may_be_partitionwise(rel))
+		return;
+	joins = palloc0(sizeof(WholeJoins));
+	joins->magic = WHOLE_JOINS_MAGIC;
+	/* as GEQO does for each of its trials */
+	root->join_rel_list = list_truncate(list_copy(join_rels), nsolved);
+	root->join_rel_hash = NULL;
+	enable_partitionwise_join = false;
+	PG_TRY();
+	{
+		joins->rel = search(root, levels_needed, initial_rels);
+	}
+	PG_FINALLY();
+	{
+		enable_partitionwise_join = true;
+	}
+	PG_END_TRY();
+	root->join_rel_list = join_rels;
+	root->join_rel_hash = join_hash;
+	root->join_search_private = joins;
 }
 
 Path *
