@@ -151,28 +151,34 @@ bool
 gj_heap_source_ask(GjSourceReader *reader, GjClient *client, const GjWriter *writer, int source,
 				   GjResidentUse *use, GjFailure *failure)
 {
-	uint32		nasked = 0;
+	GjResidentTable *tables = palloc0(sizeof(GjResidentTable) * Max(reader->ntables, 1));
+	int			n = 0;
+	bool		asked;
 
 	for (int i = 0; i < reader->ntables; i++)
 	{
 		GjTable    *table = &reader->tables[i];
-		Relation	rel;
-		bool		asked;
 
 		/* the pages of one would be kept as those of the other */
 		if (is_repeated(reader->tables, i))
 			continue;
-		rel = table_open(table->relid, NoLock);
-		table->number = nasked;
-		asked = gj_resident_ask(client, writer, source, nasked, rel, table->attnos,
-								table->share->nblocks, &table->resident, use, failure);
-		table_close(rel, NoLock);
-		if (!asked)
-			return false;
-		if (table->resident == NULL)
-			continue;
-		nasked++;
-		reader->nresident += table->resident->nresident;
+		tables[n].rel = table_open(table->relid, NoLock);
+		tables[n].attnos = table->attnos;
+		tables[n++].nblocks = table->share->nblocks;
 	}
-	return true;
+	asked = gj_resident_ask(client, writer, source, tables, n, use, failure);
+	n = 0;
+	for (int i = 0; i < reader->ntables; i++)
+	{
+		GjTable    *table = &reader->tables[i];
+
+		if (is_repeated(reader->tables, i))
+			continue;
+		table->resident = tables[n].map;
+		table->number = tables[n].number;
+		if (table->resident != NULL)
+			reader->nresident += table->resident->nresident;
+		table_close(tables[n++].rel, NoLock);
+	}
+	return asked;
 }

@@ -43,11 +43,14 @@ typedef struct Known
 
 typedef struct ResidentAsk
 {
+	GjResidentTable *table;
 	Relation	rel;
-	uint32		number;			/* of the table, among those of its source */
 	const GjWriter *writer;
 	BlockNumber nblocks;
 	uint32		nfragments;
+	uint32		next;			/* the fragment to ask about next */
+	uint32		nmaps;
+	uint64	   *lsns;			/* of the map's pages */
 	Known	  **known;			/* by fragment, or NULL */
 	Buffer		vmbuffer;
 } ResidentAsk;
@@ -207,10 +210,29 @@ find_visible(const uint8 *bits, uint32 n, uint64 visible[GJ_FRAGMENT_WORDS])
 
 /* ---- asking */
 
-/* Writes the question for fragments `first` and later. */
 static void
-write_ask(ResidentAsk *ask, const AttrNumber *attnos, const uint64 *lsns, uint32 nmaps,
-		  uint32 first, uint8 *slot)
+release_map(ResidentAsk *ask)
+{
+	if (BufferIsValid(ask->vmbuffer))
+		ReleaseBuffer(ask->vmbuffer);
+	ask->vmbuffer = InvalidBuffer;
+}
+
+/* Reads the LSNs of the map, before anything is asked. */
+static void
+start_ask(ResidentAsk *ask)
+{
+	ask->nmaps = (ask->nfragments + GJ_MAP_FRAGMENTS - 1) / GJ_MAP_FRAGMENTS;
+	ask->lsns = palloc(sizeof(uint64) * ask->nmaps);
+	for (uint32 i = 0; i < ask->nmaps; i++)
+		ask->lsns[i] = gj_map_lsn(ask->rel, i * GJ_MAP_BLOCKS, &ask->vmbuffer);
+	/* there can be many tables */
+	release_map(ask);
+}
+
+/* Writes the question for the next fragments and later ones. */
+static void
+write_ask(ResidentAsk *ask, uint8 *slot)
 {
 	uint32		ncolumns = ask->writer->ncolumns;
 	GjAsk		head = {0};
@@ -218,16 +240,16 @@ write_ask(ResidentAsk *ask, const AttrNumber *attnos, const uint64 *lsns, uint32
 
 	gj_relation_file(ask->rel, &head.relation);
 	head.cache_size = gj_cache_size < 0 ? UINT64_MAX : (uint64) gj_cache_size * 1024 * 1024;
-	head.first = first;
+	head.first = ask->next;
 	head.nfragments = ask->nfragments;
 	head.ncolumns = ncolumns;
 	head.per_map = GJ_MAP_FRAGMENTS;
-	head.nmaps = nmaps;
-	head.table = ask->number;
+	head.nmaps = ask->nmaps;
+	head.table = ask->table->number;
 	memcpy(slot, &head, sizeof(head));
 	for (uint32 c = 0; c < ncolumns; c++)
-		make_column_key(ask->rel, attnos[c], &ask->writer->columns[c], &keys[c]);
-	memcpy(keys + ncolumns, lsns, sizeof(uint64) * nmaps);
+		make_column_key(ask->rel, ask->table->attnos[c], &ask->writer->columns[c], &keys[c]);
+	memcpy(keys + ncolumns, ask->lsns, sizeof(uint64) * ask->nmaps);
 }
 
 /* Waits for the answer to a question.  NULL with the reason. */
@@ -286,41 +308,57 @@ read_answer(ResidentAsk *ask, const uint8 *answer)
 	return head.next;
 }
 
-/* Asks until gpujoind has told all. */
+/*
+ * Asks about all tables until gpujoind has told all.  Some questions are on their way at a
+ * time, as many as there are slots: answers come in their order.
+ */
 static bool
-ask_all(ResidentAsk *ask, GjClient *client, int source, const AttrNumber *attnos,
-		GjFailure *failure)
+ask_all(ResidentAsk *asks, int n, GjClient *client, int source, GjFailure *failure)
 {
-	uint32		nmaps = (ask->nfragments + GJ_MAP_FRAGMENTS - 1) / GJ_MAP_FRAGMENTS;
-	uint64	   *lsns = palloc(sizeof(uint64) * nmaps);
-	uint32		next = 0;
+	int			waiting[GJ_LOAD_SLOTS];
+	int			nwaiting = 0;
+	int			again = -1;		/* a table whose answer did not fit a slot */
+	int			next = 0;
 
-	for (uint32 i = 0; i < nmaps; i++)
-		lsns[i] = gj_map_lsn(ask->rel, i * GJ_MAP_BLOCKS, &ask->vmbuffer);
-	while (next < ask->nfragments)
+	StaticAssertStmt(GJ_LOAD_SLOTS <= GJ_OUTPUT_SLOTS, "an answer waits for no slot");
+	while (nwaiting > 0 || again >= 0 || next < n)
 	{
-		uint32		slot;
-		uint8	   *memory = gj_client_load_slot(client, &slot);
+		ResidentAsk *ask;
 		const uint8 *answer;
-		uint32		first = next;
+		uint32		slot;
+		uint32		first;
 
-		if (memory == NULL)
+		if (nwaiting < GJ_LOAD_SLOTS && (again >= 0 || next < n))
 		{
-			gj_fail(failure, GJ_DEVICE_LOST, "no slot to ask in");
-			return false;
+			int			i = again >= 0 ? again : next++;
+			uint8	   *memory = gj_client_load_slot(client, &slot);
+
+			if (memory == NULL)
+			{
+				gj_fail(failure, GJ_DEVICE_LOST, "no slot to ask in");
+				return false;
+			}
+			if (i != again)
+				start_ask(&asks[i]);
+			again = -1;
+			write_ask(&asks[i], memory);
+			/* a failure to send shows when reading */
+			(void) gj_client_send_ask(client, slot, source);
+			waiting[nwaiting++] = i;
+			continue;
 		}
-		write_ask(ask, attnos, lsns, nmaps, first, memory);
-		/* a failure to send shows when reading */
-		(void) gj_client_send_ask(client, slot, source);
 		answer = await_answer(client, &slot, failure);
 		if (answer == NULL)
 			return false;
-		next = read_answer(ask, answer);
+		ask = &asks[waiting[0]];
+		first = ask->next;
+		ask->next = read_answer(ask, answer);
 		gj_client_free_batch(client, slot);
-		if (next <= first)
-			break;
+		if (ask->next > first && ask->next < ask->nfragments)
+			again = waiting[0];
+		nwaiting--;
+		memmove(waiting, waiting + 1, sizeof(int) * nwaiting);
 	}
-	pfree(lsns);
 	return true;
 }
 
@@ -440,23 +478,36 @@ compare_all(ResidentAsk *ask, GjResidentUse *use)
 }
 
 bool
-gj_resident_ask(GjClient *client, const GjWriter *writer, int source, uint32 number,
-				Relation rel, const AttrNumber *attnos, BlockNumber nblocks,
-				const GjResidentMap **map, GjResidentUse *use, GjFailure *failure)
+gj_resident_ask(GjClient *client, const GjWriter *writer, int source, GjResidentTable *tables,
+				int ntables, GjResidentUse *use, GjFailure *failure)
 {
-	ResidentAsk ask = {.rel = rel,.number = number,.writer = writer,.nblocks = nblocks,.vmbuffer = InvalidBuffer};
+	ResidentAsk *asks = palloc0(sizeof(ResidentAsk) * Max(ntables, 1));
+	int			n = 0;
 	bool		asked;
 
-	*map = NULL;
-	if (!may_be_resident(rel, nblocks) || !gj_client_may_ask(client))
-		return true;
-	ask.nfragments = gj_fragment_of(nblocks - 1) + 1;
-	ask.known = palloc0(sizeof(Known *) * ask.nfragments);
-	asked = ask_all(&ask, client, source, attnos, failure);
-	if (asked)
-		*map = compare_all(&ask, use);
-	if (BufferIsValid(ask.vmbuffer))
-		ReleaseBuffer(ask.vmbuffer);
+	for (int i = 0; i < ntables; i++)
+	{
+		ResidentAsk *ask = &asks[n];
+
+		tables[i].map = NULL;
+		if (!may_be_resident(tables[i].rel, tables[i].nblocks) || !gj_client_may_ask(client))
+			continue;
+		tables[i].number = n++;
+		ask->table = &tables[i];
+		ask->rel = tables[i].rel;
+		ask->writer = writer;
+		ask->nblocks = tables[i].nblocks;
+		ask->nfragments = gj_fragment_of(ask->nblocks - 1) + 1;
+		ask->known = palloc0(sizeof(Known *) * ask->nfragments);
+		ask->vmbuffer = InvalidBuffer;
+	}
+	asked = ask_all(asks, n, client, source, failure);
+	for (int i = 0; i < n; i++)
+	{
+		if (asked)
+			asks[i].table->map = compare_all(&asks[i], use);
+		release_map(&asks[i]);
+	}
 	return asked;
 }
 

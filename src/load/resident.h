@@ -99,16 +99,27 @@ typedef struct GjResidentUse
 	GjUse	   *uses;
 } GjResidentUse;
 
+/* A table of a source, as its resident data sees it. */
+typedef struct GjResidentTable
+{
+	Relation	rel;
+	const AttrNumber *attnos;	/* attribute of each column of the source */
+	BlockNumber nblocks;
+
+	/* the answer */
+	const GjResidentMap *map;	/* NULL if nothing of the table may be kept */
+	uint32		number;			/* if there is a map: among the source's tables that have one */
+} GjResidentTable;
+
 /*
- * Asks gpujoind what it has of a table of a source and compares it with the table.  Must be
- * called by the leader, after the snapshot of the query was taken and before anything of the
- * run is loaded; `writer` is the one that will write its columns.  *map is NULL if nothing of
- * the table may be kept; else it is table `number` of the source, counted from 0.  Adds to
- * *use.  False: the run has failed.
+ * Asks gpujoind what it has of the tables of a source, all of them different, and compares it
+ * with them.  Must be called once for the source, by the leader, after the snapshot of the
+ * query was taken and before anything of the run is loaded; `writer` is the one that will
+ * write its columns.  Adds to *use.  False: the run has failed.
  */
-extern bool gj_resident_ask(GjClient *client, const GjWriter *writer, int source, uint32 number,
-							Relation rel, const AttrNumber *attnos, BlockNumber nblocks,
-							const GjResidentMap **map, GjResidentUse *use, GjFailure *failure);
+extern bool gj_resident_ask(GjClient *client, const GjWriter *writer, int source,
+							GjResidentTable *tables, int ntables, GjResidentUse *use,
+							GjFailure *failure);
 
 /* Fills a slot of the load ring with the next of what is to be used; returns how many. */
 extern uint32 gj_resident_fill(GjResidentUse *use, uint8 *slot);
