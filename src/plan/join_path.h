@@ -127,6 +127,13 @@ extern bool gj_is_heap(PlannerInfo *root, RelOptInfo *rel);
 extern AttrNumber gj_table_attno(PlannerInfo *root, const RelOptInfo *rel, Index rti,
 								 AttrNumber attno);
 
+/*
+ * True if each of rel's tables has its column, of the same type: a UNION ALL can make a
+ * common type of others.
+ */
+extern bool gj_tables_have(PlannerInfo *root, const RelOptInfo *rel, List *tables,
+						   const Var *var);
+
 /* What a relation's tables have together. */
 extern double gj_heap_pages(PlannerInfo *root, RelOptInfo *rel);
 extern double gj_heap_tuples(PlannerInfo *root, RelOptInfo *rel);

@@ -14,6 +14,7 @@
 #include "optimizer/optimizer.h"
 #include "utils/lsyscache.h"
 
+#include "plan/join_path.h"
 #include "plan/program_builder.h"
 
 GjBuilder *
@@ -143,6 +144,8 @@ gj_builder_column(GjBuilder *builder, Expr *expr, int *source, int *index)
 				return true;
 			}
 		}
+		if (src->tables != NIL && !gj_tables_have(builder->root, src->rel, src->tables, (Var *) expr))
+			return false;
 		column = palloc0(sizeof(GjBuildColumn));
 		column->expr = expr;
 		column->attno = attno;

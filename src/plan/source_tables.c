@@ -67,12 +67,8 @@ gj_table_attno(PlannerInfo *root, const RelOptInfo *rel, Index rti, AttrNumber a
 		Max(var->varattno, 0) : 0;
 }
 
-/*
- * True if each table has the column, of the same type: a UNION ALL can make a common type
- * of others.
- */
-static bool
-tables_have(PlannerInfo *root, RelOptInfo *rel, List *tables, const Var *var)
+bool
+gj_tables_have(PlannerInfo *root, const RelOptInfo *rel, List *tables, const Var *var)
 {
 	ListCell   *lc;
 
@@ -146,7 +142,7 @@ gj_is_heap(PlannerInfo *root, RelOptInfo *rel)
 											 PVC_RECURSE_PLACEHOLDERS));
 	foreach(lc, read)
 		if (((Var *) lfirst(lc))->varno == rel->relid && ((Var *) lfirst(lc))->varlevelsup == 0 &&
-			!tables_have(root, rel, tables, lfirst(lc)))
+			!gj_tables_have(root, rel, tables, lfirst(lc)))
 			return false;
 	return true;
 }
