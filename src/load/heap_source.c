@@ -403,7 +403,7 @@ note_page(HeapSource *source, GjWriter *writer, Buffer buffer, bool visible)
 static void
 forget_page(HeapSource *source, GjWriter *writer)
 {
-	if (gj_resident_keeps(source->base.resident, source->next))
+	if (gj_resident_keeps(source->table->resident, source->next))
 		writer->pages->nrows[writer->pages->n - 1] &= ~GJ_PAGE_VISIBLE;
 }
 
