@@ -8,8 +8,10 @@
 #
 #   bench/joins.sh [S0|J1|J2|J3...]
 #
-# against PostgreSQL's best plan and, if GJ_DUCKDB names libduckdb.so, DuckDB on its own tables.
-# GJ_SCALE=0.01 makes the tables smaller, GJ_REPEAT=5 is how often each is timed (PostgreSQL's J3: once).
+# against PostgreSQL's best plan and, if GJ_DUCKDB names libduckdb.so, DuckDB on its own tables; J1 also against PostgreSQL with one
+# process (once), and as the first query of a session, which has yet to map the shared buffers.
+# GJ_SCALE=0.01 makes the tables smaller, GJ_REPEAT=5 is how often each is timed (PostgreSQL's J3: once), GJ_LOADER_WORKERS=15 how many
+# workers help gpujoin to load.
 cd "$(dirname "$0")" && . ./lib.sh
 make_j1
 set_workers "${GJ_LOADER_WORKERS:-15}"
@@ -26,6 +28,16 @@ cold_times() {
 		awk '{ t[NR] = $1 } END { printf "%.1f %.1f–%.1f\n", t[int((NR + 1) / 2)], t[1], t[NR] }')
 }
 
+# one_process NAME QUERY ANSWER: PostgreSQL without workers, and gpujoin cold in new sessions
+one_process() {
+	local name=$1 query=$2 expected=$3 cold=$median fresh
+	fresh=$(for _ in $(seq "$repeat"); do cold_times "$query" 1; echo "$median"; done | sort -n | awk '{ t[NR] = $1 } END { print t[int((NR + 1) / 2)] }')
+	row "$name: gpujoin, cold, first query of a session" "$fresh" "" "$(ratio "$native_ms" "$fresh")"
+	times "$one" "$query" 1
+	[ "$answer" = "$expected" ] || { echo "$name: answers differ: $answer, $expected" >&2; exit 1; }
+	row "$name: PostgreSQL, 1 process (gpujoin, cold: $(ratio "$median" "$cold") times as fast)" "$median" "" "$(ratio "$native_ms" "$median")"
+}
+
 # measure NAME QUERY NATIVE_REPEAT DUCKDB_SETUP
 measure() {
 	local name=$1 query=$2 native_repeat=$3 setup=$4 expected
@@ -39,6 +51,7 @@ measure() {
 	cold_times "$query" "$repeat"
 	[ "$answer" = "$expected" ] || { echo "$name: answers differ: $answer, $expected" >&2; exit 1; }
 	row "$name: gpujoin, cold" "$median" "$spread" "$(ratio "$native_ms" "$median")"
+	[ "$name" != J1 ] || one_process "$name" "$query" "$expected"
 	phases "SELECT NULL FROM gpujoin_cache_evict()" "$query" >>"$details"
 	times "$gpu" "$query" "$((repeat + 4))"
 	[ "$answer" = "$expected" ] || { echo "$name: answers differ: $answer, $expected" >&2; exit 1; }

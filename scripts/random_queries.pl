@@ -270,10 +270,31 @@ sub aggregates
 	return @list;
 }
 
+# Rows without a partner, by the partner's key being NULL, with columns of the missing side: PostgreSQL makes an
+# anti join of it.
+sub missing_query
+{
+	my ($left, $right) = map { { name => "a$_", table => some_table() } } 0, 1;
+	my ($cut, @on) = join_conditions($right, [$left], 1) or return undef;
+	my ($key) = $on[0] =~ /(a1\.\w+)/ or return undef;
+	my @list = ('a0.id', map { name_of($_, pick(@{ $_->{table}{columns} })) } $left, $right, $right);
+	my ($tables, $join) = chance(50) ? ("$left->{table}{name} a0", "LEFT JOIN $right->{table}{name} a1") : ("$right->{table}{name} a1", "RIGHT JOIN $left->{table}{name} a0");
+	my $more = chance(30) ? ' AND ' . condition(1, $left) : '';
+	return 'SELECT ' . join(', ', @list) . "\nFROM $tables\n  $join ON " . join(' AND ', @on) . "\nWHERE $key IS NULL$more";
+}
+
 sub write_query
 {
 	my ($text, $rows, @aliases);
 	my $total = chance(50);
+	if (chance(4))
+	{
+		$parameters = undef;
+		my $query;
+		do { $query = missing_query() } until $query;
+		print "-- by PostgreSQL\nSET enable_nestloop = off;\n$query;\n\n";
+		return;
+	}
 	if (chance(25)) { $parameters = undef; print "-- by PostgreSQL\n", group_query(), ";\n\n"; return; }
 	if (chance(25)) { my ($errors, $query) = value_query(); print "-- by PostgreSQL, values$errors\n$query;\n\n"; return; }
 	if (chance(25))

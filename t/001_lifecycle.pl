@@ -6,7 +6,6 @@ use lib $FindBin::RealBin;
 use GpuJoin;
 use PostgreSQL::Test::Utils;
 use Test::More;
-use Time::HiRes qw(usleep);
 
 my $session = GpuJoin::session();
 
@@ -28,12 +27,12 @@ ok(wait_until(10, sub { how($node, $sums) eq 'GpuJoin' }), 'the next query is on
 like(slurp_file($node->logfile), qr/gpujoind/, 'the server log says so');
 
 # a session from before the kill goes on
-my $run = start_psql($node, "$sums; SELECT pg_sleep(2); $sums; SELECT pg_sleep(2); $sums;");
-usleep(800_000);
+my $stays = GpuJoin::Session->new($node);
+is($stays->query($sums), $sums_answer, 'a session');
 kill 'KILL', daemon_pids($node);
-my ($out, $err) = finish($run);
-is($out, "$sums_answer\n\n$sums_answer\n\n$sums_answer", 'a session that lost gpujoind goes on');
-is($err, '', 'without an error');
+is($stays->query($sums), $sums_answer, 'that lost gpujoind goes on');
+ok(wait_until(10, sub { $stays->query("EXPLAIN (ANALYZE) $sums") =~ /GpuJoin(?!.*Fallback)/s }), 'and is on the device again');
+is($stays->errors, '', 'without an error');
 
 # killed in the middle of a query that has returned nothing
 foreach my $query ($sums, "SELECT count(*) FROM ($rows OFFSET 0) x")
@@ -48,12 +47,14 @@ foreach my $query ($sums, "SELECT count(*) FROM ($rows OFFSET 0) x")
 }
 # killed after rows were returned: the right rows, or an error
 ok(wait_until(10, sub { how($node, $sums) eq 'GpuJoin' }), 'gpujoind is there');
-$run = start_psql($node, "BEGIN; DECLARE c CURSOR FOR SELECT a.id, b.id FROM f a JOIN f b USING (k); MOVE 10 IN c; SELECT pg_sleep(1.5); MOVE ALL IN c; SELECT 'moved'; COMMIT;");
-usleep(700_000);
+$stays->query('BEGIN; DECLARE c CURSOR FOR SELECT a.id, b.id FROM f a JOIN f b USING (k); MOVE 10 IN c');
+is($stays->errors, '', 'a cursor has returned some rows');
 kill 'KILL', daemon_pids($node);
-($out, $err) = finish($run);
-ok($out =~ /moved/ || $err =~ /ERROR/, 'killed after some rows: all of them or an error');
-note("$out $err");
+my $moved = $stays->query("MOVE ALL IN c; SELECT 'moved'; COMMIT");
+my $error = $stays->errors;
+ok($moved =~ /moved/ || $error =~ /ERROR/, 'gpujoind is killed: all of them or an error');
+note("$moved $error");
+$stays->end;
 is($node->safe_psql('postgres', 'SELECT 1'), '1', 'the server is up');
 unlike(slurp_file($node->logfile), qr/(server process|worker).* was terminated by signal|PANIC/, 'no server process crashed');
 ok(wait_until(10, sub { how($node, $sums) eq 'GpuJoin' }), 'the next query is on the device again');
@@ -68,7 +69,7 @@ foreach my $mode ('fast', 'smart', 'immediate')
 	ok(wait_until(10, sub { how($node, $sums) eq 'GpuJoin' }), "started after $mode stop: on the device");
 }
 # stop while a query is on the device
-$run = start_psql($node, "SET gpujoin.fail_at = 'stall'; $sums;");
+my $run = start_psql($node, "SET gpujoin.fail_at = 'stall'; $sums;");
 ok(wait_until(10, sub { $node->safe_psql('postgres', 'SELECT sum(sessions) FROM gpujoin_devices') eq '1' }), 'a query is on the device');
 $node->stop('fast');
 finish($run);
