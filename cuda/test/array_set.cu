@@ -269,6 +269,68 @@ test_damaged(const Device &device, Random &random)
 	}
 }
 
+/* Values of pairs, in the place of row ids, and the similarity that they make. */
+static void
+test_pair_values(const Device &device, Random &random)
+{
+	static const uint32_t predicates[] = {GJ_SETS_JACCARD, GJ_SETS_COSINE, GJ_SETS_DICE,
+										  GJ_SETS_OVERLAP_COEFFICIENT};
+	const uint32_t n = 5000;
+	Program program;
+	std::vector<std::vector<uint32_t>> rows(4);
+	std::vector<Column> columns = {random_column(random, GJ_INT4, 4, 0, n, 0, 0)};
+
+	program.types = {columns[0].type};
+	program.expr(GJ_INT8, {op(GJ_OP_LOAD_PAIR, 0, 0, 0, 2)});
+	for (uint32_t predicate : predicates)
+		program.expr(GJ_FLOAT8,
+					 {op(GJ_OP_LOAD_PAIR, 0, 0, 0, 1), op(GJ_OP_LOAD_PAIR, 1, 0, 0, 2),
+					  op(GJ_OP_LOAD_PAIR, 2, 0, 0, 3), op(GJ_OP_SIMILARITY, 0, 0, 1, predicate)});
+	for (uint32_t i = 0; i < n; i++)
+	{
+		const bool none = random() % 6 == 0;
+		const uint32_t na = random() % 9 == 0 ? 0 : (uint32_t) (random() % 1000);
+		const uint32_t nb = random() % 9 == 0 ? 0 : (uint32_t) (random() % 1000);
+
+		rows[0].push_back(i);
+		rows[1].push_back(none ? GJ_NO_ROW : (uint32_t) (random() % (std::min(na, nb) + 1)));
+		rows[2].push_back(none ? GJ_NO_ROW : na);
+		rows[3].push_back(none ? GJ_NO_ROW : nb);
+	}
+
+	Queue q(device, program);
+	const GjView view = q.view(columns, n, rows);
+
+	for (uint32_t e = 0; e < 1 + sizeof(predicates) / sizeof(predicates[0]); e++)
+	{
+		GjKeys keys = {};
+		bool same = true;
+
+		keys.nkeys = 1;
+		keys.nrows = n;
+		keys.value[0] = (int64_t *) q.alloc(n * sizeof(int64_t));
+		keys.null = (uint8_t *) q.alloc(n);
+		check(q.ops->keys(q.queue, &view, 0, n, e, &keys) == GJ_OK && q.ops->sync(q.queue) == GJ_OK,
+			  "keys of pair values", q.ops->queue_error(q.queue));
+
+		const std::vector<int64_t> values = q.download(keys.value[0], n);
+		const std::vector<uint8_t> nulls = q.download(keys.null, n);
+
+		for (uint32_t i = 0; i < n; i++)
+		{
+			const bool none = rows[1][i] == GJ_NO_ROW;
+			const int64_t expected =
+				e == 0 ? (int64_t) rows[2][i]
+					   : gj_key_bits(gj_double_to_bits(gj_set_similarity(
+										 predicates[e - 1], rows[1][i], rows[2][i], rows[3][i])),
+									 true);
+
+			same &= (nulls[i] != 0) == none && (none || values[i] == expected);
+		}
+		check(same, "pair values", std::to_string(e));
+	}
+}
+
 void
 test_array_sets(const Device &device)
 {
@@ -282,5 +344,6 @@ test_array_sets(const Device &device)
 		test_shape(device, random, 40, width, 3000);
 	}
 	test_damaged(device, random);
-	group(device.ops->name, "array_sizes, array_sets");
+	test_pair_values(device, random);
+	group(device.ops->name, "array_sizes, array_sets, pair values");
 }
