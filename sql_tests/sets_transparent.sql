@@ -186,6 +186,23 @@ SELECT set_same('SELECT count(*), sum(a.id::int8 * b.id) FROM many a JOIN many b
 SELECT set_same('SELECT a.id, count(*) FROM many a LEFT JOIN many b ON a.s && b.s AND a.id < b.id GROUP BY a.id');
 RESET gpujoin.device_memory_limit;
 
+-- failures
+SELECT f, set_same('SELECT a.id, b.id FROM s4 a JOIN s4 b ON a.s @> b.s') FROM unnest(ARRAY['submit', 'memory', 'build', 'probe', 'overflow', 'output']) f, set_config('gpujoin.fail_at', f, false) c;
+RESET gpujoin.fail_at;
+SET statement_timeout = 100;
+SELECT count(*) FROM many a JOIN many b ON a.s && b.s JOIN many c ON a.s && c.s JOIN many d ON c.s && d.s;
+RESET statement_timeout;
+
+-- partitions
+CREATE TABLE parted (id int, s int[]) PARTITION BY RANGE (id);
+CREATE TABLE parted1 PARTITION OF parted FOR VALUES FROM (0) TO (150);
+CREATE TABLE parted2 (x text, s int[], id int);
+ALTER TABLE parted2 DROP COLUMN x;
+ALTER TABLE parted ATTACH PARTITION parted2 FOR VALUES FROM (150) TO (1000);
+INSERT INTO parted SELECT id, s FROM s4;
+SELECT set_same('SELECT a.id, b.id FROM parted a JOIN parted b ON a.s && b.s');
+DROP TABLE parted;
+
 -- resident arrays; changed ones
 SELECT gpujoin_prewarm('many');
 SELECT set_same('SELECT count(*) FROM many a JOIN many b ON a.s @> b.s');

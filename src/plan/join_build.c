@@ -405,6 +405,11 @@ make_step(GjAttempt *a, GjJoinType type, int s, GjJoinClauses *clauses, List *fi
 		step->algorithm = GJ_JOIN_SET;
 		if (!make_sets(a, step, sets))
 			return false;
+		/* PostgreSQL takes a third of all pairs to be similar; most have nothing in common */
+		if (type == GJ_JOIN_INNER && step->set.predicate != GJ_SETS_CONTAINS &&
+			step->set.predicate != GJ_SETS_CONTAINED)
+			rows = Min(rows, clamp_row_est(a->rows * builder->source[s].rows_filtered *
+										   step->common_elements));
 	}
 	else
 	{
