@@ -204,6 +204,7 @@ fingerprint_of(const GjProgram *program)
 	hash = hash_array(hash, program, uint32_t, outputs);
 	hash = hash_array(hash, program, GjAggregate, aggregates);
 	hash = hash_array(hash, program, GjGroupKey, group_keys);
+	hash = hash_array(hash, program, GjSortKey, sort_keys);
 	return hash_sets(hash, program);
 }
 

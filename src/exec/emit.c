@@ -4,8 +4,6 @@
  */
 #include "postgres.h"
 
-#include <math.h>
-
 #include "catalog/pg_type.h"
 #include "common/int.h"
 #include "utils/builtins.h"
@@ -14,6 +12,7 @@
 #include "utils/numeric.h"
 
 #include "exec/emit.h"
+#include "rows/aggregate.h"
 
 static GjEmitHow
 how_to_emit(const GjColumnType *type, bool byval)
@@ -257,7 +256,6 @@ final_value(int element, const GjAggState *state, Form_pg_attribute attr, Datum 
 {
 	GjAggFinal	final = gj_final_kind(element);
 	int			scale = gj_final_scale(element);
-	double		largest = 0;
 
 	*value = (Datum) 0;
 	*isnull = is_null(final, state);
@@ -287,13 +285,10 @@ final_value(int element, const GjAggState *state, Form_pg_attribute attr, Datum 
 			break;
 		case GJ_FINAL_SUM_FLOAT8:
 		case GJ_FINAL_AVG_FLOAT8:
-			if (final == GJ_FINAL_AVG_FLOAT8)
-				largest = Max(fabs(state[1].f), fabs(state[2].f));
 			/* infinities and NaNs have rules of their own: PostgreSQL's */
-			if (isnan(state->f) || isinf(state->f))
+			if (!gj_float_is_finite(state->f))
 				return GJ_OVERFLOW;
-			/* float8_accum() also sums squares, and fails if those overflow */
-			if (largest * state->count > 1e150)
+			if (final == GJ_FINAL_AVG_FLOAT8 && gj_float_avg_fails(state, state[1].f, state[2].f))
 				return GJ_OVERFLOW;
 			/* its sum starts at 0, and so ends at 0 where ours is -0 */
 			*value = Float8GetDatum(final == GJ_FINAL_SUM_FLOAT8 ? state->f :
@@ -329,7 +324,7 @@ final_value(int element, const GjAggState *state, Form_pg_attribute attr, Datum 
 			break;
 		case GJ_FINAL_SUM_FLOAT4:
 			/* as for float8 */
-			if (isnan(state->f) || isinf((float4) state->f))
+			if (!gj_float_is_finite((float4) state->f))
 				return GJ_OVERFLOW;
 			*value = Float4GetDatum((float4) state->f);
 			break;

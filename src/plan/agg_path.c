@@ -529,5 +529,6 @@ gj_add_aggregate_path(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *in
 		return;
 	/* a relation of distinct rows has no target of its own: it is what they are made of */
 	target = stage == UPPERREL_DISTINCT ? native->pathtarget : output_rel->reltarget;
+	gj_remember_limited(root, output_rel, target, info);
 	gj_offer_path(output_rel, (Path *) gj_create_path(root, output_rel, target, info));
 }

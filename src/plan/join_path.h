@@ -28,6 +28,9 @@ typedef struct GjJoinInfo
 	double		groups;			/* estimate */
 	double		rows;			/* estimate of joined rows */
 	int			loader_workers; /* that help to load */
+	uint32		limit;			/* rows that come back at most, but for ties; 0: all */
+	List	   *sort_exprs;		/* what they are sorted by, as far as the device knows it */
+	List	   *sort_labels;	/* strings: how, as EXPLAIN says it behind the expression */
 } GjJoinInfo;
 
 typedef struct GjPath
@@ -205,6 +208,18 @@ extern bool gj_add_group_keys(PlannerInfo *root, GjJoinInfo *info);
 /* The same for one more expression. */
 extern bool gj_add_group_key(GjJoinInfo *info, Expr *expr);
 
+/* src/plan/limit_path.c */
+
+/*
+ * Where the query wants but the first rows in some order: remembers a path for `rel` that does
+ * what `info`, which is complete, does, and returns no more than these rows.
+ */
+extern void gj_remember_limited(PlannerInfo *root, RelOptInfo *rel, PathTarget *target,
+								GjJoinInfo *info);
+/* Offers the remembered path, sorted, at UPPERREL_ORDERED. */
+extern void gj_add_limited_path(PlannerInfo *root, RelOptInfo *input_rel,
+								RelOptInfo *output_rel);
+
 /* src/plan/join_plan.c */
 extern const CustomPathMethods gj_join_path_methods;
 
@@ -217,8 +232,9 @@ typedef enum GjPrivate
 	GJ_PRIVATE_FINALS,			/* int list: GjAggFinal, NIL for rows */
 	GJ_PRIVATE_FLAGS,			/* int list, see GjPrivateFlag */
 	GJ_PRIVATE_CLAUSE_COUNTS,	/* list of int lists, per step: see GjStepClauses */
-	GJ_PRIVATE_TABLES			/* list per source of int lists, see GjTablePrivate; NIL for
+	GJ_PRIVATE_TABLES,			/* list per source of int lists, see GjTablePrivate; NIL for
 								 * a plan source */
+	GJ_PRIVATE_SORT_LABELS		/* list of strings, one for each of GJ_EXPRS_SORT */
 } GjPrivate;
 
 typedef enum GjPrivateFlag
@@ -261,7 +277,8 @@ typedef enum GjExprs
 {
 	GJ_EXPRS_RUNTIME,			/* runtime constants */
 	GJ_EXPRS_CONDITIONS,		/* list per step, in the order of GjStepClauses */
-	GJ_EXPRS_FILTERS			/* list per source */
+	GJ_EXPRS_FILTERS,			/* list per source */
+	GJ_EXPRS_SORT				/* what the first rows are sorted by */
 } GjExprs;
 
 #endif							/* GJ_JOIN_PATH_H */

@@ -92,6 +92,27 @@ gj_agg_is_distinct(uint32_t op)
 	return op == GJ_AGG_COUNT_DISTINCT || op == GJ_AGG_SUM_DISTINCT_I;
 }
 
+GJ_FN bool
+gj_float_is_finite(double value)
+{
+	return value - value == 0.0;
+}
+
+/*
+ * True if PostgreSQL must compute an average of floats itself: sum, smallest and greatest
+ * value.  Infinities and NaNs have rules of their own, and float8_accum() also sums
+ * squares, and fails if those overflow.
+ */
+GJ_FN bool
+gj_float_avg_fails(const GjAggState *sum, double smallest, double greatest)
+{
+	double		low = smallest < 0 ? -smallest : smallest;
+	double		high = greatest < 0 ? -greatest : greatest;
+
+	return !gj_float_is_finite(sum->f) ||
+		(low > high ? low : high) * (double) sum->count > 1e150;
+}
+
 /* Adds what one state has seen to another: of parts of the rows, on any device. */
 GJ_FN void
 gj_agg_merge(uint32_t op, GjAggState *into, const GjAggState *from)
