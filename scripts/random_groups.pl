@@ -44,12 +44,13 @@ sub group_query
 	my @where = map { condition(1, @aliases) } 1 .. pick(0, 0, 1, 1, 2);
 	my $from = "\nFROM $text" . (@where ? "\nWHERE " . join(' AND ', @where) : '');
 	my @keys = map { group_key(@aliases) } 1 .. pick(1, 1, 1, 2, 2, 3, 5);
-	return 'SELECT DISTINCT ' . join(', ', @keys) . $from if chance(15);
+	return 'SELECT DISTINCT ' . join(', ', @keys) . $from . (chance(40) ? first_rows([ 1 .. @keys ], 1 .. @keys) : '') if chance(15);
 	my @list = grouped_aggregates(@aliases);
 	my $after = chance(15) ? '' : "\nGROUP BY " . join(', ', @keys);
 	@keys = () unless $after;
 	$after .= "\nHAVING " . pick('count(*) > 2', 'max(' . integer_expression(@aliases) . ') > 3', "$list[-1] IS NOT NULL") if chance(25);
 	push @keys, "count(*) + ($keys[0] IS NULL)::int" if @keys && chance(10);
+	$after .= first_rows([ 1 .. @keys + @list ], 1 .. @keys) if @keys && chance(40);
 	return 'SELECT ' . join(', ', @keys, @list) . $from . $after;
 }
 
