@@ -10,11 +10,17 @@ sub grouped_aggregates
 	push @list, pick('bool_and', 'bool_or', 'every') . '(' . condition(1, @aliases) . ')' if chance(30);
 	if (chance(25))
 	{
-		my @narrow = map { my $a = $_; map { name_of($a, $_) } of_type($a, 'int4'), of_type($a, 'int2') } @aliases;
+		my @narrow = map { my $a = $_; map { name_of($a, $_) } of_type($a, 'int4'), of_type($a, 'int2'), of_type($a, 'int8') } @aliases;
 		push @list, pick('stddev', 'variance', 'var_pop', 'stddev_pop') . '(' . pick(@narrow) . ')' if @narrow;
 	}
+	if (chance(15))
+	{
+		my @floats = map { my $a = $_; map { name_of($a, $_) } of_type($a, 'float8') } @aliases;
+		# the last digits may differ, and what is rounded must not lie halfway
+		push @list, 'round((' . pick('stddev', 'variance', 'var_pop', 'stddev_pop') . '(' . pick(@floats) . ') * 1.0000001)::numeric, 2)' if @floats;
+	}
 	push @list, 'count(DISTINCT ' . integer_expression(@aliases) . ')' if chance(20);
-	return map { /^count\(DISTINCT/ || !chance(25) ? $_ : "$_ FILTER (WHERE " . condition(1, @aliases) . ')' } @list;
+	return map { /^(count\(DISTINCT|round)/ || !chance(25) ? $_ : "$_ FILTER (WHERE " . condition(1, @aliases) . ')' } @list;
 }
 
 # A key: mostly a column, of any type.

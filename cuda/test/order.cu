@@ -253,8 +253,8 @@ test_group_sort_keys(const Device &device, Random &random, uint32_t n)
 static void
 test_group_checks(const Device &device, Random &random, uint32_t n)
 {
-	for (uint16_t of :
-		 {GJ_SORT_CHECK_INT8, GJ_SORT_CHECK_FLOAT8, GJ_SORT_CHECK_FLOAT4, GJ_SORT_CHECK_AVG})
+	for (uint16_t of : {GJ_SORT_CHECK_INT8, GJ_SORT_CHECK_FLOAT8, GJ_SORT_CHECK_FLOAT4,
+						GJ_SORT_CHECK_AVG, GJ_SORT_CHECK_SPREAD})
 		for (int64_t count = 0; count < 2; count++)
 		{
 			const uint32_t a = of == GJ_SORT_CHECK_INT8 ? 0 : 1;

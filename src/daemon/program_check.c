@@ -593,7 +593,7 @@ check_aggregates(GjCheck *check, uint32_t alive)
 	{
 		const GjAggregate *agg = &check->aggregates[i];
 		bool		is_float = agg->op == GJ_AGG_SUM_F || agg->op == GJ_AGG_MIN_F ||
-			agg->op == GJ_AGG_MAX_F;
+			agg->op == GJ_AGG_MAX_F || agg->op == GJ_AGG_SPREAD_F;
 
 		if (agg->op > GJ_AGG_SUM_DISTINCT_I)
 			return bad(check, "unknown aggregate %u", agg->op);
@@ -614,8 +614,6 @@ check_aggregates(GjCheck *check, uint32_t alive)
 		if (agg->op != GJ_AGG_COUNT && ((check->exprs[agg->arg].kind == GJ_FLOAT8) != is_float ||
 										check->exprs[agg->arg].kind == GJ_TEXT))
 			return bad(check, "aggregate %u has an argument of the wrong kind", i);
-		if (agg->op == GJ_AGG_SUM_SQUARES_I && check->exprs[agg->arg].kind == GJ_INT8)
-			return bad(check, "aggregate %u has an argument that is too wide", i);
 	}
 	return true;
 }
@@ -676,6 +674,8 @@ sorts_by(uint32_t of, uint32_t op)
 		case GJ_SORT_FLOAT:
 		case GJ_SORT_FLOAT4:
 			return op == GJ_AGG_SUM_F || op == GJ_AGG_MIN_F || op == GJ_AGG_MAX_F;
+		case GJ_SORT_CHECK_SPREAD:
+			return op == GJ_AGG_SPREAD_F;
 		default:
 			return op == GJ_AGG_SUM_F;
 	}

@@ -62,7 +62,15 @@ typedef enum GjAggFinal
 	GJ_FINAL_AVG_DECIMAL,
 	GJ_FINAL_MINMAX_DECIMAL,
 	GJ_FINAL_SUM_FLOAT4,
-	GJ_FINAL_MINMAX_FLOAT4
+	GJ_FINAL_MINMAX_FLOAT4,
+	GJ_FINAL_WIDE_VAR_POP,		/* these of three states: sum, sums of the low and the high 64 */
+	GJ_FINAL_WIDE_VAR_SAMP,		/* bits of squares; the scale is that of the values */
+	GJ_FINAL_WIDE_STDDEV_POP,
+	GJ_FINAL_WIDE_STDDEV_SAMP,
+	GJ_FINAL_FLOAT_VAR_POP,
+	GJ_FINAL_FLOAT_VAR_SAMP,
+	GJ_FINAL_FLOAT_STDDEV_POP,
+	GJ_FINAL_FLOAT_STDDEV_SAMP
 } GjAggFinal;
 
 /* An element of agg_finals: a GjAggFinal, and the scale of numerics. */
@@ -72,11 +80,18 @@ typedef enum GjAggFinal
 
 #define GJ_MAX_FINAL_STATES	3
 
+/* True for variances and deviations of integers of 64 bits, and of numerics. */
+static inline bool
+gj_final_is_wide(GjAggFinal final)
+{
+	return final >= GJ_FINAL_WIDE_VAR_POP && final <= GJ_FINAL_WIDE_STDDEV_SAMP;
+}
+
 /* Consecutive states that a value is made of. */
 static inline int
 gj_final_states(GjAggFinal final)
 {
-	return final == GJ_FINAL_AVG_FLOAT8 ? 3 :
+	return final == GJ_FINAL_AVG_FLOAT8 || gj_final_is_wide(final) ? 3 :
 		final >= GJ_FINAL_VAR_POP && final <= GJ_FINAL_AVG_MIXED ? 2 : 1;
 }
 
@@ -85,7 +100,8 @@ static inline bool
 gj_final_can_fail(GjAggFinal final)
 {
 	return final == GJ_FINAL_SUM_FLOAT8 || final == GJ_FINAL_AVG_FLOAT8 ||
-		final == GJ_FINAL_SUM_INT8 || final == GJ_FINAL_SUM_FLOAT4;
+		final == GJ_FINAL_SUM_INT8 || final == GJ_FINAL_SUM_FLOAT4 ||
+		final >= GJ_FINAL_FLOAT_VAR_POP;
 }
 
 /* Installs the planner hooks. */

@@ -271,6 +271,8 @@ add_checks(GjJoinInfo *info)
 			add_sort_key(info, GJ_SORT_CHECK_FLOAT4, state, false);
 		else if (final == GJ_FINAL_AVG_FLOAT8)
 			add_sort_key(info, GJ_SORT_CHECK_AVG, state, false);
+		else if (final >= GJ_FINAL_FLOAT_VAR_POP)
+			add_sort_key(info, GJ_SORT_CHECK_SPREAD, state, false);
 		else
 			Assert(!gj_final_can_fail(final));
 		state += gj_final_states(final);

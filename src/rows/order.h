@@ -103,6 +103,8 @@ gj_group_sort_fails(const GjGroups *groups, const GjSortKey *key, uint32_t g)
 		case GJ_SORT_CHECK_AVG:
 			return gj_float_avg_fails(state, groups->state[key->index + 1][g].f,
 									  groups->state[key->index + 2][g].f);
+		case GJ_SORT_CHECK_SPREAD:
+			return gj_float_spread_fails(state);
 		default:
 			return false;
 	}

@@ -330,7 +330,10 @@ typedef enum GjAggOp
 	GJ_AGG_MAX_I,
 	GJ_AGG_MIN_F,
 	GJ_AGG_MAX_F,
-	GJ_AGG_SUM_SQUARES_I,		/* of integers up to 32 bits: 128 bits, and the count */
+	/* of squares, which have no sign: their low and their high 64 bits; 128 bits, and the count */
+	GJ_AGG_SUM_SQUARES_I,		/* all of it for integers up to 32 bits */
+	GJ_AGG_SUM_SQUARES_HIGH_I,
+	GJ_AGG_SPREAD_F,			/* sum, and sum of squared differences from the mean */
 	GJ_AGG_COUNT_DISTINCT,		/* these two have no argument: it is the distinct key */
 	GJ_AGG_SUM_DISTINCT_I
 } GjAggOp;
@@ -346,8 +349,8 @@ typedef struct GjAggState
 {
 	int64_t		count;			/* values that were not NULL (rows for COUNT_STAR) */
 	uint64_t	lo;				/* SUM_I: low and high half of a 128-bit integer; */
-	int64_t		hi;				/* MIN_I, MAX_I: the value is in hi */
-	double		f;				/* SUM_F, MIN_F, MAX_F */
+	int64_t		hi;				/* MIN_I, MAX_I: the value is in hi; SPREAD_F: bits of the sum */
+	double		f;				/* SUM_F, MIN_F, MAX_F; SPREAD_F: of the squared differences */
 } GjAggState;
 
 /* When two values of a group key are equal; NULLs always are. */
@@ -396,6 +399,7 @@ typedef enum GjSortOf
 	GJ_SORT_CHECK_FLOAT8,		/* a sum that is not finite */
 	GJ_SORT_CHECK_FLOAT4,
 	GJ_SORT_CHECK_AVG,			/* sum, minimum and maximum in a row: see gj_float_avg_fails */
+	GJ_SORT_CHECK_SPREAD,		/* see gj_float_spread_fails */
 	GJ_NSORTS
 } GjSortOf;
 
