@@ -264,7 +264,10 @@ test_group_checks(const Device &device, Random &random, uint32_t n)
 			GjStatus status;
 
 			for (uint32_t g = 0; g < n; g++)
+			{
 				f.state[0][g].hi = (int64_t) f.state[0][g].lo >> 63;
+				f.state[1][g].hi = 0; /* the bits of a sum */
+			}
 			f.state[a][n / 2].count = count;
 			f.state[a][n / 2].hi = 1;
 			f.state[a][n / 2].f = of == GJ_SORT_CHECK_FLOAT4 ? 1e39 : 1.0 / 0.0;
