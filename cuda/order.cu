@@ -39,10 +39,10 @@ __launch_bounds__(GJ_THREADS) order_values(int64_t *to, const int64_t *from, con
 		to[i] = gj_order_value(from[rows[i]], descending, k);
 }
 
-/* *end = rows at the start of n sorted ones that come before or equal rows[last].  One thread. */
+/* *end = rows at the start of n sorted ones up to the last tie of rows[last].  One thread. */
 static __global__ void
-order_ties(const __grid_constant__ GjKeys keys, uint32_t descending, const uint32_t *rows,
-		   uint32_t last, uint32_t n, uint32_t *end)
+order_ties(const __grid_constant__ GjKeys keys, uint32_t descending, uint32_t slack,
+		   const uint32_t *rows, uint32_t last, uint32_t n, uint32_t *end)
 {
 	uint32_t low = last + 1;
 	uint32_t high = n;
@@ -51,7 +51,7 @@ order_ties(const __grid_constant__ GjKeys keys, uint32_t descending, const uint3
 	{
 		const uint32_t mid = low + (high - low) / 2;
 
-		if (gj_order_rows(&keys, descending, rows[mid], rows[last]) == 0)
+		if (gj_order_ties(&keys, descending, slack, rows[mid], rows[last]))
 			low = mid + 1;
 		else
 			high = mid;
@@ -99,7 +99,7 @@ sort_limit(GjQueue *queue, const GjKeys *keys, const GjSortLimit *wanted, Order 
 	*n = min(m, wanted->limit);
 	if (wanted->ties && m > wanted->limit)
 	{
-		order_ties<<<1, 1, 0, queue->stream>>>(*keys, wanted->descending, order->row,
+		order_ties<<<1, 1, 0, queue->stream>>>(*keys, wanted->descending, wanted->slack, order->row,
 											   wanted->limit - 1, m, &queue->results->n);
 		GJ_LAUNCHED(queue, "order_ties");
 		GJ_TRY(gj_wait(queue));

@@ -62,7 +62,7 @@ SELECT gj_first('SELECT f.id FROM f JOIN g USING (k) WHERE md5(f.t || g.name) < 
 
 -- groups: by keys and aggregates
 SELECT keys, gj_first(format('SELECT f.k, f.b, count(*), sum(f.i4) AS s4, sum(f.i8) AS s8, sum(f.n) AS sn, min(f.d) AS d, max(f.x) AS mx, max(f.y) AS my, sum(f.y) AS sy, avg(f.y) AS ay, avg(f.i4) AS a4, min(f.n) AS mn, count(DISTINCT f.i2) FROM f GROUP BY 1, 2 ORDER BY %s LIMIT 12 OFFSET 2', keys))
-FROM unnest(ARRAY['1, 2', '2 DESC, 1 DESC', 'count(*), 1, 2', 'count(*) DESC, 1, 2', 'count(f.i4) DESC, 1, 2', 's4 DESC, 1, 2', 's4 NULLS FIRST, 1, 2', 's8, 1, 2', 's8 DESC, 1, 2', 'sn DESC NULLS LAST, 1, 2', 'd DESC, 1, 2', 'mx, 1, 2', 'mx DESC, 1, 2', 'my, 1, 2', 'sy DESC, 1, 2', 'ay, 1, 2', 'a4 DESC, 1, 2',
+FROM unnest(ARRAY['1, 2', '2 DESC, 1 DESC', 'count(*), 1, 2', 'count(*) DESC, 1, 2', 'count(f.i4) DESC, 1, 2', 's4 DESC, 1, 2', 's4 NULLS FIRST, 1, 2', 's8, 1, 2', 's8 DESC, 1, 2', 'sn DESC NULLS LAST, 1, 2', 'd DESC, 1, 2', 'mx, 1, 2', 'mx DESC, 1, 2', 'my, 1, 2', 'sy DESC, 1, 2', 'ay, 1, 2', 'a4 DESC, 1, 2', 'a4, 1, 2', 'avg(f.i8) DESC, 1, 2', 'avg(f.i8), 2, 1', 'avg(f.n) NULLS FIRST, 1, 2',
 	'count(*), a4, 1, 2', 'mn, 1, 2', 'count(DISTINCT f.i2) DESC, 1, 2', 'count(*) + f.k, 1, 2', 'f.b, variance(f.i4), 1']) WITH ORDINALITY AS l(keys, n) ORDER BY n;
 SELECT gj_first('SELECT g.name, f.b, sum(f.i4) FROM f JOIN g USING (k) GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2 LIMIT 20');
 SELECT gj_first('SELECT g.name, g.note, f.t, sum(f.i4), count(*) FROM f JOIN g USING (k) GROUP BY 1, 2, 3 ORDER BY 5 DESC, 4, 1, 3 LIMIT 2000');

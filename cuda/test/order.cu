@@ -224,7 +224,7 @@ test_group_sort_keys(const Device &device, Random &random, uint32_t n)
 {
 	const std::vector<GjSortKey> spec = {
 		{GJ_SORT_KEY, 0, 0},    {GJ_SORT_KEY_NULL, 0, 1},  {GJ_SORT_KEY, 0, 1},
-		{GJ_SORT_COUNT, 0, 1},  {GJ_SORT_SUM_HIGH, 0, 0},  {GJ_SORT_SUM_LOW, 0, 0},
+		{GJ_SORT_COUNT, 0, 1},  {GJ_SORT_AVG, 0, 0},       {GJ_SORT_SUM_LOW, 0, 0},
 		{GJ_SORT_FLOAT4, 0, 2}, {GJ_SORT_FLOAT_AVG, 0, 1}, {GJ_SORT_CHECK_AVG, 0, 1}};
 	Finished f(random, n);
 	Queue q(device, group_program(spec));

@@ -87,7 +87,7 @@ sort_heap(GjOrder *o)
 	}
 }
 
-/* Puts all rows that equal the last one where those of them are that were taken. */
+/* Puts all ties of the last row where those of them are that were taken. */
 static void
 take_ties(GjOrder *o)
 {
@@ -97,7 +97,7 @@ take_ties(GjOrder *o)
 	while (n > 0 && gj_order_rows(o->keys, o->wanted->descending, o->heap[n - 1], last) == 0)
 		n--;
 	for (uint32_t i = 0; i < o->keys->nrows; i++)
-		if (gj_order_rows(o->keys, o->wanted->descending, i, last) == 0)
+		if (gj_order_ties(o->keys, o->wanted->descending, o->wanted->slack, i, last))
 			o->heap[n++] = i;
 	o->n = n;
 }

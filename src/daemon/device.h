@@ -185,6 +185,8 @@ typedef struct GjSortLimit
 	uint32_t	limit;			/* this many */
 	uint32_t	descending;		/* bit k: by key k greater values come first */
 	bool		ties;			/* and rows that equal the last one in all keys */
+	uint32_t	slack;			/* with ties: or come later by the last key alone, by no more than
+								 * this; their own order is any */
 	bool		bounded;		/* only rows that come before `bound`, or with ties are equal to it */
 	int64_t		bound[GJ_MAX_KEYS];	/* host */
 } GjSortLimit;

@@ -667,6 +667,7 @@ sorts_by(uint32_t of, uint32_t op)
 			return true;
 		case GJ_SORT_SUM_HIGH:
 		case GJ_SORT_SUM_LOW:
+		case GJ_SORT_AVG:
 		case GJ_SORT_CHECK_INT8:
 			return op == GJ_AGG_SUM_I || op == GJ_AGG_SUM_DISTINCT_I;
 		case GJ_SORT_INTEGER:
@@ -721,6 +722,8 @@ check_limit(GjCheck *check, uint32_t alive)
 	{
 		if (i >= nkeys && check->sort_keys[i].of < GJ_SORT_CHECK_INT8)
 			return bad(check, "sort key %u follows a check", i);
+		if (check->sort_keys[i].of == GJ_SORT_AVG && (i != nkeys - 1 || p->ties == 0))
+			return bad(check, "sort key %u is nothing to go on from", i);
 		if (!check_sort_key(check, i, alive))
 			return false;
 	}

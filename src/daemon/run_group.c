@@ -13,6 +13,7 @@
  * are put right in the slot.
  */
 #include "run.h"
+#include "../rows/order.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -481,6 +482,7 @@ limit_groups(GjRun *run)
 	{
 		keys.value[k] = (int64_t *) values.memory + (uint64_t) k * keys.nrows;
 		wanted.descending |= (uint32_t) sort_keys[k].descending << k;
+		wanted.slack = sort_keys[k].of == GJ_SORT_AVG ? GJ_AVG_SLACK : 0;
 	}
 	if (status == GJ_OK)
 		status = work->ops->group_sort_keys(work->queue, &from->groups, &keys);

@@ -202,8 +202,15 @@ sort_by_aggregate(GjJoinInfo *info, GjAggFinal final, uint32 state, bool descend
 		case GJ_FINAL_AVG_FLOAT8:
 			of = GJ_SORT_FLOAT_AVG;
 			break;
+		case GJ_FINAL_AVG_NUMERIC:
+		case GJ_FINAL_AVG_DECIMAL:
+		case GJ_FINAL_AVG_MIXED:
+			/* not exactly known: no key can follow */
+			info->builder->ties = true;
+			of = GJ_SORT_AVG;
+			break;
 		default:
-			return false;		/* quotients and roots */
+			return false;		/* variances */
 	}
 	if (!has_room(info, 2))
 		return false;
@@ -305,6 +312,8 @@ add_sort_keys(PlannerInfo *root, GjJoinInfo *info)
 														descending == clause->nulls_first ? "" :
 														clause->nulls_first ? " NULLS FIRST" :
 														" NULLS LAST")));
+		if (((GjSortKey *) llast(info->builder->sort_keys))->of == GJ_SORT_AVG)
+			break;
 	}
 	return info->sort_exprs != NIL;
 }

@@ -31,6 +31,21 @@ gj_order_rows(const GjKeys *keys, uint32_t descending, uint32_t i, uint32_t j)
 	return 0;
 }
 
+/* True if row i, which is not before the last row wanted, is a tie of it. */
+GJ_FN bool
+gj_order_ties(const GjKeys *keys, uint32_t descending, uint32_t slack, uint32_t i, uint32_t last)
+{
+	for (uint32_t k = 0; k < keys->nkeys; k++)
+	{
+		int64_t		a = gj_order_value(keys->value[k][i], descending, k);
+		int64_t		b = gj_order_value(keys->value[k][last], descending, k);
+
+		if (a != b)
+			return k == keys->nkeys - 1 && a > b && (uint64_t) a - (uint64_t) b <= slack;
+	}
+	return true;
+}
+
 /* True if the bound lets row i pass. */
 GJ_FN bool
 gj_order_passes(const GjKeys *keys, const GjSortLimit *wanted, uint32_t i)
@@ -44,6 +59,25 @@ gj_order_passes(const GjKeys *keys, const GjSortLimit *wanted, uint32_t i)
 			return a < b;
 	}
 	return wanted->ties;
+}
+
+/*
+ * An average of integers as it is sorted by is off by a few units of the last digit, and
+ * PostgreSQL rounds its own to no fewer digits than a double has.  What is later than the last
+ * one wanted by more than this many such units is later for PostgreSQL, too.
+ */
+#define GJ_AVG_SLACK		64
+
+/* A 128-bit integer, but for a few units of the last digit. */
+GJ_FN double
+gj_int128_to_double(uint64_t lo, int64_t hi)
+{
+	bool		negative = hi < 0;
+	uint64_t	low = negative ? ~lo + 1 : lo;
+	uint64_t	high = negative ? ~(uint64_t) hi + (low == 0) : (uint64_t) hi;
+	double		value = (double) high * 18446744073709551616.0 + (double) low;
+
+	return negative ? -value : value;
 }
 
 /* The value of group g by a sort key that is no check. */
@@ -79,6 +113,9 @@ gj_group_sort_value(const GjGroups *groups, const GjSortKey *key, uint32_t g)
 			return gj_ordered_bits(gj_double_to_bits((double) (float) state->f), true);
 		case GJ_SORT_FLOAT_AVG:
 			return gj_ordered_bits(gj_double_to_bits((state->f + 0.0) / (double) state->count), true);
+		case GJ_SORT_AVG:
+			return gj_ordered_bits(gj_double_to_bits(gj_int128_to_double(state->lo, state->hi) /
+													 (double) state->count), true);
 		default:				/* SUM_HIGH, INTEGER */
 			return state->hi;
 	}

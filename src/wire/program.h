@@ -394,6 +394,8 @@ typedef enum GjSortOf
 	GJ_SORT_FLOAT,				/* sum, minimum or maximum of floats */
 	GJ_SORT_FLOAT4,				/* the same, rounded to float4 */
 	GJ_SORT_FLOAT_AVG,
+	GJ_SORT_AVG,				/* average of integers, nearly: only the last key, and with ties, which
+								 * are all that may be equal to the last one or come before it */
 	/* no keys: any group, also one that is not returned, with such a state is a row error */
 	GJ_SORT_CHECK_INT8,			/* a sum beyond 64 bits */
 	GJ_SORT_CHECK_FLOAT8,		/* a sum that is not finite */
