@@ -14,7 +14,10 @@
  *
  * Until group_finish the states here differ from what GjAggState says, so that no step
  * depends on being the first: minima start at the greatest value, a float sum at -0, and
- * floats are compared as integers of the same order, in `hi`.
+ * floats are compared as integers of the same order, in `hi`.  For a variance the first value that
+ * comes is the base, and the differences of all values from it are added up, and their squares: the
+ * base is one of the values, so these sums are no larger than the result asks for, give or take
+ * the number of values.
  */
 #include <cub/device/device_scan.cuh>
 #include <cub/device/device_select.cuh>
@@ -261,6 +264,9 @@ ordered_bits(int64_t bits)
 	return bits ^ ((bits >> 63) & INT64_MAX);
 }
 
+/* A variance until group_finish: in `lo` the bits of the base, or this, which is a NaN. */
+#define NO_BASE UINT64_MAX
+
 static __device__ __forceinline__ void
 start_state(uint32_t op, GjAggState *state)
 {
@@ -268,9 +274,34 @@ start_state(uint32_t op, GjAggState *state)
 	const bool max = op == GJ_AGG_MAX_I || op == GJ_AGG_MAX_F;
 
 	state->count = 0;
-	state->lo = 0;
+	state->lo = op == GJ_AGG_SPREAD_F ? NO_BASE : 0;
 	state->hi = min ? INT64_MAX : max ? INT64_MIN : 0;
 	state->f = op == GJ_AGG_SUM_F ? -0.0 : 0.0;
+}
+
+/* The base of a variance, which becomes `value` if there is none yet. */
+static __device__ __forceinline__ double
+take_base(GjAggState *state, double value)
+{
+	const unsigned long long mine = (unsigned long long) gj_double_to_bits(value);
+	unsigned long long base = *(volatile unsigned long long *) &state->lo;
+
+	if (base == NO_BASE)
+		base = atomicCAS((unsigned long long *) &state->lo, (unsigned long long) NO_BASE, mine);
+	return base == NO_BASE ? value : gj_bits_to_double((int64_t) base);
+}
+
+/*
+ * Adds n values to a variance: their differences from `base` add up to `sum`, the squares of
+ * these to `squares`.
+ */
+static __device__ __forceinline__ void
+add_spread(GjAggState *state, double n, double base, double sum, double squares)
+{
+	const double shift = base - take_base(state, base);
+
+	atomicAdd((double *) &state->hi, sum + n * shift);
+	atomicAdd(&state->f, squares + 2.0 * shift * sum + n * shift * shift);
 }
 
 static __device__ __forceinline__ void
@@ -308,7 +339,13 @@ add_value(uint32_t op, GjAggState *state, int64_t value)
 			add_128(state, (uint64_t) value, value >> 63);
 			break;
 		case GJ_AGG_SUM_SQUARES_I:
-			add_128(state, (uint64_t) (value * value), 0);
+			add_128(state, (uint64_t) value * (uint64_t) value, 0);
+			break;
+		case GJ_AGG_SUM_SQUARES_HIGH_I:
+			add_128(state, (uint64_t) gj_mulhi_i64(value, value), 0);
+			break;
+		case GJ_AGG_SPREAD_F:
+			add_spread(state, 1.0, gj_bits_to_double(value), 0.0, 0.0);
 			break;
 		case GJ_AGG_SUM_F:
 			atomicAdd(&state->f, gj_bits_to_double(value));
@@ -331,10 +368,36 @@ add_value(uint32_t op, GjAggState *state, int64_t value)
 	atomicAdd((unsigned long long *) &state->count, 1ULL);
 }
 
+/* Adds a variance to one of this thread's own. */
+static __device__ __forceinline__ void
+combine_spread(GjAggState *into, const GjAggState &from)
+{
+	const double n = (double) from.count;
+	const double sum = gj_bits_to_double(from.hi);
+	double shift;
+
+	if (from.count == 0)
+		return;
+	if (into->count == 0)
+	{
+		*into = from;
+		return;
+	}
+	shift = gj_bits_to_double((int64_t) from.lo) - gj_bits_to_double((int64_t) into->lo);
+	into->hi = gj_double_to_bits(gj_bits_to_double(into->hi) + sum + n * shift);
+	into->f += from.f + 2.0 * shift * sum + n * shift * shift;
+	into->count += from.count;
+}
+
 /* Adds a state to one of this thread's own. */
 static __device__ __forceinline__ void
 combine(uint32_t op, GjAggState *into, const GjAggState &from)
 {
+	if (op == GJ_AGG_SPREAD_F)
+	{
+		combine_spread(into, from);
+		return;
+	}
 	into->lo += from.lo;
 	if (op == GJ_AGG_MIN_I || op == GJ_AGG_MIN_F)
 		into->hi = min(into->hi, from.hi);
@@ -356,11 +419,16 @@ add_state(uint32_t op, GjAggState *state, const GjAggState &from)
 	{
 		case GJ_AGG_SUM_I:
 		case GJ_AGG_SUM_SQUARES_I:
+		case GJ_AGG_SUM_SQUARES_HIGH_I:
 		case GJ_AGG_SUM_DISTINCT_I:
 			add_128(state, from.lo, from.hi);
 			break;
 		case GJ_AGG_SUM_F:
 			atomicAdd(&state->f, from.f);
+			break;
+		case GJ_AGG_SPREAD_F:
+			add_spread(state, (double) from.count, gj_bits_to_double((int64_t) from.lo),
+					   gj_bits_to_double(from.hi), from.f);
 			break;
 		case GJ_AGG_MIN_I:
 		case GJ_AGG_MIN_F:
@@ -414,6 +482,17 @@ __launch_bounds__(GJ_THREADS) group_finish(const __grid_constant__ GjGroups grou
 	}
 	else if (state->count == 0)
 		gj_agg_start(state);
+	else if (op == GJ_AGG_SPREAD_F)
+	{
+		const double n = (double) state->count;
+		const double sum = gj_bits_to_double(state->hi);
+		const double spread = state->f - sum * sum / n;
+
+		state->hi = gj_double_to_bits(n * gj_bits_to_double((int64_t) state->lo) + sum);
+		state->lo = 0;
+		/* a NaN stays */
+		state->f = spread < 0.0 ? 0.0 : spread;
+	}
 	else if (op == GJ_AGG_MIN_F || op == GJ_AGG_MAX_F)
 	{
 		/* ordered_bits is its own inverse */
@@ -482,6 +561,14 @@ __launch_bounds__(GJ_THREADS)
 	state = from.state[blockIdx.y][first + i];
 	if (op == GJ_AGG_MIN_F || op == GJ_AGG_MAX_F)
 		state.hi = ordered_bits(gj_double_to_bits(state.f));
+	else if (op == GJ_AGG_SPREAD_F && state.count > 0)
+	{
+		const double sum = gj_bits_to_double(state.hi);
+		const double mean = sum / (double) state.count;
+
+		state.lo = (uint64_t) gj_double_to_bits(mean);
+		state.hi = gj_double_to_bits(sum - mean * (double) state.count);
+	}
 	add_state(op, &groups.state[blockIdx.y][group_of[i]], state);
 }
 

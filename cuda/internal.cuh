@@ -225,6 +225,13 @@ GjStatus gj_group_hash(GjQueue *queue, const GjGroupRows *rows);
 GjStatus gj_group_merge(GjQueue *queue, const GjGroups *from, uint32_t first, uint32_t n,
 						const uint32_t *group_of, const GjGroups *groups);
 GjStatus gj_group_finish(GjQueue *queue, const GjGroups *groups);
+GjStatus gj_sort_limit(GjQueue *queue, const GjKeys *keys, const GjSortLimit *wanted,
+					   uint32_t *positions, uint32_t *n);
+GjStatus gj_group_sort_keys(GjQueue *queue, const GjGroups *groups, const GjKeys *keys);
+GjStatus gj_group_bytes(GjQueue *queue, const GjGroups *groups, const uint32_t *positions,
+						uint32_t n, uint64_t *heap_at, uint64_t *nbytes);
+GjStatus gj_group_keep(GjQueue *queue, const GjGroups *from, const uint32_t *positions, uint32_t n,
+					   const uint64_t *heap_at, const GjGroups *to);
 GjStatus gj_gather(GjQueue *queue, const GjView *view, uint32_t first, uint32_t max,
 				   const GjBatchTarget *target, uint32_t *n);
 GjStatus gj_sort_unique(GjQueue *queue, void *values, uint32_t width, uint64_t n,

@@ -9,14 +9,10 @@
  * then search in the same places, so that nearly all loads are from cache.  What they find
  * is written where the tuple was.
  */
-#include <cub/device/device_radix_sort.cuh>
-#include <cub/device/device_reduce.cuh>
 #include <cub/device/device_scan.cuh>
 #include <cub/device/device_select.cuh>
-#include <thrust/iterator/counting_iterator.h>
-#include <thrust/iterator/transform_iterator.h>
 
-#include "internal.cuh"
+#include "sort.cuh"
 
 /* Rows of a side that is searched by tuples as they come: its keys stay in L2. */
 #define SMALL_SIDE (1u << 16)
@@ -30,27 +26,6 @@ struct NotNull
 	operator()(uint32_t i) const
 	{
 		return !null[i];
-	}
-};
-
-/* Bits in which a value differs from the first one. */
-struct Differs
-{
-	const int64_t *value;
-
-	__host__ __device__ uint64_t
-	operator()(uint32_t i) const
-	{
-		return (uint64_t) (value[i] ^ value[0]);
-	}
-};
-
-struct BitOr
-{
-	__host__ __device__ uint64_t
-	operator()(uint64_t a, uint64_t b) const
-	{
-		return a | b;
 	}
 };
 
@@ -71,31 +46,6 @@ move(GjQueue *queue, T *to, const T *from, const uint32_t *rows, uint32_t n)
 {
 	move_values<<<gj_blocks(n, GJ_THREADS), GJ_THREADS, 0, queue->stream>>>(to, from, rows, n);
 	GJ_LAUNCHED(queue, "move_values");
-	return GJ_OK;
-}
-
-/*
- * Sorts n values with their rows into to_value and to_row, by the bits that differ; rows of
- * equal values keep their order.  n > 0.  Waits.
- */
-static GjStatus
-sort_pairs(GjQueue *queue, const int64_t *value, int64_t *to_value, const uint32_t *row,
-		   uint32_t *to_row, uint32_t n)
-{
-	const thrust::transform_iterator<Differs, thrust::counting_iterator<uint32_t>> differs(
-		thrust::counting_iterator<uint32_t>(0), Differs{value});
-	uint64_t bits;
-	int begin;
-	int end;
-
-	GJ_CUB(queue, cub::DeviceReduce::Reduce, differs, &queue->results->total, (int64_t) n, BitOr(),
-		   (uint64_t) 0);
-	GJ_TRY(gj_wait(queue));
-	bits = queue->pinned->results.total;
-	begin = bits ? __builtin_ctzll(bits) : 0;
-	end = bits ? 64 - __builtin_clzll(bits) : 1;
-	GJ_CUB(queue, cub::DeviceRadixSort::SortPairs, value, to_value, row, to_row, (int64_t) n, begin,
-		   end);
 	return GJ_OK;
 }
 
@@ -126,7 +76,7 @@ sort_rows(GjQueue *queue, const GjKeys *keys, Sort *sort, bool (*stop)(void *), 
 		if (stop && stop(arg))
 			return GJ_CANCELLED;
 		GJ_TRY(move(queue, sort->value, (const int64_t *) keys->value[k], row, *n));
-		GJ_TRY(sort_pairs(queue, sort->value, sort->sorted, row, sort->next, *n));
+		GJ_TRY(gj_sort_pairs(queue, sort->value, sort->sorted, row, sort->next, *n));
 		sort->row = sort->next;
 		sort->next = row;
 	}
@@ -224,15 +174,6 @@ __launch_bounds__(GJ_THREADS)
 	first[i] = start;
 }
 
-static __global__ void
-__launch_bounds__(GJ_THREADS) number_rows(uint32_t *rows, uint32_t n)
-{
-	const uint32_t i = blockIdx.x * GJ_THREADS + threadIdx.x;
-
-	if (i < n)
-		rows[i] = i;
-}
-
 /* Tuples in the order of their first value; *order is scratch. */
 static GjStatus
 order_tuples(GjQueue *queue, const GjKeys *keys, const uint32_t **order)
@@ -249,9 +190,8 @@ order_tuples(GjQueue *queue, const GjKeys *keys, const uint32_t **order)
 	sorted = (int64_t *) memory;
 	row = (uint32_t *) ((char *) memory + value_bytes);
 	to_row = row + n;
-	number_rows<<<gj_blocks(n, GJ_THREADS), GJ_THREADS, 0, queue->stream>>>(row, n);
-	GJ_LAUNCHED(queue, "number_rows");
-	GJ_TRY(sort_pairs(queue, keys->value[0], sorted, row, to_row, n));
+	GJ_TRY(gj_number_rows(queue, row, n));
+	GJ_TRY(gj_sort_pairs(queue, keys->value[0], sorted, row, to_row, n));
 	*order = to_row;
 	return GJ_OK;
 }

@@ -98,7 +98,7 @@ __launch_bounds__(GJ_THREADS)
 		GJ_TILE_FOR(i, m)
 		{
 			store_key(keys, k, base + i, tile.value[result + i], tile.null[result + i],
-					  kind == GJ_FLOAT8, operands.ordered);
+					  kind == GJ_FLOAT8 || kind == GJ_FLOAT4, operands.ordered);
 		}
 	}
 	gj_note_error(results, status);
@@ -128,7 +128,8 @@ keys_are_columns(const GjQueue *queue, const Operands &operands, uint32_t nkeys,
 		}
 		columns->key[k].column = column;
 		columns->key[k].source = types[column].source;
-		columns->key[k].is_float = types[column].kind == GJ_FLOAT8;
+		columns->key[k].is_float =
+			types[column].kind == GJ_FLOAT8 || types[column].kind == GJ_FLOAT4;
 	}
 	return true;
 }

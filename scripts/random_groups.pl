@@ -10,11 +10,17 @@ sub grouped_aggregates
 	push @list, pick('bool_and', 'bool_or', 'every') . '(' . condition(1, @aliases) . ')' if chance(30);
 	if (chance(25))
 	{
-		my @narrow = map { my $a = $_; map { name_of($a, $_) } of_type($a, 'int4'), of_type($a, 'int2') } @aliases;
+		my @narrow = map { my $a = $_; map { name_of($a, $_) } of_type($a, 'int4'), of_type($a, 'int2'), of_type($a, 'int8') } @aliases;
 		push @list, pick('stddev', 'variance', 'var_pop', 'stddev_pop') . '(' . pick(@narrow) . ')' if @narrow;
 	}
+	if (chance(15))
+	{
+		my @floats = map { my $a = $_; map { name_of($a, $_) } of_type($a, 'float8') } @aliases;
+		# the last digits may differ, and what is rounded must not lie halfway
+		push @list, 'round((' . pick('stddev', 'variance', 'var_pop', 'stddev_pop') . '(' . pick(@floats) . ') * 1.0000001)::numeric, 2)' if @floats;
+	}
 	push @list, 'count(DISTINCT ' . integer_expression(@aliases) . ')' if chance(20);
-	return map { /^count\(DISTINCT/ || !chance(25) ? $_ : "$_ FILTER (WHERE " . condition(1, @aliases) . ')' } @list;
+	return map { /^(count\(DISTINCT|round)/ || !chance(25) ? $_ : "$_ FILTER (WHERE " . condition(1, @aliases) . ')' } @list;
 }
 
 # A key: mostly a column, of any type.
@@ -44,12 +50,13 @@ sub group_query
 	my @where = map { condition(1, @aliases) } 1 .. pick(0, 0, 1, 1, 2);
 	my $from = "\nFROM $text" . (@where ? "\nWHERE " . join(' AND ', @where) : '');
 	my @keys = map { group_key(@aliases) } 1 .. pick(1, 1, 1, 2, 2, 3, 5);
-	return 'SELECT DISTINCT ' . join(', ', @keys) . $from if chance(15);
+	return 'SELECT DISTINCT ' . join(', ', @keys) . $from . (chance(40) ? first_rows([ 1 .. @keys ], 1 .. @keys) : '') if chance(15);
 	my @list = grouped_aggregates(@aliases);
 	my $after = chance(15) ? '' : "\nGROUP BY " . join(', ', @keys);
 	@keys = () unless $after;
 	$after .= "\nHAVING " . pick('count(*) > 2', 'max(' . integer_expression(@aliases) . ') > 3', "$list[-1] IS NOT NULL") if chance(25);
 	push @keys, "count(*) + ($keys[0] IS NULL)::int" if @keys && chance(10);
+	$after .= first_rows([ 1 .. @keys + @list ], 1 .. @keys) if @keys && chance(40);
 	return 'SELECT ' . join(', ', @keys, @list) . $from . $after;
 }
 

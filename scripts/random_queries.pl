@@ -6,7 +6,7 @@
 # The same seed gives the same file.  Tables: every type of key, NULLs, duplicates, skew, empty and
 # one-row tables, wide rows, text; partitions and inheritance children.  Queries: joins of 2 to 5 relations in stars, chains and bushy trees, of
 # all types, by equality, inequality or any condition; EXISTS, IN and their opposites; filters, also above
-# outer joins; rows or aggregates, parameters; each algorithm; random expressions of all types, also row by row
+# outer joins; rows or aggregates, the first rows in some order, parameters; each algorithm; random expressions of all types, also row by row
 # (random_values.pl).  Sums of floats are exact (quarters).
 use strict;
 use warnings;
@@ -283,6 +283,15 @@ sub missing_query
 	return 'SELECT ' . join(', ', @list) . "\nFROM $tables\n  $join ON " . join(' AND ', @on) . "\nWHERE $key IS NULL$more";
 }
 
+# ORDER BY of some keys and of what makes the order complete, with LIMIT.
+sub first_rows
+{
+	my ($keys, @complete) = @_;
+	my @list = ((map { pick(@$keys) } 1 .. pick(0, 1, 1, 1, 2, 3)), @complete);
+	return "\nORDER BY " . join(', ', map { $_ . pick('', '', ' DESC') . pick('', '', '', ' NULLS FIRST', ' NULLS LAST') } @list)
+	  . "\nLIMIT " . pick(1, 3, 10, 10, 100, 1000, 5000) . (chance(20) ? ' OFFSET ' . pick(0, 1, 5, 300) : '');
+}
+
 sub write_query
 {
 	my ($text, $rows, @aliases);
@@ -325,6 +334,8 @@ sub write_query
 		push @list, integer_expression(@aliases) if chance(30);
 		@list = (pick(@aliases)->{name} . '.*') if chance(10);
 	}
+	$after = first_rows([ (map { my $a = pick(@aliases); name_of($a, pick(@{ $a->{table}{columns} })) } 0 .. 3), integer_expression(@aliases) ], map { "$_->{name}.id" } @aliases)
+	  if !$total && chance(30);
 	my @where = map { condition(2, @aliases) } 1 .. pick(0, 0, 0, 1, 1, 2);
 	if (chance(15)) { my $a = pick(@aliases); push @where, name_of($a, pick(@{ $a->{table}{columns} })) . ' IS NULL'; }
 	push @where, map { subquery_condition(@aliases) } 1 .. ($overflow ? 0 : pick(0, 0, 0, 0, 0, 1, 1, 2));
@@ -334,7 +345,7 @@ sub write_query
 		$query = "SET plan_cache_mode = force_generic_plan;\nPREPARE q(" . join(', ', map { $_->[0] } @$parameters) . ") AS $query;\n"
 		  . 'EXECUTE q(' . join(', ', map { $_->[1] } @$parameters) . ')';
 	}
-	print "-- by PostgreSQL\n" if $after;		# GROUP BY over a join that is cheaper otherwise
+	print "-- by PostgreSQL\n" if $after =~ /GROUP/;		# GROUP BY over a join that is cheaper otherwise
 	print "SET enable_partitionwise_join = on;\n" if chance(10);
 	# other native trees: nested loops that pass values down
 	print pick("SET enable_hashjoin = off;\nSET enable_mergejoin = off;\n", "SET enable_hashjoin = off;\n", "SET enable_memoize = off;\nSET enable_material = off;\n")

@@ -110,12 +110,23 @@ struct Aggregate
 	uint32_t column;
 };
 
-static const Aggregate aggregates[] = {
-	{GJ_AGG_COUNT_STAR, 0},     {GJ_AGG_COUNT, VALUE_INT8},         {GJ_AGG_SUM_I, VALUE_INT8},
-	{GJ_AGG_MIN_I, VALUE_INT8}, {GJ_AGG_MAX_I, VALUE_INT8},         {GJ_AGG_SUM_I, VALUE_INT8},
-	{GJ_AGG_SUM_I, VALUE_INT4}, {GJ_AGG_SUM_SQUARES_I, VALUE_INT4}, {GJ_AGG_SUM_F, VALUE_FLOAT8},
-	{GJ_AGG_MIN_F, KEY_FLOAT8}, {GJ_AGG_MAX_F, KEY_FLOAT8},         {GJ_AGG_COUNT_STAR, 0},
-	{GJ_AGG_COUNT_DISTINCT, 0}, {GJ_AGG_SUM_DISTINCT_I, 0}};
+static const Aggregate aggregates[] = {{GJ_AGG_COUNT_STAR, 0},
+									   {GJ_AGG_COUNT, VALUE_INT8},
+									   {GJ_AGG_SUM_I, VALUE_INT8},
+									   {GJ_AGG_MIN_I, VALUE_INT8},
+									   {GJ_AGG_MAX_I, VALUE_INT8},
+									   {GJ_AGG_SUM_I, VALUE_INT8},
+									   {GJ_AGG_SUM_I, VALUE_INT4},
+									   {GJ_AGG_SUM_SQUARES_I, VALUE_INT4},
+									   {GJ_AGG_SUM_F, VALUE_FLOAT8},
+									   {GJ_AGG_MIN_F, KEY_FLOAT8},
+									   {GJ_AGG_MAX_F, KEY_FLOAT8},
+									   {GJ_AGG_COUNT_STAR, 0},
+									   {GJ_AGG_SUM_SQUARES_I, VALUE_INT8},
+									   {GJ_AGG_SUM_SQUARES_HIGH_I, VALUE_INT8},
+									   {GJ_AGG_SPREAD_F, VALUE_FLOAT8},
+									   {GJ_AGG_COUNT_DISTINCT, 0},
+									   {GJ_AGG_SUM_DISTINCT_I, 0}};
 static const uint32_t naggregates = sizeof(aggregates) / sizeof(aggregates[0]);
 
 static bool
@@ -129,8 +140,13 @@ states_equal(uint32_t op, const GjAggState &a, const GjAggState &b)
 	{
 		case GJ_AGG_SUM_I:
 		case GJ_AGG_SUM_SQUARES_I:
+		case GJ_AGG_SUM_SQUARES_HIGH_I:
 		case GJ_AGG_SUM_DISTINCT_I:
 			return a.lo == b.lo && a.hi == b.hi;
+		case GJ_AGG_SPREAD_F:
+			return fabs(gj_bits_to_double(a.hi) - gj_bits_to_double(b.hi)) <=
+					   1e-9 * (1 + fabs(gj_bits_to_double(b.hi))) &&
+				   fabs(a.f - b.f) <= 1e-9 * (1 + b.f);
 		case GJ_AGG_SUM_F:
 			return fabs(a.f - b.f) <= 1e-9 * (1 + fabs(b.f));
 		case GJ_AGG_MIN_I:

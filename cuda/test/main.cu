@@ -100,7 +100,9 @@ Program::flat() const
 	append(flat, outputs, &p.noutputs, &p.outputs);
 	append(flat, aggregates, &p.naggregates, &p.aggregates);
 	append(flat, group_keys, &p.ngroup_keys, &p.group_keys);
+	append(flat, sort_keys, &p.nsort_keys, &p.sort_keys);
 	p.distinct_key = distinct_key;
+	p.limit = limit;
 	if (!group_keys.empty())
 		p.output = GJ_OUTPUT_GROUPS;
 	p.nbytes = (uint32_t) (flat.size() * 8);
@@ -343,6 +345,7 @@ run_tests(const Device &device)
 	test_hash(device);
 	test_aggregate(device);
 	test_groups(device);
+	test_order(device);
 	test_gather(device);
 	test_sets(device);
 	test_steps(device);

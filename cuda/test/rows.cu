@@ -374,6 +374,7 @@ reference_step(uint32_t op, GjAggState *state, const Column &c, uint32_t row, in
 {
 	const int64_t v = c.value(row) + added;
 	const double f = gj_bits_to_double(v);
+	unsigned __int128 square;
 
 	switch (op)
 	{
@@ -382,8 +383,20 @@ reference_step(uint32_t op, GjAggState *state, const Column &c, uint32_t row, in
 			state->lo = (uint64_t) *sum;
 			state->hi = (int64_t) (*sum >> 64);
 			break;
+		case GJ_AGG_SUM_SQUARES_I:
+		case GJ_AGG_SUM_SQUARES_HIGH_I:
+			square = (unsigned __int128) ((__int128) v * v);
+			*sum += (uint64_t) (op == GJ_AGG_SUM_SQUARES_I ? square : square >> 64);
+			state->lo = (uint64_t) *sum;
+			state->hi = (int64_t) (*sum >> 64);
+			break;
 		case GJ_AGG_SUM_F:
 			state->f += f;
+			break;
+		case GJ_AGG_SPREAD_F:
+			/* of eighths: exact, and made a spread where it is compared */
+			state->hi = gj_double_to_bits(gj_bits_to_double(state->hi) + f);
+			state->f += f * f;
 			break;
 		case GJ_AGG_MIN_I:
 			state->hi = state->count == 0 ? v : std::min(state->hi, v);
@@ -415,7 +428,16 @@ states_equal(uint32_t op, const GjAggState &a, const GjAggState &b)
 	switch (op)
 	{
 		case GJ_AGG_SUM_I:
+		case GJ_AGG_SUM_SQUARES_I:
+		case GJ_AGG_SUM_SQUARES_HIGH_I:
 			return a.lo == b.lo && a.hi == b.hi;
+		case GJ_AGG_SPREAD_F:
+		{
+			const double sum = gj_bits_to_double(b.hi);
+			const double spread = b.f - sum * sum / (double) b.count;
+
+			return a.hi == b.hi && fabs(a.f - spread) <= 1e-9 * (1 + spread);
+		}
 		case GJ_AGG_SUM_F:
 			return fabs(a.f - b.f) <= 1e-9 * (1 + fabs(b.f)) + 1e-3;
 		case GJ_AGG_MIN_I:
@@ -439,12 +461,24 @@ struct Aggregate
 static void
 test_aggregate_once(const Device &device, Random &random, uint32_t n, double null_rate)
 {
-	static const Aggregate aggregates[] = {
-		{GJ_AGG_COUNT_STAR, 0, 0}, {GJ_AGG_COUNT, 0, 0}, {GJ_AGG_SUM_I, 0, 0},
-		{GJ_AGG_MIN_I, 0, 0},      {GJ_AGG_MAX_I, 0, 0}, {GJ_AGG_SUM_I, 0, 0},
-		{GJ_AGG_SUM_I, 0, 9},      {GJ_AGG_SUM_I, 2, 0}, {GJ_AGG_MIN_I, 2, 0},
-		{GJ_AGG_MAX_I, 2, 0},      {GJ_AGG_MIN_F, 3, 0}, {GJ_AGG_MAX_F, 3, 0},
-		{GJ_AGG_SUM_F, 7, 0},      {GJ_AGG_MIN_F, 7, 0}, {GJ_AGG_COUNT_STAR, 0, 0}};
+	static const Aggregate aggregates[] = {{GJ_AGG_COUNT_STAR, 0, 0},
+										   {GJ_AGG_COUNT, 0, 0},
+										   {GJ_AGG_SUM_I, 0, 0},
+										   {GJ_AGG_MIN_I, 0, 0},
+										   {GJ_AGG_MAX_I, 0, 0},
+										   {GJ_AGG_SUM_I, 0, 0},
+										   {GJ_AGG_SUM_I, 0, 9},
+										   {GJ_AGG_SUM_I, 2, 0},
+										   {GJ_AGG_MIN_I, 2, 0},
+										   {GJ_AGG_MAX_I, 2, 0},
+										   {GJ_AGG_MIN_F, 3, 0},
+										   {GJ_AGG_MAX_F, 3, 0},
+										   {GJ_AGG_SUM_F, 7, 0},
+										   {GJ_AGG_MIN_F, 7, 0},
+										   {GJ_AGG_COUNT_STAR, 0, 0},
+										   {GJ_AGG_SUM_SQUARES_I, 0, 0},
+										   {GJ_AGG_SUM_SQUARES_HIGH_I, 0, 0},
+										   {GJ_AGG_SPREAD_F, 7, 0}};
 	const uint32_t naggregates = sizeof(aggregates) / sizeof(aggregates[0]);
 	std::vector<Column> columns = computable(random, n, null_rate);
 	std::vector<GjAggState> expected(naggregates);

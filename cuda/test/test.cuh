@@ -47,6 +47,8 @@ struct Program
 	uint32_t output_capacity = 1024; /* rows of a batch */
 	std::vector<GjGroupKey> group_keys;
 	uint32_t distinct_key = 0;
+	std::vector<GjSortKey> sort_keys;
+	uint32_t limit = 0;
 
 	/* Adds an expression; its result is what the last instruction writes. */
 	uint32_t expr(GjKind kind, const std::vector<GjInstr> &code);
@@ -137,6 +139,7 @@ void test_select(const Device &device);
 void test_keys(const Device &device);
 void test_aggregate(const Device &device);
 void test_groups(const Device &device);
+void test_order(const Device &device);
 void test_gather(const Device &device);
 void test_hash(const Device &device);
 void test_sets(const Device &device);

@@ -33,6 +33,10 @@ step_tile(uint32_t op, GjAggState *state, const int64_t *value, const uint8_t *n
 			GJ_STEP_ALL(GJ_AGG_SUM_I);
 		case GJ_AGG_SUM_SQUARES_I:
 			GJ_STEP_ALL(GJ_AGG_SUM_SQUARES_I);
+		case GJ_AGG_SUM_SQUARES_HIGH_I:
+			GJ_STEP_ALL(GJ_AGG_SUM_SQUARES_HIGH_I);
+		case GJ_AGG_SPREAD_F:
+			GJ_STEP_ALL(GJ_AGG_SPREAD_F);
 		case GJ_AGG_SUM_F:
 			GJ_STEP_ALL(GJ_AGG_SUM_F);
 		case GJ_AGG_MIN_I:

@@ -10,6 +10,7 @@
  *	join_match.c	which tuples and rows have a match
  *	aggregate.c		aggregate, aggregate_read
  *	group.c			group_keys, group_find and the others of groups
+ *	order.c			sort_limit; group_sort_keys and group_keep
  *	gather.c		gather
  *	sorted_set.c	sort_unique
  *	set_pair.c		set_pair
@@ -135,6 +136,16 @@ extern GjStatus gj_cpu_group_hash(GjQueue *queue, const GjGroupRows *rows);
 extern GjStatus gj_cpu_group_merge(GjQueue *queue, const GjGroups *from, uint32_t first,
 								   uint32_t n, const uint32_t *group_of, const GjGroups *groups);
 extern GjStatus gj_cpu_group_finish(GjQueue *queue, const GjGroups *groups);
+extern GjStatus gj_cpu_sort_limit(GjQueue *queue, const GjKeys *keys, const GjSortLimit *wanted,
+								  uint32_t *positions, uint32_t *n);
+extern GjStatus gj_cpu_group_sort_keys(GjQueue *queue, const GjGroups *groups,
+									   const GjKeys *keys);
+extern GjStatus gj_cpu_group_bytes(GjQueue *queue, const GjGroups *groups,
+								   const uint32_t *positions, uint32_t n, uint64_t *heap_at,
+								   uint64_t *nbytes);
+extern GjStatus gj_cpu_group_keep(GjQueue *queue, const GjGroups *from,
+								  const uint32_t *positions, uint32_t n,
+								  const uint64_t *heap_at, const GjGroups *to);
 extern GjStatus gj_cpu_gather(GjQueue *queue, const GjView *view, uint32_t first, uint32_t max,
 							  const GjBatchTarget *target, uint32_t *n);
 extern GjStatus gj_cpu_sort_unique(GjQueue *queue, void *values, uint32_t width, uint64_t n,

@@ -152,7 +152,7 @@ store_keys(const GjKeysWork *w, uint32_t k, uint32_t base, uint32_t n, uint32_t 
 
 	if (w->ordered)
 		for (uint32_t i = 0; i < n; i++)
-			to[i] = gj_ordered_bits(value[i], is_float);
+			to[i] = null[i] ? 0 : gj_ordered_bits(value[i], is_float);
 	else
 		for (uint32_t i = 0; i < n; i++)
 			to[i] = gj_key_bits(value[i], is_float);
@@ -182,7 +182,7 @@ keys_item(void *arg, uint32_t item, const GjTile *tile)
 			uint32_t	kind;
 			uint32_t	reg = eval_operand(w, k, base, n, tile, &kind, &status);
 
-			store_keys(w, k, base, n, reg, kind == GJ_FLOAT8, tile);
+			store_keys(w, k, base, n, reg, kind == GJ_FLOAT8 || kind == GJ_FLOAT4, tile);
 		}
 	}
 	gj_note_row_error(w->queue, status);

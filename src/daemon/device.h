@@ -179,6 +179,18 @@ typedef struct GjGroups
 	GjAggState *state[GJ_MAX_AGGREGATES];	/* of each aggregate, one a group */
 } GjGroups;
 
+/* Which rows of many are wanted: the first ones in the order of some keys. */
+typedef struct GjSortLimit
+{
+	uint32_t	limit;			/* this many */
+	uint32_t	descending;		/* bit k: by key k greater values come first */
+	bool		ties;			/* and rows that equal the last one in all keys */
+	uint32_t	slack;			/* with ties: or come later by the last key alone, by no more than
+								 * this; their own order is any */
+	bool		bounded;		/* only rows that come before `bound`, or with ties are equal to it */
+	int64_t		bound[GJ_MAX_KEYS];	/* host */
+} GjSortLimit;
+
 /* Two sorted, unique arrays of integers of `width` bytes (2, 4 or 8), device memory. */
 typedef struct GjSetPair
 {
@@ -360,7 +372,7 @@ typedef struct GjDeviceOps
 
 	/*
 	 * The same of keys->nkeys operands, each an expression or, if it is negative, column
-	 * -1 - operand; values as gj_ordered_bits makes them.
+	 * -1 - operand; values as gj_ordered_bits makes them, 0 for NULL.
 	 */
 	GjStatus	(*ordered_keys) (GjQueue *queue, const GjView *view, uint32_t first, uint32_t n,
 								 const int32_t *operands, const GjKeys *keys);
@@ -448,6 +460,15 @@ typedef struct GjDeviceOps
 	GjStatus	(*select_flags) (GjQueue *queue, const uint8_t *flags, uint32_t n, uint8_t value,
 								 uint32_t *positions, uint32_t *npositions);
 
+	/*
+	 * Finds the rows wanted of keys->nrows rows, whose values are as ordered_keys makes them
+	 * (keys->null is not read): their positions, in the wanted order.  positions has room
+	 * for keys->nrows.  *n host.  One call, however many rows: some 10 ms for 100 million
+	 * on a GPU.  Waits.
+	 */
+	GjStatus	(*sort_limit) (GjQueue *queue, const GjKeys *keys, const GjSortLimit *wanted,
+							   uint32_t *positions, uint32_t *n);
+
 	/* Adds the view's tuples to all aggregates of the program. */
 	GjStatus	(*aggregate) (GjQueue *queue, const GjView *view);
 	/* The states so far (host array).  Waits. */
@@ -491,6 +512,25 @@ typedef struct GjDeviceOps
 	 * value.  Nothing can be added afterwards.
 	 */
 	GjStatus	(*group_finish) (GjQueue *queue, const GjGroups *groups);
+
+	/*
+	 * Values of all groups, which are finished, for the program's sort keys, in their order,
+	 * as sort_limit takes them.  A group that a check of theirs finds is a row error
+	 * (GJ_OVERFLOW).
+	 */
+	GjStatus	(*group_sort_keys) (GjQueue *queue, const GjGroups *groups, const GjKeys *keys);
+	/*
+	 * heap_at[0 .. n] = where the bytes of groups positions[0 .. n) would start, counted from
+	 * 0.  *nbytes (host) = heap_at[n].  Waits.
+	 */
+	GjStatus	(*group_bytes) (GjQueue *queue, const GjGroups *groups, const uint32_t *positions,
+								uint32_t n, uint64_t *heap_at, uint64_t *nbytes);
+	/*
+	 * Copies groups positions[0 .. n) of `from`, which are finished, to groups 0 .. n-1 of `to`,
+	 * which has room for them and their bytes.  heap_at is not read if to->heap_end is NULL.
+	 */
+	GjStatus	(*group_keep) (GjQueue *queue, const GjGroups *from, const uint32_t *positions,
+							   uint32_t n, const uint64_t *heap_at, const GjGroups *to);
 
 	/*
 	 * Fills a batch with the output columns of tuples first, first+1, ... of the

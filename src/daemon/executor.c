@@ -86,6 +86,7 @@ plan_output(GjRun *run)
 	const uint32_t *outputs = gj_program_array(p, uint32_t, outputs);
 	const GjAggregate *aggregates = gj_program_array(p, GjAggregate, aggregates);
 	const GjGroupKey *keys = gj_program_array(p, GjGroupKey, group_keys);
+	const GjSortKey *sort_keys = gj_program_array(p, GjSortKey, sort_keys);
 	uint32_t	needed = 0;
 
 	if (p->output == GJ_OUTPUT_ROWS)
@@ -95,6 +96,12 @@ plan_output(GjRun *run)
 			run->late[outputs[i]] = 1;
 			needed |= 1u << run->types[outputs[i]].source;
 		}
+		for (uint32_t i = 0; i < p->nsort_keys; i++)
+		{
+			mark_late(run, sort_keys[i].index);
+			needed |= gj_expr_sources(p, sort_keys[i].index);
+		}
+		run->output_sources = needed;
 		return needed;
 	}
 	run->count_only = p->output != GJ_OUTPUT_GROUPS;
@@ -418,6 +425,8 @@ gj_run_finish(GjRun *run, GjRunStats *stats)
 		GJ_TRY(finish_aggregates(run));
 	else if (p->output == GJ_OUTPUT_GROUPS)
 		GJ_TRY(gj_run_send_groups(run));
+	else if (p->output == GJ_OUTPUT_ROWS)
+		GJ_TRY(gj_run_send_limited(run));
 	/* a row error must not stay unnoticed */
 	GJ_TRY(run->work.ops->sync(run->work.queue));
 	memcpy(run->stats.ms, run->work.ops->phase_ms(run->work.queue), sizeof(run->stats.ms));
@@ -472,6 +481,7 @@ gj_run_close(GjRun *run, GjErrorText *why)
 	gj_run_close_stages(run);
 	gj_buffer_free(work, &run->filtered);
 	gj_run_free_groups(run);
+	gj_run_free_limited(run);
 	gj_buffer_free(work, &run->compact);
 	/* nor fragments that are being filled */
 	if (work->queue && run->clock > 0)

@@ -205,6 +205,7 @@ fingerprint_of(const GjProgram *program)
 	hash = hash_array(hash, program, GjAggregate, aggregates);
 	hash = hash_array(hash, program, GjGroupKey, group_keys);
 	hash = hash_array(hash, program, GjSetStep, set_steps);
+	hash = hash_array(hash, program, GjSortKey, sort_keys);
 	return hash_sets(hash, program);
 }
 

@@ -25,6 +25,7 @@ typedef struct GjCheck
 	const GjAggregate *aggregates;
 	const GjGroupKey *group_keys;
 	const GjSetStep *set_steps;
+	const GjSortKey *sort_keys;
 	GjErrorText *why;
 } GjCheck;
 
@@ -69,6 +70,8 @@ check_header(GjCheck *check, uint32_t nbytes)
 		return bad(check, "%u sources, %u columns, %u outputs, %u aggregates or %u group keys "
 				   "are too many", p->nsources, p->ncolumns, p->noutputs, p->naggregates,
 				   p->ngroup_keys);
+	if (p->nsort_keys > GJ_MAX_KEYS + GJ_MAX_AGGREGATES)
+		return bad(check, "%u sort keys are too many", p->nsort_keys);
 	return check_array(check, "sources", p->sources, p->nsources, sizeof(GjSource)) &&
 		check_array(check, "columns", p->columns, p->ncolumns, sizeof(GjColumnType)) &&
 		check_array(check, "steps", p->steps, p->nsteps, sizeof(GjStep)) &&
@@ -78,6 +81,7 @@ check_header(GjCheck *check, uint32_t nbytes)
 		check_array(check, "outputs", p->outputs, p->noutputs, sizeof(uint32_t)) &&
 		check_array(check, "aggregates", p->aggregates, p->naggregates, sizeof(GjAggregate)) &&
 		check_array(check, "group keys", p->group_keys, p->ngroup_keys, sizeof(GjGroupKey)) &&
+		check_array(check, "sort keys", p->sort_keys, p->nsort_keys, sizeof(GjSortKey)) &&
 		check_array(check, "sets", p->sets, p->nsets, sizeof(GjSetSpec)) &&
 		check_array(check, "set steps", p->set_steps, p->nset_steps, sizeof(GjSetStep));
 }
@@ -589,7 +593,7 @@ check_aggregates(GjCheck *check, uint32_t alive)
 	{
 		const GjAggregate *agg = &check->aggregates[i];
 		bool		is_float = agg->op == GJ_AGG_SUM_F || agg->op == GJ_AGG_MIN_F ||
-			agg->op == GJ_AGG_MAX_F;
+			agg->op == GJ_AGG_MAX_F || agg->op == GJ_AGG_SPREAD_F;
 
 		if (agg->op > GJ_AGG_SUM_DISTINCT_I)
 			return bad(check, "unknown aggregate %u", agg->op);
@@ -610,8 +614,6 @@ check_aggregates(GjCheck *check, uint32_t alive)
 		if (agg->op != GJ_AGG_COUNT && ((check->exprs[agg->arg].kind == GJ_FLOAT8) != is_float ||
 										check->exprs[agg->arg].kind == GJ_TEXT))
 			return bad(check, "aggregate %u has an argument of the wrong kind", i);
-		if (agg->op == GJ_AGG_SUM_SQUARES_I && check->exprs[agg->arg].kind == GJ_INT8)
-			return bad(check, "aggregate %u has an argument that is too wide", i);
 	}
 	return true;
 }
@@ -650,6 +652,80 @@ check_group_keys(GjCheck *check, uint32_t joined)
 		if (gj_group_by_reference(key->how) ? type->kind != GJ_REF :
 			(type->kind != GJ_BYTES && type->kind != GJ_UINT1) || type->width > 8)
 			return bad(check, "group key %u is a column of the wrong kind", i);
+	}
+	return true;
+}
+
+/* What a sort key that is none of the expressions needs of an aggregate. */
+static bool
+sorts_by(uint32_t of, uint32_t op)
+{
+	switch (of)
+	{
+		case GJ_SORT_COUNT:
+		case GJ_SORT_NONE:
+			return true;
+		case GJ_SORT_SUM_HIGH:
+		case GJ_SORT_SUM_LOW:
+		case GJ_SORT_AVG:
+		case GJ_SORT_CHECK_INT8:
+			return op == GJ_AGG_SUM_I || op == GJ_AGG_SUM_DISTINCT_I;
+		case GJ_SORT_INTEGER:
+			return op == GJ_AGG_MIN_I || op == GJ_AGG_MAX_I;
+		case GJ_SORT_FLOAT:
+		case GJ_SORT_FLOAT4:
+			return op == GJ_AGG_SUM_F || op == GJ_AGG_MIN_F || op == GJ_AGG_MAX_F;
+		case GJ_SORT_CHECK_SPREAD:
+			return op == GJ_AGG_SPREAD_F;
+		default:
+			return op == GJ_AGG_SUM_F;
+	}
+}
+
+static bool
+check_sort_key(GjCheck *check, uint32_t i, uint32_t alive)
+{
+	const GjProgram *p = check->program;
+	const GjSortKey *key = &check->sort_keys[i];
+
+	if (key->of >= GJ_NSORTS || key->descending > 1)
+		return bad(check, "sort key %u is of unknown kind %u", i, key->of);
+	if ((key->of == GJ_SORT_EXPR) != (p->output == GJ_OUTPUT_ROWS))
+		return bad(check, "sort key %u does not suit the output", i);
+	if (key->of == GJ_SORT_EXPR)
+	{
+		if (!check_use(check, "sort key", key->index, alive))
+			return false;
+		return check->exprs[key->index].kind == GJ_TEXT ?
+			bad(check, "sort key %u is of the wrong kind", i) : true;
+	}
+	if (key->of <= GJ_SORT_KEY_NULL)
+		return key->index < gj_group_nkeys(p) && check->group_keys[key->index].how <= GJ_GROUP_FLOAT ?
+			true : bad(check, "sort key %u is not a group key", i);
+	if (key->index >= p->naggregates || !sorts_by(key->of, check->aggregates[key->index].op) ||
+		(key->of == GJ_SORT_CHECK_AVG && key->index + 2 >= p->naggregates))
+		return bad(check, "sort key %u is not an aggregate", i);
+	return true;
+}
+
+static bool
+check_limit(GjCheck *check, uint32_t alive)
+{
+	const GjProgram *p = check->program;
+	uint32_t	nkeys = gj_sort_nkeys(p);
+
+	if (p->limit == 0)
+		return p->nsort_keys == 0 && p->ties == 0 ? true : bad(check, "sort keys without a limit");
+	if (p->limit > GJ_MAX_LIMIT || p->ties > 1 || nkeys < 1 || nkeys > GJ_MAX_KEYS)
+		return bad(check, "a limit of %u rows by %u keys", p->limit, nkeys);
+	for (uint32_t i = 0; i < p->nsort_keys; i++)
+	{
+		if (i >= nkeys && check->sort_keys[i].of < GJ_SORT_CHECK_INT8)
+			return bad(check, "sort key %u follows a check", i);
+		if (check->sort_keys[i].of == GJ_SORT_AVG && (i != nkeys - 1 || p->ties == 0))
+			return bad(check, "sort key %u is nothing to go on from", i);
+		if (!check_sort_key(check, i, alive))
+			return false;
 	}
 	return true;
 }
@@ -724,14 +800,14 @@ check_join(GjCheck *check)
 	switch (p->output)
 	{
 		case GJ_OUTPUT_ROWS:
-			return check_batch(check, alive);
+			return check_batch(check, alive) && check_limit(check, alive);
 		case GJ_OUTPUT_AGGREGATES:
 			if (p->naggregates == 0 || p->distinct_key != 0)
 				return bad(check, "no aggregates");
 			return check_aggregates(check, alive);
 		case GJ_OUTPUT_GROUPS:
 			return check_group_keys(check, alive) && check_aggregates(check, alive) &&
-				check_batch(check, alive);
+				check_batch(check, alive) && check_limit(check, alive);
 		default:
 			return bad(check, "a join has no output %u", p->output);
 	}
@@ -817,6 +893,10 @@ check_kind(GjCheck *check)
 		(p->naggregates > 0 && p->output != GJ_OUTPUT_GROUPS && p->output != GJ_OUTPUT_AGGREGATES))
 		return bad(check, "%u aggregates and %u group keys with output %u", p->naggregates,
 				   p->ngroup_keys, p->output);
+	if ((p->limit > 0 || p->nsort_keys > 0) &&
+		(p->kind != GJ_PROGRAM_JOIN ||
+		 (p->output != GJ_OUTPUT_ROWS && p->output != GJ_OUTPUT_GROUPS)))
+		return bad(check, "a limit of output %u", p->output);
 	switch (p->kind)
 	{
 		case GJ_PROGRAM_JOIN:
@@ -848,6 +928,7 @@ gj_program_check(const GjProgram *p, uint32_t nbytes, GjErrorText *why)
 	check.aggregates = gj_program_array(p, GjAggregate, aggregates);
 	check.group_keys = gj_program_array(p, GjGroupKey, group_keys);
 	check.set_steps = gj_program_array(p, GjSetStep, set_steps);
+	check.sort_keys = gj_program_array(p, GjSortKey, sort_keys);
 	ok = check_sources(&check) && check_exprs(&check) && check_kind(&check);
 	return ok ? GJ_OK : GJ_BAD_PROGRAM;
 }

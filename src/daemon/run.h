@@ -10,6 +10,7 @@
  *	run_match.c		outer, semi and anti joins: what has a match, and what has none
  *	run_output.c	tuples that passed all steps: aggregates or batches
  *	run_group.c		the same: groups
+ *	run_limit.c		the same: the first rows in some order, returned at the end
  *	run_intersect.c	GJ_PROGRAM_INTERSECT
  *	run_resident.c	fragments of sources that are, or become, resident
  *	run_sets.c		GJ_PROGRAM_SETS
@@ -206,6 +207,7 @@ struct GjRun
 	uint32_t	nused;
 	GjBuffer	filtered;		/* positions of the outer rows that pass the filter */
 
+	uint32_t	output_sources;	/* that batches and their order are made of, bits */
 	bool		count_only;		/* nothing but count(*) is asked for */
 	int64_t		counted;		/* rows counted without aggregate() */
 
@@ -216,6 +218,7 @@ struct GjRun
 	bool		sent_batch;
 
 	struct GjGrouping *grouping;	/* GJ_OUTPUT_GROUPS, from the first tuples on */
+	struct GjLimited *limited;	/* GJ_OUTPUT_ROWS with a limit, from the first tuples on */
 };
 
 /* However little memory there is, this many tuples are worked on at a time. */
@@ -367,6 +370,8 @@ extern void gj_match_free(GjWork *work, GjRunStep *rs);
 
 /* run_output.c */
 extern GjStatus gj_run_output(GjRun *run, const GjView *view);
+/* Sends the view's tuples as batches. */
+extern GjStatus gj_run_output_rows(GjRun *run, const GjView *view);
 extern GjStatus gj_run_send(GjRun *run, uint32_t nrows, uint64_t nbytes);
 extern GjStatus gj_run_send_states(GjRun *run, const GjAggState *states, uint32_t n);
 
@@ -374,6 +379,12 @@ extern GjStatus gj_run_send_states(GjRun *run, const GjAggState *states, uint32_
 extern GjStatus gj_run_group(GjRun *run, const GjView *view);
 extern GjStatus gj_run_send_groups(GjRun *run);
 extern void gj_run_free_groups(GjRun *run);
+
+/* run_limit.c */
+/* Takes a view's tuples; those that may be among the first ones are kept on the host. */
+extern GjStatus gj_run_limit(GjRun *run, const GjView *view);
+extern GjStatus gj_run_send_limited(GjRun *run);
+extern void gj_run_free_limited(GjRun *run);
 
 /* run_intersect.c */
 extern GjStatus gj_run_intersect(GjRun *run);

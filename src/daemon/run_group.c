@@ -13,6 +13,7 @@
  * are put right in the slot.
  */
 #include "run.h"
+#include "../rows/order.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -425,6 +426,85 @@ regroup(GjRun *run)
 	return status;
 }
 
+/* Room for what a limit needs of n groups. */
+static GjStatus
+reserve_order(GjWork *work, GjBuffer *values, GjBuffer *positions, uint32_t nkeys, uint32_t n)
+{
+	GJ_TRY(gj_buffer_reserve(work, values, (uint64_t) nkeys * n * sizeof(int64_t)));
+	return gj_buffer_reserve(work, positions, (uint64_t) n * sizeof(uint32_t));
+}
+
+/* Makes the groups at n positions of `from` all that there are. */
+static GjStatus
+keep_groups(GjRun *run, const GjGrouping *from, const uint32_t *positions, uint32_t n)
+{
+	GjWork	   *work = &run->work;
+	uint64_t	nbytes = 0;
+	GjGrouping *to;
+
+	GJ_TRY(start_groups(run, gj_group_nkeys(run->program)));
+	to = run->grouping;
+	if (to->refs)
+	{
+		GJ_TRY(gj_buffer_reserve(work, &to->heap_at, ((uint64_t) n + 1) * sizeof(uint64_t)));
+		GJ_TRY(work->ops->group_bytes(work->queue, &from->groups, positions, n,
+									  to->heap_at.memory, &nbytes));
+	}
+	GJ_TRY(grow_groups(run, n, nbytes));
+	GJ_TRY(work->ops->group_keep(work->queue, &from->groups, positions, n, to->heap_at.memory,
+								 &to->groups));
+	to->groups.rows.nrows = n;
+	to->heap_used = nbytes;
+	return GJ_OK;
+}
+
+/*
+ * Leaves the groups that the program's limit wants.  Where memory is short all of them stay:
+ * whoever asked sorts what comes, and checks it.
+ */
+static GjStatus
+limit_groups(GjRun *run)
+{
+	GjWork	   *work = &run->work;
+	GjGrouping *from = run->grouping;
+	const GjSortKey *sort_keys = gj_program_array(run->program, GjSortKey, sort_keys);
+	GjKeys		keys = {.nkeys = gj_sort_nkeys(run->program),.nrows = from->groups.rows.nrows};
+	GjSortLimit wanted = {.limit = run->program->limit,.ties = run->program->ties != 0};
+	GjBuffer	values = {NULL, 0};
+	GjBuffer	positions = {NULL, 0};
+	uint32_t	n = keys.nrows;
+	GjStatus	status;
+
+	if (wanted.limit == 0 || keys.nrows <= wanted.limit)
+		return GJ_OK;
+	status = reserve_order(work, &values, &positions, keys.nkeys, keys.nrows);
+	for (uint32_t k = 0; k < keys.nkeys; k++)
+	{
+		keys.value[k] = (int64_t *) values.memory + (uint64_t) k * keys.nrows;
+		wanted.descending |= (uint32_t) sort_keys[k].descending << k;
+		wanted.slack = sort_keys[k].of == GJ_SORT_AVG ? GJ_AVG_SLACK : 0;
+	}
+	if (status == GJ_OK)
+		status = work->ops->group_sort_keys(work->queue, &from->groups, &keys);
+	if (status == GJ_OK)
+		status = work->ops->sort_limit(work->queue, &keys, &wanted, positions.memory, &n);
+	gj_buffer_free(work, &values);
+	if (status == GJ_OK && n < keys.nrows)
+	{
+		status = keep_groups(run, from, positions.memory, n);
+		if (status == GJ_OK)
+			free_grouping(work, from);
+		else
+		{
+			if (run->grouping != from)
+				gj_run_free_groups(run);
+			run->grouping = from;
+		}
+	}
+	gj_buffer_free(work, &positions);
+	return status == GJ_OUT_OF_MEMORY ? GJ_OK : status;
+}
+
 /* The one row of aggregates over no rows at all. */
 static GjStatus
 send_nothing(GjRun *run)
@@ -458,6 +538,7 @@ gj_run_send_groups(GjRun *run)
 		GJ_TRY(regroup(run));
 		GJ_TRY(work->ops->group_finish(work->queue, &run->grouping->groups));
 	}
+	GJ_TRY(limit_groups(run));
 	ngroups = run->grouping->groups.rows.nrows;
 	for (uint32_t first = 0, n; first < ngroups; first += n)
 	{

@@ -46,8 +46,8 @@ batch_bytes(const GjRun *run, const uint8_t *slot, uint32_t nrows)
 	return nbytes;
 }
 
-static GjStatus
-output_rows(GjRun *run, const GjView *view)
+GjStatus
+gj_run_output_rows(GjRun *run, const GjView *view)
 {
 	GjBatchTarget target = {.layout = run->output_layout,.places = run->output_places};
 
@@ -68,7 +68,7 @@ GjStatus
 gj_run_output(GjRun *run, const GjView *view)
 {
 	if (run->program->output == GJ_OUTPUT_ROWS)
-		return output_rows(run, view);
+		return run->program->limit > 0 ? gj_run_limit(run, view) : gj_run_output_rows(run, view);
 	run->work.ops->phase(run->work.queue, GJ_PHASE_AGGREGATE);
 	if (run->program->output == GJ_OUTPUT_GROUPS)
 		return gj_run_group(run, view);

@@ -164,6 +164,8 @@ gj_run_choose_max_tuples(GjRun *run)
 		if (step_needs_tuple(rs))
 			nbytes += sizeof(uint32_t);
 	}
+	if (run->program->limit > 0 && run->program->output == GJ_OUTPUT_ROWS)
+		nbytes += run->program->nsort_keys * sizeof(int64_t) + 1 + 2 * sizeof(uint32_t);
 	n = gj_lease_left(run->work.lease) / 2 / nbytes / GJ_MIN_TUPLES * GJ_MIN_TUPLES;
 	if (n < GJ_MIN_TUPLES)
 		n = GJ_MIN_TUPLES;

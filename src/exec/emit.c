@@ -14,6 +14,7 @@
 #include "utils/numeric.h"
 
 #include "exec/emit.h"
+#include "rows/aggregate.h"
 
 static GjEmitHow
 how_to_emit(const GjColumnType *type, bool byval)
@@ -176,6 +177,15 @@ integer_datum(int64 value, Form_pg_attribute attr)
 	}
 }
 
+/* True for variances and deviations of a sample. */
+static bool
+wants_sample(GjAggFinal final)
+{
+	return final == GJ_FINAL_VAR_SAMP || final == GJ_FINAL_STDDEV_SAMP ||
+		final == GJ_FINAL_WIDE_VAR_SAMP || final == GJ_FINAL_WIDE_STDDEV_SAMP ||
+		final == GJ_FINAL_FLOAT_VAR_SAMP || final == GJ_FINAL_FLOAT_STDDEV_SAMP;
+}
+
 /*
  * The square root of a variance with as many digits behind the point as this has, rounded
  * once: numeric_sqrt() may give more digits, and a second rounding of a tie needs care.
@@ -198,16 +208,44 @@ square_root(Datum variance)
 	return near;
 }
 
-/* Variances and deviations, computed as PostgreSQL does from the same three numbers. */
+/* Sums of squares of 64-bit values: of their high 64 bits, and of their low ones. */
 static Datum
-variance(GjAggFinal final, const GjAggState *states)
+wide_squares(const GjAggState *low, const GjAggState *high)
 {
-	bool		sample = final == GJ_FINAL_VAR_SAMP || final == GJ_FINAL_STDDEV_SAMP;
+	Datum		two32 = NumericGetDatum(int64_to_numeric(INT64CONST(1) << 32));
+	Datum		result = NumericGetDatum(numeric_from_int128(high->lo, high->hi));
+
+	result = DirectFunctionCall2(numeric_mul, result, two32);
+	result = DirectFunctionCall2(numeric_mul, result, two32);
+	return DirectFunctionCall2(numeric_add, result,
+							   NumericGetDatum(numeric_from_int128(low->lo, low->hi)));
+}
+
+/* A number times 10^-scale, with that display scale. */
+static Datum
+scaled(Datum number, int scale)
+{
+	if (scale == 0)
+		return number;
+	return DirectFunctionCall2(numeric_mul, number,
+							   NumericGetDatum(int64_div_fast_to_numeric(1, scale)));
+}
+
+/*
+ * Variances and deviations of integers and numerics, computed as PostgreSQL does from the
+ * same three numbers.
+ */
+static Datum
+variance(GjAggFinal final, const GjAggState *states, int scale)
+{
+	bool		wide = gj_final_is_wide(final);
+	bool		sample = wants_sample(final);
 	int64		n = states[0].count;
 	Datum		count = NumericGetDatum(int64_to_numeric(n));
 	Datum		less = NumericGetDatum(int64_to_numeric(sample ? n - 1 : n));
-	Datum		sum = NumericGetDatum(numeric_from_int128(states[0].lo, states[0].hi));
-	Datum		squares = NumericGetDatum(numeric_from_int128(states[1].lo, states[1].hi));
+	Datum		sum = scaled(NumericGetDatum(numeric_from_int128(states[0].lo, states[0].hi)), scale);
+	Datum		squares = wide ? scaled(wide_squares(&states[1], &states[2]), 2 * scale) :
+		NumericGetDatum(numeric_from_int128(states[1].lo, states[1].hi));
 	Datum		zero = NumericGetDatum(int64_to_numeric(0));
 	Datum		spread = DirectFunctionCall2(numeric_sub,
 											 DirectFunctionCall2(numeric_mul, count, squares),
@@ -218,7 +256,8 @@ variance(GjAggFinal final, const GjAggState *states)
 		return zero;
 	result = DirectFunctionCall2(numeric_div, spread,
 								 DirectFunctionCall2(numeric_mul, count, less));
-	if (final == GJ_FINAL_VAR_POP || final == GJ_FINAL_VAR_SAMP)
+	if (final == GJ_FINAL_VAR_POP || final == GJ_FINAL_VAR_SAMP ||
+		final == GJ_FINAL_WIDE_VAR_POP || final == GJ_FINAL_WIDE_VAR_SAMP)
 		return result;
 	return square_root(result);
 }
@@ -229,7 +268,7 @@ is_null(GjAggFinal final, const GjAggState *state)
 {
 	if (final == GJ_FINAL_COUNT || final == GJ_FINAL_COUNT_SUM)
 		return false;
-	if (final == GJ_FINAL_VAR_SAMP || final == GJ_FINAL_STDDEV_SAMP)
+	if (wants_sample(final))
 		return state->count <= 1;
 	return state->count == 0;
 }
@@ -257,7 +296,7 @@ final_value(int element, const GjAggState *state, Form_pg_attribute attr, Datum 
 {
 	GjAggFinal	final = gj_final_kind(element);
 	int			scale = gj_final_scale(element);
-	double		largest = 0;
+	double		spread;
 
 	*value = (Datum) 0;
 	*isnull = is_null(final, state);
@@ -287,13 +326,10 @@ final_value(int element, const GjAggState *state, Form_pg_attribute attr, Datum 
 			break;
 		case GJ_FINAL_SUM_FLOAT8:
 		case GJ_FINAL_AVG_FLOAT8:
-			if (final == GJ_FINAL_AVG_FLOAT8)
-				largest = Max(fabs(state[1].f), fabs(state[2].f));
 			/* infinities and NaNs have rules of their own: PostgreSQL's */
-			if (isnan(state->f) || isinf(state->f))
+			if (!gj_float_is_finite(state->f))
 				return GJ_OVERFLOW;
-			/* float8_accum() also sums squares, and fails if those overflow */
-			if (largest * state->count > 1e150)
+			if (final == GJ_FINAL_AVG_FLOAT8 && gj_float_avg_fails(state, state[1].f, state[2].f))
 				return GJ_OVERFLOW;
 			/* its sum starts at 0, and so ends at 0 where ours is -0 */
 			*value = Float8GetDatum(final == GJ_FINAL_SUM_FLOAT8 ? state->f :
@@ -309,7 +345,22 @@ final_value(int element, const GjAggState *state, Form_pg_attribute attr, Datum 
 		case GJ_FINAL_VAR_SAMP:
 		case GJ_FINAL_STDDEV_POP:
 		case GJ_FINAL_STDDEV_SAMP:
-			*value = variance(final, state);
+		case GJ_FINAL_WIDE_VAR_POP:
+		case GJ_FINAL_WIDE_VAR_SAMP:
+		case GJ_FINAL_WIDE_STDDEV_POP:
+		case GJ_FINAL_WIDE_STDDEV_SAMP:
+			*value = variance(final, state, scale);
+			break;
+		case GJ_FINAL_FLOAT_VAR_POP:
+		case GJ_FINAL_FLOAT_VAR_SAMP:
+		case GJ_FINAL_FLOAT_STDDEV_POP:
+		case GJ_FINAL_FLOAT_STDDEV_SAMP:
+			/* as for averages */
+			if (gj_float_spread_fails(state))
+				return GJ_OVERFLOW;
+			spread = state->f / (double) (wants_sample(final) ? state->count - 1 : state->count);
+			*value = Float8GetDatum(final == GJ_FINAL_FLOAT_VAR_POP ||
+									final == GJ_FINAL_FLOAT_VAR_SAMP ? spread : sqrt(spread));
 			break;
 		case GJ_FINAL_SUM_DECIMAL:
 			*value = decimal_sum(state, scale, scale);
@@ -329,7 +380,7 @@ final_value(int element, const GjAggState *state, Form_pg_attribute attr, Datum 
 			break;
 		case GJ_FINAL_SUM_FLOAT4:
 			/* as for float8 */
-			if (isnan(state->f) || isinf((float4) state->f))
+			if (!gj_float_is_finite((float4) state->f))
 				return GJ_OVERFLOW;
 			*value = Float4GetDatum((float4) state->f);
 			break;

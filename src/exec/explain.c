@@ -306,6 +306,26 @@ explain_output(ExplainContext *cxt)
 		ExplainPropertyInteger("Device Output Columns", NULL, cxt->state->noutputs, cxt->es);
 }
 
+/* What is sorted by, where but the first rows are returned. */
+static void
+explain_limit(ExplainContext *cxt)
+{
+	const GjProgram *program = cxt->state->template;
+	List	   *labels = list_nth(cxt->cscan->custom_private, GJ_PRIVATE_SORT_LABELS);
+	List	   *items = NIL;
+	ListCell   *lc,
+			   *label;
+
+	if (program->limit == 0)
+		return;
+	forboth(lc, list_nth(cxt->cscan->custom_exprs, GJ_EXPRS_SORT), label, labels)
+		items = lappend(items, psprintf("%s%s", deparse(cxt, lfirst(lc)), strVal(lfirst(label))));
+	ExplainPropertyList("Sort Key", items, cxt->es);
+	ExplainPropertyInteger("Limit", NULL, program->limit, cxt->es);
+	if (program->ties)
+		ExplainPropertyBool("Ties", true, cxt->es);
+}
+
 /* How fast the pages of all tables came in, all processes together. */
 static double
 load_rate(const GjLoadStats *load)
@@ -452,6 +472,7 @@ gj_explain_join_scan(CustomScanState *node, List *ancestors, ExplainState *es)
 		explain_step(&cxt, i);
 	ExplainCloseGroup("Joins", "Joins", false, es);
 	explain_output(&cxt);
+	explain_limit(&cxt);
 	if (es->analyze && state->nruns > 0)
 	{
 		explain_totals(&cxt);

@@ -85,6 +85,30 @@ static const DeviceAggregate device_aggregates[] = {
 	{F_STDDEV_SAMP_INT4, GJ_AGG_SUM_I, GJ_FINAL_STDDEV_SAMP},
 	{F_STDDEV_INT2, GJ_AGG_SUM_I, GJ_FINAL_STDDEV_SAMP},
 	{F_STDDEV_INT4, GJ_AGG_SUM_I, GJ_FINAL_STDDEV_SAMP},
+	{F_VAR_POP_INT8, GJ_AGG_SUM_I, GJ_FINAL_WIDE_VAR_POP},
+	{F_VAR_SAMP_INT8, GJ_AGG_SUM_I, GJ_FINAL_WIDE_VAR_SAMP},
+	{F_VARIANCE_INT8, GJ_AGG_SUM_I, GJ_FINAL_WIDE_VAR_SAMP},
+	{F_STDDEV_POP_INT8, GJ_AGG_SUM_I, GJ_FINAL_WIDE_STDDEV_POP},
+	{F_STDDEV_SAMP_INT8, GJ_AGG_SUM_I, GJ_FINAL_WIDE_STDDEV_SAMP},
+	{F_STDDEV_INT8, GJ_AGG_SUM_I, GJ_FINAL_WIDE_STDDEV_SAMP},
+	{F_VAR_POP_NUMERIC, GJ_AGG_SUM_I, GJ_FINAL_WIDE_VAR_POP},
+	{F_VAR_SAMP_NUMERIC, GJ_AGG_SUM_I, GJ_FINAL_WIDE_VAR_SAMP},
+	{F_VARIANCE_NUMERIC, GJ_AGG_SUM_I, GJ_FINAL_WIDE_VAR_SAMP},
+	{F_STDDEV_POP_NUMERIC, GJ_AGG_SUM_I, GJ_FINAL_WIDE_STDDEV_POP},
+	{F_STDDEV_SAMP_NUMERIC, GJ_AGG_SUM_I, GJ_FINAL_WIDE_STDDEV_SAMP},
+	{F_STDDEV_NUMERIC, GJ_AGG_SUM_I, GJ_FINAL_WIDE_STDDEV_SAMP},
+	{F_VAR_POP_FLOAT4, GJ_AGG_SPREAD_F, GJ_FINAL_FLOAT_VAR_POP},
+	{F_VAR_SAMP_FLOAT4, GJ_AGG_SPREAD_F, GJ_FINAL_FLOAT_VAR_SAMP},
+	{F_VARIANCE_FLOAT4, GJ_AGG_SPREAD_F, GJ_FINAL_FLOAT_VAR_SAMP},
+	{F_STDDEV_POP_FLOAT4, GJ_AGG_SPREAD_F, GJ_FINAL_FLOAT_STDDEV_POP},
+	{F_STDDEV_SAMP_FLOAT4, GJ_AGG_SPREAD_F, GJ_FINAL_FLOAT_STDDEV_SAMP},
+	{F_STDDEV_FLOAT4, GJ_AGG_SPREAD_F, GJ_FINAL_FLOAT_STDDEV_SAMP},
+	{F_VAR_POP_FLOAT8, GJ_AGG_SPREAD_F, GJ_FINAL_FLOAT_VAR_POP},
+	{F_VAR_SAMP_FLOAT8, GJ_AGG_SPREAD_F, GJ_FINAL_FLOAT_VAR_SAMP},
+	{F_VARIANCE_FLOAT8, GJ_AGG_SPREAD_F, GJ_FINAL_FLOAT_VAR_SAMP},
+	{F_STDDEV_POP_FLOAT8, GJ_AGG_SPREAD_F, GJ_FINAL_FLOAT_STDDEV_POP},
+	{F_STDDEV_SAMP_FLOAT8, GJ_AGG_SPREAD_F, GJ_FINAL_FLOAT_STDDEV_SAMP},
+	{F_STDDEV_FLOAT8, GJ_AGG_SPREAD_F, GJ_FINAL_FLOAT_STDDEV_SAMP},
 };
 
 /* An argument that was compiled already: aggregates of the same values share it. */
@@ -330,6 +354,8 @@ add_aggregate(AggregateContext *cxt, Aggref *aggref)
 		if (dscale < 0)
 			return false;
 	}
+	if (numeric.mixed && gj_final_is_wide(final))
+		return false;
 	append_aggregate(builder, agg.op, agg.arg);
 	if (final == GJ_FINAL_AVG_FLOAT8)
 	{
@@ -338,6 +364,11 @@ add_aggregate(AggregateContext *cxt, Aggref *aggref)
 	}
 	else if (dscale >= 0)
 		append_aggregate(builder, GJ_AGG_MAX_I, dscale);
+	else if (gj_final_is_wide(final))
+	{
+		append_aggregate(builder, GJ_AGG_SUM_SQUARES_I, agg.arg);
+		append_aggregate(builder, GJ_AGG_SUM_SQUARES_HIGH_I, agg.arg);
+	}
 	else if (gj_final_states(final) == 2)
 		append_aggregate(builder, GJ_AGG_SUM_SQUARES_I, agg.arg);
 	cxt->info->agg_finals = lappend_int(cxt->info->agg_finals,
@@ -529,5 +560,6 @@ gj_add_aggregate_path(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *in
 		return;
 	/* a relation of distinct rows has no target of its own: it is what they are made of */
 	target = stage == UPPERREL_DISTINCT ? native->pathtarget : output_rel->reltarget;
+	gj_remember_limited(root, output_rel, target, info);
 	gj_offer_path(output_rel, (Path *) gj_create_path(root, output_rel, target, info));
 }

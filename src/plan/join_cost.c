@@ -348,9 +348,9 @@ gj_cost_join(PlannerInfo *root, GjPath *path)
 			 Min(info->ngroup_keys, 1));
 		/* nothing comes back before the end */
 		startup += run + qual_cost.startup;
-		run = info->groups * (cpu_tuple_cost + qual_cost.per_tuple) +
-			SECONDS(info->ngroup_keys > 0 ? info->groups * GROUP_ROW_SECONDS : 0);
-		run += info->groups * path->cpath.path.pathtarget->cost.per_tuple;
+		run = path->cpath.path.rows * (cpu_tuple_cost + qual_cost.per_tuple) +
+			SECONDS(info->ngroup_keys > 0 ? path->cpath.path.rows * GROUP_ROW_SECONDS : 0);
+		run += path->cpath.path.rows * path->cpath.path.pathtarget->cost.per_tuple;
 		startup += path->cpath.path.pathtarget->cost.startup;
 	}
 	else
@@ -359,6 +359,13 @@ gj_cost_join(PlannerInfo *root, GjPath *path)
 
 		cost_qual_eval(&qual_cost, info->host_quals, root);
 		startup += qual_cost.startup;
+		if (info->limit > 0)
+		{
+			/* looked at once, and hardly any of them again */
+			startup += run + SECONDS(rows / Max(device->probe_rate, 1e5));
+			run = 0;
+			rows = Min(rows, info->limit);
+		}
 		run += rows * (qual_cost.per_tuple +
 					   SECONDS(OUTPUT_ROW_SECONDS +
 							   list_length(info->outputs) * OUTPUT_VALUE_SECONDS));

@@ -339,6 +339,8 @@ gj_create_path(PlannerInfo *root, RelOptInfo *rel, PathTarget *target, GjJoinInf
 	path->cpath.path.parent = rel;
 	path->cpath.path.pathtarget = target;
 	path->cpath.path.rows = info->aggregate ? info->groups : rel->rows;
+	if (info->limit > 0)
+		path->cpath.path.rows = Min(path->cpath.path.rows, info->limit);
 	path->cpath.flags = CUSTOMPATH_SUPPORT_PROJECTION;
 	path->cpath.methods = &gj_join_path_methods;
 	path->cpath.custom_paths = list_make1(info->fallback);
@@ -400,6 +402,7 @@ add_join_path(PlannerInfo *root, RelOptInfo *rel)
 	info->program = gj_builder_finish(info->builder, GJ_OUTPUT_ROWS);
 	if (info->program == NULL || gj_client_device(&failure) == NULL)
 		return;
+	gj_remember_limited(root, rel, rel->reltarget, info);
 	gj_offer_path(rel, (Path *) gj_create_path(root, rel, rel->reltarget, info));
 	set_cheapest(rel);
 	/* or else PostgreSQL would drop it and put the join together from its partitions again */
@@ -437,6 +440,8 @@ gj_create_upper_paths(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *in
 		prev_create_upper_paths(root, stage, input_rel, output_rel, extra);
 	if (stage == UPPERREL_GROUP_AGG || stage == UPPERREL_DISTINCT)
 		gj_add_aggregate_path(root, stage, input_rel, output_rel);
+	else if (stage == UPPERREL_ORDERED)
+		gj_add_limited_path(root, input_rel, output_rel);
 }
 
 void

@@ -28,6 +28,9 @@ typedef struct GjJoinInfo
 	double		groups;			/* estimate */
 	double		rows;			/* estimate of joined rows */
 	int			loader_workers; /* that help to load */
+	uint32		limit;			/* rows that come back at most, but for ties; 0: all */
+	List	   *sort_exprs;		/* what they are sorted by, as far as the device knows it */
+	List	   *sort_labels;	/* strings: how, as EXPLAIN says it behind the expression */
 } GjJoinInfo;
 
 typedef struct GjPath
@@ -59,7 +62,15 @@ typedef enum GjAggFinal
 	GJ_FINAL_AVG_DECIMAL,
 	GJ_FINAL_MINMAX_DECIMAL,
 	GJ_FINAL_SUM_FLOAT4,
-	GJ_FINAL_MINMAX_FLOAT4
+	GJ_FINAL_MINMAX_FLOAT4,
+	GJ_FINAL_WIDE_VAR_POP,		/* these of three states: sum, sums of the low and the high 64 */
+	GJ_FINAL_WIDE_VAR_SAMP,		/* bits of squares; the scale is that of the values */
+	GJ_FINAL_WIDE_STDDEV_POP,
+	GJ_FINAL_WIDE_STDDEV_SAMP,
+	GJ_FINAL_FLOAT_VAR_POP,
+	GJ_FINAL_FLOAT_VAR_SAMP,
+	GJ_FINAL_FLOAT_STDDEV_POP,
+	GJ_FINAL_FLOAT_STDDEV_SAMP
 } GjAggFinal;
 
 /* An element of agg_finals: a GjAggFinal, and the scale of numerics. */
@@ -69,11 +80,18 @@ typedef enum GjAggFinal
 
 #define GJ_MAX_FINAL_STATES	3
 
+/* True for variances and deviations of integers of 64 bits, and of numerics. */
+static inline bool
+gj_final_is_wide(GjAggFinal final)
+{
+	return final >= GJ_FINAL_WIDE_VAR_POP && final <= GJ_FINAL_WIDE_STDDEV_SAMP;
+}
+
 /* Consecutive states that a value is made of. */
 static inline int
 gj_final_states(GjAggFinal final)
 {
-	return final == GJ_FINAL_AVG_FLOAT8 ? 3 :
+	return final == GJ_FINAL_AVG_FLOAT8 || gj_final_is_wide(final) ? 3 :
 		final >= GJ_FINAL_VAR_POP && final <= GJ_FINAL_AVG_MIXED ? 2 : 1;
 }
 
@@ -82,7 +100,8 @@ static inline bool
 gj_final_can_fail(GjAggFinal final)
 {
 	return final == GJ_FINAL_SUM_FLOAT8 || final == GJ_FINAL_AVG_FLOAT8 ||
-		final == GJ_FINAL_SUM_INT8 || final == GJ_FINAL_SUM_FLOAT4;
+		final == GJ_FINAL_SUM_INT8 || final == GJ_FINAL_SUM_FLOAT4 ||
+		final >= GJ_FINAL_FLOAT_VAR_POP;
 }
 
 /* Installs the planner hooks. */
@@ -205,6 +224,18 @@ extern bool gj_add_group_keys(PlannerInfo *root, GjJoinInfo *info);
 /* The same for one more expression. */
 extern bool gj_add_group_key(GjJoinInfo *info, Expr *expr);
 
+/* src/plan/limit_path.c */
+
+/*
+ * Where the query wants but the first rows in some order: remembers a path for `rel` that does
+ * what `info`, which is complete, does, and returns no more than these rows.
+ */
+extern void gj_remember_limited(PlannerInfo *root, RelOptInfo *rel, PathTarget *target,
+								GjJoinInfo *info);
+/* Offers the remembered path, sorted, at UPPERREL_ORDERED. */
+extern void gj_add_limited_path(PlannerInfo *root, RelOptInfo *input_rel,
+								RelOptInfo *output_rel);
+
 /* src/plan/join_plan.c */
 extern const CustomPathMethods gj_join_path_methods;
 
@@ -217,8 +248,9 @@ typedef enum GjPrivate
 	GJ_PRIVATE_FINALS,			/* int list: GjAggFinal, NIL for rows */
 	GJ_PRIVATE_FLAGS,			/* int list, see GjPrivateFlag */
 	GJ_PRIVATE_CLAUSE_COUNTS,	/* list of int lists, per step: see GjStepClauses */
-	GJ_PRIVATE_TABLES			/* list per source of int lists, see GjTablePrivate; NIL for
+	GJ_PRIVATE_TABLES,			/* list per source of int lists, see GjTablePrivate; NIL for
 								 * a plan source */
+	GJ_PRIVATE_SORT_LABELS		/* list of strings, one for each of GJ_EXPRS_SORT */
 } GjPrivate;
 
 typedef enum GjPrivateFlag
@@ -261,7 +293,8 @@ typedef enum GjExprs
 {
 	GJ_EXPRS_RUNTIME,			/* runtime constants */
 	GJ_EXPRS_CONDITIONS,		/* list per step, in the order of GjStepClauses */
-	GJ_EXPRS_FILTERS			/* list per source */
+	GJ_EXPRS_FILTERS,			/* list per source */
+	GJ_EXPRS_SORT				/* what the first rows are sorted by */
 } GjExprs;
 
 #endif							/* GJ_JOIN_PATH_H */

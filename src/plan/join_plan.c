@@ -190,6 +190,9 @@ plan_custom_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List
 		filters = lappend(filters, builder->source[s].filter_clauses);
 	scan_tlist = add_columns(scan_tlist, conditions);
 	scan_tlist = add_columns(scan_tlist, filters);
+	/* groups are sorted by what they return */
+	if (!info->aggregate)
+		scan_tlist = add_columns(scan_tlist, info->sort_exprs);
 	for (int s = 0; s < builder->nsources; s++)
 	{
 		sources = lappend(sources, source_description(&builder->source[s], &scan_tlist,
@@ -207,7 +210,7 @@ plan_custom_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List
 	scan->flags = best_path->flags;
 	scan->custom_plans = custom_plans;
 	limit_first_hash_tables(linitial(custom_plans));
-	scan->custom_exprs = list_make3(runtime, conditions, filters);
+	scan->custom_exprs = list_make4(runtime, conditions, filters, info->sort_exprs);
 	scan->custom_scan_tlist = scan_tlist;
 	scan->custom_private = list_make1(make_bytes(info->program, info->program->nbytes));
 	scan->custom_private = lappend(scan->custom_private, sources);
@@ -219,6 +222,7 @@ plan_custom_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List
 												  info->loader_workers));
 	scan->custom_private = lappend(scan->custom_private, counts);
 	scan->custom_private = lappend(scan->custom_private, tables);
+	scan->custom_private = lappend(scan->custom_private, info->sort_labels);
 	scan->methods = &gj_join_scan_methods;
 	return &scan->scan.plan;
 }

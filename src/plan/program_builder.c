@@ -28,6 +28,38 @@ gj_builder_create(PlannerInfo *root)
 	return builder;
 }
 
+static void *
+copy_array(const void *array, int n, int size, Size element)
+{
+	void	   *copy = array ? palloc(size * element) : NULL;
+
+	if (n > 0)
+		memcpy(copy, array, n * element);
+	return copy;
+}
+
+GjBuilder *
+gj_builder_copy(const GjBuilder *builder)
+{
+	GjBuilder  *copy = palloc(sizeof(GjBuilder));
+
+	*copy = *builder;
+	copy->exprs = copy_array(builder->exprs, builder->nexprs, builder->exprs_size,
+							 sizeof(GjExpr));
+	copy->instrs = copy_array(builder->instrs, builder->ninstrs, builder->instrs_size,
+							  sizeof(GjInstr));
+	copy->constants = copy_array(builder->constants, builder->nconstants,
+								 builder->constants_size, sizeof(int64));
+	for (int s = 0; s < builder->nsources; s++)
+		copy->source[s].columns = list_copy(builder->source[s].columns);
+	copy->runtime = list_copy(builder->runtime);
+	copy->outputs = list_copy(builder->outputs);
+	copy->aggregates = list_copy(builder->aggregates);
+	copy->group_keys = list_copy(builder->group_keys);
+	copy->sort_keys = list_copy(builder->sort_keys);
+	return copy;
+}
+
 void
 gj_builder_mark(GjBuilder *builder, GjBuilderMark *mark)
 {
@@ -326,6 +358,7 @@ gj_builder_finish(GjBuilder *builder, GjOutputKind output)
 	uint32	   *outputs;
 	GjAggregate *aggregates;
 	GjGroupKey *group_keys;
+	GjSortKey  *sort_keys;
 	GjProgram  *program;
 	Size		nbytes;
 	uint32		at;
@@ -343,6 +376,7 @@ gj_builder_finish(GjBuilder *builder, GjOutputKind output)
 		MAXALIGN(sizeof(uint32) * list_length(builder->outputs)) +
 		sizeof(GjAggregate) * list_length(builder->aggregates) +
 		sizeof(GjGroupKey) * list_length(builder->group_keys) +
+		sizeof(GjSortKey) * list_length(builder->sort_keys) +
 		sizeof(int64) * builder->nconstants;
 	if (nbytes > GJ_MAX_PROGRAM_SIZE)
 		return NULL;
@@ -367,6 +401,9 @@ gj_builder_finish(GjBuilder *builder, GjOutputKind output)
 		if (key->how > GJ_GROUP_FLOAT)
 			key->index = first_column[key->index >> 16] + (key->index & 0xFFFF);
 	}
+	sort_keys = palloc(sizeof(GjSortKey) * (list_length(builder->sort_keys) + 1));
+	foreach(lc, builder->sort_keys)
+		sort_keys[foreach_current_index(lc)] = *(GjSortKey *) lfirst(lc);
 	for (int i = 0; i < builder->nsteps; i++)
 	{
 		GjBuildStep *step = &builder->step[i];
@@ -431,6 +468,9 @@ gj_builder_finish(GjBuilder *builder, GjOutputKind output)
 	program->naggregates = list_length(builder->aggregates);
 	program->ngroup_keys = list_length(builder->group_keys);
 	program->distinct_key = builder->distinct_key;
+	program->nsort_keys = list_length(builder->sort_keys);
+	program->limit = builder->limit;
+	program->ties = builder->ties;
 	at = sizeof(GjProgram);
 	at = put_array((char *) program, at, &program->sources, sources,
 				   sizeof(GjSource) * program->nsources);
@@ -450,6 +490,8 @@ gj_builder_finish(GjBuilder *builder, GjOutputKind output)
 				   sizeof(GjAggregate) * program->naggregates);
 	at = put_array((char *) program, at, &program->group_keys, group_keys,
 				   sizeof(GjGroupKey) * program->ngroup_keys);
+	at = put_array((char *) program, at, &program->sort_keys, sort_keys,
+				   sizeof(GjSortKey) * program->nsort_keys);
 	if (output == GJ_OUTPUT_GROUPS &&
 		(program->output_capacity = group_capacity(builder, program)) == 0)
 		return NULL;

@@ -104,6 +104,9 @@ typedef struct GjBuilder
 	List	   *aggregates;		/* of GjAggregate * */
 	List	   *group_keys;		/* of GjGroupKey *; columns as outputs name them */
 	bool		distinct_key;	/* the last of them is what DISTINCT aggregates take */
+	List	   *sort_keys;		/* of GjSortKey * */
+	uint32		limit;			/* 0: none */
+	bool		ties;
 } GjBuilder;
 
 /* Mark to go back to when something turns out not to be possible. */
@@ -118,6 +121,8 @@ typedef struct GjBuilderMark
 } GjBuilderMark;
 
 extern GjBuilder *gj_builder_create(PlannerInfo *root);
+/* A copy to add to; what it was made from stays as it is. */
+extern GjBuilder *gj_builder_copy(const GjBuilder *builder);
 extern void gj_builder_mark(GjBuilder *builder, GjBuilderMark *mark);
 extern void gj_builder_reset(GjBuilder *builder, const GjBuilderMark *mark);
 

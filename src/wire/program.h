@@ -31,6 +31,7 @@
 #define GJ_MAX_AGGREGATES	64
 #define GJ_MAX_GROUP_KEYS	32
 #define GJ_MAX_TUPLES		(1u << 20)	/* of a chunk, of a batch, of one call of an operator */
+#define GJ_MAX_LIMIT		(1u << 17)
 #define GJ_MAX_PROGRAM_SIZE	(128 * 1024)	/* fits one socket message */
 
 typedef enum GjProgramKind
@@ -329,7 +330,10 @@ typedef enum GjAggOp
 	GJ_AGG_MAX_I,
 	GJ_AGG_MIN_F,
 	GJ_AGG_MAX_F,
-	GJ_AGG_SUM_SQUARES_I,		/* of integers up to 32 bits: 128 bits, and the count */
+	/* of squares, which have no sign: their low and their high 64 bits; 128 bits, and the count */
+	GJ_AGG_SUM_SQUARES_I,		/* all of it for integers up to 32 bits */
+	GJ_AGG_SUM_SQUARES_HIGH_I,
+	GJ_AGG_SPREAD_F,			/* sum, and sum of squared differences from the mean */
 	GJ_AGG_COUNT_DISTINCT,		/* these two have no argument: it is the distinct key */
 	GJ_AGG_SUM_DISTINCT_I
 } GjAggOp;
@@ -345,8 +349,8 @@ typedef struct GjAggState
 {
 	int64_t		count;			/* values that were not NULL (rows for COUNT_STAR) */
 	uint64_t	lo;				/* SUM_I: low and high half of a 128-bit integer; */
-	int64_t		hi;				/* MIN_I, MAX_I: the value is in hi */
-	double		f;				/* SUM_F, MIN_F, MAX_F */
+	int64_t		hi;				/* MIN_I, MAX_I: the value is in hi; SPREAD_F: bits of the sum */
+	double		f;				/* SUM_F, MIN_F, MAX_F; SPREAD_F: of the squared differences */
 } GjAggState;
 
 /* When two values of a group key are equal; NULLs always are. */
@@ -370,6 +374,43 @@ typedef struct GjGroupKey
 	uint32_t	how;			/* GjGroupHow */
 	uint32_t	index;			/* of the expression, or of the column */
 } GjGroupKey;
+
+/*
+ * What a sort key orders by, or what it checks.  Its index is that of an expression, of a
+ * group key or of an aggregate.  NULLs count as 0: a key before this one tells them apart.
+ */
+typedef enum GjSortOf
+{
+	GJ_SORT_EXPR,				/* rows: the value of an expression; never bytes */
+	/* groups: a key by GJ_GROUP_INTEGER or _FLOAT */
+	GJ_SORT_KEY,
+	GJ_SORT_KEY_NULL,			/* 1 if it is NULL, else 0 */
+	/* groups: an aggregate */
+	GJ_SORT_COUNT,
+	GJ_SORT_NONE,				/* 1 if it has seen no value, else 0 */
+	GJ_SORT_SUM_HIGH,			/* the halves of a 128-bit sum are two keys */
+	GJ_SORT_SUM_LOW,
+	GJ_SORT_INTEGER,			/* minimum or maximum of integers */
+	GJ_SORT_FLOAT,				/* sum, minimum or maximum of floats */
+	GJ_SORT_FLOAT4,				/* the same, rounded to float4 */
+	GJ_SORT_FLOAT_AVG,
+	GJ_SORT_AVG,				/* average of integers, nearly: only the last key, and with ties, which
+								 * are all that may be equal to the last one or come before it */
+	/* no keys: any group, also one that is not returned, with such a state is a row error */
+	GJ_SORT_CHECK_INT8,			/* a sum beyond 64 bits */
+	GJ_SORT_CHECK_FLOAT8,		/* a sum that is not finite */
+	GJ_SORT_CHECK_FLOAT4,
+	GJ_SORT_CHECK_AVG,			/* sum, minimum and maximum in a row: see gj_float_avg_fails */
+	GJ_SORT_CHECK_SPREAD,		/* see gj_float_spread_fails */
+	GJ_NSORTS
+} GjSortOf;
+
+typedef struct GjSortKey
+{
+	uint16_t	of;				/* GjSortOf */
+	uint16_t	descending;
+	uint32_t	index;
+} GjSortKey;
 
 typedef struct GjProgram
 {
@@ -403,11 +444,17 @@ typedef struct GjProgram
 	uint32_t	distinct_key;	/* 1: the last group key is no output; groups that differ in
 								 * it alone become one, and distinct aggregates take each
 								 * of its values once */
-	uint32_t	unused2;
+	uint32_t	limit;			/* 0: everything is returned; else this many rows or groups, the first
+								 * ones in the order of the sort keys.  Each part of a run that
+								 * returns rows by itself returns as many, in any order. */
 	uint32_t	nsets;			/* 1 if kind is GJ_PROGRAM_INTERSECT or _SETS, else 0 */
 	uint32_t	sets;			/* GjSetSpec[nsets] */
 	uint32_t	nset_steps;
 	uint32_t	set_steps;		/* GjSetStep[nset_steps] */
+	uint32_t	nsort_keys;		/* keys first, at most GJ_MAX_KEYS, then checks */
+	uint32_t	sort_keys;		/* GjSortKey[nsort_keys] */
+	uint32_t	ties;			/* 1: what equals the last one in all keys is returned too */
+	uint32_t	unused2;
 } GjProgram;
 
 /* True if the operator reads column `arg`. */
@@ -421,6 +468,18 @@ gj_op_loads(unsigned op)
 /* Pointer to one of the arrays. */
 #define gj_program_array(program, type, field) \
 	((const type *) ((const char *) (program) + (program)->field))
+
+/* Keys among the sort keys. */
+static inline uint32_t
+gj_sort_nkeys(const GjProgram *program)
+{
+	const GjSortKey *keys = gj_program_array(program, GjSortKey, sort_keys);
+	uint32_t	n = 0;
+
+	while (n < program->nsort_keys && keys[n].of < GJ_SORT_CHECK_INT8)
+		n++;
+	return n;
+}
 
 /* True if values of a group key are references. */
 #define gj_group_by_reference(how)	((how) == GJ_GROUP_TEXT || (how) == GJ_GROUP_PADDED)
@@ -452,7 +511,8 @@ static_assert(sizeof(GjAggregate) == 8, "GjAggregate");
 static_assert(sizeof(GjAggState) == 32, "GjAggState");
 static_assert(sizeof(GjGroupKey) == 8, "GjGroupKey");
 static_assert(sizeof(GjSetStep) == 24, "GjSetStep");
-static_assert(sizeof(GjProgram) == 120, "GjProgram");
+static_assert(sizeof(GjSortKey) == 8, "GjSortKey");
+static_assert(sizeof(GjProgram) == 136, "GjProgram");
 static_assert(sizeof(GjColumnType) == 4, "GjColumnType");
 
 #endif							/* GJ_WIRE_PROGRAM_H */

@@ -1,0 +1,245 @@
+/*
+ * order.cu
+ *	  The first rows in the order of some keys, and groups by the order of their keys.
+ *
+ * Rows that come too late are left out before anything is sorted (a bound: what was found
+ * among earlier rows), so that hardly any are left once there is one.  The others are sorted
+ * by CUB's radix sort, from the last key to the first, for it is stable.
+ */
+#include <cub/device/device_scan.cuh>
+#include <cub/device/device_select.cuh>
+
+#include "../src/rows/group.h"
+#include "../src/rows/order.h"
+#include "sort.cuh"
+
+/* ---- rows */
+
+/* Rows that the bound lets pass. */
+struct Passes
+{
+	GjKeys keys;
+	GjSortLimit wanted;
+
+	__host__ __device__ bool
+	operator()(uint32_t i) const
+	{
+		return gj_order_passes(&keys, &wanted, i);
+	}
+};
+
+/* to[i] = value of row rows[i], so that smaller ones come first */
+static __global__ void
+__launch_bounds__(GJ_THREADS) order_values(int64_t *to, const int64_t *from, const uint32_t *rows,
+										   uint32_t n, uint32_t descending, uint32_t k)
+{
+	const uint32_t i = blockIdx.x * GJ_THREADS + threadIdx.x;
+
+	if (i < n)
+		to[i] = gj_order_value(from[rows[i]], descending, k);
+}
+
+/* *end = rows at the start of n sorted ones up to the last tie of rows[last].  One thread. */
+static __global__ void
+order_ties(const __grid_constant__ GjKeys keys, uint32_t descending, uint32_t slack,
+		   const uint32_t *rows, uint32_t last, uint32_t n, uint32_t *end)
+{
+	uint32_t low = last + 1;
+	uint32_t high = n;
+
+	while (low < high)
+	{
+		const uint32_t mid = low + (high - low) / 2;
+
+		if (gj_order_ties(&keys, descending, slack, rows[mid], rows[last]))
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	*end = low;
+}
+
+/* What sort_limit allocates: all of n elements. */
+typedef struct Order
+{
+	int64_t *value;
+	int64_t *sorted;
+	uint32_t *row;
+	uint32_t *next;
+} Order;
+
+static GjStatus
+sort_limit(GjQueue *queue, const GjKeys *keys, const GjSortLimit *wanted, Order *order,
+		   uint32_t *positions, uint32_t *n)
+{
+	uint32_t m = keys->nrows;
+
+	if (wanted->bounded)
+	{
+		GJ_CUB(queue, cub::DeviceSelect::If, thrust::counting_iterator<uint32_t>(0), order->row,
+			   &queue->results->n, (int64_t) keys->nrows, (Passes{*keys, *wanted}));
+		GJ_TRY(gj_wait(queue));
+		m = queue->pinned->results.n;
+	}
+	else
+		GJ_TRY(gj_number_rows(queue, order->row, m));
+	if (m == 0)
+		return GJ_OK;
+	for (uint32_t k = keys->nkeys; k-- > 0;)
+	{
+		uint32_t *row = order->row;
+
+		order_values<<<gj_blocks(m, GJ_THREADS), GJ_THREADS, 0, queue->stream>>>(
+			order->value, keys->value[k], row, m, wanted->descending, k);
+		GJ_LAUNCHED(queue, "order_values");
+		GJ_TRY(gj_sort_pairs(queue, order->value, order->sorted, row, order->next, m));
+		order->row = order->next;
+		order->next = row;
+	}
+	*n = min(m, wanted->limit);
+	if (wanted->ties && m > wanted->limit)
+	{
+		order_ties<<<1, 1, 0, queue->stream>>>(*keys, wanted->descending, wanted->slack, order->row,
+											   wanted->limit - 1, m, &queue->results->n);
+		GJ_LAUNCHED(queue, "order_ties");
+		GJ_TRY(gj_wait(queue));
+		*n = queue->pinned->results.n;
+	}
+	GJ_CUDA(queue, cudaMemcpyAsync(positions, order->row, (size_t) *n * sizeof(uint32_t),
+								   cudaMemcpyDeviceToDevice, queue->stream));
+	return gj_wait(queue);
+}
+
+GjStatus
+gj_sort_limit(GjQueue *queue, const GjKeys *keys, const GjSortLimit *wanted, uint32_t *positions,
+			  uint32_t *n)
+{
+	const size_t row_bytes = (size_t) keys->nrows * sizeof(uint32_t);
+	const size_t value_bytes = (size_t) keys->nrows * sizeof(int64_t);
+	Order order = {};
+	GjStatus status;
+
+	*n = 0;
+	GJ_TRY(gj_enter(queue));
+	/* a row error of what made the keys */
+	GJ_TRY(gj_wait(queue));
+	if (keys->nrows == 0)
+		return GJ_OK;
+	order.value = (int64_t *) gj_alloc(queue, value_bytes);
+	order.sorted = (int64_t *) gj_alloc(queue, value_bytes);
+	order.row = (uint32_t *) gj_alloc(queue, row_bytes);
+	order.next = (uint32_t *) gj_alloc(queue, row_bytes);
+	status = order.value && order.sorted && order.row && order.next
+				 ? sort_limit(queue, keys, wanted, &order, positions, n)
+				 : gj_no_memory(queue);
+	gj_free(queue, order.value, value_bytes);
+	gj_free(queue, order.sorted, value_bytes);
+	gj_free(queue, order.row, row_bytes);
+	gj_free(queue, order.next, row_bytes);
+	return status;
+}
+
+/* ---- groups */
+
+typedef struct SortKeys
+{
+	uint32_t nkeys;
+	uint32_t n; /* with the checks that follow the keys */
+	GjSortKey key[GJ_MAX_KEYS + GJ_MAX_AGGREGATES];
+} SortKeys;
+
+static __global__ void
+__launch_bounds__(GJ_THREADS)
+	group_sort_keys(const __grid_constant__ GjGroups groups, const __grid_constant__ SortKeys spec,
+					const __grid_constant__ GjKeys keys, GjResults *results)
+{
+	const uint32_t g = blockIdx.x * GJ_THREADS + threadIdx.x;
+	bool fails = false;
+
+	if (g >= groups.rows.nrows)
+		return;
+	for (uint32_t k = 0; k < spec.nkeys; k++)
+		keys.value[k][g] = gj_group_sort_value(&groups, &spec.key[k], g);
+	for (uint32_t k = spec.nkeys; k < spec.n; k++)
+		fails |= gj_group_sort_fails(&groups, &spec.key[k], g);
+	gj_note_error(results, fails ? GJ_OVERFLOW : GJ_OK);
+}
+
+GjStatus
+gj_group_sort_keys(GjQueue *queue, const GjGroups *groups, const GjKeys *keys)
+{
+	const GjSortKey *sort_keys;
+	SortKeys spec = {};
+
+	GJ_TRY(gj_enter(queue));
+	if (groups->rows.nrows == 0)
+		return GJ_OK;
+	sort_keys = gj_program_array(queue->program, GjSortKey, sort_keys);
+	spec.nkeys = keys->nkeys;
+	spec.n = queue->program->nsort_keys;
+	for (uint32_t k = 0; k < spec.n; k++)
+		spec.key[k] = sort_keys[k];
+	group_sort_keys<<<gj_blocks(groups->rows.nrows, GJ_THREADS), GJ_THREADS, 0, queue->stream>>>(
+		*groups, spec, *keys, queue->results);
+	GJ_LAUNCHED(queue, "group_sort_keys");
+	return GJ_OK;
+}
+
+/* sizes[i] = bytes of the references of group positions[i]; sizes[n] = 0. */
+static __global__ void
+__launch_bounds__(GJ_THREADS) group_bytes(const __grid_constant__ GjGroupRows rows,
+										  const uint32_t *positions, uint32_t n, uint64_t *sizes)
+{
+	const uint32_t i = blockIdx.x * GJ_THREADS + threadIdx.x;
+
+	if (i <= n)
+		sizes[i] = i < n ? gj_group_space(&rows, positions[i]) : 0;
+}
+
+GjStatus
+gj_group_bytes(GjQueue *queue, const GjGroups *groups, const uint32_t *positions, uint32_t n,
+			   uint64_t *heap_at, uint64_t *nbytes)
+{
+	const uint64_t nsizes = (uint64_t) n + 1;
+
+	*nbytes = 0;
+	GJ_TRY(gj_enter(queue));
+	group_bytes<<<gj_blocks(nsizes, GJ_THREADS), GJ_THREADS, 0, queue->stream>>>(
+		groups->rows, positions, n, heap_at);
+	GJ_LAUNCHED(queue, "group_bytes");
+	GJ_CUB(queue, cub::DeviceScan::ExclusiveSum, heap_at, heap_at, nsizes);
+	GJ_CUDA(queue, cudaMemcpyAsync(&queue->results->total, heap_at + n, sizeof(uint64_t),
+								   cudaMemcpyDeviceToDevice, queue->stream));
+	GJ_TRY(gj_wait(queue));
+	*nbytes = queue->pinned->results.total;
+	return GJ_OK;
+}
+
+static __global__ void
+__launch_bounds__(GJ_THREADS)
+	group_keep(const __grid_constant__ GjGroups from, const uint32_t *positions, uint32_t n,
+			   const uint64_t *heap_at, const __grid_constant__ GjGroups to, uint32_t naggregates)
+{
+	const uint32_t i = blockIdx.x * GJ_THREADS + threadIdx.x;
+	uint32_t g;
+
+	if (i >= n)
+		return;
+	g = positions[i];
+	gj_group_store(&from.rows, g, &to, i, heap_at ? heap_at[i] : 0);
+	for (uint32_t a = 0; a < naggregates; a++)
+		to.state[a][i] = from.state[a][g];
+}
+
+GjStatus
+gj_group_keep(GjQueue *queue, const GjGroups *from, const uint32_t *positions, uint32_t n,
+			  const uint64_t *heap_at, const GjGroups *to)
+{
+	GJ_TRY(gj_enter(queue));
+	if (n == 0)
+		return GJ_OK;
+	group_keep<<<gj_blocks(n, GJ_THREADS), GJ_THREADS, 0, queue->stream>>>(
+		*from, positions, n, to->heap_end ? heap_at : NULL, *to, queue->program->naggregates);
+	GJ_LAUNCHED(queue, "group_keep");
+	return GJ_OK;
+}
