@@ -22,6 +22,7 @@
 #define H200_BANDWIDTH 4.8e12  /* bytes/s, what the hash rates below belong to */
 #define H200_BUILD_RATE 2e9
 #define H200_PROBE_RATE 10e9
+#define RADIX_FANOUT 512 /* see GjDevice */
 
 /* ---- errors */
 
@@ -240,6 +241,8 @@ device_start(GjDevice *device, int ordinal, GjErrorText *why)
 		  cudaMemPoolSetAttribute(device->pool, cudaMemPoolAttrReleaseThreshold, &threshold));
 
 	device->nprocessors = gpu.multiProcessorCount;
+	device->radix_bytes = (uint64_t) gpu.l2CacheSize;
+	device->radix_fanout = RADIX_FANOUT;
 	snprintf(device->info.name, sizeof(device->info.name), "%.63s", gpu.name);
 	device->info.kind = GJ_DEVICE_CUDA;
 	device->info.ordinal = (uint32_t) ordinal;

@@ -63,6 +63,8 @@ struct GjDevice
 	int ordinal; /* CUDA's */
 	int nprocessors;
 	cudaMemPool_t pool;
+	uint64_t radix_bytes;  /* hash tables with more bytes of slots are built by partitions */
+	uint32_t radix_fanout; /* partitions that one pass makes, at most 1024 */
 	GjDeviceInfo info;
 	pthread_mutex_t lock; /* guards the two lists below */
 	GjPinned *pinned;     /* blocks that no queue has */

@@ -349,6 +349,8 @@ run_tests(const Device &device)
 	test_types(device);
 	test_array_sets(device);
 	test_set_join(device);
+	if (device.ops->kind == GJ_DEVICE_CUDA)
+		test_radix(device);
 }
 
 /* Opens the device and runs what was asked for; false if there is none. */
