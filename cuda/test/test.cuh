@@ -147,6 +147,7 @@ void test_array_sets(const Device &device);
 void test_set_join(const Device &device);
 void bench(const Device &device);
 void bench_sets(const Device &device);
+void bench_joins(const Device &device);
 
 /* ---- families of sets: set_join.cu */
 
