@@ -173,6 +173,12 @@ GjStatus gj_scratch(GjQueue *queue, GjScratch which, size_t nbytes, void **memor
 /* The same for a buffer that lives as long as the queue; what was in it is lost. */
 GjStatus gj_buffer(GjQueue *queue, GjBuffer *buffer, size_t nbytes);
 
+/*
+ * rates.cu: measures info.sort_rate and info.pair_rate of a device that is complete but for
+ * them.  Without memory they stay as they are.  False with *why: the device is lost.
+ */
+bool gj_measure_joins(GjDevice *device, GjErrorText *why);
+
 /* ---- operators */
 
 GjStatus gj_rebase_refs(GjQueue *queue, uint64_t *refs, uint32_t n, uint64_t base,

@@ -36,9 +36,8 @@
 #define MAX_ROWS (REGION - 1) /* of a region that a block builds: REGION_BITS number them */
 #define EMPTY 0xFFFFFFFFu     /* no owner: row MAX_ROWS of a region is none */
 #define STOP_ROWS (1u << 23)  /* from so many on a pass is waited for, and stop asked */
+#define BATCH 4               /* rows a thread that claim_regions loads at once */
 #define LATE_ITEMS 8          /* rows a thread of claim_late */
-
-static_assert(TILE > MAX_ROWS, "a block has a thread's item for every row of a region");
 
 typedef cub::BlockScan<uint32_t, THREADS> Scan;
 
@@ -593,6 +592,52 @@ claim_in_region(const GjBuild &build, const GjPartitions &partitions, uint32_t *
 	return EMPTY;
 }
 
+/*
+ * Claims the slots of rows done .. done + BATCH * THREADS - 1 of a region, as far as it has
+ * them; returns the highest rank of this thread's.
+ */
+static __device__ __forceinline__ uint32_t
+claim_batch(const GjBuild &build, const GjPartitions &partitions, uint32_t *words, uint32_t *count,
+			uint64_t first_slot, uint32_t nslots, uint32_t base, uint32_t nrows, uint32_t done,
+			uint32_t *late, uint32_t *nlate)
+{
+	uint64_t key[BATCH];
+	uint32_t max_rank = 0;
+
+	/* all loads before the first claim waits for one */
+#pragma unroll
+	for (int k = 0; k < BATCH; k++)
+	{
+		const uint32_t j = done + k * THREADS + threadIdx.x;
+
+		key[k] = j < nrows ? partitions.key[base + j] : 0;
+	}
+#pragma unroll
+	for (int k = 0; k < BATCH; k++)
+	{
+		const uint32_t j = done + k * THREADS + threadIdx.x;
+		uint32_t slot = EMPTY;
+		uint32_t rank;
+
+		if (j < nrows)
+		{
+			const uint64_t hash = build.keys.nkeys == 1 ? gj_hash_mix(key[k]) : key[k];
+			const uint32_t home = (uint32_t) (gj_hash_slot(hash, build.nslots) - first_slot);
+
+			slot = claim_in_region(build, partitions, words, home, nslots, base, j, key[k], hash);
+			if (slot == EMPTY)
+				late[atomicAdd(nlate, 1u)] = base + j;
+		}
+		rank = add_one(count, slot, slot != EMPTY);
+		if (slot == EMPTY)
+			continue;
+		max_rank = max(max_rank, rank);
+		build.slot_of[base + j] = (uint32_t) first_slot + slot;
+		build.rank[base + j] = rank;
+	}
+	return max_rank;
+}
+
 /* Writes a region's slots; the owner of one, if it has any, is a row behind `base`. */
 static __device__ __forceinline__ void
 write_region(const GjBuild &build, const GjPartitions &partitions, const uint32_t *words,
@@ -646,30 +691,9 @@ __launch_bounds__(THREADS)
 	}
 	else
 	{
-#pragma unroll
-		for (int k = 0; k < ITEMS; k++)
-		{
-			const uint32_t j = k * THREADS + threadIdx.x;
-			uint32_t slot = EMPTY;
-			uint32_t rank;
-
-			if (j < nrows)
-			{
-				const uint64_t key = partitions.key[base + j];
-				const uint64_t hash = build.keys.nkeys == 1 ? gj_hash_mix(key) : key;
-				const uint32_t home = (uint32_t) (gj_hash_slot(hash, build.nslots) - first_slot);
-
-				slot = claim_in_region(build, partitions, words, home, nslots, base, j, key, hash);
-				if (slot == EMPTY)
-					late[atomicAdd(nlate, 1u)] = base + j;
-			}
-			rank = add_one(count, slot, slot != EMPTY);
-			if (slot == EMPTY)
-				continue;
-			max_rank = max(max_rank, rank);
-			build.slot_of[base + j] = (uint32_t) first_slot + slot;
-			build.rank[base + j] = rank;
-		}
+		for (uint32_t done = 0; done < nrows; done += BATCH * THREADS)
+			max_rank = max(max_rank, claim_batch(build, partitions, words, count, first_slot,
+												 nslots, base, nrows, done, late, nlate));
 	}
 	__syncthreads();
 	write_region(build, partitions, words, count, first_slot, nslots, base);

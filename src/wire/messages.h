@@ -145,6 +145,8 @@ typedef struct GjDeviceInfo
 	double		copy_out_rate;	/* bytes/s, device to ring */
 	double		build_rate;		/* rows/s into a hash table */
 	double		probe_rate;		/* rows/s against one */
+	double		sort_rate;		/* rows/s into a sorted side */
+	double		pair_rate;		/* pairs/s that a nested loop evaluates a condition for */
 } GjDeviceInfo;
 
 typedef struct GjMsgWelcome
