@@ -284,6 +284,7 @@ build_table(GjQueue *queue, GjBuild *build, bool (*stop)(void *), void *arg, GjH
 		status = radix ? gj_radix_claim(queue, build, &partitions)
 					   : build_slots(queue, *build, stop, arg);
 	gj_radix_free(queue, &partitions);
+	table->partitioned = radix;
 	return status == GJ_OK ? finish_table(queue, *build, stop, arg, table) : status;
 }
 
