@@ -369,9 +369,15 @@ run_device(const GjDeviceOps *ops, void (*timing)(const Device &))
 		return false;
 	}
 	ops->info(device.device, &info);
-	printf("%s: %s, %u processors, %.1f GB, copies %.1f and %.1f GB/s\n", ops->name, info.name,
-		   info.nprocessors, (double) info.memory_total / 1e9, info.copy_in_rate / 1e9,
-		   info.copy_out_rate / 1e9);
+	printf(
+		"%s: %s, %u processors, %.1f GB, copies %.1f and %.1f GB/s, sorts %.3f G rows/s, looks at "
+		"%.2f G pairs/s\n",
+		ops->name, info.name, info.nprocessors, (double) info.memory_total / 1e9,
+		info.copy_in_rate / 1e9, info.copy_out_rate / 1e9, info.sort_rate / 1e9,
+		info.pair_rate / 1e9);
+	for (double rate : {info.copy_in_rate, info.copy_out_rate, info.build_rate, info.probe_rate,
+						info.sort_rate, info.pair_rate})
+		check(rate > 1e5 && rate < 1e14, "rate", std::to_string(rate));
 	if (timing)
 		timing(device);
 	else
