@@ -217,7 +217,7 @@ finish_table(GjQueue *queue, const GjBuild &build, bool (*stop)(void *), void *a
 	{
 		build_rows_unique<<<gj_blocks(n, GJ_THREADS), GJ_THREADS, 0, queue->stream>>>(build, n);
 		GJ_LAUNCHED(queue, "build_rows_unique");
-		table->identity = build.rowid == NULL;
+		table->in_order = build.rowid == NULL;
 		return GJ_OK;
 	}
 	start = (uint32_t *) gj_alloc(queue, start_bytes);
@@ -515,7 +515,7 @@ gj_hash_expand(GjQueue *queue, const GjHashTable *table, const GjView *view, con
 		return GJ_OK;
 	pairs.offset = offset;
 	pairs.first = first;
-	pairs.rows = table->identity ? NULL : table->rows;
+	pairs.rows = table->in_order ? NULL : table->rows;
 	pairs.ntuples = view->nrows;
 	for (uint32_t s = 0; s < GJ_MAX_SOURCES; s++)
 	{
