@@ -270,8 +270,7 @@ typedef struct GjStepStats
 	uint64_t	rows_in;		/* outer rows that reached the step */
 	uint64_t	rows_out;		/* rows that left it, after the residual condition */
 	uint32_t	set_algorithm;	/* GJ_JOIN_SET: what the device has used, 0 if nothing */
-	uint32_t	unused;
-	uint64_t	partitioned;	/* hash tables that were built by partitions */
+	uint32_t	partitioned;	/* hash tables that were built by partitions */
 } GjStepStats;
 
 typedef struct GjSourceStats
