@@ -22,6 +22,9 @@
 #define H200_BANDWIDTH 4.8e12  /* bytes/s, what the hash rates below belong to */
 #define H200_BUILD_RATE 2e9
 #define H200_PROBE_RATE 10e9
+#define H200_SORT_RATE 2e9 /* these two hold if they cannot be measured */
+#define H200_PAIR_RATE 5e10
+#define RADIX_FANOUT 512 /* see GjDevice */
 
 /* ---- errors */
 
@@ -190,6 +193,8 @@ measure_rates(GjDevice *device)
 		scale = 2.0 * clock * 1e3 * (width / 8.0) / H200_BANDWIDTH;
 	info->build_rate = H200_BUILD_RATE * scale;
 	info->probe_rate = H200_PROBE_RATE * scale;
+	info->sort_rate = H200_SORT_RATE * scale;
+	info->pair_rate = H200_PAIR_RATE * scale;
 
 	if (cudaHostAlloc(&host, RATE_BYTES, cudaHostAllocDefault) == cudaSuccess &&
 		cudaMalloc(&memory, RATE_BYTES) == cudaSuccess && cudaEventCreate(&start) == cudaSuccess &&
@@ -240,13 +245,15 @@ device_start(GjDevice *device, int ordinal, GjErrorText *why)
 		  cudaMemPoolSetAttribute(device->pool, cudaMemPoolAttrReleaseThreshold, &threshold));
 
 	device->nprocessors = gpu.multiProcessorCount;
+	device->radix_bytes = (uint64_t) gpu.l2CacheSize;
+	device->radix_fanout = RADIX_FANOUT;
 	snprintf(device->info.name, sizeof(device->info.name), "%.63s", gpu.name);
 	device->info.kind = GJ_DEVICE_CUDA;
 	device->info.ordinal = (uint32_t) ordinal;
 	device->info.nprocessors = (uint32_t) gpu.multiProcessorCount;
 	device->info.memory_total = gpu.totalGlobalMem;
 	measure_rates(device);
-	return true;
+	return gj_measure_joins(device, why);
 }
 
 static void

@@ -63,6 +63,8 @@ struct GjDevice
 	int ordinal; /* CUDA's */
 	int nprocessors;
 	cudaMemPool_t pool;
+	uint64_t radix_bytes;  /* hash tables with more bytes of slots are built by partitions */
+	uint32_t radix_fanout; /* partitions that one pass makes, at most 1024 */
 	GjDeviceInfo info;
 	pthread_mutex_t lock; /* guards the two lists below */
 	GjPinned *pinned;     /* blocks that no queue has */
@@ -170,6 +172,12 @@ gj_no_memory(const GjQueue *queue)
 GjStatus gj_scratch(GjQueue *queue, GjScratch which, size_t nbytes, void **memory);
 /* The same for a buffer that lives as long as the queue; what was in it is lost. */
 GjStatus gj_buffer(GjQueue *queue, GjBuffer *buffer, size_t nbytes);
+
+/*
+ * rates.cu: measures info.sort_rate and info.pair_rate of a device that is complete but for
+ * them.  Without memory they stay as they are.  False with *why: the device is lost.
+ */
+bool gj_measure_joins(GjDevice *device, GjErrorText *why);
 
 /* ---- operators */
 

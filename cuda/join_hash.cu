@@ -2,12 +2,12 @@
  * join_hash.cu
  *	  The hash join: build a table, probe it, expand the matches to pairs.
  *
- * Build.  While a table is built, GjHashSlot.start holds the input row that claimed the
- * slot (its owner; NO_ROW: none), and keys are compared through the key arrays of the
- * owner, so that a slot is claimed with one 32-bit compare-and-swap.  The count of the
- * slot then numbers the rows of a key.  If every key turns out to be unique and none is
- * NULL, the table is finished as it stands: row number = owner.  Otherwise a scan over
- * the counts gives each key its range and every row goes to its place in it.
+ * Build.  Each row claims a slot, or finds the one that a row with its keys has claimed
+ * (join_hash.cuh): here, with one 32-bit compare-and-swap, since keys are compared through
+ * the key arrays of the owner; where the table is beyond L2, by partitions (join_radix.cu).
+ * The count of the slot numbers the rows of a key.  If every key turns out to be unique and
+ * none is NULL, the table is finished as it stands: row number = owner.  Otherwise a scan
+ * over the counts gives each key its range and every row goes to its place in it.
  *
  * Probe.  One thread a tuple, one 16-byte load a slot, then a scan over the counts.
  *
@@ -18,54 +18,15 @@
 #include <cub/device/device_scan.cuh>
 #include <thrust/iterator/transform_iterator.h>
 
-#include "../src/rows/hash.h"
-#include "internal.cuh"
+#include "join_hash.cuh"
 
-#define NO_ROW 0xFFFFFFFFu
 #define MIN_SLOTS 1024
 #define BIG_TABLE (1u << 25) /* rows; larger tables are filled less sparsely */
 #define PIECE (1u << 22)     /* rows that one launch of the build takes */
 #define PAIRS 1024           /* of a block of expand_pairs */
 #define TUPLES 2048          /* tuples whose offsets such a block keeps */
 
-/* Hash of the keys of row i; for a single key, the mixed key. */
-static __device__ __forceinline__ uint64_t
-hash_keys(const GjKeys &keys, uint32_t i)
-{
-	uint64_t hash = 0;
-
-	if (keys.nkeys == 1)
-		return gj_hash_mix((uint64_t) keys.value[0][i]);
-	for (uint32_t k = 0; k < keys.nkeys; k++)
-		hash = gj_hash_combine(hash, keys.value[k][i]);
-	return hash;
-}
-
-static __device__ __forceinline__ bool
-keys_equal(const GjKeys &a, uint32_t i, const GjKeys &b, uint32_t j)
-{
-	for (uint32_t k = 0; k < a.nkeys; k++)
-	{
-		if (a.value[k][i] != b.value[k][j])
-			return false;
-	}
-	return true;
-}
-
 /* ---- build */
-
-typedef struct Build
-{
-	GjKeys keys;
-	GjHashSlot *slots;
-	uint64_t nslots;
-	uint32_t *slot_of; /* input row: its slot, or NO_ROW if a key is NULL */
-	uint32_t *rank;    /* input row: its number among the rows of its slot */
-	uint32_t *rows;
-	uint32_t *key_row;
-	const uint32_t *rowid;
-	GjResults *results;
-} Build;
 
 static __global__ void
 __launch_bounds__(GJ_THREADS) clear_slots(GjHashSlot *slots, uint64_t nslots)
@@ -73,36 +34,7 @@ __launch_bounds__(GJ_THREADS) clear_slots(GjHashSlot *slots, uint64_t nslots)
 	const uint64_t step = (uint64_t) gridDim.x * GJ_THREADS;
 
 	for (uint64_t s = (uint64_t) blockIdx.x * GJ_THREADS + threadIdx.x; s < nslots; s += step)
-		*(uint4 *) &slots[s] = make_uint4(0, 0, NO_ROW, 0);
-}
-
-/* Finds the slot of row i's keys, or claims one. */
-static __device__ __forceinline__ uint32_t
-claim_slot(const Build &build, uint32_t i)
-{
-	const uint64_t hash = hash_keys(build.keys, i);
-	uint64_t s = gj_hash_slot(hash, build.nslots);
-
-	for (;;)
-	{
-		uint32_t *start = &build.slots[s].start;
-		uint32_t owner = *(volatile uint32_t *) start;
-
-		if (owner == NO_ROW)
-		{
-			owner = atomicCAS(start, NO_ROW, i);
-			if (owner == NO_ROW)
-			{
-				build.slots[s].key =
-					build.keys.nkeys == 1 ? (uint64_t) build.keys.value[0][i] : hash;
-				return (uint32_t) s;
-			}
-		}
-		if (keys_equal(build.keys, i, build.keys, owner))
-			return (uint32_t) s;
-		if (++s == build.nslots)
-			s = 0;
-	}
+		*(uint4 *) &slots[s] = make_uint4(0, 0, GJ_NO_OWNER, 0);
 }
 
 /*
@@ -129,19 +61,19 @@ count_row(GjHashSlot *slots, uint32_t s, uint32_t lanes)
 /* Rows first .. end-1: each row's slot and its rank in it. */
 static __global__ void
 __launch_bounds__(GJ_THREADS)
-	build_claim(const __grid_constant__ Build build, uint32_t first, uint32_t end)
+	build_claim(const __grid_constant__ GjBuild build, uint32_t first, uint32_t end)
 {
 	const uint32_t i = first + blockIdx.x * GJ_THREADS + threadIdx.x;
 	const bool in_table = i < end && !build.keys.null[i];
 	const int nrows = __syncthreads_count(in_table);
 	const uint32_t lanes = __ballot_sync(0xFFFFFFFF, in_table);
-	uint32_t slot = NO_ROW;
+	uint32_t slot = GJ_NO_OWNER;
 	uint32_t rank = 0;
 	uint32_t max_rank;
 
 	if (in_table)
 	{
-		slot = claim_slot(build, i);
+		slot = gj_claim_slot(build, i, gj_hash_keys(build.keys, i));
 		__syncwarp(lanes);
 		rank = count_row(build.slots, slot, lanes);
 	}
@@ -161,7 +93,7 @@ __launch_bounds__(GJ_THREADS)
 
 /* Unique keys: row number i is input row i. */
 static __global__ void
-__launch_bounds__(GJ_THREADS) build_rows_unique(Build build, uint32_t n)
+__launch_bounds__(GJ_THREADS) build_rows_unique(GjBuild build, uint32_t n)
 {
 	const uint32_t i = blockIdx.x * GJ_THREADS + threadIdx.x;
 
@@ -175,19 +107,21 @@ __launch_bounds__(GJ_THREADS) build_rows_unique(Build build, uint32_t n)
 /* The ranges of the keys are known: every row goes to its place. */
 static __global__ void
 __launch_bounds__(GJ_THREADS)
-	build_rows(Build build, const uint32_t *start, uint32_t first, uint32_t end)
+	build_rows(GjBuild build, const uint32_t *start, uint32_t first, uint32_t end)
 {
-	const uint32_t i = first + blockIdx.x * GJ_THREADS + threadIdx.x;
+	const uint32_t position = first + blockIdx.x * GJ_THREADS + threadIdx.x;
+	uint32_t i;
 	uint32_t slot;
 	uint32_t rank;
 	uint32_t at;
 
-	if (i >= end)
+	if (position >= end)
 		return;
-	slot = build.slot_of[i];
-	if (slot == NO_ROW)
+	slot = build.slot_of[position];
+	if (slot == GJ_NO_OWNER)
 		return;
-	rank = build.rank[i];
+	i = build.order ? build.order[position] : position;
+	rank = build.rank[position];
 	at = start[slot] + rank;
 	build.rows[at] = build.rowid ? build.rowid[i] : i;
 	if (build.key_row)
@@ -228,7 +162,7 @@ in_pieces(GjQueue *queue, uint32_t n, bool (*stop)(void *), void *arg, Launch la
 
 /* Claims the slots of all rows; the results then say what the keys are like. */
 static GjStatus
-build_slots(GjQueue *queue, const Build &build, bool (*stop)(void *), void *arg)
+build_slots(GjQueue *queue, const GjBuild &build, bool (*stop)(void *), void *arg)
 {
 	auto launch = [&](uint32_t first, uint32_t end) -> GjStatus
 	{
@@ -243,13 +177,13 @@ build_slots(GjQueue *queue, const Build &build, bool (*stop)(void *), void *arg)
 	clear_slots<<<min(gj_blocks(build.nslots, GJ_THREADS), queue->device->nprocessors * 16u),
 				  GJ_THREADS, 0, queue->stream>>>(build.slots, build.nslots);
 	GJ_LAUNCHED(queue, "clear_slots");
-	GJ_TRY(in_pieces(queue, build.keys.nrows, stop, arg, launch));
+	GJ_TRY(in_pieces(queue, build.npositions, stop, arg, launch));
 	return gj_wait(queue);
 }
 
 /* Gives every key its range of rows; start[nslots] is scratch. */
 static GjStatus
-build_ranges(GjQueue *queue, const Build &build, uint32_t *start, bool (*stop)(void *), void *arg)
+build_ranges(GjQueue *queue, const GjBuild &build, uint32_t *start, bool (*stop)(void *), void *arg)
 {
 	const thrust::transform_iterator<SlotCount, const GjHashSlot *> counts(build.slots,
 																		   SlotCount());
@@ -262,18 +196,19 @@ build_ranges(GjQueue *queue, const Build &build, uint32_t *start, bool (*stop)(v
 	};
 
 	GJ_CUB(queue, cub::DeviceScan::ExclusiveSum, counts, start, build.nslots);
-	return in_pieces(queue, build.keys.nrows, stop, arg, launch);
+	return in_pieces(queue, build.npositions, stop, arg, launch);
 }
 
+/* All rows have their slots, as the results of the queue say: makes the table of them. */
 static GjStatus
-build_table(GjQueue *queue, const Build &build, bool (*stop)(void *), void *arg, GjHashTable *table)
+finish_table(GjQueue *queue, const GjBuild &build, bool (*stop)(void *), void *arg,
+			 GjHashTable *table)
 {
 	const uint32_t n = build.keys.nrows;
 	const size_t start_bytes = build.nslots * sizeof(uint32_t);
 	uint32_t *start;
 	GjStatus status;
 
-	GJ_TRY(build_slots(queue, build, stop, arg));
 	table->nrows = queue->pinned->results.nrows;
 	if (table->nrows == 0)
 		return GJ_OK;
@@ -282,6 +217,7 @@ build_table(GjQueue *queue, const Build &build, bool (*stop)(void *), void *arg,
 	{
 		build_rows_unique<<<gj_blocks(n, GJ_THREADS), GJ_THREADS, 0, queue->stream>>>(build, n);
 		GJ_LAUNCHED(queue, "build_rows_unique");
+		table->in_order = build.rowid == NULL;
 		return GJ_OK;
 	}
 	start = (uint32_t *) gj_alloc(queue, start_bytes);
@@ -300,7 +236,7 @@ slots_for(uint32_t n)
 
 	if (nslots < MIN_SLOTS)
 		nslots = MIN_SLOTS;
-	return nslots < NO_ROW ? nslots : 0;
+	return nslots < GJ_NO_OWNER ? nslots : 0;
 }
 
 /* The key arrays are the table's now; it frees those that no probe reads. */
@@ -316,12 +252,48 @@ take_keys(GjQueue *queue, const GjKeys *keys, GjHashTable *table)
 	table->keys.value[0] = NULL;
 }
 
+static bool
+alloc_table(GjQueue *queue, GjBuild *build)
+{
+	const size_t row_bytes = (size_t) build->keys.nrows * sizeof(uint32_t);
+
+	build->slots = (GjHashSlot *) gj_alloc(queue, build->nslots * sizeof(GjHashSlot));
+	build->slot_of = (uint32_t *) gj_alloc(queue, row_bytes);
+	build->rank = (uint32_t *) gj_alloc(queue, row_bytes);
+	build->rows = (uint32_t *) gj_alloc(queue, row_bytes);
+	if (build->keys.nkeys > 1)
+		build->key_row = (uint32_t *) gj_alloc(queue, row_bytes);
+	return build->slots && build->slot_of && build->rank && build->rows &&
+		   (build->keys.nkeys == 1 || build->key_row);
+}
+
+/* Partitions are first, and their keys last as long as the claims: that is the peak. */
+static GjStatus
+build_table(GjQueue *queue, GjBuild *build, bool (*stop)(void *), void *arg, GjHashTable *table)
+{
+	const bool radix =
+		build->keys.nrows > 0 && build->nslots * sizeof(GjHashSlot) > queue->device->radix_bytes;
+	GjPartitions partitions = {};
+	GjStatus status;
+
+	if (radix)
+		GJ_TRY(gj_radix_partition(queue, &build->keys, build->nslots, stop, arg, &partitions));
+	if (!alloc_table(queue, build))
+		status = gj_no_memory(queue);
+	else
+		status = radix ? gj_radix_claim(queue, build, &partitions)
+					   : build_slots(queue, *build, stop, arg);
+	gj_radix_free(queue, &partitions);
+	table->partitioned = radix;
+	return status == GJ_OK ? finish_table(queue, *build, stop, arg, table) : status;
+}
+
 GjStatus
 gj_hash_build(GjQueue *queue, const GjKeys *keys, const uint32_t *rowid, bool (*stop)(void *),
 			  void *arg, GjHashTable *table)
 {
 	const size_t row_bytes = (size_t) keys->nrows * sizeof(uint32_t);
-	Build build = {};
+	GjBuild build = {};
 	GjStatus status;
 
 	memset(table, 0, sizeof(*table));
@@ -330,21 +302,12 @@ gj_hash_build(GjQueue *queue, const GjKeys *keys, const uint32_t *rowid, bool (*
 	if (build.nslots == 0)
 		return GJ_TOO_LARGE;
 	build.keys = *keys;
+	build.npositions = keys->nrows;
 	build.rowid = rowid;
 	build.results = queue->results;
-	build.slots = (GjHashSlot *) gj_alloc(queue, build.nslots * sizeof(GjHashSlot));
-	build.slot_of = (uint32_t *) gj_alloc(queue, row_bytes);
-	build.rank = (uint32_t *) gj_alloc(queue, row_bytes);
-	build.rows = (uint32_t *) gj_alloc(queue, row_bytes);
-	if (keys->nkeys > 1)
-		build.key_row = (uint32_t *) gj_alloc(queue, row_bytes);
+	status = build_table(queue, &build, stop, arg, table);
 
-	if (build.slots && build.slot_of && build.rank && build.rows &&
-		(keys->nkeys == 1 || build.key_row))
-		status = build_table(queue, build, stop, arg, table);
-	else
-		status = gj_no_memory(queue);
-
+	gj_free(queue, build.order, row_bytes);
 	gj_free(queue, build.slot_of, row_bytes);
 	gj_free(queue, build.rank, row_bytes);
 	table->slots = build.slots;
@@ -379,7 +342,7 @@ template <bool single>
 static __device__ __forceinline__ GjHashSlot
 find_slot(const GjHashTable &table, const GjKeys &keys, uint32_t i)
 {
-	const uint64_t hash = hash_keys(keys, i);
+	const uint64_t hash = gj_hash_keys(keys, i);
 	const uint64_t wanted = single ? (uint64_t) keys.value[0][i] : hash;
 	uint64_t s = gj_hash_slot(hash, table.nslots);
 
@@ -394,7 +357,7 @@ find_slot(const GjHashTable &table, const GjKeys &keys, uint32_t i)
 		if (slot.count == 0)
 			return slot;
 		if (slot.key == wanted &&
-			(single || keys_equal(keys, i, table.keys, table.key_row[slot.start])))
+			(single || gj_keys_equal(keys, i, table.keys, table.key_row[slot.start])))
 			return slot;
 		if (++s == table.nslots)
 			s = 0;
@@ -460,7 +423,7 @@ typedef struct Pairs
 {
 	const uint64_t *offset;
 	const uint32_t *first;
-	const uint32_t *rows;
+	const uint32_t *rows; /* NULL: rows[i] = i */
 	uint32_t ntuples;
 	uint32_t ncolumns;
 	PairColumn column[GJ_MAX_SOURCES];
@@ -529,7 +492,11 @@ __launch_bounds__(GJ_THREADS)
 			const PairColumn &column = pairs.column[c];
 
 			if (column.inner)
-				column.out[base + j] = pairs.rows[pairs.first[tuple] + number];
+			{
+				const uint32_t row = pairs.first[tuple] + number;
+
+				column.out[base + j] = pairs.rows ? pairs.rows[row] : row;
+			}
 			else
 				column.out[base + j] = column.rowid ? column.rowid[tuple] : tuple;
 		}
@@ -548,7 +515,7 @@ gj_hash_expand(GjQueue *queue, const GjHashTable *table, const GjView *view, con
 		return GJ_OK;
 	pairs.offset = offset;
 	pairs.first = first;
-	pairs.rows = table->rows;
+	pairs.rows = table->in_order ? NULL : table->rows;
 	pairs.ntuples = view->nrows;
 	for (uint32_t s = 0; s < GJ_MAX_SOURCES; s++)
 	{

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "../internal.cuh"
 #include "test.cuh"
 
 /* How the keys of a side are distributed. */
@@ -229,12 +230,13 @@ permutation(Random &random, uint32_t n)
 	return rows;
 }
 
+/* Builds a table of one side, and probes it with the other. */
 static void
-test_join(const Device &device, Random &random, uint32_t ninner, uint32_t nouter, uint32_t nkeys,
-		  Distribution distribution, double null_rate, bool rowids)
+test_sides(const Device &device, Random &random, const Side &inner, const Side &outer, bool rowids,
+		   const std::string &where)
 {
-	Side inner = random_side(random, ninner, nkeys, distribution, null_rate);
-	Side outer = random_side(random, nouter, nkeys, distribution == EQUAL ? EQUAL : FEW, null_rate);
+	const uint32_t ninner = inner.n;
+	const uint32_t nouter = outer.n;
 	Index index = index_of(inner);
 	Program program;
 	Queue q(device, program);
@@ -245,9 +247,7 @@ test_join(const Device &device, Random &random, uint32_t ninner, uint32_t nouter
 	uint32_t max_count = 0;
 	uint32_t nrows = 0;
 
-	probe.where = "inner " + std::to_string(ninner) + ", outer " + std::to_string(nouter) +
-				  ", keys " + std::to_string(nkeys) + ", distribution " +
-				  std::to_string(distribution) + ", nulls " + std::to_string(null_rate);
+	probe.where = where;
 	if (rowids)
 		probe.rowid = permutation(random, ninner);
 	probe.outer = permutation(random, nouter);
@@ -286,6 +286,18 @@ test_join(const Device &device, Random &random, uint32_t ninner, uint32_t nouter
 		check_windows(random, probe, inner, outer, expected);
 	q.ops->hash_free(q.queue, &probe.table);
 	check(q.ops->sync(q.queue) == GJ_OK, "sync", q.ops->queue_error(q.queue));
+}
+
+static void
+test_join(const Device &device, Random &random, uint32_t ninner, uint32_t nouter, uint32_t nkeys,
+		  Distribution distribution, double null_rate, bool rowids)
+{
+	test_sides(device, random, random_side(random, ninner, nkeys, distribution, null_rate),
+			   random_side(random, nouter, nkeys, distribution == EQUAL ? EQUAL : FEW, null_rate),
+			   rowids,
+			   "inner " + std::to_string(ninner) + ", outer " + std::to_string(nouter) + ", keys " +
+				   std::to_string(nkeys) + ", distribution " + std::to_string(distribution) +
+				   ", nulls " + std::to_string(null_rate));
 }
 
 /* Offsets of a probe that no table could give: one tuple with 2^40 pairs. */
@@ -338,6 +350,63 @@ test_stop(const Device &device, Random &random)
 	check(q.download(keys.value[0], side.n) == side.value[0], "keys", "stopped");
 	status = q.ops->hash_build(q.queue, &keys, NULL, never, NULL, &table);
 	check(status == GJ_OK && table.nrows == side.n, "hash_build", "after it was stopped");
+}
+
+/*
+ * Regions of a table that hash_build makes by partitions (join_radix.cu), at their edges: as
+ * many rows of one key as a block takes and one more, others beside them, and keys whose
+ * search leaves their region.
+ */
+static void
+test_regions(const Device &device, Random &random)
+{
+	for (uint32_t nhot : {4094u, 4095u, 4096u, 9000u})
+	{
+		for (uint32_t nkeys = 1; nkeys <= 2; nkeys++)
+		{
+			Side inner = random_side(random, 20000, nkeys, UNIQUE, 0.01);
+			Side outer = random_side(random, 300, nkeys, UNIQUE, 0.01);
+
+			for (uint32_t i = 0; i < nhot; i++)
+			{
+				for (uint32_t k = 0; k < nkeys; k++)
+					inner.value[k][i * 2] = inner.value[k][0];
+			}
+			for (uint32_t k = 0; k < nkeys; k++)
+				outer.value[k][7] = inner.value[k][0];
+			test_sides(device, random, inner, outer, true, "hot " + std::to_string(nhot));
+		}
+	}
+}
+
+/* Hash joins as the other tests try them, with tables of any size made by partitions. */
+void
+test_radix(const Device &device)
+{
+	GjDevice *gpu = device.device;
+	const uint64_t bytes = gpu->radix_bytes;
+	const uint32_t fanout = gpu->radix_fanout;
+	const bool was_quick = quick;
+	std::vector<uint32_t> few = {0, 1, 33, 1025, 30000};
+	Random random(16);
+
+	if (!quick)
+		few.push_back(1000003);
+	std::swap(few, sizes);
+	quick = true;
+	gpu->radix_bytes = 0;
+	/* one pass, and two as soon as there are five partitions */
+	for (uint32_t n : {fanout, 4u})
+	{
+		gpu->radix_fanout = n;
+		test_regions(device, random);
+		test_hash(device);
+		test_steps(device);
+	}
+	gpu->radix_bytes = bytes;
+	gpu->radix_fanout = fanout;
+	quick = was_quick;
+	std::swap(few, sizes);
 }
 
 void

@@ -2,7 +2,7 @@
  * main.cu
  *	  kernel_test: tests of the cuda device (and the cpu device) against references.
  *
- *	kernel_test [--quick] [--device cuda|cpu|all] [--bench]
+ *	kernel_test [--quick] [--device cuda|cpu|all] [--bench | --bench-join | --bench-sets]
  *
  * The last line is "N passed, N failed"; the exit status is 1 if a check failed.
  */
@@ -352,6 +352,8 @@ run_tests(const Device &device)
 	test_types(device);
 	test_array_sets(device);
 	test_set_join(device);
+	if (device.ops->kind == GJ_DEVICE_CUDA)
+		test_radix(device);
 }
 
 /* Opens the device and runs what was asked for; false if there is none. */
@@ -370,9 +372,15 @@ run_device(const GjDeviceOps *ops, void (*timing)(const Device &))
 		return false;
 	}
 	ops->info(device.device, &info);
-	printf("%s: %s, %u processors, %.1f GB, copies %.1f and %.1f GB/s\n", ops->name, info.name,
-		   info.nprocessors, (double) info.memory_total / 1e9, info.copy_in_rate / 1e9,
-		   info.copy_out_rate / 1e9);
+	printf(
+		"%s: %s, %u processors, %.1f GB, copies %.1f and %.1f GB/s, sorts %.3f G rows/s, looks at "
+		"%.2f G pairs/s\n",
+		ops->name, info.name, info.nprocessors, (double) info.memory_total / 1e9,
+		info.copy_in_rate / 1e9, info.copy_out_rate / 1e9, info.sort_rate / 1e9,
+		info.pair_rate / 1e9);
+	for (double rate : {info.copy_in_rate, info.copy_out_rate, info.build_rate, info.probe_rate,
+						info.sort_rate, info.pair_rate})
+		check(rate > 1e5 && rate < 1e14, "rate", std::to_string(rate));
 	if (timing)
 		timing(device);
 	else
@@ -396,12 +404,14 @@ main(int argc, char **argv)
 			timing = bench;
 		else if (strcmp(argv[i], "--bench-sets") == 0)
 			timing = bench_sets;
+		else if (strcmp(argv[i], "--bench-join") == 0)
+			timing = bench_joins;
 		else if (strcmp(argv[i], "--device") == 0 && i + 1 < argc)
 			name = argv[++i];
 		else
 		{
 			fprintf(stderr, "usage: kernel_test [--quick] [--device cuda|cpu|all] "
-							"[--bench | --bench-sets]\n");
+							"[--bench | --bench-join | --bench-sets]\n");
 			return 2;
 		}
 	}

@@ -142,6 +142,7 @@ void test_groups(const Device &device);
 void test_order(const Device &device);
 void test_gather(const Device &device);
 void test_hash(const Device &device);
+void test_radix(const Device &device); /* of the cuda device */
 void test_sets(const Device &device);
 void test_steps(const Device &device);
 void test_types(const Device &device);
@@ -149,6 +150,7 @@ void test_array_sets(const Device &device);
 void test_set_join(const Device &device);
 void bench(const Device &device);
 void bench_sets(const Device &device);
+void bench_joins(const Device &device);
 
 /* ---- families of sets: set_join.cu */
 

@@ -74,6 +74,8 @@ typedef struct GjHashTable
 	uint32_t   *rows;			/* row ids of the relation, grouped by key */
 	uint32_t	nrows;			/* rows in the table */
 	uint32_t	max_count;		/* of any key: 1 means that keys are unique */
+	bool		in_order;		/* rows[i] = i for all rows */
+	bool		partitioned;	/* how it was built, for EXPLAIN */
 	GjKeys		keys;			/* of the input rows; compared where nkeys > 1 */
 	uint32_t   *key_row;		/* nkeys > 1: input row whose keys rows[i] has */
 } GjHashTable;

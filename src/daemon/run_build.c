@@ -162,6 +162,7 @@ build_table(GjRun *run, GjBuild *build, GjRunStep *rs)
 	if (status != GJ_OK)
 		return status;
 	rs->built = true;
+	run->stats.step[rs - run->steps].partitioned += rs->table.partitioned;
 	hand_over_keys(run, build);
 	if (!gj_lease_take(work->lease, table_size(&rs->table)))
 		return GJ_OUT_OF_MEMORY;

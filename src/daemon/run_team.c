@@ -254,6 +254,7 @@ add_stats(GjRunStats *sum, const GjRunStats *stats, uint32_t counted)
 		sum->step[i].rows_out += stats->step[i].rows_out;
 		if (stats->step[i].set_algorithm != GJ_SETS_AUTO)
 			sum->step[i].set_algorithm = stats->step[i].set_algorithm;
+		sum->step[i].partitioned += stats->step[i].partitioned;
 	}
 }
 

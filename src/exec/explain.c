@@ -275,6 +275,8 @@ explain_step(ExplainContext *cxt, int i)
 			ExplainPropertyInteger("Rows In", NULL, stats->rows_in, es);
 			ExplainPropertyInteger("Rows Out", NULL, stats->rows_out, es);
 		}
+		if (stats->partitioned > 0)
+			ExplainPropertyText("Hash Table", "radix-partitioned", es);
 	}
 	close_item(cxt, "Join");
 }

@@ -38,15 +38,12 @@
 #define OUTPUT_VALUE_SECONDS 4e-9
 #define GROUP_ROW_SECONDS	60e-9	/* a group's values made and put into a slot */
 
-/* what devices do not report: keys sorted and pairs looked at, in a second */
-#define CUDA_SORT_RATE		2e9
-#define CPU_SORT_RATE		2e7
-#define CUDA_PAIR_RATE		5e10
-#define CPU_PAIR_RATE		2e8
-
 #define CHECK_PAIR_SECONDS	1e-6	/* PostgreSQL gets a joined row and compares its arrays */
 
-/* sets: elements sorted and made codes, pairs of a tile, their common elements, in a second */
+/*
+ * what devices do not report, of sets: elements sorted and made codes, pairs of a tile, their
+ * common elements, in a second
+ */
 #define CUDA_ELEMENT_RATE	4e8
 #define CPU_ELEMENT_RATE	4e6
 #define CUDA_SET_PAIR_RATE	1e10
@@ -224,9 +221,8 @@ static double
 step_seconds(const GjDeviceInfo *device, const GjBuildStep *step, double outer, double inner,
 			 double *build)
 {
-	bool		cuda = device->kind == GJ_DEVICE_CUDA;
-	double		sort_rate = cuda ? CUDA_SORT_RATE : CPU_SORT_RATE;
-	double		pair_rate = cuda ? CUDA_PAIR_RATE : CPU_PAIR_RATE;
+	double		sort_rate = Max(device->sort_rate, 1e5);
+	double		pair_rate = Max(device->pair_rate, 1e5);
 	double		probe = (outer + step->rows) / Max(device->probe_rate, 1e5);
 
 	switch (step->algorithm)

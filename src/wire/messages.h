@@ -145,6 +145,8 @@ typedef struct GjDeviceInfo
 	double		copy_out_rate;	/* bytes/s, device to ring */
 	double		build_rate;		/* rows/s into a hash table */
 	double		probe_rate;		/* rows/s against one */
+	double		sort_rate;		/* rows/s into a sorted side */
+	double		pair_rate;		/* pairs/s that a nested loop evaluates a condition for */
 } GjDeviceInfo;
 
 typedef struct GjMsgWelcome
@@ -268,7 +270,7 @@ typedef struct GjStepStats
 	uint64_t	rows_in;		/* outer rows that reached the step */
 	uint64_t	rows_out;		/* rows that left it, after the residual condition */
 	uint32_t	set_algorithm;	/* GJ_JOIN_SET: what the device has used, 0 if nothing */
-	uint32_t	unused;
+	uint32_t	partitioned;	/* hash tables that were built by partitions */
 } GjStepStats;
 
 typedef struct GjSourceStats

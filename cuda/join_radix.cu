@@ -1,0 +1,795 @@
+/*
+ * join_radix.cu
+ *	  Builds large hash tables by partitions: a table beyond L2 costs a claim in global
+ *	  memory several random accesses, and atomic ones.
+ *
+ * The slots of the table are cut into regions of REGION slots.  The home slot of a hash
+ * grows with the hash, so the region of a row is a radix of its hash.  One or two passes
+ * bring (key, row) pairs into the order of regions: each counts the rows of every digit and
+ * chunk, a scan makes places of the counts, and the rows of a tile, put in order in shared
+ * memory, are written as runs (Rui, Tu: "Fast Equi-Join Algorithms on GPUs", SSDBM 2017;
+ * Sioulas, Chrysogelos, Karpathiotakis, Appuswamy, Ailamaki: "Hardware-Conscious Hash-Joins
+ * on GPUs", ICDE 2019).  A block then claims the slots of one region in shared memory and
+ * writes the region at once.
+ *
+ * What comes out is the table of join_hash.cu to the last slot's meaning, so probes know
+ * nothing of it: outer chunks are far smaller than the inner side, and sorting each of them
+ * by region would save no sector of the table.  (Where whole sides are joined, moving the
+ * payload along with the outer keys is what would pay: Wu, Koutsoukos, Alonso: "Efficiently
+ * Processing Joins and Grouped Aggregations on GPUs", SIGMOD 2025.)
+ *
+ * Rows whose search leaves their region, and all rows of a region that has too many for a
+ * block, as those of a hot key, are claimed in global memory afterwards.
+ */
+#include <cub/block/block_scan.cuh>
+#include <cub/device/device_scan.cuh>
+
+#include "join_hash.cuh"
+
+#define THREADS 512
+#define ITEMS 8
+#define TILE (THREADS * ITEMS)
+#define MAX_FANOUT 1024 /* two digits a thread */
+#define DIGITS (MAX_FANOUT / THREADS)
+#define REGION_BITS 12
+#define REGION (1u << REGION_BITS)
+#define MAX_ROWS (REGION - 1) /* of a region that a block builds: REGION_BITS number them */
+#define EMPTY 0xFFFFFFFFu     /* no owner: row MAX_ROWS of a region is none */
+#define STOP_ROWS (1u << 23)  /* from so many on a pass is waited for, and stop asked */
+#define BATCH 4               /* rows a thread that claim_regions loads at once */
+#define LATE_ITEMS 8          /* rows a thread of claim_late */
+
+typedef cub::BlockScan<uint32_t, THREADS> Scan;
+
+/*
+ * One pass: rows of every segment, each a range of the input, into the order of a digit of
+ * their slots.  The first pass has one segment, all rows; the second has one for each digit
+ * of the first.  Segments are worked on in chunks, numbered through.
+ */
+typedef struct Pass
+{
+	GjKeys keys; /* first pass: the input; else only nkeys */
+	const uint64_t *from_key;
+	const uint32_t *from_row;
+	uint64_t *to_key;
+	uint32_t *to_row;
+	uint64_t nslots;
+	uint32_t shift; /* digit of slot s: s >> shift & mask */
+	uint32_t mask;
+	uint32_t fanout; /* digits are 0 .. fanout-1 */
+	uint32_t chunk_rows;
+	const uint32_t *start; /* second pass: [nsegments + 1] first row, and */
+	const uint32_t *chunk; /* [nsegments + 1] first chunk of each segment */
+	uint32_t nsegments;
+	/* [fanout * chunks + 1] of segments, then digits, then chunks: rows, and places of them */
+	uint32_t *count;
+} Pass;
+
+/* Rows of a chunk, and where its counts are: of digit d in count[first_count + d * stride]. */
+typedef struct Chunk
+{
+	uint32_t first;
+	uint32_t end;
+	uint32_t first_count;
+	uint32_t stride;
+} Chunk;
+
+static __device__ __forceinline__ uint64_t
+home_slot(const Pass &pass, uint64_t key)
+{
+	return gj_hash_slot(pass.keys.nkeys == 1 ? gj_hash_mix(key) : key, pass.nslots);
+}
+
+static __device__ __forceinline__ uint32_t
+digit_of(const Pass &pass, uint64_t key)
+{
+	return (uint32_t) (home_slot(pass, key) >> pass.shift) & pass.mask;
+}
+
+/* The chunk of this block; false if there are not so many. */
+template <bool first_pass>
+static __device__ __forceinline__ bool
+find_chunk(const Pass &pass, Chunk *chunk)
+{
+	uint32_t low = 0;
+	uint32_t high = pass.nsegments;
+	uint32_t end;
+	uint32_t before;
+
+	if (first_pass)
+	{
+		chunk->first = blockIdx.x * pass.chunk_rows;
+		end = pass.keys.nrows;
+		chunk->first_count = blockIdx.x;
+		chunk->stride = gridDim.x;
+	}
+	else
+	{
+		if (blockIdx.x >= pass.chunk[pass.nsegments])
+			return false;
+		/* the last segment that starts with this chunk or before: empty ones have none */
+		while (high - low > 1)
+		{
+			const uint32_t mid = low + (high - low) / 2;
+
+			if (pass.chunk[mid] <= blockIdx.x)
+				low = mid;
+			else
+				high = mid;
+		}
+		before = blockIdx.x - pass.chunk[low];
+		chunk->first = pass.start[low] + before * pass.chunk_rows;
+		end = pass.start[low + 1];
+		chunk->first_count = pass.fanout * pass.chunk[low] + before;
+		chunk->stride = pass.chunk[low + 1] - pass.chunk[low];
+	}
+	chunk->end = end - chunk->first > pass.chunk_rows ? chunk->first + pass.chunk_rows : end;
+	return true;
+}
+
+/*
+ * Loads the rows base + k * THREADS + threadIdx.x below `end`; bit k of the result: there is
+ * one, and it has no NULL.
+ */
+template <bool first_pass>
+static __device__ __forceinline__ uint32_t
+load_keys(const Pass &pass, uint32_t base, uint32_t end, uint64_t key[ITEMS])
+{
+	uint32_t valid = 0;
+
+#pragma unroll
+	for (int k = 0; k < ITEMS; k++)
+	{
+		const uint32_t j = k * THREADS + threadIdx.x;
+		const uint32_t i = base + j;
+
+		key[k] = 0;
+		/* base + j may be beyond 32 bits where end - base is not */
+		if (j >= end - base)
+			continue;
+		if (!first_pass)
+			key[k] = pass.from_key[i];
+		else if (pass.keys.null[i])
+			continue;
+		else if (pass.keys.nkeys == 1)
+			key[k] = (uint64_t) pass.keys.value[0][i];
+		else
+			key[k] = gj_hash_keys(pass.keys, i);
+		valid |= 1u << k;
+	}
+	return valid;
+}
+
+/* Counts the rows of each digit in every chunk. */
+template <bool first_pass>
+static __global__ void
+__launch_bounds__(THREADS) count_digits(const __grid_constant__ Pass pass)
+{
+	__shared__ uint32_t count[MAX_FANOUT];
+	Chunk chunk;
+
+	if (!find_chunk<first_pass>(pass, &chunk))
+		return;
+	for (uint32_t d = threadIdx.x; d < pass.fanout; d += THREADS)
+		count[d] = 0;
+	__syncthreads();
+	for (uint32_t done = 0; done < chunk.end - chunk.first; done += TILE)
+	{
+		uint64_t key[ITEMS];
+		const uint32_t valid = load_keys<first_pass>(pass, chunk.first + done, chunk.end, key);
+
+#pragma unroll
+		for (int k = 0; k < ITEMS; k++)
+		{
+			if (valid >> k & 1)
+				atomicAdd(&count[digit_of(pass, key[k])], 1u);
+		}
+	}
+	__syncthreads();
+	for (uint32_t d = threadIdx.x; d < pass.fanout; d += THREADS)
+		pass.count[chunk.first_count + d * chunk.stride] = count[d];
+}
+
+/*
+ * Adds one to count[at] for every lane with `valid`; returns what was there before.  Lanes
+ * with the place of the first of them count at once, so that a place that most rows have
+ * costs one atomic operation a warp.  All lanes of the warp call it together.
+ */
+static __device__ __forceinline__ uint32_t
+add_one(uint32_t *count, uint32_t at, bool valid)
+{
+	const uint32_t lane = threadIdx.x % 32;
+	const uint32_t lanes = __ballot_sync(0xFFFFFFFF, valid);
+	const uint32_t leader = lanes ? (uint32_t) __ffs((int) lanes) - 1 : 0;
+	const uint32_t place = __shfl_sync(0xFFFFFFFF, at, (int) leader);
+	const bool same = valid && at == place;
+	const uint32_t group = __ballot_sync(0xFFFFFFFF, same);
+	uint32_t before = 0;
+	uint32_t first;
+
+	if (valid && (!same || lane == leader))
+		before = atomicAdd(&count[at], same ? (uint32_t) __popc(group) : 1u);
+	first = __shfl_sync(0xFFFFFFFF, before, (int) leader);
+	return same ? first + (uint32_t) __popc(group & ((1u << lane) - 1)) : before;
+}
+
+/* The counts are places now: every row goes to its own, the rows of a tile in runs. */
+template <bool first_pass>
+static __global__ void
+__launch_bounds__(THREADS, 2) scatter_rows(const __grid_constant__ Pass pass)
+{
+	/* of a tile, in the order of digits: first the one, then the other */
+	__shared__ union
+	{
+		uint64_t key[TILE];
+		uint32_t row[TILE];
+	} buffer;
+	__shared__ uint32_t count[MAX_FANOUT];  /* rows of each digit, then the first one's place */
+	__shared__ uint32_t target[MAX_FANOUT]; /* place j of the tile goes to target + j */
+	__shared__ typename Scan::TempStorage temp;
+	uint32_t next[DIGITS]; /* of this thread's digits: where the next row goes */
+	Chunk chunk;
+
+	if (!find_chunk<first_pass>(pass, &chunk))
+		return;
+#pragma unroll
+	for (int d = 0; d < DIGITS; d++)
+	{
+		const uint32_t digit = threadIdx.x * DIGITS + d;
+
+		next[d] = digit < pass.fanout ? pass.count[chunk.first_count + digit * chunk.stride] : 0;
+	}
+	for (uint32_t done = 0; done < chunk.end - chunk.first; done += TILE)
+	{
+		const uint32_t base = chunk.first + done;
+		uint64_t key[ITEMS];
+		uint32_t place[ITEMS];
+		uint32_t digit[ITEMS];
+		uint32_t counts[DIGITS];
+		uint32_t starts[DIGITS];
+		uint32_t nrows;
+		uint32_t valid;
+
+#pragma unroll
+		for (int d = 0; d < DIGITS; d++)
+			count[threadIdx.x * DIGITS + d] = 0;
+		__syncthreads();
+		valid = load_keys<first_pass>(pass, base, chunk.end, key);
+#pragma unroll
+		for (int k = 0; k < ITEMS; k++)
+		{
+			digit[k] = digit_of(pass, key[k]);
+			place[k] = add_one(count, digit[k], valid >> k & 1);
+		}
+		__syncthreads();
+#pragma unroll
+		for (int d = 0; d < DIGITS; d++)
+			counts[d] = count[threadIdx.x * DIGITS + d];
+		Scan(temp).ExclusiveSum(counts, starts, nrows);
+#pragma unroll
+		for (int d = 0; d < DIGITS; d++)
+		{
+			count[threadIdx.x * DIGITS + d] = starts[d];
+			target[threadIdx.x * DIGITS + d] = next[d] - starts[d];
+			next[d] += counts[d];
+		}
+		__syncthreads();
+#pragma unroll
+		for (int k = 0; k < ITEMS; k++)
+		{
+			if (!(valid >> k & 1))
+				continue;
+			place[k] += count[digit[k]];
+			buffer.key[place[k]] = key[k];
+		}
+		__syncthreads();
+		/* digit[] becomes where the row at this thread's k-th place goes */
+#pragma unroll
+		for (int k = 0; k < ITEMS; k++)
+		{
+			const uint32_t j = k * THREADS + threadIdx.x;
+
+			if (j >= nrows)
+				continue;
+			key[k] = buffer.key[j];
+			digit[k] = target[digit_of(pass, key[k])] + j;
+			pass.to_key[digit[k]] = key[k];
+		}
+		__syncthreads();
+#pragma unroll
+		for (int k = 0; k < ITEMS; k++)
+		{
+			const uint32_t i = base + k * THREADS + threadIdx.x;
+
+			if (valid >> k & 1)
+				buffer.row[place[k]] = first_pass ? i : pass.from_row[i];
+		}
+		__syncthreads();
+#pragma unroll
+		for (int k = 0; k < ITEMS; k++)
+		{
+			const uint32_t j = k * THREADS + threadIdx.x;
+
+			if (j < nrows)
+				pass.to_row[digit[k]] = buffer.row[j];
+		}
+	}
+}
+
+/*
+ * What the second pass needs of the first one's places, whose chunks are nchunks: the first
+ * row and the first chunk of each digit.  One block.
+ */
+static __global__ void
+__launch_bounds__(THREADS) find_segments(const uint32_t *place, uint32_t nchunks, uint32_t fanout,
+										 uint32_t chunk_rows, uint32_t *start, uint32_t *chunk)
+{
+	__shared__ typename Scan::TempStorage temp;
+	uint32_t counts[DIGITS];
+	uint32_t chunks[DIGITS];
+	uint32_t all;
+
+#pragma unroll
+	for (int d = 0; d < DIGITS; d++)
+	{
+		const uint32_t digit = threadIdx.x * DIGITS + d;
+
+		counts[d] = 0;
+		if (digit >= fanout)
+			continue;
+		start[digit] = place[(size_t) digit * nchunks];
+		counts[d] = place[(size_t) (digit + 1) * nchunks] - start[digit];
+		counts[d] = counts[d] / chunk_rows + (counts[d] % chunk_rows != 0);
+	}
+	Scan(temp).ExclusiveSum(counts, chunks, all);
+#pragma unroll
+	for (int d = 0; d < DIGITS; d++)
+	{
+		if (threadIdx.x * DIGITS + d < fanout)
+			chunk[threadIdx.x * DIGITS + d] = chunks[d];
+	}
+	if (threadIdx.x == 0)
+	{
+		start[fanout] = place[(size_t) fanout * nchunks];
+		chunk[fanout] = all;
+	}
+}
+
+/* The first row of partitions 0 .. n, from the places of the last pass. */
+template <bool first_pass>
+static __global__ void
+__launch_bounds__(THREADS)
+	find_starts(const __grid_constant__ Pass pass, uint32_t nchunks, uint32_t n, uint32_t *start)
+{
+	const uint32_t p = blockIdx.x * THREADS + threadIdx.x;
+	uint32_t segment;
+	uint32_t digit;
+	uint32_t at;
+
+	if (p > n)
+		return;
+	if (first_pass)
+		at = p * nchunks;
+	else
+	{
+		segment = p / pass.fanout;
+		digit = p % pass.fanout;
+		at = pass.fanout * pass.chunk[segment];
+		/* behind the last segment there is only digit 0 */
+		if (digit > 0)
+			at += digit * (pass.chunk[segment + 1] - pass.chunk[segment]);
+	}
+	start[p] = pass.count[at];
+}
+
+/* ---- passes */
+
+/* How a table is partitioned. */
+typedef struct Plan
+{
+	uint32_t nparts;
+	uint32_t fanout[2]; /* of the passes; the second is 0 if there is one only */
+	uint32_t shift[2];
+	uint32_t chunk_rows;
+	uint32_t nchunks[2]; /* at most */
+} Plan;
+
+static Plan
+make_plan(const GjQueue *queue, uint32_t nrows, uint64_t nslots)
+{
+	/* chunks for several waves of blocks, each a tile at least */
+	const uint32_t wanted = (uint32_t) queue->device->nprocessors * 16;
+	const uint32_t tiles = gj_blocks(nrows, TILE);
+	Plan plan = {};
+
+	plan.nparts = (uint32_t) ((nslots + REGION - 1) / REGION);
+	plan.chunk_rows = (tiles + wanted - 1) / wanted * TILE;
+	plan.nchunks[0] = gj_blocks(nrows, plan.chunk_rows);
+	plan.fanout[0] = plan.nparts;
+	plan.shift[0] = REGION_BITS;
+	if (plan.nparts > min(queue->device->radix_fanout, (uint32_t) MAX_FANOUT))
+	{
+		uint32_t bits = 1; /* of the second digit: half of all */
+
+		while (plan.nparts > 1u << 2 * bits)
+			bits++;
+		plan.fanout[0] = ((plan.nparts - 1) >> bits) + 1;
+		plan.fanout[1] = 1u << bits;
+		plan.shift[0] = REGION_BITS + bits;
+		plan.shift[1] = REGION_BITS;
+		plan.nchunks[1] = nrows / plan.chunk_rows + plan.fanout[0];
+	}
+	return plan;
+}
+
+/* Counts and scatters; pass->count then has the places that rows were scattered from. */
+template <bool first_pass>
+static GjStatus
+run_pass(GjQueue *queue, Pass *pass, uint32_t nchunks)
+{
+	const size_t ncounts = (size_t) pass->fanout * nchunks + 1;
+	void *count;
+
+	GJ_TRY(gj_scratch(queue, GJ_SCRATCH_A, ncounts * sizeof(uint32_t), &count));
+	pass->count = (uint32_t *) count;
+	GJ_CUDA(queue, cudaMemsetAsync(count, 0, ncounts * sizeof(uint32_t), queue->stream));
+	count_digits<first_pass><<<nchunks, THREADS, 0, queue->stream>>>(*pass);
+	GJ_LAUNCHED(queue, "count_digits");
+	GJ_CUB(queue, cub::DeviceScan::ExclusiveSum, pass->count, pass->count, (int64_t) ncounts);
+	scatter_rows<first_pass><<<nchunks, THREADS, 0, queue->stream>>>(*pass);
+	GJ_LAUNCHED(queue, "scatter_rows");
+	return GJ_OK;
+}
+
+static void
+free_rows(GjQueue *queue, uint32_t n, uint64_t *key, uint32_t *row)
+{
+	gj_free(queue, key, (size_t) n * sizeof(uint64_t));
+	gj_free(queue, row, (size_t) n * sizeof(uint32_t));
+}
+
+static GjStatus
+alloc_rows(GjQueue *queue, uint32_t n, uint64_t **key, uint32_t **row)
+{
+	*key = (uint64_t *) gj_alloc(queue, (size_t) n * sizeof(uint64_t));
+	*row = (uint32_t *) gj_alloc(queue, (size_t) n * sizeof(uint32_t));
+	return *key && *row ? GJ_OK : gj_no_memory(queue);
+}
+
+/* Waits for a pass over many rows, and asks whether to go on. */
+static GjStatus
+ask(GjQueue *queue, uint32_t nrows, bool (*stop)(void *), void *arg)
+{
+	if (nrows < STOP_ROWS || stop == NULL)
+		return GJ_OK;
+	GJ_CUDA(queue, cudaStreamSynchronize(queue->stream));
+	return stop(arg) ? GJ_CANCELLED : GJ_OK;
+}
+
+/* The second pass, from where the first one has put the rows; into partitions, anew. */
+static GjStatus
+second_pass(GjQueue *queue, const Plan &plan, Pass *pass, GjPartitions *partitions)
+{
+	const size_t nsegments = plan.fanout[0];
+	void *segments;
+
+	GJ_TRY(gj_scratch(queue, GJ_SCRATCH_B, 2 * (nsegments + 1) * sizeof(uint32_t), &segments));
+	pass->start = (uint32_t *) segments;
+	pass->chunk = pass->start + nsegments + 1;
+	pass->nsegments = (uint32_t) nsegments;
+	find_segments<<<1, THREADS, 0, queue->stream>>>(pass->count, plan.nchunks[0], plan.fanout[0],
+													plan.chunk_rows, (uint32_t *) segments,
+													(uint32_t *) segments + nsegments + 1);
+	GJ_LAUNCHED(queue, "find_segments");
+	pass->from_key = partitions->key;
+	pass->from_row = partitions->row;
+	partitions->key = NULL;
+	partitions->row = NULL;
+	GJ_TRY(alloc_rows(queue, partitions->max_nrows, &partitions->key, &partitions->row));
+	pass->to_key = partitions->key;
+	pass->to_row = partitions->row;
+	pass->fanout = plan.fanout[1];
+	pass->shift = plan.shift[1];
+	pass->mask = plan.fanout[1] - 1;
+	return run_pass<false>(queue, pass, plan.nchunks[1]);
+}
+
+static GjStatus
+partition_rows(GjQueue *queue, const Plan &plan, Pass *pass, bool (*stop)(void *), void *arg,
+			   GjPartitions *partitions)
+{
+	const uint32_t nrows = pass->keys.nrows;
+	const uint32_t blocks = gj_blocks((uint64_t) plan.nparts + 1, THREADS);
+
+	GJ_TRY(alloc_rows(queue, nrows, &partitions->key, &partitions->row));
+	partitions->start = (uint32_t *) gj_alloc(queue, ((size_t) plan.nparts + 1) * sizeof(uint32_t));
+	if (partitions->start == NULL)
+		return gj_no_memory(queue);
+	pass->to_key = partitions->key;
+	pass->to_row = partitions->row;
+	GJ_TRY(run_pass<true>(queue, pass, plan.nchunks[0]));
+	GJ_TRY(ask(queue, nrows, stop, arg));
+	if (plan.fanout[1] == 0)
+		find_starts<true><<<blocks, THREADS, 0, queue->stream>>>(*pass, plan.nchunks[0],
+																 plan.nparts, partitions->start);
+	else
+	{
+		GJ_TRY(second_pass(queue, plan, pass, partitions));
+		find_starts<false><<<blocks, THREADS, 0, queue->stream>>>(*pass, plan.nchunks[1],
+																  plan.nparts, partitions->start);
+	}
+	GJ_LAUNCHED(queue, "find_starts");
+	return ask(queue, nrows, stop, arg);
+}
+
+GjStatus
+gj_radix_partition(GjQueue *queue, const GjKeys *keys, uint64_t nslots, bool (*stop)(void *),
+				   void *arg, GjPartitions *partitions)
+{
+	const Plan plan = make_plan(queue, keys->nrows, nslots);
+	Pass pass = {};
+	GjStatus status;
+
+	memset(partitions, 0, sizeof(*partitions));
+	partitions->n = plan.nparts;
+	partitions->max_nrows = keys->nrows;
+	pass.keys = *keys;
+	pass.nslots = nslots;
+	pass.shift = plan.shift[0];
+	pass.mask = 0xFFFFFFFF;
+	pass.fanout = plan.fanout[0];
+	pass.chunk_rows = plan.chunk_rows;
+	status = partition_rows(queue, plan, &pass, stop, arg, partitions);
+	/* what the second pass has read */
+	free_rows(queue, keys->nrows, (uint64_t *) pass.from_key, (uint32_t *) pass.from_row);
+	if (status != GJ_OK)
+		gj_radix_free(queue, partitions);
+	return status;
+}
+
+void
+gj_radix_free(GjQueue *queue, GjPartitions *partitions)
+{
+	free_rows(queue, partitions->max_nrows, partitions->key, partitions->row);
+	gj_free(queue, partitions->start, ((size_t) partitions->n + 1) * sizeof(uint32_t));
+	memset(partitions, 0, sizeof(*partitions));
+}
+
+/* ---- claims */
+
+/*
+ * Finds the slot of row `base + j` of a region, or claims one, in shared memory.  A word has
+ * bits of the owner's hash above its number.  EMPTY: all slots up to the region's end are
+ * others'.
+ */
+static __device__ __forceinline__ uint32_t
+claim_in_region(const GjBuild &build, const GjPartitions &partitions, uint32_t *words,
+				uint32_t home, uint32_t nslots, uint32_t base, uint32_t j, uint64_t key,
+				uint64_t hash)
+{
+	/* the low bits of a hash have nothing to do with its slot */
+	const uint32_t word = (uint32_t) hash << REGION_BITS | j;
+
+	for (uint32_t s = home; s < nslots; s++)
+	{
+		uint32_t found = ((volatile uint32_t *) words)[s];
+		uint32_t owner;
+
+		if (found == EMPTY)
+		{
+			found = atomicCAS(&words[s], EMPTY, word);
+			if (found == EMPTY)
+				return s;
+		}
+		if ((found ^ word) >> REGION_BITS != 0)
+			continue;
+		owner = base + found % REGION;
+		if (partitions.key[owner] == key &&
+			(build.keys.nkeys == 1 || gj_keys_equal(build.keys, partitions.row[base + j],
+													build.keys, partitions.row[owner])))
+			return s;
+	}
+	return EMPTY;
+}
+
+/*
+ * Claims the slots of rows done .. done + BATCH * THREADS - 1 of a region, as far as it has
+ * them; returns the highest rank of this thread's.
+ */
+static __device__ __forceinline__ uint32_t
+claim_batch(const GjBuild &build, const GjPartitions &partitions, uint32_t *words, uint32_t *count,
+			uint64_t first_slot, uint32_t nslots, uint32_t base, uint32_t nrows, uint32_t done,
+			uint32_t *late, uint32_t *nlate)
+{
+	uint64_t key[BATCH];
+	uint32_t max_rank = 0;
+
+	/* all loads before the first claim waits for one */
+#pragma unroll
+	for (int k = 0; k < BATCH; k++)
+	{
+		const uint32_t j = done + k * THREADS + threadIdx.x;
+
+		key[k] = j < nrows ? partitions.key[base + j] : 0;
+	}
+#pragma unroll
+	for (int k = 0; k < BATCH; k++)
+	{
+		const uint32_t j = done + k * THREADS + threadIdx.x;
+		uint32_t slot = EMPTY;
+		uint32_t rank;
+
+		if (j < nrows)
+		{
+			const uint64_t hash = build.keys.nkeys == 1 ? gj_hash_mix(key[k]) : key[k];
+			const uint32_t home = (uint32_t) (gj_hash_slot(hash, build.nslots) - first_slot);
+
+			slot = claim_in_region(build, partitions, words, home, nslots, base, j, key[k], hash);
+			if (slot == EMPTY)
+				late[atomicAdd(nlate, 1u)] = base + j;
+		}
+		rank = add_one(count, slot, slot != EMPTY);
+		if (slot == EMPTY)
+			continue;
+		max_rank = max(max_rank, rank);
+		build.slot_of[base + j] = (uint32_t) first_slot + slot;
+		build.rank[base + j] = rank;
+	}
+	return max_rank;
+}
+
+/* Writes a region's slots; the owner of one, if it has any, is a row behind `base`. */
+static __device__ __forceinline__ void
+write_region(const GjBuild &build, const GjPartitions &partitions, const uint32_t *words,
+			 const uint32_t *count, uint64_t first_slot, uint32_t nslots, uint32_t base)
+{
+	for (uint32_t s = threadIdx.x; s < nslots; s += THREADS)
+	{
+		uint4 slot = make_uint4(0, 0, GJ_NO_OWNER, 0);
+
+		if (words[s] != EMPTY)
+		{
+			const uint32_t owner = base + words[s] % REGION;
+			const uint64_t key = partitions.key[owner];
+
+			slot =
+				make_uint4((uint32_t) key, (uint32_t) (key >> 32), partitions.row[owner], count[s]);
+		}
+		*(uint4 *) &build.slots[first_slot + s] = slot;
+	}
+}
+
+/* One region a block.  Positions of rows that it leaves to claim_late go to `late`. */
+static __global__ void
+__launch_bounds__(THREADS)
+	claim_regions(const __grid_constant__ GjBuild build,
+				  const __grid_constant__ GjPartitions partitions, uint32_t *late, uint32_t *nlate)
+{
+	__shared__ uint32_t words[REGION];
+	__shared__ uint32_t count[REGION];
+	__shared__ uint32_t first_late;
+	const uint64_t first_slot = (uint64_t) blockIdx.x * REGION;
+	const uint32_t nslots = (uint32_t) min((uint64_t) REGION, build.nslots - first_slot);
+	const uint32_t base = partitions.start[blockIdx.x];
+	const uint32_t nrows = partitions.start[blockIdx.x + 1] - base;
+	uint32_t max_rank = 0;
+
+	for (uint32_t s = threadIdx.x; s < REGION; s += THREADS)
+	{
+		words[s] = EMPTY;
+		count[s] = 0;
+	}
+	if (threadIdx.x == 0 && nrows > MAX_ROWS)
+		first_late = atomicAdd(nlate, nrows);
+	if (threadIdx.x == 0 && blockIdx.x == gridDim.x - 1)
+		build.results->nrows = base + nrows;
+	__syncthreads();
+	if (nrows > MAX_ROWS)
+	{
+		for (uint64_t j = threadIdx.x; j < nrows; j += THREADS)
+			late[first_late + j] = base + (uint32_t) j;
+	}
+	else
+	{
+		for (uint32_t done = 0; done < nrows; done += BATCH * THREADS)
+			max_rank = max(max_rank, claim_batch(build, partitions, words, count, first_slot,
+												 nslots, base, nrows, done, late, nlate));
+	}
+	__syncthreads();
+	write_region(build, partitions, words, count, first_slot, nslots, base);
+	max_rank = __reduce_max_sync(0xFFFFFFFF, max_rank);
+	/* a value that is not the latest costs an atomic operation, no more */
+	if (threadIdx.x % 32 == 0 && max_rank > *(volatile uint32_t *) &build.results->max_rank)
+		atomicMax(&build.results->max_rank, max_rank);
+}
+
+/*
+ * Claims what is left, in global memory.  A warp takes LATE_ITEMS rows a lane and counts all
+ * that have the slot of its first row at once: a hot key costs it one atomic operation.
+ */
+static __global__ void
+__launch_bounds__(GJ_THREADS) claim_late(const __grid_constant__ GjBuild build,
+										 const __grid_constant__ GjPartitions partitions,
+										 const uint32_t *late, const uint32_t *nlate)
+{
+	const uint32_t lane = threadIdx.x % 32;
+	const uint32_t warp = (blockIdx.x * GJ_THREADS + threadIdx.x) / 32;
+	const uint32_t n = *nlate;
+	const uint64_t step = (uint64_t) gridDim.x * GJ_THREADS * LATE_ITEMS;
+
+	/* lanes of a warp go round equally often */
+	for (uint64_t base = (uint64_t) warp * 32 * LATE_ITEMS; base < n; base += step)
+	{
+		uint32_t position[LATE_ITEMS];
+		uint32_t slot[LATE_ITEMS];
+		uint32_t max_rank = 0;
+		uint32_t nhot = 0;
+		uint32_t before = 0;
+		uint32_t hot;
+
+#pragma unroll
+		for (int k = 0; k < LATE_ITEMS; k++)
+		{
+			const uint64_t at = base + k * 32 + lane;
+
+			position[k] = slot[k] = GJ_NO_OWNER;
+			if (at < n)
+			{
+				position[k] = late[at];
+				slot[k] =
+					gj_claim_slot(build, partitions.row[position[k]],
+								  build.keys.nkeys == 1 ? gj_hash_mix(partitions.key[position[k]])
+														: partitions.key[position[k]]);
+			}
+		}
+		hot = __shfl_sync(0xFFFFFFFF, slot[0], 0);
+#pragma unroll
+		for (int k = 0; k < LATE_ITEMS; k++)
+			nhot += (uint32_t) __popc(__ballot_sync(0xFFFFFFFF, slot[k] == hot));
+		if (lane == 0)
+			before = atomicAdd(&build.slots[hot].count, nhot);
+		before = __shfl_sync(0xFFFFFFFF, before, 0);
+#pragma unroll
+		for (int k = 0; k < LATE_ITEMS; k++)
+		{
+			const uint32_t group = __ballot_sync(0xFFFFFFFF, slot[k] == hot);
+			uint32_t rank = before + (uint32_t) __popc(group & ((1u << lane) - 1));
+
+			before += (uint32_t) __popc(group);
+			if (slot[k] == GJ_NO_OWNER)
+				continue;
+			if (slot[k] != hot)
+				rank = atomicAdd(&build.slots[slot[k]].count, 1u);
+			max_rank = max(max_rank, rank);
+			build.slot_of[position[k]] = slot[k];
+			build.rank[position[k]] = rank;
+		}
+		max_rank = __reduce_max_sync(0xFFFFFFFF, max_rank);
+		if (lane == 0 && max_rank > *(volatile uint32_t *) &build.results->max_rank)
+			atomicMax(&build.results->max_rank, max_rank);
+	}
+}
+
+GjStatus
+gj_radix_claim(GjQueue *queue, GjBuild *build, GjPartitions *partitions)
+{
+	void *nlate;
+	/* not written before all rows have their slots */
+	uint32_t *late = build->rows;
+
+	GJ_TRY(gj_scratch(queue, GJ_SCRATCH_A, sizeof(uint32_t), &nlate));
+	GJ_CUDA(queue, cudaMemsetAsync(nlate, 0, sizeof(uint32_t), queue->stream));
+	GJ_CUDA(queue,
+			cudaMemsetAsync(&queue->results->max_rank, 0, 2 * sizeof(uint32_t), queue->stream));
+	claim_regions<<<partitions->n, THREADS, 0, queue->stream>>>(*build, *partitions, late,
+																(uint32_t *) nlate);
+	GJ_LAUNCHED(queue, "claim_regions");
+	claim_late<<<(uint32_t) queue->device->nprocessors * 8, GJ_THREADS, 0, queue->stream>>>(
+		*build, *partitions, late, (const uint32_t *) nlate);
+	GJ_LAUNCHED(queue, "claim_late");
+	GJ_TRY(gj_wait(queue));
+	build->order = partitions->row;
+	partitions->row = NULL;
+	build->npositions = queue->pinned->results.nrows;
+	return GJ_OK;
+}

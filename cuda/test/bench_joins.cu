@@ -1,0 +1,293 @@
+/*
+ * bench_joins.cu
+ *	  Times of hash joins by size, columns on the device: kernel_test --bench-join.
+ *
+ * n rows (k, v) joined with n rows on k, int4 or int8 both, with operators as the executor
+ * calls them, a million tuples a call.  Keys of the outer side are all different; those of
+ * the inner side are too, in another order, or half of its rows have one key.  "rows"
+ * materialises pairs of row ids, "sum" adds up a.v + b.v over them as well; both with the
+ * build.  Rates are the tuples of both sides by the time of everything.
+ *
+ * On a GPU every table is built twice, in global memory and by partitions: where the second
+ * is faster is what GjDevice.radix_bytes should say.  Median of RUNS after one that does not
+ * count, times of CUDA events.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <algorithm>
+
+#include "../internal.cuh"
+#include "test.cuh"
+
+#define RUNS 5
+
+/* Ends if a call fails: a benchmark has nothing to say then. */
+static void
+must(Queue &q, GjStatus status, const char *what)
+{
+	if (status == GJ_OK)
+		return;
+	printf("%s: %s (%s)\n", what, gj_reason_text(status), q.ops->queue_error(q.queue));
+	exit(1);
+}
+
+static bool
+never(void *)
+{
+	return false;
+}
+
+/* Number i of a permutation of 0 .. 2^bits - 1, another one for each seed. */
+static uint64_t
+permuted(uint64_t i, uint32_t bits, uint64_t seed)
+{
+	const uint64_t mask = (UINT64_C(1) << bits) - 1;
+
+	for (int round = 0; round < 3; round++)
+	{
+		i = (i * UINT64_C(0x9E3779B97F4A7C15) + seed) & mask;
+		i ^= i >> (bits / 2);
+	}
+	return i;
+}
+
+/* Columns of both sides: a.k, a.v, b.k, b.v. */
+struct Sides
+{
+	Program program;
+	GjColumn column[4];
+	uint32_t n;
+};
+
+static Program
+make_program(uint32_t width)
+{
+	const GjKind kind = width == 4 ? GJ_INT4 : GJ_INT8;
+	Program program;
+
+	for (uint32_t c = 0; c < 4; c++)
+		program.types.push_back({(uint8_t) kind, (uint8_t) width, 0, (uint8_t) (c / 2)});
+	program.expr(kind, {load(0, 0)});
+	program.expr(kind, {load(0, 2)});
+	program.aggregates.push_back(
+		{GJ_AGG_SUM_I,
+		 (int32_t) program.expr(kind, {load(0, 1), load(1, 3), op(GJ_OP_ADD_I, 0, 0, 1, kind)})});
+	return program;
+}
+
+template <typename T>
+static GjColumn
+upload_column(Queue &q, GjKind kind, uint32_t bits, uint64_t seed, bool key, bool skewed)
+{
+	std::vector<T> values((size_t) 1 << bits);
+	GjColumn column = {};
+
+	for (size_t i = 0; i < values.size(); i++)
+	{
+		const uint64_t v = permuted(i, bits, seed);
+
+		values[i] = (T) (!key ? v % 1000 : skewed && v % 2 ? 1 : v);
+	}
+	column.data = q.upload(values);
+	column.kind = (uint8_t) kind;
+	column.width = sizeof(T);
+	return column;
+}
+
+template <typename T>
+static void
+upload_sides(Queue &q, Sides &sides, GjKind kind, uint32_t bits, bool skewed)
+{
+	sides.n = 1u << bits;
+	sides.column[0] = upload_column<T>(q, kind, bits, 1, true, false);
+	sides.column[1] = upload_column<T>(q, kind, bits, 2, false, false);
+	sides.column[2] = upload_column<T>(q, kind, bits, 3, true, skewed);
+	sides.column[3] = upload_column<T>(q, kind, bits, 4, false, false);
+}
+
+/* Memory of the outer side's pieces. */
+struct Buffers
+{
+	GjKeys keys;
+	uint64_t *offset;
+	uint32_t *first;
+	uint32_t *out[GJ_MAX_SOURCES];
+
+	explicit Buffers(Queue &q) : keys(), out()
+	{
+		const size_t n = GJ_MAX_TUPLES;
+
+		keys.nkeys = 1;
+		keys.value[0] = (int64_t *) q.alloc(n * sizeof(int64_t));
+		keys.null = (uint8_t *) q.alloc(n);
+		offset = (uint64_t *) q.alloc((n + 1) * sizeof(uint64_t));
+		first = (uint32_t *) q.alloc(n * sizeof(uint32_t));
+		out[0] = (uint32_t *) q.alloc(n * sizeof(uint32_t));
+		out[1] = (uint32_t *) q.alloc(n * sizeof(uint32_t));
+	}
+};
+
+/* A view of outer rows first .. first+n-1 with all inner rows. */
+static GjView
+outer_view(Queue &q, const Sides &sides, uint32_t first, uint32_t n)
+{
+	GjColumn columns[4] = {sides.column[0], sides.column[1], sides.column[2], sides.column[3]};
+	GjView view = {};
+
+	for (uint32_t c = 0; c < 2; c++)
+		columns[c].data = (const uint8_t *) columns[c].data + (size_t) first * columns[c].width;
+	must(q, q.ops->set_columns(q.queue, columns, 4, &view.columns), "set_columns");
+	view.nrows = n;
+	return view;
+}
+
+static void
+build(Queue &q, const Sides &sides, GjHashTable *table)
+{
+	GjView view = outer_view(q, sides, 0, sides.n);
+	GjKeys keys = {};
+
+	keys.nkeys = 1;
+	keys.nrows = sides.n;
+	keys.value[0] = (int64_t *) q.alloc((size_t) sides.n * sizeof(int64_t));
+	keys.null = (uint8_t *) q.alloc(sides.n);
+	for (uint32_t first = 0; first < sides.n; first += GJ_MAX_TUPLES)
+		must(q,
+			 q.ops->keys(q.queue, &view, first, std::min(sides.n - first, GJ_MAX_TUPLES), 1, &keys),
+			 "keys");
+	must(q, q.ops->hash_build(q.queue, &keys, NULL, never, NULL, table), "hash_build");
+}
+
+/* Probes with all outer rows; returns the number of pairs. */
+static uint64_t
+probe(Queue &q, const Sides &sides, const GjHashTable &table, Buffers &buffers, bool sum)
+{
+	uint64_t npairs = 0;
+
+	for (uint32_t first = 0; first < sides.n; first += GJ_MAX_TUPLES)
+	{
+		const uint32_t n = std::min(sides.n - first, GJ_MAX_TUPLES);
+		GjView view = outer_view(q, sides, first, n);
+		uint64_t total = 0;
+
+		buffers.keys.nrows = n;
+		must(q, q.ops->keys(q.queue, &view, 0, n, 0, &buffers.keys), "keys");
+		must(q,
+			 q.ops->hash_probe(q.queue, &table, &buffers.keys, buffers.offset, buffers.first,
+							   &total),
+			 "hash_probe");
+		npairs += total;
+		for (uint64_t cursor = 0; cursor < total; cursor += GJ_MAX_TUPLES)
+		{
+			GjView pairs = view;
+
+			pairs.nrows = (uint32_t) std::min<uint64_t>(GJ_MAX_TUPLES, total - cursor);
+			pairs.rowid[0] = buffers.out[0];
+			pairs.rowid[1] = buffers.out[1];
+			must(q,
+				 q.ops->hash_expand(q.queue, &table, &view, buffers.offset, buffers.first, cursor,
+									pairs.nrows, 1, buffers.out),
+				 "hash_expand");
+			if (sum)
+				must(q, q.ops->aggregate(q.queue, &pairs), "aggregate");
+		}
+	}
+	return npairs;
+}
+
+static double
+median(std::vector<double> times)
+{
+	std::sort(times.begin(), times.end());
+	return times[times.size() / 2];
+}
+
+/* Times the join by one kind of table and prints a line. */
+static void
+bench_one(Queue &q, const Sides &sides, Buffers &buffers, const char *what)
+{
+	const double *ms = q.ops->phase_ms(q.queue);
+	std::vector<double> times[3]; /* build, rows, sum */
+
+	for (int i = 0; i < 2 * (RUNS + 1); i++)
+	{
+		const bool sum = i % 2;
+		const GjPhase phase = sum ? GJ_PHASE_AGGREGATE : GJ_PHASE_PROBE;
+		GjHashTable table = {};
+		double before[2];
+		uint64_t npairs;
+
+		must(q, q.ops->sync(q.queue), "sync");
+		before[0] = ms[GJ_PHASE_BUILD];
+		before[1] = ms[phase];
+		q.ops->phase(q.queue, GJ_PHASE_BUILD);
+		build(q, sides, &table);
+		q.ops->phase(q.queue, phase);
+		npairs = probe(q, sides, table, buffers, sum);
+		q.ops->phase(q.queue, GJ_PHASE_WAIT);
+		must(q, q.ops->sync(q.queue), "sync");
+		q.ops->hash_free(q.queue, &table);
+		check(npairs == sides.n, "pairs", what);
+		if (i < 2)
+			continue;
+		times[0].push_back(ms[GJ_PHASE_BUILD] - before[0]);
+		times[1 + sum].push_back(ms[phase] - before[1]);
+	}
+	const double b = median(times[0]);
+	const double rows = b + median(times[1]);
+	const double added = b + median(times[2]);
+
+	printf("%-34s build %9.3f ms %7.2f G rows/s   rows %9.3f ms %7.2f G/s   sum %9.3f ms %7.2f "
+		   "G/s\n",
+		   what, b, sides.n / b / 1e6, rows, 2.0 * sides.n / rows / 1e6, added,
+		   2.0 * sides.n / added / 1e6);
+	fflush(stdout);
+}
+
+static void
+bench_size(const Device &device, uint32_t bits, uint32_t width, bool skewed)
+{
+	Sides sides = {make_program(width), {}, 0};
+	Queue q(device, sides.program);
+	Buffers buffers(q);
+	char what[64];
+
+	if (width == 4)
+		upload_sides<int32_t>(q, sides, GJ_INT4, bits, skewed);
+	else
+		upload_sides<int64_t>(q, sides, GJ_INT8, bits, skewed);
+	if (device.ops->kind != GJ_DEVICE_CUDA)
+	{
+		snprintf(what, sizeof(what), "2^%u int%u %s", bits, width, skewed ? "skew" : "uniform");
+		bench_one(q, sides, buffers, what);
+		return;
+	}
+	const uint64_t bytes = device.device->radix_bytes;
+
+	for (int radix = 0; radix < 2; radix++)
+	{
+		device.device->radix_bytes = radix ? 0 : UINT64_MAX;
+		snprintf(what, sizeof(what), "2^%u int%u %s %s", bits, width, skewed ? "skew" : "uniform",
+				 radix ? "partitions" : "global");
+		bench_one(q, sides, buffers, what);
+	}
+	device.device->radix_bytes = bytes;
+}
+
+void
+bench_joins(const Device &device)
+{
+	static const uint32_t sizes[] = {20, 21, 22, 23, 24, 26, 27};
+
+	for (uint32_t bits : sizes)
+	{
+		if (quick && bits > 22)
+			break;
+		for (uint32_t width = 4; width <= 8; width += 4)
+		{
+			bench_size(device, bits, width, false);
+			bench_size(device, bits, width, true);
+		}
+	}
+}
