@@ -173,6 +173,13 @@ END $gpujoin$;
 
 -- ---- set joins: queries that return (id, set), and may call any function: not in parallel plans
 
+CREATE FUNCTION gpujoin_set_function_support(internal)
+RETURNS internal
+AS 'MODULE_PATHNAME', 'gpujoin_set_function_support'
+LANGUAGE C STRICT;
+
+COMMENT ON FUNCTION gpujoin_set_function_support(internal) IS 'rows and costs of the functions over queries';
+
 CREATE FUNCTION gpu_set_join(
 	left_query text,
 	right_query text DEFAULT NULL,
@@ -185,7 +192,7 @@ CREATE FUNCTION gpu_set_join(
 )
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'gpu_set_join'
-LANGUAGE C STABLE PARALLEL UNSAFE COST 10000 ROWS 10000;
+LANGUAGE C STABLE PARALLEL UNSAFE COST 10000 ROWS 10000 SUPPORT gpujoin_set_function_support;
 
 COMMENT ON FUNCTION gpu_set_join(text, text, text, float8) IS 'pairs of sets that have enough in common';
 
@@ -202,7 +209,7 @@ CREATE FUNCTION gpu_set_join_items(
 )
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'gpu_set_join_items'
-LANGUAGE C STABLE PARALLEL UNSAFE COST 10000 ROWS 10000;
+LANGUAGE C STABLE PARALLEL UNSAFE COST 10000 ROWS 10000 SUPPORT gpujoin_set_function_support;
 
 COMMENT ON FUNCTION gpu_set_join_items(text, text, text, float8) IS 'pairs of sets that have enough in common, and what that is';
 
@@ -218,7 +225,7 @@ CREATE FUNCTION gpu_set_topk(
 )
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'gpu_set_topk'
-LANGUAGE C STABLE PARALLEL UNSAFE COST 10000 ROWS 10000;
+LANGUAGE C STABLE PARALLEL UNSAFE COST 10000 ROWS 10000 SUPPORT gpujoin_set_function_support;
 
 COMMENT ON FUNCTION gpu_set_topk(text, text, int, text) IS 'the k right sets that are most similar to each left set';
 
@@ -230,7 +237,7 @@ CREATE FUNCTION gpu_intersect_family(
 )
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'gpu_intersect_family'
-LANGUAGE C STABLE PARALLEL UNSAFE COST 10000 ROWS 10000;
+LANGUAGE C STABLE PARALLEL UNSAFE COST 10000 ROWS 10000 SUPPORT gpujoin_set_function_support;
 
 COMMENT ON FUNCTION gpu_intersect_family(text, text) IS 'the distinct intersections of all pairs of sets, and how often each appears';
 

@@ -119,4 +119,12 @@ gj_old_snapshot_threshold_active(void)
 	generate_join_implied_equalities(root, both, outer, rel)
 #endif
 
+/* May a role do something with a function? */
+#if PG_VERSION_NUM >= 160000
+#define gj_function_aclcheck(function, role, mode) \
+	object_aclcheck(ProcedureRelationId, function, role, mode)
+#else
+#define gj_function_aclcheck(function, role, mode)	pg_proc_aclcheck(function, role, mode)
+#endif
+
 #endif							/* GJ_COMPAT_H */

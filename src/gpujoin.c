@@ -8,8 +8,10 @@
 
 #include "client/client.h"
 #include "exec/join_scan.h"
+#include "exec/set_scan.h"
 #include "guc.h"
 #include "plan/join_path.h"
+#include "plan/set_function_path.h"
 #include "preload.h"
 
 PG_MODULE_MAGIC;
@@ -22,6 +24,8 @@ _PG_init(void)
 	gj_guc_init();
 	gj_launcher_init();
 	gj_join_scan_init();
+	gj_set_scan_init();
 	gj_planner_init();
+	gj_set_scan_planner_init();
 	gj_preload_init();
 }

@@ -23,16 +23,17 @@ working_space(const GjRun *run)
 		GJ_TILE_SPACE;
 }
 
-/* Sends the first n entries of three device arrays. */
+/* Sends the first n entries of three device arrays; with each batch the algorithm (wire/sets.h). */
 static GjStatus
-output_pairs(GjRun *run, uint32_t *const out[3], uint32_t n)
+output_pairs(GjRun *run, const GjSetFamily *family, uint32_t *const out[3], uint32_t n)
 {
 	GjWork	   *work = &run->work;
 	uint32_t	capacity = run->output_layout.capacity;
 
 	for (uint32_t first = 0; first < n; first += capacity)
 	{
-		GjSlotHeader header = {.nrows = n - first < capacity ? n - first : capacity};
+		GjSlotHeader header = {.nrows = n - first < capacity ? n - first : capacity,
+								.heap_used = family->algorithm};
 		uint8_t    *slot;
 
 		GJ_STOP_CHECK(run);
@@ -66,7 +67,7 @@ run_tiles(GjRun *run, const GjSetSpec *spec, const GjSetFamily *family, uint32_t
 								   run->host->arg, out, &n));
 		run->stats.step[0].rows_in += (uint64_t) tile.nleft * tile.nright;
 		run->stats.step[0].rows_out += n;
-		GJ_TRY(output_pairs(run, out, n));
+		GJ_TRY(output_pairs(run, family, out, n));
 	}
 	return GJ_OK;
 }

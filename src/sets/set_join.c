@@ -3,8 +3,9 @@
  *	  The set-returning functions over families of sets: gpu_set_join, gpu_set_join_items,
  *	  gpu_set_topk and gpu_intersect_family.
  *
- * Rows are returned one a call, as pairs come in; gpu_set_topk and gpu_intersect_family
- * collect first.
+ * Rows are made one by one, as pairs come in; gpu_set_topk and gpu_intersect_family
+ * collect first.  A GjSetCall makes them, for the SQL functions here and for the scan node
+ * (src/exec/set_scan.c), which takes their place in a FROM clause.
  */
 #include "postgres.h"
 
@@ -41,43 +42,61 @@ static const char *const predicate_names[GJ_SETS_NPREDICATES] = {
 	[GJ_SETS_ALL] = "all",
 };
 
-/* What a set-returning function keeps between calls. */
-typedef struct GjSetCall
+struct GjSetCall
 {
-	GjSets	   *sets;
-	GjSetJoin  *join;
-	GjSetPredicate predicate;
+	GjSetFunction function;
+	MemoryContext sets_cxt;		/* of the sets and the arguments */
+	MemoryContext run_cxt;		/* of the join and what is collected */
+	GjSetArguments arguments;	/* of the last start */
+	GjSets	   *sets;			/* of its queries */
+	GjSetJoin  *join;			/* NULL: not started */
+	bool		complete;		/* gpu_set_topk, gpu_intersect_family: all is collected */
 	/* gpu_set_topk: all pairs, in their order; gpu_intersect_family: the sets */
 	void	   *collected;
 	uint64		n;
 	uint64		room;
 	uint64		at;
 	int32		rank;
-	int32		k;
-} GjSetCall;
+};
+
+const char *
+gj_set_predicate_name(GjSetPredicate predicate)
+{
+	return predicate_names[predicate];
+}
 
 /*
  * Get a text argument, which must not be NULL.
  */
 static char *
-text_argument(FunctionCallInfo fcinfo, int argument, const char *name)
+text_argument(const NullableDatum *argument, const char *name)
 {
-	if (PG_ARGISNULL(argument))
+	if (argument->isnull)
 		ereport(ERROR,
 				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
 				 errmsg("%s must not be null", name)));
-	return text_to_cstring(PG_GETARG_TEXT_PP(argument));
+	return TextDatumGetCString(argument->value);
 }
 
 /*
  * Look a predicate up by its name.
  */
-static GjSetPredicate
-find_predicate(const char *name)
+int
+gj_find_set_predicate(const char *name)
 {
 	for (int i = 0; i < GJ_SETS_NPREDICATES; i++)
 		if (strcmp(predicate_names[i], name) == 0)
 			return i;
+	return -1;
+}
+
+static GjSetPredicate
+find_predicate(const char *name)
+{
+	int			predicate = gj_find_set_predicate(name);
+
+	if (predicate >= 0)
+		return predicate;
 	ereport(ERROR,
 			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 			 errmsg("unknown predicate \"%s\"", name),
@@ -85,73 +104,169 @@ find_predicate(const char *name)
 }
 
 /*
- * Begin a set-returning function: its memory, its result type, its sets.
- */
-static FuncCallContext *
-start_call(FunctionCallInfo fcinfo, const char *left_query, const char *right_query)
-{
-	FuncCallContext *context = SRF_FIRSTCALL_INIT();
-	MemoryContext caller = MemoryContextSwitchTo(context->multi_call_memory_ctx);
-	GjSetCall  *call = palloc0(sizeof(GjSetCall));
-
-	if (get_call_result_type(fcinfo, NULL, &context->tuple_desc) != TYPEFUNC_COMPOSITE)
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("function returning record called in context that cannot accept type record")));
-	context->tuple_desc = BlessTupleDesc(context->tuple_desc);
-	context->user_fctx = call;
-	MemoryContextSwitchTo(caller);
-	call->sets = gj_sets_load(context->multi_call_memory_ctx, left_query, right_query);
-	return context;
-}
-
-/*
- * Start the join of a call.
+ * Read the last two arguments of gpu_set_join.
  */
 static void
-start_join(FuncCallContext *context, GjSetPredicate predicate, double threshold, uint32 top_k)
+join_arguments(const NullableDatum *argument, GjSetArguments *arguments)
 {
-	GjSetCall  *call = context->user_fctx;
-	MemoryContext caller = MemoryContextSwitchTo(context->multi_call_memory_ctx);
-
-	call->predicate = predicate;
-	call->join = gj_set_join_start(call->sets, predicate, threshold, top_k);
-	MemoryContextSwitchTo(caller);
+	arguments->predicate = find_predicate(text_argument(&argument[0], "predicate"));
+	arguments->threshold = argument[1].isnull ? NAN : DatumGetFloat8(argument[1].value);
+	if (isnan(arguments->threshold))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("threshold must be a number")));
 }
 
 /*
- * Get the next pair in the memory of the call.
+ * Read the last two arguments of gpu_set_topk.
+ */
+static void
+topk_arguments(const NullableDatum *argument, GjSetArguments *arguments)
+{
+	arguments->k = argument[0].isnull ? 0 : DatumGetInt32(argument[0].value);
+	arguments->predicate = find_predicate(text_argument(&argument[1], "metric"));
+	if (arguments->k <= 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("k must be positive")));
+	if (arguments->predicate != GJ_SETS_OVERLAP &&
+		(arguments->predicate < GJ_SETS_JACCARD || arguments->predicate > GJ_SETS_CONTAINMENT))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("\"%s\" is not a metric", predicate_names[arguments->predicate]),
+				 errhint("There are overlap, jaccard, cosine, dice, overlap_coefficient and containment.")));
+}
+
+/*
+ * Read the arguments of a function.
+ */
+void
+gj_set_arguments(GjSetFunction function, const NullableDatum *argument, GjSetArguments *arguments)
+{
+	memset(arguments, 0, sizeof(*arguments));
+	arguments->left_query = text_argument(&argument[0], "left_query");
+	if (!argument[1].isnull)
+		arguments->right_query = text_argument(&argument[1], "right_query");
+	if (function == GJ_SET_TOPK)
+		topk_arguments(argument + 2, arguments);
+	else if (function == GJ_INTERSECT_FAMILY)
+	{
+		arguments->predicate = GJ_SETS_OVERLAP;
+		arguments->threshold = 1;
+	}
+	else
+		join_arguments(argument + 2, arguments);
+}
+
+/*
+ * Make a call, which has not started.
+ */
+GjSetCall *
+gj_set_call_create(MemoryContext cxt, GjSetFunction function)
+{
+	GjSetCall  *call = MemoryContextAllocZero(cxt, sizeof(GjSetCall));
+
+	call->function = function;
+	call->sets_cxt = AllocSetContextCreate(cxt, "gpujoin sets", ALLOCSET_DEFAULT_SIZES);
+	call->run_cxt = AllocSetContextCreate(cxt, "gpujoin set join", ALLOCSET_DEFAULT_SIZES);
+	return call;
+}
+
+static bool
+same_query(const char *a, const char *b)
+{
+	return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
+}
+
+/*
+ * Load the sets of both queries, unless the last start was with the same ones.
+ */
+static void
+load_sets(GjSetCall *call, const GjSetArguments *arguments)
+{
+	const GjSetArguments *last = &call->arguments;
+	MemoryContext caller;
+
+	if (call->sets != NULL && same_query(last->left_query, arguments->left_query) &&
+		same_query(last->right_query, arguments->right_query))
+		return;
+	call->sets = NULL;
+	MemoryContextReset(call->sets_cxt);
+	caller = MemoryContextSwitchTo(call->sets_cxt);
+	call->arguments.left_query = pstrdup(arguments->left_query);
+	call->arguments.right_query = arguments->right_query == NULL ? NULL : pstrdup(arguments->right_query);
+	MemoryContextSwitchTo(caller);
+	call->sets = gj_sets_load(call->sets_cxt, arguments->left_query, arguments->right_query);
+}
+
+static void collect_candidates(GjSetCall *call);
+static void collect_family(GjSetCall *call);
+
+/*
+ * Start from the beginning, with these arguments.
+ */
+void
+gj_set_call_start(GjSetCall *call, const GjSetArguments *arguments)
+{
+	GjSets	   *loaded = call->sets;
+	MemoryContext caller;
+
+	load_sets(call, arguments);
+	call->at = 0;
+	call->rank = 0;
+	/* what was collected of the same sets for the same arguments is still right */
+	if (call->complete && call->sets == loaded && arguments->k == call->arguments.k &&
+		arguments->predicate == call->arguments.predicate)
+		return;
+	gj_set_call_stop(call);
+	call->arguments.predicate = arguments->predicate;
+	call->arguments.threshold = arguments->threshold;
+	call->arguments.k = arguments->k;
+	caller = MemoryContextSwitchTo(call->run_cxt);
+	call->join = gj_set_join_start(call->sets, arguments->predicate, arguments->threshold, arguments->k);
+	MemoryContextSwitchTo(caller);
+	if (call->function == GJ_SET_TOPK)
+		collect_candidates(call);
+	else if (call->function == GJ_INTERSECT_FAMILY)
+		collect_family(call);
+}
+
+/*
+ * End the join, with what it holds on the device; the sets stay.
+ */
+void
+gj_set_call_stop(GjSetCall *call)
+{
+	call->join = NULL;
+	call->complete = false;
+	call->collected = NULL;
+	call->n = call->room = 0;
+	MemoryContextReset(call->run_cxt);
+}
+
+const GjSets *
+gj_set_call_sets(const GjSetCall *call)
+{
+	return call->sets;
+}
+
+const GjSetJoinStats *
+gj_set_call_stats(const GjSetCall *call)
+{
+	return call->join != NULL ? gj_set_join_stats(call->join) : NULL;
+}
+
+/*
+ * Get the next pair.
  */
 static bool
-next_pair(FuncCallContext *context, GjPair *pair)
+next_pair(GjSetCall *call, GjPair *pair)
 {
-	GjSetCall  *call = context->user_fctx;
-	MemoryContext caller = MemoryContextSwitchTo(context->multi_call_memory_ctx);
+	MemoryContext caller = MemoryContextSwitchTo(call->run_cxt);
 	bool		found = gj_set_join_next(call->join, pair);
 
 	MemoryContextSwitchTo(caller);
 	return found;
-}
-
-/*
- * Read the arguments of gpu_set_join and begin it.
- */
-static FuncCallContext *
-start_set_join(FunctionCallInfo fcinfo)
-{
-	char	   *left = text_argument(fcinfo, 0, "left_query");
-	char	   *right = PG_ARGISNULL(1) ? NULL : text_argument(fcinfo, 1, "right_query");
-	GjSetPredicate predicate = find_predicate(text_argument(fcinfo, 2, "predicate"));
-	double		threshold = PG_ARGISNULL(3) ? NAN : PG_GETARG_FLOAT8(3);
-	FuncCallContext *context;
-
-	if (isnan(threshold))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("threshold must be a number")));
-	context = start_call(fcinfo, left, right);
-	start_join(context, predicate, threshold, 0);
-	return context;
 }
 
 /*
@@ -163,29 +278,9 @@ fill_pair(const GjSetCall *call, const GjPair *pair, Datum *values)
 	values[0] = Int64GetDatum(call->sets->id[pair->left]);
 	values[1] = Int64GetDatum(call->sets->id[pair->right]);
 	values[2] = Int64GetDatum(pair->common);
-	values[3] = Float8GetDatum(gj_set_similarity(call->predicate, pair->common,
+	values[3] = Float8GetDatum(gj_set_similarity(call->arguments.predicate, pair->common,
 												 gj_sets_get(call->sets, pair->left).n,
 												 gj_sets_get(call->sets, pair->right).n));
-}
-
-/*
- * Return the pairs of sets that a predicate is true of.
- */
-Datum
-gpu_set_join(PG_FUNCTION_ARGS)
-{
-	FuncCallContext *context;
-	GjPair		pair;
-	Datum		values[4];
-	bool		nulls[4] = {false};
-
-	if (SRF_IS_FIRSTCALL())
-		(void) start_set_join(fcinfo);
-	context = SRF_PERCALL_SETUP();
-	if (!next_pair(context, &pair))
-		SRF_RETURN_DONE(context);
-	fill_pair(context->user_fctx, &pair, values);
-	SRF_RETURN_NEXT(context, HeapTupleGetDatum(heap_form_tuple(context->tuple_desc, values, nulls)));
 }
 
 /*
@@ -222,32 +317,36 @@ intersect_pair(const GjSets *sets, const GjPair *pair, uint32 *n)
 }
 
 /*
- * Return the same pairs with their common elements.
+ * The common elements of a pair, as an array.
  */
-Datum
-gpu_set_join_items(PG_FUNCTION_ARGS)
+static Datum
+common_items(const GjSetCall *call, const GjPair *pair)
 {
-	FuncCallContext *context;
-	GjSetCall  *call;
-	GjPair		pair;
-	Datum		values[5];
-	bool		nulls[5] = {false};
-	void	   *common;
 	uint32		n;
+	void	   *common = intersect_pair(call->sets, pair, &n);
+	Datum		items;
 
-	if (SRF_IS_FIRSTCALL())
-		(void) start_set_join(fcinfo);
-	context = SRF_PERCALL_SETUP();
-	call = context->user_fctx;
-	if (!next_pair(context, &pair))
-		SRF_RETURN_DONE(context);
-	fill_pair(call, &pair, values);
-	common = intersect_pair(call->sets, &pair, &n);
-	if (n != pair.common)
-		elog(ERROR, "%u common elements, not %u", n, pair.common);
-	values[4] = make_items(call->sets->kind, common, n);
+	if (n != pair->common)
+		elog(ERROR, "%u common elements, not %u", n, pair->common);
+	items = make_items(call->sets->kind, common, n);
 	pfree(common);
-	SRF_RETURN_NEXT(context, HeapTupleGetDatum(heap_form_tuple(context->tuple_desc, values, nulls)));
+	return items;
+}
+
+/*
+ * The next row of gpu_set_join and gpu_set_join_items.
+ */
+static bool
+next_joined(GjSetCall *call, Datum *values)
+{
+	GjPair		pair;
+
+	if (!next_pair(call, &pair))
+		return false;
+	fill_pair(call, &pair, values);
+	if (call->function == GJ_SET_JOIN_ITEMS)
+		values[4] = common_items(call, &pair);
+	return true;
 }
 
 /* ---- gpu_set_topk */
@@ -276,23 +375,22 @@ compare_candidates(const void *a, const void *b)
  * Collect the best pairs of all tiles, in order.
  */
 static void
-collect_candidates(FuncCallContext *context)
+collect_candidates(GjSetCall *call)
 {
-	GjSetCall  *call = context->user_fctx;
 	GjCandidate *all = NULL;
 	GjPair		pair;
 
-	while (next_pair(context, &pair))
+	while (next_pair(call, &pair))
 	{
 		if (call->n == call->room)
 		{
 			call->room = Max(call->room * 2, 1024);
 			all = all == NULL ?
-				MemoryContextAlloc(context->multi_call_memory_ctx, sizeof(GjCandidate) * call->room) :
+				MemoryContextAlloc(call->run_cxt, sizeof(GjCandidate) * call->room) :
 				repalloc_huge(all, mul_size(sizeof(GjCandidate), call->room));
 		}
 		all[call->n].pair = pair;
-		all[call->n].score = gj_set_score(call->predicate, pair.common, gj_sets_get(call->sets, pair.left).n,
+		all[call->n].score = gj_set_score(call->arguments.predicate, pair.common, gj_sets_get(call->sets, pair.left).n,
 										  gj_sets_get(call->sets, pair.right).n);
 		if (++call->n % 65536 == 0)
 			CHECK_FOR_INTERRUPTS();
@@ -300,66 +398,31 @@ collect_candidates(FuncCallContext *context)
 	if (call->n > 0)
 		qsort(all, call->n, sizeof(GjCandidate), compare_candidates);
 	call->collected = all;
+	call->complete = true;
 }
 
 /*
- * Read the arguments of gpu_set_topk and begin it.
+ * The next of the best pairs of each left set.
  */
-static void
-start_topk(FunctionCallInfo fcinfo)
+static bool
+next_best(GjSetCall *call, Datum *values)
 {
-	char	   *left = text_argument(fcinfo, 0, "left_query");
-	char	   *right = PG_ARGISNULL(1) ? NULL : text_argument(fcinfo, 1, "right_query");
-	int32		k = PG_ARGISNULL(2) ? 0 : PG_GETARG_INT32(2);
-	GjSetPredicate metric = find_predicate(text_argument(fcinfo, 3, "metric"));
-	FuncCallContext *context;
-
-	if (k <= 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("k must be positive")));
-	if (metric != GJ_SETS_OVERLAP && (metric < GJ_SETS_JACCARD || metric > GJ_SETS_CONTAINMENT))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("\"%s\" is not a metric", predicate_names[metric]),
-				 errhint("There are overlap, jaccard, cosine, dice, overlap_coefficient and containment.")));
-	context = start_call(fcinfo, left, right);
-	((GjSetCall *) context->user_fctx)->k = k;
-	start_join(context, metric, 0, k);
-	collect_candidates(context);
-}
-
-/*
- * Return the best pairs of each left set.
- */
-Datum
-gpu_set_topk(PG_FUNCTION_ARGS)
-{
-	FuncCallContext *context;
-	GjSetCall  *call;
-
-	if (SRF_IS_FIRSTCALL())
-		start_topk(fcinfo);
-	context = SRF_PERCALL_SETUP();
-	call = context->user_fctx;
 	while (call->at < call->n)
 	{
 		const GjCandidate *candidate = (const GjCandidate *) call->collected + call->at;
 		bool		same = call->at > 0 && candidate[-1].pair.left == candidate->pair.left;
-		Datum		values[4];
-		bool		nulls[4] = {false};
 
 		call->at++;
 		call->rank = same ? call->rank + 1 : 1;
-		if (call->rank > call->k)
+		if (call->rank > call->arguments.k)
 			continue;
 		values[0] = Int64GetDatum(call->sets->id[candidate->pair.left]);
 		values[1] = Int64GetDatum(call->sets->id[candidate->pair.right]);
 		values[2] = Int32GetDatum(call->rank);
 		values[3] = Float8GetDatum(candidate->score);
-		SRF_RETURN_NEXT(context, HeapTupleGetDatum(heap_form_tuple(context->tuple_desc, values, nulls)));
+		return true;
 	}
-	SRF_RETURN_DONE(context);
+	return false;
 }
 
 /* ---- gpu_intersect_family */
@@ -400,17 +463,16 @@ family_equal(const void *a, const void *b)
  * Count the distinct intersections of all pairs.
  */
 static void
-collect_family(FuncCallContext *context)
+collect_family(GjSetCall *call)
 {
-	GjSetCall  *call = context->user_fctx;
 	size_t		width = gj_element_width(call->sets->kind);
 	uint32		hash;
-	family_hash *table = family_create(context->multi_call_memory_ctx, 1024, &hash);
+	family_hash *table = family_create(call->run_cxt, 1024, &hash);
 	family_iterator iterator;
 	GjFamilyEntry *entry;
 	GjPair		pair;
 
-	while (next_pair(context, &pair))
+	while (next_pair(call, &pair))
 	{
 		GjArrayPair both = {.kind = call->sets->kind,.operation = GJ_SETS_INTERSECT};
 		uint64	   *key;
@@ -418,7 +480,7 @@ collect_family(FuncCallContext *context)
 
 		both.input[0] = gj_sets_get(call->sets, pair.left);
 		both.input[1] = gj_sets_get(call->sets, pair.right);
-		key = MemoryContextAllocHuge(context->multi_call_memory_ctx,
+		key = MemoryContextAllocHuge(call->run_cxt,
 									 sizeof(uint64) + gj_array_pair_room(&both) * width);
 		both.result = key + 1;
 		gj_array_pair_in_process(&both);
@@ -436,13 +498,118 @@ collect_family(FuncCallContext *context)
 		CHECK_FOR_INTERRUPTS();
 	}
 	call->n = table->members;
-	call->collected = MemoryContextAllocHuge(context->multi_call_memory_ctx,
+	call->collected = MemoryContextAllocHuge(call->run_cxt,
 											 sizeof(GjFamilyEntry) * Max(call->n, 1));
 	call->n = 0;
 	family_start_iterate(table, &iterator);
 	while ((entry = family_iterate(table, &iterator)) != NULL)
 		((GjFamilyEntry *) call->collected)[call->n++] = *entry;
 	family_destroy(table);
+	call->complete = true;
+}
+
+/*
+ * The next of the distinct intersections, and how often it appears.
+ */
+static bool
+next_intersection(GjSetCall *call, Datum *values)
+{
+	const GjFamilyEntry *entry;
+	uint64		nbytes;
+
+	if (call->at == call->n)
+		return false;
+	entry = (const GjFamilyEntry *) call->collected + call->at++;
+	nbytes = *(const uint64 *) entry->elements;
+	values[0] = make_items(call->sets->kind, (const uint64 *) entry->elements + 1,
+						   nbytes / gj_element_width(call->sets->kind));
+	values[1] = Int64GetDatum(entry->frequency);
+	return true;
+}
+
+/* ---- rows */
+
+/*
+ * Make the next row.
+ */
+bool
+gj_set_call_next(GjSetCall *call, Datum *values)
+{
+	switch (call->function)
+	{
+		case GJ_SET_TOPK:
+			return next_best(call, values);
+		case GJ_INTERSECT_FAMILY:
+			return next_intersection(call, values);
+		default:
+			return next_joined(call, values);
+	}
+}
+
+/*
+ * Begin an SQL function: its memory, its result type, its join.
+ */
+static void
+start_function(FunctionCallInfo fcinfo, GjSetFunction function)
+{
+	FuncCallContext *context = SRF_FIRSTCALL_INIT();
+	MemoryContext caller = MemoryContextSwitchTo(context->multi_call_memory_ctx);
+	GjSetArguments arguments;
+
+	gj_set_arguments(function, fcinfo->args, &arguments);
+	if (get_call_result_type(fcinfo, NULL, &context->tuple_desc) != TYPEFUNC_COMPOSITE)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("function returning record called in context that cannot accept type record")));
+	context->tuple_desc = BlessTupleDesc(context->tuple_desc);
+	context->user_fctx = gj_set_call_create(context->multi_call_memory_ctx, function);
+	MemoryContextSwitchTo(caller);
+	gj_set_call_start(context->user_fctx, &arguments);
+}
+
+/*
+ * One call of an SQL function.
+ */
+static Datum
+call_function(FunctionCallInfo fcinfo, GjSetFunction function)
+{
+	FuncCallContext *context;
+	Datum		values[GJ_SET_MAX_COLUMNS];
+	bool		nulls[GJ_SET_MAX_COLUMNS] = {false};
+
+	if (SRF_IS_FIRSTCALL())
+		start_function(fcinfo, function);
+	context = SRF_PERCALL_SETUP();
+	if (!gj_set_call_next(context->user_fctx, values))
+		SRF_RETURN_DONE(context);
+	SRF_RETURN_NEXT(context, HeapTupleGetDatum(heap_form_tuple(context->tuple_desc, values, nulls)));
+}
+
+/*
+ * Return the pairs of sets that a predicate is true of.
+ */
+Datum
+gpu_set_join(PG_FUNCTION_ARGS)
+{
+	return call_function(fcinfo, GJ_SET_JOIN);
+}
+
+/*
+ * Return the same pairs with their common elements.
+ */
+Datum
+gpu_set_join_items(PG_FUNCTION_ARGS)
+{
+	return call_function(fcinfo, GJ_SET_JOIN_ITEMS);
+}
+
+/*
+ * Return the best pairs of each left set.
+ */
+Datum
+gpu_set_topk(PG_FUNCTION_ARGS)
+{
+	return call_function(fcinfo, GJ_SET_TOPK);
 }
 
 /*
@@ -451,30 +618,5 @@ collect_family(FuncCallContext *context)
 Datum
 gpu_intersect_family(PG_FUNCTION_ARGS)
 {
-	FuncCallContext *context;
-	GjSetCall  *call;
-	const GjFamilyEntry *entry;
-	uint64		nbytes;
-	Datum		values[2];
-	bool		nulls[2] = {false};
-
-	if (SRF_IS_FIRSTCALL())
-	{
-		char	   *left = text_argument(fcinfo, 0, "left_query");
-		char	   *right = PG_ARGISNULL(1) ? NULL : text_argument(fcinfo, 1, "right_query");
-
-		context = start_call(fcinfo, left, right);
-		start_join(context, GJ_SETS_OVERLAP, 1, 0);
-		collect_family(context);
-	}
-	context = SRF_PERCALL_SETUP();
-	call = context->user_fctx;
-	if (call->at == call->n)
-		SRF_RETURN_DONE(context);
-	entry = (const GjFamilyEntry *) call->collected + call->at++;
-	nbytes = *(const uint64 *) entry->elements;
-	values[0] = make_items(call->sets->kind, (const uint64 *) entry->elements + 1,
-						   nbytes / gj_element_width(call->sets->kind));
-	values[1] = Int64GetDatum(entry->frequency);
-	SRF_RETURN_NEXT(context, HeapTupleGetDatum(heap_form_tuple(context->tuple_desc, values, nulls)));
+	return call_function(fcinfo, GJ_INTERSECT_FAMILY);
 }

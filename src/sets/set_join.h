@@ -1,12 +1,13 @@
 /*
  * set_join.h
- *	  Set joins in the backend: loading families with SQL, and running the join on the
- *	  device or in the process.
+ *	  Set joins in the backend: loading families with SQL, running the join on the device or
+ *	  in the process, and the rows of the set-returning functions.
  */
 #ifndef GJ_SETS_SET_JOIN_H
 #define GJ_SETS_SET_JOIN_H
 
 #include "sets/array_pair.h"
+#include "wire/messages.h"
 #include "wire/sets.h"
 
 /*
@@ -71,5 +72,78 @@ extern GjSetJoin *gj_set_join_start(const GjSets *sets, GjSetPredicate predicate
  * in the process instead; afterwards it is an error (58000).
  */
 extern bool gj_set_join_next(GjSetJoin *join, GjPair *pair);
+
+/* What is known of a join so far. */
+typedef struct GjSetJoinStats
+{
+	bool		on_device;
+	uint32		device_kind;	/* GjDeviceKind, if on_device */
+	uint8		algorithm;		/* GjSetAlgorithm; AUTO: not known before the first pair */
+	GjStatus	reason;			/* why the device did not do it; GJ_OK: it did, or was not asked */
+	uint64		ncompared;		/* pairs looked at; on the device known at the end only, 0 before */
+	uint64		nreturned;		/* pairs handed out */
+	bool		complete;		/* the last one was handed out */
+	GjRunStats	run;			/* on the device, at the end; else zeroes */
+} GjSetJoinStats;
+
+extern const GjSetJoinStats *gj_set_join_stats(const GjSetJoin *join);
+
+/* ---- the set-returning functions */
+
+typedef enum GjSetFunction
+{
+	GJ_SET_JOIN,
+	GJ_SET_JOIN_ITEMS,
+	GJ_SET_TOPK,
+	GJ_INTERSECT_FAMILY,
+	GJ_NSET_FUNCTIONS
+} GjSetFunction;
+
+#define GJ_SET_MAX_COLUMNS	5	/* of a row */
+#define GJ_SET_MAX_ARGUMENTS 4
+
+typedef struct GjSetArguments
+{
+	char	   *left_query;
+	char	   *right_query;	/* NULL: the left one with itself */
+	GjSetPredicate predicate;	/* or metric */
+	double		threshold;
+	int32		k;				/* GJ_SET_TOPK, else 0 */
+} GjSetArguments;
+
+/*
+ * Reads the arguments of a function, in their order in SQL, into the current memory
+ * context.  Raises an error if one is not valid.
+ */
+extern void gj_set_arguments(GjSetFunction function, const NullableDatum *argument,
+							 GjSetArguments *arguments);
+
+/* The predicate (or metric) of a name, or -1; the name of a predicate. */
+extern int	gj_find_set_predicate(const char *name);
+extern const char *gj_set_predicate_name(GjSetPredicate predicate);
+
+/*
+ * A call of a function: makes its rows.  It lives in `cxt` and holds the sets and, from
+ * gj_set_call_start() to gj_set_call_stop() or the end of `cxt`, a run on the device.
+ */
+typedef struct GjSetCall GjSetCall;
+
+extern GjSetCall *gj_set_call_create(MemoryContext cxt, GjSetFunction function);
+
+/*
+ * Starts from the beginning.  Runs the queries, unless it was started with the same ones
+ * before: to be used again only within one execution of a statement.
+ */
+extern void gj_set_call_start(GjSetCall *call, const GjSetArguments *arguments);
+
+/* The next row: no column is NULL, arrays are in the current memory context.  False: the end. */
+extern bool gj_set_call_next(GjSetCall *call, Datum *values);
+
+/* Gives back everything but the sets. */
+extern void gj_set_call_stop(GjSetCall *call);
+
+/* The sets of a call that was started, and what is known of its join; NULL: not started. */
+extern const GjSets *gj_set_call_sets(const GjSetCall *call);
+extern const GjSetJoinStats *gj_set_call_stats(const GjSetCall *call);
 
 #endif							/* GJ_SETS_SET_JOIN_H */

@@ -32,7 +32,7 @@ struct GjSetJoin
 	const GjSets *sets;
 	GjSetSpec	spec;
 	MemoryContext cxt;
-	bool		returned;		/* a pair */
+	GjSetJoinStats stats;
 
 	/* the batch that is being handed out: `left` is NULL if there is none */
 	const uint32 *left;
@@ -97,6 +97,7 @@ build_in_process(GjSetJoin *join)
 	.nvalues = sets->offset[sets->nsets],.width = gj_element_width(sets->kind)};
 	GjStatus	status;
 
+	join->stats.on_device = false;
 	join->host = (GjSetHost) {join, process_alloc, process_free, process_run};
 	for (uint32 i = 0; i < sets->nsets; i++)
 		size[i] = sets->offset[i + 1] - sets->offset[i];
@@ -105,6 +106,7 @@ build_in_process(GjSetJoin *join)
 		ereport(ERROR,
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 				 errmsg("the sets could not be joined: %s", gj_reason_text(status))));
+	join->stats.algorithm = join->family.algorithm;
 	pfree(size);
 	for (int i = 0; i < 3; i++)
 		join->out[i] = MemoryContextAlloc(join->cxt, sizeof(uint32) * GJ_MAX_TUPLES);
@@ -128,6 +130,7 @@ next_tile(GjSetJoin *join)
 
 		if (status != GJ_OK)
 			elog(ERROR, "a tile of a set join failed: %s", gj_reason_text(status));
+		join->stats.ncompared += (uint64) join->tile.nleft * join->tile.nright;
 		if (join->n == 0)
 			continue;
 		join->left = join->out[0];
@@ -263,6 +266,7 @@ next_batch(GjSetJoin *join, GjFailure *failure, bool *failed)
 				batch = gj_client_batch(join->client, event.slot);
 				join->slot = event.slot;
 				join->n = event.nrows;
+				join->stats.algorithm = ((const GjSlotHeader *) batch)->heap_used;
 				join->left = (const uint32 *) (batch + join->output_place[0].data);
 				join->right = (const uint32 *) (batch + join->output_place[1].data);
 				join->common = (const uint32 *) (batch + join->output_place[2].data);
@@ -280,8 +284,9 @@ next_batch(GjSetJoin *join, GjFailure *failure, bool *failed)
  * Say why the device does not do it.
  */
 static void
-note_failure(const GjFailure *failure, const char *what)
+note_failure(GjSetJoin *join, const GjFailure *failure, const char *what)
 {
+	join->stats.reason = failure->reason;
 	ereport(DEBUG1,
 			(errmsg_internal("%s: %s", what, gj_reason_text(failure->reason)),
 			 failure->detail[0] != '\0' ? errdetail_internal("%s", failure->detail) : 0));
@@ -295,23 +300,27 @@ submit(GjSetJoin *join)
 {
 	const GjSets *sets = join->sets;
 	uint64		npairs = (uint64) sets->nleft * (sets->nsets - gj_sets_first_right(sets));
+	const GjDeviceInfo *device;
 	GjSetsProgram program;
 	GjFailure	failure;
 
 	if (!gj_enabled || gj_device == GJ_SET_DEVICE_OFF || npairs == 0 ||
 		Max(npairs, sets->offset[sets->nsets]) < gj_set_device_min_elements)
 		return;
-	if (gj_client_device(&failure) == NULL)
+	device = gj_client_device(&failure);
+	if (device == NULL)
 	{
-		note_failure(&failure, "a set join does not use a device");
+		note_failure(join, &failure, "a set join does not use a device");
 		return;
 	}
 	write_program(join, &program);
 	join->source = 1;
+	join->stats.device_kind = device->kind;
 	join->client = gj_client_submit(&program.program, &failure);
+	join->stats.on_device = join->client != NULL;
 	if (join->client != NULL)
 		return;
-	note_failure(&failure, "a set join falls back to the process");
+	note_failure(join, &failure, "a set join falls back to the process");
 	gj_client_count(&failure);
 }
 
@@ -326,17 +335,22 @@ next_of_device(GjSetJoin *join)
 
 	if (next_batch(join, &failure, &failed))
 		return true;
+	if (!failed)
+	{
+		join->stats.run = *gj_client_stats(join->client);
+		join->stats.ncompared = join->stats.run.step[0].rows_in;
+	}
 	gj_client_close(join->client);
 	if (!failed)
 		return false;
 	gj_client_count(&failure);
-	if (join->returned)
+	if (join->stats.nreturned > 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_SYSTEM_ERROR),
 				 errmsg("gpujoin lost its device after rows had been returned"),
 				 errdetail("%s", gj_reason_text(failure.reason)),
 				 errhint("Run the query again.")));
-	note_failure(&failure, "a set join falls back to the process");
+	note_failure(join, &failure, "a set join falls back to the process");
 	pfree(join->client);
 	join->client = NULL;
 	return next_tile(join);
@@ -379,8 +393,11 @@ gj_set_join_next(GjSetJoin *join, GjPair *pair)
 		while (join->at == join->n)
 		{
 			join->at = join->n = 0;
-			if (!(join->client != NULL ? next_of_device(join) : next_tile(join)))
+			if (join->stats.complete || !(join->client != NULL ? next_of_device(join) : next_tile(join)))
+			{
+				join->stats.complete = true;
 				return false;
+			}
 		}
 		pair->left = join->left[join->at];
 		pair->right = join->right[join->at];
@@ -392,7 +409,13 @@ gj_set_join_next(GjSetJoin *join, GjPair *pair)
 		/* left_id < right_id: equal ids are no pair */
 		if (sets->self && join->spec.top_k == 0 && sets->id[pair->left] == sets->id[pair->right])
 			continue;
-		join->returned = true;
+		join->stats.nreturned++;
 		return true;
 	}
+}
+
+const GjSetJoinStats *
+gj_set_join_stats(const GjSetJoin *join)
+{
+	return &join->stats;
 }

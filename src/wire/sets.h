@@ -8,7 +8,8 @@
  * the other, ascending and without duplicates within a set.  The sets of the left family
  * come first, then those of the right one; with `self` there is one family, and it is
  * both.  The output has three uint4 columns: the number of the left set, that of the
- * right set (each counted from 0 within its family), and their common elements.
+ * right set (each counted from 0 within its family), and their common elements.  None of
+ * them uses the byte heap: a batch has the GjSetAlgorithm that made it in heap_used.
  */
 #ifndef GJ_WIRE_SETS_H
 #define GJ_WIRE_SETS_H
