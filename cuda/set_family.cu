@@ -16,8 +16,6 @@
 #include "../src/rows/set_plan.h"
 #include "internal.cuh"
 
-/* An element belongs to the matrix if it is in one of so many sets. */
-#define DENSE_SETS 50
 #define MAX_DENSE 32768u
 
 /* Memory that building needs and that is given back at its end. */
@@ -181,7 +179,7 @@ __launch_bounds__(GJ_THREADS) count_values(const uint32_t *start, uint32_t unive
 	{
 		frequency[i] = start[i + 1] - start[i];
 		rank[i] = (uint32_t) i;
-		dense = (uint64_t) frequency[i] * DENSE_SETS >= nsets;
+		dense = (uint64_t) frequency[i] * GJ_SET_GPU_DENSE >= nsets;
 	}
 	if (dense)
 	{

@@ -4,18 +4,39 @@
  *
  * One pair of sets by each algorithm, and all pairs of generated families, whose sizes,
  * numbers of distinct elements and skew are like those of families that papers on set
- * similarity joins use (numbers printed; the data is not theirs).
+ * similarity joins use (numbers printed; the data is not theirs).  At the end: how far `auto`
+ * is from the best, and the thresholds of src/rows/set_plan.h and GJ_SET_SKEW fitted to this run.
+ *
+ * The fit: a matrix takes m0 + m1 ms for each element of an average set, the index i0 + i1 for
+ * each common element of an average pair that the matrix would count; `auto` takes the matrix
+ * where the former is less.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "../../src/rows/set_plan.h"
 #include "test.cuh"
 
 static const char *const names[GJ_SETS_NALGORITHMS] = {
 	"auto", "merge_path", "binary_search", "hash", "bitmap", "inverted_index", "matrix"};
+
+/* What was measured of one family and predicate. */
+struct Row
+{
+	std::string what;
+	double average; /* elements of a set */
+	double counted; /* as gj_set_gpu_matrix counts them */
+	uint32_t ndense;
+	bool few; /* so few columns that auto has no choice */
+	double ms[GJ_SETS_NALGORITHMS];
+	uint8_t chosen;
+};
+
+static std::vector<Row> rows;
 
 /* Ends if a call fails: a benchmark has nothing to say then. */
 static void
@@ -128,10 +149,47 @@ run_tiles(Family &f, uint64_t *kept)
 	}
 }
 
+/* Fills in what auto looks at. */
 static void
-bench_predicate(const Device &device, const Sets &sets, uint8_t predicate, double threshold)
+describe(Row &row, const Sets &sets, uint8_t predicate, double threshold)
+{
+	const double n = (double) sets.size();
+	std::unordered_map<int64_t, uint32_t> frequency;
+	uint64_t nelements = 0;
+	GjSetFamily family = {};
+	GjSetSpec spec = {};
+
+	for (const auto &set : sets)
+		for (int64_t e : set)
+		{
+			frequency[e]++;
+			nelements++;
+		}
+	for (const auto &f : frequency)
+		if ((double) f.second * GJ_SET_GPU_DENSE >= n)
+		{
+			row.ndense++;
+			row.counted += f.second / n * (f.second / n);
+		}
+	family.nsets = (uint32_t) sets.size();
+	family.nelements = nelements;
+	spec.predicate = predicate;
+	spec.threshold = threshold;
+	if (gj_set_skips_much(&family, &spec))
+		row.counted = 0;
+	row.average = (double) gj_set_average(&family);
+	row.few = row.ndense < GJ_SET_GPU_MIN_DENSE;
+}
+
+static void
+bench_predicate(const Device &device, const std::string &what, const Sets &sets, uint8_t predicate,
+				double threshold)
 {
 	const double npairs = (double) sets.size() * (double) (sets.size() - 1) / 2;
+	Row row = {};
+
+	row.what = what;
+	describe(row, sets, predicate, threshold);
 
 	for (uint8_t algorithm = GJ_SETS_AUTO; algorithm < GJ_SETS_NALGORITHMS; algorithm++)
 	{
@@ -159,7 +217,11 @@ bench_predicate(const Device &device, const Sets &sets, uint8_t predicate, doubl
 			   algorithm == GJ_SETS_AUTO ? "   " : "",
 			   algorithm == GJ_SETS_AUTO ? names[f.family.algorithm] : "");
 		fflush(stdout);
+		row.ms[algorithm] = ms;
+		if (algorithm == GJ_SETS_AUTO)
+			row.chosen = f.family.algorithm;
 	}
+	rows.push_back(row);
 }
 
 static void
@@ -171,9 +233,140 @@ bench_family(const Device &device, const char *like, uint32_t size, uint64_t uni
 
 	printf("\nlike %s: %u sets of %u elements on average over %llu, skew %.0f, all pairs\n", like,
 		   nsets, size, (unsigned long long) universe, skew);
-	bench_predicate(device, sets, GJ_SETS_ALL, 0);
+	bench_predicate(device, std::string(like) + ", all", sets, GJ_SETS_ALL, 0);
+	printf("  at least 3 common elements\n");
+	bench_predicate(device, std::string(like) + ", overlap 3", sets, GJ_SETS_OVERLAP, 3);
 	printf("  Jaccard index of at least 0.8\n");
-	bench_predicate(device, sets, GJ_SETS_JACCARD, 0.8);
+	bench_predicate(device, std::string(like) + ", Jaccard 0.8", sets, GJ_SETS_JACCARD, 0.8);
+}
+
+/* ---- the fit */
+
+struct Line
+{
+	double at0;
+	double slope;
+};
+
+/* Least squares of y over x. */
+static Line
+fit_line(const std::vector<double> &x, const std::vector<double> &y)
+{
+	const double n = (double) x.size();
+	double sx = 0, sy = 0, sxx = 0, sxy = 0;
+
+	for (size_t i = 0; i < x.size(); i++)
+	{
+		sx += x[i];
+		sy += y[i];
+		sxx += x[i] * x[i];
+		sxy += x[i] * y[i];
+	}
+	if (n * sxx == sx * sx)
+		return {n > 0 ? sy / n : 0, 0};
+	return {(sy - (n * sxy - sx * sy) / (n * sxx - sx * sx) * sx) / n,
+			(n * sxy - sx * sy) / (n * sxx - sx * sx)};
+}
+
+/* Prints how often a choice is within 20 % of the best. */
+template <typename Choose>
+static void
+print_choices(const char *who, Choose choose)
+{
+	uint32_t good = 0;
+
+	for (const Row &row : rows)
+	{
+		const double best =
+			*std::min_element(row.ms + GJ_SETS_MERGE_PATH, row.ms + GJ_SETS_NALGORITHMS);
+		const uint8_t algorithm = choose(row);
+
+		good += row.ms[algorithm] <= best * 1.2;
+		if (row.ms[algorithm] > best * 1.2)
+			printf("  %s: %s takes %s, %.2f times the best\n", who, row.what.c_str(),
+				   names[algorithm], row.ms[algorithm] / best);
+	}
+	printf("  %s: within 20 %% of the best in %u of %zu\n", who, good, rows.size());
+}
+
+static void
+print_family_fit(void)
+{
+	std::vector<double> average, counted, matrix, index;
+	Line m, i;
+	double at, per;
+
+	for (const Row &row : rows)
+	{
+		average.push_back(row.average);
+		counted.push_back(row.counted);
+		matrix.push_back(row.ms[GJ_SETS_MATRIX]);
+		index.push_back(row.ms[GJ_SETS_INVERTED_INDEX]);
+	}
+	m = fit_line(average, matrix);
+	i = fit_line(counted, index);
+	printf("\nall pairs: auto\n");
+	print_choices("auto", [](const Row &row) { return row.chosen; });
+	printf("matrix %.2f + %.4f ms an element of an average set; inverted_index %.2f + %.4f ms a "
+		   "common element\n",
+		   m.at0, m.slope, i.at0, i.slope);
+	if (m.slope <= 0)
+	{
+		printf("  the matrix does not get slower with the sets: nothing can be fitted\n");
+		return;
+	}
+	at = (i.at0 - m.at0) / m.slope;
+	per = i.slope / m.slope;
+	printf("#define GJ_SET_GPU_AVERAGE\t%.0f\n#define GJ_SET_GPU_COUNTED\t%.0f\n", at, per);
+	print_choices("fitted",
+				  [&](const Row &row)
+				  {
+					  return !row.few && row.average < round(at) + round(per) * row.counted
+								 ? GJ_SETS_MATRIX
+								 : GJ_SETS_INVERTED_INDEX;
+				  });
+}
+
+/* Prints from which ratio of sizes on looking up is faster than merging. */
+static void
+print_skew_fit(const Device &device)
+{
+	const uint32_t large = quick ? 100000 : 10000000;
+	uint32_t skew = 0;
+
+	printf("\none pair: merge_path and binary_search, %u elements and a part of it\n", large);
+	for (uint32_t ratio = 4; ratio <= 256; ratio *= 2)
+	{
+		Random random(9);
+		Program program;
+		Queue q(device, program);
+		GjSetPair pair = {};
+		uint64_t n = 0;
+		double ms[2];
+
+		pair.na = large;
+		pair.nb = large / ratio;
+		pair.a = q.upload(ascending(random, large, 20));
+		pair.b = q.upload(ascending(random, large / ratio, 20 * ratio));
+		pair.width = 4;
+		for (int i = 0; i < 2; i++)
+		{
+			pair.algorithm = i == 0 ? GJ_SETS_MERGE_PATH : GJ_SETS_BINARY_SEARCH;
+			ms[i] = median(
+				q, 5,
+				[&]
+				{ must(q, q.ops->set_pair(q.queue, &pair, NULL, NULL, NULL, &n), "set_pair"); });
+		}
+		printf("  1 : %-4u %9.4f ms %9.4f ms\n", ratio, ms[0], ms[1]);
+		if (ms[1] < ms[0] && skew == 0)
+			skew = ratio;
+		else if (ms[1] >= ms[0])
+			skew = 0;
+	}
+	if (skew == 0)
+		printf("  looking up is not faster up to there\n");
+	else
+		printf("#define GJ_SET_SKEW\t%u\n", skew);
 }
 
 void
@@ -189,4 +382,7 @@ bench_sets(const Device &device)
 	bench_family(device, "ORKUT", 120, 8700000, 3);
 	bench_family(device, "TWITTER", 66, 37000, 3);
 	bench_family(device, "WORDS", 300, 100000, 4);
+	bench_family(device, "dense", 100, 300, 1);
+	print_skew_fit(device);
+	print_family_fit();
 }

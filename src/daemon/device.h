@@ -205,7 +205,10 @@ typedef struct GjSetPair
 	uint8_t		algorithm;		/* GjSetAlgorithm */
 } GjSetPair;
 
-/* From this ratio of sizes on, looking up the smaller set is faster than merging both. */
+/*
+ * From this ratio of sizes on, looking up the smaller set is faster than merging both;
+ * kernel_test --bench-sets prints a fitted value.
+ */
 #define GJ_SET_SKEW			32
 
 /* The algorithm for a pair: what was asked for, if it can do it, or what the sizes suggest. */

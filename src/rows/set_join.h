@@ -21,8 +21,6 @@
 #include "set_plan.h"
 #include "similarity.h"
 
-/* An element belongs to the matrix if it is in one of so many sets. */
-#define GJ_SET_CPU_DENSE	5
 #define GJ_SET_MAX_DENSE	32768u	/* columns of the matrix */
 #define GJ_SET_WINDOW		65536u	/* codes that the bitmap of a left set spans at a time */
 
@@ -204,11 +202,12 @@ gj_set_dictionary(const GjSetHost *host, GjSetBuild *build)
 
 /* frequency[rank] becomes the code of the element; notes how many columns a matrix should have. */
 static inline GjStatus
-gj_set_order_codes(const GjSetHost *host, GjSetBuild *build, uint32_t dense)
+gj_set_order_codes(const GjSetHost *host, GjSetBuild *build)
 {
 	GjSetFamily *family = build->family;
 	int64_t    *keys = host->alloc(host->arg, family->universe * sizeof(int64_t) + 8);
-	uint32_t	ndense = 0;
+	const double nsets = family->nsets;
+	double		word = 0;		/* of the elements that share a word of the matrix */
 	GjStatus	status;
 
 	if (!keys)
@@ -225,11 +224,16 @@ gj_set_order_codes(const GjSetHost *host, GjSetBuild *build, uint32_t dense)
 	{
 		uint32_t	frequency = INT32_MAX - (uint32_t) (keys[code] >> 32);
 
-		ndense += (uint64_t) frequency * dense >= family->nsets;
 		build->frequency[(uint32_t) keys[code]] = code;
+		word += frequency / nsets * (frequency / nsets);
+		/* words come with less and less in common: all that are worth it are at the beginning */
+		if ((code + 1) % 64 != 0 && code + 1 != family->universe)
+			continue;
+		if (word * GJ_SET_CPU_COMMON > GJ_SET_CPU_WORD && code < GJ_SET_MAX_DENSE)
+			family->ndense = code + 1;
+		word = 0;
 	}
 	host->free(host->arg, keys);
-	family->ndense = ndense < GJ_SET_MAX_DENSE ? ndense : GJ_SET_MAX_DENSE;
 	return GJ_OK;
 }
 
@@ -291,10 +295,138 @@ gj_set_encode(const GjSetHost *host, GjSetBuild *build)
 	memset(build->frequency, 0, family->universe * sizeof(uint32_t));
 	for (uint64_t i = 0; i < family->nelements; i++)
 		build->frequency[family->code[i]]++;
-	status = gj_set_order_codes(host, build, GJ_SET_CPU_DENSE);
+	status = gj_set_order_codes(host, build);
 	if (status == GJ_OK && !host->run(host->arg, nitems, gj_set_code_item, build))
 		status = GJ_CANCELLED;
 	return status;
+}
+
+/* Elements of a left set of n that the index looks up only where others have matched. */
+static inline uint64_t
+gj_set_head(const GjSetSpec *spec, uint64_t n)
+{
+	uint64_t	min_common;
+
+	if (spec->top_k > 0)
+		return 0;
+	min_common = gj_set_min_common(spec->predicate, spec->threshold, n);
+	return min_common > 0 ? min_common - 1 : 0;
+}
+
+/* A step of looking a head up in a right set costs as much as so many along the lists. */
+#define GJ_SET_HEAD_STEP	2
+
+/* A look at a candidate costs as much as so many steps. */
+#define GJ_SET_CANDIDATE_STEPS	8
+
+/* Of sets of n, the least number of common elements that makes a pair of two wanted. */
+static inline uint64_t
+gj_set_common_of_equals(const GjSetSpec *spec, uint64_t n)
+{
+	uint64_t	low = 0;
+	uint64_t	high = n;
+
+	while (low < high)
+	{
+		uint64_t	mid = low + (high - low) / 2;
+
+		if (gj_set_matches(spec->predicate, spec->threshold, mid, n, n))
+			high = mid;
+		else
+			low = mid + 1;
+	}
+	return low;
+}
+
+/* The share of numbers that are at least `least`, if they are spread as rare events are. */
+static inline double
+gj_set_share_from(double average, uint64_t least)
+{
+	double		term = exp(-average);
+	double		below = 0;
+
+	for (uint64_t i = 0; i < least && i < 1000; i++)
+	{
+		below += term;
+		term *= average / (double) (i + 1);
+	}
+	return below < 1 ? 1 - below : 0;
+}
+
+/*
+ * What the head of a left set costs the index: a look at all that the tail has found, and then
+ * whatever is less work.  `head` and `tail` are steps along the lists.
+ */
+static inline double
+gj_set_head_steps(const GjSetFamily *family, const GjSetSpec *spec, uint64_t n, uint64_t skipped,
+				  double head, double tail)
+{
+	const double average = tail / family->nright;
+	const uint64_t least = gj_set_common_of_equals(spec, n);
+	const double worth = gj_set_share_from(average, least > skipped ? least - skipped : 1);
+	const double looked_up = family->nright * worth * (double) skipped * 2 * GJ_SET_HEAD_STEP;
+
+	return family->nright * gj_set_share_from(average, 1) * GJ_SET_CANDIDATE_STEPS +
+		(looked_up < head ? looked_up : head);
+}
+
+/*
+ * What the index has to do for a left set, and the matrix beside its words: steps along the
+ * lists, of lengths listed[code].
+ */
+static inline void
+gj_set_cpu_steps(const GjSetFamily *family, const GjSetSpec *spec, const uint32_t *listed, uint32_t set,
+				 double *index, double *matrix)
+{
+	uint64_t	first = family->offset[set];
+	uint64_t	n = family->offset[set + 1] - first;
+	uint64_t	skipped = gj_set_head(spec, n);
+	double		head = 0;
+	double		tail = 0;
+
+	if (skipped > n)
+		return;					/* no pair of it is wanted */
+	for (uint64_t i = 0; i < n; i++)
+	{
+		uint32_t	code = family->code[first + i];
+
+		if (i < skipped)
+			head += listed[code];
+		else
+			tail += listed[code];
+		if (code >= family->ndense)
+			*matrix += listed[code];
+	}
+	*index += tail;
+	if (skipped > 0)
+		*index += gj_set_head_steps(family, spec, n, skipped, head, tail);
+}
+
+/* Is a matrix of family->ndense columns faster than the index?  *matrix is set. */
+static inline GjStatus
+gj_set_cpu_matrix(const GjSetHost *host, const GjSetFamily *family, const GjSetSpec *spec, bool *matrix)
+{
+	double		nwords = (family->ndense + 63) / 64;
+	double		npairs = (double) family->nleft * family->nright;
+	double		index_steps = 0;
+	double		matrix_steps = 0;
+	uint32_t   *listed;
+
+	*matrix = false;
+	if (family->ndense == 0)
+		return GJ_OK;
+	listed = host->alloc(host->arg, family->universe * sizeof(uint32_t) + 4);
+	if (!listed)
+		return GJ_OUT_OF_MEMORY;
+	memset(listed, 0, family->universe * sizeof(uint32_t));
+	for (uint64_t i = family->offset[family->first_right]; i < family->nelements; i++)
+		listed[family->code[i]]++;
+	for (uint32_t set = 0; set < family->nleft; set++)
+		gj_set_cpu_steps(family, spec, listed, set, &index_steps, &matrix_steps);
+	host->free(host->arg, listed);
+	*matrix = (index_steps - matrix_steps) * GJ_SET_CPU_COMMON >
+		npairs * (GJ_SET_CPU_PAIR + nwords * GJ_SET_CPU_WORD);
+	return GJ_OK;
 }
 
 /* Builds a family; see GjDeviceOps.set_build. */
@@ -304,6 +436,7 @@ gj_set_family_build(const GjSetHost *host, const GjSetInput *sets, const GjSetSp
 {
 	GjSetBuild	build = {.family = family,.sets = sets};
 	uint64_t	total = 0;
+	bool		matrix = false;
 	GjStatus	status;
 
 	if (!gj_set_family_start(family, sets, spec))
@@ -332,7 +465,11 @@ gj_set_family_build(const GjSetHost *host, const GjSetInput *sets, const GjSetSp
 		host->free(host->arg, build.frequency);
 	if (status != GJ_OK)
 		return status;
-	gj_set_family_choose(family, spec, gj_set_cpu_matrix(family, spec));
+	if (spec->algorithm == GJ_SETS_AUTO)
+		status = gj_set_cpu_matrix(host, family, spec, &matrix);
+	if (status != GJ_OK)
+		return status;
+	gj_set_family_choose(family, spec, matrix);
 	if (family->algorithm < GJ_SETS_INVERTED_INDEX)
 		return GJ_OK;
 	return gj_set_index(host, family);
@@ -547,29 +684,47 @@ gj_row_index(const GjSetWork *w, GjCodes codes, uint32_t *counts)
 	}
 }
 
-/* Elements of the left set that are looked up only where others have matched. */
-static inline uint64_t
-gj_row_head(const GjSetWork *w, GjCodes left)
+/*
+ * Is it less work to look the head of a left set up in the right sets that need it than to
+ * count along its lists?
+ */
+static inline bool
+gj_row_few_candidates(const GjSetWork *w, GjCodes left, uint64_t head, const uint32_t *counts)
 {
-	uint64_t	min_common;
+	const GjSetFamily *family = w->family;
+	uint64_t	listed = 0;
+	uint64_t	steps = 0;
 
-	if (w->family->algorithm != GJ_SETS_INVERTED_INDEX)
-		return 0;
-	if (w->spec->top_k > 0)
-		return 0;
-	min_common = gj_set_min_common(w->spec->predicate, w->spec->threshold, left.n);
-	return min_common > 0 ? min_common - 1 : 0;
+	for (uint64_t i = 0; i < head; i++)
+		listed += family->posting_offset[left.at[i] + 1] - family->posting_offset[left.at[i]];
+	/* the lists are of all right sets */
+	listed = listed / GJ_SET_HEAD_STEP * w->tile.nright / family->nright;
+	for (uint32_t r = 0; r < w->tile.nright && steps <= listed; r++)
+	{
+		uint64_t	nright = gj_set_right(w, r).n;
+
+		if (counts[r] > 0 &&
+			gj_set_worth_head(w->spec->predicate, w->spec->threshold, counts[r], head, left.n, nright))
+			steps += head + (head < nright ? head : nright);
+	}
+	return steps <= listed;
 }
 
 static inline void
 gj_row_inverted_index(const GjSetWork *w, GjCodes left, uint32_t *counts)
 {
-	uint64_t	head = gj_row_head(w, left);
-	GjCodes		tail = {left.at + head, left.n - head};
+	uint64_t	head = gj_set_head(w->spec, left.n);
 
 	memset(counts, 0, w->tile.nright * sizeof(uint32_t));
-	gj_row_index(w, tail, counts);
-	for (uint32_t r = 0; r < w->tile.nright && head > 0; r++)
+	gj_row_index(w, (GjCodes) {left.at + head, left.n - head}, counts);
+	if (head == 0)
+		return;
+	if (!gj_row_few_candidates(w, left, head, counts))
+	{
+		gj_row_index(w, (GjCodes) {left.at, head}, counts);
+		return;
+	}
+	for (uint32_t r = 0; r < w->tile.nright; r++)
 	{
 		GjCodes		right = gj_set_right(w, r);
 
@@ -577,6 +732,42 @@ gj_row_inverted_index(const GjSetWork *w, GjCodes left, uint32_t *counts)
 			gj_set_worth_head(w->spec->predicate, w->spec->threshold, counts[r], head, left.n, right.n))
 			counts[r] += gj_codes_merge((GjCodes) {left.at, head}, right);
 	}
+}
+
+/* Bits that two rows of a matrix have in common. */
+static inline uint32_t
+gj_row_popcount(const uint64_t *a, const uint64_t *b, uint32_t nwords)
+{
+	uint32_t	count = 0;
+
+	for (uint32_t i = 0; i < nwords; i++)
+		count += (uint32_t) __builtin_popcountll(a[i] & b[i]);
+	return count;
+}
+
+#ifdef __x86_64__
+/* The same on processors that have an instruction for it, which nearly all do. */
+__attribute__((target("popcnt")))
+static inline uint32_t
+gj_row_popcount_x86(const uint64_t *a, const uint64_t *b, uint32_t nwords)
+{
+	uint32_t	count = 0;
+
+	for (uint32_t i = 0; i < nwords; i++)
+		count += (uint32_t) __builtin_popcountll(a[i] & b[i]);
+	return count;
+}
+#endif
+
+/* What of it this processor can do. */
+static inline uint32_t
+(*gj_choose_popcount(void)) (const uint64_t *, const uint64_t *, uint32_t)
+{
+#ifdef __x86_64__
+	if (__builtin_cpu_supports("popcnt"))
+		return gj_row_popcount_x86;
+#endif
+	return gj_row_popcount;
 }
 
 /* The bits of the codes below ndense; returns how many codes these are. */
@@ -598,16 +789,10 @@ gj_row_matrix(const GjSetWork *w, GjCodes left, uint32_t *counts)
 	uint64_t	row[GJ_SET_MAX_DENSE / 64];
 	uint32_t	nwords = w->family->ndense / 64;
 	uint64_t	ndense = gj_set_bits(left, w->family->ndense, row);
+	uint32_t	(*popcount) (const uint64_t *, const uint64_t *, uint32_t) = gj_choose_popcount();
 
 	for (uint32_t r = 0; r < w->tile.nright; r++)
-	{
-		const uint64_t *column = w->matrix + (uint64_t) r * nwords;
-		uint32_t	count = 0;
-
-		for (uint32_t i = 0; i < nwords; i++)
-			count += (uint32_t) __builtin_popcountll(row[i] & column[i]);
-		counts[r] = count;
-	}
+		counts[r] = popcount(row, w->matrix + (uint64_t) r * nwords, nwords);
 	gj_row_index(w, (GjCodes) {left.at + ndense, left.n - ndense}, counts);
 }
 

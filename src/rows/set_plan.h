@@ -2,10 +2,9 @@
  * set_plan.h
  *	  How a set join is run: the algorithm, and the tiles of its pairs.
  *
- * GJ_SET_GPU_AVERAGE and GJ_SET_GPU_COUNTED follow from times of kernel_test --bench-sets on an
- * H200 (10 000 sets, all pairs): in ms, matrix took 4.7 and 0.062 an element of an average set,
- * inverted_index 7.3 and 0.36 a common element of an average pair.  The other thresholds are
- * estimates from the sizes of the work.
+ * The thresholds are here.  Those of a GPU are fitted to times of an H200 by kernel_test
+ * --bench-sets, which prints new values at its end (cuda/test/bench_sets.cu says how); those of
+ * the cpu device to times of one core, of nine shapes of 3 000 sets under seven predicates.
  */
 #ifndef GJ_ROWS_SET_PLAN_H
 #define GJ_ROWS_SET_PLAN_H
@@ -17,14 +16,23 @@
 #define GJ_SET_FEW_PAIRS	64
 /* An index that skips one of so many elements of a set, the most frequent ones, needs no matrix. */
 #define GJ_SET_HEAD_PART	4
-/* From so many frequent elements on a matrix is worth its tiles: on the cpu device, on a GPU. */
-#define GJ_SET_CPU_MIN_DENSE	64
-#define GJ_SET_GPU_MIN_DENSE	16
 /*
- * On a GPU the products cost next to nothing, but each tile of the matrix looks at all elements
- * of its left sets for the rare ones.  It is worth that for sets of so many elements on average,
- * and so many more for each element that the matrix counts in a pair, on average.
+ * The cpu device and the process: what an element that a pair has in common costs the index, a
+ * word of the matrix a pair, and the matrix a pair beside that (ns, all of one core).  Words
+ * belong to the matrix if the index would be slower at their elements (gj_set_cpu_matrix).
  */
+#define GJ_SET_CPU_COMMON	0.8
+#define GJ_SET_CPU_WORD		0.5
+#define GJ_SET_CPU_PAIR		3.0
+/*
+ * On a GPU an element belongs to the matrix if it is in one of GPU_DENSE sets; so many such
+ * elements make one worth its tiles.  The products cost next to nothing, but each tile of the
+ * matrix looks at all elements of its left sets for the rare ones.  It is worth that for sets of
+ * GPU_AVERAGE elements on average, and GPU_COUNTED more for each element that the matrix
+ * counts in a pair, on average.
+ */
+#define GJ_SET_GPU_DENSE	50
+#define GJ_SET_GPU_MIN_DENSE	16
 #define GJ_SET_GPU_AVERAGE	42
 #define GJ_SET_GPU_COUNTED	6
 /* Sides of a tile, where all pairs of a tile are worked on alike. */
@@ -72,14 +80,7 @@ gj_set_skips_much(const GjSetFamily *family, const GjSetSpec *spec)
 		gj_set_min_common(spec->predicate, spec->threshold, average) * GJ_SET_HEAD_PART >= average;
 }
 
-/* The cpu device: is a matrix of family->ndense columns faster than the index? */
-static inline bool
-gj_set_cpu_matrix(const GjSetFamily *family, const GjSetSpec *spec)
-{
-	return family->ndense >= GJ_SET_CPU_MIN_DENSE && !gj_set_skips_much(family, spec);
-}
-
-/* A GPU: the same, for frequent elements whose squared frequencies add up to `squares`. */
+/* A GPU: is a matrix of family->ndense columns faster than the index, for frequent elements whose squared frequencies add up to `squares`. */
 static inline bool
 gj_set_gpu_matrix(const GjSetFamily *family, const GjSetSpec *spec, uint64_t squares)
 {
