@@ -95,23 +95,54 @@ ascending(Random &random, uint32_t n, uint32_t gap)
 	return values;
 }
 
-static void
-bench_pair(const Device &device, uint32_t na, uint32_t nb, uint32_t gap_a, uint32_t gap_b)
+/* n ascending values below `universe`: uniform, normal around its middle, or by Zipf's law. */
+static std::vector<int32_t>
+drawn(Random &random, uint32_t n, uint32_t universe, const std::string &distribution)
 {
-	Random random(5);
+	std::vector<bool> has(universe);
+	std::vector<int32_t> values;
+	std::uniform_real_distribution<double> unit(0, 1);
+	std::normal_distribution<double> normal(0.5, 0.125);
+	uint32_t drawn = 0;
+
+	while (drawn < n)
+	{
+		double x = distribution == "normal" ? normal(random) : unit(random);
+
+		if (distribution == "zipf")
+			x = exp(x * log((double) universe)) / universe;
+		if (x < 0 || x >= 1)
+			continue;
+
+		const uint32_t v = (uint32_t) (x * universe);
+
+		drawn += !has[v];
+		has[v] = true;
+	}
+	for (uint32_t v = 0; v < universe; v++)
+		if (has[v])
+			values.push_back((int32_t) v);
+	return values;
+}
+
+static void
+bench_pair(const Device &device, const std::string &what, const std::vector<int32_t> &a,
+		   const std::vector<int32_t> &b)
+{
+	const double na = (double) a.size();
+	const double nb = (double) b.size();
 	Program program;
 	Queue q(device, program);
 	GjSetPair pair = {};
-	int32_t *result = (int32_t *) q.alloc((size_t) std::min(na, nb) * 4);
+	int32_t *result = (int32_t *) q.alloc(std::min(a.size(), b.size()) * 4);
 	uint64_t n = 0;
 
-	pair.a = q.upload(ascending(random, na, gap_a));
-	pair.b = q.upload(ascending(random, nb, gap_b));
-	pair.na = na;
-	pair.nb = nb;
+	pair.a = q.upload(a);
+	pair.b = q.upload(b);
+	pair.na = a.size();
+	pair.nb = b.size();
 	pair.width = 4;
-	printf("\none pair: %.1e and %.1e int4 over %.1e\n", (double) na, (double) nb,
-		   (double) na * gap_a);
+	printf("\none pair: %.1e and %.1e int4 over %s\n", na, nb, what.c_str());
 	for (uint8_t algorithm = GJ_SETS_AUTO; algorithm <= GJ_SETS_BITMAP; algorithm++)
 	{
 		double count_ms;
@@ -126,10 +157,33 @@ bench_pair(const Device &device, uint32_t na, uint32_t nb, uint32_t gap_a, uint3
 			[&] { must(q, q.ops->set_pair(q.queue, &pair, NULL, NULL, result, &n), "set_pair"); });
 		printf("  %-16s count %9.3f ms %7.1f G elements/s   values %9.3f ms %7.1f G elements/s   "
 			   "%llu common\n",
-			   names[algorithm], count_ms, ((double) na + nb) / count_ms / 1e6, write_ms,
-			   ((double) na + nb) / write_ms / 1e6, (unsigned long long) n);
+			   names[algorithm], count_ms, (na + nb) / count_ms / 1e6, write_ms,
+			   (na + nb) / write_ms / 1e6, (unsigned long long) n);
 		fflush(stdout);
 	}
+}
+
+/* Values that are a random gap apart. */
+static void
+bench_gaps(const Device &device, uint32_t na, uint32_t nb, uint32_t gap_a, uint32_t gap_b)
+{
+	Random random(5);
+	const std::vector<int32_t> a = ascending(random, na, gap_a);
+	char what[32];
+
+	snprintf(what, sizeof(what), "%.1e", (double) na * gap_a);
+	bench_pair(device, what, a, ascending(random, nb, gap_b));
+}
+
+static void
+bench_drawn(const Device &device, uint32_t n, uint32_t universe, const char *distribution)
+{
+	Random random(6);
+	const std::vector<int32_t> a = drawn(random, n, universe, distribution);
+	char what[64];
+
+	snprintf(what, sizeof(what), "%.1e, %s", (double) universe, distribution);
+	bench_pair(device, what, a, drawn(random, n, universe, distribution));
 }
 
 /* All tiles; adds up what is kept. */
@@ -374,9 +428,13 @@ bench_sets(const Device &device)
 {
 	const uint32_t million = quick ? 10000 : 1000000;
 
-	bench_pair(device, 10 * million, 10 * million, 100, 100);
-	bench_pair(device, 100 * million, 100 * million, 20, 20);
-	bench_pair(device, 100 * million, million / 10, 20, 20000);
+	bench_gaps(device, 10 * million, 10 * million, 100, 100);
+	bench_gaps(device, 100 * million, 100 * million, 20, 20);
+	bench_gaps(device, 100 * million, million / 10, 20, 20000);
+	for (uint32_t n : {million, 10 * million})
+		for (uint32_t universe : {100 * million, 1000 * million})
+			for (const char *distribution : {"uniform", "normal", "zipf"})
+				bench_drawn(device, n, universe, distribution);
 	bench_family(device, "BMS", 9, 1657, 2);
 	bench_family(device, "ENRON", 135, 1100000, 6);
 	bench_family(device, "ORKUT", 120, 8700000, 3);
