@@ -88,6 +88,7 @@ join_sets(GjRun *run, GjSetFamily *family, GjBuffer *buffer)
 
 	work->ops->phase(work->queue, GJ_PHASE_BUILD);
 	GJ_TRY(work->ops->set_build(work->queue, &sets, spec, run->host->stop, run->host->arg, family));
+	run->stats.step[0].set_algorithm = family->algorithm;
 	gj_relation_drop(work, &run->relation[1], 0);
 	GJ_TRY(gj_buffer_reserve(work, buffer, 3 * GJ_MAX_TUPLES * sizeof(uint32_t)));
 	for (uint32_t i = 0; i < 3; i++)

@@ -186,23 +186,6 @@ rescan_set_scan(CustomScanState *node)
 
 /* ---- EXPLAIN */
 
-/* Name of a GjSetAlgorithm, as gpujoin.set_algorithm has it. */
-static const char *
-algorithm_name(int algorithm)
-{
-	static const char *const names[GJ_SETS_NALGORITHMS] = {
-		[GJ_SETS_AUTO] = "auto",
-		[GJ_SETS_MERGE_PATH] = "merge_path",
-		[GJ_SETS_BINARY_SEARCH] = "binary_search",
-		[GJ_SETS_HASH] = "hash",
-		[GJ_SETS_BITMAP] = "bitmap",
-		[GJ_SETS_INVERTED_INDEX] = "inverted_index",
-		[GJ_SETS_MATRIX] = "matrix",
-	};
-
-	return algorithm >= 0 && algorithm < GJ_SETS_NALGORITHMS ? names[algorithm] : "unknown";
-}
-
 /* A constant argument as text; NULL if it is not one, or NULL. */
 static char *
 constant_text(GjSetScanState *state, int number)
@@ -349,8 +332,8 @@ explain_set_scan(CustomScanState *node, List *ancestors, ExplainState *es)
 
 	ExplainPropertyText("Device", device_name(stats), es);
 	ExplainPropertyText("Technique", stats == NULL || gj_set_algorithm != GJ_SETS_AUTO ||
-						stats->algorithm == GJ_SETS_AUTO ? algorithm_name(gj_set_algorithm) :
-						psprintf("auto (%s)", algorithm_name(stats->algorithm)), es);
+						stats->algorithm == GJ_SETS_AUTO ? gj_set_algorithm_name(gj_set_algorithm) :
+						psprintf("auto (%s)", gj_set_algorithm_name(stats->algorithm)), es);
 	if (known_arguments(state, &arguments))
 		explain_arguments(state, &arguments, es);
 	else

@@ -339,6 +339,7 @@ next_of_device(GjSetJoin *join)
 	{
 		join->stats.run = *gj_client_stats(join->client);
 		join->stats.ncompared = join->stats.run.step[0].rows_in;
+		join->stats.algorithm = join->stats.run.step[0].set_algorithm;
 	}
 	gj_client_close(join->client);
 	if (!failed)
