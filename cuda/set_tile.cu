@@ -120,21 +120,42 @@ lower_bound(const uint32_t *codes, uint32_t n, uint32_t code)
 
 /* ---- what each left set needs */
 
+/*
+ * The head of a left set, or 0 if counting along its lists is less work than looking it up in the
+ * right sets that the rest finds, of which there are about as many as if it were spread evenly.
+ */
+static __device__ uint32_t
+useful_head(const Tile &tile, Codes left, uint32_t head, uint32_t nright)
+{
+	uint64_t listed[2] = {0, 0};
+	const uint64_t least = gj_set_common_of_equals(tile.predicate, tile.threshold, left.n);
+	double share;
+
+	if (head == 0 || left.n > GJ_SET_GPU_HEAD_SIZE)
+		return head;
+	for (uint32_t i = 0; i < left.n; i++)
+		listed[i < head] += tile.posting_offset[left.at[i] + 1] - tile.posting_offset[left.at[i]];
+	share = gj_set_share_from((double) listed[0] / nright, least > head ? least - head : 1);
+	return share * nright * head * 2 * GJ_SET_GPU_HEAD_STEP > (double) listed[1] ? 0 : head;
+}
+
+/* nright: of the family, where the index counts; else 0, and there are no heads. */
 static __global__ void
-__launch_bounds__(GJ_THREADS) plan_rows(Tile tile, bool use_head)
+__launch_bounds__(GJ_THREADS) plan_rows(Tile tile, uint32_t nright)
 {
 	const uint32_t row = blockIdx.x * GJ_THREADS + threadIdx.x;
-	uint32_t n;
 	uint32_t common = 1;
+	Codes left;
 
 	if (row >= tile.nleft)
 		return;
-	n = get_left(tile, row).n;
+	left = get_left(tile, row);
 	if (tile.top_k == 0)
-		common = (uint32_t) gj_set_min_common(tile.predicate, tile.threshold, n);
-	tile.head[row] = common > n               ? (tile.top_k > 0 ? 0 : SKIP_ROW)
-					 : use_head && common > 0 ? common - 1
-											  : 0;
+		common = (uint32_t) gj_set_min_common(tile.predicate, tile.threshold, left.n);
+	if (common > left.n)
+		tile.head[row] = tile.top_k > 0 ? 0 : SKIP_ROW;
+	else
+		tile.head[row] = nright > 0 && common > 0 ? useful_head(tile, left, common - 1, nright) : 0;
 }
 
 /* ---- a warp a pair */
@@ -879,7 +900,7 @@ gj_set_tile(GjQueue *queue, const GjSetFamily *family, const GjSetSpec *spec,
 	tile.threshold = spec->threshold;
 
 	plan_rows<<<gj_blocks(tile.nleft, GJ_THREADS), GJ_THREADS, 0, queue->stream>>>(
-		tile, family->algorithm == GJ_SETS_INVERTED_INDEX);
+		tile, family->algorithm == GJ_SETS_INVERTED_INDEX ? family->nright : 0);
 	GJ_LAUNCHED(queue, "plan_rows");
 	if (family->algorithm >= GJ_SETS_INVERTED_INDEX)
 		GJ_CUDA(queue, cudaMemsetAsync(tile.counts, 0, ncounts * sizeof(uint32_t), queue->stream));

@@ -319,40 +319,6 @@ gj_set_head(const GjSetSpec *spec, uint64_t n)
 /* A look at a candidate costs as much as so many steps. */
 #define GJ_SET_CANDIDATE_STEPS	8
 
-/* Of sets of n, the least number of common elements that makes a pair of two wanted. */
-static inline uint64_t
-gj_set_common_of_equals(const GjSetSpec *spec, uint64_t n)
-{
-	uint64_t	low = 0;
-	uint64_t	high = n;
-
-	while (low < high)
-	{
-		uint64_t	mid = low + (high - low) / 2;
-
-		if (gj_set_matches(spec->predicate, spec->threshold, mid, n, n))
-			high = mid;
-		else
-			low = mid + 1;
-	}
-	return low;
-}
-
-/* The share of numbers that are at least `least`, if they are spread as rare events are. */
-static inline double
-gj_set_share_from(double average, uint64_t least)
-{
-	double		term = exp(-average);
-	double		below = 0;
-
-	for (uint64_t i = 0; i < least && i < 1000; i++)
-	{
-		below += term;
-		term *= average / (double) (i + 1);
-	}
-	return below < 1 ? 1 - below : 0;
-}
-
 /*
  * What the head of a left set costs the index: a look at all that the tail has found, and then
  * whatever is less work.  `head` and `tail` are steps along the lists.
@@ -362,7 +328,7 @@ gj_set_head_steps(const GjSetFamily *family, const GjSetSpec *spec, uint64_t n, 
 				  double head, double tail)
 {
 	const double average = tail / family->nright;
-	const uint64_t least = gj_set_common_of_equals(spec, n);
+	const uint64_t least = gj_set_common_of_equals(spec->predicate, spec->threshold, n);
 	const double worth = gj_set_share_from(average, least > skipped ? least - skipped : 1);
 	const double looked_up = family->nright * worth * (double) skipped * 2 * GJ_SET_HEAD_STEP;
 

@@ -35,6 +35,12 @@
 #define GJ_SET_GPU_MIN_DENSE	16
 #define GJ_SET_GPU_AVERAGE	42
 #define GJ_SET_GPU_COUNTED	6
+/*
+ * A step of looking the frequent elements of a set up in another costs a GPU about as much as so
+ * many along the lists of the index (not measured); of sets larger than this it looks them up unasked.
+ */
+#define GJ_SET_GPU_HEAD_STEP	2
+#define GJ_SET_GPU_HEAD_SIZE	4096
 /* Sides of a tile, where all pairs of a tile are worked on alike. */
 #define GJ_SET_TILE_SIDE	1024u
 /* Right sets of a tile of the best k of each left set: for k up to TILE_SIDE, in a matrix (whose

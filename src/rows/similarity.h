@@ -103,6 +103,40 @@ gj_set_min_common(uint32_t predicate, double threshold, uint64_t n)
 	return low;
 }
 
+/* Of sets of n, the least number of common elements that makes a pair of two wanted; n: or none. */
+GJ_FN uint64_t
+gj_set_common_of_equals(uint32_t predicate, double threshold, uint64_t n)
+{
+	uint64_t	low = 0;
+	uint64_t	high = n;
+
+	while (low < high)
+	{
+		const uint64_t mid = low + (high - low) / 2;
+
+		if (gj_set_matches(predicate, threshold, mid, n, n))
+			high = mid;
+		else
+			low = mid + 1;
+	}
+	return low;
+}
+
+/* The share of numbers that are at least `least`, if they are spread as rare events are. */
+GJ_FN double
+gj_set_share_from(double average, uint64_t least)
+{
+	double		term = exp(-average);
+	double		below = 0;
+
+	for (uint64_t i = 0; i < least && i < 1000; i++)
+	{
+		below += term;
+		term *= average / (double) (i + 1);
+	}
+	return below < 1 ? 1 - below : 0;
+}
+
 /* What gpu_set_topk ranks by. */
 GJ_FN double
 gj_set_score(uint32_t metric, uint64_t common, uint64_t na, uint64_t nb)
