@@ -1,6 +1,6 @@
 /*
  * run_team_state.h
- *	  What run_team.c and run_partition.c share.
+ *	  What run_team.c, run_member.c, run_partition.c and run_pass.c share.
  *
  * `lock` guards what says so; the rest belongs to the session's thread, or to the thread of
  * a member while it works.
@@ -49,6 +49,35 @@ typedef struct GjTaskList
 	GjTask	   *first;
 	GjTask	  **end;
 } GjTaskList;
+
+static inline void
+gj_put_task(GjTaskList *list, GjTask *task)
+{
+	task->next = NULL;
+	*list->end = task;
+	list->end = &task->next;
+}
+
+static inline GjTask *
+gj_take_task(GjTaskList *list)
+{
+	GjTask	   *task = list->first;
+
+	if (task)
+	{
+		list->first = task->next;
+		if (!list->first)
+			list->end = &list->first;
+	}
+	return task;
+}
+
+static inline void
+gj_start_list(GjTaskList *list)
+{
+	list->first = NULL;
+	list->end = &list->first;
+}
 
 /* A device of the team, and its thread. */
 typedef struct GjMember
@@ -118,6 +147,11 @@ struct GjTeam
 	GjRunStats	stats;			/* merged */
 };
 
+/* ---- run_member.c */
+
+/* Starts the member's thread. */
+extern bool gj_member_start(GjMember *member);
+
 /* Opens a run of the member's. */
 extern void gj_member_open_run(GjMember *member, const GjProgram *program, GjStatus *status);
 
@@ -136,7 +170,7 @@ extern void gj_team_wake(GjTeam *team);
 /* A task for every member. */
 extern GjStatus gj_team_for_all(GjTeam *team, GjTaskKind kind, uint32_t source);
 
-/* ---- run_partition.c */
+/* ---- run_partition.c and run_pass.c */
 
 /* NULL: the program cannot be split. */
 extern GjPartition *gj_partition_open(GjTeam *team, GjStatus *status, GjErrorText *why);

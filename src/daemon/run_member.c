@@ -1,0 +1,347 @@
+/*
+ * run_member.c
+ *	  A device of a team and its thread: its tasks, its runs, and what these ask for.
+ *
+ * A member that fails tells the team, whose first failure is the run's.  The output ring
+ * belongs to one member at a time, from its slot to its batch.
+ */
+#define _GNU_SOURCE
+#include "run_team_state.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../rows/aggregate.h"
+
+#define GJ_MEMBER_STACK		(1024 * 1024)
+
+/* ---- what members ask of the session's thread */
+
+void
+gj_team_wake(GjTeam *team)
+{
+	const uint64_t one = 1;
+
+	while (write(team->wake_fd, &one, sizeof(one)) < 0 && errno == EINTR)
+		;
+}
+
+static bool
+stopped(const GjTeam *team)
+{
+	return __atomic_load_n(&team->stop, __ATOMIC_RELAXED) != 0;
+}
+
+static bool
+member_stop(void *arg)
+{
+	return stopped(((GjMember *) arg)->team);
+}
+
+/* A slot has one reader less, perhaps none.  The lock is held. */
+static void
+drop_use(GjTeam *team, uint32_t slot)
+{
+	GjSlotUse **use = &team->used;
+
+	while (*use && (*use)->slot != slot)
+		use = &(*use)->next;
+	if (*use && --(*use)->nusers == 0)
+	{
+		GjSlotUse  *freed = *use;
+
+		*use = freed->next;
+		freed->next = team->freed;
+		team->freed = freed;
+	}
+}
+
+static GjStatus
+member_slot_free(void *arg, uint32_t slot)
+{
+	GjTeam	   *team = ((GjMember *) arg)->team;
+
+	/* the member's own, filled from what is kept on the host */
+	if (slot >= GJ_OWN_SLOTS)
+		return GJ_OK;
+	pthread_mutex_lock(&team->lock);
+	drop_use(team, slot);
+	pthread_mutex_unlock(&team->lock);
+	gj_team_wake(team);
+	return GJ_OK;
+}
+
+/* Waits until the session's thread has granted a wish.  The lock is held. */
+static GjStatus
+wish(GjMember *member, GjWish what, uint32_t nrows)
+{
+	GjTeam    *team = member->team;
+
+	team->wish = what;
+	team->wish_rows = nrows;
+	gj_team_wake(team);
+	while (team->wish != GJ_WISH_NOTHING && !stopped(team))
+		pthread_cond_wait(&team->granted, &team->lock);
+	return stopped(team) ? GJ_CANCELLED : GJ_OK;
+}
+
+static GjStatus
+member_output_slot(void *arg, uint8_t **memory)
+{
+	GjMember   *member = arg;
+	GjTeam    *team = member->team;
+	GjStatus	status = GJ_OK;
+
+	if (team->program->output != GJ_OUTPUT_ROWS)
+	{
+		*memory = (uint8_t *) member->states;
+		return GJ_OK;
+	}
+	pthread_mutex_lock(&team->lock);
+	while (team->writer && team->writer != member && !stopped(team))
+		pthread_cond_wait(&team->granted, &team->lock);
+	if (stopped(team))
+		status = GJ_CANCELLED;
+	else
+	{
+		team->writer = member;
+		status = wish(member, GJ_WISH_SLOT, 0);
+		*memory = team->output_slot;
+	}
+	pthread_mutex_unlock(&team->lock);
+	return status;
+}
+
+static GjStatus
+member_send_batch(void *arg, uint32_t nrows)
+{
+	GjMember   *member = arg;
+	GjTeam    *team = member->team;
+	GjStatus	status;
+
+	member->sent = true;
+	if (team->program->output != GJ_OUTPUT_ROWS)
+		return GJ_OK;
+	pthread_mutex_lock(&team->lock);
+	status = wish(member, GJ_WISH_SEND, nrows);
+	team->writer = NULL;
+	pthread_cond_broadcast(&team->granted);
+	pthread_mutex_unlock(&team->lock);
+	return status;
+}
+
+/* ---- runs of members */
+
+void
+gj_member_open_run(GjMember *member, const GjProgram *program, GjStatus *status)
+{
+	GjErrorText why = {""};
+
+	/* nothing is asked of members: gj_team_ask */
+	member->host = (GjRunHost) {member, member_stop, member_output_slot, member_send_batch, NULL,
+	member_slot_free};
+	member->sent = false;
+	member->run = gj_run_open(member->entry, program, &member->lease, &member->host, status, &why);
+	if (member->run)
+	{
+		*status = GJ_OK;
+		return;
+	}
+	pthread_mutex_lock(&member->team->lock);
+	if (member->team->error.text[0] == '\0')
+		member->team->error = why;
+	pthread_mutex_unlock(&member->team->lock);
+}
+
+GjStatus
+gj_member_close_run(GjMember *member)
+{
+	GjErrorText why = {""};
+	GjStatus	status;
+
+	if (!member->run)
+		return GJ_OK;
+	status = gj_run_close(member->run, &why);
+	member->run = NULL;
+	if (status == GJ_DEVICE_LOST)
+	{
+		pthread_mutex_lock(&member->team->lock);
+		member->team->error = why;
+		pthread_mutex_unlock(&member->team->lock);
+	}
+	return status;
+}
+
+GjStatus
+gj_member_error(GjMember *member, GjStatus status)
+{
+	GjTeam    *team = member->team;
+
+	/* once it is told to stop, its status is the consequence of another one's */
+	if (status == GJ_OK || status == GJ_CANCELLED || !member->run)
+		return status;
+	pthread_mutex_lock(&team->lock);
+	if (team->error.text[0] == '\0')
+		snprintf(team->error.text, sizeof(team->error.text), "%s", gj_run_error(member->run));
+	pthread_mutex_unlock(&team->lock);
+	return status;
+}
+
+/* Adds the statistics of a run; rows of sources only where `counted` says so. */
+static void
+add_stats(GjRunStats *sum, const GjRunStats *stats, uint32_t counted)
+{
+	for (int i = 0; i < GJ_NPHASES; i++)
+		sum->ms[i] += stats->ms[i];
+	sum->bytes_in += stats->bytes_in;
+	sum->bytes_out += stats->bytes_out;
+	sum->rows_out += stats->rows_out;
+	for (int i = 0; i < GJ_MAX_SOURCES; i++)
+	{
+		if (counted >> i & 1)
+		{
+			sum->source[i].rows_in += stats->source[i].rows_in;
+			sum->source[i].rows_out += stats->source[i].rows_out;
+		}
+		sum->step[i].rows_in += stats->step[i].rows_in;
+		sum->step[i].rows_out += stats->step[i].rows_out;
+		if (stats->step[i].set_algorithm != GJ_SETS_AUTO)
+			sum->step[i].set_algorithm = stats->step[i].set_algorithm;
+		sum->step[i].partitioned += stats->step[i].partitioned;
+	}
+}
+
+GjStatus
+gj_member_finish_run(GjMember *member, uint32_t counted)
+{
+	GjTeam    *team = member->team;
+	const GjAggregate *aggregates = gj_program_array(team->program, GjAggregate, aggregates);
+	GjRunStats	stats;
+
+	memset(&stats, 0, sizeof(stats));
+	GJ_TRY(gj_run_finish(member->run, &stats));
+	member->outer_rows += stats.source[0].rows_in;
+	pthread_mutex_lock(&team->lock);
+	add_stats(&team->stats, &stats, counted);
+	if (team->program->output == GJ_OUTPUT_AGGREGATES && member->sent)
+		for (uint32_t i = 0; i < team->program->naggregates; i++)
+			gj_agg_merge(aggregates[i].op, &team->states[i], &member->states[i]);
+	pthread_mutex_unlock(&team->lock);
+	return GJ_OK;
+}
+
+/* ---- threads */
+
+/* Works on chunks that it was given, as far as there is nothing else to do. */
+static GjStatus
+rest(GjMember *member)
+{
+	GJ_TRY(gj_run_flush(member->run));
+	return gj_run_wait(member->run);
+}
+
+static GjStatus
+do_task(GjMember *member, const GjTask *task)
+{
+	GjTeam    *team = member->team;
+	GjStatus	status;
+
+	switch (task->kind)
+	{
+		case GJ_TASK_CHUNK:
+			status = gj_run_chunk(member->run, task->source, task->nrows, task->memory,
+								  task->slot);
+			member->restless = true;
+			return status == GJ_OK ? gj_run_work(member->run) : status;
+		case GJ_TASK_SOURCE_END:
+			member->restless = false;
+			status = gj_run_source_end(member->run, task->source);
+			if (status == GJ_OK && gj_run_complete(member->run))
+			{
+				pthread_mutex_lock(&team->lock);
+				team->complete = true;
+				pthread_mutex_unlock(&team->lock);
+			}
+			return status;
+		case GJ_TASK_LOAD:
+			return gj_partition_load(team->partition, member);
+		case GJ_TASK_PASSES:
+			return gj_partition_passes(team->partition, member);
+		default:
+			/* all have the same inner rows */
+			return gj_member_finish_run(member, member == team->members ? UINT32_MAX : 1);
+	}
+}
+
+/* Notes a failure; all end.  The lock is held. */
+static void
+fail(GjTeam *team, GjStatus status)
+{
+	if (team->status == GJ_OK || status == GJ_DEVICE_LOST)
+		team->status = status;
+	__atomic_store_n(&team->stop, 1, __ATOMIC_RELAXED);
+	pthread_cond_broadcast(&team->granted);
+}
+
+static void *
+member_main(void *arg)
+{
+	GjMember   *member = arg;
+	GjTeam    *team = member->team;
+
+	pthread_mutex_lock(&team->lock);
+	while (!team->closing)
+	{
+		GjTask	   *task = NULL;
+		GjStatus	status = GJ_CANCELLED;
+		bool		tired;
+
+		if (team->status == GJ_OK)
+		{
+			task = gj_take_task(&member->own);
+			if (!task)
+				task = gj_take_task(&team->outer);
+		}
+		tired = !task && member->restless && team->status == GJ_OK;
+		if (!task && !tired)
+		{
+			pthread_cond_wait(&team->work, &team->lock);
+			continue;
+		}
+		team->nidle--;
+		pthread_mutex_unlock(&team->lock);
+		if (tired)
+			member->restless = false;
+		if (!stopped(team))
+			status = gj_member_error(member, tired ? rest(member) : do_task(member, task));
+		pthread_mutex_lock(&team->lock);
+		if (status != GJ_OK)
+			fail(team, status);
+		team->nidle++;
+		gj_team_wake(team);
+		free(task);
+	}
+	pthread_mutex_unlock(&team->lock);
+	return NULL;
+}
+
+bool
+gj_member_start(GjMember *member)
+{
+	pthread_attr_t attr;
+	sigset_t	all,
+				old;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, GJ_MEMBER_STACK);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	member->started = pthread_create(&member->thread, &attr, member_main, member) == 0;
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	pthread_attr_destroy(&attr);
+	return member->started;
+}

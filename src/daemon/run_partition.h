@@ -1,0 +1,131 @@
+/*
+ * run_partition.h
+ *	  What run_partition.c and run_pass.c share: the parts that a run is split into.
+ */
+#ifndef GJ_DAEMON_RUN_PARTITION_H
+#define GJ_DAEMON_RUN_PARTITION_H
+
+#include "run_team_state.h"
+
+/* Device memory that a row of an inner side takes while it is built, beside its columns. */
+#define GJ_ROW_BYTES		80
+#define GJ_KEY_BYTES		9
+/* By how much sets, and families of them, are larger than the arrays that they are made of. */
+#define GJ_SET_HEAP_FACTOR	8
+
+/*
+ * A part of the work: key parts first_part .. end_part-1, and of each inner source a range of
+ * records; of the one that is split by key, a range only within a single key part.
+ */
+typedef struct GjPass
+{
+	struct GjPass *next;
+	uint32_t	first_part;
+	uint32_t	end_part;
+	uint32_t	first[GJ_MAX_SOURCES];
+	uint32_t	end[GJ_MAX_SOURCES];
+	uint64_t	need;			/* bytes on the device */
+} GjPass;
+
+/* A key of an inner side that is asked only whether it has it. */
+typedef struct GjSeenKey
+{
+	bool		used;
+	int64_t		key[GJ_MAX_KEYS];
+} GjSeenKey;
+
+struct GjPartition
+{
+	GjTeam    *team;
+	const GjProgram *program;
+	const GjSource *sources;
+	const GjStep *steps;
+	const GjColumnType *types;
+	GjSpill		spill;
+	GjLayout	layout[GJ_MAX_SOURCES];
+	GjColumnPlace *places;		/* of all columns */
+	GjSpillList inner[GJ_MAX_SOURCES];	/* not of the source that is split by key */
+
+	bool		whole;			/* everything fits */
+	uint64_t	budget;			/* bytes on each device */
+	int			key_step;		/* -1: none */
+	uint32_t	nparts;
+	GjSpillList *inner_parts;	/* [nparts], of the source of key_step */
+	GjSpillList *outer_parts;
+
+	/* to compute keys with */
+	GjDeviceEntry *cpu;
+	GjQueue    *queue;
+	GjColumn   *columns;
+	GjKeys		keys;
+	uint16_t   *part;			/* of each row of a chunk */
+	uint32_t   *positions;		/* rows by part */
+	uint8_t    *slot;			/* for records that are split again */
+	GjSeenKey  *seen;			/* [GJ_SEEN_KEYS] */
+
+	/* guarded by the team's lock */
+	GjPass	   *passes;			/* the largest first */
+	uint32_t	npasses;		/* that were run */
+	bool		too_large;		/* a device found that not all fits */
+};
+
+/* ---- what may be split */
+
+static inline bool
+gj_partition_keeps_inner(const GjStep *step)
+{
+	return step->join_type != GJ_JOIN_INNER && step->join_type != GJ_JOIN_LEFT &&
+		step->join_type != GJ_JOIN_SEMI && step->join_type != GJ_JOIN_ANTI;
+}
+
+/* True if a step but `other` has rows of its inner side come out at the end. */
+static inline bool
+gj_partition_others_keep_inner(const GjPartition *partition, int other)
+{
+	for (uint32_t i = 0; i < partition->program->nsteps; i++)
+		if ((int) i != other && gj_partition_keeps_inner(&partition->steps[i]))
+			return true;
+	return false;
+}
+
+static inline const GjStep *
+gj_partition_step_of(const GjPartition *partition, uint32_t source)
+{
+	const GjStep *step = partition->steps;
+
+	while (step->source != source)
+		step++;
+	return step;
+}
+
+static inline bool
+gj_partition_can_split_by_blocks(const GjPartition *partition, uint32_t source)
+{
+	return gj_partition_step_of(partition, source)->join_type == GJ_JOIN_INNER &&
+		!gj_partition_others_keep_inner(partition, -1);
+}
+
+static inline bool
+gj_partition_is_key_source(const GjPartition *partition, uint32_t source)
+{
+	return partition->key_step >= 0 && partition->steps[partition->key_step].source == source;
+}
+
+/* ---- sizes */
+
+/* Bytes on the device of rows of an inner source. */
+static inline uint64_t
+gj_partition_need_of(const GjPartition *partition, uint32_t s, uint64_t nrows, uint64_t heap)
+{
+	const GjSource *source = &partition->sources[s];
+	uint64_t	a_row = GJ_ROW_BYTES + GJ_KEY_BYTES * gj_partition_step_of(partition, s)->nkeys;
+
+	for (uint32_t c = 0; c < source->ncolumns; c++)
+		a_row += partition->types[source->first_column + c].width + 1;
+	/* a family has several words an element, and arrays are what there is in the heap */
+	if (gj_partition_step_of(partition, s)->algorithm == GJ_JOIN_SET)
+		heap *= GJ_SET_HEAP_FACTOR;
+	return nrows * a_row + 2 * heap;
+}
+
+#endif							/* GJ_DAEMON_RUN_PARTITION_H */
