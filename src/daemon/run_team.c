@@ -23,6 +23,9 @@
  */
 #define GJ_ROWS_A_DEVICE	(UINT64_C(256) * 1024 * 1024)
 
+/* Of a device's memory, what a run may need to work in, if it is short. */
+#define GJ_WORKING_SHARE	4
+
 /* How often the session's thread looks whether it is to stop, while it waits for members. */
 #define GJ_TEAM_POLL_MS	5
 
@@ -487,12 +490,22 @@ start_members(GjTeam *team, GjErrorText *why)
 	return status;
 }
 
-/* True if the inner sides are not expected to fit. */
+/* The memory that the run is expected to need on a device with so much. */
+static uint64_t
+expected_need(const GjProgram *p, uint64_t limit)
+{
+	uint64_t	working = gj_program_working_space(p);
+	uint64_t	least = working < limit / GJ_WORKING_SHARE ? working : limit / GJ_WORKING_SHARE;
+
+	return p->lease > working ? p->lease - working + least : least;
+}
+
+/* True if what the run has to keep on a device is not expected to fit. */
 static bool
 is_too_large(const GjTeam *team, uint64_t limit)
 {
 	return can_put_together(team->program) && team->program->nsources > 1 &&
-		(team->program->spill || team->program->lease > limit);
+		(team->program->spill || expected_need(team->program, limit) > limit);
 }
 
 static GjStatus
@@ -502,7 +515,7 @@ open_team(GjTeam *team, GjErrorText *why)
 	uint32_t	n = gj_devices_choose_some(team->options.kind,
 										   want_devices(team->program, &team->options),
 										   entries, why);
-	uint64_t	nbytes = team->program->lease;
+	uint64_t	nbytes;
 	uint64_t	limit;
 	bool		spill;
 	GjStatus	status = GJ_OK;
@@ -513,6 +526,8 @@ open_team(GjTeam *team, GjErrorText *why)
 	if (team->options.memory_limit != 0 && team->options.memory_limit < limit)
 		limit = team->options.memory_limit;
 	spill = is_too_large(team, limit);
+	nbytes = team->program->kind == GJ_PROGRAM_JOIN ? expected_need(team->program, limit) :
+		team->program->lease;
 	if (spill && nbytes > limit)
 		nbytes = limit;
 	GJ_TRY(get_leases(team, entries, n, nbytes));

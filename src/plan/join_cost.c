@@ -324,7 +324,7 @@ gj_cost_join(PlannerInfo *root, GjPath *path)
 			lease += builder->source[step->source].rows_filtered * (8 + step->inner_elements * 80);
 	}
 	/* working space for chunks, row ids and pairs of every step */
-	lease += 64e6 * (builder->nsteps + 1);
+	lease += (double) GJ_STEP_SPACE * (builder->nsteps + 1);
 	info->program->lease = (uint64) Min(lease, 1e15);
 
 	cost_program(root, builder, device, &startup, &run);

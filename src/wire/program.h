@@ -457,6 +457,14 @@ typedef struct GjProgram
 	uint32_t	unused2;
 } GjProgram;
 
+/*
+ * Bytes for chunks, row ids and pairs, for each step and the output: this part of the lease
+ * can be less, where memory is short.
+ */
+#define GJ_STEP_SPACE		UINT64_C(64000000)
+#define gj_program_working_space(program) \
+	((program)->kind == GJ_PROGRAM_JOIN ? GJ_STEP_SPACE * ((program)->nsteps + 1) : 0)
+
 /* True if the operator reads column `arg`. */
 static inline bool
 gj_op_loads(unsigned op)
