@@ -27,6 +27,12 @@ typedef struct GjRunHost
 	GjStatus	(*send_answer) (void *arg, uint32_t source);
 	/* The chunk that gj_run_chunk was given as `slot` has been read. */
 	GjStatus	(*slot_free) (void *arg, uint32_t slot);
+	/*
+	 * NULL, or groups are handed over as parts (run_group.h), now and then and at the end,
+	 * instead of being sent: a slot for one, of GJ_OUTPUT_SLOT_SIZE bytes, and keeping it.
+	 */
+	GjStatus	(*part_slot) (void *arg, uint8_t **memory);
+	GjStatus	(*keep_part) (void *arg, const uint8_t *slot);
 } GjRunHost;
 
 /*
@@ -59,6 +65,12 @@ extern GjStatus gj_run_source_end(GjRun *run, uint32_t source);
  * stay on their way to the device meanwhile.
  */
 extern GjStatus gj_run_work(GjRun *run);
+
+/*
+ * Adds groups that other runs have handed over, of the first nkeys keys, to a run that gets
+ * nothing else.  Waits.
+ */
+extern GjStatus gj_run_add_part(GjRun *run, uint32_t nkeys, const uint8_t *slot);
 
 /* True: no further chunk can change the result; gj_run_finish comes next. */
 extern bool gj_run_complete(const GjRun *run);

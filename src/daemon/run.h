@@ -11,6 +11,7 @@
  *	run_output.c	tuples that passed all steps: aggregates or batches
  *	run_group.c		the same: groups
  *	run_limit.c		the same: the first rows in some order, returned at the end
+ *	run_group_parts.c	groups that are handed over, and put together again
  *	run_intersect.c	GJ_PROGRAM_INTERSECT
  *	run_resident.c	fragments of sources that are, or become, resident
  *	run_sets.c		GJ_PROGRAM_SETS

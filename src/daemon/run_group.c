@@ -5,14 +5,16 @@
  *
  * A piece of tuples goes through five calls: keys, looking them up, room for what is new,
  * making that groups, and the aggregates.  So the device never has to allocate, and every
- * byte is the lease's.  Groups have to fit in device memory: a program that finds more
- * of them ends for want of memory, and PostgreSQL's plan runs.
+ * byte is the lease's.  Where the groups of a run are only parts of groups, because other runs
+ * have others, or because there are too many for the device's memory, they are handed over
+ * to the host (run_group_parts.c); else a run that finds too many ends for want of memory, and
+ * is started again as one of parts.
  *
  * Groups are numbered in the order in which they were made, and so are the bytes of their
  * references: the columns of a batch are plain copies, and only null maps and references
  * are put right in the slot.
  */
-#include "run.h"
+#include "run_group.h"
 #include "../rows/order.h"
 
 #include <stdlib.h>
@@ -21,34 +23,8 @@
 #define GJ_MIN_SLOTS		1024
 #define GJ_MAX_SLOTS		(UINT64_C(1) << 31)
 
-typedef struct GjGrouping
-{
-	GjGroups	groups;			/* what the buffers hold */
-	GjGroupRows tuples;			/* of the piece in work */
-	bool		refs;			/* some key is a reference */
-	uint64_t	heap_used;
-
-	/* of groups */
-	GjBuffer	slots;
-	GjBuffer	null;
-	GjBuffer	hash;
-	GjBuffer	value[GJ_MAX_GROUP_KEYS];
-	GjBuffer	heap;
-	GjBuffer	heap_end;
-	GjBuffer	state[GJ_MAX_AGGREGATES];
-
-	/* of tuples */
-	GjBuffer	tuple_null;
-	GjBuffer	tuple_hash;
-	GjBuffer	tuple_value[GJ_MAX_GROUP_KEYS];
-	GjBuffer	slot_of;
-	GjBuffer	positions;
-	GjBuffer	heap_at;
-} GjGrouping;
-
-/* No groups yet, of the first nkeys keys. */
-static GjStatus
-start_groups(GjRun *run, uint32_t nkeys)
+GjStatus
+gj_groups_start(GjRun *run, uint32_t nkeys)
 {
 	const GjGroupKey *keys = gj_program_array(run->program, GjGroupKey, group_keys);
 	GjGrouping *grouping = calloc(1, sizeof(GjGrouping));
@@ -67,8 +43,8 @@ start_groups(GjRun *run, uint32_t nkeys)
 
 /* ---- a piece of tuples */
 
-static void
-free_tuples(GjWork *work, GjGrouping *grouping)
+void
+gj_groups_free_tuples(GjWork *work, GjGrouping *grouping)
 {
 	gj_buffer_free(work, &grouping->tuple_null);
 	gj_buffer_free(work, &grouping->tuple_hash);
@@ -79,10 +55,10 @@ free_tuples(GjWork *work, GjGrouping *grouping)
 	gj_buffer_free(work, &grouping->heap_at);
 }
 
-static void
-free_grouping(GjWork *work, GjGrouping *grouping)
+void
+gj_groups_free(GjWork *work, GjGrouping *grouping)
 {
-	free_tuples(work, grouping);
+	gj_groups_free_tuples(work, grouping);
 	gj_buffer_free(work, &grouping->slots);
 	gj_buffer_free(work, &grouping->null);
 	gj_buffer_free(work, &grouping->hash);
@@ -92,6 +68,8 @@ free_grouping(GjWork *work, GjGrouping *grouping)
 	gj_buffer_free(work, &grouping->heap_end);
 	for (uint32_t a = 0; a < GJ_MAX_AGGREGATES; a++)
 		gj_buffer_free(work, &grouping->state[a]);
+	gj_buffer_free(work, &grouping->incoming);
+	gj_buffer_free(work, &grouping->incoming_hash);
 	free(grouping);
 }
 
@@ -153,7 +131,7 @@ make_room(GjRun *run, uint32_t *n)
 			status = make_table(run, *n);
 		if (status != GJ_OUT_OF_MEMORY || *n <= GJ_MIN_TUPLES)
 			return status;
-		free_tuples(&run->work, run->grouping);
+		gj_groups_free_tuples(&run->work, run->grouping);
 		*n = gj_fewer_tuples(*n);
 	}
 }
@@ -232,7 +210,7 @@ start_piece(GjRun *run, uint32_t *n)
 
 /* Groups tuples first .. of the view: as many as there is room for, at most *n. */
 static GjStatus
-group_piece(GjRun *run, const GjView *view, uint32_t first, uint32_t *n)
+try_piece(GjRun *run, const GjView *view, uint32_t first, uint32_t *n)
 {
 	GjWork	   *work = &run->work;
 	GjGrouping *grouping = run->grouping;
@@ -249,9 +227,35 @@ group_piece(GjRun *run, const GjView *view, uint32_t first, uint32_t *n)
 									  &grouping->groups);
 }
 
-/* Groups finished groups first .. by the keys that are left: at most *n of them. */
+/*
+ * The same.  Where there is no room for new groups, those found so far are handed over if
+ * the run may do that, and if that is not enough fewer tuples are looked at.
+ */
 static GjStatus
-regroup_piece(GjRun *run, const GjGroups *from, uint32_t first, uint32_t *n)
+group_piece(GjRun *run, const GjView *view, uint32_t first, uint32_t *n)
+{
+	for (;;)
+	{
+		GjStatus	status = try_piece(run, view, first, n);
+
+		if ((status != GJ_OUT_OF_MEMORY && status != GJ_TOO_LARGE) || !run->host->keep_part)
+			return status;
+		if (run->grouping->groups.rows.nrows > 0)
+			GJ_TRY(gj_groups_hand_over(run));
+		else
+		{
+			if (*n <= GJ_MIN_TUPLES)
+				return status;
+			*n = gj_fewer_tuples(*n);
+			gj_groups_free(&run->work, run->grouping);
+			run->grouping = NULL;
+		}
+		GJ_TRY(gj_groups_start(run, run->program->ngroup_keys));
+	}
+}
+
+GjStatus
+gj_groups_regroup(GjRun *run, const GjGroups *from, uint32_t first, uint32_t *n)
 {
 	GjWork	   *work = &run->work;
 	GjGrouping *grouping = run->grouping;
@@ -276,7 +280,7 @@ GjStatus
 gj_run_group(GjRun *run, const GjView *view)
 {
 	if (!run->grouping)
-		GJ_TRY(start_groups(run, run->program->ngroup_keys));
+		GJ_TRY(gj_groups_start(run, run->program->ngroup_keys));
 	for (uint32_t first = 0, n; first < view->nrows; first += n)
 	{
 		GJ_STOP_CHECK(run);
@@ -316,18 +320,12 @@ send_nulls(GjRun *run, uint8_t *slot, uint32_t first, uint32_t n)
 	return GJ_OK;
 }
 
-/*
- * Copies the bytes of references of groups from `first` on to the heap of the slot: all of
- * the *n groups, or as many as it has room for.  *base = where they began.
- */
-static GjStatus
-send_heap(GjRun *run, uint8_t *slot, uint32_t first, uint32_t *n, uint64_t *base,
-		  uint32_t *nbytes)
+GjStatus
+gj_groups_copy_heap(GjRun *run, uint32_t first, uint32_t *n, uint64_t *end, uint8_t *heap,
+					uint32_t limit, uint64_t *base, uint32_t *nbytes)
 {
 	GjWork	   *work = &run->work;
 	const GjGroups *groups = &run->grouping->groups;
-	uint64_t   *end = (uint64_t *) (slot + run->output_places[0].data);
-	uint64_t	limit = run->output_layout.heap_size;
 	uint32_t	fit = 0;
 
 	*base = 0;
@@ -349,19 +347,18 @@ send_heap(GjRun *run, uint8_t *slot, uint32_t first, uint32_t *n, uint64_t *base
 	*nbytes = (uint32_t) (end[fit - 1] - *base);
 	if (*nbytes == 0)
 		return GJ_OK;
-	return work->ops->copy_out(work->queue, slot + run->output_layout.heap,
-							   groups->heap + *base, *nbytes);
+	return work->ops->copy_out(work->queue, heap, groups->heap + *base, *nbytes);
 }
 
-/* References of groups become references into the heap of the slot. */
-static void
-move_refs(GjRun *run, uint8_t *slot, uint32_t n, uint64_t base)
+void
+gj_groups_move_refs(const GjRun *run, uint8_t *slot, const GjColumnPlace *places, uint32_t n,
+					uint64_t base)
 {
 	const GjGroupRows *rows = &run->grouping->groups.rows;
 
 	for (uint32_t k = 0; k < rows->nkeys; k++)
 	{
-		uint64_t   *ref = (uint64_t *) (slot + run->output_places[k].data);
+		uint64_t   *ref = (uint64_t *) (slot + places[k].data);
 
 		if (!gj_group_by_reference(rows->how[k]))
 			continue;
@@ -381,7 +378,9 @@ fill_batch(GjRun *run, uint8_t *slot, uint32_t first, uint32_t *n, uint64_t *nby
 	uint64_t	base = 0;
 
 	if (run->grouping->refs)
-		GJ_TRY(send_heap(run, slot, first, n, &base, &header.heap_used));
+		GJ_TRY(gj_groups_copy_heap(run, first, n, (uint64_t *) (slot + run->output_places[0].data),
+								   slot + run->output_layout.heap, run->output_layout.heap_size,
+								   &base, &header.heap_used));
 	GJ_TRY(send_nulls(run, slot, first, *n));
 	for (uint32_t i = 0; i < run->noutputs; i++)
 	{
@@ -394,7 +393,7 @@ fill_batch(GjRun *run, uint8_t *slot, uint32_t first, uint32_t *n, uint64_t *nby
 		*nbytes += (uint64_t) *n * width;
 	}
 	GJ_TRY(work->ops->sync(work->queue));
-	move_refs(run, slot, *n, base);
+	gj_groups_move_refs(run, slot, run->output_places, *n, base);
 	header.nrows = *n;
 	memcpy(slot, &header, sizeof(header));
 	*nbytes += header.heap_used;
@@ -410,19 +409,19 @@ regroup(GjRun *run)
 	GjStatus	status;
 
 	run->grouping = NULL;
-	free_tuples(&run->work, from);
+	gj_groups_free_tuples(&run->work, from);
 	gj_buffer_free(&run->work, &from->slots);
-	status = start_groups(run, gj_group_nkeys(run->program));
+	status = gj_groups_start(run, gj_group_nkeys(run->program));
 	for (uint32_t first = 0, n; status == GJ_OK && first < nrows; first += n)
 	{
 		n = nrows - first < GJ_MAX_TUPLES ? nrows - first : GJ_MAX_TUPLES;
 		if (run->host->stop(run->host->arg))
 			status = GJ_CANCELLED;
 		else
-			status = regroup_piece(run, &from->groups, first, &n);
+			status = gj_groups_regroup(run, &from->groups, first, &n);
 	}
 	/* what is queued may still read them, in its order before anything that follows */
-	free_grouping(&run->work, from);
+	gj_groups_free(&run->work, from);
 	return status;
 }
 
@@ -442,7 +441,7 @@ keep_groups(GjRun *run, const GjGrouping *from, const uint32_t *positions, uint3
 	uint64_t	nbytes = 0;
 	GjGrouping *to;
 
-	GJ_TRY(start_groups(run, gj_group_nkeys(run->program)));
+	GJ_TRY(gj_groups_start(run, gj_group_nkeys(run->program)));
 	to = run->grouping;
 	if (to->refs)
 	{
@@ -493,7 +492,7 @@ limit_groups(GjRun *run)
 	{
 		status = keep_groups(run, from, positions.memory, n);
 		if (status == GJ_OK)
-			free_grouping(work, from);
+			gj_groups_free(work, from);
 		else
 		{
 			if (run->grouping != from)
@@ -529,13 +528,19 @@ gj_run_send_groups(GjRun *run)
 
 	/* a row error must show before anything is sent */
 	GJ_TRY(work->ops->sync(work->queue));
+	if (run->host->keep_part && !(run->grouping && run->grouping->is_joined))
+		return run->grouping ? gj_groups_hand_over(run) : GJ_OK;
 	if (!run->grouping)
 		return gj_group_nkeys(run->program) == 0 ? send_nothing(run) : GJ_OK;
 	work->ops->phase(work->queue, GJ_PHASE_AGGREGATE);
+	gj_buffer_free(work, &run->grouping->incoming);
+	gj_buffer_free(work, &run->grouping->incoming_hash);
 	GJ_TRY(work->ops->group_finish(work->queue, &run->grouping->groups));
-	if (run->program->distinct_key)
+	if (run->grouping->groups.rows.nkeys > gj_group_nkeys(run->program))
 	{
 		GJ_TRY(regroup(run));
+		if (run->host->keep_part)
+			return gj_groups_hand_over(run);
 		GJ_TRY(work->ops->group_finish(work->queue, &run->grouping->groups));
 	}
 	GJ_TRY(limit_groups(run));
@@ -561,6 +566,6 @@ void
 gj_run_free_groups(GjRun *run)
 {
 	if (run->grouping)
-		free_grouping(&run->work, run->grouping);
+		gj_groups_free(&run->work, run->grouping);
 	run->grouping = NULL;
 }

@@ -96,7 +96,7 @@ member_output_slot(void *arg, uint8_t **memory)
 	GjTeam    *team = member->team;
 	GjStatus	status = GJ_OK;
 
-	if (team->program->output != GJ_OUTPUT_ROWS)
+	if (team->program->output == GJ_OUTPUT_AGGREGATES)
 	{
 		*memory = (uint8_t *) member->states;
 		return GJ_OK;
@@ -124,7 +124,7 @@ member_send_batch(void *arg, uint32_t nrows)
 	GjStatus	status;
 
 	member->sent = true;
-	if (team->program->output != GJ_OUTPUT_ROWS)
+	if (team->program->output == GJ_OUTPUT_AGGREGATES)
 		return GJ_OK;
 	pthread_mutex_lock(&team->lock);
 	status = wish(member, GJ_WISH_SEND, nrows);
@@ -132,6 +132,24 @@ member_send_batch(void *arg, uint32_t nrows)
 	pthread_cond_broadcast(&team->granted);
 	pthread_mutex_unlock(&team->lock);
 	return status;
+}
+
+GjStatus
+gj_member_part_slot(void *arg, uint8_t **memory)
+{
+	GjMember   *member = arg;
+	GjErrorText why;
+
+	if (!member->part)
+		GJ_TRY(gj_segment_get(member->entry, GJ_OUTPUT_SLOT_SIZE, &member->part, &why));
+	*memory = member->part->memory;
+	return GJ_OK;
+}
+
+static GjStatus
+member_keep_part(void *arg, const uint8_t *slot)
+{
+	return gj_team_groups_keep(((GjMember *) arg)->keeps_groups, slot);
 }
 
 /* ---- runs of members */
@@ -142,8 +160,15 @@ gj_member_open_run(GjMember *member, const GjProgram *program, GjStatus *status)
 	GjErrorText why = {""};
 
 	/* nothing is asked of members: gj_team_ask */
-	member->host = (GjRunHost) {member, member_stop, member_output_slot, member_send_batch, NULL,
-	member_slot_free};
+	member->host = (GjRunHost) {
+		.arg = member,.stop = member_stop,.output_slot = member_output_slot,
+		.send_batch = member_send_batch,.slot_free = member_slot_free
+	};
+	if (member->keeps_groups)
+	{
+		member->host.part_slot = gj_member_part_slot;
+		member->host.keep_part = member_keep_part;
+	}
 	member->sent = false;
 	member->run = gj_run_open(member->entry, program, &member->lease, &member->host, status, &why);
 	if (member->run)
@@ -271,9 +296,12 @@ do_task(GjMember *member, const GjTask *task)
 			return gj_partition_load(team->partition, member);
 		case GJ_TASK_PASSES:
 			return gj_partition_passes(team->partition, member);
+		case GJ_TASK_GROUPS:
+			return gj_team_groups_join(team->groups[task->source], member);
 		default:
 			/* all have the same inner rows */
-			return gj_member_finish_run(member, member == team->members ? UINT32_MAX : 1);
+			GJ_TRY(gj_member_finish_run(member, member == team->members ? UINT32_MAX : 1));
+			return gj_member_close_run(member);
 	}
 }
 

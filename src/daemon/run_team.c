@@ -338,6 +338,9 @@ device_stats(const GjTeam *team, GjRunStats *stats)
 	}
 	if (team->partition)
 		gj_partition_stats(team->partition, stats);
+	for (uint32_t i = 0; i < 2; i++)
+		if (team->groups[i] && team->spill)
+			gj_team_groups_stats(team->groups[i], stats);
 }
 
 GjStatus
@@ -352,6 +355,13 @@ gj_team_finish(GjTeam *team, GjRunStats *stats)
 	GJ_TRY(gj_team_drain(team));
 	if (!team->partition || gj_partition_is_whole(team->partition))
 		GJ_TRY(gj_team_for_all(team, GJ_TASK_FINISH, 0));
+	for (uint32_t i = 0; i < 2; i++)
+	{
+		if (!team->groups[i])
+			continue;
+		GJ_TRY(gj_team_groups_share(team->groups[i]));
+		GJ_TRY(gj_team_for_all(team, GJ_TASK_GROUPS, i));
+	}
 	if (team->program->output == GJ_OUTPUT_AGGREGATES)
 		GJ_TRY(send_states(team));
 	*stats = team->stats;
@@ -404,8 +414,7 @@ gj_team_entry(const GjTeam *team)
 static bool
 can_put_together(const GjProgram *p)
 {
-	return p->kind == GJ_PROGRAM_JOIN &&
-		(p->output == GJ_OUTPUT_ROWS || p->output == GJ_OUTPUT_AGGREGATES);
+	return p->kind == GJ_PROGRAM_JOIN && p->output != GJ_OUTPUT_COUNT;
 }
 
 /* True if devices that have all inner rows each can share the outer ones. */
@@ -504,8 +513,32 @@ expected_need(const GjProgram *p, uint64_t limit)
 static bool
 is_too_large(const GjTeam *team, uint64_t limit)
 {
-	return can_put_together(team->program) && team->program->nsources > 1 &&
+	return can_put_together(team->program) &&
+		(team->program->nsources > 1 || team->program->output == GJ_OUTPUT_GROUPS) &&
 		(team->program->spill || expected_need(team->program, limit) > limit);
+}
+
+/*
+ * Runs of members hand their groups over.  Parts of groups and parts of sources get half
+ * each of what they may have.
+ */
+static GjStatus
+open_groups(GjTeam *team, GjErrorText *why)
+{
+	const GjProgram *p = team->program;
+	uint32_t	nkeys = gj_group_nkeys(p);
+
+	team->options.spill_memory /= 2;
+	if (team->options.temp_limit != UINT64_MAX)
+		team->options.temp_limit /= 2;
+	team->groups[1] = gj_team_groups_open(team, nkeys, NULL, why);
+	if (team->groups[1] && p->distinct_key)
+		team->groups[0] = gj_team_groups_open(team, nkeys + 1, team->groups[1], why);
+	if (!team->groups[1 - p->distinct_key])
+		return why->text[0] ? GJ_TOO_LARGE : GJ_OUT_OF_HOST_MEMORY;
+	for (uint32_t i = 0; i < team->nmembers; i++)
+		team->members[i].keeps_groups = team->groups[1 - p->distinct_key];
+	return GJ_OK;
 }
 
 static GjStatus
@@ -517,7 +550,6 @@ open_team(GjTeam *team, GjErrorText *why)
 										   entries, why);
 	uint64_t	nbytes;
 	uint64_t	limit;
-	bool		spill;
 	GjStatus	status = GJ_OK;
 
 	if (n == 0)
@@ -525,14 +557,16 @@ open_team(GjTeam *team, GjErrorText *why)
 	limit = entries[0]->memory.limit;
 	if (team->options.memory_limit != 0 && team->options.memory_limit < limit)
 		limit = team->options.memory_limit;
-	spill = is_too_large(team, limit);
+	team->spill = is_too_large(team, limit);
 	nbytes = team->program->kind == GJ_PROGRAM_JOIN ? expected_need(team->program, limit) :
 		team->program->lease;
-	if (spill && nbytes > limit)
+	if (team->spill && nbytes > limit)
 		nbytes = limit;
 	GJ_TRY(get_leases(team, entries, n, nbytes));
-	team->direct = team->nmembers == 1 && !spill;
-	if (spill)
+	team->direct = team->nmembers == 1 && !team->spill;
+	if (!team->direct && team->program->output == GJ_OUTPUT_GROUPS)
+		GJ_TRY(open_groups(team, why));
+	if (team->spill && team->program->nsources > 1)
 		team->partition = gj_partition_open(team, &status, why);
 	return status == GJ_OK ? start_members(team, why) : status;
 }
@@ -633,12 +667,17 @@ gj_team_close(GjTeam *team, GjErrorText *why)
 	}
 	if (team->partition)
 		gj_partition_close(team->partition);
+	for (uint32_t i = 0; i < 2; i++)
+		if (team->groups[i])
+			gj_team_groups_close(team->groups[i]);
 	for (uint32_t i = 0; i < team->nmembers; i++)
 	{
 		GjMember   *member = &team->members[i];
 
 		if (member->staging)
 			gj_segment_put(member->staging);
+		if (member->part)
+			gj_segment_put(member->part);
 		gj_lease_end(&member->lease);
 		free(member->program);
 		free(member->buffer);

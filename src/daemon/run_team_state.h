@@ -17,13 +17,16 @@
 /* Numbers of slots that are a member's own start here. */
 #define GJ_OWN_SLOTS		(UINT32_C(1) << 30)
 
+typedef struct GjTeamGroups GjTeamGroups;
+
 typedef enum GjTaskKind
 {
 	GJ_TASK_CHUNK,
 	GJ_TASK_SOURCE_END,
 	GJ_TASK_LOAD,				/* take the inner sides that are kept on the host */
 	GJ_TASK_PASSES,				/* take passes until there are no more */
-	GJ_TASK_FINISH
+	GJ_TASK_FINISH,
+	GJ_TASK_GROUPS				/* put groups together until there are no more */
 } GjTaskKind;
 
 /* A slot of the load ring that members read; guarded by lock. */
@@ -94,6 +97,8 @@ typedef struct GjMember
 	bool		restless;		/* it may have chunks that the run has not worked on */
 	GjAggState	states[GJ_MAX_AGGREGATES];	/* where its run puts them */
 	uint64_t	outer_rows;
+	GjTeamGroups *keeps_groups; /* what its runs hand groups over to; NULL: they send them */
+	GjSegment  *part;			/* where parts of groups are filled and read */
 
 	/* passes */
 	GjProgram  *program;		/* a copy with exact sizes */
@@ -121,7 +126,13 @@ struct GjTeam
 	uint32_t	nmembers;
 	GjMember	members[GJ_MAX_RUN_DEVICES];
 	bool		direct;			/* one run without a thread */
+	bool		spill;			/* what the run keeps is not expected to fit */
 	GjPartition *partition;		/* NULL: nothing is kept on the host */
+	/*
+	 * Parts of groups: [0] with the distinct key, if the program has one, [1] without.
+	 * NULL: there are no groups, or one run makes them all.
+	 */
+	GjTeamGroups *groups[2];
 	uint32_t	ended;			/* sources, one bit each */
 	bool		complete;
 	int			wake_fd;		/* eventfd; -1 if direct */
@@ -164,6 +175,9 @@ extern GjStatus gj_member_error(GjMember *member, GjStatus status);
 /* Ends a run: merges states, and statistics of the sources in `counted` (bits). */
 extern GjStatus gj_member_finish_run(GjMember *member, uint32_t counted);
 
+/* The member's slot for parts of groups; a GjRunHost's function, arg is the member. */
+extern GjStatus gj_member_part_slot(void *arg, uint8_t **memory);
+
 /* Wakes the session's thread. */
 extern void gj_team_wake(GjTeam *team);
 
@@ -195,5 +209,27 @@ extern GjStatus gj_partition_passes(GjPartition *partition, GjMember *member);
 
 /* Adds what is known of the host's memory and the passes. */
 extern void gj_partition_stats(const GjPartition *partition, GjRunStats *stats);
+
+/* ---- run_team_groups.c */
+
+/*
+ * For parts of groups of the first nkeys keys; what they are put together to goes to `next`,
+ * or, if that is NULL, out.  NULL: out of memory, or *why says what is wrong with the program.
+ */
+extern GjTeamGroups *gj_team_groups_open(GjTeam *team, uint32_t nkeys, GjTeamGroups *next,
+										 GjErrorText *why);
+extern void gj_team_groups_close(GjTeamGroups *groups);
+
+/* Keeps a part that a run has handed over; any member's thread. */
+extern GjStatus gj_team_groups_keep(GjTeamGroups *groups, const uint8_t *slot);
+
+/* All parts have come, and all runs are closed: makes shares of them. */
+extern GjStatus gj_team_groups_share(GjTeamGroups *groups);
+
+/* In the thread of a member: puts shares together until there are no more. */
+extern GjStatus gj_team_groups_join(GjTeamGroups *groups, GjMember *member);
+
+/* Adds what is known of the host's memory. */
+extern void gj_team_groups_stats(const GjTeamGroups *groups, GjRunStats *stats);
 
 #endif							/* GJ_DAEMON_RUN_TEAM_STATE_H */
