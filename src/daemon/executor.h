@@ -61,6 +61,22 @@ extern GjStatus gj_run_use(GjRun *run, uint32_t source, uint32_t n, const uint8_
 extern GjStatus gj_run_source_end(GjRun *run, uint32_t source);
 
 /*
+ * Rows of inner sides that come out by themselves at the end, where several runs have the
+ * same inner rows, in the same order, and each has seen some of the outer ones.  Instead of
+ * leaving it to the end of source 0, for one step after the other: all runs finish their
+ * flags, a byte a row; these are copied out, put together with OR, and copied in; then each
+ * run sends some of the rows.
+ */
+/* Flags of step i; 0: no rows come out of it by themselves. */
+extern uint64_t gj_run_nflags(const GjRun *run, uint32_t i);
+extern GjStatus gj_run_finish_flags(GjRun *run, uint32_t i);
+/* Flags of rows first .. first+n-1, to (`out`) or from registered memory.  Waits. */
+extern GjStatus gj_run_copy_flags(GjRun *run, uint32_t i, uint64_t first, uint64_t n,
+								  uint8_t *flags, bool out);
+/* Sends those of rows first .. end-1 that come out; the flags are then gone. */
+extern GjStatus gj_run_some_rows(GjRun *run, uint32_t i, uint64_t first, uint64_t end);
+
+/*
  * Works on chunks that were given before; those given since the call before this one may
  * stay on their way to the device meanwhile.
  */

@@ -170,29 +170,38 @@ pass_rows(GjRun *run, uint32_t i, const GjColumn *columns, uint32_t base, uint32
 	return GJ_OK;
 }
 
+/* Completes the flags of a step's rows. */
 static GjStatus
-match_rows_of_step(GjRun *run, uint32_t i, const GjColumn *columns)
+finish_flags(GjRun *run, GjRunStep *rs)
 {
-	GjRunStep  *rs = &run->steps[i];
 	GjWork	   *work = &run->work;
-	uint64_t	nrows = run->relation[rs->step->source].nrows;
-	uint32_t	piece = nrows < run->max_tuples ? (uint32_t) nrows : run->max_tuples;
-	GjStatus	status;
 
 	work->ops->phase(work->queue, GJ_PHASE_PROBE);
 	if (rs->cover.memory)
 		GJ_TRY(work->ops->cover_rows(work->queue, &rs->table, rs->cover.memory, run->host->stop,
 									 run->host->arg, rs->row_matched.memory));
 	gj_buffer_free(work, &rs->cover);
+	return GJ_OK;
+}
+
+/* Sends those of rows first .. end-1 that come out by themselves. */
+static GjStatus
+match_rows_of_step(GjRun *run, uint32_t i, const GjColumn *columns, uint64_t first, uint64_t end)
+{
+	GjRunStep  *rs = &run->steps[i];
+	GjWork	   *work = &run->work;
+	uint32_t	piece = end - first < run->max_tuples ? (uint32_t) (end - first) : run->max_tuples;
+	GjStatus	status;
+
 	while ((status = gj_buffer_reserve(work, &rs->selected,
 									   (uint64_t) piece * sizeof(uint32_t))) == GJ_OUT_OF_MEMORY &&
 		   piece > GJ_MIN_TUPLES)
 		piece = gj_fewer_tuples(piece);
 	if (status != GJ_OK)
 		return status;
-	for (uint64_t base = 0; base < nrows; base += piece)
+	for (uint64_t base = first; base < end; base += piece)
 	{
-		uint32_t	n = nrows - base < piece ? (uint32_t) (nrows - base) : piece;
+		uint32_t	n = end - base < piece ? (uint32_t) (end - base) : piece;
 		uint32_t	total;
 
 		GJ_STOP_CHECK(run);
@@ -215,6 +224,16 @@ describe_no_rows(GjRun *run)
 		run->columns[c] = (GjColumn) {.kind = run->types[c].kind,.width = run->types[c].width};
 }
 
+/* What the rows of steps are seen through. */
+static GjStatus
+start_rows(GjRun *run, const GjColumn **columns)
+{
+	gj_run_choose_max_tuples(run);
+	describe_no_rows(run);
+	return run->work.ops->set_columns(run->work.queue, run->columns, run->program->ncolumns,
+									  columns);
+}
+
 GjStatus
 gj_match_rows(GjRun *run)
 {
@@ -222,17 +241,57 @@ gj_match_rows(GjRun *run)
 
 	for (uint32_t i = 0; i < run->nsteps; i++)
 	{
-		if (!run->steps[i].row_matched.memory)
+		GjRunStep  *rs = &run->steps[i];
+
+		if (!rs->row_matched.memory)
 			continue;
 		if (!columns)
-		{
-			gj_run_choose_max_tuples(run);
-			describe_no_rows(run);
-			GJ_TRY(run->work.ops->set_columns(run->work.queue, run->columns,
-											  run->program->ncolumns, &columns));
-		}
-		GJ_TRY(match_rows_of_step(run, i, columns));
+			GJ_TRY(start_rows(run, &columns));
+		GJ_TRY(finish_flags(run, rs));
+		GJ_TRY(match_rows_of_step(run, i, columns, 0, run->relation[rs->step->source].nrows));
 	}
+	return GJ_OK;
+}
+
+/* ---- rows by themselves, where several devices have all of them */
+
+uint64_t
+gj_run_nflags(const GjRun *run, uint32_t i)
+{
+	const GjRunStep *rs = &run->steps[i];
+
+	return rs->row_matched.memory ? run->relation[rs->step->source].nrows : 0;
+}
+
+GjStatus
+gj_run_finish_flags(GjRun *run, uint32_t i)
+{
+	GJ_TRY(gj_run_flush(run));
+	return finish_flags(run, &run->steps[i]);
+}
+
+GjStatus
+gj_run_copy_flags(GjRun *run, uint32_t i, uint64_t first, uint64_t n, uint8_t *flags, bool out)
+{
+	GjWork	   *work = &run->work;
+	uint8_t    *at = (uint8_t *) run->steps[i].row_matched.memory + first;
+
+	GJ_STOP_CHECK(run);
+	GJ_TRY(out ? work->ops->copy_out(work->queue, flags, at, n) :
+		   work->ops->copy_in(work->queue, at, flags, n));
+	return work->ops->sync(work->queue);
+}
+
+GjStatus
+gj_run_some_rows(GjRun *run, uint32_t i, uint64_t first, uint64_t end)
+{
+	GjRunStep  *rs = &run->steps[i];
+	const GjColumn *columns;
+
+	GJ_TRY(start_rows(run, &columns));
+	GJ_TRY(match_rows_of_step(run, i, columns, first, end));
+	/* nothing of it is left for gj_match_rows */
+	gj_buffer_free(&run->work, &rs->row_matched);
 	return GJ_OK;
 }
 

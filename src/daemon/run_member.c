@@ -259,6 +259,66 @@ gj_member_finish_run(GjMember *member, uint32_t counted)
 	return GJ_OK;
 }
 
+/* ---- rows of inner sides that come out by themselves */
+
+/* Finishes the flags of step i and adds them to the team's. */
+static GjStatus
+add_flags(GjMember *member, uint32_t i)
+{
+	GjTeam	   *team = member->team;
+	uint64_t	nrows;
+	uint8_t    *slot;
+	GjStatus	status = GJ_OK;
+
+	GJ_TRY(gj_run_finish_flags(member->run, i));
+	nrows = gj_run_nflags(member->run, i);
+	if (nrows == 0)
+		return GJ_OK;
+	GJ_TRY(gj_member_part_slot(member, &slot));
+	pthread_mutex_lock(&team->lock);
+	if (!team->flags)
+	{
+		team->flags = calloc(nrows, 1);
+		team->nflags = nrows;
+	}
+	if (!team->flags || team->nflags != nrows)
+		status = GJ_OUT_OF_HOST_MEMORY;
+	pthread_mutex_unlock(&team->lock);
+	for (uint64_t first = 0, n; first < nrows && status == GJ_OK; first += n)
+	{
+		n = nrows - first < GJ_OUTPUT_SLOT_SIZE ? nrows - first : GJ_OUTPUT_SLOT_SIZE;
+		status = gj_run_copy_flags(member->run, i, first, n, slot, true);
+		pthread_mutex_lock(&team->lock);
+		for (uint64_t r = 0; r < n && status == GJ_OK; r++)
+			team->flags[first + r] |= slot[r];
+		pthread_mutex_unlock(&team->lock);
+	}
+	return status;
+}
+
+/* Takes over the team's flags, which are complete, and sends its part of the rows. */
+static GjStatus
+send_rows(GjMember *member, uint32_t i)
+{
+	GjTeam	   *team = member->team;
+	uint64_t	nrows = gj_run_nflags(member->run, i);
+	uint32_t	number = (uint32_t) (member - team->members);
+	uint64_t	first = nrows / team->nmembers * number;
+	uint64_t	end = number + 1 < team->nmembers ? first + nrows / team->nmembers : nrows;
+	uint8_t    *slot;
+
+	if (nrows == 0)
+		return GJ_OK;
+	GJ_TRY(gj_member_part_slot(member, &slot));
+	for (uint64_t at = first, n; at < end; at += n)
+	{
+		n = end - at < GJ_OUTPUT_SLOT_SIZE ? end - at : GJ_OUTPUT_SLOT_SIZE;
+		memcpy(slot, team->flags + at, n);
+		GJ_TRY(gj_run_copy_flags(member->run, i, at, n, slot, false));
+	}
+	return gj_run_some_rows(member->run, i, first, end);
+}
+
 /* ---- threads */
 
 /* Works on chunks that it was given, as far as there is nothing else to do. */
@@ -296,6 +356,10 @@ do_task(GjMember *member, const GjTask *task)
 			return gj_partition_load(team->partition, member);
 		case GJ_TASK_PASSES:
 			return gj_partition_passes(team->partition, member);
+		case GJ_TASK_FLAGS:
+			return add_flags(member, task->source);
+		case GJ_TASK_ROWS:
+			return send_rows(member, task->source);
 		case GJ_TASK_GROUPS:
 			return gj_team_groups_join(team->groups[task->source], member);
 		default:

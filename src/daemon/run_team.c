@@ -7,6 +7,7 @@
  * all take from.
  */
 #define _GNU_SOURCE
+#include "run.h"
 #include "run_team_state.h"
 
 #include <errno.h>
@@ -277,6 +278,27 @@ gj_team_use(GjTeam *team, uint32_t source, uint32_t n, const uint8_t *memory, ui
 	return fail_here(team, GJ_BAD_PROGRAM, "use of a fragment that was not told of");
 }
 
+/*
+ * The outer source has ended for all members, which have all inner rows each: those that come
+ * out by themselves, for one step after the other, because they pass the later steps.
+ */
+static GjStatus
+send_inner_rows(GjTeam *team)
+{
+	const GjStep *steps = gj_program_array(team->program, GjStep, steps);
+
+	for (uint32_t i = 0; i < team->program->nsteps && team->nmembers > 1; i++)
+	{
+		if (!gj_step_makes_rows(&steps[i]))
+			continue;
+		GJ_TRY(gj_team_for_all(team, GJ_TASK_FLAGS, i));
+		GJ_TRY(gj_team_for_all(team, GJ_TASK_ROWS, i));
+		free(team->flags);
+		team->flags = NULL;
+	}
+	return GJ_OK;
+}
+
 GjStatus
 gj_team_source_end(GjTeam *team, uint32_t source)
 {
@@ -289,6 +311,8 @@ gj_team_source_end(GjTeam *team, uint32_t source)
 	if (!team->partition)
 	{
 		GJ_TRY(gj_team_drain(team));
+		if (source == 0)
+			GJ_TRY(send_inner_rows(team));
 		return gj_team_for_all(team, GJ_TASK_SOURCE_END, source);
 	}
 	if (source > 0)
@@ -296,6 +320,7 @@ gj_team_source_end(GjTeam *team, uint32_t source)
 	if (gj_partition_is_whole(team->partition))
 	{
 		GJ_TRY(gj_team_drain(team));
+		GJ_TRY(send_inner_rows(team));
 		return gj_team_for_all(team, GJ_TASK_SOURCE_END, source);
 	}
 	GJ_TRY(gj_partition_run(team->partition));
@@ -417,29 +442,13 @@ can_put_together(const GjProgram *p)
 	return p->kind == GJ_PROGRAM_JOIN && p->output != GJ_OUTPUT_COUNT;
 }
 
-/* True if devices that have all inner rows each can share the outer ones. */
-static bool
-can_share(const GjProgram *p)
-{
-	const GjStep *steps = gj_program_array(p, GjStep, steps);
-
-	if (!can_put_together(p))
-		return false;
-	/* rows of the inner side that come out at the end need the matches of all devices */
-	for (uint32_t i = 0; i < p->nsteps; i++)
-		if (steps[i].join_type != GJ_JOIN_INNER && steps[i].join_type != GJ_JOIN_LEFT &&
-			steps[i].join_type != GJ_JOIN_SEMI && steps[i].join_type != GJ_JOIN_ANTI)
-			return false;
-	return true;
-}
-
 /* How many devices the run may use. */
 static uint32_t
 want_devices(const GjProgram *p, const GjTeamOptions *options)
 {
 	uint64_t	n;
 
-	if (!can_share(p))
+	if (!can_put_together(p))
 		return 1;
 	if (options->max_devices > 0)
 		return options->max_devices < GJ_MAX_RUN_DEVICES ? options->max_devices : GJ_MAX_RUN_DEVICES;
@@ -652,6 +661,7 @@ gj_team_close(GjTeam *team, GjErrorText *why)
 	free_tasks(&team->outer);
 	free_uses(&team->used);
 	free_uses(&team->freed);
+	free(team->flags);
 	for (uint32_t i = 0; i < team->nmembers; i++)
 	{
 		GjMember   *member = &team->members[i];

@@ -25,6 +25,8 @@ typedef enum GjTaskKind
 	GJ_TASK_SOURCE_END,
 	GJ_TASK_LOAD,				/* take the inner sides that are kept on the host */
 	GJ_TASK_PASSES,				/* take passes until there are no more */
+	GJ_TASK_FLAGS,				/* which inner rows of a step have a match: adds what it knows */
+	GJ_TASK_ROWS,				/* sends some of the rows that come out by themselves */
 	GJ_TASK_FINISH,
 	GJ_TASK_GROUPS				/* put groups together until there are no more */
 } GjTaskKind;
@@ -155,6 +157,8 @@ struct GjTeam
 	uint8_t    *output_slot;	/* granted */
 	bool		sent;			/* a batch has gone out */
 	GjAggState	states[GJ_MAX_AGGREGATES];	/* merged */
+	uint8_t    *flags;			/* of the inner rows of a step, merged; also read without it */
+	uint64_t	nflags;
 	GjRunStats	stats;			/* merged */
 };
 
