@@ -33,6 +33,11 @@ typedef struct GjRunHost
 	 */
 	GjStatus	(*part_slot) (void *arg, uint8_t **memory);
 	GjStatus	(*keep_part) (void *arg, const uint8_t *slot);
+	/*
+	 * NULL, or asked about each tile of a GJ_PROGRAM_SETS, 0, 1, ...: is it this run's, and
+	 * not that of another one, which has the same sets?
+	 */
+	bool		(*take_tile) (void *arg, uint64_t tile);
 } GjRunHost;
 
 /*

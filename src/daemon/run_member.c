@@ -152,6 +152,18 @@ member_keep_part(void *arg, const uint8_t *slot)
 	return gj_team_groups_keep(((GjMember *) arg)->keeps_groups, slot);
 }
 
+static bool
+member_take_tile(void *arg, uint64_t tile)
+{
+	GjMember   *member = arg;
+
+	if (!member->has_tile)
+		member->tile = __atomic_fetch_add(&member->team->next_tile, 1, __ATOMIC_RELAXED);
+	/* until it comes: all members go through the tiles in the same order */
+	member->has_tile = member->tile != tile;
+	return !member->has_tile;
+}
+
 /* ---- runs of members */
 
 void
@@ -162,7 +174,8 @@ gj_member_open_run(GjMember *member, const GjProgram *program, GjStatus *status)
 	/* nothing is asked of members: gj_team_ask */
 	member->host = (GjRunHost) {
 		.arg = member,.stop = member_stop,.output_slot = member_output_slot,
-		.send_batch = member_send_batch,.slot_free = member_slot_free
+		.send_batch = member_send_batch,.slot_free = member_slot_free,
+		.take_tile = member_take_tile
 	};
 	if (member->keeps_groups)
 	{
@@ -363,8 +376,9 @@ do_task(GjMember *member, const GjTask *task)
 		case GJ_TASK_GROUPS:
 			return gj_team_groups_join(team->groups[task->source], member);
 		default:
-			/* all have the same inner rows */
-			GJ_TRY(gj_member_finish_run(member, member == team->members ? UINT32_MAX : 1));
+			/* all have the same inner rows, or sets */
+			GJ_TRY(gj_member_finish_run(member, member == team->members ? UINT32_MAX :
+										team->program->kind == GJ_PROGRAM_JOIN));
 			return gj_member_close_run(member);
 	}
 }

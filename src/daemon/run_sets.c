@@ -55,12 +55,15 @@ static GjStatus
 run_tiles(GjRun *run, const GjSetSpec *spec, const GjSetFamily *family, uint32_t *const out[3])
 {
 	GjWork	   *work = &run->work;
+	const GjRunHost *host = run->host;
 	GjSetTile	tile;
 
-	for (bool first = true; gj_set_next_tile(family, spec, &tile, first); first = false)
+	for (uint64_t t = 0; gj_set_next_tile(family, spec, &tile, t == 0); t++)
 	{
 		uint32_t	n;
 
+		if (host->take_tile && !host->take_tile(host->arg, t))
+			continue;
 		GJ_STOP_CHECK(run);
 		work->ops->phase(work->queue, GJ_PHASE_PROBE);
 		GJ_TRY(work->ops->set_tile(work->queue, family, spec, &tile, run->host->stop,

@@ -27,6 +27,9 @@
 /* Of a device's memory, what a run may need to work in, if it is short. */
 #define GJ_WORKING_SHARE	4
 
+/* The same of pairs of sets, of which all devices have to build an index. */
+#define GJ_PAIRS_A_DEVICE	(UINT64_C(4) << 30)
+
 /* How often the session's thread looks whether it is to stop, while it waits for members. */
 #define GJ_TEAM_POLL_MS	5
 
@@ -185,11 +188,18 @@ gj_team_for_all(GjTeam *team, GjTaskKind kind, uint32_t source)
 	return gj_team_drain(team);
 }
 
+/* True if chunks of the source go to all members. */
+static bool
+is_for_all(const GjTeam *team, uint32_t source)
+{
+	return source > 0 || team->program->kind != GJ_PROGRAM_JOIN;
+}
+
 /* A chunk for all members, or for one. */
 static GjStatus
 post_chunk(GjTeam *team, const GjTask *chunk)
 {
-	bool		inner = chunk->source > 0;
+	bool		inner = is_for_all(team, chunk->source);
 	uint32_t	n = inner ? team->nmembers : 1;
 	GjSlotUse  *use = calloc(1, sizeof(GjSlotUse));
 
@@ -226,7 +236,8 @@ fail_here(GjTeam *team, GjStatus status, const char *text)
 static bool
 inner_ended(const GjTeam *team)
 {
-	return (team->ended | 1) == (1u << team->program->nsources) - 1;
+	return team->program->kind != GJ_PROGRAM_JOIN ||
+		(team->ended | 1) == (1u << team->program->nsources) - 1;
 }
 
 GjStatus
@@ -442,20 +453,39 @@ can_put_together(const GjProgram *p)
 	return p->kind == GJ_PROGRAM_JOIN && p->output != GJ_OUTPUT_COUNT;
 }
 
+/* True if devices that have all sets each can share the tiles, in any order. */
+static bool
+shares_tiles(const GjProgram *p)
+{
+	return p->kind == GJ_PROGRAM_SETS && gj_program_array(p, GjSetSpec, sets)->top_k == 0;
+}
+
+/* The devices that the size of the program is worth. */
+static uint64_t
+worth_devices(const GjProgram *p)
+{
+	const GjSetSpec *sets = gj_program_array(p, GjSetSpec, sets);
+
+	if (p->kind == GJ_PROGRAM_JOIN)
+		return 1 + gj_program_array(p, GjSource, sources)[0].nrows_hint / GJ_ROWS_A_DEVICE;
+	return 1 + (uint64_t) sets->nleft * (sets->self ? sets->nleft : sets->nright) /
+		GJ_PAIRS_A_DEVICE;
+}
+
 /* How many devices the run may use. */
 static uint32_t
 want_devices(const GjProgram *p, const GjTeamOptions *options)
 {
 	uint64_t	n;
 
-	if (!can_put_together(p))
+	if (!can_put_together(p) && !shares_tiles(p))
 		return 1;
 	if (options->max_devices > 0)
 		return options->max_devices < GJ_MAX_RUN_DEVICES ? options->max_devices : GJ_MAX_RUN_DEVICES;
 	/* a cpu that pretends to be several is there for tests */
 	if (options->kind == GJ_DEVICE_CPU)
 		return GJ_MAX_RUN_DEVICES;
-	n = 1 + gj_program_array(p, GjSource, sources)[0].nrows_hint / GJ_ROWS_A_DEVICE;
+	n = worth_devices(p);
 	return n < GJ_MAX_RUN_DEVICES ? (uint32_t) n : GJ_MAX_RUN_DEVICES;
 }
 

@@ -99,6 +99,8 @@ typedef struct GjMember
 	bool		restless;		/* it may have chunks that the run has not worked on */
 	GjAggState	states[GJ_MAX_AGGREGATES];	/* where its run puts them */
 	uint64_t	outer_rows;
+	uint64_t	tile;			/* of sets: the one that it takes next */
+	bool		has_tile;
 	GjTeamGroups *keeps_groups; /* what its runs hand groups over to; NULL: they send them */
 	GjSegment  *part;			/* where parts of groups are filled and read */
 
@@ -138,6 +140,7 @@ struct GjTeam
 	uint32_t	ended;			/* sources, one bit each */
 	bool		complete;
 	int			wake_fd;		/* eventfd; -1 if direct */
+	uint64_t	next_tile;		/* atomic: of sets, that no member has taken */
 	bool		serving;		/* a wish for the output ring is being granted */
 	uint32_t	stop;			/* atomic: members are to end */
 
