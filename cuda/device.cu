@@ -529,6 +529,8 @@ queue_close(GjQueue *queue, GjErrorText *why)
 		give_pinned(queue->device, queue->pinned);
 	free(queue->memory);
 	free(queue->places_host);
+	if (queue->staging)
+		cudaFreeHost(queue->staging);
 	free(queue->program);
 	free(queue);
 	return status;
@@ -723,6 +725,74 @@ copy_device(GjQueue *queue, void *to, const void *from, size_t nbytes)
 	return copy_kind(queue, to, from, nbytes, cudaMemcpyDeviceToDevice);
 }
 
+/* Finds out, once, whether the queue's device reads the other one's memory; makes it so. */
+static bool
+reads_peer(GjQueue *queue, GjDevice *other)
+{
+	uint8_t *known = &queue->device->peer[other->ordinal % GJ_MAX_PEERS];
+	uint8_t peer = __atomic_load_n(known, __ATOMIC_RELAXED);
+	cudaMemAccessDesc access;
+	int can = 0;
+
+	if (other->ordinal >= GJ_MAX_PEERS)
+		return false;
+	if (peer != GJ_PEER_UNKNOWN)
+		return peer == GJ_PEER_YES;
+	memset(&access, 0, sizeof(access));
+	access.location.type = cudaMemLocationTypeDevice;
+	access.location.id = queue->device->ordinal;
+	access.flags = cudaMemAccessFlagsProtReadWrite;
+	if (cudaDeviceCanAccessPeer(&can, queue->device->ordinal, other->ordinal) != cudaSuccess ||
+		!can || cudaMemPoolSetAccess(other->pool, &access, 1) != cudaSuccess)
+	{
+		/* no error of the queue: there is another way */
+		cudaGetLastError();
+		can = 0;
+	}
+	__atomic_store_n(known, (uint8_t) (can ? GJ_PEER_YES : GJ_PEER_NO), __ATOMIC_RELAXED);
+	return can;
+}
+
+/* A piece of the other device's memory into the queue's staging memory.  Waits. */
+static GjStatus
+stage_peer(GjQueue *queue, const GjDevice *other, const void *from, size_t nbytes)
+{
+	GJ_CUDA(queue, cudaSetDevice(other->ordinal));
+	GJ_CUDA(queue, cudaMemcpy(queue->staging, from, nbytes, cudaMemcpyDeviceToHost));
+	return GJ_OK;
+}
+
+static GjStatus
+copy_peer(GjQueue *queue, void *to, GjDevice *other, const void *from, size_t nbytes)
+{
+	if (other == queue->device)
+		return copy_device(queue, to, from, nbytes);
+	GJ_TRY(gj_enter(queue));
+	if (nbytes == 0)
+		return GJ_OK;
+	if (reads_peer(queue, other))
+	{
+		GJ_CUDA(queue, cudaMemcpyPeerAsync(to, queue->device->ordinal, from, other->ordinal,
+										   nbytes, queue->stream));
+		return GJ_OK;
+	}
+	if (queue->staging == NULL)
+		GJ_CUDA(queue, cudaHostAlloc(&queue->staging, GJ_STAGING_BYTES, cudaHostAllocPortable));
+	for (size_t done = 0, n; done < nbytes; done += n)
+	{
+		GjStatus status;
+
+		n = nbytes - done < GJ_STAGING_BYTES ? nbytes - done : GJ_STAGING_BYTES;
+		status = stage_peer(queue, other, (const char *) from + done, n);
+		GJ_TRY(gj_enter(queue));
+		GJ_TRY(status);
+		GJ_CUDA(queue, cudaMemcpyAsync((char *) to + done, queue->staging, n,
+									   cudaMemcpyHostToDevice, queue->stream));
+		GJ_CUDA(queue, cudaStreamSynchronize(queue->stream));
+	}
+	return GJ_OK;
+}
+
 static GjStatus
 fill(GjQueue *queue, void *device, int byte, size_t nbytes)
 {
@@ -890,6 +960,7 @@ extern "C" const GjDeviceOps gj_cuda_device = {
 	.copy_in = copy_in,
 	.copy_out = copy_out,
 	.copy = copy_device,
+	.copy_peer = copy_peer,
 	.fill = fill,
 	.load_in = load_in,
 	.load_fill = load_fill,

@@ -58,6 +58,17 @@ typedef struct GjBuffer
 	size_t nbytes;
 } GjBuffer;
 
+#define GJ_MAX_PEERS 64
+#define GJ_STAGING_BYTES ((size_t) 4 << 20)
+
+/* Can a device read the memory of another one? */
+typedef enum GjPeer
+{
+	GJ_PEER_UNKNOWN,
+	GJ_PEER_YES,
+	GJ_PEER_NO
+} GjPeer;
+
 struct GjDevice
 {
 	int ordinal; /* CUDA's */
@@ -70,6 +81,7 @@ struct GjDevice
 	GjPinned *pinned;     /* blocks that no queue has */
 	GjBuffer *slabs;      /* what they were cut from */
 	size_t nslabs;
+	uint8_t peer[GJ_MAX_PEERS]; /* GjPeer, by CUDA's ordinal of the other device; atomic */
 };
 
 struct GjQueue
@@ -92,6 +104,7 @@ struct GjQueue
 	GjBuffer columns; /* set_columns */
 	GjBuffer places;  /* gather: device copy of ... */
 	GjColumnPlace *places_host;
+	void *staging; /* pinned, GJ_STAGING_BYTES; made when copy_peer first needs it */
 
 	cudaEvent_t event[GJ_EVENTS + 1];
 	GjPhase event_phase[GJ_EVENTS + 1];

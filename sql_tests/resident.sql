@@ -34,8 +34,9 @@ SELECT gj_resident('SELECT count(*), sum(d.c) FROM f JOIN d USING (k)');
 SELECT gj_resident(:rows), gj_resident(:rows);
 SELECT gj_resident('SELECT f.id, f.t, d.name, f.v FROM d JOIN f USING (k)'), gj_resident('SELECT f.id, f.t, d.name, f.v FROM d JOIN f USING (k)');
 SELECT gj_resident('SELECT count(*), sum(a.v - b.v) FROM f a JOIN f b ON a.id = b.id');
-SELECT relation, columns, fragments, pages = pg_relation_size(relation) / 8192 AS whole, bytes > 0 AS bytes, hits > 0 AS hits
-FROM gpujoin_cache WHERE database = current_database() ORDER BY relation::text;
+SELECT relation, max(columns) AS columns, sum(fragments) AS fragments, sum(pages) = pg_relation_size(relation) / 8192 AS whole,
+	min(bytes) > 0 AS bytes, min(hits) > 0 AS hits
+FROM gpujoin_cache WHERE database = current_database() GROUP BY relation ORDER BY relation::text;
 
 -- changes: what is not all-visible is loaded afresh, the rest is not
 UPDATE f SET v = -v WHERE id IN (7, 20000);
@@ -174,7 +175,7 @@ VACUUM ANALYZE wide;
 \set wideself '''SELECT count(*), sum(w.v - x.v) FROM wide w JOIN wide x USING (id)'''
 SELECT gj_resident(:widesums), gj_resident(:widesums);
 SELECT gj_resident(:wideself), gj_resident(:wideself);
-SELECT relation, columns, fragments > 1 AS several FROM gpujoin_cache WHERE relation = 'wide'::regclass;
+SELECT relation, max(columns) AS columns, sum(fragments) > 1 AS several FROM gpujoin_cache WHERE relation = 'wide'::regclass GROUP BY relation;
 UPDATE wide SET v = v + 1 WHERE id > 119990;
 SELECT gj_resident(:widesums), gj_resident(:wideself);
 UPDATE wide SET v = v + 1 WHERE id % 1000 = 0;

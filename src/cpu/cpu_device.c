@@ -232,6 +232,12 @@ cpu_copy(GjQueue *queue, void *to, const void *from, size_t nbytes)
 }
 
 static GjStatus
+cpu_copy_peer(GjQueue *queue, void *to, GjDevice *device, const void *from, size_t nbytes)
+{
+	return cpu_copy(queue, to, from, nbytes);
+}
+
+static GjStatus
 cpu_fill(GjQueue *queue, void *memory, int byte, size_t nbytes)
 {
 	if (nbytes > 0)
@@ -312,6 +318,7 @@ const GjDeviceOps gj_cpu_device = {
 	.copy_in = cpu_copy,
 	.copy_out = cpu_copy,
 	.copy = cpu_copy,
+	.copy_peer = cpu_copy_peer,
 	.fill = cpu_fill,
 	.load_in = cpu_copy,
 	.load_fill = cpu_fill,

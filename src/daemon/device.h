@@ -336,6 +336,12 @@ typedef struct GjDeviceOps
 	GjStatus	(*copy_in) (GjQueue *queue, void *device, const void *host, size_t nbytes);
 	GjStatus	(*copy_out) (GjQueue *queue, void *host, const void *device, size_t nbytes);
 	GjStatus	(*copy) (GjQueue *queue, void *to, const void *from, size_t nbytes);
+	/*
+	 * The same from the memory of another device of the same kind, where nothing is queued
+	 * that writes it.  Through host memory, and then waiting, if it has no other way.
+	 */
+	GjStatus	(*copy_peer) (GjQueue *queue, void *to, GjDevice *device, const void *from,
+							  size_t nbytes);
 	GjStatus	(*fill) (GjQueue *queue, void *device, int byte, size_t nbytes);
 
 	/* copy_in and fill on GJ_LANE_LOAD. */

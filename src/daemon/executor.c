@@ -265,7 +265,7 @@ gj_run_open(GjDeviceEntry *entry, const GjProgram *program, GjLease *lease,
 	run->entry = entry;
 	run->program = program;
 	run->host = host;
-	run->work = (GjWork) {entry->ops, NULL, lease};
+	run->work = (GjWork) {entry->ops, NULL, lease, NULL};
 	run->sources = gj_program_array(program, GjSource, sources);
 	run->types = gj_program_array(program, GjColumnType, columns);
 	run->exprs = gj_program_array(program, GjExpr, exprs);
@@ -319,6 +319,12 @@ read_chunk(GjRun *run, uint32_t s, uint32_t nrows, const uint8_t *slot,
 	return GJ_OK;
 }
 
+void
+gj_run_may_keep(GjRun *run, bool keep)
+{
+	run->keeps_nothing = !keep;
+}
+
 bool
 gj_run_accepts(const GjRun *run, uint32_t source)
 {
@@ -354,7 +360,8 @@ gj_run_chunk(GjRun *run, uint32_t source, uint32_t nrows, uint8_t *memory, uint3
 	run->work.ops->phase(run->work.queue, GJ_PHASE_TRANSFER);
 	if (p->kind != GJ_PROGRAM_PREWARM)
 		GJ_TRY(gj_relation_append(&run->work, &run->relation[source], &chunk));
-	GJ_TRY(gj_run_keep(run, source, &chunk, GJ_LANE_WORK));
+	if (!run->keeps_nothing)
+		GJ_TRY(gj_run_keep(run, source, &chunk, GJ_LANE_WORK));
 	return gj_run_slot_used(run, GJ_LANE_WORK, slot);
 }
 

@@ -57,11 +57,35 @@ extern bool gj_run_accepts(const GjRun *run, uint32_t source);
 extern GjStatus gj_run_chunk(GjRun *run, uint32_t source, uint32_t nrows,
 							 uint8_t *memory, uint32_t slot);
 
+/* Chunks of inner sources, from now on, may become resident here (so it is at first), or not. */
+extern void gj_run_may_keep(GjRun *run, bool keep);
+
 /* Tells which fragments of the source are resident: the question in the slot at `memory`. */
 extern GjStatus gj_run_ask(GjRun *run, uint32_t source, const uint8_t *memory, uint32_t slot);
+/*
+ * The same for runs of one program on several devices: fragments that any of them has, each
+ * once.  runs[0] notes errors; the calls are host's.
+ */
+extern GjStatus gj_runs_ask(GjRun **runs, uint32_t n, const GjRunHost *host, uint32_t source,
+							const uint8_t *memory, uint32_t slot);
 /* Takes the rows of n fragments, GjUse[n] in the slot. */
 extern GjStatus gj_run_use(GjRun *run, uint32_t source, uint32_t n, const uint8_t *memory,
 						   uint32_t slot);
+
+/*
+ * The same of one fragment of an inner source, which lies on the device of another run, or of
+ * this one.  It is taken from that run, once; then all runs can use it; then it is given back
+ * with `use`, or without if the run has failed.
+ */
+typedef struct GjFragment GjFragment;
+
+/* NULL: it was not told of.  `run` works on nothing of the source just now. */
+extern GjFragment *gj_run_take_fragment(GjRun *run, uint32_t source, uint64_t id);
+/* Waits. */
+extern GjStatus gj_run_use_fragment(GjRun *run, uint32_t source, const GjUse *use,
+									const GjFragment *fragment, GjDeviceEntry *owner);
+extern void gj_fragment_give_back(GjDeviceEntry *owner, GjFragment *fragment,
+								  const GjUse *use);
 
 extern GjStatus gj_run_source_end(GjRun *run, uint32_t source);
 

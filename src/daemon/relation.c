@@ -84,6 +84,15 @@ gj_relation_append(GjWork *work, GjRelation *relation, const GjChunk *chunk)
 	return GJ_OK;
 }
 
+/* A copy of what lies on this device, or on another one. */
+static GjStatus
+copy_rows(GjWork *work, void *to, const void *from, uint64_t nbytes)
+{
+	if (work->peer)
+		return work->ops->copy_peer(work->queue, to, work->peer, from, nbytes);
+	return work->ops->copy(work->queue, to, from, nbytes);
+}
+
 GjStatus
 gj_relation_append_heap(GjWork *work, GjRelation *relation, const void *heap, uint64_t nbytes,
 						uint64_t *base)
@@ -94,7 +103,7 @@ gj_relation_append_heap(GjWork *work, GjRelation *relation, const void *heap, ui
 	if (*base + nbytes > GJ_REF_MAX_OFFSET)
 		return GJ_TOO_LARGE;
 	GJ_TRY(gj_buffer_grow(work, &relation->heap, *base, *base + nbytes, 0));
-	GJ_TRY(work->ops->copy(work->queue, (uint8_t *) relation->heap.memory + *base, heap, nbytes));
+	GJ_TRY(copy_rows(work, (uint8_t *) relation->heap.memory + *base, heap, nbytes));
 	relation->heap_used += nbytes;
 	return GJ_OK;
 }
@@ -115,7 +124,7 @@ append_device_nulls(GjWork *work, GjRelation *relation, uint32_t c, const uint8_
 		GJ_TRY(work->ops->fill(work->queue, nulls->memory, 0, nrows));
 	if (!from)
 		return work->ops->fill(work->queue, (uint8_t *) nulls->memory + nrows, 0, n);
-	return work->ops->copy(work->queue, (uint8_t *) nulls->memory + nrows, from, n);
+	return copy_rows(work, (uint8_t *) nulls->memory + nrows, from, n);
 }
 
 GjStatus
@@ -134,7 +143,7 @@ gj_relation_append_rows(GjWork *work, GjRelation *relation, const GjColumn *colu
 
 		GJ_TRY(gj_buffer_grow(work, data, used, used + more, relation->hint * type->width));
 		at = (uint8_t *) data->memory + used;
-		GJ_TRY(work->ops->copy(work->queue, at, columns[c].data, more));
+		GJ_TRY(copy_rows(work, at, columns[c].data, more));
 		if (type->kind == GJ_REF)
 			GJ_TRY(work->ops->rebase_refs(work->queue, (uint64_t *) at, nrows, base, heap_size));
 		GJ_TRY(append_device_nulls(work, relation, c, type->nullable ? columns[c].nulls : NULL,

@@ -610,7 +610,8 @@ gj_resident_publish(GjResident *store, GjFragment *fragment)
 		if (same_place(old, &fragment->relation, fragment->number) && supersedes(fragment, old))
 			withdraw(store, old);
 	}
-	fragment->id = ++store->last_id;
+	fragment->id = (uint64_t) store->entry->info.ordinal << GJ_FRAGMENT_DEVICE_SHIFT |
+		++store->last_id;
 	fragment->next = *at;
 	*at = fragment;
 	fragment->published = true;

@@ -19,6 +19,8 @@
 #include "devices.h"
 #include "relation.h"
 
+#define GJ_FRAGMENT_DEVICE_SHIFT 48
+
 /* Rows whose references are still relative to the heap of their chunk. */
 typedef struct GjFragmentPart
 {
@@ -47,7 +49,7 @@ typedef struct GjFragment
 	uint64_t	hits;
 	uint64_t	nbytes;			/* device memory */
 
-	uint64_t	id;
+	uint64_t	id;				/* the device's ordinal from GJ_FRAGMENT_DEVICE_SHIFT on */
 	GjRelationKey relation;
 	uint32_t	number;
 	uint32_t	npages;

@@ -186,6 +186,7 @@ struct GjRun
 	GjLayout	layout[GJ_MAX_SOURCES];
 	GjRelation	relation[GJ_MAX_SOURCES];
 	GjRunResident resident[GJ_MAX_SOURCES];
+	bool		keeps_nothing;	/* of inner chunks: see gj_run_may_keep */
 	uint64_t	clock;			/* of the store when the run began to ask; 0: it did not */
 	GjBuffer	compact;		/* rows of a fragment that lay scattered */
 	uint32_t	ended;			/* sources, one bit each */

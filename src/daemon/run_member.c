@@ -272,6 +272,35 @@ gj_member_finish_run(GjMember *member, uint32_t counted)
 	return GJ_OK;
 }
 
+/* ---- tasks */
+
+void
+gj_team_drop_shared(GjTeam *team, GjSharedUse *shared, bool failed)
+{
+	bool		last;
+
+	pthread_mutex_lock(&team->lock);
+	shared->failed |= failed;
+	last = --shared->nusers == 0;
+	pthread_mutex_unlock(&team->lock);
+	if (!last)
+		return;
+	gj_fragment_give_back(shared->owner, shared->fragment, shared->failed ? NULL : &shared->use);
+	free(shared);
+}
+
+void
+gj_team_free_task(GjTeam *team, GjTask *task)
+{
+	if (!task)
+		return;
+	if (task->shared)
+		gj_team_drop_shared(team, task->shared, true);
+	if (task->kind == GJ_TASK_USE)
+		free(task->memory);
+	free(task);
+}
+
 /* ---- rows of inner sides that come out by themselves */
 
 /* Finishes the flags of step i and adds them to the team's. */
@@ -350,7 +379,14 @@ do_task(GjMember *member, const GjTask *task)
 
 	switch (task->kind)
 	{
+		case GJ_TASK_USE:
+			return gj_run_use(member->run, task->source, task->nrows, task->memory, task->slot);
+		case GJ_TASK_USE_INNER:
+			return gj_run_use_fragment(member->run, task->source, &task->shared->use,
+									   task->shared->fragment, task->shared->owner);
 		case GJ_TASK_CHUNK:
+			if (task->source > 0)
+				gj_run_may_keep(member->run, task->keep);
 			status = gj_run_chunk(member->run, task->source, task->nrows, task->memory,
 								  task->slot);
 			member->restless = true;
@@ -424,12 +460,16 @@ member_main(void *arg)
 			member->restless = false;
 		if (!stopped(team))
 			status = gj_member_error(member, tired ? rest(member) : do_task(member, task));
+		if (task && task->shared)
+			gj_team_drop_shared(team, task->shared, status != GJ_OK);
+		if (task)
+			task->shared = NULL;
 		pthread_mutex_lock(&team->lock);
 		if (status != GJ_OK)
 			fail(team, status);
 		team->nidle++;
 		gj_team_wake(team);
-		free(task);
+		gj_team_free_task(team, task);
 	}
 	pthread_mutex_unlock(&team->lock);
 	return NULL;

@@ -98,9 +98,50 @@ remember_pinned(GjRunResident *resident, GjFragment *fragment, uint32_t table)
 	return true;
 }
 
+/*
+ * The fragment of a number that one of the runs has on its device, pinned for that run.  If
+ * several have it, the one with most pages that are valid: others may be out of date.
+ */
+static GjStatus
+find_fragment(GjRun **runs, uint32_t nruns, uint32_t source, uint32_t number, uint64_t map_lsn,
+			  GjKnownFragment *known, uint64_t *lsns, GjFragment **fragment)
+{
+	GjRunResident *owner = NULL;
+	GjKnownFragment other_known;
+	uint64_t	other_lsns[GJ_FRAGMENT_BLOCKS];
+
+	*fragment = NULL;
+	for (uint32_t i = 0; i < nruns; i++)
+	{
+		GjRunResident *resident = &runs[(number + i) % nruns]->resident[source];
+		GjFragment *other = resident->store ?
+			gj_resident_find(resident->store, &resident->wanted, number, map_lsn, &other_known,
+							 other_lsns) : NULL;
+
+		if (!other)
+			continue;
+		if (*fragment && gj_pages_count(other_known.valid) <= gj_pages_count(known->valid))
+		{
+			gj_resident_unpin(resident->store, other);
+			continue;
+		}
+		if (*fragment)
+			gj_resident_unpin(owner->store, *fragment);
+		*fragment = other;
+		owner = resident;
+		*known = other_known;
+		if (known->flags & GJ_KNOWN_LSNS)
+			memcpy(lsns, other_lsns, known->npages * sizeof(uint64_t));
+	}
+	if (!*fragment || remember_pinned(owner, *fragment))
+		return GJ_OK;
+	gj_resident_unpin(owner->store, *fragment);
+	return GJ_OUT_OF_HOST_MEMORY;
+}
+
 /* Tells of as many fragments as fit the slot. */
 static GjStatus
-answer(GjRun *run, GjRunResident *resident, const GjAsk *ask, const uint64_t *map_lsns,
+answer(GjRun **runs, uint32_t nruns, uint32_t source, const GjAsk *ask, const uint64_t *map_lsns,
 	   uint8_t *slot)
 {
 	GjAnswered	head = {0, ask->first};
@@ -109,20 +150,16 @@ answer(GjRun *run, GjRunResident *resident, const GjAsk *ask, const uint64_t *ma
 	const uint8_t *end = slot + GJ_OUTPUT_SLOT_SIZE - sizeof(GjKnownFragment) -
 		GJ_FRAGMENT_BLOCKS * sizeof(uint64_t);
 
-	for (; resident->store && head.next < ask->nfragments && at <= end; head.next++)
+	for (; head.next < ask->nfragments && at <= end; head.next++)
 	{
 		GjKnownFragment known;
 		uint64_t	lsns[GJ_FRAGMENT_BLOCKS];
-		GjFragment *fragment = gj_resident_find(resident->store, wanted, head.next,
-												map_lsns[head.next / ask->per_map], &known, lsns);
+		GjFragment *fragment;
 
+		GJ_TRY(find_fragment(runs, nruns, source, head.next, map_lsns[head.next / ask->per_map],
+							 &known, lsns, &fragment));
 		if (!fragment)
 			continue;
-		if (!remember_pinned(resident, fragment, ask->table))
-		{
-			gj_resident_unpin(resident->store, fragment);
-			return GJ_OUT_OF_HOST_MEMORY;
-		}
 		memcpy(at, &known, sizeof(known));
 		at += sizeof(known);
 		if (known.flags & GJ_KNOWN_LSNS)
@@ -132,42 +169,86 @@ answer(GjRun *run, GjRunResident *resident, const GjAsk *ask, const uint64_t *ma
 		}
 		head.n++;
 	}
-	if (!resident->store)
-		head.next = ask->nfragments;
 	memcpy(slot, &head, sizeof(head));
 	return GJ_OK;
+}
+
+/* Prepares a run for what a question is about. */
+static GjStatus
+note_question(GjRun *run, uint32_t source, const uint8_t *memory, GjAsk *ask, uint64_t **lsns)
+{
+	GjRunResident *resident = &run->resident[source];
+
+	GJ_TRY(read_question(run, source, memory, ask, lsns));
+	if (!resident->store)
+		resident->store = gj_resident_store(run->entry, ask->cache_size);
+	if (resident->store && run->clock == 0)
+		run->clock = gj_resident_clock(resident->store);
+	return GJ_OK;
+}
+
+/*
+ * What all runs read has to be the same, and the slot is not ours alone.  NULL: it does not
+ * fit the slot, or there is no memory.
+ */
+static uint8_t *
+copy_question(const uint8_t *memory)
+{
+	GjAsk		ask;
+	uint64_t	nbytes;
+	uint8_t    *question;
+
+	memcpy(&ask, memory, sizeof(ask));
+	nbytes = sizeof(ask) + (uint64_t) ask.ncolumns * sizeof(GjColumnKey) +
+		(uint64_t) ask.nmaps * sizeof(uint64_t);
+	question = nbytes <= GJ_LOAD_SLOT_SIZE ? malloc(nbytes) : NULL;
+	if (!question)
+		return NULL;
+	memcpy(question, memory, nbytes);
+	memcpy(question, &ask, sizeof(ask));
+	return question;
+}
+
+GjStatus
+gj_runs_ask(GjRun **runs, uint32_t n, const GjRunHost *host, uint32_t source,
+			const uint8_t *memory, uint32_t slot)
+{
+	const GjRun *run = runs[0];
+	uint8_t    *question;
+	GjAsk		ask;
+	uint64_t   *lsns = NULL;
+	uint8_t    *out;
+	GjStatus	status = GJ_OK;
+
+	if (source >= run->program->nsources || (run->ended >> source & 1) ||
+		(run->program->kind != GJ_PROGRAM_JOIN && run->program->kind != GJ_PROGRAM_PREWARM))
+		return gj_run_fail(runs[0], GJ_BAD_PROGRAM, "a question about a source that has ended");
+	question = copy_question(memory);
+	if (!question)
+		return gj_run_fail(runs[0], GJ_BAD_PROGRAM, "a question is damaged");
+	for (uint32_t i = 0; i < n && status == GJ_OK; i++)
+	{
+		free(lsns);
+		lsns = NULL;
+		status = note_question(runs[i], source, question, &ask, &lsns);
+	}
+	free(question);
+	if (status == GJ_OK)
+		status = host->slot_free(host->arg, slot);
+	if (status == GJ_OK)
+		status = host->output_slot(host->arg, &out);
+	if (status == GJ_OK)
+		status = answer(runs, n, source, &ask, lsns, out);
+	if (status == GJ_OK)
+		status = host->send_answer(host->arg, source);
+	free(lsns);
+	return status;
 }
 
 GjStatus
 gj_run_ask(GjRun *run, uint32_t source, const uint8_t *memory, uint32_t slot)
 {
-	GjRunResident *resident;
-	GjAsk		ask;
-	uint64_t   *lsns = NULL;
-	uint8_t    *out;
-	GjStatus	status;
-
-	if (source >= run->program->nsources || (run->ended >> source & 1) ||
-		(run->program->kind != GJ_PROGRAM_JOIN && run->program->kind != GJ_PROGRAM_PREWARM))
-		return gj_run_fail(run, GJ_BAD_PROGRAM, "a question about a source that has ended");
-	resident = &run->resident[source];
-	status = read_question(run, source, memory, &ask, &lsns);
-	if (status == GJ_OK)
-		status = run->host->slot_free(run->host->arg, slot);
-	if (status == GJ_OK)
-	{
-		if (!resident->store)
-			resident->store = gj_resident_store(run->entry, ask.cache_size);
-		if (resident->store && run->clock == 0)
-			run->clock = gj_resident_clock(resident->store);
-		status = run->host->output_slot(run->host->arg, &out);
-	}
-	if (status == GJ_OK)
-		status = answer(run, resident, &ask, lsns, out);
-	if (status == GJ_OK)
-		status = run->host->send_answer(run->host->arg, source);
-	free(lsns);
-	return status;
+	return gj_runs_ask(&run, 1, run->host, source, memory, slot);
 }
 
 /* ---- USE */
@@ -390,6 +471,47 @@ gj_run_use(GjRun *run, uint32_t source, uint32_t n, const uint8_t *memory, uint3
 		status = use_fragments(run, source, uses, n);
 	free(uses);
 	return status;
+}
+
+/* ---- fragments that several runs use */
+
+GjFragment *
+gj_run_take_fragment(GjRun *run, uint32_t source, uint64_t id)
+{
+	return take_pinned(&run->resident[source], id);
+}
+
+GjStatus
+gj_run_use_fragment(GjRun *run, uint32_t source, const GjUse *use, const GjFragment *fragment,
+					GjDeviceEntry *owner)
+{
+	GjRowRange *ranges;
+	GjStatus	status;
+	GjStatus	ended;
+
+	GJ_TRY(gj_run_may_load(run, source));
+	GJ_STOP_CHECK(run);
+	ranges = malloc(GJ_FRAGMENT_BLOCKS * sizeof(GjRowRange));
+	if (!ranges)
+		return GJ_OUT_OF_HOST_MEMORY;
+	run->work.ops->phase(run->work.queue, GJ_PHASE_TRANSFER);
+	run->work.peer = owner == run->entry ? NULL : owner->device;
+	status = use_rows(run, source, fragment, ranges, find_ranges(fragment, use->pages, ranges));
+	run->work.peer = NULL;
+	/* what the queue still reads must stay where it is */
+	ended = run->work.ops->sync(run->work.queue);
+	free(ranges);
+	return status == GJ_OK ? ended : status;
+}
+
+void
+gj_fragment_give_back(GjDeviceEntry *owner, GjFragment *fragment, const GjUse *use)
+{
+	GjResident *store = owner->memory.store;
+
+	if (use)
+		gj_resident_used(store, fragment, use->map_lsn, use->pages);
+	gj_resident_unpin(store, fragment);
 }
 
 /* ---- keeping */

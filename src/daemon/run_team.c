@@ -18,10 +18,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/*
- * Outer rows that make another device worth its own copy of the inner sides, and loading
- * anew what one device may have kept.
- */
+/* Outer rows that make another device worth its own copy of the inner sides. */
 #define GJ_ROWS_A_DEVICE	(UINT64_C(256) * 1024 * 1024)
 
 /* Of a device's memory, what a run may need to work in, if it is short. */
@@ -165,8 +162,8 @@ make_task(GjTaskKind kind, uint32_t source)
 	return task;
 }
 
-static void
-post(GjTeam *team, GjTaskList *list, GjTask *task)
+void
+gj_team_post(GjTeam *team, GjTaskList *list, GjTask *task)
 {
 	pthread_mutex_lock(&team->lock);
 	gj_put_task(list, task);
@@ -183,7 +180,7 @@ gj_team_for_all(GjTeam *team, GjTaskKind kind, uint32_t source)
 
 		if (!task)
 			return GJ_OUT_OF_HOST_MEMORY;
-		post(team, &team->members[i].own, task);
+		gj_team_post(team, &team->members[i].own, task);
 	}
 	return gj_team_drain(team);
 }
@@ -192,15 +189,16 @@ gj_team_for_all(GjTeam *team, GjTaskKind kind, uint32_t source)
 static bool
 is_for_all(const GjTeam *team, uint32_t source)
 {
-	return source > 0 || team->program->kind != GJ_PROGRAM_JOIN;
+	return source > 0 || team->program->kind == GJ_PROGRAM_SETS;
 }
 
 /* A chunk for all members, or for one. */
 static GjStatus
 post_chunk(GjTeam *team, const GjTask *chunk)
 {
-	bool		inner = is_for_all(team, chunk->source);
-	uint32_t	n = inner ? team->nmembers : 1;
+	bool		all = is_for_all(team, chunk->source);
+	uint32_t	n = all ? team->nmembers : 1;
+	int			keeper = gj_team_place(team, chunk->source, chunk->memory);
 	GjSlotUse  *use = calloc(1, sizeof(GjSlotUse));
 
 	if (!use)
@@ -218,13 +216,15 @@ post_chunk(GjTeam *team, const GjTask *chunk)
 		if (!task)
 			return GJ_OUT_OF_HOST_MEMORY;
 		*task = *chunk;
-		post(team, inner ? &team->members[i].own : &team->outer, task);
+		task->keep = keeper == (int) i;
+		gj_team_post(team, all ? &team->members[i].own :
+					 keeper >= 0 ? &team->members[keeper].own : &team->outer, task);
 	}
 	return gj_team_serve(team);
 }
 
-static GjStatus
-fail_here(GjTeam *team, GjStatus status, const char *text)
+GjStatus
+gj_team_fail(GjTeam *team, GjStatus status, const char *text)
 {
 	pthread_mutex_lock(&team->lock);
 	snprintf(team->error.text, sizeof(team->error.text), "%s", text);
@@ -250,7 +250,7 @@ gj_team_chunk(GjTeam *team, uint32_t source, uint32_t nrows, uint8_t *memory, ui
 		return gj_run_chunk(team->members[0].run, source, nrows, memory, slot);
 	if (source >= team->program->nsources || (team->ended >> source & 1) ||
 		(source == 0 && !inner_ended(team)))
-		return fail_here(team, GJ_BAD_PROGRAM, "a chunk of a source comes too early or too late");
+		return gj_team_fail(team, GJ_BAD_PROGRAM, "a chunk of a source comes too early or too late");
 	if (team->host->stop(team->host->arg))
 		return GJ_CANCELLED;
 	if (team->partition && (source > 0 || !gj_partition_is_whole(team->partition)))
@@ -271,9 +271,10 @@ gj_team_ask(GjTeam *team, uint32_t source, const uint8_t *memory, uint32_t slot)
 
 	if (team->direct)
 		return gj_run_ask(team->members[0].run, source, memory, slot);
+	if (!team->partition)
+		return gj_team_ask_all(team, source, memory, slot);
 	memcpy(&ask, memory, sizeof(ask));
 	nothing.next = ask.nfragments;
-	/* the output ring is nobody's: backends ask before they load */
 	GJ_TRY(gj_team_drain(team));
 	GJ_TRY(host->slot_free(host->arg, slot));
 	GJ_TRY(host->output_slot(host->arg, &out));
@@ -286,7 +287,9 @@ gj_team_use(GjTeam *team, uint32_t source, uint32_t n, const uint8_t *memory, ui
 {
 	if (team->direct)
 		return gj_run_use(team->members[0].run, source, n, memory, slot);
-	return fail_here(team, GJ_BAD_PROGRAM, "use of a fragment that was not told of");
+	if (source >= team->program->nsources || (source == 0 && !inner_ended(team)))
+		return gj_team_fail(team, GJ_BAD_PROGRAM, "use of a fragment of a source whose time has not come");
+	return gj_team_use_all(team, source, n, memory, slot);
 }
 
 /*
@@ -317,7 +320,7 @@ gj_team_source_end(GjTeam *team, uint32_t source)
 		return gj_run_source_end(team->members[0].run, source);
 	if (source >= team->program->nsources || (team->ended >> source & 1) ||
 		(source == 0 && !inner_ended(team)))
-		return fail_here(team, GJ_BAD_PROGRAM, "a source ends too early or twice");
+		return gj_team_fail(team, GJ_BAD_PROGRAM, "a source ends too early or twice");
 	team->ended |= 1u << source;
 	if (!team->partition)
 	{
@@ -466,7 +469,7 @@ worth_devices(const GjProgram *p)
 {
 	const GjSetSpec *sets = gj_program_array(p, GjSetSpec, sets);
 
-	if (p->kind == GJ_PROGRAM_JOIN)
+	if (p->kind != GJ_PROGRAM_SETS)
 		return 1 + gj_program_array(p, GjSource, sources)[0].nrows_hint / GJ_ROWS_A_DEVICE;
 	return 1 + (uint64_t) sets->nleft * (sets->self ? sets->nleft : sets->nright) /
 		GJ_PAIRS_A_DEVICE;
@@ -478,7 +481,7 @@ want_devices(const GjProgram *p, const GjTeamOptions *options)
 {
 	uint64_t	n;
 
-	if (!can_put_together(p) && !shares_tiles(p))
+	if (!can_put_together(p) && !shares_tiles(p) && p->kind != GJ_PROGRAM_PREWARM)
 		return 1;
 	if (options->max_devices > 0)
 		return options->max_devices < GJ_MAX_RUN_DEVICES ? options->max_devices : GJ_MAX_RUN_DEVICES;
@@ -580,6 +583,15 @@ open_groups(GjTeam *team, GjErrorText *why)
 	return GJ_OK;
 }
 
+static int
+compare_entries(const void *a, const void *b)
+{
+	uint32_t	x = (*(GjDeviceEntry *const *) a)->info.ordinal;
+	uint32_t	y = (*(GjDeviceEntry *const *) b)->info.ordinal;
+
+	return (x > y) - (x < y);
+}
+
 static GjStatus
 open_team(GjTeam *team, GjErrorText *why)
 {
@@ -593,6 +605,8 @@ open_team(GjTeam *team, GjErrorText *why)
 
 	if (n == 0)
 		return GJ_NO_DEVICE;
+	/* in the same order in every run: fragments are placed by it */
+	qsort(entries, n, sizeof(entries[0]), compare_entries);
 	limit = entries[0]->memory.limit;
 	if (team->options.memory_limit != 0 && team->options.memory_limit < limit)
 		limit = team->options.memory_limit;
@@ -661,12 +675,12 @@ stop_members(GjTeam *team)
 }
 
 static void
-free_tasks(GjTaskList *list)
+free_tasks(GjTeam *team, GjTaskList *list)
 {
 	GjTask	   *task;
 
 	while ((task = gj_take_task(list)))
-		free(task);
+		gj_team_free_task(team, task);
 }
 
 /* The backend does not want them any more. */
@@ -688,7 +702,7 @@ gj_team_close(GjTeam *team, GjErrorText *why)
 	GjStatus	status = GJ_OK;
 
 	stop_members(team);
-	free_tasks(&team->outer);
+	free_tasks(team, &team->outer);
 	free_uses(&team->used);
 	free_uses(&team->freed);
 	free(team->flags);
@@ -697,7 +711,7 @@ gj_team_close(GjTeam *team, GjErrorText *why)
 		GjMember   *member = &team->members[i];
 		GjErrorText lost = {""};
 
-		free_tasks(&member->own);
+		free_tasks(team, &member->own);
 		if (member->run && gj_run_close(member->run, &lost) == GJ_DEVICE_LOST)
 		{
 			status = GJ_DEVICE_LOST;

@@ -22,6 +22,8 @@ typedef struct GjTeamGroups GjTeamGroups;
 typedef enum GjTaskKind
 {
 	GJ_TASK_CHUNK,
+	GJ_TASK_USE,				/* resident fragments of the outer side, the member's own */
+	GJ_TASK_USE_INNER,			/* one of an inner side, wherever it lies */
 	GJ_TASK_SOURCE_END,
 	GJ_TASK_LOAD,				/* take the inner sides that are kept on the host */
 	GJ_TASK_PASSES,				/* take passes until there are no more */
@@ -39,14 +41,26 @@ typedef struct GjSlotUse
 	uint32_t	nusers;
 } GjSlotUse;
 
+/* A fragment of an inner side that all members use; guarded by lock but for `use`. */
+typedef struct GjSharedUse
+{
+	GjUse		use;
+	GjFragment *fragment;
+	GjDeviceEntry *owner;
+	uint32_t	nusers;			/* who have yet to use it; the last one gives it back */
+	bool		failed;
+} GjSharedUse;
+
 typedef struct GjTask
 {
 	struct GjTask *next;
 	GjTaskKind	kind;
 	uint32_t	source;
-	uint32_t	nrows;
-	uint8_t    *memory;
+	uint32_t	nrows;			/* USE: fragments */
+	uint8_t    *memory;			/* USE: the task's own, GjUse[nrows] */
 	uint32_t	slot;
+	bool		keep;			/* CHUNK: it may become resident here */
+	GjSharedUse *shared;		/* USE_INNER */
 } GjTask;
 
 typedef struct GjTaskList
@@ -141,6 +155,7 @@ struct GjTeam
 	bool		complete;
 	int			wake_fd;		/* eventfd; -1 if direct */
 	uint64_t	next_tile;		/* atomic: of sets, that no member has taken */
+	uint32_t	asked;			/* sources, one bit each, whose fragments may be resident */
 	bool		serving;		/* a wish for the output ring is being granted */
 	uint32_t	stop;			/* atomic: members are to end */
 
@@ -185,11 +200,36 @@ extern GjStatus gj_member_finish_run(GjMember *member, uint32_t counted);
 /* The member's slot for parts of groups; a GjRunHost's function, arg is the member. */
 extern GjStatus gj_member_part_slot(void *arg, uint8_t **memory);
 
+/* A member has used a fragment, or will not any more.  The lock is not held. */
+extern void gj_team_drop_shared(GjTeam *team, GjSharedUse *shared, bool failed);
+
+/* Frees a task and what is its own. */
+extern void gj_team_free_task(GjTeam *team, GjTask *task);
+
+/* ---- run_team.c */
+
 /* Wakes the session's thread. */
 extern void gj_team_wake(GjTeam *team);
 
+/* Puts a task into a list; the lock is not held. */
+extern void gj_team_post(GjTeam *team, GjTaskList *list, GjTask *task);
+
+/* Notes an error of the session's thread; returns the status. */
+extern GjStatus gj_team_fail(GjTeam *team, GjStatus status, const char *text);
+
 /* A task for every member. */
 extern GjStatus gj_team_for_all(GjTeam *team, GjTaskKind kind, uint32_t source);
+
+/* ---- run_team_resident.c */
+
+/* As gj_team_ask and gj_team_use, of a team with threads; nothing is kept on the host. */
+extern GjStatus gj_team_ask_all(GjTeam *team, uint32_t source, const uint8_t *memory,
+								uint32_t slot);
+extern GjStatus gj_team_use_all(GjTeam *team, uint32_t source, uint32_t n,
+								const uint8_t *memory, uint32_t slot);
+
+/* The number of the member that is to keep a chunk; -1: none is. */
+extern int	gj_team_place(GjTeam *team, uint32_t source, const uint8_t *chunk);
 
 /* ---- run_partition.c and run_pass.c */
 

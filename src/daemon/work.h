@@ -13,6 +13,7 @@ typedef struct GjWork
 	const GjDeviceOps *ops;
 	GjQueue    *queue;
 	GjLease    *lease;
+	GjDevice   *peer;			/* what is appended to relations lies there; NULL: here */
 } GjWork;
 
 /* A piece of device memory; all zero: none. */

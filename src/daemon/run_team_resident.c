@@ -1,0 +1,152 @@
+/*
+ * run_team_resident.c
+ *	  Resident fragments of a run on several devices: each lies on one of them.
+ *
+ * The outer side's are used where they lie, by the run of that device.  An inner side's go to
+ * all runs, in the same order, so that row ids are the same everywhere: by copies from device
+ * to device.  All chunks of a fragment that is to be kept are given to one member, which
+ * follows from its number: so a table is spread over the devices, and what is loaded again
+ * takes the place of what was there.
+ */
+#include "run_team_state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "resident.h"
+
+/* ---- ASK */
+
+GjStatus
+gj_team_ask_all(GjTeam *team, uint32_t source, const uint8_t *memory, uint32_t slot)
+{
+	GjRun	   *runs[GJ_MAX_RUN_DEVICES];
+	GjStatus	status;
+
+	/* then runs are this thread's, and the output ring is nobody's: backends ask before they load */
+	GJ_TRY(gj_team_drain(team));
+	for (uint32_t i = 0; i < team->nmembers; i++)
+		runs[i] = team->members[i].run;
+	status = gj_runs_ask(runs, team->nmembers, team->host, source, memory, slot);
+	if (status != GJ_OK && status != GJ_CANCELLED)
+		return gj_team_fail(team, status, gj_run_error(runs[0]));
+	team->asked |= 1u << source;
+	return status;
+}
+
+/* ---- USE */
+
+static GjMember *
+owner_of(GjTeam *team, uint64_t id)
+{
+	for (uint32_t i = 0; i < team->nmembers; i++)
+		if (team->members[i].entry->info.ordinal == id >> GJ_FRAGMENT_DEVICE_SHIFT)
+			return &team->members[i];
+	return NULL;
+}
+
+/* The uses of fragments that lie on the member's device, for its run. */
+static GjStatus
+use_own(GjTeam *team, GjMember *member, uint32_t source, const GjUse *uses, uint32_t n)
+{
+	GjTask	   *task;
+	GjUse	   *own;
+	uint32_t	nown = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		nown += owner_of(team, uses[i].id) == member;
+	if (nown == 0)
+		return GJ_OK;
+	task = calloc(1, sizeof(GjTask));
+	own = malloc(nown * sizeof(GjUse));
+	if (!task || !own)
+	{
+		free(task);
+		free(own);
+		return GJ_OUT_OF_HOST_MEMORY;
+	}
+	*task = (GjTask) {.kind = GJ_TASK_USE,.source = source,.nrows = nown,.memory = (uint8_t *) own,
+	.slot = GJ_OWN_SLOTS};
+	for (uint32_t i = 0; i < n; i++)
+		if (owner_of(team, uses[i].id) == member)
+			*own++ = uses[i];
+	gj_team_post(team, &member->own, task);
+	return GJ_OK;
+}
+
+/* A fragment for all members. */
+static GjStatus
+use_shared(GjTeam *team, uint32_t source, const GjUse *use)
+{
+	GjMember   *owner = owner_of(team, use->id);
+	GjFragment *fragment = owner ? gj_run_take_fragment(owner->run, source, use->id) : NULL;
+	GjSharedUse *shared;
+
+	if (!fragment)
+		return gj_team_fail(team, GJ_BAD_PROGRAM, "use of a fragment that was not told of");
+	shared = calloc(1, sizeof(GjSharedUse));
+	if (!shared)
+	{
+		gj_fragment_give_back(owner->entry, fragment, NULL);
+		return GJ_OUT_OF_HOST_MEMORY;
+	}
+	*shared = (GjSharedUse) {*use, fragment, owner->entry, team->nmembers, false};
+	for (uint32_t i = 0; i < team->nmembers; i++)
+	{
+		GjTask	   *task = calloc(1, sizeof(GjTask));
+
+		/* the run fails: nobody else will get it */
+		if (!task)
+		{
+			for (; i < team->nmembers; i++)
+				gj_team_drop_shared(team, shared, true);
+			return GJ_OUT_OF_HOST_MEMORY;
+		}
+		task->kind = GJ_TASK_USE_INNER;
+		task->source = source;
+		task->shared = shared;
+		gj_team_post(team, &team->members[i].own, task);
+	}
+	return GJ_OK;
+}
+
+GjStatus
+gj_team_use_all(GjTeam *team, uint32_t source, uint32_t n, const uint8_t *memory, uint32_t slot)
+{
+	GjUse	   *uses;
+	GjStatus	status;
+
+	if (!(team->asked >> source & 1) || (team->ended >> source & 1) ||
+		n > GJ_LOAD_SLOT_SIZE / sizeof(GjUse))
+		return gj_team_fail(team, GJ_BAD_PROGRAM, "use of a fragment that was not told of");
+	uses = malloc((n + 1) * sizeof(GjUse));
+	if (!uses)
+		return GJ_OUT_OF_HOST_MEMORY;
+	memcpy(uses, memory, n * sizeof(GjUse));
+	status = team->host->slot_free(team->host->arg, slot);
+	for (uint32_t i = 0; i < n && status == GJ_OK; i++)
+		if (!owner_of(team, uses[i].id))
+			status = gj_team_fail(team, GJ_BAD_PROGRAM, "use of a fragment that was not told of");
+	if (source == 0)
+		for (uint32_t i = 0; i < team->nmembers && status == GJ_OK; i++)
+			status = use_own(team, &team->members[i], source, uses, n);
+	else
+		for (uint32_t i = 0; i < n && status == GJ_OK; i++)
+			status = use_shared(team, source, &uses[i]);
+	free(uses);
+	return status == GJ_OK ? gj_team_serve(team) : status;
+}
+
+/* ---- keeping */
+
+int
+gj_team_place(GjTeam *team, uint32_t source, const uint8_t *chunk)
+{
+	GjChunkPages pages;
+
+	if (!(team->asked >> source & 1))
+		return -1;
+	/* only which fragment: the member's run looks at the rest */
+	memcpy(&pages, gj_chunk_pages(chunk), offsetof(GjChunkPages, map_lsn));
+	return pages.n > 0 ? (int) (pages.fragment % team->nmembers) : -1;
+}
