@@ -15,13 +15,18 @@ CREATE FUNCTION gpujoin_devices(
 	OUT memory_pinned bigint,
 	OUT sessions int,
 	OUT copy_in_rate float8,
-	OUT copy_out_rate float8
+	OUT copy_out_rate float8,
+	OUT memory_resident bigint,
+	OUT runs bigint,
+	OUT bytes_in bigint,
+	OUT bytes_out bigint,
+	OUT busy_ms float8
 )
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'gpujoin_devices'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 4;
 
-COMMENT ON FUNCTION gpujoin_devices() IS 'devices of gpujoind: memory in bytes, rates in bytes per second';
+COMMENT ON FUNCTION gpujoin_devices() IS 'devices of gpujoind: memory in bytes, rates in bytes per second; what programs did that were completed: runs, bytes copied, device time';
 
 CREATE VIEW gpujoin_devices AS SELECT * FROM gpujoin_devices();
 

@@ -24,8 +24,8 @@ PG_FUNCTION_INFO_V1(gpujoin_stat);
 static void
 put_device(ReturnSetInfo *result, GjDeviceInfo *device)
 {
-	Datum		values[10];
-	bool		nulls[10] = {false};
+	Datum		values[15];
+	bool		nulls[15] = {false};
 	int			n = 0;
 
 	device->name[sizeof(device->name) - 1] = '\0';
@@ -39,6 +39,11 @@ put_device(ReturnSetInfo *result, GjDeviceInfo *device)
 	values[n++] = Int32GetDatum(device->sessions);
 	values[n++] = Float8GetDatum(device->copy_in_rate);
 	values[n++] = Float8GetDatum(device->copy_out_rate);
+	values[n++] = Int64GetDatum((int64) device->memory_resident);
+	values[n++] = Int64GetDatum((int64) device->runs);
+	values[n++] = Int64GetDatum((int64) device->bytes_in);
+	values[n++] = Int64GetDatum((int64) device->bytes_out);
+	values[n++] = Float8GetDatum(device->busy_ms);
 	Assert(n == lengthof(values));
 	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 }

@@ -272,12 +272,28 @@ gj_devices_get(uint32_t i)
 }
 
 void
+gj_devices_count_run(GjDeviceEntry *entry, const GjDeviceTotals *run)
+{
+	pthread_mutex_lock(&entry->memory.lock);
+	entry->totals.runs += run->runs;
+	entry->totals.bytes_in += run->bytes_in;
+	entry->totals.bytes_out += run->bytes_out;
+	entry->totals.busy_ms += run->busy_ms;
+	pthread_mutex_unlock(&entry->memory.lock);
+}
+
+void
 gj_devices_info(GjDeviceEntry *entry, GjDeviceInfo *info)
 {
 	*info = entry->info;
 	pthread_mutex_lock(&entry->memory.lock);
 	info->sessions = entry->memory.nleases;
 	info->memory_used = entry->memory.used;
+	info->memory_resident = entry->memory.resident;
+	info->runs = entry->totals.runs;
+	info->bytes_in = entry->totals.bytes_in;
+	info->bytes_out = entry->totals.bytes_out;
+	info->busy_ms = entry->totals.busy_ms;
 	pthread_mutex_unlock(&entry->memory.lock);
 	info->memory_pinned = gj_segment_bytes(entry->ops);
 }

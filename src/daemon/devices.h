@@ -13,12 +13,22 @@
 #include "device.h"
 #include "lease.h"
 
+/* What the programs did that were completed. */
+typedef struct GjDeviceTotals
+{
+	uint64_t	runs;
+	uint64_t	bytes_in;
+	uint64_t	bytes_out;
+	double		busy_ms;
+} GjDeviceTotals;
+
 typedef struct GjDeviceEntry
 {
 	const GjDeviceOps *ops;
 	GjDevice   *device;
 	GjDeviceInfo info;			/* as the device reported it when it was opened */
 	GjDeviceMemory memory;		/* guarded by its own lock */
+	GjDeviceTotals totals;		/* guarded by that lock too */
 } GjDeviceEntry;
 
 /*
@@ -52,6 +62,9 @@ extern uint32_t gj_devices_choose_some(GjDeviceKind kind, uint32_t max, GjDevice
 /* Number of devices of all kinds, the cpu last.  Opens them all. */
 extern uint32_t gj_devices_count(void);
 extern GjDeviceEntry *gj_devices_get(uint32_t i);
+
+/* Adds what a program did. */
+extern void gj_devices_count_run(GjDeviceEntry *entry, const GjDeviceTotals *run);
 
 /* What STATUS tells about a device: the numbers of this moment too. */
 extern void gj_devices_info(GjDeviceEntry *entry, GjDeviceInfo *info);

@@ -68,6 +68,8 @@ extern GjStatus gj_run_ask(GjRun *run, uint32_t source, const uint8_t *memory, u
  */
 extern GjStatus gj_runs_ask(GjRun **runs, uint32_t n, const GjRunHost *host, uint32_t source,
 							const uint8_t *memory, uint32_t slot);
+/* True if the source was asked about and the device keeps resident data at all. */
+extern bool gj_run_has_store(const GjRun *run, uint32_t source);
 /* Takes the rows of n fragments, GjUse[n] in the slot. */
 extern GjStatus gj_run_use(GjRun *run, uint32_t source, uint32_t n, const uint8_t *memory,
 						   uint32_t slot);

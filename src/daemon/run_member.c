@@ -253,6 +253,18 @@ add_stats(GjRunStats *sum, const GjRunStats *stats, uint32_t counted)
 	}
 }
 
+void
+gj_member_count(GjMember *member, const GjRunStats *stats)
+{
+	GjDeviceTotals *totals = &member->totals;
+
+	for (int i = 0; i < GJ_NPHASES; i++)
+		if (i != GJ_PHASE_WAIT)
+			totals->busy_ms += stats->ms[i];
+	totals->bytes_in += stats->bytes_in;
+	totals->bytes_out += stats->bytes_out;
+}
+
 GjStatus
 gj_member_finish_run(GjMember *member, uint32_t counted)
 {
@@ -263,6 +275,7 @@ gj_member_finish_run(GjMember *member, uint32_t counted)
 	memset(&stats, 0, sizeof(stats));
 	GJ_TRY(gj_run_finish(member->run, &stats));
 	member->outer_rows += stats.source[0].rows_in;
+	gj_member_count(member, &stats);
 	pthread_mutex_lock(&team->lock);
 	add_stats(&team->stats, &stats, counted);
 	if (team->program->output == GJ_OUTPUT_AGGREGATES && member->sent)
@@ -380,6 +393,7 @@ do_task(GjMember *member, const GjTask *task)
 	switch (task->kind)
 	{
 		case GJ_TASK_USE:
+			member->nchunks += task->nrows;
 			return gj_run_use(member->run, task->source, task->nrows, task->memory, task->slot);
 		case GJ_TASK_USE_INNER:
 			return gj_run_use_fragment(member->run, task->source, &task->shared->use,
@@ -387,6 +401,8 @@ do_task(GjMember *member, const GjTask *task)
 		case GJ_TASK_CHUNK:
 			if (task->source > 0)
 				gj_run_may_keep(member->run, task->keep);
+			else
+				member->nchunks++;
 			status = gj_run_chunk(member->run, task->source, task->nrows, task->memory,
 								  task->slot);
 			member->restless = true;

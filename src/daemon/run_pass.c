@@ -236,6 +236,7 @@ feed_slot(GjMember *member, uint32_t s, uint32_t *nfed, GjSpillSlot *slot)
 
 	if (slot->nrows > 0)
 	{
+		member->nchunks += s == 0;
 		GJ_TRY(gj_run_chunk(member->run, s, slot->nrows, slot->memory,
 							GJ_OWN_SLOTS + i));
 		GJ_TRY(gj_run_work(member->run));

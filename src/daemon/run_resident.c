@@ -245,6 +245,12 @@ gj_runs_ask(GjRun **runs, uint32_t n, const GjRunHost *host, uint32_t source,
 	return status;
 }
 
+bool
+gj_run_has_store(const GjRun *run, uint32_t source)
+{
+	return run->resident[source].store != NULL;
+}
+
 GjStatus
 gj_run_ask(GjRun *run, uint32_t source, const uint8_t *memory, uint32_t slot)
 {

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Outer rows that make another device worth its own copy of the inner sides. */
@@ -240,14 +241,35 @@ inner_ended(const GjTeam *team)
 		(team->ended | 1) == (1u << team->program->nsources) - 1;
 }
 
+static double
+now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double) t.tv_sec * 1e3 + (double) t.tv_nsec * 1e-6;
+}
+
+/* Something has come to work on. */
+static void
+note_start(GjTeam *team)
+{
+	if (team->started_ms == 0)
+		team->started_ms = now_ms();
+}
+
 GjStatus
 gj_team_chunk(GjTeam *team, uint32_t source, uint32_t nrows, uint8_t *memory, uint32_t slot)
 {
 	const GjTask chunk = {.kind = GJ_TASK_CHUNK,.source = source,.nrows = nrows,.memory = memory,
 	.slot = slot};
 
+	note_start(team);
 	if (team->direct)
+	{
+		team->members[0].nchunks += source == 0;
 		return gj_run_chunk(team->members[0].run, source, nrows, memory, slot);
+	}
 	if (source >= team->program->nsources || (team->ended >> source & 1) ||
 		(source == 0 && !inner_ended(team)))
 		return gj_team_fail(team, GJ_BAD_PROGRAM, "a chunk of a source comes too early or too late");
@@ -285,8 +307,12 @@ gj_team_ask(GjTeam *team, uint32_t source, const uint8_t *memory, uint32_t slot)
 GjStatus
 gj_team_use(GjTeam *team, uint32_t source, uint32_t n, const uint8_t *memory, uint32_t slot)
 {
+	note_start(team);
 	if (team->direct)
+	{
+		team->members[0].nchunks += source == 0 ? n : 0;
 		return gj_run_use(team->members[0].run, source, n, memory, slot);
+	}
 	if (source >= team->program->nsources || (source == 0 && !inner_ended(team)))
 		return gj_team_fail(team, GJ_BAD_PROGRAM, "use of a fragment of a source whose time has not come");
 	return gj_team_use_all(team, source, n, memory, slot);
@@ -363,17 +389,28 @@ send_states(GjTeam *team)
 
 /* Which devices did what. */
 static void
-device_stats(const GjTeam *team, GjRunStats *stats)
+device_stats(GjTeam *team, GjRunStats *stats)
 {
 	stats->ndevices = team->nmembers;
 	stats->npasses = 1;
+	stats->elapsed_ms = team->started_ms > 0 ? now_ms() - team->started_ms : 0;
 	for (uint32_t i = 0; i < team->nmembers; i++)
 	{
-		stats->device[i].ordinal = team->members[i].entry->info.ordinal;
-		stats->device[i].rows = team->direct ? stats->source[0].rows_in :
-			team->members[i].outer_rows;
-		if (!team->direct)
-			stats->memory_peak += team->members[i].lease.peak;
+		GjMember   *member = &team->members[i];
+
+		if (team->direct)
+		{
+			member->outer_rows = stats->source[0].rows_in;
+			gj_member_count(member, stats);
+		}
+		else
+			stats->memory_peak += member->lease.peak;
+		stats->device[i] = (GjDeviceStats) {
+			.ordinal = member->entry->info.ordinal,.rows = member->outer_rows,
+			.chunks = member->nchunks,.busy_ms = member->totals.busy_ms
+		};
+		member->totals.runs = 1;
+		gj_devices_count_run(member->entry, &member->totals);
 	}
 	if (team->partition)
 		gj_partition_stats(team->partition, stats);

@@ -30,7 +30,9 @@ gj_team_ask_all(GjTeam *team, uint32_t source, const uint8_t *memory, uint32_t s
 	status = gj_runs_ask(runs, team->nmembers, team->host, source, memory, slot);
 	if (status != GJ_OK && status != GJ_CANCELLED)
 		return gj_team_fail(team, status, gj_run_error(runs[0]));
-	team->asked |= 1u << source;
+	for (uint32_t i = 0; i < team->nmembers; i++)
+		if (gj_run_has_store(runs[i], source))
+			team->asked |= 1u << source;
 	return status;
 }
 

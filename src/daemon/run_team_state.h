@@ -113,6 +113,8 @@ typedef struct GjMember
 	bool		restless;		/* it may have chunks that the run has not worked on */
 	GjAggState	states[GJ_MAX_AGGREGATES];	/* where its run puts them */
 	uint64_t	outer_rows;
+	uint64_t	nchunks;		/* of outer rows, or fragments */
+	GjDeviceTotals totals;		/* of its runs */
 	uint64_t	tile;			/* of sets: the one that it takes next */
 	bool		has_tile;
 	GjTeamGroups *keeps_groups; /* what its runs hand groups over to; NULL: they send them */
@@ -144,6 +146,7 @@ struct GjTeam
 	uint32_t	nmembers;
 	GjMember	members[GJ_MAX_RUN_DEVICES];
 	bool		direct;			/* one run without a thread */
+	double		started_ms;		/* when the first chunk came; 0: none has */
 	bool		spill;			/* what the run keeps is not expected to fit */
 	GjPartition *partition;		/* NULL: nothing is kept on the host */
 	/*
@@ -193,6 +196,9 @@ extern GjStatus gj_member_close_run(GjMember *member);
 
 /* Notes an error of a member's run for the team; returns the status. */
 extern GjStatus gj_member_error(GjMember *member, GjStatus status);
+
+/* Adds what a run of the member's did to its totals. */
+extern void gj_member_count(GjMember *member, const GjRunStats *stats);
 
 /* Ends a run: merges states, and statistics of the sources in `counted` (bits). */
 extern GjStatus gj_member_finish_run(GjMember *member, uint32_t counted);

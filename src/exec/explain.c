@@ -393,7 +393,17 @@ explain_totals(ExplainContext *cxt)
 		ExplainPropertyFloat(psprintf("%s Time", phases[i]), "ms", stats->ms[i], 3, es);
 }
 
-/* Which devices took how many outer rows; what did not fit them. */
+/* Percent of the time from the first to the last work of a run in which a device had none. */
+static double
+idle_share(const GjRunStats *stats, uint32 i)
+{
+	if (stats->elapsed_ms <= 0)
+		return 0;
+	/* copies and kernels run side by side: together they can take longer */
+	return Max(0, 100 * (1 - stats->device[i].busy_ms / stats->elapsed_ms));
+}
+
+/* Which devices took how many outer rows, and their time; what did not fit them. */
 static void
 explain_devices(ExplainContext *cxt)
 {
@@ -404,14 +414,24 @@ explain_devices(ExplainContext *cxt)
 	{
 		List	   *ordinals = NIL;
 		List	   *rows = NIL;
+		List	   *chunks = NIL;
+		List	   *busy = NIL;
+		List	   *idle = NIL;
 
 		for (uint32 i = 0; i < stats->ndevices; i++)
 		{
 			ordinals = lappend(ordinals, psprintf("%u", stats->device[i].ordinal));
 			rows = lappend(rows, psprintf(UINT64_FORMAT, stats->device[i].rows));
+			chunks = lappend(chunks, psprintf(UINT64_FORMAT, stats->device[i].chunks));
+			busy = lappend(busy, psprintf("%.3f", stats->device[i].busy_ms));
+			idle = lappend(idle, psprintf("%.0f", idle_share(stats, i)));
 		}
 		ExplainPropertyList("Devices Used", ordinals, es);
 		ExplainPropertyList("Device Rows", rows, es);
+		ExplainPropertyList("Device Chunks", chunks, es);
+		ExplainPropertyList("Device Busy Time", busy, es);
+		ExplainPropertyList("Device Idle Percent", idle, es);
+		ExplainPropertyFloat("Device Elapsed Time", "ms", stats->elapsed_ms, 3, es);
 		ExplainPropertyInteger("Passes", NULL, stats->npasses, es);
 		ExplainPropertyInteger("Spilled To Memory", "kB", stats->spilled_memory / 1024, es);
 		ExplainPropertyInteger("Spilled To Disk", "kB", stats->spilled_disk / 1024, es);
@@ -422,8 +442,14 @@ explain_devices(ExplainContext *cxt)
 		indent(es);
 		appendStringInfoString(es->str, "Devices Used:");
 		for (uint32 i = 0; i < stats->ndevices; i++)
-			appendStringInfo(es->str, "%s %u rows=" UINT64_FORMAT, i > 0 ? "," : "",
-							 stats->device[i].ordinal, stats->device[i].rows);
+		{
+			appendStringInfo(es->str, "%s %u rows=" UINT64_FORMAT " chunks=" UINT64_FORMAT,
+							 i > 0 ? "," : "", stats->device[i].ordinal, stats->device[i].rows,
+							 stats->device[i].chunks);
+			if (es->timing)
+				appendStringInfo(es->str, " busy=%.1fms idle=%.0f%%", stats->device[i].busy_ms,
+								 idle_share(stats, i));
+		}
 		appendStringInfoChar(es->str, '\n');
 	}
 	if (stats->spilled_memory + stats->spilled_disk > 0)

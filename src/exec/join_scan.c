@@ -186,6 +186,7 @@ add_stats(GjRunStats *sum, const GjRunStats *stats)
 	sum->memory_peak = Max(sum->memory_peak, stats->memory_peak);
 	sum->rows_out += stats->rows_out;
 	sum->npasses += stats->npasses;
+	sum->elapsed_ms += stats->elapsed_ms;
 	sum->spilled_memory = Max(sum->spilled_memory, stats->spilled_memory);
 	sum->spilled_disk += stats->spilled_disk;
 	for (uint32 i = 0; i < Min(stats->ndevices, GJ_MAX_RUN_DEVICES); i++)
@@ -199,6 +200,8 @@ add_stats(GjRunStats *sum, const GjRunStats *stats)
 		if (d == sum->ndevices)
 			sum->device[sum->ndevices++].ordinal = stats->device[i].ordinal;
 		sum->device[d].rows += stats->device[i].rows;
+		sum->device[d].chunks += stats->device[i].chunks;
+		sum->device[d].busy_ms += stats->device[i].busy_ms;
 	}
 	for (int i = 0; i < GJ_MAX_SOURCES; i++)
 	{

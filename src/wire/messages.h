@@ -140,6 +140,12 @@ typedef struct GjDeviceInfo
 	uint64_t	memory_total;	/* bytes */
 	uint64_t	memory_used;	/* bytes that running programs hold */
 	uint64_t	memory_pinned;	/* bytes of host memory in rings, pooled ones included */
+	uint64_t	memory_resident;	/* bytes of columns that stay between programs */
+	/* of the programs that were completed: */
+	uint64_t	runs;
+	uint64_t	bytes_in;
+	uint64_t	bytes_out;
+	double		busy_ms;		/* all phases but waiting */
 	/* measured when the device was opened */
 	double		copy_in_rate;	/* bytes/s, ring to device */
 	double		copy_out_rate;	/* bytes/s, device to ring */
@@ -284,6 +290,8 @@ typedef struct GjDeviceStats
 	uint32_t	ordinal;
 	uint32_t	unused;
 	uint64_t	rows;			/* outer rows that it took */
+	uint64_t	chunks;			/* in so many chunks or resident fragments */
+	double		busy_ms;		/* all phases but waiting */
 } GjDeviceStats;
 
 typedef struct GjRunStats
@@ -299,6 +307,7 @@ typedef struct GjRunStats
 	uint32_t	npasses;		/* more than 1: the inner sides came in parts */
 	uint64_t	spilled_memory; /* bytes kept in host memory, and in temporary files */
 	uint64_t	spilled_disk;
+	double		elapsed_ms;		/* from the first to the last that the devices had to do */
 	GjDeviceStats device[GJ_MAX_RUN_DEVICES];
 } GjRunStats;
 
