@@ -11,7 +11,7 @@ plan skip_all => 'the cpu pretends to be several devices, GPUs do not' if device
 
 my $session = GpuJoin::session();
 my $limited = "$session SET gpujoin.device_memory_limit = '16MB';";
-my $node = new_node('devices', preload => 1, conf => "temp_file_limit = '500MB'\nwork_mem = '16MB'\n");
+my $node = new_node('devices', preload => 1, conf => "temp_file_limit = '500MB'\nwork_mem = '16MB'\ngpujoin.cache_size = 0\n");
 $node->safe_psql('postgres', q{
 	-- a hot key, keys that are NULL, values that are, and text
 	CREATE TABLE big AS SELECT i AS id, CASE WHEN i % 2 = 0 THEN 7 WHEN i % 11 = 0 THEN NULL ELSE i END AS k,
@@ -30,7 +30,17 @@ my %queries = (
 	semi => 'SELECT count(*), sum(a.id) FROM big a WHERE EXISTS (SELECT FROM big b WHERE a.k = b.k)',
 	anti => 'SELECT count(*), sum(a.id) FROM big a WHERE NOT EXISTS (SELECT FROM big b WHERE a.id = b.id * 2 AND a.v < b.v)',
 	filter => "SELECT count(*), sum(a.v) FROM big a JOIN big b ON a.id = b.id AND a.v < b.k WHERE a.t LIKE '%7%' AND b.id > 1000",
-	empty => 'SELECT count(*), sum(a.v) FROM big a JOIN big b ON a.id = b.id WHERE b.id < 0');
+	empty => 'SELECT count(*), sum(a.v) FROM big a JOIN big b ON a.id = b.id WHERE b.id < 0',
+	# rows of inner sides that come out at the end, and pass a later step that has some as well
+	fulls => 'SELECT count(*), sum(a.id), sum(b.id), sum(c.k), count(c.w) FROM big a FULL JOIN big b ON a.id = b.id + 100000 AND a.v < b.v FULL JOIN few c ON b.id = c.k + 299900',
+	right => 'SELECT count(*), sum(s.w), sum(b.id) FROM few s RIGHT JOIN big b ON s.k = b.id AND s.w > 2',
+	# groups: few, as many as rows, by text, of distinct values, none at all
+	groups => "SELECT md5(string_agg(x::text, ' ' ORDER BY v)) FROM (SELECT v, count(*), sum(id), min(k), count(DISTINCT k) FROM big GROUP BY v) x",
+	keys => 'SELECT count(*), sum(n), sum(s), sum(m) FROM (SELECT a.id, count(*) AS n, sum(b.v) AS s, max(a.k) AS m FROM big a JOIN big b ON a.id = b.id GROUP BY a.id OFFSET 0) x',
+	texts => 'SELECT count(*), sum(n), sum(length(t)) FROM (SELECT b.t, count(*) AS n FROM few s RIGHT JOIN big b ON s.k = b.id GROUP BY b.t OFFSET 0) x',
+	distinct => 'SELECT count(DISTINCT id), sum(DISTINCT id), count(*), sum(v) FROM big',
+	many => 'SELECT count(*), sum(n) FROM (SELECT v, count(DISTINCT id) AS n FROM big GROUP BY v OFFSET 0) x',
+	nothing => 'SELECT count(DISTINCT b.id), count(*) FROM few s JOIN big b ON s.k = b.id WHERE s.k < 0');
 my %answers = map { $_ => $node->safe_psql('postgres', "SET gpujoin.enabled = off; $queries{$_}") } keys %queries;
 
 sub plan_of
@@ -49,7 +59,7 @@ foreach my $n (1, 2, 4)
 		is($node->safe_psql('postgres', "$session $queries{$name}"), $answers{$name}, "$n devices, $name: right rows");
 		is($node->safe_psql('postgres', "$limited $queries{$name}"), $answers{$name}, "$n devices of little memory, $name: right rows");
 		is($node->safe_psql('postgres', "$limited SET gpujoin.spill_memory = 0; $queries{$name}"), $answers{$name},
-			"$n devices of little memory, temporary files, $name: right rows");
+			"$n devices of little memory, temporary files, $name: right rows") if $n < 4;
 	}
 	my $plan = plan_of($queries{sums}, '');
 	unlike($plan, qr/Fallback|Spilled/, "$n devices: not split");
@@ -59,11 +69,17 @@ foreach my $n (1, 2, 4)
 		is(scalar(() = $used =~ /rows=/g), $n, "$n devices: all take part");
 		unlike(plan_of($queries{sums}, 'SET gpujoin.devices_per_query = 1;'), qr/Devices Used/, 'one is enough if one is asked for');
 	}
-	foreach my $name (qw(sums both chain full semi anti))
+	foreach my $name (qw(sums both chain full semi anti keys))
 	{
 		my $limited_plan = plan_of($queries{$name}, "SET gpujoin.device_memory_limit = '16MB';");
 		unlike($limited_plan, qr/Fallback/, "$n devices of little memory, $name: no fallback");
 		like($limited_plan, qr/Spilled: memory=[1-9]\d*kB disk=0kB  Passes: ([2-9]|\d\d)/, "$n devices of little memory, $name: in parts");
+	}
+	foreach my $name (qw(full right groups keys texts distinct many))
+	{
+		unlike(plan_of($queries{$name}, ''), qr/Fallback/, "$n devices, $name: no fallback");
+		unlike(plan_of($queries{$name}, "SET gpujoin.device_memory_limit = '16MB';"), qr/Fallback/, "$n devices of little memory, $name: no fallback");
+		like(plan_of($queries{$name}, ''), qr/Devices Used: 0 rows=\d+ chunks=\d+ .*idle=\d+%, 1 rows=/, "$n devices, $name: runs on several") if $n > 1;
 	}
 	like(plan_of($queries{sums}, "SET gpujoin.device_memory_limit = '16MB'; SET gpujoin.spill_memory = 0;"),
 		qr/Spilled: memory=0kB disk=[1-9]/, "$n devices of little memory: temporary files");
@@ -103,6 +119,54 @@ foreach my $n (1, 2, 4)
 	my $right = grep { my ($out, $err) = finish($_); $err eq '' && $out eq "$answers{sums}\n$answers{text}" } @runs;
 	is($right, 6, "$n devices: six sessions have their answers");
 }
+
+# resident columns lie on all devices: outer rows are used where they are, inner ones come from there
+$node->append_conf('postgresql.conf', "gpujoin.cpu_devices = 3\ngpujoin.cache_size = '1GB'\n");
+$node->restart;
+$node->safe_psql('postgres', q{
+	CREATE TABLE wide (id, k) WITH (fillfactor = 10) AS SELECT i, i % 1000 FROM generate_series(1, 220000) i;
+	CREATE TABLE other (id, k) WITH (fillfactor = 10) AS SELECT i, i % 900 FROM generate_series(1, 220000) i;
+	VACUUM (ANALYZE) wide, other;
+});
+my %resident = (
+	inner => 'SELECT count(*), sum(a.k), sum(b.k) FROM wide a JOIN other b ON a.id = b.id',
+	full => 'SELECT count(*), sum(a.k), sum(b.k) FROM wide a FULL JOIN other b ON a.id = b.id + 10000',
+	groups => 'SELECT count(*), sum(n) FROM (SELECT b.k, count(*) AS n FROM wide a JOIN other b ON a.id = b.id GROUP BY b.k OFFSET 0) x');
+foreach my $round (qw(cold warm changed vacuumed))
+{
+	$node->safe_psql('postgres', 'UPDATE wide SET k = k + 1 WHERE id % 5000 = 0; DELETE FROM other WHERE id % 7000 = 0') if $round eq 'changed';
+	$node->safe_psql('postgres', 'VACUUM wide, other') if $round eq 'vacuumed';
+	foreach my $name (sort keys %resident)
+	{
+		is($node->safe_psql('postgres', "$session $resident{$name}"), $node->safe_psql('postgres', "SET gpujoin.enabled = off; $resident{$name}"),
+			"resident, $round, $name: right rows");
+	}
+	like(plan_of($resident{inner}, ''), qr/resident=\d{4,}/, "resident, $round: rows are used where they are") if $round ne 'cold';
+}
+is($node->safe_psql('postgres', "SELECT count(DISTINCT ordinal) FROM gpujoin_cache WHERE relation = 'wide'::regclass"), 3, 'each device has some of it');
+is($node->safe_psql('postgres', "SELECT count(*) FROM gpujoin_devices WHERE device = 'cpu' AND runs > 0 AND memory_resident > 0 AND busy_ms > 0 AND bytes_in > 0"), 3,
+	'each device tells what it did');
+is($node->safe_psql('postgres', "$session SET gpujoin.devices_per_query = 2; $resident{inner}"), $node->safe_psql('postgres', "SET gpujoin.enabled = off; $resident{inner}"),
+	'resident, on fewer devices than before: right rows');
+$node->safe_psql('postgres', 'SELECT gpujoin_cache_evict()');
+ok($node->safe_psql('postgres', "$session SELECT gpujoin_prewarm('wide')") > 8192, 'a table is made resident');
+is($node->safe_psql('postgres', "SELECT count(*) FROM gpujoin_cache WHERE relation = 'wide'::regclass"), 3, 'on all devices');
+$node->safe_psql('postgres', 'SELECT gpujoin_cache_evict()');
+foreach my $point (qw(memory build probe output))
+{
+	is($node->safe_psql('postgres', "$session SET gpujoin.fail_at = '$point'; $resident{inner}"), $node->safe_psql('postgres', "SET gpujoin.enabled = off; $resident{inner}"),
+		"resident, $point fails: right rows") foreach 1 .. 2;
+}
+is(idle_ms($node) >= 0, 1, 'nothing is left');
+
+# sets: tiles for all devices
+my $sets = "SELECT count(*), sum(left_id * right_id % 1009) FROM gpu_set_join('SELECT i, ARRAY[i, i % 50, i % 31] FROM generate_series(1, 4000) i', "
+	. "'SELECT i, ARRAY[i % 40, i * 2] FROM generate_series(1, 3000) i')";
+my $before_sets = $node->safe_psql('postgres', "SELECT string_agg(runs::text, ' ' ORDER BY ordinal) FROM gpujoin_devices WHERE device = 'cpu'");
+is($node->safe_psql('postgres', "$session SET gpujoin.set_device_min_elements = 0; $sets"), $node->safe_psql('postgres', "$session SET gpujoin.device = off; $sets"),
+	'sets: the same pairs');
+my @more = split ' ', $node->safe_psql('postgres', "SELECT string_agg(runs::text, ' ' ORDER BY ordinal) FROM gpujoin_devices WHERE device = 'cpu'");
+is(join(' ', map { $more[$_] - (split ' ', $before_sets)[$_] } 0 .. 2), '1 1 1', 'sets: of all devices');
 
 unlike(slurp_file($node->logfile), qr/was terminated by signal|PANIC/, 'no process crashed');
 

@@ -205,6 +205,7 @@ gj_member_close_run(GjMember *member)
 		return GJ_OK;
 	status = gj_run_close(member->run, &why);
 	member->run = NULL;
+	member->restless = false;
 	if (status == GJ_DEVICE_LOST)
 	{
 		pthread_mutex_lock(&member->team->lock);
@@ -394,8 +395,10 @@ do_task(GjMember *member, const GjTask *task)
 	{
 		case GJ_TASK_USE:
 			member->nchunks += task->nrows;
+			member->restless = true;
 			return gj_run_use(member->run, task->source, task->nrows, task->memory, task->slot);
 		case GJ_TASK_USE_INNER:
+			member->restless = true;
 			return gj_run_use_fragment(member->run, task->source, &task->shared->use,
 									   task->shared->fragment, task->shared->owner);
 		case GJ_TASK_CHUNK:
@@ -408,7 +411,7 @@ do_task(GjMember *member, const GjTask *task)
 			member->restless = true;
 			return status == GJ_OK ? gj_run_work(member->run) : status;
 		case GJ_TASK_SOURCE_END:
-			member->restless = false;
+			member->restless = true;
 			status = gj_run_source_end(member->run, task->source);
 			if (status == GJ_OK && gj_run_complete(member->run))
 			{

@@ -110,7 +110,8 @@ typedef struct GjMember
 	bool		started;
 	GjTaskList	own;			/* guarded by lock */
 	bool		sent;			/* the run has made something */
-	bool		restless;		/* it may have chunks that the run has not worked on */
+	bool		restless;		/* the run may have chunks that it has not worked on, and does
+								 * not know that it waits now */
 	GjAggState	states[GJ_MAX_AGGREGATES];	/* where its run puts them */
 	uint64_t	outer_rows;
 	uint64_t	nchunks;		/* of outer rows, or fragments */
