@@ -772,8 +772,8 @@ copy_peer(GjQueue *queue, void *to, GjDevice *other, const void *from, size_t nb
 		return GJ_OK;
 	if (reads_peer(queue, other))
 	{
-		GJ_CUDA(queue, cudaMemcpyPeerAsync(to, queue->device->ordinal, from, other->ordinal,
-										   nbytes, queue->stream));
+		GJ_CUDA(queue, cudaMemcpyPeerAsync(to, queue->device->ordinal, from, other->ordinal, nbytes,
+										   queue->stream));
 		return GJ_OK;
 	}
 	if (queue->staging == NULL)
