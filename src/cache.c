@@ -11,6 +11,7 @@
 #include "fmgr.h"
 #include "funcapi.h"
 #include "miscadmin.h"
+#include "storage/bufmgr.h"
 #include "utils/acl.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
@@ -213,6 +214,7 @@ make_program(Relation rel, const AttrNumber *attnos, int n, int ntexts)
 		((GjInstr *) ((char *) program + instrs))[i] =
 			(GjInstr) {.op = GJ_OP_LOAD_T,.n = GJ_BYTES_VARLENA,.arg = n - ntexts + i};
 	source->ncolumns = n;
+	source->nrows_hint = (uint64) Max(rel->rd_rel->reltuples, 0);
 	source->filter = -1;
 	source->capacity = gj_chunk_capacity(types, n, row_heap);
 	if (source->capacity == 0)
@@ -268,7 +270,7 @@ add_texts(Relation rel, AttrNumber *attnos, int n)
 	return ntexts;
 }
 
-/* Pages of the table that are resident now. */
+/* Pages of the table that are resident now, on whichever device. */
 static uint64
 count_pages(Relation rel)
 {
@@ -282,8 +284,9 @@ count_pages(Relation rel)
 	(void) gj_cache_read(&list, &n, &failure);
 	for (uint32 i = 0; i < n; i++)
 		if (memcmp(&list[i].relation, &key, sizeof(key)) == 0 && list[i].device == gj_device_kind())
-			npages = Max(npages, list[i].npages);
-	return npages;
+			npages += list[i].npages;
+	/* some may be on several */
+	return Min(npages, RelationGetNumberOfBlocks(rel));
 }
 
 /*
