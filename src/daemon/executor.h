@@ -70,6 +70,12 @@ extern GjStatus gj_runs_ask(GjRun **runs, uint32_t n, const GjRunHost *host, uin
 							const uint8_t *memory, uint32_t slot);
 /* True if the source was asked about and the device keeps resident data at all. */
 extern bool gj_run_has_store(const GjRun *run, uint32_t source);
+/*
+ * Which of n devices is to keep a chunk of the source: *place < n, always the same for a
+ * fragment.  False: it is not to be kept.
+ */
+extern bool gj_run_place(const GjRun *run, uint32_t source, const uint8_t *chunk, uint32_t n,
+						 uint32_t *place);
 /* Takes the rows of n fragments, GjUse[n] in the slot. */
 extern GjStatus gj_run_use(GjRun *run, uint32_t source, uint32_t n, const uint8_t *memory,
 						   uint32_t slot);
@@ -81,11 +87,12 @@ extern GjStatus gj_run_use(GjRun *run, uint32_t source, uint32_t n, const uint8_
  */
 typedef struct GjFragment GjFragment;
 
-/* NULL: it was not told of.  `run` works on nothing of the source just now. */
-extern GjFragment *gj_run_take_fragment(GjRun *run, uint32_t source, uint64_t id);
+/* NULL: it was not told of.  *table: the source's table that it belongs to. */
+extern GjFragment *gj_run_take_fragment(GjRun *run, uint32_t source, uint64_t id,
+										uint32_t *table);
 /* Waits. */
-extern GjStatus gj_run_use_fragment(GjRun *run, uint32_t source, const GjUse *use,
-									const GjFragment *fragment, GjDeviceEntry *owner);
+extern GjStatus gj_run_use_fragment(GjRun *run, uint32_t source, uint32_t table, const GjUse *use,
+									GjFragment *fragment, GjDeviceEntry *owner);
 extern void gj_fragment_give_back(GjDeviceEntry *owner, GjFragment *fragment,
 								  const GjUse *use);
 

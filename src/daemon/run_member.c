@@ -399,8 +399,9 @@ do_task(GjMember *member, const GjTask *task)
 			return gj_run_use(member->run, task->source, task->nrows, task->memory, task->slot);
 		case GJ_TASK_USE_INNER:
 			member->restless = true;
-			return gj_run_use_fragment(member->run, task->source, &task->shared->use,
-									   task->shared->fragment, task->shared->owner);
+			return gj_run_use_fragment(member->run, task->source, task->shared->table,
+									   &task->shared->use, task->shared->fragment,
+									   task->shared->owner);
 		case GJ_TASK_CHUNK:
 			if (task->source > 0)
 				gj_run_may_keep(member->run, task->keep);

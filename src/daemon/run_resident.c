@@ -103,8 +103,8 @@ remember_pinned(GjRunResident *resident, GjFragment *fragment, uint32_t table)
  * several have it, the one with most pages that are valid: others may be out of date.
  */
 static GjStatus
-find_fragment(GjRun **runs, uint32_t nruns, uint32_t source, uint32_t number, uint64_t map_lsn,
-			  GjKnownFragment *known, uint64_t *lsns, GjFragment **fragment)
+find_fragment(GjRun **runs, uint32_t nruns, uint32_t source, uint32_t table, uint32_t number,
+			  uint64_t map_lsn, GjKnownFragment *known, uint64_t *lsns, GjFragment **fragment)
 {
 	GjRunResident *owner = NULL;
 	GjKnownFragment other_known;
@@ -113,10 +113,10 @@ find_fragment(GjRun **runs, uint32_t nruns, uint32_t source, uint32_t number, ui
 	*fragment = NULL;
 	for (uint32_t i = 0; i < nruns; i++)
 	{
-		GjRunResident *resident = &runs[(number + i) % nruns]->resident[source];
+		GjRunResident *resident = &runs[i]->resident[source];
 		GjFragment *other = resident->store ?
-			gj_resident_find(resident->store, &resident->wanted, number, map_lsn, &other_known,
-							 other_lsns) : NULL;
+			gj_resident_find(resident->store, &resident->tables[table], number, map_lsn,
+							 &other_known, other_lsns) : NULL;
 
 		if (!other)
 			continue;
@@ -133,7 +133,7 @@ find_fragment(GjRun **runs, uint32_t nruns, uint32_t source, uint32_t number, ui
 		if (known->flags & GJ_KNOWN_LSNS)
 			memcpy(lsns, other_lsns, known->npages * sizeof(uint64_t));
 	}
-	if (!*fragment || remember_pinned(owner, *fragment))
+	if (!*fragment || remember_pinned(owner, *fragment, table))
 		return GJ_OK;
 	gj_resident_unpin(owner->store, *fragment);
 	return GJ_OUT_OF_HOST_MEMORY;
@@ -145,7 +145,6 @@ answer(GjRun **runs, uint32_t nruns, uint32_t source, const GjAsk *ask, const ui
 	   uint8_t *slot)
 {
 	GjAnswered	head = {0, ask->first};
-	const GjWanted *wanted = &resident->tables[ask->table];
 	uint8_t    *at = slot + sizeof(head);
 	const uint8_t *end = slot + GJ_OUTPUT_SLOT_SIZE - sizeof(GjKnownFragment) -
 		GJ_FRAGMENT_BLOCKS * sizeof(uint64_t);
@@ -156,8 +155,8 @@ answer(GjRun **runs, uint32_t nruns, uint32_t source, const GjAsk *ask, const ui
 		uint64_t	lsns[GJ_FRAGMENT_BLOCKS];
 		GjFragment *fragment;
 
-		GJ_TRY(find_fragment(runs, nruns, source, head.next, map_lsns[head.next / ask->per_map],
-							 &known, lsns, &fragment));
+		GJ_TRY(find_fragment(runs, nruns, source, ask->table, head.next,
+							 map_lsns[head.next / ask->per_map], &known, lsns, &fragment));
 		if (!fragment)
 			continue;
 		memcpy(at, &known, sizeof(known));
@@ -249,6 +248,21 @@ bool
 gj_run_has_store(const GjRun *run, uint32_t source)
 {
 	return run->resident[source].store != NULL;
+}
+
+bool
+gj_run_place(const GjRun *run, uint32_t source, const uint8_t *chunk, uint32_t n, uint32_t *place)
+{
+	const GjRunResident *resident = &run->resident[source];
+	GjChunkPages pages;
+
+	/* only which fragment: who keeps it looks at the rest */
+	memcpy(&pages, gj_chunk_pages(chunk), offsetof(GjChunkPages, lsn));
+	if (pages.n == 0 || pages.table >= resident->ntables)
+		return false;
+	*place = (uint32_t) (((uint64_t) pages.fragment +
+						  resident->tables[pages.table].relation.filenode) % n);
+	return true;
 }
 
 GjStatus
@@ -482,14 +496,17 @@ gj_run_use(GjRun *run, uint32_t source, uint32_t n, const uint8_t *memory, uint3
 /* ---- fragments that several runs use */
 
 GjFragment *
-gj_run_take_fragment(GjRun *run, uint32_t source, uint64_t id)
+gj_run_take_fragment(GjRun *run, uint32_t source, uint64_t id, uint32_t *table)
 {
-	return take_pinned(&run->resident[source], id);
+	GjPinned	pinned = take_pinned(&run->resident[source], id);
+
+	*table = pinned.table;
+	return pinned.fragment;
 }
 
 GjStatus
-gj_run_use_fragment(GjRun *run, uint32_t source, const GjUse *use, const GjFragment *fragment,
-					GjDeviceEntry *owner)
+gj_run_use_fragment(GjRun *run, uint32_t source, uint32_t table, const GjUse *use,
+					GjFragment *fragment, GjDeviceEntry *owner)
 {
 	GjRowRange *ranges;
 	GjStatus	status;
@@ -502,7 +519,8 @@ gj_run_use_fragment(GjRun *run, uint32_t source, const GjUse *use, const GjFragm
 		return GJ_OUT_OF_HOST_MEMORY;
 	run->work.ops->phase(run->work.queue, GJ_PHASE_TRANSFER);
 	run->work.peer = owner == run->entry ? NULL : owner->device;
-	status = use_rows(run, source, fragment, ranges, find_ranges(fragment, use->pages, ranges));
+	status = use_rows(run, source, (GjPinned) {fragment, table}, ranges,
+					  find_ranges(fragment, use->pages, ranges));
 	run->work.peer = NULL;
 	/* what the queue still reads must stay where it is */
 	ended = run->work.ops->sync(run->work.queue);

@@ -81,7 +81,8 @@ static GjStatus
 use_shared(GjTeam *team, uint32_t source, const GjUse *use)
 {
 	GjMember   *owner = owner_of(team, use->id);
-	GjFragment *fragment = owner ? gj_run_take_fragment(owner->run, source, use->id) : NULL;
+	uint32_t	table = 0;
+	GjFragment *fragment = owner ? gj_run_take_fragment(owner->run, source, use->id, &table) : NULL;
 	GjSharedUse *shared;
 
 	if (!fragment)
@@ -92,7 +93,7 @@ use_shared(GjTeam *team, uint32_t source, const GjUse *use)
 		gj_fragment_give_back(owner->entry, fragment, NULL);
 		return GJ_OUT_OF_HOST_MEMORY;
 	}
-	*shared = (GjSharedUse) {*use, fragment, owner->entry, team->nmembers, false};
+	*shared = (GjSharedUse) {*use, fragment, table, owner->entry, team->nmembers, false};
 	for (uint32_t i = 0; i < team->nmembers; i++)
 	{
 		GjTask	   *task = calloc(1, sizeof(GjTask));
@@ -144,11 +145,11 @@ gj_team_use_all(GjTeam *team, uint32_t source, uint32_t n, const uint8_t *memory
 int
 gj_team_place(GjTeam *team, uint32_t source, const uint8_t *chunk)
 {
-	GjChunkPages pages;
+	uint32_t	place;
 
-	if (!(team->asked >> source & 1))
+	/* all runs were asked the same */
+	if (!(team->asked >> source & 1) ||
+		!gj_run_place(team->members[0].run, source, chunk, team->nmembers, &place))
 		return -1;
-	/* only which fragment: the member's run looks at the rest */
-	memcpy(&pages, gj_chunk_pages(chunk), offsetof(GjChunkPages, map_lsn));
-	return pages.n > 0 ? (int) (pages.fragment % team->nmembers) : -1;
+	return (int) place;
 }

@@ -46,6 +46,7 @@ typedef struct GjSharedUse
 {
 	GjUse		use;
 	GjFragment *fragment;
+	uint32_t	table;			/* of the source, as GjAsk numbers them */
 	GjDeviceEntry *owner;
 	uint32_t	nusers;			/* who have yet to use it; the last one gives it back */
 	bool		failed;
