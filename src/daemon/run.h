@@ -399,6 +399,21 @@ extern GjStatus gj_run_keep(GjRun *run, uint32_t source, const GjChunk *chunk, G
 /* Gives all fragments back, after the queue was waited for. */
 extern void gj_run_release(GjRun *run, uint32_t source);
 
+/* Device memory that a tile takes: counts, the matrix, and the scratch memory of selecting. */
+#define GJ_TILE_SPACE		(UINT64_C(40) << 20)
+
+/*
+ * What is counted of it: all, or a quarter of what the run may have if that is less.  Most is
+ * scratch memory of the queue, of which other operators count nothing.
+ */
+static inline uint64_t
+gj_run_tile_space(const GjRun *run)
+{
+	uint64_t	most = run->work.lease->limit / 4;
+
+	return most < GJ_TILE_SPACE ? most : GJ_TILE_SPACE;
+}
+
 /* run_sets.c */
 extern GjStatus gj_run_sets(GjRun *run);
 

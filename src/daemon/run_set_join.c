@@ -21,8 +21,6 @@
 /* The same while arrays become sets: other copies of the elements, places, segments. */
 #define GJ_ARRAY_ELEMENT_SPACE	32
 #define GJ_ARRAY_SPACE		32
-/* What a tile takes: counts, the matrix, and the scratch memory of selecting. */
-#define GJ_TILE_SPACE		(UINT64_C(40) << 20)
 
 /* The fewest tuples that a family is made of, however little memory there is. */
 #define GJ_MIN_SETS			64
@@ -233,7 +231,7 @@ make_family(GjRun *run, GjRunStep *rs, const GjView *view, uint32_t first, uint3
 	sets.values = outer->values.memory;
 	spec->nleft = (uint32_t) outer->n;
 	spec->nright = (uint32_t) inner->n;
-	*space = sets.nvalues * GJ_ELEMENT_SPACE + sets.nsets * (uint64_t) GJ_SET_SPACE + GJ_TILE_SPACE;
+	*space = sets.nvalues * GJ_ELEMENT_SPACE + sets.nsets * (uint64_t) GJ_SET_SPACE + gj_run_tile_space(run);
 	if (!gj_lease_take(work->lease, *space))
 	{
 		*space = 0;

@@ -12,15 +12,13 @@
 /* Device memory that a family takes while it is built, for each element and each set. */
 #define GJ_ELEMENT_SPACE	60
 #define GJ_SET_SPACE		32
-/* What a tile takes: counts, the matrix, and the scratch memory of selecting. */
-#define GJ_TILE_SPACE		(UINT64_C(40) << 20)
 
 /* What building and the tiles need besides buffers; taken from the lease as one amount. */
 static uint64_t
 working_space(const GjRun *run)
 {
 	return run->relation[1].nrows * GJ_ELEMENT_SPACE + run->relation[0].nrows * GJ_SET_SPACE +
-		GJ_TILE_SPACE;
+		gj_run_tile_space(run);
 }
 
 /* Sends the first n entries of three device arrays; with each batch the algorithm (wire/sets.h). */
