@@ -3,6 +3,8 @@ LOAD 'gpujoin';
 \pset format unaligned
 \pset tuples_only on
 SET gpujoin.force = on;
+-- each device returns as many as the limit: how many come back is that of one
+SET gpujoin.devices_per_query = 1;
 
 -- What gj_same says, the rows that GpuJoin returned, and whether it was asked for a limit; the rows are compared in their order.
 CREATE FUNCTION gj_first(query text) RETURNS text LANGUAGE plpgsql AS $$
