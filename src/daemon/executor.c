@@ -427,6 +427,7 @@ gj_run_finish(GjRun *run, GjRunStats *stats)
 		GJ_TRY(gj_run_send_groups(run));
 	else if (p->output == GJ_OUTPUT_ROWS)
 		GJ_TRY(gj_run_send_limited(run));
+	GJ_TRY(gj_fused_finish(run));
 	/* a row error must not stay unnoticed */
 	GJ_TRY(run->work.ops->sync(run->work.queue));
 	memcpy(run->stats.ms, run->work.ops->phase_ms(run->work.queue), sizeof(run->stats.ms));
@@ -482,6 +483,7 @@ gj_run_close(GjRun *run, GjErrorText *why)
 	gj_buffer_free(work, &run->filtered);
 	gj_run_free_groups(run);
 	gj_run_free_limited(run);
+	gj_fused_free(run);
 	gj_buffer_free(work, &run->compact);
 	/* nor fragments that are being filled */
 	if (work->queue && run->clock > 0)

@@ -11,6 +11,7 @@
  *	run_output.c	tuples that passed all steps: aggregates or batches
  *	run_group.c		the same: groups
  *	run_limit.c		the same: the first rows in some order, returned at the end
+ *	run_fused.c		outer rows through all of it in one call, where that is possible
  *	run_intersect.c	GJ_PROGRAM_INTERSECT
  *	run_resident.c	fragments of sources that are, or become, resident
  *	run_sets.c		GJ_PROGRAM_SETS
@@ -167,6 +168,22 @@ typedef struct GjUsedSlot
 #define GJ_MARK_LOADED(i)	(GJ_SLOT_MARKS + (i))	/* stage i: its chunks are there */
 #define GJ_MARK_FREE(i)		(GJ_SLOT_MARKS + 2 + (i))	/* its rows are not read any more */
 
+/* Outer rows that pass filter, steps and aggregates in one call of the device. */
+typedef struct GjRunFused
+{
+	bool		off;			/* it cannot be done, or is of no use any more */
+	bool		ran;
+	GjFusedPlan plan;
+	uint32_t	nparts;			/* waiting for the next call */
+	uint32_t	nrows;			/* of these */
+	GjFusedPart part[GJ_FUSED_PARTS];
+	GjColumn   *columns;		/* of the parts */
+	uint32_t	most_rows;		/* of a call, where memory is short; 0: no limit */
+	GjBuffer	missed_rows[GJ_FUSED_STEPS + 1];
+	GjFusedMissed missed;		/* tuples whose group was not known */
+	uint32_t	nbad;			/* calls from which most tuples came back */
+} GjRunFused;
+
 struct GjRun
 {
 	GjDeviceEntry *entry;
@@ -219,6 +236,7 @@ struct GjRun
 
 	struct GjGrouping *grouping;	/* GJ_OUTPUT_GROUPS, from the first tuples on */
 	struct GjLimited *limited;	/* GJ_OUTPUT_ROWS with a limit, from the first tuples on */
+	GjRunFused *fused;			/* NULL: nobody has asked yet whether it can be done */
 };
 
 /* However little memory there is, this many tuples are worked on at a time. */
@@ -314,8 +332,26 @@ extern GjStatus gj_run_pass_on(GjRun *run, uint32_t i, GjView *view);
 /* Leaves the tuples at positions[0 .. n) of a view of step rs, for the sources that `kept` names. */
 extern GjStatus gj_run_pick(GjRun *run, GjRunStep *rs, GjView *view, const uint32_t *positions,
 							uint32_t n, uint32_t kept);
-/* Takes the first nrows rows that the outer columns describe through all steps. */
-extern GjStatus gj_run_outer_rows(GjRun *run, uint32_t nrows);
+/*
+ * Takes the first nrows rows that the outer columns describe through all steps.  If not
+ * `now`, they may wait for gj_fused_flush, and stay where they are until then.
+ */
+extern GjStatus gj_run_outer_rows(GjRun *run, uint32_t nrows, bool now);
+
+/* run_fused.c */
+/* True if outer rows can pass in one call; asked when all inner sides are built. */
+extern bool gj_fused_fits(GjRun *run);
+/*
+ * Adds the first nrows rows that the outer columns describe to the next call: *done of them,
+ * fewer if the rest had better take the steps one by one.  They must stay where they are
+ * until gj_fused_flush, unless they are taken through `now`.
+ */
+extern GjStatus gj_fused_rows(GjRun *run, uint32_t nrows, bool now, uint32_t *done);
+/* Takes all rows through that were added. */
+extern GjStatus gj_fused_flush(GjRun *run);
+/* Adds to the statistics what has passed.  Waits. */
+extern GjStatus gj_fused_finish(GjRun *run);
+extern void gj_fused_free(GjRun *run);
 
 /* run_stage.c */
 extern GjStatus gj_run_outer(GjRun *run, const GjChunk *chunk, uint8_t *memory, uint32_t slot);
@@ -378,6 +414,8 @@ extern GjStatus gj_run_send_states(GjRun *run, const GjAggState *states, uint32_
 /* run_group.c */
 extern GjStatus gj_run_group(GjRun *run, const GjView *view);
 extern GjStatus gj_run_send_groups(GjRun *run);
+/* The groups found so far; NULL: there are none. */
+extern const GjGroups *gj_run_groups(const GjRun *run);
 extern void gj_run_free_groups(GjRun *run);
 
 /* run_limit.c */

@@ -288,8 +288,12 @@ use_rows(GjRun *run, uint32_t source, GjPinned used, GjRowRange *ranges, uint32_
 	bool		outer = run->program->kind == GJ_PROGRAM_JOIN && source == 0;
 
 	describe(&run->resident[source].tables[used.table], fragment, 0, start);
-	if (outer)
+	if (outer && n > GJ_MAX_RANGES)
+	{
+		/* rows that wait may lie where these are put together */
+		GJ_TRY(gj_fused_flush(run));
 		GJ_TRY(compact(run, start, ncolumns, ranges, &n));
+	}
 	else if (run->program->kind == GJ_PROGRAM_JOIN)
 		GJ_TRY(gj_relation_append_heap(&run->work, &run->relation[source], fragment->heap.memory,
 									   fragment->heap_used, &heap_base));
@@ -301,7 +305,7 @@ use_rows(GjRun *run, uint32_t source, GjPinned used, GjRowRange *ranges, uint32_
 		run->stats.source[source].rows_in += nrows;
 		skip_to(run->columns + first, ncolumns, start, ranges[i].first);
 		if (outer)
-			GJ_TRY(gj_run_outer_rows(run, nrows));
+			GJ_TRY(gj_run_outer_rows(run, nrows, false));
 		else if (run->program->kind == GJ_PROGRAM_JOIN)
 			GJ_TRY(gj_relation_append_rows(&run->work, &run->relation[source],
 										   run->columns + first, nrows, heap_base,
@@ -358,6 +362,8 @@ use_fragments(GjRun *run, uint32_t source, const GjUse *uses, uint32_t n)
 		used[i] = take_pinned(resident, uses[i].id);
 		status = use_fragment(run, source, &uses[i], ranges, used[i]);
 	}
+	if (status == GJ_OK)
+		status = gj_fused_flush(run);
 	/* what the queue still reads must stay where it is */
 	ended = run->work.ops->sync(run->work.queue);
 	for (uint32_t i = 0; used && i < n; i++)
