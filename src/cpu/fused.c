@@ -127,6 +127,11 @@ find_rows(GjFusedItem *item, const GjFusedStep *step, uint32_t n)
 	const GjFusedPlan *plan = item->w->plan;
 	uint64_t	hash[GJ_TILE_ROWS];
 
+	if (step->nslots == 0)
+	{
+		memset(item->found, 0xFF, n * sizeof(uint32_t));
+		return;
+	}
 	memset(item->flag, 0, n);
 	for (uint32_t k = 0; k < step->nkeys; k++)
 	{
@@ -139,19 +144,14 @@ find_rows(GjFusedItem *item, const GjFusedStep *step, uint32_t n)
 			item->flag[i] |= item->null[i];
 		}
 	}
-	if (step->nslots == 0)
-	{
-		memset(item->found, 0xFF, n * sizeof(uint32_t));
-		return;
-	}
 	for (uint32_t i = 0; i < n; i++)
 	{
-		hash[i] = gj_fused_hash(step, &item->key[0][i], GJ_TILE_ROWS);
+		hash[i] = gj_fused_hash(&item->key[0][i], step->nkeys, GJ_TILE_ROWS);
 		__builtin_prefetch(&step->slots[gj_hash_slot(hash[i], step->nslots)]);
 	}
 	for (uint32_t i = 0; i < n; i++)
 		item->found[i] = item->flag[i] ? GJ_NO_ROW :
-			gj_fused_find(step, &item->key[0][i], GJ_TILE_ROWS, hash[i]);
+			gj_fused_find(step, &item->key[0][i], step->nkeys, GJ_TILE_ROWS, hash[i]);
 }
 
 /* Forgets the rows for which the residual condition is not true. */

@@ -80,6 +80,23 @@ typedef struct GjHashTable
 	uint32_t   *key_row;		/* nkeys > 1: input row whose keys rows[i] has */
 } GjHashTable;
 
+/* The arrays of a table that are there; returns their number. */
+#define GJ_TABLE_ARRAYS		(4 + GJ_MAX_KEYS)
+static inline uint32_t
+gj_table_arrays(const GjHashTable *table, void *arrays[GJ_TABLE_ARRAYS])
+{
+	void	   *all[] = {table->slots, table->rows, table->key_row, table->keys.null};
+	uint32_t	n = 0;
+
+	for (uint32_t i = 0; i < 4; i++)
+		if (all[i])
+			arrays[n++] = all[i];
+	for (uint32_t k = 0; k < table->keys.nkeys; k++)
+		if (table->keys.value[k])
+			arrays[n++] = table->keys.value[k];
+	return n;
+}
+
 /* ---- nested loop */
 
 /* A tuple's value <op> a row's value. */
@@ -417,6 +434,11 @@ typedef struct GjDeviceOps
 	/* Device memory, 256-byte aligned, uninitialised. */
 	GjStatus	(*alloc) (GjQueue *queue, size_t nbytes, void **memory);
 	void		(*free) (GjQueue *queue, void *memory, size_t nbytes);
+	/*
+	 * n allocations of another queue become this one's: all of them, or none.  Nothing that
+	 * the other queue has queued uses them, and no other thread uses either queue.
+	 */
+	GjStatus	(*adopt) (GjQueue *queue, GjQueue *from, void *const *memory, uint32_t n);
 
 	GjStatus	(*copy_in) (GjQueue *queue, void *device, const void *host, size_t nbytes);
 	GjStatus	(*copy_out) (GjQueue *queue, void *host, const void *device, size_t nbytes);

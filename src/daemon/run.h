@@ -14,6 +14,7 @@
  *	run_fused.c		outer rows through all of it in one call, where that is possible
  *	run_intersect.c	GJ_PROGRAM_INTERSECT
  *	run_resident.c	fragments of sources that are, or become, resident
+ *	run_side.c		inner sides that were built before, or are kept
  *	run_sets.c		GJ_PROGRAM_SETS
  *	run_set_join.c	steps that join sets
  */
@@ -118,6 +119,13 @@ typedef struct GjPinned
 	uint32_t	table;			/* of the source */
 } GjPinned;
 
+/* Pages of a fragment, pinned, that an inner side is made of when its source ends. */
+typedef struct GjRunUse
+{
+	GjPinned	used;
+	uint64_t	pages[GJ_FRAGMENT_WORDS];
+} GjRunUse;
+
 /* Of a source that its backend has asked about; all zero if it has not. */
 typedef struct GjRunResident
 {
@@ -129,7 +137,22 @@ typedef struct GjRunResident
 	uint32_t	next;			/* of them, likely to be used next */
 	GjFragment *building;		/* what its chunks fill */
 	bool		full;			/* there was no room for one */
+	/* of an inner side */
+	GjRunUse   *uses;			/* what it is made of, beside chunks */
+	uint32_t	nuses;
+	GjSideFragment *made;		/* fragments that its chunks have filled, all pages valid */
+	uint32_t	nmade;
+	uint64_t	nchunk_rows;
+	uint64_t	nmade_rows;		/* of these: rows of fragments in `made` */
 } GjRunResident;
+
+/* An inner side that is resident, or may be kept; it outlives the source's GjRunResident. */
+typedef struct GjRunSide
+{
+	GjResident *store;
+	GjSide	   *kept;			/* pinned: the run uses its memory */
+	GjSide	   *made;			/* what it is made of, if it may be kept; not filled in yet */
+} GjRunSide;
 
 /* Chunks in one stage at most. */
 #define GJ_STAGE_PARTS		32
@@ -202,6 +225,7 @@ struct GjRun
 	GjLayout	layout[GJ_MAX_SOURCES];
 	GjRelation	relation[GJ_MAX_SOURCES];
 	GjRunResident resident[GJ_MAX_SOURCES];
+	GjRunSide	side[GJ_MAX_SOURCES];
 	uint64_t	clock;			/* of the store when the run began to ask; 0: it did not */
 	GjBuffer	compact;		/* rows of a fragment that lay scattered */
 	uint32_t	ended;			/* sources, one bit each */
@@ -432,8 +456,22 @@ extern GjStatus gj_run_intersect(GjRun *run);
  * slot is free when the lane is.
  */
 extern GjStatus gj_run_keep(GjRun *run, uint32_t source, const GjChunk *chunk, GjLane lane);
+/* Appends the rows of pages of a fragment to the relation of an inner source. */
+extern GjStatus gj_run_append_use(GjRun *run, uint32_t source, const GjRunUse *use);
 /* Gives all fragments back, after the queue was waited for. */
 extern void gj_run_release(GjRun *run, uint32_t source);
+
+/*
+ * run_side.c: an inner source has ended.  Finds the side that was built of the same, or
+ * makes its relation complete.
+ */
+extern GjStatus gj_side_resolve(GjRun *run, uint32_t source);
+/* True if the side was found: then the step has its table, and the relation its columns. */
+extern bool gj_side_take(GjRun *run, GjRunStep *rs);
+/* A side was built, nrows rows of which passed the filter: keeps it, if that can be done. */
+extern GjStatus gj_side_keep(GjRun *run, GjRunStep *rs, uint32_t nrows);
+/* Gives the sides back, after the queue was closed. */
+extern void gj_side_release(GjRun *run);
 
 /* run_sets.c */
 extern GjStatus gj_run_sets(GjRun *run);

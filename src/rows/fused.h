@@ -25,13 +25,60 @@ typedef enum GjFusedForm
 	GJ_FUSED_CODE				/* gj_eval */
 } GjFusedForm;
 
-/* The values that operands have; NULL if one of them is. */
-GJ_FN uint32_t
-gj_fused_apply(uint32_t op, uint32_t arg, int64_t a, int64_t b, int64_t *result)
+/*
+ * The operators that are rarer, or take more: in a function of their own, so that they cost
+ * kernels no registers.
+ */
+GJ_NOINLINE_FN uint32_t
+gj_fused_apply_more(uint32_t op, uint32_t arg, int64_t a, int64_t b, int64_t *result)
 {
 	double		f = 0.0;
 	uint32_t	status = GJ_OK;
 
+	switch (op)
+	{
+		case GJ_OP_EQ_F:
+			*result = gj_eq_f(gj_bits_to_double(a), gj_bits_to_double(b));
+			return GJ_OK;
+		case GJ_OP_NE_F:
+			*result = !gj_eq_f(gj_bits_to_double(a), gj_bits_to_double(b));
+			return GJ_OK;
+		case GJ_OP_LT_F:
+			*result = gj_lt_f(gj_bits_to_double(a), gj_bits_to_double(b));
+			return GJ_OK;
+		case GJ_OP_LE_F:
+			*result = !gj_lt_f(gj_bits_to_double(b), gj_bits_to_double(a));
+			return GJ_OK;
+		case GJ_OP_GT_F:
+			*result = gj_lt_f(gj_bits_to_double(b), gj_bits_to_double(a));
+			return GJ_OK;
+		case GJ_OP_GE_F:
+			*result = !gj_lt_f(gj_bits_to_double(a), gj_bits_to_double(b));
+			return GJ_OK;
+		case GJ_OP_MUL_I:
+			return gj_mul_i(a, b, arg, result);
+		case GJ_OP_DIV_I:
+			return gj_div_i(a, b, arg, result);
+		case GJ_OP_MOD_I:
+			return gj_mod_i(a, b, result);
+		case GJ_OP_ADD_F:
+			status = gj_add_f(gj_bits_to_double(a), gj_bits_to_double(b), &f);
+			break;
+		case GJ_OP_SUB_F:
+			status = gj_sub_f(gj_bits_to_double(a), gj_bits_to_double(b), &f);
+			break;
+		default:				/* GJ_OP_MUL_F */
+			status = gj_mul_f(gj_bits_to_double(a), gj_bits_to_double(b), &f);
+			break;
+	}
+	*result = gj_double_to_bits(f);
+	return status;
+}
+
+/* a <op> b of values that are not NULL; returns an error. */
+GJ_FN uint32_t
+gj_fused_apply(uint32_t op, uint32_t arg, int64_t a, int64_t b, int64_t *result)
+{
 	switch (op)
 	{
 		case GJ_OP_EQ_I:
@@ -52,46 +99,13 @@ gj_fused_apply(uint32_t op, uint32_t arg, int64_t a, int64_t b, int64_t *result)
 		case GJ_OP_GE_I:
 			*result = a >= b;
 			return GJ_OK;
-		case GJ_OP_EQ_F:
-			*result = gj_eq_f(gj_bits_to_double(a), gj_bits_to_double(b));
-			return GJ_OK;
-		case GJ_OP_NE_F:
-			*result = !gj_eq_f(gj_bits_to_double(a), gj_bits_to_double(b));
-			return GJ_OK;
-		case GJ_OP_LT_F:
-			*result = gj_lt_f(gj_bits_to_double(a), gj_bits_to_double(b));
-			return GJ_OK;
-		case GJ_OP_LE_F:
-			*result = !gj_lt_f(gj_bits_to_double(b), gj_bits_to_double(a));
-			return GJ_OK;
-		case GJ_OP_GT_F:
-			*result = gj_lt_f(gj_bits_to_double(b), gj_bits_to_double(a));
-			return GJ_OK;
-		case GJ_OP_GE_F:
-			*result = !gj_lt_f(gj_bits_to_double(a), gj_bits_to_double(b));
-			return GJ_OK;
 		case GJ_OP_ADD_I:
 			return gj_add_i(a, b, arg, result);
 		case GJ_OP_SUB_I:
 			return gj_sub_i(a, b, arg, result);
-		case GJ_OP_MUL_I:
-			return gj_mul_i(a, b, arg, result);
-		case GJ_OP_DIV_I:
-			return gj_div_i(a, b, arg, result);
-		case GJ_OP_MOD_I:
-			return gj_mod_i(a, b, result);
-		case GJ_OP_ADD_F:
-			status = gj_add_f(gj_bits_to_double(a), gj_bits_to_double(b), &f);
-			break;
-		case GJ_OP_SUB_F:
-			status = gj_sub_f(gj_bits_to_double(a), gj_bits_to_double(b), &f);
-			break;
-		default:				/* GJ_OP_MUL_F */
-			status = gj_mul_f(gj_bits_to_double(a), gj_bits_to_double(b), &f);
-			break;
+		default:
+			return gj_fused_apply_more(op, arg, a, b, result);
 	}
-	*result = gj_double_to_bits(f);
-	return status;
 }
 
 /* True if gj_fused_apply knows the operator. */
@@ -194,25 +208,26 @@ gj_fused_slot(const GjHashSlot *slots, uint64_t s)
 
 /* Hash of normalised keys key[k * stride], as tables have it. */
 GJ_FN uint64_t
-gj_fused_hash(const GjFusedStep *step, const int64_t *key, uint32_t stride)
+gj_fused_hash(const int64_t *key, uint32_t nkeys, uint32_t stride)
 {
 	uint64_t	hash = 0;
 
-	if (step->nkeys == 1)
+	if (nkeys == 1)
 		return gj_hash_mix((uint64_t) key[0]);
-	for (uint32_t k = 0; k < step->nkeys; k++)
+	for (uint32_t k = 0; k < nkeys; k++)
 		hash = gj_hash_combine(hash, key[k * stride]);
 	return hash;
 }
 
 /*
- * The row with these keys, none of which is NULL, or GJ_NO_ROW.  Where a key has several
+ * The row with these nkeys keys, none of which is NULL, or GJ_NO_ROW.  Where a key has several
  * rows it is any of them.  The table has slots.
  */
 GJ_FN uint32_t
-gj_fused_find(const GjFusedStep *step, const int64_t *key, uint32_t stride, uint64_t hash)
+gj_fused_find(const GjFusedStep *step, const int64_t *key, uint32_t nkeys, uint32_t stride,
+			  uint64_t hash)
 {
-	uint64_t	wanted = step->nkeys == 1 ? (uint64_t) key[0] : hash;
+	uint64_t	wanted = nkeys == 1 ? (uint64_t) key[0] : hash;
 	uint64_t	s = gj_hash_slot(hash, step->nslots);
 
 	for (;;)
@@ -222,11 +237,11 @@ gj_fused_find(const GjFusedStep *step, const int64_t *key, uint32_t stride, uint
 
 		if (slot.count == 0)
 			return GJ_NO_ROW;
-		if (same && step->nkeys > 1)
+		if (same && nkeys > 1)
 		{
 			uint32_t	row = step->key_row[slot.start];
 
-			for (uint32_t k = 0; k < step->nkeys; k++)
+			for (uint32_t k = 0; k < nkeys; k++)
 				same = same && step->key_value[k][row] == key[k * stride];
 		}
 		if (same)

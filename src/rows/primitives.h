@@ -26,7 +26,7 @@
 #endif
 
 /* Before a loop over an array that nvcc is to keep in registers. */
-#ifdef __CUDACC__
+#ifdef GJ_ON_GPU
 #define GJ_UNROLL _Pragma("unroll")
 #else
 #define GJ_UNROLL
