@@ -465,13 +465,13 @@ __launch_bounds__(threads)
 			if (alive && g != GJ_FUSED_NO_GROUP)
 			{
 				if constexpr (local)
-					add_tuple(plan, t, [&](uint32_t a)
+					add_tuple(plan, t,
+							  [&](uint32_t a)
 							  { return &table[(size_t) a * copies * ngroups + copy + g]; });
 				else
 					add_tuple(plan, t, [&](uint32_t a) { return &groups.state[a][g]; });
 			}
-			write_missed(plan, missed, part, &input.nmissed[p], t,
-						 alive && g == GJ_FUSED_NO_GROUP);
+			write_missed(plan, missed, part, &input.nmissed[p], t, alive && g == GJ_FUSED_NO_GROUP);
 		}
 	}
 	end_block(plan, input, &shared, t);
@@ -498,8 +498,8 @@ __launch_bounds__(threads)
 static size_t
 tail_bytes(const GjFusedPlan *plan, uint32_t threads)
 {
-	return (size_t) threads * (plan->nregisters * (sizeof(int64_t) + 1) +
-							   (plan->nsteps + 1) * sizeof(uint32_t));
+	return (size_t) threads *
+		   (plan->nregisters * (sizeof(int64_t) + 1) + (plan->nsteps + 1) * sizeof(uint32_t));
 }
 
 /* Bytes from the start to where columns and numbers of the parts lie. */
@@ -651,9 +651,9 @@ launch_group(GjQueue *queue, const GjFusedPlan *plan, const Input &input, const 
 
 	if (copies > 0)
 	{
-		GJ_CUDA(queue, cudaFuncSetAttribute(fused_group<threads, true>,
-											cudaFuncAttributeMaxDynamicSharedMemorySize,
-											(int) nbytes));
+		GJ_CUDA(queue,
+				cudaFuncSetAttribute(fused_group<threads, true>,
+									 cudaFuncAttributeMaxDynamicSharedMemorySize, (int) nbytes));
 		fused_group<threads, true><<<blocks, threads, nbytes, queue->stream>>>(
 			queue->code, *plan, input, *groups, missed, copies);
 	}

@@ -91,10 +91,10 @@ struct GjQueue
 	size_t nmemory;
 	size_t max_memory;
 	GjBuffer scratch[GJ_NSCRATCHES];
-	GjBuffer columns; /* set_columns */
-	GjBuffer parts;   /* fused: what it reads; what is left there is missed tuples' numbers */
+	GjBuffer columns;       /* set_columns */
+	GjBuffer parts;         /* fused: what it reads; what is left there is missed tuples' numbers */
 	uint64_t *fused_counts; /* device; NULL: it was not called */
-	GjBuffer places;  /* gather: device copy of ... */
+	GjBuffer places;        /* gather: device copy of ... */
 	GjColumnPlace *places_host;
 
 	cudaEvent_t event[GJ_EVENTS + 1];
