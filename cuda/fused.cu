@@ -24,9 +24,9 @@
 
 #define CHUNK 1024 /* rows */
 #define BLOCKS_PER_SM 8
-#define GROUP_THREADS 512       /* of a block where no tile takes its shared memory */
-#define LOCAL_BYTES (46 * 1024) /* that any GPU has, with what the kernels have besides */
-#define MOST_LOCAL_BYTES (96 * 1024)
+#define GROUP_THREADS 512            /* of a block where no tile takes its shared memory */
+#define LOCAL_BYTES (46 * 1024)      /* that any GPU has, with what the kernels have besides */
+#define MOST_LOCAL_BYTES (96 * 1024) /* that any GPU since Ampere has if it is asked for */
 #define MAX_COPIES 16
 #define LOCAL_ROWS 8 /* rows a block and local state, at least, that make it worth while */
 
@@ -75,7 +75,7 @@ typedef struct Tuple
 	uint32_t status;
 } Tuple;
 
-/* ---- values and conditions */
+/* ---- values and conditions; `has_code`: some of the plan's are GJ_FUSED_CODE */
 
 /* Evaluates expression e for the thread's tuple; true: NULL. */
 static __device__ __noinline__ bool
@@ -90,14 +90,16 @@ eval_one(const GjCode *code, const GjView *view, const GjTile *tile, uint32_t e,
 	return tile->null[at] != 0;
 }
 
+template <bool has_code>
 static __device__ __forceinline__ bool
 value_of(const GjFusedExpr &e, Tuple &t, int64_t *value)
 {
-	if (e.form == GJ_FUSED_SIMPLE)
+	if (!has_code || e.form == GJ_FUSED_SIMPLE)
 		return gj_fused_simple(&e, t.columns, t.rowid, t.stride, value, &t.status);
 	return eval_one(t.code, t.view, &t.tile, (uint32_t) e.expr, value, &t.status);
 }
 
+template <bool has_code>
 static __device__ __forceinline__ bool
 is_true(const GjFusedPlan &plan, const GjFusedCondition &condition, Tuple &t)
 {
@@ -105,7 +107,7 @@ is_true(const GjFusedPlan &plan, const GjFusedCondition &condition, Tuple &t)
 
 	if (condition.form == GJ_FUSED_NONE)
 		return true;
-	if (condition.form == GJ_FUSED_ALL_TERMS)
+	if (!has_code || condition.form == GJ_FUSED_ALL_TERMS)
 		return gj_fused_terms(&plan, &condition, t.columns, t.rowid, t.stride, &t.status);
 	return !eval_one(t.code, t.view, &t.tile, (uint32_t) condition.expr, &value, &t.status) &&
 		   value != 0;
@@ -114,16 +116,18 @@ is_true(const GjFusedPlan &plan, const GjFusedCondition &condition, Tuple &t)
 /* ---- steps */
 
 /* Normalised key k of a step; true: NULL. */
+template <bool has_code>
 static __device__ __forceinline__ bool
 key_of(const GjFusedPlan &plan, const GjFusedStep &step, uint32_t k, Tuple &t, int64_t *key)
 {
 	const GjFusedExpr &e = plan.exprs[step.first_key + k];
-	const bool null = value_of(e, t, key);
+	const bool null = value_of<has_code>(e, t, key);
 
 	*key = gj_key_bits(*key, e.is_float);
 	return null;
 }
 
+template <bool has_code>
 static __device__ __forceinline__ uint32_t
 find_row(const GjFusedPlan &plan, const GjFusedStep &step, Tuple &t)
 {
@@ -136,18 +140,19 @@ find_row(const GjFusedPlan &plan, const GjFusedStep &step, Tuple &t)
 	{
 		int64_t one;
 
-		if (key_of(plan, step, 0, t, &one))
+		if (key_of<has_code>(plan, step, 0, t, &one))
 			return GJ_NO_ROW;
 		return gj_fused_find(&step, &one, 1, 1, gj_fused_hash(&one, 1, 1));
 	}
 	for (uint32_t k = 0; k < step.nkeys; k++)
-		null |= key_of(plan, step, k, t, &key[k]);
+		null |= key_of<has_code>(plan, step, k, t, &key[k]);
 	if (null)
 		return GJ_NO_ROW;
 	return gj_fused_find(&step, key, step.nkeys, 1, gj_fused_hash(key, step.nkeys, 1));
 }
 
 /* Takes a tuple through step s; false: it does not go on. */
+template <bool has_code>
 static __device__ __forceinline__ bool
 join_step(const GjFusedPlan &plan, uint32_t s, Tuple &t)
 {
@@ -155,14 +160,14 @@ join_step(const GjFusedPlan &plan, uint32_t s, Tuple &t)
 	uint32_t *rowid = &t.rowid[(s + 1) * t.stride];
 	bool found;
 
-	*rowid = find_row(plan, step, t);
+	*rowid = find_row<has_code>(plan, step, t);
 	found = *rowid != GJ_NO_ROW;
-	if (found && !is_true(plan, step.residual, t))
+	if (found && !is_true<has_code>(plan, step.residual, t))
 	{
 		found = false;
 		*rowid = GJ_NO_ROW;
 	}
-	return gj_fused_goes_on(step.join_type, found) && is_true(plan, step.filter, t);
+	return gj_fused_goes_on(step.join_type, found) && is_true<has_code>(plan, step.filter, t);
 }
 
 /* All lanes of the warp call it: counts those whose tuple has got that far. */
@@ -176,17 +181,18 @@ count_tuples(uint32_t *count, bool alive)
 }
 
 /* Takes the row through filter and steps, together with those of the other lanes. */
+template <bool has_code>
 static __device__ __forceinline__ bool
 take_row(const GjFusedPlan &plan, uint32_t row, bool alive, Tuple &t, uint32_t *counts)
 {
 	t.rowid[0] = row;
 	if (alive)
-		alive = is_true(plan, plan.filter, t);
+		alive = is_true<has_code>(plan, plan.filter, t);
 	count_tuples(&counts[0], alive);
 	for (uint32_t s = 0; s < plan.nsteps; s++)
 	{
 		if (alive)
-			alive = join_step(plan, s, t);
+			alive = join_step<has_code>(plan, s, t);
 		count_tuples(&counts[s + 1], alive);
 	}
 	return alive;
@@ -225,6 +231,7 @@ start_block(const GjCode *code, const GjFusedPlan &plan, Shared *shared, int64_t
 }
 
 /* The part of a chunk, whose columns the block reads from here on. */
+template <bool has_code>
 static __device__ __forceinline__ uint32_t
 start_chunk(const GjFusedPlan &plan, const Input &input, uint32_t chunk, Shared *shared, Tuple &t)
 {
@@ -242,7 +249,7 @@ start_chunk(const GjFusedPlan &plan, const Input &input, uint32_t chunk, Shared 
 			high = mid;
 	}
 	t.columns = input.columns + (size_t) low * plan.ncolumns;
-	if (plan.nregisters > 0)
+	if (has_code)
 	{
 		/* threads may still evaluate rows of the chunk before */
 		__syncthreads();
@@ -269,7 +276,7 @@ end_block(const GjFusedPlan &plan, const Input &input, const Shared *shared, con
  * partial[aggregate * gridDim.x + block], for up to `most` aggregates.  Many warps hide the
  * latency of the loads: rather some registers in memory than few warps.
  */
-template <uint32_t most>
+template <uint32_t most, bool has_code>
 static __global__ void
 __launch_bounds__(GJ_THREADS, most <= 2 ? 3 : 2)
 	fused_aggregate(GjCode code, const __grid_constant__ GjFusedPlan plan,
@@ -286,7 +293,7 @@ __launch_bounds__(GJ_THREADS, most <= 2 ? 3 : 2)
 		gj_agg_start(&state[a]);
 	for (uint32_t chunk = blockIdx.x; chunk < input.nchunks; chunk += gridDim.x)
 	{
-		const Part part = input.parts[start_chunk(plan, input, chunk, &shared, t)];
+		const Part part = input.parts[start_chunk<has_code>(plan, input, chunk, &shared, t)];
 		const uint32_t first = (chunk - part.first_chunk) * CHUNK;
 		const uint32_t end = min(first + CHUNK, part.nrows);
 
@@ -296,7 +303,7 @@ __launch_bounds__(GJ_THREADS, most <= 2 ? 3 : 2)
 			int64_t value = 0;
 			bool null = false;
 
-			if (!take_row(plan, row, row < end, t, shared.counts))
+			if (!take_row<has_code>(plan, row, row < end, t, shared.counts))
 				continue;
 #pragma unroll
 			for (uint32_t a = 0; a < most; a++)
@@ -308,7 +315,7 @@ __launch_bounds__(GJ_THREADS, most <= 2 ? 3 : 2)
 				{
 					const GjFusedExpr &e = plan.exprs[plan.aggregate_expr[a]];
 
-					null = e.form != GJ_FUSED_NONE && value_of(e, t, &value);
+					null = e.form != GJ_FUSED_NONE && value_of<has_code>(e, t, &value);
 				}
 				if (!null)
 					gj_agg_step(plan.aggregate_op[a], &state[a], value);
@@ -350,6 +357,7 @@ __launch_bounds__(GJ_THREADS)
 /* ---- aggregates of groups */
 
 /* The group of a tuple, or GJ_FUSED_NO_GROUP. */
+template <bool has_code>
 static __device__ __forceinline__ uint32_t
 group_of(const GjFusedPlan &plan, const GjGroups &groups, Tuple &t)
 {
@@ -373,14 +381,14 @@ group_of(const GjFusedPlan &plan, const GjGroups &groups, Tuple &t)
 			heap = t.columns[e.a].heap;
 		}
 		else
-			null = value_of(e, t, &value);
+			null = value_of<has_code>(e, t, &value);
 		gj_fused_add_key(&keys, k, plan.group_how[k], null, value, heap, &t.status);
 	}
 	return gj_fused_group(&keys, &groups);
 }
 
 /* Adds a tuple to the aggregates of group g; states of aggregate a are at state(a). */
-template <typename State>
+template <bool has_code, typename State>
 static __device__ __forceinline__ void
 add_tuple(const GjFusedPlan &plan, Tuple &t, State state)
 {
@@ -394,7 +402,7 @@ add_tuple(const GjFusedPlan &plan, Tuple &t, State state)
 		/* they take their values when the groups are finished */
 		if (gj_agg_is_distinct(plan.aggregate_op[a]))
 			continue;
-		null = e.form != GJ_FUSED_NONE && value_of(e, t, &value);
+		null = e.form != GJ_FUSED_NONE && value_of<has_code>(e, t, &value);
 		if (!null)
 			add_value(plan.aggregate_op[a], state(a), value);
 	}
@@ -427,7 +435,7 @@ write_missed(const GjFusedPlan &plan, const Missed &missed, const Part &part, ui
  * A local table has `copies` of the states of all groups, aggregate by aggregate; threads
  * use them in turn.
  */
-template <uint32_t threads, bool local>
+template <uint32_t threads, bool has_code, bool local>
 static __global__ void
 __launch_bounds__(threads)
 	fused_group(GjCode code, const __grid_constant__ GjFusedPlan plan,
@@ -451,7 +459,7 @@ __launch_bounds__(threads)
 	}
 	for (uint32_t chunk = blockIdx.x; chunk < input.nchunks; chunk += gridDim.x)
 	{
-		const uint32_t p = start_chunk(plan, input, chunk, &shared, t);
+		const uint32_t p = start_chunk<has_code>(plan, input, chunk, &shared, t);
 		const Part part = input.parts[p];
 		const uint32_t first = (chunk - part.first_chunk) * CHUNK;
 		const uint32_t end = min(first + CHUNK, part.nrows);
@@ -459,17 +467,18 @@ __launch_bounds__(threads)
 		for (uint32_t base = first; base < end; base += threads)
 		{
 			const uint32_t row = base + threadIdx.x;
-			const bool alive = take_row(plan, row, row < end, t, shared.counts);
-			const uint32_t g = alive ? group_of(plan, groups, t) : 0;
+			const bool alive = take_row<has_code>(plan, row, row < end, t, shared.counts);
+			const uint32_t g = alive ? group_of<has_code>(plan, groups, t) : 0;
 
 			if (alive && g != GJ_FUSED_NO_GROUP)
 			{
 				if constexpr (local)
-					add_tuple(plan, t,
-							  [&](uint32_t a)
-							  { return &table[(size_t) a * copies * ngroups + copy + g]; });
+					add_tuple<has_code>(plan, t,
+										[&](uint32_t a) {
+											return &table[(size_t) a * copies * ngroups + copy + g];
+										});
 				else
-					add_tuple(plan, t, [&](uint32_t a) { return &groups.state[a][g]; });
+					add_tuple<has_code>(plan, t, [&](uint32_t a) { return &groups.state[a][g]; });
 			}
 			write_missed(plan, missed, part, &input.nmissed[p], t, alive && g == GJ_FUSED_NO_GROUP);
 		}
@@ -582,6 +591,7 @@ make_counts(GjQueue *queue)
 	return GJ_OK;
 }
 
+template <uint32_t most, bool has_code>
 static GjStatus
 launch_aggregate(GjQueue *queue, const GjFusedPlan *plan, const Input &input)
 {
@@ -594,15 +604,8 @@ launch_aggregate(GjQueue *queue, const GjFusedPlan *plan, const Input &input)
 	GJ_TRY(gj_scratch(queue, GJ_SCRATCH_A, (size_t) plan->naggregates * blocks * sizeof(GjAggState),
 					  &memory));
 	partial = (GjAggState *) memory;
-	if (plan->naggregates <= 2)
-		fused_aggregate<2>
-			<<<blocks, GJ_THREADS, nbytes, queue->stream>>>(queue->code, *plan, input, partial);
-	else if (plan->naggregates <= 4)
-		fused_aggregate<4>
-			<<<blocks, GJ_THREADS, nbytes, queue->stream>>>(queue->code, *plan, input, partial);
-	else
-		fused_aggregate<GJ_FUSED_AGGREGATES>
-			<<<blocks, GJ_THREADS, nbytes, queue->stream>>>(queue->code, *plan, input, partial);
+	fused_aggregate<most, has_code>
+		<<<blocks, GJ_THREADS, nbytes, queue->stream>>>(queue->code, *plan, input, partial);
 	GJ_LAUNCHED(queue, "fused_aggregate");
 	if (plan->naggregates == 0)
 		return GJ_OK;
@@ -610,6 +613,18 @@ launch_aggregate(GjQueue *queue, const GjFusedPlan *plan, const Input &input)
 																	 queue->states);
 	GJ_LAUNCHED(queue, "fused_merge");
 	return GJ_OK;
+}
+
+/* Few aggregates are the rule, and states in registers are dear. */
+template <bool has_code>
+static GjStatus
+launch_for_size(GjQueue *queue, const GjFusedPlan *plan, const Input &input)
+{
+	if (plan->naggregates <= 2)
+		return launch_aggregate<2, has_code>(queue, plan, input);
+	if (plan->naggregates <= 4)
+		return launch_aggregate<4, has_code>(queue, plan, input);
+	return launch_aggregate<GJ_FUSED_AGGREGATES, has_code>(queue, plan, input);
 }
 
 /* Copies of a local table that a block can have and that are worth while; 0: none. */
@@ -620,7 +635,6 @@ local_copies(const GjQueue *queue, const GjFusedPlan *plan, const Input &input,
 	const uint64_t one = (uint64_t) plan->naggregates * groups->rows.nrows * sizeof(GjAggState);
 	const uint64_t rest = tail_bytes(plan, threads);
 	uint32_t copies = 1;
-	int most = 0;
 
 	if (one == 0 || (uint64_t) input.nchunks * CHUNK / queue->device->nprocessors <
 						(uint64_t) groups->rows.nrows * LOCAL_ROWS)
@@ -629,14 +643,10 @@ local_copies(const GjQueue *queue, const GjFusedPlan *plan, const Input &input,
 		copies *= 2;
 	if (one * copies + rest <= LOCAL_BYTES)
 		return copies;
-	if (cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin,
-							   queue->device->ordinal) != cudaSuccess)
-		cudaGetLastError();
-	/* less what the kernel has besides */
-	return one + rest <= MOST_LOCAL_BYTES && one + rest + 1024 <= (uint64_t) most ? 1 : 0;
+	return one + rest <= MOST_LOCAL_BYTES ? 1 : 0;
 }
 
-template <uint32_t threads>
+template <uint32_t threads, bool has_code>
 static GjStatus
 launch_group(GjQueue *queue, const GjFusedPlan *plan, const Input &input, const GjGroups *groups,
 			 const Missed &missed)
@@ -651,17 +661,33 @@ launch_group(GjQueue *queue, const GjFusedPlan *plan, const Input &input, const 
 
 	if (copies > 0)
 	{
-		GJ_CUDA(queue,
-				cudaFuncSetAttribute(fused_group<threads, true>,
-									 cudaFuncAttributeMaxDynamicSharedMemorySize, (int) nbytes));
-		fused_group<threads, true><<<blocks, threads, nbytes, queue->stream>>>(
+		/* always the same, for other threads launch it as well */
+		if (nbytes > LOCAL_BYTES)
+			GJ_CUDA(queue, cudaFuncSetAttribute(fused_group<threads, has_code, true>,
+												cudaFuncAttributeMaxDynamicSharedMemorySize,
+												MOST_LOCAL_BYTES));
+		fused_group<threads, has_code, true><<<blocks, threads, nbytes, queue->stream>>>(
 			queue->code, *plan, input, *groups, missed, copies);
 	}
 	else
-		fused_group<threads, false><<<blocks, threads, nbytes, queue->stream>>>(
+		fused_group<threads, has_code, false><<<blocks, threads, nbytes, queue->stream>>>(
 			queue->code, *plan, input, *groups, missed, 1);
 	GJ_LAUNCHED(queue, "fused_group");
 	return GJ_OK;
+}
+
+static GjStatus
+launch_with_code(GjQueue *queue, const GjFusedPlan *plan, const Input &input,
+				 const GjGroups *groups, const Missed &missed)
+{
+	return launch_group<GJ_THREADS, true>(queue, plan, input, groups, missed);
+}
+
+static GjStatus
+launch_without_code(GjQueue *queue, const GjFusedPlan *plan, const Input &input,
+					const GjGroups *groups, const Missed &missed)
+{
+	return launch_group<GROUP_THREADS, false>(queue, plan, input, groups, missed);
 }
 
 /* Brings the numbers of missed tuples back. */
@@ -700,12 +726,16 @@ gj_fused(GjQueue *queue, const GjFusedPlan *plan, const GjColumn *columns, const
 	input.counts = queue->fused_counts;
 	input.results = queue->results;
 	if (groups == NULL)
-		return input.nchunks > 0 ? launch_aggregate(queue, plan, input) : GJ_OK;
+	{
+		if (input.nchunks == 0)
+			return GJ_OK;
+		return plan->nregisters > 0 ? launch_for_size<true>(queue, plan, input)
+									: launch_for_size<false>(queue, plan, input);
+	}
 	memcpy(lists.rowid, missed->rowid, sizeof(lists.rowid));
-	if (input.nchunks > 0 && plan->nregisters == 0)
-		GJ_TRY(launch_group<GROUP_THREADS>(queue, plan, input, groups, lists));
-	else if (input.nchunks > 0)
-		GJ_TRY(launch_group<GJ_THREADS>(queue, plan, input, groups, lists));
+	if (input.nchunks > 0)
+		GJ_TRY(plan->nregisters > 0 ? launch_with_code(queue, plan, input, groups, lists)
+									: launch_without_code(queue, plan, input, groups, lists));
 	return read_missed(queue, input, parts, missed);
 }
 

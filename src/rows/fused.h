@@ -104,7 +104,14 @@ gj_fused_apply(uint32_t op, uint32_t arg, int64_t a, int64_t b, int64_t *result)
 		case GJ_OP_SUB_I:
 			return gj_sub_i(a, b, arg, result);
 		default:
-			return gj_fused_apply_more(op, arg, a, b, result);
+			{
+				/* what a call has the address of stays in no register */
+				int64_t		r;
+				uint32_t	status = gj_fused_apply_more(op, arg, a, b, &r);
+
+				*result = r;
+				return status;
+			}
 	}
 }
 
