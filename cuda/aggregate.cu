@@ -8,11 +8,10 @@
  * a second kernel merges these into the states of the queue.  All of it happens in a
  * fixed order: the same tuples give the same float sum.
  */
-#include "../src/rows/aggregate.h"
+#include "aggregate.cuh"
 #include "tile.cuh"
 
 #define MAX_GROUP 4
-#define WARPS (GJ_THREADS / 32)
 #define BLOCKS_PER_SM 6
 
 /* Aggregates first .. first+n-1 of the program, all with argument `arg` (-1: none). */
@@ -24,42 +23,6 @@ typedef struct Group
 	uint32_t op[MAX_GROUP];
 } Group;
 
-/* State of the thread `distance` lanes further on. */
-static __device__ __forceinline__ GjAggState
-state_of_lane(const GjAggState &state, uint32_t distance)
-{
-	GjAggState other;
-
-	other.count = __shfl_down_sync(0xFFFFFFFF, state.count, distance);
-	other.lo = __shfl_down_sync(0xFFFFFFFF, state.lo, distance);
-	other.hi = __shfl_down_sync(0xFFFFFFFF, state.hi, distance);
-	other.f = __shfl_down_sync(0xFFFFFFFF, state.f, distance);
-	return other;
-}
-
-/* Merges the states of a block's threads; thread 0 has the result. */
-static __device__ __forceinline__ void
-merge_block(uint32_t op, GjAggState *state, GjAggState *warp_states)
-{
-	for (uint32_t distance = 16; distance > 0; distance /= 2)
-	{
-		/* lanes near the end merge a state of their own: only lane 0's result counts */
-		const GjAggState other = state_of_lane(*state, distance);
-
-		gj_agg_merge(op, state, &other);
-	}
-	if (threadIdx.x % 32 == 0)
-		warp_states[threadIdx.x / 32] = *state;
-	__syncthreads();
-	if (threadIdx.x == 0)
-	{
-		for (uint32_t w = 1; w < WARPS; w++)
-			gj_agg_merge(op, state, &warp_states[w]);
-	}
-	/* warp_states may be written again */
-	__syncthreads();
-}
-
 /* partial[aggregate * gridDim.x + block] for the aggregates of a group. */
 static __global__ void
 __launch_bounds__(GJ_THREADS)
@@ -68,7 +31,7 @@ __launch_bounds__(GJ_THREADS)
 					  GjAggState *partial, GjResults *results)
 {
 	extern __shared__ int64_t memory[];
-	__shared__ GjAggState warp_states[WARPS];
+	__shared__ GjAggState warp_states[GJ_WARPS];
 	const GjTile tile = gj_tile_at(memory, nregisters, rows);
 	const uint32_t result = code.exprs[group.arg].result * rows;
 	GjAggState state[MAX_GROUP];
@@ -103,7 +66,7 @@ __launch_bounds__(GJ_THREADS)
 	{
 		if (k < group.n)
 		{
-			merge_block(group.op[k], &state[k], warp_states);
+			gj_merge_block(group.op[k], &state[k], warp_states);
 			if (threadIdx.x == 0)
 				partial[(uint64_t) (group.first + k) * gridDim.x + blockIdx.x] = state[k];
 		}
@@ -123,7 +86,7 @@ __launch_bounds__(GJ_THREADS)
 	aggregate_merge(const __grid_constant__ Merge merge, uint32_t nrows, uint32_t npartials,
 					const GjAggState *partial, GjAggState *states)
 {
-	__shared__ GjAggState warp_states[WARPS];
+	__shared__ GjAggState warp_states[GJ_WARPS];
 	const uint32_t a = blockIdx.x;
 	const uint32_t op = merge.op[a];
 	GjAggState state;
@@ -136,7 +99,7 @@ __launch_bounds__(GJ_THREADS)
 		for (uint32_t i = threadIdx.x; i < npartials; i += GJ_THREADS)
 			gj_agg_merge(op, &state, &partial[(uint64_t) a * npartials + i]);
 	}
-	merge_block(op, &state, warp_states);
+	gj_merge_block(op, &state, warp_states);
 	if (threadIdx.x == 0)
 		gj_agg_merge(op, &states[a], &state);
 }

@@ -410,6 +410,25 @@ pool_alloc(GjQueue *queue, void **memory, size_t nbytes)
 	return error;
 }
 
+/* Room to note n more allocations.  False: out of host memory. */
+static bool
+note_more(GjQueue *queue, size_t n)
+{
+	size_t max = queue->max_memory ? queue->max_memory * 2 : 64;
+	void **grown;
+
+	if (queue->nmemory + n <= queue->max_memory)
+		return true;
+	if (max < queue->nmemory + n)
+		max = queue->nmemory + n;
+	grown = (void **) realloc(queue->memory, max * sizeof(void *));
+	if (grown == NULL)
+		return false;
+	queue->memory = grown;
+	queue->max_memory = max;
+	return true;
+}
+
 void *
 gj_alloc(GjQueue *queue, size_t nbytes)
 {
@@ -418,16 +437,8 @@ gj_alloc(GjQueue *queue, size_t nbytes)
 
 	if (gj_enter(queue) != GJ_OK)
 		return NULL;
-	if (queue->nmemory == queue->max_memory)
-	{
-		size_t max = queue->max_memory ? queue->max_memory * 2 : 64;
-		void **grown = (void **) realloc(queue->memory, max * sizeof(void *));
-
-		if (grown == NULL)
-			return NULL;
-		queue->memory = grown;
-		queue->max_memory = max;
-	}
+	if (!note_more(queue, 1))
+		return NULL;
 	error = pool_alloc(queue, &memory, nbytes ? nbytes : 1);
 	if (error != cudaSuccess)
 	{
@@ -461,6 +472,25 @@ gj_free(GjQueue *queue, void *memory, size_t nbytes)
 		cudaGetLastError();
 		return;
 	}
+}
+
+static GjStatus
+queue_adopt(GjQueue *queue, GjQueue *from, void *const *memory, uint32_t n)
+{
+	if (!note_more(queue, n))
+		return GJ_OUT_OF_HOST_MEMORY;
+	for (uint32_t m = 0; m < n; m++)
+	{
+		for (size_t i = from->nmemory; i-- > 0;)
+		{
+			if (from->memory[i] != memory[m])
+				continue;
+			from->memory[i] = from->memory[--from->nmemory];
+			queue->memory[queue->nmemory++] = memory[m];
+			break;
+		}
+	}
+	return GJ_OK;
 }
 
 GjStatus
@@ -957,6 +987,7 @@ extern "C" const GjDeviceOps gj_cuda_device = {
 	.phase_ms = queue_phase_ms,
 	.alloc = queue_alloc,
 	.free = gj_free,
+	.adopt = queue_adopt,
 	.copy_in = copy_in,
 	.copy_out = copy_out,
 	.copy = copy_device,
@@ -1001,6 +1032,8 @@ extern "C" const GjDeviceOps gj_cuda_device = {
 	.group_sort_keys = gj_group_sort_keys,
 	.group_bytes = gj_group_bytes,
 	.group_keep = gj_group_keep,
+	.fused = gj_fused,
+	.fused_counts = gj_fused_counts,
 	.gather = gj_gather,
 	.sort_unique = gj_sort_unique,
 	.set_pair = gj_set_pair,

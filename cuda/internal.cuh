@@ -40,6 +40,8 @@ typedef struct GjPinned
 {
 	GjResults results;
 	GjAggState states[GJ_MAX_AGGREGATES];
+	uint32_t missed[GJ_FUSED_PARTS];
+	uint64_t fused_counts[GJ_FUSED_STEPS + 1];
 	struct GjPinned *next; /* in the device's list, while no queue has it */
 } GjPinned;
 
@@ -101,8 +103,10 @@ struct GjQueue
 	size_t nmemory;
 	size_t max_memory;
 	GjBuffer scratch[GJ_NSCRATCHES];
-	GjBuffer columns; /* set_columns */
-	GjBuffer places;  /* gather: device copy of ... */
+	GjBuffer columns;       /* set_columns */
+	GjBuffer parts;         /* fused: what it reads; what is left there is missed tuples' numbers */
+	uint64_t *fused_counts; /* device; NULL: it was not called */
+	GjBuffer places;        /* gather: device copy of ... */
 	GjColumnPlace *places_host;
 	void *staging; /* pinned, GJ_STAGING_BYTES; made when copy_peer first needs it */
 
@@ -253,6 +257,10 @@ GjStatus gj_group_bytes(GjQueue *queue, const GjGroups *groups, const uint32_t *
 						uint32_t n, uint64_t *heap_at, uint64_t *nbytes);
 GjStatus gj_group_keep(GjQueue *queue, const GjGroups *from, const uint32_t *positions, uint32_t n,
 					   const uint64_t *heap_at, const GjGroups *to);
+GjStatus gj_fused(GjQueue *queue, const GjFusedPlan *plan, const GjColumn *columns,
+				  const GjFusedPart *parts, uint32_t nparts, const GjGroups *groups,
+				  GjFusedMissed *missed);
+GjStatus gj_fused_counts(GjQueue *queue, uint64_t counts[GJ_FUSED_STEPS + 1]);
 GjStatus gj_gather(GjQueue *queue, const GjView *view, uint32_t first, uint32_t max,
 				   const GjBatchTarget *target, uint32_t *n);
 GjStatus gj_sort_unique(GjQueue *queue, void *values, uint32_t width, uint64_t n,

@@ -58,7 +58,9 @@ CREATE FUNCTION gpujoin_cache(
 	OUT fragments bigint,
 	OUT pages bigint,
 	OUT bytes bigint,
-	OUT hits bigint
+	OUT hits bigint,
+	OUT hash_tables bigint,
+	OUT hash_table_hits bigint
 )
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'gpujoin_cache'

@@ -83,8 +83,8 @@ gpujoin_cache(PG_FUNCTION_ARGS)
 	{
 		Oid			relid = relation_of_file(&list[i].relation);
 		char	   *database = get_database_name(list[i].relation.database);
-		Datum		values[9];
-		bool		nulls[9] = {false};
+		Datum		values[11];
+		bool		nulls[11] = {false};
 		int			c = 0;
 
 		nulls[c] = database == NULL;
@@ -98,6 +98,8 @@ gpujoin_cache(PG_FUNCTION_ARGS)
 		values[c++] = Int64GetDatum(list[i].npages);
 		values[c++] = Int64GetDatum(list[i].nbytes);
 		values[c++] = Int64GetDatum(list[i].hits);
+		values[c++] = Int64GetDatum(list[i].ntables);
+		values[c++] = Int64GetDatum(list[i].table_hits);
 		Assert(c == lengthof(values));
 		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 	}

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 
 #include "test.cuh"
 
@@ -421,6 +422,7 @@ struct Host
 	GjLayout layout;
 	Tuples rows;
 	std::vector<GjAggState> states;
+	std::map<std::vector<int64_t>, std::vector<GjAggState>> groups; /* NULL is INT64_MIN + 1 */
 	bool slot_was_freed;
 	bool bad_batch;
 };
@@ -445,6 +447,32 @@ host_slot_free(void *arg, uint32_t)
 	return GJ_OK;
 }
 
+/* Takes groups out of a batch; two of the same keys make it a bad one. */
+static void
+take_groups(Host *h, uint32_t nrows)
+{
+	const uint8_t *has_nulls = gj_slot_has_nulls(h->slot);
+	const uint32_t nkeys = gj_group_nkeys(h->program);
+
+	for (uint32_t i = 0; i < nrows; i++)
+	{
+		std::vector<int64_t> key(nkeys);
+		std::vector<GjAggState> states(h->program->naggregates);
+
+		for (uint32_t k = 0; k < nkeys; k++)
+		{
+			memcpy(&key[k], h->slot + h->places[k].data + (size_t) i * 8, 8);
+			if (has_nulls[k] && h->slot[h->places[k].nulls + i])
+				key[k] = INT64_MIN + 1;
+		}
+		for (uint32_t a = 0; a < states.size(); a++)
+			memcpy(&states[a], h->slot + h->places[nkeys + a].data + i * sizeof(GjAggState),
+				   sizeof(GjAggState));
+		if (!h->groups.emplace(key, states).second)
+			h->bad_batch = true;
+	}
+}
+
 /* Takes row ids out of a batch, and looks whether its texts are those of the rows. */
 static GjStatus
 host_send_batch(void *arg, uint32_t nrows)
@@ -452,6 +480,11 @@ host_send_batch(void *arg, uint32_t nrows)
 	Host *h = (Host *) arg;
 	const uint8_t *has_nulls = gj_slot_has_nulls(h->slot);
 
+	if (h->program->output == GJ_OUTPUT_GROUPS)
+	{
+		take_groups(h, nrows);
+		return GJ_OK;
+	}
 	if (h->program->output != GJ_OUTPUT_ROWS)
 	{
 		h->states.resize(h->program->naggregates);
@@ -602,10 +635,10 @@ run_case(const Device &device, const Case &c, uint32_t chunk, uint64_t memory, S
 	host->c = &c;
 	host->program = program;
 	host->slot = out.memory;
-	if (program->output == GJ_OUTPUT_ROWS)
+	if (program->output == GJ_OUTPUT_ROWS || program->output == GJ_OUTPUT_GROUPS)
 	{
-		host->types.resize(program->noutputs);
-		host->places.resize(program->noutputs);
+		host->types.resize(gj_program_noutputs(program));
+		host->places.resize(gj_program_noutputs(program));
 		gj_program_layout_output(program, host->types.data(), &host->layout, host->places.data());
 	}
 	entry.ops = device.ops;
@@ -651,7 +684,70 @@ visible(const Case &c, const Tuples &tuples)
 	return out;
 }
 
-/* The same joins once with rows, once with aggregates, once with count(*) alone. */
+static void
+check_statistics(const Case &c, const GjRunStats &stats, const std::vector<uint64_t> &counts)
+{
+	/* a run without a result may have ended before */
+	if (counts.back() == 0)
+		return;
+	for (uint32_t i = 0; i < c.steps.size(); i++)
+		check(stats.step[i].rows_in == counts[i] && stats.step[i].rows_out == counts[i + 1],
+			  "statistics", c.name);
+}
+
+/* The aggregates that the case has, count(*) and the sum of `last`.v, by one or two keys. */
+static void
+check_groups(const Device &device, Case &c, uint32_t chunk, uint64_t memory, Slot &in, Slot &out,
+			 const Tuples &expected, const std::vector<uint64_t> &counts)
+{
+	std::map<std::vector<int64_t>, std::vector<GjAggState>> groups;
+	const uint32_t last = c.alive.back();
+	const uint32_t first = c.alive.front();
+	Host host = {};
+	GjRunStats stats = {};
+	bool same;
+
+	/* few groups; and, by the first source's row, so many that most are always new */
+	c.program.group_keys.push_back(
+		{GJ_GROUP_INTEGER,
+		 c.program.expr(GJ_INT8, {load(0, column_of(last, C_V)), constant(1, (int64_t) 7),
+								  op(GJ_OP_MOD_I, 0, 0, 1, GJ_INT8)})});
+	if (c.program.steps.size() % 2 == 0)
+		c.program.group_keys.push_back(
+			{GJ_GROUP_INTEGER, c.program.expr(GJ_INT4, {load(0, column_of(first, C_ID))})});
+	for (const Tuple &t : expected)
+	{
+		const Value v = c.value(t, last, C_V);
+		std::vector<int64_t> key = {v.null ? INT64_MIN + 1 : v.v % 7};
+
+		if (c.program.group_keys.size() > 1)
+		{
+			const Value id = c.value(t, first, C_ID);
+
+			key.push_back(id.null ? INT64_MIN + 1 : id.v);
+		}
+		std::vector<GjAggState> &states = groups[key];
+
+		states.resize(2);
+		states[0].count++;
+		states[1].count += !v.null;
+		states[1].lo += (uint64_t) v.v;
+	}
+	if (!run_case(device, c, chunk, memory, in, out, &host, &stats))
+		return;
+	same = groups.size() == host.groups.size();
+	for (const auto &g : groups)
+	{
+		const auto found = host.groups.find(g.first);
+
+		same = same && found != host.groups.end() && found->second[0].count == g.second[0].count &&
+			   found->second[1].count == g.second[1].count && found->second[1].lo == g.second[1].lo;
+	}
+	check(same && !host.bad_batch, "groups", c.name);
+	check_statistics(c, stats, counts);
+}
+
+/* The same joins with rows, with aggregates, with count(*) alone, and with groups. */
 static void
 check_case(const Device &device, Case &c, uint32_t chunk, uint64_t memory, Slot &in, Slot &out)
 {
@@ -695,12 +791,7 @@ check_case(const Device &device, Case &c, uint32_t chunk, uint64_t memory, Slot 
 	std::sort(rows.rows.begin(), rows.rows.end());
 	check(!rows.bad_batch, "columns of the batches", c.name);
 	check(rows.rows == visible(c, expected), "rows", c.name);
-	if (!expected.empty())
-	{
-		for (uint32_t i = 0; i < c.steps.size(); i++)
-			check(stats.step[i].rows_in == counts[i] && stats.step[i].rows_out == counts[i + 1],
-				  "statistics", c.name);
-	}
+	check_statistics(c, stats, counts);
 
 	c.program.aggregates.push_back({GJ_AGG_COUNT_STAR, -1});
 	if (run_case(device, c, chunk, memory, in, out, &count, &stats))
@@ -712,6 +803,8 @@ check_case(const Device &device, Case &c, uint32_t chunk, uint64_t memory, Slot 
 		check(sums.states[0].count == (int64_t) expected.size() && sums.states[1].count == values &&
 				  (int64_t) sums.states[1].lo == sum,
 			  "aggregates", c.name);
+	stats = {};
+	check_groups(device, c, chunk, memory, in, out, expected, counts);
 }
 
 /* ---- which */
@@ -770,6 +863,58 @@ test_pieces(const Device &device, Random &random, GjAlgorithm algorithm, Slot &i
 	}
 }
 
+/* Makes the values of a key column of source s differ from each other. */
+static void
+make_unique(Random &random, Case &c, uint32_t s)
+{
+	int32_t *k1 = (int32_t *) c.columns[column_of(s, C_K1)].data.data();
+
+	for (uint32_t i = 0; i < c.nrows[s]; i++)
+		k1[i] = (int32_t) i;
+	for (uint32_t i = c.nrows[s]; i-- > 1;)
+		std::swap(k1[i], k1[random() % (i + 1)]);
+}
+
+/*
+ * Tuples with at most one match a step, and rows of many chunks: what the fused operator
+ * does (run_fused.c).
+ */
+static void
+test_unique(const Device &device, Random &random, Slot &in, Slot &out)
+{
+	static const GjJoinType types[] = {GJ_JOIN_INNER, GJ_JOIN_LEFT, GJ_JOIN_SEMI, GJ_JOIN_ANTI};
+	const int rounds = quick ? 30 : 100;
+
+	for (int i = 0; i < rounds; i++)
+	{
+		const uint32_t nsources = 1 + random() % 4;
+		const uint32_t nouter = 100 + random() % (i % 4 == 0 ? 12000 : 2000);
+		const uint64_t memory = i % 8 == 0 ? little : plenty;
+		Case c;
+
+		c.alive = {0};
+		c.program.capacity = 5000;
+		add_source(random, c, 0, nouter, random() % 2 * 0.1, 150, 0);
+		for (uint32_t s = 1; s < nsources; s++)
+		{
+			add_source(random, c, s, 1 + random() % 150, random() % 2 * 0.1, 150, 0);
+			make_unique(random, c, s);
+		}
+		for (uint32_t s = 1; s < nsources; s++)
+		{
+			Shape shape = random_shape(random, types[random() % 4], GJ_JOIN_HASH);
+
+			if (random() % 3)
+				shape.nkeys = 1;
+			if (random() % 2)
+				shape.filter = false;
+			add_step(random, c, shape, s);
+		}
+		c.name += " unique";
+		check_case(device, c, 1 + random() % 5000, memory, in, out);
+	}
+}
+
 void
 test_steps(const Device &device)
 {
@@ -815,5 +960,6 @@ test_steps(const Device &device)
 		}
 		test_pieces(device, random, (GjAlgorithm) algorithm, in, out);
 	}
+	test_unique(device, random, in, out);
 	group(device.ops->name, "join types");
 }

@@ -22,8 +22,9 @@ typedef struct GjAggWork
 			gj_agg_step(op, state, value[i]); \
 	break
 
-static void
-step_tile(uint32_t op, GjAggState *state, const int64_t *value, const uint8_t *null, uint32_t n)
+void
+gj_cpu_step_tile(uint32_t op, GjAggState *state, const int64_t *value, const uint8_t *null,
+				 uint32_t n)
 {
 	switch (op)
 	{
@@ -73,7 +74,7 @@ aggregate_tile(const GjAggWork *w, GjAggState *states, uint32_t base, uint32_t n
 			gj_eval(code, agg->arg, w->view, base, n, tile, status);
 		evaluated = agg->arg;
 		result = (size_t) code->exprs[agg->arg].result * tile->stride;
-		step_tile(agg->op, &states[a], tile->value + result, tile->null + result, n);
+		gj_cpu_step_tile(agg->op, &states[a], tile->value + result, tile->null + result, n);
 	}
 }
 

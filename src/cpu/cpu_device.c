@@ -223,6 +223,13 @@ gj_cpu_free(GjQueue *queue, void *memory, size_t nbytes)
 	free(memory);
 }
 
+/* malloc knows no queues. */
+static GjStatus
+cpu_adopt(GjQueue *queue, GjQueue *from, void *const *memory, uint32_t n)
+{
+	return GJ_OK;
+}
+
 static GjStatus
 cpu_copy(GjQueue *queue, void *to, const void *from, size_t nbytes)
 {
@@ -315,6 +322,7 @@ const GjDeviceOps gj_cpu_device = {
 	.phase_ms = cpu_phase_ms,
 	.alloc = cpu_alloc,
 	.free = gj_cpu_free,
+	.adopt = cpu_adopt,
 	.copy_in = cpu_copy,
 	.copy_out = cpu_copy,
 	.copy = cpu_copy,
@@ -359,6 +367,8 @@ const GjDeviceOps gj_cpu_device = {
 	.group_sort_keys = gj_cpu_group_sort_keys,
 	.group_bytes = gj_cpu_group_bytes,
 	.group_keep = gj_cpu_group_keep,
+	.fused = gj_cpu_fused,
+	.fused_counts = gj_cpu_fused_counts,
 	.gather = gj_cpu_gather,
 	.sort_unique = gj_cpu_sort_unique,
 	.set_pair = gj_cpu_set_pair,

@@ -11,6 +11,7 @@
  *	aggregate.c		aggregate, aggregate_read
  *	group.c			group_keys, group_find and the others of groups
  *	order.c			sort_limit; group_sort_keys and group_keep
+ *	fused.c			filter, joins and aggregates in one pass
  *	gather.c		gather
  *	sorted_set.c	sort_unique
  *	set_pair.c		set_pair
@@ -54,6 +55,7 @@ struct GjQueue
 	GjErrorText error;
 	pthread_mutex_t lock;		/* guards states while threads add theirs */
 	GjAggState	states[GJ_MAX_AGGREGATES];
+	uint64_t	fused_counts[GJ_FUSED_STEPS + 1];	/* guarded by lock, too */
 };
 
 /* Notes an error of a row, from any thread. */
@@ -117,6 +119,9 @@ extern GjStatus gj_cpu_cover_rows(GjQueue *queue, const GjHashTable *table, uint
 extern GjStatus gj_cpu_select_flags(GjQueue *queue, const uint8_t *flags, uint32_t n,
 									uint8_t value, uint32_t *positions, uint32_t *npositions);
 extern GjStatus gj_cpu_aggregate(GjQueue *queue, const GjView *view);
+/* Adds n values to a state, but for NULLs. */
+extern void gj_cpu_step_tile(uint32_t op, GjAggState *state, const int64_t *value,
+							 const uint8_t *null, uint32_t n);
 extern GjStatus gj_cpu_aggregate_read(GjQueue *queue, GjAggState *states);
 extern GjStatus gj_cpu_group_keys(GjQueue *queue, const GjView *view, uint32_t first,
 								  const GjGroupRows *rows);
@@ -146,6 +151,11 @@ extern GjStatus gj_cpu_group_bytes(GjQueue *queue, const GjGroups *groups,
 extern GjStatus gj_cpu_group_keep(GjQueue *queue, const GjGroups *from,
 								  const uint32_t *positions, uint32_t n,
 								  const uint64_t *heap_at, const GjGroups *to);
+
+extern GjStatus gj_cpu_fused(GjQueue *queue, const GjFusedPlan *plan, const GjColumn *columns,
+							 const GjFusedPart *parts, uint32_t nparts, const GjGroups *groups,
+							 GjFusedMissed *missed);
+extern GjStatus gj_cpu_fused_counts(GjQueue *queue, uint64_t counts[GJ_FUSED_STEPS + 1]);
 extern GjStatus gj_cpu_gather(GjQueue *queue, const GjView *view, uint32_t first, uint32_t max,
 							  const GjBatchTarget *target, uint32_t *n);
 extern GjStatus gj_cpu_sort_unique(GjQueue *queue, void *values, uint32_t width, uint64_t n,

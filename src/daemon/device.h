@@ -80,6 +80,23 @@ typedef struct GjHashTable
 	uint32_t   *key_row;		/* nkeys > 1: input row whose keys rows[i] has */
 } GjHashTable;
 
+/* The arrays of a table that are there; returns their number. */
+#define GJ_TABLE_ARRAYS		(4 + GJ_MAX_KEYS)
+static inline uint32_t
+gj_table_arrays(const GjHashTable *table, void *arrays[GJ_TABLE_ARRAYS])
+{
+	void	   *all[] = {table->slots, table->rows, table->key_row, table->keys.null};
+	uint32_t	n = 0;
+
+	for (uint32_t i = 0; i < 4; i++)
+		if (all[i])
+			arrays[n++] = all[i];
+	for (uint32_t k = 0; k < table->keys.nkeys; k++)
+		if (table->keys.value[k])
+			arrays[n++] = table->keys.value[k];
+	return n;
+}
+
 /* ---- nested loop */
 
 /* A tuple's value <op> a row's value. */
@@ -192,6 +209,94 @@ typedef struct GjSortLimit
 	bool		bounded;		/* only rows that come before `bound`, or with ties are equal to it */
 	int64_t		bound[GJ_MAX_KEYS];	/* host */
 } GjSortLimit;
+
+/* ---- the fused operator: ../rows/fused.h says what it does with these */
+
+#define GJ_FUSED_STEPS		6
+#define GJ_FUSED_EXPRS		32
+#define GJ_FUSED_TERMS		16
+#define GJ_FUSED_AGGREGATES 8
+#define GJ_FUSED_GROUP_KEYS 8
+#define GJ_FUSED_PARTS		64	/* of one call */
+
+/* A value, or a term of a condition. */
+typedef struct GjFusedExpr
+{
+	uint8_t		form;			/* GjFusedForm */
+	uint8_t		op;				/* SIMPLE: GJ_OP_LOAD, or GjOp of two operands */
+	uint8_t		arg;			/* of that: GjKind */
+	uint8_t		is_float;
+	uint8_t		slot_a;			/* where the row ids of a column's source are */
+	uint8_t		slot_b;
+	int16_t		a;				/* columns, -1: the constant */
+	int16_t		b;
+	int32_t		expr;			/* CODE */
+	int64_t		constant;
+} GjFusedExpr;
+
+typedef struct GjFusedCondition
+{
+	uint8_t		form;			/* GjFusedForm: NONE, ALL_TERMS or CODE */
+	uint8_t		first;			/* of the plan's terms */
+	uint8_t		n;
+	int32_t		expr;
+} GjFusedCondition;
+
+/*
+ * A hash join of which a tuple has at most one match; or, for semi and anti joins without
+ * a residual condition, of which it matters only whether there is one.
+ */
+typedef struct GjFusedStep
+{
+	const GjHashSlot *slots;
+	uint64_t	nslots;			/* 0: nothing matches */
+	const uint32_t *rows;		/* NULL: the number of a row is its id */
+	const uint32_t *key_row;
+	const int64_t *key_value[GJ_MAX_KEYS];
+	uint8_t		join_type;		/* INNER, LEFT, SEMI or ANTI */
+	uint8_t		nkeys;
+	uint8_t		first_key;		/* of the plan's exprs */
+	uint8_t		source;
+	GjFusedCondition residual;
+	GjFusedCondition filter;
+} GjFusedStep;
+
+typedef struct GjFusedPlan
+{
+	uint32_t	ncolumns;		/* of the program */
+	uint32_t	first_column;	/* the outer source's columns are first_column .. */
+	uint32_t	nouter;			/* .. +nouter */
+	uint16_t	no_row;			/* as in GjView */
+	uint8_t		nsteps;
+	uint8_t		nregisters;		/* of CODE; 0: there is none */
+	uint8_t		nexprs;
+	uint8_t		nterms;
+	uint8_t		naggregates;
+	uint8_t		ngroup_keys;
+	uint8_t		aggregate_op[GJ_FUSED_AGGREGATES];
+	uint8_t		aggregate_expr[GJ_FUSED_AGGREGATES];	/* form NONE: no argument */
+	uint8_t		group_how[GJ_FUSED_GROUP_KEYS];
+	uint8_t		group_expr[GJ_FUSED_GROUP_KEYS];	/* of FIXED, TEXT, PADDED: SIMPLE, LOAD */
+	GjFusedCondition filter;	/* of the outer source */
+	GjFusedStep steps[GJ_FUSED_STEPS];
+	GjFusedExpr exprs[GJ_FUSED_EXPRS];
+	GjFusedExpr terms[GJ_FUSED_TERMS];
+} GjFusedPlan;
+
+/* Outer rows 0 .. nrows-1 of columns[nouter] (host array), which may lie anywhere. */
+typedef struct GjFusedPart
+{
+	const GjColumn *columns;
+	uint32_t	nrows;
+} GjFusedPart;
+
+/* Tuples without a group: of part p they are rowid[slot][first[p] .. +n[p]). */
+typedef struct GjFusedMissed
+{
+	uint32_t   *rowid[GJ_FUSED_STEPS + 1];	/* device memory, room for all rows; NULL: not wanted */
+	uint32_t	first[GJ_FUSED_PARTS];	/* rows of the parts before */
+	uint32_t	n[GJ_FUSED_PARTS];
+} GjFusedMissed;
 
 /* Two sorted, unique arrays of integers of `width` bytes (2, 4 or 8), device memory. */
 typedef struct GjSetPair
@@ -332,6 +437,11 @@ typedef struct GjDeviceOps
 	/* Device memory, 256-byte aligned, uninitialised. */
 	GjStatus	(*alloc) (GjQueue *queue, size_t nbytes, void **memory);
 	void		(*free) (GjQueue *queue, void *memory, size_t nbytes);
+	/*
+	 * n allocations of another queue become this one's: all of them, or none.  Nothing that
+	 * the other queue has queued uses them, and no other thread uses either queue.
+	 */
+	GjStatus	(*adopt) (GjQueue *queue, GjQueue *from, void *const *memory, uint32_t n);
 
 	GjStatus	(*copy_in) (GjQueue *queue, void *device, const void *host, size_t nbytes);
 	GjStatus	(*copy_out) (GjQueue *queue, void *host, const void *device, size_t nbytes);
@@ -542,6 +652,22 @@ typedef struct GjDeviceOps
 	 */
 	GjStatus	(*group_keep) (GjQueue *queue, const GjGroups *from, const uint32_t *positions,
 							   uint32_t n, const uint64_t *heap_at, const GjGroups *to);
+
+	/*
+	 * Takes the rows of the parts, at most GJ_FUSED_PARTS and together fewer than 2^31,
+	 * through filter and steps.  groups = NULL: adds what comes out to the program's
+	 * aggregates.  Else adds it to the aggregates of its groups; tuples that have none yet
+	 * are left to the caller in *missed, and the call waits.  columns are all of the
+	 * program's (host); those of the outer source are the parts' own.
+	 */
+	GjStatus	(*fused) (GjQueue *queue, const GjFusedPlan *plan, const GjColumn *columns,
+						  const GjFusedPart *parts, uint32_t nparts, const GjGroups *groups,
+						  GjFusedMissed *missed);
+	/*
+	 * Tuples that all calls of `fused` have let through: counts[0] the filter, counts[s+1]
+	 * step s.  Waits.
+	 */
+	GjStatus	(*fused_counts) (GjQueue *queue, uint64_t counts[GJ_FUSED_STEPS + 1]);
 
 	/*
 	 * Fills a batch with the output columns of tuples first, first+1, ... of the

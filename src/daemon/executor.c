@@ -360,6 +360,7 @@ gj_run_chunk(GjRun *run, uint32_t source, uint32_t nrows, uint8_t *memory, uint3
 	run->work.ops->phase(run->work.queue, GJ_PHASE_TRANSFER);
 	if (p->kind != GJ_PROGRAM_PREWARM)
 		GJ_TRY(gj_relation_append(&run->work, &run->relation[source], &chunk));
+	run->resident[source].nchunk_rows += nrows;
 	if (!run->keeps_nothing)
 		GJ_TRY(gj_run_keep(run, source, &chunk, GJ_LANE_WORK));
 	return gj_run_slot_used(run, GJ_LANE_WORK, slot);
@@ -377,6 +378,8 @@ gj_run_source_end(GjRun *run, uint32_t source)
 		return gj_run_fail(run, GJ_BAD_PROGRAM, "the outer source ends before an inner one");
 	GJ_STOP_CHECK(run);
 	GJ_TRY(gj_run_flush(run));
+	if (p->kind == GJ_PROGRAM_JOIN && source > 0)
+		GJ_TRY(gj_side_resolve(run, source));
 	if (run->resident[source].store)
 	{
 		GJ_TRY(run->work.ops->sync(run->work.queue));
@@ -434,6 +437,7 @@ gj_run_finish(GjRun *run, GjRunStats *stats)
 		GJ_TRY(gj_run_send_groups(run));
 	else if (p->output == GJ_OUTPUT_ROWS)
 		GJ_TRY(gj_run_send_limited(run));
+	GJ_TRY(gj_fused_finish(run));
 	/* a row error must not stay unnoticed */
 	GJ_TRY(run->work.ops->sync(run->work.queue));
 	memcpy(run->stats.ms, run->work.ops->phase_ms(run->work.queue), sizeof(run->stats.ms));
@@ -489,6 +493,7 @@ gj_run_close(GjRun *run, GjErrorText *why)
 	gj_buffer_free(work, &run->filtered);
 	gj_run_free_groups(run);
 	gj_run_free_limited(run);
+	gj_fused_free(run);
 	gj_buffer_free(work, &run->compact);
 	/* nor fragments that are being filled */
 	if (work->queue && run->clock > 0)
@@ -498,6 +503,8 @@ gj_run_close(GjRun *run, GjErrorText *why)
 	/* a device that is lost takes them with it */
 	for (uint32_t s = 0; s < GJ_MAX_SOURCES && status != GJ_DEVICE_LOST; s++)
 		gj_run_release(run, s);
+	if (status != GJ_DEVICE_LOST)
+		gj_side_release(run);
 	free(run->columns);
 	free(run->late);
 	free(run->places);

@@ -227,6 +227,20 @@ gj_lease_give(GjLease *lease, uint64_t nbytes)
 }
 
 void
+gj_lease_hand_over(GjLease *lease, uint64_t nbytes)
+{
+	GjDeviceMemory *memory = lease->memory;
+
+	assert(nbytes <= lease->used);
+	lease->used -= nbytes;
+	lease->granted -= nbytes;
+	memory->used -= nbytes;
+	memory->leased -= nbytes;
+	memory->resident += nbytes;
+	memory->pinned += nbytes;
+}
+
+void
 gj_lease_end(GjLease *lease)
 {
 	GjDeviceMemory *memory = lease->memory;

@@ -72,6 +72,12 @@ extern void gj_lease_give(GjLease *lease, uint64_t nbytes);
 /* Bytes that can still be taken, as far as one can tell. */
 extern uint64_t gj_lease_left(GjLease *lease);
 
+/*
+ * What the lease counts becomes resident data, pinned.  The caller holds the lock of the
+ * memory and has seen to it that the cache may have it.
+ */
+extern void gj_lease_hand_over(GjLease *lease, uint64_t nbytes);
+
 /* Ends the lease, all memory having been given back.  Does nothing the second time. */
 extern void gj_lease_end(GjLease *lease);
 

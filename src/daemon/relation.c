@@ -176,6 +176,8 @@ gj_relation_columns(const GjRelation *relation, uint64_t first, GjColumn *column
 void
 gj_relation_drop(GjWork *work, GjRelation *relation, uint32_t c)
 {
+	if (relation->borrowed)
+		return;
 	gj_buffer_free(work, &relation->columns[c].data);
 	gj_buffer_free(work, &relation->columns[c].nulls);
 	/* the bytes go with the last column of references */
@@ -190,12 +192,13 @@ gj_relation_free(GjWork *work, GjRelation *relation)
 {
 	if (!relation->columns)
 		return;
-	for (uint32_t c = 0; c < relation->ncolumns; c++)
+	for (uint32_t c = 0; c < relation->ncolumns && !relation->borrowed; c++)
 	{
 		gj_buffer_free(work, &relation->columns[c].data);
 		gj_buffer_free(work, &relation->columns[c].nulls);
 	}
-	gj_buffer_free(work, &relation->heap);
+	if (!relation->borrowed)
+		gj_buffer_free(work, &relation->heap);
 	free(relation->columns);
 	relation->columns = NULL;
 }

@@ -25,6 +25,7 @@ typedef struct GjRelation
 	GjRelationColumn *columns;
 	GjBuffer	heap;			/* bytes of the references of all columns */
 	uint64_t	heap_used;
+	bool		borrowed;		/* the memory is somebody else's */
 } GjRelation;
 
 /* A chunk in its slot; header and null flags were read from it once. */

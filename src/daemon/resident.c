@@ -2,7 +2,7 @@
  * resident.c
  *	  The store of resident data of a device; see resident.h.
  */
-#include "resident.h"
+#include "resident_store.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,21 +12,7 @@
 /* The cpu device keeps less: its memory is the server's. */
 #define GJ_CACHE_CPU		(UINT64_C(256) * 1024 * 1024)
 
-#define GJ_BUCKETS			4096	/* a power of two */
 #define GJ_BUFFER_UNIT		256
-
-struct GjResident
-{
-	GjDeviceEntry *entry;
-	GjDeviceMemory *memory;		/* its lock guards all of this */
-	GjQueue    *queue;			/* allocates and frees */
-	uint64_t	limit;			/* bytes */
-	uint64_t	clock;
-	uint64_t	last_id;
-	GjFragment *oldest;
-	GjFragment *newest;
-	GjFragment *bucket[GJ_BUCKETS];
-};
 
 /* ---- the store */
 
@@ -169,6 +155,7 @@ withdraw(GjResident *store, GjFragment *fragment)
 	*at = fragment->next;
 	use_unlink(store, fragment);
 	fragment->published = false;
+	gj_side_withdraw_all(store, fragment);
 	if (fragment->pins == 0)
 		free_fragment(store, fragment);
 }
@@ -180,20 +167,32 @@ withdraw(GjResident *store, GjFragment *fragment)
 static bool
 give_up(GjResident *store, uint64_t nbytes, uint64_t before)
 {
-	uint64_t	freed = 0;
-	GjFragment *next;
+	GjDeviceMemory *memory = store->memory;
+	uint64_t	all = memory->resident;
+	GjFragment *f = store->oldest;
 
-	for (GjFragment *f = store->oldest; f && freed < nbytes && f->used_at < before; f = next)
+	while (all - memory->resident < nbytes)
 	{
-		next = f->newer;
-		if (f->pins > 0)
+		GjSide	   *side = gj_side_oldest(store, before);
+		GjFragment *next;
+
+		/* what can be made again of what stays goes first */
+		if (side)
+		{
+			gj_side_withdraw(store, side);
 			continue;
-		freed += f->nbytes;
+		}
+		while (f && f->pins > 0)
+			f = f->newer;
+		if (!f || f->used_at >= before)
+			break;
+		next = f->newer;
 		withdraw(store, f);
+		f = next;
 	}
-	if (freed > 0)
+	if (memory->resident < all)
 		(void) store->entry->ops->sync(store->queue);
-	return freed >= nbytes;
+	return all - memory->resident >= nbytes;
 }
 
 bool
@@ -285,6 +284,16 @@ gj_resident_find(GjResident *store, const GjWanted *wanted, uint32_t number, uin
 		}
 	}
 	pthread_mutex_unlock(&store->memory->lock);
+	return f;
+}
+
+GjFragment *
+gj_resident_by_id(GjResident *store, const GjRelationKey *relation, uint32_t number, uint64_t id)
+{
+	GjFragment *f = *bucket_of(store, relation, number);
+
+	while (f && !(f->id == id && same_place(f, relation, number)))
+		f = f->next;
 	return f;
 }
 
@@ -644,6 +653,10 @@ gj_resident_evict(GjDeviceEntry *entry, uint32_t database, uint32_t relation)
 	GjFragment *next;
 
 	pthread_mutex_lock(&memory->lock);
+	for (GjSide *side = memory->store ? memory->store->sides : NULL; side; side = side->next)
+		if (gj_side_is_of(side, database, relation))
+			nbytes += side->nbytes;
+	/* sides go with their fragments */
 	for (GjFragment *f = memory->store ? memory->store->oldest : NULL; f; f = next)
 	{
 		next = f->newer;
@@ -714,6 +727,19 @@ gj_resident_list(GjDeviceEntry *entry, GjCached **list)
 			if (f->columns[c].key.attnum < GJ_CACHED_WORDS * 64)
 				cached->attributes[f->columns[c].key.attnum / 64] |=
 					UINT64_C(1) << f->columns[c].key.attnum % 64;
+	}
+	for (GjSide *side = memory->store ? memory->store->sides : NULL; side; side = side->next)
+	{
+		/* one of several tables: of the first that was loaded */
+		GjCached   *cached = find_cached(list, &n, &side->fragments[0].relation);
+
+		if (!cached)
+			break;
+		cached->device = entry->ops->kind;
+		cached->ordinal = entry->info.ordinal;
+		cached->ntables++;
+		cached->nbytes += side->nbytes;
+		cached->table_hits += side->hits;
 	}
 	pthread_mutex_unlock(&memory->lock);
 	return n;

@@ -1,6 +1,7 @@
 /*
  * resident.h
- *	  Columns of tables that stay in the memory of a device between runs.
+ *	  Columns of tables, and hash tables over them, that stay in the memory of a device
+ *	  between runs.
  *
  * A fragment holds some columns of up to GJ_FRAGMENT_BLOCKS blocks, and what was noted
  * about each page when it was read; the rows of a page lie next to each other.  Its
@@ -72,6 +73,42 @@ typedef struct GjFragment
 	GjFragmentColumn columns[];
 } GjFragment;
 
+/* A fragment that a side was made of. */
+typedef struct GjSideFragment
+{
+	GjRelationKey relation;
+	uint32_t	number;
+	uint64_t	id;
+	uint64_t	pages[GJ_FRAGMENT_WORDS];	/* whose rows it has */
+} GjSideFragment;
+
+/*
+ * An inner side as it was built, all of its rows from fragments: the columns that are read
+ * later, and the hash table.  Two runs that find the same fragments and pages, and ask the
+ * same of them (the key), build the same side.  It goes when one of its fragments does.
+ */
+typedef struct GjSide
+{
+	struct GjSide *next;
+	bool		published;
+	uint32_t	pins;
+	uint64_t	used_at;		/* the store's clock */
+	uint64_t	hits;
+	uint64_t	nbytes;			/* device memory */
+	uint32_t	nfragments;
+	GjSideFragment *fragments;	/* by id */
+	uint32_t	nkey;			/* bytes of the key */
+	uint8_t    *key;
+	uint64_t	nloaded;		/* rows of the fragments' pages */
+	uint32_t	nrows;			/* of these: passed the filter */
+	uint32_t	ncolumns;
+	GjRelationColumn *columns;
+	GjBuffer	heap;
+	uint64_t	heap_used;
+	GjHashTable table;
+	uint64_t	table_bytes;
+} GjSide;
+
 /* What is looked for: fragments of a relation with all of these columns. */
 typedef struct GjWanted
 {
@@ -126,6 +163,21 @@ extern void gj_fragment_discard(GjResident *store, GjFragment *fragment);
  * writes it any more.  It stays pinned.
  */
 extern void gj_resident_publish(GjResident *store, GjFragment *fragment);
+
+/* The side with all of this, pinned, or NULL. */
+extern GjSide *gj_side_find(GjResident *store, const GjSideFragment *fragments,
+							uint32_t nfragments, const uint8_t *key, uint32_t nkey);
+
+/*
+ * Keeps a side, if there is room: its memory, taken from the run's lease and queue, becomes
+ * the store's, and the struct too; it is pinned.  No queued work writes it any more.
+ */
+extern bool gj_side_publish(GjResident *store, GjWork *work, uint64_t clock, GjSide *side);
+
+extern void gj_side_unpin(GjResident *store, GjSide *side);
+
+/* Frees a side that was not published, but for device memory. */
+extern void gj_side_discard(GjSide *side);
 
 /* Describes column c from a row on. */
 extern GjColumn gj_fragment_column(const GjFragment *fragment, uint32_t c, uint64_t first);

@@ -12,8 +12,10 @@
  *	run_group.c		the same: groups
  *	run_limit.c		the same: the first rows in some order, returned at the end
  *	run_group_parts.c	groups that are handed over, and put together again
+ *	run_fused.c		outer rows through all of it in one call, where that is possible
  *	run_intersect.c	GJ_PROGRAM_INTERSECT
  *	run_resident.c	fragments of sources that are, or become, resident
+ *	run_side.c		inner sides that were built before, or are kept
  *	run_sets.c		GJ_PROGRAM_SETS
  *	run_set_join.c	steps that join sets
  */
@@ -118,6 +120,13 @@ typedef struct GjPinned
 	uint32_t	table;			/* of the source */
 } GjPinned;
 
+/* Pages of a fragment, pinned, that an inner side is made of when its source ends. */
+typedef struct GjRunUse
+{
+	GjPinned	used;
+	uint64_t	pages[GJ_FRAGMENT_WORDS];
+} GjRunUse;
+
 /* Of a source that its backend has asked about; all zero if it has not. */
 typedef struct GjRunResident
 {
@@ -129,7 +138,22 @@ typedef struct GjRunResident
 	uint32_t	next;			/* of them, likely to be used next */
 	GjFragment *building;		/* what its chunks fill */
 	bool		full;			/* there was no room for one */
+	/* of an inner side */
+	GjRunUse   *uses;			/* what it is made of, beside chunks */
+	uint32_t	nuses;
+	GjSideFragment *made;		/* fragments that its chunks have filled, all pages valid */
+	uint32_t	nmade;
+	uint64_t	nchunk_rows;	/* that did not come by `uses`: of chunks, and copied from other devices */
+	uint64_t	nmade_rows;		/* of these: rows of fragments in `made` */
 } GjRunResident;
+
+/* An inner side that is resident, or may be kept; it outlives the source's GjRunResident. */
+typedef struct GjRunSide
+{
+	GjResident *store;
+	GjSide	   *kept;			/* pinned: the run uses its memory */
+	GjSide	   *made;			/* what it is made of, if it may be kept; not filled in yet */
+} GjRunSide;
 
 /* Chunks in one stage at most. */
 #define GJ_STAGE_PARTS		32
@@ -168,6 +192,22 @@ typedef struct GjUsedSlot
 #define GJ_MARK_LOADED(i)	(GJ_SLOT_MARKS + (i))	/* stage i: its chunks are there */
 #define GJ_MARK_FREE(i)		(GJ_SLOT_MARKS + 2 + (i))	/* its rows are not read any more */
 
+/* Outer rows that pass filter, steps and aggregates in one call of the device. */
+typedef struct GjRunFused
+{
+	bool		off;			/* it cannot be done, or is of no use any more */
+	bool		ran;
+	GjFusedPlan plan;
+	uint32_t	nparts;			/* waiting for the next call */
+	uint32_t	nrows;			/* of these */
+	GjFusedPart part[GJ_FUSED_PARTS];
+	GjColumn   *columns;		/* of the parts */
+	uint32_t	most_rows;		/* of a call, where memory is short; 0: no limit */
+	GjBuffer	missed_rows[GJ_FUSED_STEPS + 1];
+	GjFusedMissed missed;		/* tuples whose group was not known */
+	uint32_t	nbad;			/* calls from which most tuples came back */
+} GjRunFused;
+
 struct GjRun
 {
 	GjDeviceEntry *entry;
@@ -187,6 +227,7 @@ struct GjRun
 	GjRelation	relation[GJ_MAX_SOURCES];
 	GjRunResident resident[GJ_MAX_SOURCES];
 	bool		keeps_nothing;	/* of inner chunks: see gj_run_may_keep */
+	GjRunSide	side[GJ_MAX_SOURCES];
 	uint64_t	clock;			/* of the store when the run began to ask; 0: it did not */
 	GjBuffer	compact;		/* rows of a fragment that lay scattered */
 	uint32_t	ended;			/* sources, one bit each */
@@ -221,6 +262,7 @@ struct GjRun
 
 	struct GjGrouping *grouping;	/* GJ_OUTPUT_GROUPS, from the first tuples on */
 	struct GjLimited *limited;	/* GJ_OUTPUT_ROWS with a limit, from the first tuples on */
+	GjRunFused *fused;			/* NULL: nobody has asked yet whether it can be done */
 };
 
 /* However little memory there is, this many tuples are worked on at a time. */
@@ -316,8 +358,26 @@ extern GjStatus gj_run_pass_on(GjRun *run, uint32_t i, GjView *view);
 /* Leaves the tuples at positions[0 .. n) of a view of step rs, for the sources that `kept` names. */
 extern GjStatus gj_run_pick(GjRun *run, GjRunStep *rs, GjView *view, const uint32_t *positions,
 							uint32_t n, uint32_t kept);
-/* Takes the first nrows rows that the outer columns describe through all steps. */
-extern GjStatus gj_run_outer_rows(GjRun *run, uint32_t nrows);
+/*
+ * Takes the first nrows rows that the outer columns describe through all steps.  If not
+ * `now`, they may wait for gj_fused_flush, and stay where they are until then.
+ */
+extern GjStatus gj_run_outer_rows(GjRun *run, uint32_t nrows, bool now);
+
+/* run_fused.c */
+/* True if outer rows can pass in one call; asked when all inner sides are built. */
+extern bool gj_fused_fits(GjRun *run);
+/*
+ * Adds the first nrows rows that the outer columns describe to the next call: *done of them,
+ * fewer if the rest had better take the steps one by one.  They must stay where they are
+ * until gj_fused_flush, unless they are taken through `now`.
+ */
+extern GjStatus gj_fused_rows(GjRun *run, uint32_t nrows, bool now, uint32_t *done);
+/* Takes all rows through that were added. */
+extern GjStatus gj_fused_flush(GjRun *run);
+/* Adds to the statistics what has passed.  Waits. */
+extern GjStatus gj_fused_finish(GjRun *run);
+extern void gj_fused_free(GjRun *run);
 
 /* run_stage.c */
 extern GjStatus gj_run_outer(GjRun *run, const GjChunk *chunk, uint8_t *memory, uint32_t slot);
@@ -380,6 +440,8 @@ extern GjStatus gj_run_send_states(GjRun *run, const GjAggState *states, uint32_
 /* run_group.c */
 extern GjStatus gj_run_group(GjRun *run, const GjView *view);
 extern GjStatus gj_run_send_groups(GjRun *run);
+/* The groups found so far; NULL: there are none. */
+extern const GjGroups *gj_run_groups(const GjRun *run);
 extern void gj_run_free_groups(GjRun *run);
 
 /* run_limit.c */
@@ -396,6 +458,8 @@ extern GjStatus gj_run_intersect(GjRun *run);
  * slot is free when the lane is.
  */
 extern GjStatus gj_run_keep(GjRun *run, uint32_t source, const GjChunk *chunk, GjLane lane);
+/* Appends the rows of pages of a fragment to the relation of an inner source. */
+extern GjStatus gj_run_append_use(GjRun *run, uint32_t source, const GjRunUse *use);
 /* Gives all fragments back, after the queue was waited for. */
 extern void gj_run_release(GjRun *run, uint32_t source);
 
@@ -413,6 +477,17 @@ gj_run_tile_space(const GjRun *run)
 
 	return most < GJ_TILE_SPACE ? most : GJ_TILE_SPACE;
 }
+/*
+ * run_side.c: an inner source has ended.  Finds the side that was built of the same, or
+ * makes its relation complete.
+ */
+extern GjStatus gj_side_resolve(GjRun *run, uint32_t source);
+/* True if the side was found: then the step has its table, and the relation its columns. */
+extern bool gj_side_take(GjRun *run, GjRunStep *rs);
+/* A side was built, nrows rows of which passed the filter: keeps it, if that can be done. */
+extern GjStatus gj_side_keep(GjRun *run, GjRunStep *rs, uint32_t nrows);
+/* Gives the sides back, after the queue was closed. */
+extern void gj_side_release(GjRun *run);
 
 /* run_sets.c */
 extern GjStatus gj_run_sets(GjRun *run);

@@ -216,7 +216,6 @@ build_source(GjRun *run, GjBuild *build, GjRunStep *rs)
 {
 	GjRelation *relation = &run->relation[build->source];
 
-	GJ_TRY(gj_run_fail_build(run));
 	if (relation->nrows > 0)
 	{
 		if (run->sources[build->source].filter >= 0)
@@ -249,7 +248,13 @@ gj_run_build(GjRun *run, uint32_t source)
 	while (rs->step->source != source)
 		rs++;
 	run->work.ops->phase(run->work.queue, GJ_PHASE_BUILD);
-	status = build_source(run, &build, rs);
+	status = gj_run_fail_build(run);
+	if (status == GJ_OK && !gj_side_take(run, rs))
+	{
+		status = build_source(run, &build, rs);
+		if (status == GJ_OK)
+			status = gj_side_keep(run, rs, build.nrows);
+	}
 	gj_buffer_free(&run->work, &build.rowid);
 	gj_buffer_free(&run->work, &build.positions);
 	for (uint32_t k = 0; k < GJ_MAX_KEYS; k++)

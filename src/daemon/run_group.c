@@ -290,6 +290,12 @@ gj_run_group(GjRun *run, const GjView *view)
 	return GJ_OK;
 }
 
+const GjGroups *
+gj_run_groups(const GjRun *run)
+{
+	return run->grouping ? &run->grouping->groups : NULL;
+}
+
 /* ---- batches */
 
 /* Copies null bits of n groups to where key 0's values will be, and makes maps of them. */

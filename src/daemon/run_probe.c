@@ -384,10 +384,15 @@ join_rows(GjRun *run, uint32_t n)
 }
 
 GjStatus
-gj_run_outer_rows(GjRun *run, uint32_t nrows)
+gj_run_outer_rows(GjRun *run, uint32_t nrows, bool now)
 {
+	uint32_t	done = 0;
+
 	gj_run_choose_max_tuples(run);
-	for (uint32_t first = 0, n; first < nrows; first += n)
+	if (gj_fused_fits(run))
+		GJ_TRY(gj_fused_rows(run, nrows, now, &done));
+	skip_rows(run, done);
+	for (uint32_t first = done, n; first < nrows; first += n)
 	{
 		n = nrows - first < run->max_tuples ? nrows - first : run->max_tuples;
 		GJ_TRY(gj_run_make_room(run, 0, &n));

@@ -4,8 +4,9 @@
  *
  * ASK pins the fragments that a source could use, until they were used or the source has
  * ended.  USE takes the rows of pages that the backend has found unchanged: the columns of
- * a fragment are used in place where it is the outer side, else they are appended to the
- * relation.  Chunks that tell their pages are kept as well, as fragments that are
+ * a fragment are used in place where it is the outer side; else they are remembered, and
+ * appended to the relation when the source ends, unless there is a side that was built of
+ * the same (run_side.c).  Chunks that tell their pages are kept as well, as fragments that are
  * published when they are complete; after there was no room for one, nothing more is kept.
  */
 #include "run.h"
@@ -389,9 +390,13 @@ use_rows(GjRun *run, uint32_t source, GjPinned used, GjRowRange *ranges, uint32_
 	bool		outer = run->program->kind == GJ_PROGRAM_JOIN && source == 0;
 
 	describe(&run->resident[source].tables[used.table], fragment, 0, start);
-	if (outer)
+	if (outer && n > GJ_MAX_RANGES)
+	{
+		/* rows that wait may lie where these are put together */
+		GJ_TRY(gj_fused_flush(run));
 		GJ_TRY(compact(run, start, ncolumns, ranges, &n));
-	else if (run->program->kind == GJ_PROGRAM_JOIN)
+	}
+	else if (!outer && run->program->kind == GJ_PROGRAM_JOIN)
 		GJ_TRY(gj_relation_append_heap(&run->work, &run->relation[source], fragment->heap.memory,
 									   fragment->heap_used, &heap_base));
 	for (uint32_t i = 0; i < n; i++)
@@ -402,7 +407,7 @@ use_rows(GjRun *run, uint32_t source, GjPinned used, GjRowRange *ranges, uint32_
 		run->stats.source[source].rows_in += nrows;
 		skip_to(run->columns + first, ncolumns, start, ranges[i].first);
 		if (outer)
-			GJ_TRY(gj_run_outer_rows(run, nrows));
+			GJ_TRY(gj_run_outer_rows(run, nrows, false));
 		else if (run->program->kind == GJ_PROGRAM_JOIN)
 			GJ_TRY(gj_relation_append_rows(&run->work, &run->relation[source],
 										   run->columns + first, nrows, heap_base,
@@ -435,13 +440,47 @@ static GjStatus
 use_fragment(GjRun *run, uint32_t source, const GjUse *use, GjRowRange *ranges,
 			 GjPinned used)
 {
-	uint32_t	n;
-
 	if (!used.fragment)
 		return gj_run_fail(run, GJ_BAD_PROGRAM, "use of a fragment that was not told of");
-	n = find_ranges(used.fragment, use->pages, ranges);
-	GJ_TRY(use_rows(run, source, used, ranges, n));
+	GJ_TRY(use_rows(run, source, used, ranges, find_ranges(used.fragment, use->pages, ranges)));
 	gj_resident_used(run->resident[source].store, used.fragment, use->map_lsn, use->pages);
+	return GJ_OK;
+}
+
+GjStatus
+gj_run_append_use(GjRun *run, uint32_t source, const GjRunUse *use)
+{
+	GjRowRange *ranges = malloc(GJ_FRAGMENT_BLOCKS * sizeof(GjRowRange));
+	GjStatus	status = GJ_OUT_OF_HOST_MEMORY;
+
+	if (ranges)
+		status = use_rows(run, source, use->used, ranges,
+						  find_ranges(use->used.fragment, use->pages, ranges));
+	free(ranges);
+	return status;
+}
+
+/* Remembers what an inner source is to be made of; the pins go with it. */
+static GjStatus
+remember_uses(GjRun *run, uint32_t source, const GjUse *uses, uint32_t n)
+{
+	GjRunResident *resident = &run->resident[source];
+	GjRunUse   *grown = realloc(resident->uses, (resident->nuses + n + 1) * sizeof(GjRunUse));
+
+	if (!grown)
+		return GJ_OUT_OF_HOST_MEMORY;
+	resident->uses = grown;
+	for (uint32_t i = 0; i < n; i++)
+	{
+		GjRunUse   *use = &resident->uses[resident->nuses];
+
+		use->used = take_pinned(resident, uses[i].id);
+		if (!use->used.fragment)
+			return gj_run_fail(run, GJ_BAD_PROGRAM, "use of a fragment that was not told of");
+		resident->nuses++;
+		memcpy(use->pages, uses[i].pages, sizeof(use->pages));
+		gj_resident_used(resident->store, use->used.fragment, uses[i].map_lsn, uses[i].pages);
+	}
 	return GJ_OK;
 }
 
@@ -459,6 +498,8 @@ use_fragments(GjRun *run, uint32_t source, const GjUse *uses, uint32_t n)
 		used[i] = take_pinned(resident, uses[i].id);
 		status = use_fragment(run, source, &uses[i], ranges, used[i]);
 	}
+	if (status == GJ_OK)
+		status = gj_fused_flush(run);
 	/* what the queue still reads must stay where it is */
 	ended = run->work.ops->sync(run->work.queue);
 	for (uint32_t i = 0; used && i < n; i++)
@@ -488,7 +529,8 @@ gj_run_use(GjRun *run, uint32_t source, uint32_t n, const uint8_t *memory, uint3
 	status = run->host->slot_free(run->host->arg, slot);
 	run->work.ops->phase(run->work.queue, GJ_PHASE_TRANSFER);
 	if (status == GJ_OK)
-		status = use_fragments(run, source, uses, n);
+		status = run->program->kind == GJ_PROGRAM_JOIN && source > 0 ?
+			remember_uses(run, source, uses, n) : use_fragments(run, source, uses, n);
 	free(uses);
 	return status;
 }
@@ -508,6 +550,7 @@ GjStatus
 gj_run_use_fragment(GjRun *run, uint32_t source, uint32_t table, const GjUse *use,
 					GjFragment *fragment, GjDeviceEntry *owner)
 {
+	uint64_t	before = run->relation[source].nrows;
 	GjRowRange *ranges;
 	GjStatus	status;
 	GjStatus	ended;
@@ -522,6 +565,8 @@ gj_run_use_fragment(GjRun *run, uint32_t source, uint32_t table, const GjUse *us
 	status = use_rows(run, source, (GjPinned) {fragment, table}, ranges,
 					  find_ranges(fragment, use->pages, ranges));
 	run->work.peer = NULL;
+	/* a side of these rows and others would be taken for one of the others alone */
+	run->resident[source].nchunk_rows += run->relation[source].nrows - before;
 	/* what the queue still reads must stay where it is */
 	ended = run->work.ops->sync(run->work.queue);
 	free(ranges);
@@ -606,6 +651,26 @@ give_up_building(GjRun *run, GjRunResident *resident, GjFragment **at, GjStatus 
 	return status == GJ_OUT_OF_MEMORY ? ended : status;
 }
 
+/* A fragment was published, of chunks of an inner source: can the side be found by it? */
+static GjStatus
+note_made(GjRunResident *resident, const GjFragment *fragment)
+{
+	GjSideFragment *made;
+
+	if (gj_pages_count(fragment->valid) < fragment->npages)
+		return GJ_OK;
+	made = realloc(resident->made, (resident->nmade + 1) * sizeof(GjSideFragment));
+	if (!made)
+		return GJ_OUT_OF_HOST_MEMORY;
+	resident->made = made;
+	made[resident->nmade] = (GjSideFragment) {
+		.relation = fragment->relation,.number = fragment->number,.id = fragment->id
+	};
+	memcpy(made[resident->nmade++].pages, fragment->valid, sizeof(fragment->valid));
+	resident->nmade_rows += fragment->nrows;
+	return GJ_OK;
+}
+
 GjStatus
 gj_run_keep(GjRun *run, uint32_t source, const GjChunk *chunk, GjLane lane)
 {
@@ -639,8 +704,9 @@ gj_run_keep(GjRun *run, uint32_t source, const GjChunk *chunk, GjLane lane)
 		return GJ_OK;
 	*at = fragment->next;
 	gj_resident_publish(resident->store, fragment);
+	status = source > 0 ? note_made(resident, fragment) : GJ_OK;
 	gj_resident_unpin(resident->store, fragment);
-	return GJ_OK;
+	return status;
 }
 
 void
@@ -653,6 +719,10 @@ gj_run_release(GjRun *run, uint32_t source)
 	for (uint32_t i = 0; i < resident->npinned; i++)
 		if (resident->pinned[i].fragment)
 			gj_resident_unpin(resident->store, resident->pinned[i].fragment);
+	for (uint32_t i = 0; i < resident->nuses; i++)
+		gj_resident_unpin(resident->store, resident->uses[i].used.fragment);
+	free(resident->uses);
+	free(resident->made);
 	free(resident->pinned);
 	for (uint32_t i = 0; i < resident->ntables; i++)
 		free((void *) resident->tables[i].keys);

@@ -166,7 +166,7 @@ work_on_stage(GjRun *run, uint32_t i)
 	GJ_TRY(describe_stage(run, stage));
 	stage->nrows = stage->nparts = 0;
 	stage->heap_used = 0;
-	GJ_TRY(gj_run_outer_rows(run, nrows));
+	GJ_TRY(gj_run_outer_rows(run, nrows, true));
 	work->ops->phase(work->queue, GJ_PHASE_WAIT);
 	GJ_TRY(work->ops->mark(work->queue, GJ_LANE_WORK, GJ_MARK_FREE(i)));
 	return gj_run_free_slots(run, false);
@@ -275,7 +275,7 @@ work_in_place(GjRun *run, const GjChunk *chunk, uint8_t *memory)
 		columns[c].kind = types[c].kind;
 		columns[c].width = types[c].width;
 	}
-	return gj_run_outer_rows(run, chunk->nrows);
+	return gj_run_outer_rows(run, chunk->nrows, true);
 }
 
 GjStatus

@@ -16,6 +16,7 @@
 #include "hash.h"
 
 #define GJ_NO_SLOT			UINT64_MAX
+#define GJ_GROUP_NULL_HASH	UINT64_C(0x6A09E667F3BCC908)
 
 /* A slot of GjGroups' table. */
 GJ_FN uint64_t
@@ -84,7 +85,7 @@ gj_group_hash(const GjGroupRows *rows, uint32_t k, uint32_t i, bool null, uint64
 	GjPayload	payload;
 
 	if (null)
-		return gj_hash_combine(hash ^ UINT64_C(0x6A09E667F3BCC908), (int64_t) k);
+		return gj_hash_combine(hash ^ GJ_GROUP_NULL_HASH, (int64_t) k);
 	if (!gj_group_by_reference(rows->how[k]))
 		return gj_hash_combine(hash, gj_key_bits(rows->value[k][i],
 												 rows->how[k] == GJ_GROUP_FLOAT));

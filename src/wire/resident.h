@@ -116,6 +116,8 @@ typedef struct GjCached
 	uint64_t	npages;			/* that are valid as far as gpujoind knows */
 	uint64_t	nbytes;
 	uint64_t	hits;			/* uses of a fragment */
+	uint64_t	ntables;		/* hash tables that were kept, with the columns they lead to */
+	uint64_t	table_hits;
 	uint64_t	attributes[GJ_CACHED_WORDS];	/* bit attnum */
 } GjCached;
 

@@ -1,0 +1,84 @@
+-- Joins with at most one match, with aggregates and groups: rows pass all steps in one call.  And inner sides of
+-- resident rows, which stay as they were built.
+LOAD 'gpujoin';
+SET gpujoin.force = on;
+SET client_min_messages = warning;
+SET max_parallel_workers_per_gather = 0;
+SELECT gpujoin_cache_evict() >= 0 AS evicted;
+
+CREATE TABLE fact WITH (autovacuum_enabled = off) AS
+SELECT i AS id, i % 4000 AS k, (i % 30)::int2 AS a, CASE WHEN i % 11 = 0 THEN NULL ELSE i % 1000 END AS v,
+	   i % 97 / 4.0::float8 AS f, 'text ' || i % 300 AS t, (i % 50)::numeric(8, 2) AS n
+FROM generate_series(1, 200000) i;
+CREATE TABLE dim WITH (autovacuum_enabled = off, fillfactor = 10) AS
+SELECT i AS k, i % 7 AS w, CASE WHEN i % 5 = 0 THEN NULL ELSE i END AS x, 'name ' || i % 40 AS name, i / 3 AS many
+FROM generate_series(0, 3000) i;
+CREATE TABLE small WITH (autovacuum_enabled = off) AS SELECT i::int2 AS a, i * 1.5::float8 AS g FROM generate_series(0, 20) i;
+VACUUM (ANALYZE, FREEZE) fact;
+VACUUM (ANALYZE, FREEZE) dim;
+VACUUM (ANALYZE, FREEZE) small;
+
+-- aggregates: common forms and others, each of them cold and twice resident
+SELECT gj_same('SELECT count(*), sum(f.v + d.w), min(f.v - d.w), max(f.v), count(d.x), avg(f.v * d.w) FROM fact f JOIN dim d USING (k)')
+FROM generate_series(1, 3);
+SELECT gj_same('SELECT count(*), sum(f.v), sum(d.x) FROM fact f LEFT JOIN dim d USING (k) WHERE f.v > 10 AND f.v <= 900 AND f.a <> 3')
+FROM generate_series(1, 3);
+SELECT gj_same('SELECT count(*), sum(f.v + d.w), sum(s.g) FROM fact f JOIN dim d USING (k) JOIN small s ON f.a = s.a WHERE d.w < 5 AND d.x IS NOT NULL')
+FROM generate_series(1, 3);
+SELECT gj_same('SELECT count(*), sum(v) FROM fact f WHERE EXISTS (SELECT FROM dim d WHERE d.many = f.k AND d.w < 6)')
+FROM generate_series(1, 3);
+SELECT gj_same('SELECT count(*), sum(v) FROM fact f WHERE NOT EXISTS (SELECT FROM dim d WHERE d.many = f.k AND d.x > 100)')
+FROM generate_series(1, 3);
+SELECT gj_same('SELECT count(*), sum(f.n * d.w), max(length(f.t)) FROM fact f JOIN dim d ON f.k = d.k AND f.t <> d.name WHERE f.t LIKE ''%1%''')
+FROM generate_series(1, 3);
+SELECT gj_same('SELECT count(*), sum(f.v), min(f.f), max(f.f) FROM fact f') FROM generate_series(1, 3);
+
+-- errors of values stay PostgreSQL's, and only of rows that get there
+SELECT gj_same('SELECT sum(1000 / (f.v - 5)) FROM fact f JOIN dim d USING (k) WHERE f.v < 5');
+SELECT gj_equal('SELECT sum(1000 / (f.v - 5)) FROM fact f JOIN dim d USING (k)');
+SELECT gj_equal('SELECT sum(f.v * 2147483647) FROM fact f JOIN dim d USING (k)');
+
+-- groups: few, more than one call learns, all different; of several kinds
+SELECT gj_same('SELECT d.w, count(*), sum(f.v + d.w), min(f.v) FROM fact f JOIN dim d USING (k) GROUP BY d.w') FROM generate_series(1, 3);
+SELECT gj_same('SELECT f.k % 1000, count(*), sum(f.v) FROM fact f LEFT JOIN dim d USING (k) GROUP BY 1') FROM generate_series(1, 2);
+SELECT gj_same('SELECT count(*), sum(x.s * x.id) FROM (SELECT f.id, sum(f.v + d.w) AS s FROM fact f JOIN dim d USING (k) GROUP BY f.id) x') FROM generate_series(1, 2);
+SELECT gj_same('SELECT count(*), sum(hashtext(x::text)::bigint) FROM (SELECT d.name, f.t, f.f, count(*), max(f.v) FROM fact f LEFT JOIN dim d USING (k) GROUP BY 1, 2, 3) x') FROM generate_series(1, 2);
+SELECT gj_same('SELECT d.x, count(f.v), count(DISTINCT f.a) FROM fact f LEFT JOIN dim d USING (k) GROUP BY d.x') FROM generate_series(1, 2);
+SELECT gj_same('SELECT f.a, f.n, count(*), sum(f.v) FROM fact f WHERE f.v % 3 = 1 GROUP BY 1, 2') FROM generate_series(1, 2);
+
+-- hash tables are kept, used again, and go with what they were built of
+SELECT gpujoin_cache_evict() > 0 AS evicted;
+SELECT gj_same('SELECT count(*), sum(f.v + d.w) FROM fact f JOIN dim d USING (k)');
+SELECT relation, hash_tables, hash_table_hits FROM gpujoin_cache ORDER BY 1;
+SELECT gj_same('SELECT count(*), sum(f.v + d.w) FROM fact f JOIN dim d USING (k)');
+SELECT gj_same('SELECT count(*), sum(f.v * d.w) FROM fact f JOIN dim d USING (k) WHERE f.v < 100');
+SELECT relation, hash_tables, hash_table_hits FROM gpujoin_cache ORDER BY 1;
+-- another filter, other columns: another table
+SELECT gj_same('SELECT count(*), sum(f.v + d.w) FROM fact f JOIN dim d USING (k) WHERE d.w < 3');
+SELECT gj_same('SELECT count(*), sum(f.v + d.w) FROM fact f JOIN dim d USING (k) WHERE d.w < 4');
+SELECT gj_same('SELECT count(*), sum(f.v + d.w) FROM fact f JOIN dim d USING (k) WHERE d.w < 3');
+SELECT hash_tables, hash_table_hits FROM gpujoin_cache WHERE relation = 'dim'::regclass;
+-- a changed page, also one that is changed back: not what was built
+UPDATE dim SET w = 1000 WHERE k = 17;
+SELECT gj_same('SELECT count(*), sum(f.v + d.w) FROM fact f JOIN dim d USING (k)') FROM generate_series(1, 2);
+BEGIN;
+DELETE FROM dim WHERE k < 1000;
+SELECT gj_same('SELECT count(*), sum(f.v + d.w) FROM fact f JOIN dim d USING (k)');
+ROLLBACK;
+SELECT gj_same('SELECT count(*), sum(f.v + d.w) FROM fact f JOIN dim d USING (k)');
+VACUUM dim;
+SELECT gj_same('SELECT count(*), sum(f.v + d.w) FROM fact f JOIN dim d USING (k)') FROM generate_series(1, 3);
+ALTER TABLE dim ADD COLUMN extra int DEFAULT 5;
+SELECT gj_same('SELECT count(*), sum(f.v + d.extra) FROM fact f JOIN dim d USING (k)') FROM generate_series(1, 2);
+SELECT gpujoin_cache_evict('dim') > 0 AS evicted;
+SELECT count(*) FROM gpujoin_cache WHERE relation = 'dim'::regclass;
+
+-- all rows of an inner side that comes out by itself need to be known: built each time
+SELECT gj_same('SELECT count(*), sum(f.v), sum(d.w) FROM fact f RIGHT JOIN dim d USING (k)') FROM generate_series(1, 2);
+
+-- what was kept gives way to a run
+SET gpujoin.device_memory_limit = '64MB';
+SELECT gj_same('SELECT f.t, d.name, count(*), sum(f.v + d.w) FROM fact f JOIN dim d USING (k) GROUP BY 1, 2') FROM generate_series(1, 2);
+RESET gpujoin.device_memory_limit;
+
+DROP TABLE fact, dim, small;

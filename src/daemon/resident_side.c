@@ -1,0 +1,249 @@
+/*
+ * resident_side.c
+ *	  Built inner sides that stay on a device: found, kept and given up; see resident.h.
+ */
+#include "resident_store.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- memory */
+
+void
+gj_side_discard(GjSide *side)
+{
+	free(side->columns);
+	free(side->fragments);
+	free(side->key);
+	free(side);
+}
+
+/* Device memory of a side: buffers, and the table's arrays.  *arrays is the caller's to free. */
+static uint32_t
+side_arrays(const GjSide *side, void ***arrays)
+{
+	void	  **all = malloc((2 * side->ncolumns + 1 + GJ_TABLE_ARRAYS) * sizeof(void *));
+	uint32_t	n = 0;
+
+	*arrays = all;
+	if (!all)
+		return 0;
+	for (uint32_t c = 0; c < side->ncolumns; c++)
+	{
+		if (side->columns[c].data.memory)
+			all[n++] = side->columns[c].data.memory;
+		if (side->columns[c].nulls.memory)
+			all[n++] = side->columns[c].nulls.memory;
+	}
+	if (side->heap.memory)
+		all[n++] = side->heap.memory;
+	return n + gj_table_arrays(&side->table, all + n);
+}
+
+static uint64_t
+side_bytes(const GjSide *side)
+{
+	uint64_t	nbytes = side->table_bytes + side->heap.nbytes;
+
+	for (uint32_t c = 0; c < side->ncolumns; c++)
+		nbytes += side->columns[c].data.nbytes + side->columns[c].nulls.nbytes;
+	return nbytes;
+}
+
+static void
+free_buffer(GjResident *store, const GjBuffer *buffer)
+{
+	if (buffer->memory)
+		store->entry->ops->free(store->queue, buffer->memory, buffer->nbytes);
+}
+
+/* Frees a side that nobody uses. */
+static void
+free_side(GjResident *store, GjSide *side)
+{
+	for (uint32_t c = 0; c < side->ncolumns; c++)
+	{
+		free_buffer(store, &side->columns[c].data);
+		free_buffer(store, &side->columns[c].nulls);
+	}
+	free_buffer(store, &side->heap);
+	store->entry->ops->hash_free(store->queue, &side->table);
+	store->memory->resident -= side->nbytes;
+	gj_side_discard(side);
+}
+
+/* ---- giving up */
+
+GjSide *
+gj_side_oldest(GjResident *store, uint64_t before)
+{
+	GjSide	   *oldest = NULL;
+
+	for (GjSide *side = store->sides; side; side = side->next)
+		if (side->pins == 0 && side->used_at < before &&
+			(!oldest || side->used_at < oldest->used_at))
+			oldest = side;
+	return oldest;
+}
+
+void
+gj_side_withdraw(GjResident *store, GjSide *side)
+{
+	GjSide	  **at = &store->sides;
+
+	while (*at != side)
+		at = &(*at)->next;
+	*at = side->next;
+	side->published = false;
+	if (side->pins == 0)
+		free_side(store, side);
+}
+
+bool
+gj_side_is_of(const GjSide *side, uint32_t database, uint32_t relation)
+{
+	for (uint32_t i = 0; i < side->nfragments; i++)
+		if ((database == 0 || side->fragments[i].relation.database == database) &&
+			(relation == 0 || side->fragments[i].relation.relation == relation))
+			return true;
+	return false;
+}
+
+static bool
+is_part(const GjSide *side, const GjFragment *fragment)
+{
+	for (uint32_t i = 0; i < side->nfragments; i++)
+		if (side->fragments[i].id == fragment->id)
+			return true;
+	return false;
+}
+
+void
+gj_side_withdraw_all(GjResident *store, const GjFragment *fragment)
+{
+	GjSide	   *next;
+
+	for (GjSide *side = store->sides; side; side = next)
+	{
+		next = side->next;
+		if (is_part(side, fragment))
+			gj_side_withdraw(store, side);
+	}
+}
+
+void
+gj_side_unpin(GjResident *store, GjSide *side)
+{
+	pthread_mutex_lock(&store->memory->lock);
+	if (--side->pins == 0)
+	{
+		store->memory->pinned -= side->nbytes;
+		if (!side->published)
+			free_side(store, side);
+		if (store->memory->first)
+			pthread_cond_broadcast(&store->memory->changed);
+	}
+	pthread_mutex_unlock(&store->memory->lock);
+}
+
+/* ---- finding and keeping; the lock is held by `find` */
+
+static bool
+same_side(const GjSide *side, const GjSideFragment *fragments, uint32_t nfragments,
+		  const uint8_t *key, uint32_t nkey)
+{
+	if (side->nfragments != nfragments || side->nkey != nkey || memcmp(side->key, key, nkey) != 0)
+		return false;
+	for (uint32_t i = 0; i < nfragments; i++)
+		if (side->fragments[i].id != fragments[i].id ||
+			memcmp(side->fragments[i].pages, fragments[i].pages, sizeof(fragments[i].pages)) != 0)
+			return false;
+	return true;
+}
+
+static GjSide *
+find(GjResident *store, const GjSideFragment *fragments, uint32_t nfragments, const uint8_t *key,
+	 uint32_t nkey)
+{
+	GjSide	   *side = store->sides;
+
+	while (side && !same_side(side, fragments, nfragments, key, nkey))
+		side = side->next;
+	return side;
+}
+
+GjSide *
+gj_side_find(GjResident *store, const GjSideFragment *fragments, uint32_t nfragments,
+			 const uint8_t *key, uint32_t nkey)
+{
+	GjSide	   *side;
+
+	pthread_mutex_lock(&store->memory->lock);
+	side = find(store, fragments, nfragments, key, nkey);
+	if (side)
+	{
+		if (side->pins++ == 0)
+			store->memory->pinned += side->nbytes;
+		side->hits++;
+		side->used_at = store->clock;
+	}
+	pthread_mutex_unlock(&store->memory->lock);
+	return side;
+}
+
+/* All fragments are still there, and nobody has kept the same side meanwhile. */
+static bool
+is_wanted(GjResident *store, const GjSide *side)
+{
+	for (uint32_t i = 0; i < side->nfragments; i++)
+		if (!gj_resident_by_id(store, &side->fragments[i].relation, side->fragments[i].number,
+							   side->fragments[i].id))
+			return false;
+	return !find(store, side->fragments, side->nfragments, side->key, side->nkey);
+}
+
+/*
+ * True if the cache may grow by what the lease already has.  Only sides that were not used
+ * since `clock` make room for it: fragments take longer to load than a side to build.
+ */
+static bool
+make_room(GjResident *store, uint64_t nbytes, uint64_t clock)
+{
+	const GjDeviceMemory *memory = store->memory;
+	GjSide	   *oldest;
+
+	while (nbytes > store->limit || memory->resident > store->limit - nbytes)
+	{
+		oldest = gj_side_oldest(store, clock);
+		if (!oldest)
+			return false;
+		gj_side_withdraw(store, oldest);
+	}
+	/* who waits for a lease comes first */
+	return memory->first == NULL;
+}
+
+bool
+gj_side_publish(GjResident *store, GjWork *work, uint64_t clock, GjSide *side)
+{
+	void	  **arrays;
+	uint32_t	n = side_arrays(side, &arrays);
+	bool		kept = false;
+
+	side->nbytes = side_bytes(side);
+	pthread_mutex_lock(&store->memory->lock);
+	if (arrays && make_room(store, side->nbytes, clock) && is_wanted(store, side) &&
+		work->ops->adopt(store->queue, work->queue, arrays, n) == GJ_OK)
+	{
+		gj_lease_hand_over(work->lease, side->nbytes);
+		side->pins = 1;
+		side->published = true;
+		side->used_at = store->clock;
+		side->next = store->sides;
+		store->sides = side;
+		kept = true;
+	}
+	pthread_mutex_unlock(&store->memory->lock);
+	free(arrays);
+	return kept;
+}

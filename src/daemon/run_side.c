@@ -1,0 +1,338 @@
+/*
+ * run_side.c
+ *	  Inner sides that are resident as they were built: columns and hash table.
+ *
+ * When an inner source has ended, it is known which fragments and pages it consists of.
+ * If all of its rows are from fragments, and a side was kept that was built of exactly these,
+ * by the same filter and keys, the run uses that one: nothing is copied, nothing is built.
+ * Fragments never change, and the backend has found their pages unchanged, so the side is
+ * what the build would make.
+ *
+ * Else the rows are appended to the relation, and the side that is then built is kept.  That
+ * goes for a cold run too, whose chunks have filled fragments, all pages of which were
+ * all-visible: the next run will find and use these, with the same pages.
+ */
+#include "run.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- what is asked of a side, as bytes */
+
+typedef struct GjKeyWriter
+{
+	uint8_t    *bytes;			/* NULL: out of memory, or nothing written yet */
+	uint32_t	n;
+	uint32_t	size;
+	bool		failed;
+} GjKeyWriter;
+
+static void
+write_bytes(GjKeyWriter *key, const void *bytes, size_t n)
+{
+	if (key->n + n > key->size)
+	{
+		uint32_t	size = key->size * 2 > key->n + n ? key->size * 2 : (uint32_t) (key->n + n);
+		uint8_t    *grown = realloc(key->bytes, size);
+
+		if (!grown)
+		{
+			key->failed = true;
+			return;
+		}
+		key->bytes = grown;
+		key->size = size;
+	}
+	memcpy(key->bytes + key->n, bytes, n);
+	key->n += (uint32_t) n;
+}
+
+/* An expression on one source, its columns counted from the source's first. */
+static void
+write_expr(const GjRun *run, uint32_t first_column, int32_t e, GjKeyWriter *key)
+{
+	const GjInstr *instrs = gj_program_array(run->program, GjInstr, instrs);
+	GjExpr		expr;
+
+	write_bytes(key, &e, e < 0 ? sizeof(e) : 0);
+	if (e < 0)
+		return;
+	expr = run->exprs[e];
+	expr.first = 0;
+	write_bytes(key, &expr, sizeof(expr));
+	for (uint32_t i = 0; i < expr.ninstrs; i++)
+	{
+		GjInstr		instr = instrs[run->exprs[e].first + i];
+
+		if (gj_op_loads(instr.op))
+			instr.arg -= first_column;
+		write_bytes(key, &instr, sizeof(instr));
+	}
+}
+
+/* Columns, which of them are read later, filter, keys, and all constants of the program. */
+static void
+write_key(const GjRun *run, const GjRunStep *rs, GjKeyWriter *key)
+{
+	const GjStep *step = rs->step;
+	const GjSource *source = &run->sources[step->source];
+	const GjRunResident *resident = &run->resident[step->source];
+
+	for (uint32_t c = 0; c < source->ncolumns; c++)
+	{
+		const GjColumnType *type = &run->types[source->first_column + c];
+		const uint8_t how[] = {type->kind, type->width, type->nullable,
+		run->late[source->first_column + c]};
+
+		write_bytes(key, how, sizeof(how));
+	}
+	for (uint32_t t = 0; t < resident->ntables; t++)
+	{
+		const GjWanted *wanted = &resident->tables[t];
+
+		write_bytes(key, &wanted->relation, sizeof(wanted->relation));
+		for (uint32_t c = 0; c < wanted->ncolumns; c++)
+			write_bytes(key, wanted->keys[c].hash, sizeof(wanted->keys[c].hash));
+	}
+	write_expr(run, source->first_column, source->filter, key);
+	write_bytes(key, &step->algorithm, sizeof(step->algorithm));
+	write_bytes(key, &step->nkeys, sizeof(step->nkeys));
+	for (uint32_t k = 0; k < step->nkeys; k++)
+		write_expr(run, source->first_column, (int32_t) (step->inner_keys + k), key);
+	write_bytes(key, gj_program_array(run->program, int64_t, constants),
+				run->program->nconstants * sizeof(int64_t));
+}
+
+/* ---- what a side is made of */
+
+static int
+by_id(const void *a, const void *b)
+{
+	const GjSideFragment *x = a;
+	const GjSideFragment *y = b;
+
+	return x->id < y->id ? -1 : x->id > y->id;
+}
+
+/* Fragments and pages of a source; NULL: not all rows are from fragments, or no memory. */
+static GjSideFragment *
+list_fragments(const GjRunResident *resident, uint32_t *n)
+{
+	GjSideFragment *list;
+
+	*n = resident->nuses + resident->nmade;
+	if (*n == 0 || resident->nmade_rows != resident->nchunk_rows)
+		return NULL;
+	list = malloc(*n * sizeof(GjSideFragment));
+	if (!list)
+		return NULL;
+	for (uint32_t i = 0; i < resident->nuses; i++)
+	{
+		const GjRunUse *use = &resident->uses[i];
+		const GjFragment *fragment = use->used.fragment;
+
+		list[i] = (GjSideFragment) {
+			.relation = fragment->relation,.number = fragment->number,.id = fragment->id
+		};
+		memcpy(list[i].pages, use->pages, sizeof(use->pages));
+	}
+	if (resident->nmade > 0)
+		memcpy(list + resident->nuses, resident->made, resident->nmade * sizeof(GjSideFragment));
+	qsort(list, *n, sizeof(GjSideFragment), by_id);
+	return list;
+}
+
+/* A side that says what it is to be made of, and nothing else; NULL: it cannot be kept. */
+static GjSide *
+describe_side(const GjRun *run, const GjRunStep *rs)
+{
+	const GjRunResident *resident = &run->resident[rs->step->source];
+	GjKeyWriter key = {NULL};
+	GjSide	   *side;
+
+	/* rows that come out by themselves need to know which were filtered */
+	if (!resident->store || rs->step->algorithm != GJ_JOIN_HASH ||
+		gj_step_makes_rows(rs->step))
+		return NULL;
+	side = calloc(1, sizeof(GjSide));
+	if (!side)
+		return NULL;
+	side->fragments = list_fragments(resident, &side->nfragments);
+	write_key(run, rs, &key);
+	side->key = key.bytes;
+	side->nkey = key.n;
+	if (side->fragments && !key.failed)
+		return side;
+	gj_side_discard(side);
+	return NULL;
+}
+
+static GjRunStep *
+step_of(GjRun *run, uint32_t source)
+{
+	GjRunStep  *rs = run->steps;
+
+	while (rs->step->source != source)
+		rs++;
+	return rs;
+}
+
+/* ---- finding */
+
+/* Rows of all pages that the source uses. */
+static uint64_t
+count_rows(const GjRunResident *resident)
+{
+	uint64_t	nrows = 0;
+
+	for (uint32_t i = 0; i < resident->nuses; i++)
+	{
+		const GjFragment *fragment = resident->uses[i].used.fragment;
+
+		for (uint32_t page = 0; page < fragment->npages; page++)
+			if (gj_page_is_set(resident->uses[i].pages, page))
+				nrows += fragment->row_count[page];
+	}
+	return nrows;
+}
+
+/*
+ * Appends all uses to the relation.  Where memory is short, fragments that were appended
+ * are given back, so that they can make room for those that follow.
+ */
+static GjStatus
+append_uses(GjRun *run, uint32_t source)
+{
+	GjRunResident *resident = &run->resident[source];
+	GjRelation *relation = &run->relation[source];
+	uint32_t	done = 0;
+
+	if (relation->nrows == 0 && resident->nuses > 0)
+		relation->hint = count_rows(resident);
+	while (done < resident->nuses)
+	{
+		uint64_t	nrows = relation->nrows;
+		uint64_t	heap_used = relation->heap_used;
+		uint64_t	rows_in = run->stats.source[source].rows_in;
+		GjStatus	status;
+
+		GJ_STOP_CHECK(run);
+		status = gj_run_append_use(run, source, &resident->uses[done]);
+		if (status == GJ_OK)
+		{
+			done++;
+			continue;
+		}
+		if (status != GJ_OUT_OF_MEMORY || done == 0)
+			return status;
+		GJ_TRY(run->work.ops->sync(run->work.queue));
+		for (uint32_t i = 0; i < done; i++)
+			gj_resident_unpin(resident->store, resident->uses[i].used.fragment);
+		resident->nuses -= done;
+		memmove(resident->uses, resident->uses + done, resident->nuses * sizeof(GjRunUse));
+		done = 0;
+		/* what was appended of this one is appended again */
+		relation->nrows = nrows;
+		relation->heap_used = heap_used;
+		run->stats.source[source].rows_in = rows_in;
+	}
+	return GJ_OK;
+}
+
+GjStatus
+gj_side_resolve(GjRun *run, uint32_t source)
+{
+	GjRunResident *resident = &run->resident[source];
+	GjRunSide  *side = &run->side[source];
+
+	side->store = resident->store;
+	side->made = describe_side(run, step_of(run, source));
+	if (side->made && resident->nmade == 0)
+		side->kept = gj_side_find(side->store, side->made->fragments, side->made->nfragments,
+								  side->made->key, side->made->nkey);
+	if (side->kept)
+		return GJ_OK;
+	run->work.ops->phase(run->work.queue, GJ_PHASE_TRANSFER);
+	return append_uses(run, source);
+}
+
+/* ---- using */
+
+/* The run reads the side's memory from here on. */
+static void
+borrow(GjRun *run, GjRunStep *rs, const GjSide *side)
+{
+	uint32_t	source = rs->step->source;
+	GjRelation *relation = &run->relation[source];
+
+	relation->borrowed = true;
+	relation->nrows = side->nloaded;
+	memcpy(relation->columns, side->columns, side->ncolumns * sizeof(GjRelationColumn));
+	relation->heap = side->heap;
+	relation->heap_used = side->heap_used;
+	gj_relation_columns(relation, 0, run->columns + run->sources[source].first_column);
+	rs->table = side->table;
+	rs->built = false;
+	rs->table_bytes = 0;
+}
+
+bool
+gj_side_take(GjRun *run, GjRunStep *rs)
+{
+	uint32_t	source = rs->step->source;
+	const GjSide *side = run->side[source].kept;
+
+	if (!side)
+		return false;
+	borrow(run, rs, side);
+	run->stats.source[source].rows_in += side->nloaded;
+	run->stats.source[source].rows_out = side->nrows;
+	return true;
+}
+
+GjStatus
+gj_side_keep(GjRun *run, GjRunStep *rs, uint32_t nrows)
+{
+	uint32_t	source = rs->step->source;
+	GjRelation *relation = &run->relation[source];
+	GjRunSide  *rside = &run->side[source];
+	GjSide	   *side = rside->made;
+
+	/* where nothing can match, there is nothing worth keeping */
+	if (!side || !rs->built)
+		return GJ_OK;
+	side->columns = malloc((relation->ncolumns + 1) * sizeof(GjRelationColumn));
+	if (!side->columns)
+		return GJ_OK;
+	/* others may use it at once: what it is made by must be done */
+	GJ_TRY(run->work.ops->sync(run->work.queue));
+	memcpy(side->columns, relation->columns, relation->ncolumns * sizeof(GjRelationColumn));
+	side->ncolumns = relation->ncolumns;
+	side->heap = relation->heap;
+	side->heap_used = relation->heap_used;
+	side->nloaded = relation->nrows;
+	side->nrows = nrows;
+	side->table = rs->table;
+	side->table_bytes = rs->table_bytes;
+	if (!gj_side_publish(rside->store, &run->work, run->clock, side))
+		return GJ_OK;
+	rside->kept = side;
+	rside->made = NULL;
+	borrow(run, rs, side);
+	return GJ_OK;
+}
+
+void
+gj_side_release(GjRun *run)
+{
+	for (uint32_t s = 0; s < GJ_MAX_SOURCES; s++)
+	{
+		GjRunSide  *side = &run->side[s];
+
+		if (side->kept)
+			gj_side_unpin(side->store, side->kept);
+		if (side->made)
+			gj_side_discard(side->made);
+		memset(side, 0, sizeof(*side));
+	}
+}
