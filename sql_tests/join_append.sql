@@ -30,4 +30,33 @@ SELECT gj_same('SELECT o.v, count(*) FROM jap_outer o JOIN jap_parts p ON p.k BE
 RESET enable_hashjoin;
 RESET enable_mergejoin;
 RESET enable_seqscan;
-DROP TABLE jap_outer, jap_parts, jap_child, jap_parent;
+
+-- one attribute of a table can be several columns of a UNION ALL
+CREATE TABLE jap_twice (a int, b text, c bigint, gone int);
+INSERT INTO jap_twice SELECT i, CASE WHEN i % 7 > 0 THEN 'b' || i END, NULLIF(i % 5, 0) * 10, i FROM generate_series(1, 1000) i;
+ALTER TABLE jap_twice DROP gone, ADD late int DEFAULT 8, ADD words text DEFAULT 'was not there';
+INSERT INTO jap_twice SELECT i, repeat('long ', i), i, i, 'is there' FROM generate_series(500, 600, 5) i;
+CREATE TABLE jap_fixed (e bigint, d int NOT NULL, c int NOT NULL);
+INSERT INTO jap_fixed SELECT 7, -i, i FROM generate_series(1, 1000) i;
+CREATE TABLE jap_names AS SELECT i AS k, 'n' || i AS name FROM generate_series(1, 1000, 3) i;
+VACUUM ANALYZE jap_twice, jap_fixed, jap_names;
+SELECT gj_same('SELECT u.*, n.name FROM (SELECT a AS x, a AS y FROM jap_twice UNION ALL SELECT c, d FROM jap_fixed) u JOIN jap_names n ON u.x = n.k');
+SELECT gj_same('SELECT u.*, n.name FROM (SELECT c AS x, c AS y, c AS z, d AS w FROM jap_fixed UNION ALL SELECT a, a, a, late FROM jap_twice) u JOIN jap_names n ON u.z = n.k AND u.y > u.w');
+SELECT gj_same('SELECT u.*, n.name FROM (SELECT b AS x, b AS y, words AS z, words AS w, a FROM jap_twice UNION ALL SELECT name, name, name, name, k FROM jap_names) u JOIN jap_names n ON u.a = n.k WHERE u.y < u.z OR u.w IS NULL');
+SELECT gj_same('SELECT count(*), sum(x), sum(y), max(y) FROM (SELECT c AS x, c AS y FROM jap_twice UNION ALL SELECT e, e FROM jap_fixed) u');
+
+-- a member's policies hold for its partitions and children too
+CREATE ROLE gj_append_reader;
+GRANT SELECT ON jap_parts, jap_parent, jap_outer TO gj_append_reader;
+ALTER TABLE jap_parts ENABLE ROW LEVEL SECURITY;
+CREATE POLICY few ON jap_parts USING (w < 3);
+ALTER TABLE jap_parent ENABLE ROW LEVEL SECURITY;
+CREATE POLICY few ON jap_parent USING (w = 1);
+SET ROLE gj_append_reader;
+SELECT gj_same('SELECT u.* FROM (SELECT k, w FROM jap_parts UNION ALL SELECT k, v FROM jap_outer) u JOIN jap_outer o ON o.k = u.k');
+SELECT gj_same('SELECT u.* FROM (SELECT k, v FROM jap_outer UNION ALL SELECT k, w FROM jap_parent) u JOIN jap_outer o ON o.k = u.k');
+SELECT gj_equal('SELECT w, count(*) FROM (SELECT k, w FROM jap_parts UNION ALL SELECT k, w FROM jap_parent) u GROUP BY w');
+SELECT gj_same('SELECT * FROM jap_parts p JOIN jap_outer o USING (k)');
+RESET ROLE;
+DROP TABLE jap_outer, jap_parts, jap_child, jap_parent, jap_twice, jap_fixed, jap_names;
+DROP ROLE gj_append_reader;

@@ -42,8 +42,7 @@ typedef struct WalkAttribute
 {
 	int16		attlen;
 	char		attalign;
-	int16		column;			/* column that wants it, or -1 */
-	int16		twin;			/* another one, of a text that is wanted flat, too; or -1 */
+	int16		column;			/* column that wants it, or -1; others are its twins */
 } WalkAttribute;
 
 /* What a table says of a column. */
@@ -76,6 +75,8 @@ typedef struct HeapSource
 
 	int			ncolumns;
 	HeapColumn *columns;
+	int16	   *twins;			/* [ncolumns]: the next column of the same attribute, or -1: a
+								 * text that is wanted flat, too; UNION ALL has any number */
 	int			natts;			/* attributes up to the last wanted one */
 	bool		all_fixed;		/* every column has an offset */
 	WalkAttribute *walk;		/* [natts] */
@@ -544,7 +545,7 @@ write_missing(GjWriter *writer, GjWriterColumn *column, uint32 row, const HeapCo
 		gj_write_null(writer, column, row);
 	else if (heap->attbyval)
 	{
-		char		value[sizeof(Datum)];
+		char		value[16];		/* the widest that write_attribute() could read */
 
 		store_att_byval(value, heap->missing, heap->attlen);
 		write_attribute(writer, column, row, heap->attlen, value);
@@ -559,6 +560,7 @@ walk_tuple(HeapSource *source, GjWriter *writer, int i, int from, int offset)
 {
 	HeapTupleHeader tuple = source->tuples[i];
 	const char *data = source->data[i];
+	const int16 *twins = source->twins;
 	bool		has_nulls = (tuple->t_infomask & HEAP_HASNULL) != 0;
 	int			natts = Min(HeapTupleHeaderGetNatts(tuple), source->natts);
 	uint32		row = writer->nrows + i;
@@ -569,31 +571,18 @@ walk_tuple(HeapSource *source, GjWriter *writer, int i, int from, int offset)
 
 		if (has_nulls && att_isnull(att, tuple->t_bits))
 		{
-			if (walk->column >= 0)
-				gj_write_null(writer, &writer->columns[walk->column], row);
-			if (walk->twin >= 0)
-				gj_write_null(writer, &writer->columns[walk->twin], row);
+			for (int c = walk->column; c >= 0; c = twins[c])
+				gj_write_null(writer, &writer->columns[c], row);
 			continue;
 		}
 		offset = att_align_pointer(offset, walk->attalign, walk->attlen, data + offset);
-		if (walk->column >= 0)
-			write_attribute(writer, &writer->columns[walk->column], row, walk->attlen,
-							data + offset);
-		if (walk->twin >= 0)
-			write_attribute(writer, &writer->columns[walk->twin], row, walk->attlen,
-							data + offset);
+		for (int c = walk->column; c >= 0; c = twins[c])
+			write_attribute(writer, &writer->columns[c], row, walk->attlen, data + offset);
 		offset = att_addlength_pointer(offset, walk->attlen, data + offset);
 	}
 	for (int att = Max(natts, from); att < source->natts; att++)
-	{
-		int			column = source->walk[att].column;
-		int			twin = source->walk[att].twin;
-
-		if (column >= 0)
-			write_missing(writer, &writer->columns[column], row, &source->columns[column]);
-		if (twin >= 0)
-			write_missing(writer, &writer->columns[twin], row, &source->columns[twin]);
-	}
+		for (int c = source->walk[att].column; c >= 0; c = twins[c])
+			write_missing(writer, &writer->columns[c], row, &source->columns[c]);
 }
 
 /* Turns the collected tuples into rows. */
@@ -705,6 +694,7 @@ describe_attributes(HeapSource *source, const AttrNumber *attnos)
 		column->missing = getmissingattr(desc, attnos[c], &column->missing_null);
 		source->natts = Max(source->natts, attnos[c]);
 	}
+	source->twins = palloc(sizeof(int16) * Max(source->ncolumns, 1));
 	source->walk = palloc(sizeof(WalkAttribute) * Max(source->natts, 1));
 	source->walk_from = -1;
 	for (int att = 0; att < source->natts; att++)
@@ -713,11 +703,11 @@ describe_attributes(HeapSource *source, const AttrNumber *attnos)
 
 		source->walk[att].attlen = attr->attlen;
 		source->walk[att].attalign = attr->attalign;
-		source->walk[att].column = source->walk[att].twin = -1;
+		source->walk[att].column = -1;
 		for (int c = 0; c < source->ncolumns; c++)
 			if (source->columns[c].attno == att)
 			{
-				source->walk[att].twin = source->walk[att].column;
+				source->twins[c] = source->walk[att].column;
 				source->walk[att].column = c;
 			}
 		if (source->walk_from >= 0)
@@ -729,8 +719,8 @@ describe_attributes(HeapSource *source, const AttrNumber *attnos)
 			continue;
 		}
 		offset = att_align_nominal(offset, attr->attalign);
-		if (source->walk[att].column >= 0)
-			source->columns[source->walk[att].column].offset = offset;
+		for (int c = source->walk[att].column; c >= 0; c = source->twins[c])
+			source->columns[c].offset = offset;
 		offset += attr->attlen;
 	}
 	source->all_fixed = source->walk_from < 0;
@@ -738,23 +728,28 @@ describe_attributes(HeapSource *source, const AttrNumber *attnos)
 
 /*
  * Most bytes of a slot's byte heap that the values of one page can need: what is on the
- * page, each value padded, and for every tuple what ALTER TABLE ... ADD COLUMN left
- * for older ones.
+ * page, each value padded, as often as there are columns of it, and for every tuple what
+ * ALTER TABLE ... ADD COLUMN left for older ones.
  */
 static uint32
 page_heap_bytes(HeapSource *source, const GjColumnType *types)
 {
 	Size		nbytes = 0;
+	Size		times = 1;
 
 	for (int c = 0; c < source->ncolumns; c++)
 	{
 		const HeapColumn *column = &source->columns[c];
+		Size		nsame = 0;
 
+		for (int twin = c; twin >= 0 && types[c].kind == GJ_REF; twin = source->twins[twin])
+			nsame++;
+		times = Max(times, nsame);
 		if (!column->missing_null && types[c].kind == GJ_REF)
 			nbytes += MAXALIGN(column->attlen > 0 ? column->attlen :
 							   VARSIZE_ANY(DatumGetPointer(column->missing)));
 	}
-	nbytes = nbytes * MaxHeapTuplesPerPage + BLCKSZ * (MAXIMUM_ALIGNOF + 1);
+	nbytes = nbytes * MaxHeapTuplesPerPage + times * BLCKSZ * (MAXIMUM_ALIGNOF + 1);
 	return Min(nbytes, PG_UINT32_MAX);
 }
 
@@ -806,7 +801,7 @@ gj_table_measure(GjTable *table, const GjProgram *program, int source_number, Gj
 	table->shareable = !RelationUsesLocalBuffers(source->rel);
 	heap_source_close(&source->base);
 	if (!fits)
-		gj_fail(failure, GJ_TOO_LARGE, "default of an added column is too long");
+		gj_fail(failure, GJ_TOO_LARGE, "values of a page are too long together");
 	return fits;
 }
 

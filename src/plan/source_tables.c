@@ -106,9 +106,14 @@ is_heap_table(PlannerInfo *root, RelOptInfo *rel, Index rti)
 		(rte->relkind != RELKIND_RELATION && rte->relkind != RELKIND_MATVIEW) ||
 		rte->inh || rte->tablesample != NULL)
 		return false;
-	/* a member of a UNION ALL can have policies of its own, which the parent does not know */
-	if (rti != rel->relid && rte->securityQuals != NIL)
-		return false;
+	/*
+	 * A member of a UNION ALL can have policies of its own, which neither the parent nor the
+	 * member's partitions know.
+	 */
+	for (Index member = rti; member != rel->relid;
+		 member = root->append_rel_array[member]->parent_relid)
+		if (planner_rt_fetch(member, root)->securityQuals != NIL)
+			return false;
 	relation = table_open(rte->relid, NoLock);
 	result = relation->rd_tableam == GetHeapamTableAmRoutine();
 	table_close(relation, NoLock);
