@@ -246,6 +246,10 @@ SELECT gj_device('SELECT id, sum(x) FROM w GROUP BY 1');
 SELECT gj_device('SELECT DISTINCT id FROM w');
 SELECT gj_device('SELECT w.t, pd.name FROM w JOIN y USING (id) JOIN pd ON pd.k = y.z WHERE w.id < 700');
 SELECT gj_device('SELECT w.t, v.t FROM w JOIN y USING (id) JOIN w v USING (id)');
+-- a full join is a join problem of its own, within another one
+SELECT gj_device('SELECT w.id, y.z, v.t FROM w FULL JOIN y USING (id) LEFT JOIN w v ON v.id = y.id AND v.x > 4');
+SELECT gj_device('SELECT w.id, y.z, v.x FROM w FULL JOIN y USING (id) FULL JOIN (SELECT * FROM w WHERE x < 5) v ON v.id = y.id WHERE coalesce(y.z, v.x) <> 7');
+SELECT gj_device('SELECT count(*), sum(v.x) FROM w FULL JOIN y USING (id) JOIN w v ON v.id = y.id JOIN pd ON pd.k = y.z');
 SELECT gj_device('SELECT w.t, y FROM w JOIN y USING (id)');
 SELECT gj_device('SELECT w.t FROM (SELECT w.t, y.z FROM w JOIN y USING (id) WHERE w.id > 100) w WHERE w.z < 4');
 SET gpujoin.force = off;

@@ -24,8 +24,47 @@
 typedef struct WholeJoins
 {
 	uint32		magic;
-	RelOptInfo *rel;
+	List	   *rels;			/* of join problems, a full join's before what it is part of */
 } WholeJoins;
+
+/* NULL: there are none (GEQO forgets them, too), or root->join_search_private is another's. */
+static WholeJoins *
+whole_joins(PlannerInfo *root)
+{
+	WholeJoins *joins = root->join_search_private;
+
+	return joins != NULL && joins->magic == WHOLE_JOINS_MAGIC ? joins : NULL;
+}
+
+/* The relation that joins the same relations without joins of partitions; NULL: none. */
+static RelOptInfo *
+find_whole(const WholeJoins *joins, const RelOptInfo *rel)
+{
+	ListCell   *lc;
+
+	if (joins == NULL)
+		return NULL;
+	foreach(lc, joins->rels)
+		if (bms_equal(((RelOptInfo *) lfirst(lc))->relids, rel->relids))
+			return lfirst(lc);
+	return NULL;
+}
+
+/* The relations to be joined, those that are joins of partitions without these. */
+static List *
+whole_initial_rels(const WholeJoins *joins, List *initial_rels)
+{
+	List	   *result = NIL;
+	ListCell   *lc;
+
+	foreach(lc, initial_rels)
+	{
+		RelOptInfo *whole = find_whole(joins, lfirst(lc));
+
+		result = lappend(result, whole != NULL ? whole : lfirst(lc));
+	}
+	return result;
+}
 
 /* Looks for appends of joins in the tree of the path, and for joins that are done elsewhere. */
 static void
@@ -66,50 +105,63 @@ may_be_partitionwise(RelOptInfo *rel)
 	return found && !foreign;
 }
 
-void
-gj_search_whole_joins(PlannerInfo *root, RelOptInfo *rel, int nsolved, int levels_needed,
-					  List *initial_rels, join_search_hook_type search)
+static RelOptInfo *
+search_without_partitions(PlannerInfo *root, int levels_needed, List *initial_rels,
+						  join_search_hook_type search)
 {
-	List	   *join_rels = root->join_rel_list;
-	struct HTAB *join_hash = root->join_rel_hash;
-	WholeJoins *joins;
+	RelOptInfo *volatile rel = NULL;
 
-	if (!enable_partitionwise_join || root->join_search_private != NULL ||
-		rel->cheapest_total_path == NULL || IS_DUMMY_REL(rel) ||
-		(!gj_force && rel->cheapest_total_path->total_cost < gj_cost_least()) ||
-		!may_be_partitionwise(rel))
-		return;
-	joins = palloc0(sizeof(WholeJoins));
-	joins->magic = WHOLE_JOINS_MAGIC;
-	/* as GEQO does for each of its trials */
-	root->join_rel_list = list_truncate(list_copy(join_rels), nsolved);
-	root->join_rel_hash = NULL;
 	enable_partitionwise_join = false;
 	PG_TRY();
 	{
-		joins->rel = search(root, levels_needed, initial_rels);
+		rel = search(root, levels_needed, initial_rels);
 	}
 	PG_FINALLY();
 	{
 		enable_partitionwise_join = true;
 	}
 	PG_END_TRY();
+	return rel;
+}
+
+void
+gj_search_whole_joins(PlannerInfo *root, RelOptInfo *rel, int nsolved, int levels_needed,
+					  List *initial_rels, join_search_hook_type search)
+{
+	List	   *join_rels = root->join_rel_list;
+	struct HTAB *join_hash = root->join_rel_hash;
+	WholeJoins *joins = whole_joins(root);
+	RelOptInfo *whole;
+
+	if (!enable_partitionwise_join || (joins == NULL && root->join_search_private != NULL) ||
+		rel->cheapest_total_path == NULL || IS_DUMMY_REL(rel) ||
+		(!gj_force && rel->cheapest_total_path->total_cost < gj_cost_least()) ||
+		!may_be_partitionwise(rel))
+		return;
+	if (joins == NULL)
+		joins = palloc0(sizeof(WholeJoins));
+	joins->magic = WHOLE_JOINS_MAGIC;
+	/* as GEQO does for each of its trials */
+	root->join_rel_list = list_truncate(list_copy(join_rels), nsolved);
+	root->join_rel_hash = NULL;
+	whole = search_without_partitions(root, levels_needed,
+									  whole_initial_rels(joins, initial_rels), search);
 	root->join_rel_list = join_rels;
 	root->join_rel_hash = join_hash;
+	joins->rels = lappend(joins->rels, whole);
 	root->join_search_private = joins;
 }
 
 Path *
 gj_whole_join(PlannerInfo *root, Path *native)
 {
-	WholeJoins *joins = root->join_search_private;
+	RelOptInfo *whole = find_whole(whole_joins(root), native->parent);
 	bool		found = false;
 	bool		foreign = false;
 
-	if (joins == NULL || joins->magic != WHOLE_JOINS_MAGIC ||
-		!bms_equal(joins->rel->relids, native->parent->relids))
+	if (whole == NULL)
 		return native;
 	find_appends(native, &found, &foreign);
 	/* other servers join their partitions themselves: that is not given up */
-	return found && !foreign ? joins->rel->cheapest_total_path : native;
+	return found && !foreign ? whole->cheapest_total_path : native;
 }
