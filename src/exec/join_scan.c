@@ -549,7 +549,7 @@ next_streamed_batch(GjScanState *state)
 			state->phase = GJ_SCAN_END;
 			return false;
 		default:
-				device_failed(state, &failure);
+			device_failed(state, &failure);
 			return false;
 	}
 }
