@@ -44,6 +44,8 @@ SELECT gj_same('SELECT u.*, n.name FROM (SELECT a AS x, a AS y FROM jap_twice UN
 SELECT gj_same('SELECT u.*, n.name FROM (SELECT c AS x, c AS y, c AS z, d AS w FROM jap_fixed UNION ALL SELECT a, a, a, late FROM jap_twice) u JOIN jap_names n ON u.z = n.k AND u.y > u.w');
 SELECT gj_same('SELECT u.*, n.name FROM (SELECT b AS x, b AS y, words AS z, words AS w, a FROM jap_twice UNION ALL SELECT name, name, name, name, k FROM jap_names) u JOIN jap_names n ON u.a = n.k WHERE u.y < u.z OR u.w IS NULL');
 SELECT gj_same('SELECT count(*), sum(x), sum(y), max(y) FROM (SELECT c AS x, c AS y FROM jap_twice UNION ALL SELECT e, e FROM jap_fixed) u');
+SELECT gj_same((SELECT format('SELECT u.* FROM (SELECT k, %s FROM jap_names UNION ALL SELECT k, %1$s FROM jap_names) u JOIN jap_names n ON n.k = u.k',
+	string_agg('name AS n' || i, ', ')) FROM generate_series(1, 30) i));
 
 -- a member's policies hold for its partitions and children too
 CREATE ROLE gj_append_reader;

@@ -728,28 +728,37 @@ describe_attributes(HeapSource *source, const AttrNumber *attnos)
 
 /*
  * Most bytes of a slot's byte heap that the values of one page can need: what is on the
- * page, each value padded, as often as there are columns of it, and for every tuple what
- * ALTER TABLE ... ADD COLUMN left for older ones.
+ * page, as often as there are columns of it, with each value, of a byte at least, padded; and
+ * for every tuple what ALTER TABLE ... ADD COLUMN left for older ones.
  */
 static uint32
 page_heap_bytes(HeapSource *source, const GjColumnType *types)
 {
-	Size		nbytes = 0;
-	Size		times = 1;
+	Size		missing = 0;
+	Size		nrefs = 0;
+	Size		most_twins = 1;
+	Size		on_page;
+	Size		nvalues;
+	Size		nbytes;
 
 	for (int c = 0; c < source->ncolumns; c++)
 	{
 		const HeapColumn *column = &source->columns[c];
-		Size		nsame = 0;
+		Size		ntwins = 0;
 
-		for (int twin = c; twin >= 0 && types[c].kind == GJ_REF; twin = source->twins[twin])
-			nsame++;
-		times = Max(times, nsame);
-		if (!column->missing_null && types[c].kind == GJ_REF)
-			nbytes += MAXALIGN(column->attlen > 0 ? column->attlen :
-							   VARSIZE_ANY(DatumGetPointer(column->missing)));
+		if (types[c].kind != GJ_REF)
+			continue;
+		nrefs++;
+		for (int twin = c; twin >= 0; twin = source->twins[twin])
+			ntwins++;
+		most_twins = Max(most_twins, ntwins);
+		if (!column->missing_null)
+			missing += MAXALIGN(column->attlen > 0 ? column->attlen :
+								VARSIZE_ANY(DatumGetPointer(column->missing)));
 	}
-	nbytes = nbytes * MaxHeapTuplesPerPage + times * BLCKSZ * (MAXIMUM_ALIGNOF + 1);
+	on_page = most_twins * BLCKSZ;
+	nvalues = Min(nrefs * MaxHeapTuplesPerPage, on_page);
+	nbytes = on_page + nvalues * (MAXIMUM_ALIGNOF - 1) + missing * MaxHeapTuplesPerPage;
 	return Min(nbytes, PG_UINT32_MAX);
 }
 
