@@ -44,44 +44,40 @@ COMMIT;
 
 -- thresholds that are exactly the similarity of some pairs: what the functions on two arrays say
 CREATE TABLE sets_t AS SELECT i AS id, array(SELECT DISTINCT (x * x * i) % 37 FROM generate_series(1, 2 + i % 11) x) AS s FROM generate_series(1, 45) i;
-CREATE FUNCTION sets_borders() RETURNS text LANGUAGE plpgsql AS $$
+CREATE TABLE sets_values (p text, t float8, n bigint, i int);
+DO $$
 DECLARE
 	p text;
-	t float8;
-	n bigint;
-	bad text := '';
-	tried int := 0;
 BEGIN
 	FOREACH p IN ARRAY '{jaccard,cosine,dice,overlap_coefficient,containment}'::text[] LOOP
-		EXECUTE format('CREATE TEMPORARY TABLE sets_values AS SELECT gpu_%s(a.s, b.s) AS v FROM sets_t a JOIN sets_t b ON a.id < b.id', p);
-		FOR t IN SELECT DISTINCT v FROM sets_values UNION SELECT 1.0000000000000002 LOOP
-			SELECT count(*) INTO n FROM sets_values WHERE v >= t;
-			tried := tried + 1;
-			IF n <> (SELECT count(*) FROM gpu_set_join('SELECT id, s FROM sets_t', NULL, p, t)) THEN
-				bad := concat(bad, ' ', p, ' ', t);
-			END IF;
-		END LOOP;
-		DROP TABLE sets_values;
+		EXECUTE format('WITH v AS (SELECT gpu_%1$s(a.s, b.s) AS v FROM sets_t a JOIN sets_t b ON a.id < b.id), t AS (SELECT DISTINCT v AS t FROM v UNION SELECT 1.0000000000000002)
+			INSERT INTO sets_values SELECT %1$L, t, (SELECT count(*) FROM v WHERE v >= t), row_number() OVER (ORDER BY t) FROM t', p);
 	END LOOP;
-	RETURN CASE WHEN tried > 100 THEN coalesce('DIFFERENT:' || nullif(bad, ''), 'same') ELSE 'too few' END;
 END $$;
+SELECT count(*) > 100 FROM sets_values;
+-- `part`: one of so many of them
+CREATE FUNCTION sets_borders(part int) RETURNS text LANGUAGE sql AS $$
+	SELECT coalesce('DIFFERENT: ' || string_agg(p || ' ' || t, ', ' ORDER BY p, t), 'same') FROM sets_values v
+	WHERE i % part = 0 AND n <> (SELECT count(*) FROM gpu_set_join('SELECT id, s FROM sets_t', NULL, v.p, v.t))
+$$;
 -- pairs in more than one row of tiles, and the best k, however many, of more right sets than a tile has
 CREATE TABLE sets_m AS SELECT i AS id, ARRAY[i % 5, 10 + i % 7, 100 + i / 2] AS s FROM generate_series(1, 2500) i;
 CREATE FUNCTION sets_many() RETURNS text LANGUAGE sql AS $$
 	SELECT concat_ws(' ', count(*), sum(common), min(right_id - left_id), sum(left_id * 31 % 1009 * (right_id * 17 % 1013))) FROM gpu_set_join('TABLE sets_m', NULL, 'overlap', 2)
 $$;
+CREATE TABLE sets_ranked AS SELECT a.id::bigint, i::bigint, (row_number() OVER (PARTITION BY a.id ORDER BY c DESC, i))::int AS rank, c::float8
+	FROM sets_m a, generate_series(1, 9000) i, LATERAL (SELECT (a.id % 5 = i % 5)::int + (a.id % 7 = i % 7)::int + (a.id / 2 = i / 2)::int AS c) c WHERE a.id <= 3 AND c > 0;
 CREATE FUNCTION sets_best(k int) RETURNS text LANGUAGE sql AS $$
 	WITH gpu AS (SELECT * FROM gpu_set_topk('SELECT id, s FROM sets_m WHERE id <= 3', 'SELECT i, ARRAY[i % 5, 10 + i % 7, 100 + i / 2] FROM generate_series(1, 9000) i', k, 'overlap')),
-		plain AS (SELECT * FROM (SELECT a.id::bigint, i::bigint, (row_number() OVER (PARTITION BY a.id ORDER BY c DESC, i))::int AS rank, c::float8
-			FROM sets_m a, generate_series(1, 9000) i, LATERAL (SELECT (a.id % 5 = i % 5)::int + (a.id % 7 = i % 7)::int + (a.id / 2 = i / 2)::int AS c) c WHERE a.id <= 3 AND c > 0) x WHERE rank <= k)
+		plain AS (SELECT * FROM sets_ranked WHERE rank <= k)
 	SELECT (SELECT count(*) FROM gpu) || CASE WHEN EXISTS (TABLE gpu EXCEPT ALL TABLE plain) OR EXISTS (TABLE plain EXCEPT ALL TABLE gpu) THEN ' DIFFERENT' ELSE ' same' END
 $$;
 SELECT concat_ws(' ', count(*), sum(c), min(r - l), sum(l * 31 % 1009 * (r * 17 % 1013)))
 FROM (SELECT a.id AS l, b.id AS r, (a.id % 5 = b.id % 5)::int + (a.id % 7 = b.id % 7)::int + (a.id / 2 = b.id / 2)::int AS c FROM sets_m a JOIN sets_m b ON a.id < b.id) x WHERE c >= 2;
 SET gpujoin.set_device_min_elements = 2147483647;
-SELECT sets_borders(), sets_many(), sets_best(2), sets_best(1500), sets_best(2147483647);
+SELECT sets_borders(1), sets_many(), sets_best(2), sets_best(1500), sets_best(2147483647);
 SET gpujoin.set_device_min_elements = 0;
-SELECT a, set_config('gpujoin.set_algorithm', a, false), sets_borders(), sets_many(), sets_best(2), sets_best(1500), sets_best(2147483647)
+SELECT a, set_config('gpujoin.set_algorithm', a, false), sets_borders(CASE a WHEN 'auto' THEN 1 ELSE 5 END), sets_many(), sets_best(2), sets_best(1500), sets_best(2147483647)
 FROM unnest('{auto,merge_path,hash,inverted_index,matrix}'::text[]) a;
 -- where a table or a bitmap of 32 MB has no room, the device merges the arrays
 CREATE FUNCTION sets_agree(a text) RETURNS bool LANGUAGE sql AS $$
@@ -99,4 +95,4 @@ RESET gpujoin.set_algorithm; RESET gpujoin.set_device_min_elements;
 SELECT x, (SELECT max(total_bytes) < 100000 FROM pg_backend_memory_contexts WHERE name LIKE 'WindowAgg%' AND i > 0)
 FROM (SELECT i, gpu_union_agg(ARRAY[1, i % 3, 7, 7, i % 2, 1, 9, 9]) OVER (ORDER BY i) AS x FROM generate_series(1, 100000) i) v WHERE i = 100000;
 DROP FUNCTION sets_note, sets_borders, sets_many, sets_best, sets_agree;
-DROP TABLE sets_log, sets_big, sets_t, sets_m;
+DROP TABLE sets_log, sets_big, sets_t, sets_m, sets_values, sets_ranked;

@@ -70,38 +70,37 @@ CREATE FUNCTION sets_similarity(which text, c bigint, nl bigint, nr bigint) RETU
 	SELECT CASE WHEN nl = 0 OR nr = 0 THEN (nl = nr)::int WHEN which = 'cosine' THEN c / sqrt(nl::float8 * nr) WHEN which = 'dice' THEN 2 * c / (nl + nr)::float8
 		WHEN which IN ('overlap_coefficient', 'containment') THEN c / least(nl, nr)::float8 ELSE c / (nl + nr - c)::float8 END
 $$;
--- the differences between gpu_set_join and plain SQL
-CREATE FUNCTION sets_check_join(self bool, predicate text, threshold float8) RETURNS text LANGUAGE sql AS $$
-	WITH gpu AS (SELECT left_id AS l, right_id AS r, common AS c, similarity AS x FROM gpu_set_join('SELECT id, s FROM sets_l', CASE WHEN NOT self THEN 'SELECT id, s FROM sets_r' END, predicate, threshold)),
-		plain AS (SELECT l::bigint, r::bigint, c, sets_similarity(predicate, c, nl, nr) AS x FROM sets_common m
-			WHERE m.self = sets_check_join.self AND (NOT m.self OR l < r) AND CASE predicate WHEN 'overlap' THEN c >= threshold WHEN 'contains' THEN c = nr WHEN 'contained' THEN c = nl
-				WHEN 'equals' THEN c = nr AND c = nl WHEN 'all' THEN true ELSE sets_similarity(predicate, c, nl, nr) >= threshold END)
-	SELECT nullif(concat_ws(', ', nullif((SELECT count(*) FROM (TABLE gpu EXCEPT ALL TABLE plain) d), 0) || ' too many', nullif((SELECT count(*) FROM (TABLE plain EXCEPT ALL TABLE gpu) d), 0) || ' missing'), '')
-$$;
-CREATE FUNCTION sets_check_topk(self bool, metric text, k int) RETURNS text LANGUAGE sql AS $$
-	WITH gpu AS (SELECT left_id AS l, right_id AS r, rank, score FROM gpu_set_topk('SELECT id, s FROM sets_l', CASE WHEN NOT self THEN 'SELECT id, s FROM sets_r' END, k, metric)),
-		scores AS (SELECT l::bigint, r::bigint, CASE WHEN metric = 'overlap' THEN c ELSE sets_similarity(metric, c, nl, nr) END AS score FROM sets_common m WHERE m.self = sets_check_topk.self AND c > 0),
-		plain AS (SELECT * FROM (SELECT l, r, (row_number() OVER (PARTITION BY l ORDER BY score DESC, r))::int AS rank, score FROM scores) x WHERE rank <= k)
-	SELECT nullif(concat_ws(', ', nullif((SELECT count(*) FROM (TABLE gpu EXCEPT ALL TABLE plain) d), 0) || ' too many', nullif((SELECT count(*) FROM (TABLE plain EXCEPT ALL TABLE gpu) d), 0) || ' missing'), '')
-$$;
+-- what is tried, and what plain SQL says: how many rows, and a sum over all of them
+CREATE TABLE sets_expected (self bool, what text, threshold float8, k int, n bigint, checksum numeric);
+INSERT INTO sets_expected SELECT self, what, threshold, NULL FROM unnest(ARRAY[false, true]) self, (VALUES ('overlap', '{0,1,2.5,5,200}'::float8[]), ('contains', '{1}'), ('contained', '{1}'), ('equals', '{1}'), ('all', '{1}'), ('jaccard', '{0,0.2,0.5,1,2}'),
+	('cosine', '{0.3,0.8}'), ('dice', '{0.3,0.8}'), ('overlap_coefficient', '{0.3,0.8}'), ('containment', '{0.5,1}')) v(what, thresholds), unnest(thresholds) threshold;
+INSERT INTO sets_expected SELECT self, what, NULL, k FROM unnest(ARRAY[false, true]) self, unnest('{overlap,jaccard,cosine,dice,containment}'::text[]) what, unnest('{1,7,1000}'::int[]) k;
+CREATE FUNCTION sets_row(a bigint, b bigint, c bigint, x float8) RETURNS bigint LANGUAGE sql IMMUTABLE AS 'SELECT hash_record_extended(ROW(a, b, c, x), 0)';
+UPDATE sets_expected e SET (n, checksum) = (SELECT count(*), sum(sets_row(l, r, c, CASE WHEN what IN ('overlap', 'contains', 'contained', 'equals', 'all') THEN sets_similarity('jaccard', c, nl, nr) ELSE sets_similarity(what, c, nl, nr) END))
+	FROM sets_common m WHERE m.self = e.self AND (NOT e.self OR l < r) AND CASE what WHEN 'overlap' THEN c >= threshold WHEN 'contains' THEN c = nr WHEN 'contained' THEN c = nl
+		WHEN 'equals' THEN c = nr AND c = nl WHEN 'all' THEN true ELSE sets_similarity(what, c, nl, nr) >= threshold END) WHERE k IS NULL;
+UPDATE sets_expected e SET (n, checksum) = (SELECT count(*), sum(sets_row(l, r, rank, score)) FROM (SELECT l, r, score, row_number() OVER (PARTITION BY l ORDER BY score DESC, r) AS rank
+	FROM sets_common m, LATERAL (SELECT CASE WHEN what = 'overlap' THEN c ELSE sets_similarity(what, c, nl, nr) END AS score) s WHERE m.self = e.self AND c > 0) x WHERE rank <= k) WHERE k IS NOT NULL;
+SELECT count(*), count(*) FILTER (WHERE n > 0) > 60, sum(n) > 10000 FROM sets_expected;
+-- the differences between that and the functions
 CREATE FUNCTION sets_check_all(algorithm text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
+	right_query text;
 	bad text := '';
-	result text;
-	self bool;
-	p record;
+	e sets_expected;
+	found record;
 BEGIN
 	PERFORM set_config('gpujoin.set_algorithm', algorithm, false);
-	FOREACH self IN ARRAY ARRAY[false, true] LOOP
-		FOR p IN SELECT predicate, threshold FROM (VALUES ('overlap', '{0,1,2.5,5,200}'::float8[]), ('contains', '{1}'), ('contained', '{1}'), ('equals', '{1}'), ('all', '{1}'), ('jaccard', '{0,0.2,0.5,1,2}'),
-				('cosine', '{0.3,0.8}'), ('dice', '{0.3,0.8}'), ('overlap_coefficient', '{0.3,0.8}'), ('containment', '{0.5,1}')) v(predicate, thresholds), unnest(thresholds) threshold LOOP
-			result := sets_check_join(self, p.predicate, p.threshold);
-			bad := bad || CASE WHEN result IS NOT NULL THEN format(' %s %s %s: %s;', self, p.predicate, p.threshold, result) ELSE '' END;
-		END LOOP;
-		FOR p IN SELECT metric, k FROM unnest('{overlap,jaccard,cosine,dice,containment}'::text[]) metric, unnest('{1,7,1000}'::int[]) k LOOP
-			result := sets_check_topk(self, p.metric, p.k);
-			bad := bad || CASE WHEN result IS NOT NULL THEN format(' %s top %s %s: %s;', self, p.k, p.metric, result) ELSE '' END;
-		END LOOP;
+	FOR e IN SELECT * FROM sets_expected LOOP
+		right_query := CASE WHEN NOT e.self THEN 'SELECT id, s FROM sets_r' END;
+		IF e.k IS NULL THEN
+			SELECT count(*) AS n, sum(sets_row(left_id, right_id, common, similarity)) AS checksum INTO found FROM gpu_set_join('SELECT id, s FROM sets_l', right_query, e.what, e.threshold);
+		ELSE
+			SELECT count(*) AS n, sum(sets_row(left_id, right_id, rank, score)) AS checksum INTO found FROM gpu_set_topk('SELECT id, s FROM sets_l', right_query, e.k, e.what);
+		END IF;
+		IF (found.n, found.checksum) IS DISTINCT FROM (e.n, e.checksum) THEN
+			bad := bad || format(' %s: %s rows, expected %s;', e, found.n, e.n);
+		END IF;
 	END LOOP;
 	RETURN coalesce('DIFFERENT:' || nullif(bad, ''), 'same');
 END $$;
@@ -143,5 +142,5 @@ SELECT count(*) FROM gpu_set_join('SELECT id, s FROM sets_a');
 \set VERBOSITY default
 RESET gpujoin.fail_at;
 RESET gpujoin.set_device_min_elements;
-DROP FUNCTION sets_check_all, sets_check_join, sets_check_topk, sets_similarity;
-DROP TABLE sets_a, sets_l, sets_r, sets_common, stat_before;
+DROP FUNCTION sets_check_all, sets_row, sets_similarity;
+DROP TABLE sets_a, sets_l, sets_r, sets_common, sets_expected, stat_before;

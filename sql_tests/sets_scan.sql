@@ -153,6 +153,19 @@ SELECT scan_estimate('SELECT * FROM gpu_set_join(''SELECT id, s FROM no_such_tab
 SELECT count(*) FROM scan_s;
 COMMIT;
 
+-- queries that call each other without an end are planned all the same
+CREATE FUNCTION scan_first() RETURNS TABLE (id int, s int[]) LANGUAGE sql STABLE AS 'SELECT 1, ARRAY[1]';
+CREATE FUNCTION scan_second() RETURNS TABLE (id int, s int[]) LANGUAGE sql STABLE AS $$
+	SELECT a.common::int, ARRAY[1] FROM gpu_set_join('SELECT * FROM scan_first() WHERE id > 1', 'SELECT * FROM scan_first() WHERE id > 2') a, gpu_set_join('SELECT * FROM scan_first() WHERE id > 3', 'SELECT * FROM scan_first() WHERE id > 4') b
+$$;
+CREATE OR REPLACE FUNCTION scan_first() RETURNS TABLE (id int, s int[]) LANGUAGE sql STABLE AS $$
+	SELECT a.common::int, ARRAY[1] FROM gpu_set_join('SELECT * FROM scan_second() WHERE id > 1', 'SELECT * FROM scan_second() WHERE id > 2') a, gpu_set_join('SELECT * FROM scan_second() WHERE id > 3', 'SELECT * FROM scan_second() WHERE id > 4') b
+$$;
+SET statement_timeout = '10s';
+SELECT count(*) > 0 FROM gj_plan('SELECT * FROM scan_first()');
+RESET statement_timeout;
+DROP FUNCTION scan_first, scan_second;
+
 -- errors are those of the function
 SELECT gj_equal('SELECT * FROM gpu_set_join(''DELETE FROM scan_s RETURNING id, s'')'), gj_equal('SELECT * FROM gpu_set_join(''SELECT id, s FROM scan_s; SELECT 1'')'), gj_equal('SELECT * FROM gpu_set_join(NULL)'),
 	gj_equal('SELECT * FROM gpu_set_join(''SELECT 1, ''''{1,2,NULL}''''::int[]'')'), gj_equal('SELECT * FROM gpu_set_topk(''SELECT id, s FROM scan_s'', k => 0)'), gj_equal('SELECT * FROM gpu_set_join(''SELECT id FROM scan_s'')'),
@@ -163,7 +176,19 @@ CREATE POLICY scan_policy ON scan_s USING (id <= 20);
 ALTER TABLE scan_s ENABLE ROW LEVEL SECURITY;
 SET ROLE scan_nobody;
 SELECT count(*) FROM gpu_set_join('SELECT id, s FROM scan_s', predicate => 'all');
+-- nor do estimates tell what is in a table that the user may not read
+SELECT count(DISTINCT scan_estimate(format('SELECT * FROM gpu_set_join(''SELECT id, s FROM scan_s WHERE id < %s'', predicate => ''all'')', i))) FROM generate_series(1, 300, 100) i;
 RESET ROLE;
+SELECT count(DISTINCT scan_estimate(format('SELECT * FROM gpu_set_join(''SELECT id, s FROM scan_s WHERE id < %s'', predicate => ''all'')', i))) FROM generate_series(1, 300, 100) i;
+-- another user or settings of a function are the executor's to see to
+ALTER FUNCTION gpu_set_join(text, text, text, float8) SECURITY DEFINER;
+SET ROLE scan_nobody;
+SELECT scans('SELECT left_id FROM gpu_set_join(''SELECT id, s FROM scan_s'') j');
+SELECT count(*) FROM gpu_set_join('SELECT id, s FROM scan_s', predicate => 'all');
+RESET ROLE;
+ALTER FUNCTION gpu_set_join(text, text, text, float8) SECURITY INVOKER SET search_path = pg_catalog;
+SELECT count(*) FROM gpu_set_join('SELECT id, s FROM scan_s', predicate => 'all');
+ALTER FUNCTION gpu_set_join(text, text, text, float8) RESET search_path;
 GRANT SELECT ON scan_s TO scan_nobody;
 SET ROLE scan_nobody;
 SELECT count(*) FROM gpu_set_join('SELECT id, s FROM scan_s', predicate => 'all');

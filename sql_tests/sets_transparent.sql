@@ -48,10 +48,10 @@ SELECT set_same('SELECT count(*) FROM (SELECT id, s::text[] s FROM s4 WHERE id <
 -- gpujoin's functions
 SELECT f, set_same(format('SELECT a.id, b.id, %1$s(a.s, b.s) FROM s4 a JOIN s4 b ON %1$s(a.s, b.s) >= 0.5', f))
 	FROM unnest(ARRAY['gpu_jaccard', 'gpu_cosine', 'gpu_dice', 'gpu_overlap_coefficient', 'gpu_containment']) f;
-SELECT t, set_same(format('SELECT a.id, b.id FROM s4 a JOIN s4 b ON gpu_jaccard(a.s, b.s) %s', t))
+SELECT t, set_same(format('SELECT a.id, b.id FROM s4 a JOIN s4 b ON gpu_jaccard(a.s, b.s) %s WHERE a.id %% 4 = 2 OR a.id > 300', t))
 	FROM unnest(ARRAY['> 0.5', '>= 1', '> 1', '>= 0', '> 0', '>= -1', '> -1', '>= 0.3333333333333333', '> 0.3333333333333333', '>= 1.0 / 3',
 					  '>= ''NaN''', '> ''NaN''', '>= ''Infinity''', '> ''-Infinity''', '> ''Infinity''', '>= NULL']) t;
-SELECT t, set_same(format('SELECT a.id, b.id FROM s4 a JOIN s4 b ON gpu_intersect_count(a.s, b.s) %s', t))
+SELECT t, set_same(format('SELECT a.id, b.id FROM s4 a JOIN s4 b ON gpu_intersect_count(a.s, b.s) %s WHERE a.id %% 4 = 2 OR a.id > 300', t))
 	FROM unnest(ARRAY['>= 3', '> 3', '>= 0', '> 0', '>= -5', '> -1', '>= 3::int8', '> 2::int2', '>= 9223372036854775807', '> 2147483647']) t;
 SELECT t, set_same(format('SELECT a.id, b.id FROM s8 a JOIN s8 b ON %s', t))
 	FROM unnest(ARRAY['3 <= gpu_intersect_count(a.s, b.s)', '3 < gpu_intersect_count(b.s, a.s)', '0.5 <= gpu_jaccard(a.s, b.s)', '0.5 < gpu_dice(b.s, a.s)',
@@ -172,14 +172,14 @@ COMMIT;
 
 -- long arrays: compressed, out of line, longer than what the device takes
 CREATE TABLE long (id int, s int[]);
-INSERT INTO long SELECT i, ARRAY(SELECT (j * 7919 + i * 13) % 100000 FROM generate_series(1, i * 100) j) FROM generate_series(1, 60) i;
+INSERT INTO long SELECT i, ARRAY(SELECT (j * 7919 + i * 13) % 100000 FROM generate_series(1, i * 300) j) FROM generate_series(1, 20) i;
 SELECT set_same('SELECT count(*), sum(gpu_intersect_count(a.s, b.s)) FROM long a JOIN long b ON gpu_intersect_count(a.s, b.s) > 20');
-SELECT set_same('SELECT a.id, b.id FROM long a JOIN s4 b ON a.s @> b.s');
+SELECT set_same('SELECT a.id, b.id FROM long a JOIN s4 b ON a.s @> b.s AND b.id % 5 = 2');
 INSERT INTO long SELECT 1000, array_agg(i) FROM generate_series(1, 20000) i;
-SELECT set_same('SELECT a.id, b.id FROM long a JOIN s4 b ON a.s @> b.s');
+SELECT set_same('SELECT a.id, b.id FROM long a JOIN s4 b ON a.s @> b.s AND b.id % 5 = 2');
 
 -- many pairs, little memory
-CREATE TABLE many AS SELECT i id, ARRAY[i % 3, i % 50 + 10, i % 1000 + 100] s FROM generate_series(1, 1500) i;
+CREATE TABLE many AS SELECT i id, ARRAY[i % 3, i % 50 + 10, i % 1000 + 100] s FROM generate_series(1, 1000) i;
 SELECT set_same('SELECT count(*), sum(a.id::int8 * b.id) FROM many a JOIN many b ON a.s && b.s');
 SET gpujoin.device_memory_limit = '96MB';
 SELECT set_same('SELECT count(*), sum(a.id::int8 * b.id) FROM many a JOIN many b ON a.s && b.s');
@@ -187,7 +187,7 @@ SELECT set_same('SELECT a.id, count(*) FROM many a LEFT JOIN many b ON a.s && b.
 RESET gpujoin.device_memory_limit;
 
 -- failures
-SELECT f, set_same('SELECT a.id, b.id FROM s4 a JOIN s4 b ON a.s @> b.s') FROM unnest(ARRAY['submit', 'memory', 'build', 'probe', 'overflow', 'output']) f, set_config('gpujoin.fail_at', f, false) c;
+SELECT f, set_same('SELECT a.id, b.id FROM s4 a JOIN s4 b ON a.s @> b.s WHERE a.id < 100') FROM unnest(ARRAY['submit', 'memory', 'build', 'probe', 'overflow', 'output']) f, set_config('gpujoin.fail_at', f, false) c;
 RESET gpujoin.fail_at;
 SET statement_timeout = 100;
 SELECT count(*) FROM many a JOIN many b ON a.s && b.s JOIN many c ON a.s && c.s JOIN many d ON c.s && d.s;

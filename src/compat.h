@@ -127,4 +127,12 @@ gj_old_snapshot_threshold_active(void)
 #define gj_function_aclcheck(function, role, mode)	pg_proc_aclcheck(function, role, mode)
 #endif
 
+/* May the user run a planned statement, as to its tables and views? */
+#if PG_VERSION_NUM >= 160000
+#define gj_may_execute(statement) \
+	ExecCheckPermissions((statement)->rtable, (statement)->permInfos, false)
+#else
+#define gj_may_execute(statement)	ExecCheckRTPerms((statement)->rtable, false)
+#endif
+
 #endif							/* GJ_COMPAT_H */

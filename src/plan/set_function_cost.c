@@ -14,6 +14,7 @@
 #include "access/parallel.h"
 #include "access/xact.h"
 #include "catalog/pg_type.h"
+#include "executor/executor.h"
 #include "executor/spi.h"
 #include "fmgr.h"
 #include "miscadmin.h"
@@ -30,6 +31,7 @@
 #include "utils/timestamp.h"
 
 #include "client/client.h"
+#include "compat.h"
 #include "guc.h"
 #include "plan/set_function_path.h"
 
@@ -77,13 +79,17 @@ average_elements(const Plan *plan)
 	return Max(width, 0) / (type == INT8ARRAYOID ? 8.0 : type == INT2ARRAYOID ? 2.0 : 4.0);
 }
 
-/* Plans a query; false if it is none. */
+/*
+ * Plans a query.  False if it is none, or if the user may not run it: estimates follow from
+ * statistics, which tell about values.
+ */
 static bool
 plan_query(const char *query, GjFamilyEstimate *estimate)
 {
 	SPIPlanPtr	plan = SPI_prepare(query, 0, NULL);
 	CachedPlan *cached;
 	PlannedStmt *statement;
+	bool		usable;
 
 	if (plan == NULL || !SPI_is_cursor_plan(plan))
 		return false;
@@ -91,15 +97,24 @@ plan_query(const char *query, GjFamilyEstimate *estimate)
 	if (cached == NULL)
 		return false;
 	statement = linitial_node(PlannedStmt, cached->stmt_list);
-	if (statement->planTree != NULL)
+	usable = statement->commandType == CMD_SELECT && gj_may_execute(statement);
+	if (usable)
 	{
 		estimate->nsets = statement->planTree->plan_rows;
 		estimate->nelements = average_elements(statement->planTree);
 		estimate->cost = statement->planTree->total_cost;
 	}
 	ReleaseCachedPlan(cached, NULL);
-	return statement->commandType == CMD_SELECT;
+	return usable;
 }
+
+/*
+ * Queries that are being planned here: those of a query's own calls are planned, too, but without
+ * a limit the calls of functions that call each other would make ever more of them.
+ */
+#define MAX_NESTED	2
+
+static int	nested = 0;
 
 /*
  * The same in a subtransaction: what is wrong with the query is for its execution to say,
@@ -116,12 +131,14 @@ try_plan_query(const char *query, GjFamilyEstimate *estimate)
 		return false;
 	BeginInternalSubTransaction(NULL);
 	MemoryContextSwitchTo(caller);
+	nested++;
 	PG_TRY();
 	{
 		if (SPI_connect() != SPI_OK_CONNECT)
 			elog(ERROR, "SPI_connect failed");
 		planned = plan_query(query, estimate);
 		SPI_finish();
+		nested--;
 		ReleaseCurrentSubTransaction();
 		MemoryContextSwitchTo(caller);
 		CurrentResourceOwner = owner;
@@ -130,6 +147,7 @@ try_plan_query(const char *query, GjFamilyEstimate *estimate)
 	{
 		ErrorData  *error;
 
+		nested--;
 		MemoryContextSwitchTo(caller);
 		error = CopyErrorData();
 		FlushErrorState();
@@ -194,7 +212,7 @@ estimate_family(const char *query)
 {
 	GjFamilyEstimate estimate = {DEFAULT_SETS, DEFAULT_ELEMENTS, 0};
 
-	if (query != NULL && !recall(query, &estimate))
+	if (query != NULL && nested < MAX_NESTED && !recall(query, &estimate))
 	{
 		GjFamilyEstimate planned = estimate;
 

@@ -44,17 +44,24 @@ static const char *const function_symbols[GJ_NSET_FUNCTIONS] = {
 	[GJ_INTERSECT_FAMILY] = "gpu_intersect_family",
 };
 
-/* Which of the C functions a catalog entry calls; false: none. */
+/*
+ * Which of the C functions a catalog entry calls.  False: none, or one that ALTER FUNCTION has
+ * given another user, settings or strictness, all of which are the executor's to see to.
+ */
 static bool
 find_symbol(HeapTuple tuple, GjSetFunction *function)
 {
 	Form_pg_proc form = (Form_pg_proc) GETSTRUCT(tuple);
 	bool		isnull;
 	Datum		symbol = SysCacheGetAttr(PROCOID, tuple, Anum_pg_proc_prosrc, &isnull);
+	bool		plain;
 	char	   *name;
 	int			i = 0;
 
 	if (isnull || form->prolang != ClanguageId || !form->proretset)
+		return false;
+	(void) SysCacheGetAttr(PROCOID, tuple, Anum_pg_proc_proconfig, &plain);
+	if (!plain || form->prosecdef || form->proisstrict)
 		return false;
 	name = TextDatumGetCString(symbol);
 	while (i < GJ_NSET_FUNCTIONS && strcmp(name, function_symbols[i]) != 0)
