@@ -93,7 +93,7 @@ sub known
 		my $case = 'CASE WHEN ' . $v->('bool') . ' THEN ' . $branch->() . (chance(30) ? ' WHEN ' . $v->('bool') . ' THEN ' . $branch->() : '') . (chance(70) ? ' ELSE ' . $branch->() : '') . ' END';
 		return $case if $type =~ /^(text|bpchar|timestamptz)$/;
 		return pick($case, 'coalesce(' . $branch->() . ', ' . $branch->() . ')', 'nullif(' . $branch->() . ', ' . $branch->() . ')',
-			pick('greatest', 'least') . '(' . join(', ', map { $branch->() } 1 .. pick(2, 2, 3)) . ')');
+			map { $_ . '(' . join(', ', map { $branch->() } 1 .. pick(2, 3, 3)) . ')' } 'greatest', 'least');
 	}
 	my $places = pick(0, 0, 1, 1, 2, 3, 5);
 	return '(' . pick(
