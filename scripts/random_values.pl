@@ -26,8 +26,8 @@ my @tame = (
 	[ f4 => -2.5, -1.5, -0.5, "'-0'", 0, 0.1, 0.5, 1.5, 2.5, 3, 16777217, 123.456 ],
 	[ t => @texts ], [ tc => @texts ], [ v => @texts ],
 	[ b => "''", "'a'", "'ab'", "'é'", "' x'", "'a%'", "'abcde'", "'日本'", "'日本語日本'", "'a b'" ],
-	[ d => map { "'$_'" } '2000-01-01', '1999-12-31', '2000-02-29', '2000-03-01', '1900-02-28', '1900-03-01', '2024-12-30', '2024-12-31', '2025-01-01', '2023-01-01', '2021-01-03', '0001-01-01', '0001-12-31 BC', '0005-02-28 BC', '1970-01-01', '9999-12-31', '2024-02-29', '2100-02-28', '1600-02-29' ],
-	[ ts => map { "'$_'" } '2000-01-01', '1999-12-31 23:59:59.999999', '2000-01-01 00:00:00.000001', '1969-12-31 23:59:59.5', '2024-02-29 12:34:56.789012', '1883-11-18 12:00:00.5', '0001-01-01 00:00:01 BC', '2024-12-31 23:59:59.5', '1600-02-29 01:02:03', '2023-01-31 10:30', '2021-01-03 23:59:30.000001' ],
+	[ d => map { "'$_'" } '2000-01-01', '1999-12-31', '2000-02-29', '2000-03-01', '1900-02-28', '1900-03-01', '2024-12-30', '2024-12-31', '2025-01-01', '2023-01-01', '2021-01-03', '0001-01-01', '0001-12-31 BC', '0005-02-28 BC', '1970-01-01', '9999-12-31', '2024-02-29', '2100-02-28', '1600-02-29', '1900-01-31', '2100-03-30' ],
+	[ ts => map { "'$_'" } '2000-01-01', '1999-12-31 23:59:59.999999', '2000-01-01 00:00:00.000001', '1969-12-31 23:59:59.5', '2024-02-29 12:34:56.789012', '1883-11-18 12:00:00.5', '0001-01-01 00:00:01 BC', '2024-12-31 23:59:59.5', '1600-02-29 01:02:03', '2023-01-31 10:30', '2021-01-03 23:59:30.000001', '1900-01-31 10:00', '2100-01-30 22:15', '2100-03-31 00:00' ],
 	[ tz => map { "'$_+00'" } '2000-01-01 00:00', '1999-12-31 23:59:59.999999', '2024-03-10 09:59:59.9', '2024-03-10 10:00', '1969-12-31 23:59:59.5' ],
 	[ bo => 'true', 'false' ], [ iv => "'1 day'", "'-1 month'", "'36 hours'" ], [ en => "'red'", "'green'", "'blue'" ], [ u => "md5('1')::uuid", "md5('2')::uuid" ]);
 my %wild = (
@@ -53,7 +53,8 @@ sub edge_tables
 		{
 			my ($name, @values) = @$column;
 			@values = @{ $wild{$name} } if $n == 1 && $wild{$name};
-			my ($step, $start) = (pick(1, 7, 11, 13), int rand 60);
+			# primes that do not divide the number of values, or else few of them would be there
+			my ($step, $start) = (pick(1, grep { @values % $_ } 7, 11, 13), int rand 60);
 			push @names, $name;
 			# every eleventh is NULL, in another row for each column
 			push @{ $rows[$_] }, ($_ + $start) % 11 == 0 ? 'NULL' : "$values[ ($_ * $step + $start) % @values ]" foreach 0 .. $rows - 1;
@@ -92,7 +93,7 @@ sub known
 		my $case = 'CASE WHEN ' . $v->('bool') . ' THEN ' . $branch->() . (chance(30) ? ' WHEN ' . $v->('bool') . ' THEN ' . $branch->() : '') . (chance(70) ? ' ELSE ' . $branch->() : '') . ' END';
 		return $case if $type =~ /^(text|bpchar|timestamptz)$/;
 		return pick($case, 'coalesce(' . $branch->() . ', ' . $branch->() . ')', 'nullif(' . $branch->() . ', ' . $branch->() . ')',
-			pick('greatest', 'least') . '(' . join(', ', map { $branch->() } 1 .. pick(2, 2, 3)) . ')');
+			map { $_ . '(' . join(', ', map { $branch->() } 1 .. pick(2, 3, 3)) . ')' } 'greatest', 'least');
 	}
 	my $places = pick(0, 0, 1, 1, 2, 3, 5);
 	return '(' . pick(
@@ -133,6 +134,18 @@ sub known
 }
 
 sub edge_interval { return pick("'1 day'", "'1 month'", "'-1 month'", "'36 hours'", "'1 year 2 days -3 hours'", "'-13 months'", "'0.000001 seconds'", "'-1 microsecond'", "'400 years'", "'1 month -1 day'") . '::interval'; }
+
+# One step from a limit: w1 has the limits of each type, and which results are too large must be the same.
+sub edge_arithmetic
+{
+	my ($type) = @_;
+	my %more = (int2 => [ 181, 182, -182, 16384 ], int4 => [ 46341, -46341, 65536, 32768 ], int8 => [ '3037000500', '-3037000500', '4294967296', -32768 ]);
+	my $column = column($type, 'a0');
+	my $by = '(' . pick(-2, -1, -1, 1, 1, 2, 3, 7, @{ $more{$type} }) . ")::$type";
+	my @others = grep { $_ ne $type } qw(int2 int4 int8);
+	return pick("($column + $by)", "($column + $by)", "($by + $column)", "($column - $by)", "($column - $by)", "($by - $column)", "($column * $by)", "($column * $by)", "($by * $column)",
+		"($column / $by)", "(- $column)", "abs($column)", "($column " . pick('+', '-', '*') . ' ' . column(pick(@others), 'a0') . ')', '(' . column(pick(@others), 'a0') . "::$type)", '(' . column(pick('float8', 'float4', 'numeric'), 'a0') . "::$type)");
+}
 
 # An aggregate that gives the value of the group's one row back.
 sub given_back
@@ -175,6 +188,7 @@ sub value_query
 	my @types = grep { !/^(text|bpchar)$/ } map { any_known() } 1 .. ($wild ? 1 : pick(1, 2, 3, 5));
 	@types = ('numeric') unless @types;
 	my @list = map { given_back($_, $depth, @a) } @types;
+	@list = (pick('sum', 'min', 'max') . '(' . edge_arithmetic(pick(qw(int2 int4 int8))) . ')') if $wild && chance(40);
 	push @list, 'count(*)' if chance(10);
 	return ($errors, 'SELECT a0.id, ' . join(', ', @list) . "\nFROM $from$where\nGROUP BY 1");
 }

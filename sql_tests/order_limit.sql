@@ -70,6 +70,7 @@ SELECT gj_first('SELECT g.name, f.b, sum(f.i4) FROM f JOIN g USING (k) GROUP BY 
 SELECT gj_first('SELECT g.name, g.note, f.t, sum(f.i4), count(*) FROM f JOIN g USING (k) GROUP BY 1, 2, 3 ORDER BY 5 DESC, 4, 1, 3 LIMIT 2000');
 SELECT gj_first('SELECT g.name, sum(f.n * f.i2) AS revenue, g.k FROM f JOIN g USING (k) WHERE f.d < ''2026-06-01'' GROUP BY g.k ORDER BY revenue DESC, g.k LIMIT 10');
 SELECT gj_first('SELECT k, sum(i4) FROM f GROUP BY k HAVING sum(i4) > 0 ORDER BY 2, 1 LIMIT 10');
+SELECT gj_first('SELECT k, count(t) FILTER (WHERE k < 3) FROM f GROUP BY k ORDER BY 2, 1 LIMIT 5'), gj_first('SELECT k, count(t) FILTER (WHERE k < 3) FROM f GROUP BY k ORDER BY 2 DESC, 1 LIMIT 5');
 SELECT gj_first('SELECT DISTINCT i2, b FROM f ORDER BY i2 DESC NULLS LAST, b LIMIT 10');
 SELECT gj_first('SELECT DISTINCT count(*) FROM f GROUP BY k ORDER BY 1 LIMIT 3');
 SELECT gj_first('SELECT DISTINCT f.i4 FROM f JOIN g USING (k) ORDER BY 1 LIMIT 3');

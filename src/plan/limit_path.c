@@ -324,8 +324,11 @@ gj_remember_limited(PlannerInfo *root, RelOptInfo *rel, PathTarget *target, GjJo
 	Query	   *parse = root->parse;
 	uint32		limit = rows_wanted(parse);
 	GjJoinInfo *limited;
-	LimitedPath *remembered;
+	LimitedPath *remembered = root->join_search_private;
 
+	/* what another extension keeps there is its own */
+	if (remembered != NULL && remembered->magic != LIMITED_MAGIC)
+		return;
 	if (limit == 0 || !is_sorted_next(parse, info) ||
 		(!info->aggregate && !bms_equal(rel->relids, gj_all_relids(root))))
 		return;

@@ -100,8 +100,9 @@ gj_group_sort_value(const GjGroups *groups, const GjSortKey *key, uint32_t g)
 		return state->count;
 	if (key->of == GJ_SORT_NONE)
 		return state->count == 0;
+	/* a count made of a sum is 0 then, and no key before tells it apart */
 	if (state->count == 0)
-		return 0;
+		return key->of == GJ_SORT_SUM_LOW ? INT64_MIN : 0;
 	switch (key->of)
 	{
 		case GJ_SORT_SUM_LOW:
