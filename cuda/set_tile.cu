@@ -120,31 +120,53 @@ lower_bound(const uint32_t *codes, uint32_t n, uint32_t code)
 
 /* ---- what each left set needs */
 
+/* The sum of all lanes' values; all lanes of the warp call it. */
+static __device__ __forceinline__ uint64_t
+warp_sum(uint64_t value)
+{
+	for (uint32_t distance = 16; distance > 0; distance /= 2)
+		value += __shfl_xor_sync(0xFFFFFFFF, value, distance);
+	return value;
+}
+
 /*
  * The head of a left set, or 0 if counting along its lists is less work than looking it up in the
  * right sets that the rest finds, of which there are about as many as if it were spread evenly.
+ * All lanes of the warp call it.
  */
 static __device__ uint32_t
 useful_head(const Tile &tile, Codes left, uint32_t head, uint32_t nright)
 {
-	uint64_t listed[2] = {0, 0};
-	const uint64_t least = gj_set_common_of_equals(tile.predicate, tile.threshold, left.n);
+	uint64_t tail_steps = 0;
+	uint64_t head_steps = 0;
+	uint64_t least;
 	double share;
 
 	if (head == 0 || left.n > GJ_SET_GPU_HEAD_SIZE)
 		return head;
-	for (uint32_t i = 0; i < left.n; i++)
-		listed[i < head] += tile.posting_offset[left.at[i] + 1] - tile.posting_offset[left.at[i]];
-	share = gj_set_share_from((double) listed[0] / nright, least > head ? least - head : 1);
-	return share * nright * head * 2 * GJ_SET_GPU_HEAD_STEP > (double) listed[1] ? 0 : head;
+	for (uint32_t i = threadIdx.x % 32; i < left.n; i += 32)
+	{
+		const uint64_t *offset = tile.posting_offset + left.at[i];
+
+		if (i < head)
+			head_steps += offset[1] - offset[0];
+		else
+			tail_steps += offset[1] - offset[0];
+	}
+	tail_steps = warp_sum(tail_steps);
+	head_steps = warp_sum(head_steps);
+	least = gj_set_common_of_equals(tile.predicate, tile.threshold, left.n);
+	share = gj_set_share_from((double) tail_steps / nright, least > head ? least - head : 1);
+	return share * nright * head * 2 * GJ_SET_GPU_HEAD_STEP > (double) head_steps ? 0 : head;
 }
 
-/* nright: of the family, where the index counts; else 0, and there are no heads. */
+/* A warp a left set.  nright: of the family, where the index counts; else 0: there are no heads. */
 static __global__ void
 __launch_bounds__(GJ_THREADS) plan_rows(Tile tile, uint32_t nright)
 {
-	const uint32_t row = blockIdx.x * GJ_THREADS + threadIdx.x;
+	const uint32_t row = (blockIdx.x * GJ_THREADS + threadIdx.x) / 32;
 	uint32_t common = 1;
+	uint32_t head = 0;
 	Codes left;
 
 	if (row >= tile.nleft)
@@ -153,9 +175,11 @@ __launch_bounds__(GJ_THREADS) plan_rows(Tile tile, uint32_t nright)
 	if (tile.top_k == 0)
 		common = (uint32_t) gj_set_min_common(tile.predicate, tile.threshold, left.n);
 	if (common > left.n)
-		tile.head[row] = tile.top_k > 0 ? 0 : SKIP_ROW;
-	else
-		tile.head[row] = nright > 0 && common > 0 ? useful_head(tile, left, common - 1, nright) : 0;
+		head = tile.top_k > 0 ? 0 : SKIP_ROW;
+	else if (nright > 0 && common > 0)
+		head = useful_head(tile, left, common - 1, nright);
+	if (threadIdx.x % 32 == 0)
+		tile.head[row] = head;
 }
 
 /* ---- a warp a pair */
@@ -899,7 +923,7 @@ gj_set_tile(GjQueue *queue, const GjSetFamily *family, const GjSetSpec *spec,
 	tile.self = spec->self;
 	tile.threshold = spec->threshold;
 
-	plan_rows<<<gj_blocks(tile.nleft, GJ_THREADS), GJ_THREADS, 0, queue->stream>>>(
+	plan_rows<<<gj_blocks(tile.nleft, WARPS), GJ_THREADS, 0, queue->stream>>>(
 		tile, family->algorithm == GJ_SETS_INVERTED_INDEX ? family->nright : 0);
 	GJ_LAUNCHED(queue, "plan_rows");
 	if (family->algorithm >= GJ_SETS_INVERTED_INDEX)

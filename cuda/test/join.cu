@@ -403,8 +403,10 @@ test_radix(const Device &device)
 		test_hash(device);
 		test_steps(device);
 	}
-	gpu->radix_bytes = bytes;
 	gpu->radix_fanout = fanout;
+	if (!was_quick)
+		test_stop(device, random);
+	gpu->radix_bytes = bytes;
 	quick = was_quick;
 	std::swap(few, sizes);
 }

@@ -347,6 +347,7 @@ run_tests(const Device &device)
 	test_aggregate(device);
 	test_groups(device);
 	test_order(device);
+	test_fused(device);
 	test_gather(device);
 	test_sets(device);
 	test_steps(device);

@@ -111,6 +111,71 @@ test_sort_limit_once(const Device &device, Random &random, uint32_t n, uint32_t 
 		}
 }
 
+/*
+ * Rows that come later than the last one wanted by no more than `slack` of the last key, also
+ * at the ends of what there is.
+ */
+static void
+test_slack(const Device &device, Random &random, uint32_t n, uint32_t slack, bool descending)
+{
+	const int64_t starts[] = {INT64_MIN, -50, INT64_MAX - 3 * (int64_t) n};
+	Program program;
+
+	program.types.push_back(random_column(random, GJ_INT8, 8, 0, 1, 0, 0).type);
+	for (int64_t start : starts)
+		for (uint32_t limit : {1u, 7u, n / 2})
+		{
+			Queue q(device, program);
+			Keys host = {{std::vector<int64_t>(n), std::vector<int64_t>(n)}, descending ? 2u : 0u};
+			uint32_t *positions = (uint32_t *) q.alloc((size_t) n * 4 + 4);
+			GjSortLimit wanted = {};
+			GjKeys keys = {};
+			uint32_t found = 0;
+			std::vector<uint32_t> rows;
+			std::vector<uint32_t> expected;
+			uint32_t m;
+
+			for (uint32_t i = 0; i < n; i++)
+			{
+				host.value[0][i] = (int64_t) (random() % 3);
+				host.value[1][i] = start + (int64_t) (random() % (3 * (uint64_t) n));
+			}
+			keys.nkeys = 2;
+			keys.nrows = n;
+			for (uint32_t k = 0; k < 2; k++)
+				keys.value[k] = q.upload(host.value[k]);
+			wanted.limit = std::max(limit, 1u);
+			wanted.ties = true;
+			wanted.slack = slack;
+			wanted.descending = host.descending;
+			expected = reference(host, n, wanted);
+			m = std::min(n, wanted.limit);
+			const uint32_t last = expected[m - 1];
+
+			for (uint32_t i = 0; i < n; i++)
+			{
+				const uint64_t a = (uint64_t) host.value[1][i];
+				const uint64_t b = (uint64_t) host.value[1][last];
+
+				if (host.compare(last, i) < 0 && host.value[0][i] == host.value[0][last] &&
+					(descending ? b - a : a - b) <= slack)
+					expected.push_back(i);
+			}
+			/* the first ones in their order, the last one and what comes with it in any */
+			while (m > 0 && host.compare(expected[m - 1], last) == 0)
+				m--;
+			check(q.ops->sort_limit(q.queue, &keys, &wanted, positions, &found) == GJ_OK,
+				  "sort_limit", q.ops->queue_error(q.queue));
+			rows = q.download(positions, found);
+			if (rows.size() > m)
+				std::sort(rows.begin() + m, rows.end());
+			std::sort(expected.begin() + m, expected.end());
+			check(rows == expected, "slack",
+				  "n = " + std::to_string(n) + ", slack " + std::to_string(slack) + ", limit " +
+					  std::to_string(wanted.limit));
+		}
+}
+
 /* Groups of an integer, a float and a text, as they are when they are finished. */
 struct Finished
 {
@@ -358,6 +423,9 @@ test_order(const Device &device)
 					test_sort_limit_once(device, random, n, nkeys, range);
 		if (n == 0 || n > 300000)
 			continue;
+		for (uint32_t slack : {0u, 1u, 64u})
+			test_slack(device, random, n, slack, slack % 2 == 0 && n % 2 == 0);
+		test_slack(device, random, n, 64, true);
 		test_group_sort_keys(device, random, n);
 		test_group_checks(device, random, n);
 		test_group_keep(device, random, n, 1);

@@ -18,6 +18,34 @@ at(uint32_t n)
 
 /* ---- memory */
 
+/* Memory that outlives the queue that has made it. */
+static void
+test_adopt(const Device &device, const Program &program)
+{
+	const Bytes data(1000003, 7);
+	const size_t nbytes = data.size() + 16; /* of upload */
+	Queue keeper(device, program);
+	void *memory[2];
+
+	{
+		Queue q(device, program);
+
+		memory[0] = q.upload(data);
+		memory[1] = q.alloc(1);
+		check(q.ops->adopt(keeper.queue, q.queue, memory, 2) == GJ_OK, "adopt", "two of a queue");
+	}
+	/* who allocates now must not get it */
+	Queue other(device, program);
+
+	for (int i = 0; i < 3; i++)
+		check(other.ops->fill(other.queue, other.alloc(nbytes), 0, nbytes) == GJ_OK, "fill",
+			  "another queue");
+	check(other.ops->sync(other.queue) == GJ_OK, "sync", "another queue");
+	check(keeper.download((uint8_t *) memory[0], data.size()) == data, "adopted memory", "");
+	keeper.ops->free(keeper.queue, memory[0], nbytes);
+	keeper.ops->free(keeper.queue, memory[1], 1);
+}
+
 void
 test_memory(const Device &device)
 {
@@ -60,6 +88,7 @@ test_memory(const Device &device)
 		for (int i = 0; i < 100; i++) /* left to queue_close */
 			q.alloc(1 << 16);
 	}
+	test_adopt(device, program);
 	group(device.ops->name, "memory");
 }
 

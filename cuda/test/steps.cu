@@ -646,8 +646,13 @@ run_case(const Device &device, const Case &c, uint32_t chunk, uint64_t memory, S
 	gj_memory_init(&entry.memory, memory);
 	gj_lease_start(&lease, &entry.memory, 0, 0, NULL, NULL);
 
-	const GjRunHost run_host = {host,    host_stop,     host_output_slot, host_send_batch,
-								nullptr, host_slot_free};
+	/* what is left out is of runs on several devices */
+	GjRunHost run_host = {};
+	run_host.arg = host;
+	run_host.stop = host_stop;
+	run_host.output_slot = host_output_slot;
+	run_host.send_batch = host_send_batch;
+	run_host.slot_free = host_slot_free;
 	GjRun *run = gj_run_open(&entry, program, &lease, &run_host, &status, &why);
 
 	if (run)

@@ -1,0 +1,545 @@
+/*
+ * fused.cu
+ *	  Tests of the fused operator: plans of two steps, by every join type, of values in both
+ *	  forms; with aggregates of all rows, and of groups that are so few that a block has several
+ *	  tables of them, that it has one, that it has a large one, and that it has none.
+ */
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include <string.h>
+
+#include "../../src/rows/aggregate.h"
+#include "../../src/rows/fused.h"
+#include "test.cuh"
+
+/* Columns: of the outer rows, and one of each inner side. */
+enum
+{
+	FILTER,
+	KEY,
+	KEY_2,
+	VALUE,
+	REAL,
+	GROUP,
+	BYTE,
+	INNER,
+	INNER_2,
+	NCOLUMNS
+};
+
+#define NOUTER INNER
+#define LESS_THAN 60
+#define MORE_THAN (-40)
+
+static const uint32_t ops[] = {GJ_AGG_COUNT_STAR, GJ_AGG_SUM_I, GJ_AGG_MIN_I, GJ_AGG_MAX_I,
+							   GJ_AGG_COUNT,      GJ_AGG_SUM_F, GJ_AGG_MAX_F, GJ_AGG_SUM_SQUARES_I};
+
+struct Inner
+{
+	GjHashTable table;
+	std::unordered_map<int64_t, uint32_t> row; /* of a key, as key_of makes it */
+};
+
+struct Fused
+{
+	Random &random;
+	GjJoinType type; /* of the first step; the second one is INNER, with a filter, or LEFT */
+	bool left;
+	bool has_code;
+	uint32_t n;
+	std::vector<Column> columns;
+	Program program;
+	GjFusedPlan plan = {};
+	int32_t arg[8] = {-1, VALUE, VALUE, INNER_2, INNER, REAL, REAL, FILTER};
+	Inner inner[2];
+	std::vector<GjColumn> device;
+	std::string where;
+
+	Fused(Random &random, GjJoinType type, bool left, bool has_code, uint32_t n, uint32_t range);
+	GjFusedExpr value(int32_t column);
+	GjFusedExpr term(GjOp op, int32_t column, int32_t other, int64_t constant);
+	GjFusedCondition condition(GjOp op, int32_t column, int32_t other, int64_t constant, bool code);
+	void make_plan();
+	void build(Queue &q, uint32_t i, uint32_t nkeys);
+	bool take(uint32_t row, uint32_t rows[3], std::vector<uint64_t> *counts) const;
+	void aggregate(const uint32_t rows[3], std::vector<GjAggState> *states) const;
+	std::vector<GjFusedPart> parts(std::vector<std::vector<GjColumn>> *memory,
+								   std::vector<uint32_t> *first) const;
+	void run(const Device &device);
+	void run_groups(Queue &q, const std::vector<GjFusedPart> &part,
+					const std::vector<uint32_t> &first);
+};
+
+/* One number for two keys: the second one is from -100 to 99. */
+static int64_t
+key_of(int64_t a, int64_t b)
+{
+	return a * 1000 + b;
+}
+
+static uint8_t
+slot_of(int32_t column)
+{
+	return column == INNER ? 1 : column == INNER_2 ? 2 : 0;
+}
+
+Fused::Fused(Random &r, GjJoinType t, bool l, bool code, uint32_t nrows, uint32_t range)
+	: random(r), type(t), left(l), has_code(code), n(nrows), inner{}
+{
+	where = "type " + std::to_string(type) + (left ? ", left" : "") + (has_code ? ", code" : "") +
+			", n = " + std::to_string(n) + ", range " + std::to_string(range);
+	columns.push_back(random_column(random, GJ_INT4, 4, 0, n, 0.1, 200));
+	columns.push_back(random_column(random, GJ_INT8, 8, 0, n, 0.1, 3000));
+	columns.push_back(random_column(random, GJ_INT4, 4, 0, n, 0.0, 30));
+	columns.push_back(random_column(random, GJ_INT8, 8, 0, n, 0.1, 0));
+	columns.push_back(random_column(random, GJ_FLOAT8, 8, 0, n, 0.1, 1000));
+	columns.push_back(random_column(random, GJ_INT4, 4, 0, n, 0.01, range));
+	columns.push_back(random_column(random, GJ_BYTES, 1, 0, n, 0.0, 0));
+	for (uint8_t &byte : columns[BYTE].data)
+		byte %= 2;
+	columns.push_back(random_column(random, GJ_INT8, 8, 1, 2000, 0.2, 200));
+	columns.push_back(random_column(random, GJ_INT4, 4, 2, 4000, 0.2, 200));
+	/* after SEMI and ANTI their side is not read */
+	if (type == GJ_JOIN_SEMI || type == GJ_JOIN_ANTI)
+		arg[4] = VALUE;
+	for (const Column &c : columns)
+		program.types.push_back(c.type);
+	for (uint32_t a = 0; a < 8; a++)
+	{
+		const int32_t e = arg[a] < 0 ? -1
+									 : (int32_t) program.expr(arg[a] == REAL ? GJ_FLOAT8 : GJ_INT8,
+															  {load(0, (uint32_t) arg[a])});
+
+		program.aggregates.push_back({ops[a], e});
+	}
+	program.group_keys = {{GJ_GROUP_INTEGER, program.expr(GJ_INT4, {load(0, GROUP)})},
+						  {GJ_GROUP_FIXED, BYTE}};
+	make_plan();
+}
+
+/* A column, as code where there is to be code. */
+GjFusedExpr
+Fused::value(int32_t column)
+{
+	GjFusedExpr e = {};
+
+	if (column < 0)
+		return e;
+	e.form = GJ_FUSED_SIMPLE;
+	e.op = GJ_OP_LOAD;
+	e.slot_a = slot_of(column);
+	e.a = (int16_t) column;
+	e.b = -1;
+	if (!has_code || column == KEY_2)
+		return e;
+	e.form = GJ_FUSED_CODE;
+	e.expr = (int32_t) program.expr(column == REAL ? GJ_FLOAT8 : GJ_INT8,
+									{constant(1, 5), load(0, (uint32_t) column)});
+	return e;
+}
+
+GjFusedExpr
+Fused::term(GjOp op, int32_t column, int32_t other, int64_t constant)
+{
+	GjFusedExpr e = {};
+
+	e.form = GJ_FUSED_SIMPLE;
+	e.op = (uint8_t) op;
+	e.slot_a = slot_of(column);
+	e.slot_b = slot_of(other);
+	e.a = (int16_t) column;
+	e.b = (int16_t) other;
+	e.constant = constant;
+	return e;
+}
+
+GjFusedCondition
+Fused::condition(GjOp o, int32_t column, int32_t other, int64_t number, bool code)
+{
+	GjFusedCondition c = {};
+
+	c.form = code ? GJ_FUSED_CODE : GJ_FUSED_ALL_TERMS;
+	c.first = plan.nterms;
+	c.n = 1;
+	if (!code)
+		plan.terms[plan.nterms++] = term(o, column, other, number);
+	else
+		c.expr = (int32_t) program.expr(
+			GJ_BOOL, {load(0, (uint32_t) column),
+					  other < 0 ? constant(1, number) : load(1, (uint32_t) other), op(o, 0, 0, 1)});
+	return c;
+}
+
+void
+Fused::make_plan()
+{
+	plan.ncolumns = NCOLUMNS;
+	plan.nouter = NOUTER;
+	plan.nsteps = 2;
+	plan.nregisters = has_code ? 2 : 0;
+	plan.filter = condition(GJ_OP_LT_I, FILTER, -1, LESS_THAN, has_code);
+	plan.steps[0].join_type = (uint8_t) type;
+	plan.steps[0].source = 1;
+	plan.steps[0].nkeys = 1;
+	plan.steps[0].first_key = plan.nexprs;
+	plan.exprs[plan.nexprs++] = value(KEY);
+	plan.steps[0].residual = condition(GJ_OP_GT_I, INNER, FILTER, 0, has_code);
+	plan.steps[1].join_type = (uint8_t) (left ? GJ_JOIN_LEFT : GJ_JOIN_INNER);
+	plan.steps[1].source = 2;
+	plan.steps[1].nkeys = 2;
+	plan.steps[1].first_key = plan.nexprs;
+	plan.exprs[plan.nexprs++] = value(KEY_2);
+	plan.exprs[plan.nexprs++] = value(FILTER);
+	/* one condition is of terms in any plan */
+	if (!left)
+		plan.steps[1].filter = condition(GJ_OP_GT_I, INNER_2, -1, MORE_THAN, false);
+	plan.no_row = (uint16_t) ((type == GJ_JOIN_LEFT ? 1u << 1 : 0) | (left ? 1u << 2 : 0));
+	plan.naggregates = 8;
+	for (uint32_t a = 0; a < 8; a++)
+	{
+		plan.aggregate_op[a] = (uint8_t) ops[a];
+		plan.aggregate_expr[a] = plan.nexprs;
+		plan.exprs[plan.nexprs++] = value(arg[a]);
+	}
+	plan.ngroup_keys = 2;
+	plan.group_how[0] = GJ_GROUP_INTEGER;
+	plan.group_expr[0] = plan.nexprs;
+	plan.exprs[plan.nexprs++] = value(GROUP);
+	plan.group_how[1] = GJ_GROUP_FIXED;
+	plan.group_expr[1] = plan.nexprs;
+	plan.exprs[plan.nexprs++] = term(GJ_OP_LOAD, BYTE, -1, 0);
+}
+
+/* A table over the rows of an inner side, whose row ids are not their numbers if it has two keys.
+ */
+void
+Fused::build(Queue &q, uint32_t i, uint32_t nkeys)
+{
+	const uint32_t nrows =
+		(uint32_t) columns[INNER + i].data.size() / columns[INNER + i].type.width;
+	std::vector<std::vector<int64_t>> key(nkeys, std::vector<int64_t>(nrows));
+	std::vector<uint32_t> rowid(nrows);
+	GjFusedStep &step = plan.steps[i];
+	GjHashTable &table = inner[i].table;
+	GjKeys keys = {};
+
+	for (uint32_t r = 0; r < nrows; r++)
+		rowid[r] = r;
+	std::shuffle(rowid.begin(), rowid.end(), random);
+	for (uint32_t r = 0; r < nrows; r++)
+	{
+		/* different ones, of which the outer rows have most, and some that they have not */
+		const int64_t number = nkeys == 1 ? (int64_t) r * 2 - 2000 : (int64_t) r;
+
+		key[0][r] = nkeys == 1 ? number : number % 40 - 20;
+		if (nkeys > 1)
+			key[1][r] = number / 40 - 100;
+		if (nkeys == 1)
+			inner[i].row[number] = r;
+		else
+			inner[i].row[key_of(key[0][r], key[1][r])] = rowid[r];
+	}
+	keys.nkeys = nkeys;
+	keys.nrows = nrows;
+	for (uint32_t k = 0; k < nkeys; k++)
+		keys.value[k] = q.upload(key[k]);
+	keys.null = q.upload(Bytes(nrows));
+	check(q.ops->hash_build(q.queue, &keys, nkeys == 1 ? NULL : q.upload(rowid), NULL, NULL,
+							&table) == GJ_OK &&
+			  table.max_count == 1,
+		  "hash_build", q.ops->queue_error(q.queue));
+	step.slots = table.slots;
+	step.nslots = table.nslots;
+	step.rows = table.in_order ? NULL : table.rows;
+	step.key_row = table.key_row;
+	for (uint32_t k = 0; k < nkeys; k++)
+		step.key_value[k] = table.keys.value[k];
+}
+
+/* Does an outer row get through, and with which rows? */
+bool
+Fused::take(uint32_t row, uint32_t rows[3], std::vector<uint64_t> *counts) const
+{
+	const Column &filter = columns[FILTER];
+	bool found = false;
+
+	rows[0] = row;
+	if (filter.null(row) || filter.value(row) >= LESS_THAN)
+		return false;
+	(*counts)[0]++;
+	if (!columns[KEY].null(row))
+	{
+		const auto r = inner[0].row.find(columns[KEY].value(row));
+
+		found = r != inner[0].row.end() && !columns[INNER].null(r->second) &&
+				columns[INNER].value(r->second) > filter.value(row);
+		rows[1] = found ? r->second : GJ_NO_ROW;
+	}
+	else
+		rows[1] = GJ_NO_ROW;
+	if (type != GJ_JOIN_LEFT && found == (type == GJ_JOIN_ANTI))
+		return false;
+	(*counts)[1]++;
+
+	const auto r = inner[1].row.find(key_of(columns[KEY_2].value(row), filter.value(row)));
+
+	rows[2] = r == inner[1].row.end() ? GJ_NO_ROW : r->second;
+	if (!left && (rows[2] == GJ_NO_ROW || columns[INNER_2].null(rows[2]) ||
+				  columns[INNER_2].value(rows[2]) <= MORE_THAN))
+		return false;
+	(*counts)[2]++;
+	return true;
+}
+
+void
+Fused::aggregate(const uint32_t rows[3], std::vector<GjAggState> *states) const
+{
+	for (uint32_t a = 0; a < 8; a++)
+	{
+		const uint32_t row = arg[a] < 0 ? 0 : rows[slot_of(arg[a])];
+
+		if (arg[a] < 0)
+			(*states)[a].count++;
+		else if (row != GJ_NO_ROW && !columns[arg[a]].null(row))
+			gj_agg_step(ops[a], &(*states)[a], columns[arg[a]].value(row));
+	}
+}
+
+static bool
+same_states(const GjAggState *a, uint32_t stride, const std::vector<GjAggState> &b)
+{
+	for (uint32_t i = 0; i < b.size(); i++)
+	{
+		const GjAggState &x = a[(size_t) i * stride];
+		const GjAggState &y = b[i];
+
+		/* floats are multiples of 1/8: their sums are exact */
+		if (x.count != y.count || (x.count > 0 && (x.lo != y.lo || x.hi != y.hi || x.f != y.f)))
+			return false;
+	}
+	return true;
+}
+
+/* The outer rows in pieces that start anywhere, one of which is empty. */
+std::vector<GjFusedPart>
+Fused::parts(std::vector<std::vector<GjColumn>> *memory, std::vector<uint32_t> *first) const
+{
+	std::vector<GjFusedPart> parts;
+
+	for (uint32_t end : {n / 3 + 1, n / 3 + 1, n / 2, n})
+	{
+		const uint32_t from = first->empty() ? 0 : first->back();
+		std::vector<GjColumn> some(device.begin(), device.begin() + NOUTER);
+
+		for (GjColumn &c : some)
+		{
+			c.data = (const uint8_t *) c.data + (size_t) from * c.width;
+			if (c.nulls)
+				c.nulls += from;
+		}
+		end = std::min(std::max(end, from), n);
+		if (first->empty())
+			first->push_back(0);
+		memory->push_back(some);
+		parts.push_back({NULL, end - from});
+		first->push_back(end);
+	}
+	for (uint32_t p = 0; p < parts.size(); p++)
+		parts[p].columns = (*memory)[p].data();
+	return parts;
+}
+
+/* Groups of these keys, without a tuple as yet: group i has the keys of rows[i]. */
+static GjGroups
+make_groups(Queue &q, const std::vector<Column> &columns, const std::vector<uint32_t> &rows)
+{
+	const uint32_t n = (uint32_t) rows.size();
+	std::vector<uint32_t> null(n);
+	std::vector<uint64_t> hash(n);
+	std::vector<int64_t> value[2] = {std::vector<int64_t>(n), std::vector<int64_t>(n)};
+	uint32_t *slot_of = (uint32_t *) q.alloc((size_t) n * 4 + 4);
+	uint32_t *positions = (uint32_t *) q.alloc((size_t) n * 4 + 4);
+	uint64_t *heap_at = (uint64_t *) q.alloc((size_t) n * 8 + 8);
+	GjGroups groups = {};
+	GjGroupRows tuples;
+	uint32_t added = 0;
+	uint64_t nbytes;
+
+	groups.rows.nkeys = 2;
+	groups.rows.how[0] = GJ_GROUP_INTEGER;
+	groups.rows.how[1] = GJ_GROUP_FIXED;
+	for (uint32_t i = 0; i < n; i++)
+	{
+		null[i] = columns[GROUP].null(rows[i]);
+		value[0][i] = null[i] ? 0 : columns[GROUP].value(rows[i]);
+		value[1][i] = columns[BYTE].data[rows[i]];
+	}
+	tuples = groups.rows;
+	tuples.nrows = n;
+	tuples.null = q.upload(null);
+	tuples.hash = q.upload(hash);
+	tuples.value[0] = q.upload(value[0]);
+	tuples.value[1] = q.upload(value[1]);
+	groups.rows.null = (uint32_t *) q.alloc((size_t) n * 4 + 4);
+	groups.rows.hash = (uint64_t *) q.alloc((size_t) n * 8 + 8);
+	for (uint32_t k = 0; k < 2; k++)
+		groups.rows.value[k] = (int64_t *) q.alloc((size_t) n * 8 + 8);
+	for (uint32_t a = 0; a < 8; a++)
+		groups.state[a] = (GjAggState *) q.alloc((size_t) n * sizeof(GjAggState) + 8);
+	groups.nslots = 2 * (uint64_t) n + 64;
+	groups.slots = (uint64_t *) q.alloc(groups.nslots * 8);
+	check(q.ops->group_hash(q.queue, &tuples) == GJ_OK &&
+			  q.ops->group_rehash(q.queue, &groups) == GJ_OK &&
+			  q.ops->group_find(q.queue, &tuples, &groups, slot_of, positions, heap_at, &added,
+								&nbytes) == GJ_OK &&
+			  added == n &&
+			  q.ops->group_add(q.queue, &tuples, &groups, slot_of, positions, NULL, n, 0) == GJ_OK,
+		  "groups", q.ops->queue_error(q.queue));
+	groups.rows.nrows = n;
+	return groups;
+}
+
+/* Most groups are known: tuples of the others come back. */
+void
+Fused::run_groups(Queue &q, const std::vector<GjFusedPart> &part,
+				  const std::vector<uint32_t> &first)
+{
+	typedef std::pair<int64_t, uint8_t> Key; /* NULL is INT64_MIN */
+	std::map<Key, uint32_t> number;
+	std::vector<uint32_t> known;
+	std::vector<std::vector<GjAggState>> expected;
+	std::vector<std::vector<std::vector<uint32_t>>> expected_missed(part.size());
+	std::vector<GjAggState> states;
+	std::vector<uint64_t> counts(3);
+	GjFusedMissed missed = {};
+	GjGroups groups;
+	bool same = true;
+
+	for (uint32_t row = 0; row < n; row++)
+	{
+		const Key key = {columns[GROUP].null(row) ? INT64_MIN : columns[GROUP].value(row),
+						 columns[BYTE].data[row]};
+
+		if (number.count(key))
+			continue;
+		number[key] = random() % 8 == 0 ? UINT32_MAX : (uint32_t) known.size();
+		if (number[key] != UINT32_MAX)
+			known.push_back(row);
+	}
+	expected.resize(known.size(), std::vector<GjAggState>(8));
+	for (uint32_t p = 0; p < part.size(); p++)
+		for (uint32_t row = first[p]; row < first[p + 1]; row++)
+		{
+			const Key key = {columns[GROUP].null(row) ? INT64_MIN : columns[GROUP].value(row),
+							 columns[BYTE].data[row]};
+			uint32_t rows[3];
+
+			if (!take(row, rows, &counts))
+				continue;
+			if (number[key] != UINT32_MAX)
+				aggregate(rows, &expected[number[key]]);
+			else
+				/* of the outer side: rows of the part; of the first step's, not wanted */
+				expected_missed[p].push_back({row - first[p], rows[2]});
+		}
+	groups = make_groups(q, columns, known);
+	missed.rowid[0] = (uint32_t *) q.alloc((size_t) n * 4 + 4);
+	missed.rowid[2] = (uint32_t *) q.alloc((size_t) n * 4 + 4);
+	if (!check(q.ops->fused(q.queue, &plan, device.data(), part.data(), (uint32_t) part.size(),
+							&groups, &missed) == GJ_OK &&
+				   q.ops->group_finish(q.queue, &groups) == GJ_OK,
+			   "fused, groups", q.ops->queue_error(q.queue)))
+		return;
+	for (uint32_t p = 0; p < part.size(); p++)
+	{
+		const uint32_t m = missed.n[p];
+		std::vector<std::vector<uint32_t>> found;
+
+		same &= missed.first[p] == first[p] && m == expected_missed[p].size();
+		if (!same)
+			break;
+		const std::vector<uint32_t> a = q.download(missed.rowid[0] + missed.first[p], m);
+		const std::vector<uint32_t> b = q.download(missed.rowid[2] + missed.first[p], m);
+
+		for (uint32_t i = 0; i < m; i++)
+			found.push_back({a[i], b[i]});
+		std::sort(found.begin(), found.end());
+		std::sort(expected_missed[p].begin(), expected_missed[p].end());
+		same &= found == expected_missed[p];
+	}
+	check(same, "tuples without a group", where);
+	for (uint32_t a = 0; a < 8; a++)
+	{
+		const std::vector<GjAggState> some = q.download(groups.state[a], known.size());
+
+		states.insert(states.end(), some.begin(), some.end());
+	}
+	same = true;
+	for (uint32_t g = 0; g < known.size(); g++)
+		same &= same_states(&states[g], (uint32_t) known.size(), expected[g]);
+	check(same, "states of groups", where + ", groups " + std::to_string(known.size()));
+}
+
+void
+Fused::run(const Device &under_test)
+{
+	std::vector<std::vector<GjColumn>> memory;
+	std::vector<uint32_t> first;
+	std::vector<GjAggState> states(8);
+	std::vector<GjAggState> expected(8);
+	std::vector<uint64_t> counts(3);
+	uint64_t found[GJ_FUSED_STEPS + 1];
+	std::vector<GjFusedPart> part;
+	Queue q(under_test, program);
+
+	for (const Column &c : columns)
+	{
+		GjColumn d = {};
+
+		d.data = q.upload(c.data);
+		d.nulls = c.nulls.empty() ? NULL : q.upload(c.nulls);
+		d.kind = c.type.kind;
+		d.width = c.type.width;
+		device.push_back(d);
+	}
+	build(q, 0, 1);
+	build(q, 1, 2);
+	part = parts(&memory, &first);
+	for (uint32_t row = 0; row < n; row++)
+	{
+		uint32_t rows[3];
+
+		if (take(row, rows, &counts))
+			aggregate(rows, &expected);
+	}
+	check(q.ops->fused(q.queue, &plan, device.data(), part.data(), (uint32_t) part.size(), NULL,
+					   NULL) == GJ_OK &&
+			  q.ops->aggregate_read(q.queue, states.data()) == GJ_OK,
+		  "fused", q.ops->queue_error(q.queue));
+	check(same_states(states.data(), 1, expected), "states", where);
+	check(q.ops->fused_counts(q.queue, found) == GJ_OK &&
+			  std::equal(counts.begin(), counts.end(), found),
+		  "tuples of the steps", where);
+	run_groups(q, part, first);
+}
+
+void
+test_fused(const Device &device)
+{
+	static const GjJoinType types[] = {GJ_JOIN_INNER, GJ_JOIN_LEFT, GJ_JOIN_SEMI, GJ_JOIN_ANTI};
+	Random random(31);
+
+	for (GjJoinType type : types)
+		for (int mode = 0; mode < 4; mode++)
+		{
+			for (uint32_t n : {1u, 33u, 1025u, 30000u})
+				Fused(random, type, mode & 1, mode >> 1, n, 10).run(device);
+			/* twice as many groups, of 256 bytes each: with enough rows for tables of blocks */
+			for (uint32_t range : {3u, 30u, 110u, 2000u})
+				if (!quick || range == 110)
+					Fused(random, type, mode & 1, mode >> 1, 300000, range).run(device);
+		}
+	group(device.ops->name, "fused");
+}
