@@ -143,7 +143,7 @@ sub edge_arithmetic
 	my $column = column($type, 'a0');
 	my $by = '(' . pick(-2, -1, -1, 1, 1, 2, 3, 7, @{ $more{$type} }) . ")::$type";
 	my @others = grep { $_ ne $type } qw(int2 int4 int8);
-	return pick("($column + $by)", "($column + $by)", "($by + $column)", "($column - $by)", "($column - $by)", "($by - $column)", "($column * $by)", "($column * $by)", "($by * $column)",
+	return pick("($column + $by)", "($column + $by)", "($by + $column)", "($column - $by)", "($column - $by)", "($by - $column)", "($column * $by)", "($column * $by)", "($column * $by)", "($by * $column)", "($by * $column)",
 		"($column / $by)", "(- $column)", "abs($column)", "($column " . pick('+', '-', '*') . ' ' . column(pick(@others), 'a0') . ')', '(' . column(pick(@others), 'a0') . "::$type)", '(' . column(pick('float8', 'float4', 'numeric'), 'a0') . "::$type)");
 }
 
@@ -160,7 +160,7 @@ sub given_back
 
 sub value_query
 {
-	my $wild = chance(20);
+	my $wild = chance(30);
 	my $depth = pick(1, 1, 2, 2, 2, 3);
 	my @a = ('a0');
 	my $from = 'w' . ($wild ? 1 : 0) . ' a0';
@@ -188,7 +188,7 @@ sub value_query
 	my @types = grep { !/^(text|bpchar)$/ } map { any_known() } 1 .. ($wild ? 1 : pick(1, 2, 3, 5));
 	@types = ('numeric') unless @types;
 	my @list = map { given_back($_, $depth, @a) } @types;
-	@list = (pick('sum', 'min', 'max') . '(' . edge_arithmetic(pick(qw(int2 int4 int8))) . ')') if $wild && chance(40);
+	@list = (pick('sum', 'min', 'max') . '(' . edge_arithmetic(pick(qw(int2 int4 int8 int8))) . ')') if $wild && chance(60);
 	push @list, 'count(*)' if chance(10);
 	return ($errors, 'SELECT a0.id, ' . join(', ', @list) . "\nFROM $from$where\nGROUP BY 1");
 }
