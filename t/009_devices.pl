@@ -148,6 +148,17 @@ is($node->safe_psql('postgres', "SELECT count(*) FROM gpujoin_devices WHERE devi
 	'each device tells what it did');
 is($node->safe_psql('postgres', "$session SET gpujoin.devices_per_query = 2; $resident{inner}"), $node->safe_psql('postgres', "SET gpujoin.enabled = off; $resident{inner}"),
 	'resident, on fewer devices than before: right rows');
+# whatever fails: what devices count as resident is what the cache has, and all of it can go
+foreach my $name (sort keys %resident)
+{
+	my $right = $node->safe_psql('postgres', "SET gpujoin.enabled = off; $resident{$name}");
+	is($node->safe_psql('postgres', "$session SET gpujoin.fail_at = '$_'; $resident{$name}"), $right, "resident, $name, $_ fails: right rows") foreach qw(memory build probe overflow);
+	my ($rc, $out, $err) = $node->psql('postgres', "$session SET gpujoin.fail_at = 'stall'; SET statement_timeout = '300ms'; $resident{$name}");
+	like($err, qr/statement timeout/, "resident, $name: cancelled");
+	is(idle_ms($node) >= 0, 1, "resident, $name: nothing is left");
+	is($node->safe_psql('postgres', 'SELECT sum(memory_resident) = (SELECT sum(bytes) FROM gpujoin_cache) FROM gpujoin_devices'), 't', "resident, $name: all that is counted is in the cache");
+}
+is($node->safe_psql('postgres', 'SELECT gpujoin_cache_evict() > 0; SELECT sum(memory_resident) FROM gpujoin_devices'), "t\n0", 'resident: all of it gives way');
 $node->safe_psql('postgres', 'SELECT gpujoin_cache_evict()');
 ok($node->safe_psql('postgres', "$session SELECT gpujoin_prewarm('wide')") > 8192, 'a table is made resident');
 is($node->safe_psql('postgres', "SELECT count(*) FROM gpujoin_cache WHERE relation = 'wide'::regclass"), 3, 'on all devices');

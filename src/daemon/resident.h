@@ -78,6 +78,7 @@ typedef struct GjSideFragment
 {
 	GjRelationKey relation;
 	uint32_t	number;
+	uint32_t	table;			/* of the source: which of its columns were read */
 	uint64_t	id;
 	uint64_t	pages[GJ_FRAGMENT_WORDS];	/* whose rows it has */
 } GjSideFragment;
@@ -96,7 +97,7 @@ typedef struct GjSide
 	uint64_t	hits;
 	uint64_t	nbytes;			/* device memory */
 	uint32_t	nfragments;
-	GjSideFragment *fragments;	/* by id */
+	GjSideFragment *fragments;	/* by id and table */
 	uint32_t	nkey;			/* bytes of the key */
 	uint8_t    *key;
 	uint64_t	nloaded;		/* rows of the fragments' pages */

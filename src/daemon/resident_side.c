@@ -156,6 +156,7 @@ same_side(const GjSide *side, const GjSideFragment *fragments, uint32_t nfragmen
 		return false;
 	for (uint32_t i = 0; i < nfragments; i++)
 		if (side->fragments[i].id != fragments[i].id ||
+			side->fragments[i].table != fragments[i].table ||
 			memcmp(side->fragments[i].pages, fragments[i].pages, sizeof(fragments[i].pages)) != 0)
 			return false;
 	return true;

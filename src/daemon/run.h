@@ -135,7 +135,6 @@ typedef struct GjRunResident
 	uint32_t	ntables;
 	GjPinned   *pinned;
 	uint32_t	npinned;
-	uint32_t	next;			/* of them, likely to be used next */
 	GjFragment *building;		/* what its chunks fill */
 	bool		full;			/* there was no room for one */
 	/* of an inner side */

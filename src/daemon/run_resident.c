@@ -134,10 +134,17 @@ find_fragment(GjRun **runs, uint32_t nruns, uint32_t source, uint32_t table, uin
 		if (known->flags & GJ_KNOWN_LSNS)
 			memcpy(lsns, other_lsns, known->npages * sizeof(uint64_t));
 	}
-	if (!*fragment || remember_pinned(owner, *fragment, table))
+	if (!*fragment)
 		return GJ_OK;
-	gj_resident_unpin(owner->store, *fragment);
-	return GJ_OUT_OF_HOST_MEMORY;
+	if (!remember_pinned(owner, *fragment, table))
+	{
+		gj_resident_unpin(owner->store, *fragment);
+		return GJ_OUT_OF_HOST_MEMORY;
+	}
+	/* a table that the source has twice is told of twice: the id says for which of them */
+	known->id = (known->id >> GJ_FRAGMENT_DEVICE_SHIFT << GJ_FRAGMENT_DEVICE_SHIFT) |
+		(owner->npinned - 1);
+	return GJ_OK;
 }
 
 /* Tells of as many fragments as fit the slot. */
@@ -416,24 +423,19 @@ use_rows(GjRun *run, uint32_t source, GjPinned used, GjRowRange *ranges, uint32_
 	return GJ_OK;
 }
 
-/* The pinned fragment with that id, of which the caller then has the pin; or none. */
+/* The pinned fragment that was told of by that id, of which the caller then has the pin; or none. */
 static GjPinned
 take_pinned(GjRunResident *resident, uint64_t id)
 {
-	/* they are used in the order in which they were told of */
-	for (uint32_t i = 0; i < resident->npinned; i++)
-	{
-		uint32_t	at = (resident->next + i) % resident->npinned;
-		GjPinned	pinned = resident->pinned[at];
+	uint64_t	at = id & ((UINT64_C(1) << GJ_FRAGMENT_DEVICE_SHIFT) - 1);
+	GjPinned	pinned = {NULL, 0};
 
-		if (pinned.fragment && pinned.fragment->id == id)
-		{
-			resident->pinned[at].fragment = NULL;
-			resident->next = at + 1;
-			return pinned;
-		}
+	if (at < resident->npinned)
+	{
+		pinned = resident->pinned[at];
+		resident->pinned[at].fragment = NULL;
 	}
-	return (GjPinned) {NULL, 0};
+	return pinned;
 }
 
 static GjStatus
@@ -585,14 +587,27 @@ gj_fragment_give_back(GjDeviceEntry *owner, GjFragment *fragment, const GjUse *u
 
 /* ---- keeping */
 
+/*
+ * The fragment is filled with the columns of a table of the source: a table can be there
+ * twice, as members of a UNION ALL that read other columns of it, or in another order.
+ */
+static bool
+is_filled_with(const GjFragment *fragment, const GjWanted *wanted)
+{
+	for (uint32_t c = 0; c < wanted->ncolumns; c++)
+		if (memcmp(fragment->columns[c].key.hash, wanted->keys[c].hash,
+				   sizeof(wanted->keys[c].hash)) != 0)
+			return false;
+	return memcmp(&fragment->relation, &wanted->relation, sizeof(wanted->relation)) == 0;
+}
+
 /* The link to the fragment of that number that is being filled, or to NULL. */
 static GjFragment **
-find_building(GjRunResident *resident, const GjRelationKey *relation, uint32_t number)
+find_building(GjRunResident *resident, const GjWanted *wanted, uint32_t number)
 {
 	GjFragment **at = &resident->building;
 
-	while (*at && ((*at)->number != number ||
-				   memcmp(&(*at)->relation, relation, sizeof(*relation)) != 0))
+	while (*at && ((*at)->number != number || !is_filled_with(*at, wanted)))
 		at = &(*at)->next;
 	return at;
 }
@@ -653,7 +668,7 @@ give_up_building(GjRun *run, GjRunResident *resident, GjFragment **at, GjStatus 
 
 /* A fragment was published, of chunks of an inner source: can the side be found by it? */
 static GjStatus
-note_made(GjRunResident *resident, const GjFragment *fragment)
+note_made(GjRunResident *resident, const GjFragment *fragment, uint32_t table)
 {
 	GjSideFragment *made;
 
@@ -664,7 +679,7 @@ note_made(GjRunResident *resident, const GjFragment *fragment)
 		return GJ_OUT_OF_HOST_MEMORY;
 	resident->made = made;
 	made[resident->nmade] = (GjSideFragment) {
-		.relation = fragment->relation,.number = fragment->number,.id = fragment->id
+		.relation = fragment->relation,.number = fragment->number,.table = table,.id = fragment->id
 	};
 	memcpy(made[resident->nmade++].pages, fragment->valid, sizeof(fragment->valid));
 	resident->nmade_rows += fragment->nrows;
@@ -686,7 +701,7 @@ gj_run_keep(GjRun *run, uint32_t source, const GjChunk *chunk, GjLane lane)
 		pages.table >= resident->ntables)
 		return GJ_OK;
 	wanted = &resident->tables[pages.table];
-	at = find_building(resident, &wanted->relation, pages.fragment);
+	at = find_building(resident, wanted, pages.fragment);
 	if (!*at)
 		*at = gj_fragment_create(wanted, pages.fragment, pages.npages);
 	fragment = *at;
@@ -704,7 +719,7 @@ gj_run_keep(GjRun *run, uint32_t source, const GjChunk *chunk, GjLane lane)
 		return GJ_OK;
 	*at = fragment->next;
 	gj_resident_publish(resident->store, fragment);
-	status = source > 0 ? note_made(resident, fragment) : GJ_OK;
+	status = source > 0 ? note_made(resident, fragment, pages.table) : GJ_OK;
 	gj_resident_unpin(resident->store, fragment);
 	return status;
 }

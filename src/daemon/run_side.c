@@ -111,7 +111,9 @@ by_id(const void *a, const void *b)
 	const GjSideFragment *x = a;
 	const GjSideFragment *y = b;
 
-	return x->id < y->id ? -1 : x->id > y->id;
+	if (x->id != y->id)
+		return x->id < y->id ? -1 : 1;
+	return x->table < y->table ? -1 : x->table > y->table;
 }
 
 /* Fragments and pages of a source; NULL: not all rows are from fragments, or no memory. */
@@ -132,7 +134,8 @@ list_fragments(const GjRunResident *resident, uint32_t *n)
 		const GjFragment *fragment = use->used.fragment;
 
 		list[i] = (GjSideFragment) {
-			.relation = fragment->relation,.number = fragment->number,.id = fragment->id
+			.relation = fragment->relation,.number = fragment->number,.table = use->used.table,
+			.id = fragment->id
 		};
 		memcpy(list[i].pages, use->pages, sizeof(use->pages));
 	}

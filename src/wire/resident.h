@@ -64,7 +64,7 @@ typedef struct GjAnswered
 /* A fragment that has all columns asked for.  It stays until the source ends. */
 typedef struct GjKnownFragment
 {
-	uint64_t	id;				/* of this copy of it */
+	uint64_t	id;				/* of this copy of it, in this run and for this table */
 	uint64_t	map_lsn;		/* of the visibility map's page: unchanged and bit set
 								 * means that the page is unchanged */
 	uint32_t	number;
