@@ -136,6 +136,8 @@ SELECT pl_workers('SELECT pl_write(f.id) FROM pl_f f JOIN pl_d d USING (k) WHERE
 -- joins in joins, rescans, errors
 SELECT pl_same('SELECT e.v, (SELECT count(*) FROM pl_f f JOIN pl_d d USING (k) WHERE d.v = e.v) FROM pl_e e WHERE e.v < 5');
 SELECT pl_same('SELECT x.v, count(*) FROM (SELECT f.k, d.v FROM pl_f f JOIN pl_d d USING (k) OFFSET 0) x JOIN pl_e USING (v) GROUP BY 1');
+-- PostgreSQL's plan raises them, in this process or in a parallel worker, as the CONTEXT would tell
+\set SHOW_CONTEXT never
 SELECT sum(1 / (f.id - 5)) FROM pl_f f JOIN pl_d d USING (k);
 SELECT count(x.q) FROM (SELECT 1 / (f.id - 5) AS q FROM pl_f f JOIN pl_d d USING (k) OFFSET 0) x;
 SELECT count(*), sum(f.id + d.v) FROM pl_f f JOIN pl_d d USING (k);
