@@ -145,8 +145,7 @@ begin_join_scan(CustomScanState *node, EState *estate, int eflags)
 	ListCell   *lc;
 
 	unpack_plan(state, cscan);
-	state->runtime_exprs = ExecInitExprList(list_nth(cscan->custom_exprs, GJ_EXPRS_RUNTIME),
-											&node->ss.ps);
+	state->runtime_exprs = ExecInitExprList(gj_runtime_exprs(cscan), &node->ss.ps);
 	/* children after the fallback are the plan sources' */
 	for_each_from(lc, cscan->custom_plans, 1)
 		node->custom_ps = lappend(node->custom_ps, ExecInitNode(lfirst(lc), estate, eflags));

@@ -82,6 +82,9 @@ extern void gj_join_scan_init(void);
  */
 extern Bitmapset *gj_pruned_tables(PlanState *native);
 
+/* The expressions whose values are constants of a run, to be initialised. */
+extern List *gj_runtime_exprs(const CustomScan *cscan);
+
 /* The program of a run: the template with runtime constants filled in. */
 extern GjProgram *gj_make_program(GjScanState *state);
 

@@ -101,6 +101,31 @@ runtime_array(RuntimeArray *array, const GjInstr *instr, Oid type, Datum value)
 	return true;
 }
 
+/* An expression as it was before references to the scan's target list took places in it. */
+static Node *
+without_references(Node *node, void *tlist)
+{
+	if (node && IsA(node, Var) && ((Var *) node)->varno == INDEX_VAR)
+	{
+		TargetEntry *entry = list_nth_node(TargetEntry, (List *) tlist,
+										   ((Var *) node)->varattno - 1);
+
+		return (Node *) copyObject(entry->expr);
+	}
+	return expression_tree_mutator(node, without_references, tlist);
+}
+
+/*
+ * The planner takes whatever the target list has too out of custom_exprs, and puts a
+ * reference there.  These expressions are evaluated before there is any row.
+ */
+List *
+gj_runtime_exprs(const CustomScan *cscan)
+{
+	return (List *) without_references(list_nth(cscan->custom_exprs, GJ_EXPRS_RUNTIME),
+									   cscan->custom_scan_tlist);
+}
+
 GjProgram *
 gj_make_program(GjScanState *state)
 {
