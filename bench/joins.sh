@@ -19,19 +19,10 @@ j3_rows=$(rows 134217728)
 duck=
 if [ -n "${GJ_DUCKDB:-}" ]; then duck=$(mktemp /tmp/duckdb_peer.XXXXXX); gcc -O2 -o "$duck" duckdb_peer.c -ldl; trap 'rm -f "$duck"' EXIT; fi
 
-# cold_times QUERY REPEAT: nothing of any table is on the device before each run
-cold_times() {
-	local out
-	out=$({ echo "$gpu;"; for _ in $(seq "$2"); do printf 'SELECT NULL FROM gpujoin_cache_evict();\n\\timing on\n%s;\n\\timing off\n' "$1"; done; } | sql)
-	answer=$(sed '/^Time: /d; /^$/d' <<<"$out" | sort -u)
-	read -r median spread < <(sed -n 's/^Time: \([0-9.]*\) ms.*/\1/p' <<<"$out" | sort -n |
-		awk '{ t[NR] = $1 } END { printf "%.1f %.1f–%.1f\n", t[int((NR + 1) / 2)], t[1], t[NR] }')
-}
-
 # one_process NAME QUERY ANSWER: PostgreSQL without workers, and gpujoin cold in new sessions
 one_process() {
 	local name=$1 query=$2 expected=$3 cold=$median fresh
-	fresh=$(for _ in $(seq "$repeat"); do cold_times "$query" 1; echo "$median"; done | sort -n | awk '{ t[NR] = $1 } END { print t[int((NR + 1) / 2)] }')
+	fresh=$(for _ in $(seq "$repeat"); do cold_times "$gpu" "$query" 1; echo "$median"; done | sort -n | awk '{ t[NR] = $1 } END { print t[int((NR + 1) / 2)] }')
 	row "$name: gpujoin, cold, first query of a session" "$fresh" "" "$(ratio "$native_ms" "$fresh")"
 	times "$one" "$query" 1
 	[ "$answer" = "$expected" ] || { echo "$name: answers differ: $answer, $expected" >&2; exit 1; }
@@ -48,7 +39,7 @@ measure() {
 		IFS=$'\t' read -r _ duck_ms low high _ < <({ printf '%s' "$setup"; printf -- '--time %s\n%s\n;\n' "$name" "$query"; } | "$duck" "$repeat" 2>/dev/null)
 		row "$name: DuckDB" "$duck_ms" "$low–$high" "$(ratio "$native_ms" "$duck_ms")"
 	fi
-	cold_times "$query" "$repeat"
+	cold_times "$gpu" "$query" "$repeat"
 	[ "$answer" = "$expected" ] || { echo "$name: answers differ: $answer, $expected" >&2; exit 1; }
 	row "$name: gpujoin, cold" "$median" "$spread" "$(ratio "$native_ms" "$median")"
 	[ "$name" != J1 ] || one_process "$name" "$query" "$expected"

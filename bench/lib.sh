@@ -28,6 +28,15 @@ times() {
 		awk '{ t[NR] = $1 } END { printf "%.1f %.1f–%.1f\n", t[int((NR + 1) / 2)], t[1], t[NR] }')
 }
 
+# cold_times SETTINGS QUERY REPEAT: the same with nothing of any table on the device before each run
+cold_times() {
+	local out
+	out=$({ echo "$1;"; for _ in $(seq "$3"); do printf 'SELECT NULL FROM gpujoin_cache_evict();\n\\timing on\n%s;\n\\timing off\n' "$2"; done; } | sql)
+	answer=$(sed '/^Time: /d; /^$/d' <<<"$out" | sort -u)
+	read -r median spread < <(sed -n 's/^Time: \([0-9.]*\) ms.*/\1/p' <<<"$out" | sort -n |
+		awk '{ t[NR] = $1 } END { printf "%.1f %.1f–%.1f\n", t[int((NR + 1) / 2)], t[1], t[NR] }')
+}
+
 # compare_times SETTINGS_A SETTINGS_B QUERY REPEAT: the same for two settings in turn, in one session; also sets
 # $median_b and $spread_b
 compare_times() {

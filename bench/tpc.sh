@@ -8,11 +8,14 @@
 #   GJ_REPEAT=5      how often each is timed; 0: answers and plans only
 #   GJ_FORCE=1       gpujoin.force: what could run on the device, whatever it costs
 #
+#   GJ_DUCKDB=FILE   libduckdb.so: DuckDB on its own tables as a peer
+#
+# "Cold" is a run with nothing of any table on the device, "resident" one of the runs after another.
 # Joins and aggregates are counted in the plan: "device" are those of GpuJoin nodes, "host" all others outside of fallbacks.
 # Closes with "N passed, N failed", a query being one, and fails if an answer differs.
 here=$(cd "$(dirname "$0")" && pwd)
 benchmark=${1:-}; shift || true
-[ "$benchmark" = tpch ] || [ "$benchmark" = ssb ] || { sed -n '2,13s/^# \{0,1\}//p' "$0"; exit 2; }
+[ "$benchmark" = tpch ] || [ "$benchmark" = ssb ] || { sed -n '2,16s/^# \{0,1\}//p' "$0"; exit 2; }
 cd "$here" && . ./lib.sh
 database=${benchmark}_$(echo "$scale" | tr . _)
 sessions=${GJ_LOAD_SESSIONS:-$(nproc)}
@@ -21,10 +24,13 @@ case $benchmark in
 	ssb) tables="customer supplier part date lineorder" ;;
 esac
 
+scratch=$(mktemp -d /tmp/gj_tpc.XXXXXX)
+trap 'rm -rf "$scratch"' EXIT
+generator=$scratch/tpcgen
+gcc -O2 -o "$generator" tpcgen.c
+
 load() {
-	local generator table i
-	generator=$(mktemp /tmp/tpcgen.XXXXXX)
-	gcc -O2 -o "$generator" tpcgen.c
+	local table i
 	sql -d postgres -c "CREATE DATABASE $database"
 	sql -d "$database" -f "$benchmark/schema.sql" -c "CREATE EXTENSION gpujoin"
 	for table in $tables; do
@@ -34,7 +40,22 @@ load() {
 		wait
 	done
 	sql -d "$database" -f "$benchmark/keys.sql"
-	rm -f "$generator"
+}
+
+# DuckDB's tables, and its time for each query: a line "name median" in $scratch/duckdb
+time_duckdb() {
+	local table i file
+	gcc -O2 -o "$scratch/duckdb_peer" duckdb_peer.c -ldl
+	for table in $tables; do
+		for i in $(seq 0 $((sessions - 1))); do "$generator" "$benchmark" "$table" "$scale" "$i" "$sessions" >"$scratch/$table.$i" & done
+		wait
+	done
+	{
+		sed 's/;$/\n;/' "$benchmark/schema.sql"
+		for table in $tables; do printf "COPY %s FROM '%s/%s.*' (DELIMITER '\t', HEADER false, QUOTE '')\n;\n" "$table" "$scratch" "$table"; done
+		for file in "$benchmark"/q*.sql; do printf -- '--time %s\n' "$(basename "$file" .sql)"; cat "$file"; printf '\n;\n'; done
+	} | "$scratch/duckdb_peer" "$repeat" | cut -f1,2 >"$scratch/duckdb"
+	for table in $tables; do rm -f "$scratch/$table".*; done
 }
 
 parts_function="CREATE FUNCTION bench_parts(query text, OUT device_joins int, OUT host_joins int, OUT device_aggs int,
@@ -59,6 +80,10 @@ END \$\$"
 [ "$(sql -d postgres -c "SELECT count(*) FROM pg_database WHERE datname = '$database'")" = 1 ] || load
 export PGDATABASE=$database
 [ "$(sql -c "SELECT count(*) FROM pg_proc WHERE proname = 'bench_parts'")" = 1 ] || sql -c "$parts_function"
+# "cached" means in shared_buffers, which a large table does not enter by being read
+if [ "$repeat" != 0 ] && sql -c "CREATE EXTENSION IF NOT EXISTS pg_prewarm" 2>/dev/null; then
+	for table in $tables; do sql -c "SELECT NULL FROM pg_prewarm('$table')"; done >/dev/null
+fi
 on="SET gpujoin.enabled = on"
 [ -z "${GJ_FORCE:-}" ] || on="SET gpujoin.force = on"
 
@@ -69,26 +94,34 @@ echo "## $benchmark, scale $scale"
 echo
 machine
 echo
-echo "| query | rows | equal | joins: device | host | aggregates: device | host | other sources | PostgreSQL ms | gpujoin ms | ratio |"
-echo "| --- | ---: | --- | ---: | ---: | ---: | ---: | --- | ---: | ---: | ---: |"
-passed=0 failed=0 logs=0 timed=0
+[ -z "${GJ_DUCKDB:-}" ] || [ "$repeat" = 0 ] || time_duckdb
+echo "| query | rows | equal | joins: device | host | aggregates: device | host | other sources | PostgreSQL ms | cold ms | ratio | resident ms | ratio | DuckDB ms | resident to DuckDB |"
+echo "| --- | ---: | --- | ---: | ---: | ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
+passed=0 failed=0
 for file in "$benchmark"/q*.sql; do
 	name=$(basename "$file" .sql); name=${name#q}
 	[ $# = 0 ] || [[ " $* " == *" $name "* ]] || continue
 	expected=$(answer "$native" "$file") && got=$(answer "$on" "$file") || got=error
 	if [ "$expected" = "$got" ]; then equal=yes passed=$((passed + 1)); else equal=NO failed=$((failed + 1)); fi
 	IFS='|' read -r dj hj da ha sources < <({ echo "$on;"; printf 'SELECT * FROM bench_parts($query$%s$query$);\n' "$(cat "$file")"; } | sql)
-	native_ms= gpu_ms= faster=
+	native_ms= cold_ms= resident_ms= duck_ms= cold_ratio= resident_ratio= duck_ratio=
 	if [ "$repeat" != 0 ]; then
-		times "$native" "$(cat "$file")" "$repeat"; native_ms=$median
-		times "$on" "$(cat "$file")" "$repeat"; gpu_ms=$median
-		faster=$(ratio "$native_ms" "$gpu_ms")
-		logs=$(awk -v s="$logs" -v a="$native_ms" -v b="$gpu_ms" 'BEGIN { print s + log(a / b) }') timed=$((timed + 1))
+		query=$(cat "$file")
+		times "$native" "$query" "$repeat"; native_ms=$median
+		cold_times "$on" "$query" "$repeat"; cold_ms=$median
+		times "$on" "$query" "$repeat"; resident_ms=$median
+		cold_ratio=$(ratio "$native_ms" "$cold_ms") resident_ratio=$(ratio "$native_ms" "$resident_ms")
+		duck_ms=$([ ! -f "$scratch/duckdb" ] || awk -v q="q$name" '$1 == q { print $2 }' "$scratch/duckdb")
+		[ -z "$duck_ms" ] || duck_ratio=$(ratio "$duck_ms" "$resident_ms")
+		echo "$native_ms $cold_ms $resident_ms $duck_ms" >>"$scratch/times"
 	fi
-	echo "| $name | $(grep -c . <<<"$expected") | $equal | $dj | $hj | $da | $ha | ${sources:-} | $native_ms | $gpu_ms | $faster |"
+	echo "| $name | $(grep -c . <<<"$expected") | $equal | $dj | $hj | $da | $ha | ${sources:-} | $native_ms | $cold_ms | $cold_ratio | $resident_ms | $resident_ratio | $duck_ms | $duck_ratio |"
 	if [ $equal = NO ] && [ -n "${GJ_KEEP:-}" ]; then mkdir -p "$GJ_KEEP"; echo "$expected" >"$GJ_KEEP/$name.expected"; echo "$got" >"$GJ_KEEP/$name.got"; fi
 done
-[ "$timed" = 0 ] || awk -v s="$logs" -v n="$timed" 'BEGIN { printf "\nGeometric mean of the ratios: %.2f\n", exp(s / n) }'
+[ ! -f "$scratch/times" ] || awk '{ n++; cold += log($1 / $2); resident += log($1 / $3); if (NF > 3) { m++; duck += log($4 / $3) } }
+	END { printf "\nGeometric means: cold %.2f times as fast as PostgreSQL, resident %.2f times", exp(cold / n), exp(resident / n)
+		if (m == n) printf ", and %.2f times as fast as DuckDB", exp(duck / n)
+		print "" }' "$scratch/times"
 echo
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

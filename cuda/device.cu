@@ -257,6 +257,20 @@ device_start(GjDevice *device, int ordinal, GjErrorText *why)
 }
 
 static void
+destroy_kit(GjKit *kit)
+{
+	for (uint32_t i = 0; i < kit->nevents; i++)
+		cudaEventDestroy(kit->event[i]);
+	for (uint32_t i = 0; i < kit->nmarks; i++)
+		cudaEventDestroy(kit->mark[i]);
+	if (kit->load)
+		cudaStreamDestroy(kit->load);
+	if (kit->stream)
+		cudaStreamDestroy(kit->stream);
+	free(kit);
+}
+
+static void
 device_close(GjDevice *device)
 {
 	if (device == NULL)
@@ -265,6 +279,13 @@ device_close(GjDevice *device)
 	for (size_t i = 0; i < device->nslabs; i++)
 		cudaFreeHost(device->slabs[i].memory);
 	free(device->slabs);
+	while (device->kits)
+	{
+		GjKit *kit = device->kits;
+
+		device->kits = kit->next;
+		destroy_kit(kit);
+	}
 	if (device->pool)
 		cudaMemPoolDestroy(device->pool);
 	cudaGetLastError();
@@ -380,6 +401,55 @@ give_pinned(GjDevice *device, GjPinned *block)
 	block->next = device->pinned;
 	device->pinned = block;
 	pthread_mutex_unlock(&device->lock);
+}
+
+/* ---- streams and events */
+
+/* A kit of the device's, or a new one with one stream. */
+static GjStatus
+take_kit(GjQueue *queue)
+{
+	GjDevice *device = queue->device;
+
+	pthread_mutex_lock(&device->lock);
+	queue->kit = device->kits;
+	if (queue->kit)
+		device->kits = queue->kit->next;
+	pthread_mutex_unlock(&device->lock);
+	if (queue->kit == NULL)
+	{
+		queue->kit = (GjKit *) calloc(1, sizeof(GjKit));
+		if (queue->kit == NULL)
+			return GJ_OUT_OF_HOST_MEMORY;
+		GJ_CUDA(queue, cudaStreamCreateWithFlags(&queue->kit->stream, cudaStreamNonBlocking));
+	}
+	queue->stream = queue->kit->stream;
+	queue->load = queue->kit->load;
+	return GJ_OK;
+}
+
+/* Gives the device the kit of a queue whose streams have nothing to do. */
+static void
+give_kit(GjQueue *queue)
+{
+	GjKit *kit = queue->kit;
+
+	for (uint32_t i = 0; i < GJ_MAX_MARKS; i++)
+	{
+		if (queue->mark[i])
+			kit->mark[kit->nmarks++] = queue->mark[i];
+		if (queue->begin[i])
+			kit->mark[kit->nmarks++] = queue->begin[i];
+	}
+	if (queue->status != GJ_OK || kit->stream == NULL)
+	{
+		destroy_kit(kit);
+		return;
+	}
+	pthread_mutex_lock(&queue->device->lock);
+	kit->next = queue->device->kits;
+	queue->device->kits = kit;
+	pthread_mutex_unlock(&queue->device->lock);
 }
 
 /* ---- memory of a queue */
@@ -541,19 +611,8 @@ queue_close(GjQueue *queue, GjErrorText *why)
 													__LINE__, why) == GJ_DEVICE_LOST)
 			status = GJ_DEVICE_LOST;
 	}
-	for (uint32_t i = 0; i < queue->nevents_made; i++)
-		cudaEventDestroy(queue->event[i]);
-	for (uint32_t i = 0; i < GJ_MAX_MARKS; i++)
-	{
-		if (queue->mark[i])
-			cudaEventDestroy(queue->mark[i]);
-		if (queue->begin[i])
-			cudaEventDestroy(queue->begin[i]);
-	}
-	if (queue->load)
-		cudaStreamDestroy(queue->load);
-	if (queue->stream)
-		cudaStreamDestroy(queue->stream);
+	if (queue->kit)
+		give_kit(queue);
 	cudaGetLastError();
 	if (queue->pinned)
 		give_pinned(queue->device, queue->pinned);
@@ -602,7 +661,7 @@ static GjStatus
 queue_start(GjQueue *queue, const GjProgram *program)
 {
 	GJ_TRY(gj_enter(queue));
-	GJ_CUDA(queue, cudaStreamCreateWithFlags(&queue->stream, cudaStreamNonBlocking));
+	GJ_TRY(take_kit(queue));
 	GJ_CUDA(queue, take_pinned(queue->device, &queue->pinned));
 	memset(queue->pinned, 0, sizeof(GjPinned));
 	return queue_load_program(queue, program);
@@ -662,12 +721,12 @@ record_mark(GjQueue *queue, GjPhase phase)
 {
 	uint32_t i = queue->nmarks;
 
-	if (i == queue->nevents_made)
+	if (i == queue->kit->nevents)
 	{
-		GJ_CUDA(queue, cudaEventCreate(&queue->event[i]));
-		queue->nevents_made++;
+		GJ_CUDA(queue, cudaEventCreate(&queue->kit->event[i]));
+		queue->kit->nevents++;
 	}
-	GJ_CUDA(queue, cudaEventRecord(queue->event[i], queue->stream));
+	GJ_CUDA(queue, cudaEventRecord(queue->kit->event[i], queue->stream));
 	queue->event_phase[i] = phase;
 	queue->nmarks++;
 	return GJ_OK;
@@ -684,12 +743,12 @@ resolve_marks(GjQueue *queue)
 	{
 		float ms = 0.0f;
 
-		GJ_CUDA(queue, cudaEventElapsedTime(&ms, queue->event[i], queue->event[i + 1]));
+		GJ_CUDA(queue, cudaEventElapsedTime(&ms, queue->kit->event[i], queue->kit->event[i + 1]));
 		queue->phase_ms[queue->event_phase[i]] += ms;
 	}
-	event = queue->event[0];
-	queue->event[0] = queue->event[last];
-	queue->event[last] = event;
+	event = queue->kit->event[0];
+	queue->kit->event[0] = queue->kit->event[last];
+	queue->kit->event[last] = event;
 	queue->event_phase[0] = queue->event_phase[last];
 	queue->nmarks = 1;
 	return GJ_OK;
@@ -704,7 +763,7 @@ queue_phase(GjQueue *queue, GjPhase phase)
 		return;
 	if (record_mark(queue, phase) != GJ_OK || queue->nmarks < GJ_EVENTS)
 		return;
-	if (cudaEventSynchronize(queue->event[queue->nmarks - 1]) == cudaSuccess)
+	if (cudaEventSynchronize(queue->kit->event[queue->nmarks - 1]) == cudaSuccess)
 		resolve_marks(queue);
 	else
 		queue->nmarks = 0; /* the next call that waits returns the error */
@@ -840,7 +899,7 @@ lane_stream(GjQueue *queue, GjLane lane, cudaStream_t *stream)
 {
 	GJ_TRY(gj_enter(queue));
 	if (lane == GJ_LANE_LOAD && queue->load == NULL)
-		GJ_CUDA(queue, cudaStreamCreateWithFlags(&queue->load, cudaStreamNonBlocking));
+		GJ_CUDA(queue, cudaStreamCreateWithFlags(&queue->kit->load, cudaStreamNonBlocking));
 	*stream = lane == GJ_LANE_LOAD ? queue->load : queue->stream;
 	return GJ_OK;
 }
@@ -848,6 +907,10 @@ lane_stream(GjQueue *queue, GjLane lane, cudaStream_t *stream)
 static GjStatus
 record_event(GjQueue *queue, cudaEvent_t *event, cudaStream_t stream)
 {
+	GjKit *kit = queue->kit;
+
+	if (*event == NULL && kit->nmarks > 0)
+		*event = kit->mark[--kit->nmarks];
 	if (*event == NULL)
 		GJ_CUDA(queue, cudaEventCreate(event));
 	GJ_CUDA(queue, cudaEventRecord(*event, stream));

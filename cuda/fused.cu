@@ -2,12 +2,10 @@
  * fused.cu
  *	  Filter, joins and aggregates of outer rows in one kernel.
  *
- * A row belongs to one thread, which takes it through all of it: values of common forms are
- * computed in registers, others by gj_eval over a tile with one row a thread.  Row ids lie
- * in shared memory, a column of them a slot, because gj_eval reads them there and so that
- * they can be found by number.  Lanes whose row was dropped wait for their warp; nothing is
- * moved together, for what bounds this kernel is the loads of table slots, and enough warps
- * hide their latency.
+ * A row belongs to one thread, which takes it through all of it, together with some others
+ * (fused_rows.cuh).  Lanes whose rows were dropped wait for their warp; nothing is moved
+ * together, for what bounds this kernel is the loads of table slots, and enough of them under
+ * way hide their latency.
  *
  * Blocks take chunks of the parts' rows in a fixed order, so that the same rows give the
  * same float sum.  Without groups every thread keeps its states in registers.  With groups
@@ -17,14 +15,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../src/rows/fused.h"
 #include "aggregate.cuh"
+#include "fused_rows.cuh"
 #include "group_state.cuh"
-#include "tile.cuh"
 
-#define CHUNK 1024 /* rows */
-#define BLOCKS_PER_SM 8
-#define GROUP_THREADS 512            /* of a block where no tile takes its shared memory */
+#define ROWS 4                        /* of a thread at a time, where gj_eval is not needed */
+#define MIN_CHUNK (GJ_THREADS * ROWS) /* rows */
+#define MAX_CHUNK (8 * MIN_CHUNK)
+#define CHUNKS_PER_SM 64             /* that are enough for its blocks to end at the same time */
 #define LOCAL_BYTES (46 * 1024)      /* that any GPU has, with what the kernels have besides */
 #define MOST_LOCAL_BYTES (96 * 1024) /* that any GPU since Ampere has if it is asked for */
 #define MAX_COPIES 16
@@ -45,6 +43,7 @@ typedef struct Input
 	const GjColumn *columns; /* the program's, for each part */
 	uint32_t *nmissed;       /* of each part */
 	uint32_t nparts;
+	uint32_t chunk; /* rows of one */
 	uint32_t nchunks;
 	uint64_t *counts;
 	GjResults *results;
@@ -63,149 +62,15 @@ typedef struct Shared
 	uint32_t counts[GJ_FUSED_STEPS + 1];
 } Shared;
 
-/* What a thread needs to compute values of its tuple. */
-typedef struct Tuple
-{
-	const GjCode *code;
-	const GjView *view;
-	const GjColumn *columns;
-	uint32_t *rowid; /* slot s at [s * stride] */
-	uint32_t stride; /* threads of a block */
-	GjTile tile;
-	uint32_t status;
-} Tuple;
-
-/* ---- values and conditions; `has_code`: some of the plan's are GJ_FUSED_CODE */
-
-/* Evaluates expression e for the thread's tuple; true: NULL. */
-static __device__ __noinline__ bool
-eval_one(const GjCode *code, const GjView *view, const GjTile *tile, uint32_t e, int64_t *value,
-		 uint32_t *status)
-{
-	const uint32_t at = code->exprs[e].result * tile->stride + threadIdx.x;
-
-	/* a thread's rows of a tile of blockDim.x are one */
-	gj_eval(code, e, view, 0, blockDim.x, tile, status);
-	*value = tile->value[at];
-	return tile->null[at] != 0;
-}
-
-template <bool has_code>
-static __device__ __forceinline__ bool
-value_of(const GjFusedExpr &e, Tuple &t, int64_t *value)
-{
-	if (!has_code || e.form == GJ_FUSED_SIMPLE)
-		return gj_fused_simple(&e, t.columns, t.rowid, t.stride, value, &t.status);
-	return eval_one(t.code, t.view, &t.tile, (uint32_t) e.expr, value, &t.status);
-}
-
-template <bool has_code>
-static __device__ __forceinline__ bool
-is_true(const GjFusedPlan &plan, const GjFusedCondition &condition, Tuple &t)
-{
-	int64_t value;
-
-	if (condition.form == GJ_FUSED_NONE)
-		return true;
-	if (!has_code || condition.form == GJ_FUSED_ALL_TERMS)
-		return gj_fused_terms(&plan, &condition, t.columns, t.rowid, t.stride, &t.status);
-	return !eval_one(t.code, t.view, &t.tile, (uint32_t) condition.expr, &value, &t.status) &&
-		   value != 0;
-}
-
-/* ---- steps */
-
-/* Normalised key k of a step; true: NULL. */
-template <bool has_code>
-static __device__ __forceinline__ bool
-key_of(const GjFusedPlan &plan, const GjFusedStep &step, uint32_t k, Tuple &t, int64_t *key)
-{
-	const GjFusedExpr &e = plan.exprs[step.first_key + k];
-	const bool null = value_of<has_code>(e, t, key);
-
-	*key = gj_key_bits(*key, e.is_float);
-	return null;
-}
-
-template <bool has_code>
-static __device__ __forceinline__ uint32_t
-find_row(const GjFusedPlan &plan, const GjFusedStep &step, Tuple &t)
-{
-	int64_t key[GJ_MAX_KEYS];
-	bool null = false;
-
-	if (step.nslots == 0)
-		return GJ_NO_ROW;
-	if (step.nkeys == 1)
-	{
-		int64_t one;
-
-		if (key_of<has_code>(plan, step, 0, t, &one))
-			return GJ_NO_ROW;
-		return gj_fused_find(&step, &one, 1, 1, gj_fused_hash(&one, 1, 1));
-	}
-	for (uint32_t k = 0; k < step.nkeys; k++)
-		null |= key_of<has_code>(plan, step, k, t, &key[k]);
-	if (null)
-		return GJ_NO_ROW;
-	return gj_fused_find(&step, key, step.nkeys, 1, gj_fused_hash(key, step.nkeys, 1));
-}
-
-/* Takes a tuple through step s; false: it does not go on. */
-template <bool has_code>
-static __device__ __forceinline__ bool
-join_step(const GjFusedPlan &plan, uint32_t s, Tuple &t)
-{
-	const GjFusedStep &step = plan.steps[s];
-	uint32_t *rowid = &t.rowid[(s + 1) * t.stride];
-	bool found;
-
-	*rowid = find_row<has_code>(plan, step, t);
-	found = *rowid != GJ_NO_ROW;
-	if (found && !is_true<has_code>(plan, step.residual, t))
-	{
-		found = false;
-		*rowid = GJ_NO_ROW;
-	}
-	return gj_fused_goes_on(step.join_type, found) && is_true<has_code>(plan, step.filter, t);
-}
-
-/* All lanes of the warp call it: counts those whose tuple has got that far. */
-static __device__ __forceinline__ void
-count_tuples(uint32_t *count, bool alive)
-{
-	const uint32_t lanes = __ballot_sync(0xFFFFFFFF, alive);
-
-	if (threadIdx.x % 32 == 0 && lanes != 0)
-		atomicAdd(count, (uint32_t) __popc(lanes));
-}
-
-/* Takes the row through filter and steps, together with those of the other lanes. */
-template <bool has_code>
-static __device__ __forceinline__ bool
-take_row(const GjFusedPlan &plan, uint32_t row, bool alive, Tuple &t, uint32_t *counts)
-{
-	t.rowid[0] = row;
-	if (alive)
-		alive = is_true<has_code>(plan, plan.filter, t);
-	count_tuples(&counts[0], alive);
-	for (uint32_t s = 0; s < plan.nsteps; s++)
-	{
-		if (alive)
-			alive = join_step<has_code>(plan, s, t);
-		count_tuples(&counts[s + 1], alive);
-	}
-	return alive;
-}
-
 /* ---- the frame of the kernels */
 
 /* Lays out what follows the local table; bytes as tail_bytes says. */
-static __device__ __forceinline__ Tuple
+template <uint32_t R>
+static __device__ __forceinline__ Tuples<R>
 start_block(const GjCode *code, const GjFusedPlan &plan, Shared *shared, int64_t *tail)
 {
 	uint32_t *rowids;
-	Tuple t;
+	Tuples<R> t;
 
 	t.tile = gj_tile_at(tail, plan.nregisters, blockDim.x);
 	rowids = (uint32_t *) (t.tile.null + (size_t) plan.nregisters * blockDim.x);
@@ -213,7 +78,6 @@ start_block(const GjCode *code, const GjFusedPlan &plan, Shared *shared, int64_t
 	t.view = &shared->view;
 	t.columns = NULL;
 	t.rowid = rowids + threadIdx.x;
-	t.stride = blockDim.x;
 	t.status = GJ_OK;
 	if (threadIdx.x <= GJ_FUSED_STEPS)
 		shared->counts[threadIdx.x] = 0;
@@ -224,16 +88,17 @@ start_block(const GjCode *code, const GjFusedPlan &plan, Shared *shared, int64_t
 		shared->view.no_row = plan.no_row;
 		shared->view.rowid[0] = rowids;
 		for (uint32_t s = 0; s < plan.nsteps; s++)
-			shared->view.rowid[plan.steps[s].source] = rowids + (s + 1) * blockDim.x;
+			shared->view.rowid[plan.steps[s].source] = rowids + (s + 1) * R * GJ_THREADS;
 	}
 	__syncthreads();
 	return t;
 }
 
 /* The part of a chunk, whose columns the block reads from here on. */
-template <bool has_code>
+template <uint32_t R, bool has_code>
 static __device__ __forceinline__ uint32_t
-start_chunk(const GjFusedPlan &plan, const Input &input, uint32_t chunk, Shared *shared, Tuple &t)
+start_chunk(const GjFusedPlan &plan, const Input &input, uint32_t chunk, Shared *shared,
+			Tuples<R> &t)
 {
 	uint32_t low = 0;
 	uint32_t high = input.nparts;
@@ -260,10 +125,23 @@ start_chunk(const GjFusedPlan &plan, const Input &input, uint32_t chunk, Shared 
 	return low;
 }
 
-static __device__ __forceinline__ void
-end_block(const GjFusedPlan &plan, const Input &input, const Shared *shared, const Tuple &t)
+/* The thread's tuples of rows base .. that are before `end`. */
+template <uint32_t R>
+static __device__ __forceinline__ uint32_t
+tuples_before(uint32_t base, uint32_t end)
 {
-	gj_note_error(input.results, t.status);
+	uint32_t there = 0;
+
+#pragma unroll
+	for (uint32_t i = 0; i < R; i++)
+		there |= (uint32_t) (base + i * blockDim.x + threadIdx.x < end) << i;
+	return there;
+}
+
+static __device__ __forceinline__ void
+end_block(const GjFusedPlan &plan, const Input &input, const Shared *shared, uint32_t status)
+{
+	gj_note_error(input.results, status);
 	__syncthreads();
 	if (threadIdx.x <= plan.nsteps && shared->counts[threadIdx.x] != 0)
 		atomicAdd((unsigned long long *) &input.counts[threadIdx.x],
@@ -282,10 +160,11 @@ __launch_bounds__(GJ_THREADS, most <= 2 ? 3 : 2)
 	fused_aggregate(GjCode code, const __grid_constant__ GjFusedPlan plan,
 					const __grid_constant__ Input input, GjAggState *partial)
 {
+	constexpr uint32_t R = has_code ? 1 : ROWS;
 	extern __shared__ int64_t memory[];
 	__shared__ Shared shared;
 	__shared__ GjAggState warp_states[GJ_WARPS];
-	Tuple t = start_block(&code, plan, &shared, memory);
+	Tuples<R> t = start_block<R>(&code, plan, &shared, memory);
 	GjAggState state[most];
 
 #pragma unroll
@@ -293,17 +172,17 @@ __launch_bounds__(GJ_THREADS, most <= 2 ? 3 : 2)
 		gj_agg_start(&state[a]);
 	for (uint32_t chunk = blockIdx.x; chunk < input.nchunks; chunk += gridDim.x)
 	{
-		const Part part = input.parts[start_chunk<has_code>(plan, input, chunk, &shared, t)];
-		const uint32_t first = (chunk - part.first_chunk) * CHUNK;
-		const uint32_t end = min(first + CHUNK, part.nrows);
+		const Part part = input.parts[start_chunk<R, has_code>(plan, input, chunk, &shared, t)];
+		const uint32_t first = (chunk - part.first_chunk) * input.chunk;
+		const uint32_t end = min(first + input.chunk, part.nrows);
 
-		for (uint32_t base = first; base < end; base += GJ_THREADS)
+		for (uint32_t base = first; base < end; base += R * GJ_THREADS)
 		{
-			const uint32_t row = base + threadIdx.x;
-			int64_t value = 0;
-			bool null = false;
+			const uint32_t alive = take_rows<R, has_code>(
+				plan, base + threadIdx.x, tuples_before<R>(base, end), t, shared.counts);
+			Values<R> values = {};
 
-			if (!take_row<has_code>(plan, row, row < end, t, shared.counts))
+			if (alive == 0)
 				continue;
 #pragma unroll
 			for (uint32_t a = 0; a < most; a++)
@@ -315,15 +194,17 @@ __launch_bounds__(GJ_THREADS, most <= 2 ? 3 : 2)
 				{
 					const GjFusedExpr &e = plan.exprs[plan.aggregate_expr[a]];
 
-					null = e.form != GJ_FUSED_NONE && value_of<has_code>(e, t, &value);
+					if (e.form == GJ_FUSED_NONE)
+						values.known = alive;
+					else
+						values = values_of<R, has_code>(e, t, alive);
 				}
-				if (!null)
-					gj_agg_step(plan.aggregate_op[a], &state[a], value);
+				add_values<R>(plan.aggregate_op[a], &state[a], values);
 			}
 		}
 		__syncwarp();
 	}
-	end_block(plan, input, &shared, t);
+	end_block(plan, input, &shared, t.status);
 #pragma unroll
 	for (uint32_t a = 0; a < most; a++)
 	{
@@ -356,62 +237,236 @@ __launch_bounds__(GJ_THREADS)
 
 /* ---- aggregates of groups */
 
-/* The group of a tuple, or GJ_FUSED_NO_GROUP. */
-template <bool has_code>
-static __device__ __forceinline__ uint32_t
-group_of(const GjFusedPlan &plan, const GjGroups &groups, Tuple &t)
+/* Group keys of a thread's tuples. */
+template <uint32_t R>
+struct GroupKeys
 {
-	GjFusedKeys keys;
+	uint64_t hash[R];
+	uint32_t null[R]; /* bit k: key k is */
+	int64_t value[GJ_FUSED_GROUP_KEYS][R];
+	const uint8_t *heap[GJ_FUSED_GROUP_KEYS];
+};
 
-	keys.null = 0;
-	keys.hash = 0;
+/* Keys of the tuples, of which key k is none that the group operator computes, but a column. */
+template <uint32_t R>
+static __device__ __noinline__ Values<R>
+carried_values(GjFusedExpr e, const GjColumn *columns, const uint32_t *rowid, uint32_t wanted)
+{
+	Values<R> values = {};
+
 #pragma unroll
-	for (uint32_t k = 0; k < GJ_FUSED_GROUP_KEYS; k++)
+	for (uint32_t i = 0; i < R; i++)
 	{
-		const GjFusedExpr &e = plan.exprs[plan.group_expr[k]];
-		const uint8_t *heap = NULL;
-		int64_t value;
-		bool null;
-
-		if (k >= plan.ngroup_keys)
-			continue;
-		if (plan.group_how[k] > GJ_GROUP_FLOAT)
-		{
-			null = gj_fused_carried(&e, t.columns, t.rowid, t.stride, &value);
-			heap = t.columns[e.a].heap;
-		}
-		else
-			null = value_of<has_code>(e, t, &value);
-		gj_fused_add_key(&keys, k, plan.group_how[k], null, value, heap, &t.status);
+		if ((wanted >> i & 1) && !gj_fused_carried(&e, columns, rowid + i * GJ_THREADS,
+												   R * GJ_THREADS, &values.value[i]))
+			values.known |= 1u << i;
 	}
-	return gj_fused_group(&keys, &groups);
+	return values;
 }
 
-/* Adds a tuple to the aggregates of group g; states of aggregate a are at state(a). */
-template <bool has_code, typename State>
+/* Adds key k of tuple i, as gj_fused_add_key does. */
+template <uint32_t R>
 static __device__ __forceinline__ void
-add_tuple(const GjFusedPlan &plan, Tuple &t, State state)
+add_key(GroupKeys<R> &keys, uint32_t k, uint32_t i, uint32_t how, bool null, int64_t value,
+		uint32_t *status)
 {
-	int64_t value = 0;
-	bool null = false;
+	GjPayload payload;
 
+	if (null)
+	{
+		keys.null[i] |= 1u << k;
+		keys.hash[i] = gj_hash_combine(keys.hash[i] ^ GJ_GROUP_NULL_HASH, (int64_t) k);
+		return;
+	}
+	if (!gj_group_by_reference(how))
+	{
+		keys.hash[i] = gj_hash_combine(keys.hash[i], gj_key_bits(value, how == GJ_GROUP_FLOAT));
+		return;
+	}
+	payload = gj_group_payload(keys.heap[k], (uint64_t) value, how);
+	if (payload.known)
+		keys.hash[i] = gj_group_hash_bytes(keys.hash[i], payload.bytes, payload.nbytes);
+	else
+		*status = GJ_UNKNOWN_VALUE;
+}
+
+/* Is group g that of tuple i? */
+template <uint32_t R>
+static __device__ __forceinline__ bool
+same_group(const GroupKeys<R> &keys, uint32_t i, const GjGroupRows &groups, uint32_t g)
+{
+	if (keys.null[i] != groups.null[g])
+		return false;
+#pragma unroll 1
+	for (uint32_t k = 0; k < groups.nkeys; k++)
+	{
+		const int64_t x = keys.value[k][i];
+		const int64_t y = groups.value[k][g];
+
+		if (keys.null[i] >> k & 1)
+			continue;
+		if (gj_group_by_reference(groups.how[k]))
+		{
+			if (!gj_group_same_bytes(gj_group_payload(keys.heap[k], (uint64_t) x, groups.how[k]),
+									 gj_group_payload(groups.heap[k], (uint64_t) y, groups.how[k])))
+				return false;
+		}
+		else if (x != y &&
+				 (groups.how[k] != GJ_GROUP_FLOAT || gj_key_bits(x, true) != gj_key_bits(y, true)))
+			return false;
+	}
+	return true;
+}
+
+/* The group of tuple i, or GJ_FUSED_NO_GROUP; see gj_fused_group. */
+template <uint32_t R>
+static __device__ __forceinline__ uint32_t
+find_group(const GroupKeys<R> &keys, uint32_t i, const GjGroups &groups)
+{
+	const uint64_t tag = keys.hash[i] & UINT64_C(0xFFFFFFFF);
+	uint64_t s;
+
+	if (groups.nslots == 0)
+		return GJ_FUSED_NO_GROUP;
+	s = gj_hash_slot(keys.hash[i], groups.nslots);
+	for (;;)
+	{
+		const uint64_t slot = groups.slots[s];
+
+		if (slot == GJ_NO_SLOT)
+			return GJ_FUSED_NO_GROUP;
+		if (slot >> 32 == tag && same_group<R>(keys, i, groups.rows, (uint32_t) slot))
+			return (uint32_t) slot;
+		if (++s == groups.nslots)
+			s = 0;
+	}
+}
+
+/* Groups of the wanted tuples: GJ_FUSED_NO_GROUP where it is not known. */
+template <uint32_t R, bool has_code>
+static __device__ __forceinline__ void
+groups_of(const GjFusedPlan &plan, const GjGroups &groups, Tuples<R> &t, uint32_t wanted,
+		  uint32_t (&group)[R])
+{
+	GroupKeys<R> keys;
+
+#pragma unroll
+	for (uint32_t i = 0; i < R; i++)
+		keys.hash[i] = keys.null[i] = 0;
+#pragma unroll 1
+	for (uint32_t k = 0; k < plan.ngroup_keys; k++)
+	{
+		const GjFusedExpr &e = plan.exprs[plan.group_expr[k]];
+		const uint32_t how = plan.group_how[k];
+		const bool carried = how > GJ_GROUP_FLOAT;
+		const Values<R> values = carried ? carried_values<R>(e, t.columns, t.rowid, wanted)
+										 : values_of<R, has_code>(e, t, wanted);
+
+		keys.heap[k] = carried ? t.columns[e.a].heap : NULL;
+#pragma unroll
+		for (uint32_t i = 0; i < R; i++)
+		{
+			keys.value[k][i] = values.value[i];
+			if (wanted >> i & 1)
+				add_key<R>(keys, k, i, how, !(values.known >> i & 1), values.value[i], &t.status);
+		}
+	}
+#pragma unroll
+	for (uint32_t i = 0; i < R; i++)
+		group[i] = wanted >> i & 1 ? find_group<R>(keys, i, groups) : GJ_FUSED_NO_GROUP;
+}
+
+/* Adds one to a number in shared memory that others add to: the GPU adds 32 bits there at once. */
+static __device__ __forceinline__ void
+add_one_locally(int64_t *count)
+{
+	uint32_t *word = (uint32_t *) count;
+
+	if (atomicAdd(&word[0], 1u) == UINT32_MAX)
+		atomicAdd(&word[1], 1u);
+}
+
+/* The same of 128 bits, lo and hi, and a value of 64: a small one changes one word, or two. */
+static __device__ __forceinline__ void
+add_128_locally(GjAggState *state, int64_t value)
+{
+	uint32_t *word = (uint32_t *) &state->lo;
+	const uint32_t low = (uint32_t) value;
+	uint64_t high = (uint64_t) value >> 32;
+	int64_t carry;
+
+	high += atomicAdd(&word[0], low) > UINT32_MAX - low;
+	carry = (int64_t) (high >> 32);
+	if ((uint32_t) high != 0)
+		carry += atomicAdd(&word[1], (uint32_t) high) > UINT32_MAX - (uint32_t) high;
+	carry += value >> 63;
+	if (carry != 0)
+		atomicAdd((unsigned long long *) &state->hi, (unsigned long long) carry);
+}
+
+/* add_value, but for the commonest aggregates. */
+static __device__ __noinline__ void
+add_any_value(uint32_t op, GjAggState *state, int64_t value)
+{
+	add_value(op, state, value);
+}
+
+/* Adds the wanted tuples to aggregates of their groups; state(a, g) are those of group g. */
+template <uint32_t R, bool has_code, bool local, typename State>
+static __device__ __forceinline__ void
+add_tuples(const GjFusedPlan &plan, Tuples<R> &t, uint32_t wanted, const uint32_t (&group)[R],
+		   State state)
+{
+	Values<R> values = {};
+
+#pragma unroll 1
 	for (uint32_t a = 0; a < plan.naggregates; a++)
 	{
 		const GjFusedExpr &e = plan.exprs[plan.aggregate_expr[a]];
+		const uint32_t op = plan.aggregate_op[a];
 
 		/* they take their values when the groups are finished */
-		if (gj_agg_is_distinct(plan.aggregate_op[a]))
+		if (gj_agg_is_distinct(op))
 			continue;
-		null = e.form != GJ_FUSED_NONE && value_of<has_code>(e, t, &value);
-		if (!null)
-			add_value(plan.aggregate_op[a], state(a), value);
+		if (e.form == GJ_FUSED_NONE)
+			values.known = wanted;
+		/* neighbours of one argument take the same value */
+		else if (a == 0 || plan.aggregate_expr[a] != plan.aggregate_expr[a - 1])
+			values = values_of<R, has_code>(e, t, wanted);
+#pragma unroll
+		for (uint32_t i = 0; i < R; i++)
+		{
+			GjAggState *to;
+
+			if (!(values.known >> i & 1))
+				continue;
+			to = state(a, group[i]);
+			if (op != GJ_AGG_SUM_I && op != GJ_AGG_COUNT && op != GJ_AGG_COUNT_STAR)
+			{
+				add_any_value(op, to, values.value[i]);
+				continue;
+			}
+			if constexpr (local)
+			{
+				if (op == GJ_AGG_SUM_I)
+					add_128_locally(to, values.value[i]);
+				add_one_locally(&to->count);
+			}
+			else
+			{
+				if (op == GJ_AGG_SUM_I)
+					add_128(to, (uint64_t) values.value[i], values.value[i] >> 63);
+				atomicAdd((unsigned long long *) &to->count, 1ULL);
+			}
+		}
 	}
 }
 
-/* All lanes of the warp call it: writes the tuples that are missed to their part's list. */
+/* All lanes of the warp call it: writes tuples i that are missed to their part's list. */
+template <uint32_t R>
 static __device__ __forceinline__ void
 write_missed(const GjFusedPlan &plan, const Missed &missed, const Part &part, uint32_t *nmissed,
-			 const Tuple &t, bool miss)
+			 const Tuples<R> &t, uint32_t i, bool miss)
 {
 	const uint32_t lanes = __ballot_sync(0xFFFFFFFF, miss);
 	const uint32_t lane = threadIdx.x % 32;
@@ -427,7 +482,7 @@ write_missed(const GjFusedPlan &plan, const Missed &missed, const Part &part, ui
 	for (uint32_t s = 0; s <= plan.nsteps; s++)
 	{
 		if (missed.rowid[s] != NULL)
-			missed.rowid[s][at] = t.rowid[s * t.stride];
+			missed.rowid[s][at] = t.rowid[(s * R + i) * GJ_THREADS];
 	}
 }
 
@@ -435,58 +490,70 @@ write_missed(const GjFusedPlan &plan, const Missed &missed, const Part &part, ui
  * A local table has `copies` of the states of all groups, aggregate by aggregate; threads
  * use them in turn.
  */
-template <uint32_t threads, bool has_code, bool local>
+template <bool has_code, bool local>
 static __global__ void
-__launch_bounds__(threads)
+__launch_bounds__(GJ_THREADS)
 	fused_group(GjCode code, const __grid_constant__ GjFusedPlan plan,
 				const __grid_constant__ Input input, const __grid_constant__ GjGroups groups,
 				const __grid_constant__ Missed missed, uint32_t copies)
 {
+	constexpr uint32_t R = has_code ? 1 : ROWS;
 	extern __shared__ int64_t memory[];
 	__shared__ Shared shared;
 	const uint32_t ngroups = groups.rows.nrows;
 	const uint32_t nlocal = local ? plan.naggregates * copies * ngroups : 0;
 	const uint32_t copy = local ? threadIdx.x % copies * ngroups : 0;
 	GjAggState *table = (GjAggState *) memory;
-	Tuple t = start_block(&code, plan, &shared,
-						  memory + (size_t) nlocal * (sizeof(GjAggState) / sizeof(int64_t)));
+	Tuples<R> t = start_block<R>(&code, plan, &shared,
+								 memory + (size_t) nlocal * (sizeof(GjAggState) / sizeof(int64_t)));
 
 	if constexpr (local)
 	{
-		for (uint32_t i = threadIdx.x; i < nlocal; i += threads)
+		for (uint32_t i = threadIdx.x; i < nlocal; i += GJ_THREADS)
 			start_state(plan.aggregate_op[i / (copies * ngroups)], &table[i]);
 		__syncthreads();
 	}
 	for (uint32_t chunk = blockIdx.x; chunk < input.nchunks; chunk += gridDim.x)
 	{
-		const uint32_t p = start_chunk<has_code>(plan, input, chunk, &shared, t);
+		const uint32_t p = start_chunk<R, has_code>(plan, input, chunk, &shared, t);
 		const Part part = input.parts[p];
-		const uint32_t first = (chunk - part.first_chunk) * CHUNK;
-		const uint32_t end = min(first + CHUNK, part.nrows);
+		const uint32_t first = (chunk - part.first_chunk) * input.chunk;
+		const uint32_t end = min(first + input.chunk, part.nrows);
 
-		for (uint32_t base = first; base < end; base += threads)
+		for (uint32_t base = first; base < end; base += R * GJ_THREADS)
 		{
-			const uint32_t row = base + threadIdx.x;
-			const bool alive = take_row<has_code>(plan, row, row < end, t, shared.counts);
-			const uint32_t g = alive ? group_of<has_code>(plan, groups, t) : 0;
+			const uint32_t alive = take_rows<R, has_code>(
+				plan, base + threadIdx.x, tuples_before<R>(base, end), t, shared.counts);
 
-			if (alive && g != GJ_FUSED_NO_GROUP)
+			uint32_t group[R];
+			uint32_t known = 0;
+
+			if (!__any_sync(0xFFFFFFFF, alive != 0))
+				continue;
+			groups_of<R, has_code>(plan, groups, t, alive, group);
+#pragma unroll
+			for (uint32_t i = 0; i < R; i++)
 			{
-				if constexpr (local)
-					add_tuple<has_code>(plan, t,
-										[&](uint32_t a) {
-											return &table[(size_t) a * copies * ngroups + copy + g];
-										});
-				else
-					add_tuple<has_code>(plan, t, [&](uint32_t a) { return &groups.state[a][g]; });
+				known |= (uint32_t) (group[i] != GJ_FUSED_NO_GROUP) << i;
+				write_missed<R>(plan, missed, part, &input.nmissed[p], t, i,
+								(alive >> i & 1) && group[i] == GJ_FUSED_NO_GROUP);
 			}
-			write_missed(plan, missed, part, &input.nmissed[p], t, alive && g == GJ_FUSED_NO_GROUP);
+			if constexpr (local)
+				add_tuples<R, has_code, local>(
+					plan, t, known, group,
+					[&](uint32_t a, uint32_t g)
+					{ return &table[(size_t) a * copies * ngroups + copy + g]; });
+			else
+				add_tuples<R, has_code, local>(plan, t, known, group,
+											   [&](uint32_t a, uint32_t g)
+											   { return &groups.state[a][g]; });
 		}
 	}
-	end_block(plan, input, &shared, t);
+	end_block(plan, input, &shared, t.status);
 	if constexpr (local)
 	{
-		for (uint32_t i = threadIdx.x; i < plan.naggregates * ngroups; i += threads)
+		__syncthreads();
+		for (uint32_t i = threadIdx.x; i < plan.naggregates * ngroups; i += GJ_THREADS)
 		{
 			const uint32_t a = i / ngroups;
 			const uint32_t g = i % ngroups;
@@ -505,10 +572,27 @@ __launch_bounds__(threads)
 
 /* Bytes of tile and row ids of a block. */
 static size_t
-tail_bytes(const GjFusedPlan *plan, uint32_t threads)
+tail_bytes(const GjFusedPlan *plan)
 {
-	return (size_t) threads *
-		   (plan->nregisters * (sizeof(int64_t) + 1) + (plan->nsteps + 1) * sizeof(uint32_t));
+	const size_t rows = plan->nregisters > 0 ? 1 : ROWS;
+
+	return GJ_THREADS * (plan->nregisters * (sizeof(int64_t) + 1) +
+						 rows * (plan->nsteps + 1) * sizeof(uint32_t));
+}
+
+/* Rows of a chunk: many, but so that there are enough chunks for all blocks. */
+static uint32_t
+chunk_rows(const GjQueue *queue, const GjFusedPart *parts, uint32_t nparts)
+{
+	uint64_t nrows = 0;
+	uint32_t chunk = MIN_CHUNK;
+
+	for (uint32_t p = 0; p < nparts; p++)
+		nrows += parts[p].nrows;
+	while (chunk < MAX_CHUNK &&
+		   nrows / (chunk * 2) >= (uint64_t) queue->device->nprocessors * CHUNKS_PER_SM)
+		chunk *= 2;
+	return chunk;
 }
 
 /* Bytes from the start to where columns and numbers of the parts lie. */
@@ -527,7 +611,7 @@ missed_at(const GjFusedPlan *plan, uint32_t nparts)
 /* Lays out in host memory what the kernels read of the parts; returns chunks. */
 static uint32_t
 describe_parts(const GjFusedPlan *plan, const GjColumn *columns, const GjFusedPart *parts,
-			   uint32_t nparts, uint8_t *memory)
+			   uint32_t nparts, uint32_t chunk, uint8_t *memory)
 {
 	Part *to = (Part *) memory;
 	GjColumn *to_columns = (GjColumn *) (memory + columns_at(nparts));
@@ -539,7 +623,7 @@ describe_parts(const GjFusedPlan *plan, const GjColumn *columns, const GjFusedPa
 		to[p].first_chunk = nchunks;
 		to[p].first_row = nrows;
 		to[p].nrows = parts[p].nrows;
-		nchunks += gj_blocks(parts[p].nrows, CHUNK);
+		nchunks += gj_blocks(parts[p].nrows, chunk);
 		nrows += parts[p].nrows;
 		memcpy(to_columns, columns, plan->ncolumns * sizeof(GjColumn));
 		memcpy(to_columns + plan->first_column, parts[p].columns, plan->nouter * sizeof(GjColumn));
@@ -564,7 +648,8 @@ upload_parts(GjQueue *queue, const GjFusedPlan *plan, const GjColumn *columns,
 	if (host == NULL)
 		return GJ_OUT_OF_HOST_MEMORY;
 	device = (uint8_t *) queue->parts.memory;
-	input->nchunks = describe_parts(plan, columns, parts, nparts, host);
+	input->chunk = chunk_rows(queue, parts, nparts);
+	input->nchunks = describe_parts(plan, columns, parts, nparts, input->chunk, host);
 	input->nparts = nparts;
 	input->parts = (const Part *) device;
 	input->columns = (const GjColumn *) (device + columns_at(nparts));
@@ -591,16 +676,29 @@ make_counts(GjQueue *queue)
 	return GJ_OK;
 }
 
+/* As many blocks of a kernel as the device runs at once, if there are as many chunks. */
+template <typename Kernel>
+static GjStatus
+blocks_at_once(GjQueue *queue, Kernel kernel, size_t nbytes, uint32_t nchunks, uint32_t *blocks)
+{
+	int per_sm = 0;
+
+	GJ_CUDA(queue,
+			cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_sm, kernel, GJ_THREADS, nbytes));
+	*blocks = min(nchunks, (uint32_t) queue->device->nprocessors * (uint32_t) max(per_sm, 1));
+	return GJ_OK;
+}
+
 template <uint32_t most, bool has_code>
 static GjStatus
 launch_aggregate(GjQueue *queue, const GjFusedPlan *plan, const Input &input)
 {
-	const uint32_t blocks =
-		min(input.nchunks, (uint32_t) queue->device->nprocessors * BLOCKS_PER_SM);
-	const size_t nbytes = tail_bytes(plan, GJ_THREADS);
+	const size_t nbytes = tail_bytes(plan);
+	uint32_t blocks = 0;
 	GjAggState *partial;
 	void *memory;
 
+	GJ_TRY(blocks_at_once(queue, fused_aggregate<most, has_code>, nbytes, input.nchunks, &blocks));
 	GJ_TRY(gj_scratch(queue, GJ_SCRATCH_A, (size_t) plan->naggregates * blocks * sizeof(GjAggState),
 					  &memory));
 	partial = (GjAggState *) memory;
@@ -630,13 +728,13 @@ launch_for_size(GjQueue *queue, const GjFusedPlan *plan, const Input &input)
 /* Copies of a local table that a block can have and that are worth while; 0: none. */
 static uint32_t
 local_copies(const GjQueue *queue, const GjFusedPlan *plan, const Input &input,
-			 const GjGroups *groups, uint32_t threads)
+			 const GjGroups *groups)
 {
 	const uint64_t one = (uint64_t) plan->naggregates * groups->rows.nrows * sizeof(GjAggState);
-	const uint64_t rest = tail_bytes(plan, threads);
+	const uint64_t rest = tail_bytes(plan);
 	uint32_t copies = 1;
 
-	if (one == 0 || (uint64_t) input.nchunks * CHUNK / queue->device->nprocessors <
+	if (one == 0 || (uint64_t) input.nchunks * input.chunk / queue->device->nprocessors <
 						(uint64_t) groups->rows.nrows * LOCAL_ROWS)
 		return 0;
 	while (copies < MAX_COPIES && one * copies * 2 + rest <= LOCAL_BYTES)
@@ -646,48 +744,36 @@ local_copies(const GjQueue *queue, const GjFusedPlan *plan, const Input &input,
 	return one + rest <= MOST_LOCAL_BYTES ? 1 : 0;
 }
 
-template <uint32_t threads, bool has_code>
+template <bool has_code>
 static GjStatus
 launch_group(GjQueue *queue, const GjFusedPlan *plan, const Input &input, const GjGroups *groups,
 			 const Missed &missed)
 {
-	const uint32_t copies = local_copies(queue, plan, input, groups, threads);
+	const uint32_t copies = local_copies(queue, plan, input, groups);
 	const size_t nbytes =
 		(size_t) copies * plan->naggregates * groups->rows.nrows * sizeof(GjAggState) +
-		tail_bytes(plan, threads);
-	/* with large tables few blocks run at once, and each merges its own */
-	const uint32_t per_sm = copies == 0 ? 2048 / threads : nbytes <= LOCAL_BYTES ? 4 : 2;
-	const uint32_t blocks = min(input.nchunks, (uint32_t) queue->device->nprocessors * per_sm);
+		tail_bytes(plan);
+	uint32_t blocks = 0;
 
 	if (copies > 0)
 	{
 		/* always the same, for other threads launch it as well */
 		if (nbytes > LOCAL_BYTES)
-			GJ_CUDA(queue, cudaFuncSetAttribute(fused_group<threads, has_code, true>,
+			GJ_CUDA(queue, cudaFuncSetAttribute(fused_group<has_code, true>,
 												cudaFuncAttributeMaxDynamicSharedMemorySize,
 												MOST_LOCAL_BYTES));
-		fused_group<threads, has_code, true><<<blocks, threads, nbytes, queue->stream>>>(
+		GJ_TRY(blocks_at_once(queue, fused_group<has_code, true>, nbytes, input.nchunks, &blocks));
+		fused_group<has_code, true><<<blocks, GJ_THREADS, nbytes, queue->stream>>>(
 			queue->code, *plan, input, *groups, missed, copies);
 	}
 	else
-		fused_group<threads, has_code, false><<<blocks, threads, nbytes, queue->stream>>>(
+	{
+		GJ_TRY(blocks_at_once(queue, fused_group<has_code, false>, nbytes, input.nchunks, &blocks));
+		fused_group<has_code, false><<<blocks, GJ_THREADS, nbytes, queue->stream>>>(
 			queue->code, *plan, input, *groups, missed, 1);
+	}
 	GJ_LAUNCHED(queue, "fused_group");
 	return GJ_OK;
-}
-
-static GjStatus
-launch_with_code(GjQueue *queue, const GjFusedPlan *plan, const Input &input,
-				 const GjGroups *groups, const Missed &missed)
-{
-	return launch_group<GJ_THREADS, true>(queue, plan, input, groups, missed);
-}
-
-static GjStatus
-launch_without_code(GjQueue *queue, const GjFusedPlan *plan, const Input &input,
-					const GjGroups *groups, const Missed &missed)
-{
-	return launch_group<GROUP_THREADS, false>(queue, plan, input, groups, missed);
 }
 
 /* Brings the numbers of missed tuples back. */
@@ -734,8 +820,8 @@ gj_fused(GjQueue *queue, const GjFusedPlan *plan, const GjColumn *columns, const
 	}
 	memcpy(lists.rowid, missed->rowid, sizeof(lists.rowid));
 	if (input.nchunks > 0)
-		GJ_TRY(plan->nregisters > 0 ? launch_with_code(queue, plan, input, groups, lists)
-									: launch_without_code(queue, plan, input, groups, lists));
+		GJ_TRY(plan->nregisters > 0 ? launch_group<true>(queue, plan, input, groups, lists)
+									: launch_group<false>(queue, plan, input, groups, lists));
 	return read_missed(queue, input, parts, missed);
 }
 

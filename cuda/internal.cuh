@@ -45,6 +45,18 @@ typedef struct GjPinned
 	struct GjPinned *next; /* in the device's list, while no queue has it */
 } GjPinned;
 
+/* What CUDA made for a queue, and another one can use: that takes longer than a small query. */
+typedef struct GjKit
+{
+	cudaStream_t stream;
+	cudaStream_t load;
+	cudaEvent_t event[GJ_EVENTS + 1];
+	uint32_t nevents;
+	cudaEvent_t mark[2 * GJ_MAX_MARKS];
+	uint32_t nmarks;
+	struct GjKit *next; /* in the device's list, while no queue has it */
+} GjKit;
+
 /* Buffers that an operator fills and that live until the next call of an operator. */
 typedef enum GjScratch
 {
@@ -79,7 +91,8 @@ struct GjDevice
 	uint64_t radix_bytes;  /* hash tables with more bytes of slots are built by partitions */
 	uint32_t radix_fanout; /* partitions that one pass makes, at most 1024 */
 	GjDeviceInfo info;
-	pthread_mutex_t lock; /* guards the two lists below */
+	pthread_mutex_t lock; /* guards the lists below */
+	GjKit *kits;          /* that no queue has */
 	GjPinned *pinned;     /* blocks that no queue has */
 	GjBuffer *slabs;      /* what they were cut from */
 	size_t nslabs;
@@ -89,6 +102,7 @@ struct GjDevice
 struct GjQueue
 {
 	GjDevice *device;
+	GjKit *kit;          /* its streams are the next two */
 	cudaStream_t stream; /* GJ_LANE_WORK */
 	cudaStream_t load;   /* GJ_LANE_LOAD; made when it is first needed */
 	GjStatus status;     /* GJ_OK, or the error that the queue keeps */
@@ -110,9 +124,7 @@ struct GjQueue
 	GjColumnPlace *places_host;
 	void *staging; /* pinned, GJ_STAGING_BYTES; made when copy_peer first needs it */
 
-	cudaEvent_t event[GJ_EVENTS + 1];
-	GjPhase event_phase[GJ_EVENTS + 1];
-	uint32_t nevents_made;
+	GjPhase event_phase[GJ_EVENTS + 1]; /* of the kit's events */
 	uint32_t nmarks; /* recorded and not resolved; mark i starts event_phase[i] */
 	double phase_ms[GJ_NPHASES];
 

@@ -2,7 +2,8 @@
  * main.cu
  *	  kernel_test: tests of the cuda device (and the cpu device) against references.
  *
- *	kernel_test [--quick] [--device cuda|cpu|all] [--bench | --bench-join | --bench-sets]
+ *	kernel_test [--quick] [--device cuda|cpu|all] [--bench | --bench-join | --bench-fused |
+ *--bench-sets]
  *
  * The last line is "N passed, N failed"; the exit status is 1 if a check failed.
  */
@@ -408,12 +409,14 @@ main(int argc, char **argv)
 			timing = bench_sets;
 		else if (strcmp(argv[i], "--bench-join") == 0)
 			timing = bench_joins;
+		else if (strcmp(argv[i], "--bench-fused") == 0)
+			timing = bench_fused;
 		else if (strcmp(argv[i], "--device") == 0 && i + 1 < argc)
 			name = argv[++i];
 		else
 		{
 			fprintf(stderr, "usage: kernel_test [--quick] [--device cuda|cpu|all] "
-							"[--bench | --bench-join | --bench-sets]\n");
+							"[--bench | --bench-join | --bench-fused | --bench-sets]\n");
 			return 2;
 		}
 	}

@@ -153,6 +153,7 @@ void test_set_join(const Device &device);
 void bench(const Device &device);
 void bench_sets(const Device &device);
 void bench_joins(const Device &device);
+void bench_fused(const Device &device);
 
 /* ---- families of sets: set_join.cu */
 

@@ -217,7 +217,7 @@ typedef struct GjSortLimit
 #define GJ_FUSED_TERMS		16
 #define GJ_FUSED_AGGREGATES 8
 #define GJ_FUSED_GROUP_KEYS 8
-#define GJ_FUSED_PARTS		64	/* of one call */
+#define GJ_FUSED_PARTS		256	/* of one call */
 
 /* A value, or a term of a condition. */
 typedef struct GjFusedExpr

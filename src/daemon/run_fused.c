@@ -24,9 +24,9 @@
 #include "program_check.h"
 
 /* Rows of one call. */
-#define GJ_FUSED_ROWS		(16u * 1024 * 1024)
+#define GJ_FUSED_ROWS		(128u * 1024 * 1024)
 /* The same where tuples can come back, and before there is any group. */
-#define GJ_FUSED_GROUP_ROWS (4u * 1024 * 1024)
+#define GJ_FUSED_GROUP_ROWS (16u * 1024 * 1024)
 #define GJ_FUSED_FIRST_ROWS (128u * 1024)
 /* That many calls of which most tuples came back are too many. */
 #define GJ_FUSED_MAX_BAD	4

@@ -281,11 +281,24 @@ gj_run_ask(GjRun *run, uint32_t source, const uint8_t *memory, uint32_t slot)
 
 /* ---- USE */
 
-/* The rows of the pages, as ranges[npages]; returns how many there are. */
+static int
+compare_ranges(const void *a, const void *b)
+{
+	uint32_t	x = ((const GjRowRange *) a)->first;
+	uint32_t	y = ((const GjRowRange *) b)->first;
+
+	return (x > y) - (x < y);
+}
+
+/*
+ * The rows of the pages, as ranges[npages]; returns how many there are.  Several processes have
+ * loaded the pages, and their rows lie in the order in which they came.
+ */
 static uint32_t
 find_ranges(const GjFragment *fragment, const uint64_t *pages, GjRowRange *ranges)
 {
 	uint32_t	n = 0;
+	uint32_t	merged = 0;
 
 	for (uint32_t page = 0; page < fragment->npages; page++)
 	{
@@ -299,7 +312,17 @@ find_ranges(const GjFragment *fragment, const uint64_t *pages, GjRowRange *range
 		else
 			ranges[n++] = (GjRowRange) {first, first + count};
 	}
-	return n;
+	if (n < 2)
+		return n;
+	qsort(ranges, n, sizeof(GjRowRange), compare_ranges);
+	for (uint32_t i = 1; i < n; i++)
+	{
+		if (ranges[i].first == ranges[merged].end)
+			ranges[merged].end = ranges[i].end;
+		else
+			ranges[++merged] = ranges[i];
+	}
+	return merged + 1;
 }
 
 /* Describes the columns of a source, in the order of the program, from a row on. */

@@ -34,6 +34,8 @@
 
 /* A worker pays off from so many times min_parallel_table_scan_size on. */
 #define TABLE_SIZES_A_WORKER	2
+/* Launching it takes as long as loading these. */
+#define MIN_PAGES_A_WORKER	16
 
 #define KEY_SHARED			UINT64CONST(0x676A6C6400000001)
 #define KEY_PROGRAM			UINT64CONST(0x676A6C6400000002)
@@ -91,8 +93,11 @@ struct GjParallelLoad
 static int
 count_cores(void)
 {
-	long		n = sysconf(_SC_NPROCESSORS_ONLN);
+	static long n = 0;
 
+	/* it reads a file */
+	if (n == 0)
+		n = sysconf(_SC_NPROCESSORS_ONLN);
 	return n < 1 ? 1 : n > MOST_PROCESSES ? MOST_PROCESSES : (int) n;
 }
 
@@ -105,9 +110,8 @@ gj_loader_workers_for(double npages)
 	if (npages <= 0 || (gj_save_program != NULL && gj_save_program[0] != '\0'))
 		return 0;
 	n = Min(n, max_parallel_workers);
-	if (min_parallel_table_scan_size > 0)
-		n = Min(n, npages / ((double) min_parallel_table_scan_size * TABLE_SIZES_A_WORKER));
-	return n;
+	return Min(n, npages / Max((double) min_parallel_table_scan_size * TABLE_SIZES_A_WORKER,
+							   MIN_PAGES_A_WORKER));
 }
 
 /* ---- the leader */

@@ -81,7 +81,8 @@ gj_div_i(int64_t a, int64_t b, uint32_t kind, int64_t *result)
 		return GJ_DIVISION_BY_ZERO;
 	if (b == -1)
 		return gj_sub_i(0, a, kind, result);
-	*result = a / b;
+	/* division of 32 bits takes a fraction of the time */
+	*result = a == (int32_t) a && b == (int32_t) b ? (int32_t) a / (int32_t) b : a / b;
 	return gj_range_status(*result, kind);
 }
 
@@ -92,7 +93,11 @@ gj_mod_i(int64_t a, int64_t b, int64_t *result)
 	*result = 0;
 	if (b == 0)
 		return GJ_DIVISION_BY_ZERO;
-	*result = b == -1 ? 0 : a % b;
+	/* division of 32 bits takes a fraction of the time */
+	if (a == (int32_t) a && b == (int32_t) b)
+		*result = b == -1 ? 0 : (int32_t) a % (int32_t) b;
+	else
+		*result = b == -1 ? 0 : a % b;
 	return GJ_OK;
 }
 

@@ -1,0 +1,479 @@
+/*
+ * fused_rows.cuh
+ *	  What the fused operator does with the tuples of a thread: several at a time.
+ *
+ * A plan's parts are looked at once for R tuples, and their loads are under way together.  Sets of
+ * a thread's tuples are masks, bit i for tuple i.  Row ids lie in shared memory, because
+ * gj_eval reads them there and so that they can be found by number.
+ *
+ * What computes a value is one function, which is called and not inlined: the kernels' loops must
+ * fit the instruction cache, and did not with a copy of it wherever a plan can have a value.
+ *
+ * Expressions that only gj_eval can compute take the tuples one by one: R is 1 where there are
+ * any.
+ */
+#ifndef GJ_CUDA_FUSED_ROWS_CUH
+#define GJ_CUDA_FUSED_ROWS_CUH
+
+#include "../src/rows/fused.h"
+#include "internal.cuh"
+#include "tile.cuh"
+
+/* Tuples of a thread, of blocks of GJ_THREADS. */
+template <uint32_t R>
+struct Tuples
+{
+	const GjCode *code;
+	const GjView *view;
+	const GjColumn *columns;
+	uint32_t *rowid; /* of tuple i, slot s at [(s * R + i) * GJ_THREADS] */
+	GjTile tile;
+	uint32_t status;
+};
+
+/* Values of them; where the bit of `known` is 0 a value is NULL, or was not wanted. */
+template <uint32_t R>
+struct Values
+{
+	int64_t value[R];
+	uint32_t known;
+	uint32_t status; /* an error, or GJ_OK */
+};
+
+/* ---- values */
+
+/* Evaluates expression e for the thread's only tuple; true: NULL. */
+static __device__ __noinline__ bool
+eval_one(const GjCode *code, const GjView *view, const GjTile *tile, uint32_t e, int64_t *value,
+		 uint32_t *status)
+{
+	const uint32_t at = code->exprs[e].result * tile->stride + threadIdx.x;
+
+	/* a thread's rows of a tile of blockDim.x are one */
+	gj_eval(code, e, view, 0, blockDim.x, tile, status);
+	*value = tile->value[at];
+	return tile->null[at] != 0;
+}
+
+template <typename Type, uint32_t R>
+static __device__ __forceinline__ void
+load_as(const GjColumn &column, const uint32_t (&row)[R], uint32_t wanted, int64_t (&value)[R])
+{
+	const Type *data = (const Type *) column.data;
+
+#pragma unroll
+	for (uint32_t i = 0; i < R; i++)
+		value[i] = wanted >> i & 1 ? (int64_t) data[row[i]] : 0;
+}
+
+/* Values of a column for the wanted tuples (0 for others); returns those that are not NULL. */
+template <uint32_t R>
+static __device__ __forceinline__ uint32_t
+load_column(const GjColumn &column, const uint32_t (&row)[R], uint32_t wanted, int64_t (&value)[R])
+{
+	const uint8_t *nulls = column.nulls;
+
+#pragma unroll
+	for (uint32_t i = 0; i < R; i++)
+	{
+		if (row[i] == GJ_NO_ROW)
+			wanted &= ~(1u << i);
+	}
+	if (nulls != NULL)
+	{
+		uint8_t null[R];
+
+#pragma unroll
+		for (uint32_t i = 0; i < R; i++)
+			null[i] = wanted >> i & 1 ? nulls[row[i]] : 1;
+#pragma unroll
+		for (uint32_t i = 0; i < R; i++)
+		{
+			if (null[i] != 0)
+				wanted &= ~(1u << i);
+		}
+	}
+	switch (column.kind)
+	{
+		case GJ_BOOL:
+		case GJ_UINT1:
+			load_as<uint8_t>(column, row, wanted, value);
+			break;
+		case GJ_INT2:
+			load_as<int16_t>(column, row, wanted, value);
+			break;
+		case GJ_INT4:
+			load_as<int32_t>(column, row, wanted, value);
+			break;
+		case GJ_UINT4:
+			load_as<uint32_t>(column, row, wanted, value);
+			break;
+		case GJ_FLOAT4:
+#pragma unroll
+			for (uint32_t i = 0; i < R; i++)
+				value[i] = wanted >> i & 1 ? gj_column_value(&column, row[i]) : 0;
+			break;
+		default: /* GJ_INT8, GJ_FLOAT8 */
+			load_as<int64_t>(column, row, wanted, value);
+			break;
+	}
+	return wanted;
+}
+
+/* The same of an operand: a column, or a constant. */
+template <uint32_t R>
+static __device__ __forceinline__ uint32_t
+load_operand(int32_t column, uint32_t slot, int64_t constant, const GjColumn *columns,
+			 const uint32_t *rowid, uint32_t wanted, int64_t (&value)[R])
+{
+	uint32_t row[R];
+
+	if (column < 0)
+	{
+#pragma unroll
+		for (uint32_t i = 0; i < R; i++)
+			value[i] = constant;
+		return wanted;
+	}
+#pragma unroll
+	for (uint32_t i = 0; i < R; i++)
+		row[i] = rowid[(slot * R + i) * GJ_THREADS];
+	return load_column<R>(columns[column], row, wanted, value);
+}
+
+/* a[i] = a[i] <op> b[i]; errors count for tuples in `known`. */
+template <uint32_t R>
+static __device__ __forceinline__ void
+apply(uint32_t op, uint32_t arg, int64_t (&a)[R], const int64_t (&b)[R], uint32_t known,
+	  uint32_t *status)
+{
+#define GJ_APPLY(result)                                                                           \
+	do                                                                                             \
+	{                                                                                              \
+		_Pragma("unroll") for (uint32_t i = 0; i < R; i++) a[i] = (result);                        \
+		return;                                                                                    \
+	} while (0)
+#define GJ_APPLY_CHECKED(call)                                                                     \
+	do                                                                                             \
+	{                                                                                              \
+		_Pragma("unroll") for (uint32_t i = 0; i < R; i++)                                         \
+		{                                                                                          \
+			int64_t r;                                                                             \
+			const uint32_t s = (call);                                                             \
+			if (s != GJ_OK && (known >> i & 1))                                                    \
+				*status = s;                                                                       \
+			a[i] = r;                                                                              \
+		}                                                                                          \
+		return;                                                                                    \
+	} while (0)
+
+	switch (op)
+	{
+		case GJ_OP_EQ_I:
+			GJ_APPLY(a[i] == b[i]);
+		case GJ_OP_NE_I:
+			GJ_APPLY(a[i] != b[i]);
+		case GJ_OP_LT_I:
+			GJ_APPLY(a[i] < b[i]);
+		case GJ_OP_LE_I:
+			GJ_APPLY(a[i] <= b[i]);
+		case GJ_OP_GT_I:
+			GJ_APPLY(a[i] > b[i]);
+		case GJ_OP_GE_I:
+			GJ_APPLY(a[i] >= b[i]);
+		case GJ_OP_ADD_I:
+			GJ_APPLY_CHECKED(gj_add_i(a[i], b[i], arg, &r));
+		case GJ_OP_SUB_I:
+			GJ_APPLY_CHECKED(gj_sub_i(a[i], b[i], arg, &r));
+		case GJ_OP_MUL_I:
+			GJ_APPLY_CHECKED(gj_mul_i(a[i], b[i], arg, &r));
+		default:
+			/* the operands of others may be anything where they are not known */
+#pragma unroll
+			for (uint32_t i = 0; i < R; i++)
+			{
+				int64_t r = 0;
+
+				if (known >> i & 1)
+				{
+					const uint32_t s = gj_fused_apply_more(op, arg, a[i], b[i], &r);
+
+					if (s != GJ_OK)
+						*status = s;
+				}
+				a[i] = r;
+			}
+	}
+#undef GJ_APPLY
+#undef GJ_APPLY_CHECKED
+}
+
+/* Values of a GJ_FUSED_SIMPLE expression for the wanted tuples. */
+template <uint32_t R>
+static __device__ __noinline__ Values<R>
+simple_values(GjFusedExpr e, const GjColumn *columns, const uint32_t *rowid, uint32_t wanted)
+{
+	Values<R> values;
+	int64_t other[R];
+
+	values.status = GJ_OK;
+	values.known = load_operand<R>(e.a, e.slot_a, e.constant, columns, rowid, wanted, values.value);
+	if (e.op == GJ_OP_LOAD)
+		return values;
+	values.known = load_operand<R>(e.b, e.slot_b, e.constant, columns, rowid, values.known, other);
+	apply<R>(e.op, e.arg, values.value, other, values.known, &values.status);
+	return values;
+}
+
+/* Values of a plan's expression for the wanted tuples. */
+template <uint32_t R, bool has_code>
+static __device__ __forceinline__ Values<R>
+values_of(const GjFusedExpr &e, Tuples<R> &t, uint32_t wanted)
+{
+	Values<R> values;
+
+	static_assert(!has_code || R == 1, "gj_eval takes one tuple a thread");
+	if (has_code && e.form != GJ_FUSED_SIMPLE)
+	{
+		values.value[0] = 0;
+		values.known = wanted != 0 && !eval_one(t.code, t.view, &t.tile, (uint32_t) e.expr,
+												values.value, &t.status);
+		return values;
+	}
+	values = simple_values<R>(e, t.columns, t.rowid, wanted);
+	if (values.status != GJ_OK)
+		t.status = values.status;
+	return values;
+}
+
+/* The wanted tuples for which a condition is true. */
+template <uint32_t R, bool has_code>
+static __device__ __forceinline__ uint32_t
+true_for(const GjFusedPlan &plan, const GjFusedCondition &condition, Tuples<R> &t, uint32_t wanted)
+{
+	if (condition.form == GJ_FUSED_NONE || wanted == 0)
+		return wanted;
+	if (has_code && condition.form != GJ_FUSED_ALL_TERMS)
+	{
+		int64_t value;
+
+		return !eval_one(t.code, t.view, &t.tile, (uint32_t) condition.expr, &value, &t.status) &&
+			   value != 0;
+	}
+#pragma unroll 1
+	for (uint32_t k = condition.first; k < (uint32_t) condition.first + condition.n; k++)
+	{
+		const Values<R> values = values_of<R, false>(plan.terms[k], t, wanted);
+
+		wanted = values.known;
+#pragma unroll
+		for (uint32_t i = 0; i < R; i++)
+		{
+			if (values.value[i] == 0)
+				wanted &= ~(1u << i);
+		}
+		if (wanted == 0)
+			break;
+	}
+	return wanted;
+}
+
+/* ---- steps */
+
+/* The rows of one-key tuples, GJ_NO_ROW if they have none; see gj_fused_find. */
+template <uint32_t R>
+static __device__ __forceinline__ void
+find_rows(const GjFusedStep &step, const int64_t (&key)[R], uint32_t wanted, uint32_t (&found)[R])
+{
+	uint64_t at[R];
+	GjHashSlot slot[R];
+	uint32_t open = wanted;
+
+#pragma unroll
+	for (uint32_t i = 0; i < R; i++)
+	{
+		found[i] = GJ_NO_ROW;
+		at[i] = gj_hash_slot(gj_hash_mix((uint64_t) key[i]), step.nslots);
+	}
+	while (open != 0)
+	{
+#pragma unroll
+		for (uint32_t i = 0; i < R; i++)
+		{
+			slot[i].key = 0;
+			slot[i].count = 0;
+			if (open >> i & 1)
+				slot[i] = gj_fused_slot(step.slots, at[i]);
+		}
+#pragma unroll
+		for (uint32_t i = 0; i < R; i++)
+		{
+			const bool same = slot[i].count != 0 && slot[i].key == (uint64_t) key[i];
+
+			if (same && (open >> i & 1))
+				found[i] = slot[i].start;
+			if (same || slot[i].count == 0)
+				open &= ~(1u << i);
+			if (++at[i] == step.nslots)
+				at[i] = 0;
+		}
+	}
+	if (step.rows == NULL)
+		return;
+#pragma unroll
+	for (uint32_t i = 0; i < R; i++)
+	{
+		if (found[i] != GJ_NO_ROW)
+			found[i] = step.rows[found[i]];
+	}
+}
+
+/* The same of tuple i, with any number of keys. */
+template <uint32_t R, bool has_code>
+static __device__ __noinline__ uint32_t
+find_row(const GjFusedPlan &plan, const GjFusedStep &step, Tuples<R> &t, uint32_t i)
+{
+	int64_t key[GJ_MAX_KEYS];
+	bool null = false;
+
+	for (uint32_t k = 0; k < step.nkeys; k++)
+	{
+		const GjFusedExpr &e = plan.exprs[step.first_key + k];
+
+		if (!has_code || e.form == GJ_FUSED_SIMPLE)
+			null |= gj_fused_simple(&e, t.columns, t.rowid + i * GJ_THREADS, R * GJ_THREADS,
+									&key[k], &t.status);
+		else
+			null |= eval_one(t.code, t.view, &t.tile, (uint32_t) e.expr, &key[k], &t.status);
+		key[k] = gj_key_bits(key[k], e.is_float);
+	}
+	return null ? GJ_NO_ROW
+				: gj_fused_find(&step, key, step.nkeys, 1, gj_fused_hash(key, step.nkeys, 1));
+}
+
+/* Takes the wanted tuples through step s; returns those that go on. */
+template <uint32_t R, bool has_code>
+static __device__ __forceinline__ uint32_t
+join_step(const GjFusedPlan &plan, uint32_t s, Tuples<R> &t, uint32_t wanted)
+{
+	const GjFusedStep &step = plan.steps[s];
+	uint32_t *rowid = &t.rowid[(s + 1) * R * GJ_THREADS];
+	uint32_t found[R];
+	uint32_t matched = 0;
+
+	if (step.nslots > 0 && step.nkeys == 1)
+	{
+		const GjFusedExpr &e = plan.exprs[step.first_key];
+		Values<R> key = values_of<R, has_code>(e, t, wanted);
+
+		if (e.is_float)
+		{
+#pragma unroll
+			for (uint32_t i = 0; i < R; i++)
+				key.value[i] = gj_key_bits(key.value[i], true);
+		}
+		find_rows<R>(step, key.value, key.known, found);
+	}
+	else
+	{
+#pragma unroll
+		for (uint32_t i = 0; i < R; i++)
+			found[i] = step.nslots > 0 && (wanted >> i & 1)
+						   ? find_row<R, has_code>(plan, step, t, i)
+						   : GJ_NO_ROW;
+	}
+#pragma unroll
+	for (uint32_t i = 0; i < R; i++)
+	{
+		rowid[i * GJ_THREADS] = found[i];
+		matched |= (uint32_t) (found[i] != GJ_NO_ROW) << i;
+	}
+	if (step.residual.form != GJ_FUSED_NONE)
+	{
+		const uint32_t kept = true_for<R, has_code>(plan, step.residual, t, matched);
+
+#pragma unroll
+		for (uint32_t i = 0; i < R; i++)
+		{
+			if ((matched & ~kept) >> i & 1)
+				rowid[i * GJ_THREADS] = GJ_NO_ROW;
+		}
+		matched = kept;
+	}
+	if (step.join_type != GJ_JOIN_LEFT)
+		wanted &= step.join_type == GJ_JOIN_ANTI ? ~matched : matched;
+	return true_for<R, has_code>(plan, step.filter, t, wanted);
+}
+
+/* All lanes of the warp call it: counts their tuples. */
+static __device__ __forceinline__ void
+count_tuples(uint32_t *count, uint32_t alive)
+{
+	const uint32_t n = __reduce_add_sync(0xFFFFFFFF, (uint32_t) __popc(alive));
+
+	if (threadIdx.x % 32 == 0 && n != 0)
+		atomicAdd(count, n);
+}
+
+/*
+ * All lanes of the warp call it: takes tuples `alive` of rows first + i * threads through filter
+ * and steps; returns those that come out.
+ */
+template <uint32_t R, bool has_code>
+static __device__ __forceinline__ uint32_t
+take_rows(const GjFusedPlan &plan, uint32_t first, uint32_t alive, Tuples<R> &t, uint32_t *counts)
+{
+#pragma unroll
+	for (uint32_t i = 0; i < R; i++)
+		t.rowid[i * GJ_THREADS] = first + i * GJ_THREADS;
+	alive = true_for<R, has_code>(plan, plan.filter, t, alive);
+	count_tuples(&counts[0], alive);
+	for (uint32_t s = 0; s < plan.nsteps; s++)
+	{
+		if (alive != 0)
+			alive = join_step<R, has_code>(plan, s, t, alive);
+		count_tuples(&counts[s + 1], alive);
+	}
+	return alive;
+}
+
+/* ---- aggregates */
+
+/* Takes the known values, as gj_agg_step takes one. */
+template <uint32_t R>
+static __device__ __noinline__ GjAggState
+add_any(uint32_t op, GjAggState state, Values<R> values)
+{
+#pragma unroll
+	for (uint32_t i = 0; i < R; i++)
+	{
+		if (values.known >> i & 1)
+			gj_agg_step(op, &state, values.value[i]);
+	}
+	return state;
+}
+
+/* The same: the commonest aggregates without a call. */
+template <uint32_t R>
+static __device__ __forceinline__ void
+add_values(uint32_t op, GjAggState *state, const Values<R> &values)
+{
+	if (op == GJ_AGG_SUM_I)
+	{
+#pragma unroll
+		for (uint32_t i = 0; i < R; i++)
+		{
+			const uint64_t v = values.known >> i & 1 ? (uint64_t) values.value[i] : 0;
+
+			state->lo += v;
+			state->hi += ((int64_t) v >> 63) + (state->lo < v);
+		}
+		state->count += __popc(values.known);
+	}
+	else if (op == GJ_AGG_COUNT || op == GJ_AGG_COUNT_STAR)
+		state->count += __popc(values.known);
+	else
+		*state = add_any<R>(op, *state, values);
+}
+
+#endif /* GJ_CUDA_FUSED_ROWS_CUH */

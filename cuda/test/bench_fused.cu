@@ -1,0 +1,461 @@
+/*
+ * bench_fused.cu
+ *	  Times of the fused operator, columns on the device: kernel_test --bench-fused.
+ *
+ * N outer rows, in parts as resident fragments are: sums of a column, of filtered rows, of joins
+ *with dimensions of several sizes (where every row, or one in 25, has a match), with groups and
+ *with three joins in a row.  Beside each is the time of a kernel written for just this, which knows
+ * types, operators and the number of steps when it is compiled, and reads the same tables: what a
+ *plan that is looked at while it runs costs.  Median of RUNS after one that does not count.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <algorithm>
+
+#include "../../src/rows/fused.h"
+#include "../internal.cuh"
+#include "test.cuh"
+
+#define RUNS 7
+#define PARTS 50
+#define PART_ROWS (1u << 20)
+#define NOUTER 4 /* k, v, w, x */
+#define GROUPS 1000
+
+static void
+must(Queue &q, GjStatus status, const char *what)
+{
+	if (status == GJ_OK)
+		return;
+	printf("%s: %s (%s)\n", what, gj_reason_text(status), q.ops->queue_error(q.queue));
+	exit(1);
+}
+
+static bool
+never(void *)
+{
+	return false;
+}
+
+/* ---- kernels of one purpose */
+
+static __global__ void
+plain_sum(const int32_t *v, uint32_t n, unsigned long long *sum)
+{
+	long long mine = 0;
+
+	for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+		mine += v[i];
+	for (uint32_t distance = 16; distance > 0; distance /= 2)
+		mine += __shfl_down_sync(0xFFFFFFFF, mine, distance);
+	if (threadIdx.x % 32 == 0)
+		atomicAdd(sum, (unsigned long long) mine);
+}
+
+static __global__ void
+plain_filter(const int32_t *v, const int32_t *w, const int32_t *x, uint32_t n,
+			 unsigned long long *sum)
+{
+	long long mine = 0;
+
+	for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+	{
+		if (w[i] >= 100 && w[i] <= 300 && x[i] < 500)
+			mine += (long long) v[i] * w[i];
+	}
+	for (uint32_t distance = 16; distance > 0; distance /= 2)
+		mine += __shfl_down_sync(0xFFFFFFFF, mine, distance);
+	if (threadIdx.x % 32 == 0)
+		atomicAdd(sum, (unsigned long long) mine);
+}
+
+static __global__ void
+plain_join(const int32_t *k, const int32_t *v, uint32_t n, const GjHashSlot *slots, uint64_t nslots,
+		   const int32_t *inner, unsigned long long *sum)
+{
+	long long mine = 0;
+
+	for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+	{
+		const int64_t key = k[i];
+		uint64_t s = gj_hash_slot(gj_hash_mix((uint64_t) key), nslots);
+
+		for (;;)
+		{
+			const GjHashSlot slot = gj_fused_slot(slots, s);
+
+			if (slot.count == 0)
+				break;
+			if (slot.key == (uint64_t) key)
+			{
+				mine += v[i] + inner[slot.start];
+				break;
+			}
+			if (++s == nslots)
+				s = 0;
+		}
+	}
+	for (uint32_t distance = 16; distance > 0; distance /= 2)
+		mine += __shfl_down_sync(0xFFFFFFFF, mine, distance);
+	if (threadIdx.x % 32 == 0)
+		atomicAdd(sum, (unsigned long long) mine);
+}
+
+/* ---- data */
+
+struct Bench
+{
+	const Device &device;
+	Program program;
+	Queue q;
+	GjColumn outer[NOUTER];
+	std::vector<GjColumn> part_columns;
+	std::vector<GjFusedPart> parts;
+	uint32_t n;
+	uint64_t *plain; /* sum of a kernel of one purpose */
+
+	explicit Bench(const Device &device);
+	GjColumn column(const std::vector<int32_t> &values);
+	GjHashTable table(uint32_t nrows);
+	void time(const char *what, const GjFusedPlan &plan, const GjColumn *inner,
+			  const GjGroups *groups, int plain_kind, const GjHashTable *table);
+	double time_plain(int kind, const GjHashTable *table, const GjColumn *inner);
+};
+
+/* Columns of the program: the outer ones, and v of up to three dimensions. */
+static Program
+make_program()
+{
+	Program program;
+
+	for (uint32_t c = 0; c < NOUTER + 3; c++)
+		program.types.push_back({GJ_INT4, 4, 0, (uint8_t) (c < NOUTER ? 0 : c - NOUTER + 1)});
+	program.aggregates.push_back({GJ_AGG_COUNT_STAR, -1});
+	program.aggregates.push_back({GJ_AGG_SUM_I, (int32_t) program.expr(GJ_INT4, {load(0, 1)})});
+	return program;
+}
+
+Bench::Bench(const Device &d) : device(d), program(make_program()), q(d, program), outer(), n(0)
+{
+	const uint32_t nparts = quick ? 4 : PARTS;
+	std::vector<int32_t> values((size_t) nparts * PART_ROWS);
+
+	n = nparts * PART_ROWS;
+	for (uint32_t c = 0; c < NOUTER; c++)
+	{
+		/* k: spread over all 32 bits, to be taken modulo a dimension's rows; others: 0 .. 999 */
+		for (uint32_t i = 0; i < n; i++)
+		{
+			const uint32_t r = (i * 4 + c) * 2654435761u;
+
+			values[i] = (int32_t) (c == 0 ? r >> 1 : (r >> 8) % 1000);
+		}
+		outer[c] = column(values);
+	}
+	plain = (uint64_t *) q.alloc(sizeof(uint64_t));
+	part_columns.resize((size_t) nparts * NOUTER);
+	for (uint32_t p = 0; p < nparts; p++)
+	{
+		for (uint32_t c = 0; c < NOUTER; c++)
+		{
+			GjColumn *to = &part_columns[p * NOUTER + c];
+
+			*to = outer[c];
+			to->data = (const int32_t *) outer[c].data + (size_t) p * PART_ROWS;
+		}
+		parts.push_back({&part_columns[p * NOUTER], PART_ROWS});
+	}
+}
+
+GjColumn
+Bench::column(const std::vector<int32_t> &values)
+{
+	GjColumn column = {};
+
+	column.data = q.upload(values);
+	column.kind = GJ_INT4;
+	column.width = 4;
+	return column;
+}
+
+/* A table of rows 0 .. nrows-1, row i of key i. */
+GjHashTable
+Bench::table(uint32_t nrows)
+{
+	std::vector<int64_t> key(nrows);
+	GjHashTable table;
+	GjKeys keys = {};
+
+	for (uint32_t i = 0; i < nrows; i++)
+		key[i] = i;
+	keys.nkeys = 1;
+	keys.nrows = nrows;
+	keys.value[0] = q.upload(key);
+	keys.null = q.upload(Bytes(nrows));
+	must(q, q.ops->hash_build(q.queue, &keys, NULL, never, NULL, &table), "hash_build");
+	check(table.in_order, "rows are in order", "bench");
+	return table;
+}
+
+static double
+median(std::vector<double> times)
+{
+	std::sort(times.begin(), times.end());
+	return times[times.size() / 2];
+}
+
+double
+Bench::time_plain(int kind, const GjHashTable *table, const GjColumn *inner)
+{
+	std::vector<double> times;
+	const uint32_t blocks = (uint32_t) device.device->nprocessors * 8;
+	unsigned long long *sum = (unsigned long long *) plain;
+	cudaEvent_t start, end;
+	const int32_t *c[NOUTER];
+
+	for (uint32_t i = 0; i < NOUTER; i++)
+		c[i] = (const int32_t *) outer[i].data;
+	cudaEventCreate(&start);
+	cudaEventCreate(&end);
+	for (int i = 0; i <= RUNS; i++)
+	{
+		float ms = 0;
+
+		cudaEventRecord(start, q.queue->stream);
+		if (kind == 0)
+			plain_sum<<<blocks, 256, 0, q.queue->stream>>>(c[1], n, sum);
+		else if (kind == 1)
+			plain_filter<<<blocks, 256, 0, q.queue->stream>>>(c[1], c[2], c[3], n, sum);
+		else
+			plain_join<<<blocks, 256, 0, q.queue->stream>>>(
+				c[0], c[1], n, table->slots, table->nslots, (const int32_t *) inner->data, sum);
+		cudaEventRecord(end, q.queue->stream);
+		cudaEventSynchronize(end);
+		cudaEventElapsedTime(&ms, start, end);
+		if (i > 0)
+			times.push_back(ms);
+	}
+	cudaEventDestroy(start);
+	cudaEventDestroy(end);
+	return median(times);
+}
+
+void
+Bench::time(const char *what, const GjFusedPlan &plan, const GjColumn *inner,
+			const GjGroups *groups, int plain_kind, const GjHashTable *table)
+{
+	const double *ms = q.ops->phase_ms(q.queue);
+	std::vector<GjColumn> columns(NOUTER + 3);
+	std::vector<double> times;
+	static GjFusedMissed missed;
+
+	memcpy(columns.data(), outer, sizeof(outer));
+	for (uint32_t i = 0; i < 3; i++)
+		columns[NOUTER + i] = inner[i];
+	if (groups)
+		for (uint32_t s = 0; s <= plan.nsteps; s++)
+			missed.rowid[s] = (uint32_t *) q.alloc((size_t) n * sizeof(uint32_t));
+	for (int i = 0; i <= RUNS; i++)
+	{
+		double before;
+
+		must(q, q.ops->sync(q.queue), "sync");
+		before = ms[GJ_PHASE_PROBE];
+		q.ops->phase(q.queue, GJ_PHASE_PROBE);
+		must(q,
+			 q.ops->fused(q.queue, &plan, columns.data(), parts.data(), (uint32_t) parts.size(),
+						  groups, groups ? &missed : NULL),
+			 "fused");
+		q.ops->phase(q.queue, GJ_PHASE_WAIT);
+		must(q, q.ops->sync(q.queue), "sync");
+		if (i > 0)
+			times.push_back(ms[GJ_PHASE_PROBE] - before);
+	}
+	const double t = median(times);
+
+	printf("%-44s %8.3f ms %8.2f G rows/s", what, t, n / t / 1e6);
+	if (plain_kind >= 0 && device.ops->kind == GJ_DEVICE_CUDA)
+	{
+		const double p = time_plain(plain_kind, table, inner);
+
+		printf("   a kernel of its own %8.3f ms %8.2f G rows/s", p, n / p / 1e6);
+	}
+	printf("\n");
+	fflush(stdout);
+}
+
+/* ---- plans */
+
+static GjFusedExpr
+binary(GjOp op, int16_t a, uint8_t slot_a, int16_t b, uint8_t slot_b, int64_t constant)
+{
+	GjFusedExpr e = {};
+
+	e.form = GJ_FUSED_SIMPLE;
+	e.op = (uint8_t) op;
+	e.arg = op == GJ_OP_ADD_I || op == GJ_OP_MUL_I ? GJ_INT8 : 0;
+	e.a = a;
+	e.slot_a = slot_a;
+	e.b = b;
+	e.slot_b = slot_b;
+	e.constant = constant;
+	return e;
+}
+
+static void
+add_aggregates(GjFusedPlan &plan, const GjFusedExpr &argument)
+{
+	plan.naggregates = 2;
+	plan.aggregate_op[0] = GJ_AGG_COUNT_STAR;
+	plan.aggregate_expr[0] = plan.nexprs;
+	plan.exprs[plan.nexprs++] = {};
+	plan.aggregate_op[1] = GJ_AGG_SUM_I;
+	plan.aggregate_expr[1] = plan.nexprs;
+	plan.exprs[plan.nexprs++] = argument;
+}
+
+static GjFusedPlan
+empty_plan()
+{
+	GjFusedPlan plan = {};
+
+	plan.ncolumns = NOUTER + 3;
+	plan.nouter = NOUTER;
+	return plan;
+}
+
+/* Joins on k % (rows * one_in). */
+static void
+add_step(GjFusedPlan &plan, const GjHashTable &table, uint32_t rows, uint32_t one_in)
+{
+	GjFusedStep &step = plan.steps[plan.nsteps++];
+
+	step.slots = table.slots;
+	step.nslots = table.nslots;
+	step.join_type = GJ_JOIN_INNER;
+	step.source = plan.nsteps;
+	step.nkeys = 1;
+	step.first_key = plan.nexprs;
+	plan.exprs[plan.nexprs++] = binary(GJ_OP_MOD_I, 0, 0, -1, 0, (int64_t) rows * one_in);
+}
+
+/* Groups 0 .. n-1 by one integer. */
+static GjGroups
+make_groups(Queue &q, uint32_t n)
+{
+	std::vector<uint32_t> null(n);
+	std::vector<uint64_t> hash(n);
+	std::vector<int64_t> value(n);
+	uint32_t *slot_of = (uint32_t *) q.alloc((size_t) n * 4);
+	uint32_t *positions = (uint32_t *) q.alloc((size_t) n * 4);
+	uint64_t *heap_at = (uint64_t *) q.alloc((size_t) n * 8 + 8);
+	GjGroups groups = {};
+	GjGroupRows tuples;
+	uint32_t added = 0;
+	uint64_t nbytes;
+
+	groups.rows.nkeys = 1;
+	groups.rows.how[0] = GJ_GROUP_INTEGER;
+	for (uint32_t i = 0; i < n; i++)
+		value[i] = i;
+	tuples = groups.rows;
+	tuples.nrows = n;
+	tuples.null = q.upload(null);
+	tuples.hash = q.upload(hash);
+	tuples.value[0] = q.upload(value);
+	groups.rows.null = (uint32_t *) q.alloc((size_t) n * 4);
+	groups.rows.hash = (uint64_t *) q.alloc((size_t) n * 8);
+	groups.rows.value[0] = (int64_t *) q.alloc((size_t) n * 8);
+	for (uint32_t a = 0; a < 2; a++)
+		groups.state[a] = (GjAggState *) q.alloc((size_t) n * sizeof(GjAggState));
+	groups.nslots = 4 * (uint64_t) n;
+	groups.slots = (uint64_t *) q.alloc(groups.nslots * 8);
+	must(q, q.ops->group_hash(q.queue, &tuples), "group_hash");
+	must(q, q.ops->group_rehash(q.queue, &groups), "group_rehash");
+	must(q,
+		 q.ops->group_find(q.queue, &tuples, &groups, slot_of, positions, heap_at, &added, &nbytes),
+		 "group_find");
+	must(q, q.ops->group_add(q.queue, &tuples, &groups, slot_of, positions, NULL, added, 0),
+		 "group_add");
+	groups.rows.nrows = added;
+	return groups;
+}
+
+void
+bench_fused(const Device &device)
+{
+	static const uint32_t sizes[] = {2048, 32768, 1u << 20, 10000000};
+	Bench bench(device);
+	Queue &q = bench.q;
+	GjColumn inner[3] = {};
+	GjFusedPlan plan = empty_plan();
+	GjFusedPlan three = empty_plan();
+	GjHashTable small = bench.table(2048);
+	GjGroups groups = make_groups(q, GROUPS);
+	char what[80];
+
+	add_aggregates(plan, binary(GJ_OP_LOAD, 1, 0, -1, 0, 0));
+	bench.time("sum(v)", plan, inner, NULL, 0, NULL);
+
+	plan = empty_plan();
+	plan.filter.form = GJ_FUSED_ALL_TERMS;
+	plan.filter.n = plan.nterms = 3;
+	plan.terms[0] = binary(GJ_OP_GE_I, 2, 0, -1, 0, 100);
+	plan.terms[1] = binary(GJ_OP_LE_I, 2, 0, -1, 0, 300);
+	plan.terms[2] = binary(GJ_OP_LT_I, 3, 0, -1, 0, 500);
+	add_aggregates(plan, binary(GJ_OP_MUL_I, 1, 0, 2, 0, 0));
+	bench.time("sum(v * w), three comparisons", plan, inner, NULL, 1, NULL);
+
+	inner[0] = inner[1] = inner[2] = bench.column(std::vector<int32_t>(2048, 7));
+	for (uint32_t i = 0; i < 3; i++)
+		add_step(three, small, 2048, i == 0 ? 25 : 1);
+	add_aggregates(three, binary(GJ_OP_ADD_I, 1, 0, NOUTER, 1, 0));
+	bench.time("three joins, 1 row in 25 passes", three, inner, NULL, -1, NULL);
+	three.ngroup_keys = 1;
+	three.group_how[0] = GJ_GROUP_INTEGER;
+	three.group_expr[0] = three.nexprs;
+	three.exprs[three.nexprs++] = binary(GJ_OP_LOAD, 2, 0, -1, 0, 0);
+	bench.time("the same, 1000 groups", three, inner, &groups, -1, NULL);
+
+	for (uint32_t rows : sizes)
+	{
+		GjHashTable table = bench.table(rows);
+
+		if (quick && rows > 1u << 20)
+			break;
+		inner[0] = bench.column(std::vector<int32_t>(rows, 7));
+		for (uint32_t one_in = 1; one_in <= 25; one_in += 24)
+		{
+			std::vector<int32_t> keys(bench.n);
+
+			plan = empty_plan();
+			add_step(plan, table, rows, one_in);
+			/* no modulo: what is measured is the join */
+			for (uint32_t i = 0; i < bench.n; i++)
+				keys[i] = (int32_t) (((uint64_t) (i * 2654435761u) * rows * one_in) >> 32);
+			GjColumn k = bench.column(keys);
+
+			bench.outer[0] = k;
+			for (size_t p = 0; p < bench.parts.size(); p++)
+			{
+				bench.part_columns[p * NOUTER] = k;
+				bench.part_columns[p * NOUTER].data = (const int32_t *) k.data + p * PART_ROWS;
+			}
+			plan.exprs[0] = binary(GJ_OP_LOAD, 0, 0, -1, 0, 0);
+			add_aggregates(plan, binary(GJ_OP_ADD_I, 1, 0, NOUTER, 1, 0));
+			snprintf(what, sizeof(what), "join with %u rows%s", rows,
+					 one_in > 1 ? ", 1 row in 25 passes" : "");
+			bench.time(what, plan, inner, NULL, 2, &table);
+			if (one_in > 1)
+				continue;
+			plan.ngroup_keys = 1;
+			plan.group_how[0] = GJ_GROUP_INTEGER;
+			plan.group_expr[0] = plan.nexprs;
+			plan.exprs[plan.nexprs++] = binary(GJ_OP_MOD_I, 0, 0, -1, 0, GROUPS);
+			snprintf(what, sizeof(what), "join with %u rows, groups k %% 1000", rows);
+			bench.time(what, plan, inner, &groups, -1, NULL);
+		}
+	}
+}
