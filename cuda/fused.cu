@@ -53,6 +53,9 @@ typedef struct Input
 typedef struct Missed
 {
 	uint32_t *rowid[GJ_FUSED_STEPS + 1];
+	uint8_t *data[GJ_FUSED_OUTER];
+	uint8_t *nulls[GJ_FUSED_OUTER];
+	bool together;
 } Missed;
 
 /* A block's shared memory, but for the local table. */
@@ -462,10 +465,11 @@ add_tuples(const GjFusedPlan &plan, Tuples<R> &t, uint32_t wanted, const uint32_
 	}
 }
 
-/* All lanes of the warp call it: writes tuples i that are missed to their part's list. */
+/* All lanes of the warp call it: writes tuples i that are missed to the list of part p, or of all.
+ */
 template <uint32_t R>
 static __device__ __forceinline__ void
-write_missed(const GjFusedPlan &plan, const Missed &missed, const Part &part, uint32_t *nmissed,
+write_missed(const GjFusedPlan &plan, const Input &input, const Missed &missed, uint32_t p,
 			 const Tuples<R> &t, uint32_t i, bool miss)
 {
 	const uint32_t lanes = __ballot_sync(0xFFFFFFFF, miss);
@@ -474,16 +478,22 @@ write_missed(const GjFusedPlan &plan, const Missed &missed, const Part &part, ui
 
 	if (lanes == 0)
 		return;
+	if (missed.together)
+		p = 0;
 	if (lane == 0)
-		at = atomicAdd(nmissed, (uint32_t) __popc(lanes));
-	at = part.first_row + __shfl_sync(0xFFFFFFFF, at, 0) + __popc(lanes & ((1u << lane) - 1));
+		at = atomicAdd(&input.nmissed[p], (uint32_t) __popc(lanes));
+	at = input.parts[p].first_row + __shfl_sync(0xFFFFFFFF, at, 0) +
+		 __popc(lanes & ((1u << lane) - 1));
 	if (!miss)
 		return;
-	for (uint32_t s = 0; s <= plan.nsteps; s++)
+	for (uint32_t s = missed.together; s <= plan.nsteps; s++)
 	{
 		if (missed.rowid[s] != NULL)
 			missed.rowid[s][at] = t.rowid[(s * R + i) * GJ_THREADS];
 	}
+	for (uint32_t c = 0; missed.together && c < plan.nouter; c++)
+		gj_fused_copy_value(&t.columns[plan.first_column + c], t.rowid[i * GJ_THREADS],
+							missed.data[c], missed.nulls[c], at);
 }
 
 /*
@@ -535,7 +545,7 @@ __launch_bounds__(GJ_THREADS)
 			for (uint32_t i = 0; i < R; i++)
 			{
 				known |= (uint32_t) (group[i] != GJ_FUSED_NO_GROUP) << i;
-				write_missed<R>(plan, missed, part, &input.nmissed[p], t, i,
+				write_missed<R>(plan, input, missed, p, t, i,
 								(alive >> i & 1) && group[i] == GJ_FUSED_NO_GROUP);
 			}
 			if constexpr (local)
@@ -819,6 +829,9 @@ gj_fused(GjQueue *queue, const GjFusedPlan *plan, const GjColumn *columns, const
 									: launch_for_size<false>(queue, plan, input);
 	}
 	memcpy(lists.rowid, missed->rowid, sizeof(lists.rowid));
+	memcpy(lists.data, missed->data, sizeof(lists.data));
+	memcpy(lists.nulls, missed->nulls, sizeof(lists.nulls));
+	lists.together = missed->together;
 	if (input.nchunks > 0)
 		GJ_TRY(plan->nregisters > 0 ? launch_group<true>(queue, plan, input, groups, lists)
 									: launch_group<false>(queue, plan, input, groups, lists));

@@ -68,6 +68,8 @@ struct Fused
 	std::vector<GjFusedPart> parts(std::vector<std::vector<GjColumn>> *memory,
 								   std::vector<uint32_t> *first) const;
 	void run(const Device &device);
+	bool same_together(Queue &q, const GjFusedMissed &missed, const std::vector<uint32_t> &first,
+					   const std::vector<std::vector<std::vector<uint32_t>>> &rows) const;
 	void run_groups(Queue &q, const std::vector<GjFusedPart> &part,
 					const std::vector<uint32_t> &first);
 };
@@ -401,6 +403,76 @@ make_groups(Queue &q, const std::vector<Column> &columns, const std::vector<uint
 	return groups;
 }
 
+/* Lists of tuples that came back, as the numbers of their outer rows and rows of the second step.
+ */
+typedef std::vector<std::vector<std::vector<uint32_t>>> MissedRows;
+
+static bool
+same_missed(Queue &q, const GjFusedMissed &missed, const std::vector<uint32_t> &first,
+			MissedRows &expected)
+{
+	for (uint32_t p = 0; p < expected.size(); p++)
+	{
+		const uint32_t m = missed.n[p];
+		std::vector<std::vector<uint32_t>> found;
+
+		if (missed.first[p] != first[p] || m != expected[p].size())
+			return false;
+		const std::vector<uint32_t> a = q.download(missed.rowid[0] + missed.first[p], m);
+		const std::vector<uint32_t> b = q.download(missed.rowid[2] + missed.first[p], m);
+
+		for (uint32_t i = 0; i < m; i++)
+			found.push_back({a[i], b[i]});
+		std::sort(found.begin(), found.end());
+		std::sort(expected[p].begin(), expected[p].end());
+		if (found != expected[p])
+			return false;
+	}
+	return true;
+}
+
+/* The same of one list of all parts, whose tuples have the values of their outer rows with them. */
+bool
+Fused::same_together(Queue &q, const GjFusedMissed &missed, const std::vector<uint32_t> &first,
+					 const MissedRows &rows) const
+{
+	const uint32_t m = missed.n[0];
+	const std::vector<uint32_t> inner_row = q.download(missed.rowid[2], m);
+	std::vector<std::string> expected, found(m);
+	auto value = [](const uint8_t *data, const uint8_t *nulls, uint32_t width, uint32_t row)
+	{
+		const bool null = nulls != NULL && nulls[row];
+
+		return null ? std::string("null") : std::string((const char *) data + row * width, width);
+	};
+
+	for (uint32_t p = 0; p < rows.size(); p++)
+		for (const std::vector<uint32_t> &tuple : rows[p])
+		{
+			expected.push_back(std::to_string(tuple[1]));
+			for (uint32_t c = 0; c < NOUTER; c++)
+				expected.back() += value(columns[c].data.data(),
+										 columns[c].nulls.empty() ? NULL : columns[c].nulls.data(),
+										 columns[c].type.width, first[p] + tuple[0]);
+		}
+	if (m != expected.size())
+		return false;
+	for (uint32_t i = 0; i < m; i++)
+		found[i] = std::to_string(inner_row[i]);
+	for (uint32_t c = 0; c < NOUTER; c++)
+	{
+		const uint32_t width = columns[c].type.width;
+		const std::vector<uint8_t> data = q.download(missed.data[c], (size_t) m * width);
+		const std::vector<uint8_t> nulls = q.download(missed.nulls[c], m);
+
+		for (uint32_t i = 0; i < m; i++)
+			found[i] += value(data.data(), nulls.data(), width, i);
+	}
+	std::sort(found.begin(), found.end());
+	std::sort(expected.begin(), expected.end());
+	return found == expected;
+}
+
 /* Most groups are known: tuples of the others come back. */
 void
 Fused::run_groups(Queue &q, const std::vector<GjFusedPart> &part,
@@ -410,7 +482,7 @@ Fused::run_groups(Queue &q, const std::vector<GjFusedPart> &part,
 	std::map<Key, uint32_t> number;
 	std::vector<uint32_t> known;
 	std::vector<std::vector<GjAggState>> expected;
-	std::vector<std::vector<std::vector<uint32_t>>> expected_missed(part.size());
+	MissedRows expected_missed(part.size());
 	std::vector<GjAggState> states;
 	std::vector<uint64_t> counts(3);
 	GjFusedMissed missed = {};
@@ -447,28 +519,19 @@ Fused::run_groups(Queue &q, const std::vector<GjFusedPart> &part,
 	groups = make_groups(q, columns, known);
 	missed.rowid[0] = (uint32_t *) q.alloc((size_t) n * 4 + 4);
 	missed.rowid[2] = (uint32_t *) q.alloc((size_t) n * 4 + 4);
+	missed.together = random() % 2;
+	for (uint32_t c = 0; c < NOUTER; c++)
+	{
+		missed.data[c] = (uint8_t *) q.alloc((size_t) n * columns[c].type.width + 8);
+		missed.nulls[c] = (uint8_t *) q.alloc((size_t) n + 1);
+	}
 	if (!check(q.ops->fused(q.queue, &plan, device.data(), part.data(), (uint32_t) part.size(),
 							&groups, &missed) == GJ_OK &&
 				   q.ops->group_finish(q.queue, &groups) == GJ_OK,
 			   "fused, groups", q.ops->queue_error(q.queue)))
 		return;
-	for (uint32_t p = 0; p < part.size(); p++)
-	{
-		const uint32_t m = missed.n[p];
-		std::vector<std::vector<uint32_t>> found;
-
-		same &= missed.first[p] == first[p] && m == expected_missed[p].size();
-		if (!same)
-			break;
-		const std::vector<uint32_t> a = q.download(missed.rowid[0] + missed.first[p], m);
-		const std::vector<uint32_t> b = q.download(missed.rowid[2] + missed.first[p], m);
-
-		for (uint32_t i = 0; i < m; i++)
-			found.push_back({a[i], b[i]});
-		std::sort(found.begin(), found.end());
-		std::sort(expected_missed[p].begin(), expected_missed[p].end());
-		same &= found == expected_missed[p];
-	}
+	same = missed.together ? same_together(q, missed, first, expected_missed)
+						   : same_missed(q, missed, first, expected_missed);
 	check(same, "tuples without a group", where);
 	for (uint32_t a = 0; a < 8; a++)
 	{

@@ -273,7 +273,10 @@ find_groups(GjFusedItem *item, uint32_t n)
 static uint32_t
 miss(GjFusedItem *item, uint32_t n)
 {
+	const GjFusedPlan *plan = item->w->plan;
+	const GjColumn *outer = item->view.columns + plan->first_column;
 	GjFusedMissed *missed = item->w->missed;
+	uint32_t	list = missed->together ? 0 : item->part;
 	uint32_t	hits = 0;
 	uint32_t	at;
 
@@ -281,15 +284,16 @@ miss(GjFusedItem *item, uint32_t n)
 		hits += item->flag[i] = item->found[i] != GJ_FUSED_NO_GROUP;
 	if (hits == n)
 		return n;
-	at = missed->first[item->part] +
-		__atomic_fetch_add(&missed->n[item->part], n - hits, __ATOMIC_RELAXED);
+	at = missed->first[list] + __atomic_fetch_add(&missed->n[list], n - hits, __ATOMIC_RELAXED);
 	for (uint32_t i = 0; i < n; i++)
 	{
 		if (item->flag[i])
 			continue;
-		for (uint32_t s = 0; s < item->nslots; s++)
+		for (uint32_t s = missed->together; s < item->nslots; s++)
 			if (missed->rowid[s])
 				missed->rowid[s][at] = item->rowid[s][i];
+		for (uint32_t c = 0; missed->together && c < plan->nouter; c++)
+			gj_fused_copy_value(&outer[c], item->rowid[0][i], missed->data[c], missed->nulls[c], at);
 		at++;
 	}
 	hits = 0;

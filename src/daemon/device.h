@@ -218,6 +218,7 @@ typedef struct GjSortLimit
 #define GJ_FUSED_AGGREGATES 8
 #define GJ_FUSED_GROUP_KEYS 8
 #define GJ_FUSED_PARTS		256	/* of one call */
+#define GJ_FUSED_OUTER		16	/* outer columns whose values missed tuples take with them */
 
 /* A value, or a term of a condition. */
 typedef struct GjFusedExpr
@@ -290,10 +291,18 @@ typedef struct GjFusedPart
 	uint32_t	nrows;
 } GjFusedPart;
 
-/* Tuples without a group: of part p they are rowid[slot][first[p] .. +n[p]). */
+/*
+ * Tuples without a group: of part p they are rowid[slot][first[p] .. +n[p]).  Or, `together`: those
+ * of all parts are rowid[slot][0 .. n[0]), the values of outer column c that they have are
+ * data[c] and nulls[c] in the same order, and rowid[0] is not written.  No outer column may
+ * be a reference then, and there are at most GJ_FUSED_OUTER.
+ */
 typedef struct GjFusedMissed
 {
 	uint32_t   *rowid[GJ_FUSED_STEPS + 1];	/* device memory, room for all rows; NULL: not wanted */
+	bool		together;
+	uint8_t    *data[GJ_FUSED_OUTER];	/* device memory, room for all rows, as the next */
+	uint8_t    *nulls[GJ_FUSED_OUTER];
 	uint32_t	first[GJ_FUSED_PARTS];	/* rows of the parts before */
 	uint32_t	n[GJ_FUSED_PARTS];
 } GjFusedMissed;

@@ -203,6 +203,8 @@ typedef struct GjRunFused
 	GjColumn   *columns;		/* of the parts */
 	uint32_t	most_rows;		/* of a call, where memory is short; 0: no limit */
 	GjBuffer	missed_rows[GJ_FUSED_STEPS + 1];
+	GjBuffer	missed_data[GJ_FUSED_OUTER];
+	GjBuffer	missed_nulls[GJ_FUSED_OUTER];
 	GjFusedMissed missed;		/* tuples whose group was not known */
 	uint32_t	nbad;			/* calls from which most tuples came back */
 } GjRunFused;

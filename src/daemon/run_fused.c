@@ -327,6 +327,18 @@ make_plan(const GjRun *run, GjFusedPlan *plan)
 		(p->output != GJ_OUTPUT_GROUPS || add_group_keys(run, plan));
 }
 
+/* True if tuples that come back can have the values of the outer columns with them. */
+static bool
+can_take_values(const GjRun *run)
+{
+	const GjSource *outer = &run->sources[0];
+
+	for (uint32_t c = 0; c < outer->ncolumns; c++)
+		if (run->types[outer->first_column + c].kind == GJ_REF)
+			return false;
+	return outer->ncolumns <= GJ_FUSED_OUTER;
+}
+
 bool
 gj_fused_fits(GjRun *run)
 {
@@ -340,6 +352,7 @@ gj_fused_fits(GjRun *run)
 	run->fused = fused;
 	fused->columns = calloc((size_t) GJ_FUSED_PARTS * run->sources[0].ncolumns + 1, sizeof(GjColumn));
 	fused->off = !fused->columns || !make_plan(run, &fused->plan);
+	fused->missed.together = can_take_values(run);
 	return !fused->off;
 }
 
@@ -362,10 +375,19 @@ reserve_missed(GjRun *run, uint32_t n)
 	{
 		uint32_t	source = slot == 0 ? 0 : run->steps[slot - 1].step->source;
 
-		if (!(sources_out(run) >> source & 1))
+		if (!(sources_out(run) >> source & 1) || (slot == 0 && fused->missed.together))
 			continue;
 		GJ_TRY(gj_buffer_reserve(&run->work, &fused->missed_rows[slot], (uint64_t) n * sizeof(uint32_t)));
 		fused->missed.rowid[slot] = fused->missed_rows[slot].memory;
+	}
+	for (uint32_t c = 0; fused->missed.together && c < run->sources[0].ncolumns; c++)
+	{
+		uint32_t	width = run->types[run->sources[0].first_column + c].width;
+
+		GJ_TRY(gj_buffer_reserve(&run->work, &fused->missed_data[c], (uint64_t) n * width));
+		GJ_TRY(gj_buffer_reserve(&run->work, &fused->missed_nulls[c], n));
+		fused->missed.data[c] = fused->missed_data[c].memory;
+		fused->missed.nulls[c] = fused->missed_nulls[c].memory;
 	}
 	return GJ_OK;
 }
@@ -378,6 +400,31 @@ free_missed(GjWork *work, GjRunFused *fused)
 		gj_buffer_free(work, &fused->missed_rows[slot]);
 		fused->missed.rowid[slot] = NULL;
 	}
+	for (uint32_t c = 0; c < GJ_FUSED_OUTER; c++)
+	{
+		gj_buffer_free(work, &fused->missed_data[c]);
+		gj_buffer_free(work, &fused->missed_nulls[c]);
+	}
+}
+
+/* Describes the outer columns of the part's tuples that came back, from one of them on. */
+static GjStatus
+describe_missed(GjRun *run, uint32_t p, uint32_t done, GjView *view)
+{
+	GjRunFused *fused = run->fused;
+	const GjSource *outer = &run->sources[0];
+	GjColumn   *to = run->columns + outer->first_column;
+
+	for (uint32_t c = 0; c < outer->ncolumns; c++)
+	{
+		to[c] = fused->part[p].columns[c];
+		if (!fused->missed.together)
+			continue;
+		to[c].data = fused->missed.data[c] + (uint64_t) done * to[c].width;
+		to[c].nulls = fused->missed.nulls[c] + done;
+	}
+	return run->work.ops->set_columns(run->work.queue, run->columns, run->program->ncolumns,
+									  &view->columns);
 }
 
 /* Groups tuples of part p that came back, as ever. */
@@ -385,18 +432,15 @@ static GjStatus
 group_missed(GjRun *run, uint32_t p)
 {
 	GjRunFused *fused = run->fused;
-	const GjSource *outer = &run->sources[0];
 	GjView		view = {.no_row = fused->plan.no_row};
 
-	memcpy(run->columns + outer->first_column, fused->part[p].columns,
-		   outer->ncolumns * sizeof(GjColumn));
-	GJ_TRY(run->work.ops->set_columns(run->work.queue, run->columns, run->program->ncolumns,
-									  &view.columns));
 	for (uint32_t done = 0; done < fused->missed.n[p]; done += view.nrows)
 	{
 		uint32_t	left = fused->missed.n[p] - done;
 
 		GJ_STOP_CHECK(run);
+		if (done == 0 || fused->missed.together)
+			GJ_TRY(describe_missed(run, p, done, &view));
 		view.nrows = left < run->max_tuples ? left : run->max_tuples;
 		for (uint32_t slot = 0; slot <= run->nsteps; slot++)
 		{

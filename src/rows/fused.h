@@ -330,6 +330,25 @@ gj_fused_same_group(const GjFusedKeys *keys, const GjGroupRows *groups, uint32_t
 
 #define GJ_FUSED_NO_GROUP	UINT32_MAX
 
+/* Copies row `row` of an outer column, which is no reference, to row `at` of a missed tuple's. */
+GJ_FN void
+gj_fused_copy_value(const GjColumn *column, uint32_t row, uint8_t *data, uint8_t *nulls,
+					uint32_t at)
+{
+	const uint8_t *from = (const uint8_t *) column->data + (size_t) row * column->width;
+	uint8_t    *to = data + (size_t) at * column->width;
+
+	nulls[at] = column->nulls ? column->nulls[row] : 0;
+	if (column->width % 4 == 0)
+	{
+		for (uint32_t i = 0; i < column->width / 4; i++)
+			((uint32_t *) to)[i] = ((const uint32_t *) from)[i];
+		return;
+	}
+	for (uint32_t i = 0; i < column->width; i++)
+		to[i] = from[i];
+}
+
 /* The group of these keys, or GJ_FUSED_NO_GROUP.  The table is not being changed. */
 GJ_FN uint32_t
 gj_fused_group(const GjFusedKeys *keys, const GjGroups *groups)
