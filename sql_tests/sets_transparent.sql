@@ -4,21 +4,7 @@ LOAD 'gpujoin';
 \pset tuples_only on
 SET gpujoin.force = on;
 
--- the steps of a query's GpuJoins
-CREATE FUNCTION set_steps(query text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-	plan json;
-	result text;
-BEGIN
-	EXECUTE 'EXPLAIN (FORMAT JSON) ' || query INTO plan;
-	WITH RECURSIVE node(n) AS (
-		SELECT plan::jsonb->0->'Plan' UNION ALL SELECT jsonb_array_elements(n->'Plans') FROM node
-		WHERE n->>'Custom Plan Provider' IS DISTINCT FROM 'GpuJoin')
-	SELECT string_agg(lower(s->>'Join Type') || ' ' || (s->>'Algorithm'), ', ')
-	INTO result FROM node, jsonb_array_elements(n->'Joins') s;
-	RETURN coalesce(result, 'no step');
-END $$;
-CREATE FUNCTION set_same(query text) RETURNS text LANGUAGE sql AS $$ SELECT gj_same(query) || ': ' || set_steps(query) $$;
+CREATE FUNCTION set_same(query text) RETURNS text LANGUAGE sql AS $$ SELECT gj_same(query) || ': ' || gj_steps(query) $$;
 
 -- every shape of array; no NULL elements but in `n`
 CREATE TABLE s4 (id int, g int, s int[], n int[]);
@@ -230,4 +216,4 @@ DROP SCHEMA other CASCADE;
 DROP TABLE s4, s2, s8, sd, long, many;
 DROP DOMAIN tags;
 RESET client_min_messages;
-DROP FUNCTION set_same, set_steps;
+DROP FUNCTION set_same;
