@@ -70,7 +70,8 @@ ALTER FUNCTION renamed(int[], int[]) RENAME TO gpu_overlaps;
 -- with other conditions
 SELECT set_same('SELECT a.id, b.id FROM s4 a JOIN s4 b ON a.s && b.s AND a.id < b.id');
 SELECT set_same('SELECT a.id, b.id FROM s4 a JOIN s4 b ON a.s && b.s AND a.g = b.g');
-SELECT set_same('SELECT a.id, b.id FROM s4 a JOIN s4 b ON a.s && b.s AND a.id = b.id + 1');
+-- who compares the arrays of few pairs depends on the device; of the long ones below it is PostgreSQL
+SELECT gj_same('SELECT a.id, b.id FROM s4 a JOIN s4 b ON a.s && b.s AND a.id = b.id + 1');
 SELECT set_same('SELECT a.id, b.id FROM s4 a JOIN s4 b ON a.s && b.s AND a.g + b.g = 5 WHERE a.id % 3 = 0 AND b.g IS NOT NULL');
 SELECT set_same('SELECT a.id, b.id FROM s4 a JOIN s4 b ON a.s && b.s AND a.n && b.n');
 SELECT set_same('SELECT a.id, b.id FROM s4 a JOIN s4 b ON a.s && b.s AND cardinality(a.n) < b.g');
@@ -138,7 +139,7 @@ PREPARE alike(float8) AS SELECT count(*), sum(a.id) FROM s4 a JOIN s4 b ON gpu_j
 EXECUTE alike(0.5); EXECUTE alike(1); EXECUTE alike(-1); EXECUTE alike(NULL);
 PREPARE common(bigint, int) AS SELECT count(*), sum(a.id) FROM s4 a JOIN s4 b ON gpu_intersect_count(a.s, b.s) > $1 WHERE a.id < $2;
 EXECUTE common(1, 1000); EXECUTE common(4, 100); EXECUTE common(NULL, 100);
-EXPLAIN (COSTS OFF) EXECUTE alike(0.5);
+SELECT gj_plan('EXECUTE alike(0.5)');
 SET gpujoin.enabled = off;
 EXECUTE alike(0.5); EXECUTE alike(1); EXECUTE alike(-1); EXECUTE alike(NULL);
 EXECUTE common(1, 1000); EXECUTE common(4, 100); EXECUTE common(NULL, 100);
@@ -159,7 +160,9 @@ COMMIT;
 -- long arrays: compressed, out of line, longer than what the device takes
 CREATE TABLE long (id int, s int[]);
 INSERT INTO long SELECT i, ARRAY(SELECT (j * 7919 + i * 13) % 100000 FROM generate_series(1, i * 300) j) FROM generate_series(1, 20) i;
+ANALYZE long;
 SELECT set_same('SELECT count(*), sum(gpu_intersect_count(a.s, b.s)) FROM long a JOIN long b ON gpu_intersect_count(a.s, b.s) > 20');
+SELECT set_same('SELECT a.id, b.id FROM long a JOIN long b ON a.s && b.s AND a.id = b.id');
 SELECT set_same('SELECT a.id, b.id FROM long a JOIN s4 b ON a.s @> b.s AND b.id % 5 = 2');
 INSERT INTO long SELECT 1000, array_agg(i) FROM generate_series(1, 20000) i;
 SELECT set_same('SELECT a.id, b.id FROM long a JOIN s4 b ON a.s @> b.s AND b.id % 5 = 2');
