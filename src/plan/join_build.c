@@ -701,8 +701,8 @@ attempt(GjAttempt *a, PlannerInfo *root, GjTree *streamed)
 static double
 rows_to_load(PlannerInfo *root, const GjTree *leaf)
 {
-	return gj_is_heap(root, leaf->rel) ? Max(gj_heap_tuples(root, leaf->rel), leaf->rel->rows) :
-		leaf->rel->rows;
+	return gj_is_heap(root, leaf->rel) ?
+		Max(gj_heap_tuples(root, leaf->rel, NULL), leaf->rel->rows) : leaf->rel->rows;
 }
 
 /*
