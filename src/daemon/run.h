@@ -343,6 +343,14 @@ extern void gj_step_free_pairs(GjWork *work, GjRunStep *rs);
 /* Finds out, once, how many tuples all steps can take at a time in half of what is left. */
 extern void gj_run_choose_max_tuples(GjRun *run);
 /*
+ * Calls reserve() for *n tuples, and for fewer, then told in *n, where memory is short.  Before
+ * each further call, release() gives back what was reserved: it may be larger than needed.  Both
+ * are handed i.
+ */
+extern GjStatus gj_run_fit_tuples(GjRun *run, uint32_t i, uint32_t *n,
+								  GjStatus (*reserve) (GjRun *run, uint32_t i, uint32_t n),
+								  void (*release) (GjRun *run, uint32_t i));
+/*
  * Room for *n tuples that come from step i-1 (for i = 0: from the outer filter) and enter
  * step i (for i = nsteps: the output), or for fewer, then told in *n, where memory is short.
  */

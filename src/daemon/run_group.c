@@ -119,21 +119,18 @@ make_table(GjRun *run, uint32_t n)
 	return run->work.ops->group_rehash(run->work.queue, groups);
 }
 
-/* Room for the first n tuples, or fewer where memory is short, and as many new groups. */
+/* Room for n tuples, and as many new groups. */
 static GjStatus
-make_room(GjRun *run, uint32_t *n)
+reserve_piece(GjRun *run, uint32_t i, uint32_t n)
 {
-	for (;;)
-	{
-		GjStatus	status = reserve_tuples(&run->work, run->grouping, *n);
+	GJ_TRY(reserve_tuples(&run->work, run->grouping, n));
+	return make_table(run, n);
+}
 
-		if (status == GJ_OK)
-			status = make_table(run, *n);
-		if (status != GJ_OUT_OF_MEMORY || *n <= GJ_MIN_TUPLES)
-			return status;
-		gj_groups_free_tuples(&run->work, run->grouping);
-		*n = gj_fewer_tuples(*n);
-	}
+static void
+free_piece(GjRun *run, uint32_t i)
+{
+	gj_groups_free_tuples(&run->work, run->grouping);
 }
 
 /* Room for n more groups whose references take nbytes. */
@@ -198,13 +195,13 @@ find_groups(GjRun *run, const GjGroupRows *rows)
 	return GJ_OK;
 }
 
-/* Room for a piece, and what tells the device whether there are references. */
+/* Room for a piece of at most *n tuples, and what tells the device whether there are references. */
 static GjStatus
 start_piece(GjRun *run, uint32_t *n)
 {
 	GjGrouping *grouping = run->grouping;
 
-	GJ_TRY(make_room(run, n));
+	GJ_TRY(gj_run_fit_tuples(run, 0, n, reserve_piece, free_piece));
 	return grow_groups(run, grouping->groups.heap_end || !grouping->refs ? 0 : 1, 0);
 }
 

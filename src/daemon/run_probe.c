@@ -123,22 +123,34 @@ free_tuples(GjRun *run, uint32_t i)
 }
 
 GjStatus
-gj_run_make_room(GjRun *run, uint32_t i, uint32_t *n)
+gj_run_fit_tuples(GjRun *run, uint32_t i, uint32_t *n,
+				  GjStatus (*reserve) (GjRun *run, uint32_t i, uint32_t n),
+				  void (*release) (GjRun *run, uint32_t i))
 {
-	GjStatus	status = reserve_tuples(run, i, *n);
+	GjStatus	status = reserve(run, i, *n);
 
 	while (status == GJ_OUT_OF_MEMORY)
 	{
 		bool		least = *n <= GJ_MIN_TUPLES;
 
-		/* buffers that were larger than needed make room as well */
-		free_tuples(run, i);
+		release(run, i);
 		if (!least)
-			run->max_tuples = *n = gj_fewer_tuples(*n);
-		status = reserve_tuples(run, i, *n);
+			*n = gj_fewer_tuples(*n);
+		status = reserve(run, i, *n);
 		if (least)
 			break;
 	}
+	return status;
+}
+
+GjStatus
+gj_run_make_room(GjRun *run, uint32_t i, uint32_t *n)
+{
+	uint32_t	asked = *n;
+	GjStatus	status = gj_run_fit_tuples(run, i, n, reserve_tuples, free_tuples);
+
+	if (*n < asked)
+		run->max_tuples = *n;
 	return status;
 }
 
