@@ -61,7 +61,7 @@ gj_compile_bool(GjCompileContext *cxt, BoolExpr *node, int depth)
 	{
 		/* AND ends at the first FALSE, OR at the first TRUE */
 		if (!gj_compile_under(cxt, lfirst(lc), depth + 1, depth,
-						   node->boolop == AND_EXPR ? GJ_OP_IS_FALSE : GJ_OP_IS_TRUE, true))
+							  node->boolop == AND_EXPR ? GJ_OP_IS_FALSE : GJ_OP_IS_TRUE, true))
 			return false;
 		gj_emit(cxt, (GjInstr) {.op = node->boolop == AND_EXPR ? GJ_OP_AND : GJ_OP_OR,
 			.dst = depth, .a = depth, .b = depth + 1});
