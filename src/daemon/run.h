@@ -441,6 +441,8 @@ extern void gj_match_free(GjWork *work, GjRunStep *rs);
 extern GjStatus gj_run_output(GjRun *run, const GjView *view);
 /* Sends the view's tuples as batches. */
 extern GjStatus gj_run_output_rows(GjRun *run, const GjView *view);
+/* The slot of the output ring that is to be filled next; waits until it is free. */
+extern GjStatus gj_run_next_slot(GjRun *run, uint8_t **slot);
 extern GjStatus gj_run_send(GjRun *run, uint32_t nrows, uint64_t nbytes);
 extern GjStatus gj_run_send_states(GjRun *run, const GjAggState *states, uint32_t n);
 

@@ -514,8 +514,7 @@ send_nothing(GjRun *run)
 	const GjSlotHeader header = {1, 0};
 	uint8_t    *slot;
 
-	GJ_TRY(gj_run_wait(run));
-	GJ_TRY(run->host->output_slot(run->host->arg, &slot));
+	GJ_TRY(gj_run_next_slot(run, &slot));
 	memset(gj_slot_has_nulls(slot), 0, run->noutputs);
 	for (uint32_t i = 0; i < run->noutputs; i++)
 		memset(slot + run->output_places[i].data, 0, sizeof(GjAggState));
@@ -553,10 +552,7 @@ gj_run_send_groups(GjRun *run)
 		uint8_t    *slot;
 		uint64_t	nbytes = 0;
 
-		GJ_STOP_CHECK(run);
-		GJ_TRY(gj_run_wait(run));
-		GJ_TRY(run->host->output_slot(run->host->arg, &slot));
-		work->ops->phase(work->queue, GJ_PHASE_RETURN);
+		GJ_TRY(gj_run_next_slot(run, &slot));
 		n = ngroups - first < run->output_layout.capacity ? ngroups - first :
 			run->output_layout.capacity;
 		GJ_TRY(fill_batch(run, slot, first, &n, &nbytes));
