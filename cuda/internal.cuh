@@ -208,6 +208,20 @@ GjStatus gj_buffer(GjQueue *queue, GjBuffer *buffer, size_t nbytes);
  */
 bool gj_measure_joins(GjDevice *device, GjErrorText *why);
 
+/* ---- copy.cu: see GjDeviceOps for all of them */
+
+GjStatus gj_copy_in(GjQueue *queue, void *device, const void *host, size_t nbytes);
+GjStatus gj_copy_out(GjQueue *queue, void *host, const void *device, size_t nbytes);
+GjStatus gj_copy(GjQueue *queue, void *to, const void *from, size_t nbytes);
+GjStatus gj_copy_peer(GjQueue *queue, void *to, GjDevice *other, const void *from, size_t nbytes);
+GjStatus gj_fill(GjQueue *queue, void *device, int byte, size_t nbytes);
+GjStatus gj_load_in(GjQueue *queue, void *device, const void *host, size_t nbytes);
+GjStatus gj_load_fill(GjQueue *queue, void *device, int byte, size_t nbytes);
+GjStatus gj_mark(GjQueue *queue, GjLane lane, uint32_t m);
+GjStatus gj_after(GjQueue *queue, GjLane lane, uint32_t m);
+GjStatus gj_passed(GjQueue *queue, uint32_t m, bool wait, bool *done);
+void gj_load_wait(GjQueue *queue);
+
 /* ---- operators */
 
 GjStatus gj_rebase_refs(GjQueue *queue, uint64_t *refs, uint32_t n, uint64_t base,
