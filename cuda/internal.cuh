@@ -237,6 +237,11 @@ GjStatus gj_ordered_keys(GjQueue *queue, const GjView *view, uint32_t first, uin
 GjStatus gj_hash_build(GjQueue *queue, const GjKeys *keys, const uint32_t *rowid,
 					   bool (*stop)(void *), void *arg, GjHashTable *table);
 void gj_hash_free(GjQueue *queue, GjHashTable *table);
+/*
+ * n counts become offsets, in place, and offset[n] and *total their sum.  offset[n] must have been
+ * written, with anything.  Waits.
+ */
+GjStatus gj_sum_counts(GjQueue *queue, uint64_t *offset, uint32_t n, uint64_t *total);
 GjStatus gj_hash_probe(GjQueue *queue, const GjHashTable *table, const GjKeys *keys,
 					   uint64_t *offset, uint32_t *first, uint64_t *total);
 GjStatus gj_hash_expand(GjQueue *queue, const GjHashTable *table, const GjView *view,

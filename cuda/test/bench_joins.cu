@@ -18,25 +18,9 @@
 #include <algorithm>
 
 #include "../internal.cuh"
-#include "test.cuh"
+#include "bench.cuh"
 
 #define RUNS 5
-
-/* Ends if a call fails: a benchmark has nothing to say then. */
-static void
-must(Queue &q, GjStatus status, const char *what)
-{
-	if (status == GJ_OK)
-		return;
-	printf("%s: %s (%s)\n", what, gj_reason_text(status), q.ops->queue_error(q.queue));
-	exit(1);
-}
-
-static bool
-never(void *)
-{
-	return false;
-}
 
 /* Number i of a permutation of 0 .. 2^bits - 1, another one for each seed. */
 static uint64_t

@@ -201,27 +201,14 @@ static uint32_t
 reference_select(const Program &program, uint32_t e, const std::vector<Column> &columns,
 				 const std::vector<uint32_t> &rowid, uint32_t n, std::vector<uint32_t> *positions)
 {
-	std::vector<GjColumn> host;
-	const GjCode code = {program.exprs.data(), program.instrs.data(), program.constants.data(),
-						 program.types.data()};
-	const GjExpr *expr = &program.exprs[e];
-	std::vector<int64_t> value((size_t) expr->nregisters * n + 1);
-	std::vector<uint8_t> null((size_t) expr->nregisters * n + 1);
-	const GjTile tile = {value.data(), null.data(), n};
-	GjView view = {};
-	uint32_t status = GJ_OK;
+	std::vector<int64_t> values;
+	std::vector<uint8_t> nulls;
+	const uint32_t status = eval_on_host(program, e, columns, rowid, n, &values, &nulls);
 
-	for (const Column &c : columns)
-		host.push_back({c.data.data(), c.nulls.empty() ? NULL : c.nulls.data(), NULL, c.type.kind,
-						c.type.width});
-	view.columns = host.data();
-	view.nrows = n;
-	view.rowid[0] = rowid.empty() ? NULL : rowid.data();
-	gj_eval(&code, e, &view, 0, n, &tile, &status);
 	positions->clear();
 	for (uint32_t i = 0; i < n; i++)
 	{
-		if (!null[(size_t) expr->result * n + i] && value[(size_t) expr->result * n + i])
+		if (!nulls[i] && values[i])
 			positions->push_back(i);
 	}
 	return status;

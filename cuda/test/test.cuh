@@ -88,6 +88,11 @@ Column random_column(Random &random, GjKind kind, uint32_t width, uint32_t sourc
 
 std::vector<uint32_t> random_rows(Random &random, uint32_t n, uint32_t nrows);
 
+/* What gj_eval makes of expression e of n rows on the host: values and nulls; its status. */
+uint32_t eval_on_host(const Program &program, uint32_t e, const std::vector<Column> &columns,
+					  const std::vector<uint32_t> &rowid, uint32_t n, std::vector<int64_t> *values,
+					  std::vector<uint8_t> *nulls);
+
 /* ---- the device under test */
 
 struct Device
@@ -130,6 +135,13 @@ struct Queue
 	GjView view(const std::vector<Column> &columns, uint32_t nrows,
 				const std::vector<std::vector<uint32_t>> &rowids);
 };
+
+/* To be asked whether to stop. */
+static inline bool
+never(void *)
+{
+	return false;
+}
 
 /* ---- tests */
 

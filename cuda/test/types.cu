@@ -319,35 +319,6 @@ number_cases(Program *program)
 	return cases;
 }
 
-/* What gj_eval makes of an expression on the host; its status. */
-static uint32_t
-reference(const Program &program, uint32_t e, const std::vector<Column> &columns,
-		  const std::vector<uint32_t> &rowid, std::vector<int64_t> *values, Bytes *nulls)
-{
-	const GjCode code = {program.exprs.data(), program.instrs.data(), program.constants.data(),
-						 program.types.data()};
-	const GjExpr *expr = &program.exprs[e];
-	std::vector<GjColumn> host;
-	std::vector<int64_t> value((size_t) expr->nregisters * NROWS);
-	Bytes null((size_t) expr->nregisters * NROWS);
-	const GjTile tile = {value.data(), null.data(), NROWS};
-	GjView view = {};
-	uint32_t status = GJ_OK;
-
-	for (const Column &c : columns)
-		host.push_back({c.data.data(), c.nulls.empty() ? NULL : c.nulls.data(), c.heap.data(),
-						c.type.kind, c.type.width});
-	view.columns = host.data();
-	view.nrows = NROWS;
-	view.rowid[0] = rowid.empty() ? NULL : rowid.data();
-	gj_eval(&code, e, &view, 0, NROWS, &tile, &status);
-	values->assign(value.begin() + (size_t) expr->result * NROWS,
-				   value.begin() + (size_t) (expr->result + 1) * NROWS);
-	nulls->assign(null.begin() + (size_t) expr->result * NROWS,
-				  null.begin() + (size_t) (expr->result + 1) * NROWS);
-	return status;
-}
-
 static void
 test_case(const Device &device, const Program &program, uint32_t e, const char *name,
 		  const std::vector<Column> &columns, const std::vector<uint32_t> &rowid)
@@ -357,7 +328,7 @@ test_case(const Device &device, const Program &program, uint32_t e, const char *
 	GjKeys keys = {};
 	std::vector<int64_t> expected;
 	Bytes expected_nulls;
-	uint32_t status = reference(program, e, columns, rowid, &expected, &expected_nulls);
+	uint32_t status = eval_on_host(program, e, columns, rowid, NROWS, &expected, &expected_nulls);
 	GjStatus result;
 	std::vector<int64_t> values;
 	Bytes nulls;
@@ -403,13 +374,16 @@ test_reference(const Program &program, const std::vector<Column> &columns,
 	uint32_t decimal = p.expr(GJ_INT8, {load_decimal(0, DECIMAL2, 2)});
 	bool ok = true;
 
-	check(reference(p, length, columns, {}, &values, &nulls) == GJ_OK, "reference", "octets");
+	check(eval_on_host(p, length, columns, {}, NROWS, &values, &nulls) == GJ_OK, "reference",
+		  "octets");
 	for (uint32_t i = 0; i < NROWS; i++)
 		ok &= nulls[i] || values[i] == (int64_t) texts[i].size();
-	check(reference(p, order, columns, {}, &values, &nulls) == GJ_OK, "reference", "order");
+	check(eval_on_host(p, order, columns, {}, NROWS, &values, &nulls) == GJ_OK, "reference",
+		  "order");
 	for (uint32_t i = 0; i < NROWS; i++)
 		ok &= nulls[i] || values[i] == (texts[i] < std::string("aab"));
-	check(reference(p, decimal, columns, {}, &values, &nulls) == GJ_OK, "reference", "numeric");
+	check(eval_on_host(p, decimal, columns, {}, NROWS, &values, &nulls) == GJ_OK, "reference",
+		  "numeric");
 	for (uint32_t i = 0; i < NROWS; i++)
 		ok &= nulls[i] || stored_numeric(values[i], 2, i % 7 == 0) == decimals[i];
 	check(ok, "values", "reference");
