@@ -257,7 +257,6 @@ struct GjRun
 	GjColumnType *output_types;
 	GjColumnPlace *output_places;
 	GjLayout	output_layout;
-	bool		sent_batch;
 
 	struct GjGrouping *grouping;	/* GJ_OUTPUT_GROUPS, from the first tuples on */
 	struct GjLimited *limited;	/* GJ_OUTPUT_ROWS with a limit, from the first tuples on */
@@ -355,8 +354,6 @@ extern GjStatus gj_run_fit_tuples(GjRun *run, uint32_t i, uint32_t *n,
  * step i (for i = nsteps: the output), or for fewer, then told in *n, where memory is short.
  */
 extern GjStatus gj_run_make_room(GjRun *run, uint32_t i, uint32_t *n);
-/* Takes tuples, for which there is room, through step i and all that follow. */
-extern GjStatus gj_run_join_tuples(GjRun *run, uint32_t i, const GjView *view);
 /*
  * Takes what step i has made, in its buffers or a view of earlier ones, through its filter
  * and to the next step.  There is room for it.

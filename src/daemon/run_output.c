@@ -22,7 +22,6 @@ gj_run_send(GjRun *run, uint32_t nrows, uint64_t nbytes)
 {
 	run->stats.bytes_out += nbytes;
 	run->stats.rows_out += nrows;
-	run->sent_batch = true;
 	GJ_TRY(run->host->send_batch(run->host->arg, nrows));
 	if (gj_run_fails_at(run, GJ_FAIL_OUTPUT))
 		return gj_run_fail(run, GJ_DEVICE_ERROR, "injected after a batch");

@@ -322,8 +322,9 @@ join_pairs(GjRun *run, uint32_t i, const GjView *view, uint64_t total)
 	return GJ_OK;
 }
 
-GjStatus
-gj_run_join_tuples(GjRun *run, uint32_t i, const GjView *view)
+/* Takes tuples, for which there is room, through step i and all that follow. */
+static GjStatus
+join_tuples(GjRun *run, uint32_t i, const GjView *view)
 {
 	GjRunStep  *rs = &run->steps[i];
 	uint64_t	total;
@@ -368,7 +369,7 @@ gj_run_pass_on(GjRun *run, uint32_t i, GjView *view)
 			GJ_TRY(gj_run_pick(run, rs, view, rs->positions.memory, n, rs->out));
 	}
 	run->stats.step[i].rows_out += view->nrows;
-	return gj_run_join_tuples(run, i + 1, view);
+	return join_tuples(run, i + 1, view);
 }
 
 /* Takes the first n rows of the outer columns through the filter and all steps. */
@@ -392,7 +393,7 @@ join_rows(GjRun *run, uint32_t n)
 		view.nrows = passed;
 	}
 	run->stats.source[0].rows_out += view.nrows;
-	return gj_run_join_tuples(run, 0, &view);
+	return join_tuples(run, 0, &view);
 }
 
 GjStatus
