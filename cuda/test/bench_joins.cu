@@ -91,14 +91,14 @@ upload_sides(Queue &q, Sides &sides, GjKind kind, uint32_t bits, bool skewed)
 }
 
 /* Memory of the outer side's pieces. */
-struct Buffers
+struct JoinBuffers
 {
 	GjKeys keys;
 	uint64_t *offset;
 	uint32_t *first;
 	uint32_t *out[GJ_MAX_SOURCES];
 
-	explicit Buffers(Queue &q) : keys(), out()
+	explicit JoinBuffers(Queue &q) : keys(), out()
 	{
 		const size_t n = GJ_MAX_TUPLES;
 
@@ -145,7 +145,7 @@ build(Queue &q, const Sides &sides, GjHashTable *table)
 
 /* Probes with all outer rows; returns the number of pairs. */
 static uint64_t
-probe(Queue &q, const Sides &sides, const GjHashTable &table, Buffers &buffers, bool sum)
+probe(Queue &q, const Sides &sides, const GjHashTable &table, JoinBuffers &buffers, bool sum)
 {
 	uint64_t npairs = 0;
 
@@ -189,7 +189,7 @@ median(std::vector<double> times)
 
 /* Times the join by one kind of table and prints a line. */
 static void
-bench_one(Queue &q, const Sides &sides, Buffers &buffers, const char *what)
+bench_one(Queue &q, const Sides &sides, JoinBuffers &buffers, const char *what)
 {
 	const double *ms = q.ops->phase_ms(q.queue);
 	std::vector<double> times[3]; /* build, rows, sum */
@@ -234,7 +234,7 @@ bench_size(const Device &device, uint32_t bits, uint32_t width, bool skewed)
 {
 	Sides sides = {make_program(width), {}, 0};
 	Queue q(device, sides.program);
-	Buffers buffers(q);
+	JoinBuffers buffers(q);
 	char what[64];
 
 	if (width == 4)

@@ -8,6 +8,9 @@
 #ifndef GJ_CUDA_TEST_CUH
 #define GJ_CUDA_TEST_CUH
 
+#include <stdlib.h>
+#include <string.h>
+
 #include <random>
 #include <string>
 #include <vector>
@@ -99,6 +102,30 @@ struct Device
 {
 	const GjDeviceOps *ops;
 	GjDevice *device;
+};
+
+/* Memory of the host that the device under test may copy from and to; full of what nobody wrote. */
+struct Slot
+{
+	const Device &device;
+	uint8_t *memory;
+
+	Slot(const Device &device, size_t nbytes) : device(device)
+	{
+		GjErrorText why = {};
+
+		if (posix_memalign((void **) &memory, 4096, nbytes) != 0)
+			exit(1);
+		memset(memory, 0xEE, nbytes);
+		check(device.ops->host_register(device.device, memory, nbytes, &why) == GJ_OK,
+			  "host_register", why.text);
+	}
+	~Slot()
+	{
+		device.ops->host_unregister(device.device, memory);
+		free(memory);
+	}
+	Slot(const Slot &) = delete;
 };
 
 /* A queue and what the tests do with it. */

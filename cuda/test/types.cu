@@ -141,7 +141,7 @@ ref_column(Random &random, std::vector<std::string> *texts, uint32_t which)
 
 /* ---- expressions */
 
-struct Case
+struct TypeCase
 {
 	const char *name;
 	GjKind kind;
@@ -187,17 +187,17 @@ pattern(uint16_t dst)
 }
 
 /* Texts end as hashes: keys have 64 bits. */
-static Case
+static TypeCase
 text_case(const char *name, std::vector<GjInstr> code)
 {
 	code.push_back(op(GJ_OP_HASH_T, 0, 0, 0));
 	return {name, GJ_INT8, code};
 }
 
-static std::vector<Case>
+static std::vector<TypeCase>
 text_cases(Program *program)
 {
-	std::vector<Case> cases;
+	std::vector<TypeCase> cases;
 	const GjInstr uuid = load_bytes(0, UUID, GJ_BYTES_FIXED);
 
 	for (uint16_t o = GJ_OP_EQ_T; o <= GJ_OP_GE_T; o++)
@@ -242,13 +242,13 @@ text_cases(Program *program)
 	return cases;
 }
 
-static std::vector<Case>
+static std::vector<TypeCase>
 number_cases(Program *program)
 {
 	const uint32_t span = (uint32_t) program->constants.size();
 	const GjInstr d2 = load_decimal(0, DECIMAL2, 2);
 	const GjInstr d4 = load_decimal(1, DECIMAL4, 4);
-	std::vector<Case> cases = {
+	std::vector<TypeCase> cases = {
 		{"numeric", GJ_INT8, {d2}},
 		{"numeric + numeric",
 		 GJ_INT8,
@@ -413,7 +413,7 @@ test_types(const Device &device)
 	std::vector<std::string> others;
 	std::vector<Column> columns(NCOLUMNS);
 	Program program;
-	std::vector<Case> cases;
+	std::vector<TypeCase> cases;
 	std::vector<uint32_t> rowid = random_rows(random, NROWS, NROWS);
 
 	columns[TEXT] = ref_column(random, &texts, TEXT);
@@ -440,9 +440,9 @@ test_types(const Device &device)
 	for (const Column &c : columns)
 		program.types.push_back(c.type);
 	cases = text_cases(&program);
-	for (const Case &c : number_cases(&program))
+	for (const TypeCase &c : number_cases(&program))
 		cases.push_back(c);
-	for (const Case &c : cases)
+	for (const TypeCase &c : cases)
 		program.expr(c.kind, c.code);
 	test_reference(program, columns, texts, decimals);
 	for (uint32_t e = 0; e < cases.size(); e++)
