@@ -428,29 +428,30 @@ ssb_parts(void)
 	return scale < 1 ? scaled(200000) : (uint64_t) (200000 * factor);
 }
 
+/* The columns that customers and suppliers have in common. */
 static void
-s_customer(uint64_t i)
+put_party(uint64_t i, const char *what)
 {
 	int			nation = (int) R(i, 1, 0, 24);
 
-	printf("%" PRIu64 "\tCustomer#%09" PRIu64, i + 1, i + 1);
+	printf("%" PRIu64 "\t%s#%09" PRIu64, i + 1, what, i + 1);
 	put_address(i, 2, 10, 25);
 	put_city(nation, (int) R(i, 3, 0, 9));
 	printf("\t%s\t%s", nations[nation].name, regions[nations[nation].region]);
 	put_phone(i, 4, nation);
+}
+
+static void
+s_customer(uint64_t i)
+{
+	put_party(i, "Customer");
 	printf("\t%s\n", PICK(i, 7, segments));
 }
 
 static void
 s_supplier(uint64_t i)
 {
-	int			nation = (int) R(i, 1, 0, 24);
-
-	printf("%" PRIu64 "\tSupplier#%09" PRIu64, i + 1, i + 1);
-	put_address(i, 2, 10, 25);
-	put_city(nation, (int) R(i, 3, 0, 9));
-	printf("\t%s\t%s", nations[nation].name, regions[nations[nation].region]);
-	put_phone(i, 4, nation);
+	put_party(i, "Supplier");
 	putchar('\n');
 }
 

@@ -252,11 +252,7 @@ gj_array_sets(GjQueue *queue, const GjView *view, const GjArrayColumn *array, in
 	widen_sizes<<<gj_blocks((uint64_t) n + 1, GJ_THREADS), GJ_THREADS, 0, queue->stream>>>(size, n,
 																						   offset);
 	GJ_LAUNCHED(queue, "widen_sizes");
-	GJ_CUB(queue, cub::DeviceScan::ExclusiveSum, offset, offset, (int64_t) n + 1);
-	GJ_CUDA(queue, cudaMemcpyAsync(&queue->results->total, offset + n, sizeof(uint64_t),
-								   cudaMemcpyDeviceToDevice, queue->stream));
-	GJ_TRY(gj_wait(queue));
-	total = queue->pinned->results.total;
+	GJ_TRY(gj_sum_counts(queue, offset, n, &total));
 	if (total == 0)
 		return GJ_OK;
 	/* fewer tuples at a time have fewer elements */

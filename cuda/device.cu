@@ -1,6 +1,6 @@
 /*
  * device.cu
- *	  The cuda device: GPUs, queues, memory, copies, errors and time by phase.  The
+ *	  The cuda device: GPUs, queues, memory, errors and time by phase.  Copies and the
  *	  operators are in files of their own (internal.cuh).
  *
  * Memory comes from one stream-ordered pool a GPU that never gives back to the driver
@@ -785,240 +785,6 @@ queue_sync(GjQueue *queue)
 	return queue->nmarks > 0 ? resolve_marks(queue) : GJ_OK;
 }
 
-/* ---- copies */
-
-static GjStatus
-copy_kind(GjQueue *queue, void *to, const void *from, size_t nbytes, cudaMemcpyKind kind)
-{
-	GJ_TRY(gj_enter(queue));
-	if (nbytes > 0)
-		GJ_CUDA(queue, cudaMemcpyAsync(to, from, nbytes, kind, queue->stream));
-	return GJ_OK;
-}
-
-static GjStatus
-copy_in(GjQueue *queue, void *device, const void *host, size_t nbytes)
-{
-	return copy_kind(queue, device, host, nbytes, cudaMemcpyHostToDevice);
-}
-
-static GjStatus
-copy_out(GjQueue *queue, void *host, const void *device, size_t nbytes)
-{
-	return copy_kind(queue, host, device, nbytes, cudaMemcpyDeviceToHost);
-}
-
-static GjStatus
-copy_device(GjQueue *queue, void *to, const void *from, size_t nbytes)
-{
-	return copy_kind(queue, to, from, nbytes, cudaMemcpyDeviceToDevice);
-}
-
-/* Finds out, once, whether the queue's device reads the other one's memory; makes it so. */
-static bool
-reads_peer(GjQueue *queue, GjDevice *other)
-{
-	uint8_t *known = &queue->device->peer[other->ordinal % GJ_MAX_PEERS];
-	uint8_t peer = __atomic_load_n(known, __ATOMIC_RELAXED);
-	cudaMemAccessDesc access;
-	int can = 0;
-
-	if (other->ordinal >= GJ_MAX_PEERS)
-		return false;
-	if (peer != GJ_PEER_UNKNOWN)
-		return peer == GJ_PEER_YES;
-	memset(&access, 0, sizeof(access));
-	access.location.type = cudaMemLocationTypeDevice;
-	access.location.id = queue->device->ordinal;
-	access.flags = cudaMemAccessFlagsProtReadWrite;
-	if (cudaDeviceCanAccessPeer(&can, queue->device->ordinal, other->ordinal) != cudaSuccess ||
-		!can || cudaMemPoolSetAccess(other->pool, &access, 1) != cudaSuccess)
-	{
-		/* no error of the queue: there is another way */
-		cudaGetLastError();
-		can = 0;
-	}
-	__atomic_store_n(known, (uint8_t) (can ? GJ_PEER_YES : GJ_PEER_NO), __ATOMIC_RELAXED);
-	return can;
-}
-
-/* A piece of the other device's memory into the queue's staging memory.  Waits. */
-static GjStatus
-stage_peer(GjQueue *queue, const GjDevice *other, const void *from, size_t nbytes)
-{
-	GJ_CUDA(queue, cudaSetDevice(other->ordinal));
-	GJ_CUDA(queue, cudaMemcpy(queue->staging, from, nbytes, cudaMemcpyDeviceToHost));
-	return GJ_OK;
-}
-
-static GjStatus
-copy_peer(GjQueue *queue, void *to, GjDevice *other, const void *from, size_t nbytes)
-{
-	if (other == queue->device)
-		return copy_device(queue, to, from, nbytes);
-	GJ_TRY(gj_enter(queue));
-	if (nbytes == 0)
-		return GJ_OK;
-	if (reads_peer(queue, other))
-	{
-		GJ_CUDA(queue, cudaMemcpyPeerAsync(to, queue->device->ordinal, from, other->ordinal, nbytes,
-										   queue->stream));
-		return GJ_OK;
-	}
-	if (queue->staging == NULL)
-		GJ_CUDA(queue, cudaHostAlloc(&queue->staging, GJ_STAGING_BYTES, cudaHostAllocPortable));
-	for (size_t done = 0, n; done < nbytes; done += n)
-	{
-		GjStatus status;
-
-		n = nbytes - done < GJ_STAGING_BYTES ? nbytes - done : GJ_STAGING_BYTES;
-		status = stage_peer(queue, other, (const char *) from + done, n);
-		GJ_TRY(gj_enter(queue));
-		GJ_TRY(status);
-		GJ_CUDA(queue, cudaMemcpyAsync((char *) to + done, queue->staging, n,
-									   cudaMemcpyHostToDevice, queue->stream));
-		GJ_CUDA(queue, cudaStreamSynchronize(queue->stream));
-	}
-	return GJ_OK;
-}
-
-static GjStatus
-fill(GjQueue *queue, void *device, int byte, size_t nbytes)
-{
-	GJ_TRY(gj_enter(queue));
-	if (nbytes > 0)
-		GJ_CUDA(queue, cudaMemsetAsync(device, byte, nbytes, queue->stream));
-	return GJ_OK;
-}
-
-/* ---- the lane of loads, and marks */
-
-/* The stream of a lane. */
-static GjStatus
-lane_stream(GjQueue *queue, GjLane lane, cudaStream_t *stream)
-{
-	GJ_TRY(gj_enter(queue));
-	if (lane == GJ_LANE_LOAD && queue->load == NULL)
-		GJ_CUDA(queue, cudaStreamCreateWithFlags(&queue->kit->load, cudaStreamNonBlocking));
-	*stream = lane == GJ_LANE_LOAD ? queue->load : queue->stream;
-	return GJ_OK;
-}
-
-static GjStatus
-record_event(GjQueue *queue, cudaEvent_t *event, cudaStream_t stream)
-{
-	GjKit *kit = queue->kit;
-
-	if (*event == NULL && kit->nmarks > 0)
-		*event = kit->mark[--kit->nmarks];
-	if (*event == NULL)
-		GJ_CUDA(queue, cudaEventCreate(event));
-	GJ_CUDA(queue, cudaEventRecord(*event, stream));
-	return GJ_OK;
-}
-
-/* The stream of loads, on which one begins: its time is taken up to the next mark. */
-static GjStatus
-begin_load(GjQueue *queue, cudaStream_t *stream)
-{
-	GJ_TRY(lane_stream(queue, GJ_LANE_LOAD, stream));
-	if (queue->loading)
-		return GJ_OK;
-	GJ_TRY(record_event(queue, &queue->begin[queue->next_begin], *stream));
-	queue->loading = true;
-	return GJ_OK;
-}
-
-static GjStatus
-load_in(GjQueue *queue, void *device, const void *host, size_t nbytes)
-{
-	cudaStream_t stream = NULL;
-
-	if (nbytes == 0)
-		return GJ_OK;
-	GJ_TRY(begin_load(queue, &stream));
-	GJ_CUDA(queue, cudaMemcpyAsync(device, host, nbytes, cudaMemcpyHostToDevice, stream));
-	return GJ_OK;
-}
-
-static GjStatus
-load_fill(GjQueue *queue, void *device, int byte, size_t nbytes)
-{
-	cudaStream_t stream = NULL;
-
-	if (nbytes == 0)
-		return GJ_OK;
-	GJ_TRY(begin_load(queue, &stream));
-	GJ_CUDA(queue, cudaMemsetAsync(device, byte, nbytes, stream));
-	return GJ_OK;
-}
-
-static GjStatus
-mark(GjQueue *queue, GjLane lane, uint32_t m)
-{
-	cudaStream_t stream = NULL;
-
-	GJ_TRY(lane_stream(queue, lane, &stream));
-	GJ_TRY(record_event(queue, &queue->mark[m], stream));
-	queue->loads[m] = 0;
-	if (lane == GJ_LANE_LOAD && queue->loading)
-	{
-		queue->loads[m] = (uint8_t) (1 + queue->next_begin);
-		queue->next_begin = (queue->next_begin + 1) % GJ_MAX_MARKS;
-		queue->loading = false;
-	}
-	return GJ_OK;
-}
-
-static GjStatus
-after(GjQueue *queue, GjLane lane, uint32_t m)
-{
-	cudaStream_t stream = NULL;
-
-	GJ_TRY(lane_stream(queue, lane, &stream));
-	if (queue->mark[m])
-		GJ_CUDA(queue, cudaStreamWaitEvent(stream, queue->mark[m], 0));
-	return GJ_OK;
-}
-
-static GjStatus
-passed(GjQueue *queue, uint32_t m, bool wait, bool *done)
-{
-	cudaError_t error;
-	float ms = 0.0f;
-
-	*done = true;
-	GJ_TRY(gj_enter(queue));
-	if (queue->mark[m] == NULL)
-		return GJ_OK;
-	error = wait ? cudaEventSynchronize(queue->mark[m]) : cudaEventQuery(queue->mark[m]);
-	if (error == cudaErrorNotReady)
-	{
-		cudaGetLastError();
-		*done = false;
-		return GJ_OK;
-	}
-	GJ_CUDA(queue, error);
-	if (queue->loads[m] != 0)
-	{
-		GJ_CUDA(queue,
-				cudaEventElapsedTime(&ms, queue->begin[queue->loads[m] - 1], queue->mark[m]));
-		queue->phase_ms[GJ_PHASE_TRANSFER] += ms;
-		queue->loads[m] = 0;
-	}
-	return GJ_OK;
-}
-
-static void
-load_wait(GjQueue *queue)
-{
-	cudaSetDevice(queue->device->ordinal);
-	/* what went wrong there is found when the queue is closed */
-	if (queue->load)
-		cudaStreamSynchronize(queue->load);
-	cudaGetLastError();
-}
-
 static GjStatus
 set_columns(GjQueue *queue, const GjColumn *columns, uint32_t n, const GjColumn **device_columns)
 {
@@ -1051,17 +817,17 @@ extern "C" const GjDeviceOps gj_cuda_device = {
 	.alloc = queue_alloc,
 	.free = gj_free,
 	.adopt = queue_adopt,
-	.copy_in = copy_in,
-	.copy_out = copy_out,
-	.copy = copy_device,
-	.copy_peer = copy_peer,
-	.fill = fill,
-	.load_in = load_in,
-	.load_fill = load_fill,
-	.mark = mark,
-	.after = after,
-	.passed = passed,
-	.load_wait = load_wait,
+	.copy_in = gj_copy_in,
+	.copy_out = gj_copy_out,
+	.copy = gj_copy,
+	.copy_peer = gj_copy_peer,
+	.fill = gj_fill,
+	.load_in = gj_load_in,
+	.load_fill = gj_load_fill,
+	.mark = gj_mark,
+	.after = gj_after,
+	.passed = gj_passed,
+	.load_wait = gj_load_wait,
 	.rebase_refs = gj_rebase_refs,
 	.set_columns = set_columns,
 	.select = gj_select,

@@ -208,6 +208,20 @@ GjStatus gj_buffer(GjQueue *queue, GjBuffer *buffer, size_t nbytes);
  */
 bool gj_measure_joins(GjDevice *device, GjErrorText *why);
 
+/* ---- copy.cu: see GjDeviceOps for all of them */
+
+GjStatus gj_copy_in(GjQueue *queue, void *device, const void *host, size_t nbytes);
+GjStatus gj_copy_out(GjQueue *queue, void *host, const void *device, size_t nbytes);
+GjStatus gj_copy(GjQueue *queue, void *to, const void *from, size_t nbytes);
+GjStatus gj_copy_peer(GjQueue *queue, void *to, GjDevice *other, const void *from, size_t nbytes);
+GjStatus gj_fill(GjQueue *queue, void *device, int byte, size_t nbytes);
+GjStatus gj_load_in(GjQueue *queue, void *device, const void *host, size_t nbytes);
+GjStatus gj_load_fill(GjQueue *queue, void *device, int byte, size_t nbytes);
+GjStatus gj_mark(GjQueue *queue, GjLane lane, uint32_t m);
+GjStatus gj_after(GjQueue *queue, GjLane lane, uint32_t m);
+GjStatus gj_passed(GjQueue *queue, uint32_t m, bool wait, bool *done);
+void gj_load_wait(GjQueue *queue);
+
 /* ---- operators */
 
 GjStatus gj_rebase_refs(GjQueue *queue, uint64_t *refs, uint32_t n, uint64_t base,
@@ -223,6 +237,11 @@ GjStatus gj_ordered_keys(GjQueue *queue, const GjView *view, uint32_t first, uin
 GjStatus gj_hash_build(GjQueue *queue, const GjKeys *keys, const uint32_t *rowid,
 					   bool (*stop)(void *), void *arg, GjHashTable *table);
 void gj_hash_free(GjQueue *queue, GjHashTable *table);
+/*
+ * n counts become offsets, in place, and offset[n] and *total their sum.  offset[n] must have been
+ * written, with anything.  Waits.
+ */
+GjStatus gj_sum_counts(GjQueue *queue, uint64_t *offset, uint32_t n, uint64_t *total);
 GjStatus gj_hash_probe(GjQueue *queue, const GjHashTable *table, const GjKeys *keys,
 					   uint64_t *offset, uint32_t *first, uint64_t *total);
 GjStatus gj_hash_expand(GjQueue *queue, const GjHashTable *table, const GjView *view,

@@ -388,11 +388,21 @@ __launch_bounds__(GJ_THREADS)
 }
 
 GjStatus
+gj_sum_counts(GjQueue *queue, uint64_t *offset, uint32_t n, uint64_t *total)
+{
+	GJ_CUB(queue, cub::DeviceScan::ExclusiveSum, offset, offset, (uint64_t) n + 1);
+	GJ_CUDA(queue, cudaMemcpyAsync(&queue->results->total, offset + n, sizeof(uint64_t),
+								   cudaMemcpyDeviceToDevice, queue->stream));
+	GJ_TRY(gj_wait(queue));
+	*total = queue->pinned->results.total;
+	return GJ_OK;
+}
+
+GjStatus
 gj_hash_probe(GjQueue *queue, const GjHashTable *table, const GjKeys *keys, uint64_t *offset,
 			  uint32_t *first, uint64_t *total)
 {
-	const uint64_t n = (uint64_t) keys->nrows + 1;
-	const uint32_t blocks = gj_blocks(n, GJ_THREADS);
+	const uint32_t blocks = gj_blocks((uint64_t) keys->nrows + 1, GJ_THREADS);
 
 	*total = 0;
 	GJ_TRY(gj_enter(queue));
@@ -401,12 +411,7 @@ gj_hash_probe(GjQueue *queue, const GjHashTable *table, const GjKeys *keys, uint
 	else
 		probe_keys<false><<<blocks, GJ_THREADS, 0, queue->stream>>>(*table, *keys, offset, first);
 	GJ_LAUNCHED(queue, "probe_keys");
-	GJ_CUB(queue, cub::DeviceScan::ExclusiveSum, offset, offset, n);
-	GJ_CUDA(queue, cudaMemcpyAsync(&queue->results->total, offset + keys->nrows, sizeof(uint64_t),
-								   cudaMemcpyDeviceToDevice, queue->stream));
-	GJ_TRY(gj_wait(queue));
-	*total = queue->pinned->results.total;
-	return GJ_OK;
+	return gj_sum_counts(queue, offset, keys->nrows, total);
 }
 
 /* ---- expand */

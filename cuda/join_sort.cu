@@ -9,7 +9,6 @@
  * then search in the same places, so that nearly all loads are from cache.  What they find
  * is written where the tuple was.
  */
-#include <cub/device/device_scan.cuh>
 #include <cub/device/device_select.cuh>
 
 #include "sort.cuh"
@@ -210,10 +209,5 @@ gj_sort_probe(GjQueue *queue, const GjHashTable *table, const GjKeys *keys,
 	search_sorted<<<gj_blocks(n, GJ_THREADS), GJ_THREADS, 0, queue->stream>>>(
 		table->keys, table->nrows, *keys, *match, order, offset, first);
 	GJ_LAUNCHED(queue, "search_sorted");
-	GJ_CUB(queue, cub::DeviceScan::ExclusiveSum, offset, offset, n);
-	GJ_CUDA(queue, cudaMemcpyAsync(&queue->results->total, offset + keys->nrows, sizeof(uint64_t),
-								   cudaMemcpyDeviceToDevice, queue->stream));
-	GJ_TRY(gj_wait(queue));
-	*total = queue->pinned->results.total;
-	return GJ_OK;
+	return gj_sum_counts(queue, offset, keys->nrows, total);
 }

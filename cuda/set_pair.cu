@@ -448,7 +448,7 @@ slot_of(uint64_t value, uint64_t mask)
 
 /*
  * Open addressing.  The smallest integer of the slot's type means an empty slot; whether the
- * set has it is in `has_empty`, for it can only be the first value.
+ * set has that one, its first value tells.
  */
 template <typename T>
 struct HashLookup

@@ -39,25 +39,45 @@ EXCEPTION
 		RETURN ARRAY['error ' || SQLSTATE || ': ' || SQLERRM];
 END $$;
 
--- Why the plan of an executed query fell back, of one GpuJoin node of EXPLAIN (ANALYZE,
--- FORMAT JSON); NULL if it did not.  All that the tests know of how EXPLAIN says it.
+-- What EXPLAIN with these options says of a query.
+CREATE FUNCTION gj_explain(query text, options text DEFAULT 'COSTS OFF') RETURNS jsonb LANGUAGE plpgsql AS $$
+DECLARE
+	plan json;
+BEGIN
+	EXECUTE format('EXPLAIN (%s, FORMAT JSON) %s', options, query) INTO plan;
+	RETURN plan;
+END $$;
+
+-- The nodes of its plan, but for those below a GpuJoin, which are its sources and its fallback.
+CREATE FUNCTION gj_nodes(query text, options text DEFAULT 'COSTS OFF') RETURNS SETOF jsonb LANGUAGE sql AS $$
+	WITH RECURSIVE node(n) AS (
+		SELECT gj_explain(query, options)->0->'Plan'
+		UNION ALL
+		SELECT jsonb_array_elements(n->'Plans') FROM node
+		WHERE n->>'Custom Plan Provider' IS DISTINCT FROM 'GpuJoin')
+	SELECT n FROM node
+$$;
+
+-- The first GpuJoin of its plan, from above; NULL if there is none.
+CREATE FUNCTION gj_node(query text, options text DEFAULT 'COSTS OFF') RETURNS jsonb LANGUAGE sql AS $$
+	SELECT n FROM gj_nodes(query, options) n WHERE n->>'Custom Plan Provider' = 'GpuJoin' LIMIT 1
+$$;
+
+-- Join type and algorithm of the steps of its GpuJoins.
+CREATE FUNCTION gj_steps(query text) RETURNS text LANGUAGE sql AS $$
+	SELECT coalesce(string_agg(lower(s->>'Join Type') || ' ' || (s->>'Algorithm') ||
+							   CASE WHEN s ? 'Range Condition' THEN ' range' ELSE '' END, ', '), 'no step')
+	FROM gj_nodes(query) n, jsonb_array_elements(n->'Joins') s
+$$;
+
+-- Why the plan of an executed query fell back, of one GpuJoin node; NULL if it did not.
+-- All that the tests know of how EXPLAIN says it.
 CREATE FUNCTION gj_fallback_reason(node jsonb) RETURNS text LANGUAGE sql AS $$
 	SELECT CASE WHEN node ? 'Fallback' THEN node->>'Fallback' END
 $$;
 
 -- Who ran the query: "GpuJoin", what PostgreSQL itself added above or beside it, and whether it fell back.
-CREATE FUNCTION gj_how(query text, run bool DEFAULT true) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-	plan json;
-	how text;
-BEGIN
-	EXECUTE format('EXPLAIN (%s COSTS OFF, FORMAT JSON) %s',
-				   CASE WHEN run THEN 'ANALYZE, TIMING OFF, SUMMARY OFF,' END, query) INTO plan;
-	WITH RECURSIVE node(n) AS (
-		SELECT plan::jsonb->0->'Plan'
-		UNION ALL
-		SELECT jsonb_array_elements(n->'Plans') FROM node
-		WHERE n->>'Custom Plan Provider' IS DISTINCT FROM 'GpuJoin')
+CREATE FUNCTION gj_how(query text, run bool DEFAULT true) RETURNS text LANGUAGE sql AS $$
 	SELECT concat(
 		CASE WHEN bool_or(n->>'Custom Plan Provider' = 'GpuJoin') THEN 'GpuJoin' ELSE 'native' END,
 		CASE WHEN bool_or(n->>'Custom Plan Provider' = 'GpuJoin') THEN
@@ -65,9 +85,8 @@ BEGIN
 				   CASE WHEN bool_or(n->>'Node Type' IN ('Hash Join', 'Merge Join', 'Nested Loop'))
 						THEN ' + join' END) END,
 		min(', fell back: ' || gj_fallback_reason(n)))
-	INTO how FROM node;
-	RETURN how;
-END $$;
+	FROM gj_nodes(query, CASE WHEN run THEN 'ANALYZE, TIMING OFF, SUMMARY OFF, ' ELSE '' END || 'COSTS OFF') n
+$$;
 
 -- Compares what PostgreSQL and gpujoin return.
 CREATE FUNCTION gj_compare(query text, OUT answer text, OUT same bool) LANGUAGE plpgsql AS $$
@@ -118,24 +137,83 @@ $$;
 -- The same rows, by whom, and what of the conditions was left to PostgreSQL.
 CREATE FUNCTION gj_device(query text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
-	plan text;
+	plan jsonb;
 	answer text := gj_same(query);
 BEGIN
 	IF answer LIKE 'same error%' THEN
 		RETURN answer;
 	END IF;
-	EXECUTE 'EXPLAIN (COSTS OFF, FORMAT JSON) ' || query INTO plan;
+	plan := gj_explain(query);
 	RETURN answer ||
-		CASE WHEN plan::jsonb @? '$.**?(@."Custom Plan Provider" == "GpuJoin")."Filter"' THEN ', condition on the host' ELSE '' END ||
-		CASE WHEN plan::jsonb @? '$.**."Sources"[*]?(@."Kind" == "plan")' THEN ', plan source' ELSE '' END;
+		CASE WHEN plan @? '$.**?(@."Custom Plan Provider" == "GpuJoin")."Filter"' THEN ', condition on the host' ELSE '' END ||
+		CASE WHEN plan @? '$.**."Sources"[*]?(@."Kind" == "plan")' THEN ', plan source' ELSE '' END;
+END $$;
+
+-- That, of a condition on the join of the test's tables f and g.
+CREATE FUNCTION gj_where(condition text, columns text DEFAULT 'f.id, g.name') RETURNS text LANGUAGE sql AS $$
+	SELECT gj_device(format('SELECT %s FROM f JOIN g ON f.k = g.k WHERE %s', columns, condition))
+$$;
+
+-- The same rows with any number of loader workers; in tables, because cursors do not use workers.
+-- If `evict`, nothing is resident for those with 1 and 4 workers.
+CREATE FUNCTION gj_equal_loaded(query text, evict bool DEFAULT false) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	n int;
+	result text;
+BEGIN
+	SET LOCAL gpujoin.enabled = off;
+	EXECUTE 'CREATE TEMP TABLE gj_native AS ' || query;
+	SET LOCAL gpujoin.enabled = on;
+	FOREACH n IN ARRAY ARRAY[0, 1, 4, 8] LOOP
+		PERFORM set_config('gpujoin.loader_workers', n::text, false);
+		EXECUTE 'CREATE TEMP TABLE gj_forced AS ' || query;
+		IF EXISTS (SELECT * FROM gj_native EXCEPT ALL SELECT * FROM gj_forced) OR
+		   EXISTS (SELECT * FROM gj_forced EXCEPT ALL SELECT * FROM gj_native) THEN
+			result := concat(result, n, ' workers: DIFFERENT; ');
+		END IF;
+		DROP TABLE gj_forced;
+		IF evict AND n < 4 THEN
+			PERFORM gpujoin_cache_evict();
+		END IF;
+	END LOOP;
+	result := coalesce(result, format('same, %s rows', (SELECT count(*) FROM gj_native)));
+	DROP TABLE gj_native;
+	SET gpujoin.loader_workers = 4;
+	RETURN result;
+END $$;
+
+-- Loader workers planned and launched, and why the plan fell back if it did.
+CREATE FUNCTION gj_workers(query text) RETURNS text LANGUAGE sql AS $$
+	SELECT concat('planned ', coalesce(node->>'Loader Workers Planned', 'none'),
+				  ', launched ', coalesce(node->>'Loader Workers Launched', 'none'),
+				  ', fell back: ' || gj_fallback_reason(node))
+	FROM gj_node(query, 'ANALYZE') node
+$$;
+
+-- The same rows, and how much of each table, or of those that a source has, was resident; of the
+-- relations whose names are like `names`.  Small tables are not kept: up to `unkept` pages that
+-- are read may be theirs.
+CREATE FUNCTION gj_resident(query text, names text DEFAULT '%', unkept int DEFAULT 0) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	plan jsonb := gj_explain(query, 'ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF');
+	answer text := gj_equal(query);
+	pages text;
+BEGIN
+	SELECT string_agg(concat_ws(' ', s->>'Relation', (s->>'Tables') || ' tables',
+			CASE WHEN (s->>'Resident Pages')::int = 0 THEN 'none'
+				WHEN (s->>'Pages Read')::int <= unkept THEN 'all' ELSE 'part' END), ', ' ORDER BY s->>'Relation')
+	INTO pages FROM jsonb_path_query(plan, '$.**."Sources"[*]') s
+	WHERE s->>'Kind' = 'heap pages' AND s->>'Relation' LIKE names;
+	RETURN concat_ws(': ', pages, CASE WHEN answer NOT LIKE 'same, %' THEN answer END,
+		'fell back: ' || (jsonb_path_query_first(plan, '$.**."Fallback"') #>> '{}'));
 END $$;
 
 -- The text of a plan, whatever the device.
-CREATE FUNCTION gj_plan(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
+CREATE FUNCTION gj_plan(query text, options text DEFAULT 'COSTS OFF') RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE
 	line text;
 BEGIN
-	FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
+	FOR line IN EXECUTE format('EXPLAIN (%s) %s', options, query) LOOP
 		IF line !~ '^ *Device: ' THEN
 			RETURN NEXT line;
 		END IF;

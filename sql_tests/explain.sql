@@ -12,19 +12,8 @@ CREATE TABLE h (k int, name text);
 INSERT INTO h SELECT i, 'h' || i FROM generate_series(0, 9) i;
 VACUUM ANALYZE f, g, h;
 
--- the first GpuJoin node of a plan
-CREATE FUNCTION gpujoin_node(query text, options text) RETURNS jsonb LANGUAGE plpgsql AS $$
-DECLARE
-	plan json;
-	result jsonb;
-BEGIN
-	EXECUTE format('EXPLAIN (FORMAT JSON%s) %s', options, query) INTO plan;
-	WITH RECURSIVE node(n) AS (
-		SELECT plan::jsonb->0->'Plan' UNION ALL SELECT jsonb_array_elements(n->'Plans') FROM node)
-	SELECT n INTO result FROM node WHERE n->>'Custom Plan Provider' = 'GpuJoin' LIMIT 1;
-	RETURN result;
-END $$;
 -- what its text says somewhere in it, properties of groups included
+-- what the text of EXPLAIN says somewhere in it, properties of groups included
 CREATE FUNCTION explains(query text, options text, VARIADIC words text[]) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
 	line text;
@@ -42,7 +31,7 @@ END $$;
 \set sums 'SELECT count(*), sum(f.v + g.c) FROM f JOIN g ON f.k = g.k WHERE f.v > 10'
 
 -- one node for the tree; the aggregate is in it
-SELECT gpujoin_node(:'join', '')->>'Node Type', gpujoin_node(:'sums', '')->>'Node Type';
+SELECT gj_node(:'join')->>'Node Type', gj_node(:'sums')->>'Node Type';
 SELECT gj_how(:'join'), gj_how(:'sums');
 SELECT gj_how(:'join', false), gj_how(:'sums', false);
 
@@ -52,17 +41,17 @@ SELECT explains(:'sums', 'COSTS OFF', 'Custom Scan \(GpuJoin\)', 'device', 'hash
 SELECT explains('SELECT f.id FROM f JOIN (SELECT k, count(*) FROM g GROUP BY k) x USING (k)', 'COSTS OFF', 'GpuJoin', 'plan', 'HashAggregate|GroupAggregate');
 SELECT explains('SELECT f.id FROM f JOIN g USING (k) WHERE f.t LIKE ''%1'' AND f.v > 3', 'COSTS OFF', 'GpuJoin', '~~ ''%1''', 'v > 3');
 -- the algorithm of each step, the conditions and the sources are properties of the node itself
-SELECT (gpujoin_node(:'join', '') - 'Plans')::text ~* 'hash', (gpujoin_node(:'join', '') - 'Plans')::text ~ 'k2', (gpujoin_node(:'join', '') - 'Plans')::text ~* 'heap';
+SELECT (gj_node(:'join') - 'Plans')::text ~* 'hash', (gj_node(:'join') - 'Plans')::text ~ 'k2', (gj_node(:'join') - 'Plans')::text ~* 'heap';
 -- ANALYZE: rows of every step, pages and bytes, milliseconds of every phase
 SELECT explains(:'join', 'ANALYZE, COSTS OFF', 'rows', 'pages', 'bytes', 'load', 'transfer', 'build', 'probe', 'return');
 SELECT explains(:'sums', 'ANALYZE, COSTS OFF', 'rows', 'pages', 'bytes', 'load', 'transfer', 'build', 'probe', 'aggregate');
 SELECT explains(:'sums', 'ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF', 'GpuJoin', 'rows');
-SELECT (gpujoin_node(:'join', ', ANALYZE')->>'Actual Rows')::int = (SELECT count(*) FROM f JOIN g ON f.k = g.k JOIN h ON f.k2 = h.k WHERE f.v > 10 AND g.c < 5);
-SELECT gpujoin_node(:'sums', ', ANALYZE')->>'Actual Rows';
-SELECT gpujoin_node(:'sums', '') IS NOT NULL, gpujoin_node(:'sums', ', VERBOSE') IS NOT NULL, gpujoin_node(:'sums', ', VERBOSE, ANALYZE, BUFFERS, WAL, SETTINGS') IS NOT NULL;
+SELECT (gj_node(:'join', 'ANALYZE')->>'Actual Rows')::int = (SELECT count(*) FROM f JOIN g ON f.k = g.k JOIN h ON f.k2 = h.k WHERE f.v > 10 AND g.c < 5);
+SELECT gj_node(:'sums', 'ANALYZE')->>'Actual Rows';
+SELECT gj_node(:'sums') IS NOT NULL, gj_node(:'sums', 'VERBOSE') IS NOT NULL, gj_node(:'sums', 'VERBOSE, ANALYZE, BUFFERS, WAL, SETTINGS') IS NOT NULL;
 
 -- numbers are numbers in JSON: none of a property's values is a string of digits, with or without a unit
-SELECT key, value FROM jsonb_each(gpujoin_node(:'join', ', ANALYZE')) WHERE jsonb_typeof(value) = 'string' AND value #>> '{}' ~* '^[0-9.]+ *(ms|s|kB|MB|GB|rows|pages|bytes)?$';
+SELECT key, value FROM jsonb_each(gj_node(:'join', 'ANALYZE')) WHERE jsonb_typeof(value) = 'string' AND value #>> '{}' ~* '^[0-9.]+ *(ms|s|kB|MB|GB|rows|pages|bytes)?$';
 
 -- the other formats parse
 DO $$
@@ -100,8 +89,8 @@ SELECT gj_how(:'join', false);
 SELECT gj_how('SELECT count(*) FROM g JOIN h USING (k)', false);
 SET gpujoin.force = on;
 -- the device's estimate of rows is PostgreSQL's own
-SELECT (gpujoin_node('SELECT f.id, g.name FROM f JOIN g ON f.k = g.k', '')->>'Plan Rows')::float8 BETWEEN 1000 AND 3600;
-SELECT gpujoin_node(:'sums', '')->>'Plan Rows';
+SELECT (gj_node('SELECT f.id, g.name FROM f JOIN g ON f.k = g.k', 'COSTS ON')->>'Plan Rows')::float8 BETWEEN 1000 AND 3600;
+SELECT gj_node(:'sums', 'COSTS ON')->>'Plan Rows';
 
 DROP TABLE f, g, h;
-DROP FUNCTION gpujoin_node, explains;
+DROP FUNCTION explains;

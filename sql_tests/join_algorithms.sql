@@ -19,22 +19,6 @@ INSERT INTO c SELECT i, i % 30 FROM generate_series(1, 40) i;
 CREATE TABLE empty (id int, k int);
 VACUUM ANALYZE a, b, c;
 
--- the steps of a query's GpuJoin: type and algorithm
-CREATE FUNCTION steps(query text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-	plan json;
-	result text;
-BEGIN
-	EXECUTE 'EXPLAIN (FORMAT JSON) ' || query INTO plan;
-	WITH RECURSIVE node(n) AS (
-		SELECT plan::jsonb->0->'Plan' UNION ALL SELECT jsonb_array_elements(n->'Plans') FROM node
-		WHERE n->>'Custom Plan Provider' IS DISTINCT FROM 'GpuJoin')
-	SELECT string_agg(lower(s->>'Join Type') || ' ' || (s->>'Algorithm') ||
-					  CASE WHEN s ? 'Range Condition' THEN ' range' ELSE '' END, ', ')
-	INTO result FROM node, jsonb_array_elements(n->'Joins') s;
-	RETURN result;
-END $$;
-
 -- the rows by each algorithm, and what became of its steps
 CREATE FUNCTION by_all(query text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
@@ -45,7 +29,7 @@ BEGIN
 	FOREACH algorithm IN ARRAY ARRAY['hash', 'sort_merge', 'nested_loop'] LOOP
 		PERFORM set_config('gpujoin.algorithm', algorithm, false);
 		answers := answers || gj_same(query);
-		used := used || steps(query);
+		used := used || gj_steps(query);
 	END LOOP;
 	PERFORM set_config('gpujoin.algorithm', 'auto', false);
 	IF answers[1] = ALL (answers) THEN
@@ -129,26 +113,16 @@ SELECT by_all('SELECT a.id, b.id, c.id FROM a FULL JOIN c ON a.k = c.k JOIN b ON
 SELECT by_all('SELECT b.id, c.id FROM b LEFT JOIN c ON b.hi > c.k AND b.lo < c.k WHERE EXISTS (SELECT FROM a WHERE a.k <> b.lo AND a.x = b.x)');
 
 -- by default: hash with an equality, sort-merge with a range, else the nested loop
-SELECT steps('SELECT a.id, b.id FROM a JOIN b ON a.k = b.lo AND a.v < b.v');
-SELECT steps('SELECT a.id, b.id FROM a JOIN b ON a.k BETWEEN b.lo AND b.hi');
-SELECT steps('SELECT a.id, b.id FROM a JOIN b ON a.k <> b.lo');
-SELECT steps('SELECT a.id, b.id FROM a CROSS JOIN b');
+SELECT gj_steps('SELECT a.id, b.id FROM a JOIN b ON a.k = b.lo AND a.v < b.v');
+SELECT gj_steps('SELECT a.id, b.id FROM a JOIN b ON a.k BETWEEN b.lo AND b.hi');
+SELECT gj_steps('SELECT a.id, b.id FROM a JOIN b ON a.k <> b.lo');
+SELECT gj_steps('SELECT a.id, b.id FROM a CROSS JOIN b');
 
 -- EXPLAIN tells type, algorithm and every kind of condition
-CREATE FUNCTION joins(query text) RETURNS SETOF jsonb LANGUAGE plpgsql AS $$
-DECLARE
-	plan json;
-BEGIN
-	EXECUTE 'EXPLAIN (FORMAT JSON) ' || query INTO plan;
-	RETURN QUERY WITH RECURSIVE node(n) AS (
-		SELECT plan::jsonb->0->'Plan' UNION ALL SELECT jsonb_array_elements(n->'Plans') FROM node
-		WHERE n->>'Custom Plan Provider' IS DISTINCT FROM 'GpuJoin')
-	SELECT jsonb_array_elements(n->'Joins') FROM node;
-END $$;
-SELECT joins('SELECT a.id, c.id FROM a LEFT JOIN c ON a.k = c.k AND a.v <> c.id WHERE c.id > 5 OR c.id IS NULL');
-SELECT joins('SELECT a.id FROM a JOIN b ON a.k > b.lo AND a.k <= b.hi AND a.v <> b.v WHERE NOT EXISTS (SELECT FROM c WHERE a.k + c.k = 3)');
-SELECT joins('SELECT c.id FROM c WHERE EXISTS (SELECT FROM a WHERE a.k = c.k AND a.v > c.id)');
-SELECT joins('SELECT a.id, c.id FROM a CROSS JOIN c');
+SELECT jsonb_array_elements(gj_node('SELECT a.id, c.id FROM a LEFT JOIN c ON a.k = c.k AND a.v <> c.id WHERE c.id > 5 OR c.id IS NULL')->'Joins');
+SELECT jsonb_array_elements(gj_node('SELECT a.id FROM a JOIN b ON a.k > b.lo AND a.k <= b.hi AND a.v <> b.v WHERE NOT EXISTS (SELECT FROM c WHERE a.k + c.k = 3)')->'Joins');
+SELECT jsonb_array_elements(gj_node('SELECT c.id FROM c WHERE EXISTS (SELECT FROM a WHERE a.k = c.k AND a.v > c.id)')->'Joins');
+SELECT jsonb_array_elements(gj_node('SELECT a.id, c.id FROM a CROSS JOIN c')->'Joins');
 
 DROP TABLE a, b, c, empty;
-DROP FUNCTION steps, by_all, joins;
+DROP FUNCTION by_all;

@@ -9,14 +9,13 @@ SET gpujoin.devices_per_query = 1;
 -- What gj_same says, the rows that GpuJoin returned, and whether it was asked for a limit; the rows are compared in their order.
 CREATE FUNCTION gj_first(query text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
-	plan jsonb;
+	node jsonb := gj_node(query, 'ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF');
 	numbered text := format('SELECT row_number() OVER (), s.* FROM (%s) s', query);
 BEGIN
-	EXECUTE 'EXPLAIN (ANALYZE, TIMING OFF, SUMMARY OFF, COSTS OFF, FORMAT JSON) ' || query INTO plan;
 	RETURN concat_ws(', ', gj_same(numbered),
-		'limit ' || (jsonb_path_query_first(plan, '$.**?(@."Custom Plan Provider" == "GpuJoin")')->>'Limit'),
-		'with ties' || substr(jsonb_path_query_first(plan, '$.**?(@."Custom Plan Provider" == "GpuJoin")')->>'Ties', 1, 0),
-		'returned ' || (jsonb_path_query_first(plan, '$.**?(@."Custom Plan Provider" == "GpuJoin")')->>'Actual Rows'));
+		'limit ' || (node->>'Limit'),
+		'with ties' || substr(node->>'Ties', 1, 0),
+		'returned ' || (node->>'Actual Rows'));
 END $$;
 
 CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy');

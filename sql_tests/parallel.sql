@@ -11,77 +11,37 @@ CREATE TABLE pl_e AS SELECT i AS v, i % 10 AS g FROM generate_series(1, 3000) i;
 CREATE TEMP TABLE pl_temp AS SELECT k, v FROM pl_d;
 VACUUM ANALYZE pl_f, pl_d, pl_e;
 
--- Workers planned and launched, and why the plan fell back if it did.
-CREATE FUNCTION pl_workers(query text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-	plan json;
-	node jsonb;
-BEGIN
-	EXECUTE 'EXPLAIN (ANALYZE, FORMAT JSON) ' || query INTO plan;
-	WITH RECURSIVE nodes(n) AS (
-		SELECT plan::jsonb->0->'Plan'
-		UNION ALL SELECT jsonb_array_elements(n->'Plans') FROM nodes)
-	SELECT n INTO node FROM nodes WHERE n->>'Custom Plan Provider' = 'GpuJoin';
-	RETURN concat('planned ', coalesce(node->>'Loader Workers Planned', 'none'),
-				  ', launched ', coalesce(node->>'Loader Workers Launched', 'none'),
-				  ', fell back: ' || (node->>'Fallback'));
-END $$;
-
--- Compares with PostgreSQL; in tables, because cursors do not use workers.
-CREATE FUNCTION pl_same(query text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-	n int;
-	result text;
-BEGIN
-	SET LOCAL gpujoin.enabled = off;
-	EXECUTE 'CREATE TEMP TABLE pl_native AS ' || query;
-	SET LOCAL gpujoin.enabled = on;
-	FOREACH n IN ARRAY ARRAY[0, 1, 4, 8] LOOP
-		PERFORM set_config('gpujoin.loader_workers', n::text, false);
-		EXECUTE 'CREATE TEMP TABLE pl_forced AS ' || query;
-		IF EXISTS (SELECT * FROM pl_native EXCEPT ALL SELECT * FROM pl_forced) OR
-		   EXISTS (SELECT * FROM pl_forced EXCEPT ALL SELECT * FROM pl_native) THEN
-			result := concat(result, n, ' workers: DIFFERENT; ');
-		END IF;
-		DROP TABLE pl_forced;
-	END LOOP;
-	result := coalesce(result, format('same, %s rows', (SELECT count(*) FROM pl_native)));
-	DROP TABLE pl_native;
-	SET gpujoin.loader_workers = 4;
-	RETURN result;
-END $$;
-
-SELECT pl_same('SELECT count(*) AS a, sum(f.id + d.v) AS b, count(f.n) AS c, min(f.n) AS d, max(d.v) AS e FROM pl_f f JOIN pl_d d USING (k)');
-SELECT pl_same('SELECT f.id, f.n, f.t, d.name FROM pl_f f JOIN pl_d d USING (k)');
-SELECT pl_same('SELECT f.id, f.t, d.name, e.g FROM pl_f f JOIN pl_d d USING (k) JOIN pl_e e ON e.v = d.v WHERE e.g < 5 AND f.n > 2');
-SELECT pl_same('SELECT d.name, sum(f.n) FROM pl_f f JOIN pl_d d USING (k) GROUP BY 1');
+SELECT gj_equal_loaded('SELECT count(*) AS a, sum(f.id + d.v) AS b, count(f.n) AS c, min(f.n) AS d, max(d.v) AS e FROM pl_f f JOIN pl_d d USING (k)');
+SELECT gj_equal_loaded('SELECT f.id, f.n, f.t, d.name FROM pl_f f JOIN pl_d d USING (k)');
+SELECT gj_equal_loaded('SELECT f.id, f.t, d.name, e.g FROM pl_f f JOIN pl_d d USING (k) JOIN pl_e e ON e.v = d.v WHERE e.g < 5 AND f.n > 2');
+SELECT gj_equal_loaded('SELECT d.name, sum(f.n) FROM pl_f f JOIN pl_d d USING (k) GROUP BY 1');
 -- sides that workers cannot read
-SELECT pl_same('SELECT f.id, x.v FROM pl_f f JOIN pl_temp x USING (k)');
-SELECT pl_same('SELECT f.id, x.c FROM pl_f f JOIN (SELECT k, count(*) AS c FROM pl_d GROUP BY k OFFSET 0) x USING (k)');
+SELECT gj_equal_loaded('SELECT f.id, x.v FROM pl_f f JOIN pl_temp x USING (k)');
+SELECT gj_equal_loaded('SELECT f.id, x.c FROM pl_f f JOIN (SELECT k, count(*) AS c FROM pl_d GROUP BY k OFFSET 0) x USING (k)');
 -- nothing to load, and nothing to join with
-SELECT pl_same('SELECT count(*) FROM pl_f f JOIN (SELECT k FROM pl_d WHERE v < 0 OFFSET 0) x USING (k)');
-SELECT pl_same('SELECT f.id FROM pl_f f JOIN pl_d d USING (k) WHERE d.v < 0');
+SELECT gj_equal_loaded('SELECT count(*) FROM pl_f f JOIN (SELECT k FROM pl_d WHERE v < 0 OFFSET 0) x USING (k)');
+SELECT gj_equal_loaded('SELECT f.id FROM pl_f f JOIN pl_d d USING (k) WHERE d.v < 0');
 
 -- how many
 SET gpujoin.loader_workers = 4;
-SELECT pl_workers('SELECT count(*), sum(f.id + d.v) FROM pl_f f JOIN pl_d d USING (k)');
-SELECT pl_workers('SELECT f.id, d.name FROM pl_f f JOIN pl_d d USING (k)');
-SELECT pl_workers('SELECT f.id, d.name FROM pl_f f JOIN pl_d d USING (k) LIMIT 10');
+SELECT gj_workers('SELECT count(*), sum(f.id + d.v) FROM pl_f f JOIN pl_d d USING (k)');
+SELECT gj_workers('SELECT f.id, d.name FROM pl_f f JOIN pl_d d USING (k)');
+SELECT gj_workers('SELECT f.id, d.name FROM pl_f f JOIN pl_d d USING (k) LIMIT 10');
 SET gpujoin.loader_workers = 0;
-SELECT pl_workers('SELECT count(*), sum(f.id + d.v) FROM pl_f f JOIN pl_d d USING (k)');
+SELECT gj_workers('SELECT count(*), sum(f.id + d.v) FROM pl_f f JOIN pl_d d USING (k)');
 SET gpujoin.loader_workers = 4;
 SET max_parallel_workers = 0;
-SELECT pl_workers('SELECT count(*), sum(f.id + d.v) FROM pl_f f JOIN pl_d d USING (k)');
+SELECT gj_workers('SELECT count(*), sum(f.id + d.v) FROM pl_f f JOIN pl_d d USING (k)');
 SET max_parallel_workers = 8;
 SET max_parallel_workers_per_gather = 0;
-SELECT pl_workers('SELECT count(*), sum(f.id + d.v) FROM pl_f f JOIN pl_d d USING (k)');
+SELECT gj_workers('SELECT count(*), sum(f.id + d.v) FROM pl_f f JOIN pl_d d USING (k)');
 SET max_parallel_workers_per_gather = 2;
 -- a table of its own size a worker
 SET min_parallel_table_scan_size = '8MB';
-SELECT pl_workers('SELECT count(*), sum(f.id + d.v) FROM pl_f f JOIN pl_d d USING (k)');
+SELECT gj_workers('SELECT count(*), sum(f.id + d.v) FROM pl_f f JOIN pl_d d USING (k)');
 SET min_parallel_table_scan_size = 0;
 -- only a temporary table to load
-SELECT pl_workers('SELECT count(*) FROM pl_temp a JOIN pl_temp b USING (k)');
+SELECT gj_workers('SELECT count(*) FROM pl_temp a JOIN pl_temp b USING (k)');
 
 -- a plan made for workers, and executed when there are none
 PREPARE pl_sums AS SELECT count(*), sum(f.id + d.v) FROM pl_f f JOIN pl_d d USING (k);
@@ -103,8 +63,8 @@ SAVEPOINT b;
 INSERT INTO pl_d SELECT i, -i, 'gone' FROM generate_series(801, 900) i;
 ROLLBACK TO b;
 INSERT INTO pl_d SELECT i, -i, 'new' FROM generate_series(801, 850) i;
-SELECT pl_same('SELECT f.id, f.n, d.v, d.name FROM pl_f f JOIN pl_d d USING (k)');
-SELECT pl_workers('SELECT count(*), sum(f.n), sum(d.v) FROM pl_f f JOIN pl_d d USING (k)');
+SELECT gj_equal_loaded('SELECT f.id, f.n, d.v, d.name FROM pl_f f JOIN pl_d d USING (k)');
+SELECT gj_workers('SELECT count(*), sum(f.n), sum(d.v) FROM pl_f f JOIN pl_d d USING (k)');
 SELECT count(*), sum(f.n), sum(d.v) FROM pl_f f JOIN pl_d d USING (k);
 ROLLBACK TO a;
 SELECT count(*), sum(f.n), sum(d.v) FROM pl_f f JOIN pl_d d USING (k);
@@ -113,7 +73,7 @@ ROLLBACK;
 BEGIN;
 CREATE TABLE pl_new AS SELECT * FROM pl_d;
 DELETE FROM pl_new WHERE k > 10;
-SELECT pl_workers('SELECT count(*), sum(f.n), sum(d.v) FROM pl_f f JOIN pl_new d USING (k)');
+SELECT gj_workers('SELECT count(*), sum(f.n), sum(d.v) FROM pl_f f JOIN pl_new d USING (k)');
 SELECT count(*), sum(f.n), sum(d.v) FROM pl_f f JOIN pl_new d USING (k);
 ROLLBACK;
 
@@ -131,15 +91,15 @@ SELECT * FROM pl_into ORDER BY n;
 CREATE FUNCTION pl_write(int) RETURNS int LANGUAGE plpgsql AS
 	$$ BEGIN INSERT INTO pl_into VALUES ($1, $1); RETURN $1; END $$;
 SELECT sum(pl_write(f.id)) FROM pl_f f JOIN pl_d d USING (k) WHERE f.id < 4;
-SELECT pl_workers('SELECT pl_write(f.id) FROM pl_f f JOIN pl_d d USING (k) WHERE f.id < 4');
+SELECT gj_workers('SELECT pl_write(f.id) FROM pl_f f JOIN pl_d d USING (k) WHERE f.id < 4');
 
 -- joins in joins, rescans, errors
-SELECT pl_same('SELECT e.v, (SELECT count(*) FROM pl_f f JOIN pl_d d USING (k) WHERE d.v = e.v) FROM pl_e e WHERE e.v < 5');
-SELECT pl_same('SELECT x.v, count(*) FROM (SELECT f.k, d.v FROM pl_f f JOIN pl_d d USING (k) OFFSET 0) x JOIN pl_e USING (v) GROUP BY 1');
+SELECT gj_equal_loaded('SELECT e.v, (SELECT count(*) FROM pl_f f JOIN pl_d d USING (k) WHERE d.v = e.v) FROM pl_e e WHERE e.v < 5');
+SELECT gj_equal_loaded('SELECT x.v, count(*) FROM (SELECT f.k, d.v FROM pl_f f JOIN pl_d d USING (k) OFFSET 0) x JOIN pl_e USING (v) GROUP BY 1');
 -- PostgreSQL's plan raises them, in this process or in a parallel worker, as the CONTEXT would tell
 \set SHOW_CONTEXT never
 SELECT sum(1 / (f.id - 5)) FROM pl_f f JOIN pl_d d USING (k);
 SELECT count(x.q) FROM (SELECT 1 / (f.id - 5) AS q FROM pl_f f JOIN pl_d d USING (k) OFFSET 0) x;
 SELECT count(*), sum(f.id + d.v) FROM pl_f f JOIN pl_d d USING (k);
 DROP TABLE pl_f, pl_d, pl_e, pl_into, pl_temp;
-DROP FUNCTION pl_workers, pl_same, pl_write;
+DROP FUNCTION pl_write;

@@ -72,16 +72,10 @@ EXECUTE by_id(2000, 4000);
 EXECUTE by_id(20000, 20100);
 EXECUTE by_id(NULL, 4);
 EXECUTE by_id(8000, 7000);
-CREATE FUNCTION tables_of(statement text) RETURNS SETOF text LANGUAGE plpgsql AS $$
-DECLARE
-	line text;
-BEGIN
-	FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || statement LOOP
-		IF line ~ 'heap pages|Tables|Rows: loaded|Fallback:' THEN
-			RETURN NEXT regexp_replace(line, ' *Pages: .*', '');
-		END IF;
-	END LOOP;
-END $$;
+CREATE FUNCTION tables_of(statement text) RETURNS SETOF text LANGUAGE sql AS $$
+	SELECT regexp_replace(line, ' *Pages: .*', '') FROM gj_plan(statement, 'ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF') line
+	WHERE line ~ 'heap pages|Tables|Rows: loaded|Fallback:'
+$$;
 SELECT tables_of('EXECUTE by_id(2000, 4000)');
 SELECT tables_of('EXECUTE by_id(20000, 20100)');
 SELECT tables_of('EXECUTE by_id(8000, 7000)');

@@ -9,23 +9,12 @@ ALTER TABLE pt_f ADD COLUMN added varchar(30) DEFAULT 'was there';
 CREATE TABLE pt_d AS SELECT i AS k, 'd' || i AS name FROM generate_series(0, 29) i;
 VACUUM ANALYZE pt_f, pt_d;
 SELECT gpujoin_cache_evict() >= 0;
--- Whether a query reads pages of pt_f.
-CREATE FUNCTION reads_pages(query text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-	plan jsonb;
-BEGIN
-	EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, FORMAT JSON) ' || query INTO plan;
-	RETURN (SELECT CASE WHEN (s->>'Pages Read')::int = 0 THEN 'all resident' ELSE 'loads' END
-			FROM jsonb_path_query(plan, '$.**."Sources"[*]') s WHERE s->>'Relation' LIKE 'pt\_f%') ||
-		coalesce(', fell back: ' || (jsonb_path_query_first(plan, '$.**."Fallback"') #>> '{}'), '');
-END $$;
 SELECT gpujoin_prewarm('pt_f') = pg_relation_size('pt_f') / 8192 AS whole;
-SELECT reads_pages('SELECT f.t, f.v, f.c, f.b, d.name FROM pt_f f JOIN pt_d d USING (k)');
-SELECT reads_pages('SELECT count(*) FROM pt_f f JOIN pt_d d USING (k) WHERE f.t LIKE ''long%''');
-SELECT reads_pages('SELECT count(*), sum(f.id) FROM pt_f f JOIN pt_d d USING (k) WHERE f.v = ''v3'' AND f.c <> ''c1'' AND f.b = ''\x01''');
-SELECT reads_pages('SELECT f.t, d.name FROM pt_f f JOIN pt_d d USING (k) WHERE f.added LIKE ''was%'' AND f.v < ''v7'' COLLATE "C" AND f.b IS NOT NULL');
+SELECT gj_resident('SELECT f.t, f.v, f.c, f.b, d.name FROM pt_f f JOIN pt_d d USING (k)', 'pt\_f%');
+SELECT gj_resident('SELECT count(*) FROM pt_f f JOIN pt_d d USING (k) WHERE f.t LIKE ''long%''', 'pt\_f%');
+SELECT gj_resident('SELECT count(*), sum(f.id) FROM pt_f f JOIN pt_d d USING (k) WHERE f.v = ''v3'' AND f.c <> ''c1'' AND f.b = ''\x01''', 'pt\_f%');
+SELECT gj_resident('SELECT f.t, d.name FROM pt_f f JOIN pt_d d USING (k) WHERE f.added LIKE ''was%'' AND f.v < ''v7'' COLLATE "C" AND f.b IS NOT NULL', 'pt\_f%');
 SELECT gj_same('SELECT f.id, f.v, f.t, d.name FROM pt_f f JOIN pt_d d USING (k) WHERE f.added LIKE ''was%'' AND f.v < ''v7'' COLLATE "C" AND f.b IS NOT NULL');
 SELECT gj_same('SELECT f.id, f.t, f.v, f.c, f.b, d.name FROM pt_f f JOIN pt_d d USING (k)');
 SELECT gj_same('SELECT count(*), sum(length(f.t)), sum(f.id) FROM pt_f f JOIN pt_d d USING (k) WHERE f.t LIKE ''long%''');
-DROP FUNCTION reads_pages;
 DROP TABLE pt_f, pt_d;

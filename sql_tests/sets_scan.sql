@@ -113,16 +113,10 @@ SELECT scan_later();
 DROP TABLE scan_tmp;
 
 -- only what is asked for is joined
-CREATE FUNCTION scan_ran(query text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-	line text;
-	said text := '';
-BEGIN
-	FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || query LOOP
-		said := said || CASE WHEN line ~ '^ *(Technique|Predicate|Metric|Best|Left Sets|Right Sets|Sets|Pairs|Fallback):' THEN regexp_replace(line, '^ *', '') || '; ' ELSE '' END;
-	END LOOP;
-	RETURN said;
-END $$;
+CREATE FUNCTION scan_ran(query text) RETURNS text LANGUAGE sql AS $$
+	SELECT coalesce(string_agg(regexp_replace(line, '^ *', '') || '; ', ''), '') FROM gj_plan(query, 'ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF') line
+	WHERE line ~ '^ *(Technique|Predicate|Metric|Best|Left Sets|Right Sets|Sets|Pairs|Fallback):'
+$$;
 SET gpujoin.set_algorithm = hash;
 SELECT scan_ran('SELECT * FROM gpu_set_join(''SELECT id, s FROM scan_s'', predicate => ''all'')');
 SELECT scan_ran('SELECT * FROM gpu_set_join(''SELECT id, s FROM scan_s'', predicate => ''all'') LIMIT 7');
@@ -130,17 +124,10 @@ SELECT scan_ran('SELECT * FROM gpu_set_join(''SELECT id, s FROM scan_s'', ''SELE
 SELECT scan_ran('SELECT * FROM gpu_set_topk(''SELECT id, s FROM scan_s WHERE id <= 100'', k => 2)');
 SELECT scan_ran('SELECT left_id FROM gpu_set_join(''SELECT id, s FROM scan_s'', predicate => ''all'') WHERE false');
 RESET gpujoin.set_algorithm;
-CREATE FUNCTION scan_json(query text) RETURNS jsonb LANGUAGE plpgsql AS $$ DECLARE plan json; BEGIN EXECUTE 'EXPLAIN (ANALYZE, FORMAT JSON) ' || query INTO plan; RETURN plan; END $$;
-SELECT string_agg(k, ', ' ORDER BY k) FROM (SELECT jsonb_object_keys(scan_json('SELECT * FROM gpu_set_join(''SELECT id, s FROM scan_s'')')->0->'Plan') AS k) x WHERE k ~ 'Sets|Pairs|Device$|Technique|Predicate|Elements|Complete';
+SELECT string_agg(k, ', ' ORDER BY k) FROM (SELECT jsonb_object_keys(gj_explain('SELECT * FROM gpu_set_join(''SELECT id, s FROM scan_s'')', 'ANALYZE')->0->'Plan') AS k) x WHERE k ~ 'Sets|Pairs|Device$|Technique|Predicate|Elements|Complete';
 
 -- what rows are expected: those of the queries, if they are constants
-CREATE FUNCTION scan_estimate(query text) RETURNS int8 LANGUAGE plpgsql AS $$
-DECLARE
-	plan json;
-BEGIN
-	EXECUTE 'EXPLAIN (FORMAT JSON) ' || query INTO plan;
-	RETURN plan->0->'Plan'->>'Plan Rows';
-END $$;
+CREATE FUNCTION scan_estimate(query text) RETURNS int8 LANGUAGE sql AS $$ SELECT (gj_explain(query, 'COSTS ON')->0->'Plan'->'Plan Rows')::int8 $$;
 SELECT scan_estimate('SELECT * FROM gpu_set_join(''SELECT id, s FROM scan_s'', predicate => ''all'')'), scan_estimate('SELECT * FROM gpu_set_join(''SELECT id, s FROM scan_s'', ''SELECT id, ARRAY[1] FROM scan_few'', ''all'')'),
 	scan_estimate('SELECT gpu_set_join(''SELECT id, s FROM scan_s'', predicate => ''all'')'), scan_estimate('SELECT * FROM gpu_set_topk(''SELECT id, s FROM scan_s'', k => 4)'),
 	scan_estimate('SELECT * FROM gpu_set_topk(''SELECT id, s FROM scan_s'', ''SELECT id, ARRAY[1] FROM scan_few'', k => 40)'), scan_estimate('SELECT * FROM gpu_set_join(''SELECT id, s FROM scan_s'', predicate => ''equals'')');
@@ -225,5 +212,5 @@ DO $$ BEGIN FOR i IN 1..1000 LOOP EXIT WHEN NOT EXISTS (SELECT FROM gpujoin_devi
 SELECT sum(sessions) AS sessions, sum(memory_used) AS memory_used FROM gpujoin_devices;
 DROP VIEW scan_v;
 DROP TABLE scan_s, scan_few, scan_out;
-DROP FUNCTION scans, scan_loop, scan_later, scan_ran, scan_estimate, scan_fails, scan_json;
+DROP FUNCTION scans, scan_loop, scan_later, scan_ran, scan_estimate, scan_fails;
 DROP SCHEMA scan_other CASCADE;

@@ -22,15 +22,12 @@ CREATE TABLE g (k int, d date, ts timestamp, tm time, name text);
 INSERT INTO g SELECT i, date '2000-01-01' + i * 31, timestamp '2000-01-01 00:00' + i * interval '31 days', time '00:00' + i * interval '1 hour', 'name ' || i FROM generate_series(0, 19) i;
 VACUUM ANALYZE f;
 
-CREATE FUNCTION where_is(condition text) RETURNS text LANGUAGE sql AS
-	$$ SELECT gj_device('SELECT f.id, g.name FROM f JOIN g ON f.k = g.k WHERE ' || condition) $$;
-
-SELECT where_is(c) FROM unnest(ARRAY[
+SELECT gj_where(c) FROM unnest(ARRAY[
 	'f.d = g.d', 'f.d < g.ts', 'f.ts >= g.d', 'f.d::timestamp = g.ts', 'f.ts::date = g.d', 'f.ts::date <> f.d', 'f.d <= timestamp ''2000-06-01 12:00''', 'f.ts > date ''2000-06-01''', 'f.tm < g.tm', 'f.tm = ''01:23:00''',
 	'f.tm BETWEEN ''01:00'' AND ''02:00''', 'f.tz >= ''2000-02-20 00:00+00''', 'f.tz < ''2000-02-20''', 'f.tz > f.ts', 'f.tz::date = f.d', 'f.iv > interval ''1 day''', 'f.d IN (''2000-01-01'', ''2000-03-01'')',
 	'f.ts IN (''2000-02-29'', ''9999-12-31'')', 'f.tm IN (''00:01:23'', ''00:02:46'')', 'f.d IS NULL OR f.d > ''2005-01-01'''
 ]) WITH ORDINALITY AS t(c, n) ORDER BY n;
-SELECT where_is(c) FROM unnest(ARRAY[
+SELECT gj_where(c) FROM unnest(ARRAY[
 	'f.d + 10 = g.d', 'f.d - 10 > g.d', 'f.d + f.n > g.d', 'f.d - f.n < g.d', 'f.d - g.d > 100', 'f.d + interval ''1 month'' > g.ts', 'f.d - interval ''1 month'' = ''2000-01-31''', 'f.d + interval ''1 year 2 months -3 days 04:05:06'' > g.ts',
 	'f.ts + interval ''1 month'' > g.ts', 'f.ts - interval ''13 months'' < g.ts', 'f.ts + interval ''-1 day 1 microsecond'' > g.ts', 'f.ts + interval ''100 years'' > g.ts',
 	'f.ts - g.ts > interval ''1 day''', 'f.tz + interval ''1 hour'' > f.ts',
@@ -39,7 +36,7 @@ SELECT where_is(c) FROM unnest(ARRAY[
 -- every month that a day may have to be cut in, forwards and backwards
 SELECT gj_device('SELECT f.id, g.name FROM f JOIN g ON f.k = g.k WHERE f.id <> 1010 AND (f.ts + interval ''' || m || ' months'')::date - f.ts::date <> ' || m || ' * 30') FROM unnest(ARRAY[-25, -12, -11, -1, 1, 2, 11, 12, 37]) m;
 -- fields
-SELECT where_is(c) FROM unnest(ARRAY[
+SELECT gj_where(c) FROM unnest(ARRAY[
 	'extract(year FROM f.d) = 2000', 'extract(month FROM f.d) = 2', 'extract(day FROM f.d) = 29', 'extract(quarter FROM f.d) = 3', 'extract(dow FROM f.d) = 0', 'extract(isodow FROM f.d) = 7', 'extract(doy FROM f.d) = 366', 'extract(week FROM f.d) = 1',
 	'extract(year FROM f.ts) < 0', 'extract(month FROM f.ts) = 12', 'extract(day FROM f.ts) = 31', 'extract(hour FROM f.ts) = 10', 'extract(minute FROM f.ts) = 20', 'extract(second FROM f.ts) > 59.5', 'extract(epoch FROM f.ts) > 0',
 	'extract(dow FROM f.ts) = extract(isodow FROM f.ts)', 'extract(doy FROM f.ts) = 60', 'extract(quarter FROM f.ts) = g.k', 'date_part(''year'', f.ts) = 2000', 'date_part(''month'', f.d) = 5', 'date_part(''second'', f.ts) > 59.5',
@@ -70,4 +67,3 @@ SELECT gj_device('SELECT ends.*, g.name FROM ends JOIN g USING (k) WHERE ' || c)
 ]) WITH ORDINALITY AS t(c, n) ORDER BY n;
 
 DROP TABLE f, g, inf, ends;
-DROP FUNCTION where_is;

@@ -4,7 +4,6 @@ LOAD 'gpujoin';
 \pset tuples_only on
 SET gpujoin.force = on;
 
-
 CREATE DOMAIN price AS numeric(9, 2);
 CREATE TABLE f (id int, k int, n numeric(12, 2), d numeric(4, 4), w numeric(18, 0), t numeric(10, 3), z numeric(15, 6), p price, u numeric, x float8);
 INSERT INTO f
@@ -19,16 +18,13 @@ INSERT INTO g SELECT i, (i * 7919 % 100003 - 50000) / 100.0, i / 100.0, 'name ' 
 INSERT INTO g VALUES (NULL, NULL, NULL, NULL), (7, 0, 0.01, 'zero');
 VACUUM ANALYZE f;
 
-CREATE FUNCTION where_is(condition text) RETURNS text LANGUAGE sql AS
-	$$ SELECT gj_device('SELECT f.id, f.n, g.name FROM f JOIN g ON f.k = g.k WHERE ' || condition) $$;
-
-SELECT where_is(c) FROM unnest(ARRAY[
+SELECT gj_where(c, 'f.id, f.n, g.name') FROM unnest(ARRAY[
 	'f.n = 78.38', 'f.n <> 78.38', 'f.n < 0', 'f.n <= -100.5', 'f.n > 100.123456', 'f.n >= 9999999999.99', 'f.n BETWEEN -10 AND 10', 'f.d = 0.05', 'f.d BETWEEN 0.05 AND 0.07',
 	'f.n = g.n', 'f.n > g.m', 'f.d = g.m', 'f.t < f.n', 'f.w > 0', 'f.w = f.n', 'f.n = f.id', 'f.n > f.k', 'f.z > 0.001', 'f.z < f.d', 'f.p = 10.5', 'f.n IS NULL', 'f.n IS NOT NULL',
 	'f.n IN (78.38, 0, 100.00)', 'f.n NOT IN (78.38, 0)', 'f.n IN (78.38, NULL)', 'f.d IN (0.05, 0.07, 0.123456789)', 'f.n IN (0.001)', 'f.n NOT IN (0.001)', 'f.n = ANY (''{78.38,1e3}'')',
 	'f.n = 1e30', 'f.n < ''NaN''', 'f.n < ''Infinity''', 'f.n = 0.0000000000000000000001', 'f.u = 1', 'f.u > f.n'
 ]) WITH ORDINALITY AS t(c, n) ORDER BY n;
-SELECT where_is(c) FROM unnest(ARRAY[
+SELECT gj_where(c, 'f.id, f.n, g.name') FROM unnest(ARRAY[
 	'f.n + f.d > 10', 'f.n - g.n = 0', 'f.n * f.d > 1.5', 'f.n * (1 - f.d) > 100', 'f.n * (1 - f.d) * (1 + f.d) > 100', '-f.n > 10', 'abs(f.n) < 10', 'f.n % 10 = 3.38', 'mod(f.n, f.t) > 1', 'f.n % f.d > 0',
 	'f.n + f.id = 100', 'f.w + f.w > 0', 'f.w * 100 > 0', 'f.n / 3 > 1', 'round(f.n) = 78', 'round(f.n, 1) = 78.4', 'round(f.n, 4) = 78.38', 'trunc(f.n) = -78', 'trunc(f.n, 1) = 78.3', 'floor(f.n) = -79',
 	'ceil(f.n) = 79', 'ceiling(f.t) = 10', 'floor(f.t) = -10', 'round(f.t, 2) = 1.13', 'round(f.t, -1) = 10', 'sign(f.n) = -1', 'f.n::int = 78', 'f.t::int = 2', 'f.t::int8 = -2', 'f.n::int2 > 0', 'f.n::float8 = 78.38', 'f.t::float8 < f.x',
@@ -62,10 +58,10 @@ SELECT gj_device('SELECT sum(n), sum(n * (1 - d)), avg(z) FROM f WHERE d BETWEEN
 
 -- NaN fits numeric(p, s), and the device has none; one that nobody looks at does no harm
 INSERT INTO f VALUES (2000, 3, 'NaN', 0, 0, 0, 0, 0, 'NaN', 0);
-SELECT where_is('f.n > 100');
-SELECT where_is('f.d = 0.05');
-SELECT where_is('f.id < 2000 AND f.n > 100');
-SELECT where_is('CASE WHEN f.id < 2000 THEN f.n > 100 ELSE false END');
+SELECT gj_where('f.n > 100', 'f.id, f.n, g.name');
+SELECT gj_where('f.d = 0.05', 'f.id, f.n, g.name');
+SELECT gj_where('f.id < 2000 AND f.n > 100', 'f.id, f.n, g.name');
+SELECT gj_where('CASE WHEN f.id < 2000 THEN f.n > 100 ELSE false END', 'f.id, f.n, g.name');
 SELECT gj_device('SELECT sum(f.n), max(f.n), min(f.n), avg(f.n) FROM f JOIN g ON f.k = g.k');
 SELECT gj_device('SELECT f.n, count(*) FROM f JOIN g ON f.k = g.k GROUP BY f.n');
 -- values that 64 bits do not hold, scales that differ
@@ -91,4 +87,3 @@ DEALLOCATE ALL;
 
 DROP TABLE f, g, h;
 DROP DOMAIN price;
-DROP FUNCTION where_is;

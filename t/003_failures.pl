@@ -39,7 +39,7 @@ my $query = "SELECT count(*), sum(f.v * 3) FROM f JOIN d ON f.k = d.k WHERE f.id
 my $answer = $node->safe_psql('postgres', $query);
 my @before = daemon_pids($node);
 is($node->safe_psql('postgres', "$session SET gpujoin.fail_at = 'crash'; $query"), $answer, 'crash: the right answer');
-ok(wait_until(15, sub { my @p = daemon_pids($node); @p == 1 && $p[0] != $before[0] }), 'crash: gpujoind is started again');
+ok(restarted($node, @before), 'crash: gpujoind is started again');
 ok(wait_until(15, sub { how($node, $sums) eq 'GpuJoin' }), 'crash: other queries are on the device');
 my @after = daemon_pids($node);
 like(how($node, $query, "SET gpujoin.fail_at = 'crash';"), qr/^fell back: .*refused/, 'crash: the same program is refused');

@@ -69,7 +69,7 @@ foreach my $query (0, 1)
 	($out, $err) = finish($run);
 	is($out, $answers[1 - $query], 'the native plan gives the right answer');
 	is($err, '', 'and no error');
-	ok(wait_until(15, sub { my @p = daemon_pids($node); @p == 1 && $p[0] != $pids[0] }), 'gpujoind is started again');
+	ok(restarted($node, @pids), 'gpujoind is started again');
 	ok(wait_until(15, sub { how($node, $sum) eq 'GpuJoin' }), 'and used');
 }
 

@@ -197,7 +197,7 @@ my @before = daemon_pids($node);
 kill 9, @before;
 my ($out, $err) = finish($run);
 is($out, $answers{sums}, 'gpujoind is killed: the right answer');
-ok(wait_until(15, sub { my @p = daemon_pids($node); @p == 1 && $p[0] != $before[0] }), 'it is started again');
+ok(restarted($node, @before), 'it is started again');
 ok(wait_until(15, sub { how($node, $queries{sums}, "SET gpujoin.device_memory_limit = '16MB';") eq 'GpuJoin' }), 'runs in parts are on the device again');
 is(join(' ', glob($node->data_dir . '/base/pgsql_tmp/*')), '', 'no temporary file is left');
 

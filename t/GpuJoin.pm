@@ -9,7 +9,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(time usleep);
 
-our @EXPORT = qw(new_node device have_gpu how start_psql finish daemon_pids wait_until idle_ms
+our @EXPORT = qw(new_node device have_gpu how start_psql finish daemon_pids restarted wait_until idle_ms
   $sums $sums_answer $rows $rows_answer);
 
 # Two queries over tables that new_node() makes, and their answers.
@@ -128,6 +128,13 @@ sub wait_until
 		usleep(20_000);
 	} while (time < $end);
 	return 0;
+}
+
+# Whether another gpujoind than those soon runs, alone.
+sub restarted
+{
+	my ($node, @before) = @_;
+	return wait_until(15, sub { my @now = daemon_pids($node); @now == 1 && $now[0] != $before[0] });
 }
 
 # Milliseconds until nothing of any query is left in gpujoind.

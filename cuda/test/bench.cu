@@ -2,9 +2,7 @@
  * bench.cu
  *	  Times of the operators, columns on the device: kernel_test --bench.
  *
- * Median of seven runs after one that does not count.  On a GPU, times are those of
- * CUDA events through the phases of a queue, so waiting for results is in them; the
- * cpu device measures its phases itself.
+ * Median of seven runs after one that does not count.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,65 +10,21 @@
 
 #include <algorithm>
 
-#include "test.cuh"
+#include "bench.cuh"
 
 #define RUNS 7
 #define MILLION 1000000u
-
-/* Ends if a call fails: a benchmark has nothing to say then. */
-static void
-must(Queue &q, GjStatus status, const char *what)
-{
-	if (status == GJ_OK)
-		return;
-	printf("%s: %s (%s)\n", what, gj_reason_text(status), q.ops->queue_error(q.queue));
-	exit(1);
-}
-
-static double
-total_ms(Queue &q)
-{
-	double ms = 0;
-
-	must(q, q.ops->sync(q.queue), "sync");
-	for (int i = 0; i < GJ_NPHASES; i++)
-		ms += q.ops->phase_ms(q.queue)[i];
-	return ms;
-}
 
 /* Times run() and prints the median; before() is not timed. */
 template <typename Before, typename Run>
 static void
 measure(Queue &q, const char *name, double nrows, Before before, Run run)
 {
-	std::vector<double> times;
+	const std::vector<double> times = times_of(q, RUNS, before, run);
 
-	for (int i = 0; i < RUNS + 1; i++)
-	{
-		double start;
-
-		before();
-		q.ops->phase(q.queue, i % 2 ? GJ_PHASE_PROBE : GJ_PHASE_BUILD);
-		start = total_ms(q);
-		run();
-		if (i > 0)
-			times.push_back(total_ms(q) - start);
-	}
-	std::sort(times.begin(), times.end());
 	printf("%-44s %9.3f ms  (%.3f to %.3f)  %8.2f G rows/s\n", name, times[RUNS / 2], times[0],
 		   times[RUNS - 1], nrows / times[RUNS / 2] / 1e6);
 	fflush(stdout);
-}
-
-static void
-nothing(void)
-{
-}
-
-static bool
-never(void *)
-{
-	return false;
 }
 
 /* n keys 0 .. range-1 in random order: a multiplication modulo a power of two above range. */

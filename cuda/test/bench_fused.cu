@@ -16,28 +16,13 @@
 
 #include "../../src/rows/fused.h"
 #include "../internal.cuh"
-#include "test.cuh"
+#include "bench.cuh"
 
 #define RUNS 7
 #define PARTS 50
 #define PART_ROWS (1u << 20)
 #define NOUTER 4 /* k, v, w, x */
 #define GROUPS 1000
-
-static void
-must(Queue &q, GjStatus status, const char *what)
-{
-	if (status == GJ_OK)
-		return;
-	printf("%s: %s (%s)\n", what, gj_reason_text(status), q.ops->queue_error(q.queue));
-	exit(1);
-}
-
-static bool
-never(void *)
-{
-	return false;
-}
 
 /* ---- kernels of one purpose */
 

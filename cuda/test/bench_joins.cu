@@ -18,25 +18,9 @@
 #include <algorithm>
 
 #include "../internal.cuh"
-#include "test.cuh"
+#include "bench.cuh"
 
 #define RUNS 5
-
-/* Ends if a call fails: a benchmark has nothing to say then. */
-static void
-must(Queue &q, GjStatus status, const char *what)
-{
-	if (status == GJ_OK)
-		return;
-	printf("%s: %s (%s)\n", what, gj_reason_text(status), q.ops->queue_error(q.queue));
-	exit(1);
-}
-
-static bool
-never(void *)
-{
-	return false;
-}
 
 /* Number i of a permutation of 0 .. 2^bits - 1, another one for each seed. */
 static uint64_t
@@ -107,14 +91,14 @@ upload_sides(Queue &q, Sides &sides, GjKind kind, uint32_t bits, bool skewed)
 }
 
 /* Memory of the outer side's pieces. */
-struct Buffers
+struct JoinBuffers
 {
 	GjKeys keys;
 	uint64_t *offset;
 	uint32_t *first;
 	uint32_t *out[GJ_MAX_SOURCES];
 
-	explicit Buffers(Queue &q) : keys(), out()
+	explicit JoinBuffers(Queue &q) : keys(), out()
 	{
 		const size_t n = GJ_MAX_TUPLES;
 
@@ -161,7 +145,7 @@ build(Queue &q, const Sides &sides, GjHashTable *table)
 
 /* Probes with all outer rows; returns the number of pairs. */
 static uint64_t
-probe(Queue &q, const Sides &sides, const GjHashTable &table, Buffers &buffers, bool sum)
+probe(Queue &q, const Sides &sides, const GjHashTable &table, JoinBuffers &buffers, bool sum)
 {
 	uint64_t npairs = 0;
 
@@ -205,7 +189,7 @@ median(std::vector<double> times)
 
 /* Times the join by one kind of table and prints a line. */
 static void
-bench_one(Queue &q, const Sides &sides, Buffers &buffers, const char *what)
+bench_one(Queue &q, const Sides &sides, JoinBuffers &buffers, const char *what)
 {
 	const double *ms = q.ops->phase_ms(q.queue);
 	std::vector<double> times[3]; /* build, rows, sum */
@@ -250,7 +234,7 @@ bench_size(const Device &device, uint32_t bits, uint32_t width, bool skewed)
 {
 	Sides sides = {make_program(width), {}, 0};
 	Queue q(device, sides.program);
-	Buffers buffers(q);
+	JoinBuffers buffers(q);
 	char what[64];
 
 	if (width == 4)

@@ -19,7 +19,7 @@
 #include <unordered_map>
 
 #include "../../src/rows/set_plan.h"
-#include "test.cuh"
+#include "bench.cuh"
 
 static const char *const names[GJ_SETS_NALGORITHMS] = {
 	"auto", "merge_path", "binary_search", "hash", "bitmap", "inverted_index", "matrix"};
@@ -38,46 +38,12 @@ struct Row
 
 static std::vector<Row> rows;
 
-/* Ends if a call fails: a benchmark has nothing to say then. */
-static void
-must(Queue &q, GjStatus status, const char *what)
-{
-	if (status == GJ_OK)
-		return;
-	printf("%s: %s (%s)\n", what, gj_reason_text(status), q.ops->queue_error(q.queue));
-	exit(1);
-}
-
-static double
-total_ms(Queue &q)
-{
-	double ms = 0;
-
-	must(q, q.ops->sync(q.queue), "sync");
-	for (int i = 0; i < GJ_NPHASES; i++)
-		ms += q.ops->phase_ms(q.queue)[i];
-	return ms;
-}
-
 /* Median of `runs` after one that does not count. */
 template <typename Run>
 static double
 median(Queue &q, int runs, Run run)
 {
-	std::vector<double> times;
-
-	for (int i = 0; i <= runs; i++)
-	{
-		double start;
-
-		q.ops->phase(q.queue, i % 2 ? GJ_PHASE_PROBE : GJ_PHASE_BUILD);
-		start = total_ms(q);
-		run();
-		if (i > 0)
-			times.push_back(total_ms(q) - start);
-	}
-	std::sort(times.begin(), times.end());
-	return times[times.size() / 2];
+	return times_of(q, runs, nothing, run)[runs / 2];
 }
 
 /* n ascending values, `gap` apart on average. */

@@ -356,16 +356,13 @@ compare(Groups &g, const std::vector<Column> &columns, const std::vector<Key> &k
 		check(equal[a], "states of groups", where + ", aggregate " + std::to_string(a));
 }
 
-static void
-test_groups_once(const Device &device, Random &random, uint32_t n, uint32_t range, double null_rate,
-				 const std::vector<Key> &keys, bool rowids)
+/* The columns that are grouped by, KEY_INT8 with its own range, and those that are aggregated. */
+static std::vector<Column>
+group_columns(Random &random, uint32_t n, uint32_t int8_range, uint32_t range, double null_rate)
 {
 	std::vector<Column> columns;
-	std::vector<uint32_t> rowid;
-	std::vector<uint32_t> rows;
-	const std::string where = at(n, range, "groups");
 
-	columns.push_back(random_column(random, GJ_INT8, 8, 0, n, null_rate, range));
+	columns.push_back(random_column(random, GJ_INT8, 8, 0, n, null_rate, int8_range));
 	columns.push_back(random_column(random, GJ_INT4, 4, 0, n, null_rate, range));
 	columns.push_back(random_column(random, GJ_FLOAT8, 8, 0, n, null_rate, 0));
 	columns.push_back(random_column(random, GJ_BYTES, 1, 0, n, null_rate, 0));
@@ -373,6 +370,18 @@ test_groups_once(const Device &device, Random &random, uint32_t n, uint32_t rang
 	columns.push_back(random_column(random, GJ_INT8, 8, 0, n, null_rate, 0));
 	columns.push_back(random_column(random, GJ_INT4, 4, 0, n, null_rate, 0));
 	columns.push_back(random_column(random, GJ_FLOAT8, 8, 0, n, null_rate, 1000));
+	return columns;
+}
+
+static void
+test_groups_once(const Device &device, Random &random, uint32_t n, uint32_t range, double null_rate,
+				 const std::vector<Key> &keys, bool rowids)
+{
+	std::vector<Column> columns = group_columns(random, n, range, range, null_rate);
+	std::vector<uint32_t> rowid;
+	std::vector<uint32_t> rows;
+	const std::string where = at(n, range, "groups");
+
 	/* most rows have one key */
 	for (uint32_t i = 0; i < n; i++)
 		if (i % 3 != 0)
@@ -408,18 +417,10 @@ test_distinct_once(const Device &device, Random &random, uint32_t n, uint32_t ra
 {
 	const std::vector<Key> keys = {key, {GJ_GROUP_INTEGER, KEY_INT8}};
 	const std::vector<Key> outer_keys = {key};
-	std::vector<Column> columns;
+	std::vector<Column> columns = group_columns(random, n, 50, range, null_rate);
 	std::vector<uint32_t> rows;
 	const std::string where = at(n, range, "groups of groups");
 
-	columns.push_back(random_column(random, GJ_INT8, 8, 0, n, null_rate, 50));
-	columns.push_back(random_column(random, GJ_INT4, 4, 0, n, null_rate, range));
-	columns.push_back(random_column(random, GJ_FLOAT8, 8, 0, n, null_rate, 0));
-	columns.push_back(random_column(random, GJ_BYTES, 1, 0, n, null_rate, 0));
-	columns.push_back(text_column(random, n, range, null_rate));
-	columns.push_back(random_column(random, GJ_INT8, 8, 0, n, null_rate, 0));
-	columns.push_back(random_column(random, GJ_INT4, 4, 0, n, null_rate, 0));
-	columns.push_back(random_column(random, GJ_FLOAT8, 8, 0, n, null_rate, 1000));
 	for (uint32_t i = 0; i < n; i++)
 		rows.push_back(i);
 

@@ -212,12 +212,6 @@ check_windows(Random &random, Probe &probe, const Side &inner, const Side &outer
 	}
 }
 
-static bool
-never(void *)
-{
-	return false;
-}
-
 /* Unique row ids, so that a pair names its rows. */
 static std::vector<uint32_t>
 permutation(Random &random, uint32_t n)

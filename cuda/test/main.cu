@@ -237,6 +237,35 @@ random_column(Random &random, GjKind kind, uint32_t width, uint32_t source, uint
 	return c;
 }
 
+uint32_t
+eval_on_host(const Program &program, uint32_t e, const std::vector<Column> &columns,
+			 const std::vector<uint32_t> &rowid, uint32_t n, std::vector<int64_t> *values,
+			 std::vector<uint8_t> *nulls)
+{
+	const GjCode code = {program.exprs.data(), program.instrs.data(), program.constants.data(),
+						 program.types.data()};
+	const GjExpr *expr = &program.exprs[e];
+	std::vector<GjColumn> host;
+	std::vector<int64_t> value((size_t) expr->nregisters * n + 1);
+	std::vector<uint8_t> null((size_t) expr->nregisters * n + 1);
+	const GjTile tile = {value.data(), null.data(), n};
+	GjView view = {};
+	uint32_t status = GJ_OK;
+
+	for (const Column &c : columns)
+		host.push_back({c.data.data(), c.nulls.empty() ? NULL : c.nulls.data(), c.heap.data(),
+						c.type.kind, c.type.width});
+	view.columns = host.data();
+	view.nrows = n;
+	view.rowid[0] = rowid.empty() ? NULL : rowid.data();
+	gj_eval(&code, e, &view, 0, n, &tile, &status);
+	values->assign(value.begin() + (size_t) expr->result * n,
+				   value.begin() + (size_t) (expr->result + 1) * n);
+	nulls->assign(null.begin() + (size_t) expr->result * n,
+				  null.begin() + (size_t) (expr->result + 1) * n);
+	return status;
+}
+
 std::vector<uint32_t>
 random_rows(Random &random, uint32_t n, uint32_t nrows)
 {

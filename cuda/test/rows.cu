@@ -201,27 +201,14 @@ static uint32_t
 reference_select(const Program &program, uint32_t e, const std::vector<Column> &columns,
 				 const std::vector<uint32_t> &rowid, uint32_t n, std::vector<uint32_t> *positions)
 {
-	std::vector<GjColumn> host;
-	const GjCode code = {program.exprs.data(), program.instrs.data(), program.constants.data(),
-						 program.types.data()};
-	const GjExpr *expr = &program.exprs[e];
-	std::vector<int64_t> value((size_t) expr->nregisters * n + 1);
-	std::vector<uint8_t> null((size_t) expr->nregisters * n + 1);
-	const GjTile tile = {value.data(), null.data(), n};
-	GjView view = {};
-	uint32_t status = GJ_OK;
+	std::vector<int64_t> values;
+	std::vector<uint8_t> nulls;
+	const uint32_t status = eval_on_host(program, e, columns, rowid, n, &values, &nulls);
 
-	for (const Column &c : columns)
-		host.push_back({c.data.data(), c.nulls.empty() ? NULL : c.nulls.data(), NULL, c.type.kind,
-						c.type.width});
-	view.columns = host.data();
-	view.nrows = n;
-	view.rowid[0] = rowid.empty() ? NULL : rowid.data();
-	gj_eval(&code, e, &view, 0, n, &tile, &status);
 	positions->clear();
 	for (uint32_t i = 0; i < n; i++)
 	{
-		if (!null[(size_t) expr->result * n + i] && value[(size_t) expr->result * n + i])
+		if (!nulls[i] && values[i])
 			positions->push_back(i);
 	}
 	return status;
@@ -480,7 +467,7 @@ states_equal(uint32_t op, const GjAggState &a, const GjAggState &b)
 	}
 }
 
-struct Aggregate
+struct AddedAggregate
 {
 	uint32_t op;
 	uint32_t column;
@@ -490,24 +477,24 @@ struct Aggregate
 static void
 test_aggregate_once(const Device &device, Random &random, uint32_t n, double null_rate)
 {
-	static const Aggregate aggregates[] = {{GJ_AGG_COUNT_STAR, 0, 0},
-										   {GJ_AGG_COUNT, 0, 0},
-										   {GJ_AGG_SUM_I, 0, 0},
-										   {GJ_AGG_MIN_I, 0, 0},
-										   {GJ_AGG_MAX_I, 0, 0},
-										   {GJ_AGG_SUM_I, 0, 0},
-										   {GJ_AGG_SUM_I, 0, 9},
-										   {GJ_AGG_SUM_I, 2, 0},
-										   {GJ_AGG_MIN_I, 2, 0},
-										   {GJ_AGG_MAX_I, 2, 0},
-										   {GJ_AGG_MIN_F, 3, 0},
-										   {GJ_AGG_MAX_F, 3, 0},
-										   {GJ_AGG_SUM_F, 7, 0},
-										   {GJ_AGG_MIN_F, 7, 0},
-										   {GJ_AGG_COUNT_STAR, 0, 0},
-										   {GJ_AGG_SUM_SQUARES_I, 0, 0},
-										   {GJ_AGG_SUM_SQUARES_HIGH_I, 0, 0},
-										   {GJ_AGG_SPREAD_F, 7, 0}};
+	static const AddedAggregate aggregates[] = {{GJ_AGG_COUNT_STAR, 0, 0},
+												{GJ_AGG_COUNT, 0, 0},
+												{GJ_AGG_SUM_I, 0, 0},
+												{GJ_AGG_MIN_I, 0, 0},
+												{GJ_AGG_MAX_I, 0, 0},
+												{GJ_AGG_SUM_I, 0, 0},
+												{GJ_AGG_SUM_I, 0, 9},
+												{GJ_AGG_SUM_I, 2, 0},
+												{GJ_AGG_MIN_I, 2, 0},
+												{GJ_AGG_MAX_I, 2, 0},
+												{GJ_AGG_MIN_F, 3, 0},
+												{GJ_AGG_MAX_F, 3, 0},
+												{GJ_AGG_SUM_F, 7, 0},
+												{GJ_AGG_MIN_F, 7, 0},
+												{GJ_AGG_COUNT_STAR, 0, 0},
+												{GJ_AGG_SUM_SQUARES_I, 0, 0},
+												{GJ_AGG_SUM_SQUARES_HIGH_I, 0, 0},
+												{GJ_AGG_SPREAD_F, 7, 0}};
 	const uint32_t naggregates = sizeof(aggregates) / sizeof(aggregates[0]);
 	std::vector<Column> columns = computable(random, n, null_rate);
 	std::vector<GjAggState> expected(naggregates);
@@ -660,28 +647,6 @@ row_space(const std::vector<Column> &columns, const std::vector<uint32_t> *rowid
 	}
 	return space;
 }
-
-/* A slot that the device can write. */
-struct Slot
-{
-	const Device &device;
-	uint8_t *memory;
-
-	Slot(const Device &d, uint32_t nbytes) : device(d)
-	{
-		GjErrorText why = {};
-
-		memory = (uint8_t *) aligned_alloc(4096, nbytes);
-		memset(memory, 0xEE, nbytes);
-		check(d.ops->host_register(d.device, memory, nbytes, &why) == GJ_OK, "host_register",
-			  why.text);
-	}
-	~Slot()
-	{
-		device.ops->host_unregister(device.device, memory);
-		free(memory);
-	}
-};
 
 static void
 test_gather_once(const Device &device, Random &random, uint32_t n, uint32_t capacity,

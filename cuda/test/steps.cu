@@ -520,29 +520,6 @@ host_send_batch(void *arg, uint32_t nrows)
 	return GJ_OK;
 }
 
-/* Memory that the device under test may copy from and to. */
-struct Slot
-{
-	const Device &device;
-	uint8_t *memory;
-
-	Slot(const Device &device, size_t nbytes) : device(device)
-	{
-		GjErrorText why = {};
-
-		if (posix_memalign((void **) &memory, 4096, nbytes) != 0)
-			exit(1);
-		check(device.ops->host_register(device.device, memory, nbytes, &why) == GJ_OK,
-			  "host_register", why.text);
-	}
-	~Slot()
-	{
-		device.ops->host_unregister(device.device, memory);
-		free(memory);
-	}
-	Slot(const Slot &) = delete;
-};
-
 /* Fills a chunk with rows first .. first+n-1 of source s and hands it to the run. */
 static GjStatus
 feed_chunk(const Case &c, GjRun *run, uint32_t s, uint32_t first, uint32_t n, uint8_t *slot)

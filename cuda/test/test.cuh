@@ -8,6 +8,9 @@
 #ifndef GJ_CUDA_TEST_CUH
 #define GJ_CUDA_TEST_CUH
 
+#include <stdlib.h>
+#include <string.h>
+
 #include <random>
 #include <string>
 #include <vector>
@@ -88,12 +91,41 @@ Column random_column(Random &random, GjKind kind, uint32_t width, uint32_t sourc
 
 std::vector<uint32_t> random_rows(Random &random, uint32_t n, uint32_t nrows);
 
+/* What gj_eval makes of expression e of n rows on the host: values and nulls; its status. */
+uint32_t eval_on_host(const Program &program, uint32_t e, const std::vector<Column> &columns,
+					  const std::vector<uint32_t> &rowid, uint32_t n, std::vector<int64_t> *values,
+					  std::vector<uint8_t> *nulls);
+
 /* ---- the device under test */
 
 struct Device
 {
 	const GjDeviceOps *ops;
 	GjDevice *device;
+};
+
+/* Memory of the host that the device under test may copy from and to; full of what nobody wrote. */
+struct Slot
+{
+	const Device &device;
+	uint8_t *memory;
+
+	Slot(const Device &device, size_t nbytes) : device(device)
+	{
+		GjErrorText why = {};
+
+		if (posix_memalign((void **) &memory, 4096, nbytes) != 0)
+			exit(1);
+		memset(memory, 0xEE, nbytes);
+		check(device.ops->host_register(device.device, memory, nbytes, &why) == GJ_OK,
+			  "host_register", why.text);
+	}
+	~Slot()
+	{
+		device.ops->host_unregister(device.device, memory);
+		free(memory);
+	}
+	Slot(const Slot &) = delete;
 };
 
 /* A queue and what the tests do with it. */
@@ -130,6 +162,13 @@ struct Queue
 	GjView view(const std::vector<Column> &columns, uint32_t nrows,
 				const std::vector<std::vector<uint32_t>> &rowids);
 };
+
+/* To be asked whether to stop. */
+static inline bool
+never(void *)
+{
+	return false;
+}
 
 /* ---- tests */
 

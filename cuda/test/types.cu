@@ -141,7 +141,7 @@ ref_column(Random &random, std::vector<std::string> *texts, uint32_t which)
 
 /* ---- expressions */
 
-struct Case
+struct TypeCase
 {
 	const char *name;
 	GjKind kind;
@@ -187,17 +187,17 @@ pattern(uint16_t dst)
 }
 
 /* Texts end as hashes: keys have 64 bits. */
-static Case
+static TypeCase
 text_case(const char *name, std::vector<GjInstr> code)
 {
 	code.push_back(op(GJ_OP_HASH_T, 0, 0, 0));
 	return {name, GJ_INT8, code};
 }
 
-static std::vector<Case>
+static std::vector<TypeCase>
 text_cases(Program *program)
 {
-	std::vector<Case> cases;
+	std::vector<TypeCase> cases;
 	const GjInstr uuid = load_bytes(0, UUID, GJ_BYTES_FIXED);
 
 	for (uint16_t o = GJ_OP_EQ_T; o <= GJ_OP_GE_T; o++)
@@ -242,13 +242,13 @@ text_cases(Program *program)
 	return cases;
 }
 
-static std::vector<Case>
+static std::vector<TypeCase>
 number_cases(Program *program)
 {
 	const uint32_t span = (uint32_t) program->constants.size();
 	const GjInstr d2 = load_decimal(0, DECIMAL2, 2);
 	const GjInstr d4 = load_decimal(1, DECIMAL4, 4);
-	std::vector<Case> cases = {
+	std::vector<TypeCase> cases = {
 		{"numeric", GJ_INT8, {d2}},
 		{"numeric + numeric",
 		 GJ_INT8,
@@ -319,35 +319,6 @@ number_cases(Program *program)
 	return cases;
 }
 
-/* What gj_eval makes of an expression on the host; its status. */
-static uint32_t
-reference(const Program &program, uint32_t e, const std::vector<Column> &columns,
-		  const std::vector<uint32_t> &rowid, std::vector<int64_t> *values, Bytes *nulls)
-{
-	const GjCode code = {program.exprs.data(), program.instrs.data(), program.constants.data(),
-						 program.types.data()};
-	const GjExpr *expr = &program.exprs[e];
-	std::vector<GjColumn> host;
-	std::vector<int64_t> value((size_t) expr->nregisters * NROWS);
-	Bytes null((size_t) expr->nregisters * NROWS);
-	const GjTile tile = {value.data(), null.data(), NROWS};
-	GjView view = {};
-	uint32_t status = GJ_OK;
-
-	for (const Column &c : columns)
-		host.push_back({c.data.data(), c.nulls.empty() ? NULL : c.nulls.data(), c.heap.data(),
-						c.type.kind, c.type.width});
-	view.columns = host.data();
-	view.nrows = NROWS;
-	view.rowid[0] = rowid.empty() ? NULL : rowid.data();
-	gj_eval(&code, e, &view, 0, NROWS, &tile, &status);
-	values->assign(value.begin() + (size_t) expr->result * NROWS,
-				   value.begin() + (size_t) (expr->result + 1) * NROWS);
-	nulls->assign(null.begin() + (size_t) expr->result * NROWS,
-				  null.begin() + (size_t) (expr->result + 1) * NROWS);
-	return status;
-}
-
 static void
 test_case(const Device &device, const Program &program, uint32_t e, const char *name,
 		  const std::vector<Column> &columns, const std::vector<uint32_t> &rowid)
@@ -357,7 +328,7 @@ test_case(const Device &device, const Program &program, uint32_t e, const char *
 	GjKeys keys = {};
 	std::vector<int64_t> expected;
 	Bytes expected_nulls;
-	uint32_t status = reference(program, e, columns, rowid, &expected, &expected_nulls);
+	uint32_t status = eval_on_host(program, e, columns, rowid, NROWS, &expected, &expected_nulls);
 	GjStatus result;
 	std::vector<int64_t> values;
 	Bytes nulls;
@@ -403,13 +374,16 @@ test_reference(const Program &program, const std::vector<Column> &columns,
 	uint32_t decimal = p.expr(GJ_INT8, {load_decimal(0, DECIMAL2, 2)});
 	bool ok = true;
 
-	check(reference(p, length, columns, {}, &values, &nulls) == GJ_OK, "reference", "octets");
+	check(eval_on_host(p, length, columns, {}, NROWS, &values, &nulls) == GJ_OK, "reference",
+		  "octets");
 	for (uint32_t i = 0; i < NROWS; i++)
 		ok &= nulls[i] || values[i] == (int64_t) texts[i].size();
-	check(reference(p, order, columns, {}, &values, &nulls) == GJ_OK, "reference", "order");
+	check(eval_on_host(p, order, columns, {}, NROWS, &values, &nulls) == GJ_OK, "reference",
+		  "order");
 	for (uint32_t i = 0; i < NROWS; i++)
 		ok &= nulls[i] || values[i] == (texts[i] < std::string("aab"));
-	check(reference(p, decimal, columns, {}, &values, &nulls) == GJ_OK, "reference", "numeric");
+	check(eval_on_host(p, decimal, columns, {}, NROWS, &values, &nulls) == GJ_OK, "reference",
+		  "numeric");
 	for (uint32_t i = 0; i < NROWS; i++)
 		ok &= nulls[i] || stored_numeric(values[i], 2, i % 7 == 0) == decimals[i];
 	check(ok, "values", "reference");
@@ -439,7 +413,7 @@ test_types(const Device &device)
 	std::vector<std::string> others;
 	std::vector<Column> columns(NCOLUMNS);
 	Program program;
-	std::vector<Case> cases;
+	std::vector<TypeCase> cases;
 	std::vector<uint32_t> rowid = random_rows(random, NROWS, NROWS);
 
 	columns[TEXT] = ref_column(random, &texts, TEXT);
@@ -466,9 +440,9 @@ test_types(const Device &device)
 	for (const Column &c : columns)
 		program.types.push_back(c.type);
 	cases = text_cases(&program);
-	for (const Case &c : number_cases(&program))
+	for (const TypeCase &c : number_cases(&program))
 		cases.push_back(c);
-	for (const Case &c : cases)
+	for (const TypeCase &c : cases)
 		program.expr(c.kind, c.code);
 	test_reference(program, columns, texts, decimals);
 	for (uint32_t e = 0; e < cases.size(); e++)

@@ -42,7 +42,7 @@ typedef union GjAnswer
 	GjMsgError	error;
 } GjAnswer;
 
-/* What gj_connection_receive() found. */
+/* What gj_connection_read() found. */
 typedef enum GjReceived
 {
 	GJ_RECEIVED_MESSAGE,

@@ -116,10 +116,10 @@ gj_connection_open_within(int timeout, GjMsgWelcome *welcome, GjFailure *failure
 }
 
 /*
- * Connect, starting gpujoind if need be.
+ * Connect; if there is no gpujoind and this process may start one, start it and wait for it.
  */
-GjConnection *
-gj_connection_open_or_start(GjMsgWelcome *welcome, GjFailure *failure)
+static GjConnection *
+open_or_start(GjMsgWelcome *welcome, GjFailure *failure)
 {
 	if (IsParallelWorker())
 		return gj_connection_open(gj_device_kind(), welcome, failure);
@@ -134,7 +134,7 @@ static bool
 ask_device(GjDeviceInfo *info, GjFailure *failure)
 {
 	GjMsgWelcome welcome;
-	GjConnection *connection = gj_connection_open_or_start(&welcome, failure);
+	GjConnection *connection = open_or_start(&welcome, failure);
 
 	if (connection == NULL)
 		return false;

@@ -13,12 +13,6 @@ extern uint32 gj_device_kind(void);
 /* gj_client_device() has found a device and it has not been forgotten. */
 extern bool gj_device_known(void);
 
-/*
- * Connects; if there is no gpujoind and this process may start one, starts it and
- * waits for it, all within 5 s.  NULL with the reason if that fails.
- */
-extern GjConnection *gj_connection_open_or_start(GjMsgWelcome *welcome, GjFailure *failure);
-
 /* Connects; waits up to `timeout` ms for a gpujoind that is being restarted. */
 extern GjConnection *gj_connection_open_within(int timeout, GjMsgWelcome *welcome, GjFailure *failure);
 

@@ -84,7 +84,7 @@ aggregate_item(void *arg, uint32_t item, const GjTile *tile)
 	const GjAggWork *w = arg;
 	GjQueue    *queue = w->queue;
 	uint32_t	begin = item * GJ_ITEM_ROWS;
-	uint32_t	end = w->view->nrows - begin < GJ_ITEM_ROWS ? w->view->nrows : begin + GJ_ITEM_ROWS;
+	uint32_t	end = gj_item_end(begin, w->view->nrows);
 	uint32_t	status = GJ_OK;
 	GjAggState	states[GJ_MAX_AGGREGATES];
 

@@ -35,6 +35,13 @@
 
 #define gj_items(n)			((uint32_t) (((uint64_t) (n) + GJ_ITEM_ROWS - 1) / GJ_ITEM_ROWS))
 
+/* Where the item that starts at row `begin` of n ends. */
+static inline uint64_t
+gj_item_end(uint64_t begin, uint64_t n)
+{
+	return n - begin < GJ_ITEM_ROWS ? n : begin + GJ_ITEM_ROWS;
+}
+
 struct GjDevice
 {
 	GjPool	   *pool;

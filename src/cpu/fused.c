@@ -409,7 +409,7 @@ fused_item(void *arg, uint32_t number, const GjTile *tile)
 
 	nrows = w->parts[item.part].nrows;
 	begin = (number - w->first_item[item.part]) * GJ_ITEM_ROWS;
-	end = nrows - begin < GJ_ITEM_ROWS ? nrows : begin + GJ_ITEM_ROWS;
+	end = gj_item_end(begin, nrows);
 	for (uint32_t at = begin, n; at < end; at += n)
 	{
 		n = end - at < GJ_TILE_ROWS ? end - at : GJ_TILE_ROWS;

@@ -151,7 +151,7 @@ gather_item(void *arg, uint32_t item, const GjTile *tile)
 {
 	const GjGather *g = arg;
 	uint32_t	begin = item * GJ_ITEM_ROWS;
-	uint32_t	end = g->n - begin < GJ_ITEM_ROWS ? g->n : begin + GJ_ITEM_ROWS;
+	uint32_t	end = gj_item_end(begin, g->n);
 
 	for (uint32_t c = 0; c < g->target->layout.ncolumns; c++)
 	{

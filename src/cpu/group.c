@@ -32,12 +32,6 @@ typedef struct GjGroupWork
 	pthread_mutex_t lock[GJ_LOCKS];
 } GjGroupWork;
 
-static uint32_t
-item_end(uint32_t begin, uint32_t n)
-{
-	return n - begin < GJ_ITEM_ROWS ? n : begin + GJ_ITEM_ROWS;
-}
-
 /* ---- keys */
 
 /* Key k of rows at .. at+n-1, which are tuples from `base` on. */
@@ -84,7 +78,7 @@ static void
 keys_item(void *arg, uint32_t item, const GjTile *tile)
 {
 	const GjGroupWork *w = arg;
-	uint32_t	end = item_end(item * GJ_ITEM_ROWS, w->rows->nrows);
+	uint32_t	end = gj_item_end(item * GJ_ITEM_ROWS, w->rows->nrows);
 	uint32_t	status = GJ_OK;
 
 	for (uint32_t at = item * GJ_ITEM_ROWS, n; at < end; at += n)
@@ -152,7 +146,7 @@ static void
 find_item(void *arg, uint32_t item, const GjTile *tile)
 {
 	const GjGroupWork *w = arg;
-	uint32_t	end = item_end(item * GJ_ITEM_ROWS, w->rows->nrows);
+	uint32_t	end = gj_item_end(item * GJ_ITEM_ROWS, w->rows->nrows);
 
 	for (uint32_t i = item * GJ_ITEM_ROWS; i < end; i++)
 		w->slot_of[i] = find_slot(w, i);
@@ -194,7 +188,7 @@ add_item(void *arg, uint32_t item, const GjTile *tile)
 {
 	const GjGroupWork *w = arg;
 	uint32_t	naggregates = w->queue->program->naggregates;
-	uint32_t	end = item_end(item * GJ_ITEM_ROWS, w->n);
+	uint32_t	end = gj_item_end(item * GJ_ITEM_ROWS, w->n);
 
 	for (uint32_t r = item * GJ_ITEM_ROWS; r < end; r++)
 	{
@@ -298,7 +292,7 @@ aggregate_item(void *arg, uint32_t item, const GjTile *tile)
 {
 	GjGroupWork *w = arg;
 	uint64_t	nlocal = (uint64_t) w->groups->rows.nrows * w->queue->program->naggregates;
-	uint32_t	end = item_end(item * GJ_ITEM_ROWS, w->n);
+	uint32_t	end = gj_item_end(item * GJ_ITEM_ROWS, w->n);
 	uint32_t	status = GJ_OK;
 	/* for want of memory, the locks will do */
 	GjAggState *local = nlocal <= GJ_MAX_LOCAL ? calloc(nlocal, sizeof(GjAggState)) : NULL;
@@ -338,7 +332,7 @@ hash_item(void *arg, uint32_t item, const GjTile *tile)
 {
 	const GjGroupWork *w = arg;
 	const GjGroupRows *rows = w->rows;
-	uint32_t	end = item_end(item * GJ_ITEM_ROWS, rows->nrows);
+	uint32_t	end = gj_item_end(item * GJ_ITEM_ROWS, rows->nrows);
 	uint32_t	status = GJ_OK;
 
 	for (uint32_t i = item * GJ_ITEM_ROWS; i < end; i++)

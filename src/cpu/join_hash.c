@@ -116,7 +116,7 @@ insert_item(void *arg, uint32_t item, const GjTile *tile)
 {
 	const GjBuildWork *w = arg;
 	uint32_t	begin = item * GJ_ITEM_ROWS;
-	uint32_t	end = w->keys->nrows - begin < GJ_ITEM_ROWS ? w->keys->nrows : begin + GJ_ITEM_ROWS;
+	uint32_t	end = gj_item_end(begin, w->keys->nrows);
 	uint64_t	hash[GJ_AHEAD],
 				slot[GJ_AHEAD];
 	uint64_t	last = GJ_NO_SLOT;
@@ -188,7 +188,7 @@ place_item(void *arg, uint32_t item, const GjTile *tile)
 {
 	const GjBuildWork *w = arg;
 	uint32_t	begin = item * GJ_ITEM_ROWS;
-	uint32_t	end = w->keys->nrows - begin < GJ_ITEM_ROWS ? w->keys->nrows : begin + GJ_ITEM_ROWS;
+	uint32_t	end = gj_item_end(begin, w->keys->nrows);
 
 	for (uint32_t row = begin, n; row < end; row += n)
 	{
@@ -348,7 +348,7 @@ probe_item(void *arg, uint32_t item, const GjTile *tile)
 {
 	const GjProbe *p = arg;
 	uint32_t	begin = item * GJ_ITEM_ROWS;
-	uint32_t	end = p->keys->nrows - begin < GJ_ITEM_ROWS ? p->keys->nrows : begin + GJ_ITEM_ROWS;
+	uint32_t	end = gj_item_end(begin, p->keys->nrows);
 	uint64_t	hash[GJ_AHEAD],
 				slot[GJ_AHEAD];
 	uint64_t	sum = 0;
@@ -383,7 +383,7 @@ offset_item(void *arg, uint32_t item, const GjTile *tile)
 {
 	const GjNumber *w = arg;
 	uint32_t	begin = item * GJ_ITEM_ROWS;
-	uint32_t	end = w->ntuples - begin < GJ_ITEM_ROWS ? w->ntuples : begin + GJ_ITEM_ROWS;
+	uint32_t	end = gj_item_end(begin, w->ntuples);
 	uint64_t	start = w->item_start[item];
 
 	for (uint32_t i = begin; i < end; i++)
@@ -486,7 +486,7 @@ expand_item(void *arg, uint32_t item, const GjTile *tile)
 {
 	const GjExpand *e = arg;
 	uint32_t	begin = item * GJ_ITEM_ROWS;
-	uint32_t	end = e->n - begin < GJ_ITEM_ROWS ? e->n : begin + GJ_ITEM_ROWS;
+	uint32_t	end = gj_item_end(begin, e->n);
 	uint32_t	t = tuple_of(e, e->cursor + begin);
 	uint32_t	tuple[GJ_EXPAND_ROWS],
 				inner[GJ_EXPAND_ROWS];

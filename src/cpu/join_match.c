@@ -30,12 +30,6 @@ set_flag(uint8_t *flag, uint8_t value)
 	__atomic_store_n(flag, value, __ATOMIC_RELAXED);
 }
 
-static uint64_t
-item_end(const GjMatch *m, uint64_t begin)
-{
-	return m->n - begin < GJ_ITEM_ROWS ? m->n : begin + GJ_ITEM_ROWS;
-}
-
 /* ---- tuples */
 
 static void
@@ -43,7 +37,7 @@ flag_counts_item(void *arg, uint32_t item, const GjTile *tile)
 {
 	const GjMatch *m = arg;
 	uint64_t	begin = (uint64_t) item * GJ_ITEM_ROWS;
-	uint64_t	end = item_end(m, begin);
+	uint64_t	end = gj_item_end(begin, m->n);
 
 	for (uint64_t i = begin; i < end; i++)
 		m->flags[i] = m->offset[i + 1] > m->offset[i];
@@ -63,7 +57,7 @@ mark_tuples_item(void *arg, uint32_t item, const GjTile *tile)
 {
 	const GjMatch *m = arg;
 	uint64_t	begin = (uint64_t) item * GJ_ITEM_ROWS;
-	uint64_t	end = item_end(m, begin);
+	uint64_t	end = gj_item_end(begin, m->n);
 	uint64_t	pair = m->cursor + m->positions[begin];
 	uint32_t	low = 0;
 	uint32_t	high = m->ntuples;
@@ -105,7 +99,7 @@ mark_rows_item(void *arg, uint32_t item, const GjTile *tile)
 {
 	const GjMatch *m = arg;
 	uint64_t	begin = (uint64_t) item * GJ_ITEM_ROWS;
-	uint64_t	end = item_end(m, begin);
+	uint64_t	end = gj_item_end(begin, m->n);
 
 	for (uint64_t i = begin; i < end; i++)
 	{
@@ -131,7 +125,7 @@ mark_ranges_item(void *arg, uint32_t item, const GjTile *tile)
 {
 	const GjMatch *m = arg;
 	uint64_t	begin = (uint64_t) item * GJ_ITEM_ROWS;
-	uint64_t	end = item_end(m, begin);
+	uint64_t	end = gj_item_end(begin, m->n);
 	uint64_t	last_start = 0,
 				last_end = 0;
 
@@ -164,7 +158,7 @@ sum_cover_item(void *arg, uint32_t item, const GjTile *tile)
 {
 	const GjMatch *m = arg;
 	uint64_t	begin = (uint64_t) item * GJ_ITEM_ROWS;
-	uint64_t	end = item_end(m, begin);
+	uint64_t	end = gj_item_end(begin, m->n);
 	uint64_t	sum = 0;
 
 	for (uint64_t i = begin; i < end; i++)
@@ -177,7 +171,7 @@ cover_rows_item(void *arg, uint32_t item, const GjTile *tile)
 {
 	const GjMatch *m = arg;
 	uint64_t	begin = (uint64_t) item * GJ_ITEM_ROWS;
-	uint64_t	end = item_end(m, begin);
+	uint64_t	end = gj_item_end(begin, m->n);
 	uint64_t	sum = m->item_sum[item];
 
 	for (uint64_t i = begin; i < end; i++)

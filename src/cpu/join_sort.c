@@ -234,7 +234,7 @@ probe_item(void *arg, uint32_t item, const GjTile *tile)
 {
 	const GjSortProbe *p = arg;
 	uint32_t	begin = item * GJ_ITEM_ROWS;
-	uint32_t	end = p->keys->nrows - begin < GJ_ITEM_ROWS ? p->keys->nrows : begin + GJ_ITEM_ROWS;
+	uint32_t	end = gj_item_end(begin, p->keys->nrows);
 	uint64_t	sum = 0;
 
 	for (uint32_t i = begin; i < end; i++)

@@ -134,7 +134,7 @@ sort_keys_item(void *arg, uint32_t item, const GjTile *tile)
 	const GjSortKey *spec = gj_program_array(o->queue->program, GjSortKey, sort_keys);
 	uint32_t	ngroups = o->groups->rows.nrows;
 	uint32_t	begin = item * GJ_ITEM_ROWS;
-	uint32_t	end = ngroups - begin < GJ_ITEM_ROWS ? ngroups : begin + GJ_ITEM_ROWS;
+	uint32_t	end = gj_item_end(begin, ngroups);
 	bool		fails = false;
 
 	for (uint32_t k = 0; k < o->keys->nkeys; k++)

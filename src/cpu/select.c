@@ -24,7 +24,7 @@ select_item(void *arg, uint32_t item, const GjTile *tile)
 {
 	GjSelect   *s = arg;
 	uint32_t	begin = item * GJ_ITEM_ROWS;
-	uint32_t	end = s->view->nrows - begin < GJ_ITEM_ROWS ? s->view->nrows : begin + GJ_ITEM_ROWS;
+	uint32_t	end = gj_item_end(begin, s->view->nrows);
 	uint32_t	result = s->queue->code.exprs[s->expr].result;
 	const int64_t *value = tile->value + (size_t) result * tile->stride;
 	const uint8_t *null = tile->null + (size_t) result * tile->stride;
@@ -87,7 +87,7 @@ pick_item(void *arg, uint32_t item, const GjTile *tile)
 {
 	const GjPick *p = arg;
 	uint32_t	begin = item * GJ_ITEM_ROWS;
-	uint32_t	end = p->n - begin < GJ_ITEM_ROWS ? p->n : begin + GJ_ITEM_ROWS;
+	uint32_t	end = gj_item_end(begin, p->n);
 
 	if (p->from)
 		for (uint32_t i = begin; i < end; i++)
@@ -169,7 +169,7 @@ keys_item(void *arg, uint32_t item, const GjTile *tile)
 {
 	const GjKeysWork *w = arg;
 	uint32_t	begin = item * GJ_ITEM_ROWS;
-	uint32_t	end = w->n - begin < GJ_ITEM_ROWS ? w->n : begin + GJ_ITEM_ROWS;
+	uint32_t	end = gj_item_end(begin, w->n);
 	uint32_t	status = GJ_OK;
 
 	for (uint32_t at = begin, n; at < end; at += n)

@@ -5,26 +5,7 @@
  *
  * An item's function counts (w->result is NULL) into w->at[item], or writes from there on.
  */
-
-/* How many of the first `diagonal` merged values come from a; of two equal ones a's is first. */
-static uint64_t
-GJ_NAME(pair_path) (const GJ_VALUE *a, uint64_t na, const GJ_VALUE *b, uint64_t nb,
-					uint64_t diagonal)
-{
-	uint64_t	low = diagonal > nb ? diagonal - nb : 0;
-	uint64_t	high = diagonal < na ? diagonal : na;
-
-	while (low < high)
-	{
-		uint64_t	mid = low + (high - low) / 2;
-
-		if (a[mid] <= b[diagonal - 1 - mid])
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
-}
+#include "merge_path_width.h"
 
 /* Where a range of the merged order is cut: behind a value of a, and behind its equal of b. */
 static void
@@ -33,7 +14,7 @@ GJ_NAME(cut) (const GjPairWork *w, uint64_t diagonal, uint64_t *i, uint64_t *j)
 	const GJ_VALUE *a = w->a;
 	const GJ_VALUE *b = w->b;
 
-	*i = GJ_NAME(pair_path) (a, w->na, b, w->nb, diagonal);
+	*i = GJ_NAME(merge_path) (a, w->na, b, w->nb, diagonal);
 	*j = diagonal - *i;
 	if (*i > 0 && *j < w->nb && b[*j] == a[*i - 1])
 		(*j)++;

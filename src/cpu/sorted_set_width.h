@@ -3,6 +3,7 @@
  *	  The part of sorted_set.c that depends on the width of the values.  Included once
  *	  a width, with GJ_VALUE, GJ_UVALUE and GJ_NAME defined; undefines them.
  */
+#include "merge_path_width.h"
 
 /* Sorts n values; `spare` has room for as many. */
 static void
@@ -55,26 +56,6 @@ GJ_NAME(sort_item) (void *arg, uint32_t item, const GjTile *tile)
 	if (begin < w->n)
 		GJ_NAME(radix_sort) ((GJ_VALUE *) w->from + begin, (GJ_VALUE *) w->to + begin,
 							 w->n - begin < w->run ? w->n - begin : w->run);
-}
-
-/* How many of the first `diagonal` merged values come from a. */
-static uint64_t
-GJ_NAME(merge_path) (const GJ_VALUE *a, uint64_t na, const GJ_VALUE *b, uint64_t nb,
-					 uint64_t diagonal)
-{
-	uint64_t	low = diagonal > nb ? diagonal - nb : 0;
-	uint64_t	high = diagonal < na ? diagonal : na;
-
-	while (low < high)
-	{
-		uint64_t	mid = low + (high - low) / 2;
-
-		if (a[mid] <= b[diagonal - 1 - mid])
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
 }
 
 /* Merges output values item * GJ_SET_ITEM .. of a round, which may span pairs of runs. */

@@ -43,18 +43,28 @@ append_nulls(GjWork *work, GjRelation *relation, uint32_t c, const GjChunk *chun
 	return work->ops->copy_in(work->queue, at, chunk->slot + chunk->places[c].nulls, chunk->nrows);
 }
 
+/* Room for nrows more values of column c; *at: for the first of them. */
+static GjStatus
+grow_column(GjWork *work, GjRelation *relation, uint32_t c, uint32_t nrows, uint8_t **at)
+{
+	uint32_t	width = relation->types[c].width;
+	GjBuffer   *data = &relation->columns[c].data;
+	uint64_t	used = relation->nrows * width;
+
+	GJ_TRY(gj_buffer_grow(work, data, used, used + (uint64_t) nrows * width, relation->hint * width));
+	*at = (uint8_t *) data->memory + used;
+	return GJ_OK;
+}
+
 static GjStatus
 append_column(GjWork *work, GjRelation *relation, uint32_t c, const GjChunk *chunk)
 {
 	const GjColumnType *type = &relation->types[c];
-	GjBuffer   *data = &relation->columns[c].data;
-	uint64_t	used = relation->nrows * type->width;
-	uint64_t	more = (uint64_t) chunk->nrows * type->width;
 	uint8_t    *at;
 
-	GJ_TRY(gj_buffer_grow(work, data, used, used + more, relation->hint * type->width));
-	at = (uint8_t *) data->memory + used;
-	GJ_TRY(work->ops->copy_in(work->queue, at, chunk->slot + chunk->places[c].data, more));
+	GJ_TRY(grow_column(work, relation, c, chunk->nrows, &at));
+	GJ_TRY(work->ops->copy_in(work->queue, at, chunk->slot + chunk->places[c].data,
+							  (uint64_t) chunk->nrows * type->width));
 	if (type->kind == GJ_REF)
 		GJ_TRY(work->ops->rebase_refs(work->queue, (uint64_t *) at, chunk->nrows,
 									  relation->heap_used, chunk->heap_used));
@@ -136,14 +146,10 @@ gj_relation_append_rows(GjWork *work, GjRelation *relation, const GjColumn *colu
 	for (uint32_t c = 0; c < relation->ncolumns; c++)
 	{
 		const GjColumnType *type = &relation->types[c];
-		GjBuffer   *data = &relation->columns[c].data;
-		uint64_t	used = relation->nrows * type->width;
-		uint64_t	more = (uint64_t) nrows * type->width;
 		uint8_t    *at;
 
-		GJ_TRY(gj_buffer_grow(work, data, used, used + more, relation->hint * type->width));
-		at = (uint8_t *) data->memory + used;
-		GJ_TRY(copy_rows(work, at, columns[c].data, more));
+		GJ_TRY(grow_column(work, relation, c, nrows, &at));
+		GJ_TRY(copy_rows(work, at, columns[c].data, (uint64_t) nrows * type->width));
 		if (type->kind == GJ_REF)
 			GJ_TRY(work->ops->rebase_refs(work->queue, (uint64_t *) at, nrows, base, heap_size));
 		GJ_TRY(append_device_nulls(work, relation, c, type->nullable ? columns[c].nulls : NULL,

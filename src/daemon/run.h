@@ -259,7 +259,6 @@ struct GjRun
 	GjColumnType *output_types;
 	GjColumnPlace *output_places;
 	GjLayout	output_layout;
-	bool		sent_batch;
 
 	struct GjGrouping *grouping;	/* GJ_OUTPUT_GROUPS, from the first tuples on */
 	struct GjLimited *limited;	/* GJ_OUTPUT_ROWS with a limit, from the first tuples on */
@@ -345,12 +344,18 @@ extern void gj_step_free_pairs(GjWork *work, GjRunStep *rs);
 /* Finds out, once, how many tuples all steps can take at a time in half of what is left. */
 extern void gj_run_choose_max_tuples(GjRun *run);
 /*
+ * Calls reserve() for *n tuples, and for fewer, then told in *n, where memory is short.  Before
+ * each further call, release() gives back what was reserved: it may be larger than needed.  Both
+ * are handed i.
+ */
+extern GjStatus gj_run_fit_tuples(GjRun *run, uint32_t i, uint32_t *n,
+								  GjStatus (*reserve) (GjRun *run, uint32_t i, uint32_t n),
+								  void (*release) (GjRun *run, uint32_t i));
+/*
  * Room for *n tuples that come from step i-1 (for i = 0: from the outer filter) and enter
  * step i (for i = nsteps: the output), or for fewer, then told in *n, where memory is short.
  */
 extern GjStatus gj_run_make_room(GjRun *run, uint32_t i, uint32_t *n);
-/* Takes tuples, for which there is room, through step i and all that follow. */
-extern GjStatus gj_run_join_tuples(GjRun *run, uint32_t i, const GjView *view);
 /*
  * Takes what step i has made, in its buffers or a view of earlier ones, through its filter
  * and to the next step.  There is room for it.
@@ -435,6 +440,8 @@ extern void gj_match_free(GjWork *work, GjRunStep *rs);
 extern GjStatus gj_run_output(GjRun *run, const GjView *view);
 /* Sends the view's tuples as batches. */
 extern GjStatus gj_run_output_rows(GjRun *run, const GjView *view);
+/* The slot of the output ring that is to be filled next; waits until it is free. */
+extern GjStatus gj_run_next_slot(GjRun *run, uint8_t **slot);
 extern GjStatus gj_run_send(GjRun *run, uint32_t nrows, uint64_t nbytes);
 extern GjStatus gj_run_send_states(GjRun *run, const GjAggState *states, uint32_t n);
 

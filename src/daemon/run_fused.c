@@ -367,7 +367,7 @@ sources_out(const GjRun *run)
 
 /* Room for the tuples of n rows that come back. */
 static GjStatus
-reserve_missed(GjRun *run, uint32_t n)
+reserve_missed(GjRun *run, uint32_t i, uint32_t n)
 {
 	GjRunFused *fused = run->fused;
 
@@ -393,11 +393,13 @@ reserve_missed(GjRun *run, uint32_t n)
 }
 
 static void
-free_missed(GjWork *work, GjRunFused *fused)
+free_missed(GjRun *run, uint32_t i)
 {
+	GjRunFused *fused = run->fused;
+
 	for (uint32_t slot = 0; slot <= GJ_FUSED_STEPS; slot++)
 	{
-		gj_buffer_free(work, &fused->missed_rows[slot]);
+		gj_buffer_free(&run->work, &fused->missed_rows[slot]);
 		fused->missed.rowid[slot] = NULL;
 	}
 	for (uint32_t c = 0; c < GJ_FUSED_OUTER; c++)
@@ -498,7 +500,7 @@ run_groups(GjRun *run)
 	const GjGroups *groups = gj_run_groups(run);
 	bool		first = !groups || groups->rows.nrows == 0;
 
-	GJ_TRY(reserve_missed(run, fused->nrows));
+	GJ_TRY(reserve_missed(run, 0, fused->nrows));
 	GJ_TRY(run->work.ops->fused(run->work.queue, &fused->plan, run->columns, fused->part,
 								fused->nparts, groups ? groups : &none, &fused->missed));
 	return take_missed(run, first);
@@ -544,24 +546,23 @@ add_part(GjRun *run, const GjColumn *columns, uint32_t first, uint32_t n)
 	fused->nrows += n;
 }
 
-/* Makes room for n rows and their tuples; fewer, then told in *n, where memory is short. */
+/*
+ * Makes room for n more rows and their tuples; where no others are described, for fewer, then told
+ * in *n, if memory is short.
+ */
 static GjStatus
 make_room(GjRun *run, uint32_t *n)
 {
+	uint32_t	asked = *n;
 	GjStatus	status;
 
 	if (run->program->output != GJ_OUTPUT_GROUPS)
 		return GJ_OK;
-	while ((status = reserve_missed(run, run->fused->nrows + *n)) == GJ_OUT_OF_MEMORY)
-	{
-		/* what is there must pass first: it has its room */
-		if (run->fused->nrows > 0)
-			GJ_TRY(gj_fused_flush(run));
-		free_missed(&run->work, run->fused);
-		if (*n <= GJ_MIN_TUPLES)
-			break;
-		run->fused->most_rows = *n = gj_fewer_tuples(*n);
-	}
+	if (run->fused->nrows > 0)
+		return reserve_missed(run, 0, run->fused->nrows + *n);
+	status = gj_run_fit_tuples(run, 0, n, reserve_missed, free_missed);
+	if (*n < asked)
+		run->fused->most_rows = *n;
 	return status;
 }
 
@@ -587,9 +588,16 @@ gj_fused_rows(GjRun *run, uint32_t nrows, bool now, uint32_t *done)
 			continue;
 		}
 		status = make_room(run, &n);
+		if (status == GJ_OUT_OF_MEMORY && run->fused->nrows > 0)
+		{
+			/* what is there must pass first: it has its room */
+			status = gj_fused_flush(run);
+			continue;
+		}
 		if (status == GJ_OUT_OF_MEMORY)
 		{
 			/* the steps one by one do with less */
+			free_missed(run, 0);
 			run->fused->off = true;
 			status = GJ_OK;
 			break;
@@ -629,7 +637,7 @@ gj_fused_free(GjRun *run)
 {
 	if (!run->fused)
 		return;
-	free_missed(&run->work, run->fused);
+	free_missed(run, 0);
 	free(run->fused->columns);
 	free(run->fused);
 	run->fused = NULL;

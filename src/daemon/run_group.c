@@ -119,21 +119,18 @@ make_table(GjRun *run, uint32_t n)
 	return run->work.ops->group_rehash(run->work.queue, groups);
 }
 
-/* Room for the first n tuples, or fewer where memory is short, and as many new groups. */
+/* Room for n tuples, and as many new groups. */
 static GjStatus
-make_room(GjRun *run, uint32_t *n)
+reserve_piece(GjRun *run, uint32_t i, uint32_t n)
 {
-	for (;;)
-	{
-		GjStatus	status = reserve_tuples(&run->work, run->grouping, *n);
+	GJ_TRY(reserve_tuples(&run->work, run->grouping, n));
+	return make_table(run, n);
+}
 
-		if (status == GJ_OK)
-			status = make_table(run, *n);
-		if (status != GJ_OUT_OF_MEMORY || *n <= GJ_MIN_TUPLES)
-			return status;
-		gj_groups_free_tuples(&run->work, run->grouping);
-		*n = gj_fewer_tuples(*n);
-	}
+static void
+free_piece(GjRun *run, uint32_t i)
+{
+	gj_groups_free_tuples(&run->work, run->grouping);
 }
 
 /* Room for n more groups whose references take nbytes. */
@@ -198,13 +195,13 @@ find_groups(GjRun *run, const GjGroupRows *rows)
 	return GJ_OK;
 }
 
-/* Room for a piece, and what tells the device whether there are references. */
+/* Room for a piece of at most *n tuples, and what tells the device whether there are references. */
 static GjStatus
 start_piece(GjRun *run, uint32_t *n)
 {
 	GjGrouping *grouping = run->grouping;
 
-	GJ_TRY(make_room(run, n));
+	GJ_TRY(gj_run_fit_tuples(run, 0, n, reserve_piece, free_piece));
 	return grow_groups(run, grouping->groups.heap_end || !grouping->refs ? 0 : 1, 0);
 }
 
@@ -517,8 +514,7 @@ send_nothing(GjRun *run)
 	const GjSlotHeader header = {1, 0};
 	uint8_t    *slot;
 
-	GJ_TRY(gj_run_wait(run));
-	GJ_TRY(run->host->output_slot(run->host->arg, &slot));
+	GJ_TRY(gj_run_next_slot(run, &slot));
 	memset(gj_slot_has_nulls(slot), 0, run->noutputs);
 	for (uint32_t i = 0; i < run->noutputs; i++)
 		memset(slot + run->output_places[i].data, 0, sizeof(GjAggState));
@@ -556,10 +552,7 @@ gj_run_send_groups(GjRun *run)
 		uint8_t    *slot;
 		uint64_t	nbytes = 0;
 
-		GJ_STOP_CHECK(run);
-		GJ_TRY(gj_run_wait(run));
-		GJ_TRY(run->host->output_slot(run->host->arg, &slot));
-		work->ops->phase(work->queue, GJ_PHASE_RETURN);
+		GJ_TRY(gj_run_next_slot(run, &slot));
 		n = ngroups - first < run->output_layout.capacity ? ngroups - first :
 			run->output_layout.capacity;
 		GJ_TRY(fill_batch(run, slot, first, &n, &nbytes));

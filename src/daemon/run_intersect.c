@@ -79,10 +79,7 @@ output_values(GjRun *run, const uint8_t *values, uint64_t n)
 		uint64_t	nbytes = (uint64_t) header.nrows * width;
 		uint8_t    *slot;
 
-		GJ_STOP_CHECK(run);
-		GJ_TRY(gj_run_wait(run));
-		GJ_TRY(run->host->output_slot(run->host->arg, &slot));
-		work->ops->phase(work->queue, GJ_PHASE_RETURN);
+		GJ_TRY(gj_run_next_slot(run, &slot));
 		memcpy(slot, &header, sizeof(header));
 		gj_slot_has_nulls(slot)[0] = 0;
 		GJ_TRY(work->ops->copy_out(work->queue, slot + run->output_places[0].data,

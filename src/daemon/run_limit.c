@@ -387,10 +387,7 @@ send_kept(GjRun *run)
 		uint8_t    *slot;
 		uint64_t	nbytes;
 
-		GJ_STOP_CHECK(run);
-		GJ_TRY(gj_run_wait(run));
-		GJ_TRY(run->host->output_slot(run->host->arg, &slot));
-		run->work.ops->phase(run->work.queue, GJ_PHASE_RETURN);
+		GJ_TRY(gj_run_next_slot(run, &slot));
 		memset(gj_slot_has_nulls(slot), 0, run->noutputs);
 		for (n = 0; first + n < limited->nkept && n < run->output_layout.capacity; n++)
 		{

@@ -231,30 +231,6 @@ gj_member_error(GjMember *member, GjStatus status)
 	return status;
 }
 
-/* Adds the statistics of a run; rows of sources only where `counted` says so. */
-static void
-add_stats(GjRunStats *sum, const GjRunStats *stats, uint32_t counted)
-{
-	for (int i = 0; i < GJ_NPHASES; i++)
-		sum->ms[i] += stats->ms[i];
-	sum->bytes_in += stats->bytes_in;
-	sum->bytes_out += stats->bytes_out;
-	sum->rows_out += stats->rows_out;
-	for (int i = 0; i < GJ_MAX_SOURCES; i++)
-	{
-		if (counted >> i & 1)
-		{
-			sum->source[i].rows_in += stats->source[i].rows_in;
-			sum->source[i].rows_out += stats->source[i].rows_out;
-		}
-		sum->step[i].rows_in += stats->step[i].rows_in;
-		sum->step[i].rows_out += stats->step[i].rows_out;
-		if (stats->step[i].set_algorithm != GJ_SETS_AUTO)
-			sum->step[i].set_algorithm = stats->step[i].set_algorithm;
-		sum->step[i].partitioned += stats->step[i].partitioned;
-	}
-}
-
 void
 gj_member_count(GjMember *member, const GjRunStats *stats)
 {
@@ -279,7 +255,7 @@ gj_member_finish_run(GjMember *member, uint32_t counted)
 	member->outer_rows += stats.source[0].rows_in;
 	gj_member_count(member, &stats);
 	pthread_mutex_lock(&team->lock);
-	add_stats(&team->stats, &stats, counted);
+	gj_add_run_stats(&team->stats, &stats, counted);
 	if (team->program->output == GJ_OUTPUT_AGGREGATES && member->sent)
 		for (uint32_t i = 0; i < team->program->naggregates; i++)
 			gj_agg_merge(aggregates[i].op, &team->states[i], &member->states[i]);

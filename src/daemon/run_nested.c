@@ -244,7 +244,7 @@ start_loop(GjRun *run, GjRunStep *rs, const GjView *view, GjNested *loop)
 
 /* Where the next pairs go: room for n of them. */
 static void
-place_pairs(GjRun *run, GjRunStep *rs, uint32_t n, GjNested *loop, GjView *pairs)
+place_pairs(GjRunStep *rs, uint32_t n, GjNested *loop, GjView *pairs)
 {
 	const GjView *view = loop->view;
 
@@ -273,7 +273,7 @@ next_pairs(GjRun *run, uint32_t i, GjNested *loop, uint64_t tile, uint32_t *ndon
 	if (loop->write)
 	{
 		GJ_TRY(gj_run_make_room(run, i + 1, &room));
-		place_pairs(run, rs, room, loop, &pairs);
+		place_pairs(rs, room, loop, &pairs);
 	}
 	GJ_TRY(work->ops->nested_loop(work->queue, loop, tile, rs->nested.ntiles, ndone, &npairs));
 	if (!loop->write)

@@ -6,13 +6,22 @@
 
 #include <string.h>
 
+GjStatus
+gj_run_next_slot(GjRun *run, uint8_t **slot)
+{
+	GJ_STOP_CHECK(run);
+	GJ_TRY(gj_run_wait(run));
+	GJ_TRY(run->host->output_slot(run->host->arg, slot));
+	run->work.ops->phase(run->work.queue, GJ_PHASE_RETURN);
+	return GJ_OK;
+}
+
 /* Sends the slot that was filled last. */
 GjStatus
 gj_run_send(GjRun *run, uint32_t nrows, uint64_t nbytes)
 {
 	run->stats.bytes_out += nbytes;
 	run->stats.rows_out += nrows;
-	run->sent_batch = true;
 	GJ_TRY(run->host->send_batch(run->host->arg, nrows));
 	if (gj_run_fails_at(run, GJ_FAIL_OUTPUT))
 		return gj_run_fail(run, GJ_DEVICE_ERROR, "injected after a batch");
@@ -24,9 +33,7 @@ gj_run_send_states(GjRun *run, const GjAggState *states, uint32_t n)
 {
 	uint8_t    *slot;
 
-	GJ_TRY(gj_run_wait(run));
-	GJ_TRY(run->host->output_slot(run->host->arg, &slot));
-	run->work.ops->phase(run->work.queue, GJ_PHASE_RETURN);
+	GJ_TRY(gj_run_next_slot(run, &slot));
 	memcpy(slot, states, n * sizeof(GjAggState));
 	return gj_run_send(run, 1, n * sizeof(GjAggState));
 }
@@ -53,10 +60,7 @@ gj_run_output_rows(GjRun *run, const GjView *view)
 
 	for (uint32_t first = 0, n; first < view->nrows; first += n)
 	{
-		GJ_STOP_CHECK(run);
-		GJ_TRY(gj_run_wait(run));
-		GJ_TRY(run->host->output_slot(run->host->arg, &target.slot));
-		run->work.ops->phase(run->work.queue, GJ_PHASE_RETURN);
+		GJ_TRY(gj_run_next_slot(run, &target.slot));
 		GJ_TRY(run->work.ops->gather(run->work.queue, view, first, view->nrows - first,
 									 &target, &n));
 		GJ_TRY(gj_run_send(run, n, batch_bytes(run, target.slot, n)));

@@ -123,22 +123,34 @@ free_tuples(GjRun *run, uint32_t i)
 }
 
 GjStatus
-gj_run_make_room(GjRun *run, uint32_t i, uint32_t *n)
+gj_run_fit_tuples(GjRun *run, uint32_t i, uint32_t *n,
+				  GjStatus (*reserve) (GjRun *run, uint32_t i, uint32_t n),
+				  void (*release) (GjRun *run, uint32_t i))
 {
-	GjStatus	status = reserve_tuples(run, i, *n);
+	GjStatus	status = reserve(run, i, *n);
 
 	while (status == GJ_OUT_OF_MEMORY)
 	{
 		bool		least = *n <= GJ_MIN_TUPLES;
 
-		/* buffers that were larger than needed make room as well */
-		free_tuples(run, i);
+		release(run, i);
 		if (!least)
-			run->max_tuples = *n = gj_fewer_tuples(*n);
-		status = reserve_tuples(run, i, *n);
+			*n = gj_fewer_tuples(*n);
+		status = reserve(run, i, *n);
 		if (least)
 			break;
 	}
+	return status;
+}
+
+GjStatus
+gj_run_make_room(GjRun *run, uint32_t i, uint32_t *n)
+{
+	uint32_t	asked = *n;
+	GjStatus	status = gj_run_fit_tuples(run, i, n, reserve_tuples, free_tuples);
+
+	if (*n < asked)
+		run->max_tuples = *n;
 	return status;
 }
 
@@ -310,8 +322,9 @@ join_pairs(GjRun *run, uint32_t i, const GjView *view, uint64_t total)
 	return GJ_OK;
 }
 
-GjStatus
-gj_run_join_tuples(GjRun *run, uint32_t i, const GjView *view)
+/* Takes tuples, for which there is room, through step i and all that follow. */
+static GjStatus
+join_tuples(GjRun *run, uint32_t i, const GjView *view)
 {
 	GjRunStep  *rs = &run->steps[i];
 	uint64_t	total;
@@ -356,7 +369,7 @@ gj_run_pass_on(GjRun *run, uint32_t i, GjView *view)
 			GJ_TRY(gj_run_pick(run, rs, view, rs->positions.memory, n, rs->out));
 	}
 	run->stats.step[i].rows_out += view->nrows;
-	return gj_run_join_tuples(run, i + 1, view);
+	return join_tuples(run, i + 1, view);
 }
 
 /* Takes the first n rows of the outer columns through the filter and all steps. */
@@ -380,7 +393,7 @@ join_rows(GjRun *run, uint32_t n)
 		view.nrows = passed;
 	}
 	run->stats.source[0].rows_out += view.nrows;
-	return gj_run_join_tuples(run, 0, &view);
+	return join_tuples(run, 0, &view);
 }
 
 GjStatus

@@ -34,10 +34,7 @@ output_pairs(GjRun *run, const GjSetFamily *family, uint32_t *const out[3], uint
 								.heap_used = family->algorithm};
 		uint8_t    *slot;
 
-		GJ_STOP_CHECK(run);
-		GJ_TRY(gj_run_wait(run));
-		GJ_TRY(run->host->output_slot(run->host->arg, &slot));
-		work->ops->phase(work->queue, GJ_PHASE_RETURN);
+		GJ_TRY(gj_run_next_slot(run, &slot));
 		memcpy(slot, &header, sizeof(header));
 		memset(gj_slot_has_nulls(slot), 0, 3);
 		for (uint32_t i = 0; i < 3; i++)

@@ -51,8 +51,9 @@ gj_session_send(GjSession *session, const void *message, size_t nbytes)
 	return n == (ssize_t) nbytes;
 }
 
-uint32_t
-gj_session_receive(GjSession *session)
+/* Type of the next message, which is then in session->message.  Waits. */
+static uint32_t
+receive(GjSession *session)
 {
 	ssize_t		n;
 	uint32_t	type;
@@ -236,19 +237,19 @@ static void
 wait_for_close(GjSession *session)
 {
 	while (!session->closed)
-		gj_session_receive(session);
+		receive(session);
 }
 
 static void *
 session_main(void *arg)
 {
 	GjSession  *session = arg;
-	uint32_t	type = gj_session_receive(session);
+	uint32_t	type = receive(session);
 
 	if (type == GJ_MSG_HELLO && session->nbytes == sizeof(GjMsgHello))
 	{
 		if (welcome(session))
-			while (answer(session, gj_session_receive(session)))
+			while (answer(session, receive(session)))
 				;
 	}
 	else if (type == GJ_MSG_HELLO)

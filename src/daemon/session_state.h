@@ -11,7 +11,7 @@
 #include "run_team.h"
 #include "segment.h"
 
-/* What gj_session_receive returns beside types of messages. */
+/* What receive() in session.c returns beside types of messages. */
 #define GJ_MSG_CLOSED		0
 #define GJ_MSG_MALFORMED	UINT32_MAX
 
@@ -66,9 +66,6 @@ extern bool gj_session_stop(void *session);
 /* False: the peer is gone. */
 extern bool gj_session_send(GjSession *session, const void *message, size_t nbytes);
 extern void gj_session_error(GjSession *session, GjStatus reason, const char *detail);
-
-/* Type of the next message, which is then in session->message.  Waits. */
-extern uint32_t gj_session_receive(GjSession *session);
 
 /* Runs the program of the SUBMIT message, up to and including DONE or ERROR. */
 extern void gj_session_run(GjSession *session);

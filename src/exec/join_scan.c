@@ -178,12 +178,8 @@ begin_join_scan(CustomScanState *node, EState *estate, int eflags)
 static void
 add_stats(GjRunStats *sum, const GjRunStats *stats)
 {
-	for (int i = 0; i < GJ_NPHASES; i++)
-		sum->ms[i] += stats->ms[i];
-	sum->bytes_in += stats->bytes_in;
-	sum->bytes_out += stats->bytes_out;
+	gj_add_run_stats(sum, stats, ~0u);
 	sum->memory_peak = Max(sum->memory_peak, stats->memory_peak);
-	sum->rows_out += stats->rows_out;
 	sum->npasses += stats->npasses;
 	sum->elapsed_ms += stats->elapsed_ms;
 	sum->spilled_memory = Max(sum->spilled_memory, stats->spilled_memory);
@@ -201,16 +197,6 @@ add_stats(GjRunStats *sum, const GjRunStats *stats)
 		sum->device[d].rows += stats->device[i].rows;
 		sum->device[d].chunks += stats->device[i].chunks;
 		sum->device[d].busy_ms += stats->device[i].busy_ms;
-	}
-	for (int i = 0; i < GJ_MAX_SOURCES; i++)
-	{
-		sum->source[i].rows_in += stats->source[i].rows_in;
-		sum->source[i].rows_out += stats->source[i].rows_out;
-		sum->step[i].rows_in += stats->step[i].rows_in;
-		sum->step[i].rows_out += stats->step[i].rows_out;
-		if (stats->step[i].set_algorithm != GJ_SETS_AUTO)
-			sum->step[i].set_algorithm = stats->step[i].set_algorithm;
-		sum->step[i].partitioned += stats->step[i].partitioned;
 	}
 }
 

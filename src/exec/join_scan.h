@@ -69,7 +69,6 @@ typedef struct GjScanState
 	int			nruns;
 	GjRunStats	stats;
 	GjLoadStats load_stats;
-	double		return_ms;		/* batches into slots; only with timing */
 } GjScanState;
 
 extern const CustomScanMethods gj_join_scan_methods;

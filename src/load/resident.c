@@ -471,7 +471,6 @@ compare_all(ResidentAsk *ask, GjResidentUse *use)
 		if (map->fragment[f].state != GJ_FRAGMENT_USE)
 			continue;
 		use->n++;
-		map->nuse++;
 		map->nresident += gj_pages_count(map->fragment[f].resident);
 	}
 	return map;

@@ -48,7 +48,6 @@ typedef struct GjResidentMap
 	uint32		nblocks;		/* of the table, as the scan sees it */
 	uint32		nfragments;
 	uint32		nresident;		/* pages */
-	uint32		nuse;			/* fragments with GJ_FRAGMENT_USE */
 	GjFragmentMap fragment[FLEXIBLE_ARRAY_MEMBER];
 } GjResidentMap;
 

@@ -3,7 +3,7 @@
  *	  The built-in functions that the device knows: one row each, named by OID.
  *
  * All are immutable.  A row says which instruction means the same and what has to
- * be done to its arguments before (device_expr.c).
+ * be done to its arguments before (device_call.c).
  */
 #include "postgres.h"
 

@@ -20,7 +20,7 @@
 typedef struct GjDeviceFunction
 {
 	Oid			funcid;
-	uint16		op;				/* GjOp; GJ_NOPS: see compile_special() in device_expr.c */
+	uint16		op;				/* GjOp; GJ_NOPS: see compile_special() in device_call.c */
 	uint8		nargs;
 	uint8		arg;			/* GjInstr.arg */
 	uint16		flags;			/* GJ_CALL_* */

@@ -567,7 +567,7 @@ leave_to_host(GjAttempt *a, List *rinfos, int item)
 static bool
 make_group(GjAttempt *a, int i)
 {
-	GjSpineItem	   *item = list_nth(a->items, i);
+	GjSpineItem *item = list_nth(a->items, i);
 	GjJoinClauses clauses = gj_classify_clauses(a, item->conditions);
 	List	   *host = NIL;
 
@@ -598,7 +598,7 @@ make_group(GjAttempt *a, int i)
  * says so; NULL if no key is a column of the side's.
  */
 static Expr *
-unmatched_condition(GjAttempt *a, const GjSpineItem *item, uint32 unmatched, GjJoinClauses *clauses)
+unmatched_condition(GjAttempt *a, uint32 unmatched, GjJoinClauses *clauses)
 {
 	for (int i = 0; i < clauses->n; i++)
 	{
@@ -625,7 +625,7 @@ unmatched_condition(GjAttempt *a, const GjSpineItem *item, uint32 unmatched, GjJ
 static bool
 make_single(GjAttempt *a, int i)
 {
-	GjSpineItem	   *item = list_nth(a->items, i);
+	GjSpineItem *item = list_nth(a->items, i);
 	int			s = pg_rightmost_one_pos32(item->sources);
 	GjJoinClauses clauses = gj_classify_clauses(a, item->conditions);
 	GjJoinClauses where = gj_classify_clauses(a, item->filters);
@@ -647,7 +647,7 @@ make_single(GjAttempt *a, int i)
 	if (item->join->reads_unmatched)
 	{
 		bool		mirrored_type = type == GJ_JOIN_RIGHT_ANTI;
-		Expr	   *condition = unmatched_condition(a, item, mirrored_type ? before : item->sources,
+		Expr	   *condition = unmatched_condition(a, mirrored_type ? before : item->sources,
 													&clauses);
 
 		if (condition == NULL)
@@ -701,8 +701,8 @@ attempt(GjAttempt *a, PlannerInfo *root, GjTree *streamed)
 static double
 rows_to_load(PlannerInfo *root, const GjTree *leaf)
 {
-	return gj_is_heap(root, leaf->rel) ? Max(gj_heap_tuples(root, leaf->rel), leaf->rel->rows) :
-		leaf->rel->rows;
+	return gj_is_heap(root, leaf->rel) ?
+		Max(gj_heap_tuples(root, leaf->rel, NULL), leaf->rel->rows) : leaf->rel->rows;
 }
 
 /*

@@ -127,8 +127,8 @@ pages_cost(PlannerInfo *root, RelOptInfo *rel)
 double
 gj_cost_heap_source(PlannerInfo *root, RelOptInfo *rel, int ncolumns)
 {
-	double		pages = gj_heap_pages(root, rel);
-	double		tuples = gj_heap_tuples(root, rel);
+	double		pages;
+	double		tuples = gj_heap_tuples(root, rel, &pages);
 	int			nloaders = 1 + (rel->consider_parallel ?
 								gj_plan_loader_workers(root, pages) : 0);
 	double		load = load_part(root, rel);

@@ -276,7 +276,7 @@ gj_choose_source(PlannerInfo *root, GjBuilder *builder, int s, RelOptInfo *rel, 
 			gj_cost_plan_source(path);
 	if (heap)
 	{
-		source->rows_loaded = gj_heap_tuples(root, rel);
+		source->rows_loaded = gj_heap_tuples(root, rel, NULL);
 		return true;
 	}
 	source->heap_relid = InvalidOid;

@@ -153,9 +153,8 @@ extern AttrNumber gj_table_attno(PlannerInfo *root, const RelOptInfo *rel, Index
 extern bool gj_tables_have(PlannerInfo *root, const RelOptInfo *rel, List *tables,
 						   const Var *var);
 
-/* What a relation's tables have together. */
-extern double gj_heap_pages(PlannerInfo *root, RelOptInfo *rel);
-extern double gj_heap_tuples(PlannerInfo *root, RelOptInfo *rel);
+/* Tuples that a relation's tables have together, and *pages, unless it is NULL. */
+extern double gj_heap_tuples(PlannerInfo *root, RelOptInfo *rel, double *pages);
 
 /* True if running these range table entries twice could give different rows. */
 extern bool gj_has_volatile_entry(PlannerInfo *root, Relids relids);

@@ -153,23 +153,20 @@ gj_is_heap(PlannerInfo *root, RelOptInfo *rel)
 }
 
 double
-gj_heap_pages(PlannerInfo *root, RelOptInfo *rel)
-{
-	double		pages = 0;
-	ListCell   *lc;
-
-	foreach(lc, gj_live_tables(root, rel))
-		pages += root->simple_rel_array[lfirst_int(lc)]->pages;
-	return pages;
-}
-
-double
-gj_heap_tuples(PlannerInfo *root, RelOptInfo *rel)
+gj_heap_tuples(PlannerInfo *root, RelOptInfo *rel, double *pages)
 {
 	double		tuples = 0;
+	double		npages = 0;
 	ListCell   *lc;
 
 	foreach(lc, gj_live_tables(root, rel))
-		tuples += root->simple_rel_array[lfirst_int(lc)]->tuples;
+	{
+		RelOptInfo *table = root->simple_rel_array[lfirst_int(lc)];
+
+		tuples += table->tuples;
+		npages += table->pages;
+	}
+	if (pages)
+		*pages = npages;
 	return tuples;
 }

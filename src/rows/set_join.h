@@ -701,6 +701,7 @@ gj_row_inverted_index(const GjSetWork *w, GjCodes left, uint32_t *counts)
 }
 
 /* Bits that two rows of a matrix have in common. */
+__attribute__((always_inline))
 static inline uint32_t
 gj_row_popcount(const uint64_t *a, const uint64_t *b, uint32_t nwords)
 {
@@ -717,11 +718,7 @@ __attribute__((target("popcnt")))
 static inline uint32_t
 gj_row_popcount_x86(const uint64_t *a, const uint64_t *b, uint32_t nwords)
 {
-	uint32_t	count = 0;
-
-	for (uint32_t i = 0; i < nwords; i++)
-		count += (uint32_t) __builtin_popcountll(a[i] & b[i]);
-	return count;
+	return gj_row_popcount(a, b, nwords);
 }
 #endif
 

@@ -81,21 +81,19 @@ gj_set_worth_head(uint32_t predicate, double threshold, uint64_t found, uint64_t
 }
 
 /*
- * The least number of elements that a set of n must have in common with any other, for the
- * pair to be wanted; n + 1 if no pair of it is.
+ * The least number of common elements that makes a pair wanted of a set of n and, if `equal`, one
+ * of n as well, else one that has no others; `high` if it is not less.
  */
 GJ_FN uint64_t
-gj_set_min_common(uint32_t predicate, double threshold, uint64_t n)
+gj_set_least_common(uint32_t predicate, double threshold, uint64_t n, bool equal, uint64_t high)
 {
 	uint64_t	low = 0;
-	uint64_t	high = n + 1;
 
 	while (low < high)
 	{
 		const uint64_t mid = low + (high - low) / 2;
 
-		/* for so many common elements, the smallest other set is the best */
-		if (gj_set_matches(predicate, threshold, mid, n, mid))
+		if (gj_set_matches(predicate, threshold, mid, n, equal ? n : mid))
 			high = mid;
 		else
 			low = mid + 1;
@@ -103,23 +101,22 @@ gj_set_min_common(uint32_t predicate, double threshold, uint64_t n)
 	return low;
 }
 
+/*
+ * The least number of elements that a set of n must have in common with any other, for the
+ * pair to be wanted; n + 1 if no pair of it is.
+ */
+GJ_FN uint64_t
+gj_set_min_common(uint32_t predicate, double threshold, uint64_t n)
+{
+	/* for so many common elements, the smallest other set is the best */
+	return gj_set_least_common(predicate, threshold, n, false, n + 1);
+}
+
 /* Of sets of n, the least number of common elements that makes a pair of two wanted; n: or none. */
 GJ_FN uint64_t
 gj_set_common_of_equals(uint32_t predicate, double threshold, uint64_t n)
 {
-	uint64_t	low = 0;
-	uint64_t	high = n;
-
-	while (low < high)
-	{
-		const uint64_t mid = low + (high - low) / 2;
-
-		if (gj_set_matches(predicate, threshold, mid, n, n))
-			high = mid;
-		else
-			low = mid + 1;
-	}
-	return low;
+	return gj_set_least_common(predicate, threshold, n, true, n);
 }
 
 /* The share of numbers that are at least `least`, if they are spread as rare events are. */

@@ -55,7 +55,6 @@ gj_kind_computable(unsigned kind)
 }
 
 /* References: 40 bits of offset, 24 bits of length in bytes. */
-#define GJ_REF_MAX_LENGTH	0xFFFFFEu
 /* A length that no value has: the offset is an index of the backend's own. */
 #define GJ_REF_HELD			0xFFFFFFu
 #define GJ_REF_MAX_OFFSET	((UINT64_C(1) << 40) - 1)

@@ -311,6 +311,33 @@ typedef struct GjRunStats
 	GjDeviceStats device[GJ_MAX_RUN_DEVICES];
 } GjRunStats;
 
+/*
+ * Adds what another run of the program has done, before it or on another device: times, bytes and
+ * rows; of sources only those whose bits `counted` has.
+ */
+static inline void
+gj_add_run_stats(GjRunStats *sum, const GjRunStats *stats, uint32_t counted)
+{
+	for (int i = 0; i < GJ_NPHASES; i++)
+		sum->ms[i] += stats->ms[i];
+	sum->bytes_in += stats->bytes_in;
+	sum->bytes_out += stats->bytes_out;
+	sum->rows_out += stats->rows_out;
+	for (int i = 0; i < GJ_MAX_SOURCES; i++)
+	{
+		if (counted >> i & 1)
+		{
+			sum->source[i].rows_in += stats->source[i].rows_in;
+			sum->source[i].rows_out += stats->source[i].rows_out;
+		}
+		sum->step[i].rows_in += stats->step[i].rows_in;
+		sum->step[i].rows_out += stats->step[i].rows_out;
+		if (stats->step[i].set_algorithm != GJ_SETS_AUTO)
+			sum->step[i].set_algorithm = stats->step[i].set_algorithm;
+		sum->step[i].partitioned += stats->step[i].partitioned;
+	}
+}
+
 typedef struct GjMsgDone
 {
 	uint32_t	type;
