@@ -182,8 +182,9 @@ BEGIN
 	RETURN result;
 END $$;
 
--- Loader workers planned and launched, and why the plan fell back if it did.
+-- Loader workers planned and launched where nothing is resident, and why the plan fell back if it did.
 CREATE FUNCTION gj_workers(query text) RETURNS text LANGUAGE sql AS $$
+	SELECT gpujoin_cache_evict();
 	SELECT concat('planned ', coalesce(node->>'Loader Workers Planned', 'none'),
 				  ', launched ', coalesce(node->>'Loader Workers Launched', 'none'),
 				  ', fell back: ' || gj_fallback_reason(node))

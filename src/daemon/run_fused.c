@@ -404,8 +404,8 @@ free_missed(GjRun *run, uint32_t i)
 	}
 	for (uint32_t c = 0; c < GJ_FUSED_OUTER; c++)
 	{
-		gj_buffer_free(work, &fused->missed_data[c]);
-		gj_buffer_free(work, &fused->missed_nulls[c]);
+		gj_buffer_free(&run->work, &fused->missed_data[c]);
+		gj_buffer_free(&run->work, &fused->missed_nulls[c]);
 	}
 }
 
