@@ -24,6 +24,9 @@
 #define H200_PROBE_RATE 10e9
 #define H200_SORT_RATE 2e9 /* these two hold if they cannot be measured */
 #define H200_PAIR_RATE 5e10
+/* Samples of fewer rows, and lists of more tuples, would take longer than they save. */
+#define FUSED_SAMPLE (2u * 1024 * 1024)
+#define FUSED_CUT 0.4
 #define RADIX_FANOUT 512 /* see GjDevice */
 
 /* ---- errors */
@@ -247,6 +250,8 @@ device_start(GjDevice *device, int ordinal, GjErrorText *why)
 	device->nprocessors = gpu.multiProcessorCount;
 	device->radix_bytes = (uint64_t) gpu.l2CacheSize;
 	device->radix_fanout = RADIX_FANOUT;
+	device->fused_sample = FUSED_SAMPLE;
+	device->fused_cut = FUSED_CUT;
 	snprintf(device->info.name, sizeof(device->info.name), "%.63s", gpu.name);
 	device->info.kind = GJ_DEVICE_CUDA;
 	device->info.ordinal = (uint32_t) ordinal;
@@ -618,6 +623,7 @@ queue_close(GjQueue *queue, GjErrorText *why)
 		give_pinned(queue->device, queue->pinned);
 	free(queue->memory);
 	free(queue->places_host);
+	free(queue->fused_plan);
 	if (queue->staging)
 		cudaFreeHost(queue->staging);
 	free(queue->program);

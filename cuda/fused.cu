@@ -3,9 +3,12 @@
  *	  Filter, joins and aggregates of outer rows in one kernel.
  *
  * A row belongs to one thread, which takes it through all of it, together with some others
- * (fused_rows.cuh).  Lanes whose rows were dropped wait for their warp; nothing is moved
- * together, for what bounds this kernel is the loads of table slots, and enough of them under
- * way hide their latency.
+ * (fused_rows.cuh).  Lanes whose rows were dropped wait for their warp; what bounds this kernel is
+ *the loads of table slots, and enough of them under way hide their latency.
+ *
+ * Where few tuples come through a step, as a sample of the rows tells, those that do are written to
+ * lists, and another kernel takes them on: else warps would go through the later steps for one or
+ * two of their lanes.
  *
  * Blocks take chunks of the parts' rows in a fixed order, so that the same rows give the
  * same float sum.  Without groups every thread keeps its states in registers.  With groups
@@ -22,7 +25,8 @@
 #define ROWS 4                        /* of a thread at a time, where gj_eval is not needed */
 #define MIN_CHUNK (GJ_THREADS * ROWS) /* rows */
 #define MAX_CHUNK (8 * MIN_CHUNK)
-#define CHUNKS_PER_SM 64             /* that are enough for its blocks to end at the same time */
+#define CHUNKS_PER_SM 64 /* that are enough for its blocks to end at the same time */
+#define SAMPLED_ROWS (256u * 1024)
 #define LOCAL_BYTES (46 * 1024)      /* that any GPU has, with what the kernels have besides */
 #define MOST_LOCAL_BYTES (96 * 1024) /* that any GPU since Ampere has if it is asked for */
 #define MAX_COPIES 16
@@ -141,6 +145,13 @@ tuples_before(uint32_t base, uint32_t end)
 	return there;
 }
 
+/* Tuples of part p that a stage starts with. */
+static __device__ __forceinline__ uint32_t
+tuples_of(const Stage &stage, const Part &part, uint32_t p)
+{
+	return stage.from.n != NULL ? stage.from.n[p] : part.nrows;
+}
+
 static __device__ __forceinline__ void
 end_block(const GjFusedPlan &plan, const Input &input, const Shared *shared, uint32_t status)
 {
@@ -149,6 +160,78 @@ end_block(const GjFusedPlan &plan, const Input &input, const Shared *shared, uin
 	if (threadIdx.x <= plan.nsteps && shared->counts[threadIdx.x] != 0)
 		atomicAdd((unsigned long long *) &input.counts[threadIdx.x],
 				  (unsigned long long) shared->counts[threadIdx.x]);
+}
+
+/* ---- tuples on their way */
+
+/* All lanes of the warp call it: appends their tuples, which have come through `end` steps. */
+template <uint32_t R>
+static __device__ __forceinline__ void
+append_tuples(const TupleList &to, uint32_t end, const Part &part, uint32_t p, const Tuples<R> &t,
+			  uint32_t alive)
+{
+	const uint32_t lane = threadIdx.x % 32;
+	uint32_t at[R];
+	uint32_t total = 0;
+	uint32_t first = 0;
+
+#pragma unroll
+	for (uint32_t i = 0; i < R; i++)
+	{
+		const uint32_t lanes = __ballot_sync(0xFFFFFFFF, alive >> i & 1);
+
+		at[i] = total + __popc(lanes & ((1u << lane) - 1));
+		total += __popc(lanes);
+	}
+	if (total == 0)
+		return;
+	if (lane == 0)
+		first = atomicAdd(&to.n[p], total);
+	first = part.first_row + __shfl_sync(0xFFFFFFFF, first, 0);
+#pragma unroll 1
+	for (uint32_t s = 0; s <= end; s++)
+	{
+#pragma unroll
+		for (uint32_t i = 0; i < R; i++)
+		{
+			if (alive >> i & 1)
+				to.rowid[s][first + at[i]] = t.rowid[(s * R + i) * GJ_THREADS];
+		}
+	}
+}
+
+/* Takes every stride'th chunk through a stage, and appends what comes out (to.n = NULL: nowhere).
+ */
+template <bool has_code>
+static __global__ void
+__launch_bounds__(GJ_THREADS)
+	fused_select(GjCode code, const __grid_constant__ GjFusedPlan plan,
+				 const __grid_constant__ Input input, const __grid_constant__ Stage stage,
+				 const __grid_constant__ TupleList to, uint32_t stride)
+{
+	constexpr uint32_t R = has_code ? 1 : ROWS;
+	extern __shared__ int64_t memory[];
+	__shared__ Shared shared;
+	Tuples<R> t = start_block<R>(&code, plan, &shared, memory);
+
+	for (uint32_t chunk = blockIdx.x * stride; chunk < input.nchunks; chunk += gridDim.x * stride)
+	{
+		const uint32_t p = start_chunk<R, has_code>(plan, input, chunk, &shared, t);
+		const Part part = input.parts[p];
+		const uint32_t first = (chunk - part.first_chunk) * input.chunk;
+		const uint32_t end = min(first + input.chunk, tuples_of(stage, part, p));
+
+		for (uint32_t base = first; base < end; base += R * GJ_THREADS)
+		{
+			const uint32_t alive =
+				take_tuples<R, has_code>(plan, stage, part.first_row, base + threadIdx.x,
+										 tuples_before<R>(base, end), t, shared.counts);
+
+			if (to.n != NULL)
+				append_tuples<R>(to, stage.end, part, p, t, alive);
+		}
+	}
+	end_block(plan, input, &shared, t.status);
 }
 
 /* ---- aggregates of all tuples */
@@ -161,7 +244,8 @@ template <uint32_t most, bool has_code>
 static __global__ void
 __launch_bounds__(GJ_THREADS, most <= 2 ? 3 : 2)
 	fused_aggregate(GjCode code, const __grid_constant__ GjFusedPlan plan,
-					const __grid_constant__ Input input, GjAggState *partial)
+					const __grid_constant__ Input input, const __grid_constant__ Stage stage,
+					GjAggState *partial)
 {
 	constexpr uint32_t R = has_code ? 1 : ROWS;
 	extern __shared__ int64_t memory[];
@@ -175,14 +259,16 @@ __launch_bounds__(GJ_THREADS, most <= 2 ? 3 : 2)
 		gj_agg_start(&state[a]);
 	for (uint32_t chunk = blockIdx.x; chunk < input.nchunks; chunk += gridDim.x)
 	{
-		const Part part = input.parts[start_chunk<R, has_code>(plan, input, chunk, &shared, t)];
+		const uint32_t p = start_chunk<R, has_code>(plan, input, chunk, &shared, t);
+		const Part part = input.parts[p];
 		const uint32_t first = (chunk - part.first_chunk) * input.chunk;
-		const uint32_t end = min(first + input.chunk, part.nrows);
+		const uint32_t end = min(first + input.chunk, tuples_of(stage, part, p));
 
 		for (uint32_t base = first; base < end; base += R * GJ_THREADS)
 		{
-			const uint32_t alive = take_rows<R, has_code>(
-				plan, base + threadIdx.x, tuples_before<R>(base, end), t, shared.counts);
+			const uint32_t alive =
+				take_tuples<R, has_code>(plan, stage, part.first_row, base + threadIdx.x,
+										 tuples_before<R>(base, end), t, shared.counts);
 			Values<R> values = {};
 
 			if (alive == 0)
@@ -504,8 +590,9 @@ template <bool has_code, bool local>
 static __global__ void
 __launch_bounds__(GJ_THREADS)
 	fused_group(GjCode code, const __grid_constant__ GjFusedPlan plan,
-				const __grid_constant__ Input input, const __grid_constant__ GjGroups groups,
-				const __grid_constant__ Missed missed, uint32_t copies)
+				const __grid_constant__ Input input, const __grid_constant__ Stage stage,
+				const __grid_constant__ GjGroups groups, const __grid_constant__ Missed missed,
+				uint32_t copies)
 {
 	constexpr uint32_t R = has_code ? 1 : ROWS;
 	extern __shared__ int64_t memory[];
@@ -528,12 +615,13 @@ __launch_bounds__(GJ_THREADS)
 		const uint32_t p = start_chunk<R, has_code>(plan, input, chunk, &shared, t);
 		const Part part = input.parts[p];
 		const uint32_t first = (chunk - part.first_chunk) * input.chunk;
-		const uint32_t end = min(first + input.chunk, part.nrows);
+		const uint32_t end = min(first + input.chunk, tuples_of(stage, part, p));
 
 		for (uint32_t base = first; base < end; base += R * GJ_THREADS)
 		{
-			const uint32_t alive = take_rows<R, has_code>(
-				plan, base + threadIdx.x, tuples_before<R>(base, end), t, shared.counts);
+			const uint32_t alive =
+				take_tuples<R, has_code>(plan, stage, part.first_row, base + threadIdx.x,
+										 tuples_before<R>(base, end), t, shared.counts);
 
 			uint32_t group[R];
 			uint32_t known = 0;
@@ -701,7 +789,7 @@ blocks_at_once(GjQueue *queue, Kernel kernel, size_t nbytes, uint32_t nchunks, u
 
 template <uint32_t most, bool has_code>
 static GjStatus
-launch_aggregate(GjQueue *queue, const GjFusedPlan *plan, const Input &input)
+launch_aggregate(GjQueue *queue, const GjFusedPlan *plan, const Input &input, const Stage &stage)
 {
 	const size_t nbytes = tail_bytes(plan);
 	uint32_t blocks = 0;
@@ -713,7 +801,7 @@ launch_aggregate(GjQueue *queue, const GjFusedPlan *plan, const Input &input)
 					  &memory));
 	partial = (GjAggState *) memory;
 	fused_aggregate<most, has_code>
-		<<<blocks, GJ_THREADS, nbytes, queue->stream>>>(queue->code, *plan, input, partial);
+		<<<blocks, GJ_THREADS, nbytes, queue->stream>>>(queue->code, *plan, input, stage, partial);
 	GJ_LAUNCHED(queue, "fused_aggregate");
 	if (plan->naggregates == 0)
 		return GJ_OK;
@@ -726,13 +814,13 @@ launch_aggregate(GjQueue *queue, const GjFusedPlan *plan, const Input &input)
 /* Few aggregates are the rule, and states in registers are dear. */
 template <bool has_code>
 static GjStatus
-launch_for_size(GjQueue *queue, const GjFusedPlan *plan, const Input &input)
+launch_for_size(GjQueue *queue, const GjFusedPlan *plan, const Input &input, const Stage &stage)
 {
 	if (plan->naggregates <= 2)
-		return launch_aggregate<2, has_code>(queue, plan, input);
+		return launch_aggregate<2, has_code>(queue, plan, input, stage);
 	if (plan->naggregates <= 4)
-		return launch_aggregate<4, has_code>(queue, plan, input);
-	return launch_aggregate<GJ_FUSED_AGGREGATES, has_code>(queue, plan, input);
+		return launch_aggregate<4, has_code>(queue, plan, input, stage);
+	return launch_aggregate<GJ_FUSED_AGGREGATES, has_code>(queue, plan, input, stage);
 }
 
 /* Copies of a local table that a block can have and that are worth while; 0: none. */
@@ -756,8 +844,8 @@ local_copies(const GjQueue *queue, const GjFusedPlan *plan, const Input &input,
 
 template <bool has_code>
 static GjStatus
-launch_group(GjQueue *queue, const GjFusedPlan *plan, const Input &input, const GjGroups *groups,
-			 const Missed &missed)
+launch_group(GjQueue *queue, const GjFusedPlan *plan, const Input &input, const Stage &stage,
+			 const GjGroups *groups, const Missed &missed)
 {
 	const uint32_t copies = local_copies(queue, plan, input, groups);
 	const size_t nbytes =
@@ -774,13 +862,13 @@ launch_group(GjQueue *queue, const GjFusedPlan *plan, const Input &input, const 
 												MOST_LOCAL_BYTES));
 		GJ_TRY(blocks_at_once(queue, fused_group<has_code, true>, nbytes, input.nchunks, &blocks));
 		fused_group<has_code, true><<<blocks, GJ_THREADS, nbytes, queue->stream>>>(
-			queue->code, *plan, input, *groups, missed, copies);
+			queue->code, *plan, input, stage, *groups, missed, copies);
 	}
 	else
 	{
 		GJ_TRY(blocks_at_once(queue, fused_group<has_code, false>, nbytes, input.nchunks, &blocks));
 		fused_group<has_code, false><<<blocks, GJ_THREADS, nbytes, queue->stream>>>(
-			queue->code, *plan, input, *groups, missed, 1);
+			queue->code, *plan, input, stage, *groups, missed, 1);
 	}
 	GJ_LAUNCHED(queue, "fused_group");
 	return GJ_OK;
@@ -805,15 +893,152 @@ read_missed(GjQueue *queue, const Input &input, const GjFusedPart *parts, GjFuse
 	return GJ_OK;
 }
 
+/* ---- stages */
+
+template <bool has_code>
+static GjStatus
+launch_select(GjQueue *queue, const GjFusedPlan *plan, const Input &input, const Stage &stage,
+			  const TupleList &to, uint32_t stride)
+{
+	const size_t nbytes = tail_bytes(plan);
+	uint32_t blocks = 0;
+
+	GJ_TRY(blocks_at_once(queue, fused_select<has_code>, nbytes, gj_blocks(input.nchunks, stride),
+						  &blocks));
+	fused_select<has_code><<<blocks, GJ_THREADS, nbytes, queue->stream>>>(queue->code, *plan, input,
+																		  stage, to, stride);
+	GJ_LAUNCHED(queue, "fused_select");
+	return GJ_OK;
+}
+
+static GjStatus
+select_tuples(GjQueue *queue, const GjFusedPlan *plan, const Input &input, const Stage &stage,
+			  const TupleList &to, uint32_t stride)
+{
+	return plan->nregisters > 0 ? launch_select<true>(queue, plan, input, stage, to, stride)
+								: launch_select<false>(queue, plan, input, stage, to, stride);
+}
+
+/* The order of tuples in lists is any, and so would be that of a sum's terms. */
+static bool
+may_cut(const GjFusedPlan *plan, const GjGroups *groups)
+{
+	for (uint32_t a = 0; a < plan->naggregates && groups == NULL; a++)
+	{
+		if (plan->aggregate_op[a] == GJ_AGG_SUM_F || plan->aggregate_op[a] == GJ_AGG_SPREAD_F)
+			return false;
+	}
+	return true;
+}
+
+/* Finds out how many of some rows come through each step: counts[0 .. nsteps], of *nrows. */
+static GjStatus
+take_sample(GjQueue *queue, const GjFusedPlan *plan, Input input, uint64_t *counts, uint64_t *nrows)
+{
+	const size_t nbytes = (GJ_FUSED_STEPS + 1) * sizeof(uint64_t);
+	const uint32_t stride = max(input.nchunks / (SAMPLED_ROWS / input.chunk), 1u);
+	Stage all = {};
+	void *memory;
+
+	all.end = plan->nsteps;
+	GJ_TRY(gj_scratch(queue, GJ_SCRATCH_A, nbytes, &memory));
+	GJ_CUDA(queue, cudaMemsetAsync(memory, 0, nbytes, queue->stream));
+	input.counts = (uint64_t *) memory;
+	GJ_TRY(select_tuples(queue, plan, input, all, {}, stride));
+	GJ_CUDA(queue, cudaMemcpyAsync(queue->pinned->fused_counts, memory, nbytes,
+								   cudaMemcpyDeviceToHost, queue->stream));
+	GJ_TRY(gj_wait(queue));
+	memcpy(counts, queue->pinned->fused_counts, nbytes);
+	/* parts end with smaller chunks: about as many */
+	*nrows = (uint64_t) gj_blocks(input.nchunks, stride) * input.chunk;
+	return GJ_OK;
+}
+
+/*
+ * Decides, once for a plan, after which steps tuples are written to lists: bit s of
+ * queue->fused_cuts stands for the filter and s steps.
+ */
+static GjStatus
+choose_cuts(GjQueue *queue, const GjFusedPlan *plan, const Input &input, uint64_t nrows,
+			const GjGroups *groups)
+{
+	uint64_t counts[GJ_FUSED_STEPS + 1];
+	uint64_t sampled = 0;
+	double before;
+
+	if (queue->fused_plan != NULL && memcmp(queue->fused_plan, plan, sizeof(*plan)) == 0)
+		return GJ_OK;
+	if (queue->fused_plan == NULL)
+		queue->fused_plan = (GjFusedPlan *) malloc(sizeof(*plan));
+	if (queue->fused_plan == NULL)
+		return GJ_OUT_OF_HOST_MEMORY;
+	memcpy(queue->fused_plan, plan, sizeof(*plan));
+	queue->fused_cuts = 0;
+	if (nrows < queue->device->fused_sample || !may_cut(plan, groups))
+		return GJ_OK;
+	GJ_TRY(take_sample(queue, plan, input, counts, &sampled));
+	before = (double) sampled;
+	for (uint32_t s = 0; s <= plan->nsteps; s++)
+	{
+		if ((s == plan->nsteps && groups == NULL) ||
+			(double) counts[s] > before * queue->device->fused_cut)
+			continue;
+		queue->fused_cuts |= 1u << s;
+		before = (double) counts[s];
+	}
+	return GJ_OK;
+}
+
+/*
+ * Takes the rows through all stages but the last one, *stage.  A list is read by the next
+ * stage alone, so two places do for all of them.
+ */
+static GjStatus
+run_stages(GjQueue *queue, const GjFusedPlan *plan, const Input &input, uint64_t nrows,
+		   Stage *stage)
+{
+	GjScratch place = GJ_SCRATCH_LIST;
+
+	for (uint32_t s = 0; s <= plan->nsteps; s++)
+	{
+		const size_t numbers = gj_align((uint64_t) input.nparts * sizeof(uint32_t));
+		const size_t list = gj_align(nrows * sizeof(uint32_t));
+		TupleList to = {};
+		GjStatus status;
+		void *memory;
+
+		if (!(queue->fused_cuts >> s & 1))
+			continue;
+		status = gj_scratch(queue, place, numbers + (s + 1) * list, &memory);
+		/* without lists it takes longer */
+		if (status == GJ_OUT_OF_MEMORY)
+			break;
+		GJ_TRY(status);
+		to.n = (uint32_t *) memory;
+		for (uint32_t slot = 0; slot <= s; slot++)
+			to.rowid[slot] = (uint32_t *) ((uint8_t *) memory + numbers + slot * list);
+		GJ_CUDA(queue, cudaMemsetAsync(memory, 0, numbers, queue->stream));
+		stage->end = s;
+		GJ_TRY(select_tuples(queue, plan, input, *stage, to, 1));
+		stage->from = to;
+		stage->first = s;
+		place = place == GJ_SCRATCH_LIST ? GJ_SCRATCH_LIST_2 : GJ_SCRATCH_LIST;
+	}
+	stage->end = plan->nsteps;
+	return GJ_OK;
+}
+
 GjStatus
 gj_fused(GjQueue *queue, const GjFusedPlan *plan, const GjColumn *columns, const GjFusedPart *parts,
 		 uint32_t nparts, const GjGroups *groups, GjFusedMissed *missed)
 {
 	Input input = {};
 	Missed lists = {};
+	Stage stage = {};
+	uint64_t nrows = 0;
 
 	static_assert(sizeof(GjCode) + sizeof(GjFusedPlan) + sizeof(Input) + sizeof(GjGroups) +
-						  sizeof(Missed) <=
+						  sizeof(Missed) + sizeof(Stage) <=
 					  4000,
 				  "parameters of a kernel");
 	GJ_TRY(gj_enter(queue));
@@ -821,20 +1046,28 @@ gj_fused(GjQueue *queue, const GjFusedPlan *plan, const GjColumn *columns, const
 	GJ_TRY(upload_parts(queue, plan, columns, parts, nparts, &input));
 	input.counts = queue->fused_counts;
 	input.results = queue->results;
+	for (uint32_t p = 0; p < nparts; p++)
+		nrows += parts[p].nrows;
+	if (input.nchunks > 0)
+	{
+		GJ_TRY(choose_cuts(queue, plan, input, nrows, groups));
+		GJ_TRY(run_stages(queue, plan, input, nrows, &stage));
+	}
 	if (groups == NULL)
 	{
 		if (input.nchunks == 0)
 			return GJ_OK;
-		return plan->nregisters > 0 ? launch_for_size<true>(queue, plan, input)
-									: launch_for_size<false>(queue, plan, input);
+		return plan->nregisters > 0 ? launch_for_size<true>(queue, plan, input, stage)
+									: launch_for_size<false>(queue, plan, input, stage);
 	}
 	memcpy(lists.rowid, missed->rowid, sizeof(lists.rowid));
 	memcpy(lists.data, missed->data, sizeof(lists.data));
 	memcpy(lists.nulls, missed->nulls, sizeof(lists.nulls));
 	lists.together = missed->together;
 	if (input.nchunks > 0)
-		GJ_TRY(plan->nregisters > 0 ? launch_group<true>(queue, plan, input, groups, lists)
-									: launch_group<false>(queue, plan, input, groups, lists));
+		GJ_TRY(plan->nregisters > 0
+				   ? launch_group<true>(queue, plan, input, stage, groups, lists)
+				   : launch_group<false>(queue, plan, input, stage, groups, lists));
 	return read_missed(queue, input, parts, missed);
 }
 

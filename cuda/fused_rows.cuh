@@ -416,19 +416,56 @@ count_tuples(uint32_t *count, uint32_t alive)
 }
 
 /*
- * All lanes of the warp call it: takes tuples `alive` of rows first + i * threads through filter
- * and steps; returns those that come out.
+ * Tuples that have come through some steps: those of part p are rowid[slot][first_row .. + n[p]),
+ * first_row being that of the part.  n = NULL: the rows of the parts themselves.
+ */
+typedef struct TupleList
+{
+	uint32_t *rowid[GJ_FUSED_STEPS + 1];
+	uint32_t *n;
+} TupleList;
+
+/* What a kernel takes tuples through: steps first .. end-1, and rows through the filter before. */
+typedef struct Stage
+{
+	TupleList from;
+	uint32_t first;
+	uint32_t end;
+} Stage;
+
+/*
+ * All lanes of the warp call it: takes tuples `alive` of a part, number i being at
+ * first + i * GJ_THREADS, through a stage; returns those that come out.
  */
 template <uint32_t R, bool has_code>
 static __device__ __forceinline__ uint32_t
-take_rows(const GjFusedPlan &plan, uint32_t first, uint32_t alive, Tuples<R> &t, uint32_t *counts)
+take_tuples(const GjFusedPlan &plan, const Stage &stage, uint32_t first_row, uint32_t first,
+			uint32_t alive, Tuples<R> &t, uint32_t *counts)
 {
+	if (stage.from.n == NULL)
+	{
 #pragma unroll
-	for (uint32_t i = 0; i < R; i++)
-		t.rowid[i * GJ_THREADS] = first + i * GJ_THREADS;
-	alive = true_for<R, has_code>(plan, plan.filter, t, alive);
-	count_tuples(&counts[0], alive);
-	for (uint32_t s = 0; s < plan.nsteps; s++)
+		for (uint32_t i = 0; i < R; i++)
+			t.rowid[i * GJ_THREADS] = first + i * GJ_THREADS;
+		alive = true_for<R, has_code>(plan, plan.filter, t, alive);
+		count_tuples(&counts[0], alive);
+	}
+	else
+	{
+#pragma unroll 1
+		for (uint32_t s = 0; s <= stage.first; s++)
+		{
+			const uint32_t *from = stage.from.rowid[s] + first_row + first;
+
+#pragma unroll
+			for (uint32_t i = 0; i < R; i++)
+			{
+				if (alive >> i & 1)
+					t.rowid[(s * R + i) * GJ_THREADS] = from[i * GJ_THREADS];
+			}
+		}
+	}
+	for (uint32_t s = stage.first; s < stage.end; s++)
 	{
 		if (alive != 0)
 			alive = join_step<R, has_code>(plan, s, t, alive);

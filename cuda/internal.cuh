@@ -62,7 +62,9 @@ typedef enum GjScratch
 {
 	GJ_SCRATCH_CUB,
 	GJ_SCRATCH_A,
-	GJ_SCRATCH_B, /* set_tile: counts; its parts use A */
+	GJ_SCRATCH_B,    /* set_tile: counts; its parts use A */
+	GJ_SCRATCH_LIST, /* fused: these two */
+	GJ_SCRATCH_LIST_2,
 	GJ_NSCRATCHES
 } GjScratch;
 
@@ -90,6 +92,9 @@ struct GjDevice
 	cudaMemPool_t pool;
 	uint64_t radix_bytes;  /* hash tables with more bytes of slots are built by partitions */
 	uint32_t radix_fanout; /* partitions that one pass makes, at most 1024 */
+	uint64_t
+		fused_sample; /* fused: from so many rows on a sample tells what comes through each step, */
+	double fused_cut; /* and where no more than this share does the rest is another kernel's */
 	GjDeviceInfo info;
 	pthread_mutex_t lock; /* guards the lists below */
 	GjKit *kits;          /* that no queue has */
@@ -120,7 +125,9 @@ struct GjQueue
 	GjBuffer columns;       /* set_columns */
 	GjBuffer parts;         /* fused: what it reads; what is left there is missed tuples' numbers */
 	uint64_t *fused_counts; /* device; NULL: it was not called */
-	GjBuffer places;        /* gather: device copy of ... */
+	GjFusedPlan *fused_plan; /* for which ... */
+	uint32_t fused_cuts;     /* ... was chosen: see choose_cuts */
+	GjBuffer places;         /* gather: device copy of ... */
 	GjColumnPlace *places_host;
 	void *staging; /* pinned, GJ_STAGING_BYTES; made when copy_peer first needs it */
 
