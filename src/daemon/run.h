@@ -16,6 +16,7 @@
  *	run_intersect.c	GJ_PROGRAM_INTERSECT
  *	run_resident.c	fragments of sources that are, or become, resident
  *	run_side.c		inner sides that were built before, or are kept
+ *	run_split.c		rows that are exchanged with runs on other devices
  *	run_sets.c		GJ_PROGRAM_SETS
  *	run_set_join.c	steps that join sets
  */
@@ -263,6 +264,7 @@ struct GjRun
 	struct GjGrouping *grouping;	/* GJ_OUTPUT_GROUPS, from the first tuples on */
 	struct GjLimited *limited;	/* GJ_OUTPUT_ROWS with a limit, from the first tuples on */
 	GjRunFused *fused;			/* NULL: nobody has asked yet whether it can be done */
+	struct GjRunExchange *exchange; /* NULL: rows stay where they came */
 };
 
 /* However little memory there is, this many tuples are worked on at a time. */
@@ -496,6 +498,15 @@ extern bool gj_side_take(GjRun *run, GjRunStep *rs);
 extern GjStatus gj_side_keep(GjRun *run, GjRunStep *rs, uint32_t nrows);
 /* Gives the sides back, after the queue was closed. */
 extern void gj_side_release(GjRun *run);
+
+/* run_split.c */
+/* Where rows of the source wait to be sent; NULL: they are not exchanged. */
+extern GjRelation *gj_run_stage_of(const GjRun *run, uint32_t source);
+/* Rows were added to it: sends them if they are many. */
+extern GjStatus gj_run_staged(GjRun *run, uint32_t source);
+/* Takes outer rows that were received through the steps. */
+extern GjStatus gj_run_open_parcels(GjRun *run);
+extern void gj_run_free_exchange(GjRun *run);
 
 /* run_sets.c */
 extern GjStatus gj_run_sets(GjRun *run);

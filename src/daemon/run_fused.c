@@ -538,7 +538,9 @@ add_part(GjRun *run, const GjColumn *columns, uint32_t first, uint32_t n)
 	for (uint32_t c = 0; c < ncolumns; c++)
 	{
 		to[c] = columns[c];
-		to[c].data = (const uint8_t *) columns[c].data + (size_t) first * columns[c].width;
+		/* one that is not read may be missing */
+		if (columns[c].data)
+			to[c].data = (const uint8_t *) columns[c].data + (size_t) first * columns[c].width;
 		if (columns[c].nulls)
 			to[c].nulls = columns[c].nulls + first;
 	}

@@ -153,8 +153,11 @@ describe_side(const GjRun *run, const GjRunStep *rs)
 	GjKeyWriter key = {NULL};
 	GjSide	   *side;
 
-	/* rows that come out by themselves need to know which were filtered */
-	if (!resident->store || rs->step->algorithm != GJ_JOIN_HASH ||
+	/*
+	 * rows that come out by themselves need to know which were filtered; of an exchange the run
+	 * has other rows than its fragments
+	 */
+	if (!resident->store || gj_run_stage_of(run, rs->step->source) || rs->step->algorithm != GJ_JOIN_HASH ||
 		gj_step_makes_rows(rs->step))
 		return NULL;
 	side = calloc(1, sizeof(GjSide));
