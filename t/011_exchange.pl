@@ -163,6 +163,29 @@ foreach my $name (sort keys %resident)
 }
 is($node->safe_psql('postgres', 'SELECT gpujoin_cache_evict() > 0; SELECT sum(memory_resident) FROM gpujoin_devices'), "t\n0", 'resident: all of it gives way');
 
+# parts of an inner side stay as they were built: the next run exchanges the outer rows alone
+sub total
+{
+	my $sum = 0;
+	$sum += $_ foreach @{ $_[0] };
+	return $sum;
+}
+my $filtered = "SELECT count(*), sum(a.k), sum(b.k), count(b.t) FROM wide a JOIN other b ON a.id = b.id AND b.k % 3 = 1";
+my $filtered_right = $node->safe_psql('postgres', "SET gpujoin.enabled = off; $filtered");
+my @sent = map { total(exchanged(plan_of($filtered, ''))) } 1 .. 3;
+cmp_ok($sent[1], '<', $sent[0] * 0.9, 'built parts are kept');
+is($sent[2], $sent[1], 'and found again');
+is($node->safe_psql('postgres', "$session $filtered"), $filtered_right, 'parts that were kept: right rows');
+is($node->safe_psql('postgres', "$session SET gpujoin.exchange = off; $filtered"), $filtered_right, 'all of the same side: right rows');
+is($node->safe_psql('postgres', "$session SET gpujoin.devices_per_query = 2; $filtered"), $filtered_right, 'parts for fewer devices: right rows');
+(my $other_filter = $filtered) =~ s/= 1/= 2/;
+is($node->safe_psql('postgres', "$session $other_filter"), $node->safe_psql('postgres', "SET gpujoin.enabled = off; $other_filter"), 'another filter: right rows');
+$node->safe_psql('postgres', 'UPDATE other SET k = k + 1 WHERE id = 100000');
+is($node->safe_psql('postgres', "$session $filtered"), $node->safe_psql('postgres', "SET gpujoin.enabled = off; $filtered"), 'a row has changed: right rows');
+$node->safe_psql('postgres', "UPDATE other SET k = k + 1 WHERE id % 1000 = 0; VACUUM other");
+is($node->safe_psql('postgres', "$session $filtered"), $node->safe_psql('postgres', "SET gpujoin.enabled = off; $filtered"), "many rows have changed, run $_: right rows") foreach 1 .. 2;
+is($node->safe_psql('postgres', 'SELECT gpujoin_cache_evict() > 0; SELECT sum(memory_resident) FROM gpujoin_devices'), "t\n0", 'kept parts give way');
+
 # gpujoind is killed while rows are exchanged
 my $run = start_psql($node, "SET gpujoin.exchange = on; SET gpujoin.fail_at = 'stall'; $queries{sums};");
 ok(wait_until(10, sub { $node->safe_psql('postgres', 'SELECT sum(memory_used) FROM gpujoin_devices') > 0 }), 'a run is at work');

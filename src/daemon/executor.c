@@ -351,12 +351,11 @@ stage_chunk(GjRun *run, uint32_t source, const GjChunk *chunk, uint32_t slot)
 {
 	if (source == 0)
 		GJ_TRY(gj_run_fail_points(run));
-	run->work.ops->phase(run->work.queue, GJ_PHASE_TRANSFER);
-	GJ_TRY(gj_relation_append(&run->work, gj_run_stage_of(run, source), chunk));
+	GJ_TRY(gj_run_stage_chunk(run, source, chunk));
+	run->resident[source].nchunk_rows += chunk->nrows;
 	if (!run->keeps_nothing)
 		GJ_TRY(gj_run_keep(run, source, chunk, GJ_LANE_WORK));
-	GJ_TRY(gj_run_slot_used(run, GJ_LANE_WORK, slot));
-	return gj_run_staged(run, source);
+	return gj_run_slot_used(run, GJ_LANE_WORK, slot);
 }
 
 GjStatus
@@ -369,7 +368,7 @@ gj_run_chunk(GjRun *run, uint32_t source, uint32_t nrows, uint8_t *memory, uint3
 	GJ_TRY(gj_run_may_load(run, source));
 	GJ_STOP_CHECK(run);
 	GJ_TRY(read_chunk(run, source, nrows, memory, has_nulls, &chunk));
-	if (gj_run_stage_of(run, source))
+	if (gj_run_exchanges(run, source))
 		return stage_chunk(run, source, &chunk, slot);
 	if (p->kind == GJ_PROGRAM_JOIN && source == 0)
 		return gj_run_outer(run, &chunk, memory, slot);

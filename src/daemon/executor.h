@@ -139,8 +139,17 @@ typedef struct GjExchangePlan
 } GjExchangePlan;
 
 extern GjStatus gj_run_open_exchange(GjRun *run, const GjExchangePlan *plan);
-/* Hands over all rows of the source that have come, and are still here. */
+/* The source has ended: hands over all of its rows that are still here. */
 extern GjStatus gj_run_send_parcels(GjRun *run, uint32_t source);
+/*
+ * All rows of an inner source have come, and none of the runs works on anything.  True if all
+ * of them have found their part of it as it was built before: nothing is handed over then.
+ */
+extern bool gj_sides_resolve(GjRun **runs, uint32_t nruns, uint32_t source);
+/* All inner sides are built: device memory that the exchange of outer rows may take here. */
+extern uint64_t gj_run_exchange_space(GjRun *run);
+/* Reserves that, the same number for all runs, before any outer row comes. */
+extern GjStatus gj_run_reserve_exchange(GjRun *run, uint64_t nbytes);
 /* Takes the rows of the run's part.  Waits: the parcel is not read afterwards. */
 extern GjStatus gj_run_receive(GjRun *run, const GjParcel *parcel);
 /* Rows of the outer source that were received so far, and all bytes that other devices sent. */

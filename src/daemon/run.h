@@ -492,6 +492,8 @@ gj_run_tile_space(const GjRun *run)
  * makes its relation complete.
  */
 extern GjStatus gj_side_resolve(GjRun *run, uint32_t source);
+/* Rows of fragments that an inner source is made of, to its stage, unless the side was found. */
+extern GjStatus gj_run_send_uses(GjRun *run, uint32_t source);
 /* True if the side was found: then the step has its table, and the relation its columns. */
 extern bool gj_side_take(GjRun *run, GjRunStep *rs);
 /* A side was built, nrows rows of which passed the filter: keeps it, if that can be done. */
@@ -500,10 +502,15 @@ extern GjStatus gj_side_keep(GjRun *run, GjRunStep *rs, uint32_t nrows);
 extern void gj_side_release(GjRun *run);
 
 /* run_split.c */
-/* Where rows of the source wait to be sent; NULL: they are not exchanged. */
-extern GjRelation *gj_run_stage_of(const GjRun *run, uint32_t source);
-/* Rows were added to it: sends them if they are many. */
-extern GjStatus gj_run_staged(GjRun *run, uint32_t source);
+/* True if rows of the source are exchanged. */
+extern bool gj_run_exchanges(const GjRun *run, uint32_t source);
+/* Takes the rows of a chunk, or nrows that the source's columns describe, to send them. */
+extern GjStatus gj_run_stage_chunk(GjRun *run, uint32_t source, const GjChunk *chunk);
+extern GjStatus gj_run_stage_rows(GjRun *run, uint32_t source, uint32_t nrows);
+/* The filter that rows of an inner source have passed when it is built, or -1. */
+extern int32_t gj_run_inner_filter(const GjRun *run, uint32_t source);
+/* Which part of the source's rows the run has, and of how many; 0 of 1: all. */
+extern void gj_run_exchanged_part(const GjRun *run, uint32_t source, uint32_t part[2]);
 /* Takes outer rows that were received through the steps. */
 extern GjStatus gj_run_open_parcels(GjRun *run);
 extern void gj_run_free_exchange(GjRun *run);

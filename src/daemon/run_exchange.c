@@ -137,6 +137,18 @@ gj_exchange_has(const GjTeam *team, uint32_t source)
 
 /* ---- runs */
 
+GjStatus
+gj_exchange_end(GjTeam *team, uint32_t source)
+{
+	GjRun	   *runs[GJ_MAX_RUN_DEVICES];
+
+	for (uint32_t i = 0; i < team->nmembers; i++)
+		runs[i] = team->members[i].run;
+	if (source > 0 && gj_sides_resolve(runs, team->nmembers, source))
+		return GJ_OK;
+	return gj_team_for_all(team, GJ_TASK_SEND, source);
+}
+
 void
 gj_exchange_open(GjMember *member, GjStatus *status)
 {
@@ -161,6 +173,29 @@ gj_exchange_open(GjMember *member, GjStatus *status)
 	gj_member_open_run(member, member->program, status);
 	if (*status == GJ_OK)
 		*status = gj_run_open_exchange(member->run, &plan);
+}
+
+GjStatus
+gj_exchange_start(GjTeam *team)
+{
+	uint64_t	nbytes = UINT64_MAX;
+
+	for (uint32_t i = 0; i < team->nmembers; i++)
+	{
+		uint64_t	space = gj_run_exchange_space(team->members[i].run);
+
+		if (space < nbytes)
+			nbytes = space;
+	}
+	/* now, while a run that lacks memory can still start again in parts */
+	for (uint32_t i = 0; i < team->nmembers; i++)
+	{
+		GjStatus	status = gj_run_reserve_exchange(team->members[i].run, nbytes);
+
+		if (status != GJ_OK)
+			return gj_team_fail(team, status, gj_run_error(team->members[i].run));
+	}
+	return GJ_OK;
 }
 
 /* ---- parcels, in the threads of members */

@@ -417,9 +417,8 @@ use_rows(GjRun *run, uint32_t source, GjPinned used, GjRowRange *ranges, uint32_
 	uint32_t	ncolumns = run->sources[source].ncolumns;
 	GjColumn	start[GJ_MAX_COLUMNS];
 	uint64_t	heap_base = 0;
-	GjRelation *stage = gj_run_stage_of(run, source);
-	GjRelation *relation = stage ? stage : &run->relation[source];
-	bool		outer = run->program->kind == GJ_PROGRAM_JOIN && source == 0 && !stage;
+	bool		exchanged = gj_run_exchanges(run, source);
+	bool		outer = run->program->kind == GJ_PROGRAM_JOIN && source == 0 && !exchanged;
 
 	describe(&run->resident[source].tables[used.table], fragment, 0, start);
 	if (outer && n > GJ_MAX_RANGES)
@@ -428,8 +427,8 @@ use_rows(GjRun *run, uint32_t source, GjPinned used, GjRowRange *ranges, uint32_
 		GJ_TRY(gj_fused_flush(run));
 		GJ_TRY(compact(run, start, ncolumns, ranges, &n));
 	}
-	else if (!outer && run->program->kind == GJ_PROGRAM_JOIN)
-		GJ_TRY(gj_relation_append_heap(&run->work, relation, fragment->heap.memory,
+	else if (!outer && !exchanged && run->program->kind == GJ_PROGRAM_JOIN)
+		GJ_TRY(gj_relation_append_heap(&run->work, &run->relation[source], fragment->heap.memory,
 									   fragment->heap_used, &heap_base));
 	for (uint32_t i = 0; i < n; i++)
 	{
@@ -440,11 +439,14 @@ use_rows(GjRun *run, uint32_t source, GjPinned used, GjRowRange *ranges, uint32_
 		skip_to(run->columns + first, ncolumns, start, ranges[i].first);
 		if (outer)
 			GJ_TRY(gj_run_outer_rows(run, nrows, false));
+		else if (exchanged)
+			GJ_TRY(gj_run_stage_rows(run, source, nrows));
 		else if (run->program->kind == GJ_PROGRAM_JOIN)
-			GJ_TRY(gj_relation_append_rows(&run->work, relation, run->columns + first, nrows,
-										   heap_base, fragment->heap_used));
+			GJ_TRY(gj_relation_append_rows(&run->work, &run->relation[source],
+										   run->columns + first, nrows, heap_base,
+										   fragment->heap_used));
 	}
-	return stage ? gj_run_staged(run, source) : GJ_OK;
+	return GJ_OK;
 }
 
 /* The pinned fragment that was told of by that id, of which the caller then has the pin; or none. */
@@ -555,8 +557,7 @@ gj_run_use(GjRun *run, uint32_t source, uint32_t n, const uint8_t *memory, uint3
 	status = run->host->slot_free(run->host->arg, slot);
 	run->work.ops->phase(run->work.queue, GJ_PHASE_TRANSFER);
 	if (status == GJ_OK)
-		status = run->program->kind == GJ_PROGRAM_JOIN && source > 0 &&
-			!gj_run_stage_of(run, source) ?
+		status = run->program->kind == GJ_PROGRAM_JOIN && source > 0 ?
 			remember_uses(run, source, uses, n) : use_fragments(run, source, uses, n);
 	free(uses);
 	return status;

@@ -3,13 +3,17 @@
  *	  Rows that a run exchanges with the runs of other devices, so that each has all rows of
  *	  its part of the keys of one step, of the outer and of the inner source.
  *
- * Rows that come, in chunks or in resident fragments, are put together in a stage.  When they
- * are many, those that pass the filter of their source are split by a hash of their keys, and
+ * Rows that come, in chunks or in resident fragments, are put together in a stage (those of
+ * fragments with references are sent from where they lie).  When they are many, those that pass the filter of their source are split by a hash of their keys, and
  * their columns are written part by part into a parcel; the run of each part copies its own rows
  * out of it: inner rows to the end of its relation, outer ones to an inbox, which passes the
  * steps when it is full.  Columns that only the filter reads stay behind.
  *
  * Rows with a NULL key, which match nothing, stay with the run that they came to.
+ *
+ * Once rows have been returned, memory must not run out: before the first outer row comes, all
+ * that the exchange of outer rows needs is reserved, the same on all devices, and what does not
+ * fit that is sent in smaller parcels.
  */
 #include "run_parcel.h"
 #include "run.h"
@@ -20,6 +24,9 @@
 /* Rows of a parcel at most, and the part of the memory left that all this may take. */
 #define GJ_PARCEL_ROWS		(4u * GJ_MAX_TUPLES)
 #define GJ_EXCHANGE_SHARE	4
+
+/* Bytes of its heap. */
+#define GJ_PARCEL_HEAP		(UINT64_C(256) << 20)
 
 /* One is filled while others are read. */
 #define GJ_PARCELS			3
@@ -33,7 +40,9 @@ typedef struct GjSplitSide
 	GjRelation	stage;
 	bool	   *sent;			/* its columns: somebody reads it behind the filter */
 	uint32_t	nrefs;			/* of these: references */
+	bool		has_refs;		/* any column is one */
 	uint32_t	most_rows;		/* of a parcel; 0: not known yet */
+	uint64_t	most_heap;		/* bytes of its heap; 0: as many as there are */
 } GjSplitSide;
 
 typedef struct GjRunExchange
@@ -43,6 +52,7 @@ typedef struct GjRunExchange
 	GjSplitSide side[2];		/* outer, inner */
 	GjRelation	inbox;			/* outer rows */
 	GjColumn   *columns;		/* all of the program's, as set_columns takes them */
+	GjColumn   *from;			/* columns of the source whose rows are being sent */
 	GjParcel	parcel[GJ_PARCELS];
 	GjBuffer	passed;			/* rows of the stage that pass the filter */
 	GjBuffer	found;			/* in a piece */
@@ -65,12 +75,25 @@ side_of(const GjRun *run, uint32_t source)
 	return source == run->exchange->side[1].source ? &run->exchange->side[1] : NULL;
 }
 
-GjRelation *
-gj_run_stage_of(const GjRun *run, uint32_t source)
+bool
+gj_run_exchanges(const GjRun *run, uint32_t source)
 {
-	GjSplitSide *side = side_of(run, source);
+	return side_of(run, source) != NULL;
+}
 
-	return side ? &side->stage : NULL;
+int32_t
+gj_run_inner_filter(const GjRun *run, uint32_t source)
+{
+	return gj_run_exchanges(run, source) ? run->exchange->side[1].filter : run->sources[source].filter;
+}
+
+void
+gj_run_exchanged_part(const GjRun *run, uint32_t source, uint32_t part[2])
+{
+	bool		exchanged = gj_run_exchanges(run, source);
+
+	part[0] = exchanged ? run->exchange->plan.part : 0;
+	part[1] = exchanged ? run->exchange->plan.nparts : 1;
 }
 
 /* ---- open and close */
@@ -132,7 +155,12 @@ gj_run_open_exchange(GjRun *run, const GjExchangePlan *plan)
 		send_operand(run, &x->side[1], rs->inner_operand[k]);
 	for (uint32_t i = 0; i < 2; i++)
 		for (uint32_t c = 0; c < x->side[i].stage.ncolumns; c++)
-			x->side[i].nrefs += x->side[i].sent[c] && x->side[i].stage.types[c].kind == GJ_REF;
+			if (x->side[i].stage.types[c].kind == GJ_REF)
+			{
+				x->side[i].nrefs += x->side[i].sent[c];
+				x->side[i].has_refs = true;
+			}
+	x->from = calloc(run->program->ncolumns + 1, sizeof(GjColumn));
 	x->columns = calloc(run->program->ncolumns + 1, sizeof(GjColumn));
 	for (uint32_t p = 0; p < GJ_PARCELS; p++)
 	{
@@ -141,9 +169,27 @@ gj_run_open_exchange(GjRun *run, const GjExchangePlan *plan)
 		if (!x->parcel[p].columns)
 			return GJ_OUT_OF_HOST_MEMORY;
 	}
-	return x->columns &&
+	return x->columns && x->from &&
 		gj_relation_init(&x->inbox, x->side[0].stage.types, x->side[0].stage.ncolumns, 0) ?
 		GJ_OK : GJ_OUT_OF_HOST_MEMORY;
+}
+
+static void
+free_buffers(GjWork *work, GjRunExchange *x)
+{
+	for (uint32_t p = 0; p < GJ_PARCELS; p++)
+	{
+		gj_buffer_free(work, &x->parcel[p].memory);
+		gj_buffer_free(work, &x->parcel[p].heap);
+	}
+	gj_buffer_free(work, &x->passed);
+	gj_buffer_free(work, &x->found);
+	for (uint32_t k = 0; k < GJ_MAX_KEYS; k++)
+		gj_buffer_free(work, &x->value[k]);
+	gj_buffer_free(work, &x->null);
+	gj_buffer_free(work, &x->positions);
+	gj_buffer_free(work, &x->rows);
+	gj_buffer_free(work, &x->heap_at);
 }
 
 void
@@ -160,65 +206,163 @@ gj_run_free_exchange(GjRun *run)
 		free(x->side[i].sent);
 	}
 	gj_relation_free(work, &x->inbox);
+	free_buffers(work, x);
 	for (uint32_t p = 0; p < GJ_PARCELS; p++)
-	{
-		gj_buffer_free(work, &x->parcel[p].memory);
-		gj_buffer_free(work, &x->parcel[p].heap);
 		free(x->parcel[p].columns);
-	}
-	gj_buffer_free(work, &x->passed);
-	gj_buffer_free(work, &x->found);
-	for (uint32_t k = 0; k < GJ_MAX_KEYS; k++)
-		gj_buffer_free(work, &x->value[k]);
-	gj_buffer_free(work, &x->null);
-	gj_buffer_free(work, &x->positions);
-	gj_buffer_free(work, &x->rows);
-	gj_buffer_free(work, &x->heap_at);
+	free(x->from);
 	free(x->columns);
 	free(x);
 	run->exchange = NULL;
+}
+
+/* ---- memory */
+
+/* Bytes that a row of the side takes on its way, without its heap. */
+static uint64_t
+row_bytes(const GjRunExchange *x, const GjSplitSide *side)
+{
+	uint64_t	a_row = x->nkeys * sizeof(int64_t) + 1 + 4 * sizeof(uint32_t) +
+		side->nrefs * sizeof(uint64_t);
+
+	/* stage, inbox and parcels */
+	for (uint32_t c = 0; c < side->stage.ncolumns; c++)
+		a_row += (2 + GJ_PARCELS) * (side->stage.types[c].width + 1);
+	return a_row;
+}
+
+static uint32_t
+rows_in(const GjRunExchange *x, const GjSplitSide *side, uint64_t nbytes)
+{
+	uint64_t	n = nbytes / row_bytes(x, side);
+
+	return n > GJ_PARCEL_ROWS ? GJ_PARCEL_ROWS : n < GJ_MIN_TUPLES ? GJ_MIN_TUPLES : (uint32_t) n;
+}
+
+uint64_t
+gj_run_exchange_space(GjRun *run)
+{
+	return gj_lease_left(run->work.lease) / GJ_EXCHANGE_SHARE;
 }
 
 /* Finds out, once, how many rows a parcel of the side has. */
 static uint32_t
 most_rows(GjRun *run, GjSplitSide *side)
 {
-	uint64_t	a_row = 0;
-	uint64_t	n;
-
-	if (side->most_rows > 0)
-		return side->most_rows;
-	/* stage, inbox and parcels; then keys and positions */
-	for (uint32_t c = 0; c < side->stage.ncolumns; c++)
-		a_row += (2 + GJ_PARCELS) * (side->stage.types[c].width + 1);
-	a_row += run->exchange->nkeys * sizeof(int64_t) + 1 + 4 * sizeof(uint32_t) +
-		side->nrefs * sizeof(uint64_t);
-	n = gj_lease_left(run->work.lease) / GJ_EXCHANGE_SHARE / a_row;
-	side->most_rows = n > GJ_PARCEL_ROWS ? GJ_PARCEL_ROWS :
-		n < GJ_MIN_TUPLES ? GJ_MIN_TUPLES : (uint32_t) n;
+	if (side->most_rows == 0)
+		side->most_rows = rows_in(run->exchange, side, gj_run_exchange_space(run));
 	return side->most_rows;
+}
+
+/* Memory for all columns of the relation that are wanted (NULL: all), and its heap. */
+static GjStatus
+reserve_relation(GjWork *work, GjRelation *relation, const bool *wanted, uint64_t nrows,
+				 uint64_t heap)
+{
+	for (uint32_t c = 0; c < relation->ncolumns; c++)
+	{
+		GjRelationColumn *column = &relation->columns[c];
+
+		if (wanted && !wanted[c])
+			continue;
+		GJ_TRY(gj_buffer_grow(work, &column->data, 0, nrows * relation->types[c].width, 0));
+		if (relation->types[c].nullable)
+			GJ_TRY(gj_buffer_grow(work, &column->nulls, 0, nrows, 0));
+	}
+	return heap > 0 ? gj_buffer_grow(work, &relation->heap, 0, heap, 0) : GJ_OK;
+}
+
+/* The same for parcels and what is needed to fill them. */
+static GjStatus
+reserve_parcels(GjRun *run, const GjSplitSide *side)
+{
+	GjRunExchange *x = run->exchange;
+	GjWork	   *work = &run->work;
+	uint64_t	n = side->most_rows;
+	uint64_t	piece = n < GJ_MAX_TUPLES ? n : GJ_MAX_TUPLES;
+	uint64_t	nbytes = 1;
+
+	for (uint32_t c = 0; c < side->stage.ncolumns; c++)
+		nbytes += side->sent[c] ? gj_align(n * side->stage.types[c].width) + gj_align(n) : 0;
+	for (uint32_t p = 0; p < GJ_PARCELS; p++)
+	{
+		GJ_TRY(gj_buffer_grow(work, &x->parcel[p].memory, 0, nbytes, 0));
+		if (side->nrefs > 0)
+			GJ_TRY(gj_buffer_grow(work, &x->parcel[p].heap, 0, side->most_heap + 8, 0));
+	}
+	for (uint32_t k = 0; k < x->nkeys; k++)
+		GJ_TRY(gj_buffer_grow(work, &x->value[k], 0, n * sizeof(int64_t), 0));
+	GJ_TRY(gj_buffer_grow(work, &x->null, 0, n, 0));
+	GJ_TRY(gj_buffer_grow(work, &x->positions, 0, n * sizeof(uint32_t), 0));
+	if (side->nrefs > 0)
+		GJ_TRY(gj_buffer_grow(work, &x->heap_at, 0, (n + 1) * side->nrefs * sizeof(uint64_t), 0));
+	if (side->filter < 0)
+		return GJ_OK;
+	GJ_TRY(gj_buffer_grow(work, &x->passed, 0, n * sizeof(uint32_t), 0));
+	GJ_TRY(gj_buffer_grow(work, &x->found, 0, piece * sizeof(uint32_t), 0));
+	return gj_buffer_grow(work, &x->rows, 0, n * sizeof(uint32_t), 0);
+}
+
+GjStatus
+gj_run_reserve_exchange(GjRun *run, uint64_t nbytes)
+{
+	GjRunExchange *x = run->exchange;
+	GjWork	   *work = &run->work;
+	GjSplitSide *side = &x->side[0];
+	uint64_t	heap = 0;
+
+	free_buffers(work, x);
+	gj_relation_free(work, &x->side[1].stage);
+	if (side->has_refs)
+	{
+		/* the stage's, the inbox's and the parcels', at least that of a chunk each */
+		heap = nbytes / 2 / (2 + GJ_PARCELS) & ~UINT64_C(7);
+		if (heap > GJ_PARCEL_HEAP)
+			heap = GJ_PARCEL_HEAP;
+		if (heap < run->layout[0].heap_size)
+			heap = run->layout[0].heap_size;
+		nbytes /= 2;
+	}
+	side->most_heap = heap;
+	side->most_rows = rows_in(x, side, nbytes);
+	/* a small source needs less, if it is as small as expected */
+	if (side->most_rows > GJ_MAX_TUPLES / 4 && side->most_rows > run->sources[0].nrows_hint)
+		side->most_rows = run->sources[0].nrows_hint > GJ_MAX_TUPLES / 4 ?
+			(uint32_t) run->sources[0].nrows_hint : GJ_MAX_TUPLES / 4;
+	if (side->most_rows < run->sources[0].capacity)
+		side->most_rows = run->sources[0].capacity;
+	GJ_TRY(reserve_relation(work, &side->stage, NULL, side->most_rows, heap));
+	GJ_TRY(reserve_relation(work, &x->inbox, side->sent, side->most_rows,
+							side->nrefs > 0 ? heap : 0));
+	return reserve_parcels(run, side);
 }
 
 /* ---- sending */
 
-/* A view of n rows of the stage, from `first` on, of the rows at rowid, if that is not NULL. */
+/* A view of n rows of what is sent, from `first` on, of the rows at rowid, if that is not NULL. */
 static GjStatus
-view_stage(GjRun *run, GjSplitSide *side, uint64_t first, uint32_t n, const uint32_t *rowid,
-		   GjView *view)
+view_rows(GjRun *run, GjSplitSide *side, uint64_t first, uint32_t n, const uint32_t *rowid,
+		  GjView *view)
 {
 	GjRunExchange *x = run->exchange;
+	GjColumn   *to = x->columns + run->sources[side->source].first_column;
 
 	memset(view, 0, sizeof(*view));
-	gj_relation_columns(&side->stage, first, x->columns + run->sources[side->source].first_column);
+	for (uint32_t c = 0; c < side->stage.ncolumns; c++)
+	{
+		to[c] = x->from[c];
+		to[c].data = (const uint8_t *) x->from[c].data + first * x->from[c].width;
+		if (x->from[c].nulls)
+			to[c].nulls = x->from[c].nulls + first;
+	}
 	view->nrows = n;
 	view->rowid[side->source] = rowid;
 	return run->work.ops->set_columns(run->work.queue, x->columns, run->program->ncolumns,
 									  &view->columns);
 }
 
-/* The rows first .. first+*n-1 of the stage that pass the filter, counted from `first`. */
+/* The rows first .. first+*n-1 that pass the filter, counted from `first`. */
 static GjStatus
-filter_stage(GjRun *run, GjSplitSide *side, uint64_t first, uint32_t *n)
+filter_rows(GjRun *run, GjSplitSide *side, uint64_t first, uint32_t *n)
 {
 	GjRunExchange *x = run->exchange;
 	GjWork	   *work = &run->work;
@@ -235,7 +379,7 @@ filter_stage(GjRun *run, GjSplitSide *side, uint64_t first, uint32_t *n)
 
 		piece = all - base < GJ_MAX_TUPLES ? all - base : GJ_MAX_TUPLES;
 		GJ_STOP_CHECK(run);
-		GJ_TRY(view_stage(run, side, first + base, piece, NULL, &view));
+		GJ_TRY(view_rows(run, side, first + base, piece, NULL, &view));
 		GJ_TRY(work->ops->select(work->queue, &view, (uint32_t) side->filter, x->found.memory,
 								 &found));
 		GJ_TRY(work->ops->pick(work->queue, (uint32_t *) x->passed.memory + *n, NULL, base,
@@ -245,7 +389,7 @@ filter_stage(GjRun *run, GjSplitSide *side, uint64_t first, uint32_t *n)
 	return GJ_OK;
 }
 
-/* Keys of n rows of the stage, from `first` on or those that passed the filter. */
+/* Keys of n rows, from `first` on or those that passed the filter. */
 static GjStatus
 compute_keys(GjRun *run, GjSplitSide *side, uint64_t first, uint32_t n, GjKeys *keys)
 {
@@ -263,7 +407,7 @@ compute_keys(GjRun *run, GjSplitSide *side, uint64_t first, uint32_t n, GjKeys *
 	}
 	GJ_TRY(gj_buffer_reserve(work, &x->null, n));
 	keys->null = x->null.memory;
-	GJ_TRY(view_stage(run, side, first, n, side->filter >= 0 ? x->passed.memory : NULL, &view));
+	GJ_TRY(view_rows(run, side, first, n, side->filter >= 0 ? x->passed.memory : NULL, &view));
 	for (uint32_t done = 0, piece; done < n; done += piece)
 	{
 		piece = n - done < GJ_MAX_TUPLES ? n - done : GJ_MAX_TUPLES;
@@ -308,11 +452,13 @@ fill_columns(GjRun *run, GjSplitSide *side, const uint32_t *rows, uint32_t n, Gj
 
 /*
  * The bytes of the parcel's references, part by part, and within one column by column.
- * heap_at has n + 1 entries for each column of references.
+ * heap_at has n + 1 entries for each column of references.  *fits: false if they are more than
+ * they may be; then the parcel is not filled.
  */
 static GjStatus
-fill_heap(GjRun *run, GjSplitSide *side, uint32_t n, GjParcel *parcel)
+fill_heap(GjRun *run, GjSplitSide *side, uint32_t n, GjParcel *parcel, bool *fits)
 {
+	const GjColumn *from = run->exchange->columns + run->sources[side->source].first_column;
 	GjRunExchange *x = run->exchange;
 	GjWork	   *work = &run->work;
 	uint32_t	nparts = x->plan.nparts;
@@ -342,6 +488,9 @@ fill_heap(GjRun *run, GjSplitSide *side, uint32_t n, GjParcel *parcel)
 	}
 	for (uint32_t p = 0; p <= nparts; p++)
 		parcel->heap_start[p] = total += parcel->heap_start[p];
+	*fits = side->most_heap == 0 || total <= side->most_heap || n == 1;
+	if (!*fits)
+		return GJ_OK;
 	GJ_TRY(gj_buffer_reserve(work, &parcel->heap, total + 8));
 	for (uint32_t p = 0; p < nparts; p++)
 	{
@@ -359,7 +508,7 @@ fill_heap(GjRun *run, GjSplitSide *side, uint32_t n, GjParcel *parcel)
 				continue;
 			r++;
 			GJ_TRY(work->ops->move_refs(work->queue, (uint64_t *) parcel->columns[c].data + first,
-										parcel->start[p + 1] - first, side->stage.heap.memory,
+										parcel->start[p + 1] - first, from[c].heap,
 										heap_at, to + base, base));
 			if (r == side->nrefs)
 				break;
@@ -374,9 +523,9 @@ fill_heap(GjRun *run, GjSplitSide *side, uint32_t n, GjParcel *parcel)
 	return GJ_OK;
 }
 
-/* Sends rows first .. first+n-1 of the stage. */
+/* Sends n rows of x->from.  *fits: false if their heap is too large for a parcel. */
 static GjStatus
-send_rows(GjRun *run, GjSplitSide *side, uint64_t first, uint32_t n)
+send_some(GjRun *run, GjSplitSide *side, uint64_t first, uint32_t n, bool *fits)
 {
 	GjRunExchange *x = run->exchange;
 	GjWork	   *work = &run->work;
@@ -385,11 +534,12 @@ send_rows(GjRun *run, GjSplitSide *side, uint64_t first, uint32_t n)
 	GjParcel   *parcel;
 	GjKeys		keys;
 
+	*fits = true;
 	/* rows may be received meanwhile, and change what the queue's columns are */
 	GJ_TRY(run->host->get_parcel(run->host->arg, x->parcel, GJ_PARCELS, &parcel));
 	work->ops->phase(work->queue, GJ_PHASE_TRANSFER);
 	if (side->filter >= 0)
-		GJ_TRY(filter_stage(run, side, first, &n));
+		GJ_TRY(filter_rows(run, side, first, &n));
 	if (n == 0)
 		return GJ_OK;
 	GJ_TRY(compute_keys(run, side, first, n, &keys));
@@ -404,34 +554,98 @@ send_rows(GjRun *run, GjSplitSide *side, uint64_t first, uint32_t n)
 		rows = x->rows.memory;
 	}
 	GJ_TRY(fill_columns(run, side, rows, n, parcel));
-	GJ_TRY(fill_heap(run, side, n, parcel));
+	GJ_TRY(fill_heap(run, side, n, parcel, fits));
+	if (!*fits)
+		return GJ_OK;
 	/* it is read by others than this queue */
 	GJ_TRY(work->ops->sync(work->queue));
 	parcel->source = side->source;
 	return run->host->send_parcel(run->host->arg, parcel);
 }
 
-GjStatus
-gj_run_send_parcels(GjRun *run, uint32_t source)
+/* Sends nrows rows of x->from. */
+static GjStatus
+send_rows(GjRun *run, GjSplitSide *side, uint64_t nrows)
 {
-	GjSplitSide *side = side_of(run, source);
-	uint64_t	nrows = side->stage.nrows;
-
 	for (uint64_t first = 0, n; first < nrows; first += n)
 	{
+		bool		fits;
+
 		n = nrows - first < most_rows(run, side) ? nrows - first : most_rows(run, side);
-		GJ_TRY(send_rows(run, side, first, (uint32_t) n));
+		GJ_TRY(send_some(run, side, first, (uint32_t) n, &fits));
+		while (!fits)
+		{
+			n /= 2;
+			GJ_TRY(send_some(run, side, first, (uint32_t) n, &fits));
+		}
 	}
+	return GJ_OK;
+}
+
+/* Sends what is in the stage. */
+static GjStatus
+send_stage(GjRun *run, GjSplitSide *side)
+{
+	uint64_t	nrows = side->stage.nrows;
+
+	gj_relation_columns(&side->stage, 0, run->exchange->from);
 	side->stage.nrows = side->stage.heap_used = 0;
+	return send_rows(run, side, nrows);
+}
+
+GjStatus
+gj_run_stage_chunk(GjRun *run, uint32_t source, const GjChunk *chunk)
+{
+	GjSplitSide *side = side_of(run, source);
+
+	if (side->stage.nrows + chunk->nrows > most_rows(run, side) ||
+		(side->most_heap > 0 && side->stage.heap_used + chunk->heap_used > side->most_heap))
+		GJ_TRY(send_stage(run, side));
+	run->work.ops->phase(run->work.queue, GJ_PHASE_TRANSFER);
+	return gj_relation_append(&run->work, &side->stage, chunk);
+}
+
+GjStatus
+gj_run_stage_rows(GjRun *run, uint32_t source, uint32_t nrows)
+{
+	GjSplitSide *side = side_of(run, source);
+	GjRelation *stage = &side->stage;
+	const GjColumn *described = run->columns + run->sources[source].first_column;
+	GjColumn	columns[GJ_MAX_COLUMNS];
+	uint32_t	n;
+
+	/* rows that are received meanwhile are described in their place */
+	memcpy(columns, described, stage->ncolumns * sizeof(GjColumn));
+	if (side->has_refs)
+	{
+		memcpy(run->exchange->from, columns, stage->ncolumns * sizeof(GjColumn));
+		return send_rows(run, side, nrows);
+	}
+	for (uint32_t first = 0; first < nrows; first += n)
+	{
+		uint32_t	most = most_rows(run, side);
+
+		if (stage->nrows >= most)
+			GJ_TRY(send_stage(run, side));
+		n = nrows - first < most - stage->nrows ? nrows - first : most - (uint32_t) stage->nrows;
+		run->work.ops->phase(run->work.queue, GJ_PHASE_TRANSFER);
+		GJ_TRY(gj_relation_append_rows(&run->work, stage, columns, n, 0, 0));
+		for (uint32_t c = 0; c < stage->ncolumns; c++)
+		{
+			columns[c].data = (const uint8_t *) columns[c].data + (uint64_t) n * columns[c].width;
+			if (columns[c].nulls)
+				columns[c].nulls += n;
+		}
+	}
 	return GJ_OK;
 }
 
 GjStatus
-gj_run_staged(GjRun *run, uint32_t source)
+gj_run_send_parcels(GjRun *run, uint32_t source)
 {
-	GjSplitSide *side = side_of(run, source);
-
-	return side->stage.nrows < most_rows(run, side) ? GJ_OK : gj_run_send_parcels(run, source);
+	if (source > 0)
+		GJ_TRY(gj_run_send_uses(run, source));
+	return send_stage(run, side_of(run, source));
 }
 
 /* ---- receiving */
@@ -483,10 +697,16 @@ gj_run_receive(GjRun *run, const GjParcel *parcel)
 	uint32_t	part = x->plan.part;
 	GjColumn	columns[GJ_MAX_COLUMNS];
 	uint64_t	nbytes = describe_part(parcel, part, side->stage.ncolumns, columns);
+	uint32_t	n = parcel->start[part + 1] - parcel->start[part];
+	uint64_t	heap = parcel->heap_start[part + 1] - parcel->heap_start[part];
 	GjStatus	status;
 	GjStatus	ended;
 
 	GJ_STOP_CHECK(run);
+	/* the inbox has room for a parcel */
+	if (parcel->source == 0 &&
+		(x->inbox.nrows + n > side->most_rows || x->inbox.heap_used + heap > side->most_heap))
+		GJ_TRY(gj_run_open_parcels(run));
 	run->work.ops->phase(run->work.queue, GJ_PHASE_TRANSFER);
 	run->work.peer = parcel->entry == run->entry ? NULL : parcel->entry->device;
 	status = append_part(run, parcel, columns, relation);
@@ -496,10 +716,10 @@ gj_run_receive(GjRun *run, const GjParcel *parcel)
 	GJ_TRY(status);
 	GJ_TRY(ended);
 	if (parcel->source == 0)
-		x->rows_received += parcel->start[part + 1] - parcel->start[part];
+		x->rows_received += n;
 	if (parcel->entry != run->entry)
-		x->bytes_received += nbytes + parcel->heap_start[part + 1] - parcel->heap_start[part];
-	return x->inbox.nrows < most_rows(run, side) ? GJ_OK : gj_run_open_parcels(run);
+		x->bytes_received += nbytes + heap;
+	return GJ_OK;
 }
 
 GjStatus

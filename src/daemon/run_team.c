@@ -217,7 +217,7 @@ post_chunk(GjTeam *team, const GjTask *chunk)
 		if (!task)
 			return GJ_OUT_OF_HOST_MEMORY;
 		*task = *chunk;
-		task->keep = keeper == (int) i;
+		task->keep = all ? keeper == (int) i : keeper >= 0;
 		gj_team_post(team, all ? &team->members[i].own :
 					 keeper >= 0 ? &team->members[keeper].own : &team->outer, task);
 	}
@@ -354,10 +354,12 @@ gj_team_source_end(GjTeam *team, uint32_t source)
 	{
 		GJ_TRY(gj_team_drain(team));
 		if (gj_exchange_has(team, source))
-			GJ_TRY(gj_team_for_all(team, GJ_TASK_SEND, source));
+			GJ_TRY(gj_exchange_end(team, source));
 		if (source == 0)
 			GJ_TRY(send_inner_rows(team));
-		return gj_team_for_all(team, GJ_TASK_SOURCE_END, source);
+		GJ_TRY(gj_team_for_all(team, GJ_TASK_SOURCE_END, source));
+		return source > 0 && team->exchange_step >= 0 && inner_ended(team) ?
+			gj_exchange_start(team) : GJ_OK;
 	}
 	if (source > 0)
 		return inner_ended(team) ? gj_partition_inner_end(team->partition) : GJ_OK;

@@ -264,6 +264,12 @@ extern uint64_t gj_exchange_saves(const GjProgram *program, int step, uint32_t n
 /* True if rows of the source are exchanged. */
 extern bool gj_exchange_has(const GjTeam *team, uint32_t source);
 
+/* The source has ended, and no member works on anything: waits until its rows are where they belong. */
+extern GjStatus gj_exchange_end(GjTeam *team, uint32_t source);
+
+/* All inner sides are built, and no member works on anything: reserves what outer rows need. */
+extern GjStatus gj_exchange_start(GjTeam *team);
+
 /* Opens the run of a member. */
 extern void gj_exchange_open(GjMember *member, GjStatus *status);
 
