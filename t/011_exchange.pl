@@ -17,12 +17,13 @@ $node->safe_psql('postgres', q{
 		CASE WHEN i % 7 > 0 THEN repeat('l', i % 20) || i % 90000 END AS t, i * 0.5::float8 AS f FROM generate_series(1, 150000) i;
 	CREATE TABLE r AS SELECT i AS id, CASE WHEN i % 13 = 0 THEN NULL ELSE i + 10000 END AS k, i % 9 AS v, repeat('r', i % 17) || i AS u,
 		CASE WHEN i % 5 > 0 THEN repeat('l', i % 20) || i END AS t FROM generate_series(1, 100000) i;
+	CREATE TABLE more AS SELECT i AS k, i % 7 AS v FROM generate_series(1, 400000) i;
 	CREATE TABLE few AS SELECT i AS k, i % 5 AS w, 's' || i AS t FROM generate_series(1, 200) i;
 	-- half of the rows of either side have one key; no row; a few rows, all with one key
 	CREATE TABLE hot AS SELECT i AS id, CASE WHEN i % 2 = 0 THEN 7 ELSE i END AS k, i % 100 AS v FROM generate_series(1, 40000) i;
 	CREATE TABLE none (k int, v int);
 	CREATE TABLE one AS SELECT 7 AS k, i AS v FROM generate_series(1, 5) i;
-	VACUUM ANALYZE l, r, few, hot, none, one;
+	VACUUM ANALYZE l, r, more, few, hot, none, one;
 });
 my %queries = (
 	sums => 'SELECT count(*), sum(l.id + r.v), min(l.v), max(r.id), avg(l.v) FROM l JOIN r USING (k)',
@@ -56,6 +57,7 @@ my %queries = (
 	emptyleft => 'SELECT count(*), sum(l.id), count(none.v) FROM l LEFT JOIN none USING (k)',
 	nothing => 'SELECT count(*), sum(one.v) FROM none JOIN one USING (k)',
 	one => 'SELECT count(*), sum(l.id), sum(one.v) FROM l JOIN one USING (k)');
+my $large = 'SELECT count(*), sum(a.v + b.v) FROM more a JOIN more b USING (k)';
 my %answers = map { $_ => $node->safe_psql('postgres', "SET gpujoin.enabled = off; $queries{$_}") } keys %queries;
 
 sub plan_of
@@ -95,10 +97,10 @@ foreach my $n (2, 4)
 	my $limit = $n == 2 ? '12MB' : '7MB';
 	if ($n == 4)
 	{
-		my $memory = plan_of($queries{sums}, "SET gpujoin.exchange = auto; SET gpujoin.device_memory_limit = '$limit';");
+		my $memory = plan_of($large, "SET gpujoin.exchange = auto; SET gpujoin.device_memory_limit = '24MB';");
 		is(scalar(@{ exchanged($memory) }), $n, "$n devices of little memory: exchanged");
 		unlike($memory, qr/Fallback|Spilled/, "$n devices of little memory: neither fallback nor parts");
-		like(plan_of($queries{sums}, "SET gpujoin.exchange = off; SET gpujoin.device_memory_limit = '$limit';"), qr/Spilled/, "$n devices of little memory: else in parts");
+		like(plan_of($large, "SET gpujoin.exchange = off; SET gpujoin.device_memory_limit = '24MB';"), qr/Spilled/, "$n devices of little memory: else in parts");
 	}
 	foreach my $name (sort keys %queries)
 	{

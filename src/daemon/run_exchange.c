@@ -123,6 +123,9 @@ gj_exchange_choose(const GjTeam *team, uint32_t n, bool too_large)
 		return -1;
 	if (team->options.exchange == GJ_EXCHANGE_ON || too_large)
 		return step;
+	/* one device would get so much more that the others were idle for more than 30 % */
+	if (gj_program_array(p, GjStep, steps)[step].common * (7 * n + 3) > 300)
+		return -1;
 	return inner_rows(p, step) >= GJ_EXCHANGE_ROWS &&
 		outer / n / GJ_EXCHANGE_OUTER <= inner_rows(p, step) ? step : -1;
 }
