@@ -27,7 +27,7 @@
 /* So many times the inner rows, and outer ones cost more to exchange than a table each, by device. */
 #define GJ_EXCHANGE_OUTER	2
 /* Rows of both sides that are worth another device. */
-#define GJ_ROWS_A_DEVICE	(UINT64_C(128) * 1024 * 1024)
+#define GJ_ROWS_A_DEVICE	(UINT64_C(256) * 1024 * 1024)
 
 /* Device memory of a row's keys and its share of the table (src/plan/join_cost.c). */
 #define GJ_TABLE_BYTES		48
@@ -229,6 +229,7 @@ gj_member_get_parcel(void *arg, GjParcel *parcels, uint32_t n, GjParcel **parcel
 		task = gj_take_task(&member->inbox);
 		if (!task)
 		{
+			member->run->work.ops->phase(member->run->work.queue, GJ_PHASE_WAIT);
 			pthread_cond_wait(&team->work, &team->lock);
 			continue;
 		}

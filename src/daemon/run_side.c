@@ -299,6 +299,9 @@ gj_sides_resolve(GjRun **runs, uint32_t nruns, uint32_t source)
 {
 	bool		found = true;
 
+	/* chunks may have been handed over already */
+	for (uint32_t r = 0; r < nruns; r++)
+		found &= runs[r]->resident[source].nchunk_rows == 0;
 	for (uint32_t r = 0; r < nruns; r++)
 	{
 		GjRun	   *run = runs[r];
@@ -306,7 +309,7 @@ gj_sides_resolve(GjRun **runs, uint32_t nruns, uint32_t source)
 
 		side->store = run->resident[source].store;
 		side->made = describe_side(run, step_of(run, source), runs, nruns);
-		if (side->made)
+		if (side->made && found)
 			side->kept = gj_side_find(side->store, side->made->fragments, side->made->nfragments,
 									  side->made->key, side->made->nkey);
 		found &= side->kept != NULL;
