@@ -48,6 +48,8 @@ my %queries = (
 	fullfirst => 'SELECT count(*), sum(l.id), sum(few.k), sum(r.id) FROM l FULL JOIN few ON few.k = l.id + 149900 LEFT JOIN r ON r.k = coalesce(l.k, 10001)',
 	groups => "SELECT md5(string_agg(x::text, ' ' ORDER BY v)) FROM (SELECT l.v, count(*), sum(l.id), min(r.k), count(DISTINCT r.v) FROM l JOIN r USING (k) GROUP BY l.v) x",
 	keys => 'SELECT count(*), sum(n), sum(s), sum(m) FROM (SELECT l.k, count(*) AS n, sum(r.v) AS s, max(l.id) AS m FROM l LEFT JOIN r USING (k) GROUP BY l.k OFFSET 0) x',
+	# a column that only the filter reads does not travel
+	filtered => 'SELECT count(*), sum(n), sum(s) FROM (SELECT l.k, count(*) AS n, sum(r.v) AS s FROM l JOIN r USING (k) WHERE l.f > 1000 GROUP BY l.k OFFSET 0) x',
 	texts => 'SELECT count(*), sum(n), sum(length(u)) FROM (SELECT r.u, count(*) AS n FROM l RIGHT JOIN r USING (k) GROUP BY r.u OFFSET 0) x',
 	limit => "SELECT string_agg(x::text, ' ') FROM (SELECT l.id, r.id, r.u FROM l JOIN r USING (k) ORDER BY l.id DESC, r.id LIMIT 20) x",
 	merge => 'SELECT count(*), sum(l.id) FROM l JOIN r ON l.k = r.k AND r.id BETWEEN l.id - 20000 AND l.id',
@@ -88,6 +90,7 @@ foreach my $n (2, 4)
 	}
 	my @bytes = @{ exchanged(plan_of($queries{sums}, '')) };
 	cmp_ok(scalar(grep { $_ > 100000 } @bytes), '>=', $n - 1, "$n devices: they get rows of the others");
+	cmp_ok(scalar(grep { $_ > 100000 } @{ exchanged(plan_of($queries{keys}, '')) }), '>=', $n - 1, "$n devices: also where groups are put together");
 	my ($used) = plan_of($queries{sums}, '') =~ /Devices Used: (.*)/;
 	my @rows = $used =~ /rows=(\d+)/g;
 	is(scalar(grep { $_ > 150000 / $n * 0.8 && $_ < 150000 / $n * 1.3 } @rows), $n, "$n devices: each has its part of the rows");

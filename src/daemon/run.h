@@ -502,6 +502,8 @@ extern GjStatus gj_side_keep(GjRun *run, GjRunStep *rs, uint32_t nrows);
 extern void gj_side_release(GjRun *run);
 
 /* run_split.c */
+/* False: outer rows are exchanged, and come without columns that only their filter reads. */
+extern bool gj_run_has_outer_columns(const GjRun *run);
 /* True if rows of the source are exchanged. */
 extern bool gj_run_exchanges(const GjRun *run, uint32_t source);
 /* Takes the rows of a chunk, or nrows that the source's columns describe, to send them. */

@@ -254,11 +254,13 @@ gj_member_finish_run(GjMember *member, uint32_t counted)
 	GjTeam    *team = member->team;
 	const GjAggregate *aggregates = gj_program_array(team->program, GjAggregate, aggregates);
 	uint64_t	rows_received;
+	uint64_t	bytes_received;
 	GjRunStats	stats;
 
 	memset(&stats, 0, sizeof(stats));
 	GJ_TRY(gj_run_finish(member->run, &stats));
-	gj_run_received(member->run, &rows_received, &member->exchanged);
+	gj_run_received(member->run, &rows_received, &bytes_received);
+	member->exchanged += bytes_received;
 	member->outer_rows += team->exchange_step >= 0 ? rows_received : stats.source[0].rows_in;
 	gj_member_count(member, &stats);
 	pthread_mutex_lock(&team->lock);

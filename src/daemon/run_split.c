@@ -96,6 +96,17 @@ gj_run_exchanged_part(const GjRun *run, uint32_t source, uint32_t part[2])
 	part[1] = exchanged ? run->exchange->plan.nparts : 1;
 }
 
+bool
+gj_run_has_outer_columns(const GjRun *run)
+{
+	const GjSplitSide *side = side_of(run, 0);
+
+	for (uint32_t c = 0; side && c < side->stage.ncolumns; c++)
+		if (!side->sent[c])
+			return false;
+	return true;
+}
+
 /* ---- open and close */
 
 /* Notes that columns of the side are sent which an operand of the step reads. */
