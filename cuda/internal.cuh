@@ -41,6 +41,7 @@ typedef struct GjPinned
 	GjResults results;
 	GjAggState states[GJ_MAX_AGGREGATES];
 	uint32_t missed[GJ_FUSED_PARTS];
+	uint32_t split_start[GJ_SPLIT_PARTS + 2];
 	uint64_t fused_counts[GJ_FUSED_STEPS + 1];
 	struct GjPinned *next; /* in the device's list, while no queue has it */
 } GjPinned;
@@ -237,6 +238,13 @@ GjStatus gj_select(GjQueue *queue, const GjView *view, uint32_t expr, uint32_t *
 				   uint32_t *n);
 GjStatus gj_pick(GjQueue *queue, uint32_t *to, const uint32_t *from, uint32_t base,
 				 const uint32_t *positions, uint32_t n);
+GjStatus gj_split(GjQueue *queue, const GjKeys *keys, const GjSplit *split, uint32_t *positions,
+				  uint32_t start[GJ_SPLIT_PARTS + 2]);
+GjStatus gj_pick_values(GjQueue *queue, void *to, const void *from, uint32_t width,
+						const uint32_t *positions, uint32_t n);
+GjStatus gj_ref_bytes(GjQueue *queue, const uint64_t *refs, uint32_t n, uint64_t *heap_at);
+GjStatus gj_move_refs(GjQueue *queue, uint64_t *refs, uint32_t n, const uint8_t *heap,
+					  const uint64_t *heap_at, uint8_t *to, uint64_t base);
 GjStatus gj_keys(GjQueue *queue, const GjView *view, uint32_t first, uint32_t n,
 				 uint32_t first_expr, const GjKeys *keys);
 GjStatus gj_ordered_keys(GjQueue *queue, const GjView *view, uint32_t first, uint32_t n,

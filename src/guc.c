@@ -23,12 +23,20 @@ int			gj_device_memory_limit = 0;
 char	   *gj_devices = NULL;
 int			gj_cpu_devices = 1;
 int			gj_devices_per_query = 0;
+int			gj_exchange = GJ_EXCHANGE_AUTO;
 int			gj_spill_memory = 1024;
 int			gj_cache_size = -1;
 int			gj_set_algorithm = GJ_SETS_AUTO;
 int			gj_set_device_min_elements = 600000;
 int			gj_fail_at = GJ_FAIL_NEVER;
 char	   *gj_save_program = NULL;
+
+static const struct config_enum_entry exchange_options[] = {
+	{"auto", GJ_EXCHANGE_AUTO, false},
+	{"on", GJ_EXCHANGE_ON, false},
+	{"off", GJ_EXCHANGE_OFF, false},
+	{NULL, 0, false}
+};
 
 static const struct config_enum_entry device_options[] = {
 	{"auto", GJ_SET_DEVICE_AUTO, false},
@@ -118,6 +126,14 @@ define_user_settings(void)
 							0, 0, 16,
 							PGC_USERSET, GUC_EXPLAIN,
 							NULL, NULL, NULL);
+
+	DefineCustomEnumVariable("gpujoin.exchange",
+							 "Selects whether the devices of a query exchange rows by their join keys.",
+							 "Then each of them builds and probes only its part of a large inner side. auto decides by size.",
+							 &gj_exchange,
+							 GJ_EXCHANGE_AUTO, exchange_options,
+							 PGC_USERSET, GUC_EXPLAIN,
+							 NULL, NULL, NULL);
 
 	DefineCustomIntVariable("gpujoin.loader_workers",
 							"Sets the number of parallel workers that help a query to load tables.",

@@ -10,6 +10,8 @@ use Test::More;
 plan skip_all => 'the cpu pretends to be several devices, GPUs do not' if device() ne 'cpu';
 
 my $session = GpuJoin::session();
+# inner sides on all devices, or in parts; exchanges are in 011_exchange.pl
+$session .= ' SET gpujoin.exchange = off;';
 my $limited = "$session SET gpujoin.device_memory_limit = '16MB';";
 my $node = new_node('devices', preload => 1, conf => "temp_file_limit = '500MB'\nwork_mem = '16MB'\ngpujoin.cache_size = 0\n");
 $node->safe_psql('postgres', q{

@@ -371,6 +371,7 @@ run_tests(const Device &device)
 	test_memory(device);
 	test_lanes(device);
 	test_peers(device);
+	test_exchange(device);
 	test_select(device);
 	test_keys(device);
 	test_hash(device);

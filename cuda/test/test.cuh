@@ -175,6 +175,7 @@ never(void *)
 void test_memory(const Device &device);
 void test_lanes(const Device &device);
 void test_peers(const Device &device);
+void test_exchange(const Device &device);
 void test_select(const Device &device);
 void test_keys(const Device &device);
 void test_aggregate(const Device &device);

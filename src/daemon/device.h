@@ -392,6 +392,23 @@ typedef struct GjSetTile
 	uint32_t	nright;
 } GjSetTile;
 
+/* ---- exchange between devices */
+
+#define GJ_SPLIT_PARTS		16
+#define GJ_SPLIT_HEAVY		32
+
+/*
+ * How rows are split by their keys: hash h (gj_hash_combine of all keys) belongs to part
+ * gj_hash_part(h, nparts), but to part nparts if it is one of `heavy`.
+ */
+typedef struct GjSplit
+{
+	uint32_t	nparts;			/* 1 .. GJ_SPLIT_PARTS */
+	uint32_t	null_part;		/* of rows that have a NULL key */
+	uint32_t	nheavy;
+	uint64_t	heavy[GJ_SPLIT_HEAVY];
+} GjSplit;
+
 /* A slot of the output ring, as gather fills it. */
 typedef struct GjBatchTarget
 {
@@ -495,6 +512,27 @@ typedef struct GjDeviceOps
 	/* to[i] = from[positions[i]] for i < n; from = NULL: base + positions[i]. */
 	GjStatus	(*pick) (GjQueue *queue, uint32_t *to, const uint32_t *from, uint32_t base,
 						 const uint32_t *positions, uint32_t n);
+
+	/*
+	 * positions[keys->nrows] = the rows part by part, ascending within one; part p starts at
+	 * start[p] (host), start[split->nparts + 1] = keys->nrows.  Waits.
+	 */
+	GjStatus	(*split) (GjQueue *queue, const GjKeys *keys, const GjSplit *split,
+						  uint32_t *positions, uint32_t start[GJ_SPLIT_PARTS + 2]);
+	/* to[i] = from[positions[i]] for i < n: values of `width` bytes (1, 2, 4, 8 or 16). */
+	GjStatus	(*pick_values) (GjQueue *queue, void *to, const void *from, uint32_t width,
+								const uint32_t *positions, uint32_t n);
+	/*
+	 * heap_at[0 .. n] = where the bytes of n references would start, one behind the other and
+	 * counted from 0.
+	 */
+	GjStatus	(*ref_bytes) (GjQueue *queue, const uint64_t *refs, uint32_t n, uint64_t *heap_at);
+	/*
+	 * Copies the bytes that n references into `heap` refer to, those of refs[i] to `to` +
+	 * heap_at[i] - heap_at[0], and makes them references to a heap that has `to` at `base`.
+	 */
+	GjStatus	(*move_refs) (GjQueue *queue, uint64_t *refs, uint32_t n, const uint8_t *heap,
+							  const uint64_t *heap_at, uint8_t *to, uint64_t base);
 
 	/* Keys of tuples first .. first+n-1 of the view into keys rows first .. ; normalised. */
 	GjStatus	(*keys) (GjQueue *queue, const GjView *view, uint32_t first, uint32_t n,

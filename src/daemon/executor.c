@@ -345,6 +345,19 @@ gj_run_may_load(GjRun *run, uint32_t source)
 	return GJ_OK;
 }
 
+/* A chunk whose rows are exchanged. */
+static GjStatus
+stage_chunk(GjRun *run, uint32_t source, const GjChunk *chunk, uint32_t slot)
+{
+	if (source == 0)
+		GJ_TRY(gj_run_fail_points(run));
+	GJ_TRY(gj_run_stage_chunk(run, source, chunk));
+	run->resident[source].nchunk_rows += chunk->nrows;
+	if (!run->keeps_nothing)
+		GJ_TRY(gj_run_keep(run, source, chunk, GJ_LANE_WORK));
+	return gj_run_slot_used(run, GJ_LANE_WORK, slot);
+}
+
 GjStatus
 gj_run_chunk(GjRun *run, uint32_t source, uint32_t nrows, uint8_t *memory, uint32_t slot)
 {
@@ -355,6 +368,8 @@ gj_run_chunk(GjRun *run, uint32_t source, uint32_t nrows, uint8_t *memory, uint3
 	GJ_TRY(gj_run_may_load(run, source));
 	GJ_STOP_CHECK(run);
 	GJ_TRY(read_chunk(run, source, nrows, memory, has_nulls, &chunk));
+	if (gj_run_exchanges(run, source))
+		return stage_chunk(run, source, &chunk, slot);
 	if (p->kind == GJ_PROGRAM_JOIN && source == 0)
 		return gj_run_outer(run, &chunk, memory, slot);
 	run->work.ops->phase(run->work.queue, GJ_PHASE_TRANSFER);
@@ -495,6 +510,7 @@ gj_run_close(GjRun *run, GjErrorText *why)
 	gj_run_free_limited(run);
 	gj_fused_free(run);
 	gj_buffer_free(work, &run->compact);
+	gj_run_free_exchange(run);
 	/* nor fragments that are being filled */
 	if (work->queue && run->clock > 0)
 		work->ops->load_wait(work->queue);

@@ -12,6 +12,7 @@
 #include "devices.h"
 
 typedef struct GjRun GjRun;
+typedef struct GjParcel GjParcel;
 
 /* What a run asks of its caller. */
 typedef struct GjRunHost
@@ -38,6 +39,13 @@ typedef struct GjRunHost
 	 * not that of another one, which has the same sets?
 	 */
 	bool		(*take_tile) (void *arg, uint64_t tile);
+	/*
+	 * NULL, or of a run that exchanges rows with others (gj_run_open_exchange): one of its
+	 * parcels that nobody reads any more, waiting for it, during which gj_run_receive may be
+	 * called; and handing it to the runs of all parts, complete.
+	 */
+	GjStatus	(*get_parcel) (void *arg, GjParcel *parcels, uint32_t n, GjParcel **parcel);
+	GjStatus	(*send_parcel) (void *arg, GjParcel *parcel);
 } GjRunHost;
 
 /*
@@ -113,6 +121,39 @@ extern GjStatus gj_run_copy_flags(GjRun *run, uint32_t i, uint64_t first, uint64
 								  uint8_t *flags, bool out);
 /* Sends those of rows first .. end-1 that come out; the flags are then gone. */
 extern GjStatus gj_run_some_rows(GjRun *run, uint32_t i, uint64_t first, uint64_t end);
+
+/*
+ * Exchange: several runs of one program, one a part, each get some rows of the outer source and
+ * of the inner one that `step` joins, and hand each row to the run of its part, by a hash of the
+ * step's keys (run_split.c).  filter: what the outer and the inner rows must pass (expressions,
+ * or -1) before they are sent; the program says that its sources have none.  Once, before
+ * anything else.
+ */
+typedef struct GjExchangePlan
+{
+	uint32_t	step;
+	uint32_t	nparts;
+	uint32_t	part;			/* of this run */
+	int32_t		outer_filter;
+	int32_t		inner_filter;
+} GjExchangePlan;
+
+extern GjStatus gj_run_open_exchange(GjRun *run, const GjExchangePlan *plan);
+/* The source has ended: hands over all of its rows that are still here. */
+extern GjStatus gj_run_send_parcels(GjRun *run, uint32_t source);
+/*
+ * All rows of an inner source have come, and none of the runs works on anything.  True if all
+ * of them have found their part of it as it was built before: nothing is handed over then.
+ */
+extern bool gj_sides_resolve(GjRun **runs, uint32_t nruns, uint32_t source);
+/* All inner sides are built: device memory that the exchange of outer rows may take here. */
+extern uint64_t gj_run_exchange_space(GjRun *run);
+/* Reserves that, the same number for all runs, before any outer row comes. */
+extern GjStatus gj_run_reserve_exchange(GjRun *run, uint64_t nbytes);
+/* Takes the rows of the run's part.  Waits: the parcel is not read afterwards. */
+extern GjStatus gj_run_receive(GjRun *run, const GjParcel *parcel);
+/* Rows of the outer source that were received so far, and all bytes that other devices sent. */
+extern void gj_run_received(const GjRun *run, uint64_t *rows, uint64_t *nbytes);
 
 /*
  * Works on chunks that were given before; those given since the call before this one may

@@ -148,6 +148,8 @@ gj_relation_append_rows(GjWork *work, GjRelation *relation, const GjColumn *colu
 		const GjColumnType *type = &relation->types[c];
 		uint8_t    *at;
 
+		if (!columns[c].data)
+			continue;
 		GJ_TRY(grow_column(work, relation, c, nrows, &at));
 		GJ_TRY(copy_rows(work, at, columns[c].data, (uint64_t) nrows * type->width));
 		if (type->kind == GJ_REF)

@@ -52,7 +52,8 @@ extern GjStatus gj_relation_append_heap(GjWork *work, GjRelation *relation, cons
 
 /*
  * Queues copies of rows that lie on the device; their references, relative to a heap of
- * heap_size bytes, have been copied to `base`.
+ * heap_size bytes, have been copied to `base`.  A column without data, which nothing reads,
+ * stays away, in this call and all others.
  */
 extern GjStatus gj_relation_append_rows(GjWork *work, GjRelation *relation,
 										const GjColumn *columns, uint32_t nrows,

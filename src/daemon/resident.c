@@ -651,12 +651,18 @@ gj_resident_evict(GjDeviceEntry *entry, uint32_t database, uint32_t relation)
 	GjDeviceMemory *memory = &entry->memory;
 	uint64_t	nbytes = 0;
 	GjFragment *next;
+	GjSide	   *next_side;
 
 	pthread_mutex_lock(&memory->lock);
-	for (GjSide *side = memory->store ? memory->store->sides : NULL; side; side = side->next)
-		if (gj_side_is_of(side, database, relation))
-			nbytes += side->nbytes;
-	/* sides go with their fragments */
+	/* those of fragments on other devices too */
+	for (GjSide *side = memory->store ? memory->store->sides : NULL; side; side = next_side)
+	{
+		next_side = side->next;
+		if (!gj_side_is_of(side, database, relation))
+			continue;
+		nbytes += side->nbytes;
+		gj_side_withdraw(memory->store, side);
+	}
 	for (GjFragment *f = memory->store ? memory->store->oldest : NULL; f; f = next)
 	{
 		next = f->newer;

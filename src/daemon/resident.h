@@ -87,6 +87,10 @@ typedef struct GjSideFragment
  * An inner side as it was built, all of its rows from fragments: the columns that are read
  * later, and the hash table.  Two runs that find the same fragments and pages, and ask the
  * same of them (the key), build the same side.  It goes when one of its fragments does.
+ *
+ * A side can be one part of what several devices have, whose rows were exchanged by key.  Then
+ * fragments of all of them are named, and it goes with those of its own device; when another
+ * one has gone, nobody finds it any more, and it makes room in its turn.
  */
 typedef struct GjSide
 {
@@ -100,7 +104,8 @@ typedef struct GjSide
 	GjSideFragment *fragments;	/* by id and table */
 	uint32_t	nkey;			/* bytes of the key */
 	uint8_t    *key;
-	uint64_t	nloaded;		/* rows of the fragments' pages */
+	uint64_t	nloaded;		/* its rows, before a filter of the build */
+	uint64_t	nread;			/* rows that the run took from its device's fragments, or chunks */
 	uint32_t	nrows;			/* of these: passed the filter */
 	uint32_t	ncolumns;
 	GjRelationColumn *columns;

@@ -192,12 +192,13 @@ gj_side_find(GjResident *store, const GjSideFragment *fragments, uint32_t nfragm
 	return side;
 }
 
-/* All fragments are still there, and nobody has kept the same side meanwhile. */
+/* All fragments of the device are still there, and nobody has kept the same side meanwhile. */
 static bool
 is_wanted(GjResident *store, const GjSide *side)
 {
 	for (uint32_t i = 0; i < side->nfragments; i++)
-		if (!gj_resident_by_id(store, &side->fragments[i].relation, side->fragments[i].number,
+		if (side->fragments[i].id >> GJ_FRAGMENT_DEVICE_SHIFT == store->entry->info.ordinal &&
+			!gj_resident_by_id(store, &side->fragments[i].relation, side->fragments[i].number,
 							   side->fragments[i].id))
 			return false;
 	return !find(store, side->fragments, side->nfragments, side->key, side->nkey);

@@ -16,6 +16,7 @@
  *	run_intersect.c	GJ_PROGRAM_INTERSECT
  *	run_resident.c	fragments of sources that are, or become, resident
  *	run_side.c		inner sides that were built before, or are kept
+ *	run_split.c		rows that are exchanged with runs on other devices
  *	run_sets.c		GJ_PROGRAM_SETS
  *	run_set_join.c	steps that join sets
  */
@@ -263,6 +264,7 @@ struct GjRun
 	struct GjGrouping *grouping;	/* GJ_OUTPUT_GROUPS, from the first tuples on */
 	struct GjLimited *limited;	/* GJ_OUTPUT_ROWS with a limit, from the first tuples on */
 	GjRunFused *fused;			/* NULL: nobody has asked yet whether it can be done */
+	struct GjRunExchange *exchange; /* NULL: rows stay where they came */
 };
 
 /* However little memory there is, this many tuples are worked on at a time. */
@@ -490,12 +492,30 @@ gj_run_tile_space(const GjRun *run)
  * makes its relation complete.
  */
 extern GjStatus gj_side_resolve(GjRun *run, uint32_t source);
+/* Rows of fragments that an inner source is made of, to its stage, unless the side was found. */
+extern GjStatus gj_run_send_uses(GjRun *run, uint32_t source);
 /* True if the side was found: then the step has its table, and the relation its columns. */
 extern bool gj_side_take(GjRun *run, GjRunStep *rs);
 /* A side was built, nrows rows of which passed the filter: keeps it, if that can be done. */
 extern GjStatus gj_side_keep(GjRun *run, GjRunStep *rs, uint32_t nrows);
 /* Gives the sides back, after the queue was closed. */
 extern void gj_side_release(GjRun *run);
+
+/* run_split.c */
+/* False: outer rows are exchanged, and come without columns that only their filter reads. */
+extern bool gj_run_has_outer_columns(const GjRun *run);
+/* True if rows of the source are exchanged. */
+extern bool gj_run_exchanges(const GjRun *run, uint32_t source);
+/* Takes the rows of a chunk, or nrows that the source's columns describe, to send them. */
+extern GjStatus gj_run_stage_chunk(GjRun *run, uint32_t source, const GjChunk *chunk);
+extern GjStatus gj_run_stage_rows(GjRun *run, uint32_t source, uint32_t nrows);
+/* The filter that rows of an inner source have passed when it is built, or -1. */
+extern int32_t gj_run_inner_filter(const GjRun *run, uint32_t source);
+/* Which part of the source's rows the run has, and of how many; 0 of 1: all. */
+extern void gj_run_exchanged_part(const GjRun *run, uint32_t source, uint32_t part[2]);
+/* Takes outer rows that were received through the steps. */
+extern GjStatus gj_run_open_parcels(GjRun *run);
+extern void gj_run_free_exchange(GjRun *run);
 
 /* run_sets.c */
 extern GjStatus gj_run_sets(GjRun *run);

@@ -336,7 +336,7 @@ can_take_values(const GjRun *run)
 	for (uint32_t c = 0; c < outer->ncolumns; c++)
 		if (run->types[outer->first_column + c].kind == GJ_REF)
 			return false;
-	return outer->ncolumns <= GJ_FUSED_OUTER;
+	return outer->ncolumns <= GJ_FUSED_OUTER && gj_run_has_outer_columns(run);
 }
 
 bool
@@ -538,7 +538,9 @@ add_part(GjRun *run, const GjColumn *columns, uint32_t first, uint32_t n)
 	for (uint32_t c = 0; c < ncolumns; c++)
 	{
 		to[c] = columns[c];
-		to[c].data = (const uint8_t *) columns[c].data + (size_t) first * columns[c].width;
+		/* one that is not read may be missing */
+		if (columns[c].data)
+			to[c].data = (const uint8_t *) columns[c].data + (size_t) first * columns[c].width;
 		if (columns[c].nulls)
 			to[c].nulls = columns[c].nulls + first;
 	}

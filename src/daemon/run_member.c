@@ -178,6 +178,11 @@ gj_member_open_run(GjMember *member, const GjProgram *program, GjStatus *status)
 		.send_batch = member_send_batch,.slot_free = member_slot_free,
 		.take_tile = member_take_tile
 	};
+	if (member->team->exchange_step >= 0)
+	{
+		member->host.get_parcel = gj_member_get_parcel;
+		member->host.send_parcel = gj_member_send_parcel;
+	}
 	if (member->keeps_groups)
 	{
 		member->host.part_slot = gj_member_part_slot;
@@ -248,11 +253,15 @@ gj_member_finish_run(GjMember *member, uint32_t counted)
 {
 	GjTeam    *team = member->team;
 	const GjAggregate *aggregates = gj_program_array(team->program, GjAggregate, aggregates);
+	uint64_t	rows_received;
+	uint64_t	bytes_received;
 	GjRunStats	stats;
 
 	memset(&stats, 0, sizeof(stats));
 	GJ_TRY(gj_run_finish(member->run, &stats));
-	member->outer_rows += stats.source[0].rows_in;
+	gj_run_received(member->run, &rows_received, &bytes_received);
+	member->exchanged += bytes_received;
+	member->outer_rows += team->exchange_step >= 0 ? rows_received : stats.source[0].rows_in;
 	gj_member_count(member, &stats);
 	pthread_mutex_lock(&team->lock);
 	gj_add_run_stats(&team->stats, &stats, counted);
@@ -287,6 +296,8 @@ gj_team_free_task(GjTeam *team, GjTask *task)
 		return;
 	if (task->shared)
 		gj_team_drop_shared(team, task->shared, true);
+	if (task->parcel)
+		gj_team_drop_parcel(team, task->parcel);
 	if (task->kind == GJ_TASK_USE)
 		free(task->memory);
 	free(task);
@@ -342,6 +353,12 @@ send_rows(GjMember *member, uint32_t i)
 
 	if (nrows == 0)
 		return GJ_OK;
+	/* rows that no other member has */
+	if ((int) i == team->exchange_step)
+	{
+		GJ_TRY(gj_run_finish_flags(member->run, i));
+		return gj_run_some_rows(member->run, i, 0, nrows);
+	}
 	GJ_TRY(gj_member_part_slot(member, &slot));
 	for (uint64_t at = first, n; at < end; at += n)
 	{
@@ -362,6 +379,36 @@ rest(GjMember *member)
 	return gj_run_wait(member->run);
 }
 
+/* The run is complete; without an exchange that of one member tells of all. */
+static void
+note_complete(GjMember *member)
+{
+	GjTeam	   *team = member->team;
+	bool		all = true;
+
+	pthread_mutex_lock(&team->lock);
+	member->complete = true;
+	for (uint32_t i = 0; i < team->nmembers && team->exchange_step >= 0; i++)
+		all &= team->members[i].complete;
+	team->complete |= all;
+	pthread_mutex_unlock(&team->lock);
+}
+
+/* Sources of which the member has counted rows that no other one has. */
+static uint32_t
+counted_sources(const GjMember *member)
+{
+	const GjTeam *team = member->team;
+	uint32_t	counted = team->program->kind == GJ_PROGRAM_JOIN;
+
+	/* all have the same rows of the other inner sources, or sets */
+	if (member == team->members)
+		return UINT32_MAX;
+	for (uint32_t s = 1; s < team->program->nsources; s++)
+		counted |= (uint32_t) gj_exchange_has(team, s) << s;
+	return counted;
+}
+
 static GjStatus
 do_task(GjMember *member, const GjTask *task)
 {
@@ -371,7 +418,7 @@ do_task(GjMember *member, const GjTask *task)
 	switch (task->kind)
 	{
 		case GJ_TASK_USE:
-			member->nchunks += task->nrows;
+			member->nchunks += task->source == 0 ? task->nrows : 0;
 			member->restless = true;
 			return gj_run_use(member->run, task->source, task->nrows, task->memory, task->slot);
 		case GJ_TASK_USE_INNER:
@@ -380,23 +427,23 @@ do_task(GjMember *member, const GjTask *task)
 									   &task->shared->use, task->shared->fragment,
 									   task->shared->owner);
 		case GJ_TASK_CHUNK:
-			if (task->source > 0)
-				gj_run_may_keep(member->run, task->keep);
-			else
-				member->nchunks++;
+			member->nchunks += task->source == 0;
+			gj_run_may_keep(member->run, task->keep || task->source == 0);
 			status = gj_run_chunk(member->run, task->source, task->nrows, task->memory,
 								  task->slot);
 			member->restless = true;
 			return status == GJ_OK ? gj_run_work(member->run) : status;
+		case GJ_TASK_SEND:
+			member->restless = true;
+			return gj_run_send_parcels(member->run, task->source);
+		case GJ_TASK_RECEIVE:
+			member->restless = true;
+			return gj_run_receive(member->run, task->parcel);
 		case GJ_TASK_SOURCE_END:
 			member->restless = true;
 			status = gj_run_source_end(member->run, task->source);
 			if (status == GJ_OK && gj_run_complete(member->run))
-			{
-				pthread_mutex_lock(&team->lock);
-				team->complete = true;
-				pthread_mutex_unlock(&team->lock);
-			}
+				note_complete(member);
 			return status;
 		case GJ_TASK_LOAD:
 			return gj_partition_load(team->partition, member);
@@ -409,9 +456,7 @@ do_task(GjMember *member, const GjTask *task)
 		case GJ_TASK_GROUPS:
 			return gj_team_groups_join(team->groups[task->source], member);
 		default:
-			/* all have the same inner rows, or sets */
-			GJ_TRY(gj_member_finish_run(member, member == team->members ? UINT32_MAX :
-										team->program->kind == GJ_PROGRAM_JOIN));
+			GJ_TRY(gj_member_finish_run(member, counted_sources(member)));
 			return gj_member_close_run(member);
 	}
 }
@@ -424,6 +469,8 @@ fail(GjTeam *team, GjStatus status)
 		team->status = status;
 	__atomic_store_n(&team->stop, 1, __ATOMIC_RELAXED);
 	pthread_cond_broadcast(&team->granted);
+	/* and who waits for a parcel */
+	pthread_cond_broadcast(&team->work);
 }
 
 static void *
@@ -441,7 +488,9 @@ member_main(void *arg)
 
 		if (team->status == GJ_OK)
 		{
-			task = gj_take_task(&member->own);
+			task = gj_take_task(&member->inbox);
+			if (!task)
+				task = gj_take_task(&member->own);
 			if (!task)
 				task = gj_take_task(&team->outer);
 		}
@@ -461,12 +510,12 @@ member_main(void *arg)
 			gj_team_drop_shared(team, task->shared, status != GJ_OK);
 		if (task)
 			task->shared = NULL;
+		gj_team_free_task(team, task);
 		pthread_mutex_lock(&team->lock);
 		if (status != GJ_OK)
 			fail(team, status);
 		team->nidle++;
 		gj_team_wake(team);
-		gj_team_free_task(team, task);
 	}
 	pthread_mutex_unlock(&team->lock);
 	return NULL;

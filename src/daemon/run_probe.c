@@ -194,7 +194,9 @@ skip_rows(GjRun *run, uint32_t n)
 
 	for (uint32_t c = 0; c < run->sources[0].ncolumns; c++)
 	{
-		columns[c].data += (size_t) n * columns[c].width;
+		/* one that is not read any more may be missing */
+		if (columns[c].data)
+			columns[c].data += (size_t) n * columns[c].width;
 		if (columns[c].nulls)
 			columns[c].nulls += n;
 	}

@@ -417,7 +417,8 @@ use_rows(GjRun *run, uint32_t source, GjPinned used, GjRowRange *ranges, uint32_
 	uint32_t	ncolumns = run->sources[source].ncolumns;
 	GjColumn	start[GJ_MAX_COLUMNS];
 	uint64_t	heap_base = 0;
-	bool		outer = run->program->kind == GJ_PROGRAM_JOIN && source == 0;
+	bool		exchanged = gj_run_exchanges(run, source);
+	bool		outer = run->program->kind == GJ_PROGRAM_JOIN && source == 0 && !exchanged;
 
 	describe(&run->resident[source].tables[used.table], fragment, 0, start);
 	if (outer && n > GJ_MAX_RANGES)
@@ -426,7 +427,7 @@ use_rows(GjRun *run, uint32_t source, GjPinned used, GjRowRange *ranges, uint32_
 		GJ_TRY(gj_fused_flush(run));
 		GJ_TRY(compact(run, start, ncolumns, ranges, &n));
 	}
-	else if (!outer && run->program->kind == GJ_PROGRAM_JOIN)
+	else if (!outer && !exchanged && run->program->kind == GJ_PROGRAM_JOIN)
 		GJ_TRY(gj_relation_append_heap(&run->work, &run->relation[source], fragment->heap.memory,
 									   fragment->heap_used, &heap_base));
 	for (uint32_t i = 0; i < n; i++)
@@ -438,6 +439,8 @@ use_rows(GjRun *run, uint32_t source, GjPinned used, GjRowRange *ranges, uint32_
 		skip_to(run->columns + first, ncolumns, start, ranges[i].first);
 		if (outer)
 			GJ_TRY(gj_run_outer_rows(run, nrows, false));
+		else if (exchanged)
+			GJ_TRY(gj_run_stage_rows(run, source, nrows));
 		else if (run->program->kind == GJ_PROGRAM_JOIN)
 			GJ_TRY(gj_relation_append_rows(&run->work, &run->relation[source],
 										   run->columns + first, nrows, heap_base,

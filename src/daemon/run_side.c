@@ -70,13 +70,17 @@ write_expr(const GjRun *run, uint32_t first_column, int32_t e, GjKeyWriter *key)
 	}
 }
 
-/* Columns, which of them are read later, filter, keys, and all constants of the program. */
+/*
+ * Columns, which of them are read later, filter, the part of an exchange, keys, and all constants
+ * of the program.
+ */
 static void
 write_key(const GjRun *run, const GjRunStep *rs, GjKeyWriter *key)
 {
 	const GjStep *step = rs->step;
 	const GjSource *source = &run->sources[step->source];
 	const GjRunResident *resident = &run->resident[step->source];
+	uint32_t	part[2];
 
 	for (uint32_t c = 0; c < source->ncolumns; c++)
 	{
@@ -94,7 +98,9 @@ write_key(const GjRun *run, const GjRunStep *rs, GjKeyWriter *key)
 		for (uint32_t c = 0; c < wanted->ncolumns; c++)
 			write_bytes(key, wanted->keys[c].hash, sizeof(wanted->keys[c].hash));
 	}
-	write_expr(run, source->first_column, source->filter, key);
+	write_expr(run, source->first_column, gj_run_inner_filter(run, step->source), key);
+	gj_run_exchanged_part(run, step->source, part);
+	write_bytes(key, part, sizeof(part));
 	write_bytes(key, &step->algorithm, sizeof(step->algorithm));
 	write_bytes(key, &step->nkeys, sizeof(step->nkeys));
 	for (uint32_t k = 0; k < step->nkeys; k++)
@@ -116,18 +122,10 @@ by_id(const void *a, const void *b)
 	return x->table < y->table ? -1 : x->table > y->table;
 }
 
-/* Fragments and pages of a source; NULL: not all rows are from fragments, or no memory. */
-static GjSideFragment *
-list_fragments(const GjRunResident *resident, uint32_t *n)
+/* Writes those of one run. */
+static void
+write_fragments(const GjRunResident *resident, GjSideFragment *list)
 {
-	GjSideFragment *list;
-
-	*n = resident->nuses + resident->nmade;
-	if (*n == 0 || resident->nmade_rows != resident->nchunk_rows)
-		return NULL;
-	list = malloc(*n * sizeof(GjSideFragment));
-	if (!list)
-		return NULL;
 	for (uint32_t i = 0; i < resident->nuses; i++)
 	{
 		const GjRunUse *use = &resident->uses[i];
@@ -141,13 +139,47 @@ list_fragments(const GjRunResident *resident, uint32_t *n)
 	}
 	if (resident->nmade > 0)
 		memcpy(list + resident->nuses, resident->made, resident->nmade * sizeof(GjSideFragment));
+}
+
+/*
+ * Fragments and pages of a source, all runs' together; NULL: not all rows are from fragments,
+ * or no memory.
+ */
+static GjSideFragment *
+list_fragments(GjRun *const *runs, uint32_t nruns, uint32_t source, uint32_t *n)
+{
+	GjSideFragment *list;
+
+	*n = 0;
+	for (uint32_t r = 0; r < nruns; r++)
+	{
+		const GjRunResident *resident = &runs[r]->resident[source];
+
+		if (resident->nmade_rows != resident->nchunk_rows)
+			return NULL;
+		*n += resident->nuses + resident->nmade;
+	}
+	list = *n > 0 ? malloc(*n * sizeof(GjSideFragment)) : NULL;
+	if (!list)
+		return NULL;
+	*n = 0;
+	for (uint32_t r = 0; r < nruns; r++)
+	{
+		const GjRunResident *resident = &runs[r]->resident[source];
+
+		write_fragments(resident, list + *n);
+		*n += resident->nuses + resident->nmade;
+	}
 	qsort(list, *n, sizeof(GjSideFragment), by_id);
 	return list;
 }
 
-/* A side that says what it is to be made of, and nothing else; NULL: it cannot be kept. */
+/*
+ * A side that says what it is to be made of, and nothing else; NULL: it cannot be kept.  runs:
+ * all that have rows of it.
+ */
 static GjSide *
-describe_side(const GjRun *run, const GjRunStep *rs)
+describe_side(const GjRun *run, const GjRunStep *rs, GjRun *const *runs, uint32_t nruns)
 {
 	const GjRunResident *resident = &run->resident[rs->step->source];
 	GjKeyWriter key = {NULL};
@@ -160,7 +192,7 @@ describe_side(const GjRun *run, const GjRunStep *rs)
 	side = calloc(1, sizeof(GjSide));
 	if (!side)
 		return NULL;
-	side->fragments = list_fragments(resident, &side->nfragments);
+	side->fragments = list_fragments(runs, nruns, rs->step->source, &side->nfragments);
 	write_key(run, rs, &key);
 	side->key = key.bytes;
 	side->nkey = key.n;
@@ -248,8 +280,11 @@ gj_side_resolve(GjRun *run, uint32_t source)
 	GjRunResident *resident = &run->resident[source];
 	GjRunSide  *side = &run->side[source];
 
+	/* what goes for all devices is known already: gj_sides_resolve */
+	if (gj_run_exchanges(run, source))
+		return GJ_OK;
 	side->store = resident->store;
-	side->made = describe_side(run, step_of(run, source));
+	side->made = describe_side(run, step_of(run, source), &run, 1);
 	if (side->made && resident->nmade == 0)
 		side->kept = gj_side_find(side->store, side->made->fragments, side->made->nfragments,
 								  side->made->key, side->made->nkey);
@@ -257,6 +292,54 @@ gj_side_resolve(GjRun *run, uint32_t source)
 		return GJ_OK;
 	run->work.ops->phase(run->work.queue, GJ_PHASE_TRANSFER);
 	return append_uses(run, source);
+}
+
+bool
+gj_sides_resolve(GjRun **runs, uint32_t nruns, uint32_t source)
+{
+	bool		found = true;
+
+	/* chunks may have been handed over already */
+	for (uint32_t r = 0; r < nruns; r++)
+		found &= runs[r]->resident[source].nchunk_rows == 0;
+	for (uint32_t r = 0; r < nruns; r++)
+	{
+		GjRun	   *run = runs[r];
+		GjRunSide  *side = &run->side[source];
+
+		side->store = run->resident[source].store;
+		side->made = describe_side(run, step_of(run, source), runs, nruns);
+		if (side->made && found)
+			side->kept = gj_side_find(side->store, side->made->fragments, side->made->nfragments,
+									  side->made->key, side->made->nkey);
+		found &= side->kept != NULL;
+	}
+	/* the rows of a part that has to be built come from all of them */
+	for (uint32_t r = 0; r < nruns && !found; r++)
+	{
+		GjRunSide  *side = &runs[r]->side[source];
+
+		if (side->kept)
+			gj_side_unpin(side->store, side->kept);
+		side->kept = NULL;
+	}
+	return found;
+}
+
+GjStatus
+gj_run_send_uses(GjRun *run, uint32_t source)
+{
+	const GjRunResident *resident = &run->resident[source];
+
+	if (run->side[source].kept)
+		return GJ_OK;
+	for (uint32_t i = 0; i < resident->nuses; i++)
+	{
+		GJ_STOP_CHECK(run);
+		run->work.ops->phase(run->work.queue, GJ_PHASE_TRANSFER);
+		GJ_TRY(gj_run_append_use(run, source, &resident->uses[i]));
+	}
+	return GJ_OK;
 }
 
 /* ---- using */
@@ -288,7 +371,7 @@ gj_side_take(GjRun *run, GjRunStep *rs)
 	if (!side)
 		return false;
 	borrow(run, rs, side);
-	run->stats.source[source].rows_in += side->nloaded;
+	run->stats.source[source].rows_in += side->nread;
 	run->stats.source[source].rows_out = side->nrows;
 	return true;
 }
@@ -314,6 +397,7 @@ gj_side_keep(GjRun *run, GjRunStep *rs, uint32_t nrows)
 	side->heap = relation->heap;
 	side->heap_used = relation->heap_used;
 	side->nloaded = relation->nrows;
+	side->nread = run->stats.source[source].rows_in;
 	side->nrows = nrows;
 	side->table = rs->table;
 	side->table_bytes = rs->table_bytes;

@@ -191,6 +191,7 @@ gj_run_flush(GjRun *run)
 	/* the first time what was given before, the second time what was given last */
 	GJ_TRY(gj_run_work(run));
 	GJ_TRY(gj_run_work(run));
+	GJ_TRY(gj_run_open_parcels(run));
 	return gj_run_free_slots(run, true);
 }
 

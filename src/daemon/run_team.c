@@ -126,7 +126,7 @@ gj_team_idle(GjTeam *team)
 	pthread_mutex_lock(&team->lock);
 	idle = team->nidle == team->nmembers && !team->outer.first;
 	for (uint32_t i = 0; i < team->nmembers; i++)
-		idle &= !team->members[i].own.first;
+		idle &= !team->members[i].own.first && !team->members[i].inbox.first;
 	pthread_mutex_unlock(&team->lock);
 	return idle;
 }
@@ -190,7 +190,7 @@ gj_team_for_all(GjTeam *team, GjTaskKind kind, uint32_t source)
 static bool
 is_for_all(const GjTeam *team, uint32_t source)
 {
-	return source > 0 || team->program->kind == GJ_PROGRAM_SETS;
+	return (source > 0 || team->program->kind == GJ_PROGRAM_SETS) && !gj_exchange_has(team, source);
 }
 
 /* A chunk for all members, or for one. */
@@ -217,7 +217,7 @@ post_chunk(GjTeam *team, const GjTask *chunk)
 		if (!task)
 			return GJ_OUT_OF_HOST_MEMORY;
 		*task = *chunk;
-		task->keep = keeper == (int) i;
+		task->keep = all ? keeper == (int) i : keeper >= 0;
 		gj_team_post(team, all ? &team->members[i].own :
 					 keeper >= 0 ? &team->members[keeper].own : &team->outer, task);
 	}
@@ -319,8 +319,9 @@ gj_team_use(GjTeam *team, uint32_t source, uint32_t n, const uint8_t *memory, ui
 }
 
 /*
- * The outer source has ended for all members, which have all inner rows each: those that come
- * out by themselves, for one step after the other, because they pass the later steps.
+ * The outer source has ended for all members, which have all inner rows each (but those that
+ * were exchanged): those that come out by themselves, for one step after the other, because
+ * they pass the later steps.
  */
 static GjStatus
 send_inner_rows(GjTeam *team)
@@ -331,7 +332,8 @@ send_inner_rows(GjTeam *team)
 	{
 		if (!gj_step_makes_rows(&steps[i]))
 			continue;
-		GJ_TRY(gj_team_for_all(team, GJ_TASK_FLAGS, i));
+		if ((int) i != team->exchange_step)
+			GJ_TRY(gj_team_for_all(team, GJ_TASK_FLAGS, i));
 		GJ_TRY(gj_team_for_all(team, GJ_TASK_ROWS, i));
 		free(team->flags);
 		team->flags = NULL;
@@ -351,9 +353,13 @@ gj_team_source_end(GjTeam *team, uint32_t source)
 	if (!team->partition)
 	{
 		GJ_TRY(gj_team_drain(team));
+		if (gj_exchange_has(team, source))
+			GJ_TRY(gj_exchange_end(team, source));
 		if (source == 0)
 			GJ_TRY(send_inner_rows(team));
-		return gj_team_for_all(team, GJ_TASK_SOURCE_END, source);
+		GJ_TRY(gj_team_for_all(team, GJ_TASK_SOURCE_END, source));
+		return source > 0 && team->exchange_step >= 0 && inner_ended(team) ?
+			gj_exchange_start(team) : GJ_OK;
 	}
 	if (source > 0)
 		return inner_ended(team) ? gj_partition_inner_end(team->partition) : GJ_OK;
@@ -393,6 +399,7 @@ device_stats(GjTeam *team, GjRunStats *stats)
 {
 	stats->ndevices = team->nmembers;
 	stats->npasses = 1;
+	stats->exchange_step = (uint32_t) (team->exchange_step + 1);
 	stats->elapsed_ms = team->started_ms > 0 ? now_ms() - team->started_ms : 0;
 	for (uint32_t i = 0; i < team->nmembers; i++)
 	{
@@ -407,7 +414,8 @@ device_stats(GjTeam *team, GjRunStats *stats)
 			stats->memory_peak += member->lease.peak;
 		stats->device[i] = (GjDeviceStats) {
 			.ordinal = member->entry->info.ordinal,.rows = member->outer_rows,
-			.chunks = member->nchunks,.busy_ms = member->totals.busy_ms
+			.chunks = member->nchunks,.busy_ms = member->totals.busy_ms,
+			.exchanged = member->exchanged
 		};
 		member->totals.runs = 1;
 		gj_devices_count_run(member->entry, &member->totals);
@@ -502,12 +510,18 @@ shares_tiles(const GjProgram *p)
 
 /* The devices that the size of the program is worth. */
 static uint64_t
-worth_devices(const GjProgram *p)
+worth_devices(const GjProgram *p, const GjTeamOptions *options)
 {
 	const GjSetSpec *sets = gj_program_array(p, GjSetSpec, sets);
 
 	if (p->kind != GJ_PROGRAM_SETS)
-		return 1 + gj_program_array(p, GjSource, sources)[0].nrows_hint / GJ_ROWS_A_DEVICE;
+	{
+		uint64_t	outer = gj_program_array(p, GjSource, sources)[0].nrows_hint;
+		uint64_t	replicated = 1 + outer / GJ_ROWS_A_DEVICE;
+		uint64_t	exchanged = options->exchange == GJ_EXCHANGE_OFF ? 0 : gj_exchange_worth(p);
+
+		return exchanged > replicated ? exchanged : replicated;
+	}
 	return 1 + (uint64_t) sets->nleft * (sets->self ? sets->nleft : sets->nright) /
 		GJ_PAIRS_A_DEVICE;
 }
@@ -525,7 +539,7 @@ want_devices(const GjProgram *p, const GjTeamOptions *options)
 	/* a cpu that pretends to be several is there for tests */
 	if (options->kind == GJ_DEVICE_CPU)
 		return GJ_MAX_RUN_DEVICES;
-	n = worth_devices(p);
+	n = worth_devices(p, options);
 	return n < GJ_MAX_RUN_DEVICES ? (uint32_t) n : GJ_MAX_RUN_DEVICES;
 }
 
@@ -569,7 +583,12 @@ start_members(GjTeam *team, GjErrorText *why)
 		return GJ_OUT_OF_HOST_MEMORY;
 	if (team->partition == NULL)
 		for (uint32_t i = 0; i < team->nmembers && status == GJ_OK; i++)
-			gj_member_open_run(&team->members[i], team->program, &status);
+		{
+			if (team->exchange_step >= 0)
+				gj_exchange_open(&team->members[i], &status);
+			else
+				gj_member_open_run(&team->members[i], team->program, &status);
+		}
 	for (uint32_t i = 0; i < team->nmembers && status == GJ_OK; i++)
 		if (!gj_member_start(&team->members[i]))
 			status = GJ_OUT_OF_HOST_MEMORY;
@@ -578,23 +597,40 @@ start_members(GjTeam *team, GjErrorText *why)
 	return status;
 }
 
-/* The memory that the run is expected to need on a device with so much. */
+/* The memory that the run is expected to need on each of n devices with so much. */
 static uint64_t
-expected_need(const GjProgram *p, uint64_t limit)
+expected_need(const GjTeam *team, uint64_t limit, uint32_t n)
 {
+	const GjProgram *p = team->program;
+	uint64_t	saved = gj_exchange_saves(p, team->exchange_step, n);
 	uint64_t	working = gj_program_working_space(p);
 	uint64_t	least = working < limit / GJ_WORKING_SHARE ? working : limit / GJ_WORKING_SHARE;
 
-	return p->lease > working ? p->lease - working + least : least;
+	return p->lease > working + saved ? p->lease - working - saved + least : least;
 }
 
 /* True if what the run has to keep on a device is not expected to fit. */
 static bool
-is_too_large(const GjTeam *team, uint64_t limit)
+is_too_large(const GjTeam *team, uint64_t limit, uint32_t n)
 {
 	return can_put_together(team->program) &&
 		(team->program->nsources > 1 || team->program->output == GJ_OUTPUT_GROUPS) &&
-		(team->program->spill || expected_need(team->program, limit) > limit);
+		(team->program->spill || expected_need(team, limit, n) > limit);
+}
+
+/* Decides between all inner rows on each of n devices, an exchange, and parts. */
+static void
+choose_way(GjTeam *team, uint64_t limit, uint32_t n)
+{
+	team->exchange_step = -1;
+	team->spill = is_too_large(team, limit, n);
+	team->exchange_step = gj_exchange_choose(team, n, team->spill);
+	if (team->exchange_step < 0)
+		return;
+	/* the rest is for what is on its way */
+	team->spill = is_too_large(team, limit / 4 * 3, n);
+	if (team->spill)
+		team->exchange_step = -1;
 }
 
 /*
@@ -647,12 +683,15 @@ open_team(GjTeam *team, GjErrorText *why)
 	limit = entries[0]->memory.limit;
 	if (team->options.memory_limit != 0 && team->options.memory_limit < limit)
 		limit = team->options.memory_limit;
-	team->spill = is_too_large(team, limit);
-	nbytes = team->program->kind == GJ_PROGRAM_JOIN ? expected_need(team->program, limit) :
+	choose_way(team, limit, n);
+	nbytes = team->program->kind == GJ_PROGRAM_JOIN ? expected_need(team, limit, n) :
 		team->program->lease;
 	if (team->spill && nbytes > limit)
 		nbytes = limit;
 	GJ_TRY(get_leases(team, entries, n, nbytes));
+	/* the other devices are busy */
+	if (team->nmembers == 1 && team->exchange_step >= 0)
+		choose_way(team, limit, 1);
 	team->direct = team->nmembers == 1 && !team->spill;
 	if (!team->direct && team->program->output == GJ_OUTPUT_GROUPS)
 		GJ_TRY(open_groups(team, why));
@@ -676,6 +715,7 @@ gj_team_open(const GjProgram *program, const GjTeamOptions *options, const GjRun
 	team->options = *options;
 	team->host = host;
 	team->wake_fd = -1;
+	team->exchange_step = -1;
 	pthread_mutex_init(&team->lock, NULL);
 	pthread_cond_init(&team->work, NULL);
 	pthread_cond_init(&team->granted, NULL);
@@ -684,6 +724,7 @@ gj_team_open(const GjProgram *program, const GjTeamOptions *options, const GjRun
 	{
 		team->members[i].team = team;
 		gj_start_list(&team->members[i].own);
+		gj_start_list(&team->members[i].inbox);
 	}
 	*status = open_team(team, why);
 	if (*status == GJ_OK)
@@ -743,12 +784,17 @@ gj_team_close(GjTeam *team, GjErrorText *why)
 	free_uses(&team->used);
 	free_uses(&team->freed);
 	free(team->flags);
+	/* parcels are of runs that are still open */
+	for (uint32_t i = 0; i < team->nmembers; i++)
+	{
+		free_tasks(team, &team->members[i].own);
+		free_tasks(team, &team->members[i].inbox);
+	}
 	for (uint32_t i = 0; i < team->nmembers; i++)
 	{
 		GjMember   *member = &team->members[i];
 		GjErrorText lost = {""};
 
-		free_tasks(team, &member->own);
 		if (member->run && gj_run_close(member->run, &lost) == GJ_DEVICE_LOST)
 		{
 			status = GJ_DEVICE_LOST;

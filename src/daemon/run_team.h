@@ -23,6 +23,7 @@ typedef struct GjTeamOptions
 	GjDeviceKind kind;
 	uint64_t	memory_limit;	/* bytes on each device; 0: none but the device's */
 	uint32_t	max_devices;	/* 0: as many as the run is worth */
+	uint32_t	exchange;		/* GjExchangeMode */
 	/* where inner sides do not fit: */
 	uint64_t	spill_memory;	/* bytes */
 	uint64_t	temp_limit;

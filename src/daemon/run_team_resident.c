@@ -4,7 +4,7 @@
  *
  * The outer side's are used where they lie, by the run of that device.  An inner side's go to
  * all runs, in the same order, so that row ids are the same everywhere: by copies from device
- * to device.  All chunks of a fragment that is to be kept are given to one member, which
+ * to device; where rows are exchanged (run_exchange.c), they go to the device's run as well.  All chunks of a fragment that is to be kept are given to one member, which
  * follows from its number: so a table is spread over the devices, and what is loaded again
  * takes the place of what was there.
  */
@@ -130,7 +130,7 @@ gj_team_use_all(GjTeam *team, uint32_t source, uint32_t n, const uint8_t *memory
 	for (uint32_t i = 0; i < n && status == GJ_OK; i++)
 		if (!owner_of(team, uses[i].id))
 			status = gj_team_fail(team, GJ_BAD_PROGRAM, "use of a fragment that was not told of");
-	if (source == 0)
+	if (source == 0 || gj_exchange_has(team, source))
 		for (uint32_t i = 0; i < team->nmembers && status == GJ_OK; i++)
 			status = use_own(team, &team->members[i], source, uses, n);
 	else

@@ -1,6 +1,6 @@
 /*
  * run_team_state.h
- *	  What run_team.c, run_member.c, run_partition.c and run_pass.c share.
+ *	  What run_team.c, run_member.c, run_exchange.c, run_partition.c and run_pass.c share.
  *
  * `lock` guards what says so; the rest belongs to the session's thread, or to the thread of
  * a member while it works.
@@ -24,6 +24,8 @@ typedef enum GjTaskKind
 	GJ_TASK_CHUNK,
 	GJ_TASK_USE,				/* resident fragments of the outer side, the member's own */
 	GJ_TASK_USE_INNER,			/* one of an inner side, wherever it lies */
+	GJ_TASK_SEND,				/* exchange: all rows of a source that have come */
+	GJ_TASK_RECEIVE,			/* exchange: a parcel */
 	GJ_TASK_SOURCE_END,
 	GJ_TASK_LOAD,				/* take the inner sides that are kept on the host */
 	GJ_TASK_PASSES,				/* take passes until there are no more */
@@ -62,6 +64,7 @@ typedef struct GjTask
 	uint32_t	slot;
 	bool		keep;			/* CHUNK: it may become resident here */
 	GjSharedUse *shared;		/* USE_INNER */
+	GjParcel   *parcel;			/* RECEIVE */
 } GjTask;
 
 typedef struct GjTaskList
@@ -110,20 +113,24 @@ typedef struct GjMember
 	pthread_t	thread;
 	bool		started;
 	GjTaskList	own;			/* guarded by lock */
+	GjTaskList	inbox;			/* guarded by lock: parcels, ahead of anything else */
 	bool		sent;			/* the run has made something */
+	bool		complete;		/* its run is; guarded by lock */
 	bool		restless;		/* the run may have chunks that it has not worked on, and does
 								 * not know that it waits now */
 	GjAggState	states[GJ_MAX_AGGREGATES];	/* where its run puts them */
 	uint64_t	outer_rows;
 	uint64_t	nchunks;		/* of outer rows, or fragments */
+	uint64_t	exchanged;		/* bytes that other devices sent */
 	GjDeviceTotals totals;		/* of its runs */
 	uint64_t	tile;			/* of sets: the one that it takes next */
 	bool		has_tile;
 	GjTeamGroups *keeps_groups; /* what its runs hand groups over to; NULL: they send them */
 	GjSegment  *part;			/* where parts of groups are filled and read */
 
+	GjProgram  *program;		/* passes: a copy with exact sizes; exchange: without filters */
+
 	/* passes */
-	GjProgram  *program;		/* a copy with exact sizes */
 	GjSegment  *staging;		/* slots that are filled from records */
 	uint8_t    *buffer;			/* for records read from the file */
 	size_t		nbuffer;
@@ -151,6 +158,7 @@ struct GjTeam
 	double		started_ms;		/* when the first chunk came; 0: none has */
 	bool		spill;			/* what the run keeps is not expected to fit */
 	GjPartition *partition;		/* NULL: nothing is kept on the host */
+	int			exchange_step;	/* rows are exchanged by its keys; -1: they are not */
 	/*
 	 * Parts of groups: [0] with the distinct key, if the program has one, [1] without.
 	 * NULL: there are no groups, or one run makes them all.
@@ -238,6 +246,39 @@ extern GjStatus gj_team_use_all(GjTeam *team, uint32_t source, uint32_t n,
 
 /* The number of the member that is to keep a chunk; -1: none is. */
 extern int	gj_team_place(GjTeam *team, uint32_t source, const uint8_t *chunk);
+
+/* ---- run_exchange.c */
+
+/*
+ * The step that n devices had better exchange rows by, or -1.  too_large: each of them has no
+ * room for all inner rows.
+ */
+extern int	gj_exchange_choose(const GjTeam *team, uint32_t n, bool too_large);
+
+/* The devices that an exchange is worth; 0: there can be none. */
+extern uint64_t gj_exchange_worth(const GjProgram *program);
+
+/* What a device of n then has to keep less than all of the inner sides. */
+extern uint64_t gj_exchange_saves(const GjProgram *program, int step, uint32_t n);
+
+/* True if rows of the source are exchanged. */
+extern bool gj_exchange_has(const GjTeam *team, uint32_t source);
+
+/* The source has ended, and no member works on anything: waits until its rows are where they belong. */
+extern GjStatus gj_exchange_end(GjTeam *team, uint32_t source);
+
+/* All inner sides are built, and no member works on anything: reserves what outer rows need. */
+extern GjStatus gj_exchange_start(GjTeam *team);
+
+/* Opens the run of a member. */
+extern void gj_exchange_open(GjMember *member, GjStatus *status);
+
+/* GjRunHost's functions, arg is the member. */
+extern GjStatus gj_member_get_parcel(void *arg, GjParcel *parcels, uint32_t n, GjParcel **parcel);
+extern GjStatus gj_member_send_parcel(void *arg, GjParcel *parcel);
+
+/* A parcel has been read, or will not be.  The lock is not held. */
+extern void gj_team_drop_parcel(GjTeam *team, GjParcel *parcel);
 
 /* ---- run_partition.c and run_pass.c */
 

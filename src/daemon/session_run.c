@@ -390,11 +390,12 @@ static GjStatus
 run_on_devices(GjSession *session, const GjProgram *program, GjRunStats *stats, GjErrorText *why)
 {
 	const GjRunHost host = {session, gj_session_stop, host_output_slot, host_send_batch,
-	host_send_answer, host_slot_free, NULL, NULL, NULL};
+	host_send_answer, host_slot_free, NULL, NULL, NULL, NULL, NULL};
 	const GjTeamOptions options = {
 		.kind = session->hello.device,
 		.memory_limit = session->hello.memory_limit,
 		.max_devices = session->submit.max_devices,
+		.exchange = session->submit.exchange,
 		.spill_memory = session->submit.spill_memory,
 		.temp_limit = session->submit.temp_limit,
 		.temp_directory = session->submit.temp_directory

@@ -417,6 +417,7 @@ explain_devices(ExplainContext *cxt)
 		List	   *chunks = NIL;
 		List	   *busy = NIL;
 		List	   *idle = NIL;
+		List	   *exchanged = NIL;
 
 		for (uint32 i = 0; i < stats->ndevices; i++)
 		{
@@ -425,12 +426,15 @@ explain_devices(ExplainContext *cxt)
 			chunks = lappend(chunks, psprintf(UINT64_FORMAT, stats->device[i].chunks));
 			busy = lappend(busy, psprintf("%.3f", stats->device[i].busy_ms));
 			idle = lappend(idle, psprintf("%.0f", idle_share(stats, i)));
+			exchanged = lappend(exchanged, psprintf(UINT64_FORMAT, stats->device[i].exchanged));
 		}
 		ExplainPropertyList("Devices Used", ordinals, es);
 		ExplainPropertyList("Device Rows", rows, es);
 		ExplainPropertyList("Device Chunks", chunks, es);
 		ExplainPropertyList("Device Busy Time", busy, es);
 		ExplainPropertyList("Device Idle Percent", idle, es);
+		ExplainPropertyInteger("Exchange Join", NULL, stats->exchange_step, es);
+		ExplainPropertyList("Device Bytes Exchanged", exchanged, es);
 		ExplainPropertyFloat("Device Elapsed Time", "ms", stats->elapsed_ms, 3, es);
 		ExplainPropertyInteger("Passes", NULL, stats->npasses, es);
 		ExplainPropertyInteger("Spilled To Memory", "kB", stats->spilled_memory / 1024, es);
@@ -450,6 +454,16 @@ explain_devices(ExplainContext *cxt)
 				appendStringInfo(es->str, " busy=%.1fms idle=%.0f%%", stats->device[i].busy_ms,
 								 idle_share(stats, i));
 		}
+		appendStringInfoChar(es->str, '\n');
+	}
+	if (stats->exchange_step > 0)
+	{
+		indent(es);
+		appendStringInfo(es->str, "Exchanged: by the keys of join %u, bytes received:",
+						 stats->exchange_step);
+		for (uint32_t i = 0; i < stats->ndevices; i++)
+			appendStringInfo(es->str, "%s %u " UINT64_FORMAT, i > 0 ? "," : "",
+							 stats->device[i].ordinal, stats->device[i].exchanged);
 		appendStringInfoChar(es->str, '\n');
 	}
 	if (stats->spilled_memory + stats->spilled_disk > 0)

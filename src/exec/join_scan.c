@@ -181,6 +181,8 @@ add_stats(GjRunStats *sum, const GjRunStats *stats)
 	gj_add_run_stats(sum, stats, ~0u);
 	sum->memory_peak = Max(sum->memory_peak, stats->memory_peak);
 	sum->npasses += stats->npasses;
+	if (stats->exchange_step > 0)
+		sum->exchange_step = stats->exchange_step;
 	sum->elapsed_ms += stats->elapsed_ms;
 	sum->spilled_memory = Max(sum->spilled_memory, stats->spilled_memory);
 	sum->spilled_disk += stats->spilled_disk;
@@ -197,6 +199,7 @@ add_stats(GjRunStats *sum, const GjRunStats *stats)
 		sum->device[d].rows += stats->device[i].rows;
 		sum->device[d].chunks += stats->device[i].chunks;
 		sum->device[d].busy_ms += stats->device[i].busy_ms;
+		sum->device[d].exchanged += stats->device[i].exchanged;
 	}
 }
 

@@ -49,4 +49,14 @@ gj_hash_slot(uint64_t hash, uint64_t nslots)
 	return gj_mulhi_u64(hash, nslots);
 }
 
+/*
+ * The part of nparts whose device gets the rows of these keys.  Mixed once more: tables use the
+ * same hash, and the slots of a part's keys must not all be in one region.
+ */
+GJ_FN uint32_t
+gj_hash_part(uint64_t hash, uint32_t nparts)
+{
+	return (uint32_t) gj_hash_slot(gj_hash_mix(~hash), nparts);
+}
+
 #endif							/* GJ_ROWS_HASH_H */

@@ -193,13 +193,21 @@ typedef struct GjMsgNote
 	uint64_t	count;
 } GjMsgNote;
 
+/* Whether devices exchange rows, so that each has its part of an inner side, not all of it. */
+typedef enum GjExchangeMode
+{
+	GJ_EXCHANGE_AUTO,			/* by size */
+	GJ_EXCHANGE_ON,				/* wherever it can be done */
+	GJ_EXCHANGE_OFF
+} GjExchangeMode;
+
 /* The program follows, in the same message. */
 typedef struct GjMsgSubmit
 {
 	uint32_t	type;
 	uint32_t	nbytes;			/* of the program */
 	uint32_t	max_devices;	/* gpujoin.devices_per_query, 0 = as many as it is worth */
-	uint32_t	unused;
+	uint32_t	exchange;		/* GjExchangeMode */
 	uint64_t	spill_memory;	/* bytes of host memory for what does not fit */
 	uint64_t	temp_limit;		/* bytes of temporary files, UINT64_MAX = no limit */
 	char		temp_directory[128];	/* where they go, relative to the data directory */
@@ -292,6 +300,7 @@ typedef struct GjDeviceStats
 	uint64_t	rows;			/* outer rows that it took */
 	uint64_t	chunks;			/* in so many chunks or resident fragments */
 	double		busy_ms;		/* all phases but waiting */
+	uint64_t	exchanged;		/* bytes of rows that came from other devices */
 } GjDeviceStats;
 
 typedef struct GjRunStats
@@ -305,6 +314,8 @@ typedef struct GjRunStats
 	GjStepStats step[GJ_MAX_SOURCES];
 	uint32_t	ndevices;
 	uint32_t	npasses;		/* more than 1: the inner sides came in parts */
+	uint32_t	exchange_step;	/* 1 + the step by whose keys rows were exchanged; 0: none */
+	uint32_t	unused;
 	uint64_t	spilled_memory; /* bytes kept in host memory, and in temporary files */
 	uint64_t	spilled_disk;
 	double		elapsed_ms;		/* from the first to the last that the devices had to do */

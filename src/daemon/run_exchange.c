@@ -1,0 +1,284 @@
+/*
+ * run_exchange.c
+ *	  Large inner sides of a run on several devices: each has only the rows of its part of the
+ *	  keys, of one inner source and of the outer one, and all rows of the others.
+ *
+ * Whoever gets rows of these two sources, in chunks or as resident fragments of its device,
+ * sends them on in parcels (run_split.c), which lie on the sender's device and are copied from
+ * there.  A parcel is a task for the members that have a part of it, ahead of all their others.
+ * Who needs a parcel while all of its own are still read takes parcels of others meanwhile: so
+ * some member always gets on.  Sources end when all parcels have been taken.
+ *
+ * Equal keys meet on one device, so every join type comes out right, the unmatched rows of
+ * either side too.  Steps before it must not have rows of their inner side come out at the end:
+ * these have no outer row, and their keys would match on one device only.
+ */
+#include "run.h"
+#include "run_parcel.h"
+#include "run_team_state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "program_check.h"
+
+/* An inner side of fewer rows is built on each device: that takes a few ms. */
+#define GJ_EXCHANGE_ROWS	(UINT64_C(16) * 1024 * 1024)
+/* So many times the inner rows, and outer ones cost more to exchange than a table each, by device. */
+#define GJ_EXCHANGE_OUTER	2
+/* Rows of both sides that are worth another device. */
+#define GJ_ROWS_A_DEVICE	(UINT64_C(256) * 1024 * 1024)
+
+/* Device memory of a row's keys and its share of the table (src/plan/join_cost.c). */
+#define GJ_TABLE_BYTES		48
+
+/* ---- what is exchanged */
+
+/* Device memory of a step's inner side, as the program's lease counts it. */
+static uint64_t
+side_bytes(const GjProgram *p, const GjStep *step)
+{
+	const GjSource *source = &gj_program_array(p, GjSource, sources)[step->source];
+	const GjColumnType *types = gj_program_array(p, GjColumnType, columns);
+	uint64_t	a_row = GJ_TABLE_BYTES;
+
+	for (uint32_t c = 0; c < source->ncolumns; c++)
+		a_row += types[source->first_column + c].width;
+	return source->nrows_hint * a_row;
+}
+
+static bool
+can_exchange(const GjProgram *p, uint32_t i)
+{
+	const GjStep *steps = gj_program_array(p, GjStep, steps);
+
+	if (steps[i].nkeys == 0 || steps[i].algorithm == GJ_JOIN_SET)
+		return false;
+	for (uint32_t k = 0; k < steps[i].nkeys; k++)
+		if (gj_expr_sources(p, steps[i].outer_keys + k) & ~1u)
+			return false;
+	for (uint32_t before = 0; before < i; before++)
+		if (gj_step_makes_rows(&steps[before]))
+			return false;
+	return true;
+}
+
+/* The step with the largest inner side that can be exchanged, or -1. */
+static int
+largest_step(const GjProgram *p)
+{
+	const GjStep *steps = gj_program_array(p, GjStep, steps);
+	uint64_t	most = 0;
+	int			largest = -1;
+
+	if (p->kind != GJ_PROGRAM_JOIN || p->output == GJ_OUTPUT_COUNT || p->spill)
+		return -1;
+	for (uint32_t i = 0; i < p->nsteps; i++)
+		if (can_exchange(p, i) && (largest < 0 || side_bytes(p, &steps[i]) > most))
+		{
+			most = side_bytes(p, &steps[i]);
+			largest = (int) i;
+		}
+	return largest;
+}
+
+static uint64_t
+inner_rows(const GjProgram *p, int step)
+{
+	const GjStep *steps = gj_program_array(p, GjStep, steps);
+
+	return gj_program_array(p, GjSource, sources)[steps[step].source].nrows_hint;
+}
+
+uint64_t
+gj_exchange_worth(const GjProgram *program)
+{
+	uint64_t	outer = gj_program_array(program, GjSource, sources)[0].nrows_hint;
+	int			step = largest_step(program);
+
+	if (step < 0 || inner_rows(program, step) < GJ_EXCHANGE_ROWS)
+		return 0;
+	return (outer + inner_rows(program, step)) / GJ_ROWS_A_DEVICE;
+}
+
+uint64_t
+gj_exchange_saves(const GjProgram *program, int step, uint32_t n)
+{
+	uint64_t	all;
+
+	if (step < 0 || n == 0)
+		return 0;
+	all = side_bytes(program, gj_program_array(program, GjStep, steps) + step);
+	return all - all / n;
+}
+
+int
+gj_exchange_choose(const GjTeam *team, uint32_t n, bool too_large)
+{
+	const GjProgram *p = team->program;
+	uint64_t	outer = gj_program_array(p, GjSource, sources)[0].nrows_hint;
+	int			step = n > 1 && n <= GJ_SPLIT_PARTS ? largest_step(p) : -1;
+
+	if (step < 0 || team->options.exchange == GJ_EXCHANGE_OFF)
+		return -1;
+	if (team->options.exchange == GJ_EXCHANGE_ON || too_large)
+		return step;
+	/* one device would get so much more that the others were idle for more than 30 % */
+	if (gj_program_array(p, GjStep, steps)[step].common * (7 * n + 3) > 300)
+		return -1;
+	return inner_rows(p, step) >= GJ_EXCHANGE_ROWS &&
+		outer / n / GJ_EXCHANGE_OUTER <= inner_rows(p, step) ? step : -1;
+}
+
+bool
+gj_exchange_has(const GjTeam *team, uint32_t source)
+{
+	return team->exchange_step >= 0 &&
+		(source == 0 || source == gj_program_array(team->program, GjStep,
+												   steps)[team->exchange_step].source);
+}
+
+/* ---- runs */
+
+GjStatus
+gj_exchange_end(GjTeam *team, uint32_t source)
+{
+	GjRun	   *runs[GJ_MAX_RUN_DEVICES];
+
+	for (uint32_t i = 0; i < team->nmembers; i++)
+		runs[i] = team->members[i].run;
+	if (source > 0 && gj_sides_resolve(runs, team->nmembers, source))
+		return GJ_OK;
+	return gj_team_for_all(team, GJ_TASK_SEND, source);
+}
+
+void
+gj_exchange_open(GjMember *member, GjStatus *status)
+{
+	GjTeam	   *team = member->team;
+	const GjProgram *p = team->program;
+	uint32_t	inner = gj_program_array(p, GjStep, steps)[team->exchange_step].source;
+	GjExchangePlan plan = {(uint32_t) team->exchange_step, team->nmembers,
+	(uint32_t) (member - team->members)};
+	GjSource   *sources;
+
+	*status = GJ_OUT_OF_HOST_MEMORY;
+	member->program = malloc(p->nbytes);
+	if (!member->program)
+		return;
+	memcpy(member->program, p, p->nbytes);
+	sources = (GjSource *) ((char *) member->program + p->sources);
+	plan.outer_filter = sources[0].filter;
+	plan.inner_filter = sources[inner].filter;
+	/* rows are filtered before they are sent */
+	sources[0].filter = sources[inner].filter = -1;
+	sources[inner].nrows_hint /= team->nmembers;
+	gj_member_open_run(member, member->program, status);
+	if (*status == GJ_OK)
+		*status = gj_run_open_exchange(member->run, &plan);
+}
+
+GjStatus
+gj_exchange_start(GjTeam *team)
+{
+	uint64_t	nbytes = UINT64_MAX;
+
+	for (uint32_t i = 0; i < team->nmembers; i++)
+	{
+		uint64_t	space = gj_run_exchange_space(team->members[i].run);
+
+		if (space < nbytes)
+			nbytes = space;
+	}
+	/* now, while a run that lacks memory can still start again in parts */
+	for (uint32_t i = 0; i < team->nmembers; i++)
+	{
+		GjStatus	status = gj_run_reserve_exchange(team->members[i].run, nbytes);
+
+		if (status != GJ_OK)
+			return gj_team_fail(team, status, gj_run_error(team->members[i].run));
+	}
+	return GJ_OK;
+}
+
+/* ---- parcels, in the threads of members */
+
+GjStatus
+gj_member_get_parcel(void *arg, GjParcel *parcels, uint32_t n, GjParcel **parcel)
+{
+	GjMember   *member = arg;
+	GjTeam	   *team = member->team;
+	GjStatus	status = GJ_OK;
+
+	*parcel = NULL;
+	pthread_mutex_lock(&team->lock);
+	while (status == GJ_OK)
+	{
+		GjTask	   *task;
+
+		for (uint32_t i = 0; i < n && !*parcel; i++)
+			if (parcels[i].nusers == 0)
+				*parcel = &parcels[i];
+		if (*parcel)
+			break;
+		if (__atomic_load_n(&team->stop, __ATOMIC_RELAXED) != 0)
+		{
+			status = GJ_CANCELLED;
+			break;
+		}
+		task = gj_take_task(&member->inbox);
+		if (!task)
+		{
+			member->run->work.ops->phase(member->run->work.queue, GJ_PHASE_WAIT);
+			pthread_cond_wait(&team->work, &team->lock);
+			continue;
+		}
+		pthread_mutex_unlock(&team->lock);
+		status = gj_run_receive(member->run, task->parcel);
+		gj_team_free_task(team, task);
+		pthread_mutex_lock(&team->lock);
+	}
+	pthread_mutex_unlock(&team->lock);
+	return status;
+}
+
+GjStatus
+gj_member_send_parcel(void *arg, GjParcel *parcel)
+{
+	GjMember   *member = arg;
+	GjTeam	   *team = member->team;
+	GjTask	   *tasks[GJ_SPLIT_PARTS] = {NULL};
+	GjStatus	status = GJ_OK;
+
+	for (uint32_t p = 0; p < team->nmembers && status == GJ_OK; p++)
+	{
+		if (parcel->start[p + 1] == parcel->start[p])
+			continue;
+		tasks[p] = calloc(1, sizeof(GjTask));
+		if (!tasks[p])
+			status = GJ_OUT_OF_HOST_MEMORY;
+		else
+			*tasks[p] = (GjTask) {.kind = GJ_TASK_RECEIVE,.source = parcel->source,.parcel = parcel};
+	}
+	pthread_mutex_lock(&team->lock);
+	for (uint32_t p = 0; p < team->nmembers && status == GJ_OK; p++)
+		if (tasks[p])
+		{
+			parcel->nusers++;
+			gj_put_task(&team->members[p].inbox, tasks[p]);
+		}
+	pthread_cond_broadcast(&team->work);
+	pthread_mutex_unlock(&team->lock);
+	for (uint32_t p = 0; p < team->nmembers && status != GJ_OK; p++)
+		free(tasks[p]);
+	return status;
+}
+
+void
+gj_team_drop_parcel(GjTeam *team, GjParcel *parcel)
+{
+	pthread_mutex_lock(&team->lock);
+	parcel->nusers--;
+	pthread_cond_broadcast(&team->work);
+	pthread_mutex_unlock(&team->lock);
+}

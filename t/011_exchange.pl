@@ -1,0 +1,223 @@
+# Large inner sides of a run on several devices, which exchange rows by their join keys: the same rows as ever.
+use strict;
+use warnings;
+use FindBin;
+use lib $FindBin::RealBin;
+use GpuJoin;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+plan skip_all => 'the cpu pretends to be several devices, GPUs do not' if device() ne 'cpu';
+
+my $session = GpuJoin::session() . ' SET gpujoin.exchange = on;';
+my $node = new_node('exchange', preload => 1, conf => "work_mem = '16MB'\ngpujoin.cache_size = 0\n");
+$node->safe_psql('postgres', q{
+	-- every tenth key twice, keys that are NULL, values that are, text of both sides
+	CREATE TABLE l AS SELECT i AS id, CASE WHEN i % 11 = 0 THEN NULL ELSE i % 90000 END AS k, nullif(i % 10, 3)::int2 AS v,
+		CASE WHEN i % 7 > 0 THEN repeat('l', i % 20) || i % 90000 END AS t, i * 0.5::float8 AS f FROM generate_series(1, 150000) i;
+	CREATE TABLE r AS SELECT i AS id, CASE WHEN i % 13 = 0 THEN NULL ELSE i + 10000 END AS k, i % 9 AS v, repeat('r', i % 17) || i AS u,
+		CASE WHEN i % 5 > 0 THEN repeat('l', i % 20) || i END AS t FROM generate_series(1, 100000) i;
+	CREATE TABLE more AS SELECT i AS k, i % 7 AS v FROM generate_series(1, 400000) i;
+	CREATE TABLE few AS SELECT i AS k, i % 5 AS w, 's' || i AS t FROM generate_series(1, 200) i;
+	-- half of the rows of either side have one key; no row; a few rows, all with one key
+	CREATE TABLE hot AS SELECT i AS id, CASE WHEN i % 2 = 0 THEN 7 ELSE i END AS k, i % 100 AS v FROM generate_series(1, 40000) i;
+	CREATE TABLE none (k int, v int);
+	CREATE TABLE one AS SELECT 7 AS k, i AS v FROM generate_series(1, 5) i;
+	VACUUM ANALYZE l, r, more, few, hot, none, one;
+});
+my %queries = (
+	sums => 'SELECT count(*), sum(l.id + r.v), min(l.v), max(r.id), avg(l.v) FROM l JOIN r USING (k)',
+	text => 'SELECT count(*), sum(hashtext(lt)::int8), sum(hashtext(u)::int8), sum(hashtext(rt)::int8), count(lt), count(rt) FROM (SELECT l.t AS lt, r.u, r.t AS rt FROM l JOIN r USING (k) OFFSET 0) x',
+	textkey => 'SELECT count(*), sum(l.id), sum(r.id) FROM l JOIN r ON l.t = r.t',
+	twokeys => 'SELECT count(*), sum(l.id), sum(r.id) FROM l JOIN r ON l.k = r.k AND l.v = r.v',
+	floatkey => 'SELECT count(*), sum(l.id), sum(r.id) FROM l JOIN r ON l.f = r.id',
+	filters => "SELECT count(*), sum(l.id), sum(r.id) FROM l JOIN r USING (k) WHERE l.t LIKE '%7%' AND r.u LIKE '%1%' AND l.v < r.v",
+	left => 'SELECT count(*), sum(l.id), sum(r.id), count(r.v) FROM l LEFT JOIN r ON l.k = r.k AND l.v < r.v',
+	right => 'SELECT count(*), sum(l.id), sum(r.id), count(l.v) FROM l RIGHT JOIN r ON l.k = r.k AND l.v < r.v',
+	full => 'SELECT count(*), sum(l.id), sum(r.id), count(l.v), count(r.v) FROM l FULL JOIN r ON l.k = r.k',
+	semi => 'SELECT count(*), sum(l.id) FROM l WHERE EXISTS (SELECT FROM r WHERE l.k = r.k AND r.v > 3)',
+	anti => 'SELECT count(*), sum(l.id) FROM l WHERE NOT EXISTS (SELECT FROM r WHERE l.k = r.k AND l.v < r.v)',
+	rightsemi => 'SELECT count(*), sum(r.id) FROM r WHERE r.id > 50000 AND EXISTS (SELECT FROM l WHERE l.k = r.k)',
+	rightanti => 'SELECT count(*), sum(r.id) FROM r WHERE r.id > 50000 AND NOT EXISTS (SELECT FROM l WHERE l.k = r.k)',
+	notin => 'SELECT count(*), sum(l.id) FROM l WHERE NOT EXISTS (SELECT FROM r WHERE r.k = coalesce(l.k, -1))',
+	chain => 'SELECT count(*), sum(l.id), sum(r.id), sum(few.w) FROM l JOIN r USING (k) JOIN few ON few.k = r.v',
+	chainleft => 'SELECT count(*), sum(l.id), sum(r.id), sum(few.w) FROM l LEFT JOIN few ON few.k = l.v LEFT JOIN r ON r.k = l.k',
+	# rows of the exchanged side, and of one that every device has, come out at the end
+	fulls => 'SELECT count(*), sum(l.id), sum(r.id), sum(few.k), count(few.w) FROM l FULL JOIN r ON l.k = r.k FULL JOIN few ON few.k = r.id + 99900',
+	# ... of a side before it: that step alone can be exchanged
+	fullfirst => 'SELECT count(*), sum(l.id), sum(few.k), sum(r.id) FROM l FULL JOIN few ON few.k = l.id + 149900 LEFT JOIN r ON r.k = coalesce(l.k, 10001)',
+	groups => "SELECT md5(string_agg(x::text, ' ' ORDER BY v)) FROM (SELECT l.v, count(*), sum(l.id), min(r.k), count(DISTINCT r.v) FROM l JOIN r USING (k) GROUP BY l.v) x",
+	keys => 'SELECT count(*), sum(n), sum(s), sum(m) FROM (SELECT l.k, count(*) AS n, sum(r.v) AS s, max(l.id) AS m FROM l LEFT JOIN r USING (k) GROUP BY l.k OFFSET 0) x',
+	# a column that only the filter reads does not travel
+	filtered => 'SELECT count(*), sum(n), sum(s) FROM (SELECT l.k, count(*) AS n, sum(r.v) AS s FROM l JOIN r USING (k) WHERE l.f > 1000 GROUP BY l.k OFFSET 0) x',
+	texts => 'SELECT count(*), sum(n), sum(length(u)) FROM (SELECT r.u, count(*) AS n FROM l RIGHT JOIN r USING (k) GROUP BY r.u OFFSET 0) x',
+	limit => "SELECT string_agg(x::text, ' ') FROM (SELECT l.id, r.id, r.u FROM l JOIN r USING (k) ORDER BY l.id DESC, r.id LIMIT 20) x",
+	merge => 'SELECT count(*), sum(l.id) FROM l JOIN r ON l.k = r.k AND r.id BETWEEN l.id - 20000 AND l.id',
+	hot => 'SELECT count(*), sum(a.v) FROM hot a WHERE EXISTS (SELECT FROM hot b WHERE a.k = b.k)',
+	hotsums => 'SELECT count(*), sum(a.v + b.v) FROM hot a JOIN (SELECT * FROM hot WHERE id <= 2000) b USING (k)',
+	empty => 'SELECT count(*), sum(l.id) FROM l JOIN none USING (k)',
+	emptyleft => 'SELECT count(*), sum(l.id), count(none.v) FROM l LEFT JOIN none USING (k)',
+	nothing => 'SELECT count(*), sum(one.v) FROM none JOIN one USING (k)',
+	one => 'SELECT count(*), sum(l.id), sum(one.v) FROM l JOIN one USING (k)');
+my $large = 'SELECT count(*), sum(a.v + b.v) FROM more a JOIN more b USING (k)';
+my %answers = map { $_ => $node->safe_psql('postgres', "SET gpujoin.enabled = off; $queries{$_}") } keys %queries;
+
+sub plan_of
+{
+	my ($query, $settings) = @_;
+	return $node->safe_psql('postgres', "$session $settings EXPLAIN (ANALYZE, COSTS OFF) $query");
+}
+
+# Bytes that each device got from others, a list; empty: nothing was exchanged.
+sub exchanged
+{
+	my ($line) = $_[0] =~ /Exchanged: by the keys of join \d+, bytes received: (.*)/;
+	return [map { /^\d+ (\d+)$/ ? $1 : () } split /, /, defined $line ? $line : ''];
+}
+
+foreach my $n (2, 4)
+{
+	$node->append_conf('postgresql.conf', "gpujoin.cpu_devices = $n\n");
+	$node->restart;
+	foreach my $name (sort keys %queries)
+	{
+		my $plan = plan_of($queries{$name}, '');
+
+		is($node->safe_psql('postgres', "$session $queries{$name}"), $answers{$name}, "$n devices, $name: right rows");
+		unlike($plan, qr/Fallback|Spilled/, "$n devices, $name: neither fallback nor parts");
+		next if $name eq 'fullfirst' || $name eq 'nothing';
+		is(scalar(@{ exchanged($plan) }), $n, "$n devices, $name: exchanged");
+	}
+	my @bytes = @{ exchanged(plan_of($queries{sums}, '')) };
+	cmp_ok(scalar(grep { $_ > 100000 } @bytes), '>=', $n - 1, "$n devices: they get rows of the others");
+	cmp_ok(scalar(grep { $_ > 100000 } @{ exchanged(plan_of($queries{keys}, '')) }), '>=', $n - 1, "$n devices: also where groups are put together");
+	my ($used) = plan_of($queries{sums}, '') =~ /Devices Used: (.*)/;
+	my @rows = $used =~ /rows=(\d+)/g;
+	is(scalar(grep { $_ > 150000 / $n * 0.8 && $_ < 150000 / $n * 1.3 } @rows), $n, "$n devices: each has its part of the rows");
+	is(scalar(@{ exchanged(plan_of($queries{sums}, "SET gpujoin.exchange = $_;")) }), 0, "$n devices: $_: small tables are not exchanged") foreach qw(auto off);
+
+	# an inner side that fits no device, but all of them together
+	my $limit = $n == 2 ? '12MB' : '7MB';
+	if ($n == 4)
+	{
+		my $memory = plan_of($large, "SET gpujoin.exchange = auto; SET gpujoin.device_memory_limit = '24MB';");
+		is(scalar(@{ exchanged($memory) }), $n, "$n devices of little memory: exchanged");
+		unlike($memory, qr/Fallback|Spilled/, "$n devices of little memory: neither fallback nor parts");
+		like(plan_of($large, "SET gpujoin.exchange = off; SET gpujoin.device_memory_limit = '24MB';"), qr/Spilled/, "$n devices of little memory: else in parts");
+	}
+	foreach my $name (sort keys %queries)
+	{
+		is($node->safe_psql('postgres', "$session SET gpujoin.device_memory_limit = '$limit'; $queries{$name}"), $answers{$name},
+			"$n devices of little memory, $name: right rows");
+	}
+
+	# failures on one of them, and of all
+	foreach my $name (qw(sums full text groups))
+	{
+		foreach my $point (qw(memory build probe overflow output))
+		{
+			is($node->safe_psql('postgres', "$session SET gpujoin.fail_at = '$point'; $queries{$name}"), $answers{$name}, "$n devices, $name, $point fails: right rows")
+				unless $point eq 'output' && $name eq 'text';
+		}
+	}
+	is(idle_ms($node) >= 0, 1, "$n devices: nothing is left");
+
+	# cancelled while they work, left before the end, and several at once
+	my ($rc, $out, $err) = $node->psql('postgres', "$session SET gpujoin.fail_at = 'stall'; SET statement_timeout = '300ms'; $queries{sums}");
+	like($err, qr/statement timeout/, "$n devices: cancelled");
+	is($node->safe_psql('postgres', "$session SELECT count(*) FROM (SELECT l.id FROM l JOIN r USING (k) LIMIT 5) x"), 5, "$n devices: a few rows");
+	is(idle_ms($node) >= 0, 1, "$n devices: nothing is left");
+	my @runs = map { start_psql($node, "SET gpujoin.exchange = on; $queries{sums}; $queries{texts};") } 1 .. 5;
+	my $right = grep { my ($o, $e) = finish($_); $e eq '' && $o eq "$answers{sums}\n$answers{texts}" } @runs;
+	is($right, 5, "$n devices: five sessions have their answers");
+}
+
+# resident columns: each device sends what it has
+$node->append_conf('postgresql.conf', "gpujoin.cpu_devices = 3\ngpujoin.cache_size = '1GB'\n");
+$node->restart;
+$node->safe_psql('postgres', q{
+	CREATE TABLE wide (id, k, t) WITH (fillfactor = 10) AS SELECT i, i % 1000, 'w' || i FROM generate_series(1, 220000) i;
+	CREATE TABLE other (id, k, t) WITH (fillfactor = 10) AS SELECT i, i % 900, 'o' || i FROM generate_series(1, 220000) i;
+	VACUUM (ANALYZE) wide, other;
+});
+my %resident = (
+	inner => 'SELECT count(*), sum(a.k), sum(b.k) FROM wide a JOIN other b ON a.id = b.id',
+	full => 'SELECT count(*), sum(a.k), sum(b.k) FROM wide a FULL JOIN other b ON a.id = b.id + 10000',
+	text => 'SELECT count(*), sum(hashtext(at)::int8), sum(hashtext(bt)::int8) FROM (SELECT a.t AS at, b.t AS bt FROM wide a LEFT JOIN other b ON a.id = b.id * 2 OFFSET 0) x',
+	groups => 'SELECT count(*), sum(n) FROM (SELECT b.k, count(*) AS n FROM wide a JOIN other b ON a.id = b.id GROUP BY b.k OFFSET 0) x');
+foreach my $round (qw(cold warm again changed vacuumed))
+{
+	$node->safe_psql('postgres', 'UPDATE wide SET k = k + 1 WHERE id % 5000 = 0; DELETE FROM other WHERE id % 7000 = 0') if $round eq 'changed';
+	$node->safe_psql('postgres', 'VACUUM wide, other') if $round eq 'vacuumed';
+	foreach my $name (sort keys %resident)
+	{
+		is($node->safe_psql('postgres', "$session $resident{$name}"), $node->safe_psql('postgres', "SET gpujoin.enabled = off; $resident{$name}"),
+			"resident, $round, $name: right rows");
+	}
+	my $plan = plan_of($resident{inner}, '');
+	like($plan, qr/resident=\d{4,}/, "resident, $round: rows are used where they are") if $round ne 'cold';
+	is(scalar(@{ exchanged($plan) }), 3, "resident, $round: exchanged");
+}
+foreach my $name (sort keys %resident)
+{
+	my $right = $node->safe_psql('postgres', "SET gpujoin.enabled = off; $resident{$name}");
+	is($node->safe_psql('postgres', "$session SET gpujoin.fail_at = '$_'; $resident{$name}"), $right, "resident, $name, $_ fails: right rows") foreach qw(memory build probe overflow);
+	is($node->safe_psql('postgres', "$session SET gpujoin.exchange = off; $resident{$name}"), $right, "resident, $name, without an exchange: right rows");
+	is(idle_ms($node) >= 0, 1, "resident, $name: nothing is left");
+	is($node->safe_psql('postgres', 'SELECT sum(memory_resident) >= (SELECT sum(bytes) FROM gpujoin_cache) FROM gpujoin_devices'), 't', "resident, $name: all that is in the cache is counted");
+}
+is($node->safe_psql('postgres', 'SELECT gpujoin_cache_evict() > 0; SELECT sum(memory_resident) FROM gpujoin_devices'), "t\n0", 'resident: all of it gives way');
+
+# parts of an inner side stay as they were built: the next run exchanges the outer rows alone
+sub total
+{
+	my $sum = 0;
+	$sum += $_ foreach @{ $_[0] };
+	return $sum;
+}
+my $filtered = "SELECT count(*), sum(a.k), sum(b.k), count(b.t) FROM wide a JOIN other b ON a.id = b.id AND b.k % 3 = 1";
+my $filtered_right = $node->safe_psql('postgres', "SET gpujoin.enabled = off; $filtered");
+my @sent = map { total(exchanged(plan_of($filtered, ''))) } 1 .. 3;
+cmp_ok($sent[1], '<', $sent[0] * 0.9, 'built parts are kept');
+is($sent[2], $sent[1], 'and found again');
+is($node->safe_psql('postgres', "$session $filtered"), $filtered_right, 'parts that were kept: right rows');
+is($node->safe_psql('postgres', "$session SET gpujoin.exchange = off; $filtered"), $filtered_right, 'all of the same side: right rows');
+is($node->safe_psql('postgres', "$session SET gpujoin.devices_per_query = 2; $filtered"), $filtered_right, 'parts for fewer devices: right rows');
+(my $other_filter = $filtered) =~ s/= 1/= 2/;
+is($node->safe_psql('postgres', "$session $other_filter"), $node->safe_psql('postgres', "SET gpujoin.enabled = off; $other_filter"), 'another filter: right rows');
+$node->safe_psql('postgres', 'UPDATE other SET k = k + 1 WHERE id = 100000');
+is($node->safe_psql('postgres', "$session $filtered"), $node->safe_psql('postgres', "SET gpujoin.enabled = off; $filtered"), 'a row has changed: right rows');
+$node->safe_psql('postgres', "UPDATE other SET k = k + 1 WHERE id % 1000 = 0; VACUUM other");
+is($node->safe_psql('postgres', "$session $filtered"), $node->safe_psql('postgres', "SET gpujoin.enabled = off; $filtered"), "many rows have changed, run $_: right rows") foreach 1 .. 2;
+is($node->safe_psql('postgres', 'SELECT gpujoin_cache_evict() > 0; SELECT sum(memory_resident) FROM gpujoin_devices'), "t\n0", 'kept parts give way');
+
+# what the planner tells of skewed keys (GjStep.common), from which auto decides
+sub common
+{
+	my ($query) = @_;
+	my $file = $node->data_dir . '/program';
+	$node->safe_psql('postgres', "$session SET gpujoin.save_program = '$file'; $query");
+	my $saved = slurp_file($file);
+	unlink $file;
+	my $at = index($saved, 'JGPG');
+	my ($nsteps, $steps) = unpack('VV', substr($saved, $at + 40, 8));
+	return $at >= 0 && $nsteps == 1 ? unpack('C', substr($saved, $at + $steps + 35, 1)) : undef;
+}
+$node->safe_psql('postgres', q{
+	CREATE TABLE even AS SELECT i AS k, i % 5 AS v FROM generate_series(1, 1100000) i;
+	CREATE TABLE skewed AS SELECT CASE WHEN i % 2 = 0 THEN 7 ELSE i END AS k, i % 5 AS v FROM generate_series(1, 1100000) i;
+	VACUUM ANALYZE even, skewed;
+});
+is(common('SELECT count(*), sum(a.v) FROM even a JOIN even b USING (k)'), 0, 'even keys');
+my $half = common('SELECT count(*), sum(a.v) FROM skewed a WHERE EXISTS (SELECT FROM skewed b WHERE a.k = b.k)');
+ok($half > 40 && $half < 60, 'half of the rows have one key');
+
+# gpujoind is killed while rows are exchanged
+my $run = start_psql($node, "SET gpujoin.exchange = on; SET gpujoin.fail_at = 'stall'; $queries{sums};");
+ok(wait_until(10, sub { $node->safe_psql('postgres', 'SELECT sum(memory_used) FROM gpujoin_devices') > 0 }), 'a run is at work');
+kill 9, daemon_pids($node);
+my ($out, $err) = finish($run);
+is($out, $answers{sums}, 'gpujoind is killed: the right answer');
+unlike(slurp_file($node->logfile), qr/was terminated by signal 11|was terminated by signal 6|PANIC/, 'no process crashed');
+$node->stop;
+done_testing();
