@@ -370,6 +370,7 @@ add_join_path(PlannerInfo *root, RelOptInfo *rel)
 {
 	Path	   *native;
 	GjJoinInfo *info;
+	GjPath	   *sorted;
 	GjFailure	failure;
 
 	if (!gj_may_plan(root) || rel->reloptkind != RELOPT_JOINREL || IS_DUMMY_REL(rel) ||
@@ -403,7 +404,8 @@ add_join_path(PlannerInfo *root, RelOptInfo *rel)
 	if (info->program == NULL || gj_client_device(&failure) == NULL)
 		return;
 	gj_remember_limited(root, rel, rel->reltarget, info);
-	gj_offer_path(rel, (Path *) gj_create_path(root, rel, rel->reltarget, info));
+	sorted = gj_sorted_path(root, rel, rel->reltarget, info, root->query_pathkeys);
+	gj_offer_both(root, rel, gj_create_path(root, rel, rel->reltarget, info), sorted);
 	set_cheapest(rel);
 	/* or else PostgreSQL would drop it and put the join together from its partitions again */
 	if (bms_equal(rel->relids, gj_all_relids(root)) && gj_contains_gpujoin(rel->cheapest_total_path))
