@@ -89,7 +89,7 @@ sort_by_all(GjQueue *queue, const GjKeys *keys, uint32_t descending, Order *orde
 	for (uint32_t k = keys->nkeys; k-- > 0;)
 	{
 		uint32_t *row = order->row;
-		uint64_t bits;
+		uint64_t bits = 0;
 
 		if (stop && stop(arg))
 			return GJ_CANCELLED;

@@ -68,7 +68,7 @@ static inline GjStatus
 gj_sort_pairs(GjQueue *queue, const int64_t *value, int64_t *to_value, const uint32_t *row,
 			  uint32_t *to_row, uint32_t n)
 {
-	uint64_t bits;
+	uint64_t bits = 0;
 
 	GJ_TRY(gj_differing_bits(queue, value, n, &bits));
 	return gj_sort_pairs_by_bits(queue, value, to_value, row, to_row, n, bits);

@@ -555,6 +555,7 @@ gj_add_aggregate_path(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *in
 	GjJoinInfo *info;
 	GjFailure	failure;
 	PathTarget *target;
+	List	   *pathkeys = wanted_order(root, stage);
 	GjPath	   *sorted;
 
 	if (!gj_may_plan(root) ||
@@ -572,6 +573,6 @@ gj_add_aggregate_path(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *in
 	/* a relation of distinct rows has no target of its own: it is what they are made of */
 	target = stage == UPPERREL_DISTINCT ? native->pathtarget : output_rel->reltarget;
 	gj_remember_limited(root, output_rel, target, info);
-	sorted = gj_sorted_path(root, output_rel, target, info, wanted_order(root, stage));
-	gj_offer_both(root, output_rel, gj_create_path(root, output_rel, target, info), sorted);
+	sorted = gj_sorted_path(root, output_rel, target, info, pathkeys);
+	gj_offer_both(output_rel, gj_create_path(root, output_rel, target, info), sorted, pathkeys);
 }

@@ -405,7 +405,8 @@ add_join_path(PlannerInfo *root, RelOptInfo *rel)
 		return;
 	gj_remember_limited(root, rel, rel->reltarget, info);
 	sorted = gj_sorted_path(root, rel, rel->reltarget, info, root->query_pathkeys);
-	gj_offer_both(root, rel, gj_create_path(root, rel, rel->reltarget, info), sorted);
+	gj_offer_both(rel, gj_create_path(root, rel, rel->reltarget, info), sorted,
+				  root->query_pathkeys);
 	set_cheapest(rel);
 	/* or else PostgreSQL would drop it and put the join together from its partitions again */
 	if (bms_equal(rel->relids, gj_all_relids(root)) && gj_contains_gpujoin(rel->cheapest_total_path))

@@ -251,16 +251,17 @@ extern bool gj_sort_by(GjJoinInfo *info, Expr *expr, Oid opfamily, int strategy,
 
 /*
  * A path that does what `info`, which is complete, does, and returns its rows in the order of
- * `pathkeys`; NULL if the device cannot, or is not expected to have the memory for all rows.
+ * `pathkeys`, or of the first of them that the device knows; NULL if it knows none, or is not
+ * expected to have the memory for all rows.
  * To be made before other paths are offered, which can free those of `rel`.
  */
 extern GjPath *gj_sorted_path(PlannerInfo *root, RelOptInfo *rel, PathTarget *target,
 							  GjJoinInfo *info, List *pathkeys);
 /*
  * Offers a path and, if it is not NULL, the same one sorted; under gpujoin.force the latter
- * alone, where that is the order in which the query returns its rows.
+ * alone, if it has all of the wanted order.
  */
-extern void gj_offer_both(PlannerInfo *root, RelOptInfo *rel, GjPath *path, GjPath *sorted);
+extern void gj_offer_both(RelOptInfo *rel, GjPath *path, GjPath *sorted, List *pathkeys);
 
 /* src/plan/join_plan.c */
 extern const CustomPathMethods gj_join_path_methods;

@@ -3,9 +3,10 @@
  *	  GpuJoin paths that return their rows in an order, so that PostgreSQL has nothing to sort.
  *
  * The device sorts all joined rows, or groups, by the pathkeys that the query asks for: those
- * of ORDER BY, or what its groups, windows or distinct rows are made from.  All of them or
- * none: where it does not know one, the rows come as they are, and PostgreSQL sorts them.
- * The native plan inside the node delivers the same order.
+ * of ORDER BY, or what its groups, windows or distinct rows are made from.  Where it knows only
+ * the first of them, PostgreSQL can sort what is equal in these (an incremental sort), or leave
+ * the order of the device alone and sort everything.  The native plan inside the node delivers the
+ * same order.
  */
 #include "postgres.h"
 
@@ -25,11 +26,14 @@
  */
 #define SORT_MEMORY_SHARE	0.75
 
-/* Adds the sort keys of a pathkey: those of any member of its class that the device knows. */
+/* Adds the sort keys of a pathkey: those of a member of its class that the device knows exactly. */
 static bool
 sort_by_pathkey(GjJoinInfo *info, PathKey *pathkey)
 {
+	GjBuilder  *builder = info->builder;
 	EquivalenceClass *ec = pathkey->pk_eclass;
+	int			nkeys = list_length(builder->sort_keys);
+	int			nexprs = list_length(info->sort_exprs);
 	ListCell   *lc;
 
 	while (ec->ec_merged)
@@ -40,10 +44,15 @@ sort_by_pathkey(GjJoinInfo *info, PathKey *pathkey)
 	{
 		EquivalenceMember *member = lfirst(lc);
 
-		if (!member->em_is_const && !member->em_is_child &&
-			gj_sort_by(info, member->em_expr, pathkey->pk_opfamily, pathkey->pk_strategy,
-					   pathkey->pk_nulls_first))
-			return ((GjSortKey *) llast(info->builder->sort_keys))->of != GJ_SORT_AVG;
+		if (member->em_is_const || member->em_is_child ||
+			!gj_sort_by(info, member->em_expr, pathkey->pk_opfamily, pathkey->pk_strategy,
+						pathkey->pk_nulls_first))
+			continue;
+		if (((GjSortKey *) llast(builder->sort_keys))->of != GJ_SORT_AVG)
+			return true;
+		builder->sort_keys = list_truncate(builder->sort_keys, nkeys);
+		info->sort_exprs = list_truncate(info->sort_exprs, nexprs);
+		info->sort_labels = list_truncate(info->sort_labels, nexprs);
 	}
 	return false;
 }
@@ -127,7 +136,10 @@ gj_sorted_path(PlannerInfo *root, RelOptInfo *rel, PathTarget *target, GjJoinInf
 	sorted->builder = gj_builder_copy(info->builder);
 	foreach(lc, pathkeys)
 		if (!sort_by_pathkey(sorted, lfirst_node(PathKey, lc)))
-			return NULL;
+			break;
+	pathkeys = list_truncate(list_copy(pathkeys), list_length(sorted->sort_exprs));
+	if (pathkeys == NIL)
+		return NULL;
 	sorted->program = gj_builder_finish(sorted->builder, info->aggregate ? GJ_OUTPUT_GROUPS :
 										GJ_OUTPUT_ROWS);
 	if (sorted->program == NULL)
@@ -139,12 +151,11 @@ gj_sorted_path(PlannerInfo *root, RelOptInfo *rel, PathTarget *target, GjJoinInf
 }
 
 void
-gj_offer_both(PlannerInfo *root, RelOptInfo *rel, GjPath *path, GjPath *sorted)
+gj_offer_both(RelOptInfo *rel, GjPath *path, GjPath *sorted, List *pathkeys)
 {
 	if (sorted == NULL)
 		gj_offer_path(rel, (Path *) path);
-	else if (gj_force && root->sort_pathkeys != NIL &&
-			 pathkeys_contained_in(root->sort_pathkeys, sorted->cpath.path.pathkeys))
+	else if (gj_force && pathkeys_contained_in(pathkeys, sorted->cpath.path.pathkeys))
 		gj_offer_path(rel, (Path *) sorted);
 	else
 	{
