@@ -99,8 +99,8 @@ sort_by_all(GjQueue *queue, const GjKeys *keys, uint32_t descending, Order *orde
 		GJ_TRY(gj_differing_bits(queue, order->value, m, &bits));
 		if (bits == 0)
 			continue;
-		GJ_TRY(gj_sort_pairs_by_bits(queue, order->value, order->sorted, row, order->next, m,
-									 bits));
+		GJ_TRY(
+			gj_sort_pairs_by_bits(queue, order->value, order->sorted, row, order->next, m, bits));
 		order->row = order->next;
 		order->next = row;
 	}
@@ -188,9 +188,8 @@ gj_sort_rows(GjQueue *queue, const GjKeys *keys, uint32_t descending, bool (*sto
 	GJ_TRY(gj_wait(queue));
 	if (keys->nrows == 0)
 		return GJ_OK;
-	status = order_alloc(queue, keys->nrows, &order)
-				 ? gj_number_rows(queue, order.row, keys->nrows)
-				 : gj_no_memory(queue);
+	status = order_alloc(queue, keys->nrows, &order) ? gj_number_rows(queue, order.row, keys->nrows)
+													 : gj_no_memory(queue);
 	if (status == GJ_OK)
 		status = sort_by_all(queue, keys, descending, &order, keys->nrows, stop, arg);
 	if (status == GJ_OK)
