@@ -158,6 +158,24 @@ gj_run_sort_keys(GjRun *run, const GjKeys *keys, uint32_t descending, GjBuffer *
 	return status;
 }
 
+/* Gives back what the steps worked with: no more tuples come. */
+static void
+free_working_space(GjRun *run)
+{
+	GjWork	   *work = &run->work;
+
+	for (uint32_t i = 0; i < run->nsteps; i++)
+	{
+		gj_step_free_probe(work, &run->steps[i]);
+		gj_step_free_pairs(work, &run->steps[i]);
+	}
+	gj_buffer_free(work, &run->filtered);
+	/* memory must not go while something is still copied to it */
+	work->ops->load_wait(work->queue);
+	gj_buffer_free(work, &run->stage[0].memory);
+	gj_buffer_free(work, &run->stage[1].memory);
+}
+
 GjStatus
 gj_run_send_sorted(GjRun *run)
 {
@@ -172,6 +190,7 @@ gj_run_send_sorted(GjRun *run)
 	if (!sorted || sorted->rows.nrows == 0)
 		return GJ_OK;
 	work->ops->phase(work->queue, GJ_PHASE_AGGREGATE);
+	free_working_space(run);
 	sorted->keys.nrows = view.nrows = (uint32_t) sorted->rows.nrows;
 	GJ_TRY(gj_run_sort_keys(run, &sorted->keys, sorted->descending, &sorted->positions));
 	free_keys(work, sorted);

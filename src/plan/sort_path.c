@@ -26,6 +26,19 @@
  */
 #define SORT_MEMORY_SHARE	0.75
 
+/*
+ * True if the rows still have what an expression is made of: the inner side of a semi join, which
+ * can have a member of a class as well, is gone.  What is put out comes from sides that are there.
+ */
+static bool
+is_there(GjJoinInfo *info, Expr *expr)
+{
+	List	   *columns = pull_var_clause((Node *) expr, PVC_INCLUDE_AGGREGATES |
+										  PVC_INCLUDE_WINDOWFUNCS | PVC_INCLUDE_PLACEHOLDERS);
+
+	return info->aggregate || list_difference(columns, info->outputs) == NIL;
+}
+
 /* Adds the sort keys of a pathkey: those of a member of its class that the device knows exactly. */
 static bool
 sort_by_pathkey(GjJoinInfo *info, PathKey *pathkey)
@@ -44,7 +57,7 @@ sort_by_pathkey(GjJoinInfo *info, PathKey *pathkey)
 	{
 		EquivalenceMember *member = lfirst(lc);
 
-		if (member->em_is_const || member->em_is_child ||
+		if (member->em_is_const || member->em_is_child || !is_there(info, member->em_expr) ||
 			!gj_sort_by(info, member->em_expr, pathkey->pk_opfamily, pathkey->pk_strategy,
 						pathkey->pk_nulls_first))
 			continue;
