@@ -858,6 +858,7 @@ extern "C" const GjDeviceOps gj_cuda_device = {
 	.cover_rows = gj_cover_rows,
 	.select_flags = gj_select_flags,
 	.sort_limit = gj_sort_limit,
+	.sort_rows = gj_sort_rows,
 	.aggregate = gj_aggregate,
 	.aggregate_read = gj_aggregate_read,
 	.group_keys = gj_group_keys,

@@ -298,6 +298,8 @@ GjStatus gj_group_merge(GjQueue *queue, const GjGroups *from, uint32_t first, ui
 GjStatus gj_group_finish(GjQueue *queue, const GjGroups *groups);
 GjStatus gj_sort_limit(GjQueue *queue, const GjKeys *keys, const GjSortLimit *wanted,
 					   uint32_t *positions, uint32_t *n);
+GjStatus gj_sort_rows(GjQueue *queue, const GjKeys *keys, uint32_t descending, bool (*stop)(void *),
+					  void *arg, uint32_t *positions);
 GjStatus gj_group_sort_keys(GjQueue *queue, const GjGroups *groups, const GjKeys *keys);
 GjStatus gj_group_bytes(GjQueue *queue, const GjGroups *groups, const uint32_t *positions,
 						uint32_t n, uint64_t *heap_at, uint64_t *nbytes);

@@ -1,6 +1,7 @@
 /*
  * order.cu
- *	  The first rows in the order of some keys, and groups by the order of their keys.
+ *	  Rows in the order of some keys, or the first of them, and groups by the order of their
+ *	  keys.
  *
  * Rows that come too late are left out before anything is sorted (a bound: what was found
  * among earlier rows), so that hardly any are left once there is one.  The others are sorted
@@ -59,7 +60,7 @@ order_ties(const __grid_constant__ GjKeys keys, uint32_t descending, uint32_t sl
 	*end = low;
 }
 
-/* What sort_limit allocates: all of n elements. */
+/* What sort_limit and sort_rows allocate: all of n elements. */
 typedef struct Order
 {
 	int64_t *value;
@@ -67,6 +68,44 @@ typedef struct Order
 	uint32_t *row;
 	uint32_t *next;
 } Order;
+
+/* positions[0 .. n) = rows[0 .. n).  Waits. */
+static GjStatus
+copy_rows(GjQueue *queue, uint32_t *positions, const uint32_t *rows, uint32_t n)
+{
+	GJ_CUDA(queue, cudaMemcpyAsync(positions, rows, (size_t) n * sizeof(uint32_t),
+								   cudaMemcpyDeviceToDevice, queue->stream));
+	return gj_wait(queue);
+}
+
+/*
+ * Sorts the m > 0 rows in order->row by all keys.  A key that is the same in all of them (that
+ * none is NULL, often) takes no pass.
+ */
+static GjStatus
+sort_by_all(GjQueue *queue, const GjKeys *keys, uint32_t descending, Order *order, uint32_t m,
+			bool (*stop)(void *), void *arg)
+{
+	for (uint32_t k = keys->nkeys; k-- > 0;)
+	{
+		uint32_t *row = order->row;
+		uint64_t bits = 0;
+
+		if (stop && stop(arg))
+			return GJ_CANCELLED;
+		order_values<<<gj_blocks(m, GJ_THREADS), GJ_THREADS, 0, queue->stream>>>(
+			order->value, keys->value[k], row, m, descending, k);
+		GJ_LAUNCHED(queue, "order_values");
+		GJ_TRY(gj_differing_bits(queue, order->value, m, &bits));
+		if (bits == 0)
+			continue;
+		GJ_TRY(
+			gj_sort_pairs_by_bits(queue, order->value, order->sorted, row, order->next, m, bits));
+		order->row = order->next;
+		order->next = row;
+	}
+	return GJ_OK;
+}
 
 static GjStatus
 sort_limit(GjQueue *queue, const GjKeys *keys, const GjSortLimit *wanted, Order *order,
@@ -85,17 +124,7 @@ sort_limit(GjQueue *queue, const GjKeys *keys, const GjSortLimit *wanted, Order 
 		GJ_TRY(gj_number_rows(queue, order->row, m));
 	if (m == 0)
 		return GJ_OK;
-	for (uint32_t k = keys->nkeys; k-- > 0;)
-	{
-		uint32_t *row = order->row;
-
-		order_values<<<gj_blocks(m, GJ_THREADS), GJ_THREADS, 0, queue->stream>>>(
-			order->value, keys->value[k], row, m, wanted->descending, k);
-		GJ_LAUNCHED(queue, "order_values");
-		GJ_TRY(gj_sort_pairs(queue, order->value, order->sorted, row, order->next, m));
-		order->row = order->next;
-		order->next = row;
-	}
+	GJ_TRY(sort_by_all(queue, keys, wanted->descending, order, m, NULL, NULL));
 	*n = min(m, wanted->limit);
 	if (wanted->ties && m > wanted->limit)
 	{
@@ -105,17 +134,33 @@ sort_limit(GjQueue *queue, const GjKeys *keys, const GjSortLimit *wanted, Order 
 		GJ_TRY(gj_wait(queue));
 		*n = queue->pinned->results.n;
 	}
-	GJ_CUDA(queue, cudaMemcpyAsync(positions, order->row, (size_t) *n * sizeof(uint32_t),
-								   cudaMemcpyDeviceToDevice, queue->stream));
-	return gj_wait(queue);
+	return copy_rows(queue, positions, order->row, *n);
+}
+
+/* Room for n rows; false if there is none, and order_free gives back what there was. */
+static bool
+order_alloc(GjQueue *queue, uint32_t n, Order *order)
+{
+	order->value = (int64_t *) gj_alloc(queue, (size_t) n * sizeof(int64_t));
+	order->sorted = (int64_t *) gj_alloc(queue, (size_t) n * sizeof(int64_t));
+	order->row = (uint32_t *) gj_alloc(queue, (size_t) n * sizeof(uint32_t));
+	order->next = (uint32_t *) gj_alloc(queue, (size_t) n * sizeof(uint32_t));
+	return order->value && order->sorted && order->row && order->next;
+}
+
+static void
+order_free(GjQueue *queue, uint32_t n, const Order *order)
+{
+	gj_free(queue, order->value, (size_t) n * sizeof(int64_t));
+	gj_free(queue, order->sorted, (size_t) n * sizeof(int64_t));
+	gj_free(queue, order->row, (size_t) n * sizeof(uint32_t));
+	gj_free(queue, order->next, (size_t) n * sizeof(uint32_t));
 }
 
 GjStatus
 gj_sort_limit(GjQueue *queue, const GjKeys *keys, const GjSortLimit *wanted, uint32_t *positions,
 			  uint32_t *n)
 {
-	const size_t row_bytes = (size_t) keys->nrows * sizeof(uint32_t);
-	const size_t value_bytes = (size_t) keys->nrows * sizeof(int64_t);
 	Order order = {};
 	GjStatus status;
 
@@ -125,17 +170,31 @@ gj_sort_limit(GjQueue *queue, const GjKeys *keys, const GjSortLimit *wanted, uin
 	GJ_TRY(gj_wait(queue));
 	if (keys->nrows == 0)
 		return GJ_OK;
-	order.value = (int64_t *) gj_alloc(queue, value_bytes);
-	order.sorted = (int64_t *) gj_alloc(queue, value_bytes);
-	order.row = (uint32_t *) gj_alloc(queue, row_bytes);
-	order.next = (uint32_t *) gj_alloc(queue, row_bytes);
-	status = order.value && order.sorted && order.row && order.next
+	status = order_alloc(queue, keys->nrows, &order)
 				 ? sort_limit(queue, keys, wanted, &order, positions, n)
 				 : gj_no_memory(queue);
-	gj_free(queue, order.value, value_bytes);
-	gj_free(queue, order.sorted, value_bytes);
-	gj_free(queue, order.row, row_bytes);
-	gj_free(queue, order.next, row_bytes);
+	order_free(queue, keys->nrows, &order);
+	return status;
+}
+
+GjStatus
+gj_sort_rows(GjQueue *queue, const GjKeys *keys, uint32_t descending, bool (*stop)(void *),
+			 void *arg, uint32_t *positions)
+{
+	Order order = {};
+	GjStatus status;
+
+	GJ_TRY(gj_enter(queue));
+	GJ_TRY(gj_wait(queue));
+	if (keys->nrows == 0)
+		return GJ_OK;
+	status = order_alloc(queue, keys->nrows, &order) ? gj_number_rows(queue, order.row, keys->nrows)
+													 : gj_no_memory(queue);
+	if (status == GJ_OK)
+		status = sort_by_all(queue, keys, descending, &order, keys->nrows, stop, arg);
+	if (status == GJ_OK)
+		status = copy_rows(queue, positions, order.row, keys->nrows);
+	order_free(queue, keys->nrows, &order);
 	return status;
 }
 

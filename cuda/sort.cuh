@@ -33,29 +33,45 @@ struct GjBitOr
 	}
 };
 
-/*
- * Sorts n values with their rows into to_value and to_row, by the bits that differ; rows of
- * equal values keep their order.  n > 0.  Waits.
- */
+/* *bits = those in which any two of n > 0 values differ.  Waits. */
 static inline GjStatus
-gj_sort_pairs(GjQueue *queue, const int64_t *value, int64_t *to_value, const uint32_t *row,
-			  uint32_t *to_row, uint32_t n)
+gj_differing_bits(GjQueue *queue, const int64_t *value, uint32_t n, uint64_t *bits)
 {
 	const thrust::transform_iterator<GjDiffers, thrust::counting_iterator<uint32_t>> differs(
 		thrust::counting_iterator<uint32_t>(0), GjDiffers{value});
-	uint64_t bits;
-	int begin;
-	int end;
 
 	GJ_CUB(queue, cub::DeviceReduce::Reduce, differs, &queue->results->total, (int64_t) n,
 		   GjBitOr(), (uint64_t) 0);
 	GJ_TRY(gj_wait(queue));
-	bits = queue->pinned->results.total;
-	begin = bits ? __builtin_ctzll(bits) : 0;
-	end = bits ? 64 - __builtin_clzll(bits) : 1;
+	*bits = queue->pinned->results.total;
+	return GJ_OK;
+}
+
+/*
+ * Sorts n values with their rows into to_value and to_row, by the bits in which they differ;
+ * rows of equal values keep their order.  n > 0.
+ */
+static inline GjStatus
+gj_sort_pairs_by_bits(GjQueue *queue, const int64_t *value, int64_t *to_value, const uint32_t *row,
+					  uint32_t *to_row, uint32_t n, uint64_t bits)
+{
+	const int begin = bits ? __builtin_ctzll(bits) : 0;
+	const int end = bits ? 64 - __builtin_clzll(bits) : 1;
+
 	GJ_CUB(queue, cub::DeviceRadixSort::SortPairs, value, to_value, row, to_row, (int64_t) n, begin,
 		   end);
 	return GJ_OK;
+}
+
+/* The same, which finds out about the bits itself.  Waits. */
+static inline GjStatus
+gj_sort_pairs(GjQueue *queue, const int64_t *value, int64_t *to_value, const uint32_t *row,
+			  uint32_t *to_row, uint32_t n)
+{
+	uint64_t bits = 0;
+
+	GJ_TRY(gj_differing_bits(queue, value, n, &bits));
+	return gj_sort_pairs_by_bits(queue, value, to_value, row, to_row, n, bits);
 }
 
 static __global__ void

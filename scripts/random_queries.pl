@@ -283,13 +283,20 @@ sub missing_query
 	return 'SELECT ' . join(', ', @list) . "\nFROM $tables\n  $join ON " . join(' AND ', @on) . "\nWHERE $key IS NULL$more";
 }
 
-# ORDER BY of some keys and of what makes the order complete, with LIMIT.
+# ORDER BY of some keys and of what makes the order complete, mostly with LIMIT.
 sub first_rows
 {
 	my ($keys, @complete) = @_;
 	my @list = ((map { pick(@$keys) } 1 .. pick(0, 1, 1, 1, 2, 3)), @complete);
 	return "\nORDER BY " . join(', ', map { $_ . pick('', '', ' DESC') . pick('', '', '', ' NULLS FIRST', ' NULLS LAST') } @list)
-	  . "\nLIMIT " . pick(1, 3, 10, 10, 100, 1000, 5000) . (chance(20) ? ' OFFSET ' . pick(0, 1, 5, 300) : '');
+	  . (chance(40) ? '' : "\nLIMIT " . pick(1, 3, 10, 10, 100, 1000, 5000) . (chance(20) ? ' OFFSET ' . pick(0, 1, 5, 300) : ''));
+}
+
+# A query, or, if it has an ORDER BY, one that numbers its rows as they come: rows are compared as multisets.
+sub numbered
+{
+	my ($query) = @_;
+	return $query =~ /\nORDER BY/ ? "SELECT row_number() OVER (), numbered.*\nFROM ($query) numbered" : $query;
 }
 
 sub write_query
@@ -304,7 +311,7 @@ sub write_query
 		print "-- by PostgreSQL\nSET enable_nestloop = off;\n$query;\n\n";
 		return;
 	}
-	if (chance(25)) { $parameters = undef; print "-- by PostgreSQL\n", group_query(), ";\n\n"; return; }
+	if (chance(25)) { $parameters = undef; print "-- by PostgreSQL\n", numbered(group_query()), ";\n\n"; return; }
 	if (chance(25)) { my ($errors, $query) = value_query(); print "-- by PostgreSQL, values$errors\n$query;\n\n"; return; }
 	if (chance(25))
 	{
@@ -339,7 +346,7 @@ sub write_query
 	my @where = map { condition(2, @aliases) } 1 .. pick(0, 0, 0, 1, 1, 2);
 	if (chance(15)) { my $a = pick(@aliases); push @where, name_of($a, pick(@{ $a->{table}{columns} })) . ' IS NULL'; }
 	push @where, map { subquery_condition(@aliases) } 1 .. ($overflow ? 0 : pick(0, 0, 0, 0, 0, 1, 1, 2));
-	my $query = 'SELECT ' . join(', ', @list) . "\nFROM $text" . (@where ? "\nWHERE " . join(' AND ', @where) : '') . $after;
+	my $query = numbered('SELECT ' . join(', ', @list) . "\nFROM $text" . (@where ? "\nWHERE " . join(' AND ', @where) : '') . $after);
 	if ($parameters && @$parameters)
 	{
 		$query = "SET plan_cache_mode = force_generic_plan;\nPREPARE q(" . join(', ', map { $_->[0] } @$parameters) . ") AS $query;\n"

@@ -1,8 +1,8 @@
 /*
  * order.cu
- *	  Tests of sort_limit, group_sort_keys, group_bytes and group_keep: one and several keys,
- *	  both ways, few and many ties, bounds, limits from 1 to more than there is; checks of
- *	  groups; texts.
+ *	  Tests of sort_limit, sort_rows, group_sort_keys, group_bytes and group_keep: one and several
+ *	  keys, both ways, few and many ties, bounds, limits from 1 to more than there is; keys that
+ *	  are the same in all rows; a sort that is stopped; checks of groups; texts.
  */
 #include <algorithm>
 
@@ -109,6 +109,58 @@ test_sort_limit_once(const Device &device, Random &random, uint32_t n, uint32_t 
 				return;
 			check(q.download(positions, found) == reference(host, n, wanted), "sort_limit", where);
 		}
+}
+
+static bool
+stop_at_once(void *arg)
+{
+	++*(uint32_t *) arg;
+	return true;
+}
+
+/* All rows in their order; those that are equal keep theirs.  Key `same` has one value only. */
+static void
+test_sort_rows_once(const Device &device, Random &random, uint32_t n, uint32_t nkeys,
+					uint64_t range, uint32_t same)
+{
+	Program program;
+	Keys host = {{}, (uint32_t) random() & ((1u << nkeys) - 1)};
+	GjSortLimit all = {};
+	GjKeys keys = {};
+	uint32_t nasked = 0;
+	const std::string where = "n = " + std::to_string(n) + ", keys " + std::to_string(nkeys) +
+							  ", range " + std::to_string(range) + ", same " + std::to_string(same);
+
+	program.types.push_back(random_column(random, GJ_INT8, 8, 0, 1, 0, 0).type);
+	Queue q(device, program);
+	uint32_t *positions = (uint32_t *) q.alloc((size_t) n * 4);
+
+	keys.nkeys = nkeys;
+	keys.nrows = n;
+	for (uint32_t k = 0; k < nkeys; k++)
+	{
+		std::vector<int64_t> v(n, INT64_MIN + 5);
+
+		for (int64_t &x : v)
+			if (k != same)
+				x = range == 0 ? (int64_t) random()
+							   : (int64_t) (random() % range) - (int64_t) (range / 2);
+		if (k != same)
+		{
+			v[random() % n] = INT64_MIN;
+			v[random() % n] = INT64_MAX;
+		}
+		keys.value[k] = q.upload(v);
+		host.value.push_back(v);
+	}
+	all.limit = n;
+	check(q.ops->sort_rows(q.queue, &keys, host.descending, NULL, NULL, positions) == GJ_OK,
+		  "sort_rows", q.ops->queue_error(q.queue));
+	check(q.download(positions, n) == reference(host, n, all), "sort_rows", where);
+	check(q.ops->sort_rows(q.queue, &keys, host.descending, stop_at_once, &nasked, positions) ==
+			  GJ_CANCELLED,
+		  "sort_rows that is stopped", where);
+	check(nasked > 0, "sort_rows asks whether to stop", where);
 }
 
 /*
@@ -421,7 +473,13 @@ test_order(const Device &device)
 			for (uint32_t nkeys : {1u, 3u})
 				if (n <= 100000 || (nkeys == 3 && range == 1000))
 					test_sort_limit_once(device, random, n, nkeys, range);
-		if (n == 0 || n > 300000)
+		if (n == 0)
+			continue;
+		for (uint64_t range : {UINT64_C(0), UINT64_C(3), UINT64_C(1000)})
+			for (uint32_t same : {UINT32_MAX, 0u, 1u})
+				test_sort_rows_once(device, random, n, same == UINT32_MAX ? 1 : 4, range, same);
+		test_sort_rows_once(device, random, n, GJ_MAX_KEYS, 2, GJ_MAX_KEYS - 1);
+		if (n > 300000)
 			continue;
 		for (uint32_t slack : {0u, 1u, 64u})
 			test_slack(device, random, n, slack, slack % 2 == 0 && n % 2 == 0);

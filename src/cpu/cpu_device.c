@@ -358,6 +358,7 @@ const GjDeviceOps gj_cpu_device = {
 	.cover_rows = gj_cpu_cover_rows,
 	.select_flags = gj_cpu_select_flags,
 	.sort_limit = gj_cpu_sort_limit,
+	.sort_rows = gj_cpu_sort_rows,
 	.aggregate = gj_cpu_aggregate,
 	.aggregate_read = gj_cpu_aggregate_read,
 	.group_keys = gj_cpu_group_keys,

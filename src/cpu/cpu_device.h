@@ -5,7 +5,7 @@
  *	cpu_device.c	device, queue, memory, copies; the table of operators
  *	select.c		select, pick, keys, ordered_keys
  *	join_hash.c		hash_build, hash_probe, hash_expand
- *	join_sort.c		sort_build, sort_probe
+ *	join_sort.c		sort_build, sort_probe, sort_rows
  *	join_nested.c	nested_loop
  *	join_match.c	which tuples and rows have a match
  *	aggregate.c		aggregate, aggregate_read
@@ -159,6 +159,8 @@ extern GjStatus gj_cpu_group_merge(GjQueue *queue, const GjGroups *from, uint32_
 extern GjStatus gj_cpu_group_finish(GjQueue *queue, const GjGroups *groups);
 extern GjStatus gj_cpu_sort_limit(GjQueue *queue, const GjKeys *keys, const GjSortLimit *wanted,
 								  uint32_t *positions, uint32_t *n);
+extern GjStatus gj_cpu_sort_rows(GjQueue *queue, const GjKeys *keys, uint32_t descending,
+								 bool (*stop) (void *), void *arg, uint32_t *positions);
 extern GjStatus gj_cpu_group_sort_keys(GjQueue *queue, const GjGroups *groups,
 									   const GjKeys *keys);
 extern GjStatus gj_cpu_group_bytes(GjQueue *queue, const GjGroups *groups,

@@ -1,6 +1,7 @@
 /*
  * join_sort.c
- *	  Sort-merge: an inner side sorted by its keys, and tuples that look for their matches.
+ *	  Sort-merge: an inner side sorted by its keys, and tuples that look for their matches; and
+ *	  rows in the order of some keys.
  *
  * A stable radix sort of (value, row) from the last value to the first, a byte a pass, and
  * only of the bytes that differ.  Each pass is parallel: items count their rows by digit, a
@@ -10,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../rows/order.h"
 #include "cpu_device.h"
 
 #define GJ_DIGITS			256
@@ -22,11 +24,12 @@ typedef struct GjSort
 	uint32_t	n;				/* rows that take part */
 	uint32_t	item;			/* rows of an item of work */
 	uint32_t	nitems;
+	uint32_t	descending;		/* bit k: by value k */
 	uint32_t	k;				/* value that is sorted by */
 	uint32_t	shift;
 	uint32_t   *row;			/* input rows in the order so far */
 	uint32_t   *next_row;
-	uint64_t   *value;			/* of row[i], its sign bit turned */
+	uint64_t   *value;			/* of row[i], so that smaller ones come first */
 	uint64_t   *next_value;
 	uint64_t   *differ;			/* of each item: bits in which its values differ from the first */
 	uint32_t   *place;			/* [item][digit]: rows, then where they go */
@@ -38,19 +41,25 @@ item_end(const GjSort *s, uint32_t begin)
 	return s->n - begin < s->item ? s->n : begin + s->item;
 }
 
+static uint64_t
+sort_value(const GjSort *s, uint32_t row)
+{
+	return (uint64_t) gj_order_value(s->keys->value[s->k][row], s->descending, s->k) ^
+		(uint64_t) INT64_MIN;
+}
+
 static void
 load_item(void *arg, uint32_t item, const GjTile *tile)
 {
 	const GjSort *s = arg;
-	const int64_t *from = s->keys->value[s->k];
-	uint64_t	first = (uint64_t) from[s->row[0]] ^ (uint64_t) INT64_MIN;
+	uint64_t	first = sort_value(s, s->row[0]);
 	uint32_t	begin = item * s->item;
 	uint32_t	end = item_end(s, begin);
 	uint64_t	differ = 0;
 
 	for (uint32_t i = begin; i < end; i++)
 	{
-		s->value[i] = (uint64_t) from[s->row[i]] ^ (uint64_t) INT64_MIN;
+		s->value[i] = sort_value(s, s->row[i]);
 		differ |= s->value[i] ^ first;
 	}
 	s->differ[item] = differ;
@@ -150,7 +159,7 @@ take_order(GjSort *s, const uint32_t *rowid, GjHashTable *table)
 }
 
 static bool
-alloc_sort(GjSort *s, GjHashTable *table)
+alloc_sort(GjSort *s)
 {
 	size_t		n = s->keys->nrows > 0 ? s->keys->nrows : 1;
 
@@ -160,9 +169,7 @@ alloc_sort(GjSort *s, GjHashTable *table)
 	s->next_value = malloc(n * sizeof(uint64_t));
 	s->differ = malloc(GJ_MAX_ITEMS * sizeof(uint64_t));
 	s->place = malloc((size_t) GJ_MAX_ITEMS * GJ_DIGITS * sizeof(uint32_t));
-	table->rows = malloc(n * sizeof(uint32_t));
-	return s->row && s->next_row && s->value && s->next_value && s->differ && s->place &&
-		table->rows;
+	return s->row && s->next_row && s->value && s->next_value && s->differ && s->place;
 }
 
 static void
@@ -176,12 +183,10 @@ free_sort(GjSort *s)
 	free(s->place);
 }
 
+/* Sorts the rows that take part, which s->row names, by all values. */
 static GjStatus
-sort_rows(GjQueue *queue, GjSort *s, bool (*stop) (void *), void *arg)
+sort_by_all(GjQueue *queue, GjSort *s, bool (*stop) (void *), void *arg)
 {
-	for (uint32_t i = 0; i < s->keys->nrows; i++)
-		if (!s->keys->null[i])
-			s->row[s->n++] = i;
 	s->item = s->n / GJ_MAX_ITEMS + 1;
 	if (s->item < GJ_MIN_ITEM)
 		s->item = GJ_MIN_ITEM;
@@ -200,8 +205,14 @@ gj_cpu_sort_build(GjQueue *queue, const GjKeys *keys, const uint32_t *rowid,
 	GjStatus	status = GJ_OUT_OF_MEMORY;
 
 	memset(table, 0, sizeof(*table));
-	if (alloc_sort(&s, table))
-		status = sort_rows(queue, &s, stop, arg);
+	table->rows = malloc((keys->nrows > 0 ? keys->nrows : 1) * sizeof(uint32_t));
+	if (alloc_sort(&s) && table->rows)
+	{
+		for (uint32_t i = 0; i < keys->nrows; i++)
+			if (!keys->null[i])
+				s.row[s.n++] = i;
+		status = sort_by_all(queue, &s, stop, arg);
+	}
 	if (status == GJ_OK)
 	{
 		take_order(&s, rowid, table);
@@ -213,6 +224,25 @@ gj_cpu_sort_build(GjQueue *queue, const GjKeys *keys, const uint32_t *rowid,
 	free_sort(&s);
 	if (status != GJ_OK)
 		gj_cpu_hash_free(queue, table);
+	return status;
+}
+
+GjStatus
+gj_cpu_sort_rows(GjQueue *queue, const GjKeys *keys, uint32_t descending, bool (*stop) (void *),
+				 void *arg, uint32_t *positions)
+{
+	GjSort		s = {.keys = keys,.n = keys->nrows,.descending = descending};
+	GjStatus	status = GJ_OUT_OF_MEMORY;
+
+	if (alloc_sort(&s))
+	{
+		for (uint32_t i = 0; i < s.n; i++)
+			s.row[i] = i;
+		status = sort_by_all(queue, &s, stop, arg);
+	}
+	if (status == GJ_OK)
+		memcpy(positions, s.row, (size_t) s.n * sizeof(uint32_t));
+	free_sort(&s);
 	return status;
 }
 

@@ -210,6 +210,9 @@ typedef struct GjSortLimit
 	int64_t		bound[GJ_MAX_KEYS];	/* host */
 } GjSortLimit;
 
+/* Bytes a row that sort_rows works with: values and rows twice, and as much for a pass over them. */
+#define GJ_SORT_SPACE		36
+
 /* ---- the fused operator: ../rows/fused.h says what it does with these */
 
 #define GJ_FUSED_STEPS		6
@@ -636,6 +639,15 @@ typedef struct GjDeviceOps
 	 */
 	GjStatus	(*sort_limit) (GjQueue *queue, const GjKeys *keys, const GjSortLimit *wanted,
 							   uint32_t *positions, uint32_t *n);
+
+	/*
+	 * Puts all of keys->nrows > 0 rows, whose values are as ordered_keys makes them (keys->null
+	 * is not read), into their order: positions[nrows].  Bit k of descending: by key k greater
+	 * values come first.  Needs GJ_SORT_SPACE bytes a row besides.  May work for long: asks
+	 * stop(arg).  Waits.
+	 */
+	GjStatus	(*sort_rows) (GjQueue *queue, const GjKeys *keys, uint32_t descending,
+							  bool (*stop) (void *), void *arg, uint32_t *positions);
 
 	/* Adds the view's tuples to all aggregates of the program. */
 	GjStatus	(*aggregate) (GjQueue *queue, const GjView *view);

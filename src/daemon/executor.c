@@ -450,6 +450,8 @@ gj_run_finish(GjRun *run, GjRunStats *stats)
 		GJ_TRY(finish_aggregates(run));
 	else if (p->output == GJ_OUTPUT_GROUPS)
 		GJ_TRY(gj_run_send_groups(run));
+	else if (p->output == GJ_OUTPUT_ROWS && gj_program_is_sorted(p))
+		GJ_TRY(gj_run_send_sorted(run));
 	else if (p->output == GJ_OUTPUT_ROWS)
 		GJ_TRY(gj_run_send_limited(run));
 	GJ_TRY(gj_fused_finish(run));
@@ -508,6 +510,7 @@ gj_run_close(GjRun *run, GjErrorText *why)
 	gj_buffer_free(work, &run->filtered);
 	gj_run_free_groups(run);
 	gj_run_free_limited(run);
+	gj_run_free_sorted(run);
 	gj_fused_free(run);
 	gj_buffer_free(work, &run->compact);
 	gj_run_free_exchange(run);

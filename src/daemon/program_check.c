@@ -709,15 +709,19 @@ check_sort_key(GjCheck *check, uint32_t i, uint32_t alive)
 }
 
 static bool
-check_limit(GjCheck *check, uint32_t alive)
+check_order(GjCheck *check, uint32_t alive)
 {
 	const GjProgram *p = check->program;
 	uint32_t	nkeys = gj_sort_nkeys(p);
 
-	if (p->limit == 0)
-		return p->nsort_keys == 0 && p->ties == 0 ? true : bad(check, "sort keys without a limit");
+	if (p->limit == 0 && p->ties != 0)
+		return bad(check, "ties without a limit");
+	if (p->limit == 0 && p->nsort_keys == 0)
+		return true;
 	if (p->limit > GJ_MAX_LIMIT || p->ties > 1 || nkeys < 1 || nkeys > GJ_MAX_KEYS)
 		return bad(check, "a limit of %u rows by %u keys", p->limit, nkeys);
+	if (p->limit == 0 && p->nsort_keys > nkeys)
+		return bad(check, "a check of groups all of which are returned");
 	for (uint32_t i = 0; i < p->nsort_keys; i++)
 	{
 		if (i >= nkeys && check->sort_keys[i].of < GJ_SORT_CHECK_INT8)
@@ -800,14 +804,14 @@ check_join(GjCheck *check)
 	switch (p->output)
 	{
 		case GJ_OUTPUT_ROWS:
-			return check_batch(check, alive) && check_limit(check, alive);
+			return check_batch(check, alive) && check_order(check, alive);
 		case GJ_OUTPUT_AGGREGATES:
 			if (p->naggregates == 0 || p->distinct_key != 0)
 				return bad(check, "no aggregates");
 			return check_aggregates(check, alive);
 		case GJ_OUTPUT_GROUPS:
 			return check_group_keys(check, alive) && check_aggregates(check, alive) &&
-				check_batch(check, alive) && check_limit(check, alive);
+				check_batch(check, alive) && check_order(check, alive);
 		default:
 			return bad(check, "a join has no output %u", p->output);
 	}

@@ -11,6 +11,7 @@
  *	run_output.c	tuples that passed all steps: aggregates or batches
  *	run_group.c		the same: groups
  *	run_limit.c		the same: the first rows in some order, returned at the end
+ *	run_sort.c		the same: all rows in some order, returned at the end
  *	run_group_parts.c	groups that are handed over, and put together again
  *	run_fused.c		outer rows through all of it in one call, where that is possible
  *	run_intersect.c	GJ_PROGRAM_INTERSECT
@@ -263,6 +264,7 @@ struct GjRun
 
 	struct GjGrouping *grouping;	/* GJ_OUTPUT_GROUPS, from the first tuples on */
 	struct GjLimited *limited;	/* GJ_OUTPUT_ROWS with a limit, from the first tuples on */
+	struct GjSorted *sorted;	/* GJ_OUTPUT_ROWS in an order, from the first tuples on */
 	GjRunFused *fused;			/* NULL: nobody has asked yet whether it can be done */
 	struct GjRunExchange *exchange; /* NULL: rows stay where they came */
 };
@@ -459,6 +461,15 @@ extern void gj_run_free_groups(GjRun *run);
 extern GjStatus gj_run_limit(GjRun *run, const GjView *view);
 extern GjStatus gj_run_send_limited(GjRun *run);
 extern void gj_run_free_limited(GjRun *run);
+
+/* run_sort.c */
+/* Takes a view's tuples, which are kept on the device. */
+extern GjStatus gj_run_sort(GjRun *run, const GjView *view);
+extern GjStatus gj_run_send_sorted(GjRun *run);
+extern void gj_run_free_sorted(GjRun *run);
+/* Sorts rows by keys (GjDeviceOps.sort_rows) with what memory the lease has: positions[nrows]. */
+extern GjStatus gj_run_sort_keys(GjRun *run, const GjKeys *keys, uint32_t descending,
+								 GjBuffer *positions);
 
 /* run_intersect.c */
 extern GjStatus gj_run_intersect(GjRun *run);

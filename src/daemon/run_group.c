@@ -428,7 +428,7 @@ regroup(GjRun *run)
 	return status;
 }
 
-/* Room for what a limit needs of n groups. */
+/* Room for what the order of n groups needs. */
 static GjStatus
 reserve_order(GjWork *work, GjBuffer *values, GjBuffer *positions, uint32_t nkeys, uint32_t n)
 {
@@ -460,38 +460,56 @@ keep_groups(GjRun *run, const GjGrouping *from, const uint32_t *positions, uint3
 	return GJ_OK;
 }
 
-/*
- * Leaves the groups that the program's limit wants.  Where memory is short all of them stay:
- * whoever asked sorts what comes, and checks it.
- */
+/* The positions of the *n groups that come first, in their order. */
 static GjStatus
-limit_groups(GjRun *run)
+order_groups(GjRun *run, GjBuffer *values, GjBuffer *positions, uint32_t *n)
 {
 	GjWork	   *work = &run->work;
-	GjGrouping *from = run->grouping;
-	const GjSortKey *sort_keys = gj_program_array(run->program, GjSortKey, sort_keys);
-	GjKeys		keys = {.nkeys = gj_sort_nkeys(run->program),.nrows = from->groups.rows.nrows};
-	GjSortLimit wanted = {.limit = run->program->limit,.ties = run->program->ties != 0};
-	GjBuffer	values = {NULL, 0};
-	GjBuffer	positions = {NULL, 0};
-	uint32_t	n = keys.nrows;
-	GjStatus	status;
+	const GjProgram *p = run->program;
+	const GjGroups *groups = &run->grouping->groups;
+	const GjSortKey *sort_keys = gj_program_array(p, GjSortKey, sort_keys);
+	GjKeys		keys = {.nkeys = gj_sort_nkeys(p),.nrows = groups->rows.nrows};
+	GjSortLimit wanted = {.limit = p->limit,.ties = p->ties != 0};
 
-	if (wanted.limit == 0 || keys.nrows <= wanted.limit)
-		return GJ_OK;
-	status = reserve_order(work, &values, &positions, keys.nkeys, keys.nrows);
+	GJ_TRY(reserve_order(work, values, positions, keys.nkeys, keys.nrows));
 	for (uint32_t k = 0; k < keys.nkeys; k++)
 	{
-		keys.value[k] = (int64_t *) values.memory + (uint64_t) k * keys.nrows;
+		keys.value[k] = (int64_t *) values->memory + (uint64_t) k * keys.nrows;
 		wanted.descending |= (uint32_t) sort_keys[k].descending << k;
 		wanted.slack = sort_keys[k].of == GJ_SORT_AVG ? GJ_AVG_SLACK : 0;
 	}
-	if (status == GJ_OK)
-		status = work->ops->group_sort_keys(work->queue, &from->groups, &keys);
-	if (status == GJ_OK)
-		status = work->ops->sort_limit(work->queue, &keys, &wanted, positions.memory, &n);
+	GJ_TRY(work->ops->group_sort_keys(work->queue, groups, &keys));
+	if (p->limit > 0)
+		return work->ops->sort_limit(work->queue, &keys, &wanted, positions->memory, n);
+	*n = keys.nrows;
+	return gj_run_sort_keys(run, &keys, wanted.descending, positions);
+}
+
+/*
+ * Leaves the groups that the program's limit wants, or puts all of them into their order.
+ * Where memory is short for a limit all of them stay: whoever asked sorts what comes, and
+ * checks it.
+ */
+static GjStatus
+sort_groups(GjRun *run)
+{
+	GjWork	   *work = &run->work;
+	GjGrouping *from = run->grouping;
+	uint32_t	limit = run->program->limit;
+	uint32_t	ngroups = from->groups.rows.nrows;
+	uint32_t	n = ngroups;
+	GjBuffer	values = {NULL, 0};
+	GjBuffer	positions = {NULL, 0};
+	GjStatus	status;
+
+	if (run->program->nsort_keys == 0 || ngroups <= (limit > 0 ? limit : 1))
+		return GJ_OK;
+	/* nothing is looked up any more */
+	gj_groups_free_tuples(work, from);
+	gj_buffer_free(work, &from->slots);
+	status = order_groups(run, &values, &positions, &n);
 	gj_buffer_free(work, &values);
-	if (status == GJ_OK && n < keys.nrows)
+	if (status == GJ_OK && (n < ngroups || limit == 0))
 	{
 		status = keep_groups(run, from, positions.memory, n);
 		if (status == GJ_OK)
@@ -504,7 +522,7 @@ limit_groups(GjRun *run)
 		}
 	}
 	gj_buffer_free(work, &positions);
-	return status == GJ_OUT_OF_MEMORY ? GJ_OK : status;
+	return status == GJ_OUT_OF_MEMORY && limit > 0 ? GJ_OK : status;
 }
 
 /* The one row of aggregates over no rows at all. */
@@ -545,7 +563,7 @@ gj_run_send_groups(GjRun *run)
 			return gj_groups_hand_over(run);
 		GJ_TRY(work->ops->group_finish(work->queue, &run->grouping->groups));
 	}
-	GJ_TRY(limit_groups(run));
+	GJ_TRY(sort_groups(run));
 	ngroups = run->grouping->groups.rows.nrows;
 	for (uint32_t first = 0, n; first < ngroups; first += n)
 	{

@@ -71,6 +71,8 @@ gj_run_output_rows(GjRun *run, const GjView *view)
 GjStatus
 gj_run_output(GjRun *run, const GjView *view)
 {
+	if (run->program->output == GJ_OUTPUT_ROWS && gj_program_is_sorted(run->program))
+		return gj_run_sort(run, view);
 	if (run->program->output == GJ_OUTPUT_ROWS)
 		return run->program->limit > 0 ? gj_run_limit(run, view) : gj_run_output_rows(run, view);
 	run->work.ops->phase(run->work.queue, GJ_PHASE_AGGREGATE);

@@ -494,11 +494,18 @@ gj_team_entry(const GjTeam *team)
 
 /* ---- open and close */
 
+/* True if one run has to have all rows: nobody puts sorted ones together. */
+static bool
+sorts_rows(const GjProgram *p)
+{
+	return p->output == GJ_OUTPUT_ROWS && gj_program_is_sorted(p);
+}
+
 /* True if results of parts of the outer rows can be put together. */
 static bool
 can_put_together(const GjProgram *p)
 {
-	return p->kind == GJ_PROGRAM_JOIN && p->output != GJ_OUTPUT_COUNT;
+	return p->kind == GJ_PROGRAM_JOIN && p->output != GJ_OUTPUT_COUNT && !sorts_rows(p);
 }
 
 /* True if devices that have all sets each can share the tiles, in any order. */
@@ -678,6 +685,11 @@ open_team(GjTeam *team, GjErrorText *why)
 
 	if (n == 0)
 		return GJ_NO_DEVICE;
+	if (team->program->spill && sorts_rows(team->program))
+	{
+		snprintf(why->text, sizeof(why->text), "rows to be sorted have no room on the device");
+		return GJ_OUT_OF_MEMORY;
+	}
 	/* in the same order in every run: fragments are placed by it */
 	qsort(entries, n, sizeof(entries[0]), compare_entries);
 	limit = entries[0]->memory.limit;

@@ -300,6 +300,13 @@ need_of(const GjTeamGroups *groups, uint64_t nrows, uint64_t heap)
 	return (nrows * (2 * a_row + 32) + 2 * heap) * (groups->next ? 2 : 1);
 }
 
+/* True if there can be several shares: what goes out in an order comes from one. */
+static bool
+can_split(const GjTeamGroups *groups)
+{
+	return groups->nkeys > 0 && (groups->next || !gj_program_is_sorted(groups->team->program));
+}
+
 GjStatus
 gj_team_groups_share(GjTeamGroups *groups)
 {
@@ -318,7 +325,7 @@ gj_team_groups_share(GjTeamGroups *groups)
 			room = left;
 	}
 	room = room > 2 * GJ_OUTPUT_SLOT_SIZE ? room - GJ_OUTPUT_SLOT_SIZE : room / 2;
-	if (groups->nkeys > 0)
+	if (can_split(groups))
 		while (nshares < GJ_MAX_SHARES &&
 			   (need / nshares > room ||
 				(nshares < team->nmembers && all->nrows / nshares >= GJ_GROUPS_A_DEVICE)))
@@ -371,7 +378,7 @@ join_share(GjTeamGroups *groups, GjMember *member, const GjShare *share, bool *t
 	if (status == GJ_OK)
 		status = gj_member_finish_run(member, 0);
 	*too_large = (status == GJ_OUT_OF_MEMORY || status == GJ_TOO_LARGE) && !member->sent &&
-		groups->nkeys > 0 && share->nsplits < GJ_MAX_SPLITS;
+		can_split(groups) && share->nsplits < GJ_MAX_SPLITS;
 	if (status != GJ_OK && !*too_large)
 		return status;
 	return gj_member_close_run(member);

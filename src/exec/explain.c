@@ -308,9 +308,9 @@ explain_output(ExplainContext *cxt)
 		ExplainPropertyInteger("Device Output Columns", NULL, cxt->state->noutputs, cxt->es);
 }
 
-/* What is sorted by, where but the first rows are returned. */
+/* What is sorted by, and whether but the first rows are returned. */
 static void
-explain_limit(ExplainContext *cxt)
+explain_order(ExplainContext *cxt)
 {
 	const GjProgram *program = cxt->state->template;
 	List	   *labels = list_nth(cxt->cscan->custom_private, GJ_PRIVATE_SORT_LABELS);
@@ -318,12 +318,13 @@ explain_limit(ExplainContext *cxt)
 	ListCell   *lc,
 			   *label;
 
-	if (program->limit == 0)
+	if (labels == NIL)
 		return;
 	forboth(lc, list_nth(cxt->cscan->custom_exprs, GJ_EXPRS_SORT), label, labels)
 		items = lappend(items, psprintf("%s%s", deparse(cxt, lfirst(lc)), strVal(lfirst(label))));
 	ExplainPropertyList("Sort Key", items, cxt->es);
-	ExplainPropertyInteger("Limit", NULL, program->limit, cxt->es);
+	if (program->limit > 0)
+		ExplainPropertyInteger("Limit", NULL, program->limit, cxt->es);
 	if (program->ties)
 		ExplainPropertyBool("Ties", true, cxt->es);
 }
@@ -514,7 +515,7 @@ gj_explain_join_scan(CustomScanState *node, List *ancestors, ExplainState *es)
 		explain_step(&cxt, i);
 	ExplainCloseGroup("Joins", "Joins", false, es);
 	explain_output(&cxt);
-	explain_limit(&cxt);
+	explain_order(&cxt);
 	if (es->analyze && state->nruns > 0)
 	{
 		explain_totals(&cxt);

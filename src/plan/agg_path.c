@@ -537,6 +537,16 @@ native_aggregate(PlannerInfo *root, RelOptInfo *rel, List *outputs)
 	return best;
 }
 
+/* The order in which what follows would have its rows, if it wants one. */
+static List *
+wanted_order(PlannerInfo *root, UpperRelationKind stage)
+{
+	if (stage == UPPERREL_DISTINCT)
+		return root->sort_pathkeys;
+	return root->window_pathkeys != NIL ? root->window_pathkeys :
+		root->distinct_pathkeys != NIL ? root->distinct_pathkeys : root->sort_pathkeys;
+}
+
 void
 gj_add_aggregate_path(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_rel,
 					  RelOptInfo *output_rel)
@@ -545,6 +555,8 @@ gj_add_aggregate_path(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *in
 	GjJoinInfo *info;
 	GjFailure	failure;
 	PathTarget *target;
+	List	   *pathkeys = wanted_order(root, stage);
+	GjPath	   *sorted;
 
 	if (!gj_may_plan(root) ||
 		(input_rel->reloptkind != RELOPT_JOINREL && input_rel->reloptkind != RELOPT_BASEREL) ||
@@ -561,5 +573,6 @@ gj_add_aggregate_path(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *in
 	/* a relation of distinct rows has no target of its own: it is what they are made of */
 	target = stage == UPPERREL_DISTINCT ? native->pathtarget : output_rel->reltarget;
 	gj_remember_limited(root, output_rel, target, info);
-	gj_offer_path(output_rel, (Path *) gj_create_path(root, output_rel, target, info));
+	sorted = gj_sorted_path(root, output_rel, target, info, pathkeys);
+	gj_offer_both(output_rel, gj_create_path(root, output_rel, target, info), sorted, pathkeys);
 }

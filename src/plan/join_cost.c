@@ -13,6 +13,7 @@
 #include <math.h>
 
 #include "catalog/pg_class.h"
+#include "nodes/nodeFuncs.h"
 #include "nodes/pathnodes.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
@@ -37,6 +38,9 @@
 #define OUTPUT_ROW_SECONDS	30e-9	/* a row from a batch into a slot */
 #define OUTPUT_VALUE_SECONDS 4e-9
 #define GROUP_ROW_SECONDS	60e-9	/* a group's values made and put into a slot */
+
+#define SORT_START_SECONDS	0.2e-3	/* of a sort: kernels, waits, slots touched */
+#define SORT_ROW_SPACE		64		/* bytes of a row, beside its keys and values, while rows are sorted */
 
 #define CHECK_PAIR_SECONDS	1e-6	/* PostgreSQL gets a joined row and compares its arrays */
 
@@ -290,6 +294,44 @@ gj_cost_builder(PlannerInfo *root, const GjBuilder *builder)
 	return startup + run;
 }
 
+/* Bytes of a row that comes back, or of a group. */
+static double
+output_width(const GjJoinInfo *info)
+{
+	const GjProgram *program = info->program;
+	const GjColumnType *types = gj_program_array(program, GjColumnType, columns);
+	const uint32 *outputs = gj_program_array(program, uint32, outputs);
+	double		width = 0;
+	ListCell   *lc;
+
+	if (info->aggregate)
+		return 12 + 8.0 * info->ngroup_keys +
+			sizeof(GjAggState) * list_length(info->builder->aggregates);
+	for (uint32 i = 0; i < program->noutputs; i++)
+		width += types[outputs[i]].width + 1;
+	/* what references refer to */
+	foreach(lc, info->outputs)
+		if (get_typlen(exprType(lfirst(lc))) < 0)
+			width += get_typavgwidth(exprType(lfirst(lc)), exprTypmod(lfirst(lc)));
+	return width;
+}
+
+/*
+ * Seconds of sorting rows on the device, all of which must have come; *space: the bytes that
+ * they take there.  Joined rows are gathered, kept, and gathered in their order.
+ */
+static double
+sort_seconds(const GjDeviceInfo *device, const GjJoinInfo *info, double rows, double *space)
+{
+	double		width = output_width(info);
+	int			nkeys = list_length(info->builder->sort_keys);
+
+	/* arrays that grow by doubling */
+	*space = rows * (1.5 * (width + 8.0 * nkeys) + SORT_ROW_SPACE);
+	return SORT_START_SECONDS + rows * nkeys / Max(device->sort_rate, 1e5) +
+		rows * width / Max(device->copy_in_rate, 1e6) * (info->aggregate ? 0.1 : 2);
+}
+
 void
 gj_cost_join(PlannerInfo *root, GjPath *path)
 {
@@ -328,6 +370,13 @@ gj_cost_join(PlannerInfo *root, GjPath *path)
 	info->program->lease = (uint64) Min(lease, 1e15);
 
 	cost_program(root, builder, device, &startup, &run);
+	if (builder->sort_keys != NIL && info->limit == 0)
+	{
+		double		space;
+
+		run += SECONDS(sort_seconds(device, info, info->aggregate ? info->groups : rows, &space));
+		info->program->lease += (uint64) Min(space, 1e15);
+	}
 	if (info->aggregate)
 	{
 		QualCost	qual_cost;
@@ -362,10 +411,16 @@ gj_cost_join(PlannerInfo *root, GjPath *path)
 			run = 0;
 			rows = Min(rows, info->limit);
 		}
+		else if (builder->sort_keys != NIL)
+		{
+			/* the last row can be the first one */
+			startup += run;
+			run = 0;
+		}
 		run += rows * (qual_cost.per_tuple +
 					   SECONDS(OUTPUT_ROW_SECONDS +
 							   list_length(info->outputs) * OUTPUT_VALUE_SECONDS));
-		if (builder->can_fail)
+		if (builder->can_fail && (builder->sort_keys == NIL || info->limit > 0))
 		{
 			startup += run;
 			run = 0;

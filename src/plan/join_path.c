@@ -370,6 +370,8 @@ add_join_path(PlannerInfo *root, RelOptInfo *rel)
 {
 	Path	   *native;
 	GjJoinInfo *info;
+	GjPath	   *sorted;
+	List	   *pathkeys;
 	GjFailure	failure;
 
 	if (!gj_may_plan(root) || rel->reloptkind != RELOPT_JOINREL || IS_DUMMY_REL(rel) ||
@@ -403,7 +405,10 @@ add_join_path(PlannerInfo *root, RelOptInfo *rel)
 	if (info->program == NULL || gj_client_device(&failure) == NULL)
 		return;
 	gj_remember_limited(root, rel, rel->reltarget, info);
-	gj_offer_path(rel, (Path *) gj_create_path(root, rel, rel->reltarget, info));
+	/* joins above would lose the order */
+	pathkeys = bms_equal(rel->relids, gj_all_relids(root)) ? root->query_pathkeys : NIL;
+	sorted = gj_sorted_path(root, rel, rel->reltarget, info, pathkeys);
+	gj_offer_both(rel, gj_create_path(root, rel, rel->reltarget, info), sorted, pathkeys);
 	set_cheapest(rel);
 	/* or else PostgreSQL would drop it and put the join together from its partitions again */
 	if (bms_equal(rel->relids, gj_all_relids(root)) && gj_contains_gpujoin(rel->cheapest_total_path))

@@ -235,6 +235,34 @@ extern void gj_remember_limited(PlannerInfo *root, RelOptInfo *rel, PathTarget *
 extern void gj_add_limited_path(PlannerInfo *root, RelOptInfo *input_rel,
 								RelOptInfo *output_rel);
 
+/* src/plan/sort_keys.c */
+
+/* Adds one sort key to the program. */
+extern void gj_add_sort_key(GjJoinInfo *info, GjSortOf of, uint32 index, bool descending);
+/*
+ * Adds the sort keys of an expression, in the order of a btree operator family, to the program,
+ * and the expression to info->sort_exprs.  False, and nothing is added, if the device does
+ * not know that order or has no room.  No key can follow GJ_SORT_AVG, which knows it nearly.
+ */
+extern bool gj_sort_by(GjJoinInfo *info, Expr *expr, Oid opfamily, int strategy,
+					   bool nulls_first);
+
+/* src/plan/sort_path.c */
+
+/*
+ * A path that does what `info`, which is complete, does, and returns its rows in the order of
+ * `pathkeys`, or of the first of them that the device knows; NULL if it knows none, or is not
+ * expected to have the memory for all rows.
+ * To be made before other paths are offered, which can free those of `rel`.
+ */
+extern GjPath *gj_sorted_path(PlannerInfo *root, RelOptInfo *rel, PathTarget *target,
+							  GjJoinInfo *info, List *pathkeys);
+/*
+ * Offers a path and, if it is not NULL, the same one sorted; under gpujoin.force the latter
+ * alone, if it has all of the wanted order.
+ */
+extern void gj_offer_both(RelOptInfo *rel, GjPath *path, GjPath *sorted, List *pathkeys);
+
 /* src/plan/join_plan.c */
 extern const CustomPathMethods gj_join_path_methods;
 

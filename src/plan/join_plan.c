@@ -118,8 +118,10 @@ complete_first(GjJoinInfo *info)
 {
 	ListCell   *lc;
 
+	/* sorted rows come when all of them have been made */
 	if (info->program->output != GJ_OUTPUT_GROUPS)
-		return info->builder->can_fail;
+		return info->builder->can_fail &&
+			(info->builder->sort_keys == NIL || info->limit > 0);
 	foreach(lc, info->agg_finals)
 		if (gj_final_can_fail(gj_final_kind(lfirst_int(lc))))
 			return true;

@@ -12,15 +12,10 @@
  */
 #include "postgres.h"
 
-#include "access/stratnum.h"
-#include "catalog/pg_type.h"
-#include "nodes/makefuncs.h"
-#include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/tlist.h"
 #include "utils/lsyscache.h"
-#include "utils/typcache.h"
 
 #include "compat.h"
 #include "plan/join_path.h"
@@ -79,184 +74,6 @@ is_sorted_next(Query *parse, GjJoinInfo *info)
 }
 
 /*
- * True if the order is one that the device knows: that of the type's own < or >, where
- * registers have it.
- */
-static bool
-known_order(Expr *expr, SortGroupClause *clause, bool *descending)
-{
-	Oid			typid = getBaseType(exprType((Node *) expr));
-	Oid			opfamily,
-				opcintype;
-	int16		strategy;
-
-	switch (typid)
-	{
-		case BOOLOID:
-		case CHAROID:
-		case INT2OID:
-		case INT4OID:
-		case INT8OID:
-		case OIDOID:
-		case FLOAT4OID:
-		case FLOAT8OID:
-		case NUMERICOID:
-		case DATEOID:
-		case TIMEOID:
-		case TIMESTAMPOID:
-		case TIMESTAMPTZOID:
-			break;
-		default:
-			return false;
-	}
-	if (!get_ordering_op_properties(clause->sortop, &opfamily, &opcintype, &strategy) ||
-		opfamily != lookup_type_cache(typid, TYPECACHE_BTREE_OPFAMILY)->btree_opf)
-		return false;
-	*descending = strategy == BTGreaterStrategyNumber;
-	return true;
-}
-
-static void
-add_sort_key(GjJoinInfo *info, GjSortOf of, uint32 index, bool descending)
-{
-	GjSortKey  *key = palloc(sizeof(GjSortKey));
-
-	key->of = of;
-	key->index = index;
-	key->descending = descending;
-	info->builder->sort_keys = lappend(info->builder->sort_keys, key);
-}
-
-/* Room for n more keys? */
-static bool
-has_room(GjJoinInfo *info, int n)
-{
-	return list_length(info->builder->sort_keys) + n <= GJ_MAX_KEYS;
-}
-
-/* Keys of an expression over joined rows: whether it is NULL, then its value. */
-static bool
-sort_rows_by(GjJoinInfo *info, Expr *expr, bool descending, bool nulls_first)
-{
-	GjBuilder  *builder = info->builder;
-	NullTest   *test = makeNode(NullTest);
-	GjBuilderMark mark;
-	int			is_null,
-				value;
-
-	test->arg = expr;
-	test->nulltesttype = IS_NULL;
-	test->location = -1;
-	gj_builder_mark(builder, &mark);
-	if (!has_room(info, 2) || (value = gj_compile(builder, expr)) < 0)
-		return false;
-	is_null = gj_compile(builder, (Expr *) test);
-	if (is_null < 0 || builder->exprs[value].kind == GJ_TEXT)
-	{
-		gj_builder_reset(builder, &mark);
-		return false;
-	}
-	add_sort_key(info, GJ_SORT_EXPR, is_null, nulls_first);
-	add_sort_key(info, GJ_SORT_EXPR, value, descending);
-	return true;
-}
-
-/* Keys of an aggregate, the states of which start with number `state`. */
-static bool
-sort_by_aggregate(GjJoinInfo *info, GjAggFinal final, uint32 state, bool descending,
-				  bool nulls_first)
-{
-	GjSortOf	of;
-
-	switch (final)
-	{
-		case GJ_FINAL_COUNT:
-			if (!has_room(info, 1))
-				return false;
-			add_sort_key(info, GJ_SORT_COUNT, state, descending);
-			return true;
-		case GJ_FINAL_COUNT_SUM:
-		case GJ_FINAL_SUM_INT8:
-		case GJ_FINAL_SUM_NUMERIC:
-		case GJ_FINAL_SUM_MIXED:
-		case GJ_FINAL_SUM_DECIMAL:
-			if (!has_room(info, 3))
-				return false;
-			if (final != GJ_FINAL_COUNT_SUM)
-				add_sort_key(info, GJ_SORT_NONE, state, nulls_first);
-			add_sort_key(info, GJ_SORT_SUM_HIGH, state, descending);
-			add_sort_key(info, GJ_SORT_SUM_LOW, state, descending);
-			return true;
-		case GJ_FINAL_MINMAX_INT:
-		case GJ_FINAL_MINMAX_DECIMAL:
-			of = GJ_SORT_INTEGER;
-			break;
-		case GJ_FINAL_SUM_FLOAT8:
-		case GJ_FINAL_MINMAX_FLOAT8:
-		case GJ_FINAL_MINMAX_FLOAT4:
-			of = GJ_SORT_FLOAT;
-			break;
-		case GJ_FINAL_SUM_FLOAT4:
-			of = GJ_SORT_FLOAT4;
-			break;
-		case GJ_FINAL_AVG_FLOAT8:
-			of = GJ_SORT_FLOAT_AVG;
-			break;
-		case GJ_FINAL_AVG_NUMERIC:
-		case GJ_FINAL_AVG_DECIMAL:
-		case GJ_FINAL_AVG_MIXED:
-			/* not exactly known: no key can follow */
-			info->builder->ties = true;
-			of = GJ_SORT_AVG;
-			break;
-		default:
-			return false;		/* variances */
-	}
-	if (!has_room(info, 2))
-		return false;
-	add_sort_key(info, GJ_SORT_NONE, state, nulls_first);
-	add_sort_key(info, of, state, descending);
-	return true;
-}
-
-/* Keys of what groups are sorted by: a group key, or an aggregate. */
-static bool
-sort_groups_by(GjJoinInfo *info, Expr *expr, bool descending, bool nulls_first)
-{
-	uint32		state = 0;
-	ListCell   *lc;
-
-	foreach(lc, info->outputs)
-	{
-		int			i = foreach_current_index(lc);
-		bool		found = equal(lfirst(lc), expr);
-
-		if (i < info->ngroup_keys)
-		{
-			GjGroupKey *key = list_nth(info->builder->group_keys, i);
-
-			if (!found)
-				continue;
-			if (key->how > GJ_GROUP_FLOAT || !has_room(info, 2))
-				return false;
-			add_sort_key(info, GJ_SORT_KEY_NULL, i, nulls_first);
-			add_sort_key(info, GJ_SORT_KEY, i, descending);
-			return true;
-		}
-		else
-		{
-			GjAggFinal	final = gj_final_kind(list_nth_int(info->agg_finals,
-														   i - info->ngroup_keys));
-
-			if (found)
-				return sort_by_aggregate(info, final, state, descending, nulls_first);
-			state += gj_final_states(final);
-		}
-	}
-	return false;
-}
-
-/*
  * Groups that are not returned can have values that are errors in PostgreSQL: the device
  * looks for them.
  */
@@ -271,15 +88,15 @@ add_checks(GjJoinInfo *info)
 		GjAggFinal	final = gj_final_kind(lfirst_int(lc));
 
 		if (final == GJ_FINAL_SUM_INT8)
-			add_sort_key(info, GJ_SORT_CHECK_INT8, state, false);
+			gj_add_sort_key(info, GJ_SORT_CHECK_INT8, state, false);
 		else if (final == GJ_FINAL_SUM_FLOAT8)
-			add_sort_key(info, GJ_SORT_CHECK_FLOAT8, state, false);
+			gj_add_sort_key(info, GJ_SORT_CHECK_FLOAT8, state, false);
 		else if (final == GJ_FINAL_SUM_FLOAT4)
-			add_sort_key(info, GJ_SORT_CHECK_FLOAT4, state, false);
+			gj_add_sort_key(info, GJ_SORT_CHECK_FLOAT4, state, false);
 		else if (final == GJ_FINAL_AVG_FLOAT8)
-			add_sort_key(info, GJ_SORT_CHECK_AVG, state, false);
+			gj_add_sort_key(info, GJ_SORT_CHECK_AVG, state, false);
 		else if (final >= GJ_FINAL_FLOAT_VAR_POP)
-			add_sort_key(info, GJ_SORT_CHECK_SPREAD, state, false);
+			gj_add_sort_key(info, GJ_SORT_CHECK_SPREAD, state, false);
 		else
 			Assert(!gj_final_can_fail(final));
 		state += gj_final_states(final);
@@ -290,30 +107,27 @@ add_checks(GjJoinInfo *info)
 static bool
 add_sort_keys(PlannerInfo *root, GjJoinInfo *info)
 {
-	Query	   *parse = root->parse;
 	ListCell   *lc;
 
-	foreach(lc, parse->sortClause)
+	foreach(lc, root->parse->sortClause)
 	{
 		SortGroupClause *clause = lfirst_node(SortGroupClause, lc);
 		Expr	   *expr = (Expr *) get_sortgroupclause_expr(clause, root->processed_tlist);
-		bool		descending;
+		Oid			opfamily,
+					opcintype;
+		int16		strategy;
 
-		if (!known_order(expr, clause, &descending) ||
-			!(info->aggregate ? sort_groups_by(info, expr, descending, clause->nulls_first) :
-			  sort_rows_by(info, expr, descending, clause->nulls_first)))
+		if (!get_ordering_op_properties(clause->sortop, &opfamily, &opcintype, &strategy) ||
+			!gj_sort_by(info, expr, opfamily, strategy, clause->nulls_first))
 		{
 			info->builder->ties = true;
 			break;
 		}
-		info->sort_exprs = lappend(info->sort_exprs, expr);
-		info->sort_labels = lappend(info->sort_labels,
-									makeString(psprintf("%s%s", descending ? " DESC" : "",
-														descending == clause->nulls_first ? "" :
-														clause->nulls_first ? " NULLS FIRST" :
-														" NULLS LAST")));
 		if (((GjSortKey *) llast(info->builder->sort_keys))->of == GJ_SORT_AVG)
+		{
+			info->builder->ties = true;
 			break;
+		}
 	}
 	return info->sort_exprs != NIL;
 }

@@ -398,7 +398,7 @@ typedef enum GjSortOf
 	GJ_SORT_FLOAT_AVG,
 	GJ_SORT_AVG,				/* average of integers, nearly: only the last key, and with ties, which
 								 * are all that may be equal to the last one or come before it */
-	/* no keys: any group, also one that is not returned, with such a state is a row error */
+	/* no keys, and only with a limit: any group, also one that is not returned, with such a state is a row error */
 	GJ_SORT_CHECK_INT8,			/* a sum beyond 64 bits */
 	GJ_SORT_CHECK_FLOAT8,		/* a sum that is not finite */
 	GJ_SORT_CHECK_FLOAT4,
@@ -446,7 +446,8 @@ typedef struct GjProgram
 	uint32_t	distinct_key;	/* 1: the last group key is no output; groups that differ in
 								 * it alone become one, and distinct aggregates take each
 								 * of its values once */
-	uint32_t	limit;			/* 0: everything is returned; else this many rows or groups, the first
+	uint32_t	limit;			/* 0: everything is returned, in the order of the sort keys if there
+								 * are any; else this many rows or groups, the first
 								 * ones in the order of the sort keys.  Each part of a run that
 								 * returns rows by itself returns as many, in any order. */
 	uint32_t	nsets;			/* 1 if kind is GJ_PROGRAM_INTERSECT or _SETS, else 0 */
@@ -490,6 +491,9 @@ gj_sort_nkeys(const GjProgram *program)
 		n++;
 	return n;
 }
+
+/* True if all rows or groups are returned, in the order of the sort keys. */
+#define gj_program_is_sorted(program) ((program)->nsort_keys > 0 && (program)->limit == 0)
 
 /* True if values of a group key are references. */
 #define gj_group_by_reference(how)	((how) == GJ_GROUP_TEXT || (how) == GJ_GROUP_PADDED)
