@@ -322,6 +322,10 @@ GjStatus gj_array_sizes(GjQueue *queue, const GjView *view, uint32_t first, uint
 GjStatus gj_array_sets(GjQueue *queue, const GjView *view, const GjArrayColumn *array,
 					   int32_t *size, void *values, bool (*stop)(void *), void *arg,
 					   uint64_t *nvalues);
+GjStatus gj_flag_changes(GjQueue *queue, const GjKeys *keys, uint32_t nkeys, uint32_t distance,
+						 uint8_t *flags);
+GjStatus gj_run_sizes(GjQueue *queue, const uint32_t *starts, uint32_t n, uint32_t nrows,
+					  int32_t *size);
 GjStatus gj_set_build(GjQueue *queue, const GjSetInput *sets, const GjSetSpec *spec,
 					  bool (*stop)(void *), void *arg, GjSetFamily *family);
 void gj_set_free(GjQueue *queue, GjSetFamily *family);

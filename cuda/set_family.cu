@@ -126,18 +126,18 @@ __launch_bounds__(GJ_THREADS) mark_heads(const uint64_t *offset, uint32_t nsets,
 		head[offset[i]] = 1;
 }
 
-/* Notes an error if a set is not ascending; numbers the elements. */
+/* Notes an error if a set is not ascending, with `multiple` equal elements allowed; numbers them. */
 template <typename T>
 static __global__ void
 __launch_bounds__(GJ_THREADS) check_order(const T *values, uint64_t n, const uint8_t *head,
-										  uint32_t *place, GjResults *results)
+										  bool multiple, uint32_t *place, GjResults *results)
 {
 	const uint64_t i = thread_number();
 
 	if (i >= n)
 		return;
 	place[i] = (uint32_t) i;
-	if (!head[i] && values[i] <= values[i - 1])
+	if (!head[i] && (values[i] < values[i - 1] || (!multiple && values[i] == values[i - 1])))
 		gj_note_error(results, GJ_BAD_PROGRAM);
 }
 
@@ -230,7 +230,8 @@ rank_values(Work &work, const GjSetInput *sets, GjSetFamily *family, uint32_t **
 	GJ_CUDA(queue, cudaMemsetAsync(head, 0, n, queue->stream));
 	mark_heads<<<THREADS_FOR(sets->nsets)>>>(family->offset, sets->nsets, head);
 	GJ_LAUNCHED(queue, "mark_heads");
-	check_order<<<THREADS_FOR(n)>>>((const T *) sets->values, n, head, place[0], queue->results);
+	check_order<<<THREADS_FOR(n)>>>((const T *) sets->values, n, head, sets->multiple, place[0],
+									queue->results);
 	GJ_LAUNCHED(queue, "check_order");
 
 	cub::DoubleBuffer<T> keys((T *) sets->values, other);

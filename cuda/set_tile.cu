@@ -57,6 +57,7 @@ struct Tile
 	uint32_t top_k;
 	uint32_t predicate;
 	uint32_t self;
+	uint32_t multiple;
 	double threshold;
 };
 
@@ -172,10 +173,11 @@ __launch_bounds__(GJ_THREADS) plan_rows(Tile tile, uint32_t nright)
 	if (row >= tile.nleft)
 		return;
 	left = get_left(tile, row);
-	if (tile.top_k == 0)
+	/* where elements count more than once, few of them can be enough */
+	if (tile.top_k == 0 && !tile.multiple)
 		common = (uint32_t) gj_set_min_common(tile.predicate, tile.threshold, left.n);
 	if (common > left.n)
-		head = tile.top_k > 0 ? 0 : SKIP_ROW;
+		head = tile.top_k > 0 || tile.multiple ? 0 : SKIP_ROW;
 	else if (nright > 0 && common > 0)
 		head = useful_head(tile, left, common - 1, nright);
 	if (threadIdx.x % 32 == 0)
@@ -921,6 +923,7 @@ gj_set_tile(GjQueue *queue, const GjSetFamily *family, const GjSetSpec *spec,
 	tile.top_k = spec->top_k;
 	tile.predicate = spec->predicate;
 	tile.self = spec->self;
+	tile.multiple = family->multiple;
 	tile.threshold = spec->threshold;
 
 	plan_rows<<<gj_blocks(tile.nleft, WARPS), GJ_THREADS, 0, queue->stream>>>(

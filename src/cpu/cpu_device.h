@@ -186,6 +186,10 @@ extern GjStatus gj_cpu_array_sizes(GjQueue *queue, const GjView *view, uint32_t 
 extern GjStatus gj_cpu_array_sets(GjQueue *queue, const GjView *view, const GjArrayColumn *column,
 								  int32_t *size, void *values, bool (*stop) (void *), void *arg,
 								  uint64_t *nvalues);
+extern GjStatus gj_cpu_flag_changes(GjQueue *queue, const GjKeys *keys, uint32_t nkeys,
+									uint32_t distance, uint8_t *flags);
+extern GjStatus gj_cpu_run_sizes(GjQueue *queue, const uint32_t *starts, uint32_t n,
+								 uint32_t nrows, int32_t *size);
 extern GjStatus gj_cpu_set_build(GjQueue *queue, const GjSetInput *sets, const GjSetSpec *spec,
 								 bool (*stop) (void *), void *arg, GjSetFamily *family);
 extern void gj_cpu_set_free(GjQueue *queue, GjSetFamily *family);

@@ -358,6 +358,12 @@ typedef struct GjSetInput
 	void	   *values;
 	uint64_t	nvalues;
 	uint32_t	width;			/* 2, 4 or 8 */
+	/*
+	 * An element can be in a set several times, and pairs of equal elements are counted; fewer
+	 * than 2^31 elements, and the predicate is OVERLAP.  Only INVERTED_INDEX does that: it is the
+	 * family's algorithm.  The caller knows that no count reaches 2^32.
+	 */
+	bool		multiple;
 } GjSetInput;
 
 /*
@@ -375,6 +381,7 @@ typedef struct GjSetFamily
 	uint32_t	universe;		/* codes are 0 .. universe-1 */
 	uint32_t	max_size;		/* of a set */
 	uint8_t		algorithm;		/* GjSetAlgorithm, never AUTO */
+	uint8_t		multiple;		/* see GjSetInput */
 	uint64_t   *offset;			/* [nsets + 1] */
 	uint32_t   *code;			/* [nelements], ascending within a set */
 	/* INVERTED_INDEX, MATRIX: which right sets have an element, numbers ascending */
@@ -769,6 +776,16 @@ typedef struct GjDeviceOps
 	GjStatus	(*array_sets) (GjQueue *queue, const GjView *view, const GjArrayColumn *column,
 							   int32_t *size, void *values, bool (*stop) (void *), void *arg,
 							   uint64_t *nvalues);
+
+	/*
+	 * flags[i] = 1 if row i of keys->nrows differs from row i - distance in one of the values
+	 * 0 .. nkeys-1 of keys, or there is no such row; else 0.  keys->null is not read.
+	 */
+	GjStatus	(*flag_changes) (GjQueue *queue, const GjKeys *keys, uint32_t nkeys,
+								 uint32_t distance, uint8_t *flags);
+	/* size[i] = starts[i+1] - starts[i] for i < n, starts[n] being nrows. */
+	GjStatus	(*run_sizes) (GjQueue *queue, const uint32_t *starts, uint32_t n, uint32_t nrows,
+							  int32_t *size);
 
 	/*
 	 * Makes a family of what sets->size and sets->values hold (device memory; values are

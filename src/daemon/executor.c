@@ -224,6 +224,9 @@ plan_steps(GjRun *run)
 		if (rs->set.step)
 			needed &= ~gj_pair_values(rs->set.step);
 	}
+	for (uint32_t i = 0; i < run->nsteps; i++)
+		if (run->steps[i].set.step && run->steps[i].set.step->membership)
+			gj_membership_plan(run, &run->steps[i]);
 }
 
 /* Layouts of chunks and batches.  The program was checked: they fit. */
@@ -412,7 +415,10 @@ gj_run_source_end(GjRun *run, uint32_t source)
 	else if (p->kind == GJ_PROGRAM_JOIN && source > 0)
 		GJ_TRY(gj_run_build(run, source));
 	else if (p->kind == GJ_PROGRAM_JOIN)
+	{
+		GJ_TRY(gj_membership_end(run));
 		GJ_TRY(gj_match_rows(run));
+	}
 	if (run->ended == all)
 		run->complete = true;
 	return GJ_OK;

@@ -511,6 +511,69 @@ check_array_column(GjCheck *check, uint32_t column, uint32_t allowed)
 	return true;
 }
 
+/* An integer column that tells sets of a membership table apart, and whether it is NULL. */
+static bool
+check_set_column(GjCheck *check, uint32_t column, int32_t is_null, uint32_t source)
+{
+	const GjColumnType *type = &check->columns[column];
+
+	if (column >= check->program->ncolumns || type->source != source || type->kind >= GJ_BYTES ||
+		type->kind == GJ_FLOAT4 || type->kind == GJ_FLOAT8)
+		return bad(check, "column %u does not tell sets apart", column);
+	return is_null == -1 || (check_use(check, "test of a set", is_null, 1u << source) &&
+							 check->exprs[is_null].kind != GJ_TEXT);
+}
+
+/* True if the expression reads nothing that pairs of sets do not have. */
+static bool
+reads_pairs(GjCheck *check, int64_t e, const GjSetStep *set)
+{
+	const GjExpr *expr;
+
+	if (e < 0)
+		return true;
+	if (!check_use(check, "expression of pairs", e, UINT32_MAX))
+		return false;
+	expr = &check->exprs[e];
+	for (uint32_t i = 0; i < expr->ninstrs; i++)
+	{
+		const GjInstr *instr = &check->instrs[expr->first + i];
+
+		if ((gj_op_loads(instr->op) && instr->arg != set->outer_column &&
+			 instr->arg != set->inner_column) ||
+			(instr->op == GJ_OP_LOAD_PAIR && instr->arg != set->values))
+			return bad(check, "rows of sets are read");
+	}
+	return true;
+}
+
+/* The only step of a program, by whose pairs groups are made. */
+static bool
+check_membership(GjCheck *check, const GjStep *step, const GjSetStep *set)
+{
+	const GjProgram *p = check->program;
+
+	if (p->nsteps != 1 || p->nsources != 2 || p->output != GJ_OUTPUT_GROUPS ||
+		step->join_type != GJ_JOIN_INNER || step->source != 1 || step->filter != -1 ||
+		set->predicate != GJ_SETS_OVERLAP || set->same > 2)
+		return bad(check, "a membership table is joined in another way");
+	if (!check_set_column(check, set->outer_column, set->outer_is_null, 0) ||
+		!check_set_column(check, set->inner_column, set->inner_is_null, 1) ||
+		!reads_pairs(check, step->residual, set))
+		return false;
+	for (uint32_t i = 0; i < p->ngroup_keys; i++)
+	{
+		if (check->group_keys[i].how > GJ_GROUP_FLOAT)
+			return bad(check, "sets are grouped by bytes");
+		if (!reads_pairs(check, check->group_keys[i].index, set))
+			return false;
+	}
+	for (uint32_t i = 0; i < p->naggregates; i++)
+		if (!reads_pairs(check, check->aggregates[i].arg, set))
+			return false;
+	return true;
+}
+
 static bool
 check_sets_of_step(GjCheck *check, const GjStep *step, uint32_t alive)
 {
@@ -519,8 +582,8 @@ check_sets_of_step(GjCheck *check, const GjStep *step, uint32_t alive)
 
 	if (step->set >= check->program->nset_steps)
 		return bad(check, "set step %u does not exist", step->set);
-	if (step->nkeys > 0 || step->range_key != -1)
-		return bad(check, "a step that joins sets has keys or a range");
+	if (set->membership > 1 || step->nkeys != set->membership || step->range_key != -1)
+		return bad(check, "a step that joins sets has %u keys or a range", step->nkeys);
 	if (set->algorithm >= GJ_SETS_NALGORITHMS || set->predicate >= GJ_SETS_ALL || set->strict > 1 ||
 		set->outer_nulls > GJ_NULL_ELEMENTS_FAIL || set->inner_nulls > GJ_NULL_ELEMENTS_FAIL ||
 		(set->width != 2 && set->width != 4 && set->width != 8))
@@ -529,7 +592,8 @@ check_sets_of_step(GjCheck *check, const GjStep *step, uint32_t alive)
 	if (set->values != 0 && (set->values < check->program->nsources ||
 							 set->values > GJ_MAX_SOURCES - GJ_PAIR_VALUES))
 		return bad(check, "a step has pair values %u", set->values);
-	if (!check_array_column(check, set->outer_column, alive) ||
+	if (set->membership ? !check_membership(check, step, set) :
+		!check_array_column(check, set->outer_column, alive) ||
 		!check_array_column(check, set->inner_column, 1u << step->source))
 		return false;
 	if (set->threshold == -1)

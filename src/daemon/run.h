@@ -20,6 +20,7 @@
  *	run_split.c		rows that are exchanged with runs on other devices
  *	run_sets.c		GJ_PROGRAM_SETS
  *	run_set_join.c	steps that join sets
+ *	run_membership.c	the same, of sets that are rows of a membership table
  */
 #ifndef GJ_DAEMON_RUN_H
 #define GJ_DAEMON_RUN_H
@@ -63,6 +64,29 @@ typedef struct GjRunSets
 	GjBuffer	rows;
 } GjRunSets;
 
+#define GJ_MEMBER_KEYS		3
+
+/* One side of a step of GJ_JOIN_SET with `membership`. */
+typedef struct GjRunMembers
+{
+	/* keys of a row, as ordered_keys takes them: perhaps whether the set is NULL, the set, the element */
+	uint32_t	nkeys;
+	int32_t		operand[GJ_MEMBER_KEYS];
+	/* rows as they come */
+	uint64_t	nrows;
+	GjBuffer	value[GJ_MEMBER_KEYS];
+	GjBuffer	null;			/* rows that are in no set */
+	/* when all are there */
+	bool		sorted;
+	GjHashTable table;			/* of sort_build */
+	uint64_t	table_bytes;	/* taken from the lease */
+	uint32_t	nsets;
+	GjBuffer	start;			/* [nsets]: place of the first row */
+	GjBuffer	size;			/* [nsets] */
+	GjBuffer	set_null;		/* of each row, in order: its set is NULL; none: no set is */
+	uint64_t	multiplicity;	/* not less than how often any element is in one set */
+} GjRunMembers;
+
 typedef struct GjRunSetJoin
 {
 	const GjSetStep *step;
@@ -70,6 +94,8 @@ typedef struct GjRunSetJoin
 	GjRunSets	outer;			/* while a family is joined */
 	GjBuffer	inner_row;
 	GjBuffer	out[3];			/* what set_tile writes */
+	GjRunMembers side[2];		/* membership: outer, inner */
+	bool		flushed;		/* the outer rows have been joined in parts */
 } GjRunSetJoin;
 
 /* Working memory of a step, and which sources' row ids pass through it (bits). */
@@ -420,6 +446,19 @@ extern GjStatus gj_set_join_build(GjRun *run, GjRunStep *rs, const GjView *view)
 /* Takes the pairs of a view's tuples to the next step, or looks at them, or counts them. */
 extern GjStatus gj_set_join(GjRun *run, uint32_t i, const GjView *view);
 extern void gj_set_join_free(GjWork *work, GjRunStep *rs);
+extern void gj_set_join_free_sets(GjWork *work, GjRunSets *sets);
+/* What is asked for.  False: no pair can match. */
+extern bool gj_set_join_spec(const GjRun *run, const GjSetStep *step, GjSetSpec *spec);
+
+/* run_membership.c: the same for such a step, when all steps are planned. */
+extern void gj_membership_plan(GjRun *run, GjRunStep *rs);
+/* Makes the sets of all rows of the view. */
+extern GjStatus gj_membership_build(GjRun *run, GjRunStep *rs, const GjView *view);
+/* Takes rows; their pairs come at the end, or sooner where there is no room for all rows. */
+extern GjStatus gj_membership_rows(GjRun *run, uint32_t i, const GjView *view);
+/* The outer source has ended.  Nothing is done if the program has no such step. */
+extern GjStatus gj_membership_end(GjRun *run);
+extern void gj_membership_free(GjWork *work, GjRunStep *rs);
 
 /* run_match.c */
 /* Starts the flags of a source's rows; rowid: those that passed the filter, NULL: all. */

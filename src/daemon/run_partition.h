@@ -12,6 +12,8 @@
 #define GJ_KEY_BYTES		9
 /* By how much sets, and families of them, are larger than the arrays that they are made of. */
 #define GJ_SET_HEAP_FACTOR	8
+/* What a row takes beside, if it is an element of a set. */
+#define GJ_MEMBER_BYTES		120
 
 /*
  * A part of the work: key parts first_part .. end_part-1, and of each inner source a range of
@@ -124,7 +126,10 @@ gj_partition_need_of(const GjPartition *partition, uint32_t s, uint64_t nrows, u
 		a_row += partition->types[source->first_column + c].width + 1;
 	/* a family has several words an element, and arrays are what there is in the heap */
 	if (gj_partition_step_of(partition, s)->algorithm == GJ_JOIN_SET)
+	{
 		heap *= GJ_SET_HEAP_FACTOR;
+		a_row += gj_partition_step_of(partition, s)->nkeys * GJ_MEMBER_BYTES;
+	}
 	return nrows * a_row + 2 * heap;
 }
 

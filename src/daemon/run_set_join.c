@@ -95,8 +95,8 @@ end_adding(GjWork *work, GjRunSets *sets)
 	gj_buffer_free(work, &sets->rows);
 }
 
-static void
-free_sets(GjWork *work, GjRunSets *sets)
+void
+gj_set_join_free_sets(GjWork *work, GjRunSets *sets)
 {
 	end_adding(work, sets);
 	gj_buffer_free(work, &sets->tuple);
@@ -118,6 +118,8 @@ gj_set_join_build(GjRun *run, GjRunStep *rs, const GjView *view)
 	const uint32_t *rowid = view->rowid[rs->step->source];
 	uint32_t	most = GJ_MAX_TUPLES;
 
+	if (rs->set.step->membership)
+		return gj_membership_build(run, rs, view);
 	for (uint32_t first = 0, n; first < view->nrows; first += n)
 	{
 		GjStatus	status;
@@ -159,18 +161,18 @@ gj_set_join_plan(const GjRun *run, GjRunStep *rs)
 void
 gj_set_join_free(GjWork *work, GjRunStep *rs)
 {
-	free_sets(work, &rs->set.inner);
-	free_sets(work, &rs->set.outer);
+	gj_set_join_free_sets(work, &rs->set.inner);
+	gj_set_join_free_sets(work, &rs->set.outer);
 	gj_buffer_free(work, &rs->set.inner_row);
 	for (uint32_t i = 0; i < 3; i++)
 		gj_buffer_free(work, &rs->set.out[i]);
+	gj_membership_free(work, rs);
 }
 
 /* ---- pairs */
 
-/* What is asked for.  False: no pair can match. */
-static bool
-make_spec(const GjRun *run, const GjSetStep *step, GjSetSpec *spec)
+bool
+gj_set_join_spec(const GjRun *run, const GjSetStep *step, GjSetSpec *spec)
 {
 	const GjInstr *instr;
 
@@ -249,7 +251,7 @@ free_family(GjRun *run, GjRunStep *rs, GjSetFamily *family, uint64_t *space)
 	gj_lease_give(run->work.lease, *space);
 	*space = 0;
 	memset(family, 0, sizeof(*family));
-	free_sets(&run->work, &rs->set.outer);
+	gj_set_join_free_sets(&run->work, &rs->set.outer);
 }
 
 /* Pair value v (GjSetStep) of pairs first .. first+n-1 of those that a tile has left. */
@@ -366,13 +368,15 @@ gj_set_join(GjRun *run, uint32_t i, const GjView *view)
 	GjSetSpec	spec;
 	bool		wanted;
 
+	if (rs->set.step->membership)
+		return gj_membership_rows(run, i, view);
 	work->ops->phase(work->queue, GJ_PHASE_PROBE);
 	if (gj_step_makes_tuples(rs->step))
 		GJ_TRY(work->ops->fill(work->queue, rs->matched.memory, 0, view->nrows));
 	if (rs->set.inner.n == 0)
 		return GJ_OK;
 	/* arrays that are errors are that even if no pair can match */
-	wanted = make_spec(run, rs->set.step, &spec);
+	wanted = gj_set_join_spec(run, rs->set.step, &spec);
 	for (uint32_t first = 0, n; first < view->nrows && status == GJ_OK; first += n)
 	{
 		n = view->nrows - first < most ? view->nrows - first : most;

@@ -209,6 +209,23 @@ explain_set_algorithm(ExplainContext *cxt, uint32 used)
 	ExplainPropertyText("Set Algorithm", name, cxt->es);
 }
 
+/* What rows of a membership table are elements of: the groups' keys. */
+static void
+explain_membership(ExplainContext *cxt, const GjStep *step)
+{
+	const GjSetStep *set = &gj_program_array(cxt->state->template, GjSetStep, set_steps)[step->set];
+	List	   *items = NIL;
+
+	for (int i = 0; i < 2 && set->membership; i++)
+	{
+		TargetEntry *tle = list_nth(cxt->cscan->custom_scan_tlist, i);
+
+		items = lappend(items, deparse(cxt, (Expr *) makeVarFromTargetEntry(INDEX_VAR, tle)));
+	}
+	if (set->membership)
+		ExplainPropertyList("Sets", items, cxt->es);
+}
+
 static void
 explain_step(ExplainContext *cxt, int i)
 {
@@ -261,7 +278,10 @@ explain_step(ExplainContext *cxt, int i)
 								deparse_conditions(cxt, clauses), es);
 	}
 	if (step->algorithm == GJ_JOIN_SET)
+	{
+		explain_membership(cxt, step);
 		explain_set_algorithm(cxt, stats->set_algorithm);
+	}
 	if (es->analyze && cxt->state->nruns > 0)
 	{
 		if (is_text(cxt))

@@ -32,6 +32,8 @@ find_computed(GjWriter *writer, const GjProgram *program, uint32 first_column)
 			mark_computed(writer, first_column, instrs[i].arg);
 	for (uint32 i = 0; i < program->nset_steps; i++)
 	{
+		if (sets[i].membership)
+			continue;
 		mark_computed(writer, first_column, sets[i].outer_column);
 		mark_computed(writer, first_column, sets[i].inner_column);
 	}

@@ -444,6 +444,36 @@ estimate_groups(PlannerInfo *root, GjJoinInfo *info)
 	return clamp_row_est(estimate_num_groups(root, keys, info->rows, NULL, NULL));
 }
 
+/*
+ * Conditions in the order in which PostgreSQL's aggregate evaluates them, the cheapest first: what
+ * one of them leaves out cannot fail in the next.
+ */
+static List *
+in_order_of_cost(PlannerInfo *root, List *quals)
+{
+	List	   *result = NIL;
+	ListCell   *lc;
+	ListCell   *before;
+
+	foreach(lc, quals)
+	{
+		QualCost	cost;
+		QualCost	other;
+		int			n = 0;
+
+		cost_qual_eval_node(&cost, lfirst(lc), root);
+		foreach(before, result)
+		{
+			cost_qual_eval_node(&other, lfirst(before), root);
+			if (cost.per_tuple < other.per_tuple)
+				break;
+			n++;
+		}
+		result = list_insert_nth(result, n, lfirst(lc));
+	}
+	return result;
+}
+
 static bool
 has_exec_param(Node *node, void *context)
 {
@@ -496,7 +526,8 @@ gj_build_aggregate(PlannerInfo *root, Path *native)
 		!add_distinct_key(&cxt))
 		return NULL;
 	info->nfallback = list_length(info->outputs);
-	info->host_quals = (List *) parse->havingQual;
+	info->host_quals = in_order_of_cost(root, (List *) parse->havingQual);
+	gj_plan_membership(root, info);
 	info->groups = estimate_groups(root, info);
 	info->program = gj_builder_finish(info->builder, info->builder->group_keys != NIL ?
 									  GJ_OUTPUT_GROUPS : GJ_OUTPUT_AGGREGATES);

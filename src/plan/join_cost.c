@@ -55,6 +55,9 @@
 #define CUDA_COMMON_RATE	2e10
 #define CPU_COMMON_RATE		4e8
 
+/* device memory for an element of a membership table: keys, and a family while it is made */
+#define MEMBER_BYTES		120
+
 /* Least cost that a GpuJoin can have: cheaper native plans need no look. */
 double
 gj_cost_least(void)
@@ -204,6 +207,19 @@ set_seconds(const GjDeviceInfo *device, const GjBuildStep *step, double outer, d
 		outer * inner * step->common_elements / (cuda ? CUDA_COMMON_RATE : CPU_COMMON_RATE);
 }
 
+/* The same of counting in a membership table. */
+static double
+membership_seconds(const GjDeviceInfo *device, const GjBuildStep *step, double outer, double inner)
+{
+	bool		cuda = device->kind == GJ_DEVICE_CUDA;
+	double		rows = step->set.same ? inner : outer + inner;
+	double		part = step->set.same ? 0.5 : 1;
+
+	return rows / Max(device->sort_rate, 1e5) + rows / (cuda ? CUDA_ELEMENT_RATE : CPU_ELEMENT_RATE) +
+		part * step->set_pairs / (cuda ? CUDA_SET_PAIR_RATE : CPU_SET_PAIR_RATE) +
+		part * step->common_elements / (cuda ? CUDA_COMMON_RATE : CPU_COMMON_RATE);
+}
+
 double
 gj_cost_sets(const GjBuildStep *step, double outer, double inner)
 {
@@ -243,11 +259,27 @@ step_seconds(const GjDeviceInfo *device, const GjBuildStep *step, double outer, 
 			return outer * inner / pair_rate + probe;
 		case GJ_JOIN_SET:
 			*build = 0;
-			return set_seconds(device, step, outer, inner) + probe;
+			return probe + (step->set.membership ? membership_seconds(device, step, outer, inner) :
+							set_seconds(device, step, outer, inner));
 		default:
 			*build = inner / Max(device->build_rate, 1e5);
 			return *build + probe;
 	}
+}
+
+double
+gj_cost_counted(const GjBuildStep *step, double rows, double outer, double inner, int nwork)
+{
+	GjFailure	failure;
+	const GjDeviceInfo *device = gj_client_device(&failure);
+	GjBuildStep all = *step;
+	double		build;
+
+	if (device == NULL)
+		return 0;				/* nothing will come of it */
+	all.rows = rows;
+	return SECONDS(step_seconds(device, &all, outer, inner, &build) +
+				   step->rows * (1 + nwork * 0.25) / Max(device->probe_rate, 1e5));
 }
 
 /* Costs of loading and joining: *startup until the streamed source is read, *run after it. */
@@ -362,7 +394,10 @@ gj_cost_join(PlannerInfo *root, GjPath *path)
 		GjBuildStep *step = &builder->step[i];
 
 		/* the sets, and a family while it is made (run_set_join.c) */
-		if (step->algorithm == GJ_JOIN_SET)
+		if (step->algorithm == GJ_JOIN_SET && step->set.membership)
+			lease += (builder->source[step->source].rows_filtered +
+					  (step->set.same ? 0 : builder->source[0].rows_filtered)) * MEMBER_BYTES;
+		else if (step->algorithm == GJ_JOIN_SET)
 			lease += builder->source[step->source].rows_filtered * (8 + step->inner_elements * 80);
 	}
 	/* working space for chunks, row ids and pairs of every step */

@@ -199,6 +199,13 @@ extern double gj_cost_builder(PlannerInfo *root, const GjBuilder *builder);
 extern double gj_cost_check_pairs(double npairs);
 extern double gj_cost_sets(const GjBuildStep *step, double outer, double inner);
 
+/*
+ * A step that makes `rows` rows before its residual condition, and groups of what that leaves;
+ * nwork: keys and aggregates.
+ */
+extern double gj_cost_counted(const GjBuildStep *step, double rows, double outer, double inner,
+							  int nwork);
+
 /* The algorithm of a step: what gpujoin.algorithm says, if it can do it. */
 extern GjAlgorithm gj_choose_algorithm(bool has_keys, bool has_range);
 
@@ -212,6 +219,14 @@ extern GjJoinInfo *gj_build_aggregate(PlannerInfo *root, Path *native);
 /* Offers it at UPPERREL_GROUP_AGG or UPPERREL_DISTINCT. */
 extern void gj_add_aggregate_path(PlannerInfo *root, UpperRelationKind stage,
 								  RelOptInfo *input_rel, RelOptInfo *output_rel);
+
+/* src/plan/membership.c */
+
+/*
+ * Makes the join of a complete program of groups a step that counts pairs of sets, if it is of
+ * that form and cheaper so.
+ */
+extern void gj_plan_membership(PlannerInfo *root, GjJoinInfo *info);
 
 /* src/plan/group_path.c */
 

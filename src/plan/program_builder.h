@@ -60,7 +60,8 @@ typedef struct GjBuildStep
 								 * until gj_builder_finish() */
 	double		outer_elements; /* estimates: of a set, */
 	double		inner_elements;
-	double		common_elements;	/* of a pair */
+	double		common_elements;	/* of a pair; membership: of all pairs */
+	double		set_pairs;		/* membership */
 	int			residual;
 	int			filter;
 	List	   *key_clauses;	/* bare clauses, for EXPLAIN */

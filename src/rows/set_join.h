@@ -143,7 +143,8 @@ gj_set_rank_item(void *arg, uint32_t item)
 				__atomic_store_n(&build->bad, 1, __ATOMIC_RELAXED);
 				low = 0;
 			}
-			family->code[i] = low++;
+			family->code[i] = low;
+			low += !family->multiple;
 		}
 	}
 }
@@ -431,7 +432,7 @@ gj_set_family_build(const GjSetHost *host, const GjSetInput *sets, const GjSetSp
 		host->free(host->arg, build.frequency);
 	if (status != GJ_OK)
 		return status;
-	if (spec->algorithm == GJ_SETS_AUTO)
+	if (spec->algorithm == GJ_SETS_AUTO && !family->multiple)
 		status = gj_set_cpu_matrix(host, family, spec, &matrix);
 	if (status != GJ_OK)
 		return status;
@@ -679,7 +680,8 @@ gj_row_few_candidates(const GjSetWork *w, GjCodes left, uint64_t head, const uin
 static inline void
 gj_row_inverted_index(const GjSetWork *w, GjCodes left, uint32_t *counts)
 {
-	uint64_t	head = gj_set_head(w->spec, left.n);
+	/* the m - 1 most frequent elements can make more than m - 1 pairs of equal ones */
+	uint64_t	head = w->family->multiple ? 0 : gj_set_head(w->spec, left.n);
 
 	memset(counts, 0, w->tile.nright * sizeof(uint32_t));
 	gj_row_index(w, (GjCodes) {left.at + head, left.n - head}, counts);
@@ -828,7 +830,8 @@ gj_set_row(void *arg, uint32_t row)
 	uint32_t	n;
 
 	w->found[row] = 0;
-	if (w->spec->top_k == 0 && gj_set_min_common(w->spec->predicate, w->spec->threshold, left.n) > left.n)
+	if (w->spec->top_k == 0 && !w->family->multiple &&
+		gj_set_min_common(w->spec->predicate, w->spec->threshold, left.n) > left.n)
 		return;
 	switch (w->family->algorithm)
 	{

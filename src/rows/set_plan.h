@@ -66,6 +66,7 @@ gj_set_family_start(GjSetFamily *family, const GjSetInput *sets, const GjSetSpec
 	family->first_right = spec->self ? 0 : spec->nleft;
 	family->nright = sets->nsets - family->first_right;
 	family->nelements = sets->nvalues;
+	family->multiple = sets->multiple;
 	return true;
 }
 
@@ -109,7 +110,9 @@ gj_set_family_choose(GjSetFamily *family, const GjSetSpec *spec, bool matrix)
 {
 	const uint64_t npairs = (uint64_t) family->nleft * family->nright;
 
-	if (spec->algorithm != GJ_SETS_AUTO)
+	if (family->multiple)
+		family->algorithm = GJ_SETS_INVERTED_INDEX;
+	else if (spec->algorithm != GJ_SETS_AUTO)
 		family->algorithm = spec->algorithm;
 	else if (npairs <= GJ_SET_FEW_PAIRS)
 		family->algorithm = family->max_size / GJ_SET_SKEW >= gj_set_average(family) ?

@@ -92,7 +92,7 @@ typedef enum GjAlgorithm
 	GJ_JOIN_HASH,				/* nkeys > 0 */
 	GJ_JOIN_SORT_MERGE,			/* nkeys > 0, or a range */
 	GJ_JOIN_NESTED_LOOP,		/* any condition: keys, range and residual */
-	GJ_JOIN_SET					/* what GjSetStep says; nkeys = 0, no range */
+	GJ_JOIN_SET					/* what GjSetStep says; nkeys = 0 but for membership; no range */
 } GjAlgorithm;
 
 /* What a NULL among the elements of an array means. */
@@ -107,6 +107,15 @@ typedef enum GjNullElements
  * The condition of a step of GJ_JOIN_SET: two columns of integer arrays (GJ_REF, as
  * PostgreSQL stores them) are taken for sets, the outer one being the left one.  A NULL
  * array matches nothing.
+ *
+ * With `membership`, a row is an element of a set: the step has one key, the element, and
+ * the columns are integers that say of which set.  NULL is a set as well; rows with a NULL
+ * element are in none.  A pair of sets that have an element in common comes out once, with
+ * row ids of rows of which nothing but these two columns may be read, and its first pair value
+ * is the number of pairs of rows that it stands for.  That number may come in parts, as
+ * several pairs, where not all outer rows are worked on together; so can the threshold, which
+ * the device may ignore, only leave pairs out early that nobody wants.  The step is an inner
+ * join and the only one, its residual condition reads the two columns, and groups by these come out.
  */
 typedef struct GjSetStep
 {
@@ -126,7 +135,16 @@ typedef struct GjSetStep
 	 * of sources `values`, `values` + 1 and `values` + 2, which do not exist.
 	 */
 	uint8_t		values;
-	uint8_t		unused[5];
+	uint8_t		membership;
+	/*
+	 * The two sources have the same rows and columns, and the residual condition says that 1:
+	 * the outer column is less than the inner one, 2: it is greater.  0: neither is known.
+	 */
+	uint8_t		same;
+	uint8_t		unused[3];
+	/* membership: expressions, whether the column is NULL; -1: it never is */
+	int32_t		outer_is_null;
+	int32_t		inner_is_null;
 } GjSetStep;
 
 #define GJ_PAIR_VALUES		3
@@ -524,7 +542,7 @@ static_assert(sizeof(GjStep) == 40, "GjStep");
 static_assert(sizeof(GjAggregate) == 8, "GjAggregate");
 static_assert(sizeof(GjAggState) == 32, "GjAggState");
 static_assert(sizeof(GjGroupKey) == 8, "GjGroupKey");
-static_assert(sizeof(GjSetStep) == 24, "GjSetStep");
+static_assert(sizeof(GjSetStep) == 32, "GjSetStep");
 static_assert(sizeof(GjSortKey) == 8, "GjSortKey");
 static_assert(sizeof(GjProgram) == 136, "GjProgram");
 static_assert(sizeof(GjColumnType) == 4, "GjColumnType");
