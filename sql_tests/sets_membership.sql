@@ -1,5 +1,7 @@
 -- Membership tables: joins that only count what two sets have in common, as set joins that make no joined rows.
 LOAD 'gpujoin';
+CREATE SCHEMA membership;
+SET search_path = membership, public;
 \pset format unaligned
 \pset tuples_only on
 SET gpujoin.force = on;

@@ -27,7 +27,7 @@ SELECT op, set_same(format('SELECT a.id, b.id FROM s4 a JOIN s4 b ON a.n %s b.n'
 SELECT op, set_same(format('SELECT a.id, b.id, b.s FROM s4 a JOIN s4 b ON b.n %s a.s', op)) FROM unnest(ARRAY['&&', '@>', '<@']) op;
 SELECT set_same('SELECT a.id, b.id FROM s4 a, s4 b WHERE arraycontains(a.n, b.n) AND a.id < 20');
 SELECT gj_plan('SELECT a.id, b.id FROM s4 a JOIN s4 b ON a.s && b.s AND a.id < b.id');
--- other array types and other operators are PostgreSQL's
+-- equality is a hash join; other array types are PostgreSQL's
 SELECT set_same('SELECT a.id, b.id FROM s4 a JOIN s4 b ON a.s = b.s');
 SELECT set_same('SELECT count(*) FROM (SELECT id, s::text[] s FROM s4 WHERE id < 50) a JOIN (SELECT id, s::text[] s FROM s4 WHERE id < 50) b ON a.s && b.s');
 

@@ -339,7 +339,7 @@ check_instr(GjCheck *check, uint32_t i, uint32_t nregisters, GjWritten *written)
 			if (check->columns[instr->arg].kind != GJ_REF &&
 				(check->columns[instr->arg].kind != GJ_BYTES || instr->op == GJ_OP_LOAD_D))
 				return bad(check, "instruction %u loads a column of another kind", i);
-			if (instr->n > (instr->op == GJ_OP_LOAD_T ? GJ_BYTES_CSTRING : 18u))
+			if (instr->n > (instr->op == GJ_OP_LOAD_T ? GJ_BYTES_ARRAY : 18u))
 				return bad(check, "instruction %u loads in an unknown form", i);
 			break;
 		case GJ_OP_CONST_T:

@@ -28,7 +28,8 @@ find_computed(GjWriter *writer, const GjProgram *program, uint32 first_column)
 	const GjSetStep *sets = gj_program_array(program, GjSetStep, set_steps);
 
 	for (uint32 i = 0; i < program->ninstrs; i++)
-		if (instrs[i].op == GJ_OP_LOAD_T && instrs[i].n == GJ_BYTES_VARLENA)
+		if (instrs[i].op == GJ_OP_LOAD_T &&
+			(instrs[i].n == GJ_BYTES_VARLENA || instrs[i].n == GJ_BYTES_ARRAY))
 			mark_computed(writer, first_column, instrs[i].arg);
 	for (uint32 i = 0; i < program->nset_steps; i++)
 	{

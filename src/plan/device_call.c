@@ -5,12 +5,15 @@
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
+#include "catalog/pg_statistic.h"
 #include "catalog/pg_type.h"
 #include "mb/pg_wchar.h"
 #include "nodes/nodeFuncs.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
+#include "utils/selfuncs.h"
 #include "utils/timestamp.h"
 
 #include "compat.h"
@@ -70,9 +73,52 @@ compile_decimals(GjCompileContext *cxt, Expr *left, Expr *right, int depth)
 	return true;
 }
 
+/* True if statistics say that an average array is too long to be carried. */
+static bool
+is_long_array(GjCompileContext *cxt, Expr *node)
+{
+	VariableStatData stats;
+	bool		result = false;
+
+	examine_variable(cxt->builder->root, (Node *) node, 0, &stats);
+	if (HeapTupleIsValid(stats.statsTuple))
+		result = ((Form_pg_statistic) GETSTRUCT(stats.statsTuple))->stawidth > GJ_MAX_CARRIED / 2;
+	ReleaseVariableStats(stats);
+	return result;
+}
+
+/* Loads a column of integer arrays, for whatever compares it as a whole. */
+static bool
+compile_array(GjCompileContext *cxt, Expr *node, int depth)
+{
+	GjInstr		instr = {.op = GJ_OP_LOAD_T, .dst = depth, .n = GJ_BYTES_ARRAY};
+	int			source,
+				index;
+	Oid			typid;
+
+	while (IsA(node, RelabelType))
+		node = ((RelabelType *) node)->arg;
+	typid = getBaseType(exprType((Node *) node));
+	if ((typid != INT2ARRAYOID && typid != INT4ARRAYOID && typid != INT8ARRAYOID) ||
+		(!IsA(node, Var) && !IsA(node, PlaceHolderVar)) || is_long_array(cxt, node) ||
+		!gj_builder_column(cxt->builder, node, &source, &index) || !gj_use_register(cxt, depth))
+		return false;
+	instr.arg = source << 16 | index;
+	if (cxt->guard >= 0)
+	{
+		instr.a = cxt->guard;
+		instr.imm = 1;
+	}
+	cxt->can_fail = true;
+	gj_emit(cxt, instr);
+	return true;
+}
+
 bool
 gj_compile_argument(GjCompileContext *cxt, const GjDeviceFunction *func, Expr *node, int which, int depth)
 {
+	if (func->flags & GJ_CALL_ARRAYS)
+		return compile_array(cxt, node, depth);
 	if (!gj_compile_node(cxt, node, depth))
 		return false;
 	if ((func->flags & GJ_CALL_PADDED) && gj_value_kind(exprType((Node *) node)) == GJ_TEXT)

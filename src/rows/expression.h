@@ -12,6 +12,7 @@
 
 #include "../wire/program.h"
 #include "arith.h"
+#include "array.h"
 #include "compare.h"
 #include "datetime.h"
 #include "numeric.h"
@@ -203,10 +204,12 @@ gj_load_decoded(const GjInstr *instr, const GjColumn *column, uint32_t row, int6
 	*value = 0;
 	if (column->kind == GJ_REF)
 		status = gj_referred(((const uint64_t *) column->data)[row], column->heap, &bytes, &n);
-	if (status == GJ_OK && instr->op == GJ_OP_LOAD_T)
+	if (status == GJ_OK && instr->op == GJ_OP_LOAD_T && instr->n != GJ_BYTES_ARRAY)
 		return gj_text_of(bytes, n, instr->n, value);
 	if (status == GJ_OK)
 		status = gj_varlena(bytes, n, &bytes, &n);
+	if (status == GJ_OK && instr->op == GJ_OP_LOAD_T)
+		return gj_array_text(bytes, n, value);
 	return status == GJ_OK ? gj_decode_numeric(bytes, n, (int) instr->n, value) : status;
 }
 

@@ -249,7 +249,9 @@ typedef enum GjBytesForm
 {
 	GJ_BYTES_VARLENA,			/* behind a length header */
 	GJ_BYTES_FIXED,				/* all of them */
-	GJ_BYTES_CSTRING			/* up to the first zero */
+	GJ_BYTES_CSTRING,			/* up to the first zero */
+	GJ_BYTES_ARRAY				/* an array of integers, behind a length header; one that has not the
+								 * bytes of all that are equal to it is a row error */
 } GjBytesForm;
 
 typedef enum GjTrim
