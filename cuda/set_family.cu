@@ -126,7 +126,8 @@ __launch_bounds__(GJ_THREADS) mark_heads(const uint64_t *offset, uint32_t nsets,
 		head[offset[i]] = 1;
 }
 
-/* Notes an error if a set is not ascending, with `multiple` equal elements allowed; numbers them. */
+/* Notes an error if a set is not ascending, or without `multiple` has equal elements; numbers
+ * all elements. */
 template <typename T>
 static __global__ void
 __launch_bounds__(GJ_THREADS) check_order(const T *values, uint64_t n, const uint8_t *head,

@@ -6,7 +6,8 @@
 #
 # Arrays of int2, int4 and int8: short and long, sorted or not, with duplicates, empty, NULL, of several
 # dimensions, with NULL elements.  Core's operators and comparisons of gpujoin's functions, with other
-# conditions, in inner, outer, semi and anti joins, alone or beside equality joins; rows, aggregates, groups.
+# conditions, in inner, outer, semi and anti joins, alone or beside equality joins; rows, aggregates, groups.  Equality of arrays.
+# Membership tables, with and without duplicates and NULLs, whose joins count common elements of pairs.
 use strict;
 use warnings;
 use Getopt::Long;
@@ -44,6 +45,7 @@ sub sets
 {
 	my ($a, $b, $holes) = @_;
 	($a, $b) = ($b, $a) if chance(30);
+	return "$a.s " . pick('=', '=', '=', '<>') . " $b.s" if chance(10);
 	my $core = $holes || chance(50);
 	return "$a.s " . pick('&&', '&&', '@>', '<@') . " $b.s" if $core;
 	return pick("gpu_overlaps($a.s, $b.s)", "gpu_contains($a.s, $b.s)") if chance(20);
@@ -66,6 +68,46 @@ sub filter
 {
 	my ($a) = @_;
 	return pick("$a.id % 3 = 1", "$a.x > 40", "$a.g IS NOT NULL", "$a.id < 60", "cardinality($a.s) > 1");
+}
+
+my @members;
+
+# A membership table: sets and elements of several types, skewed, perhaps with duplicates and NULLs.
+sub make_members
+{
+	my ($n) = @_;
+	my ($id, $elem) = (pick('int4', 'int4', 'int8', 'int2', 'date'), pick('int4', 'int4', 'int8', 'int2', 'oid', 'numeric(8,1)'));
+	my ($rows, $sets, $universe, $skew) = ($n == 0 ? 0 : pick(30, 300, 2000, 6000), pick(3, 40, 300), pick(5, 80, 2000), pick(1, 2, 4));
+	my $set = $id eq 'date' ? "date '2000-01-01' + (random() * $sets)::int" : "((random() * $sets)::int - 2)::$id" . ($id eq 'int8' ? ' * 7000000000' : '');
+	my $element = "(power(random(), $skew) * $universe)::int::$elem";
+	my $nulls = pick(0, 0, 3);
+	my $unique = chance(40);
+	$set = "CASE WHEN random() * 100 >= $nulls THEN $set END" if $nulls && !$unique;
+	$element = "CASE WHEN random() * 100 >= $nulls THEN $element END" if $nulls && !$unique;
+	print "CREATE TABLE m$n (id $id, elem $elem, w int" . ($unique ? ', UNIQUE (id, elem)' : '') . ");\n";
+	print "INSERT INTO m$n SELECT $set, $element, i % 7 FROM generate_series(1, $rows) i", ($unique ? ' ON CONFLICT DO NOTHING' : ''), ";\n";
+	print "INSERT INTO m$n SELECT id, elem, 9 FROM m$n TABLESAMPLE BERNOULLI (", pick(5, 60), ") REPEATABLE (1);\n" if !$unique && chance(50);
+	print "VACUUM ANALYZE m$n;\n" if chance(80);
+	push @members, { name => "m$n", id => $id, elem => $elem };
+}
+
+# Pairs of sets by what they have in common.
+sub write_members
+{
+	my $a = pick(@members);
+	my $b = chance(70) ? $a : pick(grep { ($_->{elem} =~ /^int/) eq ($a->{elem} =~ /^int/) && ($_->{elem} =~ /^int/ || $_->{elem} eq $a->{elem}) } @members);
+	my $date = ($a->{id} eq 'date') != ($b->{id} eq 'date');
+	my @where = $date || chance(25) ? () : ('a.id ' . pick('<', '<', '<', '>', '<>', '<=') . ' b.id');
+	push @where, map { pick('a.w > 2', 'b.w < 5', 'a.elem IS NOT NULL', 'a.id IS NOT NULL', 'a.w <> 3 AND b.w <> 3') } 1 .. pick(0, 0, 1);
+	push @where, pick('a.w < b.w', 'a.id IS NULL OR b.id IS NOT NULL') if chance(8);
+	my ($bound, $count) = (pick(1, 1, 2, 3, 5, 20, 200, 0, -1), pick('count(*)', 'count(*)', 'count(a.elem)', 'count(1)'));
+	my $having = chance(30) ? '' : "\nHAVING " . (chance(20) ? "$bound " . pick('<=', '<') . " $count" : "$count " . pick('>=', '>=', '>=', '>', '=', '<', 'BETWEEN 2 AND') . " $bound");
+	my $list = join(', ', 'a.id', 'b.id', chance(90) ? $count : (), chance(8) ? pick('sum(a.w)', 'count(a.id)', 'count(DISTINCT a.elem)', 'max(b.w)') : ());
+	my $from = "$a->{name} a JOIN $b->{name} b " . (chance(50) ? 'USING (elem)' : 'ON ' . pick('a.elem = b.elem', 'b.elem = a.elem'));
+	my $query = "SELECT $list\nFROM $from" . (@where ? "\nWHERE " . join(' AND ', map { "($_)" } @where) : '') . "\nGROUP BY " . pick('a.id, b.id', 'b.id, a.id') . $having;
+	my $limit = pick(1, 5, 50);
+	print "SET gpujoin.set_algorithm = ", pick('merge_path', 'binary_search', 'hash', 'bitmap', 'inverted_index', 'matrix'), ";\n" if chance(80);
+	print chance(20) ? "SELECT c FROM (SELECT $count AS c\nFROM $from" . (@where ? "\nWHERE " . join(' AND ', map { "($_)" } @where) : '') . "\nGROUP BY a.id, b.id$having\nORDER BY 1 " . pick('DESC', 'ASC') . " LIMIT $limit) x;\n\n" : "$query;\n\n";
 }
 
 sub write_query
@@ -124,5 +166,7 @@ sub write_query
 print "-- seed $seed, $nqueries queries\nSELECT setseed(0.", sprintf('%04d', $seed % 10000), ");\nSET client_min_messages = warning;\n";
 print "DROP TABLE IF EXISTS ", join(', ', map { "t$_" } 0 .. 7), ";\n";
 make_table($_) foreach 0 .. 7;
+print "DROP TABLE IF EXISTS ", join(', ', map { "m$_" } 0 .. 5), ";\n";
+make_members($_) foreach 0 .. 5;
 print "-- queries\n";
-write_query() foreach 1 .. $nqueries;
+chance(30) ? write_members() : write_query() foreach 1 .. $nqueries;

@@ -37,7 +37,7 @@ array_bytes(const Array &array, uint32_t width, bool flat)
 
 	put_u32(&bytes, ndim);
 	put_u32(&bytes, bitmap > 0 ? start : 0);
-	put_u32(&bytes, 23);
+	put_u32(&bytes, width == 2 ? 21 : width == 4 ? 23 : 20);
 	if (ndim == 2)
 		put_u32(&bytes, 2);
 	if (ndim > 0)
@@ -269,6 +269,120 @@ test_damaged(const Device &device, Random &random)
 	}
 }
 
+/* Arrays as a whole: equal where PostgreSQL says so, whatever their headers are like. */
+static void
+test_equal(const Device &device, Random &random, uint32_t width)
+{
+	const uint32_t n = 20000;
+	Program program;
+	std::vector<Column> columns(2);
+	std::vector<uint32_t> expected;
+
+	for (uint32_t c = 0; c < 2; c++)
+	{
+		GjInstr load = op(GJ_OP_LOAD_T, (uint16_t) c, 0, 0, c);
+
+		load.n = GJ_BYTES_ARRAY;
+		columns[c].type = {GJ_REF, 8, 1, 0};
+		program.types.push_back(columns[c].type);
+		program.instrs.push_back(load);
+	}
+
+	const std::vector<GjInstr> loads = program.instrs;
+
+	program.instrs.clear();
+	program.expr(GJ_BOOL, {loads[0], loads[1], op(GJ_OP_EQ_T, 0, 0, 1)});
+	for (uint32_t row = 0; row < n; row++)
+	{
+		Array arrays[2];
+		bool flat[2];
+
+		for (int i = 0; i < 2; i++)
+		{
+			Array &array = arrays[i];
+			/* often the same as on the other side */
+			const uint64_t length =
+				i == 1 && row % 4 != 0 ? arrays[0].elements.size() : random() % 5;
+
+			array.none = random() % 9 == 0;
+			flat[i] = random() % 4 != 0;
+			for (uint64_t e = 0; e < length; e++)
+			{
+				array.elements.push_back((int64_t) (random() % 2) - 1);
+				array.nulls.push_back(random() % 8 == 0);
+			}
+			if (!has_null(array))
+				array.nulls.clear();
+			add_value(&columns[i], array_bytes(array, width, flat[i]), random() % 3 != 0);
+			columns[i].nulls.push_back(array.none);
+		}
+
+		bool same = !arrays[0].none && !arrays[1].none && arrays[0].nulls == arrays[1].nulls &&
+					arrays[0].elements.size() == arrays[1].elements.size();
+
+		/* an even number of elements is in two dimensions, unless it is to be flat */
+		if (arrays[0].elements.size() % 2 == 0 && !arrays[0].elements.empty())
+			same &= flat[0] == flat[1];
+		for (size_t e = 0; same && e < arrays[0].elements.size(); e++)
+			same = (!arrays[0].nulls.empty() && arrays[0].nulls[e]) ||
+				   arrays[0].elements[e] == arrays[1].elements[e];
+		if (same)
+			expected.push_back(row);
+	}
+
+	Queue q(device, program);
+	const GjView view = q.view(columns, n, {});
+	uint32_t *positions = (uint32_t *) q.alloc(n * sizeof(uint32_t));
+	uint32_t found = 0;
+
+	check(q.ops->select(q.queue, &view, 0, positions, &found) == GJ_OK, "select of equal arrays",
+		  q.ops->queue_error(q.queue));
+	check(q.download(positions, found) == expected, "equal arrays", std::to_string(width));
+}
+
+/* Arrays that have not the bytes of all that are equal to them. */
+static void
+test_not_alone(const Device &device)
+{
+	Array array = {false, {1, 2, 3, 4, 5}, {false, true, false, false, false}};
+	const std::string good = array_bytes(array, 4, true);
+
+	for (int what = 0; what < 6; what++)
+	{
+		std::string bytes = good;
+		Program program;
+		GjInstr load = op(GJ_OP_LOAD_T, 0, 0, 0, 0);
+		uint32_t found = 0;
+		Column c;
+
+		if (what == 1)
+			bytes[20] = (char) (bytes[20] | 0x80); /* behind the bitmap's last bit */
+		else if (what == 2)
+			bytes[22] = 1; /* between the bitmap and the elements */
+		else if (what == 3)
+			bytes.append(4, '\0'); /* behind the elements */
+		else if (what == 4)
+			bytes[8] = 25; /* elements of another type */
+		else if (what == 5)
+		{
+			array.nulls[1] = false; /* a bitmap that is of no use */
+			bytes = array_bytes(array, 4, true);
+		}
+		load.n = GJ_BYTES_ARRAY;
+		c.type = {GJ_REF, 8, 1, 0};
+		add_value(&c, bytes, false);
+		program.types = {c.type};
+		program.expr(GJ_BOOL, {load, op(GJ_OP_MOVE, 1, 0, 0), op(GJ_OP_EQ_T, 0, 0, 1)});
+
+		Queue q(device, program);
+		const GjView view = q.view({c}, 1, {});
+
+		check(q.ops->select(q.queue, &view, 0, (uint32_t *) q.alloc(8), &found) ==
+				  (what == 0 ? GJ_OK : GJ_UNKNOWN_VALUE),
+			  "an array with other bytes", std::to_string(what));
+	}
+}
+
 /* Values of pairs, in the place of row ids, and the similarity that they make. */
 static void
 test_pair_values(const Device &device, Random &random)
@@ -344,6 +458,9 @@ test_array_sets(const Device &device)
 		test_shape(device, random, 40, width, 3000);
 	}
 	test_damaged(device, random);
+	for (const uint32_t width : {2u, 4u, 8u})
+		test_equal(device, random, width);
+	test_not_alone(device);
 	test_pair_values(device, random);
 	group(device.ops->name, "array_sizes, array_sets, pair values");
 }

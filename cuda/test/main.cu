@@ -385,6 +385,7 @@ run_tests(const Device &device)
 	test_types(device);
 	test_array_sets(device);
 	test_set_join(device);
+	test_membership(device);
 	if (device.ops->kind == GJ_DEVICE_CUDA)
 		test_radix(device);
 }

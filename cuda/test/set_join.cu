@@ -27,7 +27,8 @@ upload_values(Queue &q, const Sets &left, const Sets *right)
 	return q.upload(values);
 }
 
-Family::Family(Queue &q, const Sets &left, const Sets *right, uint32_t width, GjSetSpec wanted)
+Family::Family(Queue &q, const Sets &left, const Sets *right, uint32_t width, GjSetSpec wanted,
+			   bool multiple)
 	: q(q), spec(wanted), family()
 {
 	GjSetInput sets = {};
@@ -45,6 +46,7 @@ Family::Family(Queue &q, const Sets &left, const Sets *right, uint32_t width, Gj
 	sets.size = q.upload(size);
 	sets.nsets = (uint32_t) size.size();
 	sets.width = width;
+	sets.multiple = multiple;
 	sets.values = width == 2   ? upload_values<int16_t>(q, left, right)
 				  : width == 4 ? upload_values<int32_t>(q, left, right)
 							   : upload_values<int64_t>(q, left, right);

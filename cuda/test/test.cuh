@@ -190,6 +190,7 @@ void test_steps(const Device &device);
 void test_types(const Device &device);
 void test_array_sets(const Device &device);
 void test_set_join(const Device &device);
+void test_membership(const Device &device);
 void bench(const Device &device);
 void bench_sets(const Device &device);
 void bench_joins(const Device &device);
@@ -208,8 +209,12 @@ struct Family
 	uint32_t *out[3];
 	GjStatus status; /* of set_build */
 
-	/* `right` is NULL: one family with itself.  Elements are `width` bytes. */
-	Family(Queue &q, const Sets &left, const Sets *right, uint32_t width, GjSetSpec spec);
+	/*
+	 * `right` is NULL: one family with itself.  Elements are `width` bytes; `multiple`: they
+	 * can be in a set several times.
+	 */
+	Family(Queue &q, const Sets &left, const Sets *right, uint32_t width, GjSetSpec spec,
+		   bool multiple = false);
 	~Family();
 	Family(const Family &) = delete;
 };

@@ -26,7 +26,7 @@
 /* Bytes a row that sorting takes beside the keys. */
 #define GJ_SORT_SPACE		64
 /* Outer rows for which there is room, or the inner ones are too many. */
-#define GJ_LEAST_ROWS		(4 * GJ_MIN_TUPLES)
+#define GJ_LEAST_ROWS		GJ_MIN_TUPLES
 
 /* True if the rows that the run sees are not all that there are. */
 static bool
