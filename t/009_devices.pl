@@ -19,7 +19,9 @@ $node->safe_psql('postgres', q{
 	CREATE TABLE big AS SELECT i AS id, CASE WHEN i % 2 = 0 THEN 7 WHEN i % 11 = 0 THEN NULL ELSE i END AS k,
 		nullif(i % 10, 3) AS v, repeat('t', i % 20) || i AS t FROM generate_series(1, 300000) i;
 	CREATE TABLE few AS SELECT i AS k, i % 5 AS w, 's' || i AS t FROM generate_series(1, 200) i;
-	VACUUM ANALYZE big, few;
+	-- sets of elements, some of them twice
+	CREATE TABLE members AS SELECT i % 50 AS id, i / 7 % 10000 AS elem FROM generate_series(1, 300000) i;
+	VACUUM ANALYZE big, few, members;
 });
 my %queries = (
 	sums => 'SELECT count(*), sum(a.id + b.v), min(b.v), max(a.k), avg(a.id) FROM big a JOIN big b ON a.id = b.id',
@@ -42,6 +44,7 @@ my %queries = (
 	texts => 'SELECT count(*), sum(n), sum(length(t)) FROM (SELECT b.t, count(*) AS n FROM few s RIGHT JOIN big b ON s.k = b.id GROUP BY b.t OFFSET 0) x',
 	distinct => 'SELECT count(DISTINCT id), sum(DISTINCT id), count(*), sum(v) FROM big',
 	many => 'SELECT count(*), sum(n) FROM (SELECT v, count(DISTINCT id) AS n FROM big GROUP BY v OFFSET 0) x',
+	members => 'SELECT count(*), sum(c), max(c) FROM (SELECT count(*) AS c FROM members a JOIN members b USING (elem) WHERE a.id < b.id GROUP BY a.id, b.id HAVING count(*) >= 10000) x',
 	nothing => 'SELECT count(DISTINCT b.id), count(*) FROM few s JOIN big b ON s.k = b.id WHERE s.k < 0');
 my %answers = map { $_ => $node->safe_psql('postgres', "SET gpujoin.enabled = off; $queries{$_}") } keys %queries;
 
@@ -77,6 +80,9 @@ foreach my $n (1, 2, 4)
 		unlike($limited_plan, qr/Fallback/, "$n devices of little memory, $name: no fallback");
 		like($limited_plan, qr/Spilled: memory=[1-9]\d*kB disk=0kB  Passes: ([2-9]|\d\d)/, "$n devices of little memory, $name: in parts");
 	}
+	my $counted = plan_of($queries{members}, "SET gpujoin.device_memory_limit = '64MB';");
+	unlike($counted, qr/Fallback/, "$n devices of some memory, members: no fallback");
+	like($counted, qr/set join/, "$n devices of some memory, members: counted without joined rows");
 	foreach my $name (qw(full right groups keys texts distinct many))
 	{
 		unlike(plan_of($queries{$name}, ''), qr/Fallback/, "$n devices, $name: no fallback");
