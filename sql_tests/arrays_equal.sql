@@ -49,3 +49,5 @@ CREATE TABLE et AS SELECT id, s::text[] s FROM e4;
 SELECT gj_equal('SELECT a.id, b.id FROM et a JOIN et b ON a.s = b.s');
 SELECT gj_equal('SELECT a.id, b.id FROM e4 a JOIN e4 b ON a.s < b.s WHERE a.id < 50 AND b.id < 50');
 SELECT gj_same('SELECT id FROM e4 WHERE s = ''{1,2,3,4}''');
+SELECT c, gj_equal('SELECT a.id, b.id FROM e4 a JOIN e4 b ON a.id % 50 = b.id % 50 AND ' || c) FROM unnest(ARRAY['a.s IS DISTINCT FROM b.s', 'a.s IS NOT DISTINCT FROM b.s', 'NULLIF(a.s, b.s) IS NULL',
+	'CASE a.s WHEN b.s THEN true ELSE a.id < 20 END', '(a.s = b.s) IS NOT TRUE', 'a.s = b.s OR a.s IS NULL', 'COALESCE(a.s, b.s) = b.s']) c;
