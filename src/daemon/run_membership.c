@@ -24,7 +24,7 @@
 #define GJ_ELEMENT_SPACE	60
 #define GJ_SET_SPACE		32
 /* Bytes a row that sorting takes beside the keys. */
-#define GJ_SORT_SPACE		64
+#define GJ_MEMBER_SORT_SPACE		64
 /* Outer rows for which there is room, or the inner ones are too many. */
 #define GJ_LEAST_ROWS		GJ_MIN_TUPLES
 
@@ -52,7 +52,7 @@ joining_space(const GjRun *run, const GjRunStep *rs, uint64_t outer_rows)
 	const GjRunMembers *inner = &rs->set.side[1];
 	uint64_t	nrows = inner->table.nrows + outer_rows;
 
-	return nrows * (GJ_ELEMENT_SPACE + sizeof(int64_t)) + outer_rows * GJ_SORT_SPACE +
+	return nrows * (GJ_ELEMENT_SPACE + sizeof(int64_t)) + outer_rows * GJ_MEMBER_SORT_SPACE +
 		(inner->nsets + outer_rows) * (GJ_SET_SPACE + sizeof(int32_t)) + gj_run_tile_space(run) +
 		3 * GJ_MAX_TUPLES * sizeof(uint32_t) + GJ_MIN_TUPLES * UINT64_C(256);
 }
@@ -155,7 +155,7 @@ static GjStatus
 sort_side(GjRun *run, GjRunMembers *side)
 {
 	GjWork	   *work = &run->work;
-	uint64_t	space = side->nrows * GJ_SORT_SPACE + 4096;
+	uint64_t	space = side->nrows * GJ_MEMBER_SORT_SPACE + 4096;
 	GjKeys		keys = {.nkeys = side->nkeys,.nrows = (uint32_t) side->nrows};
 	GjStatus	status;
 
