@@ -955,27 +955,25 @@ take_sample(GjQueue *queue, const GjFusedPlan *plan, Input input, uint64_t *coun
 }
 
 /*
- * Decides, once for a plan, after which steps tuples are written to lists: bit s of
- * queue->fused_cuts stands for the filter and s steps.
+ * Decides, once for a plan, after which steps tuples are written to lists: bit s of *cuts stands
+ * for the filter and s steps.  Few rows are not worth it, and tell nothing about those to come.
  */
 static GjStatus
 choose_cuts(GjQueue *queue, const GjFusedPlan *plan, const Input &input, uint64_t nrows,
-			const GjGroups *groups)
+			const GjGroups *groups, uint32_t *cuts)
 {
 	uint64_t counts[GJ_FUSED_STEPS + 1];
 	uint64_t sampled = 0;
 	double before;
 
-	if (queue->fused_plan != NULL && memcmp(queue->fused_plan, plan, sizeof(*plan)) == 0)
-		return GJ_OK;
-	if (queue->fused_plan == NULL)
-		queue->fused_plan = (GjFusedPlan *) malloc(sizeof(*plan));
-	if (queue->fused_plan == NULL)
-		return GJ_OUT_OF_HOST_MEMORY;
-	memcpy(queue->fused_plan, plan, sizeof(*plan));
-	queue->fused_cuts = 0;
+	*cuts = 0;
 	if (nrows < queue->device->fused_sample || !may_cut(plan, groups))
 		return GJ_OK;
+	if (queue->fused_plan != NULL && memcmp(queue->fused_plan, plan, sizeof(*plan)) == 0)
+	{
+		*cuts = queue->fused_cuts;
+		return GJ_OK;
+	}
 	GJ_TRY(take_sample(queue, plan, input, counts, &sampled));
 	before = (double) sampled;
 	for (uint32_t s = 0; s <= plan->nsteps; s++)
@@ -983,9 +981,15 @@ choose_cuts(GjQueue *queue, const GjFusedPlan *plan, const Input &input, uint64_
 		if ((s == plan->nsteps && groups == NULL) ||
 			(double) counts[s] > before * queue->device->fused_cut)
 			continue;
-		queue->fused_cuts |= 1u << s;
+		*cuts |= 1u << s;
 		before = (double) counts[s];
 	}
+	if (queue->fused_plan == NULL)
+		queue->fused_plan = (GjFusedPlan *) malloc(sizeof(*plan));
+	if (queue->fused_plan == NULL)
+		return GJ_OUT_OF_HOST_MEMORY;
+	memcpy(queue->fused_plan, plan, sizeof(*plan));
+	queue->fused_cuts = *cuts;
 	return GJ_OK;
 }
 
@@ -995,7 +999,7 @@ choose_cuts(GjQueue *queue, const GjFusedPlan *plan, const Input &input, uint64_
  */
 static GjStatus
 run_stages(GjQueue *queue, const GjFusedPlan *plan, const Input &input, uint64_t nrows,
-		   Stage *stage)
+		   uint32_t cuts, Stage *stage)
 {
 	GjScratch place = GJ_SCRATCH_LIST;
 
@@ -1007,7 +1011,7 @@ run_stages(GjQueue *queue, const GjFusedPlan *plan, const Input &input, uint64_t
 		GjStatus status;
 		void *memory;
 
-		if (!(queue->fused_cuts >> s & 1))
+		if (!(cuts >> s & 1))
 			continue;
 		status = gj_scratch(queue, place, numbers + (s + 1) * list, &memory);
 		/* without lists it takes longer */
@@ -1050,8 +1054,10 @@ gj_fused(GjQueue *queue, const GjFusedPlan *plan, const GjColumn *columns, const
 		nrows += parts[p].nrows;
 	if (input.nchunks > 0)
 	{
-		GJ_TRY(choose_cuts(queue, plan, input, nrows, groups));
-		GJ_TRY(run_stages(queue, plan, input, nrows, &stage));
+		uint32_t cuts = 0;
+
+		GJ_TRY(choose_cuts(queue, plan, input, nrows, groups, &cuts));
+		GJ_TRY(run_stages(queue, plan, input, nrows, cuts, &stage));
 	}
 	if (groups == NULL)
 	{
