@@ -23,7 +23,7 @@ use Getopt::Long;
 use Time::HiRes qw(time);
 
 my $database = $ENV{PGDATABASE} || 'postgres';
-my %values = map { $_ => 0 } qw(queries device rows columns distinct);
+my %values = map { $_ => 0 } qw(queries device rows columns distinct large);
 my ($percent, $verbose, $passed, $failed, $offloaded, $able) = (undef, 0, 0, 0, 0, 0);
 GetOptions('database=s' => \$database, 'gpujoin=i' => \$percent, 'verbose' => \$verbose) && @ARGV
   or die "usage: $0 [--database NAME] [--gpujoin PERCENT] [--verbose] FILE...\n";
@@ -44,7 +44,7 @@ sub psql
 	while (<$out>)
 	{
 		push @lines, $_;
-		die "$0: more than 3 million rows are not compared: $sql\n" if @lines > 3e6;
+		die "more than 3 million rows\n" if @lines > 3e6;
 	}
 	close $out;
 	unlink $in;
@@ -134,7 +134,10 @@ sub run_block
 	  or die "$name: no statement\n";
 	$before = '' unless defined $before;
 	my $settings = "\\set VERBOSITY terse\nSET client_min_messages = warning; SET statement_timeout = '120s'; SET extra_float_digits = 1;";
-	my @native = psql("$settings SET gpujoin.enabled = off;\n$before$query;\n");
+	my @native = eval { psql("$settings SET gpujoin.enabled = off;\n$before$query;\n") };
+	# told at the end, and not counted
+	return if $@ eq "more than 3 million rows\n" && ++$values{large};
+	die $@ if $@;
 	my $t = time;
 	my @forced = psql("$settings LOAD 'gpujoin'; SET gpujoin.force = on;\n$before$query;\n");
 	$t = time - $t;
@@ -182,5 +185,6 @@ if (defined $percent)
 }
 printf "of %d queries of values %.0f %% ran on the device, %.0f %% returned rows, %.0f %% of their columns have more than one value\n", $values{queries},
   100 * $values{device} / $values{queries}, 100 * $values{rows} / $values{queries}, 100 * $values{distinct} / ($values{columns} || 1) if $values{queries};
+print "$values{large} queries of more than 3 million rows were not compared\n" if $values{large};
 print "$passed passed, $failed failed\n";
 exit($failed ? 1 : 0);
