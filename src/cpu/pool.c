@@ -149,11 +149,12 @@ gj_pool_close(GjPool *pool)
 	free(pool);
 }
 
-/* The owner's share of a job.  False: it was stopped. */
+/* The owner's share of a job.  False: it was stopped.  It asks even if others leave it nothing to do. */
 static bool
 work_as_owner(GjJob *job, const GjTile *tile, bool (*stop) (void *), void *stop_arg)
 {
 	uint32_t	item;
+	bool		asked = false;
 
 	while ((item = __atomic_fetch_add(&job->item, 1, __ATOMIC_RELAXED)) < job->nitems)
 	{
@@ -164,8 +165,9 @@ work_as_owner(GjJob *job, const GjTile *tile, bool (*stop) (void *), void *stop_
 			__atomic_store_n(&job->item, UINT32_MAX / 2, __ATOMIC_RELAXED);
 			return false;
 		}
+		asked = true;
 	}
-	return true;
+	return asked || !stop || !stop(stop_arg);
 }
 
 static void
