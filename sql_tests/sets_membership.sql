@@ -160,3 +160,12 @@ RESET gpujoin.device_memory_limit;
 -- failures
 SELECT s, set_config('gpujoin.fail_at', s, false) = s, gj_same('SELECT a.id, b.id, count(*) FROM m a JOIN m b USING (elem) WHERE a.id < b.id GROUP BY a.id, b.id HAVING count(*) >= 3')
 	FROM unnest(ARRAY['memory', 'build', 'probe', 'overflow', 'never']) s;
+
+-- a subquery in HAVING is run for the first group, also where no group reaches the bound
+CREATE TABLE sm_zero (z int);
+INSERT INTO sm_zero VALUES (0);
+SET gpujoin.enabled = off;
+SELECT a.id, b.id FROM m a JOIN m b USING (elem) GROUP BY 1, 2 HAVING count(*) < (SELECT 1 / z FROM sm_zero) AND count(*) >= 1000000;
+SET gpujoin.enabled = on;
+SELECT a.id, b.id FROM m a JOIN m b USING (elem) GROUP BY 1, 2 HAVING count(*) < (SELECT 1 / z FROM sm_zero) AND count(*) >= 1000000;
+DROP TABLE sm_zero;

@@ -213,9 +213,10 @@ find_threshold(List *having, const Side *sides, bool *strict)
 		if (!gj_inequality_clause(clause, &arg[0], &arg[1], &op) &&
 			!gj_key_clause(clause, &arg[0], &arg[1]))
 			return NULL;
+		/* a subquery, of which a Param is the result, could fail as well */
 		for (int side = 0; side < 2; side++)
 			if (!IsA(arg[side], Aggref) && !IsA(arg[side], Var) && !IsA(arg[side], Const) &&
-				!IsA(arg[side], Param))
+				!(IsA(arg[side], Param) && ((Param *) arg[side])->paramkind == PARAM_EXTERN))
 				return NULL;
 		for (int side = 0; side < 2; side++)
 		{
