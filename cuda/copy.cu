@@ -118,9 +118,9 @@ static GjStatus
 lane_stream(GjQueue *queue, GjLane lane, cudaStream_t *stream)
 {
 	GJ_TRY(gj_enter(queue));
-	if (lane == GJ_LANE_LOAD && queue->load == NULL)
+	if (lane == GJ_LANE_LOAD && queue->kit->load == NULL)
 		GJ_CUDA(queue, cudaStreamCreateWithFlags(&queue->kit->load, cudaStreamNonBlocking));
-	*stream = lane == GJ_LANE_LOAD ? queue->load : queue->stream;
+	*stream = lane == GJ_LANE_LOAD ? queue->kit->load : queue->stream;
 	return GJ_OK;
 }
 
@@ -234,7 +234,7 @@ gj_load_wait(GjQueue *queue)
 {
 	cudaSetDevice(queue->device->ordinal);
 	/* what went wrong there is found when the queue is closed */
-	if (queue->load)
-		cudaStreamSynchronize(queue->load);
+	if (queue->kit->load)
+		cudaStreamSynchronize(queue->kit->load);
 	cudaGetLastError();
 }

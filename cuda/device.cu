@@ -429,13 +429,12 @@ take_kit(GjQueue *queue)
 		GJ_CUDA(queue, cudaStreamCreateWithFlags(&queue->kit->stream, cudaStreamNonBlocking));
 	}
 	queue->stream = queue->kit->stream;
-	queue->load = queue->kit->load;
 	return GJ_OK;
 }
 
-/* Gives the device the kit of a queue whose streams have nothing to do. */
+/* Gives the device the queue's kit if its streams are idle, and are known to be. */
 static void
-give_kit(GjQueue *queue)
+give_kit(GjQueue *queue, bool idle)
 {
 	GjKit *kit = queue->kit;
 
@@ -446,7 +445,7 @@ give_kit(GjQueue *queue)
 		if (queue->begin[i])
 			kit->mark[kit->nmarks++] = queue->begin[i];
 	}
-	if (queue->status != GJ_OK || kit->stream == NULL)
+	if (!idle || queue->status != GJ_OK || kit->stream == NULL)
 	{
 		destroy_kit(kit);
 		return;
@@ -599,14 +598,14 @@ static GjStatus
 queue_close(GjQueue *queue, GjErrorText *why)
 {
 	GjStatus status = GJ_OK;
+	cudaError_t error = cudaSuccess;
 
 	cudaSetDevice(queue->device->ordinal);
 	if (queue->stream)
 	{
-		cudaError_t error = cudaStreamSynchronize(queue->stream);
-
-		if (error == cudaSuccess && queue->load)
-			error = cudaStreamSynchronize(queue->load);
+		error = cudaStreamSynchronize(queue->stream);
+		if (error == cudaSuccess && queue->kit->load)
+			error = cudaStreamSynchronize(queue->kit->load);
 		for (size_t i = 0; i < queue->nmemory; i++)
 			cudaFreeAsync(queue->memory[i], queue->stream);
 		/* only then may other queues have it */
@@ -617,7 +616,7 @@ queue_close(GjQueue *queue, GjErrorText *why)
 			status = GJ_DEVICE_LOST;
 	}
 	if (queue->kit)
-		give_kit(queue);
+		give_kit(queue, error == cudaSuccess);
 	cudaGetLastError();
 	if (queue->pinned)
 		give_pinned(queue->device, queue->pinned);

@@ -30,6 +30,7 @@
 #define LOCAL_BYTES (46 * 1024)      /* that any GPU has, with what the kernels have besides */
 #define MOST_LOCAL_BYTES (96 * 1024) /* that any GPU since Ampere has if it is asked for */
 #define MAX_COPIES 16
+#define MAX_BLOCKS_PER_SM (2048 / GJ_THREADS)
 #define LOCAL_ROWS 8 /* rows a block and local state, at least, that make it worth while */
 
 /* Rows of one part. */
@@ -919,14 +920,23 @@ select_tuples(GjQueue *queue, const GjFusedPlan *plan, const Input &input, const
 								: launch_select<false>(queue, plan, input, stage, to, stride);
 }
 
-/* The order of tuples in lists is any, and so would be that of a sum's terms. */
+/*
+ * The order of tuples in lists is any, and so would be that of a sum's terms, and which of the
+ * zeros a minimum is.
+ */
 static bool
 may_cut(const GjFusedPlan *plan, const GjGroups *groups)
 {
 	for (uint32_t a = 0; a < plan->naggregates && groups == NULL; a++)
 	{
-		if (plan->aggregate_op[a] == GJ_AGG_SUM_F || plan->aggregate_op[a] == GJ_AGG_SPREAD_F)
-			return false;
+		switch (plan->aggregate_op[a])
+		{
+			case GJ_AGG_SUM_F:
+			case GJ_AGG_SPREAD_F:
+			case GJ_AGG_MIN_F:
+			case GJ_AGG_MAX_F:
+				return false;
+		}
 	}
 	return true;
 }
@@ -965,6 +975,7 @@ choose_cuts(GjQueue *queue, const GjFusedPlan *plan, const Input &input, uint64_
 	uint64_t counts[GJ_FUSED_STEPS + 1];
 	uint64_t sampled = 0;
 	double before;
+	GjStatus status;
 
 	*cuts = 0;
 	if (nrows < queue->device->fused_sample || !may_cut(plan, groups))
@@ -974,7 +985,10 @@ choose_cuts(GjQueue *queue, const GjFusedPlan *plan, const Input &input, uint64_
 		*cuts = queue->fused_cuts;
 		return GJ_OK;
 	}
-	GJ_TRY(take_sample(queue, plan, input, counts, &sampled));
+	status = take_sample(queue, plan, input, counts, &sampled);
+	if (status == GJ_OUT_OF_MEMORY)
+		return GJ_OK;
+	GJ_TRY(status);
 	before = (double) sampled;
 	for (uint32_t s = 0; s <= plan->nsteps; s++)
 	{
@@ -1032,13 +1046,46 @@ run_stages(GjQueue *queue, const GjFusedPlan *plan, const Input &input, uint64_t
 	return GJ_OK;
 }
 
+/* Lists may be as large as the rows: others of the query need the memory more. */
+static void
+free_lists(GjQueue *queue)
+{
+	for (uint32_t s = GJ_SCRATCH_LIST; s <= GJ_SCRATCH_LIST_2; s++)
+	{
+		gj_free(queue, queue->scratch[s].memory, queue->scratch[s].nbytes);
+		queue->scratch[s] = {};
+	}
+}
+
+/* Launches what takes the rows of a call through all of the plan. */
+static GjStatus
+launch_all(GjQueue *queue, const GjFusedPlan *plan, const Input &input, uint64_t nrows,
+		   const GjGroups *groups, const Missed &missed)
+{
+	Stage stage = {};
+	uint32_t cuts = 0;
+	void *partial;
+
+	/* before lists take the memory */
+	GJ_TRY(gj_scratch(queue, GJ_SCRATCH_A,
+					  (size_t) plan->naggregates * queue->device->nprocessors * MAX_BLOCKS_PER_SM *
+						  sizeof(GjAggState),
+					  &partial));
+	GJ_TRY(choose_cuts(queue, plan, input, nrows, groups, &cuts));
+	GJ_TRY(run_stages(queue, plan, input, nrows, cuts, &stage));
+	if (groups == NULL)
+		return plan->nregisters > 0 ? launch_for_size<true>(queue, plan, input, stage)
+									: launch_for_size<false>(queue, plan, input, stage);
+	return plan->nregisters > 0 ? launch_group<true>(queue, plan, input, stage, groups, missed)
+								: launch_group<false>(queue, plan, input, stage, groups, missed);
+}
+
 GjStatus
 gj_fused(GjQueue *queue, const GjFusedPlan *plan, const GjColumn *columns, const GjFusedPart *parts,
 		 uint32_t nparts, const GjGroups *groups, GjFusedMissed *missed)
 {
 	Input input = {};
 	Missed lists = {};
-	Stage stage = {};
 	uint64_t nrows = 0;
 
 	static_assert(sizeof(GjCode) + sizeof(GjFusedPlan) + sizeof(Input) + sizeof(GjGroups) +
@@ -1052,29 +1099,21 @@ gj_fused(GjQueue *queue, const GjFusedPlan *plan, const GjColumn *columns, const
 	input.results = queue->results;
 	for (uint32_t p = 0; p < nparts; p++)
 		nrows += parts[p].nrows;
+	if (groups != NULL)
+	{
+		memcpy(lists.rowid, missed->rowid, sizeof(lists.rowid));
+		memcpy(lists.data, missed->data, sizeof(lists.data));
+		memcpy(lists.nulls, missed->nulls, sizeof(lists.nulls));
+		lists.together = missed->together;
+	}
 	if (input.nchunks > 0)
 	{
-		uint32_t cuts = 0;
+		const GjStatus status = launch_all(queue, plan, input, nrows, groups, lists);
 
-		GJ_TRY(choose_cuts(queue, plan, input, nrows, groups, &cuts));
-		GJ_TRY(run_stages(queue, plan, input, nrows, cuts, &stage));
+		free_lists(queue);
+		GJ_TRY(status);
 	}
-	if (groups == NULL)
-	{
-		if (input.nchunks == 0)
-			return GJ_OK;
-		return plan->nregisters > 0 ? launch_for_size<true>(queue, plan, input, stage)
-									: launch_for_size<false>(queue, plan, input, stage);
-	}
-	memcpy(lists.rowid, missed->rowid, sizeof(lists.rowid));
-	memcpy(lists.data, missed->data, sizeof(lists.data));
-	memcpy(lists.nulls, missed->nulls, sizeof(lists.nulls));
-	lists.together = missed->together;
-	if (input.nchunks > 0)
-		GJ_TRY(plan->nregisters > 0
-				   ? launch_group<true>(queue, plan, input, stage, groups, lists)
-				   : launch_group<false>(queue, plan, input, stage, groups, lists));
-	return read_missed(queue, input, parts, missed);
+	return groups == NULL ? GJ_OK : read_missed(queue, input, parts, missed);
 }
 
 GjStatus

@@ -49,8 +49,8 @@ typedef struct GjPinned
 /* What CUDA made for a queue, and another one can use: that takes longer than a small query. */
 typedef struct GjKit
 {
-	cudaStream_t stream;
-	cudaStream_t load;
+	cudaStream_t stream; /* GJ_LANE_WORK */
+	cudaStream_t load;   /* GJ_LANE_LOAD; NULL: not needed yet */
 	cudaEvent_t event[GJ_EVENTS + 1];
 	uint32_t nevents;
 	cudaEvent_t mark[2 * GJ_MAX_MARKS];
@@ -108,9 +108,8 @@ struct GjDevice
 struct GjQueue
 {
 	GjDevice *device;
-	GjKit *kit;          /* its streams are the next two */
+	GjKit *kit;          /* its streams are the queue's */
 	cudaStream_t stream; /* GJ_LANE_WORK */
-	cudaStream_t load;   /* GJ_LANE_LOAD; made when it is first needed */
 	GjStatus status;     /* GJ_OK, or the error that the queue keeps */
 	GjErrorText error;   /* text of that error */
 	GjProgram *program;  /* host copy */
