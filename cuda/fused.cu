@@ -380,55 +380,94 @@ add_key(GroupKeys<R> &keys, uint32_t k, uint32_t i, uint32_t how, bool null, int
 		*status = GJ_UNKNOWN_VALUE;
 }
 
-/* Is group g that of tuple i? */
-template <uint32_t R>
+/* Do two values of a key that is not NULL make one group? */
 static __device__ __forceinline__ bool
-same_group(const GroupKeys<R> &keys, uint32_t i, const GjGroupRows &groups, uint32_t g)
+same_key(uint32_t how, int64_t x, const uint8_t *x_heap, int64_t y, const uint8_t *y_heap)
 {
-	if (keys.null[i] != groups.null[g])
-		return false;
-#pragma unroll 1
-	for (uint32_t k = 0; k < groups.nkeys; k++)
-	{
-		const int64_t x = keys.value[k][i];
-		const int64_t y = groups.value[k][g];
-
-		if (keys.null[i] >> k & 1)
-			continue;
-		if (gj_group_by_reference(groups.how[k]))
-		{
-			if (!gj_group_same_bytes(gj_group_payload(keys.heap[k], (uint64_t) x, groups.how[k]),
-									 gj_group_payload(groups.heap[k], (uint64_t) y, groups.how[k])))
-				return false;
-		}
-		else if (x != y &&
-				 (groups.how[k] != GJ_GROUP_FLOAT || gj_key_bits(x, true) != gj_key_bits(y, true)))
-			return false;
-	}
-	return true;
+	if (gj_group_by_reference(how))
+		return gj_group_same_bytes(gj_group_payload(x_heap, (uint64_t) x, how),
+								   gj_group_payload(y_heap, (uint64_t) y, how));
+	return x == y || (how == GJ_GROUP_FLOAT && gj_key_bits(x, true) == gj_key_bits(y, true));
 }
 
-/* The group of tuple i, or GJ_FUSED_NO_GROUP; see gj_fused_group. */
+/* Those of the wanted tuples i whose group g[i] is. */
 template <uint32_t R>
 static __device__ __forceinline__ uint32_t
-find_group(const GroupKeys<R> &keys, uint32_t i, const GjGroups &groups)
+same_group(const GroupKeys<R> &keys, const GjGroupRows &groups, const uint32_t (&g)[R],
+		   uint32_t wanted)
 {
-	const uint64_t tag = keys.hash[i] & UINT64_C(0xFFFFFFFF);
-	uint64_t s;
+	uint32_t null[R];
 
-	if (groups.nslots == 0)
-		return GJ_FUSED_NO_GROUP;
-	s = gj_hash_slot(keys.hash[i], groups.nslots);
-	for (;;)
+#pragma unroll
+	for (uint32_t i = 0; i < R; i++)
+		null[i] = wanted >> i & 1 ? groups.null[g[i]] : 0;
+#pragma unroll
+	for (uint32_t i = 0; i < R; i++)
 	{
-		const uint64_t slot = groups.slots[s];
+		if (null[i] != keys.null[i])
+			wanted &= ~(1u << i);
+	}
+#pragma unroll 1
+	for (uint32_t k = 0; k < groups.nkeys && wanted != 0; k++)
+	{
+		int64_t value[R];
 
-		if (slot == GJ_NO_SLOT)
-			return GJ_FUSED_NO_GROUP;
-		if (slot >> 32 == tag && same_group<R>(keys, i, groups.rows, (uint32_t) slot))
-			return (uint32_t) slot;
-		if (++s == groups.nslots)
-			s = 0;
+#pragma unroll
+		for (uint32_t i = 0; i < R; i++)
+			value[i] = wanted >> i & 1 ? groups.value[k][g[i]] : 0;
+#pragma unroll
+		for (uint32_t i = 0; i < R; i++)
+		{
+			if ((wanted >> i & 1) && !(null[i] >> k & 1) &&
+				!same_key(groups.how[k], keys.value[k][i], keys.heap[k], value[i], groups.heap[k]))
+				wanted &= ~(1u << i);
+		}
+	}
+	return wanted;
+}
+
+/* The groups of the wanted tuples, or GJ_FUSED_NO_GROUP; see gj_fused_group. */
+template <uint32_t R>
+static __device__ __forceinline__ void
+find_groups(const GroupKeys<R> &keys, const GjGroups &groups, uint32_t wanted, uint32_t (&group)[R])
+{
+	uint64_t at[R];
+	uint32_t open = groups.nslots > 0 ? wanted : 0;
+
+#pragma unroll
+	for (uint32_t i = 0; i < R; i++)
+	{
+		group[i] = GJ_FUSED_NO_GROUP;
+		at[i] = gj_hash_slot(keys.hash[i], groups.nslots);
+	}
+	while (open != 0)
+	{
+		uint64_t slot[R];
+		uint32_t g[R];
+		uint32_t same = 0;
+
+#pragma unroll
+		for (uint32_t i = 0; i < R; i++)
+			slot[i] = open >> i & 1 ? groups.slots[at[i]] : GJ_NO_SLOT;
+#pragma unroll
+		for (uint32_t i = 0; i < R; i++)
+		{
+			g[i] = (uint32_t) slot[i];
+			if (slot[i] == GJ_NO_SLOT)
+				open &= ~(1u << i);
+			else if (slot[i] >> 32 == (keys.hash[i] & UINT64_C(0xFFFFFFFF)))
+				same |= 1u << i;
+			if (++at[i] == groups.nslots)
+				at[i] = 0;
+		}
+		same = same_group<R>(keys, groups.rows, g, same);
+#pragma unroll
+		for (uint32_t i = 0; i < R; i++)
+		{
+			if (same >> i & 1)
+				group[i] = g[i];
+		}
+		open &= ~same;
 	}
 }
 
@@ -461,37 +500,116 @@ groups_of(const GjFusedPlan &plan, const GjGroups &groups, Tuples<R> &t, uint32_
 				add_key<R>(keys, k, i, how, !(values.known >> i & 1), values.value[i], &t.status);
 		}
 	}
+	find_groups<R>(keys, groups, wanted, group);
+}
+
+/*
+ * States of groups in shared memory, in words of 32 bits, which the GPU adds to there at once.  A
+ * count takes one, which no block can overflow; a sum of integers the three lower words of its
+ * 128 bits, and a count; each is an array over copies and groups, so that groups are spread over
+ * the banks.  Other aggregates are GjAggStates.
+ */
+typedef struct LocalTable
+{
+	uint32_t copies; /* threads use them in turn; 0: there is no table */
+	uint32_t nwords;
+	uint32_t at[GJ_FUSED_AGGREGATES]; /* first word of each aggregate */
+} LocalTable;
+
+#define SUM_WORDS 4
+#define STATE_WORDS (sizeof(GjAggState) / sizeof(uint32_t))
+
+static __host__ __device__ __forceinline__ uint32_t
+words_of(uint32_t op)
+{
+	if (op == GJ_AGG_COUNT || op == GJ_AGG_COUNT_STAR)
+		return 1;
+	if (op == GJ_AGG_SUM_I)
+		return SUM_WORDS;
+	return gj_agg_is_distinct(op) ? 0 : STATE_WORDS;
+}
+
+/* Starts the table; nstates is copies times groups. */
+static __device__ __forceinline__ void
+start_table(const GjFusedPlan &plan, const LocalTable &local, uint32_t nstates, uint32_t *table)
+{
+	for (uint32_t i = threadIdx.x; i < local.nwords; i += GJ_THREADS)
+		table[i] = 0;
+	__syncthreads();
+	for (uint32_t a = 0; a < plan.naggregates; a++)
+	{
+		GjAggState *state = (GjAggState *) (table + local.at[a]);
+
+		if (words_of(plan.aggregate_op[a]) != STATE_WORDS)
+			continue;
+		for (uint32_t i = threadIdx.x; i < nstates; i += GJ_THREADS)
+			start_state(plan.aggregate_op[a], &state[i]);
+	}
+	__syncthreads();
+}
+
+/* Adds the known values to sums of their groups; words of state g are low[g], low[g + step] .. */
+template <uint32_t R>
+static __device__ __forceinline__ void
+add_sums_locally(uint32_t *low, uint32_t step, const Values<R> &values, const uint32_t (&group)[R])
+{
+	uint32_t before[R];
+
+	/* what was there before is not waited for in turn */
 #pragma unroll
 	for (uint32_t i = 0; i < R; i++)
-		group[i] = wanted >> i & 1 ? find_group<R>(keys, i, groups) : GJ_FUSED_NO_GROUP;
+	{
+		before[i] = 0;
+		if (values.known >> i & 1)
+			before[i] = atomicAdd(&low[group[i]], (uint32_t) values.value[i]);
+	}
+#pragma unroll
+	for (uint32_t i = 0; i < R; i++)
+	{
+		const uint32_t word = (uint32_t) values.value[i];
+		uint64_t high = ((uint64_t) values.value[i] >> 32) + (before[i] > UINT32_MAX - word);
+		int32_t carry = (int32_t) (high >> 32) + (int32_t) (values.value[i] >> 63);
+
+		if (!(values.known >> i & 1))
+			continue;
+		atomicAdd(&low[group[i] + 3 * step], 1u);
+		if ((uint32_t) high != 0)
+			carry +=
+				atomicAdd(&low[group[i] + step], (uint32_t) high) > UINT32_MAX - (uint32_t) high;
+		if (carry != 0)
+			atomicAdd(&low[group[i] + 2 * step], (uint32_t) carry);
+	}
 }
 
-/* Adds one to a number in shared memory that others add to: the GPU adds 32 bits there at once. */
-static __device__ __forceinline__ void
-add_one_locally(int64_t *count)
+/* The state of group g of aggregate a, all copies together. */
+static __device__ __forceinline__ GjAggState
+read_table(uint32_t op, const uint32_t *table, uint32_t copies, uint32_t ngroups, uint32_t g)
 {
-	uint32_t *word = (uint32_t *) count;
+	const uint32_t step = copies * ngroups;
+	GjAggState sum;
 
-	if (atomicAdd(&word[0], 1u) == UINT32_MAX)
-		atomicAdd(&word[1], 1u);
-}
+	start_state(op, &sum);
+	for (uint32_t i = g; i < step; i += ngroups)
+	{
+		switch (words_of(op))
+		{
+			case 1:
+				sum.count += table[i];
+				break;
+			case SUM_WORDS:
+			{
+				const uint64_t lo = table[i] | (uint64_t) table[i + step] << 32;
 
-/* The same of 128 bits, lo and hi, and a value of 64: a small one changes one word, or two. */
-static __device__ __forceinline__ void
-add_128_locally(GjAggState *state, int64_t value)
-{
-	uint32_t *word = (uint32_t *) &state->lo;
-	const uint32_t low = (uint32_t) value;
-	uint64_t high = (uint64_t) value >> 32;
-	int64_t carry;
-
-	high += atomicAdd(&word[0], low) > UINT32_MAX - low;
-	carry = (int64_t) (high >> 32);
-	if ((uint32_t) high != 0)
-		carry += atomicAdd(&word[1], (uint32_t) high) > UINT32_MAX - (uint32_t) high;
-	carry += value >> 63;
-	if (carry != 0)
-		atomicAdd((unsigned long long *) &state->hi, (unsigned long long) carry);
+				sum.lo += lo;
+				sum.hi += (int32_t) table[i + 2 * step] + (sum.lo < lo);
+				sum.count += table[i + 3 * step];
+				break;
+			}
+			default:
+				combine(op, &sum, ((const GjAggState *) table)[i]);
+		}
+	}
+	return sum;
 }
 
 /* add_value, but for the commonest aggregates. */
@@ -501,11 +619,56 @@ add_any_value(uint32_t op, GjAggState *state, int64_t value)
 	add_value(op, state, value);
 }
 
-/* Adds the wanted tuples to aggregates of their groups; state(a, g) are those of group g. */
-template <uint32_t R, bool has_code, bool local, typename State>
+/* Adds the known values to the states of their groups in shared memory. */
+template <uint32_t R>
 static __device__ __forceinline__ void
-add_tuples(const GjFusedPlan &plan, Tuples<R> &t, uint32_t wanted, const uint32_t (&group)[R],
-		   State state)
+add_locally(uint32_t op, uint32_t *table, uint32_t step, const Values<R> &values,
+			const uint32_t (&group)[R])
+{
+	if (op == GJ_AGG_SUM_I)
+	{
+		add_sums_locally<R>(table, step, values, group);
+		return;
+	}
+#pragma unroll
+	for (uint32_t i = 0; i < R; i++)
+	{
+		if (!(values.known >> i & 1))
+			continue;
+		if (op == GJ_AGG_COUNT || op == GJ_AGG_COUNT_STAR)
+			atomicAdd(&table[group[i]], 1u);
+		else
+			add_any_value(op, (GjAggState *) table + group[i], values.value[i]);
+	}
+}
+
+/* The same in global memory. */
+template <uint32_t R>
+static __device__ __forceinline__ void
+add_globally(uint32_t op, GjAggState *states, const Values<R> &values, const uint32_t (&group)[R])
+{
+#pragma unroll
+	for (uint32_t i = 0; i < R; i++)
+	{
+		GjAggState *to = &states[group[i]];
+
+		if (!(values.known >> i & 1))
+			continue;
+		if (op != GJ_AGG_SUM_I && op != GJ_AGG_COUNT && op != GJ_AGG_COUNT_STAR)
+		{
+			add_any_value(op, to, values.value[i]);
+			continue;
+		}
+		if (op == GJ_AGG_SUM_I)
+			add_128(to, (uint64_t) values.value[i], values.value[i] >> 63);
+		atomicAdd((unsigned long long *) &to->count, 1ULL);
+	}
+}
+
+/* Adds the wanted tuples to aggregates of their groups: add(a, values). */
+template <uint32_t R, bool has_code, typename Add>
+static __device__ __forceinline__ void
+add_tuples(const GjFusedPlan &plan, Tuples<R> &t, uint32_t wanted, Add add)
 {
 	Values<R> values = {};
 
@@ -520,35 +683,10 @@ add_tuples(const GjFusedPlan &plan, Tuples<R> &t, uint32_t wanted, const uint32_
 			continue;
 		if (e.form == GJ_FUSED_NONE)
 			values.known = wanted;
-		/* neighbours of one argument take the same value */
+		/* neighbours of one argument take the same value; a distinct one's is another's */
 		else if (a == 0 || plan.aggregate_expr[a] != plan.aggregate_expr[a - 1])
 			values = values_of<R, has_code>(e, t, wanted);
-#pragma unroll
-		for (uint32_t i = 0; i < R; i++)
-		{
-			GjAggState *to;
-
-			if (!(values.known >> i & 1))
-				continue;
-			to = state(a, group[i]);
-			if (op != GJ_AGG_SUM_I && op != GJ_AGG_COUNT && op != GJ_AGG_COUNT_STAR)
-			{
-				add_any_value(op, to, values.value[i]);
-				continue;
-			}
-			if constexpr (local)
-			{
-				if (op == GJ_AGG_SUM_I)
-					add_128_locally(to, values.value[i]);
-				add_one_locally(&to->count);
-			}
-			else
-			{
-				if (op == GJ_AGG_SUM_I)
-					add_128(to, (uint64_t) values.value[i], values.value[i] >> 63);
-				atomicAdd((unsigned long long *) &to->count, 1ULL);
-			}
-		}
+		add(a, op, values);
 	}
 }
 
@@ -583,34 +721,25 @@ write_missed(const GjFusedPlan &plan, const Input &input, const Missed &missed, 
 							missed.data[c], missed.nulls[c], at);
 }
 
-/*
- * A local table has `copies` of the states of all groups, aggregate by aggregate; threads
- * use them in turn.
- */
 template <bool has_code, bool local>
 static __global__ void
-__launch_bounds__(GJ_THREADS)
+__launch_bounds__(GJ_THREADS, 2)
 	fused_group(GjCode code, const __grid_constant__ GjFusedPlan plan,
 				const __grid_constant__ Input input, const __grid_constant__ Stage stage,
 				const __grid_constant__ GjGroups groups, const __grid_constant__ Missed missed,
-				uint32_t copies)
+				const __grid_constant__ LocalTable local_table)
 {
 	constexpr uint32_t R = has_code ? 1 : ROWS;
 	extern __shared__ int64_t memory[];
 	__shared__ Shared shared;
 	const uint32_t ngroups = groups.rows.nrows;
-	const uint32_t nlocal = local ? plan.naggregates * copies * ngroups : 0;
-	const uint32_t copy = local ? threadIdx.x % copies * ngroups : 0;
-	GjAggState *table = (GjAggState *) memory;
-	Tuples<R> t = start_block<R>(&code, plan, &shared,
-								 memory + (size_t) nlocal * (sizeof(GjAggState) / sizeof(int64_t)));
+	const uint32_t nstates = local_table.copies * ngroups;
+	const uint32_t copy = local ? threadIdx.x % local_table.copies * ngroups : 0;
+	uint32_t *table = (uint32_t *) memory;
+	Tuples<R> t = start_block<R>(&code, plan, &shared, memory + local_table.nwords / 2);
 
 	if constexpr (local)
-	{
-		for (uint32_t i = threadIdx.x; i < nlocal; i += GJ_THREADS)
-			start_state(plan.aggregate_op[i / (copies * ngroups)], &table[i]);
-		__syncthreads();
-	}
+		start_table(plan, local_table, nstates, table);
 	for (uint32_t chunk = blockIdx.x; chunk < input.nchunks; chunk += gridDim.x)
 	{
 		const uint32_t p = start_chunk<R, has_code>(plan, input, chunk, &shared, t);
@@ -637,15 +766,18 @@ __launch_bounds__(GJ_THREADS)
 				write_missed<R>(plan, input, missed, p, t, i,
 								(alive >> i & 1) && group[i] == GJ_FUSED_NO_GROUP);
 			}
-			if constexpr (local)
-				add_tuples<R, has_code, local>(
-					plan, t, known, group,
-					[&](uint32_t a, uint32_t g)
-					{ return &table[(size_t) a * copies * ngroups + copy + g]; });
-			else
-				add_tuples<R, has_code, local>(plan, t, known, group,
-											   [&](uint32_t a, uint32_t g)
-											   { return &groups.state[a][g]; });
+			add_tuples<R, has_code>(
+				plan, t, known,
+				[&](uint32_t a, uint32_t op, const Values<R> &values)
+				{
+					if constexpr (local)
+						add_locally<R>(op,
+									   table + local_table.at[a] +
+										   (words_of(op) == STATE_WORDS ? STATE_WORDS : 1) * copy,
+									   nstates, values, group);
+					else
+						add_globally<R>(op, groups.state[a], values, group);
+				});
 		}
 	}
 	end_block(plan, input, &shared, t.status);
@@ -656,13 +788,12 @@ __launch_bounds__(GJ_THREADS)
 		{
 			const uint32_t a = i / ngroups;
 			const uint32_t g = i % ngroups;
-			GjAggState sum;
+			const uint32_t op = plan.aggregate_op[a];
 
-			start_state(plan.aggregate_op[a], &sum);
-			for (uint32_t c = 0; c < copies; c++)
-				combine(plan.aggregate_op[a], &sum,
-						table[(size_t) a * copies * ngroups + (size_t) c * ngroups + g]);
-			add_state(plan.aggregate_op[a], &groups.state[a][g], sum);
+			if (words_of(op) > 0)
+				add_state(
+					op, &groups.state[a][g],
+					read_table(op, table + local_table.at[a], local_table.copies, ngroups, g));
 		}
 	}
 }
@@ -827,10 +958,10 @@ launch_for_size(GjQueue *queue, const GjFusedPlan *plan, const Input &input, con
 /* Copies of a local table that a block can have and that are worth while; 0: none. */
 static uint32_t
 local_copies(const GjQueue *queue, const GjFusedPlan *plan, const Input &input,
-			 const GjGroups *groups)
+			 const GjGroups *groups, uint32_t words)
 {
-	const uint64_t one = (uint64_t) plan->naggregates * groups->rows.nrows * sizeof(GjAggState);
-	const uint64_t rest = tail_bytes(plan);
+	const uint64_t one = (uint64_t) words * groups->rows.nrows * sizeof(uint32_t);
+	const uint64_t rest = tail_bytes(plan) + sizeof(int64_t);
 	uint32_t copies = 1;
 
 	if (one == 0 || (uint64_t) input.nchunks * input.chunk / queue->device->nprocessors <
@@ -843,18 +974,44 @@ local_copies(const GjQueue *queue, const GjFusedPlan *plan, const Input &input,
 	return one + rest <= MOST_LOCAL_BYTES ? 1 : 0;
 }
 
+/* Lays the local table out: states first, which are aligned as int64_t. */
+static LocalTable
+lay_table_out(const GjQueue *queue, const GjFusedPlan *plan, const Input &input,
+			  const GjGroups *groups)
+{
+	LocalTable local = {};
+	uint32_t words = 0;
+
+	for (uint32_t a = 0; a < plan->naggregates; a++)
+		words += words_of(plan->aggregate_op[a]);
+	local.copies = local_copies(queue, plan, input, groups, words);
+	for (uint32_t states = 2; states-- > 0;)
+	{
+		for (uint32_t a = 0; a < plan->naggregates; a++)
+		{
+			const uint32_t n = words_of(plan->aggregate_op[a]);
+
+			if ((n == STATE_WORDS) != (states == 1))
+				continue;
+			local.at[a] = local.nwords;
+			local.nwords += n * local.copies * groups->rows.nrows;
+		}
+	}
+	/* what follows is aligned as well */
+	local.nwords += local.nwords % 2;
+	return local;
+}
+
 template <bool has_code>
 static GjStatus
 launch_group(GjQueue *queue, const GjFusedPlan *plan, const Input &input, const Stage &stage,
 			 const GjGroups *groups, const Missed &missed)
 {
-	const uint32_t copies = local_copies(queue, plan, input, groups);
-	const size_t nbytes =
-		(size_t) copies * plan->naggregates * groups->rows.nrows * sizeof(GjAggState) +
-		tail_bytes(plan);
+	const LocalTable local = lay_table_out(queue, plan, input, groups);
+	const size_t nbytes = local.nwords * sizeof(uint32_t) + tail_bytes(plan);
 	uint32_t blocks = 0;
 
-	if (copies > 0)
+	if (local.copies > 0)
 	{
 		/* always the same, for other threads launch it as well */
 		if (nbytes > LOCAL_BYTES)
@@ -863,13 +1020,13 @@ launch_group(GjQueue *queue, const GjFusedPlan *plan, const Input &input, const 
 												MOST_LOCAL_BYTES));
 		GJ_TRY(blocks_at_once(queue, fused_group<has_code, true>, nbytes, input.nchunks, &blocks));
 		fused_group<has_code, true><<<blocks, GJ_THREADS, nbytes, queue->stream>>>(
-			queue->code, *plan, input, stage, *groups, missed, copies);
+			queue->code, *plan, input, stage, *groups, missed, local);
 	}
 	else
 	{
 		GJ_TRY(blocks_at_once(queue, fused_group<has_code, false>, nbytes, input.nchunks, &blocks));
 		fused_group<has_code, false><<<blocks, GJ_THREADS, nbytes, queue->stream>>>(
-			queue->code, *plan, input, stage, *groups, missed, 1);
+			queue->code, *plan, input, stage, *groups, missed, local);
 	}
 	GJ_LAUNCHED(queue, "fused_group");
 	return GJ_OK;
@@ -1089,8 +1246,8 @@ gj_fused(GjQueue *queue, const GjFusedPlan *plan, const GjColumn *columns, const
 	uint64_t nrows = 0;
 
 	static_assert(sizeof(GjCode) + sizeof(GjFusedPlan) + sizeof(Input) + sizeof(GjGroups) +
-						  sizeof(Missed) + sizeof(Stage) <=
-					  4000,
+						  sizeof(Missed) + sizeof(Stage) + sizeof(LocalTable) <=
+					  32764,
 				  "parameters of a kernel");
 	GJ_TRY(gj_enter(queue));
 	GJ_TRY(make_counts(queue));

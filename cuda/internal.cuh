@@ -249,7 +249,7 @@ GjStatus gj_keys(GjQueue *queue, const GjView *view, uint32_t first, uint32_t n,
 GjStatus gj_ordered_keys(GjQueue *queue, const GjView *view, uint32_t first, uint32_t n,
 						 const int32_t *operands, const GjKeys *keys);
 GjStatus gj_hash_build(GjQueue *queue, const GjKeys *keys, const uint32_t *rowid,
-					   bool (*stop)(void *), void *arg, GjHashTable *table);
+					   uint64_t direct_bytes, bool (*stop)(void *), void *arg, GjHashTable *table);
 void gj_hash_free(GjQueue *queue, GjHashTable *table);
 /*
  * n counts become offsets, in place, and offset[n] and *total their sum.  offset[n] must have been

@@ -9,6 +9,8 @@
  * none is NULL, the table is finished as it stands: row number = owner.  Otherwise a scan
  * over the counts gives each key its range and every row goes to its place in it.
  *
+ * A single key whose values are unique and dense needs none of this (join_direct.cu).
+ *
  * Probe.  One thread a tuple, one 16-byte load a slot, then a scan over the counts.
  *
  * Expand.  Blocks take equal ranges of pairs, whatever tuples they belong to, and find
@@ -289,8 +291,8 @@ build_table(GjQueue *queue, GjBuild *build, bool (*stop)(void *), void *arg, GjH
 }
 
 GjStatus
-gj_hash_build(GjQueue *queue, const GjKeys *keys, const uint32_t *rowid, bool (*stop)(void *),
-			  void *arg, GjHashTable *table)
+gj_hash_build(GjQueue *queue, const GjKeys *keys, const uint32_t *rowid, uint64_t direct_bytes,
+			  bool (*stop)(void *), void *arg, GjHashTable *table)
 {
 	const size_t row_bytes = (size_t) keys->nrows * sizeof(uint32_t);
 	GjBuild build = {};
@@ -298,6 +300,12 @@ gj_hash_build(GjQueue *queue, const GjKeys *keys, const uint32_t *rowid, bool (*
 
 	memset(table, 0, sizeof(*table));
 	GJ_TRY(gj_enter(queue));
+	GJ_TRY(gj_direct_build(queue, keys, rowid, direct_bytes, stop, arg, table));
+	if (table->place != NULL)
+	{
+		take_keys(queue, keys, table);
+		return GJ_OK;
+	}
 	build.nslots = slots_for(keys->nrows);
 	if (build.nslots == 0)
 		return GJ_TOO_LARGE;
@@ -327,6 +335,7 @@ gj_hash_free(GjQueue *queue, GjHashTable *table)
 	const size_t nrows = table->keys.nrows;
 
 	gj_free(queue, table->slots, table->nslots * sizeof(GjHashSlot));
+	gj_free(queue, table->place, table->nslots * sizeof(uint32_t));
 	gj_free(queue, table->rows, nrows * sizeof(uint32_t));
 	gj_free(queue, table->key_row, nrows * sizeof(uint32_t));
 	for (uint32_t k = 0; k < table->keys.nkeys; k++)
@@ -364,6 +373,21 @@ find_slot(const GjHashTable &table, const GjKeys &keys, uint32_t i)
 	}
 }
 
+/* The same in a direct table: its start is a row id. */
+static __device__ __forceinline__ GjHashSlot
+find_place(const GjHashTable &table, const GjKeys &keys, uint32_t i)
+{
+	const uint64_t at = (uint64_t) keys.value[0][i] - (uint64_t) table.low;
+	GjHashSlot slot = {};
+
+	if (at < table.nslots)
+	{
+		slot.start = __ldg(&table.place[at]);
+		slot.count = slot.start != GJ_NO_ROW;
+	}
+	return slot;
+}
+
 /* first[i], and in offset[i] the number of matches; offset[n] = 0. */
 template <bool single>
 static __global__ void
@@ -382,7 +406,7 @@ __launch_bounds__(GJ_THREADS)
 		return;
 	}
 	if (!keys.null[i])
-		slot = find_slot<single>(table, keys, i);
+		slot = table.place != NULL ? find_place(table, keys, i) : find_slot<single>(table, keys, i);
 	offset[i] = slot.count;
 	first[i] = slot.count ? slot.start : 0;
 }

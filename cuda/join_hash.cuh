@@ -45,6 +45,13 @@ typedef struct GjPartitions
 } GjPartitions;
 
 /*
+ * join_direct.cu: makes a direct table of up to most_bytes, if the keys are such; else the table
+ * stays zero.  Waits.
+ */
+GjStatus gj_direct_build(GjQueue *queue, const GjKeys *keys, const uint32_t *rowid,
+						 uint64_t most_bytes, bool (*stop)(void *), void *arg, GjHashTable *table);
+
+/*
  * join_radix.cu: partitions the rows of keys for a table of nslots slots.  Asks stop(arg)
  * between passes.  On success the caller gives the partitions back.
  */

@@ -107,7 +107,7 @@ bench_join(const Device &device, uint32_t ninner, const char *build_name, const 
 			q.ops->hash_free(q.queue, &table);
 			keys = copy_keys(q, inner);
 		},
-		[&] { must(q, q.ops->hash_build(q.queue, &keys, NULL, never, NULL, &table), "build"); });
+		[&] { must(q, q.ops->hash_build(q.queue, &keys, NULL, 0, never, NULL, &table), "build"); });
 	measure(q, probe_name, 50e6, nothing,
 			[&]
 			{
@@ -157,7 +157,7 @@ bench_skew(const Device &device)
 			q.ops->hash_free(q.queue, &table);
 			keys = copy_keys(q, inner);
 		},
-		[&] { must(q, q.ops->hash_build(q.queue, &keys, NULL, never, NULL, &table), "build"); });
+		[&] { must(q, q.ops->hash_build(q.queue, &keys, NULL, 0, never, NULL, &table), "build"); });
 	view.nrows = outer.nrows;
 	must(q, q.ops->hash_probe(q.queue, &table, &outer, buffers.offset, buffers.first, &total),
 		 "probe");

@@ -103,7 +103,7 @@ struct Bench
 
 	explicit Bench(const Device &device);
 	GjColumn column(const std::vector<int32_t> &values);
-	GjHashTable table(uint32_t nrows);
+	GjHashTable table(uint32_t nrows, uint64_t direct_bytes);
 	void time(const char *what, const GjFusedPlan &plan, const GjColumn *inner,
 			  const GjGroups *groups, int plain_kind, const GjHashTable *table);
 	double time_plain(int kind, const GjHashTable *table, const GjColumn *inner);
@@ -167,7 +167,7 @@ Bench::column(const std::vector<int32_t> &values)
 
 /* A table of rows 0 .. nrows-1, row i of key i. */
 GjHashTable
-Bench::table(uint32_t nrows)
+Bench::table(uint32_t nrows, uint64_t direct_bytes)
 {
 	std::vector<int64_t> key(nrows);
 	GjHashTable table;
@@ -179,7 +179,8 @@ Bench::table(uint32_t nrows)
 	keys.nrows = nrows;
 	keys.value[0] = q.upload(key);
 	keys.null = q.upload(Bytes(nrows));
-	must(q, q.ops->hash_build(q.queue, &keys, NULL, never, NULL, &table), "hash_build");
+	must(q, q.ops->hash_build(q.queue, &keys, NULL, direct_bytes, never, NULL, &table),
+		 "hash_build");
 	check(table.in_order, "rows are in order", "bench");
 	return table;
 }
@@ -289,6 +290,16 @@ binary(GjOp op, int16_t a, uint8_t slot_a, int16_t b, uint8_t slot_b, int64_t co
 	return e;
 }
 
+static GjFusedExpr
+range(int16_t column, int64_t low, int64_t high)
+{
+	GjFusedExpr e = binary(GJ_OP_LOAD, column, 0, -1, 0, low);
+
+	e.form = GJ_FUSED_RANGE;
+	e.high = high;
+	return e;
+}
+
 static void
 add_aggregates(GjFusedPlan &plan, const GjFusedExpr &argument)
 {
@@ -319,6 +330,8 @@ add_step(GjFusedPlan &plan, const GjHashTable &table, uint32_t rows, uint32_t on
 
 	step.slots = table.slots;
 	step.nslots = table.nslots;
+	step.place = table.place;
+	step.low = table.low;
 	step.join_type = GJ_JOIN_INNER;
 	step.source = plan.nsteps;
 	step.nkeys = 1;
@@ -377,7 +390,7 @@ bench_fused(const Device &device)
 	GjColumn inner[3] = {};
 	GjFusedPlan plan = empty_plan();
 	GjFusedPlan three = empty_plan();
-	GjHashTable small = bench.table(2048);
+	GjHashTable small = bench.table(2048, 2048 * 24);
 	GjGroups groups = make_groups(q, GROUPS);
 	char what[80];
 
@@ -386,10 +399,9 @@ bench_fused(const Device &device)
 
 	plan = empty_plan();
 	plan.filter.form = GJ_FUSED_ALL_TERMS;
-	plan.filter.n = plan.nterms = 3;
-	plan.terms[0] = binary(GJ_OP_GE_I, 2, 0, -1, 0, 100);
-	plan.terms[1] = binary(GJ_OP_LE_I, 2, 0, -1, 0, 300);
-	plan.terms[2] = binary(GJ_OP_LT_I, 3, 0, -1, 0, 500);
+	plan.filter.n = plan.nterms = 2;
+	plan.terms[0] = range(2, 100, 300);
+	plan.terms[1] = range(3, INT64_MIN, 499);
 	add_aggregates(plan, binary(GJ_OP_MUL_I, 1, 0, 2, 0, 0));
 	bench.time("sum(v * w), three comparisons", plan, inner, NULL, 1, NULL);
 
@@ -406,7 +418,8 @@ bench_fused(const Device &device)
 
 	for (uint32_t rows : sizes)
 	{
-		GjHashTable table = bench.table(rows);
+		GjHashTable table = bench.table(rows, 0);
+		GjHashTable direct = bench.table(rows, (uint64_t) rows * 24);
 
 		if (quick && rows > 1u << 20)
 			break;
@@ -433,6 +446,11 @@ bench_fused(const Device &device)
 			snprintf(what, sizeof(what), "join with %u rows%s", rows,
 					 one_in > 1 ? ", 1 row in 25 passes" : "");
 			bench.time(what, plan, inner, NULL, 2, &table);
+			plan.nsteps = plan.nexprs = 0;
+			add_step(plan, direct, rows, one_in);
+			plan.exprs[0] = binary(GJ_OP_LOAD, 0, 0, -1, 0, 0);
+			add_aggregates(plan, binary(GJ_OP_ADD_I, 1, 0, NOUTER, 1, 0));
+			bench.time("the same, direct", plan, inner, NULL, -1, NULL);
 			if (one_in > 1)
 				continue;
 			plan.ngroup_keys = 1;

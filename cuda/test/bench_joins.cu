@@ -127,7 +127,7 @@ outer_view(Queue &q, const Sides &sides, uint32_t first, uint32_t n)
 }
 
 static void
-build(Queue &q, const Sides &sides, GjHashTable *table)
+build(Queue &q, const Sides &sides, uint64_t direct_bytes, GjHashTable *table)
 {
 	GjView view = outer_view(q, sides, 0, sides.n);
 	GjKeys keys = {};
@@ -140,7 +140,8 @@ build(Queue &q, const Sides &sides, GjHashTable *table)
 		must(q,
 			 q.ops->keys(q.queue, &view, first, std::min(sides.n - first, GJ_MAX_TUPLES), 1, &keys),
 			 "keys");
-	must(q, q.ops->hash_build(q.queue, &keys, NULL, never, NULL, table), "hash_build");
+	must(q, q.ops->hash_build(q.queue, &keys, NULL, direct_bytes, never, NULL, table),
+		 "hash_build");
 }
 
 /* Probes with all outer rows; returns the number of pairs. */
@@ -189,7 +190,8 @@ median(std::vector<double> times)
 
 /* Times the join by one kind of table and prints a line. */
 static void
-bench_one(Queue &q, const Sides &sides, JoinBuffers &buffers, const char *what)
+bench_one(Queue &q, const Sides &sides, JoinBuffers &buffers, uint64_t direct_bytes,
+		  const char *what)
 {
 	const double *ms = q.ops->phase_ms(q.queue);
 	std::vector<double> times[3]; /* build, rows, sum */
@@ -206,7 +208,7 @@ bench_one(Queue &q, const Sides &sides, JoinBuffers &buffers, const char *what)
 		before[0] = ms[GJ_PHASE_BUILD];
 		before[1] = ms[phase];
 		q.ops->phase(q.queue, GJ_PHASE_BUILD);
-		build(q, sides, &table);
+		build(q, sides, direct_bytes, &table);
 		q.ops->phase(q.queue, phase);
 		npairs = probe(q, sides, table, buffers, sum);
 		q.ops->phase(q.queue, GJ_PHASE_WAIT);
@@ -244,7 +246,7 @@ bench_size(const Device &device, uint32_t bits, uint32_t width, bool skewed)
 	if (device.ops->kind != GJ_DEVICE_CUDA)
 	{
 		snprintf(what, sizeof(what), "2^%u int%u %s", bits, width, skewed ? "skew" : "uniform");
-		bench_one(q, sides, buffers, what);
+		bench_one(q, sides, buffers, 0, what);
 		return;
 	}
 	const uint64_t bytes = device.device->radix_bytes;
@@ -254,7 +256,12 @@ bench_size(const Device &device, uint32_t bits, uint32_t width, bool skewed)
 		device.device->radix_bytes = radix ? 0 : UINT64_MAX;
 		snprintf(what, sizeof(what), "2^%u int%u %s %s", bits, width, skewed ? "skew" : "uniform",
 				 radix ? "partitions" : "global");
-		bench_one(q, sides, buffers, what);
+		bench_one(q, sides, buffers, 0, what);
+	}
+	if (!skewed)
+	{
+		snprintf(what, sizeof(what), "2^%u int%u uniform direct", bits, width);
+		bench_one(q, sides, buffers, (uint64_t) sides.n * 24, what);
 	}
 	device.device->radix_bytes = bytes;
 }

@@ -224,10 +224,27 @@ permutation(Random &random, uint32_t n)
 	return rows;
 }
 
+/* Would a place for each key between the least and the greatest take at most so many bytes? */
+static bool
+is_dense(const Side &side, uint64_t nbytes)
+{
+	int64_t low = INT64_MAX;
+	int64_t high = INT64_MIN;
+
+	for (uint32_t i = 0; i < side.n; i++)
+	{
+		if (side.null[i])
+			continue;
+		low = std::min(low, side.value[0][i]);
+		high = std::max(high, side.value[0][i]);
+	}
+	return side.value.size() == 1 && (uint64_t) high - (uint64_t) low < nbytes / 4;
+}
+
 /* Builds a table of one side, and probes it with the other. */
 static void
-test_sides(const Device &device, Random &random, const Side &inner, const Side &outer, bool rowids,
-		   const std::string &where)
+test_table(const Device &device, Random &random, const Side &inner, const Side &outer, bool rowids,
+		   uint64_t direct_bytes, const std::string &where)
 {
 	const uint32_t ninner = inner.n;
 	const uint32_t nouter = outer.n;
@@ -245,8 +262,8 @@ test_sides(const Device &device, Random &random, const Side &inner, const Side &
 	if (rowids)
 		probe.rowid = permutation(random, ninner);
 	probe.outer = permutation(random, nouter);
-	if (!check(q.ops->hash_build(q.queue, &inner_keys, rowids ? q.upload(probe.rowid) : NULL, never,
-								 NULL, &probe.table) == GJ_OK,
+	if (!check(q.ops->hash_build(q.queue, &inner_keys, rowids ? q.upload(probe.rowid) : NULL,
+								 direct_bytes, never, NULL, &probe.table) == GJ_OK,
 			   "hash_build", q.ops->queue_error(q.queue)))
 		return;
 	for (const auto &entry : index)
@@ -256,6 +273,9 @@ test_sides(const Device &device, Random &random, const Side &inner, const Side &
 	}
 	check(probe.table.max_count == max_count, "max_count", probe.where);
 	check(probe.table.nrows == nrows, "rows of the table", probe.where);
+	if (direct_bytes > 0 && device.ops->kind == GJ_DEVICE_CUDA && nrows > 0)
+		check((probe.table.place != NULL) == (max_count == 1 && is_dense(inner, direct_bytes)),
+			  "direct", probe.where);
 
 	probe.offset = (uint64_t *) q.alloc((nouter + 1) * 8);
 	probe.first = (uint32_t *) q.alloc((size_t) nouter * 4);
@@ -280,6 +300,53 @@ test_sides(const Device &device, Random &random, const Side &inner, const Side &
 		check_windows(random, probe, inner, outer, expected);
 	q.ops->hash_free(q.queue, &probe.table);
 	check(q.ops->sync(q.queue) == GJ_OK, "sync", q.ops->queue_error(q.queue));
+}
+
+/* The same with a hash table, and with a direct one where it can be. */
+static void
+test_sides(const Device &device, Random &random, const Side &inner, const Side &outer, bool rowids,
+		   const std::string &where)
+{
+	test_table(device, random, inner, outer, rowids, 0, where);
+	if (inner.value.size() == 1)
+		test_table(device, random, inner, outer, rowids, 4096 + (uint64_t) inner.n * 24,
+				   where + ", direct");
+}
+
+/* Direct tables at the ends of what 64 bits hold, and of what they may take. */
+static void
+test_direct(const Device &device, Random &random)
+{
+	const uint32_t n = 1000;
+	const uint64_t bytes = 4 * (2 * n - 1);
+	Side outer = {n, {std::vector<int64_t>(n)}, Bytes(n)};
+
+	for (int64_t low : {INT64_MIN, INT64_C(-1000), INT64_MAX - 2 * (int64_t) (n - 1)})
+	{
+		Side inner = {n, {std::vector<int64_t>(n)}, Bytes(n)};
+
+		for (uint32_t i = 0; i < n; i++)
+		{
+			const int64_t any[] = {INT64_MIN, INT64_MAX, 0, low, low + 1};
+
+			inner.value[0][i] = (int64_t) ((uint64_t) low + 2 * i);
+			outer.value[0][i] =
+				i < 5 ? any[i] : (int64_t) ((uint64_t) low + random() % (3 * n) - n / 2);
+		}
+		std::shuffle(inner.value[0].begin(), inner.value[0].end(), random);
+		for (uint64_t most : {bytes - 4, bytes})
+			test_table(device, random, inner, outer, random() % 2, most,
+					   "direct from " + std::to_string(low));
+		/* one row that has no place, and one whose key is NULL */
+		inner.value[0][7] = (int64_t) ((uint64_t) low + 4 * n);
+		test_table(device, random, inner, outer, true, bytes, "not direct");
+		inner.null[7] = 1;
+		test_table(device, random, inner, outer, true, bytes, "direct but for a NULL");
+	}
+	/* the whole range of 64 bits */
+	Side inner = {2, {{INT64_MIN, INT64_MAX}}, Bytes(2)};
+
+	test_table(device, random, inner, outer, false, UINT64_C(1) << 32, "both ends");
 }
 
 static void
@@ -337,12 +404,12 @@ test_stop(const Device &device, Random &random)
 	Side side = random_side(random, 10000000, 1, FEW, 0.0);
 	GjKeys keys = upload_keys(q, side);
 	GjHashTable table;
-	GjStatus status = q.ops->hash_build(q.queue, &keys, NULL, at_once, NULL, &table);
+	GjStatus status = q.ops->hash_build(q.queue, &keys, NULL, 0, at_once, NULL, &table);
 
 	if (!check(status == GJ_CANCELLED, "hash_build", "stopped"))
 		return;
 	check(q.download(keys.value[0], side.n) == side.value[0], "keys", "stopped");
-	status = q.ops->hash_build(q.queue, &keys, NULL, never, NULL, &table);
+	status = q.ops->hash_build(q.queue, &keys, NULL, 0, never, NULL, &table);
 	check(status == GJ_OK && table.nrows == side.n, "hash_build", "after it was stopped");
 }
 
@@ -410,6 +477,7 @@ test_hash(const Device &device)
 {
 	Random random(6);
 
+	test_direct(device, random);
 	for (uint32_t n : sizes)
 	{
 		for (int d = 0; d < NDISTRIBUTIONS; d++)

@@ -103,7 +103,8 @@ extern GjStatus gj_cpu_keys(GjQueue *queue, const GjView *view, uint32_t first, 
 extern GjStatus gj_cpu_ordered_keys(GjQueue *queue, const GjView *view, uint32_t first,
 									uint32_t n, const int32_t *operands, const GjKeys *keys);
 extern GjStatus gj_cpu_hash_build(GjQueue *queue, const GjKeys *keys, const uint32_t *rowid,
-								  bool (*stop) (void *), void *arg, GjHashTable *table);
+								  uint64_t direct_bytes, bool (*stop) (void *), void *arg,
+								  GjHashTable *table);
 extern void gj_cpu_hash_free(GjQueue *queue, GjHashTable *table);
 extern GjStatus gj_cpu_hash_probe(GjQueue *queue, const GjHashTable *table, const GjKeys *keys,
 								  uint64_t *offset, uint32_t *first, uint64_t *total);

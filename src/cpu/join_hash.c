@@ -269,7 +269,7 @@ build(GjQueue *queue, GjBuildWork *w, bool (*stop) (void *), void *arg)
 
 GjStatus
 gj_cpu_hash_build(GjQueue *queue, const GjKeys *keys, const uint32_t *rowid,
-				  bool (*stop) (void *), void *arg, GjHashTable *table)
+				  uint64_t direct_bytes, bool (*stop) (void *), void *arg, GjHashTable *table)
 {
 	GjBuildWork w = {keys, rowid, table};
 	GjStatus	status;

@@ -64,6 +64,10 @@ typedef struct GjHashSlot
  * any number of duplicates costs a probe nothing.  Rows with a NULL key are left
  * out.  All arrays are device memory, given back by hash_free.
  *
+ * A direct table has `place` instead of slots and rows: there is one key, it is unique,
+ * and the row id of key low + i is place[i], GJ_NO_ROW if no row has it, i < nslots.  What a
+ * probe finds are these row ids.
+ *
  * A sorted side (sort_build) is one without slots: `rows` in the order of keys, whose
  * values are in that order too; a probe searches them (rows/sorted.h).
  */
@@ -71,24 +75,26 @@ typedef struct GjHashTable
 {
 	GjHashSlot *slots;
 	uint64_t	nslots;
+	uint32_t   *place;			/* NULL: the table is not a direct one */
+	int64_t		low;
 	uint32_t   *rows;			/* row ids of the relation, grouped by key */
 	uint32_t	nrows;			/* rows in the table */
 	uint32_t	max_count;		/* of any key: 1 means that keys are unique */
-	bool		in_order;		/* rows[i] = i for all rows */
+	bool		in_order;		/* rows[i] = i for all rows, or the table is direct */
 	bool		partitioned;	/* how it was built, for EXPLAIN */
 	GjKeys		keys;			/* of the input rows; compared where nkeys > 1 */
 	uint32_t   *key_row;		/* nkeys > 1: input row whose keys rows[i] has */
 } GjHashTable;
 
 /* The arrays of a table that are there; returns their number. */
-#define GJ_TABLE_ARRAYS		(4 + GJ_MAX_KEYS)
+#define GJ_TABLE_ARRAYS		(5 + GJ_MAX_KEYS)
 static inline uint32_t
 gj_table_arrays(const GjHashTable *table, void *arrays[GJ_TABLE_ARRAYS])
 {
-	void	   *all[] = {table->slots, table->rows, table->key_row, table->keys.null};
+	void	   *all[] = {table->slots, table->place, table->rows, table->key_row, table->keys.null};
 	uint32_t	n = 0;
 
-	for (uint32_t i = 0; i < 4; i++)
+	for (uint32_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		if (all[i])
 			arrays[n++] = all[i];
 	for (uint32_t k = 0; k < table->keys.nkeys; k++)
@@ -226,7 +232,7 @@ typedef struct GjSortLimit
 /* A value, or a term of a condition. */
 typedef struct GjFusedExpr
 {
-	uint8_t		form;			/* GjFusedForm */
+	uint8_t		form;			/* GjFusedForm; RANGE only of a term */
 	uint8_t		op;				/* SIMPLE: GJ_OP_LOAD, or GjOp of two operands */
 	uint8_t		arg;			/* of that: GjKind */
 	uint8_t		is_float;
@@ -236,6 +242,7 @@ typedef struct GjFusedExpr
 	int16_t		b;
 	int32_t		expr;			/* CODE */
 	int64_t		constant;
+	int64_t		high;			/* RANGE: constant <= column a <= high; op is LOAD */
 } GjFusedExpr;
 
 typedef struct GjFusedCondition
@@ -254,6 +261,8 @@ typedef struct GjFusedStep
 {
 	const GjHashSlot *slots;
 	uint64_t	nslots;			/* 0: nothing matches */
+	const uint32_t *place;		/* of a direct table, else NULL; low: as there */
+	int64_t		low;
 	const uint32_t *rows;		/* NULL: the number of a row is its id */
 	const uint32_t *key_row;
 	const int64_t *key_value[GJ_MAX_KEYS];
@@ -556,12 +565,13 @@ typedef struct GjDeviceOps
 								 const int32_t *operands, const GjKeys *keys);
 
 	/*
-	 * Builds a table over keys->nrows rows, whose row ids are rowid[i], or i if rowid is
-	 * NULL.  Takes over the key arrays on success.  May work for long: asks
-	 * stop(arg).  Waits.
+	 * Builds a table over keys->nrows rows, whose row ids, which differ, are rowid[i], or i if
+	 * rowid is NULL.  Takes over the key arrays on success.  The table may be a direct one of
+	 * up to direct_bytes (0: none).  May work for long: asks stop(arg).  Waits.
 	 */
 	GjStatus	(*hash_build) (GjQueue *queue, const GjKeys *keys, const uint32_t *rowid,
-							   bool (*stop) (void *), void *arg, GjHashTable *table);
+							   uint64_t direct_bytes, bool (*stop) (void *), void *arg,
+							   GjHashTable *table);
 	void		(*hash_free) (GjQueue *queue, GjHashTable *table);
 
 	/*

@@ -14,6 +14,11 @@
 
 /* Bytes a row that a build may need at its height, keys not included. */
 #define GJ_BUILD_BYTES		64
+/* Bytes a row that a direct table may take, as a hash table of many rows does; and how much more. */
+#define GJ_DIRECT_BYTES		24
+#define GJ_DIRECT_SPARE		(UINT64_C(4) << 20)
+/* Part of the memory that is left which that may be. */
+#define GJ_DIRECT_SHARE		64
 
 /* What lives until the table is built. */
 typedef struct GjBuild
@@ -121,8 +126,9 @@ compute_keys(GjRun *run, GjBuild *build, const GjRunStep *rs, GjKeys *keys)
 static uint64_t
 table_size(const GjHashTable *table)
 {
-	uint64_t	n = table->nslots * sizeof(GjHashSlot) +
-		(uint64_t) table->keys.nrows * sizeof(uint32_t) * (table->key_row ? 2 : 1);
+	uint64_t	row_bytes = (uint64_t) table->keys.nrows * sizeof(uint32_t);
+	uint64_t	n = table->nslots * (table->place ? sizeof(uint32_t) : sizeof(GjHashSlot)) +
+		(table->rows ? row_bytes : 0) + (table->key_row ? row_bytes : 0);
 
 	for (uint32_t k = 0; k < table->keys.nkeys; k++)
 		if (table->keys.value[k])
@@ -145,24 +151,49 @@ hand_over_keys(GjRun *run, GjBuild *build)
 	build->null = (GjBuffer) {NULL, 0};
 }
 
+/* Takes what a build needs, and what a direct table may take more if there is plenty. */
+static bool
+take_estimate(GjLease *lease, uint64_t needed, uint64_t *spare, uint64_t *taken)
+{
+	*spare = gj_lease_left(lease) / GJ_DIRECT_SHARE;
+	if (*spare > GJ_DIRECT_SPARE)
+		*spare = GJ_DIRECT_SPARE;
+	*taken = needed + *spare;
+	if (gj_lease_take(lease, *taken))
+		return true;
+	*spare = 0;
+	*taken = needed;
+	return gj_lease_take(lease, *taken);
+}
+
 static GjStatus
 build_table(GjRun *run, GjBuild *build, GjRunStep *rs)
 {
 	GjWork	   *work = &run->work;
-	uint64_t	estimate = (uint64_t) build->nrows * GJ_BUILD_BYTES + 4096;
+	bool	  (*stop) (void *) = run->host->stop;
+	void	   *arg = run->host->arg;
+	uint64_t	taken;
+	uint64_t	spare;
 	GjKeys		keys;
 	GjStatus	status;
 
 	GJ_TRY(compute_keys(run, build, rs, &keys));
-	if (!gj_lease_take(work->lease, estimate))
+	if (!take_estimate(work->lease, (uint64_t) build->nrows * GJ_BUILD_BYTES + 4096, &spare,
+					   &taken))
 		return GJ_OUT_OF_MEMORY;
-	status = (rs->step->algorithm == GJ_JOIN_HASH ? work->ops->hash_build : work->ops->sort_build)
-		(work->queue, &keys, build->rowid.memory, run->host->stop, run->host->arg, &rs->table);
-	gj_lease_give(work->lease, estimate);
+	if (rs->step->algorithm == GJ_JOIN_HASH)
+		status = work->ops->hash_build(work->queue, &keys, build->rowid.memory,
+									   (uint64_t) build->nrows * GJ_DIRECT_BYTES + spare, stop, arg,
+									   &rs->table);
+	else
+		status = work->ops->sort_build(work->queue, &keys, build->rowid.memory, stop, arg,
+									   &rs->table);
+	gj_lease_give(work->lease, taken);
 	if (status != GJ_OK)
 		return status;
 	rs->built = true;
 	run->stats.step[rs - run->steps].partitioned += rs->table.partitioned;
+	run->stats.step[rs - run->steps].direct += rs->table.place != NULL;
 	hand_over_keys(run, build);
 	if (!gj_lease_take(work->lease, table_size(&rs->table)))
 		return GJ_OUT_OF_MEMORY;

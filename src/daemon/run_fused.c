@@ -102,6 +102,75 @@ is_condition(const GjNode *node)
 		(node->kind == GJ_NODE_BINARY && node->term[0].op <= GJ_OP_GE_F);
 }
 
+/*
+ * Makes a comparison of an integer column with a constant a range of the column, where there is
+ * one.
+ */
+static void
+make_range(GjFusedExpr *term)
+{
+	bool		flipped = term->a < 0;
+	int64_t		value = term->constant;
+	GjFusedExpr range = *term;
+
+	if (term->op < GJ_OP_EQ_I || term->op > GJ_OP_GE_I || term->op == GJ_OP_NE_I ||
+		(term->a >= 0 && term->b >= 0))
+		return;
+	if (flipped)
+	{
+		range.a = term->b;
+		range.slot_a = term->slot_b;
+		range.b = -1;
+	}
+	range.constant = INT64_MIN;
+	range.high = INT64_MAX;
+	switch (term->op)
+	{
+		case GJ_OP_EQ_I:
+			range.constant = range.high = value;
+			break;
+		case GJ_OP_LE_I:
+		case GJ_OP_GE_I:
+			if ((term->op == GJ_OP_LE_I) != flipped)
+				range.high = value;
+			else
+				range.constant = value;
+			break;
+		default:
+			/* nothing is less than the least, or greater than the greatest */
+			if (value == INT64_MIN || value == INT64_MAX)
+				return;
+			if ((term->op == GJ_OP_LT_I) != flipped)
+				range.high = value - 1;
+			else
+				range.constant = value + 1;
+			break;
+	}
+	range.form = GJ_FUSED_RANGE;
+	range.op = GJ_OP_LOAD;
+	*term = range;
+}
+
+/* Adds a term to the plan's; ranges of one column become one. */
+static void
+add_term(GjFusedPlan *plan, uint32_t first, GjFusedExpr term)
+{
+	make_range(&term);
+	for (uint32_t t = first; t < plan->nterms && term.form == GJ_FUSED_RANGE; t++)
+	{
+		GjFusedExpr *other = &plan->terms[t];
+
+		if (other->form != GJ_FUSED_RANGE || other->a != term.a)
+			continue;
+		if (other->constant < term.constant)
+			other->constant = term.constant;
+		if (other->high > term.high)
+			other->high = term.high;
+		return;
+	}
+	plan->terms[plan->nterms++] = term;
+}
+
 static void
 and_node(const GjNode *a, const GjNode *b, GjNode *node)
 {
@@ -194,9 +263,9 @@ make_condition(const GjRun *run, GjFusedPlan *plan, int32_t e)
 	{
 		made.form = GJ_FUSED_ALL_TERMS;
 		made.first = plan->nterms;
-		made.n = (uint8_t) node.nterms;
-		memcpy(plan->terms + plan->nterms, node.term, node.nterms * sizeof(GjFusedExpr));
-		plan->nterms += (uint8_t) node.nterms;
+		for (uint32_t t = 0; t < node.nterms; t++)
+			add_term(plan, made.first, node.term[t]);
+		made.n = plan->nterms - made.first;
 		return made;
 	}
 	made.form = GJ_FUSED_CODE;
@@ -211,7 +280,7 @@ step_fits(const GjRunStep *rs)
 {
 	const GjStep *step = rs->step;
 
-	if (step->algorithm != GJ_JOIN_HASH || (rs->table.nrows > 0 && !rs->table.slots))
+	if (step->algorithm != GJ_JOIN_HASH || (rs->table.nrows > 0 && !rs->table.slots && !rs->table.place))
 		return false;
 	switch (step->join_type)
 	{
@@ -239,6 +308,8 @@ add_step(const GjRun *run, GjFusedPlan *plan, const GjRunStep *rs)
 	{
 		to->slots = table->slots;
 		to->nslots = table->nslots;
+		to->place = table->place;
+		to->low = table->low;
 		to->rows = table->in_order ? NULL : table->rows;
 		to->key_row = table->key_row;
 		for (uint32_t k = 0; k < step->nkeys; k++)

@@ -297,6 +297,8 @@ explain_step(ExplainContext *cxt, int i)
 		}
 		if (stats->partitioned > 0)
 			ExplainPropertyText("Hash Table", "radix-partitioned", es);
+		else if (stats->direct > 0 && es->verbose)
+			ExplainPropertyText("Hash Table", "direct", es);
 	}
 	close_item(cxt, "Join");
 }

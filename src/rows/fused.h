@@ -21,6 +21,7 @@ typedef enum GjFusedForm
 {
 	GJ_FUSED_NONE,				/* a condition: none, always true.  A value: none is taken */
 	GJ_FUSED_SIMPLE,			/* a value: of column a, or of a <op> b */
+	GJ_FUSED_RANGE,				/* a term: an integer column is between two constants */
 	GJ_FUSED_ALL_TERMS,			/* a condition: all terms are true */
 	GJ_FUSED_CODE				/* gj_eval */
 } GjFusedForm;
@@ -186,9 +187,12 @@ gj_fused_terms(const GjFusedPlan *plan, const GjFusedCondition *condition,
 {
 	for (uint32_t t = condition->first; t < (uint32_t) condition->first + condition->n; t++)
 	{
+		const GjFusedExpr *term = &plan->terms[t];
 		int64_t		value;
 
-		if (gj_fused_simple(&plan->terms[t], columns, rowids, stride, &value, status) || !value)
+		if (gj_fused_simple(term, columns, rowids, stride, &value, status))
+			return false;
+		if (term->form == GJ_FUSED_RANGE ? value < term->constant || value > term->high : !value)
 			return false;
 	}
 	return true;

@@ -285,6 +285,8 @@ typedef struct GjStepStats
 	uint64_t	rows_out;		/* rows that left it, after the residual condition */
 	uint32_t	set_algorithm;	/* GJ_JOIN_SET: what the device has used, 0 if nothing */
 	uint32_t	partitioned;	/* hash tables that were built by partitions */
+	uint32_t	direct;			/* direct tables, that were built or kept */
+	uint32_t	unused;
 } GjStepStats;
 
 typedef struct GjSourceStats
@@ -346,6 +348,7 @@ gj_add_run_stats(GjRunStats *sum, const GjRunStats *stats, uint32_t counted)
 		if (stats->step[i].set_algorithm != GJ_SETS_AUTO)
 			sum->step[i].set_algorithm = stats->step[i].set_algorithm;
 		sum->step[i].partitioned += stats->step[i].partitioned;
+		sum->step[i].direct += stats->step[i].direct;
 	}
 }
 

@@ -1,0 +1,181 @@
+/*
+ * join_direct.cu
+ *	  Tables that are addressed by their key.
+ *
+ * Most keys that are joined with are numbers that somebody gave to rows one after the other:
+ *unique, and dense enough that an array with a place for every value between the least and the
+ *greatest takes no more memory than a hash table.  A probe then is one load of four bytes, and
+ *nothing is hashed or compared; the array is an eighth of a hash table, and so stays in L2 up to
+ *ten million rows.
+ *
+ * One pass over the keys finds their range.  Another one writes every row's id to its place, a
+ * third one looks whether it is still there: where two rows have one key it is not, and a hash
+ * table has to be built.  Plain stores, which L2 merges, are faster than atomic ones and the check
+ * together.
+ */
+#include "join_hash.cuh"
+
+#define BLOCKS_PER_SM 16
+#define WARPS (GJ_THREADS / 32)
+#define STOP_ROWS (1u << 23) /* from so many on the passes are waited for, and stop asked */
+
+/* What the keys are like; device memory, copied to the host. */
+typedef struct KeyRange
+{
+	int64_t low;
+	int64_t high;
+	uint32_t nrows; /* that are not NULL */
+	uint32_t twice; /* 1: two rows have the same key */
+} KeyRange;
+
+static __global__ void
+__launch_bounds__(GJ_THREADS) find_range(const __grid_constant__ GjKeys keys, KeyRange *range)
+{
+	__shared__ int64_t low[WARPS];
+	__shared__ int64_t high[WARPS];
+	const uint64_t step = (uint64_t) gridDim.x * GJ_THREADS;
+	int64_t least = INT64_MAX;
+	int64_t greatest = INT64_MIN;
+	uint32_t nrows = 0;
+
+	for (uint64_t i = (uint64_t) blockIdx.x * GJ_THREADS + threadIdx.x; i < keys.nrows; i += step)
+	{
+		const int64_t key = keys.value[0][i];
+
+		if (keys.null[i])
+			continue;
+		least = min(least, key);
+		greatest = max(greatest, key);
+		nrows++;
+	}
+	for (uint32_t distance = 16; distance > 0; distance /= 2)
+	{
+		least = min(least, __shfl_down_sync(0xFFFFFFFF, least, distance));
+		greatest = max(greatest, __shfl_down_sync(0xFFFFFFFF, greatest, distance));
+	}
+	nrows = __reduce_add_sync(0xFFFFFFFF, nrows);
+	if (threadIdx.x % 32 == 0)
+	{
+		low[threadIdx.x / 32] = least;
+		high[threadIdx.x / 32] = greatest;
+		if (nrows > 0)
+			atomicAdd(&range->nrows, nrows);
+	}
+	__syncthreads();
+	if (threadIdx.x > 0)
+		return;
+	for (uint32_t w = 1; w < WARPS; w++)
+	{
+		least = min(least, low[w]);
+		greatest = max(greatest, high[w]);
+	}
+	atomicMin((long long *) &range->low, (long long) least);
+	atomicMax((long long *) &range->high, (long long) greatest);
+}
+
+/* Where two rows have one place either of them is there afterwards. */
+static __global__ void
+__launch_bounds__(GJ_THREADS) write_places(const __grid_constant__ GjKeys keys,
+										   const uint32_t *rowid, int64_t low, uint32_t *place)
+{
+	const uint64_t step = (uint64_t) gridDim.x * GJ_THREADS;
+
+	for (uint64_t i = (uint64_t) blockIdx.x * GJ_THREADS + threadIdx.x; i < keys.nrows; i += step)
+	{
+		if (!keys.null[i])
+			place[(uint64_t) keys.value[0][i] - (uint64_t) low] = rowid ? rowid[i] : (uint32_t) i;
+	}
+}
+
+/* Row ids differ, so a place that has another one was written twice. */
+static __global__ void
+__launch_bounds__(GJ_THREADS)
+	check_places(const __grid_constant__ GjKeys keys, const uint32_t *rowid, int64_t low,
+				 const uint32_t *place, KeyRange *range)
+{
+	const uint64_t step = (uint64_t) gridDim.x * GJ_THREADS;
+	bool twice = false;
+
+	for (uint64_t i = (uint64_t) blockIdx.x * GJ_THREADS + threadIdx.x; i < keys.nrows; i += step)
+	{
+		if (!keys.null[i])
+			twice |= place[(uint64_t) keys.value[0][i] - (uint64_t) low] !=
+					 (rowid ? rowid[i] : (uint32_t) i);
+	}
+	if (twice)
+		range->twice = 1;
+}
+
+/* Copies the range to the host, behind all that is queued. */
+static GjStatus
+read_range(GjQueue *queue, const KeyRange *range, KeyRange *host)
+{
+	static_assert(sizeof(KeyRange) <= sizeof(queue->pinned->fused_counts), "room to read it");
+	GJ_CUDA(queue, cudaMemcpyAsync(queue->pinned->fused_counts, range, sizeof(*range),
+								   cudaMemcpyDeviceToHost, queue->stream));
+	GJ_TRY(gj_wait(queue));
+	memcpy(host, queue->pinned->fused_counts, sizeof(*host));
+	return GJ_OK;
+}
+
+/* Fills the places; *unique = false: two rows want the same one. */
+static GjStatus
+fill_places(GjQueue *queue, const GjKeys *keys, const uint32_t *rowid, KeyRange *range,
+			const GjHashTable *table, uint32_t blocks, bool *unique)
+{
+	KeyRange found;
+
+	GJ_CUDA(queue,
+			cudaMemsetAsync(table->place, 0xFF, table->nslots * sizeof(uint32_t), queue->stream));
+	write_places<<<blocks, GJ_THREADS, 0, queue->stream>>>(*keys, rowid, table->low, table->place);
+	GJ_LAUNCHED(queue, "write_places");
+	check_places<<<blocks, GJ_THREADS, 0, queue->stream>>>(*keys, rowid, table->low, table->place,
+														   range);
+	GJ_LAUNCHED(queue, "check_places");
+	GJ_TRY(read_range(queue, range, &found));
+	*unique = found.twice == 0;
+	return GJ_OK;
+}
+
+GjStatus
+gj_direct_build(GjQueue *queue, const GjKeys *keys, const uint32_t *rowid, uint64_t most_bytes,
+				bool (*stop)(void *), void *arg, GjHashTable *table)
+{
+	const KeyRange nothing = {INT64_MAX, INT64_MIN, 0, 0};
+	const uint32_t blocks = min(gj_blocks(keys->nrows, GJ_THREADS),
+								(uint32_t) queue->device->nprocessors * BLOCKS_PER_SM);
+	KeyRange range = nothing;
+	void *memory;
+	bool unique = false;
+	GjStatus status;
+
+	if (keys->nkeys != 1 || keys->nrows == 0 || most_bytes == 0)
+		return GJ_OK;
+	GJ_TRY(gj_scratch(queue, GJ_SCRATCH_A, sizeof(KeyRange), &memory));
+	GJ_CUDA(queue, cudaMemcpyAsync(memory, &nothing, sizeof(nothing), cudaMemcpyHostToDevice,
+								   queue->stream));
+	find_range<<<blocks, GJ_THREADS, 0, queue->stream>>>(*keys, (KeyRange *) memory);
+	GJ_LAUNCHED(queue, "find_range");
+	GJ_TRY(read_range(queue, (KeyRange *) memory, &range));
+	if (range.nrows == 0 ||
+		(uint64_t) range.high - (uint64_t) range.low >= most_bytes / sizeof(uint32_t))
+		return GJ_OK;
+	if (keys->nrows >= STOP_ROWS && stop != NULL && stop(arg))
+		return GJ_CANCELLED;
+	table->low = range.low;
+	table->nslots = (uint64_t) range.high - (uint64_t) range.low + 1;
+	table->place = (uint32_t *) gj_alloc(queue, table->nslots * sizeof(uint32_t));
+	status = table->place == NULL
+				 ? gj_no_memory(queue)
+				 : fill_places(queue, keys, rowid, (KeyRange *) memory, table, blocks, &unique);
+	if (status != GJ_OK || !unique)
+	{
+		gj_free(queue, table->place, table->nslots * sizeof(uint32_t));
+		memset(table, 0, sizeof(*table));
+		return status;
+	}
+	table->nrows = range.nrows;
+	table->max_count = 1;
+	table->in_order = true;
+	return GJ_OK;
+}
