@@ -235,6 +235,7 @@ typedef struct GjRunFused
 	GjBuffer	missed_nulls[GJ_FUSED_OUTER];
 	GjFusedMissed missed;		/* tuples whose group was not known */
 	uint32_t	nbad;			/* calls from which most tuples came back */
+	bool		few_missed;		/* hardly any did from the last one */
 } GjRunFused;
 
 struct GjRun

@@ -181,10 +181,12 @@ build_table(GjRun *run, GjBuild *build, GjRunStep *rs)
 	if (!take_estimate(work->lease, (uint64_t) build->nrows * GJ_BUILD_BYTES + 4096, &spare,
 					   &taken))
 		return GJ_OUT_OF_MEMORY;
+	/* rows that have no match are found by their places in a table that has them in one row */
 	if (rs->step->algorithm == GJ_JOIN_HASH)
 		status = work->ops->hash_build(work->queue, &keys, build->rowid.memory,
-									   (uint64_t) build->nrows * GJ_DIRECT_BYTES + spare, stop, arg,
-									   &rs->table);
+									   gj_step_makes_rows(rs->step) ? 0 :
+									   (uint64_t) build->nrows * GJ_DIRECT_BYTES + spare,
+									   stop, arg, &rs->table);
 	else
 		status = work->ops->sort_build(work->queue, &keys, build->rowid.memory, stop, arg,
 									   &rs->table);

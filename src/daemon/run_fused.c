@@ -12,7 +12,8 @@
  *
  * Groups: tuples whose group is known are added to its aggregates; all others come back and
  * are grouped as ever (run_group.c), which makes their groups known.  The first rows are
- * few and all come back.  Where most of them keep coming back, it is not tried any more.
+ * few and all come back; the less comes back the more rows pass at once.  Where most of them
+ * keep coming back, it is not tried any more.
  */
 #include "run.h"
 
@@ -25,9 +26,11 @@
 
 /* Rows of one call. */
 #define GJ_FUSED_ROWS		(128u * 1024 * 1024)
-/* The same where tuples can come back, and before there is any group. */
+/* The same where many tuples may come back, and before there is any group. */
 #define GJ_FUSED_GROUP_ROWS (16u * 1024 * 1024)
 #define GJ_FUSED_FIRST_ROWS (128u * 1024)
+/* If no more of them came back from a call, not many will from one of any size. */
+#define GJ_FUSED_FEW		(32u * 1024)
 /* That many calls of which most tuples came back are too many. */
 #define GJ_FUSED_MAX_BAD	4
 
@@ -540,6 +543,7 @@ take_missed(GjRun *run, bool first)
 		if (fused->missed.n[p] > 0)
 			GJ_TRY(group_missed(run, p));
 	}
+	fused->few_missed = n <= GJ_FUSED_FEW;
 	if (!first && n > fused->nrows / 2 && ++fused->nbad >= GJ_FUSED_MAX_BAD)
 		fused->off = true;
 	return GJ_OK;
@@ -554,7 +558,7 @@ room_for_rows(GjRun *run)
 	const GjGroups *groups = gj_run_groups(run);
 	uint32_t	most = GJ_FUSED_ROWS;
 
-	if (run->program->output == GJ_OUTPUT_GROUPS)
+	if (run->program->output == GJ_OUTPUT_GROUPS && !run->fused->few_missed)
 		most = groups && groups->rows.nrows > 0 ? GJ_FUSED_GROUP_ROWS : GJ_FUSED_FIRST_ROWS;
 	if (run->fused->most_rows > 0 && run->fused->most_rows < most)
 		most = run->fused->most_rows;
@@ -619,6 +623,23 @@ add_part(GjRun *run, const GjColumn *columns, uint32_t first, uint32_t n)
 	fused->nrows += n;
 }
 
+/* Makes room for the tuples of all rows that a call may get, where there is plenty of memory. */
+static GjStatus
+reserve_ahead(GjRun *run)
+{
+	uint64_t	nrows = run->sources[0].nrows_hint;
+	uint32_t	room = room_for_rows(run);
+	GjStatus	status;
+
+	if (nrows > room)
+		nrows = room;
+	if (nrows * (run->nsteps * sizeof(uint32_t) + run->sources[0].ncolumns * 2 * sizeof(int64_t)) >
+		gj_lease_left(run->work.lease) / 4)
+		return GJ_OK;
+	status = reserve_missed(run, 0, (uint32_t) nrows);
+	return status == GJ_OUT_OF_MEMORY ? GJ_OK : status;
+}
+
 /*
  * Makes room for n more rows and their tuples; where no others are described, for fewer, then told
  * in *n, if memory is short.
@@ -631,6 +652,8 @@ make_room(GjRun *run, uint32_t *n)
 
 	if (run->program->output != GJ_OUTPUT_GROUPS)
 		return GJ_OK;
+	if (run->fused->nrows == 0 && run->fused->ran)
+		GJ_TRY(reserve_ahead(run));
 	if (run->fused->nrows > 0)
 		return reserve_missed(run, 0, run->fused->nrows + *n);
 	status = gj_run_fit_tuples(run, 0, n, reserve_missed, free_missed);
