@@ -5,8 +5,11 @@
  *
  * Rows that come too late are left out before anything is sorted (a bound: what was found
  * among earlier rows), so that hardly any are left once there is one.  The others are sorted
- * by CUB's radix sort, from the last key to the first, for it is stable.
+ * by CUB's radix sort, from the last key to the first, for it is stable.  Of few rows, as most
+ * groups are, each is compared with all: that is one launch, where a sort is a dozen for each key.
  */
+#include <utility>
+
 #include <cub/device/device_scan.cuh>
 #include <cub/device/device_select.cuh>
 
@@ -38,6 +41,42 @@ __launch_bounds__(GJ_THREADS) order_values(int64_t *to, const int64_t *from, con
 
 	if (i < n)
 		to[i] = gj_order_value(from[rows[i]], descending, k);
+}
+
+#define FEW_ROWS 8192
+#define WARPS (GJ_THREADS / 32)
+
+/* A warp a row: its place in to[] is the number of rows that come before it.  rows = NULL: 0 .. n-1
+ */
+static __global__ void
+__launch_bounds__(GJ_THREADS) rank_rows(const __grid_constant__ GjKeys keys, uint32_t descending,
+										const uint32_t *rows, uint32_t n, uint32_t *to)
+{
+	const uint32_t i = blockIdx.x * WARPS + threadIdx.x / 32;
+	const uint32_t row = i < n ? (rows ? rows[i] : i) : 0;
+	uint32_t rank = 0;
+
+	if (i >= n)
+		return;
+	for (uint32_t j = threadIdx.x % 32; j < n; j += 32)
+	{
+		const int order = gj_order_rows(&keys, descending, rows ? rows[j] : j, row);
+
+		rank += order < 0 || (order == 0 && j < i);
+	}
+	rank = __reduce_add_sync(0xFFFFFFFF, rank);
+	if (threadIdx.x % 32 == 0)
+		to[rank] = row;
+}
+
+static GjStatus
+sort_few(GjQueue *queue, const GjKeys *keys, uint32_t descending, const uint32_t *rows, uint32_t n,
+		 uint32_t *to)
+{
+	rank_rows<<<gj_blocks(n, WARPS), GJ_THREADS, 0, queue->stream>>>(*keys, descending, rows, n,
+																	 to);
+	GJ_LAUNCHED(queue, "rank_rows");
+	return GJ_OK;
 }
 
 /* *end = rows at the start of n sorted ones up to the last tie of rows[last].  One thread. */
@@ -86,6 +125,12 @@ static GjStatus
 sort_by_all(GjQueue *queue, const GjKeys *keys, uint32_t descending, Order *order, uint32_t m,
 			bool (*stop)(void *), void *arg)
 {
+	if (m <= FEW_ROWS)
+	{
+		GJ_TRY(sort_few(queue, keys, descending, order->row, m, order->next));
+		std::swap(order->row, order->next);
+		return GJ_OK;
+	}
 	for (uint32_t k = keys->nkeys; k-- > 0;)
 	{
 		uint32_t *row = order->row;
@@ -185,6 +230,11 @@ gj_sort_rows(GjQueue *queue, const GjKeys *keys, uint32_t descending, bool (*sto
 	GjStatus status;
 
 	GJ_TRY(gj_enter(queue));
+	if (keys->nrows > 0 && keys->nrows <= FEW_ROWS)
+	{
+		GJ_TRY(sort_few(queue, keys, descending, NULL, keys->nrows, positions));
+		return gj_wait(queue);
+	}
 	GJ_TRY(gj_wait(queue));
 	if (keys->nrows == 0)
 		return GJ_OK;
