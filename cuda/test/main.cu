@@ -2,14 +2,16 @@
  * main.cu
  *	  kernel_test: tests of the cuda device (and the cpu device) against references.
  *
- *	kernel_test [--quick] [--device cuda|cpu|all] [--bench | --bench-join | --bench-fused |
- *--bench-sets]
+ *	kernel_test [--quick] [--device cuda|cpu|all] [TEST...]
+ *				[--bench | --bench-join | --bench-fused | --bench-sets | --list]
  *
  * The last line is "N passed, N failed"; the exit status is 1 if a check failed.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <algorithm>
 
 #include "test.cuh"
 
@@ -365,29 +367,50 @@ Queue::view(const std::vector<Column> &cols, uint32_t nrows,
 
 /* ---- main */
 
+struct Test
+{
+	const char *name;
+	void (*run)(const Device &);
+	bool wanted = false; /* by name */
+};
+
+static Test tests[] = {
+	{"memory", test_memory},     {"lanes", test_lanes},
+	{"peers", test_peers},       {"exchange", test_exchange},
+	{"select", test_select},     {"keys", test_keys},
+	{"hash", test_hash},         {"aggregate", test_aggregate},
+	{"groups", test_groups},     {"order", test_order},
+	{"fused", test_fused},       {"gather", test_gather},
+	{"sets", test_sets},         {"steps", test_steps},
+	{"types", test_types},       {"array_sets", test_array_sets},
+	{"set_join", test_set_join}, {"membership", test_membership},
+	{"radix", test_radix},
+};
+
+/* False: there is no test of that name. */
+static bool
+want_test(const char *name)
+{
+	for (Test &test : tests)
+	{
+		if (strcmp(test.name, name) == 0)
+			return test.wanted = true;
+	}
+	return false;
+}
+
+/* Those that are wanted, or all. */
 static void
 run_tests(const Device &device)
 {
-	test_memory(device);
-	test_lanes(device);
-	test_peers(device);
-	test_exchange(device);
-	test_select(device);
-	test_keys(device);
-	test_hash(device);
-	test_aggregate(device);
-	test_groups(device);
-	test_order(device);
-	test_fused(device);
-	test_gather(device);
-	test_sets(device);
-	test_steps(device);
-	test_types(device);
-	test_array_sets(device);
-	test_set_join(device);
-	test_membership(device);
-	if (device.ops->kind == GJ_DEVICE_CUDA)
-		test_radix(device);
+	const bool all = std::none_of(std::begin(tests), std::end(tests),
+								  [](const Test &test) { return test.wanted; });
+
+	for (const Test &test : tests)
+	{
+		if ((all || test.wanted) && (test.run != test_radix || device.ops->kind == GJ_DEVICE_CUDA))
+			test.run(device);
+	}
 }
 
 /* Opens the device and runs what was asked for; false if there is none. */
@@ -444,10 +467,16 @@ main(int argc, char **argv)
 			timing = bench_fused;
 		else if (strcmp(argv[i], "--device") == 0 && i + 1 < argc)
 			name = argv[++i];
-		else
+		else if (strcmp(argv[i], "--list") == 0)
 		{
-			fprintf(stderr, "usage: kernel_test [--quick] [--device cuda|cpu|all] "
-							"[--bench | --bench-join | --bench-fused | --bench-sets]\n");
+			for (const Test &test : tests)
+				printf("%s\n", test.name);
+			return 0;
+		}
+		else if (!want_test(argv[i]))
+		{
+			fprintf(stderr, "usage: kernel_test [--quick] [--device cuda|cpu|all] [TEST...] "
+							"[--bench | --bench-join | --bench-fused | --bench-sets | --list]\n");
 			return 2;
 		}
 	}
