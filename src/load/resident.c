@@ -27,8 +27,6 @@
 #include "guc.h"
 #include "load/resident.h"
 
-/* A smaller table is loaded sooner than asked about. */
-#define MIN_BLOCKS			32
 /* With one part in so many of its pages missing, a fragment is loaded anew and kept. */
 #define RELOAD_PART			8
 /* It is kept if one page in so many is all-visible. */
@@ -79,7 +77,7 @@ struct GjResidentAsks
 static bool
 may_be_resident(Relation rel, BlockNumber nblocks)
 {
-	return nblocks >= MIN_BLOCKS && !IsParallelWorker() &&
+	return nblocks > 0 && !IsParallelWorker() &&
 		!IsCatalogRelation(rel) && !RelationIsMapped(rel) && RelationNeedsWAL(rel) &&
 		!gj_relation_is_new(rel);
 }
@@ -543,7 +541,7 @@ compare_pages(ResidentAsk *ask, uint32 fragment, XLogRecPtr map_lsn, const uint8
 
 	find_visible(bits, npages, visible);
 	nvisible = gj_pages_count(visible);
-	keep = !XLogRecPtrIsInvalid(map_lsn) && nvisible >= npages / KEEP_PART;
+	keep = !XLogRecPtrIsInvalid(map_lsn) && nvisible > 0 && nvisible >= npages / KEEP_PART;
 	/* of one that is not to be kept, what is known may still be better than nothing */
 	known = find_unchanged(ask, fragment, map_lsn, visible, map->resident);
 	if (known)
