@@ -140,7 +140,7 @@ SELECT gj_resident(:sums);
 VACUUM f;
 SELECT gj_resident(:sums), gj_resident(:sums);
 
--- never kept: unlogged and temporary tables, catalogs, tables of a few pages
+-- never kept: unlogged and temporary tables, catalogs; a table of one page is
 CREATE UNLOGGED TABLE u AS SELECT * FROM f;
 CREATE TEMPORARY TABLE p AS SELECT * FROM f;
 CREATE TABLE small AS SELECT i AS k, i AS c FROM generate_series(0, 49) i;

@@ -234,20 +234,21 @@ load_table(Relation rel, const AttrNumber *attnos, int n, int ntexts)
 	GjProgram  *program = make_program(rel, attnos, n, ntexts);
 	GjLoadStats stats = {0};
 	GjFailure	failure = {0};
-	GjRun	   *run = gj_run_start(program, &stats, &failure);
+	GjRun	   *run = gj_run_create(program, &stats);
 	GjTable		table = {.relid = RelationGetRelid(rel),.attnos = attnos};
-	GjSourceReader *reader = NULL;
+	GjSourceReader *reader = gj_heap_source(&table, 1, GetActiveSnapshot(), program, 0, &failure);
 	GjRunResult result = GJ_RUN_FAILED;
 	const uint8 *batch;
 	uint32		slot;
 
-	if (run != NULL)
-		reader = gj_heap_source(&table, 1, GetActiveSnapshot(), program, 0, &failure);
-	if (reader != NULL && gj_run_set_heap_reader(run, 0, reader, &failure))
-		while ((result = gj_run_next(run, &batch, &slot, &failure)) == GJ_RUN_BATCH)
-			gj_run_free_batch(run, slot);
-	if (run != NULL)
-		gj_run_end(run);
+	if (reader != NULL)
+	{
+		gj_run_set_reader(run, 0, reader);
+		if (gj_run_submit(run, &failure))
+			while ((result = gj_run_next(run, &batch, &slot, &failure)) == GJ_RUN_BATCH)
+				gj_run_free_batch(run, slot);
+	}
+	gj_run_end(run);
 	if (result == GJ_RUN_FAILED)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),

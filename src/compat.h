@@ -21,6 +21,13 @@
 #define gj_relation_by_file(tablespace, file) RelidByRelfilenode(tablespace, file)
 #endif
 
+/* A set of n events to wait for, which whoever made it frees. */
+#if PG_VERSION_NUM >= 170000
+#define gj_create_wait_set(context, n)	CreateWaitEventSet(NULL, n)
+#else
+#define gj_create_wait_set(context, n)	CreateWaitEventSet(context, n)
+#endif
+
 /*
  * True if the bytes of texts decide their order.  Declared here because utils/pg_locale.h
  * wants the headers of ICU, which need not be installed.

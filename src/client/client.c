@@ -62,7 +62,8 @@ client_closer(void *arg)
  * Connect for a run.  A gpujoind that was there before may be restarting.
  */
 static GjConnection *
-connect_for_run(const GjProgram *program, GjFailure *failure)
+connect_for_run(const GjProgram *program, const GjOutgoing *messages, int more,
+				GjFailure *failure)
 {
 	GjMsgWelcome welcome;
 	GjConnection *connection;
@@ -73,7 +74,7 @@ connect_for_run(const GjProgram *program, GjFailure *failure)
 		return NULL;
 	}
 	connection = gj_connection_open_within(gj_device_known() ? GJ_RESTART_TIMEOUT : 0,
-										   &welcome, failure);
+										   messages, more, &welcome, failure);
 	if (connection == NULL)
 	{
 		if (failure->reason == GJ_NO_DAEMON)
@@ -198,11 +199,10 @@ choose_temp_directory(char *directory, Size size)
 }
 
 /*
- * Send the program and wait for the rings.  A failure to send shows when reading, perhaps
- * with its reason.
+ * Make the message that the program is behind.
  */
-static bool
-submit_program(GjClient *client, const GjProgram *program, GjFailure *failure)
+static GjMsgSubmit
+make_submit(const GjProgram *program)
 {
 	GjMsgSubmit submit = {
 		.type = GJ_MSG_SUBMIT,
@@ -214,8 +214,16 @@ submit_program(GjClient *client, const GjProgram *program, GjFailure *failure)
 	};
 
 	choose_temp_directory(submit.temp_directory, sizeof(submit.temp_directory));
-	(void) gj_connection_send(client->connection, &submit, sizeof(submit), program, program->nbytes);
-	return wait_until_ready(client, failure);
+	return submit;
+}
+
+/*
+ * Make the message that questions are behind.
+ */
+static GjMsgSlot
+make_ask(const GjQuestions *ask)
+{
+	return (GjMsgSlot) {.type = GJ_MSG_ASK,.nrows = ask->n};
 }
 
 /*
@@ -235,11 +243,17 @@ client_create(GjConnection *connection)
 }
 
 /*
- * Submit a program.
+ * Submit a program.  All that gpujoind needs to begin is sent at once: it takes as long to wake up
+ * for each message as it takes to answer.  A failure to send shows when reading, perhaps with its
+ * reason.
  */
 GjClient *
-gj_client_submit(const GjProgram *program, GjFailure *failure)
+gj_client_submit(const GjProgram *program, const GjQuestions *ask, GjFailure *failure)
 {
+	GjMsgSubmit submit;
+	GjMsgSlot	question;
+	GjOutgoing	messages[2];
+	int			more = 0;
 	GjClient   *client;
 	GjConnection *connection;
 
@@ -248,14 +262,19 @@ gj_client_submit(const GjProgram *program, GjFailure *failure)
 		gj_fail(failure, GJ_TOO_LARGE, "a program of %u bytes", program->nbytes);
 		return NULL;
 	}
-	connection = connect_for_run(program, failure);
+	submit = make_submit(program);
+	messages[more++] = (GjOutgoing) {&submit, sizeof(submit), program, program->nbytes};
+	if (ask != NULL)
+	{
+		question = make_ask(ask);
+		messages[more++] = (GjOutgoing) {&question, sizeof(question), ask->bytes, ask->nbytes};
+	}
+	connection = connect_for_run(program, messages, more, failure);
 	if (connection == NULL)
 		return NULL;
-	gj_counters_tell();
-
 	client = client_create(connection);
 	client->output_capacity = program->output == GJ_OUTPUT_ROWS ? program->output_capacity : 0;
-	if (!submit_program(client, program, failure))
+	if (!wait_until_ready(client, failure))
 	{
 		if (failure->reason == GJ_DEVICE_LOST)
 			gj_client_forget_device();
@@ -263,6 +282,7 @@ gj_client_submit(const GjProgram *program, GjFailure *failure)
 		pfree(client);
 		return NULL;
 	}
+	gj_counters_tell();
 	gj_save_open(&client->saver, program);
 	return client;
 }
@@ -284,14 +304,14 @@ gj_client_attach(uint32 device_kind, const GjRunToken *token, GjFailure *failure
 {
 	GjMsgAttach attach = {.type = GJ_MSG_ATTACH,.token = *token};
 	GjMsgWelcome welcome;
-	GjConnection *connection = gj_connection_open(device_kind, &welcome, failure);
+	GjOutgoing	message = {&attach, sizeof(attach), NULL, 0};
+	GjConnection *connection = gj_connection_open(device_kind, &message, 1, &welcome, failure);
 	GjClient   *client;
 
 	if (connection == NULL)
 		return NULL;
 	client = client_create(connection);
 	client->attached = true;
-	(void) gj_connection_send(connection, &attach, sizeof(attach), NULL, 0);
 	if (wait_until_ready(client, failure))
 	{
 #ifdef MADV_POPULATE_WRITE
@@ -370,19 +390,22 @@ gj_client_send_chunk(GjClient *client, uint32 slot, uint32 source, uint32 nrows)
  * Tell whether resident data may stand for chunks.
  */
 bool
-gj_client_may_ask(const GjClient *client)
+gj_client_may_ask(void)
 {
-	return client->saver.fd < 0;
+	return !gj_save_wanted();
 }
 
 /*
- * Send a question about resident data.
+ * Send questions about resident data.
  */
 bool
-gj_client_send_ask(GjClient *client, uint32 slot, uint32 source)
+gj_client_send_ask(GjClient *client, const GjQuestions *ask)
 {
-	client->free_slots &= ~(UINT64CONST(1) << slot);
-	return send_slot(client, GJ_MSG_ASK, slot, source, 0);
+	GjMsgSlot	question = make_ask(ask);
+
+	return client->connection != NULL &&
+		gj_connection_send(client->connection, &question, sizeof(question), ask->bytes,
+						   ask->nbytes);
 }
 
 /*
@@ -455,6 +478,7 @@ event_from_message(GjClient *client, const GjAnswer *answer, GjFailure *failure)
 				break;
 			event.type = GJ_EVENT_RESIDENT;
 			event.slot = slot->slot;
+			event.nrows = slot->nrows;
 			return event;
 		case GJ_MSG_DONE:
 			client->stats = answer->done.stats;

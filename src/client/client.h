@@ -34,7 +34,7 @@ typedef enum GjEventType
 	GJ_EVENT_NONE,				/* nothing to read (only without waiting) */
 	GJ_EVENT_SLOT,				/* a slot of the load ring has become free */
 	GJ_EVENT_BATCH,
-	GJ_EVENT_RESIDENT,			/* the answer to an ASK, in a slot of the output ring */
+	GJ_EVENT_RESIDENT,			/* nrows answers to an ASK, in a slot of the output ring */
 	GJ_EVENT_DONE,				/* gj_client_stats() is filled in */
 	GJ_EVENT_FAILED				/* *failure is filled in; the connection is useless */
 } GjEventType;
@@ -56,11 +56,20 @@ extern const GjDeviceInfo *gj_client_device(GjFailure *failure);
 /* Forgets what gj_client_device() remembers (after a lost connection). */
 extern void gj_client_forget_device(void);
 
+/* Questions about resident data (wire/resident.h), at least one. */
+typedef struct GjQuestions
+{
+	uint32		n;
+	Size		nbytes;
+	const uint8 *bytes;
+} GjQuestions;
+
 /*
- * Connects, submits the program and maps the rings.  NULL with the reason if that
- * fails.  Waits for gpujoind's answer.
+ * Connects, submits the program and maps the rings; `ask` (NULL: nothing) is sent with it.  NULL
+ * with the reason if that fails.  Waits for gpujoind's answer, but not for those to `ask`.
  */
-extern GjClient *gj_client_submit(const GjProgram *program, GjFailure *failure);
+extern GjClient *gj_client_submit(const GjProgram *program, const GjQuestions *ask,
+								  GjFailure *failure);
 
 /* What another process needs to attach to the run. */
 extern const GjRunToken *gj_client_token(const GjClient *client);
@@ -81,11 +90,15 @@ extern uint8 *gj_client_load_slot(GjClient *client, uint32 *slot);
 /* Sends the filled slot.  False: the connection is lost. */
 extern bool gj_client_send_chunk(GjClient *client, uint32 slot, uint32 source, uint32 nrows);
 
-/* True if sources may be resident: everything must pass through here that is to be saved. */
-extern bool gj_client_may_ask(const GjClient *client);
+/*
+ * True if sources of runs that are submitted now may be resident: everything must pass through
+ * here that is to be saved.
+ */
+extern bool gj_client_may_ask(void);
 
-/* Sends a slot that holds an ASK, or a USE of n fragments (wire/resident.h). */
-extern bool gj_client_send_ask(GjClient *client, uint32 slot, uint32 source);
+/* Asks more; all that was asked before has been answered. */
+extern bool gj_client_send_ask(GjClient *client, const GjQuestions *ask);
+/* Sends a slot that holds a USE of n fragments (wire/resident.h), those of `source` first. */
 extern bool gj_client_send_use(GjClient *client, uint32 slot, uint32 source, uint32 n);
 
 extern bool gj_client_end_source(GjClient *client, uint32 source);

@@ -16,6 +16,7 @@
 #include "utils/timestamp.h"
 
 #include "client/connection.h"
+#include "compat.h"
 #include "guc.h"
 
 /* How long a full queue of connections is waited for, and in which steps. */
@@ -46,6 +47,9 @@ connection_closer(void *arg)
 {
 	GjConnection *connection = (GjConnection *) arg;
 
+	if (connection->waits != NULL)
+		FreeWaitEventSet(connection->waits);
+	connection->waits = NULL;
 	if (connection->fd >= 0)
 	{
 		close(connection->fd);
@@ -135,7 +139,8 @@ connection_connect(GjConnection *connection, GjFailure *failure)
  * Say hello and wait for the welcome.
  */
 static bool
-connection_greet(GjConnection *connection, uint32 kind, GjMsgWelcome *welcome, GjFailure *failure)
+connection_greet(GjConnection *connection, uint32 kind, const GjOutgoing *messages, int more,
+				 GjMsgWelcome *welcome, GjFailure *failure)
 {
 	GjMsgHello	hello = {
 		.type = GJ_MSG_HELLO,
@@ -150,6 +155,9 @@ connection_greet(GjConnection *connection, uint32 kind, GjMsgWelcome *welcome, G
 
 	/* a failure to send shows when reading, perhaps with its reason */
 	(void) gj_connection_send(connection, &hello, sizeof(hello), NULL, 0);
+	for (int i = 0; i < more; i++)
+		(void) gj_connection_send(connection, messages[i].head, messages[i].head_size,
+								  messages[i].body, messages[i].body_size);
 	if (!gj_connection_expect(connection, GJ_MSG_WELCOME, GJ_ANSWER_TIMEOUT, &answer, failure))
 	{
 		if (failure->reason == GJ_DEVICE_LOST)
@@ -166,12 +174,13 @@ connection_greet(GjConnection *connection, uint32 kind, GjMsgWelcome *welcome, G
  * Connect to gpujoind and say hello.
  */
 GjConnection *
-gj_connection_open(uint32 kind, GjMsgWelcome *welcome, GjFailure *failure)
+gj_connection_open(uint32 kind, const GjOutgoing *messages, int more, GjMsgWelcome *welcome,
+				   GjFailure *failure)
 {
 	GjConnection *connection = connection_create();
 
 	if (connection_connect(connection, failure) &&
-		connection_greet(connection, kind, welcome, failure))
+		connection_greet(connection, kind, messages, more, welcome, failure))
 		return connection;
 	gj_connection_close(connection);
 	return NULL;
@@ -208,32 +217,32 @@ gj_connection_send(GjConnection *connection, const void *head, size_t head_size,
 }
 
 /*
- * Wait until a message or the end of the connection can be read.
+ * Wait until a message or the end of the connection can be read.  What is waited for is put
+ * together once.
  */
 bool
 gj_connection_wait(GjConnection *connection, TimestampTz deadline)
 {
+	if (connection->waits == NULL)
+	{
+		connection->waits = gj_create_wait_set(connection->context, 3);
+		AddWaitEventToSet(connection->waits, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, NULL);
+		AddWaitEventToSet(connection->waits, WL_EXIT_ON_PM_DEATH, PGINVALID_SOCKET, NULL, NULL);
+		AddWaitEventToSet(connection->waits, WL_SOCKET_READABLE, connection->fd, NULL, NULL);
+	}
 	for (;;)
 	{
-		int			events = WL_LATCH_SET | WL_SOCKET_READABLE | WL_EXIT_ON_PM_DEATH;
+		WaitEvent	event;
 		long		timeout = -1;
-		int			happened;
 
 		if (deadline != 0)
-		{
 			timeout = TimestampDifferenceMilliseconds(GetCurrentTimestamp(), deadline);
-			events |= WL_TIMEOUT;
-		}
-		happened = WaitLatchOrSocket(MyLatch, events, connection->fd, timeout, PG_WAIT_EXTENSION);
-		if (happened & WL_LATCH_SET)
-		{
-			ResetLatch(MyLatch);
-			CHECK_FOR_INTERRUPTS();
-		}
-		if (happened & WL_SOCKET_READABLE)
-			return true;
-		if (happened & WL_TIMEOUT)
+		if (WaitEventSetWait(connection->waits, timeout, &event, 1, PG_WAIT_EXTENSION) == 0)
 			return false;
+		if (event.events & WL_SOCKET_READABLE)
+			return true;
+		ResetLatch(MyLatch);
+		CHECK_FOR_INTERRUPTS();
 	}
 }
 

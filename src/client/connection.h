@@ -11,6 +11,7 @@
 #define GJ_CLIENT_CONNECTION_H
 
 #include "datatype/timestamp.h"
+#include "storage/latch.h"
 #include "utils/palloc.h"
 
 #include "client.h"
@@ -22,6 +23,7 @@ typedef struct GjConnection
 {
 	MemoryContext context;		/* owns this struct and what the connection needs */
 	MemoryContextCallback closer;
+	WaitEventSet *waits;		/* latch, postmaster, socket; NULL: nothing was waited for */
 	int			fd;
 	bool		broken;			/* nothing can be sent any more; reading may still
 								 * bring the reason */
@@ -50,16 +52,27 @@ typedef enum GjReceived
 	GJ_RECEIVED_LOST			/* the connection has ended */
 } GjReceived;
 
+/* A message of two parts, the second of which may be empty. */
+typedef struct GjOutgoing
+{
+	const void *head;
+	size_t		head_size;
+	const void *body;
+	size_t		body_size;
+} GjOutgoing;
+
 /*
  * Connects and says hello.  NULL with the reason if that fails: GJ_NO_DAEMON if
  * there is nobody to talk to (now), which is worth trying again unless it was a timeout.
+ * `more` messages are sent right behind the hello, without waiting for the welcome.
  */
-extern GjConnection *gj_connection_open(uint32 kind, GjMsgWelcome *welcome, GjFailure *failure);
+extern GjConnection *gj_connection_open(uint32 kind, const GjOutgoing *messages, int more,
+										GjMsgWelcome *welcome, GjFailure *failure);
 
 /* Ends the connection at once and frees it. */
 extern void gj_connection_close(GjConnection *connection);
 
-/* Sends one message of two parts (the second may be empty).  False: it is broken. */
+/* Sends one message.  False: it is broken. */
 extern bool gj_connection_send(GjConnection *connection, const void *head, size_t head_size,
 							   const void *body, size_t body_size);
 

@@ -86,11 +86,13 @@ machine_may_have_gpu(void)
  * see to it that there is a launcher.
  */
 static GjConnection *
-open_until(TimestampTz deadline, bool start, GjMsgWelcome *welcome, GjFailure *failure)
+open_until(TimestampTz deadline, bool start, const GjOutgoing *messages, int more,
+		   GjMsgWelcome *welcome, GjFailure *failure)
 {
 	for (;;)
 	{
-		GjConnection *connection = gj_connection_open(gj_device_kind(), welcome, failure);
+		GjConnection *connection = gj_connection_open(gj_device_kind(), messages, more, welcome,
+													  failure);
 
 		if (connection != NULL || failure->reason != GJ_NO_DAEMON || failure->timeout)
 			return connection;
@@ -109,10 +111,11 @@ open_until(TimestampTz deadline, bool start, GjMsgWelcome *welcome, GjFailure *f
  * Connect, waiting for a gpujoind that is being restarted.
  */
 GjConnection *
-gj_connection_open_within(int timeout, GjMsgWelcome *welcome, GjFailure *failure)
+gj_connection_open_within(int timeout, const GjOutgoing *messages, int more,
+						  GjMsgWelcome *welcome, GjFailure *failure)
 {
 	return open_until(TimestampTzPlusMilliseconds(GetCurrentTimestamp(), timeout), false,
-					  welcome, failure);
+					  messages, more, welcome, failure);
 }
 
 /*
@@ -122,9 +125,9 @@ static GjConnection *
 open_or_start(GjMsgWelcome *welcome, GjFailure *failure)
 {
 	if (IsParallelWorker())
-		return gj_connection_open(gj_device_kind(), welcome, failure);
+		return gj_connection_open(gj_device_kind(), NULL, 0, welcome, failure);
 	return open_until(TimestampTzPlusMilliseconds(GetCurrentTimestamp(), GJ_START_TIMEOUT), true,
-					  welcome, failure);
+					  NULL, 0, welcome, failure);
 }
 
 /*

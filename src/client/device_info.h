@@ -14,6 +14,7 @@ extern uint32 gj_device_kind(void);
 extern bool gj_device_known(void);
 
 /* Connects; waits up to `timeout` ms for a gpujoind that is being restarted. */
-extern GjConnection *gj_connection_open_within(int timeout, GjMsgWelcome *welcome, GjFailure *failure);
+extern GjConnection *gj_connection_open_within(int timeout, const GjOutgoing *messages, int more,
+											   GjMsgWelcome *welcome, GjFailure *failure);
 
 #endif							/* GJ_CLIENT_DEVICE_INFO_H */

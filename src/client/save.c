@@ -85,13 +85,22 @@ lay_sources_out(GjSaver *saver, const GjProgram *program)
 }
 
 /*
+ * Tell whether the setting names a file.
+ */
+bool
+gj_save_wanted(void)
+{
+	return gj_save_program != NULL && gj_save_program[0] != '\0';
+}
+
+/*
  * Start the file, if the setting names one.
  */
 void
 gj_save_open(GjSaver *saver, const GjProgram *program)
 {
 	saver->fd = -1;
-	if (gj_save_program == NULL || gj_save_program[0] == '\0')
+	if (!gj_save_wanted())
 		return;
 	lay_sources_out(saver, program);
 	ReserveExternalFD();

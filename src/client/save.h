@@ -14,6 +14,9 @@ typedef struct GjSaver
 	GjLayout	layout[GJ_MAX_SOURCES];
 } GjSaver;
 
+/* True if a program that is submitted now is to be saved. */
+extern bool gj_save_wanted(void);
+
 /* Opens the file that the setting names and writes the program; a warning if that fails. */
 extern void gj_save_open(GjSaver *saver, const GjProgram *program);
 extern void gj_save_chunk(GjSaver *saver, const uint8 *slot, uint32 source, uint32 nrows);

@@ -384,6 +384,25 @@ gj_run_chunk(GjRun *run, uint32_t source, uint32_t nrows, uint8_t *memory, uint3
 	return gj_run_slot_used(run, GJ_LANE_WORK, slot);
 }
 
+/*
+ * A source has ended: gives its fragments back, when the queue reads them no more.  It never reads
+ * those of a side that was built before.  The outer ones are left to gj_run_close where nothing
+ * but the result is still to be made, without waiting for a client.
+ */
+static GjStatus
+release_fragments(GjRun *run, uint32_t source)
+{
+	const GjProgram *p = run->program;
+
+	if (!run->resident[source].store ||
+		(p->kind == GJ_PROGRAM_JOIN && source == 0 && p->output != GJ_OUTPUT_ROWS))
+		return GJ_OK;
+	if (!run->side[source].kept)
+		GJ_TRY(run->work.ops->sync(run->work.queue));
+	gj_run_release(run, source);
+	return GJ_OK;
+}
+
 GjStatus
 gj_run_source_end(GjRun *run, uint32_t source)
 {
@@ -398,11 +417,7 @@ gj_run_source_end(GjRun *run, uint32_t source)
 	GJ_TRY(gj_run_flush(run));
 	if (p->kind == GJ_PROGRAM_JOIN && source > 0)
 		GJ_TRY(gj_side_resolve(run, source));
-	if (run->resident[source].store)
-	{
-		GJ_TRY(run->work.ops->sync(run->work.queue));
-		gj_run_release(run, source);
-	}
+	GJ_TRY(release_fragments(run, source));
 	run->ended |= 1u << source;
 
 	if (p->kind == GJ_PROGRAM_INTERSECT || p->kind == GJ_PROGRAM_SETS)
@@ -439,8 +454,8 @@ finish_aggregates(GjRun *run)
 	GjAggState	states[GJ_MAX_AGGREGATES];
 
 	run->work.ops->phase(run->work.queue, GJ_PHASE_AGGREGATE);
-	GJ_TRY(run->work.ops->sync(run->work.queue));
 	GJ_TRY(run->work.ops->aggregate_read(run->work.queue, states));
+	GJ_TRY(run->work.ops->sync(run->work.queue));
 	for (uint32_t i = 0; i < n; i++)
 		if (aggregates[i].op == GJ_AGG_COUNT_STAR)
 			states[i].count += run->counted;
@@ -451,7 +466,10 @@ GjStatus
 gj_run_finish(GjRun *run, GjRunStats *stats)
 {
 	const GjProgram *p = run->program;
+
 	GJ_STOP_CHECK(run);
+	/* waits, and so finds errors of rows before anything is sent */
+	GJ_TRY(gj_fused_finish(run));
 	if (p->output == GJ_OUTPUT_AGGREGATES)
 		GJ_TRY(finish_aggregates(run));
 	else if (p->output == GJ_OUTPUT_GROUPS)
@@ -460,9 +478,9 @@ gj_run_finish(GjRun *run, GjRunStats *stats)
 		GJ_TRY(gj_run_send_sorted(run));
 	else if (p->output == GJ_OUTPUT_ROWS)
 		GJ_TRY(gj_run_send_limited(run));
-	GJ_TRY(gj_fused_finish(run));
-	/* a row error must not stay unnoticed */
-	GJ_TRY(run->work.ops->sync(run->work.queue));
+	/* a row error must not stay unnoticed; what aggregates are made of has been waited for */
+	if (p->output != GJ_OUTPUT_AGGREGATES)
+		GJ_TRY(run->work.ops->sync(run->work.queue));
 	memcpy(run->stats.ms, run->work.ops->phase_ms(run->work.queue), sizeof(run->stats.ms));
 	run->stats.memory_peak = run->work.lease->peak;
 	*stats = run->stats;

@@ -14,6 +14,10 @@
 typedef struct GjRun GjRun;
 typedef struct GjParcel GjParcel;
 
+/* Bytes of an answer about one fragment. */
+#define GJ_LEAST_ANSWER		(sizeof(GjAnswered) + sizeof(GjKnownFragment) + \
+							 sizeof(uint64_t) * (GJ_FRAGMENT_WORDS + GJ_FRAGMENT_BLOCKS))
+
 /* What a run asks of its caller. */
 typedef struct GjRunHost
 {
@@ -22,10 +26,16 @@ typedef struct GjRunHost
 	bool		(*stop) (void *arg);
 	/* Address of a free slot of GJ_OUTPUT_SLOT_SIZE bytes.  Waits for one. */
 	GjStatus	(*output_slot) (void *arg, uint8_t **memory);
+	/* NULL, or true if output_slot would not wait now. */
+	bool		(*output_ready) (void *arg);
 	/* Sends the slot that output_slot gave last. */
 	GjStatus	(*send_batch) (void *arg, uint32_t nrows);
-	/* Sends the slot that output_slot gave last as the answer to an ASK. */
-	GjStatus	(*send_answer) (void *arg, uint32_t source);
+	/*
+	 * Room for the answer to a question, *nbytes of at least GJ_LEAST_ANSWER, and how many of
+	 * them are used.
+	 */
+	GjStatus	(*answer_space) (void *arg, uint8_t **memory, uint32_t *nbytes);
+	void		(*answered) (void *arg, uint32_t nbytes);
 	/* The chunk that gj_run_chunk was given as `slot` has been read. */
 	GjStatus	(*slot_free) (void *arg, uint32_t slot);
 	/*
@@ -68,14 +78,14 @@ extern GjStatus gj_run_chunk(GjRun *run, uint32_t source, uint32_t nrows,
 /* Chunks of inner sources, from now on, may become resident here (so it is at first), or not. */
 extern void gj_run_may_keep(GjRun *run, bool keep);
 
-/* Tells which fragments of the source are resident: the question in the slot at `memory`. */
-extern GjStatus gj_run_ask(GjRun *run, uint32_t source, const uint8_t *memory, uint32_t slot);
+/* Tells which fragments of a table are resident: the question at `memory`, of gj_ask_size() bytes. */
+extern GjStatus gj_run_ask(GjRun *run, const uint8_t *memory);
 /*
  * The same for runs of one program on several devices: fragments that any of them has, each
  * once.  runs[0] notes errors; the calls are host's.
  */
-extern GjStatus gj_runs_ask(GjRun **runs, uint32_t n, const GjRunHost *host, uint32_t source,
-							const uint8_t *memory, uint32_t slot);
+extern GjStatus gj_runs_ask(GjRun **runs, uint32_t n, const GjRunHost *host,
+							const uint8_t *memory);
 /* True if the source was asked about and the device keeps resident data at all. */
 extern bool gj_run_has_store(const GjRun *run, uint32_t source);
 /*
@@ -84,9 +94,8 @@ extern bool gj_run_has_store(const GjRun *run, uint32_t source);
  */
 extern bool gj_run_place(const GjRun *run, uint32_t source, const uint8_t *chunk, uint32_t n,
 						 uint32_t *place);
-/* Takes the rows of n fragments, GjUse[n] in the slot. */
-extern GjStatus gj_run_use(GjRun *run, uint32_t source, uint32_t n, const uint8_t *memory,
-						   uint32_t slot);
+/* Takes the rows of n fragments. */
+extern GjStatus gj_run_use(GjRun *run, uint32_t source, uint32_t n, const GjUse *uses);
 
 /*
  * The same of one fragment of an inner source, which lies on the device of another run, or of

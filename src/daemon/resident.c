@@ -260,7 +260,7 @@ pin(GjResident *store, GjFragment *fragment)
 
 GjFragment *
 gj_resident_find(GjResident *store, const GjWanted *wanted, uint32_t number, uint64_t map_lsn,
-				 GjKnownFragment *known, uint64_t *lsns)
+				 GjKnownFragment *known, uint64_t *valid, uint64_t *lsns)
 {
 	GjFragment *f;
 
@@ -276,7 +276,7 @@ gj_resident_find(GjResident *store, const GjWanted *wanted, uint32_t number, uin
 		known->map_lsn = f->map_lsn;
 		known->number = number;
 		known->npages = f->npages;
-		memcpy(known->valid, f->valid, sizeof(known->valid));
+		memcpy(valid, f->valid, sizeof(f->valid));
 		if (f->map_lsn != map_lsn)
 		{
 			known->flags |= GJ_KNOWN_LSNS;

@@ -134,11 +134,13 @@ extern GjResident *gj_resident_store(GjDeviceEntry *entry, uint64_t cache_size);
 extern uint64_t gj_resident_clock(GjResident *store);
 
 /*
- * The fragment of that number, pinned, or NULL.  *known is what a backend must know; its
+ * The fragment of that number, pinned, or NULL.  *known is what a backend must know, and
+ * valid[GJ_FRAGMENT_WORDS] which pages were all-visible; its
  * lsns[GJ_FRAGMENT_BLOCKS] are filled in, with the flag, unless map_lsn is the noted one.
  */
 extern GjFragment *gj_resident_find(GjResident *store, const GjWanted *wanted, uint32_t number,
-									uint64_t map_lsn, GjKnownFragment *known, uint64_t *lsns);
+									uint64_t map_lsn, GjKnownFragment *known, uint64_t *valid,
+									uint64_t *lsns);
 
 /* Notes a use, and that these pages are what is valid if map_lsn is newer than known. */
 extern void gj_resident_used(GjResident *store, GjFragment *fragment, uint64_t map_lsn,

@@ -163,6 +163,8 @@ typedef struct GjRunResident
 	uint32_t	ntables;
 	GjPinned   *pinned;
 	uint32_t	npinned;
+	GjPinned   *held;			/* used in place: the queue may still read them */
+	uint32_t	nheld;
 	GjFragment *building;		/* what its chunks fill */
 	bool		full;			/* there was no room for one */
 	/* of an inner side */
@@ -230,6 +232,7 @@ typedef struct GjRunFused
 	GjFusedPart part[GJ_FUSED_PARTS];
 	GjColumn   *columns;		/* of the parts */
 	uint32_t	most_rows;		/* of a call, where memory is short; 0: no limit */
+	uint32_t	group_rows;		/* of a call, if there are groups, but few; 0: not known yet */
 	GjBuffer	missed_rows[GJ_FUSED_STEPS + 1];
 	GjBuffer	missed_data[GJ_FUSED_OUTER];
 	GjBuffer	missed_nulls[GJ_FUSED_OUTER];
@@ -258,6 +261,7 @@ struct GjRun
 	GjRunResident resident[GJ_MAX_SOURCES];
 	bool		keeps_nothing;	/* of inner chunks: see gj_run_may_keep */
 	GjRunSide	side[GJ_MAX_SOURCES];
+	uint64_t	rows_ahead;		/* outer rows of fragments that are being used, and later ones */
 	uint64_t	clock;			/* of the store when the run began to ask; 0: it did not */
 	GjBuffer	compact;		/* rows of a fragment that lay scattered */
 	uint32_t	ended;			/* sources, one bit each */

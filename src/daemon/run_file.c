@@ -266,8 +266,8 @@ feed_file(GjFileRun *file, GjRun *run)
 static GjStatus
 run_once(GjFileRun *file, GjRunStats *stats, GjErrorText *why)
 {
-	const GjRunHost host = {file, host_stop, host_output_slot, host_send_batch,
-		.slot_free = host_slot_free};
+	const GjRunHost host = {.arg = file,.stop = host_stop,.output_slot = host_output_slot,
+	.send_batch = host_send_batch,.slot_free = host_slot_free};
 	GjLease		lease;
 	GjErrorText lost;
 	GjRun	   *run;

@@ -31,6 +31,9 @@
 #define GJ_FUSED_FIRST_ROWS (128u * 1024)
 /* If no more of them came back from a call, not many will from one of any size. */
 #define GJ_FUSED_FEW		(32u * 1024)
+/* Where groups are so few, and there is this much more memory than the tuples need: more rows. */
+#define GJ_FUSED_FEW_GROUPS 65536
+#define GJ_FUSED_SPARE		16
 /* That many calls of which most tuples came back are too many. */
 #define GJ_FUSED_MAX_BAD	4
 
@@ -551,17 +554,59 @@ take_missed(GjRun *run, bool first)
 
 /* ---- rows */
 
+/* Bytes of one tuple that can come back. */
+static uint64_t
+missed_bytes(const GjRun *run)
+{
+	const GjSource *outer = &run->sources[0];
+	uint64_t	nbytes = (uint64_t) __builtin_popcount(sources_out(run)) * sizeof(uint32_t);
+
+	for (uint32_t c = 0; run->fused->missed.together && c < outer->ncolumns; c++)
+		nbytes += run->types[outer->first_column + c].width + 1;
+	return nbytes;
+}
+
+/*
+ * Rows of a call whose tuples can come back.  Each call takes some time of its own: all rows at
+ * once if there is room for all of their tuples.
+ */
+static uint32_t
+rows_with_groups(GjRun *run, const GjGroups *groups)
+{
+	GjRunFused *fused = run->fused;
+	uint64_t	n;
+
+	if ((!groups || groups->rows.nrows == 0) && !fused->few_missed)
+		return GJ_FUSED_FIRST_ROWS;
+	if (groups && groups->rows.nrows > GJ_FUSED_FEW_GROUPS && !fused->few_missed)
+		return GJ_FUSED_GROUP_ROWS;
+	if (fused->group_rows == 0)
+	{
+		n = gj_lease_left(run->work.lease) / GJ_FUSED_SPARE / (missed_bytes(run) + 1);
+		n = n < GJ_FUSED_ROWS ? n : GJ_FUSED_ROWS;
+		fused->group_rows = n > GJ_FUSED_GROUP_ROWS ? (uint32_t) n : GJ_FUSED_GROUP_ROWS;
+	}
+	return fused->group_rows;
+}
+
+/* Rows of the next call, at most. */
+static uint32_t
+rows_of_call(GjRun *run)
+{
+	uint32_t	most = GJ_FUSED_ROWS;
+
+	if (run->program->output == GJ_OUTPUT_GROUPS)
+		most = rows_with_groups(run, gj_run_groups(run));
+	return run->fused->most_rows > 0 && run->fused->most_rows < most ? run->fused->most_rows :
+		most;
+}
+
 /* Rows that the next call can still take. */
 static uint32_t
 room_for_rows(GjRun *run)
 {
-	const GjGroups *groups = gj_run_groups(run);
-	uint32_t	most = GJ_FUSED_ROWS;
+	uint32_t	most = rows_of_call(run);
 
-	if (run->program->output == GJ_OUTPUT_GROUPS && !run->fused->few_missed)
-		most = groups && groups->rows.nrows > 0 ? GJ_FUSED_GROUP_ROWS : GJ_FUSED_FIRST_ROWS;
-	if (run->fused->most_rows > 0 && run->fused->most_rows < most)
-		most = run->fused->most_rows;
 	return run->fused->nparts == GJ_FUSED_PARTS || run->fused->nrows >= most ? 0 :
 		most - run->fused->nrows;
 }
@@ -623,42 +668,28 @@ add_part(GjRun *run, const GjColumn *columns, uint32_t first, uint32_t n)
 	fused->nrows += n;
 }
 
-/* Makes room for the tuples of all rows that a call may get, where there is plenty of memory. */
-static GjStatus
-reserve_ahead(GjRun *run)
-{
-	uint64_t	nrows = run->sources[0].nrows_hint;
-	uint32_t	room = room_for_rows(run);
-	GjStatus	status;
-
-	if (nrows > room)
-		nrows = room;
-	if (nrows * (run->nsteps * sizeof(uint32_t) + run->sources[0].ncolumns * 2 * sizeof(int64_t)) >
-		gj_lease_left(run->work.lease) / 4)
-		return GJ_OK;
-	status = reserve_missed(run, 0, (uint32_t) nrows);
-	return status == GJ_OUT_OF_MEMORY ? GJ_OK : status;
-}
-
 /*
- * Makes room for n more rows and their tuples; where no others are described, for fewer, then told
- * in *n, if memory is short.
+ * Makes room for n more rows and their tuples; where no others are described, for all that the call
+ * is to take, or for fewer, if need be than n, then told in *n, if memory is short.
  */
 static GjStatus
 make_room(GjRun *run, uint32_t *n)
 {
-	uint32_t	asked = *n;
+	uint32_t	most = rows_of_call(run);
+	uint32_t	wanted = run->rows_ahead < most ? (uint32_t) run->rows_ahead : most;
+	uint32_t	fit;
 	GjStatus	status;
 
 	if (run->program->output != GJ_OUTPUT_GROUPS)
 		return GJ_OK;
-	if (run->fused->nrows == 0 && run->fused->ran)
-		GJ_TRY(reserve_ahead(run));
 	if (run->fused->nrows > 0)
 		return reserve_missed(run, 0, run->fused->nrows + *n);
-	status = gj_run_fit_tuples(run, 0, n, reserve_missed, free_missed);
-	if (*n < asked)
-		run->fused->most_rows = *n;
+	fit = wanted = wanted > *n ? wanted : *n;
+	status = gj_run_fit_tuples(run, 0, &fit, reserve_missed, free_missed);
+	if (fit < wanted)
+		run->fused->most_rows = fit;
+	if (fit < *n)
+		*n = fit;
 	return status;
 }
 

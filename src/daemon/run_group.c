@@ -21,6 +21,9 @@
 #include <string.h>
 
 #define GJ_MIN_SLOTS		1024
+/* Room to start with: bytes of references, and groups. */
+#define GJ_FIRST_HEAP		(64 * 1024)
+#define GJ_FIRST_GROUPS		1024
 #define GJ_MAX_SLOTS		(UINT64_C(1) << 31)
 
 GjStatus
@@ -142,30 +145,31 @@ grow_groups(GjRun *run, uint32_t n, uint64_t nbytes)
 	GjGroups   *groups = &grouping->groups;
 	uint64_t	used = groups->rows.nrows;
 	uint64_t	all = used + n;
+	uint64_t	hint = GJ_FIRST_GROUPS;
 
-	GJ_TRY(gj_buffer_grow(work, &grouping->null, used * 4, all * 4, 0));
+	GJ_TRY(gj_buffer_grow(work, &grouping->null, used * 4, all * 4, hint * 4));
 	groups->rows.null = grouping->null.memory;
-	GJ_TRY(gj_buffer_grow(work, &grouping->hash, used * 8, all * 8, 0));
+	GJ_TRY(gj_buffer_grow(work, &grouping->hash, used * 8, all * 8, hint * 8));
 	groups->rows.hash = grouping->hash.memory;
 	for (uint32_t k = 0; k < groups->rows.nkeys; k++)
 	{
-		GJ_TRY(gj_buffer_grow(work, &grouping->value[k], used * 8, all * 8, 0));
+		GJ_TRY(gj_buffer_grow(work, &grouping->value[k], used * 8, all * 8, hint * 8));
 		groups->rows.value[k] = grouping->value[k].memory;
 	}
 	for (uint32_t a = 0; a < run->program->naggregates; a++)
 	{
 		GJ_TRY(gj_buffer_grow(work, &grouping->state[a], used * sizeof(GjAggState),
-							  all * sizeof(GjAggState), 0));
+							  all * sizeof(GjAggState), hint * sizeof(GjAggState)));
 		groups->state[a] = grouping->state[a].memory;
 	}
 	if (!grouping->refs)
 		return GJ_OK;
 	if (grouping->heap_used + nbytes > GJ_REF_MAX_OFFSET)
 		return GJ_TOO_LARGE;
-	GJ_TRY(gj_buffer_grow(work, &grouping->heap_end, used * 8, all * 8, 0));
+	GJ_TRY(gj_buffer_grow(work, &grouping->heap_end, used * 8, all * 8, hint * 8));
 	groups->heap_end = grouping->heap_end.memory;
 	GJ_TRY(gj_buffer_grow(work, &grouping->heap, grouping->heap_used,
-						  grouping->heap_used + nbytes, 0));
+						  grouping->heap_used + nbytes, GJ_FIRST_HEAP));
 	groups->heap = grouping->heap.memory;
 	for (uint32_t k = 0; k < groups->rows.nkeys; k++)
 		groups->rows.heap[k] = groups->heap;
@@ -295,19 +299,14 @@ gj_run_groups(const GjRun *run)
 
 /* ---- batches */
 
-/* Copies null bits of n groups to where key 0's values will be, and makes maps of them. */
-static GjStatus
-send_nulls(GjRun *run, uint8_t *slot, uint32_t first, uint32_t n)
+/* Makes null maps of n groups of their null bits. */
+static void
+make_null_maps(GjRun *run, uint8_t *slot, const uint32_t *bits, uint32_t n)
 {
-	GjWork	   *work = &run->work;
 	const GjGroupRows *rows = &run->grouping->groups.rows;
-	const uint32_t *bits = (const uint32_t *) (slot + run->output_places[0].data);
 	uint32_t	any = 0;
 
 	memset(gj_slot_has_nulls(slot), 0, run->noutputs);
-	GJ_TRY(work->ops->copy_out(work->queue, slot + run->output_places[0].data,
-							   rows->null + first, (size_t) n * sizeof(uint32_t)));
-	GJ_TRY(work->ops->sync(work->queue));
 	for (uint32_t i = 0; i < n; i++)
 		any |= bits[i];
 	for (uint32_t k = 0; k < rows->nkeys; k++)
@@ -320,6 +319,19 @@ send_nulls(GjRun *run, uint8_t *slot, uint32_t first, uint32_t n)
 		for (uint32_t i = 0; i < n; i++)
 			map[i] = bits[i] >> k & 1;
 	}
+}
+
+/* Copies null bits of n groups to where key 0's values will be, and makes maps of them. */
+static GjStatus
+send_nulls(GjRun *run, uint8_t *slot, uint32_t first, uint32_t n)
+{
+	GjWork	   *work = &run->work;
+	uint8_t    *bits = slot + run->output_places[0].data;
+
+	GJ_TRY(work->ops->copy_out(work->queue, bits, run->grouping->groups.rows.null + first,
+							   (size_t) n * sizeof(uint32_t)));
+	GJ_TRY(work->ops->sync(work->queue));
+	make_null_maps(run, slot, (const uint32_t *) bits, n);
 	return GJ_OK;
 }
 
@@ -371,20 +383,13 @@ gj_groups_move_refs(const GjRun *run, uint8_t *slot, const GjColumnPlace *places
 	}
 }
 
-/* Fills a slot with groups from `first` on; *n = how many. */
+/* Copies the values of groups first .. first+n-1, and the bytes behind them to *nbytes. */
 static GjStatus
-fill_batch(GjRun *run, uint8_t *slot, uint32_t first, uint32_t *n, uint64_t *nbytes)
+copy_values(GjRun *run, uint8_t *slot, uint32_t first, uint32_t n, uint64_t *nbytes)
 {
 	GjWork	   *work = &run->work;
 	const GjGroups *groups = &run->grouping->groups;
-	GjSlotHeader header = {0, 0};
-	uint64_t	base = 0;
 
-	if (run->grouping->refs)
-		GJ_TRY(gj_groups_copy_heap(run, first, n, (uint64_t *) (slot + run->output_places[0].data),
-								   slot + run->output_layout.heap, run->output_layout.heap_size,
-								   &base, &header.heap_used));
-	GJ_TRY(send_nulls(run, slot, first, *n));
 	for (uint32_t i = 0; i < run->noutputs; i++)
 	{
 		const uint8_t *from = i < groups->rows.nkeys ? (const uint8_t *) groups->rows.value[i] :
@@ -392,11 +397,65 @@ fill_batch(GjRun *run, uint8_t *slot, uint32_t first, uint32_t *n, uint64_t *nby
 		uint32_t	width = run->output_types[i].width;
 
 		GJ_TRY(work->ops->copy_out(work->queue, slot + run->output_places[i].data,
-								   from + (size_t) first * width, (size_t) *n * width));
-		*nbytes += (uint64_t) *n * width;
+								   from + (size_t) first * width, (size_t) n * width));
+		*nbytes += (uint64_t) n * width;
 	}
+	return GJ_OK;
+}
+
+/*
+ * Fills a slot with all n groups, if they are few, and waits once.  How many bytes they have is
+ * known, and null bits have room behind the values of key 0.  False: they may not fit.
+ */
+static GjStatus
+fill_with_all(GjRun *run, uint8_t *slot, uint32_t n, uint64_t *nbytes, GjSlotHeader *header,
+			  bool *filled)
+{
+	GjWork	   *work = &run->work;
+	const GjGrouping *grouping = run->grouping;
+	uint64_t	heap_used = grouping->refs ? grouping->heap_used : 0;
+	uint64_t	values = gj_align((uint64_t) n * run->output_types[0].width);
+	uint8_t    *bits = slot + run->output_places[0].data + values;
+
+	*filled = n == grouping->groups.rows.nrows && heap_used <= run->output_layout.heap_size &&
+		values + (uint64_t) n * sizeof(uint32_t) <=
+		(uint64_t) run->output_layout.capacity * run->output_types[0].width;
+	if (!*filled)
+		return GJ_OK;
+	if (heap_used > 0)
+		GJ_TRY(work->ops->copy_out(work->queue, slot + run->output_layout.heap,
+								   grouping->groups.heap, heap_used));
+	GJ_TRY(work->ops->copy_out(work->queue, bits, grouping->groups.rows.null,
+							   (size_t) n * sizeof(uint32_t)));
+	GJ_TRY(copy_values(run, slot, 0, n, nbytes));
 	GJ_TRY(work->ops->sync(work->queue));
-	gj_groups_move_refs(run, slot, run->output_places, *n, base);
+	make_null_maps(run, slot, (const uint32_t *) bits, n);
+	header->heap_used = (uint32_t) heap_used;
+	return GJ_OK;
+}
+
+/* Fills a slot with groups from `first` on; *n = how many. */
+static GjStatus
+fill_batch(GjRun *run, uint8_t *slot, uint32_t first, uint32_t *n, uint64_t *nbytes)
+{
+	GjWork	   *work = &run->work;
+	GjSlotHeader header = {0, 0};
+	uint64_t	base = 0;
+	bool		filled;
+
+	GJ_TRY(fill_with_all(run, slot, *n, nbytes, &header, &filled));
+	if (!filled)
+	{
+		if (run->grouping->refs)
+			GJ_TRY(gj_groups_copy_heap(run, first, n,
+									   (uint64_t *) (slot + run->output_places[0].data),
+									   slot + run->output_layout.heap,
+									   run->output_layout.heap_size, &base, &header.heap_used));
+		GJ_TRY(send_nulls(run, slot, first, *n));
+		GJ_TRY(copy_values(run, slot, first, *n, nbytes));
+		GJ_TRY(work->ops->sync(work->queue));
+		gj_groups_move_refs(run, slot, run->output_places, *n, base);
+	}
 	header.nrows = *n;
 	memcpy(slot, &header, sizeof(header));
 	*nbytes += header.heap_used;
@@ -546,8 +605,9 @@ gj_run_send_groups(GjRun *run)
 	GjWork	   *work = &run->work;
 	uint32_t	ngroups;
 
-	/* a row error must show before anything is sent */
-	GJ_TRY(work->ops->sync(work->queue));
+	/* a row error must show before anything is sent; groups are waited for anyhow */
+	if (!run->grouping || run->host->keep_part)
+		GJ_TRY(work->ops->sync(work->queue));
 	if (run->host->keep_part && !(run->grouping && run->grouping->is_joined))
 		return run->grouping ? gj_groups_hand_over(run) : GJ_OK;
 	if (!run->grouping)

@@ -420,7 +420,8 @@ do_task(GjMember *member, const GjTask *task)
 		case GJ_TASK_USE:
 			member->nchunks += task->source == 0 ? task->nrows : 0;
 			member->restless = true;
-			return gj_run_use(member->run, task->source, task->nrows, task->memory, task->slot);
+			return gj_run_use(member->run, task->source, task->nrows,
+							  (const GjUse *) task->memory);
 		case GJ_TASK_USE_INNER:
 			member->restless = true;
 			return gj_run_use_fragment(member->run, task->source, task->shared->table,

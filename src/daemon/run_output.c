@@ -10,7 +10,11 @@ GjStatus
 gj_run_next_slot(GjRun *run, uint8_t **slot)
 {
 	GJ_STOP_CHECK(run);
-	GJ_TRY(gj_run_wait(run));
+	/* where the client is waited for, nothing is at work, and time counts as that */
+	if (run->host->output_ready && run->host->output_ready(run->host->arg))
+		GJ_TRY(gj_run_free_slots(run, false));
+	else
+		GJ_TRY(gj_run_wait(run));
 	GJ_TRY(run->host->output_slot(run->host->arg, slot));
 	run->work.ops->phase(run->work.queue, GJ_PHASE_RETURN);
 	return GJ_OK;

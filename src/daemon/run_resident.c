@@ -53,7 +53,7 @@ add_table(GjRun *run, uint32_t source, const GjRelationKey *relation, const uint
 	return GJ_OK;
 }
 
-/* Reads the question out of its slot, once.  The first one about a table says what its keys are. */
+/* Reads the question.  The first one about a table says what its keys are. */
 static GjStatus
 read_question(GjRun *run, uint32_t source, const uint8_t *memory, GjAsk *ask, uint64_t **lsns)
 {
@@ -64,9 +64,7 @@ read_question(GjRun *run, uint32_t source, const uint8_t *memory, GjAsk *ask, ui
 
 	memcpy(ask, memory, sizeof(*ask));
 	if (ask->ncolumns != src->ncolumns || ask->per_map == 0 || ask->first > ask->nfragments ||
-		(uint64_t) ask->nmaps * ask->per_map < ask->nfragments ||
-		sizeof(*ask) + (uint64_t) ask->ncolumns * sizeof(GjColumnKey) +
-		(uint64_t) ask->nmaps * sizeof(uint64_t) > GJ_LOAD_SLOT_SIZE)
+		(uint64_t) ask->nmaps * ask->per_map < ask->nfragments)
 		return gj_run_fail(run, GJ_BAD_PROGRAM, "a question is damaged");
 	*lsns = malloc((ask->nmaps + 1) * sizeof(uint64_t));
 	if (!*lsns)
@@ -105,10 +103,12 @@ remember_pinned(GjRunResident *resident, GjFragment *fragment, uint32_t table)
  */
 static GjStatus
 find_fragment(GjRun **runs, uint32_t nruns, uint32_t source, uint32_t table, uint32_t number,
-			  uint64_t map_lsn, GjKnownFragment *known, uint64_t *lsns, GjFragment **fragment)
+			  uint64_t map_lsn, GjKnownFragment *known, uint64_t *valid, uint64_t *lsns,
+			  GjFragment **fragment)
 {
 	GjRunResident *owner = NULL;
 	GjKnownFragment other_known;
+	uint64_t	other_valid[GJ_FRAGMENT_WORDS];
 	uint64_t	other_lsns[GJ_FRAGMENT_BLOCKS];
 
 	*fragment = NULL;
@@ -117,11 +117,11 @@ find_fragment(GjRun **runs, uint32_t nruns, uint32_t source, uint32_t table, uin
 		GjRunResident *resident = &runs[i]->resident[source];
 		GjFragment *other = resident->store ?
 			gj_resident_find(resident->store, &resident->tables[table], number, map_lsn,
-							 &other_known, other_lsns) : NULL;
+							 &other_known, other_valid, other_lsns) : NULL;
 
 		if (!other)
 			continue;
-		if (*fragment && gj_pages_count(other_known.valid) <= gj_pages_count(known->valid))
+		if (*fragment && gj_pages_count(other_valid) <= gj_pages_count(valid))
 		{
 			gj_resident_unpin(resident->store, other);
 			continue;
@@ -131,6 +131,7 @@ find_fragment(GjRun **runs, uint32_t nruns, uint32_t source, uint32_t table, uin
 		*fragment = other;
 		owner = resident;
 		*known = other_known;
+		memcpy(valid, other_valid, sizeof(other_valid));
 		if (known->flags & GJ_KNOWN_LSNS)
 			memcpy(lsns, other_lsns, known->npages * sizeof(uint64_t));
 	}
@@ -147,36 +148,54 @@ find_fragment(GjRun **runs, uint32_t nruns, uint32_t source, uint32_t table, uin
 	return GJ_OK;
 }
 
-/* Tells of as many fragments as fit the slot. */
+/* Appends what a backend must know of a fragment; returns where it ends. */
+static uint8_t *
+write_known(uint8_t *at, GjKnownFragment known, const uint64_t *valid, const uint64_t *lsns)
+{
+	bool		all = gj_pages_all(valid, known.npages);
+
+	if (!all)
+		known.flags |= GJ_KNOWN_BITS;
+	memcpy(at, &known, sizeof(known));
+	at += sizeof(known);
+	if (!all)
+	{
+		memcpy(at, valid, GJ_FRAGMENT_WORDS * sizeof(uint64_t));
+		at += GJ_FRAGMENT_WORDS * sizeof(uint64_t);
+	}
+	if (known.flags & GJ_KNOWN_LSNS)
+	{
+		memcpy(at, lsns, known.npages * sizeof(uint64_t));
+		at += known.npages * sizeof(uint64_t);
+	}
+	return at;
+}
+
+/* Tells of as many fragments as there is room for in `space` bytes; *nbytes: how many it takes. */
 static GjStatus
-answer(GjRun **runs, uint32_t nruns, uint32_t source, const GjAsk *ask, const uint64_t *map_lsns,
-	   uint8_t *slot)
+answer(GjRun **runs, uint32_t nruns, const GjAsk *ask, const uint64_t *map_lsns, uint8_t *memory,
+	   uint32_t space, uint32_t *nbytes)
 {
 	GjAnswered	head = {0, ask->first};
-	uint8_t    *at = slot + sizeof(head);
-	const uint8_t *end = slot + GJ_OUTPUT_SLOT_SIZE - sizeof(GjKnownFragment) -
-		GJ_FRAGMENT_BLOCKS * sizeof(uint64_t);
+	uint8_t    *at = memory + sizeof(head);
 
-	for (; head.next < ask->nfragments && at <= end; head.next++)
+	for (; head.next < ask->nfragments &&
+		 (uint64_t) (at - memory) + GJ_LEAST_ANSWER - sizeof(head) <= space; head.next++)
 	{
 		GjKnownFragment known;
+		uint64_t	valid[GJ_FRAGMENT_WORDS];
 		uint64_t	lsns[GJ_FRAGMENT_BLOCKS];
 		GjFragment *fragment;
 
-		GJ_TRY(find_fragment(runs, nruns, source, ask->table, head.next,
-							 map_lsns[head.next / ask->per_map], &known, lsns, &fragment));
+		GJ_TRY(find_fragment(runs, nruns, ask->source, ask->table, head.next,
+							 map_lsns[head.next / ask->per_map], &known, valid, lsns, &fragment));
 		if (!fragment)
 			continue;
-		memcpy(at, &known, sizeof(known));
-		at += sizeof(known);
-		if (known.flags & GJ_KNOWN_LSNS)
-		{
-			memcpy(at, lsns, known.npages * sizeof(uint64_t));
-			at += known.npages * sizeof(uint64_t);
-		}
+		at = write_known(at, known, valid, lsns);
 		head.n++;
 	}
-	memcpy(slot, &head, sizeof(head));
+	memcpy(memory, &head, sizeof(head));
+	*nbytes = (uint32_t) (at - memory);
 	return GJ_OK;
 }
 
@@ -194,60 +213,32 @@ note_question(GjRun *run, uint32_t source, const uint8_t *memory, GjAsk *ask, ui
 	return GJ_OK;
 }
 
-/*
- * What all runs read has to be the same, and the slot is not ours alone.  NULL: it does not
- * fit the slot, or there is no memory.
- */
-static uint8_t *
-copy_question(const uint8_t *memory)
-{
-	GjAsk		ask;
-	uint64_t	nbytes;
-	uint8_t    *question;
-
-	memcpy(&ask, memory, sizeof(ask));
-	nbytes = sizeof(ask) + (uint64_t) ask.ncolumns * sizeof(GjColumnKey) +
-		(uint64_t) ask.nmaps * sizeof(uint64_t);
-	question = nbytes <= GJ_LOAD_SLOT_SIZE ? malloc(nbytes) : NULL;
-	if (!question)
-		return NULL;
-	memcpy(question, memory, nbytes);
-	memcpy(question, &ask, sizeof(ask));
-	return question;
-}
-
 GjStatus
-gj_runs_ask(GjRun **runs, uint32_t n, const GjRunHost *host, uint32_t source,
-			const uint8_t *memory, uint32_t slot)
+gj_runs_ask(GjRun **runs, uint32_t n, const GjRunHost *host, const uint8_t *memory)
 {
 	const GjRun *run = runs[0];
-	uint8_t    *question;
 	GjAsk		ask;
 	uint64_t   *lsns = NULL;
 	uint8_t    *out;
+	uint32_t	nbytes;
 	GjStatus	status = GJ_OK;
 
-	if (source >= run->program->nsources || (run->ended >> source & 1) ||
+	memcpy(&ask, memory, sizeof(ask));
+	if (ask.source >= run->program->nsources || (run->ended >> ask.source & 1) ||
 		(run->program->kind != GJ_PROGRAM_JOIN && run->program->kind != GJ_PROGRAM_PREWARM))
 		return gj_run_fail(runs[0], GJ_BAD_PROGRAM, "a question about a source that has ended");
-	question = copy_question(memory);
-	if (!question)
-		return gj_run_fail(runs[0], GJ_BAD_PROGRAM, "a question is damaged");
 	for (uint32_t i = 0; i < n && status == GJ_OK; i++)
 	{
 		free(lsns);
 		lsns = NULL;
-		status = note_question(runs[i], source, question, &ask, &lsns);
+		status = note_question(runs[i], ask.source, memory, &ask, &lsns);
 	}
-	free(question);
 	if (status == GJ_OK)
-		status = host->slot_free(host->arg, slot);
+		status = host->answer_space(host->arg, &out, &nbytes);
 	if (status == GJ_OK)
-		status = host->output_slot(host->arg, &out);
+		status = answer(runs, n, &ask, lsns, out, nbytes, &nbytes);
 	if (status == GJ_OK)
-		status = answer(runs, n, source, &ask, lsns, out);
-	if (status == GJ_OK)
-		status = host->send_answer(host->arg, source);
+		host->answered(host->arg, nbytes);
 	free(lsns);
 	return status;
 }
@@ -274,9 +265,9 @@ gj_run_place(const GjRun *run, uint32_t source, const uint8_t *chunk, uint32_t n
 }
 
 GjStatus
-gj_run_ask(GjRun *run, uint32_t source, const uint8_t *memory, uint32_t slot)
+gj_run_ask(GjRun *run, const uint8_t *memory)
 {
-	return gj_runs_ask(&run, 1, run->host, source, memory, slot);
+	return gj_runs_ask(&run, 1, run->host, memory);
 }
 
 /* ---- USE */
@@ -300,6 +291,12 @@ find_ranges(const GjFragment *fragment, const uint64_t *pages, GjRowRange *range
 	uint32_t	n = 0;
 	uint32_t	merged = 0;
 
+	/* the usual case: all rows are those of some page */
+	if (gj_pages_all(pages, fragment->npages))
+	{
+		ranges[0] = (GjRowRange) {0, (uint32_t) fragment->nrows};
+		return fragment->nrows > 0;
+	}
 	for (uint32_t page = 0; page < fragment->npages; page++)
 	{
 		uint32_t	first = fragment->first_row[page];
@@ -464,17 +461,6 @@ take_pinned(GjRunResident *resident, uint64_t id)
 	return pinned;
 }
 
-static GjStatus
-use_fragment(GjRun *run, uint32_t source, const GjUse *use, GjRowRange *ranges,
-			 GjPinned used)
-{
-	if (!used.fragment)
-		return gj_run_fail(run, GJ_BAD_PROGRAM, "use of a fragment that was not told of");
-	GJ_TRY(use_rows(run, source, used, ranges, find_ranges(used.fragment, use->pages, ranges)));
-	gj_resident_used(run->resident[source].store, used.fragment, use->map_lsn, use->pages);
-	return GJ_OK;
-}
-
 GjStatus
 gj_run_append_use(GjRun *run, uint32_t source, const GjRunUse *use)
 {
@@ -512,55 +498,65 @@ remember_uses(GjRun *run, uint32_t source, const GjUse *uses, uint32_t n)
 	return GJ_OK;
 }
 
+/* Keeps the pins of fragments until the queue has read them: gj_run_release. */
+static GjStatus
+hold_fragments(GjRun *run, uint32_t source, const GjUse *uses, uint32_t n)
+{
+	GjRunResident *resident = &run->resident[source];
+	GjPinned   *grown = realloc(resident->held, (resident->nheld + n + 1) * sizeof(GjPinned));
+
+	if (!grown)
+		return GJ_OUT_OF_HOST_MEMORY;
+	resident->held = grown;
+	for (uint32_t i = 0; i < n; i++)
+	{
+		GjPinned	pinned = take_pinned(resident, uses[i].id);
+
+		if (!pinned.fragment)
+			return gj_run_fail(run, GJ_BAD_PROGRAM, "use of a fragment that was not told of");
+		grown[resident->nheld++] = pinned;
+		run->rows_ahead += pinned.fragment->nrows;
+	}
+	return GJ_OK;
+}
+
+/* Takes the rows of fragments where they lie. */
 static GjStatus
 use_fragments(GjRun *run, uint32_t source, const GjUse *uses, uint32_t n)
 {
 	GjRunResident *resident = &run->resident[source];
-	GjRowRange *ranges = malloc(GJ_FRAGMENT_BLOCKS * sizeof(GjRowRange));
-	GjPinned   *used = calloc(n + 1, sizeof(GjPinned));
-	GjStatus	status = ranges && used ? GJ_OK : GJ_OUT_OF_HOST_MEMORY;
-	GjStatus	ended;
+	uint32_t	first = resident->nheld;
+	GjRowRange *ranges;
+	GjStatus	status = GJ_OK;
 
+	GJ_TRY(hold_fragments(run, source, uses, n));
+	ranges = malloc(GJ_FRAGMENT_BLOCKS * sizeof(GjRowRange));
+	if (!ranges)
+		return GJ_OUT_OF_HOST_MEMORY;
 	for (uint32_t i = 0; i < n && status == GJ_OK; i++)
 	{
-		used[i] = take_pinned(resident, uses[i].id);
-		status = use_fragment(run, source, &uses[i], ranges, used[i]);
+		GjPinned	used = resident->held[first + i];
+
+		status = use_rows(run, source, used, ranges,
+						  find_ranges(used.fragment, uses[i].pages, ranges));
+		run->rows_ahead -= used.fragment->nrows;
+		if (status == GJ_OK)
+			gj_resident_used(resident->store, used.fragment, uses[i].map_lsn, uses[i].pages);
 	}
-	if (status == GJ_OK)
-		status = gj_fused_flush(run);
-	/* what the queue still reads must stay where it is */
-	ended = run->work.ops->sync(run->work.queue);
-	for (uint32_t i = 0; used && i < n; i++)
-		if (used[i].fragment)
-			gj_resident_unpin(resident->store, used[i].fragment);
 	free(ranges);
-	free(used);
-	return status == GJ_OK ? ended : status;
+	return status == GJ_OK ? gj_fused_flush(run) : status;
 }
 
 GjStatus
-gj_run_use(GjRun *run, uint32_t source, uint32_t n, const uint8_t *memory, uint32_t slot)
+gj_run_use(GjRun *run, uint32_t source, uint32_t n, const GjUse *uses)
 {
-	GjUse	   *uses;
-	GjStatus	status;
-
 	GJ_TRY(gj_run_may_load(run, source));
-	if (n > GJ_LOAD_SLOT_SIZE / sizeof(GjUse))
-		return gj_run_fail(run, GJ_BAD_PROGRAM, "too many fragments to use");
 	GJ_STOP_CHECK(run);
 	if (source == 0)
 		GJ_TRY(gj_run_fail_points(run));
-	uses = malloc((n + 1) * sizeof(GjUse));
-	if (!uses)
-		return GJ_OUT_OF_HOST_MEMORY;
-	memcpy(uses, memory, n * sizeof(GjUse));
-	status = run->host->slot_free(run->host->arg, slot);
 	run->work.ops->phase(run->work.queue, GJ_PHASE_TRANSFER);
-	if (status == GJ_OK)
-		status = run->program->kind == GJ_PROGRAM_JOIN && source > 0 ?
-			remember_uses(run, source, uses, n) : use_fragments(run, source, uses, n);
-	free(uses);
-	return status;
+	return run->program->kind == GJ_PROGRAM_JOIN && source > 0 ?
+		remember_uses(run, source, uses, n) : use_fragments(run, source, uses, n);
 }
 
 /* ---- fragments that several runs use */
@@ -762,7 +758,10 @@ gj_run_release(GjRun *run, uint32_t source)
 			gj_resident_unpin(resident->store, resident->pinned[i].fragment);
 	for (uint32_t i = 0; i < resident->nuses; i++)
 		gj_resident_unpin(resident->store, resident->uses[i].used.fragment);
+	for (uint32_t i = 0; i < resident->nheld; i++)
+		gj_resident_unpin(resident->store, resident->held[i].fragment);
 	free(resident->uses);
+	free(resident->held);
 	free(resident->made);
 	free(resident->pinned);
 	for (uint32_t i = 0; i < resident->ntables; i++)

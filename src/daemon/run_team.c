@@ -284,38 +284,39 @@ gj_team_chunk(GjTeam *team, uint32_t source, uint32_t nrows, uint8_t *memory, ui
 }
 
 GjStatus
-gj_team_ask(GjTeam *team, uint32_t source, const uint8_t *memory, uint32_t slot)
+gj_team_ask(GjTeam *team, const uint8_t *memory)
 {
 	const GjRunHost *host = team->host;
 	GjAnswered	nothing = {0, 0};
 	GjAsk		ask;
 	uint8_t    *out;
+	uint32_t	nbytes;
 
 	if (team->direct)
-		return gj_run_ask(team->members[0].run, source, memory, slot);
+		return gj_run_ask(team->members[0].run, memory);
 	if (!team->partition)
-		return gj_team_ask_all(team, source, memory, slot);
+		return gj_team_ask_all(team, memory);
 	memcpy(&ask, memory, sizeof(ask));
 	nothing.next = ask.nfragments;
 	GJ_TRY(gj_team_drain(team));
-	GJ_TRY(host->slot_free(host->arg, slot));
-	GJ_TRY(host->output_slot(host->arg, &out));
+	GJ_TRY(host->answer_space(host->arg, &out, &nbytes));
 	memcpy(out, &nothing, sizeof(nothing));
-	return host->send_answer(host->arg, source);
+	host->answered(host->arg, sizeof(nothing));
+	return GJ_OK;
 }
 
 GjStatus
-gj_team_use(GjTeam *team, uint32_t source, uint32_t n, const uint8_t *memory, uint32_t slot)
+gj_team_use(GjTeam *team, uint32_t source, uint32_t n, const GjUse *uses)
 {
 	note_start(team);
 	if (team->direct)
 	{
 		team->members[0].nchunks += source == 0 ? n : 0;
-		return gj_run_use(team->members[0].run, source, n, memory, slot);
+		return gj_run_use(team->members[0].run, source, n, uses);
 	}
 	if (source >= team->program->nsources || (source == 0 && !inner_ended(team)))
 		return gj_team_fail(team, GJ_BAD_PROGRAM, "use of a fragment of a source whose time has not come");
-	return gj_team_use_all(team, source, n, memory, slot);
+	return gj_team_use_all(team, source, n, uses);
 }
 
 /*

@@ -45,9 +45,8 @@ extern bool gj_team_accepts(const GjTeam *team, uint32_t source);
 extern GjStatus gj_team_chunk(GjTeam *team, uint32_t source, uint32_t nrows,
 							   uint8_t *memory, uint32_t slot);
 /* Only a run on one device, whose inner sides fit, uses what is resident. */
-extern GjStatus gj_team_ask(GjTeam *team, uint32_t source, const uint8_t *memory, uint32_t slot);
-extern GjStatus gj_team_use(GjTeam *team, uint32_t source, uint32_t n, const uint8_t *memory,
-							uint32_t slot);
+extern GjStatus gj_team_ask(GjTeam *team, const uint8_t *memory);
+extern GjStatus gj_team_use(GjTeam *team, uint32_t source, uint32_t n, const GjUse *uses);
 extern GjStatus gj_team_source_end(GjTeam *team, uint32_t source);
 extern bool gj_team_complete(const GjTeam *team);
 extern GjStatus gj_team_finish(GjTeam *team, GjRunStats *stats);

@@ -18,21 +18,23 @@
 /* ---- ASK */
 
 GjStatus
-gj_team_ask_all(GjTeam *team, uint32_t source, const uint8_t *memory, uint32_t slot)
+gj_team_ask_all(GjTeam *team, const uint8_t *memory)
 {
 	GjRun	   *runs[GJ_MAX_RUN_DEVICES];
+	GjAsk		ask;
 	GjStatus	status;
 
 	/* then runs are this thread's, and the output ring is nobody's: backends ask before they load */
 	GJ_TRY(gj_team_drain(team));
 	for (uint32_t i = 0; i < team->nmembers; i++)
 		runs[i] = team->members[i].run;
-	status = gj_runs_ask(runs, team->nmembers, team->host, source, memory, slot);
+	status = gj_runs_ask(runs, team->nmembers, team->host, memory);
 	if (status != GJ_OK && status != GJ_CANCELLED)
 		return gj_team_fail(team, status, gj_run_error(runs[0]));
-	for (uint32_t i = 0; i < team->nmembers; i++)
-		if (gj_run_has_store(runs[i], source))
-			team->asked |= 1u << source;
+	memcpy(&ask, memory, sizeof(ask));
+	for (uint32_t i = 0; i < team->nmembers && status == GJ_OK; i++)
+		if (gj_run_has_store(runs[i], ask.source))
+			team->asked |= 1u << ask.source;
 	return status;
 }
 
@@ -114,19 +116,12 @@ use_shared(GjTeam *team, uint32_t source, const GjUse *use)
 }
 
 GjStatus
-gj_team_use_all(GjTeam *team, uint32_t source, uint32_t n, const uint8_t *memory, uint32_t slot)
+gj_team_use_all(GjTeam *team, uint32_t source, uint32_t n, const GjUse *uses)
 {
-	GjUse	   *uses;
-	GjStatus	status;
+	GjStatus	status = GJ_OK;
 
-	if (!(team->asked >> source & 1) || (team->ended >> source & 1) ||
-		n > GJ_LOAD_SLOT_SIZE / sizeof(GjUse))
+	if (!(team->asked >> source & 1) || (team->ended >> source & 1))
 		return gj_team_fail(team, GJ_BAD_PROGRAM, "use of a fragment that was not told of");
-	uses = malloc((n + 1) * sizeof(GjUse));
-	if (!uses)
-		return GJ_OUT_OF_HOST_MEMORY;
-	memcpy(uses, memory, n * sizeof(GjUse));
-	status = team->host->slot_free(team->host->arg, slot);
 	for (uint32_t i = 0; i < n && status == GJ_OK; i++)
 		if (!owner_of(team, uses[i].id))
 			status = gj_team_fail(team, GJ_BAD_PROGRAM, "use of a fragment that was not told of");
@@ -136,7 +131,6 @@ gj_team_use_all(GjTeam *team, uint32_t source, uint32_t n, const uint8_t *memory
 	else
 		for (uint32_t i = 0; i < n && status == GJ_OK; i++)
 			status = use_shared(team, source, &uses[i]);
-	free(uses);
 	return status == GJ_OK ? gj_team_serve(team) : status;
 }
 

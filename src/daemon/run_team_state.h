@@ -239,10 +239,8 @@ extern GjStatus gj_team_for_all(GjTeam *team, GjTaskKind kind, uint32_t source);
 /* ---- run_team_resident.c */
 
 /* As gj_team_ask and gj_team_use, of a team with threads; nothing is kept on the host. */
-extern GjStatus gj_team_ask_all(GjTeam *team, uint32_t source, const uint8_t *memory,
-								uint32_t slot);
-extern GjStatus gj_team_use_all(GjTeam *team, uint32_t source, uint32_t n,
-								const uint8_t *memory, uint32_t slot);
+extern GjStatus gj_team_ask_all(GjTeam *team, const uint8_t *memory);
+extern GjStatus gj_team_use_all(GjTeam *team, uint32_t source, uint32_t n, const GjUse *uses);
 
 /* The number of the member that is to keep a chunk; -1: none is. */
 extern int	gj_team_place(GjTeam *team, uint32_t source, const uint8_t *chunk);

@@ -1,7 +1,7 @@
 /*
  * server.c
- *	  Owns the socket "gpujoin.<ABI>.sock" and the lock beside it, accepts
- *	  connections, and ends with the launcher.
+ *	  Owns the socket "gpujoin.<ABI>.sock" and the lock beside it, keeps threads
+ *	  that accept connections (session.c), and ends with the launcher.
  *
  * The lock file says who may unlink and bind the socket: it is held from before the
  * bind until the process ends, and the kernel gives it back however that happens.
@@ -33,6 +33,9 @@
 /* How long to wait for the lock of a gpujoind that is on its way out. */
 #define GJ_LOCK_WAIT_MS		10000
 #define GJ_LOCK_POLL_MS		50
+
+/* How soon to try again where no thread could be started. */
+#define GJ_RETRY_MS			100
 
 /* Undoes what a background worker's child inherits.  Returns a signalfd, or -1. */
 static int
@@ -123,39 +126,26 @@ listen_on_socket(void)
 	return -1;
 }
 
+/* Sees to it that threads wait for connections, until told to end. */
 static void
-accept_one(int listener)
+serve_sessions(struct pollfd ends[2], int few_fd)
 {
-	int			fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-
-	if (fd < 0)
-	{
-		/* out of descriptors or memory: some session will end */
-		if (errno != EINTR && errno != ECONNABORTED)
-			poll(NULL, 0, 10);
-		return;
-	}
-	if (!gj_session_start(fd))
-	{
-		gj_log(GJ_WARNING, "could not start a thread for a session");
-		close(fd);
-	}
-}
-
-/* Accepts connections until told to end. */
-static void
-accept_loop(struct pollfd ends[2], int listener)
-{
-	struct pollfd fds[3] = {ends[0], ends[1], {.fd = listener,.events = POLLIN}};
+	struct pollfd fds[3] = {ends[0], ends[1], {.fd = few_fd,.events = POLLIN}};
+	int			timeout_ms = -1;
 
 	for (;;)
 	{
-		if (poll(fds, 3, -1) < 0)
-			continue;
-		if (fds[0].revents || fds[1].revents)
+		if (gj_sessions_start())
+			timeout_ms = -1;
+		else
+		{
+			/* those that there are serve one connection after the other */
+			if (timeout_ms < 0)
+				gj_log(GJ_WARNING, "could not start a thread for a session");
+			timeout_ms = GJ_RETRY_MS;
+		}
+		if (poll(fds, 3, timeout_ms) >= 0 && (fds[0].revents || fds[1].revents))
 			return;
-		if (fds[2].revents)
-			accept_one(listener);
 	}
 }
 
@@ -167,6 +157,7 @@ serve_in_directory(const GjServerOptions *options)
 		{.fd = set_signals(),.events = POLLIN}
 	};
 	int			listener;
+	int			few_fd;
 
 	if (get_lock(ends) < 0)
 		return told_to_end(ends, 0) ? 0 : 2;
@@ -175,8 +166,14 @@ serve_in_directory(const GjServerOptions *options)
 	listener = listen_on_socket();
 	if (listener < 0)
 		return 2;
+	few_fd = gj_sessions_open(listener);
+	if (few_fd < 0)
+	{
+		gj_log(GJ_ERROR, "could not create an eventfd: %s", strerror(errno));
+		return 2;
+	}
 	gj_log(GJ_LOG, "gpujoind " GJ_STRINGIFY(GJ_ABI) " is ready, process %d", (int) getpid());
-	accept_loop(ends, listener);
+	serve_sessions(ends, few_fd);
 	unlink(GJ_SOCKET_NAME);
 	return 0;
 }

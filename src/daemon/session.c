@@ -3,8 +3,9 @@
  *	  The protocol of messages.h, from HELLO to the end of the connection.
  *
  * Each connection has a thread, which owns the socket, the session and all that it
- * points to; nothing is shared between sessions but devices, pool and journal.
- * session_run.c runs a submitted program.
+ * points to; nothing is shared between sessions but devices, pool and journal.  Some threads
+ * wait for the next connections; they serve one after the other.  session_run.c runs a
+ * submitted program.
  */
 #define _GNU_SOURCE
 #include "session_state.h"
@@ -12,10 +13,13 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "loaders.h"
@@ -26,13 +30,31 @@
 /* what the cpu device works on lies here: some 400 kB, and three times that with sanitizers */
 #define GJ_SESSION_STACK	(4 * 1024 * 1024)
 
+/* Threads that wait for connections: more are started below, and none wait beyond. */
+#define GJ_LEAST_WAITING	4
+#define GJ_MOST_WAITING		8
+
+/* How often to look whether the peer is still there. */
+#define GJ_LOOK_US			1000
+
+/* How long to wait where no connection can be accepted. */
+#define GJ_ACCEPT_PAUSE_MS	10
+
+/* Asked for each fragment, or tile: it looks once a millisecond. */
 bool
 gj_session_stop(void *arg)
 {
 	GjSession  *session = arg;
 	struct pollfd fd = {.fd = session->socket,.events = POLLRDHUP};
+	struct timespec t;
+	uint64_t	now;
 
-	if (!session->closed && poll(&fd, 1, 0) > 0 &&
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	now = (uint64_t) t.tv_sec * 1000000 + (uint64_t) t.tv_nsec / 1000;
+	if (session->closed || now - session->looked_us < GJ_LOOK_US)
+		return session->closed;
+	session->looked_us = now;
+	if (poll(&fd, 1, 0) > 0 &&
 		(fd.revents & (POLLHUP | POLLRDHUP | POLLERR | POLLNVAL)))
 		session->closed = true;
 	return session->closed;
@@ -240,12 +262,17 @@ wait_for_close(GjSession *session)
 		receive(session);
 }
 
-static void *
-session_main(void *arg)
+/* Serves one connection, from HELLO to its end. */
+static void
+serve(GjSession *session, int socket)
 {
-	GjSession  *session = arg;
-	uint32_t	type = receive(session);
+	uint32_t	type;
 
+	/* all but the last message of the connection before */
+	memset(session, 0, offsetof(GjSession, message));
+	session->socket = socket;
+	session->wake = -1;
+	type = receive(session);
 	if (type == GJ_MSG_HELLO && session->nbytes == sizeof(GjMsgHello))
 	{
 		if (welcome(session))
@@ -259,12 +286,84 @@ session_main(void *arg)
 	wait_for_close(session);
 	gj_session_free_rings(session);
 	close(session->socket);
+}
+
+/* ---- threads */
+
+/*
+ * Threads that wait for connections: to start one takes longer than to answer.  The thread that
+ * owns the listener keeps their number, and is told when they become few.
+ */
+static struct
+{
+	pthread_mutex_t lock;
+	uint32_t	nwaiting;		/* guarded by the lock */
+	int			listener;
+	int			few_fd;			/* eventfd */
+}			threads = {.lock = PTHREAD_MUTEX_INITIALIZER,.few_fd = -1};
+
+/* A thread begins to wait; false if enough others do. */
+static bool
+begin_to_wait(void)
+{
+	bool		wanted;
+
+	pthread_mutex_lock(&threads.lock);
+	wanted = threads.nwaiting < GJ_MOST_WAITING;
+	threads.nwaiting += wanted;
+	pthread_mutex_unlock(&threads.lock);
+	return wanted;
+}
+
+/* A thread has a connection. */
+static void
+end_to_wait(void)
+{
+	const uint64_t one = 1;
+	bool		few;
+
+	pthread_mutex_lock(&threads.lock);
+	few = --threads.nwaiting < GJ_LEAST_WAITING;
+	pthread_mutex_unlock(&threads.lock);
+	if (few)
+		(void) !write(threads.few_fd, &one, sizeof(one));
+}
+
+/* The next connection.  Waits. */
+static int
+accept_one(void)
+{
+	for (;;)
+	{
+		int			fd = accept4(threads.listener, NULL, NULL, SOCK_CLOEXEC);
+
+		if (fd >= 0)
+			return fd;
+		/* out of descriptors or memory: some session will end */
+		if (errno != EINTR && errno != ECONNABORTED)
+			poll(NULL, 0, GJ_ACCEPT_PAUSE_MS);
+	}
+}
+
+static void *
+session_main(void *arg)
+{
+	GjSession  *session = arg;
+
+	do
+	{
+		int			fd = accept_one();
+
+		end_to_wait();
+		serve(session, fd);
+	} while (begin_to_wait());
 	free(session);
 	return NULL;
 }
 
-bool
-gj_session_start(int socket)
+/* Starts a thread that waits, which has been counted. */
+static bool
+start_thread(void)
 {
 	GjSession  *session = calloc(1, sizeof(GjSession));
 	pthread_attr_t attr;
@@ -273,8 +372,6 @@ gj_session_start(int socket)
 
 	if (!session)
 		return false;
-	session->socket = socket;
-	session->wake = -1;
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, GJ_SESSION_STACK);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
@@ -283,4 +380,38 @@ gj_session_start(int socket)
 	if (error != 0)
 		free(session);
 	return error == 0;
+}
+
+int
+gj_sessions_open(int listener)
+{
+	threads.listener = listener;
+	threads.few_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	return threads.few_fd;
+}
+
+bool
+gj_sessions_start(void)
+{
+	uint64_t	count;
+
+	/* before looking, so that what happens afterwards wakes the caller again */
+	(void) !read(threads.few_fd, &count, sizeof(count));
+	for (;;)
+	{
+		bool		few;
+
+		pthread_mutex_lock(&threads.lock);
+		few = threads.nwaiting < GJ_LEAST_WAITING;
+		threads.nwaiting += few;
+		pthread_mutex_unlock(&threads.lock);
+		if (!few)
+			return true;
+		if (start_thread())
+			continue;
+		pthread_mutex_lock(&threads.lock);
+		threads.nwaiting--;
+		pthread_mutex_unlock(&threads.lock);
+		return false;
+	}
 }

@@ -1,14 +1,22 @@
 /*
  * session.h
- *	  One connection of a backend.
+ *	  Connections of backends.
  */
 #ifndef GJ_DAEMON_SESSION_H
 #define GJ_DAEMON_SESSION_H
 
+#include <stdbool.h>
+
 /*
- * Serves the connected socket in a thread of its own, which closes it.  False: no
- * thread could be started; the socket is still the caller's.
+ * Connections of the listening socket are served from gj_sessions_start on.  Returns a descriptor
+ * that can be read when that is to be called again, or -1.
  */
-extern bool gj_session_start(int socket);
+extern int	gj_sessions_open(int listener);
+
+/*
+ * Starts as many threads as there should be, each of which serves one connection after the other.
+ * False: not all could be started.
+ */
+extern bool gj_sessions_start(void);
 
 #endif							/* GJ_DAEMON_SESSION_H */

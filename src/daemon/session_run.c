@@ -43,6 +43,8 @@ accept_source_message(GjSession *loader, const GjMsgSlot *message)
 		loader->ended |= 1u << message->source;
 		return true;
 	}
+	if (message->type == GJ_MSG_ASK)
+		return true;
 	if (message->slot >= GJ_LOAD_SLOTS || (loader->load_busy >> message->slot & 1))
 		return false;
 	loader->load_busy |= 1u << message->slot;
@@ -69,6 +71,22 @@ loader_has_left(GjSession *session, GjSession *loader)
 }
 
 /*
+ * The message has `extra` bytes behind it, which must be the questions of an ASK.  The backend
+ * waits for the answers to one before it sends another.
+ */
+static bool
+accept_questions(GjSession *session, const GjSession *loader, const GjMsgSlot *message,
+				 size_t extra)
+{
+	if (message->type != GJ_MSG_ASK)
+		return extra == 0;
+	if (loader != session || session->ask_bytes > 0 || extra == 0 || extra > GJ_MAX_ASK)
+		return false;
+	session->ask_bytes = (uint32_t) extra;
+	return true;
+}
+
+/*
  * Receives a message of a loader, if there is one.  What is about a source is put aside,
  * BATCH_FREE is done with.
  */
@@ -76,12 +94,18 @@ static GjStatus
 receive_from(GjSession *session, GjSession *loader)
 {
 	GjMsgSlot	message;
+	/* an ASK that waits must not be written over by a message that comes too early */
+	struct iovec parts[2] = {
+		{&message, sizeof(message)},
+		{session->message, session->ask_bytes > 0 ? 0 : sizeof(session->message)}
+	};
+	struct msghdr whole = {.msg_iov = parts,.msg_iovlen = 2};
 	bool		reset = false;
 	ssize_t		n;
 
 	do
 	{
-		n = recv(loader->socket, &message, sizeof(message), MSG_DONTWAIT | MSG_TRUNC);
+		n = recvmsg(loader->socket, &whole, MSG_DONTWAIT | MSG_TRUNC);
 		/* that it has closed with messages unread is told once, ahead of what it sent */
 		if (n < 0 && errno == ECONNRESET && !reset)
 		{
@@ -93,7 +117,8 @@ receive_from(GjSession *session, GjSession *loader)
 		return GJ_OK;
 	if (n <= 0)
 		return loader_has_left(session, loader);
-	if (n != sizeof(message))
+	if ((size_t) n < sizeof(message) ||
+		!accept_questions(session, loader, &message, (size_t) n - sizeof(message)))
 		return GJ_BAD_PROGRAM;
 	if (message.type == GJ_MSG_BATCH_FREE && loader == session)
 		return take_back_batch(session, &message) ? GJ_OK : GJ_BAD_PROGRAM;
@@ -201,6 +226,12 @@ host_output_slot(void *arg, uint8_t **memory)
 	return GJ_OK;
 }
 
+static bool
+host_output_ready(void *arg)
+{
+	return ((GjSession *) arg)->output_free != 0;
+}
+
 static GjStatus
 host_send_batch(void *arg, uint32_t nrows)
 {
@@ -211,14 +242,41 @@ host_send_batch(void *arg, uint32_t nrows)
 	return gj_session_send(session, &message, sizeof(message)) ? GJ_OK : GJ_CANCELLED;
 }
 
+/* Sends the answers that are ready. */
 static GjStatus
-host_send_answer(void *arg, uint32_t source)
+send_answers(GjSession *session)
+{
+	GjMsgSlot	message = {GJ_MSG_RESIDENT, session->output_slot, 0, session->nanswers};
+
+	if (!session->answers)
+		return GJ_OK;
+	session->output_free &= ~(1u << session->output_slot);
+	session->answers = NULL;
+	session->nanswers = session->answer_bytes = 0;
+	return gj_session_send(session, &message, sizeof(message)) ? GJ_OK : GJ_CANCELLED;
+}
+
+static GjStatus
+host_answer_space(void *arg, uint8_t **memory, uint32_t *nbytes)
 {
 	GjSession  *session = arg;
-	GjMsgSlot	message = {GJ_MSG_RESIDENT, session->output_slot, source, 0};
 
-	session->output_free &= ~(1u << session->output_slot);
-	return gj_session_send(session, &message, sizeof(message)) ? GJ_OK : GJ_CANCELLED;
+	if (GJ_OUTPUT_SLOT_SIZE - session->answer_bytes < GJ_LEAST_ANSWER)
+		GJ_TRY(send_answers(session));
+	if (!session->answers)
+		GJ_TRY(host_output_slot(session, &session->answers));
+	*memory = session->answers + session->answer_bytes;
+	*nbytes = GJ_OUTPUT_SLOT_SIZE - session->answer_bytes;
+	return GJ_OK;
+}
+
+static void
+host_answered(void *arg, uint32_t nbytes)
+{
+	GjSession  *session = arg;
+
+	session->answer_bytes += nbytes;
+	session->nanswers++;
 }
 
 static GjStatus
@@ -311,6 +369,126 @@ take_program(GjSession *session, GjProgram **program, GjErrorText *why)
 
 /* ---- the run */
 
+/* Answers the questions of an ASK. */
+static GjStatus
+feed_questions(GjSession *session)
+{
+	uint32_t	nbytes = session->ask_bytes;
+	GjAsk		ask;
+
+	for (uint32_t at = 0; at < nbytes; at += (uint32_t) gj_ask_size(&ask))
+	{
+		if (nbytes - at < sizeof(ask))
+			return GJ_BAD_PROGRAM;
+		memcpy(&ask, session->message + at, sizeof(ask));
+		if (gj_ask_size(&ask) > nbytes - at)
+			return GJ_BAD_PROGRAM;
+		GJ_TRY(gj_team_ask(session->run, session->message + at));
+	}
+	session->ask_bytes = 0;
+	return send_answers(session);
+}
+
+/* Fragments to be used, taken out of a slot: those of one source. */
+typedef struct GjUses
+{
+	uint32_t	source;
+	bool		last;			/* the source ends with them */
+	uint32_t	n;
+	GjUse	   *uses;
+} GjUses;
+
+/* Reads the next of what a USE says, once; *at moves behind it.  False: it does not fit the slot. */
+static bool
+read_use(const uint8_t **at, const uint8_t *end, GjUseHead *head, GjUse *use)
+{
+	if (end - *at < (ptrdiff_t) sizeof(*head))
+		return false;
+	memcpy(head, *at, sizeof(*head));
+	*at += sizeof(*head);
+	use->id = head->id;
+	use->map_lsn = head->map_lsn;
+	if (!(head->flags & GJ_KNOWN_BITS))
+	{
+		gj_pages_first(use->pages, head->npages);
+		return head->source < GJ_MAX_SOURCES;
+	}
+	if (end - *at < (ptrdiff_t) sizeof(use->pages))
+		return false;
+	memcpy(use->pages, *at, sizeof(use->pages));
+	*at += sizeof(use->pages);
+	return head->source < GJ_MAX_SOURCES;
+}
+
+/* Reads a USE: *nuses lots, whose fragments lie in uses[n], one lot behind the other. */
+static GjStatus
+read_uses(const uint8_t *memory, uint32_t n, GjUse *uses, GjUses *lots, uint32_t *nlots)
+{
+	const uint8_t *end = memory + GJ_LOAD_SLOT_SIZE;
+	GjUses	   *lot = NULL;
+
+	*nlots = 0;
+	for (uint32_t i = 0; i < n; i++)
+	{
+		GjUseHead	head;
+
+		if (!read_use(&memory, end, &head, &uses[i]))
+			return GJ_BAD_PROGRAM;
+		if (!lot || lot->last || lot->source != head.source)
+		{
+			if ((lot && !lot->last) || *nlots == GJ_MAX_SOURCES)
+				return GJ_BAD_PROGRAM;
+			lot = &lots[(*nlots)++];
+			*lot = (GjUses) {head.source, false, 0, &uses[i]};
+		}
+		lot->n++;
+		lot->last = (head.flags & GJ_USE_LAST) != 0;
+	}
+	return GJ_OK;
+}
+
+/* Hands the fragments of a USE to the run, and the ends of their sources. */
+static GjStatus
+use_lots(GjSession *session, GjSession *loader, const GjUses *lots, uint32_t n)
+{
+	for (uint32_t i = 0; i < n && !gj_team_complete(session->run); i++)
+	{
+		/* its end may have come already, behind this message */
+		if (((lots[i].last ? loader->ended : loader->finished) >> lots[i].source & 1) ||
+			!gj_team_accepts(session->run, lots[i].source))
+			return GJ_BAD_PROGRAM;
+		GJ_TRY(gj_team_use(session->run, lots[i].source, lots[i].n, lots[i].uses));
+		if (!lots[i].last)
+			continue;
+		loader->ended |= 1u << lots[i].source;
+		GJ_TRY(loader_has_ended(session, loader, lots[i].source));
+	}
+	return GJ_OK;
+}
+
+static GjStatus
+feed_uses(GjSession *session, uint32_t which, const GjMsgSlot *message, const uint8_t *memory)
+{
+	GjUses		lots[GJ_MAX_SOURCES];
+	uint32_t	nlots = 0;
+	GjUse	   *uses;
+	GjStatus	status;
+
+	if (message->nrows > GJ_LOAD_SLOT_SIZE / sizeof(GjUseHead))
+		return GJ_BAD_PROGRAM;
+	uses = malloc((message->nrows + 1) * sizeof(GjUse));
+	if (!uses)
+		return GJ_OUT_OF_HOST_MEMORY;
+	status = read_uses(memory, message->nrows, uses, lots, &nlots);
+	/* nobody waits for the slot where nothing else is to be loaded */
+	if (status == GJ_OK && !(nlots > 0 && lots[nlots - 1].last && lots[nlots - 1].source == 0))
+		status = host_slot_free(session, which * GJ_LOAD_SLOTS + message->slot);
+	if (status == GJ_OK)
+		status = use_lots(session, session->loaders[which], lots, nlots);
+	free(uses);
+	return status;
+}
+
 /* Hands one message about a source to the run. */
 static GjStatus
 feed_message(GjSession *session, uint32_t which, const GjMsgSlot *message)
@@ -324,9 +502,9 @@ feed_message(GjSession *session, uint32_t which, const GjMsgSlot *message)
 		case GJ_MSG_SOURCE_END:
 			return loader_has_ended(session, loader, message->source);
 		case GJ_MSG_ASK:
-			return gj_team_ask(session->run, message->source, memory, slot);
+			return feed_questions(session);
 		case GJ_MSG_USE:
-			return gj_team_use(session->run, message->source, message->nrows, memory, slot);
+			return feed_uses(session, which, message, memory);
 		default:
 			return gj_team_chunk(session->run, message->source, message->nrows, memory, slot);
 	}
@@ -389,8 +567,11 @@ work(GjSession *session, GjRunStats *stats)
 static GjStatus
 run_on_devices(GjSession *session, const GjProgram *program, GjRunStats *stats, GjErrorText *why)
 {
-	const GjRunHost host = {session, gj_session_stop, host_output_slot, host_send_batch,
-	host_send_answer, host_slot_free, NULL, NULL, NULL, NULL, NULL};
+	const GjRunHost host = {
+		.arg = session,.stop = gj_session_stop,.output_slot = host_output_slot,
+		.output_ready = host_output_ready,.send_batch = host_send_batch,
+		.answer_space = host_answer_space,.answered = host_answered,.slot_free = host_slot_free
+	};
 	const GjTeamOptions options = {
 		.kind = session->hello.device,
 		.memory_limit = session->hello.memory_limit,
@@ -440,6 +621,9 @@ run_program(GjSession *session, const GjProgram *program, GjRunStats *stats, GjE
 	if (program->fail_point == GJ_FAIL_SUBMIT)
 		return GJ_INJECTED;
 	session->nsources = program->nsources;
+	session->ask_bytes = 0;
+	session->answers = NULL;
+	session->nanswers = session->answer_bytes = 0;
 	if (!gj_journal_begin(program, &session->mark))
 		return GJ_REFUSED;
 	return run_on_devices(session, program, stats, why);

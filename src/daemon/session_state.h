@@ -15,13 +15,14 @@
 #define GJ_MSG_CLOSED		0
 #define GJ_MSG_MALFORMED	UINT32_MAX
 
-/* Messages of a loader that can wait: a chunk a slot, an end a source. */
-#define GJ_MAX_PENDING		(GJ_LOAD_SLOTS + GJ_MAX_SOURCES)
+/* Messages of a loader that can wait: a chunk a slot, an end a source, an ASK. */
+#define GJ_MAX_PENDING		(GJ_LOAD_SLOTS + GJ_MAX_SOURCES + 1)
 
 typedef struct GjSession
 {
 	int			socket;
 	bool		closed;			/* the peer has closed the connection */
+	uint64_t	looked_us;		/* when that was looked at last */
 	GjMsgHello	hello;
 
 	/*
@@ -32,7 +33,7 @@ typedef struct GjSession
 	uint32_t	load_busy;		/* slots that hold a chunk, one bit each */
 	uint32_t	ended;			/* sources whose end has come, one bit each */
 	uint32_t	finished;		/* sources whose end was taken out of `pending` */
-	uint32_t	npending;		/* CHUNK and SOURCE_END that have come */
+	uint32_t	npending;		/* messages about sources that have come */
 	uint32_t	next_pending;
 	GjMsgSlot	pending[GJ_MAX_PENDING];
 	bool		attached;		/* guarded by the lock of loaders.c */
@@ -46,6 +47,10 @@ typedef struct GjSession
 	uint32_t	sources_ended;	/* by all loaders, one bit each */
 	uint32_t	output_free;	/* slots that the backend has given back */
 	uint32_t	output_slot;	/* the one that is being filled */
+	uint32_t	ask_bytes;		/* of the ASK in `message`; 0: none waits */
+	uint8_t    *answers;		/* the slot that is being filled with answers; NULL: none */
+	uint32_t	nanswers;
+	uint32_t	answer_bytes;
 	uint32_t	next_loader;	/* whose turn it is */
 
 	/* who loads: loaders.c */
@@ -55,7 +60,7 @@ typedef struct GjSession
 	uint32_t	nloaders;
 	struct GjSession *loaders[GJ_MAX_LOADERS];	/* the session itself, then the attached */
 
-	/* the message received last */
+	/* the message received last; during a run: the questions of an ASK */
 	size_t		nbytes;
 	uint8_t		message[GJ_MAX_PROGRAM_SIZE + sizeof(GjMsgSubmit)] __attribute__((aligned(8)));
 } GjSession;

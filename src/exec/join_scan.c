@@ -315,9 +315,9 @@ read_attnos(List *description, int from)
 	return attnos;
 }
 
-/* Opens the reader of a source's tables; *npages: that workers can help with. */
+/* Opens the reader of a source's tables. */
 static bool
-open_tables(GjScanState *state, const GjProgram *program, int s, double *npages,
+open_tables(GjScanState *state, const GjProgram *program, int s, GjSourceReader **opened,
 			GjFailure *failure)
 {
 	List	   *descriptions = list_nth(state->tables, s);
@@ -334,19 +334,34 @@ open_tables(GjScanState *state, const GjProgram *program, int s, double *npages,
 		table->attnos = read_attnos(lfirst(lc), GJ_TABLE_COLUMNS);
 	}
 	reader = gj_heap_source(tables, n, state->css.ss.ps.state->es_snapshot, program, s, failure);
-	if (reader == NULL || !gj_run_set_heap_reader(state->run, s, reader, failure))
+	if (reader == NULL)
 		return false;
-	for (int i = 0; i < n; i++)
-		if (tables[i].shareable)
-			*npages += tables[i].share->nblocks -
-				(tables[i].resident ? tables[i].resident->nresident : 0);
+	gj_run_set_reader(state->run, s, reader);
+	*opened = reader;
 	return true;
 }
 
-/* Opens the readers of all sources. */
+/* Pages of a source that workers can help with. */
+static double
+pages_to_load(const GjSourceReader *reader)
+{
+	double		npages = 0;
+
+	for (int i = 0; i < reader->ntables; i++)
+	{
+		const GjTable *table = &reader->tables[i];
+
+		if (table->shareable)
+			npages += table->share->nblocks - (table->resident ? table->resident->nresident : 0);
+	}
+	return npages;
+}
+
+/* Opens the readers of all sources and submits the program. */
 static bool
 open_sources(GjScanState *state, const GjProgram *program, GjFailure *failure)
 {
+	GjSourceReader *readers[GJ_MAX_SOURCES] = {NULL};
 	double		npages = 0;
 	ListCell   *lc;
 
@@ -358,7 +373,7 @@ open_sources(GjScanState *state, const GjProgram *program, GjFailure *failure)
 
 		if (OidIsValid((Oid) list_nth_int(description, GJ_SOURCE_RELID)))
 		{
-			if (!open_tables(state, program, s, &npages, failure))
+			if (!open_tables(state, program, s, &readers[s], failure))
 				return false;
 			continue;
 		}
@@ -368,6 +383,10 @@ open_sources(GjScanState *state, const GjProgram *program, GjFailure *failure)
 										 read_attnos(description, GJ_SOURCE_COLUMNS),
 										 gj_run_held(state->run)));
 	}
+	if (!gj_run_submit(state->run, failure))
+		return false;
+	for (int s = 0; s < list_length(state->sources); s++)
+		npages += readers[s] ? pages_to_load(readers[s]) : 0;
 	launch_workers(state, npages);
 	return true;
 }
@@ -474,8 +493,8 @@ submit_run(GjScanState *state, GjFailure *failure)
 	}
 	program->spill = state->spill;
 	state->nruns++;
-	state->run = gj_run_start(program, &state->load_stats, failure);
-	if (state->run == NULL || !open_sources(state, program, failure))
+	state->run = gj_run_create(program, &state->load_stats);
+	if (!open_sources(state, program, failure))
 		return false;
 	if (is_grouped(state))
 		gj_group_emitter_init(&state->emitter, program,

@@ -37,8 +37,8 @@ elapsed_ms(instr_time start)
 	return INSTR_TIME_GET_MILLISEC(now);
 }
 
-static GjRun *
-create_run(const GjProgram *program, GjLoadStats *stats)
+GjRun *
+gj_run_create(const GjProgram *program, GjLoadStats *stats)
 {
 	GjRun	   *run = palloc0(sizeof(GjRun));
 
@@ -49,18 +49,6 @@ create_run(const GjProgram *program, GjLoadStats *stats)
 	return run;
 }
 
-GjRun *
-gj_run_start(const GjProgram *program, GjLoadStats *stats, GjFailure *failure)
-{
-	GjRun	   *run = create_run(program, stats);
-	instr_time	start;
-
-	INSTR_TIME_SET_CURRENT(start);
-	run->client = gj_client_submit(program, failure);
-	stats->start_ms += elapsed_ms(start);
-	return run->client ? run : NULL;
-}
-
 void
 gj_run_set_reader(GjRun *run, int source, GjSourceReader *reader)
 {
@@ -68,19 +56,41 @@ gj_run_set_reader(GjRun *run, int source, GjSourceReader *reader)
 	run->writers[source] = gj_writer_create(run->program, source);
 }
 
-bool
-gj_run_set_heap_reader(GjRun *run, int source, GjSourceReader *reader, GjFailure *failure)
+/*
+ * Submits the program together with the first questions about what is resident.  Where all that
+ * is loaded is to be saved, nothing is asked.
+ */
+static bool
+submit(GjRun *run, GjResidentAsks *asks, GjFailure *failure)
 {
-	instr_time	start;
-	bool		asked;
+	GjQuestions questions;
+	bool		any = gj_resident_questions(asks, &questions);
 
-	gj_run_set_reader(run, source, reader);
+	run->client = gj_client_submit(run->program, any ? &questions : NULL, failure);
+	return run->client != NULL && gj_resident_finish(asks, run->client, failure);
+}
+
+bool
+gj_run_submit(GjRun *run, GjFailure *failure)
+{
+	GjResidentAsks *asks = gj_resident_asks();
+	instr_time	start;
+	bool		submitted;
+
 	INSTR_TIME_SET_CURRENT(start);
-	asked = gj_heap_source_ask(reader, run->client, run->writers[source], source,
-							   &run->use[source], failure);
+	for (int s = 0; s < run->nsources; s++)
+		if (run->readers[s]->ntables > 0 && gj_client_may_ask())
+			gj_heap_source_ask(run->readers[s], asks, run->writers[s], s, &run->use[s]);
+	submitted = submit(run, asks, failure);
+	gj_resident_release(asks);
+	for (int s = 0; s < run->nsources; s++)
+	{
+		if (run->readers[s]->asked != NULL)
+			gj_heap_source_found(run->readers[s]);
+		run->stats->nresident[s] += run->readers[s]->nresident;
+	}
 	run->stats->start_ms += elapsed_ms(start);
-	run->stats->nresident[source] += reader->nresident;
-	return asked;
+	return submitted;
 }
 
 GjHeldValues *
@@ -116,14 +126,45 @@ current_source(const GjRun *run)
 	return run->nloaded < run->nsources - 1 ? run->nloaded + 1 : 0;
 }
 
-/* Sends the next of what is resident of a source, in a slot. */
-static void
-send_use(GjRun *run, int s, uint8 *memory, uint32 slot)
+/* True if nothing of a source is left to be loaded, but what is resident. */
+static bool
+is_resident(const GjSourceReader *reader)
 {
-	uint32		n = gj_resident_fill(&run->use[s], memory);
+	uint64		nblocks = 0;
 
+	for (int i = 0; i < reader->ntables; i++)
+		nblocks += reader->tables[i].share->nblocks;
+	return nblocks == reader->nresident;
+}
+
+/*
+ * Sends what is resident, in a slot: the next of a source; where that is all of it, its end, too,
+ * and what is resident of the following ones, unless others still load the first.
+ */
+static void
+send_use(GjRun *run, uint8 *memory, uint32 slot)
+{
+	const uint8 *end = memory + GJ_LOAD_SLOT_SIZE;
+	uint32		first = current_source(run);
+	uint32		n = 0;
+
+	while (run->nloaded < run->nsources)
+	{
+		int			s = current_source(run);
+		GjResidentUse *use = &run->use[s];
+		bool		ends = use->n > 0 && is_resident(run->readers[s]);
+
+		if (use->n == use->sent)
+			break;
+		memory = gj_resident_fill(use, s, ends, memory, end, &n);
+		if (!ends || use->sent < use->n)
+			break;
+		run->nloaded++;
+		if (run->workers != NULL)
+			break;
+	}
 	/* if that fails, gj_client_next() tells why */
-	if (!gj_client_send_use(run->client, slot, s, n))
+	if (!gj_client_send_use(run->client, slot, first, n))
 		run->nloaded = run->nsources;
 }
 
@@ -155,7 +196,7 @@ load_chunk(GjRun *run, uint8 *memory, uint32 slot, GjFailure *failure)
 	}
 	if (run->use[s].sent < run->use[s].n)
 	{
-		send_use(run, s, memory, slot);
+		send_use(run, memory, slot);
 		return true;
 	}
 	npages = reader->npages;
@@ -296,7 +337,7 @@ GjRun *
 gj_run_attach(const GjProgram *program, uint32 device_kind, const GjRunToken *token,
 			  GjLoadStats *stats, GjFailure *failure)
 {
-	GjRun	   *run = create_run(program, stats);
+	GjRun	   *run = gj_run_create(program, stats);
 
 	run->client = gj_client_attach(device_kind, token, failure);
 	return run->client ? run : NULL;

@@ -24,24 +24,23 @@ typedef enum GjRunResult
 	GJ_RUN_FAILED
 } GjRunResult;
 
-/*
- * Submits the program.  NULL with the reason if that fails.  The run lives in the
- * current memory context and keeps `program`.
- */
-extern GjRun *gj_run_start(const GjProgram *program, GjLoadStats *stats, GjFailure *failure);
+/* A run of the program, which lives in the current memory context and keeps `program`. */
+extern GjRun *gj_run_create(const GjProgram *program, GjLoadStats *stats);
 
-/* Sets the reader of a source; all must be set before the first gj_run_next(). */
+/* Sets the reader of a source; all must be set before the run is submitted. */
 extern void gj_run_set_reader(GjRun *run, int source, GjSourceReader *reader);
 
-/* The same for a heap source, of which some may be resident.  False with the reason. */
-extern bool gj_run_set_heap_reader(GjRun *run, int source, GjSourceReader *reader,
-								   GjFailure *failure);
+/*
+ * Submits the program, and finds out what of its heap sources is resident.  False with the reason
+ * if that fails.
+ */
+extern bool gj_run_submit(GjRun *run, GjFailure *failure);
 
 /* Where plan sources put long values, and the output finds them. */
 extern GjHeldValues *gj_run_held(GjRun *run);
 
 /*
- * Has up to nworkers workers help to load; all readers must be set.  Parallel mode must be
+ * Has up to nworkers workers help to load, after the run was submitted.  Parallel mode must be
  * on, and stays needed until gj_run_end().
  */
 extern void gj_run_launch(GjRun *run, int nworkers, Snapshot snapshot);

@@ -147,14 +147,13 @@ is_repeated(const GjTable *tables, int i)
 	return false;
 }
 
-bool
-gj_heap_source_ask(GjSourceReader *reader, GjClient *client, const GjWriter *writer, int source,
-				   GjResidentUse *use, GjFailure *failure)
+void
+gj_heap_source_ask(GjSourceReader *reader, GjResidentAsks *asks, const GjWriter *writer,
+				   int source, GjResidentUse *use)
 {
-	GjResidentTable *tables = palloc0(sizeof(GjResidentTable) * Max(reader->ntables, 1));
 	int			n = 0;
-	bool		asked;
 
+	reader->asked = palloc0(sizeof(GjResidentTable) * Max(reader->ntables, 1));
 	for (int i = 0; i < reader->ntables; i++)
 	{
 		GjTable    *table = &reader->tables[i];
@@ -162,23 +161,32 @@ gj_heap_source_ask(GjSourceReader *reader, GjClient *client, const GjWriter *wri
 		/* the pages of one would be kept as those of the other */
 		if (is_repeated(reader->tables, i))
 			continue;
-		tables[n].rel = table_open(table->relid, NoLock);
-		tables[n].attnos = table->attnos;
-		tables[n++].nblocks = table->share->nblocks;
+		reader->asked[n].rel = table_open(table->relid, NoLock);
+		reader->asked[n].attnos = table->attnos;
+		reader->asked[n++].nblocks = table->share->nblocks;
 	}
-	asked = gj_resident_ask(client, writer, source, tables, n, use, failure);
-	n = 0;
+	gj_resident_add(asks, writer, source, reader->asked, n, use);
+}
+
+void
+gj_heap_source_found(GjSourceReader *reader)
+{
+	int			n = 0;
+
 	for (int i = 0; i < reader->ntables; i++)
 	{
 		GjTable    *table = &reader->tables[i];
+		GjResidentTable *asked = &reader->asked[n];
 
 		if (is_repeated(reader->tables, i))
 			continue;
-		table->resident = tables[n].map;
-		table->number = tables[n].number;
+		table->resident = asked->map;
+		table->number = asked->number;
 		if (table->resident != NULL)
 			reader->nresident += table->resident->nresident;
-		table_close(tables[n++].rel, NoLock);
+		table_close(asked->rel, NoLock);
+		n++;
 	}
-	return asked;
+	pfree(reader->asked);
+	reader->asked = NULL;
 }

@@ -6,6 +6,9 @@
  * the pages where it has noted another one; then, when all answers are there, under one
  * share lock together with the bits: what has been told of by then was read before, and
  * only then does an unchanged LSN say that nothing has changed in between.
+ *
+ * All tables of all sources are asked about at once, as far as they fit one message, which is
+ * sent together with the program.
  */
 #include "postgres.h"
 
@@ -24,8 +27,6 @@
 #include "guc.h"
 #include "load/resident.h"
 
-/* A smaller table is loaded sooner than asked about. */
-#define MIN_BLOCKS			32
 /* With one part in so many of its pages missing, a fragment is loaded anew and kept. */
 #define RELOAD_PART			8
 /* It is kept if one page in so many is all-visible. */
@@ -38,14 +39,18 @@
 typedef struct Known
 {
 	GjKnownFragment known;
+	uint64	   *valid;			/* pages that were all-visible, one bit each; NULL: all */
 	uint64	   *lsns;			/* of its pages, or NULL */
 } Known;
 
+/* One table. */
 typedef struct ResidentAsk
 {
 	GjResidentTable *table;
 	Relation	rel;
 	const GjWriter *writer;
+	int			source;
+	GjResidentUse *use;
 	BlockNumber nblocks;
 	uint32		nfragments;
 	uint32		next;			/* the fragment to ask about next */
@@ -55,6 +60,15 @@ typedef struct ResidentAsk
 	Buffer		vmbuffer;
 } ResidentAsk;
 
+struct GjResidentAsks
+{
+	ResidentAsk *asks;
+	int			n;
+	int			size;
+	int			first;			/* those before have been told of */
+	int			nasked;			/* questions sent whose answers have not come */
+};
+
 /*
  * May anything of this table be kept?  Changes of catalogs can leave bit and LSN alone, and
  * so can those of a file that this transaction has made; unlogged and temporary tables have
@@ -63,7 +77,7 @@ typedef struct ResidentAsk
 static bool
 may_be_resident(Relation rel, BlockNumber nblocks)
 {
-	return nblocks >= MIN_BLOCKS && !IsParallelWorker() &&
+	return nblocks > 0 && !IsParallelWorker() &&
 		!IsCatalogRelation(rel) && !RelationIsMapped(rel) && RelationNeedsWAL(rel) &&
 		!gj_relation_is_new(rel);
 }
@@ -160,14 +174,21 @@ gj_map_lsn(Relation rel, BlockNumber blkno, Buffer *vmbuffer)
 	return lsn;
 }
 
-/* LSN and bits of the map page of a fragment; bits[GJ_MAP_FRAGMENTS * MAP_BYTES]. */
+/* Bits of a page of the map; what is behind them is 0. */
+typedef union MapBits
+{
+	uint64		words[GJ_MAP_FRAGMENTS][MAP_BYTES / sizeof(uint64)];
+	uint8		bytes[GJ_MAP_FRAGMENTS][MAP_BYTES];
+} MapBits;
+
+/* LSN and bits of the map page of a fragment. */
 static XLogRecPtr
-read_map(ResidentAsk *ask, uint32 fragment, uint8 *bits)
+read_map(ResidentAsk *ask, uint32 fragment, MapBits *bits)
 {
 	Page		page;
 	XLogRecPtr	lsn;
 
-	memset(bits, 0, GJ_MAP_FRAGMENTS * MAP_BYTES);
+	memset(bits, 0, sizeof(*bits));
 	if (!lock_map(ask->rel, gj_fragment_first(fragment), &ask->vmbuffer))
 		return InvalidXLogRecPtr;
 	page = BufferGetPage(ask->vmbuffer);
@@ -175,6 +196,22 @@ read_map(ResidentAsk *ask, uint32 fragment, uint8 *bits)
 	memcpy(bits, PageGetContents(page), GJ_MAP_BLOCKS / 4);
 	LockBuffer(ask->vmbuffer, BUFFER_LOCK_UNLOCK);
 	return lsn;
+}
+
+/* True if the first n pages of a fragment are all-visible: every second bit. */
+static bool
+all_visible(const uint64 *words, const uint8 *bytes, uint32 n)
+{
+	uint32		whole = n / 32;
+	uint64		all = UINT64CONST(0x5555555555555555);
+
+	for (uint32 i = 0; i < whole; i++)
+		if ((words[i] & all) != all)
+			return false;
+	for (uint32 page = whole * 32; page < n; page++)
+		if (!(bytes[page / 4] >> (page % 4 * 2) & VISIBILITYMAP_ALL_VISIBLE))
+			return false;
+	return true;
 }
 
 /* Which of the first n pages of a fragment are all-visible, out of two bits each. */
@@ -222,7 +259,6 @@ release_map(ResidentAsk *ask)
 static void
 start_ask(ResidentAsk *ask)
 {
-	ask->nmaps = (ask->nfragments + GJ_MAP_FRAGMENTS - 1) / GJ_MAP_FRAGMENTS;
 	ask->lsns = palloc(sizeof(uint64) * ask->nmaps);
 	for (uint32 i = 0; i < ask->nmaps; i++)
 		ask->lsns[i] = gj_map_lsn(ask->rel, i * GJ_MAP_BLOCKS, &ask->vmbuffer);
@@ -230,135 +266,212 @@ start_ask(ResidentAsk *ask)
 	release_map(ask);
 }
 
-/* Writes the question for the next fragments and later ones. */
-static void
-write_ask(ResidentAsk *ask, uint8 *slot)
+/* The question about a table. */
+static GjAsk
+question_of(const ResidentAsk *ask)
 {
-	uint32		ncolumns = ask->writer->ncolumns;
 	GjAsk		head = {0};
-	GjColumnKey *keys = (GjColumnKey *) (slot + sizeof(head));
 
 	gj_relation_file(ask->rel, &head.relation);
 	head.cache_size = gj_cache_size < 0 ? UINT64_MAX : (uint64) gj_cache_size * 1024 * 1024;
 	head.first = ask->next;
 	head.nfragments = ask->nfragments;
-	head.ncolumns = ncolumns;
+	head.ncolumns = ask->writer->ncolumns;
 	head.per_map = GJ_MAP_FRAGMENTS;
 	head.nmaps = ask->nmaps;
 	head.table = ask->table->number;
-	memcpy(slot, &head, sizeof(head));
-	for (uint32 c = 0; c < ncolumns; c++)
+	head.source = ask->source;
+	return head;
+}
+
+/* Writes the question for the next fragments and later ones; returns where it ends. */
+static uint8 *
+write_question(ResidentAsk *ask, uint8 *at)
+{
+	GjAsk		head = question_of(ask);
+	GjColumnKey *keys = (GjColumnKey *) (at + sizeof(head));
+
+	if (ask->lsns == NULL)
+		start_ask(ask);
+	memcpy(at, &head, sizeof(head));
+	for (uint32 c = 0; c < head.ncolumns; c++)
 		make_column_key(ask->rel, ask->table->attnos[c], &ask->writer->columns[c], &keys[c]);
-	memcpy(keys + ncolumns, ask->lsns, sizeof(uint64) * ask->nmaps);
+	memcpy(keys + head.ncolumns, ask->lsns, sizeof(uint64) * ask->nmaps);
+	return at + gj_ask_size(&head);
 }
 
-/* Waits for the answer to a question.  NULL with the reason. */
-static const uint8 *
-await_answer(GjClient *client, uint32 *slot, GjFailure *failure)
+GjResidentAsks *
+gj_resident_asks(void)
 {
-	for (;;)
-	{
-		GjEvent		event = gj_client_next(client, true, failure);
-
-		switch (event.type)
-		{
-			case GJ_EVENT_SLOT:
-				break;
-			case GJ_EVENT_RESIDENT:
-				*slot = event.slot;
-				return gj_client_batch(client, event.slot);
-			case GJ_EVENT_FAILED:
-				return NULL;
-			default:
-				gj_fail(failure, GJ_DEVICE_LOST, "unexpected answer about resident data");
-				return NULL;
-		}
-	}
+	return palloc0(sizeof(GjResidentAsks));
 }
 
-/* Takes an answer in; returns the fragment to ask about next. */
-static uint32
-read_answer(ResidentAsk *ask, const uint8 *answer)
+void
+gj_resident_add(GjResidentAsks *asks, const GjWriter *writer, int source, GjResidentTable *tables,
+				int ntables, GjResidentUse *use)
 {
-	GjAnswered	head;
-	const uint8 *at = answer + sizeof(head);
-	const uint8 *end = answer + GJ_OUTPUT_SLOT_SIZE;
+	uint32		number = 0;
 
-	memcpy(&head, answer, sizeof(head));
-	for (uint32 i = 0; i < head.n && end - at >= (ptrdiff_t) sizeof(GjKnownFragment); i++)
-	{
-		Known	   *known = palloc0(sizeof(Known));
-		Size		nbytes;
-
-		memcpy(&known->known, at, sizeof(GjKnownFragment));
-		at += sizeof(GjKnownFragment);
-		nbytes = sizeof(uint64) * known->known.npages;
-		if (known->known.number >= ask->nfragments || known->known.npages > GJ_FRAGMENT_BLOCKS)
-			break;
-		if (known->known.flags & GJ_KNOWN_LSNS)
-		{
-			if (end - at < (ptrdiff_t) nbytes)
-				break;
-			known->lsns = palloc(Max(nbytes, 1));
-			memcpy(known->lsns, at, nbytes);
-			at += nbytes;
-		}
-		ask->known[known->known.number] = known;
-	}
-	return head.next;
-}
-
-/*
- * Asks about all tables until gpujoind has told all.  Some questions are on their way at a
- * time, as many as there are slots: answers come in their order.
- */
-static bool
-ask_all(ResidentAsk *asks, int n, GjClient *client, int source, GjFailure *failure)
-{
-	int			waiting[GJ_LOAD_SLOTS];
-	int			nwaiting = 0;
-	int			again = -1;		/* a table whose answer did not fit a slot */
-	int			next = 0;
-
-	StaticAssertStmt(GJ_LOAD_SLOTS <= GJ_OUTPUT_SLOTS, "an answer waits for no slot");
-	while (nwaiting > 0 || again >= 0 || next < n)
+	for (int i = 0; i < ntables; i++)
 	{
 		ResidentAsk *ask;
-		const uint8 *answer;
-		uint32		slot;
-		uint32		first;
+		GjAsk		question;
 
-		if (nwaiting < GJ_LOAD_SLOTS && (again >= 0 || next < n))
-		{
-			int			i = again >= 0 ? again : next++;
-			uint8	   *memory = gj_client_load_slot(client, &slot);
-
-			if (memory == NULL)
-			{
-				gj_fail(failure, GJ_DEVICE_LOST, "no slot to ask in");
-				return false;
-			}
-			if (i != again)
-				start_ask(&asks[i]);
-			again = -1;
-			write_ask(&asks[i], memory);
-			/* a failure to send shows when reading */
-			(void) gj_client_send_ask(client, slot, source);
-			waiting[nwaiting++] = i;
+		tables[i].map = NULL;
+		if (!may_be_resident(tables[i].rel, tables[i].nblocks))
 			continue;
+		if (asks->n == asks->size)
+		{
+			asks->size = Max(asks->size * 2, GJ_MAX_SOURCES);
+			asks->asks = asks->asks ? repalloc(asks->asks, sizeof(ResidentAsk) * asks->size) :
+				palloc(sizeof(ResidentAsk) * asks->size);
 		}
-		answer = await_answer(client, &slot, failure);
+		ask = &asks->asks[asks->n];
+		memset(ask, 0, sizeof(*ask));
+		ask->table = &tables[i];
+		ask->rel = tables[i].rel;
+		ask->writer = writer;
+		ask->source = source;
+		ask->use = use;
+		ask->nblocks = tables[i].nblocks;
+		ask->nfragments = gj_fragment_of(ask->nblocks - 1) + 1;
+		ask->nmaps = (ask->nfragments + GJ_MAP_FRAGMENTS - 1) / GJ_MAP_FRAGMENTS;
+		ask->vmbuffer = InvalidBuffer;
+		question = question_of(ask);
+		if (gj_ask_size(&question) > GJ_MAX_ASK)
+			continue;
+		tables[i].number = number++;
+		ask->known = palloc0(sizeof(Known *) * ask->nfragments);
+		asks->n++;
+	}
+}
+
+bool
+gj_resident_questions(GjResidentAsks *asks, GjQuestions *questions)
+{
+	Size		nbytes = 0;
+	uint8	   *at;
+	int			end;
+
+	for (end = asks->first; end < asks->n; end++)
+	{
+		GjAsk		head = question_of(&asks->asks[end]);
+
+		if (nbytes + gj_ask_size(&head) > GJ_MAX_ASK)
+			break;
+		nbytes += gj_ask_size(&head);
+	}
+	asks->nasked = end - asks->first;
+	if (asks->nasked == 0)
+		return false;
+	at = palloc(nbytes);
+	*questions = (GjQuestions) {asks->nasked, nbytes, at};
+	for (int i = asks->first; i < end; i++)
+		at = write_question(&asks->asks[i], at);
+	return true;
+}
+
+/* Waits for answers: a slot with *n of them.  NULL with the reason. */
+static const uint8 *
+await_answers(GjClient *client, uint32 *slot, uint32 *n, GjFailure *failure)
+{
+	GjEvent		event = gj_client_next(client, true, failure);
+
+	if (event.type == GJ_EVENT_RESIDENT)
+	{
+		*slot = event.slot;
+		*n = event.nrows;
+		return gj_client_batch(client, event.slot);
+	}
+	if (event.type != GJ_EVENT_FAILED)
+		gj_fail(failure, GJ_DEVICE_LOST, "unexpected answer about resident data");
+	return NULL;
+}
+
+/* A copy of `n` words that lie at *at, which moves behind them; NULL: they are not all there. */
+static uint64 *
+take_words(const uint8 **at, const uint8 *end, uint32 n)
+{
+	Size		nbytes = sizeof(uint64) * n;
+	uint64	   *words;
+
+	if (end - *at < (ptrdiff_t) nbytes)
+		return NULL;
+	words = palloc(Max(nbytes, 1));
+	memcpy(words, *at, nbytes);
+	*at += nbytes;
+	return words;
+}
+
+/* Takes one fragment in; false if it makes no sense. */
+static bool
+read_known(ResidentAsk *ask, Known *known, const uint8 **at, const uint8 *end)
+{
+	if (end - *at < (ptrdiff_t) sizeof(GjKnownFragment))
+		return false;
+	memcpy(&known->known, *at, sizeof(GjKnownFragment));
+	*at += sizeof(GjKnownFragment);
+	known->valid = known->lsns = NULL;
+	if (known->known.number >= ask->nfragments || known->known.npages > GJ_FRAGMENT_BLOCKS ||
+		((known->known.flags & GJ_KNOWN_BITS) &&
+		 (known->valid = take_words(at, end, GJ_FRAGMENT_WORDS)) == NULL) ||
+		((known->known.flags & GJ_KNOWN_LSNS) &&
+		 (known->lsns = take_words(at, end, known->known.npages)) == NULL))
+		return false;
+	ask->known[known->known.number] = known;
+	return true;
+}
+
+/* Takes an answer in; returns where it ends, or NULL if it makes no sense. */
+static const uint8 *
+read_answer(ResidentAsk *ask, const uint8 *at, const uint8 *end)
+{
+	GjAnswered	head;
+	Known	   *known;
+
+	if (end - at < (ptrdiff_t) sizeof(head))
+		return NULL;
+	memcpy(&head, at, sizeof(head));
+	at += sizeof(head);
+	if (head.n > ask->nfragments)
+		return NULL;
+	known = palloc_extended(sizeof(Known) * Max(head.n, 1), MCXT_ALLOC_HUGE);
+	for (uint32 i = 0; i < head.n; i++)
+		if (!read_known(ask, &known[i], &at, end))
+			return NULL;
+	/* where nothing more is told, that is all */
+	ask->next = head.next > ask->next ? head.next : ask->nfragments;
+	return at;
+}
+
+/* Takes the answers to all questions in that were sent.  False with the reason. */
+static bool
+read_answers(GjResidentAsks *asks, GjClient *client, GjFailure *failure)
+{
+	int			i = asks->first;
+	int			end = i + asks->nasked;
+
+	while (i < end)
+	{
+		uint32		slot;
+		uint32		n;
+		const uint8 *answer = await_answers(client, &slot, &n, failure);
+		const uint8 *at = answer;
+
 		if (answer == NULL)
 			return false;
-		ask = &asks[waiting[0]];
-		first = ask->next;
-		ask->next = read_answer(ask, answer);
+		for (; n > 0 && i < end && at != NULL; n--)
+			at = read_answer(&asks->asks[i++], at, answer + GJ_OUTPUT_SLOT_SIZE);
 		gj_client_free_batch(client, slot);
-		if (ask->next > first && ask->next < ask->nfragments)
-			again = waiting[0];
-		nwaiting--;
-		memmove(waiting, waiting + 1, sizeof(int) * nwaiting);
+		if (at == NULL || n > 0)
+		{
+			gj_fail(failure, GJ_DEVICE_LOST, "damaged answer about resident data");
+			return false;
+		}
 	}
+	/* one that did not fit a slot is asked for again */
+	while (asks->first < end && asks->asks[asks->first].next >= asks->asks[asks->first].nfragments)
+		asks->first++;
 	return true;
 }
 
@@ -393,11 +506,19 @@ find_unchanged(ResidentAsk *ask, uint32 fragment, XLogRecPtr map_lsn, const uint
 			   uint64 *pages)
 {
 	const Known *known = ask->known[fragment];
+	uint64		all[GJ_FRAGMENT_WORDS];
+	const uint64 *valid;
 
 	if (known == NULL || XLogRecPtrIsInvalid(map_lsn))
 		return false;
+	valid = known->valid;
+	if (valid == NULL)
+	{
+		gj_pages_first(all, known->known.npages);
+		valid = all;
+	}
 	for (uint32 i = 0; i < GJ_FRAGMENT_WORDS; i++)
-		pages[i] = known->known.valid[i] & visible[i];
+		pages[i] = valid[i] & visible[i];
 	if (known->known.map_lsn == map_lsn)
 		return true;
 	/* moved since it was asked for: only the LSNs of the pages could tell */
@@ -407,117 +528,142 @@ find_unchanged(ResidentAsk *ask, uint32 fragment, XLogRecPtr map_lsn, const uint
 	return true;
 }
 
-/* Decides about one fragment. */
+/* Decides about one fragment: its state and its resident pages. */
 static void
-compare_fragment(ResidentAsk *ask, uint32 fragment, XLogRecPtr map_lsn, const uint8 *bits,
-				 GjFragmentMap *map, GjUse *use)
+compare_pages(ResidentAsk *ask, uint32 fragment, XLogRecPtr map_lsn, const uint8 *bits,
+			  uint32 npages, GjFragmentMap *map)
 {
-	uint32		npages = gj_fragment_end(fragment, ask->nblocks) - gj_fragment_first(fragment);
 	uint64		visible[GJ_FRAGMENT_WORDS];
 	uint32		nvisible;
-	uint32		nresident;
+	uint32		nresident = 0;
+	bool		keep;
+	bool		known;
 
 	find_visible(bits, npages, visible);
 	nvisible = gj_pages_count(visible);
-	map->state = GJ_FRAGMENT_LOAD;
-	if (XLogRecPtrIsInvalid(map_lsn) || nvisible < npages / KEEP_PART)
-	{
-		/* what is known may still be better than nothing */
-		if (!find_unchanged(ask, fragment, map_lsn, visible, map->resident))
-			return;
-	}
-	else if (!find_unchanged(ask, fragment, map_lsn, visible, map->resident))
-	{
+	keep = !XLogRecPtrIsInvalid(map_lsn) && nvisible > 0 && nvisible >= npages / KEEP_PART;
+	/* of one that is not to be kept, what is known may still be better than nothing */
+	known = find_unchanged(ask, fragment, map_lsn, visible, map->resident);
+	if (known)
+		nresident = gj_pages_count(map->resident);
+	if (keep && (!known || nvisible - nresident > npages / RELOAD_PART))
 		map->state = GJ_FRAGMENT_KEEP;
-		return;
-	}
-	nresident = gj_pages_count(map->resident);
-	if (nvisible >= npages / KEEP_PART && nvisible - nresident > npages / RELOAD_PART)
-		map->state = GJ_FRAGMENT_KEEP;
-	else if (nresident > 0)
-		map->state = GJ_FRAGMENT_USE;
+	else
+		map->state = nresident > 0 ? GJ_FRAGMENT_USE : GJ_FRAGMENT_LOAD;
 	if (map->state != GJ_FRAGMENT_USE)
-	{
 		memset(map->resident, 0, sizeof(map->resident));
-		return;
+}
+
+/* Decides about one fragment; returns its resident pages, which are to be used. */
+static uint32
+compare_fragment(ResidentAsk *ask, uint32 fragment, XLogRecPtr map_lsn, const MapBits *bits,
+				 GjFragmentMap *map, GjFoundFragment *found)
+{
+	uint32		in_map = fragment % GJ_MAP_FRAGMENTS;
+	uint32		npages = gj_fragment_end(fragment, ask->nblocks) - gj_fragment_first(fragment);
+	const Known *known = ask->known[fragment];
+	bool		all;
+
+	/* the usual case: nothing has changed */
+	all = known != NULL && known->valid == NULL && known->known.npages == npages &&
+		known->known.map_lsn == map_lsn && !XLogRecPtrIsInvalid(map_lsn) &&
+		all_visible(bits->words[in_map], bits->bytes[in_map], npages);
+	if (all)
+	{
+		map->state = GJ_FRAGMENT_USE;
+		gj_pages_first(map->resident, npages);
 	}
-	use->id = ask->known[fragment]->known.id;
-	use->map_lsn = map_lsn;
-	memcpy(use->pages, map->resident, sizeof(use->pages));
+	else
+		compare_pages(ask, fragment, map_lsn, bits->bytes[in_map], npages, map);
+	if (map->state != GJ_FRAGMENT_USE)
+		return 0;
+	found->head = (GjUseHead) {
+		.id = known->known.id,.map_lsn = map_lsn,.source = ask->source,
+		.npages = known->known.npages,.flags = all ? 0 : GJ_KNOWN_BITS
+	};
+	found->pages = all ? NULL : map->resident;
+	return all ? npages : gj_pages_count(map->resident);
 }
 
 static GjResidentMap *
-compare_all(ResidentAsk *ask, GjResidentUse *use)
+compare_all(ResidentAsk *ask)
 {
-	GjResidentMap *map = MemoryContextAllocExtended(CurrentMemoryContext,
-													offsetof(GjResidentMap, fragment) +
-													sizeof(GjFragmentMap) * ask->nfragments,
-													MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
-	uint8		bits[GJ_MAP_FRAGMENTS * MAP_BYTES];
+	GjResidentUse *use = ask->use;
+	GjResidentMap *map = palloc_extended(offsetof(GjResidentMap, fragment) +
+										 sizeof(GjFragmentMap) * (Size) ask->nfragments,
+										 MCXT_ALLOC_HUGE);
+	MapBits		bits;
 	XLogRecPtr	map_lsn = InvalidXLogRecPtr;
 	Size		nbytes;
 
 	map->nblocks = ask->nblocks;
 	map->nfragments = ask->nfragments;
-	nbytes = sizeof(GjUse) * (Size) (use->n + ask->nfragments);
-	use->uses = use->uses ? repalloc_huge(use->uses, nbytes) :
-		MemoryContextAllocExtended(CurrentMemoryContext, nbytes, MCXT_ALLOC_HUGE);
+	map->nresident = 0;
+	nbytes = sizeof(GjFoundFragment) * (Size) (use->n + ask->nfragments);
+	use->found = use->found ? repalloc_huge(use->found, nbytes) :
+		palloc_extended(nbytes, MCXT_ALLOC_HUGE);
 	for (uint32 f = 0; f < ask->nfragments; f++)
 	{
 		if (f % GJ_MAP_FRAGMENTS == 0)
-			map_lsn = read_map(ask, f, bits);
-		compare_fragment(ask, f, map_lsn, bits + f % GJ_MAP_FRAGMENTS * MAP_BYTES,
-						 &map->fragment[f], &use->uses[use->n]);
-		if (map->fragment[f].state != GJ_FRAGMENT_USE)
-			continue;
-		use->n++;
-		map->nresident += gj_pages_count(map->fragment[f].resident);
+			map_lsn = read_map(ask, f, &bits);
+		map->nresident += compare_fragment(ask, f, map_lsn, &bits, &map->fragment[f],
+										   &use->found[use->n]);
+		use->n += map->fragment[f].state == GJ_FRAGMENT_USE;
 	}
 	return map;
 }
 
 bool
-gj_resident_ask(GjClient *client, const GjWriter *writer, int source, GjResidentTable *tables,
-				int ntables, GjResidentUse *use, GjFailure *failure)
+gj_resident_finish(GjResidentAsks *asks, GjClient *client, GjFailure *failure)
 {
-	ResidentAsk *asks = palloc0(sizeof(ResidentAsk) * Max(ntables, 1));
-	int			n = 0;
-	bool		asked;
+	GjQuestions questions;
 
-	for (int i = 0; i < ntables; i++)
+	while (asks->nasked > 0)
 	{
-		ResidentAsk *ask = &asks[n];
-
-		tables[i].map = NULL;
-		if (!may_be_resident(tables[i].rel, tables[i].nblocks) || !gj_client_may_ask(client))
-			continue;
-		tables[i].number = n++;
-		ask->table = &tables[i];
-		ask->rel = tables[i].rel;
-		ask->writer = writer;
-		ask->nblocks = tables[i].nblocks;
-		ask->nfragments = gj_fragment_of(ask->nblocks - 1) + 1;
-		ask->known = palloc0(sizeof(Known *) * ask->nfragments);
-		ask->vmbuffer = InvalidBuffer;
+		if (!read_answers(asks, client, failure))
+			return false;
+		/* a failure to send shows when reading */
+		if (gj_resident_questions(asks, &questions))
+			(void) gj_client_send_ask(client, &questions);
 	}
-	asked = ask_all(asks, n, client, source, failure);
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < asks->n; i++)
 	{
-		if (asked)
-			asks[i].table->map = compare_all(&asks[i], use);
-		release_map(&asks[i]);
+		asks->asks[i].table->map = compare_all(&asks->asks[i]);
+		release_map(&asks->asks[i]);
 	}
-	return asked;
+	return true;
 }
 
-uint32
-gj_resident_fill(GjResidentUse *use, uint8 *slot)
+void
+gj_resident_release(GjResidentAsks *asks)
 {
-	uint32		n = Min(use->n - use->sent, GJ_LOAD_SLOT_SIZE / sizeof(GjUse));
+	for (int i = 0; i < asks->n; i++)
+		release_map(&asks->asks[i]);
+}
 
-	memcpy(slot, use->uses + use->sent, sizeof(GjUse) * n);
-	use->sent += n;
-	return n;
+uint8 *
+gj_resident_fill(GjResidentUse *use, int source, bool ends, uint8 *at, const uint8 *end,
+				 uint32 *n)
+{
+	while (use->sent < use->n)
+	{
+		const GjFoundFragment *found = &use->found[use->sent];
+		GjUseHead	head = found->head;
+		Size		nbytes = found->pages ? sizeof(uint64) * GJ_FRAGMENT_WORDS : 0;
+
+		if (end - at < (ptrdiff_t) (sizeof(head) + nbytes))
+			break;
+		if (ends && use->sent == use->n - 1)
+			head.flags |= GJ_USE_LAST;
+		memcpy(at, &head, sizeof(head));
+		at += sizeof(head);
+		if (nbytes > 0)
+			memcpy(at, found->pages, nbytes);
+		at += nbytes;
+		use->sent++;
+		(*n)++;
+	}
+	return at;
 }
 
 BlockNumber

@@ -90,12 +90,19 @@ gj_resident_keeps(const GjResidentMap *map, BlockNumber blkno)
 /* LSN of the page of the visibility map that covers a block; invalid if there is none. */
 extern XLogRecPtr gj_map_lsn(Relation rel, BlockNumber blkno, Buffer *vmbuffer);
 
-/* Fragments to be used: GjUse, in order. */
+/* A fragment to be used. */
+typedef struct GjFoundFragment
+{
+	GjUseHead	head;
+	const uint64 *pages;		/* one bit each; NULL: all */
+} GjFoundFragment;
+
+/* Those of a source, in order. */
 typedef struct GjResidentUse
 {
 	uint32		n;
 	uint32		sent;
-	GjUse	   *uses;
+	GjFoundFragment *found;
 } GjResidentUse;
 
 /* A table of a source, as its resident data sees it. */
@@ -110,17 +117,38 @@ typedef struct GjResidentTable
 	uint32		number;			/* if there is a map: among the source's tables that have one */
 } GjResidentTable;
 
-/*
- * Asks gpujoind what it has of the tables of a source, all of them different, and compares it
- * with them.  Must be called once for the source, by the leader, after the snapshot of the
- * query was taken and before anything of the run is loaded; `writer` is the one that will
- * write its columns.  Adds to *use.  False: the run has failed.
- */
-extern bool gj_resident_ask(GjClient *client, const GjWriter *writer, int source,
-							GjResidentTable *tables, int ntables, GjResidentUse *use,
-							GjFailure *failure);
+/* What gpujoind is asked about by a run, and what it has told. */
+typedef struct GjResidentAsks GjResidentAsks;
 
-/* Fills a slot of the load ring with the next of what is to be used; returns how many. */
-extern uint32 gj_resident_fill(GjResidentUse *use, uint8 *slot);
+/* In the current memory context, where all that is found out is put, too. */
+extern GjResidentAsks *gj_resident_asks(void);
+
+/*
+ * Adds the tables of a source, all of them different: once for the source, by the leader, after
+ * the snapshot of the query was taken and before anything of the run is loaded; `writer` is
+ * the one that will write its columns.  Tables, *use and the relations stay until the end.
+ */
+extern void gj_resident_add(GjResidentAsks *asks, const GjWriter *writer, int source,
+							GjResidentTable *tables, int ntables, GjResidentUse *use);
+
+/* Writes questions, as many as an ASK takes, that were not asked yet.  False: there are none. */
+extern bool gj_resident_questions(GjResidentAsks *asks, GjQuestions *questions);
+
+/*
+ * After the first questions were sent: takes the answers in and asks the others, compares what
+ * gpujoind has with the tables, and completes these and what is to be used.  False: the run has
+ * failed.
+ */
+extern bool gj_resident_finish(GjResidentAsks *asks, GjClient *client, GjFailure *failure);
+
+/* Releases what gj_resident_finish, if it was called at all, may have left pinned. */
+extern void gj_resident_release(GjResidentAsks *asks);
+
+/*
+ * Appends to a slot of the load ring what is to be used of a source, as much as fits before `end`;
+ * `ends`: the source ends with it.  Returns where it ends; adds to *n the fragments.
+ */
+extern uint8 *gj_resident_fill(GjResidentUse *use, int source, bool ends, uint8 *at,
+							   const uint8 *end, uint32 *n);
 
 #endif							/* GJ_LOAD_RESIDENT_H */

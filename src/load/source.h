@@ -48,6 +48,7 @@ struct GjSourceReader
 	/* A heap source's, the caller's memory, and what other processes need to load them too. */
 	GjTable    *tables;
 	int			ntables;		/* 0: a plan source, or there is nothing to read */
+	GjResidentTable *asked;		/* while gpujoind is asked about them */
 
 	uint64		npages;			/* heap pages read */
 	uint64		nvisible;		/* of these: all-visible by the visibility map */
@@ -64,11 +65,13 @@ extern GjSourceReader *gj_heap_source(GjTable *tables, int ntables, Snapshot sna
 									  const GjProgram *program, int source, GjFailure *failure);
 
 /*
- * Finds out what of the tables is resident: *use is to be sent, and the reader leaves it
- * out.  Called before the first fill.  False with the reason if the run has failed.
+ * Has gpujoind be asked what of the tables is resident: *use is to be sent, and the reader leaves
+ * it out.  Called before the first fill.  gj_heap_source_found follows when that is known, or
+ * when it will not be.
  */
-extern bool gj_heap_source_ask(GjSourceReader *reader, GjClient *client, const GjWriter *writer,
-							   int source, GjResidentUse *use, GjFailure *failure);
+extern void gj_heap_source_ask(GjSourceReader *reader, GjResidentAsks *asks,
+							   const GjWriter *writer, int source, GjResidentUse *use);
+extern void gj_heap_source_found(GjSourceReader *reader);
 
 /* ---- heap_source.c for heap_tables.c */
 

@@ -534,6 +534,45 @@ gj_build_aggregate(PlannerInfo *root, Path *native)
 	return info->program ? info : NULL;
 }
 
+/* What gj_aggregate_follows has made, in PlannerInfo.join_search_private. */
+#define BUILT_MAGIC			0x474a4231
+
+typedef struct BuiltAggregate
+{
+	uint32		magic;
+	RelOptInfo *rel;
+	GjJoinInfo *info;
+} BuiltAggregate;
+
+bool
+gj_aggregate_follows(PlannerInfo *root, RelOptInfo *rel, Path *native)
+{
+	GjJoinInfo *info = gj_build_aggregate(root, native);
+	BuiltAggregate *built;
+
+	/* what is there belongs to another extension, or to joins of partitions */
+	if (info == NULL || root->join_search_private != NULL)
+		return info != NULL;
+	built = palloc(sizeof(BuiltAggregate));
+	built->magic = BUILT_MAGIC;
+	built->rel = rel;
+	built->info = info;
+	root->join_search_private = built;
+	return true;
+}
+
+/* Takes what was made for the relation out again; NULL: nothing was. */
+static GjJoinInfo *
+take_built(PlannerInfo *root, RelOptInfo *rel)
+{
+	BuiltAggregate *built = root->join_search_private;
+
+	if (built == NULL || built->magic != BUILT_MAGIC || built->rel != rel)
+		return NULL;
+	root->join_search_private = NULL;
+	return built->info;
+}
+
 /* The cheapest native way to do the same, its target cut down to `outputs`. */
 static Path *
 native_aggregate(PlannerInfo *root, RelOptInfo *rel, List *outputs)
@@ -595,7 +634,9 @@ gj_add_aggregate_path(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *in
 		!bms_is_empty(input_rel->lateral_relids) ||
 		gj_contains_gpujoin(native) || (!gj_force && native->total_cost < gj_cost_least()))
 		return;
-	info = gj_build_aggregate(root, native);
+	info = take_built(root, input_rel);
+	if (info == NULL)
+		info = gj_build_aggregate(root, native);
 	if (info == NULL || gj_client_device(&failure) == NULL)
 		return;
 	info->fallback = native_aggregate(root, output_rel, info->outputs);

@@ -29,8 +29,9 @@
 #include "plan/join_build.h"
 #include "plan/join_path.h"
 
-/* Leaves that are tried as the streamed one. */
+/* Leaves that are tried as the streamed one, and how much smaller than the largest they can be. */
 #define MAX_TRIES			4
+#define SMALL_LEAF			50
 
 static bool
 fail(GjAttempt *a, GjTree *tree)
@@ -740,10 +741,11 @@ rows_to_load(PlannerInfo *root, const GjTree *leaf)
 
 /*
  * The leaves to try as the streamed one, the largest first; *n of them, at most MAX_TRIES:
- * small sides are seldom it, and each try costs time.
+ * small sides are seldom it, and each try costs time.  *nlarge: those that are worth a try where
+ * another one will do.
  */
 static GjTree **
-sort_leaves(PlannerInfo *root, GjTree *tree, int *n)
+sort_leaves(PlannerInfo *root, GjTree *tree, int *n, int *nlarge)
 {
 	List	   *leaves = gj_tree_leaves(tree);
 	GjTree	  **result = palloc(sizeof(GjTree *) * list_length(leaves));
@@ -765,6 +767,8 @@ sort_leaves(PlannerInfo *root, GjTree *tree, int *n)
 		rows[at] = leaf_rows;
 	}
 	*n = Min(*n, MAX_TRIES);
+	for (*nlarge = 0; *nlarge < *n && rows[*nlarge] * SMALL_LEAF >= rows[0];)
+		(*nlarge)++;
 	return result;
 }
 
@@ -773,12 +777,13 @@ static bool
 try_leaves(PlannerInfo *root, GjTree *tree, GjAttempt *best, GjTree **culprit)
 {
 	int			n;
-	GjTree	  **order = sort_leaves(root, tree, &n);
+	int			nlarge;
+	GjTree	  **order = sort_leaves(root, tree, &n, &nlarge);
 	double		best_cost = 0;
 	bool		found = false;
 
 	*culprit = NULL;
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < (found ? nlarge : n); i++)
 	{
 		GjAttempt		a;
 		double		cost;

@@ -243,7 +243,7 @@ can_filter(GjBuilder *builder, RelOptInfo *rel, bool *may_fail)
 			return false;
 		*may_fail |= can_fail;
 	}
-	return rel->baserestrictinfo == NIL ||
+	return list_length(rel->baserestrictinfo) <= 1 ||
 		gj_compilable(builder, make_ands_explicit(get_actual_clauses(rel->baserestrictinfo)),
 					  &can_fail);
 }
@@ -383,7 +383,8 @@ add_join_path(PlannerInfo *root, RelOptInfo *rel)
 	if (native == NULL || gj_contains_gpujoin(native) ||
 		(!gj_force && native->total_cost < gj_cost_least()))
 		return;
-	if (bms_equal(rel->relids, gj_all_relids(root)) && gj_build_aggregate(root, native) != NULL)
+	if (bms_equal(rel->relids, gj_all_relids(root)) &&
+		gj_aggregate_follows(root, rel, native))
 		return;
 
 	info = palloc0(sizeof(GjJoinInfo));

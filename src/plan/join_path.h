@@ -216,6 +216,8 @@ extern GjAlgorithm gj_choose_algorithm(bool has_keys, bool has_range);
  * join; NULL if not possible.
  */
 extern GjJoinInfo *gj_build_aggregate(PlannerInfo *root, Path *native);
+/* True if there is one over `native`, a path of `rel`: it is offered later, and not made anew. */
+extern bool gj_aggregate_follows(PlannerInfo *root, RelOptInfo *rel, Path *native);
 /* Offers it at UPPERREL_GROUP_AGG or UPPERREL_DISTINCT. */
 extern void gj_add_aggregate_path(PlannerInfo *root, UpperRelationKind stage,
 								  RelOptInfo *input_rel, RelOptInfo *output_rel);

@@ -7,6 +7,7 @@
  */
 #include "postgres.h"
 
+#include "access/transam.h"
 #include "catalog/pg_type.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
@@ -60,11 +61,15 @@ static const GjType carried_type = {InvalidOid, GJ_REF, 8, GJ_READ_NONE, GJ_EQUA
 const GjType *
 gj_type(Oid typid)
 {
-	typid = getBaseType(typid);
+	/* types whose OIDs were assigned by hand are neither domains nor enums */
+	bool		builtin = typid < FirstGenbkiObjectId;
+
+	if (!builtin)
+		typid = getBaseType(typid);
 	for (int i = 0; i < lengthof(known_types); i++)
 		if (known_types[i].typid == typid)
 			return &known_types[i];
-	return typid != ANYENUMOID && type_is_enum(typid) ? &enum_type : &carried_type;
+	return !builtin && type_is_enum(typid) ? &enum_type : &carried_type;
 }
 
 GjColumnType

@@ -316,7 +316,7 @@ submit(GjSetJoin *join)
 	write_program(join, &program);
 	join->source = 1;
 	join->stats.device_kind = device->kind;
-	join->client = gj_client_submit(&program.program, &failure);
+	join->client = gj_client_submit(&program.program, NULL, &failure);
 	join->stats.on_device = join->client != NULL;
 	if (join->client != NULL)
 		return;

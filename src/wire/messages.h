@@ -22,12 +22,15 @@
  *	EVICT						->					give resident data up
  *								<-	EVICTED			how much
  *	  or a run:
- *	SUBMIT + program			->
+ *	SUBMIT + program			->					right behind HELLO
  *								<-	READY			+ 2 descriptors: load ring, output ring; token
- *	ASK							->					which fragments of a source are resident
- *								<-	RESIDENT
+ *	ASK + questions				->					which fragments of tables are resident; the first one
+ *													right behind SUBMIT, each other one after all
+ *													answers to the one before
+ *								<-	RESIDENT ...
  *	USE, CHUNK, SOURCE_END		->					sources 1, 2, ... in order, then 0
- *								<-	SLOT_FREE		the chunk (ASK, USE) has left the load ring
+ *								<-	SLOT_FREE		the chunk (USE) has left the load ring; not told
+ *													of a USE that ends source 0
  *								<-	BATCH			rows in a slot of the output ring
  *	BATCH_FREE					->
  *								<-	DONE			statistics; nothing follows
@@ -100,7 +103,7 @@ typedef enum GjMessageType
 	GJ_MSG_SOURCE_END,
 	GJ_MSG_BATCH_FREE,
 	GJ_MSG_ATTACH,
-	GJ_MSG_ASK,
+	GJ_MSG_ASK,					/* GjMsgSlot */
 	GJ_MSG_USE,
 	GJ_MSG_CACHE,
 	GJ_MSG_EVICT,
@@ -235,15 +238,18 @@ typedef struct GjMsgAttach
 	GjRunToken	token;
 } GjMsgAttach;
 
-/* CHUNK, SOURCE_END, BATCH_FREE, SLOT_FREE, BATCH, ASK, USE, RESIDENT */
+/* CHUNK, SOURCE_END, BATCH_FREE, SLOT_FREE, BATCH, USE, RESIDENT; and ASK, which has no slot */
 typedef struct GjMsgSlot
 {
 	uint32_t	type;
 	uint32_t	slot;
-	uint32_t	source;			/* CHUNK, SOURCE_END, ASK, USE, RESIDENT */
+	uint32_t	source;			/* CHUNK, SOURCE_END; USE: the first one */
 	uint32_t	nrows;			/* CHUNK, BATCH: the slot's header says the same; USE:
-								 * fragments */
+								 * fragments; ASK: questions; RESIDENT: answers */
 } GjMsgSlot;
+
+/* Bytes of questions in an ASK. */
+#define GJ_MAX_ASK			GJ_MAX_PROGRAM_SIZE
 
 typedef struct GjMsgCached
 {

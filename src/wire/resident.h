@@ -7,10 +7,13 @@
  * about visibility: it keeps for each page what the backend noted when it read the page,
  * and a backend that wants to use a fragment compares that with the table as it is.
  *
- *	ASK			a slot of the load ring: GjAsk, GjColumnKey[ncolumns], uint64_t[nmaps]
- *	RESIDENT	a slot of the output ring: GjAnswered, then per fragment a GjKnownFragment,
- *				and the pages' LSNs where GJ_KNOWN_LSNS is set; given back by BATCH_FREE
- *	USE			a slot of the load ring: GjUse[n]; n is `nrows` of the message
+ *	ASK			behind the message: questions about tables, one after the other, each a GjAsk,
+ *				GjColumnKey[ncolumns], uint64_t[nmaps]
+ *	RESIDENT	a slot of the output ring, given back by BATCH_FREE: `nrows` answers in the order of
+ *				the questions, each a GjAnswered, then for each fragment a GjKnownFragment and
+ *				what its flags say; several if one slot is not enough for all questions
+ *	USE			a slot of the load ring: `nrows` times a GjUseHead and what its flags say, in the
+ *				order in which sources are loaded
  *	CHUNK		may end with a GjChunkPages, so that gpujoind can keep its rows
  */
 #ifndef GJ_WIRE_RESIDENT_H
@@ -51,7 +54,17 @@ typedef struct GjAsk
 	uint32_t	nmaps;			/* LSNs of these pages, as they were just now:
 								 * fragments with another one come with their pages' LSNs */
 	uint32_t	table;			/* of the source: the first one asked about is 0, ... */
+	uint32_t	source;
+	uint32_t	unused;
 } GjAsk;
+
+/* Bytes of a question. */
+static inline uint64_t
+gj_ask_size(const GjAsk *ask)
+{
+	return sizeof(GjAsk) + (uint64_t) ask->ncolumns * sizeof(GjColumnKey) +
+		(uint64_t) ask->nmaps * sizeof(uint64_t);
+}
 
 typedef struct GjAnswered
 {
@@ -59,7 +72,9 @@ typedef struct GjAnswered
 	uint32_t	next;			/* ask again from this fragment on; nfragments: that is all */
 } GjAnswered;
 
-#define GJ_KNOWN_LSNS		1u	/* uint64_t[npages] follow */
+/* What follows, in this order.  Without bits all pages are meant. */
+#define GJ_KNOWN_BITS		1u	/* uint64_t[GJ_FRAGMENT_WORDS]: pages, one bit each */
+#define GJ_KNOWN_LSNS		2u	/* uint64_t[npages] */
 
 /* A fragment that has all columns asked for.  It stays until the source ends. */
 typedef struct GjKnownFragment
@@ -71,14 +86,27 @@ typedef struct GjKnownFragment
 	uint32_t	npages;
 	uint32_t	flags;
 	uint32_t	unused;
-	uint64_t	valid[GJ_FRAGMENT_WORDS];	/* pages that were all-visible, one bit each */
-} GjKnownFragment;
+} GjKnownFragment;				/* the bits: pages that were all-visible */
 
-/* Take the rows of these pages as rows of the source. */
-typedef struct GjUse
+/* Take the rows of these pages of a fragment as rows of the source. */
+typedef struct GjUseHead
 {
 	uint64_t	id;
 	uint64_t	map_lsn;		/* with which they were found unchanged */
+	uint32_t	source;
+	uint32_t	npages;			/* of the fragment */
+	uint32_t	flags;			/* GJ_KNOWN_BITS, GJ_USE_LAST */
+	uint32_t	unused;
+} GjUseHead;
+
+/* The source ends with this one, as if SOURCE_END followed; the next one can be of another source. */
+#define GJ_USE_LAST			4u
+
+/* The same as gpujoind works with it. */
+typedef struct GjUse
+{
+	uint64_t	id;
+	uint64_t	map_lsn;
 	uint64_t	pages[GJ_FRAGMENT_WORDS];
 } GjUse;
 
@@ -122,8 +150,9 @@ typedef struct GjCached
 } GjCached;
 
 static_assert(GJ_FRAGMENT_BLOCKS % 64 == 0, "words of a fragment");
-static_assert(sizeof(GjKnownFragment) == 32 + 8 * GJ_FRAGMENT_WORDS, "GjKnownFragment");
-static_assert(sizeof(GjUse) == 16 + 8 * GJ_FRAGMENT_WORDS, "GjUse");
+static_assert(sizeof(GjAsk) % 8 == 0 && sizeof(GjColumnKey) % 8 == 0, "questions lie aligned");
+static_assert(sizeof(GjAnswered) == 8 && sizeof(GjKnownFragment) == 32, "answers lie aligned");
+static_assert(sizeof(GjUseHead) == 32, "GjUseHead");
 static_assert(sizeof(GjChunkPages) % 64 == 0, "GjChunkPages");
 
 static inline bool
@@ -136,6 +165,24 @@ static inline void
 gj_page_set(uint64_t *pages, uint32_t page)
 {
 	pages[page / 64] |= UINT64_C(1) << (page % 64);
+}
+
+/* The first n pages, and no others. */
+static inline void
+gj_pages_first(uint64_t *pages, uint32_t n)
+{
+	for (uint32_t i = 0; i < GJ_FRAGMENT_WORDS; i++)
+		pages[i] = n >= (i + 1) * 64 ? UINT64_MAX : n <= i * 64 ? 0 : UINT64_MAX >> ((i + 1) * 64 - n);
+}
+
+/* True if all of the first n pages are set. */
+static inline bool
+gj_pages_all(const uint64_t *pages, uint32_t n)
+{
+	for (uint32_t i = 0; i < n / 64; i++)
+		if (pages[i] != UINT64_MAX)
+			return false;
+	return n % 64 == 0 || (~pages[n / 64] & (UINT64_MAX >> (64 - n % 64))) == 0;
 }
 
 /* Pages that are set. */
