@@ -40,6 +40,8 @@ load() {
 		wait
 	done
 	sql -d "$database" -f "$benchmark/keys.sql"
+	# each may have held back what another one could have frozen
+	sql -d "$database" -c VACUUM
 }
 
 # DuckDB's tables, and its time for each query: a line "name median" in $scratch/duckdb

@@ -232,6 +232,8 @@ gj_sort_rows(GjQueue *queue, const GjKeys *keys, uint32_t descending, bool (*sto
 	GJ_TRY(gj_enter(queue));
 	if (keys->nrows > 0 && keys->nrows <= FEW_ROWS)
 	{
+		if (stop && stop(arg))
+			return GJ_CANCELLED;
 		GJ_TRY(sort_few(queue, keys, descending, NULL, keys->nrows, positions));
 		return gj_wait(queue);
 	}
