@@ -18,8 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <algorithm>
-
 #include "aggregate.cuh"
 #include "fused_rows.cuh"
 #include "group_state.cuh"
@@ -226,7 +224,6 @@ __launch_bounds__(GJ_THREADS)
 
 		for (uint32_t base = first; base < end; base += R * GJ_THREADS)
 		{
-			fetch_ahead<R>(stage, t.columns, base + R * GJ_THREADS, end);
 			const uint32_t alive =
 				take_tuples<R, has_code>(plan, stage, part.first_row, base + threadIdx.x,
 										 tuples_before<R>(base, end), t, shared.counts);
@@ -270,7 +267,6 @@ __launch_bounds__(GJ_THREADS, most <= 2 ? 3 : 2)
 
 		for (uint32_t base = first; base < end; base += R * GJ_THREADS)
 		{
-			fetch_ahead<R>(stage, t.columns, base + R * GJ_THREADS, end);
 			const uint32_t alive =
 				take_tuples<R, has_code>(plan, stage, part.first_row, base + threadIdx.x,
 										 tuples_before<R>(base, end), t, shared.counts);
@@ -753,7 +749,6 @@ __launch_bounds__(GJ_THREADS, 2)
 
 		for (uint32_t base = first; base < end; base += R * GJ_THREADS)
 		{
-			fetch_ahead<R>(stage, t.columns, base + R * GJ_THREADS, end);
 			const uint32_t alive =
 				take_tuples<R, has_code>(plan, stage, part.first_row, base + threadIdx.x,
 										 tuples_before<R>(base, end), t, shared.counts);
@@ -1169,44 +1164,6 @@ choose_cuts(GjQueue *queue, const GjFusedPlan *plan, const Input &input, uint64_
 	return GJ_OK;
 }
 
-/* Adds the outer columns of a value to those that are fetched ahead. */
-static void
-add_ahead(const GjFusedExpr &e, Stage *stage)
-{
-	const int32_t columns[] = {e.slot_a == 0 ? e.a : -1,
-							   e.op != GJ_OP_LOAD && e.slot_b == 0 ? e.b : -1};
-
-	if (e.form != GJ_FUSED_SIMPLE && e.form != GJ_FUSED_RANGE)
-		return;
-	for (int32_t c : columns)
-	{
-		if (c >= 0 && stage->nahead < MAX_AHEAD &&
-			std::find(stage->ahead, stage->ahead + stage->nahead, c) ==
-				stage->ahead + stage->nahead)
-			stage->ahead[stage->nahead++] = (uint8_t) c;
-	}
-}
-
-/* What a stage that begins with rows reads of most of them. */
-static void
-look_ahead(const GjFusedPlan *plan, Stage *stage, bool last)
-{
-	stage->nahead = 0;
-	if (stage->from.n != NULL || plan->ncolumns > UINT8_MAX)
-		return;
-	for (uint32_t k = 0; plan->filter.form == GJ_FUSED_ALL_TERMS && k < plan->filter.n; k++)
-		add_ahead(plan->terms[plan->filter.first + k], stage);
-	for (uint32_t s = stage->first; s < stage->end; s++)
-	{
-		for (uint32_t k = 0; k < plan->steps[s].nkeys; k++)
-			add_ahead(plan->exprs[plan->steps[s].first_key + k], stage);
-	}
-	for (uint32_t k = 0; last && k < plan->ngroup_keys; k++)
-		add_ahead(plan->exprs[plan->group_expr[k]], stage);
-	for (uint32_t a = 0; last && a < plan->naggregates; a++)
-		add_ahead(plan->exprs[plan->aggregate_expr[a]], stage);
-}
-
 /*
  * Takes the rows through all stages but the last one, *stage.  A list is read by the next
  * stage alone, so two places do for all of them.
@@ -1237,14 +1194,12 @@ run_stages(GjQueue *queue, const GjFusedPlan *plan, const Input &input, uint64_t
 			to.rowid[slot] = (uint32_t *) ((uint8_t *) memory + numbers + slot * list);
 		GJ_CUDA(queue, cudaMemsetAsync(memory, 0, numbers, queue->stream));
 		stage->end = s;
-		look_ahead(plan, stage, false);
 		GJ_TRY(select_tuples(queue, plan, input, *stage, to, 1));
 		stage->from = to;
 		stage->first = s;
 		place = place == GJ_SCRATCH_LIST ? GJ_SCRATCH_LIST_2 : GJ_SCRATCH_LIST;
 	}
 	stage->end = plan->nsteps;
-	look_ahead(plan, stage, true);
 	return GJ_OK;
 }
 

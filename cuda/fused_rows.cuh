@@ -553,41 +553,13 @@ typedef struct TupleList
 	uint32_t *n;
 } TupleList;
 
-#define MAX_AHEAD 16
-
 /* What a kernel takes tuples through: steps first .. end-1, and rows through the filter before. */
 typedef struct Stage
 {
 	TupleList from;
 	uint32_t first;
 	uint32_t end;
-	uint32_t nahead; /* outer columns that most rows are read of */
-	uint8_t ahead[MAX_AHEAD];
 } Stage;
-
-/*
- * Has the block's rows first .. first + R * GJ_THREADS - 1 fetched into L2, as far as they are
- * before `end`: a thread reads its columns one after the other, and each from there takes a third
- * of the time.  Lanes take lines of the rows that their warp will read.
- */
-template <uint32_t R>
-static __device__ __forceinline__ void
-fetch_ahead(const Stage &stage, const GjColumn *columns, uint32_t first, uint32_t end)
-{
-	const uint32_t lane = threadIdx.x % 32;
-
-#pragma unroll 1
-	for (uint32_t c = 0; c < stage.nahead; c++)
-	{
-		const GjColumn &column = columns[stage.ahead[c]];
-		const uint32_t lines = max(column.width / 4u, 1u); /* of 32 values */
-		const uint32_t row = first + lane / lines * GJ_THREADS + threadIdx.x / 32 * 32;
-
-		if (lane < R * lines && row + 31 < end)
-			asm volatile("prefetch.global.L2 [%0];" ::"l"(
-				(const uint8_t *) column.data + (size_t) row * column.width + lane % lines * 128));
-	}
-}
 
 /*
  * All lanes of the warp call it: takes tuples `alive` of a part, number i being at
