@@ -342,15 +342,32 @@ template <uint32_t R>
 static __device__ __noinline__ Values<R>
 carried_values(GjFusedExpr e, const GjColumn *columns, const uint32_t *rowid, uint32_t wanted)
 {
+	const GjColumn &column = columns[e.a];
+	const uint64_t *refs = (const uint64_t *) column.data;
 	Values<R> values = {};
+	uint32_t row[R];
 
+	if (column.kind != GJ_REF || column.nulls != NULL)
+	{
+#pragma unroll
+		for (uint32_t i = 0; i < R; i++)
+		{
+			if ((wanted >> i & 1) && !gj_fused_carried(&e, columns, rowid + i * GJ_THREADS,
+													   R * GJ_THREADS, &values.value[i]))
+				values.known |= 1u << i;
+		}
+		return values;
+	}
 #pragma unroll
 	for (uint32_t i = 0; i < R; i++)
 	{
-		if ((wanted >> i & 1) && !gj_fused_carried(&e, columns, rowid + i * GJ_THREADS,
-												   R * GJ_THREADS, &values.value[i]))
-			values.known |= 1u << i;
+		row[i] = rowid[(e.slot_a * R + i) * GJ_THREADS];
+		values.known |= (uint32_t) (row[i] != GJ_NO_ROW) << i;
 	}
+	values.known &= wanted;
+#pragma unroll
+	for (uint32_t i = 0; i < R; i++)
+		values.value[i] = values.known >> i & 1 ? (int64_t) refs[row[i]] : 0;
 	return values;
 }
 

@@ -60,10 +60,15 @@ static __device__ __forceinline__ void
 load_as(const GjColumn &column, const uint32_t (&row)[R], uint32_t wanted, int64_t (&value)[R])
 {
 	const Type *data = (const Type *) column.data;
+	Type loaded[R];
 
+	/* none is looked at before all are under way */
 #pragma unroll
 	for (uint32_t i = 0; i < R; i++)
-		value[i] = wanted >> i & 1 ? (int64_t) data[row[i]] : 0;
+		loaded[i] = wanted >> i & 1 ? data[row[i]] : Type();
+#pragma unroll
+	for (uint32_t i = 0; i < R; i++)
+		value[i] = (int64_t) loaded[i];
 }
 
 /* Values of a column for the wanted tuples (0 for others); returns those that are not NULL. */
@@ -220,14 +225,22 @@ apply(uint32_t op, uint32_t arg, bool narrow, int64_t (&a)[R], const int64_t (&b
 		return;                                                                                    \
 	} while (0)
 
-	if (narrow && op == GJ_OP_ADD_I)
-		GJ_APPLY_CHECKED((r = a[i] + b[i], gj_range_status(r, arg)));
-	if (narrow && op == GJ_OP_SUB_I)
-		GJ_APPLY_CHECKED((r = a[i] - b[i], gj_range_status(r, arg)));
-	if (narrow && op == GJ_OP_MUL_I)
-		GJ_APPLY_CHECKED((r = a[i] * b[i], gj_range_status(r, arg)));
 	if (narrow && op == GJ_OP_MOD_I)
 		GJ_APPLY_CHECKED(mod_narrow(a[i], b[i], &r));
+	if (narrow && op >= GJ_OP_ADD_I && op <= GJ_OP_MUL_I && (arg == GJ_INT4 || arg == GJ_INT8))
+	{
+		bool over = false;
+
+#pragma unroll
+		for (uint32_t i = 0; i < R; i++)
+		{
+			a[i] = op == GJ_OP_ADD_I ? a[i] + b[i] : op == GJ_OP_SUB_I ? a[i] - b[i] : a[i] * b[i];
+			over |= (known >> i & 1) && a[i] != (int32_t) a[i];
+		}
+		if (over && arg == GJ_INT4)
+			*status = GJ_OVERFLOW;
+		return;
+	}
 	switch (op)
 	{
 		case GJ_OP_EQ_I:
