@@ -286,14 +286,29 @@ fill_pair(const GjSetCall *call, const GjPair *pair, Datum *values)
 static Datum
 make_items(GjKind kind, const void *elements, uint32 n)
 {
-	Datum	   *items = palloc(sizeof(Datum) * Max(n, 1));
+	Size		size = ARR_OVERHEAD_NONULLS(1) + (Size) n * sizeof(int64);
 	ArrayType  *array;
+	int64	   *items;
 
-	for (uint32 i = 0; i < n; i++)
-		items[i] = Int64GetDatum(kind == GJ_INT4 ? ((const int32 *) elements)[i] : ((const int64 *) elements)[i]);
-	array = n > 0 ? construct_array(items, n, INT8OID, sizeof(int64), FLOAT8PASSBYVAL, TYPALIGN_DOUBLE) :
-		construct_empty_array(INT8OID);
-	pfree(items);
+	if (n == 0)
+		return PointerGetDatum(construct_empty_array(INT8OID));
+	if (!AllocSizeIsValid(size))
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("a set of %u elements is too large for an array", n)));
+	array = palloc(size);
+	SET_VARSIZE(array, size);
+	array->ndim = 1;
+	array->dataoffset = 0;
+	array->elemtype = INT8OID;
+	ARR_DIMS(array)[0] = (int) n;
+	ARR_LBOUND(array)[0] = 1;
+	items = (int64 *) ARR_DATA_PTR(array);
+	if (kind == GJ_INT4)
+		for (uint32 i = 0; i < n; i++)
+			items[i] = ((const int32 *) elements)[i];
+	else
+		memcpy(items, elements, (Size) n * sizeof(int64));
 	return PointerGetDatum(array);
 }
 
