@@ -51,8 +51,9 @@ gj_intersection_sets(const GjSetFamily *family, uint32_t left, uint32_t right, G
 /* From this ratio of sizes on elements of the smaller set are looked up; else sets are merged. */
 #define GJ_INTERSECTION_SKEW	16
 
+/* The hash of the `common` elements of a pair. */
 static inline uint64_t
-gj_intersection_hash_pair(const GjSetFamily *family, uint32_t left, uint32_t right)
+gj_intersection_hash_pair(const GjSetFamily *family, uint32_t left, uint32_t right, uint32_t common)
 {
 	GjCodes		sets[2];
 	uint64_t	hash = 0;
@@ -61,24 +62,78 @@ gj_intersection_hash_pair(const GjSetFamily *family, uint32_t left, uint32_t rig
 	gj_intersection_sets(family, left, right, sets);
 	if (sets[1].n / GJ_INTERSECTION_SKEW < sets[0].n)
 	{
-		for (uint64_t i = 0; i < sets[0].n && j < sets[1].n;)
+		for (uint64_t i = 0; common > 0;)
 		{
 			uint32_t	x = sets[0].at[i];
 			uint32_t	y = sets[1].at[j];
 
 			if (x == y)
+			{
 				hash += gj_intersection_hash(x);
+				common--;
+			}
 			i += x <= y;
 			j += y <= x;
 		}
 		return hash;
 	}
-	for (uint64_t i = 0; i < sets[0].n; i++)
+	for (uint64_t i = 0; common > 0; i++)
 	{
 		j = gj_codes_from(sets[1], j, sets[0].at[i]);
 		if (j < sets[1].n && sets[1].at[j] == sets[0].at[i])
+		{
 			hash += gj_intersection_hash(sets[0].at[i]);
+			common--;
+		}
 	}
+	return hash;
+}
+
+/* Bits of a left set, in which right sets are looked up: pairs of one left set come together. */
+#define GJ_LEFT_CODES		262144u /* that it can have */
+#define GJ_LEFT_PAIRS		4u		/* from so many pairs on it is worth making */
+
+typedef struct GjLeftBits
+{
+	uint32_t	left;
+	bool		made;			/* false: codes are too large, or pairs too few */
+	uint64_t	bits[GJ_LEFT_CODES / 64];
+} GjLeftBits;
+
+static inline void
+gj_left_flip(GjLeftBits *left, const GjSetFamily *family)
+{
+	GjCodes		codes = gj_set_codes(family, left->left);
+
+	for (uint64_t k = 0; k < codes.n; k++)
+		left->bits[codes.at[k] / 64] ^= UINT64_C(1) << (codes.at[k] % 64);
+}
+
+/* Takes the left set of pair i, which those behind it up to `end` may have, too. */
+static inline void
+gj_left_take(GjLeftBits *left, const GjSetFamily *family, const GjFoundPairs *pairs, uint32_t i,
+			 uint32_t end)
+{
+	if (left->made)
+		gj_left_flip(left, family);
+	left->left = pairs->left[i];
+	left->made = family->universe <= GJ_LEFT_CODES && end - i >= GJ_LEFT_PAIRS &&
+		pairs->left[i + GJ_LEFT_PAIRS - 1] == left->left;
+	if (left->made)
+		gj_left_flip(left, family);
+}
+
+static inline uint64_t
+gj_left_hash(const GjLeftBits *left, GjCodes right, uint32_t common)
+{
+	uint64_t	hash = 0;
+
+	for (uint64_t k = 0; common > 0; k++)
+		if (left->bits[right.at[k] / 64] >> (right.at[k] % 64) & 1)
+		{
+			hash += gj_intersection_hash(right.at[k]);
+			common--;
+		}
 	return hash;
 }
 
@@ -140,22 +195,48 @@ gj_intersection_look_up(const GjIntersectionsWork *w, uint32_t i)
 	}
 }
 
+/* The hashes of pairs first .. end-1. */
+static inline void
+gj_intersections_hash(const GjIntersectionsWork *w, uint32_t first, uint32_t end)
+{
+	const GjSetFamily *family = w->family;
+	const GjFoundPairs *pairs = w->pairs;
+	GjLeftBits	left;
+
+	memset(&left, 0, sizeof(left));
+	left.left = UINT32_MAX;
+	for (uint32_t i = first; i < end; i++)
+	{
+		uint32_t	common = pairs->common[i];
+
+		if (pairs->left[i] != left.left)
+			gj_left_take(&left, family, pairs, i, end);
+		pairs->hash[i] = left.made ?
+			gj_left_hash(&left, gj_set_codes(family, (uint64_t) family->first_right + pairs->right[i]),
+						 common) :
+			gj_intersection_hash_pair(family, pairs->left[i], pairs->right[i], common);
+	}
+}
+
+/* Slots are asked for so many pairs ahead: they are anywhere in memory. */
+#define GJ_SLOTS_AHEAD		12
+
 static void
 gj_intersections_find_item(void *arg, uint32_t item)
 {
 	const GjIntersectionsWork *w = arg;
 	const GjFoundPairs *pairs = w->pairs;
-	uint32_t	i = item * GJ_INTERSECTIONS_ITEM;
-	uint32_t	end = gj_set_least(pairs->n - i, GJ_INTERSECTIONS_ITEM) + i;
+	uint32_t	first = item * GJ_INTERSECTIONS_ITEM;
+	uint32_t	end = gj_set_least(pairs->n - first, GJ_INTERSECTIONS_ITEM) + first;
 
-	for (; i < end; i++)
+	gj_intersections_hash(w, first, end);
+	for (uint32_t i = first; i < end; i++)
 	{
-		pairs->slot_of[i] = GJ_NOT_LOOKED_UP;
-		if (pairs->common[i] == 0)
-			continue;
-		pairs->hash[i] = gj_intersection_hash_pair(w->family, pairs->left[i], pairs->right[i]);
-		if (gj_intersection_wanted(w->found, pairs->common[i], pairs->hash[i]))
-			pairs->slot_of[i] = gj_intersection_look_up(w, i);
+		if (i + GJ_SLOTS_AHEAD < end)
+			__builtin_prefetch(&w->found->slots[gj_intersection_place(pairs->hash[i + GJ_SLOTS_AHEAD],
+																	  w->found->nslots)]);
+		pairs->slot_of[i] = gj_intersection_wanted(w->found, pairs->common[i], pairs->hash[i]) ?
+			gj_intersection_look_up(w, i) : GJ_NOT_LOOKED_UP;
 	}
 }
 
