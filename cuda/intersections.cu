@@ -17,7 +17,7 @@
 
 #define WARPS (GJ_THREADS / 32)
 #define SLICE 4096u                         /* elements of the smaller set of a pair */
-#define LAUNCH_ELEMENTS (UINT64_C(1) << 27) /* that warps of one launch look up */
+#define LAUNCH_ELEMENTS (UINT64_C(1) << 26) /* that warps of one launch look up */
 #define LAUNCH_ITEMS (UINT64_C(1) << 12)    /* but at least so many slices */
 #define WRITE_ITEMS (UINT64_C(1) << 20)     /* slices whose places are kept at a time */
 
