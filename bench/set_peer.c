@@ -28,7 +28,11 @@
 #include <immintrin.h>
 #endif
 #ifdef WITH_ROARING
+#if __has_include(<roaring/roaring.h>)
 #include <roaring/roaring.h>
+#else
+#include "roaring.h"			/* the amalgamation */
+#endif
 #endif
 
 typedef struct Family

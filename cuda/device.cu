@@ -883,4 +883,9 @@ extern "C" const GjDeviceOps gj_cuda_device = {
 	.set_build = gj_set_build,
 	.set_free = gj_set_free,
 	.set_tile = gj_set_tile,
+	.intersections_rehash = gj_intersections_rehash,
+	.intersections_find = gj_intersections_find,
+	.intersections_add = gj_intersections_add,
+	.intersections_place = gj_intersections_place,
+	.intersections_write = gj_intersections_write,
 };

@@ -331,6 +331,19 @@ void gj_set_free(GjQueue *queue, GjSetFamily *family);
 GjStatus gj_set_tile(GjQueue *queue, const GjSetFamily *family, const GjSetSpec *spec,
 					 const GjSetTile *tile, bool (*stop)(void *), void *arg, uint32_t *const out[3],
 					 uint32_t *n);
+GjStatus gj_intersections_rehash(GjQueue *queue, const GjIntersections *found);
+GjStatus gj_intersections_find(GjQueue *queue, const GjSetFamily *family,
+							   const GjIntersections *found, const GjFoundPairs *pairs,
+							   bool (*stop)(void *), void *arg, uint32_t *n);
+GjStatus gj_intersections_add(GjQueue *queue, const GjIntersections *found,
+							  const GjFoundPairs *pairs, uint32_t n);
+GjStatus gj_intersections_place(GjQueue *queue, const GjIntersections *found, uint32_t first,
+								uint32_t max, uint64_t room, uint64_t *at, uint32_t *n,
+								uint64_t *total);
+GjStatus gj_intersections_write(GjQueue *queue, const GjSetFamily *family,
+								const GjIntersections *found, const void *elements, uint32_t width,
+								uint32_t first, uint32_t n, const uint64_t *at,
+								bool (*stop)(void *), void *arg, void *values, int64_t *frequency);
 
 /* ---- in kernels */
 

@@ -7,7 +7,9 @@
  * both sets is cut into ranges of equal length, one a block, and each block's range, in
  * shared memory, into equal lengths again, one a thread.  Of two equal values that of `a`
  * comes first, so a match is found where a value of `b` is taken, by comparing it with the
- * last value of `a` before it, which may lie in the range before.
+ * last value of `a` before it, which may lie in the range before.  Where a range has few
+ * values of one of the sets, these are looked up in the rest of it instead, as Bellas and
+ * Gounaris combine intersect path and binary search (Information Systems 108, 2022).
  *
  * The other algorithms look each value of one set up in the other one: by binary search,
  * whose first steps are in shared memory, in a hash table, or in a bitmap.
@@ -297,8 +299,71 @@ merge_part(const Part<T> &part, T (&kept)[Range<T>::thread])
 	return found;
 }
 
+/* From this ratio of a range's values on those of the smaller set are looked up. */
+#define RANGE_SKEW 8
+#define RANGE_ITEMS 2 /* of them a thread takes */
+
+static_assert(Range<int16_t>::block / RANGE_SKEW + 1 <= RANGE_ITEMS * GJ_THREADS &&
+				  Range<int64_t>::block / RANGE_SKEW + 1 <= RANGE_ITEMS * GJ_THREADS,
+			  "values of the smaller set");
+
+/*
+ * The same for an intersection, where a range has few values of one set: they are looked up among
+ * those of the other one.  A value of `b` may have its equal right before the range.
+ */
+template <typename T>
+static __device__ __forceinline__ uint32_t
+search_part(const Part<T> &part, T (&kept)[Range<T>::thread])
+{
+	const T *a = part.has_before ? part.a - 1 : part.a;
+	const uint32_t na = part.na + part.has_before;
+	const bool few_a = na <= part.nb;
+	const T *few = few_a ? a : part.b;
+	const T *many = few_a ? part.b : a;
+	const uint32_t nfew = few_a ? na : part.nb;
+	const uint32_t nmany = few_a ? part.nb : na;
+	uint32_t found = 0;
+
+#pragma unroll
+	for (uint32_t s = 0; s < RANGE_ITEMS; s++)
+	{
+		const uint32_t i = threadIdx.x * RANGE_ITEMS + s;
+		uint32_t low = 0;
+		uint32_t high = nmany;
+
+		if (i >= nfew)
+			break;
+		kept[s] = few[i];
+		while (low < high)
+		{
+			const uint32_t mid = (low + high) / 2;
+
+			if (many[mid] < kept[s])
+				low = mid + 1;
+			else
+				high = mid;
+		}
+		if (low < nmany && many[low] == kept[s])
+			found |= 1u << s;
+	}
+	return found;
+}
+
+/*
+ * What the block's range gives; all of its threads take the same way.  FEW: one set is much smaller
+ * than the other (a kernel of its own, so that the usual one keeps its registers).
+ */
+template <typename T, int OPERATION, bool FEW>
+static __device__ __forceinline__ uint32_t
+take_part(const Part<T> &part, T (&kept)[Range<T>::thread])
+{
+	if (FEW && min(part.na, part.nb) * RANGE_SKEW <= part.na + part.nb)
+		return search_part(part, kept);
+	return merge_part<T, OPERATION>(part, kept);
+}
+
 /* Adds up how many values the ranges give. */
-template <typename T, int OPERATION>
+template <typename T, int OPERATION, bool FEW>
 static __global__ void
 __launch_bounds__(GJ_THREADS) merge_count(const T *a, uint64_t na, const T *b, uint64_t nb,
 										  const uint64_t *split, GjResults *results)
@@ -310,7 +375,8 @@ __launch_bounds__(GJ_THREADS) merge_count(const T *a, uint64_t na, const T *b, u
 
 	if (threadIdx.x == 0)
 		count = 0;
-	n = (uint32_t) __popc(merge_part<T, OPERATION>(load_part(a, na, b, nb, split, values), kept));
+	n = (uint32_t) __popc(
+		take_part<T, OPERATION, FEW>(load_part(a, na, b, nb, split, values), kept));
 	n = __reduce_add_sync(0xFFFFFFFF, n);
 	if (threadIdx.x % 32 == 0 && n > 0)
 		atomicAdd(&count, n);
@@ -320,7 +386,7 @@ __launch_bounds__(GJ_THREADS) merge_count(const T *a, uint64_t na, const T *b, u
 }
 
 /* Writes the values of all ranges, in order. */
-template <typename T, int OPERATION>
+template <typename T, int OPERATION, bool FEW>
 static __global__ void
 __launch_bounds__(GJ_THREADS)
 	merge_write(const T *a, uint64_t na, const T *b, uint64_t nb, const uint64_t *split,
@@ -329,7 +395,8 @@ __launch_bounds__(GJ_THREADS)
 	__shared__ T values[Range<T>::block + 2];
 	__shared__ Place place;
 	T kept[Range<T>::thread];
-	const uint32_t found = merge_part<T, OPERATION>(load_part(a, na, b, nb, split, values), kept);
+	const uint32_t found =
+		take_part<T, OPERATION, FEW>(load_part(a, na, b, nb, split, values), kept);
 	uint64_t to;
 	uint32_t n;
 	uint32_t at = place_values(place, tiles, (uint32_t) __popc(found), results, &n, &to);
@@ -344,6 +411,19 @@ __launch_bounds__(GJ_THREADS)
 	__syncthreads();
 	for (uint32_t i = threadIdx.x; i < n; i += GJ_THREADS)
 		result[to + i] = values[i];
+}
+
+template <typename T, int OPERATION, bool FEW>
+static void
+take_ranges(GjQueue *queue, const T *a, uint64_t na, const T *b, uint64_t nb, uint32_t nblocks,
+			const uint64_t *split, TileState tiles, T *result)
+{
+	if (result)
+		merge_write<T, OPERATION, FEW><<<nblocks, GJ_THREADS, 0, queue->stream>>>(
+			a, na, b, nb, split, tiles, queue->results, result);
+	else
+		merge_count<T, OPERATION, FEW>
+			<<<nblocks, GJ_THREADS, 0, queue->stream>>>(a, na, b, nb, split, queue->results);
 }
 
 template <typename T, int OPERATION>
@@ -361,12 +441,11 @@ merge(GjQueue *queue, const T *a, uint64_t na, const T *b, uint64_t nb, T *resul
 	merge_split<<<gj_blocks((uint64_t) nblocks + 64, GJ_THREADS), GJ_THREADS, 0, queue->stream>>>(
 		a, na, b, nb, nblocks, split, tiles, queue->results);
 	GJ_LAUNCHED(queue, "merge_split");
-	if (result)
-		merge_write<T, OPERATION><<<nblocks, GJ_THREADS, 0, queue->stream>>>(
-			a, na, b, nb, split, tiles, queue->results, result);
+	if (OPERATION == GJ_SETS_INTERSECT && max(na, nb) / RANGE_SKEW >= min(na, nb))
+		take_ranges<T, OPERATION, OPERATION == GJ_SETS_INTERSECT>(queue, a, na, b, nb, nblocks,
+																  split, tiles, result);
 	else
-		merge_count<T, OPERATION>
-			<<<nblocks, GJ_THREADS, 0, queue->stream>>>(a, na, b, nb, split, queue->results);
+		take_ranges<T, OPERATION, false>(queue, a, na, b, nb, nblocks, split, tiles, result);
 	GJ_LAUNCHED(queue, "merge");
 	return GJ_OK;
 }

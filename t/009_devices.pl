@@ -186,6 +186,10 @@ is($node->safe_psql('postgres', "$session SET gpujoin.set_device_min_elements = 
 	'sets: the same pairs');
 my @more = split ' ', $node->safe_psql('postgres', "SELECT string_agg(runs::text, ' ' ORDER BY ordinal) FROM gpujoin_devices WHERE device = 'cpu'");
 is(join(' ', map { $more[$_] - (split ' ', $before_sets)[$_] } 0 .. 2), '1 1 1', 'sets: of all devices');
+# distinct intersections are those of all tiles: one device has them all
+my $family = "SELECT count(*), sum(frequency), sum(cardinality(set)) FROM gpu_intersect_family('SELECT i, ARRAY[i % 7, 10 + i % 50, 100 + i % 31] FROM generate_series(1, 3000) i')";
+is($node->safe_psql('postgres', "$session SET gpujoin.set_device_min_elements = 0; $family"), $node->safe_psql('postgres', "$session SET gpujoin.device = off; $family"),
+	'sets: the same distinct intersections');
 
 unlike(slurp_file($node->logfile), qr/was terminated by signal|PANIC/, 'no process crashed');
 

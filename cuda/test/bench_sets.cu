@@ -1,6 +1,7 @@
 /*
  * bench_sets.cu
- *	  Times of the set operations, elements on the device: kernel_test --bench-sets.
+ *	  Times of the set operations, elements on the device: kernel_test --bench-sets, or
+ *	  --bench-pairs for the first part of it.
  *
  * One pair of sets by each algorithm, and all pairs of generated families, whose sizes,
  * numbers of distinct elements and skew are like those of families that papers on set
@@ -390,7 +391,7 @@ print_skew_fit(const Device &device)
 }
 
 void
-bench_sets(const Device &device)
+bench_pairs(const Device &device)
 {
 	const uint32_t million = quick ? 10000 : 1000000;
 
@@ -401,6 +402,12 @@ bench_sets(const Device &device)
 		for (uint32_t universe : {100 * million, 1000 * million})
 			for (const char *distribution : {"uniform", "normal", "zipf"})
 				bench_drawn(device, n, universe, distribution);
+}
+
+void
+bench_sets(const Device &device)
+{
+	bench_pairs(device);
 	bench_family(device, "BMS", 9, 1657, 2);
 	bench_family(device, "ENRON", 135, 1100000, 6);
 	bench_family(device, "ORKUT", 120, 8700000, 3);

@@ -3,7 +3,8 @@
  *	  kernel_test: tests of the cuda device (and the cpu device) against references.
  *
  *	kernel_test [--quick] [--device cuda|cpu|all] [TEST...]
- *				[--bench | --bench-join | --bench-fused | --bench-sets | --list]
+ *				[--bench | --bench-join | --bench-fused | --bench-sets | --bench-pairs |
+ *				--list]
  *
  * The last line is "N passed, N failed"; the exit status is 1 if a check failed.
  */
@@ -375,15 +376,25 @@ struct Test
 };
 
 static Test tests[] = {
-	{"memory", test_memory},     {"lanes", test_lanes},
-	{"peers", test_peers},       {"exchange", test_exchange},
-	{"select", test_select},     {"keys", test_keys},
-	{"hash", test_hash},         {"aggregate", test_aggregate},
-	{"groups", test_groups},     {"order", test_order},
-	{"fused", test_fused},       {"gather", test_gather},
-	{"sets", test_sets},         {"steps", test_steps},
-	{"types", test_types},       {"array_sets", test_array_sets},
-	{"set_join", test_set_join}, {"membership", test_membership},
+	{"memory", test_memory},
+	{"lanes", test_lanes},
+	{"peers", test_peers},
+	{"exchange", test_exchange},
+	{"select", test_select},
+	{"keys", test_keys},
+	{"hash", test_hash},
+	{"aggregate", test_aggregate},
+	{"groups", test_groups},
+	{"order", test_order},
+	{"fused", test_fused},
+	{"gather", test_gather},
+	{"sets", test_sets},
+	{"steps", test_steps},
+	{"types", test_types},
+	{"array_sets", test_array_sets},
+	{"set_join", test_set_join},
+	{"membership", test_membership},
+	{"intersections", test_intersections},
 	{"radix", test_radix},
 };
 
@@ -461,6 +472,8 @@ main(int argc, char **argv)
 			timing = bench;
 		else if (strcmp(argv[i], "--bench-sets") == 0)
 			timing = bench_sets;
+		else if (strcmp(argv[i], "--bench-pairs") == 0)
+			timing = bench_pairs;
 		else if (strcmp(argv[i], "--bench-join") == 0)
 			timing = bench_joins;
 		else if (strcmp(argv[i], "--bench-fused") == 0)
@@ -476,7 +489,8 @@ main(int argc, char **argv)
 		else if (!want_test(argv[i]))
 		{
 			fprintf(stderr, "usage: kernel_test [--quick] [--device cuda|cpu|all] [TEST...] "
-							"[--bench | --bench-join | --bench-fused | --bench-sets | --list]\n");
+							"[--bench | --bench-join | --bench-fused | --bench-sets | "
+							"--bench-pairs | --list]\n");
 			return 2;
 		}
 	}

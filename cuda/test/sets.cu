@@ -143,6 +143,16 @@ test_width(const Device &device, Random &random)
 		test_pair(device, a, above);
 		test_pair(device, above, a);
 	}
+	/* ranges of the merged order that have few values of one set, or just not so few; many are
+	 * equal */
+	for (uint32_t ratio : {5u, 7u, 8u, 9u, 16u, 40u, 300u})
+	{
+		const std::vector<T> many = sorted(random_values<T>(random, 30000, 45000));
+		const std::vector<T> few = sorted(random_values<T>(random, 30000 / ratio, 45000));
+
+		test_pair(device, few, many);
+		test_pair(device, many, few);
+	}
 	test_pair(device, extremes, extremes);
 	test_pair(device, extremes, std::vector<T>(extremes.begin() + 1, extremes.end()));
 }

@@ -191,8 +191,10 @@ void test_types(const Device &device);
 void test_array_sets(const Device &device);
 void test_set_join(const Device &device);
 void test_membership(const Device &device);
+void test_intersections(const Device &device);
 void bench(const Device &device);
 void bench_sets(const Device &device);
+void bench_pairs(const Device &device); /* the first part of bench_sets */
 void bench_joins(const Device &device);
 void bench_fused(const Device &device);
 

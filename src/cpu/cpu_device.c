@@ -383,5 +383,10 @@ const GjDeviceOps gj_cpu_device = {
 	.run_sizes = gj_cpu_run_sizes,
 	.set_build = gj_cpu_set_build,
 	.set_free = gj_cpu_set_free,
-	.set_tile = gj_cpu_set_tile
+	.set_tile = gj_cpu_set_tile,
+	.intersections_rehash = gj_cpu_intersections_rehash,
+	.intersections_find = gj_cpu_intersections_find,
+	.intersections_add = gj_cpu_intersections_add,
+	.intersections_place = gj_cpu_intersections_place,
+	.intersections_write = gj_cpu_intersections_write
 };

@@ -16,7 +16,7 @@
  *	sorted_set.c	sort_unique
  *	set_pair.c		set_pair
  *	array_set.c		array_sizes, array_sets
- *	set_family.c	set_build, set_tile, set_free
+ *	set_family.c	set_build, set_tile, set_free; intersections_find and its kin
  *	exchange.c		split, pick_values, ref_bytes, move_refs
  *	pool.c			the threads
  *
@@ -197,5 +197,19 @@ extern void gj_cpu_set_free(GjQueue *queue, GjSetFamily *family);
 extern GjStatus gj_cpu_set_tile(GjQueue *queue, const GjSetFamily *family, const GjSetSpec *spec,
 								const GjSetTile *tile, bool (*stop) (void *), void *arg,
 								uint32_t *const out[3], uint32_t *n);
+extern GjStatus gj_cpu_intersections_rehash(GjQueue *queue, const GjIntersections *found);
+extern GjStatus gj_cpu_intersections_find(GjQueue *queue, const GjSetFamily *family,
+										  const GjIntersections *found, const GjFoundPairs *pairs,
+										  bool (*stop) (void *), void *arg, uint32_t *n);
+extern GjStatus gj_cpu_intersections_add(GjQueue *queue, const GjIntersections *found,
+										 const GjFoundPairs *pairs, uint32_t n);
+extern GjStatus gj_cpu_intersections_place(GjQueue *queue, const GjIntersections *found,
+										   uint32_t first, uint32_t max, uint64_t room,
+										   uint64_t *at, uint32_t *n, uint64_t *total);
+extern GjStatus gj_cpu_intersections_write(GjQueue *queue, const GjSetFamily *family,
+										   const GjIntersections *found, const void *elements,
+										   uint32_t width, uint32_t first, uint32_t n,
+										   const uint64_t *at, bool (*stop) (void *), void *arg,
+										   void *values, int64_t *frequency);
 
 #endif							/* GJ_CPU_DEVICE_H */

@@ -1,13 +1,13 @@
 /*
  * set_family.c
- *	  All pairs of families of sets on the threads of the cpu device; the work itself is in
- *	  src/rows/set_join.h.
+ *	  All pairs of families of sets, and their distinct intersections, on the threads of the
+ *	  cpu device; the work itself is in src/rows/set_join.h and set_intersections.h.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "cpu_device.h"
-#include "../rows/set_join.h"
+#include "../rows/set_intersections.h"
 
 /* What a call of the device brings along. */
 typedef struct GjCpuHost
@@ -88,4 +88,124 @@ gj_cpu_set_tile(GjQueue *queue, const GjSetFamily *family, const GjSetSpec *spec
 	GjStatus	status = gj_set_run_tile(&host, family, spec, tile, out, n);
 
 	return status != GJ_OK ? status : gj_take_row_error(queue);
+}
+
+GjStatus
+gj_cpu_intersections_rehash(GjQueue *queue, const GjIntersections *found)
+{
+	gj_intersections_rehash(found);
+	return GJ_OK;
+}
+
+GjStatus
+gj_cpu_intersections_find(GjQueue *queue, const GjSetFamily *family, const GjIntersections *found,
+						  const GjFoundPairs *pairs, bool (*stop) (void *), void *arg, uint32_t *n)
+{
+	GjCpuHost	cpu = {queue, stop, arg};
+	GjSetHost	host = make_host(&cpu);
+	GjStatus	status = gj_intersections_find(&host, family, found, pairs, n);
+
+	return status != GJ_OK ? status : gj_take_row_error(queue);
+}
+
+GjStatus
+gj_cpu_intersections_add(GjQueue *queue, const GjIntersections *found, const GjFoundPairs *pairs,
+						 uint32_t n)
+{
+	gj_intersections_add(found, pairs, n);
+	return GJ_OK;
+}
+
+GjStatus
+gj_cpu_intersections_place(GjQueue *queue, const GjIntersections *found, uint32_t first,
+						   uint32_t max, uint64_t room, uint64_t *at, uint32_t *n, uint64_t *total)
+{
+	*n = 0;
+	*total = 0;
+	at[0] = 0;
+	while (*n < max && first + *n < found->n &&
+		   (*n == 0 || *total + found->common[first + *n] <= room))
+	{
+		*total += found->common[first + *n];
+		at[++*n] = *total;
+	}
+	return gj_take_row_error(queue);
+}
+
+typedef struct GjWriteWork
+{
+	const GjSetFamily *family;
+	const GjIntersections *found;
+	const void *elements;
+	uint32_t	width;
+	uint32_t	first;
+	uint32_t	n;
+	const uint64_t *at;
+	void	   *values;
+	int64_t    *frequency;
+} GjWriteWork;
+
+static int64_t
+get_element(const GjWriteWork *w, uint64_t i)
+{
+	return w->width == 2 ? ((const int16_t *) w->elements)[i] :
+		w->width == 4 ? ((const int32_t *) w->elements)[i] : ((const int64_t *) w->elements)[i];
+}
+
+static void
+put_element(const GjWriteWork *w, uint64_t i, int64_t value)
+{
+	if (w->width == 2)
+		((int16_t *) w->values)[i] = (int16_t) value;
+	else if (w->width == 4)
+		((int32_t *) w->values)[i] = (int32_t) value;
+	else
+		((int64_t *) w->values)[i] = value;
+}
+
+/* Merges the sets of a pair until all that they have in common is written. */
+static void
+write_intersection(const GjWriteWork *w, uint32_t i)
+{
+	const GjSetFamily *family = w->family;
+	uint64_t	a = family->offset[w->found->left[w->first + i]];
+	uint64_t	b = family->offset[family->first_right + (uint64_t) w->found->right[w->first + i]];
+	uint64_t	to = w->at[i];
+
+	while (to < w->at[i + 1])
+	{
+		int64_t		x = get_element(w, a);
+		int64_t		y = get_element(w, b);
+
+		a += x <= y;
+		b += y <= x;
+		if (x != y)
+			continue;
+		put_element(w, to, x);
+		w->frequency[to++] = 0;
+	}
+	w->frequency[to - 1] = (int64_t) w->found->frequency[w->first + i];
+}
+
+static void
+write_item(void *arg, uint32_t item)
+{
+	const GjWriteWork *w = arg;
+	uint32_t	i = item * GJ_INTERSECTIONS_ITEM;
+	uint32_t	end = gj_set_least(w->n - i, GJ_INTERSECTIONS_ITEM) + i;
+
+	for (; i < end; i++)
+		write_intersection(w, i);
+}
+
+GjStatus
+gj_cpu_intersections_write(GjQueue *queue, const GjSetFamily *family, const GjIntersections *found,
+						   const void *elements, uint32_t width, uint32_t first, uint32_t n,
+						   const uint64_t *at, bool (*stop) (void *), void *arg, void *values,
+						   int64_t *frequency)
+{
+	GjCpuHost	cpu = {queue, stop, arg};
+	GjWriteWork w = {family, found, elements, width, first, n, at, values, frequency};
+
+	return host_run(&cpu, gj_intersections_items(n), write_item, &w) ? GJ_OK : GJ_CANCELLED;
 }

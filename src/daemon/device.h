@@ -411,6 +411,40 @@ typedef struct GjSetTile
 	uint32_t	nright;
 } GjSetTile;
 
+/*
+ * Distinct intersections of pairs of a family that have been found so far, each told by one
+ * pair that has it, and a hash table over them: open addressing, a slot holds 32 bits of
+ * the hash and a number.  While pairs are looked up, numbers from n on stand for pairs whose
+ * intersection is new: the first of each to arrive.  Equal hashes are not believed: the
+ * elements are compared.  All arrays are device memory.
+ */
+typedef struct GjIntersections
+{
+	uint32_t	n;
+	uint64_t	nslots;			/* at least twice what the table holds, below 2^32 */
+	uint64_t   *slots;
+	uint64_t   *hash;			/* the others: of each intersection */
+	uint32_t   *left;			/* a pair, as set_tile numbers sets */
+	uint32_t   *right;
+	uint32_t   *common;			/* elements */
+	uint64_t   *frequency;		/* pairs that have it */
+	/* only those whose gj_intersection_part() is first .. last are looked at */
+	uint64_t	first;
+	uint64_t	last;
+} GjIntersections;
+
+/* Pairs as set_tile writes them, and what intersections_find knows of each. */
+typedef struct GjFoundPairs
+{
+	uint32_t	n;				/* at most GJ_MAX_TUPLES */
+	const uint32_t *left;
+	const uint32_t *right;
+	const uint32_t *common;
+	uint64_t   *hash;
+	uint32_t   *slot_of;		/* UINT32_MAX: it is not looked at */
+	uint32_t   *positions;		/* of those that are to become intersections */
+} GjFoundPairs;
+
 /* ---- exchange between devices */
 
 #define GJ_SPLIT_PARTS		16
@@ -817,6 +851,42 @@ typedef struct GjDeviceOps
 	GjStatus	(*set_tile) (GjQueue *queue, const GjSetFamily *family, const GjSetSpec *spec,
 							 const GjSetTile *tile, bool (*stop) (void *), void *arg,
 							 uint32_t *const out[3], uint32_t *n);
+
+	/* Clears the table, which has room for them, and enters all intersections. */
+	GjStatus	(*intersections_rehash) (GjQueue *queue, const GjIntersections *found);
+	/*
+	 * Looks up the pairs that have common elements, and whose intersection belongs to the part:
+	 * their hash and slot_of.  positions[0 .. *n) = pairs that are to become intersections,
+	 * ascending.  *n host.  May work for long, where sets are large: asks stop(arg).  Waits.
+	 */
+	GjStatus	(*intersections_find) (GjQueue *queue, const GjSetFamily *family,
+									   const GjIntersections *found, const GjFoundPairs *pairs,
+									   bool (*stop) (void *), void *arg, uint32_t *n);
+	/*
+	 * Makes pairs positions[0 .. n) intersections number found->n, ..., for which there is room,
+	 * and counts all pairs that were looked up.
+	 */
+	GjStatus	(*intersections_add) (GjQueue *queue, const GjIntersections *found,
+									  const GjFoundPairs *pairs, uint32_t n);
+	/*
+	 * Elements of intersections first, first + 1, ...: as many, up to max, as have no more than
+	 * `room` elements together, but at least one.  at[0 .. *n] (device, room for max + 1) = where
+	 * the elements of each start, counted from 0; *n and *total = at[*n] are host.  Waits.
+	 */
+	GjStatus	(*intersections_place) (GjQueue *queue, const GjIntersections *found,
+										uint32_t first, uint32_t max, uint64_t room,
+										uint64_t *at, uint32_t *n, uint64_t *total);
+	/*
+	 * Writes the elements of intersections first .. first+n-1 where `at` says, each ascending.
+	 * `elements` are those of all sets of the family as they were before set_build took them,
+	 * `width` bytes each.  frequency[i] = 0, but the intersection's for its last element.  May
+	 * work for long, where sets are large: asks stop(arg).
+	 */
+	GjStatus	(*intersections_write) (GjQueue *queue, const GjSetFamily *family,
+										const GjIntersections *found, const void *elements,
+										uint32_t width, uint32_t first, uint32_t n,
+										const uint64_t *at, bool (*stop) (void *), void *arg,
+										void *values, int64_t *frequency);
 } GjDeviceOps;
 
 extern const GjDeviceOps gj_cpu_device;

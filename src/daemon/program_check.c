@@ -798,29 +798,53 @@ check_order(GjCheck *check, uint32_t alive)
 	return true;
 }
 
-/* One pair of sets returns column 0, a set join three numbers a pair. */
+/* True if the elements of distinct intersections come out. */
+static bool
+returns_intersections(const GjProgram *program)
+{
+	return program->kind == GJ_PROGRAM_SETS &&
+		gj_program_array(program, GjSetSpec, sets)->distinct != 0;
+}
+
+/* One pair of sets returns column 0, a set join three numbers a pair (or see sets.h). */
 uint32_t
 gj_program_noutputs(const GjProgram *program)
 {
 	if (program->output == GJ_OUTPUT_GROUPS)
 		return gj_group_nkeys(program) + program->naggregates;
-	return program->kind == GJ_PROGRAM_INTERSECT ? 1 :
-		program->kind == GJ_PROGRAM_SETS ? 3 : program->noutputs;
+	if (program->kind == GJ_PROGRAM_SETS)
+		return returns_intersections(program) ? 2 : 3;
+	return program->kind == GJ_PROGRAM_INTERSECT ? 1 : program->noutputs;
+}
+
+/* Column i of a batch, if it does not hold groups. */
+static GjColumnType
+output_type(const GjProgram *program, uint32_t i)
+{
+	const GjColumnType *columns = gj_program_array(program, GjColumnType, columns);
+
+	switch (program->kind)
+	{
+		case GJ_PROGRAM_SETS:
+			if (!returns_intersections(program))
+				return (GjColumnType) {.kind = GJ_UINT4,.width = sizeof(uint32_t)};
+			return i == 0 ? columns[1] : (GjColumnType) {.kind = GJ_INT8,.width = sizeof(int64_t)};
+		case GJ_PROGRAM_INTERSECT:
+			return columns[0];
+		default:
+			return columns[gj_program_array(program, uint32_t, outputs)[i]];
+	}
 }
 
 bool
 gj_program_layout_output(const GjProgram *program, GjColumnType *types, GjLayout *layout,
 						 GjColumnPlace *places)
 {
-	const GjColumnType *columns = gj_program_array(program, GjColumnType, columns);
-	const uint32_t *outputs = gj_program_array(program, uint32_t, outputs);
-	const GjColumnType number = {.kind = GJ_UINT4,.width = 4};
 	uint32_t	n = gj_program_noutputs(program);
 
 	for (uint32_t i = 0; i < n; i++)
 		types[i] = program->output == GJ_OUTPUT_GROUPS ? gj_group_output_type(program, i) :
-			program->kind == GJ_PROGRAM_SETS ? number :
-			columns[program->kind == GJ_PROGRAM_INTERSECT ? 0 : outputs[i]];
+			output_type(program, i);
 	return gj_layout(types, n, program->output_capacity, GJ_OUTPUT_SLOT_SIZE, layout, places);
 }
 
@@ -936,6 +960,8 @@ check_set_join(GjCheck *check)
 		return bad(check, "a set join returns rows");
 	if (spec->self && spec->nright != 0)
 		return bad(check, "one family has %u sets on the right", spec->nright);
+	if (spec->distinct > 1 || (spec->distinct && spec->top_k > 0))
+		return bad(check, "distinct intersections of the best %u pairs", spec->top_k);
 	return check_batch(check, 3);
 }
 

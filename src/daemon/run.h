@@ -575,4 +575,11 @@ extern void gj_run_free_exchange(GjRun *run);
 /* run_sets.c */
 extern GjStatus gj_run_sets(GjRun *run);
 
+/*
+ * run_intersections.c: sends the distinct intersections of the family's pairs.  `elements` are
+ * those of all sets, as they were loaded; `out` is for set_tile.
+ */
+extern GjStatus gj_run_intersections(GjRun *run, const GjSetSpec *spec, const GjSetFamily *family,
+									 const void *elements, uint32_t *const out[3]);
+
 #endif							/* GJ_DAEMON_RUN_H */

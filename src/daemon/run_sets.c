@@ -1,7 +1,7 @@
 /*
  * run_sets.c
  *	  GJ_PROGRAM_SETS: both sources are complete; build the family, then send the pairs that
- *	  are wanted, tile by tile.
+ *	  are wanted, tile by tile, or their distinct intersections (run_intersections.c).
  */
 #include "run.h"
 
@@ -70,8 +70,19 @@ run_tiles(GjRun *run, const GjSetSpec *spec, const GjSetFamily *family, uint32_t
 	return GJ_OK;
 }
 
+/* What building a family loses, and distinct intersections are written from. */
 static GjStatus
-join_sets(GjRun *run, GjSetFamily *family, GjBuffer *buffer)
+keep_elements(GjRun *run, const GjSetInput *sets, GjBuffer *elements)
+{
+	GjWork	   *work = &run->work;
+	uint64_t	nbytes = sets->nvalues * sets->width;
+
+	GJ_TRY(gj_buffer_reserve(work, elements, nbytes + sizeof(int64_t)));
+	return nbytes > 0 ? work->ops->copy(work->queue, elements->memory, sets->values, nbytes) : GJ_OK;
+}
+
+static GjStatus
+join_sets(GjRun *run, GjSetFamily *family, GjBuffer *buffer, GjBuffer *elements)
 {
 	GjWork	   *work = &run->work;
 	const GjSetSpec *spec = gj_program_array(run->program, GjSetSpec, sets);
@@ -85,12 +96,16 @@ join_sets(GjRun *run, GjSetFamily *family, GjBuffer *buffer)
 	uint32_t   *out[3];
 
 	work->ops->phase(work->queue, GJ_PHASE_BUILD);
+	if (spec->distinct)
+		GJ_TRY(keep_elements(run, &sets, elements));
 	GJ_TRY(work->ops->set_build(work->queue, &sets, spec, run->host->stop, run->host->arg, family));
 	run->stats.step[0].set_algorithm = family->algorithm;
 	gj_relation_drop(work, &run->relation[1], 0);
 	GJ_TRY(gj_buffer_reserve(work, buffer, 3 * GJ_MAX_TUPLES * sizeof(uint32_t)));
 	for (uint32_t i = 0; i < 3; i++)
 		out[i] = (uint32_t *) buffer->memory + (size_t) i * GJ_MAX_TUPLES;
+	if (spec->distinct)
+		return gj_run_intersections(run, spec, family, elements->memory, out);
 	return run_tiles(run, spec, family, out);
 }
 
@@ -101,14 +116,16 @@ gj_run_sets(GjRun *run)
 	uint64_t	space = working_space(run);
 	GjSetFamily family = {0};
 	GjBuffer	buffer = {NULL, 0};
+	GjBuffer	elements = {NULL, 0};
 	GjStatus	status;
 
 	GJ_TRY(gj_run_fail_points(run));
 	if (!gj_lease_take(work->lease, space))
 		return GJ_OUT_OF_MEMORY;
-	status = join_sets(run, &family, &buffer);
+	status = join_sets(run, &family, &buffer, &elements);
 	work->ops->set_free(work->queue, &family);
 	gj_buffer_free(work, &buffer);
+	gj_buffer_free(work, &elements);
 	gj_lease_give(work->lease, space);
 	return status;
 }

@@ -509,11 +509,16 @@ can_put_together(const GjProgram *p)
 	return p->kind == GJ_PROGRAM_JOIN && p->output != GJ_OUTPUT_COUNT && !sorts_rows(p);
 }
 
-/* True if devices that have all sets each can share the tiles, in any order. */
+/*
+ * True if devices that have all sets each can share the tiles, in any order.  The best k, and
+ * distinct intersections, are those of all tiles.
+ */
 static bool
 shares_tiles(const GjProgram *p)
 {
-	return p->kind == GJ_PROGRAM_SETS && gj_program_array(p, GjSetSpec, sets)->top_k == 0;
+	const GjSetSpec *sets = gj_program_array(p, GjSetSpec, sets);
+
+	return p->kind == GJ_PROGRAM_SETS && sets->top_k == 0 && !sets->distinct;
 }
 
 /* The devices that the size of the program is worth. */

@@ -177,8 +177,7 @@ rescan_set_scan(CustomScanState *node)
 	if (node->ss.ps.chgParam != NULL)
 		state->evaluated = false;
 	/* what nobody asks for any more holds no memory of a device */
-	if (state->started && !state->ended &&
-		(state->function == GJ_SET_JOIN || state->function == GJ_SET_JOIN_ITEMS))
+	if (state->started && !state->ended && state->function != GJ_SET_TOPK)
 		gj_set_call_stop(state->call);
 	state->started = false;
 	ExecScanReScan(&node->ss);
@@ -257,6 +256,7 @@ explain_run(GjSetScanState *state, ExplainState *es)
 {
 	const GjSets *sets = gj_set_call_sets(state->call);
 	const GjSetJoinStats *stats = gj_set_call_stats(state->call);
+	uint32		nparts = stats->run.step[0].nparts;
 
 	if (stats->reason != GJ_OK)
 		ExplainPropertyText("Fallback", gj_reason_text(stats->reason), es);
@@ -269,6 +269,8 @@ explain_run(GjSetScanState *state, ExplainState *es)
 			ExplainPropertyInteger("Pairs Compared", NULL, stats->ncompared, es);
 		ExplainPropertyInteger("Pairs Returned", NULL, stats->nreturned, es);
 		ExplainPropertyBool("Complete", stats->complete, es);
+		if (nparts > 0)
+			ExplainPropertyInteger("Parts", NULL, nparts, es);
 		return;
 	}
 	appendStringInfoSpaces(es->str, es->indent * 2);
@@ -278,8 +280,11 @@ explain_run(GjSetScanState *state, ExplainState *es)
 	appendStringInfoString(es->str, "Pairs:");
 	if (stats->ncompared > 0)
 		appendStringInfo(es->str, " compared=" UINT64_FORMAT, stats->ncompared);
-	appendStringInfo(es->str, " returned=" UINT64_FORMAT "%s\n", stats->nreturned,
+	appendStringInfo(es->str, " returned=" UINT64_FORMAT "%s", stats->nreturned,
 					 stats->complete ? "" : " (stopped early)");
+	if (nparts > 1)
+		appendStringInfo(es->str, "  Parts: %u", nparts);
+	appendStringInfoChar(es->str, '\n');
 }
 
 static void

@@ -3,8 +3,8 @@
  *	  The set-returning functions over families of sets: gpu_set_join, gpu_set_join_items,
  *	  gpu_set_topk and gpu_intersect_family.
  *
- * Rows are made one by one, as pairs come in; gpu_set_topk and gpu_intersect_family
- * collect first.  A GjSetCall makes them, for the SQL functions here and for the scan node
+ * Rows are made one by one, as pairs or intersections come in; gpu_set_topk collects
+ * first.  A GjSetCall makes them, for the SQL functions here and for the scan node
  * (src/exec/set_scan.c), which takes their place in a FROM clause.
  */
 #include "postgres.h"
@@ -13,7 +13,6 @@
 
 #include "access/htup_details.h"
 #include "catalog/pg_type.h"
-#include "common/hashfn.h"
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "utils/array.h"
@@ -50,9 +49,9 @@ struct GjSetCall
 	GjSetArguments arguments;	/* of the last start */
 	GjSets	   *sets;			/* of its queries */
 	GjSetJoin  *join;			/* NULL: not started */
-	bool		complete;		/* gpu_set_topk, gpu_intersect_family: all is collected */
-	/* gpu_set_topk: all pairs, in their order; gpu_intersect_family: the sets */
-	void	   *collected;
+	bool		complete;		/* gpu_set_topk: all is collected */
+	/* gpu_set_topk: all pairs, in their order */
+	struct GjCandidate *collected;
 	uint64		n;
 	uint64		room;
 	uint64		at;
@@ -200,7 +199,6 @@ load_sets(GjSetCall *call, const GjSetArguments *arguments)
 }
 
 static void collect_candidates(GjSetCall *call);
-static void collect_family(GjSetCall *call);
 
 /*
  * Start from the beginning, with these arguments.
@@ -223,12 +221,11 @@ gj_set_call_start(GjSetCall *call, const GjSetArguments *arguments)
 	call->arguments.threshold = arguments->threshold;
 	call->arguments.k = arguments->k;
 	caller = MemoryContextSwitchTo(call->run_cxt);
-	call->join = gj_set_join_start(call->sets, arguments->predicate, arguments->threshold, arguments->k);
+	call->join = gj_set_join_start(call->sets, arguments->predicate, arguments->threshold, arguments->k,
+								   call->function == GJ_INTERSECT_FAMILY);
 	MemoryContextSwitchTo(caller);
 	if (call->function == GJ_SET_TOPK)
 		collect_candidates(call);
-	else if (call->function == GJ_INTERSECT_FAMILY)
-		collect_family(call);
 }
 
 /*
@@ -289,14 +286,29 @@ fill_pair(const GjSetCall *call, const GjPair *pair, Datum *values)
 static Datum
 make_items(GjKind kind, const void *elements, uint32 n)
 {
-	Datum	   *items = palloc(sizeof(Datum) * Max(n, 1));
+	Size		size = ARR_OVERHEAD_NONULLS(1) + (Size) n * sizeof(int64);
 	ArrayType  *array;
+	int64	   *items;
 
-	for (uint32 i = 0; i < n; i++)
-		items[i] = Int64GetDatum(kind == GJ_INT4 ? ((const int32 *) elements)[i] : ((const int64 *) elements)[i]);
-	array = n > 0 ? construct_array(items, n, INT8OID, sizeof(int64), FLOAT8PASSBYVAL, TYPALIGN_DOUBLE) :
-		construct_empty_array(INT8OID);
-	pfree(items);
+	if (n == 0)
+		return PointerGetDatum(construct_empty_array(INT8OID));
+	if (!AllocSizeIsValid(size))
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("a set of %u elements is too large for an array", n)));
+	array = palloc(size);
+	SET_VARSIZE(array, size);
+	array->ndim = 1;
+	array->dataoffset = 0;
+	array->elemtype = INT8OID;
+	ARR_DIMS(array)[0] = (int) n;
+	ARR_LBOUND(array)[0] = 1;
+	items = (int64 *) ARR_DATA_PTR(array);
+	if (kind == GJ_INT4)
+		for (uint32 i = 0; i < n; i++)
+			items[i] = ((const int32 *) elements)[i];
+	else
+		memcpy(items, elements, (Size) n * sizeof(int64));
 	return PointerGetDatum(array);
 }
 
@@ -409,7 +421,7 @@ next_best(GjSetCall *call, Datum *values)
 {
 	while (call->at < call->n)
 	{
-		const GjCandidate *candidate = (const GjCandidate *) call->collected + call->at;
+		const GjCandidate *candidate = call->collected + call->at;
 		bool		same = call->at > 0 && candidate[-1].pair.left == candidate->pair.left;
 
 		call->at++;
@@ -427,103 +439,22 @@ next_best(GjSetCall *call, Datum *values)
 
 /* ---- gpu_intersect_family */
 
-/* A distinct intersection. */
-typedef struct GjFamilyEntry
-{
-	const void *elements;
-	uint32		hash;
-	uint32		status;
-	int64		frequency;
-} GjFamilyEntry;
-
-#define SH_PREFIX family
-#define SH_ELEMENT_TYPE GjFamilyEntry
-#define SH_KEY_TYPE const void *
-#define SH_KEY elements
-#define SH_HASH_KEY(table, key) (*(uint32 *) (table)->private_data)
-#define SH_EQUAL(table, a, b) (family_equal(a, b))
-#define SH_STORE_HASH
-#define SH_GET_HASH(table, entry) (entry)->hash
-#define SH_SCOPE static inline
-#define SH_DECLARE
-#define SH_DEFINE
-
-/* A key is its length in bytes and then the elements. */
-static inline bool
-family_equal(const void *a, const void *b)
-{
-	uint64		n = *(const uint64 *) a;
-
-	return n == *(const uint64 *) b && memcmp((const uint64 *) a + 1, (const uint64 *) b + 1, n) == 0;
-}
-
-#include "lib/simplehash.h"
-
-/*
- * Count the distinct intersections of all pairs.
- */
-static void
-collect_family(GjSetCall *call)
-{
-	size_t		width = gj_element_width(call->sets->kind);
-	uint32		hash;
-	family_hash *table = family_create(call->run_cxt, 1024, &hash);
-	family_iterator iterator;
-	GjFamilyEntry *entry;
-	GjPair		pair;
-
-	while (next_pair(call, &pair))
-	{
-		GjArrayPair both = {.kind = call->sets->kind,.operation = GJ_SETS_INTERSECT};
-		uint64	   *key;
-		bool		found;
-
-		both.input[0] = gj_sets_get(call->sets, pair.left);
-		both.input[1] = gj_sets_get(call->sets, pair.right);
-		key = MemoryContextAllocHuge(call->run_cxt,
-									 sizeof(uint64) + gj_array_pair_room(&both) * width);
-		both.result = key + 1;
-		gj_array_pair_in_process(&both);
-		*key = both.count * width;
-		hash = hash_bytes((const unsigned char *) (key + 1), *key);
-		entry = family_insert(table, key, &found);
-		if (found)
-			pfree(key);
-		else
-		{
-			entry->frequency = 0;
-			entry->elements = repalloc_huge(key, sizeof(uint64) + *key);
-		}
-		entry->frequency++;
-		CHECK_FOR_INTERRUPTS();
-	}
-	call->n = table->members;
-	call->collected = MemoryContextAllocHuge(call->run_cxt,
-											 sizeof(GjFamilyEntry) * Max(call->n, 1));
-	call->n = 0;
-	family_start_iterate(table, &iterator);
-	while ((entry = family_iterate(table, &iterator)) != NULL)
-		((GjFamilyEntry *) call->collected)[call->n++] = *entry;
-	family_destroy(table);
-	call->complete = true;
-}
-
 /*
  * The next of the distinct intersections, and how often it appears.
  */
 static bool
 next_intersection(GjSetCall *call, Datum *values)
 {
-	const GjFamilyEntry *entry;
-	uint64		nbytes;
+	MemoryContext caller = MemoryContextSwitchTo(call->run_cxt);
+	GjElements	set;
+	int64		frequency;
+	bool		found = gj_set_join_next_distinct(call->join, &set, &frequency);
 
-	if (call->at == call->n)
+	MemoryContextSwitchTo(caller);
+	if (!found)
 		return false;
-	entry = (const GjFamilyEntry *) call->collected + call->at++;
-	nbytes = *(const uint64 *) entry->elements;
-	values[0] = make_items(call->sets->kind, (const uint64 *) entry->elements + 1,
-						   nbytes / gj_element_width(call->sets->kind));
-	values[1] = Int64GetDatum(entry->frequency);
+	values[0] = make_items(call->sets->kind, set.data, set.n);
+	values[1] = Int64GetDatum(frequency);
 	return true;
 }
 

@@ -62,16 +62,22 @@ typedef struct GjSetJoin GjSetJoin;
 
 /*
  * Starts a join of loaded sets, in the current memory context, on the device if there is
- * one and the join is large enough.
+ * one and the join is large enough.  `distinct`: intersections are wanted instead of pairs.
  */
 extern GjSetJoin *gj_set_join_start(const GjSets *sets, GjSetPredicate predicate, double threshold,
-									uint32 top_k);
+									uint32 top_k, bool distinct);
 
 /*
  * The next pair; false at the end.  What fails on the device before the first pair is done
  * in the process instead; afterwards it is an error (58000).
  */
 extern bool gj_set_join_next(GjSetJoin *join, GjPair *pair);
+
+/*
+ * `distinct`: the next intersection that is not empty, and how many pairs have it; each comes
+ * once.  Elements are the join's, until the next call.  The rest is as above.
+ */
+extern bool gj_set_join_next_distinct(GjSetJoin *join, GjElements *set, int64 *frequency);
 
 /* What is known of a join so far. */
 typedef struct GjSetJoinStats
@@ -81,7 +87,7 @@ typedef struct GjSetJoinStats
 	uint8		algorithm;		/* GjSetAlgorithm; AUTO: not known before the first pair */
 	GjStatus	reason;			/* why the device did not do it; GJ_OK: it did, or was not asked */
 	uint64		ncompared;		/* pairs looked at; on the device known at the end only, 0 before */
-	uint64		nreturned;		/* pairs handed out */
+	uint64		nreturned;		/* pairs handed out; distinct: their frequencies */
 	bool		complete;		/* the last one was handed out */
 	GjRunStats	run;			/* on the device, at the end; else zeroes */
 } GjSetJoinStats;

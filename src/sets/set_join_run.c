@@ -3,7 +3,8 @@
  *	  Runs a set join: a GJ_PROGRAM_SETS on the device, or src/rows/set_join.h in the process.
  *
  * Pairs come in batches, from the output ring or from a tile of the process, and are handed
- * out one by one.
+ * out one by one.  So are distinct intersections, for which the process looks at all pairs
+ * first (src/rows/set_intersections.h).
  */
 #include "postgres.h"
 
@@ -12,7 +13,7 @@
 
 #include "client/client.h"
 #include "guc.h"
-#include "rows/set_join.h"
+#include "rows/set_intersections.h"
 #include "sets/set_join.h"
 
 /* Device memory that a family needs while it is built, bytes an element. */
@@ -34,12 +35,19 @@ struct GjSetJoin
 	MemoryContext cxt;
 	GjSetJoinStats stats;
 
-	/* the batch that is being handed out: `left` is NULL if there is none */
+	/* the batch that is being handed out */
 	const uint32 *left;
 	const uint32 *right;
 	const uint32 *common;
+	const char *elements;		/* of distinct intersections, with the next one instead */
+	const int64 *frequency;
 	uint32		n;
 	uint32		at;
+
+	/* distinct: an intersection of several batches, or of the process */
+	char	   *set;
+	uint64		set_n;
+	uint64		set_room;
 
 	/* on the device */
 	GjClient   *client;			/* NULL: in the process */
@@ -49,7 +57,8 @@ struct GjSetJoin
 	GjColumnPlace output_place[3];
 	int			source;			/* being loaded: 1, 0, then -1 */
 	uint64		sent;			/* rows of it */
-	uint32		slot;			/* of the batch */
+	bool		batch;			/* there is one, ... */
+	uint32		slot;			/* ... here */
 
 	/* in the process */
 	bool		built;
@@ -57,6 +66,11 @@ struct GjSetJoin
 	GjSetFamily family;
 	GjSetTile	tile;
 	uint32	   *out[3];
+	/* distinct: all intersections, how many there is room for, and what pairs of a tile need */
+	GjIntersections found;
+	uint64		found_room;
+	GjFoundPairs pairs;
+	uint32		next;			/* to be handed out */
 };
 
 /* ---- in the process */
@@ -141,6 +155,137 @@ next_tile(GjSetJoin *join)
 	return false;
 }
 
+/*
+ * Make sure that there is room for n intersections.
+ */
+static void
+grow_found(GjSetJoin *join, uint64 n)
+{
+	GjIntersections *found = &join->found;
+	uint64		room = Max(join->found_room, 1024);
+
+#define GROW(array) \
+	((array) = (array) == NULL ? MemoryContextAllocHuge(join->cxt, sizeof(*(array)) * room) : \
+	 repalloc_huge((array), sizeof(*(array)) * room))
+
+	if (n <= join->found_room)
+		return;
+	if (n > PG_UINT32_MAX / 4)
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("too many distinct intersections")));
+	while (room < n)
+		room *= 2;
+	join->found_room = room;
+	GROW(found->hash);
+	GROW(found->left);
+	GROW(found->right);
+	GROW(found->common);
+	GROW(found->frequency);
+#undef GROW
+}
+
+/*
+ * Make sure that the table has room for npairs more intersections.
+ */
+static void
+grow_table(GjSetJoin *join, uint32 npairs)
+{
+	GjIntersections *found = &join->found;
+	uint64		nslots = Max(found->nslots, 4096);
+
+	while (nslots < 2 * ((uint64) found->n + npairs))
+		nslots *= 2;
+	if (nslots == found->nslots)
+		return;
+	if (found->slots != NULL)
+		pfree(found->slots);
+	found->slots = MemoryContextAllocHuge(join->cxt, sizeof(uint64) * nslots);
+	found->nslots = nslots;
+	gj_intersections_rehash(found);
+}
+
+/*
+ * Look at all pairs.
+ */
+static void
+collect_intersections(GjSetJoin *join)
+{
+	const GjSets *sets = join->sets;
+	uint32		first_right = gj_sets_first_right(sets);
+	GjFoundPairs *pairs = &join->pairs;
+
+	join->found.last = PG_UINT64_MAX;
+	pairs->hash = MemoryContextAlloc(join->cxt, sizeof(uint64) * GJ_MAX_TUPLES);
+	pairs->slot_of = MemoryContextAlloc(join->cxt, sizeof(uint32) * GJ_MAX_TUPLES);
+	pairs->positions = MemoryContextAlloc(join->cxt, sizeof(uint32) * GJ_MAX_TUPLES);
+	while (next_tile(join))
+	{
+		uint32		n;
+
+		/* left_id < right_id: equal ids are no pair */
+		for (uint32 i = 0; i < join->n && sets->self; i++)
+			if (sets->id[join->left[i]] == sets->id[join->right[i] + first_right])
+				join->out[2][i] = 0;
+		pairs->n = join->n;
+		pairs->left = join->left;
+		pairs->right = join->right;
+		pairs->common = join->common;
+		grow_table(join, pairs->n);
+		/* interrupts are errors here: it is never stopped */
+		if (gj_intersections_find(&join->host, &join->family, &join->found, pairs, &n) != GJ_OK)
+			elog(ERROR, "the intersections of a tile could not be looked up");
+		grow_found(join, (uint64) join->found.n + n);
+		gj_intersections_add(&join->found, pairs, n);
+		join->found.n += n;
+	}
+	pfree(pairs->hash);
+	pfree(pairs->slot_of);
+	pfree(pairs->positions);
+	if (join->found.slots != NULL)
+		pfree(join->found.slots);
+}
+
+/*
+ * Make sure that there is room for n elements of an intersection.
+ */
+static void
+grow_set(GjSetJoin *join, uint64 n)
+{
+	size_t		width = gj_element_width(join->sets->kind);
+
+	if (n <= join->set_room)
+		return;
+	join->set_room = Max(n, Max(join->set_room * 2, 1024));
+	join->set = join->set == NULL ? MemoryContextAllocHuge(join->cxt, join->set_room * width) :
+		repalloc_huge(join->set, join->set_room * width);
+}
+
+/*
+ * Return the next intersection that the process has found.
+ */
+static bool
+next_found(GjSetJoin *join, GjElements *set, int64 *frequency)
+{
+	const GjSets *sets = join->sets;
+	const GjIntersections *found = &join->found;
+	GjArrayPair both = {.kind = sets->kind,.operation = GJ_SETS_INTERSECT};
+
+	if (join->pairs.hash == NULL)
+		collect_intersections(join);
+	if (join->next == found->n)
+		return false;
+	both.input[0] = gj_sets_get(sets, found->left[join->next]);
+	both.input[1] = gj_sets_get(sets, found->right[join->next] + gj_sets_first_right(sets));
+	grow_set(join, gj_array_pair_room(&both) + 1);
+	both.result = join->set;
+	gj_array_pair_in_process(&both);
+	set->data = join->set;
+	set->n = both.count;
+	*frequency = found->frequency[join->next++];
+	return true;
+}
+
 /* ---- on the device */
 
 /*
@@ -168,8 +313,12 @@ static void
 write_program(GjSetJoin *join, GjSetsProgram *buffer)
 {
 	const GjColumnType number = {.kind = GJ_UINT4,.width = sizeof(uint32)};
-	const GjColumnType outputs[3] = {number, number, number};
+	const GjColumnType pair[3] = {number, number, number};
 	const GjSets *sets = join->sets;
+	const GjColumnType intersection[2] = {
+		{.kind = sets->kind,.width = gj_element_width(sets->kind)},
+		{.kind = GJ_INT8,.width = sizeof(int64)}
+	};
 	GjProgram  *program = &buffer->program;
 
 	memset(buffer, 0, sizeof(*buffer));
@@ -185,7 +334,8 @@ write_program(GjSetJoin *join, GjSetsProgram *buffer)
 		buffer->sources[i].filter = -1;
 		buffer->sources[i].nrows_hint = i == 0 ? sets->nsets : sets->offset[sets->nsets];
 	}
-	lay_out(outputs, 3, GJ_OUTPUT_SLOT_SIZE, &join->output, join->output_place);
+	lay_out(join->spec.distinct ? intersection : pair, join->spec.distinct ? 2 : 3, GJ_OUTPUT_SLOT_SIZE,
+			&join->output, join->output_place);
 	program->magic = GJ_PROGRAM_MAGIC;
 	program->nbytes = sizeof(*buffer);
 	program->kind = GJ_PROGRAM_SETS;
@@ -193,6 +343,8 @@ write_program(GjSetJoin *join, GjSetsProgram *buffer)
 	program->fail_point = gj_fail_at;
 	program->output_capacity = join->output.capacity;
 	program->lease = sets->offset[sets->nsets] * GJ_LEASE_ELEMENT + sets->nsets * UINT64CONST(64) + GJ_LEASE_BASE;
+	if (join->spec.distinct)
+		program->lease += sets->offset[sets->nsets] * gj_element_width(sets->kind);
 	program->nsources = 2;
 	program->sources = offsetof(GjSetsProgram, sources);
 	program->ncolumns = 2;
@@ -247,9 +399,9 @@ static bool
 next_batch(GjSetJoin *join, GjFailure *failure, bool *failed)
 {
 	*failed = false;
-	if (join->left != NULL)
+	if (join->batch)
 		gj_client_free_batch(join->client, join->slot);
-	join->left = NULL;
+	join->batch = false;
 	for (;;)
 	{
 		bool		loading = join->source >= 0 && load_some(join);
@@ -265,8 +417,15 @@ next_batch(GjSetJoin *join, GjFailure *failure, bool *failed)
 			case GJ_EVENT_BATCH:
 				batch = gj_client_batch(join->client, event.slot);
 				join->slot = event.slot;
+				join->batch = true;
 				join->n = event.nrows;
 				join->stats.algorithm = ((const GjSlotHeader *) batch)->heap_used;
+				if (join->spec.distinct)
+				{
+					join->elements = (const char *) batch + join->output_place[0].data;
+					join->frequency = (const int64 *) (batch + join->output_place[1].data);
+					return true;
+				}
 				join->left = (const uint32 *) (batch + join->output_place[0].data);
 				join->right = (const uint32 *) (batch + join->output_place[1].data);
 				join->common = (const uint32 *) (batch + join->output_place[2].data);
@@ -304,6 +463,10 @@ submit(GjSetJoin *join)
 	GjSetsProgram program;
 	GjFailure	failure;
 
+	/* equal ids are no pair, which the device does not know: with them counting is left to the process */
+	for (uint32 i = 1; join->spec.distinct && sets->self && i < sets->nsets; i++)
+		if (sets->id[i] == sets->id[i - 1])
+			return;
 	if (!gj_enabled || gj_device == GJ_SET_DEVICE_OFF || npairs == 0 ||
 		Max(npairs, sets->offset[sets->nsets]) < gj_set_device_min_elements)
 		return;
@@ -325,7 +488,8 @@ submit(GjSetJoin *join)
 }
 
 /*
- * Get the next batch from the device, or else from the process.
+ * Get the next batch from the device.  False: there is none, and no client either if the process
+ * has to do it.
  */
 static bool
 next_of_device(GjSetJoin *join)
@@ -354,7 +518,64 @@ next_of_device(GjSetJoin *join)
 	note_failure(join, &failure, "a set join falls back to the process");
 	pfree(join->client);
 	join->client = NULL;
-	return next_tile(join);
+	return false;
+}
+
+/*
+ * Get the next batch from the device, or else from the process.
+ */
+static bool
+next_pairs(GjSetJoin *join)
+{
+	if (join->client != NULL && next_of_device(join))
+		return true;
+	return join->client == NULL && next_tile(join);
+}
+
+/*
+ * Return the next intersection that the device has found; false as next_of_device().
+ */
+static bool
+next_received(GjSetJoin *join, GjElements *set, int64 *frequency)
+{
+	size_t		width = gj_element_width(join->sets->kind);
+
+	join->set_n = 0;
+	for (;;)
+	{
+		uint32		end = join->at;
+
+		while (end < join->n && join->frequency[end] == 0)
+			end++;
+		if (end < join->n && join->set_n == 0)
+		{
+			set->data = join->elements + join->at * width;
+			set->n = end + 1 - join->at;
+		}
+		else
+		{
+			uint32		n = Min(end + 1, join->n) - join->at;
+
+			grow_set(join, join->set_n + n);
+			memcpy(join->set + join->set_n * width, join->elements + join->at * width, n * width);
+			join->set_n += n;
+			set->data = join->set;
+			set->n = join->set_n;
+		}
+		if (end < join->n)
+		{
+			*frequency = join->frequency[end];
+			join->at = end + 1;
+			return true;
+		}
+		join->at = join->n = 0;
+		if (!next_of_device(join))
+		{
+			if (join->set_n > 0)
+				elog(ERROR, "the device returned a part of an intersection");
+			return false;
+		}
+	}
 }
 
 /* ---- both */
@@ -363,7 +584,8 @@ next_of_device(GjSetJoin *join)
  * Start a join.
  */
 GjSetJoin *
-gj_set_join_start(const GjSets *sets, GjSetPredicate predicate, double threshold, uint32 top_k)
+gj_set_join_start(const GjSets *sets, GjSetPredicate predicate, double threshold, uint32 top_k,
+				  bool distinct)
 {
 	GjSetJoin  *join = palloc0(sizeof(GjSetJoin));
 
@@ -373,6 +595,7 @@ gj_set_join_start(const GjSets *sets, GjSetPredicate predicate, double threshold
 	join->spec.predicate = predicate;
 	join->spec.self = sets->self;
 	join->spec.top_k = top_k;
+	join->spec.distinct = distinct;
 	join->spec.threshold = threshold;
 	join->spec.nleft = sets->nleft;
 	join->spec.nright = sets->self ? 0 : sets->nsets - sets->nleft;
@@ -394,7 +617,7 @@ gj_set_join_next(GjSetJoin *join, GjPair *pair)
 		while (join->at == join->n)
 		{
 			join->at = join->n = 0;
-			if (join->stats.complete || !(join->client != NULL ? next_of_device(join) : next_tile(join)))
+			if (join->stats.complete || !next_pairs(join))
 			{
 				join->stats.complete = true;
 				return false;
@@ -413,6 +636,24 @@ gj_set_join_next(GjSetJoin *join, GjPair *pair)
 		join->stats.nreturned++;
 		return true;
 	}
+}
+
+/*
+ * Return the next distinct intersection.
+ */
+bool
+gj_set_join_next_distinct(GjSetJoin *join, GjElements *set, int64 *frequency)
+{
+	if (join->stats.complete)
+		return false;
+	if ((join->client != NULL && next_received(join, set, frequency)) ||
+		(join->client == NULL && next_found(join, set, frequency)))
+	{
+		join->stats.nreturned += *frequency;
+		return true;
+	}
+	join->stats.complete = true;
+	return false;
 }
 
 const GjSetJoinStats *

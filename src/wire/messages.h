@@ -292,7 +292,7 @@ typedef struct GjStepStats
 	uint32_t	set_algorithm;	/* GJ_JOIN_SET: what the device has used, 0 if nothing */
 	uint32_t	partitioned;	/* hash tables that were built by partitions */
 	uint32_t	direct;			/* direct tables, that were built or kept */
-	uint32_t	unused;
+	uint32_t	nparts;			/* distinct intersections: parts that they came in */
 } GjStepStats;
 
 typedef struct GjSourceStats
@@ -354,6 +354,7 @@ gj_add_run_stats(GjRunStats *sum, const GjRunStats *stats, uint32_t counted)
 		if (stats->step[i].set_algorithm != GJ_SETS_AUTO)
 			sum->step[i].set_algorithm = stats->step[i].set_algorithm;
 		sum->step[i].partitioned += stats->step[i].partitioned;
+		sum->step[i].nparts += stats->step[i].nparts;
 		sum->step[i].direct += stats->step[i].direct;
 	}
 }

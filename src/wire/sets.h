@@ -10,6 +10,12 @@
  * both.  The output has three uint4 columns: the number of the left set, that of the
  * right set (each counted from 0 within its family), and their common elements.  None of
  * them uses the byte heap: a batch has the GjSetAlgorithm that made it in heap_used.
+ *
+ * With `distinct` the output are the distinct intersections of these pairs that are not
+ * empty, each once: two columns with a row an element, the element, in the kind of the
+ * sets, ascending within an intersection, and an int8, which is 0 but for the last element
+ * of an intersection.  There it is the number of pairs that have this intersection.  An
+ * intersection can begin in one batch and end in a later one.
  */
 #ifndef GJ_WIRE_SETS_H
 #define GJ_WIRE_SETS_H
@@ -68,8 +74,10 @@ typedef struct GjSetSpec
 	uint32_t	nleft;			/* sets of the left family */
 	uint32_t	nright;			/* of the right one; 0 with `self` */
 	double		threshold;
+	uint8_t		distinct;		/* distinct intersections instead of pairs; then top_k = 0 */
+	uint8_t		unused[7];
 } GjSetSpec;
 
-static_assert(sizeof(GjSetSpec) == 24, "GjSetSpec");
+static_assert(sizeof(GjSetSpec) == 32, "GjSetSpec");
 
 #endif							/* GJ_WIRE_SETS_H */
