@@ -25,6 +25,7 @@ typedef struct GjConnection
 	MemoryContextCallback closer;
 	WaitEventSet *waits;		/* latch, postmaster, socket; NULL: nothing was waited for */
 	int			fd;
+	bool		starting;		/* what comes next is expected at once */
 	bool		broken;			/* nothing can be sent any more; reading may still
 								 * bring the reason */
 } GjConnection;

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "loaders.h"
@@ -122,6 +123,7 @@ receive_from(GjSession *session, GjSession *loader)
 		return GJ_BAD_PROGRAM;
 	if (message.type == GJ_MSG_BATCH_FREE && loader == session)
 		return take_back_batch(session, &message) ? GJ_OK : GJ_BAD_PROGRAM;
+	session->answered = false;
 	/* who helps to load does not know what is resident */
 	if ((message.type != GJ_MSG_CHUNK && message.type != GJ_MSG_SOURCE_END &&
 		 ((message.type != GJ_MSG_ASK && message.type != GJ_MSG_USE) || loader != session)) ||
@@ -130,6 +132,32 @@ receive_from(GjSession *session, GjSession *loader)
 	/* there is room: each slot and each source waits here at most once */
 	loader->pending[(loader->next_pending + loader->npending++) % GJ_MAX_PENDING] = message;
 	return GJ_OK;
+}
+
+/* Looks for something to happen for a moment, if there are processors for that; as poll(). */
+static int
+look(struct pollfd *fds, uint32_t n)
+{
+	static long known;			/* atomic; 0: nobody has asked */
+	long		nprocessors = __atomic_load_n(&known, __ATOMIC_RELAXED);
+	struct timespec start;
+	struct timespec now;
+	int			ready;
+
+	if (nprocessors == 0)
+	{
+		nprocessors = sysconf(_SC_NPROCESSORS_ONLN);
+		__atomic_store_n(&known, nprocessors, __ATOMIC_RELAXED);
+	}
+	clock_gettime(CLOCK_MONOTONIC, &start);
+	do
+	{
+		ready = poll(fds, n, 0);
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	} while (ready == 0 && nprocessors >= GJ_SPIN_PROCESSORS &&
+			 (now.tv_sec - start.tv_sec) * 1000000 + (now.tv_nsec - start.tv_nsec) / 1000 <
+			 GJ_SPIN_US);
+	return ready;
 }
 
 /*
@@ -143,6 +171,7 @@ receive_messages(GjSession *session, bool wait)
 	uint32_t	n = gj_loaders_count(session);
 	struct pollfd fds[GJ_MAX_LOADERS + 2];
 	uint64_t	count;
+	int			ready = 0;
 
 	for (uint32_t i = 0; i < n; i++)
 		fds[i] = (struct pollfd) {
@@ -154,7 +183,11 @@ receive_messages(GjSession *session, bool wait)
 		GJ_TRY(gj_team_serve(session->run));
 	if (wait && gj_team_idle(session->run))
 		gj_journal_rest(&session->mark);
-	if (poll(fds, n + 2, wait ? -1 : 0) < 0)
+	if (wait && session->answered)
+		ready = look(fds, n + 2);
+	if (ready == 0)
+		ready = poll(fds, n + 2, wait ? -1 : 0);
+	if (ready < 0)
 		n = 0;
 	if (wait)
 		gj_journal_work(&session->mark);
@@ -251,6 +284,7 @@ send_answers(GjSession *session)
 	if (!session->answers)
 		return GJ_OK;
 	session->output_free &= ~(1u << session->output_slot);
+	session->answered = true;
 	session->answers = NULL;
 	session->nanswers = session->answer_bytes = 0;
 	return gj_session_send(session, &message, sizeof(message)) ? GJ_OK : GJ_CANCELLED;
@@ -622,6 +656,7 @@ run_program(GjSession *session, const GjProgram *program, GjRunStats *stats, GjE
 		return GJ_INJECTED;
 	session->nsources = program->nsources;
 	session->ask_bytes = 0;
+	session->answered = false;
 	session->answers = NULL;
 	session->nanswers = session->answer_bytes = 0;
 	if (!gj_journal_begin(program, &session->mark))

@@ -77,6 +77,13 @@
 #define GJ_OUTPUT_SLOTS		4
 #define GJ_OUTPUT_SLOT_SIZE	(4u * 1024 * 1024)
 
+/*
+ * While a run starts, an answer comes sooner than a process that sleeps is woken up: both sides look
+ * for it so long before they sleep, unless there are too few processors.
+ */
+#define GJ_SPIN_US			100
+#define GJ_SPIN_PROCESSORS	4
+
 /* What outlives a gpujoind: counters and refused programs, in a memfd of the launcher. */
 #define GJ_JOURNAL_SIZE		(64u * 1024)
 
