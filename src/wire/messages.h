@@ -48,6 +48,9 @@
  * all sources ends the run: rows could be missing.  Chunks of source 0 may come before all
  * other sources have ended; they wait in their slots.
  *
+ * DONE comes before the run has given its device memory back; HELLO of the same process is
+ * answered when that is done.
+ *
  * DONE can come before all sources have ended (an empty inner side).  The backend
  * may then stop loading.  gpujoind keeps the rings until it sees the connection
  * closed.  A ring is one memfd, sealed against shrinking, of `nslots` slots.
