@@ -258,7 +258,9 @@ gj_connection_wait(GjConnection *connection, TimestampTz deadline)
 	{
 		connection->waits = gj_create_wait_set(connection->context, 3);
 		AddWaitEventToSet(connection->waits, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, NULL);
-		AddWaitEventToSet(connection->waits, WL_EXIT_ON_PM_DEATH, PGINVALID_SOCKET, NULL, NULL);
+		/* in single-user mode there is none */
+		if (IsUnderPostmaster)
+			AddWaitEventToSet(connection->waits, WL_EXIT_ON_PM_DEATH, PGINVALID_SOCKET, NULL, NULL);
 		AddWaitEventToSet(connection->waits, WL_SOCKET_READABLE, connection->fd, NULL, NULL);
 	}
 	for (;;)
