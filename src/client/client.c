@@ -367,6 +367,8 @@ send_slot(GjClient *client, uint32 type, uint32 slot, uint32 source, uint32 nrow
 {
 	GjMsgSlot	message = {.type = type,.slot = slot,.source = source,.nrows = nrows};
 
+	if (client->connection != NULL && type != GJ_MSG_BATCH_FREE)
+		client->connection->starting = false;
 	if (client->done)
 		return true;
 	if (client->connection == NULL)

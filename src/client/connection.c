@@ -4,12 +4,14 @@
  */
 #include "postgres.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "miscadmin.h"
 #include "pgstat.h"
+#include "portability/instr_time.h"
 #include "storage/fd.h"
 #include "storage/latch.h"
 #include "utils/memutils.h"
@@ -79,6 +81,7 @@ connection_create(void)
 
 	connection->context = context;
 	connection->fd = -1;
+	connection->starting = true;
 	connection->closer.func = connection_closer;
 	connection->closer.arg = connection;
 	MemoryContextRegisterResetCallback(context, &connection->closer);
@@ -217,17 +220,47 @@ gj_connection_send(GjConnection *connection, const void *head, size_t head_size,
 }
 
 /*
+ * Look for a message for a moment, if there are processors for that.
+ */
+static bool
+look_for_message(GjConnection *connection)
+{
+	static long nprocessors = 0;
+	struct pollfd fd = {.fd = connection->fd,.events = POLLIN};
+	instr_time	start,
+				now;
+
+	if (nprocessors == 0)
+		nprocessors = sysconf(_SC_NPROCESSORS_ONLN);
+	if (nprocessors < GJ_SPIN_PROCESSORS)
+		return false;
+	INSTR_TIME_SET_CURRENT(start);
+	do
+	{
+		if (poll(&fd, 1, 0) > 0)
+			return true;
+		INSTR_TIME_SET_CURRENT(now);
+		INSTR_TIME_SUBTRACT(now, start);
+	} while (!MyLatch->is_set && INSTR_TIME_GET_MICROSEC(now) < GJ_SPIN_US);
+	return false;
+}
+
+/*
  * Wait until a message or the end of the connection can be read.  What is waited for is put
  * together once.
  */
 bool
 gj_connection_wait(GjConnection *connection, TimestampTz deadline)
 {
+	if (connection->starting && look_for_message(connection))
+		return true;
 	if (connection->waits == NULL)
 	{
 		connection->waits = gj_create_wait_set(connection->context, 3);
 		AddWaitEventToSet(connection->waits, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, NULL);
-		AddWaitEventToSet(connection->waits, WL_EXIT_ON_PM_DEATH, PGINVALID_SOCKET, NULL, NULL);
+		/* in single-user mode there is none */
+		if (IsUnderPostmaster)
+			AddWaitEventToSet(connection->waits, WL_EXIT_ON_PM_DEATH, PGINVALID_SOCKET, NULL, NULL);
 		AddWaitEventToSet(connection->waits, WL_SOCKET_READABLE, connection->fd, NULL, NULL);
 	}
 	for (;;)

@@ -25,6 +25,7 @@ typedef struct GjConnection
 	MemoryContextCallback closer;
 	WaitEventSet *waits;		/* latch, postmaster, socket; NULL: nothing was waited for */
 	int			fd;
+	bool		starting;		/* what comes next is expected at once */
 	bool		broken;			/* nothing can be sent any more; reading may still
 								 * bring the reason */
 } GjConnection;
@@ -64,7 +65,7 @@ typedef struct GjOutgoing
 /*
  * Connects and says hello.  NULL with the reason if that fails: GJ_NO_DAEMON if
  * there is nobody to talk to (now), which is worth trying again unless it was a timeout.
- * `more` messages are sent right behind the hello, without waiting for the welcome.
+ * messages[more] are sent right behind the hello, without waiting for the welcome.
  */
 extern GjConnection *gj_connection_open(uint32 kind, const GjOutgoing *messages, int more,
 										GjMsgWelcome *welcome, GjFailure *failure);

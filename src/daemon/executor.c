@@ -478,8 +478,8 @@ gj_run_finish(GjRun *run, GjRunStats *stats)
 		GJ_TRY(gj_run_send_sorted(run));
 	else if (p->output == GJ_OUTPUT_ROWS)
 		GJ_TRY(gj_run_send_limited(run));
-	/* a row error must not stay unnoticed; what aggregates are made of has been waited for */
-	if (p->output != GJ_OUTPUT_AGGREGATES)
+	/* a row error must not stay unnoticed; what aggregates and groups are made of was waited for */
+	if (p->output != GJ_OUTPUT_AGGREGATES && p->output != GJ_OUTPUT_GROUPS)
 		GJ_TRY(run->work.ops->sync(run->work.queue));
 	memcpy(run->stats.ms, run->work.ops->phase_ms(run->work.queue), sizeof(run->stats.ms));
 	run->stats.memory_peak = run->work.lease->peak;

@@ -495,6 +495,7 @@ extern GjStatus gj_run_send_states(GjRun *run, const GjAggState *states, uint32_
 
 /* run_group.c */
 extern GjStatus gj_run_group(GjRun *run, const GjView *view);
+/* Waits for all that was queued, too. */
 extern GjStatus gj_run_send_groups(GjRun *run);
 /* The groups found so far; NULL: there are none. */
 extern const GjGroups *gj_run_groups(const GjRun *run);

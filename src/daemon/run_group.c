@@ -625,6 +625,8 @@ gj_run_send_groups(GjRun *run)
 	}
 	GJ_TRY(sort_groups(run));
 	ngroups = run->grouping->groups.rows.nrows;
+	if (ngroups == 0)
+		return work->ops->sync(work->queue);
 	for (uint32_t first = 0, n; first < ngroups; first += n)
 	{
 		uint8_t    *slot;

@@ -126,6 +126,7 @@ welcome(GjSession *session)
 		gj_session_error(session, GJ_BAD_PROGRAM, "unknown kind of device");
 		return false;
 	}
+	gj_session_await_closing(hello->pid);
 	entry = gj_devices_choose(hello->device, &why);
 	if (entry)
 		gj_devices_info(entry, &answer.device);

@@ -5,17 +5,19 @@
  * While a run works, messages stay in the sockets of its loaders (loaders.h); they are
  * taken out between two steps of the run, and when it waits for a chunk or for a free slot
  * of the output ring, and are put aside until the run can take them.  All device memory is
- * given back before the outcome is told.
+ * given back before a failure is told, and before the backend's next HELLO is answered.
  */
 #define _GNU_SOURCE
 #include "session_state.h"
 
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "loaders.h"
@@ -122,6 +124,7 @@ receive_from(GjSession *session, GjSession *loader)
 		return GJ_BAD_PROGRAM;
 	if (message.type == GJ_MSG_BATCH_FREE && loader == session)
 		return take_back_batch(session, &message) ? GJ_OK : GJ_BAD_PROGRAM;
+	session->answered = false;
 	/* who helps to load does not know what is resident */
 	if ((message.type != GJ_MSG_CHUNK && message.type != GJ_MSG_SOURCE_END &&
 		 ((message.type != GJ_MSG_ASK && message.type != GJ_MSG_USE) || loader != session)) ||
@@ -130,6 +133,32 @@ receive_from(GjSession *session, GjSession *loader)
 	/* there is room: each slot and each source waits here at most once */
 	loader->pending[(loader->next_pending + loader->npending++) % GJ_MAX_PENDING] = message;
 	return GJ_OK;
+}
+
+/* Looks for something to happen for a moment, if there are processors for that; as poll(). */
+static int
+look(struct pollfd *fds, uint32_t n)
+{
+	static long known;			/* atomic; 0: nobody has asked */
+	long		nprocessors = __atomic_load_n(&known, __ATOMIC_RELAXED);
+	struct timespec start;
+	struct timespec now;
+	int			ready;
+
+	if (nprocessors == 0)
+	{
+		nprocessors = sysconf(_SC_NPROCESSORS_ONLN);
+		__atomic_store_n(&known, nprocessors, __ATOMIC_RELAXED);
+	}
+	clock_gettime(CLOCK_MONOTONIC, &start);
+	do
+	{
+		ready = poll(fds, n, 0);
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	} while (ready == 0 && nprocessors >= GJ_SPIN_PROCESSORS &&
+			 (now.tv_sec - start.tv_sec) * 1000000 + (now.tv_nsec - start.tv_nsec) / 1000 <
+			 GJ_SPIN_US);
+	return ready;
 }
 
 /*
@@ -143,6 +172,7 @@ receive_messages(GjSession *session, bool wait)
 	uint32_t	n = gj_loaders_count(session);
 	struct pollfd fds[GJ_MAX_LOADERS + 2];
 	uint64_t	count;
+	int			ready = 0;
 
 	for (uint32_t i = 0; i < n; i++)
 		fds[i] = (struct pollfd) {
@@ -154,7 +184,11 @@ receive_messages(GjSession *session, bool wait)
 		GJ_TRY(gj_team_serve(session->run));
 	if (wait && gj_team_idle(session->run))
 		gj_journal_rest(&session->mark);
-	if (poll(fds, n + 2, wait ? -1 : 0) < 0)
+	if (wait && session->answered)
+		ready = look(fds, n + 2);
+	if (ready == 0)
+		ready = poll(fds, n + 2, wait ? -1 : 0);
+	if (ready < 0)
 		n = 0;
 	if (wait)
 		gj_journal_work(&session->mark);
@@ -251,6 +285,7 @@ send_answers(GjSession *session)
 	if (!session->answers)
 		return GJ_OK;
 	session->output_free &= ~(1u << session->output_slot);
+	session->answered = true;
 	session->answers = NULL;
 	session->nanswers = session->answer_bytes = 0;
 	return gj_session_send(session, &message, sizeof(message)) ? GJ_OK : GJ_CANCELLED;
@@ -518,6 +553,8 @@ feed_message(GjSession *session, uint32_t which, const GjMsgSlot *message)
 static GjStatus
 feed(GjSession *session)
 {
+	bool		settled = true;	/* nothing was handed over since the run was waited for */
+
 	while (!gj_team_complete(session->run))
 	{
 		GjMsgSlot	message;
@@ -528,14 +565,19 @@ feed(GjSession *session)
 		while (!gj_team_complete(session->run) && next_message(session, &which, &message))
 		{
 			any = true;
+			settled &= message.type == GJ_MSG_ASK;
 			GJ_TRY(feed_message(session, which, &message));
 		}
 		if (any)
 			GJ_TRY(gj_team_work(session->run));
 		else if (!gj_team_complete(session->run))
 		{
-			GJ_TRY(gj_team_flush(session->run));
-			GJ_TRY(gj_team_wait(session->run));
+			if (!settled)
+			{
+				GJ_TRY(gj_team_flush(session->run));
+				GJ_TRY(gj_team_wait(session->run));
+			}
+			settled = true;
 			GJ_TRY(receive_messages(session, true));
 		}
 	}
@@ -560,13 +602,75 @@ work(GjSession *session, GjRunStats *stats)
 	return status;
 }
 
+/* ---- the outcome */
+
+/* Sessions that have told the outcome of their run and are giving back what it held. */
+static struct
+{
+	pthread_mutex_t lock;
+	pthread_cond_t given_back;
+	GjSession  *first;			/* linked by next_closing */
+}			closing = {.lock = PTHREAD_MUTEX_INITIALIZER,.given_back = PTHREAD_COND_INITIALIZER};
+
+/* The lock is held. */
+static bool
+is_closing(uint32_t pid)
+{
+	for (GjSession *session = closing.first; session; session = session->next_closing)
+		if (session->hello.pid == pid)
+			return true;
+	return false;
+}
+
+void
+gj_session_await_closing(uint32_t pid)
+{
+	pthread_mutex_lock(&closing.lock);
+	while (is_closing(pid))
+		pthread_cond_wait(&closing.given_back, &closing.lock);
+	pthread_mutex_unlock(&closing.lock);
+}
+
+/* The run was successful, and the devices have nothing to do for it any more. */
+static void
+tell_done(GjSession *session, const GjRunStats *stats)
+{
+	const GjMsgDone done = {.type = GJ_MSG_DONE,.stats = *stats};
+
+	gj_journal_count(GJ_OK, 1);
+	pthread_mutex_lock(&closing.lock);
+	session->next_closing = closing.first;
+	closing.first = session;
+	pthread_mutex_unlock(&closing.lock);
+	session->told = true;
+	gj_session_send(session, &done, sizeof(done));
+}
+
+/* All that the run held was given back. */
+static void
+end_closing(GjSession *session)
+{
+	GjSession **link;
+
+	if (!session->told)
+		return;
+	pthread_mutex_lock(&closing.lock);
+	for (link = &closing.first; *link != session; link = &(*link)->next_closing)
+		;
+	*link = session->next_closing;
+	pthread_cond_broadcast(&closing.given_back);
+	pthread_mutex_unlock(&closing.lock);
+}
+
 /*
- * Runs the program and gives back whatever it took.  If a device is lost, nothing can be
- * given back, and the mark stays for the next gpujoind to see.
+ * Runs the program and gives back whatever it took, after the outcome of a successful run was told:
+ * its backend need not wait for that.  If a device is lost, nothing can be given back, and the
+ * mark stays for the next gpujoind to see.
  */
 static GjStatus
-run_on_devices(GjSession *session, const GjProgram *program, GjRunStats *stats, GjErrorText *why)
+run_on_devices(GjSession *session, const GjProgram *program, GjErrorText *why)
 {
+	GjRunStats	stats = {0};
 	const GjRunHost host = {
 		.arg = session,.stop = gj_session_stop,.output_slot = host_output_slot,
 		.output_ready = host_output_ready,.send_batch = host_send_batch,
@@ -594,11 +698,13 @@ run_on_devices(GjSession *session, const GjProgram *program, GjRunStats *stats, 
 											 &session->token))
 		status = GJ_CANCELLED;
 	if (status == GJ_OK)
-		status = work(session, stats);
+		status = work(session, &stats);
 	if (status != GJ_OK && why->text[0] == '\0')
 		snprintf(why->text, sizeof(why->text), "%s", gj_team_error(session->run));
 
 	gj_loaders_close(session);
+	if (status == GJ_OK && !session->closed)
+		tell_done(session, &stats);
 	/* whatever ended the run, closing it shows whether the device is still there */
 	if (status != GJ_DEVICE_LOST && gj_team_close(session->run, &lost) == GJ_DEVICE_LOST)
 	{
@@ -611,45 +717,43 @@ run_on_devices(GjSession *session, const GjProgram *program, GjRunStats *stats, 
 	{
 		gj_loaders_release(session);
 		gj_journal_rest(&session->mark);
+		end_closing(session);
 	}
 	return status;
 }
 
 static GjStatus
-run_program(GjSession *session, const GjProgram *program, GjRunStats *stats, GjErrorText *why)
+run_program(GjSession *session, const GjProgram *program, GjErrorText *why)
 {
 	if (program->fail_point == GJ_FAIL_SUBMIT)
 		return GJ_INJECTED;
 	session->nsources = program->nsources;
-	session->ask_bytes = 0;
-	session->answers = NULL;
-	session->nanswers = session->answer_bytes = 0;
 	if (!gj_journal_begin(program, &session->mark))
 		return GJ_REFUSED;
-	return run_on_devices(session, program, stats, why);
+	return run_on_devices(session, program, why);
 }
 
 void
 gj_session_run(GjSession *session)
 {
 	GjProgram  *program = NULL;
-	GjMsgDone	done = {.type = GJ_MSG_DONE};
 	GjErrorText why = {""};
 	GjStatus	status;
 	bool		lost;
 
 	status = take_program(session, &program, &why);
 	if (status == GJ_OK)
-		status = run_program(session, program, &done.stats, &why);
+		status = run_program(session, program, &why);
 	free(program);
 	lost = status == GJ_DEVICE_LOST;
-	if (session->closed)
-		status = GJ_CANCELLED;
-	gj_journal_count(status, 1);
-	if (status == GJ_OK)
-		gj_session_send(session, &done, sizeof(done));
-	else if (status != GJ_CANCELLED)
-		gj_session_error(session, status, why.text);
+	if (!session->told)
+	{
+		if (session->closed)
+			status = GJ_CANCELLED;
+		gj_journal_count(status, 1);
+		if (status != GJ_CANCELLED)
+			gj_session_error(session, status, why.text);
+	}
 	if (lost)
 	{
 		gj_log(GJ_ERROR, "the device is lost: %s", why.text);

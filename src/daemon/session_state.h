@@ -43,11 +43,14 @@ typedef struct GjSession
 	GjMsgSubmit submit;
 	GjTeam	   *run;
 	GjJournalMark mark;
+	bool		told;			/* DONE was sent */
+	struct GjSession *next_closing; /* while it gives back what it held: session_run.c */
 	uint32_t	nsources;
 	uint32_t	sources_ended;	/* by all loaders, one bit each */
 	uint32_t	output_free;	/* slots that the backend has given back */
 	uint32_t	output_slot;	/* the one that is being filled */
 	uint32_t	ask_bytes;		/* of the ASK in `message`; 0: none waits */
+	bool		answered;		/* what the backend makes of answers is expected at once */
 	uint8_t    *answers;		/* the slot that is being filled with answers; NULL: none */
 	uint32_t	nanswers;
 	uint32_t	answer_bytes;
@@ -74,6 +77,9 @@ extern void gj_session_error(GjSession *session, GjStatus reason, const char *de
 
 /* Runs the program of the SUBMIT message, up to and including DONE or ERROR. */
 extern void gj_session_run(GjSession *session);
+
+/* Waits until earlier runs of the process have given back what they held. */
+extern void gj_session_await_closing(uint32_t pid);
 
 /* Gives the rings back; only after the peer has closed. */
 extern void gj_session_free_rings(GjSession *session);

@@ -48,6 +48,9 @@
  * all sources ends the run: rows could be missing.  Chunks of source 0 may come before all
  * other sources have ended; they wait in their slots.
  *
+ * DONE comes before the run has given its device memory back; HELLO of the same process is
+ * answered when that is done.
+ *
  * DONE can come before all sources have ended (an empty inner side).  The backend
  * may then stop loading.  gpujoind keeps the rings until it sees the connection
  * closed.  A ring is one memfd, sealed against shrinking, of `nslots` slots.
@@ -76,6 +79,13 @@
 #define gj_chunk_pages(slot) ((GjChunkPages *) ((uint8_t *) (slot) + GJ_LOAD_CHUNK_SIZE))
 #define GJ_OUTPUT_SLOTS		4
 #define GJ_OUTPUT_SLOT_SIZE	(4u * 1024 * 1024)
+
+/*
+ * While a run starts, an answer comes sooner than a process that sleeps is woken up: both sides look
+ * for it so long before they sleep, unless there are too few processors.
+ */
+#define GJ_SPIN_US			100
+#define GJ_SPIN_PROCESSORS	4
 
 /* What outlives a gpujoind: counters and refused programs, in a memfd of the launcher. */
 #define GJ_JOURNAL_SIZE		(64u * 1024)
