@@ -79,7 +79,13 @@ SELECT family_where('SELECT * FROM gpu_intersect_family(''SELECT id, s FROM fami
 RESET gpujoin.device_memory_limit;
 SET gpujoin.enabled = off;
 INSERT INTO family_results SELECT 'process', r.* FROM (:many) r;
+SET gpujoin.spill_memory = '8MB';
+INSERT INTO family_results SELECT 'process, parts', r.* FROM (:many) r;
 RESET gpujoin.enabled;
+SET gpujoin.set_device_min_elements = 2147483647;
+SELECT n->>'Device' NOT IN ('cpu', 'cuda') AS process, (n->>'Parts')::int > 1 AS parts FROM gj_nodes('SELECT * FROM gpu_intersect_family(''SELECT id, s FROM family_many'')', 'ANALYZE, COSTS OFF, TIMING OFF') n;
+SET gpujoin.set_device_min_elements = 0;
+RESET gpujoin.spill_memory;
 SELECT count(*), count(DISTINCT (n, pairs, checksum)), min(n) > 300000 FROM family_results;
 
 -- nothing, one set, stopping early, starting again

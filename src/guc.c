@@ -227,7 +227,7 @@ define_superuser_settings(void)
 
 	DefineCustomIntVariable("gpujoin.spill_memory",
 							"Sets the host memory that a query may use for what does not fit the device.",
-							"What exceeds it goes to temporary files, within temp_file_limit.",
+							"What exceeds it goes to temporary files, within temp_file_limit; intersections of families come in parts.",
 							&gj_spill_memory,
 							1024, 0, INT_MAX,
 							PGC_SUSET, GUC_UNIT_MB | GUC_EXPLAIN,

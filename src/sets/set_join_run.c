@@ -62,13 +62,15 @@ struct GjSetJoin
 
 	/* in the process */
 	bool		built;
+	bool		begun;			/* `tile` is one of the family's */
 	GjSetHost	host;
 	GjSetFamily family;
 	GjSetTile	tile;
 	uint32	   *out[3];
-	/* distinct: all intersections, how many there is room for, and what pairs of a tile need */
+	/* distinct: the intersections of a part, how many there is room for, and what pairs of a tile need */
 	GjIntersections found;
 	uint64		found_room;
+	uint64		span;			/* of a part */
 	GjFoundPairs pairs;
 	uint32		next;			/* to be handed out */
 };
@@ -132,11 +134,11 @@ build_in_process(GjSetJoin *join)
 static bool
 next_tile(GjSetJoin *join)
 {
-	bool		first = !join->built;
+	bool		first = !join->begun;
 
-	if (first)
+	if (!join->built)
 		build_in_process(join);
-	join->built = true;
+	join->built = join->begun = true;
 	for (; gj_set_next_tile(&join->family, &join->spec, &join->tile, first); first = false)
 	{
 		GjStatus	status = gj_set_run_tile(&join->host, &join->family, &join->spec, &join->tile,
@@ -206,19 +208,23 @@ grow_table(GjSetJoin *join, uint32 npairs)
 }
 
 /*
- * Look at all pairs.
+ * Count all pairs whose intersection belongs to the part.  False if there are more than `most`
+ * of these; *done is the share of the pairs that were looked at.
  */
-static void
-collect_intersections(GjSetJoin *join)
+static bool
+count_part(GjSetJoin *join, uint64 most, double *done)
 {
 	const GjSets *sets = join->sets;
 	uint32		first_right = gj_sets_first_right(sets);
+	double		npairs = (double) sets->nleft * (sets->nsets - first_right) / (sets->self ? 2 : 1);
+	uint64		compared = join->stats.ncompared;
+	GjIntersections *found = &join->found;
 	GjFoundPairs *pairs = &join->pairs;
 
-	join->found.last = PG_UINT64_MAX;
-	pairs->hash = MemoryContextAlloc(join->cxt, sizeof(uint64) * GJ_MAX_TUPLES);
-	pairs->slot_of = MemoryContextAlloc(join->cxt, sizeof(uint32) * GJ_MAX_TUPLES);
-	pairs->positions = MemoryContextAlloc(join->cxt, sizeof(uint32) * GJ_MAX_TUPLES);
+	join->begun = false;
+	found->n = 0;
+	if (found->nslots > 0)
+		gj_intersections_rehash(found);
 	while (next_tile(join))
 	{
 		uint32		n;
@@ -233,17 +239,53 @@ collect_intersections(GjSetJoin *join)
 		pairs->common = join->common;
 		grow_table(join, pairs->n);
 		/* interrupts are errors here: it is never stopped */
-		if (gj_intersections_find(&join->host, &join->family, &join->found, pairs, &n) != GJ_OK)
+		if (gj_intersections_find(&join->host, &join->family, found, pairs, &n) != GJ_OK)
 			elog(ERROR, "the intersections of a tile could not be looked up");
-		grow_found(join, (uint64) join->found.n + n);
-		gj_intersections_add(&join->found, pairs, n);
-		join->found.n += n;
+		if ((uint64) found->n + n > most)
+		{
+			*done = (join->stats.ncompared - compared) / npairs;
+			return false;
+		}
+		grow_found(join, (uint64) found->n + n);
+		gj_intersections_add(found, pairs, n);
+		found->n += n;
 	}
-	pfree(pairs->hash);
-	pfree(pairs->slot_of);
-	pfree(pairs->positions);
-	if (join->found.slots != NULL)
-		pfree(join->found.slots);
+	return true;
+}
+
+/* Bytes of memory for an intersection, and the smallest part worth making. */
+#define GJ_INTERSECTION_SPACE	64
+#define GJ_MIN_SPAN				(PG_UINT64_MAX >> 20)
+
+/*
+ * Collect the first or the next part of the intersections, of a size for which there is memory.
+ */
+static void
+collect_part(GjSetJoin *join)
+{
+	uint64		most = Max((uint64) gj_spill_memory * 1024 * 1024 / GJ_INTERSECTION_SPACE, 65536);
+	GjIntersections *found = &join->found;
+	GjFoundPairs *pairs = &join->pairs;
+	double		done;
+
+	if (pairs->hash == NULL)
+	{
+		pairs->hash = MemoryContextAlloc(join->cxt, sizeof(uint64) * GJ_MAX_TUPLES);
+		pairs->slot_of = MemoryContextAlloc(join->cxt, sizeof(uint32) * GJ_MAX_TUPLES);
+		pairs->positions = MemoryContextAlloc(join->cxt, sizeof(uint32) * GJ_MAX_TUPLES);
+		join->span = PG_UINT64_MAX;
+	}
+	else
+		found->first = found->last + 1;
+	for (;;)
+	{
+		found->last = join->span < PG_UINT64_MAX - found->first ? found->first + join->span : PG_UINT64_MAX;
+		if (count_part(join, join->span > GJ_MIN_SPAN ? most : PG_UINT32_MAX, &done))
+			break;
+		join->span = (found->last - found->first) * Min(Max(0.8 * done, 1.0 / 64), 0.5);
+	}
+	join->stats.run.step[0].nparts++;
+	join->next = 0;
 }
 
 /*
@@ -271,8 +313,8 @@ next_found(GjSetJoin *join, GjElements *set, int64 *frequency)
 	const GjIntersections *found = &join->found;
 	GjArrayPair both = {.kind = sets->kind,.operation = GJ_SETS_INTERSECT};
 
-	if (join->pairs.hash == NULL)
-		collect_intersections(join);
+	while (join->pairs.hash == NULL || (join->next == found->n && found->last < PG_UINT64_MAX))
+		collect_part(join);
 	if (join->next == found->n)
 		return false;
 	both.input[0] = gj_sets_get(sets, found->left[join->next]);
