@@ -276,7 +276,7 @@ __launch_bounds__(GJ_THREADS)
 		return;
 	}
 	hash = pairs.hash[i];
-	if (!again && !gj_intersection_wanted(&found, pairs.common[i], hash))
+	if (!again && !gj_intersection_wanted(&found, &pairs, i))
 	{
 		pairs.slot_of[i] = GJ_NOT_LOOKED_UP;
 		state[i] = FOUND;

@@ -47,14 +47,15 @@ SET gpujoin.enabled = off;
 SELECT cardinality(set), frequency, CASE WHEN cardinality(set) = 8 THEN set END FROM gpu_intersect_family('SELECT id, s FROM family_hash') ORDER BY set;
 RESET gpujoin.enabled;
 
--- ids that are not unique: their sets are no pair, and the process counts
-SELECT family_where('SELECT * FROM gpu_intersect_family(''SELECT id / 2, s FROM family_l'')');
-SELECT count(*) FROM (
-	(SELECT set, frequency FROM gpu_intersect_family('SELECT id / 2, s FROM family_l WHERE id < 60') EXCEPT ALL
-	 SELECT x, count(*) FROM (SELECT array(SELECT unnest(a.s) INTERSECT SELECT unnest(b.s) ORDER BY 1)::bigint[] AS x FROM family_l a JOIN family_l b ON a.id / 2 < b.id / 2 AND b.id < 60) y WHERE x <> '{}' GROUP BY 1)
-	UNION ALL
-	(SELECT x, count(*) FROM (SELECT array(SELECT unnest(a.s) INTERSECT SELECT unnest(b.s) ORDER BY 1)::bigint[] AS x FROM family_l a JOIN family_l b ON a.id / 2 < b.id / 2 AND b.id < 60) y WHERE x <> '{}' GROUP BY 1 EXCEPT ALL
-	 SELECT set, frequency FROM gpu_intersect_family('SELECT id / 2, s FROM family_l WHERE id < 60'))) d;
+-- ids that are not unique: their sets are no pair
+CREATE TABLE family_equal AS SELECT x AS set, count(*) AS frequency FROM (SELECT array(SELECT unnest(a.s) INTERSECT SELECT unnest(b.s) ORDER BY 1)::bigint[] AS x FROM family_l a JOIN family_l b ON a.id / 3 < b.id / 3) y WHERE x <> '{}' GROUP BY 1;
+\set equal 'SELECT set, frequency FROM gpu_intersect_family(''SELECT id / 3, s FROM family_l'')'
+SELECT family_where('SELECT * FROM gpu_intersect_family(''SELECT id / 3, s FROM family_l'')');
+SELECT count(*) FROM ((:equal EXCEPT ALL TABLE family_equal) UNION ALL (TABLE family_equal EXCEPT ALL :equal)) d;
+SET gpujoin.enabled = off;
+SELECT count(*) FROM ((:equal EXCEPT ALL TABLE family_equal) UNION ALL (TABLE family_equal EXCEPT ALL :equal)) d;
+RESET gpujoin.enabled;
+SELECT count(*) FROM gpu_intersect_family('SELECT 7, s FROM family_l');
 
 -- intersections larger than a batch, beside small ones
 CREATE TABLE family_large AS SELECT i AS id, (SELECT array_agg(e * i) FROM generate_series(1, 1200000 / i) e) AS s FROM generate_series(1, 4) i;
@@ -119,4 +120,4 @@ RESET gpujoin.fail_at;
 RESET gpujoin.set_algorithm;
 RESET gpujoin.set_device_min_elements;
 DROP FUNCTION family_where, family_check;
-DROP TABLE family_l, family_r, family_one, family_two, family_hash, family_large, family_many, family_results;
+DROP TABLE family_l, family_r, family_one, family_two, family_equal, family_hash, family_large, family_many, family_results;

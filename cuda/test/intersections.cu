@@ -13,15 +13,22 @@
 
 typedef std::map<std::vector<int64_t>, int64_t> Frequencies;
 
+/* The first set that makes a pair with set l of one family, of which `same` each have one id. */
+static uint32_t
+first_behind(size_t l, uint32_t same)
+{
+	return (uint32_t) (l / same + 1) * same;
+}
+
 static Frequencies
-expected_frequencies(const Sets &left, const Sets *right)
+expected_frequencies(const Sets &left, const Sets *right, uint32_t same)
 {
 	const Sets &other = right ? *right : left;
 	Frequencies frequencies;
 	std::vector<int64_t> both;
 
 	for (size_t l = 0; l < left.size(); l++)
-		for (size_t r = right ? 0 : l + 1; r < other.size(); r++)
+		for (size_t r = right ? 0 : first_behind(l, same); r < other.size(); r++)
 		{
 			both.clear();
 			std::set_intersection(left[l].begin(), left[l].end(), other[r].begin(), other[r].end(),
@@ -202,11 +209,13 @@ struct Table
 
 static void
 test_family(const Device &device, const char *shape, const Sets &left, const Sets *right,
-			uint32_t width, uint8_t algorithm)
+			uint32_t width, uint8_t algorithm, uint32_t same = 1)
 {
 	const std::string where = std::string(shape) + ", width " + std::to_string(width) +
-							  ", algorithm " + std::to_string(algorithm);
-	const Frequencies expected = expected_frequencies(left, right);
+							  ", algorithm " + std::to_string(algorithm) + ", of one id " +
+							  std::to_string(same);
+	const Frequencies expected = expected_frequencies(left, right, same);
+	std::vector<uint32_t> behind;
 	Program program;
 	Queue q(device, program);
 	GjSetSpec spec = {};
@@ -223,6 +232,10 @@ test_family(const Device &device, const char *shape, const Sets &left, const Set
 
 	if (!check(f.status == GJ_OK, "set_build", where))
 		return;
+	for (size_t l = 0; l < left.size(); l++)
+		behind.push_back(first_behind(l, same));
+	if (same > 1)
+		table.pairs.behind = q.upload(behind);
 	for (const uint32_t parts : {1u, 3u})
 	{
 		Frequencies frequencies;
@@ -301,6 +314,7 @@ test_intersections(const Device &device)
 	}
 	test_family(device, "uniform and zipf", uniform, &zipf, 4, GJ_SETS_AUTO);
 	test_family(device, "dense", dense, NULL, 4, GJ_SETS_AUTO);
+	test_family(device, "dense", dense, NULL, 4, GJ_SETS_AUTO, 7);
 	test_family(device, "the same again and again", same, NULL, 8, GJ_SETS_AUTO);
 	/* smaller sets of several slices, with and without others */
 	test_family(device, "large", large, NULL, 4, GJ_SETS_AUTO);

@@ -440,6 +440,8 @@ typedef struct GjFoundPairs
 	const uint32_t *left;
 	const uint32_t *right;
 	const uint32_t *common;
+	const uint32_t *behind;		/* NULL, or of each left set: pairs with right sets before this
+								 * one are not looked at */
 	uint64_t   *hash;
 	uint32_t   *slot_of;		/* UINT32_MAX: it is not looked at */
 	uint32_t   *positions;		/* of those that are to become intersections */

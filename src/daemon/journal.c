@@ -194,7 +194,7 @@ hash_sets(uint64_t hash, const GjProgram *program)
 	{
 		const GjSetSpec *spec = &gj_program_array(program, GjSetSpec, sets)[i];
 		const uint8_t shape[] = {spec->algorithm, spec->operation, spec->predicate, spec->self,
-		spec->top_k > 0, spec->distinct};
+		spec->top_k > 0, spec->distinct, spec->behind};
 
 		hash = hash_bytes(hash, shape, sizeof(shape));
 	}

@@ -962,6 +962,8 @@ check_set_join(GjCheck *check)
 		return bad(check, "one family has %u sets on the right", spec->nright);
 	if (spec->distinct > 1 || (spec->distinct && spec->top_k > 0))
 		return bad(check, "distinct intersections of the best %u pairs", spec->top_k);
+	if (spec->behind > 1 || (spec->behind && !(spec->distinct && spec->self)))
+		return bad(check, "sets that are no pair of two families, or of no intersection");
 	return check_batch(check, 3);
 }
 

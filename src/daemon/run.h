@@ -578,9 +578,10 @@ extern GjStatus gj_run_sets(GjRun *run);
 
 /*
  * run_intersections.c: sends the distinct intersections of the family's pairs.  `elements` are
- * those of all sets, as they were loaded; `out` is for set_tile.
+ * those of all sets, as they were loaded; `behind` is as in GjFoundPairs; `out` is for set_tile.
  */
 extern GjStatus gj_run_intersections(GjRun *run, const GjSetSpec *spec, const GjSetFamily *family,
-									 const void *elements, uint32_t *const out[3]);
+									 const void *elements, const uint32_t *behind,
+									 uint32_t *const out[3]);
 
 #endif							/* GJ_DAEMON_RUN_H */

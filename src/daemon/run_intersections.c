@@ -34,6 +34,7 @@ typedef struct GjRunIntersections
 	const GjSetFamily *family;
 	const void *elements;
 	uint32_t	width;
+	const uint32_t *behind;		/* GjFoundPairs */
 	uint32_t   *const *out;		/* of set_tile */
 	uint64_t	npairs;			/* that the tiles have, about */
 	GjIntersections found;
@@ -131,7 +132,7 @@ count_pairs(GjRunIntersections *ri, uint32_t first, uint32_t npairs)
 	GjWork	   *work = &run->work;
 	GjFoundPairs pairs = {
 		.n = npairs,.left = ri->out[0] + first,.right = ri->out[1] + first,
-		.common = ri->out[2] + first,.hash = ri->pair_hash.memory,
+		.common = ri->out[2] + first,.behind = ri->behind,.hash = ri->pair_hash.memory,
 		.slot_of = ri->slot_of.memory,.positions = ri->positions.memory
 	};
 	uint32_t	n;
@@ -284,10 +285,10 @@ run_parts(GjRunIntersections *ri)
 
 GjStatus
 gj_run_intersections(GjRun *run, const GjSetSpec *spec, const GjSetFamily *family,
-					 const void *elements, uint32_t *const out[3])
+					 const void *elements, const uint32_t *behind, uint32_t *const out[3])
 {
 	GjRunIntersections ri = {.run = run,.spec = spec,.family = family,.elements = elements,
-	.width = run->types[1].width,.out = out};
+	.width = run->types[1].width,.behind = behind,.out = out};
 	GjStatus	status;
 
 	ri.npairs = (uint64_t) family->nleft * family->nright;

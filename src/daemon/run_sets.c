@@ -86,9 +86,11 @@ join_sets(GjRun *run, GjSetFamily *family, GjBuffer *buffer, GjBuffer *elements)
 {
 	GjWork	   *work = &run->work;
 	const GjSetSpec *spec = gj_program_array(run->program, GjSetSpec, sets);
+	const uint32_t nsets = (uint32_t) run->relation[0].nrows / (spec->behind ? 2 : 1);
+	const uint32_t *sizes = run->relation[0].columns[0].data.memory;
 	const GjSetInput sets = {
-		.size = run->relation[0].columns[0].data.memory,
-		.nsets = (uint32_t) run->relation[0].nrows,
+		.size = (const int32_t *) sizes,
+		.nsets = nsets,
 		.values = run->relation[1].columns[0].data.memory,
 		.nvalues = run->relation[1].nrows,
 		.width = run->types[1].width
@@ -105,7 +107,8 @@ join_sets(GjRun *run, GjSetFamily *family, GjBuffer *buffer, GjBuffer *elements)
 	for (uint32_t i = 0; i < 3; i++)
 		out[i] = (uint32_t *) buffer->memory + (size_t) i * GJ_MAX_TUPLES;
 	if (spec->distinct)
-		return gj_run_intersections(run, spec, family, elements->memory, out);
+		return gj_run_intersections(run, spec, family, elements->memory,
+									spec->behind ? sizes + nsets : NULL, out);
 	return run_tiles(run, spec, family, out);
 }
 

@@ -42,13 +42,14 @@ gj_intersection_part(uint64_t hash)
 	return gj_hash_mix(~hash);
 }
 
-/* Is a pair looked at? */
+/* Is pair i, which has been hashed, looked at? */
 GJ_FN bool
-gj_intersection_wanted(const GjIntersections *found, uint32_t common, uint64_t hash)
+gj_intersection_wanted(const GjIntersections *found, const GjFoundPairs *pairs, uint32_t i)
 {
-	uint64_t	part = gj_intersection_part(hash);
+	uint64_t	part = gj_intersection_part(pairs->hash[i]);
 
-	return common > 0 && found->first <= part && part <= found->last;
+	return pairs->common[i] > 0 && found->first <= part && part <= found->last &&
+		!(pairs->behind && pairs->right[i] < pairs->behind[pairs->left[i]]);
 }
 
 /* What a slot's number stands for: an intersection, or a pair that may become one. */

@@ -235,7 +235,7 @@ gj_intersections_find_item(void *arg, uint32_t item)
 		if (i + GJ_SLOTS_AHEAD < end)
 			__builtin_prefetch(&w->found->slots[gj_intersection_place(pairs->hash[i + GJ_SLOTS_AHEAD],
 																	  w->found->nslots)]);
-		pairs->slot_of[i] = gj_intersection_wanted(w->found, pairs->common[i], pairs->hash[i]) ?
+		pairs->slot_of[i] = gj_intersection_wanted(w->found, pairs, i) ?
 			gj_intersection_look_up(w, i) : GJ_NOT_LOOKED_UP;
 	}
 }

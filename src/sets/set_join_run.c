@@ -44,7 +44,9 @@ struct GjSetJoin
 	uint32		n;
 	uint32		at;
 
-	/* distinct: an intersection of several batches, or of the process */
+	/* distinct: NULL, or of each set the number of the first one that has another id */
+	uint32	   *behind;
+	/* an intersection of several batches, or of the process */
 	char	   *set;
 	uint64		set_n;
 	uint64		set_room;
@@ -215,8 +217,7 @@ static bool
 count_part(GjSetJoin *join, uint64 most, double *done)
 {
 	const GjSets *sets = join->sets;
-	uint32		first_right = gj_sets_first_right(sets);
-	double		npairs = (double) sets->nleft * (sets->nsets - first_right) / (sets->self ? 2 : 1);
+	double		npairs = (double) sets->nleft * (sets->nsets - gj_sets_first_right(sets)) / (sets->self ? 2 : 1);
 	uint64		compared = join->stats.ncompared;
 	GjIntersections *found = &join->found;
 	GjFoundPairs *pairs = &join->pairs;
@@ -229,10 +230,6 @@ count_part(GjSetJoin *join, uint64 most, double *done)
 	{
 		uint32		n;
 
-		/* left_id < right_id: equal ids are no pair */
-		for (uint32 i = 0; i < join->n && sets->self; i++)
-			if (sets->id[join->left[i]] == sets->id[join->right[i] + first_right])
-				join->out[2][i] = 0;
 		pairs->n = join->n;
 		pairs->left = join->left;
 		pairs->right = join->right;
@@ -273,6 +270,7 @@ collect_part(GjSetJoin *join)
 		pairs->hash = MemoryContextAlloc(join->cxt, sizeof(uint64) * GJ_MAX_TUPLES);
 		pairs->slot_of = MemoryContextAlloc(join->cxt, sizeof(uint32) * GJ_MAX_TUPLES);
 		pairs->positions = MemoryContextAlloc(join->cxt, sizeof(uint32) * GJ_MAX_TUPLES);
+		pairs->behind = join->behind;
 		join->span = PG_UINT64_MAX;
 	}
 	else
@@ -349,6 +347,17 @@ lay_out(const GjColumnType *types, uint32 ncolumns, uint32 slot_size, GjLayout *
 }
 
 /*
+ * Rows of a source (wire/sets.h).
+ */
+static uint64
+source_rows(const GjSetJoin *join, int source)
+{
+	const GjSets *sets = join->sets;
+
+	return source == 1 ? sets->offset[sets->nsets] : (uint64) sets->nsets * (join->behind != NULL ? 2 : 1);
+}
+
+/*
  * Write the program.
  */
 static void
@@ -374,7 +383,7 @@ write_program(GjSetJoin *join, GjSetsProgram *buffer)
 		buffer->sources[i].ncolumns = 1;
 		buffer->sources[i].capacity = join->load[i].capacity;
 		buffer->sources[i].filter = -1;
-		buffer->sources[i].nrows_hint = i == 0 ? sets->nsets : sets->offset[sets->nsets];
+		buffer->sources[i].nrows_hint = source_rows(join, i);
 	}
 	lay_out(join->spec.distinct ? intersection : pair, join->spec.distinct ? 2 : 3, GJ_OUTPUT_SLOT_SIZE,
 			&join->output, join->output_place);
@@ -405,8 +414,7 @@ static bool
 load_some(GjSetJoin *join)
 {
 	const GjSets *sets = join->sets;
-	uint64		total = join->source == 0 ? sets->nsets : sets->offset[sets->nsets];
-	uint32		n = Min(join->load[join->source].capacity, total - join->sent);
+	uint32		n = Min(join->load[join->source].capacity, source_rows(join, join->source) - join->sent);
 	uint32		slot;
 	uint8	   *target;
 
@@ -429,7 +437,12 @@ load_some(GjSetJoin *join)
 			   n * gj_element_width(sets->kind));
 	else
 		for (uint32 i = 0; i < n; i++)
-			((int32 *) target)[i] = sets->offset[join->sent + i + 1] - sets->offset[join->sent + i];
+		{
+			uint64		set = join->sent + i;
+
+			((int32 *) target)[i] = set < sets->nsets ? sets->offset[set + 1] - sets->offset[set] :
+				join->behind[set - sets->nsets];
+		}
 	join->sent += n;
 	return gj_client_send_chunk(join->client, slot, join->source, n);
 }
@@ -505,10 +518,6 @@ submit(GjSetJoin *join)
 	GjSetsProgram program;
 	GjFailure	failure;
 
-	/* equal ids are no pair, which the device does not know: with them counting is left to the process */
-	for (uint32 i = 1; join->spec.distinct && sets->self && i < sets->nsets; i++)
-		if (sets->id[i] == sets->id[i - 1])
-			return;
 	if (!gj_enabled || gj_device == GJ_SET_DEVICE_OFF || npairs == 0 ||
 		Max(npairs, sets->offset[sets->nsets]) < gj_set_device_min_elements)
 		return;
@@ -623,6 +632,25 @@ next_received(GjSetJoin *join, GjElements *set, int64 *frequency)
 /* ---- both */
 
 /*
+ * Sets of one id are no pair: if there are any, note which sets are behind them.
+ */
+static void
+note_equal_ids(GjSetJoin *join)
+{
+	const GjSets *sets = join->sets;
+	uint32		i = 1;
+
+	while (i < sets->nsets && sets->id[i] != sets->id[i - 1])
+		i++;
+	if (i >= sets->nsets)
+		return;
+	join->spec.behind = 1;
+	join->behind = MemoryContextAllocHuge(join->cxt, sizeof(uint32) * sets->nsets);
+	for (i = sets->nsets; i-- > 0;)
+		join->behind[i] = i + 1 < sets->nsets && sets->id[i] == sets->id[i + 1] ? join->behind[i + 1] : i + 1;
+}
+
+/*
  * Start a join.
  */
 GjSetJoin *
@@ -641,6 +669,8 @@ gj_set_join_start(const GjSets *sets, GjSetPredicate predicate, double threshold
 	join->spec.threshold = threshold;
 	join->spec.nleft = sets->nleft;
 	join->spec.nright = sets->self ? 0 : sets->nsets - sets->nleft;
+	if (distinct && sets->self)
+		note_equal_ids(join);
 	submit(join);
 	return join;
 }

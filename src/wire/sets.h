@@ -75,7 +75,10 @@ typedef struct GjSetSpec
 	uint32_t	nright;			/* of the right one; 0 with `self` */
 	double		threshold;
 	uint8_t		distinct;		/* distinct intersections instead of pairs; then top_k = 0 */
-	uint8_t		unused[7];
+	uint8_t		behind;			/* distinct, self: source 0 has twice as many rows; behind the
+								 * sizes are, for each set, the number of the first set with
+								 * which it makes a pair, those before it left out */
+	uint8_t		unused[6];
 } GjSetSpec;
 
 static_assert(sizeof(GjSetSpec) == 32, "GjSetSpec");
