@@ -10,7 +10,7 @@
 # roaring.c and roaring.h, its amalgamation).  GJ_SET_PEER: a set_peer that was built elsewhere.
 # GJ_SETS (5000): sets of real families that all of PostgreSQL's plans have to join.  GJ_SHAPES, GJ_SHAPE_SETS ("10000 100000"), GJ_PAIR_SIZES
 # ("1000000 10000000"), GJ_PAIR_UNIVERSES ("100000000 1000000000"), GJ_FAMILY_SETS ("5000 10000 50000"): what is generated; GJ_SCALE
-# scales sets, not universes of shapes and families.  GJ_SQL_SECONDS (2), GJ_BEST_SECONDS (60, of retail), GJ_PEER_SECONDS (1), each scaled, but at
+# scales sets, not universes of shapes and families.  GJ_SQL_SECONDS (2), GJ_BEST_SECONDS (60, each plan of retail), GJ_PEER_SECONDS (1), each scaled, but at
 # least 1: queries are broken off after it ("> ms"), the programs are, and extrapolated ("~ ms").
 cd "$(dirname "$0")" && . ./lib.sh
 seconds() { awk -v n="$1" -v s="$scale" 'BEGIN { x = n * s; printf "%d", x < 1 ? 1 : x }'; }
@@ -96,13 +96,13 @@ gpu_row() {
 	row "$1" "$median" "$spread" "${answer//|/, }"
 }
 
-# measure SETTINGS QUERY RUNS: a scan of ours in EXPLAIN ANALYZE, median of RUNS.  Sets
+# measure SETTINGS QUERY RUNS [SECONDS]: a scan of ours in EXPLAIN ANALYZE, median of RUNS.  Sets
 # $technique, $ms (on the device: building and joining), $all_ms (with the way there and back), $found (rows); $ms is "> …" if it took too long.
 measure() {
-	local out
+	local out seconds=$((${4:-$((sql_seconds * 2))} * $3))
 	out=$(sql 2>"$work/error" <<-SQL || true
 		$1;
-		SET statement_timeout = '$((sql_seconds * 2 * $3))s';
+		SET statement_timeout = '${seconds}s';
 		CREATE FUNCTION pg_temp.measure(query text, runs int) RETURNS text LANGUAGE plpgsql AS \$\$
 		DECLARE
 			plan jsonb; node jsonb; ms float8[]; all_ms float8[];
@@ -123,7 +123,7 @@ measure() {
 	SQL
 	)
 	if [ -s "$work/error" ] && grep -q 'statement timeout' "$work/error"; then
-		technique="" ms="> $((sql_seconds * 2))000" all_ms="> $((sql_seconds * 2))000" found=""
+		technique="" ms="> ${seconds}000" all_ms="> ${seconds}000" found=""
 	elif [ -s "$work/error" ]; then
 		cat "$work/error" >&2
 		exit 1
@@ -251,27 +251,44 @@ step_techniques() {
 
 # ---- real families
 
-# pairs_rows TABLE THRESHOLD SECONDS: who finds the pairs with at least so many common elements, in a table
+# pairs_rows TABLE THRESHOLD RUNS SECONDS: who finds the pairs with at least so many common elements, in a table.  Sets $best_gpu and
+# $best_postgres.
 pairs_rows() {
 	local t=$1 k=$2 q
 	first=
 	q="SELECT count(*), sum(common) FROM gpu_set_join('SELECT id, s FROM $t', threshold => $k)"
-	gpu_row "gpu_set_join" "$device" "$q" "$few"
-	measure "$device" "$q" 1
+	gpu_row "gpu_set_join" "$device" "$q" "$3"
+	best_gpu=$median
+	measure "$device" "$q" 1 "$4"
 	row "the same on the device alone, elements there and pairs back ($technique)" "$all_ms" "" ""
-	sql_row "gpu_set_join in the session's process" "$native" "$q" "$3"
+	sql_row "gpu_set_join in the session's process" "$native" "$q"
+	if travels "$t"; then
+		q="SELECT count(*), sum(gpu_intersect_count(a.s, b.s)) FROM $t a JOIN $t b ON gpu_intersect_count(a.s, b.s) >= $k AND a.id < b.id"
+		uses_gpujoin "$device; SET gpujoin.force = on" "$q"
+		gpu_row "join on the arrays by gpu_intersect_count, aggregates on the device" "$device; SET gpujoin.force = on" "$q" "$3"
+		best_gpu=$(smaller "$best_gpu" "$median")
+	fi
 	sql -c "COPY (SELECT id, s FROM $t ORDER BY id) TO stdout" >"$work/family"
 	peer_rows overlap "$work/family" "$k"
 	members "$t"
 	q="SELECT count(*), sum(c) FROM (SELECT count(*) AS c FROM ${t}_m a JOIN ${t}_m b USING (e) WHERE a.id < b.id GROUP BY a.id, b.id HAVING count(*) >= $k) x"
-	gpu_row "the same in SQL over the membership table, with gpujoin" "$device" "$q" "$few"
-	membership=$median
-	sql_row "that SQL without gpujoin, all cores" "$parallel" "$q" "$3"
+	gpu_row "self-join of the membership table, with gpujoin" "$device" "$q" "$3"
+	best_gpu=$(smaller "$best_gpu" "$median")
+	sql_row "that without gpujoin, all cores" "$parallel" "$q" "$4"
+	best_postgres=$median
+	if has_intarray; then
+		sql_row "PostgreSQL, intarray \`&\` of each pair, all cores" "$parallel" "SELECT count(*), sum(gj_intarray.icount(a.s OPERATOR(gj_intarray.&) b.s)) FROM $t a JOIN $t b ON a.id < b.id AND gj_intarray.icount(a.s OPERATOR(gj_intarray.&) b.s) >= $k" "$4"
+		[ "$(smaller "$(plain "$best_postgres")" "$(plain "$median")")" = "$(plain "$best_postgres")" ] || best_postgres=$median
+	else
+		row "PostgreSQL, intarray" "" "" "not installed"
+	fi
 }
+# travels TABLE: true if its arrays are below 32 kB
+travels() { [ "$(sql -c "SELECT max(pg_column_size(s)) < 32000 AND max(cardinality(s)) < 8000 FROM $1")" = t ]; }
 # overlaps TABLE THRESHOLD: what core's and intarray's operators find out: which sets overlap, and where asked, in how much
 overlaps() {
 	local from="FROM $1 a JOIN $1 b ON a.id < b.id AND a.s"
-	if [ "$(sql -c "SELECT max(pg_column_size(s)) < 32000 AND max(cardinality(s)) < 8000 FROM $1")" = t ]; then
+	if travels "$1"; then
 		uses_gpujoin "$device; SET gpujoin.force = on" "SELECT count(*) $from OPERATOR(pg_catalog.&&) b.s"
 		first=
 		gpu_row "\`&&\` (at least one) with gpujoin" "$device; SET gpujoin.force = on" "SELECT count(*) $from OPERATOR(pg_catalog.&&) b.s" "$few"
@@ -295,7 +312,7 @@ step_real() {
 	for name in wikileaks census1881 enron retail; do
 		n=$(sql -c "SELECT count(*) FROM sets_${name}_$limit")
 		table "$name, $n sets: pairs with at least 3 common elements" "pairs, common elements"
-		pairs_rows "sets_${name}_$limit" 3 "$sql_seconds"
+		pairs_rows "sets_${name}_$limit" 3 "$few" "$sql_seconds"
 		overlaps "sets_${name}_$limit" 3
 	done
 }
@@ -307,12 +324,13 @@ step_retail() {
 	n=$(sql -c "SELECT count(*) FROM sets_retail")
 	# at a smaller scale fewer baskets: PostgreSQL needs 10 s and more for each 10 000 on one core
 	if [ "$(rows "$n")" -lt "$n" ]; then
-		n=$(rows "$n") t=sets_retail_part
-		make_family $t "INSERT INTO $t SELECT id, s FROM sets_retail ORDER BY id LIMIT $n"
+		n=$(rows "$n")
+		t=sets_retail_first_$n
+		make_family "$t" "INSERT INTO $t SELECT id, s FROM sets_retail ORDER BY id LIMIT $n"
 	fi
 	table "retail, $n baskets: pairs with at least 3 common products, end to end" "pairs, common elements"
-	pairs_rows $t 3 "$best_seconds"
-	echo "retail $membership $(plain "$median") $([ "$median" = "$(plain "$median")" ] || echo more)" >>"$goals"
+	pairs_rows "$t" 3 1 "$best_seconds"
+	echo "retail $best_gpu $(plain "$best_postgres") $([ "$best_postgres" = "$(plain "$best_postgres")" ] || echo more)" >>"$goals"
 }
 
 # ---- generated families
