@@ -141,7 +141,7 @@ sub edge_arithmetic
 	my ($type) = @_;
 	my %more = (int2 => [ 181, 182, -182, 16384 ], int4 => [ 46341, -46341, 65536, 32768 ], int8 => [ '3037000500', '-3037000500', '4294967296', -32768 ]);
 	my $column = column($type, 'a0');
-	my $by = '(' . pick(-2, -1, -1, 1, 1, 2, 3, 7, @{ $more{$type} }) . ")::$type";
+	my $by = '(' . pick(-2, -1, -1, 1, 1, 2, 3, 7, (@{ $more{$type} }) x 3) . ")::$type";
 	my @others = grep { $_ ne $type } qw(int2 int4 int8);
 	return pick("($column + $by)", "($column + $by)", "($by + $column)", "($column - $by)", "($column - $by)", "($by - $column)", "($column * $by)", "($column * $by)", "($column * $by)", "($by * $column)", "($by * $column)",
 		"($column / $by)", "(- $column)", "abs($column)", "($column " . pick('+', '-', '*') . ' ' . column(pick(@others), 'a0') . ')', '(' . column(pick(@others), 'a0') . "::$type)", '(' . column(pick('float8', 'float4', 'numeric'), 'a0') . "::$type)");
