@@ -838,6 +838,7 @@ extern "C" const GjDeviceOps gj_cuda_device = {
 	.select = gj_select,
 	.pick = gj_pick,
 	.split = gj_split,
+	.split_reserve = gj_split_reserve,
 	.pick_values = gj_pick_values,
 	.ref_bytes = gj_ref_bytes,
 	.move_refs = gj_move_refs,

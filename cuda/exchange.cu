@@ -52,13 +52,44 @@ __launch_bounds__(GJ_THREADS)
 		start[p] = (uint32_t) i;
 }
 
+/* Row numbers, starts, parts and sorted parts of n rows; bytes: n, rounded up. */
+static GjStatus
+split_scratch(GjQueue *queue, uint32_t n, size_t *bytes, void **memory)
+{
+	*bytes = ((size_t) n + 255) & ~(size_t) 255;
+	return gj_scratch(queue, GJ_SCRATCH_A, 4 * *bytes + 256 + 2 * *bytes, memory);
+}
+
+/* Bits of the number of a part. */
+static int
+part_bits(uint32_t nparts)
+{
+	return 32 - __builtin_clz(nparts);
+}
+
+GjStatus
+gj_split_reserve(GjQueue *queue, uint32_t n)
+{
+	size_t nbytes = 0;
+	size_t bytes;
+	void *memory;
+
+	GJ_TRY(gj_enter(queue));
+	GJ_TRY(split_scratch(queue, n, &bytes, &memory));
+	GJ_CUDA(queue, cub::DeviceRadixSort::SortPairs(
+					   nullptr, nbytes, (const uint8_t *) nullptr, (uint8_t *) nullptr,
+					   (const uint32_t *) nullptr, (uint32_t *) nullptr, (int64_t) n, 0,
+					   part_bits(GJ_SPLIT_PARTS), queue->stream));
+	return gj_scratch(queue, GJ_SCRATCH_CUB, nbytes, &memory);
+}
+
 GjStatus
 gj_split(GjQueue *queue, const GjKeys *keys, const GjSplit *split, uint32_t *positions,
 		 uint32_t start[GJ_SPLIT_PARTS + 2])
 {
 	const uint32_t n = keys->nrows;
 	const uint32_t nstarts = split->nparts + 2;
-	const size_t bytes = ((size_t) n + 255) & ~(size_t) 255;
+	size_t bytes;
 	void *memory;
 	uint32_t *rows;
 	uint32_t *starts;
@@ -66,8 +97,7 @@ gj_split(GjQueue *queue, const GjKeys *keys, const GjSplit *split, uint32_t *pos
 	uint8_t *sorted;
 
 	GJ_TRY(gj_enter(queue));
-	/* row numbers, starts, parts and sorted parts */
-	GJ_TRY(gj_scratch(queue, GJ_SCRATCH_A, 4 * bytes + 256 + 2 * bytes, &memory));
+	GJ_TRY(split_scratch(queue, n, &bytes, &memory));
 	rows = (uint32_t *) memory;
 	starts = (uint32_t *) ((uint8_t *) memory + 4 * bytes);
 	part = (uint8_t *) starts + 256;
@@ -79,7 +109,7 @@ gj_split(GjQueue *queue, const GjKeys *keys, const GjSplit *split, uint32_t *pos
 		GJ_LAUNCHED(queue, "split_parts");
 		GJ_TRY(gj_number_rows(queue, rows, n));
 		GJ_CUB(queue, cub::DeviceRadixSort::SortPairs, part, sorted, rows, positions, (int64_t) n,
-			   0, 32 - __builtin_clz(split->nparts));
+			   0, part_bits(split->nparts));
 	}
 	split_starts<<<gj_blocks((uint64_t) n + 1, GJ_THREADS), GJ_THREADS, 0, queue->stream>>>(
 		sorted, n, nstarts - 1, starts);

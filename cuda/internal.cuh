@@ -237,6 +237,7 @@ GjStatus gj_select(GjQueue *queue, const GjView *view, uint32_t expr, uint32_t *
 				   uint32_t *n);
 GjStatus gj_pick(GjQueue *queue, uint32_t *to, const uint32_t *from, uint32_t base,
 				 const uint32_t *positions, uint32_t n);
+GjStatus gj_split_reserve(GjQueue *queue, uint32_t n);
 GjStatus gj_split(GjQueue *queue, const GjKeys *keys, const GjSplit *split, uint32_t *positions,
 				  uint32_t start[GJ_SPLIT_PARTS + 2]);
 GjStatus gj_pick_values(GjQueue *queue, void *to, const void *from, uint32_t width,

@@ -23,7 +23,8 @@ $node->safe_psql('postgres', q{
 	CREATE TABLE hot AS SELECT i AS id, CASE WHEN i % 2 = 0 THEN 7 ELSE i END AS k, i % 100 AS v FROM generate_series(1, 40000) i;
 	CREATE TABLE none (k int, v int);
 	CREATE TABLE one AS SELECT 7 AS k, i AS v FROM generate_series(1, 5) i;
-	VACUUM ANALYZE l, r, more, few, hot, none, one;
+	CREATE TABLE long AS SELECT i AS k, repeat(md5(i::text), 20) AS t FROM generate_series(1, 40000) i;
+	VACUUM ANALYZE l, r, more, few, hot, none, one, long;
 });
 my %queries = (
 	sums => 'SELECT count(*), sum(l.id + r.v), min(l.v), max(r.id), avg(l.v) FROM l JOIN r USING (k)',
@@ -109,6 +110,15 @@ foreach my $n (2, 4)
 	{
 		is($node->safe_psql('postgres', "$session SET gpujoin.device_memory_limit = '$limit'; $queries{$name}"), $answers{$name},
 			"$n devices of little memory, $name: right rows");
+	}
+
+	# long texts of the inner side travel in parcels that are bounded as well
+	if ($n == 2)
+	{
+		my $texts = 'SELECT count(*), sum(id), sum(length(t)) FROM (SELECT l.id, long.t FROM l LEFT JOIN long ON l.k = long.k AND l.v <> length(long.t) OFFSET 0) x';
+		my $memory = "SET gpujoin.device_memory_limit = '40MB';";
+		unlike(plan_of($texts, $memory), qr/Fallback|Spilled/, "$n devices of little memory, long texts: neither fallback nor parts");
+		is($node->safe_psql('postgres', "$session $memory $texts"), $node->safe_psql('postgres', "SET gpujoin.enabled = off; $texts"), "$n devices of little memory, long texts: right rows");
 	}
 
 	# failures on one of them, and of all

@@ -339,6 +339,7 @@ const GjDeviceOps gj_cpu_device = {
 	.select = gj_cpu_select,
 	.pick = gj_cpu_pick,
 	.split = gj_cpu_split,
+	.split_reserve = gj_cpu_split_reserve,
 	.pick_values = gj_cpu_pick_values,
 	.ref_bytes = gj_cpu_ref_bytes,
 	.move_refs = gj_cpu_move_refs,

@@ -90,6 +90,7 @@ extern GjStatus gj_cpu_select(GjQueue *queue, const GjView *view, uint32_t expr,
 							  uint32_t *positions, uint32_t *n);
 extern GjStatus gj_cpu_pick(GjQueue *queue, uint32_t *to, const uint32_t *from, uint32_t base,
 							const uint32_t *positions, uint32_t n);
+extern GjStatus gj_cpu_split_reserve(GjQueue *queue, uint32_t n);
 extern GjStatus gj_cpu_split(GjQueue *queue, const GjKeys *keys, const GjSplit *split,
 							 uint32_t *positions, uint32_t start[GJ_SPLIT_PARTS + 2]);
 extern GjStatus gj_cpu_pick_values(GjQueue *queue, void *to, const void *from, uint32_t width,

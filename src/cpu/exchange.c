@@ -85,6 +85,13 @@ place_items(const GjSplitWork *w, uint32_t nitems, uint32_t *start)
 	start[w->split->nparts + 1] = total;
 }
 
+/* A split takes none of the device's memory. */
+GjStatus
+gj_cpu_split_reserve(GjQueue *queue, uint32_t n)
+{
+	return GJ_OK;
+}
+
 GjStatus
 gj_cpu_split(GjQueue *queue, const GjKeys *keys, const GjSplit *split, uint32_t *positions,
 			 uint32_t start[GJ_SPLIT_PARTS + 2])

@@ -574,6 +574,8 @@ typedef struct GjDeviceOps
 	 */
 	GjStatus	(*split) (GjQueue *queue, const GjKeys *keys, const GjSplit *split,
 						  uint32_t *positions, uint32_t start[GJ_SPLIT_PARTS + 2]);
+	/* Room for split() of n rows: no such call runs out of device memory then. */
+	GjStatus	(*split_reserve) (GjQueue *queue, uint32_t n);
 	/* to[i] = from[positions[i]] for i < n: values of `width` bytes (1, 2, 4, 8 or 16). */
 	GjStatus	(*pick_values) (GjQueue *queue, void *to, const void *from, uint32_t width,
 								const uint32_t *positions, uint32_t n);

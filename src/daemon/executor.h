@@ -155,6 +155,8 @@ extern GjStatus gj_run_send_parcels(GjRun *run, uint32_t source);
  * of them have found their part of it as it was built before: nothing is handed over then.
  */
 extern bool gj_sides_resolve(GjRun **runs, uint32_t nruns, uint32_t source);
+/* The rows of the inner source are where they belong: gives back what took them there. */
+extern void gj_run_end_exchange(GjRun *run);
 /* All inner sides are built: device memory that the exchange of outer rows may take here. */
 extern uint64_t gj_run_exchange_space(GjRun *run);
 /* Reserves that, the same number for all runs, before any outer row comes. */

@@ -565,6 +565,8 @@ extern bool gj_run_exchanges(const GjRun *run, uint32_t source);
 /* Takes the rows of a chunk, or nrows that the source's columns describe, to send them. */
 extern GjStatus gj_run_stage_chunk(GjRun *run, uint32_t source, const GjChunk *chunk);
 extern GjStatus gj_run_stage_rows(GjRun *run, uint32_t source, uint32_t nrows);
+/* True if gj_run_stage_rows sends them at once, for their references point into what has them. */
+extern bool gj_run_sends_in_place(const GjRun *run, uint32_t source);
 /* The filter that rows of an inner source have passed when it is built, or -1. */
 extern int32_t gj_run_inner_filter(const GjRun *run, uint32_t source);
 /* Which part of the source's rows the run has, and of how many; 0 of 1: all. */

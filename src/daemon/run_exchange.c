@@ -90,15 +90,33 @@ inner_rows(const GjProgram *p, int step)
 	return gj_program_array(p, GjSource, sources)[steps[step].source].nrows_hint;
 }
 
-uint64_t
-gj_exchange_worth(const GjProgram *program)
+/* True if n > 1 devices do better to exchange rows than to have all inner ones each. */
+static bool
+pays(const GjProgram *p, int step, uint32_t n)
 {
-	uint64_t	outer = gj_program_array(program, GjSource, sources)[0].nrows_hint;
-	int			step = largest_step(program);
+	uint64_t	outer = gj_program_array(p, GjSource, sources)[0].nrows_hint;
 
-	if (step < 0 || inner_rows(program, step) < GJ_EXCHANGE_ROWS)
+	/* one device would get so much more that the others were idle for more than 30 % */
+	if (gj_program_array(p, GjStep, steps)[step].common * (7 * n + 3) > 300)
+		return false;
+	return inner_rows(p, step) >= GJ_EXCHANGE_ROWS &&
+		outer / n / GJ_EXCHANGE_OUTER <= inner_rows(p, step);
+}
+
+uint32_t
+gj_exchange_worth(const GjProgram *program, uint32_t most)
+{
+	uint64_t	rows = gj_program_array(program, GjSource, sources)[0].nrows_hint;
+	int			step = largest_step(program);
+	uint32_t	n;
+
+	if (step < 0)
 		return 0;
-	return (outer + inner_rows(program, step)) / GJ_ROWS_A_DEVICE;
+	rows += inner_rows(program, step);
+	n = rows / GJ_ROWS_A_DEVICE < most ? (uint32_t) (rows / GJ_ROWS_A_DEVICE) : most;
+	while (n > 1 && !pays(program, step, n))
+		n--;
+	return n > 1 ? n : 0;
 }
 
 uint64_t
@@ -116,18 +134,13 @@ int
 gj_exchange_choose(const GjTeam *team, uint32_t n, bool too_large)
 {
 	const GjProgram *p = team->program;
-	uint64_t	outer = gj_program_array(p, GjSource, sources)[0].nrows_hint;
 	int			step = n > 1 && n <= GJ_SPLIT_PARTS ? largest_step(p) : -1;
 
 	if (step < 0 || team->options.exchange == GJ_EXCHANGE_OFF)
 		return -1;
 	if (team->options.exchange == GJ_EXCHANGE_ON || too_large)
 		return step;
-	/* one device would get so much more that the others were idle for more than 30 % */
-	if (gj_program_array(p, GjStep, steps)[step].common * (7 * n + 3) > 300)
-		return -1;
-	return inner_rows(p, step) >= GJ_EXCHANGE_ROWS &&
-		outer / n / GJ_EXCHANGE_OUTER <= inner_rows(p, step) ? step : -1;
+	return pays(p, step, n) ? step : -1;
 }
 
 bool
@@ -149,7 +162,11 @@ gj_exchange_end(GjTeam *team, uint32_t source)
 		runs[i] = team->members[i].run;
 	if (source > 0 && gj_sides_resolve(runs, team->nmembers, source))
 		return GJ_OK;
-	return gj_team_for_all(team, GJ_TASK_SEND, source);
+	GJ_TRY(gj_team_for_all(team, GJ_TASK_SEND, source));
+	/* all parcels have been read: the build may need the memory */
+	for (uint32_t i = 0; source > 0 && i < team->nmembers; i++)
+		gj_run_end_exchange(runs[i]);
+	return GJ_OK;
 }
 
 void

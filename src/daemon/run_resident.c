@@ -424,6 +424,9 @@ use_rows(GjRun *run, uint32_t source, GjPinned used, GjRowRange *ranges, uint32_
 		GJ_TRY(gj_fused_flush(run));
 		GJ_TRY(compact(run, start, ncolumns, ranges, &n));
 	}
+	/* rows that are sent from where they lie make a parcel a range */
+	else if (exchanged && gj_run_sends_in_place(run, source))
+		GJ_TRY(compact(run, start, ncolumns, ranges, &n));
 	else if (!outer && !exchanged && run->program->kind == GJ_PROGRAM_JOIN)
 		GJ_TRY(gj_relation_append_heap(&run->work, &run->relation[source], fragment->heap.memory,
 									   fragment->heap_used, &heap_base));

@@ -42,7 +42,7 @@ typedef struct GjSplitSide
 	uint32_t	nrefs;			/* of these: references */
 	bool		has_refs;		/* any column is one */
 	uint32_t	most_rows;		/* of a parcel; 0: not known yet */
-	uint64_t	most_heap;		/* bytes of its heap; 0: as many as there are */
+	uint64_t	most_heap;		/* bytes of its heap, if the side has references */
 } GjSplitSide;
 
 typedef struct GjRunExchange
@@ -94,6 +94,12 @@ gj_run_exchanged_part(const GjRun *run, uint32_t source, uint32_t part[2])
 
 	part[0] = exchanged ? run->exchange->plan.part : 0;
 	part[1] = exchanged ? run->exchange->plan.nparts : 1;
+}
+
+bool
+gj_run_sends_in_place(const GjRun *run, uint32_t source)
+{
+	return gj_run_exchanges(run, source) && side_of(run, source)->has_refs;
 }
 
 bool
@@ -255,12 +261,35 @@ gj_run_exchange_space(GjRun *run)
 	return gj_lease_left(run->work.lease) / GJ_EXCHANGE_SHARE;
 }
 
+/*
+ * What a parcel of the side has at most, in so many bytes for all of them and what else rows need
+ * on their way.  Of references half is for heaps: the stage's, the inbox's and the parcels', at
+ * least that of a chunk each.
+ */
+static void
+set_most(const GjRun *run, GjSplitSide *side, uint64_t nbytes)
+{
+	uint64_t	heap = 0;
+
+	if (side->has_refs)
+	{
+		heap = nbytes / 2 / (2 + GJ_PARCELS) & ~UINT64_C(7);
+		if (heap > GJ_PARCEL_HEAP)
+			heap = GJ_PARCEL_HEAP;
+		if (heap < run->layout[side->source].heap_size)
+			heap = run->layout[side->source].heap_size;
+		nbytes /= 2;
+	}
+	side->most_heap = heap;
+	side->most_rows = rows_in(run->exchange, side, nbytes);
+}
+
 /* Finds out, once, how many rows a parcel of the side has. */
 static uint32_t
 most_rows(GjRun *run, GjSplitSide *side)
 {
 	if (side->most_rows == 0)
-		side->most_rows = rows_in(run->exchange, side, gj_run_exchange_space(run));
+		set_most(run, side, gj_run_exchange_space(run));
 	return side->most_rows;
 }
 
@@ -304,6 +333,7 @@ reserve_parcels(GjRun *run, const GjSplitSide *side)
 		GJ_TRY(gj_buffer_grow(work, &x->value[k], 0, n * sizeof(int64_t), 0));
 	GJ_TRY(gj_buffer_grow(work, &x->null, 0, n, 0));
 	GJ_TRY(gj_buffer_grow(work, &x->positions, 0, n * sizeof(uint32_t), 0));
+	GJ_TRY(work->ops->split_reserve(work->queue, (uint32_t) n));
 	if (side->nrefs > 0)
 		GJ_TRY(gj_buffer_grow(work, &x->heap_at, 0, (n + 1) * side->nrefs * sizeof(uint64_t), 0));
 	if (side->filter < 0)
@@ -313,37 +343,31 @@ reserve_parcels(GjRun *run, const GjSplitSide *side)
 	return gj_buffer_grow(work, &x->rows, 0, n * sizeof(uint32_t), 0);
 }
 
+void
+gj_run_end_exchange(GjRun *run)
+{
+	free_buffers(&run->work, run->exchange);
+	gj_relation_free(&run->work, &run->exchange->side[1].stage);
+	gj_buffer_free(&run->work, &run->compact);
+}
+
 GjStatus
 gj_run_reserve_exchange(GjRun *run, uint64_t nbytes)
 {
 	GjRunExchange *x = run->exchange;
 	GjWork	   *work = &run->work;
 	GjSplitSide *side = &x->side[0];
-	uint64_t	heap = 0;
 
-	free_buffers(work, x);
-	gj_relation_free(work, &x->side[1].stage);
-	if (side->has_refs)
-	{
-		/* the stage's, the inbox's and the parcels', at least that of a chunk each */
-		heap = nbytes / 2 / (2 + GJ_PARCELS) & ~UINT64_C(7);
-		if (heap > GJ_PARCEL_HEAP)
-			heap = GJ_PARCEL_HEAP;
-		if (heap < run->layout[0].heap_size)
-			heap = run->layout[0].heap_size;
-		nbytes /= 2;
-	}
-	side->most_heap = heap;
-	side->most_rows = rows_in(x, side, nbytes);
+	set_most(run, side, nbytes);
 	/* a small source needs less, if it is as small as expected */
 	if (side->most_rows > GJ_MAX_TUPLES / 4 && side->most_rows > run->sources[0].nrows_hint)
 		side->most_rows = run->sources[0].nrows_hint > GJ_MAX_TUPLES / 4 ?
 			(uint32_t) run->sources[0].nrows_hint : GJ_MAX_TUPLES / 4;
 	if (side->most_rows < run->sources[0].capacity)
 		side->most_rows = run->sources[0].capacity;
-	GJ_TRY(reserve_relation(work, &side->stage, NULL, side->most_rows, heap));
+	GJ_TRY(reserve_relation(work, &side->stage, NULL, side->most_rows, side->most_heap));
 	GJ_TRY(reserve_relation(work, &x->inbox, side->sent, side->most_rows,
-							side->nrefs > 0 ? heap : 0));
+							side->nrefs > 0 ? side->most_heap : 0));
 	return reserve_parcels(run, side);
 }
 
@@ -499,7 +523,7 @@ fill_heap(GjRun *run, GjSplitSide *side, uint32_t n, GjParcel *parcel, bool *fit
 	}
 	for (uint32_t p = 0; p <= nparts; p++)
 		parcel->heap_start[p] = total += parcel->heap_start[p];
-	*fits = side->most_heap == 0 || total <= side->most_heap || n == 1;
+	*fits = total <= side->most_heap || n == 1;
 	if (!*fits)
 		return GJ_OK;
 	GJ_TRY(gj_buffer_reserve(work, &parcel->heap, total + 8));
@@ -610,7 +634,7 @@ gj_run_stage_chunk(GjRun *run, uint32_t source, const GjChunk *chunk)
 	GjSplitSide *side = side_of(run, source);
 
 	if (side->stage.nrows + chunk->nrows > most_rows(run, side) ||
-		(side->most_heap > 0 && side->stage.heap_used + chunk->heap_used > side->most_heap))
+		side->stage.heap_used + chunk->heap_used > side->most_heap)
 		GJ_TRY(send_stage(run, side));
 	run->work.ops->phase(run->work.queue, GJ_PHASE_TRANSFER);
 	return gj_relation_append(&run->work, &side->stage, chunk);
@@ -627,7 +651,7 @@ gj_run_stage_rows(GjRun *run, uint32_t source, uint32_t nrows)
 
 	/* rows that are received meanwhile are described in their place */
 	memcpy(columns, described, stage->ncolumns * sizeof(GjColumn));
-	if (side->has_refs)
+	if (gj_run_sends_in_place(run, source))
 	{
 		memcpy(run->exchange->from, columns, stage->ncolumns * sizeof(GjColumn));
 		return send_rows(run, side, nrows);

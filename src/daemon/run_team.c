@@ -521,39 +521,26 @@ shares_tiles(const GjProgram *p)
 	return p->kind == GJ_PROGRAM_SETS && sets->top_k == 0 && !sets->distinct;
 }
 
-/* The devices that the size of the program is worth. */
+/* The devices that the size of the program is worth, if each has all inner rows. */
 static uint64_t
-worth_devices(const GjProgram *p, const GjTeamOptions *options)
+worth_devices(const GjProgram *p)
 {
 	const GjSetSpec *sets = gj_program_array(p, GjSetSpec, sets);
 
 	if (p->kind != GJ_PROGRAM_SETS)
-	{
-		uint64_t	outer = gj_program_array(p, GjSource, sources)[0].nrows_hint;
-		uint64_t	replicated = 1 + outer / GJ_ROWS_A_DEVICE;
-		uint64_t	exchanged = options->exchange == GJ_EXCHANGE_OFF ? 0 : gj_exchange_worth(p);
-
-		return exchanged > replicated ? exchanged : replicated;
-	}
+		return 1 + gj_program_array(p, GjSource, sources)[0].nrows_hint / GJ_ROWS_A_DEVICE;
 	return 1 + (uint64_t) sets->nleft * (sets->self ? sets->nleft : sets->nright) /
 		GJ_PAIRS_A_DEVICE;
 }
 
 /* How many devices the run may use. */
 static uint32_t
-want_devices(const GjProgram *p, const GjTeamOptions *options)
+most_devices(const GjProgram *p, const GjTeamOptions *options)
 {
-	uint64_t	n;
-
 	if (!can_put_together(p) && !shares_tiles(p) && p->kind != GJ_PROGRAM_PREWARM)
 		return 1;
-	if (options->max_devices > 0)
-		return options->max_devices < GJ_MAX_RUN_DEVICES ? options->max_devices : GJ_MAX_RUN_DEVICES;
-	/* a cpu that pretends to be several is there for tests */
-	if (options->kind == GJ_DEVICE_CPU)
-		return GJ_MAX_RUN_DEVICES;
-	n = worth_devices(p, options);
-	return n < GJ_MAX_RUN_DEVICES ? (uint32_t) n : GJ_MAX_RUN_DEVICES;
+	return options->max_devices > 0 && options->max_devices < GJ_MAX_RUN_DEVICES ?
+		options->max_devices : GJ_MAX_RUN_DEVICES;
 }
 
 /* Waits for the first device's lease; the others have room for theirs now or are left out. */
@@ -647,6 +634,33 @@ choose_way(GjTeam *team, uint64_t limit, uint32_t n)
 }
 
 /*
+ * How many of n devices the run is worth, and the way: so many as its size asks for, or, where
+ * its inner sides do not fit, as many as have room for them together.
+ */
+static uint32_t
+choose_number(GjTeam *team, uint64_t limit, uint32_t n)
+{
+	const GjTeamOptions *options = &team->options;
+	uint64_t	replicated = worth_devices(team->program);
+	uint32_t	exchanged = options->exchange == GJ_EXCHANGE_OFF ? 0 :
+		gj_exchange_worth(team->program, n);
+	uint32_t	worth = replicated > exchanged ?
+		(uint32_t) (replicated < n ? replicated : n) : exchanged;
+
+	/* a cpu that pretends to be several is there for tests */
+	if (options->max_devices > 0 || options->kind == GJ_DEVICE_CPU)
+		worth = n;
+	for (uint32_t m = worth; m <= n; m++)
+	{
+		choose_way(team, limit, m);
+		if (!team->spill)
+			return m;
+	}
+	choose_way(team, limit, worth);
+	return worth;
+}
+
+/*
  * Runs of members hand their groups over.  Parts of groups and parts of sources get half
  * each of what they may have.
  */
@@ -683,7 +697,7 @@ open_team(GjTeam *team, GjErrorText *why)
 {
 	GjDeviceEntry *entries[GJ_MAX_RUN_DEVICES];
 	uint32_t	n = gj_devices_choose_some(team->options.kind,
-										   want_devices(team->program, &team->options),
+										   most_devices(team->program, &team->options),
 										   entries, why);
 	uint64_t	nbytes;
 	uint64_t	limit;
@@ -696,20 +710,20 @@ open_team(GjTeam *team, GjErrorText *why)
 		snprintf(why->text, sizeof(why->text), "rows to be sorted have no room on the device");
 		return GJ_OUT_OF_MEMORY;
 	}
-	/* in the same order in every run: fragments are placed by it */
-	qsort(entries, n, sizeof(entries[0]), compare_entries);
 	limit = entries[0]->memory.limit;
 	if (team->options.memory_limit != 0 && team->options.memory_limit < limit)
 		limit = team->options.memory_limit;
-	choose_way(team, limit, n);
+	n = choose_number(team, limit, n);
+	/* in the same order in every run: fragments are placed by it */
+	qsort(entries, n, sizeof(entries[0]), compare_entries);
 	nbytes = team->program->kind == GJ_PROGRAM_JOIN ? expected_need(team, limit, n) :
 		team->program->lease;
 	if (team->spill && nbytes > limit)
 		nbytes = limit;
 	GJ_TRY(get_leases(team, entries, n, nbytes));
-	/* the other devices are busy */
-	if (team->nmembers == 1 && team->exchange_step >= 0)
-		choose_way(team, limit, 1);
+	/* other devices are busy */
+	if (team->nmembers < n && team->exchange_step >= 0)
+		choose_way(team, limit, team->nmembers);
 	team->direct = team->nmembers == 1 && !team->spill;
 	if (!team->direct && team->program->output == GJ_OUTPUT_GROUPS)
 		GJ_TRY(open_groups(team, why));

@@ -253,8 +253,8 @@ extern int	gj_team_place(GjTeam *team, uint32_t source, const uint8_t *chunk);
  */
 extern int	gj_exchange_choose(const GjTeam *team, uint32_t n, bool too_large);
 
-/* The devices that an exchange is worth; 0: there can be none. */
-extern uint64_t gj_exchange_worth(const GjProgram *program);
+/* The devices, of so many at most, that an exchange is worth; 0: it is worth none. */
+extern uint32_t gj_exchange_worth(const GjProgram *program, uint32_t most);
 
 /* What a device of n then has to keep less than all of the inner sides. */
 extern uint64_t gj_exchange_saves(const GjProgram *program, int step, uint32_t n);

@@ -257,6 +257,13 @@ start_again(GjScanState *state)
 	state->phase = GJ_SCAN_START;
 }
 
+/* False: nobody puts the sorted rows of parts together. */
+static bool
+can_run_in_parts(const GjProgram *program)
+{
+	return program->output != GJ_OUTPUT_ROWS || !gj_program_is_sorted(program);
+}
+
 /* The device has failed: fall back if that is still possible. */
 static void
 device_failed(GjScanState *state, const GjFailure *failure)
@@ -268,7 +275,8 @@ device_failed(GjScanState *state, const GjFailure *failure)
 				 errdetail("%s%s%s", gj_reason_text(failure->reason),
 						   failure->detail[0] ? ": " : "", failure->detail),
 				 errhint("Run the query again, or set gpujoin.enabled to off.")));
-	if (failure->reason == GJ_OUT_OF_MEMORY && !state->spill && gj_fail_at == GJ_FAIL_NEVER)
+	if (failure->reason == GJ_OUT_OF_MEMORY && !state->spill && gj_fail_at == GJ_FAIL_NEVER &&
+		can_run_in_parts(state->template))
 		start_again(state);
 	else
 		fall_back(state, failure);
