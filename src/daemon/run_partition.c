@@ -9,8 +9,9 @@
  *	by key		one inner source and the outer one, by a hash of the keys of its step, which
  *				read the outer source only.  Equal keys meet in one pass, so every join type
  *				comes out right, rows of the inner side without a match too.
- *	by blocks	an inner source of an inner join, with all outer rows for each block: every
- *				pair is made in one pass.
+ *	by blocks	an inner source of an inner join, or one whose own rows come out by themselves
+ *				(right, right semi and right anti joins), with all outer rows for each block:
+ *				every pair is made in one pass, and it knows which rows have no match.
  *
  * A pass whose part is too large, as estimated or as the device finds out before it has seen
  * an outer row, is split again: fewer key parts, or fewer blocks (one hot key).  What cannot

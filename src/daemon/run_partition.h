@@ -100,11 +100,18 @@ gj_partition_step_of(const GjPartition *partition, uint32_t source)
 	return step;
 }
 
+/*
+ * A pass sees all outer rows with a block of the source: so it makes its pairs, and knows which of
+ * its rows have no match; but not which tuples have none.
+ */
 static inline bool
 gj_partition_can_split_by_blocks(const GjPartition *partition, uint32_t source)
 {
-	return gj_partition_step_of(partition, source)->join_type == GJ_JOIN_INNER &&
-		!gj_partition_others_keep_inner(partition, -1);
+	const GjStep *step = gj_partition_step_of(partition, source);
+
+	return (step->join_type == GJ_JOIN_INNER ||
+			(gj_partition_keeps_inner(step) && step->join_type != GJ_JOIN_FULL)) &&
+		!gj_partition_others_keep_inner(partition, (int) (step - partition->steps));
 }
 
 static inline bool

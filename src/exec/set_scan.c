@@ -265,6 +265,7 @@ explain_run(GjSetScanState *state, ExplainState *es)
 		ExplainPropertyInteger("Left Sets Loaded", NULL, sets->nleft, es);
 		ExplainPropertyInteger("Right Sets Loaded", NULL, sets->nsets - gj_sets_first_right(sets), es);
 		ExplainPropertyInteger("Elements", NULL, sets->offset[sets->nsets], es);
+		ExplainPropertyInteger("Blocks", NULL, stats->nblocks, es);
 		if (stats->ncompared > 0)
 			ExplainPropertyInteger("Pairs Compared", NULL, stats->ncompared, es);
 		ExplainPropertyInteger("Pairs Returned", NULL, stats->nreturned, es);
@@ -274,8 +275,11 @@ explain_run(GjSetScanState *state, ExplainState *es)
 		return;
 	}
 	appendStringInfoSpaces(es->str, es->indent * 2);
-	appendStringInfo(es->str, "Sets: left=%u right=%u  Elements: " UINT64_FORMAT "\n", sets->nleft,
+	appendStringInfo(es->str, "Sets: left=%u right=%u  Elements: " UINT64_FORMAT, sets->nleft,
 					 sets->nsets - gj_sets_first_right(sets), sets->offset[sets->nsets]);
+	if (stats->nblocks > 1)
+		appendStringInfo(es->str, "  Blocks: %u", stats->nblocks);
+	appendStringInfoChar(es->str, '\n');
 	appendStringInfoSpaces(es->str, es->indent * 2);
 	appendStringInfoString(es->str, "Pairs:");
 	if (stats->ncompared > 0)

@@ -62,14 +62,15 @@ typedef struct GjSetJoin GjSetJoin;
 
 /*
  * Starts a join of loaded sets, in the current memory context, on the device if there is
- * one and the join is large enough.  `distinct`: intersections are wanted instead of pairs.
+ * one and the join is large enough.  Families that do not fit it are joined in blocks.
+ * `distinct`: intersections are wanted instead of pairs; they are counted at once or in the process.
  */
 extern GjSetJoin *gj_set_join_start(const GjSets *sets, GjSetPredicate predicate, double threshold,
 									uint32 top_k, bool distinct);
 
 /*
- * The next pair; false at the end.  What fails on the device before the first pair is done
- * in the process instead; afterwards it is an error (58000).
+ * The next pair; false at the end.  What fails on the device before the first pair of a block
+ * is done in the process instead; afterwards it is an error (58000).
  */
 extern bool gj_set_join_next(GjSetJoin *join, GjPair *pair);
 
@@ -89,6 +90,7 @@ typedef struct GjSetJoinStats
 	uint64		ncompared;		/* pairs looked at; on the device known at the end only, 0 before */
 	uint64		nreturned;		/* pairs handed out; distinct: their frequencies */
 	bool		complete;		/* the last one was handed out */
+	uint32		nblocks;		/* that the families were cut into, so far */
 	GjRunStats	run;			/* on the device, at the end; else zeroes */
 } GjSetJoinStats;
 

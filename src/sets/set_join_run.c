@@ -3,8 +3,10 @@
  *	  Runs a set join: a GJ_PROGRAM_SETS on the device, or src/rows/set_join.h in the process.
  *
  * Pairs come in batches, from the output ring or from a tile of the process, and are handed
- * out one by one.  So are distinct intersections, for which the process looks at all pairs
- * first (src/rows/set_intersections.h).
+ * out one by one.  Families that do not fit the device are joined block by block, each block a
+ * run of its own (set_blocks.h); a block of which the device has returned nothing can be done
+ * in the process instead.  So are distinct intersections handed out, for which the process looks
+ * at all pairs first (src/rows/set_intersections.h); they are never taken in blocks.
  */
 #include "postgres.h"
 
@@ -14,11 +16,14 @@
 #include "client/client.h"
 #include "guc.h"
 #include "rows/set_intersections.h"
+#include "sets/set_blocks.h"
 #include "sets/set_join.h"
 
 /* Device memory that a family needs while it is built, bytes an element. */
 #define GJ_LEASE_ELEMENT	72
 #define GJ_LEASE_BASE		(64 * 1024 * 1024)
+/* Blocks of less are not tried. */
+#define GJ_LEAST_ROOM		(1024 * 1024)
 
 typedef struct GjSetsProgram
 {
@@ -31,9 +36,12 @@ typedef struct GjSetsProgram
 struct GjSetJoin
 {
 	const GjSets *sets;
-	GjSetSpec	spec;
-	MemoryContext cxt;
+	GjSetSpec	spec;			/* its families are those of the block */
+	GjSetBlocks blocks;
+	uint64		room;			/* for the sets of a block on the device; 0: none is done there */
+	MemoryContext cxt;			/* of the block */
 	GjSetJoinStats stats;
+	uint64		nbefore;		/* pairs that the blocks before have returned */
 
 	/* the batch that is being handed out */
 	const uint32 *left;
@@ -77,6 +85,37 @@ struct GjSetJoin
 	uint32		next;			/* to be handed out */
 };
 
+/* ---- blocks */
+
+/* Elements of the left (0) or right (1) sets of the block; with itself they are all left. */
+static uint64
+block_elements(const GjSetJoin *join, int side)
+{
+	const GjSetBlock *block = &join->blocks.block;
+
+	if (side == 0)
+		return gj_set_block_elements(join->sets, block->left, block->nleft);
+	return block->self ? 0 : gj_set_block_elements(join->sets, block->right, block->nright);
+}
+
+static uint32
+block_sets(const GjSetJoin *join)
+{
+	const GjSetBlock *block = &join->blocks.block;
+
+	return block->nleft + (block->self ? 0 : block->nright);
+}
+
+/* Elements of set i of the block, its left sets first. */
+static int32
+set_size(const GjSetJoin *join, uint32 i)
+{
+	const GjSetBlock *block = &join->blocks.block;
+	uint32		set = i < block->nleft ? block->left + i : block->right + (i - block->nleft);
+
+	return join->sets->offset[set + 1] - join->sets->offset[set];
+}
+
 /* ---- in the process */
 
 static void *
@@ -110,15 +149,29 @@ static void
 build_in_process(GjSetJoin *join)
 {
 	const GjSets *sets = join->sets;
-	int32	   *size = MemoryContextAllocExtended(join->cxt, sizeof(int32) * (sets->nsets + 1), MCXT_ALLOC_HUGE);
-	GjSetInput	input = {.size = size,.nsets = sets->nsets,.values = sets->elements,
-	.nvalues = sets->offset[sets->nsets],.width = gj_element_width(sets->kind)};
+	const GjSetBlock *block = &join->blocks.block;
+	size_t		width = gj_element_width(sets->kind);
+	uint64		nleft = block_elements(join, 0);
+	uint32		n = block_sets(join);
+	int32	   *size = MemoryContextAllocExtended(join->cxt, sizeof(int32) * ((Size) n + 1), MCXT_ALLOC_HUGE);
+	GjSetInput	input = {.size = size,.nsets = n,.values = sets->elements + sets->offset[block->left] * width,
+	.nvalues = nleft + block_elements(join, 1),.width = width};
 	GjStatus	status;
 
 	join->stats.on_device = false;
 	join->host = (GjSetHost) {join, process_alloc, process_free, process_run};
-	for (uint32 i = 0; i < sets->nsets; i++)
-		size[i] = sets->offset[i + 1] - sets->offset[i];
+	for (uint32 i = 0; i < n; i++)
+		size[i] = set_size(join, i);
+	/* ranges that do not follow each other are put together */
+	if (!block->self && block->right != block->left + block->nleft)
+	{
+		char	   *values = process_alloc(join, input.nvalues * width);
+
+		memcpy(values, input.values, nleft * width);
+		memcpy(values + nleft * width, sets->elements + sets->offset[block->right] * width,
+			   block_elements(join, 1) * width);
+		input.values = values;
+	}
 	status = gj_set_family_build(&join->host, &input, &join->spec, &join->family);
 	if (status != GJ_OK)
 		ereport(ERROR,
@@ -352,9 +405,8 @@ lay_out(const GjColumnType *types, uint32 ncolumns, uint32 slot_size, GjLayout *
 static uint64
 source_rows(const GjSetJoin *join, int source)
 {
-	const GjSets *sets = join->sets;
-
-	return source == 1 ? sets->offset[sets->nsets] : (uint64) sets->nsets * (join->behind != NULL ? 2 : 1);
+	return source == 1 ? block_elements(join, 0) + block_elements(join, 1) :
+		(uint64) block_sets(join) * (join->behind != NULL ? 2 : 1);
 }
 
 /*
@@ -365,17 +417,18 @@ write_program(GjSetJoin *join, GjSetsProgram *buffer)
 {
 	const GjColumnType number = {.kind = GJ_UINT4,.width = sizeof(uint32)};
 	const GjColumnType pair[3] = {number, number, number};
-	const GjSets *sets = join->sets;
 	const GjColumnType intersection[2] = {
-		{.kind = sets->kind,.width = gj_element_width(sets->kind)},
+		{.kind = join->sets->kind,.width = gj_element_width(join->sets->kind)},
 		{.kind = GJ_INT8,.width = sizeof(int64)}
 	};
+	uint64		nelements = block_elements(join, 0) + block_elements(join, 1);
+	uint32		nsets = block_sets(join);
 	GjProgram  *program = &buffer->program;
 
 	memset(buffer, 0, sizeof(*buffer));
 	buffer->spec = join->spec;
 	buffer->columns[0] = (GjColumnType) {.kind = GJ_INT4,.width = sizeof(int32),.source = 0};
-	buffer->columns[1] = (GjColumnType) {.kind = sets->kind,.width = gj_element_width(sets->kind),.source = 1};
+	buffer->columns[1] = (GjColumnType) {.kind = join->sets->kind,.width = gj_element_width(join->sets->kind),.source = 1};
 	for (int i = 0; i < 2; i++)
 	{
 		lay_out(&buffer->columns[i], 1, GJ_LOAD_CHUNK_SIZE, &join->load[i], &join->load_place[i]);
@@ -393,9 +446,9 @@ write_program(GjSetJoin *join, GjSetsProgram *buffer)
 	program->output = GJ_OUTPUT_ROWS;
 	program->fail_point = gj_fail_at;
 	program->output_capacity = join->output.capacity;
-	program->lease = sets->offset[sets->nsets] * GJ_LEASE_ELEMENT + sets->nsets * UINT64CONST(64) + GJ_LEASE_BASE;
+	program->lease = nelements * GJ_LEASE_ELEMENT + nsets * UINT64CONST(64) + GJ_LEASE_BASE;
 	if (join->spec.distinct)
-		program->lease += sets->offset[sets->nsets] * gj_element_width(sets->kind);
+		program->lease += nelements * gj_element_width(join->sets->kind);
 	program->nsources = 2;
 	program->sources = offsetof(GjSetsProgram, sources);
 	program->ncolumns = 2;
@@ -414,7 +467,11 @@ static bool
 load_some(GjSetJoin *join)
 {
 	const GjSets *sets = join->sets;
-	uint32		n = Min(join->load[join->source].capacity, source_rows(join, join->source) - join->sent);
+	const GjSetBlock *block = &join->blocks.block;
+	uint64		nleft = block_elements(join, 0);
+	bool		of_right = join->source == 1 && join->sent >= nleft;
+	uint64		total = join->source == 0 ? source_rows(join, 0) : of_right ? nleft + block_elements(join, 1) : nleft;
+	uint32		n = Min(join->load[join->source].capacity, total - join->sent);
 	uint32		slot;
 	uint8	   *target;
 
@@ -433,15 +490,19 @@ load_some(GjSetJoin *join)
 	gj_slot_has_nulls(target)[0] = 0;
 	target += join->load_place[join->source].data;
 	if (join->source == 1)
-		memcpy(target, sets->elements + join->sent * gj_element_width(sets->kind),
-			   n * gj_element_width(sets->kind));
+	{
+		uint64		at = of_right ? sets->offset[block->right] + (join->sent - nleft) :
+			sets->offset[block->left] + join->sent;
+
+		memcpy(target, sets->elements + at * gj_element_width(sets->kind), n * gj_element_width(sets->kind));
+	}
 	else
 		for (uint32 i = 0; i < n; i++)
 		{
 			uint64		set = join->sent + i;
 
-			((int32 *) target)[i] = set < sets->nsets ? sets->offset[set + 1] - sets->offset[set] :
-				join->behind[set - sets->nsets];
+			((int32 *) target)[i] = set < block_sets(join) ? set_size(join, set) :
+				join->behind[set - block_sets(join)];
 		}
 	join->sent += n;
 	return gj_client_send_chunk(join->client, slot, join->source, n);
@@ -507,17 +568,18 @@ note_failure(GjSetJoin *join, const GjFailure *failure, const char *what)
 }
 
 /*
- * Submit the program, if the device should do it.
+ * Decide whether the device should do it, and how large the blocks are then.
  */
 static void
-submit(GjSetJoin *join)
+choose_device(GjSetJoin *join)
 {
 	const GjSets *sets = join->sets;
 	uint64		npairs = (uint64) sets->nleft * (sets->nsets - gj_sets_first_right(sets));
 	const GjDeviceInfo *device;
-	GjSetsProgram program;
+	uint64		memory;
 	GjFailure	failure;
 
+	join->room = 0;
 	if (!gj_enabled || gj_device == GJ_SET_DEVICE_OFF || npairs == 0 ||
 		Max(npairs, sets->offset[sets->nsets]) < gj_set_device_min_elements)
 		return;
@@ -527,20 +589,149 @@ submit(GjSetJoin *join)
 		note_failure(join, &failure, "a set join does not use a device");
 		return;
 	}
+	join->stats.device_kind = device->kind;
+	/* nine tenths may be leased (src/daemon/devices.c) */
+	memory = device->memory_total / 10 * 9;
+	if (gj_device_memory_limit > 0)
+		memory = Min(memory, (uint64) gj_device_memory_limit * 1024 * 1024);
+	/* however little it is: the device may know better */
+	join->room = Max(gj_set_blocks_room(memory), memory / 8);
+}
+
+/*
+ * Cut the families, from the beginning: the process has as much memory as it wants.
+ */
+static void
+start_blocks(GjSetJoin *join)
+{
+	gj_set_blocks_start(&join->blocks, join->sets, join->spec.top_k > 0,
+						join->spec.distinct || join->room == 0 ? PG_UINT64_MAX : join->room);
+}
+
+/*
+ * Take the next block.
+ */
+static bool
+take_block(GjSetJoin *join)
+{
+	if (!gj_set_blocks_next(&join->blocks))
+		return false;
+	join->stats.nblocks = join->blocks.n;
+	join->spec.self = join->blocks.block.self;
+	join->spec.nleft = join->blocks.block.nleft;
+	join->spec.nright = join->spec.self ? 0 : join->blocks.block.nright;
+	return true;
+}
+
+/*
+ * Submit the program of the block, if the device should do it.
+ */
+static void
+submit(GjSetJoin *join)
+{
+	GjSetsProgram program;
+	GjFailure	failure;
+
+	if (join->room == 0)
+		return;
 	write_program(join, &program);
 	join->source = 1;
-	join->stats.device_kind = device->kind;
+	join->sent = 0;
 	join->client = gj_client_submit(&program.program, NULL, &failure);
-	join->stats.on_device = join->client != NULL;
+	join->stats.on_device |= join->client != NULL;
 	if (join->client != NULL)
 		return;
 	note_failure(join, &failure, "a set join falls back to the process");
 	gj_client_count(&failure);
+	join->room = 0;
+	/* which does all at once, if nothing was done yet */
+	if (join->blocks.n == 1)
+	{
+		start_blocks(join);
+		take_block(join);
+	}
 }
 
 /*
- * Get the next batch from the device.  False: there is none, and no client either if the process
- * has to do it.
+ * Give back all that belongs to the current block, with the connection, if there is one.
+ */
+static void
+forget_block(GjSetJoin *join)
+{
+	MemoryContextReset(join->cxt);
+	join->client = NULL;
+	join->batch = false;
+	join->built = join->begun = false;
+	join->n = join->at = 0;
+	join->set = NULL;
+	join->set_n = join->set_room = 0;
+	memset(&join->found, 0, sizeof(join->found));
+	memset(&join->pairs, 0, sizeof(join->pairs));
+	join->found_room = 0;
+	join->next = 0;
+}
+
+/*
+ * Start with the first block, or go on with the next one.
+ */
+static bool
+next_block(GjSetJoin *join)
+{
+	MemoryContext caller;
+
+	forget_block(join);
+	join->nbefore = join->stats.nreturned;
+	if (!take_block(join))
+		return false;
+	caller = MemoryContextSwitchTo(join->cxt);
+	submit(join);
+	MemoryContextSwitchTo(caller);
+	return true;
+}
+
+/*
+ * Go on after a failure of the device: with smaller blocks, or in the process, from the
+ * beginning if nothing was returned yet, else with this block.
+ */
+static void
+recover(GjSetJoin *join, const GjFailure *failure)
+{
+	bool		too_large = failure->reason == GJ_OUT_OF_MEMORY || failure->reason == GJ_TOO_LARGE;
+	bool		again = join->stats.nreturned == 0;
+
+	if (join->stats.nreturned > join->nbefore)
+	{
+		gj_client_count(failure);
+		ereport(ERROR,
+				(errcode(ERRCODE_SYSTEM_ERROR),
+				 errmsg("gpujoin lost its device after rows had been returned"),
+				 errdetail("%s", gj_reason_text(failure->reason)),
+				 errhint("Run the query again.")));
+	}
+	if (again && too_large && !join->spec.distinct && gj_fail_at == GJ_FAIL_NEVER && join->room > GJ_LEAST_ROOM && block_sets(join) > 2)
+		join->room /= 2;
+	else
+	{
+		note_failure(join, failure, "a set join falls back to the process");
+		gj_client_count(failure);
+		/* for the next block there may be memory */
+		if (again || !too_large)
+			join->room = 0;
+	}
+	if (again)
+	{
+		join->stats.ncompared = 0;
+		memset(&join->stats.run, 0, sizeof(join->stats.run));
+		start_blocks(join);
+		next_block(join);
+		return;
+	}
+	forget_block(join);
+}
+
+/*
+ * Get the next batch from the device.  False: it was the last one of the block, or there is no client,
+ * and the process has to do it.
  */
 static bool
 next_of_device(GjSetJoin *join)
@@ -550,30 +741,19 @@ next_of_device(GjSetJoin *join)
 
 	if (next_batch(join, &failure, &failed))
 		return true;
-	if (!failed)
+	if (failed)
 	{
-		join->stats.run = *gj_client_stats(join->client);
-		join->stats.ncompared = join->stats.run.step[0].rows_in;
-		join->stats.algorithm = join->stats.run.step[0].set_algorithm;
+		recover(join, &failure);
+		return join->client != NULL && next_of_device(join);
 	}
-	gj_client_close(join->client);
-	if (!failed)
-		return false;
-	gj_client_count(&failure);
-	if (join->stats.nreturned > 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_SYSTEM_ERROR),
-				 errmsg("gpujoin lost its device after rows had been returned"),
-				 errdetail("%s", gj_reason_text(failure.reason)),
-				 errhint("Run the query again.")));
-	note_failure(join, &failure, "a set join falls back to the process");
-	pfree(join->client);
-	join->client = NULL;
+	gj_add_run_stats(&join->stats.run, gj_client_stats(join->client), ~0u);
+	join->stats.ncompared += gj_client_stats(join->client)->step[0].rows_in;
+	join->stats.algorithm = gj_client_stats(join->client)->step[0].set_algorithm;
 	return false;
 }
 
 /*
- * Get the next batch from the device, or else from the process.
+ * Get the next pairs of the block, from the device or in the process; false at its end.
  */
 static bool
 next_pairs(GjSetJoin *join)
@@ -622,7 +802,7 @@ next_received(GjSetJoin *join, GjElements *set, int64 *frequency)
 		join->at = join->n = 0;
 		if (!next_of_device(join))
 		{
-			if (join->set_n > 0)
+			if (join->client != NULL && join->set_n > 0)
 				elog(ERROR, "the device returned a part of an intersection");
 			return false;
 		}
@@ -645,7 +825,7 @@ note_equal_ids(GjSetJoin *join)
 	if (i >= sets->nsets)
 		return;
 	join->spec.behind = 1;
-	join->behind = MemoryContextAllocHuge(join->cxt, sizeof(uint32) * sets->nsets);
+	join->behind = MemoryContextAllocHuge(CurrentMemoryContext, sizeof(uint32) * sets->nsets);
 	for (i = sets->nsets; i-- > 0;)
 		join->behind[i] = i + 1 < sets->nsets && sets->id[i] == sets->id[i + 1] ? join->behind[i + 1] : i + 1;
 }
@@ -660,18 +840,17 @@ gj_set_join_start(const GjSets *sets, GjSetPredicate predicate, double threshold
 	GjSetJoin  *join = palloc0(sizeof(GjSetJoin));
 
 	join->sets = sets;
-	join->cxt = CurrentMemoryContext;
+	join->cxt = AllocSetContextCreate(CurrentMemoryContext, "gpujoin block of sets", ALLOCSET_DEFAULT_SIZES);
 	join->spec.algorithm = gj_set_algorithm;
 	join->spec.predicate = predicate;
-	join->spec.self = sets->self;
 	join->spec.top_k = top_k;
 	join->spec.distinct = distinct;
 	join->spec.threshold = threshold;
-	join->spec.nleft = sets->nleft;
-	join->spec.nright = sets->self ? 0 : sets->nsets - sets->nleft;
 	if (distinct && sets->self)
 		note_equal_ids(join);
-	submit(join);
+	choose_device(join);
+	start_blocks(join);
+	join->stats.complete = !next_block(join);
 	return join;
 }
 
@@ -682,26 +861,26 @@ bool
 gj_set_join_next(GjSetJoin *join, GjPair *pair)
 {
 	const GjSets *sets = join->sets;
-	uint32		first_right = gj_sets_first_right(sets);
+	const GjSetBlock *block = &join->blocks.block;
 
 	for (;;)
 	{
 		while (join->at == join->n)
 		{
 			join->at = join->n = 0;
-			if (join->stats.complete || !next_pairs(join))
-			{
-				join->stats.complete = true;
+			if (join->stats.complete)
 				return false;
-			}
+			if (!next_pairs(join))
+				join->stats.complete = !next_block(join);
 		}
 		pair->left = join->left[join->at];
 		pair->right = join->right[join->at];
 		pair->common = join->common[join->at];
 		join->at++;
-		if (pair->left >= sets->nleft || pair->right >= sets->nsets - first_right)
+		if (pair->left >= block->nleft || pair->right >= block->nright)
 			elog(ERROR, "the device returned a set that does not exist");
-		pair->right += first_right;
+		pair->left += block->left;
+		pair->right += block->right;
 		/* left_id < right_id: equal ids are no pair */
 		if (sets->self && join->spec.top_k == 0 && sets->id[pair->left] == sets->id[pair->right])
 			continue;
@@ -724,7 +903,7 @@ gj_set_join_next_distinct(GjSetJoin *join, GjElements *set, int64 *frequency)
 		join->stats.nreturned += *frequency;
 		return true;
 	}
-	join->stats.complete = true;
+	join->stats.complete = !next_block(join);
 	return false;
 }
 
