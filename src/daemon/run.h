@@ -376,6 +376,8 @@ gj_step_only_counts(const GjRun *run, uint32_t i)
 /* run_probe.c */
 extern void gj_step_free_probe(GjWork *work, GjRunStep *rs);
 extern void gj_step_free_pairs(GjWork *work, GjRunStep *rs);
+/* Device memory without which not even GJ_MIN_TUPLES tuples can be taken through the steps. */
+extern uint64_t gj_run_least_space(const GjRun *run);
 /* Finds out, once, how many tuples all steps can take at a time in half of what is left. */
 extern void gj_run_choose_max_tuples(GjRun *run);
 /*

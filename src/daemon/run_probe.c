@@ -154,14 +154,12 @@ gj_run_make_room(GjRun *run, uint32_t i, uint32_t *n)
 	return status;
 }
 
-void
-gj_run_choose_max_tuples(GjRun *run)
+/* Bytes that a tuple takes on its way through all steps. */
+static uint64_t
+tuple_bytes(const GjRun *run)
 {
-	uint64_t	nbytes = sizeof(uint32_t);	/* for a tuple: filtered */
-	uint64_t	n;
+	uint64_t	nbytes = sizeof(uint32_t);	/* filtered */
 
-	if (run->max_tuples != 0)
-		return;
 	for (uint32_t i = 0; i < run->nsteps; i++)
 	{
 		const GjRunStep *rs = &run->steps[i];
@@ -178,7 +176,23 @@ gj_run_choose_max_tuples(GjRun *run)
 	}
 	if (run->program->limit > 0 && run->program->output == GJ_OUTPUT_ROWS)
 		nbytes += run->program->nsort_keys * sizeof(int64_t) + 1 + 2 * sizeof(uint32_t);
-	n = gj_lease_left(run->work.lease) / 2 / nbytes / GJ_MIN_TUPLES * GJ_MIN_TUPLES;
+	return nbytes;
+}
+
+uint64_t
+gj_run_least_space(const GjRun *run)
+{
+	return tuple_bytes(run) * GJ_MIN_TUPLES;
+}
+
+void
+gj_run_choose_max_tuples(GjRun *run)
+{
+	uint64_t	n;
+
+	if (run->max_tuples != 0)
+		return;
+	n = gj_lease_left(run->work.lease) / 2 / tuple_bytes(run) / GJ_MIN_TUPLES * GJ_MIN_TUPLES;
 	if (n < GJ_MIN_TUPLES)
 		n = GJ_MIN_TUPLES;
 	run->max_tuples = n < GJ_MAX_TUPLES ? (uint32_t) n : GJ_MAX_TUPLES;

@@ -379,6 +379,10 @@ compact(GjRun *run, GjColumn *columns, uint32_t ncolumns, GjRowRange *ranges, ui
 		total += ranges[i].end - ranges[i].first;
 	for (uint32_t c = 0; c < ncolumns; c++)
 		nbytes += gj_align(total * columns[c].width) + gj_align(total);
+	/* the steps need some as well */
+	if (run->compact.nbytes < nbytes &&
+		gj_lease_left(work->lease) < nbytes + nbytes / 4 + 2 * gj_run_least_space(run))
+		return GJ_OK;
 	status = gj_buffer_reserve(work, &run->compact, nbytes);
 	if (status != GJ_OK)
 		return status == GJ_OUT_OF_MEMORY ? GJ_OK : status;

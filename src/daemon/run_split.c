@@ -368,7 +368,9 @@ gj_run_reserve_exchange(GjRun *run, uint64_t nbytes)
 	GJ_TRY(reserve_relation(work, &side->stage, NULL, side->most_rows, side->most_heap));
 	GJ_TRY(reserve_relation(work, &x->inbox, side->sent, side->most_rows,
 							side->nrefs > 0 ? side->most_heap : 0));
-	return reserve_parcels(run, side);
+	GJ_TRY(reserve_parcels(run, side));
+	/* the steps take theirs when another device may have returned rows */
+	return gj_lease_left(work->lease) >= 2 * gj_run_least_space(run) ? GJ_OK : GJ_OUT_OF_MEMORY;
 }
 
 /* ---- sending */
