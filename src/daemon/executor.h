@@ -99,15 +99,14 @@ extern GjStatus gj_run_use(GjRun *run, uint32_t source, uint32_t n, const GjUse 
 
 /*
  * The same of one fragment of an inner source, which lies on the device of another run, or of
- * this one.  It is taken from that run, once; then all runs can use it; then it is given back
- * with `use`, or without if the run has failed.
+ * this one.  It is taken from that run, once; then all runs are told to use it; when the source
+ * has ended for all of them it is given back with `use`, or without if a run has failed.
  */
 typedef struct GjFragment GjFragment;
 
 /* NULL: it was not told of.  *table: the source's table that it belongs to. */
 extern GjFragment *gj_run_take_fragment(GjRun *run, uint32_t source, uint64_t id,
 										uint32_t *table);
-/* Waits. */
 extern GjStatus gj_run_use_fragment(GjRun *run, uint32_t source, uint32_t table, const GjUse *use,
 									GjFragment *fragment, GjDeviceEntry *owner);
 extern void gj_fragment_give_back(GjDeviceEntry *owner, GjFragment *fragment,

@@ -152,6 +152,7 @@ typedef struct GjPinned
 typedef struct GjRunUse
 {
 	GjPinned	used;
+	GjDeviceEntry *owner;		/* of shared ones: where it lies */
 	uint64_t	pages[GJ_FRAGMENT_WORDS];
 } GjRunUse;
 
@@ -170,9 +171,11 @@ typedef struct GjRunResident
 	/* of an inner side */
 	GjRunUse   *uses;			/* what it is made of, beside chunks */
 	uint32_t	nuses;
+	GjRunUse   *shared;			/* the same, pinned for several runs, which all use them */
+	uint32_t	nshared;
 	GjSideFragment *made;		/* fragments that its chunks have filled, all pages valid */
 	uint32_t	nmade;
-	uint64_t	nchunk_rows;	/* that did not come by `uses`: of chunks, and copied from other devices */
+	uint64_t	nchunk_rows;	/* of chunks */
 	uint64_t	nmade_rows;		/* of these: rows of fragments in `made` */
 } GjRunResident;
 
@@ -528,6 +531,8 @@ extern GjStatus gj_run_intersect(GjRun *run);
 extern GjStatus gj_run_keep(GjRun *run, uint32_t source, const GjChunk *chunk, GjLane lane);
 /* Appends the rows of pages of a fragment to the relation of an inner source. */
 extern GjStatus gj_run_append_use(GjRun *run, uint32_t source, const GjRunUse *use);
+/* The same of those that several runs use, wherever they lie.  Waits. */
+extern GjStatus gj_run_append_shared(GjRun *run, uint32_t source);
 /* Gives all fragments back, after the queue was waited for. */
 extern void gj_run_release(GjRun *run, uint32_t source);
 

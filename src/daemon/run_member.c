@@ -409,6 +409,29 @@ counted_sources(const GjMember *member)
 	return counted;
 }
 
+/* The fragments that the run has used of a source need not stay any longer. */
+static void
+drop_held(GjMember *member, uint32_t source, bool failed)
+{
+	GjTaskList	others;
+	GjTask	   *task;
+
+	gj_start_list(&others);
+	while ((task = gj_take_task(&member->held)))
+	{
+		if (task->source != source)
+		{
+			gj_put_task(&others, task);
+			continue;
+		}
+		gj_team_drop_shared(member->team, task->shared, failed);
+		task->shared = NULL;
+		gj_team_free_task(member->team, task);
+	}
+	while ((task = gj_take_task(&others)))
+		gj_put_task(&member->held, task);
+}
+
 static GjStatus
 do_task(GjMember *member, const GjTask *task)
 {
@@ -417,6 +440,12 @@ do_task(GjMember *member, const GjTask *task)
 
 	switch (task->kind)
 	{
+		case GJ_TASK_OPEN:
+			if (team->exchange_step >= 0)
+				gj_exchange_open(member, &status);
+			else
+				gj_member_open_run(member, team->program, &status);
+			return status;
 		case GJ_TASK_USE:
 			member->nchunks += task->source == 0 ? task->nrows : 0;
 			member->restless = true;
@@ -443,6 +472,7 @@ do_task(GjMember *member, const GjTask *task)
 		case GJ_TASK_SOURCE_END:
 			member->restless = true;
 			status = gj_run_source_end(member->run, task->source);
+			drop_held(member, task->source, status != GJ_OK);
 			if (status == GJ_OK && gj_run_complete(member->run))
 				note_complete(member);
 			return status;
@@ -507,16 +537,17 @@ member_main(void *arg)
 			member->restless = false;
 		if (!stopped(team))
 			status = gj_member_error(member, tired ? rest(member) : do_task(member, task));
-		if (task && task->shared)
-			gj_team_drop_shared(team, task->shared, status != GJ_OK);
-		if (task)
-			task->shared = NULL;
-		gj_team_free_task(team, task);
+		if (task && task->shared && status == GJ_OK)
+			gj_put_task(&member->held, task);
+		else
+			gj_team_free_task(team, task);
 		pthread_mutex_lock(&team->lock);
 		if (status != GJ_OK)
 			fail(team, status);
 		team->nidle++;
-		gj_team_wake(team);
+		/* the session's thread waits for nothing less; what it is asked for wakes it as well */
+		if (team->nidle == team->nmembers || team->status != GJ_OK)
+			gj_team_wake(team);
 	}
 	pthread_mutex_unlock(&team->lock);
 	return NULL;

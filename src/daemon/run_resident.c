@@ -581,26 +581,39 @@ GjStatus
 gj_run_use_fragment(GjRun *run, uint32_t source, uint32_t table, const GjUse *use,
 					GjFragment *fragment, GjDeviceEntry *owner)
 {
-	uint64_t	before = run->relation[source].nrows;
-	GjRowRange *ranges;
-	GjStatus	status;
-	GjStatus	ended;
+	GjRunResident *resident = &run->resident[source];
+	GjRunUse   *grown;
 
 	GJ_TRY(gj_run_may_load(run, source));
-	GJ_STOP_CHECK(run);
-	ranges = malloc(GJ_FRAGMENT_BLOCKS * sizeof(GjRowRange));
-	if (!ranges)
+	grown = realloc(resident->shared, (resident->nshared + 1) * sizeof(GjRunUse));
+	if (!grown)
 		return GJ_OUT_OF_HOST_MEMORY;
-	run->work.ops->phase(run->work.queue, GJ_PHASE_TRANSFER);
-	run->work.peer = owner == run->entry ? NULL : owner->device;
-	status = use_rows(run, source, (GjPinned) {fragment, table}, ranges,
-					  find_ranges(fragment, use->pages, ranges));
-	run->work.peer = NULL;
-	/* a side of these rows and others would be taken for one of the others alone */
-	run->resident[source].nchunk_rows += run->relation[source].nrows - before;
+	resident->shared = grown;
+	grown += resident->nshared++;
+	grown->used = (GjPinned) {fragment, table};
+	grown->owner = owner;
+	memcpy(grown->pages, use->pages, sizeof(grown->pages));
+	return GJ_OK;
+}
+
+GjStatus
+gj_run_append_shared(GjRun *run, uint32_t source)
+{
+	const GjRunResident *resident = &run->resident[source];
+	GjStatus	status = GJ_OK;
+	GjStatus	ended;
+
+	for (uint32_t i = 0; i < resident->nshared && status == GJ_OK; i++)
+	{
+		const GjRunUse *use = &resident->shared[i];
+
+		GJ_STOP_CHECK(run);
+		run->work.peer = use->owner == run->entry ? NULL : use->owner->device;
+		status = gj_run_append_use(run, source, use);
+		run->work.peer = NULL;
+	}
 	/* what the queue still reads must stay where it is */
 	ended = run->work.ops->sync(run->work.queue);
-	free(ranges);
 	return status == GJ_OK ? ended : status;
 }
 
@@ -769,6 +782,7 @@ gj_run_release(GjRun *run, uint32_t source)
 		gj_resident_unpin(resident->store, resident->held[i].fragment);
 	free(resident->uses);
 	free(resident->held);
+	free(resident->shared);
 	free(resident->made);
 	free(resident->pinned);
 	for (uint32_t i = 0; i < resident->ntables; i++)

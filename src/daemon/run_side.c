@@ -126,9 +126,10 @@ by_id(const void *a, const void *b)
 static void
 write_fragments(const GjRunResident *resident, GjSideFragment *list)
 {
-	for (uint32_t i = 0; i < resident->nuses; i++)
+	for (uint32_t i = 0; i < resident->nuses + resident->nshared; i++)
 	{
-		const GjRunUse *use = &resident->uses[i];
+		const GjRunUse *use = i < resident->nuses ? &resident->uses[i] :
+			&resident->shared[i - resident->nuses];
 		const GjFragment *fragment = use->used.fragment;
 
 		list[i] = (GjSideFragment) {
@@ -138,7 +139,8 @@ write_fragments(const GjRunResident *resident, GjSideFragment *list)
 		memcpy(list[i].pages, use->pages, sizeof(use->pages));
 	}
 	if (resident->nmade > 0)
-		memcpy(list + resident->nuses, resident->made, resident->nmade * sizeof(GjSideFragment));
+		memcpy(list + resident->nuses + resident->nshared, resident->made,
+			   resident->nmade * sizeof(GjSideFragment));
 }
 
 /*
@@ -157,7 +159,7 @@ list_fragments(GjRun *const *runs, uint32_t nruns, uint32_t source, uint32_t *n)
 
 		if (resident->nmade_rows != resident->nchunk_rows)
 			return NULL;
-		*n += resident->nuses + resident->nmade;
+		*n += resident->nuses + resident->nshared + resident->nmade;
 	}
 	list = *n > 0 ? malloc(*n * sizeof(GjSideFragment)) : NULL;
 	if (!list)
@@ -168,7 +170,7 @@ list_fragments(GjRun *const *runs, uint32_t nruns, uint32_t source, uint32_t *n)
 		const GjRunResident *resident = &runs[r]->resident[source];
 
 		write_fragments(resident, list + *n);
-		*n += resident->nuses + resident->nmade;
+		*n += resident->nuses + resident->nshared + resident->nmade;
 	}
 	qsort(list, *n, sizeof(GjSideFragment), by_id);
 	return list;
@@ -214,18 +216,18 @@ step_of(GjRun *run, uint32_t source)
 
 /* ---- finding */
 
-/* Rows of all pages that the source uses. */
+/* Rows of all pages that are used. */
 static uint64_t
-count_rows(const GjRunResident *resident)
+count_rows(const GjRunUse *uses, uint32_t n)
 {
 	uint64_t	nrows = 0;
 
-	for (uint32_t i = 0; i < resident->nuses; i++)
+	for (uint32_t i = 0; i < n; i++)
 	{
-		const GjFragment *fragment = resident->uses[i].used.fragment;
+		const GjFragment *fragment = uses[i].used.fragment;
 
 		for (uint32_t page = 0; page < fragment->npages; page++)
-			if (gj_page_is_set(resident->uses[i].pages, page))
+			if (gj_page_is_set(uses[i].pages, page))
 				nrows += fragment->row_count[page];
 	}
 	return nrows;
@@ -242,8 +244,9 @@ append_uses(GjRun *run, uint32_t source)
 	GjRelation *relation = &run->relation[source];
 	uint32_t	done = 0;
 
-	if (relation->nrows == 0 && resident->nuses > 0)
-		relation->hint = count_rows(resident);
+	if (relation->nrows == 0 && resident->nuses + resident->nshared > 0)
+		relation->hint = count_rows(resident->uses, resident->nuses) +
+			count_rows(resident->shared, resident->nshared);
 	while (done < resident->nuses)
 	{
 		uint64_t	nrows = relation->nrows;
@@ -291,7 +294,8 @@ gj_side_resolve(GjRun *run, uint32_t source)
 	if (side->kept)
 		return GJ_OK;
 	run->work.ops->phase(run->work.queue, GJ_PHASE_TRANSFER);
-	return append_uses(run, source);
+	GJ_TRY(append_uses(run, source));
+	return resident->nshared > 0 ? gj_run_append_shared(run, source) : GJ_OK;
 }
 
 bool

@@ -175,14 +175,26 @@ gj_team_post(GjTeam *team, GjTaskList *list, GjTask *task)
 GjStatus
 gj_team_for_all(GjTeam *team, GjTaskKind kind, uint32_t source)
 {
+	GjTask	   *tasks[GJ_MAX_RUN_DEVICES];
+	bool		made = true;
+
 	for (uint32_t i = 0; i < team->nmembers; i++)
 	{
-		GjTask	   *task = make_task(kind, source);
-
-		if (!task)
-			return GJ_OUT_OF_HOST_MEMORY;
-		gj_team_post(team, &team->members[i].own, task);
+		tasks[i] = make_task(kind, source);
+		made &= tasks[i] != NULL;
 	}
+	if (!made)
+	{
+		for (uint32_t i = 0; i < team->nmembers; i++)
+			free(tasks[i]);
+		return GJ_OUT_OF_HOST_MEMORY;
+	}
+	/* all are woken at once */
+	pthread_mutex_lock(&team->lock);
+	for (uint32_t i = 0; i < team->nmembers; i++)
+		gj_put_task(&team->members[i].own, tasks[i]);
+	pthread_cond_broadcast(&team->work);
+	pthread_mutex_unlock(&team->lock);
 	return gj_team_drain(team);
 }
 
@@ -581,18 +593,13 @@ start_members(GjTeam *team, GjErrorText *why)
 	team->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (team->wake_fd < 0)
 		return GJ_OUT_OF_HOST_MEMORY;
-	if (team->partition == NULL)
-		for (uint32_t i = 0; i < team->nmembers && status == GJ_OK; i++)
-		{
-			if (team->exchange_step >= 0)
-				gj_exchange_open(&team->members[i], &status);
-			else
-				gj_member_open_run(&team->members[i], team->program, &status);
-		}
+	team->nidle = team->nmembers;
 	for (uint32_t i = 0; i < team->nmembers && status == GJ_OK; i++)
 		if (!gj_member_start(&team->members[i]))
 			status = GJ_OUT_OF_HOST_MEMORY;
-	team->nidle = team->nmembers;
+	/* each opens its own: that takes some tenth of a millisecond on a GPU */
+	if (status == GJ_OK && !team->partition)
+		status = gj_team_for_all(team, GJ_TASK_OPEN, 0);
 	*why = team->error;
 	return status;
 }
@@ -757,6 +764,7 @@ gj_team_open(const GjProgram *program, const GjTeamOptions *options, const GjRun
 		team->members[i].team = team;
 		gj_start_list(&team->members[i].own);
 		gj_start_list(&team->members[i].inbox);
+		gj_start_list(&team->members[i].held);
 	}
 	*status = open_team(team, why);
 	if (*status == GJ_OK)
@@ -821,6 +829,7 @@ gj_team_close(GjTeam *team, GjErrorText *why)
 	{
 		free_tasks(team, &team->members[i].own);
 		free_tasks(team, &team->members[i].inbox);
+		free_tasks(team, &team->members[i].held);
 	}
 	for (uint32_t i = 0; i < team->nmembers; i++)
 	{

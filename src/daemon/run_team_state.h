@@ -21,6 +21,7 @@ typedef struct GjTeamGroups GjTeamGroups;
 
 typedef enum GjTaskKind
 {
+	GJ_TASK_OPEN,				/* open the member's run */
 	GJ_TASK_CHUNK,
 	GJ_TASK_USE,				/* resident fragments of the outer side, the member's own */
 	GJ_TASK_USE_INNER,			/* one of an inner side, wherever it lies */
@@ -50,7 +51,7 @@ typedef struct GjSharedUse
 	GjFragment *fragment;
 	uint32_t	table;			/* of the source, as GjAsk numbers them */
 	GjDeviceEntry *owner;
-	uint32_t	nusers;			/* who have yet to use it; the last one gives it back */
+	uint32_t	nusers;			/* for whom the source has yet to end; the last one gives it back */
 	bool		failed;
 } GjSharedUse;
 
@@ -114,6 +115,7 @@ typedef struct GjMember
 	bool		started;
 	GjTaskList	own;			/* guarded by lock */
 	GjTaskList	inbox;			/* guarded by lock: parcels, ahead of anything else */
+	GjTaskList	held;			/* USE_INNER, done, whose fragments its run reads when their source ends */
 	bool		sent;			/* the run has made something */
 	bool		complete;		/* its run is; guarded by lock */
 	bool		restless;		/* the run may have chunks that it has not worked on, and does
