@@ -1,83 +1,203 @@
 #!/bin/bash
-# Several GPUs for one query, and inner sides larger than a GPU may use: J3, count(*), sum(a.v + b.v) over 2^27 ⋈ 2^27 rows of
-# two int8, and a small inner side (2^17 rows) under the same outer one.
-#   1, 2, 4, 8 GPUs, as far as there are any (gpujoin.devices_per_query): all inner rows on each, or exchanged by key
-#   half of the rows of both sides, or of the outer one, with one key
-#   one GPU with gpujoin.device_memory_limit at 1/8 of what the inner side needs, kept in host memory, then in temporary files
-# GJ_BITS=28 takes 2^28 rows on both sides; GJ_SCALE=0.01 makes the tables smaller, GJ_REPEAT=5 is how often each is timed.  Needs a superuser.  Any split must give the
-# same answer.
+# Several GPUs for one query, and inner sides larger than a GPU may use: count(*), sum(a.v + b.v) over 2^GJ_BITS ⋈ 2^GJ_BITS rows
+# of two int8, and a small inner side (2^17 rows) under the same outer one.  In parts, GJ_PARTS (with one GPU: memory sets; with
+# more: scale skew sets):
+#   memory  one GPU, without a limit and with gpujoin.device_memory_limit at 1/8 of what the inner side needs, kept in host
+#           memory, then in temporary files
+#   scale   1, 2, 4, 8 GPUs, as far as there are any (gpujoin.devices_per_query): columns resident, and nothing on the GPUs before
+#           (with the GB/s of pages that were loaded); all inner rows on each GPU, or exchanged by key
+#   skew    half of the rows of both sides with one key, as a semi join and with an aggregate; how long each GPU was idle
+#   sets    all pairs of 2^GJ_SETS sets on 1, 2, 4, 8 GPUs
+# GJ_BITS is 27 with one GPU, else 28.  GJ_REPEAT=3 is how often each is timed, GJ_LOAD_SESSIONS=16 how many sessions make the tables
+# (GJ_BITS=28: 24 GB, and half as much WAL), GJ_LOADER_WORKERS=15 as for load.sh.  Needs a superuser and gcc.  Whatever the split, the answer must be the same.
+# What each part took is told on stderr.
+GJ_REPEAT=${GJ_REPEAT:-3}
 cd "$(dirname "$0")" && . ./lib.sh
-bits=${GJ_BITS:-27}
-hot_bits=$((bits - 1))
-n=$(rows $((1 << bits)))
-[ "$bits" = 27 ] && t=j3 || t=j3_$bits
-if ! have ${t}_b; then
-	sql -c "CREATE TABLE ${t}_a (k bigint, v bigint)" -c "CREATE TABLE ${t}_b (k bigint, v bigint)"
-	# each key once on either side, in no order: 7919 is prime and no factor of 2^27
-	insert_parallel ${t}_a "$n" "(i * 7919) % $n, i % 1000"
-	insert_parallel ${t}_b "$n" "(i * 104729) % $n, i % 1000"
-fi
-if ! have j3_small; then
-	sql -c "CREATE TABLE j3_small (k bigint, v bigint)"
-	insert_parallel j3_small "$(rows 131072)" "i, i % 1000"
-fi
-if ! have ${t}_hot_b; then
-	sql -c "CREATE TABLE ${t}_hot_a (k bigint, v bigint)" -c "CREATE TABLE ${t}_hot_b (k bigint, v bigint)"
-	insert_parallel ${t}_hot_a $((n / 2)) "CASE WHEN i % 2 = 0 THEN 7 ELSE (i * 7919) % $n END, i % 1000"
-	insert_parallel ${t}_hot_b $((n / 2)) "CASE WHEN i % 2 = 0 THEN 7 ELSE (i * 104729) % $n END, i % 1000"
-fi
-large="SELECT count(*), sum(a.v + b.v) FROM ${t}_a a JOIN ${t}_b b USING (k)"
-small="SELECT count(*), sum(a.v + b.v) FROM ${t}_a a JOIN j3_small b USING (k)"
-hot_semi="SELECT count(*), sum(a.v) FROM ${t}_hot_a a WHERE EXISTS (SELECT FROM ${t}_hot_b b WHERE a.k = b.k)"
-hot_sum="SELECT count(*), sum(a.v + b.v) FROM ${t}_hot_a a JOIN j3_small b USING (k)"
 ngpus=$(sql -c "SELECT count(*) FROM gpujoin_devices WHERE device = current_setting('gpujoin.device')")
+[ "$ngpus" -gt 0 ] || { echo "gpujoin.device = $(sql -c 'SHOW gpujoin.device') has no device" >&2; exit 1; }
+if [ "$ngpus" = 1 ]; then bits=${GJ_BITS:-27} parts=${GJ_PARTS:-memory sets}; else bits=${GJ_BITS:-28} parts=${GJ_PARTS:-scale skew sets}; fi
+set_bits=${GJ_SETS:-19}
+n=$((1 << bits)) hot_n=$((1 << (bits - 2)))
+t=rows_$bits
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+wanted() { [[ " $parts " == *" $1 "* ]]; }
+began=$SECONDS
+took() { echo "$1: $((SECONDS - began)) s" >&2; began=$SECONDS; }
+
+# make_table TABLE N MULTIPLIER [HOT]: by several sessions at once, in the background
+make_table() {
+	local table=$1 rows=$2 multiplier=$3 hot=${4:-} sessions=${GJ_LOAD_SESSIONS:-16} i
+	! have "$table" || return 0
+	[ -x "$work/make_rows" ] || gcc -O3 -o "$work/make_rows" make_rows.c
+	sql -c "CREATE TABLE ${table} (k bigint, v bigint)"
+	(
+		pids=()
+		for i in $(seq 0 $((sessions - 1))); do
+			"$work/make_rows" "$rows" $((rows * i / sessions)) $((rows * (i + 1) / sessions)) "$multiplier" $hot |
+				sql -c "\\copy $table FROM STDIN (FORMAT binary)" &
+			pids+=($!)
+		done
+		ok=true
+		for i in "${pids[@]}"; do wait "$i" || ok=false; done
+		# without all rows it is not there
+		$ok && sql -c "VACUUM ANALYZE $table" || { sql -c "DROP TABLE $table"; exit 1; }
+	) &
+	making+=($!)
+}
+making=()
+# keys in no order: the multipliers are primes
+make_table ${t}_a "$n" 7919
+make_table ${t}_b "$n" 104729
+make_table ${t}_small 131072 1
+if wanted skew; then
+	make_table ${t}_hot_a "$hot_n" 7919 7
+	make_table ${t}_hot_b "$hot_n" 104729 7
+fi
+if wanted sets && ! have "sets_$set_bits"; then
+	# 24 of 4096 elements, the small ones in more sets than the others
+	sql -c "CREATE TABLE sets_$set_bits (id int, s int[])"
+	(insert_parallel "sets_$set_bits" $((1 << set_bits)) "i, ARRAY(SELECT DISTINCT ((hashint8extended(i, j) & 65535) * (hashint8extended(i, j + 100) & 65535) >> 20)::int FROM generate_series(1, 24) j)") &
+	making+=($!)
+fi
+for i in "${making[@]}"; do wait "$i"; done
+took tables
+
+large="SELECT count(*), sum(a.v + b.v) FROM ${t}_a a JOIN ${t}_b b USING (k)"
+small="SELECT count(*), sum(a.v + b.v) FROM ${t}_a a JOIN ${t}_small b USING (k)"
+hot_semi="SELECT count(*), sum(a.v) FROM ${t}_hot_a a WHERE EXISTS (SELECT FROM ${t}_hot_b b WHERE a.k = b.k)"
+hot_sum="SELECT count(*), sum(a.v + b.v) FROM ${t}_hot_a a JOIN ${t}_small b USING (k)"
+set_workers "${GJ_LOADER_WORKERS:-15}"
+gpu="$gpu; SET gpujoin.force = on"
+counts=()
+for g in 1 2 4 8; do [ "$g" -gt "$ngpus" ] || counts+=("$g"); done
+
+# same ANSWER: fails unless all that were given since the last `expected=` are the same
+same() {
+	[ -n "$expected" ] || expected=$1
+	[ "$1" = "$expected" ] || { echo "answers differ: $1, $expected" >&2; exit 1; }
+}
+# used SETTINGS QUERY: which GPUs had how much to do
+used() { { echo "$1;"; echo "EXPLAIN (ANALYZE, COSTS OFF) $2;"; } | sql; }
+# columns NAME GPUS MS SPREAD: adds how many times as fast as the first row of that name, and the goal
+first_ms=
+table_row() {
+	local goal=$5
+	[ "$2" != 1 ] || first_ms=$3
+	printf '| %s | %s | %s | %s | %s | %s |\n' "$1" "$2" "$3" "$4" "$(ratio "$first_ms" "$3")" "$goal"
+}
+# goal GPUS OF_2 OF_4 OF_8
+goal() { case $1 in 2) echo "$2" ;; 4) echo "$3" ;; 8) echo "$4" ;; esac; }
+heading() { printf '\n### %s\n\n' "$1"; shift; printf '| %s ' "$@"; echo '|'; printf -- '| --- %.0s' "$@"; echo '|'; }
 
 echo "## Several GPUs, and little memory"
 echo
 machine
-echo
-row what "median ms" "min–max" "1 GPU / it"
-row --- ---: ---: ---:
-# several NAME QUERY EXCHANGE ...: with 1, 2, 4 and 8 GPUs, whose memories have the columns from run to run
+
+# several NAME QUERY EXCHANGE GOAL_2 GOAL_4 GOAL_8: resident, then cold
 several() {
-	local name=$1 query=$2 g exchange settings
-	shift 2
+	local name=$1 query=$2 exchange=$3 two=${4:-} four=${5:-} eight=${6:-} g settings
 	expected=
-	for g in 1 2 4 8; do
-		[ "$g" -le "$ngpus" ] || continue
-		for exchange in "$@"; do
-			[ "$g" -gt 1 ] || [ "$exchange" = "$1" ] || continue
-			# where columns lie follows from the devices of the run that has loaded them
-			sql -c 'SELECT gpujoin_cache_evict()' >/dev/null
-			settings="$gpu; SET gpujoin.force = on; SET gpujoin.devices_per_query = $g; SET gpujoin.exchange = $exchange"
-			uses_gpujoin "$settings" "$query"
-			times "$settings" "$query" "$repeat"
-			[ "$g" = 1 ] && one_ms=$median expected=$answer
-			[ "$answer" = "$expected" ] || { echo "answers differ: $answer, $expected" >&2; exit 1; }
-			row "$name, $g GPU$([ "$g" = 1 ] || [ $# = 1 ] || echo ", exchange $exchange")" "$median" "$spread" "$(ratio "$one_ms" "$median")"
-			[ "$g" = 1 ] || { echo "$settings;"; echo "EXPLAIN (ANALYZE, COSTS OFF) $query;"; } | sql | grep -E 'Devices Used:|Exchanged:|Times:' >&2
-		done
+	for g in "${counts[@]}"; do
+		settings="$gpu; SET gpujoin.devices_per_query = $g; SET gpujoin.exchange = $exchange"
+		# where columns lie follows from the devices of the run that has loaded them; what is built of them stays from the second run on
+		sql -c 'SELECT gpujoin_cache_evict()' >/dev/null
+		uses_gpujoin "$settings" "$query"
+		times "$settings; $query; $query" "$query" "$repeat"
+		same "$answer"
+		table_row "$name, resident" "$g" "$median" "$spread" "$(goal "$g" "$two" "$four" "$eight")"
+		used "$settings" "$query" >"$work/plan"
+		[ "$g" = 1 ] || sed -n 's/^ *\(Devices Used: .*\|Exchanged: .*\)/\1/p' "$work/plan" >&2
+	done
+	for g in "${counts[@]}"; do
+		settings="$gpu; SET gpujoin.devices_per_query = $g; SET gpujoin.exchange = $exchange"
+		cold_times "$settings" "$query" "$repeat"
+		same "$answer"
+		load_rates "$settings; SELECT NULL FROM gpujoin_cache_evict()" "$query" 1
+		table_row "$name, cold" "$g" "$median" "$spread" "loads ${rate:-?} GB/s of pages, $launched workers"
 	done
 }
-several "2^$bits ⋈ 2^17" "$small" auto
-# one key in half of both sides' rows: on one device with an exchange, which auto avoids where it knows of it
-several "2^$hot_bits ⋈ 2^$hot_bits, half of the rows one key, semi join" "$hot_semi" auto on
-several "2^$hot_bits ⋈ 2^17, half of the outer rows one key, sum" "$hot_sum" auto on
-several "2^$bits ⋈ 2^$bits" "$large" on off
-# what a row of the inner side takes while its table is built, see src/daemon/run_partition.c
-limit=$(((n * (2 * 9 + 80 + 9) / 8 >> 20) + 1))
-[ "$limit" -ge 64 ] || limit=64
-for where in "host memory" "temporary files"; do
-	[ "$where" = "host memory" ] && spill="$(((n * 36 >> 20) + 64))MB" || spill=0
-	settings="$gpu; SET gpujoin.force = on; SET gpujoin.devices_per_query = 1; SET gpujoin.device_memory_limit = '${limit}MB'; SET gpujoin.spill_memory = '$spill'"
-	uses_gpujoin "$settings" "$large"
-	times "$settings" "$large" "$repeat"
-	[ "$answer" = "$expected" ] || { echo "answers differ: $answer, $expected" >&2; exit 1; }
-	row "2^$bits ⋈ 2^$bits, 1 GPU with ${limit} MB, $where" "$median" "$spread" "$(ratio "$one_ms" "$median")"
-	{ echo "$settings;"; echo "EXPLAIN (ANALYZE, COSTS OFF) $large;"; } | sql | grep -E 'Spilled:|Times:' >&2
-done
+
+if wanted scale; then
+	heading "2^$bits rows on 1, 2, 4, 8 GPUs" "query" GPUs "median ms" "min–max" "1 GPU / it" "goal, or what limits it"
+	several "2^$bits ⋈ 2^17, a small inner side on each" "$small" off 1.8 3.6 7
+	took "a small inner side"
+	several "2^$bits ⋈ 2^$bits, exchanged" "$large" on 1.5 2.5 4
+	took "exchange"
+	if [ "$ngpus" -gt 1 ]; then
+		all=("${counts[@]}")
+		counts=(1 "${counts[-1]}")
+		several "2^$bits ⋈ 2^$bits, all inner rows on each" "$large" off
+		counts=("${all[@]}")
+		took "without an exchange"
+	fi
+fi
+
+if wanted skew; then
+	heading "Half of the rows with one key, 2^$((bits - 2)) rows" "query" GPUs exchange "median ms" "min–max" "idle"
+	for exchange in auto on; do
+		for what in semi sum; do
+			[ $what = semi ] && query=$hot_semi name="semi join, both sides" || query=$hot_sum name="sum, small inner side"
+			expected=$(sql -c "$gpu" -c "SET gpujoin.devices_per_query = 1" -c "$query")
+			for g in "${counts[@]}"; do
+				settings="$gpu; SET gpujoin.devices_per_query = $g; SET gpujoin.exchange = $exchange"
+				[ "$g" -gt 1 ] || [ "$exchange" = auto ] || continue
+				sql -c 'SELECT gpujoin_cache_evict()' >/dev/null
+				uses_gpujoin "$settings" "$query"
+				times "$settings; $query; $query" "$query" "$repeat"
+				same "$answer"
+				idle=$(used "$settings; $query" "$query" | grep -o 'idle=[0-9]*%' | tr '\n' ' ' || true)
+				printf '| %s | %s | %s | %s | %s | %s |\n' "$name" "$g" "$exchange" "$median" "$spread" "${idle:-}"
+			done
+		done
+	done
+	took skew
+fi
+
+if wanted memory; then
+	# what a row of the inner side takes while its table is built, see src/daemon/run_partition.c
+	limit=$(((n * (2 * 9 + 80 + 9) / 8 >> 20) + 1))
+	[ "$limit" -ge 16 ] || limit=16
+	heading "2^$bits ⋈ 2^$bits on one GPU with little memory" "memory" "median ms" "min–max" "it / without a limit" "goal" "passes"
+	one="$gpu; SET gpujoin.devices_per_query = 1"
+	expected=
+	uses_gpujoin "$one" "$large"
+	cold_times "$one" "$large" "$repeat"
+	same "$answer"
+	free=$median
+	printf '| %s | %s | %s | %s | %s | %s |\n' "all, nothing on the GPU before" "$median" "$spread" 1.0 "" 1
+	took "without a limit"
+	for where in "host memory" "temporary files"; do
+		[ "$where" = "host memory" ] && spill="$(((n * 36 >> 20) + 64))MB" || spill=0
+		settings="$one; SET gpujoin.device_memory_limit = '${limit}MB'; SET gpujoin.spill_memory = '$spill'"
+		used "$settings" "$large" >"$work/plan"
+		if grep Fallback: "$work/plan" >&2; then exit 1; fi
+		grep -E 'Spilled:|Times:|Loading:' "$work/plan" >&2 || true
+		cold_times "$settings" "$large" "$repeat"
+		same "$answer"
+		printf '| %s | %s | %s | %s | %s | %s |\n' "${limit} MB, $where" "$median" "$spread" "$(ratio "$median" "$free")" "≤ 3" "$(sed -n 's/.*Passes: //p' "$work/plan")"
+		took "$where"
+	done
+fi
+
+if wanted sets; then
+	heading "All pairs of 2^$set_bits sets of 24 elements" "query" GPUs "median ms" "min–max" "1 GPU / it" "goal"
+	expected=
+	query="SELECT count(*), sum(common) FROM gpu_set_join('SELECT id, s FROM sets_$set_bits', NULL, 'overlap', 7)"
+	for algorithm in inverted_index matrix; do
+		for g in "${counts[@]}"; do
+			settings="$gpu; SET gpujoin.set_device_min_elements = 0; SET gpujoin.set_algorithm = $algorithm; SET gpujoin.devices_per_query = $g"
+			times "$settings" "$query" "$repeat"
+			same "$answer"
+			table_row "$algorithm" "$g" "$median" "$spread" "$(goal "$g" "" 3.5 7)"
+			used "$settings" "$query" | grep -E 'Times:|Pairs:|Fallback' >&2 || true
+		done
+	done
+	took sets
+fi
+
 # where it saturates: what the loader, the host's memory and PCIe do in the same time
-echo
-echo "Phases with all GPUs (they overlap with load, and add up over the GPUs):"
-echo
-phases "$gpu; SET gpujoin.force = on; SET gpujoin.devices_per_query = 0" "$large"
+if wanted scale; then
+	printf '\nPhases with all GPUs, nothing on them before (they overlap with load, and add up over the GPUs):\n\n'
+	phases "$gpu; SET gpujoin.devices_per_query = 0; SELECT NULL FROM gpujoin_cache_evict()" "$large"
+fi
