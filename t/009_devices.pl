@@ -23,7 +23,9 @@ $node->safe_psql('postgres', q{
 	CREATE TABLE members AS SELECT i % 50 AS id, i / 7 % 10000 AS elem FROM generate_series(1, 300000) i;
 	CREATE TABLE bands AS SELECT i AS k, i % 3 AS v FROM generate_series(1, 400000) i;
 	CREATE INDEX ON bands (k);
-	VACUUM ANALYZE big, few, members, bands;
+	CREATE TABLE tags_a AS SELECT i AS id, ARRAY(SELECT hashint8extended(i, j) & 262143 FROM generate_series(1, 10 + i % 20) j)::int[] AS tags FROM generate_series(1, 8000) i;
+	CREATE TABLE tags_b AS SELECT i AS id, ARRAY(SELECT hashint8extended(i, j + 50) & 262143 FROM generate_series(1, 10 + i % 15) j)::int[] AS tags FROM generate_series(1, 12000) i;
+	VACUUM ANALYZE big, few, members, bands, tags_a, tags_b;
 });
 my %queries = (
 	sums => 'SELECT count(*), sum(a.id + b.v), min(b.v), max(a.k), avg(a.id) FROM big a JOIN big b ON a.id = b.id',
@@ -103,6 +105,27 @@ foreach my $n (1, 2, 4)
 	# neither memory nor files: PostgreSQL's own plan, before any row
 	like(plan_of($queries{sums}, "SET work_mem = '100MB'; SET gpujoin.device_memory_limit = '16MB'; SET gpujoin.spill_memory = 0; SET temp_file_limit = 0;"),
 		qr/Fallback: out of host memory/, "$n devices: no room for what does not fit");
+
+	# joins on arrays, of which a nested loop of PostgreSQL's would take minutes: the same pairs with little memory
+	my $overlap = 'a.tags && b.tags AND a.id > b.id * 2';
+	foreach my $joined ($n == 2 ? ("FROM tags_a a JOIN tags_b b ON $overlap", "FROM tags_a a LEFT JOIN tags_b b ON $overlap", "FROM tags_b b LEFT JOIN tags_a a ON $overlap") : ())
+	{
+		my $sets = "SELECT count(*), sum(a.id), sum(b.id) $joined";
+		my $little = "SET gpujoin.device_memory_limit = '30MB';";
+		is($node->safe_psql('postgres', "$session $little $sets"), $node->safe_psql('postgres', "$session $sets"), "arrays: $joined");
+		my $in_parts = plan_of($sets, $little);
+		unlike($in_parts, qr/Fallback/, "arrays: $joined: no fallback");
+		like($in_parts, qr/Passes: ([2-9]|\d\d)/, "arrays: $joined: in parts");
+	}
+	foreach my $what ($n == 2 ? ('EXISTS', 'NOT EXISTS') : ())
+	{
+		my $sets = "SELECT count(*), sum(b.id) FROM tags_b b WHERE $what (SELECT FROM tags_a a WHERE $overlap)";
+		my $little = "SET gpujoin.device_memory_limit = '30MB';";
+		is($node->safe_psql('postgres', "$session $little $sets"), $node->safe_psql('postgres', "$session $sets"), "arrays, $what");
+		my $in_parts = plan_of($sets, $little);
+		unlike($in_parts, qr/Fallback/, "arrays, $what: no fallback");
+		like($in_parts, qr/Passes: ([2-9]|\d\d)/, "arrays, $what: in parts");
+	}
 
 	# an inner side of which the planner expects a thousand rows
 	my $unexpected = "SELECT count(*), sum(x.v) FROM big b JOIN (SELECT g::int AS k, g::int + 1 AS v FROM generate_series(1, (SELECT 1900000)) g OFFSET 0) x ON b.id = x.k";

@@ -150,7 +150,10 @@ gj_member_part_slot(void *arg, uint8_t **memory)
 static GjStatus
 member_keep_part(void *arg, const uint8_t *slot)
 {
-	return gj_team_groups_keep(((GjMember *) arg)->keeps_groups, slot);
+	GjMember   *member = arg;
+
+	member->sent = true;
+	return gj_team_groups_keep(member->keeps_groups, slot);
 }
 
 static bool

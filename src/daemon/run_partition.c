@@ -13,8 +13,8 @@
  *				(right, right semi and right anti joins), with all outer rows for each block:
  *				every pair is made in one pass, and it knows which rows have no match.
  *
- * A pass whose part is too large, as estimated or as the device finds out before it has seen
- * an outer row, is split again: fewer key parts, or fewer blocks (one hot key).  What cannot
+ * A pass whose part is too large, as estimated or as the device finds out before anything has
+ * come of it, is split again: fewer key parts, or fewer blocks (one hot key).  What cannot
  * be split ends the run with GJ_TOO_LARGE: before any row has gone out, for the largest passes
  * come first, unless other sessions have taken memory meanwhile.
  *
@@ -38,8 +38,12 @@
 /* Keys that are remembered, a power of two. */
 #define GJ_SEEN_KEYS		4096
 
-/* Rows of a record: what blocks are made of. */
+/* Rows of a record: what blocks are made of; and where each row is a set of many elements. */
 #define GJ_RECORD_ROWS		16384
+#define GJ_RECORD_SETS		1024
+
+/* What a tile of a family takes, and its pairs: at least half of the memory is for the sets. */
+#define GJ_FAMILY_BYTES		(UINT64_C(56) * 1024 * 1024)
 
 /* What the device needs for anything else. */
 #define GJ_SPARE_BYTES		(UINT64_C(6) * 1024 * 1024)
@@ -59,6 +63,17 @@ can_split_by_key(const GjPartition *partition, uint32_t i)
 	return true;
 }
 
+static bool
+joins_sets(const GjProgram *p)
+{
+	const GjStep *steps = gj_program_array(p, GjStep, steps);
+
+	for (uint32_t i = 0; i < p->nsteps; i++)
+		if (steps[i].algorithm == GJ_JOIN_SET)
+			return true;
+	return false;
+}
+
 /* What every device has room for. */
 static uint64_t
 find_budget(GjTeam *team)
@@ -73,6 +88,8 @@ find_budget(GjTeam *team)
 		if (left < least)
 			least = left;
 	}
+	if (joins_sets(team->program))
+		least -= least / 2 < GJ_FAMILY_BYTES ? least / 2 : GJ_FAMILY_BYTES;
 	spare = least / 8 + GJ_SPARE_BYTES;
 	return least > 2 * spare ? least - spare : least / 2;
 }
@@ -199,14 +216,18 @@ fail(GjPartition *partition, GjStatus status, const char *text)
 
 /* Keeps rows of a chunk in records that are small enough to make blocks of. */
 static GjStatus
-keep_rows(GjPartition *partition, GjSpillList *list, const GjChunk *chunk,
-		  const GjColumnType *types, const uint32_t *positions, uint32_t first, uint32_t end)
+keep_rows(GjPartition *partition, uint32_t s, GjSpillList *list, const GjChunk *chunk,
+		  const uint32_t *positions, uint32_t first, uint32_t end)
 {
+	const GjColumnType *types = partition->types + partition->sources[s].first_column;
+	bool		sets = s > 0 && gj_partition_step_of(partition, s)->algorithm == GJ_JOIN_SET;
+	uint32_t	most = sets ? GJ_RECORD_SETS : GJ_RECORD_ROWS;
+
 	for (uint32_t n; first < end; first += n)
 	{
 		GjStatus	status;
 
-		n = end - first < GJ_RECORD_ROWS ? end - first : GJ_RECORD_ROWS;
+		n = end - first < most ? end - first : most;
 		status = gj_spill_add(&partition->spill, list, chunk, types, positions, first, n);
 		if (status != GJ_OK)
 			return fail(partition, status, partition->spill.error.text);
@@ -322,7 +343,6 @@ find_parts(GjPartition *partition, uint32_t s, const GjChunk *chunk)
 static GjStatus
 split_chunk(GjPartition *partition, uint32_t s, const GjChunk *chunk, GjSpillList *parts)
 {
-	const GjColumnType *types = partition->types + partition->sources[s].first_column;
 	uint32_t	start[GJ_MAX_PARTS + 2];
 
 	GJ_TRY(find_parts(partition, s, chunk));
@@ -338,8 +358,7 @@ split_chunk(GjPartition *partition, uint32_t s, const GjChunk *chunk, GjSpillLis
 	{
 		uint32_t	first = p > 0 ? start[p - 1] : 0;
 
-		GJ_TRY(keep_rows(partition, &parts[p], chunk, types, partition->positions, first,
-						 start[p]));
+		GJ_TRY(keep_rows(partition, s, &parts[p], chunk, partition->positions, first, start[p]));
 	}
 	return GJ_OK;
 }
@@ -353,9 +372,8 @@ gj_partition_chunk(GjPartition *partition, uint32_t source, uint32_t nrows, cons
 	GJ_TRY(read_chunk(partition, source, nrows, slot, has_nulls, &chunk));
 	if (source == 0 && partition->key_step >= 0)
 		return split_chunk(partition, 0, &chunk, partition->outer_parts);
-	return keep_rows(partition, source == 0 ? partition->outer_parts : &partition->inner[source],
-					 &chunk, partition->types + partition->sources[source].first_column, NULL, 0,
-					 nrows);
+	return keep_rows(partition, source, source == 0 ? partition->outer_parts :
+					 &partition->inner[source], &chunk, NULL, 0, nrows);
 }
 
 /* ---- all inner sources have come */

@@ -319,24 +319,31 @@ counted_sources(const GjPartition *partition, const GjPass *pass)
 	return counted;
 }
 
-/* *too_large: the device has no room for the inner sides, and nothing has happened yet. */
+/* All rows of a pass. */
 static GjStatus
-run_pass(GjPartition *partition, GjMember *member, const GjPass *pass, bool *too_large)
+feed_pass(GjPartition *partition, GjMember *member, const GjPass *pass)
 {
-	GjStatus	status = load_inner(partition, member, pass);
 	uint32_t	nfed = 0;
 
-	*too_large = status == GJ_OUT_OF_MEMORY &&
-		partition->program->fail_point != GJ_FAIL_MEMORY;
-	if (*too_large)
-		return gj_member_close_run(member);
-	GJ_TRY(status);
+	GJ_TRY(load_inner(partition, member, pass));
 	for (uint32_t p = pass->first_part; p < pass->end_part; p++)
 		if (!gj_run_complete(member->run))
 			GJ_TRY(feed_list(partition, member, 0, &partition->outer_parts[p], 0, UINT32_MAX,
 							 &nfed));
-	if (!gj_run_complete(member->run))
-		GJ_TRY(gj_run_source_end(member->run, 0));
+	return gj_run_complete(member->run) ? GJ_OK : gj_run_source_end(member->run, 0);
+}
+
+/* *too_large: the device has no room for it, and nothing has come of it yet. */
+static GjStatus
+run_pass(GjPartition *partition, GjMember *member, const GjPass *pass, bool *too_large)
+{
+	GjStatus	status = feed_pass(partition, member, pass);
+
+	*too_large = status == GJ_OUT_OF_MEMORY && !member->sent &&
+		partition->program->fail_point != GJ_FAIL_MEMORY;
+	if (*too_large)
+		return gj_member_close_run(member);
+	GJ_TRY(status);
 	GJ_TRY(gj_member_finish_run(member, counted_sources(partition, pass)));
 	return gj_member_close_run(member);
 }

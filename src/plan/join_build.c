@@ -780,6 +780,7 @@ try_leaves(PlannerInfo *root, GjTree *tree, GjAttempt *best, GjTree **culprit)
 	int			nlarge;
 	GjTree	  **order = sort_leaves(root, tree, &n, &nlarge);
 	double		best_cost = 0;
+	bool		best_fits = false;
 	bool		found = false;
 
 	*culprit = NULL;
@@ -787,6 +788,7 @@ try_leaves(PlannerInfo *root, GjTree *tree, GjAttempt *best, GjTree **culprit)
 	{
 		GjAttempt		a;
 		double		cost;
+		bool		fits;
 
 		if (!attempt(&a, root, order[i]))
 		{
@@ -795,11 +797,13 @@ try_leaves(PlannerInfo *root, GjTree *tree, GjAttempt *best, GjTree **culprit)
 			continue;
 		}
 		cost = gj_cost_builder(root, a.builder);
+		fits = gj_fits_or_splits(a.builder);
 		/* estimates are rough: the largest leaf, unless another one is clearly better */
-		if (!found || cost < best_cost * 0.9)
+		if (!found || (fits == best_fits ? cost < best_cost * 0.9 : fits))
 		{
 			*best = a;
 			best_cost = cost;
+			best_fits = fits;
 		}
 		found = true;
 	}

@@ -58,6 +58,9 @@
 /* device memory for an element of a membership table: keys, and a family while it is made */
 #define MEMBER_BYTES		120
 
+/* of a device's memory: inner sides that are expected to take more may have to be taken in parts */
+#define INNER_SHARE			0.25
+
 /* Least cost that a GpuJoin can have: cheaper native plans need no look. */
 double
 gj_cost_least(void)
@@ -364,6 +367,59 @@ sort_seconds(const GjDeviceInfo *device, const GjJoinInfo *info, double rows, do
 		rows * width / Max(device->copy_in_rate, 1e6) * (info->aggregate ? 0.1 : 2);
 }
 
+/* Device memory of all inner sides, and the step with the largest one, if that is asked for. */
+static double
+inner_memory(const GjBuilder *builder, const GjBuildStep **largest)
+{
+	double		total = 0;
+	double		most = 0;
+
+	for (int i = 0; i < builder->nsteps; i++)
+	{
+		const GjBuildStep *step = &builder->step[i];
+		const GjBuildSource *source = &builder->source[step->source];
+		double		bytes = source->rows_filtered * 48;	/* hash table, keys, row ids */
+		ListCell   *lc;
+
+		foreach(lc, source->columns)
+			bytes += source->rows_loaded * ((GjBuildColumn *) lfirst(lc))->type.width;
+		/* the sets, and a family while it is made (run_set_join.c) */
+		if (step->algorithm == GJ_JOIN_SET && step->set.membership)
+			bytes += (source->rows_filtered +
+					  (step->set.same ? 0 : builder->source[0].rows_filtered)) * MEMBER_BYTES;
+		else if (step->algorithm == GJ_JOIN_SET)
+			bytes += source->rows_filtered * (8 + step->inner_elements * 80);
+		if (largest != NULL && bytes >= most)
+		{
+			*largest = step;
+			most = bytes;
+		}
+		total += bytes;
+	}
+	return total;
+}
+
+bool
+gj_fits_or_splits(const GjBuilder *builder)
+{
+	GjFailure	failure;
+	const GjDeviceInfo *device = gj_client_device(&failure);
+	const GjBuildStep *step = NULL;
+	double		memory;
+
+	if (device == NULL)
+		return true;
+	memory = (double) device->memory_total;
+	if (gj_device_memory_limit > 0)
+		memory = Min(memory, gj_device_memory_limit * 1024.0 * 1024.0);
+	if (inner_memory(builder, &step) <= memory * INNER_SHARE)
+		return true;
+	/* by key, or in blocks: src/daemon/run_partition.c */
+	return step->nkeys > 0 ||
+		(step->join_type != GJ_JOIN_LEFT && step->join_type != GJ_JOIN_FULL &&
+		 step->join_type != GJ_JOIN_SEMI && step->join_type != GJ_JOIN_ANTI);
+}
+
 void
 gj_cost_join(PlannerInfo *root, GjPath *path)
 {
@@ -373,33 +429,14 @@ gj_cost_join(PlannerInfo *root, GjPath *path)
 	const GjDeviceInfo *device = gj_client_device(&failure);
 	double		startup;
 	double		run;
-	double		lease = 0;
+	double		lease;
 	double		rows = builder->nsteps > 0 ? builder->step[builder->nsteps - 1].rows :
 		builder->source[0].rows_filtered;
 
 	/* callers have asked before, and the answer is remembered */
 	Assert(device != NULL);
 	info->loader_workers = gj_plan_loader_workers(root, shareable_pages(root, builder));
-	for (int s = 1; s < builder->nsources; s++)
-	{
-		GjBuildSource *source = &builder->source[s];
-		ListCell   *lc;
-
-		foreach(lc, source->columns)
-			lease += source->rows_loaded * ((GjBuildColumn *) lfirst(lc))->type.width;
-		lease += source->rows_filtered * 48;	/* hash table, keys, row ids */
-	}
-	for (int i = 0; i < builder->nsteps; i++)
-	{
-		GjBuildStep *step = &builder->step[i];
-
-		/* the sets, and a family while it is made (run_set_join.c) */
-		if (step->algorithm == GJ_JOIN_SET && step->set.membership)
-			lease += (builder->source[step->source].rows_filtered +
-					  (step->set.same ? 0 : builder->source[0].rows_filtered)) * MEMBER_BYTES;
-		else if (step->algorithm == GJ_JOIN_SET)
-			lease += builder->source[step->source].rows_filtered * (8 + step->inner_elements * 80);
-	}
+	lease = inner_memory(builder, NULL);
 	/* working space for chunks, row ids and pairs of every step */
 	lease += (double) GJ_STEP_SPACE * (builder->nsteps + 1);
 	info->program->lease = (uint64) Min(lease, 1e15);

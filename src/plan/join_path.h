@@ -195,6 +195,9 @@ extern void gj_cost_join(PlannerInfo *root, GjPath *path);
 /* Cost of loading and joining alone, to compare programs for the same join. */
 extern double gj_cost_builder(PlannerInfo *root, const GjBuilder *builder);
 
+/* False if the inner sides are not expected to fit the device, and the largest cannot be taken in parts. */
+extern bool gj_fits_or_splits(const GjBuilder *builder);
+
 /* What it costs that PostgreSQL compares the arrays of so many joined rows; a step of sets. */
 extern double gj_cost_check_pairs(double npairs);
 extern double gj_cost_sets(const GjBuildStep *step, double outer, double inner);
