@@ -275,11 +275,20 @@ device_failed(GjScanState *state, const GjFailure *failure)
 				 errdetail("%s%s%s", gj_reason_text(failure->reason),
 						   failure->detail[0] ? ": " : "", failure->detail),
 				 errhint("Run the query again, or set gpujoin.enabled to off.")));
-	if (failure->reason == GJ_OUT_OF_MEMORY && !state->spill && gj_fail_at == GJ_FAIL_NEVER &&
-		can_run_in_parts(state->template))
-		start_again(state);
-	else
-		fall_back(state, failure);
+	if (failure->reason == GJ_OUT_OF_MEMORY && !state->spill && gj_fail_at == GJ_FAIL_NEVER)
+	{
+		GjFailure	no_room;
+
+		if (can_run_in_parts(state->template))
+		{
+			start_again(state);
+			return;
+		}
+		gj_fail(&no_room, GJ_OUT_OF_MEMORY, "rows to be sorted have no room on the device");
+		fall_back(state, &no_room);
+		return;
+	}
+	fall_back(state, failure);
 }
 
 /* True if the device may be used in this execution at all. */
