@@ -76,10 +76,10 @@ gj_split_reserve(GjQueue *queue, uint32_t n)
 
 	GJ_TRY(gj_enter(queue));
 	GJ_TRY(split_scratch(queue, n, &bytes, &memory));
-	GJ_CUDA(queue, cub::DeviceRadixSort::SortPairs(
-					   nullptr, nbytes, (const uint8_t *) nullptr, (uint8_t *) nullptr,
-					   (const uint32_t *) nullptr, (uint32_t *) nullptr, (int64_t) n, 0,
-					   part_bits(GJ_SPLIT_PARTS), queue->stream));
+	GJ_CUDA(queue, cub::DeviceRadixSort::SortPairs(nullptr, nbytes, (const uint8_t *) nullptr,
+												   (uint8_t *) nullptr, (const uint32_t *) nullptr,
+												   (uint32_t *) nullptr, (int64_t) n, 0,
+												   part_bits(GJ_SPLIT_PARTS), queue->stream));
 	return gj_scratch(queue, GJ_SCRATCH_CUB, nbytes, &memory);
 }
 
