@@ -72,6 +72,9 @@ check_split(Queue &q, const HostKeys &host, const GjSplit &split, const std::str
 		}
 	}
 	starts.push_back(n);
+	/* with memory that was reserved, and without */
+	if (split.nparts % 2 == 1)
+		check(q.ops->split_reserve(q.queue, n) == GJ_OK, "split_reserve", where);
 	check(q.ops->split(q.queue, &keys, &split, positions, start) == GJ_OK, "split", where);
 	check(std::vector<uint32_t>(start, start + split.nparts + 2) == starts, "starts of parts",
 		  where);
