@@ -1187,9 +1187,10 @@ choose_cuts(GjQueue *queue, const GjFusedPlan *plan, const Input &input, uint64_
  */
 static GjStatus
 run_stages(GjQueue *queue, const GjFusedPlan *plan, const Input &input, uint64_t nrows,
-		   uint32_t cuts, Stage *stage)
+		   uint64_t list_bytes, uint32_t cuts, Stage *stage)
 {
 	GjScratch place = GJ_SCRATCH_LIST;
+	uint64_t taken[2] = {};
 
 	for (uint32_t s = 0; s <= plan->nsteps; s++)
 	{
@@ -1201,8 +1202,11 @@ run_stages(GjQueue *queue, const GjFusedPlan *plan, const Input &input, uint64_t
 
 		if (!(cuts >> s & 1))
 			continue;
-		status = gj_scratch(queue, place, numbers + (s + 1) * list, &memory);
 		/* without lists it takes longer */
+		taken[place - GJ_SCRATCH_LIST] = (numbers + (s + 1) * list) / 4 * 5;
+		if (taken[0] + taken[1] > list_bytes)
+			break;
+		status = gj_scratch(queue, place, numbers + (s + 1) * list, &memory);
 		if (status == GJ_OUT_OF_MEMORY)
 			break;
 		GJ_TRY(status);
@@ -1234,19 +1238,21 @@ free_lists(GjQueue *queue)
 /* Launches what takes the rows of a call through all of the plan. */
 static GjStatus
 launch_all(GjQueue *queue, const GjFusedPlan *plan, const Input &input, uint64_t nrows,
-		   const GjGroups *groups, const Missed &missed)
+		   uint64_t list_bytes, const GjGroups *groups, const Missed &missed)
 {
 	Stage stage = {};
 	uint32_t cuts = 0;
 	void *partial;
 
 	/* before lists take the memory */
-	GJ_TRY(gj_scratch(queue, GJ_SCRATCH_A,
-					  (size_t) plan->naggregates * queue->device->nprocessors * MAX_BLOCKS_PER_SM *
-						  sizeof(GjAggState),
-					  &partial));
-	GJ_TRY(choose_cuts(queue, plan, input, nrows, groups, &cuts));
-	GJ_TRY(run_stages(queue, plan, input, nrows, cuts, &stage));
+	if (groups == NULL)
+		GJ_TRY(gj_scratch(queue, GJ_SCRATCH_A,
+						  (size_t) plan->naggregates * queue->device->nprocessors *
+							  MAX_BLOCKS_PER_SM * sizeof(GjAggState),
+						  &partial));
+	if (list_bytes > 0)
+		GJ_TRY(choose_cuts(queue, plan, input, nrows, groups, &cuts));
+	GJ_TRY(run_stages(queue, plan, input, nrows, list_bytes, cuts, &stage));
 	if (groups == NULL)
 		return plan->nregisters > 0 ? launch_for_size<true>(queue, plan, input, stage)
 									: launch_for_size<false>(queue, plan, input, stage);
@@ -1256,7 +1262,7 @@ launch_all(GjQueue *queue, const GjFusedPlan *plan, const Input &input, uint64_t
 
 GjStatus
 gj_fused(GjQueue *queue, const GjFusedPlan *plan, const GjColumn *columns, const GjFusedPart *parts,
-		 uint32_t nparts, const GjGroups *groups, GjFusedMissed *missed)
+		 uint32_t nparts, uint64_t list_bytes, const GjGroups *groups, GjFusedMissed *missed)
 {
 	Input input = {};
 	Missed lists = {};
@@ -1282,7 +1288,7 @@ gj_fused(GjQueue *queue, const GjFusedPlan *plan, const GjColumn *columns, const
 	}
 	if (input.nchunks > 0)
 	{
-		const GjStatus status = launch_all(queue, plan, input, nrows, groups, lists);
+		const GjStatus status = launch_all(queue, plan, input, nrows, list_bytes, groups, lists);
 
 		free_lists(queue);
 		GJ_TRY(status);

@@ -306,8 +306,8 @@ GjStatus gj_group_bytes(GjQueue *queue, const GjGroups *groups, const uint32_t *
 GjStatus gj_group_keep(GjQueue *queue, const GjGroups *from, const uint32_t *positions, uint32_t n,
 					   const uint64_t *heap_at, const GjGroups *to);
 GjStatus gj_fused(GjQueue *queue, const GjFusedPlan *plan, const GjColumn *columns,
-				  const GjFusedPart *parts, uint32_t nparts, const GjGroups *groups,
-				  GjFusedMissed *missed);
+				  const GjFusedPart *parts, uint32_t nparts, uint64_t list_bytes,
+				  const GjGroups *groups, GjFusedMissed *missed);
 GjStatus gj_fused_counts(GjQueue *queue, uint64_t counts[GJ_FUSED_STEPS + 1]);
 GjStatus gj_gather(GjQueue *queue, const GjView *view, uint32_t first, uint32_t max,
 				   const GjBatchTarget *target, uint32_t *n);

@@ -118,10 +118,21 @@ read_range(GjQueue *queue, const KeyRange *range, KeyRange *host)
 	return GJ_OK;
 }
 
+/* Waits for a pass over many rows, and asks whether to go on. */
+static GjStatus
+ask(GjQueue *queue, uint32_t nrows, bool (*stop)(void *), void *arg)
+{
+	if (nrows < STOP_ROWS || stop == NULL)
+		return GJ_OK;
+	GJ_CUDA(queue, cudaStreamSynchronize(queue->stream));
+	return stop(arg) ? GJ_CANCELLED : GJ_OK;
+}
+
 /* Fills the places; *unique = false: two rows want the same one. */
 static GjStatus
 fill_places(GjQueue *queue, const GjKeys *keys, const uint32_t *rowid, KeyRange *range,
-			const GjHashTable *table, uint32_t blocks, bool *unique)
+			const GjHashTable *table, uint32_t blocks, bool (*stop)(void *), void *arg,
+			bool *unique)
 {
 	KeyRange found;
 
@@ -129,6 +140,7 @@ fill_places(GjQueue *queue, const GjKeys *keys, const uint32_t *rowid, KeyRange 
 			cudaMemsetAsync(table->place, 0xFF, table->nslots * sizeof(uint32_t), queue->stream));
 	write_places<<<blocks, GJ_THREADS, 0, queue->stream>>>(*keys, rowid, table->low, table->place);
 	GJ_LAUNCHED(queue, "write_places");
+	GJ_TRY(ask(queue, keys->nrows, stop, arg));
 	check_places<<<blocks, GJ_THREADS, 0, queue->stream>>>(*keys, rowid, table->low, table->place,
 														   range);
 	GJ_LAUNCHED(queue, "check_places");
@@ -157,17 +169,18 @@ gj_direct_build(GjQueue *queue, const GjKeys *keys, const uint32_t *rowid, uint6
 	find_range<<<blocks, GJ_THREADS, 0, queue->stream>>>(*keys, (KeyRange *) memory);
 	GJ_LAUNCHED(queue, "find_range");
 	GJ_TRY(read_range(queue, (KeyRange *) memory, &range));
+	/* too sparse; or so dense that some key is there twice */
 	if (range.nrows == 0 ||
-		(uint64_t) range.high - (uint64_t) range.low >= most_bytes / sizeof(uint32_t))
+		(uint64_t) range.high - (uint64_t) range.low >= most_bytes / sizeof(uint32_t) ||
+		range.nrows - 1 > (uint64_t) range.high - (uint64_t) range.low)
 		return GJ_OK;
-	if (keys->nrows >= STOP_ROWS && stop != NULL && stop(arg))
-		return GJ_CANCELLED;
+	GJ_TRY(ask(queue, keys->nrows, stop, arg));
 	table->low = range.low;
 	table->nslots = (uint64_t) range.high - (uint64_t) range.low + 1;
 	table->place = (uint32_t *) gj_alloc(queue, table->nslots * sizeof(uint32_t));
-	status = table->place == NULL
-				 ? gj_no_memory(queue)
-				 : fill_places(queue, keys, rowid, (KeyRange *) memory, table, blocks, &unique);
+	status = table->place == NULL ? gj_no_memory(queue)
+								  : fill_places(queue, keys, rowid, (KeyRange *) memory, table,
+												blocks, stop, arg, &unique);
 	if (status != GJ_OK || !unique)
 	{
 		gj_free(queue, table->place, table->nslots * sizeof(uint32_t));

@@ -252,7 +252,7 @@ Bench::time(const char *what, const GjFusedPlan &plan, const GjColumn *inner,
 		q.ops->phase(q.queue, GJ_PHASE_PROBE);
 		must(q,
 			 q.ops->fused(q.queue, &plan, columns.data(), parts.data(), (uint32_t) parts.size(),
-						  groups, groups ? &missed : NULL),
+						  UINT64_MAX, groups, groups ? &missed : NULL),
 			 "fused");
 		q.ops->phase(q.queue, GJ_PHASE_WAIT);
 		must(q, q.ops->sync(q.queue), "sync");

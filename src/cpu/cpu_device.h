@@ -173,8 +173,8 @@ extern GjStatus gj_cpu_group_keep(GjQueue *queue, const GjGroups *from,
 								  const uint64_t *heap_at, const GjGroups *to);
 
 extern GjStatus gj_cpu_fused(GjQueue *queue, const GjFusedPlan *plan, const GjColumn *columns,
-							 const GjFusedPart *parts, uint32_t nparts, const GjGroups *groups,
-							 GjFusedMissed *missed);
+							 const GjFusedPart *parts, uint32_t nparts, uint64_t list_bytes,
+							 const GjGroups *groups, GjFusedMissed *missed);
 extern GjStatus gj_cpu_fused_counts(GjQueue *queue, uint64_t counts[GJ_FUSED_STEPS + 1]);
 extern GjStatus gj_cpu_gather(GjQueue *queue, const GjView *view, uint32_t first, uint32_t max,
 							  const GjBatchTarget *target, uint32_t *n);

@@ -424,7 +424,7 @@ fused_item(void *arg, uint32_t number, const GjTile *tile)
 
 GjStatus
 gj_cpu_fused(GjQueue *queue, const GjFusedPlan *plan, const GjColumn *columns,
-			 const GjFusedPart *parts, uint32_t nparts, const GjGroups *groups,
+			 const GjFusedPart *parts, uint32_t nparts, uint64_t list_bytes, const GjGroups *groups,
 			 GjFusedMissed *missed)
 {
 	GjFusedWork w = {.queue = queue,.plan = plan,.parts = parts,.nparts = nparts,.groups = groups,

@@ -677,8 +677,8 @@ typedef struct GjDeviceOps
 	GjStatus	(*mark_ranges) (GjQueue *queue, const uint64_t *offset, const uint32_t *first,
 								uint32_t n, uint64_t *cover);
 	/*
-	 * flags[table->rows[i]] = 1 for each table row i that cover says has a match.  May
-	 * work for long: asks stop(arg).  Changes cover.
+	 * flags[table->rows[i]] = 1 for each table row i that cover says has a match; the table is no
+	 * direct one.  May work for long: asks stop(arg).  Changes cover.
 	 */
 	GjStatus	(*cover_rows) (GjQueue *queue, const GjHashTable *table, uint64_t *cover,
 							   bool (*stop) (void *), void *arg, uint8_t *flags);
@@ -772,11 +772,12 @@ typedef struct GjDeviceOps
 	 * through filter and steps.  groups = NULL: adds what comes out to the program's
 	 * aggregates.  Else adds it to the aggregates of its groups; tuples that have none yet
 	 * are left to the caller in *missed, and the call waits.  columns are all of the
-	 * program's (host); those of the outer source are the parts' own.
+	 * program's (host); those of the outer source are the parts' own.  list_bytes is the
+	 * memory that the device may take for lists of tuples between steps, until it returns.
 	 */
 	GjStatus	(*fused) (GjQueue *queue, const GjFusedPlan *plan, const GjColumn *columns,
-						  const GjFusedPart *parts, uint32_t nparts, const GjGroups *groups,
-						  GjFusedMissed *missed);
+						  const GjFusedPart *parts, uint32_t nparts, uint64_t list_bytes,
+						  const GjGroups *groups, GjFusedMissed *missed);
 	/*
 	 * Tuples that all calls of `fused` have let through: counts[0] the filter, counts[s+1]
 	 * step s.  Waits.

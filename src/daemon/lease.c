@@ -202,16 +202,31 @@ gj_lease_take(GjLease *lease, uint64_t nbytes)
 	return true;
 }
 
-uint64_t
-gj_lease_left(GjLease *lease)
+/* Bytes that can be taken; resident data stay if `keep`, else only those that are pinned. */
+static uint64_t
+bytes_left(GjLease *lease, bool keep)
 {
 	GjDeviceMemory *memory = lease->memory;
 	uint64_t	of_device;
+	uint64_t	taken;
 
 	pthread_mutex_lock(&memory->lock);
-	of_device = memory->limit - memory->leased - memory->pinned + lease->granted - lease->used;
+	taken = memory->leased + (keep ? memory->resident : memory->pinned);
+	of_device = (taken < memory->limit ? memory->limit - taken : 0) + lease->granted - lease->used;
 	pthread_mutex_unlock(&memory->lock);
 	return of_device < lease->limit - lease->used ? of_device : lease->limit - lease->used;
+}
+
+uint64_t
+gj_lease_left(GjLease *lease)
+{
+	return bytes_left(lease, false);
+}
+
+uint64_t
+gj_lease_free(GjLease *lease)
+{
+	return bytes_left(lease, true);
 }
 
 void

@@ -71,6 +71,8 @@ extern void gj_lease_give(GjLease *lease, uint64_t nbytes);
 
 /* Bytes that can still be taken, as far as one can tell. */
 extern uint64_t gj_lease_left(GjLease *lease);
+/* The same without resident data having to go. */
+extern uint64_t gj_lease_free(GjLease *lease);
 
 /*
  * What the lease counts becomes resident data, pinned.  The caller holds the lock of the

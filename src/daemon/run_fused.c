@@ -34,6 +34,8 @@
 /* Where groups are so few, and there is this much more memory than the tuples need: more rows. */
 #define GJ_FUSED_FEW_GROUPS 65536
 #define GJ_FUSED_SPARE		16
+/* Bytes of lists of tuples, a row and slot: two lists with some room to spare. */
+#define GJ_FUSED_LISTS		(2 * 5)
 /* That many calls of which most tuples came back are too many. */
 #define GJ_FUSED_MAX_BAD	4
 
@@ -546,7 +548,7 @@ take_missed(GjRun *run, bool first)
 		if (fused->missed.n[p] > 0)
 			GJ_TRY(group_missed(run, p));
 	}
-	fused->few_missed = n <= GJ_FUSED_FEW;
+	fused->few_missed = n <= GJ_FUSED_FEW && n <= fused->nrows / 2;
 	if (!first && n > fused->nrows / 2 && ++fused->nbad >= GJ_FUSED_MAX_BAD)
 		fused->off = true;
 	return GJ_OK;
@@ -582,7 +584,7 @@ rows_with_groups(GjRun *run, const GjGroups *groups)
 		return GJ_FUSED_GROUP_ROWS;
 	if (fused->group_rows == 0)
 	{
-		n = gj_lease_left(run->work.lease) / GJ_FUSED_SPARE / (missed_bytes(run) + 1);
+		n = gj_lease_free(run->work.lease) / GJ_FUSED_SPARE / (missed_bytes(run) + 1);
 		n = n < GJ_FUSED_ROWS ? n : GJ_FUSED_ROWS;
 		fused->group_rows = n > GJ_FUSED_GROUP_ROWS ? (uint32_t) n : GJ_FUSED_GROUP_ROWS;
 	}
@@ -611,18 +613,33 @@ room_for_rows(GjRun *run)
 		most - run->fused->nrows;
 }
 
+/* Takes the parts through; lists may take what nobody else has a use for at the time. */
+static GjStatus
+call_device(GjRun *run, const GjGroups *groups, GjFusedMissed *missed)
+{
+	GjRunFused *fused = run->fused;
+	GjLease    *lease = run->work.lease;
+	uint64_t	lists = (uint64_t) fused->nrows * (run->nsteps + 1) * GJ_FUSED_LISTS;
+	GjStatus	status;
+
+	if (lists > gj_lease_free(lease) || !gj_lease_take(lease, lists))
+		lists = 0;
+	status = run->work.ops->fused(run->work.queue, &fused->plan, run->columns, fused->part,
+								  fused->nparts, lists, groups, missed);
+	gj_lease_give(lease, lists);
+	return status;
+}
+
 /* Takes the parts through, and groups what comes back. */
 static GjStatus
 run_groups(GjRun *run)
 {
 	static const GjGroups none;
-	GjRunFused *fused = run->fused;
 	const GjGroups *groups = gj_run_groups(run);
 	bool		first = !groups || groups->rows.nrows == 0;
 
-	GJ_TRY(reserve_missed(run, 0, fused->nrows));
-	GJ_TRY(run->work.ops->fused(run->work.queue, &fused->plan, run->columns, fused->part,
-								fused->nparts, groups ? groups : &none, &fused->missed));
+	GJ_TRY(reserve_missed(run, 0, run->fused->nrows));
+	GJ_TRY(call_device(run, groups ? groups : &none, &run->fused->missed));
 	return take_missed(run, first);
 }
 
@@ -640,8 +657,7 @@ gj_fused_flush(GjRun *run)
 	if (run->program->output == GJ_OUTPUT_GROUPS)
 		status = run_groups(run);
 	else
-		status = run->work.ops->fused(run->work.queue, &fused->plan, run->columns, fused->part,
-									  fused->nparts, NULL, NULL);
+		status = call_device(run, NULL, NULL);
 	fused->nparts = 0;
 	fused->nrows = 0;
 	return status;
@@ -686,10 +702,8 @@ make_room(GjRun *run, uint32_t *n)
 		return reserve_missed(run, 0, run->fused->nrows + *n);
 	fit = wanted = wanted > *n ? wanted : *n;
 	status = gj_run_fit_tuples(run, 0, &fit, reserve_missed, free_missed);
-	if (fit < wanted)
-		run->fused->most_rows = fit;
 	if (fit < *n)
-		*n = fit;
+		*n = run->fused->most_rows = fit;
 	return status;
 }
 
