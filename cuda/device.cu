@@ -233,6 +233,8 @@ device_start(GjDevice *device, int ordinal, GjErrorText *why)
 	uint64_t threshold = UINT64_MAX;
 
 	CHECK(why, false, cudaSetDevice(device->ordinal));
+	/* a backend that was woken may be on the processor of a thread that waits for the GPU */
+	CHECK(why, false, cudaSetDeviceFlags(cudaDeviceScheduleYield));
 	CHECK(why, false, cudaGetDeviceProperties(&gpu, device->ordinal));
 	empty_kernel<<<1, 1>>>();
 	CHECK(why, false, cudaGetLastError());
