@@ -236,6 +236,7 @@ typedef struct GjRunFused
 	GjColumn   *columns;		/* of the parts */
 	uint32_t	most_rows;		/* of a call, where memory is short; 0: no limit */
 	uint32_t	group_rows;		/* of a call, if there are groups, but few; 0: not known yet */
+	uint32_t	many_group_rows;	/* the same where groups are many */
 	GjBuffer	missed_rows[GJ_FUSED_STEPS + 1];
 	GjBuffer	missed_data[GJ_FUSED_OUTER];
 	GjBuffer	missed_nulls[GJ_FUSED_OUTER];

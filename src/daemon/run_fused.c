@@ -34,6 +34,8 @@
 /* Where groups are so few, and there is this much more memory than the tuples need: more rows. */
 #define GJ_FUSED_FEW_GROUPS 65536
 #define GJ_FUSED_SPARE		16
+/* The same of any number of rows. */
+#define GJ_FUSED_LEAST_SPARE 4
 /* Bytes of lists of tuples, a row and slot: two lists with some room to spare. */
 #define GJ_FUSED_LISTS		(2 * 5)
 /* That many calls of which most tuples came back are too many. */
@@ -568,27 +570,35 @@ missed_bytes(const GjRun *run)
 	return nbytes;
 }
 
+/* n, but from low to high. */
+static uint32_t
+clamp(uint64_t n, uint32_t low, uint32_t high)
+{
+	return n < low ? low : n > high ? high : (uint32_t) n;
+}
+
 /*
  * Rows of a call whose tuples can come back.  Each call takes some time of its own: all rows at
- * once if there is room for all of their tuples.
+ * once if there is room for all of their tuples.  But tuples that may never come back must not
+ * take what groups need.
  */
 static uint32_t
 rows_with_groups(GjRun *run, const GjGroups *groups)
 {
 	GjRunFused *fused = run->fused;
-	uint64_t	n;
 
 	if ((!groups || groups->rows.nrows == 0) && !fused->few_missed)
 		return GJ_FUSED_FIRST_ROWS;
-	if (groups && groups->rows.nrows > GJ_FUSED_FEW_GROUPS && !fused->few_missed)
-		return GJ_FUSED_GROUP_ROWS;
 	if (fused->group_rows == 0)
 	{
-		n = gj_lease_free(run->work.lease) / GJ_FUSED_SPARE / (missed_bytes(run) + 1);
-		n = n < GJ_FUSED_ROWS ? n : GJ_FUSED_ROWS;
-		fused->group_rows = n > GJ_FUSED_GROUP_ROWS ? (uint32_t) n : GJ_FUSED_GROUP_ROWS;
+		uint64_t	fit = gj_lease_free(run->work.lease) / (missed_bytes(run) + 1);
+
+		fused->many_group_rows = clamp(fit / GJ_FUSED_LEAST_SPARE, GJ_FUSED_FIRST_ROWS,
+									   GJ_FUSED_GROUP_ROWS);
+		fused->group_rows = clamp(fit / GJ_FUSED_SPARE, fused->many_group_rows, GJ_FUSED_ROWS);
 	}
-	return fused->group_rows;
+	return groups && groups->rows.nrows > GJ_FUSED_FEW_GROUPS && !fused->few_missed ?
+		fused->many_group_rows : fused->group_rows;
 }
 
 /* Rows of the next call, at most. */

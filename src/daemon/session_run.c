@@ -7,6 +7,8 @@
  * of the output ring, and are put aside until the run can take them.  All device memory is
  * given back before a failure is told, and before the backend's next HELLO is answered.
  */
+/* A backend that waits for an answer does not wait longer than this for its last run to be closed. */
+#define GJ_CLOSING_SECONDS	1
 #define _GNU_SOURCE
 #include "session_state.h"
 
@@ -625,9 +627,14 @@ is_closing(uint32_t pid)
 void
 gj_session_await_closing(uint32_t pid)
 {
+	struct timespec end;
+
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec += GJ_CLOSING_SECONDS;
 	pthread_mutex_lock(&closing.lock);
-	while (is_closing(pid))
-		pthread_cond_wait(&closing.given_back, &closing.lock);
+	while (is_closing(pid) &&
+		   pthread_cond_timedwait(&closing.given_back, &closing.lock, &end) != ETIMEDOUT)
+		;
 	pthread_mutex_unlock(&closing.lock);
 }
 

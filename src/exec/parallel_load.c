@@ -34,7 +34,8 @@
 
 /* A worker pays off from so many times min_parallel_table_scan_size on. */
 #define TABLE_SIZES_A_WORKER	2
-/* Launching it takes as long as loading these. */
+/* Launching it takes as long as loading these; where workers were asked for, a few will do. */
+#define USUAL_PAGES_A_WORKER 512
 #define MIN_PAGES_A_WORKER	16
 
 #define KEY_SHARED			UINT64CONST(0x676A6C6400000001)
@@ -111,7 +112,7 @@ gj_loader_workers_for(double npages)
 		return 0;
 	n = Min(n, max_parallel_workers);
 	return Min(n, npages / Max((double) min_parallel_table_scan_size * TABLE_SIZES_A_WORKER,
-							   MIN_PAGES_A_WORKER));
+							   gj_loader_workers >= 0 ? MIN_PAGES_A_WORKER : USUAL_PAGES_A_WORKER));
 }
 
 /* ---- the leader */

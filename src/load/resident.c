@@ -512,13 +512,10 @@ find_unchanged(ResidentAsk *ask, uint32 fragment, XLogRecPtr map_lsn, const uint
 	if (known == NULL || XLogRecPtrIsInvalid(map_lsn))
 		return false;
 	valid = known->valid;
-	if (valid == NULL)
-	{
-		gj_pages_first(all, known->known.npages);
-		valid = all;
-	}
+	/* nothing that is no page of the fragment is valid, whatever gpujoind says */
+	gj_pages_first(all, known->known.npages);
 	for (uint32 i = 0; i < GJ_FRAGMENT_WORDS; i++)
-		pages[i] = valid[i] & visible[i];
+		pages[i] = (valid ? valid[i] : all[i]) & all[i] & visible[i];
 	if (known->known.map_lsn == map_lsn)
 		return true;
 	/* moved since it was asked for: only the LSNs of the pages could tell */
