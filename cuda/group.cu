@@ -113,31 +113,17 @@ gj_group_keys(GjQueue *queue, const GjView *view, uint32_t first, const GjGroupR
 
 /* ---- the table */
 
-static __device__ __forceinline__ unsigned long long *
-slot_address(const GjGroups &groups, uint64_t s)
-{
-	return (unsigned long long *) &groups.slots[s];
-}
-
 static __global__ void
 __launch_bounds__(GJ_THREADS) group_enter(const __grid_constant__ GjGroups groups)
 {
 	const uint32_t g = blockIdx.x * GJ_THREADS + threadIdx.x;
 	uint64_t hash;
-	uint64_t s;
 
 	if (g >= groups.rows.nrows)
 		return;
 	hash = groups.rows.hash[g];
-	s = gj_hash_slot(hash, groups.nslots);
-	/* all groups differ: the first empty slot is this one's */
-	while (atomicCAS(slot_address(groups, s), (unsigned long long) GJ_NO_SLOT,
-					 (unsigned long long) gj_group_slot(hash, g)) !=
-		   (unsigned long long) GJ_NO_SLOT)
-	{
-		if (++s == groups.nslots)
-			s = 0;
-	}
+	gj_enter_slot(groups.slots, groups.nslots, gj_hash_slot(hash, groups.nslots),
+				  gj_group_slot(hash, g));
 }
 
 GjStatus
@@ -172,10 +158,10 @@ __launch_bounds__(GJ_THREADS)
 	for (;;)
 	{
 		/* a slot is written once in this launch: what is not empty stays */
-		uint64_t slot = *(volatile unsigned long long *) slot_address(groups, s);
+		uint64_t slot = *(volatile unsigned long long *) gj_slot_address(groups.slots, s);
 
 		if (slot == GJ_NO_SLOT)
-			slot = atomicCAS(slot_address(groups, s), (unsigned long long) GJ_NO_SLOT,
+			slot = atomicCAS(gj_slot_address(groups.slots, s), (unsigned long long) GJ_NO_SLOT,
 							 (unsigned long long) mine);
 		if (slot == GJ_NO_SLOT ||
 			(slot >> 32 == mine >> 32 && gj_group_owns(&rows, i, &groups, (uint32_t) slot)))

@@ -373,6 +373,45 @@ gj_last_at_most(const uint64_t *array, uint32_t low, uint32_t high, uint64_t v)
 	return low;
 }
 
+/* The first of n ascending values that is not less than v; n if there is none. */
+template <typename T>
+static __device__ __forceinline__ uint32_t
+gj_lower_bound(const T *array, uint32_t n, T v)
+{
+	uint32_t low = 0;
+	uint32_t high = n;
+
+	while (low < high)
+	{
+		const uint32_t mid = low + (high - low) / 2;
+
+		if (array[mid] < v)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+/* A slot of a hash table of words, as atomics take it. */
+static __device__ __forceinline__ unsigned long long *
+gj_slot_address(uint64_t *slots, uint64_t s)
+{
+	return (unsigned long long *) &slots[s];
+}
+
+/* Writes a word that differs from all others to the first slot from s on that is GJ_NO_SLOT. */
+static __device__ __forceinline__ void
+gj_enter_slot(uint64_t *slots, uint64_t nslots, uint64_t s, uint64_t word)
+{
+	while (atomicCAS(gj_slot_address(slots, s), (unsigned long long) GJ_NO_SLOT,
+					 (unsigned long long) word) != (unsigned long long) GJ_NO_SLOT)
+	{
+		if (++s == nslots)
+			s = 0;
+	}
+}
+
 /* Notes a row error; the first one stays. */
 static __device__ __forceinline__ void
 gj_note_error(GjResults *results, uint32_t status)

@@ -76,19 +76,9 @@ template <typename T>
 static __device__ __forceinline__ bool
 contains(const T *at, uint32_t n, T value)
 {
-	uint32_t low = 0;
-	uint32_t high = n;
+	const uint32_t i = gj_lower_bound(at, n, value);
 
-	while (low < high)
-	{
-		const uint32_t mid = low + (high - low) / 2;
-
-		if (at[mid] < value)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low < n && at[low] == value;
+	return i < n && at[i] == value;
 }
 
 static __device__ __forceinline__ uint64_t
@@ -181,29 +171,15 @@ for_items(GjQueue *queue, const GjSetFamily *family, uint64_t nitems, bool (*sto
 
 /* ---- the table */
 
-static __device__ __forceinline__ unsigned long long *
-slot_address(const GjIntersections &found, uint64_t s)
-{
-	return (unsigned long long *) &found.slots[s];
-}
-
 static __global__ void
 __launch_bounds__(GJ_THREADS) enter_all(const __grid_constant__ GjIntersections found)
 {
 	const uint32_t i = blockIdx.x * GJ_THREADS + threadIdx.x;
-	uint64_t s;
 
 	if (i >= found.n)
 		return;
-	s = gj_intersection_place(found.hash[i], found.nslots);
-	/* all of them differ: the first empty slot is the right one */
-	while (atomicCAS(slot_address(found, s), (unsigned long long) GJ_NO_INTERSECTION,
-					 (unsigned long long) gj_intersection_slot(found.hash[i], i)) !=
-		   (unsigned long long) GJ_NO_INTERSECTION)
-	{
-		if (++s == found.nslots)
-			s = 0;
-	}
+	gj_enter_slot(found.slots, found.nslots, gj_intersection_place(found.hash[i], found.nslots),
+				  gj_intersection_slot(found.hash[i], i));
 }
 
 GjStatus
@@ -291,11 +267,11 @@ __launch_bounds__(GJ_THREADS)
 		if (s >= found.nslots)
 			s = 0;
 		/* a slot is written once in this launch: what is not empty stays */
-		slot = *(volatile unsigned long long *) slot_address(found, s);
-		if (slot == GJ_NO_INTERSECTION)
-			slot = atomicCAS(slot_address(found, s), (unsigned long long) GJ_NO_INTERSECTION,
+		slot = *(volatile unsigned long long *) gj_slot_address(found.slots, s);
+		if (slot == GJ_NO_SLOT)
+			slot = atomicCAS(gj_slot_address(found.slots, s), (unsigned long long) GJ_NO_SLOT,
 							 (unsigned long long) mine);
-		if (slot == GJ_NO_INTERSECTION)
+		if (slot == GJ_NO_SLOT)
 		{
 			pairs.slot_of[i] = (uint32_t) s;
 			state[i] = FOUND;

@@ -2,11 +2,11 @@
  * join_direct.cu
  *	  Tables that are addressed by their key.
  *
- * Most keys that are joined with are numbers that somebody gave to rows one after the other:
- *unique, and dense enough that an array with a place for every value between the least and the
- *greatest takes no more memory than a hash table.  A probe then is one load of four bytes, and
- *nothing is hashed or compared; the array is an eighth of a hash table, and so stays in L2 up to
- *ten million rows.
+ * Most keys that are joined with are numbers that somebody gave to rows one after the other: they
+ * are unique, and dense enough that an array with a place for every value between the least and
+ * the greatest takes no more memory than a hash table.  A probe then is one load of four bytes,
+ * and nothing is hashed or compared; the array is an eighth of a hash table, and so stays in L2 up
+ * to ten million rows.
  *
  * One pass over the keys finds their range.  Another one writes every row's id to its place, a
  * third one looks whether it is still there: where two rows have one key it is not, and a hash
@@ -17,7 +17,6 @@
 
 #define BLOCKS_PER_SM 16
 #define WARPS (GJ_THREADS / 32)
-#define STOP_ROWS (1u << 23) /* from so many on the passes are waited for, and stop asked */
 
 /* What the keys are like; device memory, copied to the host. */
 typedef struct KeyRange
@@ -118,16 +117,6 @@ read_range(GjQueue *queue, const KeyRange *range, KeyRange *host)
 	return GJ_OK;
 }
 
-/* Waits for a pass over many rows, and asks whether to go on. */
-static GjStatus
-ask(GjQueue *queue, uint32_t nrows, bool (*stop)(void *), void *arg)
-{
-	if (nrows < STOP_ROWS || stop == NULL)
-		return GJ_OK;
-	GJ_CUDA(queue, cudaStreamSynchronize(queue->stream));
-	return stop(arg) ? GJ_CANCELLED : GJ_OK;
-}
-
 /* Fills the places; *unique = false: two rows want the same one. */
 static GjStatus
 fill_places(GjQueue *queue, const GjKeys *keys, const uint32_t *rowid, KeyRange *range,
@@ -140,7 +129,7 @@ fill_places(GjQueue *queue, const GjKeys *keys, const uint32_t *rowid, KeyRange 
 			cudaMemsetAsync(table->place, 0xFF, table->nslots * sizeof(uint32_t), queue->stream));
 	write_places<<<blocks, GJ_THREADS, 0, queue->stream>>>(*keys, rowid, table->low, table->place);
 	GJ_LAUNCHED(queue, "write_places");
-	GJ_TRY(ask(queue, keys->nrows, stop, arg));
+	GJ_TRY(gj_build_ask(queue, keys->nrows, stop, arg));
 	check_places<<<blocks, GJ_THREADS, 0, queue->stream>>>(*keys, rowid, table->low, table->place,
 														   range);
 	GJ_LAUNCHED(queue, "check_places");
@@ -174,7 +163,7 @@ gj_direct_build(GjQueue *queue, const GjKeys *keys, const uint32_t *rowid, uint6
 		(uint64_t) range.high - (uint64_t) range.low >= most_bytes / sizeof(uint32_t) ||
 		range.nrows - 1 > (uint64_t) range.high - (uint64_t) range.low)
 		return GJ_OK;
-	GJ_TRY(ask(queue, keys->nrows, stop, arg));
+	GJ_TRY(gj_build_ask(queue, keys->nrows, stop, arg));
 	table->low = range.low;
 	table->nslots = (uint64_t) range.high - (uint64_t) range.low + 1;
 	table->place = (uint32_t *) gj_alloc(queue, table->nslots * sizeof(uint32_t));

@@ -25,6 +25,7 @@
 #define MIN_SLOTS 1024
 #define BIG_TABLE (1u << 25) /* rows; larger tables are filled less sparsely */
 #define PIECE (1u << 22)     /* rows that one launch of the build takes */
+#define STOP_ROWS (1u << 23) /* from so many on a pass is waited for, and stop asked */
 #define PAIRS 1024           /* of a block of expand_pairs */
 #define TUPLES 2048          /* tuples whose offsets such a block keeps */
 
@@ -142,6 +143,15 @@ struct SlotCount
 		return slot.count;
 	}
 };
+
+GjStatus
+gj_build_ask(GjQueue *queue, uint32_t nrows, bool (*stop)(void *), void *arg)
+{
+	if (nrows < STOP_ROWS || stop == NULL)
+		return GJ_OK;
+	GJ_CUDA(queue, cudaStreamSynchronize(queue->stream));
+	return stop(arg) ? GJ_CANCELLED : GJ_OK;
+}
 
 /* Launches build_claim or build_rows over all rows, in pieces where they are many. */
 template <typename Launch>

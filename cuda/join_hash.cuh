@@ -44,6 +44,9 @@ typedef struct GjPartitions
 	uint32_t max_nrows; /* room in key and row */
 } GjPartitions;
 
+/* Waits for a pass over many rows, and asks stop(arg), if there is one, whether to go on. */
+GjStatus gj_build_ask(GjQueue *queue, uint32_t nrows, bool (*stop)(void *), void *arg);
+
 /*
  * join_direct.cu: makes a direct table of up to most_bytes, if the keys are such; else the table
  * stays zero.  Waits.

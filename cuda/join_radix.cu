@@ -35,7 +35,6 @@
 #define REGION (1u << REGION_BITS)
 #define MAX_ROWS (REGION - 1) /* of a region that a block builds: REGION_BITS number them */
 #define EMPTY 0xFFFFFFFFu     /* no owner: row MAX_ROWS of a region is none */
-#define STOP_ROWS (1u << 23)  /* from so many on a pass is waited for, and stop asked */
 #define BATCH 4               /* rows a thread that claim_regions loads at once */
 #define LATE_ITEMS 8          /* rows a thread of claim_late */
 
@@ -456,16 +455,6 @@ alloc_rows(GjQueue *queue, uint32_t n, uint64_t **key, uint32_t **row)
 	return *key && *row ? GJ_OK : gj_no_memory(queue);
 }
 
-/* Waits for a pass over many rows, and asks whether to go on. */
-static GjStatus
-ask(GjQueue *queue, uint32_t nrows, bool (*stop)(void *), void *arg)
-{
-	if (nrows < STOP_ROWS || stop == NULL)
-		return GJ_OK;
-	GJ_CUDA(queue, cudaStreamSynchronize(queue->stream));
-	return stop(arg) ? GJ_CANCELLED : GJ_OK;
-}
-
 /* The second pass, from where the first one has put the rows; into partitions, anew. */
 static GjStatus
 second_pass(GjQueue *queue, const Plan &plan, Pass *pass, GjPartitions *partitions)
@@ -508,7 +497,7 @@ partition_rows(GjQueue *queue, const Plan &plan, Pass *pass, bool (*stop)(void *
 	pass->to_key = partitions->key;
 	pass->to_row = partitions->row;
 	GJ_TRY(run_pass<true>(queue, pass, plan.nchunks[0]));
-	GJ_TRY(ask(queue, nrows, stop, arg));
+	GJ_TRY(gj_build_ask(queue, nrows, stop, arg));
 	if (plan.fanout[1] == 0)
 		find_starts<true><<<blocks, THREADS, 0, queue->stream>>>(*pass, plan.nchunks[0],
 																 plan.nparts, partitions->start);
@@ -519,7 +508,7 @@ partition_rows(GjQueue *queue, const Plan &plan, Pass *pass, bool (*stop)(void *
 																  plan.nparts, partitions->start);
 	}
 	GJ_LAUNCHED(queue, "find_starts");
-	return ask(queue, nrows, stop, arg);
+	return gj_build_ask(queue, nrows, stop, arg);
 }
 
 GjStatus

@@ -100,25 +100,6 @@ possible(const Tile &tile, uint32_t row, uint32_t column, uint32_t na, uint32_t 
 	return gj_set_possible(tile.predicate, tile.threshold, na, nb);
 }
 
-/* The first position whose code is not less than `code`. */
-static __device__ __forceinline__ uint32_t
-lower_bound(const uint32_t *codes, uint32_t n, uint32_t code)
-{
-	uint32_t low = 0;
-	uint32_t high = n;
-
-	while (low < high)
-	{
-		const uint32_t mid = low + (high - low) / 2;
-
-		if (codes[mid] < code)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
-}
-
 /* ---- what each left set needs */
 
 /* The sum of all lanes' values; all lanes of the warp call it. */
@@ -237,7 +218,7 @@ warp_search(const uint32_t *a, uint32_t na, const uint32_t *b, uint32_t nb)
 
 	for (uint32_t i = threadIdx.x % 32; i < nsmall; i += 32)
 	{
-		const uint32_t at = lower_bound(large, nlarge, small[i]);
+		const uint32_t at = gj_lower_bound(large, nlarge, small[i]);
 
 		count += at < nlarge && large[at] == small[i];
 	}
@@ -356,10 +337,11 @@ __launch_bounds__(GJ_THREADS) count_bitmap(Tile tile)
 	{
 		/* the window that has the next code of the left set; all threads agree on it */
 		const uint32_t base = left.n > 0 ? left.at[first] / WINDOW_BITS * WINDOW_BITS : 0;
-		const uint32_t n = left.n == 0 ? 0
-						   : base > UINT32_MAX - WINDOW_BITS
-							   ? left.n - first
-							   : lower_bound(left.at + first, left.n - first, base + WINDOW_BITS);
+		const uint32_t n =
+			left.n == 0 ? 0
+			: base > UINT32_MAX - WINDOW_BITS
+				? left.n - first
+				: gj_lower_bound(left.at + first, left.n - first, base + WINDOW_BITS);
 
 		for (uint32_t i = threadIdx.x; i < WINDOW_BITS / 32; i += GJ_THREADS)
 			bits[i] = 0;
@@ -377,7 +359,7 @@ __launch_bounds__(GJ_THREADS) count_bitmap(Tile tile)
 			uint32_t count = 0;
 
 			if (n > 0 && possible(tile, row, column, left.n, right.n))
-				for (uint32_t i = lower_bound(right.at, right.n, base) + threadIdx.x % 32;
+				for (uint32_t i = gj_lower_bound(right.at, right.n, base) + threadIdx.x % 32;
 					 i < right.n && right.at[i] - base < WINDOW_BITS; i += 32)
 				{
 					const uint32_t bit = right.at[i] - base;
@@ -421,7 +403,7 @@ __launch_bounds__(GJ_THREADS) count_postings(Tile tile, uint64_t first, uint64_t
 	p = tile.posting_offset[code];
 	end = tile.posting_offset[code + 1];
 	if (from > 0)
-		p += lower_bound(tile.posting + p, (uint32_t) (end - p), from);
+		p += gj_lower_bound(tile.posting + p, (uint32_t) (end - p), from);
 	counts = tile.counts + (uint64_t) row * tile.stride;
 	for (p += blockIdx.y * 32 + threadIdx.x % 32; p < end; p += gridDim.y * 32)
 	{
@@ -489,7 +471,7 @@ __launch_bounds__(GJ_THREADS)
 		return;
 	codes = code + offset[set];
 	n = (uint32_t) (offset[set + 1] - offset[set]);
-	for (uint32_t i = lower_bound(codes, n, first) + threadIdx.x % 32; i < n; i += 32)
+	for (uint32_t i = gj_lower_bound(codes, n, first) + threadIdx.x % 32; i < n; i += 32)
 	{
 		if (codes[i] - first >= ncolumns)
 			break;

@@ -41,22 +41,6 @@ expected_frequencies(const Sets &left, const Sets *right, uint32_t same)
 
 /* ---- the device */
 
-/* The elements of all sets, as they lie before set_build takes them. */
-template <typename T>
-static void *
-upload_elements(Queue &q, const Sets &left, const Sets *right)
-{
-	std::vector<T> elements;
-
-	for (const auto &set : left)
-		elements.insert(elements.end(), set.begin(), set.end());
-	if (right)
-		for (const auto &set : *right)
-			elements.insert(elements.end(), set.begin(), set.end());
-	elements.push_back(0); /* so that it is not empty */
-	return q.upload(elements);
-}
-
 /* An array on the device that grows. */
 template <typename T>
 static void
@@ -219,9 +203,7 @@ test_family(const Device &device, const char *shape, const Sets &left, const Set
 	Program program;
 	Queue q(device, program);
 	GjSetSpec spec = {};
-	const void *elements = width == 2   ? upload_elements<int16_t>(q, left, right)
-						   : width == 4 ? upload_elements<int32_t>(q, left, right)
-										: upload_elements<int64_t>(q, left, right);
+	const void *elements = upload_elements(q, left, right, width);
 
 	spec.algorithm = algorithm;
 	spec.predicate = GJ_SETS_OVERLAP;

@@ -15,16 +15,25 @@
 
 template <typename T>
 static void *
-upload_values(Queue &q, const Sets &left, const Sets *right)
+upload_as(Queue &q, const Sets &left, const Sets *right)
 {
-	std::vector<T> values;
+	std::vector<T> elements;
 
 	for (const auto &set : left)
-		values.insert(values.end(), set.begin(), set.end());
+		elements.insert(elements.end(), set.begin(), set.end());
 	if (right)
 		for (const auto &set : *right)
-			values.insert(values.end(), set.begin(), set.end());
-	return q.upload(values);
+			elements.insert(elements.end(), set.begin(), set.end());
+	elements.push_back(0); /* so that it is not empty */
+	return q.upload(elements);
+}
+
+void *
+upload_elements(Queue &q, const Sets &left, const Sets *right, uint32_t width)
+{
+	return width == 2   ? upload_as<int16_t>(q, left, right)
+		   : width == 4 ? upload_as<int32_t>(q, left, right)
+						: upload_as<int64_t>(q, left, right);
 }
 
 Family::Family(Queue &q, const Sets &left, const Sets *right, uint32_t width, GjSetSpec wanted,
@@ -47,9 +56,7 @@ Family::Family(Queue &q, const Sets &left, const Sets *right, uint32_t width, Gj
 	sets.nsets = (uint32_t) size.size();
 	sets.width = width;
 	sets.multiple = multiple;
-	sets.values = width == 2   ? upload_values<int16_t>(q, left, right)
-				  : width == 4 ? upload_values<int32_t>(q, left, right)
-							   : upload_values<int64_t>(q, left, right);
+	sets.values = upload_elements(q, left, right, width);
 	for (uint32_t *&o : out)
 		o = (uint32_t *) q.alloc(GJ_MAX_TUPLES * sizeof(uint32_t));
 	status = q.ops->set_build(q.queue, &sets, &spec, NULL, NULL, &family);

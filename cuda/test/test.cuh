@@ -202,6 +202,9 @@ void bench_fused(const Device &device);
 
 typedef std::vector<std::vector<int64_t>> Sets; /* each ascending, without duplicates */
 
+/* The elements of all sets in `width` bytes each, as set_build takes them; with one more behind. */
+extern void *upload_elements(Queue &q, const Sets &left, const Sets *right, uint32_t width);
+
 /* A family on the device, and its memory. */
 struct Family
 {

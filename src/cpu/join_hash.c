@@ -17,7 +17,6 @@
 #include "cpu_device.h"
 
 #define GJ_CLAIMED			UINT32_MAX
-#define GJ_NO_SLOT			UINT64_MAX
 #define GJ_AHEAD			64	/* keys hashed and prefetched at a time */
 #define GJ_ITEM_SLOTS		65536u
 

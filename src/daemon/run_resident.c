@@ -453,19 +453,15 @@ use_rows(GjRun *run, uint32_t source, GjPinned used, GjRowRange *ranges, uint32_
 	return GJ_OK;
 }
 
-/* The pinned fragment that was told of by that id, of which the caller then has the pin; or none. */
-static GjPinned
-take_pinned(GjRunResident *resident, uint64_t id)
+/* *pinned: the fragment that was told of by that id, of which the caller then has the pin. */
+static GjStatus
+take_pinned(GjRun *run, uint32_t source, uint64_t id, GjPinned *pinned)
 {
-	uint64_t	at = id & ((UINT64_C(1) << GJ_FRAGMENT_DEVICE_SHIFT) - 1);
-	GjPinned	pinned = {NULL, 0};
-
-	if (at < resident->npinned)
-	{
-		pinned = resident->pinned[at];
-		resident->pinned[at].fragment = NULL;
-	}
-	return pinned;
+	*pinned = (GjPinned) {NULL, 0};
+	pinned->fragment = gj_run_take_fragment(run, source, id, &pinned->table);
+	if (!pinned->fragment)
+		return gj_run_fail(run, GJ_BAD_PROGRAM, "use of a fragment that was not told of");
+	return GJ_OK;
 }
 
 GjStatus
@@ -495,9 +491,7 @@ remember_uses(GjRun *run, uint32_t source, const GjUse *uses, uint32_t n)
 	{
 		GjRunUse   *use = &resident->uses[resident->nuses];
 
-		use->used = take_pinned(resident, uses[i].id);
-		if (!use->used.fragment)
-			return gj_run_fail(run, GJ_BAD_PROGRAM, "use of a fragment that was not told of");
+		GJ_TRY(take_pinned(run, source, uses[i].id, &use->used));
 		resident->nuses++;
 		memcpy(use->pages, uses[i].pages, sizeof(use->pages));
 		gj_resident_used(resident->store, use->used.fragment, uses[i].map_lsn, uses[i].pages);
@@ -517,12 +511,8 @@ hold_fragments(GjRun *run, uint32_t source, const GjUse *uses, uint32_t n)
 	resident->held = grown;
 	for (uint32_t i = 0; i < n; i++)
 	{
-		GjPinned	pinned = take_pinned(resident, uses[i].id);
-
-		if (!pinned.fragment)
-			return gj_run_fail(run, GJ_BAD_PROGRAM, "use of a fragment that was not told of");
-		grown[resident->nheld++] = pinned;
-		run->rows_ahead += pinned.fragment->nrows;
+		GJ_TRY(take_pinned(run, source, uses[i].id, &grown[resident->nheld]));
+		run->rows_ahead += grown[resident->nheld++].fragment->nrows;
 	}
 	return GJ_OK;
 }
@@ -571,10 +561,16 @@ gj_run_use(GjRun *run, uint32_t source, uint32_t n, const GjUse *uses)
 GjFragment *
 gj_run_take_fragment(GjRun *run, uint32_t source, uint64_t id, uint32_t *table)
 {
-	GjPinned	pinned = take_pinned(&run->resident[source], id);
+	GjRunResident *resident = &run->resident[source];
+	uint64_t	at = id & ((UINT64_C(1) << GJ_FRAGMENT_DEVICE_SHIFT) - 1);
+	GjFragment *fragment;
 
-	*table = pinned.table;
-	return pinned.fragment;
+	if (at >= resident->npinned)
+		return NULL;
+	fragment = resident->pinned[at].fragment;
+	*table = resident->pinned[at].table;
+	resident->pinned[at].fragment = NULL;
+	return fragment;
 }
 
 GjStatus

@@ -15,7 +15,6 @@
 #include "../daemon/device.h"
 #include "hash.h"
 
-#define GJ_NO_SLOT			UINT64_MAX
 #define GJ_GROUP_NULL_HASH	UINT64_C(0x6A09E667F3BCC908)
 
 /* A slot of GjGroups' table. */

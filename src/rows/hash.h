@@ -12,6 +12,8 @@
 
 #include "primitives.h"
 
+#define GJ_NO_SLOT		UINT64_MAX	/* what an empty slot of a table holds; no slot */
+
 /* Bits of a key value: every NaN alike, -0 as 0. */
 GJ_FN int64_t
 gj_key_bits(int64_t value, bool is_float)

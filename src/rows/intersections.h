@@ -12,7 +12,6 @@
 #include "../daemon/device.h"
 #include "hash.h"
 
-#define GJ_NO_INTERSECTION	UINT64_MAX	/* an empty slot */
 #define GJ_NOT_LOOKED_UP	UINT32_MAX	/* GjFoundPairs.slot_of */
 
 /* What an element adds to the hash. */

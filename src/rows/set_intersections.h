@@ -24,7 +24,7 @@ gj_intersections_rehash(const GjIntersections *found)
 	{
 		uint64_t	s = gj_intersection_place(found->hash[i], found->nslots);
 
-		while (found->slots[s] != GJ_NO_INTERSECTION)
+		while (found->slots[s] != GJ_NO_SLOT)
 			s = s + 1 < found->nslots ? s + 1 : 0;
 		found->slots[s] = gj_intersection_slot(found->hash[i], i);
 	}
@@ -181,7 +181,7 @@ gj_intersection_look_up(const GjIntersectionsWork *w, uint32_t i)
 		GjKnownPair known;
 
 		/* who finds the slot sees the hash that was written before */
-		if (slot == GJ_NO_INTERSECTION &&
+		if (slot == GJ_NO_SLOT &&
 			__atomic_compare_exchange_n(&found->slots[s], &slot, mine, false, __ATOMIC_ACQ_REL,
 										__ATOMIC_ACQUIRE))
 			return (uint32_t) s;
