@@ -41,11 +41,12 @@ make_table() {
 		ok=true
 		for i in "${pids[@]}"; do wait "$i" || ok=false; done
 		# without all rows it is not there
-		$ok && sql -c "VACUUM ANALYZE $table" || { sql -c "DROP TABLE $table"; exit 1; }
+		$ok || { sql -c "DROP TABLE $table"; exit 1; }
 	) &
 	making+=($!)
+	made+=("$table")
 }
-making=()
+making=() made=()
 # keys in no order: the multipliers are primes
 make_table ${t}_a "$n" 7919
 make_table ${t}_b "$n" 104729
@@ -61,6 +62,9 @@ if wanted sets && ! have "sets_$set_bits"; then
 	making+=($!)
 fi
 for i in "${making[@]}"; do wait "$i"; done
+# only now nobody has a snapshot that is older than the rows: their pages become all-visible
+for i in "${made[@]}"; do sql -c "VACUUM ANALYZE $i" & done
+wait
 took tables
 
 large="SELECT count(*), sum(a.v + b.v) FROM ${t}_a a JOIN ${t}_b b USING (k)"

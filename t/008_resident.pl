@@ -176,6 +176,36 @@ ok(wait_until(20, sub { how($node, $query) eq 'GpuJoin' }), 'gpujoind was killed
 ok(wait_until(20, sub { $reader->agrees('after the restart'); resident($node) > 0 }), 'and keeps data again');
 $node->stop('immediate');
 $node->start;
+
+# ---- pages that a file was extended by, and that nobody has used yet: a parallel load leaves some
+$node->safe_psql('postgres', 'CREATE TABLE e AS SELECT i AS id, i % 60 AS k, i AS v FROM generate_series(1, 30000) i; VACUUM ANALYZE e');
+my $extended = $node->data_dir . '/' . $node->safe_psql('postgres', q{SELECT pg_relation_filepath('e')});
+$node->stop;
+append_to_file($extended, "\0" x (7 * 8192));
+$node->start;
+my $of_e = 'SELECT count(*), sum(e.v), sum(d.k) FROM e JOIN d ON e.k = d.k';
+my $as_inner = 'SELECT count(*), sum(e.v), sum(r.id) FROM r JOIN e ON r.id = e.id WHERE r.k < 50';
+sub pages_of_e { my $plan = $node->safe_psql('postgres', "$session EXPLAIN (ANALYZE, COSTS OFF) $_[0]"); return $plan =~ /heap pages of e.*\n.*Pages: read=(\d+) all-visible=\d+(?: resident=(\d+))?/ ? [$1, $2 // 0] : 'no plan'; }
+sub right { my ($query, $name) = @_; is($node->safe_psql('postgres', "$session $query"), $node->safe_psql('postgres', "SET gpujoin.enabled = off; $query"), $name); }
+my $size = $node->safe_psql('postgres', q{SELECT pg_relation_size('e') / 8192});
+foreach my $query ($of_e, $as_inner)
+{
+	right($query, 'a file with unused pages') for 1 .. 2;
+	is_deeply(pages_of_e($query), [0, $size], 'which nobody reads');
+}
+my $older = Session->new($node);
+$older->query('BEGIN ISOLATION LEVEL REPEATABLE READ');
+my $before_use = $older->query($of_e);
+$node->safe_psql('postgres', 'INSERT INTO e VALUES (1, 1, 1000000)');
+is($node->safe_psql('postgres', 'SELECT ctid FROM e WHERE v = 1000000'), '(' . ($size - 1) . ',1)', 'one of them is used');
+right($_, 'then its row is found') foreach $of_e, $as_inner;
+is_deeply(pages_of_e($of_e), [7, $size - 7], 'and all of them are read');
+is($older->query($of_e), $before_use, 'an older snapshot does not see it');
+$older->end;
+$node->safe_psql('postgres', 'VACUUM e');
+right($_, 'vacuumed') foreach $of_e, $as_inner, $of_e;
+is_deeply(pages_of_e($of_e), [0, $size], 'nothing is read again');
+$node->safe_psql('postgres', 'DROP TABLE e');
 ($old, $reader, $writer) = map { Session->new($node) } 1 .. 3;
 $reader->agrees('after a crash of the server') for 1 .. 2;
 

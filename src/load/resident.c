@@ -525,8 +525,8 @@ find_unchanged(ResidentAsk *ask, uint32 fragment, XLogRecPtr map_lsn, const uint
 	return true;
 }
 
-/* Decides about one fragment: its state and its resident pages. */
-static void
+/* Decides about one fragment: its state and its resident pages; returns how many. */
+static uint32
 compare_pages(ResidentAsk *ask, uint32 fragment, XLogRecPtr map_lsn, const uint8 *bits,
 			  uint32 npages, GjFragmentMap *map)
 {
@@ -544,42 +544,91 @@ compare_pages(ResidentAsk *ask, uint32 fragment, XLogRecPtr map_lsn, const uint8
 	if (known)
 		nresident = gj_pages_count(map->resident);
 	if (keep && (!known || nvisible - nresident > npages / RELOAD_PART))
+	{
 		map->state = GJ_FRAGMENT_KEEP;
+		nresident = 0;
+	}
 	else
-		map->state = nresident > 0 ? GJ_FRAGMENT_USE : GJ_FRAGMENT_LOAD;
-	if (map->state != GJ_FRAGMENT_USE)
+		map->state = GJ_FRAGMENT_USE;
+	if (nresident == 0)
 		memset(map->resident, 0, sizeof(map->resident));
+	return nresident;
 }
 
-/* Decides about one fragment; returns its resident pages, which are to be used. */
+/*
+ * True if no page of a fragment has a tuple but those given.  Pages by which a file was extended
+ * and which nobody has used, as a parallel load leaves some, are never all-visible: each query
+ * would have them loaded, and what is made of the table could not be kept.  A tuple that the
+ * snapshot sees was there before it.
+ */
+static bool
+others_are_empty(ResidentAsk *ask, uint32 fragment, uint32 npages, const uint64 *pages)
+{
+	for (uint32 page = 0; page < npages; page++)
+	{
+		Buffer		buffer;
+		bool		empty;
+
+		if (gj_page_is_set(pages, page))
+			continue;
+		CHECK_FOR_INTERRUPTS();
+		buffer = ReadBuffer(ask->rel, gj_fragment_first(fragment) + page);
+		LockBuffer(buffer, BUFFER_LOCK_SHARE);
+		empty = PageIsNew(BufferGetPage(buffer)) || PageIsEmpty(BufferGetPage(buffer));
+		UnlockReleaseBuffer(buffer);
+		if (!empty)
+			return false;
+	}
+	return true;
+}
+
+/* Adds pages of a fragment to what is to be used; NULL: all. */
+static void
+use_fragment(ResidentAsk *ask, uint32 fragment, XLogRecPtr map_lsn, const uint64 *pages)
+{
+	const Known *known = ask->known[fragment];
+	GjFoundFragment *found = &ask->use->found[ask->use->n++];
+
+	found->head = (GjUseHead) {
+		.id = known->known.id,.map_lsn = map_lsn,.source = ask->source,
+		.npages = known->known.npages,.flags = pages ? GJ_KNOWN_BITS : 0
+	};
+	found->pages = pages;
+}
+
+/* Decides about one fragment; returns how many of its pages need not be loaded. */
 static uint32
 compare_fragment(ResidentAsk *ask, uint32 fragment, XLogRecPtr map_lsn, const MapBits *bits,
-				 GjFragmentMap *map, GjFoundFragment *found)
+				 GjFragmentMap *map)
 {
 	uint32		in_map = fragment % GJ_MAP_FRAGMENTS;
 	uint32		npages = gj_fragment_end(fragment, ask->nblocks) - gj_fragment_first(fragment);
 	const Known *known = ask->known[fragment];
-	bool		all;
+	uint64	   *pages;
+	uint32		nresident;
 
 	/* the usual case: nothing has changed */
-	all = known != NULL && known->valid == NULL && known->known.npages == npages &&
+	if (known != NULL && known->valid == NULL && known->known.npages == npages &&
 		known->known.map_lsn == map_lsn && !XLogRecPtrIsInvalid(map_lsn) &&
-		all_visible(bits->words[in_map], bits->bytes[in_map], npages);
-	if (all)
+		all_visible(bits->words[in_map], bits->bytes[in_map], npages))
 	{
 		map->state = GJ_FRAGMENT_USE;
 		gj_pages_first(map->resident, npages);
+		use_fragment(ask, fragment, map_lsn, NULL);
+		return npages;
 	}
-	else
-		compare_pages(ask, fragment, map_lsn, bits->bytes[in_map], npages, map);
-	if (map->state != GJ_FRAGMENT_USE)
-		return 0;
-	found->head = (GjUseHead) {
-		.id = known->known.id,.map_lsn = map_lsn,.source = ask->source,
-		.npages = known->known.npages,.flags = all ? 0 : GJ_KNOWN_BITS
-	};
-	found->pages = all ? NULL : map->resident;
-	return all ? npages : gj_pages_count(map->resident);
+	nresident = compare_pages(ask, fragment, map_lsn, bits->bytes[in_map], npages, map);
+	pages = map->resident;
+	if (map->state == GJ_FRAGMENT_USE && nresident < npages &&
+		others_are_empty(ask, fragment, npages, map->resident))
+	{
+		pages = palloc(sizeof(map->resident));
+		memcpy(pages, map->resident, sizeof(map->resident));
+		gj_pages_first(map->resident, npages);
+	}
+	if (nresident > 0)
+		use_fragment(ask, fragment, map_lsn, pages);
+	return gj_pages_count(map->resident);
 }
 
 static GjResidentMap *
@@ -603,9 +652,7 @@ compare_all(ResidentAsk *ask)
 	{
 		if (f % GJ_MAP_FRAGMENTS == 0)
 			map_lsn = read_map(ask, f, &bits);
-		map->nresident += compare_fragment(ask, f, map_lsn, &bits, &map->fragment[f],
-										   &use->found[use->n]);
-		use->n += map->fragment[f].state == GJ_FRAGMENT_USE;
+		map->nresident += compare_fragment(ask, f, map_lsn, &bits, &map->fragment[f]);
 	}
 	return map;
 }

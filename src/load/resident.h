@@ -31,15 +31,14 @@
 /* What is to be done with a fragment. */
 typedef enum GjFragmentState
 {
-	GJ_FRAGMENT_LOAD,			/* load its pages */
-	GJ_FRAGMENT_KEEP,			/* load them and tell gpujoind about them: it keeps them */
-	GJ_FRAGMENT_USE				/* load only pages that are not resident */
+	GJ_FRAGMENT_KEEP,			/* load its pages and tell gpujoind about them: it keeps them */
+	GJ_FRAGMENT_USE				/* load only pages that are neither resident nor empty */
 } GjFragmentState;
 
 typedef struct GjFragmentMap
 {
 	GjFragmentState state;
-	uint64		resident[GJ_FRAGMENT_WORDS];	/* pages, one bit each */
+	uint64		resident[GJ_FRAGMENT_WORDS];	/* pages not to be loaded, one bit each */
 } GjFragmentMap;
 
 /* One palloc'd piece without pointers. */
@@ -47,7 +46,7 @@ typedef struct GjResidentMap
 {
 	uint32		nblocks;		/* of the table, as the scan sees it */
 	uint32		nfragments;
-	uint32		nresident;		/* pages */
+	uint32		nresident;		/* pages not to be loaded */
 	GjFragmentMap fragment[FLEXIBLE_ARRAY_MEMBER];
 } GjResidentMap;
 
