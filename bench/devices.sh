@@ -60,6 +60,7 @@ if wanted sets && ! have "sets_$set_bits"; then
 	sql -c "CREATE TABLE sets_$set_bits (id int, s int[])"
 	(insert_parallel "sets_$set_bits" $((1 << set_bits)) "i, ARRAY(SELECT DISTINCT ((hashint8extended(i, j) & 65535) * (hashint8extended(i, j + 100) & 65535) >> 20)::int FROM generate_series(1, 24) j)") &
 	making+=($!)
+	made+=("sets_$set_bits")
 fi
 for i in "${making[@]}"; do wait "$i"; done
 # only now nobody has a snapshot that is older than the rows: their pages become all-visible
