@@ -193,18 +193,20 @@ foreach my $query ($of_e, $as_inner)
 	right($query, 'a file with unused pages') for 1 .. 2;
 	is_deeply(pages_of_e($query), [0, $size], 'which nobody reads');
 }
+# so that they are told of as free
+$node->safe_psql('postgres', 'VACUUM (TRUNCATE off) e');
 my $older = Session->new($node);
 $older->query('BEGIN ISOLATION LEVEL REPEATABLE READ');
 my $before_use = $older->query($of_e);
 $node->safe_psql('postgres', 'INSERT INTO e SELECT 1, 1, 1000000 FROM generate_series(1, 300)');
-like($node->safe_psql('postgres', 'SELECT max(ctid) FROM e'), qr/^\(@{[$size - 1]},/, 'one of them is used');
+cmp_ok($node->safe_psql('postgres', q{SELECT max((ctid::text::point)[0]) FROM e}), '>', $size - 8, 'one of them is used');
 right($_, 'then its rows are found') foreach $of_e, $as_inner;
 cmp_ok(pages_of_e($of_e)->[0], '>=', 8, 'and all of them are read');
 is($older->query($of_e), $before_use, 'an older snapshot does not see them');
 $older->end;
-$node->safe_psql('postgres', 'VACUUM e; SELECT gpujoin_cache_evict()');
+$node->safe_psql('postgres', 'VACUUM (TRUNCATE off) e; SELECT gpujoin_cache_evict()');
 right($_, 'vacuumed') foreach $of_e, $as_inner, $of_e;
-is_deeply(pages_of_e($of_e), [0, $size], 'nothing is read again');
+is_deeply(pages_of_e($of_e), [0, $size], 'loaded anew: no page is read again');
 $node->safe_psql('postgres', 'DROP TABLE e');
 ($old, $reader, $writer) = map { Session->new($node) } 1 .. 3;
 $reader->agrees('after a crash of the server') for 1 .. 2;
