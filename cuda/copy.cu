@@ -34,32 +34,23 @@ gj_copy(GjQueue *queue, void *to, const void *from, size_t nbytes)
 	return copy_kind(queue, to, from, nbytes, cudaMemcpyDeviceToDevice);
 }
 
-/* Finds out, once, whether the queue's device reads the other one's memory; makes it so. */
-static bool
-reads_peer(GjQueue *queue, GjDevice *other)
+void
+gj_meet(GjDevice *device, GjDevice *other)
 {
-	uint8_t *known = &queue->device->peer[other->ordinal % GJ_MAX_PEERS];
-	uint8_t peer = __atomic_load_n(known, __ATOMIC_RELAXED);
 	cudaMemAccessDesc access;
 	int can = 0;
 
 	if (other->ordinal >= GJ_MAX_PEERS)
-		return false;
-	if (peer != GJ_PEER_UNKNOWN)
-		return peer == GJ_PEER_YES;
+		return;
 	memset(&access, 0, sizeof(access));
 	access.location.type = cudaMemLocationTypeDevice;
-	access.location.id = queue->device->ordinal;
+	access.location.id = device->ordinal;
 	access.flags = cudaMemAccessFlagsProtReadWrite;
-	if (cudaDeviceCanAccessPeer(&can, queue->device->ordinal, other->ordinal) != cudaSuccess ||
-		!can || cudaMemPoolSetAccess(other->pool, &access, 1) != cudaSuccess)
-	{
-		/* no error of the queue: there is another way */
-		cudaGetLastError();
-		can = 0;
-	}
-	__atomic_store_n(known, (uint8_t) (can ? GJ_PEER_YES : GJ_PEER_NO), __ATOMIC_RELAXED);
-	return can;
+	device->reads[other->ordinal] =
+		cudaDeviceCanAccessPeer(&can, device->ordinal, other->ordinal) == cudaSuccess && can &&
+		cudaMemPoolSetAccess(other->pool, &access, 1) == cudaSuccess;
+	/* if not, there is another way */
+	cudaGetLastError();
 }
 
 /* A piece of the other device's memory into the queue's staging memory.  Waits. */
@@ -79,7 +70,7 @@ gj_copy_peer(GjQueue *queue, void *to, GjDevice *other, const void *from, size_t
 	GJ_TRY(gj_enter(queue));
 	if (nbytes == 0)
 		return GJ_OK;
-	if (reads_peer(queue, other))
+	if (other->ordinal < GJ_MAX_PEERS && queue->device->reads[other->ordinal])
 	{
 		GJ_CUDA(queue, cudaMemcpyPeerAsync(to, queue->device->ordinal, from, other->ordinal, nbytes,
 										   queue->stream));

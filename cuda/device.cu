@@ -812,6 +812,7 @@ extern "C" const GjDeviceOps gj_cuda_device = {
 	.count = device_count,
 	.open = device_open,
 	.close = device_close,
+	.meet = gj_meet,
 	.info = device_info,
 	.host_register = host_register,
 	.host_unregister = host_unregister,

@@ -78,14 +78,6 @@ typedef struct GjBuffer
 #define GJ_MAX_PEERS 64
 #define GJ_STAGING_BYTES ((size_t) 4 << 20)
 
-/* Can a device read the memory of another one? */
-typedef enum GjPeer
-{
-	GJ_PEER_UNKNOWN,
-	GJ_PEER_YES,
-	GJ_PEER_NO
-} GjPeer;
-
 struct GjDevice
 {
 	int ordinal; /* CUDA's */
@@ -102,7 +94,7 @@ struct GjDevice
 	GjPinned *pinned;     /* blocks that no queue has */
 	GjBuffer *slabs;      /* what they were cut from */
 	size_t nslabs;
-	uint8_t peer[GJ_MAX_PEERS]; /* GjPeer, by CUDA's ordinal of the other device; atomic */
+	bool reads[GJ_MAX_PEERS]; /* the memory of another device, by CUDA's ordinal of that */
 };
 
 struct GjQueue
@@ -220,6 +212,7 @@ bool gj_measure_joins(GjDevice *device, GjErrorText *why);
 GjStatus gj_copy_in(GjQueue *queue, void *device, const void *host, size_t nbytes);
 GjStatus gj_copy_out(GjQueue *queue, void *host, const void *device, size_t nbytes);
 GjStatus gj_copy(GjQueue *queue, void *to, const void *from, size_t nbytes);
+void gj_meet(GjDevice *device, GjDevice *other);
 GjStatus gj_copy_peer(GjQueue *queue, void *to, GjDevice *other, const void *from, size_t nbytes);
 GjStatus gj_fill(GjQueue *queue, void *device, int byte, size_t nbytes);
 GjStatus gj_load_in(GjQueue *queue, void *device, const void *host, size_t nbytes);

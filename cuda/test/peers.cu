@@ -2,6 +2,10 @@
  * peers.cu
  *	  Tests of copies between devices.
  */
+#include <pthread.h>
+
+#include <thread>
+
 #include "test.cuh"
 
 /* Bytes of one device, copied to the other one and back. */
@@ -33,6 +37,91 @@ copy_there(const Device &device, const Device &other, const char *how)
 	check(here.ops->copy_peer(here.queue, NULL, other.device, NULL, 0) == GJ_OK, "no bytes", how);
 }
 
+/* What two threads do with a device each, beside each other. */
+struct Traffic
+{
+	static constexpr uint32_t ROUNDS = 48;
+
+	struct Grown
+	{
+		uint8_t *memory;
+		size_t nbytes;
+	};
+
+	pthread_barrier_t both;
+	GjDevice *device[2];
+	uint8_t *parcel[2];
+
+	/* Parcels of the other one, one behind the other, in memory that grows meanwhile. */
+	bool
+	work(Queue &q, uint32_t mine)
+	{
+		const uint32_t other = 1 - mine;
+		std::vector<uint8_t> expected;
+		Grown received = {};
+		size_t used = 0;
+		bool good = true;
+
+		for (uint32_t round = 0; round < ROUNDS; round++)
+		{
+			const size_t n = ((size_t) 1 << 20) * (round % 7 + 1) + 4 * round;
+
+			good &= q.ops->alloc(q.queue, n, (void **) &parcel[mine]) == GJ_OK &&
+					q.ops->fill(q.queue, parcel[mine], (int) (2 * round + mine), n) == GJ_OK &&
+					q.ops->sync(q.queue) == GJ_OK;
+			pthread_barrier_wait(&both);
+			good &= grow(q, received, used, used + n) &&
+					q.ops->copy_peer(q.queue, received.memory + used, device[other], parcel[other],
+									 n) == GJ_OK &&
+					q.ops->sync(q.queue) == GJ_OK;
+			used += n;
+			expected.insert(expected.end(), n, (uint8_t) (2 * round + other));
+			pthread_barrier_wait(&both);
+			q.ops->free(q.queue, parcel[mine], n);
+		}
+		return good && q.download(received.memory, used) == expected;
+	}
+
+	static bool
+	grow(Queue &q, Grown &buffer, size_t used, size_t nbytes)
+	{
+		const Grown old = buffer;
+
+		if (nbytes <= old.nbytes)
+			return true;
+		buffer.nbytes = 2 * nbytes;
+		if (q.ops->alloc(q.queue, buffer.nbytes, (void **) &buffer.memory) != GJ_OK)
+			return false;
+		if (old.memory == NULL)
+			return true;
+		if (q.ops->copy(q.queue, buffer.memory, old.memory, used) != GJ_OK)
+			return false;
+		q.ops->free(q.queue, old.memory, old.nbytes);
+		return true;
+	}
+};
+
+static void
+exchange_there(const Device &device, const Device &other, const char *how)
+{
+	Traffic traffic = {};
+	Program program;
+	Queue here(device, program);
+	Queue there(other, program);
+	bool good[2] = {};
+
+	traffic.device[0] = device.device;
+	traffic.device[1] = other.device;
+	pthread_barrier_init(&traffic.both, NULL, 2);
+
+	std::thread second([&] { good[1] = traffic.work(there, 1); });
+
+	good[0] = traffic.work(here, 0);
+	second.join();
+	pthread_barrier_destroy(&traffic.both);
+	check(good[0] && good[1], "parcels beside each other", how);
+}
+
 void
 test_peers(const Device &device)
 {
@@ -44,6 +133,7 @@ test_peers(const Device &device)
 	if (check(other.device != NULL, "opened twice", why.text))
 	{
 		copy_there(device, other, "a device opened twice");
+		exchange_there(device, other, "a device opened twice");
 		device.ops->close(other.device);
 	}
 	if (device.ops->count(&why) > 1)
@@ -51,7 +141,10 @@ test_peers(const Device &device)
 		other.device = device.ops->open(1, &why);
 		if (check(other.device != NULL, "another device", why.text))
 		{
+			copy_there(device, other, "another device, through the host");
+			device.ops->meet(device.device, other.device);
 			copy_there(device, other, "another device");
+			exchange_there(device, other, "another device");
 			device.ops->close(other.device);
 		}
 	}

@@ -115,6 +115,12 @@ cpu_close(GjDevice *device)
 	free(device);
 }
 
+/* All of them read the same memory. */
+static void
+cpu_meet(GjDevice *device, GjDevice *other)
+{
+}
+
 static void
 cpu_info(GjDevice *device, GjDeviceInfo *info)
 {
@@ -311,6 +317,7 @@ const GjDeviceOps gj_cpu_device = {
 	.count = cpu_count,
 	.open = cpu_open,
 	.close = cpu_close,
+	.meet = cpu_meet,
 	.info = cpu_info,
 	.host_register = cpu_host_register,
 	.host_unregister = cpu_host_unregister,

@@ -494,6 +494,11 @@ typedef struct GjDeviceOps
 	/* Opens a device (CUDA context, measured rates).  NULL with *why.  Waits. */
 	GjDevice   *(*open) (int ordinal, GjErrorText *why);
 	void		(*close) (GjDevice *device);
+	/*
+	 * Has copy_peer read the memory of another device of the same kind directly from now on, if the
+	 * hardware can.  While neither is used, so that no allocation is in between.
+	 */
+	void		(*meet) (GjDevice *device, GjDevice *other);
 	/* Fills in name, sizes and rates; not sessions and memory_used. */
 	void		(*info) (GjDevice *device, GjDeviceInfo *info);
 	/* Makes host memory usable by copies and kernels of every device.  Waits. */
@@ -529,7 +534,7 @@ typedef struct GjDeviceOps
 	GjStatus	(*copy) (GjQueue *queue, void *to, const void *from, size_t nbytes);
 	/*
 	 * The same from the memory of another device of the same kind, where nothing is queued
-	 * that writes it.  Through host memory, and then waiting, if it has no other way.
+	 * that writes it.  Through host memory, and then waiting, if they have not met.
 	 */
 	GjStatus	(*copy_peer) (GjQueue *queue, void *to, GjDevice *device, const void *from,
 							  size_t nbytes);
