@@ -201,27 +201,6 @@ $node->safe_psql('postgres', "UPDATE other SET k = k + 1 WHERE id % 1000 = 0; VA
 is($node->safe_psql('postgres', "$session $filtered"), $node->safe_psql('postgres', "SET gpujoin.enabled = off; $filtered"), "many rows have changed, run $_: right rows") foreach 1 .. 2;
 is($node->safe_psql('postgres', 'SELECT gpujoin_cache_evict() > 0; SELECT sum(memory_resident) FROM gpujoin_devices'), "t\n0", 'kept parts give way');
 
-# what the planner tells of skewed keys (GjStep.common), from which auto decides
-sub common
-{
-	my ($query) = @_;
-	my $file = $node->data_dir . '/program';
-	$node->safe_psql('postgres', "$session SET gpujoin.save_program = '$file'; $query");
-	my $saved = slurp_file($file);
-	unlink $file;
-	my $at = index($saved, 'JGPG');
-	my ($nsteps, $steps) = unpack('VV', substr($saved, $at + 40, 8));
-	return $at >= 0 && $nsteps == 1 ? unpack('C', substr($saved, $at + $steps + 35, 1)) : undef;
-}
-$node->safe_psql('postgres', q{
-	CREATE TABLE even AS SELECT i AS k, i % 5 AS v FROM generate_series(1, 1100000) i;
-	CREATE TABLE skewed AS SELECT CASE WHEN i % 2 = 0 THEN 7 ELSE i END AS k, i % 5 AS v FROM generate_series(1, 1100000) i;
-	VACUUM ANALYZE even, skewed;
-});
-is(common('SELECT count(*), sum(a.v) FROM even a JOIN even b USING (k)'), 0, 'even keys');
-my $half = common('SELECT count(*), sum(a.v) FROM skewed a WHERE EXISTS (SELECT FROM skewed b WHERE a.k = b.k)');
-ok($half > 40 && $half < 60, 'half of the rows have one key');
-
 # gpujoind is killed while rows are exchanged
 my $run = start_psql($node, "SET gpujoin.exchange = on; SET gpujoin.fail_at = 'stall'; $queries{sums};");
 ok(wait_until(10, sub { $node->safe_psql('postgres', 'SELECT sum(memory_used) FROM gpujoin_devices') > 0 }), 'a run is at work');

@@ -22,13 +22,6 @@
 
 #include "program_check.h"
 
-/* An inner side of fewer rows is built on each device: that takes a few ms. */
-#define GJ_EXCHANGE_ROWS	(UINT64_C(16) * 1024 * 1024)
-/* So many times the inner rows, and outer ones cost more to exchange than a table each, by device. */
-#define GJ_EXCHANGE_OUTER	2
-/* Rows of both sides that are worth another device. */
-#define GJ_ROWS_A_DEVICE	(UINT64_C(256) * 1024 * 1024)
-
 /* Device memory of a row's keys and its share of the table (src/plan/join_cost.c). */
 #define GJ_TABLE_BYTES		48
 
@@ -82,43 +75,6 @@ largest_step(const GjProgram *p)
 	return largest;
 }
 
-static uint64_t
-inner_rows(const GjProgram *p, int step)
-{
-	const GjStep *steps = gj_program_array(p, GjStep, steps);
-
-	return gj_program_array(p, GjSource, sources)[steps[step].source].nrows_hint;
-}
-
-/* True if n > 1 devices do better to exchange rows than to have all inner ones each. */
-static bool
-pays(const GjProgram *p, int step, uint32_t n)
-{
-	uint64_t	outer = gj_program_array(p, GjSource, sources)[0].nrows_hint;
-
-	/* one device would get so much more that the others were idle for more than 30 % */
-	if (gj_program_array(p, GjStep, steps)[step].common * (7 * n + 3) > 300)
-		return false;
-	return inner_rows(p, step) >= GJ_EXCHANGE_ROWS &&
-		outer / n / GJ_EXCHANGE_OUTER <= inner_rows(p, step);
-}
-
-uint32_t
-gj_exchange_worth(const GjProgram *program, uint32_t most)
-{
-	uint64_t	rows = gj_program_array(program, GjSource, sources)[0].nrows_hint;
-	int			step = largest_step(program);
-	uint32_t	n;
-
-	if (step < 0)
-		return 0;
-	rows += inner_rows(program, step);
-	n = rows / GJ_ROWS_A_DEVICE < most ? (uint32_t) (rows / GJ_ROWS_A_DEVICE) : most;
-	while (n > 1 && !pays(program, step, n))
-		n--;
-	return n > 1 ? n : 0;
-}
-
 uint64_t
 gj_exchange_saves(const GjProgram *program, int step, uint32_t n)
 {
@@ -138,9 +94,8 @@ gj_exchange_choose(const GjTeam *team, uint32_t n, bool too_large)
 
 	if (step < 0 || team->options.exchange == GJ_EXCHANGE_OFF)
 		return -1;
-	if (team->options.exchange == GJ_EXCHANGE_ON || too_large)
-		return step;
-	return pays(p, step, n) ? step : -1;
+	/* where there is room all inner rows stay built on each device, and outer ones go nowhere */
+	return team->options.exchange == GJ_EXCHANGE_ON || too_large ? step : -1;
 }
 
 bool
@@ -284,7 +239,7 @@ gj_member_send_parcel(void *arg, GjParcel *parcel)
 			parcel->nusers++;
 			gj_put_task(&team->members[p].inbox, tasks[p]);
 		}
-	pthread_cond_broadcast(&team->work);
+	gj_team_tell(team);
 	pthread_mutex_unlock(&team->lock);
 	for (uint32_t p = 0; p < team->nmembers && status != GJ_OK; p++)
 		free(tasks[p]);
@@ -296,6 +251,6 @@ gj_team_drop_parcel(GjTeam *team, GjParcel *parcel)
 {
 	pthread_mutex_lock(&team->lock);
 	parcel->nusers--;
-	pthread_cond_broadcast(&team->work);
+	gj_team_tell(team);
 	pthread_mutex_unlock(&team->lock);
 }

@@ -16,6 +16,8 @@
 #include <unistd.h>
 
 #include "../rows/aggregate.h"
+#include "../wire/messages.h"
+#include "spin.h"
 
 /* what the cpu device works on lies here: some 400 kB, and three times that with sanitizers */
 #define GJ_MEMBER_STACK		(4 * 1024 * 1024)
@@ -27,8 +29,16 @@ gj_team_wake(GjTeam *team)
 {
 	const uint64_t one = 1;
 
+	__atomic_add_fetch(&team->woken, 1, __ATOMIC_RELEASE);
 	while (write(team->wake_fd, &one, sizeof(one)) < 0 && errno == EINTR)
 		;
+}
+
+void
+gj_team_tell(GjTeam *team)
+{
+	__atomic_add_fetch(&team->told, 1, __ATOMIC_RELEASE);
+	pthread_cond_broadcast(&team->work);
 }
 
 static bool
@@ -504,7 +514,26 @@ fail(GjTeam *team, GjStatus status)
 	__atomic_store_n(&team->stop, 1, __ATOMIC_RELAXED);
 	pthread_cond_broadcast(&team->granted);
 	/* and who waits for a parcel */
-	pthread_cond_broadcast(&team->work);
+	gj_team_tell(team);
+}
+
+/* Waits until members are told of something, at first without sleeping.  The lock is held. */
+static void
+await_work(GjTeam *team)
+{
+	uint32_t	seen = team->told;
+
+	if (!__atomic_load_n(&team->loads, __ATOMIC_RELAXED))
+	{
+		GjSpin		spin = gj_spin_start(GJ_SPIN_US);
+
+		pthread_mutex_unlock(&team->lock);
+		while (__atomic_load_n(&team->told, __ATOMIC_ACQUIRE) == seen && gj_spin_on(&spin))
+			;
+		pthread_mutex_lock(&team->lock);
+	}
+	if (team->told == seen)
+		pthread_cond_wait(&team->work, &team->lock);
 }
 
 static void *
@@ -531,7 +560,7 @@ member_main(void *arg)
 		tired = !task && member->restless && team->status == GJ_OK;
 		if (!task && !tired)
 		{
-			pthread_cond_wait(&team->work, &team->lock);
+			await_work(team);
 			continue;
 		}
 		team->nidle--;

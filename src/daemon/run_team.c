@@ -9,6 +9,7 @@
 #define _GNU_SOURCE
 #include "run.h"
 #include "run_team_state.h"
+#include "spin.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -30,6 +31,9 @@
 
 /* How often the session's thread looks whether it is to stop, while it waits for members. */
 #define GJ_TEAM_POLL_MS	5
+
+/* How long it looks for what they have done before it sleeps, as one run's thread does for its device. */
+#define GJ_TEAM_SPIN_US	2000
 
 /* ---- the session's thread */
 
@@ -131,13 +135,29 @@ gj_team_idle(GjTeam *team)
 	return idle;
 }
 
-GjStatus
-gj_team_drain(GjTeam *team)
+/* Waits until a member has woken the session's thread, at first without sleeping. */
+static void
+await_members(GjTeam *team, uint32_t seen)
 {
 	struct pollfd fd = {.fd = team->wake_fd,.events = POLLIN};
 
+	if (!team->loads)
+	{
+		GjSpin		spin = gj_spin_start(GJ_TEAM_SPIN_US);
+
+		while (__atomic_load_n(&team->woken, __ATOMIC_ACQUIRE) == seen && gj_spin_on(&spin))
+			;
+	}
+	if (__atomic_load_n(&team->woken, __ATOMIC_ACQUIRE) == seen)
+		poll(&fd, 1, GJ_TEAM_POLL_MS);
+}
+
+GjStatus
+gj_team_drain(GjTeam *team)
+{
 	for (;;)
 	{
+		uint32_t	seen = __atomic_load_n(&team->woken, __ATOMIC_ACQUIRE);
 		bool		idle = gj_team_idle(team);
 
 		GJ_TRY(gj_team_serve(team));
@@ -145,7 +165,7 @@ gj_team_drain(GjTeam *team)
 			return GJ_OK;
 		if (team->host->stop(team->host->arg))
 			return GJ_CANCELLED;
-		poll(&fd, 1, GJ_TEAM_POLL_MS);
+		await_members(team, seen);
 	}
 }
 
@@ -168,7 +188,7 @@ gj_team_post(GjTeam *team, GjTaskList *list, GjTask *task)
 {
 	pthread_mutex_lock(&team->lock);
 	gj_put_task(list, task);
-	pthread_cond_broadcast(&team->work);
+	gj_team_tell(team);
 	pthread_mutex_unlock(&team->lock);
 }
 
@@ -193,7 +213,7 @@ gj_team_for_all(GjTeam *team, GjTaskKind kind, uint32_t source)
 	pthread_mutex_lock(&team->lock);
 	for (uint32_t i = 0; i < team->nmembers; i++)
 		gj_put_task(&team->members[i].own, tasks[i]);
-	pthread_cond_broadcast(&team->work);
+	gj_team_tell(team);
 	pthread_mutex_unlock(&team->lock);
 	return gj_team_drain(team);
 }
@@ -216,6 +236,7 @@ post_chunk(GjTeam *team, const GjTask *chunk)
 
 	if (!use)
 		return GJ_OUT_OF_HOST_MEMORY;
+	__atomic_store_n(&team->loads, true, __ATOMIC_RELAXED);
 	use->slot = chunk->slot;
 	use->nusers = n;
 	pthread_mutex_lock(&team->lock);
@@ -648,11 +669,8 @@ static uint32_t
 choose_number(GjTeam *team, uint64_t limit, uint32_t n)
 {
 	const GjTeamOptions *options = &team->options;
-	uint64_t	replicated = worth_devices(team->program);
-	uint32_t	exchanged = options->exchange == GJ_EXCHANGE_OFF ? 0 :
-		gj_exchange_worth(team->program, n);
-	uint32_t	worth = replicated > exchanged ?
-		(uint32_t) (replicated < n ? replicated : n) : exchanged;
+	uint64_t	all = worth_devices(team->program);
+	uint32_t	worth = all < n ? (uint32_t) all : n;
 
 	/* a cpu that pretends to be several is there for tests */
 	if (options->max_devices > 0 || options->kind == GJ_DEVICE_CPU)
@@ -784,7 +802,7 @@ stop_members(GjTeam *team)
 	pthread_mutex_lock(&team->lock);
 	team->closing = true;
 	__atomic_store_n(&team->stop, 1, __ATOMIC_RELAXED);
-	pthread_cond_broadcast(&team->work);
+	gj_team_tell(team);
 	pthread_cond_broadcast(&team->granted);
 	pthread_mutex_unlock(&team->lock);
 	for (uint32_t i = 0; i < team->nmembers; i++)

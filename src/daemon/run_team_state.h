@@ -174,8 +174,12 @@ struct GjTeam
 	bool		serving;		/* a wish for the output ring is being granted */
 	uint32_t	stop;			/* atomic: members are to end */
 
+	bool		loads;			/* atomic: chunks come, whose loaders need the processors */
+	uint32_t	told;			/* atomic: how often members were told of something, */
+	uint32_t	woken;			/* atomic: and the session's thread */
+
 	pthread_mutex_t lock;
-	pthread_cond_t work;		/* a task, or the end */
+	pthread_cond_t work;		/* a task, or the end: gj_team_tell */
 	pthread_cond_t granted;		/* a wish was granted, or the output ring is free */
 	/* guarded by lock */
 	GjTaskList	outer;			/* tasks for whichever member is free */
@@ -229,6 +233,9 @@ extern void gj_team_free_task(GjTeam *team, GjTask *task);
 /* Wakes the session's thread. */
 extern void gj_team_wake(GjTeam *team);
 
+/* Wakes all members.  The lock is held. */
+extern void gj_team_tell(GjTeam *team);
+
 /* Puts a task into a list; the lock is not held. */
 extern void gj_team_post(GjTeam *team, GjTaskList *list, GjTask *task);
 
@@ -254,9 +261,6 @@ extern int	gj_team_place(GjTeam *team, uint32_t source, const uint8_t *chunk);
  * room for all inner rows.
  */
 extern int	gj_exchange_choose(const GjTeam *team, uint32_t n, bool too_large);
-
-/* The devices, of so many at most, that an exchange is worth; 0: it is worth none. */
-extern uint32_t gj_exchange_worth(const GjProgram *program, uint32_t most);
 
 /* What a device of n then has to keep less than all of the inner sides. */
 extern uint64_t gj_exchange_saves(const GjProgram *program, int step, uint32_t n);

@@ -25,6 +25,7 @@
 #include "loaders.h"
 #include "log.h"
 #include "program_check.h"
+#include "spin.h"
 #include "work.h"
 
 static GjStatus
@@ -137,29 +138,16 @@ receive_from(GjSession *session, GjSession *loader)
 	return GJ_OK;
 }
 
-/* Looks for something to happen for a moment, if there are processors for that; as poll(). */
+/* Looks for something to happen for a moment; as poll(). */
 static int
 look(struct pollfd *fds, uint32_t n)
 {
-	static long known;			/* atomic; 0: nobody has asked */
-	long		nprocessors = __atomic_load_n(&known, __ATOMIC_RELAXED);
-	struct timespec start;
-	struct timespec now;
+	GjSpin		spin = gj_spin_start(GJ_SPIN_US);
 	int			ready;
 
-	if (nprocessors == 0)
-	{
-		nprocessors = sysconf(_SC_NPROCESSORS_ONLN);
-		__atomic_store_n(&known, nprocessors, __ATOMIC_RELAXED);
-	}
-	clock_gettime(CLOCK_MONOTONIC, &start);
 	do
-	{
 		ready = poll(fds, n, 0);
-		clock_gettime(CLOCK_MONOTONIC, &now);
-	} while (ready == 0 && nprocessors >= GJ_SPIN_PROCESSORS &&
-			 (now.tv_sec - start.tv_sec) * 1000000 + (now.tv_nsec - start.tv_nsec) / 1000 <
-			 GJ_SPIN_US);
+	while (ready == 0 && gj_spin_on(&spin));
 	return ready;
 }
 

@@ -182,44 +182,12 @@ make_items(GjAttempt *a, GjTree *streamed)
 
 /* ---- steps */
 
-/* Inner sides of fewer rows are small, whatever devices make of their keys. */
-#define GJ_SKEW_MIN_ROWS	1e6
-
-/* The share of rows that have the most common key, of the side where it is larger, in percent. */
-static int
-common_share(GjBuilder *builder, const GjBuildStep *step, GjJoinClause **keys)
-{
-	uint32		inner = 1u << step->source;
-	double		most = 0;
-
-	if (step->nkeys == 0 || builder->source[step->source].rows_loaded < GJ_SKEW_MIN_ROWS)
-		return 0;
-	for (int side = 0; side < 2; side++)
-	{
-		double		least = 1;
-
-		for (int i = 0; i < step->nkeys; i++)
-		{
-			bool		right_is_inner = keys[i]->right_sources == inner;
-			Expr	   *expr = (side == 0) == right_is_inner ? keys[i]->left : keys[i]->right;
-			Selectivity mcv,
-						bucket;
-
-			estimate_hash_bucket_stats(builder->root, (Node *) expr, 1024, &mcv, &bucket);
-			least = Min(least, mcv);
-		}
-		most = Max(most, least);
-	}
-	return (int) (most * 100);
-}
-
 /* Compiles the keys of a step; they must lie one after the other. */
 static void
 compile_keys(GjBuilder *builder, GjBuildStep *step, GjJoinClause **keys)
 {
 	uint32		inner = 1u << step->source;
 
-	step->common = common_share(builder, step, keys);
 	for (int side = 0; side < 2; side++)
 	{
 		for (int i = 0; i < step->nkeys; i++)

@@ -413,7 +413,6 @@ gj_builder_finish(GjBuilder *builder, GjOutputKind output)
 		steps[i].nkeys = step->nkeys;
 		steps[i].source = step->source;
 		steps[i].residual = step->residual;
-		steps[i].common = step->common;
 		steps[i].outer_keys = step->outer_keys;
 		steps[i].inner_keys = step->inner_keys;
 		steps[i].filter = step->filter;

@@ -41,7 +41,6 @@ typedef struct GjBuildStep
 	GjJoinType	join_type;
 	GjAlgorithm algorithm;
 	int			nkeys;
-	int			common;			/* as in GjStep */
 	int			outer_keys;		/* first expression */
 	int			inner_keys;
 	int			range_key;		/* expressions, or -1 */

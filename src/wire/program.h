@@ -337,9 +337,7 @@ typedef struct GjStep
 	uint8_t		low_strict;		/* < instead of <= */
 	uint8_t		high_strict;
 	uint8_t		set;			/* GJ_JOIN_SET: its GjSetStep */
-	uint8_t		common;			/* percent of the rows of either side that have one key, an
-								 * estimate; 0: not known */
-	uint8_t		unused[4];
+	uint8_t		unused[5];
 } GjStep;
 
 typedef enum GjAggOp

@@ -1,0 +1,23 @@
+/*
+ * spin.h
+ *	  Looking for something to happen before one sleeps: waking a thread takes longer than most
+ *	  of what threads wait for while a run starts or ends.
+ */
+#ifndef GJ_DAEMON_SPIN_H
+#define GJ_DAEMON_SPIN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct GjSpin
+{
+	int64_t		end_us;			/* by the monotonic clock; 0: do not look */
+} GjSpin;
+
+/* Begins to look, for so many microseconds; not at all with few processors (GJ_SPIN_PROCESSORS). */
+extern GjSpin gj_spin_start(uint32_t us);
+
+/* False: the time is over. */
+extern bool gj_spin_on(const GjSpin *spin);
+
+#endif							/* GJ_DAEMON_SPIN_H */
