@@ -156,19 +156,6 @@ hash_sources(uint64_t hash, const GjProgram *program)
 }
 
 static uint64_t
-hash_steps(uint64_t hash, const GjProgram *program)
-{
-	for (uint32_t i = 0; i < program->nsteps; i++)
-	{
-		GjStep		step = gj_program_array(program, GjStep, steps)[i];
-
-		step.common = 0;
-		hash = hash_bytes(hash, &step, sizeof(step));
-	}
-	return hash;
-}
-
-static uint64_t
 hash_instrs(uint64_t hash, const GjProgram *program)
 {
 	for (uint32_t i = 0; i < program->ninstrs; i++)
@@ -211,7 +198,7 @@ fingerprint_of(const GjProgram *program)
 
 	hash = hash_sources(hash, program);
 	hash = hash_array(hash, program, GjColumnType, columns);
-	hash = hash_steps(hash, program);
+	hash = hash_array(hash, program, GjStep, steps);
 	hash = hash_array(hash, program, GjExpr, exprs);
 	hash = hash_instrs(hash, program);
 	hash = hash_array(hash, program, uint32_t, outputs);
