@@ -140,16 +140,28 @@ begin_load(GjQueue *queue, cudaStream_t *stream)
 	return GJ_OK;
 }
 
-GjStatus
-gj_load_in(GjQueue *queue, void *device, const void *host, size_t nbytes)
+static GjStatus
+load_kind(GjQueue *queue, void *to, const void *from, size_t nbytes, cudaMemcpyKind kind)
 {
 	cudaStream_t stream = NULL;
 
 	if (nbytes == 0)
 		return GJ_OK;
 	GJ_TRY(begin_load(queue, &stream));
-	GJ_CUDA(queue, cudaMemcpyAsync(device, host, nbytes, cudaMemcpyHostToDevice, stream));
+	GJ_CUDA(queue, cudaMemcpyAsync(to, from, nbytes, kind, stream));
 	return GJ_OK;
+}
+
+GjStatus
+gj_load_in(GjQueue *queue, void *device, const void *host, size_t nbytes)
+{
+	return load_kind(queue, device, host, nbytes, cudaMemcpyHostToDevice);
+}
+
+GjStatus
+gj_load_copy(GjQueue *queue, void *to, const void *from, size_t nbytes)
+{
+	return load_kind(queue, to, from, nbytes, cudaMemcpyDeviceToDevice);
 }
 
 GjStatus

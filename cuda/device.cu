@@ -831,6 +831,7 @@ extern "C" const GjDeviceOps gj_cuda_device = {
 	.copy_peer = gj_copy_peer,
 	.fill = gj_fill,
 	.load_in = gj_load_in,
+	.load_copy = gj_load_copy,
 	.load_fill = gj_load_fill,
 	.mark = gj_mark,
 	.after = gj_after,

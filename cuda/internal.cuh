@@ -216,6 +216,7 @@ void gj_meet(GjDevice *device, GjDevice *other);
 GjStatus gj_copy_peer(GjQueue *queue, void *to, GjDevice *other, const void *from, size_t nbytes);
 GjStatus gj_fill(GjQueue *queue, void *device, int byte, size_t nbytes);
 GjStatus gj_load_in(GjQueue *queue, void *device, const void *host, size_t nbytes);
+GjStatus gj_load_copy(GjQueue *queue, void *to, const void *from, size_t nbytes);
 GjStatus gj_load_fill(GjQueue *queue, void *device, int byte, size_t nbytes);
 GjStatus gj_mark(GjQueue *queue, GjLane lane, uint32_t m);
 GjStatus gj_after(GjQueue *queue, GjLane lane, uint32_t m);

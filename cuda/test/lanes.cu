@@ -30,6 +30,7 @@ run_rounds(const Device &device, uint8_t *ring, uint32_t n)
 	Queue q(device, program);
 	const std::string where = std::to_string(n) + " bytes";
 	uint8_t *stage[2] = {(uint8_t *) q.alloc(2 * n), (uint8_t *) q.alloc(2 * n)};
+	uint8_t *kept = (uint8_t *) q.alloc((size_t) ROUNDS * n);
 	uint8_t *result = (uint8_t *) q.alloc((size_t) ROUNDS * 2 * n);
 	GjStatus status = GJ_OK;
 	bool done = true;
@@ -53,8 +54,15 @@ run_rounds(const Device &device, uint8_t *ring, uint32_t n)
 				status = q.ops->passed(q.queue, round % SLOTS, false, &done);
 			for (uint32_t i = 0; i < n; i++)
 				slot[i] = byte_of(round, i);
+			uint8_t *from = round % 3 == 1 ? kept + (size_t) round * n : NULL;
+
+			if (from)
+				status = (GjStatus) (status | q.ops->load_in(q.queue, from, slot, n));
 			status = (GjStatus) (status | q.ops->after(q.queue, GJ_LANE_LOAD, FREE(s)));
-			status = (GjStatus) (status | q.ops->load_in(q.queue, stage[s], slot, n));
+			if (from)
+				status = (GjStatus) (status | q.ops->load_copy(q.queue, stage[s], from, n));
+			else
+				status = (GjStatus) (status | q.ops->load_in(q.queue, stage[s], slot, n));
 			status =
 				(GjStatus) (status | q.ops->load_fill(q.queue, stage[s] + n, (uint8_t) round, n));
 			status = (GjStatus) (status | q.ops->mark(q.queue, GJ_LANE_LOAD, round % SLOTS));

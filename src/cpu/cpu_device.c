@@ -336,6 +336,7 @@ const GjDeviceOps gj_cpu_device = {
 	.copy_peer = cpu_copy_peer,
 	.fill = cpu_fill,
 	.load_in = cpu_copy,
+	.load_copy = cpu_copy,
 	.load_fill = cpu_fill,
 	.mark = cpu_mark,
 	.after = cpu_mark,

@@ -474,7 +474,7 @@ typedef struct GjBatchTarget
 
 /*
  * A queue has two lanes.  Each keeps its work in order, and they run side by side: what is
- * queued goes to GJ_LANE_WORK, but for what load_in and load_fill put on GJ_LANE_LOAD.
+ * queued goes to GJ_LANE_WORK, but for what load_in, load_copy and load_fill put on GJ_LANE_LOAD.
  */
 typedef enum GjLane
 {
@@ -540,8 +540,9 @@ typedef struct GjDeviceOps
 							  size_t nbytes);
 	GjStatus	(*fill) (GjQueue *queue, void *device, int byte, size_t nbytes);
 
-	/* copy_in and fill on GJ_LANE_LOAD. */
+	/* copy_in, copy and fill on GJ_LANE_LOAD. */
 	GjStatus	(*load_in) (GjQueue *queue, void *device, const void *host, size_t nbytes);
+	GjStatus	(*load_copy) (GjQueue *queue, void *to, const void *from, size_t nbytes);
 	GjStatus	(*load_fill) (GjQueue *queue, void *device, int byte, size_t nbytes);
 	/* From here on mark m < GJ_MAX_MARKS stands for all that is queued on the lane by now. */
 	GjStatus	(*mark) (GjQueue *queue, GjLane lane, uint32_t m);

@@ -352,12 +352,15 @@ gj_run_may_load(GjRun *run, uint32_t source)
 static GjStatus
 stage_chunk(GjRun *run, uint32_t source, const GjChunk *chunk, uint32_t slot)
 {
+	GjKept		kept = {NULL, 0, 0};
+
 	if (source == 0)
 		GJ_TRY(gj_run_fail_points(run));
-	GJ_TRY(gj_run_stage_chunk(run, source, chunk));
-	run->resident[source].nchunk_rows += chunk->nrows;
 	if (!run->keeps_nothing)
-		GJ_TRY(gj_run_keep(run, source, chunk, GJ_LANE_WORK));
+		GJ_TRY(gj_run_keep(run, source, chunk, GJ_LANE_WORK, &kept));
+	GJ_TRY(gj_run_stage_chunk(run, source, chunk, &kept));
+	run->resident[source].nchunk_rows += chunk->nrows;
+	GJ_TRY(gj_run_kept(run, source, &kept, GJ_LANE_WORK));
 	return gj_run_slot_used(run, GJ_LANE_WORK, slot);
 }
 
@@ -366,6 +369,7 @@ gj_run_chunk(GjRun *run, uint32_t source, uint32_t nrows, uint8_t *memory, uint3
 {
 	const GjProgram *p = run->program;
 	uint8_t		has_nulls[GJ_MAX_COLUMNS];
+	GjKept		kept = {NULL, 0, 0};
 	GjChunk		chunk;
 
 	GJ_TRY(gj_run_may_load(run, source));
@@ -376,11 +380,13 @@ gj_run_chunk(GjRun *run, uint32_t source, uint32_t nrows, uint8_t *memory, uint3
 	if (p->kind == GJ_PROGRAM_JOIN && source == 0)
 		return gj_run_outer(run, &chunk, memory, slot);
 	run->work.ops->phase(run->work.queue, GJ_PHASE_TRANSFER);
-	if (p->kind != GJ_PROGRAM_PREWARM)
-		GJ_TRY(gj_relation_append(&run->work, &run->relation[source], &chunk));
-	run->resident[source].nchunk_rows += nrows;
+	/* it comes from the host once, and what else wants it copies it on the device */
 	if (!run->keeps_nothing)
-		GJ_TRY(gj_run_keep(run, source, &chunk, GJ_LANE_WORK));
+		GJ_TRY(gj_run_keep(run, source, &chunk, GJ_LANE_WORK, &kept));
+	if (p->kind != GJ_PROGRAM_PREWARM)
+		GJ_TRY(gj_run_append_chunk(run, &run->relation[source], &chunk, &kept));
+	run->resident[source].nchunk_rows += nrows;
+	GJ_TRY(gj_run_kept(run, source, &kept, GJ_LANE_WORK));
 	return gj_run_slot_used(run, GJ_LANE_WORK, slot);
 }
 

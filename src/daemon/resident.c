@@ -575,8 +575,6 @@ GjStatus
 gj_fragment_finish(GjWork *work, GjLane lane, GjFragment *fragment)
 {
 	GJ_TRY(wait_for_lane(work, lane));
-	if (fragment->nparts == 0)
-		return GJ_OK;
 	for (uint32_t c = 0; c < fragment->ncolumns; c++)
 	{
 		uint64_t   *refs = fragment->columns[c].data.memory;

@@ -65,6 +65,8 @@ typedef struct GjFragment
 
 	uint32_t	nparts;			/* until it is published */
 	GjFragmentPart *parts;
+	uint32_t	table;			/* while it is built: of the source whose chunks fill it, */
+	uint64_t	last_slot;		/* and published when so many of its slots have been read; 0: not complete */
 
 	GjBuffer	heap;			/* bytes of the references of all columns */
 	uint64_t	heap_used;
@@ -160,7 +162,10 @@ extern GjStatus gj_fragment_append(GjResident *store, GjWork *work, GjLane lane,
 								   GjFragment *fragment, const GjChunk *chunk,
 								   const GjChunkPages *pages);
 
-/* After all pages have come: completes the columns.  Waits for the copies. */
+/*
+ * After all pages have come, and all is queued that reads the rows of its chunks: makes the
+ * references of its columns its own, and waits for that.  For a fragment that has some: nparts > 0.
+ */
 extern GjStatus gj_fragment_finish(GjWork *work, GjLane lane, GjFragment *fragment);
 
 /* Frees an unpublished fragment, which no queued work uses any more. */

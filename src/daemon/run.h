@@ -179,6 +179,14 @@ typedef struct GjRunResident
 	uint64_t	nmade_rows;		/* of these: rows of fragments in `made` */
 } GjRunResident;
 
+/* Where the rows of a chunk, and its heap, begin in the fragment that they have been copied to. */
+typedef struct GjKept
+{
+	GjFragment *fragment;		/* NULL: the chunk is not kept */
+	uint64_t	first;
+	uint64_t	heap;
+} GjKept;
+
 /* An inner side that is resident, or may be kept; it outlives the source's GjRunResident. */
 typedef struct GjRunSide
 {
@@ -208,6 +216,7 @@ typedef struct GjStage
 	GjBuffer	memory;
 	uint32_t	nrows;
 	uint64_t	heap_used;
+	bool		has_nulls[GJ_MAX_COLUMNS];	/* of the outer columns: a chunk has had some */
 	uint32_t	nparts;
 	GjStagePart part[GJ_STAGE_PARTS];
 } GjStage;
@@ -286,6 +295,8 @@ struct GjRun
 	GjUsedSlot	used_slot[GJ_SLOT_MARKS];	/* in order of use */
 	uint32_t	first_used;
 	uint32_t	nused;
+	uint64_t	nread;			/* slots whose marks have passed */
+	uint32_t	narriving;		/* fragments that are complete when more have */
 	GjBuffer	filtered;		/* positions of the outer rows that pass the filter */
 
 	uint32_t	output_sources;	/* that batches and their order are made of, bits */
@@ -527,9 +538,24 @@ extern GjStatus gj_run_intersect(GjRun *run);
 
 /*
  * run_resident.c: copies the chunk into a fragment on that lane, if it is to be kept.  The
- * slot is free when the lane is.
+ * slot is free when the lane is.  From there it is copied to wherever else it is wanted, so that it
+ * passes the bus once; then comes gj_run_kept.
  */
-extern GjStatus gj_run_keep(GjRun *run, uint32_t source, const GjChunk *chunk, GjLane lane);
+extern GjStatus gj_run_keep(GjRun *run, uint32_t source, const GjChunk *chunk, GjLane lane,
+							GjKept *kept);
+
+/* Appends a chunk, from where it is kept, if it is. */
+extern GjStatus gj_run_append_chunk(GjRun *run, GjRelation *relation, const GjChunk *chunk,
+									const GjKept *kept);
+
+/*
+ * Everything is queued that reads the chunk where it is kept, and its slot is used next: if the
+ * fragment is complete, others will find it when that has been read.
+ */
+extern GjStatus gj_run_kept(GjRun *run, uint32_t source, const GjKept *kept, GjLane lane);
+
+/* Slots have been read: fragments that were complete with them are there. */
+extern GjStatus gj_run_arrived(GjRun *run);
 /* Appends the rows of pages of a fragment to the relation of an inner source. */
 extern GjStatus gj_run_append_use(GjRun *run, uint32_t source, const GjRunUse *use);
 /* The same of those that several runs use, wherever they lie.  Waits. */
@@ -571,7 +597,8 @@ extern bool gj_run_has_outer_columns(const GjRun *run);
 /* True if rows of the source are exchanged. */
 extern bool gj_run_exchanges(const GjRun *run, uint32_t source);
 /* Takes the rows of a chunk, or nrows that the source's columns describe, to send them. */
-extern GjStatus gj_run_stage_chunk(GjRun *run, uint32_t source, const GjChunk *chunk);
+extern GjStatus gj_run_stage_chunk(GjRun *run, uint32_t source, const GjChunk *chunk,
+								   const GjKept *kept);
 extern GjStatus gj_run_stage_rows(GjRun *run, uint32_t source, uint32_t nrows);
 /* True if gj_run_stage_rows sends them at once, for their references point into what has them. */
 extern bool gj_run_sends_in_place(const GjRun *run, uint32_t source);

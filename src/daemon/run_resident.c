@@ -725,7 +725,7 @@ note_made(GjRunResident *resident, const GjFragment *fragment, uint32_t table)
 }
 
 GjStatus
-gj_run_keep(GjRun *run, uint32_t source, const GjChunk *chunk, GjLane lane)
+gj_run_keep(GjRun *run, uint32_t source, const GjChunk *chunk, GjLane lane, GjKept *kept)
 {
 	GjRunResident *resident = &run->resident[source];
 	const GjWanted *wanted;
@@ -734,6 +734,7 @@ gj_run_keep(GjRun *run, uint32_t source, const GjChunk *chunk, GjLane lane)
 	GjChunkPages pages;
 	GjStatus	status;
 
+	*kept = (GjKept) {NULL, 0, 0};
 	/* once there was no room there will be none */
 	if (!resident->store || resident->full || !read_pages(chunk, &pages) ||
 		pages.table >= resident->ntables)
@@ -747,19 +748,89 @@ gj_run_keep(GjRun *run, uint32_t source, const GjChunk *chunk, GjLane lane)
 		return GJ_OUT_OF_HOST_MEMORY;
 	if (!pages_fit(fragment, &pages))
 		return give_up_building(run, resident, at, GJ_OUT_OF_MEMORY);
+	fragment->table = pages.table;
+	*kept = (GjKept) {fragment, fragment->nrows, fragment->heap_used};
 	status = gj_fragment_append(resident->store, &run->work, lane, run->clock, fragment, chunk,
 								&pages);
-	if (status == GJ_OK && fragment->nfilled == fragment->npages)
-		status = gj_fragment_finish(&run->work, lane, fragment);
-	if (status != GJ_OK)
-		return give_up_building(run, resident, at, status);
-	if (fragment->nfilled < fragment->npages)
+	if (status == GJ_OK)
 		return GJ_OK;
+	kept->fragment = NULL;
+	return give_up_building(run, resident, at, status);
+}
+
+GjStatus
+gj_run_append_chunk(GjRun *run, GjRelation *relation, const GjChunk *chunk, const GjKept *kept)
+{
+	const GjFragment *fragment = kept->fragment;
+	const uint8_t *heap = fragment ? fragment->heap.memory : NULL;
+	GjColumn	columns[GJ_MAX_COLUMNS];
+	uint64_t	base;
+
+	if (!fragment || chunk->nrows == 0)
+		return gj_relation_append(&run->work, relation, chunk);
+	for (uint32_t c = 0; c < fragment->ncolumns; c++)
+		columns[c] = gj_fragment_column(fragment, c, kept->first);
+	GJ_TRY(gj_relation_append_heap(&run->work, relation, heap ? heap + kept->heap : NULL,
+								   chunk->heap_used, &base));
+	return gj_relation_append_rows(&run->work, relation, columns, chunk->nrows, base,
+								   chunk->heap_used);
+}
+
+/* A fragment is there: others find it from now on. */
+static GjStatus
+publish(GjRunResident *resident, uint32_t source, GjFragment **at)
+{
+	GjFragment *fragment = *at;
+	GjStatus	status;
+
 	*at = fragment->next;
 	gj_resident_publish(resident->store, fragment);
-	status = source > 0 ? note_made(resident, fragment, pages.table) : GJ_OK;
+	status = source > 0 ? note_made(resident, fragment, fragment->table) : GJ_OK;
 	gj_resident_unpin(resident->store, fragment);
 	return status;
+}
+
+GjStatus
+gj_run_kept(GjRun *run, uint32_t source, const GjKept *kept, GjLane lane)
+{
+	GjRunResident *resident = &run->resident[source];
+	GjFragment **at = &resident->building;
+	GjStatus	status;
+
+	if (!kept->fragment || kept->fragment->nfilled < kept->fragment->npages)
+		return GJ_OK;
+	if (kept->fragment->nparts == 0)
+	{
+		kept->fragment->last_slot = run->nread + run->nused + 1;
+		run->narriving++;
+		return GJ_OK;
+	}
+	while (*at != kept->fragment)
+		at = &(*at)->next;
+	status = gj_fragment_finish(&run->work, lane, kept->fragment);
+	return status == GJ_OK ? publish(resident, source, at) :
+		give_up_building(run, resident, at, status);
+}
+
+GjStatus
+gj_run_arrived(GjRun *run)
+{
+	for (uint32_t s = 0; s < run->program->nsources; s++)
+	{
+		GjFragment **at = &run->resident[s].building;
+
+		while (*at)
+		{
+			if ((*at)->last_slot == 0 || (*at)->last_slot > run->nread)
+			{
+				at = &(*at)->next;
+				continue;
+			}
+			run->narriving--;
+			GJ_TRY(publish(&run->resident[s], s, at));
+		}
+	}
+	return GJ_OK;
 }
 
 void

@@ -631,7 +631,7 @@ send_stage(GjRun *run, GjSplitSide *side)
 }
 
 GjStatus
-gj_run_stage_chunk(GjRun *run, uint32_t source, const GjChunk *chunk)
+gj_run_stage_chunk(GjRun *run, uint32_t source, const GjChunk *chunk, const GjKept *kept)
 {
 	GjSplitSide *side = side_of(run, source);
 
@@ -639,7 +639,7 @@ gj_run_stage_chunk(GjRun *run, uint32_t source, const GjChunk *chunk)
 		side->stage.heap_used + chunk->heap_used > side->most_heap)
 		GJ_TRY(send_stage(run, side));
 	run->work.ops->phase(run->work.queue, GJ_PHASE_TRANSFER);
-	return gj_relation_append(&run->work, &side->stage, chunk);
+	return gj_run_append_chunk(run, &side->stage, chunk, kept);
 }
 
 GjStatus

@@ -13,6 +13,7 @@
 #include "run.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* Most bytes that a stage takes, unless a single chunk needs more. */
 #define GJ_STAGE_BYTES		(32u * 1024 * 1024)
@@ -33,12 +34,13 @@ gj_run_free_slots(GjRun *run, bool wait)
 
 		GJ_TRY(work->ops->passed(work->queue, used->mark, wait, &done));
 		if (!done)
-			return GJ_OK;
+			break;
 		run->first_used = (run->first_used + 1) % GJ_SLOT_MARKS;
 		run->nused--;
+		run->nread++;
 		GJ_TRY(run->host->slot_free(run->host->arg, used->slot));
 	}
-	return GJ_OK;
+	return run->narriving > 0 ? gj_run_arrived(run) : GJ_OK;
 }
 
 GjStatus
@@ -135,7 +137,7 @@ describe_stage(GjRun *run, GjStage *stage)
 		uint8_t    *data = memory + run->stage_places[c].data;
 
 		columns[c].data = data;
-		columns[c].nulls = types[c].nullable ? memory + run->stage_places[c].nulls : NULL;
+		columns[c].nulls = stage->has_nulls[c] ? memory + run->stage_places[c].nulls : NULL;
 		columns[c].heap = types[c].kind == GJ_REF ? memory + run->stage_heap_place : NULL;
 		columns[c].kind = types[c].kind;
 		columns[c].width = types[c].width;
@@ -166,6 +168,7 @@ work_on_stage(GjRun *run, uint32_t i)
 	GJ_TRY(describe_stage(run, stage));
 	stage->nrows = stage->nparts = 0;
 	stage->heap_used = 0;
+	memset(stage->has_nulls, 0, run->sources[0].ncolumns * sizeof(bool));
 	GJ_TRY(gj_run_outer_rows(run, nrows, true));
 	work->ops->phase(work->queue, GJ_PHASE_WAIT);
 	GJ_TRY(work->ops->mark(work->queue, GJ_LANE_WORK, GJ_MARK_FREE(i)));
@@ -195,34 +198,62 @@ gj_run_flush(GjRun *run)
 	return gj_run_free_slots(run, true);
 }
 
-/* Queues the copies of a chunk to the end of a stage. */
+/* Null flags of a chunk's column to the end of a stage, where it has any since the first NULL. */
 static GjStatus
-append_chunk(GjRun *run, GjStage *stage, const GjChunk *chunk)
+append_nulls(GjRun *run, GjStage *stage, const GjChunk *chunk, uint32_t c)
+{
+	GjWork	   *work = &run->work;
+	uint8_t    *nulls = (uint8_t *) stage->memory.memory + run->stage_places[c].nulls;
+	bool		has_nulls = chunk->has_nulls[c] && outer_types(run)[c].nullable;
+
+	if (has_nulls && !stage->has_nulls[c])
+	{
+		GJ_TRY(work->ops->load_fill(work->queue, nulls, 0, stage->nrows));
+		stage->has_nulls[c] = true;
+	}
+	if (has_nulls)
+		return work->ops->load_in(work->queue, nulls + stage->nrows,
+								  chunk->slot + chunk->places[c].nulls, chunk->nrows);
+	return stage->has_nulls[c] ?
+		work->ops->load_fill(work->queue, nulls + stage->nrows, 0, chunk->nrows) : GJ_OK;
+}
+
+/*
+ * Queues the copies of a chunk to the end of a stage: from the host, or, so that it comes from
+ * there once, from where it is kept.
+ */
+static GjStatus
+append_chunk(GjRun *run, GjStage *stage, const GjChunk *chunk, const GjKept *kept)
 {
 	GjWork	   *work = &run->work;
 	uint8_t    *memory = stage->memory.memory;
+	const GjFragment *fragment = kept->fragment;
 	const GjColumnType *types = outer_types(run);
 
 	for (uint32_t c = 0; c < run->sources[0].ncolumns; c++)
 	{
-		uint8_t    *nulls = memory + run->stage_places[c].nulls + stage->nrows;
+		uint8_t    *at = memory + run->stage_places[c].data + (uint64_t) stage->nrows * types[c].width;
+		uint64_t	nbytes = (uint64_t) chunk->nrows * types[c].width;
 
-		GJ_TRY(work->ops->load_in(work->queue, memory + run->stage_places[c].data +
-								  (uint64_t) stage->nrows * types[c].width,
-								  chunk->slot + chunk->places[c].data,
-								  (uint64_t) chunk->nrows * types[c].width));
-		if (!types[c].nullable)
-			continue;
-		if (chunk->has_nulls[c])
-			GJ_TRY(work->ops->load_in(work->queue, nulls, chunk->slot + chunk->places[c].nulls,
-									  chunk->nrows));
+		if (fragment)
+			GJ_TRY(work->ops->load_copy(work->queue, at,
+										gj_fragment_column(fragment, c, kept->first).data, nbytes));
 		else
-			GJ_TRY(work->ops->load_fill(work->queue, nulls, 0, chunk->nrows));
+			GJ_TRY(work->ops->load_in(work->queue, at, chunk->slot + chunk->places[c].data, nbytes));
+		GJ_TRY(append_nulls(run, stage, chunk, c));
 	}
 	if (chunk->heap_used > 0)
-		GJ_TRY(work->ops->load_in(work->queue,
-								  memory + run->stage_heap_place + stage->heap_used,
-								  chunk->slot + chunk->layout->heap, chunk->heap_used));
+	{
+		uint8_t    *at = memory + run->stage_heap_place + stage->heap_used;
+
+		if (fragment)
+			GJ_TRY(work->ops->load_copy(work->queue, at,
+										(uint8_t *) fragment->heap.memory + kept->heap,
+										chunk->heap_used));
+		else
+			GJ_TRY(work->ops->load_in(work->queue, at, chunk->slot + chunk->layout->heap,
+									  chunk->heap_used));
+	}
 	stage->part[stage->nparts++] = (GjStagePart) {stage->nrows, chunk->nrows,
 	stage->heap_used, chunk->heap_used};
 	stage->nrows += chunk->nrows;
@@ -239,7 +270,7 @@ has_room(const GjRun *run, const GjStage *stage, const GjChunk *chunk)
 }
 
 static GjStatus
-stage_chunk(GjRun *run, const GjChunk *chunk)
+stage_chunk(GjRun *run, const GjChunk *chunk, const GjKept *kept)
 {
 	GjWork	   *work = &run->work;
 
@@ -249,7 +280,7 @@ stage_chunk(GjRun *run, const GjChunk *chunk)
 		GJ_TRY(gj_run_work(run));
 	if (run->stage[run->filling].nparts == 0)
 		GJ_TRY(work->ops->after(work->queue, GJ_LANE_LOAD, GJ_MARK_FREE(run->filling)));
-	return append_chunk(run, &run->stage[run->filling], chunk);
+	return append_chunk(run, &run->stage[run->filling], chunk, kept);
 }
 
 /* Works on a chunk where it lies. */
@@ -282,15 +313,19 @@ work_in_place(GjRun *run, const GjChunk *chunk, uint8_t *memory)
 GjStatus
 gj_run_outer(GjRun *run, const GjChunk *chunk, uint8_t *memory, uint32_t slot)
 {
+	GjKept		kept;
+
 	GJ_TRY(gj_run_fail_points(run));
 	if (run->work.ops->kind == GJ_DEVICE_CPU)
 	{
-		GJ_TRY(gj_run_keep(run, 0, chunk, GJ_LANE_WORK));
+		GJ_TRY(gj_run_keep(run, 0, chunk, GJ_LANE_WORK, &kept));
 		GJ_TRY(work_in_place(run, chunk, memory));
+		GJ_TRY(gj_run_kept(run, 0, &kept, GJ_LANE_WORK));
 		return gj_run_slot_used(run, GJ_LANE_WORK, slot);
 	}
-	GJ_TRY(stage_chunk(run, chunk));
-	GJ_TRY(gj_run_keep(run, 0, chunk, GJ_LANE_LOAD));
+	GJ_TRY(gj_run_keep(run, 0, chunk, GJ_LANE_LOAD, &kept));
+	GJ_TRY(stage_chunk(run, chunk, &kept));
+	GJ_TRY(gj_run_kept(run, 0, &kept, GJ_LANE_LOAD));
 	/* the slot's mark first: it takes the time of the copies */
 	GJ_TRY(gj_run_slot_used(run, GJ_LANE_LOAD, slot));
 	return run->work.ops->mark(run->work.queue, GJ_LANE_LOAD, GJ_MARK_LOADED(run->filling));
