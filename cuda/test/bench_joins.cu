@@ -1,12 +1,16 @@
 /*
  * bench_joins.cu
- *	  Times of hash joins by size, columns on the device: kernel_test --bench-join.
+ *	  Times of joins by size, columns on the device: kernel_test --bench-join.
  *
  * n rows (k, v) joined with n rows on k, int4 or int8 both, with operators as the executor
  * calls them, a million tuples a call.  Keys of the outer side are all different; those of
  * the inner side are too, in another order, or half of its rows have one key.  "rows"
  * materialises pairs of row ids, "sum" adds up a.v + b.v over them as well; both with the
  * build.  Rates are the tuples of both sides by the time of everything.
+ *
+ * A sort-merge join sorts the inner side and searches it for each outer row; its keys differ in as
+ * many bits as n has, or ("64 bits") in all.  A nested loop looks at all pairs of two int4 columns
+ *for a band, by terms, and for the same written as an expression; "pairs" are those looked at.
  *
  * On a GPU every table is built twice, in global memory and by partitions: where the second
  * is faster is what GjDevice.radix_bytes should say.  Median of RUNS after one that does not
@@ -62,7 +66,8 @@ make_program(uint32_t width)
 
 template <typename T>
 static GjColumn
-upload_column(Queue &q, GjKind kind, uint32_t bits, uint64_t seed, bool key, bool skewed)
+upload_column(Queue &q, GjKind kind, uint32_t bits, uint64_t seed, bool key, bool skewed,
+			  bool spread)
 {
 	std::vector<T> values((size_t) 1 << bits);
 	GjColumn column = {};
@@ -71,7 +76,10 @@ upload_column(Queue &q, GjKind kind, uint32_t bits, uint64_t seed, bool key, boo
 	{
 		const uint64_t v = permuted(i, bits, seed);
 
-		values[i] = (T) (!key ? v % 1000 : skewed && v % 2 ? 1 : v);
+		values[i] = (T) (!key              ? v % 1000
+						 : skewed && v % 2 ? 1
+						 : spread          ? v * UINT64_C(0xD1342543DE82EF95)
+										   : v);
 	}
 	column.data = q.upload(values);
 	column.kind = (uint8_t) kind;
@@ -81,14 +89,25 @@ upload_column(Queue &q, GjKind kind, uint32_t bits, uint64_t seed, bool key, boo
 
 template <typename T>
 static void
-upload_sides(Queue &q, Sides &sides, GjKind kind, uint32_t bits, bool skewed)
+upload_sides(Queue &q, Sides &sides, GjKind kind, uint32_t bits, bool skewed, bool spread)
 {
 	sides.n = 1u << bits;
-	sides.column[0] = upload_column<T>(q, kind, bits, 1, true, false);
-	sides.column[1] = upload_column<T>(q, kind, bits, 2, false, false);
-	sides.column[2] = upload_column<T>(q, kind, bits, 3, true, skewed);
-	sides.column[3] = upload_column<T>(q, kind, bits, 4, false, false);
+	sides.column[0] = upload_column<T>(q, kind, bits, 1, true, false, spread);
+	sides.column[1] = upload_column<T>(q, kind, bits, 2, false, false, false);
+	sides.column[2] = upload_column<T>(q, kind, bits, 3, true, skewed, spread);
+	sides.column[3] = upload_column<T>(q, kind, bits, 4, false, false, false);
 }
+
+/* How a join finds its pairs. */
+struct How
+{
+	bool sorted;
+	uint64_t direct_bytes; /* of a table; 0: none is addressed by the key */
+};
+
+static const int32_t outer_key[] = {-1 - 0};
+static const int32_t inner_key[] = {-1 - 2};
+static const GjSortedMatch same_key = {1, 0, 0, 0, 0};
 
 /* Memory of the outer side's pieces. */
 struct JoinBuffers
@@ -127,7 +146,7 @@ outer_view(Queue &q, const Sides &sides, uint32_t first, uint32_t n)
 }
 
 static void
-build(Queue &q, const Sides &sides, uint64_t direct_bytes, GjHashTable *table)
+build(Queue &q, const Sides &sides, const How &how, GjHashTable *table)
 {
 	GjView view = outer_view(q, sides, 0, sides.n);
 	GjKeys keys = {};
@@ -137,16 +156,50 @@ build(Queue &q, const Sides &sides, uint64_t direct_bytes, GjHashTable *table)
 	keys.value[0] = (int64_t *) q.alloc((size_t) sides.n * sizeof(int64_t));
 	keys.null = (uint8_t *) q.alloc(sides.n);
 	for (uint32_t first = 0; first < sides.n; first += GJ_MAX_TUPLES)
+	{
+		const uint32_t n = std::min(sides.n - first, GJ_MAX_TUPLES);
+
+		if (how.sorted)
+			must(q, q.ops->ordered_keys(q.queue, &view, first, n, inner_key, &keys),
+				 "ordered_keys");
+		else
+			must(q, q.ops->keys(q.queue, &view, first, n, 1, &keys), "keys");
+	}
+	if (how.sorted)
+		must(q, q.ops->sort_build(q.queue, &keys, NULL, never, NULL, table), "sort_build");
+	else
+		must(q, q.ops->hash_build(q.queue, &keys, NULL, how.direct_bytes, never, NULL, table),
+			 "hash_build");
+}
+
+/* Looks the keys of a view's tuples up. */
+static uint64_t
+look_up(Queue &q, GjView &view, const GjHashTable &table, JoinBuffers &buffers, const How &how)
+{
+	uint64_t total = 0;
+
+	buffers.keys.nrows = view.nrows;
+	if (how.sorted)
+	{
+		must(q, q.ops->ordered_keys(q.queue, &view, 0, view.nrows, outer_key, &buffers.keys),
+			 "ordered_keys");
 		must(q,
-			 q.ops->keys(q.queue, &view, first, std::min(sides.n - first, GJ_MAX_TUPLES), 1, &keys),
-			 "keys");
-	must(q, q.ops->hash_build(q.queue, &keys, NULL, direct_bytes, never, NULL, table),
-		 "hash_build");
+			 q.ops->sort_probe(q.queue, &table, &buffers.keys, &same_key, buffers.offset,
+							   buffers.first, &total),
+			 "sort_probe");
+		return total;
+	}
+	must(q, q.ops->keys(q.queue, &view, 0, view.nrows, 0, &buffers.keys), "keys");
+	must(q,
+		 q.ops->hash_probe(q.queue, &table, &buffers.keys, buffers.offset, buffers.first, &total),
+		 "hash_probe");
+	return total;
 }
 
 /* Probes with all outer rows; returns the number of pairs. */
 static uint64_t
-probe(Queue &q, const Sides &sides, const GjHashTable &table, JoinBuffers &buffers, bool sum)
+probe(Queue &q, const Sides &sides, const GjHashTable &table, JoinBuffers &buffers, const How &how,
+	  bool sum)
 {
 	uint64_t npairs = 0;
 
@@ -154,14 +207,8 @@ probe(Queue &q, const Sides &sides, const GjHashTable &table, JoinBuffers &buffe
 	{
 		const uint32_t n = std::min(sides.n - first, GJ_MAX_TUPLES);
 		GjView view = outer_view(q, sides, first, n);
-		uint64_t total = 0;
+		const uint64_t total = look_up(q, view, table, buffers, how);
 
-		buffers.keys.nrows = n;
-		must(q, q.ops->keys(q.queue, &view, 0, n, 0, &buffers.keys), "keys");
-		must(q,
-			 q.ops->hash_probe(q.queue, &table, &buffers.keys, buffers.offset, buffers.first,
-							   &total),
-			 "hash_probe");
 		npairs += total;
 		for (uint64_t cursor = 0; cursor < total; cursor += GJ_MAX_TUPLES)
 		{
@@ -190,8 +237,7 @@ median(std::vector<double> times)
 
 /* Times the join by one kind of table and prints a line. */
 static void
-bench_one(Queue &q, const Sides &sides, JoinBuffers &buffers, uint64_t direct_bytes,
-		  const char *what)
+bench_one(Queue &q, const Sides &sides, JoinBuffers &buffers, const How &how, const char *what)
 {
 	const double *ms = q.ops->phase_ms(q.queue);
 	std::vector<double> times[3]; /* build, rows, sum */
@@ -208,9 +254,9 @@ bench_one(Queue &q, const Sides &sides, JoinBuffers &buffers, uint64_t direct_by
 		before[0] = ms[GJ_PHASE_BUILD];
 		before[1] = ms[phase];
 		q.ops->phase(q.queue, GJ_PHASE_BUILD);
-		build(q, sides, direct_bytes, &table);
+		build(q, sides, how, &table);
 		q.ops->phase(q.queue, phase);
-		npairs = probe(q, sides, table, buffers, sum);
+		npairs = probe(q, sides, table, buffers, how, sum);
 		q.ops->phase(q.queue, GJ_PHASE_WAIT);
 		must(q, q.ops->sync(q.queue), "sync");
 		q.ops->hash_free(q.queue, &table);
@@ -240,13 +286,16 @@ bench_size(const Device &device, uint32_t bits, uint32_t width, bool skewed)
 	char what[64];
 
 	if (width == 4)
-		upload_sides<int32_t>(q, sides, GJ_INT4, bits, skewed);
+		upload_sides<int32_t>(q, sides, GJ_INT4, bits, skewed, false);
 	else
-		upload_sides<int64_t>(q, sides, GJ_INT8, bits, skewed);
+		upload_sides<int64_t>(q, sides, GJ_INT8, bits, skewed, false);
+	snprintf(what, sizeof(what), "2^%u int%u %s sort-merge", bits, width,
+			 skewed ? "skew" : "uniform");
+	bench_one(q, sides, buffers, {true, 0}, what);
 	if (device.ops->kind != GJ_DEVICE_CUDA)
 	{
 		snprintf(what, sizeof(what), "2^%u int%u %s", bits, width, skewed ? "skew" : "uniform");
-		bench_one(q, sides, buffers, 0, what);
+		bench_one(q, sides, buffers, {false, 0}, what);
 		return;
 	}
 	const uint64_t bytes = device.device->radix_bytes;
@@ -256,14 +305,121 @@ bench_size(const Device &device, uint32_t bits, uint32_t width, bool skewed)
 		device.device->radix_bytes = radix ? 0 : UINT64_MAX;
 		snprintf(what, sizeof(what), "2^%u int%u %s %s", bits, width, skewed ? "skew" : "uniform",
 				 radix ? "partitions" : "global");
-		bench_one(q, sides, buffers, 0, what);
+		bench_one(q, sides, buffers, {false, 0}, what);
 	}
 	if (!skewed)
 	{
 		snprintf(what, sizeof(what), "2^%u int%u uniform direct", bits, width);
-		bench_one(q, sides, buffers, (uint64_t) sides.n * 24, what);
+		bench_one(q, sides, buffers, {false, (uint64_t) sides.n * 24}, what);
 	}
 	device.device->radix_bytes = bytes;
+}
+
+/* Sort-merge of keys that differ in all of their bits. */
+static void
+bench_wide(const Device &device, uint32_t bits)
+{
+	Sides sides = {make_program(8), {}, 0};
+	Queue q(device, sides.program);
+	JoinBuffers buffers(q);
+	char what[64];
+
+	upload_sides<int64_t>(q, sides, GJ_INT8, bits, false, true);
+	snprintf(what, sizeof(what), "2^%u int8 64 bits sort-merge", bits);
+	bench_one(q, sides, buffers, {true, 0}, what);
+}
+
+/* ---- nested loops */
+
+/* All pairs of 2^bits tuples (up to GJ_MAX_TUPLES) and 2^16 rows: outer between inner and inner
+ * + 10. */
+static void
+bench_nested(const Device &device, uint32_t bits, bool terms)
+{
+	const uint32_t row_bits = 16;
+	const uint32_t ntuples = 1u << bits;
+	const uint32_t nrows = 1u << row_bits;
+	Program program;
+
+	for (uint32_t c = 0; c < 3; c++)
+		program.types.push_back({GJ_INT4, 4, 0, (uint8_t) (c > 0)});
+	const int32_t condition = (int32_t) program.expr(
+		GJ_BOOL, {load(0, 0), load(1, 1), op(GJ_OP_GE_I, 2, 0, 1, GJ_BOOL), load(1, 2),
+				  op(GJ_OP_LE_I, 3, 0, 1, GJ_BOOL), op(GJ_OP_AND, 0, 2, 3, GJ_BOOL)});
+
+	Queue q(device, program);
+	std::vector<int32_t> low(nrows);
+	std::vector<int32_t> high(nrows);
+	std::vector<int32_t> outer(ntuples);
+	std::vector<int64_t> wide[3];
+	GjColumn columns[3] = {};
+	GjView view = {};
+	GjNested nested = {};
+	uint64_t npairs = 0;
+	uint64_t expected = 0;
+
+	for (uint32_t i = 0; i < ntuples; i++)
+		outer[i] = (int32_t) permuted(i, bits, 5);
+	for (uint32_t r = 0; r < nrows; r++)
+	{
+		low[r] = (int32_t) permuted(r, row_bits, 6);
+		high[r] = low[r] + 10;
+		/* outer values are 0 .. ntuples-1, once each */
+		if (low[r] < (int32_t) ntuples)
+			expected += std::min<uint32_t>(11, ntuples - (uint32_t) low[r]);
+	}
+	columns[0].data = q.upload(outer);
+	columns[1].data = q.upload(low);
+	columns[2].data = q.upload(high);
+	for (GjColumn &column : columns)
+	{
+		column.kind = GJ_INT4;
+		column.width = 4;
+	}
+	must(q, q.ops->set_columns(q.queue, columns, 3, &view.columns), "set_columns");
+	view.nrows = ntuples;
+	nested.view = &view;
+	nested.nrows = nrows;
+	nested.inner_source = 1;
+	nested.condition = terms ? -1 : condition;
+	if (terms)
+	{
+		wide[0].assign(outer.begin(), outer.end());
+		wide[1].assign(low.begin(), low.end());
+		wide[2].assign(high.begin(), high.end());
+		nested.nterms = 2;
+		nested.terms[0] = {GJ_TERM_GE, 1, (int64_t *) q.upload(wide[0]),
+						   (int64_t *) q.upload(wide[1])};
+		nested.terms[1] = {GJ_TERM_LE, 1, nested.terms[0].outer, (int64_t *) q.upload(wide[2])};
+		nested.outer_null = (uint8_t *) q.upload(std::vector<uint8_t>(ntuples));
+		nested.inner_null = (uint8_t *) q.upload(std::vector<uint8_t>(nrows));
+	}
+	const std::vector<double> times = times_of(
+		q, RUNS, nothing,
+		[&]
+		{
+			const uint64_t ntiles = gj_nested_tiling(ntuples, nrows).ntiles;
+			uint32_t ndone;
+
+			npairs = 0;
+			for (uint64_t tile = 0; tile < ntiles; tile += ndone)
+			{
+				uint64_t n;
+
+				must(q,
+					 q.ops->nested_loop(q.queue, &nested, tile,
+										(uint32_t) std::min<uint64_t>(ntiles - tile, UINT32_MAX),
+										&ndone, &n),
+					 "nested_loop");
+				npairs += n;
+			}
+		});
+	const double ms = times[times.size() / 2];
+
+	check(npairs == expected, "pairs", "nested loop");
+	printf("nested loop, 2^%u x 2^%u int4, %-12s %9.3f ms %9.1f G pairs/s\n", bits, row_bits,
+		   terms ? "terms" : "an expression", ms, (double) ntuples * nrows / ms / 1e6);
+	fflush(stdout);
 }
 
 void
@@ -271,6 +427,8 @@ bench_joins(const Device &device)
 {
 	static const uint32_t sizes[] = {20, 21, 22, 23, 24, 26, 27};
 
+	bench_nested(device, quick ? 10 : 20, true);
+	bench_nested(device, quick ? 10 : 20, false);
 	for (uint32_t bits : sizes)
 	{
 		if (quick && bits > 22)
@@ -280,5 +438,6 @@ bench_joins(const Device &device)
 			bench_size(device, bits, width, false);
 			bench_size(device, bits, width, true);
 		}
+		bench_wide(device, bits);
 	}
 }
