@@ -363,7 +363,7 @@ gj_fragment_discard(GjResident *store, GjFragment *fragment)
 	gj_resident_unpin(store, fragment);
 }
 
-/* Allocates a buffer of a fragment that is being filled. */
+/* Allocates a buffer of a fragment that is being filled, for use after settle(). */
 static GjStatus
 alloc_buffer(GjResident *store, uint64_t clock, GjFragment *fragment, uint64_t nbytes,
 			 GjBuffer *buffer)
@@ -376,8 +376,6 @@ alloc_buffer(GjResident *store, uint64_t clock, GjFragment *fragment, uint64_t n
 	if (reserve(store, nbytes, clock) &&
 		store->entry->ops->alloc(store->queue, nbytes, &buffer->memory) == GJ_OK)
 	{
-		/* the run's queue must not be ahead of the allocation */
-		(void) store->entry->ops->sync(store->queue);
 		buffer->nbytes = nbytes;
 		memory->resident += nbytes;
 		memory->pinned += nbytes;
@@ -386,6 +384,15 @@ alloc_buffer(GjResident *store, uint64_t clock, GjFragment *fragment, uint64_t n
 	}
 	pthread_mutex_unlock(&memory->lock);
 	return status;
+}
+
+/* Waits until memory is there that was allocated: the run's queue must not be ahead of it. */
+static void
+settle(GjResident *store)
+{
+	pthread_mutex_lock(&store->memory->lock);
+	(void) store->entry->ops->sync(store->queue);
+	pthread_mutex_unlock(&store->memory->lock);
 }
 
 /* Waits until what is queued on the lane is done. */
@@ -424,7 +431,7 @@ typedef struct GjAppend
 	const GjChunkPages *pages;
 } GjAppend;
 
-/* Makes a buffer larger and keeps the first `used` bytes.  Waits if there are any. */
+/* Makes a buffer larger, for use after settle(); keeps the first `used` bytes, and waits if there are any. */
 static GjStatus
 grow_buffer(const GjAppend *a, GjBuffer *buffer, uint64_t used, uint64_t nbytes)
 {
@@ -438,6 +445,7 @@ grow_buffer(const GjAppend *a, GjBuffer *buffer, uint64_t used, uint64_t nbytes)
 	*buffer = grown;
 	if (!old.memory)
 		return GJ_OK;
+	settle(a->store);
 	status = wait_for_lane(a->work, a->lane);
 	if (status == GJ_OK)
 		status = a->work->ops->copy(a->work->queue, grown.memory, old.memory, used);
@@ -472,6 +480,7 @@ make_rows_fit(const GjAppend *a)
 		if (column->nulls.memory)
 			GJ_TRY(grow_buffer(a, &column->nulls, nrows, capacity));
 	}
+	settle(a->store);
 	fragment->capacity = capacity;
 	return GJ_OK;
 }
@@ -494,6 +503,7 @@ append_column(const GjAppend *a, uint32_t c)
 	if (!column->nulls.memory)
 	{
 		GJ_TRY(grow_buffer(a, &column->nulls, 0, a->fragment->capacity));
+		settle(a->store);
 		if (nrows > 0)
 			GJ_TRY(clear_on_lane(a->work, a->lane, column->nulls.memory, nrows));
 	}
@@ -525,7 +535,10 @@ append_heap(const GjAppend *a)
 	if (need > GJ_REF_MAX_OFFSET)
 		return GJ_OUT_OF_MEMORY;
 	if (need > fragment->heap.nbytes)
+	{
 		GJ_TRY(grow_buffer(a, &fragment->heap, fragment->heap_used, wanted > need ? wanted : need));
+		settle(a->store);
+	}
 	return copy_on_lane(a->work, a->lane, (uint8_t *) fragment->heap.memory + fragment->heap_used,
 						chunk->slot + chunk->layout->heap, chunk->heap_used);
 }
