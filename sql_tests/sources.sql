@@ -178,3 +178,20 @@ DROP MATERIALIZED VIEW mv;
 DROP FUNCTION rows_of, rows_of_plpgsql;
 DROP TABLE f, d, p, parent, child, tmp, unl, gen;
 DROP SEQUENCE seq;
+
+-- where attributes lie: every alignment behind every kind of length, in pages with and without NULLs
+CREATE TABLE places (id int, a "char", t1 text, b int8, c bool, d int4, t2 varchar(200), e int2, h "char", g float8, u uuid, t3 char(7),
+	i int2, j "char", k int8, n name, t4 bytea, o oid, m numeric(10, 2), p timestamp, q inet, r bool, last text);
+ALTER TABLE places ALTER t4 SET STORAGE EXTERNAL;
+INSERT INTO places SELECT i, chr(65 + i % 26), repeat('t', i % 9), i * 10000000000, i % 3 = 0, -i, repeat('v', i % 200), i % 1000, chr(97 + i % 26), i / 7.0,
+	md5(i::text)::uuid, 'c' || i % 1000, -(i % 1000), chr(48 + i % 10), -i * 10000000000, 'name' || i, decode(repeat('ab', CASE WHEN i % 97 = 0 THEN 3000 ELSE i % 5 END), 'hex'),
+	i, i / 100.0, timestamp '2026-01-01' + i * interval '1 hour', '10.0.0.1'::inet + i, i % 2 = 0, CASE WHEN i % 89 = 0 THEN repeat('long', 1000) ELSE 'l' || i END
+	FROM generate_series(1, 1500) i;
+INSERT INTO places SELECT id + 2000, CASE WHEN id % 2 = 0 THEN a END, CASE WHEN id % 3 = 0 THEN t1 END, b, c, CASE WHEN id % 5 = 0 THEN d END, t2, e, h, g, u, t3, i, j,
+	CASE WHEN id % 7 = 0 THEN k END, n, t4, o, m, p, q, r, last FROM places WHERE id <= 300;
+CREATE TABLE wanted AS SELECT i AS k FROM generate_series(0, 19) i;
+VACUUM ANALYZE places, wanted;
+SELECT gj_same('SELECT p.id, p.a, p.t1, p.b, p.c, p.d, p.t2, p.e, p.h, p.g, p.u, p.t3, p.i, p.j, p.k, p.n, p.t4, p.o, p.m, p.p, p.q, p.r, p.last FROM places p JOIN wanted d ON p.id % 25 = d.k');
+SELECT gj_same('SELECT count(*), sum(p.b), sum(p.d), sum(p.e), sum(p.i), sum(p.k), sum(p.m), max(p.p), count(p.c), sum(p.o::int8) FROM places p JOIN wanted d ON p.id % 25 = d.k');
+SELECT gj_same(format('SELECT p.id, p.%I FROM places p JOIN wanted d ON p.id %% 25 = d.k', attname)) FROM pg_attribute WHERE attrelid = 'places'::regclass AND attnum > 1 ORDER BY attnum;
+SELECT gj_same('SELECT p.k, p.d FROM places p JOIN wanted d ON p.e % 25 = d.k WHERE p.i < -500 AND p.g > 10');

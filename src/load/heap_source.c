@@ -8,10 +8,12 @@
  * exclusive lock.  On other pages each tuple is asked, as a SeqScan does.
  *
  * The visible tuples of a page are collected first; then come loops over one column at
- * a time.  Attributes at a fixed offset (before the first of variable length) are
- * gathered with one typed loop each, as long as no tuple of the page has NULLs or too
- * few attributes.  The others are found by walking the tuple.  On a uniform page, where
- * tuples of one size lie one after the other, these loops need no pointers to tuples.
+ * a time, as long as no tuple of the page has NULLs or too few attributes.  An attribute is
+ * at a fixed offset in a section of its tuple: the first one begins with the tuple, others
+ * where an attribute of variable length ends.  So a section costs a loop that finds where it
+ * begins in each tuple, and a column in it one typed loop.  Tuples of other pages are walked
+ * attribute by attribute.  On a uniform page, where tuples of one size lie one after the
+ * other, the loops need no pointers to tuples.
  */
 #include "postgres.h"
 
@@ -45,13 +47,25 @@ typedef struct WalkAttribute
 	int16		column;			/* column that wants it, or -1; others are its twins */
 } WalkAttribute;
 
+/*
+ * Attributes of a tuple without NULLs at fixed offsets from where they begin: behind an attribute
+ * of variable length, or where one needs a larger alignment than is known of the section before.
+ */
+typedef struct Section
+{
+	int			att;			/* of variable length, that it begins behind; -1: none */
+	int			alignment;		/* of its start */
+	int			nbytes;			/* of its attributes, up to the last wanted one */
+} Section;
+
 /* What a table says of a column. */
 typedef struct HeapColumn
 {
 	int			attno;			/* from 0 */
 	int16		attlen;
 	bool		attbyval;
-	int			offset;			/* in a tuple without NULLs, or -1 */
+	int			section;		/* of a tuple without NULLs, and */
+	int			offset;			/* in it; -1: of variable length */
 	bool		missing_null;	/* value for tuples written before ADD COLUMN */
 	Datum		missing;
 } HeapColumn;
@@ -78,10 +92,9 @@ typedef struct HeapSource
 	int16	   *twins;			/* [ncolumns]: the next column of the same attribute, or -1: a
 								 * text that is wanted flat, too; UNION ALL has any number */
 	int			natts;			/* attributes up to the last wanted one */
-	bool		all_fixed;		/* every column has an offset */
+	int			nsections;		/* up to the last wanted attribute */
+	Section    *sections;		/* [0] begins with the tuple */
 	WalkAttribute *walk;		/* [natts] */
-	int			walk_from;		/* first attribute without a fixed offset */
-	int			walk_offset;	/* where the walk starts in a tuple without NULLs */
 
 	uint32		page_heap_bytes;	/* most heap bytes that one page can need */
 
@@ -93,7 +106,7 @@ typedef struct HeapSource
 
 	int			ntuples;		/* visible tuples of the current page */
 	HeapTupleHeader tuples[MaxHeapTuplesPerPage];
-	char	   *data[MaxHeapTuplesPerPage]; /* their attributes */
+	char	   *data[MaxHeapTuplesPerPage]; /* their attributes, those of the current section on */
 	bool		regular;		/* none has NULLs or misses a wanted attribute */
 } HeapSource;
 
@@ -554,9 +567,41 @@ write_missing(GjWriter *writer, GjWriterColumn *column, uint32 row, const HeapCo
 		write_attribute(writer, column, row, heap->attlen, DatumGetPointer(heap->missing));
 }
 
-/* Walks one tuple from attribute `from`, which starts at `offset` if nothing is NULL. */
+/* Stores an attribute of variable length for all columns that want it; returns where it ends. */
+static inline char *
+pass_attribute(HeapSource *source, GjWriter *writer, int i, int att, char *p)
+{
+	const WalkAttribute *walk = &source->walk[att];
+
+	p = (char *) att_align_pointer((uintptr_t) p, walk->attalign, walk->attlen, p);
+	for (int c = walk->column; c >= 0; c = source->twins[c])
+		write_attribute(writer, &writer->columns[c], writer->nrows + i, walk->attlen, p);
+	return (char *) att_addlength_pointer((uintptr_t) p, walk->attlen, p);
+}
+
+/* Moves on from the section before, of all collected tuples, none of which has NULLs. */
 static void
-walk_tuple(HeapSource *source, GjWriter *writer, int i, int from, int offset)
+enter_section(HeapSource *source, GjWriter *writer, int s)
+{
+	const Section *section = &source->sections[s];
+	int			before = source->sections[s - 1].nbytes;
+	char	  **data = source->data;
+	int			n = source->ntuples;
+	uintptr_t	mask = ~((uintptr_t) section->alignment - 1);
+
+	for (int i = 0; i < n; i++)
+	{
+		char	   *p = data[i] + before;
+
+		if (section->att >= 0)
+			p = pass_attribute(source, writer, i, section->att, p);
+		data[i] = (char *) (((uintptr_t) p + section->alignment - 1) & mask);
+	}
+}
+
+/* Walks one tuple. */
+static void
+walk_tuple(HeapSource *source, GjWriter *writer, int i)
 {
 	HeapTupleHeader tuple = source->tuples[i];
 	const char *data = source->data[i];
@@ -564,8 +609,9 @@ walk_tuple(HeapSource *source, GjWriter *writer, int i, int from, int offset)
 	bool		has_nulls = (tuple->t_infomask & HEAP_HASNULL) != 0;
 	int			natts = Min(HeapTupleHeaderGetNatts(tuple), source->natts);
 	uint32		row = writer->nrows + i;
+	int			offset = 0;
 
-	for (int att = from; att < natts; att++)
+	for (int att = 0; att < natts; att++)
 	{
 		const WalkAttribute *walk = &source->walk[att];
 
@@ -580,7 +626,7 @@ walk_tuple(HeapSource *source, GjWriter *writer, int i, int from, int offset)
 			write_attribute(writer, &writer->columns[c], row, walk->attlen, data + offset);
 		offset = att_addlength_pointer(offset, walk->attlen, data + offset);
 	}
-	for (int att = Max(natts, from); att < source->natts; att++)
+	for (int att = natts; att < source->natts; att++)
 		for (int c = source->walk[att].column; c >= 0; c = twins[c])
 			write_missing(writer, &writer->columns[c], row, &source->columns[c]);
 }
@@ -596,16 +642,18 @@ write_tuples(HeapSource *source, GjWriter *writer)
 	}
 	else if (source->regular)
 	{
-		for (int c = 0; c < source->ncolumns; c++)
-			if (source->columns[c].offset >= 0)
-				gather_fixed(source, writer, &writer->columns[c], &source->columns[c]);
-		if (!source->all_fixed)
-			for (int i = 0; i < source->ntuples; i++)
-				walk_tuple(source, writer, i, source->walk_from, source->walk_offset);
+		for (int s = 0; s < source->nsections; s++)
+		{
+			if (s > 0)
+				enter_section(source, writer, s);
+			for (int c = 0; c < source->ncolumns; c++)
+				if (source->columns[c].section == s && source->columns[c].offset >= 0)
+					gather_fixed(source, writer, &writer->columns[c], &source->columns[c]);
+		}
 	}
 	else
 		for (int i = 0; i < source->ntuples; i++)
-			walk_tuple(source, writer, i, 0, 0);
+			walk_tuple(source, writer, i);
 	writer->nrows += source->ntuples;
 }
 
@@ -675,12 +723,57 @@ heap_source_close(GjSourceReader *reader)
 	source->rel = NULL;
 }
 
-/* Finds fixed offsets and what the walk has to know. */
+/* Begins another section. */
+static Section *
+add_section(HeapSource *source, int att, int alignment)
+{
+	Section    *section = &source->sections[source->nsections++];
+
+	section->att = att;
+	section->alignment = alignment;
+	section->nbytes = 0;
+	return section;
+}
+
+/* Finds sections and offsets of the attributes up to the last wanted one. */
+static void
+describe_sections(HeapSource *source)
+{
+	Section    *section;
+
+	source->sections = palloc(sizeof(Section) * (source->natts + 1));
+	source->nsections = 0;
+	section = add_section(source, -1, MAXIMUM_ALIGNOF);
+	for (int att = 0; att < source->natts; att++)
+	{
+		const WalkAttribute *walk = &source->walk[att];
+		int			alignment = att_align_nominal(1, walk->attalign);
+
+		if (walk->attlen <= 0)
+		{
+			section = add_section(source, att, 1);
+			continue;
+		}
+		/* the first attribute says where a section begins */
+		if (section->nbytes == 0)
+			section->alignment = Max(section->alignment, alignment);
+		else if (alignment > section->alignment)
+			section = add_section(source, -1, alignment);
+		section->nbytes = att_align_nominal(section->nbytes, walk->attalign);
+		for (int c = walk->column; c >= 0; c = source->twins[c])
+		{
+			source->columns[c].section = source->nsections - 1;
+			source->columns[c].offset = section->nbytes;
+		}
+		section->nbytes += walk->attlen;
+	}
+}
+
+/* Finds what the loops over columns and the walk have to know. */
 static void
 describe_attributes(HeapSource *source, const AttrNumber *attnos)
 {
 	TupleDesc	desc = RelationGetDescr(source->rel);
-	int			offset = 0;
 
 	for (int c = 0; c < source->ncolumns; c++)
 	{
@@ -690,13 +783,13 @@ describe_attributes(HeapSource *source, const AttrNumber *attnos)
 		column->attno = attnos[c] - 1;
 		column->attlen = attr->attlen;
 		column->attbyval = attr->attbyval;
+		column->section = 0;
 		column->offset = -1;
 		column->missing = getmissingattr(desc, attnos[c], &column->missing_null);
 		source->natts = Max(source->natts, attnos[c]);
 	}
 	source->twins = palloc(sizeof(int16) * Max(source->ncolumns, 1));
 	source->walk = palloc(sizeof(WalkAttribute) * Max(source->natts, 1));
-	source->walk_from = -1;
 	for (int att = 0; att < source->natts; att++)
 	{
 		Form_pg_attribute attr = TupleDescAttr(desc, att);
@@ -710,20 +803,8 @@ describe_attributes(HeapSource *source, const AttrNumber *attnos)
 				source->twins[c] = source->walk[att].column;
 				source->walk[att].column = c;
 			}
-		if (source->walk_from >= 0)
-			continue;
-		if (attr->attlen <= 0)
-		{
-			source->walk_from = att;
-			source->walk_offset = offset;
-			continue;
-		}
-		offset = att_align_nominal(offset, attr->attalign);
-		for (int c = source->walk[att].column; c >= 0; c = source->twins[c])
-			source->columns[c].offset = offset;
-		offset += attr->attlen;
 	}
-	source->all_fixed = source->walk_from < 0;
+	describe_sections(source);
 }
 
 /*
@@ -792,7 +873,7 @@ open_table(GjTable *table, const GjProgram *program, int source_number)
 	source->ncolumns = src->ncolumns;
 	source->columns = palloc0(sizeof(HeapColumn) * Max(src->ncolumns, 1));
 	describe_attributes(source, table->attnos);
-	source->may_be_uniform = source->all_fixed && !has_refs(src, program);
+	source->may_be_uniform = source->nsections == 1 && !has_refs(src, program);
 	source->page_heap_bytes = page_heap_bytes(source,
 											  gj_program_array(program, GjColumnType, columns) +
 											  src->first_column);
