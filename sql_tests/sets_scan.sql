@@ -207,7 +207,7 @@ SET statement_timeout = 300;
 SELECT count(*) FROM gpu_set_join('SELECT i, ARRAY[1, i] FROM generate_series(1, 200000) i', predicate => 'all');
 RESET statement_timeout;
 SELECT max(1 / (left_id - 2)) FROM gpu_set_join('SELECT i, ARRAY[1, i] FROM generate_series(1, 20000) i', predicate => 'all');
-SELECT left_id, right_id FROM gpu_set_join('SELECT i, ARRAY[1, i] FROM generate_series(1, 20000) i', predicate => 'all') LIMIT 2;
+SELECT count(*), bool_and(left_id < right_id) FROM (SELECT left_id, right_id FROM gpu_set_join('SELECT i, ARRAY[1, i] FROM generate_series(1, 20000) i', predicate => 'all') LIMIT 2) x;
 DO $$ BEGIN FOR i IN 1..1000 LOOP EXIT WHEN NOT EXISTS (SELECT FROM gpujoin_devices WHERE sessions > 0); PERFORM pg_sleep(0.01); END LOOP; END $$;
 SELECT sum(sessions) AS sessions, sum(memory_used) AS memory_used FROM gpujoin_devices;
 DROP VIEW scan_v;
