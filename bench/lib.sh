@@ -86,7 +86,7 @@ make_j1() {
 }
 
 machine() {
-	echo "$(date +%F), $(sql -c 'SHOW server_version' | cut -d' ' -f1) on $(nproc) cores, shared_buffers $(sql -c 'SHOW shared_buffers'); $(sql -c "SELECT string_agg(device || ': ' || name, ', ') FROM gpujoin_devices WHERE device = current_setting('gpujoin.device')")"
+	echo "$(date +%F), $(sql -c 'SHOW server_version' | cut -d' ' -f1) on $(nproc) cores, shared_buffers $(sql -c 'SHOW shared_buffers'), huge_pages $(sql -c 'SHOW huge_pages'); $(sql -c "SELECT string_agg(device || ': ' || name, ', ') FROM gpujoin_devices WHERE device = current_setting('gpujoin.device')")"
 }
 row() { printf '| %s | %s | %s | %s |\n' "$@"; }
 ratio() { awk -v a="$1" -v b="$2" 'BEGIN { printf "%.1f", a / b }'; }
