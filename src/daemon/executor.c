@@ -380,6 +380,9 @@ gj_run_chunk(GjRun *run, uint32_t source, uint32_t nrows, uint8_t *memory, uint3
 	if (p->kind == GJ_PROGRAM_JOIN && source == 0)
 		return gj_run_outer(run, &chunk, memory, slot);
 	run->work.ops->phase(run->work.queue, GJ_PHASE_TRANSFER);
+	/* what is kept may have what memory the side leaves */
+	if (p->kind != GJ_PROGRAM_PREWARM)
+		GJ_TRY(gj_relation_reserve(&run->work, &run->relation[source], nrows));
 	/* it comes from the host once, and what else wants it copies it on the device */
 	if (!run->keeps_nothing)
 		GJ_TRY(gj_run_keep(run, source, &chunk, GJ_LANE_WORK, &kept));
@@ -497,7 +500,8 @@ GjStatus
 gj_run_wait(GjRun *run)
 {
 	GJ_TRY(run->work.ops->sync(run->work.queue));
-	GJ_TRY(gj_run_free_slots(run, false));
+	/* copies, and fragments that are there with them */
+	GJ_TRY(gj_run_free_slots(run, true));
 	run->work.ops->phase(run->work.queue, GJ_PHASE_WAIT);
 	return GJ_OK;
 }

@@ -56,6 +56,16 @@ grow_column(GjWork *work, GjRelation *relation, uint32_t c, uint32_t nrows, uint
 	return GJ_OK;
 }
 
+GjStatus
+gj_relation_reserve(GjWork *work, GjRelation *relation, uint32_t nrows)
+{
+	uint8_t    *at;
+
+	for (uint32_t c = 0; c < relation->ncolumns && nrows > 0; c++)
+		GJ_TRY(grow_column(work, relation, c, nrows, &at));
+	return GJ_OK;
+}
+
 static GjStatus
 append_column(GjWork *work, GjRelation *relation, uint32_t c, const GjChunk *chunk)
 {

@@ -43,6 +43,9 @@ typedef struct GjChunk
 extern bool gj_relation_init(GjRelation *relation, const GjColumnType *types,
 							 uint32_t ncolumns, uint64_t nrows_hint);
 
+/* Makes room for the values of nrows more rows. */
+extern GjStatus gj_relation_reserve(GjWork *work, GjRelation *relation, uint32_t nrows);
+
 /* Queues the copies; the slot may be reused after the next sync. */
 extern GjStatus gj_relation_append(GjWork *work, GjRelation *relation, const GjChunk *chunk);
 

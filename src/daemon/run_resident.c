@@ -645,7 +645,8 @@ find_building(GjRunResident *resident, const GjWanted *wanted, uint32_t number)
 {
 	GjFragment **at = &resident->building;
 
-	while (*at && ((*at)->number != number || !is_filled_with(*at, wanted)))
+	while (*at && ((*at)->last_slot != 0 || (*at)->number != number ||
+				   !is_filled_with(*at, wanted)))
 		at = &(*at)->next;
 	return at;
 }

@@ -274,8 +274,6 @@ stage_chunk(GjRun *run, const GjChunk *chunk, const GjKept *kept)
 {
 	GjWork	   *work = &run->work;
 
-	if (run->nstages == 0)
-		GJ_TRY(make_stages(run));
 	while (!has_room(run, &run->stage[run->filling], chunk))
 		GJ_TRY(gj_run_work(run));
 	if (run->stage[run->filling].nparts == 0)
@@ -323,6 +321,9 @@ gj_run_outer(GjRun *run, const GjChunk *chunk, uint8_t *memory, uint32_t slot)
 		GJ_TRY(gj_run_kept(run, 0, &kept, GJ_LANE_WORK));
 		return gj_run_slot_used(run, GJ_LANE_WORK, slot);
 	}
+	/* what is kept may have what memory they leave */
+	if (run->nstages == 0)
+		GJ_TRY(make_stages(run));
 	GJ_TRY(gj_run_keep(run, 0, chunk, GJ_LANE_LOAD, &kept));
 	GJ_TRY(stage_chunk(run, chunk, &kept));
 	GJ_TRY(gj_run_kept(run, 0, &kept, GJ_LANE_LOAD));

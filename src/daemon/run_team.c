@@ -135,13 +135,16 @@ gj_team_idle(GjTeam *team)
 	return idle;
 }
 
-/* Waits until a member has woken the session's thread, at first without sleeping. */
-static void
-await_members(GjTeam *team, uint32_t seen)
+/*
+ * Waits until a member has woken the session's thread, with `look` at first without sleeping.  False:
+ * none has for a while.
+ */
+static bool
+await_members(GjTeam *team, uint32_t seen, bool look)
 {
 	struct pollfd fd = {.fd = team->wake_fd,.events = POLLIN};
 
-	if (!team->loads)
+	if (look && !team->loads)
 	{
 		GjSpin		spin = gj_spin_start(GJ_TEAM_SPIN_US);
 
@@ -150,11 +153,14 @@ await_members(GjTeam *team, uint32_t seen)
 	}
 	if (__atomic_load_n(&team->woken, __ATOMIC_ACQUIRE) == seen)
 		poll(&fd, 1, GJ_TEAM_POLL_MS);
+	return __atomic_load_n(&team->woken, __ATOMIC_ACQUIRE) != seen;
 }
 
 GjStatus
 gj_team_drain(GjTeam *team)
 {
+	bool		look = true;
+
 	for (;;)
 	{
 		uint32_t	seen = __atomic_load_n(&team->woken, __ATOMIC_ACQUIRE);
@@ -165,7 +171,7 @@ gj_team_drain(GjTeam *team)
 			return GJ_OK;
 		if (team->host->stop(team->host->arg))
 			return GJ_CANCELLED;
-		await_members(team, seen);
+		look = await_members(team, seen, look);
 	}
 }
 

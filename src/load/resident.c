@@ -29,6 +29,8 @@
 
 /* With one part in so many of its pages missing, a fragment is loaded anew and kept. */
 #define RELOAD_PART			8
+/* So few missing pages are looked at, whether they are empty. */
+#define LOOK_AT_PAGES		(GJ_FRAGMENT_BLOCKS / RELOAD_PART)
 /* It is kept if one page in so many is all-visible. */
 #define KEEP_PART			2
 
@@ -619,7 +621,7 @@ compare_fragment(ResidentAsk *ask, uint32 fragment, XLogRecPtr map_lsn, const Ma
 	}
 	nresident = compare_pages(ask, fragment, map_lsn, bits->bytes[in_map], npages, map);
 	pages = map->resident;
-	if (map->state == GJ_FRAGMENT_USE && nresident < npages &&
+	if (map->state == GJ_FRAGMENT_USE && nresident < npages && npages - nresident <= LOOK_AT_PAGES &&
 		others_are_empty(ask, fragment, npages, map->resident))
 	{
 		pages = palloc(sizeof(map->resident));
