@@ -147,7 +147,9 @@ COMMIT;
 -- system columns and whole rows
 SELECT gj_same('SELECT f.ctid, d.ctid, f.tableoid::regclass FROM f JOIN d USING (k)');
 SELECT gj_same('SELECT f.xmin, d.cmin, f.xmax FROM f JOIN d USING (k)');
-SELECT gj_same('SELECT f.id FROM f JOIN d USING (k) WHERE f.ctid < ''(2,1)''');
+-- where rows of f lie follows from when its old versions could go
+CREATE TABLE placed AS SELECT * FROM f ORDER BY id;
+SELECT gj_same('SELECT f.id FROM placed f JOIN d USING (k) WHERE f.ctid < ''(2,1)''');
 SELECT gj_same('SELECT f, d FROM f JOIN d USING (k)');
 SELECT gj_same('SELECT to_jsonb(f), row(d.*, f.id) FROM f JOIN d USING (k)');
 -- generated and identity columns
@@ -161,7 +163,7 @@ SELECT count(*) FROM f JOIN (SELECT k, nextval('seq') AS n FROM d OFFSET 0) x US
 SELECT last_value = (SELECT count(*) FROM d) AS once_a_row FROM seq;
 -- TABLESAMPLE, foreign-like scans
 SELECT gj_equal('SELECT f.id, d.name FROM f TABLESAMPLE SYSTEM (100) JOIN d USING (k)');
-SELECT gj_equal('SELECT f.id, d.name FROM f TABLESAMPLE BERNOULLI (50) REPEATABLE (1) JOIN d USING (k)');
+SELECT gj_equal('SELECT f.id, d.name FROM placed f TABLESAMPLE BERNOULLI (50) REPEATABLE (1) JOIN d USING (k)');
 
 -- conditions on system columns alone
 SELECT gj_same('SELECT f.id, d.name FROM f JOIN d USING (k) WHERE d.tableoid = ''d''::regclass::oid');
@@ -176,7 +178,7 @@ DROP MATERIALIZED VIEW unpopulated;
 DROP VIEW fv, joined;
 DROP MATERIALIZED VIEW mv;
 DROP FUNCTION rows_of, rows_of_plpgsql;
-DROP TABLE f, d, p, parent, child, tmp, unl, gen;
+DROP TABLE f, placed, d, p, parent, child, tmp, unl, gen;
 DROP SEQUENCE seq;
 
 -- where attributes lie: every alignment behind every kind of length, in pages with and without NULLs
