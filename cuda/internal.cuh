@@ -368,16 +368,16 @@ gj_last_at_most(const uint64_t *array, uint32_t low, uint32_t high, uint64_t v)
 }
 
 /* The first of n ascending values that is not less than v; n if there is none. */
-template <typename T>
-static __device__ __forceinline__ uint32_t
-gj_lower_bound(const T *array, uint32_t n, T v)
+template <typename T, typename N>
+static __device__ __forceinline__ N
+gj_lower_bound(const T *array, N n, T v)
 {
-	uint32_t low = 0;
-	uint32_t high = n;
+	N low = 0;
+	N high = n;
 
 	while (low < high)
 	{
-		const uint32_t mid = low + (high - low) / 2;
+		const N mid = low + (high - low) / 2;
 
 		if (array[mid] < v)
 			low = mid + 1;

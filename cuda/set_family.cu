@@ -342,21 +342,9 @@ __launch_bounds__(GJ_THREADS)
 	find_postings(const uint32_t *code, uint64_t n, uint32_t universe, uint64_t *posting_offset)
 {
 	const uint64_t c = thread_number();
-	uint64_t low = 0;
-	uint64_t high = n;
 
-	if (c > universe)
-		return;
-	while (low < high)
-	{
-		const uint64_t mid = low + (high - low) / 2;
-
-		if (code[mid] < c)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	posting_offset[c] = low;
+	if (c <= universe)
+		posting_offset[c] = gj_lower_bound(code, n, (uint32_t) c);
 }
 
 static GjStatus

@@ -9,8 +9,8 @@
  * build.  Rates are the tuples of both sides by the time of everything.
  *
  * A sort-merge join sorts the inner side and searches it for each outer row; its keys differ in as
- * many bits as n has, or ("64 bits") in all.  A nested loop looks at all pairs of two int4 columns
- *for a band, by terms, and for the same written as an expression; "pairs" are those looked at.
+ * many bits as n has, or ("64 bits") in all.  A nested loop looks at all pairs of int4 columns for
+ * a band, by terms, and for the same written as an expression; "pairs" are those looked at.
  *
  * On a GPU every table is built twice, in global memory and by partitions: where the second
  * is faster is what GjDevice.radix_bytes should say.  Median of RUNS after one that does not
@@ -331,8 +331,7 @@ bench_wide(const Device &device, uint32_t bits)
 
 /* ---- nested loops */
 
-/* All pairs of 2^bits tuples (up to GJ_MAX_TUPLES) and 2^16 rows: outer between inner and inner
- * + 10. */
+/* All pairs of 2^bits <= GJ_MAX_TUPLES tuples and 2^16 rows, whose bands have eleven values. */
 static void
 bench_nested(const Device &device, uint32_t bits, bool terms)
 {

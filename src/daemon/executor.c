@@ -352,12 +352,11 @@ gj_run_may_load(GjRun *run, uint32_t source)
 static GjStatus
 stage_chunk(GjRun *run, uint32_t source, const GjChunk *chunk, uint32_t slot)
 {
-	GjKept		kept = {NULL, 0, 0};
+	GjKept		kept;
 
 	if (source == 0)
 		GJ_TRY(gj_run_fail_points(run));
-	if (!run->keeps_nothing)
-		GJ_TRY(gj_run_keep(run, source, chunk, GJ_LANE_WORK, &kept));
+	GJ_TRY(gj_run_keep(run, source, chunk, GJ_LANE_WORK, &kept));
 	GJ_TRY(gj_run_stage_chunk(run, source, chunk, &kept));
 	run->resident[source].nchunk_rows += chunk->nrows;
 	GJ_TRY(gj_run_kept(run, source, &kept, GJ_LANE_WORK));
@@ -369,7 +368,7 @@ gj_run_chunk(GjRun *run, uint32_t source, uint32_t nrows, uint8_t *memory, uint3
 {
 	const GjProgram *p = run->program;
 	uint8_t		has_nulls[GJ_MAX_COLUMNS];
-	GjKept		kept = {NULL, 0, 0};
+	GjKept		kept;
 	GjChunk		chunk;
 
 	GJ_TRY(gj_run_may_load(run, source));
@@ -384,8 +383,7 @@ gj_run_chunk(GjRun *run, uint32_t source, uint32_t nrows, uint8_t *memory, uint3
 	if (p->kind != GJ_PROGRAM_PREWARM)
 		GJ_TRY(gj_relation_reserve(&run->work, &run->relation[source], nrows));
 	/* it comes from the host once, and what else wants it copies it on the device */
-	if (!run->keeps_nothing)
-		GJ_TRY(gj_run_keep(run, source, &chunk, GJ_LANE_WORK, &kept));
+	GJ_TRY(gj_run_keep(run, source, &chunk, GJ_LANE_WORK, &kept));
 	if (p->kind != GJ_PROGRAM_PREWARM)
 		GJ_TRY(gj_run_append_chunk(run, &run->relation[source], &chunk, &kept));
 	run->resident[source].nchunk_rows += nrows;

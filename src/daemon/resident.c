@@ -431,7 +431,10 @@ typedef struct GjAppend
 	const GjChunkPages *pages;
 } GjAppend;
 
-/* Makes a buffer larger, for use after settle(); keeps the first `used` bytes, and waits if there are any. */
+/*
+ * Makes a buffer larger, for use after settle(), and keeps the first `used` bytes.  Waits if there
+ * are any.
+ */
 static GjStatus
 grow_buffer(const GjAppend *a, GjBuffer *buffer, uint64_t used, uint64_t nbytes)
 {

@@ -525,11 +525,8 @@ await_work(GjTeam *team)
 
 	if (!__atomic_load_n(&team->loads, __ATOMIC_RELAXED))
 	{
-		GjSpin		spin = gj_spin_start(GJ_SPIN_US);
-
 		pthread_mutex_unlock(&team->lock);
-		while (__atomic_load_n(&team->told, __ATOMIC_ACQUIRE) == seen && gj_spin_on(&spin))
-			;
+		gj_spin_while(&team->told, seen, GJ_SPIN_US);
 		pthread_mutex_lock(&team->lock);
 	}
 	if (team->told == seen)

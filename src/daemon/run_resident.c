@@ -733,11 +733,12 @@ gj_run_keep(GjRun *run, uint32_t source, const GjChunk *chunk, GjLane lane, GjKe
 	GjFragment *fragment;
 	GjFragment **at;
 	GjChunkPages pages;
+	GjKept		place;
 	GjStatus	status;
 
 	*kept = (GjKept) {NULL, 0, 0};
 	/* once there was no room there will be none */
-	if (!resident->store || resident->full || !read_pages(chunk, &pages) ||
+	if (run->keeps_nothing || !resident->store || resident->full || !read_pages(chunk, &pages) ||
 		pages.table >= resident->ntables)
 		return GJ_OK;
 	wanted = &resident->tables[pages.table];
@@ -750,13 +751,13 @@ gj_run_keep(GjRun *run, uint32_t source, const GjChunk *chunk, GjLane lane, GjKe
 	if (!pages_fit(fragment, &pages))
 		return give_up_building(run, resident, at, GJ_OUT_OF_MEMORY);
 	fragment->table = pages.table;
-	*kept = (GjKept) {fragment, fragment->nrows, fragment->heap_used};
+	place = (GjKept) {fragment, fragment->nrows, fragment->heap_used};
 	status = gj_fragment_append(resident->store, &run->work, lane, run->clock, fragment, chunk,
 								&pages);
-	if (status == GJ_OK)
-		return GJ_OK;
-	kept->fragment = NULL;
-	return give_up_building(run, resident, at, status);
+	if (status != GJ_OK)
+		return give_up_building(run, resident, at, status);
+	*kept = place;
+	return GJ_OK;
 }
 
 GjStatus

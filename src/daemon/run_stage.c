@@ -218,10 +218,15 @@ append_nulls(GjRun *run, GjStage *stage, const GjChunk *chunk, uint32_t c)
 		work->ops->load_fill(work->queue, nulls + stage->nrows, 0, chunk->nrows) : GJ_OK;
 }
 
-/*
- * Queues the copies of a chunk to the end of a stage: from the host, or, so that it comes from
- * there once, from where it is kept.
- */
+/* Queues a copy from the host, or, so that it comes from there once, from where it is kept. */
+static GjStatus
+bring(GjWork *work, void *to, const void *kept, const void *host, uint64_t nbytes)
+{
+	return kept ? work->ops->load_copy(work->queue, to, kept, nbytes) :
+		work->ops->load_in(work->queue, to, host, nbytes);
+}
+
+/* Queues the copies of a chunk to the end of a stage. */
 static GjStatus
 append_chunk(GjRun *run, GjStage *stage, const GjChunk *chunk, const GjKept *kept)
 {
@@ -235,25 +240,14 @@ append_chunk(GjRun *run, GjStage *stage, const GjChunk *chunk, const GjKept *kep
 		uint8_t    *at = memory + run->stage_places[c].data + (uint64_t) stage->nrows * types[c].width;
 		uint64_t	nbytes = (uint64_t) chunk->nrows * types[c].width;
 
-		if (fragment)
-			GJ_TRY(work->ops->load_copy(work->queue, at,
-										gj_fragment_column(fragment, c, kept->first).data, nbytes));
-		else
-			GJ_TRY(work->ops->load_in(work->queue, at, chunk->slot + chunk->places[c].data, nbytes));
+		GJ_TRY(bring(work, at, fragment ? gj_fragment_column(fragment, c, kept->first).data : NULL,
+					 chunk->slot + chunk->places[c].data, nbytes));
 		GJ_TRY(append_nulls(run, stage, chunk, c));
 	}
 	if (chunk->heap_used > 0)
-	{
-		uint8_t    *at = memory + run->stage_heap_place + stage->heap_used;
-
-		if (fragment)
-			GJ_TRY(work->ops->load_copy(work->queue, at,
-										(uint8_t *) fragment->heap.memory + kept->heap,
-										chunk->heap_used));
-		else
-			GJ_TRY(work->ops->load_in(work->queue, at, chunk->slot + chunk->layout->heap,
-									  chunk->heap_used));
-	}
+		GJ_TRY(bring(work, memory + run->stage_heap_place + stage->heap_used,
+					 fragment ? (const uint8_t *) fragment->heap.memory + kept->heap : NULL,
+					 chunk->slot + chunk->layout->heap, chunk->heap_used));
 	stage->part[stage->nparts++] = (GjStagePart) {stage->nrows, chunk->nrows,
 	stage->heap_used, chunk->heap_used};
 	stage->nrows += chunk->nrows;

@@ -32,7 +32,7 @@
 /* How often the session's thread looks whether it is to stop, while it waits for members. */
 #define GJ_TEAM_POLL_MS	5
 
-/* How long it looks for what they have done before it sleeps, as one run's thread does for its device. */
+/* How long it looks for what they have done before it sleeps. */
 #define GJ_TEAM_SPIN_US	2000
 
 /* ---- the session's thread */
@@ -145,12 +145,7 @@ await_members(GjTeam *team, uint32_t seen, bool look)
 	struct pollfd fd = {.fd = team->wake_fd,.events = POLLIN};
 
 	if (look && !team->loads)
-	{
-		GjSpin		spin = gj_spin_start(GJ_TEAM_SPIN_US);
-
-		while (__atomic_load_n(&team->woken, __ATOMIC_ACQUIRE) == seen && gj_spin_on(&spin))
-			;
-	}
+		gj_spin_while(&team->woken, seen, GJ_TEAM_SPIN_US);
 	if (__atomic_load_n(&team->woken, __ATOMIC_ACQUIRE) == seen)
 		poll(&fd, 1, GJ_TEAM_POLL_MS);
 	return __atomic_load_n(&team->woken, __ATOMIC_ACQUIRE) != seen;

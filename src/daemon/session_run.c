@@ -7,8 +7,6 @@
  * of the output ring, and are put aside until the run can take them.  All device memory is
  * given back before a failure is told, and before the backend's next HELLO is answered.
  */
-/* A backend that waits for an answer does not wait longer than this for its last run to be closed. */
-#define GJ_CLOSING_SECONDS	1
 #define _GNU_SOURCE
 #include "session_state.h"
 
@@ -27,6 +25,9 @@
 #include "program_check.h"
 #include "spin.h"
 #include "work.h"
+
+/* A backend that waits for an answer does not wait longer than this for its last run to be closed. */
+#define GJ_CLOSING_SECONDS	1
 
 static GjStatus
 protocol_error(GjErrorText *why)

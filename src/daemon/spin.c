@@ -55,3 +55,12 @@ gj_spin_on(const GjSpin *spin)
 	sched_yield();
 	return true;
 }
+
+void
+gj_spin_while(const uint32_t *word, uint32_t seen, uint32_t us)
+{
+	GjSpin		spin = gj_spin_start(us);
+
+	while (__atomic_load_n(word, __ATOMIC_ACQUIRE) == seen && gj_spin_on(&spin))
+		;
+}

@@ -20,4 +20,7 @@ extern GjSpin gj_spin_start(uint32_t us);
 /* False: the time is over. */
 extern bool gj_spin_on(const GjSpin *spin);
 
+/* Looks for an atomic word to be another one than `seen`. */
+extern void gj_spin_while(const uint32_t *word, uint32_t seen, uint32_t us);
+
 #endif							/* GJ_DAEMON_SPIN_H */
