@@ -6,8 +6,8 @@
  * tile's rows; the block sees the same row at the same time.  What a thread finds out about a
  * row is one bit a tuple.  Three kinds of conditions are looked at by three matchers:
  *
- *	Band		all terms compare the same value of a row: they are one range a tuple, in
- *				registers, and the rows' values are in shared memory
+ *	Compared	terms that are up to four comparisons by order (an equality is two): values of
+ *				tuples are in registers, those of rows in shared memory
  *	Terms		any other terms
  *	Evaluated	an expression, evaluated over the tile's tuples for one row
  *
@@ -27,13 +27,25 @@
 #define TILES_PER_BLOCK 16
 
 /* Tiles of a call: some 5 ms at most. */
-#define BAND_TILES (1u << 19)
+#define COMPARED_TILES (1u << 19)
 #define TERM_TILES (1u << 15)
 #define EVALUATED_TILES (1u << 14)
 
+/* A term, or a half of one: outer ^ flip <= inner ^ flip, or <.  Without arrays it is true. */
+typedef struct Comparison
+{
+	const int64_t *outer;
+	const int64_t *inner;
+	int64_t flip; /* -1 turns the order of values around */
+	bool strict;
+} Comparison;
+
+#define MAX_COMPARISONS 4
+
 typedef struct Loop
 {
-	GjNested nested; /* view, a host address, is not used */
+	GjNested nested;                        /* view, a host address, is not used */
+	Comparison comparison[MAX_COMPARISONS]; /* Compared */
 	GjView view;
 	GjCode code;
 	GjTiling tiling;
@@ -50,90 +62,92 @@ row_id(const Loop &loop, uint32_t row)
 
 /* ---- matchers: match() returns a bit for each of the thread's tuples base + threadIdx.x + ... */
 
-/* All terms are a range of one value; N tuples a thread. */
-template <typename T, int N>
-struct Band
+/*
+ * All terms are comparisons outer <= inner, M of them; N tuples a thread.  A pair takes M
+ * comparisons, of 32 bits if all values fit, and one more instruction.
+ */
+template <typename T, int N, int M>
+struct Compared
 {
+	struct alignas(16) Row
+	{
+		T value[M];
+		uint32_t matches; /* 0: nothing, else all bits */
+	};
 	struct Shared
 	{
-		T value[SEGMENT];
-		uint8_t null[SEGMENT];
+		Row row[SEGMENT];
 	};
-	T low[N];
-	T high[N];
-
-	/* Narrows the range of tuple k, whose value is v, by a term. */
-	__device__ __forceinline__ void
-	narrow(int k, uint32_t op, T v)
-	{
-		const T least = cuda::std::numeric_limits<T>::min();
-		const T most = cuda::std::numeric_limits<T>::max();
-		T from = least;
-		T to = most;
-
-		if (op == GJ_TERM_EQ || op == GJ_TERM_LE)
-			from = v;
-		if (op == GJ_TERM_EQ || op == GJ_TERM_GE)
-			to = v;
-		/* nothing is greater than the most, or less than the least: an empty range */
-		if (op == GJ_TERM_LT)
-			from = v == most ? v : (T) (v + 1);
-		if (op == GJ_TERM_GT)
-			to = v == least ? v : (T) (v - 1);
-		if ((op == GJ_TERM_LT && v == most) || (op == GJ_TERM_GT && v == least))
-		{
-			from = most;
-			to = least;
-		}
-		low[k] = max(low[k], from);
-		high[k] = min(high[k], to);
-	}
+	T value[N][M];
+	uint32_t tuples; /* a bit for each that may match */
 
 	__device__ __forceinline__ void
 	load(const Loop &loop, uint32_t base)
 	{
+		tuples = 0;
 #pragma unroll
 		for (int k = 0; k < N; k++)
 		{
 			const uint32_t i = base + threadIdx.x + k * THREADS;
+			const bool there =
+				i < loop.view.nrows && (loop.nested.nterms == 0 || !loop.nested.outer_null[i]);
 
-			low[k] = cuda::std::numeric_limits<T>::min();
-			high[k] = cuda::std::numeric_limits<T>::max();
-			if (i >= loop.view.nrows || (loop.nested.nterms > 0 && loop.nested.outer_null[i]))
+			tuples |= there ? 1u << k : 0u;
+#pragma unroll
+			for (int m = 0; m < M; m++)
 			{
-				low[k] = cuda::std::numeric_limits<T>::max();
-				high[k] = cuda::std::numeric_limits<T>::min();
-				continue;
+				const Comparison &c = loop.comparison[m];
+
+				value[k][m] = there && c.outer ? (T) (c.outer[i] ^ c.flip)
+											   : cuda::std::numeric_limits<T>::min();
 			}
-			for (uint32_t t = 0; t < loop.nested.nterms; t++)
-				narrow(k, loop.nested.terms[t].op, (T) loop.nested.terms[t].outer[i]);
 		}
 	}
 
 	__device__ __forceinline__ void
-	stage(const Loop &loop, Shared &shared, uint32_t row, uint32_t nrows)
+	stage(const Loop &loop, Shared &shared, uint32_t first, uint32_t nrows)
 	{
 		for (uint32_t j = threadIdx.x; j < nrows; j += THREADS)
 		{
-			const bool any = loop.nested.nterms > 0;
+			Row row;
 
-			shared.value[j] = any ? (T) loop.nested.terms[0].inner[row + j] : 0;
-			shared.null[j] = any ? loop.nested.inner_null[row + j] : 0;
+			row.matches = 0xFFFFFFFF;
+			if (loop.nested.nterms > 0 && loop.nested.inner_null[first + j])
+				row.matches = 0;
+#pragma unroll
+			for (int m = 0; m < M; m++)
+			{
+				const Comparison &c = loop.comparison[m];
+
+				row.value[m] = c.inner ? (T) (c.inner[first + j] ^ c.flip)
+									   : cuda::std::numeric_limits<T>::max();
+				/* less than v is at most v - 1; nothing is less than the least */
+				if (c.strict && row.value[m] == cuda::std::numeric_limits<T>::min())
+					row.matches = 0;
+				else if (c.strict)
+					row.value[m]--;
+			}
+			shared.row[j] = row;
 		}
 	}
 
 	__device__ __forceinline__ uint32_t
 	match(const Loop &, const Shared &shared, uint32_t, uint32_t, uint32_t j)
 	{
-		const T x = shared.value[j];
+		const Row row = shared.row[j];
 		uint32_t mask = 0;
 
-		if (shared.null[j])
-			return 0;
 #pragma unroll
 		for (int k = 0; k < N; k++)
-			mask |= (low[k] <= x && x <= high[k]) ? 1u << k : 0u;
-		return mask;
+		{
+			bool all = true;
+
+#pragma unroll
+			for (int m = 0; m < M; m++)
+				all &= value[k][m] <= row.value[m];
+			mask |= all ? 1u << k : 0u;
+		}
+		return mask & tuples & row.matches;
 	}
 
 	__device__ __forceinline__ void
@@ -441,18 +455,48 @@ run_loop(GjQueue *queue, const Loop &loop, uint64_t first_tile, uint32_t ntiles,
 	return GJ_OK;
 }
 
-/* True if all terms are ranges of the same value; *narrow: of 32 bits. */
-static bool
-terms_are_band(const GjNested *nested, bool *narrow)
+/*
+ * Writes terms as comparisons by order.  Returns how many they are; more than MAX_COMPARISONS: they
+ * cannot be written so.  *narrow: all values fit 32 bits.
+ */
+static uint32_t
+compare_terms(const GjNested *nested, Comparison *comparison, bool *narrow)
 {
+	uint32_t n = 0;
+
 	*narrow = true;
 	for (uint32_t t = 0; t < nested->nterms; t++)
 	{
-		if (nested->terms[t].op == GJ_TERM_NE || nested->terms[t].inner != nested->terms[0].inner)
-			return false;
-		*narrow = *narrow && nested->terms[t].narrow;
+		const GjTerm *term = &nested->terms[t];
+		const bool strict = term->op == GJ_TERM_LT || term->op == GJ_TERM_GT;
+		const bool at_most = term->op == GJ_TERM_LE || term->op == GJ_TERM_LT;
+		const bool at_least = term->op == GJ_TERM_GE || term->op == GJ_TERM_GT;
+		const bool equal = term->op == GJ_TERM_EQ;
+
+		if (n + (equal ? 2 : 1) > MAX_COMPARISONS || !(at_most || at_least || equal))
+			return MAX_COMPARISONS + 1;
+		if (at_most || equal)
+			comparison[n++] = {term->outer, term->inner, 0, strict};
+		if (at_least || equal)
+			comparison[n++] = {term->outer, term->inner, -1, strict};
+		*narrow = *narrow && term->narrow;
 	}
-	return true;
+	return n;
+}
+
+/* The loop of n comparisons of values of a type. */
+template <typename T>
+static GjStatus
+run_compared(GjQueue *queue, const Loop &loop, uint32_t n, uint64_t first_tile, uint32_t ntiles,
+			 uint32_t *ndone, uint64_t *npairs)
+{
+	if (loop.tiling.tuples == THREADS)
+		return run_loop<Compared<T, 1, MAX_COMPARISONS>>(queue, loop, first_tile, ntiles, 0, ndone,
+														 npairs);
+	if (n > 2)
+		return run_loop<Compared<T, MANY, MAX_COMPARISONS>>(queue, loop, first_tile, ntiles, 0,
+															ndone, npairs);
+	return run_loop<Compared<T, MANY, 2>>(queue, loop, first_tile, ntiles, 0, ndone, npairs);
 }
 
 GjStatus
@@ -461,9 +505,10 @@ gj_nested_loop(GjQueue *queue, const GjNested *nested, uint64_t first_tile, uint
 {
 	Loop loop = {};
 	const bool evaluated = nested->condition >= 0;
-	bool narrow = false;
-	const bool band = !evaluated && terms_are_band(nested, &narrow);
-	const uint32_t most = evaluated ? EVALUATED_TILES : band ? BAND_TILES : TERM_TILES;
+	bool narrow;
+	const uint32_t ncomparisons = compare_terms(nested, loop.comparison, &narrow);
+	const bool compared = !evaluated && ncomparisons <= MAX_COMPARISONS;
+	const uint32_t most = evaluated ? EVALUATED_TILES : compared ? COMPARED_TILES : TERM_TILES;
 	size_t dynamic = 0;
 
 	*ndone = 0;
@@ -482,13 +527,10 @@ gj_nested_loop(GjQueue *queue, const GjNested *nested, uint64_t first_tile, uint
 		dynamic = gj_tile_bytes(loop.nregisters);
 		return run_loop<Evaluated>(queue, loop, first_tile, ntiles, dynamic, ndone, npairs);
 	}
-	if (!band)
+	if (!compared)
 		return run_loop<Terms>(queue, loop, first_tile, ntiles, 0, ndone, npairs);
-	if (loop.tiling.tuples == THREADS)
-		return narrow
-				   ? run_loop<Band<int32_t, 1>>(queue, loop, first_tile, ntiles, 0, ndone, npairs)
-				   : run_loop<Band<int64_t, 1>>(queue, loop, first_tile, ntiles, 0, ndone, npairs);
 	return narrow
-			   ? run_loop<Band<int32_t, MANY>>(queue, loop, first_tile, ntiles, 0, ndone, npairs)
-			   : run_loop<Band<int64_t, MANY>>(queue, loop, first_tile, ntiles, 0, ndone, npairs);
+			   ? run_compared<int32_t>(queue, loop, ncomparisons, first_tile, ntiles, ndone, npairs)
+			   : run_compared<int64_t>(queue, loop, ncomparisons, first_tile, ntiles, ndone,
+									   npairs);
 }

@@ -5,9 +5,9 @@
  * Build.  CUB's radix sort of (value, row), from the last value to the first, for it is
  * stable, and only of the bits that differ.  The keys are then moved into the order.
  *
- * Probe.  Tuples of a large side are sorted by their first value beforehand: neighbours
- * then search in the same places, so that nearly all loads are from cache.  What they find
- * is written where the tuple was.
+ * Probe.  Of a large side a sample is searched first, which stays in cache, and tuples are sorted
+ * by the part of the side, its bucket, that this leaves: neighbours then search the same one.  What
+ * they find is written where the tuple was.
  */
 #include <cub/device/device_select.cuh>
 
@@ -147,14 +147,175 @@ gj_sort_build(GjQueue *queue, const GjKeys *keys, const uint32_t *rowid, bool (*
 
 /* ---- probe */
 
-/* first[i], and in offset[i] the number of matches, of tuple i = order[t]; offset[n] = 0. */
+/* Where rows lie to the matches of a tuple: by all columns, as src/rows/sorted.h has it. */
+struct Columns
+{
+	const GjSortedMatch &match;
+	const GjKeys &side;
+	const GjKeys &tuples;
+	uint32_t tuple;
+
+	__device__ __forceinline__
+	Columns(const GjSortedMatch &match, const GjKeys &side, const GjKeys &tuples, uint32_t tuple)
+		: match(match), side(side), tuples(tuples), tuple(tuple)
+	{
+	}
+	__device__ __forceinline__ bool
+	before(uint32_t row) const
+	{
+		return gj_sorted_place(&match, side.value, row, tuples.value, tuple) < 0;
+	}
+	__device__ __forceinline__ bool
+	behind(uint32_t row) const
+	{
+		return gj_sorted_place(&match, side.value, row, tuples.value, tuple) > 0;
+	}
+};
+
+/* The same of a side with one column: a key, or a value within bounds.  It matches from .. last. */
+struct Column
+{
+	const int64_t *side;
+	int64_t from;
+	int64_t last;
+
+	__device__ __forceinline__
+	Column(const GjSortedMatch &match, const GjKeys &side, const GjKeys &tuples, uint32_t tuple)
+		: side(side.value[0]), from(INT64_MIN), last(INT64_MAX)
+	{
+		uint32_t k = 0;
+
+		if (match.nkeys > 0)
+			from = last = tuples.value[k++][tuple];
+		if (match.has_low)
+			from = tuples.value[k++][tuple];
+		if (match.has_high)
+			last = tuples.value[k][tuple];
+		/* nothing is greater than the greatest, or less than the least: nothing matches */
+		if ((match.low_strict && match.has_low && from == INT64_MAX) ||
+			(match.high_strict && match.has_high && last == INT64_MIN))
+		{
+			from = INT64_MAX;
+			last = INT64_MIN;
+			return;
+		}
+		from += match.low_strict && match.has_low;
+		last -= match.high_strict && match.has_high;
+	}
+	__device__ __forceinline__ bool
+	before(uint32_t row) const
+	{
+		return side[row] < from;
+	}
+	__device__ __forceinline__ bool
+	behind(uint32_t row) const
+	{
+		return side[row] > last;
+	}
+};
+
+static bool
+has_one_column(const GjSortedMatch *match)
+{
+	return match->nkeys + (match->has_low || match->has_high) == 1;
+}
+
+/* The rows of a bucket: the highest bucket has a number of 16 bits. */
+static uint32_t
+bucket_rows(uint32_t nside)
+{
+	return nside / UINT16_MAX + 1;
+}
+
+/*
+ * bucket[i] = the bucket of the side that has the place of tuple i: the first steps of its search,
+ * among the last rows of the buckets, which stay in L2.  row[i] = i.
+ */
+template <typename M>
+static __global__ void
+__launch_bounds__(GJ_THREADS)
+	find_buckets(const __grid_constant__ GjKeys side, uint32_t nside, uint32_t rows,
+				 const __grid_constant__ GjKeys tuples, const __grid_constant__ GjSortedMatch match,
+				 uint16_t *bucket, uint32_t *row)
+{
+	const uint32_t i = blockIdx.x * GJ_THREADS + threadIdx.x;
+	uint32_t low = 0;
+	uint32_t high = nside / rows; /* behind the last whole one is what is left */
+
+	if (i >= tuples.nrows)
+		return;
+
+	const M m(match, side, tuples, i);
+
+	if (tuples.null[i])
+		low = high;
+	while (low < high)
+	{
+		const uint32_t mid = low + (high - low) / 2;
+
+		if (m.before(mid * rows + rows - 1))
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	bucket[i] = (uint16_t) low;
+	row[i] = i;
+}
+
+/*
+ * The number of matches among nside rows, the first of which, or its place, is one of low .. high;
+ * *first = it.
+ */
+template <typename M>
+static __device__ __forceinline__ uint32_t
+find_matches(const M &m, uint32_t nside, uint32_t low, uint32_t high, uint32_t *first)
+{
+	uint64_t step = 1;
+
+	while (low < high)
+	{
+		const uint32_t mid = low + (high - low) / 2;
+
+		if (m.before(mid))
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	*first = low;
+	if (low == nside || m.behind(low))
+		return 0;
+	/* mostly there are few: look close by first */
+	while (low + step < nside && !m.behind((uint32_t) (low + step)))
+		step *= 2;
+	high = low + step < nside ? (uint32_t) (low + step) : nside;
+	low += (uint32_t) (step / 2);
+	while (low < high)
+	{
+		const uint32_t mid = low + (high - low) / 2;
+
+		if (!m.behind(mid))
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low - *first;
+}
+
+/*
+ * first[i], and in offset[i] the number of matches, of tuple i = order[t], whose bucket has number
+ * bucket[t]; without buckets i = t.  offset[n] = 0.
+ */
+template <typename M>
 static __global__ void
 __launch_bounds__(GJ_THREADS)
 	search_sorted(const __grid_constant__ GjKeys side, uint32_t nside,
-				  const __grid_constant__ GjKeys tuples, GjSortedMatch match, const uint32_t *order,
-				  uint64_t *offset, uint32_t *first)
+				  const __grid_constant__ GjKeys tuples,
+				  const __grid_constant__ GjSortedMatch match, const uint16_t *bucket,
+				  uint32_t rows, const uint32_t *order, uint64_t *offset, uint32_t *first)
 {
 	const uint32_t t = blockIdx.x * GJ_THREADS + threadIdx.x;
+	uint32_t low = 0;
+	uint32_t high = nside;
 	uint32_t start = 0;
 	uint32_t count = 0;
 	uint32_t i;
@@ -167,31 +328,58 @@ __launch_bounds__(GJ_THREADS)
 		return;
 	}
 	i = order ? order[t] : t;
+	if (bucket)
+	{
+		low = bucket[t] * rows;
+		high = nside - low > rows ? low + rows : nside;
+	}
 	if (!tuples.null[i])
-		count = gj_sorted_matches(&match, side.value, nside, tuples.value, i, &start);
+		count = find_matches(M(match, side, tuples, i), nside, low, high, &start);
 	offset[i] = count;
 	first[i] = start;
 }
 
-/* Tuples in the order of their first value; *order is scratch. */
+/* Tuples in the order of their buckets; *bucket and *order are scratch. */
+template <typename M>
 static GjStatus
-order_tuples(GjQueue *queue, const GjKeys *keys, const uint32_t **order)
+order_tuples(GjQueue *queue, const GjHashTable *table, const GjKeys *keys,
+			 const GjSortedMatch *match, uint32_t rows, const uint16_t **bucket,
+			 const uint32_t **order)
 {
 	const uint32_t n = keys->nrows;
-	const size_t value_bytes = (size_t) n * sizeof(int64_t);
 	void *memory;
-	int64_t *sorted;
 	uint32_t *row;
-	uint32_t *to_row;
+	uint16_t *number;
 
-	GJ_TRY(
-		gj_scratch(queue, GJ_SCRATCH_A, value_bytes + 2 * (size_t) n * sizeof(uint32_t), &memory));
-	sorted = (int64_t *) memory;
-	row = (uint32_t *) ((char *) memory + value_bytes);
-	to_row = row + n;
-	GJ_TRY(gj_number_rows(queue, row, n));
-	GJ_TRY(gj_sort_pairs(queue, keys->value[0], sorted, row, to_row, n));
-	*order = to_row;
+	GJ_TRY(gj_scratch(queue, GJ_SCRATCH_A, 2 * (size_t) n * (sizeof(uint32_t) + sizeof(uint16_t)),
+					  &memory));
+	row = (uint32_t *) memory;
+	number = (uint16_t *) (row + 2 * (size_t) n);
+	find_buckets<M><<<gj_blocks(n, GJ_THREADS), GJ_THREADS, 0, queue->stream>>>(
+		table->keys, table->nrows, rows, *keys, *match, number, row);
+	GJ_LAUNCHED(queue, "find_buckets");
+	GJ_CUB(queue, cub::DeviceRadixSort::SortPairs, (const uint16_t *) number, number + n,
+		   (const uint32_t *) row, row + n, (int64_t) n, 0, 16);
+	*bucket = number + n;
+	*order = row + n;
+	return GJ_OK;
+}
+
+template <typename M>
+static GjStatus
+probe(GjQueue *queue, const GjHashTable *table, const GjKeys *keys, const GjSortedMatch *match,
+	  uint64_t *offset, uint32_t *first)
+{
+	const uint64_t n = (uint64_t) keys->nrows + 1;
+	const uint32_t rows = bucket_rows(table->nrows);
+	const uint16_t *bucket = NULL;
+	const uint32_t *order = NULL;
+
+	if (table->nrows > SMALL_SIDE && keys->nrows > 0)
+		GJ_TRY(order_tuples<M>(queue, table, keys, match, rows, &bucket, &order));
+	search_sorted<M><<<gj_blocks(n, GJ_THREADS), GJ_THREADS, 0, queue->stream>>>(
+		table->keys, table->nrows, *keys, *match, bucket, rows, order, offset, first);
+	GJ_LAUNCHED(queue, "search_sorted");
 	return GJ_OK;
 }
 
@@ -199,15 +387,11 @@ GjStatus
 gj_sort_probe(GjQueue *queue, const GjHashTable *table, const GjKeys *keys,
 			  const GjSortedMatch *match, uint64_t *offset, uint32_t *first, uint64_t *total)
 {
-	const uint64_t n = (uint64_t) keys->nrows + 1;
-	const uint32_t *order = NULL;
-
 	*total = 0;
 	GJ_TRY(gj_enter(queue));
-	if (table->nrows > SMALL_SIDE && keys->nrows > 0)
-		GJ_TRY(order_tuples(queue, keys, &order));
-	search_sorted<<<gj_blocks(n, GJ_THREADS), GJ_THREADS, 0, queue->stream>>>(
-		table->keys, table->nrows, *keys, *match, order, offset, first);
-	GJ_LAUNCHED(queue, "search_sorted");
+	if (has_one_column(match))
+		GJ_TRY(probe<Column>(queue, table, keys, match, offset, first));
+	else
+		GJ_TRY(probe<Columns>(queue, table, keys, match, offset, first));
 	return gj_sum_counts(queue, offset, keys->nrows, total);
 }

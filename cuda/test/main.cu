@@ -389,6 +389,7 @@ static Test tests[] = {
 	{"fused", test_fused},
 	{"gather", test_gather},
 	{"sets", test_sets},
+	{"nested", test_nested},
 	{"steps", test_steps},
 	{"types", test_types},
 	{"array_sets", test_array_sets},

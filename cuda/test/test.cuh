@@ -185,6 +185,7 @@ void test_fused(const Device &device);
 void test_gather(const Device &device);
 void test_hash(const Device &device);
 void test_radix(const Device &device); /* of the cuda device */
+void test_nested(const Device &device);
 void test_sets(const Device &device);
 void test_steps(const Device &device);
 void test_types(const Device &device);
