@@ -10,7 +10,7 @@
 #   sets    all pairs of 2^GJ_SETS sets on 1, 2, 4, 8 GPUs
 # GJ_BITS is 27 with one GPU, else 28.  GJ_REPEAT=3 is how often each is timed, GJ_LOAD_SESSIONS=16 how many sessions make the tables
 # (GJ_BITS=28: 24 GB, and half as much WAL), GJ_LOADER_WORKERS=15 as for load.sh.  Needs a superuser and gcc.  Whatever the split, the answer must be the same.
-# What each part took is told on stderr.
+# GJ_GPUS="1 2 4 8" and GJ_SET_ALGORITHMS="inverted_index matrix": which of these.  What each part took is told on stderr.
 GJ_REPEAT=${GJ_REPEAT:-3}
 cd "$(dirname "$0")" && . ./lib.sh
 ngpus=$(sql -c "SELECT count(*) FROM gpujoin_devices WHERE device = current_setting('gpujoin.device')")
@@ -48,8 +48,10 @@ make_table() {
 }
 making=() made=()
 # keys in no order: the multipliers are primes
-make_table ${t}_a "$n" 7919
-make_table ${t}_b "$n" 104729
+if wanted scale || wanted memory; then
+	make_table ${t}_a "$n" 7919
+	make_table ${t}_b "$n" 104729
+fi
 make_table ${t}_small 131072 1
 if wanted skew; then
 	make_table ${t}_hot_a "$hot_n" 7919 7
@@ -75,7 +77,7 @@ hot_sum="SELECT count(*), sum(a.v + b.v) FROM ${t}_hot_a a JOIN ${t}_small b USI
 set_workers "${GJ_LOADER_WORKERS:-15}"
 gpu="$gpu; SET gpujoin.force = on"
 counts=()
-for g in 1 2 4 8; do [ "$g" -gt "$ngpus" ] || counts+=("$g"); done
+for g in ${GJ_GPUS:-1 2 4 8}; do [ "$g" -gt "$ngpus" ] || counts+=("$g"); done
 
 # same ANSWER: fails unless all that were given since the last `expected=` are the same
 same() {
@@ -189,7 +191,7 @@ if wanted sets; then
 	heading "All pairs of 2^$set_bits sets of 24 elements" "query" GPUs "median ms" "min–max" "1 GPU / it" "goal"
 	expected=
 	query="SELECT count(*), sum(common) FROM gpu_set_join('SELECT id, s FROM sets_$set_bits', NULL, 'overlap', 7)"
-	for algorithm in inverted_index matrix; do
+	for algorithm in ${GJ_SET_ALGORITHMS:-inverted_index matrix}; do
 		for g in "${counts[@]}"; do
 			settings="$gpu; SET gpujoin.set_device_min_elements = 0; SET gpujoin.set_algorithm = $algorithm; SET gpujoin.devices_per_query = $g"
 			times "$settings" "$query" "$repeat"

@@ -250,7 +250,8 @@ device_start(GjDevice *device, int ordinal, GjErrorText *why)
 		  cudaMemPoolSetAttribute(device->pool, cudaMemPoolAttrReleaseThreshold, &threshold));
 
 	device->nprocessors = gpu.multiProcessorCount;
-	device->radix_bytes = (uint64_t) gpu.l2CacheSize;
+	device->l2_bytes = (uint64_t) gpu.l2CacheSize;
+	device->radix_bytes = device->l2_bytes;
 	device->radix_fanout = RADIX_FANOUT;
 	device->fused_sample = FUSED_SAMPLE;
 	device->fused_cut = FUSED_CUT;

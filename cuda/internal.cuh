@@ -83,6 +83,7 @@ struct GjDevice
 	int ordinal; /* CUDA's */
 	int nprocessors;
 	cudaMemPool_t pool;
+	uint64_t l2_bytes;
 	uint64_t radix_bytes;  /* hash tables with more bytes of slots are built by partitions */
 	uint32_t radix_fanout; /* partitions that one pass makes, at most 1024 */
 	uint64_t

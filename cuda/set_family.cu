@@ -415,6 +415,9 @@ gj_set_build(GjQueue *queue, const GjSetInput *sets, const GjSetSpec *spec, bool
 	if (sets->nvalues > 0)
 		GJ_TRY(make_codes(queue, sets, family, &squares));
 	gj_set_family_choose(family, spec, gj_set_gpu_matrix(family, spec, squares));
+	/* half of the time of a small tile is launches; the counts should stay in L2 */
+	if (queue->device->l2_bytes / 2 >= GJ_SET_MOST_PAIRS * sizeof(uint32_t))
+		family->tile_pairs = GJ_SET_MOST_PAIRS;
 	if (stop && stop(arg))
 		return GJ_CANCELLED;
 	if (family->algorithm < GJ_SETS_INVERTED_INDEX)

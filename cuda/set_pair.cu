@@ -6,8 +6,8 @@
  * merge_path follows Green, McColl, Bader, "GPU Merge Path", ICS 2012: the merged order of
  * both sets is cut into ranges of equal length, one a block, and each block's range, in
  * shared memory, into equal lengths again, one a thread.  Of two equal values that of `a`
- * comes first, so a match is found where a value of `b` is taken, by comparing it with the
- * last value of `a` before it, which may lie in the range before.  Where a range has few
+ * comes first, so a match is found where a value of `a` is taken, by comparing it with the
+ * next value of `b`, which may lie in the range behind.  Where a range has few
  * values of one of the sets, these are looked up in the rest of it instead, as Bellas and
  * Gounaris combine intersect path and binary search (Information Systems 108, 2022).
  *
@@ -257,46 +257,62 @@ load_part(const T *a, uint64_t na, const T *b, uint64_t nb, const uint64_t *spli
 }
 
 /*
- * Walks this thread's values.  Bit s of the result is set if step s gave a value, which is
- * then in kept[s].
+ * Walks the values from `a`'s number i and `b`'s number j on, of which CHECKED may be too few.  Bit
+ * s of the result is set if step s gave a value, which is then in kept[s].  A step costs one load:
+ * the next value of the set that one was taken of.
  */
-template <typename T, int OPERATION>
+template <typename T, int OPERATION, bool CHECKED>
 static __device__ __forceinline__ uint32_t
-merge_part(const Part<T> &part, T (&kept)[Range<T>::thread])
+walk_part(const Part<T> &part, uint32_t i, uint32_t j, T (&kept)[Range<T>::thread])
 {
-	const uint32_t total = part.na + part.nb;
-	const uint32_t diagonal = min(threadIdx.x * Range<T>::thread, total);
-	uint32_t i = merge_path(part.a, part.na, part.b, part.nb, diagonal);
-	uint32_t j = diagonal - i;
+	T a = part.a[i]; /* b's first, or the one behind, where `a` has no more */
+	T b = part.b[j];
+	bool was_equal = (i > 0 || part.has_before) && part.a[(int) i - 1] == b;
 	uint32_t found = 0;
 
 #pragma unroll
 	for (uint32_t s = 0; s < Range<T>::thread; s++)
 	{
-		const bool has_a = i < part.na;
-		const bool has_b = j < part.nb;
+		const bool has_b = !CHECKED || j < part.nb;
+		const bool take_a = CHECKED ? i < part.na && (!has_b || a <= b) : a <= b;
+		const bool take_b = !take_a && has_b;
+		/* the equal of a value of `a` comes next, perhaps in the range behind */
+		const bool equal = a == b && (!CHECKED || (take_a && (has_b || part.has_behind)));
+		bool keep;
+		T next;
 
-		if (has_a && (!has_b || part.a[i] <= part.b[j]))
-		{
-			/* its equal of b, if there is one, comes next; perhaps in the range behind */
-			const bool equal = (has_b || part.has_behind) && part.b[j] == part.a[i];
-
-			kept[s] = part.a[i];
-			if (OPERATION == GJ_SETS_UNION || (OPERATION == GJ_SETS_EXCEPT && !equal))
-				found |= 1u << s;
-			i++;
-		}
-		else if (has_b)
-		{
-			const bool equal = (i > 0 || part.has_before) && part.a[(int) i - 1] == part.b[j];
-
-			kept[s] = part.b[j];
-			if (OPERATION != GJ_SETS_EXCEPT && equal == (OPERATION == GJ_SETS_INTERSECT))
-				found |= 1u << s;
-			j++;
-		}
+		if (OPERATION == GJ_SETS_INTERSECT)
+			keep = equal;
+		else if (OPERATION == GJ_SETS_EXCEPT)
+			keep = take_a && !equal;
+		else
+			keep = take_a || (take_b && !was_equal);
+		kept[s] = OPERATION != GJ_SETS_UNION || take_a ? a : b;
+		found |= keep ? 1u << s : 0u;
+		was_equal = equal;
+		i += take_a;
+		j += take_b;
+		next = part.a[take_a ? i : part.na + j]; /* b lies behind a */
+		a = take_a ? next : a;
+		b = take_a ? b : next;
 	}
 	return found;
+}
+
+/* This thread's values: see walk_part. */
+template <typename T, int OPERATION>
+static __device__ __forceinline__ uint32_t
+merge_part(const Part<T> &part, T (&kept)[Range<T>::thread])
+{
+	const uint32_t n = Range<T>::thread;
+	const uint32_t diagonal = min(threadIdx.x * n, part.na + part.nb);
+	const uint32_t i = merge_path(part.a, part.na, part.b, part.nb, diagonal);
+	const uint32_t j = diagonal - i;
+
+	/* all but the last threads of a block */
+	if (i + n <= part.na && j + n <= part.nb)
+		return walk_part<T, OPERATION, false>(part, i, j, kept);
+	return walk_part<T, OPERATION, true>(part, i, j, kept);
 }
 
 /* From this ratio of a range's values on those of the smaller set are looked up. */
@@ -309,19 +325,18 @@ static_assert(Range<int16_t>::block / RANGE_SKEW + 1 <= RANGE_ITEMS * GJ_THREADS
 
 /*
  * The same for an intersection, where a range has few values of one set: they are looked up among
- * those of the other one.  A value of `b` may have its equal right before the range.
+ * those of the other one.  The equal of a value of `a` may lie right behind the range.
  */
 template <typename T>
 static __device__ __forceinline__ uint32_t
 search_part(const Part<T> &part, T (&kept)[Range<T>::thread])
 {
-	const T *a = part.has_before ? part.a - 1 : part.a;
-	const uint32_t na = part.na + part.has_before;
-	const bool few_a = na <= part.nb;
-	const T *few = few_a ? a : part.b;
-	const T *many = few_a ? part.b : a;
-	const uint32_t nfew = few_a ? na : part.nb;
-	const uint32_t nmany = few_a ? part.nb : na;
+	const uint32_t nb = part.nb + part.has_behind;
+	const bool few_a = part.na <= nb;
+	const T *few = few_a ? part.a : part.b;
+	const T *many = few_a ? part.b : part.a;
+	const uint32_t nfew = few_a ? part.na : nb;
+	const uint32_t nmany = few_a ? nb : part.na;
 	uint32_t found = 0;
 
 #pragma unroll

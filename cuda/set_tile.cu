@@ -2,7 +2,7 @@
  * set_tile.cu
  *	  All pairs of a tile of left and right sets: common elements, then what is wanted.
  *
- * The common elements of all pairs of the tile, at most GJ_MAX_TUPLES of them, are counted
+ * The common elements of all pairs of the tile, at most GJ_SET_MOST_PAIRS of them, are counted
  * in an array that stays in the L2 cache: a row a left set, `stride` entries a row.
  *
  *	merge_path, binary_search	a warp a pair; the left set in shared memory
@@ -31,9 +31,11 @@
 #define TABLE_SLOTS 8192    /* twice as many */
 #define WINDOW_BITS 262144u /* of the bitmap */
 #define BLOCK_RIGHTS 64     /* right sets of a block */
-#define SLICES 4            /* of the postings of an element, at most */
-#define SLICE_RIGHTS 2048   /* right sets that are worth one */
-#define LARGE_SET 100000u   /* elements from which a pair is worth the whole GPU */
+#define BEST_THREADS 1024   /* of a block, for a left set that is to have its best */
+#define SLICE_RIGHTS 2048   /* right sets that are worth a slice of the postings of an element */
+#define WARP_ITEMS 4        /* slices of a warp, on average, if that many are worth it */
+#define BLOCKS_PER_PROCESSOR (2048 / GJ_THREADS)
+#define LARGE_SET 4096u /* elements of a set that are worth a launch for a pair */
 #define NO_CODE UINT32_MAX
 #define SKIP_ROW UINT32_MAX
 
@@ -125,7 +127,7 @@ useful_head(const Tile &tile, Codes left, uint32_t head, uint32_t nright)
 	double share;
 
 	if (head == 0 || left.n > GJ_SET_GPU_HEAD_SIZE)
-		return head;
+		return 0;
 	for (uint32_t i = threadIdx.x % 32; i < left.n; i += 32)
 	{
 		const uint64_t *offset = tile.posting_offset + left.at[i];
@@ -377,26 +379,22 @@ __launch_bounds__(GJ_THREADS) count_bitmap(Tile tile)
 
 /* ---- the inverted index */
 
-/* A warp an element of the tile's left sets; blockIdx.y: a slice of its postings. */
-static __global__ void
-__launch_bounds__(GJ_THREADS) count_postings(Tile tile, uint64_t first, uint64_t nelements)
+/* The right sets of the tile that have element number `at` of its left sets: a slice of them. */
+static __device__ __forceinline__ void
+count_element(const Tile &tile, uint64_t at, uint32_t slice, uint32_t nslices)
 {
-	const uint64_t number = ((uint64_t) blockIdx.x * GJ_THREADS + threadIdx.x) / 32;
 	const uint64_t *offset = tile.offset + tile.left;
-	uint32_t code;
+	const uint32_t code = tile.code[at];
 	uint32_t row;
 	uint32_t from = tile.right;
 	uint64_t p;
 	uint64_t end;
 	uint32_t *counts;
 
-	if (number >= nelements)
-		return;
-	code = tile.code[first + number];
 	if (code < tile.min_code)
 		return;
-	row = gj_last_at_most(offset, 0, tile.nleft, first + number);
-	if (first + number - offset[row] < tile.head[row]) /* SKIP_ROW too */
+	row = gj_last_at_most(offset, 0, tile.nleft, at);
+	if (at - offset[row] < tile.head[row]) /* SKIP_ROW too */
 		return;
 	if (tile.self && tile.top_k == 0)
 		from = max(from, tile.left + row + 1);
@@ -405,7 +403,7 @@ __launch_bounds__(GJ_THREADS) count_postings(Tile tile, uint64_t first, uint64_t
 	if (from > 0)
 		p += gj_lower_bound(tile.posting + p, (uint32_t) (end - p), from);
 	counts = tile.counts + (uint64_t) row * tile.stride;
-	for (p += blockIdx.y * 32 + threadIdx.x % 32; p < end; p += gridDim.y * 32)
+	for (p += slice * 32 + threadIdx.x % 32; p < end; p += nslices * 32)
 	{
 		const uint32_t column = tile.posting[p] - tile.right;
 
@@ -413,6 +411,18 @@ __launch_bounds__(GJ_THREADS) count_postings(Tile tile, uint64_t first, uint64_t
 			break;
 		atomicAdd(&counts[column], 1u);
 	}
+}
+
+/* A warp a slice of the postings of an element, then one of another. */
+static __global__ void
+__launch_bounds__(GJ_THREADS) count_postings(Tile tile, uint32_t nslices)
+{
+	const uint64_t first = tile.offset[tile.left];
+	const uint64_t nitems = (tile.offset[tile.left + tile.nleft] - first) * nslices;
+
+	for (uint64_t i = ((uint64_t) blockIdx.x * GJ_THREADS + threadIdx.x) / 32; i < nitems;
+		 i += (uint64_t) gridDim.x * WARPS)
+		count_element(tile, first + i / nslices, (uint32_t) (i % nslices), nslices);
 }
 
 /* Adds the heads, where the rest has common elements and that could make the pair wanted. */
@@ -640,22 +650,16 @@ count_large(GjQueue *queue, const GjSetFamily *family, const Tile &tile, bool (*
 	return GJ_OK;
 }
 
+/* How many elements the left sets have is known on the device: as many warps as it runs at once. */
 static GjStatus
 count_index(GjQueue *queue, const GjSetFamily *family, const Tile &tile)
 {
-	uint64_t ends[2];
-	uint64_t n;
+	const uint32_t nblocks = (uint32_t) queue->device->nprocessors * BLOCKS_PER_PROCESSOR;
+	const uint64_t elements = (uint64_t) tile.nleft * (gj_set_average(family) + 1);
+	const uint64_t wanted = (uint64_t) nblocks * WARPS * WARP_ITEMS / elements + 1;
 
-	GJ_CUDA(queue, cudaMemcpyAsync(&ends[0], family->offset + tile.left, sizeof(uint64_t),
-								   cudaMemcpyDeviceToHost, queue->stream));
-	GJ_CUDA(queue, cudaMemcpyAsync(&ends[1], family->offset + tile.left + tile.nleft,
-								   sizeof(uint64_t), cudaMemcpyDeviceToHost, queue->stream));
-	GJ_CUDA(queue, cudaStreamSynchronize(queue->stream));
-	n = ends[1] - ends[0];
-	if (n == 0)
-		return GJ_OK;
-	count_postings<<<dim3(gj_blocks(n, WARPS), min(gj_blocks(tile.nright, SLICE_RIGHTS), SLICES)),
-					 GJ_THREADS, 0, queue->stream>>>(tile, ends[0], n);
+	count_postings<<<nblocks, GJ_THREADS, 0, queue->stream>>>(
+		tile, (uint32_t) min(wanted, (uint64_t) gj_blocks(tile.nright, SLICE_RIGHTS)));
 	GJ_LAUNCHED(queue, "count_postings");
 	return GJ_OK;
 }
@@ -666,9 +670,10 @@ count_tile(GjQueue *queue, const GjSetFamily *family, const Tile &tile, bool (*s
 {
 	const dim3 grid(gj_blocks(tile.nright, BLOCK_RIGHTS), tile.nleft);
 	const dim3 cells(gj_blocks(tile.nright, GJ_THREADS), tile.nleft);
+	const uint64_t npairs = (uint64_t) tile.nleft * tile.nright;
 
-	if (family->algorithm < GJ_SETS_INVERTED_INDEX && family->max_size >= LARGE_SET &&
-		family->universe <= INT32_MAX && (uint64_t) tile.nleft * tile.nright <= GJ_SET_FEW_PAIRS)
+	if (family->algorithm < GJ_SETS_INVERTED_INDEX && npairs <= GJ_SET_FEW_PAIRS &&
+		family->max_size >= npairs * LARGE_SET && family->universe <= INT32_MAX)
 		return count_large(queue, family, tile, stop, arg);
 	switch (family->algorithm)
 	{
@@ -761,16 +766,18 @@ is_candidate(const Tile &tile, uint32_t row, uint32_t column)
 
 /* place[row] = how many pairs of a left set are kept, at most top_k; place[nleft] = 0. */
 static __global__ void
-__launch_bounds__(GJ_THREADS) count_best(Tile tile, uint32_t *place)
+__launch_bounds__(BEST_THREADS) count_best(Tile tile, uint32_t *place)
 {
-	typedef cub::BlockReduce<uint32_t, GJ_THREADS> Reduce;
-	__shared__ typename Reduce::TempStorage storage;
 	const uint32_t row = blockIdx.x;
 	uint32_t n = 0;
 
-	for (uint32_t column = threadIdx.x; column < tile.nright; column += GJ_THREADS)
-		n += is_candidate(tile, row, column);
-	n = Reduce(storage).Sum(n);
+	/* all threads come to the same number */
+	for (uint32_t first = 0; first < tile.nright && n < tile.top_k; first += BEST_THREADS)
+	{
+		const uint32_t column = first + threadIdx.x;
+
+		n += __syncthreads_count(column < tile.nright && is_candidate(tile, row, column));
+	}
 	if (threadIdx.x == 0)
 	{
 		place[row] = min(n, tile.top_k);
@@ -803,10 +810,10 @@ struct Better
 
 /* Finds the best pair of a row, then the best of those behind it, and so on: a block a row. */
 static __global__ void
-__launch_bounds__(GJ_THREADS)
+__launch_bounds__(BEST_THREADS)
 	write_best(Tile tile, const uint32_t *place, uint32_t *left, uint32_t *right, uint32_t *common)
 {
-	typedef cub::BlockReduce<Ranked, GJ_THREADS> Reduce;
+	typedef cub::BlockReduce<Ranked, BEST_THREADS> Reduce;
 	__shared__ typename Reduce::TempStorage storage;
 	__shared__ Ranked last;
 	const uint32_t row = blockIdx.x;
@@ -820,7 +827,7 @@ __launch_bounds__(GJ_THREADS)
 
 		if (!first)
 			behind = last;
-		for (uint32_t column = threadIdx.x; column < tile.nright; column += GJ_THREADS)
+		for (uint32_t column = threadIdx.x; column < tile.nright; column += BEST_THREADS)
 		{
 			Ranked pair;
 
@@ -854,12 +861,12 @@ keep_best(GjQueue *queue, const Tile &tile, uint32_t *const out[3], uint32_t *n)
 
 	GJ_TRY(gj_scratch(queue, GJ_SCRATCH_A, ((size_t) tile.nleft + 1) * sizeof(uint32_t), &memory));
 	place = (uint32_t *) memory;
-	count_best<<<tile.nleft, GJ_THREADS, 0, queue->stream>>>(tile, place);
+	count_best<<<tile.nleft, BEST_THREADS, 0, queue->stream>>>(tile, place);
 	GJ_LAUNCHED(queue, "count_best");
 	GJ_CUB(queue, cub::DeviceScan::ExclusiveSum, place, place, (int) tile.nleft + 1);
 	GJ_CUDA(queue, cudaMemcpyAsync(&queue->results->n, place + tile.nleft, sizeof(uint32_t),
 								   cudaMemcpyDeviceToDevice, queue->stream));
-	write_best<<<tile.nleft, GJ_THREADS, 0, queue->stream>>>(tile, place, out[0], out[1], out[2]);
+	write_best<<<tile.nleft, BEST_THREADS, 0, queue->stream>>>(tile, place, out[0], out[1], out[2]);
 	GJ_LAUNCHED(queue, "write_best");
 	GJ_TRY(gj_wait(queue));
 	*n = queue->pinned->results.n;
@@ -881,7 +888,7 @@ gj_set_tile(GjQueue *queue, const GjSetFamily *family, const GjSetSpec *spec,
 
 	*n = 0;
 	GJ_TRY(gj_enter(queue));
-	if ((uint64_t) where->nleft * where->nright > GJ_MAX_TUPLES)
+	if ((uint64_t) where->nleft * where->nright > min(family->tile_pairs, GJ_SET_MOST_PAIRS))
 		return GJ_BAD_PROGRAM;
 	if (where->nleft == 0 || where->nright == 0)
 		return GJ_OK;

@@ -8,9 +8,8 @@
  * similarity joins use (numbers printed; the data is not theirs).  At the end: how far `auto`
  * is from the best, and the thresholds of src/rows/set_plan.h and GJ_SET_SKEW fitted to this run.
  *
- * The fit: a matrix takes m0 + m1 ms for each element of an average set, the index i0 + i1 for
- * each common element of an average pair that the matrix would count; `auto` takes the matrix
- * where the former is less.
+ * The fit: `auto` takes the matrix where an average pair has so many common elements in its columns
+ * that the product of the times of all rows is least.
  */
 #include <math.h>
 #include <stdio.h>
@@ -30,7 +29,8 @@ struct Row
 {
 	std::string what;
 	double average; /* elements of a set */
-	double counted; /* as gj_set_gpu_matrix counts them */
+	double counted; /* as gj_set_gpu_matrix counts them, and ... */
+	bool skips;     /* ... whether the index skips much */
 	uint32_t ndense;
 	bool few; /* so few columns that auto has no choice */
 	double ms[GJ_SETS_NALGORITHMS];
@@ -196,8 +196,7 @@ describe(Row &row, const Sets &sets, uint8_t predicate, double threshold)
 	family.nelements = nelements;
 	spec.predicate = predicate;
 	spec.threshold = threshold;
-	if (gj_set_skips_much(&family, &spec))
-		row.counted = 0;
+	row.skips = gj_set_skips_much(&family, &spec);
 	row.average = (double) gj_set_average(&family);
 	row.few = row.ndense < GJ_SET_GPU_MIN_DENSE;
 }
@@ -263,32 +262,6 @@ bench_family(const Device &device, const char *like, uint32_t size, uint64_t uni
 
 /* ---- the fit */
 
-struct Line
-{
-	double at0;
-	double slope;
-};
-
-/* Least squares of y over x. */
-static Line
-fit_line(const std::vector<double> &x, const std::vector<double> &y)
-{
-	const double n = (double) x.size();
-	double sx = 0, sy = 0, sxx = 0, sxy = 0;
-
-	for (size_t i = 0; i < x.size(); i++)
-	{
-		sx += x[i];
-		sy += y[i];
-		sxx += x[i] * x[i];
-		sxy += x[i] * y[i];
-	}
-	if (n * sxx == sx * sx)
-		return {n > 0 ? sy / n : 0, 0};
-	return {(sy - (n * sxy - sx * sy) / (n * sxx - sx * sx) * sx) / n,
-			(n * sxy - sx * sy) / (n * sxx - sx * sx)};
-}
-
 /* Prints how often a choice is within 20 % of the best. */
 template <typename Choose>
 static void
@@ -310,39 +283,56 @@ print_choices(const char *who, Choose choose)
 	printf("  %s: within 20 %% of the best in %u of %zu\n", who, good, rows.size());
 }
 
+/* What the matrix has to count for the times to be least, of rows that skip much or do not. */
+static double
+fit_counted(bool skips)
+{
+	std::vector<double> candidates = {0};
+	double best_at = 0;
+	double best_sum = HUGE_VAL;
+
+	for (const Row &row : rows)
+		if (row.skips == skips)
+			candidates.push_back(row.counted * 1.01);
+	std::sort(candidates.begin(), candidates.end());
+	for (size_t c = 0; c < candidates.size(); c++)
+	{
+		double sum = 0;
+
+		for (const Row &row : rows)
+			if (row.skips == skips)
+				sum +=
+					log(row.ms[row.counted >= candidates[c] && !row.few ? GJ_SETS_MATRIX
+																		: GJ_SETS_INVERTED_INDEX]);
+		if (sum >= best_sum)
+			continue;
+		best_sum = sum;
+		/* up to the next row it is the same */
+		best_at =
+			c + 1 < candidates.size() ? (candidates[c] + candidates[c + 1]) / 2 : candidates[c];
+	}
+	return best_at;
+}
+
 static void
 print_family_fit(void)
 {
-	std::vector<double> average, counted, matrix, index;
-	Line m, i;
-	double at, per;
+	const double counted = fit_counted(false);
+	const double skipped = fit_counted(true);
 
-	for (const Row &row : rows)
-	{
-		average.push_back(row.average);
-		counted.push_back(row.counted);
-		matrix.push_back(row.ms[GJ_SETS_MATRIX]);
-		index.push_back(row.ms[GJ_SETS_INVERTED_INDEX]);
-	}
-	m = fit_line(average, matrix);
-	i = fit_line(counted, index);
 	printf("\nall pairs: auto\n");
+	for (const Row &row : rows)
+		printf("  %-24s matrix counts %6.2f in a pair, %5u columns%s: index %8.3f ms, matrix %8.3f "
+			   "ms\n",
+			   row.what.c_str(), row.counted, row.ndense, row.skips ? ", skips much" : "",
+			   row.ms[GJ_SETS_INVERTED_INDEX], row.ms[GJ_SETS_MATRIX]);
 	print_choices("auto", [](const Row &row) { return row.chosen; });
-	printf("matrix %.2f + %.4f ms an element of an average set; inverted_index %.2f + %.4f ms a "
-		   "common element\n",
-		   m.at0, m.slope, i.at0, i.slope);
-	if (m.slope <= 0)
-	{
-		printf("  the matrix does not get slower with the sets: nothing can be fitted\n");
-		return;
-	}
-	at = (i.at0 - m.at0) / m.slope;
-	per = i.slope / m.slope;
-	printf("#define GJ_SET_GPU_AVERAGE\t%.0f\n#define GJ_SET_GPU_COUNTED\t%.0f\n", at, per);
+	printf("#define GJ_SET_GPU_COUNTED\t%.1f\n#define GJ_SET_GPU_SKIPPED\t%.1f\n", counted,
+		   skipped);
 	print_choices("fitted",
 				  [&](const Row &row)
 				  {
-					  return !row.few && row.average < round(at) + round(per) * row.counted
+					  return !row.few && row.counted >= (row.skips ? skipped : counted)
 								 ? GJ_SETS_MATRIX
 								 : GJ_SETS_INVERTED_INDEX;
 				  });

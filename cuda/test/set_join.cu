@@ -58,8 +58,9 @@ Family::Family(Queue &q, const Sets &left, const Sets *right, uint32_t width, Gj
 	sets.multiple = multiple;
 	sets.values = upload_elements(q, left, right, width);
 	for (uint32_t *&o : out)
-		o = (uint32_t *) q.alloc(GJ_MAX_TUPLES * sizeof(uint32_t));
+		o = (uint32_t *) q.alloc(GJ_SET_MOST_PAIRS * sizeof(uint32_t));
 	status = q.ops->set_build(q.queue, &sets, &spec, NULL, NULL, &family);
+	family.tile_pairs = GJ_SET_MOST_PAIRS;
 }
 
 Family::~Family()
@@ -205,13 +206,13 @@ run_tiles(Family &f, bool *ordered)
 
 static void
 test_spec(const Device &device, const char *shape, const Sets &left, const Sets *right,
-		  const Pairs &expected, uint32_t width, GjSetSpec spec)
+		  const Pairs &expected, uint32_t width, uint32_t tile_pairs, GjSetSpec spec)
 {
 	const std::string where =
 		std::string(shape) + (right ? ", two families" : ", one family") + ", width " +
 		std::to_string(width) + ", algorithm " + std::to_string(spec.algorithm) + ", predicate " +
 		std::to_string(spec.predicate) + ", threshold " + std::to_string(spec.threshold) +
-		", top " + std::to_string(spec.top_k);
+		", top " + std::to_string(spec.top_k) + ", tiles of " + std::to_string(tile_pairs);
 	Program program;
 	Queue q(device, program);
 	Family f(q, left, right, width, spec);
@@ -222,6 +223,7 @@ test_spec(const Device &device, const char *shape, const Sets &left, const Sets 
 		return;
 	check(spec.algorithm == GJ_SETS_AUTO || f.family.algorithm == spec.algorithm, "algorithm",
 		  where);
+	f.family.tile_pairs = tile_pairs;
 	pairs = run_tiles(f, &ordered);
 	check(ordered, "order of pairs", where);
 	/* tiles of right sets each give their best: together they have the best of all */
@@ -234,6 +236,8 @@ test_spec(const Device &device, const char *shape, const Sets &left, const Sets 
 				  std::to_string(expected.size())))
 		check(pairs == expected, "pairs", where);
 }
+
+#define FEW_PAIRS 1500 /* of a tile */
 
 static void
 test_family(const Device &device, const char *shape, const Sets &left, const Sets *right,
@@ -270,7 +274,12 @@ test_family(const Device &device, const char *shape, const Sets &left, const Set
 		for (uint8_t algorithm = 0; algorithm < GJ_SETS_NALGORITHMS; algorithm++)
 		{
 			spec.algorithm = algorithm;
-			test_spec(device, shape, left, right, expected, width, spec);
+			test_spec(device, shape, left, right, expected, width, GJ_SET_MOST_PAIRS, spec);
+			/* several tiles, each of the size that runs use or, of small families, of less */
+			if (all.size() > GJ_MAX_TUPLES)
+				test_spec(device, shape, left, right, expected, width, GJ_MAX_TUPLES, spec);
+			else if (other.size() <= FEW_PAIRS)
+				test_spec(device, shape, left, right, expected, width, FEW_PAIRS, spec);
 		}
 	}
 }
@@ -328,7 +337,7 @@ test_set_join(const Device &device)
 	test_family(device, "large and small", large, &small, 4);
 	test_family(device, "one and many", wide, &dense, 4);
 	test_family(device, "many and one", dense, &wide, 4);
-	/* more right sets than a tile of the best k has */
+	/* more right sets than a tile of a matrix has */
 	test_family(device, "few and very many", random_sets(random, 3, 20, 2000, 3), &very_many, 4);
 	test_family(device, "disjoint", special_sets(40, 20, 0), NULL, 4);
 	test_family(device, "equal", special_sets(40, 20, 1), NULL, 4);

@@ -399,9 +399,13 @@ typedef struct GjSetFamily
 	uint64_t	nposting;
 	/* MATRIX: codes below it are columns of the matrix, a multiple of GJ_SET_DENSE_STEP */
 	uint32_t	ndense;
+	/* pairs of a tile, at most: what is best for the device; the caller of set_build may set any of
+	 * GJ_MAX_TUPLES to GJ_SET_MOST_PAIRS */
+	uint32_t	tile_pairs;
 } GjSetFamily;
 
 #define GJ_SET_DENSE_STEP	64
+#define GJ_SET_MOST_PAIRS	(4 * GJ_MAX_TUPLES)
 
 typedef struct GjSetTile
 {
@@ -854,10 +858,10 @@ typedef struct GjDeviceOps
 
 	/*
 	 * The pairs of a tile that spec wants, in the order of left, then right (top_k: then
-	 * rank), into device arrays with room for GJ_MAX_TUPLES entries.  A tile is left sets
+	 * rank), into device arrays with room for family->tile_pairs entries.  A tile is left sets
 	 * left .. left+nleft-1 times right sets right .. right+nright-1, numbered within their
-	 * families, and has at most GJ_MAX_TUPLES pairs (src/rows/set_plan.h makes the tiles).  *n host.  May work for long, where
-	 * sets are large: asks stop(arg).  Waits.
+	 * families, and has no more pairs than that (src/rows/set_plan.h makes the tiles).  *n host.
+	 * May work for long, where sets are large: asks stop(arg).  Waits.
 	 */
 	GjStatus	(*set_tile) (GjQueue *queue, const GjSetFamily *family, const GjSetSpec *spec,
 							 const GjSetTile *tile, bool (*stop) (void *), void *arg,

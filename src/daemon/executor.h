@@ -49,6 +49,7 @@ typedef struct GjRunHost
 	 * not that of another one, which has the same sets?
 	 */
 	bool		(*take_tile) (void *arg, uint64_t tile);
+	uint32_t	tile_pairs;		/* take_tile: all these runs' tiles have so many pairs at most */
 	/*
 	 * NULL, or of a run that exchanges rows with others (gj_run_open_exchange): one of its
 	 * parcels that nobody reads any more, waiting for it, during which gj_run_receive may be

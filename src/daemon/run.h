@@ -563,20 +563,6 @@ extern GjStatus gj_run_append_shared(GjRun *run, uint32_t source);
 /* Gives all fragments back, after the queue was waited for. */
 extern void gj_run_release(GjRun *run, uint32_t source);
 
-/* Device memory that a tile takes: counts, the matrix, and the scratch memory of selecting. */
-#define GJ_TILE_SPACE		(UINT64_C(40) << 20)
-
-/*
- * What is counted of it: all, or a quarter of what the run may have if that is less.  Most is
- * scratch memory of the queue, of which other operators count nothing.
- */
-static inline uint64_t
-gj_run_tile_space(const GjRun *run)
-{
-	uint64_t	most = run->work.lease->limit / 4;
-
-	return most < GJ_TILE_SPACE ? most : GJ_TILE_SPACE;
-}
 /*
  * run_side.c: an inner source has ended.  Finds the side that was built of the same, or
  * makes its relation complete.
@@ -612,6 +598,19 @@ extern void gj_run_free_exchange(GjRun *run);
 
 /* run_sets.c */
 extern GjStatus gj_run_sets(GjRun *run);
+/*
+ * What is counted of the device memory that a tile of GJ_MAX_TUPLES pairs takes: all, or a quarter of
+ * what the run may have if that is less.  Most is scratch memory of the queue, of which other
+ * operators count nothing.
+ */
+extern uint64_t gj_run_tile_space(const GjRun *run);
+/*
+ * A family was built: chooses how many pairs its tiles have, and makes room for as many in out[0 .. 3).
+ * What larger tiles take beside that is taken from the lease and added to *space.
+ */
+extern GjStatus gj_run_make_tiles(GjRun *run, GjSetFamily *family, GjBuffer out[3], uint64_t *space);
+/* What they take more than small ones, pairs included. */
+#define GJ_LARGE_TILE_SPACE	(UINT64_C(176) << 20)
 
 /*
  * run_intersections.c: sends the distinct intersections of the family's pairs.  `elements` are

@@ -189,7 +189,7 @@ gj_member_open_run(GjMember *member, const GjProgram *program, GjStatus *status)
 	member->host = (GjRunHost) {
 		.arg = member,.stop = member_stop,.output_slot = member_output_slot,
 		.send_batch = member_send_batch,.slot_free = member_slot_free,
-		.take_tile = member_take_tile
+		.take_tile = member_take_tile,.tile_pairs = member->team->tile_pairs
 	};
 	if (member->team->exchange_step >= 0)
 	{

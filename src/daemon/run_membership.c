@@ -326,8 +326,6 @@ make_family(GjRun *run, GjRunStep *rs, const GjRunMembers *outer, GjSetSpec *spe
 	if (outer)
 		GJ_TRY(copy_sets(work, outer, sets));
 	GJ_TRY(copy_sets(work, inner, sets));
-	for (uint32_t i = 0; i < 3; i++)
-		GJ_TRY(gj_buffer_reserve(work, &rs->set.out[i], GJ_MAX_TUPLES * sizeof(uint32_t)));
 	input.size = sets->size.memory;
 	input.values = sets->values.memory;
 	spec->self = outer == NULL;
@@ -345,7 +343,7 @@ make_family(GjRun *run, GjRunStep *rs, const GjRunMembers *outer, GjSetSpec *spe
 	/* counts have 32 bits, and a count is at most the size of a set times how often an element is in the other */
 	if (family->max_size * multiplicity >= UINT32_MAX)
 		return gj_run_fail(run, GJ_TOO_LARGE, "elements are too often in sets");
-	return GJ_OK;
+	return gj_run_make_tiles(run, family, rs->set.out, space);
 }
 
 /* Describes the column of sets: by the places of the sorted rows. */

@@ -223,8 +223,6 @@ make_family(GjRun *run, GjRunStep *rs, const GjView *view, uint32_t first, uint3
 		GJ_TRY(work->ops->copy(work->queue,
 							   (uint8_t *) outer->values.memory + outer->nvalues * column.width,
 							   inner->values.memory, inner->nvalues * column.width));
-	for (uint32_t i = 0; i < 3; i++)
-		GJ_TRY(gj_buffer_reserve(work, &rs->set.out[i], GJ_MAX_TUPLES * sizeof(uint32_t)));
 	sets.nvalues = outer->nvalues + inner->nvalues;
 	if (outer->n + inner->n > GJ_MAX_ROWS || sets.nvalues > UINT32_MAX - 1)
 		return GJ_OUT_OF_MEMORY;
@@ -241,7 +239,7 @@ make_family(GjRun *run, GjRunStep *rs, const GjView *view, uint32_t first, uint3
 	}
 	GJ_TRY(work->ops->set_build(work->queue, &sets, spec, run->host->stop, run->host->arg, family));
 	gj_buffer_free(work, &outer->values);
-	return GJ_OK;
+	return gj_run_make_tiles(run, family, rs->set.out, space);
 }
 
 static void

@@ -13,6 +13,49 @@
 #define GJ_ELEMENT_SPACE	60
 #define GJ_SET_SPACE		32
 
+/* Counts of a tile of GJ_MAX_TUPLES pairs, its matrix, and the scratch memory of selecting. */
+#define GJ_TILE_SPACE		(UINT64_C(40) << 20)
+/* So much has to be left for a run's tiles to be large. */
+#define GJ_MUCH_SPACE		(UINT64_C(1) << 30)
+
+uint64_t
+gj_run_tile_space(const GjRun *run)
+{
+	uint64_t	most = run->work.lease->limit / 4;
+
+	return most < GJ_TILE_SPACE ? most : GJ_TILE_SPACE;
+}
+
+/* How many pairs the tiles of a family are to have; those that runs share are the same for all of them. */
+static uint32_t
+choose_tiles(GjRun *run, const GjSetFamily *family)
+{
+	if ((uint64_t) family->nleft * family->nright <= GJ_MAX_TUPLES ||
+		gj_set_average(family) > GJ_SET_LARGE_TILE_SIZE)
+		return GJ_MAX_TUPLES;
+	if (run->host->take_tile)
+		return run->host->tile_pairs;
+	return gj_lease_left(run->work.lease) < GJ_MUCH_SPACE ? GJ_MAX_TUPLES : family->tile_pairs;
+}
+
+GjStatus
+gj_run_make_tiles(GjRun *run, GjSetFamily *family, GjBuffer out[3], uint64_t *space)
+{
+	GjWork	   *work = &run->work;
+	uint64_t	more = GJ_LARGE_TILE_SPACE - 3 * (GJ_SET_MOST_PAIRS - GJ_MAX_TUPLES) * sizeof(uint32_t);
+
+	family->tile_pairs = choose_tiles(run, family);
+	if (family->tile_pairs > GJ_MAX_TUPLES)
+	{
+		if (!gj_lease_take(work->lease, more))
+			return GJ_OUT_OF_MEMORY;
+		*space += more;
+	}
+	for (uint32_t i = 0; i < 3; i++)
+		GJ_TRY(gj_buffer_reserve(work, &out[i], family->tile_pairs * sizeof(uint32_t)));
+	return GJ_OK;
+}
+
 /* What building and the tiles need besides buffers; taken from the lease as one amount. */
 static uint64_t
 working_space(const GjRun *run)
@@ -82,7 +125,7 @@ keep_elements(GjRun *run, const GjSetInput *sets, GjBuffer *elements)
 }
 
 static GjStatus
-join_sets(GjRun *run, GjSetFamily *family, GjBuffer *buffer, GjBuffer *elements)
+join_sets(GjRun *run, GjSetFamily *family, GjBuffer buffers[3], GjBuffer *elements, uint64_t *space)
 {
 	GjWork	   *work = &run->work;
 	const GjSetSpec *spec = gj_program_array(run->program, GjSetSpec, sets);
@@ -103,9 +146,9 @@ join_sets(GjRun *run, GjSetFamily *family, GjBuffer *buffer, GjBuffer *elements)
 	GJ_TRY(work->ops->set_build(work->queue, &sets, spec, run->host->stop, run->host->arg, family));
 	run->stats.step[0].set_algorithm = family->algorithm;
 	gj_relation_drop(work, &run->relation[1], 0);
-	GJ_TRY(gj_buffer_reserve(work, buffer, 3 * GJ_MAX_TUPLES * sizeof(uint32_t)));
+	GJ_TRY(gj_run_make_tiles(run, family, buffers, space));
 	for (uint32_t i = 0; i < 3; i++)
-		out[i] = (uint32_t *) buffer->memory + (size_t) i * GJ_MAX_TUPLES;
+		out[i] = buffers[i].memory;
 	if (spec->distinct)
 		return gj_run_intersections(run, spec, family, elements->memory,
 									spec->behind ? sizes + nsets : NULL, out);
@@ -118,16 +161,17 @@ gj_run_sets(GjRun *run)
 	GjWork	   *work = &run->work;
 	uint64_t	space = working_space(run);
 	GjSetFamily family = {0};
-	GjBuffer	buffer = {NULL, 0};
+	GjBuffer	out[3] = {{NULL, 0}};
 	GjBuffer	elements = {NULL, 0};
 	GjStatus	status;
 
 	GJ_TRY(gj_run_fail_points(run));
 	if (!gj_lease_take(work->lease, space))
 		return GJ_OUT_OF_MEMORY;
-	status = join_sets(run, &family, &buffer, &elements);
+	status = join_sets(run, &family, out, &elements, &space);
 	work->ops->set_free(work->queue, &family);
-	gj_buffer_free(work, &buffer);
+	for (uint32_t i = 0; i < 3; i++)
+		gj_buffer_free(work, &out[i]);
 	gj_buffer_free(work, &elements);
 	gj_lease_give(work->lease, space);
 	return status;

@@ -744,6 +744,13 @@ open_team(GjTeam *team, GjErrorText *why)
 	qsort(entries, n, sizeof(entries[0]), compare_entries);
 	nbytes = team->program->kind == GJ_PROGRAM_JOIN ? expected_need(team, limit, n) :
 		team->program->lease;
+	/* all have room for the same tiles, or none has */
+	team->tile_pairs = GJ_MAX_TUPLES;
+	if (n > 1 && shares_tiles(team->program) && nbytes + GJ_LARGE_TILE_SPACE <= limit / 2)
+	{
+		team->tile_pairs = GJ_SET_MOST_PAIRS;
+		nbytes += GJ_LARGE_TILE_SPACE;
+	}
 	if (team->spill && nbytes > limit)
 		nbytes = limit;
 	GJ_TRY(get_leases(team, entries, n, nbytes));

@@ -170,6 +170,7 @@ struct GjTeam
 	bool		complete;
 	int			wake_fd;		/* eventfd; -1 if direct */
 	uint64_t	next_tile;		/* atomic: of sets, that no member has taken */
+	uint32_t	tile_pairs;		/* GjRunHost */
 	uint32_t	asked;			/* sources, one bit each, whose fragments may be resident */
 	bool		serving;		/* a wish for the output ring is being granted */
 	uint32_t	stop;			/* atomic: members are to end */

@@ -14,8 +14,8 @@
 
 /* Up to so many pairs an index is not worth building: pair by pair. */
 #define GJ_SET_FEW_PAIRS	64
-/* An index that skips one of so many elements of a set, the most frequent ones, needs no matrix. */
-#define GJ_SET_HEAD_PART	4
+/* The prefix filter of the index skips much if it leaves out one of so many elements of a set. */
+#define GJ_SET_HEAD_PART	2
 /*
  * The cpu device and the process: what an element that a pair has in common costs the index, a
  * word of the matrix a pair, and the matrix a pair beside that (ns, all of one core).  Words
@@ -26,32 +26,35 @@
 #define GJ_SET_CPU_PAIR		3.0
 /*
  * On a GPU an element belongs to the matrix if it is in one of GPU_DENSE sets; so many such
- * elements make one worth its tiles.  The products cost next to nothing, but each tile of the
- * matrix looks at all elements of its left sets for the rare ones.  It is worth that for sets of
- * GPU_AVERAGE elements on average, and GPU_COUNTED more for each element that the matrix
- * counts in a pair, on average.
+ * elements make one worth its tiles.  The products cost next to nothing, but what is rare is
+ * counted by the index all the same, so the matrix is worth it where it counts as many elements in a
+ * pair, on average; more if the prefix filter would leave many of these out.
  */
 #define GJ_SET_GPU_DENSE	50
 #define GJ_SET_GPU_MIN_DENSE	16
-#define GJ_SET_GPU_AVERAGE	42
-#define GJ_SET_GPU_COUNTED	6
+#define GJ_SET_GPU_COUNTED	1.0
+#define GJ_SET_GPU_SKIPPED	16.0
 /*
  * A step of looking the frequent elements of a set up in another costs a GPU about as much as so
- * many along the lists of the index (not measured); of sets larger than this it looks them up unasked.
+ * many along the lists of the index (not measured).  One thread does that, so those of larger sets
+ * than this are counted along the lists.
  */
 #define GJ_SET_GPU_HEAD_STEP	2
 #define GJ_SET_GPU_HEAD_SIZE	4096
-/* Sides of a tile, where all pairs of a tile are worked on alike. */
+/* Right sets of a tile, where all pairs of a tile are worked on alike. */
 #define GJ_SET_TILE_SIDE	1024u
-/* Right sets of a tile of the best k of each left set: for k up to TILE_SIDE, in a matrix (whose
- * left sets are padded), and for more, because each of the k costs a look at all of them. */
-#define GJ_SET_BEST_SIDE	(GJ_SET_TILE_SIDE * 64)
+/* Those of a tile of a matrix that is large, or for the best k: its left sets are padded. */
 #define GJ_SET_MATRIX_SIDE	(GJ_SET_TILE_SIDE * 8)
+/* Those of a tile of the best k of each left set: for k up to TILE_SIDE, and for more, because
+ * each of the k costs a look at all of them. */
+#define GJ_SET_BEST_SIDE	(GJ_SET_TILE_SIDE * 32)
 #define GJ_SET_MANY_SIDE	(GJ_SET_TILE_SIDE * 4)
 /* Left sets of a tile, where right ones are few. */
 #define GJ_SET_MAX_HEIGHT	16384u
 /* Elements of left sets, times right sets, in a tile, where pairs are merged: bounds its time. */
 #define GJ_SET_TILE_WORK	(UINT64_C(1) << 31)
+/* Elements of an average set, above which tiles are small: a tile is counted in one piece. */
+#define GJ_SET_LARGE_TILE_SIZE	1024
 
 /* Fills in the numbers of sets.  False: they do not add up. */
 static inline bool
@@ -67,6 +70,7 @@ gj_set_family_start(GjSetFamily *family, const GjSetInput *sets, const GjSetSpec
 	family->nright = sets->nsets - family->first_right;
 	family->nelements = sets->nvalues;
 	family->multiple = sets->multiple;
+	family->tile_pairs = GJ_MAX_TUPLES;
 	return true;
 }
 
@@ -77,13 +81,13 @@ gj_set_average(const GjSetFamily *family)
 	return family->nsets > 0 ? family->nelements / family->nsets : 0;
 }
 
-/* Does the prefix filter of the index leave much out of an average set? */
+/* A GPU: does the prefix filter of the index leave much out of an average set? */
 static inline bool
 gj_set_skips_much(const GjSetFamily *family, const GjSetSpec *spec)
 {
 	const uint64_t average = gj_set_average(family);
 
-	return spec->top_k == 0 &&
+	return spec->top_k == 0 && average <= GJ_SET_GPU_HEAD_SIZE &&
 		gj_set_min_common(spec->predicate, spec->threshold, average) * GJ_SET_HEAD_PART >= average;
 }
 
@@ -92,13 +96,10 @@ static inline bool
 gj_set_gpu_matrix(const GjSetFamily *family, const GjSetSpec *spec, uint64_t squares)
 {
 	const double nsets = family->nsets;
-	double		counted = 0;
+	const double counted = (double) squares / (nsets * nsets);
 
-	/* the index counts the frequent ones, too, unless it skips them */
-	if (!gj_set_skips_much(family, spec))
-		counted = (double) squares / (nsets * nsets);
 	return family->ndense >= GJ_SET_GPU_MIN_DENSE &&
-		(double) gj_set_average(family) < GJ_SET_GPU_AVERAGE + GJ_SET_GPU_COUNTED * counted;
+		counted >= (gj_set_skips_much(family, spec) ? GJ_SET_GPU_SKIPPED : GJ_SET_GPU_COUNTED);
 }
 
 /*
@@ -138,11 +139,12 @@ static inline bool
 gj_set_next_tile(const GjSetFamily *family, const GjSetSpec *spec, GjSetTile *tile, bool first)
 {
 	const bool triangle = spec->self && spec->top_k == 0;
-	/* the index takes a left set against all right ones; the others want square tiles, but
-	 * not too many candidates for the best k of each left set */
+	/* the index takes a left set against all right ones, but there must not be too many
+	 * candidates for the best k of each left set */
 	uint32_t	width = spec->top_k > GJ_SET_TILE_SIDE ? GJ_SET_MANY_SIDE :
-		spec->top_k > 0 ? (family->algorithm == GJ_SETS_MATRIX ? GJ_SET_MATRIX_SIDE : GJ_SET_BEST_SIDE) :
-		family->algorithm == GJ_SETS_INVERTED_INDEX ? GJ_MAX_TUPLES : GJ_SET_TILE_SIDE;
+		family->algorithm == GJ_SETS_MATRIX && (spec->top_k > 0 || family->tile_pairs > GJ_MAX_TUPLES) ?
+		GJ_SET_MATRIX_SIDE : spec->top_k > 0 ? GJ_SET_BEST_SIDE :
+		family->algorithm == GJ_SETS_INVERTED_INDEX ? family->tile_pairs : GJ_SET_TILE_SIDE;
 	uint32_t	height;
 
 	if (family->nleft == 0 || family->nright == 0)
@@ -165,7 +167,7 @@ gj_set_next_tile(const GjSetFamily *family, const GjSetSpec *spec, GjSetTile *ti
 		return false;
 	/* the rows of a triangle become shorter: then more of them make a tile */
 	width = gj_set_least(family->nright - tile->right, width);
-	height = gj_set_least(GJ_MAX_TUPLES / width, GJ_SET_MAX_HEIGHT);
+	height = gj_set_least(family->tile_pairs / width, GJ_SET_MAX_HEIGHT);
 	if (family->algorithm < GJ_SETS_INVERTED_INDEX && family->max_size > 0)
 	{
 		uint64_t	fair = GJ_SET_TILE_WORK / family->max_size / width;

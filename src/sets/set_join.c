@@ -376,11 +376,56 @@ compare_candidates(const void *a, const void *b)
 	const GjCandidate *x = a;
 	const GjCandidate *y = b;
 
-	if (x->pair.left != y->pair.left)
-		return x->pair.left < y->pair.left ? -1 : 1;
 	if (x->score != y->score)
 		return x->score > y->score ? -1 : 1;
 	return x->pair.right < y->pair.right ? -1 : x->pair.right > y->pair.right;
+}
+
+/*
+ * Put n candidates in the order of their left sets, and those of each set in that of their rank.
+ */
+static GjCandidate *
+sort_candidates(GjSetCall *call, GjCandidate *all)
+{
+	uint32		nleft = call->sets->nleft;
+	uint64	   *end;
+	GjCandidate *sorted;
+	uint64		before = 0;
+
+	end = MemoryContextAllocExtended(call->run_cxt, mul_size(sizeof(uint64), nleft),
+									 MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	sorted = MemoryContextAllocHuge(call->run_cxt, mul_size(sizeof(GjCandidate), call->n));
+	for (uint64 i = 0; i < call->n; i++)
+	{
+		if (i % 65536 == 0)
+			CHECK_FOR_INTERRUPTS();
+		end[all[i].pair.left]++;
+	}
+	/* where the candidates of each set begin, then where they end */
+	for (uint32 left = 0; left < nleft; left++)
+	{
+		uint64		n = end[left];
+
+		end[left] = before;
+		before += n;
+	}
+	for (uint64 i = 0; i < call->n; i++)
+	{
+		if (i % 65536 == 0)
+			CHECK_FOR_INTERRUPTS();
+		sorted[end[all[i].pair.left]++] = all[i];
+	}
+	before = 0;
+	for (uint32 left = 0; left < nleft; before = end[left++])
+	{
+		if (end[left] - before > 1)
+			qsort(sorted + before, end[left] - before, sizeof(GjCandidate), compare_candidates);
+		if (left % 1024 == 0)
+			CHECK_FOR_INTERRUPTS();
+	}
+	pfree(end);
+	pfree(all);
+	return sorted;
 }
 
 /*
@@ -407,9 +452,7 @@ collect_candidates(GjSetCall *call)
 		if (++call->n % 65536 == 0)
 			CHECK_FOR_INTERRUPTS();
 	}
-	if (call->n > 0)
-		qsort(all, call->n, sizeof(GjCandidate), compare_candidates);
-	call->collected = all;
+	call->collected = call->n > 0 ? sort_candidates(call, all) : NULL;
 	call->complete = true;
 }
 
