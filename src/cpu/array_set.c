@@ -62,7 +62,7 @@ start_work(GjQueue *queue, const GjView *view, const GjArrayColumn *column, uint
 }
 
 static bool
-run_items(GjArrayWork *work, GjTask task, bool (*stop) (void *), void *arg)
+run_items(GjArrayWork *work, GjPoolTask task, bool (*stop) (void *), void *arg)
 {
 	uint32_t	nitems = (uint32_t) (((uint64_t) work->n + GJ_ARRAY_ITEM - 1) / GJ_ARRAY_ITEM);
 

@@ -79,7 +79,7 @@ extern GjStatus gj_take_row_error(GjQueue *queue);
 
 /* Runs an item at a time over n tuples. */
 static inline void
-gj_for_items(GjQueue *queue, uint64_t n, GjTask task, void *arg)
+gj_for_items(GjQueue *queue, uint64_t n, GjPoolTask task, void *arg)
 {
 	gj_pool_run(queue->device->pool, gj_items(n), task, arg, &queue->tile, NULL, NULL);
 }

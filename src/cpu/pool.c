@@ -15,7 +15,7 @@
 typedef struct GjJob
 {
 	struct GjJob *next;			/* in the list; guarded by the pool's lock */
-	GjTask		task;
+	GjPoolTask		task;
 	void	   *arg;
 	uint32_t	nitems;
 	uint32_t	item;			/* next item; atomic */
@@ -181,7 +181,7 @@ take_out(GjPool *pool, GjJob *job)
 }
 
 bool
-gj_pool_run(GjPool *pool, uint32_t nitems, GjTask task, void *arg, const GjTile *tile,
+gj_pool_run(GjPool *pool, uint32_t nitems, GjPoolTask task, void *arg, const GjTile *tile,
 			bool (*stop) (void *), void *stop_arg)
 {
 	GjJob		job = {.task = task,.arg = arg,.nitems = nitems};

@@ -1,6 +1,6 @@
 /*
  * pool.h
- *	  Threads of the cpu device, shared by all of its queues.
+ *	  Threads of the cpu device, shared by all of its queues, and of a run that splits its rows.
  *
  * Work is a number of items; the thread that asks for it works on them too, so it is
  * done even if all others are busy, and small work never leaves that thread.
@@ -16,7 +16,7 @@
 typedef struct GjPool GjPool;
 
 /* Works on one item; the tile is the thread's own. */
-typedef void (*GjTask) (void *arg, uint32_t item, const GjTile *tile);
+typedef void (*GjPoolTask) (void *arg, uint32_t item, const GjTile *tile);
 
 extern GjPool *gj_pool_open(uint32_t nthreads);
 extern void gj_pool_close(GjPool *pool);
@@ -30,7 +30,7 @@ extern void gj_tile_close(GjTile *tile);
  * it is asked between items; once it is true the rest is left out and the result is
  * false.
  */
-extern bool gj_pool_run(GjPool *pool, uint32_t nitems, GjTask task, void *arg,
+extern bool gj_pool_run(GjPool *pool, uint32_t nitems, GjPoolTask task, void *arg,
 						const GjTile *tile, bool (*stop) (void *), void *stop_arg);
 
 #endif							/* GJ_CPU_POOL_H */

@@ -34,10 +34,10 @@ typedef struct GjPairWork
 /* The functions that depend on the width. */
 typedef struct GjPairOps
 {
-	GjTask		merge_item;
-	GjTask		search_item;
-	GjTask		bitmap_item;
-	GjTask		hash_item;
+	GjPoolTask		merge_item;
+	GjPoolTask		search_item;
+	GjPoolTask		bitmap_item;
+	GjPoolTask		hash_item;
 	void		(*hash_build) (GjPairWork *w);
 } GjPairOps;
 
@@ -80,7 +80,7 @@ make_table(const GjPairOps *ops, GjPairWork *w)
 
 /* Chooses the function of the items and which side is cut. */
 static GjStatus
-plan_pair(const GjPairOps *ops, const GjSetPair *pair, GjPairWork *w, GjTask *task, uint64_t *nvalues)
+plan_pair(const GjPairOps *ops, const GjSetPair *pair, GjPairWork *w, GjPoolTask *task, uint64_t *nvalues)
 {
 	uint8_t		algorithm = gj_set_pair_algorithm(pair);
 	bool		small_first = pair->na <= pair->nb;
@@ -106,7 +106,7 @@ gj_cpu_set_pair(GjQueue *queue, const GjSetPair *pair, bool (*stop) (void *), vo
 				void *result, uint64_t *n)
 {
 	GjPairWork	w;
-	GjTask		task;
+	GjPoolTask		task;
 	uint64_t	nvalues;
 	uint32_t	nitems;
 	uint64_t	total = 0;

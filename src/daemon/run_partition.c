@@ -22,7 +22,8 @@
  * a hot key are dropped when its source is split.
  *
  * Keys are computed by the cpu device, so that errors of rows that a filter would have
- * removed do no harm: such rows go anywhere.
+ * removed do no harm: such rows go anywhere.  Threads share the rows of a chunk: first by their
+ * numbers, to count, then to place them, and then by parts, each of which is copied by one.
  */
 #include "run_partition.h"
 
@@ -34,6 +35,10 @@
 #include "program_check.h"
 
 #define GJ_MAX_PARTS		1024
+
+/* Rows of a chunk that a thread finds the parts of at a time, and threads at most. */
+#define GJ_ITEM_ROWS		16384
+#define GJ_MAX_THREADS		32
 
 /* Keys that are remembered, a power of two. */
 #define GJ_SEEN_KEYS		4096
@@ -96,6 +101,12 @@ find_budget(GjTeam *team)
 
 /* ---- open and close */
 
+static uint32_t
+items_of(uint32_t nrows)
+{
+	return (nrows + GJ_ITEM_ROWS - 1) / GJ_ITEM_ROWS;
+}
+
 static bool
 open_buffers(GjPartition *partition)
 {
@@ -123,10 +134,12 @@ open_buffers(GjPartition *partition)
 	partition->keys.null = malloc(capacity);
 	partition->part = malloc(capacity * sizeof(uint16_t));
 	partition->positions = malloc(capacity * sizeof(uint32_t));
+	partition->counts = malloc((size_t) items_of(capacity) * (GJ_MAX_PARTS + 1) * sizeof(uint32_t));
+	partition->made = malloc((capacity / GJ_RECORD_SETS + 1) * sizeof(GjSpillRecord));
 	partition->slot = malloc(GJ_LOAD_SLOT_SIZE);
 	partition->seen = calloc(GJ_SEEN_KEYS, sizeof(GjSeenKey));
-	return partition->keys.null && partition->part && partition->positions && partition->slot &&
-		partition->seen;
+	return partition->keys.null && partition->part && partition->positions && partition->counts &&
+		partition->made && partition->slot && partition->seen;
 }
 
 GjPartition *
@@ -150,9 +163,16 @@ gj_partition_open(GjTeam *team, GjStatus *status, GjErrorText *why)
 	if (open_buffers(partition))
 	{
 		partition->cpu = gj_devices_choose(GJ_DEVICE_CPU, why);
-		*status = partition->cpu ?
+		*status = GJ_NO_DEVICE;
+	}
+	if (partition->cpu)
+	{
+		uint32_t	nthreads = partition->cpu->info.nprocessors;
+
+		partition->pool = gj_pool_open(nthreads < GJ_MAX_THREADS ? nthreads : GJ_MAX_THREADS);
+		*status = partition->pool ?
 			partition->cpu->ops->queue_open(partition->cpu->device, p, &partition->queue, why) :
-			GJ_NO_DEVICE;
+			GJ_OUT_OF_HOST_MEMORY;
 	}
 	if (*status == GJ_OK)
 		return partition;
@@ -191,8 +211,12 @@ gj_partition_close(GjPartition *partition)
 	for (uint32_t k = 0; k < GJ_MAX_KEYS; k++)
 		free(partition->keys.value[k]);
 	free(partition->keys.null);
+	if (partition->pool)
+		gj_pool_close(partition->pool);
 	free(partition->part);
 	free(partition->positions);
+	free(partition->counts);
+	free(partition->made);
 	free(partition->slot);
 	free(partition->seen);
 	free(partition->places);
@@ -214,25 +238,91 @@ fail(GjPartition *partition, GjStatus status, const char *text)
 	return status;
 }
 
-/* Keeps rows of a chunk in records that are small enough to make blocks of. */
-static GjStatus
-keep_rows(GjPartition *partition, uint32_t s, GjSpillList *list, const GjChunk *chunk,
-		  const uint32_t *positions, uint32_t first, uint32_t end)
+/* What the threads of the pool work on. */
+typedef struct GjSplitWork
 {
-	const GjColumnType *types = partition->types + partition->sources[s].first_column;
+	GjPartition *partition;
+	uint32_t	source;
+	const GjChunk *chunk;
+	GjSpillList *parts;
+	uint32_t	item_rows;
+	uint32_t	nitems;
+	bool		once;			/* one row of a key is enough: one item */
+	GjStatus	status;			/* of the first that failed; atomic */
+	uint32_t	start[GJ_MAX_PARTS + 2];	/* of the rows of each part in partition->positions */
+} GjSplitWork;
+
+static void
+note_status(GjSplitWork *work, GjStatus status)
+{
+	GjStatus	none = GJ_OK;
+
+	if (status != GJ_OK)
+		__atomic_compare_exchange_n(&work->status, &none, status, false, __ATOMIC_RELAXED,
+									__ATOMIC_RELAXED);
+}
+
+static bool
+work_stopped(void *arg)
+{
+	const GjRunHost *host = ((GjSplitWork *) arg)->partition->team->host;
+
+	return host->stop(host->arg);
+}
+
+/* Runs a task for all items.  The spill's error is the run's. */
+static GjStatus
+run_items(GjSplitWork *work, uint32_t nitems, GjPoolTask task)
+{
+	GjPartition *partition = work->partition;
+
+	if (!gj_pool_run(partition->pool, nitems, task, work, NULL, work_stopped, work))
+		return GJ_CANCELLED;
+	return work->status == GJ_OK ? GJ_OK : fail(partition, work->status, partition->spill.error.text);
+}
+
+/* Rows of a record of the source: records are small enough to make blocks of. */
+static uint32_t
+record_rows(const GjPartition *partition, uint32_t s)
+{
 	bool		sets = s > 0 && gj_partition_step_of(partition, s)->algorithm == GJ_JOIN_SET;
-	uint32_t	most = sets ? GJ_RECORD_SETS : GJ_RECORD_ROWS;
 
-	for (uint32_t n; first < end; first += n)
+	return sets ? GJ_RECORD_SETS : GJ_RECORD_ROWS;
+}
+
+static void
+make_record(void *arg, uint32_t item, const GjTile *tile)
+{
+	GjSplitWork *work = arg;
+	GjPartition *partition = work->partition;
+	const GjColumnType *types = partition->types + partition->sources[work->source].first_column;
+	uint32_t	first = item * work->item_rows;
+	uint32_t	n = work->chunk->nrows - first < work->item_rows ? work->chunk->nrows - first :
+		work->item_rows;
+
+	note_status(work, gj_spill_make(&partition->spill, work->chunk, types, NULL, first, n,
+									&partition->made[item]));
+}
+
+/* Keeps the rows of a chunk as they come. */
+static GjStatus
+keep_chunk(GjPartition *partition, uint32_t s, GjSpillList *list, const GjChunk *chunk)
+{
+	GjSplitWork work = {.partition = partition,.source = s,.chunk = chunk,
+	.item_rows = record_rows(partition, s)};
+	uint32_t	n = (chunk->nrows + work.item_rows - 1) / work.item_rows;
+	GjStatus	status;
+
+	memset(partition->made, 0, n * sizeof(GjSpillRecord));
+	status = run_items(&work, n, make_record);
+	for (uint32_t i = 0; i < n; i++)
 	{
-		GjStatus	status;
-
-		n = end - first < most ? end - first : most;
-		status = gj_spill_add(&partition->spill, list, chunk, types, positions, first, n);
+		if (status == GJ_OK)
+			status = gj_spill_append(list, &partition->made[i]);
 		if (status != GJ_OK)
-			return fail(partition, status, partition->spill.error.text);
+			gj_spill_drop(&partition->spill, &partition->made[i]);
 	}
-	return GJ_OK;
+	return status;
 }
 
 /* Reads what a slot says about itself, once, for it may change under our eyes. */
@@ -285,17 +375,15 @@ seen_before(GjPartition *partition, uint64_t hash, uint32_t i)
 	return equal;
 }
 
-/* Finds out which part each row of a chunk belongs to; nparts: none wants it. */
+/* The keys of a chunk's rows. */
 static GjStatus
-find_parts(GjPartition *partition, uint32_t s, const GjChunk *chunk)
+find_keys(GjPartition *partition, uint32_t s, const GjChunk *chunk, bool *failed)
 {
 	const GjDeviceOps *ops = partition->cpu->ops;
 	const GjStep *step = &partition->steps[partition->key_step];
 	const GjSource *source = &partition->sources[s];
 	GjKeys	   *keys = &partition->keys;
 	GjView		view = {.nrows = chunk->nrows};
-	bool		failed;
-	bool		once;
 
 	for (uint32_t c = 0; c < source->ncolumns; c++)
 	{
@@ -321,46 +409,111 @@ find_parts(GjPartition *partition, uint32_t s, const GjChunk *chunk)
 	GJ_TRY(ops->keys(partition->queue, &view, 0, chunk->nrows,
 					 s == 0 ? step->outer_keys : step->inner_keys, keys));
 	/* a row error is the device's to find, if the row passes its filter */
-	failed = ops->sync(partition->queue) != GJ_OK;
-	once = s > 0 && !failed && one_is_enough(partition);
-	for (uint32_t i = 0; i < chunk->nrows; i++)
-	{
-		uint64_t	hash = 0;
-
-		for (uint32_t k = 0; k < step->nkeys; k++)
-			hash = gj_hash_combine(hash, keys->value[k][i]);
-		/* mixed once more: the devices' tables use the same hash */
-		hash = gj_hash_mix(~hash);
-		if (once && (keys->null[i] || seen_before(partition, hash, i)))
-			partition->part[i] = (uint16_t) partition->nparts;
-		else
-			partition->part[i] = keys->null[i] ? 0 : (uint16_t) (hash & (partition->nparts - 1));
-	}
+	*failed = ops->sync(partition->queue) != GJ_OK;
 	return GJ_OK;
+}
+
+/* The part that row i belongs to; nparts: none wants it. */
+static uint32_t
+part_of(GjPartition *partition, bool once, uint32_t i)
+{
+	const GjKeys *keys = &partition->keys;
+	uint64_t	hash = 0;
+
+	for (uint32_t k = 0; k < keys->nkeys; k++)
+		hash = gj_hash_combine(hash, keys->value[k][i]);
+	/* mixed once more: the devices' tables use the same hash */
+	hash = gj_hash_mix(~hash);
+	if (once && (keys->null[i] || seen_before(partition, hash, i)))
+		return partition->nparts;
+	return keys->null[i] ? 0 : (uint32_t) (hash & (partition->nparts - 1));
+}
+
+/* Finds the parts of the rows of an item, and how many each has. */
+static void
+count_rows(void *arg, uint32_t item, const GjTile *tile)
+{
+	GjSplitWork *work = arg;
+	GjPartition *partition = work->partition;
+	uint32_t   *counts = partition->counts + (size_t) item * (partition->nparts + 1);
+	uint32_t	first = item * work->item_rows;
+	uint32_t	end = work->chunk->nrows - first < work->item_rows ? work->chunk->nrows :
+		first + work->item_rows;
+
+	memset(counts, 0, (partition->nparts + 1) * sizeof(uint32_t));
+	for (uint32_t i = first; i < end; i++)
+	{
+		uint32_t	part = part_of(partition, work->once, i);
+
+		partition->part[i] = (uint16_t) part;
+		counts[part]++;
+	}
+}
+
+/* Puts the numbers of an item's rows where those of their parts go. */
+static void
+place_rows(void *arg, uint32_t item, const GjTile *tile)
+{
+	GjSplitWork *work = arg;
+	GjPartition *partition = work->partition;
+	uint32_t   *at = partition->counts + (size_t) item * (partition->nparts + 1);
+	uint32_t	first = item * work->item_rows;
+	uint32_t	end = work->chunk->nrows - first < work->item_rows ? work->chunk->nrows :
+		first + work->item_rows;
+
+	for (uint32_t i = first; i < end; i++)
+		partition->positions[at[partition->part[i]]++] = i;
+}
+
+/* Keeps the rows of a part. */
+static void
+keep_part(void *arg, uint32_t part, const GjTile *tile)
+{
+	GjSplitWork *work = arg;
+	GjPartition *partition = work->partition;
+	const GjColumnType *types = partition->types + partition->sources[work->source].first_column;
+	uint32_t	most = record_rows(partition, work->source);
+	uint32_t	end = work->start[part + 1];
+	GjStatus	status = GJ_OK;
+
+	for (uint32_t first = work->start[part], n; first < end && status == GJ_OK; first += n)
+	{
+		n = end - first < most ? end - first : most;
+		status = gj_spill_add(&partition->spill, &work->parts[part], work->chunk, types,
+							  partition->positions, first, n);
+	}
+	note_status(work, status);
 }
 
 /* Keeps the rows of a chunk by part. */
 static GjStatus
 split_chunk(GjPartition *partition, uint32_t s, const GjChunk *chunk, GjSpillList *parts)
 {
-	uint32_t	start[GJ_MAX_PARTS + 2];
+	GjSplitWork work = {.partition = partition,.source = s,.chunk = chunk,.parts = parts};
+	uint32_t	nparts = partition->nparts;
+	uint32_t	before = 0;
+	bool		failed;
 
-	GJ_TRY(find_parts(partition, s, chunk));
-	memset(start, 0, (partition->nparts + 2) * sizeof(uint32_t));
-	for (uint32_t i = 0; i < chunk->nrows; i++)
-		start[partition->part[i] + 1]++;
-	for (uint32_t p = 0; p <= partition->nparts; p++)
-		start[p + 1] += start[p];
-	for (uint32_t i = 0; i < chunk->nrows; i++)
-		partition->positions[start[partition->part[i]]++] = i;
-	/* each start has become the next one's */
-	for (uint32_t p = 0; p < partition->nparts; p++)
+	GJ_TRY(find_keys(partition, s, chunk, &failed));
+	/* what was seen of keys belongs to one thread */
+	work.once = s > 0 && !failed && one_is_enough(partition);
+	work.item_rows = work.once ? chunk->nrows : GJ_ITEM_ROWS;
+	work.nitems = work.once ? 1 : items_of(chunk->nrows);
+	GJ_TRY(run_items(&work, work.nitems, count_rows));
+	for (uint32_t p = 0; p <= nparts; p++)
 	{
-		uint32_t	first = p > 0 ? start[p - 1] : 0;
+		work.start[p] = before;
+		for (uint32_t i = 0; i < work.nitems; i++)
+		{
+			uint32_t   *count = partition->counts + (size_t) i * (nparts + 1) + p;
+			uint32_t	n = *count;
 
-		GJ_TRY(keep_rows(partition, s, &parts[p], chunk, partition->positions, first, start[p]));
+			*count = before;
+			before += n;
+		}
 	}
-	return GJ_OK;
+	GJ_TRY(run_items(&work, work.nitems, place_rows));
+	return run_items(&work, nparts, keep_part);
 }
 
 GjStatus
@@ -372,8 +525,8 @@ gj_partition_chunk(GjPartition *partition, uint32_t source, uint32_t nrows, cons
 	GJ_TRY(read_chunk(partition, source, nrows, slot, has_nulls, &chunk));
 	if (source == 0 && partition->key_step >= 0)
 		return split_chunk(partition, 0, &chunk, partition->outer_parts);
-	return keep_rows(partition, source, source == 0 ? partition->outer_parts :
-					 &partition->inner[source], &chunk, NULL, 0, nrows);
+	return keep_chunk(partition, source, source == 0 ? partition->outer_parts :
+					  &partition->inner[source], &chunk);
 }
 
 /* ---- all inner sources have come */
@@ -387,29 +540,22 @@ split_list(GjPartition *partition, uint32_t s, GjSpillList *list, GjSpillList *p
 	partition->places + source->first_column, &partition->layout[s]};
 	GjStatus	status = GJ_OK;
 
-	for (uint32_t r = 0; r < list->n && status == GJ_OK; r++)
+	for (uint32_t r = 0, n; r < list->n && status == GJ_OK; r += n)
 	{
-		GjSpillRecord *record = &list->records[r];
 		uint8_t		has_nulls[GJ_MAX_COLUMNS];
 		GjChunk		chunk;
 
 		if (partition->team->host->stop(partition->team->host->arg))
-			status = GJ_CANCELLED;
-		gj_spill_start(&slot);
-		if (status == GJ_OK)
-			status = gj_spill_fetch(&partition->spill, record, &slot);
-		if (status == GJ_OK && record->memory)
-		{
-			free(record->memory);
-			partition->spill.memory_used -= record->nbytes;
-			record->memory = NULL;
-		}
+			return GJ_CANCELLED;
+		status = gj_spill_fill(&partition->spill, list->records + r, list->n - r, &slot,
+							   partition->pool, &n);
+		for (uint32_t i = 0; i < n && status == GJ_OK; i++)
+			gj_spill_drop(&partition->spill, &list->records[r + i]);
 		if (status == GJ_OK)
 			status = read_chunk(partition, s, slot.nrows, partition->slot, has_nulls, &chunk);
 		if (status == GJ_OK)
 			status = split_chunk(partition, s, &chunk, parts);
 	}
-	free(slot.buffer);
 	return status;
 }
 

@@ -228,26 +228,17 @@ get_staging(GjMember *member)
 	return GJ_OK;
 }
 
-/* Gives the run what is in the slot, if it is anything, and another slot. */
+/* Gives the run what is in a slot, number *nfed of all. */
 static GjStatus
-feed_slot(GjMember *member, uint32_t s, uint32_t *nfed, GjSpillSlot *slot)
+feed_slot(GjMember *member, uint32_t s, uint32_t *nfed, const GjSpillSlot *slot)
 {
 	uint32_t	i = *nfed % GJ_LOAD_SLOTS;
 
-	if (slot->nrows > 0)
-	{
-		member->nchunks += s == 0;
-		GJ_TRY(gj_run_chunk(member->run, s, slot->nrows, slot->memory,
-							GJ_OWN_SLOTS + i));
-		GJ_TRY(gj_run_work(member->run));
-		i = ++*nfed % GJ_LOAD_SLOTS;
-		/* slots are read later than they are given */
-		if (i == 0)
-			GJ_TRY(gj_run_flush(member->run));
-	}
-	slot->memory = member->staging->memory + (size_t) i * GJ_LOAD_SLOT_SIZE;
-	gj_spill_start(slot);
-	return GJ_OK;
+	member->nchunks += s == 0;
+	GJ_TRY(gj_run_chunk(member->run, s, slot->nrows, slot->memory, GJ_OWN_SLOTS + i));
+	GJ_TRY(gj_run_work(member->run));
+	/* slots are read later than they are given */
+	return ++*nfed % GJ_LOAD_SLOTS == 0 ? gj_run_flush(member->run) : GJ_OK;
 }
 
 /* Feeds the run with records first .. end-1 of a list. */
@@ -257,22 +248,18 @@ feed_list(GjPartition *partition, GjMember *member, uint32_t s, const GjSpillLis
 {
 	const GjSource *source = &partition->sources[s];
 	GjSpillSlot slot = {NULL, partition->types + source->first_column,
-		partition->places + source->first_column, &partition->layout[s], 0, 0,
-	member->buffer, member->nbuffer};
-	GjStatus	status = feed_slot(member, s, nfed, &slot);
+	partition->places + source->first_column, &partition->layout[s]};
 
-	for (uint32_t r = first; r < end && r < list->n && status == GJ_OK; r++)
+	if (end > list->n)
+		end = list->n;
+	for (uint32_t n; first < end; first += n)
 	{
-		if (!gj_spill_fits(&slot, &list->records[r]))
-			status = feed_slot(member, s, nfed, &slot);
-		if (status == GJ_OK)
-			status = gj_spill_fetch(&partition->spill, &list->records[r], &slot);
+		slot.memory = member->staging->memory + (size_t) (*nfed % GJ_LOAD_SLOTS) * GJ_LOAD_SLOT_SIZE;
+		GJ_TRY(gj_spill_fill(&partition->spill, list->records + first, end - first, &slot,
+							 partition->pool, &n));
+		GJ_TRY(feed_slot(member, s, nfed, &slot));
 	}
-	if (status == GJ_OK)
-		status = feed_slot(member, s, nfed, &slot);
-	member->buffer = slot.buffer;
-	member->nbuffer = slot.nbuffer;
-	return status;
+	return GJ_OK;
 }
 
 /* Opens a run and gives it the inner sides of a pass. */

@@ -884,7 +884,6 @@ gj_team_close(GjTeam *team, GjErrorText *why)
 			gj_segment_put(member->part);
 		gj_lease_end(&member->lease);
 		free(member->program);
-		free(member->buffer);
 	}
 	if (team->wake_fd >= 0)
 		close(team->wake_fd);

@@ -228,27 +228,21 @@ split_list(GjTeamGroups *groups, GjSpillList *list, GjShare **shares, uint32_t n
 	&groups->part.layout};
 	GjStatus	status = GJ_OK;
 
-	for (uint32_t r = 0; r < list->n && status == GJ_OK; r++)
+	for (uint32_t r = 0, n; r < list->n && status == GJ_OK; r += n)
 	{
-		GjSpillRecord *record = &list->records[r];
 		GjChunk		chunk;
 
+		n = 0;
 		if (__atomic_load_n(&groups->team->stop, __ATOMIC_RELAXED))
 			status = GJ_CANCELLED;
-		gj_spill_start(&slot);
-		if (status == GJ_OK)
-			status = gj_spill_fetch(&groups->spill, record, &slot);
-		if (status == GJ_OK && record->memory)
-		{
-			free(record->memory);
-			groups->spill.memory_used -= record->nbytes;
-			record->memory = NULL;
-		}
+		else
+			status = gj_spill_fill(&groups->spill, list->records + r, list->n - r, &slot, NULL, &n);
+		for (uint32_t i = 0; i < n && status == GJ_OK; i++)
+			gj_spill_drop(&groups->spill, &list->records[r + i]);
 		chunk = chunk_of(groups, groups->slot, has_nulls);
 		if (status == GJ_OK)
 			status = split_chunk(groups, &chunk, shares, nshares, shift);
 	}
-	free(slot.buffer);
 	gj_spill_free_list(&groups->spill, list);
 	return status;
 }
@@ -342,30 +336,19 @@ gj_team_groups_share(GjTeamGroups *groups)
 static GjStatus
 add_share(GjTeamGroups *groups, GjMember *member, const GjShare *share)
 {
-	GjSpillSlot slot = {NULL, groups->part.types, groups->part.places, &groups->part.layout,
-		0, 0, member->buffer, member->nbuffer};
+	GjSpillSlot slot = {NULL, groups->part.types, groups->part.places, &groups->part.layout};
 	GjStatus	status;
 
 	member->keeps_groups = groups->next;
 	gj_member_open_run(member, groups->team->program, &status);
 	GJ_TRY(status);
 	GJ_TRY(gj_member_part_slot(member, &slot.memory));
-	gj_spill_start(&slot);
-	for (uint32_t r = 0; r < share->list.n && status == GJ_OK; r++)
+	for (uint32_t r = 0, n; r < share->list.n; r += n)
 	{
-		if (slot.nrows > 0 && !gj_spill_fits(&slot, &share->list.records[r]))
-		{
-			status = gj_run_add_part(member->run, groups->nkeys, slot.memory);
-			gj_spill_start(&slot);
-		}
-		if (status == GJ_OK)
-			status = gj_spill_fetch(&groups->spill, &share->list.records[r], &slot);
+		GJ_TRY(gj_spill_fill(&groups->spill, share->list.records + r, share->list.n - r, &slot, NULL, &n));
+		GJ_TRY(gj_run_add_part(member->run, groups->nkeys, slot.memory));
 	}
-	if (status == GJ_OK && slot.nrows > 0)
-		status = gj_run_add_part(member->run, groups->nkeys, slot.memory);
-	member->buffer = slot.buffer;
-	member->nbuffer = slot.nbuffer;
-	return status;
+	return GJ_OK;
 }
 
 /* Puts a share together and sends its groups.  *too_large: it has yet to send anything. */

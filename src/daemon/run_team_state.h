@@ -134,8 +134,6 @@ typedef struct GjMember
 
 	/* passes */
 	GjSegment  *staging;		/* slots that are filled from records */
-	uint8_t    *buffer;			/* for records read from the file */
-	size_t		nbuffer;
 } GjMember;
 
 /* What a member wants of the output ring. */

@@ -27,6 +27,7 @@ gj_spill_open(GjSpill *spill, uint64_t memory_limit, uint64_t temp_limit, const 
 	spill->temp_limit = temp_limit;
 	spill->directory = directory;
 	spill->fd = -1;
+	pthread_mutex_init(&spill->lock, NULL);
 }
 
 void
@@ -34,29 +35,32 @@ gj_spill_close(GjSpill *spill)
 {
 	if (spill->fd >= 0)
 		close(spill->fd);
-	free(spill->scratch);
-	spill->scratch = NULL;
 	spill->fd = -1;
+	pthread_mutex_destroy(&spill->lock);
 }
 
 static GjStatus
-no_room(GjSpill *spill, const char *what, int error)
+no_room(GjErrorText *why, const char *what, int error)
 {
-	snprintf(spill->error.text, sizeof(spill->error.text), "%s%s%s", what, error ? ": " : "",
-			 error ? strerror(error) : "");
+	char		text[128] = "";
+
+	if (error != 0)
+		snprintf(why->text, sizeof(why->text), "%s: %s", what, strerror_r(error, text, sizeof(text)));
+	else
+		snprintf(why->text, sizeof(why->text), "%s", what);
 	return GJ_OUT_OF_HOST_MEMORY;
 }
 
-/* A file without a name, or one that loses it at once. */
+/* A file without a name, or one that loses it at once.  The lock is held. */
 static GjStatus
-open_file(GjSpill *spill)
+open_file(GjSpill *spill, GjErrorText *why)
 {
 	char		path[256];
 
 	if (spill->fd >= 0)
 		return GJ_OK;
 	if (spill->directory[0] == '\0')
-		return no_room(spill, "there is no directory for temporary files", 0);
+		return no_room(why, "there is no directory for temporary files", 0);
 	/* PostgreSQL makes it when it first needs it, too */
 	mkdir(spill->directory, 0700);
 	spill->fd = open(spill->directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
@@ -68,15 +72,15 @@ open_file(GjSpill *spill)
 		if (spill->fd >= 0)
 			unlink(path);
 	}
-	return spill->fd >= 0 ? GJ_OK : no_room(spill, "could not create a temporary file", errno);
+	return spill->fd >= 0 ? GJ_OK : no_room(why, "could not create a temporary file", errno);
 }
 
 /* ---- writing */
 
 /* The bytes of a record of these rows, and the heap among them. */
 static GjStatus
-measure(GjSpill *spill, const GjChunk *chunk, const GjColumnType *types,
-		const uint32_t *positions, uint32_t first, uint32_t n, GjSpillRecord *record)
+measure(const GjChunk *chunk, const GjColumnType *types, const uint32_t *positions, uint32_t first,
+		uint32_t n, GjSpillRecord *record, GjErrorText *why)
 {
 	uint64_t	nbytes = gj_align8(chunk->layout->ncolumns);
 	uint64_t	heap = 0;
@@ -96,7 +100,7 @@ measure(GjSpill *spill, const GjChunk *chunk, const GjColumnType *types,
 	/* rows share no bytes in a chunk, so they cannot have more than it */
 	if (heap > chunk->heap_used)
 	{
-		snprintf(spill->error.text, sizeof(spill->error.text), "a chunk has a damaged heap");
+		snprintf(why->text, sizeof(why->text), "a chunk has a damaged heap");
 		return GJ_BAD_PROGRAM;
 	}
 	record->nrows = n;
@@ -164,8 +168,8 @@ gather_heap(uint64_t *refs, uint32_t n, const GjChunk *chunk, uint8_t *heap, uin
 
 /* Writes the record to `to`. */
 static GjStatus
-write_record(GjSpill *spill, const GjChunk *chunk, const GjColumnType *types,
-			 const uint32_t *positions, uint32_t first, const GjSpillRecord *record, uint8_t *to)
+write_record(const GjChunk *chunk, const GjColumnType *types, const uint32_t *positions,
+			 uint32_t first, const GjSpillRecord *record, uint8_t *to, GjErrorText *why)
 {
 	uint32_t	ncolumns = chunk->layout->ncolumns;
 	uint32_t	n = record->nrows;
@@ -181,7 +185,7 @@ write_record(GjSpill *spill, const GjChunk *chunk, const GjColumnType *types,
 		if (types[c].kind == GJ_REF &&
 			!gather_heap((uint64_t *) at, n, chunk, heap, record->heap_used, &used))
 		{
-			snprintf(spill->error.text, sizeof(spill->error.text), "a chunk has a bad reference");
+			snprintf(why->text, sizeof(why->text), "a chunk has a bad reference");
 			return GJ_BAD_PROGRAM;
 		}
 		at += gj_align8((uint64_t) n * types[c].width);
@@ -193,39 +197,42 @@ write_record(GjSpill *spill, const GjChunk *chunk, const GjColumnType *types,
 	return GJ_OK;
 }
 
-static bool
-reserve(uint8_t **buffer, size_t *size, size_t nbytes)
+/* Takes a place in the file for the record. */
+static GjStatus
+reserve_file(GjSpill *spill, GjSpillRecord *record, GjErrorText *why)
 {
-	uint8_t    *grown;
+	GjStatus	status;
 
-	if (*size >= nbytes)
-		return true;
-	grown = realloc(*buffer, nbytes + nbytes / 4);
-	if (!grown)
-		return false;
-	*buffer = grown;
-	*size = nbytes + nbytes / 4;
-	return true;
+	pthread_mutex_lock(&spill->lock);
+	if (spill->file_used > spill->temp_limit ||
+		record->nbytes > spill->temp_limit - spill->file_used)
+		status = no_room(why, "gpujoin.spill_memory and temp_file_limit do not suffice", 0);
+	else
+		status = open_file(spill, why);
+	if (status == GJ_OK)
+	{
+		record->offset = spill->file_used;
+		spill->file_used += record->nbytes;
+	}
+	pthread_mutex_unlock(&spill->lock);
+	return status;
 }
 
-/* Appends what is in the scratch buffer to the file. */
+/* Writes the record's bytes to its place in the file. */
 static GjStatus
-write_file(GjSpill *spill, GjSpillRecord *record)
+write_file(const GjSpill *spill, const GjSpillRecord *record, const uint8_t *bytes, GjErrorText *why)
 {
-	GJ_TRY(open_file(spill));
 	for (uint64_t done = 0; done < record->nbytes;)
 	{
-		ssize_t		n = pwrite(spill->fd, spill->scratch + done, record->nbytes - done,
-							   (off_t) (spill->file_used + done));
+		ssize_t		n = pwrite(spill->fd, bytes + done, record->nbytes - done,
+							   (off_t) (record->offset + done));
 
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
-			return no_room(spill, "could not write to a temporary file", n < 0 ? errno : ENOSPC);
+			return no_room(why, "could not write to a temporary file", n < 0 ? errno : ENOSPC);
 		done += (uint64_t) n;
 	}
-	record->offset = spill->file_used;
-	spill->file_used += record->nbytes;
 	return GJ_OK;
 }
 
@@ -245,36 +252,89 @@ grow_list(GjSpillList *list)
 	return GJ_OK;
 }
 
+/* Counts memory for the record.  False: there is none left. */
+static bool
+take_memory(GjSpill *spill, uint64_t nbytes)
+{
+	bool		ok;
+
+	pthread_mutex_lock(&spill->lock);
+	ok = nbytes <= spill->memory_limit && spill->memory_used <= spill->memory_limit - nbytes;
+	if (ok)
+		spill->memory_used += nbytes;
+	if (spill->memory_used > spill->memory_peak)
+		spill->memory_peak = spill->memory_used;
+	pthread_mutex_unlock(&spill->lock);
+	return ok;
+}
+
+static void
+give_memory(GjSpill *spill, uint64_t nbytes)
+{
+	pthread_mutex_lock(&spill->lock);
+	spill->memory_used -= nbytes;
+	pthread_mutex_unlock(&spill->lock);
+}
+
 /* Makes the record where there is room: in memory, else in the file. */
 static GjStatus
 place_record(GjSpill *spill, const GjChunk *chunk, const GjColumnType *types,
-			 const uint32_t *positions, uint32_t first, GjSpillRecord *record)
+			 const uint32_t *positions, uint32_t first, GjSpillRecord *record, GjErrorText *why)
 {
+	bool		in_memory = take_memory(spill, record->nbytes);
+	uint8_t    *bytes = malloc(record->nbytes);
 	GjStatus	status;
 
 	record->memory = NULL;
-	if (record->nbytes <= spill->memory_limit &&
-		spill->memory_used <= spill->memory_limit - record->nbytes)
-		record->memory = malloc(record->nbytes);
-	if (record->memory)
+	if (!bytes)
 	{
-		status = write_record(spill, chunk, types, positions, first, record, record->memory);
-		if (status != GJ_OK)
-		{
-			free(record->memory);
-			return status;
-		}
-		spill->memory_used += record->nbytes;
-		if (spill->memory_used > spill->memory_peak)
-			spill->memory_peak = spill->memory_used;
+		if (in_memory)
+			give_memory(spill, record->nbytes);
+		return no_room(why, "out of memory", 0);
+	}
+	status = write_record(chunk, types, positions, first, record, bytes, why);
+	if (status == GJ_OK && in_memory)
+	{
+		record->memory = bytes;
 		return GJ_OK;
 	}
-	if (spill->file_used > spill->temp_limit || record->nbytes > spill->temp_limit - spill->file_used)
-		return no_room(spill, "gpujoin.spill_memory and temp_file_limit do not suffice", 0);
-	if (!reserve(&spill->scratch, &spill->nscratch, record->nbytes))
-		return GJ_OUT_OF_HOST_MEMORY;
-	GJ_TRY(write_record(spill, chunk, types, positions, first, record, spill->scratch));
-	return write_file(spill, record);
+	if (in_memory)
+		give_memory(spill, record->nbytes);
+	else if (status == GJ_OK)
+		status = reserve_file(spill, record, why);
+	if (status == GJ_OK)
+		status = write_file(spill, record, bytes, why);
+	free(bytes);
+	return status;
+}
+
+GjStatus
+gj_spill_make(GjSpill *spill, const GjChunk *chunk, const GjColumnType *types,
+			  const uint32_t *positions, uint32_t first, uint32_t n, GjSpillRecord *record)
+{
+	GjErrorText why = {""};
+	GjStatus	status = measure(chunk, types, positions, first, n, record, &why);
+
+	if (status == GJ_OK)
+		status = place_record(spill, chunk, types, positions, first, record, &why);
+	if (status != GJ_OK)
+	{
+		pthread_mutex_lock(&spill->lock);
+		if (spill->error.text[0] == '\0')
+			spill->error = why;
+		pthread_mutex_unlock(&spill->lock);
+	}
+	return status;
+}
+
+GjStatus
+gj_spill_append(GjSpillList *list, const GjSpillRecord *record)
+{
+	GJ_TRY(grow_list(list));
+	list->records[list->n++] = *record;
+	list->nrows += record->nrows;
+	list->heap_used += record->heap_used;
+	return GJ_OK;
 }
 
 GjStatus
@@ -282,122 +342,190 @@ gj_spill_add(GjSpill *spill, GjSpillList *list, const GjChunk *chunk, const GjCo
 			 const uint32_t *positions, uint32_t first, uint32_t n)
 {
 	GjSpillRecord record;
+	GjStatus	status;
 
 	if (n == 0)
 		return GJ_OK;
-	GJ_TRY(measure(spill, chunk, types, positions, first, n, &record));
-	GJ_TRY(grow_list(list));
-	GJ_TRY(place_record(spill, chunk, types, positions, first, &record));
-	list->records[list->n++] = record;
-	list->nrows += record.nrows;
-	list->heap_used += record.heap_used;
-	return GJ_OK;
+	GJ_TRY(gj_spill_make(spill, chunk, types, positions, first, n, &record));
+	status = gj_spill_append(list, &record);
+	if (status != GJ_OK)
+		gj_spill_drop(spill, &record);
+	return status;
+}
+
+void
+gj_spill_drop(GjSpill *spill, GjSpillRecord *record)
+{
+	if (!record->memory)
+		return;
+	free(record->memory);
+	record->memory = NULL;
+	give_memory(spill, record->nbytes);
 }
 
 void
 gj_spill_free_list(GjSpill *spill, GjSpillList *list)
 {
 	for (uint32_t i = 0; i < list->n; i++)
-	{
-		if (!list->records[i].memory)
-			continue;
-		free(list->records[i].memory);
-		spill->memory_used -= list->records[i].nbytes;
-	}
+		gj_spill_drop(spill, &list->records[i]);
 	free(list->records);
 	memset(list, 0, sizeof(*list));
 }
 
 /* ---- reading */
 
-void
-gj_spill_start(GjSpillSlot *slot)
-{
-	slot->nrows = 0;
-	slot->heap_used = 0;
-	memset(slot->memory, 0, gj_slot_header_size(slot->layout->ncolumns));
-}
+/* Rows of a slot that are worth several threads. */
+#define GJ_MANY_ROWS		16384
 
-bool
-gj_spill_fits(const GjSpillSlot *slot, const GjSpillRecord *record)
+/* Records on their way into a slot. */
+typedef struct GjFill
 {
-	return record->nrows <= slot->layout->capacity - slot->nrows &&
-		record->heap_used <= slot->layout->heap_size - slot->heap_used;
-}
-
-/* The bytes of a record: in memory, or read from the file. */
-static GjStatus
-read_record(GjSpill *spill, const GjSpillRecord *record, GjSpillSlot *slot, const uint8_t **bytes)
-{
-	*bytes = record->memory;
-	if (record->memory)
-		return GJ_OK;
-	if (!reserve(&slot->buffer, &slot->nbuffer, record->nbytes))
-		return GJ_OUT_OF_HOST_MEMORY;
-	for (uint64_t done = 0; done < record->nbytes;)
+	const GjSpill *spill;
+	const GjSpillRecord *records;
+	GjSpillSlot *slot;
+	struct
 	{
-		ssize_t		n = pread(spill->fd, slot->buffer + done, record->nbytes - done,
-							  (off_t) (record->offset + done));
+		uint32_t	row;
+		uint32_t	heap;
+	}		   *at;				/* where each record goes */
+	GjStatus	status;			/* of one that failed; atomic */
+} GjFill;
+
+/* Reads bytes of the file.  False: they are not there. */
+static bool
+read_file(const GjSpill *spill, uint64_t offset, uint64_t nbytes, uint8_t *to)
+{
+	for (uint64_t done = 0; done < nbytes;)
+	{
+		ssize_t		n = pread(spill->fd, to + done, nbytes - done, (off_t) (offset + done));
 
 		if (n < 0 && errno == EINTR)
 			continue;
-		/* several threads read: the text is not theirs to write */
 		if (n <= 0)
-			return GJ_OUT_OF_HOST_MEMORY;
+			return false;
 		done += (uint64_t) n;
 	}
-	*bytes = slot->buffer;
-	return GJ_OK;
+	return true;
+}
+
+/* Copies the columns of a record to where they go. */
+static void
+copy_columns(const GjFill *fill, uint32_t item, const uint8_t *bytes)
+{
+	const GjSpillSlot *slot = fill->slot;
+	const GjSpillRecord *record = &fill->records[item];
+	uint32_t	row = fill->at[item].row;
+	uint32_t	heap = fill->at[item].heap;
+	uint32_t	n = record->nrows;
+	const uint8_t *at = bytes + gj_align8(slot->layout->ncolumns);
+
+	for (uint32_t c = 0; c < slot->layout->ncolumns; c++)
+	{
+		uint32_t	width = slot->types[c].width;
+		uint8_t    *to = slot->memory + slot->places[c].data + (size_t) row * width;
+		uint8_t    *nulls = slot->memory + slot->places[c].nulls + row;
+
+		memcpy(to, at, (size_t) n * width);
+		if (slot->types[c].kind == GJ_REF && heap > 0)
+			for (uint32_t i = 0; i < n; i++)
+				if (gj_ref_length(((uint64_t *) to)[i]) != GJ_REF_HELD)
+					((uint64_t *) to)[i] += gj_ref_make(heap, 0);
+		at += gj_align8((uint64_t) n * width);
+		if (bytes[c])
+		{
+			memcpy(nulls, at, n);
+			at += gj_align8(n);
+		}
+		else if (gj_slot_has_nulls(slot->memory)[c])
+			memset(nulls, 0, n);
+	}
+	memcpy(slot->memory + slot->layout->heap + heap, bytes + record->nbytes - record->heap_used,
+		   record->heap_used);
 }
 
 static void
-fetch_nulls(GjSpillSlot *slot, uint32_t c, const uint8_t *nulls, uint32_t n)
+copy_record(void *arg, uint32_t item, const GjTile *tile)
 {
-	uint8_t    *map = slot->memory + slot->places[c].nulls;
-	uint8_t    *has_nulls = gj_slot_has_nulls(slot->memory) + c;
+	GjFill	   *fill = arg;
+	const GjSpillRecord *record = &fill->records[item];
+	uint8_t    *bytes;
 
-	if (nulls && !*has_nulls)
+	if (record->memory)
 	{
-		memset(map, 0, slot->nrows);
-		*has_nulls = 1;
+		copy_columns(fill, item, record->memory);
+		return;
 	}
-	if (nulls)
-		memcpy(map + slot->nrows, nulls, n);
-	else if (*has_nulls)
-		memset(map + slot->nrows, 0, n);
+	bytes = malloc(record->nbytes);
+	if (bytes && read_file(fill->spill, record->offset, record->nbytes, bytes))
+		copy_columns(fill, item, bytes);
+	else
+		__atomic_store_n(&fill->status, GJ_OUT_OF_HOST_MEMORY, __ATOMIC_RELAXED);
+	free(bytes);
+}
+
+/* Notes which columns of a record have NULLs. */
+static bool
+note_nulls(const GjSpill *spill, const GjSpillRecord *record, uint32_t ncolumns, uint8_t *has_nulls)
+{
+	uint8_t		buffer[GJ_MAX_COLUMNS];
+	const uint8_t *bytes = record->memory;
+
+	if (!bytes)
+	{
+		if (!read_file(spill, record->offset, ncolumns, buffer))
+			return false;
+		bytes = buffer;
+	}
+	for (uint32_t c = 0; c < ncolumns; c++)
+		has_nulls[c] |= bytes[c];
+	return true;
+}
+
+/* How many of n records a slot has room for; sets its numbers. */
+static uint32_t
+count_fitting(const GjSpillRecord *records, uint32_t n, GjSpillSlot *slot)
+{
+	uint32_t	i;
+
+	slot->nrows = slot->heap_used = 0;
+	for (i = 0; i < n && records[i].nrows <= slot->layout->capacity - slot->nrows &&
+		 records[i].heap_used <= slot->layout->heap_size - slot->heap_used; i++)
+	{
+		slot->nrows += records[i].nrows;
+		slot->heap_used += records[i].heap_used;
+	}
+	return i;
 }
 
 GjStatus
-gj_spill_fetch(GjSpill *spill, const GjSpillRecord *record, GjSpillSlot *slot)
+gj_spill_fill(GjSpill *spill, const GjSpillRecord *records, uint32_t n, GjSpillSlot *slot,
+			  GjPool *pool, uint32_t *ndone)
 {
 	uint32_t	ncolumns = slot->layout->ncolumns;
-	uint32_t	n = record->nrows;
-	GjSlotHeader header;
-	const uint8_t *bytes;
-	const uint8_t *at;
+	GjFill		fill = {.spill = spill,.records = records,.slot = slot,.status = GJ_OK};
+	GjSlotHeader header = {0, 0};
+	bool		together;
 
-	GJ_TRY(read_record(spill, record, slot, &bytes));
-	at = bytes + gj_align8(ncolumns);
-	for (uint32_t c = 0; c < ncolumns; c++)
+	n = *ndone = count_fitting(records, n, slot);
+	fill.at = malloc(n * sizeof(*fill.at));
+	if (!fill.at)
+		return GJ_OUT_OF_HOST_MEMORY;
+	memset(slot->memory, 0, gj_slot_header_size(ncolumns));
+	for (uint32_t i = 0; i < n; i++)
 	{
-		uint32_t	width = slot->types[c].width;
-		uint8_t    *to = slot->memory + slot->places[c].data + (size_t) slot->nrows * width;
-
-		memcpy(to, at, (size_t) n * width);
-		if (slot->types[c].kind == GJ_REF && slot->heap_used > 0)
-			for (uint32_t i = 0; i < n; i++)
-				if (gj_ref_length(((uint64_t *) to)[i]) != GJ_REF_HELD)
-					((uint64_t *) to)[i] += gj_ref_make(slot->heap_used, 0);
-		at += gj_align8((uint64_t) n * width);
-		fetch_nulls(slot, c, bytes[c] ? at : NULL, n);
-		if (bytes[c])
-			at += gj_align8(n);
+		fill.at[i].row = header.nrows;
+		fill.at[i].heap = header.heap_used;
+		header.nrows += records[i].nrows;
+		header.heap_used += records[i].heap_used;
+		if (!note_nulls(spill, &records[i], ncolumns, gj_slot_has_nulls(slot->memory)))
+			fill.status = GJ_OUT_OF_HOST_MEMORY;
 	}
-	memcpy(slot->memory + slot->layout->heap + slot->heap_used,
-		   bytes + record->nbytes - record->heap_used, record->heap_used);
-	slot->nrows += n;
-	slot->heap_used += record->heap_used;
-	header = (GjSlotHeader) {slot->nrows, slot->heap_used};
 	memcpy(slot->memory, &header, sizeof(header));
-	return GJ_OK;
+	together = pool && slot->nrows >= GJ_MANY_ROWS;
+	if (together && fill.status == GJ_OK)
+		gj_pool_run(pool, n, copy_record, &fill, NULL, NULL, NULL);
+	for (uint32_t i = 0; i < n && !together && fill.status == GJ_OK; i++)
+		copy_record(&fill, i, NULL);
+	free(fill.at);
+	return fill.status;
 }
