@@ -106,7 +106,7 @@ open_query(const char *query, const char *name)
  * Add the set of a row.
  */
 static void
-add_row(GjSets *sets, HeapTuple tuple, TupleDesc desc, const char *name)
+add_row(GjSets *sets, HeapTuple tuple, TupleDesc desc, const char *name, const char *what)
 {
 	bool		isnull;
 	Datum		id = SPI_getbinval(tuple, desc, 1, &isnull);
@@ -124,7 +124,7 @@ add_row(GjSets *sets, HeapTuple tuple, TupleDesc desc, const char *name)
 	if (isnull)
 		return;
 	array = DatumGetArrayTypeP(set);
-	elements = gj_array_elements(array, &kind, psprintf("a set of %s", name));
+	elements = gj_array_elements(array, &kind, what);
 	add_set(sets, type == INT2OID ? DatumGetInt16(id) : type == INT4OID ? DatumGetInt32(id) : DatumGetInt64(id),
 			elements, kind);
 }
@@ -136,6 +136,7 @@ static void
 fetch_sets(GjSets *sets, Portal portal, const char *name)
 {
 	MemoryContext row_cxt = AllocSetContextCreate(CurrentMemoryContext, "gpujoin sets", ALLOCSET_DEFAULT_SIZES);
+	char	   *what = psprintf("a set of %s", name);
 
 	for (;;)
 	{
@@ -147,7 +148,7 @@ fetch_sets(GjSets *sets, Portal portal, const char *name)
 		caller = MemoryContextSwitchTo(row_cxt);
 		for (uint64 i = 0; i < SPI_processed; i++)
 		{
-			add_row(sets, SPI_tuptable->vals[i], SPI_tuptable->tupdesc, name);
+			add_row(sets, SPI_tuptable->vals[i], SPI_tuptable->tupdesc, name, what);
 			MemoryContextReset(row_cxt);
 		}
 		MemoryContextSwitchTo(caller);
@@ -165,16 +166,21 @@ typedef struct GjIdPlace
 	uint32		set;
 } GjIdPlace;
 
-static int
-compare_places(const void *a, const void *b)
+static inline int
+compare_places(const GjIdPlace *x, const GjIdPlace *y)
 {
-	const GjIdPlace *x = a;
-	const GjIdPlace *y = b;
-
 	if (x->id != y->id)
 		return x->id < y->id ? -1 : 1;
 	return x->set < y->set ? -1 : x->set > y->set;
 }
+
+#define ST_SORT sort_places
+#define ST_ELEMENT_TYPE GjIdPlace
+#define ST_COMPARE(a, b) compare_places(a, b)
+#define ST_SCOPE static
+#define ST_CHECK_FOR_INTERRUPTS
+#define ST_DEFINE
+#include "lib/sort_template.h"
 
 /*
  * Put sets first .. end-1 into the order of their ids.
@@ -197,26 +203,28 @@ order_by_id(GjSets *sets, uint32 first, uint32 end)
 	if (ascending >= n)
 		return;
 	place = grow(CurrentMemoryContext, NULL, n, sizeof(GjIdPlace));
-	offset = grow(CurrentMemoryContext, NULL, (uint64) n + 1, sizeof(uint64));
-	elements = grow(CurrentMemoryContext, NULL, nelements + 1, width);
-	memcpy(elements, sets->elements + base * width, nelements * width);
-	memcpy(offset, sets->offset + first, ((Size) n + 1) * sizeof(uint64));
 	for (uint32 i = 0; i < n; i++)
 		place[i] = (GjIdPlace) {sets->id[first + i], i};
-	qsort(place, n, sizeof(GjIdPlace), compare_places);
+	sort_places(place, n);
+	elements = grow(sets->cxt, NULL, base + nelements + 1, width);
+	offset = grow(CurrentMemoryContext, NULL, (uint64) n + 1, sizeof(uint64));
+	memcpy(elements, sets->elements, base * width);
+	memcpy(offset, sets->offset + first, ((Size) n + 1) * sizeof(uint64));
 	for (uint32 i = 0; i < n; i++)
 	{
 		uint64		from = offset[place[i].set];
 		uint64		size = offset[place[i].set + 1] - from;
 
-		memcpy(sets->elements + at * width, elements + (from - base) * width, size * width);
+		memcpy(elements + at * width, sets->elements + from * width, size * width);
 		sets->id[first + i] = place[i].id;
 		sets->offset[first + i] = at;
 		at += size;
 	}
+	pfree(sets->elements);
+	sets->elements = elements;
+	sets->element_room = base + nelements + 1;
 	pfree(place);
 	pfree(offset);
-	pfree(elements);
 }
 
 /*
