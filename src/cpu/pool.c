@@ -15,7 +15,7 @@
 typedef struct GjJob
 {
 	struct GjJob *next;			/* in the list; guarded by the pool's lock */
-	GjPoolTask		task;
+	GjPoolTask	task;
 	void	   *arg;
 	uint32_t	nitems;
 	uint32_t	item;			/* next item; atomic */

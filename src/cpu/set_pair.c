@@ -34,10 +34,10 @@ typedef struct GjPairWork
 /* The functions that depend on the width. */
 typedef struct GjPairOps
 {
-	GjPoolTask		merge_item;
-	GjPoolTask		search_item;
-	GjPoolTask		bitmap_item;
-	GjPoolTask		hash_item;
+	GjPoolTask	merge_item;
+	GjPoolTask	search_item;
+	GjPoolTask	bitmap_item;
+	GjPoolTask	hash_item;
 	void		(*hash_build) (GjPairWork *w);
 } GjPairOps;
 
@@ -106,7 +106,7 @@ gj_cpu_set_pair(GjQueue *queue, const GjSetPair *pair, bool (*stop) (void *), vo
 				void *result, uint64_t *n)
 {
 	GjPairWork	w;
-	GjPoolTask		task;
+	GjPoolTask	task;
 	uint64_t	nvalues;
 	uint32_t	nitems;
 	uint64_t	total = 0;

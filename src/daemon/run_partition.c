@@ -36,9 +36,8 @@
 
 #define GJ_MAX_PARTS		1024
 
-/* Rows of a chunk that a thread finds the parts of at a time, and threads at most. */
+/* Rows of a chunk that a thread finds the parts of at a time. */
 #define GJ_ITEM_ROWS		16384
-#define GJ_MAX_THREADS		32
 
 /* Keys that are remembered, a power of two. */
 #define GJ_SEEN_KEYS		4096
@@ -167,9 +166,7 @@ gj_partition_open(GjTeam *team, GjStatus *status, GjErrorText *why)
 	}
 	if (partition->cpu)
 	{
-		uint32_t	nthreads = partition->cpu->info.nprocessors;
-
-		partition->pool = gj_pool_open(nthreads < GJ_MAX_THREADS ? nthreads : GJ_MAX_THREADS);
+		partition->pool = gj_pool_open(partition->cpu->info.nprocessors);
 		*status = partition->pool ?
 			partition->cpu->ops->queue_open(partition->cpu->device, p, &partition->queue, why) :
 			GJ_OUT_OF_HOST_MEMORY;
@@ -246,7 +243,6 @@ typedef struct GjSplitWork
 	const GjChunk *chunk;
 	GjSpillList *parts;
 	uint32_t	item_rows;
-	uint32_t	nitems;
 	bool		once;			/* one row of a key is enough: one item */
 	GjStatus	status;			/* of the first that failed; atomic */
 	uint32_t	start[GJ_MAX_PARTS + 2];	/* of the rows of each part in partition->positions */
@@ -492,18 +488,19 @@ split_chunk(GjPartition *partition, uint32_t s, const GjChunk *chunk, GjSpillLis
 	GjSplitWork work = {.partition = partition,.source = s,.chunk = chunk,.parts = parts};
 	uint32_t	nparts = partition->nparts;
 	uint32_t	before = 0;
+	uint32_t	nitems;
 	bool		failed;
 
 	GJ_TRY(find_keys(partition, s, chunk, &failed));
 	/* what was seen of keys belongs to one thread */
 	work.once = s > 0 && !failed && one_is_enough(partition);
 	work.item_rows = work.once ? chunk->nrows : GJ_ITEM_ROWS;
-	work.nitems = work.once ? 1 : items_of(chunk->nrows);
-	GJ_TRY(run_items(&work, work.nitems, count_rows));
+	nitems = work.once ? 1 : items_of(chunk->nrows);
+	GJ_TRY(run_items(&work, nitems, count_rows));
 	for (uint32_t p = 0; p <= nparts; p++)
 	{
 		work.start[p] = before;
-		for (uint32_t i = 0; i < work.nitems; i++)
+		for (uint32_t i = 0; i < nitems; i++)
 		{
 			uint32_t   *count = partition->counts + (size_t) i * (nparts + 1) + p;
 			uint32_t	n = *count;
@@ -512,7 +509,7 @@ split_chunk(GjPartition *partition, uint32_t s, const GjChunk *chunk, GjSpillLis
 			before += n;
 		}
 	}
-	GJ_TRY(run_items(&work, work.nitems, place_rows));
+	GJ_TRY(run_items(&work, nitems, place_rows));
 	return run_items(&work, nparts, keep_part);
 }
 
@@ -523,6 +520,8 @@ gj_partition_chunk(GjPartition *partition, uint32_t source, uint32_t nrows, cons
 	GjChunk		chunk;
 
 	GJ_TRY(read_chunk(partition, source, nrows, slot, has_nulls, &chunk));
+	if (nrows == 0)
+		return GJ_OK;
 	if (source == 0 && partition->key_step >= 0)
 		return split_chunk(partition, 0, &chunk, partition->outer_parts);
 	return keep_chunk(partition, source, source == 0 ? partition->outer_parts :

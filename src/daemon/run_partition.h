@@ -60,10 +60,10 @@ struct GjPartition
 	GjQueue    *queue;
 	GjColumn   *columns;
 	GjKeys		keys;
-	GjPool	   *pool;			/* threads that split a chunk */
+	GjPool	   *pool;			/* threads that copy rows, for the session's thread and those of members */
 	uint16_t   *part;			/* of each row of a chunk */
 	uint32_t   *positions;		/* rows by part */
-	uint32_t   *counts;			/* [items][GJ_MAX_PARTS + 1]: rows of each part, then where they go */
+	uint32_t   *counts;			/* [items][nparts + 1]: rows of each part, then where they go */
 	GjSpillRecord *made;		/* records of a chunk that is not split */
 	uint8_t    *slot;			/* for records that are split again */
 	GjSeenKey  *seen;			/* [GJ_SEEN_KEYS] */

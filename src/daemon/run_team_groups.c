@@ -239,9 +239,11 @@ split_list(GjTeamGroups *groups, GjSpillList *list, GjShare **shares, uint32_t n
 			status = gj_spill_fill(&groups->spill, list->records + r, list->n - r, &slot, NULL, &n);
 		for (uint32_t i = 0; i < n && status == GJ_OK; i++)
 			gj_spill_drop(&groups->spill, &list->records[r + i]);
-		chunk = chunk_of(groups, groups->slot, has_nulls);
 		if (status == GJ_OK)
+		{
+			chunk = chunk_of(groups, groups->slot, has_nulls);
 			status = split_chunk(groups, &chunk, shares, nshares, shift);
+		}
 	}
 	gj_spill_free_list(&groups->spill, list);
 	return status;

@@ -104,6 +104,9 @@ measure(const GjChunk *chunk, const GjColumnType *types, const uint32_t *positio
 		return GJ_BAD_PROGRAM;
 	}
 	record->nrows = n;
+	record->has_nulls = false;
+	for (uint32_t c = 0; c < chunk->layout->ncolumns; c++)
+		record->has_nulls |= chunk->has_nulls[c] != 0;
 	record->heap_used = (uint32_t) heap;
 	record->nbytes = nbytes + heap;
 	return GJ_OK;
@@ -374,8 +377,8 @@ gj_spill_free_list(GjSpill *spill, GjSpillList *list)
 
 /* ---- reading */
 
-/* Rows of a slot that are worth several threads. */
-#define GJ_MANY_ROWS		16384
+/* Bytes of records that are worth several threads. */
+#define GJ_MANY_BYTES		(UINT64_C(256) * 1024)
 
 /* Records on their way into a slot. */
 typedef struct GjFill
@@ -470,6 +473,8 @@ note_nulls(const GjSpill *spill, const GjSpillRecord *record, uint32_t ncolumns,
 	uint8_t		buffer[GJ_MAX_COLUMNS];
 	const uint8_t *bytes = record->memory;
 
+	if (!record->has_nulls)
+		return true;
 	if (!bytes)
 	{
 		if (!read_file(spill, record->offset, ncolumns, buffer))
@@ -504,9 +509,12 @@ gj_spill_fill(GjSpill *spill, const GjSpillRecord *records, uint32_t n, GjSpillS
 	uint32_t	ncolumns = slot->layout->ncolumns;
 	GjFill		fill = {.spill = spill,.records = records,.slot = slot,.status = GJ_OK};
 	GjSlotHeader header = {0, 0};
+	uint64_t	nbytes = 0;
 	bool		together;
 
 	n = *ndone = count_fitting(records, n, slot);
+	if (n == 0)
+		return GJ_BAD_PROGRAM;
 	fill.at = malloc(n * sizeof(*fill.at));
 	if (!fill.at)
 		return GJ_OUT_OF_HOST_MEMORY;
@@ -517,11 +525,12 @@ gj_spill_fill(GjSpill *spill, const GjSpillRecord *records, uint32_t n, GjSpillS
 		fill.at[i].heap = header.heap_used;
 		header.nrows += records[i].nrows;
 		header.heap_used += records[i].heap_used;
+		nbytes += records[i].nbytes;
 		if (!note_nulls(spill, &records[i], ncolumns, gj_slot_has_nulls(slot->memory)))
 			fill.status = GJ_OUT_OF_HOST_MEMORY;
 	}
 	memcpy(slot->memory, &header, sizeof(header));
-	together = pool && slot->nrows >= GJ_MANY_ROWS;
+	together = pool && nbytes >= GJ_MANY_BYTES;
 	if (together && fill.status == GJ_OK)
 		gj_pool_run(pool, n, copy_record, &fill, NULL, NULL, NULL);
 	for (uint32_t i = 0; i < n && !together && fill.status == GJ_OK; i++)

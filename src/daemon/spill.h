@@ -5,7 +5,7 @@
  *
  * Rows come as chunks and are kept as records, each the compact columns of some rows of
  * one chunk.  Lists of records are what runs are fed with later.  Any number of threads
- * may make records at a time, and read them; a list belongs to one of them.
+ * may make records at a time, and read them; one thread adds to a list.
  * The file has no name, so the kernel removes it however gpujoind ends.
  */
 #ifndef GJ_DAEMON_SPILL_H
@@ -23,6 +23,7 @@ typedef struct GjSpillRecord
 	uint64_t	nbytes;
 	uint32_t	nrows;
 	uint32_t	heap_used;
+	bool		has_nulls;		/* in some column */
 } GjSpillRecord;
 
 typedef struct GjSpillList
@@ -39,7 +40,7 @@ typedef struct GjSpill
 	uint64_t	memory_limit;	/* bytes */
 	uint64_t	temp_limit;
 	const char *directory;
-	pthread_mutex_t lock;		/* of what follows */
+	pthread_mutex_t lock;		/* of what follows; once there is a file, fd stays */
 	uint64_t	memory_used;
 	uint64_t	memory_peak;
 	uint64_t	file_used;
