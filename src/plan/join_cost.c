@@ -50,9 +50,9 @@
  */
 #define CUDA_ELEMENT_RATE	4e8
 #define CPU_ELEMENT_RATE	4e6
-#define CUDA_SET_PAIR_RATE	1e10
+#define CUDA_SET_PAIR_RATE	2.5e10
 #define CPU_SET_PAIR_RATE	2e8
-#define CUDA_COMMON_RATE	2e10
+#define CUDA_COMMON_RATE	1e11
 #define CPU_COMMON_RATE		4e8
 
 /* device memory for an element of a membership table: keys, and a family while it is made */

@@ -48,7 +48,7 @@ PG_FUNCTION_INFO_V1(gpujoin_set_function_support);
 #define START_SECONDS		1e-3	/* submit to the device */
 #define ELEMENT_SECONDS		10e-9	/* an element fetched, sorted and sent */
 #define SET_SECONDS			0.5e-6	/* a row of a query, beside its elements */
-#define CUDA_PAIR_SECONDS	0.2e-9	/* a pair compared */
+#define CUDA_PAIR_SECONDS	0.06e-9 /* a pair compared */
 #define CPU_PAIR_SECONDS	5e-9
 #define PROCESS_PAIR_SECONDS 10e-9
 
