@@ -33,7 +33,7 @@ choose_tiles(GjRun *run, const GjSetFamily *family)
 	if ((uint64_t) family->nleft * family->nright <= GJ_MAX_TUPLES ||
 		gj_set_average(family) > GJ_SET_LARGE_TILE_SIZE)
 		return GJ_MAX_TUPLES;
-	if (run->host->take_tile)
+	if (run->program->kind == GJ_PROGRAM_SETS && run->host->take_tile)
 		return run->host->tile_pairs;
 	return gj_lease_left(run->work.lease) < GJ_MUCH_SPACE ? GJ_MAX_TUPLES : family->tile_pairs;
 }
