@@ -78,6 +78,12 @@ count_processors(void)
 	return n < GJ_MAX_THREADS ? (uint32_t) n : GJ_MAX_THREADS;
 }
 
+GjPool *
+gj_cpu_pool(GjDevice *device)
+{
+	return device->pool;
+}
+
 static GjDevice *
 cpu_open(int ordinal, GjErrorText *why)
 {

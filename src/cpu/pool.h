@@ -1,6 +1,6 @@
 /*
  * pool.h
- *	  Threads of the cpu device, shared by all of its queues, and of a run that splits its rows.
+ *	  Threads of the cpu device, shared by all of its queues and by runs that split their rows.
  *
  * Work is a number of items; the thread that asks for it works on them too, so it is
  * done even if all others are busy, and small work never leaves that thread.
@@ -17,6 +17,10 @@ typedef struct GjPool GjPool;
 
 /* Works on one item; the tile is the thread's own. */
 typedef void (*GjPoolTask) (void *arg, uint32_t item, const GjTile *tile);
+
+struct GjDevice;
+/* Those of an open cpu device (cpu_device.c). */
+extern GjPool *gj_cpu_pool(struct GjDevice *device);
 
 extern GjPool *gj_pool_open(uint32_t nthreads);
 extern void gj_pool_close(GjPool *pool);

@@ -162,15 +162,12 @@ gj_partition_open(GjTeam *team, GjStatus *status, GjErrorText *why)
 	if (open_buffers(partition))
 	{
 		partition->cpu = gj_devices_choose(GJ_DEVICE_CPU, why);
-		*status = GJ_NO_DEVICE;
+		*status = partition->cpu ?
+			partition->cpu->ops->queue_open(partition->cpu->device, p, &partition->queue, why) :
+			GJ_NO_DEVICE;
 	}
 	if (partition->cpu)
-	{
-		partition->pool = gj_pool_open(partition->cpu->info.nprocessors);
-		*status = partition->pool ?
-			partition->cpu->ops->queue_open(partition->cpu->device, p, &partition->queue, why) :
-			GJ_OUT_OF_HOST_MEMORY;
-	}
+		partition->pool = gj_cpu_pool(partition->cpu->device);
 	if (*status == GJ_OK)
 		return partition;
 	gj_partition_close(partition);
@@ -208,8 +205,6 @@ gj_partition_close(GjPartition *partition)
 	for (uint32_t k = 0; k < GJ_MAX_KEYS; k++)
 		free(partition->keys.value[k]);
 	free(partition->keys.null);
-	if (partition->pool)
-		gj_pool_close(partition->pool);
 	free(partition->part);
 	free(partition->positions);
 	free(partition->counts);
@@ -247,6 +242,15 @@ typedef struct GjSplitWork
 	GjStatus	status;			/* of the first that failed; atomic */
 	uint32_t	start[GJ_MAX_PARTS + 2];	/* of the rows of each part in partition->positions */
 } GjSplitWork;
+
+/* The end of the item whose first row this is. */
+static uint32_t
+item_end(const GjSplitWork *work, uint32_t first)
+{
+	uint32_t	left = work->chunk->nrows - first;
+
+	return first + (left < work->item_rows ? left : work->item_rows);
+}
 
 static void
 note_status(GjSplitWork *work, GjStatus status)
@@ -293,11 +297,9 @@ make_record(void *arg, uint32_t item, const GjTile *tile)
 	GjPartition *partition = work->partition;
 	const GjColumnType *types = partition->types + partition->sources[work->source].first_column;
 	uint32_t	first = item * work->item_rows;
-	uint32_t	n = work->chunk->nrows - first < work->item_rows ? work->chunk->nrows - first :
-		work->item_rows;
 
-	note_status(work, gj_spill_make(&partition->spill, work->chunk, types, NULL, first, n,
-									&partition->made[item]));
+	note_status(work, gj_spill_make(&partition->spill, work->chunk, types, NULL, first,
+									item_end(work, first) - first, &partition->made[item]));
 }
 
 /* Keeps the rows of a chunk as they come. */
@@ -433,8 +435,7 @@ count_rows(void *arg, uint32_t item, const GjTile *tile)
 	GjPartition *partition = work->partition;
 	uint32_t   *counts = partition->counts + (size_t) item * (partition->nparts + 1);
 	uint32_t	first = item * work->item_rows;
-	uint32_t	end = work->chunk->nrows - first < work->item_rows ? work->chunk->nrows :
-		first + work->item_rows;
+	uint32_t	end = item_end(work, first);
 
 	memset(counts, 0, (partition->nparts + 1) * sizeof(uint32_t));
 	for (uint32_t i = first; i < end; i++)
@@ -454,8 +455,7 @@ place_rows(void *arg, uint32_t item, const GjTile *tile)
 	GjPartition *partition = work->partition;
 	uint32_t   *at = partition->counts + (size_t) item * (partition->nparts + 1);
 	uint32_t	first = item * work->item_rows;
-	uint32_t	end = work->chunk->nrows - first < work->item_rows ? work->chunk->nrows :
-		first + work->item_rows;
+	uint32_t	end = item_end(work, first);
 
 	for (uint32_t i = first; i < end; i++)
 		partition->positions[at[partition->part[i]]++] = i;

@@ -60,7 +60,7 @@ struct GjPartition
 	GjQueue    *queue;
 	GjColumn   *columns;
 	GjKeys		keys;
-	GjPool	   *pool;			/* threads that copy rows, for the session's thread and those of members */
+	GjPool	   *pool;			/* the cpu's threads: they copy rows, for the session's and for members */
 	uint16_t   *part;			/* of each row of a chunk */
 	uint32_t   *positions;		/* rows by part */
 	uint32_t   *counts;			/* [items][nparts + 1]: rows of each part, then where they go */

@@ -510,7 +510,6 @@ gj_spill_fill(GjSpill *spill, const GjSpillRecord *records, uint32_t n, GjSpillS
 	GjFill		fill = {.spill = spill,.records = records,.slot = slot,.status = GJ_OK};
 	GjSlotHeader header = {0, 0};
 	uint64_t	nbytes = 0;
-	bool		together;
 
 	n = *ndone = count_fitting(records, n, slot);
 	if (n == 0)
@@ -530,11 +529,11 @@ gj_spill_fill(GjSpill *spill, const GjSpillRecord *records, uint32_t n, GjSpillS
 			fill.status = GJ_OUT_OF_HOST_MEMORY;
 	}
 	memcpy(slot->memory, &header, sizeof(header));
-	together = pool && nbytes >= GJ_MANY_BYTES;
-	if (together && fill.status == GJ_OK)
+	if (fill.status == GJ_OK && pool && nbytes >= GJ_MANY_BYTES)
 		gj_pool_run(pool, n, copy_record, &fill, NULL, NULL, NULL);
-	for (uint32_t i = 0; i < n && !together && fill.status == GJ_OK; i++)
-		copy_record(&fill, i, NULL);
+	else
+		for (uint32_t i = 0; i < n && fill.status == GJ_OK; i++)
+			copy_record(&fill, i, NULL);
 	free(fill.at);
 	return fill.status;
 }
