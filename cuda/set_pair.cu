@@ -11,8 +11,9 @@
  * values of one of the sets, these are looked up in the rest of it instead, as Bellas and
  * Gounaris combine intersect path and binary search (Information Systems 108, 2022).
  *
- * The other algorithms look each value of one set up in the other one: by binary search,
- * whose first steps are in shared memory, in a hash table, or in a bitmap.
+ * The other algorithms look each value of one set up in the other one: by binary search in the
+ * range that a block's values share, whose first steps are in shared memory, in a hash table behind
+ * a Bloom filter, or in a bitmap.
  *
  * Either way a block knows how many values it has, and learns from the blocks before it
  * where they go (a scan with decoupled look-back), in one pass.
@@ -471,32 +472,81 @@ merge(GjQueue *queue, const T *a, uint64_t na, const T *b, uint64_t nb, T *resul
 #define PROBE_BLOCK (PROBE_ITEMS * GJ_THREADS)
 #define TOP_VALUES 1024 /* of a search tree, in shared memory */
 
-/* Binary search; the first ten steps are in a sample of the values. */
+/* The first of n ascending values that is not less, n if there is none.  A warp's lanes share it.
+ */
+template <typename T>
+static __device__ __forceinline__ uint64_t
+warp_lower_bound(const T *values, uint64_t n, T value)
+{
+	uint64_t low = 0;
+	uint64_t high = n;
+
+	while (low < high)
+	{
+		const uint64_t step = (high - low + 31) / 32;
+		const uint64_t at = low + threadIdx.x % 32 * step;
+		const uint32_t nless = (uint32_t) __popc(
+			__ballot_sync(0xFFFFFFFF, at < high && values[min(at, n - 1)] < value));
+
+		if (nless == 0)
+			break;
+		high = min(low + nless * step, high);
+		low += (nless - 1) * step + 1;
+	}
+	return low;
+}
+
+/*
+ * Binary search in the range of values that the block's own can lie in, which are sorted, too; the
+ * first ten steps are in a sample of it.  (The step from one value's place to the next, by all of a
+ * block: what galloping is for one thread.)
+ */
 template <typename T>
 struct SearchLookup
 {
 	struct Shared
 	{
 		T top[TOP_VALUES];
+		uint64_t first;
+		uint64_t end;
 	};
 	const T *values;
 	uint64_t n; /* > 0 */
-	uint64_t step;
 
-	__device__ __forceinline__ void
-	load(Shared &shared) const
+	static __device__ __forceinline__ uint64_t
+	step_of(const Shared &shared)
 	{
-		for (uint32_t i = threadIdx.x; i < TOP_VALUES; i += GJ_THREADS)
-			shared.top[i] = values[min(i * step, n - 1)];
+		return (shared.end - shared.first + TOP_VALUES - 1) / TOP_VALUES;
+	}
+	__device__ __forceinline__ void
+	load(Shared &shared, const T *wanted, uint64_t nwanted) const
+	{
+		const uint32_t warp = threadIdx.x / 32;
+
+		if (warp < 2)
+		{
+			const uint64_t at = warp_lower_bound(values, n, wanted[warp == 0 ? 0 : nwanted - 1]);
+
+			if (threadIdx.x == 0)
+				shared.first = at;
+			else if (threadIdx.x == 32)
+				shared.end = min(at + 1, n);
+		}
+		__syncthreads();
+		for (uint32_t i = threadIdx.x; i < TOP_VALUES && shared.first < shared.end; i += GJ_THREADS)
+			shared.top[i] = values[min(shared.first + i * step_of(shared), shared.end - 1)];
 	}
 	__device__ __forceinline__ bool
 	has(const Shared &shared, T value) const
 	{
+		const uint64_t step = step_of(shared);
 		uint32_t low = 0;
 		uint32_t high = TOP_VALUES;
 		uint64_t from;
 		uint64_t to;
 
+		if (shared.first >= shared.end)
+			return false;
 		/* the last of the sample that is at most value */
 		while (high - low > 1)
 		{
@@ -507,8 +557,8 @@ struct SearchLookup
 			else
 				high = mid;
 		}
-		from = min(low * step, n - 1);
-		to = min((low + 1) * step, n);
+		from = min(shared.first + low * step, shared.end - 1);
+		to = min(shared.first + (low + 1) * step, shared.end);
 		while (to - from > 1)
 		{
 			const uint64_t mid = from + (to - from) / 2;
@@ -535,10 +585,40 @@ struct SlotType<int64_t>
 };
 
 static __device__ __forceinline__ uint64_t
-slot_of(uint64_t value, uint64_t mask)
+hash_of(uint64_t value)
 {
-	return (value * UINT64_C(0x9E3779B97F4A7C15) >> 20) & mask;
+	const uint64_t product = value * UINT64_C(0x9E3779B97F4A7C15);
+
+	return product ^ product >> 32;
 }
+
+static __device__ __forceinline__ uint64_t
+slot_of(uint64_t hash, uint64_t mask)
+{
+	return (hash >> 20) & mask;
+}
+
+/*
+ * A Bloom filter whose values have three bits each in one word (Putze, Sanders, Singler, "Cache-,
+ * hash- and space-efficient Bloom filters", JEA 14, 2009: blocked): one read tells of most values
+ * that the set has not got, and it is an eighth of the table.
+ */
+struct Filter
+{
+	uint32_t *words; /* NULL: no filter */
+	uint32_t nwords;
+
+	__device__ __forceinline__ uint32_t *
+	word_of(uint64_t hash) const
+	{
+		return words + ((hash >> 32) * nwords >> 32);
+	}
+	static __device__ __forceinline__ uint32_t
+	bits_of(uint64_t hash)
+	{
+		return 1u << (hash & 31) | 1u << (hash >> 5 & 31) | 1u << (hash >> 10 & 31);
+	}
+};
 
 /*
  * Open addressing.  The smallest integer of the slot's type means an empty slot; whether the
@@ -555,19 +635,23 @@ struct HashLookup
 	const Slot *slots;
 	uint64_t mask;
 	const T *values;
+	Filter filter;
 
 	__device__ __forceinline__ void
-	load(Shared &) const
+	load(Shared &, const T *, uint64_t) const
 	{
 	}
 	__device__ __forceinline__ bool
 	has(const Shared &, T value) const
 	{
 		const Slot wanted = (Slot) value;
-		uint64_t s = slot_of(wanted, mask);
+		const uint64_t hash = hash_of(wanted);
+		uint64_t s = slot_of(hash, mask);
 
 		if (wanted == empty)
 			return values[0] == value;
+		if (filter.words && (~*filter.word_of(hash) & Filter::bits_of(hash)))
+			return false;
 		while (slots[s] != empty && slots[s] != wanted)
 			s = (s + 1) & mask;
 		return slots[s] == wanted;
@@ -587,9 +671,10 @@ __launch_bounds__(GJ_THREADS) clear_slots(Slot *slots, uint64_t nslots, Slot emp
 template <typename T, typename Slot>
 static __global__ void
 __launch_bounds__(GJ_THREADS)
-	fill_slots(Slot *slots, uint64_t mask, Slot empty, const T *values, uint64_t n)
+	fill_slots(Slot *slots, uint64_t mask, Slot empty, Filter filter, const T *values, uint64_t n)
 {
 	const uint64_t i = (uint64_t) blockIdx.x * GJ_THREADS + threadIdx.x;
+	uint64_t hash;
 	Slot value;
 	uint64_t s;
 
@@ -598,7 +683,10 @@ __launch_bounds__(GJ_THREADS)
 	value = (Slot) values[i];
 	if (value == empty)
 		return;
-	for (s = slot_of(value, mask); atomicCAS(&slots[s], empty, value) != empty;)
+	hash = hash_of(value);
+	if (filter.words)
+		atomicOr(filter.word_of(hash), Filter::bits_of(hash));
+	for (s = slot_of(hash, mask); atomicCAS(&slots[s], empty, value) != empty;)
 		s = (s + 1) & mask;
 }
 
@@ -614,7 +702,7 @@ struct BitmapLookup
 	uint64_t span;
 
 	__device__ __forceinline__ void
-	load(Shared &) const
+	load(Shared &, const T *, uint64_t) const
 	{
 	}
 	__device__ __forceinline__ bool
@@ -648,8 +736,8 @@ __launch_bounds__(GJ_THREADS)
 {
 	__shared__ typename Lookup::Shared shared;
 	__shared__ Place place;
-	const uint64_t base =
-		(uint64_t) blockIdx.x * PROBE_BLOCK + (uint64_t) threadIdx.x * PROBE_ITEMS;
+	const uint64_t first = (uint64_t) blockIdx.x * PROBE_BLOCK;
+	const uint64_t base = first + threadIdx.x * PROBE_ITEMS;
 	T value[PROBE_ITEMS];
 	uint32_t found = 0;
 
@@ -659,7 +747,7 @@ __launch_bounds__(GJ_THREADS)
 		if (base + s < na)
 			value[s] = a[base + s];
 	}
-	lookup.load(shared);
+	lookup.load(shared, a + first, min(na - first, (uint64_t) PROBE_BLOCK));
 	__syncthreads();
 #pragma unroll
 	for (uint32_t s = 0; s < PROBE_ITEMS; s++)
@@ -716,10 +804,14 @@ static GjStatus
 intersect_search(GjQueue *queue, const T *small, uint64_t nsmall, const T *large, uint64_t nlarge,
 				 T *result)
 {
-	SearchLookup<T> lookup = {large, nlarge, (nlarge + TOP_VALUES - 1) / TOP_VALUES};
+	SearchLookup<T> lookup = {large, nlarge};
 
 	return run_probe(queue, small, nsmall, lookup, result);
 }
+
+/* From this ratio of sizes on a filter is worth it: at most one value in so many is found. */
+#define FILTER_SKEW 4
+#define FILTER_BITS 8 /* a value, at least */
 
 template <typename T>
 static GjStatus
@@ -728,27 +820,38 @@ intersect_hash(GjQueue *queue, const T *small, uint64_t nsmall, const T *large, 
 {
 	typedef HashLookup<T> Lookup;
 	typedef typename Lookup::Slot Slot;
+	const bool filtered = nlarge / FILTER_SKEW >= nsmall;
 	uint64_t nslots = 1024;
+	uint64_t nwords;
+	size_t nbytes;
 	Slot *slots;
 	Lookup lookup;
 	GjStatus status;
 
 	while (nslots < nsmall * 2)
 		nslots *= 2;
-	slots = (Slot *) gj_alloc(queue, nslots * sizeof(Slot));
+	/* half of the slots may have a value; sets have less than 2^32 of them */
+	nwords = filtered ? nslots / 2 / 32 * FILTER_BITS : 0;
+	nbytes = nslots * sizeof(Slot) + nwords * sizeof(uint32_t);
+	slots = (Slot *) gj_alloc(queue, nbytes);
 	if (slots == NULL)
 		return gj_no_memory(queue);
+	lookup.slots = slots;
+	lookup.mask = nslots - 1;
+	lookup.values = small;
+	lookup.filter.words = filtered ? (uint32_t *) (slots + nslots) : NULL;
+	lookup.filter.nwords = (uint32_t) nwords;
+	if (filtered)
+		GJ_CUDA(queue,
+				cudaMemsetAsync(lookup.filter.words, 0, nwords * sizeof(uint32_t), queue->stream));
 	clear_slots<<<gj_blocks(nslots, GJ_THREADS), GJ_THREADS, 0, queue->stream>>>(
 		slots, nslots, (Slot) Lookup::empty);
 	GJ_LAUNCHED(queue, "clear_slots");
 	fill_slots<<<gj_blocks(nsmall, GJ_THREADS), GJ_THREADS, 0, queue->stream>>>(
-		slots, nslots - 1, (Slot) Lookup::empty, small, nsmall);
+		slots, nslots - 1, (Slot) Lookup::empty, lookup.filter, small, nsmall);
 	GJ_LAUNCHED(queue, "fill_slots");
-	lookup.slots = slots;
-	lookup.mask = nslots - 1;
-	lookup.values = small;
 	status = run_probe(queue, large, nlarge, lookup, result);
-	gj_free(queue, slots, nslots * sizeof(Slot));
+	gj_free(queue, slots, nbytes);
 	return status;
 }
 

@@ -10,97 +10,24 @@
  *								window of a bitmap in shared memory, used by all of them
  *	inverted_index				a warp an element of a left set, which walks the right sets
  *								that have it
- *	matrix						int8 tensor cores for the frequent elements, in chunks of
- *								columns; inverted_index for the rest
+ *	matrix						set_matrix.cu for the frequent elements, inverted_index for
+ *								the rest
  *
- * Few pairs of large sets are done one by one by set_pair.cu, each on the whole GPU.  What
- * the filters leave out, and why, is told in src/rows/set_join.h.
+ * set_keep.cu then takes what is wanted.  Few pairs of large sets are done one by one by
+ * set_pair.cu, each on the whole GPU.  What the filters leave out, and why, is told in
+ * src/rows/set_join.h.
  */
-#include <cub/block/block_reduce.cuh>
-#include <cub/device/device_scan.cuh>
-#include <cub/device/device_select.cuh>
-#include <mma.h>
-#include <thrust/iterator/counting_iterator.h>
+#include "set_tile.cuh"
 
-#include "../src/rows/set_plan.h"
-#include "../src/rows/similarity.h"
-#include "internal.cuh"
-
-#define WARPS (GJ_THREADS / 32)
 #define LEFT_CODES 4096     /* of a left set in shared memory at a time */
 #define TABLE_SLOTS 8192    /* twice as many */
 #define WINDOW_BITS 262144u /* of the bitmap */
 #define BLOCK_RIGHTS 64     /* right sets of a block */
-#define BEST_THREADS 1024   /* of a block, for a left set that is to have its best */
 #define SLICE_RIGHTS 2048   /* right sets that are worth a slice of the postings of an element */
 #define WARP_ITEMS 4        /* slices of a warp, on average, if that many are worth it */
 #define BLOCKS_PER_PROCESSOR (2048 / GJ_THREADS)
 #define LARGE_SET 4096u /* elements of a set that are worth a launch for a pair */
 #define NO_CODE UINT32_MAX
-#define SKIP_ROW UINT32_MAX
-
-/* What the kernels of a tile know. */
-struct Tile
-{
-	const uint64_t *offset; /* of all sets */
-	const uint32_t *code;
-	const uint64_t *posting_offset;
-	const uint32_t *posting;
-	uint32_t first_right; /* number of right set 0 */
-	uint32_t left;        /* the tile */
-	uint32_t nleft;
-	uint32_t right;
-	uint32_t nright;
-	uint32_t *counts;
-	uint32_t stride;
-	uint32_t *head;    /* [nleft]: most frequent elements of a left set that are looked up last;
-						* SKIP_ROW: no pair of the set is wanted */
-	uint32_t min_code; /* of the elements that the index counts */
-	uint32_t top_k;
-	uint32_t predicate;
-	uint32_t self;
-	uint32_t multiple;
-	double threshold;
-};
-
-/* A set in global memory. */
-struct Codes
-{
-	const uint32_t *at;
-	uint32_t n;
-};
-
-static __device__ __forceinline__ Codes
-get_codes(const Tile &tile, uint64_t set)
-{
-	const uint64_t first = tile.offset[set];
-	Codes codes = {tile.code + first, (uint32_t) (tile.offset[set + 1] - first)};
-
-	return codes;
-}
-
-static __device__ __forceinline__ Codes
-get_left(const Tile &tile, uint32_t row)
-{
-	return get_codes(tile, (uint64_t) tile.left + row);
-}
-
-static __device__ __forceinline__ Codes
-get_right(const Tile &tile, uint32_t column)
-{
-	return get_codes(tile, (uint64_t) tile.first_right + tile.right + column);
-}
-
-/* Could this pair be wanted, by its place and the sizes of its sets? */
-static __device__ __forceinline__ bool
-possible(const Tile &tile, uint32_t row, uint32_t column, uint32_t na, uint32_t nb)
-{
-	if (tile.top_k > 0)
-		return true;
-	if (tile.self && tile.right + column <= tile.left + row)
-		return false;
-	return gj_set_possible(tile.predicate, tile.threshold, na, nb);
-}
 
 /* ---- what each left set needs */
 
@@ -459,147 +386,6 @@ __launch_bounds__(GJ_THREADS) add_heads(Tile tile)
 	tile.counts[(uint64_t) row * tile.stride + column] = count;
 }
 
-/* ---- the matrix */
-
-#define MATRIX_TILE 128u   /* left and right sets of a block */
-#define MATRIX_STEP 64u    /* columns in shared memory at a time: GJ_SET_DENSE_STEP */
-#define MATRIX_CHUNK 4096u /* columns in memory at a time, at most */
-
-static_assert(MATRIX_STEP == GJ_SET_DENSE_STEP, "columns");
-
-/* Sets bytes of the codes first .. first+ncolumns-1 in rows of a zeroed matrix: a warp a set. */
-static __global__ void
-__launch_bounds__(GJ_THREADS)
-	fill_matrix(const uint64_t *offset, const uint32_t *code, uint32_t nsets, uint32_t first,
-				uint32_t ncolumns, int8_t *matrix)
-{
-	const uint64_t set = ((uint64_t) blockIdx.x * GJ_THREADS + threadIdx.x) / 32;
-	const uint32_t *codes;
-	uint32_t n;
-
-	if (set >= nsets)
-		return;
-	codes = code + offset[set];
-	n = (uint32_t) (offset[set + 1] - offset[set]);
-	for (uint32_t i = gj_lower_bound(codes, n, first) + threadIdx.x % 32; i < n; i += 32)
-	{
-		if (codes[i] - first >= ncolumns)
-			break;
-		matrix[set * ncolumns + (codes[i] - first)] = 1;
-	}
-}
-
-/*
- * counts += a * transpose(b): rows of `a` and `b` are sets, padded to MATRIX_TILE; ncolumns is a
- * multiple of MATRIX_STEP.  A block makes 128 x 128 counts, a warp 32 x 64 of them.
- */
-static __global__ void
-__launch_bounds__(GJ_THREADS)
-	multiply(const int8_t *a, const int8_t *b, uint32_t ncolumns, uint32_t *counts, uint32_t stride)
-{
-	using namespace nvcuda;
-	/* by groups of 16 columns, so that the 16 x 16 bytes of a fragment are one block */
-	__shared__ __align__(32) int8_t part_a[MATRIX_STEP / 16][MATRIX_TILE][16];
-	__shared__ __align__(32) int8_t part_b[MATRIX_STEP / 16][MATRIX_TILE][16];
-	wmma::fragment<wmma::accumulator, 16, 16, 16, int> sum[2][4];
-	const uint32_t warp = threadIdx.x / 32;
-	const uint32_t warp_row = warp % 4 * 32;
-	const uint32_t warp_column = warp / 4 * 64;
-	const uint64_t row = (uint64_t) blockIdx.y * MATRIX_TILE;
-	const uint64_t column = (uint64_t) blockIdx.x * MATRIX_TILE;
-	int *to = (int *) counts + (row + warp_row) * stride + column + warp_column;
-
-#pragma unroll
-	for (uint32_t i = 0; i < 2; i++)
-	{
-#pragma unroll
-		for (uint32_t j = 0; j < 4; j++)
-			wmma::load_matrix_sync(sum[i][j], to + (uint64_t) i * 16 * stride + j * 16, stride,
-								   wmma::mem_row_major);
-	}
-	for (uint32_t k = 0; k < ncolumns; k += MATRIX_STEP)
-	{
-		/* 128 rows of 64 bytes each: two loads of 16 bytes a thread and matrix */
-		for (uint32_t i = threadIdx.x; i < MATRIX_TILE * (MATRIX_STEP / 16); i += GJ_THREADS)
-		{
-			const uint32_t r = i / (MATRIX_STEP / 16);
-			const uint32_t g = i % (MATRIX_STEP / 16);
-
-			*(int4 *) part_a[g][r] = *(const int4 *) &a[(row + r) * ncolumns + k + g * 16];
-			*(int4 *) part_b[g][r] = *(const int4 *) &b[(column + r) * ncolumns + k + g * 16];
-		}
-		__syncthreads();
-#pragma unroll
-		for (uint32_t g = 0; g < MATRIX_STEP / 16; g++)
-		{
-			wmma::fragment<wmma::matrix_a, 16, 16, 16, signed char, wmma::row_major> x[2];
-			wmma::fragment<wmma::matrix_b, 16, 16, 16, signed char, wmma::col_major> y[4];
-
-#pragma unroll
-			for (uint32_t i = 0; i < 2; i++)
-				wmma::load_matrix_sync(x[i], (const signed char *) part_a[g][warp_row + i * 16],
-									   16);
-#pragma unroll
-			for (uint32_t j = 0; j < 4; j++)
-				wmma::load_matrix_sync(y[j], (const signed char *) part_b[g][warp_column + j * 16],
-									   16);
-#pragma unroll
-			for (uint32_t i = 0; i < 2; i++)
-			{
-#pragma unroll
-				for (uint32_t j = 0; j < 4; j++)
-					wmma::mma_sync(sum[i][j], x[i], y[j], sum[i][j]);
-			}
-		}
-		__syncthreads();
-	}
-#pragma unroll
-	for (uint32_t i = 0; i < 2; i++)
-	{
-#pragma unroll
-		for (uint32_t j = 0; j < 4; j++)
-			wmma::store_matrix_sync(to + (uint64_t) i * 16 * stride + j * 16, sum[i][j], stride,
-									wmma::mem_row_major);
-	}
-}
-
-static uint32_t
-padded(uint32_t n)
-{
-	return (n + MATRIX_TILE - 1) / MATRIX_TILE * MATRIX_TILE;
-}
-
-/* Adds what the frequent elements have in common; counts has padded rows and columns. */
-static GjStatus
-count_matrix(GjQueue *queue, const GjSetFamily *family, const Tile &tile)
-{
-	const uint32_t nrows = padded(tile.nleft);
-	const uint32_t chunk = min(family->ndense, nrows + tile.stride > 4096 ? 1024u : MATRIX_CHUNK);
-	const dim3 grid(tile.stride / MATRIX_TILE, nrows / MATRIX_TILE);
-	void *memory;
-
-	GJ_TRY(gj_scratch(queue, GJ_SCRATCH_A, ((size_t) nrows + tile.stride) * chunk, &memory));
-	for (uint32_t first = 0; first < family->ndense; first += chunk)
-	{
-		const uint32_t ncolumns = min(chunk, family->ndense - first);
-		int8_t *a = (int8_t *) memory;
-		int8_t *b = a + (size_t) nrows * ncolumns;
-
-		GJ_CUDA(queue, cudaMemsetAsync(memory, 0, ((size_t) nrows + tile.stride) * ncolumns,
-									   queue->stream));
-		fill_matrix<<<gj_blocks(tile.nleft, WARPS), GJ_THREADS, 0, queue->stream>>>(
-			tile.offset + tile.left, tile.code, tile.nleft, first, ncolumns, a);
-		GJ_LAUNCHED(queue, "fill_matrix");
-		fill_matrix<<<gj_blocks(tile.nright, WARPS), GJ_THREADS, 0, queue->stream>>>(
-			tile.offset + tile.first_right + tile.right, tile.code, tile.nright, first, ncolumns,
-			b);
-		GJ_LAUNCHED(queue, "fill_matrix");
-		multiply<<<grid, GJ_THREADS, 0, queue->stream>>>(a, b, ncolumns, tile.counts, tile.stride);
-		GJ_LAUNCHED(queue, "multiply");
-	}
-	return GJ_OK;
-}
-
 /* ---- counting a tile */
 
 /* The tile's part of the offsets, on the host. */
@@ -687,7 +473,7 @@ count_tile(GjQueue *queue, const GjSetFamily *family, const Tile &tile, bool (*s
 			count_bitmap<<<grid, GJ_THREADS, 0, queue->stream>>>(tile);
 			break;
 		case GJ_SETS_MATRIX:
-			GJ_TRY(count_matrix(queue, family, tile));
+			GJ_TRY(gj_count_matrix(queue, family, tile));
 			return count_index(queue, family, tile);
 		case GJ_SETS_INVERTED_INDEX:
 			GJ_TRY(count_index(queue, family, tile));
@@ -701,178 +487,6 @@ count_tile(GjQueue *queue, const GjSetFamily *family, const Tile &tile, bool (*s
 	return GJ_OK;
 }
 
-/* ---- what is kept */
-
-/* Is pair number i of the tile wanted? */
-struct Wanted
-{
-	Tile tile;
-
-	__device__ __forceinline__ bool
-	operator()(const uint32_t &i) const
-	{
-		const uint32_t row = i / tile.nright;
-		const uint32_t column = i % tile.nright;
-
-		if ((tile.self && tile.right + column <= tile.left + row) || tile.head[row] == SKIP_ROW)
-			return false;
-		return gj_set_matches(tile.predicate, tile.threshold,
-							  tile.counts[(uint64_t) row * tile.stride + column],
-							  get_left(tile, row).n, get_right(tile, column).n);
-	}
-};
-
-/* left[i] is a number of a pair: writes what is known of the pair. */
-static __global__ void
-__launch_bounds__(GJ_THREADS)
-	write_pairs(Tile tile, uint32_t n, uint32_t *left, uint32_t *right, uint32_t *common)
-{
-	const uint32_t i = blockIdx.x * GJ_THREADS + threadIdx.x;
-
-	if (i < n)
-	{
-		const uint32_t row = left[i] / tile.nright;
-		const uint32_t column = left[i] % tile.nright;
-
-		left[i] = tile.left + row;
-		right[i] = tile.right + column;
-		common[i] = tile.counts[(uint64_t) row * tile.stride + column];
-	}
-}
-
-static GjStatus
-keep_matches(GjQueue *queue, const Tile &tile, uint32_t *const out[3], uint32_t *n)
-{
-	const Wanted wanted = {tile};
-
-	GJ_CUB(queue, cub::DeviceSelect::If, thrust::counting_iterator<uint32_t>(0), out[0],
-		   &queue->results->n, (int) (tile.nleft * tile.nright), wanted);
-	GJ_TRY(gj_wait(queue));
-	*n = queue->pinned->results.n;
-	if (*n == 0)
-		return GJ_OK;
-	write_pairs<<<gj_blocks(*n, GJ_THREADS), GJ_THREADS, 0, queue->stream>>>(tile, *n, out[0],
-																			 out[1], out[2]);
-	GJ_LAUNCHED(queue, "write_pairs");
-	return GJ_OK;
-}
-
-static __device__ __forceinline__ bool
-is_candidate(const Tile &tile, uint32_t row, uint32_t column)
-{
-	return tile.counts[(uint64_t) row * tile.stride + column] > 0 &&
-		   !(tile.self && tile.right + column == tile.left + row);
-}
-
-/* place[row] = how many pairs of a left set are kept, at most top_k; place[nleft] = 0. */
-static __global__ void
-__launch_bounds__(BEST_THREADS) count_best(Tile tile, uint32_t *place)
-{
-	const uint32_t row = blockIdx.x;
-	uint32_t n = 0;
-
-	/* all threads come to the same number */
-	for (uint32_t first = 0; first < tile.nright && n < tile.top_k; first += BEST_THREADS)
-	{
-		const uint32_t column = first + threadIdx.x;
-
-		n += __syncthreads_count(column < tile.nright && is_candidate(tile, row, column));
-	}
-	if (threadIdx.x == 0)
-	{
-		place[row] = min(n, tile.top_k);
-		if (row == 0)
-			place[tile.nleft] = 0;
-	}
-}
-
-/* A pair of a row and its score; the better one comes first. */
-struct Ranked
-{
-	double score; /* negative: no pair */
-	uint32_t column;
-
-	__device__ __forceinline__ bool
-	before(const Ranked &other) const
-	{
-		return score > other.score || (score == other.score && column < other.column);
-	}
-};
-
-struct Better
-{
-	__device__ __forceinline__ Ranked
-	operator()(const Ranked &a, const Ranked &b) const
-	{
-		return b.before(a) ? b : a;
-	}
-};
-
-/* Finds the best pair of a row, then the best of those behind it, and so on: a block a row. */
-static __global__ void
-__launch_bounds__(BEST_THREADS)
-	write_best(Tile tile, const uint32_t *place, uint32_t *left, uint32_t *right, uint32_t *common)
-{
-	typedef cub::BlockReduce<Ranked, BEST_THREADS> Reduce;
-	__shared__ typename Reduce::TempStorage storage;
-	__shared__ Ranked last;
-	const uint32_t row = blockIdx.x;
-	const uint32_t na = get_left(tile, row).n;
-
-	for (uint32_t at = place[row]; at < place[row + 1]; at++)
-	{
-		const bool first = at == place[row];
-		Ranked behind = {0, 0};
-		Ranked best = {-1.0, UINT32_MAX};
-
-		if (!first)
-			behind = last;
-		for (uint32_t column = threadIdx.x; column < tile.nright; column += BEST_THREADS)
-		{
-			Ranked pair;
-
-			if (!is_candidate(tile, row, column))
-				continue;
-			pair.score =
-				gj_set_score(tile.predicate, tile.counts[(uint64_t) row * tile.stride + column], na,
-							 get_right(tile, column).n);
-			pair.column = column;
-			if ((first || behind.before(pair)) && pair.before(best))
-				best = pair;
-		}
-		best = Reduce(storage).Reduce(best, Better());
-		__syncthreads(); /* all have read `last`, and the storage is free */
-		if (threadIdx.x == 0)
-		{
-			last = best;
-			left[at] = tile.left + row;
-			right[at] = tile.right + best.column;
-			common[at] = tile.counts[(uint64_t) row * tile.stride + best.column];
-		}
-		__syncthreads();
-	}
-}
-
-static GjStatus
-keep_best(GjQueue *queue, const Tile &tile, uint32_t *const out[3], uint32_t *n)
-{
-	void *memory;
-	uint32_t *place;
-
-	GJ_TRY(gj_scratch(queue, GJ_SCRATCH_A, ((size_t) tile.nleft + 1) * sizeof(uint32_t), &memory));
-	place = (uint32_t *) memory;
-	count_best<<<tile.nleft, BEST_THREADS, 0, queue->stream>>>(tile, place);
-	GJ_LAUNCHED(queue, "count_best");
-	GJ_CUB(queue, cub::DeviceScan::ExclusiveSum, place, place, (int) tile.nleft + 1);
-	GJ_CUDA(queue, cudaMemcpyAsync(&queue->results->n, place + tile.nleft, sizeof(uint32_t),
-								   cudaMemcpyDeviceToDevice, queue->stream));
-	write_best<<<tile.nleft, BEST_THREADS, 0, queue->stream>>>(tile, place, out[0], out[1], out[2]);
-	GJ_LAUNCHED(queue, "write_best");
-	GJ_TRY(gj_wait(queue));
-	*n = queue->pinned->results.n;
-	return GJ_OK;
-}
-
 /* ---- set_tile */
 
 GjStatus
@@ -881,8 +495,9 @@ gj_set_tile(GjQueue *queue, const GjSetFamily *family, const GjSetSpec *spec,
 			uint32_t *n)
 {
 	const bool matrix = family->algorithm == GJ_SETS_MATRIX;
-	const uint32_t stride = matrix ? padded(where->nright) : where->nright;
-	const size_t ncounts = (size_t) stride * (matrix ? padded(where->nleft) : where->nleft);
+	const uint32_t stride = matrix ? gj_matrix_padded(where->nright) : where->nright;
+	const size_t ncounts =
+		(size_t) stride * (matrix ? gj_matrix_padded(where->nleft) : where->nleft);
 	Tile tile = {};
 	void *memory;
 
@@ -918,8 +533,9 @@ gj_set_tile(GjQueue *queue, const GjSetFamily *family, const GjSetSpec *spec,
 	plan_rows<<<gj_blocks(tile.nleft, WARPS), GJ_THREADS, 0, queue->stream>>>(
 		tile, family->algorithm == GJ_SETS_INVERTED_INDEX ? family->nright : 0);
 	GJ_LAUNCHED(queue, "plan_rows");
-	if (family->algorithm >= GJ_SETS_INVERTED_INDEX)
+	if (family->algorithm == GJ_SETS_INVERTED_INDEX)
 		GJ_CUDA(queue, cudaMemsetAsync(tile.counts, 0, ncounts * sizeof(uint32_t), queue->stream));
 	GJ_TRY(count_tile(queue, family, tile, stop, arg));
-	return spec->top_k > 0 ? keep_best(queue, tile, out, n) : keep_matches(queue, tile, out, n);
+	return spec->top_k > 0 ? gj_keep_best(queue, tile, out, n)
+						   : gj_keep_matches(queue, tile, out, n);
 }

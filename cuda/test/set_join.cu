@@ -298,6 +298,22 @@ special_sets(uint32_t nsets, uint32_t size, int kind)
 	return sets;
 }
 
+/* So many right sets and frequent elements that a GPU multiplies them in parts. */
+static void
+test_wide_matrix(const Device &device, Random &random)
+{
+	const Sets left = random_sets(random, 3, 200, 20000, 1);
+	const Sets right = random_sets(random, 8300, 200, 20000, 1);
+	const Pairs all = all_pairs(left, right);
+	GjSetSpec spec = {};
+
+	spec.algorithm = GJ_SETS_MATRIX;
+	spec.predicate = GJ_SETS_OVERLAP;
+	spec.threshold = 2;
+	test_spec(device, "wide matrix", left, &right, expected_matches(all, left, right, spec), 4,
+			  GJ_SET_MOST_PAIRS, spec);
+}
+
 static void
 test_bad_input(const Device &device)
 {
@@ -361,6 +377,7 @@ test_set_join(const Device &device)
 		test_family(device, "huge", huge, NULL, 4);
 		test_family(device, "huge and one", huge, &wide, 8);
 	}
+	test_wide_matrix(device, random);
 	test_bad_input(device);
 	group(device.ops->name, "set_build, set_tile");
 }

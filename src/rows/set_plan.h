@@ -30,10 +30,10 @@
  * counted by the index all the same, so the matrix is worth it where it counts as many elements in a
  * pair, on average; more if the prefix filter would leave many of these out.
  */
-#define GJ_SET_GPU_DENSE	50
+#define GJ_SET_GPU_DENSE	128
 #define GJ_SET_GPU_MIN_DENSE	16
-#define GJ_SET_GPU_COUNTED	1.0
-#define GJ_SET_GPU_SKIPPED	16.0
+#define GJ_SET_GPU_COUNTED	0.2
+#define GJ_SET_GPU_SKIPPED	1.0
 /*
  * A step of looking the frequent elements of a set up in another costs a GPU about as much as so
  * many along the lists of the index (not measured).  One thread does that, so those of larger sets
