@@ -22,6 +22,9 @@
 /* what the cpu device works on lies here: some 400 kB, and three times that with sanitizers */
 #define GJ_MEMBER_STACK		(4 * 1024 * 1024)
 
+/* How long a thread looks for its next task before it sleeps: to wake it can take 0.3 ms. */
+#define GJ_MEMBER_SPIN_US	2000
+
 /* ---- what members ask of the session's thread */
 
 void
@@ -403,7 +406,8 @@ note_complete(GjMember *member)
 	member->complete = true;
 	for (uint32_t i = 0; i < team->nmembers && team->exchange_step >= 0; i++)
 		all &= team->members[i].complete;
-	team->complete |= all;
+	if (all)
+		__atomic_store_n(&team->complete, true, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&team->lock);
 }
 
@@ -501,7 +505,8 @@ do_task(GjMember *member, const GjTask *task)
 			return gj_team_groups_join(team->groups[task->source], member);
 		default:
 			GJ_TRY(gj_member_finish_run(member, counted_sources(member)));
-			return gj_member_close_run(member);
+			/* others do without its memory: the result need not wait for that */
+			return member->keeps_groups ? gj_member_close_run(member) : GJ_OK;
 	}
 }
 
@@ -526,7 +531,7 @@ await_work(GjTeam *team)
 	if (!__atomic_load_n(&team->loads, __ATOMIC_RELAXED))
 	{
 		pthread_mutex_unlock(&team->lock);
-		gj_spin_while(&team->told, seen, GJ_SPIN_US);
+		gj_spin_while(&team->told, seen, GJ_MEMBER_SPIN_US);
 		pthread_mutex_lock(&team->lock);
 	}
 	if (team->told == seen)
@@ -579,6 +584,9 @@ member_main(void *arg)
 			gj_team_wake(team);
 	}
 	pthread_mutex_unlock(&team->lock);
+	/* all at a time; but parcels that nobody took are of runs that are still open */
+	if (team->exchange_step < 0 && gj_member_close_run(member) == GJ_DEVICE_LOST)
+		member->lost = true;
 	return NULL;
 }
 

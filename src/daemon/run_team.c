@@ -193,8 +193,9 @@ gj_team_post(GjTeam *team, GjTaskList *list, GjTask *task)
 	pthread_mutex_unlock(&team->lock);
 }
 
-GjStatus
-gj_team_for_all(GjTeam *team, GjTaskKind kind, uint32_t source)
+/* A task for each member; nobody waits for it. */
+static GjStatus
+post_for_all(GjTeam *team, GjTaskKind kind, uint32_t source)
 {
 	GjTask	   *tasks[GJ_MAX_RUN_DEVICES];
 	bool		made = true;
@@ -216,7 +217,24 @@ gj_team_for_all(GjTeam *team, GjTaskKind kind, uint32_t source)
 		gj_put_task(&team->members[i].own, tasks[i]);
 	gj_team_tell(team);
 	pthread_mutex_unlock(&team->lock);
+	return GJ_OK;
+}
+
+GjStatus
+gj_team_for_all(GjTeam *team, GjTaskKind kind, uint32_t source)
+{
+	GJ_TRY(post_for_all(team, kind, source));
 	return gj_team_drain(team);
+}
+
+/*
+ * True if all that was posted comes before what is posted next: members do their own tasks in order.
+ * Outer chunks are anybody's, and parcels go ahead.
+ */
+static bool
+in_order(const GjTeam *team)
+{
+	return !team->loads && team->exchange_step < 0 && !team->partition;
 }
 
 /* True if chunks of the source go to all members. */
@@ -353,6 +371,18 @@ gj_team_use(GjTeam *team, uint32_t source, uint32_t n, const GjUse *uses)
 	return gj_team_use_all(team, source, n, uses);
 }
 
+/* True if inner rows of a step come out by themselves when the outer source has ended. */
+static bool
+makes_rows(const GjProgram *p)
+{
+	const GjStep *steps = gj_program_array(p, GjStep, steps);
+	bool		makes = false;
+
+	for (uint32_t i = 0; i < p->nsteps; i++)
+		makes |= gj_step_makes_rows(&steps[i]);
+	return makes;
+}
+
 /*
  * The outer source has ended for all members, which have all inner rows each (but those that
  * were exchanged): those that come out by themselves, for one step after the other, because
@@ -385,6 +415,11 @@ gj_team_source_end(GjTeam *team, uint32_t source)
 		(source == 0 && !inner_ended(team)))
 		return gj_team_fail(team, GJ_BAD_PROGRAM, "a source ends too early or twice");
 	team->ended |= 1u << source;
+	/* what fails is told later; the result is waited for at the end */
+	if (in_order(team) && source > 0)
+		return post_for_all(team, GJ_TASK_SOURCE_END, source);
+	if (in_order(team) && !makes_rows(team->program))
+		return gj_team_for_all(team, GJ_TASK_SOURCE_END, source);
 	if (!team->partition)
 	{
 		GJ_TRY(gj_team_drain(team));
@@ -412,7 +447,8 @@ gj_team_source_end(GjTeam *team, uint32_t source)
 bool
 gj_team_complete(const GjTeam *team)
 {
-	return team->direct ? gj_run_complete(team->members[0].run) : team->complete;
+	return team->direct ? gj_run_complete(team->members[0].run) :
+		__atomic_load_n(&team->complete, __ATOMIC_RELAXED);
 }
 
 /* The merged states go out last. */
@@ -471,7 +507,8 @@ gj_team_finish(GjTeam *team, GjRunStats *stats)
 		device_stats(team, stats);
 		return GJ_OK;
 	}
-	GJ_TRY(gj_team_drain(team));
+	if (!in_order(team))
+		GJ_TRY(gj_team_drain(team));
 	if (!team->partition || gj_partition_is_whole(team->partition))
 		GJ_TRY(gj_team_for_all(team, GJ_TASK_FINISH, 0));
 	for (uint32_t i = 0; i < 2; i++)
@@ -619,9 +656,10 @@ start_members(GjTeam *team, GjErrorText *why)
 	for (uint32_t i = 0; i < team->nmembers && status == GJ_OK; i++)
 		if (!gj_member_start(&team->members[i]))
 			status = GJ_OUT_OF_HOST_MEMORY;
-	/* each opens its own: that takes some tenth of a millisecond on a GPU */
+	/* each opens its own, which takes some tenth of a millisecond on a GPU, while the backend is told */
 	if (status == GJ_OK && !team->partition)
-		status = gj_team_for_all(team, GJ_TASK_OPEN, 0);
+		status = team->exchange_step >= 0 ? gj_team_for_all(team, GJ_TASK_OPEN, 0) :
+			post_for_all(team, GJ_TASK_OPEN, 0);
 	*why = team->error;
 	return status;
 }
@@ -860,14 +898,13 @@ gj_team_close(GjTeam *team, GjErrorText *why)
 	for (uint32_t i = 0; i < team->nmembers; i++)
 	{
 		GjMember   *member = &team->members[i];
-		GjErrorText lost = {""};
 
-		if (member->run && gj_run_close(member->run, &lost) == GJ_DEVICE_LOST)
+		/* the thread has closed it, unless there were parcels */
+		if (gj_member_close_run(member) == GJ_DEVICE_LOST || member->lost)
 		{
 			status = GJ_DEVICE_LOST;
-			*why = lost;
+			*why = team->error;
 		}
-		member->run = NULL;
 	}
 	if (team->partition)
 		gj_partition_close(team->partition);

@@ -113,6 +113,7 @@ typedef struct GjMember
 	GjRun	   *run;
 	pthread_t	thread;
 	bool		started;
+	bool		lost;			/* closing its run showed that the device is */
 	GjTaskList	own;			/* guarded by lock */
 	GjTaskList	inbox;			/* guarded by lock: parcels, ahead of anything else */
 	GjTaskList	held;			/* USE_INNER, done, whose fragments its run reads when their source ends */
