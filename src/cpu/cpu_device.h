@@ -3,7 +3,7 @@
  *	  What the files of the cpu device share; only they include it.
  *
  *	cpu_device.c	device, queue, memory, copies; the table of operators
- *	select.c		select, pick, keys, ordered_keys
+ *	select.c		select, pick, keys, ordered_keys; tile_keys.h
  *	join_hash.c		hash_build, hash_probe, hash_expand
  *	join_sort.c		sort_build, sort_probe, sort_rows
  *	join_nested.c	nested_loop

@@ -2,7 +2,7 @@
  * pool.c
  *	  Threads that share the items of jobs; see pool.h.
  *
- * A job lives on the stack of the thread that asked for it.  It is in the pool's list
+ * A job lives in the memory of the thread that asked for it.  It is in the pool's list
  * while threads may join it; its owner takes it out when no item is left and waits
  * for those that are still at work.
  */
@@ -11,16 +11,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
-
-typedef struct GjJob
-{
-	struct GjJob *next;			/* in the list; guarded by the pool's lock */
-	GjPoolTask	task;
-	void	   *arg;
-	uint32_t	nitems;
-	uint32_t	item;			/* next item; atomic */
-	uint32_t	nworkers;		/* threads at work, but the owner; guarded by the lock */
-} GjJob;
 
 struct GjPool
 {
@@ -180,32 +170,52 @@ take_out(GjPool *pool, GjJob *job)
 	*j = job->next;
 }
 
+/* Puts a job into the list and wakes so many threads. */
+static void
+post(GjPool *pool, GjJob *job, uint32_t n)
+{
+	pthread_mutex_lock(&pool->lock);
+	job->next = pool->jobs;
+	pool->jobs = job;
+	if (n < pool->nthreads)
+		for (uint32_t i = 0; i < n; i++)
+			pthread_cond_signal(&pool->work);
+	else
+		pthread_cond_broadcast(&pool->work);
+	pthread_mutex_unlock(&pool->lock);
+}
+
+void
+gj_pool_start(GjPool *pool, GjJob *job, uint32_t nitems, GjPoolTask task, void *arg)
+{
+	*job = (GjJob) {.task = task,.arg = arg,.nitems = nitems};
+	if (pool->nthreads > 0)
+		post(pool, job, nitems);
+}
+
+bool
+gj_pool_finish(GjPool *pool, GjJob *job, const GjTile *tile, bool (*stop) (void *), void *stop_arg)
+{
+	bool		done = work_as_owner(job, tile, stop, stop_arg);
+
+	if (pool->nthreads == 0)
+		return done;
+	pthread_mutex_lock(&pool->lock);
+	take_out(pool, job);
+	while (job->nworkers > 0)
+		pthread_cond_wait(&pool->idle, &pool->lock);
+	pthread_mutex_unlock(&pool->lock);
+	return done;
+}
+
 bool
 gj_pool_run(GjPool *pool, uint32_t nitems, GjPoolTask task, void *arg, const GjTile *tile,
 			bool (*stop) (void *), void *stop_arg)
 {
 	GjJob		job = {.task = task,.arg = arg,.nitems = nitems};
-	bool		done;
 
 	if (nitems <= 1 || pool->nthreads == 0)
 		return work_as_owner(&job, tile, stop, stop_arg);
-
-	pthread_mutex_lock(&pool->lock);
-	job.next = pool->jobs;
-	pool->jobs = &job;
-	if (nitems - 1 < pool->nthreads)
-		for (uint32_t i = 1; i < nitems; i++)
-			pthread_cond_signal(&pool->work);
-	else
-		pthread_cond_broadcast(&pool->work);
-	pthread_mutex_unlock(&pool->lock);
-
-	done = work_as_owner(&job, tile, stop, stop_arg);
-
-	pthread_mutex_lock(&pool->lock);
-	take_out(pool, &job);
-	while (job.nworkers > 0)
-		pthread_cond_wait(&pool->idle, &pool->lock);
-	pthread_mutex_unlock(&pool->lock);
-	return done;
+	post(pool, &job, nitems - 1);
+	return gj_pool_finish(pool, &job, tile, stop, stop_arg);
 }

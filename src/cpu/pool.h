@@ -18,6 +18,17 @@ typedef struct GjPool GjPool;
 /* Works on one item; the tile is the thread's own. */
 typedef void (*GjPoolTask) (void *arg, uint32_t item, const GjTile *tile);
 
+/* A job, in the memory of who asks for it; pool.c's. */
+typedef struct GjJob
+{
+	struct GjJob *next;			/* in the list; guarded by the pool's lock */
+	GjPoolTask	task;
+	void	   *arg;
+	uint32_t	nitems;
+	uint32_t	item;			/* next item; atomic */
+	uint32_t	nworkers;		/* threads at work, but the owner; guarded by the lock */
+} GjJob;
+
 struct GjDevice;
 /* Those of an open cpu device (cpu_device.c). */
 extern GjPool *gj_cpu_pool(struct GjDevice *device);
@@ -36,5 +47,13 @@ extern void gj_tile_close(GjTile *tile);
  */
 extern bool gj_pool_run(GjPool *pool, uint32_t nitems, GjPoolTask task, void *arg,
 						const GjTile *tile, bool (*stop) (void *), void *stop_arg);
+
+/*
+ * The same in two steps: between them the thread that asks does something else.  Each job that is
+ * started has to be finished, by the same thread.
+ */
+extern void gj_pool_start(GjPool *pool, GjJob *job, uint32_t nitems, GjPoolTask task, void *arg);
+extern bool gj_pool_finish(GjPool *pool, GjJob *job, const GjTile *tile, bool (*stop) (void *),
+						   void *stop_arg);
 
 #endif							/* GJ_CPU_POOL_H */

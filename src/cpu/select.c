@@ -7,6 +7,7 @@
 
 #include "../rows/sorted.h"
 #include "cpu_device.h"
+#include "tile_keys.h"
 
 /* ---- select */
 
@@ -111,7 +112,8 @@ gj_cpu_pick(GjQueue *queue, uint32_t *to, const uint32_t *from, uint32_t base,
 
 typedef struct GjKeysWork
 {
-	GjQueue    *queue;
+	GjQueue    *queue;			/* NULL: tiles of gj_cpu_tile_keys */
+	const GjCode *code;
 	const GjView *view;
 	uint32_t	first;
 	uint32_t	n;
@@ -125,7 +127,7 @@ static uint32_t
 eval_operand(const GjKeysWork *w, uint32_t k, uint32_t base, uint32_t n, const GjTile *tile,
 			 uint32_t *kind, uint32_t *status)
 {
-	const GjCode *code = &w->queue->code;
+	const GjCode *code = w->code;
 	int32_t		e = w->operands[k];
 
 	if (e < 0)
@@ -164,6 +166,52 @@ store_keys(const GjKeysWork *w, uint32_t k, uint32_t base, uint32_t n, uint32_t 
 			to_null[i] |= null[i] != 0;
 }
 
+/* Stores key k if it is a column of integers as it is, which most are.  False: it is not. */
+static bool
+store_column(const GjKeysWork *w, uint32_t k, uint32_t base, uint32_t n)
+{
+	int32_t		e = w->operands[k];
+	const GjExpr *expr = &w->code->exprs[e < 0 ? 0 : e];
+	const GjInstr *instr = &w->code->instrs[expr->first];
+	const GjColumn *column = &w->view->columns[instr->arg];
+	int64_t    *to = w->keys->value[k] + base;
+	uint8_t    *to_null = w->keys->null + base;
+	uint32_t	source;
+
+	if (e < 0 || w->ordered || expr->ninstrs != 1 || instr->op != GJ_OP_LOAD)
+		return false;
+	source = w->code->columns[instr->arg].source;
+	if (w->view->rowid[source] || gj_view_no_row(w->view, source) ||
+		(column->kind != GJ_INT8 && column->kind != GJ_INT4))
+		return false;
+	if (column->kind == GJ_INT8)
+		memcpy(to, (const int64_t *) column->data + base, n * sizeof(int64_t));
+	else
+		for (uint32_t i = 0; i < n; i++)
+			to[i] = ((const int32_t *) column->data)[base + i];
+	if (k == 0)
+		memset(to_null, 0, n);
+	for (uint32_t i = 0; i < n && column->nulls; i++)
+		to_null[i] |= column->nulls[base + i] != 0;
+	return true;
+}
+
+/* All operands of tuples base .. base+n-1. */
+static void
+keys_tile(const GjKeysWork *w, uint32_t base, uint32_t n, const GjTile *tile, uint32_t *status)
+{
+	for (uint32_t k = 0; k < w->keys->nkeys; k++)
+	{
+		uint32_t	kind;
+		uint32_t	reg;
+
+		if (store_column(w, k, base, n))
+			continue;
+		reg = eval_operand(w, k, base, n, tile, &kind, status);
+		store_keys(w, k, base, n, reg, kind == GJ_FLOAT8 || kind == GJ_FLOAT4, tile);
+	}
+}
+
 static void
 keys_item(void *arg, uint32_t item, const GjTile *tile)
 {
@@ -174,18 +222,24 @@ keys_item(void *arg, uint32_t item, const GjTile *tile)
 
 	for (uint32_t at = begin, n; at < end; at += n)
 	{
-		uint32_t	base = w->first + at;
-
 		n = end - at < GJ_TILE_ROWS ? end - at : GJ_TILE_ROWS;
-		for (uint32_t k = 0; k < w->keys->nkeys; k++)
-		{
-			uint32_t	kind;
-			uint32_t	reg = eval_operand(w, k, base, n, tile, &kind, &status);
-
-			store_keys(w, k, base, n, reg, kind == GJ_FLOAT8 || kind == GJ_FLOAT4, tile);
-		}
+		keys_tile(w, w->first + at, n, tile, &status);
 	}
 	gj_note_row_error(w->queue, status);
+}
+
+GjStatus
+gj_cpu_tile_keys(const GjCode *code, const GjView *view, uint32_t first_expr, const GjTile *tile,
+				 const GjKeys *keys)
+{
+	int32_t		operands[GJ_MAX_KEYS];
+	GjKeysWork	w = {NULL, code, view, 0, view->nrows, operands, false, keys};
+	uint32_t	status = GJ_OK;
+
+	for (uint32_t k = 0; k < keys->nkeys; k++)
+		operands[k] = (int32_t) (first_expr + k);
+	keys_tile(&w, 0, view->nrows, tile, &status);
+	return (GjStatus) status;
 }
 
 GjStatus
@@ -193,7 +247,7 @@ gj_cpu_keys(GjQueue *queue, const GjView *view, uint32_t first, uint32_t n, uint
 			const GjKeys *keys)
 {
 	int32_t		operands[GJ_MAX_KEYS];
-	GjKeysWork	w = {queue, view, first, n, operands, false, keys};
+	GjKeysWork	w = {queue, &queue->code, view, first, n, operands, false, keys};
 
 	for (uint32_t k = 0; k < keys->nkeys; k++)
 		operands[k] = (int32_t) (first_expr + k);
@@ -205,7 +259,7 @@ GjStatus
 gj_cpu_ordered_keys(GjQueue *queue, const GjView *view, uint32_t first, uint32_t n,
 					const int32_t *operands, const GjKeys *keys)
 {
-	GjKeysWork	w = {queue, view, first, n, operands, true, keys};
+	GjKeysWork	w = {queue, &queue->code, view, first, n, operands, true, keys};
 
 	gj_for_items(queue, n, keys_item, &w);
 	return GJ_OK;

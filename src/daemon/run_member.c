@@ -77,11 +77,15 @@ drop_use(GjTeam *team, uint32_t slot)
 static GjStatus
 member_slot_free(void *arg, uint32_t slot)
 {
-	GjTeam	   *team = ((GjMember *) arg)->team;
+	GjMember   *member = arg;
+	GjTeam	   *team = member->team;
 
 	/* the member's own, filled from what is kept on the host */
 	if (slot >= GJ_OWN_SLOTS)
+	{
+		member->nread++;
 		return GJ_OK;
+	}
 	pthread_mutex_lock(&team->lock);
 	drop_use(team, slot);
 	pthread_mutex_unlock(&team->lock);

@@ -4,7 +4,8 @@
  *
  * Inner sources are kept on the host until all have come; then their sizes are known.  If
  * they fit after all, the devices load them and outer chunks stream as ever.  If not, rows
- * are split, and each pass runs the whole program on a part:
+ * are split, and each pass runs the whole program on a part (a single inner source that is
+ * expected not to fit is split as it comes):
  *
  *	by key		one inner source and the outer one, by a hash of the keys of its step, which
  *				read the outer source only.  Equal keys meet in one pass, so every join type
@@ -21,9 +22,8 @@
  * Semi and anti joins that ask nothing but the key need one inner row of each: most others of
  * a hot key are dropped when its source is split.
  *
- * Keys are computed by the cpu device, so that errors of rows that a filter would have
- * removed do no harm: such rows go anywhere.  Threads share the rows of a chunk: first by their
- * numbers, to count, then to place them, and then by parts, each of which is copied by one.
+ * Chunks are not worked on one by one: those that have come wait until the session's thread has
+ * no more messages, and are split by the cpu's threads together (run_splitter.c).
  */
 #include "run_partition.h"
 
@@ -31,20 +31,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../rows/hash.h"
 #include "program_check.h"
-
-#define GJ_MAX_PARTS		1024
-
-/* Rows of a chunk that a thread finds the parts of at a time. */
-#define GJ_ITEM_ROWS		16384
-
-/* Keys that are remembered, a power of two. */
-#define GJ_SEEN_KEYS		4096
-
-/* Rows of a record: what blocks are made of; and where each row is a set of many elements. */
-#define GJ_RECORD_ROWS		16384
-#define GJ_RECORD_SETS		1024
 
 /* What a tile of a family takes, and its pairs: at least half of the memory is for the sets. */
 #define GJ_FAMILY_BYTES		(UINT64_C(56) * 1024 * 1024)
@@ -98,23 +85,25 @@ find_budget(GjTeam *team)
 	return least > 2 * spare ? least - spare : least / 2;
 }
 
-/* ---- open and close */
-
-static uint32_t
-items_of(uint32_t nrows)
+/* What the device has room for of a source that needs so much, of what all need. */
+static uint64_t
+room_of(const GjPartition *partition, uint64_t need, uint64_t total)
 {
-	return (nrows + GJ_ITEM_ROWS - 1) / GJ_ITEM_ROWS;
+	uint64_t	others = total - need;
+
+	return partition->budget > 2 * others ? partition->budget - others : partition->budget / 2;
 }
 
+/* ---- open and close */
+
 static bool
-open_buffers(GjPartition *partition)
+open_layouts(GjPartition *partition)
 {
 	const GjProgram *p = partition->program;
-	uint32_t	capacity = 1;
 
+	partition->capacity = 1;
 	partition->places = calloc(p->ncolumns + 1, sizeof(GjColumnPlace));
-	partition->columns = calloc(p->ncolumns + 1, sizeof(GjColumn));
-	if (!partition->places || !partition->columns)
+	if (!partition->places)
 		return false;
 	for (uint32_t s = 0; s < p->nsources; s++)
 	{
@@ -124,21 +113,43 @@ open_buffers(GjPartition *partition)
 					   source->capacity, GJ_LOAD_CHUNK_SIZE, &partition->layout[s],
 					   partition->places + source->first_column))
 			return false;
-		if (source->capacity > capacity)
-			capacity = source->capacity;
+		if (source->capacity > partition->capacity)
+			partition->capacity = source->capacity;
 	}
-	for (uint32_t k = 0; k < GJ_MAX_KEYS; k++)
-		if (!(partition->keys.value[k] = malloc(capacity * sizeof(int64_t))))
-			return false;
-	partition->keys.null = malloc(capacity);
-	partition->part = malloc(capacity * sizeof(uint16_t));
-	partition->positions = malloc(capacity * sizeof(uint32_t));
-	partition->counts = malloc((size_t) items_of(capacity) * (GJ_MAX_PARTS + 1) * sizeof(uint32_t));
-	partition->made = malloc((capacity / GJ_RECORD_SETS + 1) * sizeof(GjSpillRecord));
-	partition->slot = malloc(GJ_LOAD_SLOT_SIZE);
-	partition->seen = calloc(GJ_SEEN_KEYS, sizeof(GjSeenKey));
-	return partition->keys.null && partition->part && partition->positions && partition->counts &&
-		partition->made && partition->slot && partition->seen;
+	return true;
+}
+
+/*
+ * Key parts for a source that needs so much, of what all need: such that several fit at a time,
+ * for they are not all alike.
+ */
+static uint32_t
+count_parts(const GjPartition *partition, uint64_t need, uint64_t total)
+{
+	uint64_t	room = room_of(partition, need, total);
+	uint32_t	nparts = 4;
+
+	while (nparts < GJ_MAX_PARTS / 4 && need / nparts > room / 4)
+		nparts *= 2;
+	return nparts;
+}
+
+/* Splits the only inner source from the start, if it can be split by key and is not expected to fit. */
+static bool
+expect_parts(GjPartition *partition)
+{
+	uint64_t	need;
+
+	if (partition->program->nsources != 2 || !can_split_by_key(partition, 0))
+		return true;
+	need = gj_partition_need_of(partition, 1, partition->sources[1].nrows_hint, 0);
+	partition->budget = find_budget(partition->team);
+	if (need <= partition->budget)
+		return true;
+	partition->key_step = 0;
+	partition->nparts = count_parts(partition, need, need);
+	partition->inner_parts = calloc(partition->nparts, sizeof(GjSpillList));
+	return partition->inner_parts != NULL;
 }
 
 GjPartition *
@@ -157,17 +168,21 @@ gj_partition_open(GjTeam *team, GjStatus *status, GjErrorText *why)
 	partition->types = gj_program_array(p, GjColumnType, columns);
 	partition->key_step = -1;
 	partition->nparts = 1;
+	partition->code = (GjCode) {
+		.exprs = gj_program_array(p, GjExpr, exprs),.instrs = gj_program_array(p, GjInstr, instrs),
+		.constants = gj_program_array(p, int64_t, constants),.columns = partition->types
+	};
+	pthread_mutex_init(&partition->splitter_lock, NULL);
 	gj_spill_open(&partition->spill, team->options.spill_memory, team->options.temp_limit,
 				  team->options.temp_directory);
-	if (open_buffers(partition))
+	if (open_layouts(partition) && gj_tile_open(&partition->tile) && expect_parts(partition))
 	{
-		partition->cpu = gj_devices_choose(GJ_DEVICE_CPU, why);
-		*status = partition->cpu ?
-			partition->cpu->ops->queue_open(partition->cpu->device, p, &partition->queue, why) :
-			GJ_NO_DEVICE;
+		GjDeviceEntry *cpu = gj_devices_choose(GJ_DEVICE_CPU, why);
+
+		*status = cpu ? GJ_OK : GJ_NO_DEVICE;
+		if (cpu)
+			partition->pool = gj_cpu_pool(cpu->device);
 	}
-	if (partition->cpu)
-		partition->pool = gj_cpu_pool(partition->cpu->device);
 	if (*status == GJ_OK)
 		return partition;
 	gj_partition_close(partition);
@@ -186,15 +201,12 @@ free_parts(GjPartition *partition, GjSpillList **parts, uint32_t n)
 void
 gj_partition_close(GjPartition *partition)
 {
-	GjErrorText none;
-
 	for (uint32_t s = 0; s < GJ_MAX_SOURCES; s++)
 		gj_spill_free_list(&partition->spill, &partition->inner[s]);
 	free_parts(partition, &partition->inner_parts, partition->nparts);
 	free_parts(partition, &partition->outer_parts, partition->nparts);
+	gj_splitters_close(partition);
 	gj_spill_close(&partition->spill);
-	if (partition->queue)
-		partition->cpu->ops->queue_close(partition->queue, &none);
 	while (partition->passes)
 	{
 		GjPass	   *next = partition->passes->next;
@@ -202,24 +214,16 @@ gj_partition_close(GjPartition *partition)
 		free(partition->passes);
 		partition->passes = next;
 	}
-	for (uint32_t k = 0; k < GJ_MAX_KEYS; k++)
-		free(partition->keys.value[k]);
-	free(partition->keys.null);
-	free(partition->part);
-	free(partition->positions);
-	free(partition->counts);
-	free(partition->made);
-	free(partition->slot);
-	free(partition->seen);
+	gj_tile_close(&partition->tile);
+	pthread_mutex_destroy(&partition->splitter_lock);
 	free(partition->places);
-	free(partition->columns);
 	free(partition);
 }
 
 /* ---- chunks come in */
 
-static GjStatus
-fail(GjPartition *partition, GjStatus status, const char *text)
+GjStatus
+gj_partition_fail(GjPartition *partition, GjStatus status, const char *text)
 {
 	GjTeam    *team = partition->team;
 
@@ -230,332 +234,60 @@ fail(GjPartition *partition, GjStatus status, const char *text)
 	return status;
 }
 
-/* What the threads of the pool work on. */
-typedef struct GjSplitWork
+GjStatus
+gj_partition_flush(GjPartition *partition, uint32_t least)
 {
-	GjPartition *partition;
-	uint32_t	source;
-	const GjChunk *chunk;
-	GjSpillList *parts;
-	uint32_t	item_rows;
-	bool		once;			/* one row of a key is enough: one item */
-	GjStatus	status;			/* of the first that failed; atomic */
-	uint32_t	start[GJ_MAX_PARTS + 2];	/* of the rows of each part in partition->positions */
-} GjSplitWork;
+	const GjRunHost *host = partition->team->host;
+	uint32_t	n = partition->nitems;
 
-/* The end of the item whose first row this is. */
-static uint32_t
-item_end(const GjSplitWork *work, uint32_t first)
-{
-	uint32_t	left = work->chunk->nrows - first;
-
-	return first + (left < work->item_rows ? left : work->item_rows);
-}
-
-static void
-note_status(GjSplitWork *work, GjStatus status)
-{
-	GjStatus	none = GJ_OK;
-
-	if (status != GJ_OK)
-		__atomic_compare_exchange_n(&work->status, &none, status, false, __ATOMIC_RELAXED,
-									__ATOMIC_RELAXED);
-}
-
-static bool
-work_stopped(void *arg)
-{
-	const GjRunHost *host = ((GjSplitWork *) arg)->partition->team->host;
-
-	return host->stop(host->arg);
-}
-
-/* Runs a task for all items.  The spill's error is the run's. */
-static GjStatus
-run_items(GjSplitWork *work, uint32_t nitems, GjPoolTask task)
-{
-	GjPartition *partition = work->partition;
-
-	if (!gj_pool_run(partition->pool, nitems, task, work, NULL, work_stopped, work))
-		return GJ_CANCELLED;
-	return work->status == GJ_OK ? GJ_OK : fail(partition, work->status, partition->spill.error.text);
-}
-
-/* Rows of a record of the source: records are small enough to make blocks of. */
-static uint32_t
-record_rows(const GjPartition *partition, uint32_t s)
-{
-	bool		sets = s > 0 && gj_partition_step_of(partition, s)->algorithm == GJ_JOIN_SET;
-
-	return sets ? GJ_RECORD_SETS : GJ_RECORD_ROWS;
-}
-
-static void
-make_record(void *arg, uint32_t item, const GjTile *tile)
-{
-	GjSplitWork *work = arg;
-	GjPartition *partition = work->partition;
-	const GjColumnType *types = partition->types + partition->sources[work->source].first_column;
-	uint32_t	first = item * work->item_rows;
-
-	note_status(work, gj_spill_make(&partition->spill, work->chunk, types, NULL, first,
-									item_end(work, first) - first, &partition->made[item]));
-}
-
-/* Keeps the rows of a chunk as they come. */
-static GjStatus
-keep_chunk(GjPartition *partition, uint32_t s, GjSpillList *list, const GjChunk *chunk)
-{
-	GjSplitWork work = {.partition = partition,.source = s,.chunk = chunk,
-	.item_rows = record_rows(partition, s)};
-	uint32_t	n = (chunk->nrows + work.item_rows - 1) / work.item_rows;
-	GjStatus	status;
-
-	memset(partition->made, 0, n * sizeof(GjSpillRecord));
-	status = run_items(&work, n, make_record);
+	if (n == 0 || n < least)
+		return GJ_OK;
+	GJ_TRY(gj_split_items(partition));
 	for (uint32_t i = 0; i < n; i++)
-	{
-		if (status == GJ_OK)
-			status = gj_spill_append(list, &partition->made[i]);
-		if (status != GJ_OK)
-			gj_spill_drop(&partition->spill, &partition->made[i]);
-	}
-	return status;
-}
-
-/* Reads what a slot says about itself, once, for it may change under our eyes. */
-static GjStatus
-read_chunk(GjPartition *partition, uint32_t s, uint32_t nrows, const uint8_t *slot,
-		   uint8_t *has_nulls, GjChunk *chunk)
-{
-	const GjSource *source = &partition->sources[s];
-	GjSlotHeader header;
-
-	memcpy(&header, slot, sizeof(header));
-	for (uint32_t c = 0; c < source->ncolumns; c++)
-		has_nulls[c] = gj_slot_has_nulls(slot)[c] != 0 &&
-			partition->types[source->first_column + c].nullable;
-	if (header.nrows != nrows || nrows > source->capacity ||
-		header.heap_used > partition->layout[s].heap_size || header.heap_used % 8 != 0)
-		return fail(partition, GJ_BAD_PROGRAM, "a chunk has a damaged header");
-	*chunk = (GjChunk) {slot, nrows, header.heap_used, &partition->layout[s],
-	partition->places + source->first_column, has_nulls};
+		GJ_TRY(host->slot_free(host->arg, partition->items[i].slot));
 	return GJ_OK;
-}
-
-/*
- * True if of the inner rows of a key one is as good as all: a semi or anti join asks only
- * whether there is one.  The filter of the source has yet to be asked, so there must be none.
- */
-static bool
-one_is_enough(const GjPartition *partition)
-{
-	const GjStep *step = &partition->steps[partition->key_step];
-
-	return (step->join_type == GJ_JOIN_SEMI || step->join_type == GJ_JOIN_ANTI) &&
-		step->residual < 0 && step->range_key < 0 && partition->sources[step->source].filter < 0;
-}
-
-/* True if row i has a key that was seen shortly before; most rows of a hot key have. */
-static bool
-seen_before(GjPartition *partition, uint64_t hash, uint32_t i)
-{
-	const GjKeys *keys = &partition->keys;
-	GjSeenKey  *seen = &partition->seen[hash >> 32 & (GJ_SEEN_KEYS - 1)];
-	bool		equal = seen->used;
-
-	for (uint32_t k = 0; k < keys->nkeys; k++)
-	{
-		equal &= seen->key[k] == keys->value[k][i];
-		seen->key[k] = keys->value[k][i];
-	}
-	seen->used = true;
-	return equal;
-}
-
-/* The keys of a chunk's rows. */
-static GjStatus
-find_keys(GjPartition *partition, uint32_t s, const GjChunk *chunk, bool *failed)
-{
-	const GjDeviceOps *ops = partition->cpu->ops;
-	const GjStep *step = &partition->steps[partition->key_step];
-	const GjSource *source = &partition->sources[s];
-	GjKeys	   *keys = &partition->keys;
-	GjView		view = {.nrows = chunk->nrows};
-
-	for (uint32_t c = 0; c < source->ncolumns; c++)
-	{
-		GjColumn   *column = &partition->columns[source->first_column + c];
-		const GjColumnType *type = &partition->types[source->first_column + c];
-		uint8_t    *slot = (uint8_t *) chunk->slot;
-
-		column->kind = type->kind;
-		column->width = type->width;
-		column->data = slot + chunk->places[c].data;
-		column->nulls = chunk->has_nulls[c] ? slot + chunk->places[c].nulls : NULL;
-		column->heap = type->kind == GJ_REF ? slot + chunk->layout->heap : NULL;
-		/* only checks that they lie within the heap */
-		if (type->kind == GJ_REF)
-			GJ_TRY(ops->rebase_refs(partition->queue, (uint64_t *) (slot + chunk->places[c].data),
-									chunk->nrows, 0, chunk->heap_used));
-	}
-	GJ_TRY(ops->sync(partition->queue));
-	GJ_TRY(ops->set_columns(partition->queue, partition->columns, partition->program->ncolumns,
-							&view.columns));
-	keys->nkeys = step->nkeys;
-	keys->nrows = chunk->nrows;
-	GJ_TRY(ops->keys(partition->queue, &view, 0, chunk->nrows,
-					 s == 0 ? step->outer_keys : step->inner_keys, keys));
-	/* a row error is the device's to find, if the row passes its filter */
-	*failed = ops->sync(partition->queue) != GJ_OK;
-	return GJ_OK;
-}
-
-/* The part that row i belongs to; nparts: none wants it. */
-static uint32_t
-part_of(GjPartition *partition, bool once, uint32_t i)
-{
-	const GjKeys *keys = &partition->keys;
-	uint64_t	hash = 0;
-
-	for (uint32_t k = 0; k < keys->nkeys; k++)
-		hash = gj_hash_combine(hash, keys->value[k][i]);
-	/* mixed once more: the devices' tables use the same hash */
-	hash = gj_hash_mix(~hash);
-	if (once && (keys->null[i] || seen_before(partition, hash, i)))
-		return partition->nparts;
-	return keys->null[i] ? 0 : (uint32_t) (hash & (partition->nparts - 1));
-}
-
-/* Finds the parts of the rows of an item, and how many each has. */
-static void
-count_rows(void *arg, uint32_t item, const GjTile *tile)
-{
-	GjSplitWork *work = arg;
-	GjPartition *partition = work->partition;
-	uint32_t   *counts = partition->counts + (size_t) item * (partition->nparts + 1);
-	uint32_t	first = item * work->item_rows;
-	uint32_t	end = item_end(work, first);
-
-	memset(counts, 0, (partition->nparts + 1) * sizeof(uint32_t));
-	for (uint32_t i = first; i < end; i++)
-	{
-		uint32_t	part = part_of(partition, work->once, i);
-
-		partition->part[i] = (uint16_t) part;
-		counts[part]++;
-	}
-}
-
-/* Puts the numbers of an item's rows where those of their parts go. */
-static void
-place_rows(void *arg, uint32_t item, const GjTile *tile)
-{
-	GjSplitWork *work = arg;
-	GjPartition *partition = work->partition;
-	uint32_t   *at = partition->counts + (size_t) item * (partition->nparts + 1);
-	uint32_t	first = item * work->item_rows;
-	uint32_t	end = item_end(work, first);
-
-	for (uint32_t i = first; i < end; i++)
-		partition->positions[at[partition->part[i]]++] = i;
-}
-
-/* Keeps the rows of a part. */
-static void
-keep_part(void *arg, uint32_t part, const GjTile *tile)
-{
-	GjSplitWork *work = arg;
-	GjPartition *partition = work->partition;
-	const GjColumnType *types = partition->types + partition->sources[work->source].first_column;
-	uint32_t	most = record_rows(partition, work->source);
-	uint32_t	end = work->start[part + 1];
-	GjStatus	status = GJ_OK;
-
-	for (uint32_t first = work->start[part], n; first < end && status == GJ_OK; first += n)
-	{
-		n = end - first < most ? end - first : most;
-		status = gj_spill_add(&partition->spill, &work->parts[part], work->chunk, types,
-							  partition->positions, first, n);
-	}
-	note_status(work, status);
-}
-
-/* Keeps the rows of a chunk by part. */
-static GjStatus
-split_chunk(GjPartition *partition, uint32_t s, const GjChunk *chunk, GjSpillList *parts)
-{
-	GjSplitWork work = {.partition = partition,.source = s,.chunk = chunk,.parts = parts};
-	uint32_t	nparts = partition->nparts;
-	uint32_t	before = 0;
-	uint32_t	nitems;
-	bool		failed;
-
-	GJ_TRY(find_keys(partition, s, chunk, &failed));
-	/* what was seen of keys belongs to one thread */
-	work.once = s > 0 && !failed && one_is_enough(partition);
-	work.item_rows = work.once ? chunk->nrows : GJ_ITEM_ROWS;
-	nitems = work.once ? 1 : items_of(chunk->nrows);
-	GJ_TRY(run_items(&work, nitems, count_rows));
-	for (uint32_t p = 0; p <= nparts; p++)
-	{
-		work.start[p] = before;
-		for (uint32_t i = 0; i < nitems; i++)
-		{
-			uint32_t   *count = partition->counts + (size_t) i * (nparts + 1) + p;
-			uint32_t	n = *count;
-
-			*count = before;
-			before += n;
-		}
-	}
-	GJ_TRY(run_items(&work, nitems, place_rows));
-	return run_items(&work, nparts, keep_part);
 }
 
 GjStatus
-gj_partition_chunk(GjPartition *partition, uint32_t source, uint32_t nrows, const uint8_t *slot)
+gj_partition_chunk(GjPartition *partition, uint32_t source, uint32_t nrows, const uint8_t *memory,
+				   uint32_t slot)
 {
-	uint8_t		has_nulls[GJ_MAX_COLUMNS];
-	GjChunk		chunk;
+	GjSplitItem *item;
 
-	GJ_TRY(read_chunk(partition, source, nrows, slot, has_nulls, &chunk));
-	if (nrows == 0)
-		return GJ_OK;
-	if (source == 0 && partition->key_step >= 0)
-		return split_chunk(partition, 0, &chunk, partition->outer_parts);
-	return keep_chunk(partition, source, source == 0 ? partition->outer_parts :
-					  &partition->inner[source], &chunk);
+	if (partition->nitems == GJ_SPLIT_ITEMS)
+		GJ_TRY(gj_partition_flush(partition, 0));
+	if (source == 0)
+		item = gj_split_add(partition, 0, partition->key_step >= 0, partition->outer_parts);
+	else if (gj_partition_is_key_source(partition, source))
+		item = gj_split_add(partition, source, true, partition->inner_parts);
+	else
+		item = gj_split_add(partition, source, false, &partition->inner[source]);
+	item->memory = memory;
+	item->nrows = nrows;
+	item->slot = slot;
+	return GJ_OK;
 }
 
 /* ---- all inner sources have come */
 
-/* Splits records that are kept already; gives the memory of each back at once. */
+/* Splits records that are kept already; gives the memory of each back as soon as it was read. */
 static GjStatus
 split_list(GjPartition *partition, uint32_t s, GjSpillList *list, GjSpillList *parts)
 {
-	const GjSource *source = &partition->sources[s];
-	GjSpillSlot slot = {partition->slot, partition->types + source->first_column,
-	partition->places + source->first_column, &partition->layout[s]};
-	GjStatus	status = GJ_OK;
-
-	for (uint32_t r = 0, n; r < list->n && status == GJ_OK; r += n)
+	for (uint32_t r = 0; r < list->n;)
 	{
-		uint8_t		has_nulls[GJ_MAX_COLUMNS];
-		GjChunk		chunk;
+		GjSplitItem *item;
 
-		if (partition->team->host->stop(partition->team->host->arg))
-			return GJ_CANCELLED;
-		status = gj_spill_fill(&partition->spill, list->records + r, list->n - r, &slot,
-							   partition->pool, &n);
-		for (uint32_t i = 0; i < n && status == GJ_OK; i++)
-			gj_spill_drop(&partition->spill, &list->records[r + i]);
-		if (status == GJ_OK)
-			status = read_chunk(partition, s, slot.nrows, partition->slot, has_nulls, &chunk);
-		if (status == GJ_OK)
-			status = split_chunk(partition, s, &chunk, parts);
+		if (partition->nitems == GJ_SPLIT_ITEMS)
+			GJ_TRY(gj_split_items(partition));
+		item = gj_split_add(partition, s, true, parts);
+		item->records = list->records + r;
+		item->nrecords = gj_spill_count(item->records, list->n - r, &partition->layout[s]);
+		if (item->nrecords == 0)
+			return GJ_BAD_PROGRAM;
+		r += item->nrecords;
 	}
-	return status;
+	return GJ_OK;
 }
 
 /*
@@ -574,12 +306,14 @@ split_inner(GjPartition *partition, uint32_t nparts)
 	if (!parts)
 		return GJ_OUT_OF_HOST_MEMORY;
 	partition->nparts = nparts;
-	memset(partition->seen, 0, GJ_SEEN_KEYS * sizeof(GjSeenKey));
+	gj_splitters_forget(partition);
 	if (old)
 		for (uint32_t p = 0; p < nold && status == GJ_OK; p++)
 			status = split_list(partition, s, &old[p], parts);
 	else
 		status = split_list(partition, s, &partition->inner[s], parts);
+	if (status == GJ_OK)
+		status = gj_split_items(partition);
 	free_parts(partition, &old, nold);
 	gj_spill_free_list(&partition->spill, &partition->inner[s]);
 	partition->inner_parts = parts;
@@ -604,20 +338,32 @@ largest_part(const GjPartition *partition)
 	return most;
 }
 
-/* Chooses the largest source that can be split by key, and splits it. */
-static GjStatus
-choose_split(GjPartition *partition, uint64_t total)
+/* The need of all that there is of an inner source. */
+static uint64_t
+source_need(const GjPartition *partition, uint32_t s)
+{
+	bool		in_parts = gj_partition_is_key_source(partition, s) && partition->inner_parts;
+	const GjSpillList *lists = in_parts ? partition->inner_parts : &partition->inner[s];
+	uint64_t	nrows = 0;
+	uint64_t	heap = 0;
+
+	for (uint32_t p = 0; p < (in_parts ? partition->nparts : 1); p++)
+	{
+		nrows += lists[p].nrows;
+		heap += lists[p].heap_used;
+	}
+	return gj_partition_need_of(partition, s, nrows, heap);
+}
+
+/* Chooses the largest source that can be split by key, unless one is split already. */
+static void
+choose_step(GjPartition *partition)
 {
 	uint64_t	most = 0;
-	uint64_t	room;
-	uint32_t	nparts = 4;
-	uint32_t	s;
 
-	for (uint32_t i = 0; i < partition->program->nsteps; i++)
+	for (uint32_t i = 0; i < partition->program->nsteps && !partition->inner_parts; i++)
 	{
-		const GjSpillList *list = &partition->inner[partition->steps[i].source];
-		uint64_t	need = gj_partition_need_of(partition, partition->steps[i].source, list->nrows,
-								   list->heap_used);
+		uint64_t	need = source_need(partition, partition->steps[i].source);
 
 		if (need > most && can_split_by_key(partition, i))
 		{
@@ -625,21 +371,32 @@ choose_split(GjPartition *partition, uint64_t total)
 			partition->key_step = (int) i;
 		}
 	}
+}
+
+/* Splits a source by key, if one can be, into as many parts as it takes. */
+static GjStatus
+split_by_key(GjPartition *partition, uint64_t total)
+{
+	uint64_t	need;
+	uint64_t	room;
+	uint32_t	nparts;
+	uint32_t	s;
+
+	choose_step(partition);
 	if (partition->key_step < 0)
 		return GJ_OK;
 	s = partition->steps[partition->key_step].source;
-	room = partition->budget > 2 * (total - most) ? partition->budget - (total - most) :
-		partition->budget / 2;
-	while (nparts < GJ_MAX_PARTS / 4 && most / nparts > room / 4)
-		nparts *= 2;
-	GJ_TRY(split_inner(partition, nparts));
+	need = source_need(partition, s);
+	room = room_of(partition, need, total);
+	nparts = count_parts(partition, need, total);
+	/* from the start it may be in more parts than it had to be */
+	if (!partition->inner_parts || partition->nparts < nparts)
+		GJ_TRY(split_inner(partition, nparts));
 	/* keys that are few or skewed */
-	while (largest_part(partition) > room && nparts < GJ_MAX_PARTS &&
+	while (largest_part(partition) > room && partition->nparts < GJ_MAX_PARTS &&
 		   !gj_partition_can_split_by_blocks(partition, s))
-	{
-		nparts *= 4;
-		GJ_TRY(split_inner(partition, nparts > GJ_MAX_PARTS ? GJ_MAX_PARTS : nparts));
-	}
+		GJ_TRY(split_inner(partition, partition->nparts > GJ_MAX_PARTS / 4 ? GJ_MAX_PARTS :
+						   partition->nparts * 4));
 	return GJ_OK;
 }
 
@@ -656,6 +413,7 @@ load_whole(GjPartition *partition, bool *fit)
 	{
 		for (uint32_t s = 1; s < partition->program->nsources; s++)
 			gj_spill_free_list(&partition->spill, &partition->inner[s]);
+		free_parts(partition, &partition->inner_parts, partition->nparts);
 		return GJ_OK;
 	}
 	partition->whole = false;
@@ -671,7 +429,7 @@ gj_partition_inner_end(GjPartition *partition)
 	bool		fit = false;
 
 	for (uint32_t s = 1; s < partition->program->nsources; s++)
-		total += gj_partition_need_of(partition, s, partition->inner[s].nrows, partition->inner[s].heap_used);
+		total += source_need(partition, s);
 	partition->budget = find_budget(partition->team);
 	if (total <= partition->budget)
 	{
@@ -680,7 +438,7 @@ gj_partition_inner_end(GjPartition *partition)
 			return GJ_OK;
 		partition->budget = total / 2;
 	}
-	GJ_TRY(choose_split(partition, total));
+	GJ_TRY(split_by_key(partition, total));
 	partition->outer_parts = calloc(partition->nparts, sizeof(GjSpillList));
 	return partition->outer_parts ? GJ_OK : GJ_OUT_OF_HOST_MEMORY;
 }

@@ -1,11 +1,15 @@
 /*
  * run_partition.h
- *	  What run_partition.c and run_pass.c share: the parts that a run is split into.
+ *	  What run_partition.c, run_splitter.c and run_pass.c share: the parts that a run is
+ *	  split into.
  */
 #ifndef GJ_DAEMON_RUN_PARTITION_H
 #define GJ_DAEMON_RUN_PARTITION_H
 
 #include "run_team_state.h"
+
+/* Parts at most. */
+#define GJ_MAX_PARTS		1024
 
 /* Device memory that a row of an inner side takes while it is built, beside its columns. */
 #define GJ_ROW_BYTES		80
@@ -29,12 +33,34 @@ typedef struct GjPass
 	uint64_t	need;			/* bytes on the device */
 } GjPass;
 
-/* A key of an inner side that is asked only whether it has it. */
-typedef struct GjSeenKey
+/* Chunks, or slots full of records, that are split at a time. */
+#define GJ_SPLIT_ITEMS		64
+
+/*
+ * What one thread splits: a chunk in a slot of a load ring, or records that are kept already and
+ * fit a slot.  The session's thread fills it in and takes the records that are made; in between
+ * it is the thread's that works on it.
+ */
+typedef struct GjSplitItem
 {
-	bool		used;
-	int64_t		key[GJ_MAX_KEYS];
-} GjSeenKey;
+	uint32_t	source;
+	bool		by_key;			/* else all rows are of part 0 */
+	GjSpillList *lists;			/* of the parts, which get the records */
+	const uint8_t *memory;		/* of the chunk */
+	uint32_t	nrows;
+	uint32_t	slot;
+	GjSpillRecord *records;		/* NULL: it is a chunk */
+	uint32_t	nrecords;
+
+	GjStatus	status;
+	const char *error;			/* NULL: the spill's */
+	GjSpillRecord *made;		/* [max_made] */
+	uint16_t   *part;			/* [max_made] */
+	uint32_t	nmade;
+	uint32_t	max_made;
+} GjSplitItem;
+
+typedef struct GjSplitter GjSplitter;
 
 struct GjPartition
 {
@@ -55,24 +81,38 @@ struct GjPartition
 	GjSpillList *inner_parts;	/* [nparts], of the source of key_step */
 	GjSpillList *outer_parts;
 
-	/* to compute keys with */
-	GjDeviceEntry *cpu;
-	GjQueue    *queue;
-	GjColumn   *columns;
-	GjKeys		keys;
 	GjPool	   *pool;			/* the cpu's threads: they copy rows, for the session's and for members */
-	uint16_t   *part;			/* of each row of a chunk */
-	uint32_t   *positions;		/* rows by part */
-	uint32_t   *counts;			/* [items][nparts + 1]: rows of each part, then where they go */
-	GjSpillRecord *made;		/* records of a chunk that is not split */
-	uint8_t    *slot;			/* for records that are split again */
-	GjSeenKey  *seen;			/* [GJ_SEEN_KEYS] */
+	GjTile		tile;			/* the session's thread's, as it works with them */
+	GjCode		code;			/* to compute keys with */
+	uint32_t	capacity;		/* rows of a chunk */
+	pthread_mutex_t splitter_lock;
+	GjSplitter *splitters;		/* that nobody uses; guarded by splitter_lock */
+	GjSplitItem items[GJ_SPLIT_ITEMS];
+	uint32_t	nitems;			/* that wait */
 
 	/* guarded by the team's lock */
 	GjPass	   *passes;			/* the largest first */
 	uint32_t	npasses;		/* that were run */
 	bool		too_large;		/* a device found that not all fits */
 };
+
+/* ---- run_partition.c */
+
+/* Notes an error for the team, unless there is one; returns the status. */
+extern GjStatus gj_partition_fail(GjPartition *partition, GjStatus status, const char *text);
+
+/* ---- run_splitter.c */
+
+/* One more item, of which there are less than GJ_SPLIT_ITEMS; the caller says what is in it. */
+extern GjSplitItem *gj_split_add(GjPartition *partition, uint32_t source, bool by_key,
+								 GjSpillList *lists);
+
+/* Splits all items that wait. */
+extern GjStatus gj_split_items(GjPartition *partition);
+
+/* Forgets which keys were seen: parts are made anew. */
+extern void gj_splitters_forget(GjPartition *partition);
+extern void gj_splitters_close(GjPartition *partition);
 
 /* ---- what may be split */
 

@@ -9,6 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Slots of the staging memory that are filled at a time: half of them. */
+#define GJ_STAGING_HALF		8
+
 /* ---- sizes */
 
 /* Rows of source s > 0 in a pass, and bytes of their heap. */
@@ -23,6 +26,12 @@ pass_rows(const GjPartition *partition, const GjPass *pass, uint32_t s, uint64_t
 	{
 		const GjSpillList *list = keyed ? &partition->inner_parts[p] : &partition->inner[s];
 
+		if (pass->first[s] == 0 && pass->end[s] >= list->n)
+		{
+			nrows += list->nrows;
+			*heap += list->heap_used;
+			continue;
+		}
 		for (uint32_t r = pass->first[s]; r < pass->end[s] && r < list->n; r++)
 		{
 			nrows += list->records[r].nrows;
@@ -217,49 +226,125 @@ make_program(GjPartition *partition, GjMember *member, const GjPass *pass)
 static GjStatus
 get_staging(GjMember *member)
 {
-	const size_t nbytes = GJ_LOAD_SLOTS * (size_t) GJ_LOAD_SLOT_SIZE;
 	GjErrorText why;
 
 	if (member->staging)
 		return GJ_OK;
-	GJ_TRY(gj_segment_get(member->entry, nbytes, &member->staging, &why));
-	/* it may have been another session's */
-	memset(member->staging->memory, 0, nbytes);
+	return gj_segment_get(member->entry, 2 * GJ_STAGING_HALF * (size_t) GJ_LOAD_SLOT_SIZE,
+						  &member->staging, &why);
+}
+
+/* Records on their way to a run, through one half of the staging memory after the other. */
+typedef struct GjFeed
+{
+	GjPartition *partition;
+	GjMember   *member;
+	uint32_t	source;
+	const GjSpillRecord *records;	/* that are still to be fed */
+	uint32_t	n;
+	GjSpillFill fill;			/* what is being filled */
+	GjSpillSlot slots[2][GJ_STAGING_HALF];
+	uint64_t	fed[2];			/* member->nstaged when the half was given to the run last */
+} GjFeed;
+
+/* Starts to fill a half, if there is something left to fill it with. */
+static GjStatus
+start_half(GjFeed *feed, uint32_t half)
+{
+	GjPartition *partition = feed->partition;
+	GjMember   *member = feed->member;
+	const GjSource *source = &partition->sources[feed->source];
+
+	feed->fill.nslots = 0;
+	if (feed->n == 0 || gj_run_complete(member->run))
+		return GJ_OK;
+	if (member->nread < feed->fed[half])
+		GJ_TRY(gj_run_flush(member->run));
+	for (uint32_t i = 0; i < GJ_STAGING_HALF; i++)
+		feed->slots[half][i] = (GjSpillSlot) {
+			.memory = member->staging->memory +
+				(half * GJ_STAGING_HALF + i) * (size_t) GJ_LOAD_SLOT_SIZE,
+			.types = partition->types + source->first_column,
+			.places = partition->places + source->first_column,
+			.layout = &partition->layout[feed->source]
+		};
+	GJ_TRY(gj_spill_fill_start(&feed->fill, feed->records, feed->n, feed->slots[half],
+							   GJ_STAGING_HALF, partition->pool));
+	feed->records += feed->fill.nrecords;
+	feed->n -= feed->fill.nrecords;
 	return GJ_OK;
 }
 
-/* Gives the run what is in a slot, number *nfed of all. */
+/* Gives the run the slots of a half that is filled. */
 static GjStatus
-feed_slot(GjMember *member, uint32_t s, uint32_t *nfed, const GjSpillSlot *slot)
+feed_half(GjFeed *feed, uint32_t half, uint32_t nslots)
 {
-	uint32_t	i = *nfed % GJ_LOAD_SLOTS;
+	GjMember   *member = feed->member;
 
-	member->nchunks += s == 0;
-	GJ_TRY(gj_run_chunk(member->run, s, slot->nrows, slot->memory, GJ_OWN_SLOTS + i));
-	GJ_TRY(gj_run_work(member->run));
-	/* slots are read later than they are given */
-	return ++*nfed % GJ_LOAD_SLOTS == 0 ? gj_run_flush(member->run) : GJ_OK;
-}
-
-/* Feeds the run with records first .. end-1 of a list. */
-static GjStatus
-feed_list(GjPartition *partition, GjMember *member, uint32_t s, const GjSpillList *list,
-		  uint32_t first, uint32_t end, uint32_t *nfed)
-{
-	const GjSource *source = &partition->sources[s];
-	GjSpillSlot slot = {NULL, partition->types + source->first_column,
-	partition->places + source->first_column, &partition->layout[s]};
-
-	if (end > list->n)
-		end = list->n;
-	for (uint32_t n; first < end; first += n)
+	for (uint32_t i = 0; i < nslots; i++)
 	{
-		slot.memory = member->staging->memory + (size_t) (*nfed % GJ_LOAD_SLOTS) * GJ_LOAD_SLOT_SIZE;
-		GJ_TRY(gj_spill_fill(&partition->spill, list->records + first, end - first, &slot,
-							 partition->pool, &n));
-		GJ_TRY(feed_slot(member, s, nfed, &slot));
+		const GjSpillSlot *slot = &feed->slots[half][i];
+
+		member->nchunks += feed->source == 0;
+		member->nstaged++;
+		GJ_TRY(gj_run_chunk(member->run, feed->source, slot->nrows, slot->memory,
+							GJ_OWN_SLOTS + i));
 	}
-	return GJ_OK;
+	feed->fed[half] = member->nstaged;
+	return gj_run_work(member->run);
+}
+
+/* Feeds the run with records: while the device takes those of one half, the other is filled. */
+static GjStatus
+feed_records(GjPartition *partition, GjMember *member, uint32_t s, const GjSpillRecord *records,
+			 uint32_t n)
+{
+	GjFeed		feed = {.partition = partition,.member = member,.source = s,.records = records,
+	.n = n};
+	uint32_t	half = 0;
+	uint32_t	nslots;
+
+	GJ_TRY(start_half(&feed, half));
+	while ((nslots = feed.fill.nslots) > 0)
+	{
+		GjStatus	status;
+
+		GJ_TRY(gj_spill_fill_end(&feed.fill));
+		GJ_TRY(start_half(&feed, 1 - half));
+		status = feed_half(&feed, half, nslots);
+		if (status != GJ_OK)
+		{
+			if (feed.fill.nslots > 0)
+				gj_spill_fill_end(&feed.fill);
+			return status;
+		}
+		half = 1 - half;
+	}
+	/* the next ones start with the first half again */
+	return gj_run_flush(member->run);
+}
+
+/* Feeds the run with records first .. end-1 of each of n lists. */
+static GjStatus
+feed_lists(GjPartition *partition, GjMember *member, uint32_t s, const GjSpillList *lists,
+		   uint32_t n, uint32_t first, uint32_t end)
+{
+	GjSpillRecord *records;
+	uint32_t	nrecords = 0;
+	GjStatus	status;
+
+	for (uint32_t i = 0; i < n; i++)
+		nrecords += lists[i].n;
+	records = malloc((nrecords + 1) * sizeof(GjSpillRecord));
+	if (!records)
+		return GJ_OUT_OF_HOST_MEMORY;
+	nrecords = 0;
+	for (uint32_t i = 0; i < n; i++)
+		for (uint32_t r = first; r < end && r < lists[i].n; r++)
+			records[nrecords++] = lists[i].records[r];
+	status = feed_records(partition, member, s, records, nrecords);
+	free(records);
+	return status;
 }
 
 /* Opens a run and gives it the inner sides of a pass. */
@@ -267,23 +352,22 @@ static GjStatus
 load_inner(GjPartition *partition, GjMember *member, const GjPass *pass)
 {
 	GjStatus	status;
-	uint32_t	nfed = 0;
 
 	GJ_TRY(make_program(partition, member, pass));
 	GJ_TRY(get_staging(member));
 	gj_member_open_run(member, member->program, &status);
 	GJ_TRY(status);
+	member->nstaged = member->nread = 0;
 	for (uint32_t s = 1; s < partition->program->nsources; s++)
 	{
+		bool		keyed = gj_partition_is_key_source(partition, s);
+
 		if (gj_run_complete(member->run))
 			return GJ_OK;
-		if (gj_partition_is_key_source(partition, s))
-			for (uint32_t p = pass->first_part; p < pass->end_part; p++)
-				GJ_TRY(feed_list(partition, member, s, &partition->inner_parts[p],
-								 pass->first[s], pass->end[s], &nfed));
-		else
-			GJ_TRY(feed_list(partition, member, s, &partition->inner[s], pass->first[s],
-							 pass->end[s], &nfed));
+		GJ_TRY(feed_lists(partition, member, s, keyed ?
+						  &partition->inner_parts[pass->first_part] : &partition->inner[s],
+						  keyed ? pass->end_part - pass->first_part : 1, pass->first[s],
+						  pass->end[s]));
 		GJ_TRY(gj_run_source_end(member->run, s));
 	}
 	return GJ_OK;
@@ -310,13 +394,10 @@ counted_sources(const GjPartition *partition, const GjPass *pass)
 static GjStatus
 feed_pass(GjPartition *partition, GjMember *member, const GjPass *pass)
 {
-	uint32_t	nfed = 0;
-
 	GJ_TRY(load_inner(partition, member, pass));
-	for (uint32_t p = pass->first_part; p < pass->end_part; p++)
-		if (!gj_run_complete(member->run))
-			GJ_TRY(feed_list(partition, member, 0, &partition->outer_parts[p], 0, UINT32_MAX,
-							 &nfed));
+	if (!gj_run_complete(member->run))
+		GJ_TRY(feed_lists(partition, member, 0, &partition->outer_parts[pass->first_part],
+						  pass->end_part - pass->first_part, 0, UINT32_MAX));
 	return gj_run_complete(member->run) ? GJ_OK : gj_run_source_end(member->run, 0);
 }
 
@@ -382,7 +463,7 @@ GjStatus
 gj_partition_load(GjPartition *partition, GjMember *member)
 {
 	GjTeam    *team = partition->team;
-	GjPass		all = {.end_part = 1};
+	GjPass		all = {.end_part = partition->nparts};
 	GjStatus	status;
 
 	for (uint32_t s = 0; s < GJ_MAX_SOURCES; s++)

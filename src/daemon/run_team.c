@@ -29,6 +29,9 @@
 /* The same of pairs of sets, of which all devices have to build an index. */
 #define GJ_PAIRS_A_DEVICE	(UINT64_C(4) << 30)
 
+/* Chunks to be kept on the host that keep the cpu's threads busy. */
+#define GJ_MANY_CHUNKS	32
+
 /* How often the session's thread looks whether it is to stop, while it waits for members. */
 #define GJ_TEAM_POLL_MS	5
 
@@ -255,7 +258,6 @@ post_chunk(GjTeam *team, const GjTask *chunk)
 
 	if (!use)
 		return GJ_OUT_OF_HOST_MEMORY;
-	__atomic_store_n(&team->loads, true, __ATOMIC_RELAXED);
 	use->slot = chunk->slot;
 	use->nusers = n;
 	pthread_mutex_lock(&team->lock);
@@ -327,12 +329,17 @@ gj_team_chunk(GjTeam *team, uint32_t source, uint32_t nrows, uint8_t *memory, ui
 		return gj_team_fail(team, GJ_BAD_PROGRAM, "a chunk of a source comes too early or too late");
 	if (team->host->stop(team->host->arg))
 		return GJ_CANCELLED;
+	__atomic_store_n(&team->loads, true, __ATOMIC_RELAXED);
 	if (team->partition && (source > 0 || !gj_partition_is_whole(team->partition)))
-	{
-		GJ_TRY(gj_partition_chunk(team->partition, source, nrows, memory));
-		return team->host->slot_free(team->host->arg, slot);
-	}
+		return gj_partition_chunk(team->partition, source, nrows, memory, slot);
 	return post_chunk(team, &chunk);
+}
+
+/* Reads the chunks that wait for that, if they are at least so many. */
+static GjStatus
+read_waiting(GjTeam *team, uint32_t least)
+{
+	return team->partition ? gj_partition_flush(team->partition, least) : GJ_OK;
 }
 
 GjStatus
@@ -350,6 +357,7 @@ gj_team_ask(GjTeam *team, const uint8_t *memory)
 		return gj_team_ask_all(team, memory);
 	memcpy(&ask, memory, sizeof(ask));
 	nothing.next = ask.nfragments;
+	GJ_TRY(read_waiting(team, 0));
 	GJ_TRY(gj_team_drain(team));
 	GJ_TRY(host->answer_space(host->arg, &out, &nbytes));
 	memcpy(out, &nothing, sizeof(nothing));
@@ -420,6 +428,7 @@ gj_team_source_end(GjTeam *team, uint32_t source)
 		return post_for_all(team, GJ_TASK_SOURCE_END, source);
 	if (in_order(team) && !makes_rows(team->program))
 		return gj_team_for_all(team, GJ_TASK_SOURCE_END, source);
+	GJ_TRY(read_waiting(team, 0));
 	if (!team->partition)
 	{
 		GJ_TRY(gj_team_drain(team));
@@ -536,13 +545,20 @@ gj_team_accepts(const GjTeam *team, uint32_t source)
 GjStatus
 gj_team_work(GjTeam *team)
 {
-	return team->direct ? gj_run_work(team->members[0].run) : gj_team_serve(team);
+	if (team->direct)
+		return gj_run_work(team->members[0].run);
+	/* more may have come by now: all are read when the run is flushed */
+	GJ_TRY(read_waiting(team, GJ_MANY_CHUNKS));
+	return gj_team_serve(team);
 }
 
 GjStatus
 gj_team_flush(GjTeam *team)
 {
-	return team->direct ? gj_run_flush(team->members[0].run) : gj_team_serve(team);
+	if (team->direct)
+		return gj_run_flush(team->members[0].run);
+	GJ_TRY(read_waiting(team, 0));
+	return gj_team_serve(team);
 }
 
 GjStatus

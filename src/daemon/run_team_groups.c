@@ -46,6 +46,7 @@ struct GjTeamGroups
 	GjPartLayout part;
 	pthread_mutex_t lock;		/* guards all that follows */
 	GjSpill		spill;
+	GjSpillWriter writer;
 	GjSpillList all;			/* until they are split */
 	GjShare    *shares;			/* to be put together */
 	uint8_t    *slot;			/* of who splits: records, and where they go */
@@ -69,6 +70,7 @@ gj_team_groups_open(GjTeam *team, uint32_t nkeys, GjTeamGroups *next, GjErrorTex
 	pthread_mutex_init(&groups->lock, NULL);
 	gj_spill_open(&groups->spill, team->options.spill_memory, team->options.temp_limit,
 				  team->options.temp_directory);
+	gj_spill_writer_open(&groups->writer, &groups->spill);
 	if (!gj_part_layout(team->program, nkeys, &groups->part))
 		snprintf(why->text, sizeof(why->text), "a group does not fit a slot");
 	else
@@ -102,6 +104,7 @@ gj_team_groups_close(GjTeamGroups *groups)
 		free_share(groups, groups->shares);
 		groups->shares = next;
 	}
+	gj_spill_writer_close(&groups->writer);
 	gj_spill_close(&groups->spill);
 	pthread_mutex_destroy(&groups->lock);
 	free(groups->slot);
@@ -147,7 +150,7 @@ static GjStatus
 keep(GjTeamGroups *groups, GjSpillList *list, const GjChunk *chunk, const uint32_t *positions,
 	 uint32_t first, uint32_t n)
 {
-	GjStatus	status = gj_spill_add(&groups->spill, list, chunk, groups->part.types, positions,
+	GjStatus	status = gj_spill_add(&groups->writer, list, chunk, groups->part.types, positions,
 									  first, n);
 
 	return status == GJ_OK ? GJ_OK : fail(groups, status);
@@ -236,7 +239,7 @@ split_list(GjTeamGroups *groups, GjSpillList *list, GjShare **shares, uint32_t n
 		if (__atomic_load_n(&groups->team->stop, __ATOMIC_RELAXED))
 			status = GJ_CANCELLED;
 		else
-			status = gj_spill_fill(&groups->spill, list->records + r, list->n - r, &slot, NULL, &n);
+			status = gj_spill_fill(list->records + r, list->n - r, &slot, &n);
 		for (uint32_t i = 0; i < n && status == GJ_OK; i++)
 			gj_spill_drop(&groups->spill, &list->records[r + i]);
 		if (status == GJ_OK)
@@ -347,7 +350,7 @@ add_share(GjTeamGroups *groups, GjMember *member, const GjShare *share)
 	GJ_TRY(gj_member_part_slot(member, &slot.memory));
 	for (uint32_t r = 0, n; r < share->list.n; r += n)
 	{
-		GJ_TRY(gj_spill_fill(&groups->spill, share->list.records + r, share->list.n - r, &slot, NULL, &n));
+		GJ_TRY(gj_spill_fill(share->list.records + r, share->list.n - r, &slot, &n));
 		GJ_TRY(gj_run_add_part(member->run, groups->nkeys, slot.memory));
 	}
 	return GJ_OK;

@@ -135,6 +135,8 @@ typedef struct GjMember
 
 	/* passes */
 	GjSegment  *staging;		/* slots that are filled from records */
+	uint64_t	nstaged;		/* slots of it that its run was given, */
+	uint64_t	nread;			/* and has read */
 } GjMember;
 
 /* What a member wants of the output ring. */
@@ -284,7 +286,7 @@ extern GjStatus gj_member_send_parcel(void *arg, GjParcel *parcel);
 /* A parcel has been read, or will not be.  The lock is not held. */
 extern void gj_team_drop_parcel(GjTeam *team, GjParcel *parcel);
 
-/* ---- run_partition.c and run_pass.c */
+/* ---- run_partition.c and run_pass.c, which take run_splitter.c's help */
 
 /* NULL: the program cannot be split. */
 extern GjPartition *gj_partition_open(GjTeam *team, GjStatus *status, GjErrorText *why);
@@ -293,9 +295,12 @@ extern void gj_partition_close(GjPartition *partition);
 /* True: outer chunks go to the devices, nothing is split. */
 extern bool gj_partition_is_whole(const GjPartition *partition);
 
-/* Keeps a chunk. */
+/* Keeps a chunk, which is read until gj_partition_flush has given its slot back. */
 extern GjStatus gj_partition_chunk(GjPartition *partition, uint32_t source, uint32_t nrows,
-								   const uint8_t *slot);
+								   const uint8_t *memory, uint32_t slot);
+
+/* Reads all chunks that have come, if they are at least so many, and gives their slots back. */
+extern GjStatus gj_partition_flush(GjPartition *partition, uint32_t least);
 
 /* All inner sources have come: decides how to go on, loads them if they fit. */
 extern GjStatus gj_partition_inner_end(GjPartition *partition);

@@ -14,29 +14,198 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define gj_align8(n)	(((uint64_t) (n) + 7) & ~UINT64_C(7))
 
+/* Bytes of a block: so many, or this share of the memory, but so many at least. */
+#define GJ_BLOCK_BYTES		(UINT64_C(4) * 1024 * 1024)
+#define GJ_BLOCK_SHARE		16
+#define GJ_LEAST_BLOCK		(UINT64_C(64) * 1024)
+/* Blocks of that size without records that are kept, for any run. */
+#define GJ_IDLE_BLOCKS		64
+/* Bytes of a huge page: blocks as large begin at one. */
+#define GJ_HUGE_PAGE		(UINT64_C(2) * 1024 * 1024)
+/* Where records begin in a block, and a multiple of it is where each does. */
+#define GJ_RECORD_ALIGN		64
+
+/* The beginning of the memory of a block. */
+struct GjSpillBlock
+{
+	GjSpillBlock *next;			/* in the list of idle ones */
+	uint64_t	nbytes;
+	uint64_t	used;			/* the writer's that fills it */
+	uint32_t	nusers;			/* atomic: its records, and the writer */
+};
+
+/* ---- blocks */
+
+/* Guarded by `lock`. */
+static struct
+{
+	pthread_mutex_t lock;
+	GjSpillBlock *first;
+	uint32_t	n;
+}			idle = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* One that is kept; NULL: there is none. */
+static GjSpillBlock *
+take_idle(void)
+{
+	GjSpillBlock *block;
+
+	pthread_mutex_lock(&idle.lock);
+	block = idle.first;
+	if (block)
+	{
+		idle.first = block->next;
+		idle.n--;
+	}
+	pthread_mutex_unlock(&idle.lock);
+	return block;
+}
+
+/* Keeps a block.  False: there are enough. */
+static bool
+put_idle(GjSpillBlock *block)
+{
+	bool		keep;
+
+	pthread_mutex_lock(&idle.lock);
+	keep = idle.n < GJ_IDLE_BLOCKS;
+	if (keep)
+	{
+		block->next = idle.first;
+		idle.first = block;
+		idle.n++;
+	}
+	pthread_mutex_unlock(&idle.lock);
+	return keep;
+}
+
+/* Memory that begins at a huge page, if it is as large. */
+static void *
+map_block(uint64_t nbytes)
+{
+	uint64_t	more = nbytes >= GJ_HUGE_PAGE ? GJ_HUGE_PAGE : 0;
+	uint8_t    *memory = mmap(NULL, nbytes + more, PROT_READ | PROT_WRITE,
+							  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint64_t	before;
+
+	if (memory == MAP_FAILED)
+		return NULL;
+	if (more == 0)
+		return memory;
+	before = -(uintptr_t) memory & (GJ_HUGE_PAGE - 1);
+	if (before > 0)
+		munmap(memory, before);
+	if (before < more)
+		munmap(memory + before + nbytes, more - before);
+	/* without them it works, too */
+	(void) madvise(memory + before, nbytes, MADV_HUGEPAGE);
+	return memory + before;
+}
+
+/* A block that has room for a record; NULL: out of memory. */
+static GjSpillBlock *
+get_block(GjSpill *spill, uint64_t record_bytes)
+{
+	uint64_t	nbytes = record_bytes + GJ_RECORD_ALIGN;
+	GjSpillBlock *block = NULL;
+
+	if (nbytes <= spill->block_bytes)
+		nbytes = spill->block_bytes;
+	else
+		nbytes = (nbytes + GJ_LEAST_BLOCK - 1) / GJ_LEAST_BLOCK * GJ_LEAST_BLOCK;
+	if (nbytes == GJ_BLOCK_BYTES)
+		block = take_idle();
+	if (!block)
+		block = map_block(nbytes);
+	if (!block)
+		return NULL;
+	block->nbytes = nbytes;
+	block->used = GJ_RECORD_ALIGN;
+	block->nusers = 1;
+	return block;
+}
+
+/* A record of the block has gone, or the writer has done with it. */
+static void
+leave_block(GjSpillBlock *block)
+{
+	if (__atomic_sub_fetch(&block->nusers, 1, __ATOMIC_ACQ_REL) > 0)
+		return;
+	if (block->nbytes != GJ_BLOCK_BYTES || !put_idle(block))
+		munmap(block, block->nbytes);
+}
+
+/* Takes memory of a block for a record. */
+static bool
+take_block(GjSpillWriter *writer, GjSpillRecord *record)
+{
+	GjSpillBlock *block = writer->block;
+
+	if (!block || block->nbytes - block->used < record->nbytes)
+	{
+		if (block)
+			leave_block(block);
+		block = writer->block = get_block(writer->spill, record->nbytes);
+		if (!block)
+			return false;
+	}
+	record->memory = (uint8_t *) block + block->used;
+	record->block = block;
+	block->used += (record->nbytes + GJ_RECORD_ALIGN - 1) / GJ_RECORD_ALIGN * GJ_RECORD_ALIGN;
+	/* the rounding may go beyond the end */
+	if (block->used > block->nbytes)
+		block->used = block->nbytes;
+	__atomic_add_fetch(&block->nusers, 1, __ATOMIC_RELAXED);
+	return true;
+}
+
+/* ---- open and close */
+
 void
 gj_spill_open(GjSpill *spill, uint64_t memory_limit, uint64_t temp_limit, const char *directory)
 {
+	uint64_t	nbytes = memory_limit / GJ_BLOCK_SHARE / GJ_LEAST_BLOCK * GJ_LEAST_BLOCK;
+
 	memset(spill, 0, sizeof(*spill));
 	spill->memory_limit = memory_limit;
 	spill->temp_limit = temp_limit;
 	spill->directory = directory;
-	spill->fd = -1;
+	spill->block_bytes = nbytes < GJ_LEAST_BLOCK ? GJ_LEAST_BLOCK :
+		nbytes < GJ_BLOCK_BYTES ? nbytes : GJ_BLOCK_BYTES;
 	pthread_mutex_init(&spill->lock, NULL);
 }
 
 void
 gj_spill_close(GjSpill *spill)
 {
-	if (spill->fd >= 0)
-		close(spill->fd);
-	spill->fd = -1;
 	pthread_mutex_destroy(&spill->lock);
+}
+
+void
+gj_spill_writer_open(GjSpillWriter *writer, GjSpill *spill)
+{
+	memset(writer, 0, sizeof(*writer));
+	writer->spill = spill;
+	writer->fd = -1;
+}
+
+void
+gj_spill_writer_close(GjSpillWriter *writer)
+{
+	if (writer->block)
+		leave_block(writer->block);
+	writer->block = NULL;
+	free(writer->buffer);
+	writer->buffer = NULL;
+	if (writer->fd >= 0)
+		close(writer->fd);
+	writer->fd = -1;
 }
 
 static GjStatus
@@ -51,39 +220,41 @@ no_room(GjErrorText *why, const char *what, int error)
 	return GJ_OUT_OF_HOST_MEMORY;
 }
 
-/* A file without a name, or one that loses it at once.  The lock is held. */
+/* A file without a name, or one that loses it at once. */
 static GjStatus
-open_file(GjSpill *spill, GjErrorText *why)
+open_file(GjSpillWriter *writer, GjErrorText *why)
 {
+	const char *directory = writer->spill->directory;
 	char		path[256];
 
-	if (spill->fd >= 0)
+	if (writer->fd >= 0)
 		return GJ_OK;
-	if (spill->directory[0] == '\0')
+	if (directory[0] == '\0')
 		return no_room(why, "there is no directory for temporary files", 0);
 	/* PostgreSQL makes it when it first needs it, too */
-	mkdir(spill->directory, 0700);
-	spill->fd = open(spill->directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-	if (spill->fd < 0)
+	mkdir(directory, 0700);
+	writer->fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	if (writer->fd < 0)
 	{
 		/* the prefix by which PostgreSQL knows what to remove after a crash */
-		snprintf(path, sizeof(path), "%s/pgsql_tmp_gpujoind.XXXXXX", spill->directory);
-		spill->fd = mkostemp(path, O_CLOEXEC);
-		if (spill->fd >= 0)
+		snprintf(path, sizeof(path), "%s/pgsql_tmp_gpujoind.XXXXXX", directory);
+		writer->fd = mkostemp(path, O_CLOEXEC);
+		if (writer->fd >= 0)
 			unlink(path);
 	}
-	return spill->fd >= 0 ? GJ_OK : no_room(why, "could not create a temporary file", errno);
+	return writer->fd >= 0 ? GJ_OK : no_room(why, "could not create a temporary file", errno);
 }
 
 /* ---- writing */
 
-/* The bytes of a record of these rows, and the heap among them. */
+/* The bytes of a record of these rows, and the heap among them, of which *heap_left can be. */
 static GjStatus
 measure(const GjChunk *chunk, const GjColumnType *types, const uint32_t *positions, uint32_t first,
-		uint32_t n, GjSpillRecord *record, GjErrorText *why)
+		uint64_t *heap_left, GjSpillRecord *record, GjErrorText *why)
 {
 	uint64_t	nbytes = gj_align8(chunk->layout->ncolumns);
 	uint64_t	heap = 0;
+	uint32_t	n = record->nrows;
 
 	for (uint32_t c = 0; c < chunk->layout->ncolumns; c++)
 	{
@@ -98,15 +269,15 @@ measure(const GjChunk *chunk, const GjColumnType *types, const uint32_t *positio
 			heap += gj_ref_space(refs[positions ? positions[first + i] : first + i]);
 	}
 	/* rows share no bytes in a chunk, so they cannot have more than it */
-	if (heap > chunk->heap_used)
+	if (heap > *heap_left)
 	{
 		snprintf(why->text, sizeof(why->text), "a chunk has a damaged heap");
 		return GJ_BAD_PROGRAM;
 	}
-	record->nrows = n;
-	record->has_nulls = false;
+	*heap_left -= heap;
+	record->nulls = 0;
 	for (uint32_t c = 0; c < chunk->layout->ncolumns; c++)
-		record->has_nulls |= chunk->has_nulls[c] != 0;
+		record->nulls |= (uint64_t) (chunk->has_nulls[c] != 0) << c % 64;
 	record->heap_used = (uint32_t) heap;
 	record->nbytes = nbytes + heap;
 	return GJ_OK;
@@ -200,35 +371,14 @@ write_record(const GjChunk *chunk, const GjColumnType *types, const uint32_t *po
 	return GJ_OK;
 }
 
-/* Takes a place in the file for the record. */
+/* Writes bytes to the end of the writer's file. */
 static GjStatus
-reserve_file(GjSpill *spill, GjSpillRecord *record, GjErrorText *why)
+write_file(GjSpillWriter *writer, uint64_t nbytes, GjErrorText *why)
 {
-	GjStatus	status;
-
-	pthread_mutex_lock(&spill->lock);
-	if (spill->file_used > spill->temp_limit ||
-		record->nbytes > spill->temp_limit - spill->file_used)
-		status = no_room(why, "gpujoin.spill_memory and temp_file_limit do not suffice", 0);
-	else
-		status = open_file(spill, why);
-	if (status == GJ_OK)
+	for (uint64_t done = 0; done < nbytes;)
 	{
-		record->offset = spill->file_used;
-		spill->file_used += record->nbytes;
-	}
-	pthread_mutex_unlock(&spill->lock);
-	return status;
-}
-
-/* Writes the record's bytes to its place in the file. */
-static GjStatus
-write_file(const GjSpill *spill, const GjSpillRecord *record, const uint8_t *bytes, GjErrorText *why)
-{
-	for (uint64_t done = 0; done < record->nbytes;)
-	{
-		ssize_t		n = pwrite(spill->fd, bytes + done, record->nbytes - done,
-							   (off_t) (record->offset + done));
+		ssize_t		n = pwrite(writer->fd, writer->buffer + done, nbytes - done,
+							   (off_t) (writer->file_end + done));
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -236,8 +386,148 @@ write_file(const GjSpill *spill, const GjSpillRecord *record, const uint8_t *byt
 			return no_room(why, "could not write to a temporary file", n < 0 ? errno : ENOSPC);
 		done += (uint64_t) n;
 	}
+	writer->file_end += nbytes;
 	return GJ_OK;
 }
+
+static bool
+grow_buffer(GjSpillWriter *writer, uint64_t nbytes)
+{
+	if (nbytes <= writer->buffer_bytes)
+		return true;
+	free(writer->buffer);
+	writer->buffer = malloc(nbytes);
+	writer->buffer_bytes = writer->buffer ? nbytes : 0;
+	return writer->buffer != NULL;
+}
+
+/*
+ * Counts the records' bytes: the first *nmemory are to be in memory, as many as there is room
+ * for, the others, of *file_bytes, in the file.
+ */
+static GjStatus
+reserve(GjSpill *spill, const GjSpillRecord *records, uint32_t n, uint32_t *nmemory,
+		uint64_t *file_bytes, GjErrorText *why)
+{
+	GjStatus	status = GJ_OK;
+	uint64_t	memory = 0;
+	uint32_t	i;
+
+	*file_bytes = 0;
+	pthread_mutex_lock(&spill->lock);
+	for (i = 0; i < n && records[i].nbytes <= spill->memory_limit - spill->memory_used - memory; i++)
+		memory += records[i].nbytes;
+	*nmemory = i;
+	for (; i < n; i++)
+		*file_bytes += records[i].nbytes;
+	if (*file_bytes > 0 && (spill->file_used > spill->temp_limit ||
+							*file_bytes > spill->temp_limit - spill->file_used))
+		status = no_room(why, "gpujoin.spill_memory and temp_file_limit do not suffice", 0);
+	else
+	{
+		spill->file_used += *file_bytes;
+		spill->memory_used += memory;
+		if (spill->memory_used > spill->memory_peak)
+			spill->memory_peak = spill->memory_used;
+	}
+	pthread_mutex_unlock(&spill->lock);
+	return status;
+}
+
+static void
+give_memory(GjSpill *spill, uint64_t nbytes)
+{
+	pthread_mutex_lock(&spill->lock);
+	spill->memory_used -= nbytes;
+	pthread_mutex_unlock(&spill->lock);
+}
+
+/* Writes records, whose bytes are counted: the first nmemory to memory, the others to the file. */
+static GjStatus
+write_records(GjSpillWriter *writer, const GjChunk *chunk, const GjColumnType *types,
+			  const uint32_t *positions, uint32_t first, GjSpillRecord *records, uint32_t n,
+			  uint32_t nmemory, uint64_t file_bytes, GjErrorText *why)
+{
+	uint64_t	at = 0;
+
+	if (file_bytes > 0)
+		GJ_TRY(open_file(writer, why));
+	if (!grow_buffer(writer, file_bytes))
+		return no_room(why, "out of memory", 0);
+	for (uint32_t i = 0; i < n; i++)
+	{
+		GjSpillRecord *record = &records[i];
+		uint8_t    *to;
+
+		if (i < nmemory)
+		{
+			if (!take_block(writer, record))
+				return no_room(why, "out of memory", 0);
+			to = record->memory;
+		}
+		else
+		{
+			to = writer->buffer + at;
+			record->fd = writer->fd;
+			record->offset = writer->file_end + at;
+			at += record->nbytes;
+		}
+		GJ_TRY(write_record(chunk, types, positions, first, record, to, why));
+		first += record->nrows;
+	}
+	return write_file(writer, file_bytes, why);
+}
+
+/* Makes the records where there is room: in memory, else in the file. */
+static GjStatus
+make_records(GjSpillWriter *writer, const GjChunk *chunk, const GjColumnType *types,
+			 const uint32_t *positions, uint32_t first, GjSpillRecord *records, uint32_t n,
+			 GjErrorText *why)
+{
+	uint64_t	heap_left = chunk->heap_used;
+	uint64_t	file_bytes;
+	uint32_t	nmemory;
+	uint32_t	at = first;
+	GjStatus	status;
+
+	for (uint32_t i = 0; i < n; i++)
+	{
+		records[i].memory = NULL;
+		GJ_TRY(measure(chunk, types, positions, at, &heap_left, &records[i], why));
+		at += records[i].nrows;
+	}
+	GJ_TRY(reserve(writer->spill, records, n, &nmemory, &file_bytes, why));
+	status = write_records(writer, chunk, types, positions, first, records, n, nmemory, file_bytes,
+						   why);
+	for (uint32_t i = 0; i < nmemory && status != GJ_OK; i++)
+	{
+		if (records[i].memory)
+			leave_block(records[i].block);
+		records[i].memory = NULL;
+		give_memory(writer->spill, records[i].nbytes);
+	}
+	return status;
+}
+
+GjStatus
+gj_spill_make(GjSpillWriter *writer, const GjChunk *chunk, const GjColumnType *types,
+			  const uint32_t *positions, uint32_t first, GjSpillRecord *records, uint32_t n)
+{
+	GjSpill    *spill = writer->spill;
+	GjErrorText why = {""};
+	GjStatus	status = make_records(writer, chunk, types, positions, first, records, n, &why);
+
+	if (status != GJ_OK)
+	{
+		pthread_mutex_lock(&spill->lock);
+		if (spill->error.text[0] == '\0')
+			spill->error = why;
+		pthread_mutex_unlock(&spill->lock);
+	}
+	return status;
+}
+
+/* ---- lists */
 
 static GjStatus
 grow_list(GjSpillList *list)
@@ -255,81 +545,6 @@ grow_list(GjSpillList *list)
 	return GJ_OK;
 }
 
-/* Counts memory for the record.  False: there is none left. */
-static bool
-take_memory(GjSpill *spill, uint64_t nbytes)
-{
-	bool		ok;
-
-	pthread_mutex_lock(&spill->lock);
-	ok = nbytes <= spill->memory_limit && spill->memory_used <= spill->memory_limit - nbytes;
-	if (ok)
-		spill->memory_used += nbytes;
-	if (spill->memory_used > spill->memory_peak)
-		spill->memory_peak = spill->memory_used;
-	pthread_mutex_unlock(&spill->lock);
-	return ok;
-}
-
-static void
-give_memory(GjSpill *spill, uint64_t nbytes)
-{
-	pthread_mutex_lock(&spill->lock);
-	spill->memory_used -= nbytes;
-	pthread_mutex_unlock(&spill->lock);
-}
-
-/* Makes the record where there is room: in memory, else in the file. */
-static GjStatus
-place_record(GjSpill *spill, const GjChunk *chunk, const GjColumnType *types,
-			 const uint32_t *positions, uint32_t first, GjSpillRecord *record, GjErrorText *why)
-{
-	bool		in_memory = take_memory(spill, record->nbytes);
-	uint8_t    *bytes = malloc(record->nbytes);
-	GjStatus	status;
-
-	record->memory = NULL;
-	if (!bytes)
-	{
-		if (in_memory)
-			give_memory(spill, record->nbytes);
-		return no_room(why, "out of memory", 0);
-	}
-	status = write_record(chunk, types, positions, first, record, bytes, why);
-	if (status == GJ_OK && in_memory)
-	{
-		record->memory = bytes;
-		return GJ_OK;
-	}
-	if (in_memory)
-		give_memory(spill, record->nbytes);
-	else if (status == GJ_OK)
-		status = reserve_file(spill, record, why);
-	if (status == GJ_OK)
-		status = write_file(spill, record, bytes, why);
-	free(bytes);
-	return status;
-}
-
-GjStatus
-gj_spill_make(GjSpill *spill, const GjChunk *chunk, const GjColumnType *types,
-			  const uint32_t *positions, uint32_t first, uint32_t n, GjSpillRecord *record)
-{
-	GjErrorText why = {""};
-	GjStatus	status = measure(chunk, types, positions, first, n, record, &why);
-
-	if (status == GJ_OK)
-		status = place_record(spill, chunk, types, positions, first, record, &why);
-	if (status != GJ_OK)
-	{
-		pthread_mutex_lock(&spill->lock);
-		if (spill->error.text[0] == '\0')
-			spill->error = why;
-		pthread_mutex_unlock(&spill->lock);
-	}
-	return status;
-}
-
 GjStatus
 gj_spill_append(GjSpillList *list, const GjSpillRecord *record)
 {
@@ -341,36 +556,50 @@ gj_spill_append(GjSpillList *list, const GjSpillRecord *record)
 }
 
 GjStatus
-gj_spill_add(GjSpill *spill, GjSpillList *list, const GjChunk *chunk, const GjColumnType *types,
-			 const uint32_t *positions, uint32_t first, uint32_t n)
+gj_spill_add(GjSpillWriter *writer, GjSpillList *list, const GjChunk *chunk,
+			 const GjColumnType *types, const uint32_t *positions, uint32_t first, uint32_t n)
 {
-	GjSpillRecord record;
+	GjSpillRecord record = {.nrows = n};
 	GjStatus	status;
 
 	if (n == 0)
 		return GJ_OK;
-	GJ_TRY(gj_spill_make(spill, chunk, types, positions, first, n, &record));
+	GJ_TRY(gj_spill_make(writer, chunk, types, positions, first, &record, 1));
 	status = gj_spill_append(list, &record);
 	if (status != GJ_OK)
-		gj_spill_drop(spill, &record);
+		gj_spill_drop(writer->spill, &record);
 	return status;
+}
+
+/* Gives the memory of a record back, but does not count it; its bytes. */
+static uint64_t
+drop(GjSpillRecord *record)
+{
+	if (!record->memory)
+		return 0;
+	leave_block(record->block);
+	record->memory = NULL;
+	return record->nbytes;
 }
 
 void
 gj_spill_drop(GjSpill *spill, GjSpillRecord *record)
 {
-	if (!record->memory)
-		return;
-	free(record->memory);
-	record->memory = NULL;
-	give_memory(spill, record->nbytes);
+	uint64_t	nbytes = drop(record);
+
+	if (nbytes > 0)
+		give_memory(spill, nbytes);
 }
 
 void
 gj_spill_free_list(GjSpill *spill, GjSpillList *list)
 {
+	uint64_t	nbytes = 0;
+
 	for (uint32_t i = 0; i < list->n; i++)
-		gj_spill_drop(spill, &list->records[i]);
+		nbytes += drop(&list->records[i]);
+	if (nbytes > 0)
+		give_memory(spill, nbytes);
 	free(list->records);
 	memset(list, 0, sizeof(*list));
 }
@@ -380,27 +609,22 @@ gj_spill_free_list(GjSpill *spill, GjSpillList *list)
 /* Bytes of records that are worth several threads. */
 #define GJ_MANY_BYTES		(UINT64_C(256) * 1024)
 
-/* Records on their way into a slot. */
-typedef struct GjFill
+/* Where a record goes. */
+typedef struct GjSpillPlace
 {
-	const GjSpill *spill;
-	const GjSpillRecord *records;
-	GjSpillSlot *slot;
-	struct
-	{
-		uint32_t	row;
-		uint32_t	heap;
-	}		   *at;				/* where each record goes */
-	GjStatus	status;			/* of one that failed; atomic */
-} GjFill;
+	uint32_t	slot;
+	uint32_t	row;
+	uint32_t	heap;
+} GjSpillPlace;
 
-/* Reads bytes of the file.  False: they are not there. */
+/* Reads a record out of its file.  False: it is not there. */
 static bool
-read_file(const GjSpill *spill, uint64_t offset, uint64_t nbytes, uint8_t *to)
+read_file(const GjSpillRecord *record, uint8_t *to)
 {
-	for (uint64_t done = 0; done < nbytes;)
+	for (uint64_t done = 0; done < record->nbytes;)
 	{
-		ssize_t		n = pread(spill->fd, to + done, nbytes - done, (off_t) (offset + done));
+		ssize_t		n = pread(record->fd, to + done, record->nbytes - done,
+							  (off_t) (record->offset + done));
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -413,9 +637,9 @@ read_file(const GjSpill *spill, uint64_t offset, uint64_t nbytes, uint8_t *to)
 
 /* Copies the columns of a record to where they go. */
 static void
-copy_columns(const GjFill *fill, uint32_t item, const uint8_t *bytes)
+copy_columns(const GjSpillFill *fill, uint32_t item, const uint8_t *bytes)
 {
-	const GjSpillSlot *slot = fill->slot;
+	const GjSpillSlot *slot = &fill->slots[fill->at[item].slot];
 	const GjSpillRecord *record = &fill->records[item];
 	uint32_t	row = fill->at[item].row;
 	uint32_t	heap = fill->at[item].heap;
@@ -449,7 +673,7 @@ copy_columns(const GjFill *fill, uint32_t item, const uint8_t *bytes)
 static void
 copy_record(void *arg, uint32_t item, const GjTile *tile)
 {
-	GjFill	   *fill = arg;
+	GjSpillFill *fill = arg;
 	const GjSpillRecord *record = &fill->records[item];
 	uint8_t    *bytes;
 
@@ -459,81 +683,104 @@ copy_record(void *arg, uint32_t item, const GjTile *tile)
 		return;
 	}
 	bytes = malloc(record->nbytes);
-	if (bytes && read_file(fill->spill, record->offset, record->nbytes, bytes))
+	if (bytes && read_file(record, bytes))
 		copy_columns(fill, item, bytes);
 	else
 		__atomic_store_n(&fill->status, GJ_OUT_OF_HOST_MEMORY, __ATOMIC_RELAXED);
 	free(bytes);
 }
 
-/* Notes which columns of a record have NULLs. */
-static bool
-note_nulls(const GjSpill *spill, const GjSpillRecord *record, uint32_t ncolumns, uint8_t *has_nulls)
+uint32_t
+gj_spill_count(const GjSpillRecord *records, uint32_t n, const GjLayout *layout)
 {
-	uint8_t		buffer[GJ_MAX_COLUMNS];
-	const uint8_t *bytes = record->memory;
-
-	if (!record->has_nulls)
-		return true;
-	if (!bytes)
-	{
-		if (!read_file(spill, record->offset, ncolumns, buffer))
-			return false;
-		bytes = buffer;
-	}
-	for (uint32_t c = 0; c < ncolumns; c++)
-		has_nulls[c] |= bytes[c];
-	return true;
-}
-
-/* How many of n records a slot has room for; sets its numbers. */
-static uint32_t
-count_fitting(const GjSpillRecord *records, uint32_t n, GjSpillSlot *slot)
-{
+	uint32_t	rows = layout->capacity;
+	uint32_t	heap = layout->heap_size;
 	uint32_t	i;
 
-	slot->nrows = slot->heap_used = 0;
-	for (i = 0; i < n && records[i].nrows <= slot->layout->capacity - slot->nrows &&
-		 records[i].heap_used <= slot->layout->heap_size - slot->heap_used; i++)
+	for (i = 0; i < n && records[i].nrows <= rows && records[i].heap_used <= heap; i++)
 	{
-		slot->nrows += records[i].nrows;
-		slot->heap_used += records[i].heap_used;
+		rows -= records[i].nrows;
+		heap -= records[i].heap_used;
 	}
 	return i;
 }
 
-GjStatus
-gj_spill_fill(GjSpill *spill, const GjSpillRecord *records, uint32_t n, GjSpillSlot *slot,
-			  GjPool *pool, uint32_t *ndone)
+/* Finds the places of a slot's records, up to end-1; writes its header. */
+static void
+place_records(GjSpillFill *fill, uint32_t i, uint32_t end)
 {
+	GjSpillSlot *slot = &fill->slots[i];
 	uint32_t	ncolumns = slot->layout->ncolumns;
-	GjFill		fill = {.spill = spill,.records = records,.slot = slot,.status = GJ_OK};
 	GjSlotHeader header = {0, 0};
+	uint64_t	nulls = 0;
+
+	memset(slot->memory, 0, gj_slot_header_size(ncolumns));
+	for (uint32_t r = slot->first; r < end; r++)
+	{
+		fill->at[r].slot = i;
+		fill->at[r].row = header.nrows;
+		fill->at[r].heap = header.heap_used;
+		header.nrows += fill->records[r].nrows;
+		header.heap_used += fill->records[r].heap_used;
+		nulls |= fill->records[r].nulls;
+	}
+	/* records without any get a map then, too */
+	for (uint32_t c = 0; c < ncolumns && nulls; c++)
+		gj_slot_has_nulls(slot->memory)[c] = nulls >> c % 64 & 1;
+	memcpy(slot->memory, &header, sizeof(header));
+	slot->nrows = header.nrows;
+	slot->heap_used = header.heap_used;
+}
+
+GjStatus
+gj_spill_fill_start(GjSpillFill *fill, const GjSpillRecord *records, uint32_t n, GjSpillSlot *slots,
+					uint32_t nslots, GjPool *pool)
+{
 	uint64_t	nbytes = 0;
 
-	n = *ndone = count_fitting(records, n, slot);
-	if (n == 0)
-		return GJ_BAD_PROGRAM;
-	fill.at = malloc(n * sizeof(*fill.at));
-	if (!fill.at)
-		return GJ_OUT_OF_HOST_MEMORY;
-	memset(slot->memory, 0, gj_slot_header_size(ncolumns));
-	for (uint32_t i = 0; i < n; i++)
+	*fill = (GjSpillFill) {.records = records,.slots = slots,.status = GJ_OK};
+	for (uint32_t more; fill->nslots < nslots && fill->nrecords < n; fill->nrecords += more)
 	{
-		fill.at[i].row = header.nrows;
-		fill.at[i].heap = header.heap_used;
-		header.nrows += records[i].nrows;
-		header.heap_used += records[i].heap_used;
-		nbytes += records[i].nbytes;
-		if (!note_nulls(spill, &records[i], ncolumns, gj_slot_has_nulls(slot->memory)))
-			fill.status = GJ_OUT_OF_HOST_MEMORY;
+		GjSpillSlot *slot = &slots[fill->nslots++];
+
+		slot->first = fill->nrecords;
+		more = gj_spill_count(records + fill->nrecords, n - fill->nrecords, slot->layout);
+		if (more == 0)
+			return GJ_BAD_PROGRAM;
 	}
-	memcpy(slot->memory, &header, sizeof(header));
-	if (fill.status == GJ_OK && pool && nbytes >= GJ_MANY_BYTES)
-		gj_pool_run(pool, n, copy_record, &fill, NULL, NULL, NULL);
+	fill->at = malloc(fill->nrecords * sizeof(GjSpillPlace));
+	if (!fill->at)
+		return GJ_OUT_OF_HOST_MEMORY;
+	for (uint32_t i = 0; i < fill->nslots; i++)
+		place_records(fill, i, i + 1 < fill->nslots ? slots[i + 1].first : fill->nrecords);
+	for (uint32_t i = 0; i < fill->nrecords; i++)
+		nbytes += records[i].nbytes;
+	if (pool && nbytes >= GJ_MANY_BYTES)
+	{
+		fill->pool = pool;
+		gj_pool_start(pool, &fill->job, fill->nrecords, copy_record, fill);
+	}
+	return GJ_OK;
+}
+
+GjStatus
+gj_spill_fill_end(GjSpillFill *fill)
+{
+	if (fill->pool)
+		gj_pool_finish(fill->pool, &fill->job, NULL, NULL, NULL);
 	else
-		for (uint32_t i = 0; i < n && fill.status == GJ_OK; i++)
-			copy_record(&fill, i, NULL);
-	free(fill.at);
-	return fill.status;
+		for (uint32_t i = 0; i < fill->nrecords && fill->status == GJ_OK; i++)
+			copy_record(fill, i, NULL);
+	free(fill->at);
+	return fill->status;
+}
+
+GjStatus
+gj_spill_fill(const GjSpillRecord *records, uint32_t n, GjSpillSlot *slot, uint32_t *ndone)
+{
+	GjSpillFill fill;
+
+	GJ_TRY(gj_spill_fill_start(&fill, records, n, slot, 1, NULL));
+	*ndone = fill.nrecords;
+	return gj_spill_fill_end(&fill);
 }

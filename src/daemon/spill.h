@@ -1,12 +1,17 @@
 /*
  * spill.h
- *	  Rows of sources kept on the host: in memory, and beyond a limit in a temporary
- *	  file.
+ *	  Rows of sources kept on the host: in memory, and beyond a limit in temporary
+ *	  files.
  *
  * Rows come as chunks and are kept as records, each the compact columns of some rows of
  * one chunk.  Lists of records are what runs are fed with later.  Any number of threads
- * may make records at a time, and read them; one thread adds to a list.
- * The file has no name, so the kernel removes it however gpujoind ends.
+ * may make records at a time, each with a writer of its own, and read them; one thread
+ * adds to a list.
+ *
+ * Records in memory lie in blocks, each of which one writer fills from its beginning; a block
+ * goes when all of its records have gone.  Each writer has a temporary file of its own, for a
+ * file is written to by one thread at a time.  The files have no names, so the kernel removes
+ * them however gpujoind ends.
  */
 #ifndef GJ_DAEMON_SPILL_H
 #define GJ_DAEMON_SPILL_H
@@ -16,14 +21,18 @@
 #include "../cpu/pool.h"
 #include "relation.h"
 
+typedef struct GjSpillBlock GjSpillBlock;
+
 typedef struct GjSpillRecord
 {
-	uint8_t    *memory;			/* NULL: it is in the file */
+	uint8_t    *memory;			/* NULL: it is in a file */
+	GjSpillBlock *block;		/* where the memory is */
+	int			fd;				/* a writer's file */
 	uint64_t	offset;			/* in the file */
 	uint64_t	nbytes;
 	uint32_t	nrows;
 	uint32_t	heap_used;
-	bool		has_nulls;		/* in some column */
+	uint64_t	nulls;			/* bit c % 64: column c has some */
 } GjSpillRecord;
 
 typedef struct GjSpillList
@@ -40,13 +49,24 @@ typedef struct GjSpill
 	uint64_t	memory_limit;	/* bytes */
 	uint64_t	temp_limit;
 	const char *directory;
-	pthread_mutex_t lock;		/* of what follows; once there is a file, fd stays */
-	uint64_t	memory_used;
+	uint64_t	block_bytes;	/* of a block, if a record fits it */
+	pthread_mutex_t lock;		/* of what follows */
+	uint64_t	memory_used;	/* by records */
 	uint64_t	memory_peak;
-	uint64_t	file_used;
-	int			fd;				/* -1: no file yet */
+	uint64_t	file_used;		/* of all files */
 	GjErrorText error;			/* the first one */
 } GjSpill;
+
+/* What a thread makes records with; one at a time uses it. */
+typedef struct GjSpillWriter
+{
+	GjSpill    *spill;
+	GjSpillBlock *block;		/* that it fills; NULL: none */
+	uint8_t    *buffer;			/* records on their way to the file */
+	uint64_t	buffer_bytes;
+	int			fd;				/* -1: no file yet */
+	uint64_t	file_end;
+} GjSpillWriter;
 
 /* A slot that is filled with records. */
 typedef struct GjSpillSlot
@@ -55,26 +75,33 @@ typedef struct GjSpillSlot
 	const GjColumnType *types;
 	const GjColumnPlace *places;
 	const GjLayout *layout;
+	uint32_t	first;			/* record */
 	uint32_t	nrows;
 	uint32_t	heap_used;
 } GjSpillSlot;
 
-/* `directory` must stay. */
+/* `directory` must stay.  All records and writers have gone when it is closed. */
 extern void gj_spill_open(GjSpill *spill, uint64_t memory_limit, uint64_t temp_limit,
 						  const char *directory);
 extern void gj_spill_close(GjSpill *spill);
 
+extern void gj_spill_writer_open(GjSpillWriter *writer, GjSpill *spill);
+/* Nothing of the writer's file can be read any more; its records in memory stay. */
+extern void gj_spill_writer_close(GjSpillWriter *writer);
+
 /*
- * Makes a record of rows positions[first .. first+n) of the chunk (NULL: rows first ..), n > 0.
- * GJ_OUT_OF_HOST_MEMORY if neither memory nor file have room; spill->error says more.
+ * Makes n records of rows positions[first], positions[first + 1], ... of the chunk (NULL: rows
+ * first ..): each of the next records[i].nrows > 0 ones, which the caller has set.
+ * GJ_OUT_OF_HOST_MEMORY if neither memory nor file have room, GJ_BAD_PROGRAM if the chunk is
+ * damaged; spill->error says more, and there are no records then.
  */
-extern GjStatus gj_spill_make(GjSpill *spill, const GjChunk *chunk, const GjColumnType *types,
-							  const uint32_t *positions, uint32_t first, uint32_t n,
-							  GjSpillRecord *record);
+extern GjStatus gj_spill_make(GjSpillWriter *writer, const GjChunk *chunk,
+							  const GjColumnType *types, const uint32_t *positions,
+							  uint32_t first, GjSpillRecord *records, uint32_t n);
 /* Appends a record to a list, which has it then. */
 extern GjStatus gj_spill_append(GjSpillList *list, const GjSpillRecord *record);
-/* Both; with n = 0 nothing. */
-extern GjStatus gj_spill_add(GjSpill *spill, GjSpillList *list, const GjChunk *chunk,
+/* Both, one record of n rows; with n = 0 nothing. */
+extern GjStatus gj_spill_add(GjSpillWriter *writer, GjSpillList *list, const GjChunk *chunk,
 							 const GjColumnType *types, const uint32_t *positions,
 							 uint32_t first, uint32_t n);
 
@@ -82,11 +109,33 @@ extern GjStatus gj_spill_add(GjSpill *spill, GjSpillList *list, const GjChunk *c
 extern void gj_spill_drop(GjSpill *spill, GjSpillRecord *record);
 extern void gj_spill_free_list(GjSpill *spill, GjSpillList *list);
 
+/* How many of n > 0 records a slot has room for. */
+extern uint32_t gj_spill_count(const GjSpillRecord *records, uint32_t n, const GjLayout *layout);
+
+/* Slots on their way to be filled; spill.c's, but for the numbers. */
+typedef struct GjSpillFill
+{
+	uint32_t	nslots;			/* that are filled */
+	uint32_t	nrecords;		/* that are in them */
+	const GjSpillRecord *records;
+	GjSpillSlot *slots;
+	struct GjSpillPlace *at;	/* where each record goes */
+	GjPool	   *pool;			/* NULL: the thread does it all, in the end */
+	GjJob		job;
+	GjStatus	status;			/* of one that failed; atomic */
+} GjSpillFill;
+
 /*
- * Fills a slot with the first ones of n > 0 records, as many as it has room for, at least one.
- * *ndone = their number; the slot's header is right then.  The threads of `pool` (NULL: none) help.
+ * Starts to fill up to nslots slots of the same layout with the first ones of n > 0 records, as many
+ * as they have room for, at least one.  The threads of `pool` (NULL: none) work on it until the end,
+ * where the slots and their headers are right.  After an error there is nothing to end.
  */
-extern GjStatus gj_spill_fill(GjSpill *spill, const GjSpillRecord *records, uint32_t n,
-							  GjSpillSlot *slot, GjPool *pool, uint32_t *ndone);
+extern GjStatus gj_spill_fill_start(GjSpillFill *fill, const GjSpillRecord *records, uint32_t n,
+									GjSpillSlot *slots, uint32_t nslots, GjPool *pool);
+extern GjStatus gj_spill_fill_end(GjSpillFill *fill);
+
+/* Both, with one slot and no other threads; *ndone = records that are in it. */
+extern GjStatus gj_spill_fill(const GjSpillRecord *records, uint32_t n, GjSpillSlot *slot,
+							  uint32_t *ndone);
 
 #endif							/* GJ_DAEMON_SPILL_H */
