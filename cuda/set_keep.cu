@@ -5,64 +5,103 @@
  */
 #include <cub/block/block_reduce.cuh>
 #include <cub/device/device_scan.cuh>
-#include <cub/device/device_select.cuh>
-#include <thrust/iterator/counting_iterator.h>
 
+#include "place.cuh"
 #include "set_tile.cuh"
 
 #define BEST_THREADS 1024 /* of a block, for a left set that is to have its best */
 
-/* Is pair number i of the tile wanted? */
-struct Wanted
-{
-	Tile tile;
+#define WARP_COLUMNS 1024 /* of one row: 32 for each lane, whose bits it keeps */
+#define KEEP_ITEMS 4      /* of a lane at a time */
 
-	__device__ __forceinline__ bool
-	operator()(const uint32_t &i) const
-	{
-		const uint32_t row = i / tile.nright;
-		const uint32_t column = i % tile.nright;
-
-		if ((tile.self && tile.right + column <= tile.left + row) || tile.head[row] == SKIP_ROW)
-			return false;
-		return gj_set_matches(tile.predicate, tile.threshold,
-							  tile.counts[(uint64_t) row * tile.stride + column],
-							  get_left(tile, row).n, get_right(tile, column).n);
-	}
-};
-
-/* left[i] is a number of a pair: writes what is known of the pair. */
+/*
+ * Writes the pairs that are wanted, by row and column.  Blocks are few, for each waits for what
+ * those before it have: 11 ns a block, measured.
+ */
 static __global__ void
-__launch_bounds__(GJ_THREADS)
-	write_pairs(Tile tile, uint32_t n, uint32_t *left, uint32_t *right, uint32_t *common)
+__launch_bounds__(GJ_THREADS) keep_wanted(Tile tile, TileState tiles, GjResults *results,
+										  uint32_t *left, uint32_t *right, uint32_t *common)
 {
-	const uint32_t i = blockIdx.x * GJ_THREADS + threadIdx.x;
+	__shared__ Place place;
+	const uint32_t nparts = (tile.nright + WARP_COLUMNS - 1) / WARP_COLUMNS;
+	const uint32_t warp = (blockIdx.x * GJ_THREADS + threadIdx.x) / 32;
+	const uint32_t lane = threadIdx.x % 32;
+	const uint32_t row = min(warp / nparts, tile.nleft - 1);
+	const uint32_t first = warp % nparts * WARP_COLUMNS;
+	const uint32_t *counts = tile.counts + (uint64_t) row * tile.stride;
+	const uint32_t least = tile.least[row];
+	const uint64_t na = get_left(tile, row).n;
+	const bool skip = warp / nparts >= tile.nleft || least == SKIP_ROW;
+	uint32_t wanted = 0; /* of columns first + lane * 32 .. + 31 */
+	uint32_t n;
+	uint32_t at;
+	uint64_t to;
 
-	if (i < n)
+	/* all lanes of a warp take the same turns; the loads of one are under way together */
+	for (uint32_t base = 0; base < WARP_COLUMNS && first + base < tile.nright && !skip;
+		 base += KEEP_ITEMS * 32)
 	{
-		const uint32_t row = left[i] / tile.nright;
-		const uint32_t column = left[i] % tile.nright;
+		uint32_t count[KEEP_ITEMS];
+		uint32_t size[KEEP_ITEMS];
 
-		left[i] = tile.left + row;
-		right[i] = tile.right + column;
-		common[i] = tile.counts[(uint64_t) row * tile.stride + column];
+#pragma unroll
+		for (uint32_t i = 0; i < KEEP_ITEMS; i++)
+		{
+			const uint32_t column = min(first + base + i * 32 + lane, tile.nright - 1);
+
+			count[i] = counts[column];
+			size[i] = get_right(tile, column).n;
+		}
+#pragma unroll
+		for (uint32_t i = 0; i < KEEP_ITEMS; i++)
+		{
+			const uint32_t column = first + base + i * 32 + lane;
+			const bool keep = column < tile.nright && count[i] >= least &&
+							  !(tile.self && tile.right + column <= tile.left + row) &&
+							  gj_set_matches(tile.predicate, tile.threshold, count[i], na, size[i]);
+			const uint32_t bits = __ballot_sync(0xFFFFFFFF, keep);
+
+			wanted = lane == base / 32 + i ? bits : wanted;
+		}
+	}
+	n = __reduce_add_sync(0xFFFFFFFF, (uint32_t) __popc(wanted));
+	/* the warp's as those of its first lane */
+	at = place_values(place, tiles, lane == 0 ? n : 0, results, &n, &to);
+	to += __shfl_sync(0xFFFFFFFF, at, 0);
+	for (uint32_t i = 0; i < 32; i++)
+	{
+		const uint32_t bits = __shfl_sync(0xFFFFFFFF, wanted, i);
+		const uint32_t column = first + i * 32 + lane;
+
+		if (bits >> lane & 1)
+		{
+			const uint64_t place_of = to + (uint32_t) __popc(bits & ((1u << lane) - 1));
+
+			left[place_of] = tile.left + row;
+			right[place_of] = tile.right + column;
+			common[place_of] = counts[column];
+		}
+		to += (uint32_t) __popc(bits);
 	}
 }
 
 GjStatus
 gj_keep_matches(GjQueue *queue, const Tile &tile, uint32_t *const out[3], uint32_t *n)
 {
-	const Wanted wanted = {tile};
+	const uint32_t nblocks =
+		gj_blocks((uint64_t) tile.nleft * gj_blocks(tile.nright, WARP_COLUMNS), WARPS);
+	TileState tiles;
+	void *rest;
 
-	GJ_CUB(queue, cub::DeviceSelect::If, thrust::counting_iterator<uint32_t>(0), out[0],
-		   &queue->results->n, (int) (tile.nleft * tile.nright), wanted);
+	GJ_TRY(tile_memory(queue, nblocks, 0, &tiles, &rest));
+	start_tiles<<<gj_blocks((uint64_t) nblocks + 64, GJ_THREADS), GJ_THREADS, 0, queue->stream>>>(
+		tiles, nblocks, queue->results);
+	GJ_LAUNCHED(queue, "start_tiles");
+	keep_wanted<<<nblocks, GJ_THREADS, 0, queue->stream>>>(tile, tiles, queue->results, out[0],
+														   out[1], out[2]);
+	GJ_LAUNCHED(queue, "keep_wanted");
 	GJ_TRY(gj_wait(queue));
-	*n = queue->pinned->results.n;
-	if (*n == 0)
-		return GJ_OK;
-	write_pairs<<<gj_blocks(*n, GJ_THREADS), GJ_THREADS, 0, queue->stream>>>(tile, *n, out[0],
-																			 out[1], out[2]);
-	GJ_LAUNCHED(queue, "write_pairs");
+	*n = (uint32_t) queue->pinned->results.total;
 	return GJ_OK;
 }
 

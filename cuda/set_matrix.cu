@@ -3,7 +3,7 @@
  *	  All pairs of a tile: common elements among the frequent ones, by tensor cores.
  *
  * Sets are rows of bits, a column an element; the tensor cores count the bits that two rows have
- * in common (mma.and.popc, Turing and later; an H200 was measured to do 9.8 * 10^15 one-bit
+ * in common (mma.and.popc, sm_80 and later; an H200 was measured to do 9.8 * 10^15 one-bit
  * operations a second that way, 8.0 times as many as with int8).  MMJoin's split (Deep, Hu,
  * Koutris, "Fast join project query evaluation using matrix multiplication", SIGMOD 2020,
  * section 3): elements that few sets have are left to the inverted index.

@@ -77,6 +77,7 @@ __launch_bounds__(GJ_THREADS) plan_rows(Tile tile, uint32_t nright)
 {
 	const uint32_t row = (blockIdx.x * GJ_THREADS + threadIdx.x) / 32;
 	uint32_t common = 1;
+	uint32_t least = 0;
 	uint32_t head = 0;
 	Codes left;
 
@@ -85,13 +86,19 @@ __launch_bounds__(GJ_THREADS) plan_rows(Tile tile, uint32_t nright)
 	left = get_left(tile, row);
 	/* where elements count more than once, few of them can be enough */
 	if (tile.top_k == 0 && !tile.multiple)
-		common = (uint32_t) gj_set_min_common(tile.predicate, tile.threshold, left.n);
+		least = common = (uint32_t) gj_set_min_common(tile.predicate, tile.threshold, left.n);
 	if (common > left.n)
-		head = tile.top_k > 0 || tile.multiple ? 0 : SKIP_ROW;
+	{
+		if (tile.top_k == 0 && !tile.multiple)
+			least = head = SKIP_ROW;
+	}
 	else if (nright > 0 && common > 0)
 		head = useful_head(tile, left, common - 1, nright);
 	if (threadIdx.x % 32 == 0)
+	{
 		tile.head[row] = head;
+		tile.least[row] = least;
+	}
 }
 
 /* ---- a warp a pair */
@@ -474,7 +481,7 @@ count_tile(GjQueue *queue, const GjSetFamily *family, const Tile &tile, bool (*s
 			break;
 		case GJ_SETS_MATRIX:
 			GJ_TRY(gj_count_matrix(queue, family, tile));
-			return count_index(queue, family, tile);
+			return family->ndense < family->universe ? count_index(queue, family, tile) : GJ_OK;
 		case GJ_SETS_INVERTED_INDEX:
 			GJ_TRY(count_index(queue, family, tile));
 			add_heads<<<cells, GJ_THREADS, 0, queue->stream>>>(tile);
@@ -510,7 +517,8 @@ gj_set_tile(GjQueue *queue, const GjSetFamily *family, const GjSetSpec *spec,
 	/* grid.y is at most that */
 	if (where->nleft > GJ_SET_MAX_HEIGHT)
 		return GJ_BAD_PROGRAM;
-	GJ_TRY(gj_scratch(queue, GJ_SCRATCH_B, (ncounts + where->nleft) * sizeof(uint32_t), &memory));
+	GJ_TRY(gj_scratch(queue, GJ_SCRATCH_B, (ncounts + 2 * (size_t) where->nleft) * sizeof(uint32_t),
+					  &memory));
 	tile.offset = family->offset;
 	tile.code = family->code;
 	tile.posting_offset = family->posting_offset;
@@ -523,6 +531,7 @@ gj_set_tile(GjQueue *queue, const GjSetFamily *family, const GjSetSpec *spec,
 	tile.counts = (uint32_t *) memory;
 	tile.stride = stride;
 	tile.head = tile.counts + ncounts;
+	tile.least = tile.head + where->nleft;
 	tile.min_code = matrix ? family->ndense : 0;
 	tile.top_k = spec->top_k;
 	tile.predicate = spec->predicate;

@@ -28,6 +28,7 @@ struct Tile
 	uint32_t stride;
 	uint32_t *head;    /* [nleft]: most frequent elements of a left set that are looked up last;
 						* SKIP_ROW: no pair of the set is wanted */
+	uint32_t *least;   /* [nleft]: common elements that a pair needs; SKIP_ROW as above */
 	uint32_t min_code; /* of the elements that the index counts */
 	uint32_t top_k;
 	uint32_t predicate;

@@ -32,7 +32,7 @@ struct Row
 	double counted; /* as gj_set_gpu_matrix counts them, and ... */
 	bool skips;     /* ... whether the index skips much */
 	uint32_t ndense;
-	bool few; /* so few columns that auto has no choice */
+	bool few; /* so few columns or common elements that auto has no choice */
 	double ms[GJ_SETS_NALGORITHMS];
 	uint8_t chosen;
 };
@@ -198,7 +198,7 @@ describe(Row &row, const Sets &sets, uint8_t predicate, double threshold)
 	spec.threshold = threshold;
 	row.skips = gj_set_skips_much(&family, &spec);
 	row.average = (double) gj_set_average(&family);
-	row.few = row.ndense < GJ_SET_GPU_MIN_DENSE;
+	row.few = row.ndense < GJ_SET_GPU_MIN_DENSE || row.counted * n * n < GJ_SET_GPU_LEAST;
 }
 
 static void

@@ -28,12 +28,14 @@
  * On a GPU an element belongs to the matrix if it is in one of GPU_DENSE sets; so many such
  * elements make one worth its tiles.  The products cost next to nothing, but what is rare is
  * counted by the index all the same, so the matrix is worth it where it counts as many elements in a
- * pair, on average; more if the prefix filter would leave many of these out.
+ * pair, on average; more if the prefix filter would leave many of these out.  With fewer than
+ * GPU_LEAST in all pairs its launches take longer than counting them.
  */
 #define GJ_SET_GPU_DENSE	128
 #define GJ_SET_GPU_MIN_DENSE	16
 #define GJ_SET_GPU_COUNTED	0.2
 #define GJ_SET_GPU_SKIPPED	1.0
+#define GJ_SET_GPU_LEAST	5e6
 /*
  * A step of looking the frequent elements of a set up in another costs a GPU about as much as so
  * many along the lists of the index (not measured).  One thread does that, so those of larger sets
@@ -99,6 +101,7 @@ gj_set_gpu_matrix(const GjSetFamily *family, const GjSetSpec *spec, uint64_t squ
 	const double counted = (double) squares / (nsets * nsets);
 
 	return family->ndense >= GJ_SET_GPU_MIN_DENSE &&
+		counted * family->nleft * family->nright >= GJ_SET_GPU_LEAST &&
 		counted >= (gj_set_skips_much(family, spec) ? GJ_SET_GPU_SKIPPED : GJ_SET_GPU_COUNTED);
 }
 
