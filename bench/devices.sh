@@ -8,6 +8,7 @@
 #           (with the GB/s of pages that were loaded); all inner rows on each GPU, or exchanged by key
 #   skew    half of the rows of both sides with one key, as a semi join and with an aggregate; how long each GPU was idle
 #   sets    all pairs of 2^GJ_SETS sets on 1, 2, 4, 8 GPUs
+#   tables  only makes the tables of the parts that are named beside it
 # GJ_BITS is 27 with one GPU, else 28.  GJ_REPEAT=3 is how often each is timed, GJ_LOAD_SESSIONS=16 how many sessions make the tables
 # (GJ_BITS=28: 24 GB, and half as much WAL), GJ_LOADER_WORKERS=15 as for load.sh.  Needs a superuser and gcc.  Whatever the split, the answer must be the same.
 # GJ_GPUS="1 2 4 8" and GJ_SET_ALGORITHMS="inverted_index matrix": which of these.  What each part took is told on stderr.
@@ -69,6 +70,7 @@ for i in "${making[@]}"; do wait "$i"; done
 for i in "${made[@]}"; do sql -c "VACUUM ANALYZE $i" & done
 wait
 took tables
+! wanted tables || exit 0
 
 large="SELECT count(*), sum(a.v + b.v) FROM ${t}_a a JOIN ${t}_b b USING (k)"
 small="SELECT count(*), sum(a.v + b.v) FROM ${t}_a a JOIN ${t}_small b USING (k)"

@@ -37,8 +37,8 @@ pair_space(const GjSetPair *pair)
 	switch (gj_set_pair_algorithm(pair))
 	{
 		case GJ_SETS_HASH:
-			/* up to four slots a value, of eight bytes on the cpu device */
-			return small * 4 * sizeof(uint64_t) + 8192;
+			/* up to four slots a value, of eight bytes, and four bits of a filter each */
+			return small * (4 * sizeof(uint64_t) + 2) + 8192;
 		case GJ_SETS_BITMAP:
 			/* up to 256 bits a value, and 2^23 */
 			return small * 32 + (1 << 20);

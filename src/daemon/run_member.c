@@ -468,6 +468,9 @@ do_task(GjMember *member, const GjTask *task)
 				gj_member_open_run(member, team->program, &status);
 			return status;
 		case GJ_TASK_USE:
+			/* it was posted before anybody knew */
+			if (task->source == 0 && gj_run_complete(member->run))
+				return GJ_OK;
 			member->nchunks += task->source == 0 ? task->nrows : 0;
 			member->restless = true;
 			return gj_run_use(member->run, task->source, task->nrows,
@@ -509,6 +512,7 @@ do_task(GjMember *member, const GjTask *task)
 			return gj_team_groups_join(team->groups[task->source], member);
 		default:
 			GJ_TRY(gj_member_finish_run(member, counted_sources(member)));
+			member->restless = false;
 			/* others do without its memory: the result need not wait for that */
 			return member->keeps_groups ? gj_member_close_run(member) : GJ_OK;
 	}

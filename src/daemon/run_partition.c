@@ -301,22 +301,25 @@ split_inner(GjPartition *partition, uint32_t nparts)
 	GjSpillList *old = partition->inner_parts;
 	uint32_t	nold = partition->nparts;
 	GjSpillList *parts = calloc(nparts, sizeof(GjSpillList));
-	GjStatus	status = GJ_OK;
+	GjSpillList all;
+	GjStatus	status;
 
 	if (!parts)
 		return GJ_OUT_OF_HOST_MEMORY;
+	status = old ? gj_spill_join(old, nold, &all) : gj_spill_join(&partition->inner[s], 1, &all);
+	if (status != GJ_OK)
+	{
+		free(parts);
+		return status;
+	}
+	free(old);
 	partition->nparts = nparts;
+	partition->inner_parts = parts;
 	gj_splitters_forget(partition);
-	if (old)
-		for (uint32_t p = 0; p < nold && status == GJ_OK; p++)
-			status = split_list(partition, s, &old[p], parts);
-	else
-		status = split_list(partition, s, &partition->inner[s], parts);
+	status = split_list(partition, s, &all, parts);
 	if (status == GJ_OK)
 		status = gj_split_items(partition);
-	free_parts(partition, &old, nold);
-	gj_spill_free_list(&partition->spill, &partition->inner[s]);
-	partition->inner_parts = parts;
+	gj_spill_free_list(&partition->spill, &all);
 	return status;
 }
 
@@ -389,8 +392,9 @@ split_by_key(GjPartition *partition, uint64_t total)
 	need = source_need(partition, s);
 	room = room_of(partition, need, total);
 	nparts = count_parts(partition, need, total);
-	/* from the start it may be in more parts than it had to be */
-	if (!partition->inner_parts || partition->nparts < nparts)
+	/* from the start it may be in more parts than it had to be, or in large ones that do */
+	if (!partition->inner_parts ||
+		(partition->nparts < nparts && largest_part(partition) > room / 2))
 		GJ_TRY(split_inner(partition, nparts));
 	/* keys that are few or skewed */
 	while (largest_part(partition) > room && partition->nparts < GJ_MAX_PARTS &&

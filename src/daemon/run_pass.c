@@ -11,6 +11,7 @@
 
 /* Slots of the staging memory that are filled at a time: half of them. */
 #define GJ_STAGING_HALF		8
+#define STAGING_BYTES		(2 * GJ_STAGING_HALF * (size_t) GJ_LOAD_SLOT_SIZE)
 
 /* ---- sizes */
 
@@ -224,14 +225,18 @@ make_program(GjPartition *partition, GjMember *member, const GjPass *pass)
 }
 
 static GjStatus
-get_staging(GjMember *member)
+get_staging(GjPartition *partition, GjMember *member)
 {
-	GjErrorText why;
+	GjErrorText why = {""};
+	GjStatus	status;
 
+	/* a backend may still write to a ring that it had; this is none of these */
+	_Static_assert(STAGING_BYTES != GJ_LOAD_SLOTS * GJ_LOAD_SLOT_SIZE &&
+				   STAGING_BYTES != GJ_OUTPUT_SLOTS * GJ_OUTPUT_SLOT_SIZE, "staging");
 	if (member->staging)
 		return GJ_OK;
-	return gj_segment_get(member->entry, 2 * GJ_STAGING_HALF * (size_t) GJ_LOAD_SLOT_SIZE,
-						  &member->staging, &why);
+	status = gj_segment_get(member->entry, STAGING_BYTES, &member->staging, &why);
+	return status == GJ_OK ? GJ_OK : gj_partition_fail(partition, status, why.text);
 }
 
 /* Records on their way to a run, through one half of the staging memory after the other. */
@@ -309,7 +314,8 @@ feed_records(GjPartition *partition, GjMember *member, uint32_t s, const GjSpill
 	{
 		GjStatus	status;
 
-		GJ_TRY(gj_spill_fill_end(&feed.fill));
+		if ((status = gj_spill_fill_end(&feed.fill)) != GJ_OK)
+			return gj_partition_fail(partition, status, GJ_UNREADABLE);
 		GJ_TRY(start_half(&feed, 1 - half));
 		status = feed_half(&feed, half, nslots);
 		if (status != GJ_OK)
@@ -354,7 +360,7 @@ load_inner(GjPartition *partition, GjMember *member, const GjPass *pass)
 	GjStatus	status;
 
 	GJ_TRY(make_program(partition, member, pass));
-	GJ_TRY(get_staging(member));
+	GJ_TRY(get_staging(partition, member));
 	gj_member_open_run(member, member->program, &status);
 	GJ_TRY(status);
 	member->nstaged = member->nread = 0;
@@ -480,7 +486,7 @@ gj_partition_load(GjPartition *partition, GjMember *member)
 	if (gj_run_complete(member->run))
 	{
 		pthread_mutex_lock(&team->lock);
-		team->complete = true;
+		__atomic_store_n(&team->complete, true, __ATOMIC_RELAXED);
 		pthread_mutex_unlock(&team->lock);
 	}
 	return GJ_OK;

@@ -394,7 +394,11 @@ read_records(GjPartition *partition, GjSplitter *splitter, GjSplitItem *item)
 	if (!splitter->slot)
 		return GJ_OUT_OF_HOST_MEMORY;
 	slot.memory = splitter->slot;
-	GJ_TRY(gj_spill_fill(item->records, item->nrecords, &slot, &n));
+	if (gj_spill_fill(item->records, item->nrecords, &slot, &n) != GJ_OK)
+	{
+		item->error = GJ_UNREADABLE;
+		return GJ_OUT_OF_HOST_MEMORY;
+	}
 	for (uint32_t i = 0; i < n; i++)
 		gj_spill_drop(&partition->spill, &item->records[i]);
 	item->nrows = slot.nrows;

@@ -449,7 +449,7 @@ gj_team_source_end(GjTeam *team, uint32_t source)
 		return gj_team_for_all(team, GJ_TASK_SOURCE_END, source);
 	}
 	GJ_TRY(gj_partition_run(team->partition));
-	team->complete = true;
+	__atomic_store_n(&team->complete, true, __ATOMIC_RELAXED);
 	return GJ_OK;
 }
 
@@ -676,7 +676,12 @@ start_members(GjTeam *team, GjErrorText *why)
 	if (status == GJ_OK && !team->partition)
 		status = team->exchange_step >= 0 ? gj_team_for_all(team, GJ_TASK_OPEN, 0) :
 			post_for_all(team, GJ_TASK_OPEN, 0);
-	*why = team->error;
+	if (status != GJ_OK)
+	{
+		pthread_mutex_lock(&team->lock);
+		*why = team->error;
+		pthread_mutex_unlock(&team->lock);
+	}
 	return status;
 }
 
@@ -900,6 +905,12 @@ gj_team_close(GjTeam *team, GjErrorText *why)
 	GjStatus	status = GJ_OK;
 
 	stop_members(team);
+	/* what a member found that nobody has asked for since */
+	if (team->status == GJ_DEVICE_LOST)
+	{
+		status = GJ_DEVICE_LOST;
+		*why = team->error;
+	}
 	free_tasks(team, &team->outer);
 	free_uses(&team->used);
 	free_uses(&team->freed);

@@ -155,10 +155,11 @@ look(struct pollfd *fds, uint32_t n)
 /*
  * Receives at most one message of each loader.  With `wait`, waits for something to
  * happen, be it that a device of several wants something; of a single one gj_team_wait()
- * was called then, so nothing of the run works meanwhile.
+ * was called then, so nothing of the run works meanwhile.  Who feeds the run waits for nothing
+ * once it is complete.
  */
 static GjStatus
-receive_messages(GjSession *session, bool wait)
+receive_messages(GjSession *session, bool wait, bool feeding)
 {
 	uint32_t	n = gj_loaders_count(session);
 	struct pollfd fds[GJ_MAX_LOADERS + 2];
@@ -173,6 +174,8 @@ receive_messages(GjSession *session, bool wait)
 	fds[n + 1] = (struct pollfd) {.fd = gj_team_fd(session->run),.events = POLLIN};
 	if (wait)
 		GJ_TRY(gj_team_serve(session->run));
+	/* that may have taken what was to wake us */
+	wait &= !feeding || !gj_team_complete(session->run);
 	if (wait && gj_team_idle(session->run))
 		gj_journal_rest(&session->mark);
 	if (wait && session->answered)
@@ -245,7 +248,7 @@ host_output_slot(void *arg, uint8_t **memory)
 	GjSession  *session = arg;
 
 	while (session->output_free == 0)
-		GJ_TRY(receive_messages(session, true));
+		GJ_TRY(receive_messages(session, true, false));
 	session->output_slot = (uint32_t) __builtin_ctz(session->output_free);
 	*memory = session->output->memory + (size_t) session->output_slot * GJ_OUTPUT_SLOT_SIZE;
 	return GJ_OK;
@@ -552,7 +555,7 @@ feed(GjSession *session)
 		uint32_t	which;
 		bool		any = false;
 
-		GJ_TRY(receive_messages(session, false));
+		GJ_TRY(receive_messages(session, false, true));
 		while (!gj_team_complete(session->run) && next_message(session, &which, &message))
 		{
 			any = true;
@@ -569,7 +572,7 @@ feed(GjSession *session)
 				GJ_TRY(gj_team_wait(session->run));
 			}
 			settled = true;
-			GJ_TRY(receive_messages(session, true));
+			GJ_TRY(receive_messages(session, true, true));
 		}
 	}
 	return GJ_OK;
@@ -740,8 +743,10 @@ gj_session_run(GjSession *session)
 	status = take_program(session, &program, &why);
 	if (status == GJ_OK)
 		status = run_program(session, program, &why);
-	free(program);
 	lost = status == GJ_DEVICE_LOST;
+	/* threads of a team that was not closed may still read it */
+	if (!lost)
+		free(program);
 	if (!session->told)
 	{
 		if (session->closed)

@@ -20,12 +20,13 @@
 
 #define gj_align8(n)	(((uint64_t) (n) + 7) & ~UINT64_C(7))
 
-/* Bytes of a block: so many, or this share of the memory, but so many at least. */
+/* Bytes of a block: so many, or this share of the memory, for each thread has one that it fills, but
+ * so many at least. */
 #define GJ_BLOCK_BYTES		(UINT64_C(4) * 1024 * 1024)
-#define GJ_BLOCK_SHARE		16
+#define GJ_BLOCK_SHARE		256
 #define GJ_LEAST_BLOCK		(UINT64_C(64) * 1024)
 /* Blocks of that size without records that are kept, for any run. */
-#define GJ_IDLE_BLOCKS		64
+#define GJ_IDLE_BLOCKS		16
 /* Bytes of a huge page: blocks as large begin at one. */
 #define GJ_HUGE_PAGE		(UINT64_C(2) * 1024 * 1024)
 /* Where records begin in a block, and a multiple of it is where each does. */
@@ -98,7 +99,8 @@ map_block(uint64_t nbytes)
 		return NULL;
 	if (more == 0)
 		return memory;
-	before = -(uintptr_t) memory & (GJ_HUGE_PAGE - 1);
+	/* as high as it can be: then the next one, below it, is the same mapping to the kernel */
+	before = (((uintptr_t) memory + more) & ~(uintptr_t) (GJ_HUGE_PAGE - 1)) - (uintptr_t) memory;
 	if (before > 0)
 		munmap(memory, before);
 	if (before < more)
@@ -591,6 +593,50 @@ gj_spill_drop(GjSpill *spill, GjSpillRecord *record)
 		give_memory(spill, nbytes);
 }
 
+/* By where they lie. */
+static int
+compare_records(const void *a, const void *b)
+{
+	const GjSpillRecord *x = a;
+	const GjSpillRecord *y = b;
+
+	if (x->memory != y->memory)
+		return x->memory < y->memory ? -1 : 1;
+	if (x->fd != y->fd)
+		return x->fd < y->fd ? -1 : 1;
+	return x->offset < y->offset ? -1 : x->offset > y->offset;
+}
+
+GjStatus
+gj_spill_join(GjSpillList *lists, uint32_t n, GjSpillList *all)
+{
+	uint64_t	nrecords = 0;
+
+	memset(all, 0, sizeof(*all));
+	for (uint32_t i = 0; i < n; i++)
+		nrecords += lists[i].n;
+	if (nrecords == 0)
+		return GJ_OK;
+	if (nrecords > UINT32_MAX)
+		return GJ_OUT_OF_HOST_MEMORY;
+	all->records = malloc(nrecords * sizeof(GjSpillRecord));
+	if (!all->records)
+		return GJ_OUT_OF_HOST_MEMORY;
+	all->max = (uint32_t) nrecords;
+	for (uint32_t i = 0; i < n; i++)
+	{
+		if (lists[i].n > 0)
+			memcpy(all->records + all->n, lists[i].records, lists[i].n * sizeof(GjSpillRecord));
+		all->n += lists[i].n;
+		all->nrows += lists[i].nrows;
+		all->heap_used += lists[i].heap_used;
+		free(lists[i].records);
+		memset(&lists[i], 0, sizeof(lists[i]));
+	}
+	qsort(all->records, all->n, sizeof(GjSpillRecord), compare_records);
+	return GJ_OK;
+}
+
 void
 gj_spill_free_list(GjSpill *spill, GjSpillList *list)
 {
@@ -729,7 +775,6 @@ place_records(GjSpillFill *fill, uint32_t i, uint32_t end)
 		gj_slot_has_nulls(slot->memory)[c] = nulls >> c % 64 & 1;
 	memcpy(slot->memory, &header, sizeof(header));
 	slot->nrows = header.nrows;
-	slot->heap_used = header.heap_used;
 }
 
 GjStatus

@@ -77,7 +77,6 @@ typedef struct GjSpillSlot
 	const GjLayout *layout;
 	uint32_t	first;			/* record */
 	uint32_t	nrows;
-	uint32_t	heap_used;
 } GjSpillSlot;
 
 /* `directory` must stay.  All records and writers have gone when it is closed. */
@@ -104,6 +103,13 @@ extern GjStatus gj_spill_append(GjSpillList *list, const GjSpillRecord *record);
 extern GjStatus gj_spill_add(GjSpillWriter *writer, GjSpillList *list, const GjChunk *chunk,
 							 const GjColumnType *types, const uint32_t *positions,
 							 uint32_t first, uint32_t n);
+
+/*
+ * Moves the records of n lists to `all`, in the order in which they lie: who reads and drops them one
+ * after the other gives blocks back on the way, and reads files from front to back.  After an error the
+ * lists are as they were.
+ */
+extern GjStatus gj_spill_join(GjSpillList *lists, uint32_t n, GjSpillList *all);
 
 /* Gives the memory of a record back, if it has any; of a list. */
 extern void gj_spill_drop(GjSpill *spill, GjSpillRecord *record);
