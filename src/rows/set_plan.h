@@ -49,7 +49,7 @@
 #define GJ_SET_MATRIX_SIDE	(GJ_SET_TILE_SIDE * 8)
 /* Those of a tile of the best k of each left set: for k up to TILE_SIDE, and for more, because
  * each of the k costs a look at all of them. */
-#define GJ_SET_BEST_SIDE	(GJ_SET_TILE_SIDE * 32)
+#define GJ_SET_BEST_SIDE	(GJ_SET_TILE_SIDE * 16)
 #define GJ_SET_MANY_SIDE	(GJ_SET_TILE_SIDE * 4)
 /* Left sets of a tile, where right ones are few. */
 #define GJ_SET_MAX_HEIGHT	16384u
