@@ -20,6 +20,7 @@
 #include "client/connection.h"
 #include "compat.h"
 #include "guc.h"
+#include "wire/processors.h"
 
 /* How long a full queue of connections is waited for, and in which steps. */
 #define GJ_BACKLOG_STEP		2	/* ms */
@@ -225,14 +226,11 @@ gj_connection_send(GjConnection *connection, const void *head, size_t head_size,
 static bool
 look_for_message(GjConnection *connection)
 {
-	static long nprocessors = 0;
 	struct pollfd fd = {.fd = connection->fd,.events = POLLIN};
 	instr_time	start,
 				now;
 
-	if (nprocessors == 0)
-		nprocessors = sysconf(_SC_NPROCESSORS_ONLN);
-	if (nprocessors < GJ_SPIN_PROCESSORS)
+	if (gj_count_processors() < GJ_SPIN_PROCESSORS)
 		return false;
 	INSTR_TIME_SET_CURRENT(start);
 	do

@@ -7,12 +7,13 @@
 #define _GNU_SOURCE
 #include "cpu_device.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "../wire/processors.h"
 
 #define GJ_MAX_THREADS		16
 #define GJ_ALLOC_ALIGN		256
@@ -65,19 +66,6 @@ read_name(char *name, size_t size)
 	fclose(f);
 }
 
-static uint32_t
-count_processors(void)
-{
-	cpu_set_t	set;
-	int			n = 1;
-
-	if (sched_getaffinity(0, sizeof(set), &set) == 0)
-		n = CPU_COUNT(&set);
-	if (n < 1)
-		n = 1;
-	return n < GJ_MAX_THREADS ? (uint32_t) n : GJ_MAX_THREADS;
-}
-
 GjPool *
 gj_cpu_pool(GjDevice *device)
 {
@@ -89,8 +77,10 @@ cpu_open(int ordinal, GjErrorText *why)
 {
 	GjDevice   *device = calloc(1, sizeof(GjDevice));
 	GjDeviceInfo *info;
-	uint32_t	nthreads = count_processors();
+	uint32_t	nthreads = (uint32_t) gj_count_processors();
 
+	if (nthreads > GJ_MAX_THREADS)
+		nthreads = GJ_MAX_THREADS;
 	if (device)
 		device->pool = gj_pool_open(nthreads);
 	if (!device || !device->pool)

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "../wire/messages.h"
+#include "../wire/processors.h"
 
 static int64_t
 now_us(void)
@@ -19,29 +20,12 @@ now_us(void)
 	return (int64_t) t.tv_sec * 1000000 + t.tv_nsec / 1000;
 }
 
-/* The processors that the process may use. */
-static int
-count_processors(void)
-{
-	static int	known;			/* atomic; 0: nobody has asked */
-	int			n = __atomic_load_n(&known, __ATOMIC_RELAXED);
-	cpu_set_t	mine;
-
-	if (n == 0)
-	{
-		/* with more than such a set can hold there are many */
-		n = sched_getaffinity(0, sizeof(mine), &mine) == 0 ? CPU_COUNT(&mine) : CPU_SETSIZE;
-		__atomic_store_n(&known, n, __ATOMIC_RELAXED);
-	}
-	return n;
-}
-
 GjSpin
 gj_spin_start(uint32_t us)
 {
 	GjSpin		spin = {0};
 
-	if (count_processors() >= GJ_SPIN_PROCESSORS)
+	if (gj_count_processors() >= GJ_SPIN_PROCESSORS)
 		spin.end_us = now_us() + us;
 	return spin;
 }

@@ -10,8 +10,6 @@
  */
 #include "postgres.h"
 
-#include <unistd.h>
-
 #include "access/parallel.h"
 #include "access/xact.h"
 #include "executor/instrument.h"
@@ -28,6 +26,7 @@
 #include "exec/parallel_load.h"
 #include "exec/run.h"
 #include "guc.h"
+#include "wire/processors.h"
 
 /* Processes that gpujoin.loader_workers = -1 uses at most, the session's own included. */
 #define MOST_PROCESSES		16
@@ -91,21 +90,10 @@ struct GjParallelLoad
 
 /* ---- how many */
 
-static int
-count_cores(void)
-{
-	static long n = 0;
-
-	/* it reads a file */
-	if (n == 0)
-		n = sysconf(_SC_NPROCESSORS_ONLN);
-	return n < 1 ? 1 : n > MOST_PROCESSES ? MOST_PROCESSES : (int) n;
-}
-
 int
 gj_loader_workers_for(double npages)
 {
-	int			n = gj_loader_workers >= 0 ? gj_loader_workers : count_cores() - 1;
+	int			n = gj_loader_workers >= 0 ? gj_loader_workers : Min(gj_count_processors(), MOST_PROCESSES) - 1;
 
 	/* chunks of workers would be missing in the file */
 	if (npages <= 0 || (gj_save_program != NULL && gj_save_program[0] != '\0'))
