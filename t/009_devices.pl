@@ -19,6 +19,7 @@ $node->safe_psql('postgres', q{
 	CREATE TABLE big AS SELECT i AS id, CASE WHEN i % 2 = 0 THEN 7 WHEN i % 11 = 0 THEN NULL ELSE i END AS k,
 		nullif(i % 10, 3) AS v, repeat('t', i % 20) || i AS t FROM generate_series(1, 300000) i;
 	CREATE TABLE few AS SELECT i AS k, i % 5 AS w, 's' || i AS t FROM generate_series(1, 200) i;
+	CREATE TABLE lone AS SELECT id, CASE WHEN id % 4 = 0 THEN id END AS a, CASE WHEN id % 5 = 0 THEN id END AS b FROM big;
 	-- sets of elements, some of them twice
 	CREATE TABLE members AS SELECT i % 50 AS id, i / 7 % 10000 AS elem FROM generate_series(1, 300000) i;
 	CREATE TABLE bands AS SELECT i AS k, i % 3 AS v FROM generate_series(1, 400000) i;
@@ -105,6 +106,19 @@ foreach my $n (1, 2, 4)
 	# neither memory nor files: PostgreSQL's own plan, before any row
 	like(plan_of($queries{sums}, "SET work_mem = '100MB'; SET gpujoin.device_memory_limit = '16MB'; SET gpujoin.spill_memory = 0; SET temp_file_limit = 0;"),
 		qr/Fallback: out of host memory/, "$n devices: no room for what does not fit");
+
+	# rows with a NULL in the key are of any part; PostgreSQL's hash join would compare each with each, so it is asked without them
+	if ($n == 2)
+	{
+		my $lone = 'SELECT count(*), sum(x.id), sum(y.id) FROM lone x FULL JOIN lone y ON x.a = y.b';
+		my $sums = $node->safe_psql('postgres', q{SET gpujoin.enabled = off; SELECT count(*), sum(x), sum(y) FROM (
+			SELECT x.id AS x, y.id AS y FROM (SELECT * FROM lone WHERE a IS NOT NULL) x FULL JOIN (SELECT * FROM lone WHERE b IS NOT NULL) y ON x.a = y.b
+			UNION ALL SELECT id, NULL FROM lone WHERE a IS NULL UNION ALL SELECT NULL, id FROM lone WHERE b IS NULL) rows});
+
+		is($node->safe_psql('postgres', "$limited $lone"), $sums, 'keys that are NULL: right rows');
+		unlike(plan_of($lone, "SET gpujoin.device_memory_limit = '16MB';"), qr/Fallback/, 'keys that are NULL: no fallback');
+		like(plan_of($lone, "SET gpujoin.device_memory_limit = '16MB';"), qr/Passes: ([2-9]|\d\d)/, 'keys that are NULL: in parts');
+	}
 
 	# joins on arrays, of which a nested loop of PostgreSQL's would take minutes: the same pairs with little memory
 	my $overlap = 'a.tags && b.tags AND a.id > b.id * 2';

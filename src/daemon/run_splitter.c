@@ -262,7 +262,8 @@ find_tile_parts(const GjPartition *partition, GjSplitter *splitter, uint32_t bas
 
 	hash_tile(splitter, n);
 	for (uint32_t i = 0; i < n; i++)
-		part[i] = null[i] ? 0 : (uint16_t) (splitter->hash[i] & (partition->nparts - 1));
+		/* one with a NULL matches nothing, wherever it is */
+		part[i] = (uint16_t) ((null[i] ? base + i : splitter->hash[i]) & (partition->nparts - 1));
 	for (uint32_t i = 0; i < n && once; i++)
 		if (null[i] || seen_before(splitter, i))
 			part[i] = (uint16_t) partition->nparts;
