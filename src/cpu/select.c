@@ -228,6 +228,14 @@ keys_item(void *arg, uint32_t item, const GjTile *tile)
 	gj_note_row_error(w->queue, status);
 }
 
+/* The operands of keys that are expressions: first_expr, first_expr + 1, ... */
+static void
+number_operands(uint32_t first_expr, uint32_t nkeys, int32_t *operands)
+{
+	for (uint32_t k = 0; k < nkeys; k++)
+		operands[k] = (int32_t) (first_expr + k);
+}
+
 GjStatus
 gj_cpu_tile_keys(const GjCode *code, const GjView *view, uint32_t first_expr, const GjTile *tile,
 				 const GjKeys *keys)
@@ -236,8 +244,7 @@ gj_cpu_tile_keys(const GjCode *code, const GjView *view, uint32_t first_expr, co
 	GjKeysWork	w = {NULL, code, view, 0, view->nrows, operands, false, keys};
 	uint32_t	status = GJ_OK;
 
-	for (uint32_t k = 0; k < keys->nkeys; k++)
-		operands[k] = (int32_t) (first_expr + k);
+	number_operands(first_expr, keys->nkeys, operands);
 	keys_tile(&w, 0, view->nrows, tile, &status);
 	return (GjStatus) status;
 }
@@ -249,8 +256,7 @@ gj_cpu_keys(GjQueue *queue, const GjView *view, uint32_t first, uint32_t n, uint
 	int32_t		operands[GJ_MAX_KEYS];
 	GjKeysWork	w = {queue, &queue->code, view, first, n, operands, false, keys};
 
-	for (uint32_t k = 0; k < keys->nkeys; k++)
-		operands[k] = (int32_t) (first_expr + k);
+	number_operands(first_expr, keys->nkeys, operands);
 	gj_for_items(queue, n, keys_item, &w);
 	return GJ_OK;
 }

@@ -22,9 +22,6 @@
 /* what the cpu device works on lies here: some 400 kB, and three times that with sanitizers */
 #define GJ_MEMBER_STACK		(4 * 1024 * 1024)
 
-/* How long a thread looks for its next task before it sleeps: to wake it can take 0.3 ms. */
-#define GJ_MEMBER_SPIN_US	2000
-
 /* ---- what members ask of the session's thread */
 
 void
@@ -539,7 +536,7 @@ await_work(GjTeam *team)
 	if (!__atomic_load_n(&team->loads, __ATOMIC_RELAXED))
 	{
 		pthread_mutex_unlock(&team->lock);
-		gj_spin_while(&team->told, seen, GJ_MEMBER_SPIN_US);
+		gj_spin_while(&team->told, seen, GJ_TEAM_SPIN_US);
 		pthread_mutex_lock(&team->lock);
 	}
 	if (team->told == seen)

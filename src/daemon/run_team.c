@@ -35,9 +35,6 @@
 /* How often the session's thread looks whether it is to stop, while it waits for members. */
 #define GJ_TEAM_POLL_MS	5
 
-/* How long it looks for what they have done before it sleeps. */
-#define GJ_TEAM_SPIN_US	2000
-
 /* ---- the session's thread */
 
 int
