@@ -855,6 +855,7 @@ extern "C" const GjDeviceOps gj_cuda_device = {
 	.sort_probe = gj_sort_probe,
 	.hash_probe = gj_hash_probe,
 	.hash_expand = gj_hash_expand,
+	.join_unique = gj_join_unique,
 	.nested_loop = gj_nested_loop,
 	.flag_counts = gj_flag_counts,
 	.mark_rows = gj_mark_rows,

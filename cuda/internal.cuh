@@ -43,6 +43,7 @@ typedef struct GjPinned
 	uint32_t missed[GJ_FUSED_PARTS];
 	uint32_t split_start[GJ_SPLIT_PARTS + 2];
 	uint64_t fused_counts[GJ_FUSED_STEPS + 1];
+	int64_t value[2]; /* sorts: of rows */
 	struct GjPinned *next; /* in the device's list, while no queue has it */
 } GjPinned;
 
@@ -262,6 +263,9 @@ GjStatus gj_sort_build(GjQueue *queue, const GjKeys *keys, const uint32_t *rowid
 GjStatus gj_sort_probe(GjQueue *queue, const GjHashTable *table, const GjKeys *keys,
 					   const GjSortedMatch *match, uint64_t *offset, uint32_t *first,
 					   uint64_t *total);
+GjStatus gj_join_unique(GjQueue *queue, const GjHashTable *table, const GjKeys *keys,
+						const GjSortedMatch *match, const GjView *view, uint32_t inner_source,
+						uint32_t *const out[GJ_MAX_SOURCES], uint32_t *npairs);
 GjStatus gj_nested_loop(GjQueue *queue, const GjNested *nested, uint64_t first_tile,
 						uint32_t ntiles, uint32_t *ndone, uint64_t *npairs);
 GjStatus gj_flag_counts(GjQueue *queue, const uint64_t *offset, uint32_t n, uint8_t *flags);

@@ -8,23 +8,27 @@
  * and nothing is hashed or compared; the array is an eighth of a hash table, and so stays in L2 up
  * to ten million rows.
  *
- * One pass over the keys finds their range.  Another one writes every row's id to its place, a
- * third one looks whether it is still there: where two rows have one key it is not, and a hash
- * table has to be built.  Plain stores, which L2 merges, are faster than atomic ones and the check
- * together.
+ * One pass over the keys finds their range.  Another one writes every row's id to its place; if
+ * fewer places are filled in the end than there are rows, two rows have one key, and a hash table
+ * has to be built.  Where keys are in no order and places are beyond L2, the rows are brought into
+ * partitions of places first (join_radix.cu): a place alone would be a sector read and written.
  */
+#include <cub/device/device_reduce.cuh>
+#include <thrust/iterator/transform_iterator.h>
+
 #include "join_hash.cuh"
 
 #define BLOCKS_PER_SM 16
 #define WARPS (GJ_THREADS / 32)
+#define NEAR (1 << 15) /* places: keys of neighbours that are further apart are scattered */
 
 /* What the keys are like; device memory, copied to the host. */
 typedef struct KeyRange
 {
 	int64_t low;
 	int64_t high;
-	uint32_t nrows; /* that are not NULL */
-	uint32_t twice; /* 1: two rows have the same key */
+	uint32_t nrows;     /* that are not NULL */
+	uint32_t scattered; /* of these: far from the key of the row before */
 } KeyRange;
 
 static __global__ void
@@ -36,6 +40,7 @@ __launch_bounds__(GJ_THREADS) find_range(const __grid_constant__ GjKeys keys, Ke
 	int64_t least = INT64_MAX;
 	int64_t greatest = INT64_MIN;
 	uint32_t nrows = 0;
+	uint32_t scattered = 0;
 
 	for (uint64_t i = (uint64_t) blockIdx.x * GJ_THREADS + threadIdx.x; i < keys.nrows; i += step)
 	{
@@ -46,6 +51,7 @@ __launch_bounds__(GJ_THREADS) find_range(const __grid_constant__ GjKeys keys, Ke
 		least = min(least, key);
 		greatest = max(greatest, key);
 		nrows++;
+		scattered += i > 0 && (uint64_t) key - (uint64_t) keys.value[0][i - 1] + NEAR > 2 * NEAR;
 	}
 	for (uint32_t distance = 16; distance > 0; distance /= 2)
 	{
@@ -53,12 +59,15 @@ __launch_bounds__(GJ_THREADS) find_range(const __grid_constant__ GjKeys keys, Ke
 		greatest = max(greatest, __shfl_down_sync(0xFFFFFFFF, greatest, distance));
 	}
 	nrows = __reduce_add_sync(0xFFFFFFFF, nrows);
+	scattered = __reduce_add_sync(0xFFFFFFFF, scattered);
 	if (threadIdx.x % 32 == 0)
 	{
 		low[threadIdx.x / 32] = least;
 		high[threadIdx.x / 32] = greatest;
 		if (nrows > 0)
 			atomicAdd(&range->nrows, nrows);
+		if (scattered > 0)
+			atomicAdd(&range->scattered, scattered);
 	}
 	__syncthreads();
 	if (threadIdx.x > 0)
@@ -86,24 +95,26 @@ __launch_bounds__(GJ_THREADS) write_places(const __grid_constant__ GjKeys keys,
 	}
 }
 
-/* Row ids differ, so a place that has another one was written twice. */
+/* The same of rows in partitions. */
 static __global__ void
-__launch_bounds__(GJ_THREADS)
-	check_places(const __grid_constant__ GjKeys keys, const uint32_t *rowid, int64_t low,
-				 const uint32_t *place, KeyRange *range)
+__launch_bounds__(GJ_THREADS) write_parts(const uint64_t *key, const uint32_t *row, uint32_t n,
+										  const uint32_t *rowid, int64_t low, uint32_t *place)
 {
-	const uint64_t step = (uint64_t) gridDim.x * GJ_THREADS;
-	bool twice = false;
+	const uint32_t i = blockIdx.x * GJ_THREADS + threadIdx.x;
 
-	for (uint64_t i = (uint64_t) blockIdx.x * GJ_THREADS + threadIdx.x; i < keys.nrows; i += step)
-	{
-		if (!keys.null[i])
-			twice |= place[(uint64_t) keys.value[0][i] - (uint64_t) low] !=
-					 (rowid ? rowid[i] : (uint32_t) i);
-	}
-	if (twice)
-		range->twice = 1;
+	if (i < n)
+		place[key[i] - (uint64_t) low] = rowid ? rowid[row[i]] : row[i];
 }
+
+/* 1 if a place has a row, as CUB reads it. */
+struct HasRow
+{
+	__host__ __device__ uint32_t
+	operator()(uint32_t row) const
+	{
+		return row != GJ_NO_ROW;
+	}
+};
 
 /* Copies the range to the host, behind all that is queued. */
 static GjStatus
@@ -117,24 +128,46 @@ read_range(GjQueue *queue, const KeyRange *range, KeyRange *host)
 	return GJ_OK;
 }
 
+/* Writes row ids to their places, partition by partition. */
+static GjStatus
+fill_by_parts(GjQueue *queue, const GjKeys *keys, const uint32_t *rowid, uint32_t nrows,
+			  const GjHashTable *table, bool (*stop)(void *), void *arg)
+{
+	GjPartitions partitions;
+
+	GJ_TRY(gj_radix_split(queue, keys, table->low, table->nslots, stop, arg, &partitions));
+	write_parts<<<gj_blocks(nrows, GJ_THREADS), GJ_THREADS, 0, queue->stream>>>(
+		partitions.key, partitions.row, nrows, rowid, table->low, table->place);
+	gj_radix_free(queue, &partitions);
+	GJ_LAUNCHED(queue, "write_parts");
+	return GJ_OK;
+}
+
 /* Fills the places; *unique = false: two rows want the same one. */
 static GjStatus
-fill_places(GjQueue *queue, const GjKeys *keys, const uint32_t *rowid, KeyRange *range,
-			const GjHashTable *table, uint32_t blocks, bool (*stop)(void *), void *arg,
-			bool *unique)
+fill_places(GjQueue *queue, const GjKeys *keys, const uint32_t *rowid, const KeyRange *range,
+			GjHashTable *table, uint32_t blocks, bool (*stop)(void *), void *arg, bool *unique)
 {
-	KeyRange found;
+	const uint64_t nbytes = table->nslots * sizeof(uint32_t);
+	const thrust::transform_iterator<HasRow, const uint32_t *> filled(table->place, HasRow());
+	GjStatus status = GJ_OUT_OF_MEMORY;
 
-	GJ_CUDA(queue,
-			cudaMemsetAsync(table->place, 0xFF, table->nslots * sizeof(uint32_t), queue->stream));
-	write_places<<<blocks, GJ_THREADS, 0, queue->stream>>>(*keys, rowid, table->low, table->place);
-	GJ_LAUNCHED(queue, "write_places");
-	GJ_TRY(gj_build_ask(queue, keys->nrows, stop, arg));
-	check_places<<<blocks, GJ_THREADS, 0, queue->stream>>>(*keys, rowid, table->low, table->place,
-														   range);
-	GJ_LAUNCHED(queue, "check_places");
-	GJ_TRY(read_range(queue, range, &found));
-	*unique = found.twice == 0;
+	GJ_CUDA(queue, cudaMemsetAsync(table->place, 0xFF, nbytes, queue->stream));
+	if (nbytes > queue->device->radix_bytes && range->scattered > range->nrows / 2)
+		status = fill_by_parts(queue, keys, rowid, range->nrows, table, stop, arg);
+	table->partitioned = status == GJ_OK;
+	if (status == GJ_OUT_OF_MEMORY)
+	{
+		/* one by one, then: that needs no more memory */
+		write_places<<<blocks, GJ_THREADS, 0, queue->stream>>>(*keys, rowid, table->low,
+															   table->place);
+		GJ_LAUNCHED(queue, "write_places");
+		status = gj_build_ask(queue, keys->nrows, stop, arg);
+	}
+	GJ_TRY(status);
+	GJ_CUB(queue, cub::DeviceReduce::Sum, filled, &queue->results->n, (int64_t) table->nslots);
+	GJ_TRY(gj_wait(queue));
+	*unique = queue->pinned->results.n == range->nrows;
 	return GJ_OK;
 }
 
@@ -167,9 +200,9 @@ gj_direct_build(GjQueue *queue, const GjKeys *keys, const uint32_t *rowid, uint6
 	table->low = range.low;
 	table->nslots = (uint64_t) range.high - (uint64_t) range.low + 1;
 	table->place = (uint32_t *) gj_alloc(queue, table->nslots * sizeof(uint32_t));
-	status = table->place == NULL ? gj_no_memory(queue)
-								  : fill_places(queue, keys, rowid, (KeyRange *) memory, table,
-												blocks, stop, arg, &unique);
+	status = table->place == NULL
+				 ? gj_no_memory(queue)
+				 : fill_places(queue, keys, rowid, &range, table, blocks, stop, arg, &unique);
 	if (status != GJ_OK || !unique)
 	{
 		gj_free(queue, table->place, table->nslots * sizeof(uint32_t));

@@ -13,6 +13,9 @@
  *
  * Probe.  One thread a tuple, one 16-byte load a slot, then a scan over the counts.
  *
+ * Where keys are unique, tuples that have found their row write the pair at once
+ * (join_unique.cuh).
+ *
  * Expand.  Blocks take equal ranges of pairs, whatever tuples they belong to, and find
  * them by binary search over the scan (Green, McColl, Bader: "GPU Merge Path", ICS 2012,
  * in its load-balancing form).
@@ -21,6 +24,7 @@
 #include <thrust/iterator/transform_iterator.h>
 
 #include "join_hash.cuh"
+#include "join_unique.cuh"
 
 #define MIN_SLOTS 1024
 #define BIG_TABLE (1u << 25) /* rows; larger tables are filled less sparsely */
@@ -346,6 +350,7 @@ gj_hash_free(GjQueue *queue, GjHashTable *table)
 
 	gj_free(queue, table->slots, table->nslots * sizeof(GjHashSlot));
 	gj_free(queue, table->place, table->nslots * sizeof(uint32_t));
+	gj_free(queue, table->bucket, (table->nslots + 1) * sizeof(uint32_t));
 	gj_free(queue, table->rows, nrows * sizeof(uint32_t));
 	gj_free(queue, table->key_row, nrows * sizeof(uint32_t));
 	for (uint32_t k = 0; k < table->keys.nkeys; k++)
@@ -356,31 +361,52 @@ gj_hash_free(GjQueue *queue, GjHashTable *table)
 
 /* ---- probe */
 
-/* Slot of the keys of row i: found, or the empty one that ends the search. */
+static __device__ __forceinline__ GjHashSlot
+slot_of(uint4 words)
+{
+	GjHashSlot slot;
+
+	slot.key = ((uint64_t) words.y << 32) | words.x;
+	slot.start = words.z;
+	slot.count = words.w;
+	return slot;
+}
+
+static __device__ __forceinline__ GjHashSlot
+load_slot(const GjHashTable &table, uint64_t s)
+{
+	return slot_of(__ldg((const uint4 *) &table.slots[s]));
+}
+
+/*
+ * Slot of the keys of row i, from slot s on, which was loaded: found, or the empty one that ends
+ * the search.
+ */
+template <bool single>
+static __device__ __forceinline__ GjHashSlot
+find_slot_from(const GjHashTable &table, const GjKeys &keys, uint32_t i, uint64_t s,
+			   GjHashSlot slot)
+{
+	const uint64_t wanted = single ? (uint64_t) keys.value[0][i] : gj_hash_keys(keys, i);
+
+	while (slot.count != 0 &&
+		   !(slot.key == wanted &&
+			 (single || gj_keys_equal(keys, i, table.keys, table.key_row[slot.start]))))
+	{
+		if (++s == table.nslots)
+			s = 0;
+		slot = load_slot(table, s);
+	}
+	return slot;
+}
+
 template <bool single>
 static __device__ __forceinline__ GjHashSlot
 find_slot(const GjHashTable &table, const GjKeys &keys, uint32_t i)
 {
-	const uint64_t hash = gj_hash_keys(keys, i);
-	const uint64_t wanted = single ? (uint64_t) keys.value[0][i] : hash;
-	uint64_t s = gj_hash_slot(hash, table.nslots);
+	const uint64_t s = gj_hash_slot(gj_hash_keys(keys, i), table.nslots);
 
-	for (;;)
-	{
-		const uint4 words = __ldg((const uint4 *) &table.slots[s]);
-		GjHashSlot slot;
-
-		slot.key = ((uint64_t) words.y << 32) | words.x;
-		slot.start = words.z;
-		slot.count = words.w;
-		if (slot.count == 0)
-			return slot;
-		if (slot.key == wanted &&
-			(single || gj_keys_equal(keys, i, table.keys, table.key_row[slot.start])))
-			return slot;
-		if (++s == table.nslots)
-			s = 0;
-	}
+	return find_slot_from<single>(table, keys, i, s, load_slot(table, s));
 }
 
 /* The same in a direct table: its start is a row id. */
@@ -450,22 +476,13 @@ gj_hash_probe(GjQueue *queue, const GjHashTable *table, const GjKeys *keys, uint
 
 /* ---- expand */
 
-/* Row ids to write: of the outer tuple through rowid (NULL: the tuple itself), or inner. */
-typedef struct PairColumn
-{
-	const uint32_t *rowid;
-	uint32_t *out;
-	bool inner;
-} PairColumn;
-
 typedef struct Pairs
 {
 	const uint64_t *offset;
 	const uint32_t *first;
 	const uint32_t *rows; /* NULL: rows[i] = i */
 	uint32_t ntuples;
-	uint32_t ncolumns;
-	PairColumn column[GJ_MAX_SOURCES];
+	GjPairColumns columns;
 } Pairs;
 
 /* Writes pairs cursor .. cursor+n-1, PAIRS of them a block. */
@@ -526,9 +543,9 @@ __launch_bounds__(GJ_THREADS)
 			tuple = gj_last_at_most(pairs.offset, low, low + ntuples, pair);
 
 		number = (uint32_t) (pair - pairs.offset[tuple]);
-		for (uint32_t c = 0; c < pairs.ncolumns; c++)
+		for (uint32_t c = 0; c < pairs.columns.n; c++)
 		{
-			const PairColumn &column = pairs.column[c];
+			const GjPairColumn &column = pairs.columns.column[c];
 
 			if (column.inner)
 			{
@@ -556,16 +573,81 @@ gj_hash_expand(GjQueue *queue, const GjHashTable *table, const GjView *view, con
 	pairs.first = first;
 	pairs.rows = table->in_order ? NULL : table->rows;
 	pairs.ntuples = view->nrows;
-	for (uint32_t s = 0; s < GJ_MAX_SOURCES; s++)
-	{
-		if (out[s] == NULL)
-			continue;
-		pairs.column[pairs.ncolumns].rowid = view->rowid[s];
-		pairs.column[pairs.ncolumns].out = out[s];
-		pairs.column[pairs.ncolumns].inner = s == inner_source;
-		pairs.ncolumns++;
-	}
+	pairs.columns = gj_pair_columns(view, inner_source, out);
 	expand_pairs<<<gj_blocks(n, PAIRS), GJ_THREADS, 0, queue->stream>>>(pairs, cursor, n);
 	GJ_LAUNCHED(queue, "expand_pairs");
 	return GJ_OK;
+}
+
+/* ---- both at once, of unique keys */
+
+template <bool single>
+struct FindHashed
+{
+	GjHashTable table;
+	GjKeys tuples;
+
+	typedef uint4 Start; /* what is in the slot that the hash asks for */
+
+	__device__ __forceinline__ uint4
+	start(uint32_t i) const
+	{
+		return tuples.null[i] ? make_uint4(0, 0, 0, 0)
+							  : __ldg((const uint4 *) &table.slots[home(i)]);
+	}
+	/* The hash is worked out anew: registers are scarcer than time while slots are loaded. */
+	__device__ __forceinline__ uint32_t
+	row(uint32_t i, uint4 start) const
+	{
+		const GjHashSlot slot = find_slot_from<single>(table, tuples, i, home(i), slot_of(start));
+
+		if (slot.count == 0)
+			return GJ_NO_ROW;
+		return table.in_order ? slot.start : __ldg(&table.rows[slot.start]);
+	}
+	__device__ __forceinline__ uint64_t
+	home(uint32_t i) const
+	{
+		return gj_hash_slot(gj_hash_keys(tuples, i), table.nslots);
+	}
+};
+
+struct FindPlace
+{
+	GjHashTable table;
+	GjKeys tuples;
+
+	typedef uint32_t Start;
+
+	__device__ __forceinline__ uint32_t
+	start(uint32_t i) const
+	{
+		const GjHashSlot slot = tuples.null[i] ? GjHashSlot{} : find_place(table, tuples, i);
+
+		return slot.count ? slot.start : GJ_NO_ROW;
+	}
+	__device__ __forceinline__ uint32_t
+	row(uint32_t i, uint32_t start) const
+	{
+		return start;
+	}
+};
+
+GjStatus
+gj_join_unique(GjQueue *queue, const GjHashTable *table, const GjKeys *keys,
+			   const GjSortedMatch *match, const GjView *view, uint32_t inner_source,
+			   uint32_t *const out[GJ_MAX_SOURCES], uint32_t *npairs)
+{
+	const GjPairColumns pairs = gj_pair_columns(view, inner_source, out);
+	const uint32_t n = keys->nrows;
+
+	*npairs = 0;
+	GJ_TRY(gj_enter(queue));
+	if (table->place != NULL)
+		return gj_match_tuples<8>(queue, FindPlace{*table, *keys}, n, pairs, npairs);
+	if (table->slots == NULL)
+		return gj_sort_match(queue, table, keys, match, pairs, npairs);
+	if (keys->nkeys == 1)
+		return gj_match_tuples<8>(queue, FindHashed<true>{*table, *keys}, n, pairs, npairs);
+	return gj_match_tuples<8>(queue, FindHashed<false>{*table, *keys}, n, pairs, npairs);
 }

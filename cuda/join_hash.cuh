@@ -60,6 +60,12 @@ GjStatus gj_direct_build(GjQueue *queue, const GjKeys *keys, const uint32_t *row
  */
 GjStatus gj_radix_partition(GjQueue *queue, const GjKeys *keys, uint64_t nslots,
 							bool (*stop)(void *), void *arg, GjPartitions *partitions);
+/*
+ * The same for a direct table, whose rows have one key, low .. low + nslots - 1: partitions of
+ * places that stay in L2 while they are written.
+ */
+GjStatus gj_radix_split(GjQueue *queue, const GjKeys *keys, int64_t low, uint64_t nslots,
+						bool (*stop)(void *), void *arg, GjPartitions *partitions);
 void gj_radix_free(GjQueue *queue, GjPartitions *partitions);
 /* Claims the slots of all rows of the partitions, whose `row` then is build->order.  Waits. */
 GjStatus gj_radix_claim(GjQueue *queue, GjBuild *build, GjPartitions *partitions);

@@ -38,6 +38,10 @@
 #define BATCH 4               /* rows a thread that claim_regions loads at once */
 #define LATE_ITEMS 8          /* rows a thread of claim_late */
 
+/* Of direct tables: a part is 4 MB at most, and there are some. */
+#define MAX_PART_BITS 20
+#define MIN_PARTS 64
+
 typedef cub::BlockScan<uint32_t, THREADS> Scan;
 
 /*
@@ -53,6 +57,8 @@ typedef struct Pass
 	uint64_t *to_key;
 	uint32_t *to_row;
 	uint64_t nslots;
+	bool direct; /* the slot of a key is key - low: there is one key, and it is not hashed */
+	int64_t low;
 	uint32_t shift; /* digit of slot s: s >> shift & mask */
 	uint32_t mask;
 	uint32_t fanout; /* digits are 0 .. fanout-1 */
@@ -76,6 +82,8 @@ typedef struct Chunk
 static __device__ __forceinline__ uint64_t
 home_slot(const Pass &pass, uint64_t key)
 {
+	if (pass.direct)
+		return key - (uint64_t) pass.low;
 	return gj_hash_slot(pass.keys.nkeys == 1 ? gj_hash_mix(key) : key, pass.nslots);
 }
 
@@ -542,6 +550,39 @@ gj_radix_free(GjQueue *queue, GjPartitions *partitions)
 	free_rows(queue, partitions->max_nrows, partitions->key, partitions->row);
 	gj_free(queue, partitions->start, ((size_t) partitions->n + 1) * sizeof(uint32_t));
 	memset(partitions, 0, sizeof(*partitions));
+}
+
+GjStatus
+gj_radix_split(GjQueue *queue, const GjKeys *keys, int64_t low, uint64_t nslots,
+			   bool (*stop)(void *), void *arg, GjPartitions *partitions)
+{
+	const uint32_t most = min(queue->device->radix_fanout, (uint32_t) MAX_FANOUT);
+	Plan plan = make_plan(queue, keys->nrows, nslots);
+	Pass pass = {};
+	GjStatus status;
+
+	plan.shift[0] = MAX_PART_BITS;
+	while (plan.shift[0] > 0 && (nslots - 1) >> plan.shift[0] < MIN_PARTS)
+		plan.shift[0]--;
+	while ((nslots - 1) >> plan.shift[0] >= most)
+		plan.shift[0]++;
+	plan.nparts = plan.fanout[0] = (uint32_t) ((nslots - 1) >> plan.shift[0]) + 1;
+	plan.fanout[1] = 0;
+	memset(partitions, 0, sizeof(*partitions));
+	partitions->n = plan.nparts;
+	partitions->max_nrows = keys->nrows;
+	pass.keys = *keys;
+	pass.nslots = nslots;
+	pass.direct = true;
+	pass.low = low;
+	pass.shift = plan.shift[0];
+	pass.mask = 0xFFFFFFFF;
+	pass.fanout = plan.fanout[0];
+	pass.chunk_rows = plan.chunk_rows;
+	status = partition_rows(queue, plan, &pass, stop, arg, partitions);
+	if (status != GJ_OK)
+		gj_radix_free(queue, partitions);
+	return status;
 }
 
 /* ---- claims */

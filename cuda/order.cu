@@ -103,7 +103,7 @@ order_ties(const __grid_constant__ GjKeys keys, uint32_t descending, uint32_t sl
 typedef struct Order
 {
 	int64_t *value;
-	int64_t *sorted;
+	int64_t *scratch;
 	uint32_t *row;
 	uint32_t *next;
 } Order;
@@ -133,21 +133,19 @@ sort_by_all(GjQueue *queue, const GjKeys *keys, uint32_t descending, Order *orde
 	}
 	for (uint32_t k = keys->nkeys; k-- > 0;)
 	{
-		uint32_t *row = order->row;
-		uint64_t bits = 0;
+		GjDiffering differing = {};
 
 		if (stop && stop(arg))
 			return GJ_CANCELLED;
 		order_values<<<gj_blocks(m, GJ_THREADS), GJ_THREADS, 0, queue->stream>>>(
-			order->value, keys->value[k], row, m, descending, k);
+			order->value, keys->value[k], order->row, m, descending, k);
 		GJ_LAUNCHED(queue, "order_values");
-		GJ_TRY(gj_differing_bits(queue, order->value, m, &bits));
-		if (bits == 0)
+		GJ_TRY(gj_differing_bits(queue, order->value, m, &differing));
+		if (differing.bits == 0)
 			continue;
-		GJ_TRY(
-			gj_sort_pairs_by_bits(queue, order->value, order->sorted, row, order->next, m, bits));
-		order->row = order->next;
-		order->next = row;
+		GJ_TRY(gj_sort_by_values(queue, order->value, order->scratch, order->row, order->next, m,
+								 &differing));
+		std::swap(order->row, order->next);
 	}
 	return GJ_OK;
 }
@@ -187,17 +185,17 @@ static bool
 order_alloc(GjQueue *queue, uint32_t n, Order *order)
 {
 	order->value = (int64_t *) gj_alloc(queue, (size_t) n * sizeof(int64_t));
-	order->sorted = (int64_t *) gj_alloc(queue, (size_t) n * sizeof(int64_t));
+	order->scratch = (int64_t *) gj_alloc(queue, (size_t) n * sizeof(int64_t));
 	order->row = (uint32_t *) gj_alloc(queue, (size_t) n * sizeof(uint32_t));
 	order->next = (uint32_t *) gj_alloc(queue, (size_t) n * sizeof(uint32_t));
-	return order->value && order->sorted && order->row && order->next;
+	return order->value && order->scratch && order->row && order->next;
 }
 
 static void
 order_free(GjQueue *queue, uint32_t n, const Order *order)
 {
 	gj_free(queue, order->value, (size_t) n * sizeof(int64_t));
-	gj_free(queue, order->sorted, (size_t) n * sizeof(int64_t));
+	gj_free(queue, order->scratch, (size_t) n * sizeof(int64_t));
 	gj_free(queue, order->row, (size_t) n * sizeof(uint32_t));
 	gj_free(queue, order->next, (size_t) n * sizeof(uint32_t));
 }

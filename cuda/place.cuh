@@ -87,4 +87,17 @@ __launch_bounds__(GJ_THREADS) start_tiles(TileState tiles, uint32_t nblocks, GjR
 		results->total = 0;
 }
 
+/* Makes the tiles of a kernel of nblocks blocks that calls place_values. */
+static GjStatus
+start_places(GjQueue *queue, uint32_t nblocks, TileState *tiles)
+{
+	void *rest;
+
+	GJ_TRY(tile_memory(queue, nblocks, 0, tiles, &rest));
+	start_tiles<<<gj_blocks(nblocks, GJ_THREADS), GJ_THREADS, 0, queue->stream>>>(*tiles, nblocks,
+																				  queue->results);
+	GJ_LAUNCHED(queue, "start_tiles");
+	return GJ_OK;
+}
+
 #endif

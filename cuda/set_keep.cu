@@ -91,12 +91,8 @@ gj_keep_matches(GjQueue *queue, const Tile &tile, uint32_t *const out[3], uint32
 	const uint32_t nblocks =
 		gj_blocks((uint64_t) tile.nleft * gj_blocks(tile.nright, WARP_COLUMNS), WARPS);
 	TileState tiles;
-	void *rest;
 
-	GJ_TRY(tile_memory(queue, nblocks, 0, &tiles, &rest));
-	start_tiles<<<gj_blocks((uint64_t) nblocks + 64, GJ_THREADS), GJ_THREADS, 0, queue->stream>>>(
-		tiles, nblocks, queue->results);
-	GJ_LAUNCHED(queue, "start_tiles");
+	GJ_TRY(start_places(queue, nblocks, &tiles));
 	keep_wanted<<<nblocks, GJ_THREADS, 0, queue->stream>>>(tile, tiles, queue->results, out[0],
 														   out[1], out[2]);
 	GJ_LAUNCHED(queue, "keep_wanted");

@@ -705,12 +705,8 @@ run_probe(GjQueue *queue, const T *a, uint64_t na, const Lookup &lookup, T *resu
 {
 	const uint32_t nblocks = gj_blocks(na, PROBE_BLOCK);
 	TileState tiles;
-	void *rest;
 
-	GJ_TRY(tile_memory(queue, nblocks, 0, &tiles, &rest));
-	start_tiles<<<gj_blocks((uint64_t) nblocks + 64, GJ_THREADS), GJ_THREADS, 0, queue->stream>>>(
-		tiles, nblocks, queue->results);
-	GJ_LAUNCHED(queue, "start_tiles");
+	GJ_TRY(start_places(queue, nblocks, &tiles));
 	if (result)
 		probe<T, Lookup, true><<<nblocks, GJ_THREADS, 0, queue->stream>>>(a, na, lookup, tiles,
 																		  queue->results, result);

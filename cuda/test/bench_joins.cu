@@ -196,6 +196,24 @@ look_up(Queue &q, GjView &view, const GjHashTable &table, JoinBuffers &buffers, 
 	return total;
 }
 
+/* Looks tuples of unique keys up and writes their pairs; returns how many. */
+static uint32_t
+join_unique(Queue &q, GjView &view, const GjHashTable &table, JoinBuffers &buffers, const How &how)
+{
+	uint32_t n = 0;
+
+	buffers.keys.nrows = view.nrows;
+	if (how.sorted)
+		must(q, q.ops->ordered_keys(q.queue, &view, 0, view.nrows, outer_key, &buffers.keys),
+			 "ordered_keys");
+	else
+		must(q, q.ops->keys(q.queue, &view, 0, view.nrows, 0, &buffers.keys), "keys");
+	must(q,
+		 q.ops->join_unique(q.queue, &table, &buffers.keys, &same_key, &view, 1, buffers.out, &n),
+		 "join_unique");
+	return n;
+}
+
 /* Probes with all outer rows; returns the number of pairs. */
 static uint64_t
 probe(Queue &q, const Sides &sides, const GjHashTable &table, JoinBuffers &buffers, const How &how,
@@ -207,16 +225,24 @@ probe(Queue &q, const Sides &sides, const GjHashTable &table, JoinBuffers &buffe
 	{
 		const uint32_t n = std::min(sides.n - first, GJ_MAX_TUPLES);
 		GjView view = outer_view(q, sides, first, n);
-		const uint64_t total = look_up(q, view, table, buffers, how);
+		GjView pairs = view;
+		uint64_t total;
 
+		pairs.rowid[0] = buffers.out[0];
+		pairs.rowid[1] = buffers.out[1];
+		if (table.max_count == 1 && q.ops->join_unique)
+		{
+			pairs.nrows = join_unique(q, view, table, buffers, how);
+			npairs += pairs.nrows;
+			if (sum)
+				must(q, q.ops->aggregate(q.queue, &pairs), "aggregate");
+			continue;
+		}
+		total = look_up(q, view, table, buffers, how);
 		npairs += total;
 		for (uint64_t cursor = 0; cursor < total; cursor += GJ_MAX_TUPLES)
 		{
-			GjView pairs = view;
-
 			pairs.nrows = (uint32_t) std::min<uint64_t>(GJ_MAX_TUPLES, total - cursor);
-			pairs.rowid[0] = buffers.out[0];
-			pairs.rowid[1] = buffers.out[1];
 			must(q,
 				 q.ops->hash_expand(q.queue, &table, &view, buffers.offset, buffers.first, cursor,
 									pairs.nrows, 1, buffers.out),

@@ -1,6 +1,6 @@
 /*
  * join.cu
- *	  Tests of hash_build, hash_probe and hash_expand.
+ *	  Tests of hash_build, hash_probe, hash_expand and join_unique.
  */
 #include <algorithm>
 #include <unordered_map>
@@ -149,9 +149,33 @@ struct Probe
 	}
 };
 
-/* All pairs, in pieces, against the reference. */
+std::vector<Pair>
+unique_pairs(Queue &q, const GjHashTable &table, const GjKeys &keys, const GjSortedMatch *match,
+			 const GjView &view, uint32_t inner_source)
+{
+	uint32_t *out[GJ_MAX_SOURCES] = {};
+	std::vector<Pair> pairs;
+	uint32_t n = 0;
+
+	for (uint32_t s : {0u, inner_source})
+		out[s] = (uint32_t *) q.alloc((size_t) view.nrows * sizeof(uint32_t));
+	check(q.ops->join_unique(q.queue, &table, &keys, match, &view, inner_source, out, &n) == GJ_OK,
+		  "join_unique", q.ops->queue_error(q.queue));
+	if (!check(n <= view.nrows, "pairs", "join_unique"))
+		return pairs;
+
+	const std::vector<uint32_t> tuple = q.download(out[0], n);
+	const std::vector<uint32_t> row = q.download(out[inner_source], n);
+
+	for (uint32_t i = 0; i < n; i++)
+		pairs.push_back({tuple[i], row[i]});
+	return pairs;
+}
+
+/* All pairs, in pieces, against the reference; *ordered: those in the order of tuples. */
 static void
-check_all_pairs(Probe &probe, const Side &outer, const Index &index, uint32_t piece)
+check_all_pairs(Probe &probe, const Side &outer, const Index &index, uint32_t piece,
+				std::vector<Pair> *ordered)
 {
 	std::vector<Pair> pairs;
 	std::vector<Pair> expected;
@@ -172,6 +196,7 @@ check_all_pairs(Probe &probe, const Side &outer, const Index &index, uint32_t pi
 		for (uint32_t row : rows->second)
 			expected.push_back({probe.outer[i], probe.rowid.empty() ? row : probe.rowid[row]});
 	}
+	*ordered = expected;
 	std::sort(pairs.begin(), pairs.end());
 	std::sort(expected.begin(), expected.end());
 	check(pairs == expected, "pairs", probe.where);
@@ -295,7 +320,14 @@ test_table(const Device &device, Random &random, const Side &inner, const Side &
 	if (!check(q.download(probe.offset, nouter + 1) == expected, "offsets", probe.where))
 		return;
 	if (probe.total <= 2000000)
-		check_all_pairs(probe, outer, index, probe.total < 5000 ? 97 : GJ_MAX_TUPLES);
+	{
+		std::vector<Pair> ordered;
+
+		check_all_pairs(probe, outer, index, probe.total < 5000 ? 97 : GJ_MAX_TUPLES, &ordered);
+		if (max_count == 1 && nouter > 0 && q.ops->join_unique)
+			check(unique_pairs(q, probe.table, outer_keys, NULL, probe.view, 2) == ordered,
+				  "pairs at once", probe.where);
+	}
 	else
 		check_windows(random, probe, inner, outer, expected);
 	q.ops->hash_free(q.queue, &probe.table);

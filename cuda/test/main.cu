@@ -389,6 +389,7 @@ static Test tests[] = {
 	{"fused", test_fused},
 	{"gather", test_gather},
 	{"sets", test_sets},
+	{"sorted", test_sorted},
 	{"nested", test_nested},
 	{"steps", test_steps},
 	{"types", test_types},

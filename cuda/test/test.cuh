@@ -185,6 +185,7 @@ void test_fused(const Device &device);
 void test_gather(const Device &device);
 void test_hash(const Device &device);
 void test_radix(const Device &device); /* of the cuda device */
+void test_sorted(const Device &device);
 void test_nested(const Device &device);
 void test_sets(const Device &device);
 void test_steps(const Device &device);
@@ -198,6 +199,15 @@ void bench_sets(const Device &device);
 void bench_pairs(const Device &device); /* the first part of bench_sets */
 void bench_joins(const Device &device);
 void bench_fused(const Device &device);
+
+/* ---- joins: join.cu */
+
+/* The pairs of join_unique, in its order: the view's tuple, or its row of source 0, and the row id.
+ */
+std::vector<std::pair<uint32_t, uint32_t>> unique_pairs(Queue &q, const GjHashTable &table,
+														const GjKeys &keys,
+														const GjSortedMatch *match,
+														const GjView &view, uint32_t inner_source);
 
 /* ---- families of sets: set_join.cu */
 

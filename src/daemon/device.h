@@ -69,17 +69,20 @@ typedef struct GjHashSlot
  * probe finds are these row ids.
  *
  * A sorted side (sort_build) is one without slots: `rows` in the order of keys, whose
- * values are in that order too; a probe searches them (rows/sorted.h).
+ * values are in that order too; a probe searches them (rows/sorted.h).  It may have `bucket`:
+ * the rows whose first value is low + (b << shift) or more start with row bucket[b], b <= nslots.
  */
 typedef struct GjHashTable
 {
 	GjHashSlot *slots;
 	uint64_t	nslots;
 	uint32_t   *place;			/* NULL: the table is not a direct one */
+	uint32_t   *bucket;			/* [nslots + 1] or NULL */
 	int64_t		low;
+	uint32_t	shift;
 	uint32_t   *rows;			/* row ids of the relation, grouped by key */
 	uint32_t	nrows;			/* rows in the table */
-	uint32_t	max_count;		/* of any key: 1 means that keys are unique */
+	uint32_t	max_count;		/* of any key: 1 means that keys are unique; 0: not known */
 	bool		in_order;		/* rows[i] = i for all rows, or the table is direct */
 	bool		partitioned;	/* how it was built, for EXPLAIN */
 	GjKeys		keys;			/* of the input rows; compared where nkeys > 1 */
@@ -87,11 +90,12 @@ typedef struct GjHashTable
 } GjHashTable;
 
 /* The arrays of a table that are there; returns their number. */
-#define GJ_TABLE_ARRAYS		(5 + GJ_MAX_KEYS)
+#define GJ_TABLE_ARRAYS		(6 + GJ_MAX_KEYS)
 static inline uint32_t
 gj_table_arrays(const GjHashTable *table, void *arrays[GJ_TABLE_ARRAYS])
 {
-	void	   *all[] = {table->slots, table->place, table->rows, table->key_row, table->keys.null};
+	void	   *all[] = {table->slots, table->place, table->bucket, table->rows, table->key_row,
+		table->keys.null};
 	uint32_t	n = 0;
 
 	for (uint32_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
@@ -624,7 +628,7 @@ typedef struct GjDeviceOps
 
 	/*
 	 * Sorts keys->nrows rows by ordered keys, the first value first, and drops those with a
-	 * NULL: a table without slots, and max_count 0.  The rest is as for hash_build.
+	 * NULL: a table without slots, and max_count 1 or 0.  The rest is as for hash_build.
 	 */
 	GjStatus	(*sort_build) (GjQueue *queue, const GjKeys *keys, const uint32_t *rowid,
 							   bool (*stop) (void *), void *arg, GjHashTable *table);
@@ -650,6 +654,17 @@ typedef struct GjDeviceOps
 								const uint64_t *offset, const uint32_t *first,
 								uint64_t cursor, uint32_t n, uint32_t inner_source,
 								uint32_t *const out[GJ_MAX_SOURCES]);
+
+	/*
+	 * What probing keys->nrows > 0 tuples of the view and writing their pairs gives, at once: for
+	 * a table whose max_count is 1, by all of whose keys (match, of a sorted side; it has no
+	 * bounds) tuples are looked up.  out has room for as many pairs as tuples; *npairs (host).
+	 * Waits.  NULL: a device that does no better than by the two of them.
+	 */
+	GjStatus	(*join_unique) (GjQueue *queue, const GjHashTable *table, const GjKeys *keys,
+								const GjSortedMatch *match, const GjView *view,
+								uint32_t inner_source, uint32_t *const out[GJ_MAX_SOURCES],
+								uint32_t *npairs);
 
 	/*
 	 * Looks at tiles first_tile .. of a nested loop: at least one, at most ntiles, fewer if

@@ -177,8 +177,8 @@ sort_side(GjRun *run, GjRunMembers *side)
 	}
 	gj_lease_give(work->lease, side->null.nbytes);
 	side->null = (GjBuffer) {NULL, 0};
-	/* the rows' numbers */
-	space = side->nrows * sizeof(uint32_t);
+	/* the rows' numbers, and where to look for them */
+	space = (side->nrows + (side->table.bucket ? side->table.nslots + 1 : 0)) * sizeof(uint32_t);
 	if (!gj_lease_take(work->lease, space))
 		return GJ_OUT_OF_MEMORY;
 	side->table_bytes += space;

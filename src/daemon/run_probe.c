@@ -235,23 +235,33 @@ gj_run_outer_keys(GjRun *run, GjRunStep *rs, const GjView *view, GjKeys *keys)
 	return work->ops->ordered_keys(work->queue, view, 0, view->nrows, rs->outer_operand, keys);
 }
 
+/* Describes pairs that are going to be written, their number but for; out: where to. */
+static void
+describe_pairs(const GjRunStep *rs, const GjView *view, GjView *pairs,
+			   uint32_t *out[GJ_MAX_SOURCES])
+{
+	memset(pairs, 0, sizeof(*pairs));
+	pairs->columns = view->columns;
+	pairs->no_row = view->no_row;
+	for (uint32_t s = 0; s < GJ_MAX_SOURCES; s++)
+	{
+		out[s] = rs->expand >> s & 1 ? rs->rowid[s].memory : NULL;
+		pairs->rowid[s] = out[s];
+	}
+}
+
 /* Writes the next n pairs of a step as a view. */
 static GjStatus
 expand_pairs(GjRun *run, GjRunStep *rs, const GjView *view, uint64_t cursor, uint32_t n,
 			 GjView *pairs)
 {
 	GjWork	   *work = &run->work;
-	uint32_t   *out[GJ_MAX_SOURCES] = {NULL};
+	uint32_t   *out[GJ_MAX_SOURCES];
 
-	memset(pairs, 0, sizeof(*pairs));
-	pairs->columns = view->columns;
+	describe_pairs(rs, view, pairs, out);
 	pairs->nrows = n;
-	pairs->no_row = view->no_row;
 	if (rs->expand == 0)
 		return GJ_OK;
-	for (uint32_t s = 0; s < GJ_MAX_SOURCES; s++)
-		if (rs->expand >> s & 1)
-			pairs->rowid[s] = out[s] = rs->rowid[s].memory;
 	return work->ops->hash_expand(work->queue, &rs->table, view, rs->offset.memory,
 								  rs->first.memory, cursor, n, rs->step->source, out);
 }
@@ -338,12 +348,78 @@ join_pairs(GjRun *run, uint32_t i, const GjView *view, uint64_t total)
 	return GJ_OK;
 }
 
+/*
+ * True if tuples of the step have one pair at most, and nothing but the pairs is asked for: then
+ * they are found and written at once.
+ */
+static bool
+joins_at_once(const GjRun *run, const GjRunStep *rs)
+{
+	if (!run->work.ops->join_unique || rs->table.max_count != 1 || rs->table.nrows == 0 ||
+		rs->step->join_type != GJ_JOIN_INNER || rs->expand == 0)
+		return false;
+	return rs->step->algorithm == GJ_JOIN_HASH ||
+		(rs->match.nkeys == rs->table.keys.nkeys && !rs->match.has_low && !rs->match.has_high);
+}
+
+/* Joins tuples by such a step; *done: false if there is no room for as many pairs. */
+static GjStatus
+join_at_once(GjRun *run, uint32_t i, const GjView *view, bool *done)
+{
+	GjRunStep  *rs = &run->steps[i];
+	GjWork	   *work = &run->work;
+	uint32_t   *out[GJ_MAX_SOURCES];
+	uint32_t	n = view->nrows;
+	GjView		pairs;
+	GjKeys		keys;
+
+	GJ_TRY(gj_run_make_room(run, i + 1, &n));
+	*done = n == view->nrows;
+	if (!*done)
+		return GJ_OK;
+	work->ops->phase(work->queue, GJ_PHASE_PROBE);
+	GJ_TRY(gj_run_outer_keys(run, rs, view, &keys));
+	describe_pairs(rs, view, &pairs, out);
+	GJ_TRY(work->ops->join_unique(work->queue, &rs->table, &keys, &rs->match, view,
+								  rs->step->source, out, &pairs.nrows));
+	if (rs->residual >= 0 && pairs.nrows > 0)
+		GJ_TRY(gj_run_filter_pairs(run, rs, view->nrows, 0, &pairs));
+	return gj_run_pass_on(run, i, &pairs);
+}
+
+/* Joins tuples by looking them up in the table of a step. */
+static GjStatus
+join_by_table(GjRun *run, uint32_t i, const GjView *view)
+{
+	GjRunStep  *rs = &run->steps[i];
+	bool		counts = gj_step_only_counts(run, i);
+	uint64_t	total;
+
+	if (!counts && joins_at_once(run, rs))
+	{
+		bool		done;
+
+		GJ_TRY(join_at_once(run, i, view, &done));
+		if (done)
+			return GJ_OK;
+	}
+	GJ_TRY(probe_step(run, rs, view, &total));
+	if (counts)
+	{
+		run->stats.step[i].rows_out += total;
+		run->counted += (int64_t) total;
+		return GJ_OK;
+	}
+	if (!gj_step_makes_pairs(rs->step) && rs->residual < 0)
+		return GJ_OK;
+	return join_pairs(run, i, view, total);
+}
+
 /* Takes tuples, for which there is room, through step i and all that follow. */
 static GjStatus
 join_tuples(GjRun *run, uint32_t i, const GjView *view)
 {
 	GjRunStep  *rs = &run->steps[i];
-	uint64_t	total;
 
 	GJ_STOP_CHECK(run);
 	if (view->nrows == 0)
@@ -357,16 +433,7 @@ join_tuples(GjRun *run, uint32_t i, const GjView *view)
 	else if (rs->step->algorithm == GJ_JOIN_SET)
 		GJ_TRY(gj_set_join(run, i, view));
 	else
-	{
-		GJ_TRY(probe_step(run, rs, view, &total));
-		if (gj_step_only_counts(run, i))
-		{
-			run->stats.step[i].rows_out += total;
-			run->counted += (int64_t) total;
-		}
-		else if (gj_step_makes_pairs(rs->step) || rs->residual >= 0)
-			GJ_TRY(join_pairs(run, i, view, total));
-	}
+		GJ_TRY(join_by_table(run, i, view));
 	return gj_step_makes_tuples(rs->step) ? gj_match_tuples(run, i, view) : GJ_OK;
 }
 
