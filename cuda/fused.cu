@@ -18,8 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregate.cuh"
 #include "fused_groups.cuh"
+#include "fused_plain.cuh"
 
 #define ROWS 4                        /* of a thread at a time, where gj_eval is not needed */
 #define MIN_CHUNK (GJ_THREADS * ROWS) /* rows */
@@ -31,27 +31,6 @@
 #define MAX_COPIES 16
 #define MAX_BLOCKS_PER_SM (2048 / GJ_THREADS)
 #define LOCAL_ROWS 8 /* rows a block and local state, at least, that make it worth while */
-
-/* Rows of one part. */
-typedef struct Part
-{
-	uint32_t first_chunk;
-	uint32_t first_row; /* rows of the parts before */
-	uint32_t nrows;
-} Part;
-
-/* What all kernels get beside the plan; device memory. */
-typedef struct Input
-{
-	const Part *parts;
-	const GjColumn *columns; /* the program's, for each part */
-	uint32_t *nmissed;       /* of each part */
-	uint32_t nparts;
-	uint32_t chunk; /* rows of one */
-	uint32_t nchunks;
-	uint64_t *counts;
-	GjResults *results;
-} Input;
 
 /* Where missed tuples go. */
 typedef struct Missed
@@ -107,20 +86,9 @@ static __device__ __forceinline__ uint32_t
 start_chunk(const GjFusedPlan &plan, const Input &input, uint32_t chunk, Shared *shared,
 			Tuples<R> &t)
 {
-	uint32_t low = 0;
-	uint32_t high = input.nparts;
+	const uint32_t p = part_of_chunk(input, chunk, 0);
 
-	/* the last part that starts at or before it: parts without rows have none */
-	while (high - low > 1)
-	{
-		const uint32_t mid = low + (high - low) / 2;
-
-		if (input.parts[mid].first_chunk <= chunk)
-			low = mid;
-		else
-			high = mid;
-	}
-	t.columns = input.columns + (size_t) low * plan.ncolumns;
+	t.columns = input.columns + (size_t) p * plan.ncolumns;
 	if (has_code)
 	{
 		/* threads may still evaluate rows of the chunk before */
@@ -129,7 +97,7 @@ start_chunk(const GjFusedPlan &plan, const Input &input, uint32_t chunk, Shared 
 			shared->view.columns = t.columns;
 		__syncthreads();
 	}
-	return low;
+	return p;
 }
 
 /* The thread's tuples of rows base .. that are before `end`. */
@@ -591,6 +559,45 @@ launch_for_size(GjQueue *queue, const GjFusedPlan *plan, const Input &input, con
 	return launch_aggregate<GJ_FUSED_AGGREGATES, has_code>(queue, plan, input, stage);
 }
 
+template <int nsteps>
+static GjStatus
+launch_plain(GjQueue *queue, const GjFusedPlan *plan, const Plain &plain, const Input &input)
+{
+	uint32_t blocks = 0;
+	GjAggState *partial;
+	void *memory;
+
+	GJ_TRY(blocks_at_once(queue, fused_plain<nsteps>, 0, input.nchunks, &blocks));
+	GJ_TRY(gj_scratch(queue, GJ_SCRATCH_A, (size_t) plan->naggregates * blocks * sizeof(GjAggState),
+					  &memory));
+	partial = (GjAggState *) memory;
+	fused_plain<nsteps><<<blocks, GJ_THREADS, 0, queue->stream>>>(plain, input, partial);
+	GJ_LAUNCHED(queue, "fused_plain");
+	fused_merge<<<plan->naggregates, GJ_THREADS, 0, queue->stream>>>(*plan, blocks, partial,
+																	 queue->states);
+	GJ_LAUNCHED(queue, "fused_merge");
+	return GJ_OK;
+}
+
+static GjStatus
+launch_plain_steps(GjQueue *queue, const GjFusedPlan *plan, const Plain &plain, const Input &input)
+{
+	switch (plain.nsteps)
+	{
+		case 0:
+			return launch_plain<0>(queue, plan, plain, input);
+		case 1:
+			return launch_plain<1>(queue, plan, plain, input);
+		case 2:
+			return launch_plain<2>(queue, plan, plain, input);
+		case 3:
+			return launch_plain<3>(queue, plan, plain, input);
+		default:
+			static_assert(PLAIN_STEPS == 4, "kernels for so many steps");
+			return launch_plain<4>(queue, plan, plain, input);
+	}
+}
+
 /* Copies of a local table that a block can have and that are worth while; 0: none. */
 static uint32_t
 local_copies(const GjQueue *queue, const GjFusedPlan *plan, const Input &input,
@@ -886,6 +893,7 @@ gj_fused(GjQueue *queue, const GjFusedPlan *plan, const GjColumn *columns, const
 	Input input = {};
 	Missed lists = {};
 	uint64_t nrows = 0;
+	Plain plain;
 
 	static_assert(sizeof(GjCode) + sizeof(GjFusedPlan) + sizeof(Input) + sizeof(GjGroups) +
 						  sizeof(Missed) + sizeof(Stage) + sizeof(LocalTable) <=
@@ -905,6 +913,8 @@ gj_fused(GjQueue *queue, const GjFusedPlan *plan, const GjColumn *columns, const
 		memcpy(lists.nulls, missed->nulls, sizeof(lists.nulls));
 		lists.together = missed->together;
 	}
+	if (input.nchunks > 0 && groups == NULL && gj_make_plain(plan, columns, parts, nparts, &plain))
+		return launch_plain_steps(queue, plan, plain, input);
 	if (input.nchunks > 0)
 	{
 		const GjStatus status = launch_all(queue, plan, input, nrows, list_bytes, groups, lists);

@@ -387,6 +387,7 @@ static Test tests[] = {
 	{"groups", test_groups},
 	{"order", test_order},
 	{"fused", test_fused},
+	{"plain", test_plain},
 	{"gather", test_gather},
 	{"sets", test_sets},
 	{"sorted", test_sorted},

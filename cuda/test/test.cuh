@@ -182,6 +182,7 @@ void test_aggregate(const Device &device);
 void test_groups(const Device &device);
 void test_order(const Device &device);
 void test_fused(const Device &device);
+void test_plain(const Device &device);
 void test_gather(const Device &device);
 void test_hash(const Device &device);
 void test_radix(const Device &device); /* of the cuda device */

@@ -1,0 +1,361 @@
+/*
+ * plain.cu
+ *	  Tests of the fused operator with plans of sums, ranges and direct joins over integers, which
+ *	  a GPU has a kernel of its own for: all of its operands, overflows, rows that end anywhere,
+ *	  and the same with a NULL, a hash table or a part that is not aligned, where it is not taken.
+ */
+#include <algorithm>
+#include <unordered_map>
+
+#include "../../src/rows/aggregate.h"
+#include "../../src/rows/fused.h"
+#include "../internal.cuh"
+#include "test.cuh"
+
+#define NOUTER 5
+#define NINNER 4 /* sides of one column each, at most */
+#define INNER_ROWS 1500u
+#define KEY_SPREAD 2 /* every other key has a row */
+
+enum
+{
+	SMALL,
+	WIDE,
+	KEY,
+	WIDE_KEY,
+	ANY
+};
+
+struct PlainTest
+{
+	Random &random;
+	uint32_t n;
+	std::vector<Column> columns;
+	Program program;
+	GjFusedPlan plan = {};
+	std::unordered_map<int64_t, uint32_t> row[NINNER]; /* of a key */
+	std::vector<GjColumn> device;
+	std::string where;
+
+	PlainTest(Random &random, uint32_t n);
+	bool readable(int32_t column) const;
+	int16_t any_column();
+	GjFusedExpr any_value();
+	void add_range();
+	void add_step(Queue &q, uint32_t s);
+	bool get(const GjFusedExpr &e, bool b, const uint32_t *rows, int64_t *value) const;
+	bool evaluate(const GjFusedExpr &e, const uint32_t *rows, int64_t *value, bool *over) const;
+	bool take(uint32_t r, uint32_t *rows, std::vector<uint64_t> *counts) const;
+	bool expect(std::vector<GjAggState> *states, std::vector<uint64_t> *counts) const;
+	void run(const Device &device);
+};
+
+PlainTest::PlainTest(Random &r, uint32_t nrows) : random(r), n(nrows)
+{
+	/* now and then one that the kernel does not read */
+	const double null_rate = random() % 8 == 0 ? 0.1 : 0.0;
+
+	columns.push_back(random_column(random, GJ_INT4, 4, 0, n, null_rate, 2000));
+	columns.push_back(random_column(random, GJ_INT8, 8, 0, n, 0.0, random() % 8 ? 1000 : 0));
+	columns.push_back(random_column(random, GJ_INT4, 4, 0, n, 0.0, 2 * INNER_ROWS * KEY_SPREAD));
+	columns.push_back(random_column(random, GJ_INT8, 8, 0, n, 0.0, 2 * INNER_ROWS * KEY_SPREAD));
+	columns.push_back(random_column(random, GJ_INT4, 4, 0, n, 0.0, random() % 8 ? 30000 : 0));
+	for (uint32_t s = 0; s < NINNER; s++)
+		columns.push_back(
+			s % 2
+				? random_column(random, GJ_INT8, 8, (uint8_t) (s + 1), INNER_ROWS, 0.0, 5000)
+				: random_column(random, GJ_INT4, 4, (uint8_t) (s + 1), INNER_ROWS, null_rate, 500));
+	for (const Column &c : columns)
+		program.types.push_back(c.type);
+}
+
+/* True if tuples that have come through all steps have a row of the column's source. */
+bool
+PlainTest::readable(int32_t column) const
+{
+	return column < NOUTER || (column - NOUTER < plan.nsteps &&
+							   plan.steps[column - NOUTER].join_type == GJ_JOIN_INNER);
+}
+
+int16_t
+PlainTest::any_column()
+{
+	for (;;)
+	{
+		const int16_t column = (int16_t) (random() % (NOUTER + NINNER));
+
+		if (readable(column))
+			return column;
+	}
+}
+
+GjFusedExpr
+PlainTest::any_value()
+{
+	static const uint8_t ops[] = {GJ_OP_LOAD, GJ_OP_LOAD, GJ_OP_ADD_I, GJ_OP_SUB_I, GJ_OP_MUL_I};
+	GjFusedExpr e = {};
+
+	e.form = GJ_FUSED_SIMPLE;
+	e.op = ops[random() % 5];
+	e.a = any_column();
+	e.b = -1;
+	e.constant = random() % 20 ? (int64_t) (random() % 100) - 50 : INT64_MAX - 1000;
+	if (e.op != GJ_OP_LOAD && random() % 4)
+		e.b = any_column();
+	else if (e.op != GJ_OP_LOAD && random() % 4 == 0)
+		std::swap(e.a, e.b);
+	e.slot_a = (uint8_t) (e.a < NOUTER ? 0 : e.a - NOUTER + 1);
+	e.slot_b = (uint8_t) (e.b < NOUTER ? 0 : e.b - NOUTER + 1);
+	e.arg = GJ_INT8;
+	if ((e.a < 0 || columns[e.a].type.kind == GJ_INT4) &&
+		(e.b < 0 ? e.constant == (int32_t) e.constant : columns[e.b].type.kind == GJ_INT4) &&
+		random() % 2)
+		e.arg = GJ_INT4;
+	return e;
+}
+
+void
+PlainTest::add_range()
+{
+	GjFusedExpr &term = plan.terms[plan.nterms++];
+	const int64_t ends[] = {INT64_MIN, INT64_MAX, (int64_t) INT32_MAX + 1, INT32_MIN,
+							-900,      INT32_MAX, (int64_t) INT32_MIN - 5};
+
+	term = {};
+	term.form = GJ_FUSED_RANGE;
+	term.op = GJ_OP_LOAD;
+	term.a = (int16_t) (random() % NOUTER);
+	term.b = -1;
+	term.constant = random() % 3 ? -(int64_t) (random() % 900) : ends[random() % 7];
+	term.high = random() % 3 ? (int64_t) (random() % 1500) : ends[random() % 7];
+	plan.filter.form = GJ_FUSED_ALL_TERMS;
+	plan.filter.n = plan.nterms;
+}
+
+/* A join with a table of one key, mostly a direct one. */
+void
+PlainTest::add_step(Queue &q, uint32_t s)
+{
+	static const uint8_t types[] = {GJ_JOIN_INNER, GJ_JOIN_INNER, GJ_JOIN_SEMI, GJ_JOIN_ANTI};
+	GjFusedStep &step = plan.steps[s];
+	GjFusedExpr &key = plan.exprs[plan.nexprs];
+	std::vector<int64_t> value(INNER_ROWS);
+	GjHashTable table;
+	GjKeys keys = {};
+
+	step.join_type = types[random() % 4];
+	step.source = (uint8_t) (s + 1);
+	step.nkeys = 1;
+	step.first_key = plan.nexprs++;
+	key.form = GJ_FUSED_SIMPLE;
+	key.op = GJ_OP_LOAD;
+	key.a = random() % 2 ? KEY : WIDE_KEY;
+	key.b = -1;
+	for (uint32_t r = 0; r < INNER_ROWS; r++)
+		value[r] = ((int64_t) r - 700) * KEY_SPREAD;
+	std::shuffle(value.begin(), value.end(), random);
+	for (uint32_t r = 0; r < INNER_ROWS; r++)
+		row[s][value[r]] = r;
+	keys.nkeys = 1;
+	keys.nrows = INNER_ROWS;
+	keys.value[0] = q.upload(value);
+	keys.null = q.upload(Bytes(INNER_ROWS));
+	check(q.ops->hash_build(q.queue, &keys, NULL, random() % 6 ? 1 << 20 : 0, never, NULL,
+							&table) == GJ_OK,
+		  "hash_build", q.ops->queue_error(q.queue));
+	step.slots = table.slots;
+	step.nslots = table.nslots;
+	step.place = table.place;
+	step.low = table.low;
+	step.rows = table.in_order ? NULL : table.rows;
+	plan.nsteps = (uint8_t) (s + 1);
+}
+
+/* An operand of e for a tuple; true: NULL. */
+bool
+PlainTest::get(const GjFusedExpr &e, bool b, const uint32_t *rows, int64_t *value) const
+{
+	const int32_t column = b ? e.b : e.a;
+
+	*value = e.constant;
+	if (column < 0)
+		return false;
+	*value = columns[column].value(rows[b ? e.slot_b : e.slot_a]);
+	return columns[column].null(rows[b ? e.slot_b : e.slot_a]);
+}
+
+bool
+PlainTest::evaluate(const GjFusedExpr &e, const uint32_t *rows, int64_t *value, bool *over) const
+{
+	int64_t a;
+	int64_t b;
+
+	if (get(e, false, rows, &a))
+		return true;
+	*value = a;
+	if (e.op == GJ_OP_LOAD)
+		return false;
+	if (get(e, true, rows, &b))
+		return true;
+
+	const __int128 r = e.op == GJ_OP_ADD_I   ? (__int128) a + b
+					   : e.op == GJ_OP_SUB_I ? (__int128) a - b
+											 : (__int128) a * b;
+
+	*value = (int64_t) r;
+	*over |= r != (e.arg == GJ_INT4 ? (__int128) (int32_t) r : (__int128) (int64_t) r);
+	return false;
+}
+
+bool
+PlainTest::take(uint32_t r, uint32_t *rows, std::vector<uint64_t> *counts) const
+{
+	rows[0] = r;
+	for (uint32_t k = 0; k < plan.nterms; k++)
+	{
+		const Column &c = columns[plan.terms[k].a];
+
+		if (c.null(r) || c.value(r) < plan.terms[k].constant || c.value(r) > plan.terms[k].high)
+			return false;
+	}
+	(*counts)[0]++;
+	for (uint32_t s = 0; s < plan.nsteps; s++)
+	{
+		const GjFusedStep &step = plan.steps[s];
+		const auto found = row[s].find(columns[plan.exprs[step.first_key].a].value(r));
+
+		if ((found == row[s].end()) != (step.join_type == GJ_JOIN_ANTI))
+			return false;
+		if (found != row[s].end())
+			rows[s + 1] = found->second;
+		(*counts)[s + 1]++;
+	}
+	return true;
+}
+
+/* False: some value overflows. */
+bool
+PlainTest::expect(std::vector<GjAggState> *states, std::vector<uint64_t> *counts) const
+{
+	bool over = false;
+
+	for (uint32_t r = 0; r < n; r++)
+	{
+		uint32_t rows[NINNER + 1];
+
+		if (!take(r, rows, counts))
+			continue;
+		for (uint32_t a = 0; a < plan.naggregates; a++)
+		{
+			int64_t value = 0;
+
+			if (plan.aggregate_op[a] == GJ_AGG_COUNT_STAR ||
+				!evaluate(plan.exprs[plan.aggregate_expr[a]], rows, &value, &over))
+				gj_agg_step(plan.aggregate_op[a], &(*states)[a], value);
+		}
+	}
+	return !over;
+}
+
+void
+PlainTest::run(const Device &under_test)
+{
+	static const uint8_t aggregates[] = {GJ_AGG_COUNT_STAR, GJ_AGG_SUM_I, GJ_AGG_SUM_I,
+										 GJ_AGG_SUM_I, GJ_AGG_COUNT};
+	const uint32_t nsteps = (uint32_t) (random() % (NINNER + 1));
+	const uint32_t nranges = (uint32_t) (random() % 4);
+
+	plan.ncolumns = NOUTER + NINNER;
+	plan.nouter = NOUTER;
+	plan.naggregates = (uint8_t) (1 + random() % 4);
+	for (uint32_t a = 0; a < plan.naggregates; a++)
+		program.aggregates.push_back(
+			{GJ_AGG_SUM_I, (int32_t) program.expr(GJ_INT8, {load(0, WIDE)})});
+
+	Queue q(under_test, program);
+
+	for (uint32_t s = 0; s < nsteps; s++)
+		add_step(q, s);
+	for (uint32_t k = 0; k < nranges; k++)
+		add_range();
+	for (uint32_t a = 0; a < plan.naggregates; a++)
+	{
+		plan.aggregate_op[a] = aggregates[random() % 5];
+		plan.aggregate_expr[a] = plan.nexprs;
+		/* often one argument for two */
+		plan.exprs[plan.nexprs++] =
+			plan.aggregate_op[a] == GJ_AGG_COUNT_STAR ? GjFusedExpr{}
+			: a > 0 && random() % 2 && plan.aggregate_op[a - 1] != GJ_AGG_COUNT_STAR
+				? plan.exprs[plan.aggregate_expr[a - 1]]
+				: any_value();
+	}
+	for (const Column &c : columns)
+	{
+		GjColumn d = {};
+
+		d.data = q.upload(c.data);
+		d.nulls = c.nulls.empty() ? NULL : q.upload(c.nulls);
+		d.kind = c.type.kind;
+		d.width = c.type.width;
+		device.push_back(d);
+	}
+
+	/* parts, whose rows mostly start at a multiple of four */
+	const uint32_t unit = random() % 5 ? 4 : 1;
+	const std::vector<uint32_t> ends = {n / 3 / unit * unit, n / 3 / unit * unit,
+										n / 2 / unit * unit, n};
+	std::vector<std::vector<GjColumn>> memory;
+	std::vector<GjFusedPart> parts;
+	uint32_t from = 0;
+
+	for (uint32_t end : ends)
+	{
+		memory.push_back({device.begin(), device.begin() + NOUTER});
+		for (GjColumn &c : memory.back())
+		{
+			c.data = (const uint8_t *) c.data + (size_t) from * c.width;
+			if (c.nulls)
+				c.nulls += from;
+		}
+		parts.push_back({NULL, end - from});
+		from = end;
+	}
+	for (uint32_t p = 0; p < parts.size(); p++)
+		parts[p].columns = memory[p].data();
+
+	std::vector<GjAggState> states(plan.naggregates);
+	std::vector<GjAggState> expected(plan.naggregates);
+	std::vector<uint64_t> counts(GJ_FUSED_STEPS + 1);
+	std::vector<uint64_t> found(GJ_FUSED_STEPS + 1);
+	const bool fits = expect(&expected, &counts);
+	GjStatus status = q.ops->fused(q.queue, &plan, device.data(), parts.data(),
+								   (uint32_t) parts.size(), UINT64_MAX, NULL, NULL);
+	bool same = true;
+
+	if (status == GJ_OK)
+		status = q.ops->aggregate_read(q.queue, states.data());
+	where = "n = " + std::to_string(n) + ", steps " + std::to_string(plan.nsteps) + ", ranges " +
+			std::to_string(plan.nterms);
+	if (!check(status == (fits ? GJ_OK : GJ_OVERFLOW), "status", where) || !fits)
+		return;
+	for (uint32_t a = 0; a < plan.naggregates; a++)
+		same &= states[a].count == expected[a].count &&
+				(plan.aggregate_op[a] != GJ_AGG_SUM_I ||
+				 (states[a].lo == expected[a].lo && states[a].hi == expected[a].hi));
+	check(same, "states", where);
+	check(q.ops->fused_counts(q.queue, found.data()) == GJ_OK && found == counts,
+		  "tuples of the steps", where);
+}
+
+void
+test_plain(const Device &device)
+{
+	Random random(31);
+
+	for (uint32_t n : {0u, 1u, 3u, 5u, 1023u, 4096u, 30001u})
+		for (uint32_t round = 0; round < (quick ? 40u : 150u); round++)
+			PlainTest(random, n).run(device);
+	for (uint32_t round = 0; round < (quick ? 3u : 10u); round++)
+		PlainTest(random, 1500000).run(device);
+	group(device.ops->name, "fused sums of integers");
+}
