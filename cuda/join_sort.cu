@@ -367,7 +367,7 @@ find_bucket(const Side &side, int64_t value)
 	const uint64_t b = at >> side.shift;
 	Bucket bucket = {};
 
-	if (value <= side.low)
+	if (value < side.low)
 		return bucket;
 	bucket.low = bucket.high = bucket.guess = side.nrows;
 	if (b >= side.nbuckets)
