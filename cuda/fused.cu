@@ -559,6 +559,15 @@ launch_for_size(GjQueue *queue, const GjFusedPlan *plan, const Input &input, con
 	return launch_aggregate<GJ_FUSED_AGGREGATES, has_code>(queue, plan, input, stage);
 }
 
+static_assert(PLAIN_STEPS == 4, "FOR_PLAIN_STEPS");
+/* Calls a function template for the number of a plain plan's steps. */
+#define FOR_PLAIN_STEPS(plain, function, ...)                                                      \
+	((plain).nsteps == 0   ? function<0>(__VA_ARGS__)                                              \
+	 : (plain).nsteps == 1 ? function<1>(__VA_ARGS__)                                              \
+	 : (plain).nsteps == 2 ? function<2>(__VA_ARGS__)                                              \
+	 : (plain).nsteps == 3 ? function<3>(__VA_ARGS__)                                              \
+						   : function<PLAIN_STEPS>(__VA_ARGS__))
+
 template <int nsteps>
 static GjStatus
 launch_plain(GjQueue *queue, const GjFusedPlan *plan, const Plain &plain, const Input &input)
@@ -579,23 +588,16 @@ launch_plain(GjQueue *queue, const GjFusedPlan *plan, const Plain &plain, const 
 	return GJ_OK;
 }
 
+template <int nsteps>
 static GjStatus
-launch_plain_steps(GjQueue *queue, const GjFusedPlan *plan, const Plain &plain, const Input &input)
+launch_plain_select(GjQueue *queue, const Plain &plain, const Input &input, const TupleList &to)
 {
-	switch (plain.nsteps)
-	{
-		case 0:
-			return launch_plain<0>(queue, plan, plain, input);
-		case 1:
-			return launch_plain<1>(queue, plan, plain, input);
-		case 2:
-			return launch_plain<2>(queue, plan, plain, input);
-		case 3:
-			return launch_plain<3>(queue, plan, plain, input);
-		default:
-			static_assert(PLAIN_STEPS == 4, "kernels for so many steps");
-			return launch_plain<4>(queue, plan, plain, input);
-	}
+	uint32_t blocks = 0;
+
+	GJ_TRY(blocks_at_once(queue, fused_plain_select<nsteps>, 0, input.nchunks, &blocks));
+	fused_plain_select<nsteps><<<blocks, GJ_THREADS, 0, queue->stream>>>(plain, input, to);
+	GJ_LAUNCHED(queue, "fused_plain_select");
+	return GJ_OK;
 }
 
 /* Copies of a local table that a block can have and that are worth while; 0: none. */
@@ -809,11 +811,12 @@ choose_cuts(GjQueue *queue, const GjFusedPlan *plan, const Input &input, uint64_
 
 /*
  * Takes the rows through all stages but the last one, *stage.  A list is read by the next
- * stage alone, so two places do for all of them.
+ * stage alone, so two places do for all of them.  plain: of all steps, or NULL; they are one stage
+ * then, for its kernel leaves out what is not alive at a small price.
  */
 static GjStatus
-run_stages(GjQueue *queue, const GjFusedPlan *plan, const Input &input, uint64_t nrows,
-		   uint64_t list_bytes, uint32_t cuts, Stage *stage)
+run_stages(GjQueue *queue, const GjFusedPlan *plan, const Plain *plain, const Input &input,
+		   uint64_t nrows, uint64_t list_bytes, uint32_t cuts, Stage *stage)
 {
 	GjScratch place = GJ_SCRATCH_LIST;
 	uint64_t taken[2] = {};
@@ -841,7 +844,10 @@ run_stages(GjQueue *queue, const GjFusedPlan *plan, const Input &input, uint64_t
 			to.rowid[slot] = (uint32_t *) ((uint8_t *) memory + numbers + slot * list);
 		GJ_CUDA(queue, cudaMemsetAsync(memory, 0, numbers, queue->stream));
 		stage->end = s;
-		GJ_TRY(select_tuples(queue, plan, input, *stage, to, 1));
+		if (plain != NULL)
+			GJ_TRY(FOR_PLAIN_STEPS(*plain, launch_plain_select, queue, *plain, input, to));
+		else
+			GJ_TRY(select_tuples(queue, plan, input, *stage, to, 1));
 		stage->from = to;
 		stage->first = s;
 		place = place == GJ_SCRATCH_LIST ? GJ_SCRATCH_LIST_2 : GJ_SCRATCH_LIST;
@@ -863,8 +869,8 @@ free_lists(GjQueue *queue)
 
 /* Launches what takes the rows of a call through all of the plan. */
 static GjStatus
-launch_all(GjQueue *queue, const GjFusedPlan *plan, const Input &input, uint64_t nrows,
-		   uint64_t list_bytes, const GjGroups *groups, const Missed &missed)
+launch_all(GjQueue *queue, const GjFusedPlan *plan, const Plain *plain, const Input &input,
+		   uint64_t nrows, uint64_t list_bytes, const GjGroups *groups, const Missed &missed)
 {
 	Stage stage = {};
 	uint32_t cuts = 0;
@@ -878,7 +884,9 @@ launch_all(GjQueue *queue, const GjFusedPlan *plan, const Input &input, uint64_t
 						  &partial));
 	if (list_bytes > 0)
 		GJ_TRY(choose_cuts(queue, plan, input, nrows, groups, &cuts));
-	GJ_TRY(run_stages(queue, plan, input, nrows, list_bytes, cuts, &stage));
+	if (plain != NULL && cuts != 0)
+		cuts = 1u << plan->nsteps;
+	GJ_TRY(run_stages(queue, plan, plain, input, nrows, list_bytes, cuts, &stage));
 	if (groups == NULL)
 		return plan->nregisters > 0 ? launch_for_size<true>(queue, plan, input, stage)
 									: launch_for_size<false>(queue, plan, input, stage);
@@ -914,10 +922,12 @@ gj_fused(GjQueue *queue, const GjFusedPlan *plan, const GjColumn *columns, const
 		lists.together = missed->together;
 	}
 	if (input.nchunks > 0 && groups == NULL && gj_make_plain(plan, columns, parts, nparts, &plain))
-		return launch_plain_steps(queue, plan, plain, input);
+		return FOR_PLAIN_STEPS(plain, launch_plain, queue, plan, plain, input);
 	if (input.nchunks > 0)
 	{
-		const GjStatus status = launch_all(queue, plan, input, nrows, list_bytes, groups, lists);
+		const bool is_plain = gj_make_plain_rows(plan, columns, parts, nparts, &plain);
+		const GjStatus status = launch_all(queue, plan, is_plain ? &plain : NULL, input, nrows,
+										   list_bytes, groups, lists);
 
 		free_lists(queue);
 		GJ_TRY(status);

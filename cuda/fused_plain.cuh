@@ -14,6 +14,7 @@
 
 #include "../src/rows/fused.h"
 #include "aggregate.cuh"
+#include "fused_rows.cuh"
 
 #define PLAIN_ROWS 4
 #define PLAIN_STEPS 4
@@ -276,6 +277,51 @@ add_plain(bool narrow, PlainSum *sum, const int64_t (&value)[PLAIN_ROWS], uint32
 	}
 }
 
+/*
+ * Takes rows row .. of a part, those `there`, through ranges and joins: returns those that come
+ * out, and found[s], where they were found.
+ */
+template <int nsteps>
+static __device__ __forceinline__ uint32_t
+take_plain(const Plain &plain, const GjColumn *columns, uint32_t row, uint32_t there,
+		   uint32_t (&found)[nsteps + 1][PLAIN_ROWS], uint32_t (&counts)[nsteps + 1])
+{
+	uint32_t alive = there;
+
+#pragma unroll 1
+	for (uint32_t k = 0; k < plain.nranges && alive != 0; k++)
+		alive = in_plain_range(plain.range[k], columns, row, there, alive);
+	counts[0] += __popc(alive);
+#pragma unroll
+	for (int s = 0; s < nsteps; s++)
+	{
+		int64_t key[PLAIN_ROWS];
+		uint32_t matched;
+
+		if (alive == 0)
+			break;
+		load_outer(plain.step[s].key, columns, row, there, key);
+		matched = look_up(plain.step[s], key, alive, found[s]);
+		alive &= plain.step[s].anti ? ~matched : matched;
+		counts[s + 1] += __popc(alive);
+	}
+	return alive;
+}
+
+template <int nsteps>
+static __device__ __forceinline__ void
+add_counts(const Input &input, const uint32_t (&counts)[nsteps + 1])
+{
+#pragma unroll
+	for (int s = 0; s <= nsteps; s++)
+	{
+		const uint32_t n = __reduce_add_sync(0xFFFFFFFF, counts[s]);
+
+		if (threadIdx.x % 32 == 0 && n != 0)
+			atomicAdd((unsigned long long *) &input.counts[s], (unsigned long long) n);
+	}
+}
+
 /* partial[aggregate * gridDim.x + block], as fused_aggregate has it. */
 template <int nsteps>
 static __global__ void
@@ -303,31 +349,8 @@ __launch_bounds__(GJ_THREADS, 4)
 		{
 			const uint32_t there = (1u << min(end - row, (uint32_t) PLAIN_ROWS)) - 1;
 			uint32_t found[nsteps + 1][PLAIN_ROWS];
-			uint32_t alive = there;
+			const uint32_t alive = take_plain<nsteps>(plain, columns, row, there, found, counts);
 
-#pragma unroll 1
-			for (uint32_t k = 0; k < plain.nranges; k++)
-			{
-				alive = in_plain_range(plain.range[k], columns, row, there, alive);
-				if (alive == 0)
-					break;
-			}
-			counts[0] += __popc(alive);
-			if (alive == 0)
-				continue;
-#pragma unroll
-			for (int s = 0; s < nsteps; s++)
-			{
-				int64_t key[PLAIN_ROWS];
-				uint32_t matched;
-
-				if (alive == 0)
-					break;
-				load_outer(plain.step[s].key, columns, row, there, key);
-				matched = look_up(plain.step[s], key, alive, found[s]);
-				alive &= plain.step[s].anti ? ~matched : matched;
-				counts[s + 1] += __popc(alive);
-			}
 			if (alive == 0)
 				continue;
 #pragma unroll
@@ -350,14 +373,7 @@ __launch_bounds__(GJ_THREADS, 4)
 	}
 	if (over)
 		gj_note_error(input.results, GJ_OVERFLOW);
-#pragma unroll
-	for (int s = 0; s <= nsteps; s++)
-	{
-		const uint32_t n = __reduce_add_sync(0xFFFFFFFF, counts[s]);
-
-		if (threadIdx.x % 32 == 0 && n != 0)
-			atomicAdd((unsigned long long *) &input.counts[s], (unsigned long long) n);
-	}
+	add_counts<nsteps>(input, counts);
 	for (uint32_t a = 0; a < plain.naggregates; a++)
 	{
 		GjAggState state;
@@ -376,6 +392,66 @@ __launch_bounds__(GJ_THREADS, 4)
 		if (threadIdx.x == 0)
 			partial[(uint64_t) a * gridDim.x + blockIdx.x] = state;
 	}
+}
+
+/* Appends the rows that come out to lists of all slots, as fused_select does. */
+template <int nsteps>
+static __global__ void
+__launch_bounds__(GJ_THREADS, 4)
+	fused_plain_select(const __grid_constant__ Plain plain, const __grid_constant__ Input input,
+					   const __grid_constant__ TupleList to)
+{
+	const uint32_t lane = threadIdx.x % 32;
+	uint32_t counts[nsteps + 1] = {};
+	uint32_t p = 0;
+
+	for (uint32_t chunk = blockIdx.x; chunk < input.nchunks; chunk += gridDim.x)
+	{
+		p = part_of_chunk(input, chunk, p);
+
+		const Part part = input.parts[p];
+		const GjColumn *columns = input.columns + (size_t) p * plain.ncolumns;
+		const uint32_t first = (chunk - part.first_chunk) * input.chunk;
+		const uint32_t end = min(first + input.chunk, part.nrows);
+
+		for (uint32_t base = first; base < end; base += GJ_THREADS * PLAIN_ROWS)
+		{
+			const uint32_t row = base + threadIdx.x * PLAIN_ROWS;
+			const uint32_t there =
+				row < end ? (1u << min(end - row, (uint32_t) PLAIN_ROWS)) - 1 : 0;
+			uint32_t found[nsteps + 1][PLAIN_ROWS];
+			const uint32_t alive = take_plain<nsteps>(plain, columns, row, there, found, counts);
+			uint32_t at[PLAIN_ROWS];
+			uint32_t total = 0;
+			uint32_t place = 0;
+
+			__syncwarp();
+#pragma unroll
+			for (uint32_t i = 0; i < PLAIN_ROWS; i++)
+			{
+				const uint32_t lanes = __ballot_sync(0xFFFFFFFF, alive >> i & 1);
+
+				at[i] = total + __popc(lanes & ((1u << lane) - 1));
+				total += __popc(lanes);
+			}
+			if (total == 0)
+				continue;
+			if (lane == 0)
+				place = atomicAdd(&to.n[p], total);
+			place = part.first_row + __shfl_sync(0xFFFFFFFF, place, 0);
+#pragma unroll
+			for (uint32_t i = 0; i < PLAIN_ROWS; i++)
+			{
+				if (!(alive >> i & 1))
+					continue;
+				to.rowid[0][place + at[i]] = row + i;
+#pragma unroll
+				for (int s = 0; s < nsteps; s++)
+					to.rowid[s + 1][place + at[i]] = found[s][i];
+			}
+		}
+	}
+	add_counts<nsteps>(input, counts);
 }
 
 /* ---- which plans are plain */
@@ -500,18 +576,27 @@ plain_expr(const GjFusedPlan *plan, const GjColumn *columns, const GjFusedPart *
 		   (e->arg == GJ_INT8 || (e->arg == GJ_INT4 && !to->a.wide && !to->b.wide));
 }
 
-/* True if fused_plain can do all of a plan for these parts (host arrays): then it is *plain. */
+/* True if fused_plain_select can do all steps of a plan for these parts (host arrays). */
+static bool
+gj_make_plain_rows(const GjFusedPlan *plan, const GjColumn *columns, const GjFusedPart *parts,
+				   uint32_t nparts, Plain *plain)
+{
+	*plain = {};
+	plain->ncolumns = plan->ncolumns;
+	return plain_ranges(plan, columns, parts, nparts, plain) &&
+		   plain_steps(plan, columns, parts, nparts, plain);
+}
+
+/* True if fused_plain can do all of a plan without groups. */
 static bool
 gj_make_plain(const GjFusedPlan *plan, const GjColumn *columns, const GjFusedPart *parts,
 			  uint32_t nparts, Plain *plain)
 {
 	uint32_t expr[PLAIN_EXPRS]; /* the plan's */
 
-	*plain = {};
-	plain->ncolumns = plan->ncolumns;
-	plain->naggregates = plan->naggregates;
-	if (plan->nregisters > 0 || plan->naggregates == 0)
+	if (plan->naggregates == 0 || !gj_make_plain_rows(plan, columns, parts, nparts, plain))
 		return false;
+	plain->naggregates = plan->naggregates;
 	for (uint32_t a = 0; a < plan->naggregates; a++)
 	{
 		const GjFusedExpr *e = &plan->exprs[plan->aggregate_expr[a]];
@@ -534,8 +619,7 @@ gj_make_plain(const GjFusedPlan *plan, const GjColumn *columns, const GjFusedPar
 		if (!plain_expr(plan, columns, parts, nparts, e, &plain->expr[plain->nexprs++]))
 			return false;
 	}
-	return plain_ranges(plan, columns, parts, nparts, plain) &&
-		   plain_steps(plan, columns, parts, nparts, plain);
+	return true;
 }
 
 #endif /* GJ_CUDA_FUSED_PLAIN_CUH */

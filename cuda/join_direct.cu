@@ -155,7 +155,6 @@ fill_places(GjQueue *queue, const GjKeys *keys, const uint32_t *rowid, const Key
 	GJ_CUDA(queue, cudaMemsetAsync(table->place, 0xFF, nbytes, queue->stream));
 	if (nbytes > queue->device->radix_bytes && range->scattered > range->nrows / 2)
 		status = fill_by_parts(queue, keys, rowid, range->nrows, table, stop, arg);
-	table->partitioned = status == GJ_OK;
 	if (status == GJ_OUT_OF_MEMORY)
 	{
 		/* one by one, then: that needs no more memory */

@@ -563,30 +563,23 @@ Fused::run_groups(Queue &q, const std::vector<GjFusedPart> &part,
 	check(same, "states of groups", where + ", groups " + std::to_string(known.size()));
 }
 
-/* While it lives, a GPU writes tuples to lists after every step, or never. */
-struct Lists
+Lists::Lists(const Device &d, bool always) : device(d.ops->kind == GJ_DEVICE_CUDA ? d.device : NULL)
 {
-	GjDevice *device;
-	uint64_t sample = 0;
-	double cut = 0;
+	if (device == NULL)
+		return;
+	sample = device->fused_sample;
+	cut = device->fused_cut;
+	device->fused_sample = always ? 0 : UINT64_MAX;
+	device->fused_cut = 1.0;
+}
 
-	Lists(const Device &d, bool always) : device(d.ops->kind == GJ_DEVICE_CUDA ? d.device : NULL)
-	{
-		if (device == NULL)
-			return;
-		sample = device->fused_sample;
-		cut = device->fused_cut;
-		device->fused_sample = always ? 0 : UINT64_MAX;
-		device->fused_cut = 1.0;
-	}
-	~Lists()
-	{
-		if (device == NULL)
-			return;
-		device->fused_sample = sample;
-		device->fused_cut = cut;
-	}
-};
+Lists::~Lists()
+{
+	if (device == NULL)
+		return;
+	device->fused_sample = sample;
+	device->fused_cut = cut;
+}
 
 void
 Fused::run(const Device &under_test)

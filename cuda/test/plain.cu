@@ -1,8 +1,9 @@
 /*
  * plain.cu
  *	  Tests of the fused operator with plans of sums, ranges and direct joins over integers, which
- *	  a GPU has a kernel of its own for: all of its operands, overflows, rows that end anywhere,
- *	  and the same with a NULL, a hash table or a part that is not aligned, where it is not taken.
+ *	  a GPU has kernels of its own for: all of their operands, overflows, rows that end anywhere,
+ *	  rows that another kernel aggregates; and the same with a NULL, a hash table or a part that
+ *	  is not aligned, where they are not taken.
  */
 #include <algorithm>
 #include <unordered_map>
@@ -261,7 +262,9 @@ void
 PlainTest::run(const Device &under_test)
 {
 	static const uint8_t aggregates[] = {GJ_AGG_COUNT_STAR, GJ_AGG_SUM_I, GJ_AGG_SUM_I,
-										 GJ_AGG_SUM_I, GJ_AGG_COUNT};
+										 GJ_AGG_SUM_I,      GJ_AGG_COUNT, GJ_AGG_MIN_I};
+	/* another kernel aggregates then */
+	const uint32_t nops = random() % 3 ? 5 : 6;
 	const uint32_t nsteps = (uint32_t) (random() % (NINNER + 1));
 	const uint32_t nranges = (uint32_t) (random() % 4);
 
@@ -272,6 +275,7 @@ PlainTest::run(const Device &under_test)
 		program.aggregates.push_back(
 			{GJ_AGG_SUM_I, (int32_t) program.expr(GJ_INT8, {load(0, WIDE)})});
 
+	Lists lists(under_test, random() % 2);
 	Queue q(under_test, program);
 
 	for (uint32_t s = 0; s < nsteps; s++)
@@ -280,7 +284,7 @@ PlainTest::run(const Device &under_test)
 		add_range();
 	for (uint32_t a = 0; a < plan.naggregates; a++)
 	{
-		plan.aggregate_op[a] = aggregates[random() % 5];
+		plan.aggregate_op[a] = aggregates[random() % nops];
 		plan.aggregate_expr[a] = plan.nexprs;
 		/* often one argument for two */
 		plan.exprs[plan.nexprs++] =
@@ -340,8 +344,9 @@ PlainTest::run(const Device &under_test)
 		return;
 	for (uint32_t a = 0; a < plan.naggregates; a++)
 		same &= states[a].count == expected[a].count &&
-				(plan.aggregate_op[a] != GJ_AGG_SUM_I ||
-				 (states[a].lo == expected[a].lo && states[a].hi == expected[a].hi));
+				(plan.aggregate_op[a] != GJ_AGG_SUM_I || states[a].lo == expected[a].lo) &&
+				(plan.aggregate_op[a] == GJ_AGG_COUNT || states[a].count == 0 ||
+				 states[a].hi == expected[a].hi);
 	check(same, "states", where);
 	check(q.ops->fused_counts(q.queue, found.data()) == GJ_OK && found == counts,
 		  "tuples of the steps", where);

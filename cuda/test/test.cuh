@@ -163,6 +163,18 @@ struct Queue
 				const std::vector<std::vector<uint32_t>> &rowids);
 };
 
+/* While it lives, a GPU's fused operator writes tuples to lists after every step, or never. */
+struct Lists
+{
+	GjDevice *device; /* NULL: not a GPU */
+	uint64_t sample = 0;
+	double cut = 0;
+
+	Lists(const Device &d, bool always);
+	~Lists();
+	Lists(const Lists &) = delete;
+};
+
 /* To be asked whether to stop. */
 static inline bool
 never(void *)
