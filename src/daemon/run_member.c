@@ -465,8 +465,9 @@ do_task(GjMember *member, const GjTask *task)
 				gj_member_open_run(member, team->program, &status);
 			return status;
 		case GJ_TASK_USE:
-			/* it was posted before anybody knew */
-			if (task->source == 0 && gj_run_complete(member->run))
+			/* it was posted before anybody knew; in an exchange others may want the rows */
+			if (task->source == 0 && (team->exchange_step >= 0 ? gj_team_complete(team) :
+									  gj_run_complete(member->run)))
 				return GJ_OK;
 			member->nchunks += task->source == 0 ? task->nrows : 0;
 			member->restless = true;
