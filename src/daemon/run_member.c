@@ -528,9 +528,8 @@ fail(GjTeam *team, GjStatus status)
 	gj_team_tell(team);
 }
 
-/* Waits until members are told of something, at first without sleeping.  The lock is held. */
-static void
-await_work(GjTeam *team)
+void
+gj_team_await(GjTeam *team)
 {
 	uint32_t	seen = team->told;
 
@@ -568,7 +567,7 @@ member_main(void *arg)
 		tired = !task && member->restless && team->status == GJ_OK;
 		if (!task && !tired)
 		{
-			await_work(team);
+			gj_team_await(team);
 			continue;
 		}
 		team->nidle--;

@@ -1,13 +1,14 @@
 /*
  * run_split.c
- *	  Rows that a run exchanges with the runs of other devices, so that each has all rows of
- *	  its part of the keys of one step, of the outer and of the inner source.
+ *	  Rows that a run sends to the runs of other devices, so that each has all rows of its part of
+ *	  the keys of one step, of the outer and of the inner source.
  *
- * Rows that come, in chunks or in resident fragments, are put together in a stage (those of
- * fragments with references are sent from where they lie).  When they are many, those that pass the filter of their source are split by a hash of their keys, and
- * their columns are written part by part into a parcel; the run of each part copies its own rows
- * out of it: inner rows to the end of its relation, outer ones to an inbox, which passes the
- * steps when it is full.  Columns that only the filter reads stay behind.
+ * Rows that come wait until they are many: those of resident fragments where they lie, those of
+ * chunks, and the few that lie by themselves, put together in a stage.  Then those that pass the
+ * filter of their source are split by a hash of their keys, and their columns are written part by
+ * part into a parcel, from which the other runs copy their parts; the run's own part stays there
+ * (run_receive.c).  Columns that only the filter reads stay behind.  Fragments with references are
+ * sent one by one, for what these point to goes with them.
  *
  * Rows with a NULL key, which match nothing, stay with the run that they came to.
  *
@@ -15,58 +16,27 @@
  * that the exchange of outer rows needs is reserved, the same on all devices, and what does not
  * fit that is sent in smaller parcels.
  */
-#include "run_parcel.h"
 #include "run.h"
+#include "run_parcel.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 /* Rows of a parcel at most, and the part of the memory left that all this may take. */
-#define GJ_PARCEL_ROWS		(4u * GJ_MAX_TUPLES)
+#define GJ_PARCEL_ROWS		(16u * GJ_MAX_TUPLES)
 #define GJ_EXCHANGE_SHARE	4
 
-/* Bytes of its heap. */
+/* Rows of a stage, and of an inbox. */
+#define GJ_STAGE_ROWS		(4u * GJ_MAX_TUPLES)
+
+/* From so many rows on a piece waits where it lies. */
+#define GJ_PIECE_ROWS		GJ_MIN_TUPLES
+
+/* Bytes of a parcel's heap. */
 #define GJ_PARCEL_HEAP		(UINT64_C(256) << 20)
 
-/* One is filled while others are read. */
-#define GJ_PARCELS			3
-
-/* A source whose rows are exchanged. */
-typedef struct GjSplitSide
-{
-	uint32_t	source;
-	int32_t		filter;
-	uint32_t	first_key;		/* expressions */
-	GjRelation	stage;
-	bool	   *sent;			/* its columns: somebody reads it behind the filter */
-	uint32_t	nrefs;			/* of these: references */
-	bool		has_refs;		/* any column is one */
-	uint32_t	most_rows;		/* of a parcel; 0: not known yet */
-	uint64_t	most_heap;		/* bytes of its heap, if the side has references */
-} GjSplitSide;
-
-typedef struct GjRunExchange
-{
-	GjExchangePlan plan;
-	uint32_t	nkeys;
-	GjSplitSide side[2];		/* outer, inner */
-	GjRelation	inbox;			/* outer rows */
-	GjColumn   *columns;		/* all of the program's, as set_columns takes them */
-	GjColumn   *from;			/* columns of the source whose rows are being sent */
-	GjParcel	parcel[GJ_PARCELS];
-	GjBuffer	passed;			/* rows of the stage that pass the filter */
-	GjBuffer	found;			/* in a piece */
-	GjBuffer	value[GJ_MAX_KEYS];
-	GjBuffer	null;
-	GjBuffer	positions;		/* by part */
-	GjBuffer	rows;			/* of the stage, by part, where there is a filter */
-	GjBuffer	heap_at;
-	uint64_t	rows_received;
-	uint64_t	bytes_received;
-} GjRunExchange;
-
-static GjSplitSide *
-side_of(const GjRun *run, uint32_t source)
+GjSplitSide *
+gj_split_side(const GjRun *run, uint32_t source)
 {
 	if (!run->exchange)
 		return NULL;
@@ -78,7 +48,7 @@ side_of(const GjRun *run, uint32_t source)
 bool
 gj_run_exchanges(const GjRun *run, uint32_t source)
 {
-	return side_of(run, source) != NULL;
+	return gj_split_side(run, source) != NULL;
 }
 
 int32_t
@@ -99,13 +69,13 @@ gj_run_exchanged_part(const GjRun *run, uint32_t source, uint32_t part[2])
 bool
 gj_run_sends_in_place(const GjRun *run, uint32_t source)
 {
-	return gj_run_exchanges(run, source) && side_of(run, source)->has_refs;
+	return gj_run_exchanges(run, source) && gj_split_side(run, source)->has_refs;
 }
 
 bool
 gj_run_has_outer_columns(const GjRun *run)
 {
-	const GjSplitSide *side = side_of(run, 0);
+	const GjSplitSide *side = gj_split_side(run, 0);
 
 	for (uint32_t c = 0; side && c < side->stage.ncolumns; c++)
 		if (!side->sent[c])
@@ -136,6 +106,26 @@ send_operand(const GjRun *run, GjSplitSide *side, int32_t operand)
 	}
 }
 
+/*
+ * Notes the columns that are the side's keys, if all of them are columns.  These need not be computed
+ * before rows are split.
+ */
+static void
+find_keys(const GjRun *run, GjSplitSide *side, uint32_t nkeys)
+{
+	const GjInstr *instrs = gj_program_array(run->program, GjInstr, instrs);
+
+	for (uint32_t k = 0; k < nkeys; k++)
+	{
+		const GjExpr *expr = &run->exprs[side->first_key + k];
+
+		if (expr->ninstrs != 1 || instrs[expr->first].op != GJ_OP_LOAD)
+			side->computes_keys = true;
+		else
+			side->key[k] = instrs[expr->first].arg - run->sources[side->source].first_column;
+	}
+}
+
 static GjStatus
 open_side(GjRun *run, GjSplitSide *side, uint32_t source, int32_t filter, uint32_t first_key)
 {
@@ -144,6 +134,7 @@ open_side(GjRun *run, GjSplitSide *side, uint32_t source, int32_t filter, uint32
 	side->source = source;
 	side->filter = filter;
 	side->first_key = first_key;
+	find_keys(run, side, run->exchange->nkeys);
 	side->sent = calloc(src->ncolumns + 1, sizeof(bool));
 	if (!side->sent ||
 		!gj_relation_init(&side->stage, run->types + src->first_column, src->ncolumns, 0))
@@ -151,6 +142,34 @@ open_side(GjRun *run, GjSplitSide *side, uint32_t source, int32_t filter, uint32
 	for (uint32_t c = 0; c < src->ncolumns; c++)
 		side->sent[c] = run->late[src->first_column + c];
 	return GJ_OK;
+}
+
+/* Host memory of what is not a side's. */
+static GjStatus
+open_parcels(GjRun *run)
+{
+	GjRunExchange *x = run->exchange;
+	const GjRelation *outer = &x->side[0].stage;
+	uint32_t	most = outer->ncolumns > x->side[1].stage.ncolumns ? outer->ncolumns :
+		x->side[1].stage.ncolumns;
+	bool		opened;
+
+	x->columns = calloc(run->program->ncolumns + 1, sizeof(GjColumn));
+	x->piece_columns = calloc((size_t) GJ_SPLIT_PIECES * most + 1, sizeof(GjColumn));
+	opened = x->columns && x->piece_columns;
+	for (uint32_t p = 0; p < GJ_PARCELS; p++)
+	{
+		x->parcel[p].entry = run->entry;
+		x->parcel[p].columns = calloc(most + 1, sizeof(GjColumn));
+		opened &= x->parcel[p].columns != NULL;
+	}
+	for (uint32_t i = 0; i < 2; i++)
+	{
+		x->inbox[i].has_nulls = calloc(outer->ncolumns + 1, sizeof(bool));
+		opened &= gj_relation_init(&x->inbox[i].rows, outer->types, outer->ncolumns, 0) &&
+			x->inbox[i].has_nulls;
+	}
+	return opened ? GJ_OK : GJ_OUT_OF_HOST_MEMORY;
 }
 
 GjStatus
@@ -177,18 +196,7 @@ gj_run_open_exchange(GjRun *run, const GjExchangePlan *plan)
 				x->side[i].nrefs += x->side[i].sent[c];
 				x->side[i].has_refs = true;
 			}
-	x->from = calloc(run->program->ncolumns + 1, sizeof(GjColumn));
-	x->columns = calloc(run->program->ncolumns + 1, sizeof(GjColumn));
-	for (uint32_t p = 0; p < GJ_PARCELS; p++)
-	{
-		x->parcel[p].entry = run->entry;
-		x->parcel[p].columns = calloc(run->program->ncolumns + 1, sizeof(GjColumn));
-		if (!x->parcel[p].columns)
-			return GJ_OUT_OF_HOST_MEMORY;
-	}
-	return x->columns && x->from &&
-		gj_relation_init(&x->inbox, x->side[0].stage.types, x->side[0].stage.ncolumns, 0) ?
-		GJ_OK : GJ_OUT_OF_HOST_MEMORY;
+	return open_parcels(run);
 }
 
 static void
@@ -200,12 +208,9 @@ free_buffers(GjWork *work, GjRunExchange *x)
 		gj_buffer_free(work, &x->parcel[p].heap);
 	}
 	gj_buffer_free(work, &x->passed);
-	gj_buffer_free(work, &x->found);
 	for (uint32_t k = 0; k < GJ_MAX_KEYS; k++)
 		gj_buffer_free(work, &x->value[k]);
 	gj_buffer_free(work, &x->null);
-	gj_buffer_free(work, &x->positions);
-	gj_buffer_free(work, &x->rows);
 	gj_buffer_free(work, &x->heap_at);
 }
 
@@ -221,12 +226,13 @@ gj_run_free_exchange(GjRun *run)
 	{
 		gj_relation_free(work, &x->side[i].stage);
 		free(x->side[i].sent);
+		gj_relation_free(work, &x->inbox[i].rows);
+		free(x->inbox[i].has_nulls);
 	}
-	gj_relation_free(work, &x->inbox);
 	free_buffers(work, x);
 	for (uint32_t p = 0; p < GJ_PARCELS; p++)
 		free(x->parcel[p].columns);
-	free(x->from);
+	free(x->piece_columns);
 	free(x->columns);
 	free(x);
 	run->exchange = NULL;
@@ -238,12 +244,14 @@ gj_run_free_exchange(GjRun *run)
 static uint64_t
 row_bytes(const GjRunExchange *x, const GjSplitSide *side)
 {
-	uint64_t	a_row = x->nkeys * sizeof(int64_t) + 1 + 4 * sizeof(uint32_t) +
-		side->nrefs * sizeof(uint64_t);
+	/* what split() takes, and rows that passed the filter */
+	uint64_t	a_row = 2 + sizeof(uint32_t) + side->nrefs * sizeof(uint64_t);
 
-	/* stage, inbox and parcels */
+	if (side->computes_keys)
+		a_row += x->nkeys * sizeof(int64_t) + 1;
+	/* stage, inboxes and parcels */
 	for (uint32_t c = 0; c < side->stage.ncolumns; c++)
-		a_row += (2 + GJ_PARCELS) * (side->stage.types[c].width + 1);
+		a_row += (side->sent[c] ? 3 + GJ_PARCELS : 1) * (side->stage.types[c].width + 1);
 	return a_row;
 }
 
@@ -284,41 +292,36 @@ set_most(const GjRun *run, GjSplitSide *side, uint64_t nbytes)
 	side->most_rows = rows_in(run->exchange, side, nbytes);
 }
 
+/* Makes a parcel have no more rows than that, but those of a chunk. */
+static void
+limit_rows(const GjRun *run, GjSplitSide *side, uint64_t n)
+{
+	if (side->most_rows > n)
+		side->most_rows = (uint32_t) n;
+	if (side->most_rows < run->sources[side->source].capacity)
+		side->most_rows = run->sources[side->source].capacity;
+	side->stage_rows = side->most_rows < GJ_STAGE_ROWS ? side->most_rows : GJ_STAGE_ROWS;
+}
+
 /* Finds out, once, how many rows a parcel of the side has. */
 static uint32_t
 most_rows(GjRun *run, GjSplitSide *side)
 {
 	if (side->most_rows == 0)
+	{
 		set_most(run, side, gj_run_exchange_space(run));
+		limit_rows(run, side, GJ_PARCEL_ROWS);
+	}
 	return side->most_rows;
 }
 
-/* Memory for all columns of the relation that are wanted (NULL: all), and its heap. */
-static GjStatus
-reserve_relation(GjWork *work, GjRelation *relation, const bool *wanted, uint64_t nrows,
-				 uint64_t heap)
-{
-	for (uint32_t c = 0; c < relation->ncolumns; c++)
-	{
-		GjRelationColumn *column = &relation->columns[c];
-
-		if (wanted && !wanted[c])
-			continue;
-		GJ_TRY(gj_buffer_grow(work, &column->data, 0, nrows * relation->types[c].width, 0));
-		if (relation->types[c].nullable)
-			GJ_TRY(gj_buffer_grow(work, &column->nulls, 0, nrows, 0));
-	}
-	return heap > 0 ? gj_buffer_grow(work, &relation->heap, 0, heap, 0) : GJ_OK;
-}
-
-/* The same for parcels and what is needed to fill them. */
+/* Memory for parcels, and for what is needed to fill them. */
 static GjStatus
 reserve_parcels(GjRun *run, const GjSplitSide *side)
 {
 	GjRunExchange *x = run->exchange;
 	GjWork	   *work = &run->work;
 	uint64_t	n = side->most_rows;
-	uint64_t	piece = n < GJ_MAX_TUPLES ? n : GJ_MAX_TUPLES;
 	uint64_t	nbytes = 1;
 
 	for (uint32_t c = 0; c < side->stage.ncolumns; c++)
@@ -329,18 +332,14 @@ reserve_parcels(GjRun *run, const GjSplitSide *side)
 		if (side->nrefs > 0)
 			GJ_TRY(gj_buffer_grow(work, &x->parcel[p].heap, 0, side->most_heap + 8, 0));
 	}
-	for (uint32_t k = 0; k < x->nkeys; k++)
+	for (uint32_t k = 0; k < x->nkeys && side->computes_keys; k++)
 		GJ_TRY(gj_buffer_grow(work, &x->value[k], 0, n * sizeof(int64_t), 0));
-	GJ_TRY(gj_buffer_grow(work, &x->null, 0, n, 0));
-	GJ_TRY(gj_buffer_grow(work, &x->positions, 0, n * sizeof(uint32_t), 0));
-	GJ_TRY(work->ops->split_reserve(work->queue, (uint32_t) n));
+	if (side->computes_keys)
+		GJ_TRY(gj_buffer_grow(work, &x->null, 0, n, 0));
+	GJ_TRY(work->ops->split_reserve(work->queue, (uint32_t) n, side->stage.ncolumns, x->nkeys));
 	if (side->nrefs > 0)
 		GJ_TRY(gj_buffer_grow(work, &x->heap_at, 0, (n + 1) * side->nrefs * sizeof(uint64_t), 0));
-	if (side->filter < 0)
-		return GJ_OK;
-	GJ_TRY(gj_buffer_grow(work, &x->passed, 0, n * sizeof(uint32_t), 0));
-	GJ_TRY(gj_buffer_grow(work, &x->found, 0, piece * sizeof(uint32_t), 0));
-	return gj_buffer_grow(work, &x->rows, 0, n * sizeof(uint32_t), 0);
+	return side->filter >= 0 ? gj_buffer_grow(work, &x->passed, 0, n * sizeof(uint32_t), 0) : GJ_OK;
 }
 
 void
@@ -357,17 +356,15 @@ gj_run_reserve_exchange(GjRun *run, uint64_t nbytes)
 	GjRunExchange *x = run->exchange;
 	GjWork	   *work = &run->work;
 	GjSplitSide *side = &x->side[0];
+	uint64_t	hint = run->sources[0].nrows_hint;
 
 	set_most(run, side, nbytes);
 	/* a small source needs less, if it is as small as expected */
-	if (side->most_rows > GJ_MAX_TUPLES / 4 && side->most_rows > run->sources[0].nrows_hint)
-		side->most_rows = run->sources[0].nrows_hint > GJ_MAX_TUPLES / 4 ?
-			(uint32_t) run->sources[0].nrows_hint : GJ_MAX_TUPLES / 4;
-	if (side->most_rows < run->sources[0].capacity)
-		side->most_rows = run->sources[0].capacity;
-	GJ_TRY(reserve_relation(work, &side->stage, NULL, side->most_rows, side->most_heap));
-	GJ_TRY(reserve_relation(work, &x->inbox, side->sent, side->most_rows,
-							side->nrefs > 0 ? side->most_heap : 0));
+	limit_rows(run, side, hint > GJ_MAX_TUPLES / 4 ? hint : GJ_MAX_TUPLES / 4);
+	/* that of others may be as large, and is of one piece where there are references */
+	x->inbox_rows = side->nrefs > 0 ? side->most_rows : side->stage_rows;
+	GJ_TRY(gj_relation_reserve_all(work, &side->stage, NULL, side->stage_rows, side->most_heap));
+	GJ_TRY(gj_run_reserve_inbox(run));
 	GJ_TRY(reserve_parcels(run, side));
 	/* the steps take theirs when another device may have returned rows */
 	return gj_lease_left(work->lease) >= 2 * gj_run_least_space(run) ? GJ_OK : GJ_OUT_OF_MEMORY;
@@ -375,64 +372,52 @@ gj_run_reserve_exchange(GjRun *run, uint64_t nbytes)
 
 /* ---- sending */
 
-/* A view of n rows of what is sent, from `first` on, of the rows at rowid, if that is not NULL. */
+/* A view of the rows of a piece. */
 static GjStatus
-view_rows(GjRun *run, GjSplitSide *side, uint64_t first, uint32_t n, const uint32_t *rowid,
-		  GjView *view)
+view_piece(GjRun *run, const GjSplitSide *side, const GjSplitPiece *piece, GjView *view)
 {
 	GjRunExchange *x = run->exchange;
-	GjColumn   *to = x->columns + run->sources[side->source].first_column;
 
 	memset(view, 0, sizeof(*view));
-	for (uint32_t c = 0; c < side->stage.ncolumns; c++)
-	{
-		to[c] = x->from[c];
-		to[c].data = (const uint8_t *) x->from[c].data + first * x->from[c].width;
-		if (x->from[c].nulls)
-			to[c].nulls = x->from[c].nulls + first;
-	}
-	view->nrows = n;
-	view->rowid[side->source] = rowid;
+	memcpy(x->columns + run->sources[side->source].first_column, piece->columns,
+		   side->stage.ncolumns * sizeof(GjColumn));
+	view->nrows = piece->nrows;
+	view->rowid[side->source] = piece->rows;
 	return run->work.ops->set_columns(run->work.queue, x->columns, run->program->ncolumns,
 									  &view->columns);
 }
 
-/* The rows first .. first+*n-1 that pass the filter, counted from `first`. */
+/* Leaves the rows of the pieces that pass the filter; *n of them. */
 static GjStatus
-filter_rows(GjRun *run, GjSplitSide *side, uint64_t first, uint32_t *n)
+filter_pieces(GjRun *run, GjSplitSide *side, uint32_t *n)
 {
 	GjRunExchange *x = run->exchange;
 	GjWork	   *work = &run->work;
-	uint32_t	all = *n;
 
+	GJ_TRY(gj_buffer_reserve(work, &x->passed, (uint64_t) *n * sizeof(uint32_t)));
 	*n = 0;
-	GJ_TRY(gj_buffer_reserve(work, &x->passed, (uint64_t) all * sizeof(uint32_t)));
-	GJ_TRY(gj_buffer_reserve(work, &x->found, (uint64_t) (all < GJ_MAX_TUPLES ? all :
-														   GJ_MAX_TUPLES) * sizeof(uint32_t)));
-	for (uint32_t base = 0, piece; base < all; base += piece)
+	for (uint32_t p = 0; p < x->npieces; p++)
 	{
-		uint32_t	found;
+		GjSplitPiece *piece = &x->piece[p];
+		uint32_t   *rows = (uint32_t *) x->passed.memory + *n;
 		GjView		view;
 
-		piece = all - base < GJ_MAX_TUPLES ? all - base : GJ_MAX_TUPLES;
 		GJ_STOP_CHECK(run);
-		GJ_TRY(view_rows(run, side, first + base, piece, NULL, &view));
-		GJ_TRY(work->ops->select(work->queue, &view, (uint32_t) side->filter, x->found.memory,
-								 &found));
-		GJ_TRY(work->ops->pick(work->queue, (uint32_t *) x->passed.memory + *n, NULL, base,
-							   x->found.memory, found));
-		*n += found;
+		GJ_TRY(view_piece(run, side, piece, &view));
+		GJ_TRY(work->ops->select(work->queue, &view, (uint32_t) side->filter, rows, &piece->nrows));
+		piece->rows = rows;
+		*n += piece->nrows;
 	}
 	return GJ_OK;
 }
 
-/* Keys of n rows, from `first` on or those that passed the filter. */
+/* Keys of the n rows of all pieces. */
 static GjStatus
-compute_keys(GjRun *run, GjSplitSide *side, uint64_t first, uint32_t n, GjKeys *keys)
+compute_keys(GjRun *run, GjSplitSide *side, uint32_t n, GjKeys *keys)
 {
 	GjRunExchange *x = run->exchange;
 	GjWork	   *work = &run->work;
-	GjView		view;
+	uint32_t	first = 0;
 
 	memset(keys, 0, sizeof(*keys));
 	keys->nkeys = x->nkeys;
@@ -444,59 +429,94 @@ compute_keys(GjRun *run, GjSplitSide *side, uint64_t first, uint32_t n, GjKeys *
 	}
 	GJ_TRY(gj_buffer_reserve(work, &x->null, n));
 	keys->null = x->null.memory;
-	GJ_TRY(view_rows(run, side, first, n, side->filter >= 0 ? x->passed.memory : NULL, &view));
-	for (uint32_t done = 0, piece; done < n; done += piece)
+	for (uint32_t p = 0; p < x->npieces; p++)
 	{
-		piece = n - done < GJ_MAX_TUPLES ? n - done : GJ_MAX_TUPLES;
+		GjKeys		of_piece = *keys;
+		GjView		view;
+
 		GJ_STOP_CHECK(run);
-		GJ_TRY(work->ops->keys(work->queue, &view, done, piece, side->first_key, keys));
+		of_piece.nrows = x->piece[p].nrows;
+		for (uint32_t k = 0; k < x->nkeys; k++)
+			of_piece.value[k] += first;
+		of_piece.null += first;
+		GJ_TRY(view_piece(run, side, &x->piece[p], &view));
+		GJ_TRY(work->ops->keys(work->queue, &view, 0, view.nrows, side->first_key, &of_piece));
+		first += view.nrows;
 	}
 	return GJ_OK;
 }
 
-/* Values and null flags of the columns that are sent: those of n rows of x->columns. */
-static GjStatus
-fill_columns(GjRun *run, GjSplitSide *side, const uint32_t *rows, uint32_t n, GjParcel *parcel)
+/* Any piece has null flags of the column. */
+static bool
+has_nulls(const GjRunExchange *x, uint32_t c)
 {
-	const GjColumn *from = run->exchange->columns + run->sources[side->source].first_column;
-	GjWork	   *work = &run->work;
+	for (uint32_t p = 0; p < x->npieces; p++)
+		if (x->piece[p].columns[c].nulls)
+			return true;
+	return false;
+}
+
+/* Room in the parcel for n rows of the columns that are sent. */
+static GjStatus
+lay_parcel_out(GjRun *run, GjSplitSide *side, uint32_t n, GjParcel *parcel)
+{
+	const GjColumnType *types = side->stage.types;
+	GjRunExchange *x = run->exchange;
 	uint64_t	at = 0;
 
 	for (uint32_t c = 0; c < side->stage.ncolumns; c++)
 		if (side->sent[c])
-			at += gj_align((uint64_t) n * from[c].width) + (from[c].nulls ? gj_align(n) : 0);
-	GJ_TRY(gj_buffer_reserve(work, &parcel->memory, at + 1));
+			at += gj_align((uint64_t) n * types[c].width) + (has_nulls(x, c) ? gj_align(n) : 0);
+	GJ_TRY(gj_buffer_reserve(&run->work, &parcel->memory, at + 1));
 	at = 0;
 	for (uint32_t c = 0; c < side->stage.ncolumns; c++)
 	{
 		GjColumn   *to = &parcel->columns[c];
 
-		*to = (GjColumn) {.kind = from[c].kind,.width = from[c].width};
+		*to = (GjColumn) {.kind = types[c].kind,.width = types[c].width};
 		if (!side->sent[c])
 			continue;
 		to->data = (uint8_t *) parcel->memory.memory + at;
-		at += gj_align((uint64_t) n * from[c].width);
-		GJ_TRY(work->ops->pick_values(work->queue, (void *) to->data, from[c].data, from[c].width,
-									  rows, n));
-		if (!from[c].nulls)
+		at += gj_align((uint64_t) n * types[c].width);
+		if (!has_nulls(x, c))
 			continue;
 		to->nulls = (uint8_t *) parcel->memory.memory + at;
 		at += gj_align(n);
-		GJ_TRY(work->ops->pick_values(work->queue, (void *) to->nulls, from[c].nulls, 1, rows, n));
 	}
 	return GJ_OK;
 }
 
+/* Rows of all pieces to the parcel. */
+static GjStatus
+split_pieces(GjRun *run, GjSplitSide *side, uint32_t n, GjParcel *parcel)
+{
+	GjRunExchange *x = run->exchange;
+	GjSplit		split = {.nparts = x->plan.nparts,.null_part = x->plan.part,
+		.npieces = x->npieces,.pieces = x->piece,.ncolumns = side->stage.ncolumns,
+	.nkeys = x->nkeys};
+	GjKeys		keys;
+
+	memcpy(split.key, side->key, sizeof(split.key));
+	if (side->computes_keys)
+	{
+		GJ_TRY(compute_keys(run, side, n, &keys));
+		split.keys = &keys;
+	}
+	GJ_TRY(lay_parcel_out(run, side, n, parcel));
+	return run->work.ops->split(run->work.queue, &split, parcel->columns, run->host->stop,
+								run->host->arg, parcel->start);
+}
+
 /*
  * The bytes of the parcel's references, part by part, and within one column by column.
- * heap_at has n + 1 entries for each column of references.  *fits: false if they are more than
+ * heap_at has n + 1 entries for each column of references, and all pieces have one heap.  *fits: false if they are more than
  * they may be; then the parcel is not filled.
  */
 static GjStatus
 fill_heap(GjRun *run, GjSplitSide *side, uint32_t n, GjParcel *parcel, bool *fits)
 {
-	const GjColumn *from = run->exchange->columns + run->sources[side->source].first_column;
 	GjRunExchange *x = run->exchange;
+	const GjColumn *from = x->piece[0].columns;
 	GjWork	   *work = &run->work;
 	uint32_t	nparts = x->plan.nparts;
 	uint64_t	stride = (uint64_t) n + 1;
@@ -560,121 +580,198 @@ fill_heap(GjRun *run, GjSplitSide *side, uint32_t n, GjParcel *parcel, bool *fit
 	return GJ_OK;
 }
 
-/* Sends n rows of x->from.  *fits: false if their heap is too large for a parcel. */
+/* Sends the pieces.  *fits: false if their heap is too large for a parcel. */
 static GjStatus
-send_some(GjRun *run, GjSplitSide *side, uint64_t first, uint32_t n, bool *fits)
+send_pieces(GjRun *run, GjSplitSide *side, bool *fits)
 {
 	GjRunExchange *x = run->exchange;
 	GjWork	   *work = &run->work;
-	const GjSplit split = {.nparts = x->plan.nparts,.null_part = x->plan.part};
-	const uint32_t *rows;
+	uint32_t	n = x->nwaiting;
 	GjParcel   *parcel;
-	GjKeys		keys;
 
 	*fits = true;
 	/* rows may be received meanwhile, and change what the queue's columns are */
 	GJ_TRY(run->host->get_parcel(run->host->arg, x->parcel, GJ_PARCELS, &parcel));
 	work->ops->phase(work->queue, GJ_PHASE_TRANSFER);
 	if (side->filter >= 0)
-		GJ_TRY(filter_rows(run, side, first, &n));
+		GJ_TRY(filter_pieces(run, side, &n));
 	if (n == 0)
 		return GJ_OK;
-	GJ_TRY(compute_keys(run, side, first, n, &keys));
-	GJ_TRY(gj_buffer_reserve(work, &x->positions, (uint64_t) n * sizeof(uint32_t)));
-	rows = x->positions.memory;
-	GJ_TRY(work->ops->split(work->queue, &keys, &split, x->positions.memory, parcel->start));
-	if (side->filter >= 0)
-	{
-		GJ_TRY(gj_buffer_reserve(work, &x->rows, (uint64_t) n * sizeof(uint32_t)));
-		GJ_TRY(work->ops->pick(work->queue, x->rows.memory, x->passed.memory, 0,
-							   x->positions.memory, n));
-		rows = x->rows.memory;
-	}
-	GJ_TRY(fill_columns(run, side, rows, n, parcel));
+	GJ_TRY(split_pieces(run, side, n, parcel));
 	GJ_TRY(fill_heap(run, side, n, parcel, fits));
 	if (!*fits)
 		return GJ_OK;
-	/* it is read by others than this queue */
-	GJ_TRY(work->ops->sync(work->queue));
+	/* it is read by others than this queue; split() has waited */
+	if (side->nrefs > 0)
+		GJ_TRY(work->ops->sync(work->queue));
 	parcel->source = side->source;
-	return run->host->send_parcel(run->host->arg, parcel);
+	GJ_TRY(run->host->send_parcel(run->host->arg, parcel));
+	return gj_run_take_own(run, parcel);
 }
 
-/* Sends nrows rows of x->from. */
+static void
+forget_pieces(GjRunExchange *x)
+{
+	x->npieces = x->nwaiting = 0;
+}
+
+/* How many pieces n rows make. */
+static uint32_t
+pieces_of(uint32_t n)
+{
+	return (n + GJ_MAX_TUPLES - 1) / GJ_MAX_TUPLES;
+}
+
+/* Makes pieces, which wait, of n rows of columns, from `first` on. */
+static void
+add_pieces(GjRunExchange *x, const GjSplitSide *side, const GjColumn *columns, uint64_t first,
+		   uint32_t n)
+{
+	for (uint32_t done = 0, rows; done < n; done += rows)
+	{
+		GjColumn   *to = x->piece_columns + (size_t) x->npieces * side->stage.ncolumns;
+
+		rows = n - done < GJ_MAX_TUPLES ? n - done : GJ_MAX_TUPLES;
+		for (uint32_t c = 0; c < side->stage.ncolumns; c++)
+		{
+			to[c] = columns[c];
+			/* one that is not read may be missing */
+			if (columns[c].data)
+				to[c].data = (const uint8_t *) columns[c].data + (first + done) * columns[c].width;
+			if (columns[c].nulls)
+				to[c].nulls = columns[c].nulls + first + done;
+		}
+		x->piece[x->npieces++] = (GjSplitPiece) {to, NULL, rows};
+	}
+	x->nwaiting += n;
+}
+
+/* Sends nrows rows of columns, whose references point into one heap. */
 static GjStatus
-send_rows(GjRun *run, GjSplitSide *side, uint64_t nrows)
+send_rows(GjRun *run, GjSplitSide *side, const GjColumn *columns, uint64_t nrows)
 {
 	for (uint64_t first = 0, n; first < nrows; first += n)
 	{
-		bool		fits;
+		bool		fits = false;
 
 		n = nrows - first < most_rows(run, side) ? nrows - first : most_rows(run, side);
-		GJ_TRY(send_some(run, side, first, (uint32_t) n, &fits));
 		while (!fits)
 		{
-			n /= 2;
-			GJ_TRY(send_some(run, side, first, (uint32_t) n, &fits));
+			add_pieces(run->exchange, side, columns, first, (uint32_t) n);
+			GJ_TRY(send_pieces(run, side, &fits));
+			forget_pieces(run->exchange);
+			if (!fits)
+				n /= 2;
 		}
 	}
 	return GJ_OK;
 }
 
-/* Sends what is in the stage. */
+/* Sends all rows that wait: those of the stage, and pieces. */
 static GjStatus
-send_stage(GjRun *run, GjSplitSide *side)
+send_waiting(GjRun *run, GjSplitSide *side)
 {
-	uint64_t	nrows = side->stage.nrows;
+	GjRunExchange *x = run->exchange;
+	uint32_t	staged = (uint32_t) side->stage.nrows;
+	GjColumn	columns[GJ_MAX_COLUMNS];
+	bool		fits;
 
-	gj_relation_columns(&side->stage, 0, run->exchange->from);
+	gj_relation_columns(&side->stage, 0, columns);
 	side->stage.nrows = side->stage.heap_used = 0;
-	return send_rows(run, side, nrows);
+	if (side->has_refs)
+		return send_rows(run, side, columns, staged);
+	add_pieces(x, side, columns, 0, staged);
+	if (x->nwaiting > 0)
+		GJ_TRY(send_pieces(run, side, &fits));
+	forget_pieces(x);
+	return GJ_OK;
 }
 
 GjStatus
 gj_run_stage_chunk(GjRun *run, uint32_t source, const GjChunk *chunk, const GjKept *kept)
 {
-	GjSplitSide *side = side_of(run, source);
+	GjSplitSide *side = gj_split_side(run, source);
+	uint64_t	staged = side->stage.nrows + chunk->nrows;
 
-	if (side->stage.nrows + chunk->nrows > most_rows(run, side) ||
+	if (run->exchange->nwaiting + staged > most_rows(run, side) || staged > side->stage_rows ||
 		side->stage.heap_used + chunk->heap_used > side->most_heap)
-		GJ_TRY(send_stage(run, side));
+		GJ_TRY(send_waiting(run, side));
 	run->work.ops->phase(run->work.queue, GJ_PHASE_TRANSFER);
 	return gj_run_append_chunk(run, &side->stage, chunk, kept);
+}
+
+/* Appends n rows of columns, from `first` on, to the stage. */
+static GjStatus
+stage_rows(GjRun *run, GjSplitSide *side, const GjColumn *columns, uint32_t first, uint32_t n)
+{
+	GjColumn	from[GJ_MAX_COLUMNS];
+
+	for (uint32_t c = 0; c < side->stage.ncolumns; c++)
+	{
+		from[c] = columns[c];
+		if (columns[c].data)
+			from[c].data = (const uint8_t *) columns[c].data + (uint64_t) first * columns[c].width;
+		if (columns[c].nulls)
+			from[c].nulls = columns[c].nulls + first;
+	}
+	run->work.ops->phase(run->work.queue, GJ_PHASE_TRANSFER);
+	return gj_relation_append_rows(&run->work, &side->stage, from, n, 0, 0);
+}
+
+/*
+ * Takes rows of columns, from `first` on: *n of them, at most `left`, which now wait; 0 if those that
+ * wait must be sent first.
+ */
+static GjStatus
+take_rows(GjRun *run, GjSplitSide *side, const GjColumn *columns, uint32_t first, uint32_t left,
+		  uint32_t *n)
+{
+	GjRunExchange *x = run->exchange;
+	uint32_t	most = most_rows(run, side);
+	uint32_t	waiting = x->nwaiting + (uint32_t) side->stage.nrows;
+	uint32_t	room = most - waiting;
+
+	*n = left < room ? left : room;
+	if (*n >= GJ_PIECE_ROWS)
+	{
+		if (x->npieces + pieces_of(*n) + pieces_of(side->stage_rows) > GJ_SPLIT_PIECES)
+			*n = 0;
+		add_pieces(x, side, columns, first, *n);
+		return GJ_OK;
+	}
+	/* no more than that wait by themselves, unless it is all there is */
+	room = *n < left ? 0 : side->stage_rows - (uint32_t) side->stage.nrows;
+	*n = *n < room ? *n : room;
+	return *n > 0 ? stage_rows(run, side, columns, first, *n) : GJ_OK;
 }
 
 GjStatus
 gj_run_stage_rows(GjRun *run, uint32_t source, uint32_t nrows)
 {
-	GjSplitSide *side = side_of(run, source);
-	GjRelation *stage = &side->stage;
+	GjSplitSide *side = gj_split_side(run, source);
 	const GjColumn *described = run->columns + run->sources[source].first_column;
 	GjColumn	columns[GJ_MAX_COLUMNS];
 	uint32_t	n;
 
 	/* rows that are received meanwhile are described in their place */
-	memcpy(columns, described, stage->ncolumns * sizeof(GjColumn));
+	memcpy(columns, described, side->stage.ncolumns * sizeof(GjColumn));
 	if (gj_run_sends_in_place(run, source))
-	{
-		memcpy(run->exchange->from, columns, stage->ncolumns * sizeof(GjColumn));
-		return send_rows(run, side, nrows);
-	}
+		return send_rows(run, side, columns, nrows);
 	for (uint32_t first = 0; first < nrows; first += n)
 	{
-		uint32_t	most = most_rows(run, side);
-
-		if (stage->nrows >= most)
-			GJ_TRY(send_stage(run, side));
-		n = nrows - first < most - stage->nrows ? nrows - first : most - (uint32_t) stage->nrows;
-		run->work.ops->phase(run->work.queue, GJ_PHASE_TRANSFER);
-		GJ_TRY(gj_relation_append_rows(&run->work, stage, columns, n, 0, 0));
-		for (uint32_t c = 0; c < stage->ncolumns; c++)
-		{
-			columns[c].data = (const uint8_t *) columns[c].data + (uint64_t) n * columns[c].width;
-			if (columns[c].nulls)
-				columns[c].nulls += n;
-		}
+		GJ_TRY(take_rows(run, side, columns, first, nrows - first, &n));
+		if (n == 0)
+			GJ_TRY(send_waiting(run, side));
 	}
 	return GJ_OK;
+}
+
+GjStatus
+gj_run_send_many(GjRun *run, uint32_t source)
+{
+	GjSplitSide *side = gj_split_side(run, source);
+
+	return side && run->exchange->nwaiting >= GJ_MAX_TUPLES ? send_waiting(run, side) : GJ_OK;
 }
 
 GjStatus
@@ -682,101 +779,5 @@ gj_run_send_parcels(GjRun *run, uint32_t source)
 {
 	if (source > 0)
 		GJ_TRY(gj_run_send_uses(run, source));
-	return send_stage(run, side_of(run, source));
-}
-
-/* ---- receiving */
-
-/* The rows of the run's part, as columns of their own; returns their bytes without the heap's. */
-static uint64_t
-describe_part(const GjParcel *parcel, uint32_t part, uint32_t ncolumns, GjColumn *columns)
-{
-	uint32_t	first = parcel->start[part];
-	uint64_t	n = parcel->start[part + 1] - first;
-	uint64_t	nbytes = 0;
-
-	for (uint32_t c = 0; c < ncolumns; c++)
-	{
-		columns[c] = parcel->columns[c];
-		if (!columns[c].data)
-			continue;
-		columns[c].data = (const uint8_t *) columns[c].data + (uint64_t) first * columns[c].width;
-		nbytes += n * columns[c].width;
-		if (!columns[c].nulls)
-			continue;
-		columns[c].nulls += first;
-		nbytes += n;
-	}
-	return nbytes;
-}
-
-static GjStatus
-append_part(GjRun *run, const GjParcel *parcel, const GjColumn *columns, GjRelation *relation)
-{
-	uint32_t	part = run->exchange->plan.part;
-	uint64_t	heap = parcel->heap_start[part];
-	uint64_t	heap_size = parcel->heap_start[part + 1] - heap;
-	uint64_t	base;
-
-	GJ_TRY(gj_relation_append_heap(&run->work, relation,
-								   heap_size > 0 ? (uint8_t *) parcel->heap.memory + heap : NULL,
-								   heap_size, &base));
-	return gj_relation_append_rows(&run->work, relation, columns,
-								   parcel->start[part + 1] - parcel->start[part], base, heap_size);
-}
-
-GjStatus
-gj_run_receive(GjRun *run, const GjParcel *parcel)
-{
-	GjRunExchange *x = run->exchange;
-	GjSplitSide *side = side_of(run, parcel->source);
-	GjRelation *relation = parcel->source == 0 ? &x->inbox : &run->relation[parcel->source];
-	uint32_t	part = x->plan.part;
-	GjColumn	columns[GJ_MAX_COLUMNS];
-	uint64_t	nbytes = describe_part(parcel, part, side->stage.ncolumns, columns);
-	uint32_t	n = parcel->start[part + 1] - parcel->start[part];
-	uint64_t	heap = parcel->heap_start[part + 1] - parcel->heap_start[part];
-	GjStatus	status;
-	GjStatus	ended;
-
-	GJ_STOP_CHECK(run);
-	/* the inbox has room for a parcel */
-	if (parcel->source == 0 &&
-		(x->inbox.nrows + n > side->most_rows || x->inbox.heap_used + heap > side->most_heap))
-		GJ_TRY(gj_run_open_parcels(run));
-	run->work.ops->phase(run->work.queue, GJ_PHASE_TRANSFER);
-	run->work.peer = parcel->entry == run->entry ? NULL : parcel->entry->device;
-	status = append_part(run, parcel, columns, relation);
-	run->work.peer = NULL;
-	/* also after an error: the sender may do with it what it likes */
-	ended = run->work.ops->sync(run->work.queue);
-	GJ_TRY(status);
-	GJ_TRY(ended);
-	if (parcel->source == 0)
-		x->rows_received += n;
-	if (parcel->entry != run->entry)
-		x->bytes_received += nbytes + heap;
-	return GJ_OK;
-}
-
-GjStatus
-gj_run_open_parcels(GjRun *run)
-{
-	GjRunExchange *x = run->exchange;
-	uint32_t	nrows;
-
-	if (!x || x->inbox.nrows == 0)
-		return GJ_OK;
-	/* it is filled again by this queue alone, behind what reads it now */
-	nrows = (uint32_t) x->inbox.nrows;
-	gj_relation_columns(&x->inbox, 0, run->columns + run->sources[0].first_column);
-	x->inbox.nrows = x->inbox.heap_used = 0;
-	return gj_run_outer_rows(run, nrows, true);
-}
-
-void
-gj_run_received(const GjRun *run, uint64_t *rows, uint64_t *nbytes)
-{
-	*rows = run->exchange ? run->exchange->rows_received : 0;
-	*nbytes = run->exchange ? run->exchange->bytes_received : 0;
+	return send_waiting(run, gj_split_side(run, source));
 }
