@@ -49,7 +49,8 @@ typedef struct Input
 	const void *const *from; /* ntargets of each piece; NULL: all are 0 */
 	uint8_t *part;           /* of each row */
 	uint32_t *counts;        /* of part p in strip s at [p * nstrips + s] */
-	uint32_t *start;         /* of each part */
+	GjSplitParts *parts;
+	uint32_t nrows; /* of all pieces */
 	uint32_t npieces;
 	uint32_t nstrips;
 	uint32_t ntargets;
@@ -236,23 +237,48 @@ write_column(const void *from, void *to, const Piece &piece, uint32_t first, uin
 		write_values<T, false>((const T *) from + first, (T *) to, NULL, n, at);
 }
 
+/* Where the first row of part `lane` in a strip goes.  The first strip tells where the parts are.
+ */
+static __device__ __forceinline__ uint32_t
+first_place(const Input &input, uint32_t number, uint32_t lane)
+{
+	const uint32_t *sums = input.counts + (size_t) lane * input.nstrips;
+	const bool is_part = lane < input.nparts;
+	const uint32_t first = is_part ? sums[0] : 0;
+	const uint32_t end =
+		!is_part ? 0 : (lane + 1 < input.nparts ? sums[input.nstrips] : input.nrows);
+	const uint32_t room = (end - first + GJ_SPLIT_ALIGN - 1) / GJ_SPLIT_ALIGN * GJ_SPLIT_ALIGN;
+	uint32_t start = room;
+
+#pragma unroll
+	for (uint32_t distance = 1; distance < GJ_SPLIT_PARTS; distance *= 2)
+	{
+		const uint32_t others = __shfl_up_sync(0xFFFFFFFF, start, distance);
+
+		if (lane >= distance)
+			start += others;
+	}
+	start -= room;
+	if (number == 0 && is_part)
+	{
+		input.parts->start[lane] = start;
+		input.parts->end[lane] = start + (end - first);
+	}
+	return is_part ? start + (sums[number] - first) : 0;
+}
+
 static __global__ void
 __launch_bounds__(GJ_THREADS, 3) split_write(const __grid_constant__ Input input)
 {
 	const uint32_t number = (blockIdx.x * GJ_THREADS + threadIdx.x) / WARP;
 	const uint32_t lane = threadIdx.x % WARP;
 	const uint32_t before = (1u << lane) - 1;
-	uint32_t next = 0;        /* place of the next row of part `lane` */
 	uint32_t at[STRIP_STEPS]; /* the part of a row, then its place */
 
 	if (number >= input.nstrips)
 		return;
-	if (lane < input.nparts)
-		next = input.counts[(size_t) lane * input.nstrips + number];
-	/* before the first row of all */
-	if (number == 0 && lane < input.nparts)
-		input.start[lane] = next;
 
+	uint32_t next = first_place(input, number, lane); /* of the next row of part `lane` */
 	const Strip strip = find_strip(input, number);
 	const Piece piece = input.pieces[strip.piece];
 	const uint32_t first = strip.first + lane;
@@ -307,7 +333,7 @@ typedef struct Places
 	size_t described; /* up to here they come from the host */
 	size_t part;
 	size_t counts;
-	size_t start;
+	size_t parts;
 	size_t end;
 } Places;
 
@@ -329,8 +355,8 @@ lay_out(uint64_t nrows, uint64_t nstrips, uint32_t npieces, uint32_t ntargets, u
 	places.described = align(places.from + (size_t) npieces * ntargets * sizeof(void *));
 	places.part = places.described;
 	places.counts = align(places.part + nrows);
-	places.start = align(places.counts + nstrips * nparts * sizeof(uint32_t));
-	places.end = places.start + GJ_SPLIT_PARTS * sizeof(uint32_t);
+	places.parts = align(places.counts + nstrips * nparts * sizeof(uint32_t));
+	places.end = places.parts + sizeof(GjSplitParts);
 	return places;
 }
 
@@ -418,7 +444,7 @@ describe(const GjSplit *split, const GjColumn *to, const Places &places, uint32_
 
 /* Brings what the kernels read to the device, with room for what they write besides. */
 static GjStatus
-upload(GjQueue *queue, const GjSplit *split, const GjColumn *to, uint32_t nrows, Input *input)
+upload(GjQueue *queue, const GjSplit *split, const GjColumn *to, Input *input)
 {
 	uint32_t ntargets = 0;
 	uint8_t *host;
@@ -428,8 +454,8 @@ upload(GjQueue *queue, const GjSplit *split, const GjColumn *to, uint32_t nrows,
 	for (uint32_t c = 0; c < split->ncolumns; c++)
 		ntargets += (to[c].data != NULL) + (to[c].nulls != NULL);
 
-	const Places places =
-		lay_out(nrows, input->nstrips, input->npieces, ntargets, split->nkeys, split->nparts);
+	const Places places = lay_out(input->nrows, input->nstrips, input->npieces, ntargets,
+								  split->nkeys, split->nparts);
 
 	GJ_TRY(gj_scratch(queue, GJ_SCRATCH_A, places.end, (void **) &device));
 	host = (uint8_t *) calloc(1, places.described);
@@ -442,7 +468,7 @@ upload(GjQueue *queue, const GjSplit *split, const GjColumn *to, uint32_t nrows,
 	input->from = (const void *const *) (device + places.from);
 	input->part = device + places.part;
 	input->counts = (uint32_t *) (device + places.counts);
-	input->start = (uint32_t *) (device + places.start);
+	input->parts = (GjSplitParts *) (device + places.parts);
 	/* memory that is not pinned has been read when the call returns */
 	error = cudaMemcpyAsync(device, host, places.described, cudaMemcpyHostToDevice, queue->stream);
 	free(host);
@@ -452,10 +478,9 @@ upload(GjQueue *queue, const GjSplit *split, const GjColumn *to, uint32_t nrows,
 
 GjStatus
 gj_split(GjQueue *queue, const GjSplit *split, const GjColumn *to, bool (*stop)(void *), void *arg,
-		 uint32_t start[GJ_SPLIT_PARTS + 1])
+		 GjSplitParts *parts)
 {
 	Input input = {};
-	uint32_t nrows = 0;
 	uint32_t nblocks;
 
 	GJ_TRY(gj_enter(queue));
@@ -465,14 +490,14 @@ gj_split(GjQueue *queue, const GjSplit *split, const GjColumn *to, bool (*stop)(
 	input.computed = split->keys != NULL;
 	for (uint32_t p = 0; p < split->npieces; p++)
 	{
-		nrows += split->pieces[p].nrows;
+		input.nrows += split->pieces[p].nrows;
 		input.npieces += split->pieces[p].nrows > 0;
 		input.nstrips += gj_blocks(split->pieces[p].nrows, STRIP_ROWS);
 	}
-	memset(start, 0, (split->nparts + 1) * sizeof(uint32_t));
-	if (nrows == 0)
+	memset(parts, 0, sizeof(*parts));
+	if (input.nrows == 0)
 		return GJ_OK;
-	GJ_TRY(upload(queue, split, to, nrows, &input));
+	GJ_TRY(upload(queue, split, to, &input));
 	nblocks = gj_blocks((uint64_t) input.nstrips * WARP, GJ_THREADS);
 	split_count<<<nblocks, GJ_THREADS, 0, queue->stream>>>(input);
 	GJ_LAUNCHED(queue, "split_count");
@@ -480,12 +505,10 @@ gj_split(GjQueue *queue, const GjSplit *split, const GjColumn *to, bool (*stop)(
 		   (int64_t) input.nstrips * input.nparts);
 	split_write<<<nblocks, GJ_THREADS, 0, queue->stream>>>(input);
 	GJ_LAUNCHED(queue, "split_write");
-	GJ_CUDA(queue, cudaMemcpyAsync(queue->pinned->split_start, input.start,
-								   split->nparts * sizeof(uint32_t), cudaMemcpyDeviceToHost,
-								   queue->stream));
+	GJ_CUDA(queue, cudaMemcpyAsync(&queue->pinned->split_parts, input.parts, sizeof(*parts),
+								   cudaMemcpyDeviceToHost, queue->stream));
 	GJ_TRY(gj_wait(queue));
-	memcpy(start, queue->pinned->split_start, split->nparts * sizeof(uint32_t));
-	start[split->nparts] = nrows;
+	*parts = queue->pinned->split_parts;
 	return GJ_OK;
 }
 

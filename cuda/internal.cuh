@@ -41,9 +41,9 @@ typedef struct GjPinned
 	GjResults results;
 	GjAggState states[GJ_MAX_AGGREGATES];
 	uint32_t missed[GJ_FUSED_PARTS];
-	uint32_t split_start[GJ_SPLIT_PARTS];
+	GjSplitParts split_parts;
 	uint64_t fused_counts[GJ_FUSED_STEPS + 1];
-	int64_t value[2]; /* sorts: of rows */
+	int64_t value[2];      /* sorts: of rows */
 	struct GjPinned *next; /* in the device's list, while no queue has it */
 } GjPinned;
 
@@ -236,7 +236,7 @@ GjStatus gj_pick(GjQueue *queue, uint32_t *to, const uint32_t *from, uint32_t ba
 				 const uint32_t *positions, uint32_t n);
 GjStatus gj_split_reserve(GjQueue *queue, uint32_t n, uint32_t ncolumns, uint32_t nkeys);
 GjStatus gj_split(GjQueue *queue, const GjSplit *split, const GjColumn *to, bool (*stop)(void *),
-				  void *arg, uint32_t start[GJ_SPLIT_PARTS + 1]);
+				  void *arg, GjSplitParts *parts);
 GjStatus gj_ref_bytes(GjQueue *queue, const uint64_t *refs, uint32_t n, uint64_t *heap_at);
 GjStatus gj_move_refs(GjQueue *queue, uint64_t *refs, uint32_t n, const uint8_t *heap,
 					  const uint64_t *heap_at, uint8_t *to, uint64_t base);

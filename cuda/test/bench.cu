@@ -252,7 +252,7 @@ bench_split(const Device &device)
 	std::vector<GjColumn> columns(2 * npieces);
 	std::vector<GjSplitPiece> pieces(npieces);
 	std::vector<GjColumn> to(2);
-	uint32_t start[GJ_SPLIT_PARTS + 1];
+	GjSplitParts parts;
 	GjSplit split = {};
 
 	for (GjColumn &c : columns)
@@ -267,7 +267,7 @@ bench_split(const Device &device)
 	for (GjColumn &c : to)
 	{
 		c = columns[0];
-		c.data = q.alloc((size_t) n * 8);
+		c.data = q.alloc(gj_split_room(n, GJ_SPLIT_PARTS) * 8);
 	}
 	split.npieces = npieces;
 	split.pieces = pieces.data();
@@ -281,7 +281,7 @@ bench_split(const Device &device)
 		measure(
 			q, name.c_str(), n, [] {},
 			[&]
-			{ must(q, q.ops->split(q.queue, &split, to.data(), never, NULL, start), "split"); });
+			{ must(q, q.ops->split(q.queue, &split, to.data(), never, NULL, &parts), "split"); });
 	}
 }
 

@@ -142,20 +142,28 @@ check_split(const Device &device, const HostRows &host, uint32_t nparts, bool co
 	const uint32_t npieces = (uint32_t) host.piece.size();
 	const size_t guard = 64;
 	std::vector<Expected> expected(ncolumns);
-	std::vector<uint32_t> starts;
+	GjSplitParts expected_parts = {};
 	std::vector<std::vector<GjColumn>> columns(npieces);
 	std::vector<GjSplitPiece> pieces(npieces);
 	std::vector<GjColumn> to(ncolumns);
-	uint32_t start[GJ_SPLIT_PARTS + 1];
+	GjSplitParts parts = {};
 	GjSplit split = {};
 	GjKeys keys;
-	uint32_t n = 0;
+	uint32_t n = 0;    /* rows, */
+	uint32_t room = 0; /* and those with what lies between parts */
 
 	split.nparts = nparts;
 	split.null_part = nparts / 2;
-	for (uint32_t part = 0; part <= nparts; part++)
+	for (uint32_t part = 0; part < nparts; part++)
 	{
-		starts.push_back(n);
+		/* nothing is written between parts */
+		room = (room + GJ_SPLIT_ALIGN - 1) / GJ_SPLIT_ALIGN * GJ_SPLIT_ALIGN;
+		for (uint32_t c = 0; c < ncolumns; c++)
+		{
+			expected[c].data.resize((size_t) room * split_columns[c].width, 0xEE);
+			expected[c].nulls.resize(room, 0xEE);
+		}
+		expected_parts.start[part] = room;
 		for (uint32_t p = 0; p < npieces; p++)
 		{
 			for (uint32_t i = 0; i < host.nrows[p]; i++)
@@ -167,6 +175,7 @@ check_split(const Device &device, const HostRows &host, uint32_t nparts, bool co
 					part)
 					continue;
 				n++;
+				room++;
 				for (uint32_t c = 0; c < ncolumns; c++)
 				{
 					const Column &from = host.piece[p][c];
@@ -177,7 +186,9 @@ check_split(const Device &device, const HostRows &host, uint32_t nparts, bool co
 				}
 			}
 		}
+		expected_parts.end[part] = room;
 	}
+	check(room <= gj_split_room(n, nparts), "room", where);
 	for (uint32_t p = 0; p < npieces; p++)
 	{
 		for (const Column &c : host.piece[p])
@@ -205,7 +216,7 @@ check_split(const Device &device, const HostRows &host, uint32_t nparts, bool co
 		if (c == not_wanted)
 			continue;
 		to[c].data = q.upload(untouched);
-		to[c].nulls = q.upload(Bytes(n + guard, 0xEE));
+		to[c].nulls = q.upload(Bytes(room + guard, 0xEE));
 		expected[c].data.insert(expected[c].data.end(), guard, 0xEE);
 		expected[c].nulls.insert(expected[c].nulls.end(), guard, 0xEE);
 	}
@@ -225,8 +236,10 @@ check_split(const Device &device, const HostRows &host, uint32_t nparts, bool co
 	if (nparts % 2 == 1)
 		check(q.ops->split_reserve(q.queue, n, ncolumns, split.nkeys) == GJ_OK, "split_reserve",
 			  where);
-	check(q.ops->split(q.queue, &split, to.data(), never, NULL, start) == GJ_OK, "split", where);
-	check(std::vector<uint32_t>(start, start + nparts + 1) == starts, "starts of parts", where);
+	check(q.ops->split(q.queue, &split, to.data(), never, NULL, &parts) == GJ_OK, "split", where);
+	check(memcmp(parts.start, expected_parts.start, nparts * sizeof(uint32_t)) == 0 &&
+			  memcmp(parts.end, expected_parts.end, nparts * sizeof(uint32_t)) == 0,
+		  "places of parts", where);
 	for (uint32_t c = 0; c < ncolumns; c++)
 	{
 		const std::string column = where + ", column " + std::to_string(c);

@@ -92,7 +92,7 @@ extern GjStatus gj_cpu_pick(GjQueue *queue, uint32_t *to, const uint32_t *from, 
 							const uint32_t *positions, uint32_t n);
 extern GjStatus gj_cpu_split_reserve(GjQueue *queue, uint32_t n, uint32_t ncolumns, uint32_t nkeys);
 extern GjStatus gj_cpu_split(GjQueue *queue, const GjSplit *split, const GjColumn *to,
-							 bool (*stop) (void *), void *arg, uint32_t start[GJ_SPLIT_PARTS + 1]);
+							 bool (*stop) (void *), void *arg, GjSplitParts *parts);
 extern GjStatus gj_cpu_ref_bytes(GjQueue *queue, const uint64_t *refs, uint32_t n,
 								 uint64_t *heap_at);
 extern GjStatus gj_cpu_move_refs(GjQueue *queue, uint64_t *refs, uint32_t n, const uint8_t *heap,

@@ -107,15 +107,16 @@ write_item(void *arg, uint32_t n, const GjTile *tile)
 	}
 }
 
-/* Numbers of rows become places; tells where each part starts. */
+/* Numbers of rows become places; tells where the parts are. */
 static void
-place_items(const GjSplitWork *w, uint32_t nitems, uint32_t *start)
+place_items(const GjSplitWork *w, uint32_t nitems, GjSplitParts *parts)
 {
 	uint32_t	total = 0;
 
 	for (uint32_t p = 0; p < w->split->nparts; p++)
 	{
-		start[p] = total;
+		total = (total + GJ_SPLIT_ALIGN - 1) / GJ_SPLIT_ALIGN * GJ_SPLIT_ALIGN;
+		parts->start[p] = total;
 		for (uint32_t i = 0; i < nitems; i++)
 		{
 			uint32_t	n = w->items[i].at[p];
@@ -123,8 +124,8 @@ place_items(const GjSplitWork *w, uint32_t nitems, uint32_t *start)
 			w->items[i].at[p] = total;
 			total += n;
 		}
+		parts->end[p] = total;
 	}
-	start[w->split->nparts] = total;
 }
 
 /* Makes items of the pieces, and room for the parts of their rows.  False: out of memory. */
@@ -168,7 +169,7 @@ gj_cpu_split_reserve(GjQueue *queue, uint32_t n, uint32_t ncolumns, uint32_t nke
 
 GjStatus
 gj_cpu_split(GjQueue *queue, const GjSplit *split, const GjColumn *to, bool (*stop) (void *),
-			 void *arg, uint32_t start[GJ_SPLIT_PARTS + 1])
+			 void *arg, GjSplitParts *parts)
 {
 	GjPool	   *pool = queue->device->pool;
 	GjSplitWork w = {.split = split,.to = to};
@@ -180,7 +181,7 @@ gj_cpu_split(GjQueue *queue, const GjSplit *split, const GjColumn *to, bool (*st
 		status = GJ_CANCELLED;
 		if (gj_pool_run(pool, nitems, find_parts_item, &w, &queue->tile, stop, arg))
 		{
-			place_items(&w, nitems, start);
+			place_items(&w, nitems, parts);
 			if (gj_pool_run(pool, nitems, write_item, &w, &queue->tile, stop, arg))
 				status = gj_take_row_error(queue);
 		}

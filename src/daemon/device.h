@@ -484,6 +484,22 @@ typedef struct GjSplit
 	const GjKeys *keys;			/* of all rows, piece by piece; NULL: the columns `key` are the keys */
 } GjSplit;
 
+/* Part p is rows start[p] .. end[p]-1 of what a split has written. */
+typedef struct GjSplitParts
+{
+	uint32_t	start[GJ_SPLIT_PARTS];	/* multiples of GJ_SPLIT_ALIGN, for who reads a part by itself */
+	uint32_t	end[GJ_SPLIT_PARTS];
+} GjSplitParts;
+
+#define GJ_SPLIT_ALIGN		32
+
+/* Rows that columns need to have room for n of them in parts. */
+static inline uint64_t
+gj_split_room(uint64_t n, uint32_t nparts)
+{
+	return n + (uint64_t) nparts * (GJ_SPLIT_ALIGN - 1);
+}
+
 /* A slot of the output ring, as gather fills it. */
 typedef struct GjBatchTarget
 {
@@ -599,11 +615,11 @@ typedef struct GjDeviceOps
 	/*
 	 * Writes the rows of all pieces to columns to[split->ncolumns] (host array) part by part, in
 	 * their order within one: the values where `data` is not NULL, the null flags where `nulls` is
-	 * not NULL.  Part p starts at row start[p] (host), start[split->nparts] = all rows.  References
-	 * keep what they are.  May work for long: asks stop(arg).  Waits.
+	 * not NULL; they have gj_split_room().  *parts is host.  References keep what they are.  May
+	 * work for long: asks stop(arg).  Waits.
 	 */
 	GjStatus	(*split) (GjQueue *queue, const GjSplit *split, const GjColumn *to,
-						  bool (*stop) (void *), void *arg, uint32_t start[GJ_SPLIT_PARTS + 1]);
+						  bool (*stop) (void *), void *arg, GjSplitParts *parts);
 	/*
 	 * Room for split() of n rows of GJ_SPLIT_PIECES pieces, with ncolumns columns and nkeys keys: no
 	 * such call runs out of device memory then.

@@ -19,6 +19,7 @@
  *	run_side.c		inner sides that were built before, or are kept
  *	run_split.c		rows that are exchanged with runs on other devices: sends them
  *	run_receive.c	the same: takes them
+ *	run_parcel.c	the same: what is kept for that
  *	run_sets.c		GJ_PROGRAM_SETS
  *	run_set_join.c	steps that join sets
  *	run_membership.c	the same, of sets that are rows of a membership table

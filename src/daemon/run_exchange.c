@@ -229,7 +229,7 @@ gj_member_send_parcel(void *arg, GjParcel *parcel)
 	for (uint32_t p = 0; p < team->nmembers && status == GJ_OK; p++)
 	{
 		/* the member takes its own part itself */
-		if (parcel->start[p + 1] == parcel->start[p] || member == &team->members[p])
+		if (gj_parcel_rows(parcel, p) == 0 || member == &team->members[p])
 			continue;
 		tasks[p] = calloc(1, sizeof(GjTask));
 		if (!tasks[p])

@@ -1,7 +1,7 @@
 /*
  * run_parcel.h
- *	  Rows that a run sends to the runs of other devices, and what it keeps for that; see
- *	  run_split.c, which sends, and run_receive.c.
+ *	  Rows that a run sends to the runs of other devices, and what it keeps for that
+ *	  (run_parcel.c); see run_split.c, which sends, and run_receive.c.
  */
 #ifndef GJ_DAEMON_RUN_PARCEL_H
 #define GJ_DAEMON_RUN_PARCEL_H
@@ -20,9 +20,9 @@ struct GjParcel
 	uint32_t	source;
 	GjDeviceEntry *entry;		/* where it lies */
 	GjColumn   *columns;		/* of the source; data is NULL if nobody reads it */
-	uint32_t	start[GJ_SPLIT_PARTS + 1];	/* part p: rows start[p] .. start[p+1]-1 */
-	uint64_t	heap_start[GJ_SPLIT_PARTS + 1]; /* and these bytes of the heap, to which its
-												 * references are relative */
+	GjSplitParts parts;
+	uint64_t	heap_start[GJ_SPLIT_PARTS + 1]; /* part p: bytes of the heap from heap_start[p] on,
+												 * to which its references are relative */
 	GjBuffer	memory;			/* of the columns */
 	GjBuffer	heap;
 };
@@ -81,16 +81,25 @@ typedef struct GjRunExchange
 	uint64_t	bytes_received;
 } GjRunExchange;
 
+static inline uint32_t
+gj_parcel_rows(const GjParcel *parcel, uint32_t part)
+{
+	return parcel->parts.end[part] - parcel->parts.start[part];
+}
+
+/* Places of bytes of one column of references in a parcel of n rows. */
+static inline uint64_t
+gj_heap_places(const GjRunExchange *x, uint64_t n)
+{
+	return gj_split_room(n, x->plan.nparts) + x->plan.nparts;
+}
+
 /* What is exchanged of the source; NULL: nothing. */
 extern GjSplitSide *gj_split_side(const GjRun *run, uint32_t source);
+/* Rows of a parcel of the side, at most; found out once. */
+extern uint32_t gj_split_most_rows(GjRun *run, GjSplitSide *side);
 
-/* run_receive.c */
-/* Takes the rows of the run's part of a parcel that it has sent. */
+/* run_receive.c: takes the rows of the run's part of a parcel that it has sent. */
 extern GjStatus gj_run_take_own(GjRun *run, const GjParcel *parcel);
-/* Room for outer rows that are received, inbox_rows at a time. */
-extern GjStatus gj_run_reserve_inbox(GjRun *run);
-/* Memory for all columns of the relation that are wanted (NULL: all), and its heap. */
-extern GjStatus gj_relation_reserve_all(GjWork *work, GjRelation *relation, const bool *wanted,
-										uint64_t nrows, uint64_t heap);
 
 #endif							/* GJ_DAEMON_RUN_PARCEL_H */

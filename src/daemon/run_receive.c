@@ -18,43 +18,14 @@ _Static_assert(GJ_MARK_OPENED(1) < GJ_MAX_MARKS, "marks of inboxes");
 /* An inbox is opened when it has so many rows, or is full. */
 #define GJ_MANY_ROWS		GJ_MAX_TUPLES
 
-GjStatus
-gj_relation_reserve_all(GjWork *work, GjRelation *relation, const bool *wanted, uint64_t nrows,
-						uint64_t heap)
-{
-	for (uint32_t c = 0; c < relation->ncolumns; c++)
-	{
-		GjRelationColumn *column = &relation->columns[c];
-
-		if (wanted && !wanted[c])
-			continue;
-		GJ_TRY(gj_buffer_grow(work, &column->data, 0, nrows * relation->types[c].width, 0));
-		if (relation->types[c].nullable)
-			GJ_TRY(gj_buffer_grow(work, &column->nulls, 0, nrows, 0));
-	}
-	return heap > 0 ? gj_buffer_grow(work, &relation->heap, 0, heap, 0) : GJ_OK;
-}
-
-GjStatus
-gj_run_reserve_inbox(GjRun *run)
-{
-	GjRunExchange *x = run->exchange;
-	const GjSplitSide *side = &x->side[0];
-
-	GJ_TRY(gj_relation_reserve_all(&run->work, &x->inbox[0].rows, side->sent, x->inbox_rows,
-								   side->nrefs > 0 ? side->most_heap : 0));
-	return side->nrefs > 0 ? GJ_OK :
-		gj_relation_reserve_all(&run->work, &x->inbox[1].rows, side->sent, x->inbox_rows, 0);
-}
-
 /* ---- the run's own parcels */
 
 /* The rows of the run's part, as columns of their own; returns their bytes without the heap's. */
 static uint64_t
 describe_part(const GjParcel *parcel, uint32_t part, uint32_t ncolumns, GjColumn *columns)
 {
-	uint32_t	first = parcel->start[part];
-	uint64_t	n = parcel->start[part + 1] - first;
+	uint32_t	first = parcel->parts.start[part];
+	uint64_t	n = gj_parcel_rows(parcel, part);
 	uint64_t	nbytes = 0;
 
 	for (uint32_t c = 0; c < ncolumns; c++)
@@ -84,7 +55,7 @@ append_part(GjRun *run, const GjParcel *parcel, const GjColumn *columns, GjRelat
 								   heap_size > 0 ? (uint8_t *) parcel->heap.memory + heap : NULL,
 								   heap_size, &base));
 	return gj_relation_append_rows(&run->work, relation, columns,
-								   parcel->start[part + 1] - parcel->start[part], base, heap_size);
+								   gj_parcel_rows(parcel, part), base, heap_size);
 }
 
 GjStatus
@@ -92,7 +63,7 @@ gj_run_take_own(GjRun *run, const GjParcel *parcel)
 {
 	GjRunExchange *x = run->exchange;
 	uint32_t	part = x->plan.part;
-	uint32_t	n = parcel->start[part + 1] - parcel->start[part];
+	uint32_t	n = gj_parcel_rows(parcel, part);
 	uint32_t	ncolumns = run->sources[parcel->source].ncolumns;
 	GjColumn	columns[GJ_MAX_COLUMNS];
 
@@ -226,7 +197,7 @@ receive_in_order(GjRun *run, const GjParcel *parcel, const GjColumn *columns)
 	GjRunExchange *x = run->exchange;
 	GjRelation *inbox = &x->inbox[0].rows;
 	uint32_t	part = x->plan.part;
-	uint32_t	n = parcel->start[part + 1] - parcel->start[part];
+	uint32_t	n = gj_parcel_rows(parcel, part);
 	uint64_t	heap = parcel->heap_start[part + 1] - parcel->heap_start[part];
 	GjStatus	status;
 	GjStatus	ended;
@@ -250,7 +221,7 @@ gj_run_receive(GjRun *run, const GjParcel *parcel)
 {
 	GjRunExchange *x = run->exchange;
 	uint32_t	part = x->plan.part;
-	uint32_t	n = parcel->start[part + 1] - parcel->start[part];
+	uint32_t	n = gj_parcel_rows(parcel, part);
 	GjColumn	columns[GJ_MAX_COLUMNS];
 	uint64_t	nbytes = describe_part(parcel, part, run->sources[parcel->source].ncolumns, columns);
 	GjStatus	status;
