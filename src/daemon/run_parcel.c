@@ -308,7 +308,7 @@ gj_split_most_rows(GjRun *run, GjSplitSide *side)
 /* Memory for all columns of the relation that are wanted (NULL: all), and its heap. */
 static GjStatus
 reserve_relation(GjWork *work, GjRelation *relation, const bool *wanted, uint64_t nrows,
-						uint64_t heap)
+				 uint64_t heap)
 {
 	for (uint32_t c = 0; c < relation->ncolumns; c++)
 	{
@@ -330,10 +330,14 @@ reserve_inboxes(GjRun *run)
 	GjRunExchange *x = run->exchange;
 	const GjSplitSide *side = &x->side[0];
 
-	GJ_TRY(reserve_relation(&run->work, &x->inbox[0].rows, side->sent, x->inbox_rows,
-								   side->nrefs > 0 ? side->most_heap : 0));
-	return side->nrefs > 0 ? GJ_OK :
-		reserve_relation(&run->work, &x->inbox[1].rows, side->sent, x->inbox_rows, 0);
+	for (uint32_t i = 0; i < (side->nrefs > 0 ? 1u : 2u); i++)
+	{
+		GJ_TRY(reserve_relation(&run->work, &x->inbox[i].rows, side->sent, x->inbox_rows,
+								side->nrefs > 0 ? side->most_heap : 0));
+		/* from here on another lane may write it */
+		GJ_TRY(run->work.ops->mark(run->work.queue, GJ_LANE_WORK, GJ_MARK_OPENED(i)));
+	}
+	return GJ_OK;
 }
 
 /* Memory for parcels, and for what is needed to fill them. */
