@@ -62,18 +62,15 @@ stage_peer(GjQueue *queue, const GjDevice *other, const void *from, size_t nbyte
 	return GJ_OK;
 }
 
-GjStatus
-gj_copy_peer(GjQueue *queue, void *to, GjDevice *other, const void *from, size_t nbytes)
+/* The same bytes to `to`, on a stream of the queue. */
+static GjStatus
+copy_from_peer(GjQueue *queue, void *to, const GjDevice *other, const void *from, size_t nbytes,
+			   cudaStream_t stream)
 {
-	if (other == queue->device)
-		return gj_copy(queue, to, from, nbytes);
-	GJ_TRY(gj_enter(queue));
-	if (nbytes == 0)
-		return GJ_OK;
 	if (other->ordinal < GJ_MAX_PEERS && queue->device->reads[other->ordinal])
 	{
 		GJ_CUDA(queue, cudaMemcpyPeerAsync(to, queue->device->ordinal, from, other->ordinal, nbytes,
-										   queue->stream));
+										   stream));
 		return GJ_OK;
 	}
 	if (queue->staging == NULL)
@@ -87,10 +84,19 @@ gj_copy_peer(GjQueue *queue, void *to, GjDevice *other, const void *from, size_t
 		GJ_TRY(gj_enter(queue));
 		GJ_TRY(status);
 		GJ_CUDA(queue, cudaMemcpyAsync((char *) to + done, queue->staging, n,
-									   cudaMemcpyHostToDevice, queue->stream));
-		GJ_CUDA(queue, cudaStreamSynchronize(queue->stream));
+									   cudaMemcpyHostToDevice, stream));
+		GJ_CUDA(queue, cudaStreamSynchronize(stream));
 	}
 	return GJ_OK;
+}
+
+GjStatus
+gj_copy_peer(GjQueue *queue, void *to, GjDevice *other, const void *from, size_t nbytes)
+{
+	if (other == queue->device)
+		return gj_copy(queue, to, from, nbytes);
+	GJ_TRY(gj_enter(queue));
+	return nbytes == 0 ? GJ_OK : copy_from_peer(queue, to, other, from, nbytes, queue->stream);
 }
 
 GjStatus
@@ -162,6 +168,19 @@ GjStatus
 gj_load_copy(GjQueue *queue, void *to, const void *from, size_t nbytes)
 {
 	return load_kind(queue, to, from, nbytes, cudaMemcpyDeviceToDevice);
+}
+
+GjStatus
+gj_load_peer(GjQueue *queue, void *to, GjDevice *other, const void *from, size_t nbytes)
+{
+	cudaStream_t stream = NULL;
+
+	if (other == queue->device)
+		return gj_load_copy(queue, to, from, nbytes);
+	if (nbytes == 0)
+		return GJ_OK;
+	GJ_TRY(begin_load(queue, &stream));
+	return copy_from_peer(queue, to, other, from, nbytes, stream);
 }
 
 GjStatus

@@ -1,172 +1,515 @@
 /*
  * exchange.cu
- *	  Rows that go to several devices: split by their keys, and columns of them put together.
+ *	  Rows that go to several devices: split by their keys, part by part, and the bytes of
+ *references.
  *
- * A split is one pass of CUB's radix sort over the numbers of parts, which keeps the order of
- * rows.  So neighbours of a part were near each other before, and reading a column by the
- * positions of one part after the other finds in L2 what the part before has fetched.
+ * A split is two kernels.  A warp takes strips of rows and needs no other one: the first kernel
+ *reads keys alone, notes the part of each row, and counts the rows of each part in its strip.  Sums
+ *of these, part by part and in the order of strips, are where the strip's rows go; the second
+ *kernel writes them, column by column, a strip's rows of a part next to each other.
  */
-#include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_scan.cuh>
 
 #include "../src/rows/hash.h"
-#include "sort.cuh"
+#include "load.cuh"
 
 /* ---- split */
 
-static __global__ void
-__launch_bounds__(GJ_THREADS) split_parts(const __grid_constant__ GjKeys keys,
-										  const __grid_constant__ GjSplit split, uint8_t *part)
-{
-	const uint32_t i = blockIdx.x * GJ_THREADS + threadIdx.x;
-	uint64_t hash = 0;
-	uint32_t p;
+#define WARP 32u
+#define STRIP_STEPS 16u /* rows of a thread */
+#define STRIP_ROWS (STRIP_STEPS * WARP)
+#define BATCH 8u     /* of these, loaded together */
+#define PART_BITS 4u /* of the number of a part */
 
-	if (i >= keys.nrows)
-		return;
-	for (uint32_t k = 0; k < keys.nkeys; k++)
-		hash = gj_hash_combine(hash, keys.value[k][i]);
-	p = gj_hash_part(hash, split.nparts);
-	for (uint32_t h = 0; h < split.nheavy; h++)
-	{
-		if (hash == split.heavy[h])
-			p = split.nparts;
-	}
-	part[i] = (uint8_t) (keys.null[i] ? split.null_part : p);
-}
+static_assert(1u << PART_BITS == GJ_SPLIT_PARTS, "parts have numbers of PART_BITS bits");
+static_assert(GJ_SPLIT_PARTS <= WARP, "a lane counts the rows of a part");
 
-/* start[p] for p <= end, from n parts in their order; start[end] = n. */
-static __global__ void
-__launch_bounds__(GJ_THREADS)
-	split_starts(const uint8_t *sorted, uint32_t n, uint32_t end, uint32_t *start)
+/* A piece; its rows are first_row, ... of all rows. */
+typedef struct Piece
 {
-	const uint64_t i = (uint64_t) blockIdx.x * GJ_THREADS + threadIdx.x;
+	const uint32_t *rows;
+	uint32_t nrows;
+	uint32_t first_row;
+	uint32_t first_strip;
+} Piece;
+
+/* Values of a column that are wanted, or its null flags. */
+typedef struct Target
+{
+	void *to;
+	uint32_t width;
+} Target;
+
+/* What the kernels read; all but the numbers is device memory. */
+typedef struct Input
+{
+	const Piece *pieces;
+	const GjColumn *keys; /* nkeys of each piece */
+	const Target *targets;
+	const void *const *from; /* ntargets of each piece; NULL: all are 0 */
+	uint8_t *part;           /* of each row */
+	uint32_t *counts;        /* of part p in strip s at [p * nstrips + s] */
+	GjSplitParts *parts;
+	uint32_t nrows; /* of all pieces */
+	uint32_t npieces;
+	uint32_t nstrips;
+	uint32_t ntargets;
+	uint32_t nparts;
+	uint32_t null_part;
+	uint32_t nkeys;
+	bool computed; /* keys are those of the piece's rows 0, 1, ..., not of what `rows` says */
+} Input;
+
+/* Rows first .. first+n-1 of a piece. */
+typedef struct Strip
+{
+	uint32_t piece;
 	uint32_t first;
-	uint32_t last;
+	uint32_t n;
+} Strip;
 
-	if (i > n)
+/* The strip of that number; every piece has one. */
+static __device__ __forceinline__ Strip
+find_strip(const Input &input, uint32_t number)
+{
+	uint32_t low = 0;
+	uint32_t high = input.npieces;
+	Strip strip;
+
+	while (high - low > 1)
+	{
+		const uint32_t mid = low + (high - low) / 2;
+
+		if (input.pieces[mid].first_strip <= number)
+			low = mid;
+		else
+			high = mid;
+	}
+	strip.piece = low;
+	strip.first = (number - input.pieces[low].first_strip) * STRIP_ROWS;
+	strip.n = min(STRIP_ROWS, input.pieces[low].nrows - strip.first);
+	return strip;
+}
+
+/* The bits of a number below 1 << PART_BITS in all lanes of the warp. */
+static __device__ __forceinline__ void
+part_bits(uint32_t part, uint32_t (&bits)[PART_BITS])
+{
+#pragma unroll
+	for (uint32_t b = 0; b < PART_BITS; b++)
+		bits[b] = __ballot_sync(0xFFFFFFFF, part >> b & 1);
+}
+
+/* Those lanes among `lanes` whose number is `part`. */
+static __device__ __forceinline__ uint32_t
+lanes_of_part(const uint32_t (&bits)[PART_BITS], uint32_t part, uint32_t lanes)
+{
+#pragma unroll
+	for (uint32_t b = 0; b < PART_BITS; b++)
+		lanes &= part >> b & 1 ? bits[b] : ~bits[b];
+	return lanes;
+}
+
+/* Parts of BATCH rows of a piece, of which the bits of `wanted` tell those that are there. */
+static __device__ __forceinline__ void
+find_parts(const Input &input, const GjColumn *keys, const uint32_t (&row)[BATCH], uint32_t wanted,
+		   uint32_t (&part)[BATCH])
+{
+	uint64_t hash[BATCH] = {};
+	int64_t value[BATCH];
+
+	for (uint32_t k = 0; k < input.nkeys; k++)
+	{
+		const bool is_float = keys[k].kind == GJ_FLOAT8 || keys[k].kind == GJ_FLOAT4;
+
+		wanted = load_column<BATCH>(keys[k], row, wanted, value);
+#pragma unroll
+		for (uint32_t i = 0; i < BATCH; i++)
+			hash[i] = gj_hash_combine(hash[i], gj_key_bits(value[i], is_float));
+	}
+#pragma unroll
+	for (uint32_t i = 0; i < BATCH; i++)
+		part[i] = wanted >> i & 1 ? gj_hash_part(hash[i], input.nparts) : input.null_part;
+}
+
+static __global__ void
+__launch_bounds__(GJ_THREADS) split_count(const __grid_constant__ Input input)
+{
+	const uint32_t number = (blockIdx.x * GJ_THREADS + threadIdx.x) / WARP;
+	const uint32_t lane = threadIdx.x % WARP;
+	uint32_t count = 0; /* of part `lane` */
+
+	if (number >= input.nstrips)
 		return;
-	first = i > 0 ? sorted[i - 1] + 1u : 0;
-	last = i < n ? sorted[i] : end;
-	for (uint32_t p = first; p <= last; p++)
-		start[p] = (uint32_t) i;
+
+	const Strip strip = find_strip(input, number);
+	const Piece piece = input.pieces[strip.piece];
+	const GjColumn *keys = input.keys + (size_t) strip.piece * input.nkeys;
+	uint8_t *to = input.part + piece.first_row + strip.first;
+
+	for (uint32_t base = lane; base - lane < strip.n; base += BATCH * WARP)
+	{
+		uint32_t row[BATCH];
+		uint32_t part[BATCH];
+		uint32_t wanted = 0;
+
+#pragma unroll
+		for (uint32_t i = 0; i < BATCH; i++)
+		{
+			const uint32_t r = base + i * WARP;
+
+			row[i] = strip.first + r;
+			if (r >= strip.n)
+				continue;
+			wanted |= 1u << i;
+			if (piece.rows != NULL && !input.computed)
+				row[i] = piece.rows[strip.first + r];
+		}
+		find_parts(input, keys, row, wanted, part);
+#pragma unroll
+		for (uint32_t i = 0; i < BATCH; i++)
+		{
+			const uint32_t lanes = __ballot_sync(0xFFFFFFFF, wanted >> i & 1);
+			uint32_t bits[PART_BITS];
+
+			part_bits(part[i], bits);
+			count += __popc(lanes_of_part(bits, lane, lanes));
+			if (wanted >> i & 1)
+				to[base + i * WARP] = (uint8_t) part[i];
+		}
+	}
+	if (lane < input.nparts)
+		input.counts[(size_t) lane * input.nstrips + number] = count;
 }
 
-/* Row numbers, starts, parts and sorted parts of n rows; bytes: n, rounded up. */
-static GjStatus
-split_scratch(GjQueue *queue, uint32_t n, size_t *bytes, void **memory)
+/*
+ * Values of the lane's rows of a strip, which has n from its first one on, to places at[].  `from`
+ * is where the values begin, or those that `rows` says; ROWS: there are any.
+ */
+template <typename T, bool ROWS>
+static __device__ __forceinline__ void
+write_values(const T *from, T *to, const uint32_t *rows, uint32_t n,
+			 const uint32_t (&at)[STRIP_STEPS])
 {
-	*bytes = ((size_t) n + 255) & ~(size_t) 255;
-	return gj_scratch(queue, GJ_SCRATCH_A, 4 * *bytes + 256 + 2 * *bytes, memory);
+	constexpr uint32_t batch = sizeof(T) > 8 ? BATCH / 2 : BATCH;
+
+#pragma unroll
+	for (uint32_t s = 0; s < STRIP_STEPS; s += batch)
+	{
+		T value[batch];
+
+#pragma unroll
+		for (uint32_t i = 0; i < batch; i++)
+		{
+			const uint32_t r = (s + i) * WARP;
+
+			value[i] = T();
+			if (r < n)
+				value[i] = from[ROWS ? rows[r] : r];
+		}
+#pragma unroll
+		for (uint32_t i = 0; i < batch; i++)
+		{
+			if ((s + i) * WARP < n)
+				to[at[s + i]] = value[i];
+		}
+	}
 }
 
-/* Bits of the number of a part. */
-static int
-part_bits(uint32_t nparts)
+/* The same of a column of the piece; `from` is NULL: all of them are 0. */
+template <typename T>
+static __device__ __forceinline__ void
+write_column(const void *from, void *to, const Piece &piece, uint32_t first, uint32_t n,
+			 const uint32_t (&at)[STRIP_STEPS])
 {
-	return 32 - __builtin_clz(nparts);
+	if (from == NULL)
+	{
+#pragma unroll
+		for (uint32_t s = 0; s < STRIP_STEPS; s++)
+		{
+			if (s * WARP < n)
+				((T *) to)[at[s]] = T();
+		}
+	}
+	else if (piece.rows != NULL)
+		write_values<T, true>((const T *) from, (T *) to, piece.rows + first, n, at);
+	else
+		write_values<T, false>((const T *) from + first, (T *) to, NULL, n, at);
+}
+
+/* Where the first row of part `lane` in a strip goes.  The first strip tells where the parts are.
+ */
+static __device__ __forceinline__ uint32_t
+first_place(const Input &input, uint32_t number, uint32_t lane)
+{
+	const uint32_t *sums = input.counts + (size_t) lane * input.nstrips;
+	const bool is_part = lane < input.nparts;
+	const uint32_t first = is_part ? sums[0] : 0;
+	const uint32_t end =
+		!is_part ? 0 : (lane + 1 < input.nparts ? sums[input.nstrips] : input.nrows);
+	const uint32_t room = (end - first + GJ_SPLIT_ALIGN - 1) / GJ_SPLIT_ALIGN * GJ_SPLIT_ALIGN;
+	uint32_t start = room;
+
+#pragma unroll
+	for (uint32_t distance = 1; distance < GJ_SPLIT_PARTS; distance *= 2)
+	{
+		const uint32_t others = __shfl_up_sync(0xFFFFFFFF, start, distance);
+
+		if (lane >= distance)
+			start += others;
+	}
+	start -= room;
+	if (number == 0 && is_part)
+	{
+		input.parts->start[lane] = start;
+		input.parts->end[lane] = start + (end - first);
+	}
+	return is_part ? start + (sums[number] - first) : 0;
+}
+
+static __global__ void
+__launch_bounds__(GJ_THREADS, 3) split_write(const __grid_constant__ Input input)
+{
+	const uint32_t number = (blockIdx.x * GJ_THREADS + threadIdx.x) / WARP;
+	const uint32_t lane = threadIdx.x % WARP;
+	const uint32_t before = (1u << lane) - 1;
+	uint32_t at[STRIP_STEPS]; /* the part of a row, then its place */
+
+	if (number >= input.nstrips)
+		return;
+
+	uint32_t next = first_place(input, number, lane); /* of the next row of part `lane` */
+	const Strip strip = find_strip(input, number);
+	const Piece piece = input.pieces[strip.piece];
+	const uint32_t first = strip.first + lane;
+	const uint32_t n = strip.n > lane ? strip.n - lane : 0;
+
+#pragma unroll
+	for (uint32_t s = 0; s < STRIP_STEPS; s++)
+		at[s] = s * WARP < n ? input.part[piece.first_row + first + s * WARP] : 0;
+#pragma unroll
+	for (uint32_t s = 0; s < STRIP_STEPS; s++)
+	{
+		const uint32_t lanes = __ballot_sync(0xFFFFFFFF, s * WARP < n);
+		uint32_t bits[PART_BITS];
+
+		part_bits(at[s], bits);
+		at[s] = __shfl_sync(0xFFFFFFFF, next, at[s]) +
+				__popc(lanes_of_part(bits, at[s], lanes) & before);
+		next += __popc(lanes_of_part(bits, lane, lanes));
+	}
+	for (uint32_t t = 0; t < input.ntargets; t++)
+	{
+		const void *from = input.from[(size_t) strip.piece * input.ntargets + t];
+		void *to = input.targets[t].to;
+
+		switch (input.targets[t].width)
+		{
+			case 1:
+				write_column<uint8_t>(from, to, piece, first, n, at);
+				break;
+			case 2:
+				write_column<uint16_t>(from, to, piece, first, n, at);
+				break;
+			case 4:
+				write_column<uint32_t>(from, to, piece, first, n, at);
+				break;
+			case 8:
+				write_column<uint64_t>(from, to, piece, first, n, at);
+				break;
+			default:
+				write_column<uint4>(from, to, piece, first, n, at);
+				break;
+		}
+	}
+}
+
+/* Where the arrays of an input lie in its scratch memory. */
+typedef struct Places
+{
+	size_t keys; /* pieces are at the beginning */
+	size_t targets;
+	size_t from;
+	size_t described; /* up to here they come from the host */
+	size_t part;
+	size_t counts;
+	size_t parts;
+	size_t end;
+} Places;
+
+static size_t
+align(size_t nbytes)
+{
+	return (nbytes + 255) & ~(size_t) 255;
+}
+
+static Places
+lay_out(uint64_t nrows, uint64_t nstrips, uint32_t npieces, uint32_t ntargets, uint32_t nkeys,
+		uint32_t nparts)
+{
+	Places places;
+
+	places.keys = align(npieces * sizeof(Piece));
+	places.targets = align(places.keys + (size_t) npieces * nkeys * sizeof(GjColumn));
+	places.from = align(places.targets + ntargets * sizeof(Target));
+	places.described = align(places.from + (size_t) npieces * ntargets * sizeof(void *));
+	places.part = places.described;
+	places.counts = align(places.part + nrows);
+	places.parts = align(places.counts + nstrips * nparts * sizeof(uint32_t));
+	places.end = places.parts + sizeof(GjSplitParts);
+	return places;
 }
 
 GjStatus
-gj_split_reserve(GjQueue *queue, uint32_t n)
+gj_split_reserve(GjQueue *queue, uint32_t n, uint32_t ncolumns, uint32_t nkeys)
 {
+	const uint64_t nstrips = gj_blocks(n, STRIP_ROWS) + GJ_SPLIT_PIECES;
+	const Places places = lay_out(n, nstrips, GJ_SPLIT_PIECES, 2 * ncolumns, nkeys, GJ_SPLIT_PARTS);
 	size_t nbytes = 0;
-	size_t bytes;
 	void *memory;
 
 	GJ_TRY(gj_enter(queue));
-	GJ_TRY(split_scratch(queue, n, &bytes, &memory));
-	GJ_CUDA(queue, cub::DeviceRadixSort::SortPairs(nullptr, nbytes, (const uint8_t *) nullptr,
-												   (uint8_t *) nullptr, (const uint32_t *) nullptr,
-												   (uint32_t *) nullptr, (int64_t) n, 0,
-												   part_bits(GJ_SPLIT_PARTS), queue->stream));
+	GJ_TRY(gj_scratch(queue, GJ_SCRATCH_A, places.end, &memory));
+	GJ_CUDA(queue, cub::DeviceScan::ExclusiveSum(
+					   nullptr, nbytes, (uint32_t *) nullptr, (uint32_t *) nullptr,
+					   (int64_t) nstrips * GJ_SPLIT_PARTS, queue->stream));
 	return gj_scratch(queue, GJ_SCRATCH_CUB, nbytes, &memory);
 }
 
-GjStatus
-gj_split(GjQueue *queue, const GjKeys *keys, const GjSplit *split, uint32_t *positions,
-		 uint32_t start[GJ_SPLIT_PARTS + 2])
+/* Describes what is wanted of a column, data or null flags. */
+static void
+add_target(const GjSplit *split, uint32_t column, bool nulls, const GjColumn *to, Input *input,
+		   Target *targets, const void **from, uint32_t ntargets)
 {
-	const uint32_t n = keys->nrows;
-	const uint32_t nstarts = split->nparts + 2;
-	size_t bytes;
-	void *memory;
-	uint32_t *rows;
-	uint32_t *starts;
-	uint8_t *part;
-	uint8_t *sorted;
+	const uint32_t t = input->ntargets++;
+
+	targets[t].to = (void *) (nulls ? (const void *) to->nulls : to->data);
+	targets[t].width = nulls ? 1 : to->width;
+	for (uint32_t p = 0, of = 0; p < split->npieces; p++)
+	{
+		const GjColumn *piece = &split->pieces[p].columns[column];
+
+		if (split->pieces[p].nrows > 0)
+			from[(size_t) of++ * ntargets + t] = nulls ? (const void *) piece->nulls : piece->data;
+	}
+}
+
+/* Key k of a piece whose rows are `first`, ... of all. */
+static GjColumn
+key_column(const GjSplit *split, const GjSplitPiece *piece, uint32_t k, uint32_t first)
+{
+	GjColumn column = {};
+
+	if (split->keys == NULL)
+		return piece->columns[split->key[k]];
+	column.kind = GJ_INT8;
+	column.width = sizeof(int64_t);
+	column.data = split->keys->value[k] + first;
+	column.nulls = split->keys->null + first;
+	return column;
+}
+
+/* Lays out in host memory what the kernels read of the pieces. */
+static void
+describe(const GjSplit *split, const GjColumn *to, const Places &places, uint32_t ntargets,
+		 uint8_t *memory, Input *input)
+{
+	Piece *pieces = (Piece *) memory;
+	GjColumn *keys = (GjColumn *) (memory + places.keys);
+	Target *targets = (Target *) (memory + places.targets);
+	const void **from = (const void **) (memory + places.from);
+	uint32_t first_row = 0;
+	uint32_t first_strip = 0;
+
+	for (uint32_t p = 0, of = 0; p < split->npieces; p++)
+	{
+		const GjSplitPiece *piece = &split->pieces[p];
+
+		if (piece->nrows == 0)
+			continue;
+		for (uint32_t k = 0; k < split->nkeys; k++)
+			*keys++ = key_column(split, piece, k, first_row);
+		pieces[of++] = {piece->rows, piece->nrows, first_row, first_strip};
+		first_row += piece->nrows;
+		first_strip += gj_blocks(piece->nrows, STRIP_ROWS);
+	}
+	for (uint32_t c = 0; c < split->ncolumns; c++)
+	{
+		if (to[c].data != NULL)
+			add_target(split, c, false, &to[c], input, targets, from, ntargets);
+		if (to[c].nulls != NULL)
+			add_target(split, c, true, &to[c], input, targets, from, ntargets);
+	}
+}
+
+/* Brings what the kernels read to the device, with room for what they write besides. */
+static GjStatus
+upload(GjQueue *queue, const GjSplit *split, const GjColumn *to, Input *input)
+{
+	uint32_t ntargets = 0;
+	uint8_t *host;
+	uint8_t *device;
+	cudaError_t error;
+
+	for (uint32_t c = 0; c < split->ncolumns; c++)
+		ntargets += (to[c].data != NULL) + (to[c].nulls != NULL);
+
+	const Places places = lay_out(input->nrows, input->nstrips, input->npieces, ntargets,
+								  split->nkeys, split->nparts);
+
+	GJ_TRY(gj_scratch(queue, GJ_SCRATCH_A, places.end, (void **) &device));
+	host = (uint8_t *) calloc(1, places.described);
+	if (host == NULL)
+		return GJ_OUT_OF_HOST_MEMORY;
+	describe(split, to, places, ntargets, host, input);
+	input->pieces = (const Piece *) device;
+	input->keys = (const GjColumn *) (device + places.keys);
+	input->targets = (const Target *) (device + places.targets);
+	input->from = (const void *const *) (device + places.from);
+	input->part = device + places.part;
+	input->counts = (uint32_t *) (device + places.counts);
+	input->parts = (GjSplitParts *) (device + places.parts);
+	/* memory that is not pinned has been read when the call returns */
+	error = cudaMemcpyAsync(device, host, places.described, cudaMemcpyHostToDevice, queue->stream);
+	free(host);
+	GJ_CUDA(queue, error);
+	return GJ_OK;
+}
+
+GjStatus
+gj_split(GjQueue *queue, const GjSplit *split, const GjColumn *to, bool (*stop)(void *), void *arg,
+		 GjSplitParts *parts)
+{
+	Input input = {};
+	uint32_t nblocks;
 
 	GJ_TRY(gj_enter(queue));
-	GJ_TRY(split_scratch(queue, n, &bytes, &memory));
-	rows = (uint32_t *) memory;
-	starts = (uint32_t *) ((uint8_t *) memory + 4 * bytes);
-	part = (uint8_t *) starts + 256;
-	sorted = part + bytes;
-	if (n > 0)
+	input.nparts = split->nparts;
+	input.null_part = split->null_part;
+	input.nkeys = split->nkeys;
+	input.computed = split->keys != NULL;
+	for (uint32_t p = 0; p < split->npieces; p++)
 	{
-		split_parts<<<gj_blocks(n, GJ_THREADS), GJ_THREADS, 0, queue->stream>>>(*keys, *split,
-																				part);
-		GJ_LAUNCHED(queue, "split_parts");
-		GJ_TRY(gj_number_rows(queue, rows, n));
-		GJ_CUB(queue, cub::DeviceRadixSort::SortPairs, part, sorted, rows, positions, (int64_t) n,
-			   0, part_bits(split->nparts));
+		input.nrows += split->pieces[p].nrows;
+		input.npieces += split->pieces[p].nrows > 0;
+		input.nstrips += gj_blocks(split->pieces[p].nrows, STRIP_ROWS);
 	}
-	split_starts<<<gj_blocks((uint64_t) n + 1, GJ_THREADS), GJ_THREADS, 0, queue->stream>>>(
-		sorted, n, nstarts - 1, starts);
-	GJ_LAUNCHED(queue, "split_starts");
-	GJ_CUDA(queue, cudaMemcpyAsync(queue->pinned->split_start, starts, nstarts * sizeof(uint32_t),
+	memset(parts, 0, sizeof(*parts));
+	if (input.nrows == 0)
+		return GJ_OK;
+	GJ_TRY(upload(queue, split, to, &input));
+	nblocks = gj_blocks((uint64_t) input.nstrips * WARP, GJ_THREADS);
+	split_count<<<nblocks, GJ_THREADS, 0, queue->stream>>>(input);
+	GJ_LAUNCHED(queue, "split_count");
+	GJ_CUB(queue, cub::DeviceScan::ExclusiveSum, input.counts, input.counts,
+		   (int64_t) input.nstrips * input.nparts);
+	split_write<<<nblocks, GJ_THREADS, 0, queue->stream>>>(input);
+	GJ_LAUNCHED(queue, "split_write");
+	GJ_CUDA(queue, cudaMemcpyAsync(&queue->pinned->split_parts, input.parts, sizeof(*parts),
 								   cudaMemcpyDeviceToHost, queue->stream));
 	GJ_TRY(gj_wait(queue));
-	for (uint32_t p = 0; p < nstarts; p++)
-		start[p] = queue->pinned->split_start[p];
+	*parts = queue->pinned->split_parts;
 	return GJ_OK;
-}
-
-static_assert((GJ_SPLIT_PARTS + 2) * sizeof(uint32_t) <= 256, "starts of parts");
-
-/* ---- pick_values */
-
-template <typename T>
-static __global__ void
-__launch_bounds__(GJ_THREADS)
-	pick_values(T *to, const T *from, const uint32_t *positions, uint32_t n)
-{
-	const uint32_t i = blockIdx.x * GJ_THREADS + threadIdx.x;
-
-	if (i < n)
-		to[i] = from[positions[i]];
-}
-
-template <typename T>
-static GjStatus
-pick(GjQueue *queue, void *to, const void *from, const uint32_t *positions, uint32_t n)
-{
-	pick_values<<<gj_blocks(n, GJ_THREADS), GJ_THREADS, 0, queue->stream>>>(
-		(T *) to, (const T *) from, positions, n);
-	GJ_LAUNCHED(queue, "pick_values");
-	return GJ_OK;
-}
-
-GjStatus
-gj_pick_values(GjQueue *queue, void *to, const void *from, uint32_t width,
-			   const uint32_t *positions, uint32_t n)
-{
-	GJ_TRY(gj_enter(queue));
-	if (n == 0)
-		return GJ_OK;
-	switch (width)
-	{
-		case 1:
-			return pick<uint8_t>(queue, to, from, positions, n);
-		case 2:
-			return pick<uint16_t>(queue, to, from, positions, n);
-		case 4:
-			return pick<uint32_t>(queue, to, from, positions, n);
-		case 8:
-			return pick<uint64_t>(queue, to, from, positions, n);
-		default:
-			return pick<uint4>(queue, to, from, positions, n);
-	}
 }
 
 /* ---- references */

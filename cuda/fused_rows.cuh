@@ -17,6 +17,7 @@
 
 #include "../src/rows/fused.h"
 #include "internal.cuh"
+#include "load.cuh"
 #include "tile.cuh"
 
 /* Tuples of a thread, of blocks of GJ_THREADS. */
@@ -55,77 +56,7 @@ eval_one(const GjCode *code, const GjView *view, const GjTile *tile, uint32_t e,
 	return tile->null[at] != 0;
 }
 
-template <typename Type, uint32_t R>
-static __device__ __forceinline__ void
-load_as(const GjColumn &column, const uint32_t (&row)[R], uint32_t wanted, int64_t (&value)[R])
-{
-	const Type *data = (const Type *) column.data;
-	Type loaded[R];
-
-	/* none is looked at before all are under way */
-#pragma unroll
-	for (uint32_t i = 0; i < R; i++)
-		loaded[i] = wanted >> i & 1 ? data[row[i]] : Type();
-#pragma unroll
-	for (uint32_t i = 0; i < R; i++)
-		value[i] = (int64_t) loaded[i];
-}
-
-/* Values of a column for the wanted tuples (0 for others); returns those that are not NULL. */
-template <uint32_t R>
-static __device__ __forceinline__ uint32_t
-load_column(const GjColumn &column, const uint32_t (&row)[R], uint32_t wanted, int64_t (&value)[R])
-{
-	const uint8_t *nulls = column.nulls;
-
-#pragma unroll
-	for (uint32_t i = 0; i < R; i++)
-	{
-		if (row[i] == GJ_NO_ROW)
-			wanted &= ~(1u << i);
-	}
-	if (nulls != NULL)
-	{
-		uint8_t null[R];
-
-#pragma unroll
-		for (uint32_t i = 0; i < R; i++)
-			null[i] = wanted >> i & 1 ? nulls[row[i]] : 1;
-#pragma unroll
-		for (uint32_t i = 0; i < R; i++)
-		{
-			if (null[i] != 0)
-				wanted &= ~(1u << i);
-		}
-	}
-	switch (column.kind)
-	{
-		case GJ_BOOL:
-		case GJ_UINT1:
-			load_as<uint8_t>(column, row, wanted, value);
-			break;
-		case GJ_INT2:
-			load_as<int16_t>(column, row, wanted, value);
-			break;
-		case GJ_INT4:
-			load_as<int32_t>(column, row, wanted, value);
-			break;
-		case GJ_UINT4:
-			load_as<uint32_t>(column, row, wanted, value);
-			break;
-		case GJ_FLOAT4:
-#pragma unroll
-			for (uint32_t i = 0; i < R; i++)
-				value[i] = wanted >> i & 1 ? gj_column_value(&column, row[i]) : 0;
-			break;
-		default: /* GJ_INT8, GJ_FLOAT8 */
-			load_as<int64_t>(column, row, wanted, value);
-			break;
-	}
-	return wanted;
-}
-
-/* The same of an operand: a column, or a constant. */
+/* Values of an operand, a column or a constant, as load_column loads them. */
 template <uint32_t R>
 static __device__ __forceinline__ uint32_t
 load_operand(int32_t column, uint32_t slot, int64_t constant, const GjColumn *columns,

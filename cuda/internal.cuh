@@ -41,9 +41,9 @@ typedef struct GjPinned
 	GjResults results;
 	GjAggState states[GJ_MAX_AGGREGATES];
 	uint32_t missed[GJ_FUSED_PARTS];
-	uint32_t split_start[GJ_SPLIT_PARTS + 2];
+	GjSplitParts split_parts;
 	uint64_t fused_counts[GJ_FUSED_STEPS + 1];
-	int64_t value[2]; /* sorts: of rows */
+	int64_t value[2];      /* sorts: of rows */
 	struct GjPinned *next; /* in the device's list, while no queue has it */
 } GjPinned;
 
@@ -219,6 +219,7 @@ GjStatus gj_copy_peer(GjQueue *queue, void *to, GjDevice *other, const void *fro
 GjStatus gj_fill(GjQueue *queue, void *device, int byte, size_t nbytes);
 GjStatus gj_load_in(GjQueue *queue, void *device, const void *host, size_t nbytes);
 GjStatus gj_load_copy(GjQueue *queue, void *to, const void *from, size_t nbytes);
+GjStatus gj_load_peer(GjQueue *queue, void *to, GjDevice *other, const void *from, size_t nbytes);
 GjStatus gj_load_fill(GjQueue *queue, void *device, int byte, size_t nbytes);
 GjStatus gj_mark(GjQueue *queue, GjLane lane, uint32_t m);
 GjStatus gj_after(GjQueue *queue, GjLane lane, uint32_t m);
@@ -233,11 +234,9 @@ GjStatus gj_select(GjQueue *queue, const GjView *view, uint32_t expr, uint32_t *
 				   uint32_t *n);
 GjStatus gj_pick(GjQueue *queue, uint32_t *to, const uint32_t *from, uint32_t base,
 				 const uint32_t *positions, uint32_t n);
-GjStatus gj_split_reserve(GjQueue *queue, uint32_t n);
-GjStatus gj_split(GjQueue *queue, const GjKeys *keys, const GjSplit *split, uint32_t *positions,
-				  uint32_t start[GJ_SPLIT_PARTS + 2]);
-GjStatus gj_pick_values(GjQueue *queue, void *to, const void *from, uint32_t width,
-						const uint32_t *positions, uint32_t n);
+GjStatus gj_split_reserve(GjQueue *queue, uint32_t n, uint32_t ncolumns, uint32_t nkeys);
+GjStatus gj_split(GjQueue *queue, const GjSplit *split, const GjColumn *to, bool (*stop)(void *),
+				  void *arg, GjSplitParts *parts);
 GjStatus gj_ref_bytes(GjQueue *queue, const uint64_t *refs, uint32_t n, uint64_t *heap_at);
 GjStatus gj_move_refs(GjQueue *queue, uint64_t *refs, uint32_t n, const uint8_t *heap,
 					  const uint64_t *heap_at, uint8_t *to, uint64_t base);

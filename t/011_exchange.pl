@@ -154,7 +154,9 @@ my %resident = (
 	inner => 'SELECT count(*), sum(a.k), sum(b.k) FROM wide a JOIN other b ON a.id = b.id',
 	full => 'SELECT count(*), sum(a.k), sum(b.k) FROM wide a FULL JOIN other b ON a.id = b.id + 10000',
 	text => 'SELECT count(*), sum(hashtext(at)::int8), sum(hashtext(bt)::int8) FROM (SELECT a.t AS at, b.t AS bt FROM wide a LEFT JOIN other b ON a.id = b.id * 2 OFFSET 0) x',
-	groups => 'SELECT count(*), sum(n) FROM (SELECT b.k, count(*) AS n FROM wide a JOIN other b ON a.id = b.id GROUP BY b.k OFFSET 0) x');
+	groups => 'SELECT count(*), sum(n) FROM (SELECT b.k, count(*) AS n FROM wide a JOIN other b ON a.id = b.id GROUP BY b.k OFFSET 0) x',
+	# most devices have no inner row, and outer rows for the one that has some
+	one => 'SELECT count(*), sum(a.k), sum(one.v) FROM wide a JOIN one ON a.id = one.k');
 foreach my $round (qw(cold warm again changed vacuumed))
 {
 	$node->safe_psql('postgres', 'UPDATE wide SET k = k + 1 WHERE id % 5000 = 0; DELETE FROM other WHERE id % 7000 = 0') if $round eq 'changed';

@@ -240,6 +240,51 @@ bench_sort(const Device &device)
 		[&] { must(q, q.ops->sort_unique(q.queue, copy, 4, n, NULL, NULL, &m), "sort_unique"); });
 }
 
+/* Rows of two int8 columns that an exchange splits by one of them, in pieces as fragments are. */
+static void
+bench_split(const Device &device)
+{
+	const uint32_t npieces = 22;
+	const uint32_t n = npieces * 757000;
+	Program program;
+	Queue q(device, program);
+	const int64_t *keys = q.upload(shuffled(n, n));
+	std::vector<GjColumn> columns(2 * npieces);
+	std::vector<GjSplitPiece> pieces(npieces);
+	std::vector<GjColumn> to(2);
+	GjSplitParts parts;
+	GjSplit split = {};
+
+	for (GjColumn &c : columns)
+	{
+		const size_t piece = (&c - columns.data()) / 2;
+
+		c.kind = GJ_INT8;
+		c.width = 8;
+		c.data = keys + piece * 757000;
+		pieces[piece] = {&columns[2 * piece], NULL, 757000};
+	}
+	for (GjColumn &c : to)
+	{
+		c = columns[0];
+		c.data = q.alloc(gj_split_room(n, GJ_SPLIT_PARTS) * 8);
+	}
+	split.npieces = npieces;
+	split.pieces = pieces.data();
+	split.ncolumns = 2;
+	split.nkeys = 1;
+	for (uint32_t nparts : {2u, 4u, 8u, 16u})
+	{
+		const std::string name = "split 17 M of two int8, " + std::to_string(nparts) + " parts";
+
+		split.nparts = nparts;
+		measure(
+			q, name.c_str(), n, [] {},
+			[&]
+			{ must(q, q.ops->split(q.queue, &split, to.data(), never, NULL, &parts), "split"); });
+	}
+}
+
 void
 bench(const Device &device)
 {
@@ -248,4 +293,5 @@ bench(const Device &device)
 	bench_skew(device);
 	bench_tuples(device);
 	bench_sort(device);
+	bench_split(device);
 }

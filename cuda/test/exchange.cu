@@ -1,6 +1,6 @@
 /*
  * exchange.cu
- *	  Tests of split, pick_values, ref_bytes and move_refs.
+ *	  Tests of split, ref_bytes and move_refs.
  */
 #include <string.h>
 
@@ -15,102 +15,267 @@ at(uint32_t n)
 
 /* ---- split */
 
-/* Keys on the host. */
-struct HostKeys
+/* Columns of the rows that are split: all widths, and what keys can be. */
+static const struct
 {
-	std::vector<std::vector<int64_t>> value;
-	std::vector<uint8_t> null;
+	GjKind kind;
+	uint32_t width;
+} split_columns[] = {{GJ_INT8, 8},  {GJ_INT4, 4},  {GJ_FLOAT8, 8}, {GJ_INT2, 2},   {GJ_BOOL, 1},
+					 {GJ_UINT4, 4}, {GJ_UINT1, 1}, {GJ_FLOAT4, 4}, {GJ_BYTES, 16}, {GJ_REF, 8}};
 
-	uint64_t
-	hash(uint32_t i) const
-	{
-		uint64_t h = 0;
+static const uint32_t ncolumns = sizeof(split_columns) / sizeof(split_columns[0]);
+static const uint32_t not_wanted = 3; /* a column that is not sent, */
+static const uint32_t no_nulls = 4;   /* and one whose null flags are wanted though it has none */
 
-		for (const std::vector<int64_t> &v : value)
-			h = gj_hash_combine(h, v[i]);
-		return h;
-	}
+/* What is split, on the host. */
+struct HostRows
+{
+	std::vector<std::vector<Column>> piece;
+	std::vector<std::vector<uint32_t>> rows; /* empty: all rows of the piece */
+	std::vector<uint32_t> nrows;             /* of each piece */
+	std::vector<uint32_t> keys;              /* columns */
 };
 
-static uint32_t
-part_of(const HostKeys &keys, const GjSplit &split, uint32_t i)
+static const uint8_t *
+value_of(const Column &c, uint32_t row)
 {
-	const uint64_t hash = keys.hash(i);
-
-	if (keys.null[i])
-		return split.null_part;
-	for (uint32_t h = 0; h < split.nheavy; h++)
-	{
-		if (split.heavy[h] == hash)
-			return split.nparts;
-	}
-	return gj_hash_part(hash, split.nparts);
+	return c.data.data() + (size_t) row * c.type.width;
 }
 
-static void
-check_split(Queue &q, const HostKeys &host, const GjSplit &split, const std::string &where)
+static bool
+is_float(const Column &c)
 {
-	const uint32_t n = (uint32_t) host.null.size();
-	uint32_t start[GJ_SPLIT_PARTS + 2];
-	std::vector<uint32_t> expected;
-	std::vector<uint32_t> starts;
-	GjKeys keys = {};
-	uint32_t *positions = (uint32_t *) q.alloc(n * sizeof(uint32_t) + 16);
+	return c.type.kind == GJ_FLOAT8 || c.type.kind == GJ_FLOAT4;
+}
 
-	keys.nkeys = (uint32_t) host.value.size();
-	keys.nrows = n;
-	for (uint32_t k = 0; k < keys.nkeys; k++)
-		keys.value[k] = q.upload(host.value[k]);
-	keys.null = q.upload(host.null);
-	for (uint32_t p = 0; p <= split.nparts; p++)
+/* n rows in pieces of many sizes; every other one is a list of rows. */
+static HostRows
+random_pieces(Random &random, uint32_t n, uint32_t range, const std::vector<uint32_t> &keys)
+{
+	HostRows host;
+
+	host.keys = keys;
+	for (uint32_t done = 0, p = 0; done < n || p < 2; p++)
 	{
-		starts.push_back((uint32_t) expected.size());
-		for (uint32_t i = 0; i < n; i++)
+		const uint32_t left = n - done;
+		/* also none, a tile's worth and less, and what is left */
+		const uint32_t some[] = {left, 0, 1, 511, 512, 513, 8191, 8193, left / 2, left};
+		const uint32_t m = p > 200 ? left : std::min(left, some[random() % 10]);
+		const bool list = random() % 2 == 0;
+		const uint32_t all = list ? m + m / 2 + 1 : m;
+		std::vector<Column> columns;
+
+		for (uint32_t c = 0; c < ncolumns; c++)
+			columns.push_back(random_column(random, split_columns[c].kind, split_columns[c].width,
+											0, all, c != no_nulls && random() % 2 ? 0.1 : 0.0,
+											range));
+		host.piece.push_back(columns);
+		host.rows.push_back(list ? random_rows(random, m, all) : std::vector<uint32_t>());
+		host.nrows.push_back(m);
+		done += m;
+	}
+	return host;
+}
+
+/* Hash of a row's keys; false: one of them is NULL. */
+static bool
+hash_of(const HostRows &host, uint32_t p, uint32_t row, uint64_t *hash)
+{
+	*hash = 0;
+	for (uint32_t k : host.keys)
+	{
+		const Column &c = host.piece[p][k];
+
+		if (c.null(row))
+			return false;
+		*hash = gj_hash_combine(*hash, gj_key_bits(c.value(row), is_float(c)));
+	}
+	return true;
+}
+
+/* Keys as `keys` computes them. */
+static GjKeys
+computed_keys(Queue &q, const HostRows &host)
+{
+	std::vector<std::vector<int64_t>> value(host.keys.size());
+	std::vector<uint8_t> null;
+	GjKeys keys = {};
+
+	for (uint32_t p = 0; p < host.piece.size(); p++)
+	{
+		for (uint32_t i = 0; i < host.nrows[p]; i++)
 		{
-			if (part_of(host, split, i) == p)
-				expected.push_back(i);
+			const uint32_t row = host.rows[p].empty() ? i : host.rows[p][i];
+			bool none = false;
+
+			for (uint32_t k = 0; k < host.keys.size(); k++)
+			{
+				const Column &c = host.piece[p][host.keys[k]];
+
+				value[k].push_back(c.null(row) ? 0 : gj_key_bits(c.value(row), is_float(c)));
+				none |= c.null(row);
+			}
+			null.push_back(none);
 		}
 	}
-	starts.push_back(n);
+	keys.nkeys = (uint32_t) host.keys.size();
+	keys.nrows = (uint32_t) null.size();
+	for (uint32_t k = 0; k < keys.nkeys; k++)
+		keys.value[k] = q.upload(value[k]);
+	keys.null = q.upload(null);
+	return keys;
+}
+
+/* What a split makes of a column. */
+struct Expected
+{
+	Bytes data;
+	Bytes nulls;
+};
+
+static void
+check_split(const Device &device, const HostRows &host, uint32_t nparts, bool computed,
+			const std::string &where)
+{
+	Program program;
+	Queue q(device, program);
+	const uint32_t npieces = (uint32_t) host.piece.size();
+	const size_t guard = 64;
+	std::vector<Expected> expected(ncolumns);
+	GjSplitParts expected_parts = {};
+	std::vector<std::vector<GjColumn>> columns(npieces);
+	std::vector<GjSplitPiece> pieces(npieces);
+	std::vector<GjColumn> to(ncolumns);
+	GjSplitParts parts = {};
+	GjSplit split = {};
+	GjKeys keys;
+	uint32_t n = 0;    /* rows, */
+	uint32_t room = 0; /* and those with what lies between parts */
+
+	split.nparts = nparts;
+	split.null_part = nparts / 2;
+	for (uint32_t part = 0; part < nparts; part++)
+	{
+		/* nothing is written between parts */
+		room = (room + GJ_SPLIT_ALIGN - 1) / GJ_SPLIT_ALIGN * GJ_SPLIT_ALIGN;
+		for (uint32_t c = 0; c < ncolumns; c++)
+		{
+			expected[c].data.resize((size_t) room * split_columns[c].width, 0xEE);
+			expected[c].nulls.resize(room, 0xEE);
+		}
+		expected_parts.start[part] = room;
+		for (uint32_t p = 0; p < npieces; p++)
+		{
+			for (uint32_t i = 0; i < host.nrows[p]; i++)
+			{
+				const uint32_t row = host.rows[p].empty() ? i : host.rows[p][i];
+				uint64_t hash;
+
+				if ((hash_of(host, p, row, &hash) ? gj_hash_part(hash, nparts) : split.null_part) !=
+					part)
+					continue;
+				n++;
+				room++;
+				for (uint32_t c = 0; c < ncolumns; c++)
+				{
+					const Column &from = host.piece[p][c];
+
+					expected[c].data.insert(expected[c].data.end(), value_of(from, row),
+											value_of(from, row) + from.type.width);
+					expected[c].nulls.push_back(from.null(row));
+				}
+			}
+		}
+		expected_parts.end[part] = room;
+	}
+	check(room <= gj_split_room(n, nparts), "room", where);
+	for (uint32_t p = 0; p < npieces; p++)
+	{
+		for (const Column &c : host.piece[p])
+		{
+			GjColumn d = {};
+
+			d.kind = c.type.kind;
+			d.width = c.type.width;
+			d.data = q.upload(c.data);
+			d.nulls = c.nulls.empty() ? NULL : q.upload(c.nulls);
+			columns[p].push_back(d);
+		}
+		/* nobody reads it, and it may be missing */
+		columns[p][not_wanted].data = NULL;
+		pieces[p].columns = columns[p].data();
+		pieces[p].rows = host.rows[p].empty() ? NULL : q.upload(host.rows[p]);
+		pieces[p].nrows = host.nrows[p];
+	}
+	for (uint32_t c = 0; c < ncolumns; c++)
+	{
+		const Bytes untouched(expected[c].data.size() + guard, 0xEE);
+
+		to[c].kind = split_columns[c].kind;
+		to[c].width = split_columns[c].width;
+		if (c == not_wanted)
+			continue;
+		to[c].data = q.upload(untouched);
+		to[c].nulls = q.upload(Bytes(room + guard, 0xEE));
+		expected[c].data.insert(expected[c].data.end(), guard, 0xEE);
+		expected[c].nulls.insert(expected[c].nulls.end(), guard, 0xEE);
+	}
+	to[0].nulls = NULL;
+	split.npieces = npieces;
+	split.pieces = pieces.data();
+	split.ncolumns = ncolumns;
+	split.nkeys = (uint32_t) host.keys.size();
+	for (uint32_t k = 0; k < split.nkeys; k++)
+		split.key[k] = host.keys[k];
+	if (computed)
+	{
+		keys = computed_keys(q, host);
+		split.keys = &keys;
+	}
 	/* with memory that was reserved, and without */
-	if (split.nparts % 2 == 1)
-		check(q.ops->split_reserve(q.queue, n) == GJ_OK, "split_reserve", where);
-	check(q.ops->split(q.queue, &keys, &split, positions, start) == GJ_OK, "split", where);
-	check(std::vector<uint32_t>(start, start + split.nparts + 2) == starts, "starts of parts",
-		  where);
-	check(q.download(positions, n) == expected, "rows by part", where);
+	if (nparts % 2 == 1)
+		check(q.ops->split_reserve(q.queue, n, ncolumns, split.nkeys) == GJ_OK, "split_reserve",
+			  where);
+	check(q.ops->split(q.queue, &split, to.data(), never, NULL, &parts) == GJ_OK, "split", where);
+	check(memcmp(parts.start, expected_parts.start, nparts * sizeof(uint32_t)) == 0 &&
+			  memcmp(parts.end, expected_parts.end, nparts * sizeof(uint32_t)) == 0,
+		  "places of parts", where);
+	for (uint32_t c = 0; c < ncolumns; c++)
+	{
+		const std::string column = where + ", column " + std::to_string(c);
+
+		if (to[c].data)
+			check(q.download((const uint8_t *) to[c].data, expected[c].data.size()) ==
+					  expected[c].data,
+				  "values by part", column);
+		if (to[c].nulls)
+			check(q.download(to[c].nulls, expected[c].nulls.size()) == expected[c].nulls,
+				  "null flags by part", column);
+	}
 }
 
 static void
 test_split(const Device &device)
 {
-	Program program;
 	Random random(71);
 
 	for (uint32_t n : sizes)
 	{
 		for (uint32_t nparts : {1u, 2u, 3u, 4u, 8u, 15u, 16u})
 		{
-			Queue q(device, program);
-			HostKeys keys;
-			GjSplit split = {};
+			const std::string where = at(n) + ", parts = " + std::to_string(nparts);
 
-			keys.value.resize(1 + nparts % 2);
-			for (std::vector<int64_t> &v : keys.value)
-			{
-				for (uint32_t i = 0; i < n; i++)
-					v.push_back((int64_t) (random() % (n < 100 ? 10 : n)));
-			}
-			for (uint32_t i = 0; i < n; i++)
-				keys.null.push_back(random() % 8 == 0);
-			split.nparts = nparts;
-			split.null_part = nparts - 1;
-			check_split(q, keys, split, at(n) + ", parts = " + std::to_string(nparts));
-			/* as many heavy keys as there can be, most of them of rows */
-			split.nheavy = GJ_SPLIT_HEAVY;
-			for (uint32_t h = 0; h < GJ_SPLIT_HEAVY; h++)
-				split.heavy[h] = h < n ? keys.hash(h) : random();
-			check_split(q, keys, split, at(n) + ", heavy keys, parts = " + std::to_string(nparts));
+			if (n > 100000 && nparts != 3)
+				continue;
+			check_split(device, random_pieces(random, n, n < 100 ? 10 : n, {0}), nparts, false,
+						where + ", one key");
+			check_split(device, random_pieces(random, n, 100, {1, 2, 7}), nparts, false,
+						where + ", three keys");
+			check_split(device, random_pieces(random, n, 100, {5, 6}), nparts, true,
+						where + ", computed keys");
+			/* most parts get nothing */
+			check_split(device, random_pieces(random, n, 2, {4}), nparts, false,
+						where + ", few keys");
 		}
 	}
 }
@@ -141,38 +306,7 @@ test_parts(const Device &device)
 	}
 }
 
-/* ---- columns */
-
-static void
-test_pick_values(const Device &device)
-{
-	Program program;
-	Random random(72);
-
-	for (uint32_t n : sizes)
-	{
-		for (uint32_t width : {1u, 2u, 4u, 8u, 16u})
-		{
-			Queue q(device, program);
-			const uint32_t nfrom = n / 2 + 1;
-			Bytes from((size_t) nfrom * width);
-			Bytes expected;
-			std::vector<uint32_t> positions = random_rows(random, n, nfrom);
-			uint8_t *to = (uint8_t *) q.alloc((size_t) n * width + 16);
-
-			for (uint8_t &byte : from)
-				byte = (uint8_t) random();
-			for (uint32_t p : positions)
-				expected.insert(expected.end(), from.begin() + (size_t) p * width,
-								from.begin() + (size_t) (p + 1) * width);
-			check(q.ops->pick_values(q.queue, to, q.upload(from), width, q.upload(positions), n) ==
-					  GJ_OK,
-				  "pick_values", at(n));
-			check(q.download(to, expected.size()) == expected, "picked values",
-				  at(n) + ", width = " + std::to_string(width));
-		}
-	}
-}
+/* ---- references */
 
 /* References move in two pieces, to heaps that have something else before them. */
 static void
@@ -237,7 +371,6 @@ test_exchange(const Device &device)
 {
 	test_split(device);
 	test_parts(device);
-	test_pick_values(device);
 	test_refs(device);
 	group(device.ops->name, "exchange");
 }

@@ -33,6 +33,15 @@ copy_there(const Device &device, const Device &other, const char *how)
 			check(here.ops->copy_peer(here.queue, to, other.device, from, n) == GJ_OK, "copy_peer",
 				  where);
 		check(here.download(to, n) == bytes, "the same bytes", where);
+		/* on the other lane */
+		check(here.ops->fill(here.queue, to, 0, n) == GJ_OK &&
+				  here.ops->mark(here.queue, GJ_LANE_WORK, 0) == GJ_OK &&
+				  here.ops->after(here.queue, GJ_LANE_LOAD, 0) == GJ_OK &&
+				  here.ops->load_peer(here.queue, to, other.device, from, n) == GJ_OK &&
+				  here.ops->mark(here.queue, GJ_LANE_LOAD, 1) == GJ_OK &&
+				  here.ops->after(here.queue, GJ_LANE_WORK, 1) == GJ_OK,
+			  "load_peer", where);
+		check(here.download(to, n) == bytes, "the same bytes, loaded", where);
 	}
 	check(here.ops->copy_peer(here.queue, NULL, other.device, NULL, 0) == GJ_OK, "no bytes", how);
 }

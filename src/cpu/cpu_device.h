@@ -17,7 +17,7 @@
  *	set_pair.c		set_pair
  *	array_set.c		array_sizes, array_sets
  *	set_family.c	set_build, set_tile, set_free; intersections_find and its kin
- *	exchange.c		split, pick_values, ref_bytes, move_refs
+ *	exchange.c		split, ref_bytes, move_refs
  *	pool.c			the threads
  *
  * Every call does its work before it returns.  A row error is kept in the queue until
@@ -90,11 +90,9 @@ extern GjStatus gj_cpu_select(GjQueue *queue, const GjView *view, uint32_t expr,
 							  uint32_t *positions, uint32_t *n);
 extern GjStatus gj_cpu_pick(GjQueue *queue, uint32_t *to, const uint32_t *from, uint32_t base,
 							const uint32_t *positions, uint32_t n);
-extern GjStatus gj_cpu_split_reserve(GjQueue *queue, uint32_t n);
-extern GjStatus gj_cpu_split(GjQueue *queue, const GjKeys *keys, const GjSplit *split,
-							 uint32_t *positions, uint32_t start[GJ_SPLIT_PARTS + 2]);
-extern GjStatus gj_cpu_pick_values(GjQueue *queue, void *to, const void *from, uint32_t width,
-								   const uint32_t *positions, uint32_t n);
+extern GjStatus gj_cpu_split_reserve(GjQueue *queue, uint32_t n, uint32_t ncolumns, uint32_t nkeys);
+extern GjStatus gj_cpu_split(GjQueue *queue, const GjSplit *split, const GjColumn *to,
+							 bool (*stop) (void *), void *arg, GjSplitParts *parts);
 extern GjStatus gj_cpu_ref_bytes(GjQueue *queue, const uint64_t *refs, uint32_t n,
 								 uint64_t *heap_at);
 extern GjStatus gj_cpu_move_refs(GjQueue *queue, uint64_t *refs, uint32_t n, const uint8_t *heap,

@@ -1,6 +1,6 @@
 /*
  * exchange.c
- *	  Rows that go to several devices: split by their keys, and columns of them put together.
+ *	  Rows that go to several devices: split by their keys, part by part, and the bytes of references.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,141 +10,185 @@
 
 /* ---- split */
 
-#define GJ_ALL_PARTS		(GJ_SPLIT_PARTS + 1)
+/* Rows of a piece. */
+typedef struct GjSplitRows
+{
+	const GjSplitPiece *piece;
+	uint32_t	begin;
+	uint32_t	end;
+	uint32_t	first_row;		/* number of row `begin` of all */
+	uint32_t	at[GJ_SPLIT_PARTS];	/* rows of each part, then where they go */
+} GjSplitRows;
 
 typedef struct GjSplitWork
 {
-	const GjKeys *keys;
 	const GjSplit *split;
+	const GjColumn *to;
 	uint8_t    *part;			/* of each row */
-	uint32_t   (*at)[GJ_ALL_PARTS];	/* of each item: rows of each part, then where they go */
-	uint32_t   *positions;
+	GjSplitRows *items;
 } GjSplitWork;
 
 static uint32_t
-part_of(const GjSplitWork *w, uint32_t i)
+part_of(const GjSplit *split, const GjSplitRows *item, uint32_t i)
 {
+	const uint32_t row = item->piece->rows ? item->piece->rows[i] : i;
+	uint32_t	number = item->first_row + (i - item->begin);
 	uint64_t	hash = 0;
 
-	if (w->keys->null[i])
-		return w->split->null_part;
-	for (uint32_t k = 0; k < w->keys->nkeys; k++)
-		hash = gj_hash_combine(hash, w->keys->value[k][i]);
-	for (uint32_t h = 0; h < w->split->nheavy; h++)
-		if (hash == w->split->heavy[h])
-			return w->split->nparts;
-	return gj_hash_part(hash, w->split->nparts);
-}
+	if (split->keys && split->keys->null[number])
+		return split->null_part;
+	for (uint32_t k = 0; k < split->nkeys; k++)
+	{
+		const GjColumn *column = &item->piece->columns[split->key[k]];
+		int64_t		value;
 
-static uint32_t
-item_end(const GjSplitWork *w, uint32_t item)
-{
-	uint32_t	begin = item * GJ_ITEM_ROWS;
-
-	return w->keys->nrows - begin < GJ_ITEM_ROWS ? w->keys->nrows : begin + GJ_ITEM_ROWS;
+		if (split->keys)
+			value = split->keys->value[k][number];
+		else if (gj_row_is_null(column, row))
+			return split->null_part;
+		else
+			value = gj_key_bits(gj_column_value(column, row),
+								column->kind == GJ_FLOAT8 || column->kind == GJ_FLOAT4);
+		hash = gj_hash_combine(hash, value);
+	}
+	return gj_hash_part(hash, split->nparts);
 }
 
 static void
-find_parts_item(void *arg, uint32_t item, const GjTile *tile)
+find_parts_item(void *arg, uint32_t n, const GjTile *tile)
 {
 	const GjSplitWork *w = arg;
+	GjSplitRows *item = &w->items[n];
 
-	for (uint32_t i = item * GJ_ITEM_ROWS; i < item_end(w, item); i++)
+	for (uint32_t i = item->begin; i < item->end; i++)
 	{
-		w->part[i] = (uint8_t) part_of(w, i);
-		w->at[item][w->part[i]]++;
+		uint32_t	part = part_of(w->split, item, i);
+
+		w->part[item->first_row + (i - item->begin)] = (uint8_t) part;
+		item->at[part]++;
+	}
+}
+
+/* Values of `width` bytes of an item's rows; `from` is NULL: all are 0. */
+static void
+write_values(const GjSplitWork *w, const GjSplitRows *item, const void *from, void *to,
+			 uint32_t width)
+{
+	uint32_t	at[GJ_SPLIT_PARTS];
+
+	memcpy(at, item->at, sizeof(at));
+	for (uint32_t i = item->begin; i < item->end; i++)
+	{
+		uint32_t	row = item->piece->rows ? item->piece->rows[i] : i;
+		uint32_t	part = w->part[item->first_row + (i - item->begin)];
+		uint8_t    *value = (uint8_t *) to + (size_t) at[part]++ * width;
+
+		if (from)
+			memcpy(value, (const uint8_t *) from + (size_t) row * width, width);
+		else
+			memset(value, 0, width);
 	}
 }
 
 static void
-place_item(void *arg, uint32_t item, const GjTile *tile)
+write_item(void *arg, uint32_t n, const GjTile *tile)
 {
 	const GjSplitWork *w = arg;
+	const GjSplitRows *item = &w->items[n];
 
-	for (uint32_t i = item * GJ_ITEM_ROWS; i < item_end(w, item); i++)
-		w->positions[w->at[item][w->part[i]]++] = i;
+	for (uint32_t c = 0; c < w->split->ncolumns; c++)
+	{
+		const GjColumn *from = &item->piece->columns[c];
+
+		if (w->to[c].data)
+			write_values(w, item, from->data, (void *) w->to[c].data, w->to[c].width);
+		if (w->to[c].nulls)
+			write_values(w, item, from->nulls, (void *) w->to[c].nulls, 1);
+	}
 }
 
-/* Numbers of rows become places; tells where each part starts. */
+/* Numbers of rows become places; tells where the parts are. */
 static void
-place_items(const GjSplitWork *w, uint32_t nitems, uint32_t *start)
+place_items(const GjSplitWork *w, uint32_t nitems, GjSplitParts *parts)
 {
 	uint32_t	total = 0;
 
-	for (uint32_t p = 0; p <= w->split->nparts; p++)
+	for (uint32_t p = 0; p < w->split->nparts; p++)
 	{
-		start[p] = total;
-		for (uint32_t item = 0; item < nitems; item++)
+		total = (total + GJ_SPLIT_ALIGN - 1) / GJ_SPLIT_ALIGN * GJ_SPLIT_ALIGN;
+		parts->start[p] = total;
+		for (uint32_t i = 0; i < nitems; i++)
 		{
-			uint32_t	n = w->at[item][p];
+			uint32_t	n = w->items[i].at[p];
 
-			w->at[item][p] = total;
+			w->items[i].at[p] = total;
 			total += n;
 		}
+		parts->end[p] = total;
 	}
-	start[w->split->nparts + 1] = total;
+}
+
+/* Makes items of the pieces, and room for the parts of their rows.  False: out of memory. */
+static bool
+make_items(GjSplitWork *w, uint32_t *nitems)
+{
+	uint32_t	nrows = 0;
+	uint32_t	n = 0;
+
+	for (uint32_t p = 0; p < w->split->npieces; p++)
+	{
+		nrows += w->split->pieces[p].nrows;
+		n += gj_items(w->split->pieces[p].nrows);
+	}
+	w->part = malloc((size_t) nrows + 1);
+	w->items = calloc((size_t) n + 1, sizeof(GjSplitRows));
+	if (!w->part || !w->items)
+		return false;
+	*nitems = n;
+	n = nrows = 0;
+	for (uint32_t p = 0; p < w->split->npieces; p++)
+	{
+		const GjSplitPiece *piece = &w->split->pieces[p];
+
+		for (uint32_t begin = 0, end; begin < piece->nrows; begin = end)
+		{
+			end = (uint32_t) gj_item_end(begin, piece->nrows);
+			w->items[n++] = (GjSplitRows) {.piece = piece,.begin = begin,.end = end,.first_row = nrows};
+			nrows += end - begin;
+		}
+	}
+	return true;
 }
 
 /* A split takes none of the device's memory. */
 GjStatus
-gj_cpu_split_reserve(GjQueue *queue, uint32_t n)
+gj_cpu_split_reserve(GjQueue *queue, uint32_t n, uint32_t ncolumns, uint32_t nkeys)
 {
 	return GJ_OK;
 }
 
 GjStatus
-gj_cpu_split(GjQueue *queue, const GjKeys *keys, const GjSplit *split, uint32_t *positions,
-			 uint32_t start[GJ_SPLIT_PARTS + 2])
+gj_cpu_split(GjQueue *queue, const GjSplit *split, const GjColumn *to, bool (*stop) (void *),
+			 void *arg, GjSplitParts *parts)
 {
-	uint32_t	nitems = gj_items(keys->nrows);
-	GjSplitWork w = {keys, split, NULL, NULL, positions};
+	GjPool	   *pool = queue->device->pool;
+	GjSplitWork w = {.split = split,.to = to};
 	GjStatus	status = GJ_OUT_OF_HOST_MEMORY;
+	uint32_t	nitems;
 
-	w.part = malloc((size_t) keys->nrows + 1);
-	w.at = calloc((size_t) nitems + 1, sizeof(*w.at));
-	if (w.part && w.at)
+	if (make_items(&w, &nitems))
 	{
-		gj_for_items(queue, keys->nrows, find_parts_item, &w);
-		place_items(&w, nitems, start);
-		gj_for_items(queue, keys->nrows, place_item, &w);
-		status = gj_take_row_error(queue);
+		status = GJ_CANCELLED;
+		if (gj_pool_run(pool, nitems, find_parts_item, &w, &queue->tile, stop, arg))
+		{
+			place_items(&w, nitems, parts);
+			if (gj_pool_run(pool, nitems, write_item, &w, &queue->tile, stop, arg))
+				status = gj_take_row_error(queue);
+		}
 	}
 	free(w.part);
-	free(w.at);
+	free(w.items);
 	return status;
-}
-
-/* ---- pick_values */
-
-typedef struct GjPickValues
-{
-	uint8_t    *to;
-	const uint8_t *from;
-	uint32_t	width;
-	const uint32_t *positions;
-	uint32_t	n;
-} GjPickValues;
-
-static void
-pick_values_item(void *arg, uint32_t item, const GjTile *tile)
-{
-	const GjPickValues *p = arg;
-	uint32_t	begin = item * GJ_ITEM_ROWS;
-	uint32_t	end = p->n - begin < GJ_ITEM_ROWS ? p->n : begin + GJ_ITEM_ROWS;
-
-	for (uint32_t i = begin; i < end; i++)
-		memcpy(p->to + (size_t) i * p->width, p->from + (size_t) p->positions[i] * p->width,
-			   p->width);
-}
-
-GjStatus
-gj_cpu_pick_values(GjQueue *queue, void *to, const void *from, uint32_t width,
-				   const uint32_t *positions, uint32_t n)
-{
-	GjPickValues p = {to, from, width, positions, n};
-
-	gj_for_items(queue, n, pick_values_item, &p);
-	return GJ_OK;
 }
 
 /* ---- references */

@@ -458,19 +458,47 @@ typedef struct GjFoundPairs
 /* ---- exchange between devices */
 
 #define GJ_SPLIT_PARTS		16
-#define GJ_SPLIT_HEAVY		32
+#define GJ_SPLIT_PIECES		256
+
+/* Rows rows[0 .. nrows) (NULL: 0 .. nrows-1) of columns[ncolumns] (host array), which may lie anywhere. */
+typedef struct GjSplitPiece
+{
+	const GjColumn *columns;
+	const uint32_t *rows;		/* device memory */
+	uint32_t	nrows;
+} GjSplitPiece;
 
 /*
- * How rows are split by their keys: hash h (gj_hash_combine of all keys) belongs to part
- * gj_hash_part(h, nparts), but to part nparts if it is one of `heavy`.
+ * Rows that are split by their keys: hash h (gj_hash_combine of all keys) belongs to part
+ * gj_hash_part(h, nparts).
  */
 typedef struct GjSplit
 {
 	uint32_t	nparts;			/* 1 .. GJ_SPLIT_PARTS */
 	uint32_t	null_part;		/* of rows that have a NULL key */
-	uint32_t	nheavy;
-	uint64_t	heavy[GJ_SPLIT_HEAVY];
+	uint32_t	npieces;		/* at most GJ_SPLIT_PIECES, with fewer than 2^31 rows together */
+	const GjSplitPiece *pieces;
+	uint32_t	ncolumns;
+	uint32_t	nkeys;
+	uint32_t	key[GJ_MAX_KEYS];	/* columns, no references */
+	const GjKeys *keys;			/* of all rows, piece by piece; NULL: the columns `key` are the keys */
 } GjSplit;
+
+/* Part p is rows start[p] .. end[p]-1 of what a split has written. */
+typedef struct GjSplitParts
+{
+	uint32_t	start[GJ_SPLIT_PARTS];	/* multiples of GJ_SPLIT_ALIGN, for who reads a part by itself */
+	uint32_t	end[GJ_SPLIT_PARTS];
+} GjSplitParts;
+
+#define GJ_SPLIT_ALIGN		32
+
+/* Rows that columns need to have room for n of them in parts. */
+static inline uint64_t
+gj_split_room(uint64_t n, uint32_t nparts)
+{
+	return n + (uint64_t) nparts * (GJ_SPLIT_ALIGN - 1);
+}
 
 /* A slot of the output ring, as gather fills it. */
 typedef struct GjBatchTarget
@@ -482,7 +510,7 @@ typedef struct GjBatchTarget
 
 /*
  * A queue has two lanes.  Each keeps its work in order, and they run side by side: what is
- * queued goes to GJ_LANE_WORK, but for what load_in, load_copy and load_fill put on GJ_LANE_LOAD.
+ * queued goes to GJ_LANE_WORK, but for what the load_ functions put on GJ_LANE_LOAD.
  */
 typedef enum GjLane
 {
@@ -548,9 +576,11 @@ typedef struct GjDeviceOps
 							  size_t nbytes);
 	GjStatus	(*fill) (GjQueue *queue, void *device, int byte, size_t nbytes);
 
-	/* copy_in, copy and fill on GJ_LANE_LOAD. */
+	/* copy_in, copy, copy_peer and fill on GJ_LANE_LOAD. */
 	GjStatus	(*load_in) (GjQueue *queue, void *device, const void *host, size_t nbytes);
 	GjStatus	(*load_copy) (GjQueue *queue, void *to, const void *from, size_t nbytes);
+	GjStatus	(*load_peer) (GjQueue *queue, void *to, GjDevice *device, const void *from,
+							  size_t nbytes);
 	GjStatus	(*load_fill) (GjQueue *queue, void *device, int byte, size_t nbytes);
 	/* From here on mark m < GJ_MAX_MARKS stands for all that is queued on the lane by now. */
 	GjStatus	(*mark) (GjQueue *queue, GjLane lane, uint32_t m);
@@ -583,16 +613,18 @@ typedef struct GjDeviceOps
 						 const uint32_t *positions, uint32_t n);
 
 	/*
-	 * positions[keys->nrows] = the rows part by part, ascending within one; part p starts at
-	 * start[p] (host), start[split->nparts + 1] = keys->nrows.  Waits.
+	 * Writes the rows of all pieces to columns to[split->ncolumns] (host array) part by part, in
+	 * their order within one: the values where `data` is not NULL, the null flags where `nulls` is
+	 * not NULL; they have gj_split_room().  *parts is host.  References keep what they are.  May
+	 * work for long: asks stop(arg).  Waits.
 	 */
-	GjStatus	(*split) (GjQueue *queue, const GjKeys *keys, const GjSplit *split,
-						  uint32_t *positions, uint32_t start[GJ_SPLIT_PARTS + 2]);
-	/* Room for split() of n rows: no such call runs out of device memory then. */
-	GjStatus	(*split_reserve) (GjQueue *queue, uint32_t n);
-	/* to[i] = from[positions[i]] for i < n: values of `width` bytes (1, 2, 4, 8 or 16). */
-	GjStatus	(*pick_values) (GjQueue *queue, void *to, const void *from, uint32_t width,
-								const uint32_t *positions, uint32_t n);
+	GjStatus	(*split) (GjQueue *queue, const GjSplit *split, const GjColumn *to,
+						  bool (*stop) (void *), void *arg, GjSplitParts *parts);
+	/*
+	 * Room for split() of n rows of GJ_SPLIT_PIECES pieces, with ncolumns columns and nkeys keys: no
+	 * such call runs out of device memory then.
+	 */
+	GjStatus	(*split_reserve) (GjQueue *queue, uint32_t n, uint32_t ncolumns, uint32_t nkeys);
 	/*
 	 * heap_at[0 .. n] = where the bytes of n references would start, one behind the other and
 	 * counted from 0.

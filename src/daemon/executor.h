@@ -53,7 +53,7 @@ typedef struct GjRunHost
 	/*
 	 * NULL, or of a run that exchanges rows with others (gj_run_open_exchange): one of its
 	 * parcels that nobody reads any more, waiting for it, during which gj_run_receive may be
-	 * called; and handing it to the runs of all parts, complete.
+	 * called; and handing it to the runs of all other parts, complete.
 	 */
 	GjStatus	(*get_parcel) (void *arg, GjParcel *parcels, uint32_t n, GjParcel **parcel);
 	GjStatus	(*send_parcel) (void *arg, GjParcel *parcel);
@@ -161,7 +161,7 @@ extern void gj_run_end_exchange(GjRun *run);
 extern uint64_t gj_run_exchange_space(GjRun *run);
 /* Reserves that, the same number for all runs, before any outer row comes. */
 extern GjStatus gj_run_reserve_exchange(GjRun *run, uint64_t nbytes);
-/* Takes the rows of the run's part.  Waits: the parcel is not read afterwards. */
+/* Takes the rows of the run's part of another one's.  Waits: the parcel is not read afterwards. */
 extern GjStatus gj_run_receive(GjRun *run, const GjParcel *parcel);
 /* Rows of the outer source that were received so far, and all bytes that other devices sent. */
 extern void gj_run_received(const GjRun *run, uint64_t *rows, uint64_t *nbytes);

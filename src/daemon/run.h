@@ -17,7 +17,9 @@
  *	run_intersect.c	GJ_PROGRAM_INTERSECT
  *	run_resident.c	fragments of sources that are, or become, resident
  *	run_side.c		inner sides that were built before, or are kept
- *	run_split.c		rows that are exchanged with runs on other devices
+ *	run_split.c		rows that are exchanged with runs on other devices: sends them
+ *	run_receive.c	the same: takes them
+ *	run_parcel.c	the same: what is kept for that
  *	run_sets.c		GJ_PROGRAM_SETS
  *	run_set_join.c	steps that join sets
  *	run_membership.c	the same, of sets that are rows of a membership table
@@ -582,19 +584,25 @@ extern void gj_side_release(GjRun *run);
 extern bool gj_run_has_outer_columns(const GjRun *run);
 /* True if rows of the source are exchanged. */
 extern bool gj_run_exchanges(const GjRun *run, uint32_t source);
-/* Takes the rows of a chunk, or nrows that the source's columns describe, to send them. */
+/*
+ * Takes the rows of a chunk, or nrows that the source's columns describe, to send them.  Those stay
+ * where they lie until the source has ended.
+ */
 extern GjStatus gj_run_stage_chunk(GjRun *run, uint32_t source, const GjChunk *chunk,
 								   const GjKept *kept);
 extern GjStatus gj_run_stage_rows(GjRun *run, uint32_t source, uint32_t nrows);
+/* Sends those that wait, if they are many and more may come: so that others need not wait for them. */
+extern GjStatus gj_run_send_many(GjRun *run, uint32_t source);
 /* True if gj_run_stage_rows sends them at once, for their references point into what has them. */
 extern bool gj_run_sends_in_place(const GjRun *run, uint32_t source);
 /* The filter that rows of an inner source have passed when it is built, or -1. */
 extern int32_t gj_run_inner_filter(const GjRun *run, uint32_t source);
 /* Which part of the source's rows the run has, and of how many; 0 of 1: all. */
 extern void gj_run_exchanged_part(const GjRun *run, uint32_t source, uint32_t part[2]);
-/* Takes outer rows that were received through the steps. */
-extern GjStatus gj_run_open_parcels(GjRun *run);
 extern void gj_run_free_exchange(GjRun *run);
+
+/* run_receive.c: takes outer rows that were received, and are few, through the steps. */
+extern GjStatus gj_run_open_parcels(GjRun *run);
 
 /* run_sets.c */
 extern GjStatus gj_run_sets(GjRun *run);

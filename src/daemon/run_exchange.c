@@ -5,9 +5,10 @@
  *
  * Whoever gets rows of these two sources, in chunks or as resident fragments of its device,
  * sends them on in parcels (run_split.c), which lie on the sender's device and are copied from
- * there.  A parcel is a task for the members that have a part of it, ahead of all their others.
- * Who needs a parcel while all of its own are still read takes parcels of others meanwhile: so
- * some member always gets on.  Sources end when all parcels have been taken.
+ * there (run_receive.c).  A parcel is a task for the other members that have a part of it, ahead of
+ * all else they do.  Who fills the next one takes a parcel of each other member first, and more while
+ * all of its own are still read: so some member always gets on.  Sources end when all parcels have
+ * been taken.
  *
  * Equal keys meet on one device, so every join type comes out right, the unmatched rows of
  * either side too.  Steps before it must not have rows of their inner side come out at the end:
@@ -180,29 +181,32 @@ gj_member_get_parcel(void *arg, GjParcel *parcels, uint32_t n, GjParcel **parcel
 {
 	GjMember   *member = arg;
 	GjTeam	   *team = member->team;
+	uint32_t	taken = 0;
 	GjStatus	status = GJ_OK;
 
 	*parcel = NULL;
 	pthread_mutex_lock(&team->lock);
 	while (status == GJ_OK)
 	{
-		GjTask	   *task;
+		GjTask	   *task = NULL;
 
 		for (uint32_t i = 0; i < n && !*parcel; i++)
 			if (parcels[i].nusers == 0)
 				*parcel = &parcels[i];
-		if (*parcel)
-			break;
 		if (__atomic_load_n(&team->stop, __ATOMIC_RELAXED) != 0)
 		{
 			status = GJ_CANCELLED;
 			break;
 		}
-		task = gj_take_task(&member->inbox);
+		/* first one of each other member, so that they get theirs back */
+		if (!*parcel || ++taken < team->nmembers)
+			task = gj_take_task(&member->inbox);
+		if (!task && *parcel)
+			break;
 		if (!task)
 		{
 			member->run->work.ops->phase(member->run->work.queue, GJ_PHASE_WAIT);
-			pthread_cond_wait(&team->work, &team->lock);
+			gj_team_await(team);
 			continue;
 		}
 		pthread_mutex_unlock(&team->lock);
@@ -224,7 +228,8 @@ gj_member_send_parcel(void *arg, GjParcel *parcel)
 
 	for (uint32_t p = 0; p < team->nmembers && status == GJ_OK; p++)
 	{
-		if (parcel->start[p + 1] == parcel->start[p])
+		/* the member takes its own part itself */
+		if (gj_parcel_rows(parcel, p) == 0 || member == &team->members[p])
 			continue;
 		tasks[p] = calloc(1, sizeof(GjTask));
 		if (!tasks[p])

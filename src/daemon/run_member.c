@@ -465,8 +465,9 @@ do_task(GjMember *member, const GjTask *task)
 				gj_member_open_run(member, team->program, &status);
 			return status;
 		case GJ_TASK_USE:
-			/* it was posted before anybody knew */
-			if (task->source == 0 && gj_run_complete(member->run))
+			/* it was posted before anybody knew; in an exchange others may want the rows */
+			if (task->source == 0 && (team->exchange_step >= 0 ? gj_team_complete(team) :
+									  gj_run_complete(member->run)))
 				return GJ_OK;
 			member->nchunks += task->source == 0 ? task->nrows : 0;
 			member->restless = true;
@@ -527,9 +528,8 @@ fail(GjTeam *team, GjStatus status)
 	gj_team_tell(team);
 }
 
-/* Waits until members are told of something, at first without sleeping.  The lock is held. */
-static void
-await_work(GjTeam *team)
+void
+gj_team_await(GjTeam *team)
 {
 	uint32_t	seen = team->told;
 
@@ -567,7 +567,7 @@ member_main(void *arg)
 		tired = !task && member->restless && team->status == GJ_OK;
 		if (!task && !tired)
 		{
-			await_work(team);
+			gj_team_await(team);
 			continue;
 		}
 		team->nidle--;

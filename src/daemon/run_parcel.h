@@ -1,16 +1,18 @@
 /*
  * run_parcel.h
- *	  Rows that a run sends to the runs of other devices; see run_split.c.
+ *	  Rows that a run sends to the runs of other devices, and what it keeps for that
+ *	  (run_parcel.c); see run_split.c, which sends, and run_receive.c.
  */
 #ifndef GJ_DAEMON_RUN_PARCEL_H
 #define GJ_DAEMON_RUN_PARCEL_H
 
 #include "executor.h"
+#include "relation.h"
 #include "work.h"
 
 /*
  * Rows of one source on the sender's device, part by part.  The sender writes it while it has
- * no user; then the runs of all parts that have rows here read it, each its own.
+ * no user, and reads its own part; the runs of all other parts that have rows here read theirs.
  */
 struct GjParcel
 {
@@ -18,11 +20,86 @@ struct GjParcel
 	uint32_t	source;
 	GjDeviceEntry *entry;		/* where it lies */
 	GjColumn   *columns;		/* of the source; data is NULL if nobody reads it */
-	uint32_t	start[GJ_SPLIT_PARTS + 2];	/* part p: rows start[p] .. start[p+1]-1 */
-	uint64_t	heap_start[GJ_SPLIT_PARTS + 1]; /* and these bytes of the heap, to which its
-												 * references are relative */
+	GjSplitParts parts;
+	uint64_t	heap_start[GJ_SPLIT_PARTS + 1]; /* part p: bytes of the heap from heap_start[p] on,
+												 * to which its references are relative */
 	GjBuffer	memory;			/* of the columns */
 	GjBuffer	heap;
 };
+
+/* One is filled while others are read. */
+#define GJ_PARCELS			3
+
+/* A source whose rows are exchanged. */
+typedef struct GjSplitSide
+{
+	uint32_t	source;
+	int32_t		filter;
+	uint32_t	first_key;		/* expressions */
+	bool		computes_keys;	/* a key is more than a column */
+	uint32_t	key[GJ_MAX_KEYS];	/* else: the source's columns that they are */
+	GjRelation	stage;			/* rows that were copied together, waiting to be sent */
+	bool	   *sent;			/* its columns: somebody reads it behind the filter */
+	uint32_t	nrefs;			/* of these: references */
+	bool		has_refs;		/* any column is one */
+	uint32_t	most_rows;		/* of a parcel; 0: not known yet */
+	uint32_t	stage_rows;		/* of the stage */
+	uint64_t	most_heap;		/* bytes of a parcel's heap, if the side has references */
+} GjSplitSide;
+
+/* Outer rows that were received, and pass the steps together. */
+typedef struct GjInbox
+{
+	GjRelation	rows;
+	bool	   *has_nulls;		/* of its columns: null flags are written since the first NULL */
+} GjInbox;
+
+/* Marks of the queue, behind those of stages. */
+#define GJ_MARK_COPIED(i)	(GJ_SLOT_MARKS + 4 + (i))	/* inbox i: its rows are there */
+#define GJ_MARK_OPENED(i)	(GJ_SLOT_MARKS + 6 + (i))	/* they are not read any more */
+
+typedef struct GjRunExchange
+{
+	GjExchangePlan plan;
+	uint32_t	nkeys;
+	GjSplitSide side[2];		/* outer, inner */
+	GjInbox		inbox[2];		/* references: only the first one */
+	uint32_t	filling;		/* the inbox that rows are copied to */
+	uint32_t	inbox_rows;		/* that have room in one */
+	/* rows that wait to be sent where they lie; of one source, since outer rows come last */
+	GjSplitPiece piece[GJ_SPLIT_PIECES];
+	GjColumn   *piece_columns;
+	uint32_t	npieces;
+	uint32_t	nwaiting;		/* rows of these */
+	GjColumn   *columns;		/* all of the program's, as set_columns takes them */
+	GjParcel	parcel[GJ_PARCELS];
+	GjBuffer	passed;			/* rows of the pieces that pass the filter */
+	GjBuffer	value[GJ_MAX_KEYS];	/* of keys that are computed */
+	GjBuffer	null;
+	GjBuffer	heap_at;
+	uint64_t	rows_received;
+	uint64_t	bytes_received;
+} GjRunExchange;
+
+static inline uint32_t
+gj_parcel_rows(const GjParcel *parcel, uint32_t part)
+{
+	return parcel->parts.end[part] - parcel->parts.start[part];
+}
+
+/* Places of bytes of one column of references in a parcel of n rows. */
+static inline uint64_t
+gj_heap_places(const GjRunExchange *x, uint64_t n)
+{
+	return gj_split_room(n, x->plan.nparts) + x->plan.nparts;
+}
+
+/* What is exchanged of the source; NULL: nothing. */
+extern GjSplitSide *gj_split_side(const GjRun *run, uint32_t source);
+/* Rows of a parcel of the side, at most; found out once. */
+extern uint32_t gj_split_most_rows(GjRun *run, GjSplitSide *side);
+
+/* run_receive.c: takes the rows of the run's part of a parcel that it has sent. */
+extern GjStatus gj_run_take_own(GjRun *run, const GjParcel *parcel);
 
 #endif							/* GJ_DAEMON_RUN_PARCEL_H */

@@ -541,6 +541,8 @@ use_fragments(GjRun *run, uint32_t source, const GjUse *uses, uint32_t n)
 			gj_resident_used(resident->store, used.fragment, uses[i].map_lsn, uses[i].pages);
 	}
 	free(ranges);
+	if (status == GJ_OK)
+		status = gj_run_send_many(run, source);
 	return status == GJ_OK ? gj_fused_flush(run) : status;
 }
 

@@ -244,6 +244,9 @@ extern void gj_team_wake(GjTeam *team);
 /* Wakes all members.  The lock is held. */
 extern void gj_team_tell(GjTeam *team);
 
+/* run_member.c: waits until they are told of something, at first without sleeping.  The lock is held. */
+extern void gj_team_await(GjTeam *team);
+
 /* Puts a task into a list; the lock is not held. */
 extern void gj_team_post(GjTeam *team, GjTaskList *list, GjTask *task);
 
