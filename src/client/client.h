@@ -98,8 +98,12 @@ extern bool gj_client_may_ask(void);
 
 /* Asks more; all that was asked before has been answered. */
 extern bool gj_client_send_ask(GjClient *client, const GjQuestions *ask);
-/* Sends a slot that holds a USE of n fragments (wire/resident.h), those of `source` first. */
-extern bool gj_client_send_use(GjClient *client, uint32 slot, uint32 source, uint32 n);
+/*
+ * Sends a slot that holds a USE of n fragments (wire/resident.h), those of `source` first.
+ * `complete`: nothing is left to be loaded.
+ */
+extern bool gj_client_send_use(GjClient *client, uint32 slot, uint32 source, uint32 n,
+							   bool complete);
 
 extern bool gj_client_end_source(GjClient *client, uint32 source);
 

@@ -620,13 +620,24 @@ void
 gj_session_await_closing(uint32_t pid)
 {
 	struct timespec end;
+	GjSpin		spin = gj_spin_start(GJ_SPIN_US);
+	bool		looks = true;
+	int			error = 0;
 
 	clock_gettime(CLOCK_REALTIME, &end);
 	end.tv_sec += GJ_CLOSING_SECONDS;
 	pthread_mutex_lock(&closing.lock);
-	while (is_closing(pid) &&
-		   pthread_cond_timedwait(&closing.given_back, &closing.lock, &end) != ETIMEDOUT)
-		;
+	while (is_closing(pid) && error != ETIMEDOUT)
+	{
+		if (!looks)
+		{
+			error = pthread_cond_timedwait(&closing.given_back, &closing.lock, &end);
+			continue;
+		}
+		pthread_mutex_unlock(&closing.lock);
+		looks = gj_spin_on(&spin);
+		pthread_mutex_lock(&closing.lock);
+	}
 	pthread_mutex_unlock(&closing.lock);
 }
 

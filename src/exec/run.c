@@ -164,7 +164,8 @@ send_use(GjRun *run, uint8 *memory, uint32 slot)
 			break;
 	}
 	/* if that fails, gj_client_next() tells why */
-	if (!gj_client_send_use(run->client, slot, first, n))
+	if (!gj_client_send_use(run->client, slot, first, n,
+							run->nloaded == run->nsources && run->workers == NULL))
 		run->nloaded = run->nsources;
 }
 

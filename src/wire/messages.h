@@ -81,10 +81,13 @@
 #define GJ_OUTPUT_SLOT_SIZE	(4u * 1024 * 1024)
 
 /*
- * While a run starts, an answer comes sooner than a process that sleeps is woken up: both sides look
- * for it so long before they sleep, unless there are too few processors.
+ * While a run starts, while it works on what is resident, and between two of a session, what is waited
+ * for comes sooner than a process that sleeps is woken up, which can take 0.3 ms: who waits looks for
+ * it so long before it sleeps, unless there are too few processors.  A GPU's run takes some tenths of a
+ * millisecond to open.
  */
-#define GJ_SPIN_US			100
+#define GJ_SPIN_US			1000
+#define GJ_RESULT_SPIN_US	2000
 #define GJ_SPIN_PROCESSORS	4
 
 /* What outlives a gpujoind: counters and refused programs, in a memfd of the launcher. */
