@@ -53,7 +53,8 @@ typedef struct GjSlotUse
 /* A fragment of an inner side that all members use; guarded by lock but for `use`. */
 typedef struct GjSharedUse
 {
-	GjUse		use;
+	GjUse		use;			/* its pages are those below, or NULL */
+	uint64_t	pages[GJ_FRAGMENT_WORDS];
 	GjFragment *fragment;
 	uint32_t	table;			/* of the source, as GjAsk numbers them */
 	GjDeviceEntry *owner;
@@ -67,7 +68,7 @@ typedef struct GjTask
 	GjTaskKind	kind;
 	uint32_t	source;
 	uint32_t	nrows;			/* USE: fragments */
-	uint8_t    *memory;			/* USE: the task's own, GjUse[nrows] */
+	uint8_t    *memory;			/* USE: the task's own, GjUse[nrows] and what they point to */
 	uint32_t	slot;
 	bool		keep;			/* CHUNK: it may become resident here */
 	GjSharedUse *shared;		/* USE_INNER */

@@ -427,29 +427,37 @@ typedef struct GjUses
 	GjUse	   *uses;
 } GjUses;
 
-/* Reads the next of what a USE says, once; *at moves behind it.  False: it does not fit the slot. */
-static bool
+/* Reads the next of what a USE says, once; *at moves behind it.  use->pages are malloc'd. */
+static GjStatus
 read_use(const uint8_t **at, const uint8_t *end, GjUseHead *head, GjUse *use)
 {
+	const size_t nbytes = GJ_FRAGMENT_WORDS * sizeof(uint64_t);
+	uint64_t   *pages;
+
 	if (end - *at < (ptrdiff_t) sizeof(*head))
-		return false;
+		return GJ_BAD_PROGRAM;
 	memcpy(head, *at, sizeof(*head));
 	*at += sizeof(*head);
-	use->id = head->id;
-	use->map_lsn = head->map_lsn;
+	*use = (GjUse) {head->id, head->map_lsn, NULL};
+	if (head->source >= GJ_MAX_SOURCES)
+		return GJ_BAD_PROGRAM;
 	if (!(head->flags & GJ_KNOWN_BITS))
-	{
-		gj_pages_first(use->pages, head->npages);
-		return head->source < GJ_MAX_SOURCES;
-	}
-	if (end - *at < (ptrdiff_t) sizeof(use->pages))
-		return false;
-	memcpy(use->pages, *at, sizeof(use->pages));
-	*at += sizeof(use->pages);
-	return head->source < GJ_MAX_SOURCES;
+		return GJ_OK;
+	if (end - *at < (ptrdiff_t) nbytes)
+		return GJ_BAD_PROGRAM;
+	pages = malloc(nbytes);
+	if (!pages)
+		return GJ_OUT_OF_HOST_MEMORY;
+	memcpy(pages, *at, nbytes);
+	use->pages = pages;
+	*at += nbytes;
+	return GJ_OK;
 }
 
-/* Reads a USE: *nuses lots, whose fragments lie in uses[n], one lot behind the other. */
+/*
+ * Reads a USE: *nlots lots, whose fragments lie in uses[n], which were zeroed, one lot behind the
+ * other.
+ */
 static GjStatus
 read_uses(const uint8_t *memory, uint32_t n, GjUse *uses, GjUses *lots, uint32_t *nlots)
 {
@@ -461,8 +469,7 @@ read_uses(const uint8_t *memory, uint32_t n, GjUse *uses, GjUses *lots, uint32_t
 	{
 		GjUseHead	head;
 
-		if (!read_use(&memory, end, &head, &uses[i]))
-			return GJ_BAD_PROGRAM;
+		GJ_TRY(read_use(&memory, end, &head, &uses[i]));
 		if (!lot || lot->last || lot->source != head.source)
 		{
 			if ((lot && !lot->last) || *nlots == GJ_MAX_SOURCES)
@@ -505,7 +512,7 @@ feed_uses(GjSession *session, uint32_t which, const GjMsgSlot *message, const ui
 
 	if (message->nrows > GJ_LOAD_SLOT_SIZE / sizeof(GjUseHead))
 		return GJ_BAD_PROGRAM;
-	uses = malloc((message->nrows + 1) * sizeof(GjUse));
+	uses = calloc(message->nrows + 1, sizeof(GjUse));
 	if (!uses)
 		return GJ_OUT_OF_HOST_MEMORY;
 	status = read_uses(memory, message->nrows, uses, lots, &nlots);
@@ -514,6 +521,8 @@ feed_uses(GjSession *session, uint32_t which, const GjMsgSlot *message, const ui
 		status = host_slot_free(session, which * GJ_LOAD_SLOTS + message->slot);
 	if (status == GJ_OK)
 		status = use_lots(session, session->loaders[which], lots, nlots);
+	for (uint32_t i = 0; i < message->nrows; i++)
+		free((void *) uses[i].pages);
 	free(uses);
 	return status;
 }

@@ -107,7 +107,7 @@ typedef struct GjUse
 {
 	uint64_t	id;
 	uint64_t	map_lsn;
-	uint64_t	pages[GJ_FRAGMENT_WORDS];
+	const uint64_t *pages;		/* one bit each; NULL: all */
 } GjUse;
 
 #define GJ_CHUNK_MAX_PAGES	2048u
