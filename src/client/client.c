@@ -223,7 +223,7 @@ make_submit(const GjProgram *program)
 static GjMsgSlot
 make_ask(const GjQuestions *ask)
 {
-	return (GjMsgSlot) {.type = GJ_MSG_ASK,.nrows = ask->n};
+	return (GjMsgSlot) {.type = GJ_MSG_ASK,.slot = ask->whole ? GJ_ASK_WHOLE : 0,.nrows = ask->n};
 }
 
 /*
@@ -483,6 +483,8 @@ event_from_message(GjClient *client, const GjAnswer *answer, GjFailure *failure)
 		case GJ_MSG_RESIDENT:
 			if (slot->slot >= client->output.nslots)
 				break;
+			if (slot->nrows == 0)
+				client->connection->look_us = GJ_RESULT_SPIN_US;
 			event.type = GJ_EVENT_RESIDENT;
 			event.slot = slot->slot;
 			event.nrows = slot->nrows;

@@ -398,9 +398,128 @@ take_program(GjSession *session, GjProgram **program, GjErrorText *why)
 
 /* ---- the run */
 
+/* Fragments to be used: those of one source. */
+typedef struct GjUses
+{
+	uint32_t	source;
+	bool		last;			/* the source ends with them */
+	uint32_t	n;
+	GjUse	   *uses;
+} GjUses;
+
+static GjStatus use_lots(GjSession *session, GjSession *loader, const GjUses *lots, uint32_t n);
+
+/*
+ * True if the answer says that all fragments asked for are there, all-visible and with the LSN of
+ * the map; *at moves behind it.
+ */
+static bool
+is_whole(const GjAsk *ask, const uint8_t **at)
+{
+	GjAnswered	head;
+
+	memcpy(&head, *at, sizeof(head));
+	*at += sizeof(head);
+	if (ask->first != 0 || head.n != ask->nfragments)
+		return false;
+	for (uint32_t i = 0; i < head.n; i++)
+	{
+		GjKnownFragment known;
+
+		memcpy(&known, *at, sizeof(known));
+		*at += sizeof(known);
+		if (known.flags != 0 || known.npages != gj_ask_pages(ask, i))
+			return false;
+	}
+	return true;
+}
+
+/* Adds the fragments of a whole answer; *at moves behind it. */
+static void
+add_uses(const uint8_t **at, GjUses *lot)
+{
+	GjAnswered	head;
+
+	memcpy(&head, *at, sizeof(head));
+	*at += sizeof(head);
+	for (uint32_t i = 0; i < head.n; i++)
+	{
+		GjKnownFragment known;
+
+		memcpy(&known, *at, sizeof(known));
+		*at += sizeof(known);
+		lot->uses[lot->n++] = (GjUse) {known.id, known.map_lsn, NULL};
+	}
+}
+
+/*
+ * Takes the answers to the questions of an ASK, in the order in which sources are loaded: lots[nsources].
+ * *uses is the caller's to free; NULL: not everything is there, or it was not asked about.
+ */
+static GjStatus
+take_answers(GjSession *session, uint32_t nbytes, GjUses *lots, GjUse **uses)
+{
+	const uint8_t *answer = session->answers;
+	uint32_t	nanswers = 0;
+	uint32_t	n = 0;
+	GjAsk		ask;
+
+	*uses = NULL;
+	for (uint32_t at = 0; at < nbytes; at += (uint32_t) gj_ask_size(&ask), nanswers++)
+	{
+		memcpy(&ask, session->message + at, sizeof(ask));
+		/* some may have gone out already */
+		if (nanswers == session->nanswers || !is_whole(&ask, &answer))
+			return GJ_OK;
+		n += ask.nfragments;
+	}
+	*uses = malloc((n + 1) * sizeof(GjUse));
+	if (!*uses)
+		return GJ_OUT_OF_HOST_MEMORY;
+	for (uint32_t s = 0, first = 0; s < session->nsources; first += lots[s++].n)
+	{
+		lots[s] = (GjUses) {(s + 1) % session->nsources, true, 0, *uses + first};
+		answer = session->answers;
+		for (uint32_t at = 0; at < nbytes; at += (uint32_t) gj_ask_size(&ask))
+		{
+			memcpy(&ask, session->message + at, sizeof(ask));
+			if (ask.source == lots[s].source)
+				add_uses(&answer, &lots[s]);
+			else
+				answer += sizeof(GjAnswered) + ask.nfragments * sizeof(GjKnownFragment);
+		}
+		if (lots[s].n > 0)
+			continue;
+		free(*uses);
+		*uses = NULL;
+		return GJ_OK;
+	}
+	return GJ_OK;
+}
+
+/* Uses all that was asked about, if it is there, and tells the backend; else its answers are sent. */
+static GjStatus
+use_answers(GjSession *session, uint32_t nbytes)
+{
+	const GjMsgSlot message = {.type = GJ_MSG_RESIDENT};
+	GjUses		lots[GJ_MAX_SOURCES];
+	GjUse	   *uses;
+	GjStatus	status;
+
+	GJ_TRY(take_answers(session, nbytes, lots, &uses));
+	if (!uses)
+		return send_answers(session);
+	session->answers = NULL;
+	session->nanswers = session->answer_bytes = 0;
+	status = gj_session_send(session, &message, sizeof(message)) ?
+		use_lots(session, session, lots, session->nsources) : GJ_CANCELLED;
+	free(uses);
+	return status;
+}
+
 /* Answers the questions of an ASK. */
 static GjStatus
-feed_questions(GjSession *session)
+feed_questions(GjSession *session, bool whole)
 {
 	uint32_t	nbytes = session->ask_bytes;
 	GjAsk		ask;
@@ -415,17 +534,8 @@ feed_questions(GjSession *session)
 		GJ_TRY(gj_team_ask(session->run, session->message + at));
 	}
 	session->ask_bytes = 0;
-	return send_answers(session);
+	return whole ? use_answers(session, nbytes) : send_answers(session);
 }
-
-/* Fragments to be used, taken out of a slot: those of one source. */
-typedef struct GjUses
-{
-	uint32_t	source;
-	bool		last;			/* the source ends with them */
-	uint32_t	n;
-	GjUse	   *uses;
-} GjUses;
 
 /* Reads the next of what a USE says, once; *at moves behind it.  use->pages are malloc'd. */
 static GjStatus
@@ -540,7 +650,7 @@ feed_message(GjSession *session, uint32_t which, const GjMsgSlot *message)
 		case GJ_MSG_SOURCE_END:
 			return loader_has_ended(session, loader, message->source);
 		case GJ_MSG_ASK:
-			return feed_questions(session);
+			return feed_questions(session, message->slot == GJ_ASK_WHOLE);
 		case GJ_MSG_USE:
 			return feed_uses(session, which, message, memory);
 		default:

@@ -27,7 +27,9 @@
  *	ASK + questions				->					which fragments of tables are resident; the first one
  *													right behind SUBMIT, each other one after all
  *													answers to the one before
- *								<-	RESIDENT ...
+ *								<-	RESIDENT ...	or, to the first one if it is GJ_ASK_WHOLE: that
+ *													all of it is resident and is used now, as if the
+ *													backend had sent USE for all sources
  *	USE, CHUNK, SOURCE_END		->					sources 1, 2, ... in order, then 0
  *								<-	SLOT_FREE		the chunk (USE) has left the load ring; not told
  *													of a USE that ends source 0
@@ -62,7 +64,7 @@
 #include "reasons.h"
 #include "resident.h"
 
-#define GJ_ABI				2	/* raise with any change of src/wire */
+#define GJ_ABI				3	/* raise with any change of src/wire */
 #define GJ_STRINGIFY_(x)	#x
 #define GJ_STRINGIFY(x)		GJ_STRINGIFY_(x)
 #define GJ_SOCKET_NAME		"gpujoin." GJ_STRINGIFY(GJ_ABI) ".sock"
@@ -255,11 +257,18 @@ typedef struct GjMsgAttach
 typedef struct GjMsgSlot
 {
 	uint32_t	type;
-	uint32_t	slot;
+	uint32_t	slot;			/* ASK: GJ_ASK_WHOLE, or 0 */
 	uint32_t	source;			/* CHUNK, SOURCE_END; USE: the first one */
 	uint32_t	nrows;			/* CHUNK, BATCH: the slot's header says the same; USE:
-								 * fragments; ASK: questions; RESIDENT: answers */
+								 * fragments; ASK: questions; RESIDENT: answers, 0: all is
+								 * used as it was asked for, and there is no slot */
 } GjMsgSlot;
+
+/*
+ * The questions are about all tables of all sources, and all their pages were all-visible when the
+ * map's LSNs were those that are told.
+ */
+#define GJ_ASK_WHOLE		1u
 
 /* Bytes of questions in an ASK. */
 #define GJ_MAX_ASK			GJ_MAX_PROGRAM_SIZE
