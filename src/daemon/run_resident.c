@@ -467,7 +467,9 @@ use_rows(GjRun *run, uint32_t source, GjPinned used, GjRowRange *ranges, uint32_
 	{
 		uint32_t	nrows = ranges[i].end - ranges[i].first;
 
-		GJ_STOP_CHECK(run);
+		/* where they are only noted, gj_fused_flush looks */
+		if (!outer || !gj_fused_fits(run))
+			GJ_STOP_CHECK(run);
 		run->stats.source[source].rows_in += nrows;
 		skip_to(run->columns + first, ncolumns, start, ranges[i].first);
 		if (outer)

@@ -118,8 +118,9 @@ typedef struct GjMember
 	GjLease		lease;
 	GjRunHost	host;			/* of its runs: the functions of run_team.c */
 	GjRun	   *run;
-	pthread_t	thread;
-	bool		started;
+	bool		started;		/* a thread was found for it */
+	bool		working;		/* atomic: and has not left it yet */
+	struct GjMember *next;		/* of those for whom one is to be found */
 	bool		lost;			/* closing its run showed that the device is */
 	GjTaskList	own;			/* guarded by lock */
 	GjTaskList	inbox;			/* guarded by lock: parcels, ahead of anything else */
@@ -210,8 +211,11 @@ struct GjTeam
 
 /* ---- run_member.c */
 
-/* Starts the member's thread. */
+/* Finds the member a thread, one that has just left another one or a new one. */
 extern bool gj_member_start(GjMember *member);
+
+/* Waits until the thread has left the member, after the team was told to close. */
+extern void gj_member_await_end(GjMember *member);
 
 /* Opens a run of the member's. */
 extern void gj_member_open_run(GjMember *member, const GjProgram *program, GjStatus *status);
