@@ -22,6 +22,9 @@
 /* what the cpu device works on lies here: some 400 kB, and three times that with sanitizers */
 #define GJ_MEMBER_STACK		(4 * 1024 * 1024)
 
+/* How long a member looks for a task before it waits for its device, which takes some 0.01 ms. */
+#define GJ_REST_SPIN_US		50
+
 /* ---- what members ask of the session's thread */
 
 void
@@ -388,10 +391,20 @@ send_rows(GjMember *member, uint32_t i)
 
 /* ---- threads */
 
-/* Works on chunks that it was given, as far as there is nothing else to do. */
+/*
+ * Works on chunks that it was given, as far as there is nothing else to do.  Where nothing is loaded
+ * more comes soon: *more is set then, and nothing was done.
+ */
 static GjStatus
-rest(GjMember *member)
+rest(GjMember *member, uint32_t seen, bool *more)
 {
+	GjTeam	   *team = member->team;
+
+	if (!__atomic_load_n(&team->loads, __ATOMIC_RELAXED))
+		gj_spin_while(&team->told, seen, GJ_REST_SPIN_US);
+	*more = __atomic_load_n(&team->told, __ATOMIC_ACQUIRE) != seen;
+	if (*more)
+		return GJ_OK;
 	GJ_TRY(gj_run_flush(member->run));
 	return gj_run_wait(member->run);
 }
@@ -553,6 +566,8 @@ work_for(GjMember *member)
 	{
 		GjTask	   *task = NULL;
 		GjStatus	status = GJ_CANCELLED;
+		uint32_t	seen = team->told;
+		bool		more = false;
 		bool		tired;
 
 		if (team->status == GJ_OK)
@@ -574,7 +589,9 @@ work_for(GjMember *member)
 		if (tired)
 			member->restless = false;
 		if (!stopped(team))
-			status = gj_member_error(member, tired ? rest(member) : do_task(member, task));
+			status = gj_member_error(member, tired ? rest(member, seen, &more) :
+									 do_task(member, task));
+		member->restless |= more;
 		if (task && task->shared && status == GJ_OK)
 			gj_put_task(&member->held, task);
 		else
