@@ -16,7 +16,9 @@ my %option = (seconds => 30, seed => 1, writers => 3, readers => 3, rows => 2000
 GetOptions(\%option, 'seconds=i', 'seed=i', 'writers=i', 'readers=i', 'rows=i') or die "see the head of $0\n";
 my $dir = tempdir(CLEANUP => 1);
 my @tables = qw(narrow wide texts);
-my %columns = (narrow => '(id int, k int, v int)', wide => '(id int, k int, v int) WITH (fillfactor = 10)', texts => '(id int, k int, v int, t text)');
+# one that is all-visible most of the time: what is asked about as a whole is used without an answer
+my $calm = 'calm';
+my %columns = (calm => '(id int, k int, v int)', narrow => '(id int, k int, v int)', wide => '(id int, k int, v int) WITH (fillfactor = 10)', texts => '(id int, k int, v int, t text)');
 
 sub psql { my ($sql) = @_; my $pid = open(my $out, '-|', 'psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-c', $sql) or die "psql: $!"; my @lines = <$out>; close($out) or die "psql failed: $sql\n"; chomp @lines; return @lines; }
 
@@ -59,8 +61,8 @@ BEGIN
 END $$;
 SQL
 psql($setup);
-psql("SET search_path = resident_stress; CREATE TABLE $_ $columns{$_}; INSERT INTO $_ " . rows_of($_, 1, $option{rows}) . "; ALTER TABLE $_ SET (autovacuum_enabled = off)") foreach @tables;
-psql("VACUUM ANALYZE resident_stress.$_") foreach @tables;
+psql("SET search_path = resident_stress; CREATE TABLE $_ $columns{$_}; INSERT INTO $_ " . rows_of($_, 1, $option{rows}) . "; ALTER TABLE $_ SET (autovacuum_enabled = off)") foreach @tables, $calm;
+psql("VACUUM ANALYZE resident_stress.$_") foreach @tables, $calm, 'dim';
 
 # ---- what writers do
 
@@ -107,6 +109,11 @@ sub statements
 	return "SELECT public.gpujoin_prewarm('$t');\n";
 }
 
+# Small changes, each vacuumed at once, as far as snapshots let it.
+sub calm_change { return change($calm) . ";\nSELECT pg_sleep(" . some([ 0, 0.001, 0.01 ]) . ");\nVACUUM $calm;\nSELECT pg_sleep(" . some([ 0, 0.005, 0.02 ]) . ");\n"; }
+
+sub calm_comparison { return "BEGIN ISOLATION LEVEL REPEATABLE READ;\nSELECT resident_stress.compare('$calm', " . int(rand(3)) . ', ' . (1 + int(rand(4))) . ', ' . some([ 0, 0, 0.002 ]) . ");\nCOMMIT;\nSELECT pg_sleep(" . some([ 0, 0.01 ]) . ");\n"; }
+
 sub comparison { my $sleep = some([ 0, 0, 0.01, 0.1, 0.4 ]); return 'BEGIN ISOLATION LEVEL REPEATABLE READ; LOCK TABLE ' . join(', ', @tables) . " IN ACCESS SHARE MODE;\nSELECT resident_stress.compare('" . some(\@tables) . "', " . int(rand(3)) . ', ' . (1 + int(rand(4))) . ", $sleep);\nSELECT resident_stress.compare('" . some(\@tables) . "', " . int(rand(3)) . ", 2, $sleep);\nCOMMIT;\n"; }
 
 # ---- sessions: a psql each, which is given statements until the time is up
@@ -143,6 +150,8 @@ sub start
 use IO::Handle;
 start("writer$_", \&statements, $option{seed} * 1000 + $_) foreach 1 .. $option{writers};
 start("reader$_", \&comparison, $option{seed} * 1000 + 500 + $_) foreach 1 .. $option{readers};
+start('calm_writer', \&calm_change, $option{seed} * 1000 + 998);
+start('calm_reader', \&calm_comparison, $option{seed} * 1000 + 999);
 
 my ($same, $failed, $errors) = (0, 0, 0);
 foreach my $session (@sessions)
