@@ -27,6 +27,9 @@
 #define GJ_BACKLOG_STEP		2	/* ms */
 #define GJ_BACKLOG_STEPS	500
 
+/* What gpujoind has told last: there are processors to look before sleeping. */
+static bool may_look = true;
+
 /*
  * Note why something was not done.
  */
@@ -170,6 +173,7 @@ connection_greet(GjConnection *connection, uint32 kind, const GjOutgoing *messag
 		return false;
 	}
 	*welcome = answer.welcome;
+	may_look = answer.welcome.looks != 0;
 	welcome->cuda_reason[sizeof(welcome->cuda_reason) - 1] = '\0';
 	welcome->device.name[sizeof(welcome->device.name) - 1] = '\0';
 	return true;
@@ -232,7 +236,7 @@ look_for_message(GjConnection *connection)
 	instr_time	start,
 				now;
 
-	if (gj_count_processors() < GJ_SPIN_PROCESSORS)
+	if (!may_look || gj_count_processors() < GJ_SPIN_PROCESSORS)
 		return false;
 	INSTR_TIME_SET_CURRENT(start);
 	for (;;)

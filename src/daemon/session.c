@@ -146,6 +146,7 @@ welcome(GjSession *session)
 	entry = gj_devices_choose(hello->device, &why);
 	if (entry)
 		gj_devices_info(entry, &answer.device);
+	answer.looks = gj_spin_allowed(1);
 	/* who asks for the cpu does not wait for GPUs */
 	answer.ncuda = gj_devices_cuda(hello->device == GJ_DEVICE_CUDA, &why);
 	snprintf(answer.cuda_reason, sizeof(answer.cuda_reason), "%.*s",

@@ -854,12 +854,17 @@ run_on_devices(GjSession *session, const GjProgram *program, GjErrorText *why)
 static GjStatus
 run_program(GjSession *session, const GjProgram *program, GjErrorText *why)
 {
+	GjStatus	status;
+
 	if (program->fail_point == GJ_FAIL_SUBMIT)
 		return GJ_INJECTED;
 	session->nsources = program->nsources;
 	if (!gj_journal_begin(program, &session->mark))
 		return GJ_REFUSED;
-	return run_on_devices(session, program, why);
+	gj_spin_count(1);
+	status = run_on_devices(session, program, why);
+	gj_spin_count(-1);
+	return status;
 }
 
 void

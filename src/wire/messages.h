@@ -85,12 +85,12 @@
 /*
  * While a run starts, while it works on what is resident, and between two of a session, what is waited
  * for comes sooner than a process that sleeps is woken up, which can take 0.3 ms: who waits looks for
- * it so long before it sleeps, unless there are too few processors.  A GPU's run takes some tenths of a
- * millisecond to open.
+ * it so long before it sleeps, unless there are too few processors for the runs that there are.  A GPU's
+ * run takes some tenths of a millisecond to open.
  */
 #define GJ_SPIN_US			1000
 #define GJ_RESULT_SPIN_US	2000
-#define GJ_SPIN_PROCESSORS	4
+#define GJ_SPIN_PROCESSORS	4	/* a run */
 
 /* What outlives a gpujoind: counters and refused programs, in a memfd of the launcher. */
 #define GJ_JOURNAL_SIZE		(64u * 1024)
@@ -178,7 +178,7 @@ typedef struct GjMsgWelcome
 	uint32_t	type;
 	uint32_t	ncuda;			/* usable GPUs */
 	uint32_t	daemon_pid;
-	uint32_t	unused;
+	uint32_t	looks;			/* 1: there are processors to look before sleeping */
 	char		cuda_reason[128];	/* why ncuda is 0 */
 	GjDeviceInfo device;		/* the first device of the kind asked for, if there is one
 								 * (memory_total is 0 if not) */
