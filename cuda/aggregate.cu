@@ -167,14 +167,7 @@ gj_aggregate(GjQueue *queue, const GjView *view)
 GjStatus
 gj_aggregate_read(GjQueue *queue, GjAggState *states)
 {
-	size_t nbytes;
-
-	GJ_TRY(gj_enter(queue));
-	nbytes = queue->program->naggregates * sizeof(GjAggState);
-	if (nbytes > 0)
-		GJ_CUDA(queue, cudaMemcpyAsync(queue->pinned->states, queue->states, nbytes,
-									   cudaMemcpyDeviceToHost, queue->stream));
-	GJ_TRY(gj_wait(queue));
-	memcpy(states, queue->pinned->states, nbytes);
+	GJ_TRY(gj_wait_all(queue));
+	memcpy(states, queue->pinned->states, queue->program->naggregates * sizeof(GjAggState));
 	return GJ_OK;
 }

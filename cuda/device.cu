@@ -294,6 +294,8 @@ device_close(GjDevice *device)
 		device->kits = kit->next;
 		destroy_kit(kit);
 	}
+	for (uint32_t i = 0; i < GJ_KNOWN_CUTS; i++)
+		free(device->cuts[i]);
 	if (device->pool)
 		cudaMemPoolDestroy(device->pool);
 	cudaGetLastError();
@@ -464,6 +466,7 @@ give_kit(GjQueue *queue, bool idle)
 GjStatus
 gj_enter(GjQueue *queue)
 {
+	queue->settled = false;
 	if (queue->status != GJ_OK)
 		return queue->status;
 	GJ_CUDA(queue, cudaSetDevice(queue->device->ordinal));
@@ -628,36 +631,43 @@ queue_close(GjQueue *queue, GjErrorText *why)
 	free(queue->fused_plan);
 	if (queue->staging)
 		cudaFreeHost(queue->staging);
-	free(queue->program);
+	free(queue->start);
 	free(queue);
 	return status;
 }
 
-/* Copies the program to the host and the GPU, with results and aggregates before it. */
+/* Bytes of results, counts and states. */
+static size_t
+head_bytes(const GjProgram *program)
+{
+	return offsetof(GjPinned, states) + program->naggregates * sizeof(GjAggState);
+}
+
+/* Copies the program to the host and the GPU, with results, counts and states before it. */
 static GjStatus
 queue_load_program(GjQueue *queue, const GjProgram *program)
 {
-	size_t state_bytes = program->naggregates * sizeof(GjAggState);
-	size_t head_bytes = sizeof(GjResults) + state_bytes;
+	const size_t before = gj_align(head_bytes(program));
 	char *memory;
 
 	if (program->naggregates > GJ_MAX_AGGREGATES)
 		return GJ_BAD_PROGRAM;
-	memory = (char *) gj_alloc(queue, head_bytes + program->nbytes);
+	memory = (char *) gj_alloc(queue, before + program->nbytes);
 	if (memory == NULL)
 		return gj_no_memory(queue);
 	queue->results = (GjResults *) memory;
-	queue->states = (GjAggState *) (memory + sizeof(GjResults));
-	/* zeros: no error, and states as gj_agg_start makes them */
-	GJ_CUDA(queue, cudaMemsetAsync(memory, 0, head_bytes, queue->stream));
+	queue->fused_counts = (uint64_t *) (memory + offsetof(GjPinned, fused_counts));
+	queue->states = (GjAggState *) (memory + offsetof(GjPinned, states));
 
-	queue->program = (GjProgram *) malloc(program->nbytes);
-	if (queue->program == NULL)
+	/* zeros: no error, and states as gj_agg_start makes them */
+	queue->start = (uint8_t *) calloc(1, before + program->nbytes);
+	if (queue->start == NULL)
 		return GJ_OUT_OF_HOST_MEMORY;
+	queue->program = (GjProgram *) (queue->start + before);
 	memcpy(queue->program, program, program->nbytes);
-	memory += head_bytes;
-	GJ_CUDA(queue, cudaMemcpyAsync(memory, queue->program, program->nbytes, cudaMemcpyHostToDevice,
-								   queue->stream));
+	GJ_CUDA(queue, cudaMemcpyAsync(memory, queue->start, before + program->nbytes,
+								   cudaMemcpyHostToDevice, queue->stream));
+	memory += before;
 	queue->code.exprs = (const GjExpr *) (memory + program->exprs);
 	queue->code.instrs = (const GjInstr *) (memory + program->instrs);
 	queue->code.constants = (const int64_t *) (memory + program->constants);
@@ -705,13 +715,14 @@ queue_error(GjQueue *queue)
 	return queue->error.text;
 }
 
-GjStatus
-gj_wait(GjQueue *queue)
+/* Waits for the first bytes of what a run ends with. */
+static GjStatus
+wait_for(GjQueue *queue, size_t nbytes)
 {
 	GjResults *results = &queue->pinned->results;
 
-	GJ_CUDA(queue, cudaMemcpyAsync(results, queue->results, sizeof(GjResults),
-								   cudaMemcpyDeviceToHost, queue->stream));
+	GJ_CUDA(queue, cudaMemcpyAsync(results, queue->results, nbytes, cudaMemcpyDeviceToHost,
+								   queue->stream));
 	GJ_CUDA(queue, cudaStreamSynchronize(queue->stream));
 	if (results->error == GJ_OK)
 		return GJ_OK;
@@ -719,6 +730,23 @@ gj_wait(GjQueue *queue)
 	/* the reason says it all */
 	set_text(&queue->error, "");
 	return queue->status;
+}
+
+GjStatus
+gj_wait(GjQueue *queue)
+{
+	return wait_for(queue, sizeof(GjResults));
+}
+
+GjStatus
+gj_wait_all(GjQueue *queue)
+{
+	if (queue->settled)
+		return GJ_OK;
+	GJ_TRY(gj_enter(queue));
+	GJ_TRY(wait_for(queue, head_bytes(queue->program)));
+	queue->settled = true;
+	return GJ_OK;
 }
 
 /* ---- time by phase */
@@ -789,7 +817,7 @@ queue_sync(GjQueue *queue)
 	GJ_TRY(gj_enter(queue));
 	if (queue->nmarks > 0)
 		GJ_TRY(record_mark(queue, queue->event_phase[queue->nmarks - 1]));
-	GJ_TRY(gj_wait(queue));
+	GJ_TRY(gj_wait_all(queue));
 	return queue->nmarks > 0 ? resolve_marks(queue) : GJ_OK;
 }
 

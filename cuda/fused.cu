@@ -26,6 +26,8 @@
 #define MAX_CHUNK (8 * MIN_CHUNK)
 #define CHUNKS_PER_SM 64 /* that are enough for its blocks to end at the same time */
 #define SAMPLED_ROWS (256u * 1024)
+/* Runs of a plan that do what a sample of the first one told, before there is another sample. */
+#define MAX_CUT_USES 32
 #define LOCAL_BYTES (46 * 1024)      /* that any GPU has, with what the kernels have besides */
 #define MOST_LOCAL_BYTES (96 * 1024) /* that any GPU since Ampere has if it is asked for */
 #define MAX_COPIES 16
@@ -495,21 +497,6 @@ upload_parts(GjQueue *queue, const GjFusedPlan *plan, const GjColumn *columns,
 	return GJ_OK;
 }
 
-/* The counters of the queue, which start at 0. */
-static GjStatus
-make_counts(GjQueue *queue)
-{
-	const size_t nbytes = (GJ_FUSED_STEPS + 1) * sizeof(uint64_t);
-
-	if (queue->fused_counts != NULL)
-		return GJ_OK;
-	queue->fused_counts = (uint64_t *) gj_alloc(queue, nbytes);
-	if (queue->fused_counts == NULL)
-		return gj_no_memory(queue);
-	GJ_CUDA(queue, cudaMemsetAsync(queue->fused_counts, 0, nbytes, queue->stream));
-	return GJ_OK;
-}
-
 /* As many blocks of a kernel as the device runs at once, if there are as many chunks. */
 template <typename Kernel>
 static GjStatus
@@ -723,12 +710,14 @@ select_tuples(GjQueue *queue, const GjFusedPlan *plan, const Input &input, const
 }
 
 /*
- * The order of tuples in lists is any, and so would be that of a sum's terms, and which of the
- * zeros a minimum is.
+ * True if there is anything to be done behind a list.  The order of tuples in lists is any, and so
+ * would be that of a sum's terms, and which of the zeros a minimum is.
  */
 static bool
 may_cut(const GjFusedPlan *plan, const GjGroups *groups)
 {
+	if (plan->nsteps == 0 && groups == NULL)
+		return false;
 	for (uint32_t a = 0; a < plan->naggregates && groups == NULL; a++)
 	{
 		switch (plan->aggregate_op[a])
@@ -766,6 +755,55 @@ take_sample(GjQueue *queue, const GjFusedPlan *plan, Input input, uint64_t *coun
 	return GJ_OK;
 }
 
+/* What was chosen for a plan the last time; false: nothing, or it is time to look again. */
+static bool
+recall_cuts(GjDevice *device, const GjFusedPlan *plan, uint32_t *cuts)
+{
+	bool known = false;
+
+	pthread_mutex_lock(&device->lock);
+	for (uint32_t i = 0; i < GJ_KNOWN_CUTS && !known; i++)
+	{
+		GjFusedCuts *other = device->cuts[i];
+
+		if (other == NULL || other->nuses == MAX_CUT_USES ||
+			memcmp(&other->plan, plan, sizeof(*plan)) != 0)
+			continue;
+		other->nuses++;
+		*cuts = other->cuts;
+		known = true;
+	}
+	pthread_mutex_unlock(&device->lock);
+	return known;
+}
+
+/*
+ * Other runs of the plan, which has the addresses of its inner sides, choose the same.  Rows can be
+ * others by then: only what takes longer depends on it.
+ */
+static void
+remember_cuts(GjDevice *device, const GjFusedPlan *plan, uint32_t cuts)
+{
+	GjFusedCuts *chosen = (GjFusedCuts *) malloc(sizeof(GjFusedCuts));
+	uint32_t place;
+
+	if (chosen == NULL)
+		return;
+	memcpy(&chosen->plan, plan, sizeof(*plan));
+	chosen->cuts = cuts;
+	chosen->nuses = 0;
+	pthread_mutex_lock(&device->lock);
+	place = device->next_cuts++ % GJ_KNOWN_CUTS;
+	for (uint32_t i = 0; i < GJ_KNOWN_CUTS; i++)
+	{
+		if (device->cuts[i] != NULL && memcmp(&device->cuts[i]->plan, plan, sizeof(*plan)) == 0)
+			place = i;
+	}
+	free(device->cuts[place]);
+	device->cuts[place] = chosen;
+	pthread_mutex_unlock(&device->lock);
+}
+
 /*
  * Decides, once for a plan, after which steps tuples are written to lists: bit s of *cuts stands
  * for the filter and s steps.  Few rows are not worth it, and tell nothing about those to come.
@@ -787,6 +825,8 @@ choose_cuts(GjQueue *queue, const GjFusedPlan *plan, const Input &input, uint64_
 		*cuts = queue->fused_cuts;
 		return GJ_OK;
 	}
+	if (recall_cuts(queue->device, plan, cuts))
+		return GJ_OK;
 	status = take_sample(queue, plan, input, counts, &sampled);
 	if (status == GJ_OUT_OF_MEMORY)
 		return GJ_OK;
@@ -806,6 +846,7 @@ choose_cuts(GjQueue *queue, const GjFusedPlan *plan, const Input &input, uint64_
 		return GJ_OUT_OF_HOST_MEMORY;
 	memcpy(queue->fused_plan, plan, sizeof(*plan));
 	queue->fused_cuts = *cuts;
+	remember_cuts(queue->device, plan, *cuts);
 	return GJ_OK;
 }
 
@@ -908,7 +949,6 @@ gj_fused(GjQueue *queue, const GjFusedPlan *plan, const GjColumn *columns, const
 					  32764,
 				  "parameters of a kernel");
 	GJ_TRY(gj_enter(queue));
-	GJ_TRY(make_counts(queue));
 	GJ_TRY(upload_parts(queue, plan, columns, parts, nparts, &input));
 	input.counts = queue->fused_counts;
 	input.results = queue->results;
@@ -938,14 +978,7 @@ gj_fused(GjQueue *queue, const GjFusedPlan *plan, const GjColumn *columns, const
 GjStatus
 gj_fused_counts(GjQueue *queue, uint64_t counts[GJ_FUSED_STEPS + 1])
 {
-	const size_t nbytes = (GJ_FUSED_STEPS + 1) * sizeof(uint64_t);
-
-	GJ_TRY(gj_enter(queue));
-	memset(queue->pinned->fused_counts, 0, nbytes);
-	if (queue->fused_counts != NULL)
-		GJ_CUDA(queue, cudaMemcpyAsync(queue->pinned->fused_counts, queue->fused_counts, nbytes,
-									   cudaMemcpyDeviceToHost, queue->stream));
-	GJ_TRY(gj_wait(queue));
-	memcpy(counts, queue->pinned->fused_counts, nbytes);
+	GJ_TRY(gj_wait_all(queue));
+	memcpy(counts, queue->pinned->fused_counts, (GJ_FUSED_STEPS + 1) * sizeof(uint64_t));
 	return GJ_OK;
 }

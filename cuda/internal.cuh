@@ -35,14 +35,17 @@ typedef struct GjResults
 	uint64_t unused;
 } GjResults;
 
-/* Pinned host memory of one queue. */
+/*
+ * Pinned host memory of one queue.  Device memory has the same up to the last state of the program:
+ * one copy brings back all that a run ends with.
+ */
 typedef struct GjPinned
 {
 	GjResults results;
+	uint64_t fused_counts[GJ_FUSED_STEPS + 1];
 	GjAggState states[GJ_MAX_AGGREGATES];
 	uint32_t missed[GJ_FUSED_PARTS];
 	GjSplitParts split_parts;
-	uint64_t fused_counts[GJ_FUSED_STEPS + 1];
 	int64_t value[2];      /* sorts: of rows */
 	struct GjPinned *next; /* in the device's list, while no queue has it */
 } GjPinned;
@@ -76,6 +79,16 @@ typedef struct GjBuffer
 	size_t nbytes;
 } GjBuffer;
 
+/* After which steps a plan's tuples are written to lists: see choose_cuts. */
+typedef struct GjFusedCuts
+{
+	GjFusedPlan plan;
+	uint32_t cuts;
+	uint32_t nuses;
+} GjFusedCuts;
+
+#define GJ_KNOWN_CUTS 8
+
 #define GJ_MAX_PEERS 64
 #define GJ_STAGING_BYTES ((size_t) 4 << 20)
 
@@ -96,7 +109,9 @@ struct GjDevice
 	GjPinned *pinned;     /* blocks that no queue has */
 	GjBuffer *slabs;      /* what they were cut from */
 	size_t nslabs;
-	bool reads[GJ_MAX_PEERS]; /* the memory of another device, by CUDA's ordinal of that */
+	GjFusedCuts *cuts[GJ_KNOWN_CUTS]; /* chosen last; NULL: none */
+	uint32_t next_cuts;               /* the place of the next one */
+	bool reads[GJ_MAX_PEERS];         /* the memory of another device, by CUDA's ordinal of that */
 };
 
 struct GjQueue
@@ -106,19 +121,21 @@ struct GjQueue
 	cudaStream_t stream; /* GJ_LANE_WORK */
 	GjStatus status;     /* GJ_OK, or the error that the queue keeps */
 	GjErrorText error;   /* text of that error */
-	GjProgram *program;  /* host copy */
+	uint8_t *start;      /* what the memory of results and program starts with, */
+	GjProgram *program;  /* in which the host's copy lies */
 	GjCode code;         /* device addresses */
-	GjResults *results;  /* device */
-	GjAggState *states;  /* device, naggregates of them */
+	GjResults *results;  /* device, laid out as GjPinned: with counts, */
+	GjAggState *states;  /* and naggregates of states */
+	uint64_t *fused_counts;
+	bool settled; /* nothing was queued since all of it came back */
 	GjPinned *pinned;
 
 	void **memory; /* allocations that are not freed yet */
 	size_t nmemory;
 	size_t max_memory;
 	GjBuffer scratch[GJ_NSCRATCHES];
-	GjBuffer columns;       /* set_columns */
-	GjBuffer parts;         /* fused: what it reads; what is left there is missed tuples' numbers */
-	uint64_t *fused_counts; /* device; NULL: it was not called */
+	GjBuffer columns; /* set_columns */
+	GjBuffer parts;   /* fused: what it reads; what is left there is missed tuples' numbers */
 	GjFusedPlan *fused_plan; /* for which ... */
 	uint32_t fused_cuts;     /* ... was chosen: see choose_cuts */
 	GjBuffer places;         /* gather: device copy of ... */
@@ -189,6 +206,8 @@ GjStatus gj_cuda_explain(cudaError_t error, const char *call, const char *file, 
 GjStatus gj_enter(GjQueue *queue);
 /* Copies the results to queue->pinned, waits, and returns what the rows met. */
 GjStatus gj_wait(GjQueue *queue);
+/* The same with counts and states, unless they have come back and nothing was queued since. */
+GjStatus gj_wait_all(GjQueue *queue);
 /* NULL: see gj_no_memory. */
 void *gj_alloc(GjQueue *queue, size_t nbytes);
 void gj_free(GjQueue *queue, void *memory, size_t nbytes);

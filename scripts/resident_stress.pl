@@ -16,7 +16,9 @@ my %option = (seconds => 30, seed => 1, writers => 3, readers => 3, rows => 2000
 GetOptions(\%option, 'seconds=i', 'seed=i', 'writers=i', 'readers=i', 'rows=i') or die "see the head of $0\n";
 my $dir = tempdir(CLEANUP => 1);
 my @tables = qw(narrow wide texts);
-my %columns = (narrow => '(id int, k int, v int)', wide => '(id int, k int, v int) WITH (fillfactor = 10)', texts => '(id int, k int, v int, t text)');
+# one that is all-visible most of the time, at last: what is asked about as a whole is used without an answer
+my $calm = 'calm';
+my %columns = (calm => '(id int, k int, v int)', narrow => '(id int, k int, v int)', wide => '(id int, k int, v int) WITH (fillfactor = 10)', texts => '(id int, k int, v int, t text)');
 
 sub psql { my ($sql) = @_; my $pid = open(my $out, '-|', 'psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-c', $sql) or die "psql: $!"; my @lines = <$out>; close($out) or die "psql failed: $sql\n"; chomp @lines; return @lines; }
 
@@ -59,24 +61,25 @@ BEGIN
 END $$;
 SQL
 psql($setup);
-psql("SET search_path = resident_stress; CREATE TABLE $_ $columns{$_}; INSERT INTO $_ " . rows_of($_, 1, $option{rows}) . "; ALTER TABLE $_ SET (autovacuum_enabled = off)") foreach @tables;
-psql("VACUUM ANALYZE resident_stress.$_") foreach @tables;
+psql("SET search_path = resident_stress; CREATE TABLE $_ $columns{$_}; INSERT INTO $_ " . rows_of($_, 1, $_ eq $calm ? 1000 : $option{rows}) . "; ALTER TABLE $_ SET (autovacuum_enabled = off)") foreach @tables, $calm;
+psql("VACUUM ANALYZE resident_stress.$_") foreach @tables, $calm, 'dim';
 
 # ---- what writers do
 
 sub some { my ($list) = @_; return $list->[ int(rand(@$list)) ]; }
-sub ids { my $n = shift; my $first = 1 + int(rand($option{rows})); return "id BETWEEN $first AND " . ($first + int(rand($n))); }
+sub ids { my ($n, $rows) = @_; my $first = 1 + int(rand($rows)); return "id BETWEEN $first AND " . ($first + int(rand($n))); }
 
 sub change
 {
 	my $t = shift;
+	my $rows = $t eq $calm ? 1000 : $option{rows};
 	return some([
 		"INSERT INTO $t (id, k, v) SELECT i, i % 100, i FROM generate_series(1, " . (1 + int(rand(300))) . ') i',
-		"UPDATE $t SET v = v + 1 WHERE " . ids(200),
-		"UPDATE $t SET k = (k + 1) % 100 WHERE " . ids(200),
-		"UPDATE $t SET id = id + 1 WHERE " . ids(20),
-		"DELETE FROM $t WHERE " . ids(200),
-		"SELECT count(*) FROM (SELECT FROM $t WHERE " . ids(50) . " FOR " . some([ 'UPDATE', 'KEY SHARE', 'SHARE' ]) . ') x' ]);
+		"UPDATE $t SET v = v + 1 WHERE " . ids(200, $rows),
+		"UPDATE $t SET k = (k + 1) % 100 WHERE " . ids(200, $rows),
+		"UPDATE $t SET id = id + 1 WHERE " . ids(20, $rows),
+		"DELETE FROM $t WHERE " . ids(200, $rows),
+		"SELECT count(*) FROM (SELECT FROM $t WHERE " . ids(50, $rows) . " FOR " . some([ 'UPDATE', 'KEY SHARE', 'SHARE' ]) . ') x' ]);
 }
 
 sub copy_freeze { my $t = shift; return "COPY $t (id, k, v) FROM stdin WITH (FREEZE);\n" . join('', map { "$_\t" . ($_ % 100) . "\t$_\n" } 1 .. 500 + int(rand(3000))) . "\\.\n"; }
@@ -106,6 +109,11 @@ sub statements
 	return "SELECT public.gpujoin_cache_evict();\n" if $what < 98;
 	return "SELECT public.gpujoin_prewarm('$t');\n";
 }
+
+# Small changes, each vacuumed at once, as far as snapshots let it.
+sub calm_change { return join('', map { "$_;\nSELECT pg_sleep(" . some([ 0, 0.005, 0.02, 0.05 ]) . ");\n" } change($calm), "VACUUM $calm", "VACUUM $calm"); }
+
+sub calm_comparison { return "BEGIN ISOLATION LEVEL REPEATABLE READ;\nSELECT resident_stress.compare('$calm', " . int(rand(3)) . ', ' . (1 + int(rand(4))) . ', ' . some([ 0, 0, 0.002 ]) . ");\nCOMMIT;\nSELECT pg_sleep(" . some([ 0, 0.01 ]) . ");\n"; }
 
 sub comparison { my $sleep = some([ 0, 0, 0.01, 0.1, 0.4 ]); return 'BEGIN ISOLATION LEVEL REPEATABLE READ; LOCK TABLE ' . join(', ', @tables) . " IN ACCESS SHARE MODE;\nSELECT resident_stress.compare('" . some(\@tables) . "', " . int(rand(3)) . ', ' . (1 + int(rand(4))) . ", $sleep);\nSELECT resident_stress.compare('" . some(\@tables) . "', " . int(rand(3)) . ", 2, $sleep);\nCOMMIT;\n"; }
 
@@ -143,12 +151,18 @@ sub start
 use IO::Handle;
 start("writer$_", \&statements, $option{seed} * 1000 + $_) foreach 1 .. $option{writers};
 start("reader$_", \&comparison, $option{seed} * 1000 + 500 + $_) foreach 1 .. $option{readers};
+waitpid($_->{pid}, 0), $_->{status} = $? foreach @sessions;
+
+# the snapshots of the others would keep pages from becoming all-visible
+$until = time() + 1 + int($option{seconds} / 4);
+start("calm_writer$_", \&calm_change, $option{seed} * 1000 + 600 + $_) foreach 1 .. $option{writers};
+start("calm_reader$_", \&calm_comparison, $option{seed} * 1000 + 700 + $_) foreach 1 .. $option{readers};
+waitpid($_->{pid}, 0), $_->{status} = $? foreach grep { !exists $_->{status} } @sessions;
 
 my ($same, $failed, $errors) = (0, 0, 0);
 foreach my $session (@sessions)
 {
-	waitpid($session->{pid}, 0);
-	if ($?)
+	if ($session->{status})
 	{
 		print "not ok - $session->{name} has lost its connection\n";
 		$failed++;

@@ -223,7 +223,7 @@ make_submit(const GjProgram *program)
 static GjMsgSlot
 make_ask(const GjQuestions *ask)
 {
-	return (GjMsgSlot) {.type = GJ_MSG_ASK,.nrows = ask->n};
+	return (GjMsgSlot) {.type = GJ_MSG_ASK,.slot = ask->whole ? GJ_ASK_WHOLE : 0,.nrows = ask->n};
 }
 
 /*
@@ -368,7 +368,7 @@ send_slot(GjClient *client, uint32 type, uint32 slot, uint32 source, uint32 nrow
 	GjMsgSlot	message = {.type = type,.slot = slot,.source = source,.nrows = nrows};
 
 	if (client->connection != NULL && type != GJ_MSG_BATCH_FREE)
-		client->connection->starting = false;
+		client->connection->look_us = 0;
 	if (client->done)
 		return true;
 	if (client->connection == NULL)
@@ -414,10 +414,15 @@ gj_client_send_ask(GjClient *client, const GjQuestions *ask)
  * Send which fragments are to be used.
  */
 bool
-gj_client_send_use(GjClient *client, uint32 slot, uint32 source, uint32 n)
+gj_client_send_use(GjClient *client, uint32 slot, uint32 source, uint32 n, bool complete)
 {
+	bool		sent;
+
 	client->free_slots &= ~(UINT64CONST(1) << slot);
-	return send_slot(client, GJ_MSG_USE, slot, source, n);
+	sent = send_slot(client, GJ_MSG_USE, slot, source, n);
+	if (client->connection != NULL && complete)
+		client->connection->look_us = GJ_RESULT_SPIN_US;
+	return sent;
 }
 
 /*
@@ -478,6 +483,8 @@ event_from_message(GjClient *client, const GjAnswer *answer, GjFailure *failure)
 		case GJ_MSG_RESIDENT:
 			if (slot->slot >= client->output.nslots)
 				break;
+			if (slot->nrows == 0)
+				client->connection->look_us = GJ_RESULT_SPIN_US;
 			event.type = GJ_EVENT_RESIDENT;
 			event.slot = slot->slot;
 			event.nrows = slot->nrows;

@@ -34,7 +34,8 @@ typedef enum GjEventType
 	GJ_EVENT_NONE,				/* nothing to read (only without waiting) */
 	GJ_EVENT_SLOT,				/* a slot of the load ring has become free */
 	GJ_EVENT_BATCH,
-	GJ_EVENT_RESIDENT,			/* nrows answers to an ASK, in a slot of the output ring */
+	GJ_EVENT_RESIDENT,			/* nrows answers to an ASK, in a slot of the output ring; 0: all is
+								 * used that was asked about, and there is no slot */
 	GJ_EVENT_DONE,				/* gj_client_stats() is filled in */
 	GJ_EVENT_FAILED				/* *failure is filled in; the connection is useless */
 } GjEventType;
@@ -60,6 +61,7 @@ extern void gj_client_forget_device(void);
 typedef struct GjQuestions
 {
 	uint32		n;
+	bool		whole;			/* GJ_ASK_WHOLE */
 	Size		nbytes;
 	const uint8 *bytes;
 } GjQuestions;
@@ -98,8 +100,12 @@ extern bool gj_client_may_ask(void);
 
 /* Asks more; all that was asked before has been answered. */
 extern bool gj_client_send_ask(GjClient *client, const GjQuestions *ask);
-/* Sends a slot that holds a USE of n fragments (wire/resident.h), those of `source` first. */
-extern bool gj_client_send_use(GjClient *client, uint32 slot, uint32 source, uint32 n);
+/*
+ * Sends a slot that holds a USE of n fragments (wire/resident.h), those of `source` first.
+ * `complete`: nothing is left to be loaded.
+ */
+extern bool gj_client_send_use(GjClient *client, uint32 slot, uint32 source, uint32 n,
+							   bool complete);
 
 extern bool gj_client_end_source(GjClient *client, uint32 source);
 

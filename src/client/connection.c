@@ -5,6 +5,7 @@
 #include "postgres.h"
 
 #include <poll.h>
+#include <sched.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -25,6 +26,9 @@
 /* How long a full queue of connections is waited for, and in which steps. */
 #define GJ_BACKLOG_STEP		2	/* ms */
 #define GJ_BACKLOG_STEPS	500
+
+/* What gpujoind has told last: there are processors to look before sleeping. */
+static bool may_look = true;
 
 /*
  * Note why something was not done.
@@ -82,7 +86,7 @@ connection_create(void)
 
 	connection->context = context;
 	connection->fd = -1;
-	connection->starting = true;
+	connection->look_us = GJ_SPIN_US;
 	connection->closer.func = connection_closer;
 	connection->closer.arg = connection;
 	MemoryContextRegisterResetCallback(context, &connection->closer);
@@ -169,6 +173,7 @@ connection_greet(GjConnection *connection, uint32 kind, const GjOutgoing *messag
 		return false;
 	}
 	*welcome = answer.welcome;
+	may_look = answer.welcome.looks != 0;
 	welcome->cuda_reason[sizeof(welcome->cuda_reason) - 1] = '\0';
 	welcome->device.name[sizeof(welcome->device.name) - 1] = '\0';
 	return true;
@@ -221,7 +226,8 @@ gj_connection_send(GjConnection *connection, const void *head, size_t head_size,
 }
 
 /*
- * Look for a message for a moment, if there are processors for that.
+ * Look for a message for a moment, if there are processors for that.  Once it does not come so soon,
+ * it is not expected so soon any more.
  */
 static bool
 look_for_message(GjConnection *connection)
@@ -230,16 +236,23 @@ look_for_message(GjConnection *connection)
 	instr_time	start,
 				now;
 
-	if (gj_count_processors() < GJ_SPIN_PROCESSORS)
+	if (!may_look || gj_count_processors() < GJ_SPIN_PROCESSORS)
 		return false;
 	INSTR_TIME_SET_CURRENT(start);
-	do
+	for (;;)
 	{
 		if (poll(&fd, 1, 0) > 0)
 			return true;
 		INSTR_TIME_SET_CURRENT(now);
 		INSTR_TIME_SUBTRACT(now, start);
-	} while (!MyLatch->is_set && INSTR_TIME_GET_MICROSEC(now) < GJ_SPIN_US);
+		if (MyLatch->is_set)
+			return false;
+		if (INSTR_TIME_GET_MICROSEC(now) >= connection->look_us)
+			break;
+		/* somebody may have nowhere else to run */
+		sched_yield();
+	}
+	connection->look_us = 0;
 	return false;
 }
 
@@ -250,7 +263,7 @@ look_for_message(GjConnection *connection)
 bool
 gj_connection_wait(GjConnection *connection, TimestampTz deadline)
 {
-	if (connection->starting && look_for_message(connection))
+	if (connection->look_us > 0 && look_for_message(connection))
 		return true;
 	if (connection->waits == NULL)
 	{

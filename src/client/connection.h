@@ -25,7 +25,7 @@ typedef struct GjConnection
 	MemoryContextCallback closer;
 	WaitEventSet *waits;		/* latch, postmaster, socket; NULL: nothing was waited for */
 	int			fd;
-	bool		starting;		/* what comes next is expected at once */
+	uint32		look_us;		/* so soon what comes next is expected; 0: it may take longer */
 	bool		broken;			/* nothing can be sent any more; reading may still
 								 * bring the reason */
 } GjConnection;

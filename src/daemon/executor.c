@@ -460,9 +460,7 @@ finish_aggregates(GjRun *run)
 	uint32_t	n = run->program->naggregates;
 	GjAggState	states[GJ_MAX_AGGREGATES];
 
-	run->work.ops->phase(run->work.queue, GJ_PHASE_AGGREGATE);
 	GJ_TRY(run->work.ops->aggregate_read(run->work.queue, states));
-	GJ_TRY(run->work.ops->sync(run->work.queue));
 	for (uint32_t i = 0; i < n; i++)
 		if (aggregates[i].op == GJ_AGG_COUNT_STAR)
 			states[i].count += run->counted;
@@ -475,7 +473,12 @@ gj_run_finish(GjRun *run, GjRunStats *stats)
 	const GjProgram *p = run->program;
 
 	GJ_STOP_CHECK(run);
-	/* waits, and so finds errors of rows before anything is sent */
+	/* waits, and so finds errors of rows before anything is sent; what is read then is there */
+	if (p->output == GJ_OUTPUT_AGGREGATES)
+	{
+		run->work.ops->phase(run->work.queue, GJ_PHASE_AGGREGATE);
+		GJ_TRY(run->work.ops->sync(run->work.queue));
+	}
 	GJ_TRY(gj_fused_finish(run));
 	if (p->output == GJ_OUTPUT_AGGREGATES)
 		GJ_TRY(finish_aggregates(run));

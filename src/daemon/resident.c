@@ -258,33 +258,55 @@ pin(GjResident *store, GjFragment *fragment)
 		store->memory->pinned += fragment->nbytes;
 }
 
-GjFragment *
-gj_resident_find(GjResident *store, const GjWanted *wanted, uint32_t number, uint64_t map_lsn,
-				 GjKnownFragment *known, uint64_t *valid, uint64_t *lsns)
+/* What a backend must know of a fragment.  The lock is held. */
+static void
+describe(GjFound *found, uint64_t map_lsn)
 {
-	GjFragment *f;
+	const GjFragment *f = found->fragment;
 
+	found->nvalid = f->nvalid;
+	found->known = (GjKnownFragment) {
+		.id = f->id,.map_lsn = f->map_lsn,.number = f->number,.npages = f->npages,
+		.flags = (f->nvalid < f->npages ? GJ_KNOWN_BITS : 0) |
+			(f->map_lsn != map_lsn ? GJ_KNOWN_LSNS : 0)
+	};
+}
+
+void
+gj_resident_find(GjResident *store, const GjWanted *wanted, uint32_t first, uint32_t n,
+				 const uint64_t *map_lsns, uint32_t per_map, GjFound *found)
+{
 	pthread_mutex_lock(&store->memory->lock);
-	f = *bucket_of(store, &wanted->relation, number);
-	while (f && !(same_place(f, &wanted->relation, number) && covers(f, wanted)))
-		f = f->next;
-	if (f)
+	for (uint32_t i = 0; i < n; i++)
 	{
+		GjFragment *f = *bucket_of(store, &wanted->relation, first + i);
+
+		while (f && !(same_place(f, &wanted->relation, first + i) && covers(f, wanted)))
+			f = f->next;
+		found[i].fragment = f;
+		if (!f)
+			continue;
 		pin(store, f);
-		memset(known, 0, sizeof(*known));
-		known->id = f->id;
-		known->map_lsn = f->map_lsn;
-		known->number = number;
-		known->npages = f->npages;
-		memcpy(valid, f->valid, sizeof(f->valid));
-		if (f->map_lsn != map_lsn)
-		{
-			known->flags |= GJ_KNOWN_LSNS;
-			memcpy(lsns, f->lsn, f->npages * sizeof(uint64_t));
-		}
+		describe(&found[i], map_lsns[(first + i) / per_map]);
 	}
 	pthread_mutex_unlock(&store->memory->lock);
-	return f;
+}
+
+void
+gj_resident_describe(GjResident *store, GjFound *found, uint64_t map_lsn, uint64_t *valid,
+					 uint64_t *lsns)
+{
+	const GjFragment *f = found->fragment;
+	uint64_t	id = found->known.id;
+
+	pthread_mutex_lock(&store->memory->lock);
+	describe(found, map_lsn);
+	found->known.id = id;
+	if (found->known.flags & GJ_KNOWN_BITS)
+		memcpy(valid, f->valid, sizeof(f->valid));
+	if (found->known.flags & GJ_KNOWN_LSNS)
+		memcpy(lsns, f->lsn, f->npages * sizeof(uint64_t));
+	pthread_mutex_unlock(&store->memory->lock);
 }
 
 GjFragment *
@@ -297,11 +319,10 @@ gj_resident_by_id(GjResident *store, const GjRelationKey *relation, uint32_t num
 	return f;
 }
 
-void
-gj_resident_used(GjResident *store, GjFragment *fragment, uint64_t map_lsn,
-				 const uint64_t *pages)
+/* The lock is held. */
+static void
+note_use(GjResident *store, GjFragment *fragment, const GjUse *use)
 {
-	pthread_mutex_lock(&store->memory->lock);
 	fragment->hits++;
 	if (fragment->published)
 	{
@@ -309,27 +330,47 @@ gj_resident_used(GjResident *store, GjFragment *fragment, uint64_t map_lsn,
 		use_link(store, fragment);
 	}
 	/* a backend that looked later knows better */
-	if (map_lsn > fragment->map_lsn)
-	{
-		fragment->map_lsn = map_lsn;
-		for (uint32_t i = 0; i < GJ_FRAGMENT_WORDS; i++)
-			fragment->valid[i] &= pages[i];
-	}
-	pthread_mutex_unlock(&store->memory->lock);
+	if (use->map_lsn <= fragment->map_lsn)
+		return;
+	fragment->map_lsn = use->map_lsn;
+	if (!use->pages)
+		return;
+	for (uint32_t i = 0; i < GJ_FRAGMENT_WORDS; i++)
+		fragment->valid[i] &= use->pages[i];
+	fragment->nvalid = gj_pages_count(fragment->valid);
 }
 
 void
-gj_resident_unpin(GjResident *store, GjFragment *fragment)
+gj_resident_used(GjResident *store, const GjPinned *used, const GjUse *uses, uint32_t n)
 {
 	pthread_mutex_lock(&store->memory->lock);
-	if (--fragment->pins == 0)
-	{
-		store->memory->pinned -= fragment->nbytes;
-		if (!fragment->published)
-			free_fragment(store, fragment);
-		if (store->memory->first)
-			pthread_cond_broadcast(&store->memory->changed);
-	}
+	for (uint32_t i = 0; i < n; i++)
+		note_use(store, used[i].fragment, &uses[i]);
+	pthread_mutex_unlock(&store->memory->lock);
+}
+
+/* The lock is held. */
+static void
+unpin(GjResident *store, GjFragment *fragment)
+{
+	if (--fragment->pins > 0)
+		return;
+	store->memory->pinned -= fragment->nbytes;
+	if (!fragment->published)
+		free_fragment(store, fragment);
+	if (store->memory->first)
+		pthread_cond_broadcast(&store->memory->changed);
+}
+
+void
+gj_resident_unpin(GjResident *store, const GjPinned *pinned, uint32_t n)
+{
+	if (n == 0)
+		return;
+	pthread_mutex_lock(&store->memory->lock);
+	for (uint32_t i = 0; i < n; i++)
+		if (pinned[i].fragment)
+			unpin(store, pinned[i].fragment);
 	pthread_mutex_unlock(&store->memory->lock);
 }
 
@@ -360,7 +401,7 @@ gj_fragment_create(const GjWanted *wanted, uint32_t number, uint32_t npages)
 void
 gj_fragment_discard(GjResident *store, GjFragment *fragment)
 {
-	gj_resident_unpin(store, fragment);
+	gj_resident_unpin(store, &(GjPinned) {fragment, 0}, 1);
 }
 
 /* Allocates a buffer of a fragment that is being filled, for use after settle(). */
@@ -563,7 +604,10 @@ note_pages(const GjAppend *a)
 		row += count;
 		gj_page_set(fragment->filled, page);
 		if (a->pages->nrows[i] & GJ_PAGE_VISIBLE)
+		{
 			gj_page_set(fragment->valid, page);
+			fragment->nvalid++;
+		}
 	}
 	fragment->nfilled += a->pages->n;
 	fragment->nrows += a->chunk->nrows;

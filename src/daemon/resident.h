@@ -57,6 +57,7 @@ typedef struct GjFragment
 	uint32_t	nfilled;		/* pages that have come; all of them once it is published */
 	uint64_t	nrows;
 	uint64_t	map_lsn;		/* the oldest of all chunks */
+	uint32_t	nvalid;			/* pages in `valid` */
 	uint64_t	filled[GJ_FRAGMENT_WORDS];
 	uint64_t	valid[GJ_FRAGMENT_WORDS];
 	uint64_t	lsn[GJ_FRAGMENT_BLOCKS];	/* of each page */
@@ -74,6 +75,21 @@ typedef struct GjFragment
 	uint32_t	ncolumns;
 	GjFragmentColumn columns[];
 } GjFragment;
+
+/* A fragment that a run has pinned. */
+typedef struct GjPinned
+{
+	GjFragment *fragment;		/* NULL once used */
+	uint32_t	table;			/* of the source */
+} GjPinned;
+
+/* A fragment that was looked for, pinned, and what a backend must know of it. */
+typedef struct GjFound
+{
+	GjFragment *fragment;		/* NULL: there is none */
+	uint32_t	nvalid;			/* pages that were all-visible */
+	GjKnownFragment known;		/* without flags: all were, and the map's LSN is the one asked for */
+} GjFound;
 
 /* A fragment that a side was made of. */
 typedef struct GjSideFragment
@@ -136,19 +152,25 @@ extern GjResident *gj_resident_store(GjDeviceEntry *entry, uint64_t cache_size);
 extern uint64_t gj_resident_clock(GjResident *store);
 
 /*
- * The fragment of that number, pinned, or NULL.  *known is what a backend must know, and
- * valid[GJ_FRAGMENT_WORDS] which pages were all-visible; its
- * lsns[GJ_FRAGMENT_BLOCKS] are filled in, with the flag, unless map_lsn is the noted one.
+ * Looks for the fragments of numbers first .. first+n-1, to found[n].  map_lsns are those of the
+ * pages of the visibility map, per_map fragments each, from fragment 0 on.
  */
-extern GjFragment *gj_resident_find(GjResident *store, const GjWanted *wanted, uint32_t number,
-									uint64_t map_lsn, GjKnownFragment *known, uint64_t *valid,
-									uint64_t *lsns);
+extern void gj_resident_find(GjResident *store, const GjWanted *wanted, uint32_t first, uint32_t n,
+							 const uint64_t *map_lsns, uint32_t per_map, GjFound *found);
 
-/* Notes a use, and that these pages are what is valid if map_lsn is newer than known. */
-extern void gj_resident_used(GjResident *store, GjFragment *fragment, uint64_t map_lsn,
-							 const uint64_t *pages);
+/*
+ * What a backend must know of a fragment that was found, as it is now, beside its id: copies
+ * valid[GJ_FRAGMENT_WORDS] and lsns[GJ_FRAGMENT_BLOCKS] if the flags say so.
+ */
+extern void gj_resident_describe(GjResident *store, GjFound *found, uint64_t map_lsn,
+								 uint64_t *valid, uint64_t *lsns);
 
-extern void gj_resident_unpin(GjResident *store, GjFragment *fragment);
+/* Notes uses, and that their pages are what is valid where the map's LSN is newer than known. */
+extern void gj_resident_used(GjResident *store, const GjPinned *used, const GjUse *uses,
+							 uint32_t n);
+
+/* Unpins those that are not NULL. */
+extern void gj_resident_unpin(GjResident *store, const GjPinned *pinned, uint32_t n);
 
 /* A fragment to be filled, unpublished and pinned; NULL: out of host memory. */
 extern GjFragment *gj_fragment_create(const GjWanted *wanted, uint32_t number, uint32_t npages);

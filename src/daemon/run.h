@@ -143,13 +143,6 @@ typedef enum GjRowMatch
 	GJ_ROW_FILTERED				/* by the source's filter: not there at all */
 } GjRowMatch;
 
-/* A fragment that a backend was told of. */
-typedef struct GjPinned
-{
-	GjFragment *fragment;		/* NULL once used */
-	uint32_t	table;			/* of the source */
-} GjPinned;
-
 /* Pages of a fragment, pinned, that an inner side is made of when its source ends. */
 typedef struct GjRunUse
 {

@@ -22,6 +22,9 @@
 /* what the cpu device works on lies here: some 400 kB, and three times that with sanitizers */
 #define GJ_MEMBER_STACK		(4 * 1024 * 1024)
 
+/* How long a member looks for a task before it waits for its device, which takes some 0.01 ms. */
+#define GJ_REST_SPIN_US		50
+
 /* ---- what members ask of the session's thread */
 
 void
@@ -388,10 +391,20 @@ send_rows(GjMember *member, uint32_t i)
 
 /* ---- threads */
 
-/* Works on chunks that it was given, as far as there is nothing else to do. */
+/*
+ * Works on chunks that it was given, as far as there is nothing else to do.  Where nothing is loaded
+ * more comes soon: *more is set then, and nothing was done.
+ */
 static GjStatus
-rest(GjMember *member)
+rest(GjMember *member, uint32_t seen, bool *more)
 {
+	GjTeam	   *team = member->team;
+
+	if (!__atomic_load_n(&team->loads, __ATOMIC_RELAXED))
+		gj_spin_while(&team->told, seen, GJ_REST_SPIN_US);
+	*more = __atomic_load_n(&team->told, __ATOMIC_ACQUIRE) != seen;
+	if (*more)
+		return GJ_OK;
 	GJ_TRY(gj_run_flush(member->run));
 	return gj_run_wait(member->run);
 }
@@ -543,10 +556,9 @@ gj_team_await(GjTeam *team)
 		pthread_cond_wait(&team->work, &team->lock);
 }
 
-static void *
-member_main(void *arg)
+static void
+work_for(GjMember *member)
 {
-	GjMember   *member = arg;
 	GjTeam    *team = member->team;
 
 	pthread_mutex_lock(&team->lock);
@@ -554,6 +566,8 @@ member_main(void *arg)
 	{
 		GjTask	   *task = NULL;
 		GjStatus	status = GJ_CANCELLED;
+		uint32_t	seen = team->told;
+		bool		more = false;
 		bool		tired;
 
 		if (team->status == GJ_OK)
@@ -575,7 +589,9 @@ member_main(void *arg)
 		if (tired)
 			member->restless = false;
 		if (!stopped(team))
-			status = gj_member_error(member, tired ? rest(member) : do_task(member, task));
+			status = gj_member_error(member, tired ? rest(member, seen, &more) :
+									 do_task(member, task));
+		member->restless |= more;
 		if (task && task->shared && status == GJ_OK)
 			gj_put_task(&member->held, task);
 		else
@@ -592,21 +608,105 @@ member_main(void *arg)
 	/* all at a time; but parcels that nobody took are of runs that are still open */
 	if (team->exchange_step < 0 && gj_member_close_run(member) == GJ_DEVICE_LOST)
 		member->lost = true;
+}
+
+/*
+ * A thread that has left a member looks for another one for a moment, as session threads do: each
+ * that looks takes one that waits, if there is any, before it ends.
+ */
+static struct
+{
+	pthread_mutex_t lock;
+	pthread_cond_t left;
+	uint32_t	nlooking;		/* guarded by the lock */
+	uint32_t	nwaiting;		/* atomic, written under the lock: never more than look */
+	GjMember   *first;
+}			pool = {.lock = PTHREAD_MUTEX_INITIALIZER,.left = PTHREAD_COND_INITIALIZER};
+
+/* Leaves a member, which may be gone then, and looks for the next one.  NULL: there is none. */
+static GjMember *
+next_member(GjMember *member)
+{
+	pthread_mutex_lock(&pool.lock);
+	__atomic_store_n(&member->working, false, __ATOMIC_RELEASE);
+	pthread_cond_broadcast(&pool.left);
+	pool.nlooking++;
+	pthread_mutex_unlock(&pool.lock);
+	gj_spin_while(&pool.nwaiting, 0, GJ_SPIN_US);
+	pthread_mutex_lock(&pool.lock);
+	pool.nlooking--;
+	member = pool.first;
+	if (member)
+	{
+		pool.first = member->next;
+		__atomic_store_n(&pool.nwaiting, pool.nwaiting - 1, __ATOMIC_RELAXED);
+	}
+	pthread_mutex_unlock(&pool.lock);
+	return member;
+}
+
+static void *
+member_main(void *arg)
+{
+	GjMember   *member = arg;
+
+	while (member)
+	{
+		work_for(member);
+		member = next_member(member);
+	}
 	return NULL;
+}
+
+/* Gives the member to a thread that looks for one; false: there is none. */
+static bool
+find_thread(GjMember *member)
+{
+	bool		found;
+
+	pthread_mutex_lock(&pool.lock);
+	found = pool.nwaiting < pool.nlooking;
+	if (found)
+	{
+		member->next = pool.first;
+		pool.first = member;
+		__atomic_store_n(&pool.nwaiting, pool.nwaiting + 1, __ATOMIC_RELEASE);
+	}
+	pthread_mutex_unlock(&pool.lock);
+	return found;
+}
+
+void
+gj_member_await_end(GjMember *member)
+{
+	GjSpin		spin = gj_spin_start(GJ_TEAM_SPIN_US);
+
+	while (__atomic_load_n(&member->working, __ATOMIC_ACQUIRE) && gj_spin_on(&spin))
+		;
+	/* it may still be about to leave: the lock is free when it has */
+	pthread_mutex_lock(&pool.lock);
+	while (member->working)
+		pthread_cond_wait(&pool.left, &pool.lock);
+	pthread_mutex_unlock(&pool.lock);
 }
 
 bool
 gj_member_start(GjMember *member)
 {
 	pthread_attr_t attr;
+	pthread_t	thread;
 	sigset_t	all,
 				old;
 
+	member->started = member->working = true;
+	if (find_thread(member))
+		return true;
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, GJ_MEMBER_STACK);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	member->started = pthread_create(&member->thread, &attr, member_main, member) == 0;
+	member->started = pthread_create(&thread, &attr, member_main, member) == 0;
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	pthread_attr_destroy(&attr);
 	return member->started;

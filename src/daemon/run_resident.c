@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Fragments that are looked for at a time. */
+#define GJ_FIND				256
 /* More ranges of rows than these are put together before the steps see them. */
 #define GJ_MAX_RANGES		4
 
@@ -97,76 +99,93 @@ remember_pinned(GjRunResident *resident, GjFragment *fragment, uint32_t table)
 	return true;
 }
 
-/*
- * The fragment of a number that one of the runs has on its device, pinned for that run.  If
- * several have it, the one with most pages that are valid: others may be out of date.
- */
-static GjStatus
-find_fragment(GjRun **runs, uint32_t nruns, uint32_t source, uint32_t table, uint32_t number,
-			  uint64_t map_lsn, GjKnownFragment *known, uint64_t *valid, uint64_t *lsns,
-			  GjFragment **fragment)
+/* Fragments that one of the runs has on its device, pinned for that run. */
+typedef struct GjFoundBatch
 {
-	GjRunResident *owner = NULL;
-	GjKnownFragment other_known;
-	uint64_t	other_valid[GJ_FRAGMENT_WORDS];
-	uint64_t	other_lsns[GJ_FRAGMENT_BLOCKS];
+	uint32_t	n;
+	GjFound		found[GJ_FIND];
+	GjRunResident *owner[GJ_FIND];
+} GjFoundBatch;
 
-	*fragment = NULL;
-	for (uint32_t i = 0; i < nruns; i++)
+static void
+unpin_one(GjRunResident *resident, GjFragment *fragment)
+{
+	gj_resident_unpin(resident->store, &(GjPinned) {fragment, 0}, 1);
+}
+
+/*
+ * Looks for fragments from a number on.  If several runs have one, that with most pages that are
+ * valid: others may be out of date.
+ */
+static void
+find_batch(GjRun **runs, uint32_t nruns, const GjAsk *ask, const uint64_t *map_lsns,
+		   uint32_t first, GjFoundBatch *batch)
+{
+	GjFound		others[GJ_FIND];
+
+	batch->n = ask->nfragments - first < GJ_FIND ? ask->nfragments - first : GJ_FIND;
+	for (uint32_t i = 0; i < batch->n; i++)
+		batch->found[i].fragment = NULL;
+	for (uint32_t r = 0; r < nruns; r++)
 	{
-		GjRunResident *resident = &runs[i]->resident[source];
-		GjFragment *other = resident->store ?
-			gj_resident_find(resident->store, &resident->tables[table], number, map_lsn,
-							 &other_known, other_valid, other_lsns) : NULL;
+		GjRunResident *resident = &runs[r]->resident[ask->source];
 
-		if (!other)
+		if (!resident->store)
 			continue;
-		if (*fragment && gj_pages_count(other_valid) <= gj_pages_count(valid))
+		gj_resident_find(resident->store, &resident->tables[ask->table], first, batch->n, map_lsns,
+						 ask->per_map, others);
+		for (uint32_t i = 0; i < batch->n; i++)
 		{
-			gj_resident_unpin(resident->store, other);
-			continue;
+			GjFound    *found = &batch->found[i];
+
+			if (!others[i].fragment)
+				continue;
+			if (found->fragment && others[i].nvalid <= found->nvalid)
+			{
+				unpin_one(resident, others[i].fragment);
+				continue;
+			}
+			if (found->fragment)
+				unpin_one(batch->owner[i], found->fragment);
+			*found = others[i];
+			batch->owner[i] = resident;
 		}
-		if (*fragment)
-			gj_resident_unpin(owner->store, *fragment);
-		*fragment = other;
-		owner = resident;
-		*known = other_known;
-		memcpy(valid, other_valid, sizeof(other_valid));
-		if (known->flags & GJ_KNOWN_LSNS)
-			memcpy(lsns, other_lsns, known->npages * sizeof(uint64_t));
 	}
-	if (!*fragment)
-		return GJ_OK;
-	if (!remember_pinned(owner, *fragment, table))
-	{
-		gj_resident_unpin(owner->store, *fragment);
-		return GJ_OUT_OF_HOST_MEMORY;
-	}
-	/* a table that the source has twice is told of twice: the id says for which of them */
-	known->id = (known->id >> GJ_FRAGMENT_DEVICE_SHIFT << GJ_FRAGMENT_DEVICE_SHIFT) |
-		(owner->npinned - 1);
-	return GJ_OK;
+}
+
+/* Unpins what was found, from one of the batch on. */
+static void
+drop_found(GjFoundBatch *batch, uint32_t from)
+{
+	for (uint32_t i = from; i < batch->n; i++)
+		if (batch->found[i].fragment)
+			unpin_one(batch->owner[i], batch->found[i].fragment);
 }
 
 /* Appends what a backend must know of a fragment; returns where it ends. */
 static uint8_t *
-write_known(uint8_t *at, GjKnownFragment known, const uint64_t *valid, const uint64_t *lsns)
+write_known(uint8_t *at, GjRunResident *owner, GjFound *found, uint64_t map_lsn)
 {
-	bool		all = gj_pages_all(valid, known.npages);
+	uint64_t	valid[GJ_FRAGMENT_WORDS];
+	uint64_t	lsns[GJ_FRAGMENT_BLOCKS];
+	GjKnownFragment *known = &found->known;
 
-	if (!all)
-		known.flags |= GJ_KNOWN_BITS;
-	memcpy(at, &known, sizeof(known));
-	at += sizeof(known);
-	if (!all)
+	/* a table that the source has twice is told of twice: the id says for which of them */
+	known->id = (known->id >> GJ_FRAGMENT_DEVICE_SHIFT << GJ_FRAGMENT_DEVICE_SHIFT) |
+		(owner->npinned - 1);
+	if (known->flags)
+		gj_resident_describe(owner->store, found, map_lsn, valid, lsns);
+	memcpy(at, known, sizeof(*known));
+	at += sizeof(*known);
+	if (known->flags & GJ_KNOWN_BITS)
 	{
-		memcpy(at, valid, GJ_FRAGMENT_WORDS * sizeof(uint64_t));
-		at += GJ_FRAGMENT_WORDS * sizeof(uint64_t);
+		memcpy(at, valid, sizeof(valid));
+		at += sizeof(valid);
 	}
-	if (known.flags & GJ_KNOWN_LSNS)
+	if (known->flags & GJ_KNOWN_LSNS)
 	{
-		memcpy(at, lsns, known.npages * sizeof(uint64_t));
-		at += known.npages * sizeof(uint64_t);
+		memcpy(at, lsns, known->npages * sizeof(uint64_t));
+		at += known->npages * sizeof(uint64_t);
 	}
 	return at;
 }
@@ -178,21 +197,31 @@ answer(GjRun **runs, uint32_t nruns, const GjAsk *ask, const uint64_t *map_lsns,
 {
 	GjAnswered	head = {0, ask->first};
 	uint8_t    *at = memory + sizeof(head);
+	bool		room = true;
 
-	for (; head.next < ask->nfragments &&
-		 (uint64_t) (at - memory) + GJ_LEAST_ANSWER - sizeof(head) <= space; head.next++)
+	while (head.next < ask->nfragments && room)
 	{
-		GjKnownFragment known;
-		uint64_t	valid[GJ_FRAGMENT_WORDS];
-		uint64_t	lsns[GJ_FRAGMENT_BLOCKS];
-		GjFragment *fragment;
+		GjFoundBatch batch;
 
-		GJ_TRY(find_fragment(runs, nruns, ask->source, ask->table, head.next,
-							 map_lsns[head.next / ask->per_map], &known, valid, lsns, &fragment));
-		if (!fragment)
-			continue;
-		at = write_known(at, known, valid, lsns);
-		head.n++;
+		find_batch(runs, nruns, ask, map_lsns, head.next, &batch);
+		for (uint32_t i = 0; i < batch.n; i++, head.next++)
+		{
+			GjFragment *fragment = batch.found[i].fragment;
+
+			room = (uint64_t) (at - memory) + GJ_LEAST_ANSWER - sizeof(head) <= space;
+			if (room && !fragment)
+				continue;
+			if (!room || !remember_pinned(batch.owner[i], fragment, ask->table))
+			{
+				drop_found(&batch, i);
+				if (room)
+					return GJ_OUT_OF_HOST_MEMORY;
+				break;
+			}
+			at = write_known(at, batch.owner[i], &batch.found[i],
+							 map_lsns[head.next / ask->per_map]);
+			head.n++;
+		}
 	}
 	memcpy(memory, &head, sizeof(head));
 	*nbytes = (uint32_t) (at - memory);
@@ -282,8 +311,8 @@ compare_ranges(const void *a, const void *b)
 }
 
 /*
- * The rows of the pages, as ranges[npages]; returns how many there are.  Several processes have
- * loaded the pages, and their rows lie in the order in which they came.
+ * The rows of the pages (NULL: all), as ranges[npages]; returns how many there are.  Several
+ * processes have loaded the pages, and their rows lie in the order in which they came.
  */
 static uint32_t
 find_ranges(const GjFragment *fragment, const uint64_t *pages, GjRowRange *ranges)
@@ -292,7 +321,7 @@ find_ranges(const GjFragment *fragment, const uint64_t *pages, GjRowRange *range
 	uint32_t	merged = 0;
 
 	/* the usual case: all rows are those of some page */
-	if (gj_pages_all(pages, fragment->npages))
+	if (!pages || gj_pages_all(pages, fragment->npages))
 	{
 		ranges[0] = (GjRowRange) {0, (uint32_t) fragment->nrows};
 		return fragment->nrows > 0;
@@ -438,7 +467,9 @@ use_rows(GjRun *run, uint32_t source, GjPinned used, GjRowRange *ranges, uint32_
 	{
 		uint32_t	nrows = ranges[i].end - ranges[i].first;
 
-		GJ_STOP_CHECK(run);
+		/* where they are only noted, gj_fused_flush looks */
+		if (!outer || !gj_fused_fits(run))
+			GJ_STOP_CHECK(run);
 		run->stats.source[source].rows_in += nrows;
 		skip_to(run->columns + first, ncolumns, start, ranges[i].first);
 		if (outer)
@@ -477,6 +508,16 @@ gj_run_append_use(GjRun *run, uint32_t source, const GjRunUse *use)
 	return status;
 }
 
+/* The pages of a use, as bits. */
+static void
+note_pages(const GjUse *use, const GjFragment *fragment, uint64_t pages[GJ_FRAGMENT_WORDS])
+{
+	if (use->pages)
+		memcpy(pages, use->pages, GJ_FRAGMENT_WORDS * sizeof(uint64_t));
+	else
+		gj_pages_first(pages, fragment->npages);
+}
+
 /* Remembers what an inner source is to be made of; the pins go with it. */
 static GjStatus
 remember_uses(GjRun *run, uint32_t source, const GjUse *uses, uint32_t n)
@@ -493,8 +534,8 @@ remember_uses(GjRun *run, uint32_t source, const GjUse *uses, uint32_t n)
 
 		GJ_TRY(take_pinned(run, source, uses[i].id, &use->used));
 		resident->nuses++;
-		memcpy(use->pages, uses[i].pages, sizeof(use->pages));
-		gj_resident_used(resident->store, use->used.fragment, uses[i].map_lsn, uses[i].pages);
+		note_pages(&uses[i], use->used.fragment, use->pages);
+		gj_resident_used(resident->store, &use->used, &uses[i], 1);
 	}
 	return GJ_OK;
 }
@@ -537,13 +578,14 @@ use_fragments(GjRun *run, uint32_t source, const GjUse *uses, uint32_t n)
 		status = use_rows(run, source, used, ranges,
 						  find_ranges(used.fragment, uses[i].pages, ranges));
 		run->rows_ahead -= used.fragment->nrows;
-		if (status == GJ_OK)
-			gj_resident_used(resident->store, used.fragment, uses[i].map_lsn, uses[i].pages);
 	}
 	free(ranges);
-	if (status == GJ_OK)
-		status = gj_run_send_many(run, source);
-	return status == GJ_OK ? gj_fused_flush(run) : status;
+	GJ_TRY(status);
+	GJ_TRY(gj_run_send_many(run, source));
+	GJ_TRY(gj_fused_flush(run));
+	/* while the device works */
+	gj_resident_used(resident->store, resident->held + first, uses, n);
+	return GJ_OK;
 }
 
 GjStatus
@@ -590,7 +632,7 @@ gj_run_use_fragment(GjRun *run, uint32_t source, uint32_t table, const GjUse *us
 	grown += resident->nshared++;
 	grown->used = (GjPinned) {fragment, table};
 	grown->owner = owner;
-	memcpy(grown->pages, use->pages, sizeof(grown->pages));
+	note_pages(use, fragment, grown->pages);
 	return GJ_OK;
 }
 
@@ -620,9 +662,11 @@ gj_fragment_give_back(GjDeviceEntry *owner, GjFragment *fragment, const GjUse *u
 {
 	GjResident *store = owner->memory.store;
 
+	const GjPinned pinned = {fragment, 0};
+
 	if (use)
-		gj_resident_used(store, fragment, use->map_lsn, use->pages);
-	gj_resident_unpin(store, fragment);
+		gj_resident_used(store, &pinned, use, 1);
+	gj_resident_unpin(store, &pinned, 1);
 }
 
 /* ---- keeping */
@@ -790,7 +834,7 @@ publish(GjRunResident *resident, uint32_t source, GjFragment **at)
 	*at = fragment->next;
 	gj_resident_publish(resident->store, fragment);
 	status = source > 0 ? note_made(resident, fragment, fragment->table) : GJ_OK;
-	gj_resident_unpin(resident->store, fragment);
+	unpin_one(resident, fragment);
 	return status;
 }
 
@@ -844,13 +888,10 @@ gj_run_release(GjRun *run, uint32_t source)
 
 	while (resident->building)
 		stop_building(resident, &resident->building);
-	for (uint32_t i = 0; i < resident->npinned; i++)
-		if (resident->pinned[i].fragment)
-			gj_resident_unpin(resident->store, resident->pinned[i].fragment);
+	gj_resident_unpin(resident->store, resident->pinned, resident->npinned);
 	for (uint32_t i = 0; i < resident->nuses; i++)
-		gj_resident_unpin(resident->store, resident->uses[i].used.fragment);
-	for (uint32_t i = 0; i < resident->nheld; i++)
-		gj_resident_unpin(resident->store, resident->held[i].fragment);
+		gj_resident_unpin(resident->store, &resident->uses[i].used, 1);
+	gj_resident_unpin(resident->store, resident->held, resident->nheld);
 	free(resident->uses);
 	free(resident->held);
 	free(resident->shared);

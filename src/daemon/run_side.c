@@ -265,7 +265,7 @@ append_uses(GjRun *run, uint32_t source)
 			return status;
 		GJ_TRY(run->work.ops->sync(run->work.queue));
 		for (uint32_t i = 0; i < done; i++)
-			gj_resident_unpin(resident->store, resident->uses[i].used.fragment);
+			gj_resident_unpin(resident->store, &resident->uses[i].used, 1);
 		resident->nuses -= done;
 		memmove(resident->uses, resident->uses + done, resident->nuses * sizeof(GjRunUse));
 		done = 0;

@@ -424,7 +424,13 @@ gj_team_source_end(GjTeam *team, uint32_t source)
 	if (in_order(team) && source > 0)
 		return post_for_all(team, GJ_TASK_SOURCE_END, source);
 	if (in_order(team) && !makes_rows(team->program))
-		return gj_team_for_all(team, GJ_TASK_SOURCE_END, source);
+	{
+		GJ_TRY(post_for_all(team, GJ_TASK_SOURCE_END, source));
+		/* nothing more is needed of the backend: members finish as soon as they can */
+		if (team->ended == (1u << team->program->nsources) - 1)
+			__atomic_store_n(&team->complete, true, __ATOMIC_RELAXED);
+		return GJ_OK;
+	}
 	GJ_TRY(read_waiting(team, 0));
 	if (!team->partition)
 	{
@@ -871,7 +877,7 @@ stop_members(GjTeam *team)
 	pthread_mutex_unlock(&team->lock);
 	for (uint32_t i = 0; i < team->nmembers; i++)
 		if (team->members[i].started)
-			pthread_join(team->members[i].thread, NULL);
+			gj_member_await_end(&team->members[i]);
 }
 
 static void

@@ -53,16 +53,24 @@ owner_of(GjTeam *team, uint64_t id)
 static GjStatus
 use_own(GjTeam *team, GjMember *member, uint32_t source, const GjUse *uses, uint32_t n)
 {
+	const size_t nbits = GJ_FRAGMENT_WORDS * sizeof(uint64_t);
 	GjTask	   *task;
 	GjUse	   *own;
+	uint64_t   *pages;
 	uint32_t	nown = 0;
+	uint32_t	npartial = 0;
 
 	for (uint32_t i = 0; i < n; i++)
-		nown += owner_of(team, uses[i].id) == member;
+	{
+		bool		is_own = owner_of(team, uses[i].id) == member;
+
+		nown += is_own;
+		npartial += is_own && uses[i].pages;
+	}
 	if (nown == 0)
 		return GJ_OK;
 	task = calloc(1, sizeof(GjTask));
-	own = malloc(nown * sizeof(GjUse));
+	own = malloc(nown * sizeof(GjUse) + npartial * nbits);
 	if (!task || !own)
 	{
 		free(task);
@@ -71,9 +79,20 @@ use_own(GjTeam *team, GjMember *member, uint32_t source, const GjUse *uses, uint
 	}
 	*task = (GjTask) {.kind = GJ_TASK_USE,.source = source,.nrows = nown,.memory = (uint8_t *) own,
 	.slot = GJ_OWN_SLOTS};
+	pages = (uint64_t *) (own + nown);
 	for (uint32_t i = 0; i < n; i++)
-		if (owner_of(team, uses[i].id) == member)
-			*own++ = uses[i];
+	{
+		if (owner_of(team, uses[i].id) != member)
+			continue;
+		*own = uses[i];
+		if (own->pages)
+		{
+			memcpy(pages, own->pages, nbits);
+			own->pages = pages;
+			pages += GJ_FRAGMENT_WORDS;
+		}
+		own++;
+	}
 	gj_team_post(team, &member->own, task);
 	return GJ_OK;
 }
@@ -95,7 +114,15 @@ use_shared(GjTeam *team, uint32_t source, const GjUse *use)
 		gj_fragment_give_back(owner->entry, fragment, NULL);
 		return GJ_OUT_OF_HOST_MEMORY;
 	}
-	*shared = (GjSharedUse) {*use, fragment, table, owner->entry, team->nmembers, false};
+	*shared = (GjSharedUse) {
+		.use = *use,.fragment = fragment,.table = table,.owner = owner->entry,
+		.nusers = team->nmembers
+	};
+	if (use->pages)
+	{
+		memcpy(shared->pages, use->pages, sizeof(shared->pages));
+		shared->use.pages = shared->pages;
+	}
 	for (uint32_t i = 0; i < team->nmembers; i++)
 	{
 		GjTask	   *task = calloc(1, sizeof(GjTask));

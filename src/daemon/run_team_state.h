@@ -53,7 +53,8 @@ typedef struct GjSlotUse
 /* A fragment of an inner side that all members use; guarded by lock but for `use`. */
 typedef struct GjSharedUse
 {
-	GjUse		use;
+	GjUse		use;			/* its pages are those below, or NULL */
+	uint64_t	pages[GJ_FRAGMENT_WORDS];
 	GjFragment *fragment;
 	uint32_t	table;			/* of the source, as GjAsk numbers them */
 	GjDeviceEntry *owner;
@@ -67,7 +68,7 @@ typedef struct GjTask
 	GjTaskKind	kind;
 	uint32_t	source;
 	uint32_t	nrows;			/* USE: fragments */
-	uint8_t    *memory;			/* USE: the task's own, GjUse[nrows] */
+	uint8_t    *memory;			/* USE: the task's own, GjUse[nrows] and what they point to */
 	uint32_t	slot;
 	bool		keep;			/* CHUNK: it may become resident here */
 	GjSharedUse *shared;		/* USE_INNER */
@@ -117,8 +118,9 @@ typedef struct GjMember
 	GjLease		lease;
 	GjRunHost	host;			/* of its runs: the functions of run_team.c */
 	GjRun	   *run;
-	pthread_t	thread;
-	bool		started;
+	bool		started;		/* a thread was found for it */
+	bool		working;		/* atomic: and has not left it yet */
+	struct GjMember *next;		/* of those for whom one is to be found */
 	bool		lost;			/* closing its run showed that the device is */
 	GjTaskList	own;			/* guarded by lock */
 	GjTaskList	inbox;			/* guarded by lock: parcels, ahead of anything else */
@@ -209,8 +211,11 @@ struct GjTeam
 
 /* ---- run_member.c */
 
-/* Starts the member's thread. */
+/* Finds the member a thread, one that has just left another one or a new one. */
 extern bool gj_member_start(GjMember *member);
+
+/* Waits until the thread has left the member, after the team was told to close. */
+extern void gj_member_await_end(GjMember *member);
 
 /* Opens a run of the member's. */
 extern void gj_member_open_run(GjMember *member, const GjProgram *program, GjStatus *status);

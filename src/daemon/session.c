@@ -26,6 +26,7 @@
 #include "log.h"
 #include "resident.h"
 #include "session.h"
+#include "spin.h"
 
 /* what the cpu device works on lies here: some 400 kB, and three times that with sanitizers */
 #define GJ_SESSION_STACK	(4 * 1024 * 1024)
@@ -33,6 +34,9 @@
 /* Threads that wait for connections: more are started below, and none wait beyond. */
 #define GJ_LEAST_WAITING	4
 #define GJ_MOST_WAITING		8
+
+/* How long the thread whose run has just ended looks for the next one before it sleeps. */
+#define GJ_NEXT_RUN_US		1000
 
 /* How often to look whether the peer is still there. */
 #define GJ_LOOK_US			1000
@@ -73,13 +77,25 @@ gj_session_send(GjSession *session, const void *message, size_t nbytes)
 	return n == (ssize_t) nbytes;
 }
 
-/* Type of the next message, which is then in session->message.  Waits. */
+/* Looks for something to come for a moment: a message, a connection. */
+static void
+look_at(int fd, uint32_t us)
+{
+	struct pollfd poll_fd = {.fd = fd,.events = POLLIN};
+	GjSpin		spin = gj_spin_start(us);
+
+	while (poll(&poll_fd, 1, 0) == 0 && gj_spin_on(&spin))
+		;
+}
+
+/* Type of the next message, or the end, which come soon.  It is then in session->message.  Waits. */
 static uint32_t
 receive(GjSession *session)
 {
 	ssize_t		n;
 	uint32_t	type;
 
+	look_at(session->socket, GJ_SPIN_US);
 	do
 		n = recv(session->socket, session->message, sizeof(session->message), MSG_TRUNC);
 	while (n < 0 && errno == EINTR);
@@ -130,6 +146,7 @@ welcome(GjSession *session)
 	entry = gj_devices_choose(hello->device, &why);
 	if (entry)
 		gj_devices_info(entry, &answer.device);
+	answer.looks = gj_spin_allowed(1);
 	/* who asks for the cpu does not wait for GPUs */
 	answer.ncuda = gj_devices_cuda(hello->device == GJ_DEVICE_CUDA, &why);
 	snprintf(answer.cuda_reason, sizeof(answer.cuda_reason), "%.*s",
@@ -301,6 +318,7 @@ static struct
 	uint32_t	nwaiting;		/* guarded by the lock */
 	int			listener;
 	int			few_fd;			/* eventfd */
+	bool		looking;		/* atomic: one of them looks for a connection */
 }			threads = {.lock = PTHREAD_MUTEX_INITIALIZER,.few_fd = -1};
 
 /* A thread begins to wait; false if enough others do. */
@@ -330,6 +348,19 @@ end_to_wait(void)
 		(void) !write(threads.few_fd, &one, sizeof(one));
 }
 
+/*
+ * Looks for a connection for a moment: the next query of a session comes soon after the one before.
+ * One thread is enough for that.
+ */
+static void
+look_for_connection(void)
+{
+	if (__atomic_exchange_n(&threads.looking, true, __ATOMIC_ACQUIRE))
+		return;
+	look_at(threads.listener, GJ_NEXT_RUN_US);
+	__atomic_store_n(&threads.looking, false, __ATOMIC_RELEASE);
+}
+
 /* The next connection.  Waits. */
 static int
 accept_one(void)
@@ -353,8 +384,11 @@ session_main(void *arg)
 
 	do
 	{
-		int			fd = accept_one();
+		int			fd;
 
+		if (session->told)
+			look_for_connection();
+		fd = accept_one();
 		end_to_wait();
 		serve(session, fd);
 	} while (begin_to_wait());

@@ -398,9 +398,128 @@ take_program(GjSession *session, GjProgram **program, GjErrorText *why)
 
 /* ---- the run */
 
+/* Fragments to be used: those of one source. */
+typedef struct GjUses
+{
+	uint32_t	source;
+	bool		last;			/* the source ends with them */
+	uint32_t	n;
+	GjUse	   *uses;
+} GjUses;
+
+static GjStatus use_lots(GjSession *session, GjSession *loader, const GjUses *lots, uint32_t n);
+
+/*
+ * True if the answer says that all fragments asked for are there, all-visible and with the LSN of
+ * the map; *at moves behind it.
+ */
+static bool
+is_whole(const GjAsk *ask, const uint8_t **at)
+{
+	GjAnswered	head;
+
+	memcpy(&head, *at, sizeof(head));
+	*at += sizeof(head);
+	if (ask->first != 0 || head.n != ask->nfragments)
+		return false;
+	for (uint32_t i = 0; i < head.n; i++)
+	{
+		GjKnownFragment known;
+
+		memcpy(&known, *at, sizeof(known));
+		*at += sizeof(known);
+		if (known.flags != 0 || known.npages != gj_ask_pages(ask, i))
+			return false;
+	}
+	return true;
+}
+
+/* Adds the fragments of a whole answer; *at moves behind it. */
+static void
+add_uses(const uint8_t **at, GjUses *lot)
+{
+	GjAnswered	head;
+
+	memcpy(&head, *at, sizeof(head));
+	*at += sizeof(head);
+	for (uint32_t i = 0; i < head.n; i++)
+	{
+		GjKnownFragment known;
+
+		memcpy(&known, *at, sizeof(known));
+		*at += sizeof(known);
+		lot->uses[lot->n++] = (GjUse) {known.id, known.map_lsn, NULL};
+	}
+}
+
+/*
+ * Takes the answers to the questions of an ASK, in the order in which sources are loaded: lots[nsources].
+ * *uses is the caller's to free; NULL: not everything is there, or it was not asked about.
+ */
+static GjStatus
+take_answers(GjSession *session, uint32_t nbytes, GjUses *lots, GjUse **uses)
+{
+	const uint8_t *answer = session->answers;
+	uint32_t	nanswers = 0;
+	uint32_t	n = 0;
+	GjAsk		ask;
+
+	*uses = NULL;
+	for (uint32_t at = 0; at < nbytes; at += (uint32_t) gj_ask_size(&ask), nanswers++)
+	{
+		memcpy(&ask, session->message + at, sizeof(ask));
+		/* some may have gone out already */
+		if (nanswers == session->nanswers || !is_whole(&ask, &answer))
+			return GJ_OK;
+		n += ask.nfragments;
+	}
+	*uses = malloc((n + 1) * sizeof(GjUse));
+	if (!*uses)
+		return GJ_OUT_OF_HOST_MEMORY;
+	for (uint32_t s = 0, first = 0; s < session->nsources; first += lots[s++].n)
+	{
+		lots[s] = (GjUses) {(s + 1) % session->nsources, true, 0, *uses + first};
+		answer = session->answers;
+		for (uint32_t at = 0; at < nbytes; at += (uint32_t) gj_ask_size(&ask))
+		{
+			memcpy(&ask, session->message + at, sizeof(ask));
+			if (ask.source == lots[s].source)
+				add_uses(&answer, &lots[s]);
+			else
+				answer += sizeof(GjAnswered) + ask.nfragments * sizeof(GjKnownFragment);
+		}
+		if (lots[s].n > 0)
+			continue;
+		free(*uses);
+		*uses = NULL;
+		return GJ_OK;
+	}
+	return GJ_OK;
+}
+
+/* Uses all that was asked about, if it is there, and tells the backend; else its answers are sent. */
+static GjStatus
+use_answers(GjSession *session, uint32_t nbytes)
+{
+	const GjMsgSlot message = {.type = GJ_MSG_RESIDENT};
+	GjUses		lots[GJ_MAX_SOURCES];
+	GjUse	   *uses;
+	GjStatus	status;
+
+	GJ_TRY(take_answers(session, nbytes, lots, &uses));
+	if (!uses)
+		return send_answers(session);
+	session->answers = NULL;
+	session->nanswers = session->answer_bytes = 0;
+	status = gj_session_send(session, &message, sizeof(message)) ?
+		use_lots(session, session, lots, session->nsources) : GJ_CANCELLED;
+	free(uses);
+	return status;
+}
+
 /* Answers the questions of an ASK. */
 static GjStatus
-feed_questions(GjSession *session)
+feed_questions(GjSession *session, bool whole)
 {
 	uint32_t	nbytes = session->ask_bytes;
 	GjAsk		ask;
@@ -415,41 +534,40 @@ feed_questions(GjSession *session)
 		GJ_TRY(gj_team_ask(session->run, session->message + at));
 	}
 	session->ask_bytes = 0;
-	return send_answers(session);
+	return whole ? use_answers(session, nbytes) : send_answers(session);
 }
 
-/* Fragments to be used, taken out of a slot: those of one source. */
-typedef struct GjUses
-{
-	uint32_t	source;
-	bool		last;			/* the source ends with them */
-	uint32_t	n;
-	GjUse	   *uses;
-} GjUses;
-
-/* Reads the next of what a USE says, once; *at moves behind it.  False: it does not fit the slot. */
-static bool
+/* Reads the next of what a USE says, once; *at moves behind it.  use->pages are malloc'd. */
+static GjStatus
 read_use(const uint8_t **at, const uint8_t *end, GjUseHead *head, GjUse *use)
 {
+	const size_t nbytes = GJ_FRAGMENT_WORDS * sizeof(uint64_t);
+	uint64_t   *pages;
+
 	if (end - *at < (ptrdiff_t) sizeof(*head))
-		return false;
+		return GJ_BAD_PROGRAM;
 	memcpy(head, *at, sizeof(*head));
 	*at += sizeof(*head);
-	use->id = head->id;
-	use->map_lsn = head->map_lsn;
+	*use = (GjUse) {head->id, head->map_lsn, NULL};
+	if (head->source >= GJ_MAX_SOURCES)
+		return GJ_BAD_PROGRAM;
 	if (!(head->flags & GJ_KNOWN_BITS))
-	{
-		gj_pages_first(use->pages, head->npages);
-		return head->source < GJ_MAX_SOURCES;
-	}
-	if (end - *at < (ptrdiff_t) sizeof(use->pages))
-		return false;
-	memcpy(use->pages, *at, sizeof(use->pages));
-	*at += sizeof(use->pages);
-	return head->source < GJ_MAX_SOURCES;
+		return GJ_OK;
+	if (end - *at < (ptrdiff_t) nbytes)
+		return GJ_BAD_PROGRAM;
+	pages = malloc(nbytes);
+	if (!pages)
+		return GJ_OUT_OF_HOST_MEMORY;
+	memcpy(pages, *at, nbytes);
+	use->pages = pages;
+	*at += nbytes;
+	return GJ_OK;
 }
 
-/* Reads a USE: *nuses lots, whose fragments lie in uses[n], one lot behind the other. */
+/*
+ * Reads a USE: *nlots lots, whose fragments lie in uses[n], which were zeroed, one lot behind the
+ * other.
+ */
 static GjStatus
 read_uses(const uint8_t *memory, uint32_t n, GjUse *uses, GjUses *lots, uint32_t *nlots)
 {
@@ -461,8 +579,7 @@ read_uses(const uint8_t *memory, uint32_t n, GjUse *uses, GjUses *lots, uint32_t
 	{
 		GjUseHead	head;
 
-		if (!read_use(&memory, end, &head, &uses[i]))
-			return GJ_BAD_PROGRAM;
+		GJ_TRY(read_use(&memory, end, &head, &uses[i]));
 		if (!lot || lot->last || lot->source != head.source)
 		{
 			if ((lot && !lot->last) || *nlots == GJ_MAX_SOURCES)
@@ -505,7 +622,7 @@ feed_uses(GjSession *session, uint32_t which, const GjMsgSlot *message, const ui
 
 	if (message->nrows > GJ_LOAD_SLOT_SIZE / sizeof(GjUseHead))
 		return GJ_BAD_PROGRAM;
-	uses = malloc((message->nrows + 1) * sizeof(GjUse));
+	uses = calloc(message->nrows + 1, sizeof(GjUse));
 	if (!uses)
 		return GJ_OUT_OF_HOST_MEMORY;
 	status = read_uses(memory, message->nrows, uses, lots, &nlots);
@@ -514,6 +631,8 @@ feed_uses(GjSession *session, uint32_t which, const GjMsgSlot *message, const ui
 		status = host_slot_free(session, which * GJ_LOAD_SLOTS + message->slot);
 	if (status == GJ_OK)
 		status = use_lots(session, session->loaders[which], lots, nlots);
+	for (uint32_t i = 0; i < message->nrows; i++)
+		free((void *) uses[i].pages);
 	free(uses);
 	return status;
 }
@@ -531,7 +650,7 @@ feed_message(GjSession *session, uint32_t which, const GjMsgSlot *message)
 		case GJ_MSG_SOURCE_END:
 			return loader_has_ended(session, loader, message->source);
 		case GJ_MSG_ASK:
-			return feed_questions(session);
+			return feed_questions(session, message->slot == GJ_ASK_WHOLE);
 		case GJ_MSG_USE:
 			return feed_uses(session, which, message, memory);
 		default:
@@ -620,13 +739,24 @@ void
 gj_session_await_closing(uint32_t pid)
 {
 	struct timespec end;
+	GjSpin		spin = gj_spin_start(GJ_SPIN_US);
+	bool		looks = true;
+	int			error = 0;
 
 	clock_gettime(CLOCK_REALTIME, &end);
 	end.tv_sec += GJ_CLOSING_SECONDS;
 	pthread_mutex_lock(&closing.lock);
-	while (is_closing(pid) &&
-		   pthread_cond_timedwait(&closing.given_back, &closing.lock, &end) != ETIMEDOUT)
-		;
+	while (is_closing(pid) && error != ETIMEDOUT)
+	{
+		if (!looks)
+		{
+			error = pthread_cond_timedwait(&closing.given_back, &closing.lock, &end);
+			continue;
+		}
+		pthread_mutex_unlock(&closing.lock);
+		looks = gj_spin_on(&spin);
+		pthread_mutex_lock(&closing.lock);
+	}
 	pthread_mutex_unlock(&closing.lock);
 }
 
@@ -724,12 +854,17 @@ run_on_devices(GjSession *session, const GjProgram *program, GjErrorText *why)
 static GjStatus
 run_program(GjSession *session, const GjProgram *program, GjErrorText *why)
 {
+	GjStatus	status;
+
 	if (program->fail_point == GJ_FAIL_SUBMIT)
 		return GJ_INJECTED;
 	session->nsources = program->nsources;
 	if (!gj_journal_begin(program, &session->mark))
 		return GJ_REFUSED;
-	return run_on_devices(session, program, why);
+	gj_spin_count(1);
+	status = run_on_devices(session, program, why);
+	gj_spin_count(-1);
+	return status;
 }
 
 void

@@ -20,12 +20,28 @@ now_us(void)
 	return (int64_t) t.tv_sec * 1000000 + t.tv_nsec / 1000;
 }
 
+static uint32_t nruns;			/* atomic */
+
+void
+gj_spin_count(int runs)
+{
+	__atomic_add_fetch(&nruns, (uint32_t) runs, __ATOMIC_RELAXED);
+}
+
+bool
+gj_spin_allowed(uint32_t more)
+{
+	uint32_t	n = __atomic_load_n(&nruns, __ATOMIC_RELAXED) + more;
+
+	return (uint32_t) gj_count_processors() / GJ_SPIN_PROCESSORS >= (n > 0 ? n : 1);
+}
+
 GjSpin
 gj_spin_start(uint32_t us)
 {
 	GjSpin		spin = {0};
 
-	if (gj_count_processors() >= GJ_SPIN_PROCESSORS)
+	if (gj_spin_allowed(0))
 		spin.end_us = now_us() + us;
 	return spin;
 }

@@ -14,7 +14,13 @@ typedef struct GjSpin
 	int64_t		end_us;			/* by the monotonic clock; 0: do not look */
 } GjSpin;
 
-/* Begins to look, for so many microseconds; not at all with few processors (GJ_SPIN_PROCESSORS). */
+/* A run begins (1) or ends (-1): they share the processors. */
+extern void gj_spin_count(int runs);
+
+/* True if there are processors (GJ_SPIN_PROCESSORS) for so many runs more. */
+extern bool gj_spin_allowed(uint32_t more);
+
+/* Begins to look, for so many microseconds; not at all if that is not allowed. */
 extern GjSpin gj_spin_start(uint32_t us);
 
 /* False: the time is over. */

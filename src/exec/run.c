@@ -56,6 +56,28 @@ gj_run_set_reader(GjRun *run, int source, GjSourceReader *reader)
 	run->writers[source] = gj_writer_create(run->program, source);
 }
 
+/* Blocks of a source's tables. */
+static uint64
+blocks_of(const GjSourceReader *reader)
+{
+	uint64		nblocks = 0;
+
+	for (int i = 0; i < reader->ntables; i++)
+		nblocks += reader->tables[i].share->nblocks;
+	return nblocks;
+}
+
+/* True if all that is to be loaded was asked about. */
+static bool
+is_asked_about(const GjRun *run, const GjResidentAsks *asks)
+{
+	for (int s = 0; s < run->nsources; s++)
+		if (run->readers[s]->ntables == 0 ||
+			gj_resident_blocks(asks, s) != blocks_of(run->readers[s]))
+			return false;
+	return true;
+}
+
 /*
  * Submits the program together with the first questions about what is resident.  Where all that
  * is loaded is to be saved, nothing is asked.
@@ -64,10 +86,15 @@ static bool
 submit(GjRun *run, GjResidentAsks *asks, GjFailure *failure)
 {
 	GjQuestions questions;
-	bool		any = gj_resident_questions(asks, &questions);
+	bool		any = gj_resident_questions(asks, is_asked_about(run, asks), &questions);
+	bool		used;
 
 	run->client = gj_client_submit(run->program, any ? &questions : NULL, failure);
-	return run->client != NULL && gj_resident_finish(asks, run->client, failure);
+	if (run->client == NULL || !gj_resident_finish(asks, run->client, &used, failure))
+		return false;
+	if (used)
+		run->nloaded = run->nsources;
+	return true;
 }
 
 bool
@@ -130,11 +157,7 @@ current_source(const GjRun *run)
 static bool
 is_resident(const GjSourceReader *reader)
 {
-	uint64		nblocks = 0;
-
-	for (int i = 0; i < reader->ntables; i++)
-		nblocks += reader->tables[i].share->nblocks;
-	return nblocks == reader->nresident;
+	return blocks_of(reader) == reader->nresident;
 }
 
 /*
@@ -164,7 +187,8 @@ send_use(GjRun *run, uint8 *memory, uint32 slot)
 			break;
 	}
 	/* if that fails, gj_client_next() tells why */
-	if (!gj_client_send_use(run->client, slot, first, n))
+	if (!gj_client_send_use(run->client, slot, first, n,
+							run->nloaded == run->nsources && run->workers == NULL))
 		run->nloaded = run->nsources;
 }
 

@@ -2,13 +2,19 @@
  * resident.c
  *	  Finds out which pages of a table are resident, and unchanged; see resident.h.
  *
- * The map's LSNs are read twice.  First without any bits, to ask gpujoind for the LSNs of
- * the pages where it has noted another one; then, when all answers are there, under one
- * share lock together with the bits: what has been told of by then was read before, and
- * only then does an unchanged LSN say that nothing has changed in between.
+ * The map is read twice.  First to ask gpujoind for the LSNs of the pages where it has noted
+ * another LSN of the map; then, when all answers are there, to compare: what has been told of by
+ * then was read before, and only then does an unchanged LSN say that nothing has changed in between.
  *
  * All tables of all sources are asked about at once, as far as they fit one message, which is
  * sent together with the program.
+ *
+ * Where all pages were all-visible at the first look, gpujoind need not be waited for: it uses all
+ * fragments as they are if it has all of them, their pages were all-visible when they were read, and
+ * the map's LSNs are the ones that it has noted.  A page that was read before the look is then
+ * unchanged, as ever.  One that was read afterwards, by another backend, was all-visible when it
+ * was read, while our snapshot was there: so all of its tuples are visible to the snapshot, and it
+ * lacks none that is.
  */
 #include "postgres.h"
 
@@ -58,6 +64,7 @@ typedef struct ResidentAsk
 	uint32		next;			/* the fragment to ask about next */
 	uint32		nmaps;
 	uint64	   *lsns;			/* of the map's pages */
+	bool		whole;			/* all pages were all-visible with these */
 	Known	  **known;			/* by fragment, or NULL */
 	Buffer		vmbuffer;
 } ResidentAsk;
@@ -69,6 +76,7 @@ struct GjResidentAsks
 	int			size;
 	int			first;			/* those before have been told of */
 	int			nasked;			/* questions sent whose answers have not come */
+	bool		whole;			/* they were GJ_ASK_WHOLE */
 };
 
 /*
@@ -206,10 +214,12 @@ all_visible(const uint64 *words, const uint8 *bytes, uint32 n)
 {
 	uint32		whole = n / 32;
 	uint64		all = UINT64CONST(0x5555555555555555);
+	uint64		some = all;
 
 	for (uint32 i = 0; i < whole; i++)
-		if ((words[i] & all) != all)
-			return false;
+		some &= words[i];
+	if (some != all)
+		return false;
 	for (uint32 page = whole * 32; page < n; page++)
 		if (!(bytes[page / 4] >> (page % 4 * 2) & VISIBILITYMAP_ALL_VISIBLE))
 			return false;
@@ -257,13 +267,36 @@ release_map(ResidentAsk *ask)
 	ask->vmbuffer = InvalidBuffer;
 }
 
-/* Reads the LSNs of the map, before anything is asked. */
+/* LSN of a page of the map; clears ask->whole if not all of its pages are all-visible. */
+static XLogRecPtr
+look_at_map(ResidentAsk *ask, uint32 map)
+{
+	BlockNumber first = map * GJ_MAP_BLOCKS;
+	char	   *bits;
+	XLogRecPtr	lsn;
+
+	if (!lock_map(ask->rel, first, &ask->vmbuffer))
+	{
+		ask->whole = false;
+		return InvalidXLogRecPtr;
+	}
+	lsn = PageGetLSN(BufferGetPage(ask->vmbuffer));
+	bits = PageGetContents(BufferGetPage(ask->vmbuffer));
+	ask->whole = ask->whole && !XLogRecPtrIsInvalid(lsn) &&
+		all_visible((const uint64 *) bits, (const uint8 *) bits,
+					Min(ask->nblocks - first, GJ_MAP_BLOCKS));
+	LockBuffer(ask->vmbuffer, BUFFER_LOCK_UNLOCK);
+	return lsn;
+}
+
+/* Reads the map, before anything is asked. */
 static void
 start_ask(ResidentAsk *ask)
 {
 	ask->lsns = palloc(sizeof(uint64) * ask->nmaps);
+	ask->whole = true;
 	for (uint32 i = 0; i < ask->nmaps; i++)
-		ask->lsns[i] = gj_map_lsn(ask->rel, i * GJ_MAP_BLOCKS, &ask->vmbuffer);
+		ask->lsns[i] = look_at_map(ask, i);
 	/* there can be many tables */
 	release_map(ask);
 }
@@ -283,6 +316,8 @@ question_of(const ResidentAsk *ask)
 	head.nmaps = ask->nmaps;
 	head.table = ask->table->number;
 	head.source = ask->source;
+	head.nblocks = ask->nblocks;
+	head.map_blocks = GJ_MAP_BLOCKS;
 	return head;
 }
 
@@ -348,8 +383,18 @@ gj_resident_add(GjResidentAsks *asks, const GjWriter *writer, int source, GjResi
 	}
 }
 
+uint64
+gj_resident_blocks(const GjResidentAsks *asks, int source)
+{
+	uint64		nblocks = 0;
+
+	for (int i = 0; i < asks->n; i++)
+		nblocks += asks->asks[i].source == source ? asks->asks[i].nblocks : 0;
+	return nblocks;
+}
+
 bool
-gj_resident_questions(GjResidentAsks *asks, GjQuestions *questions)
+gj_resident_questions(GjResidentAsks *asks, bool whole, GjQuestions *questions)
 {
 	Size		nbytes = 0;
 	uint8	   *at;
@@ -367,9 +412,14 @@ gj_resident_questions(GjResidentAsks *asks, GjQuestions *questions)
 	if (asks->nasked == 0)
 		return false;
 	at = palloc(nbytes);
-	*questions = (GjQuestions) {asks->nasked, nbytes, at};
+	*questions = (GjQuestions) {.n = asks->nasked,.nbytes = nbytes,.bytes = at};
+	whole &= asks->nasked == asks->n;
 	for (int i = asks->first; i < end; i++)
+	{
 		at = write_question(&asks->asks[i], at);
+		whole &= asks->asks[i].whole;
+	}
+	questions->whole = asks->whole = whole;
 	return true;
 }
 
@@ -446,9 +496,9 @@ read_answer(ResidentAsk *ask, const uint8 *at, const uint8 *end)
 	return at;
 }
 
-/* Takes the answers to all questions in that were sent.  False with the reason. */
+/* Takes the answers to all questions in that were sent.  False with the reason.  *used: all is. */
 static bool
-read_answers(GjResidentAsks *asks, GjClient *client, GjFailure *failure)
+read_answers(GjResidentAsks *asks, GjClient *client, bool *used, GjFailure *failure)
 {
 	int			i = asks->first;
 	int			end = i + asks->nasked;
@@ -462,6 +512,12 @@ read_answers(GjResidentAsks *asks, GjClient *client, GjFailure *failure)
 
 		if (answer == NULL)
 			return false;
+		if (n == 0 && asks->whole && i == 0)
+		{
+			*used = true;
+			asks->nasked = 0;
+			return true;
+		}
 		for (; n > 0 && i < end && at != NULL; n--)
 			at = read_answer(&asks->asks[i++], at, answer + GJ_OUTPUT_SLOT_SIZE);
 		gj_client_free_batch(client, slot);
@@ -659,22 +715,34 @@ compare_all(ResidentAsk *ask)
 	return map;
 }
 
+/* The map of a table of which nothing is to be loaded. */
+static GjResidentMap *
+whole_map(const ResidentAsk *ask)
+{
+	GjResidentMap *map = palloc(offsetof(GjResidentMap, fragment));
+
+	map->nblocks = map->nresident = ask->nblocks;
+	map->nfragments = 0;
+	return map;
+}
+
 bool
-gj_resident_finish(GjResidentAsks *asks, GjClient *client, GjFailure *failure)
+gj_resident_finish(GjResidentAsks *asks, GjClient *client, bool *used, GjFailure *failure)
 {
 	GjQuestions questions;
 
+	*used = false;
 	while (asks->nasked > 0)
 	{
-		if (!read_answers(asks, client, failure))
+		if (!read_answers(asks, client, used, failure))
 			return false;
 		/* a failure to send shows when reading */
-		if (gj_resident_questions(asks, &questions))
+		if (!*used && gj_resident_questions(asks, false, &questions))
 			(void) gj_client_send_ask(client, &questions);
 	}
 	for (int i = 0; i < asks->n; i++)
 	{
-		asks->asks[i].table->map = compare_all(&asks->asks[i]);
+		asks->asks[i].table->map = *used ? whole_map(&asks->asks[i]) : compare_all(&asks->asks[i]);
 		release_map(&asks->asks[i]);
 	}
 	return true;
@@ -715,6 +783,8 @@ gj_resident_fill(GjResidentUse *use, int source, bool ends, uint8 *at, const uin
 BlockNumber
 gj_resident_next(const GjResidentMap *map, BlockNumber blkno, BlockNumber nblocks)
 {
+	if (map != NULL && map->nresident == map->nblocks)
+		return nblocks;
 	while (map != NULL && blkno < nblocks)
 	{
 		uint32		fragment = gj_fragment_of(blkno);

@@ -45,7 +45,7 @@ typedef struct GjFragmentMap
 typedef struct GjResidentMap
 {
 	uint32		nblocks;		/* of the table, as the scan sees it */
-	uint32		nfragments;
+	uint32		nfragments;		/* 0: no page is to be loaded */
 	uint32		nresident;		/* pages not to be loaded */
 	GjFragmentMap fragment[FLEXIBLE_ARRAY_MEMBER];
 } GjResidentMap;
@@ -130,15 +130,22 @@ extern GjResidentAsks *gj_resident_asks(void);
 extern void gj_resident_add(GjResidentAsks *asks, const GjWriter *writer, int source,
 							GjResidentTable *tables, int ntables, GjResidentUse *use);
 
-/* Writes questions, as many as an ASK takes, that were not asked yet.  False: there are none. */
-extern bool gj_resident_questions(GjResidentAsks *asks, GjQuestions *questions);
+/* Blocks of a source's tables that were added. */
+extern uint64 gj_resident_blocks(const GjResidentAsks *asks, int source);
+
+/*
+ * Writes questions, as many as an ASK takes, that were not asked yet.  `whole`: nothing but what
+ * was added is to be loaded, so all can be used without waiting.  False: there are none.
+ */
+extern bool gj_resident_questions(GjResidentAsks *asks, bool whole, GjQuestions *questions);
 
 /*
  * After the first questions were sent: takes the answers in and asks the others, compares what
- * gpujoind has with the tables, and completes these and what is to be used.  False: the run has
- * failed.
+ * gpujoind has with the tables, and completes these and what is to be used.  *used: gpujoind uses
+ * all of it already.  False: the run has failed.
  */
-extern bool gj_resident_finish(GjResidentAsks *asks, GjClient *client, GjFailure *failure);
+extern bool gj_resident_finish(GjResidentAsks *asks, GjClient *client, bool *used,
+							   GjFailure *failure);
 
 /* Releases what gj_resident_finish, if it was called at all, may have left pinned. */
 extern void gj_resident_release(GjResidentAsks *asks);

@@ -27,7 +27,9 @@
  *	ASK + questions				->					which fragments of tables are resident; the first one
  *													right behind SUBMIT, each other one after all
  *													answers to the one before
- *								<-	RESIDENT ...
+ *								<-	RESIDENT ...	or, to the first one if it is GJ_ASK_WHOLE: that
+ *													all of it is resident and is used now, as if the
+ *													backend had sent USE for all sources
  *	USE, CHUNK, SOURCE_END		->					sources 1, 2, ... in order, then 0
  *								<-	SLOT_FREE		the chunk (USE) has left the load ring; not told
  *													of a USE that ends source 0
@@ -62,7 +64,7 @@
 #include "reasons.h"
 #include "resident.h"
 
-#define GJ_ABI				2	/* raise with any change of src/wire */
+#define GJ_ABI				3	/* raise with any change of src/wire */
 #define GJ_STRINGIFY_(x)	#x
 #define GJ_STRINGIFY(x)		GJ_STRINGIFY_(x)
 #define GJ_SOCKET_NAME		"gpujoin." GJ_STRINGIFY(GJ_ABI) ".sock"
@@ -81,11 +83,14 @@
 #define GJ_OUTPUT_SLOT_SIZE	(4u * 1024 * 1024)
 
 /*
- * While a run starts, an answer comes sooner than a process that sleeps is woken up: both sides look
- * for it so long before they sleep, unless there are too few processors.
+ * While a run starts, while it works on what is resident, and between two of a session, what is waited
+ * for comes sooner than a process that sleeps is woken up, which can take 0.3 ms: who waits looks for
+ * it so long before it sleeps, unless there are too few processors for the runs that there are.  A GPU's
+ * run takes some tenths of a millisecond to open.
  */
-#define GJ_SPIN_US			100
-#define GJ_SPIN_PROCESSORS	4
+#define GJ_SPIN_US			1000
+#define GJ_RESULT_SPIN_US	2000
+#define GJ_SPIN_PROCESSORS	4	/* a run */
 
 /* What outlives a gpujoind: counters and refused programs, in a memfd of the launcher. */
 #define GJ_JOURNAL_SIZE		(64u * 1024)
@@ -173,7 +178,7 @@ typedef struct GjMsgWelcome
 	uint32_t	type;
 	uint32_t	ncuda;			/* usable GPUs */
 	uint32_t	daemon_pid;
-	uint32_t	unused;
+	uint32_t	looks;			/* 1: there are processors to look before sleeping */
 	char		cuda_reason[128];	/* why ncuda is 0 */
 	GjDeviceInfo device;		/* the first device of the kind asked for, if there is one
 								 * (memory_total is 0 if not) */
@@ -252,11 +257,18 @@ typedef struct GjMsgAttach
 typedef struct GjMsgSlot
 {
 	uint32_t	type;
-	uint32_t	slot;
+	uint32_t	slot;			/* ASK: GJ_ASK_WHOLE, or 0 */
 	uint32_t	source;			/* CHUNK, SOURCE_END; USE: the first one */
 	uint32_t	nrows;			/* CHUNK, BATCH: the slot's header says the same; USE:
-								 * fragments; ASK: questions; RESIDENT: answers */
+								 * fragments; ASK: questions; RESIDENT: answers, 0: all is
+								 * used as it was asked for, and there is no slot */
 } GjMsgSlot;
+
+/*
+ * The questions are about all tables of all sources, and all their pages were all-visible when the
+ * map's LSNs were those that are told.
+ */
+#define GJ_ASK_WHOLE		1u
 
 /* Bytes of questions in an ASK. */
 #define GJ_MAX_ASK			GJ_MAX_PROGRAM_SIZE

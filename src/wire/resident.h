@@ -55,6 +55,8 @@ typedef struct GjAsk
 								 * fragments with another one come with their pages' LSNs */
 	uint32_t	table;			/* of the source: the first one asked about is 0, ... */
 	uint32_t	source;
+	uint32_t	nblocks;		/* of the table */
+	uint32_t	map_blocks;		/* blocks of one page of the visibility map */
 	uint32_t	unused;
 } GjAsk;
 
@@ -66,6 +68,18 @@ gj_ask_size(const GjAsk *ask)
 		(uint64_t) ask->nmaps * sizeof(uint64_t);
 }
 
+/* Pages of a fragment of the table as it is. */
+static inline uint32_t
+gj_ask_pages(const GjAsk *ask, uint32_t fragment)
+{
+	uint32_t	next = fragment + 1;
+	uint32_t	first = fragment / ask->per_map * ask->map_blocks +
+		fragment % ask->per_map * GJ_FRAGMENT_BLOCKS;
+	uint32_t	end = next / ask->per_map * ask->map_blocks + next % ask->per_map * GJ_FRAGMENT_BLOCKS;
+
+	return (next == ask->nfragments ? ask->nblocks : end) - first;
+}
+
 typedef struct GjAnswered
 {
 	uint32_t	n;				/* fragments told of */
@@ -74,7 +88,7 @@ typedef struct GjAnswered
 
 /* What follows, in this order.  Without bits all pages are meant. */
 #define GJ_KNOWN_BITS		1u	/* uint64_t[GJ_FRAGMENT_WORDS]: pages, one bit each */
-#define GJ_KNOWN_LSNS		2u	/* uint64_t[npages] */
+#define GJ_KNOWN_LSNS		2u	/* uint64_t[npages]: the map's LSN is another one than that asked for */
 
 /* A fragment that has all columns asked for.  It stays until the source ends. */
 typedef struct GjKnownFragment
@@ -107,7 +121,7 @@ typedef struct GjUse
 {
 	uint64_t	id;
 	uint64_t	map_lsn;
-	uint64_t	pages[GJ_FRAGMENT_WORDS];
+	const uint64_t *pages;		/* one bit each; NULL: all */
 } GjUse;
 
 #define GJ_CHUNK_MAX_PAGES	2048u
