@@ -6,6 +6,7 @@
 #           memory, then in temporary files
 #   scale   1, 2, 4, 8 GPUs, as far as there are any (gpujoin.devices_per_query): columns resident, and nothing on the GPUs before
 #           (with the GB/s of pages that were loaded); all inner rows on each GPU, or exchanged by key
+#   small   of that the small inner side alone, which needs one large table
 #   skew    half of the rows of both sides with one key, as a semi join and with an aggregate; how long each GPU was idle
 #   sets    all pairs of 2^GJ_SETS sets on 1, 2, 4, 8 GPUs
 #   tables  only makes the tables of the parts that are named beside it
@@ -53,6 +54,7 @@ if wanted scale || wanted memory; then
 	make_table ${t}_a "$n" 7919
 	make_table ${t}_b "$n" 104729
 fi
+! wanted small || make_table ${t}_a "$n" 7919
 make_table ${t}_small 131072 1
 if wanted skew; then
 	make_table ${t}_hot_a "$hot_n" 7919 7
@@ -127,10 +129,12 @@ several() {
 	done
 }
 
-if wanted scale; then
+if wanted scale || wanted small; then
 	heading "2^$bits rows on 1, 2, 4, 8 GPUs" "query" GPUs "median ms" "min–max" "1 GPU / it" "goal, or what limits it"
 	several "2^$bits ⋈ 2^17, a small inner side on each" "$small" off 1.8 3.6 7
 	took "a small inner side"
+fi
+if wanted scale; then
 	several "2^$bits ⋈ 2^$bits, exchanged" "$large" on 1.5 2.5 4
 	took "exchange"
 	if [ "$ngpus" -gt 1 ]; then
