@@ -817,9 +817,13 @@ run_on_devices(GjSession *session, const GjProgram *program, GjErrorText *why)
 	GjErrorText lost = {""};
 	GjStatus	status;
 
+	gj_spin_count(1);
 	session->run = gj_team_open(program, &options, &host, &status, why);
 	if (!session->run)
+	{
+		gj_spin_count(-1);
 		return status;
+	}
 	status = get_rings(session, why);
 	if (status == GJ_OK)
 		status = gj_loaders_open(session, why);
@@ -846,6 +850,7 @@ run_on_devices(GjSession *session, const GjProgram *program, GjErrorText *why)
 	{
 		gj_loaders_release(session);
 		gj_journal_rest(&session->mark);
+		gj_spin_count(-1);
 		end_closing(session);
 	}
 	return status;
@@ -854,17 +859,12 @@ run_on_devices(GjSession *session, const GjProgram *program, GjErrorText *why)
 static GjStatus
 run_program(GjSession *session, const GjProgram *program, GjErrorText *why)
 {
-	GjStatus	status;
-
 	if (program->fail_point == GJ_FAIL_SUBMIT)
 		return GJ_INJECTED;
 	session->nsources = program->nsources;
 	if (!gj_journal_begin(program, &session->mark))
 		return GJ_REFUSED;
-	gj_spin_count(1);
-	status = run_on_devices(session, program, why);
-	gj_spin_count(-1);
-	return status;
+	return run_on_devices(session, program, why);
 }
 
 void
