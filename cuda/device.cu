@@ -879,6 +879,7 @@ extern "C" const GjDeviceOps gj_cuda_device = {
 	.ordered_keys = gj_ordered_keys,
 	.hash_build = gj_hash_build,
 	.hash_free = gj_hash_free,
+	.order_by_place = gj_order_by_place,
 	.sort_build = gj_sort_build,
 	.sort_probe = gj_sort_probe,
 	.hash_probe = gj_hash_probe,

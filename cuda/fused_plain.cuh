@@ -42,8 +42,8 @@ typedef struct PlainRange
 
 typedef struct PlainStep
 {
-	PlainOperand key; /* outer */
-	const uint32_t *place;
+	PlainOperand key;      /* outer */
+	const uint32_t *place; /* NULL: it is dense */
 	int64_t low;
 	uint64_t nslots;
 	bool anti;
@@ -216,7 +216,7 @@ look_up(const PlainStep &step, const int64_t (&key)[PLAIN_ROWS], uint32_t alive,
 
 		found[i] = GJ_NO_ROW;
 		if ((alive >> i & 1) && at < step.nslots)
-			found[i] = __ldg(&step.place[at]);
+			found[i] = step.place != NULL ? __ldg(&step.place[at]) : (uint32_t) at;
 	}
 #pragma unroll
 	for (uint32_t i = 0; i < PLAIN_ROWS; i++)
@@ -540,8 +540,9 @@ plain_steps(const GjFusedPlan *plan, const GjColumn *columns, const GjFusedPart 
 		const GjFusedExpr *key = &plan->exprs[step->first_key];
 		PlainStep *to = &plain->step[s];
 
-		if (step->place == NULL || step->nkeys != 1 || step->join_type == GJ_JOIN_LEFT ||
-			step->residual.form != GJ_FUSED_NONE || step->filter.form != GJ_FUSED_NONE)
+		if (step->slots != NULL || step->nslots == 0 || step->nkeys != 1 ||
+			step->join_type == GJ_JOIN_LEFT || step->residual.form != GJ_FUSED_NONE ||
+			step->filter.form != GJ_FUSED_NONE)
 			return false;
 		if (key->form != GJ_FUSED_SIMPLE || key->op != GJ_OP_LOAD || key->a < 0 ||
 			key->slot_a != 0 ||

@@ -349,7 +349,7 @@ find_rows(const GjFusedStep &step, const int64_t (&key)[R], uint32_t wanted, uin
 	GjHashSlot slot[R];
 	uint32_t open = wanted;
 
-	if (step.place != NULL)
+	if (step.slots == NULL)
 	{
 #pragma unroll
 		for (uint32_t i = 0; i < R; i++)
@@ -357,7 +357,7 @@ find_rows(const GjFusedStep &step, const int64_t (&key)[R], uint32_t wanted, uin
 			at[i] = (uint64_t) key[i] - (uint64_t) step.low;
 			found[i] = GJ_NO_ROW;
 			if ((wanted >> i & 1) && at[i] < step.nslots)
-				found[i] = __ldg(&step.place[at[i]]);
+				found[i] = step.dense ? (uint32_t) at[i] : __ldg(&step.place[at[i]]);
 		}
 		return;
 	}

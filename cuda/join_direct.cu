@@ -12,8 +12,12 @@
  * fewer places are filled in the end than there are rows, two rows have one key, and a hash table
  * has to be built.  Where keys are in no order and places are beyond L2, the rows are brought into
  * partitions of places first (join_radix.cu): a place alone would be a sector read and written.
+ *
+ * If every place has the row of its own number, as where a table was filled in the order of its
+ * key, or the executor has put the side's columns into that order, no place is needed.
  */
 #include <cub/device/device_reduce.cuh>
+#include <thrust/iterator/counting_iterator.h>
 #include <thrust/iterator/transform_iterator.h>
 
 #include "join_hash.cuh"
@@ -106,13 +110,16 @@ __launch_bounds__(GJ_THREADS) write_parts(const uint64_t *key, const uint32_t *r
 		place[key[i] - (uint64_t) low] = rowid ? rowid[row[i]] : row[i];
 }
 
-/* 1 if a place has a row, as CUB reads it. */
-struct HasRow
+/* One if a place has a row, and one more in the upper half if that is row i of i, as CUB reads it.
+ */
+struct Filled
 {
-	__host__ __device__ uint32_t
-	operator()(uint32_t row) const
+	const uint32_t *place;
+
+	__host__ __device__ uint64_t
+	operator()(uint64_t i) const
 	{
-		return row != GJ_NO_ROW;
+		return (place[i] != GJ_NO_ROW) + ((uint64_t) (place[i] == i) << 32);
 	}
 };
 
@@ -149,7 +156,8 @@ fill_places(GjQueue *queue, const GjKeys *keys, const uint32_t *rowid, const Key
 			GjHashTable *table, uint32_t blocks, bool (*stop)(void *), void *arg, bool *unique)
 {
 	const uint64_t nbytes = table->nslots * sizeof(uint32_t);
-	const thrust::transform_iterator<HasRow, const uint32_t *> filled(table->place, HasRow());
+	const thrust::transform_iterator<Filled, thrust::counting_iterator<uint64_t>> filled(
+		thrust::counting_iterator<uint64_t>(0), Filled{table->place});
 	GjStatus status = GJ_OUT_OF_MEMORY;
 
 	GJ_CUDA(queue, cudaMemsetAsync(table->place, 0xFF, nbytes, queue->stream));
@@ -164,9 +172,10 @@ fill_places(GjQueue *queue, const GjKeys *keys, const uint32_t *rowid, const Key
 		status = gj_build_ask(queue, keys->nrows, stop, arg);
 	}
 	GJ_TRY(status);
-	GJ_CUB(queue, cub::DeviceReduce::Sum, filled, &queue->results->n, (int64_t) table->nslots);
+	GJ_CUB(queue, cub::DeviceReduce::Sum, filled, &queue->results->total, (int64_t) table->nslots);
 	GJ_TRY(gj_wait(queue));
-	*unique = queue->pinned->results.n == range->nrows;
+	*unique = (uint32_t) queue->pinned->results.total == range->nrows;
+	table->dense = queue->pinned->results.total >> 32 == table->nslots;
 	return GJ_OK;
 }
 
@@ -202,9 +211,13 @@ gj_direct_build(GjQueue *queue, const GjKeys *keys, const uint32_t *rowid, uint6
 	status = table->place == NULL
 				 ? gj_no_memory(queue)
 				 : fill_places(queue, keys, rowid, &range, table, blocks, stop, arg, &unique);
-	if (status != GJ_OK || !unique)
+	if (status != GJ_OK || !unique || table->dense)
 	{
 		gj_free(queue, table->place, table->nslots * sizeof(uint32_t));
+		table->place = NULL;
+	}
+	if (status != GJ_OK || !unique)
+	{
 		memset(table, 0, sizeof(*table));
 		return status;
 	}
@@ -212,4 +225,46 @@ gj_direct_build(GjQueue *queue, const GjKeys *keys, const uint32_t *rowid, uint6
 	table->max_count = 1;
 	table->in_order = true;
 	return GJ_OK;
+}
+
+/* ---- columns in the order of keys */
+
+template <typename T>
+static __global__ void
+__launch_bounds__(GJ_THREADS) order_values(const uint32_t *place, uint32_t n, const T *from, T *to)
+{
+	const uint32_t i = blockIdx.x * GJ_THREADS + threadIdx.x;
+
+	if (i < n)
+		to[i] = from[place[i]];
+}
+
+template <typename T>
+static GjStatus
+order(GjQueue *queue, const GjHashTable *table, void *to, const void *from)
+{
+	order_values<T><<<gj_blocks(table->nslots, GJ_THREADS), GJ_THREADS, 0, queue->stream>>>(
+		table->place, (uint32_t) table->nslots, (const T *) from, (T *) to);
+	GJ_LAUNCHED(queue, "order_values");
+	return GJ_OK;
+}
+
+GjStatus
+gj_order_by_place(GjQueue *queue, const GjHashTable *table, void *to, const void *from,
+				  uint32_t width)
+{
+	GJ_TRY(gj_enter(queue));
+	switch (width)
+	{
+		case 1:
+			return order<uint8_t>(queue, table, to, from);
+		case 2:
+			return order<uint16_t>(queue, table, to, from);
+		case 4:
+			return order<uint32_t>(queue, table, to, from);
+		case 8:
+			return order<uint64_t>(queue, table, to, from);
+		default:
+			return order<uint4>(queue, table, to, from);
+	}
 }

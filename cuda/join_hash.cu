@@ -315,7 +315,7 @@ gj_hash_build(GjQueue *queue, const GjKeys *keys, const uint32_t *rowid, uint64_
 	memset(table, 0, sizeof(*table));
 	GJ_TRY(gj_enter(queue));
 	GJ_TRY(gj_direct_build(queue, keys, rowid, direct_bytes, stop, arg, table));
-	if (table->place != NULL)
+	if (gj_table_is_direct(table))
 	{
 		take_keys(queue, keys, table);
 		return GJ_OK;
@@ -418,7 +418,7 @@ find_place(const GjHashTable &table, const GjKeys &keys, uint32_t i)
 
 	if (at < table.nslots)
 	{
-		slot.start = __ldg(&table.place[at]);
+		slot.start = table.dense ? (uint32_t) at : __ldg(&table.place[at]);
 		slot.count = slot.start != GJ_NO_ROW;
 	}
 	return slot;
@@ -442,7 +442,7 @@ __launch_bounds__(GJ_THREADS)
 		return;
 	}
 	if (!keys.null[i])
-		slot = table.place != NULL ? find_place(table, keys, i) : find_slot<single>(table, keys, i);
+		slot = table.slots == NULL ? find_place(table, keys, i) : find_slot<single>(table, keys, i);
 	offset[i] = slot.count;
 	first[i] = slot.count ? slot.start : 0;
 }
@@ -643,7 +643,7 @@ gj_join_unique(GjQueue *queue, const GjHashTable *table, const GjKeys *keys,
 
 	*npairs = 0;
 	GJ_TRY(gj_enter(queue));
-	if (table->place != NULL)
+	if (gj_table_is_direct(table))
 		return gj_match_tuples<8>(queue, FindPlace{*table, *keys}, n, pairs, npairs);
 	if (table->slots == NULL)
 		return gj_sort_match(queue, table, keys, match, pairs, npairs);

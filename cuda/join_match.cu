@@ -136,7 +136,7 @@ gj_cover_rows(GjQueue *queue, const GjHashTable *table, uint64_t *cover, bool (*
 		return GJ_CANCELLED;
 	if (table->nrows == 0)
 		return GJ_OK;
-	if (table->place != NULL)
+	if (gj_table_is_direct(table))
 		return GJ_BAD_PROGRAM;
 	GJ_CUB(queue, cub::DeviceScan::InclusiveSum, cover, cover, (uint64_t) table->nrows);
 	flag_covered<<<gj_blocks(table->nrows, GJ_THREADS), GJ_THREADS, 0, queue->stream>>>(

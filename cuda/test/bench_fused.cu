@@ -328,6 +328,7 @@ set_table(GjFusedStep &step, const GjHashTable &table)
 	step.slots = table.slots;
 	step.nslots = table.nslots;
 	step.place = table.place;
+	step.dense = table.dense;
 	step.low = table.low;
 }
 

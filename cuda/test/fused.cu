@@ -271,6 +271,7 @@ Fused::build(Queue &q, uint32_t i, uint32_t nkeys)
 	step.slots = table.slots;
 	step.nslots = table.nslots;
 	step.place = table.place;
+	step.dense = table.dense;
 	step.low = table.low;
 	step.rows = table.in_order ? NULL : table.rows;
 	step.key_row = table.key_row;

@@ -266,6 +266,31 @@ is_dense(const Side &side, uint64_t nbytes)
 	return side.value.size() == 1 && (uint64_t) high - (uint64_t) low < nbytes / 4;
 }
 
+/* Columns of all widths in the order of a table's keys, each of which has a row. */
+static void
+check_order(Queue &q, const GjHashTable &table, Random &random)
+{
+	const uint32_t n = (uint32_t) table.nslots;
+	const std::vector<uint32_t> place = q.download(table.place, n);
+	const uint32_t nrows = *std::max_element(place.begin(), place.end()) + 1;
+
+	for (uint32_t width = 1; width <= 16; width *= 2)
+	{
+		Bytes from((size_t) nrows * width);
+		Bytes expected;
+		uint8_t *to = (uint8_t *) q.alloc((size_t) n * width);
+
+		for (uint8_t &byte : from)
+			byte = (uint8_t) random();
+		for (uint32_t row : place)
+			expected.insert(expected.end(), from.begin() + (size_t) row * width,
+							from.begin() + (size_t) (row + 1) * width);
+		check(q.ops->order_by_place(q.queue, &table, to, q.upload(from), width) == GJ_OK &&
+				  q.download(to, expected.size()) == expected,
+			  "columns in the order of keys", std::to_string(width));
+	}
+}
+
 /* Builds a table of one side, and probes it with the other. */
 static void
 test_table(const Device &device, Random &random, const Side &inner, const Side &outer, bool rowids,
@@ -299,9 +324,11 @@ test_table(const Device &device, Random &random, const Side &inner, const Side &
 	check(probe.table.max_count == max_count, "max_count", probe.where);
 	check(probe.table.nrows == nrows, "rows of the table", probe.where);
 	if (direct_bytes > 0 && device.ops->kind == GJ_DEVICE_CUDA && nrows > 0)
-		check((probe.table.place != NULL) == (max_count == 1 && is_dense(inner, direct_bytes)),
+		check(gj_table_is_direct(&probe.table) == (max_count == 1 && is_dense(inner, direct_bytes)),
 			  "direct", probe.where);
 
+	if (probe.table.place != NULL && q.ops->order_by_place && probe.table.nslots == nrows)
+		check_order(q, probe.table, random);
 	probe.offset = (uint64_t *) q.alloc((nouter + 1) * 8);
 	probe.first = (uint32_t *) q.alloc((size_t) nouter * 4);
 	probe.view.nrows = nouter;

@@ -154,7 +154,14 @@ PlainTest::add_step(Queue &q, uint32_t s)
 	key.b = -1;
 	for (uint32_t r = 0; r < INNER_ROWS; r++)
 		value[r] = ((int64_t) r - 700) * KEY_SPREAD;
-	std::shuffle(value.begin(), value.end(), random);
+	if (random() % 4 == 0)
+	{
+		/* a dense table: each key has a row, in their order */
+		for (uint32_t r = 0; r < INNER_ROWS; r++)
+			value[r] = (int64_t) r - 700;
+	}
+	else
+		std::shuffle(value.begin(), value.end(), random);
 	for (uint32_t r = 0; r < INNER_ROWS; r++)
 		row[s][value[r]] = r;
 	keys.nkeys = 1;
@@ -167,6 +174,7 @@ PlainTest::add_step(Queue &q, uint32_t s)
 	step.slots = table.slots;
 	step.nslots = table.nslots;
 	step.place = table.place;
+	step.dense = table.dense;
 	step.low = table.low;
 	step.rows = table.in_order ? NULL : table.rows;
 	plan.nsteps = (uint8_t) (s + 1);

@@ -66,7 +66,7 @@ typedef struct GjHashSlot
  *
  * A direct table has `place` instead of slots and rows: there is one key, it is unique,
  * and the row id of key low + i is place[i], GJ_NO_ROW if no row has it, i < nslots.  What a
- * probe finds are these row ids.
+ * probe finds are these row ids.  A dense one has no place either: the row id of key low + i is i.
  *
  * A sorted side (sort_build) is one without slots: `rows` in the order of keys, whose
  * values are in that order too; a probe searches them (rows/sorted.h).  It may have `bucket`:
@@ -84,10 +84,17 @@ typedef struct GjHashTable
 	uint32_t	nrows;			/* rows in the table */
 	uint32_t	max_count;		/* of any key: 1 means that keys are unique; 0: not known */
 	bool		in_order;		/* rows[i] = i for all rows, or the table is direct */
+	bool		dense;
 	bool		partitioned;	/* how it was built, for EXPLAIN */
 	GjKeys		keys;			/* of the input rows; compared where nkeys > 1 */
 	uint32_t   *key_row;		/* nkeys > 1: input row whose keys rows[i] has */
 } GjHashTable;
+
+static inline bool
+gj_table_is_direct(const GjHashTable *table)
+{
+	return table->place || table->dense;
+}
 
 /* The arrays of a table that are there; returns their number. */
 #define GJ_TABLE_ARRAYS		(6 + GJ_MAX_KEYS)
@@ -265,8 +272,9 @@ typedef struct GjFusedStep
 {
 	const GjHashSlot *slots;
 	uint64_t	nslots;			/* 0: nothing matches */
-	const uint32_t *place;		/* of a direct table, else NULL; low: as there */
+	const uint32_t *place;		/* these three of a direct table, which has no slots: as there */
 	int64_t		low;
+	bool		dense;
 	const uint32_t *rows;		/* NULL: the number of a row is its id */
 	const uint32_t *key_row;
 	const int64_t *key_value[GJ_MAX_KEYS];
@@ -657,6 +665,14 @@ typedef struct GjDeviceOps
 							   uint64_t direct_bytes, bool (*stop) (void *), void *arg,
 							   GjHashTable *table);
 	void		(*hash_free) (GjQueue *queue, GjHashTable *table);
+
+	/*
+	 * to[i] = from[table->place[i]], values of `width` bytes (1, 2, 4, 8 or 16), i < table->nslots:
+	 * a column of the side of a direct table in the order of keys, each of which has a row.  NULL:
+	 * a device that makes no direct tables.
+	 */
+	GjStatus	(*order_by_place) (GjQueue *queue, const GjHashTable *table, void *to,
+								   const void *from, uint32_t width);
 
 	/*
 	 * Sorts keys->nrows rows by ordered keys, the first value first, and drops those with a

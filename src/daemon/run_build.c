@@ -196,7 +196,7 @@ build_table(GjRun *run, GjBuild *build, GjRunStep *rs)
 		return status;
 	rs->built = true;
 	run->stats.step[rs - run->steps].partitioned += rs->table.partitioned;
-	run->stats.step[rs - run->steps].direct += rs->table.place != NULL;
+	run->stats.step[rs - run->steps].direct += gj_table_is_direct(&rs->table);
 	hand_over_keys(run, build);
 	if (!gj_lease_take(work->lease, table_size(&rs->table)))
 		return GJ_OUT_OF_MEMORY;
@@ -245,6 +245,77 @@ drop_columns(GjRun *run, uint32_t source)
 	gj_relation_columns(&run->relation[source], 0, run->columns + first);
 }
 
+/* Room for columns of nrows rows, data and null flags in turn, like those of a relation. */
+static GjStatus
+reserve_columns(GjWork *work, const GjRelation *relation, GjBuffer *columns)
+{
+	for (uint32_t c = 0; c < relation->ncolumns; c++)
+	{
+		if (relation->columns[c].data.memory)
+			GJ_TRY(gj_buffer_reserve(work, &columns[2 * c],
+									 relation->nrows * relation->types[c].width));
+		if (relation->columns[c].nulls.memory)
+			GJ_TRY(gj_buffer_reserve(work, &columns[2 * c + 1], relation->nrows));
+	}
+	return GJ_OK;
+}
+
+/* Puts one column, or its null flags, into the order of keys; what it was is left in *ordered. */
+static GjStatus
+order_column(GjWork *work, const GjHashTable *table, GjBuffer *column, GjBuffer *ordered,
+			 uint32_t width)
+{
+	GjBuffer	was = *column;
+
+	if (!was.memory)
+		return GJ_OK;
+	GJ_TRY(work->ops->order_by_place(work->queue, table, ordered->memory, was.memory, width));
+	*column = *ordered;
+	*ordered = was;
+	return GJ_OK;
+}
+
+/*
+ * Rows of a side in the order of its keys need no table: a probe then reads a value where it would
+ * have read where it is.  That is worth a pass over the side if there are as many outer rows, and every
+ * key between the least and the greatest has a row.  Without memory for it all stays as it is.
+ */
+static GjStatus
+order_side(GjRun *run, uint32_t source, GjRunStep *rs)
+{
+	GjRelation *relation = &run->relation[source];
+	GjHashTable *table = &rs->table;
+	GjWork	   *work = &run->work;
+	GjBuffer	columns[2 * GJ_MAX_COLUMNS] = {{NULL, 0}};
+	GjStatus	status;
+
+	if (!table->place || table->nslots != table->nrows || table->nrows != relation->nrows ||
+		relation->borrowed || run->sources[0].nrows_hint < relation->nrows)
+		return GJ_OK;
+	status = reserve_columns(work, relation, columns);
+	for (uint32_t c = 0; c < relation->ncolumns && status == GJ_OK; c++)
+	{
+		GjRelationColumn *column = &relation->columns[c];
+
+		status = order_column(work, table, &column->data, &columns[2 * c],
+							  relation->types[c].width);
+		if (status == GJ_OK)
+			status = order_column(work, table, &column->nulls, &columns[2 * c + 1], 1);
+	}
+	for (uint32_t i = 0; i < 2 * relation->ncolumns; i++)
+		gj_buffer_free(work, &columns[i]);
+	if (status == GJ_OUT_OF_MEMORY)
+		return GJ_OK;
+	GJ_TRY(status);
+	work->ops->free(work->queue, table->place, table->nslots * sizeof(uint32_t));
+	table->place = NULL;
+	table->dense = true;
+	gj_lease_give(work->lease, rs->table_bytes - table_size(table));
+	rs->table_bytes = table_size(table);
+	gj_relation_columns(relation, 0, run->columns + run->sources[source].first_column);
+	return GJ_OK;
+}
+
 static GjStatus
 build_source(GjRun *run, GjBuild *build, GjRunStep *rs)
 {
@@ -269,7 +340,7 @@ build_source(GjRun *run, GjBuild *build, GjRunStep *rs)
 		gj_match_ends_run(run, rs, build->nrows))
 		run->complete = true;
 	drop_columns(run, build->source);
-	return GJ_OK;
+	return order_side(run, build->source, rs);
 }
 
 GjStatus

@@ -290,7 +290,7 @@ step_fits(const GjRunStep *rs)
 {
 	const GjStep *step = rs->step;
 
-	if (step->algorithm != GJ_JOIN_HASH || (rs->table.nrows > 0 && !rs->table.slots && !rs->table.place))
+	if (step->algorithm != GJ_JOIN_HASH || (rs->table.nrows > 0 && !rs->table.slots && !gj_table_is_direct(&rs->table)))
 		return false;
 	switch (step->join_type)
 	{
@@ -319,6 +319,7 @@ add_step(const GjRun *run, GjFusedPlan *plan, const GjRunStep *rs)
 		to->slots = table->slots;
 		to->nslots = table->nslots;
 		to->place = table->place;
+		to->dense = table->dense;
 		to->low = table->low;
 		to->rows = table->in_order ? NULL : table->rows;
 		to->key_row = table->key_row;

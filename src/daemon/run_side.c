@@ -377,7 +377,7 @@ gj_side_take(GjRun *run, GjRunStep *rs)
 	borrow(run, rs, side);
 	run->stats.source[source].rows_in += side->nread;
 	run->stats.source[source].rows_out = side->nrows;
-	run->stats.step[rs - run->steps].direct += rs->table.place != NULL;
+	run->stats.step[rs - run->steps].direct += gj_table_is_direct(&rs->table);
 	return true;
 }
 
