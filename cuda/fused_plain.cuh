@@ -183,12 +183,8 @@ load_plain(const PlainOperand &of, const GjColumn *columns, uint32_t row, uint32
 
 /* The tuples of `alive` whose value is in a range. */
 static __device__ __forceinline__ uint32_t
-in_plain_range(const PlainRange &range, const GjColumn *columns, uint32_t row, uint32_t there,
-			   uint32_t alive)
+in_plain_range(const PlainRange &range, const int64_t (&value)[PLAIN_ROWS], uint32_t alive)
 {
-	int64_t value[PLAIN_ROWS];
-
-	load_outer(range.of, columns, row, there, value);
 #pragma unroll
 	for (uint32_t i = 0; i < PLAIN_ROWS; i++)
 	{
@@ -198,6 +194,29 @@ in_plain_range(const PlainRange &range, const GjColumn *columns, uint32_t row, u
 
 		if (!in)
 			alive &= ~(1u << i);
+	}
+	return alive;
+}
+
+/* Those in all ranges.  Columns of two are loaded together: most rows of a sector need both. */
+static __device__ __forceinline__ uint32_t
+in_plain_ranges(const Plain &plain, const GjColumn *columns, uint32_t row, uint32_t there)
+{
+	uint32_t alive = there;
+
+#pragma unroll 1
+	for (uint32_t k = 0; k < plain.nranges && alive != 0; k += 2)
+	{
+		const bool both = k + 1 < plain.nranges;
+		int64_t value[PLAIN_ROWS];
+		int64_t other[PLAIN_ROWS];
+
+		load_outer(plain.range[k].of, columns, row, there, value);
+		if (both)
+			load_outer(plain.range[k + 1].of, columns, row, there, other);
+		alive = in_plain_range(plain.range[k], value, alive);
+		if (both)
+			alive = in_plain_range(plain.range[k + 1], other, alive);
 	}
 	return alive;
 }
@@ -286,11 +305,8 @@ static __device__ __forceinline__ uint32_t
 take_plain(const Plain &plain, const GjColumn *columns, uint32_t row, uint32_t there,
 		   uint32_t (&found)[nsteps + 1][PLAIN_ROWS], uint32_t (&counts)[nsteps + 1])
 {
-	uint32_t alive = there;
+	uint32_t alive = in_plain_ranges(plain, columns, row, there);
 
-#pragma unroll 1
-	for (uint32_t k = 0; k < plain.nranges && alive != 0; k++)
-		alive = in_plain_range(plain.range[k], columns, row, there, alive);
 	counts[0] += __popc(alive);
 #pragma unroll
 	for (int s = 0; s < nsteps; s++)
