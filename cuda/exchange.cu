@@ -1,12 +1,12 @@
 /*
  * exchange.cu
  *	  Rows that go to several devices: split by their keys, part by part, and the bytes of
- *references.
+ *	  references.
  *
  * A split is two kernels.  A warp takes strips of rows and needs no other one: the first kernel
- *reads keys alone, notes the part of each row, and counts the rows of each part in its strip.  Sums
- *of these, part by part and in the order of strips, are where the strip's rows go; the second
- *kernel writes them, column by column, a strip's rows of a part next to each other.
+ * reads keys alone, notes the part of each row, and counts the rows of each part in its strip.
+ * Sums of these, part by part and in the order of strips, are where the strip's rows go; the second
+ * kernel writes them, column by column, a strip's rows of a part next to each other.
  */
 #include <cub/device/device_scan.cuh>
 
@@ -237,8 +237,7 @@ write_column(const void *from, void *to, const Piece &piece, uint32_t first, uin
 		write_values<T, false>((const T *) from + first, (T *) to, NULL, n, at);
 }
 
-/* Where the first row of part `lane` in a strip goes.  The first strip tells where the parts are.
- */
+/* Where the first row of part `lane` in a strip goes.  The first strip notes where parts are. */
 static __device__ __forceinline__ uint32_t
 first_place(const Input &input, uint32_t number, uint32_t lane)
 {
@@ -365,15 +364,19 @@ gj_split_reserve(GjQueue *queue, uint32_t n, uint32_t ncolumns, uint32_t nkeys)
 {
 	const uint64_t nstrips = gj_blocks(n, STRIP_ROWS) + GJ_SPLIT_PIECES;
 	const Places places = lay_out(n, nstrips, GJ_SPLIT_PIECES, 2 * ncolumns, nkeys, GJ_SPLIT_PARTS);
-	size_t nbytes = 0;
+	size_t count_bytes = 0;
+	size_t ref_bytes = 0; /* of what gj_ref_bytes adds up */
 	void *memory;
 
 	GJ_TRY(gj_enter(queue));
 	GJ_TRY(gj_scratch(queue, GJ_SCRATCH_A, places.end, &memory));
 	GJ_CUDA(queue, cub::DeviceScan::ExclusiveSum(
-					   nullptr, nbytes, (uint32_t *) nullptr, (uint32_t *) nullptr,
+					   nullptr, count_bytes, (uint32_t *) nullptr, (uint32_t *) nullptr,
 					   (int64_t) nstrips * GJ_SPLIT_PARTS, queue->stream));
-	return gj_scratch(queue, GJ_SCRATCH_CUB, nbytes, &memory);
+	GJ_CUDA(queue,
+			cub::DeviceScan::ExclusiveSum(nullptr, ref_bytes, (uint64_t *) nullptr,
+										  (uint64_t *) nullptr, (int64_t) n + 1, queue->stream));
+	return gj_scratch(queue, GJ_SCRATCH_CUB, max(count_bytes, ref_bytes), &memory);
 }
 
 /* Describes what is wanted of a column, data or null flags. */

@@ -26,7 +26,7 @@
 #define MAX_CHUNK (8 * MIN_CHUNK)
 #define CHUNKS_PER_SM 64 /* that are enough for its blocks to end at the same time */
 #define SAMPLED_ROWS (256u * 1024)
-/* Runs of a plan that do what a sample of the first one told, before there is another sample. */
+/* Calls with a plan, of other runs, that do what a sample told, before there is another sample. */
 #define MAX_CUT_USES 32
 #define LOCAL_BYTES (46 * 1024)      /* that any GPU has, with what the kernels have besides */
 #define MOST_LOCAL_BYTES (96 * 1024) /* that any GPU since Ampere has if it is asked for */

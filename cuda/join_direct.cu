@@ -135,19 +135,28 @@ read_range(GjQueue *queue, const KeyRange *range, KeyRange *host)
 	return GJ_OK;
 }
 
+static GjStatus
+launch_write_parts(GjQueue *queue, const GjPartitions &partitions, const uint32_t *rowid,
+				   uint32_t nrows, const GjHashTable *table)
+{
+	write_parts<<<gj_blocks(nrows, GJ_THREADS), GJ_THREADS, 0, queue->stream>>>(
+		partitions.key, partitions.row, nrows, rowid, table->low, table->place);
+	GJ_LAUNCHED(queue, "write_parts");
+	return GJ_OK;
+}
+
 /* Writes row ids to their places, partition by partition. */
 static GjStatus
 fill_by_parts(GjQueue *queue, const GjKeys *keys, const uint32_t *rowid, uint32_t nrows,
 			  const GjHashTable *table, bool (*stop)(void *), void *arg)
 {
 	GjPartitions partitions;
+	GjStatus status;
 
 	GJ_TRY(gj_radix_split(queue, keys, table->low, table->nslots, stop, arg, &partitions));
-	write_parts<<<gj_blocks(nrows, GJ_THREADS), GJ_THREADS, 0, queue->stream>>>(
-		partitions.key, partitions.row, nrows, rowid, table->low, table->place);
+	status = launch_write_parts(queue, partitions, rowid, nrows, table);
 	gj_radix_free(queue, &partitions);
-	GJ_LAUNCHED(queue, "write_parts");
-	return GJ_OK;
+	return status;
 }
 
 /* Fills the places; *unique = false: two rows want the same one. */

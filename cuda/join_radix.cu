@@ -38,7 +38,7 @@
 #define BATCH 4               /* rows a thread that claim_regions loads at once */
 #define LATE_ITEMS 8          /* rows a thread of claim_late */
 
-/* Of direct tables: a part is 4 MB at most, and there are some. */
+/* Of direct tables: a part is 4 MB, less where these are few, more where one pass makes fewer. */
 #define MAX_PART_BITS 20
 #define MIN_PARTS 64
 

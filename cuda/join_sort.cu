@@ -252,6 +252,7 @@ gj_sort_build(GjQueue *queue, const GjKeys *keys, const uint32_t *rowid, bool (*
 			gj_free(queue, made.keys.value[k], value_bytes);
 	}
 	gj_free(queue, made.rows, row_bytes);
+	gj_free(queue, made.bucket, (made.nslots + 1) * sizeof(uint32_t));
 	return status;
 }
 

@@ -499,6 +499,33 @@ test_regions(const Device &device, Random &random)
 	}
 }
 
+/*
+ * Direct tables of keys that are far from their neighbours', which are filled by partitions: also
+ * at the ends of what 64 bits hold, with NULLs, and where one key is there twice.
+ */
+static void
+test_scattered(const Device &device, Random &random)
+{
+	const uint32_t n = 150000;
+
+	for (int64_t low : {INT64_MIN, INT64_C(-1000), INT64_MAX - 3 * (int64_t) (n - 1)})
+	{
+		const std::string where = "scattered from " + std::to_string(low);
+		Side inner = random_side(random, n, 1, UNIQUE, 0.1);
+		Side outer = random_side(random, 20000, 1, UNIQUE, 0.1);
+
+		for (int64_t &v : inner.value[0])
+			v = (int64_t) ((uint64_t) low + 3 * (uint64_t) v);
+		for (int64_t &v : outer.value[0])
+			v = (int64_t) ((uint64_t) low + random() % (4 * n) - n / 2);
+		for (bool rowids : {false, true})
+			test_sides(device, random, inner, outer, rowids, where);
+		inner.value[0][5] = inner.value[0][n - 5];
+		inner.null[5] = inner.null[n - 5] = 0;
+		test_sides(device, random, inner, outer, true, where + ", a key twice");
+	}
+}
+
 /* Hash joins as the other tests try them, with tables of any size made by partitions. */
 void
 test_radix(const Device &device)
@@ -520,6 +547,7 @@ test_radix(const Device &device)
 	{
 		gpu->radix_fanout = n;
 		test_regions(device, random);
+		test_scattered(device, random);
 		test_hash(device);
 		test_steps(device);
 	}

@@ -629,8 +629,8 @@ typedef struct GjDeviceOps
 	GjStatus	(*split) (GjQueue *queue, const GjSplit *split, const GjColumn *to,
 						  bool (*stop) (void *), void *arg, GjSplitParts *parts);
 	/*
-	 * Room for split() of n rows of GJ_SPLIT_PIECES pieces, with ncolumns columns and nkeys keys: no
-	 * such call runs out of device memory then.
+	 * Room for split() of n rows of GJ_SPLIT_PIECES pieces, with ncolumns columns and nkeys keys, and
+	 * for ref_bytes() of them: no such call runs out of device memory then.
 	 */
 	GjStatus	(*split_reserve) (GjQueue *queue, uint32_t n, uint32_t ncolumns, uint32_t nkeys);
 	/*

@@ -24,6 +24,8 @@
 #include "../rows/fused.h"
 #include "program_check.h"
 
+/* Rows are cut at multiples of this: a part that starts anywhere cannot be read by 16 bytes. */
+#define GJ_FUSED_CUT		32
 /* Rows of one call. */
 #define GJ_FUSED_ROWS		(128u * 1024 * 1024)
 /* The same where many tuples may come back, and before there is any group. */
@@ -732,7 +734,7 @@ gj_fused_rows(GjRun *run, uint32_t nrows, bool now, uint32_t *done)
 	while (status == GJ_OK && *done < nrows && gj_fused_fits(run))
 	{
 		uint32_t	room = room_for_rows(run);
-		uint32_t	n = nrows - *done < room ? nrows - *done : room;
+		uint32_t	n = nrows - *done <= room ? nrows - *done : room / GJ_FUSED_CUT * GJ_FUSED_CUT;
 
 		if (n == 0)
 		{
