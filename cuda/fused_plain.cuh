@@ -121,7 +121,8 @@ load_outer(const PlainOperand &of, const GjColumn *columns, uint32_t row, uint32
 {
 	const void *data = columns[of.column].data;
 
-	if (there != (1u << PLAIN_ROWS) - 1)
+	/* a part that starts within a fragment may not be aligned */
+	if (there != (1u << PLAIN_ROWS) - 1 || (uintptr_t) data % 16 != 0)
 	{
 #pragma unroll
 		for (uint32_t i = 0; i < PLAIN_ROWS; i++)
@@ -477,8 +478,7 @@ static bool
 plain_column(const GjColumn *column, bool *wide)
 {
 	*wide = column->kind == GJ_INT8;
-	return (column->kind == GJ_INT4 || column->kind == GJ_INT8) && column->nulls == NULL &&
-		   (uintptr_t) column->data % 16 == 0;
+	return (column->kind == GJ_INT4 || column->kind == GJ_INT8) && column->nulls == NULL;
 }
 
 static bool

@@ -2,8 +2,8 @@
  * plain.cu
  *	  Tests of the fused operator with plans of sums, ranges and direct joins over integers, which
  *	  a GPU has kernels of its own for: all of their operands, overflows, rows that end anywhere,
- *	  rows that another kernel aggregates; and the same with a NULL, a hash table or a part that
- *	  is not aligned, where they are not taken.
+ *	  parts that are not aligned, rows that another kernel aggregates; and the same with a NULL or
+ *	  a hash table, where they are not taken.
  */
 #include <algorithm>
 #include <unordered_map>

@@ -30,6 +30,8 @@
 
 /* Processes that gpujoin.loader_workers = -1 uses at most, the session's own included. */
 #define MOST_PROCESSES		16
+/* One processor in so many is left to gpujoind's threads, which copy and look for what to do next. */
+#define PROCESSORS_A_FREE_ONE	4
 
 /* A worker pays off from so many times min_parallel_table_scan_size on. */
 #define TABLE_SIZES_A_WORKER	2
@@ -90,10 +92,19 @@ struct GjParallelLoad
 
 /* ---- how many */
 
+/* Workers that loading takes if nobody says how many. */
+static int
+usual_workers(void)
+{
+	int			n = gj_count_processors();
+
+	return Min(n - n / PROCESSORS_A_FREE_ONE, MOST_PROCESSES) - 1;
+}
+
 int
 gj_loader_workers_for(double npages)
 {
-	int			n = gj_loader_workers >= 0 ? gj_loader_workers : Min(gj_count_processors(), MOST_PROCESSES) - 1;
+	int			n = gj_loader_workers >= 0 ? gj_loader_workers : usual_workers();
 
 	/* chunks of workers would be missing in the file */
 	if (npages <= 0 || (gj_save_program != NULL && gj_save_program[0] != '\0'))
