@@ -129,7 +129,8 @@ table_size(const GjHashTable *table)
 	uint64_t	row_bytes = (uint64_t) table->keys.nrows * sizeof(uint32_t);
 	uint64_t	n = (table->slots ? table->nslots * sizeof(GjHashSlot) : 0) +
 		(table->place ? table->nslots * sizeof(uint32_t) : 0) +
-		(table->bucket ? (table->nslots + 1) * sizeof(uint32_t) : 0) + (table->rows ? row_bytes : 0) + (table->key_row ? row_bytes : 0);
+		(table->bucket ? (table->nslots + 1) * sizeof(uint32_t) : 0) +
+		(table->rows ? row_bytes : 0) + (table->key_row ? row_bytes : 0);
 
 	for (uint32_t k = 0; k < table->keys.nkeys; k++)
 		if (table->keys.value[k])

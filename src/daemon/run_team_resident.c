@@ -4,9 +4,9 @@
  *
  * The outer side's are used where they lie, by the run of that device.  An inner side's go to
  * all runs, in the same order, so that row ids are the same everywhere: by copies from device
- * to device; where rows are exchanged (run_exchange.c), they go to the device's run as well.  All chunks of a fragment that is to be kept are given to one member, which
- * follows from its number: so a table is spread over the devices, and what is loaded again
- * takes the place of what was there.
+ * to device; where rows are exchanged (run_exchange.c), they go to the device's run as well.  All
+ * chunks of a fragment that is to be kept are given to one member, which follows from its number:
+ * so a table is spread over the devices, and what is loaded again takes the place of what was there.
  */
 #include "run_team_state.h"
 

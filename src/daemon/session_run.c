@@ -409,20 +409,29 @@ typedef struct GjUses
 
 static GjStatus use_lots(GjSession *session, GjSession *loader, const GjUses *lots, uint32_t n);
 
+/* Bytes of an answer that tells of all fragments asked for, and nothing but that they are unchanged. */
+static uint64_t
+whole_size(const GjAsk *ask)
+{
+	return sizeof(GjAnswered) + (uint64_t) ask->nfragments * sizeof(GjKnownFragment);
+}
+
 /*
  * True if the answer says that all fragments asked for are there, all-visible and with the LSN of
- * the map; *at moves behind it.
+ * the map; *at moves behind it.  It lies where the backend can write: its numbers may be wrong.
  */
 static bool
-is_whole(const GjAsk *ask, const uint8_t **at)
+is_whole(const GjAsk *ask, const uint8_t **at, const uint8_t *end)
 {
 	GjAnswered	head;
 
+	if (ask->first != 0 || (uint64_t) (end - *at) < whole_size(ask))
+		return false;
 	memcpy(&head, *at, sizeof(head));
 	*at += sizeof(head);
-	if (ask->first != 0 || head.n != ask->nfragments)
+	if (head.n != ask->nfragments)
 		return false;
-	for (uint32_t i = 0; i < head.n; i++)
+	for (uint32_t i = 0; i < ask->nfragments; i++)
 	{
 		GjKnownFragment known;
 
@@ -434,20 +443,17 @@ is_whole(const GjAsk *ask, const uint8_t **at)
 	return true;
 }
 
-/* Adds the fragments of a whole answer; *at moves behind it. */
+/* Adds the fragments of a whole answer. */
 static void
-add_uses(const uint8_t **at, GjUses *lot)
+add_uses(const GjAsk *ask, const uint8_t *at, GjUses *lot)
 {
-	GjAnswered	head;
-
-	memcpy(&head, *at, sizeof(head));
-	*at += sizeof(head);
-	for (uint32_t i = 0; i < head.n; i++)
+	at += sizeof(GjAnswered);
+	for (uint32_t i = 0; i < ask->nfragments; i++)
 	{
 		GjKnownFragment known;
 
-		memcpy(&known, *at, sizeof(known));
-		*at += sizeof(known);
+		memcpy(&known, at, sizeof(known));
+		at += sizeof(known);
 		lot->uses[lot->n++] = (GjUse) {known.id, known.map_lsn, NULL};
 	}
 }
@@ -460,6 +466,7 @@ static GjStatus
 take_answers(GjSession *session, uint32_t nbytes, GjUses *lots, GjUse **uses)
 {
 	const uint8_t *answer = session->answers;
+	const uint8_t *end = answer + session->answer_bytes;
 	uint32_t	nanswers = 0;
 	uint32_t	n = 0;
 	GjAsk		ask;
@@ -469,7 +476,7 @@ take_answers(GjSession *session, uint32_t nbytes, GjUses *lots, GjUse **uses)
 	{
 		memcpy(&ask, session->message + at, sizeof(ask));
 		/* some may have gone out already */
-		if (nanswers == session->nanswers || !is_whole(&ask, &answer))
+		if (nanswers == session->nanswers || !is_whole(&ask, &answer, end))
 			return GJ_OK;
 		n += ask.nfragments;
 	}
@@ -484,9 +491,8 @@ take_answers(GjSession *session, uint32_t nbytes, GjUses *lots, GjUse **uses)
 		{
 			memcpy(&ask, session->message + at, sizeof(ask));
 			if (ask.source == lots[s].source)
-				add_uses(&answer, &lots[s]);
-			else
-				answer += sizeof(GjAnswered) + ask.nfragments * sizeof(GjKnownFragment);
+				add_uses(&ask, answer, &lots[s]);
+			answer += whole_size(&ask);
 		}
 		if (lots[s].n > 0)
 			continue;

@@ -4,6 +4,7 @@
  */
 #include "postgres.h"
 
+#include "miscadmin.h"
 #include "portability/instr_time.h"
 
 #include "exec/run.h"
@@ -319,6 +320,8 @@ gj_run_next(GjRun *run, const uint8 **batch, uint32 *slot, GjFailure *failure)
 		uint8	   *memory = NULL;
 		uint32		load_slot;
 
+		/* there may always be a batch to take, so that nothing is waited for */
+		CHECK_FOR_INTERRUPTS();
 		if (event.type == GJ_EVENT_NONE && run->nloaded < run->nsources)
 			memory = gj_client_load_slot(run->client, &load_slot);
 		if (memory != NULL)
