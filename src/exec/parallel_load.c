@@ -31,7 +31,7 @@
 /* Processes that gpujoin.loader_workers = -1 uses at most, the session's own included. */
 #define MOST_PROCESSES		16
 /* One processor in so many is left to gpujoind's threads, which copy and look for what to do next. */
-#define PROCESSORS_A_FREE_ONE	4
+#define PROCESSORS_A_FREE_ONE	5
 
 /* A worker pays off from so many times min_parallel_table_scan_size on. */
 #define TABLE_SIZES_A_WORKER	2
