@@ -1,6 +1,6 @@
 /*
  * run_team_state.h
- *	  What run_team.c, run_member.c, run_exchange.c, run_partition.c and run_pass.c share.
+ *	  What run_team.c, run_team_open.c, run_member.c, run_exchange.c, run_partition.c and run_pass.c share.
  *
  * `lock` guards what says so; the rest belongs to the session's thread, or to the thread of
  * a member while it works.
@@ -260,6 +260,9 @@ extern GjStatus gj_team_fail(GjTeam *team, GjStatus status, const char *text);
 
 /* A task for every member. */
 extern GjStatus gj_team_for_all(GjTeam *team, GjTaskKind kind, uint32_t source);
+
+/* The same, but nobody waits for it. */
+extern GjStatus gj_team_post_for_all(GjTeam *team, GjTaskKind kind, uint32_t source);
 
 /* ---- run_team_resident.c */
 
