@@ -11,7 +11,7 @@
 #   sets    all pairs of 2^GJ_SETS sets on 1, 2, 4, 8 GPUs
 #   tables  only makes the tables of the parts that are named beside it
 # GJ_BITS is 27 with one GPU, else 28.  GJ_REPEAT=3 is how often each is timed, GJ_LOAD_SESSIONS=16 how many sessions make the tables
-# (GJ_BITS=28: 24 GB, and half as much WAL), GJ_LOADER_WORKERS=15 as for load.sh.  Needs a superuser and gcc.  Whatever the split, the answer must be the same.
+# (GJ_BITS=28: 24 GB, and half as much WAL), GJ_LOADER_WORKERS=N workers that load (as many as gpujoin takes by itself).  Needs a superuser and gcc.  Whatever the split, the answer must be the same.
 # GJ_GPUS="1 2 4 8" and GJ_SET_ALGORITHMS="inverted_index matrix": which of these.  What each part took is told on stderr.
 GJ_REPEAT=${GJ_REPEAT:-3}
 cd "$(dirname "$0")" && . ./lib.sh
@@ -78,7 +78,7 @@ large="SELECT count(*), sum(a.v + b.v) FROM ${t}_a a JOIN ${t}_b b USING (k)"
 small="SELECT count(*), sum(a.v + b.v) FROM ${t}_a a JOIN ${t}_small b USING (k)"
 hot_semi="SELECT count(*), sum(a.v) FROM ${t}_hot_a a WHERE EXISTS (SELECT FROM ${t}_hot_b b WHERE a.k = b.k)"
 hot_sum="SELECT count(*), sum(a.v + b.v) FROM ${t}_hot_a a JOIN ${t}_small b USING (k)"
-set_workers "${GJ_LOADER_WORKERS:-15}"
+set_workers "${GJ_LOADER_WORKERS:-}"
 gpu="$gpu; SET gpujoin.force = on"
 counts=()
 for g in ${GJ_GPUS:-1 2 4 8}; do [ "$g" -gt "$ngpus" ] || counts+=("$g"); done

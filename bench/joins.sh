@@ -10,11 +10,11 @@
 #
 # against PostgreSQL's best plan and, if GJ_DUCKDB names libduckdb.so, DuckDB on its own tables; J1 also against PostgreSQL with one
 # process (once), and as the first query of a session, which has yet to map the shared buffers.
-# GJ_SCALE=0.01 makes the tables smaller, GJ_REPEAT=5 is how often each is timed (PostgreSQL's J3: once), GJ_LOADER_WORKERS=15 how many
-# workers help gpujoin to load.
+# GJ_SCALE=0.01 makes the tables smaller, GJ_REPEAT=5 is how often each is timed (PostgreSQL's J3: once), GJ_LOADER_WORKERS=N how many
+# workers help gpujoin to load (as many as it takes by itself).
 cd "$(dirname "$0")" && . ./lib.sh
 make_j1
-set_workers "${GJ_LOADER_WORKERS:-15}"
+set_workers "${GJ_LOADER_WORKERS:-}"
 j3_rows=$(rows 134217728)
 duck=
 if [ -n "${GJ_DUCKDB:-}" ]; then duck=$(mktemp /tmp/duckdb_peer.XXXXXX); gcc -O2 -o "$duck" duckdb_peer.c -ldl; trap 'rm -f "$duck"' EXIT; fi

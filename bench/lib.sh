@@ -61,8 +61,11 @@ uses_gpujoin() {
 	grep -q 'Custom Scan (GpuJoin)' <<<"$plan" && ! grep -q 'Fallback:' <<<"$plan" || { echo "GpuJoin did not run: $2" >&2; echo "$plan" >&2; exit 1; }
 }
 
-# set_workers N: up to N workers help gpujoin to load; says if the server cannot have them
+# set_workers [N]: up to N workers help gpujoin to load, or as many as it takes by itself where the server may have 16; says if the server cannot have them
 set_workers() {
+	local n=$(nproc)
+	n=$((n - n / 5))
+	set -- "${1:-$((n < 16 ? n - 1 : 15))}"
 	gpu="SET gpujoin.enabled = on; SET gpujoin.loader_workers = $1; SET max_parallel_workers = $(($1 > 8 ? $1 : 8))"
 	[ "$(sql -c 'SHOW max_worker_processes')" -gt "$1" ] || echo "max_worker_processes is too small for $1 loader workers" >&2
 }

@@ -1,7 +1,7 @@
 #!/bin/bash
 # A table in 16 partitions against the same table in one: count(*), sum(v) over 50 M rows of three int4, all pages loaded
 # (nothing on the device before each run) and resident.  The two take turns, so that what else the machine does meets both.
-# GJ_SCALE=0.01 makes the tables smaller, GJ_REPEAT=5 is how often each is timed, GJ_LOADER_WORKERS=15 as for j1.sh.
+# GJ_SCALE=0.01 makes the tables smaller, GJ_REPEAT=5 is how often each is timed, GJ_LOADER_WORKERS=N as for joins.sh.
 cd "$(dirname "$0")" && . ./lib.sh
 n=$(rows 50000000)
 if ! have part_16; then
@@ -12,7 +12,7 @@ if ! have part_16; then
 	insert_parallel part_16 "$n" "i, ((i * 7919) % 1000)::int, (i % 1000)::int"
 	sql -c "CREATE TABLE part_1 AS SELECT * FROM part_16" -c "VACUUM ANALYZE part_1"
 fi
-set_workers "${GJ_LOADER_WORKERS:-15}"
+set_workers "${GJ_LOADER_WORKERS:-}"
 
 # plans TABLE PREPARE: runs the query with EXPLAIN after PREPARE; its plan
 plans() { { echo "$gpu;"; echo "$2;"; echo "EXPLAIN (ANALYZE, COSTS OFF) SELECT count(*), sum(v) FROM $1;"; } | sql; }
