@@ -556,7 +556,7 @@ plain_steps(const GjFusedPlan *plan, const GjColumn *columns, const GjFusedPart 
 		const GjFusedExpr *key = &plan->exprs[step->first_key];
 		PlainStep *to = &plain->step[s];
 
-		if (step->slots != NULL || step->nslots == 0 || step->nkeys != 1 ||
+		if ((step->place == NULL && !step->dense) || step->nkeys != 1 ||
 			step->join_type == GJ_JOIN_LEFT || step->residual.form != GJ_FUSED_NONE ||
 			step->filter.form != GJ_FUSED_NONE)
 			return false;

@@ -246,17 +246,27 @@ drop_columns(GjRun *run, uint32_t source)
 	gj_relation_columns(&run->relation[source], 0, run->columns + first);
 }
 
+/* Room for a column of nbytes, or its null flags, if there is one; nothing resident makes room. */
+static GjStatus
+reserve_column(GjWork *work, const GjBuffer *column, uint64_t nbytes, GjBuffer *ordered)
+{
+	if (!column->memory)
+		return GJ_OK;
+	if (nbytes > gj_lease_free(work->lease))
+		return GJ_OUT_OF_MEMORY;
+	return gj_buffer_grow(work, ordered, 0, nbytes, 0);
+}
+
 /* Room for columns of nrows rows, data and null flags in turn, like those of a relation. */
 static GjStatus
 reserve_columns(GjWork *work, const GjRelation *relation, GjBuffer *columns)
 {
 	for (uint32_t c = 0; c < relation->ncolumns; c++)
 	{
-		if (relation->columns[c].data.memory)
-			GJ_TRY(gj_buffer_reserve(work, &columns[2 * c],
-									 relation->nrows * relation->types[c].width));
-		if (relation->columns[c].nulls.memory)
-			GJ_TRY(gj_buffer_reserve(work, &columns[2 * c + 1], relation->nrows));
+		GJ_TRY(reserve_column(work, &relation->columns[c].data,
+							  relation->nrows * relation->types[c].width, &columns[2 * c]));
+		GJ_TRY(reserve_column(work, &relation->columns[c].nulls, relation->nrows,
+							  &columns[2 * c + 1]));
 	}
 	return GJ_OK;
 }
@@ -288,12 +298,14 @@ order_side(GjRun *run, uint32_t source, GjRunStep *rs)
 	GjHashTable *table = &rs->table;
 	GjWork	   *work = &run->work;
 	GjBuffer	columns[2 * GJ_MAX_COLUMNS] = {{NULL, 0}};
+	bool		reserved;
 	GjStatus	status;
 
 	if (!table->place || table->nslots != table->nrows || table->nrows != relation->nrows ||
 		relation->borrowed || run->sources[0].nrows_hint < relation->nrows)
 		return GJ_OK;
 	status = reserve_columns(work, relation, columns);
+	reserved = status == GJ_OK;
 	for (uint32_t c = 0; c < relation->ncolumns && status == GJ_OK; c++)
 	{
 		GjRelationColumn *column = &relation->columns[c];
@@ -305,7 +317,8 @@ order_side(GjRun *run, uint32_t source, GjRunStep *rs)
 	}
 	for (uint32_t i = 0; i < 2 * relation->ncolumns; i++)
 		gj_buffer_free(work, &columns[i]);
-	if (status == GJ_OUT_OF_MEMORY)
+	/* later than that, some columns may have the new order */
+	if (status == GJ_OUT_OF_MEMORY && !reserved)
 		return GJ_OK;
 	GJ_TRY(status);
 	work->ops->free(work->queue, table->place, table->nslots * sizeof(uint32_t));
