@@ -519,29 +519,48 @@ partition_rows(GjQueue *queue, const Plan &plan, Pass *pass, bool (*stop)(void *
 	return gj_build_ask(queue, nrows, stop, arg);
 }
 
-GjStatus
-gj_radix_partition(GjQueue *queue, const GjKeys *keys, uint64_t nslots, bool (*stop)(void *),
-				   void *arg, GjPartitions *partitions)
+/* The first pass of a plan, by hashes. */
+static Pass
+first_pass_of(const Plan &plan, const GjKeys *keys, uint64_t nslots)
 {
-	const Plan plan = make_plan(queue, keys->nrows, nslots);
 	Pass pass = {};
-	GjStatus status;
 
-	memset(partitions, 0, sizeof(*partitions));
-	partitions->n = plan.nparts;
-	partitions->max_nrows = keys->nrows;
 	pass.keys = *keys;
 	pass.nslots = nslots;
 	pass.shift = plan.shift[0];
 	pass.mask = 0xFFFFFFFF;
 	pass.fanout = plan.fanout[0];
 	pass.chunk_rows = plan.chunk_rows;
-	status = partition_rows(queue, plan, &pass, stop, arg, partitions);
-	/* what the second pass has read */
-	free_rows(queue, keys->nrows, (uint64_t *) pass.from_key, (uint32_t *) pass.from_row);
+	return pass;
+}
+
+/* Makes the partitions, or none. */
+static GjStatus
+partition_keys(GjQueue *queue, const Plan &plan, Pass *pass, bool (*stop)(void *), void *arg,
+			   GjPartitions *partitions)
+{
+	GjStatus status;
+
+	memset(partitions, 0, sizeof(*partitions));
+	partitions->n = plan.nparts;
+	partitions->max_nrows = pass->keys.nrows;
+	status = partition_rows(queue, plan, pass, stop, arg, partitions);
+	/* what a second pass has read */
+	free_rows(queue, partitions->max_nrows, (uint64_t *) pass->from_key,
+			  (uint32_t *) pass->from_row);
 	if (status != GJ_OK)
 		gj_radix_free(queue, partitions);
 	return status;
+}
+
+GjStatus
+gj_radix_partition(GjQueue *queue, const GjKeys *keys, uint64_t nslots, bool (*stop)(void *),
+				   void *arg, GjPartitions *partitions)
+{
+	const Plan plan = make_plan(queue, keys->nrows, nslots);
+	Pass pass = first_pass_of(plan, keys, nslots);
+
+	return partition_keys(queue, plan, &pass, stop, arg, partitions);
 }
 
 void
@@ -558,8 +577,7 @@ gj_radix_split(GjQueue *queue, const GjKeys *keys, int64_t low, uint64_t nslots,
 {
 	const uint32_t most = min(queue->device->radix_fanout, (uint32_t) MAX_FANOUT);
 	Plan plan = make_plan(queue, keys->nrows, nslots);
-	Pass pass = {};
-	GjStatus status;
+	Pass pass;
 
 	plan.shift[0] = MAX_PART_BITS;
 	while (plan.shift[0] > 0 && (nslots - 1) >> plan.shift[0] < MIN_PARTS)
@@ -568,21 +586,10 @@ gj_radix_split(GjQueue *queue, const GjKeys *keys, int64_t low, uint64_t nslots,
 		plan.shift[0]++;
 	plan.nparts = plan.fanout[0] = (uint32_t) ((nslots - 1) >> plan.shift[0]) + 1;
 	plan.fanout[1] = 0;
-	memset(partitions, 0, sizeof(*partitions));
-	partitions->n = plan.nparts;
-	partitions->max_nrows = keys->nrows;
-	pass.keys = *keys;
-	pass.nslots = nslots;
+	pass = first_pass_of(plan, keys, nslots);
 	pass.direct = true;
 	pass.low = low;
-	pass.shift = plan.shift[0];
-	pass.mask = 0xFFFFFFFF;
-	pass.fanout = plan.fanout[0];
-	pass.chunk_rows = plan.chunk_rows;
-	status = partition_rows(queue, plan, &pass, stop, arg, partitions);
-	if (status != GJ_OK)
-		gj_radix_free(queue, partitions);
-	return status;
+	return partition_keys(queue, plan, &pass, stop, arg, partitions);
 }
 
 /* ---- claims */

@@ -172,27 +172,35 @@ build(Queue &q, const Sides &sides, const How &how, GjHashTable *table)
 			 "hash_build");
 }
 
+/* Computes the keys of a view's tuples. */
+static void
+compute_keys(Queue &q, const GjView &view, JoinBuffers &buffers, const How &how)
+{
+	buffers.keys.nrows = view.nrows;
+	if (how.sorted)
+		must(q, q.ops->ordered_keys(q.queue, &view, 0, view.nrows, outer_key, &buffers.keys),
+			 "ordered_keys");
+	else
+		must(q, q.ops->keys(q.queue, &view, 0, view.nrows, 0, &buffers.keys), "keys");
+}
+
 /* Looks the keys of a view's tuples up. */
 static uint64_t
 look_up(Queue &q, GjView &view, const GjHashTable &table, JoinBuffers &buffers, const How &how)
 {
 	uint64_t total = 0;
 
-	buffers.keys.nrows = view.nrows;
+	compute_keys(q, view, buffers, how);
 	if (how.sorted)
-	{
-		must(q, q.ops->ordered_keys(q.queue, &view, 0, view.nrows, outer_key, &buffers.keys),
-			 "ordered_keys");
 		must(q,
 			 q.ops->sort_probe(q.queue, &table, &buffers.keys, &same_key, buffers.offset,
 							   buffers.first, &total),
 			 "sort_probe");
-		return total;
-	}
-	must(q, q.ops->keys(q.queue, &view, 0, view.nrows, 0, &buffers.keys), "keys");
-	must(q,
-		 q.ops->hash_probe(q.queue, &table, &buffers.keys, buffers.offset, buffers.first, &total),
-		 "hash_probe");
+	else
+		must(q,
+			 q.ops->hash_probe(q.queue, &table, &buffers.keys, buffers.offset, buffers.first,
+							   &total),
+			 "hash_probe");
 	return total;
 }
 
@@ -202,12 +210,7 @@ join_unique(Queue &q, GjView &view, const GjHashTable &table, JoinBuffers &buffe
 {
 	uint32_t n = 0;
 
-	buffers.keys.nrows = view.nrows;
-	if (how.sorted)
-		must(q, q.ops->ordered_keys(q.queue, &view, 0, view.nrows, outer_key, &buffers.keys),
-			 "ordered_keys");
-	else
-		must(q, q.ops->keys(q.queue, &view, 0, view.nrows, 0, &buffers.keys), "keys");
+	compute_keys(q, view, buffers, how);
 	must(q,
 		 q.ops->join_unique(q.queue, &table, &buffers.keys, &same_key, &view, 1, buffers.out, &n),
 		 "join_unique");

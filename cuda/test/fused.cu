@@ -595,16 +595,7 @@ Fused::run(const Device &under_test)
 	Lists lists(under_test, random() % 2);
 	Queue q(under_test, program);
 
-	for (const Column &c : columns)
-	{
-		GjColumn d = {};
-
-		d.data = q.upload(c.data);
-		d.nulls = c.nulls.empty() ? NULL : q.upload(c.nulls);
-		d.kind = c.type.kind;
-		d.width = c.type.width;
-		device.push_back(d);
-	}
+	device = q.upload_columns(columns);
 	build(q, 0, 1);
 	build(q, 1, 2);
 	part = parts(&memory, &first);

@@ -18,24 +18,6 @@ enum Distribution
 	NDISTRIBUTIONS
 };
 
-/* Normalised keys on the host. */
-struct Side
-{
-	uint32_t n;
-	std::vector<std::vector<int64_t>> value;
-	Bytes null;
-
-	std::vector<int64_t>
-	key(uint32_t i) const
-	{
-		std::vector<int64_t> k;
-
-		for (const std::vector<int64_t> &v : value)
-			k.push_back(v[i]);
-		return k;
-	}
-};
-
 /* One number a row, of `nvalues` different ones, spread over all 64 bits. */
 static int64_t
 spread(uint64_t v, uint32_t k)
@@ -43,10 +25,10 @@ spread(uint64_t v, uint32_t k)
 	return (int64_t) ((v + k) * (k % 2 ? UINT64_C(0x9E3779B97F4A7C15) : 1));
 }
 
-static Side
+static KeySide
 random_side(Random &random, uint32_t n, uint32_t nkeys, Distribution distribution, double null_rate)
 {
-	Side side = {n, std::vector<std::vector<int64_t>>(nkeys, std::vector<int64_t>(n)), Bytes(n)};
+	KeySide side = {n, std::vector<std::vector<int64_t>>(nkeys, std::vector<int64_t>(n)), Bytes(n)};
 
 	for (uint32_t i = 0; i < n; i++)
 	{
@@ -70,8 +52,8 @@ random_side(Random &random, uint32_t n, uint32_t nkeys, Distribution distributio
 	return side;
 }
 
-static GjKeys
-upload_keys(Queue &q, const Side &side)
+GjKeys
+upload_keys(Queue &q, const KeySide &side)
 {
 	GjKeys keys = {};
 
@@ -99,7 +81,7 @@ struct KeyHash
 typedef std::unordered_map<std::vector<int64_t>, std::vector<uint32_t>, KeyHash> Index;
 
 static Index
-index_of(const Side &inner)
+index_of(const KeySide &inner)
 {
 	Index index;
 
@@ -174,7 +156,7 @@ unique_pairs(Queue &q, const GjHashTable &table, const GjKeys &keys, const GjSor
 
 /* All pairs, in pieces, against the reference; *ordered: those in the order of tuples. */
 static void
-check_all_pairs(Probe &probe, const Side &outer, const Index &index, uint32_t piece,
+check_all_pairs(Probe &probe, const KeySide &outer, const Index &index, uint32_t piece,
 				std::vector<Pair> *ordered)
 {
 	std::vector<Pair> pairs;
@@ -204,7 +186,7 @@ check_all_pairs(Probe &probe, const Side &outer, const Index &index, uint32_t pi
 
 /* Some windows of very many pairs: right, and none twice. */
 static void
-check_windows(Random &random, Probe &probe, const Side &inner, const Side &outer,
+check_windows(Random &random, Probe &probe, const KeySide &inner, const KeySide &outer,
 			  const std::vector<uint64_t> &offset)
 {
 	std::vector<uint32_t> inner_of(inner.n);
@@ -251,7 +233,7 @@ permutation(Random &random, uint32_t n)
 
 /* Would a place for each key between the least and the greatest take at most so many bytes? */
 static bool
-is_dense(const Side &side, uint64_t nbytes)
+is_dense(const KeySide &side, uint64_t nbytes)
 {
 	int64_t low = INT64_MAX;
 	int64_t high = INT64_MIN;
@@ -293,8 +275,8 @@ check_order(Queue &q, const GjHashTable &table, Random &random)
 
 /* Builds a table of one side, and probes it with the other. */
 static void
-test_table(const Device &device, Random &random, const Side &inner, const Side &outer, bool rowids,
-		   uint64_t direct_bytes, const std::string &where)
+test_table(const Device &device, Random &random, const KeySide &inner, const KeySide &outer,
+		   bool rowids, uint64_t direct_bytes, const std::string &where)
 {
 	const uint32_t ninner = inner.n;
 	const uint32_t nouter = outer.n;
@@ -363,8 +345,8 @@ test_table(const Device &device, Random &random, const Side &inner, const Side &
 
 /* The same with a hash table, and with a direct one where it can be. */
 static void
-test_sides(const Device &device, Random &random, const Side &inner, const Side &outer, bool rowids,
-		   const std::string &where)
+test_sides(const Device &device, Random &random, const KeySide &inner, const KeySide &outer,
+		   bool rowids, const std::string &where)
 {
 	test_table(device, random, inner, outer, rowids, 0, where);
 	if (inner.value.size() == 1)
@@ -378,11 +360,11 @@ test_direct(const Device &device, Random &random)
 {
 	const uint32_t n = 1000;
 	const uint64_t bytes = 4 * (2 * n - 1);
-	Side outer = {n, {std::vector<int64_t>(n)}, Bytes(n)};
+	KeySide outer = {n, {std::vector<int64_t>(n)}, Bytes(n)};
 
 	for (int64_t low : {INT64_MIN, INT64_C(-1000), INT64_MAX - 2 * (int64_t) (n - 1)})
 	{
-		Side inner = {n, {std::vector<int64_t>(n)}, Bytes(n)};
+		KeySide inner = {n, {std::vector<int64_t>(n)}, Bytes(n)};
 
 		for (uint32_t i = 0; i < n; i++)
 		{
@@ -403,7 +385,7 @@ test_direct(const Device &device, Random &random)
 		test_table(device, random, inner, outer, true, bytes, "direct but for a NULL");
 	}
 	/* the whole range of 64 bits */
-	Side inner = {2, {{INT64_MIN, INT64_MAX}}, Bytes(2)};
+	KeySide inner = {2, {{INT64_MIN, INT64_MAX}}, Bytes(2)};
 
 	test_table(device, random, inner, outer, false, UINT64_C(1) << 32, "both ends");
 }
@@ -460,7 +442,7 @@ test_stop(const Device &device, Random &random)
 {
 	Program program;
 	Queue q(device, program);
-	Side side = random_side(random, 10000000, 1, FEW, 0.0);
+	KeySide side = random_side(random, 10000000, 1, FEW, 0.0);
 	GjKeys keys = upload_keys(q, side);
 	GjHashTable table;
 	GjStatus status = q.ops->hash_build(q.queue, &keys, NULL, 0, at_once, NULL, &table);
@@ -484,8 +466,8 @@ test_regions(const Device &device, Random &random)
 	{
 		for (uint32_t nkeys = 1; nkeys <= 2; nkeys++)
 		{
-			Side inner = random_side(random, 20000, nkeys, UNIQUE, 0.01);
-			Side outer = random_side(random, 300, nkeys, UNIQUE, 0.01);
+			KeySide inner = random_side(random, 20000, nkeys, UNIQUE, 0.01);
+			KeySide outer = random_side(random, 300, nkeys, UNIQUE, 0.01);
 
 			for (uint32_t i = 0; i < nhot; i++)
 			{
@@ -511,8 +493,8 @@ test_scattered(const Device &device, Random &random)
 	for (int64_t low : {INT64_MIN, INT64_C(-1000), INT64_MAX - 3 * (int64_t) (n - 1)})
 	{
 		const std::string where = "scattered from " + std::to_string(low);
-		Side inner = random_side(random, n, 1, UNIQUE, 0.1);
-		Side outer = random_side(random, 20000, 1, UNIQUE, 0.1);
+		KeySide inner = random_side(random, n, 1, UNIQUE, 0.1);
+		KeySide outer = random_side(random, 20000, 1, UNIQUE, 0.1);
 
 		for (int64_t &v : inner.value[0])
 			v = (int64_t) ((uint64_t) low + 3 * (uint64_t) v);

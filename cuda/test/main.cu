@@ -331,11 +331,10 @@ Queue::download_bytes(void *data, const void *device, size_t nbytes)
 	check(ops->sync(queue) == GJ_OK, "sync", ops->queue_error(queue));
 }
 
-const GjColumn *
-Queue::columns(const std::vector<Column> &columns)
+std::vector<GjColumn>
+Queue::upload_columns(const std::vector<Column> &columns)
 {
 	std::vector<GjColumn> device;
-	const GjColumn *result = NULL;
 
 	for (const Column &c : columns)
 	{
@@ -348,6 +347,15 @@ Queue::columns(const std::vector<Column> &columns)
 		d.width = c.type.width;
 		device.push_back(d);
 	}
+	return device;
+}
+
+const GjColumn *
+Queue::columns(const std::vector<Column> &columns)
+{
+	const std::vector<GjColumn> device = upload_columns(columns);
+	const GjColumn *result = NULL;
+
 	check(ops->set_columns(queue, device.data(), (uint32_t) device.size(), &result) == GJ_OK,
 		  "set_columns", ops->queue_error(queue));
 	return result;

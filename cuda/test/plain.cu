@@ -301,16 +301,7 @@ PlainTest::run(const Device &under_test)
 				? plan.exprs[plan.aggregate_expr[a - 1]]
 				: any_value();
 	}
-	for (const Column &c : columns)
-	{
-		GjColumn d = {};
-
-		d.data = q.upload(c.data);
-		d.nulls = c.nulls.empty() ? NULL : q.upload(c.nulls);
-		d.kind = c.type.kind;
-		d.width = c.type.width;
-		device.push_back(d);
-	}
+	device = q.upload_columns(columns);
 
 	/* parts, whose rows mostly start at a multiple of four */
 	const uint32_t unit = random() % 5 ? 4 : 1;

@@ -23,13 +23,6 @@ enum Values
 	NVALUES
 };
 
-struct SortedSide
-{
-	uint32_t n;
-	std::vector<std::vector<int64_t>> value;
-	std::vector<uint8_t> null;
-};
-
 static int64_t
 random_value(Random &random, Values values, uint32_t i, uint32_t n)
 {
@@ -54,11 +47,10 @@ random_value(Random &random, Values values, uint32_t i, uint32_t n)
 	}
 }
 
-static SortedSide
+static KeySide
 random_side(Random &random, uint32_t n, const std::vector<Values> &columns, double null_rate)
 {
-	SortedSide side = {n, std::vector<std::vector<int64_t>>(columns.size()),
-					   std::vector<uint8_t>(n)};
+	KeySide side = {n, std::vector<std::vector<int64_t>>(columns.size()), std::vector<uint8_t>(n)};
 
 	for (uint32_t i = 0; i < n; i++)
 	{
@@ -76,21 +68,8 @@ random_side(Random &random, uint32_t n, const std::vector<Values> &columns, doub
 	return side;
 }
 
-static GjKeys
-upload_side(Queue &q, const SortedSide &side)
-{
-	GjKeys keys = {};
-
-	keys.nkeys = (uint32_t) side.value.size();
-	keys.nrows = side.n;
-	keys.null = q.upload(side.null);
-	for (uint32_t k = 0; k < keys.nkeys; k++)
-		keys.value[k] = q.upload(side.value[k]);
-	return keys;
-}
-
 static bool
-matches(const GjSortedMatch &match, const SortedSide &side, uint32_t row, const SortedSide &tuples,
+matches(const GjSortedMatch &match, const KeySide &side, uint32_t row, const KeySide &tuples,
 		uint32_t tuple)
 {
 	uint32_t k = 0;
@@ -123,7 +102,7 @@ matches(const GjSortedMatch &match, const SortedSide &side, uint32_t row, const 
 
 /* Pairs in the order of tuples; those of one tuple in the order of row ids. */
 static std::vector<Pair>
-expected_pairs(const GjSortedMatch &match, const SortedSide &side, const SortedSide &tuples,
+expected_pairs(const GjSortedMatch &match, const KeySide &side, const KeySide &tuples,
 			   const std::vector<uint32_t> &rowid)
 {
 	std::vector<std::pair<int64_t, uint32_t>> order; /* of the first column */
@@ -191,14 +170,13 @@ probed_pairs(Queue &q, const GjHashTable &table, const GjKeys &keys, const GjSor
 }
 
 static void
-test_sorted_pairs(const Device &device, Random &random, const SortedSide &side,
-				  const SortedSide &tuples, const GjSortedMatch &match, bool rowids,
-				  const std::string &where)
+test_sorted_pairs(const Device &device, Random &random, const KeySide &side, const KeySide &tuples,
+				  const GjSortedMatch &match, bool rowids, const std::string &where)
 {
 	Program program;
 	Queue q(device, program);
-	const GjKeys side_keys = upload_side(q, side);
-	const GjKeys keys = upload_side(q, tuples);
+	const GjKeys side_keys = upload_keys(q, side);
+	const GjKeys keys = upload_keys(q, tuples);
 	std::vector<uint32_t> rowid;
 	std::vector<Pair> expected;
 	std::vector<Pair> pairs;
@@ -238,7 +216,7 @@ test_matches(const Device &device, Random &random, uint32_t n, uint32_t ntuples,
 			 const std::vector<Values> &columns, double null_rate, const std::string &where)
 {
 	const uint32_t ncolumns = (uint32_t) columns.size();
-	const SortedSide side = random_side(random, n, columns, null_rate);
+	const KeySide side = random_side(random, n, columns, null_rate);
 
 	test_sorted_pairs(device, random, side, random_side(random, ntuples, columns, null_rate),
 					  {ncolumns, 0, 0, 0, 0}, n % 2, where + ", equal");

@@ -141,6 +141,8 @@ struct Queue
 	void *alloc(size_t nbytes);
 	void *upload_bytes(const void *data, size_t nbytes);
 	void download_bytes(void *data, const void *device, size_t nbytes);
+	/* Columns on the device, as an array of the host describes them, or one of the device. */
+	std::vector<GjColumn> upload_columns(const std::vector<Column> &columns);
 	const GjColumn *columns(const std::vector<Column> &columns);
 
 	template <typename T>
@@ -214,6 +216,26 @@ void bench_joins(const Device &device);
 void bench_fused(const Device &device);
 
 /* ---- joins: join.cu */
+
+/* Normalised keys on the host. */
+struct KeySide
+{
+	uint32_t n;
+	std::vector<std::vector<int64_t>> value;
+	Bytes null;
+
+	std::vector<int64_t>
+	key(uint32_t i) const
+	{
+		std::vector<int64_t> k;
+
+		for (const std::vector<int64_t> &v : value)
+			k.push_back(v[i]);
+		return k;
+	}
+};
+
+GjKeys upload_keys(Queue &q, const KeySide &side);
 
 /* The pairs of join_unique, in its order: the view's tuple, or its row of source 0, and the row id.
  */
