@@ -72,46 +72,6 @@ typedef struct Plain
 	PlainExpr expr[PLAIN_EXPRS];
 } Plain;
 
-/* Rows of one part; a part's columns are program columns of its own. */
-typedef struct Part
-{
-	uint32_t first_chunk;
-	uint32_t first_row; /* rows of the parts before */
-	uint32_t nrows;
-} Part;
-
-/* What all kernels get beside the plan; device memory. */
-typedef struct Input
-{
-	const Part *parts;
-	const GjColumn *columns; /* the program's, for each part */
-	uint32_t *nmissed;       /* of each part */
-	uint32_t nparts;
-	uint32_t chunk; /* rows of one */
-	uint32_t nchunks;
-	uint64_t *counts;
-	GjResults *results;
-} Input;
-
-/* The part of a chunk: the last of parts low .. that starts at or before it. */
-static __device__ __forceinline__ uint32_t
-part_of_chunk(const Input &input, uint32_t chunk, uint32_t low)
-{
-	uint32_t high = input.nparts;
-
-	/* parts without rows have no chunk */
-	while (high - low > 1)
-	{
-		const uint32_t mid = low + (high - low) / 2;
-
-		if (input.parts[mid].first_chunk <= chunk)
-			low = mid;
-		else
-			high = mid;
-	}
-	return low;
-}
-
 /* ---- the kernel */
 
 /* Values of rows row .. of which `there` are there. */
@@ -339,6 +299,32 @@ add_counts(const Input &input, const uint32_t (&counts)[nsteps + 1])
 	}
 }
 
+/* Rows first .. end-1 of a part. */
+typedef struct PlainChunk
+{
+	const GjColumn *columns; /* of the part */
+	uint32_t first_row;      /* rows of the parts before */
+	uint32_t first;
+	uint32_t end;
+} PlainChunk;
+
+/* A chunk; *p: the part of one before it, then its own. */
+static __device__ __forceinline__ PlainChunk
+find_chunk(const Plain &plain, const Input &input, uint32_t chunk, uint32_t *p)
+{
+	PlainChunk c;
+
+	*p = part_of_chunk(input, chunk, *p);
+
+	const Part part = input.parts[*p];
+
+	c.columns = input.columns + (size_t) *p * plain.ncolumns;
+	c.first_row = part.first_row;
+	c.first = (chunk - part.first_chunk) * input.chunk;
+	c.end = min(c.first + input.chunk, part.nrows);
+	return c;
+}
+
 /* partial[aggregate * gridDim.x + block], as fused_aggregate has it. */
 template <int nsteps>
 static __global__ void
@@ -354,19 +340,14 @@ __launch_bounds__(GJ_THREADS, 4)
 
 	for (uint32_t chunk = blockIdx.x; chunk < input.nchunks; chunk += gridDim.x)
 	{
-		p = part_of_chunk(input, chunk, p);
+		const PlainChunk c = find_chunk(plain, input, chunk, &p);
 
-		const Part part = input.parts[p];
-		const GjColumn *columns = input.columns + (size_t) p * plain.ncolumns;
-		const uint32_t first = (chunk - part.first_chunk) * input.chunk;
-		const uint32_t end = min(first + input.chunk, part.nrows);
-
-		for (uint32_t row = first + threadIdx.x * PLAIN_ROWS; row < end;
+		for (uint32_t row = c.first + threadIdx.x * PLAIN_ROWS; row < c.end;
 			 row += GJ_THREADS * PLAIN_ROWS)
 		{
-			const uint32_t there = (1u << min(end - row, (uint32_t) PLAIN_ROWS)) - 1;
+			const uint32_t there = (1u << min(c.end - row, (uint32_t) PLAIN_ROWS)) - 1;
 			uint32_t found[nsteps + 1][PLAIN_ROWS];
-			const uint32_t alive = take_plain<nsteps>(plain, columns, row, there, found, counts);
+			const uint32_t alive = take_plain<nsteps>(plain, c.columns, row, there, found, counts);
 
 			if (alive == 0)
 				continue;
@@ -378,10 +359,10 @@ __launch_bounds__(GJ_THREADS, 4)
 
 				if (k >= plain.nexprs)
 					break;
-				load_plain<nsteps>(plain.expr[k].a, columns, row, there, found, alive, value);
+				load_plain<nsteps>(plain.expr[k].a, c.columns, row, there, found, alive, value);
 				if (plain.expr[k].op != GJ_OP_LOAD)
 				{
-					load_plain<nsteps>(plain.expr[k].b, columns, row, there, found, alive, other);
+					load_plain<nsteps>(plain.expr[k].b, c.columns, row, there, found, alive, other);
 					over |= compute(plain.expr[k], value, other, alive);
 				}
 				add_plain(plain.expr[k].narrow, &sum[k], value, alive);
@@ -424,20 +405,15 @@ __launch_bounds__(GJ_THREADS, 4)
 
 	for (uint32_t chunk = blockIdx.x; chunk < input.nchunks; chunk += gridDim.x)
 	{
-		p = part_of_chunk(input, chunk, p);
+		const PlainChunk c = find_chunk(plain, input, chunk, &p);
 
-		const Part part = input.parts[p];
-		const GjColumn *columns = input.columns + (size_t) p * plain.ncolumns;
-		const uint32_t first = (chunk - part.first_chunk) * input.chunk;
-		const uint32_t end = min(first + input.chunk, part.nrows);
-
-		for (uint32_t base = first; base < end; base += GJ_THREADS * PLAIN_ROWS)
+		for (uint32_t base = c.first; base < c.end; base += GJ_THREADS * PLAIN_ROWS)
 		{
 			const uint32_t row = base + threadIdx.x * PLAIN_ROWS;
 			const uint32_t there =
-				row < end ? (1u << min(end - row, (uint32_t) PLAIN_ROWS)) - 1 : 0;
+				row < c.end ? (1u << min(c.end - row, (uint32_t) PLAIN_ROWS)) - 1 : 0;
 			uint32_t found[nsteps + 1][PLAIN_ROWS];
-			const uint32_t alive = take_plain<nsteps>(plain, columns, row, there, found, counts);
+			const uint32_t alive = take_plain<nsteps>(plain, c.columns, row, there, found, counts);
 			uint32_t at[PLAIN_ROWS];
 			uint32_t total = 0;
 			uint32_t place = 0;
@@ -455,7 +431,7 @@ __launch_bounds__(GJ_THREADS, 4)
 				continue;
 			if (lane == 0)
 				place = atomicAdd(&to.n[p], total);
-			place = part.first_row + __shfl_sync(0xFFFFFFFF, place, 0);
+			place = c.first_row + __shfl_sync(0xFFFFFFFF, place, 0);
 #pragma unroll
 			for (uint32_t i = 0; i < PLAIN_ROWS; i++)
 			{

@@ -41,6 +41,48 @@ struct Values
 	uint32_t status; /* an error, or GJ_OK */
 };
 
+/* ---- parts */
+
+/* Rows of one part; a part's columns are program columns of its own. */
+typedef struct Part
+{
+	uint32_t first_chunk;
+	uint32_t first_row; /* rows of the parts before */
+	uint32_t nrows;
+} Part;
+
+/* What all kernels get beside the plan; device memory. */
+typedef struct Input
+{
+	const Part *parts;
+	const GjColumn *columns; /* the program's, for each part */
+	uint32_t *nmissed;       /* of each part */
+	uint32_t nparts;
+	uint32_t chunk; /* rows of one */
+	uint32_t nchunks;
+	uint64_t *counts;
+	GjResults *results;
+} Input;
+
+/* The part of a chunk: the last of parts low .. that starts at or before it. */
+static __device__ __forceinline__ uint32_t
+part_of_chunk(const Input &input, uint32_t chunk, uint32_t low)
+{
+	uint32_t high = input.nparts;
+
+	/* parts without rows have no chunk */
+	while (high - low > 1)
+	{
+		const uint32_t mid = low + (high - low) / 2;
+
+		if (input.parts[mid].first_chunk <= chunk)
+			low = mid;
+		else
+			high = mid;
+	}
+	return low;
+}
+
 /* ---- values */
 
 /* Evaluates expression e for the thread's only tuple; true: NULL. */
