@@ -12,6 +12,8 @@
 #   tables  only makes the tables of the parts that are named beside it
 # GJ_BITS is 27 with one GPU, else 28.  GJ_REPEAT=3 is how often each is timed, GJ_LOAD_SESSIONS=16 how many sessions make the tables
 # (GJ_BITS=28: 24 GB, and half as much WAL), GJ_LOADER_WORKERS=N workers that load (as many as gpujoin takes by itself).  Needs a superuser and gcc.  Whatever the split, the answer must be the same.
+# GJ_KEY_GAP=1: keys are multiples of it.  With 1 every key between the least and the greatest has a row, so that the inner side needs no
+# table, but is put into the order of its keys; with 1000 it needs a hash table.
 # GJ_GPUS="1 2 4 8" and GJ_SET_ALGORITHMS="inverted_index matrix": which of these.  What each part took is told on stderr.
 GJ_REPEAT=${GJ_REPEAT:-3}
 cd "$(dirname "$0")" && . ./lib.sh
@@ -20,7 +22,8 @@ ngpus=$(sql -c "SELECT count(*) FROM gpujoin_devices WHERE device = current_sett
 if [ "$ngpus" = 1 ]; then bits=${GJ_BITS:-27} parts=${GJ_PARTS:-memory sets}; else bits=${GJ_BITS:-28} parts=${GJ_PARTS:-scale skew sets}; fi
 set_bits=${GJ_SETS:-19}
 n=$((1 << bits)) hot_n=$((1 << (bits - 2)))
-t=rows_$bits
+gap=${GJ_KEY_GAP:-1}
+t=rows_${bits}_gap_$gap
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 wanted() { [[ " $parts " == *" $1 "* ]]; }
@@ -36,7 +39,7 @@ make_table() {
 	(
 		pids=()
 		for i in $(seq 0 $((sessions - 1))); do
-			"$work/make_rows" "$rows" $((rows * i / sessions)) $((rows * (i + 1) / sessions)) "$multiplier" $hot |
+			"$work/make_rows" "$rows" $((rows * i / sessions)) $((rows * (i + 1) / sessions)) "$multiplier" "$gap" $hot |
 				sql -c "\\copy $table FROM STDIN (FORMAT binary)" &
 			pids+=($!)
 		done
@@ -130,7 +133,7 @@ several() {
 }
 
 if wanted scale || wanted small; then
-	heading "2^$bits rows on 1, 2, 4, 8 GPUs" "query" GPUs "median ms" "min–max" "1 GPU / it" "goal, or what limits it"
+	heading "2^$bits rows on 1, 2, 4, 8 GPUs, keys are multiples of $gap" "query" GPUs "median ms" "min–max" "1 GPU / it" "goal, or what limits it"
 	several "2^$bits ⋈ 2^17, a small inner side on each" "$small" off 1.8 3.6 7
 	took "a small inner side"
 fi
