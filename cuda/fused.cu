@@ -547,15 +547,21 @@ launch_for_size(GjQueue *queue, const GjFusedPlan *plan, const Input &input, con
 }
 
 static_assert(PLAIN_STEPS == 4, "FOR_PLAIN_STEPS");
-/* Calls a function template for the number of a plain plan's steps. */
-#define FOR_PLAIN_STEPS(plain, function, ...)                                                      \
-	((plain).nsteps == 0   ? function<0>(__VA_ARGS__)                                              \
-	 : (plain).nsteps == 1 ? function<1>(__VA_ARGS__)                                              \
-	 : (plain).nsteps == 2 ? function<2>(__VA_ARGS__)                                              \
-	 : (plain).nsteps == 3 ? function<3>(__VA_ARGS__)                                              \
-						   : function<PLAIN_STEPS>(__VA_ARGS__))
+/* Calls a function template for what a plain plan is. */
+#define FOR_PLAIN_STEPS(plain, V, hashed, function, ...)                                           \
+	((plain).nsteps == 0   ? function<V, 0, false>(__VA_ARGS__)                                    \
+	 : (plain).nsteps == 1 ? function<V, 1, hashed>(__VA_ARGS__)                                   \
+	 : (plain).nsteps == 2 ? function<V, 2, hashed>(__VA_ARGS__)                                   \
+	 : (plain).nsteps == 3 ? function<V, 3, hashed>(__VA_ARGS__)                                   \
+						   : function<V, PLAIN_STEPS, hashed>(__VA_ARGS__))
+#define FOR_PLAIN_WIDTH(plain, hashed, function, ...)                                              \
+	((plain).wide ? FOR_PLAIN_STEPS(plain, int64_t, hashed, function, __VA_ARGS__)                 \
+				  : FOR_PLAIN_STEPS(plain, int32_t, hashed, function, __VA_ARGS__))
+#define FOR_PLAIN(plain, function, ...)                                                            \
+	((plain).hashed ? FOR_PLAIN_WIDTH(plain, true, function, __VA_ARGS__)                          \
+					: FOR_PLAIN_WIDTH(plain, false, function, __VA_ARGS__))
 
-template <int nsteps>
+template <typename V, int nsteps, bool hashed>
 static GjStatus
 launch_plain(GjQueue *queue, const GjFusedPlan *plan, const Plain &plain, const Input &input)
 {
@@ -563,11 +569,11 @@ launch_plain(GjQueue *queue, const GjFusedPlan *plan, const Plain &plain, const 
 	GjAggState *partial;
 	void *memory;
 
-	GJ_TRY(blocks_at_once(queue, fused_plain<nsteps>, 0, input.nchunks, &blocks));
+	GJ_TRY(blocks_at_once(queue, fused_plain<V, nsteps, hashed>, 0, input.nchunks, &blocks));
 	GJ_TRY(gj_scratch(queue, GJ_SCRATCH_A, (size_t) plan->naggregates * blocks * sizeof(GjAggState),
 					  &memory));
 	partial = (GjAggState *) memory;
-	fused_plain<nsteps><<<blocks, GJ_THREADS, 0, queue->stream>>>(plain, input, partial);
+	fused_plain<V, nsteps, hashed><<<blocks, GJ_THREADS, 0, queue->stream>>>(plain, input, partial);
 	GJ_LAUNCHED(queue, "fused_plain");
 	fused_merge<<<plan->naggregates, GJ_THREADS, 0, queue->stream>>>(*plan, blocks, partial,
 																	 queue->states);
@@ -575,14 +581,15 @@ launch_plain(GjQueue *queue, const GjFusedPlan *plan, const Plain &plain, const 
 	return GJ_OK;
 }
 
-template <int nsteps>
+template <typename V, int nsteps, bool hashed>
 static GjStatus
 launch_plain_select(GjQueue *queue, const Plain &plain, const Input &input, const TupleList &to)
 {
 	uint32_t blocks = 0;
 
-	GJ_TRY(blocks_at_once(queue, fused_plain_select<nsteps>, 0, input.nchunks, &blocks));
-	fused_plain_select<nsteps><<<blocks, GJ_THREADS, 0, queue->stream>>>(plain, input, to);
+	GJ_TRY(blocks_at_once(queue, fused_plain_select<V, nsteps, hashed>, 0, input.nchunks, &blocks));
+	fused_plain_select<V, nsteps, hashed>
+		<<<blocks, GJ_THREADS, 0, queue->stream>>>(plain, input, to);
 	GJ_LAUNCHED(queue, "fused_plain_select");
 	return GJ_OK;
 }
@@ -886,7 +893,7 @@ run_stages(GjQueue *queue, const GjFusedPlan *plan, const Plain *plain, const In
 		GJ_CUDA(queue, cudaMemsetAsync(memory, 0, numbers, queue->stream));
 		stage->end = s;
 		if (plain != NULL)
-			GJ_TRY(FOR_PLAIN_STEPS(*plain, launch_plain_select, queue, *plain, input, to));
+			GJ_TRY(FOR_PLAIN(*plain, launch_plain_select, queue, *plain, input, to));
 		else
 			GJ_TRY(select_tuples(queue, plan, input, *stage, to, 1));
 		stage->from = to;
@@ -962,7 +969,7 @@ gj_fused(GjQueue *queue, const GjFusedPlan *plan, const GjColumn *columns, const
 		lists.together = missed->together;
 	}
 	if (input.nchunks > 0 && groups == NULL && gj_make_plain(plan, columns, parts, nparts, &plain))
-		return FOR_PLAIN_STEPS(plain, launch_plain, queue, plan, plain, input);
+		return FOR_PLAIN(plain, launch_plain, queue, plan, plain, input);
 	if (input.nchunks > 0)
 	{
 		const bool is_plain = gj_make_plain_rows(plan, columns, parts, nparts, &plain);

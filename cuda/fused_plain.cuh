@@ -1,11 +1,13 @@
 /*
  * fused_plain.cuh
  *	  The fused operator for the commonest plans: sums of integers, none of which is NULL, over
- *	  rows that pass ranges and joins with direct tables.
+ *	  rows that pass ranges and joins on integers.
  *
- * A thread takes ROWS rows that lie next to each other, loads them by 16 bytes, and keeps all that
- * it knows of them in registers.  Whatever a plan may have besides is for fused_aggregate: a
- * plan says so once for all of its rows (gj_make_plain), so nothing is asked for each of them.
+ * Whatever a plan may have besides is for fused_aggregate: a plan says so once for all of its rows
+ * (gj_make_plain), so nothing is asked for each of them.  What limits these kernels otherwise is
+ * instructions, not memory: a thread takes several rows, so that what is the same for all of them
+ * is done for several at a time, and has 32 bytes of each column under way; and where nothing has
+ * more than 32 bits, the kernel computes with 32 bits.
  */
 #ifndef GJ_CUDA_FUSED_PLAIN_CUH
 #define GJ_CUDA_FUSED_PLAIN_CUH
@@ -16,7 +18,6 @@
 #include "aggregate.cuh"
 #include "fused_rows.cuh"
 
-#define PLAIN_ROWS 4
 #define PLAIN_STEPS 4
 #define PLAIN_EXPRS 2
 #define PLAIN_RANGES 8
@@ -40,10 +41,13 @@ typedef struct PlainRange
 	uint64_t span;
 } PlainRange;
 
+/* With slots, place, or (dense) neither.  One with slots has less than 2^32 of them. */
 typedef struct PlainStep
 {
-	PlainOperand key;      /* outer */
-	const uint32_t *place; /* NULL: it is dense */
+	PlainOperand key; /* outer */
+	const GjHashSlot *slots;
+	const uint32_t *rows; /* of one with slots; NULL: what slots say is the row */
+	const uint32_t *place;
 	int64_t low;
 	uint64_t nslots;
 	bool anti;
@@ -55,7 +59,6 @@ typedef struct PlainExpr
 	PlainOperand a;
 	PlainOperand b;
 	uint8_t op; /* GJ_OP_LOAD, ADD_I, SUB_I, MUL_I */
-	uint8_t arg;
 	bool narrow;
 } PlainExpr;
 
@@ -66,67 +69,135 @@ typedef struct Plain
 	uint32_t nsteps;
 	uint32_t nexprs;
 	uint32_t naggregates;
+	bool wide;                            /* some operand is */
+	bool hashed;                          /* some step has slots */
 	uint8_t expr_of[GJ_FUSED_AGGREGATES]; /* PLAIN_EXPRS: none, the tuples are counted */
 	PlainRange range[PLAIN_RANGES];
 	PlainStep step[PLAIN_STEPS];
 	PlainExpr expr[PLAIN_EXPRS];
 } Plain;
 
-/* ---- the kernel */
+/* ---- the rows of a thread */
 
-/* Values of rows row .. of which `there` are there. */
-static __device__ __forceinline__ void
-load_outer(const PlainOperand &of, const GjColumn *columns, uint32_t row, uint32_t there,
-		   int64_t (&value)[PLAIN_ROWS])
+/*
+ * A thread of a kernel that computes with V, int32_t or int64_t, takes ROWS rows: the lanes of a
+ * warp take PIECE rows each that lie side by side, 16 bytes of a column, and then as many again.
+ */
+template <typename V>
+struct Shape
 {
-	const void *data = columns[of.column].data;
+	static constexpr uint32_t PIECE = 16 / sizeof(V);
+	static constexpr uint32_t ROWS = 2 * PIECE;
+	static constexpr uint32_t TILE = GJ_THREADS * ROWS; /* rows of a block */
+	static constexpr uint32_t ALL = (1u << ROWS) - 1;
 
+	/* The first row of the thread in a tile. */
+	static __device__ __forceinline__ uint32_t
+	first(uint32_t tile)
+	{
+		return tile + threadIdx.x / 32 * 32 * ROWS + threadIdx.x % 32 * PIECE;
+	}
+
+	static __device__ __forceinline__ uint32_t
+	row(uint32_t first, uint32_t i)
+	{
+		return first + i / PIECE * 32 * PIECE + i % PIECE;
+	}
+
+	/* Those of its rows that lie before `end`. */
+	static __device__ __forceinline__ uint32_t
+	there(uint32_t first, uint32_t tile, uint32_t end)
+	{
+		uint32_t mask = ALL;
+
+		if (end - tile >= TILE)
+			return mask;
+#pragma unroll
+		for (uint32_t i = 0; i < ROWS; i++)
+		{
+			if (row(first, i) >= end)
+				mask &= ~(1u << i);
+		}
+		return mask;
+	}
+};
+
+#define PLAIN_ROWS Shape<V>::ROWS
+
+static __device__ __forceinline__ void
+load_piece(const int32_t *data, int32_t *value)
+{
+	const int4 v = __ldg((const int4 *) data);
+
+	value[0] = v.x;
+	value[1] = v.y;
+	value[2] = v.z;
+	value[3] = v.w;
+}
+
+static __device__ __forceinline__ void
+load_piece(const int64_t *data, int64_t *value)
+{
+	const longlong2 v = __ldg((const longlong2 *) data);
+
+	value[0] = v.x;
+	value[1] = v.y;
+}
+
+static __device__ __forceinline__ void
+load_piece(const int32_t *data, int64_t *value)
+{
+	const int2 v = __ldg((const int2 *) data);
+
+	value[0] = v.x;
+	value[1] = v.y;
+}
+
+/* Values of the rows that are there; `data` is what the column has for row 0. */
+template <typename T, typename V>
+static __device__ __forceinline__ void
+load_rows(const T *data, uint32_t first, uint32_t there, V (&value)[PLAIN_ROWS])
+{
 	/* a part that starts within a fragment may not be aligned */
-	if (there != (1u << PLAIN_ROWS) - 1 || (uintptr_t) data % 16 != 0)
+	if (there != Shape<V>::ALL || (uintptr_t) data % 16 != 0)
 	{
 #pragma unroll
 		for (uint32_t i = 0; i < PLAIN_ROWS; i++)
-			value[i] = !(there >> i & 1) ? 0
-					   : of.wide         ? ((const int64_t *) data)[row + i]
-										 : ((const int32_t *) data)[row + i];
+			value[i] = there >> i & 1 ? (V) data[Shape<V>::row(first, i)] : 0;
+		return;
 	}
-	else if (of.wide)
-	{
-		const longlong2 *from = (const longlong2 *) ((const int64_t *) data + row);
-		const longlong2 a = __ldg(from);
-		const longlong2 b = __ldg(from + 1);
+#pragma unroll
+	for (uint32_t i = 0; i < PLAIN_ROWS; i += Shape<V>::PIECE)
+		load_piece(data + Shape<V>::row(first, i), value + i);
+}
 
-		value[0] = a.x;
-		value[1] = a.y;
-		value[2] = b.x;
-		value[3] = b.y;
-	}
+template <typename V>
+static __device__ __forceinline__ void
+load_outer(const PlainOperand &of, const GjColumn *columns, uint32_t first, uint32_t there,
+		   V (&value)[PLAIN_ROWS])
+{
+	const void *data = columns[of.column].data;
+
+	if (sizeof(V) == sizeof(int64_t) && of.wide)
+		load_rows((const V *) data, first, there, value);
 	else
-	{
-		const int4 a = __ldg((const int4 *) ((const int32_t *) data + row));
-
-		value[0] = a.x;
-		value[1] = a.y;
-		value[2] = a.z;
-		value[3] = a.w;
-	}
+		load_rows((const int32_t *) data, first, there, value);
 }
 
 /* Values of an operand; those of tuples that are not alive may be anything. */
-template <int nsteps>
+template <typename V, int nsteps>
 static __device__ __forceinline__ void
-load_plain(const PlainOperand &of, const GjColumn *columns, uint32_t row, uint32_t there,
-		   const uint32_t (&found)[nsteps + 1][PLAIN_ROWS], uint32_t alive,
-		   int64_t (&value)[PLAIN_ROWS])
+load_plain(const PlainOperand &of, const GjColumn *columns, uint32_t first, uint32_t there,
+		   const uint32_t (&found)[nsteps + 1][PLAIN_ROWS], uint32_t alive, V (&value)[PLAIN_ROWS])
 {
 	if (of.slot == 0)
 	{
-		load_outer(of, columns, row, there, value);
+		load_outer(of, columns, first, there, value);
 		return;
 	}
 #pragma unroll
 	for (uint32_t i = 0; i < PLAIN_ROWS; i++)
-		value[i] = of.constant;
+		value[i] = (V) of.constant;
 #pragma unroll
 	for (int s = 0; s < nsteps; s++)
 	{
@@ -135,33 +206,48 @@ load_plain(const PlainOperand &of, const GjColumn *columns, uint32_t row, uint32
 #pragma unroll
 		for (uint32_t i = 0; i < PLAIN_ROWS; i++)
 		{
-			if (alive >> i & 1)
-				value[i] = of.wide ? __ldg((const long long *) of.data + found[s][i])
-								   : __ldg((const int32_t *) of.data + found[s][i]);
+			if (!(alive >> i & 1))
+				continue;
+			if (sizeof(V) == sizeof(int64_t) && of.wide)
+				value[i] = __ldg((const V *) of.data + found[s][i]);
+			else
+				value[i] = __ldg((const int32_t *) of.data + found[s][i]);
 		}
 	}
 }
 
+/* ---- ranges and joins */
+
 /* The tuples of `alive` whose value is in a range. */
+static __device__ __forceinline__ bool
+in_plain_range(const PlainRange &range, int32_t value)
+{
+	return (uint32_t) value - (uint32_t) range.low <= (uint32_t) range.span;
+}
+
+static __device__ __forceinline__ bool
+in_plain_range(const PlainRange &range, int64_t value)
+{
+	return (uint64_t) value - (uint64_t) range.low <= range.span;
+}
+
+template <typename V>
 static __device__ __forceinline__ uint32_t
-in_plain_range(const PlainRange &range, const int64_t (&value)[PLAIN_ROWS], uint32_t alive)
+those_in_range(const PlainRange &range, const V (&value)[PLAIN_ROWS], uint32_t alive)
 {
 #pragma unroll
 	for (uint32_t i = 0; i < PLAIN_ROWS; i++)
 	{
-		const bool in = range.of.wide
-							? (uint64_t) value[i] - (uint64_t) range.low <= range.span
-							: (uint32_t) value[i] - (uint32_t) range.low <= (uint32_t) range.span;
-
-		if (!in)
+		if (!in_plain_range(range, value[i]))
 			alive &= ~(1u << i);
 	}
 	return alive;
 }
 
 /* Those in all ranges.  Columns of two are loaded together: most rows of a sector need both. */
+template <typename V>
 static __device__ __forceinline__ uint32_t
-in_plain_ranges(const Plain &plain, const GjColumn *columns, uint32_t row, uint32_t there)
+those_in_ranges(const Plain &plain, const GjColumn *columns, uint32_t first, uint32_t there)
 {
 	uint32_t alive = there;
 
@@ -169,121 +255,264 @@ in_plain_ranges(const Plain &plain, const GjColumn *columns, uint32_t row, uint3
 	for (uint32_t k = 0; k < plain.nranges && alive != 0; k += 2)
 	{
 		const bool both = k + 1 < plain.nranges;
-		int64_t value[PLAIN_ROWS];
-		int64_t other[PLAIN_ROWS];
+		V value[PLAIN_ROWS];
+		V other[PLAIN_ROWS];
 
-		load_outer(plain.range[k].of, columns, row, there, value);
+		load_outer(plain.range[k].of, columns, first, there, value);
 		if (both)
-			load_outer(plain.range[k + 1].of, columns, row, there, other);
-		alive = in_plain_range(plain.range[k], value, alive);
+			load_outer(plain.range[k + 1].of, columns, first, there, other);
+		alive = those_in_range(plain.range[k], value, alive);
 		if (both)
-			alive = in_plain_range(plain.range[k + 1], other, alive);
+			alive = those_in_range(plain.range[k + 1], other, alive);
 	}
 	return alive;
 }
 
-/* Tuples that have a row in a step's table; *found: it. */
+/* A key's place in a direct table; nslots or more: it has none. */
 static __device__ __forceinline__ uint32_t
-look_up(const PlainStep &step, const int64_t (&key)[PLAIN_ROWS], uint32_t alive,
-		uint32_t (&found)[PLAIN_ROWS])
+direct_place(const PlainStep &step, int32_t key)
 {
-	uint32_t matched = 0;
+	/* gj_make_plain has seen to it that no difference is mistaken for another one */
+	return (uint32_t) key - (uint32_t) step.low;
+}
+
+static __device__ __forceinline__ uint64_t
+direct_place(const PlainStep &step, int64_t key)
+{
+	return (uint64_t) key - (uint64_t) step.low;
+}
+
+/* Tuples whose key has a row in a direct table; *found: it. */
+template <typename V>
+static __device__ __forceinline__ uint32_t
+look_up_direct(const PlainStep &step, const V (&key)[PLAIN_ROWS], uint32_t alive,
+			   uint32_t (&found)[PLAIN_ROWS])
+{
+	const auto nslots = (decltype(direct_place(step, key[0]))) step.nslots;
 
 #pragma unroll
 	for (uint32_t i = 0; i < PLAIN_ROWS; i++)
 	{
-		const uint64_t at = (uint64_t) key[i] - (uint64_t) step.low;
+		const auto at = direct_place(step, key[i]);
 
-		found[i] = GJ_NO_ROW;
-		if ((alive >> i & 1) && at < step.nslots)
-			found[i] = step.place != NULL ? __ldg(&step.place[at]) : (uint32_t) at;
+		found[i] = (uint32_t) at;
+		if (at >= nslots)
+			alive &= ~(1u << i);
 	}
+	if (step.place == NULL)
+		return alive;
 #pragma unroll
 	for (uint32_t i = 0; i < PLAIN_ROWS; i++)
-		matched |= (uint32_t) (found[i] != GJ_NO_ROW) << i;
+		found[i] = alive >> i & 1 ? __ldg(&step.place[found[i]]) : GJ_NO_ROW;
+#pragma unroll
+	for (uint32_t i = 0; i < PLAIN_ROWS; i++)
+	{
+		if (found[i] == GJ_NO_ROW)
+			alive &= ~(1u << i);
+	}
+	return alive;
+}
+
+#define PLAIN_TOGETHER 4 /* rows whose slots are under way together */
+
+/* The same of one with slots. */
+template <typename V>
+static __device__ __forceinline__ uint32_t
+look_up_hashed(const PlainStep &step, const V (&key)[PLAIN_ROWS], uint32_t alive,
+			   uint32_t (&found)[PLAIN_ROWS])
+{
+	const uint32_t nslots = (uint32_t) step.nslots;
+	uint32_t matched = 0;
+
+#pragma unroll
+	for (uint32_t from = 0; from < PLAIN_ROWS; from += PLAIN_TOGETHER)
+	{
+		uint32_t open = alive >> from & ((1u << PLAIN_TOGETHER) - 1);
+		uint32_t at[PLAIN_TOGETHER];
+
+#pragma unroll
+		for (uint32_t i = 0; i < PLAIN_TOGETHER; i++)
+		{
+			const uint64_t hash = gj_hash_mix((uint64_t) (int64_t) key[from + i]);
+
+			/* gj_hash_slot of 32 bits */
+			at[i] =
+				(uint32_t) (((hash >> 32) * nslots + ((uint64_t) (uint32_t) hash * nslots >> 32)) >>
+							32);
+		}
+		while (open != 0)
+		{
+			GjHashSlot slot[PLAIN_TOGETHER];
+
+#pragma unroll
+			for (uint32_t i = 0; i < PLAIN_TOGETHER; i++)
+			{
+				if (open >> i & 1)
+					slot[i] = gj_fused_slot(step.slots, at[i]);
+			}
+#pragma unroll
+			for (uint32_t i = 0; i < PLAIN_TOGETHER; i++)
+			{
+				if (!(open >> i & 1))
+					continue;
+				if (slot[i].count == 0)
+					open &= ~(1u << i);
+				else if (slot[i].key == (uint64_t) (int64_t) key[from + i])
+				{
+					found[from + i] = slot[i].start;
+					matched |= 1u << (from + i);
+					open &= ~(1u << i);
+				}
+				else if (++at[i] == nslots)
+					at[i] = 0;
+			}
+		}
+	}
+	if (step.rows == NULL)
+		return matched;
+#pragma unroll
+	for (uint32_t i = 0; i < PLAIN_ROWS; i++)
+	{
+		if (matched >> i & 1)
+			found[i] = __ldg(&step.rows[found[i]]);
+	}
 	return matched;
 }
 
-/* An expression's sum; 128 bits unless it is narrow. */
+/*
+ * Takes the rows of a thread that are there through ranges and joins: returns those that come out,
+ * and found[s], where they were found.
+ */
+template <typename V, int nsteps, bool hashed>
+static __device__ __forceinline__ uint32_t
+take_plain(const Plain &plain, const GjColumn *columns, uint32_t first, uint32_t there,
+		   uint32_t (&found)[nsteps + 1][PLAIN_ROWS], uint32_t (&counts)[nsteps + 1])
+{
+	uint32_t alive = those_in_ranges<V>(plain, columns, first, there);
+
+	counts[0] += __popc(alive);
+#pragma unroll
+	for (int s = 0; s < nsteps; s++)
+	{
+		const PlainStep &step = plain.step[s];
+		V key[PLAIN_ROWS];
+		uint32_t matched;
+
+		if (alive == 0)
+			break;
+		load_outer(step.key, columns, first, there, key);
+		if (hashed && step.slots != NULL)
+			matched = look_up_hashed(step, key, alive, found[s]);
+		else
+			matched = look_up_direct(step, key, alive, found[s]);
+		alive &= step.anti ? ~matched : matched;
+		counts[s + 1] += __popc(alive);
+	}
+	return alive;
+}
+
+/* ---- sums */
+
+/*
+ * Of less than 2^32 values.  Of a kernel of 64 bits: the sum's 128 bits, hi:lo.  Of one of 32 bits:
+ * the sum is hi * 2^32 + lo, where lo counts as unsigned in a product's, else as signed.
+ */
 struct PlainSum
 {
 	uint64_t lo;
 	int64_t hi;
 };
 
-/* a[i] = a[i] <op> b[i]; true: an error of a tuple that is alive. */
+/* Adds the values of a <op> b; true: an error of a tuple that is alive. */
 static __device__ __forceinline__ bool
-compute(const PlainExpr &e, int64_t (&a)[PLAIN_ROWS], const int64_t (&b)[PLAIN_ROWS],
-		uint32_t alive)
+add_plain(const PlainExpr &e, const int32_t (&a)[8], const int32_t (&b)[8], uint32_t alive,
+		  PlainSum *sum)
+{
+	bool wrong = false;
+
+	if (e.op == GJ_OP_MUL_I)
+	{
+#pragma unroll
+		for (uint32_t i = 0; i < 8; i++)
+		{
+			const int64_t r = alive >> i & 1 ? (int64_t) a[i] * b[i] : 0;
+
+			wrong |= r != (int32_t) r;
+			sum->lo += (uint32_t) r;
+			sum->hi += (int32_t) (r >> 32);
+		}
+		return wrong && e.narrow;
+	}
+	if (e.op == GJ_OP_LOAD)
+	{
+#pragma unroll
+		for (uint32_t i = 0; i < 8; i++)
+			sum->lo += (uint64_t) (int64_t) (alive >> i & 1 ? a[i] : 0);
+		return false;
+	}
+#pragma unroll
+	for (uint32_t i = 0; i < 8; i++)
+	{
+		const int64_t x = a[i];
+		const int64_t y = b[i];
+		const int64_t r = alive >> i & 1 ? (e.op == GJ_OP_SUB_I ? x - y : x + y) : 0;
+
+		wrong |= r != (int32_t) r;
+		sum->lo += (uint64_t) r;
+	}
+	return wrong && e.narrow;
+}
+
+static __device__ __forceinline__ bool
+add_plain(const PlainExpr &e, const int64_t (&a)[4], const int64_t (&b)[4], uint32_t alive,
+		  PlainSum *sum)
 {
 	bool over = false;
 
 #pragma unroll
-	for (uint32_t i = 0; i < PLAIN_ROWS; i++)
+	for (uint32_t i = 0; i < 4; i++)
 	{
-		/* only the sum or difference of wide ones can leave 64 bits */
 		const int64_t x = a[i];
 		const int64_t y = e.op == GJ_OP_SUB_I ? ~b[i] : b[i];
-		const int64_t r = e.op == GJ_OP_MUL_I
-							  ? x * y
-							  : (int64_t) ((uint64_t) x + (uint64_t) y + (e.op == GJ_OP_SUB_I));
-		const bool wrong =
-			e.narrow ? r != (int32_t) r : e.op != GJ_OP_MUL_I && ((x ^ r) & (y ^ r)) < 0;
+		int64_t r = x;
 
-		over |= wrong && (alive >> i & 1);
-		a[i] = r;
-	}
-	return over;
-}
+		if (e.op == GJ_OP_MUL_I)
+			r = x * y;
+		else if (e.op != GJ_OP_LOAD)
+		{
+			/* only the sum or difference of wide ones can leave 64 bits */
+			r = (int64_t) ((uint64_t) x + (uint64_t) y + (e.op == GJ_OP_SUB_I));
+			over |= (alive >> i & 1) && ((x ^ r) & (y ^ r)) < 0;
+		}
+		over |= (alive >> i & 1) && e.narrow && r != (int32_t) r;
 
-static __device__ __forceinline__ void
-add_plain(bool narrow, PlainSum *sum, const int64_t (&value)[PLAIN_ROWS], uint32_t alive)
-{
-	if (narrow)
-	{
-		/* of less than 2^32 values that fit 32 bits */
-#pragma unroll
-		for (uint32_t i = 0; i < PLAIN_ROWS; i++)
-			sum->lo += alive >> i & 1 ? (uint64_t) value[i] : 0;
-		return;
-	}
-#pragma unroll
-	for (uint32_t i = 0; i < PLAIN_ROWS; i++)
-	{
-		const uint64_t v = alive >> i & 1 ? (uint64_t) value[i] : 0;
+		const uint64_t v = alive >> i & 1 ? (uint64_t) r : 0;
 
 		sum->lo += v;
 		sum->hi += ((int64_t) v >> 63) + (sum->lo < v);
 	}
+	return over;
 }
 
-/*
- * Takes rows row .. of a part, those `there`, through ranges and joins: returns those that come
- * out, and found[s], where they were found.
- */
-template <int nsteps>
-static __device__ __forceinline__ uint32_t
-take_plain(const Plain &plain, const GjColumn *columns, uint32_t row, uint32_t there,
-		   uint32_t (&found)[nsteps + 1][PLAIN_ROWS], uint32_t (&counts)[nsteps + 1])
+/* The sum's 128 bits. */
+template <typename V>
+static __device__ __forceinline__ void
+finish_plain(const PlainExpr &e, const PlainSum &sum, GjAggState *state)
 {
-	uint32_t alive = in_plain_ranges(plain, columns, row, there);
-
-	counts[0] += __popc(alive);
-#pragma unroll
-	for (int s = 0; s < nsteps; s++)
+	state->lo = sum.lo;
+	state->hi = sum.hi;
+	if (sizeof(V) == sizeof(int64_t))
+		return;
+	if (e.op != GJ_OP_MUL_I)
 	{
-		int64_t key[PLAIN_ROWS];
-		uint32_t matched;
-
-		if (alive == 0)
-			break;
-		load_outer(plain.step[s].key, columns, row, there, key);
-		matched = look_up(plain.step[s], key, alive, found[s]);
-		alive &= plain.step[s].anti ? ~matched : matched;
-		counts[s + 1] += __popc(alive);
+		state->hi = (int64_t) sum.lo >> 63;
+		return;
 	}
-	return alive;
+	state->lo += (uint64_t) sum.hi << 32;
+	state->hi = (sum.hi >> 32) + (state->lo < sum.lo);
 }
+
+/* ---- kernels */
 
 template <int nsteps>
 static __device__ __forceinline__ void
@@ -314,7 +543,9 @@ find_chunk(const Plain &plain, const Input &input, uint32_t chunk, uint32_t *p)
 {
 	PlainChunk c;
 
-	*p = part_of_chunk(input, chunk, *p);
+	/* mostly the same */
+	if (*p + 1 < input.nparts && input.parts[*p + 1].first_chunk <= chunk)
+		*p = part_of_chunk(input, chunk, *p + 1);
 
 	const Part part = input.parts[*p];
 
@@ -325,10 +556,13 @@ find_chunk(const Plain &plain, const Input &input, uint32_t chunk, uint32_t *p)
 	return c;
 }
 
+/* Blocks of an SM: row ids of more steps take more registers. */
+#define PLAIN_BLOCKS(nsteps, hashed) ((nsteps) > 1 || (hashed) ? 3 : 4)
+
 /* partial[aggregate * gridDim.x + block], as fused_aggregate has it. */
-template <int nsteps>
+template <typename V, int nsteps, bool hashed>
 static __global__ void
-__launch_bounds__(GJ_THREADS, 4)
+__launch_bounds__(GJ_THREADS, PLAIN_BLOCKS(nsteps, hashed))
 	fused_plain(const __grid_constant__ Plain plain, const __grid_constant__ Input input,
 				GjAggState *partial)
 {
@@ -342,30 +576,29 @@ __launch_bounds__(GJ_THREADS, 4)
 	{
 		const PlainChunk c = find_chunk(plain, input, chunk, &p);
 
-		for (uint32_t row = c.first + threadIdx.x * PLAIN_ROWS; row < c.end;
-			 row += GJ_THREADS * PLAIN_ROWS)
+		for (uint32_t tile = c.first; tile < c.end; tile += Shape<V>::TILE)
 		{
-			const uint32_t there = (1u << min(c.end - row, (uint32_t) PLAIN_ROWS)) - 1;
+			const uint32_t first = Shape<V>::first(tile);
+			const uint32_t there = Shape<V>::there(first, tile, c.end);
 			uint32_t found[nsteps + 1][PLAIN_ROWS];
-			const uint32_t alive = take_plain<nsteps>(plain, c.columns, row, there, found, counts);
+			const uint32_t alive =
+				take_plain<V, nsteps, hashed>(plain, c.columns, first, there, found, counts);
 
 			if (alive == 0)
 				continue;
 #pragma unroll
 			for (uint32_t k = 0; k < PLAIN_EXPRS; k++)
 			{
-				int64_t value[PLAIN_ROWS];
-				int64_t other[PLAIN_ROWS];
+				const PlainExpr &e = plain.expr[k];
+				V a[PLAIN_ROWS];
+				V b[PLAIN_ROWS];
 
 				if (k >= plain.nexprs)
 					break;
-				load_plain<nsteps>(plain.expr[k].a, c.columns, row, there, found, alive, value);
-				if (plain.expr[k].op != GJ_OP_LOAD)
-				{
-					load_plain<nsteps>(plain.expr[k].b, c.columns, row, there, found, alive, other);
-					over |= compute(plain.expr[k], value, other, alive);
-				}
-				add_plain(plain.expr[k].narrow, &sum[k], value, alive);
+				load_plain<V, nsteps>(e.a, c.columns, first, there, found, alive, a);
+				if (e.op != GJ_OP_LOAD)
+					load_plain<V, nsteps>(e.b, c.columns, first, there, found, alive, b);
+				over |= add_plain(e, a, b, alive, &sum[k]);
 			}
 		}
 	}
@@ -381,10 +614,8 @@ __launch_bounds__(GJ_THREADS, 4)
 #pragma unroll
 		for (uint32_t k = 0; k < PLAIN_EXPRS; k++)
 		{
-			if (plain.expr_of[a] != k)
-				continue;
-			state.lo = sum[k].lo;
-			state.hi = plain.expr[k].narrow ? (int64_t) sum[k].lo >> 63 : sum[k].hi;
+			if (plain.expr_of[a] == k)
+				finish_plain<V>(plain.expr[k], sum[k], &state);
 		}
 		gj_merge_block(GJ_AGG_SUM_I, &state, warp_states);
 		if (threadIdx.x == 0)
@@ -393,9 +624,9 @@ __launch_bounds__(GJ_THREADS, 4)
 }
 
 /* Appends the rows that come out to lists of all slots, as fused_select does. */
-template <int nsteps>
+template <typename V, int nsteps, bool hashed>
 static __global__ void
-__launch_bounds__(GJ_THREADS, 4)
+__launch_bounds__(GJ_THREADS, PLAIN_BLOCKS(nsteps, hashed))
 	fused_plain_select(const __grid_constant__ Plain plain, const __grid_constant__ Input input,
 					   const __grid_constant__ TupleList to)
 {
@@ -407,13 +638,13 @@ __launch_bounds__(GJ_THREADS, 4)
 	{
 		const PlainChunk c = find_chunk(plain, input, chunk, &p);
 
-		for (uint32_t base = c.first; base < c.end; base += GJ_THREADS * PLAIN_ROWS)
+		for (uint32_t tile = c.first; tile < c.end; tile += Shape<V>::TILE)
 		{
-			const uint32_t row = base + threadIdx.x * PLAIN_ROWS;
-			const uint32_t there =
-				row < c.end ? (1u << min(c.end - row, (uint32_t) PLAIN_ROWS)) - 1 : 0;
+			const uint32_t first = Shape<V>::first(tile);
+			const uint32_t there = Shape<V>::there(first, tile, c.end);
 			uint32_t found[nsteps + 1][PLAIN_ROWS];
-			const uint32_t alive = take_plain<nsteps>(plain, c.columns, row, there, found, counts);
+			const uint32_t alive =
+				take_plain<V, nsteps, hashed>(plain, c.columns, first, there, found, counts);
 			uint32_t at[PLAIN_ROWS];
 			uint32_t total = 0;
 			uint32_t place = 0;
@@ -437,7 +668,7 @@ __launch_bounds__(GJ_THREADS, 4)
 			{
 				if (!(alive >> i & 1))
 					continue;
-				to.rowid[0][place + at[i]] = row + i;
+				to.rowid[0][place + at[i]] = Shape<V>::row(first, i);
 #pragma unroll
 				for (int s = 0; s < nsteps; s++)
 					to.rowid[s + 1][place + at[i]] = found[s][i];
@@ -532,15 +763,18 @@ plain_steps(const GjFusedPlan *plan, const GjColumn *columns, const GjFusedPart 
 		const GjFusedExpr *key = &plan->exprs[step->first_key];
 		PlainStep *to = &plain->step[s];
 
-		if ((step->place == NULL && !step->dense) || step->nkeys != 1 ||
-			step->join_type == GJ_JOIN_LEFT || step->residual.form != GJ_FUSED_NONE ||
-			step->filter.form != GJ_FUSED_NONE)
+		if (step->nslots == 0 || step->nkeys != 1 || step->join_type == GJ_JOIN_LEFT ||
+			step->residual.form != GJ_FUSED_NONE || step->filter.form != GJ_FUSED_NONE ||
+			(step->slots != NULL && step->nslots > UINT32_MAX))
 			return false;
 		if (key->form != GJ_FUSED_SIMPLE || key->op != GJ_OP_LOAD || key->a < 0 ||
 			key->slot_a != 0 ||
 			!plain_operand(plan, columns, parts, nparts, key->a, 0, 0, &to->key))
 			return false;
+		to->slots = step->slots;
+		to->rows = step->rows;
 		to->place = step->place;
+		plain->hashed |= step->slots != NULL;
 		to->low = step->low;
 		to->nslots = step->nslots;
 		to->anti = step->join_type == GJ_JOIN_ANTI;
@@ -556,7 +790,6 @@ plain_expr(const GjFusedPlan *plan, const GjColumn *columns, const GjFusedPart *
 		!plain_operand(plan, columns, parts, nparts, e->a, e->slot_a, e->constant, &to->a))
 		return false;
 	to->op = e->op;
-	to->arg = e->arg;
 	to->narrow = !to->a.wide;
 	if (e->op == GJ_OP_LOAD)
 		return true;
@@ -569,15 +802,49 @@ plain_expr(const GjFusedPlan *plan, const GjColumn *columns, const GjFusedPart *
 		   (e->arg == GJ_INT8 || (e->arg == GJ_INT4 && !to->a.wide && !to->b.wide));
 }
 
-/* True if fused_plain_select can do all steps of a plan for these parts (host arrays). */
+/*
+ * Decides with how many bits a kernel computes.  With 32, a direct table ends at the largest key
+ * there can be: key - low, modulo 2^32, of a key below `low` is no place of it then.
+ */
+static void
+choose_width(Plain *plain)
+{
+	for (uint32_t k = 0; k < plain->nranges; k++)
+		plain->wide |= plain->range[k].of.wide;
+	for (uint32_t s = 0; s < plain->nsteps; s++)
+		plain->wide |= plain->step[s].key.wide ||
+					   (plain->step[s].slots == NULL && plain->step[s].low < INT32_MIN);
+	for (uint32_t k = 0; k < plain->nexprs; k++)
+		plain->wide |= plain->expr[k].a.wide || plain->expr[k].b.wide;
+	for (uint32_t s = 0; s < plain->nsteps && !plain->wide; s++)
+	{
+		PlainStep *step = &plain->step[s];
+
+		if (step->slots == NULL)
+			step->nslots = (uint64_t) std::max(
+				std::min((int64_t) step->nslots, (int64_t) INT32_MAX + 1 - step->low), (int64_t) 0);
+	}
+}
+
 static bool
-gj_make_plain_rows(const GjFusedPlan *plan, const GjColumn *columns, const GjFusedPart *parts,
-				   uint32_t nparts, Plain *plain)
+plain_rows(const GjFusedPlan *plan, const GjColumn *columns, const GjFusedPart *parts,
+		   uint32_t nparts, Plain *plain)
 {
 	*plain = {};
 	plain->ncolumns = plan->ncolumns;
 	return plain_ranges(plan, columns, parts, nparts, plain) &&
 		   plain_steps(plan, columns, parts, nparts, plain);
+}
+
+/* True if fused_plain_select can do all steps of a plan for these parts (host arrays). */
+static bool
+gj_make_plain_rows(const GjFusedPlan *plan, const GjColumn *columns, const GjFusedPart *parts,
+				   uint32_t nparts, Plain *plain)
+{
+	if (!plain_rows(plan, columns, parts, nparts, plain))
+		return false;
+	choose_width(plain);
+	return true;
 }
 
 /* True if fused_plain can do all of a plan without groups. */
@@ -587,7 +854,7 @@ gj_make_plain(const GjFusedPlan *plan, const GjColumn *columns, const GjFusedPar
 {
 	uint32_t expr[PLAIN_EXPRS]; /* the plan's */
 
-	if (plan->naggregates == 0 || !gj_make_plain_rows(plan, columns, parts, nparts, plain))
+	if (plan->naggregates == 0 || !plain_rows(plan, columns, parts, nparts, plain))
 		return false;
 	plain->naggregates = plan->naggregates;
 	for (uint32_t a = 0; a < plan->naggregates; a++)
@@ -612,6 +879,7 @@ gj_make_plain(const GjFusedPlan *plan, const GjColumn *columns, const GjFusedPar
 		if (!plain_expr(plan, columns, parts, nparts, e, &plain->expr[plain->nexprs++]))
 			return false;
 	}
+	choose_width(plain);
 	return true;
 }
 

@@ -27,11 +27,12 @@
 #include "join_unique.cuh"
 
 #define MIN_SLOTS 1024
-#define BIG_TABLE (1u << 25) /* rows; larger tables are filled less sparsely */
-#define PIECE (1u << 22)     /* rows that one launch of the build takes */
-#define STOP_ROWS (1u << 23) /* from so many on a pass is waited for, and stop asked */
-#define PAIRS 1024           /* of a block of expand_pairs */
-#define TUPLES 2048          /* tuples whose offsets such a block keeps */
+#define SMALL_TABLE (1u << 17) /* rows; such tables stay in L2 even if they are sparse */
+#define BIG_TABLE (1u << 25)   /* rows; larger tables are filled more densely */
+#define PIECE (1u << 22)       /* rows that one launch of the build takes */
+#define STOP_ROWS (1u << 23)   /* from so many on a pass is waited for, and stop asked */
+#define PAIRS 1024             /* of a block of expand_pairs */
+#define TUPLES 2048            /* tuples whose offsets such a block keeps */
 
 /* ---- build */
 
@@ -248,7 +249,9 @@ finish_table(GjQueue *queue, const GjBuild &build, bool (*stop)(void *), void *a
 static uint64_t
 slots_for(uint32_t n)
 {
-	uint64_t nslots = n <= BIG_TABLE ? (uint64_t) n * 2 : (uint64_t) n + n / 2;
+	uint64_t nslots = n <= SMALL_TABLE ? (uint64_t) n * 4
+					  : n <= BIG_TABLE ? (uint64_t) n * 2
+									   : (uint64_t) n + n / 2;
 
 	if (nslots < MIN_SLOTS)
 		nslots = MIN_SLOTS;

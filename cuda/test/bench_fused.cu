@@ -3,10 +3,11 @@
  *	  Times of the fused operator, columns on the device: kernel_test --bench-fused.
  *
  * N outer rows, in parts as resident fragments are: sums of a column, of filtered rows, of joins
- *with dimensions of several sizes (where every row, or one in 25, has a match), with groups and
- *with three joins in a row.  Beside each is the time of a kernel written for just this, which knows
- * types, operators and the number of steps when it is compiled, and reads the same tables: what a
- *plan that is looked at while it runs costs.  Median of RUNS after one that does not count.
+ * with dimensions of several sizes (where every row, or one in 25, has a match), with groups and
+ * with three joins in a row; of int4, and some of int8.  Beside each is the time of a kernel
+ * written for just this, which knows types, operators and the number of steps when it is compiled,
+ * and reads the same tables: what a plan that is looked at while it runs costs.  Median of RUNS
+ * after one that does not count.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -93,6 +94,7 @@ plain_join(const int32_t *k, const int32_t *v, uint32_t n, const GjHashSlot *slo
 struct Bench
 {
 	const Device &device;
+	bool wide; /* columns are int8 */
 	Program program;
 	Queue q;
 	GjColumn outer[NOUTER];
@@ -101,7 +103,7 @@ struct Bench
 	uint32_t n;
 	uint64_t *plain; /* sum of a kernel of one purpose */
 
-	explicit Bench(const Device &device);
+	Bench(const Device &device, bool wide);
 	GjColumn column(const std::vector<int32_t> &values);
 	GjHashTable table(uint32_t nrows, uint64_t direct_bytes);
 	void time(const char *what, const GjFusedPlan &plan, const GjColumn *inner,
@@ -111,18 +113,21 @@ struct Bench
 
 /* Columns of the program: the outer ones, and v of up to three dimensions. */
 static Program
-make_program()
+make_program(bool wide)
 {
 	Program program;
 
 	for (uint32_t c = 0; c < NOUTER + 3; c++)
-		program.types.push_back({GJ_INT4, 4, 0, (uint8_t) (c < NOUTER ? 0 : c - NOUTER + 1)});
+		program.types.push_back({(uint8_t) (wide ? GJ_INT8 : GJ_INT4), (uint8_t) (wide ? 8 : 4), 0,
+								 (uint8_t) (c < NOUTER ? 0 : c - NOUTER + 1)});
 	program.aggregates.push_back({GJ_AGG_COUNT_STAR, -1});
-	program.aggregates.push_back({GJ_AGG_SUM_I, (int32_t) program.expr(GJ_INT4, {load(0, 1)})});
+	program.aggregates.push_back(
+		{GJ_AGG_SUM_I, (int32_t) program.expr(wide ? GJ_INT8 : GJ_INT4, {load(0, 1)})});
 	return program;
 }
 
-Bench::Bench(const Device &d) : device(d), program(make_program()), q(d, program), outer(), n(0)
+Bench::Bench(const Device &d, bool is_wide)
+	: device(d), wide(is_wide), program(make_program(wide)), q(d, program), outer(), n(0)
 {
 	const uint32_t nparts = quick ? 4 : PARTS;
 	std::vector<int32_t> values((size_t) nparts * PART_ROWS);
@@ -148,7 +153,7 @@ Bench::Bench(const Device &d) : device(d), program(make_program()), q(d, program
 			GjColumn *to = &part_columns[p * NOUTER + c];
 
 			*to = outer[c];
-			to->data = (const int32_t *) outer[c].data + (size_t) p * PART_ROWS;
+			to->data = (const uint8_t *) outer[c].data + (size_t) p * PART_ROWS * outer[c].width;
 		}
 		parts.push_back({&part_columns[p * NOUTER], PART_ROWS});
 	}
@@ -159,9 +164,12 @@ Bench::column(const std::vector<int32_t> &values)
 {
 	GjColumn column = {};
 
-	column.data = q.upload(values);
-	column.kind = GJ_INT4;
-	column.width = 4;
+	if (wide)
+		column.data = q.upload(std::vector<int64_t>(values.begin(), values.end()));
+	else
+		column.data = q.upload(values);
+	column.kind = wide ? GJ_INT8 : GJ_INT4;
+	column.width = wide ? 8 : 4;
 	return column;
 }
 
@@ -388,11 +396,11 @@ make_groups(Queue &q, uint32_t n)
 	return groups;
 }
 
-void
-bench_fused(const Device &device)
+static void
+bench_columns(const Device &device, bool wide)
 {
 	static const uint32_t sizes[] = {2048, 32768, 1u << 20, 10000000};
-	Bench bench(device);
+	Bench bench(device, wide);
 	Queue &q = bench.q;
 	GjColumn inner[3] = {};
 	GjFusedPlan plan = empty_plan();
@@ -402,15 +410,16 @@ bench_fused(const Device &device)
 	char what[80];
 
 	add_aggregates(plan, binary(GJ_OP_LOAD, 1, 0, -1, 0, 0));
-	bench.time("sum(v)", plan, inner, NULL, 0, NULL);
+	bench.time("sum(v)", plan, inner, NULL, wide ? -1 : 0, NULL);
 
 	plan = empty_plan();
 	plan.filter.form = GJ_FUSED_ALL_TERMS;
 	plan.filter.n = plan.nterms = 2;
 	plan.terms[0] = range(2, 100, 300);
 	plan.terms[1] = range(3, INT64_MIN, 499);
-	add_aggregates(plan, binary(GJ_OP_MUL_I, 1, 0, 2, 0, 0));
-	bench.time("sum(v * w), three comparisons", plan, inner, NULL, 1, NULL);
+	add_aggregates(plan, binary(wide ? GJ_OP_ADD_I : GJ_OP_MUL_I, 1, 0, 2, 0, 0));
+	bench.time(wide ? "sum(v + w), three comparisons" : "sum(v * w), three comparisons", plan,
+			   inner, NULL, wide ? -1 : 1, NULL);
 
 	inner[0] = inner[1] = inner[2] = bench.column(std::vector<int32_t>(2048, 7));
 	for (uint32_t i = 0; i < 3; i++)
@@ -456,19 +465,20 @@ bench_fused(const Device &device)
 			for (size_t p = 0; p < bench.parts.size(); p++)
 			{
 				bench.part_columns[p * NOUTER] = k;
-				bench.part_columns[p * NOUTER].data = (const int32_t *) k.data + p * PART_ROWS;
+				bench.part_columns[p * NOUTER].data =
+					(const uint8_t *) k.data + p * PART_ROWS * k.width;
 			}
 			plan.exprs[0] = binary(GJ_OP_LOAD, 0, 0, -1, 0, 0);
 			add_aggregates(plan, binary(GJ_OP_ADD_I, 1, 0, NOUTER, 1, 0));
 			snprintf(what, sizeof(what), "join with %u rows%s", rows,
 					 one_in > 1 ? ", 1 row in 25 passes" : "");
-			bench.time(what, plan, inner, NULL, 2, &table);
+			bench.time(what, plan, inner, NULL, wide ? -1 : 2, &table);
 			plan.nsteps = plan.nexprs = 0;
 			add_step(plan, direct, rows, one_in);
 			plan.exprs[0] = binary(GJ_OP_LOAD, 0, 0, -1, 0, 0);
 			add_aggregates(plan, binary(GJ_OP_ADD_I, 1, 0, NOUTER, 1, 0));
 			bench.time("the same, direct", plan, inner, NULL, -1, NULL);
-			if (one_in > 1)
+			if (one_in > 1 || wide)
 				continue;
 			plan.ngroup_keys = 1;
 			plan.group_how[0] = GJ_GROUP_INTEGER;
@@ -478,4 +488,12 @@ bench_fused(const Device &device)
 			bench.time(what, plan, inner, &groups, -1, NULL);
 		}
 	}
+}
+
+void
+bench_fused(const Device &device)
+{
+	bench_columns(device, false);
+	printf("the same of int8\n");
+	bench_columns(device, true);
 }

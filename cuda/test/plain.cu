@@ -1,9 +1,9 @@
 /*
  * plain.cu
- *	  Tests of the fused operator with plans of sums, ranges and direct joins over integers, which
- *	  a GPU has kernels of its own for: all of their operands, overflows, rows that end anywhere,
- *	  parts that are not aligned, rows that another kernel aggregates; and the same with a NULL or
- *	  a hash table, where they are not taken.
+ *	  Tests of the fused operator with plans of sums, ranges and joins over integers, which a GPU
+ *	  has kernels of its own for: all of their operands, direct and hash tables, NULL and equal
+ *	  keys, overflows, rows that end anywhere, parts that are not aligned, rows that another kernel
+ *	  aggregates; and the same with a NULL, where they are not taken.
  */
 #include <algorithm>
 #include <unordered_map>
@@ -133,7 +133,7 @@ PlainTest::add_range()
 	plan.filter.n = plan.nterms;
 }
 
-/* A join with a table of one key, mostly a direct one. */
+/* A join with a table of one key: direct, dense, or of slots. */
 void
 PlainTest::add_step(Queue &q, uint32_t s)
 {
@@ -141,6 +141,7 @@ PlainTest::add_step(Queue &q, uint32_t s)
 	GjFusedStep &step = plan.steps[s];
 	GjFusedExpr &key = plan.exprs[plan.nexprs];
 	std::vector<int64_t> value(INNER_ROWS);
+	Bytes null(INNER_ROWS);
 	GjHashTable table;
 	GjKeys keys = {};
 
@@ -162,13 +163,27 @@ PlainTest::add_step(Queue &q, uint32_t s)
 	}
 	else
 		std::shuffle(value.begin(), value.end(), random);
+	if (random() % 3 == 0)
+	{
+		for (uint32_t r = 0; r < INNER_ROWS; r++)
+			null[r] = random() % 10 == 0;
+	}
+	/* which of the rows with a key it is does not matter then */
+	if (step.join_type != GJ_JOIN_INNER && random() % 2)
+	{
+		for (uint32_t r = 0; r < INNER_ROWS; r++)
+			value[r] = value[random() % INNER_ROWS];
+	}
 	for (uint32_t r = 0; r < INNER_ROWS; r++)
-		row[s][value[r]] = r;
+	{
+		if (!null[r])
+			row[s][value[r]] = r;
+	}
 	keys.nkeys = 1;
 	keys.nrows = INNER_ROWS;
 	keys.value[0] = q.upload(value);
-	keys.null = q.upload(Bytes(INNER_ROWS));
-	check(q.ops->hash_build(q.queue, &keys, NULL, random() % 6 ? 1 << 20 : 0, never, NULL,
+	keys.null = q.upload(null);
+	check(q.ops->hash_build(q.queue, &keys, NULL, random() % 2 ? 1 << 20 : 0, never, NULL,
 							&table) == GJ_OK,
 		  "hash_build", q.ops->queue_error(q.queue));
 	step.slots = table.slots;
