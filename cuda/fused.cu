@@ -25,6 +25,8 @@
 #define MIN_CHUNK (GJ_THREADS * ROWS) /* rows */
 #define MAX_CHUNK (8 * MIN_CHUNK)
 #define CHUNKS_PER_SM 64 /* that are enough for its blocks to end at the same time */
+/* That are enough to prefer chunks that give each thread as many rows as it can take at once. */
+#define FEW_CHUNKS_PER_SM 8
 #define SAMPLED_ROWS (256u * 1024)
 /* Calls with a plan, of other runs, that do what a sample told, before there is another sample. */
 #define MAX_CUT_USES 32
@@ -426,7 +428,9 @@ chunk_rows(const GjQueue *queue, const GjFusedPart *parts, uint32_t nparts)
 	for (uint32_t p = 0; p < nparts; p++)
 		nrows += parts[p].nrows;
 	while (chunk < MAX_CHUNK &&
-		   nrows / (chunk * 2) >= (uint64_t) queue->device->nprocessors * CHUNKS_PER_SM)
+		   nrows / (chunk * 2) >=
+			   (uint64_t) queue->device->nprocessors *
+				   (chunk < Shape<int32_t>::TILE ? FEW_CHUNKS_PER_SM : CHUNKS_PER_SM))
 		chunk *= 2;
 	return chunk;
 }

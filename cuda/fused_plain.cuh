@@ -405,6 +405,12 @@ take_plain(const Plain &plain, const GjColumn *columns, uint32_t first, uint32_t
 			matched = look_up_hashed(step, key, alive, found[s]);
 		else
 			matched = look_up_direct(step, key, alive, found[s]);
+		if (step.anti)
+		{
+#pragma unroll
+			for (uint32_t i = 0; i < PLAIN_ROWS; i++)
+				found[s][i] = GJ_NO_ROW;
+		}
 		alive &= step.anti ? ~matched : matched;
 		counts[s + 1] += __popc(alive);
 	}
