@@ -132,22 +132,79 @@ find_parts(const Input &input, const GjColumn *keys, const uint32_t (&row)[BATCH
 		part[i] = wanted >> i & 1 ? gj_hash_part(hash[i], input.nparts) : input.null_part;
 }
 
-static __global__ void
-__launch_bounds__(GJ_THREADS) split_count(const __grid_constant__ Input input)
+/* Rows of each part that a thread has seen, a byte each: it has at most STRIP_STEPS. */
+template <uint32_t words>
+struct PartCounts
 {
-	const uint32_t number = (blockIdx.x * GJ_THREADS + threadIdx.x) / WARP;
-	const uint32_t lane = threadIdx.x % WARP;
-	uint32_t count = 0; /* of part `lane` */
+	uint32_t word[words];
 
-	if (number >= input.nstrips)
-		return;
+	__device__ __forceinline__ void
+	add(uint32_t part)
+	{
+		const uint32_t one = 1u << part % 4 * 8;
 
-	const Strip strip = find_strip(input, number);
-	const Piece piece = input.pieces[strip.piece];
-	const GjColumn *keys = input.keys + (size_t) strip.piece * input.nkeys;
-	uint8_t *to = input.part + piece.first_row + strip.first;
+#pragma unroll
+		for (uint32_t w = 0; w < words; w++)
+			word[w] += words == 1 || part / 4 == w ? one : 0;
+	}
 
-	for (uint32_t base = lane; base - lane < strip.n; base += BATCH * WARP)
+	/* That of part `lane`, of all threads of the warp. */
+	__device__ __forceinline__ uint32_t
+	sum(uint32_t lane) const
+	{
+		uint32_t count = 0;
+
+#pragma unroll
+		for (uint32_t w = 0; w < words; w++)
+		{
+			/* two sums of at most STRIP_ROWS at a time */
+			const uint32_t even = __reduce_add_sync(0xFFFFFFFF, word[w] & 0x00FF00FF);
+			const uint32_t odd = __reduce_add_sync(0xFFFFFFFF, word[w] >> 8 & 0x00FF00FF);
+
+			if (lane / 4 == w)
+				count = (lane % 2 == 0 ? even : odd) >> lane % 4 / 2 * 16 & 0xFFFF;
+		}
+		return count;
+	}
+};
+
+static_assert(STRIP_STEPS < 256, "a thread counts the rows of a part in a byte");
+
+/* True if the keys of a strip can be found by count_plain. */
+static __device__ __forceinline__ bool
+is_plain(const Input &input, const Strip &strip, const Piece &piece, const GjColumn *keys)
+{
+	return strip.n == STRIP_ROWS && input.nkeys == 1 && keys->nulls == NULL &&
+		   (keys->kind == GJ_INT8 || keys->kind == GJ_INT4) && piece.rows == NULL;
+}
+
+/* The parts of a strip that is full, of one key that is an integer and never NULL. */
+template <typename T, uint32_t words>
+static __device__ __forceinline__ void
+count_plain(const Input &input, const T *key, uint32_t lane, uint8_t *to, PartCounts<words> &counts)
+{
+	T value[STRIP_STEPS];
+
+#pragma unroll
+	for (uint32_t s = 0; s < STRIP_STEPS; s++)
+		value[s] = key[lane + s * WARP];
+#pragma unroll
+	for (uint32_t s = 0; s < STRIP_STEPS; s++)
+	{
+		const uint32_t part = gj_hash_part(gj_hash_combine(0, (int64_t) value[s]), input.nparts);
+
+		counts.add(part);
+		to[lane + s * WARP] = (uint8_t) part;
+	}
+}
+
+/* The parts of any strip. */
+template <uint32_t words>
+static __device__ __forceinline__ void
+count_any(const Input &input, const Strip &strip, const Piece &piece, const GjColumn *keys,
+		  uint32_t lane, uint8_t *to, PartCounts<words> &counts)
+{
+	for (uint32_t base = lane; base < strip.n; base += BATCH * WARP)
 	{
 		uint32_t row[BATCH];
 		uint32_t part[BATCH];
@@ -169,15 +226,41 @@ __launch_bounds__(GJ_THREADS) split_count(const __grid_constant__ Input input)
 #pragma unroll
 		for (uint32_t i = 0; i < BATCH; i++)
 		{
-			const uint32_t lanes = __ballot_sync(0xFFFFFFFF, wanted >> i & 1);
-			uint32_t bits[PART_BITS];
-
-			part_bits(part[i], bits);
-			count += __popc(lanes_of_part(bits, lane, lanes));
-			if (wanted >> i & 1)
-				to[base + i * WARP] = (uint8_t) part[i];
+			if (!(wanted >> i & 1))
+				continue;
+			counts.add(part[i]);
+			to[base + i * WARP] = (uint8_t) part[i];
 		}
 	}
+}
+
+/* words: of PartCounts, for all parts. */
+template <uint32_t words>
+static __global__ void
+__launch_bounds__(GJ_THREADS) split_count(const __grid_constant__ Input input)
+{
+	const uint32_t number = (blockIdx.x * GJ_THREADS + threadIdx.x) / WARP;
+	const uint32_t lane = threadIdx.x % WARP;
+	PartCounts<words> counts = {};
+
+	if (number >= input.nstrips)
+		return;
+
+	const Strip strip = find_strip(input, number);
+	const Piece piece = input.pieces[strip.piece];
+	const GjColumn *keys = input.keys + (size_t) strip.piece * input.nkeys;
+	uint8_t *to = input.part + piece.first_row + strip.first;
+
+	if (!is_plain(input, strip, piece, keys))
+		count_any(input, strip, piece, keys, lane, to, counts);
+	else if (keys->kind == GJ_INT8)
+		count_plain(input, (const int64_t *) keys->data + strip.first, lane, to, counts);
+	else
+		count_plain(input, (const int32_t *) keys->data + strip.first, lane, to, counts);
+	__syncwarp();
+
+	const uint32_t count = counts.sum(lane);
+
 	if (lane < input.nparts)
 		input.counts[(size_t) lane * input.nstrips + number] = count;
 }
@@ -502,7 +585,10 @@ gj_split(GjQueue *queue, const GjSplit *split, const GjColumn *to, bool (*stop)(
 		return GJ_OK;
 	GJ_TRY(upload(queue, split, to, &input));
 	nblocks = gj_blocks((uint64_t) input.nstrips * WARP, GJ_THREADS);
-	split_count<<<nblocks, GJ_THREADS, 0, queue->stream>>>(input);
+	if (split->nparts <= 4)
+		split_count<1><<<nblocks, GJ_THREADS, 0, queue->stream>>>(input);
+	else
+		split_count<GJ_SPLIT_PARTS / 4><<<nblocks, GJ_THREADS, 0, queue->stream>>>(input);
 	GJ_LAUNCHED(queue, "split_count");
 	GJ_CUB(queue, cub::DeviceScan::ExclusiveSum, input.counts, input.counts,
 		   (int64_t) input.nstrips * input.nparts);

@@ -133,7 +133,7 @@ SELECT gj_same('SELECT count(*), sum(v) FROM p');
 -- cursors, and a partition that is dropped under one
 BEGIN;
 DECLARE c CURSOR FOR SELECT p.id, pd.name FROM p JOIN pd USING (k) WHERE p.id BETWEEN 2990 AND 3005 AND pd.k < 20;
-FETCH 3 FROM c;
+MOVE 3 FROM c;
 DROP TABLE p_order;
 ROLLBACK;
 

@@ -269,6 +269,8 @@ test_split(const Device &device)
 				continue;
 			check_split(device, random_pieces(random, n, n < 100 ? 10 : n, {0}), nparts, false,
 						where + ", one key");
+			check_split(device, random_pieces(random, n, n, {1}), nparts, false,
+						where + ", one key of 32 bits");
 			check_split(device, random_pieces(random, n, 100, {1, 2, 7}), nparts, false,
 						where + ", three keys");
 			check_split(device, random_pieces(random, n, 100, {5, 6}), nparts, true,

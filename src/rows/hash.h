@@ -52,13 +52,13 @@ gj_hash_slot(uint64_t hash, uint64_t nslots)
 }
 
 /*
- * The part of nparts whose device gets the rows of these keys.  Mixed once more: tables use the
- * same hash, and the slots of a part's keys must not all be in one region.
+ * The part of nparts whose device gets the rows of these keys.  Of the low half alone: tables use the
+ * same hash from its high bits on, and the slots of a part's keys must not all be in one region.
  */
 GJ_FN uint32_t
 gj_hash_part(uint64_t hash, uint32_t nparts)
 {
-	return (uint32_t) gj_hash_slot(gj_hash_mix(~hash), nparts);
+	return (uint32_t) ((hash & UINT64_C(0xFFFFFFFF)) * nparts >> 32);
 }
 
 #endif							/* GJ_ROWS_HASH_H */
