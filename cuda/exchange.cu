@@ -564,11 +564,13 @@ upload(GjQueue *queue, const GjSplit *split, const GjColumn *to, Input *input)
 
 GjStatus
 gj_split(GjQueue *queue, const GjSplit *split, const GjColumn *to, bool (*stop)(void *), void *arg,
-		 GjSplitParts *parts)
+		 const GjSplitParts **parts)
 {
+	GjSplitParts *pinned = &queue->pinned->split_parts;
 	Input input = {};
 	uint32_t nblocks;
 
+	*parts = pinned;
 	GJ_TRY(gj_enter(queue));
 	input.nparts = split->nparts;
 	input.null_part = split->null_part;
@@ -580,9 +582,11 @@ gj_split(GjQueue *queue, const GjSplit *split, const GjColumn *to, bool (*stop)(
 		input.npieces += split->pieces[p].nrows > 0;
 		input.nstrips += gj_blocks(split->pieces[p].nrows, STRIP_ROWS);
 	}
-	memset(parts, 0, sizeof(*parts));
 	if (input.nrows == 0)
+	{
+		memset(pinned, 0, sizeof(*pinned));
 		return GJ_OK;
+	}
 	GJ_TRY(upload(queue, split, to, &input));
 	nblocks = gj_blocks((uint64_t) input.nstrips * WARP, GJ_THREADS);
 	if (split->nparts <= 4)
@@ -594,10 +598,8 @@ gj_split(GjQueue *queue, const GjSplit *split, const GjColumn *to, bool (*stop)(
 		   (int64_t) input.nstrips * input.nparts);
 	split_write<<<nblocks, GJ_THREADS, 0, queue->stream>>>(input);
 	GJ_LAUNCHED(queue, "split_write");
-	GJ_CUDA(queue, cudaMemcpyAsync(&queue->pinned->split_parts, input.parts, sizeof(*parts),
-								   cudaMemcpyDeviceToHost, queue->stream));
-	GJ_TRY(gj_wait(queue));
-	*parts = queue->pinned->split_parts;
+	GJ_CUDA(queue, cudaMemcpyAsync(pinned, input.parts, sizeof(*pinned), cudaMemcpyDeviceToHost,
+								   queue->stream));
 	return GJ_OK;
 }
 

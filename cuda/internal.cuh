@@ -255,7 +255,7 @@ GjStatus gj_pick(GjQueue *queue, uint32_t *to, const uint32_t *from, uint32_t ba
 				 const uint32_t *positions, uint32_t n);
 GjStatus gj_split_reserve(GjQueue *queue, uint32_t n, uint32_t ncolumns, uint32_t nkeys);
 GjStatus gj_split(GjQueue *queue, const GjSplit *split, const GjColumn *to, bool (*stop)(void *),
-				  void *arg, GjSplitParts *parts);
+				  void *arg, const GjSplitParts **parts);
 GjStatus gj_ref_bytes(GjQueue *queue, const uint64_t *refs, uint32_t n, uint64_t *heap_at);
 GjStatus gj_move_refs(GjQueue *queue, uint64_t *refs, uint32_t n, const uint8_t *heap,
 					  const uint64_t *heap_at, uint8_t *to, uint64_t base);

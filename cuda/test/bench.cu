@@ -252,7 +252,7 @@ bench_split(const Device &device)
 	std::vector<GjColumn> columns(2 * npieces);
 	std::vector<GjSplitPiece> pieces(npieces);
 	std::vector<GjColumn> to(2);
-	GjSplitParts parts;
+	const GjSplitParts *parts;
 	GjSplit split = {};
 
 	for (GjColumn &c : columns)

@@ -64,6 +64,7 @@ struct GjQueue
 	pthread_mutex_t lock;		/* guards states while threads add theirs */
 	GjAggState	states[GJ_MAX_AGGREGATES];
 	uint64_t	fused_counts[GJ_FUSED_STEPS + 1];	/* guarded by lock, too */
+	GjSplitParts split_parts;
 };
 
 /* Notes an error of a row, from any thread. */
@@ -92,7 +93,7 @@ extern GjStatus gj_cpu_pick(GjQueue *queue, uint32_t *to, const uint32_t *from, 
 							const uint32_t *positions, uint32_t n);
 extern GjStatus gj_cpu_split_reserve(GjQueue *queue, uint32_t n, uint32_t ncolumns, uint32_t nkeys);
 extern GjStatus gj_cpu_split(GjQueue *queue, const GjSplit *split, const GjColumn *to,
-							 bool (*stop) (void *), void *arg, GjSplitParts *parts);
+							 bool (*stop) (void *), void *arg, const GjSplitParts **parts);
 extern GjStatus gj_cpu_ref_bytes(GjQueue *queue, const uint64_t *refs, uint32_t n,
 								 uint64_t *heap_at);
 extern GjStatus gj_cpu_move_refs(GjQueue *queue, uint64_t *refs, uint32_t n, const uint8_t *heap,

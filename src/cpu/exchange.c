@@ -169,19 +169,20 @@ gj_cpu_split_reserve(GjQueue *queue, uint32_t n, uint32_t ncolumns, uint32_t nke
 
 GjStatus
 gj_cpu_split(GjQueue *queue, const GjSplit *split, const GjColumn *to, bool (*stop) (void *),
-			 void *arg, GjSplitParts *parts)
+			 void *arg, const GjSplitParts **parts)
 {
 	GjPool	   *pool = queue->device->pool;
 	GjSplitWork w = {.split = split,.to = to};
 	GjStatus	status = GJ_OUT_OF_HOST_MEMORY;
 	uint32_t	nitems;
 
+	*parts = &queue->split_parts;
 	if (make_items(&w, &nitems))
 	{
 		status = GJ_CANCELLED;
 		if (gj_pool_run(pool, nitems, find_parts_item, &w, &queue->tile, stop, arg))
 		{
-			place_items(&w, nitems, parts);
+			place_items(&w, nitems, &queue->split_parts);
 			if (gj_pool_run(pool, nitems, write_item, &w, &queue->tile, stop, arg))
 				status = gj_take_row_error(queue);
 		}

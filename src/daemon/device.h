@@ -526,7 +526,7 @@ typedef enum GjLane
 	GJ_LANE_LOAD
 } GjLane;
 
-#define GJ_MAX_MARKS		64
+#define GJ_MAX_MARKS		72
 
 typedef struct GjDeviceOps
 {
@@ -623,11 +623,12 @@ typedef struct GjDeviceOps
 	/*
 	 * Writes the rows of all pieces to columns to[split->ncolumns] (host array) part by part, in
 	 * their order within one: the values where `data` is not NULL, the null flags where `nulls` is
-	 * not NULL; they have gj_split_room().  *parts is host.  References keep what they are.  May
-	 * work for long: asks stop(arg).  Waits.
+	 * not NULL; they have gj_split_room().  References keep what they are.  May work for long: asks
+	 * stop(arg).  *parts is host memory, the queue's: filled when what is queued by now is done,
+	 * and until the next split.
 	 */
 	GjStatus	(*split) (GjQueue *queue, const GjSplit *split, const GjColumn *to,
-						  bool (*stop) (void *), void *arg, GjSplitParts *parts);
+						  bool (*stop) (void *), void *arg, const GjSplitParts **parts);
 	/*
 	 * Room for split() of n rows of GJ_SPLIT_PIECES pieces, with ncolumns columns and nkeys keys, and
 	 * for ref_bytes() of them: no such call runs out of device memory then.

@@ -163,6 +163,12 @@ extern uint64_t gj_run_exchange_space(GjRun *run);
 extern GjStatus gj_run_reserve_exchange(GjRun *run, uint64_t nbytes);
 /* Takes the rows of the run's part of another one's.  Waits: the parcel is not read afterwards. */
 extern GjStatus gj_run_receive(GjRun *run, const GjParcel *parcel);
+/*
+ * Outer rows that were sent, its own and received ones, wait for more while parcels are filled.  True:
+ * there are some for which the device had better not wait; and taking them through the steps.
+ */
+extern bool gj_run_has_sent(const GjRun *run);
+extern GjStatus gj_run_join_sent(GjRun *run);
 /* Rows of the outer source that were received so far, and all bytes that other devices sent. */
 extern void gj_run_received(const GjRun *run, uint64_t *rows, uint64_t *nbytes);
 

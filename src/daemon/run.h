@@ -594,7 +594,7 @@ extern int32_t gj_run_inner_filter(const GjRun *run, uint32_t source);
 extern void gj_run_exchanged_part(const GjRun *run, uint32_t source, uint32_t part[2]);
 extern void gj_run_free_exchange(GjRun *run);
 
-/* run_receive.c: takes outer rows that were received, and are few, through the steps. */
+/* run_receive.c: takes all outer rows that were sent through the steps. */
 extern GjStatus gj_run_open_parcels(GjRun *run);
 
 /* run_sets.c */

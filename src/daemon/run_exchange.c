@@ -191,7 +191,7 @@ gj_member_get_parcel(void *arg, GjParcel *parcels, uint32_t n, GjParcel **parcel
 		GjTask	   *task = NULL;
 
 		for (uint32_t i = 0; i < n && !*parcel; i++)
-			if (parcels[i].nusers == 0)
+			if (parcels[i].nusers == 0 && !parcels[i].waits)
 				*parcel = &parcels[i];
 		if (__atomic_load_n(&team->stop, __ATOMIC_RELAXED) != 0)
 		{
@@ -203,6 +203,13 @@ gj_member_get_parcel(void *arg, GjParcel *parcels, uint32_t n, GjParcel **parcel
 			task = gj_take_task(&member->inbox);
 		if (!task && *parcel)
 			break;
+		if (!task && gj_run_has_sent(member->run))
+		{
+			pthread_mutex_unlock(&team->lock);
+			status = gj_run_join_sent(member->run);
+			pthread_mutex_lock(&team->lock);
+			continue;
+		}
 		if (!task)
 		{
 			member->run->work.ops->phase(member->run->work.queue, GJ_PHASE_WAIT);

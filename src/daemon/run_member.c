@@ -503,7 +503,8 @@ do_task(GjMember *member, const GjTask *task)
 			return gj_run_send_parcels(member->run, task->source);
 		case GJ_TASK_RECEIVE:
 			member->restless = true;
-			return gj_run_receive(member->run, task->parcel);
+			GJ_TRY(gj_run_receive(member->run, task->parcel));
+			return gj_run_has_sent(member->run) ? gj_run_join_sent(member->run) : GJ_OK;
 		case GJ_TASK_SOURCE_END:
 			member->restless = true;
 			status = gj_run_source_end(member->run, task->source);

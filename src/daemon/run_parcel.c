@@ -20,7 +20,7 @@
 /* A run has so many parcels to send, or of 1 M rows each: some are joined while others are copied. */
 #define GJ_PARCELS_EACH		8
 
-/* Rows of a stage, and of an inbox. */
+/* Rows of a stage. */
 #define GJ_STAGE_ROWS		(4u * GJ_MAX_TUPLES)
 
 /* Bytes of a parcel's heap. */
@@ -127,7 +127,8 @@ open_side(GjRun *run, GjSplitSide *side, uint32_t source, int32_t filter, uint32
 	side->first_key = first_key;
 	find_keys(run, side, run->exchange->nkeys);
 	side->sent = calloc(src->ncolumns + 1, sizeof(bool));
-	if (!side->sent ||
+	side->stage_nulls = calloc(src->ncolumns + 1, sizeof(bool));
+	if (!side->sent || !side->stage_nulls ||
 		!gj_relation_init(&side->stage, run->types + src->first_column, src->ncolumns, 0))
 		return GJ_OUT_OF_HOST_MEMORY;
 	for (uint32_t c = 0; c < src->ncolumns; c++)
@@ -217,6 +218,7 @@ gj_run_free_exchange(GjRun *run)
 	{
 		gj_relation_free(work, &x->side[i].stage);
 		free(x->side[i].sent);
+		free(x->side[i].stage_nulls);
 		gj_relation_free(work, &x->inbox[i].rows);
 		free(x->inbox[i].has_nulls);
 	}
@@ -397,8 +399,8 @@ gj_run_reserve_exchange(GjRun *run, uint64_t nbytes)
 
 	set_most(run, side, nbytes);
 	limit_rows(run, side, rows_wanted(x, run->sources[0].nrows_hint));
-	/* that of others may be as large, and is of one piece where there are references */
-	x->inbox_rows = side->nrefs > 0 ? side->most_rows : side->stage_rows;
+	/* one takes what all others send while a parcel is filled; a parcel of one of them at least */
+	x->inbox_rows = side->most_rows;
 	GJ_TRY(reserve_relation(work, &side->stage, NULL, side->stage_rows, side->most_heap));
 	GJ_TRY(reserve_inboxes(run));
 	GJ_TRY(reserve_parcels(run, side));

@@ -17,6 +17,7 @@
 struct GjParcel
 {
 	uint32_t	nusers;			/* guarded by the team's lock */
+	bool		waits;			/* the sender's own part, of outer rows, has yet to pass the steps */
 	uint32_t	source;
 	GjDeviceEntry *entry;		/* where it lies */
 	GjColumn   *columns;		/* of the source; data is NULL if nobody reads it */
@@ -39,6 +40,7 @@ typedef struct GjSplitSide
 	bool		computes_keys;	/* a key is more than a column */
 	uint32_t	key[GJ_MAX_KEYS];	/* else: the source's columns that they are */
 	GjRelation	stage;			/* rows that were copied together, waiting to be sent */
+	bool	   *stage_nulls;	/* of its columns: rows that wait have null flags */
 	bool	   *sent;			/* its columns: somebody reads it behind the filter */
 	uint32_t	nrefs;			/* of these: references */
 	bool		has_refs;		/* any column is one */
@@ -57,6 +59,7 @@ typedef struct GjInbox
 /* Marks of the queue, behind those of stages. */
 #define GJ_MARK_COPIED(i)	(GJ_SLOT_MARKS + 4 + (i))	/* inbox i: its rows are there */
 #define GJ_MARK_OPENED(i)	(GJ_SLOT_MARKS + 6 + (i))	/* they are not read any more */
+#define GJ_MARK_SPLIT		(GJ_SLOT_MARKS + 8)	/* a parcel is filled */
 
 typedef struct GjRunExchange
 {
@@ -99,7 +102,7 @@ extern GjSplitSide *gj_split_side(const GjRun *run, uint32_t source);
 /* Rows of a parcel of the side, at most; found out once. */
 extern uint32_t gj_split_most_rows(GjRun *run, GjSplitSide *side);
 
-/* run_receive.c: takes the rows of the run's part of a parcel that it has sent. */
-extern GjStatus gj_run_take_own(GjRun *run, const GjParcel *parcel);
+/* run_receive.c: takes the rows of the run's part of a parcel that it has sent; outer ones wait. */
+extern GjStatus gj_run_take_own(GjRun *run, GjParcel *parcel);
 
 #endif							/* GJ_DAEMON_RUN_PARCEL_H */

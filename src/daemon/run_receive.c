@@ -5,17 +5,18 @@
  *
  * Inner rows are copied to the end of their relation.  Outer rows of its own parcels pass the steps
  * where they lie.  Those of others are copied, on a lane of their own, to one of two inboxes, while
- * what the other one has passes the steps.  Rows with references take one inbox and the lane of the
- * steps: where their bytes lie is found out there.
+ * what the other one has passes the steps.  All that has come by then passes together, behind the next
+ * split, so that the device works while the host is told of parts and hands them over.  Rows with
+ * references take one inbox and the lane of the steps: where their bytes lie is found out there.
  */
 #include "run.h"
 #include "run_parcel.h"
 
 #include <string.h>
 
-_Static_assert(GJ_MARK_OPENED(1) < GJ_MAX_MARKS, "marks of inboxes");
+_Static_assert(GJ_MARK_SPLIT < GJ_MAX_MARKS, "marks of an exchange");
 
-/* An inbox is opened when it has so many rows, or is full. */
+/* Where no split is to come, an inbox is opened when it has so many rows. */
 #define GJ_MANY_ROWS		GJ_MAX_TUPLES
 
 /* ---- the run's own parcels */
@@ -59,65 +60,115 @@ append_part(GjRun *run, const GjParcel *parcel, const GjColumn *columns, GjRelat
 }
 
 GjStatus
-gj_run_take_own(GjRun *run, const GjParcel *parcel)
+gj_run_take_own(GjRun *run, GjParcel *parcel)
 {
-	GjRunExchange *x = run->exchange;
-	uint32_t	part = x->plan.part;
+	uint32_t	part = run->exchange->plan.part;
 	uint32_t	n = gj_parcel_rows(parcel, part);
-	uint32_t	ncolumns = run->sources[parcel->source].ncolumns;
 	GjColumn	columns[GJ_MAX_COLUMNS];
 
 	if (n == 0)
 		return GJ_OK;
-	describe_part(parcel, part, ncolumns, columns);
+	if (parcel->source == 0)
+	{
+		parcel->waits = true;
+		return GJ_OK;
+	}
 	/* the parcel is filled again by this queue alone, behind what reads it now */
-	if (parcel->source > 0)
-		return append_part(run, parcel, columns, &run->relation[parcel->source]);
+	describe_part(parcel, part, run->sources[parcel->source].ncolumns, columns);
+	return append_part(run, parcel, columns, &run->relation[parcel->source]);
+}
+
+/* Takes the run's part of a parcel of its own through the steps, at the latest with a flush. */
+static GjStatus
+join_own(GjRun *run, GjParcel *parcel)
+{
+	GjRunExchange *x = run->exchange;
+	uint32_t	part = x->plan.part;
+	uint32_t	n = gj_parcel_rows(parcel, part);
+	uint32_t	ncolumns = run->sources[0].ncolumns;
+	GjColumn   *columns = run->columns + run->sources[0].first_column;
+
+	describe_part(parcel, part, ncolumns, columns);
 	for (uint32_t c = 0; c < ncolumns; c++)
 		if (columns[c].kind == GJ_REF && columns[c].data)
 			columns[c].heap = (const uint8_t *) parcel->heap.memory + parcel->heap_start[part];
-	memcpy(run->columns + run->sources[0].first_column, columns, ncolumns * sizeof(GjColumn));
+	parcel->waits = false;
 	x->rows_received += n;
-	return gj_run_outer_rows(run, n, true);
+	return gj_run_outer_rows(run, n, false);
 }
 
 /* ---- inboxes */
 
-/* Takes what is in the inbox through the steps; rows are then copied to the other one. */
+/* The same of what is in the inbox. */
 static GjStatus
-open_inbox(GjRun *run)
+join_inbox(GjRun *run)
 {
 	GjRunExchange *x = run->exchange;
 	GjWork	   *work = &run->work;
-	uint32_t	i = x->filling;
-	GjInbox    *inbox = &x->inbox[i];
+	GjInbox    *inbox = &x->inbox[x->filling];
 	GjColumn   *columns = run->columns + run->sources[0].first_column;
 	uint32_t	nrows = (uint32_t) inbox->rows.nrows;
 	bool		beside = x->side[0].nrefs == 0;
 
-	if (nrows == 0)
-		return GJ_OK;
 	gj_relation_columns(&inbox->rows, 0, columns);
 	for (uint32_t c = 0; c < inbox->rows.ncolumns && beside; c++)
 		if (!inbox->has_nulls[c])
 			columns[c].nulls = NULL;
 	inbox->rows.nrows = inbox->rows.heap_used = 0;
 	memset(inbox->has_nulls, 0, inbox->rows.ncolumns * sizeof(bool));
+	if (beside)
+	{
+		/* the copies' own time is taken on their lane */
+		work->ops->phase(work->queue, GJ_PHASE_WAIT);
+		GJ_TRY(work->ops->after(work->queue, GJ_LANE_WORK, GJ_MARK_COPIED(x->filling)));
+	}
+	return gj_run_outer_rows(run, nrows, false);
+}
+
+/* Takes all that waits through the steps; rows of others are then copied to the other inbox. */
+static GjStatus
+join_waiting(GjRun *run, bool with_inbox)
+{
+	GjRunExchange *x = run->exchange;
+	GjWork	   *work = &run->work;
+	uint32_t	i = x->filling;
+	bool		opened = with_inbox && x->inbox[i].rows.nrows > 0;
+
+	if (opened)
+		GJ_TRY(join_inbox(run));
+	for (uint32_t p = 0; p < GJ_PARCELS; p++)
+		if (x->parcel[p].waits)
+			GJ_TRY(join_own(run, &x->parcel[p]));
+	GJ_TRY(gj_fused_flush(run));
 	/* with references it is filled again by this queue's work, behind what reads it now */
-	if (!beside)
-		return gj_run_outer_rows(run, nrows, true);
-	/* the copies' own time is taken on their lane */
-	work->ops->phase(work->queue, GJ_PHASE_WAIT);
-	GJ_TRY(work->ops->after(work->queue, GJ_LANE_WORK, GJ_MARK_COPIED(i)));
+	if (!opened || x->side[0].nrefs > 0)
+		return GJ_OK;
 	x->filling = 1 - i;
-	GJ_TRY(gj_run_outer_rows(run, nrows, true));
 	return work->ops->mark(work->queue, GJ_LANE_WORK, GJ_MARK_OPENED(i));
 }
 
 GjStatus
 gj_run_open_parcels(GjRun *run)
 {
-	return run->exchange ? open_inbox(run) : GJ_OK;
+	return run->exchange ? join_waiting(run, true) : GJ_OK;
+}
+
+GjStatus
+gj_run_join_sent(GjRun *run)
+{
+	/* rows with references come in small parcels, and wait until they are many */
+	return join_waiting(run, run->exchange->side[0].nrefs == 0);
+}
+
+bool
+gj_run_has_sent(const GjRun *run)
+{
+	const GjRunExchange *x = run->exchange;
+	bool		any = x->side[0].nrefs == 0 && x->inbox[x->filling].rows.nrows >= GJ_MANY_ROWS;
+
+	for (uint32_t p = 0; p < GJ_PARCELS; p++)
+		any |= x->parcel[p].waits;
+	return any;
 }
 
 /* Null flags (NULL: none is set) of n rows of column c to the end of the inbox. */
@@ -184,8 +235,8 @@ receive_rows(GjRun *run, GjDevice *device, const GjColumn *columns, uint32_t nro
 			n = nrows - first;
 		last = x->filling;
 		GJ_TRY(copy_rows(run, device, columns, first, n));
-		if (inbox->rows.nrows >= GJ_MANY_ROWS || inbox->rows.nrows == x->inbox_rows)
-			GJ_TRY(open_inbox(run));
+		if (inbox->rows.nrows == x->inbox_rows)
+			GJ_TRY(join_waiting(run, true));
 	}
 	return run->work.ops->passed(run->work.queue, GJ_MARK_COPIED(last), true, &copied);
 }
@@ -205,7 +256,7 @@ receive_in_order(GjRun *run, const GjParcel *parcel, const GjColumn *columns)
 	/* the inbox has room for a parcel */
 	if (parcel->source == 0 && (inbox->nrows + n > x->inbox_rows ||
 								inbox->heap_used + heap > x->side[0].most_heap))
-		GJ_TRY(open_inbox(run));
+		GJ_TRY(join_waiting(run, true));
 	run->work.ops->phase(run->work.queue, GJ_PHASE_TRANSFER);
 	run->work.peer = parcel->entry->device;
 	status = append_part(run, parcel, columns,

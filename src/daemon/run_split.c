@@ -135,9 +135,10 @@ lay_parcel_out(GjRun *run, GjSplitSide *side, uint64_t n, GjParcel *parcel)
 	return GJ_OK;
 }
 
-/* Rows of all pieces to the parcel. */
+/* Queues a split of the rows of all pieces to the parcel; *parts: see there. */
 static GjStatus
-split_pieces(GjRun *run, GjSplitSide *side, uint32_t n, GjParcel *parcel)
+split_pieces(GjRun *run, GjSplitSide *side, uint32_t n, GjParcel *parcel,
+			 const GjSplitParts **parts)
 {
 	GjRunExchange *x = run->exchange;
 	GjSplit		split = {.nparts = x->plan.nparts,.null_part = x->plan.part,
@@ -152,8 +153,33 @@ split_pieces(GjRun *run, GjSplitSide *side, uint32_t n, GjParcel *parcel)
 		split.keys = &keys;
 	}
 	GJ_TRY(lay_parcel_out(run, side, gj_split_room(n, x->plan.nparts), parcel));
-	return run->work.ops->split(run->work.queue, &split, parcel->columns, run->host->stop,
-								run->host->arg, &parcel->parts);
+	GJ_TRY(run->work.ops->split(run->work.queue, &split, parcel->columns, run->host->stop,
+								run->host->arg, parts));
+	return run->work.ops->mark(run->work.queue, GJ_LANE_WORK, GJ_MARK_SPLIT);
+}
+
+/* True if taking outer rows through the steps means to queue that, without waiting. */
+static bool
+joins_without_waiting(GjRun *run)
+{
+	return run->program->output == GJ_OUTPUT_AGGREGATES && gj_fused_fits(run);
+}
+
+/* Fills the parcel with the n rows of all pieces.  Waits.  *busy: the device has more to do by then. */
+static GjStatus
+fill_parcel(GjRun *run, GjSplitSide *side, uint32_t n, GjParcel *parcel, bool *busy)
+{
+	const GjSplitParts *parts;
+	bool		done;
+
+	GJ_TRY(split_pieces(run, side, n, parcel, &parts));
+	/* what came before is worked on while the parcel is handed over */
+	*busy = side->source == 0 && joins_without_waiting(run) && gj_run_has_sent(run);
+	if (*busy)
+		GJ_TRY(gj_run_join_sent(run));
+	GJ_TRY(run->work.ops->passed(run->work.queue, GJ_MARK_SPLIT, true, &done));
+	parcel->parts = *parts;
+	return GJ_OK;
 }
 
 /* Where the bytes of references of a part of a parcel of n rows start: one more than it has rows. */
@@ -259,6 +285,7 @@ send_pieces(GjRun *run, GjSplitSide *side, bool *fits)
 	GjWork	   *work = &run->work;
 	uint32_t	n = x->nwaiting;
 	GjParcel   *parcel;
+	bool		busy;
 
 	*fits = true;
 	/* rows may be received meanwhile, and change what the queue's columns are */
@@ -268,7 +295,7 @@ send_pieces(GjRun *run, GjSplitSide *side, bool *fits)
 		GJ_TRY(filter_pieces(run, side, &n));
 	if (n == 0)
 		return GJ_OK;
-	GJ_TRY(split_pieces(run, side, n, parcel));
+	GJ_TRY(fill_parcel(run, side, n, parcel, &busy));
 	memset(parcel->heap_start, 0, sizeof(parcel->heap_start));
 	if (side->nrefs > 0)
 		GJ_TRY(fill_heap(run, side, n, parcel, fits));
@@ -276,7 +303,8 @@ send_pieces(GjRun *run, GjSplitSide *side, bool *fits)
 		return GJ_OK;
 	parcel->source = side->source;
 	GJ_TRY(run->host->send_parcel(run->host->arg, parcel));
-	return gj_run_take_own(run, parcel);
+	GJ_TRY(gj_run_take_own(run, parcel));
+	return side->source == 0 && !busy ? gj_run_join_sent(run) : GJ_OK;
 }
 
 static void
@@ -347,6 +375,10 @@ send_waiting(GjRun *run, GjSplitSide *side)
 	bool		fits;
 
 	gj_relation_columns(&side->stage, 0, columns);
+	for (uint32_t c = 0; c < side->stage.ncolumns; c++)
+		if (!side->stage_nulls[c])
+			columns[c].nulls = NULL;
+	memset(side->stage_nulls, 0, side->stage.ncolumns * sizeof(bool));
 	side->stage.nrows = side->stage.heap_used = 0;
 	if (side->has_refs)
 		return send_rows(run, side, columns, staged);
@@ -366,6 +398,8 @@ gj_run_stage_chunk(GjRun *run, uint32_t source, const GjChunk *chunk, const GjKe
 	if (run->exchange->nwaiting + staged > gj_split_most_rows(run, side) || staged > side->stage_rows ||
 		side->stage.heap_used + chunk->heap_used > side->most_heap)
 		GJ_TRY(send_waiting(run, side));
+	for (uint32_t c = 0; c < side->stage.ncolumns; c++)
+		side->stage_nulls[c] |= chunk->has_nulls[c];
 	run->work.ops->phase(run->work.queue, GJ_PHASE_TRANSFER);
 	return gj_run_append_chunk(run, &side->stage, chunk, kept);
 }
@@ -383,6 +417,7 @@ stage_rows(GjRun *run, GjSplitSide *side, const GjColumn *columns, uint32_t firs
 			from[c].data = (const uint8_t *) columns[c].data + (uint64_t) first * columns[c].width;
 		if (columns[c].nulls)
 			from[c].nulls = columns[c].nulls + first;
+		side->stage_nulls[c] |= columns[c].nulls != NULL;
 	}
 	run->work.ops->phase(run->work.queue, GJ_PHASE_TRANSFER);
 	return gj_relation_append_rows(&run->work, &side->stage, from, n, 0, 0);
