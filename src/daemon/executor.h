@@ -114,6 +114,8 @@ extern void gj_fragment_give_back(GjDeviceEntry *owner, GjFragment *fragment,
 								  const GjUse *use);
 
 extern GjStatus gj_run_source_end(GjRun *run, uint32_t source);
+/* True if the source is an inner one that was kept as it was built: the queue works on none of it. */
+extern bool gj_run_has_side(const GjRun *run, uint32_t source);
 
 /*
  * Rows of inner sides that come out by themselves at the end, where several runs have the

@@ -8,7 +8,8 @@
  * there (run_receive.c).  A parcel is a task for the other members that have a part of it, ahead of
  * all else they do.  Who fills the next one takes a parcel of each other member first, and more while
  * all of its own are still read: so some member always gets on.  Sources end when all parcels have
- * been taken.
+ * been taken; where nothing is loaded each member ends the outer one by itself, when all have sent
+ * what they have.
  *
  * Equal keys meet on one device, so every join type comes out right, the unmatched rows of
  * either side too.  Steps before it must not have rows of their inner side come out at the end:
@@ -163,18 +164,79 @@ gj_exchange_start(GjTeam *team)
 		if (space < nbytes)
 			nbytes = space;
 	}
+	team->exchange_space = nbytes;
 	/* now, while a run that lacks memory can still start again in parts */
-	for (uint32_t i = 0; i < team->nmembers; i++)
-	{
-		GjStatus	status = gj_run_reserve_exchange(team->members[i].run, nbytes);
+	return gj_team_for_all(team, GJ_TASK_RESERVE, 0);
+}
 
-		if (status != GJ_OK)
-			return gj_team_fail(team, status, gj_run_error(team->members[i].run));
-	}
-	return GJ_OK;
+GjStatus
+gj_exchange_end_outer(GjTeam *team)
+{
+	pthread_mutex_lock(&team->lock);
+	team->nsending = team->nmembers;
+	pthread_mutex_unlock(&team->lock);
+	GJ_TRY(gj_team_post_for_all(team, GJ_TASK_SEND, 0));
+	return gj_team_post_for_all(team, GJ_TASK_SOURCE_END, 0);
 }
 
 /* ---- parcels, in the threads of members */
+
+bool
+gj_member_awaits_parcels(const GjMember *member)
+{
+	const GjTask *next = member->own.first;
+
+	return next && next->kind == GJ_TASK_SOURCE_END && next->source == 0 &&
+		member->team->nsending > 0;
+}
+
+GjStatus
+gj_member_send_last(GjMember *member, uint32_t source)
+{
+	GjTeam	   *team = member->team;
+
+	GJ_TRY(gj_run_send_parcels(member->run, source));
+	if (source > 0)
+		return GJ_OK;
+	GJ_TRY(gj_run_join_sent(member->run));
+	pthread_mutex_lock(&team->lock);
+	if (team->nsending > 0 && --team->nsending == 0)
+	{
+		gj_team_tell(team);
+		/* the session's thread may sleep; the result comes soon: it is awake then, and looks for it */
+		gj_team_wake(team);
+	}
+	pthread_mutex_unlock(&team->lock);
+	return GJ_OK;
+}
+
+GjStatus
+gj_member_receive(GjMember *member, const GjParcel *parcel)
+{
+	GJ_TRY(gj_run_receive(member->run, parcel));
+	return gj_run_has_sent(member->run) ? gj_run_join_sent(member->run) : GJ_OK;
+}
+
+GjStatus
+gj_member_await_read(GjMember *member)
+{
+	const GjParcel *parcels = member->run->exchange->parcel;
+	GjTeam	   *team = member->team;
+	GjStatus	status = GJ_OK;
+
+	pthread_mutex_lock(&team->lock);
+	for (uint32_t i = 0; i < GJ_PARCELS && status == GJ_OK;)
+	{
+		if (__atomic_load_n(&team->stop, __ATOMIC_RELAXED) != 0)
+			status = GJ_CANCELLED;
+		else if (parcels[i].nusers > 0)
+			gj_team_await(team);
+		else
+			i++;
+	}
+	pthread_mutex_unlock(&team->lock);
+	return status;
+}
 
 GjStatus
 gj_member_get_parcel(void *arg, GjParcel *parcels, uint32_t n, GjParcel **parcel)

@@ -409,20 +409,30 @@ rest(GjMember *member, uint32_t seen, bool *more)
 	return gj_run_wait(member->run);
 }
 
+/* True if the runs of all members are complete. */
+static bool
+all_complete(GjTeam *team)
+{
+	bool		all = true;
+
+	pthread_mutex_lock(&team->lock);
+	for (uint32_t i = 0; i < team->nmembers; i++)
+		all &= team->members[i].complete;
+	pthread_mutex_unlock(&team->lock);
+	return all;
+}
+
 /* The run is complete; without an exchange that of one member tells of all. */
 static void
 note_complete(GjMember *member)
 {
 	GjTeam	   *team = member->team;
-	bool		all = true;
 
 	pthread_mutex_lock(&team->lock);
 	member->complete = true;
-	for (uint32_t i = 0; i < team->nmembers && team->exchange_step >= 0; i++)
-		all &= team->members[i].complete;
-	if (all)
-		__atomic_store_n(&team->complete, true, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&team->lock);
+	if (team->exchange_step < 0 || all_complete(team))
+		__atomic_store_n(&team->complete, true, __ATOMIC_RELAXED);
 }
 
 /* Sources of which the member has counted rows that no other one has. */
@@ -479,11 +489,12 @@ do_task(GjMember *member, const GjTask *task)
 			return status;
 		case GJ_TASK_USE:
 			/* it was posted before anybody knew; in an exchange others may want the rows */
-			if (task->source == 0 && (team->exchange_step >= 0 ? gj_team_complete(team) :
-									  gj_run_complete(member->run)))
+			if (task->source == 0 && gj_run_complete(member->run) &&
+				(team->exchange_step < 0 || all_complete(team)))
 				return GJ_OK;
 			member->nchunks += task->source == 0 ? task->nrows : 0;
-			member->restless = true;
+			/* an inner side's are only noted, until all have come */
+			member->restless |= task->source == 0 || team->program->kind != GJ_PROGRAM_JOIN;
 			return gj_run_use(member->run, task->source, task->nrows,
 							  (const GjUse *) task->memory);
 		case GJ_TASK_USE_INNER:
@@ -500,14 +511,15 @@ do_task(GjMember *member, const GjTask *task)
 			return status == GJ_OK ? gj_run_work(member->run) : status;
 		case GJ_TASK_SEND:
 			member->restless = true;
-			return gj_run_send_parcels(member->run, task->source);
+			return gj_member_send_last(member, task->source);
 		case GJ_TASK_RECEIVE:
 			member->restless = true;
-			GJ_TRY(gj_run_receive(member->run, task->parcel));
-			return gj_run_has_sent(member->run) ? gj_run_join_sent(member->run) : GJ_OK;
+			return gj_member_receive(member, task->parcel);
+		case GJ_TASK_RESERVE:
+			return gj_run_reserve_exchange(member->run, team->exchange_space);
 		case GJ_TASK_SOURCE_END:
-			member->restless = true;
 			status = gj_run_source_end(member->run, task->source);
+			member->restless |= !gj_run_has_side(member->run, task->source);
 			drop_held(member, task->source, status != GJ_OK);
 			if (status == GJ_OK && gj_run_complete(member->run))
 				note_complete(member);
@@ -525,6 +537,8 @@ do_task(GjMember *member, const GjTask *task)
 		default:
 			GJ_TRY(gj_member_finish_run(member, counted_sources(member)));
 			member->restless = false;
+			if (member->keeps_groups && team->exchange_step >= 0)
+				GJ_TRY(gj_member_await_read(member));
 			/* others do without its memory: the result need not wait for that */
 			return member->keeps_groups ? gj_member_close_run(member) : GJ_OK;
 	}
@@ -569,17 +583,19 @@ work_for(GjMember *member)
 		GjStatus	status = GJ_CANCELLED;
 		uint32_t	seen = team->told;
 		bool		more = false;
+		bool		awaits = false;
 		bool		tired;
 
 		if (team->status == GJ_OK)
 		{
 			task = gj_take_task(&member->inbox);
-			if (!task)
+			awaits = !task && gj_member_awaits_parcels(member);
+			if (!task && !awaits)
 				task = gj_take_task(&member->own);
 			if (!task)
 				task = gj_take_task(&team->outer);
 		}
-		tired = !task && member->restless && team->status == GJ_OK;
+		tired = !task && !awaits && member->restless && team->status == GJ_OK;
 		if (!task && !tired)
 		{
 			gj_team_await(team);

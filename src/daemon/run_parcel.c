@@ -397,6 +397,8 @@ gj_run_reserve_exchange(GjRun *run, uint64_t nbytes)
 	GjWork	   *work = &run->work;
 	GjSplitSide *side = &x->side[0];
 
+	/* nothing is built any more */
+	work->ops->phase(work->queue, GJ_PHASE_WAIT);
 	set_most(run, side, nbytes);
 	limit_rows(run, side, rows_wanted(x, run->sources[0].nrows_hint));
 	/* one takes what all others send while a parcel is filled; a parcel of one of them at least */

@@ -567,6 +567,7 @@ use_fragments(GjRun *run, uint32_t source, const GjUse *uses, uint32_t n)
 	GjRowRange *ranges;
 	GjStatus	status = GJ_OK;
 
+	run->work.ops->phase(run->work.queue, GJ_PHASE_TRANSFER);
 	GJ_TRY(hold_fragments(run, source, uses, n));
 	ranges = malloc(GJ_FRAGMENT_BLOCKS * sizeof(GjRowRange));
 	if (!ranges)
@@ -595,7 +596,6 @@ gj_run_use(GjRun *run, uint32_t source, uint32_t n, const GjUse *uses)
 	GJ_STOP_CHECK(run);
 	if (source == 0)
 		GJ_TRY(gj_run_fail_points(run));
-	run->work.ops->phase(run->work.queue, GJ_PHASE_TRANSFER);
 	return run->program->kind == GJ_PROGRAM_JOIN && source > 0 ?
 		remember_uses(run, source, uses, n) : use_fragments(run, source, uses, n);
 }

@@ -414,6 +414,12 @@ gj_side_keep(GjRun *run, GjRunStep *rs, uint32_t nrows)
 	return GJ_OK;
 }
 
+bool
+gj_run_has_side(const GjRun *run, uint32_t source)
+{
+	return run->side[source].kept != NULL;
+}
+
 void
 gj_side_release(GjRun *run)
 {

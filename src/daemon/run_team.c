@@ -218,12 +218,12 @@ gj_team_for_all(GjTeam *team, GjTaskKind kind, uint32_t source)
 
 /*
  * True if all that was posted comes before what is posted next: members do their own tasks in order.
- * Outer chunks are anybody's, and parcels go ahead.
+ * Outer chunks are anybody's.
  */
 static bool
 in_order(const GjTeam *team)
 {
-	return !team->loads && team->exchange_step < 0 && !team->partition;
+	return !team->loads && !team->partition;
 }
 
 /* True if chunks of the source go to all members. */
@@ -403,6 +403,8 @@ send_inner_rows(GjTeam *team)
 GjStatus
 gj_team_source_end(GjTeam *team, uint32_t source)
 {
+	bool		exchanges = team->exchange_step >= 0;
+
 	if (team->direct)
 		return gj_run_source_end(team->members[0].run, source);
 	if (source >= team->program->nsources || (team->ended >> source & 1) ||
@@ -410,11 +412,12 @@ gj_team_source_end(GjTeam *team, uint32_t source)
 		return gj_team_fail(team, GJ_BAD_PROGRAM, "a source ends too early or twice");
 	team->ended |= 1u << source;
 	/* what fails is told later; the result is waited for at the end */
-	if (in_order(team) && source > 0)
+	if (in_order(team) && source > 0 && !exchanges)
 		return gj_team_post_for_all(team, GJ_TASK_SOURCE_END, source);
-	if (in_order(team) && !makes_rows(team->program))
+	if (in_order(team) && (source == 0 || !exchanges) && !makes_rows(team->program))
 	{
-		GJ_TRY(gj_team_post_for_all(team, GJ_TASK_SOURCE_END, source));
+		GJ_TRY(exchanges ? gj_exchange_end_outer(team) :
+			   gj_team_post_for_all(team, GJ_TASK_SOURCE_END, source));
 		/* nothing more is needed of the backend: members finish as soon as they can */
 		if (team->ended == (1u << team->program->nsources) - 1)
 			__atomic_store_n(&team->complete, true, __ATOMIC_RELAXED);
@@ -429,7 +432,7 @@ gj_team_source_end(GjTeam *team, uint32_t source)
 		if (source == 0)
 			GJ_TRY(send_inner_rows(team));
 		GJ_TRY(gj_team_for_all(team, GJ_TASK_SOURCE_END, source));
-		return source > 0 && team->exchange_step >= 0 && inner_ended(team) ?
+		return source > 0 && exchanges && inner_ended(team) ?
 			gj_exchange_start(team) : GJ_OK;
 	}
 	if (source > 0)

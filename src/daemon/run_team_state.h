@@ -33,6 +33,7 @@ typedef enum GjTaskKind
 	GJ_TASK_USE_INNER,			/* one of an inner side, wherever it lies */
 	GJ_TASK_SEND,				/* exchange: all rows of a source that have come */
 	GJ_TASK_RECEIVE,			/* exchange: a parcel */
+	GJ_TASK_RESERVE,			/* exchange: memory for outer rows on their way */
 	GJ_TASK_SOURCE_END,
 	GJ_TASK_LOAD,				/* take the inner sides that are kept on the host */
 	GJ_TASK_PASSES,				/* take passes until there are no more */
@@ -170,6 +171,7 @@ struct GjTeam
 	bool		spill;			/* what the run keeps is not expected to fit */
 	GjPartition *partition;		/* NULL: nothing is kept on the host */
 	int			exchange_step;	/* rows are exchanged by its keys; -1: they are not */
+	uint64_t	exchange_space; /* memory that outer rows on their way may take on each device */
 	/*
 	 * Parts of groups: [0] with the distinct key, if the program has one, [1] without.
 	 * NULL: there are no groups, or one run makes them all.
@@ -196,6 +198,7 @@ struct GjTeam
 	uint32_t	nidle;
 	bool		closing;
 	GjStatus	status;			/* the first failure */
+	uint32_t	nsending;		/* exchange: members that are to send the last outer rows */
 	GjSlotUse  *used;
 	GjSlotUse  *freed;
 	GjMember   *writer;			/* who has the output ring */
@@ -293,12 +296,23 @@ extern GjStatus gj_exchange_end(GjTeam *team, uint32_t source);
 /* All inner sides are built, and no member works on anything: reserves what outer rows need. */
 extern GjStatus gj_exchange_start(GjTeam *team);
 
+/* The outer source has ended, all tasks of which are members' own: nobody waits until it has for them. */
+extern GjStatus gj_exchange_end_outer(GjTeam *team);
+
 /* Opens the run of a member. */
 extern void gj_exchange_open(GjMember *member, GjStatus *status);
 
 /* GjRunHost's functions, arg is the member. */
 extern GjStatus gj_member_get_parcel(void *arg, GjParcel *parcels, uint32_t n, GjParcel **parcel);
 extern GjStatus gj_member_send_parcel(void *arg, GjParcel *parcel);
+
+/* True: the next of the member's own tasks has to wait for parcels.  The lock is held. */
+extern bool gj_member_awaits_parcels(const GjMember *member);
+/* GJ_TASK_SEND and GJ_TASK_RECEIVE. */
+extern GjStatus gj_member_send_last(GjMember *member, uint32_t source);
+extern GjStatus gj_member_receive(GjMember *member, const GjParcel *parcel);
+/* Waits until nobody reads the member's parcels, to which none come any more. */
+extern GjStatus gj_member_await_read(GjMember *member);
 
 /* A parcel has been read, or will not be.  The lock is not held. */
 extern void gj_team_drop_parcel(GjTeam *team, GjParcel *parcel);
