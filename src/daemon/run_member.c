@@ -508,9 +508,12 @@ do_task(GjMember *member, const GjTask *task)
 			member->restless = true;
 			status = gj_run_source_end(member->run, task->source);
 			drop_held(member, task->source, status != GJ_OK);
-			if (status == GJ_OK && gj_run_complete(member->run))
-				note_complete(member);
-			return status;
+			if (status != GJ_OK || !gj_run_complete(member->run))
+				return status;
+			/* whoever finishes the run waits for the device */
+			member->restless = false;
+			note_complete(member);
+			return GJ_OK;
 		case GJ_TASK_LOAD:
 			return gj_partition_load(team->partition, member);
 		case GJ_TASK_PASSES:
