@@ -463,14 +463,24 @@ give_kit(GjQueue *queue, bool idle)
 
 /* ---- memory of a queue */
 
-GjStatus
-gj_enter(GjQueue *queue)
+static GjStatus start_phase(GjQueue *queue);
+
+/* For calls that queue nothing that the phase could be of. */
+static GjStatus
+enter(GjQueue *queue)
 {
 	queue->settled = false;
 	if (queue->status != GJ_OK)
 		return queue->status;
 	GJ_CUDA(queue, cudaSetDevice(queue->device->ordinal));
 	return GJ_OK;
+}
+
+GjStatus
+gj_enter(GjQueue *queue)
+{
+	GJ_TRY(enter(queue));
+	return start_phase(queue);
 }
 
 /* Allocates, and once more after giving what the pool does not use back to the driver. */
@@ -743,7 +753,7 @@ gj_wait_all(GjQueue *queue)
 {
 	if (queue->settled)
 		return GJ_OK;
-	GJ_TRY(gj_enter(queue));
+	GJ_TRY(enter(queue));
 	GJ_TRY(wait_for(queue, head_bytes(queue->program)));
 	queue->settled = true;
 	return GJ_OK;
@@ -790,19 +800,33 @@ resolve_marks(GjQueue *queue)
 	return GJ_OK;
 }
 
+/* Records the mark that the phase starts with, if it has not started. */
+static GjStatus
+start_phase(GjQueue *queue)
+{
+	if (!queue->timed ||
+		(queue->nmarks > 0 && queue->event_phase[queue->nmarks - 1] == queue->phase))
+		return GJ_OK;
+	GJ_TRY(record_mark(queue, queue->phase));
+	if (queue->nmarks < GJ_EVENTS)
+		return GJ_OK;
+	if (cudaEventSynchronize(queue->kit->event[queue->nmarks - 1]) == cudaSuccess)
+		return resolve_marks(queue);
+	queue->nmarks = 0; /* the next call that waits returns the error */
+	return GJ_OK;
+}
+
+/*
+ * A wait starts at once, any other phase with the first that is queued in it: a mark takes as long
+ * as a launch, and a run whose data is resident passes through most phases with nothing to do.
+ */
 static void
 queue_phase(GjQueue *queue, GjPhase phase)
 {
-	if (gj_enter(queue) != GJ_OK)
-		return;
-	if (queue->nmarks > 0 && queue->event_phase[queue->nmarks - 1] == phase)
-		return;
-	if (record_mark(queue, phase) != GJ_OK || queue->nmarks < GJ_EVENTS)
-		return;
-	if (cudaEventSynchronize(queue->kit->event[queue->nmarks - 1]) == cudaSuccess)
-		resolve_marks(queue);
-	else
-		queue->nmarks = 0; /* the next call that waits returns the error */
+	queue->phase = phase;
+	queue->timed = true;
+	if (phase == GJ_PHASE_WAIT)
+		(void) gj_enter(queue);
 }
 
 static const double *
@@ -814,7 +838,7 @@ queue_phase_ms(GjQueue *queue)
 static GjStatus
 queue_sync(GjQueue *queue)
 {
-	GJ_TRY(gj_enter(queue));
+	GJ_TRY(enter(queue));
 	if (queue->nmarks > 0)
 		GJ_TRY(record_mark(queue, queue->event_phase[queue->nmarks - 1]));
 	GJ_TRY(gj_wait_all(queue));

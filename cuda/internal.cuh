@@ -142,6 +142,8 @@ struct GjQueue
 	GjColumnPlace *places_host;
 	void *staging; /* pinned, GJ_STAGING_BYTES; made when copy_peer first needs it */
 
+	GjPhase phase; /* what is queued from here on counts as, if `timed` */
+	bool timed;
 	GjPhase event_phase[GJ_EVENTS + 1]; /* of the kit's events */
 	uint32_t nmarks; /* recorded and not resolved; mark i starts event_phase[i] */
 	double phase_ms[GJ_NPHASES];

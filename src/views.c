@@ -70,12 +70,12 @@ connect_for_status(GjFailure *failure)
 	GjMsgWelcome welcome;
 	GjConnection *connection;
 
-	connection = gj_connection_open(gj_device_kind(), NULL, 0, &welcome, failure);
+	connection = gj_connection_open(gj_device_kind(), NULL, NULL, &welcome, failure);
 	if (connection == NULL && failure->reason == GJ_NO_DAEMON && !failure->timeout)
 	{
 		(void) gj_client_device(failure);
 		if (!failure->timeout)
-			connection = gj_connection_open(gj_device_kind(), NULL, 0, &welcome, failure);
+			connection = gj_connection_open(gj_device_kind(), NULL, NULL, &welcome, failure);
 	}
 	return connection;
 }

@@ -36,7 +36,7 @@ gj_cache_read(GjCached **list, uint32 *n, GjFailure *failure)
 	uint32		size = 8;
 	GjMsgWelcome welcome;
 	GjAnswer	answer;
-	GjConnection *connection = gj_connection_open(gj_device_kind(), NULL, 0, &welcome, failure);
+	GjConnection *connection = gj_connection_open(gj_device_kind(), NULL, NULL, &welcome, failure);
 
 	*n = 0;
 	*list = NULL;
@@ -113,7 +113,7 @@ gj_cache_evict(Oid relid, uint64 *nbytes, GjFailure *failure)
 	GjMsgEvict	question = {.type = GJ_MSG_EVICT,.relation = relid};
 	GjMsgWelcome welcome;
 	GjAnswer	answer;
-	GjConnection *connection = gj_connection_open(gj_device_kind(), NULL, 0, &welcome, failure);
+	GjConnection *connection = gj_connection_open(gj_device_kind(), NULL, NULL, &welcome, failure);
 	bool		answered;
 
 	*nbytes = 0;

@@ -62,8 +62,7 @@ client_closer(void *arg)
  * Connect for a run.  A gpujoind that was there before may be restarting.
  */
 static GjConnection *
-connect_for_run(const GjProgram *program, const GjOutgoing *messages, int more,
-				GjFailure *failure)
+connect_for_run(const GjProgram *program, GjSendFirst send, void *arg, GjFailure *failure)
 {
 	GjMsgWelcome welcome;
 	GjConnection *connection;
@@ -74,7 +73,7 @@ connect_for_run(const GjProgram *program, const GjOutgoing *messages, int more,
 		return NULL;
 	}
 	connection = gj_connection_open_within(gj_device_known() ? GJ_RESTART_TIMEOUT : 0,
-										   messages, more, &welcome, failure);
+										   send, arg, &welcome, failure);
 	if (connection == NULL)
 	{
 		if (failure->reason == GJ_NO_DAEMON)
@@ -218,12 +217,42 @@ make_submit(const GjProgram *program)
 }
 
 /*
- * Make the message that questions are behind.
+ * Send questions.
  */
-static GjMsgSlot
-make_ask(const GjQuestions *ask)
+static bool
+send_ask(GjConnection *connection, const GjQuestions *ask)
 {
-	return (GjMsgSlot) {.type = GJ_MSG_ASK,.slot = ask->whole ? GJ_ASK_WHOLE : 0,.nrows = ask->n};
+	GjMsgSlot	question = {
+		.type = GJ_MSG_ASK,.slot = ask->whole ? GJ_ASK_WHOLE : 0,.nrows = ask->n
+	};
+
+	return gj_connection_send(connection, &question, sizeof(question), ask->bytes, ask->nbytes);
+}
+
+/*
+ * A program on its way, and who knows the questions that come behind it.
+ */
+typedef struct Submission
+{
+	const GjProgram *program;
+	GjAskFirst	ask;			/* NULL: there are none */
+	void	   *arg;
+} Submission;
+
+/*
+ * Send the program, and what is asked with it: by the time that is known gpujoind has begun.
+ */
+static void
+send_submission(GjConnection *connection, void *arg)
+{
+	const Submission *submission = (const Submission *) arg;
+	GjMsgSubmit submit = make_submit(submission->program);
+	GjQuestions questions;
+
+	if (gj_connection_send(connection, &submit, sizeof(submit), submission->program,
+						   submission->program->nbytes) &&
+		submission->ask != NULL && submission->ask(submission->arg, &questions))
+		(void) send_ask(connection, &questions);
 }
 
 /*
@@ -243,17 +272,14 @@ client_create(GjConnection *connection)
 }
 
 /*
- * Submit a program.  All that gpujoind needs to begin is sent at once: it takes as long to wake up
- * for each message as it takes to answer.  A failure to send shows when reading, perhaps with its
- * reason.
+ * Submit a program.  Nothing is waited for before all that gpujoind needs was sent: it takes as long to
+ * wake up for each message as it takes to answer.  A failure to send shows when reading, perhaps with
+ * its reason.
  */
 GjClient *
-gj_client_submit(const GjProgram *program, const GjQuestions *ask, GjFailure *failure)
+gj_client_submit(const GjProgram *program, GjAskFirst ask, void *arg, GjFailure *failure)
 {
-	GjMsgSubmit submit;
-	GjMsgSlot	question;
-	GjOutgoing	messages[2];
-	int			more = 0;
+	Submission	submission = {program, ask, arg};
 	GjClient   *client;
 	GjConnection *connection;
 
@@ -262,14 +288,7 @@ gj_client_submit(const GjProgram *program, const GjQuestions *ask, GjFailure *fa
 		gj_fail(failure, GJ_TOO_LARGE, "a program of %u bytes", program->nbytes);
 		return NULL;
 	}
-	submit = make_submit(program);
-	messages[more++] = (GjOutgoing) {&submit, sizeof(submit), program, program->nbytes};
-	if (ask != NULL)
-	{
-		question = make_ask(ask);
-		messages[more++] = (GjOutgoing) {&question, sizeof(question), ask->bytes, ask->nbytes};
-	}
-	connection = connect_for_run(program, messages, more, failure);
+	connection = connect_for_run(program, send_submission, &submission, failure);
 	if (connection == NULL)
 		return NULL;
 	client = client_create(connection);
@@ -288,6 +307,17 @@ gj_client_submit(const GjProgram *program, const GjQuestions *ask, GjFailure *fa
 }
 
 /*
+ * Send which run it is that is attached to.
+ */
+static void
+send_attach(GjConnection *connection, void *arg)
+{
+	GjMsgAttach attach = {.type = GJ_MSG_ATTACH,.token = *(const GjRunToken *) arg};
+
+	(void) gj_connection_send(connection, &attach, sizeof(attach), NULL, 0);
+}
+
+/*
  * Return what another process needs to attach to the run.
  */
 const GjRunToken *
@@ -302,10 +332,10 @@ gj_client_token(const GjClient *client)
 GjClient *
 gj_client_attach(uint32 device_kind, const GjRunToken *token, GjFailure *failure)
 {
-	GjMsgAttach attach = {.type = GJ_MSG_ATTACH,.token = *token};
 	GjMsgWelcome welcome;
-	GjOutgoing	message = {&attach, sizeof(attach), NULL, 0};
-	GjConnection *connection = gj_connection_open(device_kind, &message, 1, &welcome, failure);
+	GjRunToken	run = *token;
+	GjConnection *connection = gj_connection_open(device_kind, send_attach, &run, &welcome,
+												  failure);
 	GjClient   *client;
 
 	if (connection == NULL)
@@ -403,11 +433,7 @@ gj_client_may_ask(void)
 bool
 gj_client_send_ask(GjClient *client, const GjQuestions *ask)
 {
-	GjMsgSlot	question = make_ask(ask);
-
-	return client->connection != NULL &&
-		gj_connection_send(client->connection, &question, sizeof(question), ask->bytes,
-						   ask->nbytes);
+	return client->connection != NULL && send_ask(client->connection, ask);
 }
 
 /*

@@ -66,11 +66,15 @@ typedef struct GjQuestions
 	const uint8 *bytes;
 } GjQuestions;
 
+/* Tells what is asked with a program, each time that one is sent.  False: nothing. */
+typedef bool (*GjAskFirst) (void *arg, GjQuestions *questions);
+
 /*
- * Connects, submits the program and maps the rings; `ask` (NULL: nothing) is sent with it.  NULL
- * with the reason if that fails.  Waits for gpujoind's answer, but not for those to `ask`.
+ * Connects, submits the program and maps the rings.  `ask` (NULL: nothing is asked) is called once
+ * the program was sent: gpujoind opens the run meanwhile.  NULL with the reason if that fails.
+ * Waits for gpujoind's answer, but not for those to what was asked.
  */
-extern GjClient *gj_client_submit(const GjProgram *program, const GjQuestions *ask,
+extern GjClient *gj_client_submit(const GjProgram *program, GjAskFirst ask, void *arg,
 								  GjFailure *failure);
 
 /* What another process needs to attach to the run. */

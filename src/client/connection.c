@@ -147,7 +147,7 @@ connection_connect(GjConnection *connection, GjFailure *failure)
  * Say hello and wait for the welcome.
  */
 static bool
-connection_greet(GjConnection *connection, uint32 kind, const GjOutgoing *messages, int more,
+connection_greet(GjConnection *connection, uint32 kind, GjSendFirst send, void *arg,
 				 GjMsgWelcome *welcome, GjFailure *failure)
 {
 	GjMsgHello	hello = {
@@ -163,9 +163,8 @@ connection_greet(GjConnection *connection, uint32 kind, const GjOutgoing *messag
 
 	/* a failure to send shows when reading, perhaps with its reason */
 	(void) gj_connection_send(connection, &hello, sizeof(hello), NULL, 0);
-	for (int i = 0; i < more; i++)
-		(void) gj_connection_send(connection, messages[i].head, messages[i].head_size,
-								  messages[i].body, messages[i].body_size);
+	if (send != NULL)
+		send(connection, arg);
 	if (!gj_connection_expect(connection, GJ_MSG_WELCOME, GJ_ANSWER_TIMEOUT, &answer, failure))
 	{
 		if (failure->reason == GJ_DEVICE_LOST)
@@ -183,13 +182,13 @@ connection_greet(GjConnection *connection, uint32 kind, const GjOutgoing *messag
  * Connect to gpujoind and say hello.
  */
 GjConnection *
-gj_connection_open(uint32 kind, const GjOutgoing *messages, int more, GjMsgWelcome *welcome,
+gj_connection_open(uint32 kind, GjSendFirst send, void *arg, GjMsgWelcome *welcome,
 				   GjFailure *failure)
 {
 	GjConnection *connection = connection_create();
 
 	if (connection_connect(connection, failure) &&
-		connection_greet(connection, kind, messages, more, welcome, failure))
+		connection_greet(connection, kind, send, arg, welcome, failure))
 		return connection;
 	gj_connection_close(connection);
 	return NULL;

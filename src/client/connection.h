@@ -53,21 +53,15 @@ typedef enum GjReceived
 	GJ_RECEIVED_LOST			/* the connection has ended */
 } GjReceived;
 
-/* A message of two parts, the second of which may be empty. */
-typedef struct GjOutgoing
-{
-	const void *head;
-	size_t		head_size;
-	const void *body;
-	size_t		body_size;
-} GjOutgoing;
+/* Sends what comes right behind the hello, in as many messages as it likes. */
+typedef void (*GjSendFirst) (GjConnection *connection, void *arg);
 
 /*
  * Connects and says hello.  NULL with the reason if that fails: GJ_NO_DAEMON if
  * there is nobody to talk to (now), which is worth trying again unless it was a timeout.
- * messages[more] are sent right behind the hello, without waiting for the welcome.
+ * `send` (NULL: nothing) is called without waiting for the welcome.
  */
-extern GjConnection *gj_connection_open(uint32 kind, const GjOutgoing *messages, int more,
+extern GjConnection *gj_connection_open(uint32 kind, GjSendFirst send, void *arg,
 										GjMsgWelcome *welcome, GjFailure *failure);
 
 /* Ends the connection at once and frees it. */

@@ -40,7 +40,7 @@ exchange(GjMsgCounters *counters, GjFailure *failure)
 	uint32		question = GJ_MSG_COUNTERS;
 	GjMsgWelcome welcome;
 	GjAnswer	answer;
-	GjConnection *connection = gj_connection_open(gj_device_kind(), NULL, 0, &welcome, failure);
+	GjConnection *connection = gj_connection_open(gj_device_kind(), NULL, NULL, &welcome, failure);
 	bool		answered;
 
 	if (connection == NULL)

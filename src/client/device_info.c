@@ -86,13 +86,12 @@ machine_may_have_gpu(void)
  * see to it that there is a launcher.
  */
 static GjConnection *
-open_until(TimestampTz deadline, bool start, const GjOutgoing *messages, int more,
+open_until(TimestampTz deadline, bool start, GjSendFirst send, void *arg,
 		   GjMsgWelcome *welcome, GjFailure *failure)
 {
 	for (;;)
 	{
-		GjConnection *connection = gj_connection_open(gj_device_kind(), messages, more, welcome,
-													  failure);
+		GjConnection *connection = gj_connection_open(gj_device_kind(), send, arg, welcome, failure);
 
 		if (connection != NULL || failure->reason != GJ_NO_DAEMON || failure->timeout)
 			return connection;
@@ -111,11 +110,11 @@ open_until(TimestampTz deadline, bool start, const GjOutgoing *messages, int mor
  * Connect, waiting for a gpujoind that is being restarted.
  */
 GjConnection *
-gj_connection_open_within(int timeout, const GjOutgoing *messages, int more,
+gj_connection_open_within(int timeout, GjSendFirst send, void *arg,
 						  GjMsgWelcome *welcome, GjFailure *failure)
 {
 	return open_until(TimestampTzPlusMilliseconds(GetCurrentTimestamp(), timeout), false,
-					  messages, more, welcome, failure);
+					  send, arg, welcome, failure);
 }
 
 /*
@@ -125,9 +124,9 @@ static GjConnection *
 open_or_start(GjMsgWelcome *welcome, GjFailure *failure)
 {
 	if (IsParallelWorker())
-		return gj_connection_open(gj_device_kind(), NULL, 0, welcome, failure);
+		return gj_connection_open(gj_device_kind(), NULL, NULL, welcome, failure);
 	return open_until(TimestampTzPlusMilliseconds(GetCurrentTimestamp(), GJ_START_TIMEOUT), true,
-					  NULL, 0, welcome, failure);
+					  NULL, NULL, welcome, failure);
 }
 
 /*

@@ -256,13 +256,12 @@ plan_layouts(GjRun *run)
 }
 
 GjRun *
-gj_run_open(GjDeviceEntry *entry, const GjProgram *program, GjLease *lease,
-			const GjRunHost *host, GjStatus *status, GjErrorText *why)
+gj_run_prepare(GjDeviceEntry *entry, const GjProgram *program, GjLease *lease,
+			   const GjRunHost *host)
 {
 	GjRun	   *run = calloc(1, sizeof(GjRun));
+	GjErrorText ignored;
 
-	*status = GJ_OUT_OF_HOST_MEMORY;
-	why->text[0] = '\0';
 	if (!run)
 		return NULL;
 	run->entry = entry;
@@ -281,15 +280,36 @@ gj_run_open(GjDeviceEntry *entry, const GjProgram *program, GjLease *lease,
 		plan_layouts(run))
 	{
 		plan_steps(run);
-		*status = entry->ops->queue_open(entry->device, program, &run->work.queue, why);
-		if (*status == GJ_OK)
-		{
-			entry->ops->phase(run->work.queue, GJ_PHASE_WAIT);
-			return run;
-		}
+		return run;
 	}
+	gj_run_close(run, &ignored);
+	return NULL;
+}
+
+GjStatus
+gj_run_start(GjRun *run)
+{
+	const GjDeviceOps *ops = run->work.ops;
+
+	GJ_TRY(ops->queue_open(run->entry->device, run->program, &run->work.queue, &run->error));
+	ops->phase(run->work.queue, GJ_PHASE_WAIT);
+	return GJ_OK;
+}
+
+GjRun *
+gj_run_open(GjDeviceEntry *entry, const GjProgram *program, GjLease *lease,
+			const GjRunHost *host, GjStatus *status, GjErrorText *why)
+{
+	GjRun	   *run = gj_run_prepare(entry, program, lease, host);
+	GjErrorText ignored;
+
+	why->text[0] = '\0';
+	*status = run ? gj_run_start(run) : GJ_OUT_OF_HOST_MEMORY;
+	if (*status == GJ_OK || !run)
+		return run;
+	*why = run->error;
 	/* it has no queue: there is nothing more to find out about the device */
-	gj_run_close(run, why);
+	gj_run_close(run, &ignored);
 	return NULL;
 }
 
@@ -510,9 +530,10 @@ gj_run_wait(GjRun *run)
 const char *
 gj_run_error(GjRun *run)
 {
-	const char *text = run->error.text[0] ? run->error.text :
-		run->work.ops->queue_error(run->work.queue);
+	const char *text = run->error.text;
 
+	if (!text[0] && run->work.queue)
+		text = run->work.ops->queue_error(run->work.queue);
 	return text ? text : "";
 }
 

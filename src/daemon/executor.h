@@ -60,9 +60,16 @@ typedef struct GjRunHost
 } GjRunHost;
 
 /*
- * A run of a checked program, which must stay until gj_run_close, as must lease and
- * host.  NULL with *status and *why.
+ * A run of a checked program, which must stay until gj_run_close, as must lease and host, that
+ * has not started: it can be asked what is resident, or closed.  NULL: out of host memory.
  */
+extern GjRun *gj_run_prepare(GjDeviceEntry *entry, const GjProgram *program, GjLease *lease,
+							 const GjRunHost *host);
+
+/* Starts it on its device, which takes some tenth of a millisecond on a GPU. */
+extern GjStatus gj_run_start(GjRun *run);
+
+/* Both.  NULL with *status and *why. */
 extern GjRun *gj_run_open(GjDeviceEntry *entry, const GjProgram *program, GjLease *lease,
 						  const GjRunHost *host, GjStatus *status, GjErrorText *why);
 

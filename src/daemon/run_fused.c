@@ -42,6 +42,8 @@
 #define GJ_FUSED_LISTS		(2 * 5)
 /* That many calls of which most tuples came back are too many. */
 #define GJ_FUSED_MAX_BAD	4
+/* A call takes all rows that are left, if they are no more than one part in so many beyond its own. */
+#define GJ_FUSED_LAST_PART	4
 
 /* ---- values */
 
@@ -604,16 +606,23 @@ rows_with_groups(GjRun *run, const GjGroups *groups)
 		fused->many_group_rows : fused->group_rows;
 }
 
-/* Rows of the next call, at most. */
+/*
+ * Rows of the next call, at most.  What a call of its own would take for the last few rows is more than
+ * they are worth: shares of several devices are never quite equal.
+ */
 static uint32_t
 rows_of_call(GjRun *run)
 {
+	GjRunFused *fused = run->fused;
+	uint64_t	left = fused->nrows + run->rows_ahead;
 	uint32_t	most = GJ_FUSED_ROWS;
 
 	if (run->program->output == GJ_OUTPUT_GROUPS)
 		most = rows_with_groups(run, gj_run_groups(run));
-	return run->fused->most_rows > 0 && run->fused->most_rows < most ? run->fused->most_rows :
-		most;
+	/* memory was short */
+	if (fused->most_rows > 0 && fused->most_rows < most)
+		return fused->most_rows;
+	return left > most && left - most <= most / GJ_FUSED_LAST_PART ? (uint32_t) left : most;
 }
 
 /* Rows that the next call can still take. */

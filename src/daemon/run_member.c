@@ -187,11 +187,10 @@ member_take_tile(void *arg, uint64_t tile)
 
 /* ---- runs of members */
 
-void
-gj_member_open_run(GjMember *member, const GjProgram *program, GjStatus *status)
+/* Prepares what a run of the member's asks of it. */
+static void
+make_host(GjMember *member)
 {
-	GjErrorText why = {""};
-
 	/* nothing is asked of members: gj_team_ask */
 	member->host = (GjRunHost) {
 		.arg = member,.stop = member_stop,.output_slot = member_output_slot,
@@ -209,6 +208,22 @@ gj_member_open_run(GjMember *member, const GjProgram *program, GjStatus *status)
 		member->host.keep_part = member_keep_part;
 	}
 	member->sent = false;
+}
+
+GjStatus
+gj_member_prepare_run(GjMember *member, const GjProgram *program)
+{
+	make_host(member);
+	member->run = gj_run_prepare(member->entry, program, &member->lease, &member->host);
+	return member->run ? GJ_OK : GJ_OUT_OF_HOST_MEMORY;
+}
+
+void
+gj_member_open_run(GjMember *member, const GjProgram *program, GjStatus *status)
+{
+	GjErrorText why = {""};
+
+	make_host(member);
 	member->run = gj_run_open(member->entry, program, &member->lease, &member->host, status, &why);
 	if (member->run)
 	{
@@ -482,10 +497,9 @@ do_task(GjMember *member, const GjTask *task)
 	switch (task->kind)
 	{
 		case GJ_TASK_OPEN:
-			if (team->exchange_step >= 0)
-				gj_exchange_open(member, &status);
-			else
-				gj_member_open_run(member, team->program, &status);
+			if (team->exchange_step < 0)
+				return gj_run_start(member->run);
+			gj_exchange_open(member, &status);
 			return status;
 		case GJ_TASK_USE:
 			/* it was posted before anybody knew; in an exchange others may want the rows */
@@ -521,9 +535,12 @@ do_task(GjMember *member, const GjTask *task)
 			status = gj_run_source_end(member->run, task->source);
 			member->restless |= !gj_run_has_side(member->run, task->source);
 			drop_held(member, task->source, status != GJ_OK);
-			if (status == GJ_OK && gj_run_complete(member->run))
-				note_complete(member);
-			return status;
+			if (status != GJ_OK || !gj_run_complete(member->run))
+				return status;
+			/* whoever finishes the run waits for the device */
+			member->restless = false;
+			note_complete(member);
+			return GJ_OK;
 		case GJ_TASK_LOAD:
 			return gj_partition_load(team->partition, member);
 		case GJ_TASK_PASSES:

@@ -109,9 +109,13 @@ start_members(GjTeam *team, GjErrorText *why)
 		return GJ_OUT_OF_HOST_MEMORY;
 	team->nidle = team->nmembers;
 	for (uint32_t i = 0; i < team->nmembers && status == GJ_OK; i++)
+	{
 		if (!gj_member_start(&team->members[i]))
 			status = GJ_OUT_OF_HOST_MEMORY;
-	/* each opens its own, which takes some tenth of a millisecond on a GPU, while the backend is told */
+		else if (!team->partition && team->exchange_step < 0)
+			status = gj_member_prepare_run(&team->members[i], team->program);
+	}
+	/* each starts its own, while the backend is told, and asks what is resident */
 	if (status == GJ_OK && !team->partition)
 		status = team->exchange_step >= 0 ? gj_team_for_all(team, GJ_TASK_OPEN, 0) :
 			gj_team_post_for_all(team, GJ_TASK_OPEN, 0);

@@ -27,7 +27,7 @@ typedef struct GjTeamGroups GjTeamGroups;
 
 typedef enum GjTaskKind
 {
-	GJ_TASK_OPEN,				/* open the member's run */
+	GJ_TASK_OPEN,				/* start the member's run, or, of an exchange, open it */
 	GJ_TASK_CHUNK,
 	GJ_TASK_USE,				/* resident fragments of the outer side, the member's own */
 	GJ_TASK_USE_INNER,			/* one of an inner side, wherever it lies */
@@ -219,6 +219,9 @@ extern bool gj_member_start(GjMember *member);
 
 /* Waits until the thread has left the member, after the team was told to close. */
 extern void gj_member_await_end(GjMember *member);
+
+/* Prepares a run of the member's, in any thread: gj_run_prepare. */
+extern GjStatus gj_member_prepare_run(GjMember *member, const GjProgram *program);
 
 /* Opens a run of the member's. */
 extern void gj_member_open_run(GjMember *member, const GjProgram *program, GjStatus *status);

@@ -128,7 +128,7 @@ receive_from(GjSession *session, GjSession *loader)
 		return GJ_BAD_PROGRAM;
 	if (message.type == GJ_MSG_BATCH_FREE && loader == session)
 		return take_back_batch(session, &message) ? GJ_OK : GJ_BAD_PROGRAM;
-	session->answered = false;
+	session->expected = false;
 	/* who helps to load does not know what is resident */
 	if ((message.type != GJ_MSG_CHUNK && message.type != GJ_MSG_SOURCE_END &&
 		 ((message.type != GJ_MSG_ASK && message.type != GJ_MSG_USE) || loader != session)) ||
@@ -178,7 +178,7 @@ receive_messages(GjSession *session, bool wait, bool feeding)
 	wait &= !feeding || !gj_team_complete(session->run);
 	if (wait && gj_team_idle(session->run))
 		gj_journal_rest(&session->mark);
-	if (wait && session->answered)
+	if (wait && session->expected)
 		ready = look(fds, n + 2);
 	if (ready == 0)
 		ready = poll(fds, n + 2, wait ? -1 : 0);
@@ -279,7 +279,7 @@ send_answers(GjSession *session)
 	if (!session->answers)
 		return GJ_OK;
 	session->output_free &= ~(1u << session->output_slot);
-	session->answered = true;
+	session->expected = true;
 	session->answers = NULL;
 	session->nanswers = session->answer_bytes = 0;
 	return gj_session_send(session, &message, sizeof(message)) ? GJ_OK : GJ_CANCELLED;
@@ -710,6 +710,8 @@ work(GjSession *session, GjRunStats *stats)
 	GjStatus	status;
 
 	gj_journal_work(&session->mark);
+	/* what is resident is asked right behind the program */
+	session->expected = true;
 	status = feed(session);
 	if (status == GJ_OK)
 		status = gj_team_finish(session->run, stats);

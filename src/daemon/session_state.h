@@ -50,7 +50,7 @@ typedef struct GjSession
 	uint32_t	output_free;	/* slots that the backend has given back */
 	uint32_t	output_slot;	/* the one that is being filled */
 	uint32_t	ask_bytes;		/* of the ASK in `message`; 0: none waits */
-	bool		answered;		/* what the backend makes of answers is expected at once */
+	bool		expected;		/* the backend's next message is, at once */
 	uint8_t    *answers;		/* the slot that is being filled with answers; NULL: none */
 	uint32_t	nanswers;
 	uint32_t	answer_bytes;

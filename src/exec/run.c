@@ -79,6 +79,21 @@ is_asked_about(const GjRun *run, const GjResidentAsks *asks)
 	return true;
 }
 
+/* What is asked with the program. */
+typedef struct FirstAsk
+{
+	const GjRun *run;
+	GjResidentAsks *asks;
+} FirstAsk;
+
+static bool
+ask_first(void *arg, GjQuestions *questions)
+{
+	FirstAsk   *first = (FirstAsk *) arg;
+
+	return gj_resident_questions(first->asks, is_asked_about(first->run, first->asks), questions);
+}
+
 /*
  * Submits the program together with the first questions about what is resident.  Where all that
  * is loaded is to be saved, nothing is asked.
@@ -86,11 +101,10 @@ is_asked_about(const GjRun *run, const GjResidentAsks *asks)
 static bool
 submit(GjRun *run, GjResidentAsks *asks, GjFailure *failure)
 {
-	GjQuestions questions;
-	bool		any = gj_resident_questions(asks, is_asked_about(run, asks), &questions);
+	FirstAsk	first = {run, asks};
 	bool		used;
 
-	run->client = gj_client_submit(run->program, any ? &questions : NULL, failure);
+	run->client = gj_client_submit(run->program, ask_first, &first, failure);
 	if (run->client == NULL || !gj_resident_finish(asks, run->client, &used, failure))
 		return false;
 	if (used)

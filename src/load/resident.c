@@ -40,6 +40,9 @@
 /* It is kept if one page in so many is all-visible. */
 #define KEEP_PART			2
 
+/* Words of a map page that are looked at together: the compiler makes vectors of them. */
+#define MAP_LANES			8
+
 /* Bytes of a map page that tell about one fragment. */
 #define MAP_BYTES			(GJ_FRAGMENT_BLOCKS / 4)
 
@@ -214,11 +217,19 @@ all_visible(const uint64 *words, const uint8 *bytes, uint32 n)
 {
 	uint32		whole = n / 32;
 	uint64		all = UINT64CONST(0x5555555555555555);
-	uint64		some = all;
+	uint64		some[MAP_LANES];
+	uint32		i = 0;
 
-	for (uint32 i = 0; i < whole; i++)
-		some &= words[i];
-	if (some != all)
+	for (int k = 0; k < MAP_LANES; k++)
+		some[k] = all;
+	for (; i + MAP_LANES <= whole; i += MAP_LANES)
+		for (int k = 0; k < MAP_LANES; k++)
+			some[k] &= words[i + k];
+	for (; i < whole; i++)
+		some[0] &= words[i];
+	for (int k = 1; k < MAP_LANES; k++)
+		some[0] &= some[k];
+	if (some[0] != all)
 		return false;
 	for (uint32 page = whole * 32; page < n; page++)
 		if (!(bytes[page / 4] >> (page % 4 * 2) & VISIBILITYMAP_ALL_VISIBLE))
