@@ -72,22 +72,12 @@ typedef struct Strip
 static __device__ __forceinline__ Strip
 find_strip(const Input &input, uint32_t number)
 {
-	uint32_t low = 0;
-	uint32_t high = input.npieces;
 	Strip strip;
 
-	while (high - low > 1)
-	{
-		const uint32_t mid = low + (high - low) / 2;
-
-		if (input.pieces[mid].first_strip <= number)
-			low = mid;
-		else
-			high = mid;
-	}
-	strip.piece = low;
-	strip.first = (number - input.pieces[low].first_strip) * STRIP_ROWS;
-	strip.n = min(STRIP_ROWS, input.pieces[low].nrows - strip.first);
+	strip.piece = gj_last(0, input.npieces,
+						  [&](uint32_t p) { return input.pieces[p].first_strip <= number; });
+	strip.first = (number - input.pieces[strip.piece].first_strip) * STRIP_ROWS;
+	strip.n = min(STRIP_ROWS, input.pieces[strip.piece].nrows - strip.first);
 	return strip;
 }
 

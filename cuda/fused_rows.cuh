@@ -68,19 +68,9 @@ typedef struct Input
 static __device__ __forceinline__ uint32_t
 part_of_chunk(const Input &input, uint32_t chunk, uint32_t low)
 {
-	uint32_t high = input.nparts;
-
 	/* parts without rows have no chunk */
-	while (high - low > 1)
-	{
-		const uint32_t mid = low + (high - low) / 2;
-
-		if (input.parts[mid].first_chunk <= chunk)
-			low = mid;
-		else
-			high = mid;
-	}
-	return low;
+	return gj_last(low, input.nparts,
+				   [&](uint32_t p) { return input.parts[p].first_chunk <= chunk; });
 }
 
 /* ---- values */

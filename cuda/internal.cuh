@@ -378,20 +378,28 @@ gj_blocks(uint64_t n, uint32_t per_block)
 	return (uint32_t) ((n + per_block - 1) / per_block);
 }
 
-/* The last of entries low .. high-1 of an ascending array that is at most v; low's is. */
+/* The last of low .. high-1 that a condition holds for, which holds for low and up to that one. */
+template <typename Condition>
 static __device__ __forceinline__ uint32_t
-gj_last_at_most(const uint64_t *array, uint32_t low, uint32_t high, uint64_t v)
+gj_last(uint32_t low, uint32_t high, Condition holds)
 {
 	while (high - low > 1)
 	{
 		const uint32_t mid = low + (high - low) / 2;
 
-		if (array[mid] <= v)
+		if (holds(mid))
 			low = mid;
 		else
 			high = mid;
 	}
 	return low;
+}
+
+/* The last of entries low .. high-1 of an ascending array that is at most v; low's is. */
+static __device__ __forceinline__ uint32_t
+gj_last_at_most(const uint64_t *array, uint32_t low, uint32_t high, uint64_t v)
+{
+	return gj_last(low, high, [=](uint32_t i) { return array[i] <= v; });
 }
 
 /* The first of n ascending values that is not less than v; n if there is none. */

@@ -98,10 +98,7 @@ template <bool first_pass>
 static __device__ __forceinline__ bool
 find_chunk(const Pass &pass, Chunk *chunk)
 {
-	uint32_t low = 0;
-	uint32_t high = pass.nsegments;
 	uint32_t end;
-	uint32_t before;
 
 	if (first_pass)
 	{
@@ -115,20 +112,14 @@ find_chunk(const Pass &pass, Chunk *chunk)
 		if (blockIdx.x >= pass.chunk[pass.nsegments])
 			return false;
 		/* the last segment that starts with this chunk or before: empty ones have none */
-		while (high - low > 1)
-		{
-			const uint32_t mid = low + (high - low) / 2;
+		const uint32_t s =
+			gj_last(0, pass.nsegments, [&](uint32_t i) { return pass.chunk[i] <= blockIdx.x; });
+		const uint32_t before = blockIdx.x - pass.chunk[s];
 
-			if (pass.chunk[mid] <= blockIdx.x)
-				low = mid;
-			else
-				high = mid;
-		}
-		before = blockIdx.x - pass.chunk[low];
-		chunk->first = pass.start[low] + before * pass.chunk_rows;
-		end = pass.start[low + 1];
-		chunk->first_count = pass.fanout * pass.chunk[low] + before;
-		chunk->stride = pass.chunk[low + 1] - pass.chunk[low];
+		chunk->first = pass.start[s] + before * pass.chunk_rows;
+		end = pass.start[s + 1];
+		chunk->first_count = pass.fanout * pass.chunk[s] + before;
+		chunk->stride = pass.chunk[s + 1] - pass.chunk[s];
 	}
 	chunk->end = end - chunk->first > pass.chunk_rows ? chunk->first + pass.chunk_rows : end;
 	return true;
