@@ -41,7 +41,7 @@ typedef struct PlainRange
 	uint64_t span;
 } PlainRange;
 
-/* With slots, place, or (dense) neither.  One with slots has less than 2^32 of them. */
+/* With slots, place, or (dense) neither; of all of them there are less than 2^32. */
 typedef struct PlainStep
 {
 	PlainOperand key; /* outer */
@@ -420,7 +420,7 @@ take_plain(const Plain &plain, const GjColumn *columns, uint32_t first, uint32_t
 /* ---- sums */
 
 /*
- * Of less than 2^32 values.  Of a kernel of 64 bits: the sum's 128 bits, hi:lo.  Of one of 32 bits:
+ * Of less than 2^31 values.  Of a kernel of 64 bits: the sum's 128 bits, hi:lo.  Of one of 32 bits:
  * the sum is hi * 2^32 + lo, where lo counts as unsigned in a product's, else as signed.
  */
 struct PlainSum
@@ -769,9 +769,9 @@ plain_steps(const GjFusedPlan *plan, const GjColumn *columns, const GjFusedPart 
 		const GjFusedExpr *key = &plan->exprs[step->first_key];
 		PlainStep *to = &plain->step[s];
 
-		if (step->nslots == 0 || step->nkeys != 1 || step->join_type == GJ_JOIN_LEFT ||
-			step->residual.form != GJ_FUSED_NONE || step->filter.form != GJ_FUSED_NONE ||
-			(step->slots != NULL && step->nslots > UINT32_MAX))
+		if (step->nslots == 0 || step->nslots > UINT32_MAX || step->nkeys != 1 ||
+			step->join_type == GJ_JOIN_LEFT || step->residual.form != GJ_FUSED_NONE ||
+			step->filter.form != GJ_FUSED_NONE)
 			return false;
 		if (key->form != GJ_FUSED_SIMPLE || key->op != GJ_OP_LOAD || key->a < 0 ||
 			key->slot_a != 0 ||

@@ -27,7 +27,7 @@
 #include "join_unique.cuh"
 
 #define MIN_SLOTS 1024
-#define SMALL_TABLE (1u << 17) /* rows; such tables stay in L2 even if they are sparse */
+#define SMALL_TABLE (1u << 17) /* rows; such tables stay in L2 if sparse: GJ_SPARSE_ROWS */
 #define BIG_TABLE (1u << 25)   /* rows; larger tables are filled more densely */
 #define PIECE (1u << 22)       /* rows that one launch of the build takes */
 #define STOP_ROWS (1u << 23)   /* from so many on a pass is waited for, and stop asked */

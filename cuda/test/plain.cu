@@ -31,6 +31,7 @@ struct PlainTest
 {
 	Random &random;
 	uint32_t n;
+	int64_t middle; /* of the keys: mostly 0, else where tables reach beyond what int4 can have */
 	std::vector<Column> columns;
 	Program program;
 	GjFusedPlan plan = {};
@@ -51,8 +52,32 @@ struct PlainTest
 	void run(const Device &device);
 };
 
+/* Moves the keys of a column; those of int4 wrap around. */
+static void
+move_keys(Column *column, int64_t middle)
+{
+	for (size_t at = 0; at < column->data.size(); at += column->type.width)
+	{
+		int64_t key = 0;
+
+		memcpy(&key, &column->data[at], column->type.width);
+		key = (int64_t) ((uint64_t) key + (uint64_t) middle);
+		memcpy(&column->data[at], &key, column->type.width);
+	}
+}
+
 PlainTest::PlainTest(Random &r, uint32_t nrows) : random(r), n(nrows)
 {
+	static const int64_t middles[] = {0,
+									  0,
+									  0,
+									  0,
+									  INT32_MIN,
+									  INT32_MAX,
+									  (int64_t) INT32_MIN + 700 * KEY_SPREAD,
+									  (int64_t) INT32_MIN - 700 * KEY_SPREAD,
+									  (int64_t) INT32_MAX + 700 * KEY_SPREAD};
+
 	/* now and then one that the kernel does not read */
 	const double null_rate = random() % 8 == 0 ? 0.1 : 0.0;
 
@@ -61,6 +86,9 @@ PlainTest::PlainTest(Random &r, uint32_t nrows) : random(r), n(nrows)
 	columns.push_back(random_column(random, GJ_INT4, 4, 0, n, 0.0, 2 * INNER_ROWS * KEY_SPREAD));
 	columns.push_back(random_column(random, GJ_INT8, 8, 0, n, 0.0, 2 * INNER_ROWS * KEY_SPREAD));
 	columns.push_back(random_column(random, GJ_INT4, 4, 0, n, 0.0, random() % 8 ? 30000 : 0));
+	middle = middles[random() % 9];
+	move_keys(&columns[KEY], middle);
+	move_keys(&columns[WIDE_KEY], middle);
 	for (uint32_t s = 0; s < NINNER; s++)
 		columns.push_back(
 			s % 2
@@ -154,12 +182,12 @@ PlainTest::add_step(Queue &q, uint32_t s)
 	key.a = random() % 2 ? KEY : WIDE_KEY;
 	key.b = -1;
 	for (uint32_t r = 0; r < INNER_ROWS; r++)
-		value[r] = ((int64_t) r - 700) * KEY_SPREAD;
+		value[r] = middle + ((int64_t) r - 700) * KEY_SPREAD;
 	if (random() % 4 == 0)
 	{
 		/* a dense table: each key has a row, in their order */
 		for (uint32_t r = 0; r < INNER_ROWS; r++)
-			value[r] = (int64_t) r - 700;
+			value[r] = middle + (int64_t) r - 700;
 	}
 	else
 		std::shuffle(value.begin(), value.end(), random);
@@ -193,6 +221,13 @@ PlainTest::add_step(Queue &q, uint32_t s)
 	step.low = table.low;
 	step.rows = table.in_order ? NULL : table.rows;
 	plan.nsteps = (uint8_t) (s + 1);
+	if (!step.dense || step.join_type == GJ_JOIN_INNER || middle != 0)
+		return;
+	/* a row for each key of int4, and so more than 32 bits can count; none of them is read */
+	step.low = INT32_MIN;
+	step.nslots = UINT64_C(1) << 32;
+	for (uint32_t r = 0; r < n; r++)
+		row[s][columns[key.a].value(r)] = 0;
 }
 
 /* An operand of e for a tuple; true: NULL. */

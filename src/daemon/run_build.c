@@ -14,6 +14,9 @@
 
 /* Bytes a row that a build may need at its height, keys not included. */
 #define GJ_BUILD_BYTES		64
+/* How many more where a hash table has so few rows that it is a sparse one (cuda/join_hash.cu). */
+#define GJ_SPARSE_BYTES		32
+#define GJ_SPARSE_ROWS		(128u * 1024)
 /* Bytes a row that a direct table may take, as a hash table of many rows does; and how much more. */
 #define GJ_DIRECT_BYTES		24
 #define GJ_DIRECT_SPARE		(UINT64_C(4) << 20)
@@ -153,6 +156,17 @@ hand_over_keys(GjRun *run, GjBuild *build)
 	build->null = (GjBuffer) {NULL, 0};
 }
 
+/* What a build of n rows may need at its height, keys not included. */
+static uint64_t
+build_bytes(const GjRunStep *rs, uint32_t n)
+{
+	uint64_t	nbytes = (uint64_t) n * GJ_BUILD_BYTES + 4096;
+
+	if (rs->step->algorithm == GJ_JOIN_HASH && n <= GJ_SPARSE_ROWS)
+		nbytes += (uint64_t) n * GJ_SPARSE_BYTES;
+	return nbytes;
+}
+
 /* Takes what a build needs, and what a direct table may take more if there is plenty. */
 static bool
 take_estimate(GjLease *lease, uint64_t needed, uint64_t *spare, uint64_t *taken)
@@ -180,8 +194,7 @@ build_table(GjRun *run, GjBuild *build, GjRunStep *rs)
 	GjStatus	status;
 
 	GJ_TRY(compute_keys(run, build, rs, &keys));
-	if (!take_estimate(work->lease, (uint64_t) build->nrows * GJ_BUILD_BYTES + 4096, &spare,
-					   &taken))
+	if (!take_estimate(work->lease, build_bytes(rs, build->nrows), &spare, &taken))
 		return GJ_OUT_OF_MEMORY;
 	/* rows that have no match are found by their places in a table that has them in one row */
 	if (rs->step->algorithm == GJ_JOIN_HASH)
