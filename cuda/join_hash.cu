@@ -27,7 +27,7 @@
 #include "join_unique.cuh"
 
 #define MIN_SLOTS 1024
-#define SMALL_TABLE (1u << 17) /* rows; such tables stay in L2 if sparse: GJ_SPARSE_ROWS */
+#define SMALL_TABLE (1u << 17) /* rows; such tables are sparse, if L2 is large: GJ_SPARSE_ROWS */
 #define BIG_TABLE (1u << 25)   /* rows; larger tables are filled more densely */
 #define PIECE (1u << 22)       /* rows that one launch of the build takes */
 #define STOP_ROWS (1u << 23)   /* from so many on a pass is waited for, and stop asked */
@@ -247,12 +247,13 @@ finish_table(GjQueue *queue, const GjBuild &build, bool (*stop)(void *), void *a
 
 /* Slots for n rows; 0 if their numbers do not fit 32 bits. */
 static uint64_t
-slots_for(uint32_t n)
+slots_for(const GjQueue *queue, uint32_t n)
 {
-	uint64_t nslots = n <= SMALL_TABLE ? (uint64_t) n * 4
-					  : n <= BIG_TABLE ? (uint64_t) n * 2
-									   : (uint64_t) n + n / 2;
+	const uint64_t sparse = (uint64_t) n * 4;
+	uint64_t nslots = n <= BIG_TABLE ? (uint64_t) n * 2 : (uint64_t) n + n / 2;
 
+	if (n <= SMALL_TABLE && sparse * sizeof(GjHashSlot) <= queue->device->l2_bytes / 4)
+		nslots = sparse;
 	if (nslots < MIN_SLOTS)
 		nslots = MIN_SLOTS;
 	return nslots < GJ_NO_OWNER ? nslots : 0;
@@ -323,7 +324,7 @@ gj_hash_build(GjQueue *queue, const GjKeys *keys, const uint32_t *rowid, uint64_
 		take_keys(queue, keys, table);
 		return GJ_OK;
 	}
-	build.nslots = slots_for(keys->nrows);
+	build.nslots = slots_for(queue, keys->nrows);
 	if (build.nslots == 0)
 		return GJ_TOO_LARGE;
 	build.keys = *keys;
