@@ -35,7 +35,11 @@ gj_team_ask_all(GjTeam *team, const uint8_t *memory)
 		runs[i] = team->members[i].run;
 	status = gj_runs_ask(runs, team->nmembers, team->host, memory);
 	if (status != GJ_OK && status != GJ_CANCELLED)
+	{
+		/* a run that starts may be writing its own */
+		GJ_TRY(gj_team_drain(team));
 		return gj_team_fail(team, status, gj_run_error(runs[0]));
+	}
 	memcpy(&ask, memory, sizeof(ask));
 	for (uint32_t i = 0; i < team->nmembers && status == GJ_OK; i++)
 		if (gj_run_has_store(runs[i], ask.source))

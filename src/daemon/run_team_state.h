@@ -299,7 +299,10 @@ extern GjStatus gj_exchange_end(GjTeam *team, uint32_t source);
 /* All inner sides are built, and no member works on anything: reserves what outer rows need. */
 extern GjStatus gj_exchange_start(GjTeam *team);
 
-/* The outer source has ended, all tasks of which are members' own: nobody waits until it has for them. */
+/*
+ * The outer source has ended, all tasks of which are members' own, and no inner rows come out by
+ * themselves: members send what they have and end it.  Does not wait.
+ */
 extern GjStatus gj_exchange_end_outer(GjTeam *team);
 
 /* Opens the run of a member. */
