@@ -4,6 +4,8 @@
 #
 #   scripts/resident_stress.pl [--seconds N] [--seed N] [--writers N] [--readers N] [--rows N]
 #
+# The last fifth of the time belongs to a table that is all-visible most of the time.  Every 30 seconds it says how far it is, so
+# that a run that is cut off has told what it found.
 # Connects as psql does (PGHOST ...).  gpujoin.device and the like come from the server's settings or PGOPTIONS.
 # Closes with "N passed, N failed"; exit status 1 if anything differed.
 use strict;
@@ -11,6 +13,8 @@ use warnings;
 use Getopt::Long;
 use File::Temp qw(tempdir);
 use POSIX qw(WNOHANG);
+
+$| = 1;
 
 my %option = (seconds => 30, seed => 1, writers => 3, readers => 3, rows => 20000);
 GetOptions(\%option, 'seconds=i', 'seed=i', 'writers=i', 'readers=i', 'rows=i') or die "see the head of $0\n";
@@ -119,7 +123,8 @@ sub comparison { my $sleep = some([ 0, 0, 0.01, 0.1, 0.4 ]); return 'BEGIN ISOLA
 
 # ---- sessions: a psql each, which is given statements until the time is up
 
-my $until = time() + $option{seconds};
+my $began = time();
+my $until = $began + int($option{seconds} * 4 / 5);
 my @sessions;
 
 sub start
@@ -149,39 +154,66 @@ sub start
 	POSIX::_exit($? ? 1 : 0);
 }
 use IO::Handle;
-start("writer$_", \&statements, $option{seed} * 1000 + $_) foreach 1 .. $option{writers};
-start("reader$_", \&comparison, $option{seed} * 1000 + 500 + $_) foreach 1 .. $option{readers};
-waitpid($_->{pid}, 0), $_->{status} = $? foreach @sessions;
-
-# the snapshots of the others would keep pages from becoming all-visible
-$until = time() + 1 + int($option{seconds} / 4);
-start("calm_writer$_", \&calm_change, $option{seed} * 1000 + 600 + $_) foreach 1 .. $option{writers};
-start("calm_reader$_", \&calm_comparison, $option{seed} * 1000 + 700 + $_) foreach 1 .. $option{readers};
-waitpid($_->{pid}, 0), $_->{status} = $? foreach grep { !exists $_->{status} } @sessions;
-
 my ($same, $failed, $errors) = (0, 0, 0);
-foreach my $session (@sessions)
+
+# Reads what the sessions have answered since the last call.
+sub read_answers
 {
-	if ($session->{status})
+	foreach my $session (@sessions)
 	{
-		print "not ok - $session->{name} has lost its connection\n";
-		$failed++;
-	}
-	foreach my $kind (qw(out err))
-	{
-		open(my $file, '<', "$dir/$session->{name}.$kind") or die $!;
-		while (<$file>)
+		foreach my $kind (qw(out err))
 		{
-			$same++ if /^(own )?same$/;
-			print("not ok - $session->{name}: $_"), $failed++ if /DIFFERENT|PANIC|server closed|lost its device/;
-			# what concurrent changes may bring
-			next unless /ERROR:/;
-			$errors++;
-			print("not ok - $session->{name}: $_"), $failed++
-				unless /lock timeout|deadlock|could not serialize|does not exist|already exists|current transaction is aborted|could not load|column "x"|could not open relation|tuple concurrently|cannot perform COPY FREEZE/;
+			# not there before the session has begun
+			open(my $file, '<', "$dir/$session->{name}.$kind") or next;
+			seek($file, $session->{$kind} // 0, 0);
+			while (<$file>)
+			{
+				# it is still being written
+				last unless /\n$/;
+				$session->{$kind} = tell($file);
+				$same++ if /^(own )?same$/;
+				print("not ok - $session->{name}: $_"), $failed++ if /DIFFERENT|PANIC|server closed|lost its device/;
+				# what concurrent changes may bring
+				next unless /ERROR:/;
+				$errors++;
+				print("not ok - $session->{name}: $_"), $failed++
+					unless /lock timeout|deadlock|could not serialize|does not exist|already exists|current transaction is aborted|could not load|column "x"|could not open relation|tuple concurrently|cannot perform COPY FREEZE/;
+			}
 		}
 	}
 }
+
+sub wait_for_sessions
+{
+	my $next = time() + 30;
+
+	while (my @running = grep { !exists $_->{status} } @sessions)
+	{
+		foreach my $session (@running)
+		{
+			next unless waitpid($session->{pid}, WNOHANG) == $session->{pid};
+			$session->{status} = $?;
+			print("not ok - $session->{name} has lost its connection\n"), $failed++ if $?;
+		}
+		select(undef, undef, undef, 0.1);
+		next if time() < $next;
+		$next += 30;
+		read_answers();
+		print 'after ' . (time() - $began) . " s: $same comparisons, $failed failed\n";
+	}
+}
+
+start("writer$_", \&statements, $option{seed} * 1000 + $_) foreach 1 .. $option{writers};
+start("reader$_", \&comparison, $option{seed} * 1000 + 500 + $_) foreach 1 .. $option{readers};
+wait_for_sessions();
+
+# the snapshots of the others would keep pages from becoming all-visible
+$until = time() + 1 + int($option{seconds} / 5);
+start("calm_writer$_", \&calm_change, $option{seed} * 1000 + 600 + $_) foreach 1 .. $option{writers};
+start("calm_reader$_", \&calm_comparison, $option{seed} * 1000 + 700 + $_) foreach 1 .. $option{readers};
+wait_for_sessions();
+
+read_answers();
 my ($hits) = psql('SELECT coalesce(sum(hits), 0) FROM gpujoin_cache');
 print "$same comparisons, $errors errors of concurrent changes, $hits uses of what is resident now\n";
 print("not ok - nothing was compared\n"), $failed++ if $same == 0;
