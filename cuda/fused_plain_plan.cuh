@@ -1,0 +1,215 @@
+/*
+ * fused_plain_plan.cuh
+ *	  Which plans of the fused operator are plain, and what they are for its kernels: host code.
+ */
+#ifndef GJ_CUDA_FUSED_PLAIN_PLAN_CUH
+#define GJ_CUDA_FUSED_PLAIN_PLAN_CUH
+
+#include <algorithm>
+
+#include "fused_plain.cuh"
+
+/* True if a column can be one: in all parts, if it is an outer one. */
+static bool
+plain_column(const GjColumn *column, bool *wide)
+{
+	*wide = column->kind == GJ_INT8;
+	return (column->kind == GJ_INT4 || column->kind == GJ_INT8) && column->nulls == NULL;
+}
+
+static bool
+plain_operand(const GjFusedPlan *plan, const GjColumn *columns, const GjFusedPart *parts,
+			  uint32_t nparts, int16_t column, uint8_t slot, int64_t constant, PlainOperand *to)
+{
+	*to = {};
+	to->slot = column < 0 ? (uint8_t) PLAIN_CONSTANT : slot;
+	to->constant = constant;
+	to->wide = column < 0 && constant != (int32_t) constant;
+	if (column < 0)
+		return true;
+	if (slot > 0)
+	{
+		to->data = columns[column].data;
+		return plain_column(&columns[column], &to->wide);
+	}
+	to->column = column;
+	for (uint32_t p = 0; p < nparts; p++)
+	{
+		bool wide;
+
+		/* those of parts without rows may be missing */
+		if (parts[p].nrows == 0)
+			continue;
+		if (!plain_column(&parts[p].columns[column - (int) plan->first_column], &wide))
+			return false;
+		to->wide = wide;
+	}
+	return true;
+}
+
+static bool
+plain_ranges(const GjFusedPlan *plan, const GjColumn *columns, const GjFusedPart *parts,
+			 uint32_t nparts, Plain *plain)
+{
+	if (plan->filter.form == GJ_FUSED_NONE)
+		return true;
+	if (plan->filter.form != GJ_FUSED_ALL_TERMS || plan->filter.n > PLAIN_RANGES)
+		return false;
+	for (uint32_t k = 0; k < plan->filter.n; k++)
+	{
+		const GjFusedExpr *term = &plan->terms[plan->filter.first + k];
+		PlainRange *range = &plain->range[plain->nranges++];
+		int64_t high;
+
+		if (term->form != GJ_FUSED_RANGE || term->a < 0 || term->slot_a != 0 ||
+			!plain_operand(plan, columns, parts, nparts, term->a, 0, 0, &range->of))
+			return false;
+		range->low = term->constant;
+		high = term->high;
+		if (!range->of.wide)
+		{
+			range->low = std::max(range->low, (int64_t) INT32_MIN);
+			high = std::min(high, (int64_t) INT32_MAX);
+		}
+		/* nothing is in it: the span says at least one value */
+		if (range->low > high)
+			return false;
+		range->span = (uint64_t) high - (uint64_t) range->low;
+	}
+	return true;
+}
+
+static bool
+plain_steps(const GjFusedPlan *plan, const GjColumn *columns, const GjFusedPart *parts,
+			uint32_t nparts, Plain *plain)
+{
+	if (plan->nsteps > PLAIN_STEPS)
+		return false;
+	plain->nsteps = plan->nsteps;
+	for (uint32_t s = 0; s < plan->nsteps; s++)
+	{
+		const GjFusedStep *step = &plan->steps[s];
+		const GjFusedExpr *key = &plan->exprs[step->first_key];
+		PlainStep *to = &plain->step[s];
+
+		if (step->nslots == 0 || step->nslots > UINT32_MAX || step->nkeys != 1 ||
+			step->join_type == GJ_JOIN_LEFT || step->residual.form != GJ_FUSED_NONE ||
+			step->filter.form != GJ_FUSED_NONE)
+			return false;
+		if (key->form != GJ_FUSED_SIMPLE || key->op != GJ_OP_LOAD || key->a < 0 ||
+			key->slot_a != 0 ||
+			!plain_operand(plan, columns, parts, nparts, key->a, 0, 0, &to->key))
+			return false;
+		to->slots = step->slots;
+		to->rows = step->rows;
+		to->place = step->place;
+		plain->hashed |= step->slots != NULL;
+		to->low = step->low;
+		to->nslots = step->nslots;
+		to->anti = step->join_type == GJ_JOIN_ANTI;
+	}
+	return true;
+}
+
+static bool
+plain_expr(const GjFusedPlan *plan, const GjColumn *columns, const GjFusedPart *parts,
+		   uint32_t nparts, const GjFusedExpr *e, PlainExpr *to)
+{
+	if (e->form != GJ_FUSED_SIMPLE || e->is_float ||
+		!plain_operand(plan, columns, parts, nparts, e->a, e->slot_a, e->constant, &to->a))
+		return false;
+	to->op = e->op;
+	to->narrow = !to->a.wide;
+	if (e->op == GJ_OP_LOAD)
+		return true;
+	if (!plain_operand(plan, columns, parts, nparts, e->b, e->slot_b, e->constant, &to->b))
+		return false;
+	to->narrow = e->arg == GJ_INT4;
+	if (e->op == GJ_OP_MUL_I)
+		return !to->a.wide && !to->b.wide && (e->arg == GJ_INT4 || e->arg == GJ_INT8);
+	return (e->op == GJ_OP_ADD_I || e->op == GJ_OP_SUB_I) &&
+		   (e->arg == GJ_INT8 || (e->arg == GJ_INT4 && !to->a.wide && !to->b.wide));
+}
+
+/*
+ * Decides with how many bits a kernel computes.  With 32, a direct table ends at the largest key
+ * there can be: key - low, modulo 2^32, of a key below `low` is no place of it then.
+ */
+static void
+choose_width(Plain *plain)
+{
+	for (uint32_t k = 0; k < plain->nranges; k++)
+		plain->wide |= plain->range[k].of.wide;
+	for (uint32_t s = 0; s < plain->nsteps; s++)
+		plain->wide |= plain->step[s].key.wide ||
+					   (plain->step[s].slots == NULL && plain->step[s].low < INT32_MIN);
+	for (uint32_t k = 0; k < plain->nexprs; k++)
+		plain->wide |= plain->expr[k].a.wide || plain->expr[k].b.wide;
+	for (uint32_t s = 0; s < plain->nsteps && !plain->wide; s++)
+	{
+		PlainStep *step = &plain->step[s];
+
+		if (step->slots == NULL)
+			step->nslots = (uint64_t) std::max(
+				std::min((int64_t) step->nslots, (int64_t) INT32_MAX + 1 - step->low), (int64_t) 0);
+	}
+}
+
+static bool
+plain_rows(const GjFusedPlan *plan, const GjColumn *columns, const GjFusedPart *parts,
+		   uint32_t nparts, Plain *plain)
+{
+	*plain = {};
+	plain->ncolumns = plan->ncolumns;
+	return plain_ranges(plan, columns, parts, nparts, plain) &&
+		   plain_steps(plan, columns, parts, nparts, plain);
+}
+
+/* True if fused_plain_select can do all steps of a plan for these parts (host arrays). */
+static bool
+gj_make_plain_rows(const GjFusedPlan *plan, const GjColumn *columns, const GjFusedPart *parts,
+				   uint32_t nparts, Plain *plain)
+{
+	if (!plain_rows(plan, columns, parts, nparts, plain))
+		return false;
+	choose_width(plain);
+	return true;
+}
+
+/* True if fused_plain can do all of a plan without groups. */
+static bool
+gj_make_plain(const GjFusedPlan *plan, const GjColumn *columns, const GjFusedPart *parts,
+			  uint32_t nparts, Plain *plain)
+{
+	uint32_t expr[PLAIN_EXPRS]; /* the plan's */
+
+	if (plan->naggregates == 0 || !plain_rows(plan, columns, parts, nparts, plain))
+		return false;
+	plain->naggregates = plan->naggregates;
+	for (uint32_t a = 0; a < plan->naggregates; a++)
+	{
+		const GjFusedExpr *e = &plan->exprs[plan->aggregate_expr[a]];
+		const uint32_t op = plan->aggregate_op[a];
+		uint32_t k = 0;
+
+		plain->expr_of[a] = PLAIN_EXPRS;
+		if (op == GJ_AGG_COUNT_STAR || e->form == GJ_FUSED_NONE)
+			continue;
+		if (op != GJ_AGG_SUM_I && op != GJ_AGG_COUNT)
+			return false;
+		while (k < plain->nexprs && expr[k] != plan->aggregate_expr[a])
+			k++;
+		if (k == PLAIN_EXPRS)
+			return false;
+		plain->expr_of[a] = (uint8_t) k;
+		if (k < plain->nexprs)
+			continue;
+		expr[k] = plan->aggregate_expr[a];
+		if (!plain_expr(plan, columns, parts, nparts, e, &plain->expr[plain->nexprs++]))
+			return false;
+	}
+	choose_width(plain);
+	return true;
+}
+
+#endif /* GJ_CUDA_FUSED_PLAIN_PLAN_CUH */
