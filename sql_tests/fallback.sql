@@ -78,7 +78,7 @@ SELECT count(*) FROM (SELECT f.id FROM f JOIN empty ON f.k = empty.k WHERE f.v *
 SELECT gj_equal('SELECT f.id FROM f JOIN empty e ON f.k = e.k WHERE f.v / (e.k - e.k) > 0');
 -- errors of PostgreSQL's expressions come through, and leave nothing behind
 SELECT gj_equal('SELECT f.id, 1 / (f.id - 500) FROM f JOIN g ON f.k = g.k');
-SELECT gj_equal('SELECT f.id, g.name::int FROM f JOIN g ON f.k = g.k');
+SELECT gj_equal('SELECT f.id, left(g.name, 1)::int FROM f JOIN g ON f.k = g.k');
 SELECT gj_equal('SELECT f.id FROM f JOIN g ON f.k = g.k WHERE f.t::int > 0');
 -- what is closed is given back soon
 DO $$ BEGIN FOR i IN 1..1000 LOOP EXIT WHEN NOT EXISTS (SELECT FROM gpujoin_devices WHERE sessions > 0); PERFORM pg_sleep(0.01); END LOOP; END $$;

@@ -80,7 +80,7 @@ ROLLBACK;
 -- what is not run to its end in one go, or writes, is loaded without workers
 BEGIN;
 DECLARE c CURSOR FOR SELECT f.id, d.name FROM pl_f f JOIN pl_d d USING (k) WHERE f.id < 4;
-FETCH 1 FROM c;
+MOVE 1 FROM c;
 UPDATE pl_e SET g = g WHERE v = 1;
 MOVE ALL IN c;
 COMMIT;
