@@ -94,14 +94,8 @@ __launch_bounds__(GJ_THREADS)
 	gj_agg_start(&state);
 	if (merge.no_arg[a])
 		state.count = threadIdx.x == 0 ? nrows : 0;
-	else
-	{
-		for (uint32_t i = threadIdx.x; i < npartials; i += GJ_THREADS)
-			gj_agg_merge(op, &state, &partial[(uint64_t) a * npartials + i]);
-	}
-	gj_merge_block(op, &state, warp_states);
-	if (threadIdx.x == 0)
-		gj_agg_merge(op, &states[a], &state);
+	gj_merge_partials(op, &state, partial + (uint64_t) a * npartials,
+					  merge.no_arg[a] ? 0 : npartials, warp_states, &states[a]);
 }
 
 /* The group that starts with aggregate `first`. */

@@ -46,4 +46,19 @@ gj_merge_block(uint32_t op, GjAggState *state, GjAggState *warp_states)
 	__syncthreads();
 }
 
+/*
+ * All threads of a block call it: adds n partial states to those that threads begin with, *state,
+ * and all of that to *into.
+ */
+static __device__ __forceinline__ void
+gj_merge_partials(uint32_t op, GjAggState *state, const GjAggState *partial, uint32_t n,
+				  GjAggState *warp_states, GjAggState *into)
+{
+	for (uint32_t i = threadIdx.x; i < n; i += GJ_THREADS)
+		gj_agg_merge(op, state, &partial[i]);
+	gj_merge_block(op, state, warp_states);
+	if (threadIdx.x == 0)
+		gj_agg_merge(op, into, state);
+}
+
 #endif /* GJ_CUDA_AGGREGATE_CUH */

@@ -127,24 +127,10 @@ static __device__ __forceinline__ void
 append_tuples(const TupleList &to, uint32_t end, const Part &part, uint32_t p, const Tuples<R> &t,
 			  uint32_t alive)
 {
-	const uint32_t lane = threadIdx.x % 32;
 	uint32_t at[R];
-	uint32_t total = 0;
-	uint32_t first = 0;
 
-#pragma unroll
-	for (uint32_t i = 0; i < R; i++)
-	{
-		const uint32_t lanes = __ballot_sync(0xFFFFFFFF, alive >> i & 1);
-
-		at[i] = total + __popc(lanes & ((1u << lane) - 1));
-		total += __popc(lanes);
-	}
-	if (total == 0)
+	if (!take_places<R>(alive, part.first_row, &to.n[p], at))
 		return;
-	if (lane == 0)
-		first = atomicAdd(&to.n[p], total);
-	first = part.first_row + __shfl_sync(0xFFFFFFFF, first, 0);
 #pragma unroll 1
 	for (uint32_t s = 0; s <= end; s++)
 	{
@@ -152,7 +138,7 @@ append_tuples(const TupleList &to, uint32_t end, const Part &part, uint32_t p, c
 		for (uint32_t i = 0; i < R; i++)
 		{
 			if (alive >> i & 1)
-				to.rowid[s][first + at[i]] = t.rowid[(s * R + i) * GJ_THREADS];
+				to.rowid[s][at[i]] = t.rowid[(s * R + i) * GJ_THREADS];
 		}
 	}
 }
@@ -274,11 +260,8 @@ __launch_bounds__(GJ_THREADS)
 	GjAggState state;
 
 	gj_agg_start(&state);
-	for (uint32_t i = threadIdx.x; i < npartials; i += GJ_THREADS)
-		gj_agg_merge(op, &state, &partial[(uint64_t) a * npartials + i]);
-	gj_merge_block(op, &state, warp_states);
-	if (threadIdx.x == 0)
-		gj_agg_merge(op, &states[a], &state);
+	gj_merge_partials(op, &state, partial + (uint64_t) a * npartials, npartials, warp_states,
+					  &states[a]);
 }
 
 /* ---- aggregates of groups */

@@ -634,7 +634,6 @@ __launch_bounds__(GJ_THREADS, PLAIN_BLOCKS(nsteps, hashed))
 	fused_plain_select(const __grid_constant__ Plain plain, const __grid_constant__ Input input,
 					   const __grid_constant__ TupleList to)
 {
-	const uint32_t lane = threadIdx.x % 32;
 	uint32_t counts[nsteps + 1] = {};
 	uint32_t p = 0;
 
@@ -650,32 +649,19 @@ __launch_bounds__(GJ_THREADS, PLAIN_BLOCKS(nsteps, hashed))
 			const uint32_t alive =
 				take_plain<V, nsteps, hashed>(plain, c.columns, first, there, found, counts);
 			uint32_t at[PLAIN_ROWS];
-			uint32_t total = 0;
-			uint32_t place = 0;
 
 			__syncwarp();
-#pragma unroll
-			for (uint32_t i = 0; i < PLAIN_ROWS; i++)
-			{
-				const uint32_t lanes = __ballot_sync(0xFFFFFFFF, alive >> i & 1);
-
-				at[i] = total + __popc(lanes & ((1u << lane) - 1));
-				total += __popc(lanes);
-			}
-			if (total == 0)
+			if (!take_places<PLAIN_ROWS>(alive, c.first_row, &to.n[p], at))
 				continue;
-			if (lane == 0)
-				place = atomicAdd(&to.n[p], total);
-			place = c.first_row + __shfl_sync(0xFFFFFFFF, place, 0);
 #pragma unroll
 			for (uint32_t i = 0; i < PLAIN_ROWS; i++)
 			{
 				if (!(alive >> i & 1))
 					continue;
-				to.rowid[0][place + at[i]] = Shape<V>::row(first, i);
+				to.rowid[0][at[i]] = Shape<V>::row(first, i);
 #pragma unroll
 				for (int s = 0; s < nsteps; s++)
-					to.rowid[s + 1][place + at[i]] = found[s][i];
+					to.rowid[s + 1][at[i]] = found[s][i];
 			}
 		}
 	}

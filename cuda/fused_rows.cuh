@@ -529,6 +529,37 @@ typedef struct TupleList
 	uint32_t *n;
 } TupleList;
 
+/*
+ * All lanes of the warp call it: places in a list of a part for their tuples `alive`, behind the *n
+ * that it has; at[i]: tuple i's, if it is alive.  False: the warp has none.
+ */
+template <uint32_t R>
+static __device__ __forceinline__ bool
+take_places(uint32_t alive, uint32_t first_row, uint32_t *n, uint32_t (&at)[R])
+{
+	const uint32_t lane = threadIdx.x % 32;
+	uint32_t total = 0;
+	uint32_t first = 0;
+
+#pragma unroll
+	for (uint32_t i = 0; i < R; i++)
+	{
+		const uint32_t lanes = __ballot_sync(0xFFFFFFFF, alive >> i & 1);
+
+		at[i] = total + __popc(lanes & ((1u << lane) - 1));
+		total += __popc(lanes);
+	}
+	if (total == 0)
+		return false;
+	if (lane == 0)
+		first = atomicAdd(n, total);
+	first = first_row + __shfl_sync(0xFFFFFFFF, first, 0);
+#pragma unroll
+	for (uint32_t i = 0; i < R; i++)
+		at[i] += first;
+	return true;
+}
+
 /* What a kernel takes tuples through: steps first .. end-1, and rows through the filter before. */
 typedef struct Stage
 {
