@@ -40,7 +40,7 @@ typedef struct Target
 	uint32_t width;
 } Target;
 
-/* What the kernels read; all but the numbers is device memory. */
+/* What the kernels read and write; all but the numbers and `parts` is device memory. */
 typedef struct Input
 {
 	const Piece *pieces;
@@ -49,8 +49,8 @@ typedef struct Input
 	const void *const *from; /* ntargets of each piece; NULL: all are 0 */
 	uint8_t *part;           /* of each row */
 	uint32_t *counts;        /* of part p in strip s at [p * nstrips + s] */
-	GjSplitParts *parts;
-	uint32_t nrows; /* of all pieces */
+	GjSplitParts *parts;     /* pinned host memory */
+	uint32_t nrows;          /* of all pieces */
 	uint32_t npieces;
 	uint32_t nstrips;
 	uint32_t ntargets;
@@ -405,7 +405,6 @@ typedef struct Places
 	size_t described; /* up to here they come from the host */
 	size_t part;
 	size_t counts;
-	size_t parts;
 	size_t end;
 } Places;
 
@@ -427,8 +426,7 @@ lay_out(uint64_t nrows, uint64_t nstrips, uint32_t npieces, uint32_t ntargets, u
 	places.described = align(places.from + (size_t) npieces * ntargets * sizeof(void *));
 	places.part = places.described;
 	places.counts = align(places.part + nrows);
-	places.parts = align(places.counts + nstrips * nparts * sizeof(uint32_t));
-	places.end = places.parts + sizeof(GjSplitParts);
+	places.end = places.counts + nstrips * nparts * sizeof(uint32_t);
 	return places;
 }
 
@@ -544,7 +542,6 @@ upload(GjQueue *queue, const GjSplit *split, const GjColumn *to, Input *input)
 	input->from = (const void *const *) (device + places.from);
 	input->part = device + places.part;
 	input->counts = (uint32_t *) (device + places.counts);
-	input->parts = (GjSplitParts *) (device + places.parts);
 	/* memory that is not pinned has been read when the call returns */
 	error = cudaMemcpyAsync(device, host, places.described, cudaMemcpyHostToDevice, queue->stream);
 	free(host);
@@ -565,6 +562,7 @@ gj_split(GjQueue *queue, const GjSplit *split, const GjColumn *to, bool (*stop)(
 	input.nparts = split->nparts;
 	input.null_part = split->null_part;
 	input.nkeys = split->nkeys;
+	input.parts = pinned;
 	input.computed = split->keys != NULL;
 	for (uint32_t p = 0; p < split->npieces; p++)
 	{
@@ -588,8 +586,6 @@ gj_split(GjQueue *queue, const GjSplit *split, const GjColumn *to, bool (*stop)(
 		   (int64_t) input.nstrips * input.nparts);
 	split_write<<<nblocks, GJ_THREADS, 0, queue->stream>>>(input);
 	GJ_LAUNCHED(queue, "split_write");
-	GJ_CUDA(queue, cudaMemcpyAsync(pinned, input.parts, sizeof(*pinned), cudaMemcpyDeviceToHost,
-								   queue->stream));
 	return GJ_OK;
 }
 

@@ -111,13 +111,14 @@ gj_exchange_has(const GjTeam *team, uint32_t source)
 /* ---- runs */
 
 GjStatus
-gj_exchange_end(GjTeam *team, uint32_t source)
+gj_exchange_end(GjTeam *team, uint32_t source, bool *kept)
 {
 	GjRun	   *runs[GJ_MAX_RUN_DEVICES];
 
 	for (uint32_t i = 0; i < team->nmembers; i++)
 		runs[i] = team->members[i].run;
-	if (source > 0 && gj_sides_resolve(runs, team->nmembers, source))
+	*kept = source > 0 && gj_sides_resolve(runs, team->nmembers, source);
+	if (*kept)
 		return GJ_OK;
 	GJ_TRY(gj_team_for_all(team, GJ_TASK_SEND, source));
 	/* all parcels have been read: the build may need the memory */
@@ -126,8 +127,8 @@ gj_exchange_end(GjTeam *team, uint32_t source)
 	return GJ_OK;
 }
 
-void
-gj_exchange_open(GjMember *member, GjStatus *status)
+GjStatus
+gj_exchange_prepare(GjMember *member)
 {
 	GjTeam	   *team = member->team;
 	const GjProgram *p = team->program;
@@ -136,10 +137,9 @@ gj_exchange_open(GjMember *member, GjStatus *status)
 	(uint32_t) (member - team->members)};
 	GjSource   *sources;
 
-	*status = GJ_OUT_OF_HOST_MEMORY;
 	member->program = malloc(p->nbytes);
 	if (!member->program)
-		return;
+		return GJ_OUT_OF_HOST_MEMORY;
 	memcpy(member->program, p, p->nbytes);
 	sources = (GjSource *) ((char *) member->program + p->sources);
 	plan.outer_filter = sources[0].filter;
@@ -147,9 +147,8 @@ gj_exchange_open(GjMember *member, GjStatus *status)
 	/* rows are filtered before they are sent */
 	sources[0].filter = sources[inner].filter = -1;
 	sources[inner].nrows_hint /= team->nmembers;
-	gj_member_open_run(member, member->program, status);
-	if (*status == GJ_OK)
-		*status = gj_run_open_exchange(member->run, &plan);
+	GJ_TRY(gj_member_prepare_run(member, member->program));
+	return gj_run_open_exchange(member->run, &plan);
 }
 
 GjStatus
@@ -165,8 +164,10 @@ gj_exchange_start(GjTeam *team)
 			nbytes = space;
 	}
 	team->exchange_space = nbytes;
-	/* now, while a run that lacks memory can still start again in parts */
-	return gj_team_for_all(team, GJ_TASK_RESERVE, 0);
+	/* a run that lacks memory can start again in parts as long as no rows were returned */
+	return team->program->output == GJ_OUTPUT_AGGREGATES ?
+		gj_team_post_for_all(team, GJ_TASK_RESERVE, 0) :
+		gj_team_for_all(team, GJ_TASK_RESERVE, 0);
 }
 
 GjStatus
@@ -180,6 +181,14 @@ gj_exchange_end_outer(GjTeam *team)
 }
 
 /* ---- parcels, in the threads of members */
+
+bool
+gj_member_takes_parcels(const GjMember *member)
+{
+	const GjTask *next = member->inbox.first;
+
+	return next && (next->source > 0 || member->reserved);
+}
 
 bool
 gj_member_awaits_parcels(const GjMember *member)

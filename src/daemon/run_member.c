@@ -497,10 +497,7 @@ do_task(GjMember *member, const GjTask *task)
 	switch (task->kind)
 	{
 		case GJ_TASK_OPEN:
-			if (team->exchange_step < 0)
-				return gj_run_start(member->run);
-			gj_exchange_open(member, &status);
-			return status;
+			return gj_run_start(member->run);
 		case GJ_TASK_USE:
 			/* it was posted before anybody knew; in an exchange others may want the rows */
 			if (task->source == 0 && gj_run_complete(member->run) &&
@@ -530,6 +527,7 @@ do_task(GjMember *member, const GjTask *task)
 			member->restless = true;
 			return gj_member_receive(member, task->parcel);
 		case GJ_TASK_RESERVE:
+			member->reserved = true;
 			return gj_run_reserve_exchange(member->run, team->exchange_space);
 		case GJ_TASK_SOURCE_END:
 			status = gj_run_source_end(member->run, task->source);
@@ -605,7 +603,7 @@ work_for(GjMember *member)
 
 		if (team->status == GJ_OK)
 		{
-			task = gj_take_task(&member->inbox);
+			task = gj_member_takes_parcels(member) ? gj_take_task(&member->inbox) : NULL;
 			awaits = !task && gj_member_awaits_parcels(member);
 			if (!task && !awaits)
 				task = gj_take_task(&member->own);
@@ -640,7 +638,8 @@ work_for(GjMember *member)
 	}
 	pthread_mutex_unlock(&team->lock);
 	/* all at a time; but parcels that nobody took are of runs that are still open */
-	if (team->exchange_step < 0 && gj_member_close_run(member) == GJ_DEVICE_LOST)
+	if ((team->exchange_step < 0 || team->finished) &&
+		gj_member_close_run(member) == GJ_DEVICE_LOST)
 		member->lost = true;
 }
 

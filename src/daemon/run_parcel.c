@@ -14,11 +14,13 @@
 #include <string.h>
 
 /* Rows of a parcel at most, and the part of the memory left that all this may take. */
-#define GJ_PARCEL_ROWS		(16u * GJ_MAX_TUPLES)
+#define GJ_PARCEL_ROWS		(64u * GJ_MAX_TUPLES)
 #define GJ_EXCHANGE_SHARE	4
 
 /* A run has so many parcels to send, or of 1 M rows each: some are joined while others are copied. */
-#define GJ_PARCELS_EACH		8
+#define GJ_PARCELS_EACH		4
+/* Shares of several devices are never quite equal: a parcel has room for so much more of the rows. */
+#define GJ_PARCEL_SPARE		16
 
 /* Rows of a stage. */
 #define GJ_STAGE_ROWS		(4u * GJ_MAX_TUPLES)
@@ -385,6 +387,7 @@ rows_wanted(const GjRunExchange *x, uint64_t expected)
 {
 	uint64_t	n = expected / (x->plan.nparts * GJ_PARCELS_EACH);
 
+	n += n / GJ_PARCEL_SPARE;
 	if (n < GJ_MAX_TUPLES)
 		n = expected < GJ_MAX_TUPLES ? expected : GJ_MAX_TUPLES;
 	return n > GJ_MAX_TUPLES / 4 ? n : GJ_MAX_TUPLES / 4;

@@ -426,12 +426,17 @@ gj_team_source_end(GjTeam *team, uint32_t source)
 	GJ_TRY(read_waiting(team, 0));
 	if (!team->partition)
 	{
+		bool		kept = false;
+
 		GJ_TRY(gj_team_drain(team));
 		if (gj_exchange_has(team, source))
-			GJ_TRY(gj_exchange_end(team, source));
+			GJ_TRY(gj_exchange_end(team, source, &kept));
 		if (source == 0)
 			GJ_TRY(send_inner_rows(team));
-		GJ_TRY(gj_team_for_all(team, GJ_TASK_SOURCE_END, source));
+		GJ_TRY(gj_team_post_for_all(team, GJ_TASK_SOURCE_END, source));
+		/* nothing is built of a side that was kept, and no memory taken for it */
+		if (!kept)
+			GJ_TRY(gj_team_drain(team));
 		return source > 0 && exchanges && inner_ended(team) ?
 			gj_exchange_start(team) : GJ_OK;
 	}
@@ -515,6 +520,7 @@ gj_team_finish(GjTeam *team, GjRunStats *stats)
 		GJ_TRY(gj_team_drain(team));
 	if (!team->partition || gj_partition_is_whole(team->partition))
 		GJ_TRY(gj_team_for_all(team, GJ_TASK_FINISH, 0));
+	team->finished = true;
 	for (uint32_t i = 0; i < 2; i++)
 	{
 		if (!team->groups[i])

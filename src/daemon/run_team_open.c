@@ -112,13 +112,13 @@ start_members(GjTeam *team, GjErrorText *why)
 	{
 		if (!gj_member_start(&team->members[i]))
 			status = GJ_OUT_OF_HOST_MEMORY;
-		else if (!team->partition && team->exchange_step < 0)
-			status = gj_member_prepare_run(&team->members[i], team->program);
+		else if (!team->partition)
+			status = team->exchange_step >= 0 ? gj_exchange_prepare(&team->members[i]) :
+				gj_member_prepare_run(&team->members[i], team->program);
 	}
 	/* each starts its own, while the backend is told, and asks what is resident */
 	if (status == GJ_OK && !team->partition)
-		status = team->exchange_step >= 0 ? gj_team_for_all(team, GJ_TASK_OPEN, 0) :
-			gj_team_post_for_all(team, GJ_TASK_OPEN, 0);
+		status = gj_team_post_for_all(team, GJ_TASK_OPEN, 0);
 	if (status != GJ_OK)
 	{
 		pthread_mutex_lock(&team->lock);

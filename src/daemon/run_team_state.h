@@ -27,7 +27,7 @@ typedef struct GjTeamGroups GjTeamGroups;
 
 typedef enum GjTaskKind
 {
-	GJ_TASK_OPEN,				/* start the member's run, or, of an exchange, open it */
+	GJ_TASK_OPEN,				/* start the member's run */
 	GJ_TASK_CHUNK,
 	GJ_TASK_USE,				/* resident fragments of the outer side, the member's own */
 	GJ_TASK_USE_INNER,			/* one of an inner side, wherever it lies */
@@ -126,6 +126,7 @@ typedef struct GjMember
 	GjTaskList	own;			/* guarded by lock */
 	GjTaskList	inbox;			/* guarded by lock: parcels, ahead of anything else */
 	GjTaskList	held;			/* USE_INNER, done, whose fragments its run reads when their source ends */
+	bool		reserved;		/* RESERVE was done */
 	bool		sent;			/* the run has made something */
 	bool		complete;		/* its run is; guarded by lock */
 	bool		restless;		/* the run may have chunks that it has not worked on, and does
@@ -179,6 +180,7 @@ struct GjTeam
 	GjTeamGroups *groups[2];
 	uint32_t	ended;			/* sources, one bit each */
 	bool		complete;
+	bool		finished;		/* the runs of all members are, so that none reads what is another's */
 	int			wake_fd;		/* eventfd; -1 if direct */
 	uint64_t	next_tile;		/* atomic: of sets, that no member has taken */
 	uint32_t	tile_pairs;		/* GjRunHost */
@@ -293,10 +295,16 @@ extern uint64_t gj_exchange_saves(const GjProgram *program, int step, uint32_t n
 /* True if rows of the source are exchanged. */
 extern bool gj_exchange_has(const GjTeam *team, uint32_t source);
 
-/* The source has ended, and no member works on anything: waits until its rows are where they belong. */
-extern GjStatus gj_exchange_end(GjTeam *team, uint32_t source);
+/*
+ * The source has ended, and no member works on anything: waits until its rows are where they belong.
+ * *kept: all members have a side that was kept, and their runs will find it.
+ */
+extern GjStatus gj_exchange_end(GjTeam *team, uint32_t source, bool *kept);
 
-/* All inner sides are built, and no member works on anything: reserves what outer rows need. */
+/*
+ * All inner sides are built or were kept, and no member takes memory: reserves what outer rows need.
+ * Waits where rows may be returned before the end of the run.
+ */
 extern GjStatus gj_exchange_start(GjTeam *team);
 
 /*
@@ -305,13 +313,18 @@ extern GjStatus gj_exchange_start(GjTeam *team);
  */
 extern GjStatus gj_exchange_end_outer(GjTeam *team);
 
-/* Opens the run of a member. */
-extern void gj_exchange_open(GjMember *member, GjStatus *status);
+/* Prepares the run of a member, in any thread. */
+extern GjStatus gj_exchange_prepare(GjMember *member);
 
 /* GjRunHost's functions, arg is the member. */
 extern GjStatus gj_member_get_parcel(void *arg, GjParcel *parcels, uint32_t n, GjParcel **parcel);
 extern GjStatus gj_member_send_parcel(void *arg, GjParcel *parcel);
 
+/*
+ * True: there is a parcel, and the member can take it: outer rows need its inner sides, and room.
+ * The lock is held.
+ */
+extern bool gj_member_takes_parcels(const GjMember *member);
 /* True: the next of the member's own tasks has to wait for parcels.  The lock is held. */
 extern bool gj_member_awaits_parcels(const GjMember *member);
 /* GJ_TASK_SEND and GJ_TASK_RECEIVE. */
