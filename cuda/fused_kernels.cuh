@@ -143,6 +143,31 @@ append_tuples(const TupleList &to, uint32_t end, const Part &part, uint32_t p, c
 	}
 }
 
+/*
+ * Takes the tuples of every stride'th chunk through a stage, R of a thread at a time, and calls
+ * then(p, part, alive) for what comes out: all threads of a warp call it together.
+ */
+template <uint32_t R, bool has_code, typename Then>
+static __device__ __forceinline__ void
+take_chunks(const GjFusedPlan &plan, const Input &input, const Stage &stage, uint32_t stride,
+			Shared *shared, Tuples<R> &t, Then then)
+{
+	for (uint32_t chunk = blockIdx.x * stride; chunk < input.nchunks; chunk += gridDim.x * stride)
+	{
+		const uint32_t p = start_chunk<R, has_code>(plan, input, chunk, shared, t);
+		const Part part = input.parts[p];
+		const uint32_t first = (chunk - part.first_chunk) * input.chunk;
+		const uint32_t end = min(first + input.chunk, tuples_of(stage, part, p));
+
+		for (uint32_t base = first; base < end; base += R * GJ_THREADS)
+			then(p, part,
+				 take_tuples<R, has_code>(plan, stage, part.first_row, base + threadIdx.x,
+										  tuples_before<R>(base, end), t, shared->counts));
+		/* `then` may have left some behind */
+		__syncwarp();
+	}
+}
+
 /* Takes every stride'th chunk through a stage, and appends what comes out (to.n = NULL: nowhere).
  */
 template <bool has_code>
@@ -157,23 +182,13 @@ __launch_bounds__(GJ_THREADS)
 	__shared__ Shared shared;
 	Tuples<R> t = start_block<R>(&code, plan, &shared, memory);
 
-	for (uint32_t chunk = blockIdx.x * stride; chunk < input.nchunks; chunk += gridDim.x * stride)
+	const auto append = [&](uint32_t p, const Part &part, uint32_t alive)
 	{
-		const uint32_t p = start_chunk<R, has_code>(plan, input, chunk, &shared, t);
-		const Part part = input.parts[p];
-		const uint32_t first = (chunk - part.first_chunk) * input.chunk;
-		const uint32_t end = min(first + input.chunk, tuples_of(stage, part, p));
+		if (to.n != NULL)
+			append_tuples<R>(to, stage.end, part, p, t, alive);
+	};
 
-		for (uint32_t base = first; base < end; base += R * GJ_THREADS)
-		{
-			const uint32_t alive =
-				take_tuples<R, has_code>(plan, stage, part.first_row, base + threadIdx.x,
-										 tuples_before<R>(base, end), t, shared.counts);
-
-			if (to.n != NULL)
-				append_tuples<R>(to, stage.end, part, p, t, alive);
-		}
-	}
+	take_chunks<R, has_code>(plan, input, stage, stride, &shared, t, append);
 	end_block(plan, input, &shared, t.status);
 }
 
@@ -200,42 +215,32 @@ __launch_bounds__(GJ_THREADS, most <= 2 ? 3 : 2)
 #pragma unroll
 	for (uint32_t a = 0; a < most; a++)
 		gj_agg_start(&state[a]);
-	for (uint32_t chunk = blockIdx.x; chunk < input.nchunks; chunk += gridDim.x)
+	const auto add = [&](uint32_t p, const Part &part, uint32_t alive)
 	{
-		const uint32_t p = start_chunk<R, has_code>(plan, input, chunk, &shared, t);
-		const Part part = input.parts[p];
-		const uint32_t first = (chunk - part.first_chunk) * input.chunk;
-		const uint32_t end = min(first + input.chunk, tuples_of(stage, part, p));
+		Values<R> values = {};
 
-		for (uint32_t base = first; base < end; base += R * GJ_THREADS)
-		{
-			const uint32_t alive =
-				take_tuples<R, has_code>(plan, stage, part.first_row, base + threadIdx.x,
-										 tuples_before<R>(base, end), t, shared.counts);
-			Values<R> values = {};
-
-			if (alive == 0)
-				continue;
+		if (alive == 0)
+			return;
 #pragma unroll
-			for (uint32_t a = 0; a < most; a++)
+		for (uint32_t a = 0; a < most; a++)
+		{
+			if (a >= plan.naggregates)
+				continue;
+			/* neighbours of one argument take the same value */
+			if (a == 0 || plan.aggregate_expr[a] != plan.aggregate_expr[a - 1])
 			{
-				if (a >= plan.naggregates)
-					continue;
-				/* neighbours of one argument take the same value */
-				if (a == 0 || plan.aggregate_expr[a] != plan.aggregate_expr[a - 1])
-				{
-					const GjFusedExpr &e = plan.exprs[plan.aggregate_expr[a]];
+				const GjFusedExpr &e = plan.exprs[plan.aggregate_expr[a]];
 
-					if (e.form == GJ_FUSED_NONE)
-						values.known = alive;
-					else
-						values = values_of<R, has_code>(e, t, alive);
-				}
-				add_values<R>(plan.aggregate_op[a], &state[a], values);
+				if (e.form == GJ_FUSED_NONE)
+					values.known = alive;
+				else
+					values = values_of<R, has_code>(e, t, alive);
 			}
+			add_values<R>(plan.aggregate_op[a], &state[a], values);
 		}
-		__syncwarp();
-	}
+	};
+
+	take_chunks<R, has_code>(plan, input, stage, 1, &shared, t, add);
 	end_block(plan, input, &shared, t.status);
 #pragma unroll
 	for (uint32_t a = 0; a < most; a++)
@@ -316,46 +321,36 @@ __launch_bounds__(GJ_THREADS, 2)
 
 	if constexpr (local)
 		start_table(plan, local_table, nstates, table);
-	for (uint32_t chunk = blockIdx.x; chunk < input.nchunks; chunk += gridDim.x)
+	const auto add = [&](uint32_t p, const Part &part, uint32_t alive)
 	{
-		const uint32_t p = start_chunk<R, has_code>(plan, input, chunk, &shared, t);
-		const Part part = input.parts[p];
-		const uint32_t first = (chunk - part.first_chunk) * input.chunk;
-		const uint32_t end = min(first + input.chunk, tuples_of(stage, part, p));
+		uint32_t group[R];
+		uint32_t known = 0;
 
-		for (uint32_t base = first; base < end; base += R * GJ_THREADS)
-		{
-			const uint32_t alive =
-				take_tuples<R, has_code>(plan, stage, part.first_row, base + threadIdx.x,
-										 tuples_before<R>(base, end), t, shared.counts);
-
-			uint32_t group[R];
-			uint32_t known = 0;
-
-			if (!__any_sync(0xFFFFFFFF, alive != 0))
-				continue;
-			groups_of<R, has_code>(plan, groups, t, alive, group);
+		if (!__any_sync(0xFFFFFFFF, alive != 0))
+			return;
+		groups_of<R, has_code>(plan, groups, t, alive, group);
 #pragma unroll
-			for (uint32_t i = 0; i < R; i++)
-			{
-				known |= (uint32_t) (group[i] != GJ_FUSED_NO_GROUP) << i;
-				write_missed<R>(plan, input, missed, p, t, i,
-								(alive >> i & 1) && group[i] == GJ_FUSED_NO_GROUP);
-			}
-			add_tuples<R, has_code>(
-				plan, t, known,
-				[&](uint32_t a, uint32_t op, const Values<R> &values)
-				{
-					if constexpr (local)
-						add_locally<R>(op,
-									   table + local_table.at[a] +
-										   (words_of(op) == STATE_WORDS ? STATE_WORDS : 1) * copy,
-									   nstates, values, group);
-					else
-						add_globally<R>(op, groups.state[a], values, group);
-				});
+		for (uint32_t i = 0; i < R; i++)
+		{
+			known |= (uint32_t) (group[i] != GJ_FUSED_NO_GROUP) << i;
+			write_missed<R>(plan, input, missed, p, t, i,
+							(alive >> i & 1) && group[i] == GJ_FUSED_NO_GROUP);
 		}
-	}
+		add_tuples<R, has_code>(
+			plan, t, known,
+			[&](uint32_t a, uint32_t op, const Values<R> &values)
+			{
+				if constexpr (local)
+					add_locally<R>(op,
+								   table + local_table.at[a] +
+									   (words_of(op) == STATE_WORDS ? STATE_WORDS : 1) * copy,
+								   nstates, values, group);
+				else
+					add_globally<R>(op, groups.state[a], values, group);
+			});
+	};
+
+	take_chunks<R, has_code>(plan, input, stage, 1, &shared, t, add);
 	end_block(plan, input, &shared, t.status);
 	if constexpr (local)
 	{
