@@ -82,3 +82,23 @@ SELECT gj_same('SELECT f.t, d.name, count(*), sum(f.v + d.w) FROM fact f JOIN di
 RESET gpujoin.device_memory_limit;
 
 DROP TABLE fact, dim, small;
+
+-- a large inner side whose keys have gaps, of which one column is read, none or two: cold and twice resident, and after a change
+CREATE TABLE gaps_f WITH (autovacuum_enabled = off) AS
+SELECT (i * 7919::bigint % 1300000) * 1000 AS k, i % 100 AS v FROM generate_series(1, 1200000) i;
+CREATE TABLE gaps_d WITH (autovacuum_enabled = off) AS
+SELECT (i * 104729::bigint % 1100000) * 1000 AS k, i % 1000 - 500 AS w, i * 10000000000 AS x FROM generate_series(1, 1100000) i;
+VACUUM (ANALYZE, FREEZE) gaps_f;
+VACUUM (ANALYZE, FREEZE) gaps_d;
+SELECT gj_same('SELECT count(*), sum(f.v + d.w), sum(d.w) FROM gaps_f f JOIN gaps_d d USING (k)') FROM generate_series(1, 3);
+SELECT gj_same('SELECT count(*), sum(f.v), sum(d.x - f.v) FROM gaps_f f JOIN gaps_d d USING (k) WHERE f.v < 70') FROM generate_series(1, 3);
+SELECT gj_same('SELECT sum(d.w), sum(d.x), sum(f.v) FROM gaps_f f JOIN gaps_d d USING (k)') FROM generate_series(1, 2);
+SELECT gj_same('SELECT sum(d.w), sum(f.v) FROM gaps_f f JOIN gaps_d d USING (k) JOIN small s ON f.v = s.a') FROM generate_series(1, 2);
+UPDATE gaps_d SET w = NULL WHERE k = 5000;
+UPDATE gaps_d SET x = 7, k = -9223372036854775808 WHERE k = 6000;
+SELECT gj_same('SELECT count(*), sum(f.v + d.w), sum(d.w) FROM gaps_f f JOIN gaps_d d USING (k)');
+SELECT gj_same('SELECT count(*), sum(f.v), sum(d.x - f.v) FROM gaps_f f JOIN gaps_d d USING (k) WHERE f.v < 70');
+VACUUM gaps_d;
+SELECT gj_same('SELECT count(*), sum(f.v + d.w), sum(d.w) FROM gaps_f f JOIN gaps_d d USING (k)') FROM generate_series(1, 2);
+SELECT gj_same('SELECT count(*), sum(f.v), sum(d.x - f.v) FROM gaps_f f JOIN gaps_d d USING (k) WHERE f.v < 70') FROM generate_series(1, 2);
+DROP TABLE gaps_f, gaps_d;
