@@ -81,7 +81,6 @@ SET gpujoin.device_memory_limit = '64MB';
 SELECT gj_same('SELECT f.t, d.name, count(*), sum(f.v + d.w) FROM fact f JOIN dim d USING (k) GROUP BY 1, 2') FROM generate_series(1, 2);
 RESET gpujoin.device_memory_limit;
 
-DROP TABLE fact, dim, small;
 
 -- a large inner side whose keys have gaps, of which one column is read, none or two: cold and twice resident, and after a change
 CREATE TABLE gaps_f WITH (autovacuum_enabled = off) AS
@@ -101,4 +100,4 @@ SELECT gj_same('SELECT count(*), sum(f.v), sum(d.x - f.v) FROM gaps_f f JOIN gap
 VACUUM gaps_d;
 SELECT gj_same('SELECT count(*), sum(f.v + d.w), sum(d.w) FROM gaps_f f JOIN gaps_d d USING (k)') FROM generate_series(1, 2);
 SELECT gj_same('SELECT count(*), sum(f.v), sum(d.x - f.v) FROM gaps_f f JOIN gaps_d d USING (k) WHERE f.v < 70') FROM generate_series(1, 2);
-DROP TABLE gaps_f, gaps_d;
+DROP TABLE fact, dim, small, gaps_f, gaps_d;
