@@ -106,19 +106,16 @@ extern bool gj_run_place(const GjRun *run, uint32_t source, const uint8_t *chunk
 extern GjStatus gj_run_use(GjRun *run, uint32_t source, uint32_t n, const GjUse *uses);
 
 /*
- * The same of one fragment of an inner source, which lies on the device of another run, or of
- * this one.  It is taken from that run, once; then all runs are told to use it; when the source
- * has ended for all of them it is given back with `use`, or without if a run has failed.
+ * The same of fragments of an inner source that several runs use, wherever they lie.  Each is taken
+ * from the run that has it on its device, once; then all runs are told to use them; when the source
+ * has ended for all of these they are given back (gj_resident_give_back).
  */
-typedef struct GjFragment GjFragment;
+typedef struct GjPinned GjPinned;
 
-/* NULL: it was not told of.  *table: the source's table that it belongs to. */
-extern GjFragment *gj_run_take_fragment(GjRun *run, uint32_t source, uint64_t id,
-										uint32_t *table);
-extern GjStatus gj_run_use_fragment(GjRun *run, uint32_t source, uint32_t table, const GjUse *use,
-									GjFragment *fragment, GjDeviceEntry *owner);
-extern void gj_fragment_give_back(GjDeviceEntry *owner, GjFragment *fragment,
-								  const GjUse *use);
+/* *pinned: the fragment that was told of by that id, all pages.  False: it was not. */
+extern bool gj_run_take_fragment(GjRun *run, uint32_t source, uint64_t id, GjPinned *pinned);
+/* The bits of their pages stay until the source has ended. */
+extern GjStatus gj_run_use_shared(GjRun *run, uint32_t source, uint32_t n, const GjPinned *used);
 
 extern GjStatus gj_run_source_end(GjRun *run, uint32_t source);
 /* True if the source is an inner one that was kept as it was built: the queue works on none of it. */

@@ -374,6 +374,24 @@ gj_resident_unpin(GjResident *store, const GjPinned *pinned, uint32_t n)
 	pthread_mutex_unlock(&store->memory->lock);
 }
 
+void
+gj_resident_give_back(GjResident *store, GjPinned *used, const GjUse *uses, uint32_t n)
+{
+	pthread_mutex_lock(&store->memory->lock);
+	for (uint32_t i = 0; i < n; i++)
+	{
+		GjFragment *fragment = used[i].fragment;
+
+		if (!fragment || fragment->entry != store->entry)
+			continue;
+		if (uses)
+			note_use(store, fragment, &uses[i]);
+		unpin(store, fragment);
+		used[i].fragment = NULL;
+	}
+	pthread_mutex_unlock(&store->memory->lock);
+}
+
 /* ---- keeping */
 
 GjFragment *
@@ -401,7 +419,7 @@ gj_fragment_create(const GjWanted *wanted, uint32_t number, uint32_t npages)
 void
 gj_fragment_discard(GjResident *store, GjFragment *fragment)
 {
-	gj_resident_unpin(store, &(GjPinned) {fragment, 0}, 1);
+	gj_resident_unpin(store, &(GjPinned) {fragment, 0, NULL}, 1);
 }
 
 /* Allocates a buffer of a fragment that is being filled, for use after settle(). */
@@ -679,6 +697,7 @@ gj_resident_publish(GjResident *store, GjFragment *fragment)
 	}
 	fragment->id = (uint64_t) store->entry->info.ordinal << GJ_FRAGMENT_DEVICE_SHIFT |
 		++store->last_id;
+	fragment->entry = store->entry;
 	fragment->next = *at;
 	*at = fragment;
 	fragment->published = true;
@@ -794,7 +813,7 @@ gj_resident_list(GjDeviceEntry *entry, GjCached **list)
 	}
 	for (GjSide *side = memory->store ? memory->store->sides : NULL; side; side = side->next)
 	{
-		/* one of several tables: of the first that was loaded */
+		/* one of several tables: of the first */
 		GjCached   *cached = find_cached(list, &n, &side->fragments[0].relation);
 
 		if (!cached)

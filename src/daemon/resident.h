@@ -51,6 +51,7 @@ typedef struct GjFragment
 	uint64_t	nbytes;			/* device memory */
 
 	uint64_t	id;				/* the device's ordinal from GJ_FRAGMENT_DEVICE_SHIFT on */
+	GjDeviceEntry *entry;		/* the device, once it is published */
 	GjRelationKey relation;
 	uint32_t	number;
 	uint32_t	npages;
@@ -81,7 +82,15 @@ typedef struct GjPinned
 {
 	GjFragment *fragment;		/* NULL once used */
 	uint32_t	table;			/* of the source */
+	const uint64_t *pages;		/* that an inner side has rows of, one bit each; NULL: all */
 } GjPinned;
+
+/* The pages of a use; NULL: all, even if it names them one by one. */
+static inline const uint64_t *
+gj_use_pages(const GjUse *use, const GjFragment *fragment)
+{
+	return use->pages && !gj_pages_all(use->pages, fragment->npages) ? use->pages : NULL;
+}
 
 /* A fragment that was looked for, pinned, and what a backend must know of it. */
 typedef struct GjFound
@@ -98,7 +107,7 @@ typedef struct GjSideFragment
 	uint32_t	number;
 	uint32_t	table;			/* of the source: which of its columns were read */
 	uint64_t	id;
-	uint64_t	pages[GJ_FRAGMENT_WORDS];	/* whose rows it has */
+	const uint64_t *pages;		/* whose rows it has, one bit each; NULL: all */
 } GjSideFragment;
 
 /*
@@ -119,7 +128,7 @@ typedef struct GjSide
 	uint64_t	hits;
 	uint64_t	nbytes;			/* device memory */
 	uint32_t	nfragments;
-	GjSideFragment *fragments;	/* by id and table */
+	GjSideFragment *fragments;	/* by table, number and id; one block with their pages */
 	uint32_t	nkey;			/* bytes of the key */
 	uint8_t    *key;
 	uint64_t	nloaded;		/* its rows, before a filter of the build */
@@ -171,6 +180,13 @@ extern void gj_resident_used(GjResident *store, const GjPinned *used, const GjUs
 
 /* Unpins those that are not NULL. */
 extern void gj_resident_unpin(GjResident *store, const GjPinned *pinned, uint32_t n);
+
+/*
+ * Notes uses (NULL: there were none) of the fragments that lie on this device, and unpins them: they
+ * are NULL then, as may be others.
+ */
+extern void gj_resident_give_back(GjResident *store, GjPinned *used, const GjUse *uses,
+								  uint32_t n);
 
 /* A fragment to be filled, unpublished and pinned; NULL: out of host memory. */
 extern GjFragment *gj_fragment_create(const GjWanted *wanted, uint32_t number, uint32_t npages);

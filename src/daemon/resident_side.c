@@ -149,6 +149,12 @@ gj_side_unpin(GjResident *store, GjSide *side)
 /* ---- finding and keeping; the lock is held by `find` */
 
 static bool
+same_pages(const uint64_t *x, const uint64_t *y)
+{
+	return x && y ? memcmp(x, y, GJ_FRAGMENT_WORDS * sizeof(uint64_t)) == 0 : x == y;
+}
+
+static bool
 same_side(const GjSide *side, const GjSideFragment *fragments, uint32_t nfragments,
 		  const uint8_t *key, uint32_t nkey)
 {
@@ -157,7 +163,7 @@ same_side(const GjSide *side, const GjSideFragment *fragments, uint32_t nfragmen
 	for (uint32_t i = 0; i < nfragments; i++)
 		if (side->fragments[i].id != fragments[i].id ||
 			side->fragments[i].table != fragments[i].table ||
-			memcmp(side->fragments[i].pages, fragments[i].pages, sizeof(fragments[i].pages)) != 0)
+			!same_pages(side->fragments[i].pages, fragments[i].pages))
 			return false;
 	return true;
 }

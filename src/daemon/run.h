@@ -143,14 +143,6 @@ typedef enum GjRowMatch
 	GJ_ROW_FILTERED				/* by the source's filter: not there at all */
 } GjRowMatch;
 
-/* Pages of a fragment, pinned, that an inner side is made of when its source ends. */
-typedef struct GjRunUse
-{
-	GjPinned	used;
-	GjDeviceEntry *owner;		/* of shared ones: where it lies */
-	uint64_t	pages[GJ_FRAGMENT_WORDS];
-} GjRunUse;
-
 /* Of a source that its backend has asked about; all zero if it has not. */
 typedef struct GjRunResident
 {
@@ -164,9 +156,9 @@ typedef struct GjRunResident
 	GjFragment *building;		/* what its chunks fill */
 	bool		full;			/* there was no room for one */
 	/* of an inner side */
-	GjRunUse   *uses;			/* what it is made of, beside chunks */
+	GjPinned   *uses;			/* what it is made of, beside chunks; their pages are its own */
 	uint32_t	nuses;
-	GjRunUse   *shared;			/* the same, pinned for several runs, which all use them */
+	GjPinned   *shared;			/* the same, pinned for several runs, which all use them */
 	uint32_t	nshared;
 	GjSideFragment *made;		/* fragments that its chunks have filled, all pages valid */
 	uint32_t	nmade;
@@ -554,9 +546,11 @@ extern GjStatus gj_run_kept(GjRun *run, uint32_t source, const GjKept *kept, GjL
 /* Slots have been read: fragments that were complete with them are there. */
 extern GjStatus gj_run_arrived(GjRun *run);
 /* Appends the rows of pages of a fragment to the relation of an inner source. */
-extern GjStatus gj_run_append_use(GjRun *run, uint32_t source, const GjRunUse *use);
+extern GjStatus gj_run_append_use(GjRun *run, uint32_t source, const GjPinned *use);
 /* The same of those that several runs use, wherever they lie.  Waits. */
 extern GjStatus gj_run_append_shared(GjRun *run, uint32_t source);
+/* Gives the first n of resident->uses back, after the queue was waited for. */
+extern void gj_run_drop_uses(GjRunResident *resident, uint32_t n);
 /* Gives all fragments back, after the queue was waited for. */
 extern void gj_run_release(GjRun *run, uint32_t source);
 

@@ -17,6 +17,7 @@
 
 #include "../rows/aggregate.h"
 #include "../wire/messages.h"
+#include "resident.h"
 #include "spin.h"
 
 /* what the cpu device works on lies here: some 400 kB, and three times that with sanitizers */
@@ -310,7 +311,7 @@ gj_member_finish_run(GjMember *member, uint32_t counted)
 /* ---- tasks */
 
 void
-gj_team_drop_shared(GjTeam *team, GjSharedUse *shared, bool failed)
+gj_team_drop_shared(GjTeam *team, GjSharedUses *shared, bool failed)
 {
 	bool		last;
 
@@ -320,7 +321,14 @@ gj_team_drop_shared(GjTeam *team, GjSharedUse *shared, bool failed)
 	pthread_mutex_unlock(&team->lock);
 	if (!last)
 		return;
-	gj_fragment_give_back(shared->owner, shared->fragment, shared->failed ? NULL : &shared->use);
+	for (uint32_t i = 0; i < team->nmembers; i++)
+	{
+		GjResident *store = team->members[i].entry->memory.store;
+
+		if (store)
+			gj_resident_give_back(store, shared->used, shared->failed ? NULL : shared->uses,
+								  shared->n);
+	}
 	free(shared);
 }
 
@@ -509,10 +517,9 @@ do_task(GjMember *member, const GjTask *task)
 			return gj_run_use(member->run, task->source, task->nrows,
 							  (const GjUse *) task->memory);
 		case GJ_TASK_USE_INNER:
-			member->restless = true;
-			return gj_run_use_fragment(member->run, task->source, task->shared->table,
-									   &task->shared->use, task->shared->fragment,
-									   task->shared->owner);
+			/* only noted, too */
+			return gj_run_use_shared(member->run, task->source, task->shared->n,
+									 task->shared->used);
 		case GJ_TASK_CHUNK:
 			member->nchunks += task->source == 0;
 			gj_run_may_keep(member->run, task->keep || task->source == 0);

@@ -95,7 +95,7 @@ remember_pinned(GjRunResident *resident, GjFragment *fragment, uint32_t table)
 			return false;
 		resident->pinned = grown;
 	}
-	resident->pinned[resident->npinned++] = (GjPinned) {fragment, table};
+	resident->pinned[resident->npinned++] = (GjPinned) {fragment, table, NULL};
 	return true;
 }
 
@@ -110,7 +110,7 @@ typedef struct GjFoundBatch
 static void
 unpin_one(GjRunResident *resident, GjFragment *fragment)
 {
-	gj_resident_unpin(resident->store, &(GjPinned) {fragment, 0}, 1);
+	gj_resident_unpin(resident->store, &(GjPinned) {fragment, 0, NULL}, 1);
 }
 
 /*
@@ -488,34 +488,39 @@ use_rows(GjRun *run, uint32_t source, GjPinned used, GjRowRange *ranges, uint32_
 static GjStatus
 take_pinned(GjRun *run, uint32_t source, uint64_t id, GjPinned *pinned)
 {
-	*pinned = (GjPinned) {NULL, 0};
-	pinned->fragment = gj_run_take_fragment(run, source, id, &pinned->table);
-	if (!pinned->fragment)
-		return gj_run_fail(run, GJ_BAD_PROGRAM, "use of a fragment that was not told of");
-	return GJ_OK;
+	return gj_run_take_fragment(run, source, id, pinned) ? GJ_OK :
+		gj_run_fail(run, GJ_BAD_PROGRAM, "use of a fragment that was not told of");
 }
 
 GjStatus
-gj_run_append_use(GjRun *run, uint32_t source, const GjRunUse *use)
+gj_run_append_use(GjRun *run, uint32_t source, const GjPinned *use)
 {
 	GjRowRange *ranges = malloc(GJ_FRAGMENT_BLOCKS * sizeof(GjRowRange));
 	GjStatus	status = GJ_OUT_OF_HOST_MEMORY;
 
 	if (ranges)
-		status = use_rows(run, source, use->used, ranges,
-						  find_ranges(use->used.fragment, use->pages, ranges));
+		status = use_rows(run, source, *use, ranges,
+						  find_ranges(use->fragment, use->pages, ranges));
 	free(ranges);
 	return status;
 }
 
-/* The pages of a use, as bits. */
-static void
-note_pages(const GjUse *use, const GjFragment *fragment, uint64_t pages[GJ_FRAGMENT_WORDS])
+/* Copies the pages of a use, unless it has all. */
+static GjStatus
+copy_pages(const GjUse *use, GjPinned *used)
 {
-	if (use->pages)
-		memcpy(pages, use->pages, GJ_FRAGMENT_WORDS * sizeof(uint64_t));
-	else
-		gj_pages_first(pages, fragment->npages);
+	const size_t nbytes = GJ_FRAGMENT_WORDS * sizeof(uint64_t);
+	const uint64_t *pages = gj_use_pages(use, used->fragment);
+	uint64_t   *copy;
+
+	if (!pages)
+		return GJ_OK;
+	copy = malloc(nbytes);
+	if (!copy)
+		return GJ_OUT_OF_HOST_MEMORY;
+	memcpy(copy, pages, nbytes);
+	used->pages = copy;
+	return GJ_OK;
 }
 
 /* Remembers what an inner source is to be made of; the pins go with it. */
@@ -523,21 +528,32 @@ static GjStatus
 remember_uses(GjRun *run, uint32_t source, const GjUse *uses, uint32_t n)
 {
 	GjRunResident *resident = &run->resident[source];
-	GjRunUse   *grown = realloc(resident->uses, (resident->nuses + n + 1) * sizeof(GjRunUse));
+	GjPinned   *grown = realloc(resident->uses, (resident->nuses + n + 1) * sizeof(GjPinned));
 
 	if (!grown)
 		return GJ_OUT_OF_HOST_MEMORY;
 	resident->uses = grown;
+	grown += resident->nuses;
 	for (uint32_t i = 0; i < n; i++)
 	{
-		GjRunUse   *use = &resident->uses[resident->nuses];
-
-		GJ_TRY(take_pinned(run, source, uses[i].id, &use->used));
+		GJ_TRY(take_pinned(run, source, uses[i].id, &grown[i]));
 		resident->nuses++;
-		note_pages(&uses[i], use->used.fragment, use->pages);
-		gj_resident_used(resident->store, &use->used, &uses[i], 1);
+		GJ_TRY(copy_pages(&uses[i], &grown[i]));
 	}
+	gj_resident_used(resident->store, grown, uses, n);
 	return GJ_OK;
+}
+
+void
+gj_run_drop_uses(GjRunResident *resident, uint32_t n)
+{
+	if (n == 0)
+		return;
+	gj_resident_unpin(resident->store, resident->uses, n);
+	for (uint32_t i = 0; i < n; i++)
+		free((void *) resident->uses[i].pages);
+	resident->nuses -= n;
+	memmove(resident->uses, resident->uses + n, resident->nuses * sizeof(GjPinned));
 }
 
 /* Keeps the pins of fragments until the queue has read them: gj_run_release. */
@@ -602,37 +618,32 @@ gj_run_use(GjRun *run, uint32_t source, uint32_t n, const GjUse *uses)
 
 /* ---- fragments that several runs use */
 
-GjFragment *
-gj_run_take_fragment(GjRun *run, uint32_t source, uint64_t id, uint32_t *table)
+bool
+gj_run_take_fragment(GjRun *run, uint32_t source, uint64_t id, GjPinned *pinned)
 {
 	GjRunResident *resident = &run->resident[source];
 	uint64_t	at = id & ((UINT64_C(1) << GJ_FRAGMENT_DEVICE_SHIFT) - 1);
-	GjFragment *fragment;
 
-	if (at >= resident->npinned)
-		return NULL;
-	fragment = resident->pinned[at].fragment;
-	*table = resident->pinned[at].table;
+	if (at >= resident->npinned || !resident->pinned[at].fragment)
+		return false;
+	*pinned = resident->pinned[at];
 	resident->pinned[at].fragment = NULL;
-	return fragment;
+	return true;
 }
 
 GjStatus
-gj_run_use_fragment(GjRun *run, uint32_t source, uint32_t table, const GjUse *use,
-					GjFragment *fragment, GjDeviceEntry *owner)
+gj_run_use_shared(GjRun *run, uint32_t source, uint32_t n, const GjPinned *used)
 {
 	GjRunResident *resident = &run->resident[source];
-	GjRunUse   *grown;
+	GjPinned   *grown;
 
 	GJ_TRY(gj_run_may_load(run, source));
-	grown = realloc(resident->shared, (resident->nshared + 1) * sizeof(GjRunUse));
+	grown = realloc(resident->shared, (resident->nshared + n + 1) * sizeof(GjPinned));
 	if (!grown)
 		return GJ_OUT_OF_HOST_MEMORY;
 	resident->shared = grown;
-	grown += resident->nshared++;
-	grown->used = (GjPinned) {fragment, table};
-	grown->owner = owner;
-	note_pages(use, fragment, grown->pages);
+	memcpy(grown + resident->nshared, used, n * sizeof(GjPinned));
+	resident->nshared += n;
 	return GJ_OK;
 }
 
@@ -645,28 +656,17 @@ gj_run_append_shared(GjRun *run, uint32_t source)
 
 	for (uint32_t i = 0; i < resident->nshared && status == GJ_OK; i++)
 	{
-		const GjRunUse *use = &resident->shared[i];
+		const GjPinned *use = &resident->shared[i];
+		GjDeviceEntry *entry = use->fragment->entry;
 
 		GJ_STOP_CHECK(run);
-		run->work.peer = use->owner == run->entry ? NULL : use->owner->device;
+		run->work.peer = entry == run->entry ? NULL : entry->device;
 		status = gj_run_append_use(run, source, use);
 		run->work.peer = NULL;
 	}
 	/* what the queue still reads must stay where it is */
 	ended = run->work.ops->sync(run->work.queue);
 	return status == GJ_OK ? ended : status;
-}
-
-void
-gj_fragment_give_back(GjDeviceEntry *owner, GjFragment *fragment, const GjUse *use)
-{
-	GjResident *store = owner->memory.store;
-
-	const GjPinned pinned = {fragment, 0};
-
-	if (use)
-		gj_resident_used(store, &pinned, use, 1);
-	gj_resident_unpin(store, &pinned, 1);
 }
 
 /* ---- keeping */
@@ -766,7 +766,7 @@ note_made(GjRunResident *resident, const GjFragment *fragment, uint32_t table)
 	made[resident->nmade] = (GjSideFragment) {
 		.relation = fragment->relation,.number = fragment->number,.table = table,.id = fragment->id
 	};
-	memcpy(made[resident->nmade++].pages, fragment->valid, sizeof(fragment->valid));
+	resident->nmade++;
 	resident->nmade_rows += fragment->nrows;
 	return GJ_OK;
 }
@@ -889,8 +889,7 @@ gj_run_release(GjRun *run, uint32_t source)
 	while (resident->building)
 		stop_building(resident, &resident->building);
 	gj_resident_unpin(resident->store, resident->pinned, resident->npinned);
-	for (uint32_t i = 0; i < resident->nuses; i++)
-		gj_resident_unpin(resident->store, &resident->uses[i].used, 1);
+	gj_run_drop_uses(resident, resident->nuses);
 	gj_resident_unpin(resident->store, resident->held, resident->nheld);
 	free(resident->uses);
 	free(resident->held);

@@ -112,35 +112,59 @@ write_key(const GjRun *run, const GjRunStep *rs, GjKeyWriter *key)
 /* ---- what a side is made of */
 
 static int
-by_id(const void *a, const void *b)
+by_number(const void *a, const void *b)
 {
 	const GjSideFragment *x = a;
 	const GjSideFragment *y = b;
 
-	if (x->id != y->id)
-		return x->id < y->id ? -1 : 1;
-	return x->table < y->table ? -1 : x->table > y->table;
+	if (x->table != y->table)
+		return x->table < y->table ? -1 : 1;
+	if (x->number != y->number)
+		return x->number < y->number ? -1 : 1;
+	return x->id < y->id ? -1 : x->id > y->id;
 }
 
-/* Writes those of one run. */
+/* Backends use the fragments of a table one after the other: there may be nothing to do. */
 static void
-write_fragments(const GjRunResident *resident, GjSideFragment *list)
+sort_fragments(GjSideFragment *list, uint32_t n)
 {
-	for (uint32_t i = 0; i < resident->nuses + resident->nshared; i++)
-	{
-		const GjRunUse *use = i < resident->nuses ? &resident->uses[i] :
-			&resident->shared[i - resident->nuses];
-		const GjFragment *fragment = use->used.fragment;
+	uint32_t	i = 1;
 
-		list[i] = (GjSideFragment) {
-			.relation = fragment->relation,.number = fragment->number,.table = use->used.table,
+	while (i < n && by_number(&list[i - 1], &list[i]) < 0)
+		i++;
+	if (i < n)
+		qsort(list, n, sizeof(GjSideFragment), by_number);
+}
+
+/* Writes fragments that are used, and their pages to *bits; returns where the list ends. */
+static GjSideFragment *
+write_uses(const GjPinned *uses, uint32_t n, GjSideFragment *at, uint64_t **bits)
+{
+	for (uint32_t i = 0; i < n; i++, at++)
+	{
+		const GjFragment *fragment = uses[i].fragment;
+
+		*at = (GjSideFragment) {
+			.relation = fragment->relation,.number = fragment->number,.table = uses[i].table,
 			.id = fragment->id
 		};
-		memcpy(list[i].pages, use->pages, sizeof(use->pages));
+		if (!uses[i].pages)
+			continue;
+		at->pages = memcpy(*bits, uses[i].pages, GJ_FRAGMENT_WORDS * sizeof(uint64_t));
+		*bits += GJ_FRAGMENT_WORDS;
 	}
-	if (resident->nmade > 0)
-		memcpy(list + resident->nuses + resident->nshared, resident->made,
-			   resident->nmade * sizeof(GjSideFragment));
+	return at;
+}
+
+/* Those of which not all pages are used. */
+static uint32_t
+count_partial(const GjPinned *uses, uint32_t n)
+{
+	uint32_t	npartial = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		npartial += uses[i].pages != NULL;
+	return npartial;
 }
 
 /*
@@ -151,6 +175,9 @@ static GjSideFragment *
 list_fragments(GjRun *const *runs, uint32_t nruns, uint32_t source, uint32_t *n)
 {
 	GjSideFragment *list;
+	GjSideFragment *at;
+	uint64_t   *bits;
+	uint32_t	npartial = 0;
 
 	*n = 0;
 	for (uint32_t r = 0; r < nruns; r++)
@@ -160,19 +187,25 @@ list_fragments(GjRun *const *runs, uint32_t nruns, uint32_t source, uint32_t *n)
 		if (resident->nmade_rows != resident->nchunk_rows)
 			return NULL;
 		*n += resident->nuses + resident->nshared + resident->nmade;
+		npartial += count_partial(resident->uses, resident->nuses) +
+			count_partial(resident->shared, resident->nshared);
 	}
-	list = *n > 0 ? malloc(*n * sizeof(GjSideFragment)) : NULL;
+	list = *n > 0 ? malloc(*n * sizeof(GjSideFragment) +
+						   npartial * GJ_FRAGMENT_WORDS * sizeof(uint64_t)) : NULL;
 	if (!list)
 		return NULL;
-	*n = 0;
+	at = list;
+	bits = (uint64_t *) (list + *n);
 	for (uint32_t r = 0; r < nruns; r++)
 	{
 		const GjRunResident *resident = &runs[r]->resident[source];
 
-		write_fragments(resident, list + *n);
-		*n += resident->nuses + resident->nshared + resident->nmade;
+		at = write_uses(resident->uses, resident->nuses, at, &bits);
+		at = write_uses(resident->shared, resident->nshared, at, &bits);
+		for (uint32_t i = 0; i < resident->nmade; i++)
+			*at++ = resident->made[i];
 	}
-	qsort(list, *n, sizeof(GjSideFragment), by_id);
+	sort_fragments(list, *n);
 	return list;
 }
 
@@ -218,14 +251,19 @@ step_of(GjRun *run, uint32_t source)
 
 /* Rows of all pages that are used. */
 static uint64_t
-count_rows(const GjRunUse *uses, uint32_t n)
+count_rows(const GjPinned *uses, uint32_t n)
 {
 	uint64_t	nrows = 0;
 
 	for (uint32_t i = 0; i < n; i++)
 	{
-		const GjFragment *fragment = uses[i].used.fragment;
+		const GjFragment *fragment = uses[i].fragment;
 
+		if (!uses[i].pages)
+		{
+			nrows += fragment->nrows;
+			continue;
+		}
 		for (uint32_t page = 0; page < fragment->npages; page++)
 			if (gj_page_is_set(uses[i].pages, page))
 				nrows += fragment->row_count[page];
@@ -264,10 +302,7 @@ append_uses(GjRun *run, uint32_t source)
 		if (status != GJ_OUT_OF_MEMORY || done == 0)
 			return status;
 		GJ_TRY(run->work.ops->sync(run->work.queue));
-		for (uint32_t i = 0; i < done; i++)
-			gj_resident_unpin(resident->store, &resident->uses[i].used, 1);
-		resident->nuses -= done;
-		memmove(resident->uses, resident->uses + done, resident->nuses * sizeof(GjRunUse));
+		gj_run_drop_uses(resident, done);
 		done = 0;
 		/* what was appended of this one is appended again */
 		relation->nrows = nrows;

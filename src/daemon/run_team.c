@@ -160,20 +160,6 @@ gj_team_drain(GjTeam *team)
 	}
 }
 
-/* Makes a task; the lock is not held. */
-static GjTask *
-make_task(GjTaskKind kind, uint32_t source)
-{
-	GjTask	   *task = calloc(1, sizeof(GjTask));
-
-	if (task)
-	{
-		task->kind = kind;
-		task->source = source;
-	}
-	return task;
-}
-
 void
 gj_team_post(GjTeam *team, GjTaskList *list, GjTask *task)
 {
@@ -184,14 +170,16 @@ gj_team_post(GjTeam *team, GjTaskList *list, GjTask *task)
 }
 
 GjStatus
-gj_team_post_for_all(GjTeam *team, GjTaskKind kind, uint32_t source)
+gj_team_post_copies(GjTeam *team, const GjTask *task)
 {
 	GjTask	   *tasks[GJ_MAX_RUN_DEVICES];
 	bool		made = true;
 
 	for (uint32_t i = 0; i < team->nmembers; i++)
 	{
-		tasks[i] = make_task(kind, source);
+		tasks[i] = malloc(sizeof(GjTask));
+		if (tasks[i])
+			*tasks[i] = *task;
 		made &= tasks[i] != NULL;
 	}
 	if (!made)
@@ -207,6 +195,12 @@ gj_team_post_for_all(GjTeam *team, GjTaskKind kind, uint32_t source)
 	gj_team_tell(team);
 	pthread_mutex_unlock(&team->lock);
 	return GJ_OK;
+}
+
+GjStatus
+gj_team_post_for_all(GjTeam *team, GjTaskKind kind, uint32_t source)
+{
+	return gj_team_post_copies(team, &(GjTask) {.kind = kind,.source = source});
 }
 
 GjStatus

@@ -57,14 +57,29 @@ owner_of(GjTeam *team, uint64_t id)
 	return NULL;
 }
 
+#define USE_BITS	(GJ_FRAGMENT_WORDS * sizeof(uint64_t))
+
+/* A copy of a use; its pages go to *bits, which moves behind them. */
+static GjUse
+copy_use(const GjUse *use, uint64_t **bits)
+{
+	GjUse		copy = *use;
+
+	if (use->pages)
+	{
+		copy.pages = memcpy(*bits, use->pages, USE_BITS);
+		*bits += GJ_FRAGMENT_WORDS;
+	}
+	return copy;
+}
+
 /* The uses of fragments that lie on the member's device, for its run. */
 static GjStatus
 use_own(GjTeam *team, GjMember *member, uint32_t source, const GjUse *uses, uint32_t n)
 {
-	const size_t nbits = GJ_FRAGMENT_WORDS * sizeof(uint64_t);
 	GjTask	   *task;
 	GjUse	   *own;
-	uint64_t   *pages;
+	uint64_t   *bits;
 	uint32_t	nown = 0;
 	uint32_t	npartial = 0;
 
@@ -78,7 +93,7 @@ use_own(GjTeam *team, GjMember *member, uint32_t source, const GjUse *uses, uint
 	if (nown == 0)
 		return GJ_OK;
 	task = calloc(1, sizeof(GjTask));
-	own = malloc(nown * sizeof(GjUse) + npartial * nbits);
+	own = malloc(nown * sizeof(GjUse) + npartial * USE_BITS);
 	if (!task || !own)
 	{
 		free(task);
@@ -87,67 +102,66 @@ use_own(GjTeam *team, GjMember *member, uint32_t source, const GjUse *uses, uint
 	}
 	*task = (GjTask) {.kind = GJ_TASK_USE,.source = source,.nrows = nown,.memory = (uint8_t *) own,
 	.slot = GJ_OWN_SLOTS};
-	pages = (uint64_t *) (own + nown);
+	bits = (uint64_t *) (own + nown);
 	for (uint32_t i = 0; i < n; i++)
-	{
-		if (owner_of(team, uses[i].id) != member)
-			continue;
-		*own = uses[i];
-		if (own->pages)
-		{
-			memcpy(pages, own->pages, nbits);
-			own->pages = pages;
-			pages += GJ_FRAGMENT_WORDS;
-		}
-		own++;
-	}
+		if (owner_of(team, uses[i].id) == member)
+			*own++ = copy_use(&uses[i], &bits);
 	gj_team_post(team, &member->own, task);
 	return GJ_OK;
 }
 
-/* A fragment for all members. */
-static GjStatus
-use_shared(GjTeam *team, uint32_t source, const GjUse *use)
+/* Room for n uses that all members have, npartial of them with pages; NULL: out of memory. */
+static GjSharedUses *
+make_shared(const GjTeam *team, uint32_t n, uint32_t npartial)
 {
-	GjMember   *owner = owner_of(team, use->id);
-	uint32_t	table = 0;
-	GjFragment *fragment = owner ? gj_run_take_fragment(owner->run, source, use->id, &table) : NULL;
-	GjSharedUse *shared;
+	GjSharedUses *shared = malloc(sizeof(GjSharedUses) + n * (sizeof(GjUse) + sizeof(GjPinned)) +
+								  npartial * USE_BITS);
 
-	if (!fragment)
-		return gj_team_fail(team, GJ_BAD_PROGRAM, "use of a fragment that was not told of");
-	shared = calloc(1, sizeof(GjSharedUse));
 	if (!shared)
-	{
-		gj_fragment_give_back(owner->entry, fragment, NULL);
-		return GJ_OUT_OF_HOST_MEMORY;
-	}
-	*shared = (GjSharedUse) {
-		.use = *use,.fragment = fragment,.table = table,.owner = owner->entry,
-		.nusers = team->nmembers
-	};
-	if (use->pages)
-	{
-		memcpy(shared->pages, use->pages, sizeof(shared->pages));
-		shared->use.pages = shared->pages;
-	}
-	for (uint32_t i = 0; i < team->nmembers; i++)
-	{
-		GjTask	   *task = calloc(1, sizeof(GjTask));
+		return NULL;
+	*shared = (GjSharedUses) {.uses = (GjUse *) (shared + 1),.nusers = team->nmembers};
+	shared->used = (GjPinned *) (shared->uses + n);
+	return shared;
+}
 
-		/* the run fails: nobody else will get it */
-		if (!task)
+/* Fragments for all members. */
+static GjStatus
+use_shared(GjTeam *team, uint32_t source, const GjUse *uses, uint32_t n)
+{
+	GjStatus	status = GJ_OK;
+	GjSharedUses *shared;
+	uint64_t   *bits;
+	uint32_t	npartial = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		npartial += uses[i].pages != NULL;
+	shared = make_shared(team, n, npartial);
+	if (!shared)
+		return GJ_OUT_OF_HOST_MEMORY;
+	bits = (uint64_t *) (shared->used + n);
+	for (uint32_t i = 0; i < n && status == GJ_OK; i++)
+	{
+		GjUse	   *use = &shared->uses[i];
+		GjPinned   *used = &shared->used[i];
+
+		*use = copy_use(&uses[i], &bits);
+		if (gj_run_take_fragment(owner_of(team, use->id)->run, source, use->id, used))
 		{
-			for (; i < team->nmembers; i++)
-				gj_team_drop_shared(team, shared, true);
-			return GJ_OUT_OF_HOST_MEMORY;
+			used->pages = gj_use_pages(use, used->fragment);
+			shared->n++;
 		}
-		task->kind = GJ_TASK_USE_INNER;
-		task->source = source;
-		task->shared = shared;
-		gj_team_post(team, &team->members[i].own, task);
+		else
+			status = gj_team_fail(team, GJ_BAD_PROGRAM, "use of a fragment that was not told of");
 	}
-	return GJ_OK;
+	if (status == GJ_OK)
+		status = gj_team_post_copies(team, &(GjTask) {.kind = GJ_TASK_USE_INNER,.source = source,
+													  .shared = shared});
+	if (status == GJ_OK)
+		return GJ_OK;
+	/* no member has got them */
+	shared->nusers = 1;
+	gj_team_drop_shared(team, shared, true);
+	return status;
 }
 
 GjStatus
@@ -163,9 +177,8 @@ gj_team_use_all(GjTeam *team, uint32_t source, uint32_t n, const GjUse *uses)
 	if (source == 0 || gj_exchange_has(team, source))
 		for (uint32_t i = 0; i < team->nmembers && status == GJ_OK; i++)
 			status = use_own(team, &team->members[i], source, uses, n);
-	else
-		for (uint32_t i = 0; i < n && status == GJ_OK; i++)
-			status = use_shared(team, source, &uses[i]);
+	else if (status == GJ_OK)
+		status = use_shared(team, source, uses, n);
 	return status == GJ_OK ? gj_team_serve(team) : status;
 }
 

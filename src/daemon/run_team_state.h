@@ -30,7 +30,7 @@ typedef enum GjTaskKind
 	GJ_TASK_OPEN,				/* start the member's run */
 	GJ_TASK_CHUNK,
 	GJ_TASK_USE,				/* resident fragments of the outer side, the member's own */
-	GJ_TASK_USE_INNER,			/* one of an inner side, wherever it lies */
+	GJ_TASK_USE_INNER,			/* those of an inner side, wherever they lie */
 	GJ_TASK_SEND,				/* exchange: all rows of a source that have come */
 	GJ_TASK_RECEIVE,			/* exchange: a parcel */
 	GJ_TASK_RESERVE,			/* exchange: memory for outer rows on their way */
@@ -51,17 +51,16 @@ typedef struct GjSlotUse
 	uint32_t	nusers;
 } GjSlotUse;
 
-/* A fragment of an inner side that all members use; guarded by lock but for `use`. */
-typedef struct GjSharedUse
+/* Fragments of an inner side that all members use: one block, with their pages. */
+typedef struct GjSharedUses
 {
-	GjUse		use;			/* its pages are those below, or NULL */
-	uint64_t	pages[GJ_FRAGMENT_WORDS];
-	GjFragment *fragment;
-	uint32_t	table;			/* of the source, as GjAsk numbers them */
-	GjDeviceEntry *owner;
-	uint32_t	nusers;			/* for whom the source has yet to end; the last one gives it back */
+	uint32_t	n;
+	GjUse	   *uses;
+	GjPinned   *used;
+	/* guarded by lock */
+	uint32_t	nusers;			/* for whom the source has yet to end; the last one gives them back */
 	bool		failed;
-} GjSharedUse;
+} GjSharedUses;
 
 typedef struct GjTask
 {
@@ -72,7 +71,7 @@ typedef struct GjTask
 	uint8_t    *memory;			/* USE: the task's own, GjUse[nrows] and what they point to */
 	uint32_t	slot;
 	bool		keep;			/* CHUNK: it may become resident here */
-	GjSharedUse *shared;		/* USE_INNER */
+	GjSharedUses *shared;		/* USE_INNER */
 	GjParcel   *parcel;			/* RECEIVE */
 } GjTask;
 
@@ -243,8 +242,8 @@ extern GjStatus gj_member_finish_run(GjMember *member, uint32_t counted);
 /* The member's slot for parts of groups; a GjRunHost's function, arg is the member. */
 extern GjStatus gj_member_part_slot(void *arg, uint8_t **memory);
 
-/* A member has used a fragment, or will not any more.  The lock is not held. */
-extern void gj_team_drop_shared(GjTeam *team, GjSharedUse *shared, bool failed);
+/* A member has used fragments, or will not any more.  The lock is not held. */
+extern void gj_team_drop_shared(GjTeam *team, GjSharedUses *shared, bool failed);
 
 /* Frees a task and what is its own. */
 extern void gj_team_free_task(GjTeam *team, GjTask *task);
@@ -262,6 +261,9 @@ extern void gj_team_await(GjTeam *team);
 
 /* Puts a task into a list; the lock is not held. */
 extern void gj_team_post(GjTeam *team, GjTaskList *list, GjTask *task);
+
+/* The same for copies of a task, one for every member: all of them, or none if memory is short. */
+extern GjStatus gj_team_post_copies(GjTeam *team, const GjTask *task);
 
 /* Notes an error of the session's thread; returns the status. */
 extern GjStatus gj_team_fail(GjTeam *team, GjStatus status, const char *text);
