@@ -303,9 +303,9 @@ gj_resident_describe(GjResident *store, GjFound *found, uint64_t map_lsn, uint64
 	describe(found, map_lsn);
 	found->known.id = id;
 	if (found->known.flags & GJ_KNOWN_BITS)
-		memcpy(valid, f->valid, sizeof(f->valid));
+		memcpy(valid, f->pages->valid, sizeof(f->pages->valid));
 	if (found->known.flags & GJ_KNOWN_LSNS)
-		memcpy(lsns, f->lsn, f->npages * sizeof(uint64_t));
+		memcpy(lsns, f->pages->lsn, f->npages * sizeof(uint64_t));
 	pthread_mutex_unlock(&store->memory->lock);
 }
 
@@ -336,8 +336,8 @@ note_use(GjResident *store, GjFragment *fragment, const GjUse *use)
 	if (!use->pages)
 		return;
 	for (uint32_t i = 0; i < GJ_FRAGMENT_WORDS; i++)
-		fragment->valid[i] &= use->pages[i];
-	fragment->nvalid = gj_pages_count(fragment->valid);
+		fragment->pages->valid[i] &= use->pages[i];
+	fragment->nvalid = gj_pages_count(fragment->pages->valid);
 }
 
 void
@@ -397,11 +397,12 @@ gj_resident_give_back(GjResident *store, GjPinned *used, const GjUse *uses, uint
 GjFragment *
 gj_fragment_create(const GjWanted *wanted, uint32_t number, uint32_t npages)
 {
-	GjFragment *fragment = calloc(1, sizeof(GjFragment) +
+	GjFragment *fragment = calloc(1, sizeof(GjFragment) + sizeof(GjFragmentPages) +
 								  wanted->ncolumns * sizeof(GjFragmentColumn));
 
 	if (!fragment)
 		return NULL;
+	fragment->pages = (GjFragmentPages *) (fragment->columns + wanted->ncolumns);
 	fragment->pins = 1;
 	fragment->relation = wanted->relation;
 	fragment->number = number;
@@ -609,6 +610,7 @@ static void
 note_pages(const GjAppend *a)
 {
 	GjFragment *fragment = a->fragment;
+	GjFragmentPages *pages = fragment->pages;
 	uint32_t	row = (uint32_t) fragment->nrows;
 
 	for (uint32_t i = 0; i < a->pages->n; i++)
@@ -616,14 +618,14 @@ note_pages(const GjAppend *a)
 		uint32_t	page = a->pages->first + i;
 		uint16_t	count = a->pages->nrows[i] & ~GJ_PAGE_VISIBLE;
 
-		fragment->lsn[page] = a->pages->lsn[i];
-		fragment->first_row[page] = row;
-		fragment->row_count[page] = count;
+		pages->lsn[page] = a->pages->lsn[i];
+		pages->first_row[page] = row;
+		pages->row_count[page] = count;
 		row += count;
-		gj_page_set(fragment->filled, page);
+		gj_page_set(pages->filled, page);
 		if (a->pages->nrows[i] & GJ_PAGE_VISIBLE)
 		{
-			gj_page_set(fragment->valid, page);
+			gj_page_set(pages->valid, page);
 			fragment->nvalid++;
 		}
 	}
@@ -803,7 +805,7 @@ gj_resident_list(GjDeviceEntry *entry, GjCached **list)
 		cached->ordinal = entry->info.ordinal;
 		cached->nfragments++;
 		if (is_first(memory->store, f))
-			cached->npages += gj_pages_count(f->valid);
+			cached->npages += f->nvalid;
 		cached->nbytes += f->nbytes;
 		cached->hits += f->hits;
 		for (uint32_t c = 0; c < f->ncolumns; c++)

@@ -39,31 +39,38 @@ typedef struct GjFragmentColumn
 	GjBuffer	nulls;			/* none: nothing is NULL */
 } GjFragmentColumn;
 
+/* What was noted about the pages of a fragment. */
+typedef struct GjFragmentPages
+{
+	uint64_t	filled[GJ_FRAGMENT_WORDS];
+	uint64_t	valid[GJ_FRAGMENT_WORDS];
+	uint64_t	lsn[GJ_FRAGMENT_BLOCKS];
+	uint32_t	first_row[GJ_FRAGMENT_BLOCKS];
+	uint16_t	row_count[GJ_FRAGMENT_BLOCKS];
+} GjFragmentPages;
+
 typedef struct GjFragment
 {
+	/* who looks for a fragment reads this, and the columns */
 	struct GjFragment *next;	/* of the same bucket, or built by the same run */
-	struct GjFragment *older;	/* by last use; only while published */
-	struct GjFragment *newer;
-	bool		published;
-	uint32_t	pins;
-	uint64_t	used_at;		/* the store's clock */
-	uint64_t	hits;
-	uint64_t	nbytes;			/* device memory */
-
-	uint64_t	id;				/* the device's ordinal from GJ_FRAGMENT_DEVICE_SHIFT on */
-	GjDeviceEntry *entry;		/* the device, once it is published */
 	GjRelationKey relation;
 	uint32_t	number;
 	uint32_t	npages;
-	uint32_t	nfilled;		/* pages that have come; all of them once it is published */
-	uint64_t	nrows;
+	uint64_t	id;				/* the device's ordinal from GJ_FRAGMENT_DEVICE_SHIFT on */
 	uint64_t	map_lsn;		/* the oldest of all chunks */
+	uint64_t	nbytes;			/* device memory */
 	uint32_t	nvalid;			/* pages in `valid` */
-	uint64_t	filled[GJ_FRAGMENT_WORDS];
-	uint64_t	valid[GJ_FRAGMENT_WORDS];
-	uint64_t	lsn[GJ_FRAGMENT_BLOCKS];	/* of each page */
-	uint32_t	first_row[GJ_FRAGMENT_BLOCKS];
-	uint16_t	row_count[GJ_FRAGMENT_BLOCKS];
+	uint32_t	pins;
+
+	struct GjFragment *older;	/* by last use; only while published */
+	struct GjFragment *newer;
+	uint64_t	used_at;		/* the store's clock */
+	uint64_t	hits;
+	GjDeviceEntry *entry;		/* the device, once it is published */
+	uint64_t	nrows;
+	bool		published;
+	uint32_t	nfilled;		/* pages that have come; all of them once it is published */
+	GjFragmentPages *pages;		/* behind the columns */
 
 	uint32_t	nparts;			/* until it is published */
 	GjFragmentPart *parts;

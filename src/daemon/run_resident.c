@@ -328,8 +328,8 @@ find_ranges(const GjFragment *fragment, const uint64_t *pages, GjRowRange *range
 	}
 	for (uint32_t page = 0; page < fragment->npages; page++)
 	{
-		uint32_t	first = fragment->first_row[page];
-		uint32_t	count = fragment->row_count[page];
+		uint32_t	first = fragment->pages->first_row[page];
+		uint32_t	count = fragment->pages->row_count[page];
 
 		if (!gj_page_is_set(pages, page) || count == 0)
 			continue;
@@ -730,7 +730,7 @@ pages_fit(const GjFragment *fragment, const GjChunkPages *pages)
 	if (pages->npages != fragment->npages)
 		return false;
 	for (uint32_t i = 0; i < pages->n; i++)
-		if (gj_page_is_set(fragment->filled, pages->first + i))
+		if (gj_page_is_set(fragment->pages->filled, pages->first + i))
 			return false;
 	return true;
 }
@@ -757,7 +757,7 @@ note_made(GjRunResident *resident, const GjFragment *fragment, uint32_t table)
 {
 	GjSideFragment *made;
 
-	if (gj_pages_count(fragment->valid) < fragment->npages)
+	if (gj_pages_count(fragment->pages->valid) < fragment->npages)
 		return GJ_OK;
 	made = realloc(resident->made, (resident->nmade + 1) * sizeof(GjSideFragment));
 	if (!made)

@@ -266,7 +266,7 @@ count_rows(const GjPinned *uses, uint32_t n)
 		}
 		for (uint32_t page = 0; page < fragment->npages; page++)
 			if (gj_page_is_set(uses[i].pages, page))
-				nrows += fragment->row_count[page];
+				nrows += fragment->pages->row_count[page];
 	}
 	return nrows;
 }
