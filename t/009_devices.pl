@@ -208,6 +208,27 @@ is($node->safe_psql('postgres', "SELECT count(*) FROM gpujoin_devices WHERE devi
 	'each device tells what it did');
 is($node->safe_psql('postgres', "$session SET gpujoin.devices_per_query = 2; $resident{inner}"), $node->safe_psql('postgres', "SET gpujoin.enabled = off; $resident{inner}"),
 	'resident, on fewer devices than before: right rows');
+# the side that devices have built is found where it is of the same pages, however they are told of: hits of each run
+my $inner = "$session $resident{inner}";
+sub hits { my $sum = q{SELECT coalesce(sum(hash_table_hits), 0) FROM gpujoin_cache WHERE relation = 'other'::regclass}; my $before = $node->safe_psql('postgres', $sum); $node->safe_psql('postgres', $inner); return $node->safe_psql('postgres', $sum) - $before; }
+sub right_inner { is($node->safe_psql('postgres', $inner), $node->safe_psql('postgres', "SET gpujoin.enabled = off; $resident{inner}"), "$_[0]: right rows"); }
+$node->safe_psql('postgres', 'TRUNCATE other; INSERT INTO other SELECT i, i % 900 FROM generate_series(1, 220000) i; VACUUM (ANALYZE) other');
+$node->safe_psql('postgres', "SELECT gpujoin_cache_evict(); $inner");
+is_deeply([hits(), hits()], [0, 3], 'a side of fragments: each device has its own');
+# the last fragment is loaded again, by one device, which keeps its side at once; pages of the others are compared one by one
+$node->safe_psql('postgres', 'UPDATE other SET k = k + 1 WHERE id > 200000; VACUUM other');
+$node->safe_psql('postgres', $inner);
+is_deeply([hits(), hits()], [1, 3], 'a side of fragments whose pages were compared: it is that of all pages');
+right_inner('of pages that were compared');
+# pages that nobody has used yet are left out
+my %more = map { $node->data_dir . '/' . $node->safe_psql('postgres', "SELECT pg_relation_filepath('$_->[0]')") => $_->[1] } (['other', 7], ['wide', 14]);
+$node->stop;
+append_to_file($_, "\0" x ($more{$_} * 8192)) foreach keys %more;
+$node->start;
+$node->safe_psql('postgres', $inner);
+is_deeply([hits(), hits()], [0, 3], 'a side of some pages of a fragment');
+right_inner('of some pages');
+$node->safe_psql('postgres', "$session $resident{$_}") foreach sort keys %resident;
 # whatever fails: what devices count as resident is what the cache has, and all of it can go
 foreach my $name (sort keys %resident)
 {
