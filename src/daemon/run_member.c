@@ -607,6 +607,7 @@ work_for(GjMember *member)
 		bool		more = false;
 		bool		awaits = false;
 		bool		tired;
+		bool		ends;
 
 		if (team->status == GJ_OK)
 		{
@@ -617,6 +618,7 @@ work_for(GjMember *member)
 			if (!task)
 				task = gj_take_task(&team->outer);
 		}
+		ends = task && task->kind == GJ_TASK_FINISH;
 		tired = !task && !awaits && member->restless && team->status == GJ_OK;
 		if (!task && !tired)
 		{
@@ -639,8 +641,11 @@ work_for(GjMember *member)
 		if (status != GJ_OK)
 			fail(team, status);
 		team->nidle++;
-		/* the session's thread waits for nothing less; what it is asked for wakes it as well */
-		if (team->nidle == team->nmembers || team->status != GJ_OK)
+		/*
+		 * The session's thread waits for nothing less; what it is asked for wakes it as well.  But
+		 * when one run has ended others soon will: it is awake by then.
+		 */
+		if (team->nidle == team->nmembers || team->status != GJ_OK || ends)
 			gj_team_wake(team);
 	}
 	pthread_mutex_unlock(&team->lock);
