@@ -171,20 +171,20 @@ launch_for_size(GjQueue *queue, const GjFusedPlan *plan, const Input &input, con
 
 static_assert(PLAIN_STEPS == 4, "FOR_PLAIN_STEPS");
 /* Calls a function template for what a plain plan is. */
-#define FOR_PLAIN_STEPS(plain, V, tables, function, ...)                                           \
-	((plain).nsteps == 0   ? function<V, 0, PLAIN_DIRECT>(__VA_ARGS__)                             \
-	 : (plain).nsteps == 1 ? function<V, 1, tables>(__VA_ARGS__)                                   \
-	 : (plain).nsteps == 2 ? function<V, 2, tables>(__VA_ARGS__)                                   \
-	 : (plain).nsteps == 3 ? function<V, 3, tables>(__VA_ARGS__)                                   \
-						   : function<V, PLAIN_STEPS, tables>(__VA_ARGS__))
-#define FOR_PLAIN_WIDTH(plain, tables, function, ...)                                              \
-	((plain).wide ? FOR_PLAIN_STEPS(plain, int64_t, tables, function, __VA_ARGS__)                 \
-				  : FOR_PLAIN_STEPS(plain, int32_t, tables, function, __VA_ARGS__))
+#define FOR_PLAIN_STEPS(plain, V, hashed, function, ...)                                           \
+	((plain).nsteps == 0   ? function<V, 0, false>(__VA_ARGS__)                                    \
+	 : (plain).nsteps == 1 ? function<V, 1, hashed>(__VA_ARGS__)                                   \
+	 : (plain).nsteps == 2 ? function<V, 2, hashed>(__VA_ARGS__)                                   \
+	 : (plain).nsteps == 3 ? function<V, 3, hashed>(__VA_ARGS__)                                   \
+						   : function<V, PLAIN_STEPS, hashed>(__VA_ARGS__))
+#define FOR_PLAIN_WIDTH(plain, hashed, function, ...)                                              \
+	((plain).wide ? FOR_PLAIN_STEPS(plain, int64_t, hashed, function, __VA_ARGS__)                 \
+				  : FOR_PLAIN_STEPS(plain, int32_t, hashed, function, __VA_ARGS__))
 #define FOR_PLAIN(plain, function, ...)                                                            \
-	((plain).hashed ? FOR_PLAIN_WIDTH(plain, PLAIN_HASHED, function, __VA_ARGS__)                  \
-					: FOR_PLAIN_WIDTH(plain, PLAIN_DIRECT, function, __VA_ARGS__))
+	((plain).hashed ? FOR_PLAIN_WIDTH(plain, true, function, __VA_ARGS__)                          \
+					: FOR_PLAIN_WIDTH(plain, false, function, __VA_ARGS__))
 
-template <typename V, int nsteps, PlainTables tables>
+template <typename V, int nsteps, bool hashed>
 static GjStatus
 launch_plain(GjQueue *queue, const GjFusedPlan *plan, const Plain &plain, const Input &input)
 {
@@ -192,11 +192,11 @@ launch_plain(GjQueue *queue, const GjFusedPlan *plan, const Plain &plain, const 
 	GjAggState *partial;
 	void *memory;
 
-	GJ_TRY(blocks_at_once(queue, fused_plain<V, nsteps, tables>, 0, input.nchunks, &blocks));
+	GJ_TRY(blocks_at_once(queue, fused_plain<V, nsteps, hashed>, 0, input.nchunks, &blocks));
 	GJ_TRY(gj_scratch(queue, GJ_SCRATCH_A, (size_t) plan->naggregates * blocks * sizeof(GjAggState),
 					  &memory));
 	partial = (GjAggState *) memory;
-	fused_plain<V, nsteps, tables><<<blocks, GJ_THREADS, 0, queue->stream>>>(plain, input, partial);
+	fused_plain<V, nsteps, hashed><<<blocks, GJ_THREADS, 0, queue->stream>>>(plain, input, partial);
 	GJ_LAUNCHED(queue, "fused_plain");
 	fused_merge<<<plan->naggregates, GJ_THREADS, 0, queue->stream>>>(*plan, blocks, partial,
 																	 queue->states);
@@ -204,14 +204,14 @@ launch_plain(GjQueue *queue, const GjFusedPlan *plan, const Plain &plain, const 
 	return GJ_OK;
 }
 
-template <typename V, int nsteps, PlainTables tables>
+template <typename V, int nsteps, bool hashed>
 static GjStatus
 launch_plain_select(GjQueue *queue, const Plain &plain, const Input &input, const TupleList &to)
 {
 	uint32_t blocks = 0;
 
-	GJ_TRY(blocks_at_once(queue, fused_plain_select<V, nsteps, tables>, 0, input.nchunks, &blocks));
-	fused_plain_select<V, nsteps, tables>
+	GJ_TRY(blocks_at_once(queue, fused_plain_select<V, nsteps, hashed>, 0, input.nchunks, &blocks));
+	fused_plain_select<V, nsteps, hashed>
 		<<<blocks, GJ_THREADS, 0, queue->stream>>>(plain, input, to);
 	GJ_LAUNCHED(queue, "fused_plain_select");
 	return GJ_OK;
@@ -592,9 +592,7 @@ gj_fused(GjQueue *queue, const GjFusedPlan *plan, const GjColumn *columns, const
 		lists.together = missed->together;
 	}
 	if (input.nchunks > 0 && groups == NULL && gj_make_plain(plan, columns, parts, nparts, &plain))
-		return plain.payload
-				   ? FOR_PLAIN_WIDTH(plain, PLAIN_PAYLOAD, launch_plain, queue, plan, plain, input)
-				   : FOR_PLAIN(plain, launch_plain, queue, plan, plain, input);
+		return FOR_PLAIN(plain, launch_plain, queue, plan, plain, input);
 	if (input.nchunks > 0)
 	{
 		const bool is_plain = gj_make_plain_rows(plan, columns, parts, nparts, &plain);

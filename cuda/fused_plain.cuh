@@ -39,16 +39,11 @@ typedef struct PlainRange
 	uint64_t span;
 } PlainRange;
 
-/*
- * With slots, place, or (dense) neither; of all of them there are less than 2^32.  With a payload,
- * which has the slots or places, what is found of a tuple is where its value lies there.
- */
+/* With slots, place, or (dense) neither; of all of them there are less than 2^32. */
 typedef struct PlainStep
 {
 	PlainOperand key; /* outer */
 	const GjHashSlot *slots;
-	const GjHashPair *payload; /* or NULL */
-	uint64_t no_key;
 	const uint32_t *rows; /* of one with slots; NULL: what slots say is the row */
 	const uint32_t *place;
 	int64_t low;
@@ -74,7 +69,6 @@ typedef struct Plain
 	uint32_t naggregates;
 	bool wide;                            /* some operand is */
 	bool hashed;                          /* some step has slots */
-	bool payload;                         /* some step has */
 	uint8_t expr_of[GJ_FUSED_AGGREGATES]; /* PLAIN_EXPRS: none, the tuples are counted */
 	PlainRange range[PLAIN_RANGES];
 	PlainStep step[PLAIN_STEPS];
@@ -220,25 +214,6 @@ load_plain(const PlainOperand &of, const GjColumn *columns, uint32_t first, uint
 	}
 }
 
-/* ---- tables */
-
-/* What of the steps' tables a kernel knows: more of it takes more instructions. */
-typedef enum PlainTables
-{
-	PLAIN_DIRECT, /* none has slots or a payload */
-	PLAIN_HASHED, /* none has a payload */
-	PLAIN_PAYLOAD
-} PlainTables;
-
-/* Of the V that a payload is made of: which one the value of slot `at` is. */
-template <typename V>
-static __device__ __forceinline__ uint32_t
-payload_value(uint32_t at)
-{
-	return at * (uint32_t) (sizeof(GjHashPair) / sizeof(V)) +
-		   (uint32_t) (offsetof(GjHashPair, value) / sizeof(V));
-}
-
 /* ---- ranges and joins */
 
 /* The tuples of `alive` whose value is in a range. */
@@ -305,16 +280,8 @@ direct_place(const PlainStep &step, int64_t key)
 	return (uint64_t) key - (uint64_t) step.low;
 }
 
-/* A payload, in one load. */
-static __device__ __forceinline__ uint64_t
-payload_key(const GjHashPair *payload, uint32_t at)
-{
-	/* the value comes with it, and is read from L1 then */
-	return __ldg((const unsigned long long *) &payload[at].key);
-}
-
 /* Tuples whose key has a row in a direct table; *found: it. */
-template <typename V, PlainTables tables>
+template <typename V>
 static __device__ __forceinline__ uint32_t
 look_up_direct(const PlainStep &step, const V (&key)[PLAIN_ROWS], uint32_t alive,
 			   uint32_t (&found)[PLAIN_ROWS])
@@ -329,22 +296,6 @@ look_up_direct(const PlainStep &step, const V (&key)[PLAIN_ROWS], uint32_t alive
 		found[i] = (uint32_t) at;
 		if (at >= nslots)
 			alive &= ~(1u << i);
-	}
-	if (tables == PLAIN_PAYLOAD && step.payload != NULL)
-	{
-		uint64_t there[PLAIN_ROWS];
-
-#pragma unroll
-		for (uint32_t i = 0; i < PLAIN_ROWS; i++)
-			there[i] = alive >> i & 1 ? payload_key(step.payload, found[i]) : step.no_key;
-#pragma unroll
-		for (uint32_t i = 0; i < PLAIN_ROWS; i++)
-		{
-			found[i] = payload_value<V>(found[i]);
-			if (there[i] == step.no_key)
-				alive &= ~(1u << i);
-		}
-		return alive;
 	}
 	if (step.place == NULL)
 		return alive;
@@ -363,13 +314,12 @@ look_up_direct(const PlainStep &step, const V (&key)[PLAIN_ROWS], uint32_t alive
 #define PLAIN_TOGETHER 4 /* rows whose slots are under way together */
 
 /* The same of one with slots. */
-template <typename V, PlainTables tables>
+template <typename V>
 static __device__ __forceinline__ uint32_t
 look_up_hashed(const PlainStep &step, const V (&key)[PLAIN_ROWS], uint32_t alive,
 			   uint32_t (&found)[PLAIN_ROWS])
 {
 	const uint32_t nslots = (uint32_t) step.nslots;
-	const bool payload = tables == PLAIN_PAYLOAD && step.payload != NULL;
 	uint32_t matched = 0;
 
 #pragma unroll
@@ -403,11 +353,11 @@ look_up_hashed(const PlainStep &step, const V (&key)[PLAIN_ROWS], uint32_t alive
 			{
 				if (!(open >> i & 1))
 					continue;
-				if (payload ? slot[i].key == step.no_key : slot[i].count == 0)
+				if (slot[i].count == 0)
 					open &= ~(1u << i);
 				else if (slot[i].key == (uint64_t) (int64_t) key[from + i])
 				{
-					found[from + i] = payload ? payload_value<V>(at[i]) : slot[i].start;
+					found[from + i] = slot[i].start;
 					matched |= 1u << (from + i);
 					open &= ~(1u << i);
 				}
@@ -416,7 +366,7 @@ look_up_hashed(const PlainStep &step, const V (&key)[PLAIN_ROWS], uint32_t alive
 			}
 		}
 	}
-	if (payload || step.rows == NULL)
+	if (step.rows == NULL)
 		return matched;
 #pragma unroll
 	for (uint32_t i = 0; i < PLAIN_ROWS; i++)
@@ -431,7 +381,7 @@ look_up_hashed(const PlainStep &step, const V (&key)[PLAIN_ROWS], uint32_t alive
  * Takes the rows of a thread that are there through ranges and joins: returns those that come out,
  * and found[s], where they were found.
  */
-template <typename V, int nsteps, PlainTables tables>
+template <typename V, int nsteps, bool hashed>
 static __device__ __forceinline__ uint32_t
 take_plain(const Plain &plain, const GjColumn *columns, uint32_t first, uint32_t there,
 		   uint32_t (&found)[nsteps + 1][PLAIN_ROWS], uint32_t (&counts)[nsteps + 1])
@@ -449,10 +399,10 @@ take_plain(const Plain &plain, const GjColumn *columns, uint32_t first, uint32_t
 		if (alive == 0)
 			break;
 		load_outer(step.key, columns, first, there, key);
-		if (tables != PLAIN_DIRECT && step.slots != NULL)
-			matched = look_up_hashed<V, tables>(step, key, alive, found[s]);
+		if (hashed && step.slots != NULL)
+			matched = look_up_hashed(step, key, alive, found[s]);
 		else
-			matched = look_up_direct<V, tables>(step, key, alive, found[s]);
+			matched = look_up_direct(step, key, alive, found[s]);
 		if (step.anti)
 		{
 #pragma unroll
@@ -611,12 +561,12 @@ find_chunk(const Plain &plain, const Input &input, uint32_t chunk, uint32_t *p)
 }
 
 /* Blocks of an SM: row ids of more steps take more registers. */
-#define PLAIN_BLOCKS(nsteps, tables) ((nsteps) > 1 || (tables) != PLAIN_DIRECT ? 3 : 4)
+#define PLAIN_BLOCKS(nsteps, hashed) ((nsteps) > 1 || (hashed) ? 3 : 4)
 
 /* partial[aggregate * gridDim.x + block], as fused_aggregate has it. */
-template <typename V, int nsteps, PlainTables tables>
+template <typename V, int nsteps, bool hashed>
 static __global__ void
-__launch_bounds__(GJ_THREADS, PLAIN_BLOCKS(nsteps, tables))
+__launch_bounds__(GJ_THREADS, PLAIN_BLOCKS(nsteps, hashed))
 	fused_plain(const __grid_constant__ Plain plain, const __grid_constant__ Input input,
 				GjAggState *partial)
 {
@@ -636,7 +586,7 @@ __launch_bounds__(GJ_THREADS, PLAIN_BLOCKS(nsteps, tables))
 			const uint32_t there = Shape<V>::there(first, tile, c.end);
 			uint32_t found[nsteps + 1][PLAIN_ROWS];
 			const uint32_t alive =
-				take_plain<V, nsteps, tables>(plain, c.columns, first, there, found, counts);
+				take_plain<V, nsteps, hashed>(plain, c.columns, first, there, found, counts);
 
 			if (alive == 0)
 				continue;
@@ -678,9 +628,9 @@ __launch_bounds__(GJ_THREADS, PLAIN_BLOCKS(nsteps, tables))
 }
 
 /* Appends the rows that come out to lists of all slots, as fused_select does. */
-template <typename V, int nsteps, PlainTables tables>
+template <typename V, int nsteps, bool hashed>
 static __global__ void
-__launch_bounds__(GJ_THREADS, PLAIN_BLOCKS(nsteps, tables))
+__launch_bounds__(GJ_THREADS, PLAIN_BLOCKS(nsteps, hashed))
 	fused_plain_select(const __grid_constant__ Plain plain, const __grid_constant__ Input input,
 					   const __grid_constant__ TupleList to)
 {
@@ -697,7 +647,7 @@ __launch_bounds__(GJ_THREADS, PLAIN_BLOCKS(nsteps, tables))
 			const uint32_t there = Shape<V>::there(first, tile, c.end);
 			uint32_t found[nsteps + 1][PLAIN_ROWS];
 			const uint32_t alive =
-				take_plain<V, nsteps, tables>(plain, c.columns, first, there, found, counts);
+				take_plain<V, nsteps, hashed>(plain, c.columns, first, there, found, counts);
 			uint32_t at[PLAIN_ROWS];
 
 			__syncwarp();

@@ -155,61 +155,6 @@ choose_width(Plain *plain)
 	}
 }
 
-/* True if a column of the source of step s is read, and no other one of that source. */
-static bool
-reads_only(const Plain *plain, uint32_t s, const void *column)
-{
-	bool any = false;
-
-	for (uint32_t k = 0; k < plain->nexprs; k++)
-		for (const PlainOperand *of : {&plain->expr[k].a, &plain->expr[k].b})
-		{
-			if (of->slot != s + 1)
-				continue;
-			if (of->data != column)
-				return false;
-			any = true;
-		}
-	return any;
-}
-
-/*
- * Steps whose tables have the payload that is read take it.  Where a value lies there is counted in
- * values of the kernel's width, by 32 bits.
- */
-static void
-take_payloads(const GjFusedPlan *plan, const GjColumn *columns, Plain *plain)
-{
-	const uint64_t values = sizeof(GjHashPair) / (plain->wide ? sizeof(int64_t) : sizeof(int32_t));
-
-	for (uint32_t s = 0; s < plain->nsteps; s++)
-	{
-		const GjFusedStep *step = &plan->steps[s];
-		PlainStep *to = &plain->step[s];
-
-		if (step->payload == NULL || to->nslots > UINT32_MAX / values ||
-			!reads_only(plain, s, columns[step->payload_column].data))
-			continue;
-		plain->payload = true;
-		to->payload = step->payload;
-		to->no_key = step->no_key;
-		/* both say the key first */
-		static_assert(sizeof(GjHashPair) == sizeof(GjHashSlot) &&
-						  offsetof(GjHashPair, key) == offsetof(GjHashSlot, key),
-					  "slots are read alike");
-		if (to->slots != NULL)
-			to->slots = (const GjHashSlot *) step->payload;
-		for (uint32_t k = 0; k < plain->nexprs; k++)
-			for (PlainOperand *of : {&plain->expr[k].a, &plain->expr[k].b})
-			{
-				if (of->slot != s + 1)
-					continue;
-				of->data = step->payload;
-				of->wide = plain->wide;
-			}
-	}
-}
-
 static bool
 plain_rows(const GjFusedPlan *plan, const GjColumn *columns, const GjFusedPart *parts,
 		   uint32_t nparts, Plain *plain)
@@ -264,7 +209,6 @@ gj_make_plain(const GjFusedPlan *plan, const GjColumn *columns, const GjFusedPar
 			return false;
 	}
 	choose_width(plain);
-	take_payloads(plan, columns, plain);
 	return true;
 }
 

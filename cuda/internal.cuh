@@ -270,7 +270,6 @@ GjStatus gj_hash_build(GjQueue *queue, const GjKeys *keys, const uint32_t *rowid
 void gj_hash_free(GjQueue *queue, GjHashTable *table);
 GjStatus gj_order_by_place(GjQueue *queue, const GjHashTable *table, void *to, const void *from,
 						   uint32_t width);
-GjStatus gj_hash_payload(GjQueue *queue, const GjColumn *column, GjHashTable *table);
 /*
  * n counts become offsets, in place, and offset[n] and *total their sum.  offset[n] must have been
  * written, with anything.  Waits.

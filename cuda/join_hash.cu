@@ -357,7 +357,6 @@ gj_hash_free(GjQueue *queue, GjHashTable *table)
 	gj_free(queue, table->bucket, (table->nslots + 1) * sizeof(uint32_t));
 	gj_free(queue, table->rows, nrows * sizeof(uint32_t));
 	gj_free(queue, table->key_row, nrows * sizeof(uint32_t));
-	gj_free(queue, table->payload, table->nslots * sizeof(GjHashPair));
 	for (uint32_t k = 0; k < table->keys.nkeys; k++)
 		gj_free(queue, table->keys.value[k], nrows * sizeof(int64_t));
 	gj_free(queue, table->keys.null, nrows);

@@ -45,7 +45,6 @@ struct PlainTest
 	GjFusedExpr any_value();
 	void add_range();
 	void add_step(Queue &q, uint32_t s);
-	void add_payload(Queue &q, uint32_t s, GjHashTable *table);
 	bool get(const GjFusedExpr &e, bool b, const uint32_t *rows, int64_t *value) const;
 	bool evaluate(const GjFusedExpr &e, const uint32_t *rows, int64_t *value, bool *over) const;
 	bool take(uint32_t r, uint32_t *rows, std::vector<uint64_t> *counts) const;
@@ -162,23 +161,7 @@ PlainTest::add_range()
 	plan.filter.n = plan.nterms;
 }
 
-/* The values of the side's column, if none is NULL. */
-void
-PlainTest::add_payload(Queue &q, uint32_t s, GjHashTable *table)
-{
-	const Column &column = columns[NOUTER + s];
-	const std::vector<GjColumn> of = q.upload_columns({column});
-
-	if (of[0].nulls != NULL)
-		return;
-	check(q.ops->hash_payload(q.queue, &of[0], table) == GJ_OK && table->payload != NULL,
-		  "hash_payload", q.ops->queue_error(q.queue));
-	plan.steps[s].payload = table->payload;
-	plan.steps[s].no_key = table->no_key;
-	plan.steps[s].payload_column = NOUTER + s;
-}
-
-/* A join with a table of one key: direct, dense, or of slots, with a payload now and then. */
+/* A join with a table of one key: direct, dense, or of slots. */
 void
 PlainTest::add_step(Queue &q, uint32_t s)
 {
@@ -237,8 +220,6 @@ PlainTest::add_step(Queue &q, uint32_t s)
 	step.dense = table.dense;
 	step.low = table.low;
 	step.rows = table.in_order ? NULL : table.rows;
-	if (table.max_count == 1 && !table.dense && q.ops->hash_payload && random() % 2)
-		add_payload(q, s, &table);
 	plan.nsteps = (uint8_t) (s + 1);
 	if (!step.dense || step.join_type == GJ_JOIN_INNER || middle != 0)
 		return;

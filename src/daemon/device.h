@@ -59,16 +59,6 @@ typedef struct GjHashSlot
 } GjHashSlot;
 
 /*
- * The payload of a slot or place: its key, and the value of one column that the key's row has, so
- * that a probe that finds the one has read the other.
- */
-typedef struct GjHashPair
-{
-	uint64_t	key;			/* no_key: there is no row */
-	int64_t		value;
-} GjHashPair;
-
-/*
  * A hash table over an inner side, read-only once built: open addressing with linear
  * probing over distinct keys; the row ids of equal keys lie next to each other, so
  * any number of duplicates costs a probe nothing.  Rows with a NULL key are left
@@ -98,8 +88,6 @@ typedef struct GjHashTable
 	bool		partitioned;	/* how it was built, for EXPLAIN */
 	GjKeys		keys;			/* of the input rows; compared where nkeys > 1 */
 	uint32_t   *key_row;		/* nkeys > 1: input row whose keys rows[i] has */
-	GjHashPair  *payload;		/* hash_payload: of slots or places, nslots of them, or NULL */
-	uint64_t	no_key;			/* a key that no row has */
 } GjHashTable;
 
 static inline bool
@@ -109,12 +97,12 @@ gj_table_is_direct(const GjHashTable *table)
 }
 
 /* The arrays of a table that are there; returns their number. */
-#define GJ_TABLE_ARRAYS		(7 + GJ_MAX_KEYS)
+#define GJ_TABLE_ARRAYS		(6 + GJ_MAX_KEYS)
 static inline uint32_t
 gj_table_arrays(const GjHashTable *table, void *arrays[GJ_TABLE_ARRAYS])
 {
 	void	   *all[] = {table->slots, table->place, table->bucket, table->rows, table->key_row,
-		table->payload, table->keys.null};
+		table->keys.null};
 	uint32_t	n = 0;
 
 	for (uint32_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
@@ -289,9 +277,6 @@ typedef struct GjFusedStep
 	bool		dense;
 	const uint32_t *rows;		/* NULL: the number of a row is its id */
 	const uint32_t *key_row;
-	const GjHashPair *payload;	/* NULL, or of the table, with the values of */
-	uint64_t	no_key;
-	uint32_t	payload_column; /* this column of the program */
 	const int64_t *key_value[GJ_MAX_KEYS];
 	uint8_t		join_type;		/* INNER, LEFT, SEMI or ANTI */
 	uint8_t		nkeys;
@@ -689,12 +674,6 @@ typedef struct GjDeviceOps
 	 */
 	GjStatus	(*order_by_place) (GjQueue *queue, const GjHashTable *table, void *to,
 								   const void *from, uint32_t width);
-
-	/*
-	 * Makes the payload of a table of slots or places, with one key that is unique: values of a
-	 * column of the relation, int4 or int8, without null flags.  NULL: a device without.
-	 */
-	GjStatus	(*hash_payload) (GjQueue *queue, const GjColumn *column, GjHashTable *table);
 
 	/*
 	 * Sorts keys->nrows rows by ordered keys, the first value first, and drops those with a

@@ -363,8 +363,6 @@ extern GjStatus gj_run_may_load(GjRun *run, uint32_t source);
 
 /* run_build.c */
 extern GjStatus gj_run_build(GjRun *run, uint32_t source);
-/* The one column of an inner source that is read once its table is built; -1: there are others, or none. */
-extern int	gj_run_only_column(const GjRun *run, uint32_t source);
 extern GjStatus gj_run_fail_build(GjRun *run);
 
 /* True if nothing of the pairs of step i is asked for but their number. */

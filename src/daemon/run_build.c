@@ -23,13 +23,6 @@
 /* Part of the memory that is left which that may be. */
 #define GJ_DIRECT_SHARE		64
 
-/*
- * Bytes of a payload from which on it is read faster than a slot and a value: of slots, which it takes
- * the place of, when these do not stay in L2; of places, which are smaller, when values do not either.
- */
-#define GJ_PAYLOAD_BYTES	(UINT64_C(32) << 20)
-#define GJ_DIRECT_PAYLOAD_BYTES	(UINT64_C(256) << 20)
-
 /* What lives until the table is built. */
 typedef struct GjBuild
 {
@@ -140,8 +133,7 @@ table_size(const GjHashTable *table)
 	uint64_t	n = (table->slots ? table->nslots * sizeof(GjHashSlot) : 0) +
 		(table->place ? table->nslots * sizeof(uint32_t) : 0) +
 		(table->bucket ? (table->nslots + 1) * sizeof(uint32_t) : 0) +
-		(table->rows ? row_bytes : 0) + (table->key_row ? row_bytes : 0) +
-		(table->payload ? table->nslots * sizeof(GjHashPair) : 0);
+		(table->rows ? row_bytes : 0) + (table->key_row ? row_bytes : 0);
 
 	for (uint32_t k = 0; k < table->keys.nkeys; k++)
 		if (table->keys.value[k])
@@ -351,53 +343,6 @@ order_side(GjRun *run, uint32_t source, GjRunStep *rs)
 	return GJ_OK;
 }
 
-int
-gj_run_only_column(const GjRun *run, uint32_t source)
-{
-	const GjSource *src = &run->sources[source];
-	int			only = -1;
-
-	for (uint32_t c = src->first_column; c < src->first_column + src->ncolumns; c++)
-	{
-		if (!run->late[c])
-			continue;
-		if (only >= 0)
-			return -1;
-		only = (int) c;
-	}
-	return only;
-}
-
-/*
- * Where one column is all that is read of a large side with unique keys, and added up, its table gets
- * the values beside the keys.  That costs what a probe by as many rows does, so only a side that is to
- * be kept gets it.  Without memory for it all stays as it is.
- */
-static GjStatus
-add_payload(GjRun *run, uint32_t source, GjRunStep *rs)
-{
-	GjHashTable *table = &rs->table;
-	GjWork	   *work = &run->work;
-	uint64_t	nbytes = table->nslots * sizeof(GjHashPair);
-	int			c = gj_run_only_column(run, source);
-	GjStatus	status;
-
-	if (!work->ops->hash_payload || run->program->output != GJ_OUTPUT_AGGREGATES || c < 0 ||
-		(run->types[c].kind != GJ_INT4 && run->types[c].kind != GJ_INT8) || run->columns[c].nulls ||
-		!run->side[source].made || run->sources[0].nrows_hint < table->nrows)
-		return GJ_OK;
-	if (rs->step->nkeys != 1 || table->max_count != 1 || (!table->slots && !table->place) ||
-		nbytes < (table->slots ? GJ_PAYLOAD_BYTES : GJ_DIRECT_PAYLOAD_BYTES))
-		return GJ_OK;
-	if (nbytes > gj_lease_free(work->lease) || !gj_lease_take(work->lease, nbytes))
-		return GJ_OK;
-	status = work->ops->hash_payload(work->queue, &run->columns[c], table);
-	if (!table->payload)
-		gj_lease_give(work->lease, nbytes);
-	rs->table_bytes = table_size(table);
-	return status == GJ_OUT_OF_MEMORY ? GJ_OK : status;
-}
-
 static GjStatus
 build_source(GjRun *run, GjBuild *build, GjRunStep *rs)
 {
@@ -422,8 +367,7 @@ build_source(GjRun *run, GjBuild *build, GjRunStep *rs)
 		gj_match_ends_run(run, rs, build->nrows))
 		run->complete = true;
 	drop_columns(run, build->source);
-	GJ_TRY(order_side(run, build->source, rs));
-	return add_payload(run, build->source, rs);
+	return order_side(run, build->source, rs);
 }
 
 GjStatus

@@ -327,12 +327,6 @@ add_step(const GjRun *run, GjFusedPlan *plan, const GjRunStep *rs)
 		to->low = table->low;
 		to->rows = table->in_order ? NULL : table->rows;
 		to->key_row = table->key_row;
-		if (table->payload)
-		{
-			to->payload = table->payload;
-			to->no_key = table->no_key;
-			to->payload_column = (uint32_t) gj_run_only_column(run, step->source);
-		}
 		for (uint32_t k = 0; k < step->nkeys; k++)
 			to->key_value[k] = table->keys.value[k];
 	}
