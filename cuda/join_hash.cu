@@ -28,7 +28,6 @@
 
 #define MIN_SLOTS 1024
 #define SMALL_TABLE (1u << 17) /* rows; such tables are sparse, if L2 is large: GJ_SPARSE_ROWS */
-#define BIG_TABLE (1u << 25)   /* rows; larger tables are filled more densely */
 #define PIECE (1u << 22)       /* rows that one launch of the build takes */
 #define STOP_ROWS (1u << 23)   /* from so many on a pass is waited for, and stop asked */
 #define PAIRS 1024             /* of a block of expand_pairs */
@@ -250,8 +249,10 @@ static uint64_t
 slots_for(const GjQueue *queue, uint32_t n)
 {
 	const uint64_t sparse = (uint64_t) n * 4;
-	uint64_t nslots = n <= BIG_TABLE ? (uint64_t) n * 2 : (uint64_t) n + n / 2;
+	uint64_t nslots = (uint64_t) n * 2;
 
+	if (nslots >= GJ_NO_OWNER)
+		nslots = (uint64_t) n + n / 2;
 	if (n <= SMALL_TABLE && sparse * sizeof(GjHashSlot) <= queue->device->l2_bytes / 4)
 		nslots = sparse;
 	if (nslots < MIN_SLOTS)

@@ -17,7 +17,7 @@
 /* How many more where a hash table has so few rows that it is a sparse one (cuda/join_hash.cu). */
 #define GJ_SPARSE_BYTES		32
 #define GJ_SPARSE_ROWS		(128u * 1024)
-/* Bytes a row that a direct table may take, as a hash table of many rows does; and how much more. */
+/* Bytes a row that a direct table may take, less than a hash table does; and how much more. */
 #define GJ_DIRECT_BYTES		24
 #define GJ_DIRECT_SPARE		(UINT64_C(4) << 20)
 /* Part of the memory that is left which that may be. */
