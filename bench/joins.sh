@@ -13,7 +13,7 @@
 # GJ_SCALE=0.01 makes the tables smaller, GJ_REPEAT=5 is how often each is timed (PostgreSQL's J3: once), GJ_LOADER_WORKERS=N how many
 # workers help gpujoin to load (as many as it takes by itself).
 cd "$(dirname "$0")" && . ./lib.sh
-make_j1
+[ "$*" = J3 ] || make_j1
 set_workers "${GJ_LOADER_WORKERS:-}"
 j3_rows=$(rows 134217728)
 duck=
