@@ -142,6 +142,17 @@ foreach my $n (2, 4)
 	is($right, 5, "$n devices: five sessions have their answers");
 }
 
+# many devices for few processors: rows come to some whose runs are not open yet
+$node->append_conf('postgresql.conf', "gpujoin.cpu_devices = 12\n");
+$node->restart;
+$node->safe_psql('postgres', 'CREATE TABLE crowd AS SELECT i AS k, i % 7 AS v FROM generate_series(1, 1500000) i; VACUUM ANALYZE crowd');
+my $crowd = 'SELECT count(*), sum(a.v + b.v) FROM crowd a JOIN crowd b USING (k);';
+my $crowd_right = join("\n", ($node->safe_psql('postgres', "SET gpujoin.enabled = off; $crowd")) x 3);
+my @crowd = map { start_psql($node, "SET gpujoin.exchange = on; SET gpujoin.device_memory_limit = '24MB'; $crowd $crowd $crowd") } 1 .. 6;
+is(scalar(grep { my ($o, $e) = finish($_); $e eq '' && $o eq $crowd_right } @crowd), 6, '12 devices: six sessions have their answers');
+unlike(slurp_file($node->logfile), qr/was terminated by signal 11/, '12 devices: gpujoind is still there');
+is(idle_ms($node) >= 0, 1, '12 devices: nothing is left');
+
 # resident columns: each device sends what it has
 $node->append_conf('postgresql.conf', "gpujoin.cpu_devices = 3\ngpujoin.cache_size = '1GB'\n");
 $node->restart;

@@ -187,7 +187,7 @@ gj_member_takes_parcels(const GjMember *member)
 {
 	const GjTask *next = member->inbox.first;
 
-	return next && (next->source > 0 || member->reserved);
+	return next && (next->source > 0 ? member->opened : member->reserved);
 }
 
 bool

@@ -505,6 +505,7 @@ do_task(GjMember *member, const GjTask *task)
 	switch (task->kind)
 	{
 		case GJ_TASK_OPEN:
+			member->opened = true;
 			return gj_run_start(member->run);
 		case GJ_TASK_USE:
 			/* it was posted before anybody knew; in an exchange others may want the rows */

@@ -125,6 +125,7 @@ typedef struct GjMember
 	GjTaskList	own;			/* guarded by lock */
 	GjTaskList	inbox;			/* guarded by lock: parcels, ahead of anything else */
 	GjTaskList	held;			/* USE_INNER, done, whose fragments its run reads when their source ends */
+	bool		opened;			/* OPEN was done */
 	bool		reserved;		/* RESERVE was done */
 	bool		sent;			/* the run has made something */
 	bool		complete;		/* its run is; guarded by lock */
@@ -323,8 +324,8 @@ extern GjStatus gj_member_get_parcel(void *arg, GjParcel *parcels, uint32_t n, G
 extern GjStatus gj_member_send_parcel(void *arg, GjParcel *parcel);
 
 /*
- * True: there is a parcel, and the member can take it: outer rows need its inner sides, and room.
- * The lock is held.
+ * True: there is a parcel, and the member can take it: any rows need its run, which others do not wait
+ * for, and outer ones its inner sides, and room.  The lock is held.
  */
 extern bool gj_member_takes_parcels(const GjMember *member);
 /* True: the next of the member's own tasks has to wait for parcels.  The lock is held. */
