@@ -163,7 +163,7 @@ extern GjStatus gj_run_send_parcels(GjRun *run, uint32_t source);
 extern bool gj_sides_resolve(GjRun **runs, uint32_t nruns, uint32_t source);
 /* The rows of the inner source are where they belong: gives back what took them there. */
 extern void gj_run_end_exchange(GjRun *run);
-/* All inner sides are built: device memory that the exchange of outer rows may take here. */
+/* All inner sides are built or were kept: device memory that the exchange of outer rows may take here. */
 extern uint64_t gj_run_exchange_space(GjRun *run);
 /* Reserves that, the same number for all runs, before any outer row comes. */
 extern GjStatus gj_run_reserve_exchange(GjRun *run, uint64_t nbytes);

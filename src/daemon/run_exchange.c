@@ -6,7 +6,8 @@
  * Whoever gets rows of these two sources, in chunks or as resident fragments of its device,
  * sends them on in parcels (run_split.c), which lie on the sender's device and are copied from
  * there (run_receive.c).  A parcel is a task for the other members that have a part of it, ahead of
- * all else they do.  Who fills the next one takes a parcel of each other member first, and more while
+ * all else they do once their run can take it: runs open, take sides that were kept and reserve memory
+ * without waiting for each other.  Who fills the next one takes a parcel of each other member first, and more while
  * all of its own are still read: so some member always gets on.  Sources end when all parcels have
  * been taken; where nothing is loaded each member ends the outer one by itself, when all have sent
  * what they have.

@@ -123,7 +123,7 @@ typedef struct GjMember
 	struct GjMember *next;		/* of those for whom one is to be found */
 	bool		lost;			/* closing its run showed that the device is */
 	GjTaskList	own;			/* guarded by lock */
-	GjTaskList	inbox;			/* guarded by lock: parcels, ahead of anything else */
+	GjTaskList	inbox;			/* guarded by lock: parcels, ahead of all else once it takes them */
 	GjTaskList	held;			/* USE_INNER, done, whose fragments its run reads when their source ends */
 	bool		opened;			/* OPEN was done */
 	bool		reserved;		/* RESERVE was done */
