@@ -562,11 +562,18 @@ gj_team_wait(GjTeam *team)
 	return team->direct ? gj_run_wait(team->members[0].run) : gj_team_serve(team);
 }
 
-const char *
-gj_team_error(GjTeam *team)
+void
+gj_team_error(GjTeam *team, GjErrorText *why)
 {
-	/* nothing works any more, or it is the first failure's */
-	return team->direct ? gj_run_error(team->members[0].run) : team->error.text;
+	if (team->direct)
+	{
+		snprintf(why->text, sizeof(why->text), "%s", gj_run_error(team->members[0].run));
+		return;
+	}
+	/* another member may fail as well */
+	pthread_mutex_lock(&team->lock);
+	*why = team->error;
+	pthread_mutex_unlock(&team->lock);
 }
 
 GjDeviceEntry *

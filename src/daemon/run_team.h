@@ -53,7 +53,7 @@ extern GjStatus gj_team_finish(GjTeam *team, GjRunStats *stats);
 extern GjStatus gj_team_work(GjTeam *team);
 extern GjStatus gj_team_flush(GjTeam *team);
 extern GjStatus gj_team_wait(GjTeam *team);
-extern const char *gj_team_error(GjTeam *team);
+extern void gj_team_error(GjTeam *team, GjErrorText *why);
 extern GjStatus gj_team_close(GjTeam *team, GjErrorText *why);
 
 /* Readable when the threads want something of the host; -1: there are none. */

@@ -841,7 +841,7 @@ run_on_devices(GjSession *session, const GjProgram *program, GjErrorText *why)
 	if (status == GJ_OK)
 		status = work(session, &stats);
 	if (status != GJ_OK && why->text[0] == '\0')
-		snprintf(why->text, sizeof(why->text), "%s", gj_team_error(session->run));
+		gj_team_error(session->run, why);
 
 	gj_loaders_close(session);
 	if (status == GJ_OK && !session->closed)
