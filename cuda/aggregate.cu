@@ -86,16 +86,11 @@ __launch_bounds__(GJ_THREADS)
 	aggregate_merge(const __grid_constant__ Merge merge, uint32_t nrows, uint32_t npartials,
 					const GjAggState *partial, GjAggState *states)
 {
-	__shared__ GjAggState warp_states[GJ_WARPS];
 	const uint32_t a = blockIdx.x;
-	const uint32_t op = merge.op[a];
-	GjAggState state;
+	const bool no_arg = merge.no_arg[a];
 
-	gj_agg_start(&state);
-	if (merge.no_arg[a])
-		state.count = threadIdx.x == 0 ? nrows : 0;
-	gj_merge_partials(op, &state, partial + (uint64_t) a * npartials,
-					  merge.no_arg[a] ? 0 : npartials, warp_states, &states[a]);
+	gj_merge_partials(merge.op[a], no_arg ? nrows : 0, partial + (uint64_t) a * npartials,
+					  no_arg ? 0 : npartials, &states[a]);
 }
 
 /* The group that starts with aggregate `first`. */

@@ -46,19 +46,21 @@ gj_merge_block(uint32_t op, GjAggState *state, GjAggState *warp_states)
 	__syncthreads();
 }
 
-/*
- * All threads of a block call it: adds n partial states to those that threads begin with, *state,
- * and all of that to *into.
- */
+/* All threads of a block call it: adds a count of tuples and n partial states to *into. */
 static __device__ __forceinline__ void
-gj_merge_partials(uint32_t op, GjAggState *state, const GjAggState *partial, uint32_t n,
-				  GjAggState *warp_states, GjAggState *into)
+gj_merge_partials(uint32_t op, uint32_t count, const GjAggState *partial, uint32_t n,
+				  GjAggState *into)
 {
+	__shared__ GjAggState warp_states[GJ_WARPS];
+	GjAggState state;
+
+	gj_agg_start(&state);
+	state.count = threadIdx.x == 0 ? count : 0;
 	for (uint32_t i = threadIdx.x; i < n; i += GJ_THREADS)
-		gj_agg_merge(op, state, &partial[i]);
-	gj_merge_block(op, state, warp_states);
+		gj_agg_merge(op, &state, &partial[i]);
+	gj_merge_block(op, &state, warp_states);
 	if (threadIdx.x == 0)
-		gj_agg_merge(op, into, state);
+		gj_agg_merge(op, into, &state);
 }
 
 #endif /* GJ_CUDA_AGGREGATE_CUH */

@@ -259,13 +259,9 @@ __launch_bounds__(GJ_THREADS)
 	fused_merge(const __grid_constant__ GjFusedPlan plan, uint32_t npartials,
 				const GjAggState *partial, GjAggState *states)
 {
-	__shared__ GjAggState warp_states[GJ_WARPS];
 	const uint32_t a = blockIdx.x;
-	const uint32_t op = plan.aggregate_op[a];
-	GjAggState state;
 
-	gj_agg_start(&state);
-	gj_merge_partials(op, &state, partial + (uint64_t) a * npartials, npartials, warp_states,
+	gj_merge_partials(plan.aggregate_op[a], 0, partial + (uint64_t) a * npartials, npartials,
 					  &states[a]);
 }
 
