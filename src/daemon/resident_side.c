@@ -151,7 +151,7 @@ gj_side_unpin(GjResident *store, GjSide *side)
 static bool
 same_pages(const uint64_t *x, const uint64_t *y)
 {
-	return x && y ? memcmp(x, y, GJ_FRAGMENT_WORDS * sizeof(uint64_t)) == 0 : x == y;
+	return x && y ? memcmp(x, y, GJ_PAGES_BYTES) == 0 : x == y;
 }
 
 static bool

@@ -509,17 +509,15 @@ gj_run_append_use(GjRun *run, uint32_t source, const GjPinned *use)
 static GjStatus
 copy_pages(const GjUse *use, GjPinned *used)
 {
-	const size_t nbytes = GJ_FRAGMENT_WORDS * sizeof(uint64_t);
 	const uint64_t *pages = gj_use_pages(use, used->fragment);
 	uint64_t   *copy;
 
 	if (!pages)
 		return GJ_OK;
-	copy = malloc(nbytes);
+	copy = malloc(GJ_PAGES_BYTES);
 	if (!copy)
 		return GJ_OUT_OF_HOST_MEMORY;
-	memcpy(copy, pages, nbytes);
-	used->pages = copy;
+	used->pages = gj_copy_pages(pages, &copy);
 	return GJ_OK;
 }
 

@@ -146,12 +146,8 @@ write_uses(const GjPinned *uses, uint32_t n, GjSideFragment *at, uint64_t **bits
 
 		*at = (GjSideFragment) {
 			.relation = fragment->relation,.number = fragment->number,.table = uses[i].table,
-			.id = fragment->id
+			.id = fragment->id,.pages = gj_copy_pages(uses[i].pages, bits)
 		};
-		if (!uses[i].pages)
-			continue;
-		at->pages = memcpy(*bits, uses[i].pages, GJ_FRAGMENT_WORDS * sizeof(uint64_t));
-		*bits += GJ_FRAGMENT_WORDS;
 	}
 	return at;
 }
@@ -191,7 +187,7 @@ list_fragments(GjRun *const *runs, uint32_t nruns, uint32_t source, uint32_t *n)
 			count_partial(resident->shared, resident->nshared);
 	}
 	list = *n > 0 ? malloc(*n * sizeof(GjSideFragment) +
-						   npartial * GJ_FRAGMENT_WORDS * sizeof(uint64_t)) : NULL;
+						   npartial * GJ_PAGES_BYTES) : NULL;
 	if (!list)
 		return NULL;
 	at = list;

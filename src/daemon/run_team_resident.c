@@ -57,19 +57,13 @@ owner_of(GjTeam *team, uint64_t id)
 	return NULL;
 }
 
-#define USE_BITS	(GJ_FRAGMENT_WORDS * sizeof(uint64_t))
-
 /* A copy of a use; its pages go to *bits, which moves behind them. */
 static GjUse
 copy_use(const GjUse *use, uint64_t **bits)
 {
 	GjUse		copy = *use;
 
-	if (use->pages)
-	{
-		copy.pages = memcpy(*bits, use->pages, USE_BITS);
-		*bits += GJ_FRAGMENT_WORDS;
-	}
+	copy.pages = gj_copy_pages(use->pages, bits);
 	return copy;
 }
 
@@ -93,7 +87,7 @@ use_own(GjTeam *team, GjMember *member, uint32_t source, const GjUse *uses, uint
 	if (nown == 0)
 		return GJ_OK;
 	task = calloc(1, sizeof(GjTask));
-	own = malloc(nown * sizeof(GjUse) + npartial * USE_BITS);
+	own = malloc(nown * sizeof(GjUse) + npartial * GJ_PAGES_BYTES);
 	if (!task || !own)
 	{
 		free(task);
@@ -115,7 +109,7 @@ static GjSharedUses *
 make_shared(const GjTeam *team, uint32_t n, uint32_t npartial)
 {
 	GjSharedUses *shared = malloc(sizeof(GjSharedUses) + n * (sizeof(GjUse) + sizeof(GjPinned)) +
-								  npartial * USE_BITS);
+								  npartial * GJ_PAGES_BYTES);
 
 	if (!shared)
 		return NULL;
