@@ -204,7 +204,12 @@ right($_, 'then its rows are found') foreach $of_e, $as_inner;
 cmp_ok(pages_of_e($of_e)->[0], '>=', 8, 'and all of them are read');
 is($older->query($of_e), $before_use, 'an older snapshot does not see them');
 $older->end;
-$node->safe_psql('postgres', 'VACUUM (TRUNCATE off) e; SELECT gpujoin_cache_evict()');
+# all-visible now, but not when the others were read
+$node->safe_psql('postgres', 'VACUUM (TRUNCATE off) e');
+foreach my $query ($of_e, $as_inner) { right($query, 'vacuumed, and not loaded anew') for 1 .. 3; }
+$node->safe_psql('postgres', 'DELETE FROM e WHERE id < 10; VACUUM (TRUNCATE off) e');
+foreach my $query ($as_inner, $of_e) { right($query, 'some are empty again') for 1 .. 3; }
+$node->safe_psql('postgres', 'SELECT gpujoin_cache_evict()');
 right($_, 'vacuumed') foreach $of_e, $as_inner, $of_e;
 is_deeply(pages_of_e($of_e), [0, $size], 'loaded anew: no page is read again');
 $node->safe_psql('postgres', 'DROP TABLE e');

@@ -413,17 +413,39 @@ static GjStatus use_lots(GjSession *session, GjSession *loader, const GjUses *lo
 static uint64_t
 whole_size(const GjAsk *ask)
 {
-	return sizeof(GjAnswered) + (uint64_t) ask->nfragments * sizeof(GjKnownFragment);
+	return sizeof(GjAnswered) + (uint64_t) ask->nfragments * sizeof(GjKnownFragment) +
+		(uint64_t) ask->npartial * GJ_PAGES_BYTES;
 }
 
 /*
- * True if the answer says that all fragments asked for are there, all-visible and with the LSN of
- * the map; *at moves behind it.  It lies where the backend can write: its numbers may be wrong.
+ * True if the question says which pages of a fragment are all-visible: not all are, and
+ * *pages has them.  They are told of in ascending order; *next is the next one.
  */
 static bool
-is_whole(const GjAsk *ask, const uint8_t **at, const uint8_t *end)
+is_partial(const GjAsk *ask, const uint8_t *question, uint32_t fragment, uint32_t *next,
+		   GjAskPages *pages)
+{
+	const uint8_t *partial = question + gj_ask_size(ask) - ask->npartial * sizeof(GjAskPages);
+
+	if (*next == ask->npartial)
+		return false;
+	memcpy(pages, partial + *next * sizeof(GjAskPages), sizeof(GjAskPages));
+	if (pages->number != fragment)
+		return false;
+	(*next)++;
+	return true;
+}
+
+/*
+ * True if the answer says that all fragments asked for are there with the LSN of the map, and that
+ * the same pages were all-visible as now; *at moves behind it.  It lies where the backend can write:
+ * its numbers may be wrong.
+ */
+static bool
+is_whole(const GjAsk *ask, const uint8_t *question, const uint8_t **at, const uint8_t *end)
 {
 	GjAnswered	head;
+	uint32_t	next = 0;
 
 	if (ask->first != 0 || (uint64_t) (end - *at) < whole_size(ask))
 		return false;
@@ -434,27 +456,37 @@ is_whole(const GjAsk *ask, const uint8_t **at, const uint8_t *end)
 	for (uint32_t i = 0; i < ask->nfragments; i++)
 	{
 		GjKnownFragment known;
+		GjAskPages	pages;
+		bool		partial = is_partial(ask, question, i, &next, &pages);
 
 		memcpy(&known, *at, sizeof(known));
 		*at += sizeof(known);
-		if (known.flags != 0 || known.npages != gj_ask_pages(ask, i))
+		if (known.npages != gj_ask_pages(ask, i) || known.flags != (partial ? GJ_KNOWN_BITS : 0) ||
+			(partial && memcmp(*at, pages.visible, GJ_PAGES_BYTES) != 0))
 			return false;
+		*at += partial ? GJ_PAGES_BYTES : 0;
 	}
-	return true;
+	return next == ask->npartial;
 }
 
-/* Adds the fragments of a whole answer. */
+/* Adds the fragments of a whole answer; pages go to *bits, which moves behind them. */
 static void
-add_uses(const GjAsk *ask, const uint8_t *at, GjUses *lot)
+add_uses(const GjAsk *ask, const uint8_t *question, const uint8_t *at, GjUses *lot, uint64_t **bits)
 {
+	uint32_t	next = 0;
+
 	at += sizeof(GjAnswered);
 	for (uint32_t i = 0; i < ask->nfragments; i++)
 	{
 		GjKnownFragment known;
+		GjAskPages	pages;
+		bool		partial = is_partial(ask, question, i, &next, &pages);
 
 		memcpy(&known, at, sizeof(known));
-		at += sizeof(known);
-		lot->uses[lot->n++] = (GjUse) {known.id, known.map_lsn, NULL};
+		at += sizeof(known) + (partial ? GJ_PAGES_BYTES : 0);
+		lot->uses[lot->n++] = (GjUse) {
+			known.id, known.map_lsn, gj_copy_pages(partial ? pages.visible : NULL, bits)
+		};
 	}
 }
 
@@ -469,6 +501,8 @@ take_answers(GjSession *session, uint32_t nbytes, GjUses *lots, GjUse **uses)
 	const uint8_t *end = answer + session->answer_bytes;
 	uint32_t	nanswers = 0;
 	uint32_t	n = 0;
+	uint32_t	npartial = 0;
+	uint64_t   *bits;
 	GjAsk		ask;
 
 	*uses = NULL;
@@ -476,13 +510,15 @@ take_answers(GjSession *session, uint32_t nbytes, GjUses *lots, GjUse **uses)
 	{
 		memcpy(&ask, session->message + at, sizeof(ask));
 		/* some may have gone out already */
-		if (nanswers == session->nanswers || !is_whole(&ask, &answer, end))
+		if (nanswers == session->nanswers || !is_whole(&ask, session->message + at, &answer, end))
 			return GJ_OK;
 		n += ask.nfragments;
+		npartial += ask.npartial;
 	}
-	*uses = malloc((n + 1) * sizeof(GjUse));
+	*uses = malloc((n + 1) * sizeof(GjUse) + npartial * GJ_PAGES_BYTES);
 	if (!*uses)
 		return GJ_OUT_OF_HOST_MEMORY;
+	bits = (uint64_t *) (*uses + n + 1);
 	for (uint32_t s = 0, first = 0; s < session->nsources; first += lots[s++].n)
 	{
 		lots[s] = (GjUses) {(s + 1) % session->nsources, true, 0, *uses + first};
@@ -491,7 +527,7 @@ take_answers(GjSession *session, uint32_t nbytes, GjUses *lots, GjUse **uses)
 		{
 			memcpy(&ask, session->message + at, sizeof(ask));
 			if (ask.source == lots[s].source)
-				add_uses(&ask, answer, &lots[s]);
+				add_uses(&ask, session->message + at, answer, &lots[s], &bits);
 			answer += whole_size(&ask);
 		}
 		if (lots[s].n > 0)
@@ -547,7 +583,7 @@ feed_questions(GjSession *session, bool whole)
 static GjStatus
 read_use(const uint8_t **at, const uint8_t *end, GjUseHead *head, GjUse *use)
 {
-	const size_t nbytes = GJ_FRAGMENT_WORDS * sizeof(uint64_t);
+	const size_t nbytes = GJ_PAGES_BYTES;
 	uint64_t   *pages;
 
 	if (end - *at < (ptrdiff_t) sizeof(*head))

@@ -9,12 +9,13 @@
  * All tables of all sources are asked about at once, as far as they fit one message, which is
  * sent together with the program.
  *
- * Where all pages were all-visible at the first look, gpujoind need not be waited for: it uses all
- * fragments as they are if it has all of them, their pages were all-visible when they were read, and
- * the map's LSNs are the ones that it has noted.  A page that was read before the look is then
- * unchanged, as ever.  One that was read afterwards, by another backend, was all-visible when it
- * was read, while our snapshot was there: so all of its tuples are visible to the snapshot, and it
- * lacks none that is.
+ * Where all pages were all-visible at the first look, or had no tuples, gpujoind need not be waited
+ * for: it uses all fragments as they are if it has all of them, the very pages that were all-visible
+ * at the look were so when they were read, and the map's LSNs are the ones that it has noted.  A page
+ * that was read before the look is then unchanged, as ever.  One that was read afterwards, by another
+ * backend, was all-visible when it was read, while our snapshot was there: so all of its tuples are
+ * visible to the snapshot, and it lacks none that is.  A page without tuples has none that the
+ * snapshot sees, and gets none.
  */
 #include "postgres.h"
 
@@ -67,7 +68,9 @@ typedef struct ResidentAsk
 	uint32		next;			/* the fragment to ask about next */
 	uint32		nmaps;
 	uint64	   *lsns;			/* of the map's pages */
-	bool		whole;			/* all pages were all-visible with these */
+	GjAskPages *partial;		/* GJ_ASK_PARTIAL */
+	uint32		npartial;
+	bool		whole;			/* with these all pages were all-visible, or empty as `partial` says */
 	Known	  **known;			/* by fragment, or NULL */
 	Buffer		vmbuffer;
 } ResidentAsk;
@@ -194,6 +197,13 @@ typedef union MapBits
 	uint8		bytes[GJ_MAP_FRAGMENTS][MAP_BYTES];
 } MapBits;
 
+static void
+copy_bits(Page map, MapBits *bits)
+{
+	memcpy(bits, PageGetContents(map), GJ_MAP_BLOCKS / 4);
+	memset((char *) bits + GJ_MAP_BLOCKS / 4, 0, sizeof(*bits) - GJ_MAP_BLOCKS / 4);
+}
+
 /* LSN and bits of the map page of a fragment. */
 static XLogRecPtr
 read_map(ResidentAsk *ask, uint32 fragment, MapBits *bits)
@@ -201,12 +211,14 @@ read_map(ResidentAsk *ask, uint32 fragment, MapBits *bits)
 	Page		page;
 	XLogRecPtr	lsn;
 
-	memset(bits, 0, sizeof(*bits));
 	if (!lock_map(ask->rel, gj_fragment_first(fragment), &ask->vmbuffer))
+	{
+		memset(bits, 0, sizeof(*bits));
 		return InvalidXLogRecPtr;
+	}
 	page = BufferGetPage(ask->vmbuffer);
 	lsn = PageGetLSN(page);
-	memcpy(bits, PageGetContents(page), GJ_MAP_BLOCKS / 4);
+	copy_bits(page, bits);
 	LockBuffer(ask->vmbuffer, BUFFER_LOCK_UNLOCK);
 	return lsn;
 }
@@ -278,26 +290,84 @@ release_map(ResidentAsk *ask)
 	ask->vmbuffer = InvalidBuffer;
 }
 
-/* LSN of a page of the map; clears ask->whole if not all of its pages are all-visible. */
-static XLogRecPtr
+/*
+ * True if no page of a fragment has a tuple but those given.  Pages by which a file was extended
+ * and which nobody has used, as a parallel load leaves some, are never all-visible: each query
+ * would have them loaded, and what is made of the table could not be kept.  A tuple that the
+ * snapshot sees was there before it.
+ */
+static bool
+others_are_empty(ResidentAsk *ask, uint32 fragment, uint32 npages, const uint64 *pages)
+{
+	for (uint32 page = 0; page < npages; page++)
+	{
+		Buffer		buffer;
+		bool		empty;
+
+		if (gj_page_is_set(pages, page))
+			continue;
+		CHECK_FOR_INTERRUPTS();
+		buffer = ReadBuffer(ask->rel, gj_fragment_first(fragment) + page);
+		LockBuffer(buffer, BUFFER_LOCK_SHARE);
+		empty = PageIsNew(BufferGetPage(buffer)) || PageIsEmpty(BufferGetPage(buffer));
+		UnlockReleaseBuffer(buffer);
+		if (!empty)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Notes the fragments of a page of the map that have pages which are not all-visible.  False if one
+ * of these may have a tuple, or there are too many.
+ */
+static bool
+note_partial(ResidentAsk *ask, uint32 map, const MapBits *bits)
+{
+	uint32		first = map * GJ_MAP_FRAGMENTS;
+
+	for (uint32 i = 0; i < GJ_MAP_FRAGMENTS && first + i < ask->nfragments; i++)
+	{
+		uint32		npages = gj_fragment_end(first + i, ask->nblocks) - gj_fragment_first(first + i);
+		GjAskPages *partial = &ask->partial[ask->npartial];
+
+		if (all_visible(bits->words[i], bits->bytes[i], npages))
+			continue;
+		if (ask->npartial == GJ_ASK_PARTIAL)
+			return false;
+		*partial = (GjAskPages) {.number = first + i};
+		find_visible(bits->bytes[i], npages, partial->visible);
+		if (npages - gj_pages_count(partial->visible) > LOOK_AT_PAGES ||
+			!others_are_empty(ask, first + i, npages, partial->visible))
+			return false;
+		ask->npartial++;
+	}
+	return true;
+}
+
+/* Notes the LSN of a page of the map; clears ask->whole if pages that it covers may have changed. */
+static void
 look_at_map(ResidentAsk *ask, uint32 map)
 {
 	BlockNumber first = map * GJ_MAP_BLOCKS;
-	char	   *bits;
-	XLogRecPtr	lsn;
+	bool		all = false;
+	MapBits		bits;
 
-	if (!lock_map(ask->rel, first, &ask->vmbuffer))
+	ask->lsns[map] = InvalidXLogRecPtr;
+	if (lock_map(ask->rel, first, &ask->vmbuffer))
 	{
-		ask->whole = false;
-		return InvalidXLogRecPtr;
+		Page		page = BufferGetPage(ask->vmbuffer);
+		const char *contents = PageGetContents(page);
+
+		ask->lsns[map] = PageGetLSN(page);
+		all = all_visible((const uint64 *) contents, (const uint8 *) contents,
+						  Min(ask->nblocks - first, GJ_MAP_BLOCKS));
+		if (!all)
+			copy_bits(page, &bits);
+		LockBuffer(ask->vmbuffer, BUFFER_LOCK_UNLOCK);
 	}
-	lsn = PageGetLSN(BufferGetPage(ask->vmbuffer));
-	bits = PageGetContents(BufferGetPage(ask->vmbuffer));
-	ask->whole = ask->whole && !XLogRecPtrIsInvalid(lsn) &&
-		all_visible((const uint64 *) bits, (const uint8 *) bits,
-					Min(ask->nblocks - first, GJ_MAP_BLOCKS));
-	LockBuffer(ask->vmbuffer, BUFFER_LOCK_UNLOCK);
-	return lsn;
+	ask->whole = ask->whole && !XLogRecPtrIsInvalid(ask->lsns[map]) &&
+		(all || note_partial(ask, map, &bits));
 }
 
 /* Reads the map, before anything is asked. */
@@ -305,9 +375,12 @@ static void
 start_ask(ResidentAsk *ask)
 {
 	ask->lsns = palloc(sizeof(uint64) * ask->nmaps);
+	ask->partial = palloc(sizeof(GjAskPages) * GJ_ASK_PARTIAL);
 	ask->whole = true;
 	for (uint32 i = 0; i < ask->nmaps; i++)
-		ask->lsns[i] = look_at_map(ask, i);
+		look_at_map(ask, i);
+	if (!ask->whole)
+		ask->npartial = 0;
 	/* there can be many tables */
 	release_map(ask);
 }
@@ -329,6 +402,7 @@ question_of(const ResidentAsk *ask)
 	head.source = ask->source;
 	head.nblocks = ask->nblocks;
 	head.map_blocks = GJ_MAP_BLOCKS;
+	head.npartial = ask->npartial;
 	return head;
 }
 
@@ -338,13 +412,13 @@ write_question(ResidentAsk *ask, uint8 *at)
 {
 	GjAsk		head = question_of(ask);
 	GjColumnKey *keys = (GjColumnKey *) (at + sizeof(head));
+	uint64	   *lsns = (uint64 *) (keys + head.ncolumns);
 
-	if (ask->lsns == NULL)
-		start_ask(ask);
 	memcpy(at, &head, sizeof(head));
 	for (uint32 c = 0; c < head.ncolumns; c++)
 		make_column_key(ask->rel, ask->table->attnos[c], &ask->writer->columns[c], &keys[c]);
-	memcpy(keys + head.ncolumns, ask->lsns, sizeof(uint64) * ask->nmaps);
+	memcpy(lsns, ask->lsns, sizeof(uint64) * ask->nmaps);
+	memcpy(lsns + ask->nmaps, ask->partial, sizeof(GjAskPages) * ask->npartial);
 	return at + gj_ask_size(&head);
 }
 
@@ -386,7 +460,7 @@ gj_resident_add(GjResidentAsks *asks, const GjWriter *writer, int source, GjResi
 		ask->nmaps = (ask->nfragments + GJ_MAP_FRAGMENTS - 1) / GJ_MAP_FRAGMENTS;
 		ask->vmbuffer = InvalidBuffer;
 		question = question_of(ask);
-		if (gj_ask_size(&question) > GJ_MAX_ASK)
+		if (gj_ask_size(&question) + GJ_ASK_PARTIAL * sizeof(GjAskPages) > GJ_MAX_ASK)
 			continue;
 		tables[i].number = number++;
 		ask->known = palloc0(sizeof(Known *) * ask->nfragments);
@@ -413,8 +487,11 @@ gj_resident_questions(GjResidentAsks *asks, bool whole, GjQuestions *questions)
 
 	for (end = asks->first; end < asks->n; end++)
 	{
-		GjAsk		head = question_of(&asks->asks[end]);
+		GjAsk		head;
 
+		if (asks->asks[end].lsns == NULL)
+			start_ask(&asks->asks[end]);
+		head = question_of(&asks->asks[end]);
 		if (nbytes + gj_ask_size(&head) > GJ_MAX_ASK)
 			break;
 		nbytes += gj_ask_size(&head);
@@ -622,33 +699,6 @@ compare_pages(ResidentAsk *ask, uint32 fragment, XLogRecPtr map_lsn, const uint8
 	if (nresident == 0)
 		memset(map->resident, 0, sizeof(map->resident));
 	return nresident;
-}
-
-/*
- * True if no page of a fragment has a tuple but those given.  Pages by which a file was extended
- * and which nobody has used, as a parallel load leaves some, are never all-visible: each query
- * would have them loaded, and what is made of the table could not be kept.  A tuple that the
- * snapshot sees was there before it.
- */
-static bool
-others_are_empty(ResidentAsk *ask, uint32 fragment, uint32 npages, const uint64 *pages)
-{
-	for (uint32 page = 0; page < npages; page++)
-	{
-		Buffer		buffer;
-		bool		empty;
-
-		if (gj_page_is_set(pages, page))
-			continue;
-		CHECK_FOR_INTERRUPTS();
-		buffer = ReadBuffer(ask->rel, gj_fragment_first(fragment) + page);
-		LockBuffer(buffer, BUFFER_LOCK_SHARE);
-		empty = PageIsNew(BufferGetPage(buffer)) || PageIsEmpty(BufferGetPage(buffer));
-		UnlockReleaseBuffer(buffer);
-		if (!empty)
-			return false;
-	}
-	return true;
 }
 
 /* Adds pages of a fragment to what is to be used; NULL: all. */

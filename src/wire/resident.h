@@ -8,7 +8,7 @@
  * and a backend that wants to use a fragment compares that with the table as it is.
  *
  *	ASK			behind the message: questions about tables, one after the other, each a GjAsk,
- *				GjColumnKey[ncolumns], uint64_t[nmaps]
+ *				GjColumnKey[ncolumns], uint64_t[nmaps], GjAskPages[npartial]
  *	RESIDENT	a slot of the output ring, given back by BATCH_FREE: `nrows` answers in the order of
  *				the questions, each a GjAnswered, then for each fragment a GjKnownFragment and
  *				what its flags say; several if one slot is not enough for all questions
@@ -22,9 +22,13 @@
 #include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #define GJ_FRAGMENT_BLOCKS	4096u
 #define GJ_FRAGMENT_WORDS	(GJ_FRAGMENT_BLOCKS / 64)
+
+/* Bytes of the bits of a fragment's pages. */
+#define GJ_PAGES_BYTES		(GJ_FRAGMENT_WORDS * sizeof(uint64_t))
 
 /* A file: numbers are reused, but never with a map LSN or page LSN of before. */
 typedef struct GjRelationKey
@@ -57,15 +61,26 @@ typedef struct GjAsk
 	uint32_t	source;
 	uint32_t	nblocks;		/* of the table */
 	uint32_t	map_blocks;		/* blocks of one page of the visibility map */
-	uint32_t	unused;
+	uint32_t	npartial;		/* fragments with pages that are not all-visible, but empty */
 } GjAsk;
+
+/* Such a fragment; in ascending order. */
+typedef struct GjAskPages
+{
+	uint32_t	number;
+	uint32_t	unused;
+	uint64_t	visible[GJ_FRAGMENT_WORDS]; /* all-visible pages, one bit each; no other has a tuple */
+} GjAskPages;
+
+/* A question has at most so many of these. */
+#define GJ_ASK_PARTIAL		8u
 
 /* Bytes of a question. */
 static inline uint64_t
 gj_ask_size(const GjAsk *ask)
 {
 	return sizeof(GjAsk) + (uint64_t) ask->ncolumns * sizeof(GjColumnKey) +
-		(uint64_t) ask->nmaps * sizeof(uint64_t);
+		(uint64_t) ask->nmaps * sizeof(uint64_t) + (uint64_t) ask->npartial * sizeof(GjAskPages);
 }
 
 /* Pages of a fragment of the table as it is. */
@@ -164,7 +179,8 @@ typedef struct GjCached
 } GjCached;
 
 static_assert(GJ_FRAGMENT_BLOCKS % 64 == 0, "words of a fragment");
-static_assert(sizeof(GjAsk) % 8 == 0 && sizeof(GjColumnKey) % 8 == 0, "questions lie aligned");
+static_assert(sizeof(GjAsk) % 8 == 0 && sizeof(GjColumnKey) % 8 == 0 && sizeof(GjAskPages) % 8 == 0,
+			  "questions lie aligned");
 static_assert(sizeof(GjAnswered) == 8 && sizeof(GjKnownFragment) == 32, "answers lie aligned");
 static_assert(sizeof(GjUseHead) == 32, "GjUseHead");
 static_assert(sizeof(GjChunkPages) % 64 == 0, "GjChunkPages");
@@ -197,6 +213,19 @@ gj_pages_all(const uint64_t *pages, uint32_t n)
 		if (pages[i] != UINT64_MAX)
 			return false;
 	return n % 64 == 0 || (~pages[n / 64] & (UINT64_MAX >> (64 - n % 64))) == 0;
+}
+
+/* Copies pages (NULL: all, which have no copy) to *bits, which moves behind them. */
+static inline const uint64_t *
+gj_copy_pages(const uint64_t *pages, uint64_t **bits)
+{
+	uint64_t   *copy = *bits;
+
+	if (!pages)
+		return NULL;
+	*bits += GJ_FRAGMENT_WORDS;
+	memcpy(copy, pages, GJ_PAGES_BYTES);
+	return copy;
 }
 
 /* Pages that are set. */
