@@ -7,6 +7,9 @@
  * reads keys alone, notes the part of each row, and counts the rows of each part in its strip.
  * Sums of these, part by part and in the order of strips, are where the strip's rows go; the second
  * kernel writes them, column by column, a strip's rows of a part next to each other.
+ *
+ * Where parts may be a stride apart and the key is plain, one kernel is enough: the warps of a
+ *block count, and the block takes places of each part for all of its rows at once.
  */
 #include <cub/device/device_scan.cuh>
 
@@ -40,6 +43,13 @@ typedef struct Target
 	uint32_t width;
 } Target;
 
+/* Of a split in one kernel. */
+typedef struct Cursors
+{
+	uint32_t rows[GJ_SPLIT_PARTS]; /* of each part by now */
+	uint32_t nblocks;              /* that have taken their places */
+} Cursors;
+
 /* What the kernels read and write; all but the numbers and `parts` is device memory. */
 typedef struct Input
 {
@@ -49,15 +59,17 @@ typedef struct Input
 	const void *const *from; /* ntargets of each piece; NULL: all are 0 */
 	uint8_t *part;           /* of each row */
 	uint32_t *counts;        /* of part p in strip s at [p * nstrips + s] */
-	GjSplitParts *parts;     /* pinned host memory */
-	uint32_t nrows;          /* of all pieces */
+	Cursors *cursors;
+	GjSplitParts *parts; /* pinned host memory */
+	uint32_t nrows;      /* of all pieces */
 	uint32_t npieces;
 	uint32_t nstrips;
 	uint32_t ntargets;
 	uint32_t nparts;
 	uint32_t null_part;
 	uint32_t nkeys;
-	bool computed; /* keys are those of the piece's rows 0, 1, ..., not of what `rows` says */
+	uint32_t stride; /* of parts; 0: two kernels */
+	bool computed;   /* keys are those of the piece's rows 0, 1, ..., not of what `rows` says */
 } Input;
 
 /* Rows first .. first+n-1 of a piece. */
@@ -339,26 +351,18 @@ first_place(const Input &input, uint32_t number, uint32_t lane)
 	return is_part ? start + (sums[number] - first) : 0;
 }
 
-static __global__ void
-__launch_bounds__(GJ_THREADS, 3) split_write(const __grid_constant__ Input input)
+/*
+ * Writes the lane's rows of a strip.  at[]: their parts, then their places; next: in lane p, of the
+ * strip's first row of part p.
+ */
+static __device__ __forceinline__ void
+write_rows(const Input &input, const Strip &strip, const Piece &piece, uint32_t lane, uint32_t next,
+		   uint32_t (&at)[STRIP_STEPS])
 {
-	const uint32_t number = (blockIdx.x * GJ_THREADS + threadIdx.x) / WARP;
-	const uint32_t lane = threadIdx.x % WARP;
 	const uint32_t before = (1u << lane) - 1;
-	uint32_t at[STRIP_STEPS]; /* the part of a row, then its place */
-
-	if (number >= input.nstrips)
-		return;
-
-	uint32_t next = first_place(input, number, lane); /* of the next row of part `lane` */
-	const Strip strip = find_strip(input, number);
-	const Piece piece = input.pieces[strip.piece];
 	const uint32_t first = strip.first + lane;
 	const uint32_t n = strip.n > lane ? strip.n - lane : 0;
 
-#pragma unroll
-	for (uint32_t s = 0; s < STRIP_STEPS; s++)
-		at[s] = s * WARP < n ? input.part[piece.first_row + first + s * WARP] : 0;
 #pragma unroll
 	for (uint32_t s = 0; s < STRIP_STEPS; s++)
 	{
@@ -396,12 +400,173 @@ __launch_bounds__(GJ_THREADS, 3) split_write(const __grid_constant__ Input input
 	}
 }
 
+static __global__ void
+__launch_bounds__(GJ_THREADS, 3) split_write(const __grid_constant__ Input input)
+{
+	const uint32_t number = (blockIdx.x * GJ_THREADS + threadIdx.x) / WARP;
+	const uint32_t lane = threadIdx.x % WARP;
+	uint32_t at[STRIP_STEPS];
+
+	if (number >= input.nstrips)
+		return;
+
+	const uint32_t next = first_place(input, number, lane);
+	const Strip strip = find_strip(input, number);
+	const Piece piece = input.pieces[strip.piece];
+	const uint8_t *part = input.part + piece.first_row + strip.first;
+
+#pragma unroll
+	for (uint32_t s = 0; s < STRIP_STEPS; s++)
+		at[s] = lane + s * WARP < strip.n ? part[lane + s * WARP] : 0;
+	write_rows(input, strip, piece, lane, next, at);
+}
+
+/* ---- split in one kernel */
+
+/* The parts of the lane's rows of a strip, by one key that is an integer and never NULL. */
+template <typename T>
+static __device__ __forceinline__ void
+plain_parts(const Input &input, const Strip &strip, const Piece &piece, const T *key, uint32_t lane,
+			uint32_t (&part)[STRIP_STEPS])
+{
+	T value[STRIP_STEPS];
+
+#pragma unroll
+	for (uint32_t s = 0; s < STRIP_STEPS; s++)
+	{
+		const uint32_t r = lane + s * WARP;
+
+		value[s] = 0;
+		if (r < strip.n)
+			value[s] = key[piece.rows == NULL ? strip.first + r : piece.rows[strip.first + r]];
+	}
+#pragma unroll
+	for (uint32_t s = 0; s < STRIP_STEPS; s++)
+		part[s] = gj_hash_part(gj_hash_combine(0, (int64_t) value[s]), input.nparts);
+}
+
+/*
+ * Takes places for the rows of all strips of the block, of which a thread of each warp counts those
+ * of part `lane`; *next becomes the place of the first of them.  False: there is no room.
+ */
+static __device__ __forceinline__ bool
+take_places(const Input &input, uint32_t count, uint32_t lane, uint32_t *next)
+{
+	__shared__ uint32_t places[GJ_THREADS / WARP][GJ_SPLIT_PARTS];
+	const uint32_t warp = threadIdx.x / WARP;
+	const uint32_t part = threadIdx.x;
+	bool full = false;
+
+	if (lane < input.nparts)
+		places[warp][lane] = count;
+	__syncthreads();
+	if (part < input.nparts)
+	{
+		uint32_t sum = 0;
+		uint32_t first;
+
+		for (uint32_t w = 0; w < GJ_THREADS / WARP; w++)
+			sum += places[w][part];
+		first = atomicAdd(&input.cursors->rows[part], sum);
+		full = first + sum > input.stride;
+		first += part * input.stride;
+		for (uint32_t w = 0; w < GJ_THREADS / WARP; w++)
+		{
+			const uint32_t n = places[w][part];
+
+			places[w][part] = first;
+			first += n;
+		}
+		/* who finds that all blocks have taken their places sees what they have taken */
+		__threadfence();
+	}
+	full = __syncthreads_or(full);
+	*next = lane < input.nparts ? places[warp][lane] : 0;
+	return !full;
+}
+
+/* The last block that has taken its places tells of the parts. */
+static __device__ __forceinline__ void
+tell_parts(const Input &input)
+{
+	if (threadIdx.x != 0 || atomicAdd(&input.cursors->nblocks, 1) + 1 < gridDim.x)
+		return;
+	__threadfence();
+	for (uint32_t p = 0; p < input.nparts; p++)
+	{
+		const uint32_t n = __ldcg(&input.cursors->rows[p]);
+
+		input.parts->start[p] = p * input.stride;
+		input.parts->end[p] = p * input.stride + n;
+		if (n > input.stride)
+			input.parts->full = true;
+	}
+}
+
+/* words: of PartCounts, for all parts. */
+template <uint32_t words>
+static __global__ void
+__launch_bounds__(GJ_THREADS, 3) split_at_once(const __grid_constant__ Input input)
+{
+	const uint32_t number = (blockIdx.x * GJ_THREADS + threadIdx.x) / WARP;
+	const uint32_t lane = threadIdx.x % WARP;
+	PartCounts<words> counts = {};
+	uint32_t at[STRIP_STEPS];
+	uint32_t next;
+	Strip strip = {};
+	Piece piece = {};
+	bool fits;
+
+	/* all threads of a block stay: one that has no strip has no row */
+	if (number < input.nstrips)
+	{
+		strip = find_strip(input, number);
+		piece = input.pieces[strip.piece];
+
+		const GjColumn &key = input.keys[strip.piece];
+
+		if (key.kind == GJ_INT8)
+			plain_parts(input, strip, piece, (const int64_t *) key.data, lane, at);
+		else
+			plain_parts(input, strip, piece, (const int32_t *) key.data, lane, at);
+#pragma unroll
+		for (uint32_t s = 0; s < STRIP_STEPS; s++)
+		{
+			if (lane + s * WARP < strip.n)
+				counts.add(at[s]);
+		}
+	}
+	fits = take_places(input, counts.sum(lane), lane, &next);
+	tell_parts(input);
+	if (fits && number < input.nstrips)
+		write_rows(input, strip, piece, lane, next, at);
+}
+
+/* True if all keys are such as plain_parts reads. */
+static bool
+has_plain_key(const GjSplit *split)
+{
+	bool plain = split->keys == NULL && split->nkeys == 1;
+
+	for (uint32_t p = 0; p < split->npieces && plain; p++)
+	{
+		const GjColumn &key = split->pieces[p].columns[split->key[0]];
+
+		plain = split->pieces[p].nrows == 0 ||
+				(key.nulls == NULL && (key.kind == GJ_INT8 || key.kind == GJ_INT4));
+	}
+	return plain;
+}
+
+/* ---- what the host does */
+
 /* Where the arrays of an input lie in its scratch memory. */
 typedef struct Places
 {
 	size_t keys; /* pieces are at the beginning */
 	size_t targets;
 	size_t from;
+	size_t cursors;
 	size_t described; /* up to here they come from the host */
 	size_t part;
 	size_t counts;
@@ -423,7 +588,8 @@ lay_out(uint64_t nrows, uint64_t nstrips, uint32_t npieces, uint32_t ntargets, u
 	places.keys = align(npieces * sizeof(Piece));
 	places.targets = align(places.keys + (size_t) npieces * nkeys * sizeof(GjColumn));
 	places.from = align(places.targets + ntargets * sizeof(Target));
-	places.described = align(places.from + (size_t) npieces * ntargets * sizeof(void *));
+	places.cursors = align(places.from + (size_t) npieces * ntargets * sizeof(void *));
+	places.described = align(places.cursors + sizeof(Cursors));
 	places.part = places.described;
 	places.counts = align(places.part + nrows);
 	places.end = places.counts + nstrips * nparts * sizeof(uint32_t);
@@ -532,6 +698,7 @@ upload(GjQueue *queue, const GjSplit *split, const GjColumn *to, Input *input)
 								  split->nkeys, split->nparts);
 
 	GJ_TRY(gj_scratch(queue, GJ_SCRATCH_A, places.end, (void **) &device));
+	/* cursors start at 0 */
 	host = (uint8_t *) calloc(1, places.described);
 	if (host == NULL)
 		return GJ_OUT_OF_HOST_MEMORY;
@@ -540,12 +707,39 @@ upload(GjQueue *queue, const GjSplit *split, const GjColumn *to, Input *input)
 	input->keys = (const GjColumn *) (device + places.keys);
 	input->targets = (const Target *) (device + places.targets);
 	input->from = (const void *const *) (device + places.from);
+	input->cursors = (Cursors *) (device + places.cursors);
 	input->part = device + places.part;
 	input->counts = (uint32_t *) (device + places.counts);
 	/* memory that is not pinned has been read when the call returns */
 	error = cudaMemcpyAsync(device, host, places.described, cudaMemcpyHostToDevice, queue->stream);
 	free(host);
 	GJ_CUDA(queue, error);
+	return GJ_OK;
+}
+
+static GjStatus
+count_first(GjQueue *queue, const Input &input, uint32_t nblocks)
+{
+	if (input.nparts <= 4)
+		split_count<1><<<nblocks, GJ_THREADS, 0, queue->stream>>>(input);
+	else
+		split_count<GJ_SPLIT_PARTS / 4><<<nblocks, GJ_THREADS, 0, queue->stream>>>(input);
+	GJ_LAUNCHED(queue, "split_count");
+	GJ_CUB(queue, cub::DeviceScan::ExclusiveSum, input.counts, input.counts,
+		   (int64_t) input.nstrips * input.nparts);
+	split_write<<<nblocks, GJ_THREADS, 0, queue->stream>>>(input);
+	GJ_LAUNCHED(queue, "split_write");
+	return GJ_OK;
+}
+
+static GjStatus
+at_once(GjQueue *queue, const Input &input, uint32_t nblocks)
+{
+	if (input.nparts <= 4)
+		split_at_once<1><<<nblocks, GJ_THREADS, 0, queue->stream>>>(input);
+	else
+		split_at_once<GJ_SPLIT_PARTS / 4><<<nblocks, GJ_THREADS, 0, queue->stream>>>(input);
+	GJ_LAUNCHED(queue, "split_at_once");
 	return GJ_OK;
 }
 
@@ -563,6 +757,8 @@ gj_split(GjQueue *queue, const GjSplit *split, const GjColumn *to, bool (*stop)(
 	input.null_part = split->null_part;
 	input.nkeys = split->nkeys;
 	input.parts = pinned;
+	input.stride = has_plain_key(split) ? split->stride : 0;
+	pinned->full = false;
 	input.computed = split->keys != NULL;
 	for (uint32_t p = 0; p < split->npieces; p++)
 	{
@@ -577,16 +773,7 @@ gj_split(GjQueue *queue, const GjSplit *split, const GjColumn *to, bool (*stop)(
 	}
 	GJ_TRY(upload(queue, split, to, &input));
 	nblocks = gj_blocks((uint64_t) input.nstrips * WARP, GJ_THREADS);
-	if (split->nparts <= 4)
-		split_count<1><<<nblocks, GJ_THREADS, 0, queue->stream>>>(input);
-	else
-		split_count<GJ_SPLIT_PARTS / 4><<<nblocks, GJ_THREADS, 0, queue->stream>>>(input);
-	GJ_LAUNCHED(queue, "split_count");
-	GJ_CUB(queue, cub::DeviceScan::ExclusiveSum, input.counts, input.counts,
-		   (int64_t) input.nstrips * input.nparts);
-	split_write<<<nblocks, GJ_THREADS, 0, queue->stream>>>(input);
-	GJ_LAUNCHED(queue, "split_write");
-	return GJ_OK;
+	return input.stride > 0 ? at_once(queue, input, nblocks) : count_first(queue, input, nblocks);
 }
 
 /* ---- references */

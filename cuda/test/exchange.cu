@@ -2,6 +2,7 @@
  * exchange.cu
  *	  Tests of split, ref_bytes and move_refs.
  */
+#include <algorithm>
 #include <string.h>
 
 #include "../../src/rows/hash.h"
@@ -14,6 +15,13 @@ at(uint32_t n)
 }
 
 /* ---- split */
+
+/* Rows up to where the next part can start. */
+static uint32_t
+aligned(size_t n)
+{
+	return (uint32_t) ((n + GJ_SPLIT_ALIGN - 1) / GJ_SPLIT_ALIGN * GJ_SPLIT_ALIGN);
+}
 
 /* Columns of the rows that are split: all widths, and what keys can be. */
 static const struct
@@ -126,6 +134,91 @@ computed_keys(Queue &q, const HostRows &host)
 	return keys;
 }
 
+/* A row of a piece. */
+struct Place
+{
+	uint32_t piece;
+	uint32_t row;
+};
+
+/* The rows of each part, in their order. */
+static std::vector<std::vector<Place>>
+rows_by_part(const HostRows &host, uint32_t nparts, uint32_t null_part)
+{
+	std::vector<std::vector<Place>> places(nparts);
+
+	for (uint32_t p = 0; p < host.piece.size(); p++)
+	{
+		for (uint32_t i = 0; i < host.nrows[p]; i++)
+		{
+			const uint32_t row = host.rows[p].empty() ? i : host.rows[p][i];
+			uint64_t hash;
+
+			places[hash_of(host, p, row, &hash) ? gj_hash_part(hash, nparts) : null_part].push_back(
+				{p, row});
+		}
+	}
+	return places;
+}
+
+/* The rows on the device, and where they are to go. */
+struct DeviceRows
+{
+	std::vector<std::vector<GjColumn>> columns;
+	std::vector<GjSplitPiece> pieces;
+	std::vector<GjColumn> to;
+	GjSplit split;
+};
+
+/* Columns with room for so many rows; what nobody writes is 0xEE. */
+static DeviceRows
+upload(Queue &q, const HostRows &host, uint32_t nparts, size_t room)
+{
+	const uint32_t npieces = (uint32_t) host.piece.size();
+	DeviceRows d = {};
+
+	d.columns.resize(npieces);
+	d.pieces.resize(npieces);
+	d.to.resize(ncolumns);
+	for (uint32_t p = 0; p < npieces; p++)
+	{
+		for (const Column &c : host.piece[p])
+		{
+			GjColumn column = {};
+
+			column.kind = c.type.kind;
+			column.width = c.type.width;
+			column.data = q.upload(c.data);
+			column.nulls = c.nulls.empty() ? NULL : q.upload(c.nulls);
+			d.columns[p].push_back(column);
+		}
+		/* nobody reads it, and it may be missing */
+		d.columns[p][not_wanted].data = NULL;
+		d.pieces[p].columns = d.columns[p].data();
+		d.pieces[p].rows = host.rows[p].empty() ? NULL : q.upload(host.rows[p]);
+		d.pieces[p].nrows = host.nrows[p];
+	}
+	for (uint32_t c = 0; c < ncolumns; c++)
+	{
+		d.to[c].kind = split_columns[c].kind;
+		d.to[c].width = split_columns[c].width;
+		if (c == not_wanted)
+			continue;
+		d.to[c].data = q.upload(Bytes(room * split_columns[c].width, 0xEE));
+		d.to[c].nulls = q.upload(Bytes(room, 0xEE));
+	}
+	d.to[0].nulls = NULL;
+	d.split.nparts = nparts;
+	d.split.null_part = nparts / 2;
+	d.split.npieces = npieces;
+	d.split.pieces = d.pieces.data();
+	d.split.ncolumns = ncolumns;
+	d.split.nkeys = (uint32_t) host.keys.size();
+	for (uint32_t k = 0; k < d.split.nkeys; k++)
+		d.split.key[k] = host.keys[k];
+	return d;
+}
+
 /* What a split makes of a column. */
 struct Expected
 {
@@ -139,120 +232,236 @@ check_split(const Device &device, const HostRows &host, uint32_t nparts, bool co
 {
 	Program program;
 	Queue q(device, program);
-	const uint32_t npieces = (uint32_t) host.piece.size();
 	const size_t guard = 64;
+	const std::vector<std::vector<Place>> places = rows_by_part(host, nparts, nparts / 2);
 	std::vector<Expected> expected(ncolumns);
 	GjSplitParts expected_parts = {};
-	std::vector<std::vector<GjColumn>> columns(npieces);
-	std::vector<GjSplitPiece> pieces(npieces);
-	std::vector<GjColumn> to(ncolumns);
 	const GjSplitParts *parts = NULL;
-	GjSplit split = {};
 	GjKeys keys;
 	uint32_t n = 0;    /* rows, */
 	uint32_t room = 0; /* and those with what lies between parts */
 
-	split.nparts = nparts;
-	split.null_part = nparts / 2;
 	for (uint32_t part = 0; part < nparts; part++)
 	{
 		/* nothing is written between parts */
-		room = (room + GJ_SPLIT_ALIGN - 1) / GJ_SPLIT_ALIGN * GJ_SPLIT_ALIGN;
+		room = aligned(room);
 		for (uint32_t c = 0; c < ncolumns; c++)
 		{
 			expected[c].data.resize((size_t) room * split_columns[c].width, 0xEE);
 			expected[c].nulls.resize(room, 0xEE);
-		}
-		expected_parts.start[part] = room;
-		for (uint32_t p = 0; p < npieces; p++)
-		{
-			for (uint32_t i = 0; i < host.nrows[p]; i++)
+			for (const Place &place : places[part])
 			{
-				const uint32_t row = host.rows[p].empty() ? i : host.rows[p][i];
-				uint64_t hash;
+				const Column &from = host.piece[place.piece][c];
 
-				if ((hash_of(host, p, row, &hash) ? gj_hash_part(hash, nparts) : split.null_part) !=
-					part)
-					continue;
-				n++;
-				room++;
-				for (uint32_t c = 0; c < ncolumns; c++)
-				{
-					const Column &from = host.piece[p][c];
-
-					expected[c].data.insert(expected[c].data.end(), value_of(from, row),
-											value_of(from, row) + from.type.width);
-					expected[c].nulls.push_back(from.null(row));
-				}
+				expected[c].data.insert(expected[c].data.end(), value_of(from, place.row),
+										value_of(from, place.row) + from.type.width);
+				expected[c].nulls.push_back(from.null(place.row));
 			}
 		}
+		expected_parts.start[part] = room;
+		room += (uint32_t) places[part].size();
+		n += (uint32_t) places[part].size();
 		expected_parts.end[part] = room;
 	}
 	check(room <= gj_split_room(n, nparts), "room", where);
-	for (uint32_t p = 0; p < npieces; p++)
-	{
-		for (const Column &c : host.piece[p])
-		{
-			GjColumn d = {};
 
-			d.kind = c.type.kind;
-			d.width = c.type.width;
-			d.data = q.upload(c.data);
-			d.nulls = c.nulls.empty() ? NULL : q.upload(c.nulls);
-			columns[p].push_back(d);
-		}
-		/* nobody reads it, and it may be missing */
-		columns[p][not_wanted].data = NULL;
-		pieces[p].columns = columns[p].data();
-		pieces[p].rows = host.rows[p].empty() ? NULL : q.upload(host.rows[p]);
-		pieces[p].nrows = host.nrows[p];
-	}
+	DeviceRows d = upload(q, host, nparts, room + guard);
+
 	for (uint32_t c = 0; c < ncolumns; c++)
 	{
-		const Bytes untouched(expected[c].data.size() + guard, 0xEE);
-
-		to[c].kind = split_columns[c].kind;
-		to[c].width = split_columns[c].width;
-		if (c == not_wanted)
-			continue;
-		to[c].data = q.upload(untouched);
-		to[c].nulls = q.upload(Bytes(room + guard, 0xEE));
-		expected[c].data.insert(expected[c].data.end(), guard, 0xEE);
-		expected[c].nulls.insert(expected[c].nulls.end(), guard, 0xEE);
+		expected[c].data.resize(((size_t) room + guard) * split_columns[c].width, 0xEE);
+		expected[c].nulls.resize(room + guard, 0xEE);
 	}
-	to[0].nulls = NULL;
-	split.npieces = npieces;
-	split.pieces = pieces.data();
-	split.ncolumns = ncolumns;
-	split.nkeys = (uint32_t) host.keys.size();
-	for (uint32_t k = 0; k < split.nkeys; k++)
-		split.key[k] = host.keys[k];
 	if (computed)
 	{
 		keys = computed_keys(q, host);
-		split.keys = &keys;
+		d.split.keys = &keys;
 	}
 	/* with memory that was reserved, and without */
 	if (nparts % 2 == 1)
-		check(q.ops->split_reserve(q.queue, n, ncolumns, split.nkeys) == GJ_OK, "split_reserve",
+		check(q.ops->split_reserve(q.queue, n, ncolumns, d.split.nkeys) == GJ_OK, "split_reserve",
 			  where);
-	check(q.ops->split(q.queue, &split, to.data(), never, NULL, &parts) == GJ_OK, "split", where);
+	check(q.ops->split(q.queue, &d.split, d.to.data(), never, NULL, &parts) == GJ_OK, "split",
+		  where);
 	check(q.ops->sync(q.queue) == GJ_OK, "sync", where);
-	check(memcmp(parts->start, expected_parts.start, nparts * sizeof(uint32_t)) == 0 &&
+	check(!parts->full &&
+			  memcmp(parts->start, expected_parts.start, nparts * sizeof(uint32_t)) == 0 &&
 			  memcmp(parts->end, expected_parts.end, nparts * sizeof(uint32_t)) == 0,
 		  "places of parts", where);
 	for (uint32_t c = 0; c < ncolumns; c++)
 	{
 		const std::string column = where + ", column " + std::to_string(c);
 
-		if (to[c].data)
-			check(q.download((const uint8_t *) to[c].data, expected[c].data.size()) ==
+		if (d.to[c].data)
+			check(q.download((const uint8_t *) d.to[c].data, expected[c].data.size()) ==
 					  expected[c].data,
 				  "values by part", column);
-		if (to[c].nulls)
-			check(q.download(to[c].nulls, expected[c].nulls.size()) == expected[c].nulls,
+		if (d.to[c].nulls)
+			check(q.download(d.to[c].nulls, expected[c].nulls.size()) == expected[c].nulls,
 				  "null flags by part", column);
 	}
+}
+
+/* Values and null flags of all columns that are wanted, of one row. */
+static std::string
+row_text(const std::vector<Expected> &columns, size_t row)
+{
+	std::string text;
+
+	for (uint32_t c = 0; c < ncolumns; c++)
+	{
+		const uint32_t width = split_columns[c].width;
+
+		if (c == not_wanted)
+			continue;
+		text.append((const char *) columns[c].data.data() + row * width, width);
+		if (c > 0)
+			text.push_back((char) columns[c].nulls[row]);
+	}
+	return text;
+}
+
+/* Parts a stride apart, whose rows may come in any order; `fits`: no part has more rows than that.
+ */
+static void
+check_strides(const Device &device, const HostRows &host, uint32_t nparts, uint32_t stride,
+			  bool fits, const std::string &where)
+{
+	Program program;
+	Queue q(device, program);
+	const std::vector<std::vector<Place>> places = rows_by_part(host, nparts, nparts / 2);
+	uint32_t n = 0;
+
+	for (const std::vector<Place> &part : places)
+		n += (uint32_t) part.size();
+
+	const size_t room = std::max(gj_split_room(n, nparts), (uint64_t) nparts * stride) + 64;
+	DeviceRows d = upload(q, host, nparts, room);
+	const GjSplitParts *parts = NULL;
+	std::vector<Expected> got(ncolumns);
+	std::vector<bool> written(room);
+
+	d.split.stride = stride;
+	check(q.ops->split(q.queue, &d.split, d.to.data(), never, NULL, &parts) == GJ_OK, "split",
+		  where);
+	check(q.ops->sync(q.queue) == GJ_OK, "sync", where);
+	/* a device may ignore strides */
+	check(fits ? !parts->full : parts->full || parts->start[1] == aligned(places[0].size()),
+		  "room of parts", where);
+	if (parts->full)
+		return;
+	for (uint32_t c = 0; c < ncolumns; c++)
+		if (c != not_wanted)
+		{
+			got[c].data = q.download((const uint8_t *) d.to[c].data, room * d.to[c].width);
+			if (c > 0)
+				got[c].nulls = q.download(d.to[c].nulls, room);
+		}
+	for (uint32_t part = 0; part < nparts; part++)
+	{
+		const std::string which = where + ", part " + std::to_string(part);
+		const uint32_t start = parts->start[part];
+		std::vector<std::string> wanted, found;
+
+		check(start % GJ_SPLIT_ALIGN == 0 && parts->end[part] - start == places[part].size() &&
+				  parts->end[part] <= room - 64,
+			  "place of a part", which);
+		if (parts->end[part] - start != places[part].size() || parts->end[part] > room - 64)
+			return;
+		for (const Place &place : places[part])
+		{
+			std::vector<Expected> row(ncolumns);
+
+			for (uint32_t c = 0; c < ncolumns; c++)
+			{
+				const Column &from = host.piece[place.piece][c];
+
+				row[c].data.assign(value_of(from, place.row),
+								   value_of(from, place.row) + from.type.width);
+				row[c].nulls.assign(1, from.null(place.row));
+			}
+			wanted.push_back(row_text(row, 0));
+		}
+		for (uint32_t i = start; i < parts->end[part]; i++)
+		{
+			found.push_back(row_text(got, i));
+			written[i] = true;
+		}
+		std::sort(wanted.begin(), wanted.end());
+		std::sort(found.begin(), found.end());
+		check(found == wanted, "rows of a part", which);
+	}
+	/* nothing else is written */
+	for (uint32_t c = 0; c < ncolumns; c++)
+	{
+		const uint32_t width = split_columns[c].width;
+		bool untouched = true;
+
+		for (size_t i = 0; i < room && c != not_wanted; i++)
+			for (uint32_t b = 0; b < width && !written[i]; b++)
+				untouched &= got[c].data[i * width + b] == 0xEE;
+		check(untouched, "what lies between parts", where + ", column " + std::to_string(c));
+	}
+}
+
+/* Pieces whose only key is a column that is never NULL. */
+static HostRows
+plain_pieces(Random &random, uint32_t n, uint32_t range, uint32_t key)
+{
+	HostRows host = random_pieces(random, n, range, {key});
+
+	for (std::vector<Column> &columns : host.piece)
+		columns[key].nulls.clear();
+	return host;
+}
+
+static void
+test_strides(const Device &device)
+{
+	Random random(79);
+
+	for (uint32_t n : sizes)
+	{
+		for (uint32_t nparts : {2u, 3u, 4u, 8u, 16u})
+		{
+			if (n > 100000 && nparts != 3)
+				continue;
+			for (uint32_t key : {0u, 1u, 2u})
+			{
+				const std::string where = at(n) + ", parts = " + std::to_string(nparts) +
+										  ", strides, key " + std::to_string(key);
+				const HostRows host = plain_pieces(random, n, n, key);
+				size_t most = 0;
+
+				for (const std::vector<Place> &part : rows_by_part(host, nparts, nparts / 2))
+					most = std::max(most, part.size());
+
+				const uint32_t least = aligned(most);
+
+				check_strides(device, host, nparts, least + GJ_SPLIT_ALIGN, true,
+							  where + ", more than is needed");
+				if (least == 0)
+					continue;
+				check_strides(device, host, nparts, least, true, where + ", what is needed");
+				if (least > GJ_SPLIT_ALIGN)
+					check_strides(device, host, nparts, least - GJ_SPLIT_ALIGN, false,
+								  where + ", too little");
+			}
+			/* not of one plain key */
+			if (n > 0)
+				check_strides(device, random_pieces(random, n, 100, {1, 2, 7}), nparts, aligned(n),
+							  true, at(n) + ", strides, three keys");
+		}
+	}
+	for (uint32_t n : {GJ_SPLIT_STRIDE_ROWS, 35651584u, 64u * 1024 * 1024})
+		for (uint32_t nparts = 2; nparts <= GJ_SPLIT_PARTS; nparts++)
+		{
+			const uint32_t stride = gj_split_stride(n, nparts);
+
+			check(stride % GJ_SPLIT_ALIGN == 0 && stride > n / nparts + n / nparts / 70 &&
+					  (uint64_t) stride * nparts <= gj_split_room(n, nparts),
+				  "stride", at(n));
+		}
 }
 
 static void
@@ -373,6 +582,7 @@ void
 test_exchange(const Device &device)
 {
 	test_split(device);
+	test_strides(device);
 	test_parts(device);
 	test_refs(device);
 	group(device.ops->name, "exchange");

@@ -176,6 +176,7 @@ gj_cpu_split(GjQueue *queue, const GjSplit *split, const GjColumn *to, bool (*st
 	GjStatus	status = GJ_OUT_OF_HOST_MEMORY;
 	uint32_t	nitems;
 
+	queue->split_parts.full = false;
 	*parts = &queue->split_parts;
 	if (make_items(&w, &nitems))
 	{

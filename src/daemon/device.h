@@ -490,6 +490,8 @@ typedef struct GjSplit
 	uint32_t	nkeys;
 	uint32_t	key[GJ_MAX_KEYS];	/* columns, no references */
 	const GjKeys *keys;			/* of all rows, piece by piece; NULL: the columns `key` are the keys */
+	uint32_t	stride;			/* parts may start so many rows apart, a multiple of GJ_SPLIT_ALIGN;
+								 * 0: they may not */
 } GjSplit;
 
 /* Part p is rows start[p] .. end[p]-1 of what a split has written. */
@@ -497,15 +499,32 @@ typedef struct GjSplitParts
 {
 	uint32_t	start[GJ_SPLIT_PARTS];	/* multiples of GJ_SPLIT_ALIGN, for who reads a part by itself */
 	uint32_t	end[GJ_SPLIT_PARTS];
+	bool		full;			/* one has more rows than the stride: nothing of this is true */
 } GjSplitParts;
 
 #define GJ_SPLIT_ALIGN		32
 
-/* Rows that columns need to have room for n of them in parts. */
+/* With so many rows parts may be put a stride apart, whose part of that is to spare. */
+#define GJ_SPLIT_STRIDE_ROWS (4u * 1024 * 1024)
+#define GJ_SPLIT_SPARE		64
+
+/* A stride that parts of n rows do not exceed, unless some keys have very many of them. */
+static inline uint32_t
+gj_split_stride(uint64_t n, uint32_t nparts)
+{
+	uint64_t	mean = n / nparts;
+
+	return (uint32_t) ((mean + mean / GJ_SPLIT_SPARE) / GJ_SPLIT_ALIGN + 1) * GJ_SPLIT_ALIGN;
+}
+
+/* Rows that columns need to have room for n of them in parts, a stride apart or one behind the other. */
 static inline uint64_t
 gj_split_room(uint64_t n, uint32_t nparts)
 {
-	return n + (uint64_t) nparts * (GJ_SPLIT_ALIGN - 1);
+	uint64_t	strides = n < GJ_SPLIT_STRIDE_ROWS ? 0 : (uint64_t) nparts * gj_split_stride(n, nparts);
+	uint64_t	packed = n + (uint64_t) nparts * (GJ_SPLIT_ALIGN - 1);
+
+	return strides > packed ? strides : packed;
 }
 
 /* A slot of the output ring, as gather fills it. */
@@ -621,10 +640,11 @@ typedef struct GjDeviceOps
 						 const uint32_t *positions, uint32_t n);
 
 	/*
-	 * Writes the rows of all pieces to columns to[split->ncolumns] (host array) part by part, in
-	 * their order within one: the values where `data` is not NULL, the null flags where `nulls` is
-	 * not NULL; they have gj_split_room().  References keep what they are.  May work for long: asks
-	 * stop(arg).  *parts is host memory, the queue's: filled when what is queued by now is done,
+	 * Writes the rows of all pieces to columns to[split->ncolumns] (host array) part by part: the
+	 * values where `data` is not NULL, the null flags where `nulls` is not NULL; they have
+	 * gj_split_room().  Rows of a part are in their order, or, with a stride, in any: a device that
+	 * need not count the rows of each part before reads the keys once.  References keep what they
+	 * are.  May work for long: asks stop(arg).  *parts is host memory, the queue's: filled when what is queued by now is done,
 	 * and until the next split.
 	 */
 	GjStatus	(*split) (GjQueue *queue, const GjSplit *split, const GjColumn *to,

@@ -47,6 +47,7 @@ typedef struct GjSplitSide
 	uint32_t	most_rows;		/* of a parcel; 0: not known yet */
 	uint32_t	stage_rows;		/* of the stage */
 	uint64_t	most_heap;		/* bytes of a parcel's heap, if the side has references */
+	bool		uneven;			/* parts were larger than others: rows are counted before they are split */
 } GjSplitSide;
 
 /* Outer rows that were received, and pass the steps together. */

@@ -146,6 +146,9 @@ split_pieces(GjRun *run, GjSplitSide *side, uint32_t n, GjParcel *parcel,
 	.nkeys = x->nkeys};
 	GjKeys		keys;
 
+	/* places of references go by those of rows */
+	if (n >= GJ_SPLIT_STRIDE_ROWS && side->nrefs == 0 && !side->uneven)
+		split.stride = gj_split_stride(n, x->plan.nparts);
 	memcpy(split.key, side->key, sizeof(split.key));
 	if (side->computes_keys)
 	{
@@ -178,6 +181,12 @@ fill_parcel(GjRun *run, GjSplitSide *side, uint32_t n, GjParcel *parcel, bool *b
 	if (*busy)
 		GJ_TRY(gj_run_join_sent(run));
 	GJ_TRY(run->work.ops->passed(run->work.queue, GJ_MARK_SPLIT, true, &done));
+	if (parts->full)
+	{
+		side->uneven = true;
+		GJ_TRY(split_pieces(run, side, n, parcel, &parts));
+		GJ_TRY(run->work.ops->passed(run->work.queue, GJ_MARK_SPLIT, true, &done));
+	}
 	parcel->parts = *parts;
 	return GJ_OK;
 }
