@@ -8,8 +8,8 @@
  * Sums of these, part by part and in the order of strips, are where the strip's rows go; the second
  * kernel writes them, column by column, a strip's rows of a part next to each other.
  *
- * Where parts may be a stride apart and the key is plain, one kernel is enough: the warps of a
- *block count, and the block takes places of each part for all of its rows at once.
+ * Where parts may be a stride apart and the key is plain, one kernel is enough: a warp that has
+ * counted the rows of its strip takes places of each part for them.
  */
 #include <cub/device/device_scan.cuh>
 
@@ -43,13 +43,6 @@ typedef struct Target
 	uint32_t width;
 } Target;
 
-/* Of a split in one kernel. */
-typedef struct Cursors
-{
-	uint32_t rows[GJ_SPLIT_PARTS]; /* of each part by now */
-	uint32_t nblocks;              /* that have taken their places */
-} Cursors;
-
 /* What the kernels read and write; all but the numbers and `parts` is device memory. */
 typedef struct Input
 {
@@ -59,9 +52,9 @@ typedef struct Input
 	const void *const *from; /* ntargets of each piece; NULL: all are 0 */
 	uint8_t *part;           /* of each row */
 	uint32_t *counts;        /* of part p in strip s at [p * nstrips + s] */
-	Cursors *cursors;
-	GjSplitParts *parts; /* pinned host memory */
-	uint32_t nrows;      /* of all pieces */
+	uint32_t *taken;         /* places of each part that split_at_once has taken */
+	GjSplitParts *parts;     /* pinned host memory */
+	uint32_t nrows;          /* of all pieces */
 	uint32_t npieces;
 	uint32_t nstrips;
 	uint32_t ntargets;
@@ -445,101 +438,61 @@ plain_parts(const Input &input, const Strip &strip, const Piece &piece, const T 
 		part[s] = gj_hash_part(gj_hash_combine(0, (int64_t) value[s]), input.nparts);
 }
 
-/*
- * Takes places for the rows of all strips of the block, of which a thread of each warp counts those
- * of part `lane`; *next becomes the place of the first of them.  False: there is no room.
- */
-static __device__ __forceinline__ bool
-take_places(const Input &input, uint32_t count, uint32_t lane, uint32_t *next)
-{
-	__shared__ uint32_t places[GJ_THREADS / WARP][GJ_SPLIT_PARTS];
-	const uint32_t warp = threadIdx.x / WARP;
-	const uint32_t part = threadIdx.x;
-	bool full = false;
-
-	if (lane < input.nparts)
-		places[warp][lane] = count;
-	__syncthreads();
-	if (part < input.nparts)
-	{
-		uint32_t sum = 0;
-		uint32_t first;
-
-		for (uint32_t w = 0; w < GJ_THREADS / WARP; w++)
-			sum += places[w][part];
-		first = atomicAdd(&input.cursors->rows[part], sum);
-		full = first + sum > input.stride;
-		first += part * input.stride;
-		for (uint32_t w = 0; w < GJ_THREADS / WARP; w++)
-		{
-			const uint32_t n = places[w][part];
-
-			places[w][part] = first;
-			first += n;
-		}
-		/* who finds that all blocks have taken their places sees what they have taken */
-		__threadfence();
-	}
-	full = __syncthreads_or(full);
-	*next = lane < input.nparts ? places[warp][lane] : 0;
-	return !full;
-}
-
-/* The last block that has taken its places tells of the parts. */
-static __device__ __forceinline__ void
-tell_parts(const Input &input)
-{
-	if (threadIdx.x != 0 || atomicAdd(&input.cursors->nblocks, 1) + 1 < gridDim.x)
-		return;
-	__threadfence();
-	for (uint32_t p = 0; p < input.nparts; p++)
-	{
-		const uint32_t n = __ldcg(&input.cursors->rows[p]);
-
-		input.parts->start[p] = p * input.stride;
-		input.parts->end[p] = p * input.stride + n;
-		if (n > input.stride)
-			input.parts->full = true;
-	}
-}
-
-/* words: of PartCounts, for all parts. */
+/* words: of PartCounts, for all parts; with few of them more blocks pay. */
 template <uint32_t words>
 static __global__ void
-__launch_bounds__(GJ_THREADS, 3) split_at_once(const __grid_constant__ Input input)
+__launch_bounds__(GJ_THREADS, words == 1 ? 4 : 3) split_at_once(const __grid_constant__ Input input)
 {
 	const uint32_t number = (blockIdx.x * GJ_THREADS + threadIdx.x) / WARP;
 	const uint32_t lane = threadIdx.x % WARP;
 	PartCounts<words> counts = {};
 	uint32_t at[STRIP_STEPS];
-	uint32_t next;
-	Strip strip = {};
-	Piece piece = {};
-	bool fits;
+	uint32_t next = 0;
+	bool full = false;
 
-	/* all threads of a block stay: one that has no strip has no row */
-	if (number < input.nstrips)
-	{
-		strip = find_strip(input, number);
-		piece = input.pieces[strip.piece];
+	if (number >= input.nstrips)
+		return;
 
-		const GjColumn &key = input.keys[strip.piece];
+	const Strip strip = find_strip(input, number);
+	const Piece piece = input.pieces[strip.piece];
+	const GjColumn &key = input.keys[strip.piece];
 
-		if (key.kind == GJ_INT8)
-			plain_parts(input, strip, piece, (const int64_t *) key.data, lane, at);
-		else
-			plain_parts(input, strip, piece, (const int32_t *) key.data, lane, at);
+	if (key.kind == GJ_INT8)
+		plain_parts(input, strip, piece, (const int64_t *) key.data, lane, at);
+	else
+		plain_parts(input, strip, piece, (const int32_t *) key.data, lane, at);
 #pragma unroll
-		for (uint32_t s = 0; s < STRIP_STEPS; s++)
-		{
-			if (lane + s * WARP < strip.n)
-				counts.add(at[s]);
-		}
+	for (uint32_t s = 0; s < STRIP_STEPS; s++)
+	{
+		if (lane + s * WARP < strip.n)
+			counts.add(at[s]);
 	}
-	fits = take_places(input, counts.sum(lane), lane, &next);
-	tell_parts(input);
-	if (fits && number < input.nstrips)
+
+	const uint32_t count = counts.sum(lane);
+
+	if (lane < input.nparts)
+	{
+		next = atomicAdd(&input.taken[lane], count);
+		full = next + count > input.stride;
+		next += lane * input.stride;
+	}
+	if (!__any_sync(0xFFFFFFFF, full))
 		write_rows(input, strip, piece, lane, next, at);
+}
+
+/* Where the parts are that split_at_once has written. */
+static __global__ void
+tell_parts(const __grid_constant__ Input input)
+{
+	const uint32_t part = threadIdx.x;
+	const uint32_t n = part < input.nparts ? input.taken[part] : 0;
+
+	if (part >= input.nparts)
+		return;
+	input.parts->start[part] = part * input.stride;
+	input.parts->end[part] = part * input.stride + n;
+	if (n > input.stride)
+		input.parts->full = true;
 }
 
 /* True if all keys are such as plain_parts reads. */
@@ -566,7 +519,7 @@ typedef struct Places
 	size_t keys; /* pieces are at the beginning */
 	size_t targets;
 	size_t from;
-	size_t cursors;
+	size_t taken;
 	size_t described; /* up to here they come from the host */
 	size_t part;
 	size_t counts;
@@ -588,8 +541,8 @@ lay_out(uint64_t nrows, uint64_t nstrips, uint32_t npieces, uint32_t ntargets, u
 	places.keys = align(npieces * sizeof(Piece));
 	places.targets = align(places.keys + (size_t) npieces * nkeys * sizeof(GjColumn));
 	places.from = align(places.targets + ntargets * sizeof(Target));
-	places.cursors = align(places.from + (size_t) npieces * ntargets * sizeof(void *));
-	places.described = align(places.cursors + sizeof(Cursors));
+	places.taken = align(places.from + (size_t) npieces * ntargets * sizeof(void *));
+	places.described = align(places.taken + GJ_SPLIT_PARTS * sizeof(uint32_t));
 	places.part = places.described;
 	places.counts = align(places.part + nrows);
 	places.end = places.counts + nstrips * nparts * sizeof(uint32_t);
@@ -698,7 +651,7 @@ upload(GjQueue *queue, const GjSplit *split, const GjColumn *to, Input *input)
 								  split->nkeys, split->nparts);
 
 	GJ_TRY(gj_scratch(queue, GJ_SCRATCH_A, places.end, (void **) &device));
-	/* cursors start at 0 */
+	/* none is taken yet */
 	host = (uint8_t *) calloc(1, places.described);
 	if (host == NULL)
 		return GJ_OUT_OF_HOST_MEMORY;
@@ -707,7 +660,7 @@ upload(GjQueue *queue, const GjSplit *split, const GjColumn *to, Input *input)
 	input->keys = (const GjColumn *) (device + places.keys);
 	input->targets = (const Target *) (device + places.targets);
 	input->from = (const void *const *) (device + places.from);
-	input->cursors = (Cursors *) (device + places.cursors);
+	input->taken = (uint32_t *) (device + places.taken);
 	input->part = device + places.part;
 	input->counts = (uint32_t *) (device + places.counts);
 	/* memory that is not pinned has been read when the call returns */
@@ -740,6 +693,8 @@ at_once(GjQueue *queue, const Input &input, uint32_t nblocks)
 	else
 		split_at_once<GJ_SPLIT_PARTS / 4><<<nblocks, GJ_THREADS, 0, queue->stream>>>(input);
 	GJ_LAUNCHED(queue, "split_at_once");
+	tell_parts<<<1, GJ_SPLIT_PARTS, 0, queue->stream>>>(input);
+	GJ_LAUNCHED(queue, "tell_parts");
 	return GJ_OK;
 }
 

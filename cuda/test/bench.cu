@@ -275,13 +275,19 @@ bench_split(const Device &device)
 	split.nkeys = 1;
 	for (uint32_t nparts : {2u, 4u, 8u, 16u})
 	{
-		const std::string name = "split 17 M of two int8, " + std::to_string(nparts) + " parts";
+		for (bool strides : {false, true})
+		{
+			const std::string name = "split 17 M of two int8, " + std::to_string(nparts) +
+									 " parts" + (strides ? ", strides" : "");
 
-		split.nparts = nparts;
-		measure(
-			q, name.c_str(), n, [] {},
-			[&]
-			{ must(q, q.ops->split(q.queue, &split, to.data(), never, NULL, &parts), "split"); });
+			split.nparts = nparts;
+			split.stride = strides ? gj_split_stride(n, nparts) : 0;
+			measure(
+				q, name.c_str(), n, [] {},
+				[&] {
+					must(q, q.ops->split(q.queue, &split, to.data(), never, NULL, &parts), "split");
+				});
+		}
 	}
 }
 

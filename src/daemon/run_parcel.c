@@ -406,9 +406,23 @@ gj_run_reserve_exchange(GjRun *run, uint64_t nbytes)
 	limit_rows(run, side, rows_wanted(x, run->sources[0].nrows_hint));
 	/* one takes what all others send while a parcel is filled; a parcel of one of them at least */
 	x->inbox_rows = side->most_rows;
-	GJ_TRY(reserve_relation(work, &side->stage, NULL, side->stage_rows, side->most_heap));
-	GJ_TRY(reserve_inboxes(run));
+	x->reserves = true;
 	GJ_TRY(reserve_parcels(run, side));
 	/* the steps take theirs when another device may have returned rows */
+	return run->program->output == GJ_OUTPUT_AGGREGATES ? GJ_OK : gj_run_reserve_rest(run);
+}
+
+GjStatus
+gj_run_reserve_rest(GjRun *run)
+{
+	GjRunExchange *x = run->exchange;
+	GjWork	   *work = &run->work;
+	GjSplitSide *side = &x->side[0];
+
+	if (!x->reserves)
+		return GJ_OK;
+	x->reserves = false;
+	GJ_TRY(reserve_relation(work, &side->stage, NULL, side->stage_rows, side->most_heap));
+	GJ_TRY(reserve_inboxes(run));
 	return gj_lease_left(work->lease) >= 2 * gj_run_least_space(run) ? GJ_OK : GJ_OUT_OF_MEMORY;
 }
