@@ -504,7 +504,7 @@ typedef struct GjSplitParts
 
 #define GJ_SPLIT_ALIGN		32
 
-/* With so many rows parts may be put a stride apart, whose part of that is to spare. */
+/* With so many rows parts may be put a stride apart: their mean, and one part in so many of it to spare. */
 #define GJ_SPLIT_STRIDE_ROWS (4u * 1024 * 1024)
 #define GJ_SPLIT_SPARE		64
 
@@ -644,8 +644,8 @@ typedef struct GjDeviceOps
 	 * values where `data` is not NULL, the null flags where `nulls` is not NULL; they have
 	 * gj_split_room().  Rows of a part are in their order, or, with a stride, in any: a device that
 	 * need not count the rows of each part before reads the keys once.  References keep what they
-	 * are.  May work for long: asks stop(arg).  *parts is host memory, the queue's: filled when what is queued by now is done,
-	 * and until the next split.
+	 * are.  May work for long: asks stop(arg).  *parts is host memory, the queue's: filled when what
+	 * is queued by now is done, and until the next split.
 	 */
 	GjStatus	(*split) (GjQueue *queue, const GjSplit *split, const GjColumn *to,
 						  bool (*stop) (void *), void *arg, const GjSplitParts **parts);

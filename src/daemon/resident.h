@@ -94,6 +94,18 @@ typedef struct GjPinned
 	const uint64_t *pages;		/* that an inner side has rows of, one bit each; NULL: all */
 } GjPinned;
 
+/* Copies pages (NULL: all, which have no copy) to *bits, which moves behind them. */
+static inline const uint64_t *
+gj_copy_pages(const uint64_t *pages, uint64_t **bits)
+{
+	uint64_t   *copy = *bits;
+
+	if (!pages)
+		return NULL;
+	*bits += GJ_FRAGMENT_WORDS;
+	return memcpy(copy, pages, GJ_PAGES_BYTES);
+}
+
 /* The pages of a use; NULL: all, even if it names them one by one. */
 static inline const uint64_t *
 gj_use_pages(const GjUse *use, const GjFragment *fragment)

@@ -105,8 +105,8 @@ extern GjSplitSide *gj_split_side(const GjRun *run, uint32_t source);
 extern uint32_t gj_split_most_rows(GjRun *run, GjSplitSide *side);
 
 /*
- * Memory for what outer rows need on their way besides parcels, unless the run has it.  Where all of
- * the run can start again it is taken when the device has its first split to do.
+ * Memory for what outer rows need on their way besides parcels, unless the run has it.  Where nothing
+ * is returned before the end it is taken late, when the device has its first split to do.
  */
 extern GjStatus gj_run_reserve_rest(GjRun *run);
 

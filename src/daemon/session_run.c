@@ -23,6 +23,7 @@
 #include "loaders.h"
 #include "log.h"
 #include "program_check.h"
+#include "resident.h"
 #include "spin.h"
 #include "work.h"
 
@@ -409,7 +410,7 @@ typedef struct GjUses
 
 static GjStatus use_lots(GjSession *session, GjSession *loader, const GjUses *lots, uint32_t n);
 
-/* Bytes of an answer that tells of all fragments asked for, and nothing but that they are unchanged. */
+/* Bytes of an answer that tells of all fragments asked for, and of pages as the question does. */
 static uint64_t
 whole_size(const GjAsk *ask)
 {
@@ -418,22 +419,19 @@ whole_size(const GjAsk *ask)
 }
 
 /*
- * True if the question says which pages of a fragment are all-visible: not all are, and
- * *pages has them.  They are told of in ascending order; *next is the next one.
+ * What the question says of the pages of a fragment; NULL: all are all-visible.  Fragments are named in
+ * ascending order; *next is the next one.
  */
-static bool
-is_partial(const GjAsk *ask, const uint8_t *question, uint32_t fragment, uint32_t *next,
-		   GjAskPages *pages)
+static const GjAskPages *
+partial_pages(const GjAsk *ask, const uint8_t *question, uint32_t fragment, uint32_t *next)
 {
-	const uint8_t *partial = question + gj_ask_size(ask) - ask->npartial * sizeof(GjAskPages);
+	const GjAskPages *pages = (const GjAskPages *)
+		(question + gj_ask_size(ask) - ask->npartial * sizeof(GjAskPages)) + *next;
 
-	if (*next == ask->npartial)
-		return false;
-	memcpy(pages, partial + *next * sizeof(GjAskPages), sizeof(GjAskPages));
-	if (pages->number != fragment)
-		return false;
+	if (*next == ask->npartial || pages->number != fragment)
+		return NULL;
 	(*next)++;
-	return true;
+	return pages;
 }
 
 /*
@@ -455,14 +453,13 @@ is_whole(const GjAsk *ask, const uint8_t *question, const uint8_t **at, const ui
 		return false;
 	for (uint32_t i = 0; i < ask->nfragments; i++)
 	{
+		const GjAskPages *partial = partial_pages(ask, question, i, &next);
 		GjKnownFragment known;
-		GjAskPages	pages;
-		bool		partial = is_partial(ask, question, i, &next, &pages);
 
 		memcpy(&known, *at, sizeof(known));
 		*at += sizeof(known);
 		if (known.npages != gj_ask_pages(ask, i) || known.flags != (partial ? GJ_KNOWN_BITS : 0) ||
-			(partial && memcmp(*at, pages.visible, GJ_PAGES_BYTES) != 0))
+			(partial && memcmp(*at, partial->visible, GJ_PAGES_BYTES) != 0))
 			return false;
 		*at += partial ? GJ_PAGES_BYTES : 0;
 	}
@@ -478,14 +475,13 @@ add_uses(const GjAsk *ask, const uint8_t *question, const uint8_t *at, GjUses *l
 	at += sizeof(GjAnswered);
 	for (uint32_t i = 0; i < ask->nfragments; i++)
 	{
+		const GjAskPages *partial = partial_pages(ask, question, i, &next);
 		GjKnownFragment known;
-		GjAskPages	pages;
-		bool		partial = is_partial(ask, question, i, &next, &pages);
 
 		memcpy(&known, at, sizeof(known));
 		at += sizeof(known) + (partial ? GJ_PAGES_BYTES : 0);
 		lot->uses[lot->n++] = (GjUse) {
-			known.id, known.map_lsn, gj_copy_pages(partial ? pages.visible : NULL, bits)
+			known.id, known.map_lsn, gj_copy_pages(partial ? partial->visible : NULL, bits)
 		};
 	}
 }

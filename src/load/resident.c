@@ -362,7 +362,7 @@ look_at_map(ResidentAsk *ask, uint32 map)
 		ask->lsns[map] = PageGetLSN(page);
 		all = all_visible((const uint64 *) contents, (const uint8 *) contents,
 						  Min(ask->nblocks - first, GJ_MAP_BLOCKS));
-		if (!all)
+		if (!all && ask->whole)
 			copy_bits(page, &bits);
 		LockBuffer(ask->vmbuffer, BUFFER_LOCK_UNLOCK);
 	}
@@ -370,13 +370,13 @@ look_at_map(ResidentAsk *ask, uint32 map)
 		(all || note_partial(ask, map, &bits));
 }
 
-/* Reads the map, before anything is asked. */
+/* Reads the map, before anything is asked.  whole: it matters whether no page may have changed. */
 static void
-start_ask(ResidentAsk *ask)
+start_ask(ResidentAsk *ask, bool whole)
 {
 	ask->lsns = palloc(sizeof(uint64) * ask->nmaps);
 	ask->partial = palloc(sizeof(GjAskPages) * GJ_ASK_PARTIAL);
-	ask->whole = true;
+	ask->whole = whole;
 	for (uint32 i = 0; i < ask->nmaps; i++)
 		look_at_map(ask, i);
 	if (!ask->whole)
@@ -490,7 +490,8 @@ gj_resident_questions(GjResidentAsks *asks, bool whole, GjQuestions *questions)
 		GjAsk		head;
 
 		if (asks->asks[end].lsns == NULL)
-			start_ask(&asks->asks[end]);
+			start_ask(&asks->asks[end], whole);
+		whole &= asks->asks[end].whole;
 		head = question_of(&asks->asks[end]);
 		if (nbytes + gj_ask_size(&head) > GJ_MAX_ASK)
 			break;
@@ -501,13 +502,9 @@ gj_resident_questions(GjResidentAsks *asks, bool whole, GjQuestions *questions)
 		return false;
 	at = palloc(nbytes);
 	*questions = (GjQuestions) {.n = asks->nasked,.nbytes = nbytes,.bytes = at};
-	whole &= asks->nasked == asks->n;
 	for (int i = asks->first; i < end; i++)
-	{
 		at = write_question(&asks->asks[i], at);
-		whole &= asks->asks[i].whole;
-	}
-	questions->whole = asks->whole = whole;
+	questions->whole = asks->whole = whole && asks->nasked == asks->n;
 	return true;
 }
 

@@ -265,8 +265,8 @@ typedef struct GjMsgSlot
 } GjMsgSlot;
 
 /*
- * The questions are about all tables of all sources, and all their pages were all-visible when the
- * map's LSNs were those that are told.
+ * The questions are about all tables of all sources, and when the map's LSNs were those that are told
+ * all their pages were all-visible, or had no tuple where GjAskPages leave them out.
  */
 #define GJ_ASK_WHOLE		1u
 

@@ -22,7 +22,6 @@
 #include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <string.h>
 
 #define GJ_FRAGMENT_BLOCKS	4096u
 #define GJ_FRAGMENT_WORDS	(GJ_FRAGMENT_BLOCKS / 64)
@@ -72,7 +71,7 @@ typedef struct GjAskPages
 	uint64_t	visible[GJ_FRAGMENT_WORDS]; /* all-visible pages, one bit each; no other has a tuple */
 } GjAskPages;
 
-/* A question has at most so many of these. */
+/* A backend names at most so many of these in a question. */
 #define GJ_ASK_PARTIAL		8u
 
 /* Bytes of a question. */
@@ -213,19 +212,6 @@ gj_pages_all(const uint64_t *pages, uint32_t n)
 		if (pages[i] != UINT64_MAX)
 			return false;
 	return n % 64 == 0 || (~pages[n / 64] & (UINT64_MAX >> (64 - n % 64))) == 0;
-}
-
-/* Copies pages (NULL: all, which have no copy) to *bits, which moves behind them. */
-static inline const uint64_t *
-gj_copy_pages(const uint64_t *pages, uint64_t **bits)
-{
-	uint64_t   *copy = *bits;
-
-	if (!pages)
-		return NULL;
-	*bits += GJ_FRAGMENT_WORDS;
-	memcpy(copy, pages, GJ_PAGES_BYTES);
-	return copy;
 }
 
 /* Pages that are set. */
