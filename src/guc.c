@@ -69,6 +69,7 @@ static const struct config_enum_entry fail_at_options[] = {
 	{"never", GJ_FAIL_NEVER, false},
 	{"connect", GJ_FAIL_CONNECT, false},
 	{"submit", GJ_FAIL_SUBMIT, false},
+	{"answer", GJ_FAIL_ANSWER, false},
 	{"memory", GJ_FAIL_MEMORY, false},
 	{"build", GJ_FAIL_BUILD, false},
 	{"probe", GJ_FAIL_PROBE, false},

@@ -192,6 +192,7 @@ foreach my $query ($of_e, $as_inner)
 {
 	right($query, 'a file with unused pages') for 1 .. 2;
 	is_deeply(pages_of_e($query), [0, $size], 'which nobody reads');
+	is(how($node, $query, "SET gpujoin.fail_at = 'answer';"), 'GpuJoin', 'and nobody waits for an answer about');
 }
 # so that they are told of as free
 $node->safe_psql('postgres', 'VACUUM (TRUNCATE off) e');
@@ -201,6 +202,7 @@ my $before_use = $older->query($of_e);
 $node->safe_psql('postgres', 'INSERT INTO e SELECT 1, 1, 1000000 FROM generate_series(1, 300)');
 cmp_ok($node->safe_psql('postgres', q{SELECT max((ctid::text::point)[0]) FROM e}), '>', $size - 8, 'one of them is used');
 right($_, 'then its rows are found') foreach $of_e, $as_inner;
+like(how($node, $of_e, "SET gpujoin.fail_at = 'answer';"), qr/^fell back/, 'by who asks for them');
 cmp_ok(pages_of_e($of_e)->[0], '>=', 8, 'and all of them are read');
 is($older->query($of_e), $before_use, 'an older snapshot does not see them');
 $older->end;

@@ -279,6 +279,8 @@ send_answers(GjSession *session)
 
 	if (!session->answers)
 		return GJ_OK;
+	if (session->fail_point == GJ_FAIL_ANSWER)
+		return GJ_INJECTED;
 	session->output_free &= ~(1u << session->output_slot);
 	session->expected = true;
 	session->answers = NULL;
@@ -902,6 +904,7 @@ run_program(GjSession *session, const GjProgram *program, GjErrorText *why)
 	if (program->fail_point == GJ_FAIL_SUBMIT)
 		return GJ_INJECTED;
 	session->nsources = program->nsources;
+	session->fail_point = program->fail_point;
 	if (!gj_journal_begin(program, &session->mark))
 		return GJ_REFUSED;
 	return run_on_devices(session, program, why);
