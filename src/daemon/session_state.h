@@ -1,6 +1,6 @@
 /*
  * session_state.h
- *	  The state of a connection, shared by session.c and session_run.c.
+ *	  The state of a connection, shared by session.c, session_run.c and session_resident.c.
  *
  * All of it belongs to the thread of the session.
  */
@@ -84,6 +84,22 @@ extern void gj_session_await_closing(uint32_t pid);
 
 /* Gives the rings back; only after the peer has closed. */
 extern void gj_session_free_rings(GjSession *session);
+
+/* session_run.c, also as the run's host: a free slot of the output ring, waited for. */
+extern GjStatus gj_session_output_slot(void *session, uint8_t **memory);
+/* The loader that has it gets a slot of its load ring back, numbered through all loaders. */
+extern GjStatus gj_session_slot_free(void *session, uint32_t slot);
+/* A loader has ended a source: ends it for the run if nobody else still loads it. */
+extern GjStatus gj_session_source_ended(GjSession *session, GjSession *loader, uint32_t source);
+
+/* session_resident.c, as the run's host: room for an answer to a question, and that it is there. */
+extern GjStatus gj_session_answer_space(void *session, uint8_t **memory, uint32_t *nbytes);
+extern void gj_session_answered(void *session, uint32_t nbytes);
+/* Answers the questions of the ASK that waits; whole: or uses all that they are about, if it is there. */
+extern GjStatus gj_session_feed_questions(GjSession *session, bool whole);
+/* Hands the fragments of a USE, in a slot of loader `which`, to the run. */
+extern GjStatus gj_session_feed_uses(GjSession *session, uint32_t which, const GjMsgSlot *message,
+									 const uint8_t *memory);
 
 /* Tells the backend its rings and hands it their descriptors; output may be NULL. */
 extern bool gj_session_ready(int socket, const GjSegment *load, const GjSegment *output,

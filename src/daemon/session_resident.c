@@ -1,0 +1,335 @@
+/*
+ * session_resident.c
+ *	  What a session and its backend tell each other of resident data: answers to an ASK, or that all of
+ *	  it is used without one, and the fragments of a USE; see src/wire/resident.h.
+ *
+ * Answers and uses lie where the backend can write: what matters is read once.
+ */
+#include "session_state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "resident.h"
+#include "work.h"
+
+/* ---- answers */
+
+/* Sends the answers that are ready. */
+static GjStatus
+send_answers(GjSession *session)
+{
+	GjMsgSlot	message = {GJ_MSG_RESIDENT, session->output_slot, 0, session->nanswers};
+
+	if (!session->answers)
+		return GJ_OK;
+	if (session->fail_point == GJ_FAIL_ANSWER)
+		return GJ_INJECTED;
+	session->output_free &= ~(1u << session->output_slot);
+	session->expected = true;
+	session->answers = NULL;
+	session->nanswers = session->answer_bytes = 0;
+	return gj_session_send(session, &message, sizeof(message)) ? GJ_OK : GJ_CANCELLED;
+}
+
+GjStatus
+gj_session_answer_space(void *arg, uint8_t **memory, uint32_t *nbytes)
+{
+	GjSession  *session = arg;
+
+	if (GJ_OUTPUT_SLOT_SIZE - session->answer_bytes < GJ_LEAST_ANSWER)
+		GJ_TRY(send_answers(session));
+	if (!session->answers)
+		GJ_TRY(gj_session_output_slot(session, &session->answers));
+	*memory = session->answers + session->answer_bytes;
+	*nbytes = GJ_OUTPUT_SLOT_SIZE - session->answer_bytes;
+	return GJ_OK;
+}
+
+void
+gj_session_answered(void *arg, uint32_t nbytes)
+{
+	GjSession  *session = arg;
+
+	session->answer_bytes += nbytes;
+	session->nanswers++;
+}
+
+/* ---- fragments in use */
+
+/* Fragments to be used: those of one source. */
+typedef struct GjUses
+{
+	uint32_t	source;
+	bool		last;			/* the source ends with them */
+	uint32_t	n;
+	GjUse	   *uses;
+} GjUses;
+
+/* Hands the fragments of a USE to the run, and the ends of their sources. */
+static GjStatus
+use_lots(GjSession *session, GjSession *loader, const GjUses *lots, uint32_t n)
+{
+	for (uint32_t i = 0; i < n && !gj_team_complete(session->run); i++)
+	{
+		/* its end may have come already, behind this message */
+		if (((lots[i].last ? loader->ended : loader->finished) >> lots[i].source & 1) ||
+			!gj_team_accepts(session->run, lots[i].source))
+			return GJ_BAD_PROGRAM;
+		GJ_TRY(gj_team_use(session->run, lots[i].source, lots[i].n, lots[i].uses));
+		if (!lots[i].last)
+			continue;
+		loader->ended |= 1u << lots[i].source;
+		GJ_TRY(gj_session_source_ended(session, loader, lots[i].source));
+	}
+	return GJ_OK;
+}
+
+/* ---- all that was asked about, without an answer */
+
+/* Bytes of an answer that tells of all fragments asked for, and of pages as the question does. */
+static uint64_t
+whole_size(const GjAsk *ask)
+{
+	return sizeof(GjAnswered) + (uint64_t) ask->nfragments * sizeof(GjKnownFragment) +
+		(uint64_t) ask->npartial * GJ_PAGES_BYTES;
+}
+
+/*
+ * What the question says of the pages of a fragment; NULL: all are all-visible.  Fragments are named in
+ * ascending order; *next is the next one.
+ */
+static const GjAskPages *
+partial_pages(const GjAsk *ask, const uint8_t *question, uint32_t fragment, uint32_t *next)
+{
+	const GjAskPages *pages = (const GjAskPages *)
+		(question + gj_ask_size(ask) - ask->npartial * sizeof(GjAskPages)) + *next;
+
+	if (*next == ask->npartial || pages->number != fragment)
+		return NULL;
+	(*next)++;
+	return pages;
+}
+
+/*
+ * True if the answer says that all fragments asked for are there with the LSN of the map, and that
+ * the same pages were all-visible as now; *at moves behind it.  It lies where the backend can write:
+ * its numbers may be wrong.
+ */
+static bool
+is_whole(const GjAsk *ask, const uint8_t *question, const uint8_t **at, const uint8_t *end)
+{
+	GjAnswered	head;
+	uint32_t	next = 0;
+
+	if (ask->first != 0 || (uint64_t) (end - *at) < whole_size(ask))
+		return false;
+	memcpy(&head, *at, sizeof(head));
+	*at += sizeof(head);
+	if (head.n != ask->nfragments)
+		return false;
+	for (uint32_t i = 0; i < ask->nfragments; i++)
+	{
+		const GjAskPages *partial = partial_pages(ask, question, i, &next);
+		GjKnownFragment known;
+
+		memcpy(&known, *at, sizeof(known));
+		*at += sizeof(known);
+		if (known.npages != gj_ask_pages(ask, i) || known.flags != (partial ? GJ_KNOWN_BITS : 0) ||
+			(partial && memcmp(*at, partial->visible, GJ_PAGES_BYTES) != 0))
+			return false;
+		*at += partial ? GJ_PAGES_BYTES : 0;
+	}
+	return next == ask->npartial;
+}
+
+/* Adds the fragments of a whole answer; pages go to *bits, which moves behind them. */
+static void
+add_uses(const GjAsk *ask, const uint8_t *question, const uint8_t *at, GjUses *lot, uint64_t **bits)
+{
+	uint32_t	next = 0;
+
+	at += sizeof(GjAnswered);
+	for (uint32_t i = 0; i < ask->nfragments; i++)
+	{
+		const GjAskPages *partial = partial_pages(ask, question, i, &next);
+		GjKnownFragment known;
+
+		memcpy(&known, at, sizeof(known));
+		at += sizeof(known) + (partial ? GJ_PAGES_BYTES : 0);
+		lot->uses[lot->n++] = (GjUse) {
+			known.id, known.map_lsn, gj_copy_pages(partial ? partial->visible : NULL, bits)
+		};
+	}
+}
+
+/*
+ * Takes the answers to the questions of an ASK, in the order in which sources are loaded: lots[nsources].
+ * *uses is the caller's to free; NULL: not everything is there, or it was not asked about.
+ */
+static GjStatus
+take_answers(GjSession *session, uint32_t nbytes, GjUses *lots, GjUse **uses)
+{
+	const uint8_t *answer = session->answers;
+	const uint8_t *end = answer + session->answer_bytes;
+	uint32_t	nanswers = 0;
+	uint32_t	n = 0;
+	uint32_t	npartial = 0;
+	uint64_t   *bits;
+	GjAsk		ask;
+
+	*uses = NULL;
+	for (uint32_t at = 0; at < nbytes; at += (uint32_t) gj_ask_size(&ask), nanswers++)
+	{
+		memcpy(&ask, session->message + at, sizeof(ask));
+		/* some may have gone out already */
+		if (nanswers == session->nanswers || !is_whole(&ask, session->message + at, &answer, end))
+			return GJ_OK;
+		n += ask.nfragments;
+		npartial += ask.npartial;
+	}
+	*uses = malloc((n + 1) * sizeof(GjUse) + npartial * GJ_PAGES_BYTES);
+	if (!*uses)
+		return GJ_OUT_OF_HOST_MEMORY;
+	bits = (uint64_t *) (*uses + n + 1);
+	for (uint32_t s = 0, first = 0; s < session->nsources; first += lots[s++].n)
+	{
+		lots[s] = (GjUses) {(s + 1) % session->nsources, true, 0, *uses + first};
+		answer = session->answers;
+		for (uint32_t at = 0; at < nbytes; at += (uint32_t) gj_ask_size(&ask))
+		{
+			memcpy(&ask, session->message + at, sizeof(ask));
+			if (ask.source == lots[s].source)
+				add_uses(&ask, session->message + at, answer, &lots[s], &bits);
+			answer += whole_size(&ask);
+		}
+		if (lots[s].n > 0)
+			continue;
+		free(*uses);
+		*uses = NULL;
+		return GJ_OK;
+	}
+	return GJ_OK;
+}
+
+/* Uses all that was asked about, if it is there, and tells the backend; else its answers are sent. */
+static GjStatus
+use_answers(GjSession *session, uint32_t nbytes)
+{
+	const GjMsgSlot message = {.type = GJ_MSG_RESIDENT};
+	GjUses		lots[GJ_MAX_SOURCES];
+	GjUse	   *uses;
+	GjStatus	status;
+
+	GJ_TRY(take_answers(session, nbytes, lots, &uses));
+	if (!uses)
+		return send_answers(session);
+	session->answers = NULL;
+	session->nanswers = session->answer_bytes = 0;
+	status = gj_session_send(session, &message, sizeof(message)) ?
+		use_lots(session, session, lots, session->nsources) : GJ_CANCELLED;
+	free(uses);
+	return status;
+}
+
+GjStatus
+gj_session_feed_questions(GjSession *session, bool whole)
+{
+	uint32_t	nbytes = session->ask_bytes;
+	GjAsk		ask;
+
+	for (uint32_t at = 0; at < nbytes; at += (uint32_t) gj_ask_size(&ask))
+	{
+		if (nbytes - at < sizeof(ask))
+			return GJ_BAD_PROGRAM;
+		memcpy(&ask, session->message + at, sizeof(ask));
+		if (gj_ask_size(&ask) > nbytes - at)
+			return GJ_BAD_PROGRAM;
+		GJ_TRY(gj_team_ask(session->run, session->message + at));
+	}
+	session->ask_bytes = 0;
+	return whole ? use_answers(session, nbytes) : send_answers(session);
+}
+
+/* ---- USE */
+
+/* Reads the next of what a USE says, once; *at moves behind it.  use->pages are malloc'd. */
+static GjStatus
+read_use(const uint8_t **at, const uint8_t *end, GjUseHead *head, GjUse *use)
+{
+	const size_t nbytes = GJ_PAGES_BYTES;
+	uint64_t   *pages;
+
+	if (end - *at < (ptrdiff_t) sizeof(*head))
+		return GJ_BAD_PROGRAM;
+	memcpy(head, *at, sizeof(*head));
+	*at += sizeof(*head);
+	*use = (GjUse) {head->id, head->map_lsn, NULL};
+	if (head->source >= GJ_MAX_SOURCES)
+		return GJ_BAD_PROGRAM;
+	if (!(head->flags & GJ_KNOWN_BITS))
+		return GJ_OK;
+	if (end - *at < (ptrdiff_t) nbytes)
+		return GJ_BAD_PROGRAM;
+	pages = malloc(nbytes);
+	if (!pages)
+		return GJ_OUT_OF_HOST_MEMORY;
+	memcpy(pages, *at, nbytes);
+	use->pages = pages;
+	*at += nbytes;
+	return GJ_OK;
+}
+
+/*
+ * Reads a USE: *nlots lots, whose fragments lie in uses[n], which were zeroed, one lot behind the
+ * other.
+ */
+static GjStatus
+read_uses(const uint8_t *memory, uint32_t n, GjUse *uses, GjUses *lots, uint32_t *nlots)
+{
+	const uint8_t *end = memory + GJ_LOAD_SLOT_SIZE;
+	GjUses	   *lot = NULL;
+
+	*nlots = 0;
+	for (uint32_t i = 0; i < n; i++)
+	{
+		GjUseHead	head;
+
+		GJ_TRY(read_use(&memory, end, &head, &uses[i]));
+		if (!lot || lot->last || lot->source != head.source)
+		{
+			if ((lot && !lot->last) || *nlots == GJ_MAX_SOURCES)
+				return GJ_BAD_PROGRAM;
+			lot = &lots[(*nlots)++];
+			*lot = (GjUses) {head.source, false, 0, &uses[i]};
+		}
+		lot->n++;
+		lot->last = (head.flags & GJ_USE_LAST) != 0;
+	}
+	return GJ_OK;
+}
+
+GjStatus
+gj_session_feed_uses(GjSession *session, uint32_t which, const GjMsgSlot *message, const uint8_t *memory)
+{
+	GjUses		lots[GJ_MAX_SOURCES];
+	uint32_t	nlots = 0;
+	GjUse	   *uses;
+	GjStatus	status;
+
+	if (message->nrows > GJ_LOAD_SLOT_SIZE / sizeof(GjUseHead))
+		return GJ_BAD_PROGRAM;
+	uses = calloc(message->nrows + 1, sizeof(GjUse));
+	if (!uses)
+		return GJ_OUT_OF_HOST_MEMORY;
+	status = read_uses(memory, message->nrows, uses, lots, &nlots);
+	/* nobody waits for the slot where nothing else is to be loaded */
+	if (status == GJ_OK && !(nlots > 0 && lots[nlots - 1].last && lots[nlots - 1].source == 0))
+		status = gj_session_slot_free(session, which * GJ_LOAD_SLOTS + message->slot);
+	if (status == GJ_OK)
+		status = use_lots(session, session->loaders[which], lots, nlots);
+	for (uint32_t i = 0; i < message->nrows; i++)
+		free((void *) uses[i].pages);
+	free(uses);
+	return status;
+}
