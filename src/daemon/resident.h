@@ -202,6 +202,12 @@ extern void gj_resident_used(GjResident *store, const GjPinned *used, const GjUs
 /* Unpins those that are not NULL. */
 extern void gj_resident_unpin(GjResident *store, const GjPinned *pinned, uint32_t n);
 
+static inline void
+gj_resident_unpin_one(GjResident *store, GjFragment *fragment)
+{
+	gj_resident_unpin(store, &(GjPinned) {fragment, 0, NULL}, 1);
+}
+
 /*
  * Notes uses (NULL: there were none) of the fragments that lie on this device, and unpins them: they
  * are NULL then, as may be others.

@@ -14,8 +14,10 @@
  *	run_sort.c		the same: all rows in some order, returned at the end
  *	run_group_parts.c	groups that are handed over, and put together again
  *	run_fused.c		outer rows through all of it in one call, where that is possible
+ *	run_fused_plan.c	the same: whether it is, and what the device is told
  *	run_intersect.c	GJ_PROGRAM_INTERSECT
- *	run_resident.c	fragments of sources that are, or become, resident
+ *	run_resident.c	fragments of sources that are resident
+ *	run_keep.c		the same: those that chunks make
  *	run_side.c		inner sides that were built before, or are kept
  *	run_split.c		rows that are exchanged with runs on other devices: sends them
  *	run_receive.c	the same: takes them
@@ -409,6 +411,9 @@ extern GjStatus gj_run_pick(GjRun *run, GjRunStep *rs, GjView *view, const uint3
  */
 extern GjStatus gj_run_outer_rows(GjRun *run, uint32_t nrows, bool now);
 
+/* run_fused_plan.c: fills in a zeroed plan once all inner sides are built; false: one call cannot do it. */
+extern bool gj_fused_make_plan(const GjRun *run, GjFusedPlan *plan);
+
 /* run_fused.c */
 /* True if outer rows can pass in one call; asked when all inner sides are built. */
 extern bool gj_fused_fits(GjRun *run);
@@ -524,7 +529,7 @@ extern GjStatus gj_run_sort_keys(GjRun *run, const GjKeys *keys, uint32_t descen
 extern GjStatus gj_run_intersect(GjRun *run);
 
 /*
- * run_resident.c: copies the chunk into a fragment on that lane, if it is to be kept.  The
+ * run_keep.c: copies the chunk into a fragment on that lane, if it is to be kept.  The
  * slot is free when the lane is.  From there it is copied to wherever else it is wanted, so that it
  * passes the bus once; then comes gj_run_kept.
  */
@@ -543,6 +548,11 @@ extern GjStatus gj_run_kept(GjRun *run, uint32_t source, const GjKept *kept, GjL
 
 /* Slots have been read: fragments that were complete with them are there. */
 extern GjStatus gj_run_arrived(GjRun *run);
+
+/* Gives up what is not complete, after the queue was waited for. */
+extern void gj_run_stop_keeping(GjRunResident *resident);
+
+/* run_resident.c */
 /* Appends the rows of pages of a fragment to the relation of an inner source. */
 extern GjStatus gj_run_append_use(GjRun *run, uint32_t source, const GjPinned *use);
 /* The same of those that several runs use, wherever they lie.  Waits. */

@@ -4,7 +4,7 @@
  *
  * It serves steps in which a tuple has at most one match: nothing is numbered, and no row
  * ids are written between the steps.  What a plan may hold, and the meaning of its parts,
- * is here; both devices compile it.  The daemon makes plans (run_fused.c).
+ * is here; both devices compile it.  The daemon makes plans (run_fused_plan.c).
  *
  * Expressions of a common form (a column; a column and a column or constant) are computed
  * straight from the columns, all others by gj_eval.  Row ids of a tuple are found by slot:
