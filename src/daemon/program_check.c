@@ -6,31 +6,14 @@
  * nothing that is read here is believed before it was compared with a limit, and all
  * sums are done in 64 bits, where 32-bit operands cannot overflow.
  */
-#include "program_check.h"
+#include "program_check_state.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* What is known while a program is checked. */
-typedef struct GjCheck
-{
-	const GjProgram *program;
-	const GjSource *sources;
-	const GjColumnType *columns;
-	const GjStep *steps;
-	const GjExpr *exprs;
-	const GjInstr *instrs;
-	const uint32_t *outputs;
-	const GjAggregate *aggregates;
-	const GjGroupKey *group_keys;
-	const GjSetStep *set_steps;
-	const GjSortKey *sort_keys;
-	GjErrorText *why;
-} GjCheck;
-
-static bool __attribute__((format(printf, 2, 3)))
-bad(GjCheck *check, const char *format,...)
+bool
+gj_check_fails(GjCheck *check, const char *format,...)
 {
 	va_list		args;
 
@@ -47,7 +30,7 @@ check_array(GjCheck *check, const char *name, uint32_t offset, uint32_t n, size_
 		return true;
 	if (offset % 8 != 0 || offset < sizeof(GjProgram) ||
 		(uint64_t) offset + (uint64_t) n * size > check->program->nbytes)
-		return bad(check, "%s lie outside the program", name);
+		return gj_check_fails(check, "%s lie outside the program", name);
 	return true;
 }
 
@@ -57,21 +40,21 @@ check_header(GjCheck *check, uint32_t nbytes)
 	const GjProgram *p = check->program;
 
 	if (nbytes < sizeof(GjProgram) || nbytes > GJ_MAX_PROGRAM_SIZE)
-		return bad(check, "size is %u bytes", nbytes);
+		return gj_check_fails(check, "size is %u bytes", nbytes);
 	if (p->magic != GJ_PROGRAM_MAGIC || p->nbytes != nbytes)
-		return bad(check, "header is damaged");
+		return gj_check_fails(check, "header is damaged");
 	if (p->kind > GJ_PROGRAM_SETS || p->output > GJ_OUTPUT_GROUPS ||
 		p->fail_point > GJ_FAIL_STALL)
-		return bad(check, "unknown kind %u, output %u or failure point %u",
-				   p->kind, p->output, p->fail_point);
+		return gj_check_fails(check, "unknown kind %u, output %u or failure point %u",
+							  p->kind, p->output, p->fail_point);
 	if (p->nsources < 1 || p->nsources > GJ_MAX_SOURCES || p->ncolumns > GJ_MAX_COLUMNS ||
 		p->noutputs > GJ_MAX_COLUMNS || p->naggregates > GJ_MAX_AGGREGATES ||
 		p->ngroup_keys > GJ_MAX_GROUP_KEYS)
-		return bad(check, "%u sources, %u columns, %u outputs, %u aggregates or %u group keys "
-				   "are too many", p->nsources, p->ncolumns, p->noutputs, p->naggregates,
-				   p->ngroup_keys);
+		return gj_check_fails(check, "%u sources, %u columns, %u outputs, %u aggregates or %u group keys "
+							  "are too many", p->nsources, p->ncolumns, p->noutputs, p->naggregates,
+							  p->ngroup_keys);
 	if (p->nsort_keys > GJ_MAX_KEYS + GJ_MAX_AGGREGATES)
-		return bad(check, "%u sort keys are too many", p->nsort_keys);
+		return gj_check_fails(check, "%u sort keys are too many", p->nsort_keys);
 	return check_array(check, "sources", p->sources, p->nsources, sizeof(GjSource)) &&
 		check_array(check, "columns", p->columns, p->ncolumns, sizeof(GjColumnType)) &&
 		check_array(check, "steps", p->steps, p->nsteps, sizeof(GjStep)) &&
@@ -93,15 +76,15 @@ check_column(GjCheck *check, uint32_t i)
 	const GjColumnType *type = &check->columns[i];
 
 	if (type->kind > GJ_REF)
-		return bad(check, "column %u has unknown kind %u", i, type->kind);
+		return gj_check_fails(check, "column %u has unknown kind %u", i, type->kind);
 	if (type->kind == GJ_BYTES)
 	{
 		if (type->width != 1 && type->width != 2 && type->width != 4 && type->width != 8 &&
 			type->width != 16)
-			return bad(check, "column %u has width %u", i, type->width);
+			return gj_check_fails(check, "column %u has width %u", i, type->width);
 	}
 	else if (type->width != widths[type->kind])
-		return bad(check, "column %u has width %u", i, type->width);
+		return gj_check_fails(check, "column %u has width %u", i, type->width);
 	return true;
 }
 
@@ -123,283 +106,23 @@ check_sources(GjCheck *check)
 		bool		fits;
 
 		if ((uint64_t) source->first_column + source->ncolumns > p->ncolumns)
-			return bad(check, "source %u has columns that do not exist", s);
+			return gj_check_fails(check, "source %u has columns that do not exist", s);
 		for (uint32_t c = 0; c < source->ncolumns; c++)
 			if (check->columns[source->first_column + c].source != s)
-				return bad(check, "column %u is not of source %u", source->first_column + c, s);
+				return gj_check_fails(check, "column %u is not of source %u", source->first_column + c, s);
 		total += source->ncolumns;
 		if (source->capacity < 1 || source->capacity > GJ_MAX_TUPLES)
-			return bad(check, "chunks of source %u have %u rows", s, source->capacity);
+			return gj_check_fails(check, "chunks of source %u have %u rows", s, source->capacity);
 
 		places = malloc((source->ncolumns + 1) * sizeof(GjColumnPlace));
 		fits = places && gj_layout(check->columns + source->first_column, source->ncolumns,
 								   source->capacity, GJ_LOAD_CHUNK_SIZE, &layout, places);
 		free(places);
 		if (!fits)
-			return bad(check, "chunks of source %u do not fit their slot", s);
+			return gj_check_fails(check, "chunks of source %u do not fit their slot", s);
 	}
 	if (total != p->ncolumns)
-		return bad(check, "a column belongs to no source");
-	return true;
-}
-
-/* How an instruction uses its operands. */
-enum
-{
-	USES_A = 1,
-	USES_B = 2,
-	USES_DST = 4,
-	USES_AFTER_B = 8
-};
-
-static uint32_t
-operands(const GjInstr *instr)
-{
-	switch (instr->op)
-	{
-		case GJ_OP_LOAD:
-		case GJ_OP_LOAD_IS_NULL:
-		case GJ_OP_CONST:
-		case GJ_OP_CONST_T:
-		case GJ_OP_LOAD_PAIR:
-			return 0;
-		case GJ_OP_LOAD_T:
-		case GJ_OP_LOAD_D:
-			return instr->imm != 0 ? USES_A : 0;
-		case GJ_OP_IF:
-			return USES_A | USES_B | USES_DST;
-		case GJ_OP_SIMILARITY:
-			return USES_A | USES_B | USES_AFTER_B;
-		case GJ_OP_SUBSTR:
-			return USES_A | USES_B | (instr->n != 0 ? USES_AFTER_B : 0);
-		case GJ_OP_MOVE:
-		case GJ_OP_BIT_NOT:
-		case GJ_OP_SIGN_I:
-		case GJ_OP_FLOOR_F:
-		case GJ_OP_CEIL_F:
-		case GJ_OP_ROUND_F:
-		case GJ_OP_TRUNC_F:
-		case GJ_OP_SIGN_F:
-		case GJ_OP_IN_T:
-		case GJ_OP_HASH_T:
-		case GJ_OP_TRIM:
-		case GJ_OP_LENGTH_T:
-		case GJ_OP_OCTETS_T:
-		case GJ_OP_SCALE_DOWN:
-		case GJ_OP_TIMESTAMP_TO_DATE:
-		case GJ_OP_NEG_F:
-		case GJ_OP_ABS_F:
-		case GJ_OP_I_TO_F:
-		case GJ_OP_NOT:
-		case GJ_OP_IS_NULL:
-		case GJ_OP_IS_TRUE:
-		case GJ_OP_IS_FALSE:
-		case GJ_OP_IN_I:
-		case GJ_OP_IN_F:
-			return USES_A;
-		default:
-			/* the checked unary ones too: they have b = a */
-			return USES_A | USES_B;
-	}
-}
-
-/* Operands that must be bytes: others are no addresses. */
-static uint32_t
-text_operands(const GjInstr *instr)
-{
-	switch (instr->op)
-	{
-		case GJ_OP_EQ_T:
-		case GJ_OP_NE_T:
-		case GJ_OP_LT_T:
-		case GJ_OP_LE_T:
-		case GJ_OP_GT_T:
-		case GJ_OP_GE_T:
-		case GJ_OP_LIKE:
-		case GJ_OP_STARTS_WITH:
-			return USES_A | USES_B;
-		case GJ_OP_IN_T:
-		case GJ_OP_HASH_T:
-		case GJ_OP_TRIM:
-		case GJ_OP_LENGTH_T:
-		case GJ_OP_OCTETS_T:
-		case GJ_OP_SUBSTR:
-		case GJ_OP_LEFT_T:
-		case GJ_OP_RIGHT_T:
-			return USES_A;
-		default:
-			return 0;
-	}
-}
-
-/* True if the result is bytes; `text` has a bit for each register whose value is. */
-static bool
-makes_text(const GjInstr *instr, uint32_t text)
-{
-	bool		a = text >> instr->a & 1;
-	bool		b = text >> instr->b & 1;
-
-	switch (instr->op)
-	{
-		case GJ_OP_LOAD_T:
-		case GJ_OP_CONST_T:
-		case GJ_OP_TRIM:
-		case GJ_OP_SUBSTR:
-		case GJ_OP_LEFT_T:
-		case GJ_OP_RIGHT_T:
-			return true;
-		case GJ_OP_MOVE:
-		case GJ_OP_ONLY_IF:
-		case GJ_OP_NULL_IF:
-			return a;
-		case GJ_OP_IF:
-			return b && (text >> instr->dst & 1);
-		case GJ_OP_COALESCE:
-			return a && b;
-		default:
-			return false;
-	}
-}
-
-/* The n texts of an IN list lie among the program's constants. */
-static bool
-check_text_list(GjCheck *check, const GjInstr *instr)
-{
-	const GjProgram *p = check->program;
-	const int64_t *list = gj_program_array(p, int64_t, constants) + instr->arg;
-	uint64_t	nbytes = (uint64_t) (p->nconstants - instr->arg) * sizeof(int64_t);
-
-	for (uint32_t i = 0; i < instr->n; i++)
-		if (list[i] < 0 || (list[i] >> 16) > (int64_t) p->nconstants ||
-			(uint64_t) (list[i] >> 16) * sizeof(int64_t) + (list[i] & 0xFFFF) > nbytes)
-			return false;
-	return true;
-}
-
-/* Registers that have a value and those whose value is bytes, one bit each. */
-typedef struct GjWritten
-{
-	uint32_t	any;
-	uint32_t	text;
-} GjWritten;
-
-static bool
-check_instr(GjCheck *check, uint32_t i, uint32_t nregisters, GjWritten *written)
-{
-	const GjProgram *p = check->program;
-	const GjInstr *instr = &check->instrs[i];
-	uint32_t	uses;
-
-	if (instr->op >= GJ_NOPS)
-		return bad(check, "instruction %u has unknown operator %u", i, instr->op);
-	if (instr->dst >= nregisters || instr->a >= nregisters || instr->b >= nregisters)
-		return bad(check, "instruction %u uses a register that does not exist", i);
-	uses = operands(instr);
-	if (((uses & USES_A) && !(written->any >> instr->a & 1)) ||
-		((uses & USES_B) && !(written->any >> instr->b & 1)) ||
-		((uses & USES_DST) && !(written->any >> instr->dst & 1)) ||
-		((uses & USES_AFTER_B) && !(written->any >> (instr->b + 1u) & 1)))
-		return bad(check, "instruction %u reads a register without value", i);
-	uses = text_operands(instr);
-	if (((uses & USES_A) && !(written->text >> instr->a & 1)) ||
-		((uses & USES_B) && !(written->text >> instr->b & 1)))
-		return bad(check, "instruction %u takes for bytes what is none", i);
-	if (makes_text(instr, written->text))
-		written->text |= 1u << instr->dst;
-	else
-		written->text &= ~(1u << instr->dst);
-	written->any |= 1u << instr->dst;
-
-	switch (instr->op)
-	{
-		case GJ_OP_LOAD:
-		case GJ_OP_LOAD_IS_NULL:
-			if (instr->arg >= p->ncolumns)
-				return bad(check, "instruction %u loads a column that does not exist", i);
-			if (instr->op == GJ_OP_LOAD && !gj_kind_computable(check->columns[instr->arg].kind))
-				return bad(check, "instruction %u computes on a carried column", i);
-			break;
-		case GJ_OP_LOAD_PAIR:
-			/* who may read it is looked at where sources are */
-			if (instr->arg < p->nsources || instr->arg >= GJ_MAX_SOURCES)
-				return bad(check, "instruction %u loads a pair value that does not exist", i);
-			break;
-		case GJ_OP_SIMILARITY:
-			if (instr->arg >= GJ_SETS_NPREDICATES)
-				return bad(check, "instruction %u has an unknown similarity", i);
-			break;
-		case GJ_OP_CONST:
-			if (instr->n > 1)
-				return bad(check, "instruction %u has a bad null flag", i);
-			break;
-		case GJ_OP_LOAD_T:
-		case GJ_OP_LOAD_D:
-			if (instr->arg >= p->ncolumns)
-				return bad(check, "instruction %u loads a column that does not exist", i);
-			if (check->columns[instr->arg].kind != GJ_REF &&
-				(check->columns[instr->arg].kind != GJ_BYTES || instr->op == GJ_OP_LOAD_D))
-				return bad(check, "instruction %u loads a column of another kind", i);
-			if (instr->n > (instr->op == GJ_OP_LOAD_T ? GJ_BYTES_ARRAY : 18u))
-				return bad(check, "instruction %u loads in an unknown form", i);
-			break;
-		case GJ_OP_CONST_T:
-			if (instr->imm < 0 || instr->imm > 1 || instr->n > 0xFFFF ||
-				(uint64_t) instr->arg + (instr->n + 7) / 8 > p->nconstants)
-				return bad(check, "instruction %u has a bad text", i);
-			break;
-		case GJ_OP_ADD_INTERVAL:
-			if ((uint64_t) instr->arg + 3 > p->nconstants)
-				return bad(check, "instruction %u uses constants that do not exist", i);
-			break;
-		case GJ_OP_SCALE_UP:
-		case GJ_OP_SCALE_DOWN:
-		case GJ_OP_DIGITS_D:
-		case GJ_OP_D_TO_F:
-			if (instr->imm < 1)
-				return bad(check, "instruction %u has a bad power of 10", i);
-			break;
-		case GJ_OP_IN_I:
-		case GJ_OP_IN_F:
-		case GJ_OP_IN_T:
-			if ((uint64_t) instr->arg + instr->n > p->nconstants ||
-				(instr->op == GJ_OP_IN_T && !check_text_list(check, instr)))
-				return bad(check, "instruction %u uses constants that do not exist", i);
-			break;
-		default:
-			break;
-	}
-	return true;
-}
-
-static bool
-check_exprs(GjCheck *check)
-{
-	const GjProgram *p = check->program;
-	uint64_t	total = 0;
-
-	for (uint32_t e = 0; e < p->nexprs; e++)
-	{
-		const GjExpr *expr = &check->exprs[e];
-		GjWritten	written = {0, 0};
-
-		if (expr->ninstrs < 1 || (uint64_t) expr->first + expr->ninstrs > p->ninstrs)
-			return bad(check, "expression %u has instructions that do not exist", e);
-		/* shared instructions must not make the check itself quadratic */
-		total += expr->ninstrs;
-		if (total > GJ_MAX_PROGRAM_SIZE)
-			return bad(check, "expressions overlap");
-		if (expr->nregisters < 1 || expr->nregisters > GJ_MAX_REGISTERS)
-			return bad(check, "expression %u has %u registers", e, expr->nregisters);
-		if ((!gj_kind_computable(expr->kind) && expr->kind != GJ_TEXT) || expr->kind == GJ_FLOAT4)
-			return bad(check, "expression %u has kind %u", e, expr->kind);
-		for (uint32_t i = 0; i < expr->ninstrs; i++)
-			if (!check_instr(check, expr->first + i, expr->nregisters, &written))
-				return false;
-		if (expr->result >= expr->nregisters || !(written.any >> expr->result & 1))
-			return bad(check, "expression %u has no result", e);
-		if ((expr->kind == GJ_TEXT) != (written.text >> expr->result & 1))
-			return bad(check, "expression %u has a result of another kind", e);
-	}
+		return gj_check_fails(check, "a column belongs to no source");
 	return true;
 }
 
@@ -424,9 +147,9 @@ static bool
 check_use(GjCheck *check, const char *name, int64_t e, uint32_t allowed)
 {
 	if (e < 0 || e >= check->program->nexprs)
-		return bad(check, "%s is an expression that does not exist", name);
+		return gj_check_fails(check, "%s is an expression that does not exist", name);
 	if (gj_expr_sources(check->program, (uint32_t) e) & ~allowed)
-		return bad(check, "%s reads a source that is not there yet", name);
+		return gj_check_fails(check, "%s reads a source that is not there yet", name);
 	return true;
 }
 
@@ -438,7 +161,7 @@ check_condition(GjCheck *check, const char *name, int32_t e, uint32_t allowed)
 	if (!check_use(check, name, e, allowed))
 		return false;
 	if (check->exprs[e].kind != GJ_BOOL)
-		return bad(check, "%s is not a condition", name);
+		return gj_check_fails(check, "%s is not a condition", name);
 	return true;
 }
 
@@ -448,7 +171,7 @@ check_same_kind(GjCheck *check, uint64_t a, uint64_t b)
 {
 	if ((check->exprs[a].kind == GJ_FLOAT8) != (check->exprs[b].kind == GJ_FLOAT8) ||
 		check->exprs[a].kind == GJ_TEXT || check->exprs[b].kind == GJ_TEXT)
-		return bad(check, "keys of different kinds are compared");
+		return gj_check_fails(check, "keys of different kinds are compared");
 	return true;
 }
 
@@ -456,7 +179,7 @@ static bool
 check_keys(GjCheck *check, const GjStep *step, uint32_t alive)
 {
 	if (step->nkeys > GJ_MAX_KEYS || (step->nkeys == 0 && step->algorithm == GJ_JOIN_HASH))
-		return bad(check, "a step has %u keys", step->nkeys);
+		return gj_check_fails(check, "a step has %u keys", step->nkeys);
 	for (uint32_t k = 0; k < step->nkeys; k++)
 	{
 		uint64_t	outer = (uint64_t) step->outer_keys + k;
@@ -474,7 +197,7 @@ static bool
 check_bound(GjCheck *check, const GjStep *step, int32_t bound, uint8_t strict, uint32_t alive)
 {
 	if (strict > 1)
-		return bad(check, "a range is strict by %u", strict);
+		return gj_check_fails(check, "a range is strict by %u", strict);
 	if (bound == -1)
 		return true;
 	return check_use(check, "bound of a range", bound, alive) &&
@@ -487,14 +210,14 @@ check_range(GjCheck *check, const GjStep *step, uint32_t alive)
 	if (step->range_key == -1)
 	{
 		if (step->algorithm == GJ_JOIN_SORT_MERGE && step->nkeys == 0)
-			return bad(check, "a sort-merge step has neither keys nor a range");
+			return gj_check_fails(check, "a sort-merge step has neither keys nor a range");
 		return true;
 	}
 	if (step->algorithm == GJ_JOIN_HASH || step->nkeys > GJ_MAX_RANGE_KEYS)
-		return bad(check, "a step of algorithm %u with %u keys has a range",
-				   step->algorithm, step->nkeys);
+		return gj_check_fails(check, "a step of algorithm %u with %u keys has a range",
+							  step->algorithm, step->nkeys);
 	if (step->range_low == -1 && step->range_high == -1)
-		return bad(check, "a range has no bounds");
+		return gj_check_fails(check, "a range has no bounds");
 	return check_use(check, "key of a range", step->range_key, 1u << step->source) &&
 		check_bound(check, step, step->range_low, step->low_strict, alive) &&
 		check_bound(check, step, step->range_high, step->high_strict, alive);
@@ -505,9 +228,9 @@ static bool
 check_array_column(GjCheck *check, uint32_t column, uint32_t allowed)
 {
 	if (column >= check->program->ncolumns || check->columns[column].kind != GJ_REF)
-		return bad(check, "column %u is none of arrays", column);
+		return gj_check_fails(check, "column %u is none of arrays", column);
 	if (!(allowed >> check->columns[column].source & 1))
-		return bad(check, "arrays of a source that is not there yet");
+		return gj_check_fails(check, "arrays of a source that is not there yet");
 	return true;
 }
 
@@ -519,7 +242,7 @@ check_set_column(GjCheck *check, uint32_t column, int32_t is_null, uint32_t sour
 
 	if (column >= check->program->ncolumns || type->source != source || type->kind >= GJ_BYTES ||
 		type->kind == GJ_FLOAT4 || type->kind == GJ_FLOAT8)
-		return bad(check, "column %u does not tell sets apart", column);
+		return gj_check_fails(check, "column %u does not tell sets apart", column);
 	return is_null == -1 || (check_use(check, "test of a set", is_null, 1u << source) &&
 							 check->exprs[is_null].kind != GJ_TEXT);
 }
@@ -542,7 +265,7 @@ reads_pairs(GjCheck *check, int64_t e, const GjSetStep *set)
 		if ((gj_op_loads(instr->op) && instr->arg != set->outer_column &&
 			 instr->arg != set->inner_column) ||
 			(instr->op == GJ_OP_LOAD_PAIR && instr->arg != set->values))
-			return bad(check, "rows of sets are read");
+			return gj_check_fails(check, "rows of sets are read");
 	}
 	return true;
 }
@@ -556,7 +279,7 @@ check_membership(GjCheck *check, const GjStep *step, const GjSetStep *set)
 	if (p->nsteps != 1 || p->nsources != 2 || p->output != GJ_OUTPUT_GROUPS ||
 		step->join_type != GJ_JOIN_INNER || step->source != 1 || step->filter != -1 ||
 		set->predicate != GJ_SETS_OVERLAP || set->same > 2)
-		return bad(check, "a membership table is joined in another way");
+		return gj_check_fails(check, "a membership table is joined in another way");
 	if (!check_set_column(check, set->outer_column, set->outer_is_null, 0) ||
 		!check_set_column(check, set->inner_column, set->inner_is_null, 1) ||
 		!reads_pairs(check, step->residual, set))
@@ -564,7 +287,7 @@ check_membership(GjCheck *check, const GjStep *step, const GjSetStep *set)
 	for (uint32_t i = 0; i < p->ngroup_keys; i++)
 	{
 		if (check->group_keys[i].how > GJ_GROUP_FLOAT)
-			return bad(check, "sets are grouped by bytes");
+			return gj_check_fails(check, "sets are grouped by bytes");
 		if (!reads_pairs(check, check->group_keys[i].index, set))
 			return false;
 	}
@@ -581,17 +304,17 @@ check_sets_of_step(GjCheck *check, const GjStep *step, uint32_t alive)
 	const GjExpr *expr;
 
 	if (step->set >= check->program->nset_steps)
-		return bad(check, "set step %u does not exist", step->set);
+		return gj_check_fails(check, "set step %u does not exist", step->set);
 	if (set->membership > 1 || step->nkeys != set->membership || step->range_key != -1)
-		return bad(check, "a step that joins sets has %u keys or a range", step->nkeys);
+		return gj_check_fails(check, "a step that joins sets has %u keys or a range", step->nkeys);
 	if (set->algorithm >= GJ_SETS_NALGORITHMS || set->predicate >= GJ_SETS_ALL || set->strict > 1 ||
 		set->outer_nulls > GJ_NULL_ELEMENTS_FAIL || set->inner_nulls > GJ_NULL_ELEMENTS_FAIL ||
 		(set->width != 2 && set->width != 4 && set->width != 8))
-		return bad(check, "sets of width %u are joined by predicate %u and algorithm %u",
-				   set->width, set->predicate, set->algorithm);
+		return gj_check_fails(check, "sets of width %u are joined by predicate %u and algorithm %u",
+							  set->width, set->predicate, set->algorithm);
 	if (set->values != 0 && (set->values < check->program->nsources ||
 							 set->values > GJ_MAX_SOURCES - GJ_PAIR_VALUES))
-		return bad(check, "a step has pair values %u", set->values);
+		return gj_check_fails(check, "a step has pair values %u", set->values);
 	if (set->membership ? !check_membership(check, step, set) :
 		!check_array_column(check, set->outer_column, alive) ||
 		!check_array_column(check, set->inner_column, 1u << step->source))
@@ -602,7 +325,7 @@ check_sets_of_step(GjCheck *check, const GjStep *step, uint32_t alive)
 		return false;
 	expr = &check->exprs[set->threshold];
 	if (expr->ninstrs != 1 || check->instrs[expr->first].op != GJ_OP_CONST)
-		return bad(check, "threshold is not a constant");
+		return gj_check_fails(check, "threshold is not a constant");
 	return true;
 }
 
@@ -617,17 +340,17 @@ check_step(GjCheck *check, const GjStep *step, uint32_t *joined, uint32_t *alive
 	uint32_t	values = 0;
 
 	if (step->join_type > GJ_JOIN_RIGHT_ANTI || step->algorithm > GJ_JOIN_SET)
-		return bad(check, "join type %u or algorithm %u is unknown",
-				   step->join_type, step->algorithm);
+		return gj_check_fails(check, "join type %u or algorithm %u is unknown",
+							  step->join_type, step->algorithm);
 	if (step->source >= check->program->nsources || (*joined & source))
-		return bad(check, "source %u is joined twice or does not exist", step->source);
+		return gj_check_fails(check, "source %u is joined twice or does not exist", step->source);
 	if (step->algorithm == GJ_JOIN_SET)
 	{
 		if (!check_sets_of_step(check, step, *alive))
 			return false;
 		values = gj_pair_values(&check->set_steps[step->set]);
 		if (*joined & values)
-			return bad(check, "two steps have the same pair values");
+			return gj_check_fails(check, "two steps have the same pair values");
 	}
 	if (!check_keys(check, step, *alive) || !check_range(check, step, *alive) ||
 		!check_condition(check, "residual condition", step->residual, *alive | source | values))
@@ -660,24 +383,24 @@ check_aggregates(GjCheck *check, uint32_t alive)
 			agg->op == GJ_AGG_MAX_F || agg->op == GJ_AGG_SPREAD_F;
 
 		if (agg->op > GJ_AGG_SUM_DISTINCT_I)
-			return bad(check, "unknown aggregate %u", agg->op);
+			return gj_check_fails(check, "unknown aggregate %u", agg->op);
 		if (agg->op >= GJ_AGG_COUNT_DISTINCT)
 		{
 			if (agg->arg != -1 || p->distinct_key == 0)
-				return bad(check, "aggregate %u has no values", i);
+				return gj_check_fails(check, "aggregate %u has no values", i);
 			continue;
 		}
 		if (agg->op == GJ_AGG_COUNT_STAR)
 		{
 			if (agg->arg != -1)
-				return bad(check, "count(*) has an argument");
+				return gj_check_fails(check, "count(*) has an argument");
 			continue;
 		}
 		if (!check_use(check, "argument of an aggregate", agg->arg, alive))
 			return false;
 		if (agg->op != GJ_AGG_COUNT && ((check->exprs[agg->arg].kind == GJ_FLOAT8) != is_float ||
 										check->exprs[agg->arg].kind == GJ_TEXT))
-			return bad(check, "aggregate %u has an argument of the wrong kind", i);
+			return gj_check_fails(check, "aggregate %u has an argument of the wrong kind", i);
 	}
 	return true;
 }
@@ -689,33 +412,33 @@ check_group_keys(GjCheck *check, uint32_t joined)
 	const GjProgram *p = check->program;
 
 	if (p->ngroup_keys == 0 || p->distinct_key > 1)
-		return bad(check, "groups without a key");
+		return gj_check_fails(check, "groups without a key");
 	if (p->distinct_key == 1 && p->naggregates == 0)
-		return bad(check, "a distinct key without aggregates");
+		return gj_check_fails(check, "a distinct key without aggregates");
 	for (uint32_t i = 0; i < p->ngroup_keys; i++)
 	{
 		const GjGroupKey *key = &check->group_keys[i];
 		const GjColumnType *type;
 
 		if (key->how > GJ_GROUP_PADDED)
-			return bad(check, "group key %u is of unknown kind %u", i, key->how);
+			return gj_check_fails(check, "group key %u is of unknown kind %u", i, key->how);
 		if (key->how <= GJ_GROUP_FLOAT)
 		{
 			if (!check_use(check, "group key", key->index, joined))
 				return false;
 			if ((check->exprs[key->index].kind == GJ_FLOAT8) != (key->how == GJ_GROUP_FLOAT) ||
 				check->exprs[key->index].kind == GJ_TEXT)
-				return bad(check, "group key %u is of the wrong kind", i);
+				return gj_check_fails(check, "group key %u is of the wrong kind", i);
 			continue;
 		}
 		if (key->index >= p->ncolumns)
-			return bad(check, "group key %u is a column that does not exist", i);
+			return gj_check_fails(check, "group key %u is a column that does not exist", i);
 		type = &check->columns[key->index];
 		if (!(joined >> type->source & 1))
-			return bad(check, "group key %u is of a source that is not there", i);
+			return gj_check_fails(check, "group key %u is of a source that is not there", i);
 		if (gj_group_by_reference(key->how) ? type->kind != GJ_REF :
 			(type->kind != GJ_BYTES && type->kind != GJ_UINT1) || type->width > 8)
-			return bad(check, "group key %u is a column of the wrong kind", i);
+			return gj_check_fails(check, "group key %u is a column of the wrong kind", i);
 	}
 	return true;
 }
@@ -753,22 +476,22 @@ check_sort_key(GjCheck *check, uint32_t i, uint32_t alive)
 	const GjSortKey *key = &check->sort_keys[i];
 
 	if (key->of >= GJ_NSORTS || key->descending > 1)
-		return bad(check, "sort key %u is of unknown kind %u", i, key->of);
+		return gj_check_fails(check, "sort key %u is of unknown kind %u", i, key->of);
 	if ((key->of == GJ_SORT_EXPR) != (p->output == GJ_OUTPUT_ROWS))
-		return bad(check, "sort key %u does not suit the output", i);
+		return gj_check_fails(check, "sort key %u does not suit the output", i);
 	if (key->of == GJ_SORT_EXPR)
 	{
 		if (!check_use(check, "sort key", key->index, alive))
 			return false;
 		return check->exprs[key->index].kind == GJ_TEXT ?
-			bad(check, "sort key %u is of the wrong kind", i) : true;
+			gj_check_fails(check, "sort key %u is of the wrong kind", i) : true;
 	}
 	if (key->of <= GJ_SORT_KEY_NULL)
 		return key->index < gj_group_nkeys(p) && check->group_keys[key->index].how <= GJ_GROUP_FLOAT ?
-			true : bad(check, "sort key %u is not a group key", i);
+			true : gj_check_fails(check, "sort key %u is not a group key", i);
 	if (key->index >= p->naggregates || !sorts_by(key->of, check->aggregates[key->index].op) ||
 		(key->of == GJ_SORT_CHECK_AVG && key->index + 2 >= p->naggregates))
-		return bad(check, "sort key %u is not an aggregate", i);
+		return gj_check_fails(check, "sort key %u is not an aggregate", i);
 	return true;
 }
 
@@ -779,19 +502,19 @@ check_order(GjCheck *check, uint32_t alive)
 	uint32_t	nkeys = gj_sort_nkeys(p);
 
 	if (p->limit == 0 && p->ties != 0)
-		return bad(check, "ties without a limit");
+		return gj_check_fails(check, "ties without a limit");
 	if (p->limit == 0 && p->nsort_keys == 0)
 		return true;
 	if (p->limit > GJ_MAX_LIMIT || p->ties > 1 || nkeys < 1 || nkeys > GJ_MAX_KEYS)
-		return bad(check, "a limit of %u rows by %u keys", p->limit, nkeys);
+		return gj_check_fails(check, "a limit of %u rows by %u keys", p->limit, nkeys);
 	if (p->limit == 0 && p->nsort_keys > nkeys)
-		return bad(check, "a check of groups all of which are returned");
+		return gj_check_fails(check, "a check of groups all of which are returned");
 	for (uint32_t i = 0; i < p->nsort_keys; i++)
 	{
 		if (i >= nkeys && check->sort_keys[i].of < GJ_SORT_CHECK_INT8)
-			return bad(check, "sort key %u follows a check", i);
+			return gj_check_fails(check, "sort key %u follows a check", i);
 		if (check->sort_keys[i].of == GJ_SORT_AVG && (i != nkeys - 1 || p->ties == 0))
-			return bad(check, "sort key %u is nothing to go on from", i);
+			return gj_check_fails(check, "sort key %u is nothing to go on from", i);
 		if (!check_sort_key(check, i, alive))
 			return false;
 	}
@@ -860,18 +583,18 @@ check_batch(GjCheck *check, uint32_t alive)
 	bool		fits;
 
 	if (p->output_capacity < 1 || p->output_capacity > GJ_MAX_TUPLES)
-		return bad(check, "batches have %u rows", p->output_capacity);
+		return gj_check_fails(check, "batches have %u rows", p->output_capacity);
 	for (uint32_t i = 0; i < p->noutputs; i++)
 		if (check->outputs[i] >= p->ncolumns ||
 			!(alive >> check->columns[check->outputs[i]].source & 1))
-			return bad(check, "output %u is a column that is not there", i);
+			return gj_check_fails(check, "output %u is a column that is not there", i);
 
 	types = malloc((n + 1) * sizeof(GjColumnType));
 	places = malloc((n + 1) * sizeof(GjColumnPlace));
 	fits = types && places && gj_program_layout_output(p, types, &layout, places);
 	free(types);
 	free(places);
-	return fits ? true : bad(check, "batches do not fit their slot");
+	return fits ? true : gj_check_fails(check, "batches do not fit their slot");
 }
 
 static bool
@@ -882,7 +605,7 @@ check_join(GjCheck *check)
 	uint32_t	alive = 1;
 
 	if (p->nsteps != p->nsources - 1)
-		return bad(check, "%u steps do not join %u sources", p->nsteps, p->nsources);
+		return gj_check_fails(check, "%u steps do not join %u sources", p->nsteps, p->nsources);
 	for (uint32_t s = 0; s < p->nsources; s++)
 		if (!check_condition(check, "filter", check->sources[s].filter, 1u << s))
 			return false;
@@ -895,13 +618,13 @@ check_join(GjCheck *check)
 			return check_batch(check, alive) && check_order(check, alive);
 		case GJ_OUTPUT_AGGREGATES:
 			if (p->naggregates == 0 || p->distinct_key != 0)
-				return bad(check, "no aggregates");
+				return gj_check_fails(check, "no aggregates");
 			return check_aggregates(check, alive);
 		case GJ_OUTPUT_GROUPS:
 			return check_group_keys(check, alive) && check_aggregates(check, alive) &&
 				check_batch(check, alive) && check_order(check, alive);
 		default:
-			return bad(check, "a join has no output %u", p->output);
+			return gj_check_fails(check, "a join has no output %u", p->output);
 	}
 }
 
@@ -921,14 +644,14 @@ check_sets(GjCheck *check)
 
 	if (p->nsources != 2 || p->ncolumns != 2 || p->nsteps != 0 ||
 		check->sources[0].ncolumns != 1 || check->sources[1].ncolumns != 1)
-		return bad(check, "sets have two sources of one column");
+		return gj_check_fails(check, "sets have two sources of one column");
 	if (check->sources[0].filter != -1 || check->sources[1].filter != -1)
-		return bad(check, "sets have no filters");
+		return gj_check_fails(check, "sets have no filters");
 	if (p->nsets != 1 || spec->algorithm >= GJ_SETS_NALGORITHMS ||
 		spec->operation > GJ_SETS_EXCEPT || spec->predicate >= GJ_SETS_NPREDICATES || spec->self > 1)
-		return bad(check, "unknown operation on sets");
+		return gj_check_fails(check, "unknown operation on sets");
 	if (type[0].source != 0 || type[1].source != 1 || !is_integer(&type[0]) || !is_integer(&type[1]))
-		return bad(check, "kinds %u and %u are not sets", type[0].kind, type[1].kind);
+		return gj_check_fails(check, "kinds %u and %u are not sets", type[0].kind, type[1].kind);
 	return true;
 }
 
@@ -940,9 +663,9 @@ check_intersect(GjCheck *check)
 	if (!check_sets(check))
 		return false;
 	if (check->columns[0].kind != check->columns[1].kind)
-		return bad(check, "kinds %u and %u make no pair", check->columns[0].kind, check->columns[1].kind);
+		return gj_check_fails(check, "kinds %u and %u make no pair", check->columns[0].kind, check->columns[1].kind);
 	if (p->output == GJ_OUTPUT_AGGREGATES || p->output == GJ_OUTPUT_GROUPS)
-		return bad(check, "an intersection has no aggregates");
+		return gj_check_fails(check, "an intersection has no aggregates");
 	return p->output == GJ_OUTPUT_COUNT || check_batch(check, 3);
 }
 
@@ -955,15 +678,15 @@ check_set_join(GjCheck *check)
 	if (!check_sets(check))
 		return false;
 	if (check->columns[0].kind != GJ_INT4)
-		return bad(check, "sizes of kind %u", check->columns[0].kind);
+		return gj_check_fails(check, "sizes of kind %u", check->columns[0].kind);
 	if (p->output != GJ_OUTPUT_ROWS)
-		return bad(check, "a set join returns rows");
+		return gj_check_fails(check, "a set join returns rows");
 	if (spec->self && spec->nright != 0)
-		return bad(check, "one family has %u sets on the right", spec->nright);
+		return gj_check_fails(check, "one family has %u sets on the right", spec->nright);
 	if (spec->distinct > 1 || (spec->distinct && spec->top_k > 0))
-		return bad(check, "distinct intersections of the best %u pairs", spec->top_k);
+		return gj_check_fails(check, "distinct intersections of the best %u pairs", spec->top_k);
 	if (spec->behind > 1 || (spec->behind && !(spec->distinct && spec->self)))
-		return bad(check, "sets that are no pair of two families, or of no intersection");
+		return gj_check_fails(check, "sets that are no pair of two families, or of no intersection");
 	return check_batch(check, 3);
 }
 
@@ -975,7 +698,7 @@ check_prewarm(GjCheck *check)
 
 	if (p->nsources != 1 || p->nsteps != 0 || p->output != GJ_OUTPUT_COUNT ||
 		check->sources[0].filter != -1)
-		return bad(check, "a prewarming program has one source and nothing else");
+		return gj_check_fails(check, "a prewarming program has one source and nothing else");
 	return true;
 }
 
@@ -987,12 +710,12 @@ check_kind(GjCheck *check)
 	/* whoever plans a run looks at them whatever its kind */
 	if ((p->ngroup_keys > 0 && p->output != GJ_OUTPUT_GROUPS) ||
 		(p->naggregates > 0 && p->output != GJ_OUTPUT_GROUPS && p->output != GJ_OUTPUT_AGGREGATES))
-		return bad(check, "%u aggregates and %u group keys with output %u", p->naggregates,
-				   p->ngroup_keys, p->output);
+		return gj_check_fails(check, "%u aggregates and %u group keys with output %u", p->naggregates,
+							  p->ngroup_keys, p->output);
 	if ((p->limit > 0 || p->nsort_keys > 0) &&
 		(p->kind != GJ_PROGRAM_JOIN ||
 		 (p->output != GJ_OUTPUT_ROWS && p->output != GJ_OUTPUT_GROUPS)))
-		return bad(check, "a limit of output %u", p->output);
+		return gj_check_fails(check, "a limit of output %u", p->output);
 	switch (p->kind)
 	{
 		case GJ_PROGRAM_JOIN:
@@ -1025,6 +748,6 @@ gj_program_check(const GjProgram *p, uint32_t nbytes, GjErrorText *why)
 	check.group_keys = gj_program_array(p, GjGroupKey, group_keys);
 	check.set_steps = gj_program_array(p, GjSetStep, set_steps);
 	check.sort_keys = gj_program_array(p, GjSortKey, sort_keys);
-	ok = check_sources(&check) && check_exprs(&check) && check_kind(&check);
+	ok = check_sources(&check) && gj_check_exprs(&check) && check_kind(&check);
 	return ok ? GJ_OK : GJ_BAD_PROGRAM;
 }
