@@ -1,6 +1,6 @@
 /*
  * set_join_run.c
- *	  Runs a set join: a GJ_PROGRAM_SETS on the device, or src/rows/set_join.h in the process.
+ *	  Runs a set join: a GJ_PROGRAM_SETS on the device, or in the process (set_join_process.c).
  *
  * Pairs come in batches, from the output ring or from a tile of the process, and are handed
  * out one by one.  Families that do not fit the device are joined block by block, each block a
@@ -13,11 +13,8 @@
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
-#include "client/client.h"
 #include "guc.h"
-#include "rows/set_intersections.h"
-#include "sets/set_blocks.h"
-#include "sets/set_join.h"
+#include "sets/set_join_state.h"
 
 /* Device memory that a family needs while it is built, bytes an element. */
 #define GJ_LEASE_ELEMENT	72
@@ -32,352 +29,6 @@ typedef struct GjSetsProgram
 	GjColumnType columns[2];
 	GjSetSpec	spec;
 } GjSetsProgram;
-
-struct GjSetJoin
-{
-	const GjSets *sets;
-	GjSetSpec	spec;			/* its families are those of the block */
-	GjSetBlocks blocks;
-	uint64		room;			/* for the sets of a block on the device; 0: none is done there */
-	MemoryContext cxt;			/* of the block */
-	GjSetJoinStats stats;
-	uint64		nbefore;		/* pairs that the blocks before have returned */
-
-	/* the batch that is being handed out */
-	const uint32 *left;
-	const uint32 *right;
-	const uint32 *common;
-	const char *elements;		/* of distinct intersections, with the next one instead */
-	const int64 *frequency;
-	uint32		n;
-	uint32		at;
-
-	/* distinct: NULL, or of each set the number of the first one that has another id */
-	uint32	   *behind;
-	/* an intersection of several batches, or of the process */
-	char	   *set;
-	uint64		set_n;
-	uint64		set_room;
-
-	/* on the device */
-	GjClient   *client;			/* NULL: in the process */
-	GjLayout	load[2];
-	GjColumnPlace load_place[2];
-	GjLayout	output;
-	GjColumnPlace output_place[3];
-	int			source;			/* being loaded: 1, 0, then -1 */
-	uint64		sent;			/* rows of it */
-	bool		batch;			/* there is one, ... */
-	uint32		slot;			/* ... here */
-
-	/* in the process */
-	bool		built;
-	bool		begun;			/* `tile` is one of the family's */
-	GjSetHost	host;
-	GjSetFamily family;
-	GjSetTile	tile;
-	uint32	   *out[3];
-	/* distinct: the intersections of a part, how many there is room for, and what pairs of a tile need */
-	GjIntersections found;
-	uint64		found_room;
-	uint64		span;			/* of a part */
-	GjFoundPairs pairs;
-	uint32		next;			/* to be handed out */
-};
-
-/* ---- blocks */
-
-/* Elements of the left (0) or right (1) sets of the block; with itself they are all left. */
-static uint64
-block_elements(const GjSetJoin *join, int side)
-{
-	const GjSetBlock *block = &join->blocks.block;
-
-	if (side == 0)
-		return gj_set_block_elements(join->sets, block->left, block->nleft);
-	return block->self ? 0 : gj_set_block_elements(join->sets, block->right, block->nright);
-}
-
-static uint32
-block_sets(const GjSetJoin *join)
-{
-	const GjSetBlock *block = &join->blocks.block;
-
-	return block->nleft + (block->self ? 0 : block->nright);
-}
-
-/* Elements of set i of the block, its left sets first. */
-static int32
-set_size(const GjSetJoin *join, uint32 i)
-{
-	const GjSetBlock *block = &join->blocks.block;
-	uint32		set = i < block->nleft ? block->left + i : block->right + (i - block->nleft);
-
-	return join->sets->offset[set + 1] - join->sets->offset[set];
-}
-
-/* ---- in the process */
-
-static void *
-process_alloc(void *arg, size_t nbytes)
-{
-	return MemoryContextAllocExtended(((GjSetJoin *) arg)->cxt, nbytes + 1, MCXT_ALLOC_HUGE);
-}
-
-static void
-process_free(void *arg, void *memory)
-{
-	if (memory != NULL)
-		pfree(memory);
-}
-
-static bool
-process_run(void *arg, uint32_t n, void (*task) (void *, uint32_t), void *task_arg)
-{
-	for (uint32 i = 0; i < n; i++)
-	{
-		CHECK_FOR_INTERRUPTS();
-		task(task_arg, i);
-	}
-	return true;
-}
-
-/*
- * Build the family.
- */
-static void
-build_in_process(GjSetJoin *join)
-{
-	const GjSets *sets = join->sets;
-	const GjSetBlock *block = &join->blocks.block;
-	size_t		width = gj_element_width(sets->kind);
-	uint64		nleft = block_elements(join, 0);
-	uint32		n = block_sets(join);
-	int32	   *size = MemoryContextAllocExtended(join->cxt, sizeof(int32) * ((Size) n + 1), MCXT_ALLOC_HUGE);
-	GjSetInput	input = {.size = size,.nsets = n,.values = sets->elements + sets->offset[block->left] * width,
-	.nvalues = nleft + block_elements(join, 1),.width = width};
-	GjStatus	status;
-
-	join->stats.on_device = false;
-	join->host = (GjSetHost) {join, process_alloc, process_free, process_run};
-	for (uint32 i = 0; i < n; i++)
-		size[i] = set_size(join, i);
-	/* ranges that do not follow each other are put together */
-	if (!block->self && block->right != block->left + block->nleft)
-	{
-		char	   *values = process_alloc(join, input.nvalues * width);
-
-		memcpy(values, input.values, nleft * width);
-		memcpy(values + nleft * width, sets->elements + sets->offset[block->right] * width,
-			   block_elements(join, 1) * width);
-		input.values = values;
-	}
-	status = gj_set_family_build(&join->host, &input, &join->spec, &join->family);
-	if (status != GJ_OK)
-		ereport(ERROR,
-				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-				 errmsg("the sets could not be joined: %s", gj_reason_text(status))));
-	join->stats.algorithm = join->family.algorithm;
-	pfree(size);
-	for (int i = 0; i < 3; i++)
-		join->out[i] = MemoryContextAlloc(join->cxt, sizeof(uint32) * GJ_MAX_TUPLES);
-}
-
-/*
- * Get the next tile that has pairs.
- */
-static bool
-next_tile(GjSetJoin *join)
-{
-	bool		first = !join->begun;
-
-	if (!join->built)
-		build_in_process(join);
-	join->built = join->begun = true;
-	for (; gj_set_next_tile(&join->family, &join->spec, &join->tile, first); first = false)
-	{
-		GjStatus	status = gj_set_run_tile(&join->host, &join->family, &join->spec, &join->tile,
-											 join->out, &join->n);
-
-		if (status != GJ_OK)
-			elog(ERROR, "a tile of a set join failed: %s", gj_reason_text(status));
-		join->stats.ncompared += (uint64) join->tile.nleft * join->tile.nright;
-		if (join->n == 0)
-			continue;
-		join->left = join->out[0];
-		join->right = join->out[1];
-		join->common = join->out[2];
-		return true;
-	}
-	return false;
-}
-
-/*
- * Make sure that there is room for n intersections.
- */
-static void
-grow_found(GjSetJoin *join, uint64 n)
-{
-	GjIntersections *found = &join->found;
-	uint64		room = Max(join->found_room, 1024);
-
-#define GROW(array) \
-	((array) = (array) == NULL ? MemoryContextAllocHuge(join->cxt, sizeof(*(array)) * room) : \
-	 repalloc_huge((array), sizeof(*(array)) * room))
-
-	if (n <= join->found_room)
-		return;
-	if (n > PG_UINT32_MAX / 4)
-		ereport(ERROR,
-				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-				 errmsg("too many distinct intersections")));
-	while (room < n)
-		room *= 2;
-	join->found_room = room;
-	GROW(found->hash);
-	GROW(found->left);
-	GROW(found->right);
-	GROW(found->common);
-	GROW(found->frequency);
-#undef GROW
-}
-
-/*
- * Make sure that the table has room for npairs more intersections.
- */
-static void
-grow_table(GjSetJoin *join, uint32 npairs)
-{
-	GjIntersections *found = &join->found;
-	uint64		nslots = Max(found->nslots, 4096);
-
-	while (nslots < 2 * ((uint64) found->n + npairs))
-		nslots *= 2;
-	if (nslots == found->nslots)
-		return;
-	if (found->slots != NULL)
-		pfree(found->slots);
-	found->slots = MemoryContextAllocHuge(join->cxt, sizeof(uint64) * nslots);
-	found->nslots = nslots;
-	gj_intersections_rehash(found);
-}
-
-/*
- * Count all pairs whose intersection belongs to the part.  False if there are more than `most`
- * of these; *done is the share of the pairs that were looked at.
- */
-static bool
-count_part(GjSetJoin *join, uint64 most, double *done)
-{
-	const GjSets *sets = join->sets;
-	double		npairs = (double) sets->nleft * (sets->nsets - gj_sets_first_right(sets)) / (sets->self ? 2 : 1);
-	uint64		compared = join->stats.ncompared;
-	GjIntersections *found = &join->found;
-	GjFoundPairs *pairs = &join->pairs;
-
-	join->begun = false;
-	found->n = 0;
-	if (found->nslots > 0)
-		gj_intersections_rehash(found);
-	while (next_tile(join))
-	{
-		uint32		n;
-
-		pairs->n = join->n;
-		pairs->left = join->left;
-		pairs->right = join->right;
-		pairs->common = join->common;
-		grow_table(join, pairs->n);
-		/* interrupts are errors here: it is never stopped */
-		if (gj_intersections_find(&join->host, &join->family, found, pairs, &n) != GJ_OK)
-			elog(ERROR, "the intersections of a tile could not be looked up");
-		if ((uint64) found->n + n > most)
-		{
-			*done = (join->stats.ncompared - compared) / npairs;
-			return false;
-		}
-		grow_found(join, (uint64) found->n + n);
-		gj_intersections_add(found, pairs, n);
-		found->n += n;
-	}
-	return true;
-}
-
-/* Bytes of memory for an intersection, and the smallest part worth making. */
-#define GJ_INTERSECTION_SPACE	64
-#define GJ_MIN_SPAN				(PG_UINT64_MAX >> 20)
-
-/*
- * Collect the first or the next part of the intersections, of a size for which there is memory.
- */
-static void
-collect_part(GjSetJoin *join)
-{
-	uint64		most = Max((uint64) gj_spill_memory * 1024 * 1024 / GJ_INTERSECTION_SPACE, 65536);
-	GjIntersections *found = &join->found;
-	GjFoundPairs *pairs = &join->pairs;
-	double		done;
-
-	if (pairs->hash == NULL)
-	{
-		pairs->hash = MemoryContextAlloc(join->cxt, sizeof(uint64) * GJ_MAX_TUPLES);
-		pairs->slot_of = MemoryContextAlloc(join->cxt, sizeof(uint32) * GJ_MAX_TUPLES);
-		pairs->positions = MemoryContextAlloc(join->cxt, sizeof(uint32) * GJ_MAX_TUPLES);
-		pairs->behind = join->behind;
-		join->span = PG_UINT64_MAX;
-	}
-	else
-		found->first = found->last + 1;
-	for (;;)
-	{
-		found->last = join->span < PG_UINT64_MAX - found->first ? found->first + join->span : PG_UINT64_MAX;
-		if (count_part(join, join->span > GJ_MIN_SPAN ? most : PG_UINT32_MAX, &done))
-			break;
-		join->span = (found->last - found->first) * Min(Max(0.8 * done, 1.0 / 64), 0.5);
-	}
-	join->stats.run.step[0].nparts++;
-	join->next = 0;
-}
-
-/*
- * Make sure that there is room for n elements of an intersection.
- */
-static void
-grow_set(GjSetJoin *join, uint64 n)
-{
-	size_t		width = gj_element_width(join->sets->kind);
-
-	if (n <= join->set_room)
-		return;
-	join->set_room = Max(n, Max(join->set_room * 2, 1024));
-	join->set = join->set == NULL ? MemoryContextAllocHuge(join->cxt, join->set_room * width) :
-		repalloc_huge(join->set, join->set_room * width);
-}
-
-/*
- * Return the next intersection that the process has found.
- */
-static bool
-next_found(GjSetJoin *join, GjElements *set, int64 *frequency)
-{
-	const GjSets *sets = join->sets;
-	const GjIntersections *found = &join->found;
-	GjArrayPair both = {.kind = sets->kind,.operation = GJ_SETS_INTERSECT};
-
-	while (join->pairs.hash == NULL || (join->next == found->n && found->last < PG_UINT64_MAX))
-		collect_part(join);
-	if (join->next == found->n)
-		return false;
-	both.input[0] = gj_sets_get(sets, found->left[join->next]);
-	both.input[1] = gj_sets_get(sets, found->right[join->next] + gj_sets_first_right(sets));
-	grow_set(join, gj_array_pair_room(&both) + 1);
-	both.result = join->set;
-	gj_array_pair_in_process(&both);
-	set->data = join->set;
-	set->n = both.count;
-	*frequency = found->frequency[join->next++];
-	return true;
-}
 
 /* ---- on the device */
 
@@ -405,8 +56,8 @@ lay_out(const GjColumnType *types, uint32 ncolumns, uint32 slot_size, GjLayout *
 static uint64
 source_rows(const GjSetJoin *join, int source)
 {
-	return source == 1 ? block_elements(join, 0) + block_elements(join, 1) :
-		(uint64) block_sets(join) * (join->behind != NULL ? 2 : 1);
+	return source == 1 ? gj_join_block_elements(join, 0) + gj_join_block_elements(join, 1) :
+		(uint64) gj_join_block_sets(join) * (join->behind != NULL ? 2 : 1);
 }
 
 /*
@@ -421,8 +72,8 @@ write_program(GjSetJoin *join, GjSetsProgram *buffer)
 		{.kind = join->sets->kind,.width = gj_element_width(join->sets->kind)},
 		{.kind = GJ_INT8,.width = sizeof(int64)}
 	};
-	uint64		nelements = block_elements(join, 0) + block_elements(join, 1);
-	uint32		nsets = block_sets(join);
+	uint64		nelements = gj_join_block_elements(join, 0) + gj_join_block_elements(join, 1);
+	uint32		nsets = gj_join_block_sets(join);
 	GjProgram  *program = &buffer->program;
 
 	memset(buffer, 0, sizeof(*buffer));
@@ -468,9 +119,9 @@ load_some(GjSetJoin *join)
 {
 	const GjSets *sets = join->sets;
 	const GjSetBlock *block = &join->blocks.block;
-	uint64		nleft = block_elements(join, 0);
+	uint64		nleft = gj_join_block_elements(join, 0);
 	bool		of_right = join->source == 1 && join->sent >= nleft;
-	uint64		total = join->source == 0 ? source_rows(join, 0) : of_right ? nleft + block_elements(join, 1) : nleft;
+	uint64		total = join->source == 0 ? source_rows(join, 0) : of_right ? nleft + gj_join_block_elements(join, 1) : nleft;
 	uint32		n = Min(join->load[join->source].capacity, total - join->sent);
 	uint32		slot;
 	uint8	   *target;
@@ -501,8 +152,8 @@ load_some(GjSetJoin *join)
 		{
 			uint64		set = join->sent + i;
 
-			((int32 *) target)[i] = set < block_sets(join) ? set_size(join, set) :
-				join->behind[set - block_sets(join)];
+			((int32 *) target)[i] = set < gj_join_block_sets(join) ? gj_join_set_size(join, set) :
+				join->behind[set - gj_join_block_sets(join)];
 		}
 	join->sent += n;
 	return gj_client_send_chunk(join->client, slot, join->source, n);
@@ -708,7 +359,7 @@ recover(GjSetJoin *join, const GjFailure *failure)
 				 errdetail("%s", gj_reason_text(failure->reason)),
 				 errhint("Run the query again.")));
 	}
-	if (again && too_large && !join->spec.distinct && gj_fail_at == GJ_FAIL_NEVER && join->room > GJ_LEAST_ROOM && block_sets(join) > 2)
+	if (again && too_large && !join->spec.distinct && gj_fail_at == GJ_FAIL_NEVER && join->room > GJ_LEAST_ROOM && gj_join_block_sets(join) > 2)
 		join->room /= 2;
 	else
 	{
@@ -760,7 +411,7 @@ next_pairs(GjSetJoin *join)
 {
 	if (join->client != NULL && next_of_device(join))
 		return true;
-	return join->client == NULL && next_tile(join);
+	return join->client == NULL && gj_set_process_tile(join);
 }
 
 /*
@@ -787,7 +438,7 @@ next_received(GjSetJoin *join, GjElements *set, int64 *frequency)
 		{
 			uint32		n = Min(end + 1, join->n) - join->at;
 
-			grow_set(join, join->set_n + n);
+			gj_set_join_grow(join, join->set_n + n);
 			memcpy(join->set + join->set_n * width, join->elements + join->at * width, n * width);
 			join->set_n += n;
 			set->data = join->set;
@@ -898,7 +549,7 @@ gj_set_join_next_distinct(GjSetJoin *join, GjElements *set, int64 *frequency)
 	if (join->stats.complete)
 		return false;
 	if ((join->client != NULL && next_received(join, set, frequency)) ||
-		(join->client == NULL && next_found(join, set, frequency)))
+		(join->client == NULL && gj_set_process_found(join, set, frequency)))
 	{
 		join->stats.nreturned += *frequency;
 		return true;
