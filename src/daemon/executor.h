@@ -165,7 +165,7 @@ extern bool gj_sides_resolve(GjRun **runs, uint32_t nruns, uint32_t source);
 extern void gj_run_end_exchange(GjRun *run);
 /* All inner sides are built or were kept: device memory that the exchange of outer rows may take here. */
 extern uint64_t gj_run_exchange_space(GjRun *run);
-/* Reserves that, the same number for all runs, before any outer row comes; see run_parcel.c. */
+/* Reserves that, the same number for all runs, before any outer row comes. */
 extern GjStatus gj_run_reserve_exchange(GjRun *run, uint64_t nbytes);
 /* Takes the rows of the run's part of another one's.  Waits: the parcel is not read afterwards. */
 extern GjStatus gj_run_receive(GjRun *run, const GjParcel *parcel);

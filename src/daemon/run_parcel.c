@@ -5,8 +5,7 @@
  *
  * Once rows have been returned, memory must not run out: before the first outer row comes, all
  * that the exchange of outer rows needs is reserved, the same on all devices, and what does not
- * fit that is sent in smaller parcels.  Where no row is returned before the end only the parcels are,
- * and the rest when the first outer row has to move.
+ * fit that is sent in smaller parcels.
  */
 #include "run.h"
 #include "run_parcel.h"
@@ -407,25 +406,9 @@ gj_run_reserve_exchange(GjRun *run, uint64_t nbytes)
 	limit_rows(run, side, rows_wanted(x, run->sources[0].nrows_hint));
 	/* one takes what all others send while a parcel is filled; a parcel of one of them at least */
 	x->inbox_rows = side->most_rows;
-	x->reserves = true;
-	GJ_TRY(reserve_parcels(run, side));
-	/* rows with references may be put together before they move, in memory that is left */
-	return run->program->output == GJ_OUTPUT_AGGREGATES && !side->has_refs ? GJ_OK :
-		gj_run_reserve_rest(run);
-}
-
-GjStatus
-gj_run_reserve_rest(GjRun *run)
-{
-	GjRunExchange *x = run->exchange;
-	GjWork	   *work = &run->work;
-	GjSplitSide *side = &x->side[0];
-
-	if (!x->reserves)
-		return GJ_OK;
-	x->reserves = false;
 	GJ_TRY(reserve_relation(work, &side->stage, NULL, side->stage_rows, side->most_heap));
 	GJ_TRY(reserve_inboxes(run));
+	GJ_TRY(reserve_parcels(run, side));
 	/* the steps take theirs when another device may have returned rows */
 	return gj_lease_left(work->lease) >= 2 * gj_run_least_space(run) ? GJ_OK : GJ_OUT_OF_MEMORY;
 }

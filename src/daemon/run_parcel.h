@@ -70,7 +70,6 @@ typedef struct GjRunExchange
 	GjInbox		inbox[2];		/* references: only the first one */
 	uint32_t	filling;		/* the inbox that rows are copied to */
 	uint32_t	inbox_rows;		/* that have room in one */
-	bool		reserves;		/* gj_run_reserve_rest is still to come */
 	/* rows that wait to be sent where they lie; of one source, since outer rows come last */
 	GjSplitPiece piece[GJ_SPLIT_PIECES];
 	GjColumn   *piece_columns;
@@ -103,12 +102,6 @@ gj_heap_places(const GjRunExchange *x, uint64_t n)
 extern GjSplitSide *gj_split_side(const GjRun *run, uint32_t source);
 /* Rows of a parcel of the side, at most; found out once. */
 extern uint32_t gj_split_most_rows(GjRun *run, GjSplitSide *side);
-
-/*
- * Memory for what outer rows need on their way besides parcels, unless the run has it.  Where nothing
- * is returned before the end it is taken late, when the device has its first split to do.
- */
-extern GjStatus gj_run_reserve_rest(GjRun *run);
 
 /* run_receive.c: takes the rows of the run's part of a parcel that it has sent; outer ones wait. */
 extern GjStatus gj_run_take_own(GjRun *run, GjParcel *parcel);

@@ -278,8 +278,6 @@ gj_run_receive(GjRun *run, const GjParcel *parcel)
 	GjStatus	status;
 
 	GJ_STOP_CHECK(run);
-	if (parcel->source == 0)
-		GJ_TRY(gj_run_reserve_rest(run));
 	if (parcel->source > 0 || x->side[0].nrefs > 0)
 		GJ_TRY(receive_in_order(run, parcel, columns));
 	else

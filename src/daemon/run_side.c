@@ -205,33 +205,12 @@ list_fragments(GjRun *const *runs, uint32_t nruns, uint32_t source, uint32_t *n)
 	return list;
 }
 
-/* The same list once more; NULL: no memory. */
-static GjSideFragment *
-copy_fragments(const GjSideFragment *list, uint32_t n)
-{
-	GjSideFragment *copy;
-	uint64_t   *bits;
-	uint32_t	npartial = 0;
-
-	for (uint32_t i = 0; i < n; i++)
-		npartial += list[i].pages != NULL;
-	copy = malloc(n * sizeof(GjSideFragment) + npartial * GJ_PAGES_BYTES);
-	if (!copy)
-		return NULL;
-	memcpy(copy, list, n * sizeof(GjSideFragment));
-	bits = (uint64_t *) (copy + n);
-	for (uint32_t i = 0; i < n; i++)
-		copy[i].pages = gj_copy_pages(list[i].pages, &bits);
-	return copy;
-}
-
 /*
  * A side that says what it is to be made of, and nothing else; NULL: it cannot be kept.  runs:
- * all that have rows of it.  like: another part of it, or NULL.
+ * all that have rows of it.
  */
 static GjSide *
-describe_side(const GjRun *run, const GjRunStep *rs, GjRun *const *runs, uint32_t nruns,
-			  const GjSide *like)
+describe_side(const GjRun *run, const GjRunStep *rs, GjRun *const *runs, uint32_t nruns)
 {
 	const GjRunResident *resident = &run->resident[rs->step->source];
 	GjKeyWriter key = {NULL};
@@ -244,13 +223,7 @@ describe_side(const GjRun *run, const GjRunStep *rs, GjRun *const *runs, uint32_
 	side = calloc(1, sizeof(GjSide));
 	if (!side)
 		return NULL;
-	if (like)
-	{
-		side->fragments = copy_fragments(like->fragments, like->nfragments);
-		side->nfragments = like->nfragments;
-	}
-	else
-		side->fragments = list_fragments(runs, nruns, rs->step->source, &side->nfragments);
+	side->fragments = list_fragments(runs, nruns, rs->step->source, &side->nfragments);
 	write_key(run, rs, &key);
 	side->key = key.bytes;
 	side->nkey = key.n;
@@ -345,7 +318,7 @@ gj_side_resolve(GjRun *run, uint32_t source)
 	if (gj_run_exchanges(run, source))
 		return GJ_OK;
 	side->store = resident->store;
-	side->made = describe_side(run, step_of(run, source), &run, 1, NULL);
+	side->made = describe_side(run, step_of(run, source), &run, 1);
 	if (side->made && resident->nmade == 0)
 		side->kept = gj_side_find(side->store, side->made->fragments, side->made->nfragments,
 								  side->made->key, side->made->nkey);
@@ -370,8 +343,7 @@ gj_sides_resolve(GjRun **runs, uint32_t nruns, uint32_t source)
 		GjRunSide  *side = &run->side[source];
 
 		side->store = run->resident[source].store;
-		side->made = describe_side(run, step_of(run, source), runs, nruns,
-								   r > 0 ? runs[0]->side[source].made : NULL);
+		side->made = describe_side(run, step_of(run, source), runs, nruns);
 		if (side->made && found)
 			side->kept = gj_side_find(side->store, side->made->fragments, side->made->nfragments,
 									  side->made->key, side->made->nkey);

@@ -176,8 +176,6 @@ fill_parcel(GjRun *run, GjSplitSide *side, uint32_t n, GjParcel *parcel, bool *b
 	bool		done;
 
 	GJ_TRY(split_pieces(run, side, n, parcel, &parts));
-	if (side->source == 0)
-		GJ_TRY(gj_run_reserve_rest(run));
 	/* what came before is worked on while the parcel is handed over */
 	*busy = side->source == 0 && joins_without_waiting(run) && gj_run_has_sent(run);
 	if (*busy)
@@ -412,7 +410,6 @@ gj_run_stage_chunk(GjRun *run, uint32_t source, const GjChunk *chunk, const GjKe
 	for (uint32_t c = 0; c < side->stage.ncolumns; c++)
 		side->stage_nulls[c] |= chunk->has_nulls[c];
 	run->work.ops->phase(run->work.queue, GJ_PHASE_TRANSFER);
-	GJ_TRY(gj_run_reserve_rest(run));
 	return gj_run_append_chunk(run, &side->stage, chunk, kept);
 }
 
@@ -432,7 +429,6 @@ stage_rows(GjRun *run, GjSplitSide *side, const GjColumn *columns, uint32_t firs
 		side->stage_nulls[c] |= columns[c].nulls != NULL;
 	}
 	run->work.ops->phase(run->work.queue, GJ_PHASE_TRANSFER);
-	GJ_TRY(gj_run_reserve_rest(run));
 	return gj_relation_append_rows(&run->work, &side->stage, from, n, 0, 0);
 }
 
