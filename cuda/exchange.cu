@@ -165,12 +165,25 @@ struct PartCounts
 
 static_assert(STRIP_STEPS < 256, "a thread counts the rows of a part in a byte");
 
+/* A key of all rows of a piece that is an integer and never NULL. */
+static __host__ __device__ __forceinline__ bool
+is_plain_key(const GjColumn &key)
+{
+	return key.nulls == NULL && (key.kind == GJ_INT8 || key.kind == GJ_INT4);
+}
+
+/* The part of a row by such a key. */
+static __device__ __forceinline__ uint32_t
+plain_part(const Input &input, int64_t value)
+{
+	return gj_hash_part(gj_hash_combine(0, value), input.nparts);
+}
+
 /* True if the keys of a strip can be found by count_plain. */
 static __device__ __forceinline__ bool
 is_plain(const Input &input, const Strip &strip, const Piece &piece, const GjColumn *keys)
 {
-	return strip.n == STRIP_ROWS && input.nkeys == 1 && keys->nulls == NULL &&
-		   (keys->kind == GJ_INT8 || keys->kind == GJ_INT4) && piece.rows == NULL;
+	return strip.n == STRIP_ROWS && input.nkeys == 1 && is_plain_key(*keys) && piece.rows == NULL;
 }
 
 /* The parts of a strip that is full, of one key that is an integer and never NULL. */
@@ -186,7 +199,7 @@ count_plain(const Input &input, const T *key, uint32_t lane, uint8_t *to, PartCo
 #pragma unroll
 	for (uint32_t s = 0; s < STRIP_STEPS; s++)
 	{
-		const uint32_t part = gj_hash_part(gj_hash_combine(0, (int64_t) value[s]), input.nparts);
+		const uint32_t part = plain_part(input, value[s]);
 
 		counts.add(part);
 		to[lane + s * WARP] = (uint8_t) part;
@@ -435,7 +448,7 @@ plain_parts(const Input &input, const Strip &strip, const Piece &piece, const T 
 	}
 #pragma unroll
 	for (uint32_t s = 0; s < STRIP_STEPS; s++)
-		part[s] = gj_hash_part(gj_hash_combine(0, (int64_t) value[s]), input.nparts);
+		part[s] = plain_part(input, value[s]);
 }
 
 /* words: of PartCounts, for all parts; with few of them more blocks pay. */
@@ -480,15 +493,13 @@ __launch_bounds__(GJ_THREADS, words == 1 ? 4 : 3) split_at_once(const __grid_con
 		write_rows(input, strip, piece, lane, next, at);
 }
 
-/* Where the parts are that split_at_once has written. */
+/* Where the parts are that split_at_once has written; a thread for each. */
 static __global__ void
 tell_parts(const __grid_constant__ Input input)
 {
 	const uint32_t part = threadIdx.x;
-	const uint32_t n = part < input.nparts ? input.taken[part] : 0;
+	const uint32_t n = input.taken[part];
 
-	if (part >= input.nparts)
-		return;
 	input.parts->start[part] = part * input.stride;
 	input.parts->end[part] = part * input.stride + n;
 	if (n > input.stride)
@@ -505,8 +516,7 @@ has_plain_key(const GjSplit *split)
 	{
 		const GjColumn &key = split->pieces[p].columns[split->key[0]];
 
-		plain = split->pieces[p].nrows == 0 ||
-				(key.nulls == NULL && (key.kind == GJ_INT8 || key.kind == GJ_INT4));
+		plain = split->pieces[p].nrows == 0 || is_plain_key(key);
 	}
 	return plain;
 }
@@ -651,7 +661,7 @@ upload(GjQueue *queue, const GjSplit *split, const GjColumn *to, Input *input)
 								  split->nkeys, split->nparts);
 
 	GJ_TRY(gj_scratch(queue, GJ_SCRATCH_A, places.end, (void **) &device));
-	/* none is taken yet */
+	/* of no part a place is taken yet */
 	host = (uint8_t *) calloc(1, places.described);
 	if (host == NULL)
 		return GJ_OUT_OF_HOST_MEMORY;
@@ -673,10 +683,9 @@ upload(GjQueue *queue, const GjSplit *split, const GjColumn *to, Input *input)
 static GjStatus
 count_first(GjQueue *queue, const Input &input, uint32_t nblocks)
 {
-	if (input.nparts <= 4)
-		split_count<1><<<nblocks, GJ_THREADS, 0, queue->stream>>>(input);
-	else
-		split_count<GJ_SPLIT_PARTS / 4><<<nblocks, GJ_THREADS, 0, queue->stream>>>(input);
+	const auto count = input.nparts <= 4 ? split_count<1> : split_count<GJ_SPLIT_PARTS / 4>;
+
+	count<<<nblocks, GJ_THREADS, 0, queue->stream>>>(input);
 	GJ_LAUNCHED(queue, "split_count");
 	GJ_CUB(queue, cub::DeviceScan::ExclusiveSum, input.counts, input.counts,
 		   (int64_t) input.nstrips * input.nparts);
@@ -688,12 +697,11 @@ count_first(GjQueue *queue, const Input &input, uint32_t nblocks)
 static GjStatus
 at_once(GjQueue *queue, const Input &input, uint32_t nblocks)
 {
-	if (input.nparts <= 4)
-		split_at_once<1><<<nblocks, GJ_THREADS, 0, queue->stream>>>(input);
-	else
-		split_at_once<GJ_SPLIT_PARTS / 4><<<nblocks, GJ_THREADS, 0, queue->stream>>>(input);
+	const auto split = input.nparts <= 4 ? split_at_once<1> : split_at_once<GJ_SPLIT_PARTS / 4>;
+
+	split<<<nblocks, GJ_THREADS, 0, queue->stream>>>(input);
 	GJ_LAUNCHED(queue, "split_at_once");
-	tell_parts<<<1, GJ_SPLIT_PARTS, 0, queue->stream>>>(input);
+	tell_parts<<<1, input.nparts, 0, queue->stream>>>(input);
 	GJ_LAUNCHED(queue, "tell_parts");
 	return GJ_OK;
 }

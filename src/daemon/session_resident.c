@@ -257,7 +257,6 @@ gj_session_feed_questions(GjSession *session, bool whole)
 static GjStatus
 read_use(const uint8_t **at, const uint8_t *end, GjUseHead *head, GjUse *use)
 {
-	const size_t nbytes = GJ_PAGES_BYTES;
 	uint64_t   *pages;
 
 	if (end - *at < (ptrdiff_t) sizeof(*head))
@@ -269,14 +268,14 @@ read_use(const uint8_t **at, const uint8_t *end, GjUseHead *head, GjUse *use)
 		return GJ_BAD_PROGRAM;
 	if (!(head->flags & GJ_KNOWN_BITS))
 		return GJ_OK;
-	if (end - *at < (ptrdiff_t) nbytes)
+	if (end - *at < (ptrdiff_t) GJ_PAGES_BYTES)
 		return GJ_BAD_PROGRAM;
-	pages = malloc(nbytes);
+	pages = malloc(GJ_PAGES_BYTES);
 	if (!pages)
 		return GJ_OUT_OF_HOST_MEMORY;
-	memcpy(pages, *at, nbytes);
+	memcpy(pages, *at, GJ_PAGES_BYTES);
 	use->pages = pages;
-	*at += nbytes;
+	*at += GJ_PAGES_BYTES;
 	return GJ_OK;
 }
 

@@ -68,7 +68,7 @@ typedef struct ResidentAsk
 	uint32		next;			/* the fragment to ask about next */
 	uint32		nmaps;
 	uint64	   *lsns;			/* of the map's pages */
-	GjAskPages *partial;		/* GJ_ASK_PARTIAL */
+	GjAskPages *partial;		/* NULL, or room for GJ_ASK_PARTIAL */
 	uint32		npartial;
 	bool		whole;			/* with these all pages were all-visible, or empty as `partial` says */
 	Known	  **known;			/* by fragment, or NULL */
@@ -291,7 +291,8 @@ release_map(ResidentAsk *ask)
 }
 
 /*
- * True if no page of a fragment has a tuple but those given.  Pages by which a file was extended
+ * True if no page of a fragment has a tuple but those given; false also if they are too many to look
+ * at.  Pages by which a file was extended
  * and which nobody has used, as a parallel load leaves some, are never all-visible: each query
  * would have them loaded, and what is made of the table could not be kept.  A tuple that the
  * snapshot sees was there before it.
@@ -299,6 +300,8 @@ release_map(ResidentAsk *ask)
 static bool
 others_are_empty(ResidentAsk *ask, uint32 fragment, uint32 npages, const uint64 *pages)
 {
+	if (npages - gj_pages_count(pages) > LOOK_AT_PAGES)
+		return false;
 	for (uint32 page = 0; page < npages; page++)
 	{
 		Buffer		buffer;
@@ -329,16 +332,18 @@ note_partial(ResidentAsk *ask, uint32 map, const MapBits *bits)
 	for (uint32 i = 0; i < GJ_MAP_FRAGMENTS && first + i < ask->nfragments; i++)
 	{
 		uint32		npages = gj_fragment_end(first + i, ask->nblocks) - gj_fragment_first(first + i);
-		GjAskPages *partial = &ask->partial[ask->npartial];
+		GjAskPages *partial;
 
 		if (all_visible(bits->words[i], bits->bytes[i], npages))
 			continue;
 		if (ask->npartial == GJ_ASK_PARTIAL)
 			return false;
+		if (ask->partial == NULL)
+			ask->partial = palloc(sizeof(GjAskPages) * GJ_ASK_PARTIAL);
+		partial = &ask->partial[ask->npartial];
 		*partial = (GjAskPages) {.number = first + i};
 		find_visible(bits->bytes[i], npages, partial->visible);
-		if (npages - gj_pages_count(partial->visible) > LOOK_AT_PAGES ||
-			!others_are_empty(ask, first + i, npages, partial->visible))
+		if (!others_are_empty(ask, first + i, npages, partial->visible))
 			return false;
 		ask->npartial++;
 	}
@@ -375,7 +380,6 @@ static void
 start_ask(ResidentAsk *ask, bool whole)
 {
 	ask->lsns = palloc(sizeof(uint64) * ask->nmaps);
-	ask->partial = palloc(sizeof(GjAskPages) * GJ_ASK_PARTIAL);
 	ask->whole = whole;
 	for (uint32 i = 0; i < ask->nmaps; i++)
 		look_at_map(ask, i);
@@ -418,7 +422,8 @@ write_question(ResidentAsk *ask, uint8 *at)
 	for (uint32 c = 0; c < head.ncolumns; c++)
 		make_column_key(ask->rel, ask->table->attnos[c], &ask->writer->columns[c], &keys[c]);
 	memcpy(lsns, ask->lsns, sizeof(uint64) * ask->nmaps);
-	memcpy(lsns + ask->nmaps, ask->partial, sizeof(GjAskPages) * ask->npartial);
+	if (ask->npartial > 0)
+		memcpy(lsns + ask->nmaps, ask->partial, sizeof(GjAskPages) * ask->npartial);
 	return at + gj_ask_size(&head);
 }
 
@@ -735,7 +740,7 @@ compare_fragment(ResidentAsk *ask, uint32 fragment, XLogRecPtr map_lsn, const Ma
 	}
 	nresident = compare_pages(ask, fragment, map_lsn, bits->bytes[in_map], npages, map);
 	pages = map->resident;
-	if (map->state == GJ_FRAGMENT_USE && nresident < npages && npages - nresident <= LOOK_AT_PAGES &&
+	if (map->state == GJ_FRAGMENT_USE && nresident < npages &&
 		others_are_empty(ask, fragment, npages, map->resident))
 	{
 		pages = palloc(sizeof(map->resident));
@@ -821,7 +826,7 @@ gj_resident_fill(GjResidentUse *use, int source, bool ends, uint8 *at, const uin
 	{
 		const GjFoundFragment *found = &use->found[use->sent];
 		GjUseHead	head = found->head;
-		Size		nbytes = found->pages ? sizeof(uint64) * GJ_FRAGMENT_WORDS : 0;
+		Size		nbytes = found->pages ? GJ_PAGES_BYTES : 0;
 
 		if (end - at < (ptrdiff_t) (sizeof(head) + nbytes))
 			break;
