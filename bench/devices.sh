@@ -1,17 +1,19 @@
 #!/bin/bash
 # Several GPUs for one query, and inner sides larger than a GPU may use: count(*), sum(a.v + b.v) over 2^GJ_BITS ⋈ 2^GJ_BITS rows
-# of two int8, and a small inner side (2^17 rows) under the same outer one.  In parts, GJ_PARTS (with one GPU: memory sets; with
-# more: scale skew sets):
+# of two int8; a small inner side (2^17 rows) under the same outer one, of which few rows match; and one of 2^20 rows that each of
+# 2^GJ_BITS others has a match in, as a fact and a dimension have.  In parts, GJ_PARTS (with one GPU: memory sets; with more:
+# scale skew sets):
 #   memory  one GPU, without a limit and with gpujoin.device_memory_limit at 1/8 of what the inner side needs, kept in host
 #           memory, then in temporary files
 #   scale   1, 2, 4, 8 GPUs, as far as there are any (gpujoin.devices_per_query): columns resident, and nothing on the GPUs before
 #           (with the GB/s of pages that were loaded); all inner rows on each GPU, or exchanged by key
-#   small   of that the small inner side alone, which needs one large table
+#   small   of that the small inner sides alone
 #   skew    half of the rows of both sides with one key, as a semi join and with an aggregate; how long each GPU was idle
 #   sets    all pairs of 2^GJ_SETS sets on 1, 2, 4, 8 GPUs
 #   tables  only makes the tables of the parts that are named beside it
 # GJ_BITS is 27 with one GPU, else 28.  GJ_REPEAT=3 is how often each is timed, GJ_LOAD_SESSIONS=16 how many sessions make the tables
-# (GJ_BITS=28: 24 GB, and half as much WAL), GJ_LOADER_WORKERS=N workers that load (as many as gpujoin takes by itself).  Needs a superuser and gcc.  Whatever the split, the answer must be the same.
+# (GJ_BITS=28: 36 GB, and half as much WAL), GJ_HEAP=1 writes their files instead, which takes seconds (as the server's user or
+# root, on its machine), GJ_LOADER_WORKERS=N workers that load (as many as gpujoin takes by itself).  Needs a superuser and gcc.  Whatever the split, the answer must be the same.
 # GJ_KEY_GAP=1: keys are multiples of it.  With 1 every key between the least and the greatest has a row, so that the inner side needs no
 # table, but is put into the order of its keys; with 1000 it needs a hash table.
 # GJ_GPUS="1 2 4 8" and GJ_SET_ALGORITHMS="inverted_index matrix": which of these.  What each part took is told on stderr.
@@ -21,7 +23,7 @@ ngpus=$(sql -c "SELECT count(*) FROM gpujoin_devices WHERE device = current_sett
 [ "$ngpus" -gt 0 ] || { echo "gpujoin.device = $(sql -c 'SHOW gpujoin.device') has no device" >&2; exit 1; }
 if [ "$ngpus" = 1 ]; then bits=${GJ_BITS:-27} parts=${GJ_PARTS:-memory sets}; else bits=${GJ_BITS:-28} parts=${GJ_PARTS:-scale skew sets}; fi
 set_bits=${GJ_SETS:-19}
-n=$((1 << bits)) hot_n=$((1 << (bits - 2)))
+n=$((1 << bits)) hot_n=$((1 << (bits - 2))) dimension=$((1 << 20))
 gap=${GJ_KEY_GAP:-1}
 t=rows_${bits}_gap_$gap
 work=$(mktemp -d)
@@ -30,38 +32,50 @@ wanted() { [[ " $parts " == *" $1 "* ]]; }
 began=$SECONDS
 took() { echo "$1: $((SECONDS - began)) s" >&2; began=$SECONDS; }
 
-# make_table TABLE N MULTIPLIER [HOT]: by several sessions at once, in the background
+# make_table TABLE N KEYS MULTIPLIER [HOT]: N rows, their keys those of make_rows; in the background
 make_table() {
-	local table=$1 rows=$2 multiplier=$3 hot=${4:-} sessions=${GJ_LOAD_SESSIONS:-16} i
+	local table=$1 rows=$2 keys=$3 multiplier=$4 hot=${5:-}
 	! have "$table" || return 0
 	[ -x "$work/make_rows" ] || gcc -O3 -o "$work/make_rows" make_rows.c
 	sql -c "CREATE TABLE ${table} (k bigint, v bigint)"
-	(
-		pids=()
-		for i in $(seq 0 $((sessions - 1))); do
-			"$work/make_rows" "$rows" $((rows * i / sessions)) $((rows * (i + 1) / sessions)) "$multiplier" "$gap" $hot |
-				sql -c "\\copy $table FROM STDIN (FORMAT binary)" &
-			pids+=($!)
-		done
-		ok=true
-		for i in "${pids[@]}"; do wait "$i" || ok=false; done
-		# without all rows it is not there
-		$ok || { sql -c "DROP TABLE $table"; exit 1; }
-	) &
+	# without all rows it is not there
+	(if [ -n "${GJ_HEAP:-}" ]; then write_table; else copy_table; fi || { sql -c "DROP TABLE $table"; exit 1; }) &
 	making+=($!)
 	made+=("$table")
+}
+# by several sessions at once
+copy_table() {
+	local sessions=${GJ_LOAD_SESSIONS:-16} pids=() ok=true i
+	for i in $(seq 0 $((sessions - 1))); do
+		"$work/make_rows" "$keys" $((rows * i / sessions)) $((rows * (i + 1) / sessions)) "$multiplier" "$gap" $hot |
+			sql -c "\\copy $table FROM STDIN (FORMAT binary)" &
+		pids+=($!)
+	done
+	for i in "${pids[@]}"; do wait "$i" || ok=false; done
+	$ok
+}
+write_table() {
+	local data file
+	data=$(sql -c "SHOW data_directory")
+	file=$data/$(sql -c "SELECT pg_relation_filepath('$table')")
+	"$work/make_rows" --heap "$file" "$(sql -c "SELECT pg_current_wal_lsn() - '0/0'")" "$keys" 0 "$rows" "$multiplier" "$gap" $hot &&
+		chown --reference="$data/PG_VERSION" "$file"*
 }
 making=() made=()
 # keys in no order: the multipliers are primes
 if wanted scale || wanted memory; then
-	make_table ${t}_a "$n" 7919
-	make_table ${t}_b "$n" 104729
+	make_table ${t}_a "$n" "$n" 7919
+	make_table ${t}_b "$n" "$n" 104729
 fi
-! wanted small || make_table ${t}_a "$n" 7919
-make_table ${t}_small 131072 1
+if wanted scale || wanted small; then
+	make_table ${t}_fact "$n" "$dimension" 7919
+	make_table ${t}_dimension "$dimension" "$dimension" 1
+fi
+! wanted small || make_table ${t}_a "$n" "$n" 7919
+make_table ${t}_small 131072 131072 1
 if wanted skew; then
-	make_table ${t}_hot_a "$hot_n" 7919 7
-	make_table ${t}_hot_b "$hot_n" 104729 7
+	make_table ${t}_hot_a "$hot_n" "$hot_n" 7919 7
+	make_table ${t}_hot_b "$hot_n" "$hot_n" 104729 7
 fi
 if wanted sets && ! have "sets_$set_bits"; then
 	# 24 of 4096 elements, the small ones in more sets than the others
@@ -79,6 +93,7 @@ took tables
 
 large="SELECT count(*), sum(a.v + b.v) FROM ${t}_a a JOIN ${t}_b b USING (k)"
 small="SELECT count(*), sum(a.v + b.v) FROM ${t}_a a JOIN ${t}_small b USING (k)"
+star="SELECT count(*), sum(a.v + b.v) FROM ${t}_fact a JOIN ${t}_dimension b USING (k)"
 hot_semi="SELECT count(*), sum(a.v) FROM ${t}_hot_a a WHERE EXISTS (SELECT FROM ${t}_hot_b b WHERE a.k = b.k)"
 hot_sum="SELECT count(*), sum(a.v + b.v) FROM ${t}_hot_a a JOIN ${t}_small b USING (k)"
 set_workers "${GJ_LOADER_WORKERS:-}"
@@ -136,6 +151,8 @@ if wanted scale || wanted small; then
 	heading "2^$bits rows on 1, 2, 4, 8 GPUs, keys are multiples of $gap" "query" GPUs "median ms" "min–max" "1 GPU / it" "goal, or what limits it"
 	several "2^$bits ⋈ 2^17, a small inner side on each" "$small" off 1.8 3.6 7
 	took "a small inner side"
+	several "2^$bits ⋈ 2^20, every row has a match" "$star" off 1.8 3.6 7
+	took "a dimension"
 fi
 if wanted scale; then
 	several "2^$bits ⋈ 2^$bits, exchanged" "$large" on 1.5 2.5 4
