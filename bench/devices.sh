@@ -1,7 +1,7 @@
 #!/bin/bash
 # Several GPUs for one query, and inner sides larger than a GPU may use: count(*), sum(a.v + b.v) over 2^GJ_BITS ⋈ 2^GJ_BITS rows
-# of two int8; a small inner side (2^17 rows) under the same outer one, of which few rows match; and one of 2^20 rows that each of
-# 2^GJ_BITS others has a match in, as a fact and a dimension have.  In parts, GJ_PARTS (with one GPU: memory sets; with more:
+# of two int8; a small inner side (2^17 rows) under the same outer one, of which few rows match; and one of 2^GJ_DIMENSION=20 rows in
+# which each of 2^GJ_BITS others has a match, as facts have in a dimension.  In parts, GJ_PARTS (with one GPU: memory sets; with more:
 # scale skew sets):
 #   memory  one GPU, without a limit and with gpujoin.device_memory_limit at 1/8 of what the inner side needs, kept in host
 #           memory, then in temporary files
@@ -16,14 +16,15 @@
 # root, on its machine), GJ_LOADER_WORKERS=N workers that load (as many as gpujoin takes by itself).  Needs a superuser and gcc.  Whatever the split, the answer must be the same.
 # GJ_KEY_GAP=1: keys are multiples of it.  With 1 every key between the least and the greatest has a row, so that the inner side needs no
 # table, but is put into the order of its keys; with 1000 it needs a hash table.
-# GJ_GPUS="1 2 4 8" and GJ_SET_ALGORITHMS="inverted_index matrix": which of these.  What each part took is told on stderr.
+# GJ_COLD=no leaves out what starts with nothing on the GPUs.  GJ_GPUS="1 2 4 8" and GJ_SET_ALGORITHMS="inverted_index matrix": which of these.  What each part took is told on stderr.
 GJ_REPEAT=${GJ_REPEAT:-3}
 cd "$(dirname "$0")" && . ./lib.sh
 ngpus=$(sql -c "SELECT count(*) FROM gpujoin_devices WHERE device = current_setting('gpujoin.device')")
 [ "$ngpus" -gt 0 ] || { echo "gpujoin.device = $(sql -c 'SHOW gpujoin.device') has no device" >&2; exit 1; }
 if [ "$ngpus" = 1 ]; then bits=${GJ_BITS:-27} parts=${GJ_PARTS:-memory sets}; else bits=${GJ_BITS:-28} parts=${GJ_PARTS:-scale skew sets}; fi
 set_bits=${GJ_SETS:-19}
-n=$((1 << bits)) hot_n=$((1 << (bits - 2))) dimension=$((1 << 20))
+n=$((1 << bits)) hot_n=$((1 << (bits - 2))) dimension_bits=${GJ_DIMENSION:-20}
+dimension=$((1 << dimension_bits))
 gap=${GJ_KEY_GAP:-1}
 t=rows_${bits}_gap_$gap
 work=$(mktemp -d)
@@ -68,8 +69,8 @@ if wanted scale || wanted memory; then
 	make_table ${t}_b "$n" "$n" 104729
 fi
 if wanted scale || wanted small; then
-	make_table ${t}_fact "$n" "$dimension" 7919
-	make_table ${t}_dimension "$dimension" "$dimension" 1
+	make_table ${t}_fact_$dimension_bits "$n" "$dimension" 7919
+	make_table ${t}_dimension_$dimension_bits "$dimension" "$dimension" 1
 fi
 ! wanted small || make_table ${t}_a "$n" "$n" 7919
 make_table ${t}_small 131072 131072 1
@@ -79,8 +80,12 @@ if wanted skew; then
 fi
 if wanted sets && ! have "sets_$set_bits"; then
 	# 24 of 4096 elements, the small ones in more sets than the others
-	sql -c "CREATE TABLE sets_$set_bits (id int, s int[])"
-	(insert_parallel "sets_$set_bits" $((1 << set_bits)) "i, ARRAY(SELECT DISTINCT ((hashint8extended(i, j) & 65535) * (hashint8extended(i, j + 100) & 65535) >> 20)::int FROM generate_series(1, 24) j)") &
+	(
+		sql -c "CREATE TABLE unordered_sets_$set_bits (id int, s int[])"
+		insert_parallel "unordered_sets_$set_bits" $((1 << set_bits)) "i, ARRAY(SELECT DISTINCT ((hashint8extended(i, j) & 65535) * (hashint8extended(i, j + 100) & 65535) >> 20)::int FROM generate_series(1, 24) j)"
+		# in the order of their ids, as they would have been added
+		sql -c "CREATE TABLE sets_$set_bits AS SELECT * FROM unordered_sets_$set_bits ORDER BY id" -c "DROP TABLE unordered_sets_$set_bits"
+	) &
 	making+=($!)
 	made+=("sets_$set_bits")
 fi
@@ -93,7 +98,7 @@ took tables
 
 large="SELECT count(*), sum(a.v + b.v) FROM ${t}_a a JOIN ${t}_b b USING (k)"
 small="SELECT count(*), sum(a.v + b.v) FROM ${t}_a a JOIN ${t}_small b USING (k)"
-star="SELECT count(*), sum(a.v + b.v) FROM ${t}_fact a JOIN ${t}_dimension b USING (k)"
+star="SELECT count(*), sum(a.v + b.v) FROM ${t}_fact_$dimension_bits a JOIN ${t}_dimension_$dimension_bits b USING (k)"
 hot_semi="SELECT count(*), sum(a.v) FROM ${t}_hot_a a WHERE EXISTS (SELECT FROM ${t}_hot_b b WHERE a.k = b.k)"
 hot_sum="SELECT count(*), sum(a.v + b.v) FROM ${t}_hot_a a JOIN ${t}_small b USING (k)"
 set_workers "${GJ_LOADER_WORKERS:-}"
@@ -136,8 +141,9 @@ several() {
 		same "$answer"
 		table_row "$name, resident" "$g" "$median" "$spread" "$(goal "$g" "$two" "$four" "$eight")"
 		used "$settings" "$query" >"$work/plan"
-		[ "$g" = 1 ] || sed -n 's/^ *\(Devices Used: .*\|Exchanged: .*\)/\1/p' "$work/plan" >&2
+		sed -n 's/^ *\(Devices Used: .*\|Exchanged: .*\|Times: .*\)/\1/p' "$work/plan" >&2
 	done
+	[ "${GJ_COLD:-}" != no ] || return 0
 	for g in "${counts[@]}"; do
 		settings="$gpu; SET gpujoin.devices_per_query = $g; SET gpujoin.exchange = $exchange"
 		cold_times "$settings" "$query" "$repeat"
@@ -151,7 +157,7 @@ if wanted scale || wanted small; then
 	heading "2^$bits rows on 1, 2, 4, 8 GPUs, keys are multiples of $gap" "query" GPUs "median ms" "min–max" "1 GPU / it" "goal, or what limits it"
 	several "2^$bits ⋈ 2^17, a small inner side on each" "$small" off 1.8 3.6 7
 	took "a small inner side"
-	several "2^$bits ⋈ 2^20, every row has a match" "$star" off 1.8 3.6 7
+	several "2^$bits ⋈ 2^$dimension_bits, every row has a match" "$star" off 1.8 3.6 7
 	took "a dimension"
 fi
 if wanted scale; then
@@ -230,7 +236,7 @@ if wanted sets; then
 fi
 
 # where it saturates: what the loader, the host's memory and PCIe do in the same time
-if wanted scale; then
+if wanted scale && [ "${GJ_COLD:-}" != no ]; then
 	printf '\nPhases with all GPUs, nothing on them before (they overlap with load, and add up over the GPUs):\n\n'
 	phases "$gpu; SET gpujoin.devices_per_query = 0; SELECT NULL FROM gpujoin_cache_evict()" "$large"
 fi
