@@ -284,13 +284,13 @@ prefetch(const GjFragment *fragment, uint32_t ncolumns)
 }
 
 void
-gj_resident_find(GjResident *store, const GjWanted *wanted, uint32_t first, uint32_t n,
+gj_resident_find(GjResident *store, const GjWanted *wanted, const uint32_t *numbers, uint32_t n,
 				 const uint64_t *map_lsns, uint32_t per_map, GjFound *found)
 {
 	pthread_mutex_lock(&store->memory->lock);
 	/* they lie anywhere: all are fetched at once, not one after the other */
 	for (uint32_t i = 0; i < n; i++)
-		found[i].fragment = *bucket_of(store, &wanted->relation, first + i);
+		found[i].fragment = *bucket_of(store, &wanted->relation, numbers[i]);
 	for (uint32_t i = 0; i < n; i++)
 		if (found[i].fragment)
 			prefetch(found[i].fragment, wanted->ncolumns);
@@ -298,13 +298,13 @@ gj_resident_find(GjResident *store, const GjWanted *wanted, uint32_t first, uint
 	{
 		GjFragment *f = found[i].fragment;
 
-		while (f && !(same_place(f, &wanted->relation, first + i) && covers(f, wanted)))
+		while (f && !(same_place(f, &wanted->relation, numbers[i]) && covers(f, wanted)))
 			f = f->next;
 		found[i].fragment = f;
 		if (!f)
 			continue;
 		pin(store, f);
-		describe(&found[i], map_lsns[(first + i) / per_map]);
+		describe(&found[i], map_lsns[numbers[i] / per_map]);
 	}
 	pthread_mutex_unlock(&store->memory->lock);
 }

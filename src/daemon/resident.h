@@ -182,11 +182,11 @@ extern GjResident *gj_resident_store(GjDeviceEntry *entry, uint64_t cache_size);
 extern uint64_t gj_resident_clock(GjResident *store);
 
 /*
- * Looks for the fragments of numbers first .. first+n-1, to found[n].  map_lsns are those of the
- * pages of the visibility map, per_map fragments each, from fragment 0 on.
+ * Looks for the fragments of n numbers, to found[n].  map_lsns are those of the pages of the visibility
+ * map, per_map fragments each, from fragment 0 on.
  */
-extern void gj_resident_find(GjResident *store, const GjWanted *wanted, uint32_t first, uint32_t n,
-							 const uint64_t *map_lsns, uint32_t per_map, GjFound *found);
+extern void gj_resident_find(GjResident *store, const GjWanted *wanted, const uint32_t *numbers,
+							 uint32_t n, const uint64_t *map_lsns, uint32_t per_map, GjFound *found);
 
 /*
  * What a backend must know of a fragment that was found, as it is now, beside its id: copies

@@ -104,46 +104,86 @@ typedef struct GjFoundBatch
 	uint32_t	n;
 	GjFound		found[GJ_FIND];
 	GjRunResident *owner[GJ_FIND];
+	uint32_t	place[GJ_FIND];	/* the run that should have it */
 } GjFoundBatch;
+
+/* The run, of n, whose device keeps a fragment of a table. */
+static uint32_t
+place_of(const GjRelationKey *relation, uint32_t fragment, uint32_t n)
+{
+	return (uint32_t) (((uint64_t) fragment + relation->filenode) % n);
+}
+
+/* Takes one that was found instead of what the batch has, if that is out of date. */
+static void
+take_better(GjFoundBatch *batch, uint32_t at, GjRunResident *resident, const GjFound *other)
+{
+	GjFound    *found = &batch->found[at];
+
+	if (!other->fragment)
+		return;
+	if (found->fragment && other->nvalid <= found->nvalid)
+	{
+		gj_resident_unpin_one(resident->store, other->fragment);
+		return;
+	}
+	if (found->fragment)
+		gj_resident_unpin_one(batch->owner[at]->store, found->fragment);
+	*found = *other;
+	batch->owner[at] = resident;
+}
+
+/* True if no other copy can be better than what was found. */
+static bool
+is_complete(const GjFound *found)
+{
+	return found->fragment && found->known.flags == 0;
+}
+
+/*
+ * Looks for fragments of the batch, from number `first` on, in the store of run r: for those that it
+ * should have, or for the others.
+ */
+static void
+look_in_store(GjRun *run, uint32_t r, const GjAsk *ask, const uint64_t *map_lsns, uint32_t first,
+			  bool placed, GjFoundBatch *batch)
+{
+	GjRunResident *resident = &run->resident[ask->source];
+	uint32_t	numbers[GJ_FIND];
+	GjFound		others[GJ_FIND];
+	uint32_t	n = 0;
+
+	if (!resident->store)
+		return;
+	for (uint32_t i = 0; i < batch->n; i++)
+		if ((batch->place[i] == r) == placed && !is_complete(&batch->found[i]))
+			numbers[n++] = first + i;
+	if (n == 0)
+		return;
+	gj_resident_find(resident->store, &resident->tables[ask->table], numbers, n, map_lsns,
+					 ask->per_map, others);
+	for (uint32_t i = 0; i < n; i++)
+		take_better(batch, numbers[i] - first, resident, &others[i]);
+}
 
 /*
  * Looks for fragments from a number on.  If several runs have one, that with most pages that are
- * valid: others may be out of date.
+ * valid: others may be out of date.  With eight stores most of a look would be for what is not there.
  */
 static void
 find_batch(GjRun **runs, uint32_t nruns, const GjAsk *ask, const uint64_t *map_lsns,
 		   uint32_t first, GjFoundBatch *batch)
 {
-	GjFound		others[GJ_FIND];
-
 	batch->n = ask->nfragments - first < GJ_FIND ? ask->nfragments - first : GJ_FIND;
 	for (uint32_t i = 0; i < batch->n; i++)
-		batch->found[i].fragment = NULL;
-	for (uint32_t r = 0; r < nruns; r++)
 	{
-		GjRunResident *resident = &runs[r]->resident[ask->source];
-
-		if (!resident->store)
-			continue;
-		gj_resident_find(resident->store, &resident->tables[ask->table], first, batch->n, map_lsns,
-						 ask->per_map, others);
-		for (uint32_t i = 0; i < batch->n; i++)
-		{
-			GjFound    *found = &batch->found[i];
-
-			if (!others[i].fragment)
-				continue;
-			if (found->fragment && others[i].nvalid <= found->nvalid)
-			{
-				gj_resident_unpin_one(resident->store, others[i].fragment);
-				continue;
-			}
-			if (found->fragment)
-				gj_resident_unpin_one(batch->owner[i]->store, found->fragment);
-			*found = others[i];
-			batch->owner[i] = resident;
-		}
+		batch->found[i].fragment = NULL;
+		batch->place[i] = place_of(&ask->relation, first + i, nruns);
 	}
+	for (uint32_t r = 0; r < nruns; r++)
+		look_in_store(runs[r], r, ask, map_lsns, first, true, batch);
+	for (uint32_t r = 0; r < nruns && nruns > 1; r++)
+		look_in_store(runs[r], r, ask, map_lsns, first, false, batch);
 }
 
 /* Unpins what was found, from one of the batch on. */
@@ -281,8 +321,7 @@ gj_run_place(const GjRun *run, uint32_t source, const uint8_t *chunk, uint32_t n
 	memcpy(&pages, gj_chunk_pages(chunk), offsetof(GjChunkPages, lsn));
 	if (pages.n == 0 || pages.table >= resident->ntables)
 		return false;
-	*place = (uint32_t) (((uint64_t) pages.fragment +
-						  resident->tables[pages.table].relation.filenode) % n);
+	*place = place_of(&resident->tables[pages.table].relation, pages.fragment, n);
 	return true;
 }
 

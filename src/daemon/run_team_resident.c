@@ -48,13 +48,16 @@ gj_team_ask_all(GjTeam *team, const uint8_t *memory)
 
 /* ---- USE */
 
-static GjMember *
-owner_of(GjTeam *team, uint64_t id)
+/* The number of the member that has a fragment; nmembers: none. */
+static uint32_t
+owner_of(const GjTeam *team, uint64_t id)
 {
-	for (uint32_t i = 0; i < team->nmembers; i++)
-		if (team->members[i].entry->info.ordinal == id >> GJ_FRAGMENT_DEVICE_SHIFT)
-			return &team->members[i];
-	return NULL;
+	uint32_t	i = 0;
+
+	while (i < team->nmembers &&
+		   team->members[i].entry->info.ordinal != id >> GJ_FRAGMENT_DEVICE_SHIFT)
+		i++;
+	return i;
 }
 
 /* A copy of a use; its pages go to *bits, which moves behind them. */
@@ -67,9 +70,10 @@ copy_use(const GjUse *use, uint64_t **bits)
 	return copy;
 }
 
-/* The uses of fragments that lie on the member's device, for its run. */
+/* The uses of fragments that lie on the device of member m, for its run. */
 static GjStatus
-use_own(GjTeam *team, GjMember *member, uint32_t source, const GjUse *uses, uint32_t n)
+use_own(GjTeam *team, uint32_t m, uint32_t source, const GjUse *uses, const uint8_t *owners,
+		uint32_t n)
 {
 	GjTask	   *task;
 	GjUse	   *own;
@@ -79,10 +83,8 @@ use_own(GjTeam *team, GjMember *member, uint32_t source, const GjUse *uses, uint
 
 	for (uint32_t i = 0; i < n; i++)
 	{
-		bool		is_own = owner_of(team, uses[i].id) == member;
-
-		nown += is_own;
-		npartial += is_own && uses[i].pages;
+		nown += owners[i] == m;
+		npartial += owners[i] == m && uses[i].pages;
 	}
 	if (nown == 0)
 		return GJ_OK;
@@ -98,9 +100,9 @@ use_own(GjTeam *team, GjMember *member, uint32_t source, const GjUse *uses, uint
 	.slot = GJ_OWN_SLOTS};
 	bits = (uint64_t *) (own + nown);
 	for (uint32_t i = 0; i < n; i++)
-		if (owner_of(team, uses[i].id) == member)
+		if (owners[i] == m)
 			*own++ = copy_use(&uses[i], &bits);
-	gj_team_post(team, &member->own, task);
+	gj_team_post(team, &team->members[m].own, task);
 	return GJ_OK;
 }
 
@@ -120,7 +122,7 @@ make_shared(const GjTeam *team, uint32_t n, uint32_t npartial)
 
 /* Fragments for all members. */
 static GjStatus
-use_shared(GjTeam *team, uint32_t source, const GjUse *uses, uint32_t n)
+use_shared(GjTeam *team, uint32_t source, const GjUse *uses, const uint8_t *owners, uint32_t n)
 {
 	GjStatus	status = GJ_OK;
 	GjSharedUses *shared;
@@ -139,7 +141,7 @@ use_shared(GjTeam *team, uint32_t source, const GjUse *uses, uint32_t n)
 		GjPinned   *used = &shared->used[i];
 
 		*use = copy_use(&uses[i], &bits);
-		if (gj_run_take_fragment(owner_of(team, use->id)->run, source, use->id, used))
+		if (gj_run_take_fragment(team->members[owners[i]].run, source, use->id, used))
 		{
 			used->pages = gj_use_pages(use, used->fragment);
 			shared->n++;
@@ -162,17 +164,25 @@ GjStatus
 gj_team_use_all(GjTeam *team, uint32_t source, uint32_t n, const GjUse *uses)
 {
 	GjStatus	status = GJ_OK;
+	uint8_t    *owners;
 
 	if (!(team->asked >> source & 1) || (team->ended >> source & 1))
 		return gj_team_fail(team, GJ_BAD_PROGRAM, "use of a fragment that was not told of");
+	owners = malloc(n + 1);
+	if (!owners)
+		return GJ_OUT_OF_HOST_MEMORY;
 	for (uint32_t i = 0; i < n && status == GJ_OK; i++)
-		if (!owner_of(team, uses[i].id))
+	{
+		owners[i] = (uint8_t) owner_of(team, uses[i].id);
+		if (owners[i] == team->nmembers)
 			status = gj_team_fail(team, GJ_BAD_PROGRAM, "use of a fragment that was not told of");
+	}
 	if (source == 0 || gj_exchange_has(team, source))
 		for (uint32_t i = 0; i < team->nmembers && status == GJ_OK; i++)
-			status = use_own(team, &team->members[i], source, uses, n);
+			status = use_own(team, i, source, uses, owners, n);
 	else if (status == GJ_OK)
-		status = use_shared(team, source, uses, n);
+		status = use_shared(team, source, uses, owners, n);
+	free(owners);
 	return status == GJ_OK ? gj_team_serve(team) : status;
 }
 
