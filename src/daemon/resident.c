@@ -304,7 +304,7 @@ gj_resident_find(GjResident *store, const GjWanted *wanted, const uint32_t *numb
 		if (!f)
 			continue;
 		pin(store, f);
-		describe(&found[i], map_lsns[numbers[i] / per_map]);
+		describe(&found[i], map_lsns ? map_lsns[numbers[i] / per_map] : f->map_lsn);
 	}
 	pthread_mutex_unlock(&store->memory->lock);
 }

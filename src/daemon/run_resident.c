@@ -160,8 +160,8 @@ look_in_store(GjRun *run, uint32_t r, const GjAsk *ask, const uint64_t *map_lsns
 			numbers[n++] = first + i;
 	if (n == 0)
 		return;
-	gj_resident_find(resident->store, &resident->tables[ask->table], numbers, n, map_lsns,
-					 ask->per_map, others);
+	gj_resident_find(resident->store, &resident->tables[ask->table], numbers, n,
+					 ask->early ? NULL : map_lsns, ask->per_map, others);
 	for (uint32_t i = 0; i < n; i++)
 		take_better(batch, numbers[i] - first, resident, &others[i]);
 }

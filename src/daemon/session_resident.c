@@ -212,11 +212,26 @@ take_answers(GjSession *session, uint32_t nbytes, GjUses *lots, GjUse **uses)
 	return GJ_OK;
 }
 
+/* Nobody is told the answers. */
+static void
+drop_answers(GjSession *session)
+{
+	session->answers = NULL;
+	session->nanswers = session->answer_bytes = 0;
+}
+
+static bool
+tell_whole(GjSession *session)
+{
+	const GjMsgSlot message = {.type = GJ_MSG_RESIDENT};
+
+	return gj_session_send(session, &message, sizeof(message));
+}
+
 /* Uses all that was asked about, if it is there, and tells the backend; else its answers are sent. */
 static GjStatus
 use_answers(GjSession *session, uint32_t nbytes)
 {
-	const GjMsgSlot message = {.type = GJ_MSG_RESIDENT};
 	GjUses		lots[GJ_MAX_SOURCES];
 	GjUse	   *uses;
 	GjStatus	status;
@@ -224,29 +239,171 @@ use_answers(GjSession *session, uint32_t nbytes)
 	GJ_TRY(take_answers(session, nbytes, lots, &uses));
 	if (!uses)
 		return send_answers(session);
-	session->answers = NULL;
-	session->nanswers = session->answer_bytes = 0;
-	status = gj_session_send(session, &message, sizeof(message)) ?
-		use_lots(session, session, lots, session->nsources) : GJ_CANCELLED;
+	drop_answers(session);
+	status = tell_whole(session) ? use_lots(session, session, lots, session->nsources) : GJ_CANCELLED;
 	free(uses);
 	return status;
+}
+
+/* True if the questions of the ASK that waits lie within it. */
+static bool
+check_questions(const GjSession *session)
+{
+	GjAsk		ask;
+
+	for (uint32_t at = 0; at < session->ask_bytes; at += (uint32_t) gj_ask_size(&ask))
+	{
+		if (session->ask_bytes - at < sizeof(ask))
+			return false;
+		memcpy(&ask, session->message + at, sizeof(ask));
+		if (gj_ask_size(&ask) > session->ask_bytes - at)
+			return false;
+	}
+	return true;
+}
+
+/* Asks the run the questions that wait. */
+static GjStatus
+ask_run(GjSession *session)
+{
+	GjAsk		ask;
+
+	for (uint32_t at = 0; at < session->ask_bytes; at += (uint32_t) gj_ask_size(&ask))
+	{
+		memcpy(&ask, session->message + at, sizeof(ask));
+		GJ_TRY(gj_team_ask(session->run, session->message + at));
+	}
+	return GJ_OK;
+}
+
+/* ---- all of it, before it is known that nothing has changed */
+
+/* What is used so: the questions, and the LSNs of the map with which their fragments were noted. */
+struct GjEarly
+{
+	uint32_t	nbytes;
+	uint8_t    *questions;
+	uint64_t	map_lsns[];		/* in the order of the questions */
+};
+
+/* Notes that; answers that are whole lie in the order of the questions.  NULL: out of memory. */
+static struct GjEarly *
+note_early(const GjSession *session)
+{
+	const uint8_t *answer = session->answers;
+	struct GjEarly *early;
+	uint32_t	n = 0;
+	GjAsk		ask;
+
+	early = malloc(sizeof(*early) + session->answer_bytes / sizeof(GjKnownFragment) * sizeof(uint64_t) +
+				   session->ask_bytes);
+	if (!early)
+		return NULL;
+	for (uint32_t at = 0; at < session->ask_bytes; at += (uint32_t) gj_ask_size(&ask))
+	{
+		memcpy(&ask, session->message + at, sizeof(ask));
+		answer += sizeof(GjAnswered);
+		for (uint32_t i = 0; i < ask.nfragments; i++, answer += sizeof(GjKnownFragment))
+			memcpy(&early->map_lsns[n++], answer + offsetof(GjKnownFragment, map_lsn), sizeof(uint64_t));
+	}
+	early->nbytes = session->ask_bytes;
+	early->questions = memcpy(early->map_lsns + n, session->message, session->ask_bytes);
+	return early;
+}
+
+/* True if an ASK, GJ_ASK_WHOLE, is about what is used, and the map's LSNs are those that were noted. */
+static bool
+is_as_noted(const GjSession *session)
+{
+	const struct GjEarly *early = session->early;
+	uint32_t	n = 0;
+	GjAsk		ask;
+	GjAsk		used;
+
+	if (session->ask_bytes != early->nbytes)
+		return false;
+	for (uint32_t at = 0; at < early->nbytes; at += (uint32_t) gj_ask_size(&ask))
+	{
+		const uint8_t *keys = session->message + at + sizeof(ask);
+		const uint8_t *lsns;
+		uint64_t	lsn;
+
+		memcpy(&ask, session->message + at, sizeof(ask));
+		memcpy(&used, early->questions + at, sizeof(used));
+		used.early = 0;
+		lsns = keys + ask.ncolumns * sizeof(GjColumnKey);
+		if (memcmp(&ask, &used, sizeof(ask)) != 0 ||
+			memcmp(keys, early->questions + at + sizeof(used), lsns - keys) != 0)
+			return false;
+		for (uint32_t i = 0; i < ask.nfragments; i++)
+		{
+			memcpy(&lsn, lsns + i / ask.per_map * sizeof(lsn), sizeof(lsn));
+			if (lsn != early->map_lsns[n++])
+				return false;
+		}
+	}
+	return true;
+}
+
+GjStatus
+gj_session_begin_early(GjSession *session)
+{
+	GjUses		lots[GJ_MAX_SOURCES];
+	GjUse	   *uses = NULL;
+	uint64_t	room = GJ_OUTPUT_SLOT_SIZE - GJ_LEAST_ANSWER;
+	GjStatus	status;
+	GjAsk		ask;
+
+	if (session->early || !check_questions(session))
+		return GJ_BAD_PROGRAM;
+	/* answers that do not fit one slot would be sent */
+	for (uint32_t at = 0; at < session->ask_bytes; at += (uint32_t) gj_ask_size(&ask))
+	{
+		memcpy(&ask, session->message + at, sizeof(ask));
+		if (!ask.early || ask.npartial > 0)
+			return GJ_BAD_PROGRAM;
+		room -= whole_size(&ask) < room ? whole_size(&ask) : room;
+	}
+	status = room > 0 ? ask_run(session) : GJ_OK;
+	if (status == GJ_OK && session->answers)
+		status = take_answers(session, session->ask_bytes, lots, &uses);
+	if (status == GJ_OK && uses)
+	{
+		session->early = note_early(session);
+		status = session->early ? use_lots(session, session, lots, session->nsources) :
+			GJ_OUT_OF_HOST_MEMORY;
+	}
+	free(uses);
+	drop_answers(session);
+	session->ask_bytes = 0;
+	return status;
+}
+
+void
+gj_session_end_early(GjSession *session)
+{
+	free(session->early);
+	session->early = NULL;
 }
 
 GjStatus
 gj_session_feed_questions(GjSession *session, bool whole)
 {
 	uint32_t	nbytes = session->ask_bytes;
-	GjAsk		ask;
 
-	for (uint32_t at = 0; at < nbytes; at += (uint32_t) gj_ask_size(&ask))
+	if (!check_questions(session))
+		return GJ_BAD_PROGRAM;
+	if (session->early)
 	{
-		if (nbytes - at < sizeof(ask))
-			return GJ_BAD_PROGRAM;
-		memcpy(&ask, session->message + at, sizeof(ask));
-		if (gj_ask_size(&ask) > nbytes - at)
-			return GJ_BAD_PROGRAM;
-		GJ_TRY(gj_team_ask(session->run, session->message + at));
+		session->again = !whole || !is_as_noted(session);
+		session->again_whole = whole;
+		if (session->again)
+			return GJ_CANCELLED;
+		gj_session_end_early(session);
+		session->ask_bytes = 0;
+		return tell_whole(session) ? GJ_OK : GJ_CANCELLED;
 	}
+	GJ_TRY(ask_run(session));
 	session->ask_bytes = 0;
 	return whole ? use_answers(session, nbytes) : send_answers(session);
 }

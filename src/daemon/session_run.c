@@ -42,6 +42,9 @@ protocol_error(GjErrorText *why)
 static bool
 accept_source_message(GjSession *loader, const GjMsgSlot *message)
 {
+	/* it is about several sources; what it is about is looked at later */
+	if (message->type == GJ_MSG_ASK)
+		return true;
 	if (message->source >= GJ_MAX_SOURCES || (loader->ended >> message->source & 1))
 		return false;
 	if (message->type == GJ_MSG_SOURCE_END)
@@ -49,8 +52,6 @@ accept_source_message(GjSession *loader, const GjMsgSlot *message)
 		loader->ended |= 1u << message->source;
 		return true;
 	}
-	if (message->type == GJ_MSG_ASK)
-		return true;
 	if (message->slot >= GJ_LOAD_SLOTS || (loader->load_busy >> message->slot & 1))
 		return false;
 	loader->load_busy |= 1u << message->slot;
@@ -152,6 +153,13 @@ look(struct pollfd *fds, uint32_t n)
 	return ready;
 }
 
+/* Something of the backend is still needed: its sources, or word that what is used has not changed. */
+static bool
+needs_messages(const GjSession *session)
+{
+	return !gj_team_complete(session->run) || session->early;
+}
+
 /*
  * Receives at most one message of each loader.  With `wait`, waits for something to
  * happen, be it that a device of several wants something; of a single one gj_team_wait()
@@ -175,7 +183,7 @@ receive_messages(GjSession *session, bool wait, bool feeding)
 	if (wait)
 		GJ_TRY(gj_team_serve(session->run));
 	/* that may have taken what was to wake us */
-	wait &= !feeding || !gj_team_complete(session->run);
+	wait &= !feeding || needs_messages(session);
 	if (wait && gj_team_idle(session->run))
 		gj_journal_rest(&session->mark);
 	if (wait && session->expected)
@@ -372,7 +380,8 @@ feed_message(GjSession *session, uint32_t which, const GjMsgSlot *message)
 		case GJ_MSG_SOURCE_END:
 			return gj_session_source_ended(session, loader, message->source);
 		case GJ_MSG_ASK:
-			return gj_session_feed_questions(session, message->slot == GJ_ASK_WHOLE);
+			return message->slot == GJ_ASK_EARLY ? gj_session_begin_early(session) :
+				gj_session_feed_questions(session, message->slot == GJ_ASK_WHOLE);
 		case GJ_MSG_USE:
 			return gj_session_feed_uses(session, which, message, memory);
 		default:
@@ -390,14 +399,14 @@ feed(GjSession *session)
 {
 	bool		settled = true;	/* nothing was handed over since the run was waited for */
 
-	while (!gj_team_complete(session->run))
+	while (needs_messages(session))
 	{
 		GjMsgSlot	message;
 		uint32_t	which;
 		bool		any = false;
 
 		GJ_TRY(receive_messages(session, false, true));
-		while (!gj_team_complete(session->run) && next_message(session, &which, &message))
+		while (needs_messages(session) && next_message(session, &which, &message))
 		{
 			any = true;
 			settled &= message.type == GJ_MSG_ASK;
@@ -405,7 +414,7 @@ feed(GjSession *session)
 		}
 		if (any)
 			GJ_TRY(gj_team_work(session->run));
-		else if (!gj_team_complete(session->run))
+		else if (needs_messages(session))
 		{
 			if (!settled)
 			{
@@ -437,6 +446,35 @@ work(GjSession *session, GjRunStats *stats)
 		gj_journal_clear(&session->mark);
 	}
 	return status;
+}
+
+/*
+ * Begins again: what was used early may have changed, or the run has failed before that was known, which
+ * may be for the same reason.  Without a run, session->run is NULL.
+ */
+static GjStatus
+work_again(GjSession *session, const GjProgram *program, const GjTeamOptions *options,
+		   const GjRunHost *host, GjRunStats *stats, GjErrorText *why)
+{
+	bool		asked = session->again;
+	GjStatus	status;
+
+	gj_session_end_early(session);
+	session->again = false;
+	status = gj_team_close(session->run, why);
+	session->run = NULL;
+	if (status == GJ_DEVICE_LOST)
+		return status;
+	why->text[0] = '\0';
+	if (session->fail_point == GJ_FAIL_AGAIN)
+		return GJ_INJECTED;
+	session->ended = session->finished = session->sources_ended = 0;
+	session->run = gj_team_open(program, options, host, &status, why);
+	if (!session->run)
+		return status;
+	if (asked)
+		GJ_TRY(gj_session_feed_questions(session, session->again_whole));
+	return work(session, stats);
 }
 
 /* ---- the outcome */
@@ -556,14 +594,18 @@ run_on_devices(GjSession *session, const GjProgram *program, GjErrorText *why)
 		status = GJ_CANCELLED;
 	if (status == GJ_OK)
 		status = work(session, &stats);
-	if (status != GJ_OK && why->text[0] == '\0')
+	if (status != GJ_OK && session->early && !session->closed && status != GJ_DEVICE_LOST)
+		status = work_again(session, program, &options, &host, &stats, why);
+	gj_session_end_early(session);
+	if (status != GJ_OK && session->run && why->text[0] == '\0')
 		gj_team_error(session->run, why);
 
 	gj_loaders_close(session);
 	if (status == GJ_OK && !session->closed)
 		tell_done(session, &stats);
 	/* whatever ended the run, closing it shows whether the device is still there */
-	if (status != GJ_DEVICE_LOST && gj_team_close(session->run, &lost) == GJ_DEVICE_LOST)
+	if (status != GJ_DEVICE_LOST && session->run &&
+		gj_team_close(session->run, &lost) == GJ_DEVICE_LOST)
 	{
 		status = GJ_DEVICE_LOST;
 		*why = lost;

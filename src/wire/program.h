@@ -61,6 +61,7 @@ typedef enum GjFailPoint
 	GJ_FAIL_CONNECT,			/* in the backend: as if no daemon were there */
 	GJ_FAIL_SUBMIT,				/* program refused */
 	GJ_FAIL_ANSWER,				/* unless all is resident and used without an answer about it */
+	GJ_FAIL_AGAIN,				/* if what was used early may have changed */
 	GJ_FAIL_MEMORY,				/* out of memory when the first inner side is built */
 	GJ_FAIL_BUILD,				/* device error in the first build */
 	GJ_FAIL_PROBE,				/* device error at the first outer chunk */
