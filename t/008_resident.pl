@@ -214,7 +214,7 @@ foreach my $of_n ('SELECT count(*), sum(n.v), sum(d.k) FROM n JOIN d ON n.k = d.
 		is($session->query($of_n), $native->(), "then $change") for 1 .. 2;
 		$node->safe_psql('postgres', 'VACUUM n');
 	}
-	$node->safe_psql('postgres', 'ALTER TABLE n ALTER v TYPE int');
+	$node->safe_psql('postgres', 'ALTER TABLE n ALTER v TYPE int; VACUUM ANALYZE n');
 	$session->end;
 }
 
