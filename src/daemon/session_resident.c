@@ -1,7 +1,8 @@
 /*
  * session_resident.c
  *	  What a session and its backend tell each other of resident data: answers to an ASK, or that all of
- *	  it is used without one, and the fragments of a USE; see src/wire/resident.h.
+ *	  it is used without one, be it before the ASK has come, and the fragments of a USE; see
+ *	  src/wire/resident.h.
  *
  * Answers and uses lie where the backend can write: what matters is read once.
  */
@@ -368,14 +369,13 @@ gj_session_begin_early(GjSession *session)
 	if (status == GJ_OK && session->answers)
 		status = take_answers(session, session->ask_bytes, lots, &uses);
 	if (status == GJ_OK && uses)
-	{
 		session->early = note_early(session);
-		status = session->early ? use_lots(session, session, lots, session->nsources) :
-			GJ_OUT_OF_HOST_MEMORY;
-	}
-	free(uses);
 	drop_answers(session);
 	session->ask_bytes = 0;
+	if (status == GJ_OK && uses)
+		status = session->early ? use_lots(session, session, lots, session->nsources) :
+			GJ_OUT_OF_HOST_MEMORY;
+	free(uses);
 	return status;
 }
 
