@@ -3,6 +3,7 @@
  *	  The store of resident data, for the files that make it up.
  *
  *	resident.c		the store and its fragments
+ *	resident_fill.c	fragments that are being filled
  *	resident_side.c	built inner sides
  */
 #ifndef GJ_DAEMON_RESIDENT_STORE_H
@@ -27,6 +28,12 @@ struct GjResident
 };
 
 /* The lock is held for all of these. */
+
+/* Makes room for `nbytes`; what was used since `clock` stays. */
+extern bool gj_resident_reserve(GjResident *store, uint64_t nbytes, uint64_t clock);
+
+/* Frees a buffer of a fragment, if it has memory. */
+extern void gj_fragment_free_buffer(GjResident *store, GjFragment *fragment, GjBuffer *buffer);
 
 /* The published fragment of that number and id, or NULL. */
 extern GjFragment *gj_resident_by_id(GjResident *store, const GjRelationKey *relation,

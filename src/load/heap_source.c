@@ -34,6 +34,7 @@
 #include "compat.h"
 #include "load/resident.h"
 #include "load/source.h"
+#include "load/visibility.h"
 
 /* Blocks to look ahead while reads miss the buffer pool, and for how long after a miss. */
 #define PREFETCH_DISTANCE	32

@@ -22,7 +22,6 @@
 #include "access/htup_details.h"
 #include "access/parallel.h"
 #include "access/tupmacs.h"
-#include "access/visibilitymap.h"
 #include "catalog/catalog.h"
 #include "common/hashfn.h"
 #include "miscadmin.h"
@@ -33,6 +32,7 @@
 #include "compat.h"
 #include "guc.h"
 #include "load/resident.h"
+#include "load/visibility.h"
 
 /* With one part in so many of its pages missing, a fragment is loaded anew and kept. */
 #define RELOAD_PART			8
@@ -40,12 +40,6 @@
 #define LOOK_AT_PAGES		(GJ_FRAGMENT_BLOCKS / RELOAD_PART)
 /* It is kept if one page in so many is all-visible. */
 #define KEEP_PART			2
-
-/* Words of a map page that are looked at together: the compiler makes vectors of them. */
-#define MAP_LANES			8
-
-/* Bytes of a map page that tell about one fragment. */
-#define MAP_BYTES			(GJ_FRAGMENT_BLOCKS / 4)
 
 /* What gpujoind has told about a fragment. */
 typedef struct Known
@@ -165,119 +159,23 @@ make_column_key(Relation rel, AttrNumber attno, const GjWriterColumn *column, Gj
 		add_hash(key, DatumGetPointer(missing), datumGetSize(missing, false, attr->attlen));
 }
 
-/* ---- the visibility map */
-
-/* The page of the map that covers a block, share-locked; false if there is none. */
-static bool
-lock_map(Relation rel, BlockNumber blkno, Buffer *vmbuffer)
-{
-	(void) visibilitymap_get_status(rel, blkno, vmbuffer);
-	if (!BufferIsValid(*vmbuffer))
-		return false;
-	LockBuffer(*vmbuffer, BUFFER_LOCK_SHARE);
-	return true;
-}
-
-XLogRecPtr
-gj_map_lsn(Relation rel, BlockNumber blkno, Buffer *vmbuffer)
-{
-	XLogRecPtr	lsn;
-
-	if (!lock_map(rel, blkno, vmbuffer))
-		return InvalidXLogRecPtr;
-	lsn = PageGetLSN(BufferGetPage(*vmbuffer));
-	LockBuffer(*vmbuffer, BUFFER_LOCK_UNLOCK);
-	return lsn;
-}
-
-/* Bits of a page of the map; what is behind them is 0. */
-typedef union MapBits
-{
-	uint64		words[GJ_MAP_FRAGMENTS][MAP_BYTES / sizeof(uint64)];
-	uint8		bytes[GJ_MAP_FRAGMENTS][MAP_BYTES];
-} MapBits;
-
-static void
-copy_bits(Page map, MapBits *bits)
-{
-	memcpy(bits, PageGetContents(map), GJ_MAP_BLOCKS / 4);
-	memset((char *) bits + GJ_MAP_BLOCKS / 4, 0, sizeof(*bits) - GJ_MAP_BLOCKS / 4);
-}
-
 /* LSN and bits of the map page of a fragment. */
 static XLogRecPtr
-read_map(ResidentAsk *ask, uint32 fragment, MapBits *bits)
+read_map(ResidentAsk *ask, uint32 fragment, GjMapBits *bits)
 {
 	Page		page;
 	XLogRecPtr	lsn;
 
-	if (!lock_map(ask->rel, gj_fragment_first(fragment), &ask->vmbuffer))
+	if (!gj_lock_map(ask->rel, gj_fragment_first(fragment), &ask->vmbuffer))
 	{
 		memset(bits, 0, sizeof(*bits));
 		return InvalidXLogRecPtr;
 	}
 	page = BufferGetPage(ask->vmbuffer);
 	lsn = PageGetLSN(page);
-	copy_bits(page, bits);
+	gj_copy_map_bits(page, bits);
 	LockBuffer(ask->vmbuffer, BUFFER_LOCK_UNLOCK);
 	return lsn;
-}
-
-/* True if the first n pages of a fragment are all-visible: every second bit. */
-static bool
-all_visible(const uint64 *words, const uint8 *bytes, uint32 n)
-{
-	uint32		whole = n / 32;
-	uint64		all = UINT64CONST(0x5555555555555555);
-	uint64		some[MAP_LANES];
-	uint32		i = 0;
-
-	for (int k = 0; k < MAP_LANES; k++)
-		some[k] = all;
-	for (; i + MAP_LANES <= whole; i += MAP_LANES)
-		for (int k = 0; k < MAP_LANES; k++)
-			some[k] &= words[i + k];
-	for (; i < whole; i++)
-		some[0] &= words[i];
-	for (int k = 1; k < MAP_LANES; k++)
-		some[0] &= some[k];
-	if (some[0] != all)
-		return false;
-	for (uint32 page = whole * 32; page < n; page++)
-		if (!(bytes[page / 4] >> (page % 4 * 2) & VISIBILITYMAP_ALL_VISIBLE))
-			return false;
-	return true;
-}
-
-/* Which of the first n pages of a fragment are all-visible, out of two bits each. */
-static void
-find_visible(const uint8 *bits, uint32 n, uint64 visible[GJ_FRAGMENT_WORDS])
-{
-	StaticAssertStmt(VISIBILITYMAP_ALL_VISIBLE == 1 && BITS_PER_HEAPBLOCK == 2,
-					 "layout of the visibility map");
-	for (uint32 i = 0; i < GJ_FRAGMENT_WORDS; i++)
-	{
-		uint64		word = 0;
-
-		for (int half = 1; half >= 0; half--)
-		{
-			uint64		b = 0;
-
-			for (int k = 7; k >= 0; k--)
-				b = b << 8 | bits[i * 16 + half * 8 + k];
-			/* every second bit, moved together */
-			b &= UINT64CONST(0x5555555555555555);
-			b = (b | b >> 1) & UINT64CONST(0x3333333333333333);
-			b = (b | b >> 2) & UINT64CONST(0x0F0F0F0F0F0F0F0F);
-			b = (b | b >> 4) & UINT64CONST(0x00FF00FF00FF00FF);
-			b = (b | b >> 8) & UINT64CONST(0x0000FFFF0000FFFF);
-			b = (b | b >> 16) & UINT64CONST(0x00000000FFFFFFFF);
-			word = word << 32 | b;
-		}
-		if (n < (i + 1) * 64)
-			word &= n <= i * 64 ? 0 : UINT64_MAX >> ((i + 1) * 64 - n);
-		visible[i] = word;
-	}
 }
 
 /* ---- asking */
@@ -325,7 +223,7 @@ others_are_empty(ResidentAsk *ask, uint32 fragment, uint32 npages, const uint64 
  * of these may have a tuple, or there are too many.
  */
 static bool
-note_partial(ResidentAsk *ask, uint32 map, const MapBits *bits)
+note_partial(ResidentAsk *ask, uint32 map, const GjMapBits *bits)
 {
 	uint32		first = map * GJ_MAP_FRAGMENTS;
 
@@ -334,7 +232,7 @@ note_partial(ResidentAsk *ask, uint32 map, const MapBits *bits)
 		uint32		npages = gj_fragment_end(first + i, ask->nblocks) - gj_fragment_first(first + i);
 		GjAskPages *partial;
 
-		if (all_visible(bits->words[i], bits->bytes[i], npages))
+		if (gj_map_all_visible(bits->words[i], bits->bytes[i], npages))
 			continue;
 		if (ask->npartial == GJ_ASK_PARTIAL)
 			return false;
@@ -342,7 +240,7 @@ note_partial(ResidentAsk *ask, uint32 map, const MapBits *bits)
 			ask->partial = palloc(sizeof(GjAskPages) * GJ_ASK_PARTIAL);
 		partial = &ask->partial[ask->npartial];
 		*partial = (GjAskPages) {.number = first + i};
-		find_visible(bits->bytes[i], npages, partial->visible);
+		gj_map_visible(bits->bytes[i], npages, partial->visible);
 		if (!others_are_empty(ask, first + i, npages, partial->visible))
 			return false;
 		ask->npartial++;
@@ -356,19 +254,19 @@ look_at_map(ResidentAsk *ask, uint32 map)
 {
 	BlockNumber first = map * GJ_MAP_BLOCKS;
 	bool		all = false;
-	MapBits		bits;
+	GjMapBits		bits;
 
 	ask->lsns[map] = InvalidXLogRecPtr;
-	if (lock_map(ask->rel, first, &ask->vmbuffer))
+	if (gj_lock_map(ask->rel, first, &ask->vmbuffer))
 	{
 		Page		page = BufferGetPage(ask->vmbuffer);
 		const char *contents = PageGetContents(page);
 
 		ask->lsns[map] = PageGetLSN(page);
-		all = all_visible((const uint64 *) contents, (const uint8 *) contents,
+		all = gj_map_all_visible((const uint64 *) contents, (const uint8 *) contents,
 						  Min(ask->nblocks - first, GJ_MAP_BLOCKS));
 		if (!all && ask->whole)
-			copy_bits(page, &bits);
+			gj_copy_map_bits(page, &bits);
 		LockBuffer(ask->vmbuffer, BUFFER_LOCK_UNLOCK);
 	}
 	ask->whole = ask->whole && !XLogRecPtrIsInvalid(ask->lsns[map]) &&
@@ -721,7 +619,7 @@ compare_pages(ResidentAsk *ask, uint32 fragment, XLogRecPtr map_lsn, const uint8
 	bool		keep;
 	bool		known;
 
-	find_visible(bits, npages, visible);
+	gj_map_visible(bits, npages, visible);
 	nvisible = gj_pages_count(visible);
 	keep = !XLogRecPtrIsInvalid(map_lsn) && nvisible > 0 && nvisible >= npages / KEEP_PART;
 	/* of one that is not to be kept, what is known may still be better than nothing */
@@ -756,7 +654,7 @@ use_fragment(ResidentAsk *ask, uint32 fragment, XLogRecPtr map_lsn, const uint64
 
 /* Decides about one fragment; returns how many of its pages need not be loaded. */
 static uint32
-compare_fragment(ResidentAsk *ask, uint32 fragment, XLogRecPtr map_lsn, const MapBits *bits,
+compare_fragment(ResidentAsk *ask, uint32 fragment, XLogRecPtr map_lsn, const GjMapBits *bits,
 				 GjFragmentMap *map)
 {
 	uint32		in_map = fragment % GJ_MAP_FRAGMENTS;
@@ -768,7 +666,7 @@ compare_fragment(ResidentAsk *ask, uint32 fragment, XLogRecPtr map_lsn, const Ma
 	/* the usual case: nothing has changed */
 	if (known != NULL && known->valid == NULL && known->known.npages == npages &&
 		known->known.map_lsn == map_lsn && !XLogRecPtrIsInvalid(map_lsn) &&
-		all_visible(bits->words[in_map], bits->bytes[in_map], npages))
+		gj_map_all_visible(bits->words[in_map], bits->bytes[in_map], npages))
 	{
 		map->state = GJ_FRAGMENT_USE;
 		gj_pages_first(map->resident, npages);
@@ -796,7 +694,7 @@ compare_all(ResidentAsk *ask)
 	GjResidentMap *map = palloc_extended(offsetof(GjResidentMap, fragment) +
 										 sizeof(GjFragmentMap) * (Size) ask->nfragments,
 										 MCXT_ALLOC_HUGE);
-	MapBits		bits;
+	GjMapBits		bits;
 	XLogRecPtr	map_lsn = InvalidXLogRecPtr;
 	Size		nbytes;
 

@@ -86,9 +86,6 @@ gj_resident_keeps(const GjResidentMap *map, BlockNumber blkno)
 	return map != NULL && map->fragment[gj_fragment_of(blkno)].state == GJ_FRAGMENT_KEEP;
 }
 
-/* LSN of the page of the visibility map that covers a block; invalid if there is none. */
-extern XLogRecPtr gj_map_lsn(Relation rel, BlockNumber blkno, Buffer *vmbuffer);
-
 /* A fragment to be used. */
 typedef struct GjFoundFragment
 {
