@@ -246,9 +246,9 @@ use_answers(GjSession *session, uint32_t nbytes)
 	return status;
 }
 
-/* True if the questions of the ASK that waits lie within it. */
+/* True if the questions of the ASK that waits lie within it, and are early ones or not. */
 static bool
-check_questions(const GjSession *session)
+check_questions(const GjSession *session, bool early)
 {
 	GjAsk		ask;
 
@@ -257,7 +257,8 @@ check_questions(const GjSession *session)
 		if (session->ask_bytes - at < sizeof(ask))
 			return false;
 		memcpy(&ask, session->message + at, sizeof(ask));
-		if (gj_ask_size(&ask) > session->ask_bytes - at)
+		if (gj_ask_size(&ask) > session->ask_bytes - at || ask.early != early ||
+			(early && ask.npartial > 0))
 			return false;
 	}
 	return true;
@@ -346,32 +347,51 @@ is_as_noted(const GjSession *session)
 	return true;
 }
 
+/*
+ * Asks the run the early questions that wait, as long as all that they are about is there.  Answers
+ * that do not fit the slot would be sent, but nobody waits for these: there is room for the next one,
+ * or it is not asked for.  *whole: all is there.
+ */
+static GjStatus
+ask_early(GjSession *session, bool *whole)
+{
+	uint64_t	nbytes = 0;
+	GjAsk		ask;
+
+	*whole = false;
+	for (uint32_t at = 0; at < session->ask_bytes; at += (uint32_t) gj_ask_size(&ask))
+	{
+		memcpy(&ask, session->message + at, sizeof(ask));
+		if (nbytes + whole_size(&ask) + GJ_LEAST_ANSWER > GJ_OUTPUT_SLOT_SIZE)
+			return GJ_OK;
+		GJ_TRY(gj_team_ask(session->run, session->message + at));
+		nbytes += whole_size(&ask);
+		if (session->answer_bytes != nbytes)
+			return GJ_OK;
+	}
+	*whole = true;
+	return GJ_OK;
+}
+
 GjStatus
 gj_session_begin_early(GjSession *session)
 {
 	GjUses		lots[GJ_MAX_SOURCES];
 	GjUse	   *uses = NULL;
-	uint64_t	room = GJ_OUTPUT_SLOT_SIZE - GJ_LEAST_ANSWER;
 	GjStatus	status;
-	GjAsk		ask;
+	bool		whole;
 
-	if (session->early || !check_questions(session))
+	if (session->early || session->returns_rows || !check_questions(session, true))
 		return GJ_BAD_PROGRAM;
-	/* answers that do not fit one slot would be sent */
-	for (uint32_t at = 0; at < session->ask_bytes; at += (uint32_t) gj_ask_size(&ask))
-	{
-		memcpy(&ask, session->message + at, sizeof(ask));
-		if (!ask.early || ask.npartial > 0)
-			return GJ_BAD_PROGRAM;
-		room -= whole_size(&ask) < room ? whole_size(&ask) : room;
-	}
-	status = room > 0 ? ask_run(session) : GJ_OK;
-	if (status == GJ_OK && session->answers)
+	status = ask_early(session, &whole);
+	if (status == GJ_OK && whole)
 		status = take_answers(session, session->ask_bytes, lots, &uses);
 	if (status == GJ_OK && uses)
 		session->early = note_early(session);
 	drop_answers(session);
 	session->ask_bytes = 0;
+	/* the ASK follows as soon as the backend has looked at the map */
+	session->expected = true;
 	if (status == GJ_OK && uses)
 		status = session->early ? use_lots(session, session, lots, session->nsources) :
 			GJ_OUT_OF_HOST_MEMORY;
@@ -391,7 +411,7 @@ gj_session_feed_questions(GjSession *session, bool whole)
 {
 	uint32_t	nbytes = session->ask_bytes;
 
-	if (!check_questions(session))
+	if (!check_questions(session, false))
 		return GJ_BAD_PROGRAM;
 	if (session->early)
 	{

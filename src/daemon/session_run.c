@@ -79,7 +79,7 @@ loader_has_left(GjSession *session, GjSession *loader)
 
 /*
  * The message has `extra` bytes behind it, which must be the questions of an ASK.  The backend
- * waits for the answers to one before it sends another.
+ * waits for the answers to one before it sends another, but to early ones, which have none.
  */
 static bool
 accept_questions(GjSession *session, const GjSession *loader, const GjMsgSlot *message,
@@ -163,8 +163,8 @@ needs_messages(const GjSession *session)
 /*
  * Receives at most one message of each loader.  With `wait`, waits for something to
  * happen, be it that a device of several wants something; of a single one gj_team_wait()
- * was called then, so nothing of the run works meanwhile.  Who feeds the run waits for nothing
- * once it is complete.
+ * was called then, so nothing of the run works meanwhile, unless it has begun early.  Who feeds the
+ * run waits for nothing once it is complete and known to be right.
  */
 static GjStatus
 receive_messages(GjSession *session, bool wait, bool feeding)
@@ -184,7 +184,7 @@ receive_messages(GjSession *session, bool wait, bool feeding)
 		GJ_TRY(gj_team_serve(session->run));
 	/* that may have taken what was to wake us */
 	wait &= !feeding || needs_messages(session);
-	if (wait && gj_team_idle(session->run))
+	if (wait && !session->early && gj_team_idle(session->run))
 		gj_journal_rest(&session->mark);
 	if (wait && session->expected)
 		ready = look(fds, n + 2);
@@ -448,9 +448,18 @@ work(GjSession *session, GjRunStats *stats)
 	return status;
 }
 
+/* True if what has ended a run may be that something was used early: not what the backend does. */
+static bool
+may_begin_again(const GjSession *session, GjStatus status)
+{
+	return session->again || (status != GJ_OK && status != GJ_CANCELLED &&
+							  status != GJ_BAD_PROGRAM && status != GJ_DEVICE_LOST);
+}
+
 /*
  * Begins again: what was used early may have changed, or the run has failed before that was known, which
- * may be for the same reason.  Without a run, session->run is NULL.
+ * may be for the same reason.  Without a run, session->run is NULL.  Nobody can be attached, or attach
+ * meanwhile: backends let others help only once they know what is resident.
  */
 static GjStatus
 work_again(GjSession *session, const GjProgram *program, const GjTeamOptions *options,
@@ -594,7 +603,7 @@ run_on_devices(GjSession *session, const GjProgram *program, GjErrorText *why)
 		status = GJ_CANCELLED;
 	if (status == GJ_OK)
 		status = work(session, &stats);
-	if (status != GJ_OK && session->early && !session->closed && status != GJ_DEVICE_LOST)
+	if (session->early && !session->closed && may_begin_again(session, status))
 		status = work_again(session, program, &options, &host, &stats, why);
 	gj_session_end_early(session);
 	if (status != GJ_OK && session->run && why->text[0] == '\0')
@@ -628,6 +637,7 @@ run_program(GjSession *session, const GjProgram *program, GjErrorText *why)
 	if (program->fail_point == GJ_FAIL_SUBMIT)
 		return GJ_INJECTED;
 	session->nsources = program->nsources;
+	session->returns_rows = program->output == GJ_OUTPUT_ROWS;
 	session->fail_point = program->fail_point;
 	if (!gj_journal_begin(program, &session->mark))
 		return GJ_REFUSED;

@@ -46,6 +46,7 @@ typedef struct GjSession
 	bool		told;			/* DONE was sent */
 	struct GjSession *next_closing; /* while it gives back what it held: session_run.c */
 	uint32_t	nsources;
+	bool		returns_rows;
 	GjFailPoint fail_point;
 	uint32_t	sources_ended;	/* by all loaders, one bit each */
 	uint32_t	output_free;	/* slots that the backend has given back */

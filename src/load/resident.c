@@ -254,7 +254,7 @@ look_at_map(ResidentAsk *ask, uint32 map)
 {
 	BlockNumber first = map * GJ_MAP_BLOCKS;
 	bool		all = false;
-	GjMapBits		bits;
+	GjMapBits	bits;
 
 	ask->lsns[map] = InvalidXLogRecPtr;
 	if (gj_lock_map(ask->rel, first, &ask->vmbuffer))
@@ -694,7 +694,7 @@ compare_all(ResidentAsk *ask)
 	GjResidentMap *map = palloc_extended(offsetof(GjResidentMap, fragment) +
 										 sizeof(GjFragmentMap) * (Size) ask->nfragments,
 										 MCXT_ALLOC_HUGE);
-	GjMapBits		bits;
+	GjMapBits	bits;
 	XLogRecPtr	map_lsn = InvalidXLogRecPtr;
 	Size		nbytes;
 
