@@ -405,7 +405,9 @@ feed(GjSession *session)
 		uint32_t	which;
 		bool		any = false;
 
-		GJ_TRY(receive_messages(session, false, true));
+		/* the questions that wait have the room of the next ones */
+		if (session->ask_bytes == 0)
+			GJ_TRY(receive_messages(session, false, true));
 		while (needs_messages(session) && next_message(session, &which, &message))
 		{
 			any = true;
