@@ -91,6 +91,20 @@ DROP TABLE stat_before;
 RESET gpujoin.device_memory_limit;
 RESET gpujoin.set_algorithm; RESET gpujoin.set_device_min_elements;
 
+-- what one query calls changes what the other one reads
+CREATE SCHEMA sets_other;
+CREATE TABLE sets_changed AS SELECT 1 AS id, ARRAY[1, 2, 3] AS s;
+CREATE TABLE sets_other.sets_changed AS SELECT 1 AS id, ARRAY[1, 2, 3]::bigint[] AS s;
+CREATE TABLE sets_other.sets_texts AS SELECT 'a' AS id, 'b' AS s;
+CREATE FUNCTION sets_switch() RETURNS bool LANGUAGE sql AS $$ SELECT set_config('search_path', 'sets_other, public', false) IS NOT NULL $$;
+SELECT * FROM gpu_set_join('SELECT 1, ARRAY[1, 2, 3]', 'SELECT * FROM sets_changed');
+SELECT * FROM gpu_set_join('SELECT 1, ARRAY[1, 2, 3] WHERE sets_switch()', 'SELECT * FROM sets_changed');
+CREATE TABLE sets_texts AS TABLE sets_changed;
+SELECT * FROM gpu_set_join('SELECT 1, ARRAY[1, 2, 3] WHERE sets_switch()', 'SELECT * FROM sets_texts');
+DROP FUNCTION sets_switch;
+DROP TABLE sets_changed, sets_texts, sets_other.sets_changed, sets_other.sets_texts;
+DROP SCHEMA sets_other;
+
 -- gpu_union_agg keeps distinct elements, not all that came
 SELECT x, (SELECT max(total_bytes) < 100000 FROM pg_backend_memory_contexts WHERE name LIKE 'WindowAgg%' AND i > 0)
 FROM (SELECT i, gpu_union_agg(ARRAY[1, i % 3, 7, 7, i % 2, 1, 9, 9]) OVER (ORDER BY i) AS x FROM generate_series(1, 100000) i) v WHERE i = 100000;

@@ -4,6 +4,7 @@
  */
 #include <pthread.h>
 
+#include <memory>
 #include <thread>
 
 #include "test.cuh"
@@ -131,6 +132,74 @@ exchange_there(const Device &device, const Device &other, const char *how)
 	check(good[0] && good[1], "parcels beside each other", how);
 }
 
+/*
+ * Rounds of loads from several devices, and of bytes that are filled in, to two inboxes in turn, while
+ * what is in the other one is copied to its place in the result: what an exchange does.
+ */
+static void
+load_from(const Device &device, const std::vector<GjDevice *> &others, const char *how)
+{
+	const uint32_t rounds = 40;
+	const size_t n = ((size_t) 1 << 20) + 40;
+	const size_t size = (others.size() + 1) * n;
+	Program program;
+	Queue here(device, program);
+	std::vector<std::unique_ptr<Queue>> there;
+	std::vector<uint8_t *> from;
+	uint8_t *inbox[2] = {(uint8_t *) here.alloc(size), (uint8_t *) here.alloc(size)};
+	uint8_t *result = (uint8_t *) here.alloc(rounds * size);
+	bool good = true;
+	uint64_t wrong = 0;
+
+	for (size_t d = 0; d < others.size(); d++)
+	{
+		std::vector<uint8_t> bytes(n * 2);
+
+		for (size_t i = 0; i < bytes.size(); i++)
+			bytes[i] = (uint8_t) (i * 3 + d * 50 + (i >> 9));
+		there.push_back(std::make_unique<Queue>(Device{device.ops, others[d]}, program));
+		from.push_back(there[d]->upload(bytes));
+		good &= there[d]->ops->sync(there[d]->queue) == GJ_OK;
+	}
+	for (uint32_t i = 0; i < 2; i++)
+		good &= here.ops->mark(here.queue, GJ_LANE_WORK, i) == GJ_OK;
+	for (uint32_t round = 0; round < rounds; round++)
+	{
+		const uint32_t i = round % 2;
+
+		good &= here.ops->after(here.queue, GJ_LANE_LOAD, i) == GJ_OK;
+		for (size_t d = 0; d < others.size(); d++)
+		{
+			good &= here.ops->load_peer(here.queue, inbox[i] + d * n, others[d],
+										from[d] + round * 1000, n) == GJ_OK;
+			/* also in between */
+			if ((round + d) % 3 == 0)
+				good &= here.ops->mark(here.queue, GJ_LANE_LOAD, 4) == GJ_OK;
+		}
+		good &= here.ops->load_fill(here.queue, inbox[i] + others.size() * n, (int) round, n) == GJ_OK &&
+				here.ops->mark(here.queue, GJ_LANE_LOAD, 2 + i) == GJ_OK &&
+				here.ops->after(here.queue, GJ_LANE_WORK, 2 + i) == GJ_OK &&
+				here.ops->copy(here.queue, result + round * size, inbox[i], size) == GJ_OK &&
+				here.ops->fill(here.queue, inbox[i], 0xee, size) == GJ_OK &&
+				here.ops->mark(here.queue, GJ_LANE_WORK, i) == GJ_OK;
+	}
+	check(good, "loads from several devices", how);
+
+	const Bytes back = here.download(result, rounds * size);
+
+	for (uint32_t round = 0; round < rounds; round++)
+		for (size_t at = 0; at < size; at++)
+		{
+			const size_t d = at / n;
+			const size_t i = round * 1000 + at % n;
+			const uint8_t expected =
+				d == others.size() ? (uint8_t) round : (uint8_t) (i * 3 + d * 50 + (i >> 9));
+
+			wrong += back[round * size + at] != expected;
+		}
+	check(wrong == 0, "the same bytes of several devices", how);
+}
+
 void
 test_peers(const Device &device)
 {
@@ -143,6 +212,7 @@ test_peers(const Device &device)
 	{
 		copy_there(device, other, "a device opened twice");
 		exchange_there(device, other, "a device opened twice");
+		load_from(device, {other.device, device.device, other.device}, "a device opened twice");
 		device.ops->close(other.device);
 	}
 	if (device.ops->count(&why) > 1)
@@ -154,8 +224,26 @@ test_peers(const Device &device)
 			device.ops->meet(device.device, other.device);
 			copy_there(device, other, "another device");
 			exchange_there(device, other, "another device");
+			load_from(device, {other.device, device.device}, "another device");
 			device.ops->close(other.device);
 		}
+	}
+	if (device.ops->count(&why) > 2)
+	{
+		std::vector<GjDevice *> others;
+
+		for (int i = 1; i < device.ops->count(&why) && i < 8; i++)
+		{
+			GjDevice *opened = device.ops->open(i, &why);
+
+			if (!check(opened != NULL, "all devices", why.text))
+				continue;
+			device.ops->meet(device.device, opened);
+			others.push_back(opened);
+		}
+		load_from(device, others, "all devices");
+		for (GjDevice *opened : others)
+			device.ops->close(opened);
 	}
 	group(device.ops->name, "peers");
 }

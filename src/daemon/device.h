@@ -545,7 +545,7 @@ typedef enum GjLane
 	GJ_LANE_LOAD
 } GjLane;
 
-#define GJ_MAX_MARKS		72
+#define GJ_MAX_MARKS		88
 
 typedef struct GjDeviceOps
 {

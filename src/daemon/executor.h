@@ -53,10 +53,13 @@ typedef struct GjRunHost
 	/*
 	 * NULL, or of a run that exchanges rows with others (gj_run_open_exchange): one of its
 	 * parcels that nobody reads any more, waiting for it, during which gj_run_receive may be
-	 * called; and handing it to the runs of all other parts, complete.
+	 * called; waiting, in the same way, until gj_run_has_split; handing the parcel to the runs of all
+	 * other parts, complete; and a parcel of another one, which this one has read.
 	 */
 	GjStatus	(*get_parcel) (void *arg, GjParcel *parcels, uint32_t n, GjParcel **parcel);
+	GjStatus	(*await_split) (void *arg);
 	GjStatus	(*send_parcel) (void *arg, GjParcel *parcel);
+	void		(*parcel_read) (void *arg, GjParcel *parcel);
 } GjRunHost;
 
 /*
@@ -153,7 +156,12 @@ typedef struct GjExchangePlan
 	int32_t		inner_filter;
 } GjExchangePlan;
 
+/* A number that equal programs share, and hardly ever others do. */
+extern uint64_t gj_program_identity(const GjProgram *program);
+
 extern GjStatus gj_run_open_exchange(GjRun *run, const GjExchangePlan *plan);
+/* *done = the parcel that is being filled has its rows.  With `wait`, waits until it has. */
+extern GjStatus gj_run_has_split(GjRun *run, bool wait, bool *done);
 /* The source has ended: hands over all of its rows that are still here. */
 extern GjStatus gj_run_send_parcels(GjRun *run, uint32_t source);
 /*
@@ -167,11 +175,21 @@ extern void gj_run_end_exchange(GjRun *run);
 extern uint64_t gj_run_exchange_space(GjRun *run);
 /* Reserves that, the same number for all runs, before any outer row comes. */
 extern GjStatus gj_run_reserve_exchange(GjRun *run, uint64_t nbytes);
-/* Takes the rows of the run's part of another one's.  Waits: the parcel is not read afterwards. */
-extern GjStatus gj_run_receive(GjRun *run, const GjParcel *parcel);
+/*
+ * Takes the rows of the run's part of another one's parcel.  The host is told when it has been read,
+ * here or in a later call of gj_run_settle; also after an error.
+ */
+extern GjStatus gj_run_receive(GjRun *run, GjParcel *parcel);
+/* True: parcels of others are being read. */
+extern bool gj_run_is_reading(const GjRun *run);
+/* Tells the host which of these have been read by now; with `wait`, waits for the first one. */
+extern GjStatus gj_run_settle(GjRun *run, bool wait);
+/* Waits until none is read any more, also after an error; tells nobody. */
+extern void gj_run_stop_reading(GjRun *run);
 /*
  * Outer rows that were sent, its own and received ones, wait for more while parcels are filled.  True:
- * there are some for which the device had better not wait; and taking them through the steps.
+ * there are some for which the device had better not wait if nothing else is to be sent; and taking
+ * them through the steps.
  */
 extern bool gj_run_has_sent(const GjRun *run);
 extern GjStatus gj_run_join_sent(GjRun *run);

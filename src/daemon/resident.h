@@ -148,6 +148,8 @@ typedef struct GjSide
 	uint64_t	used_at;		/* the store's clock */
 	uint64_t	hits;
 	uint64_t	nbytes;			/* device memory */
+	uint64_t	program;		/* who used it last: gj_program_identity, and the source that it was of */
+	uint32_t	source;
 	uint32_t	nfragments;
 	GjSideFragment *fragments;	/* by table, number and id; one block with their pages */
 	uint32_t	nkey;			/* bytes of the key */
@@ -242,9 +244,14 @@ extern void gj_fragment_discard(GjResident *store, GjFragment *fragment);
  */
 extern void gj_resident_publish(GjResident *store, GjFragment *fragment);
 
-/* The side with all of this, pinned, or NULL. */
-extern GjSide *gj_side_find(GjResident *store, const GjSideFragment *fragments,
-							uint32_t nfragments, const uint8_t *key, uint32_t nkey);
+/* The side with all that `like` has but memory, pinned, or NULL.  Its user is that of `like`. */
+extern GjSide *gj_side_find(GjResident *store, const GjSide *like);
+
+/*
+ * The sources, one bit each, of which the device has a side that the program used last: a guess at
+ * which ones a run of it need not build.
+ */
+extern uint32_t gj_sides_of(GjDeviceMemory *memory, uint64_t program);
 
 /*
  * Keeps a side, if there is room: its memory, taken from the run's lease and queue, becomes

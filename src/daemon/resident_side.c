@@ -155,40 +155,53 @@ same_pages(const uint64_t *x, const uint64_t *y)
 }
 
 static bool
-same_side(const GjSide *side, const GjSideFragment *fragments, uint32_t nfragments,
-		  const uint8_t *key, uint32_t nkey)
+same_side(const GjSide *side, const GjSide *like)
 {
-	if (side->nfragments != nfragments || side->nkey != nkey || memcmp(side->key, key, nkey) != 0)
+	if (side->nfragments != like->nfragments || side->nkey != like->nkey ||
+		memcmp(side->key, like->key, like->nkey) != 0)
 		return false;
-	for (uint32_t i = 0; i < nfragments; i++)
-		if (side->fragments[i].id != fragments[i].id ||
-			side->fragments[i].table != fragments[i].table ||
-			!same_pages(side->fragments[i].pages, fragments[i].pages))
+	for (uint32_t i = 0; i < like->nfragments; i++)
+		if (side->fragments[i].id != like->fragments[i].id ||
+			side->fragments[i].table != like->fragments[i].table ||
+			!same_pages(side->fragments[i].pages, like->fragments[i].pages))
 			return false;
 	return true;
 }
 
 static GjSide *
-find(GjResident *store, const GjSideFragment *fragments, uint32_t nfragments, const uint8_t *key,
-	 uint32_t nkey)
+find(GjResident *store, const GjSide *like)
 {
 	GjSide	   *side = store->sides;
 
-	while (side && !same_side(side, fragments, nfragments, key, nkey))
+	while (side && !same_side(side, like))
 		side = side->next;
 	return side;
 }
 
+uint32_t
+gj_sides_of(GjDeviceMemory *memory, uint64_t program)
+{
+	uint32_t	sources = 0;
+
+	pthread_mutex_lock(&memory->lock);
+	for (const GjSide *side = memory->store ? memory->store->sides : NULL; side; side = side->next)
+		if (side->program == program)
+			sources |= 1u << side->source;
+	pthread_mutex_unlock(&memory->lock);
+	return sources;
+}
+
 GjSide *
-gj_side_find(GjResident *store, const GjSideFragment *fragments, uint32_t nfragments,
-			 const uint8_t *key, uint32_t nkey)
+gj_side_find(GjResident *store, const GjSide *like)
 {
 	GjSide	   *side;
 
 	pthread_mutex_lock(&store->memory->lock);
-	side = find(store, fragments, nfragments, key, nkey);
+	side = find(store, like);
 	if (side)
 	{
+		side->program = like->program;
+		side->source = like->source;
 		if (side->pins++ == 0)
 			store->memory->pinned += side->nbytes;
 		side->hits++;
@@ -207,7 +220,7 @@ is_wanted(GjResident *store, const GjSide *side)
 			!gj_resident_by_id(store, &side->fragments[i].relation, side->fragments[i].number,
 							   side->fragments[i].id))
 			return false;
-	return !find(store, side->fragments, side->nfragments, side->key, side->nkey);
+	return !find(store, side);
 }
 
 /*

@@ -19,6 +19,7 @@
 #include "run.h"
 #include "run_parcel.h"
 #include "run_team_state.h"
+#include "spin.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -30,9 +31,8 @@
 
 /* ---- what is exchanged */
 
-/* Device memory of a step's inner side, as the program's lease counts it. */
-static uint64_t
-side_bytes(const GjProgram *p, const GjStep *step)
+uint64_t
+gj_step_side_bytes(const GjProgram *p, const GjStep *step)
 {
 	const GjSource *source = &gj_program_array(p, GjSource, sources)[step->source];
 	const GjColumnType *types = gj_program_array(p, GjColumnType, columns);
@@ -70,9 +70,9 @@ largest_step(const GjProgram *p)
 	if (p->kind != GJ_PROGRAM_JOIN || p->output == GJ_OUTPUT_COUNT || p->spill)
 		return -1;
 	for (uint32_t i = 0; i < p->nsteps; i++)
-		if (can_exchange(p, i) && (largest < 0 || side_bytes(p, &steps[i]) > most))
+		if (can_exchange(p, i) && (largest < 0 || gj_step_side_bytes(p, &steps[i]) > most))
 		{
-			most = side_bytes(p, &steps[i]);
+			most = gj_step_side_bytes(p, &steps[i]);
 			largest = (int) i;
 		}
 	return largest;
@@ -85,7 +85,7 @@ gj_exchange_saves(const GjProgram *program, int step, uint32_t n)
 
 	if (step < 0 || n == 0)
 		return 0;
-	all = side_bytes(program, gj_program_array(program, GjStep, steps) + step);
+	all = gj_step_side_bytes(program, gj_program_array(program, GjStep, steps) + step);
 	return all - all / n;
 }
 
@@ -138,6 +138,7 @@ gj_exchange_prepare(GjMember *member)
 	(uint32_t) (member - team->members)};
 	GjSource   *sources;
 
+	member->turn = (plan.part + 1) % plan.nparts;
 	member->program = malloc(p->nbytes);
 	if (!member->program)
 		return GJ_OUT_OF_HOST_MEMORY;
@@ -183,12 +184,41 @@ gj_exchange_end_outer(GjTeam *team)
 
 /* ---- parcels, in the threads of members */
 
-bool
-gj_member_takes_parcels(const GjMember *member)
+/*
+ * Takes the parcel whose turn it is: one of each other member after the other, beginning with the one
+ * that has the next number.  So no two members copy from the same one at a time when all have sent.
+ */
+static GjTask *
+take_turn(GjMember *member)
+{
+	uint32_t	n = member->team->nmembers;
+	uint32_t	least = n;
+	GjTask	  **at = NULL;
+
+	for (GjTask **t = &member->inbox.first; *t; t = &(*t)->next)
+	{
+		uint32_t	turns = ((*t)->from + n - member->turn) % n;
+
+		if (turns < least)
+		{
+			least = turns;
+			at = t;
+		}
+	}
+	if (!at)
+		return NULL;
+	member->turn = ((*at)->from + 1) % n;
+	return gj_unlink_task(&member->inbox, at);
+}
+
+GjTask *
+gj_member_take_parcel(GjMember *member)
 {
 	const GjTask *next = member->inbox.first;
+	bool		takes = next && (next->source > 0 ? member->opened : member->reserved);
 
-	return next && (next->source > 0 ? member->opened : member->reserved);
+	/* all that wait are of one source: it ends before those of the next one come */
+	return takes ? take_turn(member) : NULL;
 }
 
 bool
@@ -221,10 +251,40 @@ gj_member_send_last(GjMember *member, uint32_t source)
 }
 
 GjStatus
-gj_member_receive(GjMember *member, const GjParcel *parcel)
+gj_member_receive(GjMember *member, GjTask *task)
 {
-	GJ_TRY(gj_run_receive(member->run, parcel));
-	return gj_run_has_sent(member->run) ? gj_run_join_sent(member->run) : GJ_OK;
+	GjParcel   *parcel = task->parcel;
+
+	/* the run tells when it has read it */
+	task->parcel = NULL;
+	return gj_run_receive(member->run, parcel);
+}
+
+GjStatus
+gj_member_end_reading(GjMember *member)
+{
+	while (gj_run_is_reading(member->run))
+		GJ_TRY(gj_run_settle(member->run, true));
+	return GJ_OK;
+}
+
+GjStatus
+gj_member_settle(GjMember *member, uint32_t seen)
+{
+	GjTeam	   *team = member->team;
+	GjSpin		spin = {0};
+	bool		wait = false;
+	GjStatus	status;
+
+	if (!__atomic_load_n(&team->loads, __ATOMIC_RELAXED))
+		spin = gj_spin_start(GJ_TEAM_SPIN_US);
+	/* what it settles it tells, too */
+	do
+	{
+		status = gj_run_settle(member->run, wait);
+		wait = !gj_spin_on(&spin);
+	} while (status == GJ_OK && __atomic_load_n(&team->told, __ATOMIC_ACQUIRE) == seen);
+	return status;
 }
 
 GjStatus
@@ -254,7 +314,7 @@ gj_member_get_parcel(void *arg, GjParcel *parcels, uint32_t n, GjParcel **parcel
 	GjMember   *member = arg;
 	GjTeam	   *team = member->team;
 	uint32_t	taken = 0;
-	GjStatus	status = GJ_OK;
+	GjStatus	status = gj_run_settle(member->run, false);
 
 	*parcel = NULL;
 	pthread_mutex_lock(&team->lock);
@@ -272,7 +332,7 @@ gj_member_get_parcel(void *arg, GjParcel *parcels, uint32_t n, GjParcel **parcel
 		}
 		/* first one of each other member, so that they get theirs back */
 		if (!*parcel || ++taken < team->nmembers)
-			task = gj_take_task(&member->inbox);
+			task = take_turn(member);
 		if (!task && *parcel)
 			break;
 		if (!task && gj_run_has_sent(member->run))
@@ -285,16 +345,74 @@ gj_member_get_parcel(void *arg, GjParcel *parcels, uint32_t n, GjParcel **parcel
 		if (!task)
 		{
 			member->run->work.ops->phase(member->run->work.queue, GJ_PHASE_WAIT);
-			gj_team_await(team);
+			if (!gj_run_is_reading(member->run))
+				gj_team_await(team);
+			else
+			{
+				uint32_t	seen = team->told;
+
+				pthread_mutex_unlock(&team->lock);
+				status = gj_member_settle(member, seen);
+				pthread_mutex_lock(&team->lock);
+			}
 			continue;
 		}
 		pthread_mutex_unlock(&team->lock);
-		status = gj_run_receive(member->run, task->parcel);
+		status = gj_member_receive(member, task);
 		gj_team_free_task(team, task);
 		pthread_mutex_lock(&team->lock);
 	}
 	pthread_mutex_unlock(&team->lock);
 	return status;
+}
+
+/* Takes all parcels that have come. */
+static GjStatus
+take_waiting(GjMember *member)
+{
+	GjTeam	   *team = member->team;
+
+	for (;;)
+	{
+		GjStatus	status;
+		GjTask	   *task;
+
+		pthread_mutex_lock(&team->lock);
+		task = take_turn(member);
+		pthread_mutex_unlock(&team->lock);
+		if (!task)
+			return GJ_OK;
+		status = gj_member_receive(member, task);
+		gj_team_free_task(team, task);
+		GJ_TRY(status);
+	}
+}
+
+GjStatus
+gj_member_await_split(void *arg)
+{
+	GjMember   *member = arg;
+	GjTeam	   *team = member->team;
+	bool		looks = !__atomic_load_n(&team->loads, __ATOMIC_RELAXED);
+	GjSpin		spin = {0};
+	bool		first = true;
+	bool		done = false;
+	uint32_t	seen = 0;
+
+	if (looks)
+		spin = gj_spin_start(GJ_TEAM_SPIN_US);
+	while (!done)
+	{
+		uint32_t	told = __atomic_load_n(&team->told, __ATOMIC_ACQUIRE);
+
+		if (first || told != seen)
+			GJ_TRY(take_waiting(member));
+		first = false;
+		seen = told;
+		GJ_TRY(gj_run_settle(member->run, false));
+		GJ_TRY(gj_run_has_split(member->run, !gj_spin_on(&spin), &done));
+	}
+	return GJ_OK;
 }
 
 GjStatus
@@ -314,7 +432,8 @@ gj_member_send_parcel(void *arg, GjParcel *parcel)
 		if (!tasks[p])
 			status = GJ_OUT_OF_HOST_MEMORY;
 		else
-			*tasks[p] = (GjTask) {.kind = GJ_TASK_RECEIVE,.source = parcel->source,.parcel = parcel};
+			*tasks[p] = (GjTask) {.kind = GJ_TASK_RECEIVE,.source = parcel->source,.parcel = parcel,
+			.from = (uint32_t) (member - team->members)};
 	}
 	pthread_mutex_lock(&team->lock);
 	for (uint32_t p = 0; p < team->nmembers && status == GJ_OK; p++)
@@ -328,6 +447,12 @@ gj_member_send_parcel(void *arg, GjParcel *parcel)
 	for (uint32_t p = 0; p < team->nmembers && status != GJ_OK; p++)
 		free(tasks[p]);
 	return status;
+}
+
+void
+gj_member_parcel_read(void *arg, GjParcel *parcel)
+{
+	gj_team_drop_parcel(((GjMember *) arg)->team, parcel);
 }
 
 void

@@ -201,7 +201,9 @@ make_host(GjMember *member)
 	if (member->team->exchange_step >= 0)
 	{
 		member->host.get_parcel = gj_member_get_parcel;
+		member->host.await_split = gj_member_await_split;
 		member->host.send_parcel = gj_member_send_parcel;
+		member->host.parcel_read = gj_member_parcel_read;
 	}
 	if (member->keeps_groups)
 	{
@@ -432,6 +434,43 @@ rest(GjMember *member, uint32_t seen, bool *more)
 	return gj_run_wait(member->run);
 }
 
+/* The member's run exchanges rows.  Before it was opened it is the session's thread's. */
+static bool
+exchanges(const GjMember *member)
+{
+	return member->team->exchange_step >= 0 && member->opened && member->run;
+}
+
+/* Rows that were exchanged wait to pass the steps. */
+static bool
+has_received(const GjMember *member)
+{
+	return exchanges(member) && gj_run_has_sent(member->run);
+}
+
+/* True: the member can do something without a task.  awaits: the next of its own has to wait. */
+static bool
+has_more(const GjMember *member, bool awaits)
+{
+	return has_received(member) || (member->restless && !awaits) ||
+		(exchanges(member) && gj_run_is_reading(member->run));
+}
+
+/*
+ * Does that.  Rows that were exchanged pass the steps only now: what sends others goes first, for
+ * somebody waits for these.
+ */
+static GjStatus
+do_more(GjMember *member, bool awaits, uint32_t seen, bool *more)
+{
+	if (has_received(member))
+		return gj_run_join_sent(member->run);
+	if (!member->restless || awaits || (exchanges(member) && gj_run_is_reading(member->run)))
+		return gj_member_settle(member, seen);
+	member->restless = false;
+	return rest(member, seen, more);
+}
+
 /* True if the runs of all members are complete. */
 static bool
 all_complete(GjTeam *team)
@@ -497,7 +536,7 @@ drop_held(GjMember *member, uint32_t source, bool failed)
 }
 
 static GjStatus
-do_task(GjMember *member, const GjTask *task)
+do_task(GjMember *member, GjTask *task)
 {
 	GjTeam    *team = member->team;
 	GjStatus	status;
@@ -533,7 +572,7 @@ do_task(GjMember *member, const GjTask *task)
 			return gj_member_send_last(member, task->source);
 		case GJ_TASK_RECEIVE:
 			member->restless = true;
-			return gj_member_receive(member, task->parcel);
+			return gj_member_receive(member, task);
 		case GJ_TASK_RESERVE:
 			member->reserved = true;
 			return gj_run_reserve_exchange(member->run, team->exchange_space);
@@ -558,6 +597,7 @@ do_task(GjMember *member, const GjTask *task)
 		case GJ_TASK_GROUPS:
 			return gj_team_groups_join(team->groups[task->source], member);
 		default:
+			GJ_TRY(gj_member_end_reading(member));
 			GJ_TRY(gj_member_finish_run(member, counted_sources(member)));
 			member->restless = false;
 			if (member->keeps_groups && team->exchange_step >= 0)
@@ -607,12 +647,11 @@ work_for(GjMember *member)
 		uint32_t	seen = team->told;
 		bool		more = false;
 		bool		awaits = false;
-		bool		tired;
 		bool		ends;
 
 		if (team->status == GJ_OK)
 		{
-			task = gj_member_takes_parcels(member) ? gj_take_task(&member->inbox) : NULL;
+			task = gj_member_take_parcel(member);
 			awaits = !task && gj_member_awaits_parcels(member);
 			if (!task && !awaits)
 				task = gj_take_task(&member->own);
@@ -620,19 +659,19 @@ work_for(GjMember *member)
 				task = gj_take_task(&team->outer);
 		}
 		ends = task && task->kind == GJ_TASK_FINISH;
-		tired = !task && !awaits && member->restless && team->status == GJ_OK;
-		if (!task && !tired)
+		if (!task && (team->status != GJ_OK || !has_more(member, awaits)))
 		{
 			gj_team_await(team);
 			continue;
 		}
 		team->nidle--;
 		pthread_mutex_unlock(&team->lock);
-		if (tired)
-			member->restless = false;
 		if (!stopped(team))
-			status = gj_member_error(member, tired ? rest(member, seen, &more) :
-									 do_task(member, task));
+			status = gj_member_error(member, task ? do_task(member, task) :
+									 do_more(member, awaits, seen, &more));
+		/* others may wait for their parcels */
+		if (task && status == GJ_OK && exchanges(member))
+			status = gj_member_error(member, gj_run_settle(member->run, false));
 		member->restless |= more;
 		if (task && task->shared && status == GJ_OK)
 			gj_put_task(&member->held, task);
@@ -650,6 +689,7 @@ work_for(GjMember *member)
 			gj_team_wake(team);
 	}
 	pthread_mutex_unlock(&team->lock);
+	gj_run_stop_reading(member->run);
 	/* all at a time; but parcels that nobody took are of runs that are still open */
 	if ((team->exchange_step < 0 || team->finished) &&
 		gj_member_close_run(member) == GJ_DEVICE_LOST)

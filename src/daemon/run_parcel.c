@@ -158,10 +158,11 @@ open_parcels(GjRun *run)
 		opened &= x->parcel[p].columns != NULL;
 	}
 	for (uint32_t i = 0; i < 2; i++)
+		opened &= gj_relation_init(&x->inbox[i], outer->types, outer->ncolumns, 0);
+	for (uint32_t i = 0; i < GJ_RECEIVED; i++)
 	{
-		x->inbox[i].has_nulls = calloc(outer->ncolumns + 1, sizeof(bool));
-		opened &= gj_relation_init(&x->inbox[i].rows, outer->types, outer->ncolumns, 0) &&
-			x->inbox[i].has_nulls;
+		x->received[i].has_nulls = calloc(outer->ncolumns + 1, sizeof(bool));
+		opened &= x->received[i].has_nulls != NULL;
 	}
 	return opened ? GJ_OK : GJ_OUT_OF_HOST_MEMORY;
 }
@@ -221,9 +222,10 @@ gj_run_free_exchange(GjRun *run)
 		gj_relation_free(work, &x->side[i].stage);
 		free(x->side[i].sent);
 		free(x->side[i].stage_nulls);
-		gj_relation_free(work, &x->inbox[i].rows);
-		free(x->inbox[i].has_nulls);
+		gj_relation_free(work, &x->inbox[i]);
 	}
+	for (uint32_t i = 0; i < GJ_RECEIVED; i++)
+		free(x->received[i].has_nulls);
 	free_buffers(work, x);
 	for (uint32_t p = 0; p < GJ_PARCELS; p++)
 		free(x->parcel[p].columns);
@@ -336,12 +338,12 @@ reserve_inboxes(GjRun *run)
 
 	for (uint32_t i = 0; i < (side->nrefs > 0 ? 1u : 2u); i++)
 	{
-		GJ_TRY(reserve_relation(&run->work, &x->inbox[i].rows, side->sent, x->inbox_rows,
+		GJ_TRY(reserve_relation(&run->work, &x->inbox[i], side->sent, x->inbox_rows,
 								side->nrefs > 0 ? side->most_heap : 0));
 		/* from here on another lane may write it */
 		GJ_TRY(run->work.ops->mark(run->work.queue, GJ_LANE_WORK, GJ_MARK_OPENED(i)));
 	}
-	return GJ_OK;
+	return run->work.ops->after(run->work.queue, GJ_LANE_LOAD, GJ_MARK_OPENED(x->filling));
 }
 
 /* Memory for parcels, and for what is needed to fill them. */

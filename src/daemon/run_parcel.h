@@ -50,24 +50,27 @@ typedef struct GjSplitSide
 	bool		uneven;			/* parts were larger than others: rows are counted before they are split */
 } GjSplitSide;
 
-/* Outer rows that were received, and pass the steps together. */
-typedef struct GjInbox
-{
-	GjRelation	rows;
-	bool	   *has_nulls;		/* of its columns: null flags are written since the first NULL */
-} GjInbox;
-
 /* Marks of the queue, behind those of stages. */
-#define GJ_MARK_COPIED(i)	(GJ_SLOT_MARKS + 4 + (i))	/* inbox i: its rows are there */
-#define GJ_MARK_OPENED(i)	(GJ_SLOT_MARKS + 6 + (i))	/* they are not read any more */
-#define GJ_MARK_SPLIT		(GJ_SLOT_MARKS + 8)	/* a parcel is filled */
+#define GJ_MARK_OPENED(i)	(GJ_SLOT_MARKS + 4 + (i))	/* inbox i: its rows are not read any more */
+#define GJ_MARK_SPLIT		(GJ_SLOT_MARKS + 6)	/* a parcel is filled */
+#define GJ_MARK_READ(i)		(GJ_SLOT_MARKS + 7 + (i))	/* received[i] is there */
+#define GJ_RECEIVED			16
+
+/* The rows of a parcel of another run that are for this one, in the inbox that is being filled. */
+typedef struct GjReceived
+{
+	GjParcel   *parcel;
+	uint64_t	first;			/* a multiple of GJ_SPLIT_ALIGN: read faster from there on */
+	uint32_t	nrows;
+	bool	   *has_nulls;		/* of the columns: they have null flags */
+} GjReceived;
 
 typedef struct GjRunExchange
 {
 	GjExchangePlan plan;
 	uint32_t	nkeys;
 	GjSplitSide side[2];		/* outer, inner */
-	GjInbox		inbox[2];		/* references: only the first one */
+	GjRelation	inbox[2];		/* outer rows that were received; references: only the first one */
 	uint32_t	filling;		/* the inbox that rows are copied to */
 	uint32_t	inbox_rows;		/* that have room in one */
 	/* rows that wait to be sent where they lie; of one source, since outer rows come last */
@@ -81,6 +84,11 @@ typedef struct GjRunExchange
 	GjBuffer	value[GJ_MAX_KEYS];	/* of keys that are computed */
 	GjBuffer	null;
 	GjBuffer	heap_at;
+	/* a ring: numbers of all that were received, of these are there, and have passed the steps */
+	GjReceived	received[GJ_RECEIVED];
+	uint32_t	nreceived;
+	uint32_t	nread;
+	uint32_t	njoined;
 	uint64_t	rows_received;
 	uint64_t	bytes_received;
 } GjRunExchange;
@@ -105,5 +113,9 @@ extern uint32_t gj_split_most_rows(GjRun *run, GjSplitSide *side);
 
 /* run_receive.c: takes the rows of the run's part of a parcel that it has sent; outer ones wait. */
 extern GjStatus gj_run_take_own(GjRun *run, GjParcel *parcel);
+/* Takes these through the steps. */
+extern GjStatus gj_run_join_own(GjRun *run);
+/* run_split.c: true if taking outer rows through the steps means to queue that, without waiting. */
+extern bool gj_run_joins_ahead(GjRun *run);
 
 #endif							/* GJ_DAEMON_RUN_PARCEL_H */

@@ -4,19 +4,21 @@
  *	  runs of other devices (run_split.c).
  *
  * Inner rows are copied to the end of their relation.  Outer rows of its own parcels pass the steps
- * where they lie.  Those of others are copied, on a lane of their own, to one of two inboxes, while
- * what the other one has passes the steps.  All that has come by then passes together, behind the next
- * split, so that the device works while the host is told of parts and hands them over.  Rows with
- * references take one inbox and the lane of the steps: where their bytes lie is found out there.
+ * where they lie.  Those of others are copied, on a lane of their own, to the end of an inbox, while what
+ * has come before passes the steps; where there is no room left, another inbox is next.  Nobody waits
+ * for these copies: when a mark has passed the parcel's owner is told that it has been read, and the
+ * rows can pass (gj_run_settle).  All that are there pass together, behind the next split, so that the
+ * device works while the host is told of parts and hands them over.  Rows with references take one inbox
+ * and the lane of the steps: where their bytes lie is found out there.
  */
 #include "run.h"
 #include "run_parcel.h"
 
 #include <string.h>
 
-_Static_assert(GJ_MARK_SPLIT < GJ_MAX_MARKS, "marks of an exchange");
+_Static_assert(GJ_MARK_READ(GJ_RECEIVED) <= GJ_MAX_MARKS, "marks of an exchange");
 
-/* Where no split is to come, an inbox is opened when it has so many rows. */
+/* Where no split is to come, rows pass the steps when so many have been received. */
 #define GJ_MANY_ROWS		GJ_MAX_TUPLES
 
 /* ---- the run's own parcels */
@@ -99,146 +101,167 @@ join_own(GjRun *run, GjParcel *parcel)
 
 /* ---- inboxes */
 
-/* The same of what is in the inbox. */
+/* Takes all rows with references in the inbox through the steps. */
 static GjStatus
-join_inbox(GjRun *run)
+join_in_order(GjRun *run)
 {
-	GjRunExchange *x = run->exchange;
-	GjWork	   *work = &run->work;
-	GjInbox    *inbox = &x->inbox[x->filling];
-	GjColumn   *columns = run->columns + run->sources[0].first_column;
-	uint32_t	nrows = (uint32_t) inbox->rows.nrows;
-	bool		beside = x->side[0].nrefs == 0;
+	GjRelation *inbox = &run->exchange->inbox[0];
+	uint32_t	nrows = (uint32_t) inbox->nrows;
 
-	gj_relation_columns(&inbox->rows, 0, columns);
-	for (uint32_t c = 0; c < inbox->rows.ncolumns && beside; c++)
-		if (!inbox->has_nulls[c])
-			columns[c].nulls = NULL;
-	inbox->rows.nrows = inbox->rows.heap_used = 0;
-	memset(inbox->has_nulls, 0, inbox->rows.ncolumns * sizeof(bool));
-	if (beside)
-	{
-		/* the copies' own time is taken on their lane */
-		work->ops->phase(work->queue, GJ_PHASE_WAIT);
-		GJ_TRY(work->ops->after(work->queue, GJ_LANE_WORK, GJ_MARK_COPIED(x->filling)));
-	}
+	if (nrows == 0)
+		return GJ_OK;
+	gj_relation_columns(inbox, 0, run->columns + run->sources[0].first_column);
+	/* it is filled again by this queue's work, behind what reads it now */
+	inbox->nrows = inbox->heap_used = 0;
 	return gj_run_outer_rows(run, nrows, false);
 }
 
-/* Takes all that waits through the steps; rows of others are then copied to the other inbox. */
+/*
+ * Takes rows without references that were received through the steps, at the latest with a flush:
+ * those that are there, or all, for which the device then waits.
+ */
 static GjStatus
-join_waiting(GjRun *run, bool with_inbox)
+join_received(GjRun *run, bool all)
 {
 	GjRunExchange *x = run->exchange;
 	GjWork	   *work = &run->work;
-	uint32_t	i = x->filling;
-	bool		opened = with_inbox && x->inbox[i].rows.nrows > 0;
+	const GjRelation *inbox = &x->inbox[x->filling];
+	GjColumn   *columns = run->columns + run->sources[0].first_column;
+	uint32_t	end = all ? x->nreceived : x->nread;
 
-	if (opened)
-		GJ_TRY(join_inbox(run));
-	for (uint32_t p = 0; p < GJ_PARCELS; p++)
-		if (x->parcel[p].waits)
-			GJ_TRY(join_own(run, &x->parcel[p]));
-	GJ_TRY(gj_fused_flush(run));
-	/* with references it is filled again by this queue's work, behind what reads it now */
-	if (!opened || x->side[0].nrefs > 0)
+	/* some may pass before the host knows that they are there */
+	if ((int32_t) (end - x->njoined) <= 0)
 		return GJ_OK;
-	x->filling = 1 - i;
-	return work->ops->mark(work->queue, GJ_LANE_WORK, GJ_MARK_OPENED(i));
+	/* the copies' own time is taken on their lane */
+	work->ops->phase(work->queue, GJ_PHASE_WAIT);
+	GJ_TRY(work->ops->after(work->queue, GJ_LANE_WORK, GJ_MARK_READ((end - 1) % GJ_RECEIVED)));
+	while (x->njoined != end)
+	{
+		const GjReceived *received = &x->received[x->njoined++ % GJ_RECEIVED];
+
+		gj_relation_columns(inbox, received->first, columns);
+		for (uint32_t c = 0; c < inbox->ncolumns; c++)
+			if (!received->has_nulls[c])
+				columns[c].nulls = NULL;
+		GJ_TRY(gj_run_outer_rows(run, received->nrows, false));
+	}
+	GJ_TRY(gj_fused_flush(run));
+	return work->ops->mark(work->queue, GJ_LANE_WORK, GJ_MARK_OPENED(x->filling));
+}
+
+/* Takes the run's own rows that wait through the steps. */
+static GjStatus
+join_all_own(GjRun *run)
+{
+	for (uint32_t p = 0; p < GJ_PARCELS; p++)
+		if (run->exchange->parcel[p].waits)
+			GJ_TRY(join_own(run, &run->exchange->parcel[p]));
+	return GJ_OK;
+}
+
+GjStatus
+gj_run_join_own(GjRun *run)
+{
+	GJ_TRY(join_all_own(run));
+	return gj_fused_flush(run);
 }
 
 GjStatus
 gj_run_open_parcels(GjRun *run)
 {
-	return run->exchange ? join_waiting(run, true) : GJ_OK;
+	if (!run->exchange)
+		return GJ_OK;
+	GJ_TRY(join_all_own(run));
+	GJ_TRY(run->exchange->side[0].nrefs > 0 ? join_in_order(run) : join_received(run, true));
+	return gj_fused_flush(run);
 }
 
 GjStatus
 gj_run_join_sent(GjRun *run)
 {
+	GJ_TRY(join_all_own(run));
 	/* rows with references come in small parcels, and wait until they are many */
-	return join_waiting(run, run->exchange->side[0].nrefs == 0);
+	if (run->exchange->side[0].nrefs == 0)
+		GJ_TRY(join_received(run, false));
+	return gj_fused_flush(run);
 }
 
 bool
 gj_run_has_sent(const GjRun *run)
 {
 	const GjRunExchange *x = run->exchange;
-	bool		any = x->side[0].nrefs == 0 && x->inbox[x->filling].rows.nrows >= GJ_MANY_ROWS;
+	uint64_t	nrows = 0;
 
+	for (uint32_t i = x->njoined; (int32_t) (x->nread - i) > 0; i++)
+		nrows += x->received[i % GJ_RECEIVED].nrows;
+	if (nrows >= GJ_MANY_ROWS)
+		return true;
 	for (uint32_t p = 0; p < GJ_PARCELS; p++)
-		any |= x->parcel[p].waits;
-	return any;
+		if (x->parcel[p].waits)
+			return true;
+	return false;
 }
 
-/* Null flags (NULL: none is set) of n rows of column c to the end of the inbox. */
+/*
+ * The inbox, with room for n rows from a multiple of GJ_SPLIT_ALIGN on, and a place for what is said of
+ * them.
+ */
 static GjStatus
-copy_nulls(GjRun *run, GjInbox *inbox, uint32_t c, GjDevice *device, const uint8_t *nulls,
-		   uint32_t n)
-{
-	GjWork	   *work = &run->work;
-	uint8_t    *to = inbox->rows.columns[c].nulls.memory;
-	uint64_t	nrows = inbox->rows.nrows;
-
-	if (nulls && !inbox->has_nulls[c])
-	{
-		GJ_TRY(work->ops->load_fill(work->queue, to, 0, nrows));
-		inbox->has_nulls[c] = true;
-	}
-	if (nulls)
-		return work->ops->load_peer(work->queue, to + nrows, device, nulls, n);
-	return inbox->has_nulls[c] ? work->ops->load_fill(work->queue, to + nrows, 0, n) : GJ_OK;
-}
-
-/* Queues copies of rows of columns, which lie on another device, to the end of the inbox. */
-static GjStatus
-copy_rows(GjRun *run, GjDevice *device, const GjColumn *columns, uint32_t first, uint32_t n)
+make_inbox_room(GjRun *run, uint32_t n, GjRelation **inbox)
 {
 	GjRunExchange *x = run->exchange;
 	GjWork	   *work = &run->work;
-	GjInbox    *inbox = &x->inbox[x->filling];
 
-	if (inbox->rows.nrows == 0)
-		GJ_TRY(work->ops->after(work->queue, GJ_LANE_LOAD, GJ_MARK_OPENED(x->filling)));
-	for (uint32_t c = 0; c < inbox->rows.ncolumns; c++)
+	while (x->nreceived - x->nread == GJ_RECEIVED)
+		GJ_TRY(gj_run_settle(run, true));
+	if (x->nreceived - x->njoined == GJ_RECEIVED)
+		GJ_TRY(join_received(run, true));
+	*inbox = &x->inbox[x->filling];
+	(*inbox)->nrows += (uint64_t) -(*inbox)->nrows % GJ_SPLIT_ALIGN;
+	/* one has room for a parcel */
+	if ((*inbox)->nrows + n <= x->inbox_rows)
+		return GJ_OK;
+	GJ_TRY(join_received(run, true));
+	x->filling = 1 - x->filling;
+	*inbox = &x->inbox[x->filling];
+	(*inbox)->nrows = 0;
+	return work->ops->after(work->queue, GJ_LANE_LOAD, GJ_MARK_OPENED(x->filling));
+}
+
+/* Queues copies of the outer rows without references in a parcel of another device. */
+static GjStatus
+copy_rows(GjRun *run, GjParcel *parcel, const GjColumn *columns)
+{
+	GjRunExchange *x = run->exchange;
+	GjWork	   *work = &run->work;
+	GjDevice   *device = parcel->entry->device;
+	uint32_t	n = gj_parcel_rows(parcel, x->plan.part);
+	GjReceived *received;
+	GjRelation *inbox;
+
+	GJ_TRY(make_inbox_room(run, n, &inbox));
+	received = &x->received[x->nreceived % GJ_RECEIVED];
+	received->parcel = parcel;
+	received->first = inbox->nrows;
+	received->nrows = n;
+	for (uint32_t c = 0; c < inbox->ncolumns; c++)
 	{
 		const GjColumn *from = &columns[c];
-		uint8_t    *to = inbox->rows.columns[c].data.memory;
+		uint8_t    *to = inbox->columns[c].data.memory;
 
-		if (!from->data)
-			continue;
-		GJ_TRY(work->ops->load_peer(work->queue, to + inbox->rows.nrows * from->width, device,
-									(const uint8_t *) from->data + (uint64_t) first * from->width,
-									(uint64_t) n * from->width));
-		GJ_TRY(copy_nulls(run, inbox, c, device,
-						  from->nulls && inbox->rows.types[c].nullable ? from->nulls + first : NULL,
-						  n));
+		received->has_nulls[c] = from->data && from->nulls && inbox->types[c].nullable;
+		if (from->data)
+			GJ_TRY(work->ops->load_peer(work->queue, to + inbox->nrows * from->width, device,
+										from->data, (uint64_t) n * from->width));
+		if (received->has_nulls[c])
+			GJ_TRY(work->ops->load_peer(work->queue,
+										(uint8_t *) inbox->columns[c].nulls.memory + inbox->nrows,
+										device, from->nulls, n));
 	}
-	inbox->rows.nrows += n;
-	return work->ops->mark(work->queue, GJ_LANE_LOAD, GJ_MARK_COPIED(x->filling));
-}
-
-/* Takes outer rows without references from another device.  Waits until they have been copied. */
-static GjStatus
-receive_rows(GjRun *run, GjDevice *device, const GjColumn *columns, uint32_t nrows)
-{
-	GjRunExchange *x = run->exchange;
-	uint32_t	last = x->filling;
-	bool		copied;
-
-	for (uint32_t first = 0, n; first < nrows; first += n)
-	{
-		GjInbox    *inbox = &x->inbox[x->filling];
-
-		n = x->inbox_rows - (uint32_t) inbox->rows.nrows;
-		if (n > nrows - first)
-			n = nrows - first;
-		last = x->filling;
-		GJ_TRY(copy_rows(run, device, columns, first, n));
-		if (inbox->rows.nrows == x->inbox_rows)
-			GJ_TRY(join_waiting(run, true));
-	}
-	return run->work.ops->passed(run->work.queue, GJ_MARK_COPIED(last), true, &copied);
+	GJ_TRY(work->ops->mark(work->queue, GJ_LANE_LOAD, GJ_MARK_READ(x->nreceived % GJ_RECEIVED)));
+	x->nreceived++;
+	inbox->nrows += n;
+	return GJ_OK;
 }
 
 /* Takes inner rows, or outer ones with references, from another device.  Waits. */
@@ -246,7 +269,7 @@ static GjStatus
 receive_in_order(GjRun *run, const GjParcel *parcel, const GjColumn *columns)
 {
 	GjRunExchange *x = run->exchange;
-	GjRelation *inbox = &x->inbox[0].rows;
+	GjRelation *inbox = &x->inbox[0];
 	uint32_t	part = x->plan.part;
 	uint32_t	n = gj_parcel_rows(parcel, part);
 	uint64_t	heap = parcel->heap_start[part + 1] - parcel->heap_start[part];
@@ -256,7 +279,7 @@ receive_in_order(GjRun *run, const GjParcel *parcel, const GjColumn *columns)
 	/* the inbox has room for a parcel */
 	if (parcel->source == 0 && (inbox->nrows + n > x->inbox_rows ||
 								inbox->heap_used + heap > x->side[0].most_heap))
-		GJ_TRY(join_waiting(run, true));
+		GJ_TRY(gj_run_open_parcels(run));
 	run->work.ops->phase(run->work.queue, GJ_PHASE_TRANSFER);
 	run->work.peer = parcel->entry->device;
 	status = append_part(run, parcel, columns,
@@ -268,30 +291,67 @@ receive_in_order(GjRun *run, const GjParcel *parcel, const GjColumn *columns)
 }
 
 GjStatus
-gj_run_receive(GjRun *run, const GjParcel *parcel)
+gj_run_receive(GjRun *run, GjParcel *parcel)
 {
 	GjRunExchange *x = run->exchange;
 	uint32_t	part = x->plan.part;
 	uint32_t	n = gj_parcel_rows(parcel, part);
+	uint64_t	heap = parcel->heap_start[part + 1] - parcel->heap_start[part];
+	bool		outer = parcel->source == 0;
+	bool		in_order = !outer || x->side[0].nrefs > 0;
 	GjColumn	columns[GJ_MAX_COLUMNS];
 	uint64_t	nbytes = describe_part(parcel, part, run->sources[parcel->source].ncolumns, columns);
-	GjStatus	status;
+	GjStatus	status = run->host->stop(run->host->arg) ? GJ_CANCELLED : GJ_OK;
 
-	GJ_STOP_CHECK(run);
-	if (parcel->source > 0 || x->side[0].nrefs > 0)
-		GJ_TRY(receive_in_order(run, parcel, columns));
-	else
-	{
-		status = receive_rows(run, parcel->entry->device, columns, n);
-		/* the sender may do with it what it likes */
-		if (status != GJ_OK)
-			run->work.ops->load_wait(run->work.queue);
-		GJ_TRY(status);
-	}
-	if (parcel->source == 0)
-		x->rows_received += n;
-	x->bytes_received += nbytes + parcel->heap_start[part + 1] - parcel->heap_start[part];
+	if (status == GJ_OK)
+		status = in_order ? receive_in_order(run, parcel, columns) : copy_rows(run, parcel, columns);
+	/* the sender may do with it what it likes */
+	if (status != GJ_OK && !in_order)
+		run->work.ops->load_wait(run->work.queue);
+	if (status != GJ_OK || in_order)
+		run->host->parcel_read(run->host->arg, parcel);
+	GJ_TRY(status);
+	x->rows_received += outer ? n : 0;
+	x->bytes_received += nbytes + heap;
+	/* who waits for the client in a join must not keep the parcels of others */
+	while (gj_run_is_reading(run) && !gj_run_joins_ahead(run))
+		GJ_TRY(gj_run_settle(run, true));
 	return GJ_OK;
+}
+
+bool
+gj_run_is_reading(const GjRun *run)
+{
+	return run && run->exchange && run->exchange->nread != run->exchange->nreceived;
+}
+
+GjStatus
+gj_run_settle(GjRun *run, bool wait)
+{
+	GjRunExchange *x = run->exchange;
+	bool		done;
+
+	while (gj_run_is_reading(run))
+	{
+		uint32_t	i = x->nread % GJ_RECEIVED;
+
+		GJ_TRY(run->work.ops->passed(run->work.queue, GJ_MARK_READ(i), wait, &done));
+		if (!done)
+			break;
+		run->host->parcel_read(run->host->arg, x->received[i].parcel);
+		x->nread++;
+		wait = false;
+	}
+	return GJ_OK;
+}
+
+void
+gj_run_stop_reading(GjRun *run)
+{
+	if (!gj_run_is_reading(run))
+		return;
+	run->work.ops->load_wait(run->work.queue);
+	run->exchange->nread = run->exchange->nreceived;
 }
 
 void

@@ -17,6 +17,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+uint64_t
+gj_program_identity(const GjProgram *program)
+{
+	const uint8_t *bytes = (const uint8_t *) program;
+	uint64_t	hash = program->nbytes;
+
+	for (uint32_t i = 0; i + sizeof(int64_t) <= program->nbytes; i += sizeof(int64_t))
+	{
+		int64_t		word;
+
+		memcpy(&word, bytes + i, sizeof(word));
+		hash = gj_hash_combine(hash, word);
+	}
+	return hash;
+}
+
 /* ---- what is asked of a side, as bytes */
 
 typedef struct GjKeyWriter
@@ -225,6 +241,8 @@ describe_side(const GjRun *run, const GjRunStep *rs, GjRun *const *runs, uint32_
 		return NULL;
 	side->fragments = list_fragments(runs, nruns, rs->step->source, &side->nfragments);
 	write_key(run, rs, &key);
+	side->program = gj_program_identity(run->program);
+	side->source = rs->step->source;
 	side->key = key.bytes;
 	side->nkey = key.n;
 	if (side->fragments && !key.failed)
@@ -320,8 +338,7 @@ gj_side_resolve(GjRun *run, uint32_t source)
 	side->store = resident->store;
 	side->made = describe_side(run, step_of(run, source), &run, 1);
 	if (side->made && resident->nmade == 0)
-		side->kept = gj_side_find(side->store, side->made->fragments, side->made->nfragments,
-								  side->made->key, side->made->nkey);
+		side->kept = gj_side_find(side->store, side->made);
 	if (side->kept)
 		return GJ_OK;
 	run->work.ops->phase(run->work.queue, GJ_PHASE_TRANSFER);
@@ -345,8 +362,7 @@ gj_sides_resolve(GjRun **runs, uint32_t nruns, uint32_t source)
 		side->store = run->resident[source].store;
 		side->made = describe_side(run, step_of(run, source), runs, nruns);
 		if (side->made && found)
-			side->kept = gj_side_find(side->store, side->made->fragments, side->made->nfragments,
-									  side->made->key, side->made->nkey);
+			side->kept = gj_side_find(side->store, side->made);
 		found &= side->kept != NULL;
 	}
 	/* the rows of a part that has to be built come from all of them */

@@ -161,11 +161,28 @@ split_pieces(GjRun *run, GjSplitSide *side, uint32_t n, GjParcel *parcel,
 	return run->work.ops->mark(run->work.queue, GJ_LANE_WORK, GJ_MARK_SPLIT);
 }
 
-/* True if taking outer rows through the steps means to queue that, without waiting. */
-static bool
-joins_without_waiting(GjRun *run)
+bool
+gj_run_joins_ahead(GjRun *run)
 {
 	return run->program->output == GJ_OUTPUT_AGGREGATES && gj_fused_fits(run);
+}
+
+GjStatus
+gj_run_has_split(GjRun *run, bool wait, bool *done)
+{
+	return run->work.ops->passed(run->work.queue, GJ_MARK_SPLIT, wait, done);
+}
+
+/* Waits for a split that was queued. */
+static GjStatus
+await_split(GjRun *run, const GjSplitSide *side)
+{
+	bool		done;
+
+	/* rows of others are copied beside it, and, should an inbox be full, joined behind it */
+	if (side->source == 0 && side->nrefs == 0 && gj_run_joins_ahead(run))
+		return run->host->await_split(run->host->arg);
+	return gj_run_has_split(run, true, &done);
 }
 
 /* Fills the parcel with the n rows of all pieces.  Waits.  *busy: the device has more to do by then. */
@@ -173,19 +190,18 @@ static GjStatus
 fill_parcel(GjRun *run, GjSplitSide *side, uint32_t n, GjParcel *parcel, bool *busy)
 {
 	const GjSplitParts *parts;
-	bool		done;
 
 	GJ_TRY(split_pieces(run, side, n, parcel, &parts));
 	/* what came before is worked on while the parcel is handed over */
-	*busy = side->source == 0 && joins_without_waiting(run) && gj_run_has_sent(run);
+	*busy = side->source == 0 && gj_run_joins_ahead(run) && gj_run_has_sent(run);
 	if (*busy)
 		GJ_TRY(gj_run_join_sent(run));
-	GJ_TRY(run->work.ops->passed(run->work.queue, GJ_MARK_SPLIT, true, &done));
+	GJ_TRY(await_split(run, side));
 	if (parts->full)
 	{
 		side->uneven = true;
 		GJ_TRY(split_pieces(run, side, n, parcel, &parts));
-		GJ_TRY(run->work.ops->passed(run->work.queue, GJ_MARK_SPLIT, true, &done));
+		GJ_TRY(await_split(run, side));
 	}
 	parcel->parts = *parts;
 	return GJ_OK;
@@ -313,7 +329,7 @@ send_pieces(GjRun *run, GjSplitSide *side, bool *fits)
 	parcel->source = side->source;
 	GJ_TRY(run->host->send_parcel(run->host->arg, parcel));
 	GJ_TRY(gj_run_take_own(run, parcel));
-	return side->source == 0 && !busy ? gj_run_join_sent(run) : GJ_OK;
+	return side->source == 0 && !busy ? gj_run_join_own(run) : GJ_OK;
 }
 
 static void

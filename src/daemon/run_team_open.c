@@ -128,12 +128,11 @@ start_members(GjTeam *team, GjErrorText *why)
 	return status;
 }
 
-/* The memory that the run is expected to need on each of n devices with so much. */
+/* The memory that the run is expected to need on each of n devices with so much, `saved` not counted. */
 static uint64_t
-expected_need(const GjTeam *team, uint64_t limit, uint32_t n)
+expected_need(const GjTeam *team, uint64_t limit, uint64_t saved)
 {
 	const GjProgram *p = team->program;
-	uint64_t	saved = gj_exchange_saves(p, team->exchange_step, n);
 	uint64_t	working = gj_program_working_space(p);
 	uint64_t	least = working < limit / GJ_WORKING_SHARE ? working : limit / GJ_WORKING_SHARE;
 
@@ -146,7 +145,32 @@ is_too_large(const GjTeam *team, uint64_t limit, uint32_t n)
 {
 	return can_put_together(team->program) &&
 		(team->program->nsources > 1 || team->program->output == GJ_OUTPUT_GROUPS) &&
-		(team->program->spill || expected_need(team, limit, n) > limit);
+		(team->program->spill ||
+		 expected_need(team, limit, gj_exchange_saves(team->program, team->exchange_step, n)) > limit);
+}
+
+/*
+ * Device memory that the run need not ask for because all devices still have inner sides that the same
+ * program has used last.  Else these would go to make room for what is not built.  If they are not what
+ * the run needs after all, the lease grows.
+ */
+static uint64_t
+kept_sides(const GjProgram *p, GjDeviceEntry **entries, uint32_t n)
+{
+	uint64_t	program = gj_program_identity(p);
+	uint32_t	sources = UINT32_MAX;
+	uint64_t	nbytes = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		sources &= gj_sides_of(&entries[i]->memory, program);
+	for (uint32_t i = 0; i < p->nsteps; i++)
+	{
+		const GjStep *step = gj_program_array(p, GjStep, steps) + i;
+
+		if (sources >> step->source & 1)
+			nbytes += gj_step_side_bytes(p, step);
+	}
+	return nbytes;
 }
 
 /* Decides between all inner rows on each of n devices, an exchange, and parts. */
@@ -229,6 +253,7 @@ open_team(GjTeam *team, GjErrorText *why)
 										   entries, why);
 	uint64_t	nbytes;
 	uint64_t	limit;
+	uint64_t	saved;
 	GjStatus	status = GJ_OK;
 
 	if (n == 0)
@@ -244,7 +269,9 @@ open_team(GjTeam *team, GjErrorText *why)
 	n = choose_number(team, limit, n);
 	/* in the same order in every run: fragments are placed by it */
 	qsort(entries, n, sizeof(entries[0]), compare_entries);
-	nbytes = team->program->kind == GJ_PROGRAM_JOIN ? expected_need(team, limit, n) :
+	saved = team->exchange_step >= 0 ? gj_exchange_saves(team->program, team->exchange_step, n) :
+		team->spill ? 0 : kept_sides(team->program, entries, n);
+	nbytes = team->program->kind == GJ_PROGRAM_JOIN ? expected_need(team, limit, saved) :
 		team->program->lease;
 	/* all have room for the same tiles, or none has */
 	team->tile_pairs = GJ_MAX_TUPLES;

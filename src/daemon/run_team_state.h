@@ -72,7 +72,8 @@ typedef struct GjTask
 	uint32_t	slot;
 	bool		keep;			/* CHUNK: it may become resident here */
 	GjSharedUses *shared;		/* USE_INNER */
-	GjParcel   *parcel;			/* RECEIVE */
+	GjParcel   *parcel;			/* RECEIVE, */
+	uint32_t	from;			/* of this member, by its number */
 } GjTask;
 
 typedef struct GjTaskList
@@ -89,18 +90,22 @@ gj_put_task(GjTaskList *list, GjTask *task)
 	list->end = &task->next;
 }
 
+/* Takes the task that a link of the list leads to. */
+static inline GjTask *
+gj_unlink_task(GjTaskList *list, GjTask **link)
+{
+	GjTask	   *task = *link;
+
+	*link = task->next;
+	if (!*link)
+		list->end = link;
+	return task;
+}
+
 static inline GjTask *
 gj_take_task(GjTaskList *list)
 {
-	GjTask	   *task = list->first;
-
-	if (task)
-	{
-		list->first = task->next;
-		if (!list->first)
-			list->end = &list->first;
-	}
-	return task;
+	return list->first ? gj_unlink_task(list, &list->first) : NULL;
 }
 
 static inline void
@@ -124,6 +129,7 @@ typedef struct GjMember
 	bool		lost;			/* closing its run showed that the device is */
 	GjTaskList	own;			/* guarded by lock */
 	GjTaskList	inbox;			/* guarded by lock: parcels, ahead of all else once it takes them */
+	uint32_t	turn;			/* the member whose parcels it takes first */
 	GjTaskList	held;			/* USE_INNER, done, whose fragments its run reads when their source ends */
 	bool		opened;			/* OPEN was done */
 	bool		reserved;		/* RESERVE was done */
@@ -292,6 +298,9 @@ extern int	gj_team_place(GjTeam *team, uint32_t source, const uint8_t *chunk);
  */
 extern int	gj_exchange_choose(const GjTeam *team, uint32_t n, bool too_large);
 
+/* Device memory of a step's inner side, as the program's lease counts it. */
+extern uint64_t gj_step_side_bytes(const GjProgram *p, const GjStep *step);
+
 /* What a device of n then has to keep less than all of the inner sides. */
 extern uint64_t gj_exchange_saves(const GjProgram *program, int step, uint32_t n);
 
@@ -321,20 +330,29 @@ extern GjStatus gj_exchange_prepare(GjMember *member);
 
 /* GjRunHost's functions, arg is the member. */
 extern GjStatus gj_member_get_parcel(void *arg, GjParcel *parcels, uint32_t n, GjParcel **parcel);
+extern GjStatus gj_member_await_split(void *arg);
 extern GjStatus gj_member_send_parcel(void *arg, GjParcel *parcel);
+extern void gj_member_parcel_read(void *arg, GjParcel *parcel);
 
 /*
- * True: there is a parcel, and the member can take it: any rows need its run, which others do not wait
- * for, and outer ones its inner sides, and room.  The lock is held.
+ * A parcel that the member can take, or NULL: any rows need its run, which others do not wait for, and
+ * outer ones its inner sides, and room.  The lock is held.
  */
-extern bool gj_member_takes_parcels(const GjMember *member);
+extern GjTask *gj_member_take_parcel(GjMember *member);
 /* True: the next of the member's own tasks has to wait for parcels.  The lock is held. */
 extern bool gj_member_awaits_parcels(const GjMember *member);
 /* GJ_TASK_SEND and GJ_TASK_RECEIVE. */
 extern GjStatus gj_member_send_last(GjMember *member, uint32_t source);
-extern GjStatus gj_member_receive(GjMember *member, const GjParcel *parcel);
+extern GjStatus gj_member_receive(GjMember *member, GjTask *task);
+/* Waits until the member has read all parcels that it was given. */
+extern GjStatus gj_member_end_reading(GjMember *member);
 /* Waits until nobody reads the member's parcels, to which none come any more. */
 extern GjStatus gj_member_await_read(GjMember *member);
+/*
+ * There is nothing to do while parcels are being read: waits until the first of them has been, or
+ * members were told of something since that was seen.  The lock is not held.
+ */
+extern GjStatus gj_member_settle(GjMember *member, uint32_t seen);
 
 /* A parcel has been read, or will not be.  The lock is not held. */
 extern void gj_team_drop_parcel(GjTeam *team, GjParcel *parcel);

@@ -2,9 +2,9 @@
  * set_load.c
  *	  Loads families of sets with SQL: queries of the caller that return (id, set).
  *
- * The queries run with the rights of the caller, through cursors, read-only.  What they
- * return is kept here, not only sent to the device: ids and common elements are looked up
- * in it, and the process takes over with it if the device fails.
+ * The queries run with the rights of the caller, read-only, in parallel where PostgreSQL
+ * plans that.  What they return is kept here, not only sent to the device: ids and common
+ * elements are looked up in it, and the process takes over with it if the device fails.
  */
 #include "postgres.h"
 
@@ -13,10 +13,27 @@
 #include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/memutils.h"
+#include "utils/plancache.h"
 
 #include "sets/set_join.h"
 
-#define GJ_FETCH_ROWS		1000	/* of a cursor at a time */
+/* A query, and what takes its rows. */
+typedef struct GjSetQuery
+{
+	DestReceiver dest;			/* first: it is what the executor knows */
+	SPIPlanPtr	plan;
+	Oid			types[2];		/* of the rows */
+	const char *name;
+	const char *what;			/* for messages */
+	GjSets	   *sets;
+} GjSetQuery;
+
+/* Where the elements of a small array are, behind a header that is aligned. */
+typedef union GjSmallArray
+{
+	int64		alignment;
+	char		bytes[VARHDRSZ + VARATT_SHORT_MAX];
+} GjSmallArray;
 
 /*
  * Make sure that an array has room.
@@ -75,88 +92,135 @@ add_set(GjSets *sets, int64 id, GjElements elements, GjKind kind)
 }
 
 /*
- * Open a cursor for a query, after a look at what it would return.
+ * Return the array that is stored as a value: where it is, a copy in `small`, or another one
+ * that *copy says is to be freed.
  */
-static Portal
-open_query(const char *query, const char *name)
+static ArrayType *
+get_array(Datum value, GjSmallArray *small, bool *copy)
 {
-	SPIPlanPtr	plan = SPI_prepare(query, 0, NULL);
-	Portal		portal;
-	Oid			types[2] = {InvalidOid, InvalidOid};
+	struct varlena *stored = (struct varlena *) DatumGetPointer(value);
+	ArrayType  *array;
 
-	if (plan == NULL)
-		elog(ERROR, "SPI_prepare failed: %s", SPI_result_code_string(SPI_result));
-	if (!SPI_is_cursor_plan(plan))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("%s must be one statement that returns rows", name)));
-	portal = SPI_cursor_open(NULL, plan, NULL, NULL, true);
-	for (int i = 0; i < 2 && portal->tupDesc->natts == 2; i++)
-		types[i] = TupleDescAttr(portal->tupDesc, i)->atttypid;
-	if ((types[0] != INT2OID && types[0] != INT4OID && types[0] != INT8OID) ||
-		(types[1] != INT2ARRAYOID && types[1] != INT4ARRAYOID && types[1] != INT8ARRAYOID))
-		ereport(ERROR,
-				(errcode(ERRCODE_DATATYPE_MISMATCH),
-				 errmsg("%s must return an id and a set", name),
-				 errdetail("The id is a smallint, int or bigint; the set is an array of one of these types.")));
-	return portal;
+	*copy = false;
+	/* a value that is kept out of line has a short header, too */
+	if (VARATT_IS_SHORT(stored) && !VARATT_IS_EXTERNAL(stored))
+	{
+		Size		size = VARSIZE_SHORT(stored) - VARHDRSZ_SHORT;
+
+		SET_VARSIZE(small->bytes, VARHDRSZ + size);
+		memcpy(VARDATA(small->bytes), VARDATA_SHORT(stored), size);
+		return (ArrayType *) small->bytes;
+	}
+	array = DatumGetArrayTypeP(value);
+	*copy = (Pointer) array != DatumGetPointer(value);
+	return array;
 }
 
 /*
  * Add the set of a row.
  */
-static void
-add_row(GjSets *sets, HeapTuple tuple, TupleDesc desc, const char *name, const char *what)
+static bool
+add_row(TupleTableSlot *slot, DestReceiver *dest)
 {
-	bool		isnull;
-	Datum		id = SPI_getbinval(tuple, desc, 1, &isnull);
-	Datum		set;
+	GjSetQuery *query = (GjSetQuery *) dest;
+	Oid			type = query->types[0];
+	GjSmallArray small;
 	ArrayType  *array;
 	GjElements	elements;
 	GjKind		kind;
-	Oid			type = TupleDescAttr(desc, 0)->atttypid;
+	Datum		id;
+	bool		copy;
 
-	if (isnull)
+	slot_getsomeattrs(slot, 2);
+	if (slot->tts_isnull[0])
 		ereport(ERROR,
 				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-				 errmsg("%s must not return a null id", name)));
-	set = SPI_getbinval(tuple, desc, 2, &isnull);
-	if (isnull)
-		return;
-	array = DatumGetArrayTypeP(set);
-	elements = gj_array_elements(array, &kind, what);
-	add_set(sets, type == INT2OID ? DatumGetInt16(id) : type == INT4OID ? DatumGetInt32(id) : DatumGetInt64(id),
+				 errmsg("%s must not return a null id", query->name)));
+	if (slot->tts_isnull[1])
+		return true;
+	id = slot->tts_values[0];
+	array = get_array(slot->tts_values[1], &small, &copy);
+	elements = gj_array_elements(array, &kind, query->what);
+	add_set(query->sets, type == INT2OID ? DatumGetInt16(id) : type == INT4OID ? DatumGetInt32(id) : DatumGetInt64(id),
 			elements, kind);
+	if (copy)
+		pfree(array);
+	return true;
+}
+
+/*
+ * Note the types of the columns that a query returns.
+ */
+static void
+note_types(GjSetQuery *query, TupleDesc desc)
+{
+	Oid			id = desc->natts == 2 ? TupleDescAttr(desc, 0)->atttypid : InvalidOid;
+	Oid			set = desc->natts == 2 ? TupleDescAttr(desc, 1)->atttypid : InvalidOid;
+
+	if ((id != INT2OID && id != INT4OID && id != INT8OID) ||
+		(set != INT2ARRAYOID && set != INT4ARRAYOID && set != INT8ARRAYOID))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATATYPE_MISMATCH),
+				 errmsg("%s must return an id and a set", query->name),
+				 errdetail("The id is a smallint, int or bigint; the set is an array of one of these types.")));
+	query->types[0] = id;
+	query->types[1] = set;
+}
+
+/*
+ * Make sure that the rows that come are what was expected: what the other query has called
+ * may have changed a table.
+ */
+static void
+start_rows(DestReceiver *dest, int operation, TupleDesc desc)
+{
+	GjSetQuery *query = (GjSetQuery *) dest;
+	Oid			expected = query->types[1];
+
+	note_types(query, desc);
+	if (query->types[1] != expected)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("the type of the sets of %s changed while they were read", query->name)));
+}
+
+static void
+end_rows(DestReceiver *dest)
+{
+}
+
+/*
+ * Prepare a query, and look at what it would return.
+ */
+static void
+open_query(GjSetQuery *query, const char *text, const char *name)
+{
+	query->name = name;
+	query->what = psprintf("a set of %s", name);
+	query->dest = (DestReceiver) {add_row, start_rows, end_rows, end_rows, DestNone};
+	query->plan = SPI_prepare_cursor(text, 0, NULL, CURSOR_OPT_PARALLEL_OK);
+	if (query->plan == NULL)
+		elog(ERROR, "SPI_prepare failed: %s", SPI_result_code_string(SPI_result));
+	if (!SPI_is_cursor_plan(query->plan))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("%s must be one statement that returns rows", name)));
+	note_types(query, linitial_node(CachedPlanSource, SPI_plan_get_plan_sources(query->plan))->resultDesc);
 }
 
 /*
  * Add all rows of a query.
  */
 static void
-fetch_sets(GjSets *sets, Portal portal, const char *name)
+fetch_sets(GjSets *sets, GjSetQuery *query)
 {
-	MemoryContext row_cxt = AllocSetContextCreate(CurrentMemoryContext, "gpujoin sets", ALLOCSET_DEFAULT_SIZES);
-	char	   *what = psprintf("a set of %s", name);
+	SPIExecuteOptions options = {.read_only = true,.dest = &query->dest};
+	int			result;
 
-	for (;;)
-	{
-		MemoryContext caller;
-
-		SPI_cursor_fetch(portal, true, GJ_FETCH_ROWS);
-		if (SPI_processed == 0)
-			break;
-		caller = MemoryContextSwitchTo(row_cxt);
-		for (uint64 i = 0; i < SPI_processed; i++)
-		{
-			add_row(sets, SPI_tuptable->vals[i], SPI_tuptable->tupdesc, name, what);
-			MemoryContextReset(row_cxt);
-		}
-		MemoryContextSwitchTo(caller);
-		SPI_freetuptable(SPI_tuptable);
-		CHECK_FOR_INTERRUPTS();
-	}
-	MemoryContextDelete(row_cxt);
-	SPI_cursor_close(portal);
+	query->sets = sets;
+	result = SPI_execute_plan_extended(query->plan, &options);
+	if (result < 0)
+		elog(ERROR, "SPI_execute_plan failed: %s", SPI_result_code_string(result));
 }
 
 /* An id and where its set is. */
@@ -234,18 +298,19 @@ GjSets *
 gj_sets_load(MemoryContext cxt, const char *left_query, const char *right_query)
 {
 	GjSets	   *sets = MemoryContextAllocZero(cxt, sizeof(GjSets));
-	Portal		portal[2] = {NULL, NULL};
+	GjSetQuery	queries[2] = {0};
+	int			nqueries = right_query == NULL ? 1 : 2;
 
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "SPI_connect failed");
-	portal[0] = open_query(left_query, "left_query");
+	open_query(&queries[0], left_query, "left_query");
 	if (right_query != NULL)
-		portal[1] = open_query(right_query, "right_query");
+		open_query(&queries[1], right_query, "right_query");
 
 	sets->cxt = cxt;
 	sets->kind = GJ_INT4;
-	for (int i = 0; i < 2 && portal[i] != NULL; i++)
-		if (TupleDescAttr(portal[i]->tupDesc, 1)->atttypid == INT8ARRAYOID)
+	for (int i = 0; i < nqueries; i++)
+		if (queries[i].types[1] == INT8ARRAYOID)
 			sets->kind = GJ_INT8;
 	sets->self = right_query == NULL;
 	sets->room = 1024;
@@ -255,12 +320,12 @@ gj_sets_load(MemoryContext cxt, const char *left_query, const char *right_query)
 	sets->element_room = 16384;
 	sets->elements = grow(cxt, NULL, sets->element_room, gj_element_width(sets->kind));
 
-	fetch_sets(sets, portal[0], "left_query");
+	fetch_sets(sets, &queries[0]);
 	sets->nleft = sets->nsets;
 	order_by_id(sets, 0, sets->nleft);
-	if (portal[1] != NULL)
+	if (right_query != NULL)
 	{
-		fetch_sets(sets, portal[1], "right_query");
+		fetch_sets(sets, &queries[1]);
 		order_by_id(sets, sets->nleft, sets->nsets);
 	}
 	SPI_finish();
