@@ -68,12 +68,14 @@ copy_from_peer(GjQueue *queue, void *to, const GjDevice *other, const void *from
 			   cudaStream_t stream)
 {
 	/*
-	 * Not cudaMemcpyPeerAsync: that queues all copies from a device, whoever wants them, on one stream
-	 * of that device's, where one that has to wait for its turn here holds up those for others.
+	 * The other device writes, which is a third faster over NVLink than reading from here (with
+	 * cudaMemcpyAsync).  But all copies from it, whoever wants them, go through one stream of its: one
+	 * that has to wait for its turn here holds up those for others.
 	 */
 	if (other->ordinal < GJ_MAX_PEERS && queue->device->reads[other->ordinal])
 	{
-		GJ_CUDA(queue, cudaMemcpyAsync(to, from, nbytes, cudaMemcpyDefault, stream));
+		GJ_CUDA(queue, cudaMemcpyPeerAsync(to, queue->device->ordinal, from, other->ordinal, nbytes,
+										   stream));
 		return GJ_OK;
 	}
 	if (queue->staging == NULL)

@@ -597,7 +597,8 @@ typedef struct GjDeviceOps
 	GjStatus	(*copy) (GjQueue *queue, void *to, const void *from, size_t nbytes);
 	/*
 	 * The same from the memory of another device of the same kind, where nothing is queued
-	 * that writes it.  Through host memory, and then waiting, if they have not met.
+	 * that writes it.  Through host memory, and then waiting, if they have not met.  What it has to
+	 * wait for here may hold up copies from that device to third ones, too.
 	 */
 	GjStatus	(*copy_peer) (GjQueue *queue, void *to, GjDevice *device, const void *from,
 							  size_t nbytes);

@@ -187,6 +187,8 @@ gj_exchange_end_outer(GjTeam *team)
 /*
  * Takes the parcel whose turn it is: one of each other member after the other, beginning with the one
  * that has the next number.  So no two members copy from the same one at a time when all have sent.
+ * Where others want copies from that one, it starts only when it need not wait for copies to here: these
+ * would wait for it, too (copy_peer).
  */
 static GjTask *
 take_turn(GjMember *member)
@@ -195,6 +197,8 @@ take_turn(GjMember *member)
 	uint32_t	least = n;
 	GjTask	  **at = NULL;
 
+	if (n > 2 && gj_run_is_reading(member->run))
+		return NULL;
 	for (GjTask **t = &member->inbox.first; *t; t = &(*t)->next)
 	{
 		uint32_t	turns = ((*t)->from + n - member->turn) % n;
