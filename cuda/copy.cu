@@ -69,8 +69,8 @@ copy_from_peer(GjQueue *queue, void *to, const GjDevice *other, const void *from
 {
 	/*
 	 * The other device writes, which is a third faster over NVLink than reading from here (with
-	 * cudaMemcpyAsync).  But all copies from it, whoever wants them, go through one stream of its: one
-	 * that has to wait for its turn here holds up those for others.
+	 * cudaMemcpyAsync).  But all copies from it, whoever wants them, go through one stream of its:
+	 * one that has to wait for its turn here holds up those for others.
 	 */
 	if (other->ordinal < GJ_MAX_PEERS && queue->device->reads[other->ordinal])
 	{

@@ -133,8 +133,8 @@ exchange_there(const Device &device, const Device &other, const char *how)
 }
 
 /*
- * Rounds of loads from several devices, and of bytes that are filled in, to two inboxes in turn, while
- * what is in the other one is copied to its place in the result: what an exchange does.
+ * Rounds of loads from several devices, and of bytes that are filled in, to two inboxes in turn,
+ * while what is in the other one is copied to its place in the result: what an exchange does.
  */
 static void
 load_from(const Device &device, const std::vector<GjDevice *> &others, const char *how)
@@ -176,7 +176,8 @@ load_from(const Device &device, const std::vector<GjDevice *> &others, const cha
 			if ((round + d) % 3 == 0)
 				good &= here.ops->mark(here.queue, GJ_LANE_LOAD, 4) == GJ_OK;
 		}
-		good &= here.ops->load_fill(here.queue, inbox[i] + others.size() * n, (int) round, n) == GJ_OK &&
+		good &= here.ops->load_fill(here.queue, inbox[i] + others.size() * n, (int) round, n) ==
+					GJ_OK &&
 				here.ops->mark(here.queue, GJ_LANE_LOAD, 2 + i) == GJ_OK &&
 				here.ops->after(here.queue, GJ_LANE_WORK, 2 + i) == GJ_OK &&
 				here.ops->copy(here.queue, result + round * size, inbox[i], size) == GJ_OK &&
