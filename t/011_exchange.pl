@@ -214,6 +214,13 @@ $node->safe_psql('postgres', "UPDATE other SET k = k + 1 WHERE id % 1000 = 0; VA
 is($node->safe_psql('postgres', "$session $filtered"), $node->safe_psql('postgres', "SET gpujoin.enabled = off; $filtered"), "many rows have changed, run $_: right rows") foreach 1 .. 2;
 is($node->safe_psql('postgres', 'SELECT gpujoin_cache_evict() > 0; SELECT sum(memory_resident) FROM gpujoin_devices'), "t\n0", 'kept parts give way');
 
+# many rows for several devices: parcels that wait for their turn when the last of them has been sent
+$node->append_conf('postgresql.conf', "gpujoin.cpu_devices = 4\n");
+$node->restart;
+$node->safe_psql('postgres', 'CREATE TABLE many AS SELECT i::bigint * 1000 AS k, i::bigint AS v FROM generate_series(1, 3000000) i; VACUUM ANALYZE many');
+my $many = 'SELECT count(*), sum(a.v + b.v) FROM many a JOIN many b USING (k);';
+is($node->safe_psql('postgres', "$session " . $many x 12), join("\n", ('3000000|9000003000000') x 12), 'many rows: right rows, twelve times');
+
 # gpujoind is killed while rows are exchanged
 my $run = start_psql($node, "SET gpujoin.exchange = on; SET gpujoin.fail_at = 'stall'; $queries{sums};");
 ok(wait_until(10, sub { $node->safe_psql('postgres', 'SELECT sum(memory_used) FROM gpujoin_devices') > 0 }), 'a run is at work');

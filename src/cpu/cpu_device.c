@@ -258,13 +258,22 @@ cpu_fill(GjQueue *queue, void *memory, int byte, size_t nbytes)
 static GjStatus
 cpu_mark(GjQueue *queue, GjLane lane, uint32_t m)
 {
+	queue->marked[m] = true;
+	return GJ_OK;
+}
+
+static GjStatus
+cpu_after(GjQueue *queue, GjLane lane, uint32_t m)
+{
 	return GJ_OK;
 }
 
 static GjStatus
 cpu_passed(GjQueue *queue, uint32_t m, bool wait, bool *done)
 {
-	*done = true;
+	/* all is done, but so that callers do without knowing that at once, as with a GPU: the second time */
+	*done = wait || !queue->marked[m];
+	queue->marked[m] = false;
 	return GJ_OK;
 }
 
@@ -336,7 +345,7 @@ const GjDeviceOps gj_cpu_device = {
 	.load_peer = cpu_copy_peer,
 	.load_fill = cpu_fill,
 	.mark = cpu_mark,
-	.after = cpu_mark,
+	.after = cpu_after,
 	.passed = cpu_passed,
 	.load_wait = cpu_load_wait,
 	.rebase_refs = cpu_rebase_refs,

@@ -57,6 +57,7 @@ struct GjQueue
 	GjColumn   *columns;
 	GjTile		tile;			/* of the thread that uses the queue */
 	GjPhase		phase;
+	bool		marked[GJ_MAX_MARKS];	/* nobody has asked since */
 	double		phase_start;
 	double		phase_ms[GJ_NPHASES];
 	uint32_t	row_error;		/* GjStatus; atomic */

@@ -249,7 +249,7 @@ extern GjSide *gj_side_find(GjResident *store, const GjSide *like);
 
 /*
  * The sources, one bit each, of which the device has a side that the program used last: a guess at
- * which ones a run of it need not build.
+ * which ones a run of it need not build.  None while there are other runs.
  */
 extern uint32_t gj_sides_of(GjDeviceMemory *memory, uint64_t program);
 

@@ -184,7 +184,9 @@ gj_sides_of(GjDeviceMemory *memory, uint64_t program)
 	uint32_t	sources = 0;
 
 	pthread_mutex_lock(&memory->lock);
-	for (const GjSide *side = memory->store ? memory->store->sides : NULL; side; side = side->next)
+	/* where others run as well, leases that are too small could fail them all */
+	for (const GjSide *side = memory->store && memory->nleases == 0 && !memory->first ?
+		 memory->store->sides : NULL; side; side = side->next)
 		if (side->program == program)
 			sources |= 1u << side->source;
 	pthread_mutex_unlock(&memory->lock);

@@ -230,8 +230,9 @@ gj_member_awaits_parcels(const GjMember *member)
 {
 	const GjTask *next = member->own.first;
 
+	/* some that have come may have to wait for their turn */
 	return next && next->kind == GJ_TASK_SOURCE_END && next->source == 0 &&
-		member->team->nsending > 0;
+		(member->team->nsending > 0 || member->inbox.first);
 }
 
 GjStatus

@@ -152,7 +152,7 @@ is_too_large(const GjTeam *team, uint64_t limit, uint32_t n)
 /*
  * Device memory that the run need not ask for because all devices still have inner sides that the same
  * program has used last.  Else these would go to make room for what is not built.  If they are not what
- * the run needs after all, the lease grows.
+ * the run needs after all, the lease grows.  (Not rows that are sorted: a run of these cannot start again in parts.)
  */
 static uint64_t
 kept_sides(const GjProgram *p, GjDeviceEntry **entries, uint32_t n)
@@ -270,7 +270,7 @@ open_team(GjTeam *team, GjErrorText *why)
 	/* in the same order in every run: fragments are placed by it */
 	qsort(entries, n, sizeof(entries[0]), compare_entries);
 	saved = team->exchange_step >= 0 ? gj_exchange_saves(team->program, team->exchange_step, n) :
-		team->spill ? 0 : kept_sides(team->program, entries, n);
+		team->spill || sorts_rows(team->program) ? 0 : kept_sides(team->program, entries, n);
 	nbytes = team->program->kind == GJ_PROGRAM_JOIN ? expected_need(team, limit, saved) :
 		team->program->lease;
 	/* all have room for the same tiles, or none has */
