@@ -280,6 +280,7 @@ cpu_passed(GjQueue *queue, uint32_t m, bool wait, bool *done)
 static void
 cpu_load_wait(GjQueue *queue)
 {
+	memset(queue->marked, 0, sizeof(queue->marked));
 }
 
 /* A bad reference becomes an empty one, so that nothing follows it. */
