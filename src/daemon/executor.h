@@ -140,6 +140,9 @@ extern GjStatus gj_run_copy_flags(GjRun *run, uint32_t i, uint64_t first, uint64
 /* Sends those of rows first .. end-1 that come out; the flags are then gone. */
 extern GjStatus gj_run_some_rows(GjRun *run, uint32_t i, uint64_t first, uint64_t end);
 
+/* A number that equal programs share, and hardly ever others do. */
+extern uint64_t gj_program_identity(const GjProgram *program);
+
 /*
  * Exchange: several runs of one program, one a part, each get some rows of the outer source and
  * of the inner one that `step` joins, and hand each row to the run of its part, by a hash of the
@@ -155,9 +158,6 @@ typedef struct GjExchangePlan
 	int32_t		outer_filter;
 	int32_t		inner_filter;
 } GjExchangePlan;
-
-/* A number that equal programs share, and hardly ever others do. */
-extern uint64_t gj_program_identity(const GjProgram *program);
 
 extern GjStatus gj_run_open_exchange(GjRun *run, const GjExchangePlan *plan);
 /* *done = the parcel that is being filled has its rows.  With `wait`, waits until it has. */

@@ -7,8 +7,9 @@
  * sends them on in parcels (run_split.c), which lie on the sender's device and are copied from
  * there (run_receive.c).  A parcel is a task for the other members that have a part of it, ahead of
  * all else they do once their run can take it: runs open, take sides that were kept and reserve memory
- * without waiting for each other.  Who fills the next one takes a parcel of each other member first, and more while
- * all of its own are still read: so some member always gets on.  Sources end when all parcels have
+ * without waiting for each other.  Who fills the next one takes those of others first, as far as
+ * copies to it allow (take_turn), and waits for copies while all of its own are still read: these end, so
+ * some member always gets on.  Sources end when all parcels have
  * been taken; where nothing is loaded each member ends the outer one by itself, when all have sent
  * what they have.
  *
@@ -273,16 +274,22 @@ gj_member_end_reading(GjMember *member)
 	return GJ_OK;
 }
 
+/* Looks without sleeping, unless loaders need the processors. */
+static GjSpin
+start_looking(const GjTeam *team)
+{
+	return __atomic_load_n(&team->loads, __ATOMIC_RELAXED) ? (GjSpin) {0} :
+		gj_spin_start(GJ_TEAM_SPIN_US);
+}
+
 GjStatus
 gj_member_settle(GjMember *member, uint32_t seen)
 {
 	GjTeam	   *team = member->team;
-	GjSpin		spin = {0};
+	GjSpin		spin = start_looking(team);
 	bool		wait = false;
 	GjStatus	status;
 
-	if (!__atomic_load_n(&team->loads, __ATOMIC_RELAXED))
-		spin = gj_spin_start(GJ_TEAM_SPIN_US);
 	/* what it settles it tells, too */
 	do
 	{
@@ -371,7 +378,7 @@ gj_member_get_parcel(void *arg, GjParcel *parcels, uint32_t n, GjParcel **parcel
 	return status;
 }
 
-/* Takes all parcels that have come. */
+/* Takes the parcels that have come and whose turn it is. */
 static GjStatus
 take_waiting(GjMember *member)
 {
@@ -398,21 +405,17 @@ gj_member_await_split(void *arg)
 {
 	GjMember   *member = arg;
 	GjTeam	   *team = member->team;
-	bool		looks = !__atomic_load_n(&team->loads, __ATOMIC_RELAXED);
-	GjSpin		spin = {0};
-	bool		first = true;
+	GjSpin		spin = start_looking(team);
 	bool		done = false;
-	uint32_t	seen = 0;
+	/* not what it is: parcels may have come before */
+	uint32_t	seen = __atomic_load_n(&team->told, __ATOMIC_ACQUIRE) - 1;
 
-	if (looks)
-		spin = gj_spin_start(GJ_TEAM_SPIN_US);
 	while (!done)
 	{
 		uint32_t	told = __atomic_load_n(&team->told, __ATOMIC_ACQUIRE);
 
-		if (first || told != seen)
+		if (told != seen)
 			GJ_TRY(take_waiting(member));
-		first = false;
 		seen = told;
 		GJ_TRY(gj_run_settle(member->run, false));
 		GJ_TRY(gj_run_has_split(member->run, !gj_spin_on(&spin), &done));

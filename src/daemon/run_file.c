@@ -153,21 +153,6 @@ host_output_slot(void *arg, uint8_t **memory)
 }
 
 static uint64_t
-hash_bytes(uint64_t hash, const uint8_t *bytes, size_t n)
-{
-	for (; n >= 8; n -= 8, bytes += 8)
-	{
-		int64_t		word;
-
-		memcpy(&word, bytes, 8);
-		hash = gj_hash_combine(hash, word);
-	}
-	for (; n > 0; n--)
-		hash = gj_hash_combine(hash, *bytes++);
-	return hash;
-}
-
-static uint64_t
 hash_value(const GjFileRun *file, const uint8_t *slot, uint32_t c, uint32_t row, uint64_t hash)
 {
 	const GjColumnPlace *place = &file->places[c];
@@ -177,11 +162,11 @@ hash_value(const GjFileRun *file, const uint8_t *slot, uint32_t c, uint32_t row,
 	if (gj_slot_has_nulls(slot)[c] && slot[place->nulls + row])
 		return gj_hash_combine(hash, -1);
 	if (file->types[c].kind != GJ_REF)
-		return hash_bytes(hash, value, file->types[c].width);
+		return gj_hash_bytes(hash, value, file->types[c].width);
 	memcpy(&ref, value, sizeof(ref));
 	if (gj_ref_length(ref) == GJ_REF_HELD)
 		return gj_hash_combine(hash, (int64_t) ref);
-	return hash_bytes(hash, slot + file->layout.heap + gj_ref_offset(ref), gj_ref_length(ref));
+	return gj_hash_bytes(hash, slot + file->layout.heap + gj_ref_offset(ref), gj_ref_length(ref));
 }
 
 static GjStatus

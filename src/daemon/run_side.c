@@ -20,17 +20,7 @@
 uint64_t
 gj_program_identity(const GjProgram *program)
 {
-	const uint8_t *bytes = (const uint8_t *) program;
-	uint64_t	hash = program->nbytes;
-
-	for (uint32_t i = 0; i + sizeof(int64_t) <= program->nbytes; i += sizeof(int64_t))
-	{
-		int64_t		word;
-
-		memcpy(&word, bytes + i, sizeof(word));
-		hash = gj_hash_combine(hash, word);
-	}
-	return hash;
+	return gj_hash_bytes(0, program, program->nbytes);
 }
 
 /* ---- what is asked of a side, as bytes */

@@ -150,17 +150,23 @@ is_too_large(const GjTeam *team, uint64_t limit, uint32_t n)
 }
 
 /*
- * Device memory that the run need not ask for because all devices still have inner sides that the same
+ * Device memory that the run need not ask for where its rows are exchanged, or because all devices still have inner sides that the same
  * program has used last.  Else these would go to make room for what is not built.  If they are not what
  * the run needs after all, the lease grows.  (Not rows that are sorted: a run of these cannot start again in parts.)
  */
 static uint64_t
-kept_sides(const GjProgram *p, GjDeviceEntry **entries, uint32_t n)
+saved_need(const GjTeam *team, GjDeviceEntry **entries, uint32_t n)
 {
-	uint64_t	program = gj_program_identity(p);
+	const GjProgram *p = team->program;
+	uint64_t	program;
 	uint32_t	sources = UINT32_MAX;
 	uint64_t	nbytes = 0;
 
+	if (team->exchange_step >= 0)
+		return gj_exchange_saves(p, team->exchange_step, n);
+	if (team->spill || sorts_rows(p))
+		return 0;
+	program = gj_program_identity(p);
 	for (uint32_t i = 0; i < n; i++)
 		sources &= gj_sides_of(&entries[i]->memory, program);
 	for (uint32_t i = 0; i < p->nsteps; i++)
@@ -253,7 +259,6 @@ open_team(GjTeam *team, GjErrorText *why)
 										   entries, why);
 	uint64_t	nbytes;
 	uint64_t	limit;
-	uint64_t	saved;
 	GjStatus	status = GJ_OK;
 
 	if (n == 0)
@@ -269,10 +274,8 @@ open_team(GjTeam *team, GjErrorText *why)
 	n = choose_number(team, limit, n);
 	/* in the same order in every run: fragments are placed by it */
 	qsort(entries, n, sizeof(entries[0]), compare_entries);
-	saved = team->exchange_step >= 0 ? gj_exchange_saves(team->program, team->exchange_step, n) :
-		team->spill || sorts_rows(team->program) ? 0 : kept_sides(team->program, entries, n);
-	nbytes = team->program->kind == GJ_PROGRAM_JOIN ? expected_need(team, limit, saved) :
-		team->program->lease;
+	nbytes = team->program->kind == GJ_PROGRAM_JOIN ?
+		expected_need(team, limit, saved_need(team, entries, n)) : team->program->lease;
 	/* all have room for the same tiles, or none has */
 	team->tile_pairs = GJ_MAX_TUPLES;
 	if (n > 1 && shares_tiles(team->program) && nbytes + GJ_LARGE_TILE_SPACE <= limit / 2)

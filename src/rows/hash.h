@@ -10,6 +10,8 @@
 #ifndef GJ_ROWS_HASH_H
 #define GJ_ROWS_HASH_H
 
+#include <string.h>
+
 #include "primitives.h"
 
 #define GJ_NO_SLOT		UINT64_MAX	/* what an empty slot of a table holds; no slot */
@@ -42,6 +44,24 @@ GJ_FN uint64_t
 gj_hash_combine(uint64_t hash, int64_t key)
 {
 	return gj_hash_mix(hash * 31 + (uint64_t) key);
+}
+
+/* Adds bytes to a hash, eight at a time. */
+GJ_FN uint64_t
+gj_hash_bytes(uint64_t hash, const void *bytes, uint64_t n)
+{
+	const uint8_t *at = (const uint8_t *) bytes;
+
+	for (; n >= sizeof(int64_t); n -= sizeof(int64_t), at += sizeof(int64_t))
+	{
+		int64_t		word;
+
+		memcpy(&word, at, sizeof(word));
+		hash = gj_hash_combine(hash, word);
+	}
+	for (; n > 0; n--)
+		hash = gj_hash_combine(hash, *at++);
+	return hash;
 }
 
 /* Maps a hash to 0 .. nslots-1 (Lemire: "Fast random integer generation in an interval"). */
