@@ -3,107 +3,22 @@
  *	  Rows that go to several devices: split by their keys, part by part, and the bytes of
  *	  references.
  *
- * A split is two kernels.  A warp takes strips of rows and needs no other one: the first kernel
- * reads keys alone, notes the part of each row, and counts the rows of each part in its strip.
- * Sums of these, part by part and in the order of strips, are where the strip's rows go; the second
- * kernel writes them, column by column, a strip's rows of a part next to each other.
- *
- * Where parts may be a stride apart and the key is plain, one kernel is enough: a warp that has
- * counted the rows of its strip takes places of each part for them.
+ * A split is two kernels, or one (split_tile.cuh).  Of two: a warp takes strips of rows and needs
+ * no other one.  The first kernel reads keys alone, notes the part of each row, and counts the rows
+ * of each part in its strip.  Sums of these, part by part and in the order of strips, are where the
+ * strip's rows go; the second kernel writes them, column by column, a strip's rows of a part next
+ * to each other.
  */
 #include <cub/device/device_scan.cuh>
 
-#include "../src/rows/hash.h"
 #include "load.cuh"
+#include "split_tile.cuh"
 
 /* ---- split */
 
-#define WARP 32u
 #define STRIP_STEPS 16u /* rows of a thread */
 #define STRIP_ROWS (STRIP_STEPS * WARP)
-#define BATCH 8u     /* of these, loaded together */
-#define PART_BITS 4u /* of the number of a part */
-
-static_assert(1u << PART_BITS == GJ_SPLIT_PARTS, "parts have numbers of PART_BITS bits");
-static_assert(GJ_SPLIT_PARTS <= WARP, "a lane counts the rows of a part");
-
-/* A piece; its rows are first_row, ... of all rows. */
-typedef struct Piece
-{
-	const uint32_t *rows;
-	uint32_t nrows;
-	uint32_t first_row;
-	uint32_t first_strip;
-} Piece;
-
-/* Values of a column that are wanted, or its null flags. */
-typedef struct Target
-{
-	void *to;
-	uint32_t width;
-} Target;
-
-/* What the kernels read and write; all but the numbers and `parts` is device memory. */
-typedef struct Input
-{
-	const Piece *pieces;
-	const GjColumn *keys; /* nkeys of each piece */
-	const Target *targets;
-	const void *const *from; /* ntargets of each piece; NULL: all are 0 */
-	uint8_t *part;           /* of each row */
-	uint32_t *counts;        /* of part p in strip s at [p * nstrips + s] */
-	uint32_t *taken;         /* places of each part that split_at_once has taken */
-	GjSplitParts *parts;     /* pinned host memory */
-	uint32_t nrows;          /* of all pieces */
-	uint32_t npieces;
-	uint32_t nstrips;
-	uint32_t ntargets;
-	uint32_t nparts;
-	uint32_t null_part;
-	uint32_t nkeys;
-	uint32_t stride; /* of parts; 0: two kernels */
-	bool computed;   /* keys are those of the piece's rows 0, 1, ..., not of what `rows` says */
-} Input;
-
-/* Rows first .. first+n-1 of a piece. */
-typedef struct Strip
-{
-	uint32_t piece;
-	uint32_t first;
-	uint32_t n;
-} Strip;
-
-/* The strip of that number; every piece has one. */
-static __device__ __forceinline__ Strip
-find_strip(const Input &input, uint32_t number)
-{
-	Strip strip;
-
-	strip.piece = gj_last(0, input.npieces,
-						  [&](uint32_t p) { return input.pieces[p].first_strip <= number; });
-	strip.first = (number - input.pieces[strip.piece].first_strip) * STRIP_ROWS;
-	strip.n = min(STRIP_ROWS, input.pieces[strip.piece].nrows - strip.first);
-	return strip;
-}
-
-/* The bits of a number below 1 << PART_BITS in all lanes of the warp. */
-static __device__ __forceinline__ void
-part_bits(uint32_t part, uint32_t (&bits)[PART_BITS])
-{
-#pragma unroll
-	for (uint32_t b = 0; b < PART_BITS; b++)
-		bits[b] = __ballot_sync(0xFFFFFFFF, part >> b & 1);
-}
-
-/* Those lanes among `lanes` whose number is `part`. */
-static __device__ __forceinline__ uint32_t
-lanes_of_part(const uint32_t (&bits)[PART_BITS], uint32_t part, uint32_t lanes)
-{
-#pragma unroll
-	for (uint32_t b = 0; b < PART_BITS; b++)
-		lanes &= part >> b & 1 ? bits[b] : ~bits[b];
-	return lanes;
-}
+#define BATCH 8u /* of these, loaded together */
 
 /* Parts of BATCH rows of a piece, of which the bits of `wanted` tell those that are there. */
 static __device__ __forceinline__ void
@@ -164,20 +79,6 @@ struct PartCounts
 };
 
 static_assert(STRIP_STEPS < 256, "a thread counts the rows of a part in a byte");
-
-/* A key of all rows of a piece that is an integer and never NULL. */
-static __host__ __device__ __forceinline__ bool
-is_plain_key(const GjColumn &key)
-{
-	return key.nulls == NULL && (key.kind == GJ_INT8 || key.kind == GJ_INT4);
-}
-
-/* The part of a row by such a key. */
-static __device__ __forceinline__ uint32_t
-plain_part(const Input &input, int64_t value)
-{
-	return gj_hash_part(gj_hash_combine(0, value), input.nparts);
-}
 
 /* True if the keys of a strip can be found by count_plain. */
 static __device__ __forceinline__ bool
@@ -254,7 +155,7 @@ __launch_bounds__(GJ_THREADS) split_count(const __grid_constant__ Input input)
 	if (number >= input.nstrips)
 		return;
 
-	const Strip strip = find_strip(input, number);
+	const Strip strip = find_strip(input, number, STRIP_ROWS);
 	const Piece piece = input.pieces[strip.piece];
 	const GjColumn *keys = input.keys + (size_t) strip.piece * input.nkeys;
 	uint8_t *to = input.part + piece.first_row + strip.first;
@@ -417,7 +318,7 @@ __launch_bounds__(GJ_THREADS, 3) split_write(const __grid_constant__ Input input
 		return;
 
 	const uint32_t next = first_place(input, number, lane);
-	const Strip strip = find_strip(input, number);
+	const Strip strip = find_strip(input, number, STRIP_ROWS);
 	const Piece piece = input.pieces[strip.piece];
 	const uint8_t *part = input.part + piece.first_row + strip.first;
 
@@ -427,86 +328,7 @@ __launch_bounds__(GJ_THREADS, 3) split_write(const __grid_constant__ Input input
 	write_rows(input, strip, piece, lane, next, at);
 }
 
-/* ---- split in one kernel */
-
-/* The parts of the lane's rows of a strip, by one key that is an integer and never NULL. */
-template <typename T>
-static __device__ __forceinline__ void
-plain_parts(const Input &input, const Strip &strip, const Piece &piece, const T *key, uint32_t lane,
-			uint32_t (&part)[STRIP_STEPS])
-{
-	T value[STRIP_STEPS];
-
-#pragma unroll
-	for (uint32_t s = 0; s < STRIP_STEPS; s++)
-	{
-		const uint32_t r = lane + s * WARP;
-
-		value[s] = 0;
-		if (r < strip.n)
-			value[s] = key[piece.rows == NULL ? strip.first + r : piece.rows[strip.first + r]];
-	}
-#pragma unroll
-	for (uint32_t s = 0; s < STRIP_STEPS; s++)
-		part[s] = plain_part(input, value[s]);
-}
-
-/* words: of PartCounts, for all parts; with few of them more blocks pay. */
-template <uint32_t words>
-static __global__ void
-__launch_bounds__(GJ_THREADS, words == 1 ? 4 : 3) split_at_once(const __grid_constant__ Input input)
-{
-	const uint32_t number = (blockIdx.x * GJ_THREADS + threadIdx.x) / WARP;
-	const uint32_t lane = threadIdx.x % WARP;
-	PartCounts<words> counts = {};
-	uint32_t at[STRIP_STEPS];
-	uint32_t next = 0;
-	bool full = false;
-
-	if (number >= input.nstrips)
-		return;
-
-	const Strip strip = find_strip(input, number);
-	const Piece piece = input.pieces[strip.piece];
-	const GjColumn &key = input.keys[strip.piece];
-
-	if (key.kind == GJ_INT8)
-		plain_parts(input, strip, piece, (const int64_t *) key.data, lane, at);
-	else
-		plain_parts(input, strip, piece, (const int32_t *) key.data, lane, at);
-#pragma unroll
-	for (uint32_t s = 0; s < STRIP_STEPS; s++)
-	{
-		if (lane + s * WARP < strip.n)
-			counts.add(at[s]);
-	}
-
-	const uint32_t count = counts.sum(lane);
-
-	if (lane < input.nparts)
-	{
-		next = atomicAdd(&input.taken[lane], count);
-		full = next + count > input.stride;
-		next += lane * input.stride;
-	}
-	if (!__any_sync(0xFFFFFFFF, full))
-		write_rows(input, strip, piece, lane, next, at);
-}
-
-/* Where the parts are that split_at_once has written; a thread for each. */
-static __global__ void
-tell_parts(const __grid_constant__ Input input)
-{
-	const uint32_t part = threadIdx.x;
-	const uint32_t n = input.taken[part];
-
-	input.parts->start[part] = part * input.stride;
-	input.parts->end[part] = part * input.stride + n;
-	if (n > input.stride)
-		input.parts->full = true;
-}
-
-/* True if all keys are such as plain_parts reads. */
+/* True if all keys are such as split_at_once reads. */
 static bool
 has_plain_key(const GjSplit *split)
 {
@@ -563,7 +385,7 @@ GjStatus
 gj_split_reserve(GjQueue *queue, uint32_t n, uint32_t ncolumns, uint32_t nkeys)
 {
 	const uint64_t nstrips = gj_blocks(n, STRIP_ROWS) + GJ_SPLIT_PIECES;
-	const Places places = lay_out(n, nstrips, GJ_SPLIT_PIECES, 2 * ncolumns, nkeys, GJ_SPLIT_PARTS);
+	const Places places = lay_out(n, nstrips, GJ_SPLIT_PIECES, 3 * ncolumns, nkeys, GJ_SPLIT_PARTS);
 	size_t count_bytes = 0;
 	size_t ref_bytes = 0; /* of what gj_ref_bytes adds up */
 	void *memory;
@@ -579,22 +401,46 @@ gj_split_reserve(GjQueue *queue, uint32_t n, uint32_t ncolumns, uint32_t nkeys)
 	return gj_scratch(queue, GJ_SCRATCH_CUB, max(count_bytes, ref_bytes), &memory);
 }
 
-/* Describes what is wanted of a column, data or null flags. */
+/* Describes a target; `offset`: bytes of a value before it. */
 static void
-add_target(const GjSplit *split, uint32_t column, bool nulls, const GjColumn *to, Input *input,
-		   Target *targets, const void **from, uint32_t ntargets)
+add_target(const GjSplit *split, uint32_t column, bool nulls, Target target, size_t offset,
+		   Input *input, Target *targets, const void **from, uint32_t ntargets)
 {
 	const uint32_t t = input->ntargets++;
 
-	targets[t].to = (void *) (nulls ? (const void *) to->nulls : to->data);
-	targets[t].width = nulls ? 1 : to->width;
+	target.to = (uint8_t *) target.to + offset;
+	targets[t] = target;
 	for (uint32_t p = 0, of = 0; p < split->npieces; p++)
 	{
 		const GjColumn *piece = &split->pieces[p].columns[column];
+		const void *data = nulls ? (const void *) piece->nulls : piece->data;
 
 		if (split->pieces[p].nrows > 0)
-			from[(size_t) of++ * ntargets + t] = nulls ? (const void *) piece->nulls : piece->data;
+			from[(size_t) of++ * ntargets + t] =
+				data == NULL ? NULL : (const uint8_t *) data + offset;
 	}
+}
+
+/* True if split_at_once writes the column's values in halves. */
+static bool
+has_halves(const Input *input, const GjColumn *column)
+{
+	return input->stride > 0 && column->width == 2 * sizeof(uint64_t);
+}
+
+/* Describes what is wanted of a column, data and null flags. */
+static void
+add_column(const GjSplit *split, uint32_t column, const GjColumn *to, Input *input, Target *targets,
+		   const void **from, uint32_t ntargets)
+{
+	const uint32_t nparts = has_halves(input, to) ? 2 : 1;
+	const Target values = {(void *) to->data, to->width / nparts, nparts};
+	const Target flags = {(void *) to->nulls, 1, 1};
+
+	for (uint32_t i = 0; i < nparts && to->data != NULL; i++)
+		add_target(split, column, false, values, i * values.width, input, targets, from, ntargets);
+	if (to->nulls != NULL)
+		add_target(split, column, true, flags, 0, input, targets, from, ntargets);
 }
 
 /* Key k of a piece whose rows are `first`, ... of all. */
@@ -612,10 +458,10 @@ key_column(const GjSplit *split, const GjSplitPiece *piece, uint32_t k, uint32_t
 	return column;
 }
 
-/* Lays out in host memory what the kernels read of the pieces. */
+/* Lays out in host memory what the kernels read; strips have strip_rows rows. */
 static void
 describe(const GjSplit *split, const GjColumn *to, const Places &places, uint32_t ntargets,
-		 uint8_t *memory, Input *input)
+		 uint32_t strip_rows, uint8_t *memory, Input *input)
 {
 	Piece *pieces = (Piece *) memory;
 	GjColumn *keys = (GjColumn *) (memory + places.keys);
@@ -634,20 +480,15 @@ describe(const GjSplit *split, const GjColumn *to, const Places &places, uint32_
 			*keys++ = key_column(split, piece, k, first_row);
 		pieces[of++] = {piece->rows, piece->nrows, first_row, first_strip};
 		first_row += piece->nrows;
-		first_strip += gj_blocks(piece->nrows, STRIP_ROWS);
+		first_strip += gj_blocks(piece->nrows, strip_rows);
 	}
 	for (uint32_t c = 0; c < split->ncolumns; c++)
-	{
-		if (to[c].data != NULL)
-			add_target(split, c, false, &to[c], input, targets, from, ntargets);
-		if (to[c].nulls != NULL)
-			add_target(split, c, true, &to[c], input, targets, from, ntargets);
-	}
+		add_column(split, c, &to[c], input, targets, from, ntargets);
 }
 
 /* Brings what the kernels read to the device, with room for what they write besides. */
 static GjStatus
-upload(GjQueue *queue, const GjSplit *split, const GjColumn *to, Input *input)
+upload(GjQueue *queue, const GjSplit *split, const GjColumn *to, uint32_t strip_rows, Input *input)
 {
 	uint32_t ntargets = 0;
 	uint8_t *host;
@@ -655,7 +496,8 @@ upload(GjQueue *queue, const GjSplit *split, const GjColumn *to, Input *input)
 	cudaError_t error;
 
 	for (uint32_t c = 0; c < split->ncolumns; c++)
-		ntargets += (to[c].data != NULL) + (to[c].nulls != NULL);
+		ntargets +=
+			(to[c].data != NULL) * (has_halves(input, &to[c]) ? 2 : 1) + (to[c].nulls != NULL);
 
 	const Places places = lay_out(input->nrows, input->nstrips, input->npieces, ntargets,
 								  split->nkeys, split->nparts);
@@ -665,7 +507,7 @@ upload(GjQueue *queue, const GjSplit *split, const GjColumn *to, Input *input)
 	host = (uint8_t *) calloc(1, places.described);
 	if (host == NULL)
 		return GJ_OUT_OF_HOST_MEMORY;
-	describe(split, to, places, ntargets, host, input);
+	describe(split, to, places, ntargets, strip_rows, host, input);
 	input->pieces = (const Piece *) device;
 	input->keys = (const GjColumn *) (device + places.keys);
 	input->targets = (const Target *) (device + places.targets);
@@ -681,9 +523,10 @@ upload(GjQueue *queue, const GjSplit *split, const GjColumn *to, Input *input)
 }
 
 static GjStatus
-count_first(GjQueue *queue, const Input &input, uint32_t nblocks)
+count_first(GjQueue *queue, const Input &input)
 {
 	const auto count = input.nparts <= 4 ? split_count<1> : split_count<GJ_SPLIT_PARTS / 4>;
+	const uint32_t nblocks = gj_blocks((uint64_t) input.nstrips * WARP, GJ_THREADS);
 
 	count<<<nblocks, GJ_THREADS, 0, queue->stream>>>(input);
 	GJ_LAUNCHED(queue, "split_count");
@@ -695,11 +538,11 @@ count_first(GjQueue *queue, const Input &input, uint32_t nblocks)
 }
 
 static GjStatus
-at_once(GjQueue *queue, const Input &input, uint32_t nblocks)
+at_once(GjQueue *queue, const Input &input)
 {
-	const auto split = input.nparts <= 4 ? split_at_once<1> : split_at_once<GJ_SPLIT_PARTS / 4>;
+	const auto split = input.lists ? split_at_once<true> : split_at_once<false>;
 
-	split<<<nblocks, GJ_THREADS, 0, queue->stream>>>(input);
+	split<<<input.nstrips, GJ_THREADS, 0, queue->stream>>>(input);
 	GJ_LAUNCHED(queue, "split_at_once");
 	tell_parts<<<1, input.nparts, 0, queue->stream>>>(input);
 	GJ_LAUNCHED(queue, "tell_parts");
@@ -712,7 +555,7 @@ gj_split(GjQueue *queue, const GjSplit *split, const GjColumn *to, bool (*stop)(
 {
 	GjSplitParts *pinned = &queue->pinned->split_parts;
 	Input input = {};
-	uint32_t nblocks;
+	uint32_t strip_rows;
 
 	*parts = pinned;
 	GJ_TRY(gj_enter(queue));
@@ -721,22 +564,23 @@ gj_split(GjQueue *queue, const GjSplit *split, const GjColumn *to, bool (*stop)(
 	input.nkeys = split->nkeys;
 	input.parts = pinned;
 	input.stride = has_plain_key(split) ? split->stride : 0;
+	strip_rows = input.stride > 0 ? TILE_ROWS : STRIP_ROWS;
 	pinned->full = false;
 	input.computed = split->keys != NULL;
 	for (uint32_t p = 0; p < split->npieces; p++)
 	{
 		input.nrows += split->pieces[p].nrows;
 		input.npieces += split->pieces[p].nrows > 0;
-		input.nstrips += gj_blocks(split->pieces[p].nrows, STRIP_ROWS);
+		input.lists |= split->pieces[p].rows != NULL;
+		input.nstrips += gj_blocks(split->pieces[p].nrows, strip_rows);
 	}
 	if (input.nrows == 0)
 	{
 		memset(pinned, 0, sizeof(*pinned));
 		return GJ_OK;
 	}
-	GJ_TRY(upload(queue, split, to, &input));
-	nblocks = gj_blocks((uint64_t) input.nstrips * WARP, GJ_THREADS);
-	return input.stride > 0 ? at_once(queue, input, nblocks) : count_first(queue, input, nblocks);
+	GJ_TRY(upload(queue, split, to, strip_rows, &input));
+	return input.stride > 0 ? at_once(queue, input) : count_first(queue, input);
 }
 
 /* ---- references */

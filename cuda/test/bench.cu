@@ -248,7 +248,8 @@ bench_split(const Device &device)
 	const uint32_t n = npieces * 757000;
 	Program program;
 	Queue q(device, program);
-	const int64_t *keys = q.upload(shuffled(n, n));
+	const std::vector<int64_t> some = shuffled(n, n);
+	const int64_t *const data[] = {q.upload(some), q.upload(some)};
 	std::vector<GjColumn> columns(2 * npieces);
 	std::vector<GjSplitPiece> pieces(npieces);
 	std::vector<GjColumn> to(2);
@@ -257,11 +258,12 @@ bench_split(const Device &device)
 
 	for (GjColumn &c : columns)
 	{
-		const size_t piece = (&c - columns.data()) / 2;
+		const size_t i = &c - columns.data();
+		const size_t piece = i / 2;
 
 		c.kind = GJ_INT8;
 		c.width = 8;
-		c.data = keys + piece * 757000;
+		c.data = data[i % 2] + piece * 757000;
 		pieces[piece] = {&columns[2 * piece], NULL, 757000};
 	}
 	for (GjColumn &c : to)

@@ -56,9 +56,10 @@ is_float(const Column &c)
 	return c.type.kind == GJ_FLOAT8 || c.type.kind == GJ_FLOAT4;
 }
 
-/* n rows in pieces of many sizes; every other one is a list of rows. */
+/* n rows in pieces of many sizes; with `lists` every other one is a list of rows. */
 static HostRows
-random_pieces(Random &random, uint32_t n, uint32_t range, const std::vector<uint32_t> &keys)
+random_pieces(Random &random, uint32_t n, uint32_t range, const std::vector<uint32_t> &keys,
+			  bool lists = true)
 {
 	HostRows host;
 
@@ -67,9 +68,9 @@ random_pieces(Random &random, uint32_t n, uint32_t range, const std::vector<uint
 	{
 		const uint32_t left = n - done;
 		/* also none, a tile's worth and less, and what is left */
-		const uint32_t some[] = {left, 0, 1, 511, 512, 513, 8191, 8193, left / 2, left};
-		const uint32_t m = p > 200 ? left : std::min(left, some[random() % 10]);
-		const bool list = random() % 2 == 0;
+		const uint32_t some[] = {left, 0, 1, 511, 512, 513, 1023, 1025, 8191, 8193, left / 2, left};
+		const uint32_t m = p > 200 ? left : std::min(left, some[random() % 12]);
+		const bool list = random() % 2 == 0 && lists;
 		const uint32_t all = list ? m + m / 2 + 1 : m;
 		std::vector<Column> columns;
 
@@ -406,9 +407,9 @@ check_strides(const Device &device, const HostRows &host, uint32_t nparts, uint3
 
 /* Pieces whose only key is a column that is never NULL. */
 static HostRows
-plain_pieces(Random &random, uint32_t n, uint32_t range, uint32_t key)
+plain_pieces(Random &random, uint32_t n, uint32_t range, uint32_t key, bool lists)
 {
-	HostRows host = random_pieces(random, n, range, {key});
+	HostRows host = random_pieces(random, n, range, {key}, lists);
 
 	for (std::vector<Column> &columns : host.piece)
 		columns[key].nulls.clear();
@@ -430,7 +431,7 @@ test_strides(const Device &device)
 			{
 				const std::string where = at(n) + ", parts = " + std::to_string(nparts) +
 										  ", strides, key " + std::to_string(key);
-				const HostRows host = plain_pieces(random, n, n, key);
+				const HostRows host = plain_pieces(random, n, n, key, key > 0);
 				size_t most = 0;
 
 				for (const std::vector<Place> &part : rows_by_part(host, nparts, nparts / 2))

@@ -185,16 +185,15 @@ await_split(GjRun *run, const GjSplitSide *side)
 	return gj_run_has_split(run, true, &done);
 }
 
-/* Fills the parcel with the n rows of all pieces.  Waits.  *busy: the device has more to do by then. */
+/* Fills the parcel with the n rows of all pieces.  Waits. */
 static GjStatus
-fill_parcel(GjRun *run, GjSplitSide *side, uint32_t n, GjParcel *parcel, bool *busy)
+fill_parcel(GjRun *run, GjSplitSide *side, uint32_t n, GjParcel *parcel)
 {
 	const GjSplitParts *parts;
 
 	GJ_TRY(split_pieces(run, side, n, parcel, &parts));
-	/* what came before is worked on while the parcel is handed over */
-	*busy = side->source == 0 && gj_run_joins_ahead(run) && gj_run_has_sent(run);
-	if (*busy)
+	/* what came before is worked on while the parcel is handed over and the next one is begun */
+	if (side->source == 0 && gj_run_joins_ahead(run) && gj_run_has_sent(run))
 		GJ_TRY(gj_run_join_sent(run));
 	GJ_TRY(await_split(run, side));
 	if (parts->full)
@@ -310,7 +309,6 @@ send_pieces(GjRun *run, GjSplitSide *side, bool *fits)
 	GjWork	   *work = &run->work;
 	uint32_t	n = x->nwaiting;
 	GjParcel   *parcel;
-	bool		busy;
 
 	*fits = true;
 	/* rows may be received meanwhile, and change what the queue's columns are */
@@ -320,7 +318,7 @@ send_pieces(GjRun *run, GjSplitSide *side, bool *fits)
 		GJ_TRY(filter_pieces(run, side, &n));
 	if (n == 0)
 		return GJ_OK;
-	GJ_TRY(fill_parcel(run, side, n, parcel, &busy));
+	GJ_TRY(fill_parcel(run, side, n, parcel));
 	memset(parcel->heap_start, 0, sizeof(parcel->heap_start));
 	if (side->nrefs > 0)
 		GJ_TRY(fill_heap(run, side, n, parcel, fits));
@@ -329,7 +327,8 @@ send_pieces(GjRun *run, GjSplitSide *side, bool *fits)
 	parcel->source = side->source;
 	GJ_TRY(run->host->send_parcel(run->host->arg, parcel));
 	GJ_TRY(gj_run_take_own(run, parcel));
-	return side->source == 0 && !busy ? gj_run_join_own(run) : GJ_OK;
+	/* rows that can pass the steps behind the next split wait for it: who gets the others goes first */
+	return side->source == 0 && !gj_run_joins_ahead(run) ? gj_run_join_own(run) : GJ_OK;
 }
 
 static void
