@@ -1,6 +1,6 @@
 /*
  * run_member.c
- *	  A device of a team and its thread: its tasks, its runs, and what these ask for.
+ *	  A device of a team: its tasks, its runs, and what these ask for.  It has a thread (run_thread.c).
  *
  * A member that fails tells the team, whose first failure is the run's.  The output ring
  * belongs to one member at a time, from its slot to its batch.
@@ -9,7 +9,6 @@
 #include "run_team_state.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,9 +18,6 @@
 #include "../wire/messages.h"
 #include "resident.h"
 #include "spin.h"
-
-/* what the cpu device works on lies here: some 400 kB, and three times that with sanitizers */
-#define GJ_MEMBER_STACK		(4 * 1024 * 1024)
 
 /* How long a member looks for a task before it waits for its device, which takes some 0.01 ms. */
 #define GJ_REST_SPIN_US		50
@@ -135,6 +131,13 @@ member_output_slot(void *arg, uint8_t **memory)
 	return status;
 }
 
+/* States go to the member's own memory. */
+static bool
+member_output_ready(void *arg)
+{
+	return ((GjMember *) arg)->team->program->output == GJ_OUTPUT_AGGREGATES;
+}
+
 static GjStatus
 member_send_batch(void *arg, uint32_t nrows)
 {
@@ -195,7 +198,7 @@ make_host(GjMember *member)
 	/* nothing is asked of members: gj_team_ask */
 	member->host = (GjRunHost) {
 		.arg = member,.stop = member_stop,.output_slot = member_output_slot,
-		.send_batch = member_send_batch,.slot_free = member_slot_free,
+		.output_ready = member_output_ready,.send_batch = member_send_batch,.slot_free = member_slot_free,
 		.take_tile = member_take_tile,.tile_pairs = member->team->tile_pairs
 	};
 	if (member->team->exchange_step >= 0)
@@ -634,8 +637,8 @@ gj_team_await(GjTeam *team)
 		pthread_cond_wait(&team->work, &team->lock);
 }
 
-static void
-work_for(GjMember *member)
+void
+gj_member_work(GjMember *member)
 {
 	GjTeam    *team = member->team;
 
@@ -694,106 +697,4 @@ work_for(GjMember *member)
 	if ((team->exchange_step < 0 || team->finished) &&
 		gj_member_close_run(member) == GJ_DEVICE_LOST)
 		member->lost = true;
-}
-
-/*
- * A thread that has left a member looks for another one for a moment, as session threads do: each
- * that looks takes one that waits, if there is any, before it ends.
- */
-static struct
-{
-	pthread_mutex_t lock;
-	pthread_cond_t left;
-	uint32_t	nlooking;		/* guarded by the lock */
-	uint32_t	nwaiting;		/* atomic, written under the lock: never more than look */
-	GjMember   *first;
-}			pool = {.lock = PTHREAD_MUTEX_INITIALIZER,.left = PTHREAD_COND_INITIALIZER};
-
-/* Leaves a member, which may be gone then, and looks for the next one.  NULL: there is none. */
-static GjMember *
-next_member(GjMember *member)
-{
-	pthread_mutex_lock(&pool.lock);
-	__atomic_store_n(&member->working, false, __ATOMIC_RELEASE);
-	pthread_cond_broadcast(&pool.left);
-	pool.nlooking++;
-	pthread_mutex_unlock(&pool.lock);
-	gj_spin_while(&pool.nwaiting, 0, GJ_SPIN_US);
-	pthread_mutex_lock(&pool.lock);
-	pool.nlooking--;
-	member = pool.first;
-	if (member)
-	{
-		pool.first = member->next;
-		__atomic_store_n(&pool.nwaiting, pool.nwaiting - 1, __ATOMIC_RELAXED);
-	}
-	pthread_mutex_unlock(&pool.lock);
-	return member;
-}
-
-static void *
-member_main(void *arg)
-{
-	GjMember   *member = arg;
-
-	while (member)
-	{
-		work_for(member);
-		member = next_member(member);
-	}
-	return NULL;
-}
-
-/* Gives the member to a thread that looks for one; false: there is none. */
-static bool
-find_thread(GjMember *member)
-{
-	bool		found;
-
-	pthread_mutex_lock(&pool.lock);
-	found = pool.nwaiting < pool.nlooking;
-	if (found)
-	{
-		member->next = pool.first;
-		pool.first = member;
-		__atomic_store_n(&pool.nwaiting, pool.nwaiting + 1, __ATOMIC_RELEASE);
-	}
-	pthread_mutex_unlock(&pool.lock);
-	return found;
-}
-
-void
-gj_member_await_end(GjMember *member)
-{
-	GjSpin		spin = gj_spin_start(GJ_TEAM_SPIN_US);
-
-	while (__atomic_load_n(&member->working, __ATOMIC_ACQUIRE) && gj_spin_on(&spin))
-		;
-	/* it may still be about to leave: the lock is free when it has */
-	pthread_mutex_lock(&pool.lock);
-	while (member->working)
-		pthread_cond_wait(&pool.left, &pool.lock);
-	pthread_mutex_unlock(&pool.lock);
-}
-
-bool
-gj_member_start(GjMember *member)
-{
-	pthread_attr_t attr;
-	pthread_t	thread;
-	sigset_t	all,
-				old;
-
-	member->started = member->working = true;
-	if (find_thread(member))
-		return true;
-	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, GJ_MEMBER_STACK);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	member->started = pthread_create(&thread, &attr, member_main, member) == 0;
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	pthread_attr_destroy(&attr);
-	return member->started;
 }

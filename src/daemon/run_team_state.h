@@ -1,6 +1,6 @@
 /*
  * run_team_state.h
- *	  What run_team.c, run_team_open.c, run_member.c, run_exchange.c, run_partition.c and run_pass.c share.
+ *	  What run_team.c, run_team_open.c, run_member.c, run_thread.c, run_exchange.c, run_partition.c and run_pass.c share.
  *
  * `lock` guards what says so; the rest belongs to the session's thread, or to the thread of
  * a member while it works.
@@ -220,13 +220,18 @@ struct GjTeam
 	GjRunStats	stats;			/* merged */
 };
 
-/* ---- run_member.c */
+/* ---- run_thread.c */
 
-/* Finds the member a thread, one that has just left another one or a new one. */
+/* Finds the member a thread, one that has left another one or a new one. */
 extern bool gj_member_start(GjMember *member);
 
 /* Waits until the thread has left the member, after the team was told to close. */
 extern void gj_member_await_end(GjMember *member);
+
+/* ---- run_member.c */
+
+/* What the thread does until the team is told to close. */
+extern void gj_member_work(GjMember *member);
 
 /* Prepares a run of the member's, in any thread: gj_run_prepare. */
 extern GjStatus gj_member_prepare_run(GjMember *member, const GjProgram *program);
