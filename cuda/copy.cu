@@ -62,22 +62,19 @@ stage_peer(GjQueue *queue, const GjDevice *other, const void *from, size_t nbyte
 	return GJ_OK;
 }
 
-/* The same bytes to `to`, on a stream of the queue. */
-static GjStatus
-copy_from_peer(GjQueue *queue, void *to, const GjDevice *other, const void *from, size_t nbytes,
-			   cudaStream_t stream)
+/* True if each can reach the other one's memory. */
+static bool
+have_met(const GjDevice *device, const GjDevice *other)
 {
-	/*
-	 * The other device writes, which is a third faster over NVLink than reading from here (with
-	 * cudaMemcpyAsync).  But all copies from it, whoever wants them, go through one stream of its:
-	 * one that has to wait for its turn here holds up those for others.
-	 */
-	if (other->ordinal < GJ_MAX_PEERS && queue->device->reads[other->ordinal])
-	{
-		GJ_CUDA(queue, cudaMemcpyPeerAsync(to, queue->device->ordinal, from, other->ordinal, nbytes,
-										   stream));
-		return GJ_OK;
-	}
+	return other->ordinal < GJ_MAX_PEERS && device->ordinal < GJ_MAX_PEERS &&
+		   device->reads[other->ordinal] && other->reads[device->ordinal];
+}
+
+/* Copies the bytes through host memory.  Waits. */
+static GjStatus
+copy_staged(GjQueue *queue, void *to, const GjDevice *other, const void *from, size_t nbytes,
+			cudaStream_t stream)
+{
 	if (queue->staging == NULL)
 		GJ_CUDA(queue, cudaHostAlloc(&queue->staging, GJ_STAGING_BYTES, cudaHostAllocPortable));
 	for (size_t done = 0, n; done < nbytes; done += n)
@@ -101,7 +98,13 @@ gj_copy_peer(GjQueue *queue, void *to, GjDevice *other, const void *from, size_t
 	if (other == queue->device)
 		return gj_copy(queue, to, from, nbytes);
 	GJ_TRY(gj_enter(queue));
-	return nbytes == 0 ? GJ_OK : copy_from_peer(queue, to, other, from, nbytes, queue->stream);
+	if (nbytes == 0)
+		return GJ_OK;
+	if (!have_met(queue->device, other))
+		return copy_staged(queue, to, other, from, nbytes, queue->stream);
+	GJ_CUDA(queue, cudaMemcpyPeerAsync(to, queue->device->ordinal, from, other->ordinal, nbytes,
+									   queue->stream));
+	return GJ_OK;
 }
 
 GjStatus
@@ -175,17 +178,70 @@ gj_load_copy(GjQueue *queue, void *to, const void *from, size_t nbytes)
 	return load_kind(queue, to, from, nbytes, cudaMemcpyDeviceToDevice);
 }
 
+/* What a new stream of another device needs; it starts where the stream of loads is. */
+static GjStatus
+make_peer(GjQueue *queue, GjPeer *peer)
+{
+	cudaEvent_t here = NULL;
+
+	GJ_CUDA(queue, cudaEventCreateWithFlags(&peer->done, cudaEventDisableTiming));
+	GJ_CUDA(queue, cudaStreamCreateWithFlags(&peer->stream, cudaStreamNonBlocking));
+	GJ_TRY(gj_enter(queue));
+	GJ_TRY(record_event(queue, &here, queue->kit->load));
+	/* a wait that was queued does not need the event to stay as it is */
+	queue->kit->mark[queue->kit->nmarks++] = here;
+	GJ_CUDA(queue, cudaStreamWaitEvent(peer->stream, here, 0));
+	return GJ_OK;
+}
+
+/*
+ * The other device writes, on a stream of its own for each queue that wants copies: so none of them
+ * waits for another one's turn, as with cudaMemcpyPeerAsync, which puts all copies from a device on
+ * one stream of it, and they are faster than where many devices read (cudaMemcpyAsync from here).
+ */
 GjStatus
 gj_load_peer(GjQueue *queue, void *to, GjDevice *other, const void *from, size_t nbytes)
 {
 	cudaStream_t stream = NULL;
+	GjPeer *peer;
 
 	if (other == queue->device)
 		return gj_load_copy(queue, to, from, nbytes);
 	if (nbytes == 0)
 		return GJ_OK;
 	GJ_TRY(begin_load(queue, &stream));
-	return copy_from_peer(queue, to, other, from, nbytes, stream);
+	if (!have_met(queue->device, other))
+		return copy_staged(queue, to, other, from, nbytes, stream);
+	peer = &queue->kit->peer[other->ordinal];
+	if (peer->stream == NULL)
+	{
+		GjStatus status;
+
+		GJ_CUDA(queue, cudaSetDevice(other->ordinal));
+		status = make_peer(queue, peer);
+		GJ_TRY(gj_enter(queue));
+		GJ_TRY(status);
+	}
+	GJ_CUDA(queue, cudaMemcpyAsync(to, from, nbytes, cudaMemcpyDeviceToDevice, peer->stream));
+	queue->peers |= (uint64_t) 1 << other->ordinal;
+	return GJ_OK;
+}
+
+/* Has the stream of loads wait for copies that were queued on others. */
+static GjStatus
+join_peers(GjQueue *queue)
+{
+	for (uint32_t i = 0; queue->peers >> i != 0 && i < GJ_MAX_PEERS; i++)
+	{
+		const GjPeer *peer = &queue->kit->peer[i];
+
+		if (!(queue->peers >> i & 1))
+			continue;
+		GJ_CUDA(queue, cudaEventRecord(peer->done, peer->stream));
+		GJ_CUDA(queue, cudaStreamWaitEvent(queue->kit->load, peer->done, 0));
+	}
+	queue->peers = 0;
+	return GJ_OK;
 }
 
 GjStatus
@@ -206,6 +262,8 @@ gj_mark(GjQueue *queue, GjLane lane, uint32_t m)
 	cudaStream_t stream = NULL;
 
 	GJ_TRY(lane_stream(queue, lane, &stream));
+	if (lane == GJ_LANE_LOAD)
+		GJ_TRY(join_peers(queue));
 	GJ_TRY(record_event(queue, &queue->mark[m], stream));
 	queue->loads[m] = 0;
 	if (lane == GJ_LANE_LOAD && queue->loading)
@@ -223,8 +281,14 @@ gj_after(GjQueue *queue, GjLane lane, uint32_t m)
 	cudaStream_t stream = NULL;
 
 	GJ_TRY(lane_stream(queue, lane, &stream));
-	if (queue->mark[m])
-		GJ_CUDA(queue, cudaStreamWaitEvent(stream, queue->mark[m], 0));
+	if (queue->mark[m] == NULL)
+		return GJ_OK;
+	GJ_CUDA(queue, cudaStreamWaitEvent(stream, queue->mark[m], 0));
+	for (uint32_t i = 0; i < GJ_MAX_PEERS && lane == GJ_LANE_LOAD; i++)
+	{
+		if (queue->kit->peer[i].stream)
+			GJ_CUDA(queue, cudaStreamWaitEvent(queue->kit->peer[i].stream, queue->mark[m], 0));
+	}
 	return GJ_OK;
 }
 
@@ -256,12 +320,27 @@ gj_passed(GjQueue *queue, uint32_t m, bool wait, bool *done)
 	return GJ_OK;
 }
 
+cudaError_t
+gj_await_loads(const GjKit *kit)
+{
+	cudaError_t error = kit->load ? cudaStreamSynchronize(kit->load) : cudaSuccess;
+
+	for (uint32_t i = 0; i < GJ_MAX_PEERS; i++)
+	{
+		const cudaError_t of_peer =
+			kit->peer[i].stream ? cudaStreamSynchronize(kit->peer[i].stream) : cudaSuccess;
+
+		if (error == cudaSuccess)
+			error = of_peer;
+	}
+	return error;
+}
+
 void
 gj_load_wait(GjQueue *queue)
 {
 	cudaSetDevice(queue->device->ordinal);
 	/* what went wrong there is found when the queue is closed */
-	if (queue->kit->load)
-		cudaStreamSynchronize(queue->kit->load);
+	(void) gj_await_loads(queue->kit);
 	cudaGetLastError();
 }

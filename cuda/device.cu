@@ -273,6 +273,13 @@ destroy_kit(GjKit *kit)
 		cudaEventDestroy(kit->mark[i]);
 	if (kit->load)
 		cudaStreamDestroy(kit->load);
+	for (uint32_t i = 0; i < GJ_MAX_PEERS; i++)
+	{
+		if (kit->peer[i].stream)
+			cudaStreamDestroy(kit->peer[i].stream);
+		if (kit->peer[i].done)
+			cudaEventDestroy(kit->peer[i].done);
+	}
 	if (kit->stream)
 		cudaStreamDestroy(kit->stream);
 	free(kit);
@@ -620,8 +627,8 @@ queue_close(GjQueue *queue, GjErrorText *why)
 	if (queue->stream)
 	{
 		error = cudaStreamSynchronize(queue->stream);
-		if (error == cudaSuccess && queue->kit->load)
-			error = cudaStreamSynchronize(queue->kit->load);
+		if (error == cudaSuccess)
+			error = gj_await_loads(queue->kit);
 		for (size_t i = 0; i < queue->nmemory; i++)
 			cudaFreeAsync(queue->memory[i], queue->stream);
 		/* only then may other queues have it */

@@ -51,13 +51,23 @@ typedef struct GjPinned
 } GjPinned;
 
 /* What CUDA made for a queue, and another one can use: that takes longer than a small query. */
+#define GJ_MAX_PEERS 64
+
+/* What copies from another device go through: its own stream, for one that reads is slower. */
+typedef struct GjPeer
+{
+	cudaStream_t stream; /* NULL: not needed yet */
+	cudaEvent_t done;    /* of that device, too */
+} GjPeer;
+
 typedef struct GjKit
 {
-	cudaStream_t stream; /* GJ_LANE_WORK */
-	cudaStream_t load;   /* GJ_LANE_LOAD; NULL: not needed yet */
+	cudaStream_t stream;       /* GJ_LANE_WORK */
+	cudaStream_t load;         /* GJ_LANE_LOAD; NULL: not needed yet */
+	GjPeer peer[GJ_MAX_PEERS]; /* of GJ_LANE_LOAD, by CUDA's ordinal of the other device */
 	cudaEvent_t event[GJ_EVENTS + 1];
 	uint32_t nevents;
-	cudaEvent_t mark[2 * GJ_MAX_MARKS];
+	cudaEvent_t mark[2 * GJ_MAX_MARKS + 1]; /* all that a queue may have, and one between */
 	uint32_t nmarks;
 	struct GjKit *next; /* in the device's list, while no queue has it */
 } GjKit;
@@ -89,7 +99,6 @@ typedef struct GjFusedCuts
 
 #define GJ_KNOWN_CUTS 8
 
-#define GJ_MAX_PEERS 64
 #define GJ_STAGING_BYTES ((size_t) 4 << 20)
 
 struct GjDevice
@@ -152,7 +161,8 @@ struct GjQueue
 	uint8_t loads[GJ_MAX_MARKS];    /* 1 + begin of the loads whose end the mark is; 0: none */
 	cudaEvent_t begin[GJ_MAX_MARKS];
 	uint32_t next_begin;
-	bool loading; /* begin[next_begin] was recorded, and its end was not */
+	bool loading;   /* begin[next_begin] was recorded, and its end was not */
+	uint64_t peers; /* bits: the kit's, on which copies were queued since the last mark */
 };
 
 /* ---- errors */
@@ -230,7 +240,10 @@ GjStatus gj_buffer(GjQueue *queue, GjBuffer *buffer, size_t nbytes);
  */
 bool gj_measure_joins(GjDevice *device, GjErrorText *why);
 
-/* ---- copy.cu: see GjDeviceOps for all of them */
+/* ---- copy.cu: see GjDeviceOps for the others */
+
+/* Waits for the load lane of a kit. */
+cudaError_t gj_await_loads(const GjKit *kit);
 
 GjStatus gj_copy_in(GjQueue *queue, void *device, const void *host, size_t nbytes);
 GjStatus gj_copy_out(GjQueue *queue, void *host, const void *device, size_t nbytes);

@@ -604,7 +604,10 @@ typedef struct GjDeviceOps
 							  size_t nbytes);
 	GjStatus	(*fill) (GjQueue *queue, void *device, int byte, size_t nbytes);
 
-	/* copy_in, copy, copy_peer and fill on GJ_LANE_LOAD. */
+	/*
+	 * copy_in, copy, copy_peer and fill on GJ_LANE_LOAD, where copies from several devices may overtake
+	 * each other.
+	 */
 	GjStatus	(*load_in) (GjQueue *queue, void *device, const void *host, size_t nbytes);
 	GjStatus	(*load_copy) (GjQueue *queue, void *to, const void *from, size_t nbytes);
 	GjStatus	(*load_peer) (GjQueue *queue, void *to, GjDevice *device, const void *from,
