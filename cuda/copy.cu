@@ -34,23 +34,36 @@ gj_copy(GjQueue *queue, void *to, const void *from, size_t nbytes)
 	return copy_kind(queue, to, from, nbytes, cudaMemcpyDeviceToDevice);
 }
 
-void
-gj_meet(GjDevice *device, GjDevice *other)
+/* True if a device has been given access to the memory of another one. */
+static bool
+give_access(const GjDevice *device, const GjDevice *other)
 {
 	cudaMemAccessDesc access;
 	int can = 0;
 
-	if (other->ordinal >= GJ_MAX_PEERS)
-		return;
 	memset(&access, 0, sizeof(access));
 	access.location.type = cudaMemLocationTypeDevice;
 	access.location.id = device->ordinal;
 	access.flags = cudaMemAccessFlagsProtReadWrite;
-	device->reads[other->ordinal] =
-		cudaDeviceCanAccessPeer(&can, device->ordinal, other->ordinal) == cudaSuccess && can &&
-		cudaMemPoolSetAccess(other->pool, &access, 1) == cudaSuccess;
+	return cudaDeviceCanAccessPeer(&can, device->ordinal, other->ordinal) == cudaSuccess && can &&
+		   cudaMemPoolSetAccess(other->pool, &access, 1) == cudaSuccess;
+}
+
+void
+gj_meet(GjDevice *device, GjDevice *other)
+{
+	if (device->ordinal >= GJ_MAX_PEERS || other->ordinal >= GJ_MAX_PEERS)
+		return;
+	device->met[other->ordinal] = other->met[device->ordinal] =
+		give_access(device, other) && give_access(other, device);
 	/* if not, there is another way */
 	cudaGetLastError();
+}
+
+static bool
+have_met(const GjDevice *device, const GjDevice *other)
+{
+	return other->ordinal < GJ_MAX_PEERS && device->met[other->ordinal];
 }
 
 /* A piece of the other device's memory into the queue's staging memory.  Waits. */
@@ -60,14 +73,6 @@ stage_peer(GjQueue *queue, const GjDevice *other, const void *from, size_t nbyte
 	GJ_CUDA(queue, cudaSetDevice(other->ordinal));
 	GJ_CUDA(queue, cudaMemcpy(queue->staging, from, nbytes, cudaMemcpyDeviceToHost));
 	return GJ_OK;
-}
-
-/* True if each can reach the other one's memory. */
-static bool
-have_met(const GjDevice *device, const GjDevice *other)
-{
-	return other->ordinal < GJ_MAX_PEERS && device->ordinal < GJ_MAX_PEERS &&
-		   device->reads[other->ordinal] && other->reads[device->ordinal];
 }
 
 /* Copies the bytes through host memory.  Waits. */
@@ -178,19 +183,46 @@ gj_load_copy(GjQueue *queue, void *to, const void *from, size_t nbytes)
 	return load_kind(queue, to, from, nbytes, cudaMemcpyDeviceToDevice);
 }
 
-/* What a new stream of another device needs; it starts where the stream of loads is. */
+/* The first of the bits that are set, which it takes out of them. */
+static uint32_t
+next_peer(uint64_t *bits)
+{
+	const uint32_t i = (uint32_t) __builtin_ctzll(*bits);
+
+	*bits &= *bits - 1;
+	return i;
+}
+
+/* Makes what copies from the other device go through. */
 static GjStatus
-make_peer(GjQueue *queue, GjPeer *peer)
+make_peer(GjQueue *queue, const GjDevice *other, GjPeer *peer)
+{
+	GJ_CUDA(queue, cudaSetDevice(other->ordinal));
+	if (peer->done == NULL)
+		GJ_CUDA(queue, cudaEventCreateWithFlags(&peer->done, cudaEventDisableTiming));
+	GJ_CUDA(queue, cudaStreamCreateWithFlags(&peer->stream, cudaStreamNonBlocking));
+	return GJ_OK;
+}
+
+/* The queue's first copy from the other device: it starts behind what the stream of loads waits
+ * for. */
+static GjStatus
+begin_peer(GjQueue *queue, const GjDevice *other, GjPeer *peer)
 {
 	cudaEvent_t here = NULL;
 
-	GJ_CUDA(queue, cudaEventCreateWithFlags(&peer->done, cudaEventDisableTiming));
-	GJ_CUDA(queue, cudaStreamCreateWithFlags(&peer->stream, cudaStreamNonBlocking));
-	GJ_TRY(gj_enter(queue));
+	if (peer->stream == NULL)
+	{
+		const GjStatus status = make_peer(queue, other, peer);
+
+		GJ_TRY(gj_enter(queue));
+		GJ_TRY(status);
+	}
 	GJ_TRY(record_event(queue, &here, queue->kit->load));
 	/* a wait that was queued does not need the event to stay as it is */
 	queue->kit->mark[queue->kit->nmarks++] = here;
 	GJ_CUDA(queue, cudaStreamWaitEvent(peer->stream, here, 0));
+	queue->peers |= (uint64_t) 1 << other->ordinal;
 	return GJ_OK;
 }
 
@@ -203,6 +235,7 @@ GjStatus
 gj_load_peer(GjQueue *queue, void *to, GjDevice *other, const void *from, size_t nbytes)
 {
 	cudaStream_t stream = NULL;
+	uint64_t bit;
 	GjPeer *peer;
 
 	if (other == queue->device)
@@ -212,35 +245,26 @@ gj_load_peer(GjQueue *queue, void *to, GjDevice *other, const void *from, size_t
 	GJ_TRY(begin_load(queue, &stream));
 	if (!have_met(queue->device, other))
 		return copy_staged(queue, to, other, from, nbytes, stream);
+	bit = (uint64_t) 1 << other->ordinal;
 	peer = &queue->kit->peer[other->ordinal];
-	if (peer->stream == NULL)
-	{
-		GjStatus status;
-
-		GJ_CUDA(queue, cudaSetDevice(other->ordinal));
-		status = make_peer(queue, peer);
-		GJ_TRY(gj_enter(queue));
-		GJ_TRY(status);
-	}
+	if (!(queue->peers & bit))
+		GJ_TRY(begin_peer(queue, other, peer));
 	GJ_CUDA(queue, cudaMemcpyAsync(to, from, nbytes, cudaMemcpyDeviceToDevice, peer->stream));
-	queue->peers |= (uint64_t) 1 << other->ordinal;
+	queue->unjoined |= bit;
 	return GJ_OK;
 }
 
-/* Has the stream of loads wait for copies that were queued on others. */
+/* Has the stream of loads wait for copies that were queued on those of other devices. */
 static GjStatus
 join_peers(GjQueue *queue)
 {
-	for (uint32_t i = 0; queue->peers >> i != 0 && i < GJ_MAX_PEERS; i++)
+	while (queue->unjoined != 0)
 	{
-		const GjPeer *peer = &queue->kit->peer[i];
+		const GjPeer *peer = &queue->kit->peer[next_peer(&queue->unjoined)];
 
-		if (!(queue->peers >> i & 1))
-			continue;
 		GJ_CUDA(queue, cudaEventRecord(peer->done, peer->stream));
 		GJ_CUDA(queue, cudaStreamWaitEvent(queue->kit->load, peer->done, 0));
 	}
-	queue->peers = 0;
 	return GJ_OK;
 }
 
@@ -278,17 +302,16 @@ gj_mark(GjQueue *queue, GjLane lane, uint32_t m)
 GjStatus
 gj_after(GjQueue *queue, GjLane lane, uint32_t m)
 {
+	uint64_t peers = lane == GJ_LANE_LOAD ? queue->peers : 0;
 	cudaStream_t stream = NULL;
 
 	GJ_TRY(lane_stream(queue, lane, &stream));
 	if (queue->mark[m] == NULL)
 		return GJ_OK;
 	GJ_CUDA(queue, cudaStreamWaitEvent(stream, queue->mark[m], 0));
-	for (uint32_t i = 0; i < GJ_MAX_PEERS && lane == GJ_LANE_LOAD; i++)
-	{
-		if (queue->kit->peer[i].stream)
-			GJ_CUDA(queue, cudaStreamWaitEvent(queue->kit->peer[i].stream, queue->mark[m], 0));
-	}
+	while (peers != 0)
+		GJ_CUDA(queue,
+				cudaStreamWaitEvent(queue->kit->peer[next_peer(&peers)].stream, queue->mark[m], 0));
 	return GJ_OK;
 }
 
@@ -321,17 +344,17 @@ gj_passed(GjQueue *queue, uint32_t m, bool wait, bool *done)
 }
 
 cudaError_t
-gj_await_loads(const GjKit *kit)
+gj_await_loads(const GjQueue *queue)
 {
-	cudaError_t error = kit->load ? cudaStreamSynchronize(kit->load) : cudaSuccess;
+	cudaError_t error = queue->kit->load ? cudaStreamSynchronize(queue->kit->load) : cudaSuccess;
+	uint64_t peers = queue->peers;
 
-	for (uint32_t i = 0; i < GJ_MAX_PEERS; i++)
+	while (peers != 0)
 	{
-		const cudaError_t of_peer =
-			kit->peer[i].stream ? cudaStreamSynchronize(kit->peer[i].stream) : cudaSuccess;
+		const cudaError_t other = cudaStreamSynchronize(queue->kit->peer[next_peer(&peers)].stream);
 
 		if (error == cudaSuccess)
-			error = of_peer;
+			error = other;
 	}
 	return error;
 }
@@ -341,6 +364,6 @@ gj_load_wait(GjQueue *queue)
 {
 	cudaSetDevice(queue->device->ordinal);
 	/* what went wrong there is found when the queue is closed */
-	(void) gj_await_loads(queue->kit);
+	(void) gj_await_loads(queue);
 	cudaGetLastError();
 }

@@ -627,8 +627,10 @@ queue_close(GjQueue *queue, GjErrorText *why)
 	if (queue->stream)
 	{
 		error = cudaStreamSynchronize(queue->stream);
+		const cudaError_t of_loads = gj_await_loads(queue);
+
 		if (error == cudaSuccess)
-			error = gj_await_loads(queue->kit);
+			error = of_loads;
 		for (size_t i = 0; i < queue->nmemory; i++)
 			cudaFreeAsync(queue->memory[i], queue->stream);
 		/* only then may other queues have it */

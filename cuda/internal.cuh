@@ -50,16 +50,16 @@ typedef struct GjPinned
 	struct GjPinned *next; /* in the device's list, while no queue has it */
 } GjPinned;
 
-/* What CUDA made for a queue, and another one can use: that takes longer than a small query. */
-#define GJ_MAX_PEERS 64
+#define GJ_MAX_PEERS 64 /* the bits of a mask */
 
-/* What copies from another device go through: its own stream, for one that reads is slower. */
+/* What copies from another device go through, made on that device: see gj_load_peer. */
 typedef struct GjPeer
 {
 	cudaStream_t stream; /* NULL: not needed yet */
-	cudaEvent_t done;    /* of that device, too */
+	cudaEvent_t done;
 } GjPeer;
 
+/* What CUDA made for a queue, and another one can use: that takes longer than a small query. */
 typedef struct GjKit
 {
 	cudaStream_t stream;       /* GJ_LANE_WORK */
@@ -120,7 +120,7 @@ struct GjDevice
 	size_t nslabs;
 	GjFusedCuts *cuts[GJ_KNOWN_CUTS]; /* chosen last; NULL: none */
 	uint32_t next_cuts;               /* the place of the next one */
-	bool reads[GJ_MAX_PEERS];         /* the memory of another device, by CUDA's ordinal of that */
+	bool met[GJ_MAX_PEERS];           /* each reaches the other one's memory; by CUDA's ordinal */
 };
 
 struct GjQueue
@@ -161,8 +161,9 @@ struct GjQueue
 	uint8_t loads[GJ_MAX_MARKS];    /* 1 + begin of the loads whose end the mark is; 0: none */
 	cudaEvent_t begin[GJ_MAX_MARKS];
 	uint32_t next_begin;
-	bool loading;   /* begin[next_begin] was recorded, and its end was not */
-	uint64_t peers; /* bits: the kit's, on which copies were queued since the last mark */
+	bool loading;      /* begin[next_begin] was recorded, and its end was not */
+	uint64_t peers;    /* bits: those of the kit that the queue uses, */
+	uint64_t unjoined; /* and of these, on which copies were queued since the last mark */
 };
 
 /* ---- errors */
@@ -242,8 +243,8 @@ bool gj_measure_joins(GjDevice *device, GjErrorText *why);
 
 /* ---- copy.cu: see GjDeviceOps for the others */
 
-/* Waits for the load lane of a kit. */
-cudaError_t gj_await_loads(const GjKit *kit);
+/* Waits for the load lane. */
+cudaError_t gj_await_loads(const GjQueue *queue);
 
 GjStatus gj_copy_in(GjQueue *queue, void *device, const void *host, size_t nbytes);
 GjStatus gj_copy_out(GjQueue *queue, void *host, const void *device, size_t nbytes);

@@ -56,6 +56,21 @@ is_float(const Column &c)
 	return c.type.kind == GJ_FLOAT8 || c.type.kind == GJ_FLOAT4;
 }
 
+/* Adds a piece of m rows, all there are or a list of them. */
+static void
+add_piece(HostRows &host, Random &random, uint32_t m, uint32_t range, bool list)
+{
+	const uint32_t all = list ? m + m / 2 + 1 : m;
+	std::vector<Column> columns;
+
+	for (uint32_t c = 0; c < ncolumns; c++)
+		columns.push_back(random_column(random, split_columns[c].kind, split_columns[c].width, 0,
+										all, c != no_nulls && random() % 2 ? 0.1 : 0.0, range));
+	host.piece.push_back(columns);
+	host.rows.push_back(list ? random_rows(random, m, all) : std::vector<uint32_t>());
+	host.nrows.push_back(m);
+}
+
 /* n rows in pieces of many sizes; with `lists` every other one is a list of rows. */
 static HostRows
 random_pieces(Random &random, uint32_t n, uint32_t range, const std::vector<uint32_t> &keys,
@@ -70,17 +85,8 @@ random_pieces(Random &random, uint32_t n, uint32_t range, const std::vector<uint
 		/* also none, a tile's worth and less, and what is left */
 		const uint32_t some[] = {left, 0, 1, 511, 512, 513, 1023, 1025, 8191, 8193, left / 2, left};
 		const uint32_t m = p > 200 ? left : std::min(left, some[random() % 12]);
-		const bool list = random() % 2 == 0 && lists;
-		const uint32_t all = list ? m + m / 2 + 1 : m;
-		std::vector<Column> columns;
 
-		for (uint32_t c = 0; c < ncolumns; c++)
-			columns.push_back(random_column(random, split_columns[c].kind, split_columns[c].width,
-											0, all, c != no_nulls && random() % 2 ? 0.1 : 0.0,
-											range));
-		host.piece.push_back(columns);
-		host.rows.push_back(list ? random_rows(random, m, all) : std::vector<uint32_t>());
-		host.nrows.push_back(m);
+		add_piece(host, random, m, range, random() % 2 == 0 && lists);
 		done += m;
 	}
 	return host;
@@ -405,21 +411,42 @@ check_strides(const Device &device, const HostRows &host, uint32_t nparts, uint3
 	}
 }
 
-/* Pieces whose only key is a column that is never NULL. */
+/* The same with one key, a column that is never NULL. */
 static HostRows
-plain_pieces(Random &random, uint32_t n, uint32_t range, uint32_t key, bool lists)
+plain_pieces(HostRows host, uint32_t key)
 {
-	HostRows host = random_pieces(random, n, range, {key}, lists);
-
+	host.keys = {key};
 	for (std::vector<Column> &columns : host.piece)
 		columns[key].nulls.clear();
 	return host;
+}
+
+/* Splits them with all numbers of places for a part. */
+static void
+check_all_strides(const Device &device, const HostRows &host, uint32_t nparts,
+				  const std::string &where)
+{
+	size_t most = 0;
+
+	for (const std::vector<Place> &part : rows_by_part(host, nparts, nparts / 2))
+		most = std::max(most, part.size());
+
+	const uint32_t least = aligned(most);
+
+	check_strides(device, host, nparts, least + GJ_SPLIT_ALIGN, true,
+				  where + ", more than is needed");
+	if (least == 0)
+		return;
+	check_strides(device, host, nparts, least, true, where + ", what is needed");
+	if (least > GJ_SPLIT_ALIGN)
+		check_strides(device, host, nparts, least - GJ_SPLIT_ALIGN, false, where + ", too little");
 }
 
 static void
 test_strides(const Device &device)
 {
 	Random random(79);
+	bool lists = false;
 
 	for (uint32_t n : sizes)
 	{
@@ -429,30 +456,27 @@ test_strides(const Device &device)
 				continue;
 			for (uint32_t key : {0u, 1u, 2u})
 			{
-				const std::string where = at(n) + ", parts = " + std::to_string(nparts) +
-										  ", strides, key " + std::to_string(key);
-				const HostRows host = plain_pieces(random, n, n, key, key > 0);
-				size_t most = 0;
-
-				for (const std::vector<Place> &part : rows_by_part(host, nparts, nparts / 2))
-					most = std::max(most, part.size());
-
-				const uint32_t least = aligned(most);
-
-				check_strides(device, host, nparts, least + GJ_SPLIT_ALIGN, true,
-							  where + ", more than is needed");
-				if (least == 0)
-					continue;
-				check_strides(device, host, nparts, least, true, where + ", what is needed");
-				if (least > GJ_SPLIT_ALIGN)
-					check_strides(device, host, nparts, least - GJ_SPLIT_ALIGN, false,
-								  where + ", too little");
+				check_all_strides(
+					device, plain_pieces(random_pieces(random, n, n, {key}, lists), key), nparts,
+					at(n) + ", parts = " + std::to_string(nparts) + ", strides, key " +
+						std::to_string(key) + (lists ? ", lists" : ""));
+				/* three keys: each has both, for one number of parts after the other */
+				lists = !lists;
 			}
 			/* not of one plain key */
 			if (n > 0)
 				check_strides(device, random_pieces(random, n, 100, {1, 2, 7}), nparts, aligned(n),
 							  true, at(n) + ", strides, three keys");
 		}
+	}
+	for (uint32_t npieces : {33u, 100u, (uint32_t) GJ_SPLIT_PIECES})
+	{
+		HostRows host;
+
+		for (uint32_t p = 0; p < npieces; p++)
+			add_piece(host, random, random() % 1500, 1000, p % 3 == 0);
+		check_all_strides(device, plain_pieces(host, npieces % 2), 5,
+						  std::to_string(npieces) + " pieces");
 	}
 	for (uint32_t n : {GJ_SPLIT_STRIDE_ROWS, 35651584u, 64u * 1024 * 1024})
 		for (uint32_t nparts = 2; nparts <= GJ_SPLIT_PARTS; nparts++)

@@ -225,7 +225,10 @@ test_peers(const Device &device)
 			device.ops->meet(device.device, other.device);
 			copy_there(device, other, "another device");
 			exchange_there(device, other, "another device");
+			/* the second queue gets what the first one has made */
 			load_from(device, {other.device, device.device}, "another device");
+			load_from(device, {device.device, other.device}, "another device, again");
+			exchange_there(other, device, "from the other one");
 			device.ops->close(other.device);
 		}
 	}
@@ -240,6 +243,8 @@ test_peers(const Device &device)
 			if (!check(opened != NULL, "all devices", why.text))
 				continue;
 			device.ops->meet(device.device, opened);
+			for (GjDevice *before : others)
+				device.ops->meet(before, opened);
 			others.push_back(opened);
 		}
 		load_from(device, others, "all devices");

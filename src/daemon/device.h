@@ -558,8 +558,8 @@ typedef struct GjDeviceOps
 	GjDevice   *(*open) (int ordinal, GjErrorText *why);
 	void		(*close) (GjDevice *device);
 	/*
-	 * Has copy_peer read the memory of another device of the same kind directly from now on, if the
-	 * hardware can.  While neither is used, so that no allocation is in between.
+	 * Has two devices of the same kind reach each other's memory directly from now on, in copy_peer and
+	 * load_peer, if the hardware can.  While neither is used, so that no allocation is in between.
 	 */
 	void		(*meet) (GjDevice *device, GjDevice *other);
 	/* Fills in name, sizes and rates; not sessions and memory_used. */
@@ -605,8 +605,8 @@ typedef struct GjDeviceOps
 	GjStatus	(*fill) (GjQueue *queue, void *device, int byte, size_t nbytes);
 
 	/*
-	 * copy_in, copy, copy_peer and fill on GJ_LANE_LOAD, where copies from several devices may overtake
-	 * each other.
+	 * copy_in, copy, copy_peer and fill on GJ_LANE_LOAD.  Marks alone give load_peer its place there: it is
+	 * behind what a mark given to after() stands for, and before the next mark of the lane.
 	 */
 	GjStatus	(*load_in) (GjQueue *queue, void *device, const void *host, size_t nbytes);
 	GjStatus	(*load_copy) (GjQueue *queue, void *to, const void *from, size_t nbytes);

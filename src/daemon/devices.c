@@ -136,9 +136,8 @@ open_cuda(GjErrorText *why)
 		}
 	}
 	for (uint32_t i = 0; i < n; i++)
-		for (uint32_t other = 0; other < n; other++)
-			if (other != i)
-				gj_cuda_device.meet(devices.cuda[i].device, devices.cuda[other].device);
+		for (uint32_t other = 0; other < i; other++)
+			gj_cuda_device.meet(devices.cuda[i].device, devices.cuda[other].device);
 	return n;
 }
 #endif

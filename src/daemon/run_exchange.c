@@ -7,8 +7,8 @@
  * sends them on in parcels (run_split.c), which lie on the sender's device and are copied from
  * there (run_receive.c).  A parcel is a task for the other members that have a part of it, ahead of
  * all else they do once their run can take it: runs open, take sides that were kept and reserve memory
- * without waiting for each other.  Who fills the next one takes those of others first, and waits for
- * copies while all of its own are still read: these end, so some member always gets on.  Sources end
+ * without waiting for each other.  Who fills the next one takes those of others first, in their turn, and waits
+ * for copies while all of its own are still read: these end, so some member always gets on.  Sources end
  * when all parcels have been taken; where nothing is loaded each member ends the outer one by itself,
  * when all have sent what they have.
  *
@@ -186,7 +186,8 @@ gj_exchange_end_outer(GjTeam *team)
 
 /*
  * Takes the parcel whose turn it is: one of each other member after the other, beginning with the one
- * that has the next number.  So not all members copy from the same one at a time when all have sent.
+ * that has the next number.  So no two members copy from the same one at a time when all have sent.  Of
+ * more than two members each copies one parcel at a time, for all links at once are slower than that.
  */
 static GjTask *
 take_turn(GjMember *member)
@@ -195,6 +196,8 @@ take_turn(GjMember *member)
 	uint32_t	least = n;
 	GjTask	  **at = NULL;
 
+	if (n > 2 && gj_run_is_reading(member->run))
+		return NULL;
 	for (GjTask **t = &member->inbox.first; *t; t = &(*t)->next)
 	{
 		uint32_t	turns = ((*t)->from + n - member->turn) % n;
@@ -226,7 +229,7 @@ gj_member_awaits_parcels(const GjMember *member)
 {
 	const GjTask *next = member->own.first;
 
-	/* the run has to have taken all that have come */
+	/* some that have come may have to wait for their turn */
 	return next && next->kind == GJ_TASK_SOURCE_END && next->source == 0 &&
 		(member->team->nsending > 0 || member->inbox.first);
 }
