@@ -18,7 +18,7 @@
 #define GJ_EXCHANGE_SHARE	4
 
 /* A run has so many parcels to send, or of 1 M rows each: some are joined while others are copied. */
-#define GJ_PARCELS_EACH		4
+#define GJ_PARCELS_EACH		3
 /* Shares of several devices are never quite equal: a parcel has room for so much more of the rows. */
 #define GJ_PARCEL_SPARE		16
 
