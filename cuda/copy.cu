@@ -56,14 +56,16 @@ gj_meet(GjDevice *device, GjDevice *other)
 		return;
 	device->met[other->ordinal] = other->met[device->ordinal] =
 		give_access(device, other) && give_access(other, device);
-	/* if not, there is another way */
+	/* if not, there is another way; that one may reach the other does no harm */
 	cudaGetLastError();
 }
 
 static bool
 have_met(const GjDevice *device, const GjDevice *other)
 {
-	return other->ordinal < GJ_MAX_PEERS && device->met[other->ordinal];
+	/* the other one may be a new one of that ordinal */
+	return device->ordinal < GJ_MAX_PEERS && other->ordinal < GJ_MAX_PEERS &&
+		   device->met[other->ordinal] && other->met[device->ordinal];
 }
 
 /* A piece of the other device's memory into the queue's staging memory.  Waits. */
@@ -210,6 +212,7 @@ static GjStatus
 begin_peer(GjQueue *queue, const GjDevice *other, GjPeer *peer)
 {
 	cudaEvent_t here = NULL;
+	GjStatus recorded;
 
 	if (peer->stream == NULL)
 	{
@@ -218,9 +221,11 @@ begin_peer(GjQueue *queue, const GjDevice *other, GjPeer *peer)
 		GJ_TRY(gj_enter(queue));
 		GJ_TRY(status);
 	}
-	GJ_TRY(record_event(queue, &here, queue->kit->load));
+	recorded = record_event(queue, &here, queue->kit->load);
 	/* a wait that was queued does not need the event to stay as it is */
-	queue->kit->mark[queue->kit->nmarks++] = here;
+	if (here)
+		queue->kit->mark[queue->kit->nmarks++] = here;
+	GJ_TRY(recorded);
 	GJ_CUDA(queue, cudaStreamWaitEvent(peer->stream, here, 0));
 	queue->peers |= (uint64_t) 1 << other->ordinal;
 	return GJ_OK;

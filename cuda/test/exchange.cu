@@ -446,7 +446,6 @@ static void
 test_strides(const Device &device)
 {
 	Random random(79);
-	bool lists = false;
 
 	for (uint32_t n : sizes)
 	{
@@ -456,12 +455,12 @@ test_strides(const Device &device)
 				continue;
 			for (uint32_t key : {0u, 1u, 2u})
 			{
-				check_all_strides(
-					device, plain_pieces(random_pieces(random, n, n, {key}, lists), key), nparts,
-					at(n) + ", parts = " + std::to_string(nparts) + ", strides, key " +
-						std::to_string(key) + (lists ? ", lists" : ""));
-				/* three keys: each has both, for one number of parts after the other */
-				lists = !lists;
+				for (bool lists : {false, true})
+					check_all_strides(
+						device, plain_pieces(random_pieces(random, n, n, {key}, lists), key),
+						nparts,
+						at(n) + ", parts = " + std::to_string(nparts) + ", strides, key " +
+							std::to_string(key) + (lists ? ", lists" : ""));
 			}
 			/* not of one plain key */
 			if (n > 0)

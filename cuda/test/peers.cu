@@ -7,7 +7,24 @@
 #include <memory>
 #include <thread>
 
+#include "../internal.cuh"
 #include "test.cuh"
+
+/* Has two GPUs meet, and sees to it that copies between them are direct if they can be. */
+static void
+meet(const Device &device, GjDevice *other, const char *how)
+{
+	int can = 0;
+	int back = 0;
+
+	device.ops->meet(device.device, other);
+	check(cudaDeviceCanAccessPeer(&can, device.device->ordinal, other->ordinal) == cudaSuccess &&
+			  cudaDeviceCanAccessPeer(&back, other->ordinal, device.device->ordinal) ==
+				  cudaSuccess &&
+			  device.device->met[other->ordinal] == (can && back) &&
+			  other->met[device.device->ordinal] == (can && back),
+		  "have met", how);
+}
 
 /* Bytes of one device, copied to the other one and back. */
 static void
@@ -161,8 +178,12 @@ load_from(const Device &device, const std::vector<GjDevice *> &others, const cha
 		from.push_back(there[d]->upload(bytes));
 		good &= there[d]->ops->sync(there[d]->queue) == GJ_OK;
 	}
+	/* the first loads, too, have something to wait for */
+	for (int i = 0; i < 20; i++)
+		good &= here.ops->fill(here.queue, result, i, rounds * size) == GJ_OK;
 	for (uint32_t i = 0; i < 2; i++)
-		good &= here.ops->mark(here.queue, GJ_LANE_WORK, i) == GJ_OK;
+		good &= here.ops->fill(here.queue, inbox[i], 0xee, size) == GJ_OK &&
+				here.ops->mark(here.queue, GJ_LANE_WORK, i) == GJ_OK;
 	for (uint32_t round = 0; round < rounds; round++)
 	{
 		const uint32_t i = round % 2;
@@ -222,13 +243,13 @@ test_peers(const Device &device)
 		if (check(other.device != NULL, "another device", why.text))
 		{
 			copy_there(device, other, "another device, through the host");
-			device.ops->meet(device.device, other.device);
+			meet(device, other.device, "another device");
 			copy_there(device, other, "another device");
 			exchange_there(device, other, "another device");
 			/* the second queue gets what the first one has made */
 			load_from(device, {other.device, device.device}, "another device");
 			load_from(device, {device.device, other.device}, "another device, again");
-			exchange_there(other, device, "from the other one");
+			load_from(other, {device.device}, "by the other device");
 			device.ops->close(other.device);
 		}
 	}
@@ -242,12 +263,14 @@ test_peers(const Device &device)
 
 			if (!check(opened != NULL, "all devices", why.text))
 				continue;
-			device.ops->meet(device.device, opened);
+			meet(device, opened, "all devices");
 			for (GjDevice *before : others)
-				device.ops->meet(before, opened);
+				meet({device.ops, before}, opened, "all devices");
 			others.push_back(opened);
 		}
 		load_from(device, others, "all devices");
+		if (others.size() > 1)
+			load_from({device.ops, others.back()}, {others[0], device.device}, "the last device");
 		for (GjDevice *opened : others)
 			device.ops->close(opened);
 	}

@@ -186,8 +186,8 @@ gj_exchange_end_outer(GjTeam *team)
 
 /*
  * Takes the parcel whose turn it is: one of each other member after the other, beginning with the one
- * that has the next number.  So no two members copy from the same one at a time when all have sent.  Of
- * more than two members each copies one parcel at a time, for all links at once are slower than that.
+ * that has the next number.  So not all members copy from the same one at a time when all have sent.  Of
+ * more than two members each copies one parcel at a time, for all that have come at once are slower.
  */
 static GjTask *
 take_turn(GjMember *member)
@@ -340,7 +340,7 @@ gj_member_get_parcel(void *arg, GjParcel *parcels, uint32_t n, GjParcel **parcel
 			status = GJ_CANCELLED;
 			break;
 		}
-		/* first one of each other member, so that they get theirs back */
+		/* first those of others, one of each at most, so that they get theirs back */
 		if (!*parcel || ++taken < team->nmembers)
 			task = take_turn(member);
 		if (!task && *parcel)
