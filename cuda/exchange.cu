@@ -239,17 +239,8 @@ first_place(const Input &input, uint32_t number, uint32_t lane)
 	const uint32_t end =
 		!is_part ? 0 : (lane + 1 < input.nparts ? sums[input.nstrips] : input.nrows);
 	const uint32_t room = (end - first + GJ_SPLIT_ALIGN - 1) / GJ_SPLIT_ALIGN * GJ_SPLIT_ALIGN;
-	uint32_t start = room;
+	const uint32_t start = sum_up_to_lane(room) - room;
 
-#pragma unroll
-	for (uint32_t distance = 1; distance < GJ_SPLIT_PARTS; distance *= 2)
-	{
-		const uint32_t others = __shfl_up_sync(0xFFFFFFFF, start, distance);
-
-		if (lane >= distance)
-			start += others;
-	}
-	start -= room;
 	if (number == 0 && is_part)
 	{
 		input.parts->start[lane] = start;
@@ -266,21 +257,12 @@ static __device__ __forceinline__ void
 write_rows(const Input &input, const Strip &strip, const Piece &piece, uint32_t lane, uint32_t next,
 		   uint32_t (&at)[STRIP_STEPS])
 {
-	const uint32_t before = (1u << lane) - 1;
 	const uint32_t first = strip.first + lane;
 	const uint32_t n = strip.n > lane ? strip.n - lane : 0;
 
 #pragma unroll
 	for (uint32_t s = 0; s < STRIP_STEPS; s++)
-	{
-		const uint32_t lanes = __ballot_sync(0xFFFFFFFF, s * WARP < n);
-		uint32_t bits[PART_BITS];
-
-		part_bits(at[s], bits);
-		at[s] = __shfl_sync(0xFFFFFFFF, next, at[s]) +
-				__popc(lanes_of_part(bits, at[s], lanes) & before);
-		next += __popc(lanes_of_part(bits, lane, lanes));
-	}
+		at[s] = next_place(at[s], __ballot_sync(0xFFFFFFFF, s * WARP < n), &next);
 	for (uint32_t t = 0; t < input.ntargets; t++)
 	{
 		const void *from = input.from[(size_t) strip.piece * input.ntargets + t];

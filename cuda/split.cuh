@@ -103,6 +103,41 @@ lanes_of_part(const uint32_t (&bits)[PART_BITS], uint32_t part, uint32_t lanes)
 	return lanes;
 }
 
+/*
+ * The place of the lane's row of a part, among rows of those lanes that have one.  *next: in lane p
+ * where the next row of part p goes; moves behind them.
+ */
+static __device__ __forceinline__ uint32_t
+next_place(uint32_t part, uint32_t lanes, uint32_t *next)
+{
+	const uint32_t lane = threadIdx.x % WARP;
+	uint32_t bits[PART_BITS];
+	uint32_t place;
+
+	part_bits(part, bits);
+	place = __shfl_sync(0xFFFFFFFF, *next, part) +
+			__popc(lanes_of_part(bits, part, lanes) & ((1u << lane) - 1));
+	*next += __popc(lanes_of_part(bits, lane, lanes));
+	return place;
+}
+
+/* The sum of n of this lane and those before it, for lanes of parts. */
+static __device__ __forceinline__ uint32_t
+sum_up_to_lane(uint32_t n)
+{
+	const uint32_t lane = threadIdx.x % WARP;
+
+#pragma unroll
+	for (uint32_t distance = 1; distance < GJ_SPLIT_PARTS; distance *= 2)
+	{
+		const uint32_t others = __shfl_up_sync(0xFFFFFFFF, n, distance);
+
+		if (lane >= distance)
+			n += others;
+	}
+	return n;
+}
+
 /* A key of all rows of a piece that is an integer and never NULL. */
 static __host__ __device__ __forceinline__ bool
 is_plain_key(const GjColumn &key)

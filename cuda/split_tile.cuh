@@ -104,15 +104,7 @@ take_places(const Input &input, Tile &tile)
 	}
 	if (is_part)
 		taken = atomicAdd(&input.taken[lane], n);
-	end = n;
-#pragma unroll
-	for (uint32_t distance = 1; distance < GJ_SPLIT_PARTS; distance *= 2)
-	{
-		const uint32_t others = __shfl_up_sync(0xFFFFFFFF, end, distance);
-
-		if (lane >= distance)
-			end += others;
-	}
+	end = sum_up_to_lane(n);
 	if (is_part)
 	{
 		tile.first[lane] = end - n;
@@ -139,14 +131,8 @@ find_places(const Input &input, Tile &tile, uint32_t there, uint32_t (&at)[TILE_
 #pragma unroll
 	for (uint32_t s = 0; s < TILE_STEPS; s++)
 	{
-		const uint32_t lanes = __ballot_sync(0xFFFFFFFF, there >> s & 1);
-		uint32_t bits[PART_BITS];
-
 		part[s] = at[s];
-		part_bits(part[s], bits);
-		at[s] = __shfl_sync(0xFFFFFFFF, count, part[s]) +
-				__popc(lanes_of_part(bits, part[s], lanes) & ((1u << lane) - 1));
-		count += __popc(lanes_of_part(bits, lane, lanes));
+		at[s] = next_place(part[s], __ballot_sync(0xFFFFFFFF, there >> s & 1), &count);
 	}
 	if (lane < GJ_SPLIT_PARTS)
 		tile.before[warp][lane] = count;

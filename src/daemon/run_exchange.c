@@ -7,10 +7,10 @@
  * sends them on in parcels (run_split.c), which lie on the sender's device and are copied from
  * there (run_receive.c).  A parcel is a task for the other members that have a part of it, ahead of
  * all else they do once their run can take it: runs open, take sides that were kept and reserve memory
- * without waiting for each other.  Who fills the next one takes those of others first, in their turn, and waits
- * for copies while all of its own are still read: these end, so some member always gets on.  Sources end
- * when all parcels have been taken; where nothing is loaded each member ends the outer one by itself,
- * when all have sent what they have.
+ * without waiting for each other.  Who fills the next one takes those of others first, in their turn,
+ * and waits for copies while all of its own are still read: these end, so some member always gets on.
+ * Sources end when all parcels have been taken; where nothing is loaded each member ends the outer one
+ * by itself, when all have sent what they have.
  *
  * Equal keys meet on one device, so every join type comes out right, the unmatched rows of
  * either side too.  Steps before it must not have rows of their inner side come out at the end:

@@ -451,12 +451,18 @@ has_received(const GjMember *member)
 	return exchanges(member) && gj_run_has_sent(member->run);
 }
 
+/* Parcels of others are being read. */
+static bool
+is_reading(const GjMember *member)
+{
+	return exchanges(member) && gj_run_is_reading(member->run);
+}
+
 /* True: the member can do something without a task.  awaits: the next of its own has to wait. */
 static bool
 has_more(const GjMember *member, bool awaits)
 {
-	return has_received(member) || (member->restless && !awaits) ||
-		(exchanges(member) && gj_run_is_reading(member->run));
+	return has_received(member) || (member->restless && !awaits) || is_reading(member);
 }
 
 /*
@@ -468,7 +474,7 @@ do_more(GjMember *member, bool awaits, uint32_t seen, bool *more)
 {
 	if (has_received(member))
 		return gj_run_join_sent(member->run);
-	if (!member->restless || awaits || (exchanges(member) && gj_run_is_reading(member->run)))
+	if (!member->restless || awaits || is_reading(member))
 		return gj_member_settle(member, seen);
 	member->restless = false;
 	return rest(member, seen, more);

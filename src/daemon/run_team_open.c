@@ -150,9 +150,10 @@ is_too_large(const GjTeam *team, uint64_t limit, uint32_t n)
 }
 
 /*
- * Device memory that the run need not ask for where its rows are exchanged, or because all devices still have inner sides that the same
- * program has used last.  Else these would go to make room for what is not built.  If they are not what
- * the run needs after all, the lease grows.  (Not rows that are sorted: a run of these cannot start again in parts.)
+ * Device memory that the run need not ask for: what others keep of an exchange, or inner sides that the
+ * same program has used last and all devices still have.  Else these would go to make room for what is
+ * not built.  If they are not what the run needs after all, the lease grows.  (Not where rows are sorted:
+ * such a run cannot start again in parts.)
  */
 static uint64_t
 saved_need(const GjTeam *team, GjDeviceEntry **entries, uint32_t n)
