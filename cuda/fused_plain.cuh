@@ -24,7 +24,7 @@
 /* A column of int4, or (wide) int8, without NULLs. */
 typedef struct PlainOperand
 {
-	const void *data; /* of an inner source */
+	const void *data; /* of an inner source; NULL: what its step finds is the value */
 	int64_t constant;
 	int16_t column; /* of the outer source */
 	uint8_t slot;   /* 0: outer, s + 1: of step s, or PLAIN_CONSTANT */
@@ -49,6 +49,7 @@ typedef struct PlainStep
 	int64_t low;
 	uint64_t nslots;
 	bool anti;
+	bool payload; /* it finds payloads, not rows */
 } PlainStep;
 
 /* a, or a <op> b; narrow: it fits 32 bits, or is an error. */
@@ -206,7 +207,9 @@ load_plain(const PlainOperand &of, const GjColumn *columns, uint32_t first, uint
 		{
 			if (!(alive >> i & 1))
 				continue;
-			if (sizeof(V) == sizeof(int64_t) && of.wide)
+			if (of.data == NULL)
+				value[i] = (V) gj_payload_value(found[s][i]);
+			else if (sizeof(V) == sizeof(int64_t) && of.wide)
 				value[i] = __ldg((const V *) of.data + found[s][i]);
 			else
 				value[i] = __ldg((const int32_t *) of.data + found[s][i]);
@@ -357,7 +360,7 @@ look_up_hashed(const PlainStep &step, const V (&key)[PLAIN_ROWS], uint32_t alive
 					open &= ~(1u << i);
 				else if (slot[i].key == (uint64_t) (int64_t) key[from + i])
 				{
-					found[from + i] = slot[i].start;
+					found[from + i] = step.payload ? slot[i].count : slot[i].start;
 					matched |= 1u << (from + i);
 					open &= ~(1u << i);
 				}

@@ -131,6 +131,47 @@ plain_expr(const GjFusedPlan *plan, const GjColumn *columns, const GjFusedPart *
 		   (e->arg == GJ_INT8 || (e->arg == GJ_INT4 && !to->a.wide && !to->b.wide));
 }
 
+/* The operands of all expressions. */
+template <typename Function>
+static void
+for_operands(Plain *plain, Function function)
+{
+	for (uint32_t k = 0; k < plain->nexprs; k++)
+	{
+		function(&plain->expr[k].a);
+		if (plain->expr[k].op != GJ_OP_LOAD)
+			function(&plain->expr[k].b);
+	}
+}
+
+/*
+ * Decides what each step finds: not the number of a row if nothing of the row is read, or only what
+ * its slot has as payload.
+ */
+static void
+choose_found(const GjFusedPlan *plan, const GjColumn *columns, Plain *plain)
+{
+	for (uint32_t s = 0; s < plan->nsteps; s++)
+	{
+		const GjFusedStep *step = &plan->steps[s];
+		const void *payload = step->has_payload ? columns[step->payload].data : NULL;
+		bool reads_row = false;
+
+		for_operands(plain, [&](PlainOperand *of)
+					 { reads_row |= of->slot == s + 1 && (of->data != payload || !payload); });
+		if (reads_row)
+			continue;
+		plain->step[s].rows = NULL;
+		plain->step[s].payload = step->has_payload;
+		for_operands(plain,
+					 [&](PlainOperand *of)
+					 {
+						 if (of->slot == s + 1)
+							 of->data = NULL;
+					 });
+	}
+}
+
 /*
  * Decides with how many bits a kernel computes.  With 32, a direct table ends at the largest key
  * there can be: key - low, modulo 2^32, of a key below `low` is no place of it then.
@@ -208,6 +249,7 @@ gj_make_plain(const GjFusedPlan *plan, const GjColumn *columns, const GjFusedPar
 		if (!plain_expr(plan, columns, parts, nparts, e, &plain->expr[plain->nexprs++]))
 			return false;
 	}
+	choose_found(plan, columns, plain);
 	choose_width(plain);
 	return true;
 }

@@ -282,6 +282,8 @@ GjStatus gj_ordered_keys(GjQueue *queue, const GjView *view, uint32_t first, uin
 GjStatus gj_hash_build(GjQueue *queue, const GjKeys *keys, const uint32_t *rowid,
 					   uint64_t direct_bytes, bool (*stop)(void *), void *arg, GjHashTable *table);
 void gj_hash_free(GjQueue *queue, GjHashTable *table);
+GjStatus gj_hash_payload(GjQueue *queue, GjHashTable *table, const GjColumn *column, uint32_t nrows,
+						 bool *done);
 GjStatus gj_order_by_place(GjQueue *queue, const GjHashTable *table, void *to, const void *from,
 						   uint32_t width);
 /*

@@ -448,7 +448,8 @@ __launch_bounds__(GJ_THREADS)
 	}
 	if (!keys.null[i])
 		slot = table.slots == NULL ? find_place(table, keys, i) : find_slot<single>(table, keys, i);
-	offset[i] = slot.count;
+	/* where keys are unique, it may be a payload */
+	offset[i] = table.max_count == 1 ? slot.count != 0 : slot.count;
 	first[i] = slot.count ? slot.start : 0;
 }
 

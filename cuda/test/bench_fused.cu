@@ -476,6 +476,11 @@ bench_columns(const Device &device, bool wide)
 			snprintf(what, sizeof(what), "join with %u rows%s", rows,
 					 one_in > 1 ? ", 1 row in 25 passes" : "");
 			bench.time(what, plan, inner, NULL, wide || large ? -1 : 2, &table);
+			must(q,
+				 q.ops->hash_payload(q.queue, &table, &inner[0], rows, &plan.steps[0].has_payload),
+				 "hash_payload");
+			plan.steps[0].payload = NOUTER;
+			bench.time("the same, values in its slots", plan, inner, NULL, -1, NULL);
 			if (large)
 				continue;
 			plan.nsteps = plan.nexprs = 0;

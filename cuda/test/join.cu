@@ -273,6 +273,53 @@ check_order(Queue &q, const GjHashTable &table, Random &random)
 	}
 }
 
+/*
+ * Puts values of the side's rows into the slots of a table, int8 or int4, now and then one that
+ * does not fit.  Probes find what they do without.
+ */
+static void
+check_payload(Queue &q, GjHashTable *table, uint32_t nrows, Random &random,
+			  const std::string &where)
+{
+	const bool wide = random() % 2;
+	const int64_t ends[] = {INT32_MIN + 1, INT32_MAX, 0, -1};
+	std::vector<int64_t> value(nrows);
+	std::vector<GjHashSlot> before = q.download(table->slots, table->nslots);
+	std::vector<uint32_t> rows = q.download(table->rows, table->nrows);
+	GjColumn column = {};
+	bool fits = true;
+	bool done;
+	bool right = true;
+
+	for (int64_t &v : value)
+		v = random() % 8 ? (int32_t) random() : ends[random() % 4];
+	if (nrows > 0 && random() % 4 == 0)
+		value[random() % nrows] =
+			!wide || random() % 2 ? INT32_MIN : (int64_t) INT32_MAX + 1 + (int64_t) (random() % 9);
+	for (int64_t v : value)
+		fits &= v > INT32_MIN && v <= INT32_MAX;
+	column.kind = wide ? GJ_INT8 : GJ_INT4;
+	column.width = wide ? 8 : 4;
+	column.data = wide ? (const void *) q.upload(value)
+					   : q.upload(std::vector<int32_t>(value.begin(), value.end()));
+	if (!check(q.ops->hash_payload(q.queue, table, &column, nrows, &done) == GJ_OK, "hash_payload",
+			   q.ops->queue_error(q.queue)))
+		return;
+	check(done == fits, "values that fit", where);
+	const std::vector<GjHashSlot> after = q.download(table->slots, table->nslots);
+	for (uint64_t s = 0; s < table->nslots; s++)
+	{
+		const uint32_t count = before[s].count == 0 || !done
+								   ? before[s].count
+								   : gj_payload(value[rows[before[s].start]]);
+
+		right &= after[s].key == before[s].key && after[s].start == before[s].start &&
+				 after[s].count == count &&
+				 (count == 0 || !done || gj_payload_value(count) == value[rows[before[s].start]]);
+	}
+	check(right, "payloads", where);
+}
+
 /* Builds a table of one side, and probes it with the other. */
 static void
 test_table(const Device &device, Random &random, const KeySide &inner, const KeySide &outer,
@@ -311,6 +358,9 @@ test_table(const Device &device, Random &random, const KeySide &inner, const Key
 
 	if (probe.table.place != NULL && q.ops->order_by_place && probe.table.nslots == nrows)
 		check_order(q, probe.table, random);
+	if (q.ops->hash_payload && probe.table.slots && max_count == 1 && inner.value.size() == 1 &&
+		random() % 2)
+		check_payload(q, &probe.table, ninner, random, where);
 	probe.offset = (uint64_t *) q.alloc((nouter + 1) * 8);
 	probe.first = (uint32_t *) q.alloc((size_t) nouter * 4);
 	probe.view.nrows = nouter;

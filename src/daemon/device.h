@@ -55,7 +55,7 @@ typedef struct GjHashSlot
 {
 	uint64_t	key;			/* the key if there is one, else the hash of the keys */
 	uint32_t	start;
-	uint32_t	count;			/* 0: empty slot */
+	uint32_t	count;			/* 0: empty slot; or a payload, which is never 0 */
 } GjHashSlot;
 
 /*
@@ -63,6 +63,10 @@ typedef struct GjHashSlot
  * probing over distinct keys; the row ids of equal keys lie next to each other, so
  * any number of duplicates costs a probe nothing.  Rows with a NULL key are left
  * out.  All arrays are device memory, given back by hash_free.
+ *
+ * Slots of a table whose single key is unique need no counts: they can have a payload instead, the
+ * value of a column for their row (rows/hash.h: gj_payload).  A probe that wants nothing else of the
+ * row then reads one place in memory, not two.
  *
  * A direct table has `place` instead of slots and rows: there is one key, it is unique,
  * and the row id of key low + i is place[i], GJ_NO_ROW if no row has it, i < nslots.  What a
@@ -85,6 +89,8 @@ typedef struct GjHashTable
 	uint32_t	max_count;		/* of any key: 1 means that keys are unique; 0: not known */
 	bool		in_order;		/* rows[i] = i for all rows, or the table is direct */
 	bool		dense;
+	bool		has_payload;
+	uint32_t	payload;		/* column of the inner source, counted from its first */
 	bool		partitioned;	/* how it was built, for EXPLAIN */
 	GjKeys		keys;			/* of the input rows; compared where nkeys > 1 */
 	uint32_t   *key_row;		/* nkeys > 1: input row whose keys rows[i] has */
@@ -275,6 +281,8 @@ typedef struct GjFusedStep
 	const uint32_t *place;		/* these three of a direct table, which has no slots: as there */
 	int64_t		low;
 	bool		dense;
+	bool		has_payload;	/* slots have, */
+	int16_t		payload;		/* of this column of the program */
 	const uint32_t *rows;		/* NULL: the number of a row is its id */
 	const uint32_t *key_row;
 	const int64_t *key_value[GJ_MAX_KEYS];
@@ -698,6 +706,14 @@ typedef struct GjDeviceOps
 	 */
 	GjStatus	(*order_by_place) (GjQueue *queue, const GjHashTable *table, void *to,
 								   const void *from, uint32_t width);
+
+	/*
+	 * Gives the slots of a table with one key, unique, a payload: the values of a column of the inner
+	 * side, GJ_INT4 or GJ_INT8 without NULLs, [nrows].  *done = false: some value does not fit
+	 * (gj_payload_fits), and nothing was changed.  Waits.  NULL: a device that reads no payloads.
+	 */
+	GjStatus	(*hash_payload) (GjQueue *queue, GjHashTable *table, const GjColumn *column,
+								 uint32_t nrows, bool *done);
 
 	/*
 	 * Sorts keys->nrows rows by ordered keys, the first value first, and drops those with a

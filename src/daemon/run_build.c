@@ -299,10 +299,17 @@ order_column(GjWork *work, const GjHashTable *table, GjBuffer *column, GjBuffer 
 	return GJ_OK;
 }
 
+/* True if there are as many outer rows as the side has: a pass over it is worth a read less for each. */
+static bool
+is_worth_a_pass(const GjRun *run, const GjRelation *relation)
+{
+	return run->sources[0].nrows_hint >= relation->nrows;
+}
+
 /*
  * Rows of a side in the order of its keys need no table: a probe then reads a value where it would
- * have read where it is.  That is worth a pass over the side if there are as many outer rows, and every
- * key between the least and the greatest has a row.  Without memory for it all stays as it is.
+ * have read where it is.  That is so if every key between the least and the greatest has a row.
+ * Without memory for it all stays as it is.
  */
 static GjStatus
 order_side(GjRun *run, uint32_t source, GjRunStep *rs)
@@ -315,7 +322,7 @@ order_side(GjRun *run, uint32_t source, GjRunStep *rs)
 	GjStatus	status;
 
 	if (!table->place || table->nslots != table->nrows || table->nrows != relation->nrows ||
-		relation->borrowed || run->sources[0].nrows_hint < relation->nrows)
+		relation->borrowed || !is_worth_a_pass(run, relation))
 		return GJ_OK;
 	status = reserve_columns(work, relation, columns);
 	reserved = status == GJ_OK;
@@ -343,6 +350,42 @@ order_side(GjRun *run, uint32_t source, GjRunStep *rs)
 	return GJ_OK;
 }
 
+/* The only column of a source that is read later; ncolumns: there are several, or none. */
+static uint32_t
+only_late_column(const GjRun *run, uint32_t source)
+{
+	const uint8_t *late = run->late + run->sources[source].first_column;
+	uint32_t	ncolumns = run->sources[source].ncolumns;
+	uint32_t	only = ncolumns;
+
+	for (uint32_t c = 0; c < ncolumns; c++)
+	{
+		if (late[c] && only < ncolumns)
+			return ncolumns;
+		if (late[c])
+			only = c;
+	}
+	return only;
+}
+
+/* Puts the side's values into the slots of its keys, if these are unique and the values such. */
+static GjStatus
+put_payload(GjRun *run, uint32_t source, GjRunStep *rs)
+{
+	const GjRelation *relation = &run->relation[source];
+	GjHashTable *table = &rs->table;
+	uint32_t	c = only_late_column(run, source);
+	const GjColumn *column = &run->columns[run->sources[source].first_column + c];
+
+	if (!run->work.ops->hash_payload || !table->slots || table->max_count != 1 ||
+		table->keys.nkeys != 1 || c == run->sources[source].ncolumns || column->nulls ||
+		(column->kind != GJ_INT4 && column->kind != GJ_INT8) || !is_worth_a_pass(run, relation))
+		return GJ_OK;
+	table->payload = c;
+	return run->work.ops->hash_payload(run->work.queue, table, column, (uint32_t) relation->nrows,
+									   &table->has_payload);
+}
+
 static GjStatus
 build_source(GjRun *run, GjBuild *build, GjRunStep *rs)
 {
@@ -367,7 +410,8 @@ build_source(GjRun *run, GjBuild *build, GjRunStep *rs)
 		gj_match_ends_run(run, rs, build->nrows))
 		run->complete = true;
 	drop_columns(run, build->source);
-	return order_side(run, build->source, rs);
+	GJ_TRY(order_side(run, build->source, rs));
+	return put_payload(run, build->source, rs);
 }
 
 GjStatus

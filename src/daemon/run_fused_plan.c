@@ -290,6 +290,8 @@ add_step(const GjRun *run, GjFusedPlan *plan, const GjRunStep *rs)
 		to->nslots = table->nslots;
 		to->place = table->place;
 		to->dense = table->dense;
+		to->has_payload = table->has_payload;
+		to->payload = (int16_t) (run->sources[step->source].first_column + table->payload);
 		to->low = table->low;
 		to->rows = table->in_order ? NULL : table->rows;
 		to->key_row = table->key_row;

@@ -71,6 +71,26 @@ gj_hash_slot(uint64_t hash, uint64_t nslots)
 	return gj_mulhi_u64(hash, nslots);
 }
 
+/* True if a value can be the payload of a slot. */
+GJ_FN bool
+gj_payload_fits(int64_t value)
+{
+	return value > INT32_MIN && value <= INT32_MAX;
+}
+
+/* The payload: not 0, which makes a slot an empty one. */
+GJ_FN uint32_t
+gj_payload(int64_t value)
+{
+	return (uint32_t) value ^ UINT32_C(0x80000000);
+}
+
+GJ_FN int32_t
+gj_payload_value(uint32_t payload)
+{
+	return (int32_t) (payload ^ UINT32_C(0x80000000));
+}
+
 /*
  * The part of nparts whose device gets the rows of these keys.  Of the low half alone: tables use the
  * same hash from its high bits on, and the slots of a part's keys must not all be in one region.

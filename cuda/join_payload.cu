@@ -1,0 +1,89 @@
+/*
+ * join_payload.cu
+ *	  Payloads of hash tables: values of the inner side in the slots of their keys.
+ *
+ * Look-ups in tables beyond L2 take what their random reads take, one or two for the slot and one
+ * for the value.  So slots have the value themselves where a count is not needed, which is no
+ * larger.  It is put there after the build: one pass over the slots, in order, and a random read
+ * for each of their rows, as many as a probe of as many tuples saves.
+ */
+#include "../src/rows/hash.h"
+#include "internal.cuh"
+
+#define SLOTS 4            /* of a thread, whose rows are read together */
+#define BLOCKS_OF_A_SM 16u /* of kernels that take rows in turns */
+
+/* results->n: some value does not fit. */
+template <typename T>
+static __global__ void
+__launch_bounds__(GJ_THREADS) find_unfit(const T *value, uint32_t n, GjResults *results)
+{
+	const uint64_t step = (uint64_t) gridDim.x * GJ_THREADS;
+	bool unfit = false;
+
+	for (uint64_t i = (uint64_t) blockIdx.x * GJ_THREADS + threadIdx.x; i < n; i += step)
+		unfit |= !gj_payload_fits(value[i]);
+	if (__syncthreads_or(unfit) && threadIdx.x == 0)
+		results->n = 1;
+}
+
+template <typename T>
+static __global__ void
+__launch_bounds__(GJ_THREADS)
+	put_payloads(GjHashSlot *slots, uint64_t nslots, const uint32_t *rows, const T *value)
+{
+	const uint64_t first = (uint64_t) blockIdx.x * GJ_THREADS * SLOTS + threadIdx.x;
+	uint4 slot[SLOTS]; /* words of a GjHashSlot */
+	T found[SLOTS];
+
+#pragma unroll
+	for (uint32_t k = 0; k < SLOTS; k++)
+	{
+		const uint64_t s = first + k * GJ_THREADS;
+
+		slot[k] = s < nslots ? *(const uint4 *) &slots[s] : make_uint4(0, 0, 0, 0);
+	}
+#pragma unroll
+	for (uint32_t k = 0; k < SLOTS; k++)
+	{
+		if (slot[k].w != 0)
+			found[k] = value[rows != NULL ? rows[slot[k].z] : slot[k].z];
+	}
+#pragma unroll
+	for (uint32_t k = 0; k < SLOTS; k++)
+	{
+		if (slot[k].w != 0)
+			slots[first + k * GJ_THREADS].count = gj_payload(found[k]);
+	}
+}
+
+template <typename T>
+static GjStatus
+put(GjQueue *queue, GjHashTable *table, const T *value, uint32_t nrows, bool *done)
+{
+	const uint32_t most = queue->device->nprocessors * BLOCKS_OF_A_SM;
+
+	GJ_CUDA(queue, cudaMemsetAsync(&queue->results->n, 0, sizeof(uint32_t), queue->stream));
+	find_unfit<<<min(gj_blocks(nrows, GJ_THREADS), most), GJ_THREADS, 0, queue->stream>>>(
+		value, nrows, queue->results);
+	GJ_LAUNCHED(queue, "find_unfit");
+	GJ_TRY(gj_wait(queue));
+	if (queue->pinned->results.n != 0)
+		return GJ_OK;
+	put_payloads<<<gj_blocks(table->nslots, GJ_THREADS * SLOTS), GJ_THREADS, 0, queue->stream>>>(
+		table->slots, table->nslots, table->in_order ? NULL : table->rows, value);
+	GJ_LAUNCHED(queue, "put_payloads");
+	GJ_TRY(gj_wait(queue));
+	*done = true;
+	return GJ_OK;
+}
+
+GjStatus
+gj_hash_payload(GjQueue *queue, GjHashTable *table, const GjColumn *column, uint32_t nrows,
+				bool *done)
+{
+	*done = false;
+	GJ_TRY(gj_enter(queue));
+	return column->kind == GJ_INT4 ? put(queue, table, (const int32_t *) column->data, nrows, done)
+								   : put(queue, table, (const int64_t *) column->data, nrows, done);
+}
