@@ -544,6 +544,26 @@ drop_held(GjMember *member, uint32_t source, bool failed)
 		gj_put_task(&member->held, task);
 }
 
+/* Uses fragments of the member's own. */
+static GjStatus
+use(GjMember *member, const GjTask *task)
+{
+	GjTeam	   *team = member->team;
+	const GjUse *uses = (const GjUse *) task->memory;
+	uint32_t	n = task->nrows;
+
+	if (!uses)
+		uses = gj_run_found(member->run, task->source, &n);
+	/* it was posted before anybody knew; in an exchange others may want the rows */
+	if (n == 0 || (task->source == 0 && gj_run_complete(member->run) &&
+				   (team->exchange_step < 0 || all_complete(team))))
+		return GJ_OK;
+	member->nchunks += task->source == 0 ? n : 0;
+	/* an inner side's are only noted, until all have come */
+	member->restless |= task->source == 0 || team->program->kind != GJ_PROGRAM_JOIN;
+	return gj_run_use(member->run, task->source, n, uses);
+}
+
 static GjStatus
 do_task(GjMember *member, GjTask *task)
 {
@@ -555,16 +575,10 @@ do_task(GjMember *member, GjTask *task)
 		case GJ_TASK_OPEN:
 			member->opened = true;
 			return gj_run_start(member->run);
+		case GJ_TASK_FIND:
+			return gj_member_find(member);
 		case GJ_TASK_USE:
-			/* it was posted before anybody knew; in an exchange others may want the rows */
-			if (task->source == 0 && gj_run_complete(member->run) &&
-				(team->exchange_step < 0 || all_complete(team)))
-				return GJ_OK;
-			member->nchunks += task->source == 0 ? task->nrows : 0;
-			/* an inner side's are only noted, until all have come */
-			member->restless |= task->source == 0 || team->program->kind != GJ_PROGRAM_JOIN;
-			return gj_run_use(member->run, task->source, task->nrows,
-							  (const GjUse *) task->memory);
+			return use(member, task);
 		case GJ_TASK_USE_INNER:
 			/* only noted, too */
 			return gj_run_use_shared(member->run, task->source, task->shared->n,

@@ -3,7 +3,8 @@
  *	  A run and the resident data of its device: what it is told of and uses.
  *
  * ASK pins the fragments that a source could use, until they were used or the source has
- * ended.  USE takes the rows of pages that the backend has found unchanged: the columns of
+ * ended; of several runs one thread looks for all of them, or each run for those that its device
+ * should have.  USE takes the rows of pages that the backend has found unchanged: the columns of
  * a fragment are used in place where it is the outer side; else they are remembered, and
  * appended to the relation when the source ends, unless there is a side that was built of
  * the same (run_side.c).  What chunks bring is kept by run_keep.c.
@@ -107,9 +108,8 @@ typedef struct GjFoundBatch
 	uint32_t	place[GJ_FIND];	/* the run that should have it */
 } GjFoundBatch;
 
-/* The run, of n, whose device keeps a fragment of a table. */
-static uint32_t
-place_of(const GjRelationKey *relation, uint32_t fragment, uint32_t n)
+uint32_t
+gj_run_place_of(const GjRelationKey *relation, uint32_t fragment, uint32_t n)
 {
 	return (uint32_t) (((uint64_t) fragment + relation->filenode) % n);
 }
@@ -178,7 +178,7 @@ find_batch(GjRun **runs, uint32_t nruns, const GjAsk *ask, const uint64_t *map_l
 	for (uint32_t i = 0; i < batch->n; i++)
 	{
 		batch->found[i].fragment = NULL;
-		batch->place[i] = place_of(&ask->relation, first + i, nruns);
+		batch->place[i] = gj_run_place_of(&ask->relation, first + i, nruns);
 	}
 	for (uint32_t r = 0; r < nruns; r++)
 		look_in_store(runs[r], r, ask, map_lsns, first, true, batch);
@@ -261,6 +261,16 @@ answer(GjRun **runs, uint32_t nruns, const GjAsk *ask, const uint64_t *map_lsns,
 	return GJ_OK;
 }
 
+/* A question that the run can be asked. */
+static GjStatus
+check_question(GjRun *run, const GjAsk *ask)
+{
+	if (ask->source < run->program->nsources && !(run->ended >> ask->source & 1) &&
+		(run->program->kind == GJ_PROGRAM_JOIN || run->program->kind == GJ_PROGRAM_PREWARM))
+		return GJ_OK;
+	return gj_run_fail(run, GJ_BAD_PROGRAM, "a question about a source that has ended");
+}
+
 /* Prepares a run for what a question is about. */
 static GjStatus
 note_question(GjRun *run, uint32_t source, const uint8_t *memory, GjAsk *ask, uint64_t **lsns)
@@ -278,7 +288,6 @@ note_question(GjRun *run, uint32_t source, const uint8_t *memory, GjAsk *ask, ui
 GjStatus
 gj_runs_ask(GjRun **runs, uint32_t n, const GjRunHost *host, const uint8_t *memory)
 {
-	const GjRun *run = runs[0];
 	GjAsk		ask;
 	uint64_t   *lsns = NULL;
 	uint8_t    *out;
@@ -286,9 +295,7 @@ gj_runs_ask(GjRun **runs, uint32_t n, const GjRunHost *host, const uint8_t *memo
 	GjStatus	status = GJ_OK;
 
 	memcpy(&ask, memory, sizeof(ask));
-	if (ask.source >= run->program->nsources || (run->ended >> ask.source & 1) ||
-		(run->program->kind != GJ_PROGRAM_JOIN && run->program->kind != GJ_PROGRAM_PREWARM))
-		return gj_run_fail(runs[0], GJ_BAD_PROGRAM, "a question about a source that has ended");
+	GJ_TRY(check_question(runs[0], &ask));
 	for (uint32_t i = 0; i < n && status == GJ_OK; i++)
 	{
 		free(lsns);
@@ -303,6 +310,93 @@ gj_runs_ask(GjRun **runs, uint32_t n, const GjRunHost *host, const uint8_t *memo
 		host->answered(host->arg, nbytes);
 	free(lsns);
 	return status;
+}
+
+/* True if a fragment was found with all of its pages valid, as many as the table has of it now. */
+static bool
+is_whole(const GjFound *found, const GjAsk *ask, uint32_t number)
+{
+	return is_complete(found) && found->known.npages == gj_ask_pages(ask, number);
+}
+
+/* Notes n fragments that were looked for, as far as they are there.  *whole: all are, and whole. */
+static GjStatus
+note_found(GjRun *run, const GjAsk *ask, const uint32_t *numbers, const GjFound *found, uint32_t n,
+		   bool *whole)
+{
+	GjRunResident *resident = &run->resident[ask->source];
+	GjRunFound *all = &run->found[ask->source];
+	GjUse	   *grown = realloc(all->uses, (all->n + n + 1) * sizeof(GjUse));
+	uint32_t	i = 0;
+
+	if (grown)
+		all->uses = grown;
+	for (; grown && i < n; i++)
+	{
+		*whole &= is_whole(&found[i], ask, numbers[i]);
+		if (!found[i].fragment)
+			continue;
+		if (!remember_pinned(resident, found[i].fragment, ask->table))
+			break;
+		grown[all->n++] = (GjUse) {resident->npinned - 1, found[i].known.map_lsn, NULL};
+	}
+	if (i == n)
+		return GJ_OK;
+	for (; i < n; i++)
+		if (found[i].fragment)
+			gj_resident_unpin_one(resident->store, found[i].fragment);
+	return GJ_OUT_OF_HOST_MEMORY;
+}
+
+GjStatus
+gj_run_find(GjRun *run, const uint8_t *memory, uint32_t place, uint32_t nplaces, bool *whole)
+{
+	GjRunResident *resident;
+	uint32_t	numbers[GJ_FIND];
+	GjFound		found[GJ_FIND];
+	uint64_t   *lsns = NULL;
+	uint32_t	number;
+	GjAsk		ask;
+	GjStatus	status;
+
+	memcpy(&ask, memory, sizeof(ask));
+	GJ_TRY(check_question(run, &ask));
+	status = note_question(run, ask.source, memory, &ask, &lsns);
+	free(lsns);
+	GJ_TRY(status);
+	resident = &run->resident[ask.source];
+	*whole = resident->store != NULL;
+	number = (place + nplaces - gj_run_place_of(&ask.relation, 0, nplaces)) % nplaces;
+	while (number < ask.nfragments && *whole)
+	{
+		uint32_t	n = 0;
+
+		for (; n < GJ_FIND && number < ask.nfragments; number += nplaces)
+			numbers[n++] = number;
+		gj_resident_find(resident->store, &resident->tables[ask.table], numbers, n, NULL,
+						 ask.per_map, found);
+		GJ_TRY(note_found(run, &ask, numbers, found, n, whole));
+	}
+	return GJ_OK;
+}
+
+const GjUse *
+gj_run_found(const GjRun *run, uint32_t source, uint32_t *n)
+{
+	*n = run->found[source].n;
+	return run->found[source].uses;
+}
+
+void
+gj_run_forget_found(GjRun *run)
+{
+	for (uint32_t s = 0; s < run->program->nsources; s++)
+	{
+		GjRunResident *resident = &run->resident[s];
+
+		gj_resident_unpin(resident->store, resident->pinned, resident->npinned);
+		resident->npinned = run->found[s].n = 0;
+	}
 }
 
 bool
@@ -321,7 +415,7 @@ gj_run_place(const GjRun *run, uint32_t source, const uint8_t *chunk, uint32_t n
 	memcpy(&pages, gj_chunk_pages(chunk), offsetof(GjChunkPages, lsn));
 	if (pages.n == 0 || pages.table >= resident->ntables)
 		return false;
-	*place = place_of(&resident->tables[pages.table].relation, pages.fragment, n);
+	*place = gj_run_place_of(&resident->tables[pages.table].relation, pages.fragment, n);
 	return true;
 }
 

@@ -44,9 +44,21 @@ extern GjDeviceEntry *gj_team_entry(const GjTeam *team);
 extern bool gj_team_accepts(const GjTeam *team, uint32_t source);
 extern GjStatus gj_team_chunk(GjTeam *team, uint32_t source, uint32_t nrows,
 							   uint8_t *memory, uint32_t slot);
-/* Only a run on one device, whose inner sides fit, uses what is resident. */
+/* Only a run whose inner sides fit uses what is resident. */
 extern GjStatus gj_team_ask(GjTeam *team, const uint8_t *memory);
 extern GjStatus gj_team_use(GjTeam *team, uint32_t source, uint32_t n, const GjUse *uses);
+
+/*
+ * Before anything was asked or has come: looks for all that questions are about, every device for
+ * what it should have.  *whole: all of it is there, with all pages valid, and gj_team_use_found takes
+ * the fragments of a source; gj_team_found_lsns tells the LSNs that these were noted with, of all
+ * questions and by number.  Only a team of which that is true (gj_team_finds).  Waits.
+ */
+extern bool gj_team_finds(const GjTeam *team);
+extern GjStatus gj_team_find(GjTeam *team, const uint8_t *questions, uint32_t nbytes, bool *whole);
+extern GjStatus gj_team_use_found(GjTeam *team, uint32_t source);
+extern void gj_team_found_lsns(const GjTeam *team, uint64_t *lsns);
+
 extern GjStatus gj_team_source_end(GjTeam *team, uint32_t source);
 extern bool gj_team_complete(const GjTeam *team);
 extern GjStatus gj_team_finish(GjTeam *team, GjRunStats *stats);

@@ -46,6 +46,88 @@ gj_team_ask_all(GjTeam *team, const uint8_t *memory)
 	return status;
 }
 
+/* ---- ASK, of each member what it should have */
+
+bool
+gj_team_finds(const GjTeam *team)
+{
+	return !team->direct && !team->partition && team->program->kind == GJ_PROGRAM_JOIN;
+}
+
+GjStatus
+gj_member_find(GjMember *member)
+{
+	GjTeam	   *team = member->team;
+	bool		whole = true;
+	GjAsk		ask;
+
+	for (uint32_t at = 0; at < team->question_bytes && whole; at += (uint32_t) gj_ask_size(&ask))
+	{
+		memcpy(&ask, team->questions + at, sizeof(ask));
+		GJ_TRY(gj_run_find(member->run, team->questions + at, (uint32_t) (member - team->members),
+						   team->nmembers, &whole));
+	}
+	if (!whole)
+		__atomic_store_n(&team->missing, true, __ATOMIC_RELAXED);
+	return GJ_OK;
+}
+
+GjStatus
+gj_team_find(GjTeam *team, const uint8_t *questions, uint32_t nbytes, bool *whole)
+{
+	team->questions = malloc(nbytes + 1);
+	if (!team->questions)
+		return GJ_OUT_OF_HOST_MEMORY;
+	memcpy(team->questions, questions, nbytes);
+	team->question_bytes = nbytes;
+	GJ_TRY(gj_team_for_all(team, GJ_TASK_FIND, 0));
+	/* no member works on anything: runs are this thread's */
+	*whole = !team->missing;
+	for (uint32_t i = 0; i < team->nmembers; i++)
+	{
+		GjRun	   *run = team->members[i].run;
+
+		if (!*whole)
+			gj_run_forget_found(run);
+		for (uint32_t s = 0; s < team->program->nsources && *whole; s++)
+			if (gj_run_has_store(run, s))
+				team->asked |= 1u << s;
+	}
+	return GJ_OK;
+}
+
+/* How many of what the members have found of a source were looked at, fragment by fragment. */
+typedef struct GjFoundCursor
+{
+	uint32_t	next[GJ_MAX_RUN_DEVICES];
+} GjFoundCursor;
+
+/* The use of the next fragment, in the order of questions and numbers; *m: the member that has it. */
+static const GjUse *
+next_found(const GjTeam *team, const GjAsk *ask, uint32_t number, GjFoundCursor *cursor, uint32_t *m)
+{
+	uint32_t	n;
+
+	*m = gj_run_place_of(&ask->relation, number, team->nmembers);
+	return &gj_run_found(team->members[*m].run, ask->source, &n)[cursor->next[*m]++];
+}
+
+void
+gj_team_found_lsns(const GjTeam *team, uint64_t *lsns)
+{
+	GjFoundCursor cursor[GJ_MAX_SOURCES];
+	uint32_t	m;
+	GjAsk		ask;
+
+	memset(cursor, 0, sizeof(cursor));
+	for (uint32_t at = 0; at < team->question_bytes; at += (uint32_t) gj_ask_size(&ask))
+	{
+		memcpy(&ask, team->questions + at, sizeof(ask));
+		for (uint32_t i = 0; i < ask.nfragments; i++)
+			*lsns++ = next_found(team, &ask, i, &cursor[ask.source], &m)->map_lsn;
+	}
+}
+
 /* ---- USE */
 
 /* The number of the member that has a fragment; nmembers: none. */
@@ -120,6 +202,35 @@ make_shared(const GjTeam *team, uint32_t n, uint32_t npartial)
 	return shared;
 }
 
+/* Hands fragments to all members that were taken from their runs, as far as status is GJ_OK. */
+static GjStatus
+post_shared(GjTeam *team, uint32_t source, GjSharedUses *shared, GjStatus status)
+{
+	if (status == GJ_OK)
+		status = gj_team_post_copies(team, &(GjTask) {.kind = GJ_TASK_USE_INNER,.source = source,
+													  .shared = shared});
+	if (status == GJ_OK)
+		return GJ_OK;
+	/* no member has got them */
+	shared->nusers = 1;
+	gj_team_drop_shared(team, shared, true);
+	return status;
+}
+
+/* Takes the next of the fragments for all members, which member m has. */
+static GjStatus
+take_shared(GjTeam *team, uint32_t source, uint32_t m, GjSharedUses *shared)
+{
+	GjUse	   *use = &shared->uses[shared->n];
+	GjPinned   *used = &shared->used[shared->n];
+
+	if (!gj_run_take_fragment(team->members[m].run, source, use->id, used))
+		return gj_team_fail(team, GJ_BAD_PROGRAM, "use of a fragment that was not told of");
+	used->pages = gj_use_pages(use, used->fragment);
+	shared->n++;
+	return GJ_OK;
+}
+
 /* Fragments for all members. */
 static GjStatus
 use_shared(GjTeam *team, uint32_t source, const GjUse *uses, const uint8_t *owners, uint32_t n)
@@ -137,27 +248,39 @@ use_shared(GjTeam *team, uint32_t source, const GjUse *uses, const uint8_t *owne
 	bits = (uint64_t *) (shared->used + n);
 	for (uint32_t i = 0; i < n && status == GJ_OK; i++)
 	{
-		GjUse	   *use = &shared->uses[i];
-		GjPinned   *used = &shared->used[i];
-
-		*use = copy_use(&uses[i], &bits);
-		if (gj_run_take_fragment(team->members[owners[i]].run, source, use->id, used))
-		{
-			used->pages = gj_use_pages(use, used->fragment);
-			shared->n++;
-		}
-		else
-			status = gj_team_fail(team, GJ_BAD_PROGRAM, "use of a fragment that was not told of");
+		shared->uses[i] = copy_use(&uses[i], &bits);
+		status = take_shared(team, source, owners[i], shared);
 	}
-	if (status == GJ_OK)
-		status = gj_team_post_copies(team, &(GjTask) {.kind = GJ_TASK_USE_INNER,.source = source,
-													  .shared = shared});
-	if (status == GJ_OK)
-		return GJ_OK;
-	/* no member has got them */
-	shared->nusers = 1;
-	gj_team_drop_shared(team, shared, true);
-	return status;
+	return post_shared(team, source, shared, status);
+}
+
+/* The fragments of an inner side that the members have found, for all of them. */
+static GjStatus
+use_shared_found(GjTeam *team, uint32_t source)
+{
+	GjFoundCursor cursor = {{0}};
+	GjStatus	status = GJ_OK;
+	GjSharedUses *shared;
+	uint32_t	n = 0;
+	GjAsk		ask;
+
+	for (uint32_t i = 0, own; i < team->nmembers; i++, n += own)
+		(void) gj_run_found(team->members[i].run, source, &own);
+	shared = make_shared(team, n, 0);
+	if (!shared)
+		return GJ_OUT_OF_HOST_MEMORY;
+	for (uint32_t at = 0; at < team->question_bytes; at += (uint32_t) gj_ask_size(&ask))
+	{
+		memcpy(&ask, team->questions + at, sizeof(ask));
+		for (uint32_t i = 0; i < ask.nfragments && ask.source == source && status == GJ_OK; i++)
+		{
+			uint32_t	m;
+
+			shared->uses[shared->n] = *next_found(team, &ask, i, &cursor, &m);
+			status = take_shared(team, source, m, shared);
+		}
+	}
+	return post_shared(team, source, shared, status);
 }
 
 GjStatus
@@ -184,6 +307,15 @@ gj_team_use_all(GjTeam *team, uint32_t source, uint32_t n, const GjUse *uses)
 		status = use_shared(team, source, uses, owners, n);
 	free(owners);
 	return status == GJ_OK ? gj_team_serve(team) : status;
+}
+
+GjStatus
+gj_team_use_found(GjTeam *team, uint32_t source)
+{
+	gj_team_note_start(team);
+	if (source != 0 && !gj_exchange_has(team, source))
+		return use_shared_found(team, source);
+	return gj_team_post_for_all(team, GJ_TASK_USE, source);
 }
 
 /* ---- keeping */

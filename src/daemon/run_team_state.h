@@ -29,7 +29,8 @@ typedef enum GjTaskKind
 {
 	GJ_TASK_OPEN,				/* start the member's run */
 	GJ_TASK_CHUNK,
-	GJ_TASK_USE,				/* resident fragments of the outer side, the member's own */
+	GJ_TASK_FIND,				/* look for resident fragments of all sources, the member's own */
+	GJ_TASK_USE,				/* those of the outer side, or of one that is exchanged */
 	GJ_TASK_USE_INNER,			/* those of an inner side, wherever they lie */
 	GJ_TASK_SEND,				/* exchange: all rows of a source that have come */
 	GJ_TASK_RECEIVE,			/* exchange: a parcel */
@@ -68,7 +69,7 @@ typedef struct GjTask
 	GjTaskKind	kind;
 	uint32_t	source;
 	uint32_t	nrows;			/* USE: fragments */
-	uint8_t    *memory;			/* USE: the task's own, GjUse[nrows] and what they point to */
+	uint8_t    *memory;			/* USE: the task's own, GjUse[nrows] and what they point to; NULL: what FIND found */
 	uint32_t	slot;
 	bool		keep;			/* CHUNK: it may become resident here */
 	GjSharedUses *shared;		/* USE_INNER */
@@ -191,6 +192,9 @@ struct GjTeam
 	uint64_t	next_tile;		/* atomic: of sets, that no member has taken */
 	uint32_t	tile_pairs;		/* GjRunHost */
 	uint32_t	asked;			/* sources, one bit each, whose fragments may be resident */
+	uint8_t    *questions;		/* FIND: about all sources, */
+	uint32_t	question_bytes;
+	bool		missing;		/* atomic: and that some member has not all that they are about */
 	bool		serving;		/* a wish for the output ring is being granted */
 	uint32_t	stop;			/* atomic: members are to end */
 
@@ -277,6 +281,9 @@ extern void gj_team_post(GjTeam *team, GjTaskList *list, GjTask *task);
 /* The same for copies of a task, one for every member: all of them, or none if memory is short. */
 extern GjStatus gj_team_post_copies(GjTeam *team, const GjTask *task);
 
+/* Something has come to work on. */
+extern void gj_team_note_start(GjTeam *team);
+
 /* Notes an error of the session's thread; returns the status. */
 extern GjStatus gj_team_fail(GjTeam *team, GjStatus status, const char *text);
 
@@ -291,6 +298,9 @@ extern GjStatus gj_team_post_for_all(GjTeam *team, GjTaskKind kind, uint32_t sou
 /* As gj_team_ask and gj_team_use, of a team with threads; nothing is kept on the host. */
 extern GjStatus gj_team_ask_all(GjTeam *team, const uint8_t *memory);
 extern GjStatus gj_team_use_all(GjTeam *team, uint32_t source, uint32_t n, const GjUse *uses);
+
+/* GJ_TASK_FIND. */
+extern GjStatus gj_member_find(GjMember *member);
 
 /* The number of the member that is to keep a chunk; -1: none is. */
 extern int	gj_team_place(GjTeam *team, uint32_t source, const uint8_t *chunk);

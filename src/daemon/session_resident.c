@@ -288,17 +288,28 @@ struct GjEarly
 	uint64_t	map_lsns[];		/* in the order of the questions */
 };
 
-/* Notes that; answers that are whole lie in the order of the questions.  NULL: out of memory. */
+/* Room to note that of n fragments, and the questions that wait.  NULL: out of memory. */
+static struct GjEarly *
+make_early(const GjSession *session, uint32_t n)
+{
+	struct GjEarly *early = malloc(sizeof(*early) + n * sizeof(uint64_t) + session->ask_bytes);
+
+	if (!early)
+		return NULL;
+	early->nbytes = session->ask_bytes;
+	early->questions = memcpy(early->map_lsns + n, session->message, session->ask_bytes);
+	return early;
+}
+
+/* Notes it of answers that are whole, which lie in the order of the questions. */
 static struct GjEarly *
 note_early(const GjSession *session)
 {
 	const uint8_t *answer = session->answers;
-	struct GjEarly *early;
 	uint32_t	n = 0;
+	struct GjEarly *early = make_early(session, session->answer_bytes / sizeof(GjKnownFragment));
 	GjAsk		ask;
 
-	early = malloc(sizeof(*early) + session->answer_bytes / sizeof(GjKnownFragment) * sizeof(uint64_t) +
-				   session->ask_bytes);
 	if (!early)
 		return NULL;
 	for (uint32_t at = 0; at < session->ask_bytes; at += (uint32_t) gj_ask_size(&ask))
@@ -308,8 +319,6 @@ note_early(const GjSession *session)
 		for (uint32_t i = 0; i < ask.nfragments; i++, answer += sizeof(GjKnownFragment))
 			memcpy(&early->map_lsns[n++], answer + offsetof(GjKnownFragment, map_lsn), sizeof(uint64_t));
 	}
-	early->nbytes = session->ask_bytes;
-	early->questions = memcpy(early->map_lsns + n, session->message, session->ask_bytes);
 	return early;
 }
 
@@ -373,6 +382,66 @@ ask_early(GjSession *session, bool *whole)
 	return GJ_OK;
 }
 
+/* The early questions are over, whatever came of them. */
+static void
+end_questions(GjSession *session)
+{
+	session->ask_bytes = 0;
+	/* the ASK follows as soon as the backend has looked at the map */
+	session->expected = true;
+}
+
+/* Fragments that the early questions are about; 0: not each source has some. */
+static uint32_t
+count_asked(const GjSession *session)
+{
+	uint32_t	asked = 0;
+	uint32_t	n = 0;
+	GjAsk		ask;
+
+	for (uint32_t at = 0; at < session->ask_bytes; at += (uint32_t) gj_ask_size(&ask))
+	{
+		memcpy(&ask, session->message + at, sizeof(ask));
+		if (ask.source >= session->nsources || ask.first != 0)
+			return 0;
+		asked |= (uint32_t) (ask.nfragments > 0) << ask.source;
+		n += ask.nfragments;
+	}
+	return asked == (1u << session->nsources) - 1 ? n : 0;
+}
+
+/* The same, where each device looks for what it should have.  *begun = false: not all is there. */
+static GjStatus
+begin_on_members(GjSession *session, bool *begun)
+{
+	uint32_t	n = count_asked(session);
+
+	*begun = false;
+	if (n == 0)
+		return GJ_OK;
+	GJ_TRY(gj_team_find(session->run, session->message, session->ask_bytes, begun));
+	if (!*begun)
+		return GJ_OK;
+	session->early = make_early(session, n);
+	end_questions(session);
+	if (!session->early)
+		return GJ_OUT_OF_HOST_MEMORY;
+	/* in the order in which sources are loaded */
+	for (uint32_t s = 1; s <= session->nsources && !gj_team_complete(session->run); s++)
+	{
+		uint32_t	source = s % session->nsources;
+
+		if ((session->ended >> source & 1) || !gj_team_accepts(session->run, source))
+			return GJ_BAD_PROGRAM;
+		GJ_TRY(gj_team_use_found(session->run, source));
+		session->ended |= 1u << source;
+		GJ_TRY(gj_session_source_ended(session, session, source));
+	}
+	/* while the devices work */
+	gj_team_found_lsns(session->run, session->early->map_lsns);
+	return GJ_OK;
+}
+
 GjStatus
 gj_session_begin_early(GjSession *session)
 {
@@ -383,15 +452,19 @@ gj_session_begin_early(GjSession *session)
 
 	if (session->early || session->returns_rows || !check_questions(session, true))
 		return GJ_BAD_PROGRAM;
+	if (gj_team_finds(session->run))
+	{
+		GJ_TRY(begin_on_members(session, &whole));
+		if (whole)
+			return GJ_OK;
+	}
 	status = ask_early(session, &whole);
 	if (status == GJ_OK && whole)
 		status = take_answers(session, session->ask_bytes, lots, &uses);
 	if (status == GJ_OK && uses)
 		session->early = note_early(session);
 	drop_answers(session);
-	session->ask_bytes = 0;
-	/* the ASK follows as soon as the backend has looked at the map */
-	session->expected = true;
+	end_questions(session);
 	if (status == GJ_OK && uses)
 		status = session->early ? use_lots(session, session, lots, session->nsources) :
 			GJ_OUT_OF_HOST_MEMORY;
