@@ -440,10 +440,17 @@ key_column(const GjSplit *split, const GjSplitPiece *piece, uint32_t k, uint32_t
 	return column;
 }
 
-/* Lays out in host memory what the kernels read; strips have strip_rows rows. */
+/* Rows of a strip: with a stride it is a tile. */
+static uint32_t
+strip_rows(const Input *input)
+{
+	return input->stride > 0 ? TILE_ROWS : STRIP_ROWS;
+}
+
+/* Lays out in host memory what the kernels read. */
 static void
 describe(const GjSplit *split, const GjColumn *to, const Places &places, uint32_t ntargets,
-		 uint32_t strip_rows, uint8_t *memory, Input *input)
+		 uint8_t *memory, Input *input)
 {
 	Piece *pieces = (Piece *) memory;
 	GjColumn *keys = (GjColumn *) (memory + places.keys);
@@ -462,7 +469,7 @@ describe(const GjSplit *split, const GjColumn *to, const Places &places, uint32_
 			*keys++ = key_column(split, piece, k, first_row);
 		pieces[of++] = {piece->rows, piece->nrows, first_row, first_strip};
 		first_row += piece->nrows;
-		first_strip += gj_blocks(piece->nrows, strip_rows);
+		first_strip += gj_blocks(piece->nrows, strip_rows(input));
 	}
 	for (uint32_t c = 0; c < split->ncolumns; c++)
 		add_column(split, c, &to[c], input, targets, from, ntargets);
@@ -470,7 +477,7 @@ describe(const GjSplit *split, const GjColumn *to, const Places &places, uint32_
 
 /* Brings what the kernels read to the device, with room for what they write besides. */
 static GjStatus
-upload(GjQueue *queue, const GjSplit *split, const GjColumn *to, uint32_t strip_rows, Input *input)
+upload(GjQueue *queue, const GjSplit *split, const GjColumn *to, Input *input)
 {
 	uint32_t ntargets = 0;
 	uint8_t *host;
@@ -489,7 +496,7 @@ upload(GjQueue *queue, const GjSplit *split, const GjColumn *to, uint32_t strip_
 	host = (uint8_t *) calloc(1, places.described);
 	if (host == NULL)
 		return GJ_OUT_OF_HOST_MEMORY;
-	describe(split, to, places, ntargets, strip_rows, host, input);
+	describe(split, to, places, ntargets, host, input);
 	input->pieces = (const Piece *) device;
 	input->keys = (const GjColumn *) (device + places.keys);
 	input->targets = (const Target *) (device + places.targets);
@@ -537,7 +544,6 @@ gj_split(GjQueue *queue, const GjSplit *split, const GjColumn *to, bool (*stop)(
 {
 	GjSplitParts *pinned = &queue->pinned->split_parts;
 	Input input = {};
-	uint32_t strip_rows;
 
 	*parts = pinned;
 	GJ_TRY(gj_enter(queue));
@@ -546,7 +552,6 @@ gj_split(GjQueue *queue, const GjSplit *split, const GjColumn *to, bool (*stop)(
 	input.nkeys = split->nkeys;
 	input.parts = pinned;
 	input.stride = has_plain_key(split) ? split->stride : 0;
-	strip_rows = input.stride > 0 ? TILE_ROWS : STRIP_ROWS;
 	pinned->full = false;
 	input.computed = split->keys != NULL;
 	for (uint32_t p = 0; p < split->npieces; p++)
@@ -554,14 +559,14 @@ gj_split(GjQueue *queue, const GjSplit *split, const GjColumn *to, bool (*stop)(
 		input.nrows += split->pieces[p].nrows;
 		input.npieces += split->pieces[p].nrows > 0;
 		input.lists |= split->pieces[p].rows != NULL;
-		input.nstrips += gj_blocks(split->pieces[p].nrows, strip_rows);
+		input.nstrips += gj_blocks(split->pieces[p].nrows, strip_rows(&input));
 	}
 	if (input.nrows == 0)
 	{
 		memset(pinned, 0, sizeof(*pinned));
 		return GJ_OK;
 	}
-	GJ_TRY(upload(queue, split, to, strip_rows, &input));
+	GJ_TRY(upload(queue, split, to, &input));
 	return input.stride > 0 ? at_once(queue, input) : count_first(queue, input);
 }
 

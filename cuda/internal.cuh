@@ -2,7 +2,7 @@
  * internal.cuh
  *	  What the files of the cuda device share: device, queue, memory and errors.
  *
- * device.cu owns both structs; the operators, one file each, take a queue and put
+ * device.cu and queue.cu own the structs; the operators, one file each, take a queue and put
  * their work on its stream.  Small results come back through GjResults: kernels
  * write the device copy, gj_wait brings it to the queue's pinned block.
  *
@@ -213,7 +213,26 @@ GjStatus gj_cuda_explain(cudaError_t error, const char *call, const char *file, 
 		GJ_CUDA(queue, function(temp_, nbytes_, __VA_ARGS__, (queue)->stream));                    \
 	} while (0)
 
-/* ---- queue: device.cu */
+/* ---- device.cu */
+
+void gj_set_text(GjErrorText *why, const char *text);
+
+/* ---- queue.cu: see GjDeviceOps for those that are not told of here */
+
+GjStatus gj_queue_open(GjDevice *device, const GjProgram *program, GjQueue **opened,
+					   GjErrorText *why);
+GjStatus gj_queue_close(GjQueue *queue, GjErrorText *why);
+const char *gj_queue_error(GjQueue *queue);
+GjStatus gj_queue_sync(GjQueue *queue);
+void gj_queue_phase(GjQueue *queue, GjPhase phase);
+const double *gj_queue_phase_ms(GjQueue *queue);
+GjStatus gj_queue_alloc(GjQueue *queue, size_t nbytes, void **memory);
+GjStatus gj_queue_adopt(GjQueue *queue, GjQueue *from, void *const *memory, uint32_t n);
+GjStatus gj_set_columns(GjQueue *queue, const GjColumn *columns, uint32_t n,
+						const GjColumn **device_columns);
+
+/* A kit that no queue and no list has. */
+void gj_destroy_kit(GjKit *kit);
 
 /* Every operator starts with it: selects the GPU, returns the error that the queue keeps. */
 GjStatus gj_enter(GjQueue *queue);
