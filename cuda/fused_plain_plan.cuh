@@ -146,7 +146,7 @@ for_operands(Plain *plain, Function function)
 
 /*
  * Decides what each step finds: not the number of a row if nothing of the row is read, or only what
- * its slot has as payload.
+ * is there as payload.
  */
 static void
 choose_found(const GjFusedPlan *plan, const GjColumn *columns, Plain *plain)
@@ -163,6 +163,8 @@ choose_found(const GjFusedPlan *plan, const GjColumn *columns, Plain *plain)
 			continue;
 		plain->step[s].rows = NULL;
 		plain->step[s].payload = step->has_payload;
+		if (step->payloads != NULL)
+			plain->step[s].place = step->payloads;
 		for_operands(plain,
 					 [&](PlainOperand *of)
 					 {

@@ -1,11 +1,12 @@
 /*
  * join_payload.cu
- *	  Payloads of hash tables: values of the inner side in the slots of their keys.
+ *	  Payloads of tables: values of the inner side where its keys are found.
  *
- * Look-ups in tables beyond L2 take what their random reads take, one or two for the slot and one
- * for the value.  So slots have the value themselves where a count is not needed, which is no
- * larger.  It is put there after the build: one pass over the slots, in order, and a random read
- * for each of their rows, as many as a probe of as many tuples saves.
+ * Look-ups in tables beyond L2 take what their random reads take, one or two for the slot or the
+ * place, and one for the value.  So slots have the value themselves where a count is not needed,
+ * which is no larger, and places have another array beside them.  They are put there after the
+ * build: one pass in order, and a random read for each row, as many as a probe of as many tuples
+ * saves.
  */
 #include "../src/rows/hash.h"
 #include "internal.cuh"
@@ -57,11 +58,40 @@ __launch_bounds__(GJ_THREADS)
 	}
 }
 
+/* The same of a direct table, to an array of its own. */
+template <typename T>
+static __global__ void
+__launch_bounds__(GJ_THREADS)
+	put_beside_places(const uint32_t *place, uint64_t nslots, const T *value, uint32_t *payloads)
+{
+	const uint64_t first = (uint64_t) blockIdx.x * GJ_THREADS * SLOTS + threadIdx.x;
+	uint32_t row[SLOTS];
+	T found[SLOTS];
+
+#pragma unroll
+	for (uint32_t k = 0; k < SLOTS; k++)
+		row[k] = first + k * GJ_THREADS < nslots ? place[first + k * GJ_THREADS] : GJ_NO_ROW;
+#pragma unroll
+	for (uint32_t k = 0; k < SLOTS; k++)
+	{
+		if (row[k] != GJ_NO_ROW)
+			found[k] = value[row[k]];
+	}
+#pragma unroll
+	for (uint32_t k = 0; k < SLOTS; k++)
+	{
+		if (first + k * GJ_THREADS < nslots)
+			payloads[first + k * GJ_THREADS] =
+				row[k] != GJ_NO_ROW ? gj_payload(found[k]) : GJ_NO_ROW;
+	}
+}
+
 template <typename T>
 static GjStatus
 put(GjQueue *queue, GjHashTable *table, const T *value, uint32_t nrows, bool *done)
 {
 	const uint32_t most = queue->device->nprocessors * BLOCKS_OF_A_SM;
+	const uint32_t nblocks = gj_blocks(table->nslots, GJ_THREADS * SLOTS);
 
 	GJ_CUDA(queue, cudaMemsetAsync(&queue->results->n, 0, sizeof(uint32_t), queue->stream));
 	find_unfit<<<min(gj_blocks(nrows, GJ_THREADS), most), GJ_THREADS, 0, queue->stream>>>(
@@ -70,9 +100,21 @@ put(GjQueue *queue, GjHashTable *table, const T *value, uint32_t nrows, bool *do
 	GJ_TRY(gj_wait(queue));
 	if (queue->pinned->results.n != 0)
 		return GJ_OK;
-	put_payloads<<<gj_blocks(table->nslots, GJ_THREADS * SLOTS), GJ_THREADS, 0, queue->stream>>>(
-		table->slots, table->nslots, table->in_order ? NULL : table->rows, value);
-	GJ_LAUNCHED(queue, "put_payloads");
+	if (table->slots)
+	{
+		put_payloads<<<nblocks, GJ_THREADS, 0, queue->stream>>>(
+			table->slots, table->nslots, table->in_order ? NULL : table->rows, value);
+		GJ_LAUNCHED(queue, "put_payloads");
+	}
+	else
+	{
+		table->payloads = (uint32_t *) gj_alloc(queue, table->nslots * sizeof(uint32_t));
+		if (table->payloads == NULL)
+			return gj_no_memory(queue);
+		put_beside_places<<<nblocks, GJ_THREADS, 0, queue->stream>>>(table->place, table->nslots,
+																	 value, table->payloads);
+		GJ_LAUNCHED(queue, "put_beside_places");
+	}
 	GJ_TRY(gj_wait(queue));
 	*done = true;
 	return GJ_OK;

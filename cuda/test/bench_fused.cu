@@ -105,10 +105,12 @@ struct Bench
 
 	Bench(const Device &device, bool wide);
 	GjColumn column(const std::vector<int32_t> &values);
-	GjHashTable table(uint32_t nrows, uint64_t direct_bytes);
+	GjHashTable table(uint32_t nrows, uint64_t direct_bytes, uint32_t gap = 1);
 	void time(const char *what, const GjFusedPlan &plan, const GjColumn *inner,
 			  const GjGroups *groups, int plain_kind, const GjHashTable *table);
 	double time_plain(int kind, const GjHashTable *table, const GjColumn *inner);
+	void use_keys(const std::vector<int32_t> &keys);
+	void time_gaps(uint32_t rows, const GjColumn *inner);
 };
 
 /* Columns of the program: the outer ones, and v of up to three dimensions. */
@@ -173,16 +175,16 @@ Bench::column(const std::vector<int32_t> &values)
 	return column;
 }
 
-/* A table of rows 0 .. nrows-1, row i of key i. */
+/* A table of rows 0 .. nrows-1, row i of key i * gap, or, with gaps, row i of another one. */
 GjHashTable
-Bench::table(uint32_t nrows, uint64_t direct_bytes)
+Bench::table(uint32_t nrows, uint64_t direct_bytes, uint32_t gap)
 {
 	std::vector<int64_t> key(nrows);
 	GjHashTable table;
 	GjKeys keys = {};
 
 	for (uint32_t i = 0; i < nrows; i++)
-		key[i] = i;
+		key[i] = gap == 1 ? i : (int64_t) ((uint64_t) i * 104729 % nrows) * gap;
 	keys.nkeys = 1;
 	keys.nrows = nrows;
 	keys.value[0] = q.upload(key);
@@ -190,6 +192,20 @@ Bench::table(uint32_t nrows, uint64_t direct_bytes)
 	must(q, q.ops->hash_build(q.queue, &keys, NULL, direct_bytes, never, NULL, &table),
 		 "hash_build");
 	return table;
+}
+
+/* Makes them the outer column k. */
+void
+Bench::use_keys(const std::vector<int32_t> &keys)
+{
+	const GjColumn k = column(keys);
+
+	outer[0] = k;
+	for (size_t p = 0; p < parts.size(); p++)
+	{
+		part_columns[p * NOUTER] = k;
+		part_columns[p * NOUTER].data = (const uint8_t *) k.data + p * PART_ROWS * k.width;
+	}
 }
 
 static double
@@ -396,6 +412,31 @@ make_groups(Queue &q, uint32_t n)
 	return groups;
 }
 
+/* A join with a direct table, every fourth place of which has a row, with and without payloads. */
+void
+Bench::time_gaps(uint32_t rows, const GjColumn *inner)
+{
+	const uint32_t gap = 4;
+	GjHashTable direct = table(rows, (uint64_t) rows * 24, gap);
+	GjFusedPlan plan = empty_plan();
+	std::vector<int32_t> keys(n);
+	char what[80];
+
+	add_step(plan, direct, rows, 1);
+	for (uint32_t i = 0; i < n; i++)
+		keys[i] = (int32_t) (((uint64_t) (i * 2654435761u) * rows) >> 32) * (int32_t) gap;
+	use_keys(keys);
+	plan.exprs[0] = binary(GJ_OP_LOAD, 0, 0, -1, 0, 0);
+	add_aggregates(plan, binary(GJ_OP_ADD_I, 1, 0, NOUTER, 1, 0));
+	snprintf(what, sizeof(what), "the same, direct, key %% %u = 0", gap);
+	time(what, plan, inner, NULL, -1, NULL);
+	must(q, q.ops->hash_payload(q.queue, &direct, &inner[0], rows, &plan.steps[0].has_payload),
+		 "hash_payload");
+	plan.steps[0].payload = NOUTER;
+	plan.steps[0].payloads = direct.payloads;
+	time("the same, values beside its places", plan, inner, NULL, -1, NULL);
+}
+
 static void
 bench_columns(const Device &device, bool wide)
 {
@@ -462,15 +503,7 @@ bench_columns(const Device &device, bool wide)
 			/* no modulo: what is measured is the join */
 			for (uint32_t i = 0; i < bench.n; i++)
 				keys[i] = (int32_t) (((uint64_t) (i * 2654435761u) * rows * one_in) >> 32);
-			GjColumn k = bench.column(keys);
-
-			bench.outer[0] = k;
-			for (size_t p = 0; p < bench.parts.size(); p++)
-			{
-				bench.part_columns[p * NOUTER] = k;
-				bench.part_columns[p * NOUTER].data =
-					(const uint8_t *) k.data + p * PART_ROWS * k.width;
-			}
+			bench.use_keys(keys);
 			plan.exprs[0] = binary(GJ_OP_LOAD, 0, 0, -1, 0, 0);
 			add_aggregates(plan, binary(GJ_OP_ADD_I, 1, 0, NOUTER, 1, 0));
 			snprintf(what, sizeof(what), "join with %u rows%s", rows,
@@ -481,6 +514,9 @@ bench_columns(const Device &device, bool wide)
 				 "hash_payload");
 			plan.steps[0].payload = NOUTER;
 			bench.time("the same, values in its slots", plan, inner, NULL, -1, NULL);
+			if (one_in == 1 && rows < 1u << 28)
+				bench.time_gaps(rows, inner);
+			bench.use_keys(keys);
 			if (large)
 				continue;
 			plan.nsteps = plan.nexprs = 0;

@@ -273,50 +273,76 @@ check_order(Queue &q, const GjHashTable &table, Random &random)
 	}
 }
 
+/* What a table has for each of its places: a row's number, or GJ_NO_ROW. */
+static std::vector<uint32_t>
+rows_of_places(Queue &q, const GjHashTable &table)
+{
+	if (table.place)
+		return q.download(table.place, table.nslots);
+
+	const std::vector<GjHashSlot> slots = q.download(table.slots, table.nslots);
+	const std::vector<uint32_t> rows = q.download(table.rows, table.nrows);
+	std::vector<uint32_t> row;
+
+	for (const GjHashSlot &slot : slots)
+		row.push_back(slot.count == 0 ? GJ_NO_ROW : rows[slot.start]);
+	return row;
+}
+
 /*
- * Puts values of the side's rows into the slots of a table, int8 or int4, now and then one that
- * does not fit.  Probes find what they do without.
+ * Gives a table payloads, values of int8 or int4 of the side's rows, now and then one that does not
+ * fit.  Probes find what they do without.
  */
 static void
 check_payload(Queue &q, GjHashTable *table, uint32_t nrows, Random &random,
 			  const std::string &where)
 {
 	const bool wide = random() % 2;
-	const int64_t ends[] = {INT32_MIN + 1, INT32_MAX, 0, -1};
+	const int64_t ends[] = {INT32_MIN + 1, INT32_MAX - 1, 0, -1};
+	const int64_t unfit[] = {INT32_MIN, INT32_MAX, (int64_t) INT32_MAX + 1, INT64_MIN};
+	const std::vector<uint32_t> row = rows_of_places(q, *table);
+	std::vector<GjHashSlot> slots;
 	std::vector<int64_t> value(nrows);
-	std::vector<GjHashSlot> before = q.download(table->slots, table->nslots);
-	std::vector<uint32_t> rows = q.download(table->rows, table->nrows);
+	std::vector<uint32_t> payloads;
 	GjColumn column = {};
 	bool fits = true;
 	bool done;
 	bool right = true;
 
 	for (int64_t &v : value)
-		v = random() % 8 ? (int32_t) random() : ends[random() % 4];
+		v = random() % 8 ? (int32_t) (random() % 1000000) - 500000 : ends[random() % 4];
 	if (nrows > 0 && random() % 4 == 0)
-		value[random() % nrows] =
-			!wide || random() % 2 ? INT32_MIN : (int64_t) INT32_MAX + 1 + (int64_t) (random() % 9);
+		value[random() % nrows] = unfit[random() % (wide ? 4 : 2)];
 	for (int64_t v : value)
-		fits &= v > INT32_MIN && v <= INT32_MAX;
+		fits &= v > INT32_MIN && v < INT32_MAX;
 	column.kind = wide ? GJ_INT8 : GJ_INT4;
 	column.width = wide ? 8 : 4;
 	column.data = wide ? (const void *) q.upload(value)
 					   : q.upload(std::vector<int32_t>(value.begin(), value.end()));
+	if (table->slots)
+		slots = q.download(table->slots, table->nslots);
 	if (!check(q.ops->hash_payload(q.queue, table, &column, nrows, &done) == GJ_OK, "hash_payload",
-			   q.ops->queue_error(q.queue)))
+			   q.ops->queue_error(q.queue)) ||
+		!check(done == fits, "values that fit", where))
 		return;
-	check(done == fits, "values that fit", where);
-	const std::vector<GjHashSlot> after = q.download(table->slots, table->nslots);
-	for (uint64_t s = 0; s < table->nslots; s++)
+	check((table->payloads != NULL) == (done && table->place != NULL), "array of payloads", where);
+	if (table->payloads)
+		payloads = q.download(table->payloads, table->nslots);
+	else if (table->slots)
 	{
-		const uint32_t count = before[s].count == 0 || !done
-								   ? before[s].count
-								   : gj_payload(value[rows[before[s].start]]);
+		const std::vector<GjHashSlot> after = q.download(table->slots, table->nslots);
 
-		right &= after[s].key == before[s].key && after[s].start == before[s].start &&
-				 after[s].count == count &&
-				 (count == 0 || !done || gj_payload_value(count) == value[rows[before[s].start]]);
+		for (uint64_t s = 0; s < table->nslots; s++)
+		{
+			right &= after[s].key == slots[s].key && after[s].start == slots[s].start;
+			right &= done || after[s].count == slots[s].count;
+			payloads.push_back(after[s].count);
+		}
 	}
+	for (uint64_t s = 0; s < table->nslots && done; s++)
+		right &= row[s] == GJ_NO_ROW ? payloads[s] == (table->place ? GJ_NO_ROW : 0)
+									 : gj_payload_value(payloads[s]) == value[row[s]] &&
+										   payloads[s] != 0 && payloads[s] != GJ_NO_ROW;
 	check(right, "payloads", where);
 }
 
@@ -358,8 +384,8 @@ test_table(const Device &device, Random &random, const KeySide &inner, const Key
 
 	if (probe.table.place != NULL && q.ops->order_by_place && probe.table.nslots == nrows)
 		check_order(q, probe.table, random);
-	if (q.ops->hash_payload && probe.table.slots && max_count == 1 && inner.value.size() == 1 &&
-		random() % 2)
+	if (q.ops->hash_payload && (probe.table.slots || probe.table.place) && max_count == 1 &&
+		inner.value.size() == 1 && random() % 2)
 		check_payload(q, &probe.table, ninner, random, where);
 	probe.offset = (uint64_t *) q.alloc((nouter + 1) * 8);
 	probe.first = (uint32_t *) q.alloc((size_t) nouter * 4);

@@ -221,15 +221,16 @@ PlainTest::add_step(Queue &q, uint32_t s)
 	step.low = table.low;
 	step.rows = table.in_order ? NULL : table.rows;
 	plan.nsteps = (uint8_t) (s + 1);
-	/* values of the side in the slots, if there are such */
-	if (q.ops->hash_payload && table.slots && table.max_count == 1 && random() % 3 &&
-		columns[NOUTER + s].nulls.empty())
+	/* values of the side beside its keys */
+	if (q.ops->hash_payload && (table.slots || table.place) && table.max_count == 1 &&
+		random() % 3 && columns[NOUTER + s].nulls.empty())
 	{
 		const GjColumn column = q.upload_columns({columns[NOUTER + s]})[0];
 
 		check(q.ops->hash_payload(q.queue, &table, &column, INNER_ROWS, &step.has_payload) == GJ_OK,
 			  "hash_payload", q.ops->queue_error(q.queue));
 		step.payload = (int16_t) (NOUTER + s);
+		step.payloads = table.payloads;
 	}
 	if (!step.dense || step.join_type == GJ_JOIN_INNER || middle != 0)
 		return;

@@ -64,13 +64,13 @@ typedef struct GjHashSlot
  * any number of duplicates costs a probe nothing.  Rows with a NULL key are left
  * out.  All arrays are device memory, given back by hash_free.
  *
- * Slots of a table whose single key is unique need no counts: they can have a payload instead, the
- * value of a column for their row (rows/hash.h: gj_payload).  A probe that wants nothing else of the
- * row then reads one place in memory, not two.
- *
  * A direct table has `place` instead of slots and rows: there is one key, it is unique,
  * and the row id of key low + i is place[i], GJ_NO_ROW if no row has it, i < nslots.  What a
  * probe finds are these row ids.  A dense one has no place either: the row id of key low + i is i.
+ *
+ * A table of one key, unique, can have payloads, the values of a column (rows/hash.h: gj_payload): in
+ * its slots, which need no counts then, or, a direct one, in an array beside `place`.  A probe that
+ * wants nothing else of a row reads one place in memory, not two.
  *
  * A sorted side (sort_build) is one without slots: `rows` in the order of keys, whose
  * values are in that order too; a probe searches them (rows/sorted.h).  It may have `bucket`:
@@ -91,6 +91,7 @@ typedef struct GjHashTable
 	bool		dense;
 	bool		has_payload;
 	uint32_t	payload;		/* column of the inner source, counted from its first */
+	uint32_t   *payloads;		/* direct: [nslots], GJ_NO_ROW where no row has the key */
 	bool		partitioned;	/* how it was built, for EXPLAIN */
 	GjKeys		keys;			/* of the input rows; compared where nkeys > 1 */
 	uint32_t   *key_row;		/* nkeys > 1: input row whose keys rows[i] has */
@@ -103,12 +104,12 @@ gj_table_is_direct(const GjHashTable *table)
 }
 
 /* The arrays of a table that are there; returns their number. */
-#define GJ_TABLE_ARRAYS		(6 + GJ_MAX_KEYS)
+#define GJ_TABLE_ARRAYS		(7 + GJ_MAX_KEYS)
 static inline uint32_t
 gj_table_arrays(const GjHashTable *table, void *arrays[GJ_TABLE_ARRAYS])
 {
-	void	   *all[] = {table->slots, table->place, table->bucket, table->rows, table->key_row,
-		table->keys.null};
+	void	   *all[] = {table->slots, table->place, table->payloads, table->bucket, table->rows,
+		table->key_row, table->keys.null};
 	uint32_t	n = 0;
 
 	for (uint32_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
@@ -281,8 +282,9 @@ typedef struct GjFusedStep
 	const uint32_t *place;		/* these three of a direct table, which has no slots: as there */
 	int64_t		low;
 	bool		dense;
-	bool		has_payload;	/* slots have, */
-	int16_t		payload;		/* of this column of the program */
+	bool		has_payload;	/* slots, or payloads, have */
+	int16_t		payload;		/* this column of the program */
+	const uint32_t *payloads;
 	const uint32_t *rows;		/* NULL: the number of a row is its id */
 	const uint32_t *key_row;
 	const int64_t *key_value[GJ_MAX_KEYS];
@@ -708,9 +710,10 @@ typedef struct GjDeviceOps
 								   const void *from, uint32_t width);
 
 	/*
-	 * Gives the slots of a table with one key, unique, a payload: the values of a column of the inner
-	 * side, GJ_INT4 or GJ_INT8 without NULLs, [nrows].  *done = false: some value does not fit
-	 * (gj_payload_fits), and nothing was changed.  Waits.  NULL: a device that reads no payloads.
+	 * Gives a table with one key, unique, and slots or places, payloads: the values of a column of the
+	 * inner side, GJ_INT4 or GJ_INT8 without NULLs, [nrows].  Those of a direct table take as much
+	 * memory as its places.  *done = false: some value does not fit (gj_payload_fits), and nothing was
+	 * changed.  Waits.  NULL: a device that reads no payloads.
 	 */
 	GjStatus	(*hash_payload) (GjQueue *queue, GjHashTable *table, const GjColumn *column,
 								 uint32_t nrows, bool *done);

@@ -132,6 +132,7 @@ table_size(const GjHashTable *table)
 	uint64_t	row_bytes = (uint64_t) table->keys.nrows * sizeof(uint32_t);
 	uint64_t	n = (table->slots ? table->nslots * sizeof(GjHashSlot) : 0) +
 		(table->place ? table->nslots * sizeof(uint32_t) : 0) +
+		(table->payloads ? table->nslots * sizeof(uint32_t) : 0) +
 		(table->bucket ? (table->nslots + 1) * sizeof(uint32_t) : 0) +
 		(table->rows ? row_bytes : 0) + (table->key_row ? row_bytes : 0);
 
@@ -368,22 +369,34 @@ only_late_column(const GjRun *run, uint32_t source)
 	return only;
 }
 
-/* Puts the side's values into the slots of its keys, if these are unique and the values such. */
+/*
+ * Puts the side's values to its keys in the table, if these are unique and the values such.  Where that
+ * takes memory which is not there, all stays as it is.
+ */
 static GjStatus
 put_payload(GjRun *run, uint32_t source, GjRunStep *rs)
 {
 	const GjRelation *relation = &run->relation[source];
+	GjWork	   *work = &run->work;
 	GjHashTable *table = &rs->table;
 	uint32_t	c = only_late_column(run, source);
 	const GjColumn *column = &run->columns[run->sources[source].first_column + c];
+	uint64_t	nbytes = table->place ? table->nslots * sizeof(uint32_t) : 0;
+	GjStatus	status;
 
-	if (!run->work.ops->hash_payload || !table->slots || table->max_count != 1 ||
+	if (!work->ops->hash_payload || !(table->slots || table->place) || table->max_count != 1 ||
 		table->keys.nkeys != 1 || c == run->sources[source].ncolumns || column->nulls ||
-		(column->kind != GJ_INT4 && column->kind != GJ_INT8) || !is_worth_a_pass(run, relation))
+		(column->kind != GJ_INT4 && column->kind != GJ_INT8) || !is_worth_a_pass(run, relation) ||
+		nbytes > gj_lease_free(work->lease) || !gj_lease_take(work->lease, nbytes))
 		return GJ_OK;
 	table->payload = c;
-	return run->work.ops->hash_payload(run->work.queue, table, column, (uint32_t) relation->nrows,
-									   &table->has_payload);
+	status = work->ops->hash_payload(work->queue, table, column, (uint32_t) relation->nrows,
+									 &table->has_payload);
+	if (table->payloads)
+		rs->table_bytes += nbytes;
+	else
+		gj_lease_give(work->lease, nbytes);
+	return status == GJ_OUT_OF_MEMORY ? GJ_OK : status;
 }
 
 static GjStatus

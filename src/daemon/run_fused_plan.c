@@ -291,6 +291,7 @@ add_step(const GjRun *run, GjFusedPlan *plan, const GjRunStep *rs)
 		to->place = table->place;
 		to->dense = table->dense;
 		to->has_payload = table->has_payload;
+		to->payloads = table->payloads;
 		to->payload = (int16_t) (run->sources[step->source].first_column + table->payload);
 		to->low = table->low;
 		to->rows = table->in_order ? NULL : table->rows;

@@ -71,14 +71,14 @@ gj_hash_slot(uint64_t hash, uint64_t nslots)
 	return gj_mulhi_u64(hash, nslots);
 }
 
-/* True if a value can be the payload of a slot. */
+/* True if a value can be a payload. */
 GJ_FN bool
 gj_payload_fits(int64_t value)
 {
-	return value > INT32_MIN && value <= INT32_MAX;
+	return value > INT32_MIN && value < INT32_MAX;
 }
 
-/* The payload: not 0, which makes a slot an empty one. */
+/* The payload: not 0, which makes a slot an empty one, nor GJ_NO_ROW, which does so with a place. */
 GJ_FN uint32_t
 gj_payload(int64_t value)
 {
