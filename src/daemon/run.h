@@ -16,7 +16,8 @@
  *	run_fused.c		outer rows through all of it in one call, where that is possible
  *	run_fused_plan.c	the same: whether it is, and what the device is told
  *	run_intersect.c	GJ_PROGRAM_INTERSECT
- *	run_resident.c	fragments of sources that are resident
+ *	run_ask.c		which fragments of sources are resident
+ *	run_resident.c	the use of these
  *	run_keep.c		the same: those that chunks make
  *	run_side.c		inner sides that were built before, or are kept
  *	run_split.c		rows that are exchanged with runs on other devices: sends them
