@@ -22,6 +22,8 @@
 #define GJ_DIRECT_SPARE		(UINT64_C(4) << 20)
 /* Part of the memory that is left which that may be. */
 #define GJ_DIRECT_SHARE		64
+/* Part of the memory that nobody uses which payloads of a direct table may take. */
+#define GJ_PAYLOAD_SHARE	8
 
 /* What lives until the table is built. */
 typedef struct GjBuild
@@ -308,9 +310,9 @@ is_worth_a_pass(const GjRun *run, const GjRelation *relation)
 }
 
 /*
- * Rows of a side in the order of its keys need no table: a probe then reads a value where it would
- * have read where it is.  That is so if every key between the least and the greatest has a row.
- * Without memory for it all stays as it is.
+ * Rows of a side in the order of its keys need no table, if every key between the least and the greatest
+ * has a row: a probe then reads a value where it would have read where it is.  Without memory for it all
+ * stays as it is.
  */
 static GjStatus
 order_side(GjRun *run, uint32_t source, GjRunStep *rs)
@@ -370,8 +372,9 @@ only_late_column(const GjRun *run, uint32_t source)
 }
 
 /*
- * Puts the side's values to its keys in the table, if these are unique and the values such.  Where that
- * takes memory which is not there, all stays as it is.
+ * Puts the side's values to its keys in the table, if these are unique and the values such.  Only sums
+ * read them, of this run or of a later one that finds the side.  Where there is not plenty of memory for
+ * them, all stays as it is.
  */
 static GjStatus
 put_payload(GjRun *run, uint32_t source, GjRunStep *rs)
@@ -384,10 +387,13 @@ put_payload(GjRun *run, uint32_t source, GjRunStep *rs)
 	uint64_t	nbytes = table->place ? table->nslots * sizeof(uint32_t) : 0;
 	GjStatus	status;
 
+	if (run->program->output != GJ_OUTPUT_AGGREGATES && !run->side[source].made)
+		return GJ_OK;
 	if (!work->ops->hash_payload || !(table->slots || table->place) || table->max_count != 1 ||
 		table->keys.nkeys != 1 || c == run->sources[source].ncolumns || column->nulls ||
 		(column->kind != GJ_INT4 && column->kind != GJ_INT8) || !is_worth_a_pass(run, relation) ||
-		nbytes > gj_lease_free(work->lease) || !gj_lease_take(work->lease, nbytes))
+		nbytes > gj_lease_free(work->lease) / GJ_PAYLOAD_SHARE ||
+		!gj_lease_take(work->lease, nbytes))
 		return GJ_OK;
 	table->payload = c;
 	status = work->ops->hash_payload(work->queue, table, column, (uint32_t) relation->nrows,

@@ -389,7 +389,6 @@ gj_team_close(GjTeam *team, GjErrorText *why)
 	free_uses(&team->used);
 	free_uses(&team->freed);
 	free(team->flags);
-	free(team->questions);
 	/* parcels are of runs that are still open */
 	for (uint32_t i = 0; i < team->nmembers; i++)
 	{

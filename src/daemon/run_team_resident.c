@@ -51,48 +51,43 @@ gj_team_ask_all(GjTeam *team, const uint8_t *memory)
 bool
 gj_team_finds(const GjTeam *team)
 {
-	return !team->direct && !team->partition && team->program->kind == GJ_PROGRAM_JOIN;
+	return !team->direct && !team->partition && team->program->kind == GJ_PROGRAM_JOIN &&
+		team->asked == 0 && team->ended == 0 && team->started_ms == 0;
 }
 
 GjStatus
 gj_member_find(GjMember *member)
 {
 	GjTeam	   *team = member->team;
+	GjQuestionList list = team->questions;
 	bool		whole = true;
 	GjAsk		ask;
 
-	for (uint32_t at = 0; at < team->question_bytes && whole; at += (uint32_t) gj_ask_size(&ask))
+	for (uint32_t at = 0; at < list.nbytes && !__atomic_load_n(&team->missing, __ATOMIC_RELAXED);
+		 at += (uint32_t) gj_ask_size(&ask))
 	{
-		memcpy(&ask, team->questions + at, sizeof(ask));
-		GJ_TRY(gj_run_find(member->run, team->questions + at, (uint32_t) (member - team->members),
+		memcpy(&ask, list.questions + at, sizeof(ask));
+		GJ_TRY(gj_run_find(member->run, list.questions + at, (uint32_t) (member - team->members),
 						   team->nmembers, &whole));
+		if (!whole)
+			__atomic_store_n(&team->missing, true, __ATOMIC_RELAXED);
 	}
-	if (!whole)
-		__atomic_store_n(&team->missing, true, __ATOMIC_RELAXED);
 	return GJ_OK;
 }
 
 GjStatus
-gj_team_find(GjTeam *team, const uint8_t *questions, uint32_t nbytes, bool *whole)
+gj_team_find(GjTeam *team, GjQuestionList list, bool *whole)
 {
-	team->questions = malloc(nbytes + 1);
-	if (!team->questions)
-		return GJ_OUT_OF_HOST_MEMORY;
-	memcpy(team->questions, questions, nbytes);
-	team->question_bytes = nbytes;
+	team->questions = list;
+	team->missing = false;
 	GJ_TRY(gj_team_for_all(team, GJ_TASK_FIND, 0));
 	/* no member works on anything: runs are this thread's */
 	*whole = !team->missing;
-	for (uint32_t i = 0; i < team->nmembers; i++)
-	{
-		GjRun	   *run = team->members[i].run;
-
-		if (!*whole)
-			gj_run_forget_found(run);
-		for (uint32_t s = 0; s < team->program->nsources && *whole; s++)
-			if (gj_run_has_store(run, s))
-				team->asked |= 1u << s;
-	}
+	for (uint32_t i = 0; i < team->nmembers && !*whole; i++)
+		gj_run_forget_found(team->members[i].run);
+	/* what is whole is in a store */
+	if (*whole)
+		team->asked = (1u << team->program->nsources) - 1;
 	return GJ_OK;
 }
 
@@ -113,16 +108,16 @@ next_found(const GjTeam *team, const GjAsk *ask, uint32_t number, GjFoundCursor 
 }
 
 void
-gj_team_found_lsns(const GjTeam *team, uint64_t *lsns)
+gj_team_found_lsns(const GjTeam *team, GjQuestionList list, uint64_t *lsns)
 {
 	GjFoundCursor cursor[GJ_MAX_SOURCES];
 	uint32_t	m;
 	GjAsk		ask;
 
 	memset(cursor, 0, sizeof(cursor));
-	for (uint32_t at = 0; at < team->question_bytes; at += (uint32_t) gj_ask_size(&ask))
+	for (uint32_t at = 0; at < list.nbytes; at += (uint32_t) gj_ask_size(&ask))
 	{
-		memcpy(&ask, team->questions + at, sizeof(ask));
+		memcpy(&ask, list.questions + at, sizeof(ask));
 		for (uint32_t i = 0; i < ask.nfragments; i++)
 			*lsns++ = next_found(team, &ask, i, &cursor[ask.source], &m)->map_lsn;
 	}
@@ -256,7 +251,7 @@ use_shared(GjTeam *team, uint32_t source, const GjUse *uses, const uint8_t *owne
 
 /* The fragments of an inner side that the members have found, for all of them. */
 static GjStatus
-use_shared_found(GjTeam *team, uint32_t source)
+use_shared_found(GjTeam *team, GjQuestionList list, uint32_t source)
 {
 	GjFoundCursor cursor = {{0}};
 	GjStatus	status = GJ_OK;
@@ -269,9 +264,9 @@ use_shared_found(GjTeam *team, uint32_t source)
 	shared = make_shared(team, n, 0);
 	if (!shared)
 		return GJ_OUT_OF_HOST_MEMORY;
-	for (uint32_t at = 0; at < team->question_bytes; at += (uint32_t) gj_ask_size(&ask))
+	for (uint32_t at = 0; at < list.nbytes; at += (uint32_t) gj_ask_size(&ask))
 	{
-		memcpy(&ask, team->questions + at, sizeof(ask));
+		memcpy(&ask, list.questions + at, sizeof(ask));
 		for (uint32_t i = 0; i < ask.nfragments && ask.source == source && status == GJ_OK; i++)
 		{
 			uint32_t	m;
@@ -310,11 +305,11 @@ gj_team_use_all(GjTeam *team, uint32_t source, uint32_t n, const GjUse *uses)
 }
 
 GjStatus
-gj_team_use_found(GjTeam *team, uint32_t source)
+gj_team_use_found(GjTeam *team, GjQuestionList list, uint32_t source)
 {
 	gj_team_note_start(team);
 	if (source != 0 && !gj_exchange_has(team, source))
-		return use_shared_found(team, source);
+		return use_shared_found(team, list, source);
 	return gj_team_post_for_all(team, GJ_TASK_USE, source);
 }
 

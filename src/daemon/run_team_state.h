@@ -69,7 +69,8 @@ typedef struct GjTask
 	GjTaskKind	kind;
 	uint32_t	source;
 	uint32_t	nrows;			/* USE: fragments */
-	uint8_t    *memory;			/* USE: the task's own, GjUse[nrows] and what they point to; NULL: what FIND found */
+	/* USE: the task's own, GjUse[nrows] and what they point to; NULL: what FIND has found */
+	uint8_t    *memory;
 	uint32_t	slot;
 	bool		keep;			/* CHUNK: it may become resident here */
 	GjSharedUses *shared;		/* USE_INNER */
@@ -192,9 +193,8 @@ struct GjTeam
 	uint64_t	next_tile;		/* atomic: of sets, that no member has taken */
 	uint32_t	tile_pairs;		/* GjRunHost */
 	uint32_t	asked;			/* sources, one bit each, whose fragments may be resident */
-	uint8_t    *questions;		/* FIND: about all sources, */
-	uint32_t	question_bytes;
-	bool		missing;		/* atomic: and that some member has not all that they are about */
+	GjQuestionList questions;	/* FIND: about all sources; the caller's */
+	bool		missing;		/* atomic: some member has not all that they are about */
 	bool		serving;		/* a wish for the output ring is being granted */
 	uint32_t	stop;			/* atomic: members are to end */
 

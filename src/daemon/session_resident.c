@@ -402,7 +402,7 @@ count_asked(const GjSession *session)
 	for (uint32_t at = 0; at < session->ask_bytes; at += (uint32_t) gj_ask_size(&ask))
 	{
 		memcpy(&ask, session->message + at, sizeof(ask));
-		if (ask.source >= session->nsources || ask.first != 0)
+		if (ask.source >= session->nsources || ask.first != 0 || ask.nfragments > UINT32_MAX - n)
 			return 0;
 		asked |= (uint32_t) (ask.nfragments > 0) << ask.source;
 		n += ask.nfragments;
@@ -414,18 +414,21 @@ count_asked(const GjSession *session)
 static GjStatus
 begin_on_members(GjSession *session, bool *begun)
 {
+	GjQuestionList list = {session->message, session->ask_bytes};
 	uint32_t	n = count_asked(session);
 
 	*begun = false;
 	if (n == 0)
 		return GJ_OK;
-	GJ_TRY(gj_team_find(session->run, session->message, session->ask_bytes, begun));
+	GJ_TRY(gj_team_find(session->run, list, begun));
 	if (!*begun)
 		return GJ_OK;
 	session->early = make_early(session, n);
 	end_questions(session);
 	if (!session->early)
 		return GJ_OUT_OF_HOST_MEMORY;
+	/* the message may be written over from here on */
+	list.questions = session->early->questions;
 	/* in the order in which sources are loaded */
 	for (uint32_t s = 1; s <= session->nsources && !gj_team_complete(session->run); s++)
 	{
@@ -433,12 +436,12 @@ begin_on_members(GjSession *session, bool *begun)
 
 		if ((session->ended >> source & 1) || !gj_team_accepts(session->run, source))
 			return GJ_BAD_PROGRAM;
-		GJ_TRY(gj_team_use_found(session->run, source));
+		GJ_TRY(gj_team_use_found(session->run, list, source));
 		session->ended |= 1u << source;
 		GJ_TRY(gj_session_source_ended(session, session, source));
 	}
 	/* while the devices work */
-	gj_team_found_lsns(session->run, session->early->map_lsns);
+	gj_team_found_lsns(session->run, list, session->early->map_lsns);
 	return GJ_OK;
 }
 
