@@ -22,6 +22,8 @@
 #define GJ_DIRECT_SPARE		(UINT64_C(4) << 20)
 /* Part of the memory that is left which that may be. */
 #define GJ_DIRECT_SHARE		64
+/* The pass that puts payloads to a table takes as long as they save for so many outer rows a row. */
+#define GJ_PAYLOAD_PASS		2
 /* Part of the memory that nobody uses which payloads of a direct table may take. */
 #define GJ_PAYLOAD_SHARE	8
 
@@ -387,7 +389,8 @@ put_payload(GjRun *run, uint32_t source, GjRunStep *rs)
 	uint64_t	nbytes = table->place ? table->nslots * sizeof(uint32_t) : 0;
 	GjStatus	status;
 
-	if (run->program->output != GJ_OUTPUT_AGGREGATES && !run->side[source].made)
+	if (!run->side[source].made && (run->program->output != GJ_OUTPUT_AGGREGATES ||
+									run->sources[0].nrows_hint / GJ_PAYLOAD_PASS < relation->nrows))
 		return GJ_OK;
 	if (!work->ops->hash_payload || !(table->slots || table->place) || table->max_count != 1 ||
 		table->keys.nkeys != 1 || c == run->sources[source].ncolumns || column->nulls ||
