@@ -304,17 +304,10 @@ order_column(GjWork *work, const GjHashTable *table, GjBuffer *column, GjBuffer 
 	return GJ_OK;
 }
 
-/* True if there are as many outer rows as the side has: a pass over it is worth a read less for each. */
-static bool
-is_worth_a_pass(const GjRun *run, const GjRelation *relation)
-{
-	return run->sources[0].nrows_hint >= relation->nrows;
-}
-
 /*
  * Rows of a side in the order of its keys need no table, if every key between the least and the greatest
- * has a row: a probe then reads a value where it would have read where it is.  Without memory for it all
- * stays as it is.
+ * has a row: a probe then reads a value where it would have read where it is.  That is worth a pass over
+ * the side if there are as many outer rows.  Without memory for it all stays as it is.
  */
 static GjStatus
 order_side(GjRun *run, uint32_t source, GjRunStep *rs)
@@ -327,7 +320,7 @@ order_side(GjRun *run, uint32_t source, GjRunStep *rs)
 	GjStatus	status;
 
 	if (!table->place || table->nslots != table->nrows || table->nrows != relation->nrows ||
-		relation->borrowed || !is_worth_a_pass(run, relation))
+		relation->borrowed || run->sources[0].nrows_hint < relation->nrows)
 		return GJ_OK;
 	status = reserve_columns(work, relation, columns);
 	reserved = status == GJ_OK;
@@ -374,14 +367,27 @@ only_late_column(const GjRun *run, uint32_t source)
 }
 
 /*
- * Puts the side's values to its keys in the table, if these are unique and the values such.  Only sums
- * read them, of this run or of a later one that finds the side.  Where there is not plenty of memory for
- * them, all stays as it is.
+ * True if payloads of a side are worth the pass that puts them there.  Only sums read them, of this run
+ * or of later ones that find the side.
+ */
+static bool
+wants_payloads(const GjRun *run, uint32_t source)
+{
+	uint64_t	nrows = run->relation[source].nrows;
+	uint64_t	nouter = run->sources[0].nrows_hint;
+
+	if (run->side[source].made)
+		return nouter >= nrows;
+	return run->program->output == GJ_OUTPUT_AGGREGATES && nouter / GJ_PAYLOAD_PASS >= nrows;
+}
+
+/*
+ * Puts the side's values to its keys in the table, if these are unique and the values such.  Where there
+ * is not plenty of memory for that, all stays as it is.
  */
 static GjStatus
 put_payload(GjRun *run, uint32_t source, GjRunStep *rs)
 {
-	const GjRelation *relation = &run->relation[source];
 	GjWork	   *work = &run->work;
 	GjHashTable *table = &rs->table;
 	uint32_t	c = only_late_column(run, source);
@@ -389,18 +395,15 @@ put_payload(GjRun *run, uint32_t source, GjRunStep *rs)
 	uint64_t	nbytes = table->place ? table->nslots * sizeof(uint32_t) : 0;
 	GjStatus	status;
 
-	if (!run->side[source].made && (run->program->output != GJ_OUTPUT_AGGREGATES ||
-									run->sources[0].nrows_hint / GJ_PAYLOAD_PASS < relation->nrows))
-		return GJ_OK;
 	if (!work->ops->hash_payload || !(table->slots || table->place) || table->max_count != 1 ||
 		table->keys.nkeys != 1 || c == run->sources[source].ncolumns || column->nulls ||
-		(column->kind != GJ_INT4 && column->kind != GJ_INT8) || !is_worth_a_pass(run, relation) ||
+		(column->kind != GJ_INT4 && column->kind != GJ_INT8) || !wants_payloads(run, source) ||
 		nbytes > gj_lease_free(work->lease) / GJ_PAYLOAD_SHARE ||
 		!gj_lease_take(work->lease, nbytes))
 		return GJ_OK;
 	table->payload = c;
-	status = work->ops->hash_payload(work->queue, table, column, (uint32_t) relation->nrows,
-									 &table->has_payload);
+	status = work->ops->hash_payload(work->queue, table, column,
+									 (uint32_t) run->relation[source].nrows, &table->has_payload);
 	if (table->payloads)
 		rs->table_bytes += nbytes;
 	else
