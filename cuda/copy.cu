@@ -206,8 +206,7 @@ make_peer(GjQueue *queue, const GjDevice *other, GjPeer *peer)
 	return GJ_OK;
 }
 
-/* The queue's first copy from the other device: it starts behind what the stream of loads waits
- * for. */
+/* Before the first copy from the other device: it is behind what the stream of loads waits for. */
 static GjStatus
 begin_peer(GjQueue *queue, const GjDevice *other, GjPeer *peer)
 {

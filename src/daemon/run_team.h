@@ -59,8 +59,8 @@ typedef struct GjQuestionList
 extern bool gj_team_finds(const GjTeam *team);
 /*
  * Then: looks for all that questions about all sources are about, every device for what it should
- * have.  *whole: all of it is there, with all pages valid.  The questions must stay until then, or
- * until gj_team_close.  Waits.
+ * have.  *whole: all of it is there, with all pages valid.  Waits for the devices; if it fails, these
+ * may read the questions until gj_team_close.
  */
 extern GjStatus gj_team_find(GjTeam *team, GjQuestionList list, bool *whole);
 /* Then, with the same questions: takes the fragments of a source. */

@@ -67,21 +67,34 @@ typedef struct GjUses
 	GjUse	   *uses;
 } GjUses;
 
+/* True if the loader can use fragments of a source; `last`: and end it. */
+static bool
+may_use(const GjSession *session, const GjSession *loader, uint32_t source, bool last)
+{
+	/* its end may have come already, behind this message */
+	return !((last ? loader->ended : loader->finished) >> source & 1) &&
+		gj_team_accepts(session->run, source);
+}
+
+/* The loader has used the last fragments of a source. */
+static GjStatus
+end_used(GjSession *session, GjSession *loader, uint32_t source)
+{
+	loader->ended |= 1u << source;
+	return gj_session_source_ended(session, loader, source);
+}
+
 /* Hands the fragments of a USE to the run, and the ends of their sources. */
 static GjStatus
 use_lots(GjSession *session, GjSession *loader, const GjUses *lots, uint32_t n)
 {
 	for (uint32_t i = 0; i < n && !gj_team_complete(session->run); i++)
 	{
-		/* its end may have come already, behind this message */
-		if (((lots[i].last ? loader->ended : loader->finished) >> lots[i].source & 1) ||
-			!gj_team_accepts(session->run, lots[i].source))
+		if (!may_use(session, loader, lots[i].source, lots[i].last))
 			return GJ_BAD_PROGRAM;
 		GJ_TRY(gj_team_use(session->run, lots[i].source, lots[i].n, lots[i].uses));
-		if (!lots[i].last)
-			continue;
-		loader->ended |= 1u << lots[i].source;
-		GJ_TRY(gj_session_source_ended(session, loader, lots[i].source));
+		if (lots[i].last)
+			GJ_TRY(end_used(session, loader, lots[i].source));
 	}
 	return GJ_OK;
 }
@@ -434,11 +447,10 @@ begin_on_members(GjSession *session, bool *begun)
 	{
 		uint32_t	source = s % session->nsources;
 
-		if ((session->ended >> source & 1) || !gj_team_accepts(session->run, source))
+		if (!may_use(session, session, source, true))
 			return GJ_BAD_PROGRAM;
 		GJ_TRY(gj_team_use_found(session->run, list, source));
-		session->ended |= 1u << source;
-		GJ_TRY(gj_session_source_ended(session, session, source));
+		GJ_TRY(end_used(session, session, source));
 	}
 	/* while the devices work */
 	gj_team_found_lsns(session->run, list, session->early->map_lsns);
