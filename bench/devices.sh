@@ -6,7 +6,8 @@
 #   memory  one GPU, without a limit and with gpujoin.device_memory_limit at 1/8 of what the inner side needs, kept in host
 #           memory, then in temporary files
 #   scale   1, 2, 4, 8 GPUs, as far as there are any (gpujoin.devices_per_query): columns resident, and nothing on the GPUs before
-#           (with the GB/s of pages that were loaded); all inner rows on each GPU, or exchanged by key
+#           (with the GB/s of pages that were loaded); all inner rows on each GPU, or exchanged by key: outer rows in each
+#           run, or before, so that they are where they belong
 #   small   of that the small inner sides alone
 #   skew    half of the rows of both sides with one key, as a semi join and with an aggregate; how long each GPU was idle
 #   sets    all pairs of 2^GJ_SETS sets on 1, 2, 4, 8 GPUs
@@ -161,8 +162,10 @@ if wanted scale || wanted small; then
 	took "a dimension"
 fi
 if wanted scale; then
-	several "2^$bits ⋈ 2^$bits, exchanged" "$large" on 1.5 2.5 4
+	several "2^$bits ⋈ 2^$bits, exchanged in each run" "$large" "on; SET gpujoin.keep_exchanged = off" 1.5 2.5 4
 	took "exchange"
+	GJ_COLD=no several "2^$bits ⋈ 2^$bits, exchanged before" "$large" on 1.5 2.5 4
+	took "after an exchange"
 	if [ "$ngpus" -gt 1 ]; then
 		all=("${counts[@]}")
 		counts=(1 "${counts[-1]}")

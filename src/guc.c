@@ -24,6 +24,7 @@ char	   *gj_devices = NULL;
 int			gj_cpu_devices = 1;
 int			gj_devices_per_query = 0;
 int			gj_exchange = GJ_EXCHANGE_AUTO;
+bool		gj_keep_exchanged = true;
 int			gj_spill_memory = 1024;
 int			gj_cache_size = -1;
 int			gj_set_algorithm = GJ_SETS_AUTO;
@@ -134,6 +135,14 @@ define_user_settings(void)
 							 "Then each of them builds and probes only its part of a large inner side. auto decides by size.",
 							 &gj_exchange,
 							 GJ_EXCHANGE_AUTO, exchange_options,
+							 PGC_USERSET, GUC_EXPLAIN,
+							 NULL, NULL, NULL);
+
+	DefineCustomBoolVariable("gpujoin.keep_exchanged",
+							 "Keeps rows that devices have exchanged before, where there is room.",
+							 "The next query that exchanges the same rows finds them where it needs them.",
+							 &gj_keep_exchanged,
+							 true,
 							 PGC_USERSET, GUC_EXPLAIN,
 							 NULL, NULL, NULL);
 

@@ -33,6 +33,7 @@ extern char *gj_devices;		/* gpujoin.devices, "" = all; the server's */
 extern int	gj_cpu_devices;		/* gpujoin.cpu_devices; the server's */
 extern int	gj_devices_per_query;	/* gpujoin.devices_per_query, 0 = by size */
 extern int	gj_exchange;		/* gpujoin.exchange, GjExchangeMode */
+extern bool gj_keep_exchanged;	/* gpujoin.keep_exchanged */
 extern int	gj_spill_memory;	/* gpujoin.spill_memory, MB */
 extern int	gj_cache_size;		/* gpujoin.cache_size, MB, -1 = the default */
 extern int	gj_set_algorithm;	/* gpujoin.set_algorithm, GjSetAlgorithm */

@@ -191,7 +191,7 @@ foreach my $name (sort keys %resident)
 }
 is($node->safe_psql('postgres', 'SELECT gpujoin_cache_evict() > 0; SELECT sum(memory_resident) FROM gpujoin_devices'), "t\n0", 'resident: all of it gives way');
 
-# parts of an inner side stay as they were built: the next run exchanges the outer rows alone
+# parts of an inner side stay as they were built: the next run exchanges the outer rows alone; and so do these
 sub total
 {
 	my $sum = 0;
@@ -200,9 +200,13 @@ sub total
 }
 my $filtered = "SELECT count(*), sum(a.k), sum(b.k), count(b.t) FROM wide a JOIN other b ON a.id = b.id AND b.k % 3 = 1";
 my $filtered_right = $node->safe_psql('postgres', "SET gpujoin.enabled = off; $filtered");
-my @sent = map { total(exchanged(plan_of($filtered, ''))) } 1 .. 3;
+# the first time nothing is resident
+my @sent = map { total(exchanged(plan_of($filtered, ''))) } 1 .. 4;
 cmp_ok($sent[1], '<', $sent[0] * 0.9, 'built parts are kept');
-is($sent[2], $sent[1], 'and found again');
+cmp_ok($sent[1], '>', 0, 'outer rows are exchanged');
+is($sent[2], $sent[1], 'and kept when they are for the second time');
+is($sent[3], 0, 'then they are there');
+is(total(exchanged(plan_of($filtered, 'SET gpujoin.keep_exchanged = off;'))), $sent[1], 'not if that is not wanted');
 is($node->safe_psql('postgres', "$session $filtered"), $filtered_right, 'parts that were kept: right rows');
 is($node->safe_psql('postgres', "$session SET gpujoin.exchange = off; $filtered"), $filtered_right, 'all of the same side: right rows');
 is($node->safe_psql('postgres', "$session SET gpujoin.devices_per_query = 2; $filtered"), $filtered_right, 'parts for fewer devices: right rows');
@@ -214,12 +218,60 @@ $node->safe_psql('postgres', "UPDATE other SET k = k + 1 WHERE id % 1000 = 0; VA
 is($node->safe_psql('postgres', "$session $filtered"), $node->safe_psql('postgres', "SET gpujoin.enabled = off; $filtered"), "many rows have changed, run $_: right rows") foreach 1 .. 2;
 is($node->safe_psql('postgres', 'SELECT gpujoin_cache_evict() > 0; SELECT sum(memory_resident) FROM gpujoin_devices'), "t\n0", 'kept parts give way');
 
+# outer rows that stay where they were brought, whatever is asked of them
+foreach my $name (sort keys %queries)
+{
+	is($node->safe_psql('postgres', "$session $queries{$name};" x 4), join("\n", ($answers{$name}) x 4), "$name, four times: right rows");
+}
+foreach my $name (qw(sums twokeys left semi anti groups keys filtered))
+{
+	is(total(exchanged(plan_of($queries{$name}, ''))), 0, "$name: its outer rows are where they belong");
+}
+cmp_ok(total(exchanged(plan_of($queries{textkey}, ''))), '>', 0, 'textkey: texts are exchanged each time');
+# by key, filter and columns, not by query
+my $outer = 'SELECT count(*), sum(a.k), sum(b.k) FROM wide a JOIN other b ON a.id = b.id WHERE a.k < 900';
+(my $other_inner = $outer) =~ s/other b/(SELECT id + 5 AS id, k FROM wide) b/;
+(my $other_outer = $outer) =~ s/900/800/;
+(my $other_key = $outer) =~ s/a.id =/a.id + 1 =/;
+sub is_right
+{
+	my ($query, $what) = @_;
+	my $right = $node->safe_psql('postgres', "SET gpujoin.enabled = off; $query");
+
+	is($node->safe_psql('postgres', "$session $query"), $right, "$what: right rows");
+	return total(exchanged(plan_of($query, '')));
+}
+is_right($outer, 'outer rows');
+is(is_right($outer, 'outer rows again'), 0, 'outer rows: they stay');
+is_right($other_inner, 'another inner side');
+is(total(exchanged(plan_of($other_inner, ''))), 0, 'another inner side: outer rows are there');
+cmp_ok(is_right($other_outer, 'another filter'), '>', 0, 'another filter: exchanged');
+cmp_ok(is_right($other_key, 'another key'), '>', 0, 'another key: exchanged');
+is(is_right($outer, 'the first one again'), 0, 'the first one is still there');
+$node->safe_psql('postgres', 'UPDATE wide SET k = k + 100 WHERE id = 77777');
+cmp_ok(is_right($outer, 'an outer row has changed'), '>', 0, 'an outer row has changed: exchanged');
+$node->safe_psql('postgres', 'VACUUM wide');
+is_right($outer, 'vacuumed');
+is(is_right($outer, 'vacuumed, again'), 0, 'vacuumed: they stay again');
+$node->safe_psql('postgres', 'DELETE FROM wide WHERE id % 3000 = 1');
+is_right($outer, "rows were deleted, run $_") foreach 1 .. 3;
+is($node->safe_psql('postgres', "$session SET gpujoin.devices_per_query = 2; " . "$outer;" x 3), join("\n", ($node->safe_psql('postgres', "SET gpujoin.enabled = off; $outer")) x 3), 'fewer devices: right rows');
+is($node->safe_psql('postgres', 'SELECT sum(memory_resident) >= (SELECT sum(bytes) FROM gpujoin_cache) FROM gpujoin_devices'), 't', 'all that stays is counted');
+# where there is no room for them
+is($node->safe_psql('postgres', "SET gpujoin.device_memory_limit = '8MB'; $session " . "$queries{sums};" x 4), join("\n", ($answers{sums}) x 4), 'little memory: right rows');
+my @staying = map { start_psql($node, 'SET gpujoin.exchange = on; ' . "$queries{sums}; $queries{groups};" x 4) } 1 .. 6;
+is(scalar(grep { my ($o, $e) = finish($_); $e eq '' && $o eq join("\n", ("$answers{sums}\n$answers{groups}") x 4) } @staying), 6, 'six sessions at once: right rows');
+is(idle_ms($node) >= 0, 1, 'outer rows that stay: nothing else is left');
+is($node->safe_psql('postgres', 'SELECT gpujoin_cache_evict() > 0; SELECT sum(memory_resident) FROM gpujoin_devices'), "t\n0", 'they give way');
+
 # many rows for several devices: parcels that wait for their turn when the last of them has been sent
 $node->append_conf('postgresql.conf', "gpujoin.cpu_devices = 4\n");
 $node->restart;
 $node->safe_psql('postgres', 'CREATE TABLE many AS SELECT i::bigint * 1000 AS k, i::bigint AS v FROM generate_series(1, 3000000) i; VACUUM ANALYZE many');
 my $many = 'SELECT count(*), sum(a.v + b.v) FROM many a JOIN many b USING (k);';
-is($node->safe_psql('postgres', "$session " . $many x 12), join("\n", ('3000000|9000003000000') x 12), 'many rows: right rows, twelve times');
+is($node->safe_psql('postgres', "$session SET gpujoin.keep_exchanged = off; " . $many x 12), join("\n", ('3000000|9000003000000') x 12), 'many rows: right rows, twelve times');
+is($node->safe_psql('postgres', "$session " . $many x 4), join("\n", ('3000000|9000003000000') x 4), 'many rows that stay: right rows');
+is(total(exchanged(plan_of($many, ''))), 0, 'many rows: they stay');
 
 # gpujoind is killed while rows are exchanged
 my $run = start_psql($node, "SET gpujoin.exchange = on; SET gpujoin.fail_at = 'stall'; $queries{sums};");

@@ -208,6 +208,7 @@ make_submit(const GjProgram *program)
 		.nbytes = program->nbytes,
 		.max_devices = gj_devices_per_query,
 		.exchange = gj_exchange,
+		.keep_exchanged = gj_keep_exchanged,
 		.spill_memory = (uint64) gj_spill_memory * 1024 * 1024,
 		.temp_limit = temp_file_limit < 0 ? PG_UINT64_MAX : (uint64) temp_file_limit * 1024
 	};

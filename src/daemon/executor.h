@@ -117,6 +117,8 @@ extern uint32_t gj_run_place_of(const GjRelationKey *relation, uint32_t fragment
 /* The same for a chunk of the source.  False: it is not to be kept. */
 extern bool gj_run_place(const GjRun *run, uint32_t source, const uint8_t *chunk, uint32_t n,
 						 uint32_t *place);
+/* True: fragments of the source that are used are only noted until it ends. */
+extern bool gj_run_notes_uses(const GjRun *run, uint32_t source);
 /* Takes the rows of n fragments. */
 extern GjStatus gj_run_use(GjRun *run, uint32_t source, uint32_t n, const GjUse *uses);
 
@@ -169,6 +171,7 @@ typedef struct GjExchangePlan
 	uint32_t	part;			/* of this run */
 	int32_t		outer_filter;
 	int32_t		inner_filter;
+	uint64_t	program;		/* gj_program_identity of the one with these filters */
 } GjExchangePlan;
 
 extern GjStatus gj_run_open_exchange(GjRun *run, const GjExchangePlan *plan);
@@ -177,10 +180,17 @@ extern GjStatus gj_run_has_split(GjRun *run, bool wait, bool *done);
 /* The source has ended: hands over all of its rows that are still here. */
 extern GjStatus gj_run_send_parcels(GjRun *run, uint32_t source);
 /*
- * All rows of an inner source have come, and none of the runs works on anything.  True if all
- * of them have found their part of it as it was built before: nothing is handed over then.
+ * All rows of a source have come, and none of the runs works on anything.  True if all of them have
+ * found their part of it as it was built, or (the outer one) exchanged before: nothing is handed over then.
  */
 extern bool gj_sides_resolve(GjRun **runs, uint32_t nruns, uint32_t source);
+/* If not, and it is the outer one: decides whether the runs are to keep their parts of it. */
+extern void gj_exchanged_plan(GjRun **runs, uint32_t nruns);
+/*
+ * The run is finished, and nrows outer rows were sent to its part, by all of them: keeps these, if that
+ * was planned.  Waits.
+ */
+extern GjStatus gj_exchanged_keep(GjRun *run, uint64_t nrows);
 /* The rows of the inner source are where they belong: gives back what took them there. */
 extern void gj_run_end_exchange(GjRun *run);
 /* All inner sides are built or were kept: device memory that the exchange of outer rows may take here. */

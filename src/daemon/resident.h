@@ -139,6 +139,8 @@ typedef struct GjSideFragment
  * A side can be one part of what several devices have, whose rows were exchanged by key.  Then
  * fragments of all of them are named, and it goes with those of its own device; when another
  * one has gone, nobody finds it any more, and it makes room in its turn.
+ *
+ * Outer rows that were exchanged are such a part, too, without a table.
  */
 typedef struct GjSide
 {
@@ -260,6 +262,12 @@ extern uint32_t gj_sides_of(GjDeviceMemory *memory, uint64_t program);
 extern bool gj_side_publish(GjResident *store, GjWork *work, uint64_t clock, GjSide *side);
 
 extern void gj_side_unpin(GjResident *store, GjSide *side);
+
+/* True if one like it, with all but memory, was asked for before: the last 256 are remembered. */
+extern bool gj_side_again(GjResident *store, const GjSide *like);
+
+/* Bytes that can be kept without giving anything up. */
+extern uint64_t gj_resident_room(GjResident *store);
 
 /* Frees a side that was not published, but for device memory. */
 extern void gj_side_discard(GjSide *side);

@@ -1,8 +1,11 @@
 /*
  * resident_side.c
- *	  Built inner sides that stay on a device: found, kept and given up; see resident.h.
+ *	  Built inner sides, and rows that were exchanged, that stay on a device: found, kept and given up; see
+ *	  resident.h.
  */
 #include "resident_store.h"
+
+#include "../rows/hash.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -211,6 +214,46 @@ gj_side_find(GjResident *store, const GjSide *like)
 	}
 	pthread_mutex_unlock(&store->memory->lock);
 	return side;
+}
+
+bool
+gj_side_again(GjResident *store, const GjSide *like)
+{
+	uint64_t	hash = gj_hash_bytes(like->nfragments, like->key, like->nkey);
+	bool		again = false;
+
+	for (uint32_t i = 0; i < like->nfragments; i++)
+	{
+		const GjSideFragment *fragment = &like->fragments[i];
+
+		hash = gj_hash_bytes(gj_hash_combine(hash, fragment->table), &fragment->id, sizeof(fragment->id));
+		hash = gj_hash_bytes(hash, fragment->pages, fragment->pages ? GJ_PAGES_BYTES : 0);
+	}
+	pthread_mutex_lock(&store->memory->lock);
+	for (uint32_t i = 0; i < GJ_WANTED_BEFORE; i++)
+		again |= store->wanted_before[i] == hash;
+	if (!again)
+		store->wanted_before[store->nwanted++ % GJ_WANTED_BEFORE] = hash;
+	pthread_mutex_unlock(&store->memory->lock);
+	return again;
+}
+
+uint64_t
+gj_resident_room(GjResident *store)
+{
+	const GjDeviceMemory *memory = store->memory;
+	uint64_t	taken;
+	uint64_t	room;
+
+	pthread_mutex_lock(&store->memory->lock);
+	taken = memory->leased + memory->resident;
+	room = memory->limit > taken ? memory->limit - taken : 0;
+	if (memory->resident >= store->limit)
+		room = 0;
+	else if (room > store->limit - memory->resident)
+		room = store->limit - memory->resident;
+	pthread_mutex_unlock(&store->memory->lock);
+	return room;
 }
 
 /* All fragments of the device are still there, and nobody has kept the same side meanwhile. */

@@ -12,6 +12,7 @@
 #include "resident.h"
 
 #define GJ_BUCKETS			4096	/* a power of two */
+#define GJ_WANTED_BEFORE	256		/* a power of two */
 
 struct GjResident
 {
@@ -24,6 +25,8 @@ struct GjResident
 	GjFragment *oldest;
 	GjFragment *newest;
 	GjSide	   *sides;
+	uint64_t	wanted_before[GJ_WANTED_BEFORE];	/* gj_side_again: a ring */
+	uint32_t	nwanted;
 	GjFragment *bucket[GJ_BUCKETS];
 };
 

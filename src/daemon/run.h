@@ -20,6 +20,7 @@
  *	run_resident.c	the use of these
  *	run_keep.c		the same: those that chunks make
  *	run_side.c		inner sides that were built before, or are kept
+ *	run_exchanged.c	outer rows that were exchanged before, or are kept
  *	run_split.c		rows that are exchanged with runs on other devices: sends them
  *	run_receive.c	the same: takes them
  *	run_parcel.c	the same: what is kept for that
@@ -184,7 +185,10 @@ typedef struct GjKept
 	uint64_t	heap;
 } GjKept;
 
-/* An inner side that is resident, or may be kept; it outlives the source's GjRunResident. */
+/*
+ * An inner side that is resident, or may be kept, or (source 0) the run's part of outer rows that were
+ * exchanged; it outlives the source's GjRunResident.
+ */
 typedef struct GjRunSide
 {
 	GjResident *store;
@@ -582,8 +586,15 @@ extern GjStatus gj_run_send_uses(GjRun *run, uint32_t source);
 extern bool gj_side_take(GjRun *run, GjRunStep *rs);
 /* A side was built, nrows rows of which passed the filter: keeps it, if that can be done. */
 extern GjStatus gj_side_keep(GjRun *run, GjRunStep *rs, uint32_t nrows);
+/* Hands what was made of a source over to be kept: then it is side[source].kept.  Waits. */
+extern GjStatus gj_side_publish_made(GjRun *run, uint32_t source);
+/* Rows of all pages that are used. */
+extern uint64_t gj_count_rows(const GjPinned *uses, uint32_t n);
 /* Gives the sides back, after the queue was closed. */
 extern void gj_side_release(GjRun *run);
+
+/* run_exchanged.c: the step by whose keys outer rows are exchanged, if they could be kept so; else NULL. */
+extern const GjStep *gj_exchanged_by(const GjRun *run);
 
 /* run_split.c */
 /* False: outer rows are exchanged, and come without columns that only their filter reads. */
@@ -601,8 +612,10 @@ extern GjStatus gj_run_stage_rows(GjRun *run, uint32_t source, uint32_t nrows);
 extern GjStatus gj_run_send_many(GjRun *run, uint32_t source);
 /* True if gj_run_stage_rows sends them at once, for their references point into what has them. */
 extern bool gj_run_sends_in_place(const GjRun *run, uint32_t source);
-/* The filter that rows of an inner source have passed when it is built, or -1. */
-extern int32_t gj_run_inner_filter(const GjRun *run, uint32_t source);
+/* gj_program_identity of the program that the session has submitted. */
+extern uint64_t gj_run_identity(const GjRun *run);
+/* The filter that rows of a source have passed before they are sent, or by the time it is built; -1: none. */
+extern int32_t gj_run_source_filter(const GjRun *run, uint32_t source);
 /* Which part of the source's rows the run has, and of how many; 0 of 1: all. */
 extern void gj_run_exchanged_part(const GjRun *run, uint32_t source, uint32_t part[2]);
 extern void gj_run_free_exchange(GjRun *run);

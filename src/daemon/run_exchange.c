@@ -118,14 +118,66 @@ gj_exchange_end(GjTeam *team, uint32_t source, bool *kept)
 
 	for (uint32_t i = 0; i < team->nmembers; i++)
 		runs[i] = team->members[i].run;
-	*kept = source > 0 && gj_sides_resolve(runs, team->nmembers, source);
+	*kept = gj_sides_resolve(runs, team->nmembers, source);
 	if (*kept)
 		return GJ_OK;
 	GJ_TRY(gj_team_for_all(team, GJ_TASK_SEND, source));
 	/* all parcels have been read: the build may need the memory */
-	for (uint32_t i = 0; source > 0 && i < team->nmembers; i++)
+	for (uint32_t i = 0; i < team->nmembers; i++)
 		gj_run_end_exchange(runs[i]);
 	return GJ_OK;
+}
+
+/* Reserves, once, what outer rows on their way need.  Waits where rows may be returned before the end. */
+static GjStatus
+reserve_outer(GjTeam *team)
+{
+	uint64_t	nbytes = UINT64_MAX;
+
+	if (team->exchange_space > 0)
+		return GJ_OK;
+	for (uint32_t i = 0; i < team->nmembers; i++)
+	{
+		uint64_t	space = gj_run_exchange_space(team->members[i].run);
+
+		if (space < nbytes)
+			nbytes = space;
+	}
+	team->exchange_space = nbytes > 0 ? nbytes : 1;
+	/* a run that lacks memory can start again in parts as long as no rows were returned */
+	return team->program->output == GJ_OUTPUT_AGGREGATES ?
+		gj_team_post_for_all(team, GJ_TASK_RESERVE, 0) :
+		gj_team_for_all(team, GJ_TASK_RESERVE, 0);
+}
+
+GjStatus
+gj_exchange_chunk(GjTeam *team, uint32_t source)
+{
+	return team->exchange_step >= 0 && source == 0 ? reserve_outer(team) : GJ_OK;
+}
+
+/* All outer rows have come; those that were exchanged before and kept need no room. */
+static GjStatus
+resolve_outer(GjTeam *team)
+{
+	GjRun	   *runs[GJ_MAX_RUN_DEVICES];
+
+	for (uint32_t i = 0; i < team->nmembers; i++)
+		runs[i] = team->members[i].run;
+	if (team->options.keep_exchanged)
+	{
+		if (gj_sides_resolve(runs, team->nmembers, 0))
+			return GJ_OK;
+		gj_exchanged_plan(runs, team->nmembers);
+	}
+	return reserve_outer(team);
+}
+
+GjStatus
+gj_exchange_send_outer(GjTeam *team)
+{
+	GJ_TRY(resolve_outer(team));
+	return gj_team_for_all(team, GJ_TASK_SEND, 0);
 }
 
 GjStatus
@@ -146,6 +198,7 @@ gj_exchange_prepare(GjMember *member)
 	sources = (GjSource *) ((char *) member->program + p->sources);
 	plan.outer_filter = sources[0].filter;
 	plan.inner_filter = sources[inner].filter;
+	plan.program = gj_program_identity(p);
 	/* rows are filtered before they are sent */
 	sources[0].filter = sources[inner].filter = -1;
 	sources[inner].nrows_hint /= team->nmembers;
@@ -154,27 +207,11 @@ gj_exchange_prepare(GjMember *member)
 }
 
 GjStatus
-gj_exchange_start(GjTeam *team)
-{
-	uint64_t	nbytes = UINT64_MAX;
-
-	for (uint32_t i = 0; i < team->nmembers; i++)
-	{
-		uint64_t	space = gj_run_exchange_space(team->members[i].run);
-
-		if (space < nbytes)
-			nbytes = space;
-	}
-	team->exchange_space = nbytes;
-	/* a run that lacks memory can start again in parts as long as no rows were returned */
-	return team->program->output == GJ_OUTPUT_AGGREGATES ?
-		gj_team_post_for_all(team, GJ_TASK_RESERVE, 0) :
-		gj_team_for_all(team, GJ_TASK_RESERVE, 0);
-}
-
-GjStatus
 gj_exchange_end_outer(GjTeam *team)
 {
+	/* all members have noted what they use */
+	GJ_TRY(gj_team_drain(team));
+	GJ_TRY(resolve_outer(team));
 	pthread_mutex_lock(&team->lock);
 	team->nsending = team->nmembers;
 	pthread_mutex_unlock(&team->lock);
@@ -252,6 +289,20 @@ gj_member_send_last(GjMember *member, uint32_t source)
 	}
 	pthread_mutex_unlock(&team->lock);
 	return GJ_OK;
+}
+
+GjStatus
+gj_member_keep_exchanged(GjMember *member)
+{
+	GjTeam	   *team = member->team;
+	uint64_t	nrows;
+
+	if (team->exchange_step < 0)
+		return GJ_OK;
+	pthread_mutex_lock(&team->lock);
+	nrows = team->outer_sent[member - team->members];
+	pthread_mutex_unlock(&team->lock);
+	return gj_exchanged_keep(member->run, nrows);
 }
 
 GjStatus
@@ -443,11 +494,14 @@ gj_member_send_parcel(void *arg, GjParcel *parcel)
 	}
 	pthread_mutex_lock(&team->lock);
 	for (uint32_t p = 0; p < team->nmembers && status == GJ_OK; p++)
-		if (tasks[p])
-		{
-			parcel->nusers++;
-			gj_put_task(&team->members[p].inbox, tasks[p]);
-		}
+	{
+		if (parcel->source == 0)
+			team->outer_sent[p] += gj_parcel_rows(parcel, p);
+		if (!tasks[p])
+			continue;
+		parcel->nusers++;
+		gj_put_task(&team->members[p].inbox, tasks[p]);
+	}
 	gj_team_tell(team);
 	pthread_mutex_unlock(&team->lock);
 	for (uint32_t p = 0; p < team->nmembers && status != GJ_OK; p++)

@@ -559,8 +559,7 @@ use(GjMember *member, const GjTask *task)
 				   (team->exchange_step < 0 || all_complete(team))))
 		return GJ_OK;
 	member->nchunks += task->source == 0 ? n : 0;
-	/* an inner side's are only noted, until all have come */
-	member->restless |= task->source == 0 || team->program->kind != GJ_PROGRAM_JOIN;
+	member->restless |= !gj_run_notes_uses(member->run, task->source);
 	return gj_run_use(member->run, task->source, n, uses);
 }
 
@@ -622,6 +621,7 @@ do_task(GjMember *member, GjTask *task)
 		default:
 			GJ_TRY(gj_member_end_reading(member));
 			GJ_TRY(gj_member_finish_run(member, counted_sources(member)));
+			GJ_TRY(gj_member_keep_exchanged(member));
 			member->restless = false;
 			if (member->keeps_groups && team->exchange_step >= 0)
 				GJ_TRY(gj_member_await_read(member));

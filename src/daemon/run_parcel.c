@@ -44,10 +44,18 @@ gj_run_exchanges(const GjRun *run, uint32_t source)
 	return gj_split_side(run, source) != NULL;
 }
 
-int32_t
-gj_run_inner_filter(const GjRun *run, uint32_t source)
+uint64_t
+gj_run_identity(const GjRun *run)
 {
-	return gj_run_exchanges(run, source) ? run->exchange->side[1].filter : run->sources[source].filter;
+	return run->exchange ? run->exchange->plan.program : gj_program_identity(run->program);
+}
+
+int32_t
+gj_run_source_filter(const GjRun *run, uint32_t source)
+{
+	const GjSplitSide *side = gj_split_side(run, source);
+
+	return side ? side->filter : run->sources[source].filter;
 }
 
 void
@@ -227,6 +235,7 @@ gj_run_free_exchange(GjRun *run)
 	for (uint32_t i = 0; i < GJ_RECEIVED; i++)
 		free(x->received[i].has_nulls);
 	free_buffers(work, x);
+	gj_relation_free(work, &x->stay);
 	for (uint32_t p = 0; p < GJ_PARCELS; p++)
 		free(x->parcel[p].columns);
 	free(x->piece_columns);

@@ -91,6 +91,9 @@ typedef struct GjRunExchange
 	uint32_t	njoined;
 	uint64_t	rows_received;
 	uint64_t	bytes_received;
+	/* run_exchanged.c */
+	bool		stays;			/* outer rows of the run's part are copied, to be kept */
+	GjRelation	stay;
 } GjRunExchange;
 
 static inline uint32_t
@@ -110,6 +113,11 @@ gj_heap_places(const GjRunExchange *x, uint64_t n)
 extern GjSplitSide *gj_split_side(const GjRun *run, uint32_t source);
 /* Rows of a parcel of the side, at most; found out once. */
 extern uint32_t gj_split_most_rows(GjRun *run, GjSplitSide *side);
+
+/* run_exchanged.c: the next nrows rows of the run's part, that the outer columns describe. */
+extern GjStatus gj_exchanged_add(GjRun *run, uint32_t nrows);
+/* Takes the rows that were kept through the steps. */
+extern GjStatus gj_exchanged_join(GjRun *run);
 
 /* run_receive.c: takes the rows of the run's part of a parcel that it has sent; outer ones wait. */
 extern GjStatus gj_run_take_own(GjRun *run, GjParcel *parcel);

@@ -96,6 +96,7 @@ join_own(GjRun *run, GjParcel *parcel)
 			columns[c].heap = (const uint8_t *) parcel->heap.memory + parcel->heap_start[part];
 	parcel->waits = false;
 	x->rows_received += n;
+	GJ_TRY(gj_exchanged_add(run, n));
 	return gj_run_outer_rows(run, n, false);
 }
 
@@ -143,6 +144,7 @@ join_received(GjRun *run, bool all)
 		for (uint32_t c = 0; c < inbox->ncolumns; c++)
 			if (!received->has_nulls[c])
 				columns[c].nulls = NULL;
+		GJ_TRY(gj_exchanged_add(run, received->nrows));
 		GJ_TRY(gj_run_outer_rows(run, received->nrows, false));
 	}
 	GJ_TRY(gj_fused_flush(run));

@@ -4,8 +4,8 @@
  *
  * USE takes the rows of pages that the backend has found unchanged: the columns of
  * a fragment are used in place where it is the outer side; else they are remembered, and
- * appended to the relation when the source ends, unless there is a side that was built of
- * the same (run_side.c).  What chunks bring is kept by run_keep.c.
+ * appended to the relation, or sent (run_split.c), when the source ends, unless there is a side that
+ * was made of the same (run_side.c).  What chunks bring is kept by run_keep.c.
  */
 #include "run.h"
 
@@ -242,7 +242,7 @@ copy_pages(const GjUse *use, GjPinned *used)
 	return GJ_OK;
 }
 
-/* Remembers what an inner source is to be made of; the pins go with it. */
+/* Remembers what a source is to be made of; the pins go with it. */
 static GjStatus
 remember_uses(GjRun *run, uint32_t source, const GjUse *uses, uint32_t n)
 {
@@ -324,6 +324,14 @@ use_fragments(GjRun *run, uint32_t source, const GjUse *uses, uint32_t n)
 	return GJ_OK;
 }
 
+bool
+gj_run_notes_uses(const GjRun *run, uint32_t source)
+{
+	/* outer rows may have been exchanged before: that is known when all have come, unless some are chunks' */
+	return run->program->kind == GJ_PROGRAM_JOIN &&
+		(source > 0 || (gj_run_exchanges(run, source) && run->resident[source].nchunk_rows == 0));
+}
+
 GjStatus
 gj_run_use(GjRun *run, uint32_t source, uint32_t n, const GjUse *uses)
 {
@@ -331,8 +339,8 @@ gj_run_use(GjRun *run, uint32_t source, uint32_t n, const GjUse *uses)
 	GJ_STOP_CHECK(run);
 	if (source == 0)
 		GJ_TRY(gj_run_fail_points(run));
-	return run->program->kind == GJ_PROGRAM_JOIN && source > 0 ?
-		remember_uses(run, source, uses, n) : use_fragments(run, source, uses, n);
+	return gj_run_notes_uses(run, source) ? remember_uses(run, source, uses, n) :
+		use_fragments(run, source, uses, n);
 }
 
 /* ---- fragments that several runs use */

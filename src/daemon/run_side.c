@@ -1,6 +1,7 @@
 /*
  * run_side.c
- *	  Inner sides that are resident as they were built: columns and hash table.
+ *	  Inner sides that are resident as they were built: columns and hash table; and outer rows that
+ *	  are where an exchange has brought them (run_exchanged.c).
  *
  * When an inner source has ended, it is known which fragments and pages it consists of.
  * If all of its rows are from fragments, and a side was kept that was built of exactly these,
@@ -77,24 +78,26 @@ write_expr(const GjRun *run, uint32_t first_column, int32_t e, GjKeyWriter *key)
 }
 
 /*
- * Columns, which of them are read later, filter, the part of an exchange, keys, and all constants
- * of the program.
+ * Columns, which of them are read later, filter, the part of an exchange, the keys of the step, and all
+ * constants of the program.
  */
 static void
-write_key(const GjRun *run, const GjRunStep *rs, GjKeyWriter *key)
+write_key(const GjRun *run, uint32_t s, const GjStep *step, GjKeyWriter *key)
 {
-	const GjStep *step = rs->step;
-	const GjSource *source = &run->sources[step->source];
-	const GjRunResident *resident = &run->resident[step->source];
+	const GjSource *source = &run->sources[s];
+	const GjRunResident *resident = &run->resident[s];
+	/* of outer rows nothing is built */
+	const uint8_t how[] = {s > 0, s > 0 ? step->algorithm : 0, step->nkeys};
+	uint32_t	first_key = s > 0 ? step->inner_keys : step->outer_keys;
 	uint32_t	part[2];
 
 	for (uint32_t c = 0; c < source->ncolumns; c++)
 	{
 		const GjColumnType *type = &run->types[source->first_column + c];
-		const uint8_t how[] = {type->kind, type->width, type->nullable,
+		const uint8_t what[] = {type->kind, type->width, type->nullable,
 		run->late[source->first_column + c]};
 
-		write_bytes(key, how, sizeof(how));
+		write_bytes(key, what, sizeof(what));
 	}
 	for (uint32_t t = 0; t < resident->ntables; t++)
 	{
@@ -104,13 +107,12 @@ write_key(const GjRun *run, const GjRunStep *rs, GjKeyWriter *key)
 		for (uint32_t c = 0; c < wanted->ncolumns; c++)
 			write_bytes(key, wanted->keys[c].hash, sizeof(wanted->keys[c].hash));
 	}
-	write_expr(run, source->first_column, gj_run_inner_filter(run, step->source), key);
-	gj_run_exchanged_part(run, step->source, part);
+	write_expr(run, source->first_column, gj_run_source_filter(run, s), key);
+	gj_run_exchanged_part(run, s, part);
 	write_bytes(key, part, sizeof(part));
-	write_bytes(key, &step->algorithm, sizeof(step->algorithm));
-	write_bytes(key, &step->nkeys, sizeof(step->nkeys));
+	write_bytes(key, how, sizeof(how));
 	for (uint32_t k = 0; k < step->nkeys; k++)
-		write_expr(run, source->first_column, (int32_t) (step->inner_keys + k), key);
+		write_expr(run, source->first_column, (int32_t) (first_key + k), key);
 	write_bytes(key, gj_program_array(run->program, int64_t, constants),
 				run->program->nconstants * sizeof(int64_t));
 }
@@ -130,16 +132,26 @@ by_number(const void *a, const void *b)
 	return x->id < y->id ? -1 : x->id > y->id;
 }
 
-/* Backends use the fragments of a table one after the other: there may be nothing to do. */
+/* Those of one device behind those of another. */
+static int
+by_device(const void *a, const void *b)
+{
+	uint64_t	x = ((const GjSideFragment *) a)->id >> GJ_FRAGMENT_DEVICE_SHIFT;
+	uint64_t	y = ((const GjSideFragment *) b)->id >> GJ_FRAGMENT_DEVICE_SHIFT;
+
+	return x != y ? (x < y ? -1 : 1) : by_number(a, b);
+}
+
+/* Backends, and devices, use the fragments of a table one after the other: there may be nothing to do. */
 static void
-sort_fragments(GjSideFragment *list, uint32_t n)
+sort_fragments(GjSideFragment *list, uint32_t n, int (*compare) (const void *, const void *))
 {
 	uint32_t	i = 1;
 
-	while (i < n && by_number(&list[i - 1], &list[i]) < 0)
+	while (i < n && compare(&list[i - 1], &list[i]) < 0)
 		i++;
 	if (i < n)
-		qsort(list, n, sizeof(GjSideFragment), by_number);
+		qsort(list, n, sizeof(GjSideFragment), compare);
 }
 
 /* Writes fragments that are used, and their pages to *bits; returns where the list ends. */
@@ -207,8 +219,27 @@ list_fragments(GjRun *const *runs, uint32_t nruns, uint32_t source, uint32_t *n)
 		for (uint32_t i = 0; i < resident->nmade; i++)
 			*at++ = resident->made[i];
 	}
-	sort_fragments(list, *n);
+	/* what several runs have together each has of its own device; else one run may have those of all */
+	sort_fragments(list, *n, nruns > 1 ? by_device : by_number);
 	return list;
+}
+
+/*
+ * The step by whose keys rows of a source are built, or (the outer one) exchanged; NULL: what is made of
+ * them cannot be kept.
+ */
+static const GjStep *
+kept_by(const GjRun *run, uint32_t source)
+{
+	const GjStep *step;
+
+	if (source == 0)
+		return gj_exchanged_by(run);
+	step = gj_program_array(run->program, GjStep, steps);
+	while (step->source != source)
+		step++;
+	/* rows that come out by themselves need to know which were filtered */
+	return step->algorithm == GJ_JOIN_HASH && !gj_step_makes_rows(step) ? step : NULL;
 }
 
 /*
@@ -216,23 +247,21 @@ list_fragments(GjRun *const *runs, uint32_t nruns, uint32_t source, uint32_t *n)
  * all that have rows of it.
  */
 static GjSide *
-describe_side(const GjRun *run, const GjRunStep *rs, GjRun *const *runs, uint32_t nruns)
+describe_side(const GjRun *run, uint32_t source, GjRun *const *runs, uint32_t nruns)
 {
-	const GjRunResident *resident = &run->resident[rs->step->source];
+	const GjStep *step = kept_by(run, source);
 	GjKeyWriter key = {NULL};
 	GjSide	   *side;
 
-	/* rows that come out by themselves need to know which were filtered */
-	if (!resident->store || rs->step->algorithm != GJ_JOIN_HASH ||
-		gj_step_makes_rows(rs->step))
+	if (!run->resident[source].store || !step)
 		return NULL;
 	side = calloc(1, sizeof(GjSide));
 	if (!side)
 		return NULL;
-	side->fragments = list_fragments(runs, nruns, rs->step->source, &side->nfragments);
-	write_key(run, rs, &key);
-	side->program = gj_program_identity(run->program);
-	side->source = rs->step->source;
+	side->fragments = list_fragments(runs, nruns, source, &side->nfragments);
+	write_key(run, source, step, &key);
+	side->program = gj_run_identity(run);
+	side->source = source;
 	side->key = key.bytes;
 	side->nkey = key.n;
 	if (side->fragments && !key.failed)
@@ -241,21 +270,10 @@ describe_side(const GjRun *run, const GjRunStep *rs, GjRun *const *runs, uint32_
 	return NULL;
 }
 
-static GjRunStep *
-step_of(GjRun *run, uint32_t source)
-{
-	GjRunStep  *rs = run->steps;
-
-	while (rs->step->source != source)
-		rs++;
-	return rs;
-}
-
 /* ---- finding */
 
-/* Rows of all pages that are used. */
-static uint64_t
-count_rows(const GjPinned *uses, uint32_t n)
+uint64_t
+gj_count_rows(const GjPinned *uses, uint32_t n)
 {
 	uint64_t	nrows = 0;
 
@@ -287,8 +305,8 @@ append_uses(GjRun *run, uint32_t source)
 	uint32_t	done = 0;
 
 	if (relation->nrows == 0 && resident->nuses + resident->nshared > 0)
-		relation->hint = count_rows(resident->uses, resident->nuses) +
-			count_rows(resident->shared, resident->nshared);
+		relation->hint = gj_count_rows(resident->uses, resident->nuses) +
+			gj_count_rows(resident->shared, resident->nshared);
 	while (done < resident->nuses)
 	{
 		uint64_t	nrows = relation->nrows;
@@ -326,7 +344,7 @@ gj_side_resolve(GjRun *run, uint32_t source)
 	if (gj_run_exchanges(run, source))
 		return GJ_OK;
 	side->store = resident->store;
-	side->made = describe_side(run, step_of(run, source), &run, 1);
+	side->made = describe_side(run, source, &run, 1);
 	if (side->made && resident->nmade == 0)
 		side->kept = gj_side_find(side->store, side->made);
 	if (side->kept)
@@ -350,7 +368,7 @@ gj_sides_resolve(GjRun **runs, uint32_t nruns, uint32_t source)
 		GjRunSide  *side = &run->side[source];
 
 		side->store = run->resident[source].store;
-		side->made = describe_side(run, step_of(run, source), runs, nruns);
+		side->made = describe_side(run, source, runs, nruns);
 		if (side->made && found)
 			side->kept = gj_side_find(side->store, side->made);
 		found &= side->kept != NULL;
@@ -419,6 +437,20 @@ gj_side_take(GjRun *run, GjRunStep *rs)
 }
 
 GjStatus
+gj_side_publish_made(GjRun *run, uint32_t source)
+{
+	GjRunSide  *side = &run->side[source];
+
+	/* others may use it at once: what it is made by must be done */
+	GJ_TRY(run->work.ops->sync(run->work.queue));
+	if (!gj_side_publish(side->store, &run->work, run->clock, side->made))
+		return GJ_OK;
+	side->kept = side->made;
+	side->made = NULL;
+	return GJ_OK;
+}
+
+GjStatus
 gj_side_keep(GjRun *run, GjRunStep *rs, uint32_t nrows)
 {
 	uint32_t	source = rs->step->source;
@@ -432,8 +464,6 @@ gj_side_keep(GjRun *run, GjRunStep *rs, uint32_t nrows)
 	side->columns = malloc((relation->ncolumns + 1) * sizeof(GjRelationColumn));
 	if (!side->columns)
 		return GJ_OK;
-	/* others may use it at once: what it is made by must be done */
-	GJ_TRY(run->work.ops->sync(run->work.queue));
 	memcpy(side->columns, relation->columns, relation->ncolumns * sizeof(GjRelationColumn));
 	side->ncolumns = relation->ncolumns;
 	side->heap = relation->heap;
@@ -443,11 +473,9 @@ gj_side_keep(GjRun *run, GjRunStep *rs, uint32_t nrows)
 	side->nrows = nrows;
 	side->table = rs->table;
 	side->table_bytes = rs->table_bytes;
-	if (!gj_side_publish(rside->store, &run->work, run->clock, side))
-		return GJ_OK;
-	rside->kept = side;
-	rside->made = NULL;
-	borrow(run, rs, side);
+	GJ_TRY(gj_side_publish_made(run, source));
+	if (rside->kept)
+		borrow(run, rs, side);
 	return GJ_OK;
 }
 

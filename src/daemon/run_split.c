@@ -506,7 +506,8 @@ gj_run_send_many(GjRun *run, uint32_t source)
 GjStatus
 gj_run_send_parcels(GjRun *run, uint32_t source)
 {
-	if (source > 0)
-		GJ_TRY(gj_run_send_uses(run, source));
+	if (source == 0 && run->side[0].kept)
+		return gj_exchanged_join(run);
+	GJ_TRY(gj_run_send_uses(run, source));
 	return send_waiting(run, gj_split_side(run, source));
 }

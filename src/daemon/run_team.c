@@ -309,6 +309,7 @@ gj_team_chunk(GjTeam *team, uint32_t source, uint32_t nrows, uint8_t *memory, ui
 	if (team->host->stop(team->host->arg))
 		return GJ_CANCELLED;
 	__atomic_store_n(&team->loads, true, __ATOMIC_RELAXED);
+	GJ_TRY(gj_exchange_chunk(team, source));
 	if (team->partition && (source > 0 || !gj_partition_is_whole(team->partition)))
 		return gj_partition_chunk(team->partition, source, nrows, memory, slot);
 	return post_chunk(team, &chunk);
@@ -423,15 +424,12 @@ gj_team_source_end(GjTeam *team, uint32_t source)
 
 		GJ_TRY(gj_team_drain(team));
 		if (gj_exchange_has(team, source))
-			GJ_TRY(gj_exchange_end(team, source, &kept));
+			GJ_TRY(source > 0 ? gj_exchange_end(team, source, &kept) : gj_exchange_send_outer(team));
 		if (source == 0)
 			GJ_TRY(send_inner_rows(team));
 		GJ_TRY(gj_team_post_for_all(team, GJ_TASK_SOURCE_END, source));
 		/* nothing is built of a side that was kept, and no memory taken for it */
-		if (!kept)
-			GJ_TRY(gj_team_drain(team));
-		return source > 0 && exchanges && inner_ended(team) ?
-			gj_exchange_start(team) : GJ_OK;
+		return kept ? GJ_OK : gj_team_drain(team);
 	}
 	if (source > 0)
 		return inner_ended(team) ? gj_partition_inner_end(team->partition) : GJ_OK;

@@ -24,6 +24,7 @@ typedef struct GjTeamOptions
 	uint64_t	memory_limit;	/* bytes on each device; 0: none but the device's */
 	uint32_t	max_devices;	/* 0: as many as the run is worth */
 	uint32_t	exchange;		/* GjExchangeMode */
+	bool		keep_exchanged; /* outer rows may stay where they were brought */
 	/* where inner sides do not fit: */
 	uint64_t	spill_memory;	/* bytes */
 	uint64_t	temp_limit;

@@ -159,14 +159,13 @@ static uint64_t
 saved_need(const GjTeam *team, GjDeviceEntry **entries, uint32_t n)
 {
 	const GjProgram *p = team->program;
+	uint64_t	others = gj_exchange_saves(p, team->exchange_step, n);
+	uint64_t	nbytes = others;
 	uint64_t	program;
 	uint32_t	sources = UINT32_MAX;
-	uint64_t	nbytes = 0;
 
-	if (team->exchange_step >= 0)
-		return gj_exchange_saves(p, team->exchange_step, n);
 	if (team->spill || sorts_rows(p))
-		return 0;
+		return nbytes;
 	program = gj_program_identity(p);
 	for (uint32_t i = 0; i < n; i++)
 		sources &= gj_sides_of(&entries[i]->memory, program);
@@ -175,7 +174,7 @@ saved_need(const GjTeam *team, GjDeviceEntry **entries, uint32_t n)
 		const GjStep *step = gj_program_array(p, GjStep, steps) + i;
 
 		if (sources >> step->source & 1)
-			nbytes += gj_step_side_bytes(p, step);
+			nbytes += gj_step_side_bytes(p, step) - ((int) i == team->exchange_step ? others : 0);
 	}
 	return nbytes;
 }

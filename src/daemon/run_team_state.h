@@ -180,7 +180,8 @@ struct GjTeam
 	bool		spill;			/* what the run keeps is not expected to fit */
 	GjPartition *partition;		/* NULL: nothing is kept on the host */
 	int			exchange_step;	/* rows are exchanged by its keys; -1: they are not */
-	uint64_t	exchange_space; /* memory that outer rows on their way may take on each device */
+	uint64_t	exchange_space; /* memory that outer rows on their way may take on each device; 0: not known
+								 * yet */
 	/*
 	 * Parts of groups: [0] with the distinct key, if the program has one, [1] without.
 	 * NULL: there are no groups, or one run makes them all.
@@ -211,6 +212,7 @@ struct GjTeam
 	bool		closing;
 	GjStatus	status;			/* the first failure */
 	uint32_t	nsending;		/* exchange: members that are to send the last outer rows */
+	uint64_t	outer_sent[GJ_MAX_RUN_DEVICES]; /* exchange: outer rows for each member, its own too */
 	GjSlotUse  *used;
 	GjSlotUse  *freed;
 	GjMember   *writer;			/* who has the output ring */
@@ -323,20 +325,26 @@ extern uint64_t gj_exchange_saves(const GjProgram *program, int step, uint32_t n
 extern bool gj_exchange_has(const GjTeam *team, uint32_t source);
 
 /*
- * The source has ended, and no member works on anything: waits until its rows are where they belong.
+ * The inner source has ended, and no member works on anything: waits until its rows are where they belong.
  * *kept: all members have a side that was kept, and their runs will find it.
  */
 extern GjStatus gj_exchange_end(GjTeam *team, uint32_t source, bool *kept);
 
 /*
- * All inner sides are built or were kept, and no member takes memory: reserves what outer rows need.
- * Waits where rows may be returned before the end of the run.
+ * A chunk comes.  If it is the first outer one all inner sides are built or were kept, and no member takes
+ * memory: reserves what outer rows need.  Waits where rows may be returned before the end of the run.
  */
-extern GjStatus gj_exchange_start(GjTeam *team);
+extern GjStatus gj_exchange_chunk(GjTeam *team, uint32_t source);
 
 /*
- * The outer source has ended, all tasks of which are members' own, and no inner rows come out by
- * themselves: members send what they have and end it.  Does not wait.
+ * The outer source has ended, and no member works on anything: waits until members have sent what they
+ * have, and taken what others have, or what was kept of it.
+ */
+extern GjStatus gj_exchange_send_outer(GjTeam *team);
+
+/*
+ * The same where all tasks of the source are members' own, and no inner rows come out by themselves:
+ * they end it, too.  Waits for nothing that takes long.
  */
 extern GjStatus gj_exchange_end_outer(GjTeam *team);
 
@@ -359,6 +367,8 @@ extern bool gj_member_awaits_parcels(const GjMember *member);
 /* GJ_TASK_SEND and GJ_TASK_RECEIVE. */
 extern GjStatus gj_member_send_last(GjMember *member, uint32_t source);
 extern GjStatus gj_member_receive(GjMember *member, GjTask *task);
+/* The member's run is finished: the outer rows that it has got may stay on its device. */
+extern GjStatus gj_member_keep_exchanged(GjMember *member);
 /* Waits until the member has read all parcels that it was given. */
 extern GjStatus gj_member_end_reading(GjMember *member);
 /* Waits until nobody reads the member's parcels, to which none come any more. */

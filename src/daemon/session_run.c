@@ -583,6 +583,7 @@ run_on_devices(GjSession *session, const GjProgram *program, GjErrorText *why)
 		.memory_limit = session->hello.memory_limit,
 		.max_devices = session->submit.max_devices,
 		.exchange = session->submit.exchange,
+		.keep_exchanged = session->submit.keep_exchanged != 0,
 		.spill_memory = session->submit.spill_memory,
 		.temp_limit = session->submit.temp_limit,
 		.temp_directory = session->submit.temp_directory

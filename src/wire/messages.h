@@ -66,7 +66,7 @@
 #include "reasons.h"
 #include "resident.h"
 
-#define GJ_ABI				4	/* raise with any change of src/wire */
+#define GJ_ABI				5	/* raise with any change of src/wire */
 #define GJ_STRINGIFY_(x)	#x
 #define GJ_STRINGIFY(x)		GJ_STRINGIFY_(x)
 #define GJ_SOCKET_NAME		"gpujoin." GJ_STRINGIFY(GJ_ABI) ".sock"
@@ -228,6 +228,8 @@ typedef struct GjMsgSubmit
 	uint32_t	nbytes;			/* of the program */
 	uint32_t	max_devices;	/* gpujoin.devices_per_query, 0 = as many as it is worth */
 	uint32_t	exchange;		/* GjExchangeMode */
+	uint32_t	keep_exchanged; /* 1: outer rows may stay where they were brought */
+	uint32_t	unused;
 	uint64_t	spill_memory;	/* bytes of host memory for what does not fit */
 	uint64_t	temp_limit;		/* bytes of temporary files, UINT64_MAX = no limit */
 	char		temp_directory[128];	/* where they go, relative to the data directory */
