@@ -5,7 +5,7 @@
  *
  * Of the rows of both sides only the keys are kept: the set (whether its column is NULL, then
  * its value) and the element.  When all rows are there they are sorted, and are sets then; both
- * sides together are a family (device.h), and its pairs come tile by tile, each with its count:
+ * sides together are a family (device_sets.h), and its pairs come tile by tile, each with its count:
  * the rows that the join would have made are never there.  The pairs go on as tuples whose
  * row ids are places in the sorted rows, where the two columns are described for whatever
  * follows.

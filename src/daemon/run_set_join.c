@@ -4,7 +4,7 @@
  *	  similar.
  *
  * The sets of the inner side are made once, when it is complete.  Those of the tuples that
- * probe are made as they come; both together are a family (device.h), and its pairs come tile
+ * probe are made as they come; both together are a family (device_sets.h), and its pairs come tile
  * by tile.  They become row ids and go on like those of the other algorithms.  How many
  * tuples a family is made of follows from the memory that is left.
  */
