@@ -388,6 +388,7 @@ extern "C" const GjDeviceOps gj_cuda_device = {
 	.hash_free = gj_hash_free,
 	.order_by_place = gj_order_by_place,
 	.hash_payload = gj_hash_payload,
+	.hash_filter = gj_hash_filter,
 	.sort_build = gj_sort_build,
 	.sort_probe = gj_sort_probe,
 	.hash_probe = gj_hash_probe,

@@ -46,6 +46,8 @@ typedef struct PlainStep
 	const GjHashSlot *slots;
 	const uint32_t *rows; /* of one with slots; NULL: what slots say is the row */
 	const uint32_t *place;
+	const uint32_t *filter; /* NULL: none */
+	uint32_t nfilter;
 	int64_t low;
 	uint64_t nslots;
 	bool anti;
@@ -331,6 +333,8 @@ look_up_hashed(const PlainStep &step, const V (&key)[PLAIN_ROWS], uint32_t alive
 		uint32_t open = alive >> from & ((1u << PLAIN_TOGETHER) - 1);
 		uint32_t at[PLAIN_TOGETHER];
 
+		if (open == 0)
+			continue;
 #pragma unroll
 		for (uint32_t i = 0; i < PLAIN_TOGETHER; i++)
 		{
@@ -380,6 +384,103 @@ look_up_hashed(const PlainStep &step, const V (&key)[PLAIN_ROWS], uint32_t alive
 	return matched;
 }
 
+/* The tuples of `alive` whose key may be in a table, by its filter. */
+template <typename V, bool hashed>
+static __device__ __forceinline__ uint32_t
+those_in_filter(const PlainStep &step, const V (&key)[PLAIN_ROWS], uint32_t alive)
+{
+	const auto nslots = (decltype(direct_place(step, key[0]))) step.nslots;
+
+#pragma unroll
+	for (uint32_t from = 0; from < PLAIN_ROWS; from += PLAIN_TOGETHER)
+	{
+		uint32_t word[PLAIN_TOGETHER];
+		uint32_t bits[PLAIN_TOGETHER];
+
+#pragma unroll
+		for (uint32_t i = 0; i < PLAIN_TOGETHER; i++)
+		{
+			const bool wanted = alive >> (from + i) & 1;
+
+			if (hashed && step.slots != NULL)
+			{
+				const uint64_t hash = gj_hash_mix((uint64_t) (int64_t) key[from + i]);
+
+				bits[i] = gj_filter_bits(hash);
+				word[i] = wanted ? __ldg(&step.filter[gj_filter_word(hash, step.nfilter)]) : 0;
+			}
+			else
+			{
+				const auto at = direct_place(step, key[from + i]);
+
+				bits[i] = 1u << ((uint32_t) at & 31);
+				word[i] = wanted && at < nslots ? __ldg(&step.filter[at / 32]) : 0;
+			}
+		}
+#pragma unroll
+		for (uint32_t i = 0; i < PLAIN_TOGETHER; i++)
+		{
+			if ((word[i] & bits[i]) != bits[i])
+				alive &= ~(1u << (from + i));
+		}
+	}
+	return alive;
+}
+
+/*
+ * What filters of a thread's steps were of no use for: tuples that passed more than those that did
+ * not.  From FILTER_WASTE on a filter is asked no more, but once in FILTER_REST chunks.
+ */
+#define FILTER_WASTE 32
+#define FILTER_REST 16
+
+struct Filters
+{
+	uint32_t waste; /* a signed byte of each step: registers are dear */
+
+	__device__ __forceinline__ int32_t
+	get(int s) const
+	{
+		return (int8_t) (waste >> 8 * s);
+	}
+
+	__device__ __forceinline__ void
+	set(int s, int32_t n)
+	{
+		waste = (waste & ~(0xFFu << 8 * s)) | (uint32_t) (uint8_t) n << 8 * s;
+	}
+
+	template <int nsteps>
+	__device__ __forceinline__ void
+	start_chunk()
+	{
+#pragma unroll
+		for (int s = 0; s < nsteps; s++)
+		{
+			if (get(s) >= FILTER_WASTE)
+				set(s, get(s) - 1);
+		}
+	}
+
+	/* The tuples of `alive` that are worth a look-up in step s. */
+	template <typename V, bool hashed>
+	__device__ __forceinline__ uint32_t
+	ask(const PlainStep &step, int s, const V (&key)[PLAIN_ROWS], uint32_t alive)
+	{
+		uint32_t may;
+		int32_t n;
+
+		if (step.filter == NULL || get(s) >= FILTER_WASTE)
+			return alive;
+		may = those_in_filter<V, hashed>(step, key, alive);
+		n = get(s) + 2 * __popc(may) - __popc(alive);
+		set(s, n >= FILTER_WASTE ? FILTER_WASTE + FILTER_REST : max(n, -FILTER_WASTE));
+		return may;
+	}
+};
+
+static_assert(PLAIN_STEPS <= 4 && FILTER_WASTE + FILTER_REST <= INT8_MAX, "Filters");
+
 /*
  * Takes the rows of a thread that are there through ranges and joins: returns those that come out,
  * and found[s], where they were found.
@@ -387,7 +488,8 @@ look_up_hashed(const PlainStep &step, const V (&key)[PLAIN_ROWS], uint32_t alive
 template <typename V, int nsteps, bool hashed>
 static __device__ __forceinline__ uint32_t
 take_plain(const Plain &plain, const GjColumn *columns, uint32_t first, uint32_t there,
-		   uint32_t (&found)[nsteps + 1][PLAIN_ROWS], uint32_t (&counts)[nsteps + 1])
+		   Filters &filters, uint32_t (&found)[nsteps + 1][PLAIN_ROWS],
+		   uint32_t (&counts)[nsteps + 1])
 {
 	uint32_t alive = those_in_ranges<V>(plain, columns, first, there);
 
@@ -402,10 +504,11 @@ take_plain(const Plain &plain, const GjColumn *columns, uint32_t first, uint32_t
 		if (alive == 0)
 			break;
 		load_outer(step.key, columns, first, there, key);
+		matched = filters.ask<V, hashed>(step, s, key, alive);
 		if (hashed && step.slots != NULL)
-			matched = look_up_hashed(step, key, alive, found[s]);
+			matched = look_up_hashed(step, key, matched, found[s]);
 		else
-			matched = look_up_direct(step, key, alive, found[s]);
+			matched = look_up_direct(step, key, matched, found[s]);
 		if (step.anti)
 		{
 #pragma unroll
@@ -576,6 +679,7 @@ __launch_bounds__(GJ_THREADS, PLAIN_BLOCKS(nsteps, hashed))
 	__shared__ GjAggState warp_states[GJ_WARPS];
 	PlainSum sum[PLAIN_EXPRS] = {};
 	uint32_t counts[nsteps + 1] = {};
+	Filters filters = {};
 	bool over = false;
 	uint32_t p = 0;
 
@@ -583,13 +687,14 @@ __launch_bounds__(GJ_THREADS, PLAIN_BLOCKS(nsteps, hashed))
 	{
 		const PlainChunk c = find_chunk(plain, input, chunk, &p);
 
+		filters.start_chunk<nsteps>();
 		for (uint32_t tile = c.first; tile < c.end; tile += Shape<V>::TILE)
 		{
 			const uint32_t first = Shape<V>::first(tile);
 			const uint32_t there = Shape<V>::there(first, tile, c.end);
 			uint32_t found[nsteps + 1][PLAIN_ROWS];
-			const uint32_t alive =
-				take_plain<V, nsteps, hashed>(plain, c.columns, first, there, found, counts);
+			const uint32_t alive = take_plain<V, nsteps, hashed>(plain, c.columns, first, there,
+																 filters, found, counts);
 
 			if (alive == 0)
 				continue;
@@ -638,19 +743,21 @@ __launch_bounds__(GJ_THREADS, PLAIN_BLOCKS(nsteps, hashed))
 					   const __grid_constant__ TupleList to)
 {
 	uint32_t counts[nsteps + 1] = {};
+	Filters filters = {};
 	uint32_t p = 0;
 
 	for (uint32_t chunk = blockIdx.x; chunk < input.nchunks; chunk += gridDim.x)
 	{
 		const PlainChunk c = find_chunk(plain, input, chunk, &p);
 
+		filters.start_chunk<nsteps>();
 		for (uint32_t tile = c.first; tile < c.end; tile += Shape<V>::TILE)
 		{
 			const uint32_t first = Shape<V>::first(tile);
 			const uint32_t there = Shape<V>::there(first, tile, c.end);
 			uint32_t found[nsteps + 1][PLAIN_ROWS];
-			const uint32_t alive =
-				take_plain<V, nsteps, hashed>(plain, c.columns, first, there, found, counts);
+			const uint32_t alive = take_plain<V, nsteps, hashed>(plain, c.columns, first, there,
+																 filters, found, counts);
 			uint32_t at[PLAIN_ROWS];
 
 			__syncwarp();

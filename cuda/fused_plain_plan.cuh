@@ -103,6 +103,8 @@ plain_steps(const GjFusedPlan *plan, const GjColumn *columns, const GjFusedPart 
 		to->slots = step->slots;
 		to->rows = step->rows;
 		to->place = step->place;
+		to->filter = step->key_filter;
+		to->nfilter = step->nkey_filter;
 		plain->hashed |= step->slots != NULL;
 		to->low = step->low;
 		to->nslots = step->nslots;

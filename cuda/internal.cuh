@@ -303,6 +303,7 @@ GjStatus gj_hash_build(GjQueue *queue, const GjKeys *keys, const uint32_t *rowid
 void gj_hash_free(GjQueue *queue, GjHashTable *table);
 GjStatus gj_hash_payload(GjQueue *queue, GjHashTable *table, const GjColumn *column, uint32_t nrows,
 						 bool *done);
+GjStatus gj_hash_filter(GjQueue *queue, GjHashTable *table);
 GjStatus gj_order_by_place(GjQueue *queue, const GjHashTable *table, void *to, const void *from,
 						   uint32_t width);
 /*

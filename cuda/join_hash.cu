@@ -356,6 +356,7 @@ gj_hash_free(GjQueue *queue, GjHashTable *table)
 	gj_free(queue, table->slots, table->nslots * sizeof(GjHashSlot));
 	gj_free(queue, table->place, table->nslots * sizeof(uint32_t));
 	gj_free(queue, table->payloads, table->nslots * sizeof(uint32_t));
+	gj_free(queue, table->key_filter, table->nkey_filter * sizeof(uint32_t));
 	gj_free(queue, table->bucket, (table->nslots + 1) * sizeof(uint32_t));
 	gj_free(queue, table->rows, nrows * sizeof(uint32_t));
 	gj_free(queue, table->key_row, nrows * sizeof(uint32_t));

@@ -228,6 +228,7 @@ foreach my $name (qw(sums twokeys left semi anti groups keys filtered))
 	is(total(exchanged(plan_of($queries{$name}, ''))), 0, "$name: its outer rows are where they belong");
 }
 cmp_ok(total(exchanged(plan_of($queries{textkey}, ''))), '>', 0, 'textkey: texts are exchanged each time');
+cmp_ok(total(exchanged(plan_of($queries{hot}, ''))), '>', 0, 'hot: one device would have to keep most rows');
 # by key, filter and columns, not by query
 my $outer = 'SELECT count(*), sum(a.k), sum(b.k) FROM wide a JOIN other b ON a.id = b.id WHERE a.k < 900';
 (my $other_inner = $outer) =~ s/other b/(SELECT id + 5 AS id, k FROM wide) b/;
@@ -259,6 +260,22 @@ is($node->safe_psql('postgres', "$session SET gpujoin.devices_per_query = 2; " .
 is($node->safe_psql('postgres', 'SELECT sum(memory_resident) >= (SELECT sum(bytes) FROM gpujoin_cache) FROM gpujoin_devices'), 't', 'all that stays is counted');
 # where there is no room for them
 is($node->safe_psql('postgres', "SET gpujoin.device_memory_limit = '8MB'; $session " . "$queries{sums};" x 4), join("\n", ($answers{sums}) x 4), 'little memory: right rows');
+# ... or where a run needs for its groups, more than are expected, what they would take
+$node->safe_psql('postgres', q{
+	CREATE TABLE expected AS SELECT i AS id, (i::bigint * 7919) % 400000 AS k, i % 100 AS v, (i::bigint * 7919) % 400000 AS g FROM generate_series(1, 1500000) i;
+	CREATE TABLE inner_side AS SELECT i::bigint AS k, i % 7 AS v FROM generate_series(0, 399999) i;
+	ALTER TABLE expected ALTER g SET (n_distinct = 10);
+	VACUUM ANALYZE expected, inner_side;
+});
+my $expected = 'SELECT count(*), sum(n), sum(s), sum(m) FROM (SELECT o.g, count(*) AS n, sum(o.v) AS s, max(o.id) AS m FROM expected o JOIN inner_side i USING (k) GROUP BY o.g OFFSET 0) x';
+my $expected_right = $node->safe_psql('postgres', "SET gpujoin.enabled = off; $expected");
+foreach my $limit (qw(40 32 26))
+{
+	my @spilled = map { my $keep = $_; scalar(grep { $_ } map { plan_of($expected, "SET gpujoin.device_memory_limit = '${limit}MB'; SET gpujoin.keep_exchanged = $keep;") =~ /Spilled/ } 1 .. 4) } qw(off on);
+
+	cmp_ok($spilled[1], '<=', $spilled[0], "more groups than expected in $limit MB: no more runs in parts");
+	is($node->safe_psql('postgres', "SET gpujoin.device_memory_limit = '${limit}MB'; $session $expected"), $expected_right, "more groups than expected in $limit MB: right rows");
+}
 my @staying = map { start_psql($node, 'SET gpujoin.exchange = on; ' . "$queries{sums}; $queries{groups};" x 4) } 1 .. 6;
 is(scalar(grep { my ($o, $e) = finish($_); $e eq '' && $o eq join("\n", ("$answers{sums}\n$answers{groups}") x 4) } @staying), 6, 'six sessions at once: right rows');
 is(idle_ms($node) >= 0, 1, 'outer rows that stay: nothing else is left');

@@ -110,6 +110,7 @@ struct Bench
 	void time(const char *what, const GjFusedPlan &plan, const GjColumn *inner,
 			  const GjGroups *groups, int plain_kind, const GjHashTable *table);
 	double time_plain(int kind, const GjHashTable *table, const GjColumn *inner);
+	void put_filter(GjHashTable &table, GjFusedStep &step);
 	void put_payloads(GjHashTable &table, const GjColumn &column, uint32_t nrows,
 					  GjFusedStep &step);
 	void use_keys(const std::vector<int32_t> &keys);
@@ -214,6 +215,24 @@ Bench::put_payloads(GjHashTable &table, const GjColumn &column, uint32_t nrows, 
 	step.has_payload = table.has_payload;
 	step.payload = NOUTER;
 	step.payloads = table.payloads;
+}
+
+/* Gives a table a filter, once, and tells how long that took. */
+void
+Bench::put_filter(GjHashTable &table, GjFusedStep &step)
+{
+	const auto start = std::chrono::steady_clock::now();
+
+	if (!table.key_filter)
+	{
+		must(q, q.ops->hash_filter(q.queue, &table), "hash_filter");
+		must(q, q.ops->sync(q.queue), "sync");
+		printf("filter of %u rows, %u KB: %.3f ms\n", table.nrows, table.nkey_filter / 256,
+			   std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
+				   .count());
+	}
+	step.key_filter = table.key_filter;
+	step.nkey_filter = table.nkey_filter;
 }
 
 /* Makes them the outer column k. */
@@ -454,6 +473,15 @@ Bench::time_gaps(uint32_t rows, const GjColumn *inner)
 	time(what, plan, inner, NULL, -1, NULL);
 	put_payloads(direct, inner[0], rows, plan.steps[0]);
 	time("the same, values beside its places", plan, inner, NULL, -1, NULL);
+	put_filter(direct, plan.steps[0]);
+	time("the same, with a filter", plan, inner, NULL, -1, NULL);
+	/* of all keys between the least and the greatest */
+	for (uint32_t i = 0; i < n; i++)
+		keys[i] = (int32_t) (((uint64_t) (i * 2654435761u) * ((uint64_t) rows * gap)) >> 32);
+	use_keys(keys);
+	time("the same, 1 row in 4 passes", plan, inner, NULL, -1, NULL);
+	plan.steps[0].key_filter = NULL;
+	time("the same, without a filter", plan, inner, NULL, -1, NULL);
 }
 
 static void
@@ -532,6 +560,11 @@ bench_columns(const Device &device, bool wide)
 			{
 				bench.put_payloads(table, inner[0], rows, plan.steps[0]);
 				bench.time("the same, values in its slots", plan, inner, NULL, -1, NULL);
+				if (rows <= 1u << 26)
+				{
+					bench.put_filter(table, plan.steps[0]);
+					bench.time("the same, with a filter", plan, inner, NULL, -1, NULL);
+				}
 				if (one_in == 1 && rows < 1u << 28)
 					bench.time_gaps(rows, inner);
 				bench.use_keys(keys);

@@ -3,6 +3,7 @@
  *	  Tests of hash_build, hash_probe, hash_expand and join_unique.
  */
 #include <algorithm>
+#include <set>
 #include <unordered_map>
 
 #include "../internal.cuh"
@@ -346,6 +347,55 @@ check_payload(Queue &q, GjHashTable *table, uint32_t nrows, Random &random,
 	check(right, "payloads", where);
 }
 
+/* Gives a table a filter, which lets all of its keys pass, and few others; of places none. */
+static void
+check_filter(Queue &q, GjHashTable *table, Random &random, const std::string &where)
+{
+	std::vector<uint32_t> filter;
+	uint64_t passed = 0;
+	uint64_t others = 0;
+	bool right = true;
+
+	if (!check(q.ops->hash_filter(q.queue, table) == GJ_OK, "hash_filter",
+			   q.ops->queue_error(q.queue)) ||
+		!check(table->nkey_filter == gj_filter_words(table), "words of a filter", where))
+		return;
+	filter = q.download(table->key_filter, table->nkey_filter);
+	if (table->place)
+	{
+		const std::vector<uint32_t> place = q.download(table->place, table->nslots);
+
+		for (uint64_t s = 0; s < table->nslots; s++)
+			right &= (filter[s / 32] >> s % 32 & 1) == (place[s] != GJ_NO_ROW);
+		check(right, "bits of places", where);
+		return;
+	}
+
+	const auto passes = [&](uint64_t key)
+	{
+		const uint64_t hash = gj_hash_mix(key);
+		const uint32_t bits = gj_filter_bits(hash);
+
+		return (filter[gj_filter_word(hash, table->nkey_filter)] & bits) == bits;
+	};
+	std::set<uint64_t> keys;
+
+	for (const GjHashSlot &slot : q.download(table->slots, table->nslots))
+		if (slot.count != 0)
+			keys.insert(slot.key);
+	for (uint64_t key : keys)
+		right &= passes(key);
+	check(right, "keys pass their filter", where);
+	for (uint32_t i = 0; i < 2000; i++)
+	{
+		const uint64_t key = (uint64_t) random() << 32 | random();
+
+		others += !keys.count(key);
+		passed += !keys.count(key) && passes(key);
+	}
+	check(passed <= others / 8, "few others pass a filter", where);
+}
+
 /* Builds a table of one side, and probes it with the other. */
 static void
 test_table(const Device &device, Random &random, const KeySide &inner, const KeySide &outer,
@@ -387,6 +437,9 @@ test_table(const Device &device, Random &random, const KeySide &inner, const Key
 	if (q.ops->hash_payload && (probe.table.slots || probe.table.place) && max_count == 1 &&
 		inner.value.size() == 1 && random() % 2)
 		check_payload(q, &probe.table, ninner, random, where);
+	if (q.ops->hash_filter && (probe.table.slots || probe.table.place) && inner.value.size() == 1 &&
+		random() % 2)
+		check_filter(q, &probe.table, random, where);
 	probe.offset = (uint64_t *) q.alloc((nouter + 1) * 8);
 	probe.first = (uint32_t *) q.alloc((size_t) nouter * 4);
 	probe.view.nrows = nouter;

@@ -232,6 +232,13 @@ PlainTest::add_step(Queue &q, uint32_t s)
 		step.payload = (int16_t) (NOUTER + s);
 		step.payloads = table.payloads;
 	}
+	if (q.ops->hash_filter && (table.slots || table.place) && random() % 3)
+	{
+		check(q.ops->hash_filter(q.queue, &table) == GJ_OK, "hash_filter",
+			  q.ops->queue_error(q.queue));
+		step.key_filter = table.key_filter;
+		step.nkey_filter = table.nkey_filter;
+	}
 	if (!step.dense || step.join_type == GJ_JOIN_INNER || middle != 0)
 		return;
 	/* a row for each key of int4, and so more than 32 bits can count; none of them is read */

@@ -227,6 +227,12 @@ typedef struct GjDeviceOps
 								 uint32_t nrows, bool *done);
 
 	/*
+	 * Gives a table with one key, and slots or places, a filter of gj_filter_words() words, fewer than
+	 * 2^31.  NULL: a device that asks none.
+	 */
+	GjStatus	(*hash_filter) (GjQueue *queue, GjHashTable *table);
+
+	/*
 	 * Sorts keys->nrows rows by ordered keys, the first value first, and drops those with a
 	 * NULL: a table without slots, and max_count 1 or 0.  The rest is as for hash_build.
 	 */

@@ -53,6 +53,8 @@ typedef struct GjFusedStep
 	bool		has_payload;	/* slots, or payloads, have */
 	int16_t		payload;		/* this column of the program */
 	const uint32_t *payloads;
+	const uint32_t *key_filter; /* as there; NULL: none */
+	uint32_t	nkey_filter;
 	const uint32_t *rows;		/* NULL: the number of a row is its id */
 	const uint32_t *key_row;
 	const int64_t *key_value[GJ_MAX_KEYS];

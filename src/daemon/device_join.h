@@ -40,6 +40,10 @@ typedef struct GjHashSlot
  * its slots, which need no counts then, or, a direct one, in an array beside `place`.  A probe that
  * wants nothing else of a row reads one place in memory, not two.
  *
+ * A table of one key can have a filter, which says of most keys that are not there that they are not, in
+ * a fraction of its memory: with slots, that of rows/hash.h, nkey_filter words, 8 bits a row or more; a
+ * direct one, a bit for each place.
+ *
  * A sorted side (sort_build) is one without slots: `rows` in the order of keys, whose
  * values are in that order too; a probe searches them (rows/sorted.h).  It may have `bucket`:
  * the rows whose first value is low + (b << shift) or more start with row bucket[b], b <= nslots.
@@ -60,6 +64,8 @@ typedef struct GjHashTable
 	bool		has_payload;
 	uint32_t	payload;		/* column of the inner source, counted from its first */
 	uint32_t   *payloads;		/* direct: [nslots], GJ_NO_ROW where no row has the key */
+	uint32_t   *key_filter;		/* [nkey_filter] or NULL */
+	uint32_t	nkey_filter;
 	bool		partitioned;	/* how it was built, for EXPLAIN */
 	GjKeys		keys;			/* of the input rows; compared where nkeys > 1 */
 	uint32_t   *key_row;		/* nkeys > 1: input row whose keys rows[i] has */
@@ -71,13 +77,26 @@ gj_table_is_direct(const GjHashTable *table)
 	return table->place || table->dense;
 }
 
+/* Words of a filter of a table with slots or places. */
+static inline uint64_t
+gj_filter_words(const GjHashTable *table)
+{
+	uint64_t	nwords = 32;
+
+	if (table->place)
+		return (table->nslots + 31) / 32;
+	while (nwords < (uint64_t) table->nrows / 4)
+		nwords *= 2;
+	return nwords;
+}
+
 /* The arrays of a table that are there; returns their number. */
-#define GJ_TABLE_ARRAYS		(7 + GJ_MAX_KEYS)
+#define GJ_TABLE_ARRAYS		(8 + GJ_MAX_KEYS)
 static inline uint32_t
 gj_table_arrays(const GjHashTable *table, void *arrays[GJ_TABLE_ARRAYS])
 {
-	void	   *all[] = {table->slots, table->place, table->payloads, table->bucket, table->rows,
-		table->key_row, table->keys.null};
+	void	   *all[] = {table->slots, table->place, table->payloads, table->key_filter, table->bucket,
+	table->rows, table->key_row, table->keys.null};
 	uint32_t	n = 0;
 
 	for (uint32_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)

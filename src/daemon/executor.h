@@ -172,6 +172,8 @@ typedef struct GjExchangePlan
 	int32_t		outer_filter;
 	int32_t		inner_filter;
 	uint64_t	program;		/* gj_program_identity of the one with these filters */
+	bool	   *staying;		/* atomic, of all runs: their parts of the outer rows are to be kept; NULL:
+								 * they may not be */
 } GjExchangePlan;
 
 extern GjStatus gj_run_open_exchange(GjRun *run, const GjExchangePlan *plan);

@@ -172,8 +172,8 @@ gj_lease_try(GjLease *lease, GjDeviceMemory *memory, uint64_t nbytes, uint64_t s
 	return ok;
 }
 
-bool
-gj_lease_take(GjLease *lease, uint64_t nbytes)
+static bool
+take(GjLease *lease, uint64_t nbytes)
 {
 	GjDeviceMemory *memory = lease->memory;
 	uint64_t	more = 0;
@@ -200,6 +200,20 @@ gj_lease_take(GjLease *lease, uint64_t nbytes)
 	if (lease->used > lease->peak)
 		lease->peak = lease->used;
 	return true;
+}
+
+bool
+gj_lease_take(GjLease *lease, uint64_t nbytes)
+{
+	void		(*spare) (void *arg) = lease->spare;
+
+	if (take(lease, nbytes))
+		return true;
+	if (!spare)
+		return false;
+	lease->spare = NULL;
+	spare(lease->spare_arg);
+	return take(lease, nbytes);
 }
 
 /* Bytes that can be taken; resident data stay if `keep`, else only those that are pinned. */

@@ -49,6 +49,9 @@ typedef struct GjLease
 	uint64_t	granted;
 	uint64_t	used;
 	uint64_t	peak;
+	/* called once where memory is short: gives back what the run can do without; NULL: nothing */
+	void		(*spare) (void *arg);
+	void	   *spare_arg;
 } GjLease;
 
 extern void gj_memory_init(GjDeviceMemory *memory, uint64_t limit);

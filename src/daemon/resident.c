@@ -543,9 +543,10 @@ gj_resident_list(GjDeviceEntry *entry, GjCached **list)
 			break;
 		cached->device = entry->ops->kind;
 		cached->ordinal = entry->info.ordinal;
-		cached->ntables++;
+		/* outer rows that were exchanged have none */
+		cached->ntables += side->source > 0;
 		cached->nbytes += side->nbytes;
-		cached->table_hits += side->hits;
+		cached->table_hits += side->source > 0 ? side->hits : 0;
 	}
 	pthread_mutex_unlock(&memory->lock);
 	return n;

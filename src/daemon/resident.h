@@ -266,8 +266,14 @@ extern void gj_side_unpin(GjResident *store, GjSide *side);
 /* True if one like it, with all but memory, was asked for before: the last 256 are remembered. */
 extern bool gj_side_again(GjResident *store, const GjSide *like);
 
-/* Bytes that can be kept without giving anything up. */
-extern uint64_t gj_resident_room(GjResident *store);
+/* It could not be kept: the answer is no for the next 64 times. */
+extern void gj_side_refuse(GjResident *store, const GjSide *like);
+
+/*
+ * True if so many bytes can be kept now, and nothing is given up for that but sides that none of the
+ * last 64 runs has used.
+ */
+extern bool gj_resident_has_room(GjResident *store, uint64_t nbytes);
 
 /* Frees a side that was not published, but for device memory. */
 extern void gj_side_discard(GjSide *side);

@@ -10,6 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Runs, by the store's clock. */
+#define GJ_LONG_AGO			64
+
 /* ---- memory */
 
 void
@@ -216,11 +219,10 @@ gj_side_find(GjResident *store, const GjSide *like)
 	return side;
 }
 
-bool
-gj_side_again(GjResident *store, const GjSide *like)
+static uint64_t
+hash_of(const GjSide *like)
 {
 	uint64_t	hash = gj_hash_bytes(like->nfragments, like->key, like->nkey);
-	bool		again = false;
 
 	for (uint32_t i = 0; i < like->nfragments; i++)
 	{
@@ -229,29 +231,71 @@ gj_side_again(GjResident *store, const GjSide *like)
 		hash = gj_hash_bytes(gj_hash_combine(hash, fragment->table), &fragment->id, sizeof(fragment->id));
 		hash = gj_hash_bytes(hash, fragment->pages, fragment->pages ? GJ_PAGES_BYTES : 0);
 	}
-	pthread_mutex_lock(&store->memory->lock);
+	return hash;
+}
+
+/* The one with that hash, or NULL. */
+static GjWantedBefore *
+find_wanted(GjResident *store, uint64_t hash)
+{
 	for (uint32_t i = 0; i < GJ_WANTED_BEFORE; i++)
-		again |= store->wanted_before[i] == hash;
-	if (!again)
-		store->wanted_before[store->nwanted++ % GJ_WANTED_BEFORE] = hash;
+		if (store->wanted_before[i].hash == hash)
+			return &store->wanted_before[i];
+	return NULL;
+}
+
+bool
+gj_side_again(GjResident *store, const GjSide *like)
+{
+	uint64_t	hash = hash_of(like);
+	GjWantedBefore *wanted;
+	bool		again;
+
+	pthread_mutex_lock(&store->memory->lock);
+	wanted = find_wanted(store, hash);
+	again = wanted && wanted->refused == 0;
+	if (!wanted)
+		store->wanted_before[store->nwanted++ % GJ_WANTED_BEFORE] = (GjWantedBefore) {hash, 0};
+	else if (wanted->refused > 0)
+		wanted->refused--;
 	pthread_mutex_unlock(&store->memory->lock);
 	return again;
 }
 
-uint64_t
-gj_resident_room(GjResident *store)
+void
+gj_side_refuse(GjResident *store, const GjSide *like)
 {
-	const GjDeviceMemory *memory = store->memory;
-	uint64_t	taken;
-	uint64_t	room;
+	uint64_t	hash = hash_of(like);
+	GjWantedBefore *wanted;
 
 	pthread_mutex_lock(&store->memory->lock);
-	taken = memory->leased + memory->resident;
-	room = memory->limit > taken ? memory->limit - taken : 0;
-	if (memory->resident >= store->limit)
-		room = 0;
-	else if (room > store->limit - memory->resident)
-		room = store->limit - memory->resident;
+	wanted = find_wanted(store, hash);
+	if (wanted)
+		wanted->refused = GJ_LONG_AGO;
+	pthread_mutex_unlock(&store->memory->lock);
+}
+
+/* True if the cache, and the device, have room for so many bytes that nobody leases.  The lock is held. */
+static bool
+has_room(const GjResident *store, uint64_t nbytes)
+{
+	const GjDeviceMemory *memory = store->memory;
+
+	return memory->resident + nbytes <= store->limit &&
+		memory->leased + memory->resident + nbytes <= memory->limit;
+}
+
+bool
+gj_resident_has_room(GjResident *store, uint64_t nbytes)
+{
+	uint64_t	before;
+	GjSide	   *oldest;
+	bool		room;
+
+	pthread_mutex_lock(&store->memory->lock);
+	before = store->clock > GJ_LONG_AGO ? store->clock - GJ_LONG_AGO : 0;
+	while (!(room = has_room(store, nbytes)) && (oldest = gj_side_oldest(store, before)))
+		gj_side_withdraw(store, oldest);
 	pthread_mutex_unlock(&store->memory->lock);
 	return room;
 }

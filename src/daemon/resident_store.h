@@ -12,7 +12,14 @@
 #include "resident.h"
 
 #define GJ_BUCKETS			4096	/* a power of two */
-#define GJ_WANTED_BEFORE	256		/* a power of two */
+#define GJ_WANTED_BEFORE	256
+
+/* What gj_side_again was asked about. */
+typedef struct GjWantedBefore
+{
+	uint64_t	hash;
+	uint32_t	refused;		/* so many times the answer will be no */
+} GjWantedBefore;
 
 struct GjResident
 {
@@ -25,7 +32,7 @@ struct GjResident
 	GjFragment *oldest;
 	GjFragment *newest;
 	GjSide	   *sides;
-	uint64_t	wanted_before[GJ_WANTED_BEFORE];	/* gj_side_again: a ring */
+	GjWantedBefore wanted_before[GJ_WANTED_BEFORE]; /* a ring */
 	uint32_t	nwanted;
 	GjFragment *bucket[GJ_BUCKETS];
 };

@@ -22,10 +22,13 @@
 #define GJ_DIRECT_SPARE		(UINT64_C(4) << 20)
 /* Part of the memory that is left which that may be. */
 #define GJ_DIRECT_SHARE		64
-/* The pass that puts payloads to a table takes as long as they save for so many outer rows a row. */
-#define GJ_PAYLOAD_PASS		2
-/* Part of the memory that nobody uses which payloads of a direct table may take. */
-#define GJ_PAYLOAD_SHARE	8
+/* A pass that puts something to a table takes as long as that saves for so many outer rows a row. */
+#define GJ_EXTRA_PASS		2
+/* Part of the memory that nobody uses which that may take. */
+#define GJ_EXTRA_SHARE		8
+/* Bytes that random reads find in a GPU's L1, and the most that are worth to be read there instead of beyond L2. */
+#define GJ_FILTER_L1		(UINT64_C(128) << 10)
+#define GJ_FILTER_L2		(UINT64_C(64) << 20)
 
 /* What lives until the table is built. */
 typedef struct GjBuild
@@ -137,6 +140,7 @@ table_size(const GjHashTable *table)
 	uint64_t	n = (table->slots ? table->nslots * sizeof(GjHashSlot) : 0) +
 		(table->place ? table->nslots * sizeof(uint32_t) : 0) +
 		(table->payloads ? table->nslots * sizeof(uint32_t) : 0) +
+		(table->key_filter ? table->nkey_filter * sizeof(uint32_t) : 0) +
 		(table->bucket ? (table->nslots + 1) * sizeof(uint32_t) : 0) +
 		(table->rows ? row_bytes : 0) + (table->key_row ? row_bytes : 0);
 
@@ -367,18 +371,18 @@ only_late_column(const GjRun *run, uint32_t source)
 }
 
 /*
- * True if payloads of a side are worth the pass that puts them there.  Only sums read them, of this run
- * or of later ones that find the side.
+ * True if payloads of a side, or a filter, are worth the pass that puts them there.  Only the fused
+ * operator reads them, for sums of this run or of later ones that find the side.
  */
 static bool
-wants_payloads(const GjRun *run, uint32_t source)
+wants_extras(const GjRun *run, uint32_t source)
 {
 	uint64_t	nrows = run->relation[source].nrows;
 	uint64_t	nouter = run->sources[0].nrows_hint;
 
 	if (run->side[source].made)
 		return nouter >= nrows;
-	return run->program->output == GJ_OUTPUT_AGGREGATES && nouter / GJ_PAYLOAD_PASS >= nrows;
+	return run->program->output == GJ_OUTPUT_AGGREGATES && nouter / GJ_EXTRA_PASS >= nrows;
 }
 
 /*
@@ -397,14 +401,51 @@ put_payload(GjRun *run, uint32_t source, GjRunStep *rs)
 
 	if (!work->ops->hash_payload || !(table->slots || table->place) || table->max_count != 1 ||
 		table->keys.nkeys != 1 || c == run->sources[source].ncolumns || column->nulls ||
-		(column->kind != GJ_INT4 && column->kind != GJ_INT8) || !wants_payloads(run, source) ||
-		nbytes > gj_lease_free(work->lease) / GJ_PAYLOAD_SHARE ||
+		(column->kind != GJ_INT4 && column->kind != GJ_INT8) || !wants_extras(run, source) ||
+		nbytes > gj_lease_free(work->lease) / GJ_EXTRA_SHARE ||
 		!gj_lease_take(work->lease, nbytes))
 		return GJ_OK;
 	table->payload = c;
 	status = work->ops->hash_payload(work->queue, table, column,
 									 (uint32_t) run->relation[source].nrows, &table->has_payload);
 	if (table->payloads)
+		rs->table_bytes += nbytes;
+	else
+		gj_lease_give(work->lease, nbytes);
+	return status == GJ_OUT_OF_MEMORY ? GJ_OK : status;
+}
+
+/*
+ * True if a filter of so many bytes is read in less time than the table.  A key that slots do not have takes
+ * two reads or more of them, one that places do not have a single one, so that only a nearer cache is of use.
+ */
+static bool
+is_faster(const GjHashTable *table, uint64_t nbytes)
+{
+	uint64_t	places = table->nslots * sizeof(uint32_t);
+
+	if (table->slots)
+		return nbytes <= GJ_FILTER_L2;
+	return places > GJ_FILTER_L1 &&
+		(nbytes <= GJ_FILTER_L1 || (nbytes <= GJ_FILTER_L2 && places > GJ_FILTER_L2));
+}
+
+/* Gives the table a filter, if it is of use, and there is plenty of memory for it. */
+static GjStatus
+put_filter(GjRun *run, uint32_t source, GjRunStep *rs)
+{
+	GjWork	   *work = &run->work;
+	GjHashTable *table = &rs->table;
+	uint64_t	nbytes = gj_filter_words(table) * sizeof(uint32_t);
+	GjStatus	status;
+
+	if (!work->ops->hash_filter || !(table->slots || table->place) || table->keys.nkeys != 1 ||
+		!is_faster(table, nbytes) || !wants_extras(run, source) ||
+		nbytes > gj_lease_free(work->lease) / GJ_EXTRA_SHARE ||
+		!gj_lease_take(work->lease, nbytes))
+		return GJ_OK;
+	status = work->ops->hash_filter(work->queue, table);
+	if (table->key_filter)
 		rs->table_bytes += nbytes;
 	else
 		gj_lease_give(work->lease, nbytes);
@@ -436,7 +477,8 @@ build_source(GjRun *run, GjBuild *build, GjRunStep *rs)
 		run->complete = true;
 	drop_columns(run, build->source);
 	GJ_TRY(order_side(run, build->source, rs));
-	return put_payload(run, build->source, rs);
+	GJ_TRY(put_payload(run, build->source, rs));
+	return put_filter(run, build->source, rs);
 }
 
 GjStatus

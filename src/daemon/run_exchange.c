@@ -151,9 +151,10 @@ reserve_outer(GjTeam *team)
 }
 
 GjStatus
-gj_exchange_chunk(GjTeam *team, uint32_t source)
+gj_exchange_rows(GjTeam *team, uint32_t source, bool chunk)
 {
-	return team->exchange_step >= 0 && source == 0 ? reserve_outer(team) : GJ_OK;
+	return team->exchange_step >= 0 && source == 0 &&
+		(chunk || !gj_exchanged_by(team->members[0].run)) ? reserve_outer(team) : GJ_OK;
 }
 
 /* All outer rows have come; those that were exchanged before and kept need no room. */
@@ -164,12 +165,9 @@ resolve_outer(GjTeam *team)
 
 	for (uint32_t i = 0; i < team->nmembers; i++)
 		runs[i] = team->members[i].run;
-	if (team->options.keep_exchanged)
-	{
-		if (gj_sides_resolve(runs, team->nmembers, 0))
-			return GJ_OK;
-		gj_exchanged_plan(runs, team->nmembers);
-	}
+	if (gj_sides_resolve(runs, team->nmembers, 0))
+		return GJ_OK;
+	gj_exchanged_plan(runs, team->nmembers);
 	return reserve_outer(team);
 }
 
@@ -199,6 +197,7 @@ gj_exchange_prepare(GjMember *member)
 	plan.outer_filter = sources[0].filter;
 	plan.inner_filter = sources[inner].filter;
 	plan.program = gj_program_identity(p);
+	plan.staying = team->options.keep_exchanged ? &team->staying : NULL;
 	/* rows are filtered before they are sent */
 	sources[0].filter = sources[inner].filter = -1;
 	sources[inner].nrows_hint /= team->nmembers;
@@ -209,9 +208,14 @@ gj_exchange_prepare(GjMember *member)
 GjStatus
 gj_exchange_end_outer(GjTeam *team)
 {
-	/* all members have noted what they use */
-	GJ_TRY(gj_team_drain(team));
-	GJ_TRY(resolve_outer(team));
+	/* where members note what they use, it is known when they have; they are soon done with that */
+	if (gj_exchanged_by(team->members[0].run))
+	{
+		GJ_TRY(gj_team_drain(team));
+		GJ_TRY(resolve_outer(team));
+	}
+	else
+		GJ_TRY(reserve_outer(team));
 	pthread_mutex_lock(&team->lock);
 	team->nsending = team->nmembers;
 	pthread_mutex_unlock(&team->lock);

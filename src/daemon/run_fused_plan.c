@@ -292,6 +292,8 @@ add_step(const GjRun *run, GjFusedPlan *plan, const GjRunStep *rs)
 		to->dense = table->dense;
 		to->has_payload = table->has_payload;
 		to->payloads = table->payloads;
+		to->key_filter = table->key_filter;
+		to->nkey_filter = table->nkey_filter;
 		to->payload = (int16_t) (run->sources[step->source].first_column + table->payload);
 		to->low = table->low;
 		to->rows = table->in_order ? NULL : table->rows;

@@ -235,6 +235,7 @@ gj_run_free_exchange(GjRun *run)
 	for (uint32_t i = 0; i < GJ_RECEIVED; i++)
 		free(x->received[i].has_nulls);
 	free_buffers(work, x);
+	work->lease->spare = NULL;
 	gj_relation_free(work, &x->stay);
 	for (uint32_t p = 0; p < GJ_PARCELS; p++)
 		free(x->parcel[p].columns);

@@ -92,7 +92,7 @@ typedef struct GjRunExchange
 	uint64_t	rows_received;
 	uint64_t	bytes_received;
 	/* run_exchanged.c */
-	bool		stays;			/* outer rows of the run's part are copied, to be kept */
+	uint64_t	most_stay;		/* outer rows of the run's part that are copied, to be kept; 0: none are */
 	GjRelation	stay;
 } GjRunExchange;
 

@@ -329,7 +329,7 @@ gj_run_notes_uses(const GjRun *run, uint32_t source)
 {
 	/* outer rows may have been exchanged before: that is known when all have come, unless some are chunks' */
 	return run->program->kind == GJ_PROGRAM_JOIN &&
-		(source > 0 || (gj_run_exchanges(run, source) && run->resident[source].nchunk_rows == 0));
+		(source > 0 || (gj_exchanged_by(run) && run->resident[source].nchunk_rows == 0));
 }
 
 GjStatus

@@ -309,7 +309,7 @@ gj_team_chunk(GjTeam *team, uint32_t source, uint32_t nrows, uint8_t *memory, ui
 	if (team->host->stop(team->host->arg))
 		return GJ_CANCELLED;
 	__atomic_store_n(&team->loads, true, __ATOMIC_RELAXED);
-	GJ_TRY(gj_exchange_chunk(team, source));
+	GJ_TRY(gj_exchange_rows(team, source, true));
 	if (team->partition && (source > 0 || !gj_partition_is_whole(team->partition)))
 		return gj_partition_chunk(team->partition, source, nrows, memory, slot);
 	return post_chunk(team, &chunk);
@@ -356,6 +356,7 @@ gj_team_use(GjTeam *team, uint32_t source, uint32_t n, const GjUse *uses)
 	}
 	if (source >= team->program->nsources || (source == 0 && !inner_ended(team)))
 		return gj_team_fail(team, GJ_BAD_PROGRAM, "use of a fragment of a source whose time has not come");
+	GJ_TRY(gj_exchange_rows(team, source, false));
 	return gj_team_use_all(team, source, n, uses);
 }
 

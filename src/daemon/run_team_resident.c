@@ -310,6 +310,7 @@ gj_team_use_found(GjTeam *team, GjQuestionList list, uint32_t source)
 	gj_team_note_start(team);
 	if (source != 0 && !gj_exchange_has(team, source))
 		return use_shared_found(team, list, source);
+	GJ_TRY(gj_exchange_rows(team, source, false));
 	return gj_team_post_for_all(team, GJ_TASK_USE, source);
 }
 

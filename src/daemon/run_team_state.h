@@ -200,6 +200,7 @@ struct GjTeam
 	uint32_t	stop;			/* atomic: members are to end */
 
 	bool		loads;			/* atomic: chunks come, whose loaders need the processors */
+	bool		staying;		/* atomic: members keep outer rows that are exchanged */
 	uint32_t	told;			/* atomic: how often members were told of something, */
 	uint32_t	woken;			/* atomic: and the session's thread */
 
@@ -331,10 +332,11 @@ extern bool gj_exchange_has(const GjTeam *team, uint32_t source);
 extern GjStatus gj_exchange_end(GjTeam *team, uint32_t source, bool *kept);
 
 /*
- * A chunk comes.  If it is the first outer one all inner sides are built or were kept, and no member takes
- * memory: reserves what outer rows need.  Waits where rows may be returned before the end of the run.
+ * Rows of a source come, in a chunk or else resident ones.  If these are the first outer ones, and not
+ * only noted, all inner sides are built or were kept, and no member takes memory: reserves what outer
+ * rows need.  Waits where rows may be returned before the end of the run.
  */
-extern GjStatus gj_exchange_chunk(GjTeam *team, uint32_t source);
+extern GjStatus gj_exchange_rows(GjTeam *team, uint32_t source, bool chunk);
 
 /*
  * The outer source has ended, and no member works on anything: waits until members have sent what they
@@ -344,7 +346,7 @@ extern GjStatus gj_exchange_send_outer(GjTeam *team);
 
 /*
  * The same where all tasks of the source are members' own, and no inner rows come out by themselves:
- * they end it, too.  Waits for nothing that takes long.
+ * they end it, too.  Waits until they have noted what they use, and as gj_exchange_rows.
  */
 extern GjStatus gj_exchange_end_outer(GjTeam *team);
 

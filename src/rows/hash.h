@@ -71,6 +71,24 @@ gj_hash_slot(uint64_t hash, uint64_t nslots)
 	return gj_mulhi_u64(hash, nslots);
 }
 
+/*
+ * A filter of keys: a blocked Bloom filter with blocks of a word (Putze, Sanders, Singler: "Cache-, hash-
+ * and space-efficient Bloom filters", section 3), a power of two of them.  The word of a hash; and its two
+ * bits, which are all set for a key that is there.
+ */
+GJ_FN uint32_t
+gj_filter_word(uint64_t hash, uint32_t nwords)
+{
+	return (uint32_t) hash & (nwords - 1);
+}
+
+GJ_FN uint32_t
+gj_filter_bits(uint64_t hash)
+{
+	/* not those that choose the word, nor the highest ones, which choose the slot */
+	return UINT32_C(1) << ((hash >> 32) & 31) | UINT32_C(1) << ((hash >> 37) & 31);
+}
+
 /* True if a value can be a payload. */
 GJ_FN bool
 gj_payload_fits(int64_t value)
