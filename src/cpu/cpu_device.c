@@ -15,7 +15,7 @@
 
 #include "../wire/processors.h"
 
-#define GJ_MAX_THREADS		16
+#define GJ_MAX_THREADS		64
 #define GJ_ALLOC_ALIGN		256
 
 /* A core each, measured with 2 M unique keys on a Xeon server; threads multiply the second two. */

@@ -134,7 +134,8 @@ typedef struct GjSideFragment
 /*
  * An inner side as it was built, all of its rows from fragments: the columns that are read
  * later, and the hash table.  Two runs that find the same fragments and pages, and ask the
- * same of them (the key), build the same side.  It goes when one of its fragments does.
+ * same of them (the key), build the same side.  It goes when one of its fragments does, or when one
+ * with the same key is made of others.
  *
  * A side can be one part of what several devices have, whose rows were exchanged by key.  Then
  * fragments of all of them are named, and it goes with those of its own device; when another
@@ -270,10 +271,10 @@ extern bool gj_side_again(GjResident *store, const GjSide *like);
 extern void gj_side_refuse(GjResident *store, const GjSide *like);
 
 /*
- * True if so many bytes can be kept now, and nothing is given up for that but sides that none of the
- * last 64 runs has used.
+ * True if it can be kept now, with so many bytes, and nothing is given up for that but sides whose place
+ * it takes, or that none of the last 64 runs has used.
  */
-extern bool gj_resident_has_room(GjResident *store, uint64_t nbytes);
+extern bool gj_side_has_room(GjResident *store, const GjSide *like, uint64_t nbytes);
 
 /* Frees a side that was not published, but for device memory. */
 extern void gj_side_discard(GjSide *side);

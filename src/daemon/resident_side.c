@@ -160,11 +160,17 @@ same_pages(const uint64_t *x, const uint64_t *y)
 	return x && y ? memcmp(x, y, GJ_PAGES_BYTES) == 0 : x == y;
 }
 
+/* The same is asked of the same tables, if perhaps of other fragments. */
+static bool
+same_key(const GjSide *side, const GjSide *like)
+{
+	return side->nkey == like->nkey && memcmp(side->key, like->key, like->nkey) == 0;
+}
+
 static bool
 same_side(const GjSide *side, const GjSide *like)
 {
-	if (side->nfragments != like->nfragments || side->nkey != like->nkey ||
-		memcmp(side->key, like->key, like->nkey) != 0)
+	if (side->nfragments != like->nfragments || !same_key(side, like))
 		return false;
 	for (uint32_t i = 0; i < like->nfragments; i++)
 		if (side->fragments[i].id != like->fragments[i].id ||
@@ -172,6 +178,20 @@ same_side(const GjSide *side, const GjSide *like)
 			!same_pages(side->fragments[i].pages, like->fragments[i].pages))
 			return false;
 	return true;
+}
+
+/* Withdraws sides whose place this one takes: their fragments have changed, perhaps on other devices. */
+static void
+supersede(GjResident *store, const GjSide *like)
+{
+	GjSide	   *next;
+
+	for (GjSide *side = store->sides; side; side = next)
+	{
+		next = side->next;
+		if (side->pins == 0 && same_key(side, like) && !same_side(side, like))
+			gj_side_withdraw(store, side);
+	}
 }
 
 static GjSide *
@@ -286,13 +306,14 @@ has_room(const GjResident *store, uint64_t nbytes)
 }
 
 bool
-gj_resident_has_room(GjResident *store, uint64_t nbytes)
+gj_side_has_room(GjResident *store, const GjSide *like, uint64_t nbytes)
 {
 	uint64_t	before;
 	GjSide	   *oldest;
 	bool		room;
 
 	pthread_mutex_lock(&store->memory->lock);
+	supersede(store, like);
 	before = store->clock > GJ_LONG_AGO ? store->clock - GJ_LONG_AGO : 0;
 	while (!(room = has_room(store, nbytes)) && (oldest = gj_side_oldest(store, before)))
 		gj_side_withdraw(store, oldest);
@@ -342,6 +363,7 @@ gj_side_publish(GjResident *store, GjWork *work, uint64_t clock, GjSide *side)
 
 	side->nbytes = side_bytes(side);
 	pthread_mutex_lock(&store->memory->lock);
+	supersede(store, side);
 	if (arrays && make_room(store, side->nbytes, clock) && is_wanted(store, side) &&
 		work->ops->adopt(store->queue, work->queue, arrays, n) == GJ_OK)
 	{

@@ -59,7 +59,7 @@ can_keep(const GjRun *run, uint64_t n)
 {
 	uint64_t	nbytes = bytes_of(gj_split_side(run, 0), n);
 
-	return gj_resident_has_room(run->side[0].store, nbytes) &&
+	return gj_side_has_room(run->side[0].store, run->side[0].made, nbytes) &&
 		nbytes <= gj_lease_free(run->work.lease) / 2;
 }
 
