@@ -25,9 +25,10 @@
 #define GJ_BLOCK_BYTES		(UINT64_C(4) * 1024 * 1024)
 #define GJ_BLOCK_SHARE		256
 #define GJ_LEAST_BLOCK		(UINT64_C(64) * 1024)
-/* Blocks of that size without records that are kept, for any run. */
-#define GJ_IDLE_BLOCKS		16
-/* Bytes of a huge page: blocks as large begin at one. */
+/* Blocks of that size are parts of arenas of so many. */
+#define GJ_ARENA_BLOCKS		64
+#define GJ_ARENA_BYTES		(GJ_ARENA_BLOCKS * GJ_BLOCK_BYTES)
+/* Bytes of a huge page: arenas begin at one. */
 #define GJ_HUGE_PAGE		(UINT64_C(2) * 1024 * 1024)
 /* Where records begin in a block, and a multiple of it is where each does. */
 #define GJ_RECORD_ALIGN		64
@@ -35,7 +36,7 @@
 /* The beginning of the memory of a block. */
 struct GjSpillBlock
 {
-	GjSpillBlock *next;			/* in the list of idle ones */
+	GjSpillBlock *next;			/* of those that are idle */
 	uint64_t	nbytes;
 	uint64_t	used;			/* the writer's that fills it */
 	uint32_t	nusers;			/* atomic: its records, and the writer */
@@ -43,71 +44,102 @@ struct GjSpillBlock
 
 /* ---- blocks */
 
-/* Guarded by `lock`. */
+/*
+ * Blocks of GJ_BLOCK_BYTES, of all runs.  To map or unmap memory the kernel waits for all threads that get
+ * some page of it just now, and these wait for that; so it is mapped in large pieces, whose pages come as
+ * they are used, and unmapped when no run needs any.  Guarded by `lock`.
+ */
 static struct
 {
 	pthread_mutex_t lock;
-	GjSpillBlock *first;
-	uint32_t	n;
-}			idle = {.lock = PTHREAD_MUTEX_INITIALIZER};
+	GjSpillBlock *idle;
+	uint8_t   **arenas;
+	uint32_t	narenas;
+	uint8_t    *next;			/* of the last arena: what no block has had yet */
+	uint32_t	nleft;
+	uint32_t	nused;
+	uint32_t	nspills;		/* that are open */
+}			blocks = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* One that is kept; NULL: there is none. */
-static GjSpillBlock *
-take_idle(void)
+/* Adds an arena.  The lock is held. */
+static bool
+map_arena(void)
 {
-	GjSpillBlock *block;
+	uint8_t   **grown = realloc(blocks.arenas, (blocks.narenas + 1) * sizeof(uint8_t *));
+	uint8_t    *memory;
+	uint64_t	before;
 
-	pthread_mutex_lock(&idle.lock);
-	block = idle.first;
-	if (block)
+	if (!grown)
+		return false;
+	blocks.arenas = grown;
+	memory = mmap(NULL, GJ_ARENA_BYTES + GJ_HUGE_PAGE, PROT_READ | PROT_WRITE,
+				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (memory == MAP_FAILED)
+		return false;
+	before = -(uintptr_t) memory & (GJ_HUGE_PAGE - 1);
+	/* without huge pages it works, too */
+	(void) madvise(memory + before, GJ_ARENA_BYTES, MADV_HUGEPAGE);
+	blocks.arenas[blocks.narenas++] = memory;
+	blocks.next = memory + before;
+	blocks.nleft = GJ_ARENA_BLOCKS;
+	return true;
+}
+
+/* Unmaps all of it, if nobody has a use for it.  The lock is held. */
+static void
+unmap_arenas(void)
+{
+	if (blocks.nspills > 0 || blocks.nused > 0)
+		return;
+	for (uint32_t i = 0; i < blocks.narenas; i++)
+		munmap(blocks.arenas[i], GJ_ARENA_BYTES + GJ_HUGE_PAGE);
+	free(blocks.arenas);
+	blocks.arenas = NULL;
+	blocks.narenas = blocks.nleft = 0;
+	blocks.idle = NULL;
+}
+
+/* NULL: out of memory. */
+static GjSpillBlock *
+take_pooled(void)
+{
+	GjSpillBlock *block = NULL;
+
+	pthread_mutex_lock(&blocks.lock);
+	if (blocks.idle)
 	{
-		idle.first = block->next;
-		idle.n--;
+		block = blocks.idle;
+		blocks.idle = block->next;
 	}
-	pthread_mutex_unlock(&idle.lock);
+	else if (blocks.nleft > 0 || map_arena())
+	{
+		block = (GjSpillBlock *) blocks.next;
+		blocks.next += GJ_BLOCK_BYTES;
+		blocks.nleft--;
+	}
+	blocks.nused += block != NULL;
+	pthread_mutex_unlock(&blocks.lock);
 	return block;
 }
 
-/* Keeps a block.  False: there are enough. */
-static bool
-put_idle(GjSpillBlock *block)
+static void
+put_pooled(GjSpillBlock *block)
 {
-	bool		keep;
-
-	pthread_mutex_lock(&idle.lock);
-	keep = idle.n < GJ_IDLE_BLOCKS;
-	if (keep)
-	{
-		block->next = idle.first;
-		idle.first = block;
-		idle.n++;
-	}
-	pthread_mutex_unlock(&idle.lock);
-	return keep;
+	pthread_mutex_lock(&blocks.lock);
+	block->next = blocks.idle;
+	blocks.idle = block;
+	blocks.nused--;
+	unmap_arenas();
+	pthread_mutex_unlock(&blocks.lock);
 }
 
-/* Memory that begins at a huge page, if it is as large. */
-static void *
+/* Memory of a block that is larger, or smaller where little may be used.  NULL: out of memory. */
+static GjSpillBlock *
 map_block(uint64_t nbytes)
 {
-	uint64_t	more = nbytes >= GJ_HUGE_PAGE ? GJ_HUGE_PAGE : 0;
-	uint8_t    *memory = mmap(NULL, nbytes + more, PROT_READ | PROT_WRITE,
-							  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	uint64_t	before;
+	void	   *memory = mmap(NULL, nbytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	if (memory == MAP_FAILED)
-		return NULL;
-	if (more == 0)
-		return memory;
-	/* as high as it can be: then the next one, below it, is the same mapping to the kernel */
-	before = (((uintptr_t) memory + more) & ~(uintptr_t) (GJ_HUGE_PAGE - 1)) - (uintptr_t) memory;
-	if (before > 0)
-		munmap(memory, before);
-	if (before < more)
-		munmap(memory + before + nbytes, more - before);
-	/* without them it works, too */
-	(void) madvise(memory + before, nbytes, MADV_HUGEPAGE);
-	return memory + before;
+	return memory == MAP_FAILED ? NULL : memory;
 }
 
 /* A block that has room for a record; NULL: out of memory. */
@@ -115,16 +147,13 @@ static GjSpillBlock *
 get_block(GjSpill *spill, uint64_t record_bytes)
 {
 	uint64_t	nbytes = record_bytes + GJ_RECORD_ALIGN;
-	GjSpillBlock *block = NULL;
+	GjSpillBlock *block;
 
 	if (nbytes <= spill->block_bytes)
 		nbytes = spill->block_bytes;
 	else
 		nbytes = (nbytes + GJ_LEAST_BLOCK - 1) / GJ_LEAST_BLOCK * GJ_LEAST_BLOCK;
-	if (nbytes == GJ_BLOCK_BYTES)
-		block = take_idle();
-	if (!block)
-		block = map_block(nbytes);
+	block = nbytes == GJ_BLOCK_BYTES ? take_pooled() : map_block(nbytes);
 	if (!block)
 		return NULL;
 	block->nbytes = nbytes;
@@ -139,7 +168,9 @@ leave_block(GjSpillBlock *block)
 {
 	if (__atomic_sub_fetch(&block->nusers, 1, __ATOMIC_ACQ_REL) > 0)
 		return;
-	if (block->nbytes != GJ_BLOCK_BYTES || !put_idle(block))
+	if (block->nbytes == GJ_BLOCK_BYTES)
+		put_pooled(block);
+	else
 		munmap(block, block->nbytes);
 }
 
@@ -181,11 +212,18 @@ gj_spill_open(GjSpill *spill, uint64_t memory_limit, uint64_t temp_limit, const 
 	spill->block_bytes = nbytes < GJ_LEAST_BLOCK ? GJ_LEAST_BLOCK :
 		nbytes < GJ_BLOCK_BYTES ? nbytes : GJ_BLOCK_BYTES;
 	pthread_mutex_init(&spill->lock, NULL);
+	pthread_mutex_lock(&blocks.lock);
+	blocks.nspills++;
+	pthread_mutex_unlock(&blocks.lock);
 }
 
 void
 gj_spill_close(GjSpill *spill)
 {
+	pthread_mutex_lock(&blocks.lock);
+	blocks.nspills--;
+	unmap_arenas();
+	pthread_mutex_unlock(&blocks.lock);
 	pthread_mutex_destroy(&spill->lock);
 }
 
