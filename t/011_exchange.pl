@@ -269,7 +269,7 @@ $node->safe_psql('postgres', q{
 });
 my $expected = 'SELECT count(*), sum(n), sum(s), sum(m) FROM (SELECT o.g, count(*) AS n, sum(o.v) AS s, max(o.id) AS m FROM expected o JOIN inner_side i USING (k) GROUP BY o.g OFFSET 0) x';
 my $expected_right = $node->safe_psql('postgres', "SET gpujoin.enabled = off; $expected");
-foreach my $limit (qw(40 32 26))
+foreach my $limit (qw(40 24))
 {
 	my @spilled = map { my $keep = $_; scalar(grep { $_ } map { plan_of($expected, "SET gpujoin.device_memory_limit = '${limit}MB'; SET gpujoin.keep_exchanged = $keep;") =~ /Spilled/ } 1 .. 4) } qw(off on);
 

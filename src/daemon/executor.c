@@ -463,7 +463,10 @@ gj_run_source_end(GjRun *run, uint32_t source)
 	}
 	if (run->ended == all)
 		run->complete = true;
-	return GJ_OK;
+	/* where rows are exchanged, gj_run_reserve_exchange does it */
+	if (run->complete || p->kind != GJ_PROGRAM_JOIN || run->exchange || !gj_run_accepts(run, 0))
+		return GJ_OK;
+	return gj_run_reserve_steps(run);
 }
 
 bool

@@ -411,6 +411,11 @@ extern GjStatus gj_run_fit_tuples(GjRun *run, uint32_t i, uint32_t *n,
  */
 extern GjStatus gj_run_make_room(GjRun *run, uint32_t i, uint32_t *n);
 /*
+ * Where rows may be returned before the end: room for the least number of tuples in all steps.  What is
+ * left may then go to others, or to fragments that are kept of the outer rows.
+ */
+extern GjStatus gj_run_reserve_steps(GjRun *run);
+/*
  * Takes what step i has made, in its buffers or a view of earlier ones, through its filter
  * and to the next step.  There is room for it.
  */

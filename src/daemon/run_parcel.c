@@ -421,6 +421,8 @@ gj_run_reserve_exchange(GjRun *run, uint64_t nbytes)
 	GJ_TRY(reserve_relation(work, &side->stage, NULL, side->stage_rows, side->most_heap));
 	GJ_TRY(reserve_inboxes(run));
 	GJ_TRY(reserve_parcels(run, side));
-	/* the steps take theirs when another device may have returned rows */
-	return gj_lease_left(work->lease) >= 2 * gj_run_least_space(run) ? GJ_OK : GJ_OUT_OF_MEMORY;
+	if (gj_lease_left(work->lease) < 2 * gj_run_least_space(run))
+		return GJ_OUT_OF_MEMORY;
+	/* the steps' too: another device may have returned rows when they begin */
+	return gj_run_reserve_steps(run);
 }

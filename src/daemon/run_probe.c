@@ -154,6 +154,18 @@ gj_run_make_room(GjRun *run, uint32_t i, uint32_t *n)
 	return status;
 }
 
+GjStatus
+gj_run_reserve_steps(GjRun *run)
+{
+	for (uint32_t i = 0; i <= run->nsteps && run->program->output == GJ_OUTPUT_ROWS; i++)
+	{
+		uint32_t	n = GJ_MIN_TUPLES;
+
+		GJ_TRY(gj_run_make_room(run, i, &n));
+	}
+	return GJ_OK;
+}
+
 /* Bytes that a tuple takes on its way through all steps. */
 static uint64_t
 tuple_bytes(const GjRun *run)
