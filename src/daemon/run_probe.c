@@ -30,10 +30,10 @@ reserve_probe(GjWork *work, GjRunStep *rs, uint32_t n)
 		GJ_TRY(gj_buffer_reserve(work, &rs->key_nulls, n));
 	}
 	if (gj_step_makes_tuples(rs->step))
-	{
 		GJ_TRY(gj_buffer_reserve(work, &rs->matched, n));
+	/* rows need theirs at the end */
+	if (gj_step_makes_tuples(rs->step) || gj_step_makes_rows(rs->step))
 		GJ_TRY(gj_buffer_reserve(work, &rs->selected, (uint64_t) n * sizeof(uint32_t)));
-	}
 	if (rs->step->algorithm >= GJ_JOIN_NESTED_LOOP)
 		return GJ_OK;
 	GJ_TRY(gj_buffer_reserve(work, &rs->offset, ((uint64_t) n + 1) * sizeof(uint64_t)));

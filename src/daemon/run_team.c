@@ -408,7 +408,11 @@ gj_team_source_end(GjTeam *team, uint32_t source)
 	team->ended |= 1u << source;
 	/* what fails is told later; the result is waited for at the end */
 	if (in_order(team) && source > 0 && !exchanges)
-		return gj_team_post_for_all(team, GJ_TASK_SOURCE_END, source);
+	{
+		GJ_TRY(gj_team_post_for_all(team, GJ_TASK_SOURCE_END, source));
+		/* no rows may be returned before all have the memory that they need */
+		return team->program->output == GJ_OUTPUT_ROWS && inner_ended(team) ? gj_team_drain(team) : GJ_OK;
+	}
 	if (in_order(team) && (source == 0 || !exchanges) && !makes_rows(team->program))
 	{
 		GJ_TRY(exchanges ? gj_exchange_end_outer(team) :
