@@ -474,7 +474,7 @@ struct Filters
 			return alive;
 		may = those_in_filter<V, hashed>(step, key, alive);
 		n = get(s) + 2 * __popc(may) - __popc(alive);
-		set(s, n >= FILTER_WASTE ? FILTER_WASTE + FILTER_REST : max(n, -FILTER_WASTE));
+		set(s, n >= FILTER_WASTE ? FILTER_WASTE + FILTER_REST - 1 : max(n, -FILTER_WASTE));
 		return may;
 	}
 };

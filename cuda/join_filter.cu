@@ -5,8 +5,8 @@
  * A look-up of a key that is not there costs what the table's random reads cost, more than two
  * on the average where slots are half full (Knuth, vol. 3, section 6.4, theorem K), and most
  * look-ups of a star join are such.  A filter has a byte or two a row where slots have 32, and
- * a bit a place where places have 32: up to 2^17 rows, or 2^20 places, it lies in L1, and up to
- * 2^25 rows, or 2^28 places, in L2.  What asks it gives it up where most keys are there
+ * a bit a place where places have 32: up to 2^17 rows, or 2^20 places, it lies in L1, and most of
+ * one of 2^26 rows, or 2^29 places, in L2.  What asks it gives it up where most keys are there
  * (fused_plain.cuh).
  */
 #include "../src/rows/hash.h"

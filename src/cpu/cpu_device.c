@@ -15,7 +15,9 @@
 
 #include "../wire/processors.h"
 
-#define GJ_MAX_THREADS		64
+#define GJ_MAX_THREADS		32
+/* Threads up to which its rates were measured to grow. */
+#define GJ_MEASURED			16
 #define GJ_ALLOC_ALIGN		256
 
 /* A core each, measured with 2 M unique keys on a Xeon server; threads multiply the second two. */
@@ -97,8 +99,8 @@ cpu_open(int ordinal, GjErrorText *why)
 	info->memory_total = (uint64_t) sysconf(_SC_PHYS_PAGES) * (uint64_t) sysconf(_SC_PAGESIZE) / 2;
 	info->copy_in_rate = GJ_COPY_RATE;
 	info->copy_out_rate = GJ_COPY_RATE;
-	info->build_rate = GJ_BUILD_RATE * nthreads;
-	info->probe_rate = GJ_PROBE_RATE * nthreads;
+	info->build_rate = GJ_BUILD_RATE * (nthreads < GJ_MEASURED ? nthreads : GJ_MEASURED);
+	info->probe_rate = GJ_PROBE_RATE * (nthreads < GJ_MEASURED ? nthreads : GJ_MEASURED);
 	info->sort_rate = GJ_SORT_RATE;
 	info->pair_rate = GJ_PAIR_RATE;
 	return device;

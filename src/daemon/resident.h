@@ -135,7 +135,7 @@ typedef struct GjSideFragment
  * An inner side as it was built, all of its rows from fragments: the columns that are read
  * later, and the hash table.  Two runs that find the same fragments and pages, and ask the
  * same of them (the key), build the same side.  It goes when one of its fragments does, or when one
- * with the same key is made of others.
+ * with the same key is made of newer ones.
  *
  * A side can be one part of what several devices have, whose rows were exchanged by key.  Then
  * fragments of all of them are named, and it goes with those of its own device; when another
@@ -274,7 +274,7 @@ extern void gj_side_refuse(GjResident *store, const GjSide *like);
  * True if it can be kept now, with so many bytes, and nothing is given up for that but sides whose place
  * it takes, or that none of the last 64 runs has used.
  */
-extern bool gj_side_has_room(GjResident *store, const GjSide *like, uint64_t nbytes);
+extern bool gj_side_has_room(GjResident *store, GjSide *like, uint64_t nbytes);
 
 /* Frees a side that was not published, but for device memory. */
 extern void gj_side_discard(GjSide *side);

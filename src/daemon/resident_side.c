@@ -180,17 +180,51 @@ same_side(const GjSide *side, const GjSide *like)
 	return true;
 }
 
+/*
+ * True if the side was made of a fragment that is no more: the other one has the same part of the same
+ * table, on the same device, as another one.
+ */
+static bool
+is_older(const GjSide *side, const GjSide *other)
+{
+	uint32_t	o = 0;
+
+	/* both are sorted alike */
+	for (uint32_t i = 0; i < side->nfragments; i++)
+	{
+		const GjSideFragment *x = &side->fragments[i];
+
+		for (uint32_t k = 0; k < other->nfragments; k++)
+		{
+			const GjSideFragment *y = &other->fragments[(o + k) % other->nfragments];
+
+			if (x->table != y->table || x->number != y->number ||
+				x->id >> GJ_FRAGMENT_DEVICE_SHIFT != y->id >> GJ_FRAGMENT_DEVICE_SHIFT)
+				continue;
+			/* ids ascend */
+			if (x->id < y->id)
+				return true;
+			o += k;
+			break;
+		}
+	}
+	return false;
+}
+
 /* Withdraws sides whose place this one takes: their fragments have changed, perhaps on other devices. */
 static void
-supersede(GjResident *store, const GjSide *like)
+supersede(GjResident *store, GjSide *newer)
 {
 	GjSide	   *next;
 
 	for (GjSide *side = store->sides; side; side = next)
 	{
 		next = side->next;
-		if (side->pins == 0 && same_key(side, like) && !same_side(side, like))
-			gj_side_withdraw(store, side);
+		if (side == newer || side->pins > 0 || !same_key(side, newer) || !is_older(side, newer))
+			continue;
+		/* who counts them asks about the table */
+		newer->hits += side->hits;
+		gj_side_withdraw(store, side);
 	}
 }
 
@@ -290,33 +324,42 @@ gj_side_refuse(GjResident *store, const GjSide *like)
 
 	pthread_mutex_lock(&store->memory->lock);
 	wanted = find_wanted(store, hash);
-	if (wanted)
+	/* another run may have been faster */
+	if (wanted && !find(store, like))
 		wanted->refused = GJ_LONG_AGO;
 	pthread_mutex_unlock(&store->memory->lock);
 }
 
-/* True if the cache, and the device, have room for so many bytes that nobody leases.  The lock is held. */
+/*
+ * True if the cache, and the device, have room for so many bytes that nobody leases, without `old` bytes
+ * of what is resident.  The lock is held.
+ */
 static bool
-has_room(const GjResident *store, uint64_t nbytes)
+has_room(const GjResident *store, uint64_t nbytes, uint64_t old)
 {
 	const GjDeviceMemory *memory = store->memory;
 
-	return memory->resident + nbytes <= store->limit &&
-		memory->leased + memory->resident + nbytes <= memory->limit;
+	return memory->resident - old + nbytes <= store->limit &&
+		memory->leased + memory->resident - old + nbytes <= memory->limit;
 }
 
 bool
-gj_side_has_room(GjResident *store, const GjSide *like, uint64_t nbytes)
+gj_side_has_room(GjResident *store, GjSide *like, uint64_t nbytes)
 {
 	uint64_t	before;
-	GjSide	   *oldest;
+	uint64_t	old = 0;
 	bool		room;
 
 	pthread_mutex_lock(&store->memory->lock);
 	supersede(store, like);
 	before = store->clock > GJ_LONG_AGO ? store->clock - GJ_LONG_AGO : 0;
-	while (!(room = has_room(store, nbytes)) && (oldest = gj_side_oldest(store, before)))
-		gj_side_withdraw(store, oldest);
+	for (const GjSide *side = store->sides; side; side = side->next)
+		if (side->pins == 0 && side->used_at < before)
+			old += side->nbytes;
+	/* who waits for a lease comes first */
+	room = !store->memory->first && has_room(store, nbytes, old);
+	while (room && !has_room(store, nbytes, 0))
+		gj_side_withdraw(store, gj_side_oldest(store, before));
 	pthread_mutex_unlock(&store->memory->lock);
 	return room;
 }
@@ -363,7 +406,6 @@ gj_side_publish(GjResident *store, GjWork *work, uint64_t clock, GjSide *side)
 
 	side->nbytes = side_bytes(side);
 	pthread_mutex_lock(&store->memory->lock);
-	supersede(store, side);
 	if (arrays && make_room(store, side->nbytes, clock) && is_wanted(store, side) &&
 		work->ops->adopt(store->queue, work->queue, arrays, n) == GJ_OK)
 	{
@@ -373,6 +415,7 @@ gj_side_publish(GjResident *store, GjWork *work, uint64_t clock, GjSide *side)
 		side->used_at = store->clock;
 		side->next = store->sides;
 		store->sides = side;
+		supersede(store, side);
 		kept = true;
 	}
 	pthread_mutex_unlock(&store->memory->lock);

@@ -12,7 +12,7 @@
 #include "resident.h"
 
 #define GJ_BUCKETS			4096	/* a power of two */
-#define GJ_WANTED_BEFORE	256
+#define GJ_WANTED_BEFORE	256		/* a power of two */
 
 /* What gj_side_again was asked about. */
 typedef struct GjWantedBefore

@@ -430,6 +430,17 @@ is_faster(const GjHashTable *table, uint64_t nbytes)
 		(nbytes <= GJ_FILTER_L1 || (nbytes <= GJ_FILTER_L2 && places > GJ_FILTER_L2));
 }
 
+/* True if the fused operator could ask a filter of the step: an integer key, and tuples that have no match may go. */
+static bool
+asks_filter(const GjRun *run, const GjRunStep *rs)
+{
+	uint8_t		kind = run->exprs[rs->step->inner_keys].kind;
+
+	return rs->table.keys.nkeys == 1 && (kind == GJ_INT2 || kind == GJ_INT4 || kind == GJ_INT8) &&
+		(rs->step->join_type == GJ_JOIN_INNER || rs->step->join_type == GJ_JOIN_SEMI ||
+		 rs->step->join_type == GJ_JOIN_ANTI);
+}
+
 /* Gives the table a filter, if it is of use, and there is plenty of memory for it. */
 static GjStatus
 put_filter(GjRun *run, uint32_t source, GjRunStep *rs)
@@ -439,7 +450,7 @@ put_filter(GjRun *run, uint32_t source, GjRunStep *rs)
 	uint64_t	nbytes = gj_filter_words(table) * sizeof(uint32_t);
 	GjStatus	status;
 
-	if (!work->ops->hash_filter || !(table->slots || table->place) || table->keys.nkeys != 1 ||
+	if (!work->ops->hash_filter || !(table->slots || table->place) || !asks_filter(run, rs) ||
 		!is_faster(table, nbytes) || !wants_extras(run, source) ||
 		nbytes > gj_lease_free(work->lease) / GJ_EXTRA_SHARE ||
 		!gj_lease_take(work->lease, nbytes))

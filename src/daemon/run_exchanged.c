@@ -59,8 +59,8 @@ can_keep(const GjRun *run, uint64_t n)
 {
 	uint64_t	nbytes = bytes_of(gj_split_side(run, 0), n);
 
-	return gj_side_has_room(run->side[0].store, run->side[0].made, nbytes) &&
-		nbytes <= gj_lease_free(run->work.lease) / 2;
+	return nbytes <= gj_lease_free(run->work.lease) / 2 &&
+		gj_side_has_room(run->side[0].store, run->side[0].made, nbytes);
 }
 
 /* Keeps nothing of this run's: nor does any other one, for a part is of no use without the others. */
@@ -157,10 +157,11 @@ gj_exchanged_add(GjRun *run, uint32_t nrows)
 
 	if (nrows == 0 || !keeps(run))
 		return GJ_OK;
-	/* where one device gets most rows there is no room for them */
-	if (x->stay.nrows + nrows <= x->most_stay)
+	/* where one device gets most rows there is no room for them; nor may others' data go for them */
+	if (x->stay.nrows + nrows <= x->most_stay &&
+		(x->stay.nrows + nrows <= x->stay.hint || gj_lease_free(run->work.lease) >= bytes_of(&x->side[0], 3 * x->most_stay)))
 		status = append(run, &x->stay, run->columns + run->sources[0].first_column, nrows);
-	if (status != GJ_OUT_OF_MEMORY)
+	if (status != GJ_OUT_OF_MEMORY && status != GJ_TOO_LARGE)
 		return status;
 	run->work.lease->spare = NULL;
 	refuse(run);
@@ -191,10 +192,10 @@ trim(GjRun *run)
 	GjRelation	trimmed;
 	GjStatus	status;
 
-	if (!is_too_large(&x->stay))
+	if (!is_too_large(&x->stay) ||
+		gj_lease_free(run->work.lease) < bytes_of(&x->side[0], x->stay.nrows) ||
+		!gj_relation_init(&trimmed, x->stay.types, x->stay.ncolumns, 0))
 		return GJ_OK;
-	if (!gj_relation_init(&trimmed, x->stay.types, x->stay.ncolumns, 0))
-		return GJ_OUT_OF_HOST_MEMORY;
 	trimmed.hint = x->stay.nrows;
 	gj_relation_columns(&x->stay, 0, columns);
 	status = append(run, &trimmed, columns, (uint32_t) x->stay.nrows);

@@ -27,7 +27,6 @@
 #define GJ_LEAST_BLOCK		(UINT64_C(64) * 1024)
 /* Blocks of that size are parts of arenas of so many. */
 #define GJ_ARENA_BLOCKS		64
-#define GJ_ARENA_BYTES		(GJ_ARENA_BLOCKS * GJ_BLOCK_BYTES)
 /* Bytes of a huge page: arenas begin at one. */
 #define GJ_HUGE_PAGE		(UINT64_C(2) * 1024 * 1024)
 /* Where records begin in a block, and a multiple of it is where each does. */
@@ -47,13 +46,19 @@ struct GjSpillBlock
 /*
  * Blocks of GJ_BLOCK_BYTES, of all runs.  To map or unmap memory the kernel waits for all threads that get
  * some page of it just now, and these wait for that; so it is mapped in large pieces, whose pages come as
- * they are used, and unmapped when no run needs any.  Guarded by `lock`.
+ * they are used, and unmapped when a run ends and no other one has any block.  Guarded by `lock`.
  */
+typedef struct GjArena
+{
+	uint8_t    *memory;
+	uint64_t	nbytes;
+} GjArena;
+
 static struct
 {
 	pthread_mutex_t lock;
 	GjSpillBlock *idle;
-	uint8_t   **arenas;
+	GjArena    *arenas;
 	uint32_t	narenas;
 	uint8_t    *next;			/* of the last arena: what no block has had yet */
 	uint32_t	nleft;
@@ -61,38 +66,36 @@ static struct
 	uint32_t	nspills;		/* that are open */
 }			blocks = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Adds an arena.  The lock is held. */
+/* Adds an arena of n blocks.  The lock is held. */
 static bool
-map_arena(void)
+map_arena(uint32_t n)
 {
-	uint8_t   **grown = realloc(blocks.arenas, (blocks.narenas + 1) * sizeof(uint8_t *));
+	GjArena    *grown = realloc(blocks.arenas, (blocks.narenas + 1) * sizeof(GjArena));
+	uint64_t	nbytes = n * GJ_BLOCK_BYTES + GJ_HUGE_PAGE;
 	uint8_t    *memory;
 	uint64_t	before;
 
 	if (!grown)
 		return false;
 	blocks.arenas = grown;
-	memory = mmap(NULL, GJ_ARENA_BYTES + GJ_HUGE_PAGE, PROT_READ | PROT_WRITE,
-				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	memory = mmap(NULL, nbytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (memory == MAP_FAILED)
 		return false;
 	before = -(uintptr_t) memory & (GJ_HUGE_PAGE - 1);
 	/* without huge pages it works, too */
-	(void) madvise(memory + before, GJ_ARENA_BYTES, MADV_HUGEPAGE);
-	blocks.arenas[blocks.narenas++] = memory;
+	(void) madvise(memory + before, n * GJ_BLOCK_BYTES, MADV_HUGEPAGE);
+	blocks.arenas[blocks.narenas++] = (GjArena) {memory, nbytes};
 	blocks.next = memory + before;
-	blocks.nleft = GJ_ARENA_BLOCKS;
+	blocks.nleft = n;
 	return true;
 }
 
-/* Unmaps all of it, if nobody has a use for it.  The lock is held. */
+/* Unmaps all of it; no block is used.  The lock is held. */
 static void
 unmap_arenas(void)
 {
-	if (blocks.nspills > 0 || blocks.nused > 0)
-		return;
 	for (uint32_t i = 0; i < blocks.narenas; i++)
-		munmap(blocks.arenas[i], GJ_ARENA_BYTES + GJ_HUGE_PAGE);
+		munmap(blocks.arenas[i].memory, blocks.arenas[i].nbytes);
 	free(blocks.arenas);
 	blocks.arenas = NULL;
 	blocks.narenas = blocks.nleft = 0;
@@ -111,7 +114,8 @@ take_pooled(void)
 		block = blocks.idle;
 		blocks.idle = block->next;
 	}
-	else if (blocks.nleft > 0 || map_arena())
+	/* where the process may not have as much there may be room for one */
+	else if (blocks.nleft > 0 || map_arena(GJ_ARENA_BLOCKS) || map_arena(1))
 	{
 		block = (GjSpillBlock *) blocks.next;
 		blocks.next += GJ_BLOCK_BYTES;
@@ -128,8 +132,8 @@ put_pooled(GjSpillBlock *block)
 	pthread_mutex_lock(&blocks.lock);
 	block->next = blocks.idle;
 	blocks.idle = block;
-	blocks.nused--;
-	unmap_arenas();
+	if (--blocks.nused == 0 && blocks.nspills == 0)
+		unmap_arenas();
 	pthread_mutex_unlock(&blocks.lock);
 }
 
@@ -221,8 +225,10 @@ void
 gj_spill_close(GjSpill *spill)
 {
 	pthread_mutex_lock(&blocks.lock);
+	/* others that are open may not need any */
 	blocks.nspills--;
-	unmap_arenas();
+	if (blocks.nused == 0)
+		unmap_arenas();
 	pthread_mutex_unlock(&blocks.lock);
 	pthread_mutex_destroy(&spill->lock);
 }

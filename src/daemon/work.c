@@ -43,8 +43,14 @@ gj_buffer_free(GjWork *work, GjBuffer *buffer)
 static GjStatus
 alloc_between(GjWork *work, GjBuffer *buffer, uint64_t wanted, uint64_t least)
 {
-	GjStatus	status = buffer_alloc(work, buffer, wanted);
+	GjLease    *lease = work->lease;
+	void		(*spare) (void *arg) = lease->spare;
+	GjStatus	status;
 
+	/* what is more than needed is not worth what could be spared */
+	lease->spare = NULL;
+	status = buffer_alloc(work, buffer, wanted);
+	lease->spare = spare;
 	return status == GJ_OUT_OF_MEMORY ? buffer_alloc(work, buffer, least) : status;
 }
 
