@@ -626,8 +626,9 @@ run_on_devices(GjSession *session, const GjProgram *program, GjErrorText *why)
 	/* the process will end if the device is lost: it may still write to rings */
 	if (status != GJ_DEVICE_LOST)
 	{
-		gj_loaders_release(session);
+		/* at once: its memory is back, and who sees that may think that nothing works any more */
 		gj_journal_rest(&session->mark);
+		gj_loaders_release(session);
 		gj_spin_count(-1);
 		end_closing(session);
 	}
