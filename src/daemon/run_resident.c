@@ -337,10 +337,11 @@ gj_run_use(GjRun *run, uint32_t source, uint32_t n, const GjUse *uses)
 {
 	GJ_TRY(gj_run_may_load(run, source));
 	GJ_STOP_CHECK(run);
+	if (gj_run_notes_uses(run, source))
+		return remember_uses(run, source, uses, n);
 	if (source == 0)
 		GJ_TRY(gj_run_fail_points(run));
-	return gj_run_notes_uses(run, source) ? remember_uses(run, source, uses, n) :
-		use_fragments(run, source, uses, n);
+	return use_fragments(run, source, uses, n);
 }
 
 /* ---- fragments that several runs use */

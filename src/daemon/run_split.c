@@ -506,6 +506,9 @@ gj_run_send_many(GjRun *run, uint32_t source)
 GjStatus
 gj_run_send_parcels(GjRun *run, uint32_t source)
 {
+	/* those that were only noted are worked on from here on */
+	if (source == 0 && run->resident[0].nuses > 0)
+		GJ_TRY(gj_run_fail_points(run));
 	if (source == 0 && run->side[0].kept)
 		return gj_exchanged_join(run);
 	GJ_TRY(gj_run_send_uses(run, source));
