@@ -60,9 +60,12 @@ SELECT count(*) FROM gpu_intersect_family('SELECT 7, s FROM family_l');
 -- intersections larger than a batch, beside small ones
 CREATE TABLE family_large AS SELECT i AS id, (SELECT array_agg(e * i) FROM generate_series(1, 1200000 / i) e) AS s FROM generate_series(1, 4) i;
 INSERT INTO family_large VALUES (10, '{1200000}'), (11, '{}'), (12, '{4,8,12}');
+-- a family takes up to 60 bytes an element on the device
+SET gpujoin.device_memory_limit = '512MB';
 SELECT family_where('SELECT * FROM gpu_intersect_family(''SELECT id, s FROM family_large'')');
 SELECT cardinality(set), frequency, set[1], set[cardinality(set)], (SELECT count(*) FILTER (WHERE e = set[1] * n) FROM unnest(set) WITH ORDINALITY u(e, n)) AS multiples
 FROM gpu_intersect_family('SELECT id, s FROM family_large') f ORDER BY 1 DESC, f.set;
+RESET gpujoin.device_memory_limit;
 
 -- more intersections than there is memory for
 SELECT setseed(0.5);
