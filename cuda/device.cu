@@ -246,6 +246,7 @@ device_start(GjDevice *device, int ordinal, GjErrorText *why)
 		  cudaMemPoolSetAttribute(device->pool, cudaMemPoolAttrReleaseThreshold, &threshold));
 
 	device->nprocessors = gpu.multiProcessorCount;
+	device->l1_bytes = (uint64_t) gpu.sharedMemPerMultiprocessor / 4 * 3;
 	device->l2_bytes = (uint64_t) gpu.l2CacheSize;
 	device->radix_bytes = device->l2_bytes;
 	device->radix_fanout = RADIX_FANOUT;
@@ -389,6 +390,7 @@ extern "C" const GjDeviceOps gj_cuda_device = {
 	.order_by_place = gj_order_by_place,
 	.hash_payload = gj_hash_payload,
 	.hash_filter = gj_hash_filter,
+	.filter_helps = gj_filter_helps,
 	.sort_build = gj_sort_build,
 	.sort_probe = gj_sort_probe,
 	.hash_probe = gj_hash_probe,

@@ -106,6 +106,7 @@ struct GjDevice
 	int ordinal; /* CUDA's */
 	int nprocessors;
 	cudaMemPool_t pool;
+	uint64_t l1_bytes; /* what a kernel's shared memory leaves of an SM's, about */
 	uint64_t l2_bytes;
 	uint64_t radix_bytes;  /* hash tables with more bytes of slots are built by partitions */
 	uint32_t radix_fanout; /* partitions that one pass makes, at most 1024 */
@@ -304,6 +305,7 @@ void gj_hash_free(GjQueue *queue, GjHashTable *table);
 GjStatus gj_hash_payload(GjQueue *queue, GjHashTable *table, const GjColumn *column, uint32_t nrows,
 						 bool *done);
 GjStatus gj_hash_filter(GjQueue *queue, GjHashTable *table);
+bool gj_filter_helps(const GjQueue *queue, const GjHashTable *table);
 GjStatus gj_order_by_place(GjQueue *queue, const GjHashTable *table, void *to, const void *from,
 						   uint32_t width);
 /*
@@ -456,6 +458,23 @@ gj_lower_bound(const T *array, N n, T v)
 			high = mid;
 	}
 	return low;
+}
+
+/*
+ * Reads slots first, first + GJ_THREADS and so on of a hash table at once, as words: the key's
+ * two, its start, and its count, which is 0 where there is no key, or no slot.
+ */
+template <int N>
+static __device__ __forceinline__ void
+gj_load_slots(const GjHashSlot *slots, uint64_t nslots, uint64_t first, uint4 (&slot)[N])
+{
+#pragma unroll
+	for (int k = 0; k < N; k++)
+	{
+		const uint64_t s = first + k * GJ_THREADS;
+
+		slot[k] = s < nslots ? *(const uint4 *) &slots[s] : make_uint4(0, 0, 0, 0);
+	}
 }
 
 /* A slot of a hash table of words, as atomics take it. */

@@ -19,15 +19,9 @@ __launch_bounds__(GJ_THREADS)
 	set_bits(const GjHashSlot *slots, uint64_t nslots, uint32_t *filter, uint32_t nfilter)
 {
 	const uint64_t first = (uint64_t) blockIdx.x * GJ_THREADS * SLOTS + threadIdx.x;
-	uint4 slot[SLOTS]; /* words of a GjHashSlot */
+	uint4 slot[SLOTS];
 
-#pragma unroll
-	for (uint32_t k = 0; k < SLOTS; k++)
-	{
-		const uint64_t s = first + k * GJ_THREADS;
-
-		slot[k] = s < nslots ? *(const uint4 *) &slots[s] : make_uint4(0, 0, 0, 0);
-	}
+	gj_load_slots(slots, nslots, first, slot);
 #pragma unroll
 	for (uint32_t k = 0; k < SLOTS; k++)
 	{
@@ -48,6 +42,24 @@ __launch_bounds__(GJ_THREADS)
 
 	if (threadIdx.x % 32 == 0 && i < nslots)
 		filter[i / 32] = bits;
+}
+
+/*
+ * A key that slots do not have takes two reads or more of them, one that places do not have a
+ * single one, so that only a nearer cache is of use.  A filter of which L2 has a half is as good
+ * as one that it has.
+ */
+bool
+gj_filter_helps(const GjQueue *queue, const GjHashTable *table)
+{
+	const uint64_t l1 = queue->device->l1_bytes;
+	const uint64_t l2 = queue->device->l2_bytes * 2;
+	const uint64_t nbytes = gj_filter_words(table) * sizeof(uint32_t);
+	const uint64_t places = table->nslots * sizeof(uint32_t);
+
+	if (table->slots)
+		return nbytes <= l2;
+	return places > l1 && (nbytes <= l1 || (nbytes <= l2 && places > l2));
 }
 
 GjStatus

@@ -34,16 +34,10 @@ __launch_bounds__(GJ_THREADS)
 	put_payloads(GjHashSlot *slots, uint64_t nslots, const uint32_t *rows, const T *value)
 {
 	const uint64_t first = (uint64_t) blockIdx.x * GJ_THREADS * SLOTS + threadIdx.x;
-	uint4 slot[SLOTS]; /* words of a GjHashSlot */
+	uint4 slot[SLOTS];
 	T found[SLOTS];
 
-#pragma unroll
-	for (uint32_t k = 0; k < SLOTS; k++)
-	{
-		const uint64_t s = first + k * GJ_THREADS;
-
-		slot[k] = s < nslots ? *(const uint4 *) &slots[s] : make_uint4(0, 0, 0, 0);
-	}
+	gj_load_slots(slots, nslots, first, slot);
 #pragma unroll
 	for (uint32_t k = 0; k < SLOTS; k++)
 	{

@@ -232,6 +232,9 @@ typedef struct GjDeviceOps
 	 */
 	GjStatus	(*hash_filter) (GjQueue *queue, GjHashTable *table);
 
+	/* True if such a filter is read in less time than the table.  NULL if hash_filter is. */
+	bool		(*filter_helps) (const GjQueue *queue, const GjHashTable *table);
+
 	/*
 	 * Sorts keys->nrows rows by ordered keys, the first value first, and drops those with a
 	 * NULL: a table without slots, and max_count 1 or 0.  The rest is as for hash_build.

@@ -466,6 +466,9 @@ gj_run_source_end(GjRun *run, uint32_t source)
 	/* where rows are exchanged, gj_run_reserve_exchange does it */
 	if (run->complete || p->kind != GJ_PROGRAM_JOIN || run->exchange || !gj_run_accepts(run, 0))
 		return GJ_OK;
+	/* chunks may come when fragments have already returned rows */
+	if (p->output == GJ_OUTPUT_ROWS)
+		GJ_TRY(gj_run_reserve_stages(run));
 	return gj_run_reserve_steps(run);
 }
 

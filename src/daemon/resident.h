@@ -247,8 +247,11 @@ extern void gj_fragment_discard(GjResident *store, GjFragment *fragment);
  */
 extern void gj_resident_publish(GjResident *store, GjFragment *fragment);
 
-/* The side with all that `like` has but memory, pinned, or NULL.  Its user is that of `like`. */
+/* The side with all that `like` has but memory, pinned, or NULL. */
 extern GjSide *gj_side_find(GjResident *store, const GjSide *like);
+
+/* Notes that a pinned side is used, for the program and the source of `like`. */
+extern void gj_side_use(GjResident *store, GjSide *side, const GjSide *like);
 
 /*
  * The sources, one bit each, of which the device has a side that the program used last: a guess at

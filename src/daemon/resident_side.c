@@ -260,17 +260,21 @@ gj_side_find(GjResident *store, const GjSide *like)
 
 	pthread_mutex_lock(&store->memory->lock);
 	side = find(store, like);
-	if (side)
-	{
-		side->program = like->program;
-		side->source = like->source;
-		if (side->pins++ == 0)
-			store->memory->pinned += side->nbytes;
-		side->hits++;
-		side->used_at = store->clock;
-	}
+	if (side && side->pins++ == 0)
+		store->memory->pinned += side->nbytes;
 	pthread_mutex_unlock(&store->memory->lock);
 	return side;
+}
+
+void
+gj_side_use(GjResident *store, GjSide *side, const GjSide *like)
+{
+	pthread_mutex_lock(&store->memory->lock);
+	side->program = like->program;
+	side->source = like->source;
+	side->hits++;
+	side->used_at = store->clock;
+	pthread_mutex_unlock(&store->memory->lock);
 }
 
 static uint64_t

@@ -448,6 +448,8 @@ extern GjStatus gj_fused_finish(GjRun *run);
 extern void gj_fused_free(GjRun *run);
 
 /* run_stage.c */
+/* Memory for outer chunks on their way to the device, if they are not worked on where they are. */
+extern GjStatus gj_run_reserve_stages(GjRun *run);
 extern GjStatus gj_run_outer(GjRun *run, const GjChunk *chunk, uint8_t *memory, uint32_t slot);
 /* The slot is free once all that is queued on the lane is done. */
 extern GjStatus gj_run_slot_used(GjRun *run, GjLane lane, uint32_t slot);

@@ -26,9 +26,6 @@
 #define GJ_EXTRA_PASS		2
 /* Part of the memory that nobody uses which that may take. */
 #define GJ_EXTRA_SHARE		8
-/* Bytes that random reads find in a GPU's L1, and the most that are worth to be read there instead of beyond L2. */
-#define GJ_FILTER_L1		(UINT64_C(128) << 10)
-#define GJ_FILTER_L2		(UINT64_C(64) << 20)
 
 /* What lives until the table is built. */
 typedef struct GjBuild
@@ -371,24 +368,34 @@ only_late_column(const GjRun *run, uint32_t source)
 }
 
 /*
- * True if payloads of a side, or a filter, are worth the pass that puts them there.  Only the fused
- * operator reads them, for sums of this run or of later ones that find the side.
+ * Takes memory for payloads of a side, or a filter, if these are worth the pass that puts them there, and
+ * there is plenty.  Only the fused operator reads them, for sums of this run or of later ones that find
+ * the side.
  */
 static bool
-wants_extras(const GjRun *run, uint32_t source)
+take_extra(GjRun *run, uint32_t source, uint64_t nbytes)
 {
+	GjLease    *lease = run->work.lease;
 	uint64_t	nrows = run->relation[source].nrows;
 	uint64_t	nouter = run->sources[0].nrows_hint;
+	bool		wanted = run->side[source].made ? nouter >= nrows :
+		run->program->output == GJ_OUTPUT_AGGREGATES && nouter / GJ_EXTRA_PASS >= nrows;
 
-	if (run->side[source].made)
-		return nouter >= nrows;
-	return run->program->output == GJ_OUTPUT_AGGREGATES && nouter / GJ_EXTRA_PASS >= nrows;
+	return wanted && nbytes <= gj_lease_free(lease) / GJ_EXTRA_SHARE && gj_lease_take(lease, nbytes);
 }
 
-/*
- * Puts the side's values to its keys in the table, if these are unique and the values such.  Where there
- * is not plenty of memory for that, all stays as it is.
- */
+/* The table has what memory was taken for, or all stays as it is without it. */
+static GjStatus
+put_extra(GjRun *run, GjRunStep *rs, uint64_t nbytes, bool there, GjStatus status)
+{
+	if (there)
+		rs->table_bytes += nbytes;
+	else
+		gj_lease_give(run->work.lease, nbytes);
+	return status == GJ_OUT_OF_MEMORY ? GJ_OK : status;
+}
+
+/* Puts the side's values to its keys in the table, if these are unique and the values such. */
 static GjStatus
 put_payload(GjRun *run, uint32_t source, GjRunStep *rs)
 {
@@ -401,33 +408,12 @@ put_payload(GjRun *run, uint32_t source, GjRunStep *rs)
 
 	if (!work->ops->hash_payload || !(table->slots || table->place) || table->max_count != 1 ||
 		table->keys.nkeys != 1 || c == run->sources[source].ncolumns || column->nulls ||
-		(column->kind != GJ_INT4 && column->kind != GJ_INT8) || !wants_extras(run, source) ||
-		nbytes > gj_lease_free(work->lease) / GJ_EXTRA_SHARE ||
-		!gj_lease_take(work->lease, nbytes))
+		(column->kind != GJ_INT4 && column->kind != GJ_INT8) || !take_extra(run, source, nbytes))
 		return GJ_OK;
 	table->payload = c;
 	status = work->ops->hash_payload(work->queue, table, column,
 									 (uint32_t) run->relation[source].nrows, &table->has_payload);
-	if (table->payloads)
-		rs->table_bytes += nbytes;
-	else
-		gj_lease_give(work->lease, nbytes);
-	return status == GJ_OUT_OF_MEMORY ? GJ_OK : status;
-}
-
-/*
- * True if a filter of so many bytes is read in less time than the table.  A key that slots do not have takes
- * two reads or more of them, one that places do not have a single one, so that only a nearer cache is of use.
- */
-static bool
-is_faster(const GjHashTable *table, uint64_t nbytes)
-{
-	uint64_t	places = table->nslots * sizeof(uint32_t);
-
-	if (table->slots)
-		return nbytes <= GJ_FILTER_L2;
-	return places > GJ_FILTER_L1 &&
-		(nbytes <= GJ_FILTER_L1 || (nbytes <= GJ_FILTER_L2 && places > GJ_FILTER_L2));
+	return put_extra(run, rs, nbytes, table->payloads != NULL, status);
 }
 
 /* True if the fused operator could ask a filter of the step: an integer key, and tuples that have no match may go. */
@@ -441,7 +427,7 @@ asks_filter(const GjRun *run, const GjRunStep *rs)
 		 rs->step->join_type == GJ_JOIN_ANTI);
 }
 
-/* Gives the table a filter, if it is of use, and there is plenty of memory for it. */
+/* Gives the table a filter, if it is of use. */
 static GjStatus
 put_filter(GjRun *run, uint32_t source, GjRunStep *rs)
 {
@@ -451,16 +437,10 @@ put_filter(GjRun *run, uint32_t source, GjRunStep *rs)
 	GjStatus	status;
 
 	if (!work->ops->hash_filter || !(table->slots || table->place) || !asks_filter(run, rs) ||
-		!is_faster(table, nbytes) || !wants_extras(run, source) ||
-		nbytes > gj_lease_free(work->lease) / GJ_EXTRA_SHARE ||
-		!gj_lease_take(work->lease, nbytes))
+		!work->ops->filter_helps(work->queue, table) || !take_extra(run, source, nbytes))
 		return GJ_OK;
 	status = work->ops->hash_filter(work->queue, table);
-	if (table->key_filter)
-		rs->table_bytes += nbytes;
-	else
-		gj_lease_give(work->lease, nbytes);
-	return status == GJ_OUT_OF_MEMORY ? GJ_OK : status;
+	return put_extra(run, rs, nbytes, table->key_filter != NULL, status);
 }
 
 static GjStatus

@@ -348,7 +348,10 @@ gj_side_resolve(GjRun *run, uint32_t source)
 	if (side->made && resident->nmade == 0)
 		side->kept = gj_side_find(side->store, side->made);
 	if (side->kept)
+	{
+		gj_side_use(side->store, side->kept, side->made);
 		return GJ_OK;
+	}
 	run->work.ops->phase(run->work.queue, GJ_PHASE_TRANSFER);
 	GJ_TRY(append_uses(run, source));
 	return resident->nshared > 0 ? gj_run_append_shared(run, source) : GJ_OK;
@@ -373,14 +376,17 @@ gj_sides_resolve(GjRun **runs, uint32_t nruns, uint32_t source)
 			side->kept = gj_side_find(side->store, side->made);
 		found &= side->kept != NULL;
 	}
-	/* the rows of a part that has to be built come from all of them */
-	for (uint32_t r = 0; r < nruns && !found; r++)
+	/* the rows of a part that has to be built come from all of them: one alone is of no use, and grows old */
+	for (uint32_t r = 0; r < nruns; r++)
 	{
 		GjRunSide  *side = &runs[r]->side[source];
 
-		if (side->kept)
+		if (found)
+			gj_side_use(side->store, side->kept, side->made);
+		else if (side->kept)
 			gj_side_unpin(side->store, side->kept);
-		side->kept = NULL;
+		if (!found)
+			side->kept = NULL;
 	}
 	return found;
 }

@@ -302,13 +302,26 @@ work_in_place(GjRun *run, const GjChunk *chunk, uint8_t *memory)
 	return gj_run_outer_rows(run, chunk->nrows, true);
 }
 
+/* True if chunks are worked on where they are, without stages. */
+static bool
+is_in_place(const GjRun *run)
+{
+	return run->work.ops->kind == GJ_DEVICE_CPU;
+}
+
+GjStatus
+gj_run_reserve_stages(GjRun *run)
+{
+	return run->nstages > 0 || is_in_place(run) ? GJ_OK : make_stages(run);
+}
+
 GjStatus
 gj_run_outer(GjRun *run, const GjChunk *chunk, uint8_t *memory, uint32_t slot)
 {
 	GjKept		kept;
 
 	GJ_TRY(gj_run_fail_points(run));
-	if (run->work.ops->kind == GJ_DEVICE_CPU)
+	if (is_in_place(run))
 	{
 		GJ_TRY(gj_run_keep(run, 0, chunk, GJ_LANE_WORK, &kept));
 		GJ_TRY(work_in_place(run, chunk, memory));
@@ -316,8 +329,7 @@ gj_run_outer(GjRun *run, const GjChunk *chunk, uint8_t *memory, uint32_t slot)
 		return gj_run_slot_used(run, GJ_LANE_WORK, slot);
 	}
 	/* what is kept may have what memory they leave */
-	if (run->nstages == 0)
-		GJ_TRY(make_stages(run));
+	GJ_TRY(gj_run_reserve_stages(run));
 	GJ_TRY(gj_run_keep(run, 0, chunk, GJ_LANE_LOAD, &kept));
 	GJ_TRY(stage_chunk(run, chunk, &kept));
 	GJ_TRY(gj_run_kept(run, 0, &kept, GJ_LANE_LOAD));
