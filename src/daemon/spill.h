@@ -118,7 +118,7 @@ extern void gj_spill_free_list(GjSpill *spill, GjSpillList *list);
 /* How many of n > 0 records a slot has room for. */
 extern uint32_t gj_spill_count(const GjSpillRecord *records, uint32_t n, const GjLayout *layout);
 
-/* Slots on their way to be filled; spill.c's, but for the numbers. */
+/* Slots on their way to be filled; spill_read.c's, but for the numbers. */
 typedef struct GjSpillFill
 {
 	uint32_t	nslots;			/* that are filled */
