@@ -269,8 +269,8 @@ $node->safe_psql('postgres', q{
 });
 my $expected = 'SELECT count(*), sum(n), sum(s), sum(m) FROM (SELECT o.g, count(*) AS n, sum(o.v) AS s, max(o.id) AS m FROM expected o JOIN inner_side i USING (k) GROUP BY o.g OFFSET 0) x';
 my $expected_right = $node->safe_psql('postgres', "SET gpujoin.enabled = off; $expected");
-# (in 24 MB now and then one is short of memory anyway)
-foreach my $limit (qw(40 24))
+# (24 MB are what the groups alone take: whether they fit depends on the order in which rows come then)
+foreach my $limit (qw(40 32))
 {
 	my $spilled = grep { plan_of($expected, "SET gpujoin.device_memory_limit = '${limit}MB';") =~ /Spilled/ } 1 .. 8;
 
