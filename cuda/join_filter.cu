@@ -53,13 +53,13 @@ bool
 gj_filter_helps(const GjQueue *queue, const GjHashTable *table)
 {
 	const uint64_t l1 = queue->device->l1_bytes;
-	const uint64_t l2 = queue->device->l2_bytes * 2;
+	const uint64_t l2 = queue->device->l2_bytes;
 	const uint64_t nbytes = gj_filter_words(table) * sizeof(uint32_t);
 	const uint64_t places = table->nslots * sizeof(uint32_t);
 
 	if (table->slots)
-		return nbytes <= l2;
-	return places > l1 && (nbytes <= l1 || (nbytes <= l2 && places > l2));
+		return nbytes / 2 <= l2;
+	return places > l1 && (nbytes <= l1 || (nbytes / 2 <= l2 && places > l2));
 }
 
 GjStatus
