@@ -32,6 +32,9 @@ PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
 
+# loops that count, which compilers before GCC 12 do not vectorize at -O2
+src/sets/array_pair_host.o: CFLAGS += $(CFLAGS_UNROLL_LOOPS) $(CFLAGS_VECTORIZE)
+
 # ---- gpujoind: no PostgreSQL code, so none of its flags
 
 DAEMON_CFLAGS = -std=gnu11 -O2 -g $(GJ_WARNINGS) -ffp-contract=off -pthread -MMD -MP

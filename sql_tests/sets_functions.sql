@@ -10,6 +10,21 @@ SELECT pg_typeof(gpu_union('{1}'::int2[], '{1}'::int2[])), pg_typeof(gpu_except(
 -- ends of the ranges
 SELECT gpu_union('{32767,-32768}'::int2[], '{0}'::int2[]), gpu_except('{9223372036854775807,-9223372036854775808,0}'::bigint[], '{0}'::bigint[]);
 
+-- sets of all sizes up to 140 in any order, by functions and by aggregates, as PostgreSQL sorts them: few and many different elements, and both ends of the range
+CREATE TABLE sizes AS SELECT n, few, array(SELECT CASE WHEN (h >> 8) % 40 = 0 THEN CASE WHEN h % 2 = 0 THEN 1 ELSE 0 END ELSE CASE WHEN few THEN h % 16 + 2 ELSE h % 60000 + 2 END END
+	FROM (SELECT hashint8extended(i, n + CASE WHEN few THEN 1000 ELSE 0 END) & 2147483647 AS h FROM generate_series(1, n) i) x) AS a
+FROM generate_series(0, 140) n, (VALUES (true), (false)) v(few);
+CREATE TABLE typed_sizes AS SELECT n, few, array(SELECT CASE e WHEN 0 THEN -32768 WHEN 1 THEN 32767 ELSE e - 30000 END FROM unnest(a) WITH ORDINALITY u(e, i) ORDER BY i)::int2[] AS a2,
+	array(SELECT CASE e WHEN 0 THEN -2147483648 WHEN 1 THEN 2147483647 ELSE e - 30000 END FROM unnest(a) WITH ORDINALITY u(e, i) ORDER BY i)::int4[] AS a4,
+	array(SELECT CASE e WHEN 0 THEN -9223372036854775808 WHEN 1 THEN 9223372036854775807 ELSE e * 100000000000 END FROM unnest(a) WITH ORDINALITY u(e, i) ORDER BY i)::int8[] AS a8 FROM sizes;
+SELECT count(*), count(*) FILTER (WHERE cardinality(a4) > cardinality(array(SELECT DISTINCT unnest(a4)))) > 100 AS duplicates, count(*) FILTER (WHERE 2147483647 = ANY (a4)) > 50 AS greatest,
+	count(*) FILTER (WHERE gpu_union(a2, '{}') IS DISTINCT FROM array(SELECT DISTINCT e FROM unnest(a2) e ORDER BY e)) AS int2,
+	count(*) FILTER (WHERE gpu_union(a4, '{}') IS DISTINCT FROM array(SELECT DISTINCT e FROM unnest(a4) e ORDER BY e)) AS int4,
+	count(*) FILTER (WHERE gpu_union(a8, '{}') IS DISTINCT FROM array(SELECT DISTINCT e FROM unnest(a8) e ORDER BY e)) AS int8,
+	count(*) FILTER (WHERE (SELECT gpu_union_agg(x) FROM (VALUES (a4), ('{}')) v(x)) IS DISTINCT FROM array(SELECT DISTINCT e FROM unnest(a4) e ORDER BY e)) AS aggregate
+FROM typed_sizes;
+DROP TABLE sizes, typed_sizes;
+
 -- empty sets
 SELECT gpu_union('{}'::int[], '{}'), gpu_union('{}'::int[], '{2,1}'), gpu_union('{2,1,1}'::int[], '{}'), gpu_except('{}'::int[], '{1}'), gpu_except('{2,1,1}'::int[], '{}'), gpu_except('{1}'::int[], '{1}');
 SELECT gpu_overlaps('{}'::int[], '{}'), gpu_overlaps('{1,2}'::int[], '{2,3}'), gpu_overlaps('{1,2}'::int[], '{3}'),

@@ -8,6 +8,8 @@
  *	GJ_SET_UNSIGNED		uint16, uint32 or uint64
  *	GJ_SET_NAME(name)	the name with the suffix of the type
  *	GJ_SET_SORT			name of the comparison sort to generate
+ *	GJ_SET_RANKS		most elements that are sorted by counting smaller ones, a multiple of
+ *						GJ_SET_LANES up to 64; 0: none
  *
  * Inputs that are sorted and unique already, as most stored sets are, are used where
  * they lie.
@@ -142,6 +144,42 @@ GJ_SET_NAME(unique) (GJ_SET_ELEMENT *at, uint32 n)
 	return left;
 }
 
+#if GJ_SET_RANKS > 0
+/*
+ * Make a set of few elements, up to GJ_SET_RANKS, at `to`, which may be where they are; return how
+ * many it has.  Each goes to the place that is the number of smaller ones, which is counted
+ * for several of them at a time and without a branch that depends on them; equal ones have one place.
+ */
+static uint32
+GJ_SET_NAME(rank) (GJ_SET_ELEMENT *to, const GJ_SET_ELEMENT *from, uint32 n)
+{
+	GJ_SET_ELEMENT given[GJ_SET_RANKS];
+	GJ_SET_ELEMENT placed[GJ_SET_RANKS];
+	uint32		end = TYPEALIGN(GJ_SET_LANES, n);
+	uint64		places = 0;
+	uint32		left = 0;
+
+	memcpy(given, from, sizeof(GJ_SET_ELEMENT) * n);
+	/* not smaller than any */
+	for (uint32 i = n; i < end; i++)
+		given[i] = (GJ_SET_ELEMENT) (GJ_SET_SIGN - 1);
+	for (uint32 i = 0; i < n; i++)
+	{
+		GJ_SET_ELEMENT x = given[i];
+		GJ_SET_UNSIGNED smaller = 0;
+
+		for (uint32 j = 0; j < end; j += GJ_SET_LANES)
+			for (uint32 k = 0; k < GJ_SET_LANES; k++)
+				smaller += given[j + k] < x;
+		placed[smaller] = x;
+		places |= UINT64_C(1) << smaller;
+	}
+	for (; places != 0; places &= places - 1)
+		to[left++] = placed[pg_rightmost_one_pos64(places)];
+	return left;
+}
+#endif
+
 /*
  * Make a set of elements in any order.
  */
@@ -154,6 +192,14 @@ GJ_SET_NAME(make_set) (const GjElements *input)
 	if (GJ_SET_NAME(is_set) (set.at, set.n))
 		return set;
 	copy = palloc(sizeof(GJ_SET_ELEMENT) * set.n);
+#if GJ_SET_RANKS > 0
+	if (set.n <= GJ_SET_RANKS)
+	{
+		set.n = GJ_SET_NAME(rank) (copy, set.at, set.n);
+		set.at = copy;
+		return set;
+	}
+#endif
 	memcpy(copy, set.at, sizeof(GJ_SET_ELEMENT) * set.n);
 	if (set.n < GJ_SET_RADIX_MIN)
 		GJ_SET_SORT(copy, set.n);
@@ -366,8 +412,13 @@ static uint32
 GJ_SET_NAME(sort_elements) (GJ_SET_ELEMENT *at, uint32 n)
 {
 	GjElements	input = {.data = at,.n = n};
-	GJ_SET_NAME(GjSet) set = GJ_SET_NAME(make_set) (&input);
+	GJ_SET_NAME(GjSet) set;
 
+#if GJ_SET_RANKS > 0
+	if (n <= GJ_SET_RANKS)
+		return GJ_SET_NAME(is_set) (at, n) ? n : GJ_SET_NAME(rank) (at, at, n);
+#endif
+	set = GJ_SET_NAME(make_set) (&input);
 	if (set.at != at)
 	{
 		memcpy(at, set.at, sizeof(GJ_SET_ELEMENT) * set.n);
@@ -381,3 +432,4 @@ GJ_SET_NAME(sort_elements) (GJ_SET_ELEMENT *at, uint32 n)
 #undef GJ_SET_SIGN
 #undef GJ_SET_NAME
 #undef GJ_SET_SORT
+#undef GJ_SET_RANKS
