@@ -130,36 +130,40 @@ measure(const GjChunk *chunk, const GjColumnType *types, const uint32_t *positio
 	return GJ_OK;
 }
 
-#define GATHER(type) \
+/* PUT(to, value) for each of the values. */
+#define GATHER(type, PUT) \
 	for (uint32_t i = 0; i < n; i++) \
-		((type *) to)[i] = ((const type *) from)[positions[first + i]]; \
-	break
+		PUT((type *) to + i, ((const type *) from)[positions[first + i]])
+#define STORE(to, value)	(*(to) = (value))
 
-/* to[i] = from[positions[first + i]], values of `width` bytes. */
+/*
+ * to[i] = from[positions[first + i]], values of `width` bytes.  `stream`: this thread does not
+ * read them again.
+ */
 static void
 gather(uint8_t *to, const uint8_t *from, uint32_t width, const uint32_t *positions,
-	   uint32_t first, uint32_t n)
+	   uint32_t first, uint32_t n, bool stream)
 {
 	if (!positions)
 	{
 		memcpy(to, from + (size_t) first * width, (size_t) n * width);
 		return;
 	}
-	switch (width)
-	{
-		case 1:
-			GATHER(uint8_t);
-		case 2:
-			GATHER(uint16_t);
-		case 4:
-			GATHER(uint32_t);
-		case 8:
-			GATHER(uint64_t);
-		default:
-			for (uint32_t i = 0; i < n; i++)
-				memcpy(to + (size_t) i * width, from + (size_t) positions[first + i] * width,
-					   width);
-	}
+	if (stream && width == 8)
+		GATHER(uint64_t, gj_stream64);
+	else if (stream && width == 4)
+		GATHER(uint32_t, gj_stream32);
+	else if (width == 8)
+		GATHER(uint64_t, STORE);
+	else if (width == 4)
+		GATHER(uint32_t, STORE);
+	else if (width == 2)
+		GATHER(uint16_t, STORE);
+	else if (width == 1)
+		GATHER(uint8_t, STORE);
+	else
+		for (uint32_t i = 0; i < n; i++)
+			memcpy(to + (size_t) i * width, from + (size_t) positions[first + i] * width, width);
 }
 
 /*
@@ -201,8 +205,9 @@ write_record(const GjChunk *chunk, const GjColumnType *types, const uint32_t *po
 	memcpy(to, chunk->has_nulls, ncolumns);
 	for (uint32_t c = 0; c < ncolumns; c++)
 	{
-		gather(at, chunk->slot + chunk->places[c].data, types[c].width, positions, first,
-			   n);
+		/* what refers to bytes is read once more, and what goes to a file by that thread */
+		gather(at, chunk->slot + chunk->places[c].data, types[c].width, positions, first, n,
+			   record->memory && types[c].kind != GJ_REF);
 		if (types[c].kind == GJ_REF &&
 			!gather_heap((uint64_t *) at, n, chunk, heap, record->heap_used, &used))
 		{
@@ -212,9 +217,10 @@ write_record(const GjChunk *chunk, const GjColumnType *types, const uint32_t *po
 		at += gj_align8((uint64_t) n * types[c].width);
 		if (!chunk->has_nulls[c])
 			continue;
-		gather(at, chunk->slot + chunk->places[c].nulls, 1, positions, first, n);
+		gather(at, chunk->slot + chunk->places[c].nulls, 1, positions, first, n, false);
 		at += gj_align8(n);
 	}
+	gj_stream_end();
 	return GJ_OK;
 }
 

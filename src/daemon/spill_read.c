@@ -38,6 +38,18 @@ read_file(const GjSpillRecord *record, uint8_t *to)
 	return true;
 }
 
+/* Copies values that this thread does not read again. */
+static void
+copy_values(uint8_t *to, const uint8_t *from, size_t nbytes)
+{
+	size_t		at = 0;
+
+	if ((uintptr_t) to % sizeof(uint64_t) == 0)
+		for (; at + sizeof(uint64_t) <= nbytes; at += sizeof(uint64_t))
+			gj_stream64((uint64_t *) (to + at), *(const uint64_t *) (from + at));
+	memcpy(to + at, from + at, nbytes - at);
+}
+
 /* Copies the columns of a record to where they go. */
 static void
 copy_columns(const GjSpillFill *fill, uint32_t item, const uint8_t *bytes)
@@ -55,7 +67,10 @@ copy_columns(const GjSpillFill *fill, uint32_t item, const uint8_t *bytes)
 		uint8_t    *to = slot->memory + slot->places[c].data + (size_t) row * width;
 		uint8_t    *nulls = slot->memory + slot->places[c].nulls + row;
 
-		memcpy(to, at, (size_t) n * width);
+		if (slot->types[c].kind == GJ_REF)
+			memcpy(to, at, (size_t) n * width);
+		else
+			copy_values(to, at, (size_t) n * width);
 		if (slot->types[c].kind == GJ_REF && heap > 0)
 			for (uint32_t i = 0; i < n; i++)
 				if (gj_ref_length(((uint64_t *) to)[i]) != GJ_REF_HELD)
@@ -71,6 +86,7 @@ copy_columns(const GjSpillFill *fill, uint32_t item, const uint8_t *bytes)
 	}
 	memcpy(slot->memory + slot->layout->heap + heap, bytes + record->nbytes - record->heap_used,
 		   record->heap_used);
+	gj_stream_end();
 }
 
 static void

@@ -10,9 +10,46 @@
 #ifndef GJ_DAEMON_SPILL_STORE_H
 #define GJ_DAEMON_SPILL_STORE_H
 
+#ifdef __x86_64__
+#include <emmintrin.h>
+#endif
+
 #include "spill.h"
 
 #define gj_align8(n)	(((uint64_t) (n) + 7) & ~UINT64_C(7))
+
+/*
+ * Words that this processor does not read again are written past its caches: else each line would be
+ * read from memory before it is written.  gj_stream_end() comes before another thread, or a device,
+ * reads them.
+ */
+static inline void
+gj_stream32(uint32_t *to, uint32_t word)
+{
+#ifdef __x86_64__
+	_mm_stream_si32((int *) to, (int) word);
+#else
+	*to = word;
+#endif
+}
+
+static inline void
+gj_stream64(uint64_t *to, uint64_t word)
+{
+#ifdef __x86_64__
+	_mm_stream_si64((long long *) to, (long long) word);
+#else
+	*to = word;
+#endif
+}
+
+static inline void
+gj_stream_end(void)
+{
+#ifdef __x86_64__
+	_mm_sfence();
+#endif
+}
 
 /* A run that keeps rows begins, or ends.  Memory stays mapped while there is one. */
 extern void gj_spill_blocks_open(GjSpill *spill);
