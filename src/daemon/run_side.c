@@ -382,11 +382,13 @@ gj_sides_resolve(GjRun **runs, uint32_t nruns, uint32_t source)
 		GjRunSide  *side = &runs[r]->side[source];
 
 		if (found)
+		{
 			gj_side_use(side->store, side->kept, side->made);
-		else if (side->kept)
+			continue;
+		}
+		if (side->kept)
 			gj_side_unpin(side->store, side->kept);
-		if (!found)
-			side->kept = NULL;
+		side->kept = NULL;
 	}
 	return found;
 }

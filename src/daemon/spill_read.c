@@ -50,6 +50,16 @@ copy_values(uint8_t *to, const uint8_t *from, size_t nbytes)
 	memcpy(to + at, from + at, nbytes - at);
 }
 
+/* Copies references to bytes that go behind `heap` others. */
+static void
+copy_refs(uint64_t *to, const uint8_t *from, uint32_t n, uint32_t heap)
+{
+	memcpy(to, from, n * sizeof(uint64_t));
+	for (uint32_t i = 0; i < n && heap > 0; i++)
+		if (gj_ref_length(to[i]) != GJ_REF_HELD)
+			to[i] += gj_ref_make(heap, 0);
+}
+
 /* Copies the columns of a record to where they go. */
 static void
 copy_columns(const GjSpillFill *fill, uint32_t item, const uint8_t *bytes)
@@ -68,13 +78,9 @@ copy_columns(const GjSpillFill *fill, uint32_t item, const uint8_t *bytes)
 		uint8_t    *nulls = slot->memory + slot->places[c].nulls + row;
 
 		if (slot->types[c].kind == GJ_REF)
-			memcpy(to, at, (size_t) n * width);
+			copy_refs((uint64_t *) to, at, n, heap);
 		else
 			copy_values(to, at, (size_t) n * width);
-		if (slot->types[c].kind == GJ_REF && heap > 0)
-			for (uint32_t i = 0; i < n; i++)
-				if (gj_ref_length(((uint64_t *) to)[i]) != GJ_REF_HELD)
-					((uint64_t *) to)[i] += gj_ref_make(heap, 0);
 		at += gj_align8((uint64_t) n * width);
 		if (bytes[c])
 		{

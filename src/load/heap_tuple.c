@@ -134,14 +134,32 @@ gj_heap_page_bytes(const HeapSource *source, const GjColumnType *types)
 
 /* ---- loops over a column */
 
-/* Gathers a fixed-width attribute at the same offset of every tuple. */
-#define GATHER(type) \
+/*
+ * Copies fixed-width values to the column, that of tuple i from the address FROM: a loop for each width, so
+ * that constant sizes become single moves.
+ */
+#define COPY_AS(type, FROM) \
 	do { \
 		type	   *to = (type *) column->data + row; \
 		for (int i = 0; i < n; i++) \
-			memcpy(&to[i], data[i] + offset, sizeof(type)); \
+			memcpy(&to[i], FROM, sizeof(type)); \
+	} while (0)
+#define COPY_VALUES(FROM) \
+	do { \
+		if (column->width == 8) \
+			COPY_AS(uint64, FROM); \
+		else if (column->width == 4) \
+			COPY_AS(uint32, FROM); \
+		else if (column->width == 2) \
+			COPY_AS(uint16, FROM); \
+		else if (column->width == 1) \
+			COPY_AS(uint8, FROM); \
+		else \
+			for (int i = 0; i < n; i++) \
+				memcpy(column->data + (Size) (row + i) * column->width, FROM, column->width); \
 	} while (0)
 
+/* An attribute at the same offset of every tuple. */
 static void
 gather_fixed(HeapSource *source, GjWriter *writer, GjWriterColumn *column,
 			 const HeapColumn *heap)
@@ -159,43 +177,15 @@ gather_fixed(HeapSource *source, GjWriter *writer, GjWriterColumn *column,
 			gj_write_bytes(writer, column, row + i, data[i] + offset, heap->attlen);
 		return;
 	}
-	switch (column->width)
-	{
-		case 1:
-			GATHER(uint8);
-			break;
-		case 2:
-			GATHER(uint16);
-			break;
-		case 4:
-			GATHER(uint32);
-			break;
-		case 8:
-			GATHER(uint64);
-			break;
-		default:
-			for (int i = 0; i < n; i++)
-				memcpy(column->data + (Size) (row + i) * column->width, data[i] + offset,
-					   column->width);
-			break;
-	}
+	COPY_VALUES(data[i] + offset);
 }
 
-#undef GATHER
-
 /* The same on a uniform page. */
-#define GATHER(type) \
-	do { \
-		type	   *to = (type *) column->data + row; \
-		for (int i = 0; i < n; i++, from -= stride) \
-			memcpy(&to[i], from, sizeof(type)); \
-	} while (0)
-
 static void
 gather_uniform(HeapSource *source, GjWriter *writer, GjWriterColumn *column,
 			   const HeapColumn *heap)
 {
-	const char *from = source->first_tuple +
+	const char *first = source->first_tuple +
 		((HeapTupleHeader) source->first_tuple)->t_hoff + heap->offset;
 	Size		stride = source->stride;
 	uint32		row = writer->nrows;
@@ -203,28 +193,11 @@ gather_uniform(HeapSource *source, GjWriter *writer, GjWriterColumn *column,
 
 	if (column->has_nulls)
 		memset(column->nulls + row, 0, n);
-	switch (column->width)
-	{
-		case 1:
-			GATHER(uint8);
-			break;
-		case 2:
-			GATHER(uint16);
-			break;
-		case 4:
-			GATHER(uint32);
-			break;
-		case 8:
-			GATHER(uint64);
-			break;
-		default:
-			for (int i = 0; i < n; i++, from -= stride)
-				memcpy(column->data + (Size) (row + i) * column->width, from, column->width);
-			break;
-	}
+	COPY_VALUES(first - i * stride);
 }
 
-#undef GATHER
+#undef COPY_VALUES
+#undef COPY_AS
 
 /* ---- attribute by attribute */
 

@@ -100,6 +100,13 @@ gj_set_value(const GjSetInput *sets, uint64_t i)
 
 #define GJ_SET_BUILD_ITEM	256u	/* sets of an item */
 
+/* The end of the item that begins with a set. */
+static inline uint32_t
+gj_set_item_end(const GjSetFamily *family, uint32_t set)
+{
+	return family->nsets - set < GJ_SET_BUILD_ITEM ? family->nsets : set + GJ_SET_BUILD_ITEM;
+}
+
 /* code[i] = position of element i in the dictionary, for the sets of an item. */
 static void
 gj_set_rank_item(void *arg, uint32_t item)
@@ -107,7 +114,7 @@ gj_set_rank_item(void *arg, uint32_t item)
 	GjSetBuild *build = arg;
 	GjSetFamily *family = build->family;
 	uint32_t	set = item * GJ_SET_BUILD_ITEM;
-	uint32_t	end = family->nsets - set < GJ_SET_BUILD_ITEM ? family->nsets : set + GJ_SET_BUILD_ITEM;
+	uint32_t	end = gj_set_item_end(family, set);
 
 	for (; set < end; set++)
 	{
@@ -155,7 +162,7 @@ gj_set_code_item(void *arg, uint32_t item)
 	GjSetBuild *build = arg;
 	GjSetFamily *family = build->family;
 	uint32_t	set = item * GJ_SET_BUILD_ITEM;
-	uint32_t	end = family->nsets - set < GJ_SET_BUILD_ITEM ? family->nsets : set + GJ_SET_BUILD_ITEM;
+	uint32_t	end = gj_set_item_end(family, set);
 
 	for (; set < end; set++)
 	{
