@@ -363,6 +363,20 @@ gj_await_loads(const GjQueue *queue)
 	return error;
 }
 
+bool
+gj_is_idle(const GjQueue *queue)
+{
+	bool idle = queue->kit != NULL && cudaStreamQuery(queue->stream) == cudaSuccess &&
+				(queue->kit->load == NULL || cudaStreamQuery(queue->kit->load) == cudaSuccess);
+	uint64_t peers = queue->peers;
+
+	while (peers != 0 && idle)
+		idle = cudaStreamQuery(queue->kit->peer[next_peer(&peers)].stream) == cudaSuccess;
+	/* that they are busy is no error of the next call's */
+	cudaGetLastError();
+	return idle;
+}
+
 void
 gj_load_wait(GjQueue *queue)
 {

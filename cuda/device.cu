@@ -279,6 +279,8 @@ device_close(GjDevice *device)
 	}
 	for (uint32_t i = 0; i < GJ_KNOWN_CUTS; i++)
 		free(device->cuts[i]);
+	for (uint32_t i = 0; i < device->nspare; i++)
+		cudaFree(device->spare[i].memory);
 	if (device->pool)
 		cudaMemPoolDestroy(device->pool);
 	cudaGetLastError();
@@ -419,6 +421,7 @@ extern "C" const GjDeviceOps gj_cuda_device = {
 	.group_bytes = gj_group_bytes,
 	.group_keep = gj_group_keep,
 	.fused = gj_fused,
+	.fused_split = gj_fused_split,
 	.fused_counts = gj_fused_counts,
 	.gather = gj_gather,
 	.sort_unique = gj_sort_unique,

@@ -11,13 +11,9 @@
 #include <string.h>
 
 #include "fused_kernels.cuh"
+#include "fused_launch.cuh"
 #include "fused_plain_plan.cuh"
 
-#define MIN_CHUNK (GJ_THREADS * FUSED_ROWS) /* rows */
-#define MAX_CHUNK (8 * MIN_CHUNK)
-#define CHUNKS_PER_SM 64 /* that are enough for its blocks to end at the same time */
-/* That are enough to prefer chunks that give each thread as many rows as it can take at once. */
-#define FEW_CHUNKS_PER_SM 8
 #define SAMPLED_ROWS (256u * 1024)
 /* Calls with a plan, of other runs, that do what a sample told, before there is another sample. */
 #define MAX_CUT_USES 32
@@ -37,102 +33,6 @@ tail_bytes(const GjFusedPlan *plan)
 						 rows * (plan->nsteps + 1) * sizeof(uint32_t));
 }
 
-/* Rows of a chunk: many, but so that there are enough chunks for all blocks. */
-static uint32_t
-chunk_rows(const GjQueue *queue, const GjFusedPart *parts, uint32_t nparts)
-{
-	uint64_t nrows = 0;
-	uint32_t chunk = MIN_CHUNK;
-
-	for (uint32_t p = 0; p < nparts; p++)
-		nrows += parts[p].nrows;
-	while (chunk < MAX_CHUNK &&
-		   nrows / (chunk * 2) >=
-			   (uint64_t) queue->device->nprocessors *
-				   (chunk < Shape<int32_t>::TILE ? FEW_CHUNKS_PER_SM : CHUNKS_PER_SM))
-		chunk *= 2;
-	return chunk;
-}
-
-/* Bytes from the start to where columns and numbers of the parts lie. */
-static size_t
-columns_at(uint32_t nparts)
-{
-	return gj_align((uint64_t) nparts * sizeof(Part));
-}
-
-static size_t
-missed_at(const GjFusedPlan *plan, uint32_t nparts)
-{
-	return columns_at(nparts) + (size_t) nparts * plan->ncolumns * sizeof(GjColumn);
-}
-
-/* Lays out in host memory what the kernels read of the parts; returns chunks. */
-static uint32_t
-describe_parts(const GjFusedPlan *plan, const GjColumn *columns, const GjFusedPart *parts,
-			   uint32_t nparts, uint32_t chunk, uint8_t *memory)
-{
-	Part *to = (Part *) memory;
-	GjColumn *to_columns = (GjColumn *) (memory + columns_at(nparts));
-	uint32_t nchunks = 0;
-	uint32_t nrows = 0;
-
-	for (uint32_t p = 0; p < nparts; p++)
-	{
-		to[p].first_chunk = nchunks;
-		to[p].first_row = nrows;
-		to[p].nrows = parts[p].nrows;
-		nchunks += gj_blocks(parts[p].nrows, chunk);
-		nrows += parts[p].nrows;
-		memcpy(to_columns, columns, plan->ncolumns * sizeof(GjColumn));
-		memcpy(to_columns + plan->first_column, parts[p].columns, plan->nouter * sizeof(GjColumn));
-		to_columns += plan->ncolumns;
-	}
-	memset(memory + missed_at(plan, nparts), 0, nparts * sizeof(uint32_t));
-	return nchunks;
-}
-
-/* Brings the parts to the device. */
-static GjStatus
-upload_parts(GjQueue *queue, const GjFusedPlan *plan, const GjColumn *columns,
-			 const GjFusedPart *parts, uint32_t nparts, Input *input)
-{
-	const size_t nbytes = missed_at(plan, nparts) + nparts * sizeof(uint32_t);
-	uint8_t *host;
-	uint8_t *device;
-	cudaError_t error;
-
-	GJ_TRY(gj_buffer(queue, &queue->parts, nbytes));
-	host = (uint8_t *) malloc(nbytes);
-	if (host == NULL)
-		return GJ_OUT_OF_HOST_MEMORY;
-	device = (uint8_t *) queue->parts.memory;
-	input->chunk = chunk_rows(queue, parts, nparts);
-	input->nchunks = describe_parts(plan, columns, parts, nparts, input->chunk, host);
-	input->nparts = nparts;
-	input->parts = (const Part *) device;
-	input->columns = (const GjColumn *) (device + columns_at(nparts));
-	input->nmissed = (uint32_t *) (device + missed_at(plan, nparts));
-	/* memory that is not pinned has been read when the call returns */
-	error = cudaMemcpyAsync(device, host, nbytes, cudaMemcpyHostToDevice, queue->stream);
-	free(host);
-	GJ_CUDA(queue, error);
-	return GJ_OK;
-}
-
-/* As many blocks of a kernel as the device runs at once, if there are as many chunks. */
-template <typename Kernel>
-static GjStatus
-blocks_at_once(GjQueue *queue, Kernel kernel, size_t nbytes, uint32_t nchunks, uint32_t *blocks)
-{
-	int per_sm = 0;
-
-	GJ_CUDA(queue,
-			cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_sm, kernel, GJ_THREADS, nbytes));
-	*blocks = min(nchunks, (uint32_t) queue->device->nprocessors * (uint32_t) max(per_sm, 1));
-	return GJ_OK;
-}
-
 template <uint32_t most, bool has_code>
 static GjStatus
 launch_aggregate(GjQueue *queue, const GjFusedPlan *plan, const Input &input, const Stage &stage)
@@ -149,12 +49,7 @@ launch_aggregate(GjQueue *queue, const GjFusedPlan *plan, const Input &input, co
 	fused_aggregate<most, has_code>
 		<<<blocks, GJ_THREADS, nbytes, queue->stream>>>(queue->code, *plan, input, stage, partial);
 	GJ_LAUNCHED(queue, "fused_aggregate");
-	if (plan->naggregates == 0)
-		return GJ_OK;
-	fused_merge<<<plan->naggregates, GJ_THREADS, 0, queue->stream>>>(*plan, blocks, partial,
-																	 queue->states);
-	GJ_LAUNCHED(queue, "fused_merge");
-	return GJ_OK;
+	return merge_partials(queue, plan, blocks, partial);
 }
 
 /* Few aggregates are the rule, and states in registers are dear. */
@@ -168,21 +63,6 @@ launch_for_size(GjQueue *queue, const GjFusedPlan *plan, const Input &input, con
 		return launch_aggregate<4, has_code>(queue, plan, input, stage);
 	return launch_aggregate<GJ_FUSED_AGGREGATES, has_code>(queue, plan, input, stage);
 }
-
-static_assert(PLAIN_STEPS == 4, "FOR_PLAIN_STEPS");
-/* Calls a function template for what a plain plan is. */
-#define FOR_PLAIN_STEPS(plain, V, hashed, function, ...)                                           \
-	((plain).nsteps == 0   ? function<V, 0, false>(__VA_ARGS__)                                    \
-	 : (plain).nsteps == 1 ? function<V, 1, hashed>(__VA_ARGS__)                                   \
-	 : (plain).nsteps == 2 ? function<V, 2, hashed>(__VA_ARGS__)                                   \
-	 : (plain).nsteps == 3 ? function<V, 3, hashed>(__VA_ARGS__)                                   \
-						   : function<V, PLAIN_STEPS, hashed>(__VA_ARGS__))
-#define FOR_PLAIN_WIDTH(plain, hashed, function, ...)                                              \
-	((plain).wide ? FOR_PLAIN_STEPS(plain, int64_t, hashed, function, __VA_ARGS__)                 \
-				  : FOR_PLAIN_STEPS(plain, int32_t, hashed, function, __VA_ARGS__))
-#define FOR_PLAIN(plain, function, ...)                                                            \
-	((plain).hashed ? FOR_PLAIN_WIDTH(plain, true, function, __VA_ARGS__)                          \
-					: FOR_PLAIN_WIDTH(plain, false, function, __VA_ARGS__))
 
 template <typename V, int nsteps, bool hashed>
 static GjStatus
@@ -198,10 +78,7 @@ launch_plain(GjQueue *queue, const GjFusedPlan *plan, const Plain &plain, const 
 	partial = (GjAggState *) memory;
 	fused_plain<V, nsteps, hashed><<<blocks, GJ_THREADS, 0, queue->stream>>>(plain, input, partial);
 	GJ_LAUNCHED(queue, "fused_plain");
-	fused_merge<<<plan->naggregates, GJ_THREADS, 0, queue->stream>>>(*plan, blocks, partial,
-																	 queue->states);
-	GJ_LAUNCHED(queue, "fused_merge");
-	return GJ_OK;
+	return merge_partials(queue, plan, blocks, partial);
 }
 
 template <typename V, int nsteps, bool hashed>

@@ -19,8 +19,6 @@
 #include "aggregate.cuh"
 #include "fused_groups.cuh"
 
-#define FUSED_ROWS 4 /* of a thread at a time, where gj_eval is not needed */
-
 /* Where missed tuples go. */
 typedef struct Missed
 {
@@ -251,18 +249,6 @@ __launch_bounds__(GJ_THREADS, most <= 2 ? 3 : 2)
 		if (threadIdx.x == 0)
 			partial[(uint64_t) a * gridDim.x + blockIdx.x] = state[a];
 	}
-}
-
-/* Merges the partial states of aggregate blockIdx.x into the queue's. */
-static __global__ void
-__launch_bounds__(GJ_THREADS)
-	fused_merge(const __grid_constant__ GjFusedPlan plan, uint32_t npartials,
-				const GjAggState *partial, GjAggState *states)
-{
-	const uint32_t a = blockIdx.x;
-
-	gj_merge_partials(plan.aggregate_op[a], 0, partial + (uint64_t) a * npartials, npartials,
-					  &states[a]);
 }
 
 /* ---- aggregates of groups */

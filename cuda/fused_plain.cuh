@@ -125,6 +125,20 @@ struct Shape
 
 #define PLAIN_ROWS Shape<V>::ROWS
 
+/* A thread's rows of a tile: those of the bits of `there`. */
+template <typename V>
+struct TileRows
+{
+	uint32_t first;
+	uint32_t there;
+
+	__device__ __forceinline__
+	TileRows(uint32_t tile, uint32_t end)
+		: first(Shape<V>::first(tile)), there(Shape<V>::there(first, tile, end))
+	{
+	}
+};
+
 static __device__ __forceinline__ void
 load_piece(const int32_t *data, int32_t *value)
 {
@@ -157,43 +171,44 @@ load_piece(const int32_t *data, int64_t *value)
 /* Values of the rows that are there; `data` is what the column has for row 0. */
 template <typename T, typename V>
 static __device__ __forceinline__ void
-load_rows(const T *data, uint32_t first, uint32_t there, V (&value)[PLAIN_ROWS])
+load_rows(const T *data, const TileRows<V> &rows, V (&value)[PLAIN_ROWS])
 {
 	/* a part that starts within a fragment may not be aligned */
-	if (there != Shape<V>::ALL || (uintptr_t) data % 16 != 0)
+	if (rows.there != Shape<V>::ALL || (uintptr_t) data % 16 != 0)
 	{
 #pragma unroll
 		for (uint32_t i = 0; i < PLAIN_ROWS; i++)
-			value[i] = there >> i & 1 ? (V) data[Shape<V>::row(first, i)] : 0;
+			value[i] = rows.there >> i & 1 ? (V) data[Shape<V>::row(rows.first, i)] : 0;
 		return;
 	}
 #pragma unroll
 	for (uint32_t i = 0; i < PLAIN_ROWS; i += Shape<V>::PIECE)
-		load_piece(data + Shape<V>::row(first, i), value + i);
+		load_piece(data + Shape<V>::row(rows.first, i), value + i);
 }
 
+/* Values of an outer operand. */
 template <typename V>
 static __device__ __forceinline__ void
-load_outer(const PlainOperand &of, const GjColumn *columns, uint32_t first, uint32_t there,
+load_outer(const PlainOperand &of, const GjColumn *columns, const TileRows<V> &rows,
 		   V (&value)[PLAIN_ROWS])
 {
 	const void *data = columns[of.column].data;
 
 	if (sizeof(V) == sizeof(int64_t) && of.wide)
-		load_rows((const V *) data, first, there, value);
+		load_rows((const V *) data, rows, value);
 	else
-		load_rows((const int32_t *) data, first, there, value);
+		load_rows((const int32_t *) data, rows, value);
 }
 
 /* Values of an operand; those of tuples that are not alive may be anything. */
-template <typename V, int nsteps>
+template <typename V, int nsteps, typename Rows>
 static __device__ __forceinline__ void
-load_plain(const PlainOperand &of, const GjColumn *columns, uint32_t first, uint32_t there,
+load_plain(const PlainOperand &of, const GjColumn *columns, const Rows &rows,
 		   const uint32_t (&found)[nsteps + 1][PLAIN_ROWS], uint32_t alive, V (&value)[PLAIN_ROWS])
 {
 	if (of.slot == 0)
 	{
-		load_outer(of, columns, first, there, value);
+		load_outer(of, columns, rows, value);
 		return;
 	}
 #pragma unroll
@@ -248,11 +263,11 @@ those_in_range(const PlainRange &range, const V (&value)[PLAIN_ROWS], uint32_t a
 }
 
 /* Those in all ranges.  Columns of two are loaded together: most rows of a sector need both. */
-template <typename V>
+template <typename V, typename Rows>
 static __device__ __forceinline__ uint32_t
-those_in_ranges(const Plain &plain, const GjColumn *columns, uint32_t first, uint32_t there)
+those_in_ranges(const Plain &plain, const GjColumn *columns, const Rows &rows)
 {
-	uint32_t alive = there;
+	uint32_t alive = rows.there;
 
 #pragma unroll 1
 	for (uint32_t k = 0; k < plain.nranges && alive != 0; k += 2)
@@ -261,9 +276,9 @@ those_in_ranges(const Plain &plain, const GjColumn *columns, uint32_t first, uin
 		V value[PLAIN_ROWS];
 		V other[PLAIN_ROWS];
 
-		load_outer(plain.range[k].of, columns, first, there, value);
+		load_outer(plain.range[k].of, columns, rows, value);
 		if (both)
-			load_outer(plain.range[k + 1].of, columns, first, there, other);
+			load_outer(plain.range[k + 1].of, columns, rows, other);
 		alive = those_in_range(plain.range[k], value, alive);
 		if (both)
 			alive = those_in_range(plain.range[k + 1], other, alive);
@@ -485,13 +500,12 @@ static_assert(PLAIN_STEPS <= 4 && FILTER_WASTE + FILTER_REST <= INT8_MAX, "Filte
  * Takes the rows of a thread that are there through ranges and joins: returns those that come out,
  * and found[s], where they were found.
  */
-template <typename V, int nsteps, bool hashed>
+template <typename V, int nsteps, bool hashed, typename Rows>
 static __device__ __forceinline__ uint32_t
-take_plain(const Plain &plain, const GjColumn *columns, uint32_t first, uint32_t there,
-		   Filters &filters, uint32_t (&found)[nsteps + 1][PLAIN_ROWS],
-		   uint32_t (&counts)[nsteps + 1])
+take_plain(const Plain &plain, const GjColumn *columns, const Rows &rows, Filters &filters,
+		   uint32_t (&found)[nsteps + 1][PLAIN_ROWS], uint32_t (&counts)[nsteps + 1])
 {
-	uint32_t alive = those_in_ranges<V>(plain, columns, first, there);
+	uint32_t alive = those_in_ranges<V>(plain, columns, rows);
 
 	counts[0] += __popc(alive);
 #pragma unroll
@@ -503,7 +517,7 @@ take_plain(const Plain &plain, const GjColumn *columns, uint32_t first, uint32_t
 
 		if (alive == 0)
 			break;
-		load_outer(step.key, columns, first, there, key);
+		load_outer(step.key, columns, rows, key);
 		matched = filters.ask<V, hashed>(step, s, key, alive);
 		if (hashed && step.slots != NULL)
 			matched = look_up_hashed(step, key, matched, found[s]);
@@ -669,51 +683,38 @@ find_chunk(const Plain &plain, const Input &input, uint32_t chunk, uint32_t *p)
 /* Blocks of an SM: row ids of more steps take more registers. */
 #define PLAIN_BLOCKS(nsteps, hashed) ((nsteps) > 1 || (hashed) ? 3 : 4)
 
-/* partial[aggregate * gridDim.x + block], as fused_aggregate has it. */
-template <typename V, int nsteps, bool hashed>
-static __global__ void
-__launch_bounds__(GJ_THREADS, PLAIN_BLOCKS(nsteps, hashed))
-	fused_plain(const __grid_constant__ Plain plain, const __grid_constant__ Input input,
-				GjAggState *partial)
+/* Adds the tuples that have come out; *over: some value overflows. */
+template <typename V, int nsteps, typename Rows>
+static __device__ __forceinline__ void
+add_tuples(const Plain &plain, const GjColumn *columns, const Rows &rows,
+		   const uint32_t (&found)[nsteps + 1][PLAIN_ROWS], uint32_t alive,
+		   PlainSum (&sum)[PLAIN_EXPRS], bool *over)
+{
+#pragma unroll
+	for (uint32_t k = 0; k < PLAIN_EXPRS; k++)
+	{
+		const PlainExpr &e = plain.expr[k];
+		V a[PLAIN_ROWS];
+		V b[PLAIN_ROWS];
+
+		if (k >= plain.nexprs)
+			break;
+		load_plain<V, nsteps>(e.a, columns, rows, found, alive, a);
+		if (e.op != GJ_OP_LOAD)
+			load_plain<V, nsteps>(e.b, columns, rows, found, alive, b);
+		*over |= add_plain(e, a, b, alive, &sum[k]);
+	}
+}
+
+/* All threads of a block call it: partial[aggregate * gridDim.x + block], as fused_aggregate has
+ * it. */
+template <typename V, int nsteps>
+static __device__ __forceinline__ void
+finish_sums(const Plain &plain, const Input &input, bool over, const uint32_t (&counts)[nsteps + 1],
+			const PlainSum (&sum)[PLAIN_EXPRS], GjAggState *partial)
 {
 	__shared__ GjAggState warp_states[GJ_WARPS];
-	PlainSum sum[PLAIN_EXPRS] = {};
-	uint32_t counts[nsteps + 1] = {};
-	Filters filters = {};
-	bool over = false;
-	uint32_t p = 0;
 
-	for (uint32_t chunk = blockIdx.x; chunk < input.nchunks; chunk += gridDim.x)
-	{
-		const PlainChunk c = find_chunk(plain, input, chunk, &p);
-
-		filters.start_chunk<nsteps>();
-		for (uint32_t tile = c.first; tile < c.end; tile += Shape<V>::TILE)
-		{
-			const uint32_t first = Shape<V>::first(tile);
-			const uint32_t there = Shape<V>::there(first, tile, c.end);
-			uint32_t found[nsteps + 1][PLAIN_ROWS];
-			const uint32_t alive = take_plain<V, nsteps, hashed>(plain, c.columns, first, there,
-																 filters, found, counts);
-
-			if (alive == 0)
-				continue;
-#pragma unroll
-			for (uint32_t k = 0; k < PLAIN_EXPRS; k++)
-			{
-				const PlainExpr &e = plain.expr[k];
-				V a[PLAIN_ROWS];
-				V b[PLAIN_ROWS];
-
-				if (k >= plain.nexprs)
-					break;
-				load_plain<V, nsteps>(e.a, c.columns, first, there, found, alive, a);
-				if (e.op != GJ_OP_LOAD)
-					load_plain<V, nsteps>(e.b, c.columns, first, there, found, alive, b);
-				over |= add_plain(e, a, b, alive, &sum[k]);
-			}
-		}
-	}
 	if (over)
 		gj_note_error(input.results, GJ_OVERFLOW);
 	add_counts<nsteps>(input, counts);
@@ -735,6 +736,37 @@ __launch_bounds__(GJ_THREADS, PLAIN_BLOCKS(nsteps, hashed))
 	}
 }
 
+template <typename V, int nsteps, bool hashed>
+static __global__ void
+__launch_bounds__(GJ_THREADS, PLAIN_BLOCKS(nsteps, hashed))
+	fused_plain(const __grid_constant__ Plain plain, const __grid_constant__ Input input,
+				GjAggState *partial)
+{
+	PlainSum sum[PLAIN_EXPRS] = {};
+	uint32_t counts[nsteps + 1] = {};
+	Filters filters = {};
+	bool over = false;
+	uint32_t p = 0;
+
+	for (uint32_t chunk = blockIdx.x; chunk < input.nchunks; chunk += gridDim.x)
+	{
+		const PlainChunk c = find_chunk(plain, input, chunk, &p);
+
+		filters.start_chunk<nsteps>();
+		for (uint32_t tile = c.first; tile < c.end; tile += Shape<V>::TILE)
+		{
+			const TileRows<V> rows(tile, c.end);
+			uint32_t found[nsteps + 1][PLAIN_ROWS];
+			const uint32_t alive =
+				take_plain<V, nsteps, hashed>(plain, c.columns, rows, filters, found, counts);
+
+			if (alive != 0)
+				add_tuples<V, nsteps>(plain, c.columns, rows, found, alive, sum, &over);
+		}
+	}
+	finish_sums<V, nsteps>(plain, input, over, counts, sum, partial);
+}
+
 /* Appends the rows that come out to lists of all slots, as fused_select does. */
 template <typename V, int nsteps, bool hashed>
 static __global__ void
@@ -753,11 +785,10 @@ __launch_bounds__(GJ_THREADS, PLAIN_BLOCKS(nsteps, hashed))
 		filters.start_chunk<nsteps>();
 		for (uint32_t tile = c.first; tile < c.end; tile += Shape<V>::TILE)
 		{
-			const uint32_t first = Shape<V>::first(tile);
-			const uint32_t there = Shape<V>::there(first, tile, c.end);
+			const TileRows<V> rows(tile, c.end);
 			uint32_t found[nsteps + 1][PLAIN_ROWS];
-			const uint32_t alive = take_plain<V, nsteps, hashed>(plain, c.columns, first, there,
-																 filters, found, counts);
+			const uint32_t alive =
+				take_plain<V, nsteps, hashed>(plain, c.columns, rows, filters, found, counts);
 			uint32_t at[PLAIN_ROWS];
 
 			__syncwarp();
@@ -768,7 +799,7 @@ __launch_bounds__(GJ_THREADS, PLAIN_BLOCKS(nsteps, hashed))
 			{
 				if (!(alive >> i & 1))
 					continue;
-				to.rowid[0][at[i]] = Shape<V>::row(first, i);
+				to.rowid[0][at[i]] = Shape<V>::row(rows.first, i);
 #pragma unroll
 				for (int s = 0; s < nsteps; s++)
 					to.rowid[s + 1][at[i]] = found[s][i];

@@ -211,7 +211,7 @@ plain_rows(const GjFusedPlan *plan, const GjColumn *columns, const GjFusedPart *
 }
 
 /* True if fused_plain_select can do all steps of a plan for these parts (host arrays). */
-static bool
+static inline bool
 gj_make_plain_rows(const GjFusedPlan *plan, const GjColumn *columns, const GjFusedPart *parts,
 				   uint32_t nparts, Plain *plain)
 {

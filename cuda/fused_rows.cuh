@@ -20,6 +20,8 @@
 #include "load.cuh"
 #include "tile.cuh"
 
+#define FUSED_ROWS 4 /* of a thread at a time, where gj_eval is not needed */
+
 /* Tuples of a thread, of blocks of GJ_THREADS. */
 template <uint32_t R>
 struct Tuples

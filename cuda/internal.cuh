@@ -100,6 +100,7 @@ typedef struct GjFusedCuts
 #define GJ_KNOWN_CUTS 8
 
 #define GJ_STAGING_BYTES ((size_t) 4 << 20)
+#define GJ_SPARE_BLOCKS 32
 
 struct GjDevice
 {
@@ -119,6 +120,10 @@ struct GjDevice
 	GjPinned *pinned;     /* blocks that no queue has */
 	GjBuffer *slabs;      /* what they were cut from */
 	size_t nslabs;
+	GjBuffer spare[GJ_SPARE_BLOCKS]; /* large blocks that no queue has, the oldest first */
+	uint32_t nspare;
+	uint64_t spare_bytes;             /* of all of them */
+	uint64_t used_bytes;              /* of blocks that queues have */
 	GjFusedCuts *cuts[GJ_KNOWN_CUTS]; /* chosen last; NULL: none */
 	uint32_t next_cuts;               /* the place of the next one */
 	bool met[GJ_MAX_PEERS];           /* each reaches the other one's memory; by CUDA's ordinal */
@@ -140,7 +145,7 @@ struct GjQueue
 	bool settled; /* nothing was queued since all of it came back */
 	GjPinned *pinned;
 
-	void **memory; /* allocations that are not freed yet */
+	GjBuffer *memory; /* allocations that are not freed yet */
 	size_t nmemory;
 	size_t max_memory;
 	GjBuffer scratch[GJ_NSCRATCHES];
@@ -265,6 +270,8 @@ bool gj_measure_joins(GjDevice *device, GjErrorText *why);
 
 /* Waits for the load lane. */
 cudaError_t gj_await_loads(const GjQueue *queue);
+/* True if nothing is queued on any lane any more. */
+bool gj_is_idle(const GjQueue *queue);
 
 GjStatus gj_copy_in(GjQueue *queue, void *device, const void *host, size_t nbytes);
 GjStatus gj_copy_out(GjQueue *queue, void *host, const void *device, size_t nbytes);
@@ -367,6 +374,9 @@ GjStatus gj_group_keep(GjQueue *queue, const GjGroups *from, const uint32_t *pos
 GjStatus gj_fused(GjQueue *queue, const GjFusedPlan *plan, const GjColumn *columns,
 				  const GjFusedPart *parts, uint32_t nparts, uint64_t list_bytes,
 				  const GjGroups *groups, GjFusedMissed *missed);
+GjStatus gj_fused_split(GjQueue *queue, const GjFusedPlan *plan, const GjColumn *columns,
+						const GjSplit *split, uint32_t own, const GjColumn *to,
+						bool (*stop)(void *), void *arg, const GjSplitParts **parts, bool *done);
 GjStatus gj_fused_counts(GjQueue *queue, uint64_t counts[GJ_FUSED_STEPS + 1]);
 GjStatus gj_gather(GjQueue *queue, const GjView *view, uint32_t first, uint32_t max,
 				   const GjBatchTarget *target, uint32_t *n);

@@ -3,7 +3,10 @@
  *	  Queues of the cuda device: pinned blocks, streams and events, memory, waiting, and time by
  *	  phase.
  *
- * A queue remembers what it allocated from its device's pool and frees it when it is closed.
+ * A queue remembers what it allocated from its device's pool and frees it when it is closed.  Large
+ * blocks that nothing uses any more are not given back to the pool, but kept for who wants one of
+ * their size: the pool cuts what it has to pieces, and may put some together again, which takes a
+ * millisecond for each, in every run.
  *
  * Pinned host blocks for results are cut from slabs and go back to the device's list,
  * because cudaHostAlloc stops the whole GPU for a moment.
@@ -14,6 +17,11 @@
 #include "internal.cuh"
 
 #define SLAB_SIZE (128 * 1024) /* pinned host memory for queues */
+
+#define SPARE_BYTES ((size_t) 16 << 20) /* of a large block */
+#define SPARE_PART 8   /* spare blocks take at most one part in so many of the GPU's memory */
+#define SPARE_WASTE 64 /* a block may be larger than what is wanted by one part in so many */
+#define USED_TENTHS 9  /* of the GPU's memory that blocks may take while some are spare */
 
 /* ---- pinned blocks */
 
@@ -159,20 +167,123 @@ gj_enter(GjQueue *queue)
 	return start_phase(queue);
 }
 
-/* Allocates, and once more after giving what the pool does not use back to the driver. */
+/* Takes spare block i out of the list; the caller holds the lock. */
+static GjBuffer
+unlink_spare(GjDevice *device, uint32_t i)
+{
+	const GjBuffer block = device->spare[i];
+
+	device->nspare--;
+	device->spare_bytes -= block.nbytes;
+	memmove(&device->spare[i], &device->spare[i + 1],
+			(device->nspare - i) * sizeof(device->spare[0]));
+	return block;
+}
+
+/*
+ * Gives spare blocks to the pool, the oldest first, until no more of them are left; true: some
+ * were. The caller holds the lock.
+ */
+static bool
+drop_spares(GjQueue *queue, uint32_t most, uint64_t most_bytes)
+{
+	GjDevice *device = queue->device;
+	const bool drops = device->nspare > most || device->spare_bytes > most_bytes;
+
+	while (device->nspare > most || device->spare_bytes > most_bytes)
+		cudaFreeAsync(unlink_spare(device, 0).memory, queue->stream);
+	return drops;
+}
+
+/* Notes a block that a queue is to have; spare ones that there is no room for beside it go. */
+static void
+note_used(GjQueue *queue, uint64_t nbytes)
+{
+	GjDevice *device = queue->device;
+	const uint64_t most = device->info.memory_total / 10 * USED_TENTHS;
+
+	pthread_mutex_lock(&device->lock);
+	device->used_bytes += nbytes;
+	(void) drop_spares(queue, GJ_SPARE_BLOCKS,
+					   device->used_bytes < most ? most - device->used_bytes : 0);
+	pthread_mutex_unlock(&device->lock);
+}
+
+static void
+note_freed(GjDevice *device, uint64_t nbytes)
+{
+	pthread_mutex_lock(&device->lock);
+	device->used_bytes -= nbytes;
+	pthread_mutex_unlock(&device->lock);
+}
+
+/* A spare block of that size, or a little more; no memory: there is none. */
+static GjBuffer
+take_spare(GjDevice *device, size_t nbytes)
+{
+	GjBuffer block = {};
+
+	if (nbytes < SPARE_BYTES)
+		return block;
+	pthread_mutex_lock(&device->lock);
+	for (uint32_t i = device->nspare; i-- > 0 && block.memory == NULL;)
+	{
+		if (device->spare[i].nbytes >= nbytes &&
+			device->spare[i].nbytes <= nbytes + nbytes / SPARE_WASTE)
+			block = unlink_spare(device, i);
+	}
+	device->used_bytes += block.nbytes;
+	pthread_mutex_unlock(&device->lock);
+	return block;
+}
+
+/* Frees a block.  idle: nothing that is queued uses it. */
+static void
+free_block(GjQueue *queue, GjBuffer block, bool idle)
+{
+	GjDevice *device = queue->device;
+	const uint64_t most = device->info.memory_total / SPARE_PART;
+
+	pthread_mutex_lock(&device->lock);
+	device->used_bytes -= block.nbytes;
+	if (idle && block.nbytes >= SPARE_BYTES && block.nbytes <= most)
+	{
+		(void) drop_spares(queue, GJ_SPARE_BLOCKS - 1, most - block.nbytes);
+		device->spare[device->nspare++] = block;
+		device->spare_bytes += block.nbytes;
+		block.memory = NULL;
+	}
+	pthread_mutex_unlock(&device->lock);
+	if (block.memory != NULL)
+		cudaFreeAsync(block.memory, queue->stream);
+}
+
+/*
+ * Allocates, again as long as there are spare blocks to do without, and once more after giving what
+ * the pool does not use back to the driver.
+ */
 static cudaError_t
 pool_alloc(GjQueue *queue, void **memory, size_t nbytes)
 {
-	cudaError_t error = cudaMallocFromPoolAsync(memory, nbytes, queue->device->pool, queue->stream);
+	GjDevice *device = queue->device;
+	cudaError_t error;
+	bool drops;
 
-	if (error != cudaErrorMemoryAllocation)
-		return error;
-	cudaGetLastError();
+	do
+	{
+		error = cudaMallocFromPoolAsync(memory, nbytes, device->pool, queue->stream);
+		if (error != cudaErrorMemoryAllocation)
+			return error;
+		cudaGetLastError();
+		pthread_mutex_lock(&device->lock);
+		drops = drop_spares(queue, 0, 0);
+		pthread_mutex_unlock(&device->lock);
+	} while (drops);
 	error = cudaStreamSynchronize(queue->stream);
 	if (error == cudaSuccess)
-		error = cudaMemPoolTrimTo(queue->device->pool, 0);
+		error = cudaMemPoolTrimTo(device->pool, 0);
 	if (error == cudaSuccess)
-		error = cudaMallocFromPoolAsync(memory, nbytes, queue->device->pool, queue->stream);
+		error = cudaMallocFromPoolAsync(memory, nbytes, device->pool, queue->stream);
 	return error;
 }
 
@@ -181,13 +292,13 @@ static bool
 note_more(GjQueue *queue, size_t n)
 {
 	size_t max = queue->max_memory ? queue->max_memory * 2 : 64;
-	void **grown;
+	GjBuffer *grown;
 
 	if (queue->nmemory + n <= queue->max_memory)
 		return true;
 	if (max < queue->nmemory + n)
 		max = queue->nmemory + n;
-	grown = (void **) realloc(queue->memory, max * sizeof(void *));
+	grown = (GjBuffer *) realloc(queue->memory, max * sizeof(GjBuffer));
 	if (grown == NULL)
 		return false;
 	queue->memory = grown;
@@ -198,21 +309,28 @@ note_more(GjQueue *queue, size_t n)
 void *
 gj_alloc(GjQueue *queue, size_t nbytes)
 {
-	void *memory = NULL;
-	cudaError_t error;
+	GjBuffer block;
+	cudaError_t error = cudaSuccess;
 
 	if (gj_enter(queue) != GJ_OK)
 		return NULL;
 	if (!note_more(queue, 1))
 		return NULL;
-	error = pool_alloc(queue, &memory, nbytes ? nbytes : 1);
+	block = take_spare(queue->device, nbytes);
+	if (block.memory == NULL)
+	{
+		block.nbytes = nbytes;
+		note_used(queue, nbytes);
+		error = pool_alloc(queue, &block.memory, nbytes ? nbytes : 1);
+	}
 	if (error != cudaSuccess)
 	{
+		note_freed(queue->device, nbytes);
 		gj_cuda_failed(queue, error, "cudaMallocFromPoolAsync", __FILE__, __LINE__);
 		return NULL;
 	}
-	queue->memory[queue->nmemory++] = memory;
-	return memory;
+	queue->memory[queue->nmemory++] = block;
+	return block.memory;
 }
 
 GjStatus
@@ -230,11 +348,13 @@ gj_free(GjQueue *queue, void *memory, size_t nbytes)
 	/* the youngest are freed first, mostly */
 	for (size_t i = queue->nmemory; i-- > 0;)
 	{
-		if (queue->memory[i] != memory)
+		const GjBuffer block = queue->memory[i];
+
+		if (block.memory != memory)
 			continue;
 		queue->memory[i] = queue->memory[--queue->nmemory];
 		cudaSetDevice(queue->device->ordinal);
-		cudaFreeAsync(memory, queue->stream);
+		free_block(queue, block, block.nbytes >= SPARE_BYTES && gj_is_idle(queue));
 		cudaGetLastError();
 		return;
 	}
@@ -249,10 +369,12 @@ gj_queue_adopt(GjQueue *queue, GjQueue *from, void *const *memory, uint32_t n)
 	{
 		for (size_t i = from->nmemory; i-- > 0;)
 		{
-			if (from->memory[i] != memory[m])
+			const GjBuffer block = from->memory[i];
+
+			if (block.memory != memory[m])
 				continue;
 			from->memory[i] = from->memory[--from->nmemory];
-			queue->memory[queue->nmemory++] = memory[m];
+			queue->memory[queue->nmemory++] = block;
 			break;
 		}
 	}
@@ -301,7 +423,7 @@ gj_queue_close(GjQueue *queue, GjErrorText *why)
 		if (error == cudaSuccess)
 			error = of_loads;
 		for (size_t i = 0; i < queue->nmemory; i++)
-			cudaFreeAsync(queue->memory[i], queue->stream);
+			free_block(queue, queue->memory[i], error == cudaSuccess);
 		/* only then may other queues have it */
 		if (error == cudaSuccess)
 			error = cudaStreamSynchronize(queue->stream);

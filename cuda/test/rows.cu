@@ -46,6 +46,37 @@ test_adopt(const Device &device, const Program &program)
 	keeper.ops->free(keeper.queue, memory[1], 1);
 }
 
+/* Large blocks come and go, of many sizes, and more of them than are kept; and one that nobody has.
+ */
+static void
+test_blocks(const Device &device, const Program &program)
+{
+	const size_t large = (size_t) 20 << 20;
+	uint8_t *first = NULL;
+
+	for (int round = 0; round < 3; round++)
+	{
+		Queue q(device, program);
+		uint8_t *a = (uint8_t *) q.alloc(large);
+
+		check(q.ops->fill(q.queue, a, 0x5A, large) == GJ_OK && q.ops->sync(q.queue) == GJ_OK,
+			  "fill", "blocks");
+		check(device.ops->kind != GJ_DEVICE_CUDA || first == NULL || a == first, "the same block",
+			  "blocks");
+		first = a;
+		/* once when it is idle, else with the queue */
+		if (round == 1)
+			q.ops->free(q.queue, a, large);
+	}
+	for (int round = 0; round < 2; round++)
+	{
+		Queue q(device, program);
+
+		for (uint32_t i = 0; i < 40; i++)
+			q.alloc(large + (size_t) i * (large / 8));
+	}
+}
+
 void
 test_memory(const Device &device)
 {
@@ -89,6 +120,7 @@ test_memory(const Device &device)
 			q.alloc(1 << 16);
 	}
 	test_adopt(device, program);
+	test_blocks(device, program);
 	group(device.ops->name, "memory");
 }
 

@@ -1,6 +1,7 @@
 /*
  * exchange.c
- *	  Rows that go to several devices: split by their keys, part by part, and the bytes of references.
+ *	  Rows that go to several devices: split by their keys, part by part, perhaps with one part joined at
+ *	  once; and the bytes of references.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -191,6 +192,32 @@ gj_cpu_split(GjQueue *queue, const GjSplit *split, const GjColumn *to, bool (*st
 	free(w.part);
 	free(w.items);
 	return status;
+}
+
+GjStatus
+gj_cpu_fused_split(GjQueue *queue, const GjFusedPlan *plan, const GjColumn *columns,
+				   const GjSplit *split, uint32_t own, const GjColumn *to,
+				   bool (*stop) (void *), void *arg, const GjSplitParts **parts, bool *done)
+{
+	GjSplitParts *found = &queue->split_parts;
+	GjColumn	part_columns[GJ_MAX_COLUMNS];
+	GjFusedPart part = {.columns = part_columns};
+	GjStatus	status = gj_cpu_split(queue, split, to, stop, arg, parts);
+
+	*done = true;
+	if (status != GJ_OK)
+		return status;
+	for (uint32_t c = 0; c < split->ncolumns; c++)
+	{
+		part_columns[c] = to[c];
+		if (to[c].data)
+			part_columns[c].data = (const uint8_t *) to[c].data + (size_t) found->start[own] * to[c].width;
+		if (to[c].nulls)
+			part_columns[c].nulls += found->start[own];
+	}
+	part.nrows = found->end[own] - found->start[own];
+	found->end[own] = found->start[own];
+	return gj_cpu_fused(queue, plan, columns, &part, 1, 0, NULL, NULL);
 }
 
 /* ---- references */

@@ -413,7 +413,16 @@ typedef struct GjDeviceOps
 						  const GjFusedPart *parts, uint32_t nparts, uint64_t list_bytes,
 						  const GjGroups *groups, GjFusedMissed *missed);
 	/*
-	 * Tuples that all calls of `fused` have let through: counts[0] the filter, counts[s+1]
+	 * split(), but rows of part `own` go through filter and steps to the program's aggregates, as in
+	 * `fused`, and that part comes out empty.  *done: false if the device has no way of its own to do
+	 * that for such rows and such a plan: then nothing was done.  parts->full: nothing is true of the
+	 * other parts, but `own` is done with.
+	 */
+	GjStatus	(*fused_split) (GjQueue *queue, const GjFusedPlan *plan, const GjColumn *columns,
+								const GjSplit *split, uint32_t own, const GjColumn *to,
+								bool (*stop) (void *), void *arg, const GjSplitParts **parts, bool *done);
+	/*
+	 * Tuples that all calls of these two have let through: counts[0] the filter, counts[s+1]
 	 * step s.  Waits.
 	 */
 	GjStatus	(*fused_counts) (GjQueue *queue, uint64_t counts[GJ_FUSED_STEPS + 1]);

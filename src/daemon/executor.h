@@ -53,10 +53,11 @@ typedef struct GjRunHost
 	/*
 	 * NULL, or of a run that exchanges rows with others (gj_run_open_exchange): one of its
 	 * parcels that nobody reads any more, waiting for it, during which gj_run_receive may be
-	 * called; waiting, in the same way, until gj_run_has_split; handing the parcel to the runs of all
+	 * called, and is called with what waits for it unless await_split comes soon; waiting, in the
+	 * same way, until gj_run_has_split; handing the parcel to the runs of all
 	 * other parts, complete; and a parcel of another one, which this one has read.
 	 */
-	GjStatus	(*get_parcel) (void *arg, GjParcel *parcels, uint32_t n, GjParcel **parcel);
+	GjStatus	(*get_parcel) (void *arg, GjParcel *parcels, uint32_t n, bool awaits, GjParcel **parcel);
 	GjStatus	(*await_split) (void *arg);
 	GjStatus	(*send_parcel) (void *arg, GjParcel *parcel);
 	void		(*parcel_read) (void *arg, GjParcel *parcel);

@@ -374,7 +374,7 @@ gj_member_await_read(GjMember *member)
 }
 
 GjStatus
-gj_member_get_parcel(void *arg, GjParcel *parcels, uint32_t n, GjParcel **parcel)
+gj_member_get_parcel(void *arg, GjParcel *parcels, uint32_t n, bool awaits, GjParcel **parcel)
 {
 	GjMember   *member = arg;
 	GjTeam	   *team = member->team;
@@ -395,8 +395,11 @@ gj_member_get_parcel(void *arg, GjParcel *parcels, uint32_t n, GjParcel **parcel
 			status = GJ_CANCELLED;
 			break;
 		}
-		/* first those of others, one of each at most, so that they get theirs back */
-		if (!*parcel || ++taken < team->nmembers)
+		/*
+		 * First those of others, one of each at most, so that they get theirs back; but the device
+		 * should have the split to do while these are taken, if that can be.
+		 */
+		if (!*parcel || (!awaits && ++taken < team->nmembers))
 			task = take_turn(member);
 		if (!task && *parcel)
 			break;

@@ -315,6 +315,19 @@ gj_fused_flush(GjRun *run)
 	return status;
 }
 
+GjStatus
+gj_fused_own(GjRun *run, const GjSplit *split, uint32_t own, const GjColumn *to,
+			 const GjSplitParts **parts, bool *done)
+{
+	GjWork	   *work = &run->work;
+
+	work->ops->phase(work->queue, GJ_PHASE_PROBE);
+	GJ_TRY(work->ops->fused_split(work->queue, &run->fused->plan, run->columns, split, own, to,
+								  run->host->stop, run->host->arg, parts, done));
+	run->fused->ran |= *done;
+	return GJ_OK;
+}
+
 /* Describes rows first .. of the source's columns as the next part. */
 static void
 add_part(GjRun *run, const GjColumn *columns, uint32_t first, uint32_t n)

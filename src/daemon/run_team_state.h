@@ -213,7 +213,8 @@ struct GjTeam
 	bool		closing;
 	GjStatus	status;			/* the first failure */
 	uint32_t	nsending;		/* exchange: members that are to send the last outer rows */
-	uint64_t	outer_sent[GJ_MAX_RUN_DEVICES]; /* exchange: outer rows for each member, its own too */
+	uint64_t	outer_sent[GJ_MAX_RUN_DEVICES]; /* exchange: outer rows for each member; its own,
+													 * too, that were not joined as they were split */
 	GjSlotUse  *used;
 	GjSlotUse  *freed;
 	GjMember   *writer;			/* who has the output ring */
@@ -354,7 +355,8 @@ extern GjStatus gj_exchange_end_outer(GjTeam *team);
 extern GjStatus gj_exchange_prepare(GjMember *member);
 
 /* GjRunHost's functions, arg is the member. */
-extern GjStatus gj_member_get_parcel(void *arg, GjParcel *parcels, uint32_t n, GjParcel **parcel);
+extern GjStatus gj_member_get_parcel(void *arg, GjParcel *parcels, uint32_t n, bool awaits,
+									 GjParcel **parcel);
 extern GjStatus gj_member_await_split(void *arg);
 extern GjStatus gj_member_send_parcel(void *arg, GjParcel *parcel);
 extern void gj_member_parcel_read(void *arg, GjParcel *parcel);
