@@ -7,8 +7,7 @@
 #include "fused_launch.cuh"
 #include "fused_plain_plan.cuh"
 
-/* The number of an outer operand's column among those of a split; adds it.  -1: there are too many.
- */
+/* The number of an outer operand's column among those of a split, added to them; -1: no room. */
 static int
 split_column(const PlainOperand &of, SplitPlan *split)
 {
@@ -66,8 +65,7 @@ send_column(const GjFusedPlan *plan, const GjColumn *columns, const GjFusedPart 
 		   (to->data == NULL || to->width == (of.wide ? sizeof(int64_t) : sizeof(int32_t)));
 }
 
-/* Describes the other part, and has the plan read lists.  False: columns are too many, or not plain
- * ones. */
+/* Describes the other part, and has the plan read lists.  False: its columns do not do for that. */
 static bool
 make_split(const GjFusedPlan *plan, const GjColumn *columns, const GjFusedPart *parts,
 		   const GjSplit *split, uint32_t own, const GjColumn *to, Plain *plain, SplitPlan *result)
