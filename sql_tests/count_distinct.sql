@@ -21,6 +21,7 @@ SELECT gj_same('SELECT count(DISTINCT v) FROM f HAVING count(DISTINCT v) > 500')
 CREATE TABLE many AS SELECT i % 30000 AS k, i % 50021 AS v FROM generate_series(1, 200000) i;
 SELECT gj_same('SELECT k, count(DISTINCT v), sum(DISTINCT v), sum(v) FROM many GROUP BY k');
 SELECT gj_same('SELECT count(DISTINCT v), sum(DISTINCT v), sum(v) FROM many');
-SELECT gj_plan('SELECT k, count(DISTINCT v) FROM f GROUP BY k');
-SELECT gj_plan('SELECT count(DISTINCT v) FROM f');
+-- without the fallback, which is not the same in all versions
+SELECT line FROM gj_plan('SELECT k, count(DISTINCT v) FROM f GROUP BY k') line WHERE line ~ '^(Custom|  [SGD])';
+SELECT line FROM gj_plan('SELECT count(DISTINCT v) FROM f') line WHERE line ~ '^(Custom|  [SGD])';
 DROP TABLE f, g, many;

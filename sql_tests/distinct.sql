@@ -13,7 +13,7 @@ SELECT DISTINCT k, k % 2 = 0 FROM f ORDER BY 1 DESC;
 SELECT DISTINCT g.name FROM f JOIN g USING (k) ORDER BY 1;
 
 SELECT list, gj_same(format('SELECT DISTINCT %s FROM f', list)), gj_same(format('SELECT DISTINCT %s FROM f JOIN g USING (k)', replace(list, 'k', 'f.k')))
-FROM unnest(ARRAY['k', 'v', 'x', 't', 'b', 'k, b', 'v + 1', 'v % 3, b', 'k, k', 'k, v, x, t, b', 'v > 3', 'k, 5', 'n', 'lower(t)', 'k, n', 'NULL::int', 'x * 0']) WITH ORDINALITY AS l(list, n) ORDER BY n;
+FROM unnest(ARRAY['k', 'v', 'x', 't', 'b', 'k, b', 'v + 1', 'v % 3, b', 'k, k', 'k, v, x, t, b', 'v > 3', 'k, 5', 'n', 'lower(t)', 'k, n', 'NULL::int, b', 'x * 0']) WITH ORDINALITY AS l(list, n) ORDER BY n;
 SELECT gj_same('SELECT DISTINCT g.name, f.b, g.c + f.k FROM f JOIN g USING (k) WHERE f.v > 5');
 SELECT gj_same('SELECT DISTINCT t FROM f ORDER BY t LIMIT 5');
 SELECT gj_same('SELECT DISTINCT k FROM f WHERE v > 1000');

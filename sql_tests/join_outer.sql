@@ -105,6 +105,16 @@ SELECT gj_same('SELECT count(*), count(a.t), sum(c.v), min(c.d) FROM a FULL JOIN
 SELECT count(*), count(b.id), sum(b.v) FROM a LEFT JOIN b ON a.k = b.k AND b.v < 30 WHERE a.id <= 100;
 SELECT gj_equal('SELECT n, count(*) FROM (SELECT a.id, count(b.id) AS n FROM a LEFT JOIN b ON a.k = b.k AND b.v > 20 GROUP BY a.id) x GROUP BY n');
 
+-- what an anti join does not find is read by a constant alone
+SELECT gj_same('SELECT a.id, x.o FROM a LEFT JOIN (SELECT k, 1 AS o FROM b) x ON a.k = x.k WHERE x.k IS NULL');
+SELECT gj_same('SELECT count(*), count(x.o), count(DISTINCT x.o) FROM a LEFT JOIN (SELECT k, 1 AS o FROM b) x ON a.k = x.k WHERE x.k IS NULL AND coalesce(x.o, 6) = 6');
+SELECT gj_same('SELECT a.id, x.o FROM a LEFT JOIN (SELECT b.k, ''x''::text AS o FROM b JOIN c ON b.v = c.k) x ON a.k = x.k WHERE x.k IS NULL AND md5(x.o) IS NULL');
+-- chains and nests in which a column is NULL by more than one join
+SELECT gj_same('SELECT a.id, b.id, c.id, o.id FROM a LEFT JOIN (b LEFT JOIN (c LEFT JOIN one o ON c.k = o.k) ON b.v = c.k) ON a.k = b.k WHERE o.id IS NULL OR c.v > 3');
+SELECT gj_same('SELECT a.id, b.id, c.id FROM a FULL JOIN (b FULL JOIN c ON b.k = c.k) ON a.k = b.k WHERE coalesce(b.v, c.id, a.v) < 50');
+SELECT gj_same('SELECT c.k, count(a.id), sum(b.v) FROM c LEFT JOIN (a LEFT JOIN b ON a.k = b.k AND b.v > 40) ON c.k = a.k GROUP BY c.k HAVING count(b.id) <> 1 ORDER BY 3, 1 LIMIT 7');
+SELECT gj_same('SELECT x.id, x.n, b.id FROM (SELECT a.id, coalesce(c.id, -a.id) AS n FROM a LEFT JOIN c ON a.v = c.k) x RIGHT JOIN b ON x.n = b.id ORDER BY b.id DESC, x.id LIMIT 30');
+
 -- unmatched rows in many batches
 CREATE TABLE big AS SELECT i AS id, i AS k, repeat('x', i % 30) AS pad FROM generate_series(1, 60000) i;
 VACUUM ANALYZE big;

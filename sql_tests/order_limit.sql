@@ -15,7 +15,7 @@ BEGIN
 	RETURN concat_ws(', ', gj_same(numbered),
 		'limit ' || (node->>'Limit'),
 		'with ties' || substr(node->>'Ties', 1, 0),
-		'returned ' || (node->>'Actual Rows'));
+		'returned ' || (node->>'Actual Rows')::numeric::int);
 END $$;
 
 CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy');

@@ -44,12 +44,14 @@ UPDATE f SET v = v + 1 WHERE id BETWEEN 1000 AND 1200;
 SELECT gj_resident(:sums);
 VACUUM (FREEZE) f;
 SELECT gj_resident(:sums), gj_resident(:sums), gj_resident(:rows);
--- row locks
+-- row locks: they change no row, but take the all-frozen bits of pages, of which 17 tells in the map's LSN
 BEGIN;
 SELECT count(*) FROM (SELECT FROM f WHERE id < 500 FOR UPDATE) x;
-SELECT gj_resident(:sums);
+SELECT gj_resident(:sums) IN ('d all, f all', 'd all, f part') AS kept;
 COMMIT;
-SELECT gj_resident(:sums);
+SELECT gj_resident(:sums) IN ('d all, f all', 'd all, f part') AS kept;
+SELECT gpujoin_cache_evict() >= 0 AS evicted;
+SELECT gj_resident(:sums), gj_resident(:rows), gj_resident(:sums);
 -- subtransactions
 BEGIN;
 UPDATE d SET c = c + 1 WHERE k < 20;

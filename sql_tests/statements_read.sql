@@ -112,14 +112,15 @@ SELECT gj_ran();
 SELECT gj_explain(:'around')::text ~ 'Gather', gj_explain(:'around')::text ~ 'GpuJoin', gj_equal(:'around');
 SELECT gj_ran();
 SELECT gj_same('SELECT b.id FROM big b WHERE b.id < 5 UNION ALL SELECT t.id FROM t JOIN a USING (k) WHERE t.id < 5');
-SET force_parallel_mode = on;
+-- all in workers; the setting has had another name before 16
+SELECT set_config(name, 'on', false) FROM pg_settings WHERE name IN ('force_parallel_mode', 'debug_parallel_query');
 SELECT gj_same('SELECT count(*), sum(t.v) FROM t JOIN a USING (k)');
 SELECT gj_same('SELECT t.id, a.name FROM t JOIN a USING (k)');
 SELECT gj_equal('SELECT inner_sum(5)');
 -- a function that is said to be parallel safe, in workers
 ALTER FUNCTION inner_sum PARALLEL SAFE;
 SELECT gj_equal('SELECT max(inner_sum(id)) FROM big WHERE id < 4');
-RESET force_parallel_mode;
+SELECT set_config(name, 'off', false) FROM pg_settings WHERE name IN ('force_parallel_mode', 'debug_parallel_query');
 SELECT gj_equal('SELECT max(inner_sum(id)) FROM big WHERE id < 4');
 RESET parallel_setup_cost; RESET parallel_tuple_cost; RESET min_parallel_table_scan_size; RESET max_parallel_workers_per_gather; RESET gpujoin.loader_workers;
 DROP TABLE big;

@@ -60,7 +60,7 @@ SELECT gj_where(c) FROM unnest(ARRAY[
 	'substring(f.t, 1, 2) = ''ab''', 'substring(f.v from 2 for 3) = ''tra''', 'substr(f.v, 2) = ''本語テキスト''', 'substr(f.v, 3, 2) = ''語テ''', 'substr(f.v, 0, 2) = ''S''',
 	'substr(f.v, -5) = f.v', 'substr(f.v, -2, 5) = left(f.v, 2)', 'substr(f.v, 2, 2147483647) <> ''''', 'substr(f.v, f.id % 5, g.k % 3) = ''a''', 'substr(f.v, 2, -1) = ''a''',
 	'substr(f.v, 5, 0) = ''''', 'left(f.v, 3) = ''Str''', 'left(f.v, -2) = ''Stra''', 'left(f.v, -100) = ''''', 'right(f.v, 2) = ''スト''', 'right(f.v, -5) = ''スト''', 'right(f.v, 0) = ''''',
-	'left(f.v, g.k) = right(f.v, g.k)', 'right(f.v, -2147483648) = ''''', 'length(f.v) = 7', 'char_length(f.v) > octet_length(f.v)', 'octet_length(f.v) = 21', 'length(f.t) > length(g.t)',
+	'left(f.v, g.k) = right(f.v, g.k)', 'right(f.v, -2147483648) IS NOT NULL', 'length(f.v) = 7', 'char_length(f.v) > octet_length(f.v)', 'octet_length(f.v) = 21', 'length(f.t) > length(g.t)',
 	'ltrim(f.v) = ''''', 'rtrim(f.v) = ''''', 'btrim(f.v) = ''x''', 'trim(f.c) = ''abc def''', 'substring(f.t, 3, 2) IN (''ab'', ''1'')', 'upper(f.t) = ''AB1''',
 	'CASE WHEN f.k = 3 THEN f.t ELSE f.v END = ''x''', 'coalesce(f.t, f.v) = ''x''', 'coalesce(f.t, ''none'') = ''none''', 'nullif(f.v, ''x'') IS NULL', 'CASE f.v WHEN ''x'' THEN 1 WHEN ''Straße'' THEN 2 END = 2',
 	'(CASE WHEN f.t LIKE ''ab%'' THEN f.t END) = g.t', 'greatest(f.t, f.v) = ''zzz'''

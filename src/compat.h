@@ -5,15 +5,18 @@
 #ifndef GJ_COMPAT_H
 #define GJ_COMPAT_H
 
-#include "catalog/pg_collation_d.h"
+#include "nodes/pathnodes.h"
+#include "parser/parse_relation.h"
 #include "pgstat.h"
 #include "storage/bufmgr.h"
+#include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 
 #include "wire/resident.h"
 
 #if PG_VERSION_NUM >= 160000
+#include "varatt.h"				/* was a part of postgres.h */
 #include "utils/relfilenumbermap.h"
 #define gj_relation_by_file(tablespace, file) RelidByRelfilenumber(tablespace, file)
 #else
@@ -28,16 +31,98 @@
 #define gj_create_wait_set(context, n)	CreateWaitEventSet(context, n)
 #endif
 
+/* What EXPLAIN writes; columns have the names of their tables where there is more than one. */
+#if PG_VERSION_NUM >= 180000
+#include "commands/explain_format.h"
+#include "commands/explain_state.h"
+#define gj_explain_prefixes(es)	((es)->rtable_size > 1)
+#else
+#include "commands/explain.h"
+#define gj_explain_prefixes(es)	(list_length((es)->rtable) > 1)
+#endif
+
 /*
- * True if the bytes of texts decide their order.  Declared here because utils/pg_locale.h
- * wants the headers of ICU, which need not be installed.
+ * True if the bytes of texts decide their order.  utils/pg_locale.h wants the headers of ICU, which
+ * need not be installed: so what it has is declared here, or found out in the catalog.
  */
-#if PG_VERSION_NUM < 180000
+#if PG_VERSION_NUM >= 180000
+#include "access/htup_details.h"
+#include "catalog/pg_collation.h"
+#include "catalog/pg_database.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/syscache.h"
+
+/* The same of a provider and of the name that it has for a locale, an attribute of a row. */
+static inline bool
+gj_locale_is_c(char provider, int cache, HeapTuple row, AttrNumber name)
+{
+	bool		isnull;
+	Datum		value = SysCacheGetAttr(cache, row, name, &isnull);
+	char	   *locale;
+
+	/* that one has locales of which the case of letters differs, no more */
+	if (provider == COLLPROVIDER_BUILTIN)
+		return true;
+	if (provider != COLLPROVIDER_LIBC || isnull)
+		return false;
+	locale = TextDatumGetCString(value);
+	return strcmp(locale, "C") == 0 || strcmp(locale, "POSIX") == 0;
+}
+
+static inline bool
+gj_collate_is_c(Oid collation)
+{
+	bool		of_database = collation == DEFAULT_COLLATION_OID;
+	int			cache = of_database ? DATABASEOID : COLLOID;
+	HeapTuple	row = SearchSysCache1(cache, ObjectIdGetDatum(of_database ? MyDatabaseId : collation));
+	bool		is_c;
+
+	if (!HeapTupleIsValid(row))
+		return false;
+	is_c = of_database ?
+		gj_locale_is_c(((Form_pg_database) GETSTRUCT(row))->datlocprovider, cache, row, Anum_pg_database_datcollate) :
+		gj_locale_is_c(((Form_pg_collation) GETSTRUCT(row))->collprovider, cache, row, Anum_pg_collation_collcollate);
+	ReleaseSysCache(row);
+	return is_c;
+}
+#else
 extern bool lc_collate_is_c(Oid collation);
 #define gj_collate_is_c(collation)	lc_collate_is_c(collation)
-#else
-#define gj_collate_is_c(collation)	((collation) == C_COLLATION_OID)
 #endif
+
+/* The btree strategy of a pathkey, which has the number of what it compares from 18 on. */
+#if PG_VERSION_NUM >= 180000
+#define gj_pathkey_strategy(pathkey)	((int16) (pathkey)->pk_cmptype)
+#else
+#define gj_pathkey_strategy(pathkey)	((int16) (pathkey)->pk_strategy)
+#endif
+
+/* What an ordering operator is in its family. */
+static inline bool
+gj_ordering_properties(Oid operator, Oid *opfamily, Oid *opcintype, int16 *strategy)
+{
+#if PG_VERSION_NUM >= 180000
+	CompareType type;
+	bool		found = get_ordering_op_properties(operator, opfamily, opcintype, &type);
+
+	*strategy = (int16) type;
+	return found;
+#else
+	return get_ordering_op_properties(operator, opfamily, opcintype, strategy);
+#endif
+}
+
+/* Names and Vars of all columns of a range table entry that have not been dropped. */
+static inline void
+gj_expand_rte(RangeTblEntry *rte, Index relid, List **names, List **columns)
+{
+#if PG_VERSION_NUM >= 180000
+	expandRTE(rte, relid, 0, VAR_RETURNING_DEFAULT, -1, false, names, columns);
+#else
+	expandRTE(rte, relid, 0, -1, false, names, columns);
+#endif
+}
 
 /* Counts rows that a scan returned, in pg_stat_all_tables. */
 static inline void
@@ -104,18 +189,27 @@ gj_old_snapshot_threshold_active(void)
 #endif
 }
 
-/*
- * From 16 on a Var tells which outer joins may have made it NULL, so the same column is
- * not equal to itself above and below one: such joins are left to PostgreSQL there.
- */
-#define GJ_HAS_NULLABLE_SIDES	(PG_VERSION_NUM < 160000)
-
 /* Relids of the join of all that a query level reads (from 16 on with its outer joins). */
 #if PG_VERSION_NUM >= 160000
 #define gj_all_relids(root)		((root)->all_query_rels)
 #else
 #define gj_all_relids(root)		((root)->all_baserels)
 #endif
+
+/* Semi and anti joins that look for the rows of their inner side in the outer one, the other way round. */
+static inline JoinType
+gj_mirrored_join(JoinType type)
+{
+#if PG_VERSION_NUM >= 180000
+	if (type == JOIN_RIGHT_SEMI)
+		return JOIN_SEMI;
+#endif
+#if PG_VERSION_NUM >= 160000
+	if (type == JOIN_RIGHT_ANTI)
+		return JOIN_ANTI;
+#endif
+	return type;
+}
 
 /* What equivalence classes say of a relation and those that its path needs values of. */
 #if PG_VERSION_NUM >= 160000

@@ -39,7 +39,7 @@ foreach my $query ($sums, "SELECT count(*) FROM ($rows OFFSET 0) x")
 {
 	ok(wait_until(10, sub { how($node, $sums) eq 'GpuJoin' }), 'gpujoind is there');
 	my $run = start_psql($node, "SET gpujoin.fail_at = 'stall'; $query;");
-	ok(wait_until(10, sub { $node->safe_psql('postgres', 'SELECT sum(sessions) FROM gpujoin_devices') eq '1' }), 'a query is on the device');
+	ok(wait_until(10, sub { $node->safe_psql('postgres', 'SELECT max(sessions) FROM gpujoin_devices') eq '1' }), 'a query is on the device');
 	kill 'KILL', daemon_pids($node);
 	my ($out, $err) = finish($run);
 	is($out, $query eq $sums ? $sums_answer : $rows_answer, 'gpujoind killed in the middle: the right answer');
@@ -70,7 +70,7 @@ foreach my $mode ('fast', 'smart', 'immediate')
 }
 # stop while a query is on the device
 my $run = start_psql($node, "SET gpujoin.fail_at = 'stall'; $sums;");
-ok(wait_until(10, sub { $node->safe_psql('postgres', 'SELECT sum(sessions) FROM gpujoin_devices') eq '1' }), 'a query is on the device');
+ok(wait_until(10, sub { $node->safe_psql('postgres', 'SELECT max(sessions) FROM gpujoin_devices') eq '1' }), 'a query is on the device');
 $node->stop('fast');
 finish($run);
 ok(wait_until(5, sub { !daemon_pids($node) }), 'fast stop with a query on the device: gpujoind has ended');
@@ -89,7 +89,7 @@ is($node->safe_psql('postgres', "$session $sums"), $sums_answer, 'right answer a
 ok(wait_until(10, sub { how($node, $sums) eq 'GpuJoin' }), 'on the device after a crash');
 # a backend is killed: the server restarts all its processes
 $run = start_psql($node, "SELECT pg_backend_pid(); SET gpujoin.fail_at = 'stall'; $sums;");
-ok(wait_until(10, sub { $node->safe_psql('postgres', 'SELECT sum(sessions) FROM gpujoin_devices') eq '1' }), 'a query is on the device');
+ok(wait_until(10, sub { $node->safe_psql('postgres', 'SELECT max(sessions) FROM gpujoin_devices') eq '1' }), 'a query is on the device');
 my $backend = $node->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()");
 kill 'KILL', $backend;
 finish($run);

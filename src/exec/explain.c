@@ -7,7 +7,6 @@
  */
 #include "postgres.h"
 
-#include "commands/explain.h"
 #include "executor/executor.h"
 #include "nodes/makefuncs.h"
 #include "optimizer/optimizer.h"
@@ -18,6 +17,7 @@
 #include "utils/rel.h"
 #include "utils/ruleutils.h"
 
+#include "compat.h"
 #include "exec/join_scan.h"
 #include "guc.h"
 #include "plan/join_path.h"
@@ -41,7 +41,7 @@ static char *
 deparse(ExplainContext *cxt, Expr *expr)
 {
 	return deparse_expression((Node *) expr, cxt->deparse,
-							  list_length(cxt->es->rtable) > 1 || cxt->es->verbose, false);
+							  gj_explain_prefixes(cxt->es) || cxt->es->verbose, false);
 }
 
 /* A list of conditions as one. */

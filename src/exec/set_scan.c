@@ -13,7 +13,6 @@
 #include "access/xact.h"
 #include "catalog/objectaccess.h"
 #include "catalog/pg_proc.h"
-#include "commands/explain.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
@@ -348,7 +347,7 @@ explain_set_scan(CustomScanState *node, List *ancestors, ExplainState *es)
 	else
 		ExplainPropertyText("Function Call",
 							deparse_expression((Node *) state->expr, context, es->verbose ||
-											   list_length(es->rtable) > 1, false), es);
+											   gj_explain_prefixes(es), false), es);
 	if (stats == NULL || !es->analyze)
 		return;
 	explain_run(state, es);

@@ -7,6 +7,7 @@
 #include "access/detoast.h"
 #include "utils/memutils.h"
 
+#include "compat.h"
 #include "load/column_writer.h"
 
 /* The device looks at the bytes of a column of the program, if it is one of the writer's. */

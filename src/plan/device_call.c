@@ -227,7 +227,8 @@ compile_add_interval(GjCompileContext *cxt, const GjDeviceFunction *func, List *
 	if (!IsA(con, Const) || con->constisnull || !gj_compile_node(cxt, linitial(args), depth))
 		return false;
 	span = DatumGetIntervalP(con->constvalue);
-	if (span->time == PG_INT64_MIN)
+	/* endless ones, too, which 17 has */
+	if (span->time == PG_INT64_MIN || span->time == PG_INT64_MAX)
 		return false;
 	if (func->funcid == F_DATE_PL_INTERVAL || func->funcid == F_DATE_MI_INTERVAL)
 		gj_emit_fallible(cxt, (GjInstr) {.op = GJ_OP_DATE_TO_TIMESTAMP, .dst = depth, .a = depth, .b = depth});
@@ -246,6 +247,24 @@ compile_substr(GjCompileContext *cxt, const GjDeviceFunction *func, List *args, 
 			return false;
 	gj_emit_fallible(cxt, (GjInstr) {.op = GJ_OP_SUBSTR, .dst = depth, .a = depth, .b = depth + 1,
 		.arg = call_argument(func), .n = func->nargs == 3});
+	return true;
+}
+
+/* right(): what it makes of the least number is not the same in all versions */
+static bool
+compile_right(GjCompileContext *cxt, const GjDeviceFunction *func, List *args, int depth)
+{
+	GjInstr		instr = {.op = GJ_OP_RIGHT_T,.dst = depth,.a = depth,.b = depth + 1,
+	.arg = call_argument(func)};
+	int			nchars;
+
+	if (!gj_compile_node(cxt, linitial(args), depth) ||
+		!gj_compile_node(cxt, lsecond(args), depth + 1))
+		return false;
+	if (const_int4(lsecond(args), &nchars) && nchars > PG_INT32_MIN)
+		gj_emit(cxt, instr);
+	else
+		gj_emit_fallible(cxt, instr);
 	return true;
 }
 
@@ -330,6 +349,8 @@ compile_special(GjCompileContext *cxt, const GjDeviceFunction *func, List *args,
 		case F_SUBSTRING_TEXT_INT4:
 		case F_SUBSTRING_TEXT_INT4_INT4:
 			return compile_substr(cxt, func, args, depth);
+		case F_RIGHT:
+			return compile_right(cxt, func, args, depth);
 		case F_DATE_MII:
 			if (!gj_compile_node(cxt, linitial(args), depth) || !gj_compile_node(cxt, lsecond(args), depth + 1))
 				return false;

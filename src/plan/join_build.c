@@ -23,11 +23,13 @@
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/restrictinfo.h"
+#include "utils/lsyscache.h"
 #include "utils/selfuncs.h"
 
 #include "client/client.h"
 #include "plan/join_build.h"
 #include "plan/join_path.h"
+#include "plan/outer_joins.h"
 
 /* Leaves that are tried as the streamed one, and how much smaller than the largest they can be. */
 #define MAX_TRIES			4
@@ -204,6 +206,20 @@ compile_keys(GjBuilder *builder, GjBuildStep *step, GjJoinClause **keys)
 	}
 }
 
+/* A comparison as EXPLAIN says it: the inner side's expression is on the right, as in a HashJoin. */
+static Expr *
+with_inner_right(const GjJoinClause *clause, int s)
+{
+	OpExpr	   *op = (OpExpr *) clause->rinfo->clause;
+
+	if (clause->right_sources == 1u << s || !IsA(op, OpExpr) ||
+		!OidIsValid(get_commutator(op->opno)))
+		return clause->rinfo->clause;
+	op = copyObject(op);
+	CommuteOpExpr(op);
+	return (Expr *) op;
+}
+
 static void
 make_keys(GjAttempt *a, GjBuildStep *step, GjJoinClauses *clauses)
 {
@@ -216,7 +232,7 @@ make_keys(GjAttempt *a, GjBuildStep *step, GjJoinClauses *clauses)
 		if (!gj_compares(a, clause, step->source, true))
 			continue;
 		clause->used = true;
-		step->key_clauses = lappend(step->key_clauses, clause->rinfo->clause);
+		step->key_clauses = lappend(step->key_clauses, with_inner_right(clause, step->source));
 		keys[step->nkeys++] = clause;
 		/* keys that are hashes only say which pairs to look at */
 		if (!gj_key_is_exact(clause->rinfo->clause))
@@ -451,7 +467,7 @@ estimate_rows(GjAttempt *a, int s)
 	for (int i = 0; i < a->builder->nsources; i++)
 		if (a->joined & (1u << i))
 			relids = bms_add_members(relids, a->builder->source[i].relids);
-	rel = find_join_rel(a->root, relids);
+	rel = gj_find_join_rel(a->root, relids);
 	if (rel)
 		return rel->rows;
 	/* an order that PostgreSQL has not looked at: as if s were a dimension */

@@ -40,6 +40,7 @@
 #include "guc.h"
 #include "plan/join_path.h"
 #include "plan/join_tree.h"
+#include "plan/outer_joins.h"
 
 static join_search_hook_type prev_join_search = NULL;
 static create_upper_paths_hook_type prev_create_upper_paths = NULL;
@@ -259,7 +260,7 @@ gj_choose_source(PlannerInfo *root, GjBuilder *builder, int s, RelOptInfo *rel, 
 	bool		may_fail = false;
 
 	source->rel = rel;
-	source->relids = rel->relids;
+	source->relids = gj_without_outer_joins(root, rel->relids);
 	source->rows_filtered = rel->rows;
 	if (heap)
 	{
@@ -377,7 +378,7 @@ add_join_path(PlannerInfo *root, RelOptInfo *rel)
 	if (!gj_may_plan(root) || rel->reloptkind != RELOPT_JOINREL || IS_DUMMY_REL(rel) ||
 		!bms_is_empty(rel->lateral_relids) ||
 		(!bms_equal(rel->relids, gj_all_relids(root)) &&
-		 bms_num_members(gj_all_relids(root)) <= GJ_MAX_SOURCES))
+		 bms_num_members(root->all_baserels) <= GJ_MAX_SOURCES))
 		return;
 	native = cheapest_native(root, rel);
 	if (native == NULL || gj_contains_gpujoin(native) ||
@@ -396,6 +397,7 @@ add_join_path(PlannerInfo *root, RelOptInfo *rel)
 		!add_outputs(info->builder, info, info->fallback->pathtarget->exprs))
 		return;
 	info->nfallback = list_length(info->outputs);
+	info->host_quals = gj_as_returned(info->host_quals, info->outputs);
 	/* columns that only the host's conditions need; expressions can be among them */
 	if (!add_outputs(info->builder, info,
 					 list_difference(pull_var_clause((Node *) info->host_quals,

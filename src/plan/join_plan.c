@@ -17,6 +17,7 @@
 
 #include "exec/join_scan.h"
 #include "plan/join_path.h"
+#include "plan/outer_joins.h"
 
 static Const *
 make_bytes(const void *data, Size nbytes)
@@ -28,7 +29,7 @@ make_bytes(const void *data, Size nbytes)
 	return makeConst(BYTEAOID, -1, InvalidOid, -1, PointerGetDatum(bytes), false, false);
 }
 
-/* Adds entries for the columns in `exprs` that the scan tuple lacks. */
+/* Adds entries for the columns in `exprs`, as they are returned, that the scan tuple lacks. */
 static List *
 add_columns(List *tlist, List *exprs)
 {
@@ -50,7 +51,7 @@ add_columns(List *tlist, List *exprs)
  * columns, or ctid if nothing is read of it.
  */
 static AttrNumber
-table_resno(const GjBuildSource *source, List **scan_tlist)
+table_resno(const GjBuildSource *source, List *outputs, List **scan_tlist)
 {
 	Var		   *ctid = makeVar(source->rel->relid, SelfItemPointerAttributeNumber, TIDOID, -1,
 							   InvalidOid, 0);
@@ -58,22 +59,25 @@ table_resno(const GjBuildSource *source, List **scan_tlist)
 
 	foreach(lc, source->columns)
 	{
-		TargetEntry *tle = tlist_member(((GjBuildColumn *) lfirst(lc))->expr, *scan_tlist);
+		Expr	   *column = gj_as_returned(((GjBuildColumn *) lfirst(lc))->expr, outputs);
+		TargetEntry *tle = tlist_member(column, *scan_tlist);
 
 		if (tle != NULL)
 			return tle->resno;
 	}
+	ctid = gj_as_returned(ctid, outputs);
 	*scan_tlist = add_columns(*scan_tlist, list_make1(ctid));
 	return tlist_member((Expr *) ctid, *scan_tlist)->resno;
 }
 
 /* See GjSourcePrivate. */
 static List *
-source_description(const GjBuildSource *source, List **scan_tlist, int *nchildren)
+source_description(const GjBuildSource *source, List *outputs, List **scan_tlist,
+				   int *nchildren)
 {
 	bool		heap = OidIsValid(source->heap_relid);
 	List	   *result = list_make3_int((int) source->heap_relid, heap ? -1 : ++(*nchildren),
-										heap ? table_resno(source, scan_tlist) : 0);
+										heap ? table_resno(source, outputs, scan_tlist) : 0);
 	ListCell   *lc;
 
 	foreach(lc, source->columns)
@@ -159,6 +163,7 @@ plan_custom_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List
 			   *conditions = NIL,
 			   *counts = NIL,
 			   *filters = NIL,
+			   *sort_exprs = info->sort_exprs,
 			   *sources = NIL,
 			   *tables = NIL;
 	int			nchildren = 0;
@@ -190,15 +195,20 @@ plan_custom_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List
 	}
 	for (int s = 0; s < builder->nsources; s++)
 		filters = lappend(filters, builder->source[s].filter_clauses);
+	conditions = gj_as_returned(conditions, info->outputs);
+	filters = gj_as_returned(filters, info->outputs);
 	scan_tlist = add_columns(scan_tlist, conditions);
 	scan_tlist = add_columns(scan_tlist, filters);
 	/* groups are sorted by what they return */
 	if (!info->aggregate)
-		scan_tlist = add_columns(scan_tlist, info->sort_exprs);
+	{
+		sort_exprs = gj_as_returned(sort_exprs, info->outputs);
+		scan_tlist = add_columns(scan_tlist, sort_exprs);
+	}
 	for (int s = 0; s < builder->nsources; s++)
 	{
-		sources = lappend(sources, source_description(&builder->source[s], &scan_tlist,
-													  &nchildren));
+		sources = lappend(sources, source_description(&builder->source[s], info->outputs,
+													  &scan_tlist, &nchildren));
 		tables = lappend(tables, table_descriptions(root, &builder->source[s]));
 	}
 
@@ -212,7 +222,7 @@ plan_custom_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List
 	scan->flags = best_path->flags;
 	scan->custom_plans = custom_plans;
 	limit_first_hash_tables(linitial(custom_plans));
-	scan->custom_exprs = list_make4(runtime, conditions, filters, info->sort_exprs);
+	scan->custom_exprs = list_make4(runtime, conditions, filters, sort_exprs);
 	scan->custom_scan_tlist = scan_tlist;
 	scan->custom_private = list_make1(make_bytes(info->program, info->program->nbytes));
 	scan->custom_private = lappend(scan->custom_private, sources);

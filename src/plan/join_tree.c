@@ -10,7 +10,7 @@
  * not understood.
  *
  * Where PostgreSQL has made one side of an inner join unique to run a semijoin, the
- * semijoin comes back.
+ * semijoin comes back; a right semi or anti join becomes one with its sides exchanged.
  */
 #include "postgres.h"
 
@@ -23,6 +23,7 @@
 
 #include "compat.h"
 #include "plan/join_tree.h"
+#include "plan/outer_joins.h"
 
 static GjTree *make_tree(PlannerInfo *root, Path *path, List **passed);
 
@@ -71,7 +72,7 @@ keeps_inner(JoinType type)
 	return type == JOIN_INNER || type == JOIN_RIGHT;
 }
 
-/* True if one of the expressions reads a column of these relations. */
+/* True if one of the expressions reads a column of these relations, or is computed there. */
 static bool
 reads_any(List *exprs, Relids relids)
 {
@@ -84,7 +85,8 @@ reads_any(List *exprs, Relids relids)
 	{
 		if (IsA(lfirst(lc), PlaceHolderVar))
 		{
-			if (reads_any(list_make1(((PlaceHolderVar *) lfirst(lc))->phexpr), relids))
+			/* a constant is read, too: it is NULL where nothing has matched */
+			if (bms_overlap(((PlaceHolderVar *) lfirst(lc))->phrels, relids))
 				return true;
 		}
 		else if (bms_is_member(((Var *) lfirst(lc))->varno, relids))
@@ -101,8 +103,8 @@ makes_placeholder(const JoinPath *join)
 
 	foreach(lc, join->path.pathtarget->exprs)
 		if (!IsA(lfirst(lc), Var) &&
-			!list_member(join->outerjoinpath->pathtarget->exprs, lfirst(lc)) &&
-			!list_member(join->innerjoinpath->pathtarget->exprs, lfirst(lc)))
+			!gj_find_column(join->outerjoinpath->pathtarget->exprs, lfirst(lc)) &&
+			!gj_find_column(join->innerjoinpath->pathtarget->exprs, lfirst(lc)))
 			return true;
 	return false;
 }
@@ -119,7 +121,7 @@ take_passed(GjTree *tree, const JoinPath *join, List *from_side, bool is_inner, 
 
 		if (bms_is_subset(rinfo->required_relids, tree->rel->relids))
 		{
-			/* a nested loop passes values to its inner side */
+			/* a nested loop, whose sides are never exchanged, passes values to its inner side */
 			if (!is_inner && join->jointype != JOIN_INNER)
 				return false;
 			tree->conditions = list_append_unique(tree->conditions, rinfo);
@@ -132,6 +134,15 @@ take_passed(GjTree *tree, const JoinPath *join, List *from_side, bool is_inner, 
 	return true;
 }
 
+/* From 16 on it is in the place of a condition that is true because both sides equal a constant. */
+static bool
+is_true(const RestrictInfo *rinfo)
+{
+	const Const *value = (const Const *) rinfo->clause;
+
+	return IsA(value, Const) && !value->constisnull && DatumGetBool(value->constvalue);
+}
+
 /* The join's own conditions. */
 static bool
 take_own(GjTree *tree, const JoinPath *join, List **passed)
@@ -142,6 +153,8 @@ take_own(GjTree *tree, const JoinPath *join, List **passed)
 	{
 		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
 
+		if (is_true(rinfo))
+			continue;
 		if (rinfo->pseudoconstant)
 			tree->native = true;
 		if (!bms_is_subset(rinfo->required_relids, tree->rel->relids))
@@ -191,8 +204,13 @@ make_join(PlannerInfo *root, JoinPath *join, List **passed)
 			   *from_inner = NIL;
 
 	tree->rel = join->path.parent;
-	tree->type = join->jointype;
+	tree->type = gj_mirrored_join(join->jointype);
 	tree->path = tree->rel->cheapest_total_path;
+	if (tree->type != join->jointype)
+	{
+		outer = join->innerjoinpath;
+		inner = join->outerjoinpath;
+	}
 	if (tree->type == JOIN_INNER)
 		restore_semijoin(tree, join, &outer, &inner);
 	tree->outer = make_tree(root, outer, &from_outer);
@@ -206,8 +224,7 @@ make_join(PlannerInfo *root, JoinPath *join, List **passed)
 	/* UPDATE and its kin want row identities of the side that a semijoin looks into */
 	tree->native |= makes_placeholder(join) ||
 		(tree->type == JOIN_SEMI &&
-		 reads_any(join->path.pathtarget->exprs, tree->inner->rel->relids)) ||
-		(has_filters(tree->type) && !GJ_HAS_NULLABLE_SIDES);
+		 reads_any(join->path.pathtarget->exprs, tree->inner->rel->relids));
 	if (tree->type == JOIN_ANTI)
 	{
 		List	   *read = list_copy(join->path.pathtarget->exprs);
@@ -225,7 +242,7 @@ is_known_join(const Path *path)
 {
 	if (!IsA(path, NestPath) && !IsA(path, MergePath) && !IsA(path, HashPath))
 		return false;
-	switch (((const JoinPath *) path)->jointype)
+	switch (gj_mirrored_join(((const JoinPath *) path)->jointype))
 	{
 		case JOIN_INNER:
 		case JOIN_LEFT:

@@ -117,7 +117,7 @@ add_sort_keys(PlannerInfo *root, GjJoinInfo *info)
 					opcintype;
 		int16		strategy;
 
-		if (!get_ordering_op_properties(clause->sortop, &opfamily, &opcintype, &strategy) ||
+		if (!gj_ordering_properties(clause->sortop, &opfamily, &opcintype, &strategy) ||
 			!gj_sort_by(info, expr, opfamily, strategy, clause->nulls_first))
 		{
 			info->builder->ties = true;

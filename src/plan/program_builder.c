@@ -15,6 +15,7 @@
 #include "utils/lsyscache.h"
 
 #include "plan/join_path.h"
+#include "plan/outer_joins.h"
 #include "plan/program_builder.h"
 
 GjBuilder *
@@ -147,7 +148,7 @@ source_attno(GjBuildSource *source, Expr *expr)
 		return 0;				/* not decided about yet */
 	foreach(lc, source->path->pathtarget->exprs)
 	{
-		if (equal(lfirst(lc), expr))
+		if (gj_same_column(lfirst(lc), expr))
 			return resno;
 		resno++;
 	}
@@ -197,6 +198,7 @@ gj_builder_sources_of(GjBuilder *builder, Relids relids)
 	uint32		result = 0;
 	int			relid = -1;
 
+	relids = gj_without_outer_joins(builder->root, relids);
 	while ((relid = bms_next_member(relids, relid)) >= 0)
 	{
 		int			s;

@@ -27,6 +27,7 @@
 #include "utils/syscache.h"
 
 #include "plan/join_build.h"
+#include "plan/outer_joins.h"
 #include "plan/set_clause.h"
 
 /* A function of two arrays. */
@@ -284,8 +285,10 @@ gj_set_value(GjBuilder *builder, Expr *expr, GjSetValue *value)
 
 		if (step->algorithm != GJ_JOIN_SET)
 			continue;
-		same = equal(set->left, step->set_left) && equal(set->right, step->set_right);
-		if (!same && !(equal(set->left, step->set_right) && equal(set->right, step->set_left)))
+		same = gj_same_column(set->left, step->set_left) &&
+			gj_same_column(set->right, step->set_right);
+		if (!same && !(gj_same_column(set->left, step->set_right) &&
+					   gj_same_column(set->right, step->set_left)))
 			continue;
 		step->has_values = true;
 		step->set.outer_nulls = step->set.inner_nulls = GJ_NULL_ELEMENTS_FAIL;

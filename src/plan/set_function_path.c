@@ -25,11 +25,11 @@
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
 #include "optimizer/restrictinfo.h"
-#include "parser/parse_relation.h"
 #include "parser/parsetree.h"
 #include "utils/builtins.h"
 #include "utils/syscache.h"
 
+#include "compat.h"
 #include "exec/set_scan.h"
 #include "guc.h"
 #include "plan/set_function_path.h"
@@ -126,7 +126,7 @@ make_scan_tlist(RangeTblEntry *rte, Index relid)
 	List	   *tlist = NIL;
 	ListCell   *lc;
 
-	expandRTE(rte, relid, 0, -1, false, &names, &columns);
+	gj_expand_rte(rte, relid, &names, &columns);
 	foreach(lc, columns)
 		tlist = lappend(tlist, makeTargetEntry(lfirst(lc), foreach_current_index(lc) + 1, NULL, false));
 	return tlist;

@@ -17,6 +17,7 @@
 #include "optimizer/paths.h"
 
 #include "client/client.h"
+#include "compat.h"
 #include "guc.h"
 #include "plan/join_path.h"
 
@@ -58,7 +59,7 @@ sort_by_pathkey(GjJoinInfo *info, PathKey *pathkey)
 		EquivalenceMember *member = lfirst(lc);
 
 		if (member->em_is_const || member->em_is_child || !is_there(info, member->em_expr) ||
-			!gj_sort_by(info, member->em_expr, pathkey->pk_opfamily, pathkey->pk_strategy,
+			!gj_sort_by(info, member->em_expr, pathkey->pk_opfamily, gj_pathkey_strategy(pathkey),
 						pathkey->pk_nulls_first))
 			continue;
 		if (((GjSortKey *) llast(builder->sort_keys))->of != GJ_SORT_AVG)
