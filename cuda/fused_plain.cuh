@@ -15,6 +15,7 @@
 #include "../src/rows/fused.h"
 #include "aggregate.cuh"
 #include "fused_rows.cuh"
+#include "fused_tile.cuh"
 
 #define PLAIN_STEPS 4
 #define PLAIN_EXPRS 2
@@ -78,113 +79,7 @@ typedef struct Plain
 	PlainExpr expr[PLAIN_EXPRS];
 } Plain;
 
-/* ---- the rows of a thread */
-
-/*
- * A thread of a kernel that computes with V, int32_t or int64_t, takes ROWS rows: the lanes of a
- * warp take PIECE rows each that lie side by side, 16 bytes of a column, and then as many again.
- */
-template <typename V>
-struct Shape
-{
-	static constexpr uint32_t PIECE = 16 / sizeof(V);
-	static constexpr uint32_t ROWS = 2 * PIECE;
-	static constexpr uint32_t TILE = GJ_THREADS * ROWS; /* rows of a block */
-	static constexpr uint32_t ALL = (1u << ROWS) - 1;
-
-	/* The first row of the thread in a tile. */
-	static __device__ __forceinline__ uint32_t
-	first(uint32_t tile)
-	{
-		return tile + threadIdx.x / 32 * 32 * ROWS + threadIdx.x % 32 * PIECE;
-	}
-
-	static __device__ __forceinline__ uint32_t
-	row(uint32_t first, uint32_t i)
-	{
-		return first + i / PIECE * 32 * PIECE + i % PIECE;
-	}
-
-	/* Those of its rows that lie before `end`. */
-	static __device__ __forceinline__ uint32_t
-	there(uint32_t first, uint32_t tile, uint32_t end)
-	{
-		uint32_t mask = ALL;
-
-		if (end - tile >= TILE)
-			return mask;
-#pragma unroll
-		for (uint32_t i = 0; i < ROWS; i++)
-		{
-			if (row(first, i) >= end)
-				mask &= ~(1u << i);
-		}
-		return mask;
-	}
-};
-
-#define PLAIN_ROWS Shape<V>::ROWS
-
-/* A thread's rows of a tile: those of the bits of `there`. */
-template <typename V>
-struct TileRows
-{
-	uint32_t first;
-	uint32_t there;
-
-	__device__ __forceinline__
-	TileRows(uint32_t tile, uint32_t end)
-		: first(Shape<V>::first(tile)), there(Shape<V>::there(first, tile, end))
-	{
-	}
-};
-
-static __device__ __forceinline__ void
-load_piece(const int32_t *data, int32_t *value)
-{
-	const int4 v = __ldg((const int4 *) data);
-
-	value[0] = v.x;
-	value[1] = v.y;
-	value[2] = v.z;
-	value[3] = v.w;
-}
-
-static __device__ __forceinline__ void
-load_piece(const int64_t *data, int64_t *value)
-{
-	const longlong2 v = __ldg((const longlong2 *) data);
-
-	value[0] = v.x;
-	value[1] = v.y;
-}
-
-static __device__ __forceinline__ void
-load_piece(const int32_t *data, int64_t *value)
-{
-	const int2 v = __ldg((const int2 *) data);
-
-	value[0] = v.x;
-	value[1] = v.y;
-}
-
-/* Values of the rows that are there; `data` is what the column has for row 0. */
-template <typename T, typename V>
-static __device__ __forceinline__ void
-load_rows(const T *data, const TileRows<V> &rows, V (&value)[PLAIN_ROWS])
-{
-	/* a part that starts within a fragment may not be aligned */
-	if (rows.there != Shape<V>::ALL || (uintptr_t) data % 16 != 0)
-	{
-#pragma unroll
-		for (uint32_t i = 0; i < PLAIN_ROWS; i++)
-			value[i] = rows.there >> i & 1 ? (V) data[Shape<V>::row(rows.first, i)] : 0;
-		return;
-	}
-#pragma unroll
-	for (uint32_t i = 0; i < PLAIN_ROWS; i += Shape<V>::PIECE)
-		load_piece(data + Shape<V>::row(rows.first, i), value + i);
-}
+/* ---- values */
 
 /* Values of an outer operand. */
 template <typename V>
@@ -736,16 +631,15 @@ finish_sums(const Plain &plain, const Input &input, bool over, const uint32_t (&
 	}
 }
 
-template <typename V, int nsteps, bool hashed>
-static __global__ void
-__launch_bounds__(GJ_THREADS, PLAIN_BLOCKS(nsteps, hashed))
-	fused_plain(const __grid_constant__ Plain plain, const __grid_constant__ Input input,
-				GjAggState *partial)
+/*
+ * Takes the tiles of a block's chunks through ranges and joins.  take(c, p, rows, found, alive)
+ * gets what comes out of each: of chunk c of part p.
+ */
+template <typename V, int nsteps, bool hashed, typename Take>
+static __device__ __forceinline__ void
+take_tiles(const Plain &plain, const Input &input, uint32_t (&counts)[nsteps + 1], Take take)
 {
-	PlainSum sum[PLAIN_EXPRS] = {};
-	uint32_t counts[nsteps + 1] = {};
 	Filters filters = {};
-	bool over = false;
 	uint32_t p = 0;
 
 	for (uint32_t chunk = blockIdx.x; chunk < input.nchunks; chunk += gridDim.x)
@@ -760,10 +654,29 @@ __launch_bounds__(GJ_THREADS, PLAIN_BLOCKS(nsteps, hashed))
 			const uint32_t alive =
 				take_plain<V, nsteps, hashed>(plain, c.columns, rows, filters, found, counts);
 
-			if (alive != 0)
-				add_tuples<V, nsteps>(plain, c.columns, rows, found, alive, sum, &over);
+			take(c, p, rows, found, alive);
 		}
 	}
+}
+
+template <typename V, int nsteps, bool hashed>
+static __global__ void
+__launch_bounds__(GJ_THREADS, PLAIN_BLOCKS(nsteps, hashed))
+	fused_plain(const __grid_constant__ Plain plain, const __grid_constant__ Input input,
+				GjAggState *partial)
+{
+	PlainSum sum[PLAIN_EXPRS] = {};
+	uint32_t counts[nsteps + 1] = {};
+	bool over = false;
+
+	take_tiles<V, nsteps, hashed>(
+		plain, input, counts,
+		[&](const PlainChunk &c, uint32_t, const TileRows<V> &rows,
+			const uint32_t(&found)[nsteps + 1][PLAIN_ROWS], uint32_t alive)
+		{
+			if (alive != 0)
+				add_tuples<V, nsteps>(plain, c.columns, rows, found, alive, sum, &over);
+		});
 	finish_sums<V, nsteps>(plain, input, over, counts, sum, partial);
 }
 
@@ -775,25 +688,17 @@ __launch_bounds__(GJ_THREADS, PLAIN_BLOCKS(nsteps, hashed))
 					   const __grid_constant__ TupleList to)
 {
 	uint32_t counts[nsteps + 1] = {};
-	Filters filters = {};
-	uint32_t p = 0;
 
-	for (uint32_t chunk = blockIdx.x; chunk < input.nchunks; chunk += gridDim.x)
-	{
-		const PlainChunk c = find_chunk(plain, input, chunk, &p);
-
-		filters.start_chunk<nsteps>();
-		for (uint32_t tile = c.first; tile < c.end; tile += Shape<V>::TILE)
+	take_tiles<V, nsteps, hashed>(
+		plain, input, counts,
+		[&](const PlainChunk &c, uint32_t p, const TileRows<V> &rows,
+			const uint32_t(&found)[nsteps + 1][PLAIN_ROWS], uint32_t alive)
 		{
-			const TileRows<V> rows(tile, c.end);
-			uint32_t found[nsteps + 1][PLAIN_ROWS];
-			const uint32_t alive =
-				take_plain<V, nsteps, hashed>(plain, c.columns, rows, filters, found, counts);
 			uint32_t at[PLAIN_ROWS];
 
 			__syncwarp();
 			if (!take_places<PLAIN_ROWS>(alive, c.first_row, &to.n[p], at))
-				continue;
+				return;
 #pragma unroll
 			for (uint32_t i = 0; i < PLAIN_ROWS; i++)
 			{
@@ -804,8 +709,7 @@ __launch_bounds__(GJ_THREADS, PLAIN_BLOCKS(nsteps, hashed))
 				for (int s = 0; s < nsteps; s++)
 					to.rowid[s + 1][at[i]] = found[s][i];
 			}
-		}
-	}
+		});
 	add_counts<nsteps>(input, counts);
 }
 
