@@ -69,6 +69,37 @@ CREATE FUNCTION change_d(int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN UPDATE d 
 SELECT count(*), sum(x.c) AS sum, sum(change_d(x.k)) AS changed FROM (SELECT d.k, d.c FROM f JOIN d USING (k) WHERE f.id <= 50 OFFSET 0) x;
 SELECT gj_resident(:sums);
 
+-- one page changed: it is read by each query, and when that has been as much as its fragment, this is, once; not while it is not all-visible
+CREATE TABLE e (k int, c int) WITH (autovacuum_enabled = off, fillfactor = 10);
+INSERT INTO e SELECT i, i * 3 FROM generate_series(0, 1999) i;
+VACUUM e;
+CREATE FUNCTION pages_read(query text) RETURNS text LANGUAGE sql AS $$
+	SELECT CASE (s->>'Pages Read')::int WHEN 0 THEN 'none' WHEN pg_relation_size('e') / 8192 THEN 'all' ELSE s->>'Pages Read' END
+	FROM jsonb_path_query(gj_explain(query, 'ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF'), '$.**."Sources"[*]') s WHERE s->>'Relation' = 'e'
+$$;
+-- of several runs, each time it is something else
+CREATE FUNCTION pages_read(query text, times int) RETURNS text[] LANGUAGE plpgsql AS $$
+DECLARE
+	pages text[];
+	read text;
+BEGIN
+	FOR i IN 1..times LOOP
+		read := pages_read(query);
+		IF read IS DISTINCT FROM pages[cardinality(pages)] THEN
+			pages := pages || read;
+		END IF;
+	END LOOP;
+	RETURN pages;
+END $$;
+\set joined '$$SELECT count(*), sum(f.v + e.c) FROM f JOIN e USING (k)$$'
+SELECT pages_read(:joined, 4);
+UPDATE e SET c = c + 1 WHERE k = 7;
+SELECT pages_read(:joined, 10);
+VACUUM e;
+SELECT pages_read(:joined, 60);
+SELECT gj_resident(:joined);
+DROP TABLE e;
+
 -- most of it changed: loaded as a whole, and kept again
 UPDATE f SET v = v + 1 WHERE id < 20000;
 VACUUM f;
@@ -239,4 +270,4 @@ RESET gpujoin.fail_at;
 SELECT gj_resident(:sums) LIKE '%f %' AS ran, gj_resident(:sums);
 
 DROP TABLE f, d, wide, part, u, p, small;
-DROP FUNCTION change_d;
+DROP FUNCTION change_d, pages_read(text), pages_read(text, int);

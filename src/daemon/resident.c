@@ -267,7 +267,8 @@ describe(GjFound *found, uint64_t map_lsn)
 	found->known = (GjKnownFragment) {
 		.id = f->id,.map_lsn = f->map_lsn,.number = f->number,.npages = f->npages,
 		.flags = (f->nvalid < f->npages ? GJ_KNOWN_BITS : 0) |
-			(f->map_lsn != map_lsn ? GJ_KNOWN_LSNS : 0)
+			(f->map_lsn != map_lsn ? GJ_KNOWN_LSNS : 0),
+		.nlost = f->nlost
 	};
 }
 
@@ -344,6 +345,7 @@ note_use(GjResident *store, GjFragment *fragment, const GjUse *use)
 		use_unlink(store, fragment);
 		use_link(store, fragment);
 	}
+	fragment->nlost += use->nlost < fragment->npages - fragment->nlost ? use->nlost : fragment->npages - fragment->nlost;
 	/* a backend that looked later knows better */
 	if (use->map_lsn <= fragment->map_lsn)
 		return;

@@ -528,7 +528,7 @@ read_use(const uint8_t **at, const uint8_t *end, GjUseHead *head, GjUse *use)
 		return GJ_BAD_PROGRAM;
 	memcpy(head, *at, sizeof(*head));
 	*at += sizeof(*head);
-	*use = (GjUse) {head->id, head->map_lsn, NULL};
+	*use = (GjUse) {head->id, head->map_lsn, NULL, head->nlost};
 	if (head->source >= GJ_MAX_SOURCES)
 		return GJ_BAD_PROGRAM;
 	if (!(head->flags & GJ_KNOWN_BITS))

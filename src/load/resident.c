@@ -36,6 +36,8 @@
 
 /* With one part in so many of its pages missing, a fragment is loaded anew and kept. */
 #define RELOAD_PART			8
+/* With fewer so are one part in so many of the fragments in a run, and one more. */
+#define RENEW_PART			8
 /* So few missing pages are looked at, whether they are empty. */
 #define LOOK_AT_PAGES		(GJ_FRAGMENT_BLOCKS / RELOAD_PART)
 /* It is kept if one page in so many is all-visible. */
@@ -60,6 +62,7 @@ typedef struct ResidentAsk
 	BlockNumber nblocks;
 	uint32		nfragments;
 	uint32		next;			/* the fragment to ask about next */
+	uint32		nrenewed;		/* fragments that are loaded anew though few pages are missing */
 	uint32		nmaps;
 	uint64	   *lsns;			/* of the map's pages */
 	GjAskPages *partial;		/* NULL, or room for GJ_ASK_PARTIAL */
@@ -608,10 +611,26 @@ find_unchanged(ResidentAsk *ask, uint32 fragment, XLogRecPtr map_lsn, const uint
 	return true;
 }
 
-/* Decides about one fragment: its state and its resident pages; returns how many. */
+/*
+ * A fragment with few missing pages, which now are all-visible: is it time to load it anew?  That is when
+ * earlier runs have lost as much as it costs, so it is never more than twice what would have been best (ski
+ * rental: Karlin, Manasse, Rudolph, Sleator, "Competitive snoopy caching", Algorithmica 3, 1988).
+ * Where rows change between runs it would not be the last time.
+ */
+static bool
+is_to_be_renewed(ResidentAsk *ask, const GjKnownFragment *known, XLogRecPtr map_lsn, uint32 nmissing)
+{
+	if (nmissing == 0 || known->map_lsn != map_lsn || known->nlost < known->npages ||
+		ask->nrenewed > ask->nfragments / RENEW_PART)
+		return false;
+	ask->nrenewed++;
+	return true;
+}
+
+/* Decides about one fragment: its state and its resident pages; returns how many.  *nlost: what its use loses. */
 static uint32
 compare_pages(ResidentAsk *ask, uint32 fragment, XLogRecPtr map_lsn, const uint8 *bits,
-			  uint32 npages, GjFragmentMap *map)
+			  uint32 npages, GjFragmentMap *map, uint32 *nlost)
 {
 	uint64		visible[GJ_FRAGMENT_WORDS];
 	uint32		nvisible;
@@ -626,13 +645,15 @@ compare_pages(ResidentAsk *ask, uint32 fragment, XLogRecPtr map_lsn, const uint8
 	known = find_unchanged(ask, fragment, map_lsn, visible, map->resident);
 	if (known)
 		nresident = gj_pages_count(map->resident);
-	if (keep && (!known || nvisible - nresident > npages / RELOAD_PART))
+	if (keep && (!known || nvisible - nresident > npages / RELOAD_PART ||
+				 is_to_be_renewed(ask, &ask->known[fragment]->known, map_lsn, nvisible - nresident)))
 	{
 		map->state = GJ_FRAGMENT_KEEP;
 		nresident = 0;
 	}
 	else
 		map->state = GJ_FRAGMENT_USE;
+	*nlost = gj_lost_pages(npages, nvisible - nresident);
 	if (nresident == 0)
 		memset(map->resident, 0, sizeof(map->resident));
 	return nresident;
@@ -640,14 +661,15 @@ compare_pages(ResidentAsk *ask, uint32 fragment, XLogRecPtr map_lsn, const uint8
 
 /* Adds pages of a fragment to what is to be used; NULL: all. */
 static void
-use_fragment(ResidentAsk *ask, uint32 fragment, XLogRecPtr map_lsn, const uint64 *pages)
+use_fragment(ResidentAsk *ask, uint32 fragment, XLogRecPtr map_lsn, const uint64 *pages, uint32 nlost)
 {
 	const Known *known = ask->known[fragment];
 	GjFoundFragment *found = &ask->use->found[ask->use->n++];
 
 	found->head = (GjUseHead) {
 		.id = known->known.id,.map_lsn = map_lsn,.source = ask->source,
-		.npages = known->known.npages,.flags = pages ? GJ_KNOWN_BITS : 0
+		.npages = known->known.npages,.flags = pages ? GJ_KNOWN_BITS : 0,
+		.nlost = nlost
 	};
 	found->pages = pages;
 }
@@ -662,6 +684,7 @@ compare_fragment(ResidentAsk *ask, uint32 fragment, XLogRecPtr map_lsn, const Gj
 	const Known *known = ask->known[fragment];
 	uint64	   *pages;
 	uint32		nresident;
+	uint32		nlost;
 
 	/* the usual case: nothing has changed */
 	if (known != NULL && known->valid == NULL && known->known.npages == npages &&
@@ -670,10 +693,10 @@ compare_fragment(ResidentAsk *ask, uint32 fragment, XLogRecPtr map_lsn, const Gj
 	{
 		map->state = GJ_FRAGMENT_USE;
 		gj_pages_first(map->resident, npages);
-		use_fragment(ask, fragment, map_lsn, NULL);
+		use_fragment(ask, fragment, map_lsn, NULL, 0);
 		return npages;
 	}
-	nresident = compare_pages(ask, fragment, map_lsn, bits->bytes[in_map], npages, map);
+	nresident = compare_pages(ask, fragment, map_lsn, bits->bytes[in_map], npages, map, &nlost);
 	pages = map->resident;
 	if (map->state == GJ_FRAGMENT_USE && nresident < npages &&
 		others_are_empty(ask, fragment, npages, map->resident))
@@ -683,7 +706,7 @@ compare_fragment(ResidentAsk *ask, uint32 fragment, XLogRecPtr map_lsn, const Gj
 		gj_pages_first(map->resident, npages);
 	}
 	if (nresident > 0)
-		use_fragment(ask, fragment, map_lsn, pages);
+		use_fragment(ask, fragment, map_lsn, pages, nlost);
 	return gj_pages_count(map->resident);
 }
 

@@ -115,8 +115,18 @@ typedef struct GjKnownFragment
 	uint32_t	number;
 	uint32_t	npages;
 	uint32_t	flags;
-	uint32_t	unused;
+	uint32_t	nlost;			/* of all uses */
 } GjKnownFragment;				/* the bits: pages that were all-visible */
+
+/*
+ * What a use loses since n of a fragment's pages are missing that are all-visible, in pages that are read:
+ * these, and what is built of the table, which cannot be kept, as if a 64th of the fragment were read.
+ */
+static inline uint32_t
+gj_lost_pages(uint32_t npages, uint32_t n)
+{
+	return n > 0 ? n + (npages + 63) / 64 : 0;
+}
 
 /* Take the rows of these pages of a fragment as rows of the source. */
 typedef struct GjUseHead
@@ -126,7 +136,7 @@ typedef struct GjUseHead
 	uint32_t	source;
 	uint32_t	npages;			/* of the fragment */
 	uint32_t	flags;			/* GJ_KNOWN_BITS, GJ_USE_LAST */
-	uint32_t	unused;
+	uint32_t	nlost;			/* see gj_lost_pages */
 } GjUseHead;
 
 /* The source ends with this one, as if SOURCE_END followed; the next one can be of another source. */
@@ -138,6 +148,7 @@ typedef struct GjUse
 	uint64_t	id;
 	uint64_t	map_lsn;
 	const uint64_t *pages;		/* one bit each; NULL: all */
+	uint32_t	nlost;
 } GjUse;
 
 #define GJ_CHUNK_MAX_PAGES	2048u

@@ -1,0 +1,38 @@
+#!/bin/bash
+# What few changed rows cost a query whose tables are resident: J1, then a hundred rows of each table are updated and
+# the tables vacuumed, and J1 runs until nothing is read any more, and beyond (GJ_RUNS=120 times).
+cd "$(dirname "$0")" && . ./lib.sh
+make_j1
+runs=${GJ_RUNS:-120}
+set_workers
+uses_gpujoin "$gpu" "$j1_query"
+
+# lines "ms pages" of as many runs
+run() {
+	local i
+	{ echo "$gpu;"; for i in $(seq "$1"); do echo "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $j1_query;"; done; } | sql |
+		awk '/Fallback:/ { print "fell back" > "/dev/stderr"; exit 1 }
+			/Pages: read=/ { sub(/.*Pages: read=/, ""); pages += $1 }
+			/Execution Time:/ { print $(NF - 1), pages + 0; pages = 0 }'
+}
+# summary NAME: a line of such lines
+summary() { sort -n | awk -v name="$1" '{ ms[NR] = $1; if ($2 > most) most = $2; if (NR == 1 || $2 < least) least = $2 }
+	END { if (NR) printf "| %s | %d | %.1f | %.1f–%.1f | %s |\n", name, NR, ms[int((NR + 1) / 2)], ms[1], ms[NR], least == most ? most : least "–" most }'; }
+
+echo "## Few changed rows: J1, a hundred rows of each table updated and vacuumed"
+echo
+machine
+echo
+echo "| | runs | median ms | min–max | pages read |"
+echo "| --- | ---: | ---: | ---: | ---: |"
+run 3 >/dev/null
+run 20 | summary "nothing has changed"
+for table in j1_fact j1_dim; do
+	sql -c "UPDATE $table SET v = v WHERE ctid = ANY (ARRAY(SELECT format('(%s,1)', p)::tid FROM generate_series(0, pg_relation_size('$table') / 8192 - 1, greatest(1, pg_relation_size('$table') / 8192 / 100)) p))" -c "VACUUM $table"
+done
+changed=$(run "$runs")
+head -1 <<<"$changed" | summary "the first run afterwards"
+usual=$(sed -n 2p <<<"$changed" | cut -d' ' -f2)
+sed 1d <<<"$changed" | awk -v usual="$usual" '$2 <= usual && $2 > 0' | summary "those that read what had changed"
+sed 1d <<<"$changed" | awk -v usual="$usual" '$2 > usual' | summary "those that load fragments anew"
+sed 1d <<<"$changed" | awk '$2 == 0' | summary "those after that"
