@@ -17,7 +17,7 @@ run() {
 }
 # summary NAME: a line of such lines
 summary() { sort -n | awk -v name="$1" '{ ms[NR] = $1; if ($2 > most) most = $2; if (NR == 1 || $2 < least) least = $2 }
-	END { if (NR) printf "| %s | %d | %.1f | %.1f–%.1f | %s |\n", name, NR, ms[int((NR + 1) / 2)], ms[1], ms[NR], least == most ? most : least "–" most }'; }
+	END { if (NR) printf "| %s | %d | %.1f | %.1f–%.1f | %s |\n", name, NR, ms[int((NR + 1) / 2)], ms[1], ms[NR], least == most ? most + 0 : least + 0 "–" most }'; }
 
 echo "## Few changed rows: J1, a hundred rows of each table updated and vacuumed"
 echo
