@@ -37,43 +37,21 @@ look_ahead(HeapSource *source)
 	source->prefetched = Max(source->prefetched, end);
 }
 
-/*
- * Pins the block if it is in the buffer behind the last one, where it often is: tables that
- * were read or written in order lie in order in the buffer pool.  That saves the lookup
- * in the buffer table, which misses the cache.
- */
-static bool
-read_next_buffer(HeapSource *source, BlockNumber blkno)
-{
-	Buffer		buffer = source->last_buffer + 1;
-
-	if (!source->guess || buffer > NBuffers)
-		return false;
-	source->guess = gj_read_recent_buffer(source->rel, blkno, buffer);
-	if (!source->guess)
-		return false;
-	pgstat_count_buffer_read(source->rel);
-	pgstat_count_buffer_hit(source->rel);
-	source->last_buffer = buffer;
-	return true;
-}
-
 /* Reads a block and notices whether it had to come from outside. */
 static Buffer
 read_block(HeapSource *source, BlockNumber blkno)
 {
 	int64		nread = pgBufferUsage.shared_blks_read + pgBufferUsage.local_blks_read;
-	Buffer		buffer;
+	Buffer		buffer = gj_next_buffer(&source->next_buffer, source->rel, blkno);
 
-	if (read_next_buffer(source, blkno))
-		return source->last_buffer;
+	if (BufferIsValid(buffer))
+		return buffer;
 	look_ahead(source);
 	buffer = ReadBufferExtended(source->rel, MAIN_FORKNUM, blkno, RBM_NORMAL,
 								source->strategy);
 	if (pgBufferUsage.shared_blks_read + pgBufferUsage.local_blks_read != nread)
 		source->prefetch_blocks = PREFETCH_BLOCKS;
-	source->guess = source->last_buffer > 0 && buffer == source->last_buffer + 1;
-	source->last_buffer = buffer;
+	gj_note_buffer(&source->next_buffer, buffer);
 	return buffer;
 }
 

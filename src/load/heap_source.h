@@ -11,6 +11,7 @@
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 
+#include "load/next_buffer.h"
 #include "load/source.h"
 
 /* An attribute that the walk passes. */
@@ -55,8 +56,7 @@ typedef struct HeapSource
 	BlockNumber next;			/* blocks next .. end-1 are taken out of the share */
 	BlockNumber end;
 	Buffer		ahead;			/* block next, pinned before its turn, or invalid */
-	Buffer		last_buffer;	/* of the block read last, or invalid */
-	bool		guess;			/* the next one may be in the buffer behind it */
+	GjNextBuffer next_buffer;
 	BlockNumber prefetched;		/* blocks below this were asked for */
 	int			prefetch_blocks;	/* keep looking ahead for so many blocks */
 	bool		can_prefetch;

@@ -31,6 +31,7 @@
 
 #include "compat.h"
 #include "guc.h"
+#include "load/next_buffer.h"
 #include "load/resident.h"
 #include "load/visibility.h"
 
@@ -38,6 +39,8 @@
 #define RELOAD_PART			8
 /* With fewer so are one part in so many of the fragments in a run, and one more. */
 #define RENEW_PART			8
+/* Headers of pages are asked for so many pages before they are read. */
+#define PREFETCH_HEADERS	8
 /* So few missing pages are looked at, whether they are empty. */
 #define LOOK_AT_PAGES		(GJ_FRAGMENT_BLOCKS / RELOAD_PART)
 /* It is kept if one page in so many is all-visible. */
@@ -563,11 +566,22 @@ read_answers(GjResidentAsks *asks, GjClient *client, bool *used, GjFailure *fail
 
 /* ---- comparing */
 
+/* The header of a page that is read some blocks later, if blocks lie in order in the buffer pool. */
+static inline void
+prefetch_header(const GjNextBuffer *next)
+{
+	Buffer		buffer = next->last + PREFETCH_HEADERS;
+
+	if (next->likely && buffer <= NBuffers)
+		__builtin_prefetch(BufferGetPage(buffer));
+}
+
 /* Clears the bits of pages whose LSN is not the one that was noted. */
 static void
 check_page_lsns(ResidentAsk *ask, uint32 fragment, const Known *known, uint64 *pages)
 {
 	BlockNumber first = gj_fragment_first(fragment);
+	GjNextBuffer next = {0};
 
 	for (uint32 page = 0; page < known->known.npages; page++)
 	{
@@ -577,7 +591,13 @@ check_page_lsns(ResidentAsk *ask, uint32 fragment, const Known *known, uint64 *p
 		if (!gj_page_is_set(pages, page))
 			continue;
 		CHECK_FOR_INTERRUPTS();
-		buffer = ReadBuffer(ask->rel, first + page);
+		buffer = gj_next_buffer(&next, ask->rel, first + page);
+		if (!BufferIsValid(buffer))
+		{
+			buffer = ReadBuffer(ask->rel, first + page);
+			gj_note_buffer(&next, buffer);
+		}
+		prefetch_header(&next);
 		LockBuffer(buffer, BUFFER_LOCK_SHARE);
 		lsn = BufferGetLSNAtomic(buffer);
 		UnlockReleaseBuffer(buffer);
@@ -615,7 +635,7 @@ find_unchanged(ResidentAsk *ask, uint32 fragment, XLogRecPtr map_lsn, const uint
  * A fragment with few missing pages, which now are all-visible: is it time to load it anew?  That is when
  * earlier runs have lost as much as it costs, so it is never more than twice what would have been best (ski
  * rental: Karlin, Manasse, Rudolph, Sleator, "Competitive snoopy caching", Algorithmica 3, 1988).
- * Where rows change between runs it would not be the last time.
+ * Not while a vacuum sets bits of the map: it has more to come.
  */
 static bool
 is_to_be_renewed(ResidentAsk *ask, const GjKnownFragment *known, XLogRecPtr map_lsn, uint32 nmissing)

@@ -120,12 +120,12 @@ typedef struct GjKnownFragment
 
 /*
  * What a use loses since n of a fragment's pages are missing that are all-visible, in pages that are read:
- * these, and what is built of the table, which cannot be kept, as if a 64th of the fragment were read.
+ * these, and what is built of the table, which cannot be kept, as if a 16th of the fragment were read.
  */
 static inline uint32_t
 gj_lost_pages(uint32_t npages, uint32_t n)
 {
-	return n > 0 ? n + (npages + 63) / 64 : 0;
+	return n > 0 ? n + (npages + 15) / 16 : 0;
 }
 
 /* Take the rows of these pages of a fragment as rows of the source. */
