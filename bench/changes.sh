@@ -28,7 +28,7 @@ echo "| --- | ---: | ---: | ---: | ---: |"
 run 3 >/dev/null
 run 20 | summary "nothing has changed"
 for table in j1_fact j1_dim; do
-	sql -c "UPDATE $table SET v = v WHERE ctid = ANY (ARRAY(SELECT format('(%s,1)', p)::tid FROM generate_series(0, pg_relation_size('$table') / 8192 - 1, greatest(1, pg_relation_size('$table') / 8192 / 100)) p))" -c "VACUUM $table"
+	sql -c "UPDATE $table SET v = v WHERE ctid = ANY (ARRAY(SELECT format('(%s,%s)', p, 1 + floor(random() * 100))::tid FROM generate_series(0, pg_relation_size('$table') / 8192 - 1, greatest(1, pg_relation_size('$table') / 8192 / 100)) p))" -c "VACUUM $table"
 done
 changed=$(run "$runs")
 head -1 <<<"$changed" | summary "the first run afterwards"
