@@ -312,12 +312,15 @@ void
 gj_resident_describe(GjResident *store, GjFound *found, uint64_t map_lsn, uint64_t *valid,
 					 uint64_t *lsns)
 {
-	const GjFragment *f = found->fragment;
+	GjFragment *f = found->fragment;
 	uint64_t	id = found->known.id;
 
 	pthread_mutex_lock(&store->memory->lock);
 	describe(found, map_lsn);
 	found->known.id = id;
+	/* one backend may load it anew; should that fail, or there be no room for it, not each that comes */
+	if (f->nlost == f->npages)
+		f->nlost = f->npages / 2;
 	if (found->known.flags & GJ_KNOWN_BITS)
 		memcpy(valid, f->pages->valid, sizeof(f->pages->valid));
 	if (found->known.flags & GJ_KNOWN_LSNS)

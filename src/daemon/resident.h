@@ -62,7 +62,7 @@ typedef struct GjFragment
 	uint64_t	map_lsn;		/* the oldest of all chunks */
 	uint64_t	nbytes;			/* device memory */
 	uint32_t	nvalid;			/* pages in `valid` */
-	uint32_t	nlost;			/* see GjKnownFragment; it ends with npages */
+	uint32_t	nlost;			/* see GjKnownFragment; halved when somebody is told of all of it */
 	uint32_t	pins;
 
 	struct GjFragment *older;	/* by last use; only while published */

@@ -37,7 +37,7 @@
 
 /* With one part in so many of its pages missing, a fragment is loaded anew and kept. */
 #define RELOAD_PART			8
-/* With fewer so are one part in so many of the fragments in a run, and one more. */
+/* With fewer so are one part in so many of a query's fragments in a run, and one more. */
 #define RENEW_PART			8
 /* Headers of pages are asked for so many pages before they are read. */
 #define PREFETCH_HEADERS	8
@@ -65,12 +65,13 @@ typedef struct ResidentAsk
 	BlockNumber nblocks;
 	uint32		nfragments;
 	uint32		next;			/* the fragment to ask about next */
-	uint32		nrenewed;		/* fragments that are loaded anew though few pages are missing */
+	uint32	   *renewals;		/* how many more fragments may be loaded anew though few pages are missing */
 	uint32		nmaps;
 	uint64	   *lsns;			/* of the map's pages */
 	GjAskPages *partial;		/* NULL, or room for GJ_ASK_PARTIAL */
 	uint32		npartial;
 	bool		whole;			/* with these all pages were all-visible, or empty as `partial` says */
+	bool		visible;		/* all pages were all-visible, or empty as far as was looked */
 	Known	  **known;			/* by fragment, or NULL */
 	Buffer		vmbuffer;
 } ResidentAsk;
@@ -83,6 +84,7 @@ struct GjResidentAsks
 	int			first;			/* those before have been told of */
 	int			nasked;			/* questions sent whose answers have not come */
 	bool		whole;			/* they were GJ_ASK_WHOLE */
+	uint32		renewals;		/* see ResidentAsk */
 };
 
 /*
@@ -277,6 +279,7 @@ look_at_map(ResidentAsk *ask, uint32 map)
 	}
 	ask->whole = ask->whole && !XLogRecPtrIsInvalid(ask->lsns[map]) &&
 		(all || note_partial(ask, map, &bits));
+	ask->visible &= all || ask->whole;
 }
 
 /* Reads the map, before anything is asked.  whole: it matters whether no page may have changed. */
@@ -285,6 +288,7 @@ start_ask(ResidentAsk *ask, bool whole)
 {
 	ask->lsns = palloc(sizeof(uint64) * ask->nmaps);
 	ask->whole = whole;
+	ask->visible = true;
 	for (uint32 i = 0; i < ask->nmaps; i++)
 		look_at_map(ask, i);
 	if (!ask->whole)
@@ -633,7 +637,7 @@ find_unchanged(ResidentAsk *ask, uint32 fragment, XLogRecPtr map_lsn, const uint
 
 /*
  * A fragment with few missing pages, which now are all-visible: is it time to load it anew?  That is when
- * earlier runs have lost as much as it costs, so it is never more than twice what would have been best (ski
+ * earlier runs have lost as much as it costs, so it is no more than twice what would have been best (ski
  * rental: Karlin, Manasse, Rudolph, Sleator, "Competitive snoopy caching", Algorithmica 3, 1988).
  * Not while a vacuum sets bits of the map: it has more to come.
  */
@@ -641,9 +645,9 @@ static bool
 is_to_be_renewed(ResidentAsk *ask, const GjKnownFragment *known, XLogRecPtr map_lsn, uint32 nmissing)
 {
 	if (nmissing == 0 || known->map_lsn != map_lsn || known->nlost < known->npages ||
-		ask->nrenewed > ask->nfragments / RENEW_PART)
+		*ask->renewals == 0)
 		return false;
-	ask->nrenewed++;
+	--*ask->renewals;
 	return true;
 }
 
@@ -673,7 +677,8 @@ compare_pages(ResidentAsk *ask, uint32 fragment, XLogRecPtr map_lsn, const uint8
 	}
 	else
 		map->state = GJ_FRAGMENT_USE;
-	*nlost = gj_lost_pages(npages, nvisible - nresident);
+	/* what is built of a table can be kept if all of its pages are resident */
+	*nlost = gj_lost_pages(npages, nvisible - nresident, ask->source > 0 && ask->visible);
 	if (nresident == 0)
 		memset(map->resident, 0, sizeof(map->resident));
 	return nresident;
@@ -724,6 +729,7 @@ compare_fragment(ResidentAsk *ask, uint32 fragment, XLogRecPtr map_lsn, const Gj
 		pages = palloc(sizeof(map->resident));
 		memcpy(pages, map->resident, sizeof(map->resident));
 		gj_pages_first(map->resident, npages);
+		nlost = 0;
 	}
 	if (nresident > 0)
 		use_fragment(ask, fragment, map_lsn, pages, nlost);
@@ -781,8 +787,12 @@ gj_resident_finish(GjResidentAsks *asks, GjClient *client, bool *used, GjFailure
 		if (!*used && gj_resident_questions(asks, false, &questions))
 			(void) gj_client_send_ask(client, &questions);
 	}
+	asks->renewals = 1;
+	for (int i = 0; i < asks->n; i++)
+		asks->renewals += asks->asks[i].nfragments / RENEW_PART;
 	for (int i = 0; i < asks->n; i++)
 	{
+		asks->asks[i].renewals = &asks->renewals;
 		asks->asks[i].table->map = *used ? whole_map(&asks->asks[i]) : compare_all(&asks->asks[i]);
 		release_map(&asks->asks[i]);
 	}

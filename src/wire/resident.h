@@ -115,17 +115,17 @@ typedef struct GjKnownFragment
 	uint32_t	number;
 	uint32_t	npages;
 	uint32_t	flags;
-	uint32_t	nlost;			/* of all uses */
+	uint32_t	nlost;			/* of its uses, so far; npages: as much as loading it costs */
 } GjKnownFragment;				/* the bits: pages that were all-visible */
 
 /*
  * What a use loses since n of a fragment's pages are missing that are all-visible, in pages that are read:
- * these, and what is built of the table, which cannot be kept, as if a 16th of the fragment were read.
+ * these, and if something could be kept that is built of it, that, as if a 16th of the fragment were read.
  */
 static inline uint32_t
-gj_lost_pages(uint32_t npages, uint32_t n)
+gj_lost_pages(uint32_t npages, uint32_t n, bool built)
 {
-	return n > 0 ? n + (npages + 15) / 16 : 0;
+	return n > 0 && built ? n + (npages + 15) / 16 : n;
 }
 
 /* Take the rows of these pages of a fragment as rows of the source. */
