@@ -677,8 +677,7 @@ compare_pages(ResidentAsk *ask, uint32 fragment, XLogRecPtr map_lsn, const uint8
 	}
 	else
 		map->state = GJ_FRAGMENT_USE;
-	/* what is built of a table can be kept if all of its pages are resident */
-	*nlost = gj_lost_pages(npages, nvisible - nresident, ask->source > 0 && ask->visible);
+	*nlost = gj_lost_pages(npages, nvisible - nresident, ask->visible);
 	if (nresident == 0)
 		memset(map->resident, 0, sizeof(map->resident));
 	return nresident;

@@ -120,12 +120,13 @@ typedef struct GjKnownFragment
 
 /*
  * What a use loses since n of a fragment's pages are missing that are all-visible, in pages that are read:
- * these, and if something could be kept that is built of it, that, as if a 16th of the fragment were read.
+ * these; and if the table could be whole, that it is not, as if a 16th of the fragment were read (measured:
+ * what is built of it is not kept, gpujoind has to be asked and told of each fragment, parts are read one by one).
  */
 static inline uint32_t
-gj_lost_pages(uint32_t npages, uint32_t n, bool built)
+gj_lost_pages(uint32_t npages, uint32_t n, bool could_be_whole)
 {
-	return n > 0 && built ? n + (npages + 15) / 16 : n;
+	return n > 0 && could_be_whole ? n + (npages + 15) / 16 : n;
 }
 
 /* Take the rows of these pages of a fragment as rows of the source. */
