@@ -1,10 +1,11 @@
 #!/bin/bash
 # What few changed rows cost a query whose tables are resident: J1, then a hundred rows of each table are updated and
 # the tables vacuumed, and J1 runs until what is built of the inner one can be kept again, and beyond (GJ_RUNS=60 times).
+# GJ_LOADER_WORKERS=0 by one process, which compares pages and does not load them anew.
 cd "$(dirname "$0")" && . ./lib.sh
 make_j1
 runs=${GJ_RUNS:-60}
-set_workers
+set_workers "${GJ_LOADER_WORKERS:-}"
 uses_gpujoin "$gpu" "$j1_query"
 
 # lines "ms pages" of as many runs
@@ -34,7 +35,7 @@ changed=$(run "$runs")
 head -1 <<<"$changed" | summary "the first run afterwards"
 usual=$(sed -n 2p <<<"$changed" | cut -d' ' -f2)
 # numbers of the first and the last run that read more than that
-read -r first last < <(awk -v usual="${usual:-0}" 'NR > 1 && $2 > usual { last = NR; if (!first) first = NR } END { print first ? first : NR + 1, last ? last : NR }' <<<"$changed")
+read -r first last < <(awk -v usual="${usual:-0}" 'NR > 1 && $2 > usual { last = NR; if (!first) first = NR } END { if (!first) { first = usual > 0 ? NR + 1 : 2; last = first - 1 } print first, last }' <<<"$changed")
 awk -v n="$first" 'NR > 1 && NR < n' <<<"$changed" | summary "those that read what had changed"
 awk -v a="$first" -v b="$last" 'NR >= a && NR <= b' <<<"$changed" | summary "those that load fragments anew"
 awk -v n="$last" 'NR > n' <<<"$changed" | summary "those after that"

@@ -140,6 +140,8 @@ sub start
 	open(my $in, '|-', 'psql', '-XAtq') or die "psql: $!";
 	$in->autoflush(1);
 	print $in "SET search_path = resident_stress, public;\nSET lock_timeout = '1s';\nSET client_min_messages = warning;\n";
+	# these load what a vacuum has gone over, others compare it
+	print $in "SET gpujoin.loader_workers = 4;\nSET min_parallel_table_scan_size = 0;\n" if $seed % 2;
 	# the pipe holds some statements more than psql has done: a marker keeps them few
 	my $n = 0;
 	while (time() < $until)

@@ -5,7 +5,9 @@
 #include "postgres.h"
 
 #include "access/heapam.h"
+#include "access/parallel.h"
 #include "access/table.h"
+#include "access/xact.h"
 #include "catalog/pg_type.h"
 #include "commands/dbcommands.h"
 #include "fmgr.h"
@@ -22,6 +24,7 @@
 #include "client/cache_info.h"
 #include "client/device_info.h"
 #include "compat.h"
+#include "exec/parallel_load.h"
 #include "exec/run.h"
 #include "guc.h"
 #include "plan/program_builder.h"
@@ -238,17 +241,30 @@ load_table(Relation rel, const AttrNumber *attnos, int n, int ntexts)
 	GjTable		table = {.relid = RelationGetRelid(rel),.attnos = attnos};
 	GjSourceReader *reader = gj_heap_source(&table, 1, GetActiveSnapshot(), program, 0, &failure);
 	GjRunResult result = GJ_RUN_FAILED;
+	bool		is_parallel = IsInParallelMode();
+	int			nworkers;
 	const uint8 *batch;
 	uint32		slot;
 
+	/* as to build an index: all that is done until the end is to read */
+	if (!is_parallel)
+		EnterParallelMode();
 	if (reader != NULL)
 	{
 		gj_run_set_reader(run, 0, reader);
-		if (gj_run_submit(run, &failure))
+		nworkers = is_parallel ? 0 : gj_loader_workers_for(gj_heap_source_left(reader));
+		if (gj_run_submit(run, nworkers, &failure))
+		{
+			nworkers = Min(nworkers, gj_loader_workers_for(gj_heap_source_left(reader)));
+			if (nworkers > 0)
+				gj_run_launch(run, nworkers, GetActiveSnapshot());
 			while ((result = gj_run_next(run, &batch, &slot, &failure)) == GJ_RUN_BATCH)
 				gj_run_free_batch(run, slot);
+		}
 	}
 	gj_run_end(run);
+	if (!is_parallel)
+		ExitParallelMode();
 	if (result == GJ_RUN_FAILED)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),

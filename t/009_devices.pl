@@ -233,7 +233,7 @@ foreach my $loaded_by (3, 2)
 }
 $early->end;
 # the side that devices have built is found where it is of the same pages, however they are told of: hits of each run
-my $inner = "$session $resident{inner}";
+my $inner = "$session SET gpujoin.loader_workers = 0; $resident{inner}";
 sub hits { my $sum = q{SELECT coalesce(sum(hash_table_hits), 0) FROM gpujoin_cache WHERE relation = 'other'::regclass}; my $before = $node->safe_psql('postgres', $sum); $node->safe_psql('postgres', $inner); return $node->safe_psql('postgres', $sum) - $before; }
 sub right_inner { is($node->safe_psql('postgres', $inner), $node->safe_psql('postgres', "SET gpujoin.enabled = off; $resident{inner}"), "$_[0]: right rows"); }
 $node->safe_psql('postgres', 'TRUNCATE other; INSERT INTO other SELECT i, i % 900 FROM generate_series(1, 220000) i; VACUUM FULL other; VACUUM (ANALYZE) other');
@@ -246,7 +246,7 @@ is_deeply([hits(), hits()], [1, 3], 'a side of fragments whose pages were compar
 right_inner('of pages that were compared');
 # a page has changed: it is read until that was as much as its fragment, which then is, once; sides are kept again
 $node->safe_psql('postgres', 'UPDATE other SET k = k + 1 WHERE id = 5; VACUUM other');
-my @read = $node->safe_psql('postgres', "$session " . "EXPLAIN (ANALYZE, COSTS OFF) $resident{inner};" x 40) =~ /other b\n.*Pages: read=(\d+)/g;
+my @read = $node->safe_psql('postgres', "$session SET gpujoin.loader_workers = 0;" . "EXPLAIN (ANALYZE, COSTS OFF) $resident{inner};" x 40) =~ /other b\n.*Pages: read=(\d+)/g;
 my ($renewed) = grep { $read[$_] == 4096 } 0 .. $#read;
 ok($renewed > 8 && $renewed < 24, 'a fragment of which a page is missing: is loaded anew');
 is_deeply([@read[0, $renewed - 1, $renewed + 1, 39]], [1, 1, 0, 0], 'that page was read before, nothing afterwards');

@@ -318,14 +318,26 @@ gj_resident_describe(GjResident *store, GjFound *found, uint64_t map_lsn, uint64
 	pthread_mutex_lock(&store->memory->lock);
 	describe(found, map_lsn);
 	found->known.id = id;
-	/* one backend may load it anew; should that fail, or there be no room for it, not each that comes */
 	if (f->nlost == f->npages)
-		f->nlost = f->npages / 2;
+		f->nlost -= gj_lost_when_told(f->npages);
 	if (found->known.flags & GJ_KNOWN_BITS)
 		memcpy(valid, f->pages->valid, sizeof(f->pages->valid));
 	if (found->known.flags & GJ_KNOWN_LSNS)
 		memcpy(lsns, f->pages->lsn, f->npages * sizeof(uint64_t));
 	pthread_mutex_unlock(&store->memory->lock);
+}
+
+bool
+gj_resident_is_to_be_loaded(GjResident *store, GjFragment *fragment, uint64_t map_lsn)
+{
+	bool		first;
+
+	pthread_mutex_lock(&store->memory->lock);
+	first = fragment->map_lsn != map_lsn && fragment->loaded_for != map_lsn;
+	if (first)
+		fragment->loaded_for = map_lsn;
+	pthread_mutex_unlock(&store->memory->lock);
+	return first;
 }
 
 GjFragment *
@@ -342,13 +354,16 @@ gj_resident_by_id(GjResident *store, const GjRelationKey *relation, uint32_t num
 static void
 note_use(GjResident *store, GjFragment *fragment, const GjUse *use)
 {
+	uint32_t	left;
+
 	fragment->hits++;
 	if (fragment->published)
 	{
 		use_unlink(store, fragment);
 		use_link(store, fragment);
 	}
-	fragment->nlost += use->nlost < fragment->npages - fragment->nlost ? use->nlost : fragment->npages - fragment->nlost;
+	left = fragment->npages - fragment->nlost;
+	fragment->nlost += use->nlost < left ? use->nlost : left;
 	/* a backend that looked later knows better */
 	if (use->map_lsn <= fragment->map_lsn)
 		return;

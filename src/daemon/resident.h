@@ -60,6 +60,7 @@ typedef struct GjFragment
 	uint32_t	npages;
 	uint64_t	id;				/* the device's ordinal from GJ_FRAGMENT_DEVICE_SHIFT on */
 	uint64_t	map_lsn;		/* the oldest of all chunks */
+	uint64_t	loaded_for;		/* the map's LSN for which somebody was to load it anew */
 	uint64_t	nbytes;			/* device memory */
 	uint32_t	nvalid;			/* pages in `valid` */
 	uint32_t	nlost;			/* see GjKnownFragment; halved when somebody is told of all of it */
@@ -200,6 +201,12 @@ extern void gj_resident_find(GjResident *store, const GjWanted *wanted, const ui
  */
 extern void gj_resident_describe(GjResident *store, GjFound *found, uint64_t map_lsn,
 								 uint64_t *valid, uint64_t *lsns);
+
+/*
+ * True if a fragment that was found has another LSN of the map than this, and nobody was to load it anew for
+ * it: now the caller is.
+ */
+extern bool gj_resident_is_to_be_loaded(GjResident *store, GjFragment *fragment, uint64_t map_lsn);
 
 /* Notes uses, and that their pages are what is valid where the map's LSN is newer than known. */
 extern void gj_resident_used(GjResident *store, const GjPinned *used, const GjUse *uses,

@@ -192,7 +192,7 @@ write_known(uint8_t *at, GjRunResident *owner, GjFound *found, uint64_t map_lsn)
 	/* a table that the source has twice is told of twice: the id says for which of them */
 	known->id = (known->id >> GJ_FRAGMENT_DEVICE_SHIFT << GJ_FRAGMENT_DEVICE_SHIFT) |
 		(owner->npinned - 1);
-	if (known->flags)
+	if (known->flags || known->nlost == known->npages)
 		gj_resident_describe(owner->store, found, map_lsn, valid, lsns);
 	memcpy(at, known, sizeof(*known));
 	at += sizeof(*known);
@@ -230,6 +230,13 @@ answer(GjRun **runs, uint32_t nruns, const GjAsk *ask, const uint64_t *map_lsns,
 			room = (uint64_t) (at - memory) + GJ_LEAST_ANSWER - sizeof(head) <= space;
 			if (room && !fragment)
 				continue;
+			if (room && ask->loads_moved &&
+				gj_resident_is_to_be_loaded(batch.owner[i]->store, fragment, map_lsns[head.next / ask->per_map]))
+			{
+				/* it can make room for the new one */
+				gj_resident_unpin_one(batch.owner[i]->store, fragment);
+				continue;
+			}
 			if (!room || !remember_pinned(batch.owner[i], fragment, ask->table))
 			{
 				drop_found(&batch, i);

@@ -307,20 +307,6 @@ may_run(GjScanState *state, GjFailure *failure)
 	return failure->reason == GJ_OK;
 }
 
-/*
- * Has workers help to load `npages` pages, if this execution was planned for them and is
- * one that runs to its end, as parallel plans need it.
- */
-static void
-launch_workers(GjScanState *state, double npages)
-{
-	EState	   *estate = state->css.ss.ps.state;
-	int			n = Min(state->nworkers, gj_loader_workers_for(npages));
-
-	if (n > 0 && estate->es_use_parallel_mode && !IsParallelWorker())
-		gj_run_launch(state->run, n, estate->es_snapshot);
-}
-
 /* Numbers in a description, from element `from` on. */
 static AttrNumber *
 read_attnos(List *description, int from)
@@ -358,20 +344,20 @@ open_tables(GjScanState *state, const GjProgram *program, int s, GjSourceReader 
 	return true;
 }
 
-/* Pages of a source that workers can help with. */
-static double
-pages_to_load(const GjSourceReader *reader)
+/*
+ * Workers that help to load what is not resident (before the run is submitted: anything), if this execution was
+ * planned for them and is one that runs to its end, as parallel plans need it.
+ */
+static int
+workers_to_load(const GjScanState *state, GjSourceReader *const *readers)
 {
 	double		npages = 0;
 
-	for (int i = 0; i < reader->ntables; i++)
-	{
-		const GjTable *table = &reader->tables[i];
-
-		if (table->shareable)
-			npages += table->share->nblocks - (table->resident ? table->resident->nresident : 0);
-	}
-	return npages;
+	if (!state->css.ss.ps.state->es_use_parallel_mode || IsParallelWorker())
+		return 0;
+	for (int s = 0; s < list_length(state->sources); s++)
+		npages += readers[s] ? gj_heap_source_left(readers[s]) : 0;
+	return Min(state->nworkers, gj_loader_workers_for(npages));
 }
 
 /* Opens the readers of all sources and submits the program. */
@@ -379,7 +365,7 @@ static bool
 open_sources(GjScanState *state, const GjProgram *program, GjFailure *failure)
 {
 	GjSourceReader *readers[GJ_MAX_SOURCES] = {NULL};
-	double		npages = 0;
+	int			nworkers;
 	ListCell   *lc;
 
 	foreach(lc, state->sources)
@@ -400,11 +386,11 @@ open_sources(GjScanState *state, const GjProgram *program, GjFailure *failure)
 										 read_attnos(description, GJ_SOURCE_COLUMNS),
 										 gj_run_held(state->run)));
 	}
-	if (!gj_run_submit(state->run, failure))
+	if (!gj_run_submit(state->run, workers_to_load(state, readers), failure))
 		return false;
-	for (int s = 0; s < list_length(state->sources); s++)
-		npages += readers[s] ? pages_to_load(readers[s]) : 0;
-	launch_workers(state, npages);
+	nworkers = workers_to_load(state, readers);
+	if (nworkers > 0)
+		gj_run_launch(state->run, nworkers, state->css.ss.ps.state->es_snapshot);
 	return true;
 }
 

@@ -126,9 +126,9 @@ submit(GjRun *run, GjResidentAsks *asks, GjFailure *failure)
 }
 
 bool
-gj_run_submit(GjRun *run, GjFailure *failure)
+gj_run_submit(GjRun *run, int nworkers, GjFailure *failure)
 {
-	GjResidentAsks *asks = gj_resident_asks();
+	GjResidentAsks *asks = gj_resident_asks(nworkers, run->program->kind == GJ_PROGRAM_PREWARM);
 	instr_time	start;
 	bool		submitted;
 

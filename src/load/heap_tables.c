@@ -190,3 +190,18 @@ gj_heap_source_found(GjSourceReader *reader)
 	pfree(reader->asked);
 	reader->asked = NULL;
 }
+
+uint64
+gj_heap_source_left(const GjSourceReader *reader)
+{
+	uint64		npages = 0;
+
+	for (int i = 0; i < reader->ntables; i++)
+	{
+		const GjTable *table = &reader->tables[i];
+
+		if (table->shareable)
+			npages += table->share->nblocks - (table->resident ? table->resident->nresident : 0);
+	}
+	return npages;
+}

@@ -31,60 +31,27 @@
 
 #include "compat.h"
 #include "guc.h"
-#include "load/next_buffer.h"
-#include "load/resident.h"
+#include "load/resident_asks.h"
 #include "load/visibility.h"
 
-/* With one part in so many of its pages missing, a fragment is loaded anew and kept. */
-#define RELOAD_PART			8
-/* With fewer so are one part in so many of a query's fragments in a run, and one more. */
+/* So many of a query's fragments are loaded anew in a run though few pages are missing: one in so many, and one more. */
 #define RENEW_PART			8
-/* Headers of pages are asked for so many pages before they are read. */
-#define PREFETCH_HEADERS	8
-/* So few missing pages are looked at, whether they are empty. */
-#define LOOK_AT_PAGES		(GJ_FRAGMENT_BLOCKS / RELOAD_PART)
-/* It is kept if one page in so many is all-visible. */
-#define KEEP_PART			2
-
-/* What gpujoind has told about a fragment. */
-typedef struct Known
-{
-	GjKnownFragment known;
-	uint64	   *valid;			/* pages that were all-visible, one bit each; NULL: all */
-	uint64	   *lsns;			/* of its pages, or NULL */
-} Known;
-
-/* One table. */
-typedef struct ResidentAsk
-{
-	GjResidentTable *table;
-	Relation	rel;
-	const GjWriter *writer;
-	int			source;
-	GjResidentUse *use;
-	BlockNumber nblocks;
-	uint32		nfragments;
-	uint32		next;			/* the fragment to ask about next */
-	uint32	   *renewals;		/* how many more fragments may be loaded anew though few pages are missing */
-	uint32		nmaps;
-	uint64	   *lsns;			/* of the map's pages */
-	GjAskPages *partial;		/* NULL, or room for GJ_ASK_PARTIAL */
-	uint32		npartial;
-	bool		whole;			/* with these all pages were all-visible, or empty as `partial` says */
-	bool		visible;		/* all pages were all-visible, or empty as far as was looked */
-	Known	  **known;			/* by fragment, or NULL */
-	Buffer		vmbuffer;
-} ResidentAsk;
+/*
+ * With so many workers pages are loaded in the time in which one process compares their LSNs (measured: 2 and 0.4
+ * us a page), and nothing is missing afterwards.
+ */
+#define LOADING_WORKERS		4
 
 struct GjResidentAsks
 {
-	ResidentAsk *asks;
+	GjResidentAsk *asks;
 	int			n;
 	int			size;
 	int			first;			/* those before have been told of */
 	int			nasked;			/* questions sent whose answers have not come */
 	bool		whole;			/* they were GJ_ASK_WHOLE */
-	uint32		renewals;		/* see ResidentAsk */
+	bool		prewarm;
+	bool		loads_moved;	/* loading pages takes less time than comparing their LSNs */
 };
 
 /*
@@ -167,29 +134,10 @@ make_column_key(Relation rel, AttrNumber attno, const GjWriterColumn *column, Gj
 		add_hash(key, DatumGetPointer(missing), datumGetSize(missing, false, attr->attlen));
 }
 
-/* LSN and bits of the map page of a fragment. */
-static XLogRecPtr
-read_map(ResidentAsk *ask, uint32 fragment, GjMapBits *bits)
-{
-	Page		page;
-	XLogRecPtr	lsn;
-
-	if (!gj_lock_map(ask->rel, gj_fragment_first(fragment), &ask->vmbuffer))
-	{
-		memset(bits, 0, sizeof(*bits));
-		return InvalidXLogRecPtr;
-	}
-	page = BufferGetPage(ask->vmbuffer);
-	lsn = PageGetLSN(page);
-	gj_copy_map_bits(page, bits);
-	LockBuffer(ask->vmbuffer, BUFFER_LOCK_UNLOCK);
-	return lsn;
-}
-
 /* ---- asking */
 
 static void
-release_map(ResidentAsk *ask)
+release_map(GjResidentAsk *ask)
 {
 	if (BufferIsValid(ask->vmbuffer))
 		ReleaseBuffer(ask->vmbuffer);
@@ -197,41 +145,11 @@ release_map(ResidentAsk *ask)
 }
 
 /*
- * True if no page of a fragment has a tuple but those given; false also if they are too many to look
- * at.  Pages by which a file was extended
- * and which nobody has used, as a parallel load leaves some, are never all-visible: each query
- * would have them loaded, and what is made of the table could not be kept.  A tuple that the
- * snapshot sees was there before it.
- */
-static bool
-others_are_empty(ResidentAsk *ask, uint32 fragment, uint32 npages, const uint64 *pages)
-{
-	if (npages - gj_pages_count(pages) > LOOK_AT_PAGES)
-		return false;
-	for (uint32 page = 0; page < npages; page++)
-	{
-		Buffer		buffer;
-		bool		empty;
-
-		if (gj_page_is_set(pages, page))
-			continue;
-		CHECK_FOR_INTERRUPTS();
-		buffer = ReadBuffer(ask->rel, gj_fragment_first(fragment) + page);
-		LockBuffer(buffer, BUFFER_LOCK_SHARE);
-		empty = PageIsNew(BufferGetPage(buffer)) || PageIsEmpty(BufferGetPage(buffer));
-		UnlockReleaseBuffer(buffer);
-		if (!empty)
-			return false;
-	}
-	return true;
-}
-
-/*
  * Notes the fragments of a page of the map that have pages which are not all-visible.  False if one
  * of these may have a tuple, or there are too many.
  */
 static bool
-note_partial(ResidentAsk *ask, uint32 map, const GjMapBits *bits)
+note_partial(GjResidentAsk *ask, uint32 map, const GjMapBits *bits)
 {
 	uint32		first = map * GJ_MAP_FRAGMENTS;
 
@@ -249,7 +167,7 @@ note_partial(ResidentAsk *ask, uint32 map, const GjMapBits *bits)
 		partial = &ask->partial[ask->npartial];
 		*partial = (GjAskPages) {.number = first + i};
 		gj_map_visible(bits->bytes[i], npages, partial->visible);
-		if (!others_are_empty(ask, first + i, npages, partial->visible))
+		if (!gj_others_are_empty(ask->rel, first + i, npages, partial->visible))
 			return false;
 		ask->npartial++;
 	}
@@ -258,7 +176,7 @@ note_partial(ResidentAsk *ask, uint32 map, const GjMapBits *bits)
 
 /* Notes the LSN of a page of the map; clears ask->whole if pages that it covers may have changed. */
 static void
-look_at_map(ResidentAsk *ask, uint32 map)
+look_at_map(GjResidentAsk *ask, uint32 map)
 {
 	BlockNumber first = map * GJ_MAP_BLOCKS;
 	bool		all = false;
@@ -284,7 +202,7 @@ look_at_map(ResidentAsk *ask, uint32 map)
 
 /* Reads the map, before anything is asked.  whole: it matters whether no page may have changed. */
 static void
-start_ask(ResidentAsk *ask, bool whole)
+start_ask(GjResidentAsk *ask, bool whole)
 {
 	ask->lsns = palloc(sizeof(uint64) * ask->nmaps);
 	ask->whole = whole;
@@ -299,7 +217,7 @@ start_ask(ResidentAsk *ask, bool whole)
 
 /* The question about a table. */
 static GjAsk
-question_of(const ResidentAsk *ask)
+question_of(const GjResidentAsk *ask)
 {
 	GjAsk		head = {0};
 
@@ -316,12 +234,13 @@ question_of(const ResidentAsk *ask)
 	head.map_blocks = GJ_MAP_BLOCKS;
 	head.npartial = ask->npartial;
 	head.early = ask->lsns == NULL;
+	head.loads_moved = ask->loads_moved;
 	return head;
 }
 
 /* Writes the question for the next fragments and later ones; returns where it ends. */
 static uint8 *
-write_question(ResidentAsk *ask, uint8 *at)
+write_question(GjResidentAsk *ask, uint8 *at)
 {
 	GjAsk		head = question_of(ask);
 	GjColumnKey *keys = (GjColumnKey *) (at + sizeof(head));
@@ -340,9 +259,13 @@ write_question(ResidentAsk *ask, uint8 *at)
 }
 
 GjResidentAsks *
-gj_resident_asks(void)
+gj_resident_asks(int nworkers, bool prewarm)
 {
-	return palloc0(sizeof(GjResidentAsks));
+	GjResidentAsks *asks = palloc0(sizeof(GjResidentAsks));
+
+	asks->loads_moved = nworkers >= LOADING_WORKERS;
+	asks->prewarm = prewarm;
+	return asks;
 }
 
 void
@@ -353,7 +276,7 @@ gj_resident_add(GjResidentAsks *asks, const GjWriter *writer, int source, GjResi
 
 	for (int i = 0; i < ntables; i++)
 	{
-		ResidentAsk *ask;
+		GjResidentAsk *ask;
 		GjAsk		question;
 
 		tables[i].map = NULL;
@@ -362,8 +285,8 @@ gj_resident_add(GjResidentAsks *asks, const GjWriter *writer, int source, GjResi
 		if (asks->n == asks->size)
 		{
 			asks->size = Max(asks->size * 2, GJ_MAX_SOURCES);
-			asks->asks = asks->asks ? repalloc(asks->asks, sizeof(ResidentAsk) * asks->size) :
-				palloc(sizeof(ResidentAsk) * asks->size);
+			asks->asks = asks->asks ? repalloc(asks->asks, sizeof(GjResidentAsk) * asks->size) :
+				palloc(sizeof(GjResidentAsk) * asks->size);
 		}
 		ask = &asks->asks[asks->n];
 		memset(ask, 0, sizeof(*ask));
@@ -375,12 +298,14 @@ gj_resident_add(GjResidentAsks *asks, const GjWriter *writer, int source, GjResi
 		ask->nblocks = tables[i].nblocks;
 		ask->nfragments = gj_fragment_of(ask->nblocks - 1) + 1;
 		ask->nmaps = (ask->nfragments + GJ_MAP_FRAGMENTS - 1) / GJ_MAP_FRAGMENTS;
+		ask->loads_moved = asks->loads_moved;
+		ask->prewarm = asks->prewarm;
 		ask->vmbuffer = InvalidBuffer;
 		question = question_of(ask);
 		if (gj_ask_size(&question) + GJ_ASK_PARTIAL * sizeof(GjAskPages) > GJ_MAX_ASK)
 			continue;
 		tables[i].number = number++;
-		ask->known = palloc0(sizeof(Known *) * ask->nfragments);
+		ask->known = palloc0(sizeof(GjKnown *) * ask->nfragments);
 		asks->n++;
 	}
 }
@@ -492,7 +417,7 @@ take_words(const uint8 **at, const uint8 *end, uint32 n)
 
 /* Takes one fragment in; false if it makes no sense. */
 static bool
-read_known(ResidentAsk *ask, Known *known, const uint8 **at, const uint8 *end)
+read_known(GjResidentAsk *ask, GjKnown *known, const uint8 **at, const uint8 *end)
 {
 	if (end - *at < (ptrdiff_t) sizeof(GjKnownFragment))
 		return false;
@@ -511,10 +436,10 @@ read_known(ResidentAsk *ask, Known *known, const uint8 **at, const uint8 *end)
 
 /* Takes an answer in; returns where it ends, or NULL if it makes no sense. */
 static const uint8 *
-read_answer(ResidentAsk *ask, const uint8 *at, const uint8 *end)
+read_answer(GjResidentAsk *ask, const uint8 *at, const uint8 *end)
 {
 	GjAnswered	head;
-	Known	   *known;
+	GjKnown	   *known;
 
 	if (end - at < (ptrdiff_t) sizeof(head))
 		return NULL;
@@ -522,7 +447,7 @@ read_answer(ResidentAsk *ask, const uint8 *at, const uint8 *end)
 	at += sizeof(head);
 	if (head.n > ask->nfragments)
 		return NULL;
-	known = palloc_extended(sizeof(Known) * Max(head.n, 1), MCXT_ALLOC_HUGE);
+	known = palloc_extended(sizeof(GjKnown) * Max(head.n, 1), MCXT_ALLOC_HUGE);
 	for (uint32 i = 0; i < head.n; i++)
 		if (!read_known(ask, &known[i], &at, end))
 			return NULL;
@@ -568,202 +493,9 @@ read_answers(GjResidentAsks *asks, GjClient *client, bool *used, GjFailure *fail
 	return true;
 }
 
-/* ---- comparing */
-
-/* The header of a page that is read some blocks later, if blocks lie in order in the buffer pool. */
-static inline void
-prefetch_header(const GjNextBuffer *next)
-{
-	Buffer		buffer = next->last + PREFETCH_HEADERS;
-
-	if (next->likely && buffer <= NBuffers)
-		__builtin_prefetch(BufferGetPage(buffer));
-}
-
-/* Clears the bits of pages whose LSN is not the one that was noted. */
-static void
-check_page_lsns(ResidentAsk *ask, uint32 fragment, const Known *known, uint64 *pages)
-{
-	BlockNumber first = gj_fragment_first(fragment);
-	GjNextBuffer next = {0};
-
-	for (uint32 page = 0; page < known->known.npages; page++)
-	{
-		Buffer		buffer;
-		XLogRecPtr	lsn;
-
-		if (!gj_page_is_set(pages, page))
-			continue;
-		CHECK_FOR_INTERRUPTS();
-		buffer = gj_next_buffer(&next, ask->rel, first + page);
-		if (!BufferIsValid(buffer))
-		{
-			buffer = ReadBuffer(ask->rel, first + page);
-			gj_note_buffer(&next, buffer);
-		}
-		prefetch_header(&next);
-		LockBuffer(buffer, BUFFER_LOCK_SHARE);
-		lsn = BufferGetLSNAtomic(buffer);
-		UnlockReleaseBuffer(buffer);
-		if (lsn != known->lsns[page] || XLogRecPtrIsInvalid(lsn))
-			pages[page / 64] &= ~(UINT64CONST(1) << (page % 64));
-	}
-}
-
-/* The pages of a known fragment that are as they were.  False: it is of no use. */
-static bool
-find_unchanged(ResidentAsk *ask, uint32 fragment, XLogRecPtr map_lsn, const uint64 *visible,
-			   uint64 *pages)
-{
-	const Known *known = ask->known[fragment];
-	uint64		all[GJ_FRAGMENT_WORDS];
-	const uint64 *valid;
-
-	if (known == NULL || XLogRecPtrIsInvalid(map_lsn))
-		return false;
-	valid = known->valid;
-	/* nothing that is no page of the fragment is valid, whatever gpujoind says */
-	gj_pages_first(all, known->known.npages);
-	for (uint32 i = 0; i < GJ_FRAGMENT_WORDS; i++)
-		pages[i] = (valid ? valid[i] : all[i]) & all[i] & visible[i];
-	if (known->known.map_lsn == map_lsn)
-		return true;
-	/* moved since it was asked for: only the LSNs of the pages could tell */
-	if (known->lsns == NULL)
-		return false;
-	check_page_lsns(ask, fragment, known, pages);
-	return true;
-}
-
-/*
- * A fragment with few missing pages, which now are all-visible: is it time to load it anew?  That is when
- * earlier runs have lost as much as it costs, so it is no more than twice what would have been best (ski
- * rental: Karlin, Manasse, Rudolph, Sleator, "Competitive snoopy caching", Algorithmica 3, 1988).
- * Not while a vacuum sets bits of the map: it has more to come.
- */
-static bool
-is_to_be_renewed(ResidentAsk *ask, const GjKnownFragment *known, XLogRecPtr map_lsn, uint32 nmissing)
-{
-	if (nmissing == 0 || known->map_lsn != map_lsn || known->nlost < known->npages ||
-		*ask->renewals == 0)
-		return false;
-	--*ask->renewals;
-	return true;
-}
-
-/* Decides about one fragment: its state and its resident pages; returns how many.  *nlost: what its use loses. */
-static uint32
-compare_pages(ResidentAsk *ask, uint32 fragment, XLogRecPtr map_lsn, const uint8 *bits,
-			  uint32 npages, GjFragmentMap *map, uint32 *nlost)
-{
-	uint64		visible[GJ_FRAGMENT_WORDS];
-	uint32		nvisible;
-	uint32		nresident = 0;
-	bool		keep;
-	bool		known;
-
-	gj_map_visible(bits, npages, visible);
-	nvisible = gj_pages_count(visible);
-	keep = !XLogRecPtrIsInvalid(map_lsn) && nvisible > 0 && nvisible >= npages / KEEP_PART;
-	/* of one that is not to be kept, what is known may still be better than nothing */
-	known = find_unchanged(ask, fragment, map_lsn, visible, map->resident);
-	if (known)
-		nresident = gj_pages_count(map->resident);
-	if (keep && (!known || nvisible - nresident > npages / RELOAD_PART ||
-				 is_to_be_renewed(ask, &ask->known[fragment]->known, map_lsn, nvisible - nresident)))
-	{
-		map->state = GJ_FRAGMENT_KEEP;
-		nresident = 0;
-	}
-	else
-		map->state = GJ_FRAGMENT_USE;
-	*nlost = gj_lost_pages(npages, nvisible - nresident, ask->visible);
-	if (nresident == 0)
-		memset(map->resident, 0, sizeof(map->resident));
-	return nresident;
-}
-
-/* Adds pages of a fragment to what is to be used; NULL: all. */
-static void
-use_fragment(ResidentAsk *ask, uint32 fragment, XLogRecPtr map_lsn, const uint64 *pages, uint32 nlost)
-{
-	const Known *known = ask->known[fragment];
-	GjFoundFragment *found = &ask->use->found[ask->use->n++];
-
-	found->head = (GjUseHead) {
-		.id = known->known.id,.map_lsn = map_lsn,.source = ask->source,
-		.npages = known->known.npages,.flags = pages ? GJ_KNOWN_BITS : 0,
-		.nlost = nlost
-	};
-	found->pages = pages;
-}
-
-/* Decides about one fragment; returns how many of its pages need not be loaded. */
-static uint32
-compare_fragment(ResidentAsk *ask, uint32 fragment, XLogRecPtr map_lsn, const GjMapBits *bits,
-				 GjFragmentMap *map)
-{
-	uint32		in_map = fragment % GJ_MAP_FRAGMENTS;
-	uint32		npages = gj_fragment_end(fragment, ask->nblocks) - gj_fragment_first(fragment);
-	const Known *known = ask->known[fragment];
-	uint64	   *pages;
-	uint32		nresident;
-	uint32		nlost;
-
-	/* the usual case: nothing has changed */
-	if (known != NULL && known->valid == NULL && known->known.npages == npages &&
-		known->known.map_lsn == map_lsn && !XLogRecPtrIsInvalid(map_lsn) &&
-		gj_map_all_visible(bits->words[in_map], bits->bytes[in_map], npages))
-	{
-		map->state = GJ_FRAGMENT_USE;
-		gj_pages_first(map->resident, npages);
-		use_fragment(ask, fragment, map_lsn, NULL, 0);
-		return npages;
-	}
-	nresident = compare_pages(ask, fragment, map_lsn, bits->bytes[in_map], npages, map, &nlost);
-	pages = map->resident;
-	if (map->state == GJ_FRAGMENT_USE && nresident < npages &&
-		others_are_empty(ask, fragment, npages, map->resident))
-	{
-		pages = palloc(sizeof(map->resident));
-		memcpy(pages, map->resident, sizeof(map->resident));
-		gj_pages_first(map->resident, npages);
-		nlost = 0;
-	}
-	if (nresident > 0)
-		use_fragment(ask, fragment, map_lsn, pages, nlost);
-	return gj_pages_count(map->resident);
-}
-
-static GjResidentMap *
-compare_all(ResidentAsk *ask)
-{
-	GjResidentUse *use = ask->use;
-	GjResidentMap *map = palloc_extended(offsetof(GjResidentMap, fragment) +
-										 sizeof(GjFragmentMap) * (Size) ask->nfragments,
-										 MCXT_ALLOC_HUGE);
-	GjMapBits	bits;
-	XLogRecPtr	map_lsn = InvalidXLogRecPtr;
-	Size		nbytes;
-
-	map->nblocks = ask->nblocks;
-	map->nfragments = ask->nfragments;
-	map->nresident = 0;
-	nbytes = sizeof(GjFoundFragment) * (Size) (use->n + ask->nfragments);
-	use->found = use->found ? repalloc_huge(use->found, nbytes) :
-		palloc_extended(nbytes, MCXT_ALLOC_HUGE);
-	for (uint32 f = 0; f < ask->nfragments; f++)
-	{
-		if (f % GJ_MAP_FRAGMENTS == 0)
-			map_lsn = read_map(ask, f, &bits);
-		map->nresident += compare_fragment(ask, f, map_lsn, &bits, &map->fragment[f]);
-	}
-	return map;
-}
-
 /* The map of a table of which nothing is to be loaded. */
 static GjResidentMap *
-whole_map(const ResidentAsk *ask)
+whole_map(const GjResidentAsk *ask)
 {
 	GjResidentMap *map = palloc(offsetof(GjResidentMap, fragment));
 
@@ -776,6 +508,7 @@ bool
 gj_resident_finish(GjResidentAsks *asks, GjClient *client, bool *used, GjFailure *failure)
 {
 	GjQuestions questions;
+	uint32		renewals = 1;
 
 	*used = false;
 	while (asks->nasked > 0)
@@ -786,14 +519,14 @@ gj_resident_finish(GjResidentAsks *asks, GjClient *client, bool *used, GjFailure
 		if (!*used && gj_resident_questions(asks, false, &questions))
 			(void) gj_client_send_ask(client, &questions);
 	}
-	asks->renewals = 1;
 	for (int i = 0; i < asks->n; i++)
-		asks->renewals += asks->asks[i].nfragments / RENEW_PART;
+		renewals += asks->asks[i].nfragments / RENEW_PART;
 	for (int i = 0; i < asks->n; i++)
 	{
-		asks->asks[i].renewals = &asks->renewals;
-		asks->asks[i].table->map = *used ? whole_map(&asks->asks[i]) : compare_all(&asks->asks[i]);
-		release_map(&asks->asks[i]);
+		GjResidentAsk *ask = &asks->asks[i];
+
+		ask->table->map = *used ? whole_map(ask) : gj_resident_compare(ask, &renewals);
+		release_map(ask);
 	}
 	return true;
 }
@@ -828,38 +561,4 @@ gj_resident_fill(GjResidentUse *use, int source, bool ends, uint8 *at, const uin
 		(*n)++;
 	}
 	return at;
-}
-
-BlockNumber
-gj_resident_next(const GjResidentMap *map, BlockNumber blkno, BlockNumber nblocks)
-{
-	if (map != NULL && map->nresident == map->nblocks)
-		return nblocks;
-	while (map != NULL && blkno < nblocks)
-	{
-		uint32		fragment = gj_fragment_of(blkno);
-		const GjFragmentMap *f = &map->fragment[fragment];
-		BlockNumber first = gj_fragment_first(fragment);
-		BlockNumber end = gj_fragment_end(fragment, nblocks);
-
-		if (f->state != GJ_FRAGMENT_USE)
-			break;
-		while (blkno < end)
-		{
-			uint32		page = blkno - first;
-			uint64		left = ~f->resident[page / 64] >> (page % 64);
-
-			if (left != 0)
-			{
-				blkno += __builtin_ctzll(left);
-				break;
-			}
-			blkno = first + (page / 64 + 1) * 64;
-		}
-		/* a page that is not resident, or the end of the fragment */
-		if (blkno < end)
-			break;
-		blkno = end;
-	}
-	return blkno;
 }

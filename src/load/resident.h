@@ -116,8 +116,11 @@ typedef struct GjResidentTable
 /* What gpujoind is asked about by a run, and what it has told. */
 typedef struct GjResidentAsks GjResidentAsks;
 
-/* In the current memory context, where all that is found out is put, too. */
-extern GjResidentAsks *gj_resident_asks(void);
+/*
+ * In the current memory context, where all that is found out is put, too.  nworkers will help to load;
+ * prewarm: all that can be kept is to be resident afterwards.
+ */
+extern GjResidentAsks *gj_resident_asks(int nworkers, bool prewarm);
 
 /*
  * Adds the tables of a source, all of them different: once for the source, by the leader, after

@@ -73,6 +73,9 @@ extern void gj_heap_source_ask(GjSourceReader *reader, GjResidentAsks *asks,
 							   const GjWriter *writer, int source, GjResidentUse *use);
 extern void gj_heap_source_found(GjSourceReader *reader);
 
+/* Pages that are not known to be resident, and that other processes can read. */
+extern uint64 gj_heap_source_left(const GjSourceReader *reader);
+
 /* ---- heap_source.c for heap_tables.c */
 
 /*

@@ -62,7 +62,8 @@ typedef struct GjAsk
 	uint32_t	map_blocks;		/* blocks of one page of the visibility map */
 	uint32_t	npartial;		/* fragments with pages that are not all-visible, but empty */
 	uint32_t	early;			/* of GJ_ASK_EARLY: the LSNs are not known yet */
-	uint32_t	unused;
+	uint32_t	loads_moved;	/* of fragments with another LSN only those are wanted that somebody was
+								 * to load anew before, for the same LSN: others are loaded */
 } GjAsk;
 
 /* Such a fragment; in ascending order. */
@@ -129,6 +130,16 @@ gj_lost_pages(uint32_t npages, uint32_t n, bool could_be_whole)
 	return n > 0 && could_be_whole ? n + (npages + 15) / 16 : n;
 }
 
+/*
+ * Who is told that all of npages were lost takes so much away, lest all load the fragment anew, or try it where
+ * there is no room.  One who does not try gives it back with its use.
+ */
+static inline uint32_t
+gj_lost_when_told(uint32_t npages)
+{
+	return (npages + 1) / 2;
+}
+
 /* Take the rows of these pages of a fragment as rows of the source. */
 typedef struct GjUseHead
 {
@@ -137,7 +148,7 @@ typedef struct GjUseHead
 	uint32_t	source;
 	uint32_t	npages;			/* of the fragment */
 	uint32_t	flags;			/* GJ_KNOWN_BITS, GJ_USE_LAST */
-	uint32_t	nlost;			/* see gj_lost_pages */
+	uint32_t	nlost;			/* see gj_lost_pages, gj_lost_when_told */
 } GjUseHead;
 
 /* The source ends with this one, as if SOURCE_END followed; the next one can be of another source. */
