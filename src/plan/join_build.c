@@ -16,17 +16,10 @@
  */
 #include "postgres.h"
 
-#include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
-#include "nodes/nodeFuncs.h"
-#include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
-#include "optimizer/pathnode.h"
 #include "optimizer/restrictinfo.h"
-#include "utils/lsyscache.h"
-#include "utils/selfuncs.h"
 
-#include "client/client.h"
 #include "plan/join_build.h"
 #include "plan/join_path.h"
 #include "plan/outer_joins.h"
@@ -182,280 +175,6 @@ make_items(GjAttempt *a, GjTree *streamed)
 	return true;
 }
 
-/* ---- steps */
-
-/* Compiles the keys of a step; they must lie one after the other. */
-static void
-compile_keys(GjBuilder *builder, GjBuildStep *step, GjJoinClause **keys)
-{
-	uint32		inner = 1u << step->source;
-
-	for (int side = 0; side < 2; side++)
-	{
-		for (int i = 0; i < step->nkeys; i++)
-		{
-			bool		right_is_inner = keys[i]->right_sources == inner;
-			Expr	   *expr = (side == 0) == right_is_inner ? keys[i]->left : keys[i]->right;
-			int			e = gj_compile_key(builder, keys[i]->rinfo->clause, expr);
-
-			if (e < 0)
-				elog(ERROR, "could not compile a join key");
-			if (i == 0)
-				*(side == 0 ? &step->outer_keys : &step->inner_keys) = e;
-		}
-	}
-}
-
-/* A comparison as EXPLAIN says it: the inner side's expression is on the right, as in a HashJoin. */
-static Expr *
-with_inner_right(const GjJoinClause *clause, int s)
-{
-	OpExpr	   *op = (OpExpr *) clause->rinfo->clause;
-
-	if (clause->right_sources == 1u << s || !IsA(op, OpExpr) ||
-		!OidIsValid(get_commutator(op->opno)))
-		return clause->rinfo->clause;
-	op = copyObject(op);
-	CommuteOpExpr(op);
-	return (Expr *) op;
-}
-
-static void
-make_keys(GjAttempt *a, GjBuildStep *step, GjJoinClauses *clauses)
-{
-	GjJoinClause *keys[GJ_MAX_KEYS];
-
-	for (int i = 0; i < clauses->n && step->nkeys < GJ_MAX_KEYS; i++)
-	{
-		GjJoinClause *clause = &clauses->array[i];
-
-		if (!gj_compares(a, clause, step->source, true))
-			continue;
-		clause->used = true;
-		step->key_clauses = lappend(step->key_clauses, with_inner_right(clause, step->source));
-		keys[step->nkeys++] = clause;
-		/* keys that are hashes only say which pairs to look at */
-		if (!gj_key_is_exact(clause->rinfo->clause))
-			step->residual_clauses = lappend(step->residual_clauses, clause->rinfo->clause);
-	}
-	compile_keys(a->builder, step, keys);
-}
-
-/* An inequality as inner op outer. */
-static GjOp
-seen_from_inner(const GjJoinClause *clause, int s, Expr **inner, Expr **outer)
-{
-	if (clause->left_sources == 1u << s)
-	{
-		*inner = clause->left;
-		*outer = clause->right;
-		return clause->op;
-	}
-	*inner = clause->right;
-	*outer = clause->left;
-	return gj_mirrored(clause->op);
-}
-
-static bool
-is_lower_bound(GjOp op)
-{
-	return op == GJ_OP_GT_I || op == GJ_OP_GE_I || op == GJ_OP_GT_F || op == GJ_OP_GE_F;
-}
-
-/*
- * Finds the inequalities that bound one expression on the inner side, if possible from
- * below and from above.  bounds[0]: low, bounds[1]: high, NULL if there is none.
- */
-static bool
-find_range(GjAttempt *a, int s, GjJoinClauses *clauses, GjJoinClause **bounds)
-{
-	bounds[0] = bounds[1] = NULL;
-	for (int i = 0; i < clauses->n; i++)
-	{
-		GjJoinClause *found[2] = {NULL, NULL};
-		Expr	   *key,
-				   *inner,
-				   *outer;
-
-		if (!gj_compares(a, &clauses->array[i], s, false))
-			continue;
-		(void) seen_from_inner(&clauses->array[i], s, &key, &outer);
-		for (int j = i; j < clauses->n; j++)
-		{
-			GjJoinClause *clause = &clauses->array[j];
-			int			which;
-
-			if (!gj_compares(a, clause, s, false))
-				continue;
-			which = is_lower_bound(seen_from_inner(clause, s, &inner, &outer)) ? 0 : 1;
-			if (found[which] == NULL && equal(inner, key))
-				found[which] = clause;
-		}
-		if ((found[0] && found[1]) || (bounds[0] == NULL && bounds[1] == NULL))
-			memcpy(bounds, found, sizeof(found));
-		if (bounds[0] && bounds[1])
-			break;
-	}
-	return bounds[0] || bounds[1];
-}
-
-static void
-make_range(GjAttempt *a, GjBuildStep *step, GjJoinClause **bounds)
-{
-	GjBuilder  *builder = a->builder;
-
-	for (int which = 0; which < 2; which++)
-	{
-		GjJoinClause *clause = bounds[which];
-		Expr	   *inner,
-				   *outer;
-		GjOp		op;
-		bool		strict;
-		int			e;
-
-		if (clause == NULL)
-			continue;
-		op = seen_from_inner(clause, step->source, &inner, &outer);
-		strict = op == GJ_OP_LT_I || op == GJ_OP_LT_F || op == GJ_OP_GT_I || op == GJ_OP_GT_F;
-		if (step->range_key < 0)
-			step->range_key = gj_compile(builder, inner);
-		e = gj_compile(builder, outer);
-		if (step->range_key < 0 || e < 0)
-			elog(ERROR, "could not compile a range");
-		if (which == 0)
-		{
-			step->range_low = e;
-			step->low_strict = strict;
-		}
-		else
-		{
-			step->range_high = e;
-			step->high_strict = strict;
-		}
-		clause->used = true;
-		step->range_clauses = lappend(step->range_clauses, clause->rinfo->clause);
-	}
-}
-
-/* Compiles conditions as one; false if they are too deep together. */
-static bool
-compile_conditions(GjBuilder *builder, List *clauses, int *expr)
-{
-	*expr = -1;
-	if (clauses != NIL)
-		*expr = gj_compile(builder, make_ands_explicit(list_copy(clauses)));
-	return clauses == NIL || *expr >= 0;
-}
-
-/* Adds a comparison of sets to the step. */
-static bool
-make_sets(GjAttempt *a, GjBuildStep *step, GjJoinClause *clause)
-{
-	bool		inverted = clause->left_sources == 1u << step->source;
-
-	if (!gj_add_set_step(a->builder, step, clause->set, inverted))
-		return false;
-	clause->used = true;
-	step->key_clauses = list_make1(clause->rinfo->clause);
-	return true;
-}
-
-/*
- * The comparison of sets by which source s is to be joined; NULL: by other conditions.  Where
- * these leave few pairs, PostgreSQL may as well compare their arrays; but where matches
- * decide about more than pairs, the device must know all of it.
- */
-static GjJoinClause *
-choose_sets(GjAttempt *a, GjBuildStep *step, GjJoinClauses *clauses)
-{
-	GjJoinClause *chosen = NULL;
-	List	   *keys = NIL;
-
-	for (int i = 0; i < clauses->n; i++)
-	{
-		if (gj_compares(a, &clauses->array[i], step->source, true))
-			keys = lappend(keys, clauses->array[i].rinfo);
-		else if (chosen == NULL && gj_compares_sets(a, &clauses->array[i], step->source))
-			chosen = &clauses->array[i];
-	}
-	if (chosen == NULL)
-		return NULL;
-	gj_estimate_sets(a->builder, chosen->set, &step->outer_elements, &step->inner_elements,
-					 &step->common_elements);
-	if (chosen->left_sources == 1u << step->source)
-	{
-		double		left = step->outer_elements;
-
-		step->outer_elements = step->inner_elements;
-		step->inner_elements = left;
-	}
-	if (step->join_type == GJ_JOIN_INNER && keys != NIL)
-	{
-		double		inner = a->builder->source[step->source].rows_filtered;
-		double		pairs = a->rows * inner *
-			clauselist_selectivity(a->root, keys, 0, JOIN_INNER, NULL);
-
-		if (gj_cost_check_pairs(pairs) < gj_cost_sets(step, a->rows, inner))
-			return NULL;
-	}
-	return chosen;
-}
-
-/* Makes the next step, which joins source s with all conditions that can be checked there. */
-static bool
-make_step(GjAttempt *a, GjJoinType type, int s, GjJoinClauses *clauses, List *filters, double rows)
-{
-	GjBuilder  *builder = a->builder;
-	GjBuildStep *step = &builder->step[builder->nsteps];
-	GjJoinClause *bounds[2];
-	GjJoinClause *sets;
-	bool		has_keys = false;
-
-	memset(step, 0, sizeof(GjBuildStep));
-	step->source = s;
-	step->join_type = type;
-	step->range_key = step->range_low = step->range_high = -1;
-	sets = choose_sets(a, step, clauses);
-	for (int i = 0; i < clauses->n && sets == NULL; i++)
-		has_keys |= gj_compares(a, &clauses->array[i], s, true);
-	if (sets != NULL)
-	{
-		step->algorithm = GJ_JOIN_SET;
-		if (!make_sets(a, step, sets))
-			return false;
-		/* PostgreSQL takes a third of all pairs to be similar; most have nothing in common */
-		if (type == GJ_JOIN_INNER && step->set.predicate != GJ_SETS_CONTAINS &&
-			step->set.predicate != GJ_SETS_CONTAINED)
-			rows = Min(rows, clamp_row_est(a->rows * builder->source[s].rows_filtered *
-										   step->common_elements));
-	}
-	else
-	{
-		step->algorithm = gj_choose_algorithm(has_keys, find_range(a, s, clauses, bounds));
-		make_keys(a, step, clauses);
-	}
-	if (step->algorithm == GJ_JOIN_SORT_MERGE && !has_keys)
-		make_range(a, step, bounds);
-	/* the other conditions that can be checked from here on */
-	for (int i = 0; i < clauses->n; i++)
-	{
-		GjJoinClause *clause = &clauses->array[i];
-
-		if (!gj_can_check(a, clause, s))
-			continue;
-		clause->used = true;
-		step->residual_clauses = lappend(step->residual_clauses, clause->rinfo->clause);
-	}
-	step->filter_clauses = filters;
-	if (!compile_conditions(builder, step->residual_clauses, &step->residual) ||
-		!compile_conditions(builder, step->filter_clauses, &step->filter))
-		return false;
-	step->rows = a->rows = rows;
-	a->joined |= 1u << s;
-	builder->nsteps++;
-	return true;
-}
-
 /* Rows of the join of the joined sources and s, as PostgreSQL estimates them. */
 static double
 estimate_rows(GjAttempt *a, int s)
@@ -601,7 +320,7 @@ make_group(GjAttempt *a, int i)
 				s++;
 			return fail(a, a->trees[s]->parent);
 		}
-		if (!make_step(a, GJ_JOIN_INNER, s, &clauses, NIL, rows))
+		if (!gj_make_step(a, GJ_JOIN_INNER, s, &clauses, NIL, rows))
 			return fail(a, item->join);
 	}
 	for (int c = 0; c < clauses.n; c++)
@@ -682,7 +401,7 @@ make_single(GjAttempt *a, int i)
 	}
 	if (!leave_to_host(a, host, i))
 		return fail(a, item->join);
-	if (!make_step(a, type, s, &clauses, filters, estimate_rows(a, s)))
+	if (!gj_make_step(a, type, s, &clauses, filters, estimate_rows(a, s)))
 		return fail(a, item->join);
 	if (type == GJ_JOIN_SEMI || type == GJ_JOIN_ANTI)
 		a->dead |= item->sources;

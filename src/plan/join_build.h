@@ -1,6 +1,7 @@
 /*
  * join_build.h
- *	  What join_build.c and join_clauses.c share while they make steps of a tree of joins.
+ *	  What files share that make steps of a tree of joins: join_build.c chooses their order, join_clauses.c
+ *	  looks at conditions, join_step.c makes a step.
  */
 #ifndef GJ_JOIN_BUILD_H
 #define GJ_JOIN_BUILD_H
@@ -77,5 +78,12 @@ extern uint32 gj_sources_of_expr(GjBuilder *builder, Expr *expr);
 
 /* Mirrors a comparison: a < b is b > a. */
 extern GjOp gj_mirrored(GjOp op);
+
+/*
+ * Adds the next step, which joins source s with all conditions that can be checked there; `rows`: how many come out
+ * of it, as PostgreSQL estimates them.  False if conditions are too deep, or sets cannot be joined.
+ */
+extern bool gj_make_step(GjAttempt *a, GjJoinType type, int s, GjJoinClauses *clauses, List *filters,
+						 double rows);
 
 #endif							/* GJ_JOIN_BUILD_H */
