@@ -1,7 +1,7 @@
 /*
  * join_hash.cuh
  *	  What the two ways to build a hash table share: join_hash.cu, which claims slots in
- *	  global memory, and join_radix.cu, which claims them in shared memory.
+ *	  global memory, and join_radix.cu and join_radix_claim.cu, which do so in shared memory.
  *
  * While a table is built, GjHashSlot.start holds the input row that claimed the slot (its
  * owner; GJ_NO_OWNER: none), and the count numbers the rows of a key.  Both ways leave the
@@ -67,7 +67,10 @@ GjStatus gj_radix_partition(GjQueue *queue, const GjKeys *keys, uint64_t nslots,
 GjStatus gj_radix_split(GjQueue *queue, const GjKeys *keys, int64_t low, uint64_t nslots,
 						bool (*stop)(void *), void *arg, GjPartitions *partitions);
 void gj_radix_free(GjQueue *queue, GjPartitions *partitions);
-/* Claims the slots of all rows of the partitions, whose `row` then is build->order.  Waits. */
+/*
+ * join_radix_claim.cu: claims the slots of all rows of the partitions, whose `row` then is
+ * build->order.  Waits.
+ */
 GjStatus gj_radix_claim(GjQueue *queue, GjBuild *build, GjPartitions *partitions);
 
 /* Hash of the keys of row i; for a single key, the mixed key. */

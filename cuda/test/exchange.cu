@@ -8,12 +8,6 @@
 #include "../../src/rows/hash.h"
 #include "test.cuh"
 
-static std::string
-at(uint32_t n)
-{
-	return "n = " + std::to_string(n);
-}
-
 /* ---- split */
 
 /* Rows up to where the next part can start. */

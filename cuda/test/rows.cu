@@ -1,6 +1,6 @@
 /*
  * rows.cu
- *	  Tests of memory, select, pick, keys, aggregate, gather and rebase_refs.
+ *	  Tests of select, pick, keys, aggregate, gather and rebase_refs.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -9,120 +9,6 @@
 #include <algorithm>
 
 #include "test.cuh"
-
-static std::string
-at(uint32_t n)
-{
-	return "n = " + std::to_string(n);
-}
-
-/* ---- memory */
-
-/* Memory that outlives the queue that has made it. */
-static void
-test_adopt(const Device &device, const Program &program)
-{
-	const Bytes data(1000003, 7);
-	const size_t nbytes = data.size() + 16; /* of upload */
-	Queue keeper(device, program);
-	void *memory[2];
-
-	{
-		Queue q(device, program);
-
-		memory[0] = q.upload(data);
-		memory[1] = q.alloc(1);
-		check(q.ops->adopt(keeper.queue, q.queue, memory, 2) == GJ_OK, "adopt", "two of a queue");
-	}
-	/* who allocates now must not get it */
-	Queue other(device, program);
-
-	for (int i = 0; i < 3; i++)
-		check(other.ops->fill(other.queue, other.alloc(nbytes), 0, nbytes) == GJ_OK, "fill",
-			  "another queue");
-	check(other.ops->sync(other.queue) == GJ_OK, "sync", "another queue");
-	check(keeper.download((uint8_t *) memory[0], data.size()) == data, "adopted memory", "");
-	keeper.ops->free(keeper.queue, memory[0], nbytes);
-	keeper.ops->free(keeper.queue, memory[1], 1);
-}
-
-/* Large blocks come and go, of many sizes, and more of them than are kept; and one that nobody has.
- */
-static void
-test_blocks(const Device &device, const Program &program)
-{
-	const size_t large = (size_t) 20 << 20;
-	uint8_t *first = NULL;
-
-	for (int round = 0; round < 3; round++)
-	{
-		Queue q(device, program);
-		uint8_t *a = (uint8_t *) q.alloc(large);
-
-		check(q.ops->fill(q.queue, a, 0x5A, large) == GJ_OK && q.ops->sync(q.queue) == GJ_OK,
-			  "fill", "blocks");
-		check(device.ops->kind != GJ_DEVICE_CUDA || first == NULL || a == first, "the same block",
-			  "blocks");
-		first = a;
-		/* once when it is idle, else with the queue */
-		if (round == 1)
-			q.ops->free(q.queue, a, large);
-	}
-	for (int round = 0; round < 2; round++)
-	{
-		Queue q(device, program);
-
-		for (uint32_t i = 0; i < 40; i++)
-			q.alloc(large + (size_t) i * (large / 8));
-	}
-}
-
-void
-test_memory(const Device &device)
-{
-	Program program;
-	Random random(1);
-
-	for (uint32_t n : sizes)
-	{
-		Queue q(device, program);
-		Bytes data(n);
-		uint8_t *a;
-		uint8_t *b;
-		Bytes back;
-
-		for (uint8_t &byte : data)
-			byte = (uint8_t) random();
-		q.ops->phase(q.queue, GJ_PHASE_TRANSFER);
-		a = q.upload(data);
-		b = (uint8_t *) q.alloc(n);
-		check((uintptr_t) b % 256 == 0, "alignment", at(n));
-		q.ops->phase(q.queue, GJ_PHASE_BUILD);
-		check(q.ops->copy(q.queue, b, a, n) == GJ_OK, "copy", at(n));
-		check(q.download(b, n) == data, "copied bytes", at(n));
-		check(q.ops->fill(q.queue, b, 0x5A, n) == GJ_OK, "fill", at(n));
-		back = q.download(b, n);
-		check(std::count(back.begin(), back.end(), 0x5A) == (long) n, "filled bytes", at(n));
-		q.ops->free(q.queue, b, n);
-	}
-	for (int round = 0; round < 3; round++)
-	{
-		Queue q(device, program);
-		double sum = 0;
-
-		for (int i = 0; i < 1000; i++)
-			q.ops->phase(q.queue, (GjPhase) (i % GJ_NPHASES));
-		check(q.ops->sync(q.queue) == GJ_OK, "sync", "phases");
-		for (int i = 0; i < GJ_NPHASES; i++)
-			sum += q.ops->phase_ms(q.queue)[i];
-		check(sum >= 0 && sum < 10000, "phase_ms", "phases");
-		for (int i = 0; i < 100; i++) /* left to queue_close */
-			q.alloc(1 << 16);
-	}
-	test_adopt(device, program);
-	test_blocks(device, program);
-	group(device.ops->name, "memory");
-}
 
 /* ---- select, pick */
 

@@ -184,6 +184,13 @@ never(void *)
 	return false;
 }
 
+/* Where a check has failed. */
+static inline std::string
+at(uint32_t n)
+{
+	return "n = " + std::to_string(n);
+}
+
 /* ---- tests */
 
 void test_memory(const Device &device);
