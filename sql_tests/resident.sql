@@ -100,6 +100,10 @@ SELECT pages_read(:joined, 10);
 VACUUM e;
 SELECT pages_read(:joined, 60);
 SELECT gj_resident(:joined);
+-- nor does an early question take away what the runs have lost
+UPDATE e SET c = c + 1 WHERE k = 7;
+VACUUM e;
+SELECT array_agg(DISTINCT read) FROM (SELECT gj_resident('SELECT count(*), sum(a.v - b.v) FROM f a JOIN f b USING (id)'), pages_read(:joined) AS read FROM generate_series(1, 40) OFFSET 0) x;
 -- with workers all that a vacuum has gone over is loaded, which takes less time than to compare LSNs; only once, should that fail
 SET gpujoin.loader_workers = 4; SET min_parallel_table_scan_size = 0;
 UPDATE e SET c = c + 1 WHERE k = 7;
@@ -111,6 +115,8 @@ VACUUM e;
 SET gpujoin.fail_at = 'memory';
 SELECT gj_equal(:joined);
 RESET gpujoin.fail_at;
+-- by a session, too, that asks early
+SELECT gj_resident('SELECT count(*), sum(a.v - b.v) FROM f a JOIN f b USING (id)');
 SELECT pages_read(:joined, 4);
 SELECT gj_resident(:joined);
 -- and where that was asked for, with and without workers

@@ -102,6 +102,24 @@ foreach my $query ('SELECT b.id, s.name FROM big b JOIN small s USING (k) LIMIT 
 	cmp_ok(idle_ms($node), '>=', 0, 'and nothing on the device');
 }
 
+# gpujoin_prewarm
+my $prewarm = "SELECT gpujoin_prewarm('big') = pg_relation_size('big') / 8192";
+$node->append_conf('postgresql.conf', "gpujoin.cache_size = -1\n");
+$node->reload;
+$run = start_psql($node, "$session $stalled $prewarm;");
+ok(wait_until(10, sub { count_workers() == 4 }), 'prewarm: four workers load');
+$node->safe_psql('postgres', "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE query LIKE '%prewarm%' AND backend_type = 'client backend' AND pid <> pg_backend_pid()");
+($out, $err) = finish($run);
+like($err, qr/canceling statement due to user request/, 'prewarm: cancelled');
+ok(wait_until(5, sub { count_workers() == 0 }), 'prewarm: the workers are gone');
+is($node->safe_psql('postgres', "$session $stalled SET statement_timeout = '1s'; DO \$\$ BEGIN PERFORM gpujoin_prewarm('big'); EXCEPTION WHEN query_canceled THEN CREATE TEMP TABLE caught AS SELECT 1 AS x; END \$\$; SELECT * FROM caught"), 1,
+	'prewarm: an error that is caught, and the transaction goes on');
+ok(wait_until(5, sub { count_workers() == 0 }), 'prewarm: the workers are gone');
+is($node->safe_psql('postgres', "$session SET gpujoin.loader_workers = 4; BEGIN; UPDATE small SET v = v; $prewarm; UPDATE small SET v = v; COMMIT"), 't', 'prewarm: all is resident, and the transaction goes on');
+is(count_workers(), 0, 'prewarm: no worker is left');
+$node->append_conf('postgresql.conf', "gpujoin.cache_size = 0\n");
+$node->reload;
+
 # more sessions than there are workers: fewer help, and nobody waits
 my @runs = map { start_psql($node, "SET gpujoin.loader_workers = 8; $sum; $row; $sum; $row;") } 1 .. 8;
 foreach my $r (@runs)

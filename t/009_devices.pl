@@ -244,12 +244,12 @@ $node->safe_psql('postgres', 'UPDATE other SET k = k + 1 WHERE id > 200000; VACU
 $node->safe_psql('postgres', $inner);
 is_deeply([hits(), hits()], [1, 3], 'a side of fragments whose pages were compared: it is that of all pages');
 right_inner('of pages that were compared');
-# a page has changed: it is read until that was as much as its fragment, which then is, once; sides are kept again
-$node->safe_psql('postgres', 'UPDATE other SET k = k + 1 WHERE id = 5; VACUUM other');
+# pages of two fragments have changed: they are read until that was as much as these, of which a run takes one; sides are kept again
+$node->safe_psql('postgres', 'UPDATE other SET k = k + 1 WHERE id IN (5, 100000); VACUUM other');
 my @read = $node->safe_psql('postgres', "$session SET gpujoin.loader_workers = 0;" . "EXPLAIN (ANALYZE, COSTS OFF) $resident{inner};" x 40) =~ /other b\n.*Pages: read=(\d+)/g;
-my ($renewed) = grep { $read[$_] == 4096 } 0 .. $#read;
-ok($renewed > 8 && $renewed < 24, 'a fragment of which a page is missing: is loaded anew');
-is_deeply([@read[0, $renewed - 1, $renewed + 1, 39]], [1, 1, 0, 0], 'that page was read before, nothing afterwards');
+my ($renewed) = grep { $read[$_] > 4096 } 0 .. $#read;
+ok($renewed > 8 && $renewed < 24, 'fragments of which a page is missing: one is loaded anew');
+is_deeply([@read[0, $renewed - 1 .. $renewed + 2, 39]], [2, 2, 4097, 4096, 0, 0], 'these pages were read before, then the other fragment, nothing afterwards');
 is_deeply([hits(), hits()], [3, 3], 'and sides are kept');
 right_inner('of a fragment that was loaded anew');
 # pages that nobody has used yet are left out

@@ -400,7 +400,9 @@ gj_run_chunk(GjRun *run, uint32_t source, uint32_t nrows, uint8_t *memory, uint3
 		return gj_run_outer(run, &chunk, memory, slot);
 	run->work.ops->phase(run->work.queue, GJ_PHASE_TRANSFER);
 	/* what is kept may have what memory the side leaves */
-	if (p->kind != GJ_PROGRAM_PREWARM)
+	if (p->kind == GJ_PROGRAM_PREWARM)
+		GJ_TRY(gj_run_fail_points(run));
+	else
 		GJ_TRY(gj_relation_reserve(&run->work, &run->relation[source], nrows));
 	/* it comes from the host once, and what else wants it copies it on the device */
 	GJ_TRY(gj_run_keep(run, source, &chunk, GJ_LANE_WORK, &kept));

@@ -14,6 +14,9 @@
 
 #define GJ_CACHE_LINE		64
 
+/* Uses after which it is worth it to load a fragment anew: while a vacuum goes on, each query finds it changed. */
+#define GJ_WORTH_LOADING	4
+
 /* ---- the store */
 
 /* A program that does nothing: queues want one. */
@@ -333,7 +336,7 @@ gj_resident_is_to_be_loaded(GjResident *store, GjFragment *fragment, uint64_t ma
 	bool		first;
 
 	pthread_mutex_lock(&store->memory->lock);
-	first = fragment->map_lsn != map_lsn && fragment->loaded_for != map_lsn;
+	first = fragment->map_lsn < map_lsn && fragment->loaded_for < map_lsn && fragment->hits >= GJ_WORTH_LOADING;
 	if (first)
 		fragment->loaded_for = map_lsn;
 	pthread_mutex_unlock(&store->memory->lock);

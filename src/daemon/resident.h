@@ -203,8 +203,8 @@ extern void gj_resident_describe(GjResident *store, GjFound *found, uint64_t map
 								 uint64_t *valid, uint64_t *lsns);
 
 /*
- * True if a fragment that was found has another LSN of the map than this, and nobody was to load it anew for
- * it: now the caller is.
+ * True if a fragment that was found has an older LSN of the map than this, was of some use since it was loaded,
+ * and nobody was to load it anew for this LSN: now the caller is.
  */
 extern bool gj_resident_is_to_be_loaded(GjResident *store, GjFragment *fragment, uint64_t map_lsn);
 

@@ -183,7 +183,7 @@ drop_found(GjFoundBatch *batch, uint32_t from)
 
 /* Appends what a backend must know of a fragment; returns where it ends. */
 static uint8_t *
-write_known(uint8_t *at, GjRunResident *owner, GjFound *found, uint64_t map_lsn)
+write_known(uint8_t *at, const GjAsk *ask, GjRunResident *owner, GjFound *found, uint64_t map_lsn)
 {
 	uint64_t	valid[GJ_FRAGMENT_WORDS];
 	uint64_t	lsns[GJ_FRAGMENT_BLOCKS];
@@ -192,7 +192,7 @@ write_known(uint8_t *at, GjRunResident *owner, GjFound *found, uint64_t map_lsn)
 	/* a table that the source has twice is told of twice: the id says for which of them */
 	known->id = (known->id >> GJ_FRAGMENT_DEVICE_SHIFT << GJ_FRAGMENT_DEVICE_SHIFT) |
 		(owner->npinned - 1);
-	if (known->flags || known->nlost == known->npages)
+	if (known->flags || (known->nlost == known->npages && !ask->early))
 		gj_resident_describe(owner->store, found, map_lsn, valid, lsns);
 	memcpy(at, known, sizeof(*known));
 	at += sizeof(*known);
@@ -207,6 +207,19 @@ write_known(uint8_t *at, GjRunResident *owner, GjFound *found, uint64_t map_lsn)
 		at += known->npages * sizeof(uint64_t);
 	}
 	return at;
+}
+
+/*
+ * True if a backend is not told of a fragment that was found: it is to be loaded anew, and can make room for
+ * that; or it is not whole, which is all that an early question is about.
+ */
+static bool
+is_left_out(const GjFoundBatch *batch, uint32_t i, const GjAsk *ask, uint64_t map_lsn)
+{
+	if (ask->early)
+		return !is_complete(&batch->found[i]);
+	return ask->loads_moved &&
+		gj_resident_is_to_be_loaded(batch->owner[i]->store, batch->found[i].fragment, map_lsn);
 }
 
 /* Tells of as many fragments as there is room for in `space` bytes; *nbytes: how many it takes. */
@@ -230,10 +243,8 @@ answer(GjRun **runs, uint32_t nruns, const GjAsk *ask, const uint64_t *map_lsns,
 			room = (uint64_t) (at - memory) + GJ_LEAST_ANSWER - sizeof(head) <= space;
 			if (room && !fragment)
 				continue;
-			if (room && ask->loads_moved &&
-				gj_resident_is_to_be_loaded(batch.owner[i]->store, fragment, map_lsns[head.next / ask->per_map]))
+			if (room && is_left_out(&batch, i, ask, map_lsns[head.next / ask->per_map]))
 			{
-				/* it can make room for the new one */
 				gj_resident_unpin_one(batch.owner[i]->store, fragment);
 				continue;
 			}
@@ -244,7 +255,7 @@ answer(GjRun **runs, uint32_t nruns, const GjAsk *ask, const uint64_t *map_lsns,
 					return GJ_OUT_OF_HOST_MEMORY;
 				break;
 			}
-			at = write_known(at, batch.owner[i], &batch.found[i],
+			at = write_known(at, ask, batch.owner[i], &batch.found[i],
 							 map_lsns[head.next / ask->per_map]);
 			head.n++;
 		}

@@ -128,14 +128,16 @@ submit(GjRun *run, GjResidentAsks *asks, GjFailure *failure)
 bool
 gj_run_submit(GjRun *run, int nworkers, GjFailure *failure)
 {
-	GjResidentAsks *asks = gj_resident_asks(nworkers, run->program->kind == GJ_PROGRAM_PREWARM);
+	GjResidentAsks *asks = gj_resident_asks(run->program->kind == GJ_PROGRAM_PREWARM);
 	instr_time	start;
 	bool		submitted;
 
 	INSTR_TIME_SET_CURRENT(start);
 	for (int s = 0; s < run->nsources; s++)
 		if (run->readers[s]->ntables > 0 && gj_client_may_ask())
-			gj_heap_source_ask(run->readers[s], asks, run->writers[s], s, &run->use[s]);
+			gj_heap_source_ask(run->readers[s], asks, run->writers[s], s,
+							   Min(nworkers, gj_loader_workers_for(gj_heap_source_left(run->readers[s]))),
+							   &run->use[s]);
 	submitted = submit(run, asks, failure);
 	gj_resident_release(asks);
 	for (int s = 0; s < run->nsources; s++)

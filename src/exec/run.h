@@ -31,8 +31,8 @@ extern GjRun *gj_run_create(const GjProgram *program, GjLoadStats *stats);
 extern void gj_run_set_reader(GjRun *run, int source, GjSourceReader *reader);
 
 /*
- * Submits the program, and finds out what of its heap sources is resident, to be loaded with the help
- * of nworkers.  False with the reason if that fails.
+ * Submits the program, and finds out what of its heap sources is resident; up to nworkers could help to
+ * load them.  False with the reason if that fails.
  */
 extern bool gj_run_submit(GjRun *run, int nworkers, GjFailure *failure);
 

@@ -149,7 +149,7 @@ is_repeated(const GjTable *tables, int i)
 
 void
 gj_heap_source_ask(GjSourceReader *reader, GjResidentAsks *asks, const GjWriter *writer,
-				   int source, GjResidentUse *use)
+				   int source, int nworkers, GjResidentUse *use)
 {
 	int			n = 0;
 
@@ -165,7 +165,7 @@ gj_heap_source_ask(GjSourceReader *reader, GjResidentAsks *asks, const GjWriter 
 		reader->asked[n].attnos = table->attnos;
 		reader->asked[n++].nblocks = table->share->nblocks;
 	}
-	gj_resident_add(asks, writer, source, reader->asked, n, use);
+	gj_resident_add(asks, writer, source, reader->asked, n, nworkers, use);
 }
 
 void

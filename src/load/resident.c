@@ -51,7 +51,6 @@ struct GjResidentAsks
 	int			nasked;			/* questions sent whose answers have not come */
 	bool		whole;			/* they were GJ_ASK_WHOLE */
 	bool		prewarm;
-	bool		loads_moved;	/* loading pages takes less time than comparing their LSNs */
 };
 
 /*
@@ -259,18 +258,17 @@ write_question(GjResidentAsk *ask, uint8 *at)
 }
 
 GjResidentAsks *
-gj_resident_asks(int nworkers, bool prewarm)
+gj_resident_asks(bool prewarm)
 {
 	GjResidentAsks *asks = palloc0(sizeof(GjResidentAsks));
 
-	asks->loads_moved = nworkers >= LOADING_WORKERS;
 	asks->prewarm = prewarm;
 	return asks;
 }
 
 void
 gj_resident_add(GjResidentAsks *asks, const GjWriter *writer, int source, GjResidentTable *tables,
-				int ntables, GjResidentUse *use)
+				int ntables, int nworkers, GjResidentUse *use)
 {
 	uint32		number = 0;
 
@@ -298,7 +296,7 @@ gj_resident_add(GjResidentAsks *asks, const GjWriter *writer, int source, GjResi
 		ask->nblocks = tables[i].nblocks;
 		ask->nfragments = gj_fragment_of(ask->nblocks - 1) + 1;
 		ask->nmaps = (ask->nfragments + GJ_MAP_FRAGMENTS - 1) / GJ_MAP_FRAGMENTS;
-		ask->loads_moved = asks->loads_moved;
+		ask->loads_moved = nworkers >= LOADING_WORKERS;
 		ask->prewarm = asks->prewarm;
 		ask->vmbuffer = InvalidBuffer;
 		question = question_of(ask);

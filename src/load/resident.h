@@ -117,18 +117,20 @@ typedef struct GjResidentTable
 typedef struct GjResidentAsks GjResidentAsks;
 
 /*
- * In the current memory context, where all that is found out is put, too.  nworkers will help to load;
- * prewarm: all that can be kept is to be resident afterwards.
+ * In the current memory context, where all that is found out is put, too.  prewarm: all that can be kept
+ * is to be resident afterwards, as far as there is room for it beside what it replaces.
  */
-extern GjResidentAsks *gj_resident_asks(int nworkers, bool prewarm);
+extern GjResidentAsks *gj_resident_asks(bool prewarm);
 
 /*
  * Adds the tables of a source, all of them different: once for the source, by the leader, after
  * the snapshot of the query was taken and before anything of the run is loaded; `writer` is
- * the one that will write its columns.  Tables, *use and the relations stay until the end.
+ * the one that will write its columns, and nworkers could help to load all of it.  Tables, *use and
+ * the relations stay until the end.
  */
 extern void gj_resident_add(GjResidentAsks *asks, const GjWriter *writer, int source,
-							GjResidentTable *tables, int ntables, GjResidentUse *use);
+							GjResidentTable *tables, int ntables, int nworkers,
+							GjResidentUse *use);
 
 /* Blocks of a source's tables that were added. */
 extern uint64 gj_resident_blocks(const GjResidentAsks *asks, int source);

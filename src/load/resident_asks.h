@@ -10,9 +10,6 @@
 
 #include "load/resident.h"
 
-/* With one part in so many of its pages missing, a fragment is loaded anew and kept. */
-#define GJ_RELOAD_PART		8
-
 /* What gpujoind has told about a fragment. */
 typedef struct GjKnown
 {

@@ -12,10 +12,12 @@
 #include "load/resident_asks.h"
 #include "load/visibility.h"
 
+/* With one part in so many of its pages missing, a fragment is loaded anew and kept. */
+#define RELOAD_PART			8
 /* A fragment is kept if one page in so many is all-visible. */
 #define KEEP_PART			2
 /* So few missing pages are looked at, whether they are empty. */
-#define LOOK_AT_PAGES		(GJ_FRAGMENT_BLOCKS / GJ_RELOAD_PART)
+#define LOOK_AT_PAGES		(GJ_FRAGMENT_BLOCKS / RELOAD_PART)
 /* Headers of pages are asked for so many pages before they are read. */
 #define PREFETCH_HEADERS	8
 
@@ -142,7 +144,7 @@ is_to_be_loaded(const GjResidentAsk *ask, const GjKnown *known, XLogRecPtr map_l
 {
 	if (XLogRecPtrIsInvalid(map_lsn) || nvisible == 0 || nvisible < npages / KEEP_PART)
 		return false;
-	if (known == NULL || nmissing > (ask->prewarm ? 0 : npages / GJ_RELOAD_PART))
+	if (known == NULL || nmissing > (ask->prewarm ? 0 : npages / RELOAD_PART))
 		return true;
 	if (nmissing == 0 || !is_due(known) || known->known.map_lsn != map_lsn || *renewals == 0)
 		return false;

@@ -66,11 +66,12 @@ extern GjSourceReader *gj_heap_source(GjTable *tables, int ntables, Snapshot sna
 
 /*
  * Has gpujoind be asked what of the tables is resident: *use is to be sent, and the reader leaves
- * it out.  Called before the first fill.  gj_heap_source_found follows when that is known, or
+ * it out.  nworkers could help to load all of it.  Called before the first fill.  gj_heap_source_found follows when that is known, or
  * when it will not be.
  */
 extern void gj_heap_source_ask(GjSourceReader *reader, GjResidentAsks *asks,
-							   const GjWriter *writer, int source, GjResidentUse *use);
+							   const GjWriter *writer, int source, int nworkers,
+							   GjResidentUse *use);
 extern void gj_heap_source_found(GjSourceReader *reader);
 
 /* Pages that are not known to be resident, and that other processes can read. */
