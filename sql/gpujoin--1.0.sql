@@ -77,7 +77,7 @@ RETURNS bigint
 AS 'MODULE_PATHNAME', 'gpujoin_cache_evict'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED;
 
-COMMENT ON FUNCTION gpujoin_cache_evict(regclass) IS 'give up what is resident of a table, or everything; returns bytes';
+COMMENT ON FUNCTION gpujoin_cache_evict(regclass) IS 'give up what is resident of a table with its partitions, or everything; returns bytes';
 
 REVOKE ALL ON FUNCTION gpujoin_cache_evict(regclass) FROM PUBLIC;
 
@@ -86,7 +86,7 @@ RETURNS bigint
 AS 'MODULE_PATHNAME', 'gpujoin_prewarm'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 
-COMMENT ON FUNCTION gpujoin_prewarm(regclass, name[]) IS 'make columns of a table resident; returns how many of its pages are';
+COMMENT ON FUNCTION gpujoin_prewarm(regclass, name[]) IS 'make columns of a table with its partitions resident; returns how many of its pages are';
 
 -- ---- which sessions load it
 

@@ -8,6 +8,7 @@
 #include "access/parallel.h"
 #include "access/table.h"
 #include "access/xact.h"
+#include "catalog/pg_inherits.h"
 #include "catalog/pg_type.h"
 #include "commands/dbcommands.h"
 #include "fmgr.h"
@@ -112,21 +113,37 @@ gpujoin_cache(PG_FUNCTION_ARGS)
 /* ---- gpujoin_cache_evict */
 
 /*
- * Give up what is resident of a table, or everything.
+ * Give up what is resident of a table with its partitions and children, or everything.
  */
 Datum
 gpujoin_cache_evict(PG_FUNCTION_ARGS)
 {
-	Oid			relid = PG_ARGISNULL(0) ? InvalidOid : PG_GETARG_OID(0);
-	uint64		nbytes;
-	GjFailure	failure;
+	List	   *relids = PG_ARGISNULL(0) ? list_make1_oid(InvalidOid) :
+		find_all_inheritors(PG_GETARG_OID(0), NoLock, NULL);
+	uint64		evicted = 0;
+	ListCell   *lc;
 
-	/* without gpujoind nothing is resident */
-	(void) gj_cache_evict(relid, &nbytes, &failure);
-	PG_RETURN_INT64(nbytes);
+	foreach(lc, relids)
+	{
+		uint64		nbytes;
+		GjFailure	failure;
+
+		/* without gpujoind nothing is resident */
+		(void) gj_cache_evict(lfirst_oid(lc), &nbytes, &failure);
+		evicted += nbytes;
+	}
+	PG_RETURN_INT64(evicted);
 }
 
 /* ---- gpujoin_prewarm */
+
+/* True if the relation itself has pages that can be loaded. */
+static bool
+is_plain_table(Relation rel)
+{
+	return (rel->rd_rel->relkind == RELKIND_RELATION || rel->rd_rel->relkind == RELKIND_MATVIEW) &&
+		rel->rd_tableam == GetHeapamTableAmRoutine() && !RELATION_IS_OTHER_TEMP(rel);
+}
 
 static void
 check_table(Relation rel)
@@ -135,34 +152,50 @@ check_table(Relation rel)
 
 	if (acl != ACLCHECK_OK)
 		aclcheck_error(acl, get_relkind_objtype(rel->rd_rel->relkind), RelationGetRelationName(rel));
-	if ((rel->rd_rel->relkind != RELKIND_RELATION && rel->rd_rel->relkind != RELKIND_MATVIEW) ||
-		rel->rd_tableam != GetHeapamTableAmRoutine())
+	if (!is_plain_table(rel) && rel->rd_rel->relkind != RELKIND_PARTITIONED_TABLE)
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				 errmsg("\"%s\" is not a plain table", RelationGetRelationName(rel))));
 }
 
-/* The attributes of the named columns, or of all. */
-static int
-find_attributes(Relation rel, ArrayType *names, AttrNumber *attnos)
+/* The names of all columns. */
+static List *
+all_columns(Relation rel)
 {
 	TupleDesc	desc = RelationGetDescr(rel);
+	List	   *names = NIL;
+
+	for (int i = 0; i < desc->natts; i++)
+		if (!TupleDescAttr(desc, i)->attisdropped)
+			names = lappend(names, NameStr(TupleDescAttr(desc, i)->attname));
+	return names;
+}
+
+/* The names of columns that are named, NULL for a NULL. */
+static List *
+named_columns(ArrayType *array)
+{
 	Datum	   *elements;
 	bool	   *nulls;
 	int			nelements;
-	int			n = 0;
+	List	   *names = NIL;
 
-	if (names == NULL)
-	{
-		for (int i = 0; i < desc->natts; i++)
-			if (!TupleDescAttr(desc, i)->attisdropped)
-				attnos[n++] = i + 1;
-		return n;
-	}
-	deconstruct_array(names, NAMEOID, NAMEDATALEN, false, TYPALIGN_CHAR, &elements, &nulls, &nelements);
+	deconstruct_array(array, NAMEOID, NAMEDATALEN, false, TYPALIGN_CHAR, &elements, &nulls, &nelements);
 	for (int i = 0; i < nelements; i++)
+		names = lappend(names, nulls[i] ? NULL : NameStr(*DatumGetName(elements[i])));
+	return names;
+}
+
+/* The attributes of these columns, each once. */
+static int
+find_attributes(Relation rel, List *names, AttrNumber *attnos)
+{
+	int			n = 0;
+	ListCell   *lc;
+
+	foreach(lc, names)
 	{
-		char	   *name = nulls[i] ? NULL : NameStr(*DatumGetName(elements[i]));
+		char	   *name = lfirst(lc);
 		AttrNumber	attno = name ? get_attnum(RelationGetRelid(rel), name) : InvalidAttrNumber;
 		bool		known = false;
 
@@ -308,35 +341,52 @@ count_pages(Relation rel)
 	return Min(npages, RelationGetNumberOfBlocks(rel));
 }
 
+/* Makes columns of a table resident; returns how many of its pages are. */
+static uint64
+prewarm_table(Relation rel, List *names)
+{
+	AttrNumber *attnos = palloc(sizeof(AttrNumber) * MaxTupleAttributeNumber * 2);
+	int			n = find_attributes(rel, names, attnos);
+	int			ntexts = add_texts(rel, attnos, n);
+
+	if (n > 0)
+		load_table(rel, attnos, n + ntexts, ntexts);
+	return count_pages(rel);
+}
+
 /*
- * Make columns of a table resident.  Whether queries return texts or look into them is not
- * known: they come both ways.
+ * Make columns of a table with its partitions and children resident.  Whether queries return texts or
+ * look into them is not known: they come both ways.
  */
 Datum
 gpujoin_prewarm(PG_FUNCTION_ARGS)
 {
 	Relation	rel;
-	AttrNumber *attnos;
+	List	   *names;
 	GjFailure	failure;
-	uint64		npages;
-	int			n,
-				ntexts;
+	uint64		npages = 0;
+	ListCell   *lc;
 
 	if (PG_ARGISNULL(0))
 		PG_RETURN_NULL();
 	rel = table_open(PG_GETARG_OID(0), AccessShareLock);
 	check_table(rel);
-	attnos = palloc(sizeof(AttrNumber) * MaxTupleAttributeNumber * 2);
-	n = find_attributes(rel, PG_ARGISNULL(1) ? NULL : PG_GETARG_ARRAYTYPE_P(1), attnos);
+	names = PG_ARGISNULL(1) ? all_columns(rel) : named_columns(PG_GETARG_ARRAYTYPE_P(1));
+	/* a partitioned table may have no partitions, but its columns it has */
+	(void) find_attributes(rel, names, palloc(sizeof(AttrNumber) * MaxTupleAttributeNumber));
 	if (!gj_enabled || gj_client_device(&failure) == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("there is no device to load \"%s\" to", RelationGetRelationName(rel)),
 				 errdetail("%s", gj_reason_text(gj_enabled ? failure.reason : GJ_DISABLED))));
-	ntexts = add_texts(rel, attnos, n);
-	if (n > 0)
-		load_table(rel, attnos, n + ntexts, ntexts);
-	npages = count_pages(rel);
+	foreach(lc, find_all_inheritors(RelationGetRelid(rel), AccessShareLock, NULL))
+	{
+		Relation	member = table_open(lfirst_oid(lc), NoLock);
+
+		if (is_plain_table(member))
+			npages += prewarm_table(member, names);
+		table_close(member, NoLock);
+	}
 	table_close(rel, AccessShareLock);
 	PG_RETURN_INT64(npages);
 }
