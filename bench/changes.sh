@@ -1,10 +1,11 @@
 #!/bin/bash
-# What few changed rows cost a query whose tables are resident: J1, then a hundred rows of each table are updated, and
-# the tables vacuumed, and J1 runs until what is built of the inner one can be kept again, and beyond (GJ_RUNS=60 times).
+# What few changed rows cost a query whose tables are resident: J1, then GJ_CHANGED=100 pages of each table get an updated row, and
+# the tables are vacuumed, and J1 runs until what is built of the inner one can be kept again, and beyond (GJ_RUNS=60 times).
 # GJ_LOADER_WORKERS=0 by one process, which compares pages and does not load them anew.
 cd "$(dirname "$0")" && . ./lib.sh
 make_j1
 runs=${GJ_RUNS:-60}
+pages=${GJ_CHANGED:-100}
 set_workers "${GJ_LOADER_WORKERS:-}"
 # as servers have it: no worker is launched for a hundred pages
 gpu="$gpu; SET min_parallel_table_scan_size = '8MB'"
@@ -22,7 +23,7 @@ run() {
 summary() { sort -n | awk -v name="$1" '{ ms[NR] = $1; if ($2 > most) most = $2; if (NR == 1 || $2 < least) least = $2 }
 	END { if (NR) printf "| %s | %d | %.1f | %.1f–%.1f | %s |\n", name, NR, ms[int((NR + 1) / 2)], ms[1], ms[NR], least == most ? most + 0 : least + 0 "–" most }'; }
 
-echo "## Few changed rows: J1, a hundred rows of each table updated and vacuumed"
+echo "## Few changed rows: J1, a row in each of $pages pages of each table updated"
 echo
 machine
 echo
@@ -31,7 +32,7 @@ echo "| --- | ---: | ---: | ---: | ---: |"
 run 3 >/dev/null
 run 20 | summary "nothing has changed"
 for table in j1_fact j1_dim; do
-	sql -c "UPDATE $table SET v = v WHERE ctid = ANY (ARRAY(SELECT format('(%s,%s)', p, 1 + floor(random() * 100))::tid FROM generate_series(0, pg_relation_size('$table') / 8192 - 1, greatest(1, pg_relation_size('$table') / 8192 / 100)) p))"
+	sql -c "UPDATE $table SET v = v WHERE ctid = ANY (ARRAY(SELECT format('(%s,%s)', p, 1 + floor(random() * 100))::tid FROM generate_series(0, pg_relation_size('$table') / 8192 - 1, greatest(1, pg_relation_size('$table') / 8192 / $pages)) p))"
 	run 1 >/dev/null
 	run 20 | summary "$([ $table = j1_fact ] && echo 'rows of the outer table have' || echo 'rows of both tables have'), not vacuumed"
 done

@@ -5,6 +5,10 @@
  */
 #include <string.h>
 
+#include <cub/device/device_memcpy.cuh>
+#include <thrust/iterator/counting_iterator.h>
+#include <thrust/iterator/transform_iterator.h>
+
 #include "internal.cuh"
 
 static GjStatus
@@ -32,6 +36,61 @@ GjStatus
 gj_copy(GjQueue *queue, void *to, const void *from, size_t nbytes)
 {
 	return copy_kind(queue, to, from, nbytes, cudaMemcpyDeviceToDevice);
+}
+
+/* What cub asks of piece i, which lies in device memory. */
+struct PieceFrom
+{
+	const GjPiece *pieces;
+
+	__device__ const void *
+	operator()(uint32_t i) const
+	{
+		return pieces[i].from;
+	}
+};
+
+struct PieceTo
+{
+	const GjPiece *pieces;
+
+	__device__ void *
+	operator()(uint32_t i) const
+	{
+		return pieces[i].to;
+	}
+};
+
+struct PieceBytes
+{
+	const GjPiece *pieces;
+
+	__device__ size_t
+	operator()(uint32_t i) const
+	{
+		return pieces[i].nbytes;
+	}
+};
+
+GjStatus
+gj_copy_many(GjQueue *queue, const GjPiece *pieces, uint32_t n)
+{
+	const thrust::counting_iterator<uint32_t> all(0);
+	void *memory;
+
+	GJ_TRY(gj_enter(queue));
+	if (n == 0)
+		return GJ_OK;
+	GJ_TRY(gj_scratch(queue, GJ_SCRATCH_A, n * sizeof(GjPiece), &memory));
+	/* memory that is not pinned has been read when the call returns */
+	GJ_CUDA(queue, cudaMemcpyAsync(memory, pieces, n * sizeof(GjPiece), cudaMemcpyHostToDevice,
+								   queue->stream));
+	pieces = (const GjPiece *) memory;
+	GJ_CUB(queue, cub::DeviceMemcpy::Batched,
+		   thrust::make_transform_iterator(all, PieceFrom{pieces}),
+		   thrust::make_transform_iterator(all, PieceTo{pieces}),
+		   thrust::make_transform_iterator(all, PieceBytes{pieces}), n);
+	return GJ_OK;
 }
 
 /* True if a device has been given access to the memory of another one. */

@@ -367,6 +367,7 @@ extern "C" const GjDeviceOps gj_cuda_device = {
 	.copy_in = gj_copy_in,
 	.copy_out = gj_copy_out,
 	.copy = gj_copy,
+	.copy_many = gj_copy_many,
 	.copy_peer = gj_copy_peer,
 	.fill = gj_fill,
 	.load_in = gj_load_in,

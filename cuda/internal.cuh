@@ -276,6 +276,7 @@ bool gj_is_idle(const GjQueue *queue);
 GjStatus gj_copy_in(GjQueue *queue, void *device, const void *host, size_t nbytes);
 GjStatus gj_copy_out(GjQueue *queue, void *host, const void *device, size_t nbytes);
 GjStatus gj_copy(GjQueue *queue, void *to, const void *from, size_t nbytes);
+GjStatus gj_copy_many(GjQueue *queue, const GjPiece *pieces, uint32_t n);
 void gj_meet(GjDevice *device, GjDevice *other);
 GjStatus gj_copy_peer(GjQueue *queue, void *to, GjDevice *other, const void *from, size_t nbytes);
 GjStatus gj_fill(GjQueue *queue, void *device, int byte, size_t nbytes);

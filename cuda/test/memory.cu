@@ -65,6 +65,41 @@ test_blocks(const Device &device, const Program &program)
 	}
 }
 
+/* Pieces of all lengths, at any address, some bytes apart. */
+static void
+test_copy_many(const Device &device, const Program &program, Random &random, uint32_t n)
+{
+	const size_t most[] = {0, 1, 17, 300, 5000, 100000};
+	Queue q(device, program);
+	std::vector<GjPiece> pieces(n);
+	Bytes data(200000);
+	Bytes expected;
+	const uint8_t *from;
+	uint8_t *to;
+
+	for (uint8_t &byte : data)
+		byte = (uint8_t) random();
+	from = q.upload(data);
+	for (GjPiece &piece : pieces)
+	{
+		const size_t first = random() % 100000;
+
+		piece.nbytes = random() % (most[random() % 6] + 1);
+		piece.from = from + first;
+		expected.resize(expected.size() + random() % 9);
+		piece.to = (void *) expected.size();
+		expected.insert(expected.end(), data.begin() + first, data.begin() + first + piece.nbytes);
+	}
+	to = (uint8_t *) q.alloc(expected.size() + 1);
+	check(q.ops->fill(q.queue, to, 0, expected.size()) == GJ_OK, "fill", at(n));
+	for (GjPiece &piece : pieces)
+		piece.to = to + (size_t) piece.to;
+	check(q.ops->copy_many(q.queue, pieces.data(), n) == GJ_OK, "copy_many", at(n));
+	/* they are read by then */
+	std::fill(pieces.begin(), pieces.end(), GjPiece{});
+	check(q.download(to, expected.size()) == expected, "copied pieces", at(n));
+}
+
 void
 test_memory(const Device &device)
 {
@@ -107,6 +142,8 @@ test_memory(const Device &device)
 		for (int i = 0; i < 100; i++) /* left to queue_close */
 			q.alloc(1 << 16);
 	}
+	for (uint32_t n : {0u, 1u, 2u, 100u, 3000u})
+		test_copy_many(device, program, random, n);
 	test_adopt(device, program);
 	test_blocks(device, program);
 	group(device.ops->name, "memory");

@@ -243,6 +243,14 @@ cpu_copy(GjQueue *queue, void *to, const void *from, size_t nbytes)
 }
 
 static GjStatus
+cpu_copy_many(GjQueue *queue, const GjPiece *pieces, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		(void) cpu_copy(queue, pieces[i].to, pieces[i].from, pieces[i].nbytes);
+	return GJ_OK;
+}
+
+static GjStatus
 cpu_copy_peer(GjQueue *queue, void *to, GjDevice *device, const void *from, size_t nbytes)
 {
 	return cpu_copy(queue, to, from, nbytes);
@@ -341,6 +349,7 @@ const GjDeviceOps gj_cpu_device = {
 	.copy_in = cpu_copy,
 	.copy_out = cpu_copy,
 	.copy = cpu_copy,
+	.copy_many = cpu_copy_many,
 	.copy_peer = cpu_copy_peer,
 	.fill = cpu_fill,
 	.load_in = cpu_copy,

@@ -65,6 +65,14 @@ typedef enum GjLane
 
 #define GJ_MAX_MARKS		88
 
+/* A copy within a device's memory. */
+typedef struct GjPiece
+{
+	void	   *to;
+	const void *from;
+	size_t		nbytes;
+} GjPiece;
+
 typedef struct GjDeviceOps
 {
 	const char *name;
@@ -113,6 +121,8 @@ typedef struct GjDeviceOps
 	GjStatus	(*copy_in) (GjQueue *queue, void *device, const void *host, size_t nbytes);
 	GjStatus	(*copy_out) (GjQueue *queue, void *host, const void *device, size_t nbytes);
 	GjStatus	(*copy) (GjQueue *queue, void *to, const void *from, size_t nbytes);
+	/* n copies within the device at once, of memory that does not overlap; pieces have been read when it returns. */
+	GjStatus	(*copy_many) (GjQueue *queue, const GjPiece *pieces, uint32_t n);
 	/*
 	 * The same from the memory of another device of the same kind, where nothing is queued
 	 * that writes it.  Through host memory, and then waiting, if they have not met.  What it has to

@@ -85,38 +85,58 @@ describe(const GjWanted *wanted, const GjFragment *fragment, uint64_t first, GjC
 				columns[c] = gj_fragment_column(fragment, i, first);
 }
 
-/* Copies one column's ranges together; *column then starts at the first of them. */
-static GjStatus
-gather_ranges(GjWork *work, GjColumn *column, const GjRowRange *ranges, uint32_t n, uint8_t *to)
+/* Adds the copies of ranges of rows of `width` bytes; returns how many. */
+static uint32_t
+add_pieces(GjPiece *pieces, uint8_t *to, const void *from, uint32_t width, const GjRowRange *ranges,
+		   uint32_t n)
 {
-	uint64_t	total = 0;
-
 	for (uint32_t i = 0; i < n; i++)
-		total += ranges[i].end - ranges[i].first;
-	for (uint32_t i = 0, at = 0; i < n; at += ranges[i].end - ranges[i].first, i++)
 	{
-		uint32_t	nrows = ranges[i].end - ranges[i].first;
+		uint64_t	nbytes = (uint64_t) (ranges[i].end - ranges[i].first) * width;
 
-		GJ_TRY(work->ops->copy(work->queue, to + (uint64_t) at * column->width,
-							   (const uint8_t *) column->data +
-							   (uint64_t) ranges[i].first * column->width,
-							   (uint64_t) nrows * column->width));
-		if (column->nulls)
-			GJ_TRY(work->ops->copy(work->queue, to + gj_align(total * column->width) + at,
-								   column->nulls + ranges[i].first, nrows));
+		pieces[i] = (GjPiece) {to, (const uint8_t *) from + (uint64_t) ranges[i].first * width, nbytes};
+		to += nbytes;
 	}
-	column->data = to;
-	if (column->nulls)
-		column->nulls = to + gj_align(total * column->width);
-	return GJ_OK;
+	return n;
+}
+
+/* Copies the ranges of all columns together, `total` rows each; columns then start at the first of them. */
+static GjStatus
+gather_ranges(GjWork *work, GjColumn *columns, uint32_t ncolumns, const GjRowRange *ranges, uint32_t n,
+			  uint64_t total, uint8_t *to)
+{
+	GjPiece    *pieces = malloc((uint64_t) ncolumns * 2 * n * sizeof(GjPiece));
+	uint32_t	npieces = 0;
+	GjStatus	status;
+
+	if (!pieces)
+		return GJ_OUT_OF_HOST_MEMORY;
+	for (uint32_t c = 0; c < ncolumns; c++)
+	{
+		GjColumn   *column = &columns[c];
+
+		npieces += add_pieces(pieces + npieces, to, column->data, column->width, ranges, n);
+		column->data = to;
+		to += gj_align(total * column->width);
+		if (column->nulls)
+		{
+			npieces += add_pieces(pieces + npieces, to, column->nulls, 1, ranges, n);
+			column->nulls = to;
+		}
+		to += gj_align(total);
+	}
+	status = work->ops->copy_many(work->queue, pieces, npieces);
+	free(pieces);
+	return status;
 }
 
 /*
- * Puts scattered rows together, so that the steps see them at once.  Without memory for
- * that the ranges stay what they are.
+ * Puts scattered rows together in a buffer, so that the steps see them at once, or few copies are made of them.
+ * Without memory for that, and `times` as much, the ranges stay what they are.
  */
 static GjStatus
-compact(GjRun *run, GjColumn *columns, uint32_t ncolumns, GjRowRange *ranges, uint32_t *n)
+compact(GjRun *run, GjBuffer *buffer, double times, GjColumn *columns, uint32_t ncolumns,
+		GjRowRange *ranges, uint32_t *n)
 {
 	GjWork	   *work = &run->work;
 	uint64_t	total = 0;
@@ -130,19 +150,13 @@ compact(GjRun *run, GjColumn *columns, uint32_t ncolumns, GjRowRange *ranges, ui
 	for (uint32_t c = 0; c < ncolumns; c++)
 		nbytes += gj_align(total * columns[c].width) + gj_align(total);
 	/* the steps need some as well */
-	if (run->compact.nbytes < nbytes &&
-		gj_lease_left(work->lease) < nbytes + nbytes / 4 + 2 * gj_run_least_space(run))
+	if (buffer->nbytes < nbytes &&
+		gj_lease_left(work->lease) < nbytes + (uint64_t) (nbytes * times) + 2 * gj_run_least_space(run))
 		return GJ_OK;
-	status = gj_buffer_reserve(work, &run->compact, nbytes);
+	status = gj_buffer_reserve(work, buffer, nbytes);
 	if (status != GJ_OK)
 		return status == GJ_OUT_OF_MEMORY ? GJ_OK : status;
-	nbytes = 0;
-	for (uint32_t c = 0; c < ncolumns; c++)
-	{
-		GJ_TRY(gather_ranges(work, &columns[c], ranges, *n,
-							 (uint8_t *) run->compact.memory + nbytes));
-		nbytes += gj_align(total * columns[c].width) + gj_align(total);
-	}
+	GJ_TRY(gather_ranges(work, columns, ncolumns, ranges, *n, total, buffer->memory));
 	ranges[0] = (GjRowRange) {0, (uint32_t) total};
 	*n = 1;
 	return GJ_OK;
@@ -160,30 +174,67 @@ skip_to(GjColumn *columns, uint32_t ncolumns, const GjColumn *start, uint64_t fi
 	}
 }
 
+/* Appends ranges of rows of a fragment to a relation, its references being behind those that are there. */
+static GjStatus
+append_ranges(GjRun *run, uint32_t source, const GjFragment *fragment, const GjColumn *start,
+			  const GjRowRange *ranges, uint32_t n)
+{
+	GjRelation *relation = &run->relation[source];
+	GjColumn	columns[GJ_MAX_COLUMNS];
+	uint64_t	base;
+
+	GJ_TRY(gj_relation_append_heap(&run->work, relation, fragment->heap.memory, fragment->heap_used, &base));
+	for (uint32_t i = 0; i < n; i++)
+	{
+		uint32_t	nrows = ranges[i].end - ranges[i].first;
+
+		GJ_STOP_CHECK(run);
+		run->stats.source[source].rows_in += nrows;
+		skip_to(columns, run->sources[source].ncolumns, start, ranges[i].first);
+		GJ_TRY(gj_relation_append_rows(&run->work, relation, columns, nrows, base, fragment->heap_used));
+	}
+	return GJ_OK;
+}
+
+/* The same of what may be many ranges. */
+static GjStatus
+append_fragment(GjRun *run, uint32_t source, const GjFragment *fragment, GjColumn *start, GjRowRange *ranges,
+				uint32_t n)
+{
+	GjBuffer	together = {NULL, 0};
+	GjStatus	status = GJ_OK;
+
+	/* what is built wants the memory, too; another device's are copied as they are */
+	if (!run->work.peer)
+		status = compact(run, &together, 4, start, run->sources[source].ncolumns, ranges, &n);
+	if (status == GJ_OK)
+		status = append_ranges(run, source, fragment, start, ranges, n);
+	gj_buffer_free(&run->work, &together);
+	return status;
+}
+
 static GjStatus
 use_rows(GjRun *run, uint32_t source, GjPinned used, GjRowRange *ranges, uint32_t n)
 {
-	const GjFragment *fragment = used.fragment;
 	uint32_t	first = run->sources[source].first_column;
 	uint32_t	ncolumns = run->sources[source].ncolumns;
 	GjColumn	start[GJ_MAX_COLUMNS];
-	uint64_t	heap_base = 0;
 	bool		exchanged = gj_run_exchanges(run, source);
-	bool		outer = run->program->kind == GJ_PROGRAM_JOIN && source == 0 && !exchanged;
+	bool		is_join = run->program->kind == GJ_PROGRAM_JOIN;
+	bool		outer = is_join && source == 0 && !exchanged;
 
-	describe(&run->resident[source].tables[used.table], fragment, 0, start);
+	describe(&run->resident[source].tables[used.table], used.fragment, 0, start);
+	if (is_join && !outer && !exchanged)
+		return append_fragment(run, source, used.fragment, start, ranges, n);
 	if (outer && n > GJ_MAX_RANGES)
 	{
 		/* rows that wait may lie where these are put together */
 		GJ_TRY(gj_fused_flush(run));
-		GJ_TRY(compact(run, start, ncolumns, ranges, &n));
+		GJ_TRY(compact(run, &run->compact, 0.25, start, ncolumns, ranges, &n));
 	}
 	/* rows that are sent from where they lie make a parcel a range */
 	else if (exchanged && gj_run_sends_in_place(run, source))
-		GJ_TRY(compact(run, start, ncolumns, ranges, &n));
-	else if (!outer && !exchanged && run->program->kind == GJ_PROGRAM_JOIN)
-		GJ_TRY(gj_relation_append_heap(&run->work, &run->relation[source], fragment->heap.memory,
-									   fragment->heap_used, &heap_base));
+		GJ_TRY(compact(run, &run->compact, 0.25, start, ncolumns, ranges, &n));
 	for (uint32_t i = 0; i < n; i++)
 	{
 		uint32_t	nrows = ranges[i].end - ranges[i].first;
@@ -197,10 +248,6 @@ use_rows(GjRun *run, uint32_t source, GjPinned used, GjRowRange *ranges, uint32_
 			GJ_TRY(gj_run_outer_rows(run, nrows, false));
 		else if (exchanged)
 			GJ_TRY(gj_run_stage_rows(run, source, nrows));
-		else if (run->program->kind == GJ_PROGRAM_JOIN)
-			GJ_TRY(gj_relation_append_rows(&run->work, &run->relation[source],
-										   run->columns + first, nrows, heap_base,
-										   fragment->heap_used));
 	}
 	return GJ_OK;
 }
