@@ -213,11 +213,26 @@ collect_all(HeapSource *source, Page page)
 	source->regular = !(infomask & HEAP_HASNULL) && natts >= source->natts;
 }
 
+/*
+ * True if hint bits alone say that an MVCC snapshot sees a tuple: it was inserted by a transaction that has
+ * committed, before any that the snapshot takes for running, and nobody has deleted it.
+ */
+static inline bool
+is_seen_by_hints(HeapTupleHeader tuple, Snapshot snapshot)
+{
+	const uint16 hints = HEAP_XMIN_COMMITTED | HEAP_XMAX_INVALID;
+
+	return (tuple->t_infomask & hints) == hints &&
+		(HeapTupleHeaderXminFrozen(tuple) ||
+		 TransactionIdPrecedes(HeapTupleHeaderGetRawXmin(tuple), snapshot->xmin));
+}
+
 /* The tuples of a page that the snapshot sees. */
 static void
 collect_visible(HeapSource *source, Page page, Buffer buffer)
 {
 	OffsetNumber nlines = PageGetMaxOffsetNumber(page);
+	PageAhead	ahead = page_ahead(source);
 
 	source->ntuples = 0;
 	source->regular = true;
@@ -233,13 +248,20 @@ collect_visible(HeapSource *source, Page page, Buffer buffer)
 		tuple.t_data = (HeapTupleHeader) PageGetItem(page, id);
 		tuple.t_len = ItemIdGetLength(id);
 		ItemPointerSet(&tuple.t_self, source->next, line);
-		if (!HeapTupleSatisfiesVisibility(&tuple, source->snapshot, buffer))
+		fetch_ahead(&ahead);
+		if (!is_seen_by_hints(tuple.t_data, source->snapshot) &&
+			!HeapTupleSatisfiesVisibility(&tuple, source->snapshot, buffer))
 			continue;
 		source->tuples[source->ntuples] = tuple.t_data;
 		source->data[source->ntuples++] = (char *) tuple.t_data + tuple.t_data->t_hoff;
 		source->regular &= !(tuple.t_data->t_infomask & HEAP_HASNULL) &&
 			HeapTupleHeaderGetNatts(tuple.t_data) >= source->natts;
 	}
+	while (ahead.line < ahead.end)
+		fetch_ahead(&ahead);
+	/* as of a page that was filled since the last vacuum */
+	if (source->ntuples == nlines)
+		source->uniform = collect_uniform(source, page);
 }
 
 void
