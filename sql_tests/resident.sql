@@ -266,6 +266,18 @@ SELECT gj_equal('SELECT count(*), sum(texts.id) FROM texts JOIN d USING (k) WHER
 SELECT gj_equal('SELECT x.id, length(x.t), md5(x.t) FROM (SELECT texts.* FROM texts JOIN d USING (k) OFFSET 0) x');
 DROP TABLE texts;
 
+-- pages here and there of an inner side with NULLs and references: what is around them is put together
+CREATE TABLE spread (k int, v int, t text) WITH (autovacuum_enabled = off, fillfactor = 10);
+INSERT INTO spread SELECT i, nullif(i % 5, 3), CASE WHEN i % 7 > 0 THEN repeat('spread', i % 9) || i END FROM generate_series(1, 3000) i;
+VACUUM spread;
+\set spreadrows '''SELECT f.id, s.t, s.v FROM f JOIN spread s ON s.k = f.id'''
+SELECT gj_resident(:spreadrows, 'spread%'), gj_resident(:spreadrows, 'spread%');
+UPDATE spread SET v = v + 1 WHERE k % 300 = 7;
+SELECT gj_resident(:spreadrows, 'spread%'), gj_resident('SELECT count(*), sum(s.v), count(s.t) FROM f JOIN spread s ON s.k = f.id', 'spread%');
+DELETE FROM spread WHERE k % 200 = 9;
+SELECT gj_resident(:spreadrows, 'spread%'), gj_resident('SELECT s.t, count(*), sum(f.v) FROM spread s LEFT JOIN f ON s.k = f.id GROUP BY 1', 'spread%');
+DROP TABLE spread;
+
 -- asked for
 SELECT gpujoin_cache_evict('f') > 0 AS evicted, gpujoin_cache_evict('f') AS again;
 SELECT gpujoin_prewarm('f') = pg_relation_size('f') / 8192 AS whole;
@@ -290,7 +302,9 @@ SELECT gpujoin_prewarm('parent') = (pg_relation_size('parent') + pg_relation_siz
 SELECT relation, columns FROM gpujoin_cache WHERE relation IN ('parent'::regclass, 'child'::regclass) ORDER BY relation::text;
 SELECT gpujoin_cache_evict('parent') > 0 AS evicted;
 SELECT count(*) FROM gpujoin_cache WHERE relation IN ('parent'::regclass, 'child'::regclass);
+SELECT gpujoin_prewarm('parent') > 0 AS warmed, 'child'::regclass::oid AS child \gset
 DROP TABLE parent CASCADE;
+SELECT gpujoin_cache_evict(:child) > 0 AS dropped, gpujoin_cache_evict(:child) AS again;
 SELECT gpujoin_prewarm('part', '{nothing}');
 SELECT gpujoin_prewarm('f', '{nothing}');
 CREATE VIEW looked_at AS SELECT * FROM f;

@@ -21,6 +21,7 @@
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
+#include "utils/syscache.h"
 
 #include "client/cache_info.h"
 #include "client/device_info.h"
@@ -112,24 +113,33 @@ gpujoin_cache(PG_FUNCTION_ARGS)
 
 /* ---- gpujoin_cache_evict */
 
+/* A table with its partitions and children, which are locked; what is no table (any more) is alone. */
+static List *
+family_of(Oid relid)
+{
+	if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(relid)))
+		return list_make1_oid(relid);
+	return find_all_inheritors(relid, AccessShareLock, NULL);
+}
+
 /*
  * Give up what is resident of a table with its partitions and children, or everything.
  */
 Datum
 gpujoin_cache_evict(PG_FUNCTION_ARGS)
 {
-	List	   *relids = PG_ARGISNULL(0) ? list_make1_oid(InvalidOid) :
-		find_all_inheritors(PG_GETARG_OID(0), NoLock, NULL);
 	uint64		evicted = 0;
 	ListCell   *lc;
 
-	foreach(lc, relids)
+	foreach(lc, family_of(PG_ARGISNULL(0) ? InvalidOid : PG_GETARG_OID(0)))
 	{
 		uint64		nbytes;
 		GjFailure	failure;
 
+		CHECK_FOR_INTERRUPTS();
 		/* without gpujoind nothing is resident */
-		(void) gj_cache_evict(lfirst_oid(lc), &nbytes, &failure);
+		if (!gj_cache_evict(lfirst_oid(lc), &nbytes, &failure))
+			break;
 		evicted += nbytes;
 	}
 	PG_RETURN_INT64(evicted);
@@ -322,36 +332,75 @@ add_texts(Relation rel, AttrNumber *attnos, int n)
 	return ntexts;
 }
 
-/* Pages of the table that are resident now, on whichever device. */
-static uint64
-count_pages(Relation rel)
+/* What has been made resident. */
+typedef struct Warmed
 {
-	GjRelationKey key;
+	GjRelationKey relation;
+	BlockNumber nblocks;
+} Warmed;
+
+/* Pages of n tables that are resident now, on whichever device. */
+static uint64
+count_pages(const Warmed *tables, int n)
+{
 	GjCached   *list;
-	uint32		n;
+	uint32		nlist;
 	uint64		npages = 0;
 	GjFailure	failure;
 
-	gj_relation_file(rel, &key);
-	(void) gj_cache_read(&list, &n, &failure);
-	for (uint32 i = 0; i < n; i++)
-		if (memcmp(&list[i].relation, &key, sizeof(key)) == 0 && list[i].device == gj_device_kind())
-			npages += list[i].npages;
-	/* some may be on several */
-	return Min(npages, RelationGetNumberOfBlocks(rel));
+	(void) gj_cache_read(&list, &nlist, &failure);
+	for (int t = 0; t < n; t++)
+	{
+		uint64		resident = 0;
+
+		for (uint32 i = 0; i < nlist; i++)
+			if (memcmp(&list[i].relation, &tables[t].relation, sizeof(GjRelationKey)) == 0 &&
+				list[i].device == gj_device_kind())
+				resident += list[i].npages;
+		/* some may be on several */
+		npages += Min(resident, tables[t].nblocks);
+	}
+	return npages;
 }
 
-/* Makes columns of a table resident; returns how many of its pages are. */
-static uint64
+/* Makes columns of a table resident. */
+static Warmed
 prewarm_table(Relation rel, List *names)
 {
 	AttrNumber *attnos = palloc(sizeof(AttrNumber) * MaxTupleAttributeNumber * 2);
 	int			n = find_attributes(rel, names, attnos);
 	int			ntexts = add_texts(rel, attnos, n);
+	Warmed		warmed;
 
 	if (n > 0)
 		load_table(rel, attnos, n + ntexts, ntexts);
-	return count_pages(rel);
+	gj_relation_file(rel, &warmed.relation);
+	warmed.nblocks = RelationGetNumberOfBlocks(rel);
+	return warmed;
+}
+
+/* The same of tables, those of these that have pages; returns how many pages are resident. */
+static uint64
+prewarm_tables(List *relids, List *names)
+{
+	Warmed	   *tables = palloc(sizeof(Warmed) * list_length(relids));
+	MemoryContext table_cxt = AllocSetContextCreate(CurrentMemoryContext, "gpujoin prewarm",
+													ALLOCSET_DEFAULT_SIZES);
+	int			n = 0;
+	ListCell   *lc;
+
+	foreach(lc, relids)
+	{
+		Relation	rel = table_open(lfirst_oid(lc), NoLock);
+		MemoryContext old = MemoryContextSwitchTo(table_cxt);
+
+		if (is_plain_table(rel))
+			tables[n++] = prewarm_table(rel, names);
+		MemoryContextSwitchTo(old);
+		MemoryContextReset(table_cxt);
+		table_close(rel, NoLock);
+	}
+	return count_pages(tables, n);
 }
 
 /*
@@ -364,8 +413,7 @@ gpujoin_prewarm(PG_FUNCTION_ARGS)
 	Relation	rel;
 	List	   *names;
 	GjFailure	failure;
-	uint64		npages = 0;
-	ListCell   *lc;
+	uint64		npages;
 
 	if (PG_ARGISNULL(0))
 		PG_RETURN_NULL();
@@ -379,14 +427,7 @@ gpujoin_prewarm(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("there is no device to load \"%s\" to", RelationGetRelationName(rel)),
 				 errdetail("%s", gj_reason_text(gj_enabled ? failure.reason : GJ_DISABLED))));
-	foreach(lc, find_all_inheritors(RelationGetRelid(rel), AccessShareLock, NULL))
-	{
-		Relation	member = table_open(lfirst_oid(lc), NoLock);
-
-		if (is_plain_table(member))
-			npages += prewarm_table(member, names);
-		table_close(member, NoLock);
-	}
-	table_close(rel, AccessShareLock);
+	npages = prewarm_tables(family_of(RelationGetRelid(rel)), names);
+	table_close(rel, NoLock);
 	PG_RETURN_INT64(npages);
 }

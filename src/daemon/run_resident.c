@@ -132,10 +132,10 @@ gather_ranges(GjWork *work, GjColumn *columns, uint32_t ncolumns, const GjRowRan
 
 /*
  * Puts scattered rows together in a buffer, so that the steps see them at once, or few copies are made of them.
- * Without memory for that, and `times` as much, the ranges stay what they are.
+ * Where they do not fit `room` bytes well, or there is no memory for them, the ranges stay what they are.
  */
 static GjStatus
-compact(GjRun *run, GjBuffer *buffer, double times, GjColumn *columns, uint32_t ncolumns,
+compact(GjRun *run, GjBuffer *buffer, uint64_t room, GjColumn *columns, uint32_t ncolumns,
 		GjRowRange *ranges, uint32_t *n)
 {
 	GjWork	   *work = &run->work;
@@ -150,8 +150,7 @@ compact(GjRun *run, GjBuffer *buffer, double times, GjColumn *columns, uint32_t 
 	for (uint32_t c = 0; c < ncolumns; c++)
 		nbytes += gj_align(total * columns[c].width) + gj_align(total);
 	/* the steps need some as well */
-	if (buffer->nbytes < nbytes &&
-		gj_lease_left(work->lease) < nbytes + (uint64_t) (nbytes * times) + 2 * gj_run_least_space(run))
+	if (buffer->nbytes < nbytes && room < nbytes + nbytes / 4 + 2 * gj_run_least_space(run))
 		return GJ_OK;
 	status = gj_buffer_reserve(work, buffer, nbytes);
 	if (status != GJ_OK)
@@ -204,9 +203,9 @@ append_fragment(GjRun *run, uint32_t source, const GjFragment *fragment, GjColum
 	GjBuffer	together = {NULL, 0};
 	GjStatus	status = GJ_OK;
 
-	/* what is built wants the memory, too; another device's are copied as they are */
+	/* what is built wants most of the memory, and nothing resident is to go; another device's are copied as they are */
 	if (!run->work.peer)
-		status = compact(run, &together, 4, start, run->sources[source].ncolumns, ranges, &n);
+		status = compact(run, &together, gj_lease_free(run->work.lease) / 4, start, run->sources[source].ncolumns, ranges, &n);
 	if (status == GJ_OK)
 		status = append_ranges(run, source, fragment, start, ranges, n);
 	gj_buffer_free(&run->work, &together);
@@ -230,11 +229,11 @@ use_rows(GjRun *run, uint32_t source, GjPinned used, GjRowRange *ranges, uint32_
 	{
 		/* rows that wait may lie where these are put together */
 		GJ_TRY(gj_fused_flush(run));
-		GJ_TRY(compact(run, &run->compact, 0.25, start, ncolumns, ranges, &n));
+		GJ_TRY(compact(run, &run->compact, gj_lease_left(run->work.lease), start, ncolumns, ranges, &n));
 	}
 	/* rows that are sent from where they lie make a parcel a range */
 	else if (exchanged && gj_run_sends_in_place(run, source))
-		GJ_TRY(compact(run, &run->compact, 0.25, start, ncolumns, ranges, &n));
+		GJ_TRY(compact(run, &run->compact, gj_lease_left(run->work.lease), start, ncolumns, ranges, &n));
 	for (uint32_t i = 0; i < n; i++)
 	{
 		uint32_t	nrows = ranges[i].end - ranges[i].first;
