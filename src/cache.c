@@ -26,7 +26,6 @@
 #include "client/cache_info.h"
 #include "client/device_info.h"
 #include "compat.h"
-#include "exec/parallel_load.h"
 #include "exec/run.h"
 #include "guc.h"
 #include "plan/program_builder.h"
@@ -285,7 +284,7 @@ load_table(Relation rel, const AttrNumber *attnos, int n, int ntexts)
 	GjSourceReader *reader = gj_heap_source(&table, 1, GetActiveSnapshot(), program, 0, &failure);
 	GjRunResult result = GJ_RUN_FAILED;
 	bool		is_parallel = IsInParallelMode();
-	int			nworkers;
+	int			most = is_parallel ? 0 : max_parallel_workers;
 	const uint8 *batch;
 	uint32		slot;
 
@@ -295,12 +294,9 @@ load_table(Relation rel, const AttrNumber *attnos, int n, int ntexts)
 	if (reader != NULL)
 	{
 		gj_run_set_reader(run, 0, reader);
-		nworkers = is_parallel ? 0 : gj_loader_workers_for(gj_heap_source_left(reader));
-		if (gj_run_submit(run, nworkers, &failure))
+		if (gj_run_submit(run, most, &failure))
 		{
-			nworkers = Min(nworkers, gj_loader_workers_for(gj_heap_source_left(reader)));
-			if (nworkers > 0)
-				gj_run_launch(run, nworkers, GetActiveSnapshot());
+			gj_run_launch(run, most, GetActiveSnapshot());
 			while ((result = gj_run_next(run, &batch, &slot, &failure)) == GJ_RUN_BATCH)
 				gj_run_free_batch(run, slot);
 		}

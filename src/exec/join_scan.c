@@ -320,8 +320,7 @@ read_attnos(List *description, int from)
 
 /* Opens the reader of a source's tables. */
 static bool
-open_tables(GjScanState *state, const GjProgram *program, int s, GjSourceReader **opened,
-			GjFailure *failure)
+open_tables(GjScanState *state, const GjProgram *program, int s, GjFailure *failure)
 {
 	List	   *descriptions = list_nth(state->tables, s);
 	int			n = list_length(descriptions);
@@ -340,32 +339,23 @@ open_tables(GjScanState *state, const GjProgram *program, int s, GjSourceReader 
 	if (reader == NULL)
 		return false;
 	gj_run_set_reader(state->run, s, reader);
-	*opened = reader;
 	return true;
 }
 
 /*
- * Workers that help to load what is not resident (before the run is submitted: anything), if this execution was
- * planned for them and is one that runs to its end, as parallel plans need it.
+ * Workers that may help to load, if this execution was planned for them and is one that runs to its end, as
+ * parallel plans need it.
  */
 static int
-workers_to_load(const GjScanState *state, GjSourceReader *const *readers)
+most_workers(const GjScanState *state)
 {
-	double		npages = 0;
-
-	if (!state->css.ss.ps.state->es_use_parallel_mode || IsParallelWorker())
-		return 0;
-	for (int s = 0; s < list_length(state->sources); s++)
-		npages += readers[s] ? gj_heap_source_left(readers[s]) : 0;
-	return Min(state->nworkers, gj_loader_workers_for(npages));
+	return state->css.ss.ps.state->es_use_parallel_mode && !IsParallelWorker() ? state->nworkers : 0;
 }
 
 /* Opens the readers of all sources and submits the program. */
 static bool
 open_sources(GjScanState *state, const GjProgram *program, GjFailure *failure)
 {
-	GjSourceReader *readers[GJ_MAX_SOURCES] = {NULL};
-	int			nworkers;
 	ListCell   *lc;
 
 	foreach(lc, state->sources)
@@ -376,7 +366,7 @@ open_sources(GjScanState *state, const GjProgram *program, GjFailure *failure)
 
 		if (OidIsValid((Oid) list_nth_int(description, GJ_SOURCE_RELID)))
 		{
-			if (!open_tables(state, program, s, &readers[s], failure))
+			if (!open_tables(state, program, s, failure))
 				return false;
 			continue;
 		}
@@ -386,11 +376,9 @@ open_sources(GjScanState *state, const GjProgram *program, GjFailure *failure)
 										 read_attnos(description, GJ_SOURCE_COLUMNS),
 										 gj_run_held(state->run)));
 	}
-	if (!gj_run_submit(state->run, workers_to_load(state, readers), failure))
+	if (!gj_run_submit(state->run, most_workers(state), failure))
 		return false;
-	nworkers = workers_to_load(state, readers);
-	if (nworkers > 0)
-		gj_run_launch(state->run, nworkers, state->css.ss.ps.state->es_snapshot);
+	gj_run_launch(state->run, most_workers(state), state->css.ss.ps.state->es_snapshot);
 	return true;
 }
 

@@ -126,7 +126,7 @@ submit(GjRun *run, GjResidentAsks *asks, GjFailure *failure)
 }
 
 bool
-gj_run_submit(GjRun *run, int nworkers, GjFailure *failure)
+gj_run_submit(GjRun *run, int most, GjFailure *failure)
 {
 	GjResidentAsks *asks = gj_resident_asks(run->program->kind == GJ_PROGRAM_PREWARM);
 	instr_time	start;
@@ -136,7 +136,7 @@ gj_run_submit(GjRun *run, int nworkers, GjFailure *failure)
 	for (int s = 0; s < run->nsources; s++)
 		if (run->readers[s]->ntables > 0 && gj_client_may_ask())
 			gj_heap_source_ask(run->readers[s], asks, run->writers[s], s,
-							   Min(nworkers, gj_loader_workers_for(gj_heap_source_left(run->readers[s]))),
+							   Min(most, gj_loader_workers_for(gj_heap_source_left(run->readers[s]))),
 							   &run->use[s]);
 	submitted = submit(run, asks, failure);
 	gj_resident_release(asks);
@@ -157,10 +157,17 @@ gj_run_held(GjRun *run)
 }
 
 void
-gj_run_launch(GjRun *run, int nworkers, Snapshot snapshot)
+gj_run_launch(GjRun *run, int most, Snapshot snapshot)
 {
+	double		npages = 0;
+	int			nworkers;
 	instr_time	start;
 
+	for (int s = 0; s < run->nsources; s++)
+		npages += gj_heap_source_left(run->readers[s]);
+	nworkers = Min(most, gj_loader_workers_for(npages));
+	if (nworkers <= 0)
+		return;
 	INSTR_TIME_SET_CURRENT(start);
 	run->workers = gj_parallel_load_start(nworkers, run->program, gj_client_token(run->client),
 										  snapshot, run->readers);

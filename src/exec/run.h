@@ -31,19 +31,19 @@ extern GjRun *gj_run_create(const GjProgram *program, GjLoadStats *stats);
 extern void gj_run_set_reader(GjRun *run, int source, GjSourceReader *reader);
 
 /*
- * Submits the program, and finds out what of its heap sources is resident; up to nworkers could help to
- * load them.  False with the reason if that fails.
+ * Submits the program, and finds out what of its heap sources is resident; up to `most` workers could help
+ * to load them.  False with the reason if that fails.
  */
-extern bool gj_run_submit(GjRun *run, int nworkers, GjFailure *failure);
+extern bool gj_run_submit(GjRun *run, int most, GjFailure *failure);
 
 /* Where plan sources put long values, and the output finds them. */
 extern GjHeldValues *gj_run_held(GjRun *run);
 
 /*
- * Has up to nworkers workers help to load, after the run was submitted.  Parallel mode must be
- * on, and stays needed until gj_run_end().
+ * Has up to `most` workers help to load what is not resident, if there is enough of it, after the run
+ * was submitted.  Where there can be workers, parallel mode must be on, and stays needed until gj_run_end().
  */
-extern void gj_run_launch(GjRun *run, int nworkers, Snapshot snapshot);
+extern void gj_run_launch(GjRun *run, int most, Snapshot snapshot);
 
 /* True if workers were launched and have not been waited for. */
 extern bool gj_run_has_workers(const GjRun *run);
