@@ -4,6 +4,8 @@
  */
 #include "fused_split.cuh"
 
+#include <algorithm>
+
 #include "fused_launch.cuh"
 #include "fused_plain_plan.cuh"
 
@@ -22,9 +24,9 @@ split_column(const PlainOperand &of, SplitPlan *split)
 	return (int) split->ncolumns++;
 }
 
-/* Has an operand read the list's columns. */
+/* Has an operand read the lists' columns. */
 static bool
-use_list(PlainOperand *of, SplitPlan *split)
+use_lists(PlainOperand *of, SplitPlan *split)
 {
 	const int c = of->slot == 0 ? split_column(*of, split) : 0;
 
@@ -35,19 +37,22 @@ use_list(PlainOperand *of, SplitPlan *split)
 
 /* The same for all that a plan reads. */
 static bool
-use_list(Plain *plain, SplitPlan *split)
+use_lists(Plain *plain, SplitPlan *split)
 {
 	bool fits = true;
 
 	for (uint32_t k = 0; k < plain->nranges; k++)
-		fits &= use_list(&plain->range[k].of, split);
+		fits &= use_lists(&plain->range[k].of, split);
 	for (uint32_t s = 0; s < plain->nsteps; s++)
-		fits &= use_list(&plain->step[s].key, split);
-	for_operands(plain, [&](PlainOperand *of) { fits &= use_list(of, split); });
+		fits &= use_lists(&plain->step[s].key, split);
+	for_operands(plain, [&](PlainOperand *of) { fits &= use_lists(of, split); });
 	return fits;
 }
 
-/* Has an outer column sent.  False: it is not a plain one, or not of the width that is wanted. */
+/*
+ * Has an outer column sent.  False: it is not a plain one, or not of the width that is wanted, or
+ * what it goes to is not aligned.
+ */
 static bool
 send_column(const GjFusedPlan *plan, const GjColumn *columns, const GjFusedPart *parts,
 			uint32_t nparts, uint32_t column, const GjColumn *to, SplitPlan *split)
@@ -59,31 +64,35 @@ send_column(const GjFusedPlan *plan, const GjColumn *columns, const GjFusedPart 
 					   &of))
 		return false;
 	c = split_column(of, split);
-	if (c >= 0)
-		split->column[c].to = (void *) to->data;
-	return c >= 0 && to->nulls == NULL &&
-		   (to->data == NULL || to->width == (of.wide ? sizeof(int64_t) : sizeof(int32_t)));
+	if (c < 0 || to->nulls != NULL)
+		return false;
+	if (to->data == NULL)
+		return true;
+	split->column[c].to = (void *) to->data;
+	return (uintptr_t) to->data % 16 == 0 &&
+		   to->width == (of.wide ? sizeof(int64_t) : sizeof(int32_t));
 }
 
 /* Describes the other part, and has the plan read lists.  False: its columns do not do for that. */
 static bool
 make_split(const GjFusedPlan *plan, const GjColumn *columns, const GjFusedPart *parts,
-		   const GjSplit *split, uint32_t own, const GjColumn *to, Plain *plain, SplitPlan *result)
+		   uint32_t nparts, const GjSplit *split, uint32_t own, const GjColumn *to, uint32_t room,
+		   Plain *plain, SplitPlan *result)
 {
 	const uint32_t key = split->key[0];
 	bool fits;
 
 	*result = {};
 	result->part = 1 - own;
-	result->first = result->part * split->stride;
-	result->room = split->stride;
-	fits = send_column(plan, columns, parts, split->npieces, key, &to[key], result);
+	result->nparts = split->npieces;
+	result->room = room;
+	fits = send_column(plan, columns, parts, nparts, key, &to[key], result);
 	for (uint32_t c = 0; c < split->ncolumns && fits; c++)
 	{
 		if (c != key && (to[c].data != NULL || to[c].nulls != NULL))
-			fits = send_column(plan, columns, parts, split->npieces, c, &to[c], result);
+			fits = send_column(plan, columns, parts, nparts, c, &to[c], result);
 	}
-	fits = fits && use_list(plain, result);
+	fits = fits && use_lists(plain, result);
 	/* values of 64 bits need a kernel that computes with them */
 	for (uint32_t c = 0; c < result->ncolumns; c++)
 		fits = fits && (plain->wide || !result->column[c].of.wide);
@@ -120,8 +129,7 @@ launch_split(GjQueue *queue, const GjFusedPlan *plan, const Plain &plain, const 
 static bool
 is_plain_split(const GjSplit *split)
 {
-	bool plain = split->nparts == 2 && split->stride > 0 && split->nkeys == 1 &&
-				 split->keys == NULL && split->npieces <= GJ_FUSED_PARTS;
+	bool plain = split->nparts == 2 && split->nkeys == 1 && split->keys == NULL;
 
 	for (uint32_t p = 0; p < split->npieces && plain; p++)
 		plain = split->pieces[p].rows == NULL;
@@ -130,9 +138,11 @@ is_plain_split(const GjSplit *split)
 
 GjStatus
 gj_fused_split(GjQueue *queue, const GjFusedPlan *plan, const GjColumn *columns,
-			   const GjSplit *split, uint32_t own, const GjColumn *to, bool (*stop)(void *),
-			   void *arg, const GjSplitParts **parts, bool *done)
+			   const GjSplit *split, uint32_t own, const GjFusedPart *also, uint32_t nalso,
+			   const GjColumn *to, uint32_t room, bool (*stop)(void *), void *arg,
+			   const GjSplitParts **parts, bool *done)
 {
+	const uint32_t nparts = split->npieces + nalso;
 	GjFusedPart part[GJ_FUSED_PARTS];
 	Input input = {};
 	SplitPlan split_plan;
@@ -140,17 +150,20 @@ gj_fused_split(GjQueue *queue, const GjFusedPlan *plan, const GjColumn *columns,
 
 	*done = false;
 	*parts = &queue->pinned->split_parts;
-	if (!is_plain_split(split))
+	if (!is_plain_split(split) || nparts > GJ_FUSED_PARTS)
 		return GJ_OK;
 	for (uint32_t p = 0; p < split->npieces; p++)
 		part[p] = {split->pieces[p].columns, split->pieces[p].nrows};
-	if (!gj_make_plain(plan, columns, part, split->npieces, &plain) ||
-		!make_split(plan, columns, part, split, own, to, &plain, &split_plan))
+	std::copy(also, also + nalso, part + split->npieces);
+	if (!gj_make_plain(plan, columns, part, nparts, &plain) ||
+		!make_split(plan, columns, part, nparts, split, own, to, room, &plain, &split_plan))
 		return GJ_OK;
 	*done = true;
 	GJ_TRY(gj_enter(queue));
 	memset(&queue->pinned->split_parts, 0, sizeof(GjSplitParts));
-	GJ_TRY(upload_parts(queue, plan, columns, part, split->npieces, &input));
+	GJ_TRY(upload_parts(queue, plan, columns, part, nparts, &input));
+	for (uint32_t p = 0; p < split->npieces; p++)
+		split_plan.nchunks += gj_blocks(part[p].nrows, input.chunk);
 	input.counts = queue->fused_counts;
 	input.results = queue->results;
 	if (input.nchunks == 0)

@@ -1,13 +1,14 @@
 /*
  * fused_split.cuh
  *	  Rows that two devices exchange: those of the own part are joined as they are read, those of
- *	  the other part are written.
+ *	  the other part are written, here or to memory of the other device.
  *
  * A split that writes both parts and a join that reads the own one again take more of memory's
- * time than they need.  Here a warp appends rows of the other part to what is sent, and values of
- * its own rows to a list in shared memory, from which it takes rows when they are as many as its
- * threads look up at once: every other row of a tile would be too few to hide how long that takes,
- * and numbers of rows instead of values would have them read from memory again.
+ * time than they need.  Here a warp lists values of the rows of both parts in shared memory.  From
+ * one list it takes rows when they are as many as its threads look up at once: every other row of a
+ * tile would be too few to hide how long that takes, and numbers of rows instead of values would
+ * have them read from memory again.  From the other one it writes rows when each of its threads has
+ * 16 bytes of a column to write, side by side with those of the others.
  *
  * Plans and columns are plain ones (fused_plain.cuh).  Of more parts most rows are written, which
  * split_tile.cuh does better.
@@ -24,31 +25,37 @@
 typedef struct SplitColumn
 {
 	PlainOperand of;
-	void *to;
+	void *to; /* a multiple of 16 */
 } SplitColumn;
 
-/* The other part: rows first .. first+room-1 of what they are written to. */
+/* The other part, of which there is room for so many rows. */
 typedef struct SplitPlan
 {
 	uint32_t part;
-	uint32_t first;
+	uint32_t nparts;  /* of the input, whose rows are split: those behind are own ones, */
+	uint32_t nchunks; /* and these parts' chunks */
 	uint32_t room;
 	uint32_t *n; /* rows that there are, also without room */
 	uint32_t ncolumns;
 	SplitColumn column[SPLIT_COLUMNS]; /* the first one is the key */
 } SplitPlan;
 
-/* ---- own rows that wait */
+/* ---- rows that wait */
 
-/* Rows of a warp that it has yet to look up: values of the plan's columns, in shared memory. */
+/*
+ * A warp's rows of both parts, values of the plan's columns, in shared memory: `own` ones that it
+ * has yet to look up from the front on, and `sent` ones that it has yet to write at the end.
+ */
 template <typename V>
-struct RowList
+struct RowLists
 {
-	static constexpr uint32_t MANY = 32 * PLAIN_ROWS; /* that a warp looks up at once */
-	static constexpr uint32_t MOST = 2 * MANY;
+	static constexpr uint32_t MANY = 32 * PLAIN_ROWS;      /* that a warp looks up at once */
+	static constexpr uint32_t UNIT = 32 * Shape<V>::PIECE; /* that it writes at once */
+	static constexpr uint32_t MOST = 2 * MANY + UNIT;
 
 	V *value; /* of column c: [c * MOST + row] */
-	uint32_t n;
+	uint32_t own;
+	uint32_t sent;
 };
 
 /* A thread's rows of such a list, for a plan whose outer columns are those of the list. */
@@ -66,7 +73,7 @@ load_outer(const PlainOperand &of, const GjColumn *columns, const ListRows<V> &r
 {
 #pragma unroll
 	for (uint32_t i = 0; i < PLAIN_ROWS; i++)
-		value[i] = rows.value[of.column * RowList<V>::MOST + i * 32];
+		value[i] = rows.value[of.column * RowLists<V>::MOST + i * 32];
 }
 
 /* Bytes of the lists of a block. */
@@ -74,116 +81,147 @@ template <typename V>
 static size_t
 list_bytes(uint32_t ncolumns)
 {
-	return (size_t) GJ_WARPS * ncolumns * RowList<V>::MOST * sizeof(V);
+	return (size_t) GJ_WARPS * ncolumns * RowLists<V>::MOST * sizeof(V);
 }
 
-/* Takes the last rows, at most MANY, off the list. */
+/* Takes the last own rows, at most MANY, off their list. */
 template <typename V>
 static __device__ __forceinline__ ListRows<V>
-take_rows(RowList<V> *list)
+take_own(RowLists<V> *lists)
 {
-	const uint32_t n = min(list->n, RowList<V>::MANY);
+	const uint32_t n = min(lists->own, RowLists<V>::MANY);
 	const uint32_t lane = threadIdx.x % 32;
 	ListRows<V> rows = {NULL, 0};
 
-	list->n -= n;
-	rows.value = list->value + list->n + lane;
+	lists->own -= n;
+	rows.value = lists->value + lists->own + lane;
 #pragma unroll
 	for (uint32_t i = 0; i < PLAIN_ROWS; i++)
 		rows.there |= (uint32_t) (lane + i * 32 < n) << i;
 	return rows;
 }
 
-/* ---- tiles */
-
-/* Where a thread's rows of a tile go: to the other part, or to the list. */
-template <typename V>
-struct SplitRows
+static __device__ __forceinline__ void
+store_piece(int64_t *to, const int64_t (&value)[2])
 {
-	uint32_t sent;
-	uint32_t own;
-	uint32_t at[PLAIN_ROWS];
-};
-
-/* All lanes of the warp call it: finds places for rows, by their keys. */
-template <typename V>
-static __device__ __forceinline__ SplitRows<V>
-find_places(const SplitPlan &split, uint32_t there, const V (&key)[PLAIN_ROWS], RowList<V> *list)
-{
-	const uint32_t before = (1u << threadIdx.x % 32) - 1;
-	SplitRows<V> rows = {};
-
-#pragma unroll
-	for (uint32_t i = 0; i < PLAIN_ROWS; i++)
-	{
-		const uint32_t part = gj_hash_part(gj_hash_combine(0, key[i]), 2);
-
-		rows.sent |= (uint32_t) (part == split.part) << i;
-	}
-	rows.own = there & ~rows.sent;
-	rows.sent &= there;
-	if (take_places<PLAIN_ROWS>(rows.sent, 0, split.n, rows.at))
-	{
-#pragma unroll
-		for (uint32_t i = 0; i < PLAIN_ROWS; i++)
-		{
-			if (rows.at[i] >= split.room)
-				rows.sent &= ~(1u << i);
-			rows.at[i] += split.first;
-		}
-	}
-#pragma unroll
-	for (uint32_t i = 0; i < PLAIN_ROWS; i++)
-	{
-		const uint32_t lanes = __ballot_sync(0xFFFFFFFF, rows.own >> i & 1);
-
-		if (rows.own >> i & 1)
-			rows.at[i] = list->n + __popc(lanes & before);
-		list->n += __popc(lanes);
-	}
-	return rows;
+	*(longlong2 *) to = make_longlong2(value[0], value[1]);
 }
 
+static __device__ __forceinline__ void
+store_piece(int32_t *to, const int64_t (&value)[2])
+{
+	*(int2 *) to = make_int2((int32_t) value[0], (int32_t) value[1]);
+}
+
+static __device__ __forceinline__ void
+store_piece(int32_t *to, const int32_t (&value)[4])
+{
+	*(int4 *) to = make_int4(value[0], value[1], value[2], value[3]);
+}
+
+/* Writes n values of a list to rows `at` on: all of a UNIT side by side, whatever their order. */
 template <typename T, typename V>
 static __device__ __forceinline__ void
-send_values(T *to, const SplitRows<V> &rows, const V (&value)[PLAIN_ROWS])
+send_values(const SplitPlan &split, T *to, const V *list, uint32_t at, uint32_t n)
 {
+	const uint32_t lane = threadIdx.x % 32;
+	V value[Shape<V>::PIECE];
+
+#pragma unroll
+	for (uint32_t i = 0; i < Shape<V>::PIECE; i++)
+		value[i] = i * 32 + lane < n ? list[i * 32 + lane] : 0;
+	/* others may have written their last rows, fewer than a UNIT */
+	if (n == RowLists<V>::UNIT && at % n == 0 && at + n <= split.room)
+	{
+		store_piece(to + at + lane * Shape<V>::PIECE, value);
+		return;
+	}
+#pragma unroll
+	for (uint32_t i = 0; i < Shape<V>::PIECE; i++)
+	{
+		if (i * 32 + lane < n && at + i * 32 + lane < split.room)
+			to[at + i * 32 + lane] = (T) value[i];
+	}
+}
+
+/* All lanes of the warp call it: takes the last n rows, at most a UNIT, off the other part's list.
+ */
+template <typename V>
+static __device__ __forceinline__ void
+send_rows(const SplitPlan &split, uint32_t n, RowLists<V> *lists)
+{
+	const V *list = lists->value + RowLists<V>::MOST - lists->sent;
+	uint32_t at = 0;
+
+	if (threadIdx.x % 32 == 0)
+		at = atomicAdd(split.n, n);
+	at = __shfl_sync(0xFFFFFFFF, at, 0);
+#pragma unroll 1
+	for (uint32_t c = 0; c < split.ncolumns; c++)
+	{
+		const SplitColumn &column = split.column[c];
+
+		if (column.to == NULL)
+			;
+		else if (sizeof(V) == sizeof(int64_t) && column.of.wide)
+			send_values(split, (V *) column.to, list, at, n);
+		else
+			send_values(split, (int32_t *) column.to, list, at, n);
+		list += RowLists<V>::MOST;
+	}
+	lists->sent -= n;
+	/* what was taken is read no more */
+	__syncwarp();
+}
+
+/* ---- tiles */
+
+/* All lanes of the warp call it: finds places in the lists for rows that are there, by their keys.
+ */
+template <typename V>
+static __device__ __forceinline__ void
+find_places(const SplitPlan &split, bool is_own, uint32_t there, const V (&key)[PLAIN_ROWS],
+			RowLists<V> *lists, uint32_t (&at)[PLAIN_ROWS])
+{
+	const uint32_t before = (1u << threadIdx.x % 32) - 1;
+
 #pragma unroll
 	for (uint32_t i = 0; i < PLAIN_ROWS; i++)
 	{
-		if (rows.sent >> i & 1)
-			to[rows.at[i]] = (T) value[i];
+		const bool sent = !is_own && gj_hash_part(gj_hash_combine(0, key[i]), 2) == split.part;
+		const uint32_t all = __ballot_sync(0xFFFFFFFF, there >> i & 1);
+		const uint32_t others = __ballot_sync(0xFFFFFFFF, sent) & all;
+		const uint32_t own = all & ~others;
+
+		at[i] = sent ? RowLists<V>::MOST - 1 - lists->sent - __popc(others & before)
+					 : lists->own + __popc(own & before);
+		lists->sent += __popc(others);
+		lists->own += __popc(own);
 	}
 }
 
 /* Values of column c of a tile's rows. */
 template <typename V>
 static __device__ __forceinline__ void
-put_values(const SplitPlan &split, uint32_t c, const SplitRows<V> &rows,
-		   const V (&value)[PLAIN_ROWS], const RowList<V> &list)
+put_values(uint32_t c, uint32_t there, const uint32_t (&at)[PLAIN_ROWS],
+		   const V (&value)[PLAIN_ROWS], const RowLists<V> &lists)
 {
-	const SplitColumn &column = split.column[c];
-
-	if (column.to == NULL)
-		;
-	else if (sizeof(V) == sizeof(int64_t) && column.of.wide)
-		send_values((int64_t *) column.to, rows, value);
-	else
-		send_values((int32_t *) column.to, rows, value);
 #pragma unroll
 	for (uint32_t i = 0; i < PLAIN_ROWS; i++)
 	{
-		if (rows.own >> i & 1)
-			list.value[c * RowList<V>::MOST + rows.at[i]] = value[i];
+		if (there >> i & 1)
+			lists.value[c * RowLists<V>::MOST + at[i]] = value[i];
 	}
 }
 
-/* All lanes of the warp call it: sends rows of a tile, and lists the others. */
+/* All lanes of the warp call it: lists rows of a tile, and writes those of the other part, if any
+ * is. */
 template <typename V>
 static __device__ __forceinline__ void
-split_tile(const SplitPlan &split, const GjColumn *columns, const TileRows<V> &tile,
-		   RowList<V> *list)
+split_tile(const SplitPlan &split, bool is_own, const GjColumn *columns, const TileRows<V> &tile,
+		   RowLists<V> *lists)
 {
+	uint32_t at[PLAIN_ROWS];
 	V key[PLAIN_ROWS];
 	V value[PLAIN_ROWS];
 
@@ -191,19 +229,60 @@ split_tile(const SplitPlan &split, const GjColumn *columns, const TileRows<V> &t
 	/* they are under way while places are found */
 	if (split.ncolumns > 1)
 		load_outer(split.column[1].of, columns, tile, value);
-
-	const SplitRows<V> rows = find_places(split, tile.there, key, list);
-
-	put_values(split, 0, rows, key, *list);
+	find_places(split, is_own, tile.there, key, lists, at);
+	put_values(0, tile.there, at, key, *lists);
 #pragma unroll 1
 	for (uint32_t c = 1; c < split.ncolumns; c++)
 	{
-		put_values(split, c, rows, value, *list);
+		put_values(c, tile.there, at, value, *lists);
 		if (c + 1 < split.ncolumns)
 			load_outer(split.column[c + 1].of, columns, tile, value);
 	}
 	__syncwarp();
+	while (lists->sent >= RowLists<V>::UNIT)
+		send_rows(split, RowLists<V>::UNIT, lists);
 }
+
+/*
+ * A block's next chunks: of rows that are split, and of own ones, whose numbers follow theirs. Both
+ * kinds take turns in each block, so that rows are looked up while others are written, which the
+ * way to another device may hold up; half of the blocks begin with own ones.
+ */
+struct Turns
+{
+	const uint32_t nsplit;
+	const uint32_t nown;
+	uint32_t split = blockIdx.x;
+	uint32_t own = blockIdx.x;
+	bool own_first = (blockIdx.x * 0x9E3779B9u) >> 31;
+
+	__device__ __forceinline__
+	Turns(const SplitPlan &plan, const Input &input)
+		: nsplit(plan.nchunks), nown(input.nchunks - plan.nchunks)
+	{
+	}
+
+	__device__ __forceinline__ bool
+	left() const
+	{
+		return split < nsplit || own < nown;
+	}
+
+	/* The next one, of which there is one. */
+	__device__ __forceinline__ uint32_t
+	take(bool *is_own)
+	{
+		uint32_t chunk;
+
+		/* the kind of which less has been done */
+		*is_own = own < nown && (split >= nsplit || own_first ||
+								 (uint64_t) own * nsplit < (uint64_t) split * nown);
+		own_first = false;
+		chunk = *is_own ? nsplit + own : split;
+		(*is_own ? own : split) += gridDim.x;
+		return chunk;
+	}
+};
 
 /* ---- kernels */
 
@@ -214,36 +293,40 @@ __launch_bounds__(GJ_THREADS, PLAIN_BLOCKS(nsteps, hashed))
 					  const __grid_constant__ SplitPlan split, GjAggState *partial)
 {
 	extern __shared__ uint4 memory[];
-	RowList<V> list = {(V *) memory + (size_t) threadIdx.x / 32 * split.ncolumns * RowList<V>::MOST,
-					   0};
+	RowLists<V> lists = {
+		(V *) memory + (size_t) threadIdx.x / 32 * split.ncolumns * RowLists<V>::MOST, 0, 0};
 	PlainSum sum[PLAIN_EXPRS] = {};
 	uint32_t counts[nsteps + 1] = {};
 	Filters filters = {};
 	bool over = false;
-	uint32_t chunk = blockIdx.x;
+	Turns turns(split, input);
 	uint32_t tile = 0;
-	uint32_t p = 0;
+	uint32_t split_p = 0;
+	uint32_t own_p = split.nparts;
+	bool is_own = false;
 	PlainChunk c = {};
 
 	for (;;)
 	{
 		/* as many as are looked up at once, or all that are left */
-		while (list.n < RowList<V>::MANY && (tile < c.end || chunk < input.nchunks))
+		while (lists.own < RowLists<V>::MANY && (tile < c.end || turns.left()))
 		{
 			if (tile >= c.end)
 			{
-				c = find_chunk(plain, input, chunk, &p);
-				chunk += gridDim.x;
+				const uint32_t chunk = turns.take(&is_own);
+
+				c = is_own ? find_chunk(plain, input, chunk, &own_p)
+						   : find_chunk(plain, input, chunk, &split_p);
 				tile = c.first;
 				filters.start_chunk<nsteps>();
 			}
-			split_tile(split, c.columns, TileRows<V>(tile, c.end), &list);
+			split_tile(split, is_own, c.columns, TileRows<V>(tile, c.end), &lists);
 			tile += Shape<V>::TILE;
 		}
-		if (list.n == 0)
+		if (lists.own == 0)
 			break;
 
-		const ListRows<V> rows = take_rows(&list);
+		const ListRows<V> rows = take_own(&lists);
 		uint32_t found[nsteps + 1][PLAIN_ROWS];
 		const uint32_t alive =
 			take_plain<V, nsteps, hashed>(plain, NULL, rows, filters, found, counts);
@@ -253,6 +336,8 @@ __launch_bounds__(GJ_THREADS, PLAIN_BLOCKS(nsteps, hashed))
 		/* what was taken is read no more */
 		__syncwarp();
 	}
+	if (lists.sent > 0)
+		send_rows(split, lists.sent, &lists);
 	finish_sums<V, nsteps>(plain, input, over, counts, sum, partial);
 }
 
@@ -262,8 +347,7 @@ tell_sent(const __grid_constant__ SplitPlan split, GjSplitParts *parts)
 {
 	const uint32_t n = *split.n;
 
-	parts->start[split.part] = split.first;
-	parts->end[split.part] = split.first + n;
+	parts->end[split.part] = n;
 	parts->full = n > split.room;
 }
 

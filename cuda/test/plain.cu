@@ -55,10 +55,10 @@ struct PlainTest
 	bool evaluate(const GjFusedExpr &e, const uint32_t *rows, int64_t *value, bool *over) const;
 	bool take(uint32_t r, uint32_t *rows, std::vector<uint64_t> *counts) const;
 	bool expect(std::vector<GjAggState> *states, std::vector<uint64_t> *counts) const;
-	void check_written(Queue &q, const std::vector<GjColumn> &to, uint32_t stride, uint32_t own,
-					   uint32_t sent, size_t room);
-	GjStatus take_split(Queue &q, const std::vector<GjFusedPart> &parts);
-	void run(const Device &device);
+	void check_written(Queue &q, const std::vector<GjColumn> &to, uint32_t sent, uint32_t room,
+					   size_t memory);
+	GjStatus take_split(Queue &q, Queue &there, const std::vector<GjFusedPart> &parts);
+	void run(const Device &device, const Device &there);
 };
 
 /* Moves the keys of a column; those of int4 wrap around. */
@@ -360,32 +360,31 @@ PlainTest::expect(std::vector<GjAggState> *states, std::vector<uint64_t> *counts
 /* Of a split that has joined its own part, only rows of the other one are written, those that fit.
  */
 void
-PlainTest::check_written(Queue &q, const std::vector<GjColumn> &to, uint32_t stride, uint32_t own,
-						 uint32_t sent, size_t room)
+PlainTest::check_written(Queue &q, const std::vector<GjColumn> &to, uint32_t sent, uint32_t room,
+						 size_t memory)
 {
-	const size_t first = (1 - own) * (size_t) stride;
-	const size_t end = first + std::min(sent, stride);
+	const size_t end = std::min(sent, room);
 
 	for (const GjColumn &c : to)
 	{
 		if (!c.data)
 			continue;
 
-		const Bytes bytes = q.download((const uint8_t *) c.data, room * c.width);
+		const Bytes bytes = q.download((const uint8_t *) c.data, memory * c.width);
 		const auto is_written = [](uint8_t byte) { return byte != 0xEE; };
 
-		check(std::none_of(bytes.begin(), bytes.begin() + first * c.width, is_written) &&
-				  std::none_of(bytes.begin() + end * c.width, bytes.end(), is_written),
+		check(std::none_of(bytes.begin() + end * c.width, bytes.end(), is_written),
 			  "what is written", where);
 	}
 }
 
 /*
- * The parts' rows by fused_split, and those of the other part of the split by fused.  Now and then
- * that part has too little room, or nulls, or another width than the device writes.
+ * The parts' rows by fused_split, some perhaps without being split, and those of the other part of
+ * the split by fused; what is split goes to memory of a queue that the first one reaches.  Now and
+ * then that part has too little room, or nulls, or another width than the device writes.
  */
 GjStatus
-PlainTest::take_split(Queue &q, const std::vector<GjFusedPart> &parts)
+PlainTest::take_split(Queue &q, Queue &there, const std::vector<GjFusedPart> &parts)
 {
 	const uint32_t own = (uint32_t) (random() % 2);
 	std::vector<GjSplitPiece> pieces;
@@ -395,54 +394,62 @@ PlainTest::take_split(Queue &q, const std::vector<GjFusedPart> &parts)
 	bool done = false;
 	bool joined;
 	uint32_t sent = 0; /* rows of the other part */
+	uint32_t nrows = 0;
+	const uint32_t nalso = (uint32_t) (random() % 2 ? random() % (parts.size() + 1) : 0);
+	const std::vector<GjFusedPart> also(parts.end() - nalso, parts.end());
 
-	for (const GjFusedPart &part : parts)
-		pieces.push_back({part.columns, NULL, part.nrows});
+	for (size_t p = 0; p < parts.size() - nalso; p++)
+	{
+		pieces.push_back({parts[p].columns, NULL, parts[p].nrows});
+		nrows += parts[p].nrows;
+	}
 	split.nparts = 2;
 	split.npieces = (uint32_t) pieces.size();
 	split.pieces = pieces.data();
 	split.ncolumns = NOUTER;
 	split.nkeys = 1;
 	split.key[0] = random() % 2 ? KEY : WIDE_KEY;
-	split.stride = random() % 4 ? n + GJ_SPLIT_ALIGN : gj_split_stride(n / 2, 2);
-	split.stride -= split.stride % GJ_SPLIT_ALIGN;
-	for (uint32_t r = 0; r < n; r++)
+	for (uint32_t r = 0; r < nrows; r++)
 		sent += gj_hash_part(gj_hash_combine(0, columns[split.key[0]].value(r)), 2) != own;
-	const size_t room = 2 * (size_t) split.stride + n + 64;
+	const uint32_t room = random() % 4 ? n : random() % 2 ? sent : n / 3;
+	const size_t memory = gj_split_room(n, 2) + GJ_SPLIT_ALIGN;
 	for (uint32_t k = 0; k < NOUTER; k++)
 	{
 		GjColumn &c = to[k];
 
 		/* what nobody reads is mostly not sent */
-		c.data = reads(k) || random() % 4 == 0 ? q.upload(Bytes(room * c.width, 0xEE)) : NULL;
-		c.nulls = c.data && c.nulls ? q.upload(Bytes(room, 0xEE)) : NULL;
+		c.data = reads(k) || random() % 4 == 0 ? there.upload(Bytes(memory * c.width, 0xEE)) : NULL;
+		c.nulls = c.data && c.nulls ? there.upload(Bytes(memory, 0xEE)) : NULL;
 	}
-	GjStatus status = q.ops->fused_split(q.queue, &plan, device.data(), &split, own, to.data(),
-										 never, NULL, &found, &done);
+	check(there.ops->sync(there.queue) == GJ_OK, "sync of the other queue", where);
+	GjStatus status = q.ops->fused_split(q.queue, &plan, device.data(), &split, own, also.data(),
+										 nalso, to.data(), room, never, NULL, &found, &done);
 	if (status != GJ_OK)
 		return status;
 	joined = done;
-	if (!done)
+	if (!done && nalso > 0)
+		status =
+			q.ops->fused(q.queue, &plan, device.data(), also.data(), nalso, UINT64_MAX, NULL, NULL);
+	if (!done && status == GJ_OK)
 		status = q.ops->split(q.queue, &split, to.data(), never, NULL, &found);
 	if (status == GJ_OK)
 		status = q.ops->sync(q.queue);
 	if (status != GJ_OK)
 		return status;
 	nsplit += joined;
-	if (joined && q.ops->kind == GJ_DEVICE_CUDA)
-		check_written(q, to, split.stride, own, sent, room);
-	check(!joined || found->full == (q.ops->kind == GJ_DEVICE_CUDA && sent > split.stride), "full",
-		  where);
+	if (joined)
+		check_written(there, to, sent, room, memory);
+	check(!joined || found->full == (sent > room), "full", where);
 	if (found->full)
 	{
 		nfull += joined;
-		split.stride = 0;
 		status = q.ops->split(q.queue, &split, to.data(), never, NULL, &found);
 		if (status == GJ_OK)
 			status = q.ops->sync(q.queue);
 	}
 	else if (joined)
-		check(found->start[own] == found->end[own], "own part", where);
+		check(found->start[own] == found->end[own] && found->start[1 - own] == 0, "own part",
+			  where);
 	if (status != GJ_OK)
 		return status;
 	check(found->end[1 - own] - found->start[1 - own] == sent, "rows of the other part", where);
@@ -467,7 +474,7 @@ PlainTest::take_split(Queue &q, const std::vector<GjFusedPart> &parts)
 }
 
 void
-PlainTest::run(const Device &under_test)
+PlainTest::run(const Device &under_test, const Device &other)
 {
 	static const uint8_t aggregates[] = {GJ_AGG_COUNT_STAR, GJ_AGG_SUM_I, GJ_AGG_SUM_I,
 										 GJ_AGG_SUM_I,      GJ_AGG_COUNT, GJ_AGG_MIN_I};
@@ -485,6 +492,7 @@ PlainTest::run(const Device &under_test)
 
 	Lists lists(under_test, random() % 2);
 	Queue q(under_test, program);
+	Queue there(other, program);
 
 	for (uint32_t s = 0; s < nsteps; s++)
 		add_step(q, s);
@@ -537,7 +545,7 @@ PlainTest::run(const Device &under_test)
 
 	where = "n = " + std::to_string(n) + ", steps " + std::to_string(plan.nsteps) + ", ranges " +
 			std::to_string(plan.nterms) + (splits ? ", split" : "");
-	status = splits ? take_split(q, parts)
+	status = splits ? take_split(q, there, parts)
 					: q.ops->fused(q.queue, &plan, device.data(), parts.data(),
 								   (uint32_t) parts.size(), UINT64_MAX, NULL, NULL);
 	if (status == GJ_OK)
@@ -558,16 +566,29 @@ void
 test_plain(const Device &device)
 {
 	Random random(31);
+	GjErrorText why = {};
 
 	nsplit = nfull = 0;
 	for (uint32_t n : {0u, 1u, 3u, 5u, 1023u, 4096u, 30001u})
 		for (uint32_t round = 0; round < (quick ? 40u : 150u); round++)
-			PlainTest(random, n).run(device);
+			PlainTest(random, n).run(device, device);
 	for (uint32_t round = 0; round < (quick ? 3u : 10u); round++)
-		PlainTest(random, 1500000).run(device);
+		PlainTest(random, 1500000).run(device, device);
 	check(nsplit > 0, "splits that join", device.ops->name);
+	if (device.ops->count(&why) > 1)
+	{
+		const Device other = {device.ops, device.ops->open(1, &why)};
+
+		if (check(other.device != NULL, "another device", why.text))
+		{
+			device.ops->meet(device.device, other.device);
+			for (uint32_t round = 0; round < 40 && device.ops->reaches(device.device, other.device);
+				 round++)
+				PlainTest(random, round % 4 ? 30001 : 1500000).run(device, other);
+			device.ops->close(other.device);
+		}
+	}
 	/* few rounds may have none */
-	check(quick || (nfull > 0) == (device.ops->kind == GJ_DEVICE_CUDA), "parts without room",
-		  device.ops->name);
+	check(quick || nfull > 0, "parts without room", device.ops->name);
 	group(device.ops->name, "fused sums of integers");
 }

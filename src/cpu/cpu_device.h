@@ -176,8 +176,9 @@ extern GjStatus gj_cpu_fused(GjQueue *queue, const GjFusedPlan *plan, const GjCo
 							 const GjFusedPart *parts, uint32_t nparts, uint64_t list_bytes,
 							 const GjGroups *groups, GjFusedMissed *missed);
 extern GjStatus gj_cpu_fused_split(GjQueue *queue, const GjFusedPlan *plan, const GjColumn *columns,
-								   const GjSplit *split, uint32_t own, const GjColumn *to,
-								   bool (*stop) (void *), void *arg, const GjSplitParts **parts, bool *done);
+								   const GjSplit *split, uint32_t own, const GjFusedPart *also, uint32_t nalso,
+								   const GjColumn *to, uint32_t room, bool (*stop) (void *), void *arg,
+								   const GjSplitParts **parts, bool *done);
 extern GjStatus gj_cpu_fused_counts(GjQueue *queue, uint64_t counts[GJ_FUSED_STEPS + 1]);
 extern GjStatus gj_cpu_gather(GjQueue *queue, const GjView *view, uint32_t first, uint32_t max,
 							  const GjBatchTarget *target, uint32_t *n);

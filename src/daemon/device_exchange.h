@@ -41,7 +41,7 @@ typedef struct GjSplitParts
 {
 	uint32_t	start[GJ_SPLIT_PARTS];	/* multiples of GJ_SPLIT_ALIGN, for who reads a part by itself */
 	uint32_t	end[GJ_SPLIT_PARTS];
-	bool		full;			/* one has more rows than the stride: nothing of this is true */
+	bool		full;			/* one has more rows than it has room for: nothing of this is true */
 } GjSplitParts;
 
 #define GJ_SPLIT_ALIGN		32

@@ -7,7 +7,8 @@
  * chunks, and the few that lie by themselves, put together in a stage.  Then those that pass the
  * filter of their source are split by a hash of their keys, and their columns are written part by
  * part into a parcel, from which the other runs copy their parts; the run's own part stays there
- * (run_receive.c), or goes through the steps as it is split, where the device does both at once.
+ * (run_receive.c), or goes through the steps as it is split, where the device does both at once.  Of two
+ * devices that reach each other's memory the other part lands there, and nothing is copied.
  * Columns that only the filter reads stay behind.  Fragments with references are sent one by one, for
  * what these point to goes with them.
  *
@@ -106,34 +107,51 @@ has_nulls(const GjRunExchange *x, uint32_t c)
 	return false;
 }
 
-/* Room in the parcel for the columns that are sent. */
-static GjStatus
-lay_parcel_out(GjRun *run, GjSplitSide *side, uint64_t n, GjParcel *parcel)
+/* Has columns that are sent lie one behind the other, with n rows each; returns their bytes. */
+static uint64_t
+place_columns(const GjRun *run, const GjSplitSide *side, uint8_t *memory, uint64_t n,
+			  GjColumn *columns)
 {
 	const GjColumnType *types = side->stage.types;
-	GjRunExchange *x = run->exchange;
 	uint64_t	at = 0;
 
 	for (uint32_t c = 0; c < side->stage.ncolumns; c++)
-		if (side->sent[c])
-			at += gj_align(n * types[c].width) + (has_nulls(x, c) ? gj_align(n) : 0);
-	GJ_TRY(gj_buffer_reserve(&run->work, &parcel->memory, at + 1));
-	at = 0;
-	for (uint32_t c = 0; c < side->stage.ncolumns; c++)
 	{
-		GjColumn   *to = &parcel->columns[c];
+		GjColumn   *to = &columns[c];
 
 		*to = (GjColumn) {.kind = types[c].kind,.width = types[c].width};
 		if (!side->sent[c])
 			continue;
-		to->data = (uint8_t *) parcel->memory.memory + at;
+		to->data = memory + at;
 		at += gj_align(n * types[c].width);
-		if (!has_nulls(x, c))
+		if (!has_nulls(run->exchange, c))
 			continue;
-		to->nulls = (uint8_t *) parcel->memory.memory + at;
+		to->nulls = memory + at;
 		at += gj_align(n);
 	}
+	return at;
+}
+
+/* Room in the parcel for n rows of the columns that are sent. */
+static GjStatus
+lay_parcel_out(GjRun *run, GjSplitSide *side, uint64_t n, GjParcel *parcel)
+{
+	uint64_t	nbytes = place_columns(run, side, NULL, n, parcel->columns);
+
+	GJ_TRY(gj_buffer_reserve(&run->work, &parcel->memory, nbytes + 1));
+	place_columns(run, side, parcel->memory.memory, n, parcel->columns);
 	return GJ_OK;
+}
+
+/* The same where the other part's rows are to land.  False: they cannot. */
+static bool
+lay_landing_out(GjRun *run, const GjSplitSide *side, GjParcel *parcel)
+{
+	const GjLanding *landing = parcel->landing;
+
+	return landing &&
+		place_columns(run, side, landing->memory.memory, landing->room,
+					  parcel->columns) <= landing->memory.nbytes;
 }
 
 bool
@@ -142,18 +160,36 @@ gj_run_joins_ahead(GjRun *run)
 	return run->program->output == GJ_OUTPUT_AGGREGATES && gj_fused_fits(run);
 }
 
-/* True if rows of others are copied beside a split, and, should an inbox be full, joined behind it. */
-static bool
-takes_beside(GjRun *run, const GjSplitSide *side)
+bool
+gj_split_takes_beside(GjRun *run, const GjSplitSide *side)
 {
 	return side->source == 0 && side->nrefs == 0 && gj_run_joins_ahead(run);
 }
 
-/* True if the run's own rows can go through the steps as they are split: nobody keeps them. */
-static bool
-can_join_own(GjRun *run, const GjSplitSide *side)
+bool
+gj_split_can_join(GjRun *run, const GjSplitSide *side)
 {
-	return takes_beside(run, side) && !gj_exchanged_keeps(run);
+	return run->exchange->plan.nparts == 2 && gj_split_takes_beside(run, side) &&
+		side->filter < 0 && !side->computes_keys && run->exchange->nkeys == 1 &&
+		!gj_exchanged_keeps(run);
+}
+
+/*
+ * Queues a split in which the run's own rows go through the steps, and the others land on the other
+ * run's device, if they can.  *joined: that was done.
+ */
+static GjStatus
+split_and_join(GjRun *run, GjSplitSide *side, const GjSplit *split, uint32_t n, GjParcel *parcel,
+			   const GjSplitParts **parts, bool *joined)
+{
+	bool		lands = lay_landing_out(run, side, parcel);
+
+	parcel->landed = lands;
+	/* what is written to another device leaves time to look up more */
+	if (lands)
+		return gj_run_join_beside(run, split, parcel->landing->room, parcel->columns, parts, joined);
+	GJ_TRY(lay_parcel_out(run, side, n, parcel));
+	return gj_fused_own(run, split, run->exchange->plan.part, parcel->columns, n, parts, joined);
 }
 
 /*
@@ -180,13 +216,14 @@ split_pieces(GjRun *run, GjSplitSide *side, uint32_t n, GjParcel *parcel,
 		GJ_TRY(compute_keys(run, side, n, &keys));
 		split.keys = &keys;
 	}
-	GJ_TRY(lay_parcel_out(run, side, gj_split_room(n, x->plan.nparts), parcel));
 	if (joined)
 		*joined = false;
-	if (joined && can_join_own(run, side))
-		GJ_TRY(gj_fused_own(run, &split, x->plan.part, parcel->columns, parts, joined));
+	if (joined && gj_split_can_join(run, side))
+		GJ_TRY(split_and_join(run, side, &split, n, parcel, parts, joined));
 	if (!joined || !*joined)
 	{
+		parcel->landed = false;
+		GJ_TRY(lay_parcel_out(run, side, gj_split_room(n, x->plan.nparts), parcel));
 		work->ops->phase(work->queue, GJ_PHASE_TRANSFER);
 		GJ_TRY(work->ops->split(work->queue, &split, parcel->columns, run->host->stop,
 								run->host->arg, parts));
@@ -206,7 +243,7 @@ await_split(GjRun *run, const GjSplitSide *side)
 {
 	bool		done;
 
-	if (takes_beside(run, side))
+	if (gj_split_takes_beside(run, side))
 		return run->host->await_split(run->host->arg);
 	return gj_run_has_split(run, true, &done);
 }
@@ -358,7 +395,8 @@ send_pieces(GjRun *run, GjSplitSide *side, bool *fits)
 	 * to split.
 	 */
 	GJ_TRY(run->host->get_parcel(run->host->arg, x->parcel, GJ_PARCELS,
-								 side->filter < 0 && takes_beside(run, side), &parcel));
+								 side->filter < 0 && gj_split_takes_beside(run, side),
+								 gj_split_can_join(run, side) && !side->uneven, &parcel));
 	work->ops->phase(work->queue, GJ_PHASE_TRANSFER);
 	if (side->filter >= 0)
 		GJ_TRY(filter_pieces(run, side, &n));

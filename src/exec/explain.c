@@ -458,6 +458,7 @@ explain_devices(ExplainContext *cxt)
 		ExplainPropertyList("Device Idle Percent", idle, es);
 		ExplainPropertyInteger("Exchange Join", NULL, stats->exchange_step, es);
 		ExplainPropertyList("Device Bytes Exchanged", exchanged, es);
+		ExplainPropertyInteger("Bytes Landed", NULL, stats->landed, es);
 		ExplainPropertyFloat("Device Elapsed Time", "ms", stats->elapsed_ms, 3, es);
 		ExplainPropertyInteger("Passes", NULL, stats->npasses, es);
 		ExplainPropertyInteger("Spilled To Memory", "kB", stats->spilled_memory / 1024, es);
@@ -487,6 +488,8 @@ explain_devices(ExplainContext *cxt)
 		for (uint32_t i = 0; i < stats->ndevices; i++)
 			appendStringInfo(es->str, "%s %u " UINT64_FORMAT, i > 0 ? "," : "",
 							 stats->device[i].ordinal, stats->device[i].exchanged);
+		if (stats->landed > 0)
+			appendStringInfo(es->str, "  Landed: " UINT64_FORMAT, stats->landed);
 		appendStringInfoChar(es->str, '\n');
 	}
 	if (stats->spilled_memory + stats->spilled_disk > 0)
