@@ -113,8 +113,10 @@ gj_meet(GjDevice *device, GjDevice *other)
 {
 	if (device->ordinal >= GJ_MAX_PEERS || other->ordinal >= GJ_MAX_PEERS)
 		return;
+	/* a GPU that pretends to be both needs no access */
 	device->met[other->ordinal] = other->met[device->ordinal] =
-		give_access(device, other) && give_access(other, device);
+		device->ordinal == other->ordinal ||
+		(give_access(device, other) && give_access(other, device));
 	/* if not, there is another way; that one may reach the other does no harm */
 	cudaGetLastError();
 }

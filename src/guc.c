@@ -22,6 +22,7 @@ int			gj_loader_workers = -1;
 int			gj_device_memory_limit = 0;
 char	   *gj_devices = NULL;
 int			gj_cpu_devices = 1;
+int			gj_gpu_devices = 1;
 int			gj_devices_per_query = 0;
 int			gj_exchange = GJ_EXCHANGE_AUTO;
 bool		gj_keep_exchanged = true;
@@ -217,6 +218,14 @@ define_server_settings(void)
 							"Sets the number of devices that the cpu device pretends to be, for tests.",
 							"A change takes effect when gpujoind starts.",
 							&gj_cpu_devices,
+							1, 1, 16,
+							PGC_SIGHUP, GUC_NOT_IN_SAMPLE,
+							NULL, NULL, NULL);
+
+	DefineCustomIntVariable("gpujoin.gpu_devices",
+							"Sets the number of devices that each GPU pretends to be, for tests.",
+							"A change takes effect when gpujoind starts.",
+							&gj_gpu_devices,
 							1, 1, 16,
 							PGC_SIGHUP, GUC_NOT_IN_SAMPLE,
 							NULL, NULL, NULL);

@@ -31,6 +31,7 @@ extern int	gj_loader_workers;	/* gpujoin.loader_workers, -1 = automatic */
 extern int	gj_device_memory_limit; /* gpujoin.device_memory_limit, MB, 0 = none */
 extern char *gj_devices;		/* gpujoin.devices, "" = all; the server's */
 extern int	gj_cpu_devices;		/* gpujoin.cpu_devices; the server's */
+extern int	gj_gpu_devices;		/* gpujoin.gpu_devices; the server's */
 extern int	gj_devices_per_query;	/* gpujoin.devices_per_query, 0 = by size */
 extern int	gj_exchange;		/* gpujoin.exchange, GjExchangeMode */
 extern bool gj_keep_exchanged;	/* gpujoin.keep_exchanged */

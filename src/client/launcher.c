@@ -278,6 +278,7 @@ run_daemon(const GjLauncher *launcher, const char *path, int parent_fd, int log_
 {
 	char	   *arguments[16];
 	char		cpu_devices[16];
+	char		gpu_devices[16];
 	int			n = 0;
 
 	setsid();
@@ -304,6 +305,12 @@ run_daemon(const GjLauncher *launcher, const char *path, int parent_fd, int log_
 		snprintf(cpu_devices, sizeof(cpu_devices), "%d", gj_cpu_devices);
 		arguments[n++] = "--cpu-devices";
 		arguments[n++] = cpu_devices;
+	}
+	if (gj_gpu_devices > 1)
+	{
+		snprintf(gpu_devices, sizeof(gpu_devices), "%d", gj_gpu_devices);
+		arguments[n++] = "--gpu-devices";
+		arguments[n++] = gpu_devices;
 	}
 	arguments[n] = NULL;
 	reset_signals();

@@ -29,32 +29,39 @@ static struct
 	uint64_t	skipped_gpus;	/* that gpujoin.devices leaves out, a bit each */
 	uint32_t	ncuda;
 	uint32_t	ncpu;
+	uint32_t	per_gpu;		/* devices that each GPU is */
 	GjErrorText cuda_reason;	/* if ncuda is 0 */
 	GjDeviceEntry cuda[GJ_MAX_GPUS];
 	GjDeviceEntry cpu[GJ_MAX_CPUS];
 }			devices = {
 	.ncpu = 1,
+	.per_gpu = 1,
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.opened = PTHREAD_COND_INITIALIZER,
 	.cuda_reason = {"the GPUs are being opened"}
 };
 
+/* One of several devices that have the memory of one. */
 static void
-init_entry(GjDeviceEntry *entry, const GjDeviceOps *ops, GjDevice *device)
+init_entry(GjDeviceEntry *entry, const GjDeviceOps *ops, GjDevice *device, uint32_t ordinal,
+		   uint32_t several)
 {
 	memset(entry, 0, sizeof(*entry));
 	entry->ops = ops;
 	entry->device = device;
 	ops->info(device, &entry->info);
+	entry->info.ordinal = ordinal;
+	entry->info.memory_total /= several;
 	gj_memory_init(&entry->memory, (uint64_t) (entry->info.memory_total * GJ_LEASABLE));
 }
 
 bool
-gj_devices_configure(const char *gpus, uint32_t ncpu, GjErrorText *why)
+gj_devices_configure(const char *gpus, uint32_t ncpu, uint32_t per_gpu, GjErrorText *why)
 {
 	uint64_t	chosen = 0;
 
 	devices.ncpu = ncpu < 1 ? 1 : ncpu < GJ_MAX_CPUS ? ncpu : GJ_MAX_CPUS;
+	devices.per_gpu = per_gpu < 1 ? 1 : per_gpu < GJ_MAX_CPUS ? per_gpu : GJ_MAX_CPUS;
 	devices.skipped_gpus = 0;
 	if (!gpus || gpus[strspn(gpus, " ")] == '\0')
 		return true;
@@ -76,6 +83,12 @@ gj_devices_configure(const char *gpus, uint32_t ncpu, GjErrorText *why)
 	}
 	devices.skipped_gpus = ~chosen;
 	return true;
+}
+
+bool
+gj_devices_pretend(GjDeviceKind kind)
+{
+	return kind == GJ_DEVICE_CPU || devices.per_gpu > 1;
 }
 
 #ifdef GJ_WITH_CUDA
@@ -107,14 +120,17 @@ static uint32_t
 open_cuda(GjErrorText *why)
 {
 	uint32_t	n = 0;
-	int			count = gj_cuda_device.count(why);
+	uint32_t	per_gpu = devices.per_gpu;
+	int			count = gj_cuda_device.count(why) * (int) per_gpu;
 	GjOpening	opening[GJ_MAX_GPUS];
 
 	if (count > GJ_MAX_GPUS)
 		count = GJ_MAX_GPUS;
 	for (int i = 0; i < count; i++)
 	{
-		opening[i] = (GjOpening) {.ordinal = i,.skipped = devices.skipped_gpus >> i & 1};
+		uint32_t	gpu = (uint32_t) i / per_gpu;
+
+		opening[i] = (GjOpening) {.ordinal = (int) gpu,.skipped = devices.skipped_gpus >> gpu & 1};
 		if (opening[i].skipped)
 			continue;
 		opening[i].started = pthread_create(&opening[i].thread, NULL, open_gpu, &opening[i]) == 0;
@@ -126,12 +142,12 @@ open_cuda(GjErrorText *why)
 		if (opening[i].started)
 			pthread_join(opening[i].thread, NULL);
 		if (opening[i].device)
-			init_entry(&devices.cuda[n++], &gj_cuda_device, opening[i].device);
+			init_entry(&devices.cuda[n++], &gj_cuda_device, opening[i].device, (uint32_t) i, per_gpu);
 		else if (opening[i].skipped)
-			snprintf(why->text, sizeof(why->text), "gpujoin.devices leaves GPU %d out", i);
+			snprintf(why->text, sizeof(why->text), "gpujoin.devices leaves GPU %d out", opening[i].ordinal);
 		else
 		{
-			gj_log(GJ_WARNING, "GPU %d cannot be used: %s", i, opening[i].why.text);
+			gj_log(GJ_WARNING, "GPU %d cannot be used: %s", opening[i].ordinal, opening[i].why.text);
 			*why = opening[i].why;
 		}
 	}
@@ -200,9 +216,7 @@ open_cpu(GjErrorText *why)
 				gj_cpu_device.close(devices.cpu[i].device);
 			return false;
 		}
-		init_entry(entry, &gj_cpu_device, device);
-		entry->info.memory_total /= devices.ncpu;
-		entry->memory.limit /= devices.ncpu;
+		init_entry(entry, &gj_cpu_device, device, i, devices.ncpu);
 	}
 	return true;
 }

@@ -32,10 +32,14 @@ typedef struct GjDeviceEntry
 } GjDeviceEntry;
 
 /*
- * Chooses GPUs by ordinal ("0,2,3"; "" or NULL: all), and how many devices the cpu
- * pretends to be.  False with *why if the list is none.  Before gj_devices_start.
+ * Chooses GPUs by ordinal ("0,2,3"; "" or NULL: all), and how many devices the cpu and each
+ * GPU pretend to be, which share its memory: those of GPU g come as g * per_gpu on.  False with
+ * *why if the list is none.  Before gj_devices_start.
  */
-extern bool gj_devices_configure(const char *gpus, uint32_t ncpu, GjErrorText *why);
+extern bool gj_devices_configure(const char *gpus, uint32_t ncpu, uint32_t per_gpu, GjErrorText *why);
+
+/* True if devices of a kind are there for tests: one that pretends to be several. */
+extern bool gj_devices_pretend(GjDeviceKind kind);
 
 /* Starts to open the GPUs.  Called once, before anything else here. */
 extern void gj_devices_start(void);

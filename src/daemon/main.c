@@ -24,6 +24,7 @@ typedef struct GjOptions
 	int			repeat;
 	const char *devices;
 	int			cpu_devices;
+	int			gpu_devices;
 } GjOptions;
 
 enum
@@ -38,6 +39,7 @@ enum
 	OPT_REPEAT,
 	OPT_DEVICES,
 	OPT_CPU_DEVICES,
+	OPT_GPU_DEVICES,
 	OPT_VERSION,
 	OPT_HELP
 };
@@ -53,6 +55,7 @@ static const struct option long_options[] = {
 	{"repeat", required_argument, NULL, OPT_REPEAT},
 	{"devices", required_argument, NULL, OPT_DEVICES},
 	{"cpu-devices", required_argument, NULL, OPT_CPU_DEVICES},
+	{"gpu-devices", required_argument, NULL, OPT_GPU_DEVICES},
 	{"version", no_argument, NULL, OPT_VERSION},
 	{"help", no_argument, NULL, OPT_HELP},
 	{NULL, 0, NULL, 0}
@@ -74,6 +77,7 @@ static const char usage[] =
 "With each of the first three:\n"
 "           [--devices 0,1,...]  use these GPUs only\n"
 "           [--cpu-devices N]    let the cpu pretend to be N devices\n"
+"           [--gpu-devices N]    let each GPU pretend to be N devices\n"
 "\n"
 "PostgreSQL starts the server itself: see README.md.\n";
 
@@ -162,6 +166,9 @@ parse_options(int argc, char **argv, GjOptions *options)
 			case OPT_CPU_DEVICES:
 				options->cpu_devices = parse_number("cpu-devices", optarg, 1);
 				break;
+			case OPT_GPU_DEVICES:
+				options->gpu_devices = parse_number("gpu-devices", optarg, 1);
+				break;
 			case OPT_VERSION:
 				printf("gpujoind %s (ABI %d)\n", GJ_VERSION, GJ_ABI);
 				exit(0);
@@ -197,12 +204,13 @@ main(int argc, char **argv)
 {
 	const GjDeviceKind any = (GjDeviceKind) -1;
 	GjOptions	options = {.server = {NULL, -1, -1, false},.device = any,.repeat = 1,
-	.cpu_devices = 1};
+	.cpu_devices = 1,.gpu_devices = 1};
 	GjErrorText why;
 	int			status;
 
 	parse_options(argc, argv, &options);
-	if (!gj_devices_configure(options.devices, (uint32_t) options.cpu_devices, &why))
+	if (!gj_devices_configure(options.devices, (uint32_t) options.cpu_devices,
+							  (uint32_t) options.gpu_devices, &why))
 	{
 		fprintf(stderr, "gpujoind: --devices: %s\n", why.text);
 		return 2;

@@ -205,8 +205,7 @@ choose_number(GjTeam *team, uint64_t limit, uint32_t n)
 	uint64_t	all = worth_devices(team->program);
 	uint32_t	worth = all < n ? (uint32_t) all : n;
 
-	/* a cpu that pretends to be several is there for tests */
-	if (options->max_devices > 0 || options->kind == GJ_DEVICE_CPU)
+	if (options->max_devices > 0 || gj_devices_pretend(options->kind))
 		worth = n;
 	for (uint32_t m = worth; m <= n; m++)
 	{
