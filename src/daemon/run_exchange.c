@@ -5,10 +5,11 @@
  *
  * Whoever gets rows of these two sources, in chunks or as resident fragments of its device,
  * sends them on in parcels (run_split.c), which lie on the sender's device and are copied from
- * there (run_receive.c), or land on the receiver's.  A parcel is a task for the other members that have a part of it, ahead of
- * all else they do once their run can take it: runs open, take sides that were kept and reserve memory
- * without waiting for each other, but for a parcel that could land.  Who fills the next one takes those of others first, in their turn,
- * and waits for copies while all of its own are still read: these end, so some member always gets on.
+ * there (run_receive.c), or land on the receiver's.  A parcel is a task for the other members that
+ * have a part of it, ahead of all else they do once their run can take it: runs open, take sides that
+ * were kept and reserve memory without waiting for each other, but for a parcel that could land.  Who
+ * fills the next one takes those of others first, in their turn, and waits for copies while all of its
+ * own are still read: these end, so some member always gets on.
  * Sources end when all parcels have been taken; where nothing is loaded each member ends the outer one
  * by itself, when all have sent what they have.
  *
@@ -382,8 +383,8 @@ gj_member_await_read(GjMember *member)
 }
 
 /*
- * *landing: that of the other member for parcel i, if it has one and rows are to land.  False: it is not
- * known yet.  The lock is held.
+ * *landing: that of the other member for parcel i, if it has one and rows are to land.  False: it is
+ * not known yet.  The lock is held.
  */
 static bool
 find_landing(const GjMember *member, uint32_t i, bool lands, const GjLanding **landing)

@@ -107,12 +107,15 @@ has_nulls(const GjRunExchange *x, uint32_t c)
 	return false;
 }
 
-/* Has columns that are sent lie one behind the other, with n rows each; returns their bytes. */
+/*
+ * Has columns that are sent lie one behind the other, with n rows each; returns their bytes.  Memory
+ * NULL: there is none yet.
+ */
 static uint64_t
-place_columns(const GjRun *run, const GjSplitSide *side, uint8_t *memory, uint64_t n,
-			  GjColumn *columns)
+place_columns(const GjRun *run, const GjSplitSide *side, void *memory, uint64_t n, GjColumn *columns)
 {
 	const GjColumnType *types = side->stage.types;
+	uintptr_t	start = (uintptr_t) memory;
 	uint64_t	at = 0;
 
 	for (uint32_t c = 0; c < side->stage.ncolumns; c++)
@@ -122,11 +125,11 @@ place_columns(const GjRun *run, const GjSplitSide *side, uint8_t *memory, uint64
 		*to = (GjColumn) {.kind = types[c].kind,.width = types[c].width};
 		if (!side->sent[c])
 			continue;
-		to->data = memory + at;
+		to->data = (void *) (start + at);
 		at += gj_align(n * types[c].width);
 		if (!has_nulls(run->exchange, c))
 			continue;
-		to->nulls = memory + at;
+		to->nulls = (uint8_t *) (start + at);
 		at += gj_align(n);
 	}
 	return at;
