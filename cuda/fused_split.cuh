@@ -144,8 +144,7 @@ send_values(const SplitPlan &split, T *to, const V *list, uint32_t at, uint32_t 
 	}
 }
 
-/* All lanes of the warp call it: takes the last n rows, at most a UNIT, off the other part's list.
- */
+/* All lanes of the warp call it: takes the last n sent rows, at most a UNIT, off their list. */
 template <typename V>
 static __device__ __forceinline__ void
 send_rows(const SplitPlan &split, uint32_t n, RowLists<V> *lists)
@@ -176,8 +175,7 @@ send_rows(const SplitPlan &split, uint32_t n, RowLists<V> *lists)
 
 /* ---- tiles */
 
-/* All lanes of the warp call it: finds places in the lists for rows that are there, by their keys.
- */
+/* All lanes of the warp call it: finds places in the lists for a tile's rows, by their keys. */
 template <typename V>
 static __device__ __forceinline__ void
 find_places(const SplitPlan &split, bool is_own, uint32_t there, const V (&key)[PLAIN_ROWS],
@@ -214,8 +212,7 @@ put_values(uint32_t c, uint32_t there, const uint32_t (&at)[PLAIN_ROWS],
 	}
 }
 
-/* All lanes of the warp call it: lists rows of a tile, and writes those of the other part, if any
- * is. */
+/* All lanes of the warp call it: lists a tile's rows, and writes those that are many enough. */
 template <typename V>
 static __device__ __forceinline__ void
 split_tile(const SplitPlan &split, bool is_own, const GjColumn *columns, const TileRows<V> &tile,

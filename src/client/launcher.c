@@ -271,14 +271,27 @@ reset_signals(void)
 }
 
 /*
+ * Add an argument of gpujoind, with a number, if that is not 1. Returns the new number of arguments.
+ */
+static int
+add_devices(char *name, int ndevices, char number[16], char **arguments, int n)
+{
+	if (ndevices == 1)
+		return n;
+	snprintf(number, 16, "%d", ndevices);
+	arguments[n++] = name;
+	arguments[n++] = number;
+	return n;
+}
+
+/*
  * Become gpujoind.
  */
 static void
 run_daemon(const GjLauncher *launcher, const char *path, int parent_fd, int log_fd)
 {
 	char	   *arguments[16];
-	char		cpu_devices[16];
-	char		gpu_devices[16];
+	char		numbers[2][16];
 	int			n = 0;
 
 	setsid();
@@ -300,18 +313,8 @@ run_daemon(const GjLauncher *launcher, const char *path, int parent_fd, int log_
 		arguments[n++] = "--devices";
 		arguments[n++] = gj_devices;
 	}
-	if (gj_cpu_devices > 1)
-	{
-		snprintf(cpu_devices, sizeof(cpu_devices), "%d", gj_cpu_devices);
-		arguments[n++] = "--cpu-devices";
-		arguments[n++] = cpu_devices;
-	}
-	if (gj_gpu_devices > 1)
-	{
-		snprintf(gpu_devices, sizeof(gpu_devices), "%d", gj_gpu_devices);
-		arguments[n++] = "--gpu-devices";
-		arguments[n++] = gpu_devices;
-	}
+	n = add_devices("--cpu-devices", gj_cpu_devices, numbers[0], arguments, n);
+	n = add_devices("--gpu-devices", gj_gpu_devices, numbers[1], arguments, n);
 	arguments[n] = NULL;
 	reset_signals();
 	execv(path, arguments);

@@ -12,7 +12,7 @@
 #include "segment.h"
 
 #define GJ_MAX_GPUS			64
-#define GJ_MAX_CPUS			GJ_MAX_RUN_DEVICES
+#define GJ_MAX_PRETENDED	GJ_MAX_RUN_DEVICES
 
 /* Part of a device's memory that programs may lease; the rest is for its own needs. */
 #define GJ_LEASABLE			0.9
@@ -32,7 +32,7 @@ static struct
 	uint32_t	per_gpu;		/* devices that each GPU is */
 	GjErrorText cuda_reason;	/* if ncuda is 0 */
 	GjDeviceEntry cuda[GJ_MAX_GPUS];
-	GjDeviceEntry cpu[GJ_MAX_CPUS];
+	GjDeviceEntry cpu[GJ_MAX_PRETENDED];
 }			devices = {
 	.ncpu = 1,
 	.per_gpu = 1,
@@ -55,13 +55,20 @@ init_entry(GjDeviceEntry *entry, const GjDeviceOps *ops, GjDevice *device, uint3
 	gj_memory_init(&entry->memory, (uint64_t) (entry->info.memory_total * GJ_LEASABLE));
 }
 
+/* Devices that one may pretend to be, of so many that are wanted. */
+static uint32_t
+limit_pretended(uint32_t n)
+{
+	return n < 1 ? 1 : n < GJ_MAX_PRETENDED ? n : GJ_MAX_PRETENDED;
+}
+
 bool
 gj_devices_configure(const char *gpus, uint32_t ncpu, uint32_t per_gpu, GjErrorText *why)
 {
 	uint64_t	chosen = 0;
 
-	devices.ncpu = ncpu < 1 ? 1 : ncpu < GJ_MAX_CPUS ? ncpu : GJ_MAX_CPUS;
-	devices.per_gpu = per_gpu < 1 ? 1 : per_gpu < GJ_MAX_CPUS ? per_gpu : GJ_MAX_CPUS;
+	devices.ncpu = limit_pretended(ncpu);
+	devices.per_gpu = limit_pretended(per_gpu);
 	devices.skipped_gpus = 0;
 	if (!gpus || gpus[strspn(gpus, " ")] == '\0')
 		return true;

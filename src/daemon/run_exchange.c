@@ -395,9 +395,9 @@ find_landing(const GjMember *member, uint32_t i, bool lands, const GjLanding **l
 	*landing = NULL;
 	if (!lands || !member->run->exchange->plan.reach)
 		return true;
-	if (other->has_room && other->run->exchange->lands)
+	if (other->reserved && other->run->exchange->lands)
 		*landing = &other->run->exchange->landing[i];
-	return other->has_room;
+	return other->reserved;
 }
 
 GjStatus
@@ -405,10 +405,9 @@ gj_member_reserve(GjMember *member)
 {
 	GjTeam	   *team = member->team;
 
-	member->reserved = true;
 	GJ_TRY(gj_run_reserve_exchange(member->run, team->exchange_space));
 	pthread_mutex_lock(&team->lock);
-	member->has_room = true;
+	member->reserved = true;
 	gj_team_tell(team);
 	pthread_mutex_unlock(&team->lock);
 	return GJ_OK;

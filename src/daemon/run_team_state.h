@@ -134,8 +134,7 @@ typedef struct GjMember
 	uint32_t	turn;			/* the member whose parcels it takes first */
 	GjTaskList	held;			/* USE_INNER, done, whose fragments its run reads when their source ends */
 	bool		opened;			/* OPEN was done */
-	bool		reserved;		/* RESERVE was begun */
-	bool		has_room;		/* and done; guarded by lock */
+	bool		reserved;		/* RESERVE was done; guarded by lock */
 	bool		sent;			/* the run has made something */
 	bool		complete;		/* its run is; guarded by lock */
 	bool		restless;		/* the run may have chunks that it has not worked on, and does
