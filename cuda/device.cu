@@ -384,6 +384,7 @@ extern "C" const GjDeviceOps gj_cuda_device = {
 	.set_columns = gj_set_columns,
 	.select = gj_select,
 	.pick = gj_pick,
+	.pick_values = gj_pick_values,
 	.split = gj_split,
 	.split_reserve = gj_split_reserve,
 	.ref_bytes = gj_ref_bytes,

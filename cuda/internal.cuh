@@ -299,6 +299,8 @@ GjStatus gj_select(GjQueue *queue, const GjView *view, uint32_t expr, uint32_t *
 				   uint32_t *n);
 GjStatus gj_pick(GjQueue *queue, uint32_t *to, const uint32_t *from, uint32_t base,
 				 const uint32_t *positions, uint32_t n);
+GjStatus gj_pick_values(GjQueue *queue, int64_t *to, const int64_t *from, const uint32_t *positions,
+						uint32_t n);
 GjStatus gj_split_reserve(GjQueue *queue, uint32_t n, uint32_t ncolumns, uint32_t nkeys);
 GjStatus gj_split(GjQueue *queue, const GjSplit *split, const GjColumn *to, bool (*stop)(void *),
 				  void *arg, const GjSplitParts **parts);

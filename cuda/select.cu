@@ -1,7 +1,7 @@
 /*
  * select.cu
  *	  Filters: positions of the tuples that an expression accepts (select), and row
- *	  ids at positions (pick).
+ *	  ids (pick) or values (pick_values) at positions.
  */
 #include <cub/device/device_select.cuh>
 #include <thrust/iterator/counting_iterator.h>
@@ -62,6 +62,28 @@ __launch_bounds__(GJ_THREADS) pick_rows(uint32_t *to, const uint32_t *from, uint
 
 	if (i < n)
 		to[i] = from ? from[positions[i]] : base + positions[i];
+}
+
+static __global__ void
+__launch_bounds__(GJ_THREADS)
+	pick_longs(int64_t *to, const int64_t *from, const uint32_t *positions, uint32_t n)
+{
+	const uint32_t i = blockIdx.x * GJ_THREADS + threadIdx.x;
+
+	if (i < n)
+		to[i] = from[positions[i]];
+}
+
+GjStatus
+gj_pick_values(GjQueue *queue, int64_t *to, const int64_t *from, const uint32_t *positions,
+			   uint32_t n)
+{
+	GJ_TRY(gj_enter(queue));
+	if (n == 0)
+		return GJ_OK;
+	pick_longs<<<gj_blocks(n, GJ_THREADS), GJ_THREADS, 0, queue->stream>>>(to, from, positions, n);
+	GJ_LAUNCHED(queue, "pick_longs");
+	return GJ_OK;
 }
 
 GjStatus

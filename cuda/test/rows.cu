@@ -168,6 +168,34 @@ test_select_once(const Device &device, Random &random, uint32_t n, double null_r
 	check(rows == expected, "picked rows", at(n));
 }
 
+/* Values at positions in any order, some of them several times, to any place. */
+static void
+test_pick_values(const Device &device, Random &random)
+{
+	std::vector<Column> columns = computable(random, 1, 0.0);
+	Program program = program_for(columns);
+	Queue q(device, program);
+
+	for (uint32_t n : sizes)
+	{
+		const uint32_t nvalues = n / 2 + 1;
+		std::vector<int64_t> values(nvalues);
+		std::vector<uint32_t> positions = random_rows(random, n, nvalues);
+		std::vector<int64_t> expected(n + 1, -1);
+		int64_t *to;
+
+		for (int64_t &value : values)
+			value = (int64_t) (random() * UINT64_C(0x9E3779B97F4A7C15));
+		for (uint32_t i = 0; i < n; i++)
+			expected[i + 1] = values[positions[i]];
+		to = q.upload(std::vector<int64_t>(n + 1, -1));
+		check(q.ops->pick_values(q.queue, to + 1, q.upload(values), q.upload(positions), n) ==
+				  GJ_OK,
+			  "pick_values", q.ops->queue_error(q.queue));
+		check(q.download(to, n + 1) == expected, "picked values", at(n));
+	}
+}
+
 /* More than one tile's registers, and IN lists. */
 static void
 test_in(const Device &device, Random &random)
@@ -217,6 +245,7 @@ test_select(const Device &device)
 	}
 	for (int i = 0; i < 150; i++)
 		test_select_once(device, random, random() % 3000, i % 2 * 0.1, i % 3 == 0, false);
+	test_pick_values(device, random);
 	test_in(device, random);
 	group(device.ops->name, "select, pick");
 }

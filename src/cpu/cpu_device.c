@@ -372,6 +372,7 @@ const GjDeviceOps gj_cpu_device = {
 	.set_columns = cpu_set_columns,
 	.select = gj_cpu_select,
 	.pick = gj_cpu_pick,
+	.pick_values = gj_cpu_pick_values,
 	.split = gj_cpu_split,
 	.split_reserve = gj_cpu_split_reserve,
 	.ref_bytes = gj_cpu_ref_bytes,

@@ -92,6 +92,8 @@ extern GjStatus gj_cpu_select(GjQueue *queue, const GjView *view, uint32_t expr,
 							  uint32_t *positions, uint32_t *n);
 extern GjStatus gj_cpu_pick(GjQueue *queue, uint32_t *to, const uint32_t *from, uint32_t base,
 							const uint32_t *positions, uint32_t n);
+extern GjStatus gj_cpu_pick_values(GjQueue *queue, int64_t *to, const int64_t *from,
+								   const uint32_t *positions, uint32_t n);
 extern GjStatus gj_cpu_split_reserve(GjQueue *queue, uint32_t n, uint32_t ncolumns, uint32_t nkeys);
 extern GjStatus gj_cpu_split(GjQueue *queue, const GjSplit *split, const GjColumn *to,
 							 bool (*stop) (void *), void *arg, const GjSplitParts **parts);

@@ -108,6 +108,35 @@ gj_cpu_pick(GjQueue *queue, uint32_t *to, const uint32_t *from, uint32_t base,
 	return GJ_OK;
 }
 
+typedef struct GjPickValues
+{
+	int64_t    *to;
+	const int64_t *from;
+	const uint32_t *positions;
+	uint32_t	n;
+} GjPickValues;
+
+static void
+pick_values_item(void *arg, uint32_t item, const GjTile *tile)
+{
+	const GjPickValues *p = arg;
+	uint32_t	begin = item * GJ_ITEM_ROWS;
+	uint32_t	end = gj_item_end(begin, p->n);
+
+	for (uint32_t i = begin; i < end; i++)
+		p->to[i] = p->from[p->positions[i]];
+}
+
+GjStatus
+gj_cpu_pick_values(GjQueue *queue, int64_t *to, const int64_t *from, const uint32_t *positions,
+				   uint32_t n)
+{
+	GjPickValues p = {to, from, positions, n};
+
+	gj_for_items(queue, n, pick_values_item, &p);
+	return GJ_OK;
+}
+
 /* ---- keys */
 
 typedef struct GjKeysWork

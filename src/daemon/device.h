@@ -174,6 +174,9 @@ typedef struct GjDeviceOps
 	/* to[i] = from[positions[i]] for i < n; from = NULL: base + positions[i]. */
 	GjStatus	(*pick) (GjQueue *queue, uint32_t *to, const uint32_t *from, uint32_t base,
 						 const uint32_t *positions, uint32_t n);
+	/* to[i] = from[positions[i]] for i < n. */
+	GjStatus	(*pick_values) (GjQueue *queue, int64_t *to, const int64_t *from,
+								const uint32_t *positions, uint32_t n);
 
 	/*
 	 * Writes the rows of all pieces to columns to[split->ncolumns] (host array) part by part: the

@@ -45,6 +45,15 @@ typedef struct GjRunHost
 	GjStatus	(*part_slot) (void *arg, uint8_t **memory);
 	GjStatus	(*keep_part) (void *arg, const uint8_t *slot);
 	/*
+	 * NULL, or rows in the order of sort keys are handed over as sorted runs (sorted_run.h), one or
+	 * several, instead of being sent: one of them begins, the last one or not; a slot for its next rows
+	 * and their keys, registered memory of GJ_SORTED_SLOT_SIZE bytes, waiting for it; and that it was
+	 * filled.
+	 */
+	GjStatus	(*sorted_begin) (void *arg, bool last);
+	GjStatus	(*sorted_slot) (void *arg, uint8_t **memory);
+	GjStatus	(*sorted_filled) (void *arg);
+	/*
 	 * NULL, or asked about each tile of a GJ_PROGRAM_SETS, 0, 1, ...: is it this run's, and
 	 * not that of another one, which has the same sets?
 	 */

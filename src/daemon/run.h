@@ -11,7 +11,7 @@
  *	run_output.c	tuples that passed all steps: aggregates or batches
  *	run_group.c		the same: groups
  *	run_limit.c		the same: the first rows in some order, returned at the end
- *	run_sort.c		the same: all rows in some order, returned at the end
+ *	run_sort.c		the same: all rows in some order, returned at the end, or handed over
  *	run_group_parts.c	groups that are handed over, and put together again
  *	run_fused.c		outer rows through all of it in one call, where that is possible
  *	run_fused_plan.c	the same: whether it is, and what the device is told
@@ -34,6 +34,7 @@
 #include "executor.h"
 #include "relation.h"
 #include "resident.h"
+#include "sorted_run.h"
 #include "work.h"
 
 /* A nested loop's side of a step: it has no table, but all rows with their values. */
@@ -526,6 +527,9 @@ extern GjStatus gj_run_output_rows(GjRun *run, const GjView *view);
 /* The slot of the output ring that is to be filled next; waits until it is free. */
 extern GjStatus gj_run_next_slot(GjRun *run, uint8_t **slot);
 extern GjStatus gj_run_send(GjRun *run, uint32_t nrows, uint64_t nbytes);
+/* Bytes of a slot that travelled: values, null maps and heap. */
+extern uint64_t gj_run_batch_bytes(const uint8_t *slot, uint32_t nrows, const GjColumnType *types,
+								   uint32_t ncolumns);
 extern GjStatus gj_run_send_states(GjRun *run, const GjAggState *states, uint32_t n);
 
 /* run_group.c */
@@ -543,13 +547,19 @@ extern GjStatus gj_run_send_limited(GjRun *run);
 extern void gj_run_free_limited(GjRun *run);
 
 /* run_sort.c */
-/* Takes a view's tuples, which are kept on the device. */
+/* Takes a view's tuples, which are kept on the device until they are sorted and sent or handed over. */
 extern GjStatus gj_run_sort(GjRun *run, const GjView *view);
 extern GjStatus gj_run_send_sorted(GjRun *run);
 extern void gj_run_free_sorted(GjRun *run);
 /* Sorts rows by keys (GjDeviceOps.sort_rows) with what memory the lease has: positions[nrows]. */
 extern GjStatus gj_run_sort_keys(GjRun *run, const GjKeys *keys, uint32_t descending,
 								 GjBuffer *positions);
+/* Fills a slot (sorted_run.h) with at most *n sorted rows from `first` on; *n = how many.  Waits. */
+typedef GjStatus (*GjFillSorted) (GjRun *run, void *arg, uint32_t first, uint8_t *slot,
+								  uint32_t *n);
+/* Hands nrows sorted rows over to the host: a sorted run, the run's last one or not. */
+extern GjStatus gj_run_hand_over(GjRun *run, const GjSortedLayout *layout, uint32_t nrows, bool last,
+								 GjFillSorted fill, void *arg);
 
 /* run_intersect.c */
 extern GjStatus gj_run_intersect(GjRun *run);

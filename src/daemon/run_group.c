@@ -519,25 +519,37 @@ keep_groups(GjRun *run, const GjGrouping *from, const uint32_t *positions, uint3
 	return GJ_OK;
 }
 
+/* The sort keys of all groups, one behind the other in `values`. */
+static GjStatus
+find_sort_keys(GjRun *run, const GjBuffer *values, GjKeys *keys)
+{
+	GjWork	   *work = &run->work;
+	const GjGroups *groups = &run->grouping->groups;
+
+	*keys = (GjKeys) {.nkeys = gj_sort_nkeys(run->program),.nrows = groups->rows.nrows};
+	for (uint32_t k = 0; k < keys->nkeys; k++)
+		keys->value[k] = (int64_t *) values->memory + (uint64_t) k * keys->nrows;
+	return work->ops->group_sort_keys(work->queue, groups, keys);
+}
+
 /* The positions of the *n groups that come first, in their order. */
 static GjStatus
 order_groups(GjRun *run, GjBuffer *values, GjBuffer *positions, uint32_t *n)
 {
 	GjWork	   *work = &run->work;
 	const GjProgram *p = run->program;
-	const GjGroups *groups = &run->grouping->groups;
 	const GjSortKey *sort_keys = gj_program_array(p, GjSortKey, sort_keys);
-	GjKeys		keys = {.nkeys = gj_sort_nkeys(p),.nrows = groups->rows.nrows};
+	uint32_t	nkeys = gj_sort_nkeys(p);
 	GjSortLimit wanted = {.limit = p->limit,.ties = p->ties != 0};
+	GjKeys		keys;
 
-	GJ_TRY(reserve_order(work, values, positions, keys.nkeys, keys.nrows));
-	for (uint32_t k = 0; k < keys.nkeys; k++)
+	GJ_TRY(reserve_order(work, values, positions, nkeys, run->grouping->groups.rows.nrows));
+	for (uint32_t k = 0; k < nkeys; k++)
 	{
-		keys.value[k] = (int64_t *) values->memory + (uint64_t) k * keys.nrows;
 		wanted.descending |= (uint32_t) sort_keys[k].descending << k;
 		wanted.slack = sort_keys[k].of == GJ_SORT_AVG ? GJ_AVG_SLACK : 0;
 	}
-	GJ_TRY(work->ops->group_sort_keys(work->queue, groups, &keys));
+	GJ_TRY(find_sort_keys(run, values, &keys));
 	if (p->limit > 0)
 		return work->ops->sort_limit(work->queue, &keys, &wanted, positions->memory, n);
 	*n = keys.nrows;
@@ -584,6 +596,54 @@ sort_groups(GjRun *run)
 	return status == GJ_OUT_OF_MEMORY && limit > 0 ? GJ_OK : status;
 }
 
+/* A sorted run of groups that is handed over. */
+typedef struct GjGroupRun
+{
+	GjSortedLayout layout;
+	GjBuffer	values;
+	GjKeys		keys;
+} GjGroupRun;
+
+/* Fills a slot with groups and their sort keys. */
+static GjStatus
+fill_sorted(GjRun *run, void *arg, uint32_t first, uint8_t *slot, uint32_t *n)
+{
+	const GjGroupRun *group_run = arg;
+	const GjSortedLayout *layout = &group_run->layout;
+	GjWork	   *work = &run->work;
+	uint64_t	nbytes = 0;
+
+	GJ_TRY(fill_batch(run, slot, first, n, &nbytes));
+	for (uint32_t k = 0; k < layout->nkeys; k++)
+		GJ_TRY(work->ops->copy_out(work->queue, slot + layout->places[layout->noutputs + k].data,
+								   group_run->keys.value[k] + first, *n * sizeof(int64_t)));
+	return work->ops->sync(work->queue);
+}
+
+/* Hands all groups over, which are in their order. */
+static GjStatus
+hand_over_sorted(GjRun *run)
+{
+	GjWork	   *work = &run->work;
+	uint32_t	ngroups = run->grouping->groups.rows.nrows;
+	GjGroupRun	group_run = {.values = {NULL, 0}};
+	GjStatus	status = GJ_OUT_OF_HOST_MEMORY;
+
+	if (gj_sorted_layout(run->program, &group_run.layout))
+		status = gj_buffer_reserve(work, &group_run.values, (uint64_t) ngroups *
+								   group_run.layout.nkeys * sizeof(int64_t));
+	if (status == GJ_OK)
+		status = find_sort_keys(run, &group_run.values, &group_run.keys);
+	/* a row error must show before anything is handed over */
+	if (status == GJ_OK)
+		status = work->ops->sync(work->queue);
+	if (status == GJ_OK)
+		status = gj_run_hand_over(run, &group_run.layout, ngroups, true, fill_sorted, &group_run);
+	gj_buffer_free(work, &group_run.values);
+	gj_sorted_layout_free(&group_run.layout);
+	return status;
+}
+
 /* The one row of aggregates over no rows at all. */
 static GjStatus
 send_nothing(GjRun *run)
@@ -627,6 +687,8 @@ gj_run_send_groups(GjRun *run)
 	ngroups = run->grouping->groups.rows.nrows;
 	if (ngroups == 0)
 		return work->ops->sync(work->queue);
+	if (run->host->sorted_begin)
+		return hand_over_sorted(run);
 	for (uint32_t first = 0, n; first < ngroups; first += n)
 	{
 		uint8_t    *slot;

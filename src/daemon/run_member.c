@@ -208,6 +208,12 @@ make_host(GjMember *member)
 		member->host.send_parcel = gj_member_send_parcel;
 		member->host.parcel_read = gj_member_parcel_read;
 	}
+	if (member->hands_over)
+	{
+		member->host.sorted_begin = gj_member_sorted_begin;
+		member->host.sorted_slot = gj_member_sorted_slot;
+		member->host.sorted_filled = gj_member_sorted_filled;
+	}
 	if (member->keeps_groups)
 	{
 		member->host.part_slot = gj_member_part_slot;
@@ -622,6 +628,8 @@ do_task(GjMember *member, GjTask *task)
 		default:
 			GJ_TRY(gj_member_end_reading(member));
 			GJ_TRY(gj_member_finish_run(member, counted_sources(member)));
+			if (member->hands_over)
+				gj_member_sorted_ended(member);
 			GJ_TRY(gj_member_keep_exchanged(member));
 			member->restless = false;
 			if (member->keeps_groups && team->exchange_step >= 0)

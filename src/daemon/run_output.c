@@ -46,18 +46,17 @@ gj_run_send_states(GjRun *run, const GjAggState *states, uint32_t n)
 	return gj_run_send(run, 1, n * sizeof(GjAggState));
 }
 
-/* Bytes of a batch that travelled: its values, null maps and heap. */
-static uint64_t
-batch_bytes(const GjRun *run, const uint8_t *slot, uint32_t nrows)
+uint64_t
+gj_run_batch_bytes(const uint8_t *slot, uint32_t nrows, const GjColumnType *types,
+				   uint32_t ncolumns)
 {
 	GjSlotHeader header;
 	uint64_t	nbytes;
 
 	memcpy(&header, slot, sizeof(header));
 	nbytes = header.heap_used;
-	for (uint32_t i = 0; i < run->noutputs; i++)
-		nbytes += (uint64_t) nrows *
-			(run->output_types[i].width + (gj_slot_has_nulls(slot)[i] ? 1 : 0));
+	for (uint32_t i = 0; i < ncolumns; i++)
+		nbytes += (uint64_t) nrows * (types[i].width + (gj_slot_has_nulls(slot)[i] ? 1 : 0));
 	return nbytes;
 }
 
@@ -71,7 +70,8 @@ gj_run_output_rows(GjRun *run, const GjView *view)
 		GJ_TRY(gj_run_next_slot(run, &target.slot));
 		GJ_TRY(run->work.ops->gather(run->work.queue, view, first, view->nrows - first,
 									 &target, &n));
-		GJ_TRY(gj_run_send(run, n, batch_bytes(run, target.slot, n)));
+		GJ_TRY(gj_run_send(run, n, gj_run_batch_bytes(target.slot, n, run->output_types,
+													  run->noutputs)));
 	}
 	return GJ_OK;
 }

@@ -8,8 +8,6 @@
 
 #include "run_team_state.h"
 
-#define GJ_UNREADABLE		"rows that were kept on the host could not be read back"
-
 /* Parts at most. */
 #define GJ_MAX_PARTS		1024
 

@@ -125,12 +125,8 @@ gj_team_idle(GjTeam *team)
 	return idle;
 }
 
-/*
- * Waits until a member has woken the session's thread, with `look` at first without sleeping.  False:
- * none has for a while.
- */
-static bool
-await_members(GjTeam *team, uint32_t seen, bool look)
+bool
+gj_team_await_members(GjTeam *team, uint32_t seen, bool look)
 {
 	struct pollfd fd = {.fd = team->wake_fd,.events = POLLIN};
 
@@ -156,7 +152,7 @@ gj_team_drain(GjTeam *team)
 			return GJ_OK;
 		if (team->host->stop(team->host->arg))
 			return GJ_CANCELLED;
-		look = await_members(team, seen, look);
+		look = gj_team_await_members(team, seen, look);
 	}
 }
 
@@ -225,6 +221,12 @@ static bool
 is_for_all(const GjTeam *team, uint32_t source)
 {
 	return (source > 0 || team->program->kind == GJ_PROGRAM_SETS) && !gj_exchange_has(team, source);
+}
+
+bool
+gj_team_has_passes(const GjTeam *team)
+{
+	return team->partition && !gj_partition_is_whole(team->partition);
 }
 
 /* A chunk for all members, or for one. */
@@ -502,6 +504,8 @@ device_stats(GjTeam *team, GjRunStats *stats)
 	for (uint32_t i = 0; i < 2; i++)
 		if (team->groups[i] && team->spill)
 			gj_team_groups_stats(team->groups[i], stats);
+	if (team->sorted)
+		gj_team_sorted_stats(team->sorted, stats);
 }
 
 GjStatus
@@ -515,8 +519,11 @@ gj_team_finish(GjTeam *team, GjRunStats *stats)
 	}
 	if (!in_order(team))
 		GJ_TRY(gj_team_drain(team));
-	if (!team->partition || gj_partition_is_whole(team->partition))
-		GJ_TRY(gj_team_for_all(team, GJ_TASK_FINISH, 0));
+	if (!gj_team_has_passes(team))
+		GJ_TRY(gj_team_post_for_all(team, GJ_TASK_FINISH, 0));
+	if (team->sorted && team->program->output == GJ_OUTPUT_ROWS)
+		GJ_TRY(gj_team_sorted_send(team->sorted));
+	GJ_TRY(gj_team_drain(team));
 	team->finished = true;
 	for (uint32_t i = 0; i < 2; i++)
 	{
@@ -525,6 +532,8 @@ gj_team_finish(GjTeam *team, GjRunStats *stats)
 		GJ_TRY(gj_team_groups_share(team->groups[i]));
 		GJ_TRY(gj_team_for_all(team, GJ_TASK_GROUPS, i));
 	}
+	if (team->sorted && team->program->output == GJ_OUTPUT_GROUPS)
+		GJ_TRY(gj_team_sorted_send(team->sorted));
 	if (team->program->output == GJ_OUTPUT_AGGREGATES)
 		GJ_TRY(send_states(team));
 	*stats = team->stats;

@@ -6,7 +6,8 @@
  * Where all parts together are too many for one device, or to give all devices some of
  * them, they are split by a hash of their keys: equal groups meet.  Each such share is put
  * together by a run of its own, which then sends its groups.  A share that proves too large
- * before anything of it was sent is split again.
+ * before anything of it was sent is split again.  Where groups go out in an order, those of several
+ * shares are sorted runs, which are merged (run_team_sorted.c).
  *
  * If the program has a distinct key, this happens twice: with it, which leaves each of its
  * values once in each group, and without, which adds up what different shares have found.
@@ -49,6 +50,7 @@ struct GjTeamGroups
 	GjSpillWriter writer;
 	GjSpillList all;			/* until they are split */
 	GjShare    *shares;			/* to be put together */
+	bool		several;		/* there are, or were, more than one */
 	uint8_t    *slot;			/* of who splits: records, and where they go */
 	uint32_t   *positions;
 	uint32_t   *share_of;
@@ -260,6 +262,7 @@ make_shares(GjTeamGroups *groups, GjSpillList *list, uint32_t nshares, uint32_t 
 	GjShare    *shares[GJ_MAX_SHARES];
 	GjStatus	status = GJ_OK;
 
+	groups->several |= nshares > 1;
 	for (uint32_t s = 0; s < nshares; s++)
 	{
 		shares[s] = calloc(1, sizeof(GjShare));
@@ -299,11 +302,11 @@ need_of(const GjTeamGroups *groups, uint64_t nrows, uint64_t heap)
 	return (nrows * (2 * a_row + 32) + 2 * heap) * (groups->next ? 2 : 1);
 }
 
-/* True if there can be several shares: what goes out in an order comes from one. */
+/* True if there can be several shares. */
 static bool
 can_split(const GjTeamGroups *groups)
 {
-	return groups->nkeys > 0 && (groups->next || !gj_program_is_sorted(groups->team->program));
+	return groups->nkeys > 0;
 }
 
 GjStatus
@@ -335,6 +338,17 @@ gj_team_groups_share(GjTeamGroups *groups)
 	return status;
 }
 
+bool
+gj_team_groups_are_merged(GjTeamGroups *groups)
+{
+	bool		several;
+
+	pthread_mutex_lock(&groups->lock);
+	several = groups->several && !groups->next && gj_program_is_sorted(groups->team->program);
+	pthread_mutex_unlock(&groups->lock);
+	return several;
+}
+
 /* ---- in the thread of a member */
 
 /* Feeds a new run with a share. */
@@ -345,6 +359,7 @@ add_share(GjTeamGroups *groups, GjMember *member, const GjShare *share)
 	GjStatus	status;
 
 	member->keeps_groups = groups->next;
+	member->hands_over = gj_team_groups_are_merged(groups);
 	gj_member_open_run(member, groups->team->program, &status);
 	GJ_TRY(status);
 	GJ_TRY(gj_member_part_slot(member, &slot.memory));

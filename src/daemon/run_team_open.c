@@ -21,7 +21,7 @@
 /* Of a device's memory, what a run may need to work in, if it is short. */
 #define GJ_WORKING_SHARE	4
 
-/* True if one run has to have all rows: nobody puts sorted ones together. */
+/* True if rows are returned in an order. */
 static bool
 sorts_rows(const GjProgram *p)
 {
@@ -32,7 +32,7 @@ sorts_rows(const GjProgram *p)
 static bool
 can_put_together(const GjProgram *p)
 {
-	return p->kind == GJ_PROGRAM_JOIN && p->output != GJ_OUTPUT_COUNT && !sorts_rows(p);
+	return p->kind == GJ_PROGRAM_JOIN && p->output != GJ_OUTPUT_COUNT;
 }
 
 /*
@@ -152,8 +152,7 @@ is_too_large(const GjTeam *team, uint64_t limit, uint32_t n)
 /*
  * Device memory that the run need not ask for: what others keep of an exchange, or inner sides that the
  * same program has used last and all devices still have.  Else these would go to make room for what is
- * not built.  If they are not what the run needs after all, the lease grows.  (Not where rows are sorted:
- * such a run cannot start again in parts.)
+ * not built.  If they are not what the run needs after all, the lease grows.
  */
 static uint64_t
 saved_need(const GjTeam *team, GjDeviceEntry **entries, uint32_t n)
@@ -164,7 +163,7 @@ saved_need(const GjTeam *team, GjDeviceEntry **entries, uint32_t n)
 	uint64_t	program;
 	uint32_t	sources = UINT32_MAX;
 
-	if (team->spill || sorts_rows(p))
+	if (team->spill)
 		return nbytes;
 	program = gj_program_identity(p);
 	for (uint32_t i = 0; i < n; i++)
@@ -217,19 +216,13 @@ choose_number(GjTeam *team, uint64_t limit, uint32_t n)
 	return worth;
 }
 
-/*
- * Runs of members hand their groups over.  Parts of groups and parts of sources get half
- * each of what they may have.
- */
+/* Runs of members hand their groups over. */
 static GjStatus
 open_groups(GjTeam *team, GjErrorText *why)
 {
 	const GjProgram *p = team->program;
 	uint32_t	nkeys = gj_group_nkeys(p);
 
-	team->options.spill_memory /= 2;
-	if (team->options.temp_limit != UINT64_MAX)
-		team->options.temp_limit /= 2;
 	team->groups[1] = gj_team_groups_open(team, nkeys, NULL, why);
 	if (team->groups[1] && p->distinct_key)
 		team->groups[0] = gj_team_groups_open(team, nkeys + 1, team->groups[1], why);
@@ -237,6 +230,30 @@ open_groups(GjTeam *team, GjErrorText *why)
 		return why->text[0] ? GJ_TOO_LARGE : GJ_OUT_OF_HOST_MEMORY;
 	for (uint32_t i = 0; i < team->nmembers; i++)
 		team->members[i].keeps_groups = team->groups[1 - p->distinct_key];
+	return GJ_OK;
+}
+
+/* What is kept on the host: parts of sources, of groups, and sorted runs, which share what it may take. */
+static GjStatus
+open_stores(GjTeam *team, GjStatus *status, GjErrorText *why)
+{
+	bool		groups = team->program->output == GJ_OUTPUT_GROUPS;
+	bool		sorted = (groups || sorts_rows(team->program)) && gj_program_is_sorted(team->program);
+	bool		parts = team->spill && team->program->nsources > 1;
+	uint32_t	n = groups * (1 + team->program->distinct_key) + sorted + parts;
+
+	if (n > 1)
+	{
+		team->options.spill_memory /= n;
+		if (team->options.temp_limit != UINT64_MAX)
+			team->options.temp_limit /= n;
+	}
+	if (groups)
+		GJ_TRY(open_groups(team, why));
+	if (sorted && !(team->sorted = gj_team_sorted_open(team)))
+		return GJ_OUT_OF_HOST_MEMORY;
+	if (parts)
+		team->partition = gj_partition_open(team, status, why);
 	return GJ_OK;
 }
 
@@ -249,6 +266,21 @@ compare_entries(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+/*
+ * Adds the memory to *nbytes that rows to be sorted take on each of n devices.  False: that is not
+ * there, but for some of it, and rows go to the host in between.
+ */
+static bool
+add_sort_space(const GjTeam *team, uint64_t limit, uint32_t n, uint64_t *nbytes)
+{
+	uint64_t	rows = sorts_rows(team->program) ? team->program->sort_space / n : 0;
+	uint64_t	room = *nbytes < limit ? limit - *nbytes : 0;
+	bool		fits = rows <= room;
+
+	*nbytes += fits ? rows : room / 2;
+	return fits && !team->program->spill;
+}
+
 static GjStatus
 open_team(GjTeam *team, GjErrorText *why)
 {
@@ -258,15 +290,11 @@ open_team(GjTeam *team, GjErrorText *why)
 										   entries, why);
 	uint64_t	nbytes;
 	uint64_t	limit;
+	bool		fits;
 	GjStatus	status = GJ_OK;
 
 	if (n == 0)
 		return GJ_NO_DEVICE;
-	if (team->program->spill && sorts_rows(team->program))
-	{
-		snprintf(why->text, sizeof(why->text), "rows to be sorted have no room on the device");
-		return GJ_OUT_OF_MEMORY;
-	}
 	limit = entries[0]->memory.limit;
 	if (team->options.memory_limit != 0 && team->options.memory_limit < limit)
 		limit = team->options.memory_limit;
@@ -275,6 +303,7 @@ open_team(GjTeam *team, GjErrorText *why)
 	qsort(entries, n, sizeof(entries[0]), compare_entries);
 	nbytes = team->program->kind == GJ_PROGRAM_JOIN ?
 		expected_need(team, limit, saved_need(team, entries, n)) : team->program->lease;
+	fits = add_sort_space(team, limit, n, &nbytes) || !sorts_rows(team->program);
 	/* all have room for the same tiles, or none has */
 	team->tile_pairs = GJ_MAX_TUPLES;
 	if (n > 1 && shares_tiles(team->program) && nbytes + GJ_LARGE_TILE_SPACE <= limit / 2)
@@ -288,11 +317,9 @@ open_team(GjTeam *team, GjErrorText *why)
 	/* other devices are busy */
 	if (team->nmembers < n && team->exchange_step >= 0)
 		choose_way(team, limit, team->nmembers);
-	team->direct = team->nmembers == 1 && !team->spill;
-	if (!team->direct && team->program->output == GJ_OUTPUT_GROUPS)
-		GJ_TRY(open_groups(team, why));
-	if (team->spill && team->program->nsources > 1)
-		team->partition = gj_partition_open(team, &status, why);
+	team->direct = team->nmembers == 1 && !team->spill && fits;
+	if (!team->direct)
+		GJ_TRY(open_stores(team, &status, why));
 	return status == GJ_OK ? start_members(team, why) : status;
 }
 
@@ -410,6 +437,8 @@ gj_team_close(GjTeam *team, GjErrorText *why)
 	for (uint32_t i = 0; i < 2; i++)
 		if (team->groups[i])
 			gj_team_groups_close(team->groups[i]);
+	if (team->sorted)
+		gj_team_sorted_close(team->sorted);
 	for (uint32_t i = 0; i < team->nmembers; i++)
 	{
 		GjMember   *member = &team->members[i];

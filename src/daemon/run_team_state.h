@@ -148,6 +148,7 @@ typedef struct GjMember
 	uint64_t	tile;			/* of sets: the one that it takes next */
 	bool		has_tile;
 	GjTeamGroups *keeps_groups; /* what its runs hand groups over to; NULL: they send them */
+	bool		hands_over;		/* its runs hand rows or groups over as sorted runs */
 	GjSegment  *part;			/* where parts of groups are filled and read */
 
 	GjProgram  *program;		/* passes: a copy with exact sizes; exchange: without filters */
@@ -167,6 +168,7 @@ typedef enum GjWish
 } GjWish;
 
 typedef struct GjPartition GjPartition;
+typedef struct GjTeamSorted GjTeamSorted;
 
 struct GjTeam
 {
@@ -188,6 +190,7 @@ struct GjTeam
 	 * NULL: there are no groups, or one run makes them all.
 	 */
 	GjTeamGroups *groups[2];
+	GjTeamSorted *sorted;		/* sorted runs; NULL: there is no order, or one run has all rows */
 	uint32_t	ended;			/* sources, one bit each */
 	bool		complete;
 	bool		finished;		/* the runs of all members are, so that none reads what is another's */
@@ -285,6 +288,15 @@ extern void gj_team_post(GjTeam *team, GjTaskList *list, GjTask *task);
 
 /* The same for copies of a task, one for every member: all of them, or none if memory is short. */
 extern GjStatus gj_team_post_copies(GjTeam *team, const GjTask *task);
+
+/*
+ * Waits until a member has woken the session's thread, which has seen team->woken so, with `look` at
+ * first without sleeping.  False: none has for a while.
+ */
+extern bool gj_team_await_members(GjTeam *team, uint32_t seen, bool look);
+
+/* True if the runs of members are those of parts, one after the other, of what is kept on the host. */
+extern bool gj_team_has_passes(const GjTeam *team);
 
 /* Something has come to work on. */
 extern void gj_team_note_start(GjTeam *team);
@@ -436,7 +448,32 @@ extern GjStatus gj_team_groups_share(GjTeamGroups *groups);
 /* In the thread of a member: puts shares together until there are no more. */
 extern GjStatus gj_team_groups_join(GjTeamGroups *groups, GjMember *member);
 
+/* True if shares are to hand their groups over as sorted runs. */
+extern bool gj_team_groups_are_merged(GjTeamGroups *groups);
+
 /* Adds what is known of the host's memory. */
 extern void gj_team_groups_stats(const GjTeamGroups *groups, GjRunStats *stats);
+
+/* ---- run_team_sorted.c */
+
+/* NULL: out of memory. */
+extern GjTeamSorted *gj_team_sorted_open(GjTeam *team);
+extern void gj_team_sorted_close(GjTeamSorted *sorted);
+
+/* GjRunHost's functions, arg is the member. */
+extern GjStatus gj_member_sorted_begin(void *arg, bool last);
+extern GjStatus gj_member_sorted_slot(void *arg, uint8_t **memory);
+extern GjStatus gj_member_sorted_filled(void *arg);
+/* The member's run is finished. */
+extern void gj_member_sorted_ended(GjMember *member);
+
+/*
+ * In the session's thread: merges what all members hand over, and sends it.  They finish their runs
+ * meanwhile, unless these were of passes or of groups, which have ended.
+ */
+extern GjStatus gj_team_sorted_send(GjTeamSorted *sorted);
+
+/* Adds what was sent, and what is known of the host's memory. */
+extern void gj_team_sorted_stats(const GjTeamSorted *sorted, GjRunStats *stats);
 
 #endif							/* GJ_DAEMON_RUN_TEAM_STATE_H */

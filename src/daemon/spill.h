@@ -21,6 +21,8 @@
 #include "../cpu/pool.h"
 #include "relation.h"
 
+#define GJ_UNREADABLE		"rows that were kept on the host could not be read back"
+
 typedef struct GjSpillBlock GjSpillBlock;
 
 typedef struct GjSpillRecord
@@ -110,6 +112,22 @@ extern GjStatus gj_spill_add(GjSpillWriter *writer, GjSpillList *list, const GjC
  * lists are as they were.
  */
 extern GjStatus gj_spill_join(GjSpillList *lists, uint32_t n, GjSpillList *all);
+
+/* The rows of a record where they lie. */
+typedef struct GjSpillView
+{
+	const uint8_t **data;		/* [ncolumns], the caller's */
+	const uint8_t **nulls;		/* the same; NULL: none of the rows is */
+	const uint8_t *heap;
+} GjSpillView;
+
+/*
+ * Describes them.  A record in a file is read to *buffer, of *nbytes bytes, which grows as it has to:
+ * free() it.  GJ_OUT_OF_HOST_MEMORY also if the file cannot be read.
+ */
+extern GjStatus gj_spill_view(const GjSpillRecord *record, const GjColumnType *types,
+							  uint32_t ncolumns, uint8_t **buffer, uint64_t *nbytes,
+							  GjSpillView *view);
 
 /* Gives the memory of a record back, if it has any; of a list. */
 extern void gj_spill_drop(GjSpill *spill, GjSpillRecord *record);

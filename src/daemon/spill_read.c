@@ -1,6 +1,6 @@
 /*
  * spill_read.c
- *	  Fills slots with records that are kept on the host.
+ *	  Reads records that are kept on the host: where they lie, or into slots.
  */
 #include "spill_store.h"
 
@@ -36,6 +36,36 @@ read_file(const GjSpillRecord *record, uint8_t *to)
 		done += (uint64_t) n;
 	}
 	return true;
+}
+
+GjStatus
+gj_spill_view(const GjSpillRecord *record, const GjColumnType *types, uint32_t ncolumns,
+			  uint8_t **buffer, uint64_t *nbytes, GjSpillView *view)
+{
+	const uint8_t *bytes = record->memory;
+	const uint8_t *at;
+
+	if (!bytes && *nbytes < record->nbytes)
+	{
+		free(*buffer);
+		*buffer = malloc(record->nbytes);
+		*nbytes = *buffer ? record->nbytes : 0;
+	}
+	if (!bytes && (*nbytes < record->nbytes || !read_file(record, *buffer)))
+		return GJ_OUT_OF_HOST_MEMORY;
+	if (!bytes)
+		bytes = *buffer;
+	at = bytes + gj_align8(ncolumns);
+	for (uint32_t c = 0; c < ncolumns; c++)
+	{
+		view->data[c] = at;
+		at += gj_align8((uint64_t) record->nrows * types[c].width);
+		view->nulls[c] = bytes[c] ? at : NULL;
+		if (bytes[c])
+			at += gj_align8(record->nrows);
+	}
+	view->heap = bytes + record->nbytes - record->heap_used;
+	return GJ_OK;
 }
 
 /* Copies values that this thread does not read again. */

@@ -461,6 +461,7 @@ explain_devices(ExplainContext *cxt)
 		ExplainPropertyInteger("Bytes Landed", NULL, stats->landed, es);
 		ExplainPropertyFloat("Device Elapsed Time", "ms", stats->elapsed_ms, 3, es);
 		ExplainPropertyInteger("Passes", NULL, stats->npasses, es);
+		ExplainPropertyInteger("Sorted Runs", NULL, stats->sorted_runs, es);
 		ExplainPropertyInteger("Spilled To Memory", "kB", stats->spilled_memory / 1024, es);
 		ExplainPropertyInteger("Spilled To Disk", "kB", stats->spilled_disk / 1024, es);
 		return;
@@ -491,6 +492,11 @@ explain_devices(ExplainContext *cxt)
 		if (stats->landed > 0)
 			appendStringInfo(es->str, "  Landed: " UINT64_FORMAT, stats->landed);
 		appendStringInfoChar(es->str, '\n');
+	}
+	if (stats->sorted_runs > 0)
+	{
+		indent(es);
+		appendStringInfo(es->str, "Sorted Runs: %u\n", stats->sorted_runs);
 	}
 	if (stats->spilled_memory + stats->spilled_disk > 0)
 	{

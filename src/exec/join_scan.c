@@ -187,6 +187,7 @@ add_stats(GjRunStats *sum, const GjRunStats *stats)
 	sum->spilled_memory = Max(sum->spilled_memory, stats->spilled_memory);
 	sum->spilled_disk += stats->spilled_disk;
 	sum->landed += stats->landed;
+	sum->sorted_runs += stats->sorted_runs;
 	for (uint32 i = 0; i < Min(stats->ndevices, GJ_MAX_RUN_DEVICES); i++)
 	{
 		uint32		d = 0;
@@ -258,13 +259,6 @@ start_again(GjScanState *state)
 	state->phase = GJ_SCAN_START;
 }
 
-/* False: nobody puts the sorted rows of parts together. */
-static bool
-can_run_in_parts(const GjProgram *program)
-{
-	return program->output != GJ_OUTPUT_ROWS || !gj_program_is_sorted(program);
-}
-
 /* The device has failed: fall back if that is still possible. */
 static void
 device_failed(GjScanState *state, const GjFailure *failure)
@@ -278,15 +272,7 @@ device_failed(GjScanState *state, const GjFailure *failure)
 				 errhint("Run the query again, or set gpujoin.enabled to off.")));
 	if (failure->reason == GJ_OUT_OF_MEMORY && !state->spill && gj_fail_at == GJ_FAIL_NEVER)
 	{
-		GjFailure	no_room;
-
-		if (can_run_in_parts(state->template))
-		{
-			start_again(state);
-			return;
-		}
-		gj_fail(&no_room, GJ_OUT_OF_MEMORY, "rows to be sorted have no room on the device");
-		fall_back(state, &no_room);
+		start_again(state);
 		return;
 	}
 	fall_back(state, failure);

@@ -41,6 +41,8 @@
 
 #define SORT_START_SECONDS	0.2e-3	/* of a sort: kernels, waits, slots touched */
 #define SORT_ROW_SPACE		64		/* bytes of a row, beside its keys and values, while rows are sorted */
+#define MERGE_ROW_SECONDS	50e-9	/* of a row of sorted runs, to be kept on the host and merged, */
+#define MERGE_BYTE_SECONDS	1e-9	/* and of a byte of it */
 
 #define CHECK_PAIR_SECONDS	1e-6	/* PostgreSQL gets a joined row and compares its arrays */
 
@@ -399,20 +401,23 @@ inner_memory(const GjBuilder *builder, const GjBuildStep **largest)
 	return total;
 }
 
+double
+gj_device_memory(const GjDeviceInfo *device)
+{
+	double		memory = (double) device->memory_total;
+
+	return gj_device_memory_limit > 0 ? Min(memory, gj_device_memory_limit * 1024.0 * 1024.0) :
+		memory;
+}
+
 bool
 gj_fits_or_splits(const GjBuilder *builder)
 {
 	GjFailure	failure;
 	const GjDeviceInfo *device = gj_client_device(&failure);
 	const GjBuildStep *step = NULL;
-	double		memory;
 
-	if (device == NULL)
-		return true;
-	memory = (double) device->memory_total;
-	if (gj_device_memory_limit > 0)
-		memory = Min(memory, gj_device_memory_limit * 1024.0 * 1024.0);
-	if (inner_memory(builder, &step) <= memory * INNER_SHARE)
+	if (device == NULL || inner_memory(builder, &step) <= gj_device_memory(device) * INNER_SHARE)
 		return true;
 	/* by key, or in blocks: src/daemon/run_partition.c */
 	return step->nkeys > 0 ||
@@ -447,7 +452,14 @@ gj_cost_join(PlannerInfo *root, GjPath *path)
 		double		space;
 
 		run += SECONDS(sort_seconds(device, info, info->aggregate ? info->groups : rows, &space));
-		info->program->lease += (uint64) Min(space, 1e15);
+		if (info->aggregate)
+			info->program->lease += (uint64) Min(space, 1e15);
+		else
+			info->program->sort_space = (uint64) Min(space, 1e15);
+		/* sorted runs, which are merged on the host */
+		if (lease + space > gj_device_memory(device))
+			run += SECONDS((info->aggregate ? info->groups : rows) *
+						   (MERGE_ROW_SECONDS + output_width(info) * MERGE_BYTE_SECONDS));
 	}
 	if (info->aggregate)
 	{

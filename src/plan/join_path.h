@@ -197,6 +197,8 @@ extern double gj_cost_builder(PlannerInfo *root, const GjBuilder *builder);
 
 /* False if the inner sides are not expected to fit the device, and the largest cannot be taken in parts. */
 extern bool gj_fits_or_splits(const GjBuilder *builder);
+/* Bytes of a device that a query may use. */
+extern double gj_device_memory(const GjDeviceInfo *device);
 
 /* What it costs that PostgreSQL compares the arrays of so many joined rows; a step of sets. */
 extern double gj_cost_check_pairs(double npairs);

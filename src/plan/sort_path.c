@@ -22,12 +22,6 @@
 #include "plan/join_path.h"
 
 /*
- * Of the memory of a device, what rows to be sorted may be expected to take: more would be a
- * run that fails, where one that leaves the sort to PostgreSQL works in parts.
- */
-#define SORT_MEMORY_SHARE	0.75
-
-/*
  * True if the rows still have what an expression is made of: the inner side of a semi join, which
  * can have a member of a class as well, is gone.  What is put out comes from sides that are there.
  */
@@ -119,22 +113,6 @@ sorted_native(PlannerInfo *root, RelOptInfo *rel, Path *native, List *pathkeys)
 	return best;
 }
 
-/* True if the device is expected to have the memory. */
-static bool
-fits_device(const GjProgram *program)
-{
-	GjFailure	failure;
-	const GjDeviceInfo *device = gj_client_device(&failure);
-	double		memory;
-
-	if (device == NULL)
-		return false;
-	memory = (double) device->memory_total;
-	if (gj_device_memory_limit > 0)
-		memory = Min(memory, gj_device_memory_limit * 1024.0 * 1024.0);
-	return program->lease - gj_program_working_space(program) <= memory * SORT_MEMORY_SHARE;
-}
-
 GjPath *
 gj_sorted_path(PlannerInfo *root, RelOptInfo *rel, PathTarget *target, GjJoinInfo *info,
 			   List *pathkeys)
@@ -161,7 +139,7 @@ gj_sorted_path(PlannerInfo *root, RelOptInfo *rel, PathTarget *target, GjJoinInf
 	sorted->fallback = sorted_native(root, rel, info->fallback, pathkeys);
 	path = gj_create_path(root, rel, target, sorted);
 	path->cpath.path.pathkeys = pathkeys;
-	return fits_device(sorted->program) ? path : NULL;
+	return path;
 }
 
 void

@@ -66,7 +66,7 @@
 #include "reasons.h"
 #include "resident.h"
 
-#define GJ_ABI				6	/* raise with any change of src/wire */
+#define GJ_ABI				7	/* raise with any change of src/wire */
 #define GJ_STRINGIFY_(x)	#x
 #define GJ_STRINGIFY(x)		GJ_STRINGIFY_(x)
 #define GJ_SOCKET_NAME		"gpujoin." GJ_STRINGIFY(GJ_ABI) ".sock"
@@ -356,7 +356,7 @@ typedef struct GjRunStats
 	uint32_t	ndevices;
 	uint32_t	npasses;		/* more than 1: the inner sides came in parts */
 	uint32_t	exchange_step;	/* 1 + the step by whose keys rows were exchanged; 0: none */
-	uint32_t	unused;
+	uint32_t	sorted_runs;	/* that were merged on the host; 0: one device had all rows */
 	uint64_t	spilled_memory; /* bytes kept in host memory, and in temporary files */
 	uint64_t	spilled_disk;
 	uint64_t	landed;			/* bytes of what was exchanged that another device wrote where it belongs */

@@ -443,7 +443,8 @@ typedef struct GjProgram
 	uint8_t		fail_point;		/* GjFailPoint */
 	uint8_t		spill;			/* 1: the inner sides did not fit the device before */
 	uint32_t	output_capacity;	/* rows of a batch */
-	uint64_t	lease;			/* estimate of the device memory needed, bytes */
+	uint64_t	lease;			/* estimate of the device memory needed, bytes, */
+	uint64_t	sort_space;		/* and of what rows to be sorted take beside it, at once or in parts */
 
 	uint32_t	nsources;
 	uint32_t	sources;		/* offset of GjSource[nsources] */
@@ -546,7 +547,7 @@ static_assert(sizeof(GjAggState) == 32, "GjAggState");
 static_assert(sizeof(GjGroupKey) == 8, "GjGroupKey");
 static_assert(sizeof(GjSetStep) == 32, "GjSetStep");
 static_assert(sizeof(GjSortKey) == 8, "GjSortKey");
-static_assert(sizeof(GjProgram) == 136, "GjProgram");
+static_assert(sizeof(GjProgram) == 144, "GjProgram");
 static_assert(sizeof(GjColumnType) == 4, "GjColumnType");
 
 #endif							/* GJ_WIRE_PROGRAM_H */

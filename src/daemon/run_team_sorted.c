@@ -1,0 +1,417 @@
+/*
+ * run_team_sorted.c
+ *	  Rows or groups of a team in the order of the sort keys: its runs hand them over as sorted runs,
+ *	  which the session's thread merges when all have come.
+ *
+ * The last sorted run of a member whose run stays open until the end lies on its device, and is
+ * read from there: its thread fills two slots in turn, while the session's thread takes rows from
+ * them.  All others, of members that had no room for more rows, of passes, and of shares of groups, are
+ * kept on the host (spill.h) in records of some thousand rows, so that a merge of many needs little
+ * memory.
+ */
+#include "run_team_state.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "segment.h"
+#include "sorted_run.h"
+
+/* Bytes of a record, about. */
+#define GJ_SORTED_RECORD	(128 * 1024)
+
+/* Rows of a record at least, however wide they are. */
+#define GJ_SORTED_LEAST_ROWS	64
+
+/* A sorted run that is kept on the host. */
+typedef struct GjSortedList
+{
+	struct GjSortedList *next;
+	GjTeamSorted *sorted;
+	GjSpillList list;
+	/* while it is merged */
+	uint32_t	nread;			/* records */
+	uint8_t    *buffer;			/* of one that was read from a file */
+	uint64_t	buffer_bytes;
+} GjSortedList;
+
+/* What a member hands over. */
+typedef struct GjSortedMember
+{
+	GjTeamSorted *sorted;
+	GjSpillWriter writer;
+	GjSpillRecord *records;		/* of a slot */
+	GjSortedList *list;			/* that it is making; NULL: what comes stays on its device */
+	GjSegment  *slot[2];
+	uint8_t    *has_nulls;		/* of a slot: columns and keys */
+	/* what stays there; guarded by the team's lock */
+	uint64_t	nfilled;		/* slots, */
+	uint64_t	nread;			/* and those that have been merged */
+	bool		reading;		/* the next one is being */
+	bool		ended;			/* there are no more */
+} GjSortedMember;
+
+struct GjTeamSorted
+{
+	GjTeam	   *team;
+	GjSortedLayout layout;
+	GjSpill		spill;
+	pthread_mutex_t lock;		/* of `lists` */
+	GjSortedList *lists;
+	uint32_t	nlists;
+	uint32_t	nstreams;		/* sorted runs that stayed on their devices */
+	uint64_t	nrows;			/* that were sent */
+	GjSortedMember members[GJ_MAX_RUN_DEVICES];
+};
+
+/* ---- open and close */
+
+GjTeamSorted *
+gj_team_sorted_open(GjTeam *team)
+{
+	GjTeamSorted *sorted = calloc(1, sizeof(GjTeamSorted));
+
+	if (!sorted)
+		return NULL;
+	sorted->team = team;
+	pthread_mutex_init(&sorted->lock, NULL);
+	gj_spill_open(&sorted->spill, team->options.spill_memory, team->options.temp_limit,
+				  team->options.temp_directory);
+	for (uint32_t i = 0; i < team->nmembers; i++)
+	{
+		sorted->members[i].sorted = sorted;
+		team->members[i].hands_over = team->program->output == GJ_OUTPUT_ROWS;
+		gj_spill_writer_open(&sorted->members[i].writer, &sorted->spill);
+	}
+	if (gj_sorted_layout(team->program, &sorted->layout))
+		return sorted;
+	gj_team_sorted_close(sorted);
+	return NULL;
+}
+
+static void
+free_list(GjSortedList *list)
+{
+	gj_spill_free_list(&list->sorted->spill, &list->list);
+	free(list->buffer);
+	free(list);
+}
+
+void
+gj_team_sorted_close(GjTeamSorted *sorted)
+{
+	while (sorted->lists)
+	{
+		GjSortedList *next = sorted->lists->next;
+
+		free_list(sorted->lists);
+		sorted->lists = next;
+	}
+	for (uint32_t i = 0; i < GJ_MAX_RUN_DEVICES; i++)
+	{
+		GjSortedMember *member = &sorted->members[i];
+
+		for (int s = 0; s < 2; s++)
+			if (member->slot[s])
+				gj_segment_put(member->slot[s]);
+		free(member->records);
+		free(member->has_nulls);
+		if (member->sorted)
+			gj_spill_writer_close(&member->writer);
+	}
+	gj_spill_close(&sorted->spill);
+	gj_sorted_layout_free(&sorted->layout);
+	pthread_mutex_destroy(&sorted->lock);
+	free(sorted);
+}
+
+void
+gj_team_sorted_stats(const GjTeamSorted *sorted, GjRunStats *stats)
+{
+	stats->rows_out += sorted->nrows;
+	stats->sorted_runs = sorted->nlists + sorted->nstreams;
+	stats->spilled_memory += sorted->spill.memory_peak;
+	stats->spilled_disk += sorted->spill.file_used;
+}
+
+/* True if what members sort last stays on their devices. */
+static bool
+stays_on_devices(const GjTeam *team)
+{
+	return team->program->output == GJ_OUTPUT_ROWS && !gj_team_has_passes(team);
+}
+
+/* ---- in the thread of a member: functions of GjRunHost */
+
+static GjSortedMember *
+of_member(GjMember *member)
+{
+	return &member->team->sorted->members[member - member->team->members];
+}
+
+static GjStatus
+fail(GjTeamSorted *sorted, GjStatus status)
+{
+	GjTeam	   *team = sorted->team;
+
+	pthread_mutex_lock(&team->lock);
+	if (team->error.text[0] == '\0')
+		team->error = sorted->spill.error;
+	pthread_mutex_unlock(&team->lock);
+	return status;
+}
+
+GjStatus
+gj_member_sorted_begin(void *arg, bool last)
+{
+	GjMember   *member = arg;
+	GjSortedMember *own = of_member(member);
+	GjTeamSorted *sorted = own->sorted;
+	GjErrorText why;
+
+	for (int s = 0; s < 2; s++)
+		if (!own->slot[s])
+			GJ_TRY(gj_segment_get(member->entry, GJ_SORTED_SLOT_SIZE, &own->slot[s], &why));
+	if (!own->records)
+		own->records = malloc((sorted->layout.capacity / GJ_SORTED_LEAST_ROWS + 1) *
+							  sizeof(GjSpillRecord));
+	if (!own->has_nulls)
+		own->has_nulls = malloc(sorted->layout.all.ncolumns);
+	if (!own->records || !own->has_nulls)
+		return GJ_OUT_OF_HOST_MEMORY;
+	/* it cannot be made again, with other rows, once some of them are kept */
+	member->sent = true;
+	own->list = NULL;
+	if (last && stays_on_devices(member->team))
+		return GJ_OK;
+	own->list = calloc(1, sizeof(GjSortedList));
+	if (!own->list)
+		return GJ_OUT_OF_HOST_MEMORY;
+	own->list->sorted = sorted;
+	pthread_mutex_lock(&sorted->lock);
+	own->list->next = sorted->lists;
+	sorted->lists = own->list;
+	sorted->nlists++;
+	pthread_mutex_unlock(&sorted->lock);
+	return GJ_OK;
+}
+
+GjStatus
+gj_member_sorted_slot(void *arg, uint8_t **memory)
+{
+	GjMember   *member = arg;
+	GjTeam	   *team = member->team;
+	GjSortedMember *own = of_member(member);
+	GjStatus	status = GJ_OK;
+
+	if (own->list)
+	{
+		*memory = own->slot[0]->memory;
+		return GJ_OK;
+	}
+	pthread_mutex_lock(&team->lock);
+	while (own->nfilled - own->nread == 2 && !team->stop)
+		pthread_cond_wait(&team->granted, &team->lock);
+	if (team->stop)
+		status = GJ_CANCELLED;
+	*memory = own->slot[own->nfilled % 2]->memory;
+	pthread_mutex_unlock(&team->lock);
+	return status;
+}
+
+/* A slot as a chunk whose columns are those of a batch and the keys, which need has_nulls[]. */
+static GjChunk
+chunk_of(const GjSortedLayout *layout, const uint8_t *slot, uint8_t *has_nulls)
+{
+	GjSlotHeader header;
+
+	memcpy(&header, slot, sizeof(header));
+	memcpy(has_nulls, gj_slot_has_nulls(slot), layout->noutputs);
+	memset(has_nulls + layout->noutputs, 0, layout->nkeys);
+	return (GjChunk) {slot, header.nrows, header.heap_used, &layout->all, layout->places, has_nulls};
+}
+
+/* Keeps the rows of a slot on the host. */
+static GjStatus
+keep_slot(GjSortedMember *own)
+{
+	GjTeamSorted *sorted = own->sorted;
+	const GjSortedLayout *layout = &sorted->layout;
+	GjChunk		chunk = chunk_of(layout, own->slot[0]->memory, own->has_nulls);
+	uint64_t	width = chunk.nrows > 0 ? chunk.heap_used / chunk.nrows + 1 : 1;
+	uint32_t	rows;
+	uint32_t	n = 0;
+	GjStatus	status = GJ_OK;
+
+	for (uint32_t c = 0; c < layout->all.ncolumns; c++)
+		width += layout->types[c].width;
+	rows = (uint32_t) (GJ_SORTED_RECORD / width);
+	if (rows < GJ_SORTED_LEAST_ROWS)
+		rows = GJ_SORTED_LEAST_ROWS;
+	for (uint32_t first = 0; first < chunk.nrows; first += rows, n++)
+		own->records[n] = (GjSpillRecord) {
+			.nrows = chunk.nrows - first < rows ? chunk.nrows - first : rows
+		};
+	if (n == 0)
+		return GJ_OK;
+	status = gj_spill_make(&own->writer, &chunk, layout->types, NULL, 0, own->records, n);
+	if (status != GJ_OK)
+		return fail(sorted, status);
+	for (uint32_t i = 0; i < n; i++)
+	{
+		if (status == GJ_OK)
+			status = gj_spill_append(&own->list->list, &own->records[i]);
+		if (status != GJ_OK)
+			gj_spill_drop(&sorted->spill, &own->records[i]);
+	}
+	return status;
+}
+
+GjStatus
+gj_member_sorted_filled(void *arg)
+{
+	GjMember   *member = arg;
+	GjTeam	   *team = member->team;
+	GjSortedMember *own = of_member(member);
+
+	if (own->list)
+		return keep_slot(own);
+	pthread_mutex_lock(&team->lock);
+	own->nfilled++;
+	pthread_mutex_unlock(&team->lock);
+	gj_team_wake(team);
+	return GJ_OK;
+}
+
+void
+gj_member_sorted_ended(GjMember *member)
+{
+	GjTeam	   *team = member->team;
+
+	pthread_mutex_lock(&team->lock);
+	of_member(member)->ended = true;
+	pthread_mutex_unlock(&team->lock);
+	gj_team_wake(team);
+}
+
+/* ---- in the session's thread: what is merged */
+
+/* The next record of a list: GjSortedInput. */
+static GjStatus
+next_record(void *arg, GjSortedBlock *block)
+{
+	GjSortedList *list = arg;
+	GjTeamSorted *sorted = list->sorted;
+	const GjSortedLayout *layout = &sorted->layout;
+	GjSpillRecord *records = list->list.records;
+	GjSpillView view = {block->data, block->nulls, NULL};
+	GjStatus	status;
+
+	if (list->nread > 0)
+		gj_spill_drop(&sorted->spill, &records[list->nread - 1]);
+	if (list->nread == list->list.n)
+		return GJ_OK;
+	status = gj_spill_view(&records[list->nread], layout->types, layout->all.ncolumns,
+						   &list->buffer, &list->buffer_bytes, &view);
+	if (status != GJ_OK)
+		return gj_team_fail(sorted->team, status, GJ_UNREADABLE);
+	block->nrows = records[list->nread++].nrows;
+	block->heap = view.heap;
+	return GJ_OK;
+}
+
+/* Waits for a slot of a member's; *any: there is one. */
+static GjStatus
+await_slot(GjSortedMember *own, bool *any)
+{
+	GjTeam	   *team = own->sorted->team;
+	bool		look = true;
+
+	for (;;)
+	{
+		uint32_t	seen = __atomic_load_n(&team->woken, __ATOMIC_ACQUIRE);
+		bool		ended;
+
+		pthread_mutex_lock(&team->lock);
+		*any = own->nfilled > own->nread;
+		ended = own->ended;
+		pthread_mutex_unlock(&team->lock);
+		if (*any || ended)
+			return GJ_OK;
+		GJ_TRY(gj_team_serve(team));
+		if (team->host->stop(team->host->arg))
+			return GJ_CANCELLED;
+		look = gj_team_await_members(team, seen, look);
+	}
+}
+
+/* The next slot of a member: GjSortedInput. */
+static GjStatus
+next_slot(void *arg, GjSortedBlock *block)
+{
+	GjSortedMember *own = arg;
+	const GjSortedLayout *layout = &own->sorted->layout;
+	GjTeam	   *team = own->sorted->team;
+	GjChunk		chunk;
+	bool		any;
+
+	if (own->reading)
+	{
+		pthread_mutex_lock(&team->lock);
+		own->nread++;
+		pthread_cond_broadcast(&team->granted);
+		pthread_mutex_unlock(&team->lock);
+	}
+	own->reading = false;
+	GJ_TRY(await_slot(own, &any));
+	if (!any)
+		return GJ_OK;
+	own->reading = true;
+	chunk = chunk_of(layout, own->slot[own->nread % 2]->memory, own->has_nulls);
+	for (uint32_t c = 0; c < layout->all.ncolumns; c++)
+	{
+		block->data[c] = chunk.slot + layout->places[c].data;
+		block->nulls[c] = chunk.has_nulls[c] ? chunk.slot + layout->places[c].nulls : NULL;
+	}
+	block->nrows = chunk.nrows;
+	block->heap = chunk.slot + layout->batch.heap;
+	return GJ_OK;
+}
+
+/* Waits until no member makes lists any more: what stays on devices is sorted there. */
+static GjStatus
+await_last_runs(GjTeamSorted *sorted)
+{
+	for (uint32_t i = 0; i < sorted->team->nmembers; i++)
+	{
+		bool		any;
+
+		GJ_TRY(await_slot(&sorted->members[i], &any));
+		sorted->nstreams += any;
+	}
+	return GJ_OK;
+}
+
+GjStatus
+gj_team_sorted_send(GjTeamSorted *sorted)
+{
+	GjTeam	   *team = sorted->team;
+	bool		stays = stays_on_devices(team);
+	uint32_t	n = 0;
+	GjSortedInput *inputs;
+	GjStatus	status;
+
+	if (stays)
+		GJ_TRY(await_last_runs(sorted));
+	inputs = malloc(((size_t) sorted->nlists + team->nmembers) * sizeof(GjSortedInput));
+	if (!inputs)
+		return GJ_OUT_OF_HOST_MEMORY;
+	for (GjSortedList *list = sorted->lists; list; list = list->next)
+		inputs[n++] = (GjSortedInput) {next_record, list};
+	for (uint32_t i = 0; i < team->nmembers && stays; i++)
+		inputs[n++] = (GjSortedInput) {next_slot, &sorted->members[i]};
+	status = gj_sorted_merge(&sorted->layout, inputs, n, team->host, &sorted->nrows);
+	free(inputs);
+	return status;
+}

@@ -1,0 +1,364 @@
+/*
+ * sorted_merge.c
+ *	  Merges sorted runs to batches; see sorted_run.h.
+ *
+ * A binary heap has the next row of each input, the first of all at its root.  Rows are
+ * taken from there by number; their values are copied a column at a time, when a batch is
+ * full or an input needs its next block.
+ */
+#include "sorted_run.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "program_check.h"
+
+/* An input whose next row waits in the heap. */
+typedef struct GjMergeNode
+{
+	int64_t		key;			/* the first one of the row, as gj_order_value makes it */
+	uint32_t	input;
+} GjMergeNode;
+
+/* A row that was taken. */
+typedef struct GjMergeRow
+{
+	uint32_t	input;
+	uint32_t	row;			/* of its block */
+	uint32_t	heap;			/* where its bytes go */
+} GjMergeRow;
+
+typedef struct GjMerge
+{
+	const GjSortedLayout *layout;
+	const GjRunHost *host;
+	const GjSortedInput *inputs;
+	GjSortedBlock *blocks;		/* of the inputs */
+	const uint8_t **pointers;	/* theirs */
+	uint32_t   *at;				/* the next row of each */
+	GjMergeNode *node;
+	uint32_t	nnodes;
+	int64_t		flip[GJ_MAX_KEYS];	/* -1: descending */
+	bool		refs;
+	GjMergeRow *rows;			/* that were taken and are not in the slot yet */
+	uint32_t	nrows;
+	uint8_t    *slot;			/* NULL: none has been begun */
+	GjSlotHeader header;		/* of the slot, with the rows that were taken */
+} GjMerge;
+
+/* ---- the layout */
+
+bool
+gj_sorted_layout(const GjProgram *program, GjSortedLayout *layout)
+{
+	const GjSortKey *sort_keys = gj_program_array(program, GjSortKey, sort_keys);
+	uint32_t	n = gj_program_noutputs(program);
+
+	memset(layout, 0, sizeof(*layout));
+	layout->noutputs = n;
+	layout->nkeys = gj_sort_nkeys(program);
+	layout->types = malloc((n + layout->nkeys) * sizeof(GjColumnType));
+	layout->places = malloc((n + layout->nkeys) * sizeof(GjColumnPlace));
+	if (!layout->types || !layout->places)
+		return false;
+	/* it fits: the program was checked */
+	gj_program_layout_output(program, layout->types, &layout->batch, layout->places);
+	layout->capacity = GJ_SORTED_KEYS_SIZE / (layout->nkeys * sizeof(int64_t));
+	if (layout->capacity > layout->batch.capacity)
+		layout->capacity = layout->batch.capacity;
+	for (uint32_t k = 0; k < layout->nkeys; k++)
+	{
+		layout->types[n + k] = (GjColumnType) {GJ_INT8, sizeof(int64_t), 0, 0};
+		layout->places[n + k].data = GJ_OUTPUT_SLOT_SIZE + k * layout->capacity * sizeof(int64_t);
+		layout->places[n + k].nulls = 0;
+		layout->descending |= (uint32_t) sort_keys[k].descending << k;
+	}
+	layout->all = layout->batch;
+	layout->all.ncolumns = n + layout->nkeys;
+	return true;
+}
+
+void
+gj_sorted_layout_free(GjSortedLayout *layout)
+{
+	free(layout->types);
+	free(layout->places);
+	memset(layout, 0, sizeof(*layout));
+}
+
+/* ---- the heap */
+
+static int64_t
+key_of(const GjMerge *m, uint32_t input, uint32_t k)
+{
+	const GjSortedBlock *block = &m->blocks[input];
+
+	return ((const int64_t *) block->data[m->layout->noutputs + k])[m->at[input]] ^ m->flip[k];
+}
+
+/* True if the row of a comes before that of b. */
+static bool
+comes_before(const GjMerge *m, const GjMergeNode *a, const GjMergeNode *b)
+{
+	if (a->key != b->key)
+		return a->key < b->key;
+	for (uint32_t k = 1; k < m->layout->nkeys; k++)
+	{
+		int64_t		x = key_of(m, a->input, k);
+		int64_t		y = key_of(m, b->input, k);
+
+		if (x != y)
+			return x < y;
+	}
+	return false;
+}
+
+/* Lets the node at `i` sink to where it belongs. */
+static void
+sink(GjMerge *m, uint32_t i)
+{
+	const GjMergeNode node = m->node[i];
+
+	for (;;)
+	{
+		uint32_t	child = 2 * i + 1;
+
+		if (child >= m->nnodes)
+			break;
+		if (child + 1 < m->nnodes && comes_before(m, &m->node[child + 1], &m->node[child]))
+			child++;
+		if (!comes_before(m, &m->node[child], &node))
+			break;
+		m->node[i] = m->node[child];
+		i = child;
+	}
+	m->node[i] = node;
+}
+
+/* ---- batches */
+
+/* Bytes that the references of a row take in a heap. */
+static uint32_t
+row_space(const GjMerge *m, const GjSortedBlock *block, uint32_t row)
+{
+	uint32_t	space = 0;
+
+	for (uint32_t c = 0; c < m->layout->noutputs; c++)
+		if (m->layout->types[c].kind == GJ_REF && !(block->nulls[c] && block->nulls[c][row]))
+			space += gj_ref_space(((const uint64_t *) block->data[c])[row]);
+	return space;
+}
+
+#define COPY_VALUES(type) \
+	for (uint32_t i = 0; i < n; i++) \
+		((type *) to)[i] = ((const type *) m->blocks[m->rows[i].input].data[c])[m->rows[i].row]; \
+	break
+
+/* Copies the values of column c, no references, to rows `to` ... of the slot. */
+static void
+copy_values(const GjMerge *m, uint32_t c, uint8_t *to, uint32_t n)
+{
+	uint32_t	width = m->layout->types[c].width;
+
+	switch (width)
+	{
+		case 1:
+			COPY_VALUES(uint8_t);
+		case 2:
+			COPY_VALUES(uint16_t);
+		case 4:
+			COPY_VALUES(uint32_t);
+		case 8:
+			COPY_VALUES(uint64_t);
+		default:
+			for (uint32_t i = 0; i < n; i++)
+				memcpy(to + (size_t) i * width, m->blocks[m->rows[i].input].data[c] +
+					   (size_t) m->rows[i].row * width, width);
+	}
+}
+
+/* Copies the null flags of column c to rows first, ... of the slot, if any row there is NULL. */
+static void
+copy_nulls(const GjMerge *m, uint32_t c, uint32_t first, uint32_t n)
+{
+	uint8_t    *to = m->slot + m->layout->places[c].nulls;
+	uint8_t		any = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+	{
+		const uint8_t *nulls = m->blocks[m->rows[i].input].nulls[c];
+
+		to[first + i] = nulls ? nulls[m->rows[i].row] : 0;
+		any |= to[first + i];
+	}
+	if (any)
+		gj_slot_has_nulls(m->slot)[c] = 1;
+}
+
+/* Copies the references of a row, and what they refer to. */
+static void
+copy_refs(const GjMerge *m, const GjMergeRow *from, uint32_t to)
+{
+	const GjSortedBlock *block = &m->blocks[from->input];
+	uint8_t    *heap = m->slot + m->layout->batch.heap;
+	uint32_t	at = from->heap;
+
+	for (uint32_t c = 0; c < m->layout->noutputs; c++)
+	{
+		uint64_t	ref = 0;
+		uint32_t	space;
+
+		if (m->layout->types[c].kind != GJ_REF)
+			continue;
+		if (!(block->nulls[c] && block->nulls[c][from->row]))
+			ref = ((const uint64_t *) block->data[c])[from->row];
+		space = gj_ref_space(ref);
+		if (space > 0)
+		{
+			memcpy(heap + at, block->heap + gj_ref_offset(ref), space);
+			ref = gj_ref_make(at, gj_ref_length(ref));
+			at += space;
+		}
+		((uint64_t *) (m->slot + m->layout->places[c].data))[to] = ref;
+	}
+}
+
+/* Copies the rows that were taken behind those that the slot has. */
+static void
+copy_rows(GjMerge *m)
+{
+	uint32_t	n = m->nrows;
+	uint32_t	first = m->header.nrows - n;
+
+	for (uint32_t c = 0; c < m->layout->noutputs && n > 0; c++)
+	{
+		if (m->layout->types[c].kind != GJ_REF)
+			copy_values(m, c, m->slot + m->layout->places[c].data +
+						(size_t) first * m->layout->types[c].width, n);
+		copy_nulls(m, c, first, n);
+	}
+	for (uint32_t i = 0; i < n && m->refs; i++)
+		copy_refs(m, &m->rows[i], first + i);
+	m->nrows = 0;
+}
+
+static GjStatus
+send_batch(GjMerge *m)
+{
+	copy_rows(m);
+	memcpy(m->slot, &m->header, sizeof(m->header));
+	m->slot = NULL;
+	return m->host->send_batch(m->host->arg, m->header.nrows);
+}
+
+static GjStatus
+begin_batch(GjMerge *m)
+{
+	if (m->host->stop(m->host->arg))
+		return GJ_CANCELLED;
+	GJ_TRY(m->host->output_slot(m->host->arg, &m->slot));
+	memset(gj_slot_has_nulls(m->slot), 0, m->layout->noutputs);
+	m->header = (GjSlotHeader) {0, 0};
+	return GJ_OK;
+}
+
+/* Takes the next row of an input. */
+static GjStatus
+take_row(GjMerge *m, uint32_t input)
+{
+	uint32_t	row = m->at[input]++;
+	uint32_t	space = m->refs ? row_space(m, &m->blocks[input], row) : 0;
+
+	if (m->slot && (m->header.nrows == m->layout->batch.capacity ||
+					space > m->layout->batch.heap_size - m->header.heap_used))
+		GJ_TRY(send_batch(m));
+	if (!m->slot)
+		GJ_TRY(begin_batch(m));
+	m->rows[m->nrows++] = (GjMergeRow) {input, row, m->header.heap_used};
+	m->header.nrows++;
+	m->header.heap_used += space;
+	return GJ_OK;
+}
+
+/* ---- the merge */
+
+static GjStatus
+next_block(GjMerge *m, uint32_t input)
+{
+	m->at[input] = 0;
+	m->blocks[input].nrows = 0;
+	return m->inputs[input].next(m->inputs[input].arg, &m->blocks[input]);
+}
+
+/* The first block of each input. */
+static GjStatus
+start_merge(GjMerge *m, uint32_t ninputs)
+{
+	uint32_t	ncolumns = m->layout->noutputs + m->layout->nkeys;
+
+	for (uint32_t c = 0; c < m->layout->noutputs; c++)
+		m->refs |= m->layout->types[c].kind == GJ_REF;
+	for (uint32_t k = 0; k < m->layout->nkeys; k++)
+		m->flip[k] = m->layout->descending >> k & 1 ? -1 : 0;
+	for (uint32_t i = 0; i < ninputs; i++)
+	{
+		m->blocks[i].data = m->pointers + (size_t) i * 2 * ncolumns;
+		m->blocks[i].nulls = m->blocks[i].data + ncolumns;
+		GJ_TRY(next_block(m, i));
+		if (m->blocks[i].nrows > 0)
+			m->node[m->nnodes++] = (GjMergeNode) {key_of(m, i, 0), i};
+	}
+	for (uint32_t i = m->nnodes / 2; i-- > 0;)
+		sink(m, i);
+	return GJ_OK;
+}
+
+static GjStatus
+merge(GjMerge *m, uint64_t *nrows)
+{
+	while (m->nnodes > 0)
+	{
+		uint32_t	input = m->node[0].input;
+
+		GJ_TRY(take_row(m, input));
+		(*nrows)++;
+		if (m->at[input] == m->blocks[input].nrows)
+		{
+			/* rows of the block that were taken go with it */
+			copy_rows(m);
+			GJ_TRY(next_block(m, input));
+		}
+		if (m->blocks[input].nrows > 0)
+			m->node[0].key = key_of(m, input, 0);
+		else
+			m->node[0] = m->node[--m->nnodes];
+		sink(m, 0);
+	}
+	return m->slot ? send_batch(m) : GJ_OK;
+}
+
+GjStatus
+gj_sorted_merge(const GjSortedLayout *layout, const GjSortedInput *inputs, uint32_t ninputs,
+				const GjRunHost *host, uint64_t *nrows)
+{
+	GjMerge		m = {.layout = layout,.host = host,.inputs = inputs};
+	GjStatus	status = GJ_OUT_OF_HOST_MEMORY;
+
+	*nrows = 0;
+	m.blocks = calloc((size_t) ninputs + 1, sizeof(GjSortedBlock));
+	m.pointers = calloc((size_t) ninputs * 2 * (layout->noutputs + layout->nkeys) + 1,
+						sizeof(uint8_t *));
+	m.at = calloc((size_t) ninputs + 1, sizeof(uint32_t));
+	m.node = malloc(((size_t) ninputs + 1) * sizeof(GjMergeNode));
+	m.rows = malloc(layout->batch.capacity * sizeof(GjMergeRow));
+	if (m.blocks && m.pointers && m.at && m.node && m.rows)
+		status = start_merge(&m, ninputs);
+	if (status == GJ_OK)
+		status = merge(&m, nrows);
+	free(m.blocks);
+	free(m.pointers);
+	free(m.at);
+	free(m.node);
+	free(m.rows);
+	return status;
+}
