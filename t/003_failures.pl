@@ -93,11 +93,11 @@ chomp $bindir;
 my $program = slurp_file($saved);
 my $at = index($program, 'JGPG');
 cmp_ok($at, '>=', 0, 'a program is saved');
-is(unpack('L', substr($program, $at + 88, 4)), 0, 'it has no group keys');
+is(unpack('L', substr($program, $at + 96, 4)), 0, 'it has no group keys');
 foreach my $ngroup_keys (0, 1)
 {
 	# ngroup_keys; where they are, something else is
-	substr($program, $at + 88, 8) = pack('LL', $ngroup_keys, unpack('L', substr($program, $at + 60, 4)));
+	substr($program, $at + 96, 8) = pack('LL', $ngroup_keys, unpack('L', substr($program, $at + 68, 4)));
 	open my $file, '>', $saved or die "$saved: $!";
 	binmode $file;
 	print $file $program;

@@ -9,7 +9,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(time usleep);
 
-our @EXPORT = qw(new_node device have_gpu how start_psql finish daemon_pids restarted wait_until idle_ms
+our @EXPORT = qw(new_node device devices_conf have_gpu how start_psql finish daemon_pids restarted wait_until idle_ms
   $sums $sums_answer $rows $rows_answer);
 
 # Two queries over tables that new_node() makes, and their answers.
@@ -19,6 +19,9 @@ our $rows = 'SELECT f.id, d.name FROM f JOIN d ON f.k = d.k';
 our $rows_answer = 60000;
 
 sub device { return $ENV{GJ_DEVICE} || 'cpu'; }
+
+# Lines of postgresql.conf by which a server has so many devices, that the cpu, or the first GPU, pretends to be.
+sub devices_conf { return "gpujoin.devices = '0'\ngpujoin.cpu_devices = $_[0]\ngpujoin.gpu_devices = $_[0]\n"; }
 
 sub have_gpu
 {
