@@ -7,8 +7,6 @@ use GpuJoin;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-plan skip_all => 'the cpu pretends to be several devices, GPUs do not' if device() ne 'cpu';
-
 my $session = GpuJoin::session() . ' SET gpujoin.exchange = on;';
 my $node = new_node('exchange', preload => 1, conf => "gpujoin.devices_per_query = 0\nwork_mem = '16MB'\ngpujoin.cache_size = 0\n");
 $node->safe_psql('postgres', q{
@@ -78,7 +76,7 @@ sub exchanged
 
 foreach my $n (2, 4)
 {
-	$node->append_conf('postgresql.conf', "gpujoin.cpu_devices = $n\n");
+	$node->append_conf('postgresql.conf', devices_conf($n));
 	$node->restart;
 	foreach my $name (sort keys %queries)
 	{
@@ -148,7 +146,7 @@ foreach my $n (2, 4)
 }
 
 # many devices for few processors: rows come to some whose runs are not open yet
-$node->append_conf('postgresql.conf', "gpujoin.cpu_devices = 12\n");
+$node->append_conf('postgresql.conf', devices_conf(12));
 $node->restart;
 $node->safe_psql('postgres', 'CREATE TABLE crowd AS SELECT i AS k, i % 7 AS v FROM generate_series(1, 1500000) i; VACUUM ANALYZE crowd');
 my $crowd = 'SELECT count(*), sum(a.v + b.v) FROM crowd a JOIN crowd b USING (k);';
@@ -159,7 +157,7 @@ unlike(slurp_file($node->logfile), qr/was terminated by signal 11/, '12 devices:
 is(idle_ms($node) >= 0, 1, '12 devices: nothing is left');
 
 # resident columns: each device sends what it has
-$node->append_conf('postgresql.conf', "gpujoin.cpu_devices = 3\ngpujoin.cache_size = '1GB'\n");
+$node->append_conf('postgresql.conf', devices_conf(3) . "gpujoin.cache_size = '1GB'\n");
 $node->restart;
 $node->safe_psql('postgres', q{
 	CREATE TABLE wide (id, k, t) WITH (fillfactor = 10) AS SELECT i, i % 1000, 'w' || i FROM generate_series(1, 220000) i;
@@ -291,7 +289,7 @@ is(idle_ms($node) >= 0, 1, 'outer rows that stay: nothing else is left');
 is($node->safe_psql('postgres', 'SELECT gpujoin_cache_evict() > 0; SELECT sum(memory_resident) FROM gpujoin_devices'), "t\n0", 'they give way');
 
 # many rows for several devices: parcels that wait for their turn when the last of them has been sent
-$node->append_conf('postgresql.conf', "gpujoin.cpu_devices = 4\n");
+$node->append_conf('postgresql.conf', devices_conf(4));
 $node->restart;
 $node->safe_psql('postgres', 'CREATE TABLE many AS SELECT i::bigint * 1000 AS k, i::bigint AS v FROM generate_series(1, 3000000) i; VACUUM ANALYZE many');
 my $many = 'SELECT count(*), sum(a.v + b.v) FROM many a JOIN many b USING (k);';
