@@ -75,6 +75,14 @@ foreach my $n (1, 2, 4)
 	# neither memory nor files: PostgreSQL's own plan, before any row
 	like(plan_of('streamed', "$little SET work_mem = '100MB'; SET gpujoin.spill_memory = 0; SET temp_file_limit = 0;"), qr/Fallback: out of host memory/, "$n devices: no room for sorted runs");
 
+	# however little there is, and however it comes out: what the sort needs is there when no more rows are
+	foreach my $memory ($n == 1 ? map { 5 + $_ * 0.7 } 0 .. 35 : ())
+	{
+		my $kb = int($memory * 1024);
+		unlike(plan_of($_, "SET gpujoin.device_memory_limit = '${kb}kB'; SET client_min_messages = debug1;"), qr/Fallback|again in parts/, "$kb kB, $_: room for the sort") foreach qw(streamed descending);
+	}
+	right_rows('streamed', "SET gpujoin.device_memory_limit = '$_';", "$n devices with $_") foreach $n == 1 ? qw(5MB 6MB 7MB 9MB 11MB 14MB) : ();
+
 	foreach my $settings ('', $little)
 	{
 		foreach my $name (qw(streamed parts groups))

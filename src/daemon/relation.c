@@ -22,6 +22,14 @@ gj_relation_init(GjRelation *relation, const GjColumnType *types, uint32_t ncolu
 	return relation->columns != NULL;
 }
 
+static GjStatus
+grow(GjWork *work, const GjRelation *relation, GjBuffer *buffer, uint64_t used, uint64_t nbytes,
+	 uint64_t hint)
+{
+	return relation->in_steps ? gj_buffer_grow_much(work, buffer, used, nbytes, hint) :
+		gj_buffer_grow(work, buffer, used, nbytes, hint);
+}
+
 /* Appends the null flags of a column, which gets its map with its first NULL. */
 static GjStatus
 append_nulls(GjWork *work, GjRelation *relation, uint32_t c, const GjChunk *chunk)
@@ -34,7 +42,7 @@ append_nulls(GjWork *work, GjRelation *relation, uint32_t c, const GjChunk *chun
 
 	if (fresh && !has_nulls)
 		return GJ_OK;
-	GJ_TRY(gj_buffer_grow(work, nulls, fresh ? 0 : nrows, nrows + chunk->nrows, relation->hint));
+	GJ_TRY(grow(work, relation, nulls, fresh ? 0 : nrows, nrows + chunk->nrows, relation->hint));
 	if (fresh && nrows > 0)
 		GJ_TRY(work->ops->fill(work->queue, nulls->memory, 0, nrows));
 	at = (uint8_t *) nulls->memory + nrows;
@@ -51,7 +59,8 @@ grow_column(GjWork *work, GjRelation *relation, uint32_t c, uint32_t nrows, uint
 	GjBuffer   *data = &relation->columns[c].data;
 	uint64_t	used = relation->nrows * width;
 
-	GJ_TRY(gj_buffer_grow(work, data, used, used + (uint64_t) nrows * width, relation->hint * width));
+	GJ_TRY(grow(work, relation, data, used, used + (uint64_t) nrows * width,
+				relation->hint * width));
 	*at = (uint8_t *) data->memory + used;
 	return GJ_OK;
 }
@@ -94,7 +103,7 @@ gj_relation_append(GjWork *work, GjRelation *relation, const GjChunk *chunk)
 		GJ_TRY(append_column(work, relation, c, chunk));
 	if (chunk->heap_used > 0)
 	{
-		GJ_TRY(gj_buffer_grow(work, &relation->heap, relation->heap_used, heap, 0));
+		GJ_TRY(grow(work, relation, &relation->heap, relation->heap_used, heap, 0));
 		GJ_TRY(work->ops->copy_in(work->queue,
 								  (uint8_t *) relation->heap.memory + relation->heap_used,
 								  chunk->slot + chunk->layout->heap, chunk->heap_used));

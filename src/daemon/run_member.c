@@ -90,6 +90,14 @@ member_slot_free(void *arg, uint32_t slot)
 	return GJ_OK;
 }
 
+void
+gj_team_await_grant(GjTeam *team)
+{
+	team->nwaiting++;
+	pthread_cond_wait(&team->granted, &team->lock);
+	team->nwaiting--;
+}
+
 /* Waits until the session's thread has granted a wish.  The lock is held. */
 static GjStatus
 wish(GjMember *member, GjWish what, uint32_t nrows)
@@ -100,7 +108,7 @@ wish(GjMember *member, GjWish what, uint32_t nrows)
 	team->wish_rows = nrows;
 	gj_team_wake(team);
 	while (team->wish != GJ_WISH_NOTHING && !stopped(team))
-		pthread_cond_wait(&team->granted, &team->lock);
+		gj_team_await_grant(team);
 	return stopped(team) ? GJ_CANCELLED : GJ_OK;
 }
 
@@ -118,7 +126,7 @@ member_output_slot(void *arg, uint8_t **memory)
 	}
 	pthread_mutex_lock(&team->lock);
 	while (team->writer && team->writer != member && !stopped(team))
-		pthread_cond_wait(&team->granted, &team->lock);
+		gj_team_await_grant(team);
 	if (stopped(team))
 		status = GJ_CANCELLED;
 	else

@@ -173,8 +173,7 @@ gj_partition_open(GjTeam *team, GjStatus *status, GjErrorText *why)
 		.constants = gj_program_array(p, int64_t, constants),.columns = partition->types
 	};
 	pthread_mutex_init(&partition->splitter_lock, NULL);
-	gj_spill_open(&partition->spill, team->options.spill_memory, team->options.temp_limit,
-				  team->options.temp_directory);
+	partition->spill = &team->store;
 	if (open_layouts(partition) && gj_tile_open(&partition->tile) && expect_parts(partition))
 	{
 		GjDeviceEntry *cpu = gj_devices_choose(GJ_DEVICE_CPU, why);
@@ -193,7 +192,7 @@ static void
 free_parts(GjPartition *partition, GjSpillList **parts, uint32_t n)
 {
 	for (uint32_t p = 0; *parts && p < n; p++)
-		gj_spill_free_list(&partition->spill, &(*parts)[p]);
+		gj_spill_free_list(partition->spill, &(*parts)[p]);
 	free(*parts);
 	*parts = NULL;
 }
@@ -202,11 +201,10 @@ void
 gj_partition_close(GjPartition *partition)
 {
 	for (uint32_t s = 0; s < GJ_MAX_SOURCES; s++)
-		gj_spill_free_list(&partition->spill, &partition->inner[s]);
+		gj_spill_free_list(partition->spill, &partition->inner[s]);
 	free_parts(partition, &partition->inner_parts, partition->nparts);
 	free_parts(partition, &partition->outer_parts, partition->nparts);
 	gj_splitters_close(partition);
-	gj_spill_close(&partition->spill);
 	while (partition->passes)
 	{
 		GjPass	   *next = partition->passes->next;
@@ -319,7 +317,7 @@ split_inner(GjPartition *partition, uint32_t nparts)
 	status = split_list(partition, s, &all, parts);
 	if (status == GJ_OK)
 		status = gj_split_items(partition);
-	gj_spill_free_list(&partition->spill, &all);
+	gj_spill_free_list(partition->spill, &all);
 	return status;
 }
 
@@ -416,7 +414,7 @@ load_whole(GjPartition *partition, bool *fit)
 	if (*fit)
 	{
 		for (uint32_t s = 1; s < partition->program->nsources; s++)
-			gj_spill_free_list(&partition->spill, &partition->inner[s]);
+			gj_spill_free_list(partition->spill, &partition->inner[s]);
 		free_parts(partition, &partition->inner_parts, partition->nparts);
 		return GJ_OK;
 	}
@@ -453,11 +451,8 @@ gj_partition_is_whole(const GjPartition *partition)
 	return partition->whole;
 }
 
-void
-gj_partition_stats(const GjPartition *partition, GjRunStats *stats)
+uint32_t
+gj_partition_npasses(const GjPartition *partition)
 {
-	if (!partition->whole)
-		stats->npasses = partition->npasses;
-	stats->spilled_memory = partition->spill.memory_peak;
-	stats->spilled_disk = partition->spill.file_used;
+	return partition->whole ? 1 : partition->npasses;
 }

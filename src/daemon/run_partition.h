@@ -69,7 +69,7 @@ struct GjPartition
 	const GjSource *sources;
 	const GjStep *steps;
 	const GjColumnType *types;
-	GjSpill		spill;
+	GjSpill    *spill;			/* the team's */
 	GjLayout	layout[GJ_MAX_SOURCES];
 	GjColumnPlace *places;		/* of all columns */
 	GjSpillList inner[GJ_MAX_SOURCES];	/* not of the source that is split by key */

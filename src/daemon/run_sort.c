@@ -44,27 +44,6 @@ hands_over(const GjRun *run)
 	return run->host->sorted_begin != NULL;
 }
 
-static GjStatus
-start_sorted(GjRun *run)
-{
-	const GjSortKey *sort_keys = gj_program_array(run->program, GjSortKey, sort_keys);
-	GjSorted   *sorted = calloc(1, sizeof(GjSorted));
-	GjErrorText why = {""};
-	GjStatus	status;
-
-	if (!sorted)
-		return GJ_OUT_OF_HOST_MEMORY;
-	run->sorted = sorted;
-	sorted->keys.nkeys = run->program->nsort_keys;
-	for (uint32_t k = 0; k < sorted->keys.nkeys; k++)
-		sorted->operand[k] = (int32_t) sort_keys[k].index;
-	if (!gj_sorted_layout(run->program, &sorted->layout) ||
-		!gj_relation_init(&sorted->rows, sorted->layout.types, run->noutputs, 0))
-		return GJ_OUT_OF_HOST_MEMORY;
-	status = gj_segment_get(run->entry, GJ_OUTPUT_SLOT_SIZE, &sorted->slot, &why);
-	return status == GJ_OK ? GJ_OK : gj_run_fail(run, status, why.text);
-}
-
 static void
 free_keys(GjWork *work, GjSorted *sorted)
 {
@@ -91,6 +70,40 @@ free_rows(GjWork *work, GjSorted *sorted)
 	give_reserved(work, sorted);
 }
 
+/* No rows, or none any more. */
+static GjStatus
+start_anew(GjRun *run)
+{
+	GjSorted   *sorted = run->sorted;
+
+	free_rows(&run->work, sorted);
+	if (!gj_relation_init(&sorted->rows, sorted->layout.types, run->noutputs, 0))
+		return GJ_OUT_OF_HOST_MEMORY;
+	sorted->rows.in_steps = hands_over(run);
+	return GJ_OK;
+}
+
+static GjStatus
+start_sorted(GjRun *run)
+{
+	const GjSortKey *sort_keys = gj_program_array(run->program, GjSortKey, sort_keys);
+	GjSorted   *sorted = calloc(1, sizeof(GjSorted));
+	GjErrorText why = {""};
+	GjStatus	status;
+
+	if (!sorted)
+		return GJ_OUT_OF_HOST_MEMORY;
+	run->sorted = sorted;
+	sorted->keys.nkeys = run->program->nsort_keys;
+	for (uint32_t k = 0; k < sorted->keys.nkeys; k++)
+		sorted->operand[k] = (int32_t) sort_keys[k].index;
+	if (!gj_sorted_layout(run->program, &sorted->layout))
+		return GJ_OUT_OF_HOST_MEMORY;
+	GJ_TRY(start_anew(run));
+	status = gj_segment_get(run->entry, GJ_OUTPUT_SLOT_SIZE, &sorted->slot, &why);
+	return status == GJ_OK ? GJ_OK : gj_run_fail(run, status, why.text);
+}
+
 void
 gj_run_free_sorted(GjRun *run)
 {
@@ -104,17 +117,6 @@ gj_run_free_sorted(GjRun *run)
 	gj_sorted_layout_free(&sorted->layout);
 	free(sorted);
 	run->sorted = NULL;
-}
-
-/* No rows, again. */
-static GjStatus
-start_anew(GjRun *run)
-{
-	GjSorted   *sorted = run->sorted;
-
-	free_rows(&run->work, sorted);
-	return gj_relation_init(&sorted->rows, sorted->layout.types, run->noutputs, 0) ? GJ_OK :
-		GJ_OUT_OF_HOST_MEMORY;
 }
 
 /* ---- rows come in */
@@ -143,12 +145,12 @@ reserve_sort(GjRun *run, uint32_t n)
 		return GJ_OUT_OF_MEMORY;
 	if (sorted->reserved >= least)
 		return GJ_OK;
-	if (gj_lease_take(lease, most - sorted->reserved))
-		sorted->reserved = most;
-	else if (gj_lease_take(lease, least - sorted->reserved))
-		sorted->reserved = least;
-	else
+	/* what is more than needed is not worth resident data */
+	if (most - sorted->reserved > gj_lease_free(lease))
+		most = least;
+	if (!gj_lease_take(lease, most - sorted->reserved))
 		return GJ_OUT_OF_MEMORY;
+	sorted->reserved = most;
 	return GJ_OK;
 }
 
@@ -165,8 +167,8 @@ append_keys(GjRun *run, const GjView *view, uint32_t first, uint32_t n)
 	keys.null = sorted->key_nulls.memory;
 	for (uint32_t k = 0; k < keys.nkeys; k++)
 	{
-		GJ_TRY(gj_buffer_grow(work, &sorted->key_values[k], used,
-							  used + (uint64_t) n * sizeof(int64_t), 0));
+		GJ_TRY(gj_buffer_grow_much(work, &sorted->key_values[k], used,
+								   used + (uint64_t) n * sizeof(int64_t), 0));
 		sorted->keys.value[k] = sorted->key_values[k].memory;
 		/* the operator writes keys by the number of their tuple: those before `first` are not there */
 		keys.value[k] = (int64_t *) ((uintptr_t) sorted->key_values[k].memory + used -
@@ -357,11 +359,13 @@ gj_run_sort_keys(GjRun *run, const GjKeys *keys, uint32_t descending, GjBuffer *
 	uint64_t	space = (uint64_t) keys->nrows * GJ_SORT_SPACE;
 	GjStatus	status;
 
-	GJ_TRY(gj_buffer_reserve(work, positions, (uint64_t) keys->nrows * sizeof(uint32_t)));
+	/* first: a buffer takes more than it needs where there is more */
 	if (!gj_lease_take(work->lease, space))
 		return GJ_OUT_OF_MEMORY;
-	status = work->ops->sort_rows(work->queue, keys, descending, run->host->stop, run->host->arg,
-								  positions->memory);
+	status = gj_buffer_reserve(work, positions, (uint64_t) keys->nrows * sizeof(uint32_t));
+	if (status == GJ_OK)
+		status = work->ops->sort_rows(work->queue, keys, descending, run->host->stop,
+									  run->host->arg, positions->memory);
 	gj_lease_give(work->lease, space);
 	return status;
 }
@@ -397,13 +401,7 @@ gj_run_send_sorted(GjRun *run)
 	run->work.ops->phase(run->work.queue, GJ_PHASE_AGGREGATE);
 	free_working_space(run);
 	if (hands_over(run))
-	{
-		/* whoever merges may take long: nothing stays for its sake */
-		GJ_TRY(gj_run_free_slots(run, true));
-		if (run->ended & 1)
-			gj_run_release(run, 0);
 		return hand_over(run, true);
-	}
 	GJ_TRY(sort_rows(run, &view));
 	free_keys(&run->work, sorted);
 	return gj_run_output_rows(run, &view);

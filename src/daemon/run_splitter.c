@@ -74,7 +74,7 @@ open_splitter(GjPartition *partition)
 
 	if (!splitter)
 		return NULL;
-	gj_spill_writer_open(&splitter->writer, &partition->spill);
+	gj_spill_writer_open(&splitter->writer, partition->spill);
 	splitter->part = malloc(partition->capacity * sizeof(uint16_t));
 	splitter->positions = malloc(partition->capacity * sizeof(uint32_t));
 	splitter->columns = calloc(ncolumns, sizeof(GjColumn));
@@ -401,7 +401,7 @@ read_records(GjPartition *partition, GjSplitter *splitter, GjSplitItem *item)
 		return GJ_OUT_OF_HOST_MEMORY;
 	}
 	for (uint32_t i = 0; i < n; i++)
-		gj_spill_drop(&partition->spill, &item->records[i]);
+		gj_spill_drop(partition->spill, &item->records[i]);
 	item->nrows = slot.nrows;
 	return GJ_OK;
 }
@@ -444,7 +444,7 @@ append_made(GjPartition *partition, GjSplitItem *item, GjStatus status)
 		if (status == GJ_OK)
 			status = gj_spill_append(&item->lists[item->part[r]], &item->made[r]);
 		if (status != GJ_OK)
-			gj_spill_drop(&partition->spill, &item->made[r]);
+			gj_spill_drop(partition->spill, &item->made[r]);
 	}
 	item->nmade = 0;
 	return status;
@@ -466,7 +466,7 @@ gj_split_items(GjPartition *partition)
 
 		if (status == GJ_OK && item->status != GJ_OK)
 			status = gj_partition_fail(partition, item->status,
-									   item->error ? item->error : partition->spill.error.text);
+									   item->error ? item->error : partition->spill->error.text);
 		status = append_made(partition, item, status);
 	}
 	return status;

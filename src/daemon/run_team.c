@@ -110,17 +110,25 @@ gj_team_serve(GjTeam *team)
 	return status;
 }
 
-bool
-gj_team_idle(GjTeam *team)
+/* True if there is something that no member has begun.  The lock is held. */
+static bool
+has_tasks(const GjTeam *team)
+{
+	bool		any = team->outer.first != NULL;
+
+	for (uint32_t i = 0; i < team->nmembers; i++)
+		any |= team->members[i].own.first || team->members[i].inbox.first;
+	return any;
+}
+
+/* True if no member has anything to do. */
+static bool
+is_idle(GjTeam *team)
 {
 	bool		idle;
 
-	if (team->direct)
-		return true;
 	pthread_mutex_lock(&team->lock);
-	idle = team->nidle == team->nmembers && !team->outer.first;
-	for (uint32_t i = 0; i < team->nmembers; i++)
-		idle &= !team->members[i].own.first && !team->members[i].inbox.first;
+	idle = team->nidle == team->nmembers && !has_tasks(team);
 	pthread_mutex_unlock(&team->lock);
 	return idle;
 }
@@ -137,6 +145,19 @@ gj_team_await_members(GjTeam *team, uint32_t seen, bool look)
 	return __atomic_load_n(&team->woken, __ATOMIC_ACQUIRE) != seen;
 }
 
+bool
+gj_team_rests(GjTeam *team)
+{
+	bool		rests;
+
+	if (team->direct)
+		return true;
+	pthread_mutex_lock(&team->lock);
+	rests = team->nidle + team->nwaiting == team->nmembers && !has_tasks(team);
+	pthread_mutex_unlock(&team->lock);
+	return rests;
+}
+
 GjStatus
 gj_team_drain(GjTeam *team)
 {
@@ -145,7 +166,7 @@ gj_team_drain(GjTeam *team)
 	for (;;)
 	{
 		uint32_t	seen = __atomic_load_n(&team->woken, __ATOMIC_ACQUIRE);
-		bool		idle = gj_team_idle(team);
+		bool		idle = team->direct || is_idle(team);
 
 		GJ_TRY(gj_team_serve(team));
 		if (idle)
@@ -475,6 +496,8 @@ send_states(GjTeam *team)
 static void
 device_stats(GjTeam *team, GjRunStats *stats)
 {
+	bool		kept = team->spill;
+
 	stats->ndevices = team->nmembers;
 	stats->npasses = 1;
 	stats->exchange_step = (uint32_t) (team->exchange_step + 1);
@@ -500,12 +523,15 @@ device_stats(GjTeam *team, GjRunStats *stats)
 		gj_devices_count_run(member->entry, &member->totals);
 	}
 	if (team->partition)
-		gj_partition_stats(team->partition, stats);
-	for (uint32_t i = 0; i < 2; i++)
-		if (team->groups[i] && team->spill)
-			gj_team_groups_stats(team->groups[i], stats);
+		stats->npasses = gj_partition_npasses(team->partition);
 	if (team->sorted)
-		gj_team_sorted_stats(team->sorted, stats);
+		gj_team_sorted_stats(team->sorted, stats, &kept);
+	/* groups of several devices meet there, for want of no room */
+	if (team->has_store && kept)
+	{
+		stats->spilled_memory = team->store.memory_peak;
+		stats->spilled_disk = team->store.file_used;
+	}
 }
 
 GjStatus

@@ -84,8 +84,8 @@ extern int	gj_team_fd(const GjTeam *team);
 /* Does what they want.  Returns the error of the first that failed. */
 extern GjStatus gj_team_serve(GjTeam *team);
 
-/* True: no device works on anything. */
-extern bool gj_team_idle(GjTeam *team);
+/* True: no device works on anything: there is nothing to do, or the client is waited for. */
+extern bool gj_team_rests(GjTeam *team);
 
 /* Waits until that is so, serving. */
 extern GjStatus gj_team_drain(GjTeam *team);

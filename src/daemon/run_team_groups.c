@@ -46,7 +46,7 @@ struct GjTeamGroups
 	GjTeamGroups *next;			/* what is put together here goes there; NULL: out */
 	GjPartLayout part;
 	pthread_mutex_t lock;		/* guards all that follows */
-	GjSpill		spill;
+	GjSpill    *spill;			/* the team's */
 	GjSpillWriter writer;
 	GjSpillList all;			/* until they are split */
 	GjShare    *shares;			/* to be put together */
@@ -70,9 +70,8 @@ gj_team_groups_open(GjTeam *team, uint32_t nkeys, GjTeamGroups *next, GjErrorTex
 	groups->nkeys = nkeys;
 	groups->next = next;
 	pthread_mutex_init(&groups->lock, NULL);
-	gj_spill_open(&groups->spill, team->options.spill_memory, team->options.temp_limit,
-				  team->options.temp_directory);
-	gj_spill_writer_open(&groups->writer, &groups->spill);
+	groups->spill = &team->store;
+	gj_spill_writer_open(&groups->writer, groups->spill);
 	if (!gj_part_layout(team->program, nkeys, &groups->part))
 		snprintf(why->text, sizeof(why->text), "a group does not fit a slot");
 	else
@@ -91,14 +90,14 @@ gj_team_groups_open(GjTeam *team, uint32_t nkeys, GjTeamGroups *next, GjErrorTex
 static void
 free_share(GjTeamGroups *groups, GjShare *share)
 {
-	gj_spill_free_list(&groups->spill, &share->list);
+	gj_spill_free_list(groups->spill, &share->list);
 	free(share);
 }
 
 void
 gj_team_groups_close(GjTeamGroups *groups)
 {
-	gj_spill_free_list(&groups->spill, &groups->all);
+	gj_spill_free_list(groups->spill, &groups->all);
 	while (groups->shares)
 	{
 		GjShare    *next = groups->shares->next;
@@ -107,19 +106,11 @@ gj_team_groups_close(GjTeamGroups *groups)
 		groups->shares = next;
 	}
 	gj_spill_writer_close(&groups->writer);
-	gj_spill_close(&groups->spill);
 	pthread_mutex_destroy(&groups->lock);
 	free(groups->slot);
 	free(groups->positions);
 	free(groups->share_of);
 	free(groups);
-}
-
-void
-gj_team_groups_stats(const GjTeamGroups *groups, GjRunStats *stats)
-{
-	stats->spilled_memory += groups->spill.memory_peak;
-	stats->spilled_disk += groups->spill.file_used;
 }
 
 /* ---- parts come in */
@@ -131,7 +122,7 @@ fail(GjTeamGroups *groups, GjStatus status)
 
 	pthread_mutex_lock(&team->lock);
 	if (team->error.text[0] == '\0')
-		team->error = groups->spill.error;
+		team->error = groups->spill->error;
 	pthread_mutex_unlock(&team->lock);
 	return status;
 }
@@ -243,14 +234,14 @@ split_list(GjTeamGroups *groups, GjSpillList *list, GjShare **shares, uint32_t n
 		else
 			status = gj_spill_fill(list->records + r, list->n - r, &slot, &n);
 		for (uint32_t i = 0; i < n && status == GJ_OK; i++)
-			gj_spill_drop(&groups->spill, &list->records[r + i]);
+			gj_spill_drop(groups->spill, &list->records[r + i]);
 		if (status == GJ_OK)
 		{
 			chunk = chunk_of(groups, groups->slot, has_nulls);
 			status = split_chunk(groups, &chunk, shares, nshares, shift);
 		}
 	}
-	gj_spill_free_list(&groups->spill, list);
+	gj_spill_free_list(groups->spill, list);
 	return status;
 }
 

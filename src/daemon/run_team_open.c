@@ -194,8 +194,19 @@ choose_way(GjTeam *team, uint64_t limit, uint32_t n)
 }
 
 /*
+ * True if rows to be sorted are expected to fit each of n devices, beside so much else.  Else some of
+ * them go to the host in between.
+ */
+static bool
+sorted_rows_fit(const GjTeam *team, uint64_t limit, uint32_t n, uint64_t nbytes)
+{
+	return !sorts_rows(team->program) ||
+		(nbytes < limit && team->program->sort_space / n <= limit - nbytes);
+}
+
+/*
  * How many of n devices the run is worth, and the way: so many as its size asks for, or, where
- * its inner sides do not fit, as many as have room for them together.
+ * its inner sides, or rows to be sorted, do not fit, as many as have room for them together.
  */
 static uint32_t
 choose_number(GjTeam *team, uint64_t limit, uint32_t n)
@@ -209,7 +220,7 @@ choose_number(GjTeam *team, uint64_t limit, uint32_t n)
 	for (uint32_t m = worth; m <= n; m++)
 	{
 		choose_way(team, limit, m);
-		if (!team->spill)
+		if (!team->spill && sorted_rows_fit(team, limit, m, expected_need(team, limit, 0)))
 			return m;
 	}
 	choose_way(team, limit, worth);
@@ -233,21 +244,20 @@ open_groups(GjTeam *team, GjErrorText *why)
 	return GJ_OK;
 }
 
-/* What is kept on the host: parts of sources, of groups, and sorted runs, which share what it may take. */
+/* What may be kept on the host: parts of sources, of groups, and sorted runs. */
 static GjStatus
 open_stores(GjTeam *team, GjStatus *status, GjErrorText *why)
 {
-	bool		groups = team->program->output == GJ_OUTPUT_GROUPS;
-	bool		sorted = (groups || sorts_rows(team->program)) && gj_program_is_sorted(team->program);
-	bool		parts = team->spill && team->program->nsources > 1;
-	uint32_t	n = groups * (1 + team->program->distinct_key) + sorted + parts;
+	const GjProgram *p = team->program;
+	bool		groups = p->output == GJ_OUTPUT_GROUPS;
+	bool		sorted = sorts_rows(p) || (groups && gj_program_is_sorted(p));
+	bool		parts = team->spill && p->nsources > 1;
 
-	if (n > 1)
-	{
-		team->options.spill_memory /= n;
-		if (team->options.temp_limit != UINT64_MAX)
-			team->options.temp_limit /= n;
-	}
+	if (!groups && !sorted && !parts)
+		return GJ_OK;
+	gj_spill_open(&team->store, team->options.spill_memory, team->options.temp_limit,
+				  team->options.temp_directory);
+	team->has_store = true;
 	if (groups)
 		GJ_TRY(open_groups(team, why));
 	if (sorted && !(team->sorted = gj_team_sorted_open(team)))
@@ -266,21 +276,6 @@ compare_entries(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/*
- * Adds the memory to *nbytes that rows to be sorted take on each of n devices.  False: that is not
- * there, but for some of it, and rows go to the host in between.
- */
-static bool
-add_sort_space(const GjTeam *team, uint64_t limit, uint32_t n, uint64_t *nbytes)
-{
-	uint64_t	rows = sorts_rows(team->program) ? team->program->sort_space / n : 0;
-	uint64_t	room = *nbytes < limit ? limit - *nbytes : 0;
-	bool		fits = rows <= room;
-
-	*nbytes += fits ? rows : room / 2;
-	return fits && !team->program->spill;
-}
-
 static GjStatus
 open_team(GjTeam *team, GjErrorText *why)
 {
@@ -289,8 +284,8 @@ open_team(GjTeam *team, GjErrorText *why)
 										   most_devices(team->program, &team->options),
 										   entries, why);
 	uint64_t	nbytes;
+	uint64_t	rest;			/* beside rows to be sorted */
 	uint64_t	limit;
-	bool		fits;
 	GjStatus	status = GJ_OK;
 
 	if (n == 0)
@@ -303,7 +298,10 @@ open_team(GjTeam *team, GjErrorText *why)
 	qsort(entries, n, sizeof(entries[0]), compare_entries);
 	nbytes = team->program->kind == GJ_PROGRAM_JOIN ?
 		expected_need(team, limit, saved_need(team, entries, n)) : team->program->lease;
-	fits = add_sort_space(team, limit, n, &nbytes) || !sorts_rows(team->program);
+	rest = nbytes;
+	if (sorts_rows(team->program))
+		nbytes += sorted_rows_fit(team, limit, n, rest) ? team->program->sort_space / n :
+			rest < limit ? (limit - rest) / 2 : 0;
 	/* all have room for the same tiles, or none has */
 	team->tile_pairs = GJ_MAX_TUPLES;
 	if (n > 1 && shares_tiles(team->program) && nbytes + GJ_LARGE_TILE_SPACE <= limit / 2)
@@ -317,7 +315,10 @@ open_team(GjTeam *team, GjErrorText *why)
 	/* other devices are busy */
 	if (team->nmembers < n && team->exchange_step >= 0)
 		choose_way(team, limit, team->nmembers);
-	team->direct = team->nmembers == 1 && !team->spill && fits;
+	/* rows that have no room, or had none before, are handed over */
+	team->direct = team->nmembers == 1 && !team->spill &&
+		(!sorts_rows(team->program) ||
+		 (!team->program->spill && sorted_rows_fit(team, limit, 1, rest)));
 	if (!team->direct)
 		GJ_TRY(open_stores(team, &status, why));
 	return status == GJ_OK ? start_members(team, why) : status;
@@ -439,6 +440,8 @@ gj_team_close(GjTeam *team, GjErrorText *why)
 			gj_team_groups_close(team->groups[i]);
 	if (team->sorted)
 		gj_team_sorted_close(team->sorted);
+	if (team->has_store)
+		gj_spill_close(&team->store);
 	for (uint32_t i = 0; i < team->nmembers; i++)
 	{
 		GjMember   *member = &team->members[i];

@@ -9,6 +9,7 @@
  * kept on the host (spill.h) in records of some thousand rows, so that a merge of many needs little
  * memory.
  */
+#include "run.h"
 #include "run_team_state.h"
 
 #include <stdio.h>
@@ -18,11 +19,10 @@
 #include "segment.h"
 #include "sorted_run.h"
 
-/* Bytes of a record, about. */
+/* Bytes of a record, about: each sorted run has one in memory while they are merged, so of many they are smaller. */
 #define GJ_SORTED_RECORD	(128 * 1024)
-
-/* Rows of a record at least, however wide they are. */
-#define GJ_SORTED_LEAST_ROWS	64
+#define GJ_SORTED_RECORDS	(32 * 1024 * 1024)
+#define GJ_SORTED_LEAST		(8 * 1024)
 
 /* A sorted run that is kept on the host. */
 typedef struct GjSortedList
@@ -56,7 +56,7 @@ struct GjTeamSorted
 {
 	GjTeam	   *team;
 	GjSortedLayout layout;
-	GjSpill		spill;
+	GjSpill    *spill;			/* the team's */
 	pthread_mutex_t lock;		/* of `lists` */
 	GjSortedList *lists;
 	uint32_t	nlists;
@@ -76,13 +76,12 @@ gj_team_sorted_open(GjTeam *team)
 		return NULL;
 	sorted->team = team;
 	pthread_mutex_init(&sorted->lock, NULL);
-	gj_spill_open(&sorted->spill, team->options.spill_memory, team->options.temp_limit,
-				  team->options.temp_directory);
+	sorted->spill = &team->store;
 	for (uint32_t i = 0; i < team->nmembers; i++)
 	{
 		sorted->members[i].sorted = sorted;
 		team->members[i].hands_over = team->program->output == GJ_OUTPUT_ROWS;
-		gj_spill_writer_open(&sorted->members[i].writer, &sorted->spill);
+		gj_spill_writer_open(&sorted->members[i].writer, sorted->spill);
 	}
 	if (gj_sorted_layout(team->program, &sorted->layout))
 		return sorted;
@@ -93,7 +92,7 @@ gj_team_sorted_open(GjTeam *team)
 static void
 free_list(GjSortedList *list)
 {
-	gj_spill_free_list(&list->sorted->spill, &list->list);
+	gj_spill_free_list(list->sorted->spill, &list->list);
 	free(list->buffer);
 	free(list);
 }
@@ -120,19 +119,17 @@ gj_team_sorted_close(GjTeamSorted *sorted)
 		if (member->sorted)
 			gj_spill_writer_close(&member->writer);
 	}
-	gj_spill_close(&sorted->spill);
 	gj_sorted_layout_free(&sorted->layout);
 	pthread_mutex_destroy(&sorted->lock);
 	free(sorted);
 }
 
 void
-gj_team_sorted_stats(const GjTeamSorted *sorted, GjRunStats *stats)
+gj_team_sorted_stats(const GjTeamSorted *sorted, GjRunStats *stats, bool *kept)
 {
 	stats->rows_out += sorted->nrows;
 	stats->sorted_runs = sorted->nlists + sorted->nstreams;
-	stats->spilled_memory += sorted->spill.memory_peak;
-	stats->spilled_disk += sorted->spill.file_used;
+	*kept |= sorted->nlists > 0;
 }
 
 /* True if what members sort last stays on their devices. */
@@ -157,7 +154,7 @@ fail(GjTeamSorted *sorted, GjStatus status)
 
 	pthread_mutex_lock(&team->lock);
 	if (team->error.text[0] == '\0')
-		team->error = sorted->spill.error;
+		team->error = sorted->spill->error;
 	pthread_mutex_unlock(&team->lock);
 	return status;
 }
@@ -170,12 +167,21 @@ gj_member_sorted_begin(void *arg, bool last)
 	GjTeamSorted *sorted = own->sorted;
 	GjErrorText why;
 
-	for (int s = 0; s < 2; s++)
-		if (!own->slot[s])
-			GJ_TRY(gj_segment_get(member->entry, GJ_SORTED_SLOT_SIZE, &own->slot[s], &why));
+	bool		stays = last && stays_on_devices(member->team);
+
+	for (int s = 0; s < 1 + stays; s++)
+	{
+		GjStatus	status = own->slot[s] ? GJ_OK :
+			gj_segment_get(member->entry, GJ_SORTED_SLOT_SIZE, &own->slot[s], &why);
+
+		if (status != GJ_OK)
+			return gj_run_fail(member->run, status, why.text);
+	}
+	/* a backend may still write to a ring that it had; this is none of these */
+	_Static_assert(GJ_SORTED_SLOT_SIZE != GJ_LOAD_SLOTS * GJ_LOAD_SLOT_SIZE &&
+				   GJ_SORTED_SLOT_SIZE != GJ_OUTPUT_SLOTS * GJ_OUTPUT_SLOT_SIZE, "slot");
 	if (!own->records)
-		own->records = malloc((sorted->layout.capacity / GJ_SORTED_LEAST_ROWS + 1) *
-							  sizeof(GjSpillRecord));
+		own->records = malloc(sorted->layout.capacity * sizeof(GjSpillRecord));
 	if (!own->has_nulls)
 		own->has_nulls = malloc(sorted->layout.all.ncolumns);
 	if (!own->records || !own->has_nulls)
@@ -183,7 +189,7 @@ gj_member_sorted_begin(void *arg, bool last)
 	/* it cannot be made again, with other rows, once some of them are kept */
 	member->sent = true;
 	own->list = NULL;
-	if (last && stays_on_devices(member->team))
+	if (stays)
 		return GJ_OK;
 	own->list = calloc(1, sizeof(GjSortedList));
 	if (!own->list)
@@ -212,7 +218,7 @@ gj_member_sorted_slot(void *arg, uint8_t **memory)
 	}
 	pthread_mutex_lock(&team->lock);
 	while (own->nfilled - own->nread == 2 && !team->stop)
-		pthread_cond_wait(&team->granted, &team->lock);
+		gj_team_await_grant(team);
 	if (team->stop)
 		status = GJ_CANCELLED;
 	*memory = own->slot[own->nfilled % 2]->memory;
@@ -232,6 +238,25 @@ chunk_of(const GjSortedLayout *layout, const uint8_t *slot, uint8_t *has_nulls)
 	return (GjChunk) {slot, header.nrows, header.heap_used, &layout->all, layout->places, has_nulls};
 }
 
+/* How many rows a record of them has. */
+static uint32_t
+record_rows(GjTeamSorted *sorted, const GjChunk *chunk)
+{
+	uint64_t	width = chunk->heap_used / chunk->nrows + 1;
+	uint64_t	nbytes;
+
+	for (uint32_t c = 0; c < chunk->layout->ncolumns; c++)
+		width += sorted->layout.types[c].width;
+	pthread_mutex_lock(&sorted->lock);
+	nbytes = GJ_SORTED_RECORDS / sorted->nlists;
+	pthread_mutex_unlock(&sorted->lock);
+	if (nbytes > GJ_SORTED_RECORD)
+		nbytes = GJ_SORTED_RECORD;
+	if (nbytes < GJ_SORTED_LEAST)
+		nbytes = GJ_SORTED_LEAST;
+	return nbytes > width ? (uint32_t) (nbytes / width) : 1;
+}
+
 /* Keeps the rows of a slot on the host. */
 static GjStatus
 keep_slot(GjSortedMember *own)
@@ -239,22 +264,13 @@ keep_slot(GjSortedMember *own)
 	GjTeamSorted *sorted = own->sorted;
 	const GjSortedLayout *layout = &sorted->layout;
 	GjChunk		chunk = chunk_of(layout, own->slot[0]->memory, own->has_nulls);
-	uint64_t	width = chunk.nrows > 0 ? chunk.heap_used / chunk.nrows + 1 : 1;
-	uint32_t	rows;
-	uint32_t	n = 0;
-	GjStatus	status = GJ_OK;
+	uint32_t	rows = record_rows(sorted, &chunk);
+	uint32_t	n = (chunk.nrows + rows - 1) / rows;
+	GjStatus	status;
 
-	for (uint32_t c = 0; c < layout->all.ncolumns; c++)
-		width += layout->types[c].width;
-	rows = (uint32_t) (GJ_SORTED_RECORD / width);
-	if (rows < GJ_SORTED_LEAST_ROWS)
-		rows = GJ_SORTED_LEAST_ROWS;
-	for (uint32_t first = 0; first < chunk.nrows; first += rows, n++)
-		own->records[n] = (GjSpillRecord) {
-			.nrows = chunk.nrows - first < rows ? chunk.nrows - first : rows
-		};
-	if (n == 0)
-		return GJ_OK;
+	for (uint32_t i = 0; i < n; i++)
+		own->records[i] = (GjSpillRecord) {.nrows = rows};
+	own->records[n - 1].nrows = chunk.nrows - (n - 1) * rows;
 	status = gj_spill_make(&own->writer, &chunk, layout->types, NULL, 0, own->records, n);
 	if (status != GJ_OK)
 		return fail(sorted, status);
@@ -263,7 +279,7 @@ keep_slot(GjSortedMember *own)
 		if (status == GJ_OK)
 			status = gj_spill_append(&own->list->list, &own->records[i]);
 		if (status != GJ_OK)
-			gj_spill_drop(&sorted->spill, &own->records[i]);
+			gj_spill_drop(sorted->spill, &own->records[i]);
 	}
 	return status;
 }
@@ -309,9 +325,13 @@ next_record(void *arg, GjSortedBlock *block)
 	GjStatus	status;
 
 	if (list->nread > 0)
-		gj_spill_drop(&sorted->spill, &records[list->nread - 1]);
+		gj_spill_drop(sorted->spill, &records[list->nread - 1]);
 	if (list->nread == list->list.n)
+	{
+		free(list->buffer);
+		list->buffer = NULL;
 		return GJ_OK;
+	}
 	status = gj_spill_view(&records[list->nread], layout->types, layout->all.ncolumns,
 						   &list->buffer, &list->buffer_bytes, &view);
 	if (status != GJ_OK)

@@ -181,7 +181,9 @@ struct GjTeam
 	bool		direct;			/* one run without a thread */
 	double		started_ms;		/* when the first chunk came; 0: none has */
 	bool		spill;			/* what the run keeps is not expected to fit */
-	GjPartition *partition;		/* NULL: nothing is kept on the host */
+	GjSpill		store;			/* parts of sources and groups, and sorted runs, on the host, */
+	bool		has_store;		/* if there can be any */
+	GjPartition *partition;		/* NULL: no source is kept on the host */
 	int			exchange_step;	/* rows are exchanged by its keys; -1: they are not */
 	uint64_t	exchange_space; /* memory that outer rows on their way may take on each device; 0: not known
 								 * yet */
@@ -214,6 +216,7 @@ struct GjTeam
 	/* guarded by lock */
 	GjTaskList	outer;			/* tasks for whichever member is free */
 	uint32_t	nidle;
+	uint32_t	nwaiting;		/* members that wait for room for what goes out, nothing else */
 	bool		closing;
 	GjStatus	status;			/* the first failure */
 	uint32_t	nsending;		/* exchange: members that are to send the last outer rows */
@@ -279,6 +282,9 @@ extern void gj_team_wake(GjTeam *team);
 
 /* Wakes all members.  The lock is held. */
 extern void gj_team_tell(GjTeam *team);
+
+/* Waits for `granted`, having nothing else to do.  The lock is held. */
+extern void gj_team_await_grant(GjTeam *team);
 
 /* run_member.c: waits until they are told of something, at first without sleeping.  The lock is held. */
 extern void gj_team_await(GjTeam *team);
@@ -426,8 +432,8 @@ extern GjStatus gj_partition_run(GjPartition *partition);
 extern GjStatus gj_partition_load(GjPartition *partition, GjMember *member);
 extern GjStatus gj_partition_passes(GjPartition *partition, GjMember *member);
 
-/* Adds what is known of the host's memory and the passes. */
-extern void gj_partition_stats(const GjPartition *partition, GjRunStats *stats);
+/* Passes that have run, or 1 if there were none. */
+extern uint32_t gj_partition_npasses(const GjPartition *partition);
 
 /* ---- run_team_groups.c */
 
@@ -451,9 +457,6 @@ extern GjStatus gj_team_groups_join(GjTeamGroups *groups, GjMember *member);
 /* True if shares are to hand their groups over as sorted runs. */
 extern bool gj_team_groups_are_merged(GjTeamGroups *groups);
 
-/* Adds what is known of the host's memory. */
-extern void gj_team_groups_stats(const GjTeamGroups *groups, GjRunStats *stats);
-
 /* ---- run_team_sorted.c */
 
 /* NULL: out of memory. */
@@ -473,7 +476,7 @@ extern void gj_member_sorted_ended(GjMember *member);
  */
 extern GjStatus gj_team_sorted_send(GjTeamSorted *sorted);
 
-/* Adds what was sent, and what is known of the host's memory. */
-extern void gj_team_sorted_stats(const GjTeamSorted *sorted, GjRunStats *stats);
+/* Adds what was sent.  *kept: some of it was kept on the host. */
+extern void gj_team_sorted_stats(const GjTeamSorted *sorted, GjRunStats *stats, bool *kept);
 
 #endif							/* GJ_DAEMON_RUN_TEAM_STATE_H */

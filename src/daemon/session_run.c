@@ -184,7 +184,7 @@ receive_messages(GjSession *session, bool wait, bool feeding)
 		GJ_TRY(gj_team_serve(session->run));
 	/* that may have taken what was to wake us */
 	wait &= !feeding || needs_messages(session);
-	if (wait && !session->early && gj_team_idle(session->run))
+	if (wait && !session->early && gj_team_rests(session->run))
 		gj_journal_rest(&session->mark);
 	if (wait && session->expected)
 		ready = look(fds, n + 2);

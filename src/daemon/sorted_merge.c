@@ -2,9 +2,9 @@
  * sorted_merge.c
  *	  Merges sorted runs to batches; see sorted_run.h.
  *
- * A binary heap has the next row of each input, the first of all at its root.  Rows are
- * taken from there by number; their values are copied a column at a time, when a batch is
- * full or an input needs its next block.
+ * A tree of losers (Knuth, The Art of Computer Programming 3, 5.4.1) has the next row of each
+ * input: a game a level finds the next one of all.  Rows are taken by number; their values are
+ * copied a column at a time, when a batch is full or an input needs its next block.
  */
 #include "sorted_run.h"
 
@@ -13,7 +13,10 @@
 
 #include "program_check.h"
 
-/* An input whose next row waits in the heap. */
+/* Of an input that has no more rows, behind all others. */
+#define GJ_NO_INPUT		UINT32_MAX
+
+/* The next row of an input. */
 typedef struct GjMergeNode
 {
 	int64_t		key;			/* the first one of the row, as gj_order_value makes it */
@@ -36,10 +39,12 @@ typedef struct GjMerge
 	GjSortedBlock *blocks;		/* of the inputs */
 	const uint8_t **pointers;	/* theirs */
 	uint32_t   *at;				/* the next row of each */
-	GjMergeNode *node;
-	uint32_t	nnodes;
+	uint32_t	nleaves;		/* inputs, and such without a row, up to a power of two */
+	GjMergeNode *loser;			/* [nleaves]: of the games of each inner node, 1 is the root */
+	uint32_t	winner;			/* the input with the first row of all */
 	int64_t		flip[GJ_MAX_KEYS];	/* -1: descending */
 	bool		refs;
+	uint32_t   *nnullable;		/* [noutputs]: blocks that have NULLs in the column */
 	GjMergeRow *rows;			/* that were taken and are not in the slot yet */
 	uint32_t	nrows;
 	uint8_t    *slot;			/* NULL: none has been begun */
@@ -66,6 +71,9 @@ gj_sorted_layout(const GjProgram *program, GjSortedLayout *layout)
 	layout->capacity = GJ_SORTED_KEYS_SIZE / (layout->nkeys * sizeof(int64_t));
 	if (layout->capacity > layout->batch.capacity)
 		layout->capacity = layout->batch.capacity;
+	/* by outer joins, whatever the program says of the column */
+	for (uint32_t c = 0; c < n; c++)
+		layout->types[c].nullable = 1;
 	for (uint32_t k = 0; k < layout->nkeys; k++)
 	{
 		layout->types[n + k] = (GjColumnType) {GJ_INT8, sizeof(int64_t), 0, 0};
@@ -86,7 +94,7 @@ gj_sorted_layout_free(GjSortedLayout *layout)
 	memset(layout, 0, sizeof(*layout));
 }
 
-/* ---- the heap */
+/* ---- the tree */
 
 static int64_t
 key_of(const GjMerge *m, uint32_t input, uint32_t k)
@@ -96,12 +104,21 @@ key_of(const GjMerge *m, uint32_t input, uint32_t k)
 	return ((const int64_t *) block->data[m->layout->noutputs + k])[m->at[input]] ^ m->flip[k];
 }
 
-/* True if the row of a comes before that of b. */
-static bool
-comes_before(const GjMerge *m, const GjMergeNode *a, const GjMergeNode *b)
+/* What stands for an input in the tree. */
+static GjMergeNode
+node_of(const GjMerge *m, uint32_t input)
 {
-	if (a->key != b->key)
-		return a->key < b->key;
+	if (m->blocks[input].nrows == 0)
+		return (GjMergeNode) {INT64_MAX, GJ_NO_INPUT};
+	return (GjMergeNode) {key_of(m, input, 0), input};
+}
+
+/* True if the row of a comes before that of b, whose first keys are equal. */
+static bool
+ties_before(const GjMerge *m, const GjMergeNode *a, const GjMergeNode *b)
+{
+	if (a->input == GJ_NO_INPUT || b->input == GJ_NO_INPUT)
+		return b->input == GJ_NO_INPUT && a->input != GJ_NO_INPUT;
 	for (uint32_t k = 1; k < m->layout->nkeys; k++)
 	{
 		int64_t		x = key_of(m, a->input, k);
@@ -113,26 +130,47 @@ comes_before(const GjMerge *m, const GjMergeNode *a, const GjMergeNode *b)
 	return false;
 }
 
-/* Lets the node at `i` sink to where it belongs. */
+/* An input has another row: plays its games, from its leaf up to the winner of all. */
 static void
-sink(GjMerge *m, uint32_t i)
+play(GjMerge *m, uint32_t input)
 {
-	const GjMergeNode node = m->node[i];
+	GjMergeNode winner = node_of(m, input);
 
-	for (;;)
+	for (uint32_t i = (input + m->nleaves) / 2; i > 0; i /= 2)
 	{
-		uint32_t	child = 2 * i + 1;
+		GjMergeNode *loser = &m->loser[i];
+		bool		lost = loser->key < winner.key;
+		int64_t		key;
+		uint32_t	input;
 
-		if (child >= m->nnodes)
-			break;
-		if (child + 1 < m->nnodes && comes_before(m, &m->node[child + 1], &m->node[child]))
-			child++;
-		if (!comes_before(m, &m->node[child], &node))
-			break;
-		m->node[i] = m->node[child];
-		i = child;
+		if (loser->key == winner.key)
+			lost = ties_before(m, loser, &winner);
+		/* changes them over without a branch, which nobody could foresee */
+		key = (loser->key ^ winner.key) & -(int64_t) lost;
+		input = (loser->input ^ winner.input) & -(uint32_t) lost;
+		loser->key ^= key;
+		loser->input ^= input;
+		winner.key ^= key;
+		winner.input ^= input;
 	}
-	m->node[i] = node;
+	m->winner = winner.input;
+}
+
+/* The games of all inputs below node i: the winner, whom the node above gets. */
+static GjMergeNode
+play_all(GjMerge *m, uint32_t i)
+{
+	GjMergeNode a;
+	GjMergeNode b;
+	bool		first;
+
+	if (i >= m->nleaves)
+		return node_of(m, i - m->nleaves);
+	a = play_all(m, 2 * i);
+	b = play_all(m, 2 * i + 1);
+	first = a.key == b.key ? ties_before(m, &a, &b) : a.key < b.key;
+	m->loser[i] = first ? b : a;
+	return first ? a : b;
 }
 
 /* ---- batches */
@@ -177,22 +215,24 @@ copy_values(const GjMerge *m, uint32_t c, uint8_t *to, uint32_t n)
 	}
 }
 
-/* Copies the null flags of column c to rows first, ... of the slot, if any row there is NULL. */
+/* Copies the null flags of column c to rows first, ... of the slot, if it has a map or needs one. */
 static void
 copy_nulls(const GjMerge *m, uint32_t c, uint32_t first, uint32_t n)
 {
 	uint8_t    *to = m->slot + m->layout->places[c].nulls;
-	uint8_t		any = 0;
+	uint8_t    *has_nulls = &gj_slot_has_nulls(m->slot)[c];
 
+	if (m->nnullable[c] == 0 && !*has_nulls)
+		return;
+	if (!*has_nulls)
+		memset(to, 0, first);
+	*has_nulls = 1;
 	for (uint32_t i = 0; i < n; i++)
 	{
 		const uint8_t *nulls = m->blocks[m->rows[i].input].nulls[c];
 
 		to[first + i] = nulls ? nulls[m->rows[i].row] : 0;
-		any |= to[first + i];
 	}
-	if (any)
-		gj_slot_has_nulls(m->slot)[c] = 1;
 }
 
 /* Copies the references of a row, and what they refer to. */
@@ -285,9 +325,19 @@ take_row(GjMerge *m, uint32_t input)
 static GjStatus
 next_block(GjMerge *m, uint32_t input)
 {
+	GjSortedBlock *block = &m->blocks[input];
+
+	for (uint32_t c = 0; c < m->layout->noutputs; c++)
+	{
+		m->nnullable[c] -= block->nulls[c] != NULL;
+		block->nulls[c] = NULL;
+	}
 	m->at[input] = 0;
-	m->blocks[input].nrows = 0;
-	return m->inputs[input].next(m->inputs[input].arg, &m->blocks[input]);
+	block->nrows = 0;
+	GJ_TRY(m->inputs[input].next(m->inputs[input].arg, block));
+	for (uint32_t c = 0; c < m->layout->noutputs; c++)
+		m->nnullable[c] += block->nulls[c] != NULL;
+	return GJ_OK;
 }
 
 /* The first block of each input. */
@@ -300,25 +350,23 @@ start_merge(GjMerge *m, uint32_t ninputs)
 		m->refs |= m->layout->types[c].kind == GJ_REF;
 	for (uint32_t k = 0; k < m->layout->nkeys; k++)
 		m->flip[k] = m->layout->descending >> k & 1 ? -1 : 0;
-	for (uint32_t i = 0; i < ninputs; i++)
+	for (uint32_t i = 0; i < m->nleaves; i++)
 	{
 		m->blocks[i].data = m->pointers + (size_t) i * 2 * ncolumns;
 		m->blocks[i].nulls = m->blocks[i].data + ncolumns;
-		GJ_TRY(next_block(m, i));
-		if (m->blocks[i].nrows > 0)
-			m->node[m->nnodes++] = (GjMergeNode) {key_of(m, i, 0), i};
+		if (i < ninputs)
+			GJ_TRY(next_block(m, i));
 	}
-	for (uint32_t i = m->nnodes / 2; i-- > 0;)
-		sink(m, i);
+	m->winner = play_all(m, 1).input;
 	return GJ_OK;
 }
 
 static GjStatus
 merge(GjMerge *m, uint64_t *nrows)
 {
-	while (m->nnodes > 0)
+	while (m->winner != GJ_NO_INPUT)
 	{
-		uint32_t	input = m->node[0].input;
+		uint32_t	input = m->winner;
 
 		GJ_TRY(take_row(m, input));
 		(*nrows)++;
@@ -328,11 +376,7 @@ merge(GjMerge *m, uint64_t *nrows)
 			copy_rows(m);
 			GJ_TRY(next_block(m, input));
 		}
-		if (m->blocks[input].nrows > 0)
-			m->node[0].key = key_of(m, input, 0);
-		else
-			m->node[0] = m->node[--m->nnodes];
-		sink(m, 0);
+		play(m, input);
 	}
 	return m->slot ? send_batch(m) : GJ_OK;
 }
@@ -345,20 +389,24 @@ gj_sorted_merge(const GjSortedLayout *layout, const GjSortedInput *inputs, uint3
 	GjStatus	status = GJ_OUT_OF_HOST_MEMORY;
 
 	*nrows = 0;
-	m.blocks = calloc((size_t) ninputs + 1, sizeof(GjSortedBlock));
-	m.pointers = calloc((size_t) ninputs * 2 * (layout->noutputs + layout->nkeys) + 1,
+	for (m.nleaves = 1; m.nleaves < ninputs; m.nleaves *= 2)
+		;
+	m.blocks = calloc(m.nleaves, sizeof(GjSortedBlock));
+	m.pointers = calloc((size_t) m.nleaves * 2 * (layout->noutputs + layout->nkeys),
 						sizeof(uint8_t *));
-	m.at = calloc((size_t) ninputs + 1, sizeof(uint32_t));
-	m.node = malloc(((size_t) ninputs + 1) * sizeof(GjMergeNode));
+	m.at = calloc(m.nleaves, sizeof(uint32_t));
+	m.loser = malloc(m.nleaves * sizeof(GjMergeNode));
+	m.nnullable = calloc(layout->noutputs + 1, sizeof(uint32_t));
 	m.rows = malloc(layout->batch.capacity * sizeof(GjMergeRow));
-	if (m.blocks && m.pointers && m.at && m.node && m.rows)
+	if (m.blocks && m.pointers && m.at && m.loser && m.nnullable && m.rows)
 		status = start_merge(&m, ninputs);
 	if (status == GJ_OK)
 		status = merge(&m, nrows);
 	free(m.blocks);
 	free(m.pointers);
 	free(m.at);
-	free(m.node);
+	free(m.loser);
+	free(m.nnullable);
 	free(m.rows);
 	return status;
 }

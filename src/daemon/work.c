@@ -91,3 +91,11 @@ gj_buffer_grow(GjWork *work, GjBuffer *buffer, uint64_t used, uint64_t nbytes, u
 	gj_buffer_free(work, &old);
 	return GJ_OK;
 }
+
+GjStatus
+gj_buffer_grow_much(GjWork *work, GjBuffer *buffer, uint64_t used, uint64_t nbytes, uint64_t hint)
+{
+	if (buffer->nbytes < nbytes && nbytes < used + used / 8)
+		nbytes = used + used / 8;
+	return gj_buffer_grow(work, buffer, used, nbytes, hint);
+}

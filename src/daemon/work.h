@@ -41,6 +41,13 @@ extern GjStatus gj_buffer_reserve(GjWork *work, GjBuffer *buffer, uint64_t nbyte
 extern GjStatus gj_buffer_grow(GjWork *work, GjBuffer *buffer, uint64_t used,
 							   uint64_t nbytes, uint64_t hint);
 
+/*
+ * The same, but if it has to grow, then by an eighth at least: many appends where memory is short
+ * cost a few copies each.
+ */
+extern GjStatus gj_buffer_grow_much(GjWork *work, GjBuffer *buffer, uint64_t used,
+									uint64_t nbytes, uint64_t hint);
+
 extern void gj_buffer_free(GjWork *work, GjBuffer *buffer);
 
 #endif							/* GJ_DAEMON_WORK_H */

@@ -369,6 +369,19 @@ sort_seconds(const GjDeviceInfo *device, const GjJoinInfo *info, double rows, do
 		rows * width / Max(device->copy_in_rate, 1e6) * (info->aggregate ? 0.1 : 2);
 }
 
+/*
+ * Seconds of merging sorted runs that have no room on the device.  They are kept on the host; and
+ * groups were kept there before, to be put together.
+ */
+static double
+merge_seconds(GjJoinInfo *info, double rows)
+{
+	double		width = output_width(info) + 8.0 * list_length(info->builder->sort_keys);
+
+	info->host_bytes = rows * width * (info->aggregate ? 2 : 1);
+	return rows * (MERGE_ROW_SECONDS + width * MERGE_BYTE_SECONDS);
+}
+
 /* Device memory of all inner sides, and the step with the largest one, if that is asked for. */
 static double
 inner_memory(const GjBuilder *builder, const GjBuildStep **largest)
@@ -456,10 +469,8 @@ gj_cost_join(PlannerInfo *root, GjPath *path)
 			info->program->lease += (uint64) Min(space, 1e15);
 		else
 			info->program->sort_space = (uint64) Min(space, 1e15);
-		/* sorted runs, which are merged on the host */
 		if (lease + space > gj_device_memory(device))
-			run += SECONDS((info->aggregate ? info->groups : rows) *
-						   (MERGE_ROW_SECONDS + output_width(info) * MERGE_BYTE_SECONDS));
+			run += SECONDS(merge_seconds(info, info->aggregate ? info->groups : rows));
 	}
 	if (info->aggregate)
 	{

@@ -31,6 +31,7 @@ typedef struct GjJoinInfo
 	uint32		limit;			/* rows that come back at most, but for ties; 0: all */
 	List	   *sort_exprs;		/* what they are sorted by, as far as the device knows it */
 	List	   *sort_labels;	/* strings: how, as EXPLAIN says it behind the expression */
+	double		host_bytes;		/* estimate of what is sorted and has no room on the device; 0: it fits */
 } GjJoinInfo;
 
 typedef struct GjPath

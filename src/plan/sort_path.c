@@ -15,6 +15,7 @@
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
+#include "utils/guc.h"
 
 #include "client/client.h"
 #include "compat.h"
@@ -113,6 +114,15 @@ sorted_native(PlannerInfo *root, RelOptInfo *rel, Path *native, List *pathkeys)
 	return best;
 }
 
+/* True if what is sorted may be kept on the host as far as the device has no room for it. */
+static bool
+has_room(const GjJoinInfo *info)
+{
+	double		room = gj_spill_memory * 1024.0 * 1024.0 + temp_file_limit * 1024.0;
+
+	return temp_file_limit < 0 || info->host_bytes <= room;
+}
+
 GjPath *
 gj_sorted_path(PlannerInfo *root, RelOptInfo *rel, PathTarget *target, GjJoinInfo *info,
 			   List *pathkeys)
@@ -139,7 +149,7 @@ gj_sorted_path(PlannerInfo *root, RelOptInfo *rel, PathTarget *target, GjJoinInf
 	sorted->fallback = sorted_native(root, rel, info->fallback, pathkeys);
 	path = gj_create_path(root, rel, target, sorted);
 	path->cpath.path.pathkeys = pathkeys;
-	return path;
+	return has_room(sorted) ? path : NULL;
 }
 
 void
