@@ -5,7 +5,7 @@
  * The same calls as executor.h's, made by one thread, the session's.  A small run is one
  * GjRun, driven directly.  Otherwise each device has a GjRun with a thread of its own: inner
  * chunks go to all of them, outer chunks to whichever is free, and states of aggregates are
- * merged at the end.  Where the inner sides do not fit (run_partition.c), rows are kept on
+ * merged at the end, as sorted rows are.  Where the inner sides do not fit (run_partition.c), rows are kept on
  * the host and the devices run the program once for each part of them.
  *
  * The threads never call the host: they ask the session's thread to.  So whoever waits for
@@ -25,7 +25,7 @@ typedef struct GjTeamOptions
 	uint32_t	max_devices;	/* 0: as many as the run is worth */
 	uint32_t	exchange;		/* GjExchangeMode */
 	bool		keep_exchanged; /* outer rows may stay where they were brought */
-	/* where inner sides do not fit: */
+	/* for inner sides, groups and sorted rows that do not fit: */
 	uint64_t	spill_memory;	/* bytes */
 	uint64_t	temp_limit;
 	const char *temp_directory;

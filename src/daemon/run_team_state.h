@@ -1,6 +1,6 @@
 /*
  * run_team_state.h
- *	  What run_team.c, run_team_open.c, run_member.c, run_thread.c, run_exchange.c, run_partition.c and run_pass.c share.
+ *	  What run_team*.c, run_member.c, run_thread.c, run_exchange.c, run_partition.c and run_pass.c share.
  *
  * `lock` guards what says so; the rest belongs to the session's thread, or to the thread of
  * a member while it works.

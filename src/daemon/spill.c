@@ -1,6 +1,6 @@
 /*
  * spill.c
- *	  Rows of sources kept on the host: records, written to memory or to files, and lists of
+ *	  Rows kept on the host: records, written to memory or to files, and lists of
  *	  them; see spill.h.
  */
 #define _GNU_SOURCE

@@ -1,10 +1,10 @@
 /*
  * spill.h
- *	  Rows of sources kept on the host: in memory, and beyond a limit in temporary
- *	  files.
+ *	  Rows of sources, parts of groups and sorted runs kept on the host: in memory, and beyond a
+ *	  limit in temporary files.
  *
  * Rows come as chunks and are kept as records, each the compact columns of some rows of
- * one chunk.  Lists of records are what runs are fed with later.  Any number of threads
+ * one chunk.  Lists of records are what runs are fed with later, or merged.  Any number of threads
  * may make records at a time, each with a writer of its own, and read them; one thread
  * adds to a list.
  *

@@ -239,7 +239,7 @@ fall_back(GjScanState *state, const GjFailure *failure)
 }
 
 /*
- * The inner sides did not fit the device, which nobody expected: a new run keeps them on
+ * Something did not fit the device, which nobody expected: a new run keeps inner sides on
  * the host first and takes them in parts.
  */
 static void

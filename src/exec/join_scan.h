@@ -46,7 +46,7 @@ typedef struct GjScanState
 	int			nfallback;
 	bool		can_fail;
 	int			nworkers;		/* planned to help to load */
-	bool		spill;			/* the inner sides did not fit the device */
+	bool		spill;			/* inner sides, groups or rows to be sorted did not fit the device */
 	List	   *runtime_exprs;	/* ExprStates */
 
 	GjScanPhase phase;

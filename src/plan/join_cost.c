@@ -41,6 +41,7 @@
 
 #define SORT_START_SECONDS	0.2e-3	/* of a sort: kernels, waits, slots touched */
 #define SORT_ROW_SPACE		64		/* bytes of a row, beside its keys and values, while rows are sorted */
+#define SORT_MEMORY_SHARE	0.75	/* of a device, what inner sides and such rows may take (GJ_WORKING_SHARE) */
 #define MERGE_ROW_SECONDS	50e-9	/* of a row of sorted runs, to be kept on the host and merged, */
 #define MERGE_BYTE_SECONDS	1e-9	/* and of a byte of it */
 
@@ -447,6 +448,7 @@ gj_cost_join(PlannerInfo *root, GjPath *path)
 	const GjDeviceInfo *device = gj_client_device(&failure);
 	double		startup;
 	double		run;
+	double		inner;
 	double		lease;
 	double		rows = builder->nsteps > 0 ? builder->step[builder->nsteps - 1].rows :
 		builder->source[0].rows_filtered;
@@ -454,9 +456,9 @@ gj_cost_join(PlannerInfo *root, GjPath *path)
 	/* callers have asked before, and the answer is remembered */
 	Assert(device != NULL);
 	info->loader_workers = gj_plan_loader_workers(root, shareable_pages(root, builder));
-	lease = inner_memory(builder, NULL);
+	inner = inner_memory(builder, NULL);
 	/* working space for chunks, row ids and pairs of every step */
-	lease += (double) GJ_STEP_SPACE * (builder->nsteps + 1);
+	lease = inner + (double) GJ_STEP_SPACE * (builder->nsteps + 1);
 	info->program->lease = (uint64) Min(lease, 1e15);
 
 	cost_program(root, builder, device, &startup, &run);
@@ -469,7 +471,7 @@ gj_cost_join(PlannerInfo *root, GjPath *path)
 			info->program->lease += (uint64) Min(space, 1e15);
 		else
 			info->program->sort_space = (uint64) Min(space, 1e15);
-		if (lease + space > gj_device_memory(device))
+		if (inner + space > gj_device_memory(device) * SORT_MEMORY_SHARE)
 			run += SECONDS(merge_seconds(info, info->aggregate ? info->groups : rows));
 	}
 	if (info->aggregate)

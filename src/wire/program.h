@@ -441,7 +441,7 @@ typedef struct GjProgram
 	uint8_t		kind;			/* GjProgramKind */
 	uint8_t		output;			/* GjOutputKind */
 	uint8_t		fail_point;		/* GjFailPoint */
-	uint8_t		spill;			/* 1: the inner sides did not fit the device before */
+	uint8_t		spill;			/* 1: something did not fit the device before */
 	uint32_t	output_capacity;	/* rows of a batch */
 	uint64_t	lease;			/* estimate of the device memory needed, bytes, */
 	uint64_t	sort_space;		/* and of what rows to be sorted take beside it, at once or in parts */
