@@ -290,6 +290,16 @@ gj_team_fail(GjTeam *team, GjStatus status, const char *text)
 	return status;
 }
 
+GjStatus
+gj_team_store_fails(GjTeam *team, GjStatus status)
+{
+	pthread_mutex_lock(&team->lock);
+	if (team->error.text[0] == '\0')
+		team->error = team->store.error;
+	pthread_mutex_unlock(&team->lock);
+	return status;
+}
+
 /* True if all inner sources have ended. */
 static bool
 inner_ended(const GjTeam *team)

@@ -115,18 +115,6 @@ gj_team_groups_close(GjTeamGroups *groups)
 
 /* ---- parts come in */
 
-static GjStatus
-fail(GjTeamGroups *groups, GjStatus status)
-{
-	GjTeam	   *team = groups->team;
-
-	pthread_mutex_lock(&team->lock);
-	if (team->error.text[0] == '\0')
-		team->error = groups->spill->error;
-	pthread_mutex_unlock(&team->lock);
-	return status;
-}
-
 /* What is in a slot, as a chunk; has_nulls[] is all zero. */
 static GjChunk
 chunk_of(const GjTeamGroups *groups, const uint8_t *slot, const uint8_t *has_nulls)
@@ -146,7 +134,7 @@ keep(GjTeamGroups *groups, GjSpillList *list, const GjChunk *chunk, const uint32
 	GjStatus	status = gj_spill_add(&groups->writer, list, chunk, groups->part.types, positions,
 									  first, n);
 
-	return status == GJ_OK ? GJ_OK : fail(groups, status);
+	return status == GJ_OK ? GJ_OK : gj_team_store_fails(groups->team, status);
 }
 
 GjStatus

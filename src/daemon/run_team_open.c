@@ -260,7 +260,7 @@ open_stores(GjTeam *team, GjStatus *status, GjErrorText *why)
 	team->has_store = true;
 	if (groups)
 		GJ_TRY(open_groups(team, why));
-	if (sorted && !(team->sorted = gj_team_sorted_open(team)))
+	if (sorted && !(team->sorted = gj_team_sorted_open(team, why)))
 		return GJ_OUT_OF_HOST_MEMORY;
 	if (parts)
 		team->partition = gj_partition_open(team, status, why);

@@ -45,6 +45,12 @@ typedef struct GjSortedMember
 	GjSortedList *list;			/* that it is making; NULL: what comes stays on its device */
 	GjSegment  *slot[2];
 	uint8_t    *has_nulls;		/* of a slot: columns and keys */
+	/* what is kept on the host: by another thread, while the device fills the other slot */
+	uint32_t	filling;		/* the slot that comes next */
+	uint8_t    *kept;			/* the slot that is kept by */
+	GjJob		job;
+	bool		keeping;		/* it was begun, and is to be ended */
+	GjStatus	status;			/* the job's */
 	/* what stays there; guarded by the team's lock */
 	uint64_t	nfilled;		/* slots, */
 	uint64_t	nread;			/* and those that have been merged */
@@ -57,6 +63,7 @@ struct GjTeamSorted
 	GjTeam	   *team;
 	GjSortedLayout layout;
 	GjSpill    *spill;			/* the team's */
+	GjPool	   *pool;
 	pthread_mutex_t lock;		/* of `lists` */
 	GjSortedList *lists;
 	uint32_t	nlists;
@@ -68,22 +75,25 @@ struct GjTeamSorted
 /* ---- open and close */
 
 GjTeamSorted *
-gj_team_sorted_open(GjTeam *team)
+gj_team_sorted_open(GjTeam *team, GjErrorText *why)
 {
 	GjTeamSorted *sorted = calloc(1, sizeof(GjTeamSorted));
+	GjDeviceEntry *cpu = gj_devices_choose(GJ_DEVICE_CPU, why);
 
 	if (!sorted)
 		return NULL;
 	sorted->team = team;
-	pthread_mutex_init(&sorted->lock, NULL);
 	sorted->spill = &team->store;
+	pthread_mutex_init(&sorted->lock, NULL);
 	for (uint32_t i = 0; i < team->nmembers; i++)
 	{
 		sorted->members[i].sorted = sorted;
 		team->members[i].hands_over = team->program->output == GJ_OUTPUT_ROWS;
 		gj_spill_writer_open(&sorted->members[i].writer, sorted->spill);
 	}
-	if (gj_sorted_layout(team->program, &sorted->layout))
+	if (cpu)
+		sorted->pool = gj_cpu_pool(cpu->device);
+	if (sorted->pool && gj_sorted_layout(team->program, &sorted->layout))
 		return sorted;
 	gj_team_sorted_close(sorted);
 	return NULL;
@@ -97,9 +107,23 @@ free_list(GjSortedList *list)
 	free(list);
 }
 
+/* Waits until the slot that was filled last is kept. */
+static GjStatus
+end_keeping(GjSortedMember *own)
+{
+	if (!own->keeping)
+		return GJ_OK;
+	own->keeping = false;
+	gj_pool_finish(own->sorted->pool, &own->job, NULL, NULL, NULL);
+	return own->status;
+}
+
 void
 gj_team_sorted_close(GjTeamSorted *sorted)
 {
+	/* what an error has left */
+	for (uint32_t i = 0; i < GJ_MAX_RUN_DEVICES; i++)
+		end_keeping(&sorted->members[i]);
 	while (sorted->lists)
 	{
 		GjSortedList *next = sorted->lists->next;
@@ -147,29 +171,17 @@ of_member(GjMember *member)
 	return &member->team->sorted->members[member - member->team->members];
 }
 
-static GjStatus
-fail(GjTeamSorted *sorted, GjStatus status)
-{
-	GjTeam	   *team = sorted->team;
-
-	pthread_mutex_lock(&team->lock);
-	if (team->error.text[0] == '\0')
-		team->error = sorted->spill->error;
-	pthread_mutex_unlock(&team->lock);
-	return status;
-}
-
 GjStatus
 gj_member_sorted_begin(void *arg, bool last)
 {
 	GjMember   *member = arg;
 	GjSortedMember *own = of_member(member);
 	GjTeamSorted *sorted = own->sorted;
+	bool		stays = last && stays_on_devices(member->team);
 	GjErrorText why;
 
-	bool		stays = last && stays_on_devices(member->team);
-
-	for (int s = 0; s < 1 + stays; s++)
+	GJ_TRY(end_keeping(own));
+	for (int s = 0; s < 2; s++)
 	{
 		GjStatus	status = own->slot[s] ? GJ_OK :
 			gj_segment_get(member->entry, GJ_SORTED_SLOT_SIZE, &own->slot[s], &why);
@@ -213,7 +225,7 @@ gj_member_sorted_slot(void *arg, uint8_t **memory)
 
 	if (own->list)
 	{
-		*memory = own->slot[0]->memory;
+		*memory = own->slot[own->filling]->memory;
 		return GJ_OK;
 	}
 	pthread_mutex_lock(&team->lock);
@@ -259,11 +271,11 @@ record_rows(GjTeamSorted *sorted, const GjChunk *chunk)
 
 /* Keeps the rows of a slot on the host. */
 static GjStatus
-keep_slot(GjSortedMember *own)
+keep_rows(GjSortedMember *own)
 {
 	GjTeamSorted *sorted = own->sorted;
 	const GjSortedLayout *layout = &sorted->layout;
-	GjChunk		chunk = chunk_of(layout, own->slot[0]->memory, own->has_nulls);
+	GjChunk		chunk = chunk_of(layout, own->kept, own->has_nulls);
 	uint32_t	rows = record_rows(sorted, &chunk);
 	uint32_t	n = (chunk.nrows + rows - 1) / rows;
 	GjStatus	status;
@@ -273,7 +285,7 @@ keep_slot(GjSortedMember *own)
 	own->records[n - 1].nrows = chunk.nrows - (n - 1) * rows;
 	status = gj_spill_make(&own->writer, &chunk, layout->types, NULL, 0, own->records, n);
 	if (status != GJ_OK)
-		return fail(sorted, status);
+		return gj_team_store_fails(sorted->team, status);
 	for (uint32_t i = 0; i < n; i++)
 	{
 		if (status == GJ_OK)
@@ -284,6 +296,15 @@ keep_slot(GjSortedMember *own)
 	return status;
 }
 
+/* The same in a thread of the pool, or in the member's. */
+static void
+keep_slot(void *arg, uint32_t item, const GjTile *tile)
+{
+	GjSortedMember *own = arg;
+
+	own->status = keep_rows(own);
+}
+
 GjStatus
 gj_member_sorted_filled(void *arg)
 {
@@ -292,7 +313,14 @@ gj_member_sorted_filled(void *arg)
 	GjSortedMember *own = of_member(member);
 
 	if (own->list)
-		return keep_slot(own);
+	{
+		GJ_TRY(end_keeping(own));
+		own->kept = own->slot[own->filling]->memory;
+		own->filling = 1 - own->filling;
+		own->keeping = true;
+		gj_pool_start(own->sorted->pool, &own->job, 1, keep_slot, own);
+		return GJ_OK;
+	}
 	pthread_mutex_lock(&team->lock);
 	own->nfilled++;
 	pthread_mutex_unlock(&team->lock);
@@ -424,6 +452,8 @@ gj_team_sorted_send(GjTeamSorted *sorted)
 
 	if (stays)
 		GJ_TRY(await_last_runs(sorted));
+	for (uint32_t i = 0; i < team->nmembers; i++)
+		GJ_TRY(end_keeping(&sorted->members[i]));
 	inputs = malloc(((size_t) sorted->nlists + team->nmembers) * sizeof(GjSortedInput));
 	if (!inputs)
 		return GJ_OUT_OF_HOST_MEMORY;

@@ -310,6 +310,9 @@ extern void gj_team_note_start(GjTeam *team);
 /* Notes an error of the session's thread; returns the status. */
 extern GjStatus gj_team_fail(GjTeam *team, GjStatus status, const char *text);
 
+/* Notes why something could not be kept on the host, in any thread; returns the status. */
+extern GjStatus gj_team_store_fails(GjTeam *team, GjStatus status);
+
 /* A task for every member. */
 extern GjStatus gj_team_for_all(GjTeam *team, GjTaskKind kind, uint32_t source);
 
@@ -459,8 +462,8 @@ extern bool gj_team_groups_are_merged(GjTeamGroups *groups);
 
 /* ---- run_team_sorted.c */
 
-/* NULL: out of memory. */
-extern GjTeamSorted *gj_team_sorted_open(GjTeam *team);
+/* NULL: out of memory, or *why says what is missing. */
+extern GjTeamSorted *gj_team_sorted_open(GjTeam *team, GjErrorText *why);
 extern void gj_team_sorted_close(GjTeamSorted *sorted);
 
 /* GjRunHost's functions, arg is the member. */
