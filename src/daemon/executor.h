@@ -47,11 +47,12 @@ typedef struct GjRunHost
 	/*
 	 * NULL, or rows in the order of sort keys are handed over as sorted runs (sorted_run.h), one or
 	 * several, instead of being sent: one of them begins, the last one or not; a slot for its next rows
-	 * and their keys, registered memory of GJ_SORTED_SLOT_SIZE bytes, waiting for it; and that it was
-	 * filled.
+	 * and their keys, registered memory of GJ_SORTED_SLOT_SIZE bytes, waiting for it, the same one until
+	 * it was filled; that it was; and, before that of the first one, the keys of the last row of all.
 	 */
 	GjStatus	(*sorted_begin) (void *arg, bool last);
 	GjStatus	(*sorted_slot) (void *arg, uint8_t **memory);
+	void		(*sorted_end_keys) (void *arg, const int64_t *keys);
 	GjStatus	(*sorted_filled) (void *arg);
 	/*
 	 * NULL, or asked about each tile of a GJ_PROGRAM_SETS, 0, 1, ...: is it this run's, and

@@ -557,7 +557,7 @@ extern GjStatus gj_run_sort_keys(GjRun *run, const GjKeys *keys, uint32_t descen
 /* Fills a slot (sorted_run.h) with at most *n sorted rows from `first` on; *n = how many.  Waits. */
 typedef GjStatus (*GjFillSorted) (GjRun *run, void *arg, uint32_t first, uint8_t *slot,
 								  uint32_t *n);
-/* Hands nrows sorted rows over to the host: a sorted run, the run's last one or not. */
+/* Hands nrows > 0 sorted rows over to the host: a sorted run, the run's last one or not. */
 extern GjStatus gj_run_hand_over(GjRun *run, const GjSortedLayout *layout, uint32_t nrows, bool last,
 								 GjFillSorted fill, void *arg);
 

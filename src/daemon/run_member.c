@@ -220,6 +220,7 @@ make_host(GjMember *member)
 	{
 		member->host.sorted_begin = gj_member_sorted_begin;
 		member->host.sorted_slot = gj_member_sorted_slot;
+		member->host.sorted_end_keys = gj_member_sorted_end_keys;
 		member->host.sorted_filled = gj_member_sorted_filled;
 	}
 	if (member->keeps_groups)

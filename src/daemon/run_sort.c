@@ -276,6 +276,23 @@ fill_slot(GjRun *run, void *arg, uint32_t first, uint8_t *slot, uint32_t *n)
 	return work->ops->sync(work->queue);
 }
 
+/* Tells the host the keys of the last row. */
+static GjStatus
+tell_end_keys(GjRun *run, const GjSortedLayout *layout, uint32_t nrows, GjFillSorted fill, void *arg)
+{
+	const GjRunHost *host = run->host;
+	int64_t		keys[GJ_MAX_KEYS];
+	uint32_t	n = 1;
+	uint8_t    *slot;
+
+	GJ_TRY(host->sorted_slot(host->arg, &slot));
+	GJ_TRY(fill(run, arg, nrows - 1, slot, &n));
+	for (uint32_t k = 0; k < layout->nkeys; k++)
+		memcpy(&keys[k], slot + layout->places[layout->noutputs + k].data, sizeof(keys[k]));
+	host->sorted_end_keys(host->arg, keys);
+	return GJ_OK;
+}
+
 GjStatus
 gj_run_hand_over(GjRun *run, const GjSortedLayout *layout, uint32_t nrows, bool last,
 				 GjFillSorted fill, void *arg)
@@ -284,6 +301,7 @@ gj_run_hand_over(GjRun *run, const GjSortedLayout *layout, uint32_t nrows, bool 
 	const GjRunHost *host = run->host;
 
 	GJ_TRY(host->sorted_begin(host->arg, last));
+	GJ_TRY(tell_end_keys(run, layout, nrows, fill, arg));
 	for (uint32_t first = 0, n; first < nrows; first += n)
 	{
 		uint8_t    *slot;

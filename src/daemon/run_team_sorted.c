@@ -30,6 +30,7 @@ typedef struct GjSortedList
 	struct GjSortedList *next;
 	GjTeamSorted *sorted;
 	GjSpillList list;
+	int64_t		end_keys[GJ_MAX_KEYS];	/* of the last row */
 	/* while it is merged */
 	uint32_t	nread;			/* records */
 	uint8_t    *buffer;			/* of one that was read from a file */
@@ -51,6 +52,7 @@ typedef struct GjSortedMember
 	GjJob		job;
 	bool		keeping;		/* it was begun, and is to be ended */
 	GjStatus	status;			/* the job's */
+	int64_t		end_keys[GJ_MAX_KEYS];	/* of what stays on its device */
 	/* what stays there; guarded by the team's lock */
 	uint64_t	nfilled;		/* slots, */
 	uint64_t	nread;			/* and those that have been merged */
@@ -213,6 +215,15 @@ gj_member_sorted_begin(void *arg, bool last)
 	sorted->nlists++;
 	pthread_mutex_unlock(&sorted->lock);
 	return GJ_OK;
+}
+
+void
+gj_member_sorted_end_keys(void *arg, const int64_t *keys)
+{
+	GjSortedMember *own = of_member(arg);
+
+	memcpy(own->list ? own->list->end_keys : own->end_keys, keys,
+		   own->sorted->layout.nkeys * sizeof(int64_t));
 }
 
 GjStatus
@@ -458,9 +469,10 @@ gj_team_sorted_send(GjTeamSorted *sorted)
 	if (!inputs)
 		return GJ_OUT_OF_HOST_MEMORY;
 	for (GjSortedList *list = sorted->lists; list; list = list->next)
-		inputs[n++] = (GjSortedInput) {next_record, list};
+		inputs[n++] = (GjSortedInput) {next_record, list, list->end_keys};
 	for (uint32_t i = 0; i < team->nmembers && stays; i++)
-		inputs[n++] = (GjSortedInput) {next_slot, &sorted->members[i]};
+		inputs[n++] = (GjSortedInput) {next_slot, &sorted->members[i],
+			sorted->members[i].end_keys};
 	status = gj_sorted_merge(&sorted->layout, inputs, n, team->host, &sorted->nrows);
 	free(inputs);
 	return status;

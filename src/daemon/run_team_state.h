@@ -469,6 +469,7 @@ extern void gj_team_sorted_close(GjTeamSorted *sorted);
 /* GjRunHost's functions, arg is the member. */
 extern GjStatus gj_member_sorted_begin(void *arg, bool last);
 extern GjStatus gj_member_sorted_slot(void *arg, uint8_t **memory);
+extern void gj_member_sorted_end_keys(void *arg, const int64_t *keys);
 extern GjStatus gj_member_sorted_filled(void *arg);
 /* The member's run is finished. */
 extern void gj_member_sorted_ended(GjMember *member);

@@ -19,7 +19,7 @@
 /* The next row of an input. */
 typedef struct GjMergeNode
 {
-	int64_t		key;			/* the first one of the row, as gj_order_value makes it */
+	int64_t		key;			/* the first one of the row that differs, as gj_order_value makes it */
 	uint32_t	input;
 } GjMergeNode;
 
@@ -43,6 +43,7 @@ typedef struct GjMerge
 	GjMergeNode *loser;			/* [nleaves]: of the games of each inner node, 1 is the root */
 	uint32_t	winner;			/* the input with the first row of all */
 	int64_t		flip[GJ_MAX_KEYS];	/* -1: descending */
+	uint32_t	first_key;		/* the keys before it are the same in all rows */
 	bool		refs;
 	uint32_t   *nnullable;		/* [noutputs]: blocks that have NULLs in the column */
 	GjMergeRow *rows;			/* that were taken and are not in the slot yet */
@@ -110,7 +111,7 @@ node_of(const GjMerge *m, uint32_t input)
 {
 	if (m->blocks[input].nrows == 0)
 		return (GjMergeNode) {INT64_MAX, GJ_NO_INPUT};
-	return (GjMergeNode) {key_of(m, input, 0), input};
+	return (GjMergeNode) {key_of(m, input, m->first_key), input};
 }
 
 /* True if the row of a comes before that of b, whose first keys are equal. */
@@ -119,7 +120,7 @@ ties_before(const GjMerge *m, const GjMergeNode *a, const GjMergeNode *b)
 {
 	if (a->input == GJ_NO_INPUT || b->input == GJ_NO_INPUT)
 		return b->input == GJ_NO_INPUT && a->input != GJ_NO_INPUT;
-	for (uint32_t k = 1; k < m->layout->nkeys; k++)
+	for (uint32_t k = m->first_key + 1; k < m->layout->nkeys; k++)
 	{
 		int64_t		x = key_of(m, a->input, k);
 		int64_t		y = key_of(m, b->input, k);
@@ -340,6 +341,29 @@ next_block(GjMerge *m, uint32_t input)
 	return GJ_OK;
 }
 
+/*
+ * True if key k has one value in all rows, as have all keys before it, so that its first and last one
+ * tell: whether a value is NULL is a key, and mostly none is.
+ */
+static bool
+is_constant(const GjMerge *m, uint32_t ninputs, uint32_t k)
+{
+	const int64_t *value = NULL;
+
+	for (uint32_t i = 0; i < ninputs; i++)
+	{
+		const int64_t *first = (const int64_t *) m->blocks[i].data[m->layout->noutputs + k];
+
+		if (m->blocks[i].nrows == 0)
+			continue;
+		if (!value)
+			value = first;
+		if (*first != *value || m->inputs[i].end_keys[k] != *value)
+			return false;
+	}
+	return value != NULL;
+}
+
 /* The first block of each input. */
 static GjStatus
 start_merge(GjMerge *m, uint32_t ninputs)
@@ -357,6 +381,8 @@ start_merge(GjMerge *m, uint32_t ninputs)
 		if (i < ninputs)
 			GJ_TRY(next_block(m, i));
 	}
+	while (m->first_key + 1 < m->layout->nkeys && is_constant(m, ninputs, m->first_key))
+		m->first_key++;
 	m->winner = play_all(m, 1).input;
 	return GJ_OK;
 }

@@ -50,6 +50,7 @@ typedef struct GjSortedInput
 	/* The next block, whose arrays are the caller's; the one before is not read any more. */
 	GjStatus	(*next) (void *arg, GjSortedBlock *block);
 	void	   *arg;
+	const int64_t *end_keys;	/* of the last row, if there is any */
 } GjSortedInput;
 
 /*
