@@ -50,7 +50,7 @@ extern bool gj_pool_run(GjPool *pool, uint32_t nitems, GjPoolTask task, void *ar
 
 /*
  * The same in two steps: between them the thread that asks does something else.  Each job that is
- * started has to be finished, by the same thread.
+ * started has to be finished, by one thread, which knows that it was started.
  */
 extern void gj_pool_start(GjPool *pool, GjJob *job, uint32_t nitems, GjPoolTask task, void *arg);
 extern bool gj_pool_finish(GjPool *pool, GjJob *job, const GjTile *tile, bool (*stop) (void *),

@@ -48,7 +48,7 @@ typedef struct GjRunHost
 	 * NULL, or rows in the order of sort keys are handed over as sorted runs (sorted_run.h), one or
 	 * several, instead of being sent: one of them begins, the last one or not; a slot for its next rows
 	 * and their keys, registered memory of GJ_SORTED_SLOT_SIZE bytes, waiting for it, the same one until
-	 * it was filled; that it was; and, before that of the first one, the keys of the last row of all.
+	 * it was filled; that it was; and, before that of the first one, the keys of the last row of that run.
 	 */
 	GjStatus	(*sorted_begin) (void *arg, bool last);
 	GjStatus	(*sorted_slot) (void *arg, uint8_t **memory);

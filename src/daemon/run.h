@@ -287,6 +287,7 @@ struct GjRun
 	uint32_t	nsteps;
 	GjRunStep	steps[GJ_MAX_SOURCES];
 	uint32_t	max_tuples;		/* to take through a step at a time; 0: not known yet */
+	bool		more_room;		/* there may be room for more of them with the next outer rows */
 
 	GjStage		stage[2];		/* of outer chunks, unless they are used in place */
 	uint32_t	nstages;		/* 0: not made yet; 1 where memory is short */
@@ -396,7 +397,7 @@ extern void gj_step_free_probe(GjWork *work, GjRunStep *rs);
 extern void gj_step_free_pairs(GjWork *work, GjRunStep *rs);
 /* Device memory without which not even GJ_MIN_TUPLES tuples can be taken through the steps. */
 extern uint64_t gj_run_least_space(const GjRun *run);
-/* Finds out, once, how many tuples all steps can take at a time in half of what is left. */
+/* Finds out, once or after rows have left the device, how many tuples all steps can take at a time in half of what is left. */
 extern void gj_run_choose_max_tuples(GjRun *run);
 /*
  * Calls reserve() for *n tuples, and for fewer, then told in *n, where memory is short.  Before

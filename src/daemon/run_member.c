@@ -91,11 +91,20 @@ member_slot_free(void *arg, uint32_t slot)
 }
 
 void
-gj_team_await_grant(GjTeam *team)
+gj_member_await_grant(GjMember *member)
 {
-	team->nwaiting++;
-	pthread_cond_wait(&team->granted, &team->lock);
-	team->nwaiting--;
+	member->waits = true;
+	pthread_cond_wait(&member->team->granted, &member->team->lock);
+	member->waits = false;
+}
+
+void
+gj_team_grant(GjTeam *team)
+{
+	/* before they know: whoever has what it has waited for goes on */
+	for (uint32_t i = 0; i < team->nmembers; i++)
+		team->members[i].waits = false;
+	pthread_cond_broadcast(&team->granted);
 }
 
 /* Waits until the session's thread has granted a wish.  The lock is held. */
@@ -108,7 +117,7 @@ wish(GjMember *member, GjWish what, uint32_t nrows)
 	team->wish_rows = nrows;
 	gj_team_wake(team);
 	while (team->wish != GJ_WISH_NOTHING && !stopped(team))
-		gj_team_await_grant(team);
+		gj_member_await_grant(member);
 	return stopped(team) ? GJ_CANCELLED : GJ_OK;
 }
 
@@ -126,7 +135,7 @@ member_output_slot(void *arg, uint8_t **memory)
 	}
 	pthread_mutex_lock(&team->lock);
 	while (team->writer && team->writer != member && !stopped(team))
-		gj_team_await_grant(team);
+		gj_member_await_grant(member);
 	if (stopped(team))
 		status = GJ_CANCELLED;
 	else
@@ -159,7 +168,7 @@ member_send_batch(void *arg, uint32_t nrows)
 	pthread_mutex_lock(&team->lock);
 	status = wish(member, GJ_WISH_SEND, nrows);
 	team->writer = NULL;
-	pthread_cond_broadcast(&team->granted);
+	gj_team_grant(team);
 	pthread_mutex_unlock(&team->lock);
 	return status;
 }
@@ -655,7 +664,7 @@ fail(GjTeam *team, GjStatus status)
 	if (team->status == GJ_OK || status == GJ_DEVICE_LOST)
 		team->status = status;
 	__atomic_store_n(&team->stop, 1, __ATOMIC_RELAXED);
-	pthread_cond_broadcast(&team->granted);
+	gj_team_grant(team);
 	/* and who waits for a parcel */
 	gj_team_tell(team);
 }

@@ -202,8 +202,9 @@ gj_run_choose_max_tuples(GjRun *run)
 {
 	uint64_t	n;
 
-	if (run->max_tuples != 0)
+	if (run->max_tuples != 0 && !run->more_room)
 		return;
+	run->more_room = false;
 	n = gj_lease_left(run->work.lease) / 2 / tuple_bytes(run) / GJ_MIN_TUPLES * GJ_MIN_TUPLES;
 	if (n < GJ_MIN_TUPLES)
 		n = GJ_MIN_TUPLES;

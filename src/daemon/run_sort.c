@@ -300,7 +300,9 @@ gj_run_hand_over(GjRun *run, const GjSortedLayout *layout, uint32_t nrows, bool 
 	GjWork	   *work = &run->work;
 	const GjRunHost *host = run->host;
 
+	work->ops->phase(work->queue, GJ_PHASE_WAIT);
 	GJ_TRY(host->sorted_begin(host->arg, last));
+	work->ops->phase(work->queue, GJ_PHASE_RETURN);
 	GJ_TRY(tell_end_keys(run, layout, nrows, fill, arg));
 	for (uint32_t first = 0, n; first < nrows; first += n)
 	{
@@ -314,6 +316,7 @@ gj_run_hand_over(GjRun *run, const GjSortedLayout *layout, uint32_t nrows, bool 
 		GJ_TRY(fill(run, arg, first, slot, &n));
 		run->stats.bytes_out += gj_run_batch_bytes(slot, n, layout->types, layout->noutputs) +
 			(uint64_t) n * layout->nkeys * sizeof(int64_t);
+		work->ops->phase(work->queue, GJ_PHASE_WAIT);
 		GJ_TRY(host->sorted_filled(host->arg));
 		if (gj_run_fails_at(run, GJ_FAIL_OUTPUT))
 			return gj_run_fail(run, GJ_DEVICE_ERROR, "injected after a batch");
@@ -339,6 +342,7 @@ make_room(GjRun *run, const GjView *view)
 	const GjColumn *columns;
 
 	GJ_TRY(hand_over(run, false));
+	run->more_room = true;
 	run->work.ops->phase(run->work.queue, GJ_PHASE_AGGREGATE);
 	return run->work.ops->set_columns(run->work.queue, run->columns, run->program->ncolumns,
 									  &columns);

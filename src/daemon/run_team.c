@@ -86,7 +86,7 @@ grant_wish(GjTeam *team)
 	if (what == GJ_WISH_SEND)
 		team->sent = true;
 	team->wish = GJ_WISH_NOTHING;
-	pthread_cond_broadcast(&team->granted);
+	gj_team_grant(team);
 	pthread_mutex_unlock(&team->lock);
 	return GJ_OK;
 }
@@ -148,12 +148,16 @@ gj_team_await_members(GjTeam *team, uint32_t seen, bool look)
 bool
 gj_team_rests(GjTeam *team)
 {
+	uint32_t	nresting;
 	bool		rests;
 
 	if (team->direct)
 		return true;
 	pthread_mutex_lock(&team->lock);
-	rests = team->nidle + team->nwaiting == team->nmembers && !has_tasks(team);
+	nresting = team->nidle;
+	for (uint32_t i = 0; i < team->nmembers; i++)
+		nresting += team->members[i].waits;
+	rests = nresting == team->nmembers && !has_tasks(team);
 	pthread_mutex_unlock(&team->lock);
 	return rests;
 }
@@ -506,8 +510,6 @@ send_states(GjTeam *team)
 static void
 device_stats(GjTeam *team, GjRunStats *stats)
 {
-	bool		kept = team->spill;
-
 	stats->ndevices = team->nmembers;
 	stats->npasses = 1;
 	stats->exchange_step = (uint32_t) (team->exchange_step + 1);
@@ -535,9 +537,10 @@ device_stats(GjTeam *team, GjRunStats *stats)
 	if (team->partition)
 		stats->npasses = gj_partition_npasses(team->partition);
 	if (team->sorted)
-		gj_team_sorted_stats(team->sorted, stats, &kept);
-	/* groups of several devices meet there, for want of no room */
-	if (team->has_store && kept)
+		gj_team_sorted_stats(team->sorted, stats);
+	/* groups of several devices meet on the host, whether there is room on these or not */
+	if (team->has_store && (team->spill || team->store.file_used > 0 ||
+							team->program->output == GJ_OUTPUT_ROWS))
 	{
 		stats->spilled_memory = team->store.memory_peak;
 		stats->spilled_disk = team->store.file_used;

@@ -139,14 +139,20 @@ expected_need(const GjTeam *team, uint64_t limit, uint64_t saved)
 	return p->lease > working + saved ? p->lease - working - saved + least : least;
 }
 
+/* The same where each has all inner rows, or they are exchanged. */
+static uint64_t
+need_of_devices(const GjTeam *team, uint64_t limit, uint32_t n)
+{
+	return expected_need(team, limit, gj_exchange_saves(team->program, team->exchange_step, n));
+}
+
 /* True if what the run has to keep on a device is not expected to fit. */
 static bool
 is_too_large(const GjTeam *team, uint64_t limit, uint32_t n)
 {
 	return can_put_together(team->program) &&
 		(team->program->nsources > 1 || team->program->output == GJ_OUTPUT_GROUPS) &&
-		(team->program->spill ||
-		 expected_need(team, limit, gj_exchange_saves(team->program, team->exchange_step, n)) > limit);
+		(team->program->spill || need_of_devices(team, limit, n) > limit);
 }
 
 /*
@@ -214,17 +220,25 @@ choose_number(GjTeam *team, uint64_t limit, uint32_t n)
 	const GjTeamOptions *options = &team->options;
 	uint64_t	all = worth_devices(team->program);
 	uint32_t	worth = all < n ? (uint32_t) all : n;
+	uint32_t	fewest = 0;
 
 	if (options->max_devices > 0 || gj_devices_pretend(options->kind))
 		worth = n;
 	for (uint32_t m = worth; m <= n; m++)
 	{
 		choose_way(team, limit, m);
-		if (!team->spill && sorted_rows_fit(team, limit, m, expected_need(team, limit, 0)))
+		if (team->spill)
+			continue;
+		if (sorted_rows_fit(team, limit, m, need_of_devices(team, limit, m)))
 			return m;
+		/* rows to be sorted can go to the host, inner sides had better not */
+		if (fewest == 0)
+			fewest = m;
 	}
-	choose_way(team, limit, worth);
-	return worth;
+	if (fewest == 0)
+		fewest = worth;
+	choose_way(team, limit, fewest);
+	return fewest;
 }
 
 /* Runs of members hand their groups over. */
@@ -261,7 +275,7 @@ open_stores(GjTeam *team, GjStatus *status, GjErrorText *why)
 	if (groups)
 		GJ_TRY(open_groups(team, why));
 	if (sorted && !(team->sorted = gj_team_sorted_open(team, why)))
-		return GJ_OUT_OF_HOST_MEMORY;
+		return why->text[0] ? GJ_NO_DEVICE : GJ_OUT_OF_HOST_MEMORY;
 	if (parts)
 		team->partition = gj_partition_open(team, status, why);
 	return GJ_OK;
@@ -284,7 +298,6 @@ open_team(GjTeam *team, GjErrorText *why)
 										   most_devices(team->program, &team->options),
 										   entries, why);
 	uint64_t	nbytes;
-	uint64_t	rest;			/* beside rows to be sorted */
 	uint64_t	limit;
 	GjStatus	status = GJ_OK;
 
@@ -298,10 +311,9 @@ open_team(GjTeam *team, GjErrorText *why)
 	qsort(entries, n, sizeof(entries[0]), compare_entries);
 	nbytes = team->program->kind == GJ_PROGRAM_JOIN ?
 		expected_need(team, limit, saved_need(team, entries, n)) : team->program->lease;
-	rest = nbytes;
 	if (sorts_rows(team->program))
-		nbytes += sorted_rows_fit(team, limit, n, rest) ? team->program->sort_space / n :
-			rest < limit ? (limit - rest) / 2 : 0;
+		nbytes += sorted_rows_fit(team, limit, n, need_of_devices(team, limit, n)) ?
+			team->program->sort_space / n : nbytes < limit ? (limit - nbytes) / 2 : 0;
 	/* all have room for the same tiles, or none has */
 	team->tile_pairs = GJ_MAX_TUPLES;
 	if (n > 1 && shares_tiles(team->program) && nbytes + GJ_LARGE_TILE_SPACE <= limit / 2)
@@ -318,7 +330,8 @@ open_team(GjTeam *team, GjErrorText *why)
 	/* rows that have no room, or had none before, are handed over */
 	team->direct = team->nmembers == 1 && !team->spill &&
 		(!sorts_rows(team->program) ||
-		 (!team->program->spill && sorted_rows_fit(team, limit, 1, rest)));
+		 (!team->program->spill &&
+		  sorted_rows_fit(team, limit, 1, need_of_devices(team, limit, 1))));
 	if (!team->direct)
 		GJ_TRY(open_stores(team, &status, why));
 	return status == GJ_OK ? start_members(team, why) : status;
@@ -370,7 +383,7 @@ stop_members(GjTeam *team)
 	team->closing = true;
 	__atomic_store_n(&team->stop, 1, __ATOMIC_RELAXED);
 	gj_team_tell(team);
-	pthread_cond_broadcast(&team->granted);
+	gj_team_grant(team);
 	pthread_mutex_unlock(&team->lock);
 	for (uint32_t i = 0; i < team->nmembers; i++)
 		if (team->members[i].started)

@@ -7,7 +7,7 @@
  * read from there: its thread fills two slots in turn, while the session's thread takes rows from
  * them.  All others, of members that had no room for more rows, of passes, and of shares of groups, are
  * kept on the host (spill.h) in records of some thousand rows, so that a merge of many needs little
- * memory.
+ * memory: by a thread of the cpu's, while the device fills the member's other slot.
  */
 #include "run.h"
 #include "run_team_state.h"
@@ -151,11 +151,10 @@ gj_team_sorted_close(GjTeamSorted *sorted)
 }
 
 void
-gj_team_sorted_stats(const GjTeamSorted *sorted, GjRunStats *stats, bool *kept)
+gj_team_sorted_stats(const GjTeamSorted *sorted, GjRunStats *stats)
 {
 	stats->rows_out += sorted->nrows;
 	stats->sorted_runs = sorted->nlists + sorted->nstreams;
-	*kept |= sorted->nlists > 0;
 }
 
 /* True if what members sort last stays on their devices. */
@@ -241,7 +240,7 @@ gj_member_sorted_slot(void *arg, uint8_t **memory)
 	}
 	pthread_mutex_lock(&team->lock);
 	while (own->nfilled - own->nread == 2 && !team->stop)
-		gj_team_await_grant(team);
+		gj_member_await_grant(member);
 	if (team->stop)
 		status = GJ_CANCELLED;
 	*memory = own->slot[own->nfilled % 2]->memory;
@@ -307,13 +306,14 @@ keep_rows(GjSortedMember *own)
 	return status;
 }
 
-/* The same in a thread of the pool, or in the member's. */
+/* The same in a thread of the pool, or in that which waits for it. */
 static void
 keep_slot(void *arg, uint32_t item, const GjTile *tile)
 {
 	GjSortedMember *own = arg;
+	bool		stopped = __atomic_load_n(&own->sorted->team->stop, __ATOMIC_RELAXED) != 0;
 
-	own->status = keep_rows(own);
+	own->status = stopped ? GJ_CANCELLED : keep_rows(own);
 }
 
 GjStatus
@@ -419,7 +419,7 @@ next_slot(void *arg, GjSortedBlock *block)
 	{
 		pthread_mutex_lock(&team->lock);
 		own->nread++;
-		pthread_cond_broadcast(&team->granted);
+		gj_team_grant(team);
 		pthread_mutex_unlock(&team->lock);
 	}
 	own->reading = false;

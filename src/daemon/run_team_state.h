@@ -135,6 +135,7 @@ typedef struct GjMember
 	GjTaskList	held;			/* USE_INNER, done, whose fragments its run reads when their source ends */
 	bool		opened;			/* OPEN was done */
 	bool		reserved;		/* RESERVE was done; guarded by lock */
+	bool		waits;			/* for `granted`, and for nothing else; guarded by lock */
 	bool		sent;			/* the run has made something */
 	bool		complete;		/* its run is; guarded by lock */
 	bool		restless;		/* the run may have chunks that it has not worked on, and does
@@ -212,11 +213,10 @@ struct GjTeam
 
 	pthread_mutex_t lock;
 	pthread_cond_t work;		/* a task, or the end: gj_team_tell */
-	pthread_cond_t granted;		/* a wish was granted, or the output ring is free */
+	pthread_cond_t granted;		/* a wish was granted, the output ring is free, or a slot of sorted rows */
 	/* guarded by lock */
 	GjTaskList	outer;			/* tasks for whichever member is free */
 	uint32_t	nidle;
-	uint32_t	nwaiting;		/* members that wait for room for what goes out, nothing else */
 	bool		closing;
 	GjStatus	status;			/* the first failure */
 	uint32_t	nsending;		/* exchange: members that are to send the last outer rows */
@@ -247,6 +247,12 @@ extern void gj_member_await_end(GjMember *member);
 
 /* What the thread does until the team is told to close. */
 extern void gj_member_work(GjMember *member);
+
+/* Waits for what `granted` tells of.  The lock is held. */
+extern void gj_member_await_grant(GjMember *member);
+
+/* Tells all who wait for it.  The lock is held. */
+extern void gj_team_grant(GjTeam *team);
 
 /* Prepares a run of the member's, in any thread: gj_run_prepare. */
 extern GjStatus gj_member_prepare_run(GjMember *member, const GjProgram *program);
@@ -282,9 +288,6 @@ extern void gj_team_wake(GjTeam *team);
 
 /* Wakes all members.  The lock is held. */
 extern void gj_team_tell(GjTeam *team);
-
-/* Waits for `granted`, having nothing else to do.  The lock is held. */
-extern void gj_team_await_grant(GjTeam *team);
 
 /* run_member.c: waits until they are told of something, at first without sleeping.  The lock is held. */
 extern void gj_team_await(GjTeam *team);
@@ -480,7 +483,7 @@ extern void gj_member_sorted_ended(GjMember *member);
  */
 extern GjStatus gj_team_sorted_send(GjTeamSorted *sorted);
 
-/* Adds what was sent.  *kept: some of it was kept on the host. */
-extern void gj_team_sorted_stats(const GjTeamSorted *sorted, GjRunStats *stats, bool *kept);
+/* Adds what was sent. */
+extern void gj_team_sorted_stats(const GjTeamSorted *sorted, GjRunStats *stats);
 
 #endif							/* GJ_DAEMON_RUN_TEAM_STATE_H */

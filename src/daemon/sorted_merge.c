@@ -141,18 +141,18 @@ play(GjMerge *m, uint32_t input)
 	{
 		GjMergeNode *loser = &m->loser[i];
 		bool		lost = loser->key < winner.key;
-		int64_t		key;
-		uint32_t	input;
+		int64_t		keys;
+		uint32_t	inputs;
 
 		if (loser->key == winner.key)
 			lost = ties_before(m, loser, &winner);
 		/* changes them over without a branch, which nobody could foresee */
-		key = (loser->key ^ winner.key) & -(int64_t) lost;
-		input = (loser->input ^ winner.input) & -(uint32_t) lost;
-		loser->key ^= key;
-		loser->input ^= input;
-		winner.key ^= key;
-		winner.input ^= input;
+		keys = (loser->key ^ winner.key) & -(int64_t) lost;
+		inputs = (loser->input ^ winner.input) & -(uint32_t) lost;
+		loser->key ^= keys;
+		loser->input ^= inputs;
+		winner.key ^= keys;
+		winner.input ^= inputs;
 	}
 	m->winner = winner.input;
 }

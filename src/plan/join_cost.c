@@ -383,6 +383,18 @@ merge_seconds(GjJoinInfo *info, double rows)
 	return rows * (MERGE_ROW_SECONDS + width * MERGE_BYTE_SECONDS);
 }
 
+/* Bytes of a row of a source, as columns. */
+static double
+source_width(const GjBuildSource *source)
+{
+	double		width = 0;
+	ListCell   *lc;
+
+	foreach(lc, source->columns)
+		width += ((GjBuildColumn *) lfirst(lc))->type.width;
+	return width;
+}
+
 /* Device memory of all inner sides, and the step with the largest one, if that is asked for. */
 static double
 inner_memory(const GjBuilder *builder, const GjBuildStep **largest)
@@ -394,11 +406,9 @@ inner_memory(const GjBuilder *builder, const GjBuildStep **largest)
 	{
 		const GjBuildStep *step = &builder->step[i];
 		const GjBuildSource *source = &builder->source[step->source];
-		double		bytes = source->rows_filtered * 48;	/* hash table, keys, row ids */
-		ListCell   *lc;
+		/* hash table, keys, row ids; columns */
+		double		bytes = source->rows_filtered * 48 + source->rows_loaded * source_width(source);
 
-		foreach(lc, source->columns)
-			bytes += source->rows_loaded * ((GjBuildColumn *) lfirst(lc))->type.width;
 		/* the sets, and a family while it is made (run_set_join.c) */
 		if (step->algorithm == GJ_JOIN_SET && step->set.membership)
 			bytes += (source->rows_filtered +
@@ -461,6 +471,7 @@ gj_cost_join(PlannerInfo *root, GjPath *path)
 	lease = inner + (double) GJ_STEP_SPACE * (builder->nsteps + 1);
 	info->program->lease = (uint64) Min(lease, 1e15);
 
+	info->host_bytes = 0;
 	cost_program(root, builder, device, &startup, &run);
 	if (builder->sort_keys != NIL && info->limit == 0)
 	{
@@ -473,6 +484,9 @@ gj_cost_join(PlannerInfo *root, GjPath *path)
 			info->program->sort_space = (uint64) Min(space, 1e15);
 		if (inner + space > gj_device_memory(device) * SORT_MEMORY_SHARE)
 			run += SECONDS(merge_seconds(info, info->aggregate ? info->groups : rows));
+		/* parts are kept there as well */
+		if (inner > gj_device_memory(device) * SORT_MEMORY_SHARE)
+			info->host_bytes += inner + builder->source[0].rows_filtered * source_width(&builder->source[0]);
 	}
 	if (info->aggregate)
 	{
