@@ -217,7 +217,7 @@ append_tuples(GjRun *run, const GjView *view, uint32_t first, uint32_t n, uint32
 
 /* ---- rows go out */
 
-/* Sorts all rows; they are `sorted` then, whose columns are the queue's until others are set. */
+/* Sorts all rows: a view of them in that order, whose columns are the queue's until others are set. */
 static GjStatus
 sort_rows(GjRun *run, GjView *sorted_view)
 {
