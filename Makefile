@@ -37,9 +37,9 @@ src/sets/array_pair_host.o: CFLAGS += $(CFLAGS_UNROLL_LOOPS) $(CFLAGS_VECTORIZE)
 
 # ---- gpujoind: no PostgreSQL code, so none of its flags
 
-DAEMON_CFLAGS = -std=gnu11 -O2 -g $(GJ_WARNINGS) -ffp-contract=off -pthread -MMD -MP
+DAEMON_CFLAGS = -Isrc -std=gnu11 -O2 -g $(GJ_WARNINGS) -ffp-contract=off -pthread -MMD -MP
 DAEMON_LIBS = -lpthread -lm
-DAEMON_OBJS = $(patsubst src/%.c,build/%.o,$(sort $(wildcard src/daemon/*.c src/cpu/*.c)))
+DAEMON_OBJS = $(patsubst src/%.c,build/%.o,$(sort $(wildcard src/daemon/*.c src/daemon/*/*.c src/cpu/*.c)))
 LINK = $(CC)
 
 ifdef SANITIZE
@@ -75,7 +75,7 @@ else
 GENCODE = $(foreach a,80 86 89 90 100 120,-gencode arch=compute_$(a),code=sm_$(a)) \
 	-gencode arch=compute_120,code=compute_120
 endif
-NVCCFLAGS = -std=c++17 -O3 -lineinfo -fmad=false -Werror all-warnings \
+NVCCFLAGS = -Isrc -std=c++17 -O3 -lineinfo -fmad=false -Werror all-warnings \
 	-Xcompiler -Wall,-Wextra,-Wno-unused-parameter,-Wno-sign-compare $(GENCODE)
 CUDA_OBJS = $(patsubst cuda/%.cu,build/cuda/%.o,$(sort $(wildcard cuda/*.cu)))
 KERNEL_TEST_OBJS = $(patsubst cuda/test/%.cu,build/cuda/test/%.o,$(sort $(wildcard cuda/test/*.cu)))

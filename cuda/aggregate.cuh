@@ -5,7 +5,7 @@
 #ifndef GJ_CUDA_AGGREGATE_CUH
 #define GJ_CUDA_AGGREGATE_CUH
 
-#include "../src/rows/aggregate.h"
+#include "rows/aggregate.h"
 #include "internal.cuh"
 
 #define GJ_WARPS (GJ_THREADS / 32)

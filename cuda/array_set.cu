@@ -9,7 +9,7 @@
 #include <cub/device/device_scan.cuh>
 #include <cub/device/device_segmented_sort.cuh>
 
-#include "../src/rows/array.h"
+#include "rows/array.h"
 #include "internal.cuh"
 
 /* Memory that goes with the function that uses it. */

@@ -12,7 +12,7 @@
 #ifndef GJ_CUDA_FUSED_PLAIN_CUH
 #define GJ_CUDA_FUSED_PLAIN_CUH
 
-#include "../src/rows/fused.h"
+#include "device/fused_rows.h"
 #include "aggregate.cuh"
 #include "fused_rows.cuh"
 #include "fused_tile.cuh"

@@ -15,7 +15,7 @@
 #ifndef GJ_CUDA_FUSED_ROWS_CUH
 #define GJ_CUDA_FUSED_ROWS_CUH
 
-#include "../src/rows/fused.h"
+#include "device/fused_rows.h"
 #include "internal.cuh"
 #include "load.cuh"
 #include "tile.cuh"

@@ -16,7 +16,7 @@
 #ifndef GJ_CUDA_FUSED_SPLIT_CUH
 #define GJ_CUDA_FUSED_SPLIT_CUH
 
-#include "../src/rows/hash.h"
+#include "rows/hash.h"
 #include "fused_plain.cuh"
 
 #define SPLIT_COLUMNS 3 /* lists of more take too much shared memory */

@@ -17,8 +17,8 @@
 #include <cub/device/device_select.cuh>
 #include <thrust/iterator/counting_iterator.h>
 
-#include "../src/rows/aggregate.h"
-#include "../src/rows/group.h"
+#include "rows/aggregate.h"
+#include "device/group.h"
 #include "group_state.cuh"
 #include "tile.cuh"
 

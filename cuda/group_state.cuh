@@ -12,7 +12,7 @@
 #ifndef GJ_CUDA_GROUP_STATE_CUH
 #define GJ_CUDA_GROUP_STATE_CUH
 
-#include "../src/rows/aggregate.h"
+#include "rows/aggregate.h"
 #include "internal.cuh"
 
 /* The bits of a double as an integer of the same order; every NaN alike and the greatest. */

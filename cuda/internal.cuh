@@ -19,7 +19,7 @@
 #ifndef GJ_WITH_CUDA
 #define GJ_WITH_CUDA /* declares gj_cuda_device */
 #endif
-#include "../src/daemon/device.h"
+#include "device/device.h"
 
 #define GJ_THREADS 256 /* of a block, in most kernels */
 #define GJ_EVENTS 64   /* phase marks that wait to be resolved */

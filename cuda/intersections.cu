@@ -12,7 +12,7 @@
 #include <cub/device/device_select.cuh>
 #include <thrust/iterator/counting_iterator.h>
 
-#include "../src/rows/intersections.h"
+#include "device/intersections.h"
 #include "internal.cuh"
 
 #define WARPS (GJ_THREADS / 32)

@@ -9,7 +9,7 @@
  * one of 2^26 rows, or 2^29 places, in L2.  What asks it gives it up where most keys are there
  * (fused_plain.cuh).
  */
-#include "../src/rows/hash.h"
+#include "rows/hash.h"
 #include "internal.cuh"
 
 #define SLOTS 4 /* of a thread, which are read together */

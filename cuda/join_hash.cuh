@@ -10,7 +10,7 @@
 #ifndef GJ_CUDA_JOIN_HASH_CUH
 #define GJ_CUDA_JOIN_HASH_CUH
 
-#include "../src/rows/hash.h"
+#include "rows/hash.h"
 #include "internal.cuh"
 
 #define GJ_NO_OWNER 0xFFFFFFFFu

@@ -8,7 +8,7 @@
  * build: one pass in order, and a random read for each row, as many as a probe of as many tuples
  * saves.
  */
-#include "../src/rows/hash.h"
+#include "rows/hash.h"
 #include "internal.cuh"
 
 #define SLOTS 4            /* of a thread, whose rows are read together */

@@ -5,7 +5,7 @@
  * Keys are mostly plain columns: then one kernel reads them straight into the key
  * arrays.  Other expressions go through a tile, one after the other.
  */
-#include "../src/rows/sorted.h"
+#include "rows/sorted.h"
 #include "tile.cuh"
 
 /* One key that is a plain column. */

@@ -13,8 +13,8 @@
 #include <cub/device/device_scan.cuh>
 #include <cub/device/device_select.cuh>
 
-#include "../src/rows/group.h"
-#include "../src/rows/order.h"
+#include "device/group.h"
+#include "device/order.h"
 #include "sort.cuh"
 
 /* ---- rows */

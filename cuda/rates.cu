@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "../src/rows/hash.h"
+#include "rows/hash.h"
 #include "internal.cuh"
 
 #define SORT_ROWS (1u << 20)

@@ -13,7 +13,7 @@
 #include <cub/device/device_scan.cuh>
 #include <cub/device/device_segmented_sort.cuh>
 
-#include "../src/rows/set_plan.h"
+#include "device/set_plan.h"
 #include "internal.cuh"
 
 #define MAX_DENSE 32768u

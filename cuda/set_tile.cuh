@@ -5,8 +5,8 @@
 #ifndef GJ_SET_TILE_CUH
 #define GJ_SET_TILE_CUH
 
-#include "../src/rows/set_plan.h"
-#include "../src/rows/similarity.h"
+#include "device/set_plan.h"
+#include "rows/similarity.h"
 #include "internal.cuh"
 
 #define WARPS (GJ_THREADS / 32)

@@ -6,7 +6,7 @@
 #ifndef GJ_CUDA_SPLIT_CUH
 #define GJ_CUDA_SPLIT_CUH
 
-#include "../src/rows/hash.h"
+#include "rows/hash.h"
 #include "internal.cuh"
 
 #define WARP 32u

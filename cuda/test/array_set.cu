@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <set>
 
-#include "../../src/rows/array.h"
+#include "rows/array.h"
 #include "test.cuh"
 
 /* An array of a test: its elements, which of them are NULL, or none at all. */

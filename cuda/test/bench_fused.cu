@@ -18,7 +18,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "../../src/rows/fused.h"
+#include "device/fused_rows.h"
 #include "../internal.cuh"
 #include "bench.cuh"
 

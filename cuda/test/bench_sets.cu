@@ -6,7 +6,7 @@
  * One pair of sets by each algorithm, and all pairs of generated families, whose sizes,
  * numbers of distinct elements and skew are like those of families that papers on set
  * similarity joins use (numbers printed; the data is not theirs).  At the end: how far `auto`
- * is from the best, and the thresholds of src/rows/set_plan.h and GJ_SET_SKEW fitted to this run.
+ * is from the best, and the thresholds of src/device/set_plan.h and GJ_SET_SKEW fitted to this run.
  *
  * The fit: `auto` takes the matrix where an average pair has so many common elements in its columns
  * that the product of the times of all rows is least.
@@ -18,7 +18,7 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "../../src/rows/set_plan.h"
+#include "device/set_plan.h"
 #include "bench.cuh"
 
 static const char *const names[GJ_SETS_NALGORITHMS] = {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string.h>
 
-#include "../../src/rows/hash.h"
+#include "rows/hash.h"
 #include "test.cuh"
 
 /* ---- split */

@@ -10,8 +10,8 @@
 
 #include <string.h>
 
-#include "../../src/rows/aggregate.h"
-#include "../../src/rows/fused.h"
+#include "rows/aggregate.h"
+#include "device/fused_rows.h"
 #include "../internal.cuh"
 #include "test.cuh"
 

@@ -11,8 +11,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "../../src/rows/aggregate.h"
-#include "../../src/rows/group.h"
+#include "rows/aggregate.h"
+#include "device/group.h"
 #include "test.cuh"
 
 /* Columns of the tests. */

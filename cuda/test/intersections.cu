@@ -7,8 +7,8 @@
 #include <iterator>
 #include <map>
 
-#include "../../src/rows/intersections.h"
-#include "../../src/rows/set_plan.h"
+#include "device/intersections.h"
+#include "device/set_plan.h"
 #include "test.cuh"
 
 typedef std::map<std::vector<int64_t>, int64_t> Frequencies;

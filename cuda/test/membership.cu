@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <map>
 
-#include "../../src/rows/set_plan.h"
+#include "device/set_plan.h"
 #include "test.cuh"
 
 /* ---- sorted rows */

@@ -8,8 +8,8 @@
 
 #include <string.h>
 
-#include "../../src/rows/group.h"
-#include "../../src/rows/order.h"
+#include "device/group.h"
+#include "device/order.h"
 #include "test.cuh"
 
 /* Keys on the host, and the order of rows by them. */

@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "../../src/rows/aggregate.h"
-#include "../../src/rows/fused.h"
-#include "../../src/rows/hash.h"
+#include "rows/aggregate.h"
+#include "device/fused_rows.h"
+#include "rows/hash.h"
 #include "../internal.cuh"
 #include "test.cuh"
 

@@ -7,8 +7,8 @@
 
 #include <algorithm>
 
-#include "../../src/rows/set_plan.h"
-#include "../../src/rows/similarity.h"
+#include "device/set_plan.h"
+#include "rows/similarity.h"
 #include "test.cuh"
 
 /* ---- families */

@@ -16,8 +16,8 @@
 
 extern "C"
 {
-#include "../../src/daemon/executor.h"
-#include "../../src/daemon/program_check.h"
+#include "daemon/run/run.h"
+#include "daemon/program/program.h"
 }
 
 /* ---- runs */
@@ -328,7 +328,7 @@ check_groups(const Device &device, Case &c, uint32_t chunk, uint64_t memory, Slo
 		states[1].count += !v.null;
 		states[1].lo += (uint64_t) v.v;
 	}
-	/* a run whose host takes no groups over has to have room for all of them (run_group.c) */
+	/* a run whose host takes no groups over has to have room for all of them (sink/group.c) */
 	if (!run_case(device, c, chunk, memory + GROUP_MEMORY, in, out, &host, &stats))
 		return;
 	same = groups.size() == host.groups.size();
@@ -473,7 +473,7 @@ make_unique(Random &random, Case &c, uint32_t s)
 
 /*
  * Tuples with at most one match a step, and rows of many chunks: what the fused operator
- * does (run_fused.c).
+ * does (run/fused.c).
  */
 static void
 test_unique(const Device &device, Random &random, Slot &in, Slot &out)

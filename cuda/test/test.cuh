@@ -18,7 +18,7 @@
 #ifndef GJ_WITH_CUDA
 #define GJ_WITH_CUDA
 #endif
-#include "../../src/daemon/device.h"
+#include "device/device.h"
 
 typedef std::mt19937_64 Random;
 typedef std::vector<uint8_t> Bytes;

@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "../rows/aggregate.h"
+#include "rows/aggregate.h"
 #include "cpu_device.h"
 
 typedef struct GjAggWork

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../rows/array.h"
+#include "rows/array.h"
 #include "cpu_device.h"
 
 /* Tuples of an item: sets can be large. */

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../wire/processors.h"
+#include "wire/processors.h"
 
 #define GJ_MAX_THREADS		32
 /* Threads up to which its rates were measured to grow. */

@@ -28,7 +28,7 @@
 
 #include <pthread.h>
 
-#include "../daemon/device.h"
+#include "device/device.h"
 #include "pool.h"
 
 /* Tuples of one item of parallel work: a multiple of GJ_TILE_ROWS. */

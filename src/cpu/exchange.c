@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../rows/hash.h"
+#include "rows/hash.h"
 #include "cpu_device.h"
 
 /* ---- split */

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../rows/aggregate.h"
-#include "../rows/fused.h"
+#include "rows/aggregate.h"
+#include "device/fused_rows.h"
 #include "cpu_device.h"
 
 #define GJ_LOCKS			64u

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../rows/aggregate.h"
-#include "../rows/group.h"
+#include "rows/aggregate.h"
+#include "device/group.h"
 #include "cpu_device.h"
 
 #define GJ_LOCKS			64u

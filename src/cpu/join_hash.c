@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../rows/hash.h"
+#include "rows/hash.h"
 #include "cpu_device.h"
 
 #define GJ_CLAIMED			UINT32_MAX

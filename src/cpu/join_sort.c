@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../rows/order.h"
+#include "device/order.h"
 #include "cpu_device.h"
 
 #define GJ_DIGITS			256

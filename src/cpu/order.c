@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../rows/group.h"
-#include "../rows/order.h"
+#include "device/group.h"
+#include "device/order.h"
 #include "cpu_device.h"
 
 /* ---- rows */

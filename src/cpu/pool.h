@@ -8,7 +8,7 @@
 #ifndef GJ_CPU_POOL_H
 #define GJ_CPU_POOL_H
 
-#include "../rows/expression.h"
+#include "rows/expression.h"
 
 /* Rows that an expression is evaluated over at a time. */
 #define GJ_TILE_ROWS		1024

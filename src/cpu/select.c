@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../rows/sorted.h"
+#include "rows/sorted.h"
 #include "cpu_device.h"
 #include "tile_keys.h"
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "cpu_device.h"
-#include "../rows/set_intersections.h"
+#include "rows/set_intersections.h"
 
 /* What a call of the device brings along. */
 typedef struct GjCpuHost

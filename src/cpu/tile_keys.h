@@ -6,7 +6,7 @@
 #ifndef GJ_CPU_TILE_KEYS_H
 #define GJ_CPU_TILE_KEYS_H
 
-#include "../daemon/device.h"
+#include "device/device.h"
 #include "pool.h"
 
 /*

@@ -8,10 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "devices.h"
-#include "run_file.h"
-#include "segment.h"
-#include "server.h"
+#include "daemon/base/devices.h"
+#include "daemon/session/run_file.h"
+#include "daemon/base/segment.h"
+#include "daemon/session/server.h"
 
 #define GJ_VERSION			"1.0"
 

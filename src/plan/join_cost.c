@@ -409,7 +409,7 @@ inner_memory(const GjBuilder *builder, const GjBuildStep **largest)
 		/* hash table, keys, row ids; columns */
 		double		bytes = source->rows_filtered * 48 + source->rows_loaded * source_width(source);
 
-		/* the sets, and a family while it is made (run_set_join.c) */
+		/* the sets, and a family while it is made (sets/set_join.c) */
 		if (step->algorithm == GJ_JOIN_SET && step->set.membership)
 			bytes += (source->rows_filtered +
 					  (step->set.same ? 0 : builder->source[0].rows_filtered)) * MEMBER_BYTES;
@@ -443,7 +443,7 @@ gj_fits_or_splits(const GjBuilder *builder)
 
 	if (device == NULL || inner_memory(builder, &step) <= gj_device_memory(device) * INNER_SHARE)
 		return true;
-	/* by key, or in blocks: src/daemon/run_partition.c */
+	/* by key, or in blocks: src/daemon/team/partition.c */
 	return step->nkeys > 0 ||
 		(step->join_type != GJ_JOIN_LEFT && step->join_type != GJ_JOIN_FULL &&
 		 step->join_type != GJ_JOIN_SEMI && step->join_type != GJ_JOIN_ANTI);

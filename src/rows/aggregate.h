@@ -12,7 +12,7 @@
 #ifndef GJ_ROWS_AGGREGATE_H
 #define GJ_ROWS_AGGREGATE_H
 
-#include "../wire/program.h"
+#include "wire/program.h"
 #include "compare.h"
 
 GJ_FN void

@@ -9,8 +9,8 @@
 #ifndef GJ_ROWS_ARITH_H
 #define GJ_ROWS_ARITH_H
 
-#include "../wire/columns.h"
-#include "../wire/reasons.h"
+#include "wire/columns.h"
+#include "wire/reasons.h"
 #include "primitives.h"
 
 /* True if v is a value of the integer type that `kind` (a GjKind) stands for. */

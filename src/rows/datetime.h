@@ -7,7 +7,7 @@
 #define GJ_ROWS_DATETIME_H
 
 #include "arith.h"
-#include "../wire/program.h"
+#include "wire/program.h"
 
 #define GJ_US_PER_SECOND	INT64_C(1000000)
 #define GJ_US_PER_MINUTE	(60 * GJ_US_PER_SECOND)

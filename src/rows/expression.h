@@ -10,7 +10,7 @@
 #ifndef GJ_ROWS_EXPRESSION_H
 #define GJ_ROWS_EXPRESSION_H
 
-#include "../wire/program.h"
+#include "wire/program.h"
 #include "arith.h"
 #include "array.h"
 #include "compare.h"

@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-#include "set_plan.h"
+#include "device/set_plan.h"
 #include "similarity.h"
 
 #define GJ_SET_MAX_DENSE	32768u	/* columns of the matrix */

@@ -3,12 +3,12 @@
  *	  Distinct intersections of a family's pairs, in plain C: what the cpu device runs on its
  *	  threads, and a session in its own process where there is no device.
  *
- * See intersections_find and its kin in src/daemon/device.h for what the functions do.
+ * See intersections_find and its kin in src/device/device.h for what the functions do.
  */
 #ifndef GJ_ROWS_SET_INTERSECTIONS_H
 #define GJ_ROWS_SET_INTERSECTIONS_H
 
-#include "intersections.h"
+#include "device/intersections.h"
 #include "set_join.h"
 
 #define GJ_INTERSECTIONS_ITEM	1024u	/* pairs of an item */

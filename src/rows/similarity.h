@@ -13,7 +13,7 @@
 #include <math.h>
 #endif
 
-#include "../wire/sets.h"
+#include "wire/sets.h"
 #include "primitives.h"
 
 /* predicate: one of the similarities; all others mean the Jaccard index. */

@@ -13,8 +13,8 @@
 #ifndef GJ_ROWS_TEXT_H
 #define GJ_ROWS_TEXT_H
 
-#include "../wire/program.h"
-#include "../wire/reasons.h"
+#include "wire/program.h"
+#include "wire/reasons.h"
 #include "hash.h"
 #include "primitives.h"
 

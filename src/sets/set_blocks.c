@@ -10,7 +10,7 @@
 #include "rows/set_join.h"
 #include "sets/set_blocks.h"
 
-/* Device memory of an element and of a set, while a family is built of them (run_sets.c). */
+/* Device memory of an element and of a set, while a family is built of them (sets/sets.c). */
 #define GJ_BLOCK_ELEMENT	84
 #define GJ_BLOCK_SET		64
 /* Elements of a block at most: sources have less than 2^32 rows. */

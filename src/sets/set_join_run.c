@@ -241,7 +241,7 @@ choose_device(GjSetJoin *join)
 		return;
 	}
 	join->stats.device_kind = device->kind;
-	/* nine tenths may be leased (src/daemon/devices.c) */
+	/* nine tenths may be leased (src/daemon/base/devices.c) */
 	memory = device->memory_total / 10 * 9;
 	if (gj_device_memory_limit > 0)
 		memory = Min(memory, (uint64) gj_device_memory_limit * 1024 * 1024);

@@ -1,0 +1,286 @@
+/*
+ * lease.c
+ *	  Accounting of device memory; see lease.h.
+ *
+ * Leases are granted in order of arrival: the first waiter gets the next memory,
+ * however much it wants.  Waits are bounded, for PostgreSQL cannot see a deadlock
+ * that goes through here.
+ */
+#include "lease.h"
+
+#include "daemon/store/store.h"
+
+#include <assert.h>
+#include <string.h>
+#include <time.h>
+
+/* How often a waiter looks whether it is to stop. */
+#define GJ_LEASE_POLL_MS	10
+
+/* Lives on the stack of the thread that waits; linked under memory->lock. */
+struct GjLeaseWaiter
+{
+	GjLeaseWaiter *next;
+};
+
+void
+gj_memory_init(GjDeviceMemory *memory, uint64_t limit)
+{
+	pthread_condattr_t attr;
+
+	memset(memory, 0, sizeof(*memory));
+	memory->limit = limit;
+	pthread_mutex_init(&memory->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&memory->changed, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
+/* True if `nbytes` more can be leased; resident data makes room.  The lock is held. */
+static bool
+make_room(GjDeviceMemory *memory, uint64_t nbytes)
+{
+	uint64_t	room = memory->limit - memory->leased - memory->resident;
+
+	if (room >= nbytes)
+		return true;
+	return memory->store && gj_resident_give_way(memory->store, nbytes - room);
+}
+
+static void
+enqueue(GjDeviceMemory *memory, GjLeaseWaiter *waiter)
+{
+	waiter->next = NULL;
+	if (memory->last)
+		memory->last->next = waiter;
+	else
+		memory->first = waiter;
+	memory->last = waiter;
+}
+
+static void
+dequeue(GjDeviceMemory *memory, GjLeaseWaiter *waiter)
+{
+	GjLeaseWaiter *before = NULL;
+
+	for (GjLeaseWaiter *w = memory->first; w != waiter; w = w->next)
+		before = w;
+	if (before)
+		before->next = waiter->next;
+	else
+		memory->first = waiter->next;
+	if (memory->last == waiter)
+		memory->last = before;
+	pthread_cond_broadcast(&memory->changed);
+}
+
+static int64_t
+now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
+/* Waits until `waiter` is the first and there is room.  The lock is held. */
+static GjStatus
+wait_for_turn(GjDeviceMemory *memory, GjLeaseWaiter *waiter, uint64_t nbytes,
+			  bool (*stop) (void *), void *arg)
+{
+	const int64_t deadline = now_ns() + GJ_LEASE_WAIT_MS * INT64_C(1000000);
+
+	for (;;)
+	{
+		int64_t		now = now_ns();
+		int64_t		wake = now + GJ_LEASE_POLL_MS * INT64_C(1000000);
+		struct timespec until;
+		bool		stopped;
+
+		if (memory->first == waiter && make_room(memory, nbytes))
+			return GJ_OK;
+		if (now >= deadline)
+			return GJ_BUSY;
+		if (wake > deadline)
+			wake = deadline;
+		until.tv_sec = wake / 1000000000;
+		until.tv_nsec = wake % 1000000000;
+		pthread_cond_timedwait(&memory->changed, &memory->lock, &until);
+
+		pthread_mutex_unlock(&memory->lock);
+		stopped = stop && stop(arg);
+		pthread_mutex_lock(&memory->lock);
+		if (stopped)
+			return GJ_CANCELLED;
+	}
+}
+
+/* Returns how much of `nbytes` the session may have; more than there is if that is less. */
+static uint64_t
+init_lease(GjLease *lease, const GjDeviceMemory *memory, uint64_t nbytes, uint64_t session_limit)
+{
+	memset(lease, 0, sizeof(*lease));
+	lease->limit = memory->limit;
+	if (session_limit != 0 && session_limit < lease->limit)
+		lease->limit = session_limit;
+	return nbytes > lease->limit && nbytes <= memory->limit ? lease->limit : nbytes;
+}
+
+/* The lock is held. */
+static void
+grant(GjLease *lease, GjDeviceMemory *memory, uint64_t nbytes)
+{
+	memory->leased += nbytes;
+	memory->nleases++;
+	lease->memory = memory;
+	lease->granted = nbytes;
+}
+
+GjStatus
+gj_lease_start(GjLease *lease, GjDeviceMemory *memory, uint64_t nbytes,
+			   uint64_t session_limit, bool (*stop) (void *), void *arg)
+{
+	GjLeaseWaiter waiter;
+	GjStatus	status;
+
+	nbytes = init_lease(lease, memory, nbytes, session_limit);
+	if (nbytes > memory->limit)
+		return GJ_OUT_OF_MEMORY;
+	pthread_mutex_lock(&memory->lock);
+	enqueue(memory, &waiter);
+	status = wait_for_turn(memory, &waiter, nbytes, stop, arg);
+	dequeue(memory, &waiter);
+	if (status == GJ_OK)
+		grant(lease, memory, nbytes);
+	pthread_mutex_unlock(&memory->lock);
+	return status;
+}
+
+bool
+gj_lease_try(GjLease *lease, GjDeviceMemory *memory, uint64_t nbytes, uint64_t session_limit)
+{
+	bool		ok;
+
+	nbytes = init_lease(lease, memory, nbytes, session_limit);
+	pthread_mutex_lock(&memory->lock);
+	/* whoever waits comes first */
+	ok = !memory->first && nbytes <= memory->limit && make_room(memory, nbytes);
+	if (ok)
+		grant(lease, memory, nbytes);
+	pthread_mutex_unlock(&memory->lock);
+	return ok;
+}
+
+static bool
+take(GjLease *lease, uint64_t nbytes)
+{
+	GjDeviceMemory *memory = lease->memory;
+	uint64_t	more = 0;
+	bool		ok;
+
+	if (nbytes > lease->limit - lease->used)
+		return false;
+	if (lease->used + nbytes > lease->granted)
+		more = lease->used + nbytes - lease->granted;
+
+	pthread_mutex_lock(&memory->lock);
+	ok = make_room(memory, more);
+	if (ok)
+	{
+		memory->leased += more;
+		memory->used += nbytes;
+	}
+	pthread_mutex_unlock(&memory->lock);
+	if (!ok)
+		return false;
+
+	lease->granted += more;
+	lease->used += nbytes;
+	if (lease->used > lease->peak)
+		lease->peak = lease->used;
+	return true;
+}
+
+bool
+gj_lease_take(GjLease *lease, uint64_t nbytes)
+{
+	void		(*spare) (void *arg) = lease->spare;
+
+	if (take(lease, nbytes))
+		return true;
+	if (!spare)
+		return false;
+	lease->spare = NULL;
+	spare(lease->spare_arg);
+	return take(lease, nbytes);
+}
+
+/* Bytes that can be taken; resident data stay if `keep`, else only those that are pinned. */
+static uint64_t
+bytes_left(GjLease *lease, bool keep)
+{
+	GjDeviceMemory *memory = lease->memory;
+	uint64_t	of_device;
+	uint64_t	taken;
+
+	pthread_mutex_lock(&memory->lock);
+	taken = memory->leased + (keep ? memory->resident : memory->pinned);
+	of_device = (taken < memory->limit ? memory->limit - taken : 0) + lease->granted - lease->used;
+	pthread_mutex_unlock(&memory->lock);
+	return of_device < lease->limit - lease->used ? of_device : lease->limit - lease->used;
+}
+
+uint64_t
+gj_lease_left(GjLease *lease)
+{
+	return bytes_left(lease, false);
+}
+
+uint64_t
+gj_lease_free(GjLease *lease)
+{
+	return bytes_left(lease, true);
+}
+
+void
+gj_lease_give(GjLease *lease, uint64_t nbytes)
+{
+	GjDeviceMemory *memory = lease->memory;
+
+	assert(nbytes <= lease->used);
+	lease->used -= nbytes;
+	pthread_mutex_lock(&memory->lock);
+	memory->used -= nbytes;
+	pthread_mutex_unlock(&memory->lock);
+}
+
+void
+gj_lease_hand_over(GjLease *lease, uint64_t nbytes)
+{
+	GjDeviceMemory *memory = lease->memory;
+
+	assert(nbytes <= lease->used);
+	lease->used -= nbytes;
+	lease->granted -= nbytes;
+	memory->used -= nbytes;
+	memory->leased -= nbytes;
+	memory->resident += nbytes;
+	memory->pinned += nbytes;
+}
+
+void
+gj_lease_end(GjLease *lease)
+{
+	GjDeviceMemory *memory = lease->memory;
+
+	if (!memory)
+		return;
+	pthread_mutex_lock(&memory->lock);
+	memory->used -= lease->used;
+	memory->leased -= lease->granted;
+	memory->nleases--;
+	pthread_cond_broadcast(&memory->changed);
+	pthread_mutex_unlock(&memory->lock);
+	lease->memory = NULL;
+}

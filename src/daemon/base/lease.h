@@ -1,0 +1,89 @@
+/*
+ * lease.h
+ *	  Accounting of device memory: every byte that a run holds is counted here.
+ *
+ * A run asks for a lease, an amount that it expects to need, before it starts and
+ * waits its turn for it.  What it allocates is then taken from the lease; an
+ * allocation beyond it extends the lease if the device has room.  So a run that has
+ * its lease never waits for another one, and no two runs can block each other.
+ *
+ * Resident data (store/store.h) fills what nobody leases.  Where a lease wants that room,
+ * resident data gives way at once, but for the fragments that runs use just now.
+ */
+#ifndef GJ_DAEMON_BASE_LEASE_H
+#define GJ_DAEMON_BASE_LEASE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "wire/reasons.h"
+
+/* How long a run waits for its lease before its session is told GJ_BUSY. */
+#define GJ_LEASE_WAIT_MS	1000
+
+typedef struct GjLeaseWaiter GjLeaseWaiter;
+typedef struct GjResident GjResident;
+
+/* The memory of one device.  All fields are guarded by `lock`. */
+typedef struct GjDeviceMemory
+{
+	pthread_mutex_t lock;
+	pthread_cond_t changed;		/* memory came back, or the first waiter left */
+	uint64_t	limit;			/* bytes that may be leased */
+	uint64_t	leased;			/* bytes leased now */
+	uint64_t	used;			/* bytes allocated now, by all leases */
+	uint64_t	resident;		/* bytes of resident data; leased + resident <= limit */
+	uint64_t	pinned;			/* of these: in use by runs */
+	GjResident *store;			/* of the resident data; NULL: there never was any */
+	uint32_t	nleases;
+	GjLeaseWaiter *first;		/* who waits, in order of arrival */
+	GjLeaseWaiter *last;
+} GjDeviceMemory;
+
+/* One run's share.  Used by the thread of the run only. */
+typedef struct GjLease
+{
+	GjDeviceMemory *memory;
+	uint64_t	limit;			/* of this run, at most memory->limit */
+	uint64_t	granted;
+	uint64_t	used;
+	uint64_t	peak;
+	/* called once where memory is short: gives back what the run can do without; NULL: nothing */
+	void		(*spare) (void *arg);
+	void	   *spare_arg;
+} GjLease;
+
+extern void gj_memory_init(GjDeviceMemory *memory, uint64_t limit);
+
+/*
+ * Waits for `nbytes`, an estimate, or for as much of it as the session may have, and
+ * starts the lease.  session_limit = 0: none.  GJ_OUT_OF_MEMORY if the device is too
+ * small, GJ_BUSY if there is no room in time, GJ_CANCELLED if stop(arg) says so.
+ */
+extern GjStatus gj_lease_start(GjLease *lease, GjDeviceMemory *memory, uint64_t nbytes,
+							   uint64_t session_limit, bool (*stop) (void *), void *arg);
+
+/* The same without waiting.  False: there is no room now, or never. */
+extern bool gj_lease_try(GjLease *lease, GjDeviceMemory *memory, uint64_t nbytes,
+						 uint64_t session_limit);
+
+/* Takes or gives back memory.  False: there is no room. */
+extern bool gj_lease_take(GjLease *lease, uint64_t nbytes);
+extern void gj_lease_give(GjLease *lease, uint64_t nbytes);
+
+/* Bytes that can still be taken, as far as one can tell. */
+extern uint64_t gj_lease_left(GjLease *lease);
+/* The same without resident data having to go. */
+extern uint64_t gj_lease_free(GjLease *lease);
+
+/*
+ * What the lease counts becomes resident data, pinned.  The caller holds the lock of the
+ * memory and has seen to it that the cache may have it.
+ */
+extern void gj_lease_hand_over(GjLease *lease, uint64_t nbytes);
+
+/* Ends the lease, all memory having been given back.  Does nothing the second time. */
+extern void gj_lease_end(GjLease *lease);
+
+#endif							/* GJ_DAEMON_BASE_LEASE_H */

@@ -1,0 +1,34 @@
+/*
+ * check.h
+ *	  What the parts of program/program.h share: program/check.c, and of expressions
+ *	  program/check_exprs.c.
+ */
+#ifndef GJ_DAEMON_PROGRAM_CHECK_H
+#define GJ_DAEMON_PROGRAM_CHECK_H
+
+#include "program.h"
+
+/* What is known while a program is checked. */
+typedef struct GjCheck
+{
+	const GjProgram *program;
+	const GjSource *sources;
+	const GjColumnType *columns;
+	const GjStep *steps;
+	const GjExpr *exprs;
+	const GjInstr *instrs;
+	const uint32_t *outputs;
+	const GjAggregate *aggregates;
+	const GjGroupKey *group_keys;
+	const GjSetStep *set_steps;
+	const GjSortKey *sort_keys;
+	GjErrorText *why;
+} GjCheck;
+
+/* Says why the program is refused; returns false. */
+extern bool gj_check_fails(GjCheck *check, const char *format,...) __attribute__((format(printf, 2, 3)));
+
+/* True if all expressions have instructions, which use columns and registers as they may. */
+extern bool gj_check_exprs(GjCheck *check);
+
+#endif							/* GJ_DAEMON_PROGRAM_CHECK_H */

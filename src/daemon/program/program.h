@@ -1,0 +1,30 @@
+/*
+ * program.h
+ *	  Decides whether a program is one that can be run.
+ */
+#ifndef GJ_DAEMON_PROGRAM_PROGRAM_H
+#define GJ_DAEMON_PROGRAM_PROGRAM_H
+
+#include "device/device.h"
+
+/*
+ * Checks the `nbytes` bytes at `program`, 8-byte aligned memory of this process alone:
+ * every offset, count, index, kind, register and layout.  After GJ_OK nothing that is
+ * in it can lead outside it, outside a slot or outside a register file.
+ */
+extern GjStatus gj_program_check(const GjProgram *program, uint32_t nbytes, GjErrorText *why);
+
+/* Columns of a batch of rows of a checked program. */
+extern uint32_t gj_program_noutputs(const GjProgram *program);
+
+/*
+ * Their types, and where they are in a batch: types and places have room for
+ * gj_program_noutputs().  False: they do not fit, which cannot be once checked.
+ */
+extern bool gj_program_layout_output(const GjProgram *program, GjColumnType *types,
+									 GjLayout *layout, GjColumnPlace *places);
+
+/* Sources whose columns an expression of a checked program reads, one bit each. */
+extern uint32_t gj_expr_sources(const GjProgram *program, uint32_t expr);
+
+#endif							/* GJ_DAEMON_PROGRAM_PROGRAM_H */

@@ -1,0 +1,456 @@
+/*
+ * fused.c
+ *	  Outer rows through filter, steps and aggregates in one call of the device.
+ *
+ * That is possible where a tuple has at most one match in every step: hash joins over
+ * unique keys, semi and anti joins; and where the output is aggregates or groups.  Whether
+ * it is, and the plan that the device then follows, is found out once, when all inner
+ * sides are built.  Everything else takes the steps one by one (run/probe.c).
+ *
+ * Rows are added as parts, wherever they lie, and pass together: those of many resident
+ * fragments in one call.
+ *
+ * Groups: tuples whose group is known are added to its aggregates; all others come back and
+ * are grouped as ever (sink/group.c), which makes their groups known.  The first rows are
+ * few and all come back; the less comes back the more rows pass at once.  Where most of them
+ * keep coming back, it is not tried any more.
+ */
+#include "state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/fused_rows.h"
+
+/* Rows are cut at multiples of this: a part that starts anywhere cannot be read by 16 bytes. */
+#define GJ_FUSED_CUT		32
+/* Rows of one call. */
+#define GJ_FUSED_ROWS		(128u * 1024 * 1024)
+/* The same where many tuples may come back, and before there is any group. */
+#define GJ_FUSED_GROUP_ROWS (16u * 1024 * 1024)
+#define GJ_FUSED_FIRST_ROWS (128u * 1024)
+/* If no more of them came back from a call, not many will from one of any size. */
+#define GJ_FUSED_FEW		(32u * 1024)
+/* Where groups are so few, and there is this much more memory than the tuples need: more rows. */
+#define GJ_FUSED_FEW_GROUPS 65536
+#define GJ_FUSED_SPARE		16
+/* The same of any number of rows. */
+#define GJ_FUSED_LEAST_SPARE 4
+/* Bytes of lists of tuples, a row and slot: two lists with some room to spare. */
+#define GJ_FUSED_LISTS		(2 * 5)
+/* That many calls of which most tuples came back are too many. */
+#define GJ_FUSED_MAX_BAD	4
+/* A call takes all rows that are left, if they are no more than one part in so many beyond its own. */
+#define GJ_FUSED_LAST_PART	4
+
+/* True if tuples that come back can have the values of the outer columns with them. */
+static bool
+can_take_values(const GjRun *run)
+{
+	const GjSource *outer = &run->sources[0];
+
+	for (uint32_t c = 0; c < outer->ncolumns; c++)
+		if (run->types[outer->first_column + c].kind == GJ_REF)
+			return false;
+	return outer->ncolumns <= GJ_FUSED_OUTER && gj_run_has_outer_columns(run);
+}
+
+bool
+gj_fused_fits(GjRun *run)
+{
+	GjRunFused *fused = run->fused;
+
+	if (fused)
+		return !fused->off;
+	fused = calloc(1, sizeof(GjRunFused));
+	if (!fused)
+		return false;
+	run->fused = fused;
+	fused->columns = calloc((size_t) GJ_FUSED_PARTS * run->sources[0].ncolumns + 1, sizeof(GjColumn));
+	fused->off = !fused->columns || !gj_fused_make_plan(run, &fused->plan);
+	fused->missed.together = can_take_values(run);
+	return !fused->off;
+}
+
+/* ---- tuples that have no group yet */
+
+/* Sources whose row ids the output reads. */
+static uint32_t
+sources_out(const GjRun *run)
+{
+	return run->nsteps > 0 ? run->steps[run->nsteps - 1].out : 1;
+}
+
+/* Room for the tuples of n rows that come back. */
+static GjStatus
+reserve_missed(GjRun *run, uint32_t i, uint32_t n)
+{
+	GjRunFused *fused = run->fused;
+
+	for (uint32_t slot = 0; slot <= run->nsteps; slot++)
+	{
+		uint32_t	source = slot == 0 ? 0 : run->steps[slot - 1].step->source;
+
+		if (!(sources_out(run) >> source & 1) || (slot == 0 && fused->missed.together))
+			continue;
+		GJ_TRY(gj_buffer_reserve(&run->work, &fused->missed_rows[slot], (uint64_t) n * sizeof(uint32_t)));
+		fused->missed.rowid[slot] = fused->missed_rows[slot].memory;
+	}
+	for (uint32_t c = 0; fused->missed.together && c < run->sources[0].ncolumns; c++)
+	{
+		uint32_t	width = run->types[run->sources[0].first_column + c].width;
+
+		GJ_TRY(gj_buffer_reserve(&run->work, &fused->missed_data[c], (uint64_t) n * width));
+		GJ_TRY(gj_buffer_reserve(&run->work, &fused->missed_nulls[c], n));
+		fused->missed.data[c] = fused->missed_data[c].memory;
+		fused->missed.nulls[c] = fused->missed_nulls[c].memory;
+	}
+	return GJ_OK;
+}
+
+static void
+free_missed(GjRun *run, uint32_t i)
+{
+	GjRunFused *fused = run->fused;
+
+	for (uint32_t slot = 0; slot <= GJ_FUSED_STEPS; slot++)
+	{
+		gj_buffer_free(&run->work, &fused->missed_rows[slot]);
+		fused->missed.rowid[slot] = NULL;
+	}
+	for (uint32_t c = 0; c < GJ_FUSED_OUTER; c++)
+	{
+		gj_buffer_free(&run->work, &fused->missed_data[c]);
+		gj_buffer_free(&run->work, &fused->missed_nulls[c]);
+	}
+}
+
+/* Describes the outer columns of the part's tuples that came back, from one of them on. */
+static GjStatus
+describe_missed(GjRun *run, uint32_t p, uint32_t done, GjView *view)
+{
+	GjRunFused *fused = run->fused;
+	const GjSource *outer = &run->sources[0];
+	GjColumn   *to = run->columns + outer->first_column;
+
+	for (uint32_t c = 0; c < outer->ncolumns; c++)
+	{
+		to[c] = fused->part[p].columns[c];
+		if (!fused->missed.together)
+			continue;
+		to[c].data = fused->missed.data[c] + (uint64_t) done * to[c].width;
+		to[c].nulls = fused->missed.nulls[c] + done;
+	}
+	return run->work.ops->set_columns(run->work.queue, run->columns, run->program->ncolumns,
+									  &view->columns);
+}
+
+/* Groups tuples of part p that came back, as ever. */
+static GjStatus
+group_missed(GjRun *run, uint32_t p)
+{
+	GjRunFused *fused = run->fused;
+	GjView		view = {.no_row = fused->plan.no_row};
+
+	for (uint32_t done = 0; done < fused->missed.n[p]; done += view.nrows)
+	{
+		uint32_t	left = fused->missed.n[p] - done;
+
+		GJ_STOP_CHECK(run);
+		if (done == 0 || fused->missed.together)
+			GJ_TRY(describe_missed(run, p, done, &view));
+		view.nrows = left < run->max_tuples ? left : run->max_tuples;
+		for (uint32_t slot = 0; slot <= run->nsteps; slot++)
+		{
+			uint32_t	source = slot == 0 ? 0 : run->steps[slot - 1].step->source;
+
+			if (fused->missed.rowid[slot])
+				view.rowid[source] = fused->missed.rowid[slot] + fused->missed.first[p] + done;
+		}
+		GJ_TRY(gj_run_output(run, &view));
+	}
+	return GJ_OK;
+}
+
+/* Groups what came back, and finds out whether it was too much. */
+static GjStatus
+take_missed(GjRun *run, bool first)
+{
+	GjRunFused *fused = run->fused;
+	uint64_t	n = 0;
+
+	for (uint32_t p = 0; p < fused->nparts; p++)
+	{
+		n += fused->missed.n[p];
+		if (fused->missed.n[p] > 0)
+			GJ_TRY(group_missed(run, p));
+	}
+	fused->few_missed = n <= GJ_FUSED_FEW && n <= fused->nrows / 2;
+	if (!first && n > fused->nrows / 2 && ++fused->nbad >= GJ_FUSED_MAX_BAD)
+		fused->off = true;
+	return GJ_OK;
+}
+
+/* ---- rows */
+
+/* Bytes of one tuple that can come back. */
+static uint64_t
+missed_bytes(const GjRun *run)
+{
+	const GjSource *outer = &run->sources[0];
+	uint64_t	nbytes = (uint64_t) __builtin_popcount(sources_out(run)) * sizeof(uint32_t);
+
+	for (uint32_t c = 0; run->fused->missed.together && c < outer->ncolumns; c++)
+		nbytes += run->types[outer->first_column + c].width + 1;
+	return nbytes;
+}
+
+/* n, but from low to high. */
+static uint32_t
+clamp(uint64_t n, uint32_t low, uint32_t high)
+{
+	return n < low ? low : n > high ? high : (uint32_t) n;
+}
+
+/*
+ * Rows of a call whose tuples can come back.  Each call takes some time of its own: all rows at
+ * once if there is room for all of their tuples.  But tuples that may never come back must not
+ * take what groups need.
+ */
+static uint32_t
+rows_with_groups(GjRun *run, const GjGroups *groups)
+{
+	GjRunFused *fused = run->fused;
+
+	if ((!groups || groups->rows.nrows == 0) && !fused->few_missed)
+		return GJ_FUSED_FIRST_ROWS;
+	if (fused->group_rows == 0)
+	{
+		uint64_t	fit = gj_lease_free(run->work.lease) / (missed_bytes(run) + 1);
+
+		fused->many_group_rows = clamp(fit / GJ_FUSED_LEAST_SPARE, GJ_FUSED_FIRST_ROWS,
+									   GJ_FUSED_GROUP_ROWS);
+		fused->group_rows = clamp(fit / GJ_FUSED_SPARE, fused->many_group_rows, GJ_FUSED_ROWS);
+	}
+	return groups && groups->rows.nrows > GJ_FUSED_FEW_GROUPS && !fused->few_missed ?
+		fused->many_group_rows : fused->group_rows;
+}
+
+/*
+ * Rows of the next call, at most.  What a call of its own would take for the last few rows is more than
+ * they are worth: shares of several devices are never quite equal.
+ */
+static uint32_t
+rows_of_call(GjRun *run)
+{
+	GjRunFused *fused = run->fused;
+	uint64_t	left = fused->nrows + run->rows_ahead;
+	uint32_t	most = GJ_FUSED_ROWS;
+
+	if (run->program->output == GJ_OUTPUT_GROUPS)
+		most = rows_with_groups(run, gj_run_groups(run));
+	/* memory was short */
+	if (fused->most_rows > 0 && fused->most_rows < most)
+		return fused->most_rows;
+	return left > most && left - most <= most / GJ_FUSED_LAST_PART ? (uint32_t) left : most;
+}
+
+/* Rows that the next call can still take. */
+static uint32_t
+room_for_rows(GjRun *run)
+{
+	uint32_t	most = rows_of_call(run);
+
+	return run->fused->nparts == GJ_FUSED_PARTS || run->fused->nrows >= most ? 0 :
+		most - run->fused->nrows;
+}
+
+/* Takes the parts through; lists may take what nobody else has a use for at the time. */
+static GjStatus
+call_device(GjRun *run, const GjGroups *groups, GjFusedMissed *missed)
+{
+	GjRunFused *fused = run->fused;
+	GjLease    *lease = run->work.lease;
+	uint64_t	lists = (uint64_t) fused->nrows * (run->nsteps + 1) * GJ_FUSED_LISTS;
+	GjStatus	status;
+
+	if (lists > gj_lease_free(lease) || !gj_lease_take(lease, lists))
+		lists = 0;
+	status = run->work.ops->fused(run->work.queue, &fused->plan, run->columns, fused->part,
+								  fused->nparts, lists, groups, missed);
+	gj_lease_give(lease, lists);
+	return status;
+}
+
+/* Takes the parts through, and groups what comes back. */
+static GjStatus
+run_groups(GjRun *run)
+{
+	static const GjGroups none;
+	const GjGroups *groups = gj_run_groups(run);
+	bool		first = !groups || groups->rows.nrows == 0;
+
+	GJ_TRY(reserve_missed(run, 0, run->fused->nrows));
+	GJ_TRY(call_device(run, groups ? groups : &none, &run->fused->missed));
+	return take_missed(run, first);
+}
+
+GjStatus
+gj_fused_flush(GjRun *run)
+{
+	GjRunFused *fused = run->fused;
+	GjStatus	status;
+
+	if (!fused || fused->nparts == 0)
+		return GJ_OK;
+	GJ_STOP_CHECK(run);
+	run->work.ops->phase(run->work.queue, GJ_PHASE_PROBE);
+	fused->ran = true;
+	if (run->program->output == GJ_OUTPUT_GROUPS)
+		status = run_groups(run);
+	else
+		status = call_device(run, NULL, NULL);
+	fused->nparts = 0;
+	fused->nrows = 0;
+	return status;
+}
+
+GjStatus
+gj_fused_own(GjRun *run, const GjSplit *split, uint32_t own, const GjColumn *to, uint32_t room,
+			 const GjSplitParts **parts, bool *done)
+{
+	GjRunFused *fused = run->fused;
+	GjWork	   *work = &run->work;
+
+	work->ops->phase(work->queue, GJ_PHASE_PROBE);
+	GJ_TRY(work->ops->fused_split(work->queue, &fused->plan, run->columns, split, own, fused->part,
+								  fused->nparts, to, room, run->host->stop, run->host->arg, parts, done));
+	if (*done)
+	{
+		fused->ran = true;
+		fused->nparts = 0;
+		fused->nrows = 0;
+	}
+	return GJ_OK;
+}
+
+/* Describes rows first .. of the source's columns as the next part. */
+static void
+add_part(GjRun *run, const GjColumn *columns, uint32_t first, uint32_t n)
+{
+	GjRunFused *fused = run->fused;
+	uint32_t	ncolumns = run->sources[0].ncolumns;
+	GjColumn   *to = fused->columns + (size_t) fused->nparts * ncolumns;
+
+	for (uint32_t c = 0; c < ncolumns; c++)
+	{
+		to[c] = columns[c];
+		/* one that is not read may be missing */
+		if (columns[c].data)
+			to[c].data = (const uint8_t *) columns[c].data + (size_t) first * columns[c].width;
+		if (columns[c].nulls)
+			to[c].nulls = columns[c].nulls + first;
+	}
+	fused->part[fused->nparts++] = (GjFusedPart) {to, n};
+	fused->nrows += n;
+}
+
+/*
+ * Makes room for n more rows and their tuples; where no others are described, for all that the call
+ * is to take, or for fewer, if need be than n, then told in *n, if memory is short.
+ */
+static GjStatus
+make_room(GjRun *run, uint32_t *n)
+{
+	uint32_t	most = rows_of_call(run);
+	uint32_t	wanted = run->rows_ahead < most ? (uint32_t) run->rows_ahead : most;
+	uint32_t	fit;
+	GjStatus	status;
+
+	if (run->program->output != GJ_OUTPUT_GROUPS)
+		return GJ_OK;
+	if (run->fused->nrows > 0)
+		return reserve_missed(run, 0, run->fused->nrows + *n);
+	fit = wanted = wanted > *n ? wanted : *n;
+	status = gj_run_fit_tuples(run, 0, &fit, reserve_missed, free_missed);
+	if (fit < *n)
+		*n = run->fused->most_rows = fit;
+	return status;
+}
+
+GjStatus
+gj_fused_rows(GjRun *run, uint32_t nrows, bool now, uint32_t *done)
+{
+	uint32_t	ncolumns = run->sources[0].ncolumns;
+	GjColumn   *described = run->columns + run->sources[0].first_column;
+	GjColumn	columns[GJ_MAX_COLUMNS];
+	GjStatus	status = GJ_OK;
+
+	gj_run_choose_max_tuples(run);
+	memcpy(columns, described, ncolumns * sizeof(GjColumn));
+	*done = 0;
+	while (status == GJ_OK && *done < nrows && gj_fused_fits(run))
+	{
+		uint32_t	room = room_for_rows(run);
+		uint32_t	n = nrows - *done <= room ? nrows - *done : room / GJ_FUSED_CUT * GJ_FUSED_CUT;
+
+		if (n == 0)
+		{
+			status = gj_fused_flush(run);
+			continue;
+		}
+		status = make_room(run, &n);
+		if (status == GJ_OUT_OF_MEMORY && run->fused->nrows > 0)
+		{
+			/* what is there must pass first: it has its room */
+			status = gj_fused_flush(run);
+			continue;
+		}
+		if (status == GJ_OUT_OF_MEMORY)
+		{
+			/* the steps one by one do with less */
+			free_missed(run, 0);
+			run->fused->off = true;
+			status = GJ_OK;
+			break;
+		}
+		if (status == GJ_OK)
+		{
+			add_part(run, columns, *done, n);
+			*done += n;
+		}
+	}
+	if (status == GJ_OK && now)
+		status = gj_fused_flush(run);
+	/* what came back was described in their place */
+	memcpy(described, columns, ncolumns * sizeof(GjColumn));
+	return status;
+}
+
+GjStatus
+gj_fused_finish(GjRun *run)
+{
+	uint64_t	counts[GJ_FUSED_STEPS + 1];
+
+	if (!run->fused || !run->fused->ran)
+		return GJ_OK;
+	GJ_TRY(run->work.ops->fused_counts(run->work.queue, counts));
+	run->stats.source[0].rows_out += counts[0];
+	for (uint32_t i = 0; i < run->nsteps; i++)
+	{
+		run->stats.step[i].rows_in += counts[i];
+		run->stats.step[i].rows_out += counts[i + 1];
+	}
+	return GJ_OK;
+}
+
+void
+gj_fused_free(GjRun *run)
+{
+	if (!run->fused)
+		return;
+	free_missed(run, 0);
+	free(run->fused->columns);
+	free(run->fused);
+	run->fused = NULL;
+}

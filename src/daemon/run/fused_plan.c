@@ -1,0 +1,385 @@
+/*
+ * fused_plan.c
+ *	  What the fused pass of a run (run/fused.c) has to do, as a device follows it: common forms of
+ *	  expressions instead of instructions, steps, aggregates and group keys.
+ */
+#include "state.h"
+
+#include <string.h>
+
+#include "rows/aggregate.h"
+#include "device/fused_rows.h"
+#include "daemon/program/program.h"
+
+/* ---- values */
+
+/* What a register holds, as far as it has a common form. */
+typedef enum GjNodeKind
+{
+	GJ_NODE_OTHER,
+	GJ_NODE_CONSTANT,
+	GJ_NODE_COLUMN,
+	GJ_NODE_BINARY,				/* of columns and constants */
+	GJ_NODE_AND					/* of binary ones that cannot fail, and columns */
+} GjNodeKind;
+
+typedef struct GjNode
+{
+	GjNodeKind	kind;
+	uint32_t	nterms;			/* BINARY, COLUMN: 1 */
+	GjFusedExpr term[GJ_FUSED_TERMS];
+} GjNode;
+
+/* The slot of a source's row ids. */
+static uint8_t
+slot_of(const GjRun *run, uint32_t source)
+{
+	for (uint32_t i = 0; i < run->nsteps; i++)
+		if (run->steps[i].step->source == source)
+			return (uint8_t) (i + 1);
+	return 0;
+}
+
+/* Makes a node the column. */
+static void
+column_node(const GjRun *run, uint32_t column, GjNode *node)
+{
+	node->kind = GJ_NODE_COLUMN;
+	node->nterms = 1;
+	node->term[0] = (GjFusedExpr) {.form = GJ_FUSED_SIMPLE,.op = GJ_OP_LOAD,
+	.slot_a = slot_of(run, run->types[column].source),.a = (int16_t) column,.b = -1};
+}
+
+static bool
+is_operand(const GjNode *node)
+{
+	return node->kind == GJ_NODE_CONSTANT || node->kind == GJ_NODE_COLUMN;
+}
+
+/* a <op> b, where that has a common form. */
+static void
+binary_node(const GjInstr *instr, const GjNode *a, const GjNode *b, GjNode *node)
+{
+	const GjFusedExpr *x = &a->term[0];
+	const GjFusedExpr *y = &b->term[0];
+
+	node->kind = GJ_NODE_OTHER;
+	if (!gj_fused_knows(instr->op) || !is_operand(a) || !is_operand(b) ||
+		(a->kind == GJ_NODE_CONSTANT && b->kind == GJ_NODE_CONSTANT) || instr->arg > UINT8_MAX)
+		return;
+	node->kind = GJ_NODE_BINARY;
+	node->nterms = 1;
+	node->term[0] = (GjFusedExpr) {.form = GJ_FUSED_SIMPLE,.op = (uint8_t) instr->op,
+	.arg = (uint8_t) instr->arg,.slot_a = x->slot_a,.slot_b = y->slot_a,.a = x->a,.b = y->a,
+	.constant = a->kind == GJ_NODE_CONSTANT ? x->constant : y->constant};
+}
+
+/* True if a node can be terms of a condition: they are not all evaluated. */
+static bool
+is_condition(const GjNode *node)
+{
+	return node->kind == GJ_NODE_AND || node->kind == GJ_NODE_COLUMN ||
+		(node->kind == GJ_NODE_BINARY && node->term[0].op <= GJ_OP_GE_F);
+}
+
+/*
+ * Makes a comparison of an integer column with a constant a range of the column, where there is
+ * one.
+ */
+static void
+make_range(GjFusedExpr *term)
+{
+	bool		flipped = term->a < 0;
+	int64_t		value = term->constant;
+	GjFusedExpr range = *term;
+
+	if (term->op < GJ_OP_EQ_I || term->op > GJ_OP_GE_I || term->op == GJ_OP_NE_I ||
+		(term->a >= 0 && term->b >= 0))
+		return;
+	if (flipped)
+	{
+		range.a = term->b;
+		range.slot_a = term->slot_b;
+		range.b = -1;
+	}
+	range.constant = INT64_MIN;
+	range.high = INT64_MAX;
+	switch (term->op)
+	{
+		case GJ_OP_EQ_I:
+			range.constant = range.high = value;
+			break;
+		case GJ_OP_LE_I:
+		case GJ_OP_GE_I:
+			if ((term->op == GJ_OP_LE_I) != flipped)
+				range.high = value;
+			else
+				range.constant = value;
+			break;
+		default:
+			/* nothing is less than the least, or greater than the greatest */
+			if (value == INT64_MIN || value == INT64_MAX)
+				return;
+			if ((term->op == GJ_OP_LT_I) != flipped)
+				range.high = value - 1;
+			else
+				range.constant = value + 1;
+			break;
+	}
+	range.form = GJ_FUSED_RANGE;
+	range.op = GJ_OP_LOAD;
+	*term = range;
+}
+
+/* Adds a term to the plan's; ranges of one column become one. */
+static void
+add_term(GjFusedPlan *plan, uint32_t first, GjFusedExpr term)
+{
+	make_range(&term);
+	for (uint32_t t = first; t < plan->nterms && term.form == GJ_FUSED_RANGE; t++)
+	{
+		GjFusedExpr *other = &plan->terms[t];
+
+		if (other->form != GJ_FUSED_RANGE || other->a != term.a)
+			continue;
+		if (other->constant < term.constant)
+			other->constant = term.constant;
+		if (other->high > term.high)
+			other->high = term.high;
+		return;
+	}
+	plan->terms[plan->nterms++] = term;
+}
+
+static void
+and_node(const GjNode *a, const GjNode *b, GjNode *node)
+{
+	uint32_t	n = a->nterms + b->nterms;
+
+	node->kind = GJ_NODE_OTHER;
+	if (!is_condition(a) || !is_condition(b) || n > GJ_FUSED_TERMS)
+		return;
+	node->kind = GJ_NODE_AND;
+	node->nterms = n;
+	memcpy(node->term, a->term, a->nterms * sizeof(GjFusedExpr));
+	memcpy(node->term + a->nterms, b->term, b->nterms * sizeof(GjFusedExpr));
+}
+
+/* Follows an expression's instructions; *result is what it comes to. */
+static void
+follow(const GjRun *run, uint32_t e, GjNode *result)
+{
+	const GjInstr *instrs = gj_program_array(run->program, GjInstr, instrs);
+	GjNode		node[GJ_MAX_REGISTERS];
+
+	memset(node, 0, sizeof(node));
+	for (uint32_t i = 0; i < run->exprs[e].ninstrs; i++)
+	{
+		const GjInstr *instr = &instrs[run->exprs[e].first + i];
+		GjNode		made = {.kind = GJ_NODE_OTHER};
+
+		if (instr->op == GJ_OP_LOAD)
+			column_node(run, instr->arg, &made);
+		else if (instr->op == GJ_OP_CONST && instr->n == 0)
+		{
+			made.kind = GJ_NODE_CONSTANT;
+			made.term[0] = (GjFusedExpr) {.a = -1,.constant = instr->imm};
+		}
+		else if (instr->op == GJ_OP_AND)
+			and_node(&node[instr->a], &node[instr->b], &made);
+		else
+			binary_node(instr, &node[instr->a], &node[instr->b], &made);
+		node[instr->dst] = made;
+	}
+	*result = node[run->exprs[e].result];
+}
+
+/* ---- the plan */
+
+static void
+use_code(const GjRun *run, GjFusedPlan *plan, uint32_t e)
+{
+	if (run->exprs[e].nregisters > plan->nregisters)
+		plan->nregisters = (uint8_t) run->exprs[e].nregisters;
+}
+
+/* Adds an expression (-1: none) to the plan's; returns its number, or -1: there is no room. */
+static int
+add_value(const GjRun *run, GjFusedPlan *plan, int32_t e)
+{
+	GjFusedExpr made = {.form = GJ_FUSED_NONE};
+	GjNode		node;
+
+	if (plan->nexprs == GJ_FUSED_EXPRS)
+		return -1;
+	if (e >= 0)
+	{
+		follow(run, (uint32_t) e, &node);
+		if (node.kind == GJ_NODE_COLUMN || node.kind == GJ_NODE_BINARY)
+			made = node.term[0];
+		else
+		{
+			made.form = GJ_FUSED_CODE;
+			made.expr = e;
+			use_code(run, plan, (uint32_t) e);
+		}
+		made.is_float = run->exprs[e].kind == GJ_FLOAT8;
+	}
+	plan->exprs[plan->nexprs] = made;
+	return plan->nexprs++;
+}
+
+/* A condition (-1: none). */
+static GjFusedCondition
+make_condition(const GjRun *run, GjFusedPlan *plan, int32_t e)
+{
+	GjFusedCondition made = {.form = GJ_FUSED_NONE};
+	GjNode		node;
+
+	if (e < 0)
+		return made;
+	follow(run, (uint32_t) e, &node);
+	if (is_condition(&node) && plan->nterms + node.nterms <= GJ_FUSED_TERMS)
+	{
+		made.form = GJ_FUSED_ALL_TERMS;
+		made.first = plan->nterms;
+		for (uint32_t t = 0; t < node.nterms; t++)
+			add_term(plan, made.first, node.term[t]);
+		made.n = plan->nterms - made.first;
+		return made;
+	}
+	made.form = GJ_FUSED_CODE;
+	made.expr = e;
+	use_code(run, plan, (uint32_t) e);
+	return made;
+}
+
+/* True if a tuple has at most one match, or it does not matter how many. */
+static bool
+step_fits(const GjRunStep *rs)
+{
+	const GjStep *step = rs->step;
+
+	if (step->algorithm != GJ_JOIN_HASH || (rs->table.nrows > 0 && !rs->table.slots && !gj_table_is_direct(&rs->table)))
+		return false;
+	switch (step->join_type)
+	{
+		case GJ_JOIN_INNER:
+		case GJ_JOIN_LEFT:
+			return rs->table.max_count <= 1;
+		case GJ_JOIN_SEMI:
+		case GJ_JOIN_ANTI:
+			return rs->table.max_count <= 1 || rs->residual < 0;
+		default:
+			return false;
+	}
+}
+
+static bool
+add_step(const GjRun *run, GjFusedPlan *plan, const GjRunStep *rs)
+{
+	const GjStep *step = rs->step;
+	const GjHashTable *table = &rs->table;
+	GjFusedStep *to = &plan->steps[plan->nsteps];
+
+	if (!step_fits(rs))
+		return false;
+	if (table->nrows > 0)
+	{
+		to->slots = table->slots;
+		to->nslots = table->nslots;
+		to->place = table->place;
+		to->dense = table->dense;
+		to->has_payload = table->has_payload;
+		to->payloads = table->payloads;
+		to->key_filter = table->key_filter;
+		to->nkey_filter = table->nkey_filter;
+		to->payload = (int16_t) (run->sources[step->source].first_column + table->payload);
+		to->low = table->low;
+		to->rows = table->in_order ? NULL : table->rows;
+		to->key_row = table->key_row;
+		for (uint32_t k = 0; k < step->nkeys; k++)
+			to->key_value[k] = table->keys.value[k];
+	}
+	to->join_type = step->join_type;
+	to->source = step->source;
+	to->nkeys = step->nkeys;
+	to->first_key = plan->nexprs;
+	for (uint32_t k = 0; k < step->nkeys; k++)
+		if (add_value(run, plan, (int32_t) (step->outer_keys + k)) < 0)
+			return false;
+	to->residual = make_condition(run, plan, rs->residual);
+	to->filter = make_condition(run, plan, step->filter);
+	if (step->join_type == GJ_JOIN_LEFT)
+		plan->no_row |= 1u << step->source;
+	plan->nsteps++;
+	return true;
+}
+
+static bool
+add_aggregates(const GjRun *run, GjFusedPlan *plan)
+{
+	const GjAggregate *aggregates = gj_program_array(run->program, GjAggregate, aggregates);
+
+	for (uint32_t a = 0; a < run->program->naggregates; a++)
+	{
+		bool		known = aggregates[a].op <= GJ_AGG_SUM_SQUARES_I ||
+			gj_agg_is_distinct(aggregates[a].op);
+		/* what has one argument shares it */
+		int			e = a > 0 && aggregates[a].arg == aggregates[a - 1].arg ?
+			plan->aggregate_expr[a - 1] : add_value(run, plan, aggregates[a].arg);
+
+		if (!known || e < 0)
+			return false;
+		plan->aggregate_op[a] = (uint8_t) aggregates[a].op;
+		plan->aggregate_expr[a] = (uint8_t) e;
+	}
+	plan->naggregates = (uint8_t) run->program->naggregates;
+	return true;
+}
+
+static bool
+add_group_keys(const GjRun *run, GjFusedPlan *plan)
+{
+	const GjGroupKey *keys = gj_program_array(run->program, GjGroupKey, group_keys);
+
+	for (uint32_t k = 0; k < run->program->ngroup_keys; k++)
+	{
+		GjNode		node;
+
+		plan->group_how[k] = (uint8_t) keys[k].how;
+		plan->group_expr[k] = plan->nexprs;
+		if (keys[k].how <= GJ_GROUP_FLOAT)
+		{
+			if (add_value(run, plan, (int32_t) keys[k].index) < 0)
+				return false;
+			continue;
+		}
+		if (plan->nexprs == GJ_FUSED_EXPRS)
+			return false;
+		column_node(run, keys[k].index, &node);
+		plan->exprs[plan->nexprs++] = node.term[0];
+	}
+	plan->ngroup_keys = (uint8_t) run->program->ngroup_keys;
+	return true;
+}
+
+bool
+gj_fused_make_plan(const GjRun *run, GjFusedPlan *plan)
+{
+	const GjProgram *p = run->program;
+
+	if (!run->work.ops->fused || p->kind != GJ_PROGRAM_JOIN || p->output == GJ_OUTPUT_ROWS ||
+		run->nsteps > GJ_FUSED_STEPS || p->naggregates > GJ_FUSED_AGGREGATES ||
+		p->ngroup_keys > GJ_FUSED_GROUP_KEYS)
+		return false;
+	plan->ncolumns = p->ncolumns;
+	plan->first_column = run->sources[0].first_column;
+	plan->nouter = run->sources[0].ncolumns;
+	plan->filter = make_condition(run, plan, run->sources[0].filter);
+	for (uint32_t i = 0; i < run->nsteps; i++)
+		if (!add_step(run, plan, &run->steps[i]))
+			return false;
+	return add_aggregates(run, plan) &&
+		(p->output != GJ_OUTPUT_GROUPS || add_group_keys(run, plan));
+}

@@ -1,0 +1,329 @@
+/*
+ * match.c
+ *	  Outer, semi and anti joins: what has a match, and what has none.
+ *
+ * Flags say which tuples of a probe have a match; they live for one probe.  Flags of the
+ * inner rows, by row id, live as long as the run.  Without a residual condition the counts
+ * of the probe say it all, and no pair need be written for it: for rows, the ranges of the
+ * table that tuples match are noted and put together at the end (mark_ranges).  With one,
+ * the pairs that satisfy it set the flags.
+ *
+ * After the last outer chunk the rows that come out by themselves follow, step by step:
+ * tuples whose other sources have no row.  They pass the later steps before those send
+ * theirs.
+ */
+#include "state.h"
+
+#include <string.h>
+
+/* ---- flags */
+
+static GjStatus
+mark_unfiltered(GjRun *run, GjRunStep *rs, const uint32_t *rowid, uint32_t nrows)
+{
+	GjWork	   *work = &run->work;
+
+	for (uint32_t first = 0, n; first < nrows; first += n)
+	{
+		n = nrows - first < GJ_MAX_TUPLES ? nrows - first : GJ_MAX_TUPLES;
+		GJ_TRY(work->ops->mark_rows(work->queue, rowid + first, NULL, n, GJ_ROW_UNMATCHED,
+									rs->row_matched.memory));
+	}
+	return GJ_OK;
+}
+
+GjStatus
+gj_match_start(GjRun *run, GjRunStep *rs, const uint32_t *rowid, uint32_t nrows)
+{
+	GjWork	   *work = &run->work;
+	uint64_t	all = run->relation[rs->step->source].nrows;
+	bool		filtered = nrows < all;
+
+	if (!gj_step_makes_rows(rs->step) || all == 0)
+		return GJ_OK;
+	GJ_TRY(gj_buffer_reserve(work, &rs->row_matched, all));
+	GJ_TRY(work->ops->fill(work->queue, rs->row_matched.memory,
+						   filtered ? GJ_ROW_FILTERED : GJ_ROW_UNMATCHED, all));
+	if (filtered)
+		GJ_TRY(mark_unfiltered(run, rs, rowid, nrows));
+	if (rs->residual < 0 && rs->table.nrows > 0)
+	{
+		uint64_t	nbytes = ((uint64_t) rs->table.nrows + 1) * sizeof(uint64_t);
+
+		GJ_TRY(gj_buffer_reserve(work, &rs->cover, nbytes));
+		GJ_TRY(work->ops->fill(work->queue, rs->cover.memory, 0, nbytes));
+	}
+	return GJ_OK;
+}
+
+GjStatus
+gj_match_probed(GjRun *run, GjRunStep *rs, uint32_t ntuples, uint64_t total)
+{
+	GjWork	   *work = &run->work;
+	bool		decided = rs->residual < 0 && total > 0;
+
+	if (decided && gj_step_makes_rows(rs->step))
+		GJ_TRY(work->ops->mark_ranges(work->queue, rs->offset.memory, rs->first.memory, ntuples,
+									  rs->cover.memory));
+	if (!gj_step_makes_tuples(rs->step))
+		return GJ_OK;
+	if (decided)
+		return work->ops->flag_counts(work->queue, rs->offset.memory, ntuples,
+									  rs->matched.memory);
+	return work->ops->fill(work->queue, rs->matched.memory, 0, ntuples);
+}
+
+GjStatus
+gj_match_pairs(GjRun *run, GjRunStep *rs, uint32_t ntuples, const GjView *pairs,
+			   uint64_t cursor, const uint32_t *positions, uint32_t n)
+{
+	GjWork	   *work = &run->work;
+
+	if (gj_step_makes_rows(rs->step))
+		GJ_TRY(work->ops->mark_rows(work->queue, pairs->rowid[rs->step->source], positions, n,
+									GJ_ROW_MATCHED, rs->row_matched.memory));
+	if (!gj_step_makes_tuples(rs->step))
+		return GJ_OK;
+	if (rs->step->algorithm >= GJ_JOIN_NESTED_LOOP)
+		return work->ops->mark_rows(work->queue, rs->tuple.memory, positions, n, 1,
+									rs->matched.memory);
+	return work->ops->mark_tuples(work->queue, rs->offset.memory, ntuples, cursor, positions, n,
+								  rs->matched.memory);
+}
+
+/* ---- tuples by themselves */
+
+/* The step's source has no row in n tuples of a view that goes on. */
+static GjStatus
+add_no_row(GjRun *run, GjRunStep *rs, uint32_t source, uint32_t n, GjView *view)
+{
+	if (!(rs->kept >> source & 1))
+		return GJ_OK;
+	view->rowid[source] = rs->rowid[source].memory;
+	view->no_row |= 1u << source;
+	/* every byte of GJ_NO_ROW is 0xFF */
+	return run->work.ops->fill(run->work.queue, rs->rowid[source].memory, 0xFF,
+							   (uint64_t) n * sizeof(uint32_t));
+}
+
+GjStatus
+gj_match_tuples(GjRun *run, uint32_t i, const GjView *view)
+{
+	GjRunStep  *rs = &run->steps[i];
+	GjWork	   *work = &run->work;
+	const uint32_t *selected = rs->selected.memory;
+	uint32_t	total;
+
+	work->ops->phase(work->queue, GJ_PHASE_PROBE);
+	GJ_TRY(work->ops->select_flags(work->queue, rs->matched.memory, view->nrows,
+								   gj_step_wants_matched(rs->step), rs->selected.memory, &total));
+	for (uint32_t first = 0, n; first < total; first += n)
+	{
+		GjView		tuples = *view;
+
+		GJ_STOP_CHECK(run);
+		n = total - first < run->max_tuples ? total - first : run->max_tuples;
+		GJ_TRY(gj_run_make_room(run, i + 1, &n));
+		/* all of them at once: as they are */
+		if (n < view->nrows)
+			GJ_TRY(gj_run_pick(run, rs, &tuples, selected + first, n,
+							   rs->joined & rs->kept));
+		GJ_TRY(add_no_row(run, rs, rs->step->source, n, &tuples));
+		for (uint32_t v = 0; v < GJ_PAIR_VALUES && rs->set.step && rs->set.step->values; v++)
+			GJ_TRY(add_no_row(run, rs, rs->set.step->values + v, n, &tuples));
+		GJ_TRY(gj_run_pass_on(run, i, &tuples));
+	}
+	return GJ_OK;
+}
+
+/* ---- rows by themselves */
+
+/* Sends the rows base + selected[0 .. total) to the next step. */
+static GjStatus
+pass_rows(GjRun *run, uint32_t i, const GjColumn *columns, uint32_t base, uint32_t total)
+{
+	GjRunStep  *rs = &run->steps[i];
+	GjWork	   *work = &run->work;
+	const uint32_t *selected = rs->selected.memory;
+	uint32_t	source = rs->step->source;
+	uint32_t	none = rs->joined | (rs->set.step ? gj_pair_values(rs->set.step) : 0);
+
+	for (uint32_t first = 0, n; first < total; first += n)
+	{
+		GjView		rows = {.columns = columns};
+
+		GJ_STOP_CHECK(run);
+		n = total - first < run->max_tuples ? total - first : run->max_tuples;
+		GJ_TRY(gj_run_make_room(run, i + 1, &n));
+		rows.nrows = n;
+		for (uint32_t s = 0; s < GJ_MAX_SOURCES; s++)
+			if (none >> s & 1)
+				GJ_TRY(add_no_row(run, rs, s, n, &rows));
+		if (rs->kept >> source & 1)
+		{
+			rows.rowid[source] = rs->rowid[source].memory;
+			GJ_TRY(work->ops->pick(work->queue, rs->rowid[source].memory, NULL, base,
+								   selected + first, n));
+		}
+		GJ_TRY(gj_run_pass_on(run, i, &rows));
+	}
+	return GJ_OK;
+}
+
+/* Completes the flags of a step's rows. */
+static GjStatus
+finish_flags(GjRun *run, GjRunStep *rs)
+{
+	GjWork	   *work = &run->work;
+
+	work->ops->phase(work->queue, GJ_PHASE_PROBE);
+	if (rs->cover.memory)
+		GJ_TRY(work->ops->cover_rows(work->queue, &rs->table, rs->cover.memory, run->host->stop,
+									 run->host->arg, rs->row_matched.memory));
+	gj_buffer_free(work, &rs->cover);
+	return GJ_OK;
+}
+
+/* Sends those of rows first .. end-1 that come out by themselves. */
+static GjStatus
+match_rows_of_step(GjRun *run, uint32_t i, const GjColumn *columns, uint64_t first, uint64_t end)
+{
+	GjRunStep  *rs = &run->steps[i];
+	GjWork	   *work = &run->work;
+	uint32_t	piece = end - first < run->max_tuples ? (uint32_t) (end - first) : run->max_tuples;
+	GjStatus	status;
+
+	while ((status = gj_buffer_reserve(work, &rs->selected,
+									   (uint64_t) piece * sizeof(uint32_t))) == GJ_OUT_OF_MEMORY &&
+		   piece > GJ_MIN_TUPLES)
+		piece = gj_fewer_tuples(piece);
+	if (status != GJ_OK)
+		return status;
+	for (uint64_t base = first; base < end; base += piece)
+	{
+		uint32_t	n = end - base < piece ? (uint32_t) (end - base) : piece;
+		uint32_t	total;
+
+		GJ_STOP_CHECK(run);
+		work->ops->phase(work->queue, GJ_PHASE_PROBE);
+		GJ_TRY(work->ops->select_flags(work->queue, (uint8_t *) rs->row_matched.memory + base, n,
+									   gj_step_wants_matched(rs->step) ? GJ_ROW_MATCHED :
+									   GJ_ROW_UNMATCHED, rs->selected.memory, &total));
+		GJ_TRY(pass_rows(run, i, columns, (uint32_t) base, total));
+	}
+	return GJ_OK;
+}
+
+/* The outer columns have no rows any more, but a kind and a width. */
+static void
+describe_no_rows(GjRun *run)
+{
+	const GjSource *source = &run->sources[0];
+
+	for (uint32_t c = source->first_column; c < source->first_column + source->ncolumns; c++)
+		run->columns[c] = (GjColumn) {.kind = run->types[c].kind,.width = run->types[c].width};
+}
+
+/* What the rows of steps are seen through. */
+static GjStatus
+start_rows(GjRun *run, const GjColumn **columns)
+{
+	gj_run_choose_max_tuples(run);
+	describe_no_rows(run);
+	return run->work.ops->set_columns(run->work.queue, run->columns, run->program->ncolumns,
+									  columns);
+}
+
+GjStatus
+gj_match_rows(GjRun *run)
+{
+	const GjColumn *columns = NULL;
+
+	for (uint32_t i = 0; i < run->nsteps; i++)
+	{
+		GjRunStep  *rs = &run->steps[i];
+
+		if (!rs->row_matched.memory)
+			continue;
+		if (!columns)
+			GJ_TRY(start_rows(run, &columns));
+		GJ_TRY(finish_flags(run, rs));
+		GJ_TRY(match_rows_of_step(run, i, columns, 0, run->relation[rs->step->source].nrows));
+	}
+	return GJ_OK;
+}
+
+/* ---- rows by themselves, where several devices have all of them */
+
+uint64_t
+gj_run_nflags(const GjRun *run, uint32_t i)
+{
+	const GjRunStep *rs = &run->steps[i];
+
+	return rs->row_matched.memory ? run->relation[rs->step->source].nrows : 0;
+}
+
+GjStatus
+gj_run_finish_flags(GjRun *run, uint32_t i)
+{
+	GJ_TRY(gj_run_flush(run));
+	return finish_flags(run, &run->steps[i]);
+}
+
+GjStatus
+gj_run_copy_flags(GjRun *run, uint32_t i, uint64_t first, uint64_t n, uint8_t *flags, bool out)
+{
+	GjWork	   *work = &run->work;
+	uint8_t    *at = (uint8_t *) run->steps[i].row_matched.memory + first;
+
+	GJ_STOP_CHECK(run);
+	GJ_TRY(out ? work->ops->copy_out(work->queue, flags, at, n) :
+		   work->ops->copy_in(work->queue, at, flags, n));
+	return work->ops->sync(work->queue);
+}
+
+GjStatus
+gj_run_some_rows(GjRun *run, uint32_t i, uint64_t first, uint64_t end)
+{
+	GjRunStep  *rs = &run->steps[i];
+	const GjColumn *columns;
+
+	GJ_TRY(start_rows(run, &columns));
+	GJ_TRY(match_rows_of_step(run, i, columns, first, end));
+	/* nothing of it is left for gj_match_rows */
+	gj_buffer_free(&run->work, &rs->row_matched);
+	return GJ_OK;
+}
+
+/* ---- ends */
+
+bool
+gj_match_ends_run(const GjRun *run, const GjRunStep *rs, uint32_t nrows)
+{
+	/* no tuple gets past this step, and none comes out of it at the end */
+	switch (rs->step->join_type)
+	{
+		case GJ_JOIN_INNER:
+		case GJ_JOIN_SEMI:
+		case GJ_JOIN_RIGHT_SEMI:
+			break;
+		case GJ_JOIN_RIGHT:
+		case GJ_JOIN_RIGHT_ANTI:
+			if (nrows > 0)
+				return false;
+			break;
+		default:
+			return false;
+	}
+	for (rs++; rs < run->steps + run->nsteps; rs++)
+		if (gj_step_makes_rows(rs->step) && !gj_step_wants_matched(rs->step))
+			return false;
+	return true;
+}
+
+void
+gj_match_free(GjWork *work, GjRunStep *rs)
+{
+	gj_buffer_free(work, &rs->row_matched);
+	gj_buffer_free(work, &rs->cover);
+}

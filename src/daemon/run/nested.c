@@ -1,0 +1,333 @@
+/*
+ * nested.c
+ *	  The nested loop of a step: what it compares, and its pairs.
+ *
+ * Keys, range, and a residual condition that is nothing but comparisons of a column of
+ * either side become terms: comparisons of values that were computed once a row.  Without
+ * any terms the loop evaluates the residual condition for every pair; with some, it is left
+ * for the pairs that they let through.
+ *
+ * Tuples and rows are looked at tile by tile.  How many tiles a call is asked for follows
+ * from how many the last one could do before its pairs filled the room.
+ */
+#include "state.h"
+
+#include <string.h>
+
+/* Tiles of the first call, and the most of any; the device may do fewer. */
+#define GJ_FIRST_TILES		256
+#define GJ_MOST_TILES		(1u << 20)
+
+/* ---- what is compared */
+
+/* Values that fit 32 bits: a column of such a kind, or an expression that is one. */
+static bool
+operand_is_narrow(const GjRun *run, int32_t operand)
+{
+	uint32_t	kind;
+
+	if (operand >= 0)
+	{
+		const GjExpr *expr = &run->exprs[operand];
+		const GjInstr *instr = gj_program_array(run->program, GjInstr, instrs) + expr->first;
+
+		if (expr->ninstrs != 1 || instr->op != GJ_OP_LOAD)
+			return false;
+		kind = run->types[instr->arg].kind;
+	}
+	else
+		kind = run->types[-1 - operand].kind;
+	return kind == GJ_BOOL || kind == GJ_INT2 || kind == GJ_INT4;
+}
+
+/* The number of an operand in a list; it is added if it is new.  There is room. */
+static uint8_t
+add_operand(int32_t *list, uint32_t *n, int32_t operand)
+{
+	for (uint32_t i = 0; i < *n; i++)
+		if (list[i] == operand)
+			return (uint8_t) i;
+	list[*n] = operand;
+	return (uint8_t) (*n)++;
+}
+
+static void
+add_term(const GjRun *run, GjRunStep *rs, GjTermOp op, int32_t outer, int32_t inner)
+{
+	GjRunNested *nested = &rs->nested;
+	uint32_t	t = nested->nterms++;
+
+	nested->terms[t].op = (uint8_t) op;
+	nested->terms[t].narrow = operand_is_narrow(run, outer) && operand_is_narrow(run, inner);
+	nested->terms[t].outer = add_operand(rs->outer_operand, &rs->nouter, outer);
+	nested->terms[t].inner = add_operand(rs->inner_operand, &rs->ninner, inner);
+}
+
+/* What a register of a condition has, while it is looked through. */
+typedef struct GjPart
+{
+	enum
+	{
+		GJ_PART_OTHER,
+		GJ_PART_COLUMN,
+		GJ_PART_TERMS			/* a conjunction of terms */
+	}			kind;
+	uint32_t	column;
+	uint32_t	terms;			/* one bit each */
+} GjPart;
+
+/* The comparison of an instruction; false: it is none. */
+static bool
+term_op(uint32_t instr, GjTermOp *op, bool *is_float)
+{
+	*is_float = instr >= GJ_OP_EQ_F;
+	if (instr >= GJ_OP_EQ_I && instr <= GJ_OP_GE_I)
+		*op = (GjTermOp) (instr - GJ_OP_EQ_I);
+	else if (instr >= GJ_OP_EQ_F && instr <= GJ_OP_GE_F)
+		*op = (GjTermOp) (instr - GJ_OP_EQ_F);
+	else
+		return false;
+	return true;
+}
+
+/* a <op> b is b <result> a. */
+static GjTermOp
+turned(GjTermOp op)
+{
+	static const GjTermOp other[] = {
+		[GJ_TERM_EQ] = GJ_TERM_EQ,[GJ_TERM_NE] = GJ_TERM_NE,[GJ_TERM_LT] = GJ_TERM_GT,
+		[GJ_TERM_LE] = GJ_TERM_GE,[GJ_TERM_GT] = GJ_TERM_LT,[GJ_TERM_GE] = GJ_TERM_LE
+	};
+
+	return other[op];
+}
+
+static bool
+column_is_float(const GjRun *run, uint32_t column, bool *is_float)
+{
+	switch (run->types[column].kind)
+	{
+		case GJ_BOOL:
+		case GJ_INT2:
+		case GJ_INT4:
+		case GJ_INT8:
+		case GJ_UINT4:
+			*is_float = false;
+			return true;
+		case GJ_FLOAT8:
+			*is_float = true;
+			return true;
+		default:
+			return false;
+	}
+}
+
+/* The term that a comparison of two columns is; false: of the same side, or no room. */
+static bool
+compare_columns(const GjRun *run, GjRunStep *rs, const GjInstr *instr, uint32_t a, uint32_t b)
+{
+	uint32_t	source = rs->step->source;
+	bool		a_is_inner = run->types[a].source == source;
+	bool		is_float,
+				a_is_float,
+				b_is_float;
+	GjTermOp	op;
+
+	if (!term_op(instr->op, &op, &is_float) || a_is_inner == (run->types[b].source == source) ||
+		!column_is_float(run, a, &a_is_float) || !column_is_float(run, b, &b_is_float) ||
+		a_is_float != is_float || b_is_float != is_float ||
+		rs->nested.nterms == GJ_MAX_KEYS || rs->nouter == GJ_MAX_KEYS || rs->ninner == GJ_MAX_KEYS)
+		return false;
+	if (a_is_inner)
+		add_term(run, rs, turned(op), -1 - (int32_t) b, -1 - (int32_t) a);
+	else
+		add_term(run, rs, op, -1 - (int32_t) a, -1 - (int32_t) b);
+	return true;
+}
+
+/* Makes terms of a condition.  False: it is not a conjunction of comparisons of columns. */
+static bool
+condition_is_terms(const GjRun *run, GjRunStep *rs, int32_t e)
+{
+	const GjExpr *expr = &run->exprs[e];
+	const GjInstr *instr = gj_program_array(run->program, GjInstr, instrs) + expr->first;
+	GjPart		part[GJ_MAX_REGISTERS] = {{GJ_PART_OTHER}};
+	uint32_t	first = rs->nested.nterms;
+	uint32_t	all;
+
+	for (uint32_t i = 0; i < expr->ninstrs; i++, instr++)
+	{
+		GjPart	   *a = &part[instr->a];
+		GjPart	   *b = &part[instr->b];
+		uint32_t	term = rs->nested.nterms;
+
+		if (instr->op == GJ_OP_LOAD)
+			part[instr->dst] = (GjPart) {GJ_PART_COLUMN, instr->arg, 0};
+		else if (instr->op == GJ_OP_AND && a->kind == GJ_PART_TERMS && b->kind == GJ_PART_TERMS)
+			part[instr->dst] = (GjPart) {GJ_PART_TERMS, 0, a->terms | b->terms};
+		else if (a->kind == GJ_PART_COLUMN && b->kind == GJ_PART_COLUMN &&
+				 compare_columns(run, rs, instr, a->column, b->column))
+			part[instr->dst] = (GjPart) {GJ_PART_TERMS, 0, 1u << term};
+		else
+			return false;
+	}
+	all = ((1u << rs->nested.nterms) - 1) & ~((1u << first) - 1);
+	return part[expr->result].kind == GJ_PART_TERMS && part[expr->result].terms == all;
+}
+
+void
+gj_nested_plan(const GjRun *run, GjRunStep *rs)
+{
+	const GjStep *step = rs->step;
+	GjRunStep	without;
+
+	rs->nouter = rs->ninner = 0;
+	for (uint32_t k = 0; k < step->nkeys; k++)
+		add_term(run, rs, GJ_TERM_EQ, (int32_t) (step->outer_keys + k),
+				 (int32_t) (step->inner_keys + k));
+	if (step->range_key >= 0 && step->range_low >= 0)
+		add_term(run, rs, step->low_strict ? GJ_TERM_LT : GJ_TERM_LE, step->range_low,
+				 step->range_key);
+	if (step->range_key >= 0 && step->range_high >= 0)
+		add_term(run, rs, step->high_strict ? GJ_TERM_GT : GJ_TERM_GE, step->range_high,
+				 step->range_key);
+	rs->nested.ntiles = GJ_FIRST_TILES;
+	if (rs->residual < 0)
+		return;
+	without = *rs;
+	if (condition_is_terms(run, rs, rs->residual))
+	{
+		rs->residual = -1;
+		return;
+	}
+	*rs = without;
+	if (rs->nested.nterms == 0)
+	{
+		rs->nested.condition = rs->residual;
+		rs->residual = -1;
+	}
+}
+
+/* ---- the loop */
+
+/* Describes the loop but for where pairs go. */
+static GjStatus
+start_loop(GjRun *run, GjRunStep *rs, const GjView *view, GjNested *loop)
+{
+	const GjRunNested *nested = &rs->nested;
+	GjKeys		keys;
+
+	memset(loop, 0, sizeof(*loop));
+	loop->view = view;
+	loop->rows = nested->rows.memory;
+	loop->nrows = nested->nrows;
+	loop->inner_source = rs->step->source;
+	loop->condition = nested->condition;
+	loop->nterms = nested->nterms;
+	/* with a residual condition, it is too early to tell */
+	if (gj_step_makes_tuples(rs->step) && rs->residual < 0)
+		loop->tuple_matched = rs->matched.memory;
+	if (gj_step_makes_rows(rs->step) && rs->residual < 0)
+		loop->row_matched = rs->row_matched.memory;
+	if (nested->nterms == 0)
+		return GJ_OK;
+	GJ_TRY(gj_run_outer_keys(run, rs, view, &keys));
+	for (uint32_t t = 0; t < nested->nterms; t++)
+		loop->terms[t] = (GjTerm) {
+			nested->terms[t].op, nested->terms[t].narrow, keys.value[nested->terms[t].outer],
+			nested->value[nested->terms[t].inner].memory
+		};
+	loop->outer_null = keys.null;
+	loop->inner_null = nested->null.memory;
+	return GJ_OK;
+}
+
+/* Where the next pairs go: room for n of them. */
+static void
+place_pairs(GjRunStep *rs, uint32_t n, GjNested *loop, GjView *pairs)
+{
+	const GjView *view = loop->view;
+
+	loop->capacity = n;
+	loop->tuple = rs->tuple.memory;
+	memset(pairs, 0, sizeof(*pairs));
+	pairs->columns = view->columns;
+	pairs->no_row = view->no_row;
+	for (uint32_t s = 0; s < GJ_MAX_SOURCES; s++)
+		if (rs->expand >> s & 1)
+			pairs->rowid[s] = loop->out[s] = rs->rowid[s].memory;
+}
+
+/* The pairs of the tiles from number `tile`; *ndone = tiles. */
+static GjStatus
+next_pairs(GjRun *run, uint32_t i, GjNested *loop, uint64_t tile, uint32_t *ndone)
+{
+	GjRunStep  *rs = &run->steps[i];
+	GjWork	   *work = &run->work;
+	uint32_t	room = run->max_tuples;
+	uint64_t	npairs;
+	GjView		pairs;
+
+	GJ_STOP_CHECK(run);
+	work->ops->phase(work->queue, GJ_PHASE_PROBE);
+	if (loop->write)
+	{
+		GJ_TRY(gj_run_make_room(run, i + 1, &room));
+		place_pairs(rs, room, loop, &pairs);
+	}
+	GJ_TRY(work->ops->nested_loop(work->queue, loop, tile, rs->nested.ntiles, ndone, &npairs));
+	if (!loop->write)
+	{
+		if (gj_step_makes_pairs(rs->step))
+		{
+			run->stats.step[i].rows_out += npairs;
+			run->counted += (int64_t) npairs;
+		}
+		return GJ_OK;
+	}
+	pairs.nrows = (uint32_t) npairs;
+	if (npairs == 0)
+		return GJ_OK;
+	if (rs->residual >= 0)
+		GJ_TRY(gj_run_filter_pairs(run, rs, loop->view->nrows, 0, &pairs));
+	return gj_step_makes_pairs(rs->step) ? gj_run_pass_on(run, i, &pairs) : GJ_OK;
+}
+
+GjStatus
+gj_nested_join(GjRun *run, uint32_t i, const GjView *view)
+{
+	GjRunStep  *rs = &run->steps[i];
+	GjWork	   *work = &run->work;
+	uint64_t	ntiles = gj_nested_tiling(view->nrows, rs->nested.nrows).ntiles;
+	uint32_t	ndone;
+	GjNested	loop;
+
+	work->ops->phase(work->queue, GJ_PHASE_PROBE);
+	if (gj_step_makes_tuples(rs->step))
+		GJ_TRY(work->ops->fill(work->queue, rs->matched.memory, 0, view->nrows));
+	if (ntiles == 0)
+		return GJ_OK;
+	GJ_TRY(start_loop(run, rs, view, &loop));
+	loop.write = rs->residual >= 0 ||
+		(gj_step_makes_pairs(rs->step) && !gj_step_only_counts(run, i));
+	for (uint64_t tile = 0; tile < ntiles; tile += ndone)
+	{
+		uint32_t	asked = rs->nested.ntiles;
+
+		GJ_TRY(next_pairs(run, i, &loop, tile, &ndone));
+		if (ndone < asked)
+			rs->nested.ntiles = ndone < asked / 2 ? 2 * ndone : asked;
+		else if (asked < GJ_MOST_TILES)
+			rs->nested.ntiles = 2 * asked;
+	}
+	return GJ_OK;
+}
+
+void
+gj_nested_free(GjWork *work, GjRunStep *rs)
+{
+	gj_buffer_free(work, &rs->nested.rows);
+	gj_buffer_free(work, &rs->nested.null);
+	for (uint32_t k = 0; k < GJ_MAX_KEYS; k++)
+		gj_buffer_free(work, &rs->nested.value[k]);
+}

@@ -1,0 +1,512 @@
+/*
+ * probe.c
+ *	  Takes outer rows through their filter and all join steps.
+ *
+ * A step probes with all tuples at once and then writes its pairs piece by piece,
+ * each of which passes the later steps before the next one is written.  So a
+ * result of any size needs a fixed amount of memory.  Tuples are row ids, carried
+ * only for sources that something later reads.  Tuples that come out without a pair,
+ * those of outer, semi and anti joins, follow when all pairs were seen (run/match.c).
+ *
+ * How many tuples are worked on at a time follows from the memory that is left once all
+ * inner sides are built.  All room that a number of tuples needs until the step after is
+ * reserved before they are made, so that fewer can be made where there is none.
+ */
+#include "state.h"
+
+#include <string.h>
+
+/* ---- memory */
+
+/* Room for n tuples to probe with. */
+static GjStatus
+reserve_probe(GjWork *work, GjRunStep *rs, uint32_t n)
+{
+	uint64_t	stride = gj_align((uint64_t) n * sizeof(int64_t));
+
+	if (rs->nouter > 0)
+	{
+		GJ_TRY(gj_buffer_reserve(work, &rs->key_values, stride * rs->nouter));
+		GJ_TRY(gj_buffer_reserve(work, &rs->key_nulls, n));
+	}
+	if (gj_step_makes_tuples(rs->step))
+		GJ_TRY(gj_buffer_reserve(work, &rs->matched, n));
+	/* rows need theirs at the end */
+	if (gj_step_makes_tuples(rs->step) || gj_step_makes_rows(rs->step))
+		GJ_TRY(gj_buffer_reserve(work, &rs->selected, (uint64_t) n * sizeof(uint32_t)));
+	if (rs->step->algorithm >= GJ_JOIN_NESTED_LOOP)
+		return GJ_OK;
+	GJ_TRY(gj_buffer_reserve(work, &rs->offset, ((uint64_t) n + 1) * sizeof(uint64_t)));
+	return gj_buffer_reserve(work, &rs->first, (uint64_t) n * sizeof(uint32_t));
+}
+
+void
+gj_step_free_probe(GjWork *work, GjRunStep *rs)
+{
+	gj_buffer_free(work, &rs->key_values);
+	gj_buffer_free(work, &rs->key_nulls);
+	gj_buffer_free(work, &rs->offset);
+	gj_buffer_free(work, &rs->first);
+	gj_buffer_free(work, &rs->matched);
+	gj_buffer_free(work, &rs->selected);
+}
+
+/* True if not all that a step makes need go on: then positions select it. */
+static bool
+step_selects(const GjRunStep *rs)
+{
+	return rs->residual >= 0 || rs->step->filter >= 0;
+}
+
+/* True if each pair needs the number of its tuple. */
+static bool
+step_needs_tuple(const GjRunStep *rs)
+{
+	return rs->step->algorithm == GJ_JOIN_SET ||
+		(rs->step->algorithm == GJ_JOIN_NESTED_LOOP && rs->residual >= 0 &&
+		 gj_step_makes_tuples(rs->step));
+}
+
+/* Room for n pairs and what the conditions leave of them. */
+static GjStatus
+reserve_pairs(GjWork *work, GjRunStep *rs, uint32_t n)
+{
+	uint64_t	nbytes = (uint64_t) n * sizeof(uint32_t);
+	bool		selects = step_selects(rs);
+
+	if (selects)
+		GJ_TRY(gj_buffer_reserve(work, &rs->positions, nbytes));
+	if (step_needs_tuple(rs))
+		GJ_TRY(gj_buffer_reserve(work, &rs->tuple, nbytes));
+	for (uint32_t s = 0; s < GJ_MAX_SOURCES; s++)
+	{
+		if (rs->expand >> s & 1)
+			GJ_TRY(gj_buffer_reserve(work, &rs->rowid[s], nbytes));
+		if (selects && (rs->kept >> s & 1))
+			GJ_TRY(gj_buffer_reserve(work, &rs->picked[s], nbytes));
+	}
+	return GJ_OK;
+}
+
+void
+gj_step_free_pairs(GjWork *work, GjRunStep *rs)
+{
+	gj_buffer_free(work, &rs->positions);
+	gj_buffer_free(work, &rs->tuple);
+	for (uint32_t s = 0; s < GJ_MAX_SOURCES; s++)
+	{
+		gj_buffer_free(work, &rs->rowid[s]);
+		gj_buffer_free(work, &rs->picked[s]);
+	}
+}
+
+/* Room for n tuples that come from step i-1 (for i = 0: from the filter) and enter step i. */
+static GjStatus
+reserve_tuples(GjRun *run, uint32_t i, uint32_t n)
+{
+	if (i > 0)
+		GJ_TRY(reserve_pairs(&run->work, &run->steps[i - 1], n));
+	else if (run->sources[0].filter >= 0)
+		GJ_TRY(gj_buffer_reserve(&run->work, &run->filtered, (uint64_t) n * sizeof(uint32_t)));
+	return i < run->nsteps ? reserve_probe(&run->work, &run->steps[i], n) : GJ_OK;
+}
+
+static void
+free_tuples(GjRun *run, uint32_t i)
+{
+	if (i > 0)
+		gj_step_free_pairs(&run->work, &run->steps[i - 1]);
+	else
+		gj_buffer_free(&run->work, &run->filtered);
+	if (i < run->nsteps)
+		gj_step_free_probe(&run->work, &run->steps[i]);
+}
+
+GjStatus
+gj_run_fit_tuples(GjRun *run, uint32_t i, uint32_t *n,
+				  GjStatus (*reserve) (GjRun *run, uint32_t i, uint32_t n),
+				  void (*release) (GjRun *run, uint32_t i))
+{
+	GjStatus	status = reserve(run, i, *n);
+
+	while (status == GJ_OUT_OF_MEMORY)
+	{
+		bool		least = *n <= GJ_MIN_TUPLES;
+
+		release(run, i);
+		if (!least)
+			*n = gj_fewer_tuples(*n);
+		status = reserve(run, i, *n);
+		if (least)
+			break;
+	}
+	return status;
+}
+
+GjStatus
+gj_run_make_room(GjRun *run, uint32_t i, uint32_t *n)
+{
+	uint32_t	asked = *n;
+	GjStatus	status = gj_run_fit_tuples(run, i, n, reserve_tuples, free_tuples);
+
+	if (*n < asked)
+		run->max_tuples = *n;
+	return status;
+}
+
+GjStatus
+gj_run_reserve_steps(GjRun *run)
+{
+	for (uint32_t i = 0; i <= run->nsteps && run->program->output == GJ_OUTPUT_ROWS; i++)
+	{
+		uint32_t	n = GJ_MIN_TUPLES;
+
+		GJ_TRY(gj_run_make_room(run, i, &n));
+	}
+	return GJ_OK;
+}
+
+/* Bytes that a tuple takes on its way through all steps. */
+static uint64_t
+tuple_bytes(const GjRun *run)
+{
+	uint64_t	nbytes = sizeof(uint32_t);	/* filtered */
+
+	for (uint32_t i = 0; i < run->nsteps; i++)
+	{
+		const GjRunStep *rs = &run->steps[i];
+		int			ncolumns = __builtin_popcount(rs->expand);
+
+		if (step_selects(rs))
+			ncolumns += 1 + __builtin_popcount(rs->kept);
+		nbytes += ncolumns * sizeof(uint32_t) + rs->nouter * sizeof(int64_t) + 1 +
+			sizeof(uint64_t) + sizeof(uint32_t);
+		if (gj_step_makes_tuples(rs->step) || gj_step_makes_rows(rs->step))
+			nbytes += 1 + sizeof(uint32_t);
+		if (step_needs_tuple(rs))
+			nbytes += sizeof(uint32_t);
+	}
+	if (run->program->limit > 0 && run->program->output == GJ_OUTPUT_ROWS)
+		nbytes += run->program->nsort_keys * sizeof(int64_t) + 1 + 2 * sizeof(uint32_t);
+	return nbytes;
+}
+
+uint64_t
+gj_run_least_space(const GjRun *run)
+{
+	return tuple_bytes(run) * GJ_MIN_TUPLES;
+}
+
+void
+gj_run_choose_max_tuples(GjRun *run)
+{
+	uint64_t	n;
+
+	if (run->max_tuples != 0 && !run->more_room)
+		return;
+	run->more_room = false;
+	n = gj_lease_left(run->work.lease) / 2 / tuple_bytes(run) / GJ_MIN_TUPLES * GJ_MIN_TUPLES;
+	if (n < GJ_MIN_TUPLES)
+		n = GJ_MIN_TUPLES;
+	run->max_tuples = n < GJ_MAX_TUPLES ? (uint32_t) n : GJ_MAX_TUPLES;
+}
+
+/* ---- the outer rows */
+
+/* Describes the rows behind the first n of those described before. */
+static void
+skip_rows(GjRun *run, uint32_t n)
+{
+	GjColumn   *columns = run->columns + run->sources[0].first_column;
+
+	for (uint32_t c = 0; c < run->sources[0].ncolumns; c++)
+	{
+		/* one that is not read any more may be missing */
+		if (columns[c].data)
+			columns[c].data += (size_t) n * columns[c].width;
+		if (columns[c].nulls)
+			columns[c].nulls += n;
+	}
+}
+
+/* ---- steps */
+
+GjStatus
+gj_run_outer_keys(GjRun *run, GjRunStep *rs, const GjView *view, GjKeys *keys)
+{
+	GjWork	   *work = &run->work;
+	uint64_t	stride = gj_align((uint64_t) view->nrows * sizeof(int64_t));
+
+	memset(keys, 0, sizeof(*keys));
+	keys->nkeys = rs->nouter;
+	keys->nrows = view->nrows;
+	for (uint32_t k = 0; k < keys->nkeys; k++)
+		keys->value[k] = (int64_t *) ((uint8_t *) rs->key_values.memory + k * stride);
+	keys->null = rs->key_nulls.memory;
+	if (rs->step->algorithm == GJ_JOIN_HASH)
+		return work->ops->keys(work->queue, view, 0, view->nrows, rs->step->outer_keys, keys);
+	return work->ops->ordered_keys(work->queue, view, 0, view->nrows, rs->outer_operand, keys);
+}
+
+/* Describes pairs that are going to be written, their number but for; out: where to. */
+static void
+describe_pairs(const GjRunStep *rs, const GjView *view, GjView *pairs,
+			   uint32_t *out[GJ_MAX_SOURCES])
+{
+	memset(pairs, 0, sizeof(*pairs));
+	pairs->columns = view->columns;
+	pairs->no_row = view->no_row;
+	for (uint32_t s = 0; s < GJ_MAX_SOURCES; s++)
+	{
+		out[s] = rs->expand >> s & 1 ? rs->rowid[s].memory : NULL;
+		pairs->rowid[s] = out[s];
+	}
+}
+
+/* Writes the next n pairs of a step as a view. */
+static GjStatus
+expand_pairs(GjRun *run, GjRunStep *rs, const GjView *view, uint64_t cursor, uint32_t n,
+			 GjView *pairs)
+{
+	GjWork	   *work = &run->work;
+	uint32_t   *out[GJ_MAX_SOURCES];
+
+	describe_pairs(rs, view, pairs, out);
+	pairs->nrows = n;
+	if (rs->expand == 0)
+		return GJ_OK;
+	return work->ops->hash_expand(work->queue, &rs->table, view, rs->offset.memory,
+								  rs->first.memory, cursor, n, rs->step->source, out);
+}
+
+GjStatus
+gj_run_pick(GjRun *run, GjRunStep *rs, GjView *view, const uint32_t *positions, uint32_t n,
+			uint32_t kept)
+{
+	GjWork	   *work = &run->work;
+
+	view->nrows = n;
+	for (uint32_t s = 0; s < GJ_MAX_SOURCES && n > 0; s++)
+	{
+		uint32_t   *to = rs->rowid[s].memory;
+
+		if (!(kept >> s & 1))
+			continue;
+		if (view->rowid[s] == to)
+			to = rs->picked[s].memory;
+		GJ_TRY(work->ops->pick(work->queue, to, view->rowid[s], 0, positions, n));
+		view->rowid[s] = to;
+	}
+	return GJ_OK;
+}
+
+GjStatus
+gj_run_filter_pairs(GjRun *run, GjRunStep *rs, uint32_t ntuples, uint64_t cursor, GjView *pairs)
+{
+	GjWork	   *work = &run->work;
+	uint32_t   *positions = rs->positions.memory;
+	uint32_t	n;
+
+	GJ_TRY(work->ops->select(work->queue, pairs, rs->residual, positions, &n));
+	if (n > 0)
+		GJ_TRY(gj_match_pairs(run, rs, ntuples, pairs, cursor, positions, n));
+	if (n == pairs->nrows || !gj_step_makes_pairs(rs->step))
+		return GJ_OK;
+	return gj_run_pick(run, rs, pairs, positions, n, rs->kept);
+}
+
+static GjStatus
+probe_step(GjRun *run, GjRunStep *rs, const GjView *view, uint64_t *total)
+{
+	GjWork	   *work = &run->work;
+	GjKeys		keys;
+
+	*total = 0;
+	work->ops->phase(work->queue, GJ_PHASE_PROBE);
+	if (rs->table.nrows > 0)
+	{
+		GJ_TRY(gj_run_outer_keys(run, rs, view, &keys));
+		if (rs->step->algorithm == GJ_JOIN_HASH)
+			GJ_TRY(work->ops->hash_probe(work->queue, &rs->table, &keys, rs->offset.memory,
+										 rs->first.memory, total));
+		else
+			GJ_TRY(work->ops->sort_probe(work->queue, &rs->table, &keys, &rs->match,
+										 rs->offset.memory, rs->first.memory, total));
+	}
+	return gj_match_probed(run, rs, view->nrows, *total);
+}
+
+/* All pairs of a probe, piece by piece: to the next step, or only looked at. */
+static GjStatus
+join_pairs(GjRun *run, uint32_t i, const GjView *view, uint64_t total)
+{
+	GjRunStep  *rs = &run->steps[i];
+
+	for (uint64_t cursor = 0; cursor < total;)
+	{
+		uint64_t	left = total - cursor;
+		uint32_t	n = left < run->max_tuples ? (uint32_t) left : run->max_tuples;
+		GjView		pairs;
+
+		GJ_STOP_CHECK(run);
+		run->work.ops->phase(run->work.queue, GJ_PHASE_PROBE);
+		GJ_TRY(gj_run_make_room(run, i + 1, &n));
+		GJ_TRY(expand_pairs(run, rs, view, cursor, n, &pairs));
+		if (rs->residual >= 0)
+			GJ_TRY(gj_run_filter_pairs(run, rs, view->nrows, cursor, &pairs));
+		if (gj_step_makes_pairs(rs->step))
+			GJ_TRY(gj_run_pass_on(run, i, &pairs));
+		cursor += n;
+	}
+	return GJ_OK;
+}
+
+/*
+ * True if tuples of the step have one pair at most, and nothing but the pairs is asked for: then
+ * they are found and written at once.
+ */
+static bool
+joins_at_once(const GjRun *run, const GjRunStep *rs)
+{
+	if (!run->work.ops->join_unique || rs->table.max_count != 1 || rs->table.nrows == 0 ||
+		rs->step->join_type != GJ_JOIN_INNER || rs->expand == 0)
+		return false;
+	return rs->step->algorithm == GJ_JOIN_HASH ||
+		(rs->match.nkeys == rs->table.keys.nkeys && !rs->match.has_low && !rs->match.has_high);
+}
+
+/* Joins tuples by such a step; *done: false if there is no room for as many pairs. */
+static GjStatus
+join_at_once(GjRun *run, uint32_t i, const GjView *view, bool *done)
+{
+	GjRunStep  *rs = &run->steps[i];
+	GjWork	   *work = &run->work;
+	uint32_t   *out[GJ_MAX_SOURCES];
+	uint32_t	n = view->nrows;
+	GjView		pairs;
+	GjKeys		keys;
+
+	GJ_TRY(gj_run_make_room(run, i + 1, &n));
+	*done = n == view->nrows;
+	if (!*done)
+		return GJ_OK;
+	work->ops->phase(work->queue, GJ_PHASE_PROBE);
+	GJ_TRY(gj_run_outer_keys(run, rs, view, &keys));
+	describe_pairs(rs, view, &pairs, out);
+	GJ_TRY(work->ops->join_unique(work->queue, &rs->table, &keys, &rs->match, view,
+								  rs->step->source, out, &pairs.nrows));
+	if (rs->residual >= 0 && pairs.nrows > 0)
+		GJ_TRY(gj_run_filter_pairs(run, rs, view->nrows, 0, &pairs));
+	return gj_run_pass_on(run, i, &pairs);
+}
+
+/* Joins tuples by looking them up in the table of a step. */
+static GjStatus
+join_by_table(GjRun *run, uint32_t i, const GjView *view)
+{
+	GjRunStep  *rs = &run->steps[i];
+	bool		counts = gj_step_only_counts(run, i);
+	uint64_t	total;
+
+	if (!counts && joins_at_once(run, rs))
+	{
+		bool		done;
+
+		GJ_TRY(join_at_once(run, i, view, &done));
+		if (done)
+			return GJ_OK;
+	}
+	GJ_TRY(probe_step(run, rs, view, &total));
+	if (counts)
+	{
+		run->stats.step[i].rows_out += total;
+		run->counted += (int64_t) total;
+		return GJ_OK;
+	}
+	if (!gj_step_makes_pairs(rs->step) && rs->residual < 0)
+		return GJ_OK;
+	return join_pairs(run, i, view, total);
+}
+
+/* Takes tuples, for which there is room, through step i and all that follow. */
+static GjStatus
+join_tuples(GjRun *run, uint32_t i, const GjView *view)
+{
+	GjRunStep  *rs = &run->steps[i];
+
+	GJ_STOP_CHECK(run);
+	if (view->nrows == 0)
+		return GJ_OK;
+	if (i == run->nsteps)
+		return gj_run_output(run, view);
+
+	run->stats.step[i].rows_in += view->nrows;
+	if (rs->step->algorithm == GJ_JOIN_NESTED_LOOP)
+		GJ_TRY(gj_nested_join(run, i, view));
+	else if (rs->step->algorithm == GJ_JOIN_SET)
+		GJ_TRY(gj_set_join(run, i, view));
+	else
+		GJ_TRY(join_by_table(run, i, view));
+	return gj_step_makes_tuples(rs->step) ? gj_match_tuples(run, i, view) : GJ_OK;
+}
+
+GjStatus
+gj_run_pass_on(GjRun *run, uint32_t i, GjView *view)
+{
+	GjRunStep  *rs = &run->steps[i];
+	GjWork	   *work = &run->work;
+
+	if (rs->step->filter >= 0 && view->nrows > 0)
+	{
+		uint32_t	n;
+
+		GJ_TRY(work->ops->select(work->queue, view, rs->step->filter, rs->positions.memory, &n));
+		if (n < view->nrows)
+			GJ_TRY(gj_run_pick(run, rs, view, rs->positions.memory, n, rs->out));
+	}
+	run->stats.step[i].rows_out += view->nrows;
+	return join_tuples(run, i + 1, view);
+}
+
+/* Takes the first n rows of the outer columns through the filter and all steps. */
+static GjStatus
+join_rows(GjRun *run, uint32_t n)
+{
+	GjWork	   *work = &run->work;
+	GjView		view = {.nrows = n};
+
+	GJ_TRY(work->ops->set_columns(work->queue, run->columns, run->program->ncolumns,
+								  &view.columns));
+	if (run->sources[0].filter >= 0)
+	{
+		uint32_t	passed;
+
+		work->ops->phase(work->queue, GJ_PHASE_PROBE);
+		GJ_TRY(work->ops->select(work->queue, &view, run->sources[0].filter,
+								 run->filtered.memory, &passed));
+		if (passed < n)
+			view.rowid[0] = run->filtered.memory;
+		view.nrows = passed;
+	}
+	run->stats.source[0].rows_out += view.nrows;
+	return join_tuples(run, 0, &view);
+}
+
+GjStatus
+gj_run_outer_rows(GjRun *run, uint32_t nrows, bool now)
+{
+	uint32_t	done = 0;
+
+	gj_run_choose_max_tuples(run);
+	if (gj_fused_fits(run))
+		GJ_TRY(gj_fused_rows(run, nrows, now, &done));
+	skip_rows(run, done);
+	for (uint32_t first = done, n; first < nrows; first += n)
+	{
+		n = nrows - first < run->max_tuples ? nrows - first : run->max_tuples;
+		GJ_TRY(gj_run_make_room(run, 0, &n));
+		GJ_TRY(join_rows(run, n));
+		skip_rows(run, n);
+	}
+	return GJ_OK;
+}

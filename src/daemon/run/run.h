@@ -1,0 +1,270 @@
+/*
+ * run/state.h
+ *	  Runs a program on a device: the session's side of it.
+ *
+ * session.c (for a backend) and run_file.c (for a file) feed a run with the chunks
+ * and ends of its sources and pass on what it makes.  A run belongs to one thread.
+ * After any status but GJ_OK only gj_run_error and gj_run_close may follow.
+ */
+#ifndef GJ_DAEMON_RUN_RUN_H
+#define GJ_DAEMON_RUN_RUN_H
+
+#include "daemon/base/devices.h"
+
+typedef struct GjRun GjRun;
+typedef struct GjParcel GjParcel;
+
+/* Bytes of an answer about one fragment. */
+#define GJ_LEAST_ANSWER		(sizeof(GjAnswered) + sizeof(GjKnownFragment) + \
+							 sizeof(uint64_t) * (GJ_FRAGMENT_WORDS + GJ_FRAGMENT_BLOCKS))
+
+/* What a run asks of its caller. */
+typedef struct GjRunHost
+{
+	void	   *arg;
+	/* True: the run is to end with GJ_CANCELLED.  Called every few ms. */
+	bool		(*stop) (void *arg);
+	/* Address of a free slot of GJ_OUTPUT_SLOT_SIZE bytes.  Waits for one. */
+	GjStatus	(*output_slot) (void *arg, uint8_t **memory);
+	/* NULL, or true if output_slot would not wait now. */
+	bool		(*output_ready) (void *arg);
+	/* Sends the slot that output_slot gave last. */
+	GjStatus	(*send_batch) (void *arg, uint32_t nrows);
+	/*
+	 * Room for the answer to a question, *nbytes of at least GJ_LEAST_ANSWER, and how many of
+	 * them are used.
+	 */
+	GjStatus	(*answer_space) (void *arg, uint8_t **memory, uint32_t *nbytes);
+	void		(*answered) (void *arg, uint32_t nbytes);
+	/* The chunk that gj_run_chunk was given as `slot` has been read. */
+	GjStatus	(*slot_free) (void *arg, uint32_t slot);
+	/*
+	 * NULL, or groups are handed over as parts (sink/group.h), now and then and at the end,
+	 * instead of being sent: a slot for one, of GJ_OUTPUT_SLOT_SIZE bytes, and keeping it.
+	 */
+	GjStatus	(*part_slot) (void *arg, uint8_t **memory);
+	GjStatus	(*keep_part) (void *arg, const uint8_t *slot);
+	/*
+	 * NULL, or rows in the order of sort keys are handed over as sorted runs (sorted_run.h), one or
+	 * several, instead of being sent: one of them begins, the last one or not; a slot for its next rows
+	 * and their keys, registered memory of GJ_SORTED_SLOT_SIZE bytes, waiting for it, the same one until
+	 * it was filled; that it was; and, before that of the first one, the keys of the last row of that run.
+	 */
+	GjStatus	(*sorted_begin) (void *arg, bool last);
+	GjStatus	(*sorted_slot) (void *arg, uint8_t **memory);
+	void		(*sorted_end_keys) (void *arg, const int64_t *keys);
+	GjStatus	(*sorted_filled) (void *arg);
+	/*
+	 * NULL, or asked about each tile of a GJ_PROGRAM_SETS, 0, 1, ...: is it this run's, and
+	 * not that of another one, which has the same sets?
+	 */
+	bool		(*take_tile) (void *arg, uint64_t tile);
+	uint32_t	tile_pairs;		/* take_tile: all these runs' tiles have so many pairs at most */
+	/*
+	 * NULL, or of a run that exchanges rows with others (gj_run_open_exchange): one of its
+	 * parcels that nobody reads any more, waiting for it, during which gj_run_receive may be
+	 * called, and is called with what waits for it unless await_split comes soon (lands: with where
+	 * its rows can be written on the other's device, of two that reach each other, once that is
+	 * known); waiting, in the same way, until gj_run_has_split; handing the parcel to the runs of all
+	 * other parts, complete; and a parcel of another one, which this one has read.
+	 */
+	GjStatus	(*get_parcel) (void *arg, GjParcel *parcels, uint32_t n, bool awaits, bool lands,
+								 GjParcel **parcel);
+	GjStatus	(*await_split) (void *arg);
+	GjStatus	(*send_parcel) (void *arg, GjParcel *parcel);
+	void		(*parcel_read) (void *arg, GjParcel *parcel);
+} GjRunHost;
+
+/*
+ * A run of a checked program, which must stay until gj_run_close, as must lease and host, that
+ * has not started: it can be asked what is resident, or closed.  NULL: out of host memory.
+ */
+extern GjRun *gj_run_prepare(GjDeviceEntry *entry, const GjProgram *program, GjLease *lease,
+							 const GjRunHost *host);
+
+/* Starts it on its device, which takes some tenth of a millisecond on a GPU. */
+extern GjStatus gj_run_start(GjRun *run);
+
+/* Both.  NULL with *status and *why. */
+extern GjRun *gj_run_open(GjDeviceEntry *entry, const GjProgram *program, GjLease *lease,
+						  const GjRunHost *host, GjStatus *status, GjErrorText *why);
+
+/* True: a chunk of this source may be given now; else some other source must end first. */
+extern bool gj_run_accepts(const GjRun *run, uint32_t source);
+
+/*
+ * Takes the chunk of `nrows` rows at `memory`, which is read until slot_free(slot), in this
+ * call or in a later one.  `slot` is the caller's name for it.
+ */
+extern GjStatus gj_run_chunk(GjRun *run, uint32_t source, uint32_t nrows,
+							 uint8_t *memory, uint32_t slot);
+
+/* Chunks of inner sources, from now on, may become resident here (so it is at first), or not. */
+extern void gj_run_may_keep(GjRun *run, bool keep);
+
+/* Tells which fragments of a table are resident: the question at `memory`, of gj_ask_size() bytes. */
+extern GjStatus gj_run_ask(GjRun *run, const uint8_t *memory);
+/*
+ * The same for runs of one program on several devices: fragments that any of them has, each
+ * once.  runs[0] notes errors; the calls are host's.
+ */
+extern GjStatus gj_runs_ask(GjRun **runs, uint32_t n, const GjRunHost *host,
+							const uint8_t *memory);
+
+/*
+ * Looks for the fragments that a question is about and that the run's device should have, as number
+ * `place` of nplaces devices: gj_run_place_of.  *whole: all are there, and all of their pages are
+ * valid.  They stay found, from then on in gj_run_found's order: that of questions and numbers.
+ */
+extern GjStatus gj_run_find(GjRun *run, const uint8_t *memory, uint32_t place, uint32_t nplaces,
+							bool *whole);
+/* What was found of a source, as gj_run_use takes it; the run's. */
+extern const GjUse *gj_run_found(const GjRun *run, uint32_t source, uint32_t *n);
+/* Nothing that was found is used. */
+extern void gj_run_forget_found(GjRun *run);
+
+/* True if the source was asked about and the device keeps resident data at all. */
+extern bool gj_run_has_store(const GjRun *run, uint32_t source);
+/* The number, of n devices, of the one that keeps a fragment of a table. */
+extern uint32_t gj_run_place_of(const GjRelationKey *relation, uint32_t fragment, uint32_t n);
+/* The same for a chunk of the source.  False: it is not to be kept. */
+extern bool gj_run_place(const GjRun *run, uint32_t source, const uint8_t *chunk, uint32_t n,
+						 uint32_t *place);
+/* True: fragments of the source that are used are only noted until it ends. */
+extern bool gj_run_notes_uses(const GjRun *run, uint32_t source);
+/* Takes the rows of n fragments. */
+extern GjStatus gj_run_use(GjRun *run, uint32_t source, uint32_t n, const GjUse *uses);
+
+/*
+ * The same of fragments of an inner source that several runs use, wherever they lie.  Each is taken
+ * from the run that has it on its device, once; then all runs are told to use them; when the source
+ * has ended for all of these they are given back (gj_resident_give_back).
+ */
+typedef struct GjPinned GjPinned;
+
+/* *pinned: the fragment that was told of by that id, all pages.  False: it was not. */
+extern bool gj_run_take_fragment(GjRun *run, uint32_t source, uint64_t id, GjPinned *pinned);
+/* The bits of their pages stay until the source has ended. */
+extern GjStatus gj_run_use_shared(GjRun *run, uint32_t source, uint32_t n, const GjPinned *used);
+
+extern GjStatus gj_run_source_end(GjRun *run, uint32_t source);
+/* True if the source is an inner one that was kept as it was built: the queue works on none of it. */
+extern bool gj_run_has_side(const GjRun *run, uint32_t source);
+
+/*
+ * Rows of inner sides that come out by themselves at the end, where several runs have the
+ * same inner rows, in the same order, and each has seen some of the outer ones.  Instead of
+ * leaving it to the end of source 0, for one step after the other: all runs finish their
+ * flags, a byte a row; these are copied out, put together with OR, and copied in; then each
+ * run sends some of the rows.
+ */
+/* Flags of step i; 0: no rows come out of it by themselves. */
+extern uint64_t gj_run_nflags(const GjRun *run, uint32_t i);
+extern GjStatus gj_run_finish_flags(GjRun *run, uint32_t i);
+/* Flags of rows first .. first+n-1, to (`out`) or from registered memory.  Waits. */
+extern GjStatus gj_run_copy_flags(GjRun *run, uint32_t i, uint64_t first, uint64_t n,
+								  uint8_t *flags, bool out);
+/* Sends those of rows first .. end-1 that come out; the flags are then gone. */
+extern GjStatus gj_run_some_rows(GjRun *run, uint32_t i, uint64_t first, uint64_t end);
+
+/* A number that equal programs share, and hardly ever others do. */
+extern uint64_t gj_program_identity(const GjProgram *program);
+
+/*
+ * Exchange: several runs of one program, one a part, each get some rows of the outer source and
+ * of the inner one that `step` joins, and hand each row to the run of its part, by a hash of the
+ * step's keys (source/split.c).  filter: what the outer and the inner rows must pass (expressions,
+ * or -1) before they are sent; the program says that its sources have none.  Once, before
+ * anything else.
+ */
+typedef struct GjExchangePlan
+{
+	uint32_t	step;
+	uint32_t	nparts;
+	uint32_t	part;			/* of this run */
+	int32_t		outer_filter;
+	int32_t		inner_filter;
+	uint64_t	program;		/* gj_program_identity of the one with these filters */
+	bool		reach;			/* of two runs: their devices reach each other's memory */
+	bool	   *staying;		/* atomic, of all runs: their parts of the outer rows are to be kept; NULL:
+								 * they may not be */
+} GjExchangePlan;
+
+extern GjStatus gj_run_open_exchange(GjRun *run, const GjExchangePlan *plan);
+/* *done = the parcel that is being filled has its rows.  With `wait`, waits until it has. */
+extern GjStatus gj_run_has_split(GjRun *run, bool wait, bool *done);
+/* The source has ended: hands over all of its rows that are still here. */
+extern GjStatus gj_run_send_parcels(GjRun *run, uint32_t source);
+/*
+ * All rows of a source have come, and none of the runs works on anything.  True if all of them have
+ * found their part of it as it was built, or (the outer one) exchanged before: nothing is handed over then.
+ */
+extern bool gj_sides_resolve(GjRun **runs, uint32_t nruns, uint32_t source);
+/* If not, and it is the outer one: decides whether the runs are to keep their parts of it. */
+extern void gj_exchanged_plan(GjRun **runs, uint32_t nruns);
+/*
+ * The run is finished, and nrows outer rows were sent to its part, by all of them: keeps these, if that
+ * was planned.  Waits.
+ */
+extern GjStatus gj_exchanged_keep(GjRun *run, uint64_t nrows);
+/* The rows of the inner source are where they belong: gives back what took them there. */
+extern void gj_run_end_exchange(GjRun *run);
+/* All inner sides are built or were kept: device memory that the exchange of outer rows may take here. */
+extern uint64_t gj_run_exchange_space(GjRun *run);
+/* Reserves that, the same number for all runs, before any outer row comes. */
+extern GjStatus gj_run_reserve_exchange(GjRun *run, uint64_t nbytes);
+/*
+ * Takes the rows of the run's part of another one's parcel.  The host is told when it has been read,
+ * here or in a later call of gj_run_settle; also after an error.
+ */
+extern GjStatus gj_run_receive(GjRun *run, GjParcel *parcel);
+/* True: parcels of others are being read, where they lie or where they landed. */
+extern bool gj_run_is_reading(const GjRun *run);
+/* Tells the host which of these have been read by now; with `wait`, waits for the first one. */
+extern GjStatus gj_run_settle(GjRun *run, bool wait);
+/* Waits until none is read any more, and nothing is written to another run's memory, also after an error; tells nobody. */
+extern void gj_run_stop_reading(GjRun *run);
+/*
+ * Outer rows that were sent, its own and received ones, wait for more while parcels are filled.  True:
+ * there are some for which the device had better not wait if nothing else is to be sent; and taking
+ * them through the steps.
+ */
+extern bool gj_run_has_sent(const GjRun *run);
+extern GjStatus gj_run_join_sent(GjRun *run);
+/* Rows of the outer source that were received so far, and all bytes that other devices sent. */
+extern void gj_run_received(const GjRun *run, uint64_t *rows, uint64_t *nbytes, uint64_t *landed);
+
+/*
+ * Works on chunks that were given before; those given since the call before this one may
+ * stay on their way to the device meanwhile.
+ */
+extern GjStatus gj_run_work(GjRun *run);
+
+/*
+ * Adds groups that other runs have handed over, of the first nkeys keys, to a run that gets
+ * nothing else.  Waits.
+ */
+extern GjStatus gj_run_add_part(GjRun *run, uint32_t nkeys, const uint8_t *slot);
+
+/* True: no further chunk can change the result; gj_run_finish comes next. */
+extern bool gj_run_complete(const GjRun *run);
+
+/* Sends what is still to be sent.  Fills in the statistics. */
+extern GjStatus gj_run_finish(GjRun *run, GjRunStats *stats);
+
+/* Works on all chunks that were given, and frees their slots. */
+extern GjStatus gj_run_flush(GjRun *run);
+
+/* Waits until the device has done all that is queued; then time counts as waiting. */
+extern GjStatus gj_run_wait(GjRun *run);
+
+/* More about the error that the last call returned; may be "". */
+extern const char *gj_run_error(GjRun *run);
+
+/*
+ * Gives back all memory of the device.  Waits for queued work.  GJ_DEVICE_LOST, with
+ * *why, if the device turns out to be gone; else GJ_OK.
+ */
+extern GjStatus gj_run_close(GjRun *run, GjErrorText *why);
+
+#endif							/* GJ_DAEMON_RUN_RUN_H */

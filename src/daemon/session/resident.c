@@ -1,0 +1,599 @@
+/*
+ * store/fragment.c
+ *	  What a session and its backend tell each other of resident data: answers to an ASK, or that all of
+ *	  it is used without one, be it before the ASK has come, and the fragments of a USE; see
+ *	  src/wire/resident.h.
+ *
+ * Answers and uses lie where the backend can write: what matters is read once.
+ */
+#include "state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/store.h"
+#include "daemon/base/work.h"
+
+/* ---- answers */
+
+/* Sends the answers that are ready. */
+static GjStatus
+send_answers(GjSession *session)
+{
+	GjMsgSlot	message = {GJ_MSG_RESIDENT, session->output_slot, 0, session->nanswers};
+
+	if (!session->answers)
+		return GJ_OK;
+	if (session->fail_point == GJ_FAIL_ANSWER)
+		return GJ_INJECTED;
+	session->output_free &= ~(1u << session->output_slot);
+	session->expected = true;
+	session->answers = NULL;
+	session->nanswers = session->answer_bytes = 0;
+	return gj_session_send(session, &message, sizeof(message)) ? GJ_OK : GJ_CANCELLED;
+}
+
+GjStatus
+gj_session_answer_space(void *arg, uint8_t **memory, uint32_t *nbytes)
+{
+	GjSession  *session = arg;
+
+	if (GJ_OUTPUT_SLOT_SIZE - session->answer_bytes < GJ_LEAST_ANSWER)
+		GJ_TRY(send_answers(session));
+	if (!session->answers)
+		GJ_TRY(gj_session_output_slot(session, &session->answers));
+	*memory = session->answers + session->answer_bytes;
+	*nbytes = GJ_OUTPUT_SLOT_SIZE - session->answer_bytes;
+	return GJ_OK;
+}
+
+void
+gj_session_answered(void *arg, uint32_t nbytes)
+{
+	GjSession  *session = arg;
+
+	session->answer_bytes += nbytes;
+	session->nanswers++;
+}
+
+/* ---- fragments in use */
+
+/* Fragments to be used: those of one source. */
+typedef struct GjUses
+{
+	uint32_t	source;
+	bool		last;			/* the source ends with them */
+	uint32_t	n;
+	GjUse	   *uses;
+} GjUses;
+
+/* True if the loader can use fragments of a source; `last`: and end it. */
+static bool
+may_use(const GjSession *session, const GjSession *loader, uint32_t source, bool last)
+{
+	/* its end may have come already, behind this message */
+	return !((last ? loader->ended : loader->finished) >> source & 1) &&
+		gj_team_accepts(session->run, source);
+}
+
+/* The loader has used the last fragments of a source. */
+static GjStatus
+end_used(GjSession *session, GjSession *loader, uint32_t source)
+{
+	loader->ended |= 1u << source;
+	return gj_session_source_ended(session, loader, source);
+}
+
+/* Hands the fragments of a USE to the run, and the ends of their sources. */
+static GjStatus
+use_lots(GjSession *session, GjSession *loader, const GjUses *lots, uint32_t n)
+{
+	for (uint32_t i = 0; i < n && !gj_team_complete(session->run); i++)
+	{
+		if (!may_use(session, loader, lots[i].source, lots[i].last))
+			return GJ_BAD_PROGRAM;
+		GJ_TRY(gj_team_use(session->run, lots[i].source, lots[i].n, lots[i].uses));
+		if (lots[i].last)
+			GJ_TRY(end_used(session, loader, lots[i].source));
+	}
+	return GJ_OK;
+}
+
+/* ---- all that was asked about, without an answer */
+
+/* Bytes of an answer that tells of all fragments asked for, and of pages as the question does. */
+static uint64_t
+whole_size(const GjAsk *ask)
+{
+	return sizeof(GjAnswered) + (uint64_t) ask->nfragments * sizeof(GjKnownFragment) +
+		(uint64_t) ask->npartial * GJ_PAGES_BYTES;
+}
+
+/*
+ * What the question says of the pages of a fragment; NULL: all are all-visible.  Fragments are named in
+ * ascending order; *next is the next one.
+ */
+static const GjAskPages *
+partial_pages(const GjAsk *ask, const uint8_t *question, uint32_t fragment, uint32_t *next)
+{
+	const GjAskPages *pages = (const GjAskPages *)
+		(question + gj_ask_size(ask) - ask->npartial * sizeof(GjAskPages)) + *next;
+
+	if (*next == ask->npartial || pages->number != fragment)
+		return NULL;
+	(*next)++;
+	return pages;
+}
+
+/*
+ * True if the answer says that all fragments asked for are there with the LSN of the map, and that
+ * the same pages were all-visible as now; *at moves behind it.  It lies where the backend can write:
+ * its numbers may be wrong.
+ */
+static bool
+is_whole(const GjAsk *ask, const uint8_t *question, const uint8_t **at, const uint8_t *end)
+{
+	GjAnswered	head;
+	uint32_t	next = 0;
+
+	if (ask->first != 0 || (uint64_t) (end - *at) < whole_size(ask))
+		return false;
+	memcpy(&head, *at, sizeof(head));
+	*at += sizeof(head);
+	if (head.n != ask->nfragments)
+		return false;
+	for (uint32_t i = 0; i < ask->nfragments; i++)
+	{
+		const GjAskPages *partial = partial_pages(ask, question, i, &next);
+		GjKnownFragment known;
+
+		memcpy(&known, *at, sizeof(known));
+		*at += sizeof(known);
+		if (known.npages != gj_ask_pages(ask, i) || known.flags != (partial ? GJ_KNOWN_BITS : 0) ||
+			(partial && memcmp(*at, partial->visible, GJ_PAGES_BYTES) != 0))
+			return false;
+		*at += partial ? GJ_PAGES_BYTES : 0;
+	}
+	return next == ask->npartial;
+}
+
+/* Adds the fragments of a whole answer; pages go to *bits, which moves behind them. */
+static void
+add_uses(const GjAsk *ask, const uint8_t *question, const uint8_t *at, GjUses *lot, uint64_t **bits)
+{
+	uint32_t	next = 0;
+
+	at += sizeof(GjAnswered);
+	for (uint32_t i = 0; i < ask->nfragments; i++)
+	{
+		const GjAskPages *partial = partial_pages(ask, question, i, &next);
+		GjKnownFragment known;
+
+		memcpy(&known, at, sizeof(known));
+		at += sizeof(known) + (partial ? GJ_PAGES_BYTES : 0);
+		lot->uses[lot->n++] = (GjUse) {
+			known.id, known.map_lsn, gj_copy_pages(partial ? partial->visible : NULL, bits)
+		};
+	}
+}
+
+/*
+ * Takes the answers to the questions of an ASK, in the order in which sources are loaded: lots[nsources].
+ * *uses is the caller's to free; NULL: not everything is there, or it was not asked about.
+ */
+static GjStatus
+take_answers(GjSession *session, uint32_t nbytes, GjUses *lots, GjUse **uses)
+{
+	const uint8_t *answer = session->answers;
+	const uint8_t *end = answer + session->answer_bytes;
+	uint32_t	nanswers = 0;
+	uint32_t	n = 0;
+	uint32_t	npartial = 0;
+	uint64_t   *bits;
+	GjAsk		ask;
+
+	*uses = NULL;
+	for (uint32_t at = 0; at < nbytes; at += (uint32_t) gj_ask_size(&ask), nanswers++)
+	{
+		memcpy(&ask, session->message + at, sizeof(ask));
+		/* some may have gone out already */
+		if (nanswers == session->nanswers || !is_whole(&ask, session->message + at, &answer, end))
+			return GJ_OK;
+		n += ask.nfragments;
+		npartial += ask.npartial;
+	}
+	*uses = malloc((n + 1) * sizeof(GjUse) + npartial * GJ_PAGES_BYTES);
+	if (!*uses)
+		return GJ_OUT_OF_HOST_MEMORY;
+	bits = (uint64_t *) (*uses + n + 1);
+	for (uint32_t s = 0, first = 0; s < session->nsources; first += lots[s++].n)
+	{
+		lots[s] = (GjUses) {(s + 1) % session->nsources, true, 0, *uses + first};
+		answer = session->answers;
+		for (uint32_t at = 0; at < nbytes; at += (uint32_t) gj_ask_size(&ask))
+		{
+			memcpy(&ask, session->message + at, sizeof(ask));
+			if (ask.source == lots[s].source)
+				add_uses(&ask, session->message + at, answer, &lots[s], &bits);
+			answer += whole_size(&ask);
+		}
+		if (lots[s].n > 0)
+			continue;
+		free(*uses);
+		*uses = NULL;
+		return GJ_OK;
+	}
+	return GJ_OK;
+}
+
+/* Nobody is told the answers. */
+static void
+drop_answers(GjSession *session)
+{
+	session->answers = NULL;
+	session->nanswers = session->answer_bytes = 0;
+}
+
+static bool
+tell_whole(GjSession *session)
+{
+	const GjMsgSlot message = {.type = GJ_MSG_RESIDENT};
+
+	return gj_session_send(session, &message, sizeof(message));
+}
+
+/* Uses all that was asked about, if it is there, and tells the backend; else its answers are sent. */
+static GjStatus
+use_answers(GjSession *session, uint32_t nbytes)
+{
+	GjUses		lots[GJ_MAX_SOURCES];
+	GjUse	   *uses;
+	GjStatus	status;
+
+	GJ_TRY(take_answers(session, nbytes, lots, &uses));
+	if (!uses)
+		return send_answers(session);
+	drop_answers(session);
+	status = tell_whole(session) ? use_lots(session, session, lots, session->nsources) : GJ_CANCELLED;
+	free(uses);
+	return status;
+}
+
+/* True if the questions of the ASK that waits lie within it, and are early ones or not. */
+static bool
+check_questions(const GjSession *session, bool early)
+{
+	GjAsk		ask;
+
+	for (uint32_t at = 0; at < session->ask_bytes; at += (uint32_t) gj_ask_size(&ask))
+	{
+		if (session->ask_bytes - at < sizeof(ask))
+			return false;
+		memcpy(&ask, session->message + at, sizeof(ask));
+		if (gj_ask_size(&ask) > session->ask_bytes - at || ask.early != early ||
+			(early && ask.npartial > 0))
+			return false;
+	}
+	return true;
+}
+
+/* Asks the run the questions that wait. */
+static GjStatus
+ask_run(GjSession *session)
+{
+	GjAsk		ask;
+
+	for (uint32_t at = 0; at < session->ask_bytes; at += (uint32_t) gj_ask_size(&ask))
+	{
+		memcpy(&ask, session->message + at, sizeof(ask));
+		GJ_TRY(gj_team_ask(session->run, session->message + at));
+	}
+	return GJ_OK;
+}
+
+/* ---- all of it, before it is known that nothing has changed */
+
+/* What is used so: the questions, and the LSNs of the map with which their fragments were noted. */
+struct GjEarly
+{
+	uint32_t	nbytes;
+	uint8_t    *questions;
+	uint64_t	map_lsns[];		/* in the order of the questions */
+};
+
+/* Room to note that of n fragments, and the questions that wait.  NULL: out of memory. */
+static struct GjEarly *
+make_early(const GjSession *session, uint32_t n)
+{
+	struct GjEarly *early = malloc(sizeof(*early) + n * sizeof(uint64_t) + session->ask_bytes);
+
+	if (!early)
+		return NULL;
+	early->nbytes = session->ask_bytes;
+	early->questions = memcpy(early->map_lsns + n, session->message, session->ask_bytes);
+	return early;
+}
+
+/* Notes it of answers that are whole, which lie in the order of the questions. */
+static struct GjEarly *
+note_early(const GjSession *session)
+{
+	const uint8_t *answer = session->answers;
+	uint32_t	n = 0;
+	struct GjEarly *early = make_early(session, session->answer_bytes / sizeof(GjKnownFragment));
+	GjAsk		ask;
+
+	if (!early)
+		return NULL;
+	for (uint32_t at = 0; at < session->ask_bytes; at += (uint32_t) gj_ask_size(&ask))
+	{
+		memcpy(&ask, session->message + at, sizeof(ask));
+		answer += sizeof(GjAnswered);
+		for (uint32_t i = 0; i < ask.nfragments; i++, answer += sizeof(GjKnownFragment))
+			memcpy(&early->map_lsns[n++], answer + offsetof(GjKnownFragment, map_lsn), sizeof(uint64_t));
+	}
+	return early;
+}
+
+/* True if an ASK, GJ_ASK_WHOLE, is about what is used, and the map's LSNs are those that were noted. */
+static bool
+is_as_noted(const GjSession *session)
+{
+	const struct GjEarly *early = session->early;
+	uint32_t	n = 0;
+	GjAsk		ask;
+	GjAsk		used;
+
+	if (session->ask_bytes != early->nbytes)
+		return false;
+	for (uint32_t at = 0; at < early->nbytes; at += (uint32_t) gj_ask_size(&ask))
+	{
+		const uint8_t *keys = session->message + at + sizeof(ask);
+		const uint8_t *lsns;
+		uint64_t	lsn;
+
+		memcpy(&ask, session->message + at, sizeof(ask));
+		memcpy(&used, early->questions + at, sizeof(used));
+		used.early = 0;
+		lsns = keys + ask.ncolumns * sizeof(GjColumnKey);
+		if (memcmp(&ask, &used, sizeof(ask)) != 0 ||
+			memcmp(keys, early->questions + at + sizeof(used), lsns - keys) != 0)
+			return false;
+		for (uint32_t i = 0; i < ask.nfragments; i++)
+		{
+			memcpy(&lsn, lsns + i / ask.per_map * sizeof(lsn), sizeof(lsn));
+			if (lsn != early->map_lsns[n++])
+				return false;
+		}
+	}
+	return true;
+}
+
+/*
+ * Asks the run the early questions that wait, as long as all that they are about is there.  Answers
+ * that do not fit the slot would be sent, but nobody waits for these: there is room for the next one,
+ * or it is not asked for.  *whole: all is there.
+ */
+static GjStatus
+ask_early(GjSession *session, bool *whole)
+{
+	uint64_t	nbytes = 0;
+	GjAsk		ask;
+
+	*whole = false;
+	for (uint32_t at = 0; at < session->ask_bytes; at += (uint32_t) gj_ask_size(&ask))
+	{
+		memcpy(&ask, session->message + at, sizeof(ask));
+		if (nbytes + whole_size(&ask) + GJ_LEAST_ANSWER > GJ_OUTPUT_SLOT_SIZE)
+			return GJ_OK;
+		GJ_TRY(gj_team_ask(session->run, session->message + at));
+		nbytes += whole_size(&ask);
+		if (session->answer_bytes != nbytes)
+			return GJ_OK;
+	}
+	*whole = true;
+	return GJ_OK;
+}
+
+/* The early questions are over, whatever came of them. */
+static void
+end_questions(GjSession *session)
+{
+	session->ask_bytes = 0;
+	/* the ASK follows as soon as the backend has looked at the map */
+	session->expected = true;
+}
+
+/* Fragments that the early questions are about; 0: not each source has some. */
+static uint32_t
+count_asked(const GjSession *session)
+{
+	uint32_t	asked = 0;
+	uint32_t	n = 0;
+	GjAsk		ask;
+
+	for (uint32_t at = 0; at < session->ask_bytes; at += (uint32_t) gj_ask_size(&ask))
+	{
+		memcpy(&ask, session->message + at, sizeof(ask));
+		if (ask.source >= session->nsources || ask.first != 0 || ask.nfragments > UINT32_MAX - n)
+			return 0;
+		asked |= (uint32_t) (ask.nfragments > 0) << ask.source;
+		n += ask.nfragments;
+	}
+	return asked == (1u << session->nsources) - 1 ? n : 0;
+}
+
+/* The same, where each device looks for what it should have.  *begun = false: not all is there. */
+static GjStatus
+begin_on_members(GjSession *session, bool *begun)
+{
+	GjQuestionList list = {session->message, session->ask_bytes};
+	uint32_t	n = count_asked(session);
+
+	*begun = false;
+	if (n == 0)
+		return GJ_OK;
+	GJ_TRY(gj_team_find(session->run, list, begun));
+	if (!*begun)
+		return GJ_OK;
+	session->early = make_early(session, n);
+	end_questions(session);
+	if (!session->early)
+		return GJ_OUT_OF_HOST_MEMORY;
+	/* the message may be written over from here on */
+	list.questions = session->early->questions;
+	/* in the order in which sources are loaded */
+	for (uint32_t s = 1; s <= session->nsources && !gj_team_complete(session->run); s++)
+	{
+		uint32_t	source = s % session->nsources;
+
+		if (!may_use(session, session, source, true))
+			return GJ_BAD_PROGRAM;
+		GJ_TRY(gj_team_use_found(session->run, list, source));
+		GJ_TRY(end_used(session, session, source));
+	}
+	/* while the devices work */
+	gj_team_found_lsns(session->run, list, session->early->map_lsns);
+	return GJ_OK;
+}
+
+GjStatus
+gj_session_begin_early(GjSession *session)
+{
+	GjUses		lots[GJ_MAX_SOURCES];
+	GjUse	   *uses = NULL;
+	GjStatus	status;
+	bool		whole;
+
+	if (session->early || session->returns_rows || !check_questions(session, true))
+		return GJ_BAD_PROGRAM;
+	if (gj_team_finds(session->run))
+	{
+		GJ_TRY(begin_on_members(session, &whole));
+		if (whole)
+			return GJ_OK;
+	}
+	status = ask_early(session, &whole);
+	if (status == GJ_OK && whole)
+		status = take_answers(session, session->ask_bytes, lots, &uses);
+	if (status == GJ_OK && uses)
+		session->early = note_early(session);
+	drop_answers(session);
+	end_questions(session);
+	if (status == GJ_OK && uses)
+		status = session->early ? use_lots(session, session, lots, session->nsources) :
+			GJ_OUT_OF_HOST_MEMORY;
+	free(uses);
+	return status;
+}
+
+void
+gj_session_end_early(GjSession *session)
+{
+	free(session->early);
+	session->early = NULL;
+}
+
+GjStatus
+gj_session_feed_questions(GjSession *session, bool whole)
+{
+	uint32_t	nbytes = session->ask_bytes;
+
+	if (!check_questions(session, false))
+		return GJ_BAD_PROGRAM;
+	if (session->early)
+	{
+		session->again = !whole || !is_as_noted(session);
+		session->again_whole = whole;
+		if (session->again)
+			return GJ_CANCELLED;
+		gj_session_end_early(session);
+		session->ask_bytes = 0;
+		return tell_whole(session) ? GJ_OK : GJ_CANCELLED;
+	}
+	GJ_TRY(ask_run(session));
+	session->ask_bytes = 0;
+	return whole ? use_answers(session, nbytes) : send_answers(session);
+}
+
+/* ---- USE */
+
+/* Reads the next of what a USE says, once; *at moves behind it.  use->pages are malloc'd. */
+static GjStatus
+read_use(const uint8_t **at, const uint8_t *end, GjUseHead *head, GjUse *use)
+{
+	uint64_t   *pages;
+
+	if (end - *at < (ptrdiff_t) sizeof(*head))
+		return GJ_BAD_PROGRAM;
+	memcpy(head, *at, sizeof(*head));
+	*at += sizeof(*head);
+	*use = (GjUse) {head->id, head->map_lsn, NULL, head->nlost};
+	if (head->source >= GJ_MAX_SOURCES)
+		return GJ_BAD_PROGRAM;
+	if (!(head->flags & GJ_KNOWN_BITS))
+		return GJ_OK;
+	if (end - *at < (ptrdiff_t) GJ_PAGES_BYTES)
+		return GJ_BAD_PROGRAM;
+	pages = malloc(GJ_PAGES_BYTES);
+	if (!pages)
+		return GJ_OUT_OF_HOST_MEMORY;
+	memcpy(pages, *at, GJ_PAGES_BYTES);
+	use->pages = pages;
+	*at += GJ_PAGES_BYTES;
+	return GJ_OK;
+}
+
+/*
+ * Reads a USE: *nlots lots, whose fragments lie in uses[n], which were zeroed, one lot behind the
+ * other.
+ */
+static GjStatus
+read_uses(const uint8_t *memory, uint32_t n, GjUse *uses, GjUses *lots, uint32_t *nlots)
+{
+	const uint8_t *end = memory + GJ_LOAD_SLOT_SIZE;
+	GjUses	   *lot = NULL;
+
+	*nlots = 0;
+	for (uint32_t i = 0; i < n; i++)
+	{
+		GjUseHead	head;
+
+		GJ_TRY(read_use(&memory, end, &head, &uses[i]));
+		if (!lot || lot->last || lot->source != head.source)
+		{
+			if ((lot && !lot->last) || *nlots == GJ_MAX_SOURCES)
+				return GJ_BAD_PROGRAM;
+			lot = &lots[(*nlots)++];
+			*lot = (GjUses) {head.source, false, 0, &uses[i]};
+		}
+		lot->n++;
+		lot->last = (head.flags & GJ_USE_LAST) != 0;
+	}
+	return GJ_OK;
+}
+
+GjStatus
+gj_session_feed_uses(GjSession *session, uint32_t which, const GjMsgSlot *message, const uint8_t *memory)
+{
+	GjUses		lots[GJ_MAX_SOURCES];
+	uint32_t	nlots = 0;
+	GjUse	   *uses;
+	GjStatus	status;
+
+	if (message->nrows > GJ_LOAD_SLOT_SIZE / sizeof(GjUseHead))
+		return GJ_BAD_PROGRAM;
+	uses = calloc(message->nrows + 1, sizeof(GjUse));
+	if (!uses)
+		return GJ_OUT_OF_HOST_MEMORY;
+	status = read_uses(memory, message->nrows, uses, lots, &nlots);
+	/* nobody waits for the slot where nothing else is to be loaded */
+	if (status == GJ_OK && !(nlots > 0 && lots[nlots - 1].last && lots[nlots - 1].source == 0))
+		status = gj_session_slot_free(session, which * GJ_LOAD_SLOTS + message->slot);
+	if (status == GJ_OK)
+		status = use_lots(session, session->loaders[which], lots, nlots);
+	for (uint32_t i = 0; i < message->nrows; i++)
+		free((void *) uses[i].pages);
+	free(uses);
+	return status;
+}

@@ -1,0 +1,193 @@
+/*
+ * server.c
+ *	  Owns the socket "gpujoin.<ABI>.sock" and the lock beside it, keeps threads
+ *	  that accept connections (session.c), and ends with the launcher.
+ *
+ * The lock file says who may unlink and bind the socket: it is held from before the
+ * bind until the process ends, and the kernel gives it back however that happens.
+ * gpujoind ends on EOF of the launcher's pipe, on SIGTERM and on SIGINT; it does so at
+ * once, for all that it holds goes with the process.
+ */
+#define _GNU_SOURCE
+#include "server.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "daemon/base/devices.h"
+#include "journal.h"
+#include "daemon/base/log.h"
+#include "session.h"
+
+/* How long to wait for the lock of a gpujoind that is on its way out. */
+#define GJ_LOCK_WAIT_MS		10000
+#define GJ_LOCK_POLL_MS		50
+
+/* How soon to try again where no thread could be started. */
+#define GJ_RETRY_MS			100
+
+/* Undoes what a background worker's child inherits.  Returns a signalfd, or -1. */
+static int
+set_signals(void)
+{
+	struct sigaction action = {.sa_handler = SIG_DFL};
+	sigset_t	mask;
+
+	for (int s = 1; s < NSIG; s++)
+		sigaction(s, &action, NULL);	/* fails for some: they cannot be changed */
+	action.sa_handler = SIG_IGN;
+	sigaction(SIGPIPE, &action, NULL);
+	sigaction(SIGHUP, &action, NULL);
+	sigemptyset(&mask);
+	sigaddset(&mask, SIGTERM);
+	sigaddset(&mask, SIGINT);
+	sigprocmask(SIG_SETMASK, &mask, NULL);
+	return signalfd(-1, &mask, SFD_CLOEXEC);
+}
+
+/* Closes what the launcher had open, and allows many connections. */
+static void
+set_descriptors(const GjServerOptions *options)
+{
+	struct rlimit limit;
+	long		n = 1024;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
+	{
+		n = limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur > 65536 ? 65536 : (long) limit.rlim_cur;
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+	for (int fd = 3; fd < n; fd++)
+		if (fd != options->parent_fd && fd != options->journal_fd)
+			close(fd);
+	if (options->parent_fd >= 0)
+		fcntl(options->parent_fd, F_SETFD, FD_CLOEXEC);
+}
+
+/* True if the launcher's pipe or a signal says that this is the end. */
+static bool
+told_to_end(struct pollfd fds[2], int timeout_ms)
+{
+	return poll(fds, 2, timeout_ms) > 0 && (fds[0].revents || fds[1].revents);
+}
+
+/* Gets the lock.  -1: another gpujoind has it, or it is time to end. */
+static int
+get_lock(struct pollfd ends[2])
+{
+	int			fd = open(GJ_LOCK_NAME, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+	if (fd < 0)
+	{
+		gj_log(GJ_ERROR, "could not open \"%s\": %s", GJ_LOCK_NAME, strerror(errno));
+		return -1;
+	}
+	for (int waited = 0; waited < GJ_LOCK_WAIT_MS; waited += GJ_LOCK_POLL_MS)
+	{
+		if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+			return fd;
+		if (told_to_end(ends, GJ_LOCK_POLL_MS))
+			break;
+	}
+	gj_log(GJ_ERROR, "another gpujoind holds \"%s\"", GJ_LOCK_NAME);
+	close(fd);
+	return -1;
+}
+
+static int
+listen_on_socket(void)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX,.sun_path = GJ_SOCKET_NAME};
+	int			fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	mode_t		mask = umask(0177);
+	bool		ok;
+
+	unlink(GJ_SOCKET_NAME);
+	ok = fd >= 0 && bind(fd, (struct sockaddr *) &address, sizeof(address)) == 0 &&
+		listen(fd, 512) == 0;
+	umask(mask);
+	if (ok)
+		return fd;
+	gj_log(GJ_ERROR, "could not listen on \"%s\": %s", GJ_SOCKET_NAME, strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+/* Sees to it that threads wait for connections, until told to end. */
+static void
+serve_sessions(struct pollfd ends[2], int few_fd)
+{
+	struct pollfd fds[3] = {ends[0], ends[1], {.fd = few_fd,.events = POLLIN}};
+	int			timeout_ms = -1;
+
+	for (;;)
+	{
+		if (gj_sessions_start())
+			timeout_ms = -1;
+		else
+		{
+			/* those that there are serve one connection after the other */
+			if (timeout_ms < 0)
+				gj_log(GJ_WARNING, "could not start a thread for a session");
+			timeout_ms = GJ_RETRY_MS;
+		}
+		if (poll(fds, 3, timeout_ms) >= 0 && (fds[0].revents || fds[1].revents))
+			return;
+	}
+}
+
+static int
+serve_in_directory(const GjServerOptions *options)
+{
+	struct pollfd ends[2] = {
+		{.fd = options->parent_fd,.events = POLLIN},
+		{.fd = set_signals(),.events = POLLIN}
+	};
+	int			listener;
+	int			few_fd;
+
+	if (get_lock(ends) < 0)
+		return told_to_end(ends, 0) ? 0 : 2;
+	gj_journal_open(options->journal_fd, options->blame);
+	gj_devices_start();
+	listener = listen_on_socket();
+	if (listener < 0)
+		return 2;
+	few_fd = gj_sessions_open(listener);
+	if (few_fd < 0)
+	{
+		gj_log(GJ_ERROR, "could not create an eventfd: %s", strerror(errno));
+		return 2;
+	}
+	gj_log(GJ_LOG, "gpujoind " GJ_STRINGIFY(GJ_ABI) " is ready, process %d", (int) getpid());
+	serve_sessions(ends, few_fd);
+	unlink(GJ_SOCKET_NAME);
+	return 0;
+}
+
+int
+gj_serve(const GjServerOptions *options)
+{
+	set_descriptors(options);
+	if (options->parent_fd >= 0)
+		setsid();				/* fails if the launcher did it already */
+	if (chdir(options->directory) != 0)
+	{
+		gj_log(GJ_ERROR, "could not change to \"%s\": %s", options->directory, strerror(errno));
+		return 2;
+	}
+	return serve_in_directory(options);
+}

@@ -1,0 +1,452 @@
+/*
+ * session.c
+ *	  The protocol of messages.h, from HELLO to the end of the connection.
+ *
+ * Each connection has a thread, which owns the socket, the session and all that it
+ * points to; nothing is shared between sessions but devices, pool and journal.  Some threads
+ * wait for the next connections; they serve one after the other.  session/run.c runs a
+ * submitted program.
+ */
+#define _GNU_SOURCE
+#include "state.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "loaders.h"
+#include "daemon/base/log.h"
+#include "daemon/store/store.h"
+#include "session.h"
+#include "daemon/base/spin.h"
+
+/* what the cpu device works on lies here: some 400 kB, and three times that with sanitizers */
+#define GJ_SESSION_STACK	(4 * 1024 * 1024)
+
+/* Threads that wait for connections: more are started below, and none wait beyond. */
+#define GJ_LEAST_WAITING	4
+#define GJ_MOST_WAITING		8
+
+/* How long the thread whose run has just ended looks for the next one before it sleeps. */
+#define GJ_NEXT_RUN_US		1000
+
+/* How often to look whether the peer is still there. */
+#define GJ_LOOK_US			1000
+
+/* How long to wait where no connection can be accepted. */
+#define GJ_ACCEPT_PAUSE_MS	10
+
+/* Asked for each fragment, or tile: it looks once a millisecond. */
+bool
+gj_session_stop(void *arg)
+{
+	GjSession  *session = arg;
+	struct pollfd fd = {.fd = session->socket,.events = POLLRDHUP};
+	struct timespec t;
+	uint64_t	now;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	now = (uint64_t) t.tv_sec * 1000000 + (uint64_t) t.tv_nsec / 1000;
+	if (session->closed || now - session->looked_us < GJ_LOOK_US)
+		return session->closed;
+	session->looked_us = now;
+	if (poll(&fd, 1, 0) > 0 &&
+		(fd.revents & (POLLHUP | POLLRDHUP | POLLERR | POLLNVAL)))
+		session->closed = true;
+	return session->closed;
+}
+
+bool
+gj_session_send(GjSession *session, const void *message, size_t nbytes)
+{
+	ssize_t		n;
+
+	do
+		n = send(session->socket, message, nbytes, MSG_NOSIGNAL);
+	while (n < 0 && errno == EINTR);
+	if (n != (ssize_t) nbytes)
+		session->closed = true;
+	return n == (ssize_t) nbytes;
+}
+
+/* Looks for something to come for a moment: a message, a connection. */
+static void
+look_at(int fd, uint32_t us)
+{
+	struct pollfd poll_fd = {.fd = fd,.events = POLLIN};
+	GjSpin		spin = gj_spin_start(us);
+
+	while (poll(&poll_fd, 1, 0) == 0 && gj_spin_on(&spin))
+		;
+}
+
+/* Type of the next message, or the end, which come soon.  It is then in session->message.  Waits. */
+static uint32_t
+receive(GjSession *session)
+{
+	ssize_t		n;
+	uint32_t	type;
+
+	look_at(session->socket, GJ_SPIN_US);
+	do
+		n = recv(session->socket, session->message, sizeof(session->message), MSG_TRUNC);
+	while (n < 0 && errno == EINTR);
+	if (n <= 0)
+	{
+		session->closed = true;
+		return GJ_MSG_CLOSED;
+	}
+	session->nbytes = (size_t) n;
+	if (session->nbytes > sizeof(session->message) || session->nbytes < sizeof(type))
+		return GJ_MSG_MALFORMED;
+	memcpy(&type, session->message, sizeof(type));
+	return type == GJ_MSG_CLOSED ? GJ_MSG_MALFORMED : type;
+}
+
+void
+gj_session_error(GjSession *session, GjStatus reason, const char *detail)
+{
+	GjMsgError	error = {.type = GJ_MSG_ERROR,.reason = reason};
+
+	snprintf(error.detail, sizeof(error.detail), "%s", detail);
+	gj_session_send(session, &error, sizeof(error));
+}
+
+/* Checks HELLO and answers it.  False: the session is over. */
+static bool
+welcome(GjSession *session)
+{
+	GjMsgHello *hello = &session->hello;
+	GjMsgWelcome answer = {.type = GJ_MSG_WELCOME,.daemon_pid = (uint32_t) getpid()};
+	GjDeviceEntry *entry;
+	GjErrorText why = {""};
+
+	memcpy(hello, session->message, sizeof(*hello));
+	if (hello->abi != GJ_ABI || hello->program_size != sizeof(GjProgram) ||
+		hello->stats_size != sizeof(GjRunStats))
+	{
+		gj_journal_count(GJ_ABI_MISMATCH, 1);
+		gj_session_error(session, GJ_ABI_MISMATCH, "");
+		return false;
+	}
+	if (hello->device > GJ_DEVICE_CUDA)
+	{
+		gj_session_error(session, GJ_BAD_PROGRAM, "unknown kind of device");
+		return false;
+	}
+	gj_session_await_closing(hello->pid);
+	entry = gj_devices_choose(hello->device, &why);
+	if (entry)
+		gj_devices_info(entry, &answer.device);
+	answer.looks = gj_spin_allowed(1);
+	/* who asks for the cpu does not wait for GPUs */
+	answer.ncuda = gj_devices_cuda(hello->device == GJ_DEVICE_CUDA, &why);
+	snprintf(answer.cuda_reason, sizeof(answer.cuda_reason), "%.*s",
+			 (int) sizeof(answer.cuda_reason) - 1, why.text);
+	return gj_session_send(session, &answer, sizeof(answer));
+}
+
+static bool
+send_status(GjSession *session)
+{
+	const uint32_t end = GJ_MSG_END;
+	uint32_t	n = gj_devices_count();
+
+	for (uint32_t i = 0; i < n; i++)
+	{
+		GjMsgDevice message = {.type = GJ_MSG_DEVICE};
+
+		gj_devices_info(gj_devices_get(i), &message.device);
+		if (!gj_session_send(session, &message, sizeof(message)))
+			return false;
+	}
+	return gj_session_send(session, &end, sizeof(end));
+}
+
+static bool
+send_counters(GjSession *session)
+{
+	GjMsgCounters message = {.type = GJ_MSG_COUNTERS};
+
+	gj_journal_counters(message.counter);
+	return gj_session_send(session, &message, sizeof(message));
+}
+
+/* Tells what is resident on all devices. */
+static bool
+send_cache(GjSession *session)
+{
+	const uint32_t end = GJ_MSG_END;
+	uint32_t	ndevices = gj_devices_count();
+
+	for (uint32_t d = 0; d < ndevices; d++)
+	{
+		GjCached   *list;
+		uint32_t	n = gj_resident_list(gj_devices_get(d), &list);
+		bool		sent = true;
+
+		for (uint32_t i = 0; i < n && sent; i++)
+		{
+			GjMsgCached message = {.type = GJ_MSG_CACHED,.cached = list[i]};
+
+			sent = gj_session_send(session, &message, sizeof(message));
+		}
+		free(list);
+		if (!sent)
+			return false;
+	}
+	return gj_session_send(session, &end, sizeof(end));
+}
+
+static bool
+evict(GjSession *session)
+{
+	GjMsgEvict	question;
+	GjMsgEvicted message = {.type = GJ_MSG_EVICTED};
+	uint32_t	ndevices = gj_devices_count();
+
+	memcpy(&question, session->message, sizeof(question));
+	for (uint32_t d = 0; d < ndevices; d++)
+		message.nbytes += gj_resident_evict(gj_devices_get(d), question.database,
+											question.relation);
+	return gj_session_send(session, &message, sizeof(message));
+}
+
+static bool
+malformed(GjSession *session)
+{
+	gj_log(GJ_WARNING, "process %u sent a malformed message", session->hello.pid);
+	gj_journal_count(GJ_BAD_PROGRAM, 1);
+	gj_session_error(session, GJ_BAD_PROGRAM, "malformed message");
+	return false;
+}
+
+/* Answers one message after HELLO.  False: the session is over. */
+static bool
+answer(GjSession *session, uint32_t type)
+{
+	switch (type)
+	{
+		case GJ_MSG_STATUS:
+			return send_status(session);
+		case GJ_MSG_COUNTERS:
+			return send_counters(session);
+		case GJ_MSG_CACHE:
+			return send_cache(session);
+		case GJ_MSG_EVICT:
+			if (session->nbytes != sizeof(GjMsgEvict))
+				return malformed(session);
+			return evict(session);
+		case GJ_MSG_NOTE:
+			{
+				GjMsgNote	note;
+
+				if (session->nbytes != sizeof(note))
+					return malformed(session);
+				memcpy(&note, session->message, sizeof(note));
+				gj_journal_count(note.reason, note.count);
+				return true;
+			}
+		case GJ_MSG_SUBMIT:
+			if (session->nbytes < sizeof(GjMsgSubmit))
+				return malformed(session);
+			gj_session_run(session);
+			return false;
+		case GJ_MSG_ATTACH:
+			if (session->nbytes != sizeof(GjMsgAttach))
+				return malformed(session);
+			gj_loaders_attach(session);
+			return false;
+		case GJ_MSG_CLOSED:
+			return false;
+		default:
+			return malformed(session);
+	}
+}
+
+/* The peer may still send and still read: whatever it sends is ignored until it closes. */
+static void
+wait_for_close(GjSession *session)
+{
+	while (!session->closed)
+		receive(session);
+}
+
+/* Serves one connection, from HELLO to its end. */
+static void
+serve(GjSession *session, int socket)
+{
+	uint32_t	type;
+
+	/* all but the last message of the connection before */
+	memset(session, 0, offsetof(GjSession, message));
+	session->socket = socket;
+	session->wake = -1;
+	type = receive(session);
+	if (type == GJ_MSG_HELLO && session->nbytes == sizeof(GjMsgHello))
+	{
+		if (welcome(session))
+			while (answer(session, receive(session)))
+				;
+	}
+	else if (type == GJ_MSG_HELLO)
+		gj_session_error(session, GJ_ABI_MISMATCH, "");
+	else if (type != GJ_MSG_CLOSED)
+		malformed(session);
+	wait_for_close(session);
+	gj_session_free_rings(session);
+	close(session->socket);
+}
+
+/* ---- threads */
+
+/*
+ * Threads that wait for connections: to start one takes longer than to answer.  The thread that
+ * owns the listener keeps their number, and is told when they become few.
+ */
+static struct
+{
+	pthread_mutex_t lock;
+	uint32_t	nwaiting;		/* guarded by the lock */
+	int			listener;
+	int			few_fd;			/* eventfd */
+	bool		looking;		/* atomic: one of them looks for a connection */
+}			threads = {.lock = PTHREAD_MUTEX_INITIALIZER,.few_fd = -1};
+
+/* A thread begins to wait; false if enough others do. */
+static bool
+begin_to_wait(void)
+{
+	bool		wanted;
+
+	pthread_mutex_lock(&threads.lock);
+	wanted = threads.nwaiting < GJ_MOST_WAITING;
+	threads.nwaiting += wanted;
+	pthread_mutex_unlock(&threads.lock);
+	return wanted;
+}
+
+/* A thread has a connection. */
+static void
+end_to_wait(void)
+{
+	const uint64_t one = 1;
+	bool		few;
+
+	pthread_mutex_lock(&threads.lock);
+	few = --threads.nwaiting < GJ_LEAST_WAITING;
+	pthread_mutex_unlock(&threads.lock);
+	if (few)
+		(void) !write(threads.few_fd, &one, sizeof(one));
+}
+
+/*
+ * Looks for a connection for a moment: the next query of a session comes soon after the one before.
+ * One thread is enough for that.
+ */
+static void
+look_for_connection(void)
+{
+	if (__atomic_exchange_n(&threads.looking, true, __ATOMIC_ACQUIRE))
+		return;
+	look_at(threads.listener, GJ_NEXT_RUN_US);
+	__atomic_store_n(&threads.looking, false, __ATOMIC_RELEASE);
+}
+
+/* The next connection.  Waits. */
+static int
+accept_one(void)
+{
+	for (;;)
+	{
+		int			fd = accept4(threads.listener, NULL, NULL, SOCK_CLOEXEC);
+
+		if (fd >= 0)
+			return fd;
+		/* out of descriptors or memory: some session will end */
+		if (errno != EINTR && errno != ECONNABORTED)
+			poll(NULL, 0, GJ_ACCEPT_PAUSE_MS);
+	}
+}
+
+static void *
+session_main(void *arg)
+{
+	GjSession  *session = arg;
+
+	do
+	{
+		int			fd;
+
+		if (session->told)
+			look_for_connection();
+		fd = accept_one();
+		end_to_wait();
+		serve(session, fd);
+	} while (begin_to_wait());
+	free(session);
+	return NULL;
+}
+
+/* Starts a thread that waits, which has been counted. */
+static bool
+start_thread(void)
+{
+	GjSession  *session = calloc(1, sizeof(GjSession));
+	pthread_attr_t attr;
+	pthread_t	thread;
+	int			error;
+
+	if (!session)
+		return false;
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, GJ_SESSION_STACK);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	error = pthread_create(&thread, &attr, session_main, session);
+	pthread_attr_destroy(&attr);
+	if (error != 0)
+		free(session);
+	return error == 0;
+}
+
+int
+gj_sessions_open(int listener)
+{
+	threads.listener = listener;
+	threads.few_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	return threads.few_fd;
+}
+
+bool
+gj_sessions_start(void)
+{
+	uint64_t	count;
+
+	/* before looking, so that what happens afterwards wakes the caller again */
+	(void) !read(threads.few_fd, &count, sizeof(count));
+	for (;;)
+	{
+		bool		few;
+
+		pthread_mutex_lock(&threads.lock);
+		few = threads.nwaiting < GJ_LEAST_WAITING;
+		threads.nwaiting += few;
+		pthread_mutex_unlock(&threads.lock);
+		if (!few)
+			return true;
+		if (start_thread())
+			continue;
+		pthread_mutex_lock(&threads.lock);
+		threads.nwaiting--;
+		pthread_mutex_unlock(&threads.lock);
+		return false;
+	}
+}

@@ -1,0 +1,119 @@
+/*
+ * state.h
+ *	  The state of a connection, shared by session.c, session/run.c and session/resident.c.
+ *
+ * All of it belongs to the thread of the session.
+ */
+#ifndef GJ_DAEMON_SESSION_STATE_H
+#define GJ_DAEMON_SESSION_STATE_H
+
+#include "journal.h"
+#include "daemon/team/team.h"
+#include "daemon/base/segment.h"
+
+/* What receive() in session.c returns beside types of messages. */
+#define GJ_MSG_CLOSED		0
+#define GJ_MSG_MALFORMED	UINT32_MAX
+
+/* Messages of a loader that can wait: a chunk a slot, an end a source, an ASK. */
+#define GJ_MAX_PENDING		(GJ_LOAD_SLOTS + GJ_MAX_SOURCES + 1)
+
+typedef struct GjSession
+{
+	int			socket;
+	bool		closed;			/* the peer has closed the connection */
+	uint64_t	looked_us;		/* when that was looked at last */
+	GjMsgHello	hello;
+
+	/*
+	 * Loading, of the session's own run or of the one that it is attached to.  While it is
+	 * attached, the thread of the run has these, `socket` and `closed`.
+	 */
+	GjSegment  *load;			/* ring; kept until the peer has closed */
+	uint32_t	load_busy;		/* slots that hold a chunk, one bit each */
+	uint32_t	ended;			/* sources whose end has come, one bit each */
+	uint32_t	finished;		/* sources whose end was taken out of `pending` */
+	uint32_t	npending;		/* messages about sources that have come */
+	uint32_t	next_pending;
+	GjMsgSlot	pending[GJ_MAX_PENDING];
+	bool		attached;		/* guarded by the lock of loaders.c */
+
+	/* a run */
+	GjSegment  *output;			/* ring; kept until the peer has closed */
+	GjMsgSubmit submit;
+	GjTeam	   *run;
+	GjJournalMark mark;
+	bool		told;			/* DONE was sent */
+	struct GjSession *next_closing; /* while it gives back what it held: session/run.c */
+	uint32_t	nsources;
+	bool		returns_rows;
+	GjFailPoint fail_point;
+	uint32_t	sources_ended;	/* by all loaders, one bit each */
+	uint32_t	output_free;	/* slots that the backend has given back */
+	uint32_t	output_slot;	/* the one that is being filled */
+	uint32_t	ask_bytes;		/* of the ASK in `message`; 0: none waits */
+	bool		expected;		/* the backend's next message is, at once */
+	uint8_t    *answers;		/* the slot that is being filled with answers; NULL: none */
+	uint32_t	nanswers;
+	uint32_t	answer_bytes;
+	struct GjEarly *early;		/* what is used and may have changed: GJ_ASK_EARLY; NULL: nothing */
+	bool		again;			/* it had: the run begins again, */
+	bool		again_whole;	/* with the ASK in `message`, GJ_ASK_WHOLE or not */
+	uint32_t	next_loader;	/* whose turn it is */
+
+	/* who loads: loaders.c */
+	struct GjSession *next_run; /* that others can attach to */
+	GjRunToken	token;
+	int			wake;			/* eventfd: somebody has attached */
+	uint32_t	nloaders;
+	struct GjSession *loaders[GJ_MAX_LOADERS];	/* the session itself, then the attached */
+
+	/* the message received last; during a run: the questions of an ASK */
+	size_t		nbytes;
+	uint8_t		message[GJ_MAX_PROGRAM_SIZE + sizeof(GjMsgSubmit)] __attribute__((aligned(8)));
+} GjSession;
+
+/* True: the peer is gone.  Does not wait. */
+extern bool gj_session_stop(void *session);
+
+/* False: the peer is gone. */
+extern bool gj_session_send(GjSession *session, const void *message, size_t nbytes);
+extern void gj_session_error(GjSession *session, GjStatus reason, const char *detail);
+
+/* Runs the program of the SUBMIT message, up to and including DONE or ERROR. */
+extern void gj_session_run(GjSession *session);
+
+/* Waits until earlier runs of the process have given back what they held. */
+extern void gj_session_await_closing(uint32_t pid);
+
+/* Gives the rings back; only after the peer has closed. */
+extern void gj_session_free_rings(GjSession *session);
+
+/* session/run.c, also as the run's host: a free slot of the output ring, waited for. */
+extern GjStatus gj_session_output_slot(void *session, uint8_t **memory);
+/* The loader that has it gets a slot of its load ring back, numbered through all loaders. */
+extern GjStatus gj_session_slot_free(void *session, uint32_t slot);
+/* A loader has ended a source: ends it for the run if nobody else still loads it. */
+extern GjStatus gj_session_source_ended(GjSession *session, GjSession *loader, uint32_t source);
+
+/* session/resident.c, as the run's host: room for an answer to a question, and that it is there. */
+extern GjStatus gj_session_answer_space(void *session, uint8_t **memory, uint32_t *nbytes);
+extern void gj_session_answered(void *session, uint32_t nbytes);
+/* Uses all that the questions of the ASK that waits, GJ_ASK_EARLY, are about, if it is there. */
+extern GjStatus gj_session_begin_early(GjSession *session);
+/* It is known now that it was right, or it is over. */
+extern void gj_session_end_early(GjSession *session);
+/*
+ * Answers the questions of the ASK that waits; whole: or uses all that they are about, if it is there.
+ * GJ_CANCELLED with session->again: what was used early may have changed.
+ */
+extern GjStatus gj_session_feed_questions(GjSession *session, bool whole);
+/* Hands the fragments of a USE, in a slot of loader `which`, to the run. */
+extern GjStatus gj_session_feed_uses(GjSession *session, uint32_t which, const GjMsgSlot *message,
+									 const uint8_t *memory);
+
+/* Tells the backend its rings and hands it their descriptors; output may be NULL. */
+extern bool gj_session_ready(int socket, const GjSegment *load, const GjSegment *output,
+							 const GjRunToken *token);
+
+#endif							/* GJ_DAEMON_SESSION_STATE_H */

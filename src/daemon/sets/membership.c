@@ -1,0 +1,524 @@
+/*
+ * membership.c
+ *	  A step of GJ_JOIN_SET with `membership`: a row says that an element is in a set, and what
+ *	  is asked for is how many pairs of rows, of two sets, have equal elements.
+ *
+ * Of the rows of both sides only the keys are kept: the set (whether its column is NULL, then
+ * its value) and the element.  When all rows are there they are sorted, and are sets then; both
+ * sides together are a family (device/sets.h), and its pairs come tile by tile, each with its count:
+ * the rows that the join would have made are never there.  The pairs go on as tuples whose
+ * row ids are places in the sorted rows, where the two columns are described for whatever
+ * follows.
+ *
+ * Where the two sides are the same rows the inner one alone is a family with itself.  Where
+ * memory is short, or another run has other outer rows, sides are only parts of what is to be
+ * counted: then nothing may be left out, and the groups add the counts up.
+ */
+#include "daemon/run/state.h"
+
+#include <string.h>
+
+#include "device/set_plan.h"
+
+/* Device memory that a family takes while it is built, for each element and each set. */
+#define GJ_ELEMENT_SPACE	60
+#define GJ_SET_SPACE		32
+/* Bytes a row that sorting takes beside the keys. */
+#define GJ_MEMBER_SORT_SPACE		64
+/* Outer rows for which there is room, or the inner ones are too many. */
+#define GJ_LEAST_ROWS		GJ_MIN_TUPLES
+
+/* True if the rows that the run sees are not all that there are. */
+static bool
+sees_parts(const GjRun *run, const GjRunStep *rs)
+{
+	return run->host->keep_part || rs->set.flushed;
+}
+
+/* True if the inner rows are all that is needed. */
+static bool
+inner_is_enough(const GjRun *run, const GjRunStep *rs)
+{
+	return rs->set.step->same != 0 && !run->host->keep_part;
+}
+
+/*
+ * What joining takes beside the inner side, with outer rows that are still to be sorted; a part of
+ * it is the memory of pairs, of which there can be few at a time.
+ */
+static uint64_t
+joining_space(const GjRun *run, const GjRunStep *rs, uint64_t outer_rows)
+{
+	const GjRunMembers *inner = &rs->set.side[1];
+	uint64_t	nrows = inner->table.nrows + outer_rows;
+
+	return nrows * (GJ_ELEMENT_SPACE + sizeof(int64_t)) + outer_rows * GJ_MEMBER_SORT_SPACE +
+		(inner->nsets + outer_rows) * (GJ_SET_SPACE + sizeof(int32_t)) + gj_run_tile_space(run) +
+		3 * GJ_MAX_TUPLES * sizeof(uint32_t) + GJ_MIN_TUPLES * UINT64_C(256);
+}
+
+/* ---- rows come in */
+
+static void
+start_side(const GjRunStep *rs, bool inner, GjRunMembers *side)
+{
+	const GjSetStep *set = rs->set.step;
+	int32_t		is_null = inner ? set->inner_is_null : set->outer_is_null;
+
+	side->nkeys = 0;
+	/* no pair of a NULL and anything else is less, or greater */
+	if (is_null >= 0 && !set->same)
+		side->operand[side->nkeys++] = is_null;
+	side->operand[side->nkeys++] = -1 - (int32_t) (inner ? set->inner_column : set->outer_column);
+	side->operand[side->nkeys++] = (int32_t) (inner ? rs->step->inner_keys : rs->step->outer_keys);
+}
+
+void
+gj_membership_plan(GjRun *run, GjRunStep *rs)
+{
+	const GjSource *inner = &run->sources[rs->step->source];
+
+	start_side(rs, false, &rs->set.side[0]);
+	start_side(rs, true, &rs->set.side[1]);
+	/* the keys are all that is kept of them */
+	memset(run->late + inner->first_column, 0, inner->ncolumns);
+}
+
+static void
+free_side(GjWork *work, GjRunMembers *side)
+{
+	for (uint32_t k = 0; k < GJ_MEMBER_KEYS; k++)
+		gj_buffer_free(work, &side->value[k]);
+	gj_buffer_free(work, &side->null);
+	if (side->sorted)
+		work->ops->hash_free(work->queue, &side->table);
+	side->sorted = false;
+	gj_lease_give(work->lease, side->table_bytes);
+	side->table_bytes = 0;
+	gj_buffer_free(work, &side->start);
+	gj_buffer_free(work, &side->size);
+	gj_buffer_free(work, &side->set_null);
+	side->nrows = side->nsets = 0;
+}
+
+void
+gj_membership_free(GjWork *work, GjRunStep *rs)
+{
+	free_side(work, &rs->set.side[0]);
+	free_side(work, &rs->set.side[1]);
+}
+
+/* The values of n tuples of the view, from `first` on, for keys k .. k+nkeys-1 of rows added. */
+static GjStatus
+compute_values(GjWork *work, const GjRunMembers *side, const GjView *view, uint32_t first,
+			   uint32_t n, uint32_t k, uint32_t nkeys)
+{
+	/* row `first` of these keys is the next one of the side: it has as many, or more */
+	uint64_t	offset = side->nrows - first;
+	GjKeys		keys = {.nkeys = nkeys,.nrows = view->nrows};
+
+	for (uint32_t j = 0; j < nkeys; j++)
+		keys.value[j] = (int64_t *) side->value[k + j].memory + offset;
+	keys.null = (uint8_t *) side->null.memory + offset;
+	return work->ops->ordered_keys(work->queue, view, first, n, side->operand + k, &keys);
+}
+
+/* Adds tuples first .. first+n-1 of the view, where side->nrows >= first. */
+static GjStatus
+add_rows(GjRun *run, GjRunMembers *side, const GjView *view, uint32_t first, uint32_t n)
+{
+	GjWork	   *work = &run->work;
+	uint64_t	used = side->nrows;
+
+	if (used + n > GJ_MAX_ROWS)
+		return GJ_OUT_OF_MEMORY;
+	for (uint32_t k = 0; k < side->nkeys; k++)
+		GJ_TRY(gj_buffer_grow(work, &side->value[k], used * sizeof(int64_t),
+							  (used + n) * sizeof(int64_t), 0));
+	GJ_TRY(gj_buffer_grow(work, &side->null, used, used + n, 0));
+	/* rows without an element are in no set; those of the set NULL are, so their flags go */
+	if (side->nkeys < GJ_MEMBER_KEYS)
+		GJ_TRY(compute_values(work, side, view, first, n, 0, side->nkeys));
+	else
+	{
+		GJ_TRY(compute_values(work, side, view, first, n, 0, 2));
+		GJ_TRY(compute_values(work, side, view, first, n, 2, 1));
+	}
+	side->nrows += n;
+	return GJ_OK;
+}
+
+/* ---- rows become sets */
+
+/* The sorted keys; their arrays are counted with the table from now on. */
+static GjStatus
+sort_side(GjRun *run, GjRunMembers *side)
+{
+	GjWork	   *work = &run->work;
+	uint64_t	space = side->nrows * GJ_MEMBER_SORT_SPACE + 4096;
+	GjKeys		keys = {.nkeys = side->nkeys,.nrows = (uint32_t) side->nrows};
+	GjStatus	status;
+
+	for (uint32_t k = 0; k < side->nkeys; k++)
+		keys.value[k] = side->value[k].memory;
+	keys.null = side->null.memory;
+	if (!gj_lease_take(work->lease, space))
+		return GJ_OUT_OF_MEMORY;
+	status = work->ops->sort_build(work->queue, &keys, NULL, run->host->stop, run->host->arg,
+								   &side->table);
+	gj_lease_give(work->lease, space);
+	if (status != GJ_OK)
+		return status;
+	side->sorted = true;
+	for (uint32_t k = 0; k < side->nkeys; k++)
+	{
+		side->table_bytes += side->value[k].nbytes;
+		side->value[k] = (GjBuffer) {NULL, 0};
+	}
+	gj_lease_give(work->lease, side->null.nbytes);
+	side->null = (GjBuffer) {NULL, 0};
+	/* the rows' numbers, and where to look for them */
+	space = (side->nrows + (side->table.bucket ? side->table.nslots + 1 : 0)) * sizeof(uint32_t);
+	if (!gj_lease_take(work->lease, space))
+		return GJ_OUT_OF_MEMORY;
+	side->table_bytes += space;
+	return GJ_OK;
+}
+
+/* Not less than how often any element is in one set. */
+static GjStatus
+find_multiplicity(GjRun *run, GjRunMembers *side, const GjKeys *keys, uint8_t *flags)
+{
+	GjWork	   *work = &run->work;
+	uint32_t	nequal;
+
+	for (uint64_t distance = 1;; distance *= 2)
+	{
+		side->multiplicity = distance;
+		if (distance >= keys->nrows)
+			return GJ_OK;
+		GJ_STOP_CHECK(run);
+		GJ_TRY(work->ops->flag_changes(work->queue, keys, keys->nkeys, (uint32_t) distance, flags));
+		GJ_TRY(work->ops->select_flags(work->queue, flags, keys->nrows, 0, side->table.rows,
+									   &nequal));
+		if (nequal == 0)
+			return GJ_OK;
+	}
+}
+
+/* The set NULL, if there is one, is the last: for its rows the flags are set. */
+static GjStatus
+flag_null_set(GjRun *run, GjRunMembers *side, uint32_t nrows)
+{
+	GjWork	   *work = &run->work;
+	int64_t		is_null;
+	uint32_t	start;
+
+	GJ_TRY(work->ops->copy_out(work->queue, &is_null, side->table.keys.value[0] + nrows - 1,
+							   sizeof(is_null)));
+	GJ_TRY(work->ops->copy_out(work->queue, &start,
+							   (uint32_t *) side->start.memory + side->nsets - 1, sizeof(start)));
+	GJ_TRY(work->ops->sync(work->queue));
+	if (!is_null || start >= nrows)
+		return GJ_OK;
+	GJ_TRY(gj_buffer_reserve(work, &side->set_null, nrows));
+	GJ_TRY(work->ops->fill(work->queue, side->set_null.memory, 0, start));
+	return work->ops->fill(work->queue, (uint8_t *) side->set_null.memory + start, 1,
+						   nrows - start);
+}
+
+static GjStatus
+find_sets(GjRun *run, GjRunMembers *side, GjBuffer *flags)
+{
+	GjWork	   *work = &run->work;
+	GjKeys		keys = side->table.keys;
+
+	keys.nrows = side->table.nrows;
+	GJ_TRY(gj_buffer_reserve(work, flags, keys.nrows));
+	GJ_TRY(work->ops->flag_changes(work->queue, &keys, keys.nkeys - 1, 1, flags->memory));
+	/* which row was where before is not asked: its memory is free to use */
+	GJ_TRY(work->ops->select_flags(work->queue, flags->memory, keys.nrows, 1, side->table.rows,
+								   &side->nsets));
+	GJ_TRY(gj_buffer_reserve(work, &side->start, (uint64_t) side->nsets * sizeof(uint32_t)));
+	GJ_TRY(gj_buffer_reserve(work, &side->size, (uint64_t) side->nsets * sizeof(int32_t)));
+	GJ_TRY(work->ops->copy(work->queue, side->start.memory, side->table.rows,
+						   (uint64_t) side->nsets * sizeof(uint32_t)));
+	GJ_TRY(work->ops->run_sizes(work->queue, side->start.memory, side->nsets, keys.nrows,
+								side->size.memory));
+	if (side->nkeys == GJ_MEMBER_KEYS)
+		GJ_TRY(flag_null_set(run, side, keys.nrows));
+	return find_multiplicity(run, side, &keys, flags->memory);
+}
+
+/* All rows of a side are there. */
+static GjStatus
+make_sets(GjRun *run, GjRunMembers *side)
+{
+	GjBuffer	flags = {NULL, 0};
+	GjStatus	status;
+
+	side->nsets = 0;
+	if (side->nrows == 0)
+		return GJ_OK;
+	run->work.ops->phase(run->work.queue, GJ_PHASE_BUILD);
+	GJ_TRY(sort_side(run, side));
+	if (side->table.nrows == 0)
+		return GJ_OK;
+	status = find_sets(run, side, &flags);
+	gj_buffer_free(&run->work, &flags);
+	return status;
+}
+
+GjStatus
+gj_membership_build(GjRun *run, GjRunStep *rs, const GjView *view)
+{
+	GjRunMembers *side = &rs->set.side[1];
+
+	for (uint32_t first = 0, n; first < view->nrows; first += n)
+	{
+		n = view->nrows - first < GJ_MAX_TUPLES ? view->nrows - first : GJ_MAX_TUPLES;
+		GJ_STOP_CHECK(run);
+		GJ_TRY(add_rows(run, side, view, first, n));
+	}
+	GJ_TRY(make_sets(run, side));
+	rs->set.inner.n = side->nsets;
+	return gj_lease_left(run->work.lease) <
+		joining_space(run, rs, inner_is_enough(run, rs) ? 0 : GJ_LEAST_ROWS) ? GJ_OUT_OF_MEMORY : GJ_OK;
+}
+
+/* ---- pairs */
+
+/* The elements of a side's sets to the end of those of the family. */
+static GjStatus
+copy_sets(GjWork *work, const GjRunMembers *side, GjRunSets *sets)
+{
+	uint64_t	nrows = side->table.nrows;
+
+	GJ_TRY(work->ops->copy(work->queue, (int32_t *) sets->size.memory + sets->n,
+						   side->size.memory, side->nsets * sizeof(int32_t)));
+	GJ_TRY(work->ops->copy(work->queue, (int64_t *) sets->values.memory + sets->nvalues,
+						   side->table.keys.value[side->nkeys - 1], nrows * sizeof(int64_t)));
+	sets->n += side->nsets;
+	sets->nvalues += nrows;
+	return GJ_OK;
+}
+
+/* A family of the sets of both sides; outer = NULL: of the inner ones with themselves. */
+static GjStatus
+make_family(GjRun *run, GjRunStep *rs, const GjRunMembers *outer, GjSetSpec *spec,
+			GjSetFamily *family, uint64_t *space)
+{
+	GjWork	   *work = &run->work;
+	const GjRunMembers *inner = &rs->set.side[1];
+	GjRunSets  *sets = &rs->set.outer;
+	uint64_t	nsets = inner->nsets + (outer ? (uint64_t) outer->nsets : 0);
+	uint64_t	nvalues = inner->table.nrows + (outer ? (uint64_t) outer->table.nrows : 0);
+	uint64_t	multiplicity = outer && outer->multiplicity < inner->multiplicity ?
+		outer->multiplicity : inner->multiplicity;
+	GjSetInput	input = {.nsets = (uint32_t) nsets,.nvalues = nvalues,.width = sizeof(int64_t)};
+
+	input.multiple = inner->multiplicity > 1 || (outer && outer->multiplicity > 1);
+	if (nsets > GJ_MAX_ROWS || nvalues > (input.multiple ? INT32_MAX : UINT32_MAX - 1))
+		return GJ_OUT_OF_MEMORY;
+	sets->n = sets->nvalues = 0;
+	GJ_TRY(gj_buffer_reserve(work, &sets->size, nsets * sizeof(int32_t)));
+	GJ_TRY(gj_buffer_reserve(work, &sets->values, nvalues * sizeof(int64_t) + 8));
+	if (outer)
+		GJ_TRY(copy_sets(work, outer, sets));
+	GJ_TRY(copy_sets(work, inner, sets));
+	input.size = sets->size.memory;
+	input.values = sets->values.memory;
+	spec->self = outer == NULL;
+	spec->nleft = outer ? outer->nsets : inner->nsets;
+	spec->nright = outer ? inner->nsets : 0;
+	*space = nvalues * GJ_ELEMENT_SPACE + nsets * GJ_SET_SPACE + gj_run_tile_space(run);
+	if (!gj_lease_take(work->lease, *space))
+	{
+		*space = 0;
+		return GJ_OUT_OF_MEMORY;
+	}
+	GJ_TRY(work->ops->set_build(work->queue, &input, spec, run->host->stop, run->host->arg,
+								family));
+	gj_buffer_free(work, &sets->values);
+	/* counts have 32 bits, and a count is at most the size of a set times how often an element is in the other */
+	if (family->max_size * multiplicity >= UINT32_MAX)
+		return gj_run_fail(run, GJ_TOO_LARGE, "elements are too often in sets");
+	return gj_run_make_tiles(run, family, rs->set.out, space);
+}
+
+/* Describes the column of sets: by the places of the sorted rows. */
+static void
+describe_sets(GjRun *run, const GjRunMembers *side, uint32_t column)
+{
+	run->columns[column] = (GjColumn) {
+		.data = side->table.keys.value[side->nkeys - 2],.nulls = side->set_null.memory,
+		.kind = GJ_INT8,.width = sizeof(int64_t)
+	};
+}
+
+/* Pairs first .. first+n-1 of those that a tile has left, as a view. */
+static GjStatus
+write_pairs(GjRun *run, GjRunStep *rs, const GjColumn *columns, const GjRunMembers *outer,
+			uint32_t first, uint32_t n, GjView *pairs)
+{
+	GjWork	   *work = &run->work;
+	const GjRunMembers *inner = &rs->set.side[1];
+	/* a family with itself has its lesser sets on the left */
+	uint32_t	left = !outer && rs->set.step->same == 2 ? 1 : 0;
+	uint32_t	source = rs->step->source;
+
+	memset(pairs, 0, sizeof(*pairs));
+	pairs->columns = columns;
+	pairs->nrows = n;
+	GJ_TRY(work->ops->pick(work->queue, rs->rowid[0].memory,
+						   (outer ? outer : inner)->start.memory, 0,
+						   (uint32_t *) rs->set.out[left].memory + first, n));
+	GJ_TRY(work->ops->pick(work->queue, rs->rowid[source].memory, inner->start.memory, 0,
+						   (uint32_t *) rs->set.out[1 - left].memory + first, n));
+	pairs->rowid[0] = rs->rowid[0].memory;
+	pairs->rowid[source] = rs->rowid[source].memory;
+	if (rs->set.step->values)
+		pairs->rowid[rs->set.step->values] = (uint32_t *) rs->set.out[2].memory + first;
+	return GJ_OK;
+}
+
+/* The npairs pairs that a tile has left go on. */
+static GjStatus
+pass_pairs(GjRun *run, uint32_t i, const GjColumn *columns, const GjRunMembers *outer,
+		   uint32_t npairs)
+{
+	GjRunStep  *rs = &run->steps[i];
+
+	for (uint32_t first = 0, n; first < npairs; first += n)
+	{
+		GjView		pairs;
+
+		GJ_STOP_CHECK(run);
+		n = npairs - first < run->max_tuples ? npairs - first : run->max_tuples;
+		GJ_TRY(gj_run_make_room(run, i + 1, &n));
+		GJ_TRY(write_pairs(run, rs, columns, outer, first, n, &pairs));
+		/* what it says is how a family with itself is joined */
+		if (rs->residual >= 0 && outer)
+			GJ_TRY(gj_run_filter_pairs(run, rs, n, 0, &pairs));
+		GJ_TRY(gj_run_pass_on(run, i, &pairs));
+	}
+	return GJ_OK;
+}
+
+static GjStatus
+join_family(GjRun *run, uint32_t i, const GjRunMembers *outer, const GjSetSpec *spec,
+			const GjSetFamily *family)
+{
+	GjRunStep  *rs = &run->steps[i];
+	const GjSetStep *set = rs->set.step;
+	GjWork	   *work = &run->work;
+	const GjColumn *columns;
+	uint32_t   *out[3];
+	GjSetTile	tile;
+
+	run->stats.step[i].set_algorithm = family->algorithm;
+	for (uint32_t k = 0; k < 3; k++)
+		out[k] = rs->set.out[k].memory;
+	describe_sets(run, outer ? outer : &rs->set.side[1], set->outer_column);
+	describe_sets(run, &rs->set.side[1], set->inner_column);
+	GJ_TRY(work->ops->set_columns(work->queue, run->columns, run->program->ncolumns, &columns));
+	for (bool first = true; gj_set_next_tile(family, spec, &tile, first); first = false)
+	{
+		uint32_t	n;
+
+		GJ_STOP_CHECK(run);
+		work->ops->phase(work->queue, GJ_PHASE_PROBE);
+		GJ_TRY(work->ops->set_tile(work->queue, family, spec, &tile, run->host->stop,
+								   run->host->arg, out, &n));
+		GJ_TRY(pass_pairs(run, i, columns, outer, n));
+	}
+	return GJ_OK;
+}
+
+/* Joins the inner sets with the outer ones; outer = NULL: with themselves. */
+static GjStatus
+join_sets(GjRun *run, uint32_t i, const GjRunMembers *outer)
+{
+	GjRunStep  *rs = &run->steps[i];
+	GjWork	   *work = &run->work;
+	GjSetFamily family = {0};
+	GjSetSpec	spec;
+	bool		wanted = gj_set_join_spec(run, rs->set.step, &spec);
+	uint64_t	space = 0;
+	GjStatus	status;
+
+	if (rs->set.side[1].nsets == 0 || (outer && outer->nsets == 0))
+		return GJ_OK;
+	if (sees_parts(run, rs))
+		spec.threshold = 1;
+	else if (!wanted)
+		return GJ_OK;
+	/* sets without a common element have no joined row */
+	else if (spec.threshold < 1)
+		spec.threshold = 1;
+	gj_run_choose_max_tuples(run);
+	status = make_family(run, rs, outer, &spec, &family, &space);
+	if (status == GJ_OK)
+		status = join_family(run, i, outer, &spec, &family);
+	work->ops->set_free(work->queue, &family);
+	gj_lease_give(work->lease, space);
+	gj_set_join_free_sets(work, &rs->set.outer);
+	return status;
+}
+
+/* Joins the outer rows that have come so far; there are none afterwards. */
+static GjStatus
+join_outer(GjRun *run, uint32_t i)
+{
+	GjRunMembers *outer = &run->steps[i].set.side[0];
+	GjStatus	status = make_sets(run, outer);
+
+	if (status == GJ_OK)
+		status = join_sets(run, i, outer);
+	free_side(&run->work, outer);
+	return status;
+}
+
+/* There is no room for more outer rows: joins those that are there, as a part. */
+static GjStatus
+flush_outer(GjRun *run, uint32_t i, GjView *view)
+{
+	const GjSetStep *set = run->steps[i].set.step;
+	GjColumn	outer = run->columns[set->outer_column];
+	GjColumn	inner = run->columns[set->inner_column];
+
+	run->steps[i].set.flushed = true;
+	GJ_TRY(join_outer(run, i));
+	run->columns[set->outer_column] = outer;
+	run->columns[set->inner_column] = inner;
+	return run->work.ops->set_columns(run->work.queue, run->columns, run->program->ncolumns,
+									  &view->columns);
+}
+
+GjStatus
+gj_membership_rows(GjRun *run, uint32_t i, const GjView *view)
+{
+	GjRunStep  *rs = &run->steps[i];
+	GjRunMembers *outer = &rs->set.side[0];
+	GjView		rows = *view;
+	GjStatus	status = GJ_OUT_OF_MEMORY;
+
+	if (inner_is_enough(run, rs) || rs->set.side[1].nsets == 0)
+		return GJ_OK;
+	if (outer->nrows == 0 ||
+		gj_lease_left(run->work.lease) >= joining_space(run, rs, outer->nrows + rows.nrows))
+		status = add_rows(run, outer, &rows, 0, rows.nrows);
+	if (status != GJ_OUT_OF_MEMORY || outer->nrows == 0)
+		return status;
+	GJ_TRY(flush_outer(run, i, &rows));
+	return add_rows(run, outer, &rows, 0, rows.nrows);
+}
+
+GjStatus
+gj_membership_end(GjRun *run)
+{
+	if (run->nsteps != 1 || run->steps[0].step->algorithm != GJ_JOIN_SET ||
+		!run->steps[0].set.step->membership)
+		return GJ_OK;
+	return inner_is_enough(run, &run->steps[0]) ? join_sets(run, 0, NULL) : join_outer(run, 0);
+}

@@ -1,0 +1,394 @@
+/*
+ * set_join.c
+ *	  A step of GJ_JOIN_SET: pairs of arrays, as sets, that overlap, contain each other or are
+ *	  similar.
+ *
+ * The sets of the inner side are made once, when it is complete.  Those of the tuples that
+ * probe are made as they come; both together are a family (device/sets.h), and its pairs come tile
+ * by tile.  They become row ids and go on like those of the other algorithms.  How many
+ * tuples a family is made of follows from the memory that is left.
+ */
+#include "daemon/run/state.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "device/set_plan.h"
+
+/* Device memory that a family takes while it is built, for each element and each set. */
+#define GJ_ELEMENT_SPACE	60
+#define GJ_SET_SPACE		32
+/* The same while arrays become sets: other copies of the elements, places, segments. */
+#define GJ_ARRAY_ELEMENT_SPACE	32
+#define GJ_ARRAY_SPACE		32
+
+/* The fewest tuples that a family is made of, however little memory there is. */
+#define GJ_MIN_SETS			64
+
+/* ---- the sets of a side */
+
+/*
+ * Appends the sets of tuples first .. first+n-1 of the view, n <= GJ_MAX_TUPLES.  What is
+ * noted of each is its place among the tuples of the view.
+ */
+static GjStatus
+add_sets(GjRun *run, GjRunSets *sets, const GjArrayColumn *column, const GjView *view,
+		 uint32_t first, uint32_t n)
+{
+	GjWork	   *work = &run->work;
+	uint32_t	source = run->types[column->column].source;
+	const uint32_t *rowid = view->rowid[source];
+	GjView		some = *view;
+	uint64_t	total;
+	uint64_t	nvalues;
+	uint64_t	space;
+	uint32_t	nsome;
+	GjStatus	status;
+
+	GJ_TRY(gj_buffer_reserve(work, &sets->new_size, (uint64_t) n * sizeof(int32_t)));
+	GJ_TRY(gj_buffer_reserve(work, &sets->null, n));
+	GJ_TRY(gj_buffer_reserve(work, &sets->positions, (uint64_t) n * sizeof(uint32_t)));
+	GJ_TRY(gj_buffer_reserve(work, &sets->rows, (uint64_t) n * sizeof(uint32_t)));
+	GJ_TRY(gj_buffer_grow(work, &sets->tuple, sets->n * sizeof(uint32_t),
+						  (sets->n + n) * sizeof(uint32_t), 0));
+	GJ_TRY(gj_buffer_grow(work, &sets->size, sets->n * sizeof(int32_t),
+						  (sets->n + n) * sizeof(int32_t), 0));
+	GJ_TRY(work->ops->array_sizes(work->queue, view, first, n, column, sets->new_size.memory,
+								  sets->null.memory, &total));
+	GJ_TRY(work->ops->select_flags(work->queue, sets->null.memory, n, 0, sets->positions.memory,
+								   &nsome));
+	if (nsome == 0)
+		return GJ_OK;
+	GJ_TRY(work->ops->pick(work->queue, (uint32_t *) sets->tuple.memory + sets->n, NULL, first,
+						   sets->positions.memory, nsome));
+	GJ_TRY(work->ops->pick(work->queue, (uint32_t *) sets->size.memory + sets->n,
+						   sets->new_size.memory, 0, sets->positions.memory, nsome));
+	GJ_TRY(work->ops->pick(work->queue, sets->rows.memory, rowid ? rowid + first : NULL, first,
+						   sets->positions.memory, nsome));
+	GJ_TRY(gj_buffer_grow(work, &sets->values, sets->nvalues * column->width,
+						  (sets->nvalues + total) * column->width + 8, 0));
+	some.nrows = nsome;
+	some.same = 0;
+	some.rowid[source] = sets->rows.memory;
+	space = total * GJ_ARRAY_ELEMENT_SPACE + nsome * (uint64_t) GJ_ARRAY_SPACE;
+	if (!gj_lease_take(work->lease, space))
+		return GJ_OUT_OF_MEMORY;
+	status = work->ops->array_sets(work->queue, &some, column,
+								   (int32_t *) sets->size.memory + sets->n,
+								   (uint8_t *) sets->values.memory + sets->nvalues * column->width,
+								   run->host->stop, run->host->arg, &nvalues);
+	gj_lease_give(work->lease, space);
+	if (status != GJ_OK)
+		return status;
+	sets->n += nsome;
+	sets->nvalues += nvalues;
+	return GJ_OK;
+}
+
+/* Gives back what is only needed while sets are added. */
+static void
+end_adding(GjWork *work, GjRunSets *sets)
+{
+	gj_buffer_free(work, &sets->new_size);
+	gj_buffer_free(work, &sets->null);
+	gj_buffer_free(work, &sets->positions);
+	gj_buffer_free(work, &sets->rows);
+}
+
+void
+gj_set_join_free_sets(GjWork *work, GjRunSets *sets)
+{
+	end_adding(work, sets);
+	gj_buffer_free(work, &sets->tuple);
+	gj_buffer_free(work, &sets->size);
+	gj_buffer_free(work, &sets->values);
+	sets->n = sets->nvalues = 0;
+}
+
+/* ---- the inner side */
+
+GjStatus
+gj_set_join_build(GjRun *run, GjRunStep *rs, const GjView *view)
+{
+	GjWork	   *work = &run->work;
+	GjRunSets  *inner = &rs->set.inner;
+	const GjArrayColumn column = {
+		rs->set.step->inner_column, rs->set.step->width, rs->set.step->inner_nulls
+	};
+	const uint32_t *rowid = view->rowid[rs->step->source];
+	uint32_t	most = GJ_MAX_TUPLES;
+
+	if (rs->set.step->membership)
+		return gj_membership_build(run, rs, view);
+	for (uint32_t first = 0, n; first < view->nrows; first += n)
+	{
+		GjStatus	status;
+
+		n = view->nrows - first < most ? view->nrows - first : most;
+		GJ_STOP_CHECK(run);
+		status = add_sets(run, inner, &column, view, first, n);
+		if (status == GJ_OUT_OF_MEMORY && n > GJ_MIN_SETS)
+		{
+			most = n / 2;
+			n = 0;
+		}
+		else if (status != GJ_OK)
+			return status;
+	}
+	end_adding(work, inner);
+	if (!rowid)
+		return GJ_OK;
+	/* from places among the rows that passed the filter to row ids */
+	GJ_TRY(gj_buffer_reserve(work, &rs->set.inner_row, inner->n * sizeof(uint32_t)));
+	for (uint64_t first = 0, n; first < inner->n; first += n)
+	{
+		n = inner->n - first < GJ_MAX_TUPLES ? inner->n - first : GJ_MAX_TUPLES;
+		GJ_TRY(work->ops->pick(work->queue, (uint32_t *) rs->set.inner_row.memory + first, rowid, 0,
+							   (uint32_t *) inner->tuple.memory + first, (uint32_t) n));
+	}
+	gj_buffer_free(work, &inner->tuple);
+	inner->tuple = rs->set.inner_row;
+	rs->set.inner_row = (GjBuffer) {NULL, 0};
+	return GJ_OK;
+}
+
+void
+gj_set_join_plan(const GjRun *run, GjRunStep *rs)
+{
+	rs->set.step = gj_program_array(run->program, GjSetStep, set_steps) + rs->step->set;
+}
+
+void
+gj_set_join_free(GjWork *work, GjRunStep *rs)
+{
+	gj_set_join_free_sets(work, &rs->set.inner);
+	gj_set_join_free_sets(work, &rs->set.outer);
+	gj_buffer_free(work, &rs->set.inner_row);
+	for (uint32_t i = 0; i < 3; i++)
+		gj_buffer_free(work, &rs->set.out[i]);
+	gj_membership_free(work, rs);
+}
+
+/* ---- pairs */
+
+bool
+gj_set_join_spec(const GjRun *run, const GjSetStep *step, GjSetSpec *spec)
+{
+	const GjInstr *instr;
+
+	memset(spec, 0, sizeof(*spec));
+	spec->algorithm = step->algorithm;
+	spec->predicate = step->predicate;
+	spec->threshold = 1;
+	if (step->threshold < 0)
+		return true;
+	instr = gj_program_array(run->program, GjInstr, instrs) + run->exprs[step->threshold].first;
+	if (instr->n != 0)
+		return false;
+	if (run->exprs[step->threshold].kind == GJ_FLOAT8)
+		spec->threshold = gj_bits_to_double(instr->imm);
+	else
+		spec->threshold = (double) instr->imm;
+	if (step->strict)
+		spec->threshold = nextafter(spec->threshold, HUGE_VAL);
+	/* more than infinity, or than NaN, is nothing */
+	return !gj_isnan(spec->threshold) &&
+		!(step->strict && gj_isinf(spec->threshold) && spec->threshold > 0);
+}
+
+/* A family of tuples first .. first+n-1 of the view and the inner sets; takes its memory. */
+static GjStatus
+make_family(GjRun *run, GjRunStep *rs, const GjView *view, uint32_t first, uint32_t n,
+			GjSetSpec *spec, GjSetFamily *family, uint64_t *space)
+{
+	GjWork	   *work = &run->work;
+	GjRunSets  *outer = &rs->set.outer;
+	const GjRunSets *inner = &rs->set.inner;
+	const GjArrayColumn column = {
+		rs->set.step->outer_column, rs->set.step->width, rs->set.step->outer_nulls
+	};
+	GjSetInput	sets = {.width = column.width};
+
+	GJ_TRY(add_sets(run, outer, &column, view, first, n));
+	end_adding(work, outer);
+	if (outer->n == 0)
+		return GJ_OK;
+	GJ_TRY(gj_buffer_grow(work, &outer->size, outer->n * sizeof(int32_t),
+						  (outer->n + inner->n) * sizeof(int32_t), 0));
+	GJ_TRY(work->ops->copy(work->queue, (int32_t *) outer->size.memory + outer->n,
+						   inner->size.memory, inner->n * sizeof(int32_t)));
+	GJ_TRY(gj_buffer_grow(work, &outer->values, outer->nvalues * column.width,
+						  (outer->nvalues + inner->nvalues) * column.width + 8, 0));
+	if (inner->nvalues > 0)
+		GJ_TRY(work->ops->copy(work->queue,
+							   (uint8_t *) outer->values.memory + outer->nvalues * column.width,
+							   inner->values.memory, inner->nvalues * column.width));
+	sets.nvalues = outer->nvalues + inner->nvalues;
+	if (outer->n + inner->n > GJ_MAX_ROWS || sets.nvalues > UINT32_MAX - 1)
+		return GJ_OUT_OF_MEMORY;
+	sets.nsets = (uint32_t) (outer->n + inner->n);
+	sets.size = outer->size.memory;
+	sets.values = outer->values.memory;
+	spec->nleft = (uint32_t) outer->n;
+	spec->nright = (uint32_t) inner->n;
+	*space = sets.nvalues * GJ_ELEMENT_SPACE + sets.nsets * (uint64_t) GJ_SET_SPACE + gj_run_tile_space(run);
+	if (!gj_lease_take(work->lease, *space))
+	{
+		*space = 0;
+		return GJ_OUT_OF_MEMORY;
+	}
+	GJ_TRY(work->ops->set_build(work->queue, &sets, spec, run->host->stop, run->host->arg, family));
+	gj_buffer_free(work, &outer->values);
+	return gj_run_make_tiles(run, family, rs->set.out, space);
+}
+
+static void
+free_family(GjRun *run, GjRunStep *rs, GjSetFamily *family, uint64_t *space)
+{
+	run->work.ops->set_free(run->work.queue, family);
+	gj_lease_give(run->work.lease, *space);
+	*space = 0;
+	memset(family, 0, sizeof(*family));
+	gj_set_join_free_sets(&run->work, &rs->set.outer);
+}
+
+/* Pair value v (GjSetStep) of pairs first .. first+n-1 of those that a tile has left. */
+static GjStatus
+write_value(GjWork *work, const GjRunStep *rs, uint32_t v, uint32_t first, uint32_t n, uint32_t *to)
+{
+	/* behind the sizes of the outer sets are those of the inner ones */
+	const uint32_t *size = rs->set.outer.size.memory;
+
+	if (v == 0)
+		return work->ops->copy(work->queue, to, (uint32_t *) rs->set.out[2].memory + first,
+							   (uint64_t) n * sizeof(uint32_t));
+	return work->ops->pick(work->queue, to, v == 1 ? size : size + rs->set.outer.n, 0,
+						   (uint32_t *) rs->set.out[v - 1].memory + first, n);
+}
+
+/* Pairs first .. first+n-1 of those that a tile has left, as a view. */
+static GjStatus
+write_pairs(GjRun *run, GjRunStep *rs, const GjView *view, uint32_t first, uint32_t n,
+			GjView *pairs)
+{
+	GjWork	   *work = &run->work;
+	const uint32_t *left = (uint32_t *) rs->set.out[0].memory + first;
+	const uint32_t *right = (uint32_t *) rs->set.out[1].memory + first;
+	uint32_t   *tuple = rs->tuple.memory;
+
+	memset(pairs, 0, sizeof(*pairs));
+	pairs->columns = view->columns;
+	pairs->nrows = n;
+	pairs->no_row = view->no_row;
+	GJ_TRY(work->ops->pick(work->queue, tuple, rs->set.outer.tuple.memory, 0, left, n));
+	for (uint32_t s = 0; s < GJ_MAX_SOURCES; s++)
+	{
+		uint32_t   *to = rs->rowid[s].memory;
+
+		if (!(rs->expand >> s & 1))
+			continue;
+		if (gj_pair_values(rs->set.step) >> s & 1)
+			GJ_TRY(write_value(work, rs, s - rs->set.step->values, first, n, to));
+		else if (s == rs->step->source)
+			GJ_TRY(work->ops->pick(work->queue, to, rs->set.inner.tuple.memory, 0, right, n));
+		else
+			GJ_TRY(work->ops->pick(work->queue, to, view->rowid[s], 0, tuple, n));
+		pairs->rowid[s] = to;
+	}
+	return GJ_OK;
+}
+
+/* The npairs pairs that a tile has left: to the next step, or only looked at. */
+static GjStatus
+pass_pairs(GjRun *run, uint32_t i, const GjView *view, uint32_t npairs)
+{
+	GjRunStep  *rs = &run->steps[i];
+
+	if (gj_step_only_counts(run, i))
+	{
+		run->stats.step[i].rows_out += npairs;
+		run->counted += npairs;
+		if (!gj_step_makes_tuples(rs->step) && !gj_step_makes_rows(rs->step))
+			return GJ_OK;
+	}
+	for (uint32_t first = 0, n; first < npairs; first += n)
+	{
+		GjView		pairs;
+
+		GJ_STOP_CHECK(run);
+		n = npairs - first < run->max_tuples ? npairs - first : run->max_tuples;
+		GJ_TRY(gj_run_make_room(run, i + 1, &n));
+		GJ_TRY(write_pairs(run, rs, view, first, n, &pairs));
+		if (rs->residual >= 0)
+			GJ_TRY(gj_run_filter_pairs(run, rs, view->nrows, 0, &pairs));
+		else
+			GJ_TRY(gj_match_pairs(run, rs, view->nrows, &pairs, 0, NULL, n));
+		if (gj_step_makes_pairs(rs->step) && !gj_step_only_counts(run, i))
+			GJ_TRY(gj_run_pass_on(run, i, &pairs));
+	}
+	return GJ_OK;
+}
+
+static GjStatus
+join_family(GjRun *run, uint32_t i, const GjView *view, const GjSetSpec *spec,
+			const GjSetFamily *family)
+{
+	GjRunStep  *rs = &run->steps[i];
+	GjWork	   *work = &run->work;
+	uint32_t   *out[3];
+	GjSetTile	tile;
+
+	run->stats.step[i].set_algorithm = family->algorithm;
+	for (uint32_t k = 0; k < 3; k++)
+		out[k] = rs->set.out[k].memory;
+	for (bool first = true; gj_set_next_tile(family, spec, &tile, first); first = false)
+	{
+		uint32_t	n;
+
+		GJ_STOP_CHECK(run);
+		work->ops->phase(work->queue, GJ_PHASE_PROBE);
+		GJ_TRY(work->ops->set_tile(work->queue, family, spec, &tile, run->host->stop,
+								   run->host->arg, out, &n));
+		GJ_TRY(pass_pairs(run, i, view, n));
+	}
+	return GJ_OK;
+}
+
+GjStatus
+gj_set_join(GjRun *run, uint32_t i, const GjView *view)
+{
+	GjRunStep  *rs = &run->steps[i];
+	GjWork	   *work = &run->work;
+	GjSetFamily family = {0};
+	uint64_t	space = 0;
+	uint32_t	most = view->nrows;
+	GjStatus	status = GJ_OK;
+	GjSetSpec	spec;
+	bool		wanted;
+
+	if (rs->set.step->membership)
+		return gj_membership_rows(run, i, view);
+	work->ops->phase(work->queue, GJ_PHASE_PROBE);
+	if (gj_step_makes_tuples(rs->step))
+		GJ_TRY(work->ops->fill(work->queue, rs->matched.memory, 0, view->nrows));
+	if (rs->set.inner.n == 0)
+		return GJ_OK;
+	/* arrays that are errors are that even if no pair can match */
+	wanted = gj_set_join_spec(run, rs->set.step, &spec);
+	for (uint32_t first = 0, n; first < view->nrows && status == GJ_OK; first += n)
+	{
+		n = view->nrows - first < most ? view->nrows - first : most;
+		status = make_family(run, rs, view, first, n, &spec, &family, &space);
+		if (status == GJ_OUT_OF_MEMORY && n > GJ_MIN_SETS)
+		{
+			/* none of these has been joined yet */
+			most = n / 2;
+			n = 0;
+			status = GJ_OK;
+		}
+		else if (status == GJ_OK && rs->set.outer.n > 0 && wanted)
+			status = join_family(run, i, view, &spec, &family);
+		free_family(run, rs, &family, &space);
+	}
+	return status;
+}

@@ -1,0 +1,712 @@
+/*
+ * group.c
+ *	  GJ_OUTPUT_GROUPS: tuples that have passed all steps become groups, and at the end
+ *	  these become batches.
+ *
+ * A piece of tuples goes through five calls: keys, looking them up, room for what is new,
+ * making that groups, and the aggregates.  So the device never has to allocate, and every
+ * byte is the lease's.  Where the groups of a run are only parts of groups, because other runs
+ * have others, or because there are too many for the device's memory, they are handed over
+ * to the host (sink/group_parts.c); else a run that finds too many ends for want of memory, and
+ * is started again as one of parts.
+ *
+ * Groups are numbered in the order in which they were made, and so are the bytes of their
+ * references: the columns of a batch are plain copies, and only null maps and references
+ * are put right in the slot.
+ */
+#include "group.h"
+#include "device/order.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define GJ_MIN_SLOTS		1024
+/* Room to start with: bytes of references, and groups. */
+#define GJ_FIRST_HEAP		(64 * 1024)
+#define GJ_FIRST_GROUPS		1024
+#define GJ_MAX_SLOTS		(UINT64_C(1) << 31)
+
+GjStatus
+gj_groups_start(GjRun *run, uint32_t nkeys)
+{
+	const GjGroupKey *keys = gj_program_array(run->program, GjGroupKey, group_keys);
+	GjGrouping *grouping = calloc(1, sizeof(GjGrouping));
+
+	if (!grouping)
+		return GJ_OUT_OF_HOST_MEMORY;
+	run->grouping = grouping;
+	grouping->tuples.nkeys = grouping->groups.rows.nkeys = nkeys;
+	for (uint32_t k = 0; k < nkeys; k++)
+	{
+		grouping->tuples.how[k] = grouping->groups.rows.how[k] = (uint8_t) keys[k].how;
+		grouping->refs |= gj_group_by_reference(keys[k].how);
+	}
+	return GJ_OK;
+}
+
+/* ---- a piece of tuples */
+
+void
+gj_groups_free_tuples(GjWork *work, GjGrouping *grouping)
+{
+	gj_buffer_free(work, &grouping->tuple_null);
+	gj_buffer_free(work, &grouping->tuple_hash);
+	for (uint32_t k = 0; k < GJ_MAX_GROUP_KEYS; k++)
+		gj_buffer_free(work, &grouping->tuple_value[k]);
+	gj_buffer_free(work, &grouping->slot_of);
+	gj_buffer_free(work, &grouping->positions);
+	gj_buffer_free(work, &grouping->heap_at);
+}
+
+void
+gj_groups_free(GjWork *work, GjGrouping *grouping)
+{
+	gj_groups_free_tuples(work, grouping);
+	gj_buffer_free(work, &grouping->slots);
+	gj_buffer_free(work, &grouping->null);
+	gj_buffer_free(work, &grouping->hash);
+	for (uint32_t k = 0; k < GJ_MAX_GROUP_KEYS; k++)
+		gj_buffer_free(work, &grouping->value[k]);
+	gj_buffer_free(work, &grouping->heap);
+	gj_buffer_free(work, &grouping->heap_end);
+	for (uint32_t a = 0; a < GJ_MAX_AGGREGATES; a++)
+		gj_buffer_free(work, &grouping->state[a]);
+	gj_buffer_free(work, &grouping->incoming);
+	gj_buffer_free(work, &grouping->incoming_hash);
+	free(grouping);
+}
+
+/* Room for n tuples. */
+static GjStatus
+reserve_tuples(GjWork *work, GjGrouping *grouping, uint32_t n)
+{
+	GjGroupRows *tuples = &grouping->tuples;
+	uint64_t	words = (uint64_t) n * sizeof(uint32_t);
+
+	GJ_TRY(gj_buffer_reserve(work, &grouping->tuple_null, words));
+	GJ_TRY(gj_buffer_reserve(work, &grouping->tuple_hash, words * 2));
+	for (uint32_t k = 0; k < tuples->nkeys; k++)
+		GJ_TRY(gj_buffer_reserve(work, &grouping->tuple_value[k], words * 2));
+	GJ_TRY(gj_buffer_reserve(work, &grouping->slot_of, words));
+	GJ_TRY(gj_buffer_reserve(work, &grouping->positions, words));
+	if (grouping->refs)
+		GJ_TRY(gj_buffer_reserve(work, &grouping->heap_at, words * 2 + sizeof(uint64_t)));
+	tuples->nrows = n;
+	tuples->null = grouping->tuple_null.memory;
+	tuples->hash = grouping->tuple_hash.memory;
+	for (uint32_t k = 0; k < tuples->nkeys; k++)
+		tuples->value[k] = grouping->tuple_value[k].memory;
+	return GJ_OK;
+}
+
+/* A table that has room for all groups and n more. */
+static GjStatus
+make_table(GjRun *run, uint32_t n)
+{
+	GjGrouping *grouping = run->grouping;
+	GjGroups   *groups = &grouping->groups;
+	uint64_t	wanted = ((uint64_t) groups->rows.nrows + n) * 2;
+	uint64_t	nslots = groups->nslots > 0 ? groups->nslots : GJ_MIN_SLOTS;
+
+	if (groups->nslots >= wanted)
+		return GJ_OK;
+	while (nslots < wanted)
+		nslots *= 2;
+	if (nslots > GJ_MAX_SLOTS)
+		return GJ_TOO_LARGE;
+	groups->nslots = 0;
+	gj_buffer_free(&run->work, &grouping->slots);
+	GJ_TRY(gj_buffer_grow(&run->work, &grouping->slots, 0, nslots * sizeof(uint64_t), 0));
+	groups->slots = grouping->slots.memory;
+	groups->nslots = nslots;
+	return run->work.ops->group_rehash(run->work.queue, groups);
+}
+
+/* Room for n tuples, and as many new groups. */
+static GjStatus
+reserve_piece(GjRun *run, uint32_t i, uint32_t n)
+{
+	GJ_TRY(reserve_tuples(&run->work, run->grouping, n));
+	return make_table(run, n);
+}
+
+static void
+free_piece(GjRun *run, uint32_t i)
+{
+	gj_groups_free_tuples(&run->work, run->grouping);
+}
+
+/* Room for n more groups whose references take nbytes. */
+static GjStatus
+grow_groups(GjRun *run, uint32_t n, uint64_t nbytes)
+{
+	GjWork	   *work = &run->work;
+	GjGrouping *grouping = run->grouping;
+	GjGroups   *groups = &grouping->groups;
+	uint64_t	used = groups->rows.nrows;
+	uint64_t	all = used + n;
+	uint64_t	hint = GJ_FIRST_GROUPS;
+
+	GJ_TRY(gj_buffer_grow(work, &grouping->null, used * 4, all * 4, hint * 4));
+	groups->rows.null = grouping->null.memory;
+	GJ_TRY(gj_buffer_grow(work, &grouping->hash, used * 8, all * 8, hint * 8));
+	groups->rows.hash = grouping->hash.memory;
+	for (uint32_t k = 0; k < groups->rows.nkeys; k++)
+	{
+		GJ_TRY(gj_buffer_grow(work, &grouping->value[k], used * 8, all * 8, hint * 8));
+		groups->rows.value[k] = grouping->value[k].memory;
+	}
+	for (uint32_t a = 0; a < run->program->naggregates; a++)
+	{
+		GJ_TRY(gj_buffer_grow(work, &grouping->state[a], used * sizeof(GjAggState),
+							  all * sizeof(GjAggState), hint * sizeof(GjAggState)));
+		groups->state[a] = grouping->state[a].memory;
+	}
+	if (!grouping->refs)
+		return GJ_OK;
+	if (grouping->heap_used + nbytes > GJ_REF_MAX_OFFSET)
+		return GJ_TOO_LARGE;
+	GJ_TRY(gj_buffer_grow(work, &grouping->heap_end, used * 8, all * 8, hint * 8));
+	groups->heap_end = grouping->heap_end.memory;
+	GJ_TRY(gj_buffer_grow(work, &grouping->heap, grouping->heap_used,
+						  grouping->heap_used + nbytes, GJ_FIRST_HEAP));
+	groups->heap = grouping->heap.memory;
+	for (uint32_t k = 0; k < groups->rows.nkeys; k++)
+		groups->rows.heap[k] = groups->heap;
+	return GJ_OK;
+}
+
+/* Finds the group of every row, new ones included; slot_of then tells it. */
+static GjStatus
+find_groups(GjRun *run, const GjGroupRows *rows)
+{
+	GjWork	   *work = &run->work;
+	GjGrouping *grouping = run->grouping;
+	GjGroups   *groups = &grouping->groups;
+	uint32_t	added;
+	uint64_t	nbytes;
+
+	GJ_TRY(work->ops->group_find(work->queue, rows, groups, grouping->slot_of.memory,
+								 grouping->positions.memory, grouping->heap_at.memory,
+								 &added, &nbytes));
+	if (added > 0)
+		GJ_TRY(grow_groups(run, added, nbytes));
+	GJ_TRY(work->ops->group_add(work->queue, rows, groups, grouping->slot_of.memory,
+								grouping->positions.memory, grouping->heap_at.memory,
+								added, grouping->heap_used));
+	groups->rows.nrows += added;
+	grouping->heap_used += nbytes;
+	return GJ_OK;
+}
+
+/* Room for a piece of at most *n tuples, and what tells the device whether there are references. */
+static GjStatus
+start_piece(GjRun *run, uint32_t *n)
+{
+	GjGrouping *grouping = run->grouping;
+
+	GJ_TRY(gj_run_fit_tuples(run, 0, n, reserve_piece, free_piece));
+	return grow_groups(run, grouping->groups.heap_end || !grouping->refs ? 0 : 1, 0);
+}
+
+/* Groups tuples first .. of the view: as many as there is room for, at most *n. */
+static GjStatus
+try_piece(GjRun *run, const GjView *view, uint32_t first, uint32_t *n)
+{
+	GjWork	   *work = &run->work;
+	GjGrouping *grouping = run->grouping;
+	GjGroupRows *tuples = &grouping->tuples;
+	const GjGroupKey *keys = gj_program_array(run->program, GjGroupKey, group_keys);
+
+	GJ_TRY(start_piece(run, n));
+	for (uint32_t k = 0; k < tuples->nkeys; k++)
+		if (gj_group_by_reference(keys[k].how))
+			tuples->heap[k] = run->columns[keys[k].index].heap;
+	GJ_TRY(work->ops->group_keys(work->queue, view, first, tuples));
+	GJ_TRY(find_groups(run, tuples));
+	return work->ops->group_aggregate(work->queue, view, first, *n, grouping->slot_of.memory,
+									  &grouping->groups);
+}
+
+/*
+ * The same.  Where there is no room for new groups, those found so far are handed over if
+ * the run may do that, and if that is not enough fewer tuples are looked at.
+ */
+static GjStatus
+group_piece(GjRun *run, const GjView *view, uint32_t first, uint32_t *n)
+{
+	for (;;)
+	{
+		GjStatus	status = try_piece(run, view, first, n);
+
+		if ((status != GJ_OUT_OF_MEMORY && status != GJ_TOO_LARGE) || !run->host->keep_part)
+			return status;
+		if (run->grouping->groups.rows.nrows > 0)
+			GJ_TRY(gj_groups_hand_over(run));
+		else
+		{
+			if (*n <= GJ_MIN_TUPLES)
+				return status;
+			*n = gj_fewer_tuples(*n);
+			gj_groups_free(&run->work, run->grouping);
+			run->grouping = NULL;
+		}
+		GJ_TRY(gj_groups_start(run, run->program->ngroup_keys));
+	}
+}
+
+GjStatus
+gj_groups_regroup(GjRun *run, const GjGroups *from, uint32_t first, uint32_t *n)
+{
+	GjWork	   *work = &run->work;
+	GjGrouping *grouping = run->grouping;
+	GjGroupRows rows;
+
+	GJ_TRY(start_piece(run, n));
+	rows = grouping->tuples;
+	rows.null = from->rows.null + first;
+	rows.hash = from->rows.hash + first;
+	for (uint32_t k = 0; k < rows.nkeys; k++)
+	{
+		rows.value[k] = from->rows.value[k] + first;
+		rows.heap[k] = from->rows.heap[k];
+	}
+	GJ_TRY(work->ops->group_hash(work->queue, &rows));
+	GJ_TRY(find_groups(run, &rows));
+	return work->ops->group_merge(work->queue, from, first, *n, grouping->slot_of.memory,
+								  &grouping->groups);
+}
+
+GjStatus
+gj_run_group(GjRun *run, const GjView *view)
+{
+	if (!run->grouping)
+		GJ_TRY(gj_groups_start(run, run->program->ngroup_keys));
+	for (uint32_t first = 0, n; first < view->nrows; first += n)
+	{
+		GJ_STOP_CHECK(run);
+		n = view->nrows - first;
+		GJ_TRY(group_piece(run, view, first, &n));
+	}
+	return GJ_OK;
+}
+
+const GjGroups *
+gj_run_groups(const GjRun *run)
+{
+	return run->grouping ? &run->grouping->groups : NULL;
+}
+
+/* ---- batches */
+
+/* Makes null maps of n groups of their null bits. */
+static void
+make_null_maps(GjRun *run, uint8_t *slot, const uint32_t *bits, uint32_t n)
+{
+	const GjGroupRows *rows = &run->grouping->groups.rows;
+	uint32_t	any = 0;
+
+	memset(gj_slot_has_nulls(slot), 0, run->noutputs);
+	for (uint32_t i = 0; i < n; i++)
+		any |= bits[i];
+	for (uint32_t k = 0; k < rows->nkeys; k++)
+	{
+		uint8_t    *map = slot + run->output_places[k].nulls;
+
+		if (!(any >> k & 1))
+			continue;
+		gj_slot_has_nulls(slot)[k] = 1;
+		for (uint32_t i = 0; i < n; i++)
+			map[i] = bits[i] >> k & 1;
+	}
+}
+
+/* Copies null bits of n groups to where key 0's values will be, and makes maps of them. */
+static GjStatus
+send_nulls(GjRun *run, uint8_t *slot, uint32_t first, uint32_t n)
+{
+	GjWork	   *work = &run->work;
+	uint8_t    *bits = slot + run->output_places[0].data;
+
+	GJ_TRY(work->ops->copy_out(work->queue, bits, run->grouping->groups.rows.null + first,
+							   (size_t) n * sizeof(uint32_t)));
+	GJ_TRY(work->ops->sync(work->queue));
+	make_null_maps(run, slot, (const uint32_t *) bits, n);
+	return GJ_OK;
+}
+
+GjStatus
+gj_groups_copy_heap(GjRun *run, uint32_t first, uint32_t *n, uint64_t *end, uint8_t *heap,
+					uint32_t limit, uint64_t *base, uint32_t *nbytes)
+{
+	GjWork	   *work = &run->work;
+	const GjGroups *groups = &run->grouping->groups;
+	uint32_t	fit = 0;
+
+	*base = 0;
+	if (first > 0)
+	{
+		GJ_TRY(work->ops->copy_out(work->queue, end, groups->heap_end + first - 1,
+								   sizeof(uint64_t)));
+		GJ_TRY(work->ops->sync(work->queue));
+		*base = end[0];
+	}
+	GJ_TRY(work->ops->copy_out(work->queue, end, groups->heap_end + first,
+							   (size_t) *n * sizeof(uint64_t)));
+	GJ_TRY(work->ops->sync(work->queue));
+	while (fit < *n && end[fit] - *base <= limit)
+		fit++;
+	if (fit == 0)
+		return gj_run_fail(run, GJ_TOO_LARGE, "a group does not fit a batch");
+	*n = fit;
+	*nbytes = (uint32_t) (end[fit - 1] - *base);
+	if (*nbytes == 0)
+		return GJ_OK;
+	return work->ops->copy_out(work->queue, heap, groups->heap + *base, *nbytes);
+}
+
+void
+gj_groups_move_refs(const GjRun *run, uint8_t *slot, const GjColumnPlace *places, uint32_t n,
+					uint64_t base)
+{
+	const GjGroupRows *rows = &run->grouping->groups.rows;
+
+	for (uint32_t k = 0; k < rows->nkeys; k++)
+	{
+		uint64_t   *ref = (uint64_t *) (slot + places[k].data);
+
+		if (!gj_group_by_reference(rows->how[k]))
+			continue;
+		for (uint32_t i = 0; i < n; i++)
+			if (gj_ref_length(ref[i]) > 0)
+				ref[i] -= gj_ref_make(base, 0);
+	}
+}
+
+/* Copies the values of groups first .. first+n-1, and the bytes behind them to *nbytes. */
+static GjStatus
+copy_values(GjRun *run, uint8_t *slot, uint32_t first, uint32_t n, uint64_t *nbytes)
+{
+	GjWork	   *work = &run->work;
+	const GjGroups *groups = &run->grouping->groups;
+
+	for (uint32_t i = 0; i < run->noutputs; i++)
+	{
+		const uint8_t *from = i < groups->rows.nkeys ? (const uint8_t *) groups->rows.value[i] :
+			(const uint8_t *) groups->state[i - groups->rows.nkeys];
+		uint32_t	width = run->output_types[i].width;
+
+		GJ_TRY(work->ops->copy_out(work->queue, slot + run->output_places[i].data,
+								   from + (size_t) first * width, (size_t) n * width));
+		*nbytes += (uint64_t) n * width;
+	}
+	return GJ_OK;
+}
+
+/*
+ * Fills a slot with all n groups, if they are few, and waits once.  How many bytes they have is
+ * known, and null bits have room behind the values of key 0.  False: they may not fit.
+ */
+static GjStatus
+fill_with_all(GjRun *run, uint8_t *slot, uint32_t n, uint64_t *nbytes, GjSlotHeader *header,
+			  bool *filled)
+{
+	GjWork	   *work = &run->work;
+	const GjGrouping *grouping = run->grouping;
+	uint64_t	heap_used = grouping->refs ? grouping->heap_used : 0;
+	uint64_t	values = gj_align((uint64_t) n * run->output_types[0].width);
+	uint8_t    *bits = slot + run->output_places[0].data + values;
+
+	*filled = n == grouping->groups.rows.nrows && heap_used <= run->output_layout.heap_size &&
+		values + (uint64_t) n * sizeof(uint32_t) <=
+		(uint64_t) run->output_layout.capacity * run->output_types[0].width;
+	if (!*filled)
+		return GJ_OK;
+	if (heap_used > 0)
+		GJ_TRY(work->ops->copy_out(work->queue, slot + run->output_layout.heap,
+								   grouping->groups.heap, heap_used));
+	GJ_TRY(work->ops->copy_out(work->queue, bits, grouping->groups.rows.null,
+							   (size_t) n * sizeof(uint32_t)));
+	GJ_TRY(copy_values(run, slot, 0, n, nbytes));
+	GJ_TRY(work->ops->sync(work->queue));
+	make_null_maps(run, slot, (const uint32_t *) bits, n);
+	header->heap_used = (uint32_t) heap_used;
+	return GJ_OK;
+}
+
+/* Fills a slot with groups from `first` on; *n = how many. */
+static GjStatus
+fill_batch(GjRun *run, uint8_t *slot, uint32_t first, uint32_t *n, uint64_t *nbytes)
+{
+	GjWork	   *work = &run->work;
+	GjSlotHeader header = {0, 0};
+	uint64_t	base = 0;
+	bool		filled;
+
+	GJ_TRY(fill_with_all(run, slot, *n, nbytes, &header, &filled));
+	if (!filled)
+	{
+		if (run->grouping->refs)
+			GJ_TRY(gj_groups_copy_heap(run, first, n,
+									   (uint64_t *) (slot + run->output_places[0].data),
+									   slot + run->output_layout.heap,
+									   run->output_layout.heap_size, &base, &header.heap_used));
+		GJ_TRY(send_nulls(run, slot, first, *n));
+		GJ_TRY(copy_values(run, slot, first, *n, nbytes));
+		GJ_TRY(work->ops->sync(work->queue));
+		gj_groups_move_refs(run, slot, run->output_places, *n, base);
+	}
+	header.nrows = *n;
+	memcpy(slot, &header, sizeof(header));
+	*nbytes += header.heap_used;
+	return GJ_OK;
+}
+
+/* Makes groups of the groups, without the distinct key. */
+static GjStatus
+regroup(GjRun *run)
+{
+	GjGrouping *from = run->grouping;
+	uint32_t	nrows = from->groups.rows.nrows;
+	GjStatus	status;
+
+	run->grouping = NULL;
+	gj_groups_free_tuples(&run->work, from);
+	gj_buffer_free(&run->work, &from->slots);
+	status = gj_groups_start(run, gj_group_nkeys(run->program));
+	for (uint32_t first = 0, n; status == GJ_OK && first < nrows; first += n)
+	{
+		n = nrows - first < GJ_MAX_TUPLES ? nrows - first : GJ_MAX_TUPLES;
+		if (run->host->stop(run->host->arg))
+			status = GJ_CANCELLED;
+		else
+			status = gj_groups_regroup(run, &from->groups, first, &n);
+	}
+	/* what is queued may still read them, in its order before anything that follows */
+	gj_groups_free(&run->work, from);
+	return status;
+}
+
+/* Room for what the order of n groups needs. */
+static GjStatus
+reserve_order(GjWork *work, GjBuffer *values, GjBuffer *positions, uint32_t nkeys, uint32_t n)
+{
+	GJ_TRY(gj_buffer_reserve(work, values, (uint64_t) nkeys * n * sizeof(int64_t)));
+	return gj_buffer_reserve(work, positions, (uint64_t) n * sizeof(uint32_t));
+}
+
+/* Makes the groups at n positions of `from` all that there are. */
+static GjStatus
+keep_groups(GjRun *run, const GjGrouping *from, const uint32_t *positions, uint32_t n)
+{
+	GjWork	   *work = &run->work;
+	uint64_t	nbytes = 0;
+	GjGrouping *to;
+
+	GJ_TRY(gj_groups_start(run, gj_group_nkeys(run->program)));
+	to = run->grouping;
+	if (to->refs)
+	{
+		GJ_TRY(gj_buffer_reserve(work, &to->heap_at, ((uint64_t) n + 1) * sizeof(uint64_t)));
+		GJ_TRY(work->ops->group_bytes(work->queue, &from->groups, positions, n,
+									  to->heap_at.memory, &nbytes));
+	}
+	GJ_TRY(grow_groups(run, n, nbytes));
+	GJ_TRY(work->ops->group_keep(work->queue, &from->groups, positions, n, to->heap_at.memory,
+								 &to->groups));
+	to->groups.rows.nrows = n;
+	to->heap_used = nbytes;
+	return GJ_OK;
+}
+
+/* The sort keys of all groups, one behind the other in `values`. */
+static GjStatus
+find_sort_keys(GjRun *run, const GjBuffer *values, GjKeys *keys)
+{
+	GjWork	   *work = &run->work;
+	const GjGroups *groups = &run->grouping->groups;
+
+	*keys = (GjKeys) {.nkeys = gj_sort_nkeys(run->program),.nrows = groups->rows.nrows};
+	for (uint32_t k = 0; k < keys->nkeys; k++)
+		keys->value[k] = (int64_t *) values->memory + (uint64_t) k * keys->nrows;
+	return work->ops->group_sort_keys(work->queue, groups, keys);
+}
+
+/* The positions of the *n groups that come first, in their order. */
+static GjStatus
+order_groups(GjRun *run, GjBuffer *values, GjBuffer *positions, uint32_t *n)
+{
+	GjWork	   *work = &run->work;
+	const GjProgram *p = run->program;
+	const GjSortKey *sort_keys = gj_program_array(p, GjSortKey, sort_keys);
+	uint32_t	nkeys = gj_sort_nkeys(p);
+	GjSortLimit wanted = {.limit = p->limit,.ties = p->ties != 0};
+	GjKeys		keys;
+
+	GJ_TRY(reserve_order(work, values, positions, nkeys, run->grouping->groups.rows.nrows));
+	for (uint32_t k = 0; k < nkeys; k++)
+	{
+		wanted.descending |= (uint32_t) sort_keys[k].descending << k;
+		wanted.slack = sort_keys[k].of == GJ_SORT_AVG ? GJ_AVG_SLACK : 0;
+	}
+	GJ_TRY(find_sort_keys(run, values, &keys));
+	if (p->limit > 0)
+		return work->ops->sort_limit(work->queue, &keys, &wanted, positions->memory, n);
+	*n = keys.nrows;
+	return gj_run_sort_keys(run, &keys, wanted.descending, positions);
+}
+
+/*
+ * Leaves the groups that the program's limit wants, or puts all of them into their order.
+ * Where memory is short for a limit all of them stay: whoever asked sorts what comes, and
+ * checks it.
+ */
+static GjStatus
+sort_groups(GjRun *run)
+{
+	GjWork	   *work = &run->work;
+	GjGrouping *from = run->grouping;
+	uint32_t	limit = run->program->limit;
+	uint32_t	ngroups = from->groups.rows.nrows;
+	uint32_t	n = ngroups;
+	GjBuffer	values = {NULL, 0};
+	GjBuffer	positions = {NULL, 0};
+	GjStatus	status;
+
+	if (run->program->nsort_keys == 0 || ngroups <= (limit > 0 ? limit : 1))
+		return GJ_OK;
+	/* nothing is looked up any more */
+	gj_groups_free_tuples(work, from);
+	gj_buffer_free(work, &from->slots);
+	status = order_groups(run, &values, &positions, &n);
+	gj_buffer_free(work, &values);
+	if (status == GJ_OK && (n < ngroups || limit == 0))
+	{
+		status = keep_groups(run, from, positions.memory, n);
+		if (status == GJ_OK)
+			gj_groups_free(work, from);
+		else
+		{
+			if (run->grouping != from)
+				gj_run_free_groups(run);
+			run->grouping = from;
+		}
+	}
+	gj_buffer_free(work, &positions);
+	return status == GJ_OUT_OF_MEMORY && limit > 0 ? GJ_OK : status;
+}
+
+/* A sorted run of groups that is handed over. */
+typedef struct GjGroupRun
+{
+	GjSortedLayout layout;
+	GjBuffer	values;
+	GjKeys		keys;
+} GjGroupRun;
+
+/* Fills a slot with groups and their sort keys. */
+static GjStatus
+fill_sorted(GjRun *run, void *arg, uint32_t first, uint8_t *slot, uint32_t *n)
+{
+	const GjGroupRun *group_run = arg;
+	const GjSortedLayout *layout = &group_run->layout;
+	GjWork	   *work = &run->work;
+	uint64_t	nbytes = 0;
+
+	GJ_TRY(fill_batch(run, slot, first, n, &nbytes));
+	for (uint32_t k = 0; k < layout->nkeys; k++)
+		GJ_TRY(work->ops->copy_out(work->queue, slot + layout->places[layout->noutputs + k].data,
+								   group_run->keys.value[k] + first, *n * sizeof(int64_t)));
+	return work->ops->sync(work->queue);
+}
+
+/* Hands all groups over, which are in their order. */
+static GjStatus
+hand_over_sorted(GjRun *run)
+{
+	GjWork	   *work = &run->work;
+	uint32_t	ngroups = run->grouping->groups.rows.nrows;
+	GjGroupRun	group_run = {.values = {NULL, 0}};
+	GjStatus	status = GJ_OUT_OF_HOST_MEMORY;
+
+	if (gj_sorted_layout(run->program, &group_run.layout))
+		status = gj_buffer_reserve(work, &group_run.values, (uint64_t) ngroups *
+								   group_run.layout.nkeys * sizeof(int64_t));
+	if (status == GJ_OK)
+		status = find_sort_keys(run, &group_run.values, &group_run.keys);
+	/* a row error must show before anything is handed over */
+	if (status == GJ_OK)
+		status = work->ops->sync(work->queue);
+	if (status == GJ_OK)
+		status = gj_run_hand_over(run, &group_run.layout, ngroups, true, fill_sorted, &group_run);
+	gj_buffer_free(work, &group_run.values);
+	gj_sorted_layout_free(&group_run.layout);
+	return status;
+}
+
+/* The one row of aggregates over no rows at all. */
+static GjStatus
+send_nothing(GjRun *run)
+{
+	const GjSlotHeader header = {1, 0};
+	uint8_t    *slot;
+
+	GJ_TRY(gj_run_next_slot(run, &slot));
+	memset(gj_slot_has_nulls(slot), 0, run->noutputs);
+	for (uint32_t i = 0; i < run->noutputs; i++)
+		memset(slot + run->output_places[i].data, 0, sizeof(GjAggState));
+	memcpy(slot, &header, sizeof(header));
+	return gj_run_send(run, 1, run->noutputs * sizeof(GjAggState));
+}
+
+GjStatus
+gj_run_send_groups(GjRun *run)
+{
+	GjWork	   *work = &run->work;
+	uint32_t	ngroups;
+
+	/* a row error must show before anything is sent; groups are waited for anyhow */
+	if (!run->grouping || run->host->keep_part)
+		GJ_TRY(work->ops->sync(work->queue));
+	if (run->host->keep_part && !(run->grouping && run->grouping->is_joined))
+		return run->grouping ? gj_groups_hand_over(run) : GJ_OK;
+	if (!run->grouping)
+		return gj_group_nkeys(run->program) == 0 ? send_nothing(run) : GJ_OK;
+	work->ops->phase(work->queue, GJ_PHASE_AGGREGATE);
+	gj_buffer_free(work, &run->grouping->incoming);
+	gj_buffer_free(work, &run->grouping->incoming_hash);
+	GJ_TRY(work->ops->group_finish(work->queue, &run->grouping->groups));
+	if (run->grouping->groups.rows.nkeys > gj_group_nkeys(run->program))
+	{
+		GJ_TRY(regroup(run));
+		if (run->host->keep_part)
+			return gj_groups_hand_over(run);
+		GJ_TRY(work->ops->group_finish(work->queue, &run->grouping->groups));
+	}
+	GJ_TRY(sort_groups(run));
+	ngroups = run->grouping->groups.rows.nrows;
+	if (ngroups == 0)
+		return work->ops->sync(work->queue);
+	if (run->host->sorted_begin)
+		return hand_over_sorted(run);
+	for (uint32_t first = 0, n; first < ngroups; first += n)
+	{
+		uint8_t    *slot;
+		uint64_t	nbytes = 0;
+
+		GJ_TRY(gj_run_next_slot(run, &slot));
+		n = ngroups - first < run->output_layout.capacity ? ngroups - first :
+			run->output_layout.capacity;
+		GJ_TRY(fill_batch(run, slot, first, &n, &nbytes));
+		GJ_TRY(gj_run_send(run, n, nbytes));
+	}
+	return GJ_OK;
+}
+
+void
+gj_run_free_groups(GjRun *run)
+{
+	if (run->grouping)
+		gj_groups_free(&run->work, run->grouping);
+	run->grouping = NULL;
+}

@@ -1,0 +1,478 @@
+/*
+ * parcel.c
+ *	  What a run keeps to exchange rows with the runs of other devices (source/split.c): opened,
+ *	  closed, and the memory of it.
+ *
+ * Once rows have been returned, memory must not run out: before the first outer row comes, all
+ * that the exchange of outer rows needs is reserved, the same on all devices, and what does not
+ * fit that is sent in smaller parcels.
+ */
+#include "daemon/run/state.h"
+#include "parcel.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Rows of a parcel at most, and the part of the memory left that all this may take. */
+#define GJ_PARCEL_ROWS		(64u * GJ_MAX_TUPLES)
+#define GJ_EXCHANGE_SHARE	4
+
+/* Rows of a landing beside those that a part of a large parcel has: small ones differ by more. */
+#define GJ_LANDING_SPARE	4096
+
+/* A run has so many parcels to send, or of 1 M rows each: some are joined while others are copied. */
+#define GJ_PARCELS_EACH		3
+/* Shares of several devices are never quite equal: a parcel has room for so much more of the rows. */
+#define GJ_PARCEL_SPARE		16
+
+/* Rows of a stage. */
+#define GJ_STAGE_ROWS		(4u * GJ_MAX_TUPLES)
+
+/* Bytes of a parcel's heap. */
+#define GJ_PARCEL_HEAP		(UINT64_C(256) << 20)
+
+GjSplitSide *
+gj_split_side(const GjRun *run, uint32_t source)
+{
+	if (!run->exchange)
+		return NULL;
+	if (source == 0)
+		return &run->exchange->side[0];
+	return source == run->exchange->side[1].source ? &run->exchange->side[1] : NULL;
+}
+
+bool
+gj_run_exchanges(const GjRun *run, uint32_t source)
+{
+	return gj_split_side(run, source) != NULL;
+}
+
+uint64_t
+gj_run_identity(const GjRun *run)
+{
+	return run->exchange ? run->exchange->plan.program : gj_program_identity(run->program);
+}
+
+int32_t
+gj_run_source_filter(const GjRun *run, uint32_t source)
+{
+	const GjSplitSide *side = gj_split_side(run, source);
+
+	return side ? side->filter : run->sources[source].filter;
+}
+
+void
+gj_run_exchanged_part(const GjRun *run, uint32_t source, uint32_t part[2])
+{
+	bool		exchanged = gj_run_exchanges(run, source);
+
+	part[0] = exchanged ? run->exchange->plan.part : 0;
+	part[1] = exchanged ? run->exchange->plan.nparts : 1;
+}
+
+bool
+gj_run_sends_in_place(const GjRun *run, uint32_t source)
+{
+	return gj_run_exchanges(run, source) && gj_split_side(run, source)->has_refs;
+}
+
+bool
+gj_run_has_outer_columns(const GjRun *run)
+{
+	const GjSplitSide *side = gj_split_side(run, 0);
+
+	for (uint32_t c = 0; side && c < side->stage.ncolumns; c++)
+		if (!side->sent[c])
+			return false;
+	return true;
+}
+
+/* ---- open and close */
+
+/* Notes that columns of the side are sent which an operand of the step reads. */
+static void
+send_operand(const GjRun *run, GjSplitSide *side, int32_t operand)
+{
+	const GjInstr *instrs = gj_program_array(run->program, GjInstr, instrs);
+	uint32_t	first = run->sources[side->source].first_column;
+
+	if (operand < 0)
+	{
+		side->sent[-1 - operand - (int32_t) first] = true;
+		return;
+	}
+	for (uint32_t i = 0; i < run->exprs[operand].ninstrs; i++)
+	{
+		const GjInstr *instr = &instrs[run->exprs[operand].first + i];
+
+		if (gj_op_loads(instr->op))
+			side->sent[instr->arg - first] = true;
+	}
+}
+
+/*
+ * Notes the columns that are the side's keys, if all of them are columns.  These need not be computed
+ * before rows are split.
+ */
+static void
+find_keys(const GjRun *run, GjSplitSide *side, uint32_t nkeys)
+{
+	const GjInstr *instrs = gj_program_array(run->program, GjInstr, instrs);
+
+	for (uint32_t k = 0; k < nkeys; k++)
+	{
+		const GjExpr *expr = &run->exprs[side->first_key + k];
+
+		if (expr->ninstrs != 1 || instrs[expr->first].op != GJ_OP_LOAD)
+			side->computes_keys = true;
+		else
+			side->key[k] = instrs[expr->first].arg - run->sources[side->source].first_column;
+	}
+}
+
+static GjStatus
+open_side(GjRun *run, GjSplitSide *side, uint32_t source, int32_t filter, uint32_t first_key)
+{
+	const GjSource *src = &run->sources[source];
+
+	side->source = source;
+	side->filter = filter;
+	side->first_key = first_key;
+	find_keys(run, side, run->exchange->nkeys);
+	side->sent = calloc(src->ncolumns + 1, sizeof(bool));
+	side->stage_nulls = calloc(src->ncolumns + 1, sizeof(bool));
+	if (!side->sent || !side->stage_nulls ||
+		!gj_relation_init(&side->stage, run->types + src->first_column, src->ncolumns, 0))
+		return GJ_OUT_OF_HOST_MEMORY;
+	for (uint32_t c = 0; c < src->ncolumns; c++)
+		side->sent[c] = run->late[src->first_column + c];
+	return GJ_OK;
+}
+
+/* Host memory of what is not a side's. */
+static GjStatus
+open_parcels(GjRun *run)
+{
+	GjRunExchange *x = run->exchange;
+	const GjRelation *outer = &x->side[0].stage;
+	uint32_t	most = outer->ncolumns > x->side[1].stage.ncolumns ? outer->ncolumns :
+		x->side[1].stage.ncolumns;
+	bool		opened;
+
+	x->columns = calloc(run->program->ncolumns + 1, sizeof(GjColumn));
+	x->piece_columns = calloc((size_t) GJ_SPLIT_PIECES * most + 1, sizeof(GjColumn));
+	opened = x->columns && x->piece_columns;
+	for (uint32_t p = 0; p < GJ_PARCELS; p++)
+	{
+		x->parcel[p].entry = run->entry;
+		x->parcel[p].columns = calloc(most + 1, sizeof(GjColumn));
+		opened &= x->parcel[p].columns != NULL;
+	}
+	for (uint32_t i = 0; i < 2; i++)
+		opened &= gj_relation_init(&x->inbox[i], outer->types, outer->ncolumns, 0);
+	for (uint32_t i = 0; i < GJ_RECEIVED; i++)
+	{
+		x->received[i].has_nulls = calloc(outer->ncolumns + 1, sizeof(bool));
+		opened &= x->received[i].has_nulls != NULL;
+	}
+	return opened ? GJ_OK : GJ_OUT_OF_HOST_MEMORY;
+}
+
+GjStatus
+gj_run_open_exchange(GjRun *run, const GjExchangePlan *plan)
+{
+	GjRunExchange *x = calloc(1, sizeof(GjRunExchange));
+	const GjRunStep *rs = &run->steps[plan->step];
+	uint32_t	source = rs->step->source;
+
+	if (!x)
+		return GJ_OUT_OF_HOST_MEMORY;
+	run->exchange = x;
+	x->plan = *plan;
+	x->nkeys = rs->step->nkeys;
+	GJ_TRY(open_side(run, &x->side[0], 0, plan->outer_filter, rs->step->outer_keys));
+	GJ_TRY(open_side(run, &x->side[1], source, plan->inner_filter, rs->step->inner_keys));
+	/* what only the build reads */
+	for (uint32_t k = 0; k < rs->ninner; k++)
+		send_operand(run, &x->side[1], rs->inner_operand[k]);
+	for (uint32_t i = 0; i < 2; i++)
+		for (uint32_t c = 0; c < x->side[i].stage.ncolumns; c++)
+			if (x->side[i].stage.types[c].kind == GJ_REF)
+			{
+				x->side[i].nrefs += x->side[i].sent[c];
+				x->side[i].has_refs = true;
+			}
+	return open_parcels(run);
+}
+
+static void
+free_buffers(GjWork *work, GjRunExchange *x)
+{
+	for (uint32_t p = 0; p < GJ_PARCELS; p++)
+	{
+		gj_buffer_free(work, &x->parcel[p].memory);
+		gj_buffer_free(work, &x->parcel[p].heap);
+		gj_buffer_free(work, &x->landing[p].memory);
+	}
+	gj_buffer_free(work, &x->passed);
+	for (uint32_t k = 0; k < GJ_MAX_KEYS; k++)
+		gj_buffer_free(work, &x->value[k]);
+	gj_buffer_free(work, &x->null);
+	gj_buffer_free(work, &x->heap_at);
+}
+
+void
+gj_run_free_exchange(GjRun *run)
+{
+	GjRunExchange *x = run->exchange;
+	GjWork	   *work = &run->work;
+
+	if (!x)
+		return;
+	for (uint32_t i = 0; i < 2; i++)
+	{
+		gj_relation_free(work, &x->side[i].stage);
+		free(x->side[i].sent);
+		free(x->side[i].stage_nulls);
+		gj_relation_free(work, &x->inbox[i]);
+	}
+	for (uint32_t i = 0; i < GJ_RECEIVED; i++)
+		free(x->received[i].has_nulls);
+	free_buffers(work, x);
+	work->lease->spare = NULL;
+	gj_relation_free(work, &x->stay);
+	for (uint32_t p = 0; p < GJ_PARCELS; p++)
+		free(x->parcel[p].columns);
+	free(x->piece_columns);
+	free(x->columns);
+	free(x);
+	run->exchange = NULL;
+}
+
+/* ---- memory */
+
+/* Bytes that a row of the side takes on its way, without its heap. */
+static uint64_t
+row_bytes(const GjRunExchange *x, const GjSplitSide *side)
+{
+	/* what split() takes, and rows that passed the filter */
+	uint64_t	a_row = 2 + sizeof(uint32_t) + side->nrefs * sizeof(uint64_t);
+
+	if (side->computes_keys)
+		a_row += x->nkeys * sizeof(int64_t) + 1;
+	/* stage, inboxes and parcels */
+	for (uint32_t c = 0; c < side->stage.ncolumns; c++)
+		a_row += (side->sent[c] ? 3 + GJ_PARCELS : 1) * (side->stage.types[c].width + 1);
+	return a_row;
+}
+
+static uint32_t
+rows_in(const GjRunExchange *x, const GjSplitSide *side, uint64_t nbytes)
+{
+	uint64_t	n = nbytes / row_bytes(x, side);
+
+	return n > GJ_PARCEL_ROWS ? GJ_PARCEL_ROWS : n < GJ_MIN_TUPLES ? GJ_MIN_TUPLES : (uint32_t) n;
+}
+
+uint64_t
+gj_run_exchange_space(GjRun *run)
+{
+	return gj_lease_left(run->work.lease) / GJ_EXCHANGE_SHARE;
+}
+
+/*
+ * What a parcel of the side has at most, in so many bytes for all of them and what else rows need
+ * on their way.  Of references half is for heaps: the stage's, the inbox's and the parcels', at
+ * least that of a chunk each.
+ */
+static void
+set_most(const GjRun *run, GjSplitSide *side, uint64_t nbytes)
+{
+	uint64_t	heap = 0;
+
+	if (side->has_refs)
+	{
+		heap = nbytes / 2 / (2 + GJ_PARCELS) & ~UINT64_C(7);
+		if (heap > GJ_PARCEL_HEAP)
+			heap = GJ_PARCEL_HEAP;
+		if (heap < run->layout[side->source].heap_size)
+			heap = run->layout[side->source].heap_size;
+		nbytes /= 2;
+	}
+	side->most_heap = heap;
+	side->most_rows = rows_in(run->exchange, side, nbytes);
+}
+
+/* Makes a parcel have no more rows than that, but those of a chunk. */
+static void
+limit_rows(const GjRun *run, GjSplitSide *side, uint64_t n)
+{
+	if (side->most_rows > n)
+		side->most_rows = (uint32_t) n;
+	if (side->most_rows < run->sources[side->source].capacity)
+		side->most_rows = run->sources[side->source].capacity;
+	side->stage_rows = side->most_rows < GJ_STAGE_ROWS ? side->most_rows : GJ_STAGE_ROWS;
+}
+
+uint32_t
+gj_split_most_rows(GjRun *run, GjSplitSide *side)
+{
+	if (side->most_rows == 0)
+	{
+		set_most(run, side, gj_run_exchange_space(run));
+		limit_rows(run, side, GJ_PARCEL_ROWS);
+	}
+	return side->most_rows;
+}
+
+/* Memory for all columns of the relation that are wanted (NULL: all), and its heap. */
+static GjStatus
+reserve_relation(GjWork *work, GjRelation *relation, const bool *wanted, uint64_t nrows,
+				 uint64_t heap)
+{
+	for (uint32_t c = 0; c < relation->ncolumns; c++)
+	{
+		GjRelationColumn *column = &relation->columns[c];
+
+		if (wanted && !wanted[c])
+			continue;
+		GJ_TRY(gj_buffer_grow(work, &column->data, 0, nrows * relation->types[c].width, 0));
+		if (relation->types[c].nullable)
+			GJ_TRY(gj_buffer_grow(work, &column->nulls, 0, nrows, 0));
+	}
+	return heap > 0 ? gj_buffer_grow(work, &relation->heap, 0, heap, 0) : GJ_OK;
+}
+
+/* Room for outer rows that are received, inbox_rows at a time. */
+static GjStatus
+reserve_inboxes(GjRun *run)
+{
+	GjRunExchange *x = run->exchange;
+	const GjSplitSide *side = &x->side[0];
+
+	for (uint32_t i = 0; i < (side->nrefs > 0 ? 1u : 2u); i++)
+	{
+		GJ_TRY(reserve_relation(&run->work, &x->inbox[i], side->sent, x->inbox_rows,
+								side->nrefs > 0 ? side->most_heap : 0));
+		/* from here on another lane may write it */
+		GJ_TRY(run->work.ops->mark(run->work.queue, GJ_LANE_WORK, GJ_MARK_OPENED(i)));
+	}
+	return run->work.ops->after(run->work.queue, GJ_LANE_LOAD, GJ_MARK_OPENED(x->filling));
+}
+
+/* Memory for parcels, and for what is needed to fill them. */
+static GjStatus
+reserve_parcels(GjRun *run, const GjSplitSide *side)
+{
+	GjRunExchange *x = run->exchange;
+	GjWork	   *work = &run->work;
+	uint64_t	n = side->most_rows;
+	uint64_t	room = gj_split_room(n, x->plan.nparts);
+	uint64_t	nbytes = 1;
+
+	for (uint32_t c = 0; c < side->stage.ncolumns; c++)
+		nbytes += side->sent[c] ? gj_align(room * side->stage.types[c].width) + gj_align(room) : 0;
+	for (uint32_t p = 0; p < GJ_PARCELS; p++)
+	{
+		GJ_TRY(gj_buffer_grow(work, &x->parcel[p].memory, 0, nbytes, 0));
+		if (side->nrefs > 0)
+			GJ_TRY(gj_buffer_grow(work, &x->parcel[p].heap, 0, side->most_heap + 8, 0));
+	}
+	for (uint32_t k = 0; k < x->nkeys && side->computes_keys; k++)
+		GJ_TRY(gj_buffer_grow(work, &x->value[k], 0, n * sizeof(int64_t), 0));
+	if (side->computes_keys)
+		GJ_TRY(gj_buffer_grow(work, &x->null, 0, n, 0));
+	GJ_TRY(work->ops->split_reserve(work->queue, (uint32_t) n, side->stage.ncolumns, x->nkeys));
+	if (side->nrefs > 0)
+		GJ_TRY(gj_buffer_grow(work, &x->heap_at, 0,
+							  gj_heap_places(x, n) * side->nrefs * sizeof(uint64_t), 0));
+	return side->filter >= 0 ? gj_buffer_grow(work, &x->passed, 0, n * sizeof(uint32_t), 0) : GJ_OK;
+}
+
+void
+gj_run_end_exchange(GjRun *run)
+{
+	free_buffers(&run->work, run->exchange);
+	gj_relation_free(&run->work, &run->exchange->side[1].stage);
+	gj_buffer_free(&run->work, &run->compact);
+}
+
+/* Rows of a parcel that a source of so many rows, as is expected, has a use for. */
+static uint64_t
+rows_wanted(const GjRunExchange *x, uint64_t expected)
+{
+	uint64_t	n = expected / (x->plan.nparts * GJ_PARCELS_EACH);
+
+	n += n / GJ_PARCEL_SPARE;
+	if (n < GJ_MAX_TUPLES)
+		n = expected < GJ_MAX_TUPLES ? expected : GJ_MAX_TUPLES;
+	return n > GJ_MAX_TUPLES / 4 ? n : GJ_MAX_TUPLES / 4;
+}
+
+static GjStatus
+allocate_landings(GjRun *run, uint32_t room, uint64_t nbytes)
+{
+	for (uint32_t p = 0; p < GJ_PARCELS; p++)
+	{
+		GjLanding  *landing = &run->exchange->landing[p];
+
+		GJ_TRY(gj_buffer_reserve(&run->work, &landing->memory, nbytes));
+		landing->room = room;
+	}
+	return GJ_OK;
+}
+
+/*
+ * Memory that the other run writes as it splits, if this one can join what comes so, and nothing else
+ * needs the memory: rows can also be copied.
+ */
+static GjStatus
+reserve_landings(GjRun *run, const GjSplitSide *side)
+{
+	GjRunExchange *x = run->exchange;
+	GjWork	   *work = &run->work;
+	uint32_t	room = gj_split_stride(side->most_rows, 2) + GJ_LANDING_SPARE;
+	uint64_t	nbytes = 1;
+	GjStatus	status;
+
+	if (!x->plan.reach || !gj_split_can_join(run, side))
+		return GJ_OK;
+	for (uint32_t c = 0; c < side->stage.ncolumns; c++)
+		nbytes += side->sent[c] ? gj_align((uint64_t) room * side->stage.types[c].width) : 0;
+	if (gj_lease_left(work->lease) < 2 * (GJ_PARCELS * nbytes + gj_run_least_space(run)))
+		return GJ_OK;
+	status = allocate_landings(run, room, nbytes);
+	if (status == GJ_OUT_OF_MEMORY)
+	{
+		for (uint32_t p = 0; p < GJ_PARCELS; p++)
+			gj_buffer_free(work, &x->landing[p].memory);
+		return GJ_OK;
+	}
+	GJ_TRY(status);
+	x->lands = true;
+	/* other queues do not wait for what this one has yet to do with it */
+	return work->ops->sync(work->queue);
+}
+
+GjStatus
+gj_run_reserve_exchange(GjRun *run, uint64_t nbytes)
+{
+	GjRunExchange *x = run->exchange;
+	GjWork	   *work = &run->work;
+	GjSplitSide *side = &x->side[0];
+
+	/* nothing is built any more */
+	work->ops->phase(work->queue, GJ_PHASE_WAIT);
+	set_most(run, side, nbytes);
+	limit_rows(run, side, rows_wanted(x, run->sources[0].nrows_hint));
+	/* one takes what all others send while a parcel is filled; a parcel of one of them at least */
+	x->inbox_rows = side->most_rows;
+	GJ_TRY(reserve_relation(work, &side->stage, NULL, side->stage_rows, side->most_heap));
+	GJ_TRY(reserve_inboxes(run));
+	GJ_TRY(reserve_parcels(run, side));
+	if (gj_lease_left(work->lease) < 2 * gj_run_least_space(run))
+		return GJ_OUT_OF_MEMORY;
+	/* the steps' too: another device may have returned rows when they begin */
+	GJ_TRY(gj_run_reserve_steps(run));
+	return reserve_landings(run, side);
+}

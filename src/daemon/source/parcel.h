@@ -1,0 +1,159 @@
+/*
+ * parcel.h
+ *	  Rows that a run sends to the runs of other devices, and what it keeps for that
+ *	  (source/parcel.c); see source/split.c, which sends, and source/receive.c.
+ */
+#ifndef GJ_DAEMON_SOURCE_PARCEL_H
+#define GJ_DAEMON_SOURCE_PARCEL_H
+
+#include "daemon/run/run.h"
+#include "daemon/base/relation.h"
+#include "daemon/base/work.h"
+
+/*
+ * Memory of a run for outer rows that another one writes there as it splits them, where two devices
+ * reach each other's memory: columns that are sent, one behind the other, with room for so many rows each.
+ */
+typedef struct GjLanding
+{
+	GjBuffer	memory;
+	uint32_t	room;
+} GjLanding;
+
+/*
+ * Rows of one source on the sender's device, part by part.  The sender writes it while it has
+ * no user, and reads its own part; the runs of all other parts that have rows here read theirs.
+ */
+struct GjParcel
+{
+	uint32_t	nusers;			/* guarded by the team's lock */
+	bool		waits;			/* the sender's own part, of outer rows, has yet to pass the steps */
+	uint32_t	source;
+	GjDeviceEntry *entry;		/* where it lies */
+	GjColumn   *columns;		/* of the source; data is NULL if nobody reads it */
+	GjSplitParts parts;
+	uint64_t	heap_start[GJ_SPLIT_PARTS + 1]; /* part p: bytes of the heap from heap_start[p] on,
+												 * to which its references are relative */
+	GjBuffer	memory;			/* of the columns */
+	GjBuffer	heap;
+	const GjLanding *landing;	/* of the other run; NULL: it has none for this parcel */
+	bool		landed;			/* the columns are there, and hold the other part alone */
+};
+
+/* One is filled while others are read. */
+#define GJ_PARCELS			3
+
+/* A source whose rows are exchanged. */
+typedef struct GjSplitSide
+{
+	uint32_t	source;
+	int32_t		filter;
+	uint32_t	first_key;		/* expressions */
+	bool		computes_keys;	/* a key is more than a column */
+	uint32_t	key[GJ_MAX_KEYS];	/* else: the source's columns that they are */
+	GjRelation	stage;			/* rows that were copied together, waiting to be sent */
+	bool	   *stage_nulls;	/* of its columns: rows that wait have null flags */
+	bool	   *sent;			/* its columns: somebody reads it behind the filter */
+	uint32_t	nrefs;			/* of these: references */
+	bool		has_refs;		/* any column is one */
+	uint32_t	most_rows;		/* of a parcel; 0: not known yet */
+	uint32_t	stage_rows;		/* of the stage */
+	uint64_t	most_heap;		/* bytes of a parcel's heap, if the side has references */
+	bool		uneven;			/* parts were larger than others: rows are counted before they are split */
+} GjSplitSide;
+
+/* Marks of the queue, behind those of stages. */
+#define GJ_MARK_OPENED(i)	(GJ_SLOT_MARKS + 4 + (i))	/* inbox i: its rows are not read any more */
+#define GJ_MARK_SPLIT		(GJ_SLOT_MARKS + 6)	/* a parcel is filled */
+#define GJ_MARK_READ(i)		(GJ_SLOT_MARKS + 7 + (i))	/* received[i] is there; if it has landed: has passed */
+#define GJ_RECEIVED			16
+
+/* The rows of a parcel of another run that are for this one, in the inbox that is being filled or landed. */
+typedef struct GjReceived
+{
+	GjParcel   *parcel;
+	bool		landed;			/* they lie where the parcel says, and are read until they have passed */
+	uint64_t	first;			/* a multiple of GJ_SPLIT_ALIGN: read faster from there on */
+	uint32_t	nrows;
+	bool	   *has_nulls;		/* of the columns: they have null flags */
+} GjReceived;
+
+typedef struct GjRunExchange
+{
+	GjExchangePlan plan;
+	uint32_t	nkeys;
+	GjSplitSide side[2];		/* outer, inner */
+	GjRelation	inbox[2];		/* outer rows that were received; references: only the first one */
+	uint32_t	filling;		/* the inbox that rows are copied to */
+	uint32_t	inbox_rows;		/* that have room in one */
+	/* rows that wait to be sent where they lie; of one source, since outer rows come last */
+	GjSplitPiece piece[GJ_SPLIT_PIECES];
+	GjColumn   *piece_columns;
+	uint32_t	npieces;
+	uint32_t	nwaiting;		/* rows of these */
+	GjColumn   *columns;		/* all of the program's, as set_columns takes them */
+	GjParcel	parcel[GJ_PARCELS];
+	GjLanding	landing[GJ_PARCELS];	/* for those of the other run */
+	bool		lands;			/* they can be written */
+	GjBuffer	passed;			/* rows of the pieces that pass the filter */
+	GjBuffer	value[GJ_MAX_KEYS];	/* of keys that are computed */
+	GjBuffer	null;
+	GjBuffer	heap_at;
+	/*
+	 * A ring: numbers of all that were received, of these are there, were added to what passes the steps
+	 * next, are queued to pass them, and have left.
+	 */
+	GjReceived	received[GJ_RECEIVED];
+	uint32_t	nreceived;
+	uint32_t	nread;
+	uint32_t	nadded;
+	uint32_t	njoined;
+	uint32_t	nleft;
+	uint64_t	rows_received;
+	uint64_t	bytes_received;
+	uint64_t	bytes_landed;	/* of these */
+	/* source/exchanged.c */
+	uint64_t	most_stay;		/* outer rows of the run's part that are copied, to be kept; 0: none are */
+	GjRelation	stay;
+} GjRunExchange;
+
+static inline uint32_t
+gj_parcel_rows(const GjParcel *parcel, uint32_t part)
+{
+	return parcel->parts.end[part] - parcel->parts.start[part];
+}
+
+/* Places of bytes of one column of references in a parcel of n rows. */
+static inline uint64_t
+gj_heap_places(const GjRunExchange *x, uint64_t n)
+{
+	return gj_split_room(n, x->plan.nparts) + x->plan.nparts;
+}
+
+/* What is exchanged of the source; NULL: nothing. */
+extern GjSplitSide *gj_split_side(const GjRun *run, uint32_t source);
+/* Rows of a parcel of the side, at most; found out once. */
+extern uint32_t gj_split_most_rows(GjRun *run, GjSplitSide *side);
+
+/* source/exchanged.c: true if the run keeps its part, and no other one has given up. */
+extern bool gj_exchanged_keeps(GjRun *run);
+/* The next nrows rows of the run's part, that the outer columns describe. */
+extern GjStatus gj_exchanged_add(GjRun *run, uint32_t nrows);
+/* Takes the rows that were kept through the steps. */
+extern GjStatus gj_exchanged_join(GjRun *run);
+
+/* source/receive.c: takes the rows of the run's part of a parcel that it has sent; outer ones wait. */
+extern GjStatus gj_run_take_own(GjRun *run, GjParcel *parcel);
+/* Takes these through the steps. */
+extern GjStatus gj_run_join_own(GjRun *run);
+/* Splits outer rows as gj_fused_own does, with what has been received by now. */
+extern GjStatus gj_run_join_beside(GjRun *run, const GjSplit *split, uint32_t room, const GjColumn *to,
+								   const GjSplitParts **parts, bool *done);
+/* source/split.c: true if taking outer rows through the steps means to queue that, without waiting. */
+extern bool gj_run_joins_ahead(GjRun *run);
+/* True if rows of others come beside a split, and, should an inbox be full, are joined behind it. */
+extern bool gj_split_takes_beside(GjRun *run, const GjSplitSide *side);
+/* True if the run's own rows can go through the steps as they are split: nobody keeps them. */
+extern bool gj_split_can_join(GjRun *run, const GjSplitSide *side);
+
+#endif							/* GJ_DAEMON_SOURCE_PARCEL_H */

@@ -1,0 +1,488 @@
+/*
+ * receive.c
+ *	  Rows that a run gets of those that are exchanged: its part of parcels, its own and those of the
+ *	  runs of other devices (source/split.c).
+ *
+ * Inner rows are copied to the end of their relation.  Outer rows of its own parcels pass the steps
+ * where they lie, if they have not as they were split.  Those of others are copied, on a lane of their
+ * own, to the end of an inbox, while what has come before passes the steps; where there is no room left,
+ * another inbox is next.  Nobody waits for these copies: when a mark has passed the parcel's owner is
+ * told that it has been read, and the rows can pass (gj_run_settle).  All that are there pass together,
+ * behind the next split, so that the device works while the host is told of parts and hands them over.
+ *
+ * Rows that have landed, which the other device wrote to this one's memory as it split them, pass where
+ * they lie, with the next split if there is one, and when they have passed the owner is told.
+ *
+ * Rows with references take one inbox and the lane of the steps: where their bytes lie is found out
+ * there.
+ */
+#include "daemon/run/state.h"
+#include "parcel.h"
+
+#include <string.h>
+
+_Static_assert(GJ_MARK_READ(GJ_RECEIVED) <= GJ_MAX_MARKS, "marks of an exchange");
+
+/* Where no split is to come, rows pass the steps when so many have been received. */
+#define GJ_MANY_ROWS		GJ_MAX_TUPLES
+
+/* ---- the run's own parcels */
+
+/* The rows of the run's part, as columns of their own; returns their bytes without the heap's. */
+static uint64_t
+describe_part(const GjParcel *parcel, uint32_t part, uint32_t ncolumns, GjColumn *columns)
+{
+	uint32_t	first = parcel->parts.start[part];
+	uint64_t	n = gj_parcel_rows(parcel, part);
+	uint64_t	nbytes = 0;
+
+	for (uint32_t c = 0; c < ncolumns; c++)
+	{
+		columns[c] = parcel->columns[c];
+		if (!columns[c].data)
+			continue;
+		columns[c].data = (const uint8_t *) columns[c].data + (uint64_t) first * columns[c].width;
+		nbytes += n * columns[c].width;
+		if (!columns[c].nulls)
+			continue;
+		columns[c].nulls += first;
+		nbytes += n;
+	}
+	return nbytes;
+}
+
+static GjStatus
+append_part(GjRun *run, const GjParcel *parcel, const GjColumn *columns, GjRelation *relation)
+{
+	uint32_t	part = run->exchange->plan.part;
+	uint64_t	heap = parcel->heap_start[part];
+	uint64_t	heap_size = parcel->heap_start[part + 1] - heap;
+	uint64_t	base;
+
+	GJ_TRY(gj_relation_append_heap(&run->work, relation,
+								   heap_size > 0 ? (uint8_t *) parcel->heap.memory + heap : NULL,
+								   heap_size, &base));
+	return gj_relation_append_rows(&run->work, relation, columns,
+								   gj_parcel_rows(parcel, part), base, heap_size);
+}
+
+GjStatus
+gj_run_take_own(GjRun *run, GjParcel *parcel)
+{
+	uint32_t	part = run->exchange->plan.part;
+	uint32_t	n = gj_parcel_rows(parcel, part);
+	GjColumn	columns[GJ_MAX_COLUMNS];
+
+	if (n == 0)
+		return GJ_OK;
+	if (parcel->source == 0)
+	{
+		parcel->waits = true;
+		return GJ_OK;
+	}
+	/* the parcel is filled again by this queue alone, behind what reads it now */
+	describe_part(parcel, part, run->sources[parcel->source].ncolumns, columns);
+	return append_part(run, parcel, columns, &run->relation[parcel->source]);
+}
+
+/* Takes the run's part of a parcel of its own through the steps, at the latest with a flush. */
+static GjStatus
+join_own(GjRun *run, GjParcel *parcel)
+{
+	GjRunExchange *x = run->exchange;
+	uint32_t	part = x->plan.part;
+	uint32_t	n = gj_parcel_rows(parcel, part);
+	uint32_t	ncolumns = run->sources[0].ncolumns;
+	GjColumn   *columns = run->columns + run->sources[0].first_column;
+
+	describe_part(parcel, part, ncolumns, columns);
+	for (uint32_t c = 0; c < ncolumns; c++)
+		if (columns[c].kind == GJ_REF && columns[c].data)
+			columns[c].heap = (const uint8_t *) parcel->heap.memory + parcel->heap_start[part];
+	parcel->waits = false;
+	x->rows_received += n;
+	GJ_TRY(gj_exchanged_add(run, n));
+	return gj_run_outer_rows(run, n, false);
+}
+
+/* ---- inboxes and landings */
+
+/* Rows that were copied have left with the copy; those that have landed, when they have passed. */
+static void
+leave_copied(GjRunExchange *x)
+{
+	while (x->nleft != x->njoined && x->nleft != x->nread &&
+		   !x->received[x->nleft % GJ_RECEIVED].landed)
+		x->nleft++;
+}
+
+/* Takes all rows with references in the inbox through the steps. */
+static GjStatus
+join_in_order(GjRun *run)
+{
+	GjRelation *inbox = &run->exchange->inbox[0];
+	uint32_t	nrows = (uint32_t) inbox->nrows;
+
+	if (nrows == 0)
+		return GJ_OK;
+	gj_relation_columns(inbox, 0, run->columns + run->sources[0].first_column);
+	/* it is filled again by this queue's work, behind what reads it now */
+	inbox->nrows = inbox->heap_used = 0;
+	return gj_run_outer_rows(run, nrows, false);
+}
+
+/* Has the outer columns describe rows that were received. */
+static void
+describe_received(GjRun *run, const GjReceived *received)
+{
+	GjRunExchange *x = run->exchange;
+	const GjRelation *inbox = &x->inbox[x->filling];
+	GjColumn   *columns = run->columns + run->sources[0].first_column;
+
+	if (received->landed)
+	{
+		describe_part(received->parcel, x->plan.part, inbox->ncolumns, columns);
+		return;
+	}
+	gj_relation_columns(inbox, received->first, columns);
+	for (uint32_t c = 0; c < inbox->ncolumns; c++)
+		if (!received->has_nulls[c])
+			columns[c].nulls = NULL;
+}
+
+/*
+ * Adds rows without references that were received to those that pass the steps next: those that are
+ * there, or all, for which the device then waits.
+ */
+static GjStatus
+add_received(GjRun *run, bool all)
+{
+	GjRunExchange *x = run->exchange;
+	GjWork	   *work = &run->work;
+	uint32_t	end = all ? x->nreceived : x->nread;
+	int			copied = -1;	/* the last one of those that were */
+
+	/* some may pass before the host knows that they are there */
+	if ((int32_t) (end - x->nadded) <= 0)
+		return GJ_OK;
+	/* the copies' own time is taken on their lane */
+	work->ops->phase(work->queue, GJ_PHASE_WAIT);
+	for (uint32_t i = x->nadded; i != end; i++)
+		if (!x->received[i % GJ_RECEIVED].landed)
+			copied = (int) (i % GJ_RECEIVED);
+	if (copied >= 0)
+		GJ_TRY(work->ops->after(work->queue, GJ_LANE_WORK, GJ_MARK_READ(copied)));
+	while (x->nadded != end)
+	{
+		const GjReceived *received = &x->received[x->nadded++ % GJ_RECEIVED];
+
+		describe_received(run, received);
+		GJ_TRY(gj_exchanged_add(run, received->nrows));
+		GJ_TRY(gj_run_outer_rows(run, received->nrows, false));
+	}
+	return GJ_OK;
+}
+
+/* All that were added are queued to pass the steps. */
+static GjStatus
+mark_joined(GjRun *run)
+{
+	GjRunExchange *x = run->exchange;
+	GjWork	   *work = &run->work;
+
+	if (x->njoined == x->nadded)
+		return GJ_OK;
+	for (; x->njoined != x->nadded; x->njoined++)
+		if (x->received[x->njoined % GJ_RECEIVED].landed)
+			GJ_TRY(work->ops->mark(work->queue, GJ_LANE_WORK,
+								   GJ_MARK_READ(x->njoined % GJ_RECEIVED)));
+	leave_copied(x);
+	return work->ops->mark(work->queue, GJ_LANE_WORK, GJ_MARK_OPENED(x->filling));
+}
+
+/* Takes such rows through the steps. */
+static GjStatus
+join_received(GjRun *run, bool all)
+{
+	GJ_TRY(add_received(run, all));
+	GJ_TRY(gj_fused_flush(run));
+	return mark_joined(run);
+}
+
+GjStatus
+gj_run_join_beside(GjRun *run, const GjSplit *split, uint32_t room, const GjColumn *to,
+				   const GjSplitParts **parts, bool *done)
+{
+	GJ_TRY(add_received(run, false));
+	GJ_TRY(gj_fused_own(run, split, run->exchange->plan.part, to, room, parts, done));
+	/* else they pass behind another split */
+	return *done ? mark_joined(run) : GJ_OK;
+}
+
+/* Takes the run's own rows that wait through the steps. */
+static GjStatus
+join_all_own(GjRun *run)
+{
+	for (uint32_t p = 0; p < GJ_PARCELS; p++)
+		if (run->exchange->parcel[p].waits)
+			GJ_TRY(join_own(run, &run->exchange->parcel[p]));
+	return GJ_OK;
+}
+
+GjStatus
+gj_run_join_own(GjRun *run)
+{
+	GJ_TRY(join_all_own(run));
+	return gj_fused_flush(run);
+}
+
+GjStatus
+gj_run_open_parcels(GjRun *run)
+{
+	if (!run->exchange)
+		return GJ_OK;
+	GJ_TRY(join_all_own(run));
+	GJ_TRY(run->exchange->side[0].nrefs > 0 ? join_in_order(run) : join_received(run, true));
+	return gj_fused_flush(run);
+}
+
+GjStatus
+gj_run_join_sent(GjRun *run)
+{
+	GJ_TRY(join_all_own(run));
+	/* rows with references come in small parcels, and wait until they are many */
+	if (run->exchange->side[0].nrefs == 0)
+		GJ_TRY(join_received(run, false));
+	return gj_fused_flush(run);
+}
+
+bool
+gj_run_has_sent(const GjRun *run)
+{
+	const GjRunExchange *x = run->exchange;
+	uint64_t	nrows = 0;
+
+	for (uint32_t i = x->njoined; (int32_t) (x->nread - i) > 0; i++)
+	{
+		nrows += x->received[i % GJ_RECEIVED].nrows;
+		/* the other run waits for its place */
+		if (x->received[i % GJ_RECEIVED].landed)
+			return true;
+	}
+	if (nrows >= GJ_MANY_ROWS)
+		return true;
+	for (uint32_t p = 0; p < GJ_PARCELS; p++)
+		if (x->parcel[p].waits)
+			return true;
+	return false;
+}
+
+/* A place for what is said of rows that come. */
+static GjStatus
+make_place(GjRun *run, GjReceived **received)
+{
+	GjRunExchange *x = run->exchange;
+
+	while (x->nreceived - x->nread == GJ_RECEIVED)
+		GJ_TRY(gj_run_settle(run, true));
+	if (x->nreceived - x->njoined == GJ_RECEIVED)
+		GJ_TRY(join_received(run, true));
+	while (x->nreceived - x->nleft == GJ_RECEIVED)
+		GJ_TRY(gj_run_settle(run, true));
+	*received = &x->received[x->nreceived % GJ_RECEIVED];
+	return GJ_OK;
+}
+
+/* The inbox, with room for n rows from a multiple of GJ_SPLIT_ALIGN on. */
+static GjStatus
+make_inbox_room(GjRun *run, uint32_t n, GjRelation **inbox)
+{
+	GjRunExchange *x = run->exchange;
+	GjWork	   *work = &run->work;
+
+	*inbox = &x->inbox[x->filling];
+	(*inbox)->nrows += (uint64_t) -(*inbox)->nrows % GJ_SPLIT_ALIGN;
+	/* one has room for a parcel */
+	if ((*inbox)->nrows + n <= x->inbox_rows)
+		return GJ_OK;
+	GJ_TRY(join_received(run, true));
+	x->filling = 1 - x->filling;
+	*inbox = &x->inbox[x->filling];
+	(*inbox)->nrows = 0;
+	return work->ops->after(work->queue, GJ_LANE_LOAD, GJ_MARK_OPENED(x->filling));
+}
+
+/* Queues copies of the outer rows without references in a parcel of another device. */
+static GjStatus
+copy_rows(GjRun *run, GjParcel *parcel, const GjColumn *columns)
+{
+	GjRunExchange *x = run->exchange;
+	GjWork	   *work = &run->work;
+	GjDevice   *device = parcel->entry->device;
+	uint32_t	n = gj_parcel_rows(parcel, x->plan.part);
+	GjReceived *received;
+	GjRelation *inbox;
+
+	GJ_TRY(make_place(run, &received));
+	GJ_TRY(make_inbox_room(run, n, &inbox));
+	received->parcel = parcel;
+	received->landed = false;
+	received->first = inbox->nrows;
+	received->nrows = n;
+	for (uint32_t c = 0; c < inbox->ncolumns; c++)
+	{
+		const GjColumn *from = &columns[c];
+		uint8_t    *to = inbox->columns[c].data.memory;
+
+		received->has_nulls[c] = from->data && from->nulls && inbox->types[c].nullable;
+		if (from->data)
+			GJ_TRY(work->ops->load_peer(work->queue, to + inbox->nrows * from->width, device,
+										from->data, (uint64_t) n * from->width));
+		if (received->has_nulls[c])
+			GJ_TRY(work->ops->load_peer(work->queue,
+										(uint8_t *) inbox->columns[c].nulls.memory + inbox->nrows,
+										device, from->nulls, n));
+	}
+	GJ_TRY(work->ops->mark(work->queue, GJ_LANE_LOAD, GJ_MARK_READ(x->nreceived % GJ_RECEIVED)));
+	x->nreceived++;
+	inbox->nrows += n;
+	return GJ_OK;
+}
+
+/* Notes outer rows that another device has written here. */
+static GjStatus
+take_landed(GjRun *run, GjParcel *parcel)
+{
+	GjRunExchange *x = run->exchange;
+	GjReceived *received;
+
+	GJ_TRY(make_place(run, &received));
+	received->parcel = parcel;
+	received->landed = true;
+	received->nrows = gj_parcel_rows(parcel, x->plan.part);
+	x->nreceived++;
+	return gj_run_settle(run, false);
+}
+
+/* Takes inner rows, or outer ones with references, from another device.  Waits. */
+static GjStatus
+receive_in_order(GjRun *run, const GjParcel *parcel, const GjColumn *columns)
+{
+	GjRunExchange *x = run->exchange;
+	GjRelation *inbox = &x->inbox[0];
+	uint32_t	part = x->plan.part;
+	uint32_t	n = gj_parcel_rows(parcel, part);
+	uint64_t	heap = parcel->heap_start[part + 1] - parcel->heap_start[part];
+	GjStatus	status;
+	GjStatus	ended;
+
+	/* the inbox has room for a parcel */
+	if (parcel->source == 0 && (inbox->nrows + n > x->inbox_rows ||
+								inbox->heap_used + heap > x->side[0].most_heap))
+		GJ_TRY(gj_run_open_parcels(run));
+	run->work.ops->phase(run->work.queue, GJ_PHASE_TRANSFER);
+	run->work.peer = parcel->entry->device;
+	status = append_part(run, parcel, columns,
+						 parcel->source == 0 ? inbox : &run->relation[parcel->source]);
+	run->work.peer = NULL;
+	/* also after an error: the sender may do with it what it likes */
+	ended = run->work.ops->sync(run->work.queue);
+	return status == GJ_OK ? ended : status;
+}
+
+GjStatus
+gj_run_receive(GjRun *run, GjParcel *parcel)
+{
+	GjRunExchange *x = run->exchange;
+	uint32_t	part = x->plan.part;
+	uint32_t	n = gj_parcel_rows(parcel, part);
+	uint64_t	heap = parcel->heap_start[part + 1] - parcel->heap_start[part];
+	bool		outer = parcel->source == 0;
+	bool		in_order = !outer || x->side[0].nrefs > 0;
+	bool		landed = outer && parcel->landed;
+	GjColumn	columns[GJ_MAX_COLUMNS];
+	uint64_t	nbytes = describe_part(parcel, part, run->sources[parcel->source].ncolumns, columns);
+	GjStatus	status = run->host->stop(run->host->arg) ? GJ_CANCELLED : GJ_OK;
+
+	if (status == GJ_OK)
+		status = in_order ? receive_in_order(run, parcel, columns) :
+			landed ? take_landed(run, parcel) : copy_rows(run, parcel, columns);
+	/* the sender may do with it what it likes */
+	if (status != GJ_OK && !in_order)
+		run->work.ops->load_wait(run->work.queue);
+	if (status != GJ_OK || in_order)
+		run->host->parcel_read(run->host->arg, parcel);
+	GJ_TRY(status);
+	x->rows_received += outer ? n : 0;
+	x->bytes_received += nbytes + heap;
+	x->bytes_landed += landed ? nbytes : 0;
+	/* who waits for the client in a join must not keep the parcels of others */
+	while (gj_run_is_reading(run) && !gj_run_joins_ahead(run))
+		GJ_TRY(gj_run_settle(run, true));
+	return GJ_OK;
+}
+
+bool
+gj_run_is_reading(const GjRun *run)
+{
+	const GjRunExchange *x = run ? run->exchange : NULL;
+
+	return x && (x->nread != x->nreceived || x->nleft != x->njoined);
+}
+
+GjStatus
+gj_run_settle(GjRun *run, bool wait)
+{
+	GjRunExchange *x = run->exchange;
+
+	while (x->nread != x->nreceived)
+	{
+		const GjReceived *received = &x->received[x->nread % GJ_RECEIVED];
+		bool		done = received->landed;
+
+		if (!done)
+			GJ_TRY(run->work.ops->passed(run->work.queue, GJ_MARK_READ(x->nread % GJ_RECEIVED), wait,
+										 &done));
+		if (!done)
+			break;
+		if (!received->landed)
+			run->host->parcel_read(run->host->arg, received->parcel);
+		x->nread++;
+		wait = false;
+	}
+	leave_copied(x);
+	while (x->nleft != x->njoined && x->nleft != x->nread)
+	{
+		bool		done;
+
+		GJ_TRY(run->work.ops->passed(run->work.queue, GJ_MARK_READ(x->nleft % GJ_RECEIVED), wait,
+									 &done));
+		if (!done)
+			break;
+		run->host->parcel_read(run->host->arg, x->received[x->nleft % GJ_RECEIVED].parcel);
+		x->nleft++;
+		wait = false;
+		leave_copied(x);
+	}
+	return GJ_OK;
+}
+
+void
+gj_run_stop_reading(GjRun *run)
+{
+	GjRunExchange *x = run ? run->exchange : NULL;
+
+	if (!x || !run->work.queue || !(x->plan.reach || gj_run_is_reading(run)))
+		return;
+	/* also what it writes to the other run's memory */
+	run->work.ops->drain(run->work.queue);
+	x->nread = x->nadded = x->njoined = x->nleft = x->nreceived;
+}
+
+void
+gj_run_received(const GjRun *run, uint64_t *rows, uint64_t *nbytes, uint64_t *landed)
+{
+	*rows = run->exchange ? run->exchange->rows_received : 0;
+	*nbytes = run->exchange ? run->exchange->bytes_received : 0;
+	*landed = run->exchange ? run->exchange->bytes_landed : 0;
+}

@@ -1,0 +1,306 @@
+/*
+ * fill.c
+ *	  Fragments while chunks fill them: their memory, rows and pages; see store/store.h.
+ *
+ * A run fills fragments of its own (source/keep.c), which nobody else knows before gj_resident_publish.
+ */
+#include "internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define GJ_BUFFER_UNIT		256
+
+GjFragment *
+gj_fragment_create(const GjWanted *wanted, uint32_t number, uint32_t npages)
+{
+	GjFragment *fragment = calloc(1, sizeof(GjFragment) + sizeof(GjFragmentPages) +
+								  wanted->ncolumns * sizeof(GjFragmentColumn));
+
+	if (!fragment)
+		return NULL;
+	fragment->pages = (GjFragmentPages *) (fragment->columns + wanted->ncolumns);
+	fragment->pins = 1;
+	fragment->relation = wanted->relation;
+	fragment->number = number;
+	fragment->npages = npages;
+	fragment->map_lsn = UINT64_MAX;
+	fragment->ncolumns = wanted->ncolumns;
+	for (uint32_t c = 0; c < wanted->ncolumns; c++)
+	{
+		fragment->columns[c].key = wanted->keys[c];
+		fragment->columns[c].type = wanted->types[c];
+	}
+	return fragment;
+}
+
+void
+gj_fragment_discard(GjResident *store, GjFragment *fragment)
+{
+	gj_resident_unpin(store, &(GjPinned) {fragment, 0, NULL}, 1);
+}
+
+/* Allocates a buffer of a fragment that is being filled, for use after settle(). */
+static GjStatus
+alloc_buffer(GjResident *store, uint64_t clock, GjFragment *fragment, uint64_t nbytes,
+			 GjBuffer *buffer)
+{
+	GjDeviceMemory *memory = store->memory;
+	GjStatus	status = GJ_OUT_OF_MEMORY;
+
+	nbytes = (nbytes + (GJ_BUFFER_UNIT - 1)) & ~(uint64_t) (GJ_BUFFER_UNIT - 1);
+	pthread_mutex_lock(&memory->lock);
+	if (gj_resident_reserve(store, nbytes, clock) &&
+		store->entry->ops->alloc(store->queue, nbytes, &buffer->memory) == GJ_OK)
+	{
+		buffer->nbytes = nbytes;
+		memory->resident += nbytes;
+		memory->pinned += nbytes;
+		fragment->nbytes += nbytes;
+		status = GJ_OK;
+	}
+	pthread_mutex_unlock(&memory->lock);
+	return status;
+}
+
+/* Waits until memory is there that was allocated: the run's queue must not be ahead of it. */
+static void
+settle(GjResident *store)
+{
+	pthread_mutex_lock(&store->memory->lock);
+	(void) store->entry->ops->sync(store->queue);
+	pthread_mutex_unlock(&store->memory->lock);
+}
+
+/* Waits until what is queued on the lane is done. */
+static GjStatus
+wait_for_lane(GjWork *work, GjLane lane)
+{
+	if (lane == GJ_LANE_WORK)
+		return work->ops->sync(work->queue);
+	work->ops->load_wait(work->queue);
+	return GJ_OK;
+}
+
+static GjStatus
+copy_on_lane(GjWork *work, GjLane lane, void *to, const void *from, uint64_t nbytes)
+{
+	return lane == GJ_LANE_WORK ? work->ops->copy_in(work->queue, to, from, nbytes) :
+		work->ops->load_in(work->queue, to, from, nbytes);
+}
+
+static GjStatus
+clear_on_lane(GjWork *work, GjLane lane, void *to, uint64_t nbytes)
+{
+	return lane == GJ_LANE_WORK ? work->ops->fill(work->queue, to, 0, nbytes) :
+		work->ops->load_fill(work->queue, to, 0, nbytes);
+}
+
+/* Where and how an append works. */
+typedef struct GjAppend
+{
+	GjResident *store;
+	GjWork	   *work;
+	GjLane		lane;
+	uint64_t	clock;
+	GjFragment *fragment;
+	const GjChunk *chunk;
+	const GjChunkPages *pages;
+} GjAppend;
+
+/*
+ * Makes a buffer larger, for use after settle(), and keeps the first `used` bytes.  Waits if there
+ * are any.
+ */
+static GjStatus
+grow_buffer(const GjAppend *a, GjBuffer *buffer, uint64_t used, uint64_t nbytes)
+{
+	GjBuffer	old = *buffer;
+	GjBuffer	grown = {NULL, 0};
+	GjStatus	status;
+
+	if (old.memory && old.nbytes >= nbytes)
+		return GJ_OK;
+	GJ_TRY(alloc_buffer(a->store, a->clock, a->fragment, nbytes > 0 ? nbytes : 1, &grown));
+	*buffer = grown;
+	if (!old.memory)
+		return GJ_OK;
+	settle(a->store);
+	status = wait_for_lane(a->work, a->lane);
+	if (status == GJ_OK)
+		status = a->work->ops->copy(a->work->queue, grown.memory, old.memory, used);
+	if (status == GJ_OK)
+		status = a->work->ops->sync(a->work->queue);
+	pthread_mutex_lock(&a->store->memory->lock);
+	gj_fragment_free_buffer(a->store, a->fragment, &old);
+	pthread_mutex_unlock(&a->store->memory->lock);
+	return status;
+}
+
+/* Room for rows: as many as all pages of the fragment should have, judged by those here. */
+static GjStatus
+make_rows_fit(const GjAppend *a)
+{
+	GjFragment *fragment = a->fragment;
+	uint64_t	nrows = fragment->nrows;
+	uint64_t	need = nrows + a->chunk->nrows;
+	uint64_t	npages = fragment->nfilled + a->pages->n;
+	uint64_t	capacity = need;
+
+	if (need <= fragment->capacity)
+		return GJ_OK;
+	if (npages < fragment->npages)
+		capacity = need * fragment->npages / npages + need * fragment->npages / npages / 64 + 1024;
+	for (uint32_t c = 0; c < fragment->ncolumns; c++)
+	{
+		GjFragmentColumn *column = &fragment->columns[c];
+
+		GJ_TRY(grow_buffer(a, &column->data, nrows * column->type.width,
+						   capacity * column->type.width));
+		if (column->nulls.memory)
+			GJ_TRY(grow_buffer(a, &column->nulls, nrows, capacity));
+	}
+	settle(a->store);
+	fragment->capacity = capacity;
+	return GJ_OK;
+}
+
+static GjStatus
+append_column(const GjAppend *a, uint32_t c)
+{
+	const GjChunk *chunk = a->chunk;
+	GjFragmentColumn *column = &a->fragment->columns[c];
+	uint64_t	nrows = a->fragment->nrows;
+	bool		has_nulls = chunk->has_nulls[c] && column->type.nullable;
+	uint8_t    *at;
+
+	GJ_TRY(copy_on_lane(a->work, a->lane,
+						(uint8_t *) column->data.memory + nrows * column->type.width,
+						chunk->slot + chunk->places[c].data,
+						(uint64_t) chunk->nrows * column->type.width));
+	if (!column->nulls.memory && !has_nulls)
+		return GJ_OK;
+	if (!column->nulls.memory)
+	{
+		GJ_TRY(grow_buffer(a, &column->nulls, 0, a->fragment->capacity));
+		settle(a->store);
+		if (nrows > 0)
+			GJ_TRY(clear_on_lane(a->work, a->lane, column->nulls.memory, nrows));
+	}
+	at = (uint8_t *) column->nulls.memory + nrows;
+	if (!has_nulls)
+		return clear_on_lane(a->work, a->lane, at, chunk->nrows);
+	return copy_on_lane(a->work, a->lane, at, chunk->slot + chunk->places[c].nulls, chunk->nrows);
+}
+
+static GjStatus
+append_heap(const GjAppend *a)
+{
+	GjFragment *fragment = a->fragment;
+	const GjChunk *chunk = a->chunk;
+	uint64_t	need = fragment->heap_used + chunk->heap_used;
+	uint64_t	wanted = need * fragment->npages / (fragment->nfilled + a->pages->n) + need / 16;
+	GjFragmentPart *parts;
+
+	if (chunk->layout->heap_size == 0)
+		return GJ_OK;
+	parts = realloc(fragment->parts, (fragment->nparts + 1) * sizeof(GjFragmentPart));
+	if (!parts)
+		return GJ_OUT_OF_HOST_MEMORY;
+	fragment->parts = parts;
+	parts[fragment->nparts++] = (GjFragmentPart) {(uint32_t) fragment->nrows, chunk->nrows,
+	fragment->heap_used, chunk->heap_used};
+	if (chunk->heap_used == 0)
+		return GJ_OK;
+	if (need > GJ_REF_MAX_OFFSET)
+		return GJ_OUT_OF_MEMORY;
+	if (need > fragment->heap.nbytes)
+	{
+		GJ_TRY(grow_buffer(a, &fragment->heap, fragment->heap_used, wanted > need ? wanted : need));
+		settle(a->store);
+	}
+	return copy_on_lane(a->work, a->lane, (uint8_t *) fragment->heap.memory + fragment->heap_used,
+						chunk->slot + chunk->layout->heap, chunk->heap_used);
+}
+
+static void
+note_pages(const GjAppend *a)
+{
+	GjFragment *fragment = a->fragment;
+	GjFragmentPages *pages = fragment->pages;
+	uint32_t	row = (uint32_t) fragment->nrows;
+
+	for (uint32_t i = 0; i < a->pages->n; i++)
+	{
+		uint32_t	page = a->pages->first + i;
+		uint16_t	count = a->pages->nrows[i] & ~GJ_PAGE_VISIBLE;
+
+		pages->lsn[page] = a->pages->lsn[i];
+		pages->first_row[page] = row;
+		pages->row_count[page] = count;
+		row += count;
+		gj_page_set(pages->filled, page);
+		if (a->pages->nrows[i] & GJ_PAGE_VISIBLE)
+		{
+			gj_page_set(pages->valid, page);
+			fragment->nvalid++;
+		}
+	}
+	fragment->nfilled += a->pages->n;
+	fragment->nrows += a->chunk->nrows;
+	fragment->heap_used += a->chunk->heap_used;
+	if (a->pages->map_lsn < fragment->map_lsn)
+		fragment->map_lsn = a->pages->map_lsn;
+}
+
+GjStatus
+gj_fragment_append(GjResident *store, GjWork *work, GjLane lane, uint64_t clock,
+				   GjFragment *fragment, const GjChunk *chunk, const GjChunkPages *pages)
+{
+	GjAppend	a = {store, work, lane, clock, fragment, chunk, pages};
+
+	GJ_TRY(make_rows_fit(&a));
+	GJ_TRY(append_heap(&a));
+	if (chunk->nrows > 0)
+		for (uint32_t c = 0; c < fragment->ncolumns; c++)
+			GJ_TRY(append_column(&a, c));
+	note_pages(&a);
+	return GJ_OK;
+}
+
+GjStatus
+gj_fragment_finish(GjWork *work, GjLane lane, GjFragment *fragment)
+{
+	GJ_TRY(wait_for_lane(work, lane));
+	for (uint32_t c = 0; c < fragment->ncolumns; c++)
+	{
+		uint64_t   *refs = fragment->columns[c].data.memory;
+
+		if (fragment->columns[c].type.kind != GJ_REF)
+			continue;
+		for (uint32_t i = 0; i < fragment->nparts; i++)
+			if (fragment->parts[i].nrows > 0)
+				GJ_TRY(work->ops->rebase_refs(work->queue, refs + fragment->parts[i].first,
+											  fragment->parts[i].nrows, fragment->parts[i].heap,
+											  fragment->parts[i].heap_used));
+	}
+	free(fragment->parts);
+	fragment->parts = NULL;
+	fragment->nparts = 0;
+	return work->ops->sync(work->queue);
+}
+
+GjColumn
+gj_fragment_column(const GjFragment *fragment, uint32_t c, uint64_t first)
+{
+	const GjFragmentColumn *from = &fragment->columns[c];
+	GjColumn	column = {.kind = from->type.kind,.width = from->type.width};
+
+	if (from->data.memory)
+		column.data = (const uint8_t *) from->data.memory + first * from->type.width;
+	if (from->nulls.memory)
+		column.nulls = (const uint8_t *) from->nulls.memory + first;
+	if (from->type.kind == GJ_REF)
+		column.heap = fragment->heap.memory;
+	return column;
+}

@@ -1,0 +1,576 @@
+/*
+ * fragment.c
+ *	  The store of resident data of a device; see store/store.h.
+ */
+#include "internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Share of a GPU's memory that is filled with resident data unless gpujoin.cache_size says. */
+#define GJ_CACHE_SHARE		0.8
+/* The cpu device keeps less: its memory is the server's. */
+#define GJ_CACHE_CPU		(UINT64_C(256) * 1024 * 1024)
+
+#define GJ_CACHE_LINE		64
+
+/* Uses after which it is worth it to load a fragment anew: while a vacuum goes on, each query finds it changed. */
+#define GJ_WORTH_LOADING	4
+
+/* ---- the store */
+
+/* A program that does nothing: queues want one. */
+static GjQueue *
+open_queue(GjDeviceEntry *entry)
+{
+	GjProgram	none = {.magic = GJ_PROGRAM_MAGIC,.nbytes = sizeof(GjProgram)};
+	GjQueue    *queue = NULL;
+	GjErrorText why;
+
+	return entry->ops->queue_open(entry->device, &none, &queue, &why) == GJ_OK ? queue : NULL;
+}
+
+static uint64_t
+default_limit(const GjDeviceEntry *entry)
+{
+	uint64_t	share = (uint64_t) (entry->memory.limit * GJ_CACHE_SHARE);
+
+	return entry->ops->kind == GJ_DEVICE_CPU && share > GJ_CACHE_CPU ? GJ_CACHE_CPU : share;
+}
+
+static bool give_up(GjResident *store, uint64_t nbytes, uint64_t before);
+
+GjResident *
+gj_resident_store(GjDeviceEntry *entry, uint64_t cache_size)
+{
+	GjDeviceMemory *memory = &entry->memory;
+	GjResident *store;
+
+	pthread_mutex_lock(&memory->lock);
+	if (!memory->store && cache_size > 0)
+	{
+		store = calloc(1, sizeof(GjResident));
+		if (store)
+		{
+			store->entry = entry;
+			store->memory = memory;
+			store->queue = open_queue(entry);
+			if (store->queue)
+				memory->store = store;
+			else
+				free(store);
+		}
+	}
+	store = memory->store;
+	if (store)
+	{
+		store->limit = cache_size == UINT64_MAX ? default_limit(entry) : cache_size;
+		if (memory->resident > store->limit)
+			(void) give_up(store, memory->resident - store->limit, UINT64_MAX);
+	}
+	pthread_mutex_unlock(&memory->lock);
+	return cache_size > 0 ? store : NULL;
+}
+
+uint64_t
+gj_resident_clock(GjResident *store)
+{
+	uint64_t	clock;
+
+	pthread_mutex_lock(&store->memory->lock);
+	clock = ++store->clock;
+	pthread_mutex_unlock(&store->memory->lock);
+	return clock;
+}
+
+/* ---- memory; the lock is held */
+
+void
+gj_fragment_free_buffer(GjResident *store, GjFragment *fragment, GjBuffer *buffer)
+{
+	if (!buffer->memory)
+		return;
+	store->entry->ops->free(store->queue, buffer->memory, buffer->nbytes);
+	store->memory->resident -= buffer->nbytes;
+	fragment->nbytes -= buffer->nbytes;
+	if (fragment->pins > 0)
+		store->memory->pinned -= buffer->nbytes;
+	*buffer = (GjBuffer) {NULL, 0};
+}
+
+static void
+free_fragment(GjResident *store, GjFragment *fragment)
+{
+	for (uint32_t c = 0; c < fragment->ncolumns; c++)
+	{
+		gj_fragment_free_buffer(store, fragment, &fragment->columns[c].data);
+		gj_fragment_free_buffer(store, fragment, &fragment->columns[c].nulls);
+	}
+	gj_fragment_free_buffer(store, fragment, &fragment->heap);
+	free(fragment->parts);
+	free(fragment);
+}
+
+static GjFragment **
+bucket_of(GjResident *store, const GjRelationKey *relation, uint32_t number)
+{
+	uint64_t	h = (uint64_t) relation->filenode * UINT64_C(0x9E3779B97F4A7C15) + number;
+
+	h ^= h >> 29;
+	h *= UINT64_C(0xBF58476D1CE4E5B9);
+	return &store->bucket[(h >> 32) & (GJ_BUCKETS - 1)];
+}
+
+static void
+use_link(GjResident *store, GjFragment *fragment)
+{
+	fragment->older = store->newest;
+	fragment->newer = NULL;
+	if (store->newest)
+		store->newest->newer = fragment;
+	else
+		store->oldest = fragment;
+	store->newest = fragment;
+	fragment->used_at = store->clock;
+}
+
+static void
+use_unlink(GjResident *store, GjFragment *fragment)
+{
+	if (fragment->older)
+		fragment->older->newer = fragment->newer;
+	else
+		store->oldest = fragment->newer;
+	if (fragment->newer)
+		fragment->newer->older = fragment->older;
+	else
+		store->newest = fragment->older;
+}
+
+/* Takes a fragment out of the store; it is freed now or when it is unpinned. */
+static void
+withdraw(GjResident *store, GjFragment *fragment)
+{
+	GjFragment **at = bucket_of(store, &fragment->relation, fragment->number);
+
+	while (*at != fragment)
+		at = &(*at)->next;
+	*at = fragment->next;
+	use_unlink(store, fragment);
+	fragment->published = false;
+	gj_side_withdraw_all(store, fragment);
+	if (fragment->pins == 0)
+		free_fragment(store, fragment);
+}
+
+/*
+ * Gives up what was last used before a time, until `nbytes` are free.  What is freed can
+ * be allocated at once by any queue.
+ */
+static bool
+give_up(GjResident *store, uint64_t nbytes, uint64_t before)
+{
+	GjDeviceMemory *memory = store->memory;
+	uint64_t	all = memory->resident;
+	GjFragment *f = store->oldest;
+
+	while (all - memory->resident < nbytes)
+	{
+		GjSide	   *side = gj_side_oldest(store, before);
+		GjFragment *next;
+
+		/* what can be made again of what stays goes first */
+		if (side)
+		{
+			gj_side_withdraw(store, side);
+			continue;
+		}
+		while (f && f->pins > 0)
+			f = f->newer;
+		if (!f || f->used_at >= before)
+			break;
+		next = f->newer;
+		withdraw(store, f);
+		f = next;
+	}
+	if (memory->resident < all)
+		(void) store->entry->ops->sync(store->queue);
+	return all - memory->resident >= nbytes;
+}
+
+bool
+gj_resident_give_way(GjResident *store, uint64_t nbytes)
+{
+	return give_up(store, nbytes, UINT64_MAX);
+}
+
+bool
+gj_resident_reserve(GjResident *store, uint64_t nbytes, uint64_t clock)
+{
+	GjDeviceMemory *memory = store->memory;
+	uint64_t	room = memory->limit - memory->leased - memory->resident;
+	uint64_t	missing = nbytes > room ? nbytes - room : 0;
+
+	/* who waits for a lease comes first */
+	if (memory->first || nbytes > store->limit)
+		return false;
+	if (memory->resident + nbytes > store->limit + missing)
+		missing = memory->resident + nbytes - store->limit;
+	return missing == 0 || give_up(store, missing, clock);
+}
+
+/* ---- finding */
+
+/* The number of the column with that key, or -1. */
+static int
+find_column(const GjFragment *fragment, const GjColumnKey *key, const GjColumnType *type)
+{
+	for (uint32_t c = 0; c < fragment->ncolumns; c++)
+	{
+		const GjFragmentColumn *column = &fragment->columns[c];
+
+		if (memcmp(column->key.hash, key->hash, sizeof(key->hash)) == 0 &&
+			column->type.kind == type->kind && column->type.width == type->width)
+			return (int) c;
+	}
+	return -1;
+}
+
+static bool
+same_place(const GjFragment *fragment, const GjRelationKey *relation, uint32_t number)
+{
+	return fragment->number == number &&
+		memcmp(&fragment->relation, relation, sizeof(*relation)) == 0;
+}
+
+/* All columns are there. */
+static bool
+covers(const GjFragment *fragment, const GjWanted *wanted)
+{
+	for (uint32_t c = 0; c < wanted->ncolumns; c++)
+		if (find_column(fragment, &wanted->keys[c], &wanted->types[c]) < 0)
+			return false;
+	return true;
+}
+
+static void
+pin(GjResident *store, GjFragment *fragment)
+{
+	if (fragment->pins++ == 0)
+		store->memory->pinned += fragment->nbytes;
+}
+
+/* What a backend must know of a fragment.  The lock is held. */
+static void
+describe(GjFound *found, uint64_t map_lsn)
+{
+	const GjFragment *f = found->fragment;
+
+	found->nvalid = f->nvalid;
+	found->known = (GjKnownFragment) {
+		.id = f->id,.map_lsn = f->map_lsn,.number = f->number,.npages = f->npages,
+		.flags = (f->nvalid < f->npages ? GJ_KNOWN_BITS : 0) |
+			(f->map_lsn != map_lsn ? GJ_KNOWN_LSNS : 0),
+		.nlost = f->nlost
+	};
+}
+
+/* What gj_resident_find reads of a fragment that has no more columns than are wanted. */
+static void
+prefetch(const GjFragment *fragment, uint32_t ncolumns)
+{
+	const char *end = (const char *) &fragment->columns[ncolumns];
+
+	for (const char *line = (const char *) fragment; line < end; line += GJ_CACHE_LINE)
+		__builtin_prefetch(line);
+}
+
+void
+gj_resident_find(GjResident *store, const GjWanted *wanted, const uint32_t *numbers, uint32_t n,
+				 const uint64_t *map_lsns, uint32_t per_map, GjFound *found)
+{
+	pthread_mutex_lock(&store->memory->lock);
+	/* they lie anywhere: all are fetched at once, not one after the other */
+	for (uint32_t i = 0; i < n; i++)
+		found[i].fragment = *bucket_of(store, &wanted->relation, numbers[i]);
+	for (uint32_t i = 0; i < n; i++)
+		if (found[i].fragment)
+			prefetch(found[i].fragment, wanted->ncolumns);
+	for (uint32_t i = 0; i < n; i++)
+	{
+		GjFragment *f = found[i].fragment;
+
+		while (f && !(same_place(f, &wanted->relation, numbers[i]) && covers(f, wanted)))
+			f = f->next;
+		found[i].fragment = f;
+		if (!f)
+			continue;
+		pin(store, f);
+		describe(&found[i], map_lsns ? map_lsns[numbers[i] / per_map] : f->map_lsn);
+	}
+	pthread_mutex_unlock(&store->memory->lock);
+}
+
+void
+gj_resident_describe(GjResident *store, GjFound *found, uint64_t map_lsn, uint64_t *valid,
+					 uint64_t *lsns)
+{
+	GjFragment *f = found->fragment;
+	uint64_t	id = found->known.id;
+
+	pthread_mutex_lock(&store->memory->lock);
+	describe(found, map_lsn);
+	found->known.id = id;
+	if (f->nlost == f->npages)
+		f->nlost -= gj_lost_when_told(f->npages);
+	if (found->known.flags & GJ_KNOWN_BITS)
+		memcpy(valid, f->pages->valid, sizeof(f->pages->valid));
+	if (found->known.flags & GJ_KNOWN_LSNS)
+		memcpy(lsns, f->pages->lsn, f->npages * sizeof(uint64_t));
+	pthread_mutex_unlock(&store->memory->lock);
+}
+
+bool
+gj_resident_is_to_be_loaded(GjResident *store, GjFragment *fragment, uint64_t map_lsn)
+{
+	bool		first;
+
+	pthread_mutex_lock(&store->memory->lock);
+	first = fragment->map_lsn < map_lsn && fragment->loaded_for < map_lsn && fragment->hits >= GJ_WORTH_LOADING;
+	if (first)
+		fragment->loaded_for = map_lsn;
+	pthread_mutex_unlock(&store->memory->lock);
+	return first;
+}
+
+GjFragment *
+gj_resident_by_id(GjResident *store, const GjRelationKey *relation, uint32_t number, uint64_t id)
+{
+	GjFragment *f = *bucket_of(store, relation, number);
+
+	while (f && !(f->id == id && same_place(f, relation, number)))
+		f = f->next;
+	return f;
+}
+
+/* The lock is held. */
+static void
+note_use(GjResident *store, GjFragment *fragment, const GjUse *use)
+{
+	uint32_t	left;
+
+	fragment->hits++;
+	if (fragment->published)
+	{
+		use_unlink(store, fragment);
+		use_link(store, fragment);
+	}
+	left = fragment->npages - fragment->nlost;
+	fragment->nlost += use->nlost < left ? use->nlost : left;
+	/* a backend that looked later knows better */
+	if (use->map_lsn <= fragment->map_lsn)
+		return;
+	fragment->map_lsn = use->map_lsn;
+	if (!use->pages)
+		return;
+	for (uint32_t i = 0; i < GJ_FRAGMENT_WORDS; i++)
+		fragment->pages->valid[i] &= use->pages[i];
+	fragment->nvalid = gj_pages_count(fragment->pages->valid);
+}
+
+void
+gj_resident_used(GjResident *store, const GjPinned *used, const GjUse *uses, uint32_t n)
+{
+	pthread_mutex_lock(&store->memory->lock);
+	for (uint32_t i = 0; i < n; i++)
+		note_use(store, used[i].fragment, &uses[i]);
+	pthread_mutex_unlock(&store->memory->lock);
+}
+
+/* The lock is held. */
+static void
+unpin(GjResident *store, GjFragment *fragment)
+{
+	if (--fragment->pins > 0)
+		return;
+	store->memory->pinned -= fragment->nbytes;
+	if (!fragment->published)
+		free_fragment(store, fragment);
+	if (store->memory->first)
+		pthread_cond_broadcast(&store->memory->changed);
+}
+
+void
+gj_resident_unpin(GjResident *store, const GjPinned *pinned, uint32_t n)
+{
+	if (n == 0)
+		return;
+	pthread_mutex_lock(&store->memory->lock);
+	for (uint32_t i = 0; i < n; i++)
+		if (pinned[i].fragment)
+			unpin(store, pinned[i].fragment);
+	pthread_mutex_unlock(&store->memory->lock);
+}
+
+void
+gj_resident_give_back(GjResident *store, GjPinned *used, const GjUse *uses, uint32_t n)
+{
+	pthread_mutex_lock(&store->memory->lock);
+	for (uint32_t i = 0; i < n; i++)
+	{
+		GjFragment *fragment = used[i].fragment;
+
+		if (!fragment || fragment->entry != store->entry)
+			continue;
+		if (uses)
+			note_use(store, fragment, &uses[i]);
+		unpin(store, fragment);
+		used[i].fragment = NULL;
+	}
+	pthread_mutex_unlock(&store->memory->lock);
+}
+
+/* ---- keeping */
+
+/* The old one has no column that the new one has not. */
+static bool
+supersedes(const GjFragment *fragment, const GjFragment *old)
+{
+	for (uint32_t c = 0; c < old->ncolumns; c++)
+		if (find_column(fragment, &old->columns[c].key, &old->columns[c].type) < 0)
+			return false;
+	return true;
+}
+
+void
+gj_resident_publish(GjResident *store, GjFragment *fragment)
+{
+	GjFragment **at;
+	GjFragment *next;
+
+	pthread_mutex_lock(&store->memory->lock);
+	at = bucket_of(store, &fragment->relation, fragment->number);
+	for (GjFragment *old = *at; old; old = next)
+	{
+		next = old->next;
+		if (same_place(old, &fragment->relation, fragment->number) && supersedes(fragment, old))
+			withdraw(store, old);
+	}
+	fragment->id = (uint64_t) store->entry->info.ordinal << GJ_FRAGMENT_DEVICE_SHIFT |
+		++store->last_id;
+	fragment->entry = store->entry;
+	fragment->next = *at;
+	*at = fragment;
+	fragment->published = true;
+	use_link(store, fragment);
+	pthread_mutex_unlock(&store->memory->lock);
+}
+
+/* ---- what users ask */
+
+uint64_t
+gj_resident_evict(GjDeviceEntry *entry, uint32_t database, uint32_t relation)
+{
+	GjDeviceMemory *memory = &entry->memory;
+	uint64_t	nbytes = 0;
+	GjFragment *next;
+	GjSide	   *next_side;
+
+	pthread_mutex_lock(&memory->lock);
+	/* those of fragments on other devices too */
+	for (GjSide *side = memory->store ? memory->store->sides : NULL; side; side = next_side)
+	{
+		next_side = side->next;
+		if (!gj_side_is_of(side, database, relation))
+			continue;
+		nbytes += side->nbytes;
+		gj_side_withdraw(memory->store, side);
+	}
+	for (GjFragment *f = memory->store ? memory->store->oldest : NULL; f; f = next)
+	{
+		next = f->newer;
+		if ((database != 0 && f->relation.database != database) ||
+			(relation != 0 && f->relation.relation != relation))
+			continue;
+		nbytes += f->nbytes;
+		withdraw(memory->store, f);
+	}
+	pthread_mutex_unlock(&memory->lock);
+	return nbytes;
+}
+
+/* The entry of a relation, added if there is none.  NULL: out of memory. */
+static GjCached *
+find_cached(GjCached **list, uint32_t *n, const GjRelationKey *relation)
+{
+	GjCached   *grown;
+
+	for (uint32_t i = *n; i-- > 0;)
+		if (memcmp(&(*list)[i].relation, relation, sizeof(*relation)) == 0)
+			return &(*list)[i];
+	if ((*n & (*n - 1)) == 0)
+	{
+		grown = realloc(*list, (*n ? *n * 2 : 1) * sizeof(GjCached));
+		if (!grown)
+			return NULL;
+		*list = grown;
+	}
+	memset(&(*list)[*n], 0, sizeof(GjCached));
+	(*list)[*n].relation = *relation;
+	return &(*list)[(*n)++];
+}
+
+/* No other copy of the fragment, with other columns, comes before this one. */
+static bool
+is_first(GjResident *store, const GjFragment *fragment)
+{
+	const GjFragment *f = *bucket_of(store, &fragment->relation, fragment->number);
+
+	while (!same_place(f, &fragment->relation, fragment->number))
+		f = f->next;
+	return f == fragment;
+}
+
+uint32_t
+gj_resident_list(GjDeviceEntry *entry, GjCached **list)
+{
+	GjDeviceMemory *memory = &entry->memory;
+	uint32_t	n = 0;
+
+	*list = NULL;
+	pthread_mutex_lock(&memory->lock);
+	for (GjFragment *f = memory->store ? memory->store->newest : NULL; f; f = f->older)
+	{
+		GjCached   *cached = find_cached(list, &n, &f->relation);
+
+		if (!cached)
+			break;
+		cached->device = entry->ops->kind;
+		cached->ordinal = entry->info.ordinal;
+		cached->nfragments++;
+		if (is_first(memory->store, f))
+			cached->npages += f->nvalid;
+		cached->nbytes += f->nbytes;
+		cached->hits += f->hits;
+		for (uint32_t c = 0; c < f->ncolumns; c++)
+			if (f->columns[c].key.attnum < GJ_CACHED_WORDS * 64)
+				cached->attributes[f->columns[c].key.attnum / 64] |=
+					UINT64_C(1) << f->columns[c].key.attnum % 64;
+	}
+	for (GjSide *side = memory->store ? memory->store->sides : NULL; side; side = side->next)
+	{
+		/* one of several tables: of the first */
+		GjCached   *cached = find_cached(list, &n, &side->fragments[0].relation);
+
+		if (!cached)
+			break;
+		cached->device = entry->ops->kind;
+		cached->ordinal = entry->info.ordinal;
+		/* outer rows that were exchanged have none */
+		cached->ntables += side->source > 0;
+		cached->nbytes += side->nbytes;
+		cached->table_hits += side->source > 0 ? side->hits : 0;
+	}
+	pthread_mutex_unlock(&memory->lock);
+	return n;
+}

@@ -1,0 +1,458 @@
+/*
+ * partition.c
+ *	  Runs whose inner sides do not fit the device, in passes over parts of them.
+ *
+ * Inner sources are kept on the host until all have come; then their sizes are known.  If
+ * they fit after all, the devices load them and outer chunks stream as ever.  If not, rows
+ * are split, and each pass runs the whole program on a part (a single inner source that is
+ * expected not to fit is split as it comes):
+ *
+ *	by key		one inner source and the outer one, by a hash of the keys of its step, which
+ *				read the outer source only.  Equal keys meet in one pass, so every join type
+ *				comes out right, rows of the inner side without a match too.
+ *	by blocks	an inner source of an inner join, or one whose own rows come out by themselves
+ *				(right, right semi and right anti joins), with all outer rows for each block:
+ *				every pair is made in one pass, and it knows which rows have no match.
+ *
+ * A pass whose part is too large, as estimated or as the device finds out before anything has
+ * come of it, is split again: fewer key parts, or fewer blocks (one hot key).  What cannot
+ * be split ends the run with GJ_TOO_LARGE: before any row has gone out, for the largest passes
+ * come first, unless other sessions have taken memory meanwhile.
+ *
+ * Semi and anti joins that ask nothing but the key need one inner row of each: most others of
+ * a hot key are dropped when its source is split.
+ *
+ * Chunks are not worked on one by one: those that have come wait until the session's thread has
+ * no more messages, and are split by the cpu's threads together (team/splitter.c).
+ */
+#include "partition.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/program/program.h"
+
+/* What a tile of a family takes, and its pairs: at least half of the memory is for the sets. */
+#define GJ_FAMILY_BYTES		(UINT64_C(56) * 1024 * 1024)
+
+/* What the device needs for anything else. */
+#define GJ_SPARE_BYTES		(UINT64_C(6) * 1024 * 1024)
+
+/* ---- what may be split */
+
+static bool
+can_split_by_key(const GjPartition *partition, uint32_t i)
+{
+	const GjStep *step = &partition->steps[i];
+
+	if (step->nkeys == 0 || gj_partition_others_keep_inner(partition, (int) i))
+		return false;
+	for (uint32_t k = 0; k < step->nkeys; k++)
+		if (gj_expr_sources(partition->program, step->outer_keys + k) & ~1u)
+			return false;
+	return true;
+}
+
+static bool
+joins_sets(const GjProgram *p)
+{
+	const GjStep *steps = gj_program_array(p, GjStep, steps);
+
+	for (uint32_t i = 0; i < p->nsteps; i++)
+		if (steps[i].algorithm == GJ_JOIN_SET)
+			return true;
+	return false;
+}
+
+/* What every device has room for. */
+static uint64_t
+find_budget(GjTeam *team)
+{
+	uint64_t	least = UINT64_MAX;
+	uint64_t	spare;
+
+	for (uint32_t i = 0; i < team->nmembers; i++)
+	{
+		uint64_t	left = gj_lease_left(&team->members[i].lease);
+
+		if (left < least)
+			least = left;
+	}
+	if (joins_sets(team->program))
+		least -= least / 2 < GJ_FAMILY_BYTES ? least / 2 : GJ_FAMILY_BYTES;
+	spare = least / 8 + GJ_SPARE_BYTES;
+	return least > 2 * spare ? least - spare : least / 2;
+}
+
+/* What the device has room for of a source that needs so much, of what all need. */
+static uint64_t
+room_of(const GjPartition *partition, uint64_t need, uint64_t total)
+{
+	uint64_t	others = total - need;
+
+	return partition->budget > 2 * others ? partition->budget - others : partition->budget / 2;
+}
+
+/* ---- open and close */
+
+static bool
+open_layouts(GjPartition *partition)
+{
+	const GjProgram *p = partition->program;
+
+	partition->capacity = 1;
+	partition->places = calloc(p->ncolumns + 1, sizeof(GjColumnPlace));
+	if (!partition->places)
+		return false;
+	for (uint32_t s = 0; s < p->nsources; s++)
+	{
+		const GjSource *source = &partition->sources[s];
+
+		if (!gj_layout(partition->types + source->first_column, source->ncolumns,
+					   source->capacity, GJ_LOAD_CHUNK_SIZE, &partition->layout[s],
+					   partition->places + source->first_column))
+			return false;
+		if (source->capacity > partition->capacity)
+			partition->capacity = source->capacity;
+	}
+	return true;
+}
+
+/*
+ * Key parts for a source that needs so much, of what all need: such that several fit at a time,
+ * for they are not all alike.
+ */
+static uint32_t
+count_parts(const GjPartition *partition, uint64_t need, uint64_t total)
+{
+	uint64_t	room = room_of(partition, need, total);
+	uint32_t	nparts = 4;
+
+	while (nparts < GJ_MAX_PARTS / 4 && need / nparts > room / 4)
+		nparts *= 2;
+	return nparts;
+}
+
+/* Splits the only inner source from the start, if it can be split by key and is not expected to fit. */
+static bool
+expect_parts(GjPartition *partition)
+{
+	uint64_t	need;
+
+	if (partition->program->nsources != 2 || !can_split_by_key(partition, 0))
+		return true;
+	need = gj_partition_need_of(partition, 1, partition->sources[1].nrows_hint, 0);
+	partition->budget = find_budget(partition->team);
+	if (need <= partition->budget)
+		return true;
+	partition->key_step = 0;
+	partition->nparts = count_parts(partition, need, need);
+	partition->inner_parts = calloc(partition->nparts, sizeof(GjSpillList));
+	return partition->inner_parts != NULL;
+}
+
+GjPartition *
+gj_partition_open(GjTeam *team, GjStatus *status, GjErrorText *why)
+{
+	const GjProgram *p = team->program;
+	GjPartition *partition = calloc(1, sizeof(GjPartition));
+
+	*status = GJ_OUT_OF_HOST_MEMORY;
+	if (!partition)
+		return NULL;
+	partition->team = team;
+	partition->program = p;
+	partition->sources = gj_program_array(p, GjSource, sources);
+	partition->steps = gj_program_array(p, GjStep, steps);
+	partition->types = gj_program_array(p, GjColumnType, columns);
+	partition->key_step = -1;
+	partition->nparts = 1;
+	partition->code = (GjCode) {
+		.exprs = gj_program_array(p, GjExpr, exprs),.instrs = gj_program_array(p, GjInstr, instrs),
+		.constants = gj_program_array(p, int64_t, constants),.columns = partition->types
+	};
+	pthread_mutex_init(&partition->splitter_lock, NULL);
+	partition->spill = &team->store;
+	if (open_layouts(partition) && gj_tile_open(&partition->tile) && expect_parts(partition))
+	{
+		GjDeviceEntry *cpu = gj_devices_choose(GJ_DEVICE_CPU, why);
+
+		*status = cpu ? GJ_OK : GJ_NO_DEVICE;
+		if (cpu)
+			partition->pool = gj_cpu_pool(cpu->device);
+	}
+	if (*status == GJ_OK)
+		return partition;
+	gj_partition_close(partition);
+	return NULL;
+}
+
+static void
+free_parts(GjPartition *partition, GjSpillList **parts, uint32_t n)
+{
+	for (uint32_t p = 0; *parts && p < n; p++)
+		gj_spill_free_list(partition->spill, &(*parts)[p]);
+	free(*parts);
+	*parts = NULL;
+}
+
+void
+gj_partition_close(GjPartition *partition)
+{
+	for (uint32_t s = 0; s < GJ_MAX_SOURCES; s++)
+		gj_spill_free_list(partition->spill, &partition->inner[s]);
+	free_parts(partition, &partition->inner_parts, partition->nparts);
+	free_parts(partition, &partition->outer_parts, partition->nparts);
+	gj_splitters_close(partition);
+	while (partition->passes)
+	{
+		GjPass	   *next = partition->passes->next;
+
+		free(partition->passes);
+		partition->passes = next;
+	}
+	gj_tile_close(&partition->tile);
+	pthread_mutex_destroy(&partition->splitter_lock);
+	free(partition->places);
+	free(partition);
+}
+
+/* ---- chunks come in */
+
+GjStatus
+gj_partition_fail(GjPartition *partition, GjStatus status, const char *text)
+{
+	GjTeam    *team = partition->team;
+
+	pthread_mutex_lock(&team->lock);
+	if (team->error.text[0] == '\0')
+		snprintf(team->error.text, sizeof(team->error.text), "%s", text);
+	pthread_mutex_unlock(&team->lock);
+	return status;
+}
+
+GjStatus
+gj_partition_flush(GjPartition *partition, uint32_t least)
+{
+	const GjRunHost *host = partition->team->host;
+	uint32_t	n = partition->nitems;
+
+	if (n == 0 || n < least)
+		return GJ_OK;
+	GJ_TRY(gj_split_items(partition));
+	for (uint32_t i = 0; i < n; i++)
+		GJ_TRY(host->slot_free(host->arg, partition->items[i].slot));
+	return GJ_OK;
+}
+
+GjStatus
+gj_partition_chunk(GjPartition *partition, uint32_t source, uint32_t nrows, const uint8_t *memory,
+				   uint32_t slot)
+{
+	GjSplitItem *item;
+
+	if (partition->nitems == GJ_SPLIT_ITEMS)
+		GJ_TRY(gj_partition_flush(partition, 0));
+	if (source == 0)
+		item = gj_split_add(partition, 0, partition->key_step >= 0, partition->outer_parts);
+	else if (gj_partition_is_key_source(partition, source))
+		item = gj_split_add(partition, source, true, partition->inner_parts);
+	else
+		item = gj_split_add(partition, source, false, &partition->inner[source]);
+	item->memory = memory;
+	item->nrows = nrows;
+	item->slot = slot;
+	return GJ_OK;
+}
+
+/* ---- all inner sources have come */
+
+/* Splits records that are kept already; gives the memory of each back as soon as it was read. */
+static GjStatus
+split_list(GjPartition *partition, uint32_t s, GjSpillList *list, GjSpillList *parts)
+{
+	for (uint32_t r = 0; r < list->n;)
+	{
+		GjSplitItem *item;
+
+		if (partition->nitems == GJ_SPLIT_ITEMS)
+			GJ_TRY(gj_split_items(partition));
+		item = gj_split_add(partition, s, true, parts);
+		item->records = list->records + r;
+		item->nrecords = gj_spill_count(item->records, list->n - r, &partition->layout[s]);
+		if (item->nrecords == 0)
+			return GJ_BAD_PROGRAM;
+		r += item->nrecords;
+	}
+	return GJ_OK;
+}
+
+/*
+ * Splits the inner source of the key step into nparts, from what there is of it.  What was
+ * seen of keys belongs to the old parts: it is forgotten.
+ */
+static GjStatus
+split_inner(GjPartition *partition, uint32_t nparts)
+{
+	uint32_t	s = partition->steps[partition->key_step].source;
+	GjSpillList *old = partition->inner_parts;
+	uint32_t	nold = partition->nparts;
+	GjSpillList *parts = calloc(nparts, sizeof(GjSpillList));
+	GjSpillList all;
+	GjStatus	status;
+
+	if (!parts)
+		return GJ_OUT_OF_HOST_MEMORY;
+	status = old ? gj_spill_join(old, nold, &all) : gj_spill_join(&partition->inner[s], 1, &all);
+	if (status != GJ_OK)
+	{
+		free(parts);
+		return status;
+	}
+	free(old);
+	partition->nparts = nparts;
+	partition->inner_parts = parts;
+	gj_splitters_forget(partition);
+	status = split_list(partition, s, &all, parts);
+	if (status == GJ_OK)
+		status = gj_split_items(partition);
+	gj_spill_free_list(partition->spill, &all);
+	return status;
+}
+
+/* The need of the largest key part. */
+static uint64_t
+largest_part(const GjPartition *partition)
+{
+	uint32_t	s = partition->steps[partition->key_step].source;
+	uint64_t	most = 0;
+
+	for (uint32_t p = 0; p < partition->nparts; p++)
+	{
+		uint64_t	need = gj_partition_need_of(partition, s, partition->inner_parts[p].nrows,
+								   partition->inner_parts[p].heap_used);
+
+		if (need > most)
+			most = need;
+	}
+	return most;
+}
+
+/* The need of all that there is of an inner source. */
+static uint64_t
+source_need(const GjPartition *partition, uint32_t s)
+{
+	bool		in_parts = gj_partition_is_key_source(partition, s) && partition->inner_parts;
+	const GjSpillList *lists = in_parts ? partition->inner_parts : &partition->inner[s];
+	uint64_t	nrows = 0;
+	uint64_t	heap = 0;
+
+	for (uint32_t p = 0; p < (in_parts ? partition->nparts : 1); p++)
+	{
+		nrows += lists[p].nrows;
+		heap += lists[p].heap_used;
+	}
+	return gj_partition_need_of(partition, s, nrows, heap);
+}
+
+/* Chooses the largest source that can be split by key, unless one is split already. */
+static void
+choose_step(GjPartition *partition)
+{
+	uint64_t	most = 0;
+
+	for (uint32_t i = 0; i < partition->program->nsteps && !partition->inner_parts; i++)
+	{
+		uint64_t	need = source_need(partition, partition->steps[i].source);
+
+		if (need > most && can_split_by_key(partition, i))
+		{
+			most = need;
+			partition->key_step = (int) i;
+		}
+	}
+}
+
+/* Splits a source by key, if one can be, into as many parts as it takes. */
+static GjStatus
+split_by_key(GjPartition *partition, uint64_t total)
+{
+	uint64_t	need;
+	uint64_t	room;
+	uint32_t	nparts;
+	uint32_t	s;
+
+	choose_step(partition);
+	if (partition->key_step < 0)
+		return GJ_OK;
+	s = partition->steps[partition->key_step].source;
+	need = source_need(partition, s);
+	room = room_of(partition, need, total);
+	nparts = count_parts(partition, need, total);
+	/* from the start it may be in more parts than it had to be, or in large ones that do */
+	if (!partition->inner_parts ||
+		(partition->nparts < nparts && largest_part(partition) > room / 2))
+		GJ_TRY(split_inner(partition, nparts));
+	/* keys that are few or skewed */
+	while (largest_part(partition) > room && partition->nparts < GJ_MAX_PARTS &&
+		   !gj_partition_can_split_by_blocks(partition, s))
+		GJ_TRY(split_inner(partition, partition->nparts > GJ_MAX_PARTS / 4 ? GJ_MAX_PARTS :
+						   partition->nparts * 4));
+	return GJ_OK;
+}
+
+/* Gives all devices the inner sides.  *fit: they have taken them. */
+static GjStatus
+load_whole(GjPartition *partition, bool *fit)
+{
+	GjTeam    *team = partition->team;
+
+	partition->whole = true;
+	GJ_TRY(gj_team_for_all(team, GJ_TASK_LOAD, 0));
+	*fit = !partition->too_large;
+	if (*fit)
+	{
+		for (uint32_t s = 1; s < partition->program->nsources; s++)
+			gj_spill_free_list(partition->spill, &partition->inner[s]);
+		free_parts(partition, &partition->inner_parts, partition->nparts);
+		return GJ_OK;
+	}
+	partition->whole = false;
+	for (uint32_t i = 0; i < team->nmembers; i++)
+		GJ_TRY(gj_member_close_run(&team->members[i]));
+	return GJ_OK;
+}
+
+GjStatus
+gj_partition_inner_end(GjPartition *partition)
+{
+	uint64_t	total = 0;
+	bool		fit = false;
+
+	for (uint32_t s = 1; s < partition->program->nsources; s++)
+		total += source_need(partition, s);
+	partition->budget = find_budget(partition->team);
+	if (total <= partition->budget)
+	{
+		GJ_TRY(load_whole(partition, &fit));
+		if (fit)
+			return GJ_OK;
+		partition->budget = total / 2;
+	}
+	GJ_TRY(split_by_key(partition, total));
+	partition->outer_parts = calloc(partition->nparts, sizeof(GjSpillList));
+	return partition->outer_parts ? GJ_OK : GJ_OUT_OF_HOST_MEMORY;
+}
+
+bool
+gj_partition_is_whole(const GjPartition *partition)
+{
+	return partition->whole;
+}
+
+uint32_t
+gj_partition_npasses(const GjPartition *partition)
+{
+	return partition->whole ? 1 : partition->npasses;
+}

@@ -1,0 +1,186 @@
+/*
+ * partition.h
+ *	  What team/partition.c, team/splitter.c and team/pass.c share: the parts that a run is
+ *	  split into.
+ */
+#ifndef GJ_DAEMON_TEAM_PARTITION_H
+#define GJ_DAEMON_TEAM_PARTITION_H
+
+#include "state.h"
+
+/* Parts at most. */
+#define GJ_MAX_PARTS		1024
+
+/* Device memory that a row of an inner side takes while it is built, beside its columns. */
+#define GJ_ROW_BYTES		80
+#define GJ_KEY_BYTES		9
+/* By how much sets, and families of them, are larger than the arrays that they are made of. */
+#define GJ_SET_HEAP_FACTOR	8
+/* What a row takes beside, if it is an element of a set. */
+#define GJ_MEMBER_BYTES		120
+
+/*
+ * A part of the work: key parts first_part .. end_part-1, and of each inner source a range of
+ * records; of the one that is split by key, a range only within a single key part.
+ */
+typedef struct GjPass
+{
+	struct GjPass *next;
+	uint32_t	first_part;
+	uint32_t	end_part;
+	uint32_t	first[GJ_MAX_SOURCES];
+	uint32_t	end[GJ_MAX_SOURCES];
+	uint64_t	need;			/* bytes on the device */
+} GjPass;
+
+/* Chunks, or slots full of records, that are split at a time. */
+#define GJ_SPLIT_ITEMS		64
+
+/*
+ * What one thread splits: a chunk in a slot of a load ring, or records that are kept already and
+ * fit a slot.  The session's thread fills it in and takes the records that are made; in between
+ * it is the thread's that works on it.
+ */
+typedef struct GjSplitItem
+{
+	uint32_t	source;
+	bool		by_key;			/* else all rows are of part 0 */
+	GjSpillList *lists;			/* of the parts, which get the records */
+	const uint8_t *memory;		/* of the chunk */
+	uint32_t	nrows;
+	uint32_t	slot;
+	GjSpillRecord *records;		/* NULL: it is a chunk */
+	uint32_t	nrecords;
+
+	GjStatus	status;
+	const char *error;			/* NULL: the spill's */
+	GjSpillRecord *made;		/* [max_made] */
+	uint16_t   *part;			/* [max_made] */
+	uint32_t	nmade;
+	uint32_t	max_made;
+} GjSplitItem;
+
+typedef struct GjSplitter GjSplitter;
+
+struct GjPartition
+{
+	GjTeam    *team;
+	const GjProgram *program;
+	const GjSource *sources;
+	const GjStep *steps;
+	const GjColumnType *types;
+	GjSpill    *spill;			/* the team's */
+	GjLayout	layout[GJ_MAX_SOURCES];
+	GjColumnPlace *places;		/* of all columns */
+	GjSpillList inner[GJ_MAX_SOURCES];	/* not of the source that is split by key */
+
+	bool		whole;			/* everything fits */
+	uint64_t	budget;			/* bytes on each device */
+	int			key_step;		/* -1: none */
+	uint32_t	nparts;
+	GjSpillList *inner_parts;	/* [nparts], of the source of key_step */
+	GjSpillList *outer_parts;
+
+	GjPool	   *pool;			/* the cpu's threads: they copy rows, for the session's and for members */
+	GjTile		tile;			/* the session's thread's, as it works with them */
+	GjCode		code;			/* to compute keys with */
+	uint32_t	capacity;		/* rows of a chunk */
+	pthread_mutex_t splitter_lock;
+	GjSplitter *splitters;		/* that nobody uses; guarded by splitter_lock */
+	GjSplitItem items[GJ_SPLIT_ITEMS];
+	uint32_t	nitems;			/* that wait */
+
+	/* guarded by the team's lock */
+	GjPass	   *passes;			/* the largest first */
+	uint32_t	npasses;		/* that were run */
+	bool		too_large;		/* a device found that not all fits */
+};
+
+/* ---- team/partition.c */
+
+/* Notes an error for the team, unless there is one; returns the status. */
+extern GjStatus gj_partition_fail(GjPartition *partition, GjStatus status, const char *text);
+
+/* ---- team/splitter.c */
+
+/* One more item, of which there are less than GJ_SPLIT_ITEMS; the caller says what is in it. */
+extern GjSplitItem *gj_split_add(GjPartition *partition, uint32_t source, bool by_key,
+								 GjSpillList *lists);
+
+/* Splits all items that wait. */
+extern GjStatus gj_split_items(GjPartition *partition);
+
+/* Forgets which keys were seen: parts are made anew. */
+extern void gj_splitters_forget(GjPartition *partition);
+extern void gj_splitters_close(GjPartition *partition);
+
+/* ---- what may be split */
+
+static inline bool
+gj_partition_keeps_inner(const GjStep *step)
+{
+	return step->join_type != GJ_JOIN_INNER && step->join_type != GJ_JOIN_LEFT &&
+		step->join_type != GJ_JOIN_SEMI && step->join_type != GJ_JOIN_ANTI;
+}
+
+/* True if a step but `other` has rows of its inner side come out at the end. */
+static inline bool
+gj_partition_others_keep_inner(const GjPartition *partition, int other)
+{
+	for (uint32_t i = 0; i < partition->program->nsteps; i++)
+		if ((int) i != other && gj_partition_keeps_inner(&partition->steps[i]))
+			return true;
+	return false;
+}
+
+static inline const GjStep *
+gj_partition_step_of(const GjPartition *partition, uint32_t source)
+{
+	const GjStep *step = partition->steps;
+
+	while (step->source != source)
+		step++;
+	return step;
+}
+
+/*
+ * A pass sees all outer rows with a block of the source: so it makes its pairs, and knows which of
+ * its rows have no match; but not which tuples have none.
+ */
+static inline bool
+gj_partition_can_split_by_blocks(const GjPartition *partition, uint32_t source)
+{
+	const GjStep *step = gj_partition_step_of(partition, source);
+
+	return (step->join_type == GJ_JOIN_INNER ||
+			(gj_partition_keeps_inner(step) && step->join_type != GJ_JOIN_FULL)) &&
+		!gj_partition_others_keep_inner(partition, (int) (step - partition->steps));
+}
+
+static inline bool
+gj_partition_is_key_source(const GjPartition *partition, uint32_t source)
+{
+	return partition->key_step >= 0 && partition->steps[partition->key_step].source == source;
+}
+
+/* ---- sizes */
+
+/* Bytes on the device of rows of an inner source. */
+static inline uint64_t
+gj_partition_need_of(const GjPartition *partition, uint32_t s, uint64_t nrows, uint64_t heap)
+{
+	const GjSource *source = &partition->sources[s];
+	uint64_t	a_row = GJ_ROW_BYTES + GJ_KEY_BYTES * gj_partition_step_of(partition, s)->nkeys;
+
+	for (uint32_t c = 0; c < source->ncolumns; c++)
+		a_row += partition->types[source->first_column + c].width + 1;
+	/* a family has several words an element, and arrays are what there is in the heap */
+	if (gj_partition_step_of(partition, s)->algorithm == GJ_JOIN_SET)
+	{
+		heap *= GJ_SET_HEAP_FACTOR;
+		a_row += gj_partition_step_of(partition, s)->nkeys * GJ_MEMBER_BYTES;
+	}
+	return nrows * a_row + 2 * heap;
+}
+
+#endif							/* GJ_DAEMON_TEAM_PARTITION_H */

@@ -1,0 +1,329 @@
+/*
+ * store/fragment.c
+ *	  Resident fragments of a run on several devices: each lies on one of them.
+ *
+ * The outer side's are used where they lie, by the run of that device.  An inner side's go to
+ * all runs, in the same order, so that row ids are the same everywhere: by copies from device
+ * to device; where rows are exchanged (team/exchange.c), they go to the device's run as well.  All
+ * chunks of a fragment that is to be kept are given to one member, which follows from its number:
+ * so a table is spread over the devices, and what is loaded again takes the place of what was there.
+ */
+#include "state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/store.h"
+
+/* ---- ASK */
+
+GjStatus
+gj_team_ask_all(GjTeam *team, const uint8_t *memory)
+{
+	GjRun	   *runs[GJ_MAX_RUN_DEVICES];
+	GjAsk		ask;
+	GjStatus	status;
+
+	/*
+	 * Runs must be this thread's, and the output ring nobody's: backends ask before they load, and
+	 * a run that starts has neither.  But rows must not go out before all have started.
+	 */
+	if (team->started_ms > 0 || team->ended != 0 || team->program->output == GJ_OUTPUT_ROWS)
+		GJ_TRY(gj_team_drain(team));
+	for (uint32_t i = 0; i < team->nmembers; i++)
+		runs[i] = team->members[i].run;
+	status = gj_runs_ask(runs, team->nmembers, team->host, memory);
+	if (status != GJ_OK && status != GJ_CANCELLED)
+	{
+		/* a run that starts may be writing its own */
+		GJ_TRY(gj_team_drain(team));
+		return gj_team_fail(team, status, gj_run_error(runs[0]));
+	}
+	memcpy(&ask, memory, sizeof(ask));
+	for (uint32_t i = 0; i < team->nmembers && status == GJ_OK; i++)
+		if (gj_run_has_store(runs[i], ask.source))
+			team->asked |= 1u << ask.source;
+	return status;
+}
+
+/* ---- ASK, of each member what it should have */
+
+bool
+gj_team_finds(const GjTeam *team)
+{
+	return !team->direct && !team->partition && team->program->kind == GJ_PROGRAM_JOIN &&
+		team->asked == 0 && team->ended == 0 && team->started_ms == 0;
+}
+
+GjStatus
+gj_member_find(GjMember *member)
+{
+	GjTeam	   *team = member->team;
+	GjQuestionList list = team->questions;
+	bool		whole = true;
+	GjAsk		ask;
+
+	for (uint32_t at = 0; at < list.nbytes && !__atomic_load_n(&team->missing, __ATOMIC_RELAXED);
+		 at += (uint32_t) gj_ask_size(&ask))
+	{
+		memcpy(&ask, list.questions + at, sizeof(ask));
+		GJ_TRY(gj_run_find(member->run, list.questions + at, (uint32_t) (member - team->members),
+						   team->nmembers, &whole));
+		if (!whole)
+			__atomic_store_n(&team->missing, true, __ATOMIC_RELAXED);
+	}
+	return GJ_OK;
+}
+
+GjStatus
+gj_team_find(GjTeam *team, GjQuestionList list, bool *whole)
+{
+	team->questions = list;
+	team->missing = false;
+	GJ_TRY(gj_team_for_all(team, GJ_TASK_FIND, 0));
+	/* no member works on anything: runs are this thread's */
+	*whole = !team->missing;
+	for (uint32_t i = 0; i < team->nmembers && !*whole; i++)
+		gj_run_forget_found(team->members[i].run);
+	/* what is whole is in a store */
+	if (*whole)
+		team->asked = (1u << team->program->nsources) - 1;
+	return GJ_OK;
+}
+
+/* How many of what the members have found of a source were looked at, fragment by fragment. */
+typedef struct GjFoundCursor
+{
+	uint32_t	next[GJ_MAX_RUN_DEVICES];
+} GjFoundCursor;
+
+/* The use of the next fragment, in the order of questions and numbers; *m: the member that has it. */
+static const GjUse *
+next_found(const GjTeam *team, const GjAsk *ask, uint32_t number, GjFoundCursor *cursor, uint32_t *m)
+{
+	uint32_t	n;
+
+	*m = gj_run_place_of(&ask->relation, number, team->nmembers);
+	return &gj_run_found(team->members[*m].run, ask->source, &n)[cursor->next[*m]++];
+}
+
+void
+gj_team_found_lsns(const GjTeam *team, GjQuestionList list, uint64_t *lsns)
+{
+	GjFoundCursor cursor[GJ_MAX_SOURCES];
+	uint32_t	m;
+	GjAsk		ask;
+
+	memset(cursor, 0, sizeof(cursor));
+	for (uint32_t at = 0; at < list.nbytes; at += (uint32_t) gj_ask_size(&ask))
+	{
+		memcpy(&ask, list.questions + at, sizeof(ask));
+		for (uint32_t i = 0; i < ask.nfragments; i++)
+			*lsns++ = next_found(team, &ask, i, &cursor[ask.source], &m)->map_lsn;
+	}
+}
+
+/* ---- USE */
+
+/* The number of the member that has a fragment; nmembers: none. */
+static uint32_t
+owner_of(const GjTeam *team, uint64_t id)
+{
+	uint32_t	i = 0;
+
+	while (i < team->nmembers &&
+		   team->members[i].entry->info.ordinal != id >> GJ_FRAGMENT_DEVICE_SHIFT)
+		i++;
+	return i;
+}
+
+/* A copy of a use; its pages go to *bits, which moves behind them. */
+static GjUse
+copy_use(const GjUse *use, uint64_t **bits)
+{
+	GjUse		copy = *use;
+
+	copy.pages = gj_copy_pages(use->pages, bits);
+	return copy;
+}
+
+/* The uses of fragments that lie on the device of member m, for its run. */
+static GjStatus
+use_own(GjTeam *team, uint32_t m, uint32_t source, const GjUse *uses, const uint8_t *owners,
+		uint32_t n)
+{
+	GjTask	   *task;
+	GjUse	   *own;
+	uint64_t   *bits;
+	uint32_t	nown = 0;
+	uint32_t	npartial = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+	{
+		nown += owners[i] == m;
+		npartial += owners[i] == m && uses[i].pages;
+	}
+	if (nown == 0)
+		return GJ_OK;
+	task = calloc(1, sizeof(GjTask));
+	own = malloc(nown * sizeof(GjUse) + npartial * GJ_PAGES_BYTES);
+	if (!task || !own)
+	{
+		free(task);
+		free(own);
+		return GJ_OUT_OF_HOST_MEMORY;
+	}
+	*task = (GjTask) {.kind = GJ_TASK_USE,.source = source,.nrows = nown,.memory = (uint8_t *) own,
+	.slot = GJ_OWN_SLOTS};
+	bits = (uint64_t *) (own + nown);
+	for (uint32_t i = 0; i < n; i++)
+		if (owners[i] == m)
+			*own++ = copy_use(&uses[i], &bits);
+	gj_team_post(team, &team->members[m].own, task);
+	return GJ_OK;
+}
+
+/* Room for n uses that all members have, npartial of them with pages; NULL: out of memory. */
+static GjSharedUses *
+make_shared(const GjTeam *team, uint32_t n, uint32_t npartial)
+{
+	GjSharedUses *shared = malloc(sizeof(GjSharedUses) + n * (sizeof(GjUse) + sizeof(GjPinned)) +
+								  npartial * GJ_PAGES_BYTES);
+
+	if (!shared)
+		return NULL;
+	*shared = (GjSharedUses) {.uses = (GjUse *) (shared + 1),.nusers = team->nmembers};
+	shared->used = (GjPinned *) (shared->uses + n);
+	return shared;
+}
+
+/* Hands fragments to all members that were taken from their runs, as far as status is GJ_OK. */
+static GjStatus
+post_shared(GjTeam *team, uint32_t source, GjSharedUses *shared, GjStatus status)
+{
+	if (status == GJ_OK)
+		status = gj_team_post_copies(team, &(GjTask) {.kind = GJ_TASK_USE_INNER,.source = source,
+													  .shared = shared});
+	if (status == GJ_OK)
+		return GJ_OK;
+	/* no member has got them */
+	shared->nusers = 1;
+	gj_team_drop_shared(team, shared, true);
+	return status;
+}
+
+/* Takes the next of the fragments for all members, which member m has. */
+static GjStatus
+take_shared(GjTeam *team, uint32_t source, uint32_t m, GjSharedUses *shared)
+{
+	GjUse	   *use = &shared->uses[shared->n];
+	GjPinned   *used = &shared->used[shared->n];
+
+	if (!gj_run_take_fragment(team->members[m].run, source, use->id, used))
+		return gj_team_fail(team, GJ_BAD_PROGRAM, "use of a fragment that was not told of");
+	used->pages = gj_use_pages(use, used->fragment);
+	shared->n++;
+	return GJ_OK;
+}
+
+/* Fragments for all members. */
+static GjStatus
+use_shared(GjTeam *team, uint32_t source, const GjUse *uses, const uint8_t *owners, uint32_t n)
+{
+	GjStatus	status = GJ_OK;
+	GjSharedUses *shared;
+	uint64_t   *bits;
+	uint32_t	npartial = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		npartial += uses[i].pages != NULL;
+	shared = make_shared(team, n, npartial);
+	if (!shared)
+		return GJ_OUT_OF_HOST_MEMORY;
+	bits = (uint64_t *) (shared->used + n);
+	for (uint32_t i = 0; i < n && status == GJ_OK; i++)
+	{
+		shared->uses[i] = copy_use(&uses[i], &bits);
+		status = take_shared(team, source, owners[i], shared);
+	}
+	return post_shared(team, source, shared, status);
+}
+
+/* The fragments of an inner side that the members have found, for all of them. */
+static GjStatus
+use_shared_found(GjTeam *team, GjQuestionList list, uint32_t source)
+{
+	GjFoundCursor cursor = {{0}};
+	GjStatus	status = GJ_OK;
+	GjSharedUses *shared;
+	uint32_t	n = 0;
+	GjAsk		ask;
+
+	for (uint32_t i = 0, own; i < team->nmembers; i++, n += own)
+		(void) gj_run_found(team->members[i].run, source, &own);
+	shared = make_shared(team, n, 0);
+	if (!shared)
+		return GJ_OUT_OF_HOST_MEMORY;
+	for (uint32_t at = 0; at < list.nbytes; at += (uint32_t) gj_ask_size(&ask))
+	{
+		memcpy(&ask, list.questions + at, sizeof(ask));
+		for (uint32_t i = 0; i < ask.nfragments && ask.source == source && status == GJ_OK; i++)
+		{
+			uint32_t	m;
+
+			shared->uses[shared->n] = *next_found(team, &ask, i, &cursor, &m);
+			status = take_shared(team, source, m, shared);
+		}
+	}
+	return post_shared(team, source, shared, status);
+}
+
+GjStatus
+gj_team_use_all(GjTeam *team, uint32_t source, uint32_t n, const GjUse *uses)
+{
+	GjStatus	status = GJ_OK;
+	uint8_t    *owners;
+
+	if (!(team->asked >> source & 1) || (team->ended >> source & 1))
+		return gj_team_fail(team, GJ_BAD_PROGRAM, "use of a fragment that was not told of");
+	owners = malloc(n + 1);
+	if (!owners)
+		return GJ_OUT_OF_HOST_MEMORY;
+	for (uint32_t i = 0; i < n && status == GJ_OK; i++)
+	{
+		owners[i] = (uint8_t) owner_of(team, uses[i].id);
+		if (owners[i] == team->nmembers)
+			status = gj_team_fail(team, GJ_BAD_PROGRAM, "use of a fragment that was not told of");
+	}
+	if (source == 0 || gj_exchange_has(team, source))
+		for (uint32_t i = 0; i < team->nmembers && status == GJ_OK; i++)
+			status = use_own(team, i, source, uses, owners, n);
+	else if (status == GJ_OK)
+		status = use_shared(team, source, uses, owners, n);
+	free(owners);
+	return status == GJ_OK ? gj_team_serve(team) : status;
+}
+
+GjStatus
+gj_team_use_found(GjTeam *team, GjQuestionList list, uint32_t source)
+{
+	gj_team_note_start(team);
+	if (source != 0 && !gj_exchange_has(team, source))
+		return use_shared_found(team, list, source);
+	GJ_TRY(gj_exchange_rows(team, source, false));
+	return gj_team_post_for_all(team, GJ_TASK_USE, source);
+}
+
+/* ---- keeping */
+
+int
+gj_team_place(GjTeam *team, uint32_t source, const uint8_t *chunk)
+{
+	uint32_t	place;
+
+	/* all runs were asked the same */
+	if (!(team->asked >> source & 1) ||
+		!gj_run_place(team->members[0].run, source, chunk, team->nmembers, &place))
+		return -1;
+	return (int) place;
+}

@@ -1,0 +1,93 @@
+/*
+ * team.h
+ *	  A run of a program on one or several devices, and of one that is larger than they are.
+ *
+ * The same calls as run/run.h's, made by one thread, the session's.  A small run is one
+ * GjRun, driven directly.  Otherwise each device has a GjRun with a thread of its own: inner
+ * chunks go to all of them, outer chunks to whichever is free, and states of aggregates are
+ * merged at the end, as sorted rows are.  Where the inner sides do not fit (team/partition.c), rows are kept on
+ * the host and the devices run the program once for each part of them.
+ *
+ * The threads never call the host: they ask the session's thread to.  So whoever waits for
+ * something else must look at gj_team_fd as well, and call gj_team_serve.
+ */
+#ifndef GJ_DAEMON_TEAM_TEAM_H
+#define GJ_DAEMON_TEAM_TEAM_H
+
+#include "daemon/run/run.h"
+
+typedef struct GjTeam GjTeam;
+
+typedef struct GjTeamOptions
+{
+	GjDeviceKind kind;
+	uint64_t	memory_limit;	/* bytes on each device; 0: none but the device's */
+	uint32_t	max_devices;	/* 0: as many as the run is worth */
+	uint32_t	exchange;		/* GjExchangeMode */
+	bool		keep_exchanged; /* outer rows may stay where they were brought */
+	/* for inner sides, groups and sorted rows that do not fit: */
+	uint64_t	spill_memory;	/* bytes */
+	uint64_t	temp_limit;
+	const char *temp_directory;
+} GjTeamOptions;
+
+/*
+ * Chooses devices, waits for leases and opens the runs.  NULL with *status and *why.
+ * The checked program, host and options->temp_directory must stay until gj_team_close.
+ */
+extern GjTeam *gj_team_open(const GjProgram *program, const GjTeamOptions *options,
+							  const GjRunHost *host, GjStatus *status, GjErrorText *why);
+
+/* The device whose kind the rings have to be registered with. */
+extern GjDeviceEntry *gj_team_entry(const GjTeam *team);
+
+/* As gj_run_*.  A slot may be given back long after gj_team_chunk has returned. */
+extern bool gj_team_accepts(const GjTeam *team, uint32_t source);
+extern GjStatus gj_team_chunk(GjTeam *team, uint32_t source, uint32_t nrows,
+							   uint8_t *memory, uint32_t slot);
+/* Only a run whose inner sides fit uses what is resident. */
+extern GjStatus gj_team_ask(GjTeam *team, const uint8_t *memory);
+extern GjStatus gj_team_use(GjTeam *team, uint32_t source, uint32_t n, const GjUse *uses);
+
+/* Questions, one behind the other, each of gj_ask_size() bytes. */
+typedef struct GjQuestionList
+{
+	const uint8_t *questions;
+	uint32_t	nbytes;
+} GjQuestionList;
+
+/* True if nothing was asked and nothing has come yet, and there are devices that can look for it. */
+extern bool gj_team_finds(const GjTeam *team);
+/*
+ * Then: looks for all that questions about all sources are about, every device for what it should
+ * have.  *whole: all of it is there, with all pages valid.  Waits for the devices; if it fails, these
+ * may read the questions until gj_team_close.
+ */
+extern GjStatus gj_team_find(GjTeam *team, GjQuestionList list, bool *whole);
+/* Then, with the same questions: takes the fragments of a source. */
+extern GjStatus gj_team_use_found(GjTeam *team, GjQuestionList list, uint32_t source);
+/* And the LSNs that they were noted with, of all questions and by number. */
+extern void gj_team_found_lsns(const GjTeam *team, GjQuestionList list, uint64_t *lsns);
+
+extern GjStatus gj_team_source_end(GjTeam *team, uint32_t source);
+extern bool gj_team_complete(const GjTeam *team);
+extern GjStatus gj_team_finish(GjTeam *team, GjRunStats *stats);
+extern GjStatus gj_team_work(GjTeam *team);
+extern GjStatus gj_team_flush(GjTeam *team);
+extern GjStatus gj_team_wait(GjTeam *team);
+extern void gj_team_error(GjTeam *team, GjErrorText *why);
+extern GjStatus gj_team_close(GjTeam *team, GjErrorText *why);
+
+/* Readable when the threads want something of the host; -1: there are none. */
+extern int	gj_team_fd(const GjTeam *team);
+
+/* Does what they want.  Returns the error of the first that failed. */
+extern GjStatus gj_team_serve(GjTeam *team);
+
+/* True: no device works on anything: there is nothing to do, or the client is waited for. */
+extern bool gj_team_rests(GjTeam *team);
+
+/* Waits until that is so, serving. */
+extern GjStatus gj_team_drain(GjTeam *team);
+
+#endif							/* GJ_DAEMON_TEAM_TEAM_H */

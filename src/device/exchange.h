@@ -1,0 +1,72 @@
+/*
+ * exchange.h
+ *	  What an exchange of rows between devices takes.  For device.h.
+ */
+#ifndef GJ_DEVICE_EXCHANGE_H
+#define GJ_DEVICE_EXCHANGE_H
+
+#include "join.h"
+
+#define GJ_SPLIT_PARTS		16
+#define GJ_SPLIT_PIECES		256
+
+/* Rows rows[0 .. nrows) (NULL: 0 .. nrows-1) of columns[ncolumns] (host array), which may lie anywhere. */
+typedef struct GjSplitPiece
+{
+	const GjColumn *columns;
+	const uint32_t *rows;		/* device memory */
+	uint32_t	nrows;
+} GjSplitPiece;
+
+/*
+ * Rows that are split by their keys: hash h (gj_hash_combine of all keys) belongs to part
+ * gj_hash_part(h, nparts).
+ */
+typedef struct GjSplit
+{
+	uint32_t	nparts;			/* 1 .. GJ_SPLIT_PARTS */
+	uint32_t	null_part;		/* of rows that have a NULL key */
+	uint32_t	npieces;		/* at most GJ_SPLIT_PIECES, with fewer than 2^31 rows together */
+	const GjSplitPiece *pieces;
+	uint32_t	ncolumns;
+	uint32_t	nkeys;
+	uint32_t	key[GJ_MAX_KEYS];	/* columns, no references */
+	const GjKeys *keys;			/* of all rows, piece by piece; NULL: the columns `key` are the keys */
+	uint32_t	stride;			/* parts may start so many rows apart, a multiple of GJ_SPLIT_ALIGN;
+								 * 0: they may not */
+} GjSplit;
+
+/* Part p is rows start[p] .. end[p]-1 of what a split has written. */
+typedef struct GjSplitParts
+{
+	uint32_t	start[GJ_SPLIT_PARTS];	/* multiples of GJ_SPLIT_ALIGN, for who reads a part by itself */
+	uint32_t	end[GJ_SPLIT_PARTS];
+	bool		full;			/* one has more rows than it has room for: nothing of this is true */
+} GjSplitParts;
+
+#define GJ_SPLIT_ALIGN		32
+
+/* With so many rows parts may be put a stride apart: their mean, and one part in so many of it to spare. */
+#define GJ_SPLIT_STRIDE_ROWS (4u * 1024 * 1024)
+#define GJ_SPLIT_SPARE		64
+
+/* A stride that parts of n rows do not exceed, unless some keys have very many of them. */
+static inline uint32_t
+gj_split_stride(uint64_t n, uint32_t nparts)
+{
+	uint64_t	mean = n / nparts;
+
+	return (uint32_t) ((mean + mean / GJ_SPLIT_SPARE) / GJ_SPLIT_ALIGN + 1) * GJ_SPLIT_ALIGN;
+}
+
+/* Rows that columns need to have room for n of them in parts, a stride apart or one behind the other. */
+static inline uint64_t
+gj_split_room(uint64_t n, uint32_t nparts)
+{
+	uint64_t	strides = n < GJ_SPLIT_STRIDE_ROWS ? 0 : (uint64_t) nparts * gj_split_stride(n, nparts);
+	uint64_t	packed = n + (uint64_t) nparts * (GJ_SPLIT_ALIGN - 1);
+
+	return strides > packed ? strides : packed;
+}
+
+#endif							/* GJ_DEVICE_EXCHANGE_H */

@@ -1,0 +1,114 @@
+/*
+ * fused.h
+ *	  What the fused operator takes: ../rows/fused.h says what it does with these.  For device.h.
+ */
+#ifndef GJ_DEVICE_FUSED_H
+#define GJ_DEVICE_FUSED_H
+
+#include "join.h"
+
+#define GJ_FUSED_STEPS		6
+#define GJ_FUSED_EXPRS		32
+#define GJ_FUSED_TERMS		16
+#define GJ_FUSED_AGGREGATES 8
+#define GJ_FUSED_GROUP_KEYS 8
+#define GJ_FUSED_PARTS		256	/* of one call */
+#define GJ_FUSED_OUTER		16	/* outer columns whose values missed tuples take with them */
+
+/* A value, or a term of a condition. */
+typedef struct GjFusedExpr
+{
+	uint8_t		form;			/* GjFusedForm; RANGE only of a term */
+	uint8_t		op;				/* SIMPLE: GJ_OP_LOAD, or GjOp of two operands */
+	uint8_t		arg;			/* of that: GjKind */
+	uint8_t		is_float;
+	uint8_t		slot_a;			/* where the row ids of a column's source are */
+	uint8_t		slot_b;
+	int16_t		a;				/* columns, -1: the constant */
+	int16_t		b;
+	int32_t		expr;			/* CODE */
+	int64_t		constant;
+	int64_t		high;			/* RANGE: constant <= column a <= high; op is LOAD */
+} GjFusedExpr;
+
+typedef struct GjFusedCondition
+{
+	uint8_t		form;			/* GjFusedForm: NONE, ALL_TERMS or CODE */
+	uint8_t		first;			/* of the plan's terms */
+	uint8_t		n;
+	int32_t		expr;
+} GjFusedCondition;
+
+/*
+ * A hash join of which a tuple has at most one match; or, for semi and anti joins without
+ * a residual condition, of which it matters only whether there is one.
+ */
+typedef struct GjFusedStep
+{
+	const GjHashSlot *slots;
+	uint64_t	nslots;			/* 0: nothing matches */
+	const uint32_t *place;		/* these three of a direct table, which has no slots: as there */
+	int64_t		low;
+	bool		dense;
+	bool		has_payload;	/* slots, or payloads, have */
+	int16_t		payload;		/* this column of the program */
+	const uint32_t *payloads;
+	const uint32_t *key_filter; /* as there; NULL: none */
+	uint32_t	nkey_filter;
+	const uint32_t *rows;		/* NULL: the number of a row is its id */
+	const uint32_t *key_row;
+	const int64_t *key_value[GJ_MAX_KEYS];
+	uint8_t		join_type;		/* INNER, LEFT, SEMI or ANTI */
+	uint8_t		nkeys;
+	uint8_t		first_key;		/* of the plan's exprs */
+	uint8_t		source;
+	GjFusedCondition residual;
+	GjFusedCondition filter;
+} GjFusedStep;
+
+typedef struct GjFusedPlan
+{
+	uint32_t	ncolumns;		/* of the program */
+	uint32_t	first_column;	/* the outer source's columns are first_column .. */
+	uint32_t	nouter;			/* .. +nouter */
+	uint16_t	no_row;			/* as in GjView */
+	uint8_t		nsteps;
+	uint8_t		nregisters;		/* of CODE; 0: there is none */
+	uint8_t		nexprs;
+	uint8_t		nterms;
+	uint8_t		naggregates;
+	uint8_t		ngroup_keys;
+	uint8_t		aggregate_op[GJ_FUSED_AGGREGATES];
+	uint8_t		aggregate_expr[GJ_FUSED_AGGREGATES];	/* form NONE: no argument */
+	uint8_t		group_how[GJ_FUSED_GROUP_KEYS];
+	uint8_t		group_expr[GJ_FUSED_GROUP_KEYS];	/* of FIXED, TEXT, PADDED: SIMPLE, LOAD */
+	GjFusedCondition filter;	/* of the outer source */
+	GjFusedStep steps[GJ_FUSED_STEPS];
+	GjFusedExpr exprs[GJ_FUSED_EXPRS];
+	GjFusedExpr terms[GJ_FUSED_TERMS];
+} GjFusedPlan;
+
+/* Outer rows 0 .. nrows-1 of columns[nouter] (host array), which may lie anywhere. */
+typedef struct GjFusedPart
+{
+	const GjColumn *columns;
+	uint32_t	nrows;
+} GjFusedPart;
+
+/*
+ * Tuples without a group: of part p they are rowid[slot][first[p] .. +n[p]).  Or, `together`: those
+ * of all parts are rowid[slot][0 .. n[0]), the values of outer column c that they have are
+ * data[c] and nulls[c] in the same order, and rowid[0] is not written.  No outer column may
+ * be a reference then, and there are at most GJ_FUSED_OUTER.
+ */
+typedef struct GjFusedMissed
+{
+	uint32_t   *rowid[GJ_FUSED_STEPS + 1];	/* device memory, room for all rows; NULL: not wanted */
+	bool		together;
+	uint8_t    *data[GJ_FUSED_OUTER];	/* device memory, room for all rows, as the next */
+	uint8_t    *nulls[GJ_FUSED_OUTER];
+	uint32_t	first[GJ_FUSED_PARTS];	/* rows of the parts before */
+	uint32_t	n[GJ_FUSED_PARTS];
+} GjFusedMissed;
+
+#endif							/* GJ_DEVICE_FUSED_H */

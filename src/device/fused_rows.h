@@ -1,0 +1,379 @@
+/*
+ * fused_rows.h
+ *	  The fused operator: filter, joins and aggregates of outer rows in one pass.
+ *
+ * It serves steps in which a tuple has at most one match: nothing is numbered, and no row
+ * ids are written between the steps.  What a plan may hold, and the meaning of its parts,
+ * is here; both devices compile it.  The daemon makes plans (run/fused_plan.c).
+ *
+ * Expressions of a common form (a column; a column and a column or constant) are computed
+ * straight from the columns, all others by gj_eval.  Row ids of a tuple are found by slot:
+ * slot 0 is the outer source, slot s+1 the source of step s.
+ */
+#ifndef GJ_DEVICE_FUSED_ROWS_H
+#define GJ_DEVICE_FUSED_ROWS_H
+
+#include "device.h"
+#include "group.h"
+#include "rows/hash.h"
+
+typedef enum GjFusedForm
+{
+	GJ_FUSED_NONE,				/* a condition: none, always true.  A value: none is taken */
+	GJ_FUSED_SIMPLE,			/* a value: of column a, or of a <op> b */
+	GJ_FUSED_RANGE,				/* a term: an integer column is between two constants */
+	GJ_FUSED_ALL_TERMS,			/* a condition: all terms are true */
+	GJ_FUSED_CODE				/* gj_eval */
+} GjFusedForm;
+
+/*
+ * The operators that are rarer, or take more: in a function of their own, so that they cost
+ * kernels no registers.
+ */
+GJ_NOINLINE_FN uint32_t
+gj_fused_apply_more(uint32_t op, uint32_t arg, int64_t a, int64_t b, int64_t *result)
+{
+	double		f = 0.0;
+	uint32_t	status = GJ_OK;
+
+	switch (op)
+	{
+		case GJ_OP_EQ_F:
+			*result = gj_eq_f(gj_bits_to_double(a), gj_bits_to_double(b));
+			return GJ_OK;
+		case GJ_OP_NE_F:
+			*result = !gj_eq_f(gj_bits_to_double(a), gj_bits_to_double(b));
+			return GJ_OK;
+		case GJ_OP_LT_F:
+			*result = gj_lt_f(gj_bits_to_double(a), gj_bits_to_double(b));
+			return GJ_OK;
+		case GJ_OP_LE_F:
+			*result = !gj_lt_f(gj_bits_to_double(b), gj_bits_to_double(a));
+			return GJ_OK;
+		case GJ_OP_GT_F:
+			*result = gj_lt_f(gj_bits_to_double(b), gj_bits_to_double(a));
+			return GJ_OK;
+		case GJ_OP_GE_F:
+			*result = !gj_lt_f(gj_bits_to_double(a), gj_bits_to_double(b));
+			return GJ_OK;
+		case GJ_OP_MUL_I:
+			return gj_mul_i(a, b, arg, result);
+		case GJ_OP_DIV_I:
+			return gj_div_i(a, b, arg, result);
+		case GJ_OP_MOD_I:
+			return gj_mod_i(a, b, result);
+		case GJ_OP_ADD_F:
+			status = gj_add_f(gj_bits_to_double(a), gj_bits_to_double(b), &f);
+			break;
+		case GJ_OP_SUB_F:
+			status = gj_sub_f(gj_bits_to_double(a), gj_bits_to_double(b), &f);
+			break;
+		default:				/* GJ_OP_MUL_F */
+			status = gj_mul_f(gj_bits_to_double(a), gj_bits_to_double(b), &f);
+			break;
+	}
+	*result = gj_double_to_bits(f);
+	return status;
+}
+
+/* a <op> b of values that are not NULL; returns an error. */
+GJ_FN uint32_t
+gj_fused_apply(uint32_t op, uint32_t arg, int64_t a, int64_t b, int64_t *result)
+{
+	switch (op)
+	{
+		case GJ_OP_EQ_I:
+			*result = a == b;
+			return GJ_OK;
+		case GJ_OP_NE_I:
+			*result = a != b;
+			return GJ_OK;
+		case GJ_OP_LT_I:
+			*result = a < b;
+			return GJ_OK;
+		case GJ_OP_LE_I:
+			*result = a <= b;
+			return GJ_OK;
+		case GJ_OP_GT_I:
+			*result = a > b;
+			return GJ_OK;
+		case GJ_OP_GE_I:
+			*result = a >= b;
+			return GJ_OK;
+		case GJ_OP_ADD_I:
+			return gj_add_i(a, b, arg, result);
+		case GJ_OP_SUB_I:
+			return gj_sub_i(a, b, arg, result);
+		default:
+			{
+				/* what a call has the address of stays in no register */
+				int64_t		r;
+				uint32_t	status = gj_fused_apply_more(op, arg, a, b, &r);
+
+				*result = r;
+				return status;
+			}
+	}
+}
+
+/* True if gj_fused_apply knows the operator. */
+GJ_FN bool
+gj_fused_knows(uint32_t op)
+{
+	return (op >= GJ_OP_EQ_I && op <= GJ_OP_GE_F) ||
+		(op >= GJ_OP_ADD_I && op <= GJ_OP_MOD_I) || (op >= GJ_OP_ADD_F && op <= GJ_OP_MUL_F);
+}
+
+/* The value of an operand for a tuple whose row ids are rowids[slot * stride]; true: NULL. */
+GJ_FN bool
+gj_fused_operand(const GjColumn *columns, int column, uint32_t slot, int64_t constant,
+				 const uint32_t *rowids, uint32_t stride, int64_t *value)
+{
+	const GjColumn *c = &columns[column];
+	uint32_t	row;
+
+	*value = constant;
+	if (column < 0)
+		return false;
+	row = rowids[slot * stride];
+	if (gj_row_is_null(c, row))
+	{
+		*value = 0;
+		return true;
+	}
+	*value = gj_column_value(c, row);
+	return false;
+}
+
+/* The value of a GJ_FUSED_SIMPLE expression; true: NULL. */
+GJ_FN bool
+gj_fused_simple(const GjFusedExpr *e, const GjColumn *columns, const uint32_t *rowids,
+				uint32_t stride, int64_t *value, uint32_t *status)
+{
+	int64_t		a;
+	int64_t		b;
+	bool		null = gj_fused_operand(columns, e->a, e->slot_a, e->constant, rowids, stride, &a);
+	uint32_t	s;
+
+	*value = a;
+	if (e->op == GJ_OP_LOAD)
+		return null;
+	if (gj_fused_operand(columns, e->b, e->slot_b, e->constant, rowids, stride, &b) || null)
+		return true;
+	s = gj_fused_apply(e->op, e->arg, a, b, value);
+	if (s != GJ_OK)
+		*status = s;
+	return false;
+}
+
+/* The value of a group key that is a carried column, as gj_group_carried; true: NULL. */
+GJ_FN bool
+gj_fused_carried(const GjFusedExpr *e, const GjColumn *columns, const uint32_t *rowids,
+				 uint32_t stride, int64_t *value)
+{
+	uint32_t	row = rowids[e->slot_a * stride];
+
+	*value = 0;
+	if (gj_row_is_null(&columns[e->a], row))
+		return true;
+	*value = gj_group_carried(&columns[e->a], row);
+	return false;
+}
+
+/* True if all terms of a GJ_FUSED_ALL_TERMS condition are. */
+GJ_FN bool
+gj_fused_terms(const GjFusedPlan *plan, const GjFusedCondition *condition,
+			   const GjColumn *columns, const uint32_t *rowids, uint32_t stride, uint32_t *status)
+{
+	for (uint32_t t = condition->first; t < (uint32_t) condition->first + condition->n; t++)
+	{
+		const GjFusedExpr *term = &plan->terms[t];
+		int64_t		value;
+
+		if (gj_fused_simple(term, columns, rowids, stride, &value, status))
+			return false;
+		if (term->form == GJ_FUSED_RANGE ? value < term->constant || value > term->high : !value)
+			return false;
+	}
+	return true;
+}
+
+/* ---- joins */
+
+/* A slot, in one load. */
+GJ_FN GjHashSlot
+gj_fused_slot(const GjHashSlot *slots, uint64_t s)
+{
+#ifdef GJ_ON_GPU
+	const uint4 words = __ldg((const uint4 *) &slots[s]);
+	GjHashSlot	slot;
+
+	slot.key = ((uint64_t) words.y << 32) | words.x;
+	slot.start = words.z;
+	slot.count = words.w;
+	return slot;
+#else
+	return slots[s];
+#endif
+}
+
+/* Hash of normalised keys key[k * stride], as tables have it. */
+GJ_FN uint64_t
+gj_fused_hash(const int64_t *key, uint32_t nkeys, uint32_t stride)
+{
+	uint64_t	hash = 0;
+
+	if (nkeys == 1)
+		return gj_hash_mix((uint64_t) key[0]);
+	for (uint32_t k = 0; k < nkeys; k++)
+		hash = gj_hash_combine(hash, key[k * stride]);
+	return hash;
+}
+
+/*
+ * The row with these nkeys keys, none of which is NULL, or GJ_NO_ROW.  Where a key has several
+ * rows it is any of them.  The table has slots.
+ */
+GJ_FN uint32_t
+gj_fused_find(const GjFusedStep *step, const int64_t *key, uint32_t nkeys, uint32_t stride,
+			  uint64_t hash)
+{
+	uint64_t	wanted = nkeys == 1 ? (uint64_t) key[0] : hash;
+	uint64_t	s = gj_hash_slot(hash, step->nslots);
+
+	for (;;)
+	{
+		GjHashSlot	slot = gj_fused_slot(step->slots, s);
+		bool		same = slot.key == wanted;
+
+		if (slot.count == 0)
+			return GJ_NO_ROW;
+		if (same && nkeys > 1)
+		{
+			uint32_t	row = step->key_row[slot.start];
+
+			for (uint32_t k = 0; k < nkeys; k++)
+				same = same && step->key_value[k][row] == key[k * stride];
+		}
+		if (same)
+			return step->rows ? step->rows[slot.start] : slot.start;
+		if (++s == step->nslots)
+			s = 0;
+	}
+}
+
+/* Does a tuple go on that has found a row, or none (found = false)? */
+GJ_FN bool
+gj_fused_goes_on(uint32_t join_type, bool found)
+{
+	return join_type == GJ_JOIN_LEFT || found == (join_type != GJ_JOIN_ANTI);
+}
+
+/* ---- groups */
+
+/* Group keys of one tuple, as GjGroupRows has them. */
+typedef struct GjFusedKeys
+{
+	uint32_t	null;
+	uint64_t	hash;
+	int64_t		value[GJ_FUSED_GROUP_KEYS];
+	const uint8_t *heap[GJ_FUSED_GROUP_KEYS];
+} GjFusedKeys;
+
+/* Adds key k, of kind `how`, to the keys; the heap is that of its column. */
+GJ_FN void
+gj_fused_add_key(GjFusedKeys *keys, uint32_t k, uint32_t how, bool null, int64_t value,
+				 const uint8_t *heap, uint32_t *status)
+{
+	GjPayload	payload;
+
+	keys->value[k] = null ? 0 : value;
+	keys->heap[k] = heap;
+	if (null)
+	{
+		keys->null |= 1u << k;
+		keys->hash = gj_hash_combine(keys->hash ^ GJ_GROUP_NULL_HASH, (int64_t) k);
+		return;
+	}
+	if (!gj_group_by_reference(how))
+	{
+		keys->hash = gj_hash_combine(keys->hash, gj_key_bits(value, how == GJ_GROUP_FLOAT));
+		return;
+	}
+	payload = gj_group_payload(heap, (uint64_t) value, how);
+	if (payload.known)
+		keys->hash = gj_group_hash_bytes(keys->hash, payload.bytes, payload.nbytes);
+	else
+		*status = GJ_UNKNOWN_VALUE;
+}
+
+GJ_FN bool
+gj_fused_same_group(const GjFusedKeys *keys, const GjGroupRows *groups, uint32_t g)
+{
+	bool		same = keys->null == groups->null[g];
+
+	GJ_UNROLL
+	for (uint32_t k = 0; k < GJ_FUSED_GROUP_KEYS; k++)
+	{
+		int64_t		x,
+					y;
+
+		if (!same || k >= groups->nkeys || (keys->null >> k & 1))
+			continue;
+		x = keys->value[k];
+		y = groups->value[k][g];
+		if (gj_group_by_reference(groups->how[k]))
+			same = gj_group_same_bytes(gj_group_payload(keys->heap[k], (uint64_t) x, groups->how[k]),
+									   gj_group_payload(groups->heap[k], (uint64_t) y, groups->how[k]));
+		else
+			same = x == y || (groups->how[k] == GJ_GROUP_FLOAT &&
+							  gj_key_bits(x, true) == gj_key_bits(y, true));
+	}
+	return same;
+}
+
+#define GJ_FUSED_NO_GROUP	UINT32_MAX
+
+/* Copies row `row` of an outer column, which is no reference, to row `at` of a missed tuple's. */
+GJ_FN void
+gj_fused_copy_value(const GjColumn *column, uint32_t row, uint8_t *data, uint8_t *nulls,
+					uint32_t at)
+{
+	const uint8_t *from = (const uint8_t *) column->data + (size_t) row * column->width;
+	uint8_t    *to = data + (size_t) at * column->width;
+
+	nulls[at] = column->nulls ? column->nulls[row] : 0;
+	if (column->width % 4 == 0)
+	{
+		for (uint32_t i = 0; i < column->width / 4; i++)
+			((uint32_t *) to)[i] = ((const uint32_t *) from)[i];
+		return;
+	}
+	for (uint32_t i = 0; i < column->width; i++)
+		to[i] = from[i];
+}
+
+/* The group of these keys, or GJ_FUSED_NO_GROUP.  The table is not being changed. */
+GJ_FN uint32_t
+gj_fused_group(const GjFusedKeys *keys, const GjGroups *groups)
+{
+	uint64_t	s;
+
+	if (groups->nslots == 0)
+		return GJ_FUSED_NO_GROUP;
+	s = gj_hash_slot(keys->hash, groups->nslots);
+	for (;;)
+	{
+		uint64_t	slot = groups->slots[s];
+
+		if (slot == GJ_NO_SLOT)
+			return GJ_FUSED_NO_GROUP;
+		if (slot >> 32 == (keys->hash & UINT64_C(0xFFFFFFFF)) &&
+			gj_fused_same_group(keys, &groups->rows, (uint32_t) slot))
+			return (uint32_t) slot;
+		if (++s == groups->nslots)
+			s = 0;
+	}
+}
+
+#endif							/* GJ_DEVICE_FUSED_ROWS_H */
