@@ -3,7 +3,7 @@
 -- complain if script is sourced in psql, rather than via CREATE EXTENSION
 \echo Use "CREATE EXTENSION gpujoin" to load this file. \quit
 
--- ---- what gpujoin does
+-- ---- devices and counters
 
 CREATE FUNCTION gpujoin_devices(
 	OUT device text,
@@ -26,7 +26,8 @@ RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'gpujoin_devices'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 4;
 
-COMMENT ON FUNCTION gpujoin_devices() IS 'devices of gpujoind: memory in bytes, rates in bytes per second; what programs did that were completed: runs, bytes copied, device time';
+COMMENT ON FUNCTION gpujoin_devices() IS
+	'devices: memory (bytes), rates (bytes/s); completed programs: runs, bytes copied, device time';
 
 CREATE VIEW gpujoin_devices AS SELECT * FROM gpujoin_devices();
 
@@ -47,7 +48,7 @@ CREATE VIEW gpujoin_stat AS SELECT * FROM gpujoin_stat();
 
 GRANT SELECT ON gpujoin_stat TO PUBLIC;
 
--- ---- what stays on devices between queries
+-- ---- data that is resident on devices
 
 CREATE FUNCTION gpujoin_cache(
 	OUT database text,
@@ -77,7 +78,8 @@ RETURNS bigint
 AS 'MODULE_PATHNAME', 'gpujoin_cache_evict'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED;
 
-COMMENT ON FUNCTION gpujoin_cache_evict(regclass) IS 'give up what is resident of a table with its partitions, or everything; returns bytes';
+COMMENT ON FUNCTION gpujoin_cache_evict(regclass) IS
+	'evict the resident data of a table and its partitions, or all of it; returns bytes';
 
 REVOKE ALL ON FUNCTION gpujoin_cache_evict(regclass) FROM PUBLIC;
 
@@ -86,9 +88,10 @@ RETURNS bigint
 AS 'MODULE_PATHNAME', 'gpujoin_prewarm'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 
-COMMENT ON FUNCTION gpujoin_prewarm(regclass, name[]) IS 'make columns of a table with its partitions resident; returns how many of its pages are';
+COMMENT ON FUNCTION gpujoin_prewarm(regclass, name[]) IS
+	'make columns of a table and its partitions resident; returns the number of resident pages';
 
--- ---- which sessions load it
+-- ---- loading gpujoin in every session of a database
 
 CREATE FUNCTION gpujoin_enable()
 RETURNS text
@@ -116,7 +119,7 @@ DECLARE
 	f text[];
 BEGIN
 	FOREACH element IN ARRAY ARRAY['int2', 'int4', 'int8'] LOOP
-		-- name, result (NULL: a set), what it returns
+		-- name, result type (NULL: a set), description
 		FOREACH f SLICE 1 IN ARRAY ARRAY[
 			['gpu_intersect', NULL, 'elements of both arrays, sorted and unique'],
 			['gpu_union', NULL, 'elements of either array, sorted and unique'],
@@ -135,7 +138,7 @@ BEGIN
 			EXECUTE format('COMMENT ON FUNCTION %I(%s[], %s[]) IS %L', f[1], element, element, f[3]);
 		END LOOP;
 
-		-- aggregates: their parts are nobody's to call
+		-- gpu_set_normalize, and support functions of the aggregates below, which users do not call
 		EXECUTE format('CREATE FUNCTION gpu_set_normalize(%s[]) RETURNS %s[] AS $$MODULE_PATHNAME$$, %L LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE',
 					   element, element, 'gpu_set_normalize');
 		EXECUTE format('COMMENT ON FUNCTION gpu_set_normalize(%s[]) IS %L', element, 'the elements of an array, sorted and unique');
@@ -178,14 +181,16 @@ BEGIN
 	END LOOP;
 END $gpujoin$;
 
--- ---- set joins: queries that return (id, set), and may call any function: not in parallel plans
+-- ---- set joins over queries that return (id, set)
+-- The queries may call any function, so these functions are parallel unsafe.
 
 CREATE FUNCTION gpujoin_set_function_support(internal)
 RETURNS internal
 AS 'MODULE_PATHNAME', 'gpujoin_set_function_support'
 LANGUAGE C STRICT;
 
-COMMENT ON FUNCTION gpujoin_set_function_support(internal) IS 'rows and costs of the functions over queries';
+COMMENT ON FUNCTION gpujoin_set_function_support(internal) IS
+	'planner support: rows and costs of the functions over queries';
 
 CREATE FUNCTION gpu_set_join(
 	left_query text,
@@ -201,7 +206,8 @@ RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'gpu_set_join'
 LANGUAGE C STABLE PARALLEL UNSAFE COST 10000 ROWS 10000 SUPPORT gpujoin_set_function_support;
 
-COMMENT ON FUNCTION gpu_set_join(text, text, text, float8) IS 'pairs of sets that have enough in common';
+COMMENT ON FUNCTION gpu_set_join(text, text, text, float8) IS
+	'pairs of sets that satisfy the predicate';
 
 CREATE FUNCTION gpu_set_join_items(
 	left_query text,
@@ -218,7 +224,8 @@ RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'gpu_set_join_items'
 LANGUAGE C STABLE PARALLEL UNSAFE COST 10000 ROWS 10000 SUPPORT gpujoin_set_function_support;
 
-COMMENT ON FUNCTION gpu_set_join_items(text, text, text, float8) IS 'pairs of sets that have enough in common, and what that is';
+COMMENT ON FUNCTION gpu_set_join_items(text, text, text, float8) IS
+	'pairs of sets that satisfy the predicate, with their common elements';
 
 CREATE FUNCTION gpu_set_topk(
 	left_query text,
@@ -234,7 +241,8 @@ RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'gpu_set_topk'
 LANGUAGE C STABLE PARALLEL UNSAFE COST 10000 ROWS 10000 SUPPORT gpujoin_set_function_support;
 
-COMMENT ON FUNCTION gpu_set_topk(text, text, int, text) IS 'the k right sets that are most similar to each left set';
+COMMENT ON FUNCTION gpu_set_topk(text, text, int, text) IS
+	'the k right sets that are most similar to each left set';
 
 CREATE FUNCTION gpu_intersect_family(
 	left_query text,
@@ -246,9 +254,10 @@ RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'gpu_intersect_family'
 LANGUAGE C STABLE PARALLEL UNSAFE COST 10000 ROWS 10000 SUPPORT gpujoin_set_function_support;
 
-COMMENT ON FUNCTION gpu_intersect_family(text, text) IS 'the distinct intersections of all pairs of sets, and how often each appears';
+COMMENT ON FUNCTION gpu_intersect_family(text, text) IS
+	'the distinct intersections of all pairs of sets, and how often each appears';
 
--- ---- load the library now, and say which other sessions have it
+-- ---- load the library in this session, and tell the user how to load it in others
 
 LOAD 'MODULE_PATHNAME';
 
