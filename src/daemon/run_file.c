@@ -26,7 +26,7 @@
 #include "work.h"
 
 /* A run that writes its result may take so long, in seconds. */
-#define GJ_RESULT_SECONDS	120
+#define GJ_RESULT_SECONDS	60
 
 /* The file, and what one run of it makes. */
 typedef struct GjFileRun
