@@ -271,8 +271,8 @@ define_superuser_settings(void)
 							 NULL, NULL, NULL);
 
 	DefineCustomStringVariable("gpujoin.save_program",
-							   "Sets the file that keeps each program and its input, for gpujoind --run.",
-							   "A relative path starts at the data directory. Each program overwrites the file. Empty means none.",
+							   "Sets the file or directory that keeps programs and their input, for gpujoind --run.",
+							   "A relative path starts at the data directory. Each program overwrites the file, or gets one of its own in the directory. Empty means none.",
 							   &gj_save_program,
 							   "",
 							   PGC_SUSET, GUC_NOT_IN_SAMPLE,

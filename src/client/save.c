@@ -1,18 +1,18 @@
 /*
  * save.c
- *	  Copies of programs and their chunks in a file (gpujoin.save_program).
+ *	  Copies of programs and their chunks in files (gpujoin.save_program).
  */
 #include "postgres.h"
 
 #include <fcntl.h>
-#include <sys/uio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "miscadmin.h"
 #include "storage/fd.h"
 
 #include "client/save.h"
 #include "guc.h"
-#include "wire/saved.h"
 
 /*
  * Say that the file is not complete, and write no more of it.
@@ -22,7 +22,7 @@ save_failed(GjSaver *saver, const char *action)
 {
 	ereport(WARNING,
 			(errcode_for_file_access(),
-			 errmsg("could not %s file \"%s\": %m", action, gj_save_program)));
+			 errmsg("could not %s file \"%s\": %m", action, saver->path)));
 	gj_save_close(saver);
 }
 
@@ -66,22 +66,44 @@ save_record(GjSaver *saver, uint32 type, uint32 source, uint32 nrows, const void
 }
 
 /*
- * Compute where the heaps of the chunks begin.
+ * Compute where the columns of chunks are.
  */
 static void
 lay_sources_out(GjSaver *saver, const GjProgram *program)
 {
 	const GjSource *sources = gj_program_array(program, GjSource, sources);
-	const GjColumnType *columns = gj_program_array(program, GjColumnType, columns);
+	GjColumnType *types = palloc(sizeof(GjColumnType) * Max(program->ncolumns, 1));
 	GjColumnPlace *places = palloc(sizeof(GjColumnPlace) * Max(program->ncolumns, 1));
 
+	memcpy(types, gj_program_array(program, GjColumnType, columns),
+		   sizeof(GjColumnType) * program->ncolumns);
 	for (uint32 i = 0; i < program->nsources; i++)
 	{
-		if (!gj_layout(columns + sources[i].first_column, sources[i].ncolumns, sources[i].capacity,
-					   GJ_LOAD_CHUNK_SIZE, &saver->layout[i], places))
-			saver->layout[i].heap = GJ_LOAD_SLOT_SIZE;
+		GjSavedChunk *chunk = &saver->chunk[i];
+
+		chunk->types = types + sources[i].first_column;
+		chunk->places = places + sources[i].first_column;
+		/* it fits: writers have laid it out before */
+		(void) gj_layout(chunk->types, sources[i].ncolumns, sources[i].capacity,
+						 GJ_LOAD_CHUNK_SIZE, &chunk->layout,
+						 places + sources[i].first_column);
 	}
-	pfree(places);
+}
+
+/*
+ * Name the file: what the setting names, or, if that is a directory, a new file in it.
+ */
+static void
+choose_path(GjSaver *saver)
+{
+	static uint32 nsaved = 0;
+	struct stat st;
+
+	if (stat(gj_save_program, &st) == 0 && S_ISDIR(st.st_mode))
+		snprintf(saver->path, sizeof(saver->path), "%s/%d.%u.gj", gj_save_program, MyProcPid,
+				 ++nsaved);
+	else
+		strlcpy(saver->path, gj_save_program, sizeof(saver->path));
 }
 
 /*
@@ -103,8 +125,9 @@ gj_save_open(GjSaver *saver, const GjProgram *program)
 	if (!gj_save_wanted())
 		return;
 	lay_sources_out(saver, program);
+	choose_path(saver);
 	ReserveExternalFD();
-	saver->fd = open(gj_save_program, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	saver->fd = open(saver->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	if (saver->fd < 0)
 	{
 		ReleaseExternalFD();
@@ -116,17 +139,19 @@ gj_save_open(GjSaver *saver, const GjProgram *program)
 }
 
 /*
- * Write a chunk as it is in its slot, up to the end of what is used.
+ * Write the rows of a chunk.
  */
 void
-gj_save_chunk(GjSaver *saver, const uint8 *slot, uint32 source, uint32 nrows)
+gj_save_chunk(GjSaver *saver, uint8 *slot, uint32 source, uint32 nrows)
 {
-	uint32		nbytes;
+	uint8	   *packed;
 
 	if (saver->fd < 0)
 		return;
-	nbytes = saver->layout[source].heap + ((const GjSlotHeader *) slot)->heap_used;
-	save_record(saver, GJ_MSG_CHUNK, source, nrows, slot, Min(nbytes, GJ_LOAD_SLOT_SIZE));
+	packed = palloc(GJ_LOAD_SLOT_SIZE);
+	save_record(saver, GJ_MSG_CHUNK, source, nrows, packed,
+				gj_saved_pack(&saver->chunk[source], slot, packed));
+	pfree(packed);
 }
 
 /*

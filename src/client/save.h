@@ -1,25 +1,27 @@
 /*
  * save.h
- *	  Copies of programs and their chunks in a file (gpujoin.save_program).
+ *	  Copies of programs and their chunks in files (gpujoin.save_program).
  */
 #ifndef GJ_CLIENT_SAVE_H
 #define GJ_CLIENT_SAVE_H
 
 #include "client.h"
+#include "wire/saved.h"
 
-/* Where the chunks of a source end, so that no more than that is written. */
+/* A file that is being written, and where columns are in its chunks. */
 typedef struct GjSaver
 {
 	int			fd;				/* -1: nothing is saved */
-	GjLayout	layout[GJ_MAX_SOURCES];
+	char		path[MAXPGPATH];
+	GjSavedChunk chunk[GJ_MAX_SOURCES];
 } GjSaver;
 
 /* True if a program that is submitted now is to be saved. */
 extern bool gj_save_wanted(void);
 
-/* Opens the file that the setting names and writes the program; a warning if that fails. */
+/* Opens a file, see gpujoin.save_program, and writes the program; a warning if that fails. */
 extern void gj_save_open(GjSaver *saver, const GjProgram *program);
-extern void gj_save_chunk(GjSaver *saver, const uint8 *slot, uint32 source, uint32 nrows);
+extern void gj_save_chunk(GjSaver *saver, uint8 *slot, uint32 source, uint32 nrows);
 extern void gj_save_source_end(GjSaver *saver, uint32 source);
 
 /* Raises no error.  Does nothing the second time. */

@@ -20,8 +20,9 @@ typedef struct GjOptions
 	GjServerOptions server;
 	bool		list_devices;
 	const char *run;
-	GjDeviceKind device;
-	int			repeat;
+	char	  **more_files;		/* to be run after it */
+	int			nmore_files;
+	GjRunFileOptions file;
 	const char *devices;
 	int			cpu_devices;
 	int			gpu_devices;
@@ -37,6 +38,13 @@ enum
 	OPT_RUN,
 	OPT_DEVICE,
 	OPT_REPEAT,
+	OPT_RESULT,
+	OPT_DEVICES_PER_QUERY,
+	OPT_EXCHANGE,
+	OPT_MEMORY_LIMIT,
+	OPT_SPILL,
+	OPT_SPILL_MEMORY,
+	OPT_TEMP_DIRECTORY,
 	OPT_DEVICES,
 	OPT_CPU_DEVICES,
 	OPT_GPU_DEVICES,
@@ -53,6 +61,13 @@ static const struct option long_options[] = {
 	{"run", required_argument, NULL, OPT_RUN},
 	{"device", required_argument, NULL, OPT_DEVICE},
 	{"repeat", required_argument, NULL, OPT_REPEAT},
+	{"result", required_argument, NULL, OPT_RESULT},
+	{"devices-per-query", required_argument, NULL, OPT_DEVICES_PER_QUERY},
+	{"exchange", required_argument, NULL, OPT_EXCHANGE},
+	{"memory-limit", required_argument, NULL, OPT_MEMORY_LIMIT},
+	{"spill", no_argument, NULL, OPT_SPILL},
+	{"spill-memory", required_argument, NULL, OPT_SPILL_MEMORY},
+	{"temp-directory", required_argument, NULL, OPT_TEMP_DIRECTORY},
 	{"devices", required_argument, NULL, OPT_DEVICES},
 	{"cpu-devices", required_argument, NULL, OPT_CPU_DEVICES},
 	{"gpu-devices", required_argument, NULL, OPT_GPU_DEVICES},
@@ -70,9 +85,14 @@ static const char usage[] =
 "           [--journal-fd N]     keep counters in this memory file\n"
 "           [--blame]            the gpujoind before this one crashed\n"
 "  gpujoind --list-devices       show the GPUs and the cpu device\n"
-"  gpujoind --run FILE           run a saved program\n"
+"  gpujoind --run FILE...        run saved programs\n"
 "           [--device cpu|cuda]  on this device (default cuda, cpu if there is none)\n"
 "           [--repeat N]         N times\n"
+"           [--result DIR]       write the result of each to a file in DIR\n"
+"           [--devices-per-query N] [--exchange auto|on|off] [--memory-limit MB]\n"
+"           [--spill-memory MB]  as the settings of these names (device_memory_limit)\n"
+"           [--temp-directory DIR]\n"
+"           [--spill]            as if something had not fitted the device before\n"
 "  gpujoind --version | --help\n"
 "With each of the first three:\n"
 "           [--devices 0,1,...]  use these GPUs only\n"
@@ -127,6 +147,56 @@ parse_device(const char *text)
 	exit(2);
 }
 
+static uint32_t
+parse_exchange(const char *text)
+{
+	static const char *const modes[] = {"auto", "on", "off"};	/* GjExchangeMode */
+
+	for (uint32_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++)
+		if (strcmp(text, modes[i]) == 0)
+			return i;
+	fprintf(stderr, "gpujoind: --exchange: \"%s\" is not auto, on or off\n", text);
+	exit(2);
+}
+
+/* Parses an option of --run.  False: it is none. */
+static bool
+parse_run_option(int option, GjRunFileOptions *file)
+{
+	switch (option)
+	{
+		case OPT_DEVICE:
+			file->team.kind = parse_device(optarg);
+			return true;
+		case OPT_REPEAT:
+			file->repeat = parse_number("repeat", optarg, 1);
+			return true;
+		case OPT_RESULT:
+			file->result = optarg;
+			return true;
+		case OPT_DEVICES_PER_QUERY:
+			file->team.max_devices = (uint32_t) parse_number("devices-per-query", optarg, 0);
+			return true;
+		case OPT_EXCHANGE:
+			file->team.exchange = parse_exchange(optarg);
+			return true;
+		case OPT_MEMORY_LIMIT:
+			file->team.memory_limit = (uint64_t) parse_number("memory-limit", optarg, 0) << 20;
+			return true;
+		case OPT_SPILL:
+			file->spill = true;
+			return true;
+		case OPT_SPILL_MEMORY:
+			file->team.spill_memory = (uint64_t) parse_number("spill-memory", optarg, 0) << 20;
+			return true;
+		case OPT_TEMP_DIRECTORY:
+			file->team.temp_directory = optarg;
+			return true;
+		default:
+			return false;
+	}
+}
+
 static void
 parse_options(int argc, char **argv, GjOptions *options)
 {
@@ -154,12 +224,6 @@ parse_options(int argc, char **argv, GjOptions *options)
 			case OPT_RUN:
 				options->run = optarg;
 				break;
-			case OPT_DEVICE:
-				options->device = parse_device(optarg);
-				break;
-			case OPT_REPEAT:
-				options->repeat = parse_number("repeat", optarg, 1);
-				break;
 			case OPT_DEVICES:
 				options->devices = optarg;
 				break;
@@ -176,10 +240,13 @@ parse_options(int argc, char **argv, GjOptions *options)
 				fputs(usage, stdout);
 				exit(0);
 			default:
-				exit(2);
+				if (!parse_run_option(c, &options->file))
+					exit(2);
 		}
 	}
-	if (optind < argc)
+	options->more_files = argv + optind;
+	options->nmore_files = options->run ? argc - optind : 0;
+	if (optind < argc && !options->run)
 	{
 		fprintf(stderr, "gpujoind: unexpected argument \"%s\"\n", argv[optind]);
 		exit(2);
@@ -199,12 +266,27 @@ default_device(void)
 	return gj_devices_cuda(true, &why) > 0 ? GJ_DEVICE_CUDA : GJ_DEVICE_CPU;
 }
 
+static int
+run_files(GjOptions *options)
+{
+	int			status;
+	int			more;
+
+	if (options->file.team.kind == (GjDeviceKind) -1)
+		options->file.team.kind = default_device();
+	status = gj_run_files((char *[]) {(char *) options->run}, 1, &options->file);
+	more = gj_run_files(options->more_files, options->nmore_files, &options->file);
+
+	return status != 0 ? status : more;
+}
+
 int
 main(int argc, char **argv)
 {
 	const GjDeviceKind any = (GjDeviceKind) -1;
-	GjOptions	options = {.server = {NULL, -1, -1, false},.device = any,.repeat = 1,
-	.cpu_devices = 1,.gpu_devices = 1};
+	GjOptions	options = {.server = {NULL, -1, -1, false},.cpu_devices = 1,.gpu_devices = 1,
+	.file = {.repeat = 1,.team = {.kind = any,.spill_memory = UINT64_C(1) << 30,
+	.temp_limit = UINT64_MAX,.temp_directory = "/tmp"}}};
 	GjErrorText why;
 	int			status;
 
@@ -233,9 +315,7 @@ main(int argc, char **argv)
 	if (options.list_devices)
 		status = list_devices();
 	else
-		status = gj_run_file(options.run,
-							 options.device == any ? default_device() : options.device,
-							 options.repeat);
+		status = run_files(&options);
 	gj_segment_stop();
 	gj_devices_stop();
 	return status;

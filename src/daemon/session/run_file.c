@@ -2,18 +2,20 @@
  * run_file.c
  *	  gpujoind --run: a saved program on saved chunks, without PostgreSQL.
  *
- * For tests, profiling and sanitizers.  It goes through the same executor and the
- * same rings as a session; the checksum of the rows does not depend on their order.
+ * For tests, profiling and sanitizers.  It drives the same team of devices as a session;
+ * the checksum of the rows does not depend on their order.
  */
 #include "run_file.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "rows/hash.h"
 #include "wire/saved.h"
@@ -22,6 +24,10 @@
 #include "daemon/program/program.h"
 #include "daemon/base/segment.h"
 #include "daemon/base/work.h"
+#include "run_result.h"
+
+/* A run that writes its result may take so long, in seconds. */
+#define GJ_RESULT_SECONDS	60
 
 /* The file, and what one run of it makes. */
 typedef struct GjFileRun
@@ -29,7 +35,11 @@ typedef struct GjFileRun
 	uint8_t    *bytes;
 	size_t		nbytes;
 	GjProgram  *program;
-	GjDeviceEntry *entry;
+	GjSavedChunk chunks[GJ_MAX_SOURCES];
+	GjColumnPlace *chunk_places;
+	const GjRunFileOptions *options;
+	GjTeam	   *team;
+	GjRunResult *result;		/* NULL: none is written */
 	GjSegment  *load;
 	GjSegment  *output;
 	GjColumnType *types;		/* of the output columns */
@@ -37,6 +47,8 @@ typedef struct GjFileRun
 	GjLayout	layout;
 	uint32_t	noutputs;
 	uint32_t	busy_slots;		/* of the load ring, a bit each */
+	uint32_t	ended;			/* sources, a bit each */
+	size_t		at;				/* of the record that comes next */
 
 	uint64_t	nrows;
 	uint64_t	nbatches;
@@ -91,6 +103,30 @@ next_record(const GjFileRun *file, size_t *at, GjSavedRecord *record, const uint
 	return true;
 }
 
+/* Where the columns of the sources are in chunks. */
+static bool
+lay_out_chunks(GjFileRun *file)
+{
+	const GjProgram *p = file->program;
+	const GjSource *sources = gj_program_array(p, GjSource, sources);
+
+	file->chunk_places = calloc(p->ncolumns + 1, sizeof(GjColumnPlace));
+	if (!file->chunk_places)
+		return false;
+	for (uint32_t s = 0; s < p->nsources; s++)
+	{
+		GjSavedChunk *chunk = &file->chunks[s];
+		GjColumnPlace *places = file->chunk_places + sources[s].first_column;
+
+		chunk->types = gj_program_array(p, GjColumnType, columns) + sources[s].first_column;
+		chunk->places = places;
+		if (!gj_layout(chunk->types, sources[s].ncolumns, sources[s].capacity,
+					   GJ_LOAD_CHUNK_SIZE, &chunk->layout, places))
+			return false;
+	}
+	return true;
+}
+
 /* Where the output columns are in a batch, for the checksum. */
 static bool
 lay_out_batches(GjFileRun *file)
@@ -127,7 +163,9 @@ read_program(GjFileRun *file)
 		gj_log(GJ_ERROR, "invalid program: %s", why.text);
 		return false;
 	}
-	return lay_out_batches(file);
+	if (file->options->spill)
+		file->program->spill = 1;
+	return lay_out_chunks(file) && lay_out_batches(file);
 }
 
 /* ---- what the executor asks for */
@@ -143,6 +181,12 @@ host_slot_free(void *arg, uint32_t slot)
 {
 	((GjFileRun *) arg)->busy_slots &= ~(1u << slot);
 	return GJ_OK;
+}
+
+static bool
+host_output_ready(void *arg)
+{
+	return true;
 }
 
 static GjStatus
@@ -176,6 +220,8 @@ host_send_batch(void *arg, uint32_t nrows)
 	const uint8_t *slot = file->output->memory;
 
 	file->nbatches++;
+	if (file->result)
+		return gj_result_batch(file->result, slot, nrows);
 	if (file->program->output != GJ_OUTPUT_ROWS && file->program->output != GJ_OUTPUT_GROUPS)
 	{
 		memcpy(file->states, slot, sizeof(file->states));
@@ -198,82 +244,131 @@ host_send_batch(void *arg, uint32_t nrows)
 
 /* Gives the run a chunk in a slot that is free. */
 static GjStatus
-feed_chunk(GjFileRun *file, GjRun *run, const GjSavedRecord *record, const uint8_t *payload)
+feed_chunk(GjFileRun *file, const GjSavedRecord *record, const uint8_t *payload)
+{
+	uint32_t	slot = (uint32_t) __builtin_ctz(~file->busy_slots);
+	uint8_t    *memory = file->load->memory + (size_t) slot * GJ_LOAD_SLOT_SIZE;
+
+	if (record->source >= file->program->nsources ||
+		!gj_saved_unpack(&file->chunks[record->source], (uint8_t *) payload, record->nbytes, memory))
+		return GJ_BAD_PROGRAM;
+	file->busy_slots |= 1u << slot;
+	return gj_team_chunk(file->team, record->source, record->nrows, memory, slot);
+}
+
+/* The next record.  At the end of the file, sources that have not ended do: inner ones first. */
+static void
+peek_record(const GjFileRun *file, GjSavedRecord *record, const uint8_t **payload, size_t *next)
+{
+	uint32_t	inner = ~(file->ended | 1);
+
+	*next = file->at;
+	if (next_record(file, next, record, payload))
+		return;
+	*next = file->at;
+	*record = (GjSavedRecord) {.type = GJ_MSG_SOURCE_END,
+	.source = (uint32_t) __builtin_ctz(inner) % file->program->nsources};
+}
+
+/* Hands the next record to the run, if that can be done now. */
+static GjStatus
+feed_record(GjFileRun *file, bool *fed)
 {
 	const uint32_t all = (1u << GJ_LOAD_SLOTS) - 1;
-	uint32_t	slot;
-	uint8_t    *memory;
+	GjSavedRecord record;
+	const uint8_t *payload = NULL;
+	size_t		next;
 
-	if (record->nbytes > GJ_LOAD_SLOT_SIZE)
+	peek_record(file, &record, &payload, &next);
+	*fed = record.type != GJ_MSG_CHUNK ||
+		(file->busy_slots != all && gj_team_accepts(file->team, record.source));
+	if (!*fed)
+		return GJ_OK;
+	file->at = next;
+	if (record.type == GJ_MSG_CHUNK)
+		return feed_chunk(file, &record, payload);
+	if (record.type != GJ_MSG_SOURCE_END || record.source >= file->program->nsources ||
+		(file->ended >> record.source & 1))
 		return GJ_BAD_PROGRAM;
-	if (file->busy_slots == all)
-		GJ_TRY(gj_run_work(run));
-	if (file->busy_slots == all)
-		GJ_TRY(gj_run_flush(run));
-	slot = (uint32_t) __builtin_ctz(~file->busy_slots);
-	memory = file->load->memory + (size_t) slot * GJ_LOAD_SLOT_SIZE;
-	file->busy_slots |= 1u << slot;
-	memcpy(memory, payload, record->nbytes);
-	return gj_run_chunk(run, record->source, record->nrows, memory, slot);
+	file->ended |= 1u << record.source;
+	return gj_team_source_end(file->team, record.source);
+}
+
+/* Nothing can be handed over before the devices have done something. */
+static GjStatus
+await_devices(GjFileRun *file)
+{
+	const uint32_t all = (1u << GJ_LOAD_SLOTS) - 1;
+	struct pollfd fd = {.fd = gj_team_fd(file->team),.events = POLLIN};
+
+	GJ_TRY(gj_team_flush(file->team));
+	GJ_TRY(gj_team_wait(file->team));
+	GJ_TRY(gj_team_serve(file->team));
+	if (gj_team_complete(file->team) || file->busy_slots != all)
+		return GJ_OK;
+	/* a run without threads has given all slots back by now */
+	if (fd.fd < 0)
+		return GJ_BAD_PROGRAM;
+	(void) poll(&fd, 1, -1);
+	return gj_team_serve(file->team);
 }
 
 static GjStatus
-feed_record(GjFileRun *file, GjRun *run, const GjSavedRecord *record, const uint8_t *payload)
+feed_file(GjFileRun *file)
 {
-	switch (record->type)
-	{
-		case GJ_MSG_CHUNK:
-			return feed_chunk(file, run, record, payload);
-		case GJ_MSG_SOURCE_END:
-			return gj_run_source_end(run, record->source);
-		default:
-			return GJ_BAD_PROGRAM;
-	}
-}
-
-static GjStatus
-feed_file(GjFileRun *file, GjRun *run)
-{
-	size_t		at = GJ_SAVED_MAGIC_SIZE;
 	GjSavedRecord record;
 	const uint8_t *payload;
 
-	next_record(file, &at, &record, &payload);
-	while (!gj_run_complete(run))
+	file->at = GJ_SAVED_MAGIC_SIZE;
+	file->ended = 0;
+	next_record(file, &file->at, &record, &payload);
+	while (!gj_team_complete(file->team))
 	{
-		if (!next_record(file, &at, &record, &payload))
-			return GJ_BAD_PROGRAM;
-		GJ_TRY(feed_record(file, run, &record, payload));
+		bool		fed;
+
+		GJ_TRY(feed_record(file, &fed));
+		GJ_TRY(fed ? gj_team_work(file->team) : await_devices(file));
 	}
 	return GJ_OK;
+}
+
+static GjStatus
+get_rings(GjFileRun *file, GjErrorText *why)
+{
+	GjDeviceEntry *entry = gj_team_entry(file->team);
+
+	if (!file->load)
+		GJ_TRY(gj_segment_get(entry, GJ_LOAD_SLOTS * (size_t) GJ_LOAD_SLOT_SIZE, &file->load, why));
+	return file->output ? GJ_OK : gj_segment_get(entry, GJ_OUTPUT_SLOT_SIZE, &file->output, why);
 }
 
 static GjStatus
 run_once(GjFileRun *file, GjRunStats *stats, GjErrorText *why)
 {
 	const GjRunHost host = {.arg = file,.stop = host_stop,.output_slot = host_output_slot,
-	.send_batch = host_send_batch,.slot_free = host_slot_free};
-	GjLease		lease;
-	GjErrorText lost;
-	GjRun	   *run;
+	.output_ready = host_output_ready,.send_batch = host_send_batch,.slot_free = host_slot_free};
+	GjErrorText lost = {""};
 	GjStatus	status;
 
 	file->nrows = file->nbatches = file->checksum = 0;
 	file->busy_slots = 0;
 	file->has_states = false;
-	status = gj_lease_start(&lease, &file->entry->memory, file->program->lease, 0, NULL, NULL);
-	if (status != GJ_OK)
+	file->team = gj_team_open(file->program, &file->options->team, &host, &status, why);
+	if (!file->team)
 		return status;
-	run = gj_run_open(file->entry, file->program, &lease, &host, &status, why);
-	if (run)
+	status = get_rings(file, why);
+	if (status == GJ_OK)
+		status = feed_file(file);
+	if (status == GJ_OK)
+		status = gj_team_finish(file->team, stats);
+	if (status != GJ_OK && why->text[0] == '\0')
+		gj_team_error(file->team, why);
+	if (gj_team_close(file->team, &lost) == GJ_DEVICE_LOST)
 	{
-		status = feed_file(file, run);
-		if (status == GJ_OK)
-			status = gj_run_finish(run, stats);
-		snprintf(why->text, sizeof(why->text), "%s", gj_run_error(run));
-		gj_run_close(run, &lost);
+		status = GJ_DEVICE_LOST;
+		*why = lost;
 	}
-	gj_lease_end(&lease);
+	file->team = NULL;
 	return status;
 }
 
@@ -356,31 +451,76 @@ run_repeated(GjFileRun *file, int repeat)
 	return status == GJ_OK;
 }
 
-int
-gj_run_file(const char *path, GjDeviceKind kind, int repeat)
-{
-	GjFileRun	file = {NULL};
-	GjErrorText why = {""};
-	bool		ok = false;
+/* ---- results */
 
-	if (read_file(&file, path) && read_program(&file))
+/* Opens DIRECTORY/NAME.result for a file NAME.gj. */
+static FILE *
+open_result(const char *directory, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	const char *name = slash ? slash + 1 : path;
+	const char *dot = strrchr(name, '.');
+	char		result[4096];
+	FILE	   *out;
+
+	snprintf(result, sizeof(result), "%s/%.*s.result", directory,
+			 (int) (dot ? (size_t) (dot - name) : strlen(name)), name);
+	out = fopen(result, "w");
+	if (!out)
+		gj_log(GJ_ERROR, "could not create \"%s\": %s", result, strerror(errno));
+	return out;
+}
+
+/* A run that fails has a result, too. */
+static bool
+write_result(GjFileRun *file, const char *path)
+{
+	FILE	   *out = open_result(file->options->result, path);
+	GjRunStats	stats = {0};
+	GjErrorText why = {""};
+	GjStatus	status;
+
+	if (!out)
+		return false;
+	file->result = gj_result_open(file->program, out);
+	if (file->result)
 	{
-		file.entry = gj_devices_choose(kind, &why);
-		if (file.entry &&
-			gj_segment_get(file.entry, GJ_LOAD_SLOTS * (size_t) GJ_LOAD_SLOT_SIZE, &file.load,
-						   &why) == GJ_OK &&
-			gj_segment_get(file.entry, GJ_OUTPUT_SLOT_SIZE, &file.output, &why) == GJ_OK)
-			ok = run_repeated(&file, repeat);
-		else
-			gj_log(GJ_ERROR, "no device: %s", why.text);
+		/* one that hangs ends the process */
+		alarm(GJ_RESULT_SECONDS);
+		status = run_once(file, &stats, &why);
+		alarm(0);
+		gj_result_end(file->result, status, why.text, &stats);
+		gj_result_close(file->result);
 	}
+	return (fclose(out) == 0) & (file->result != NULL);
+}
+
+static bool
+run_file(const char *path, const GjRunFileOptions *options)
+{
+	GjFileRun	file = {.options = options};
+	bool		ok = read_file(&file, path) && read_program(&file);
+
+	if (ok)
+		ok = options->result ? write_result(&file, path) : run_repeated(&file, options->repeat);
 	if (file.load)
 		gj_segment_put(file.load);
 	if (file.output)
 		gj_segment_put(file.output);
+	free(file.chunk_places);
 	free(file.types);
 	free(file.places);
 	free(file.program);
 	free(file.bytes);
+	return ok;
+}
+
+int
+gj_run_files(char **paths, int npaths, const GjRunFileOptions *options)
+{
+	bool		ok = true;
+
+	for (int i = 0; i < npaths; i++)
+		ok &= run_file(paths[i], options);
 	return ok ? 0 : 1;
 }

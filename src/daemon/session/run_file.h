@@ -5,12 +5,21 @@
 #ifndef GJ_DAEMON_SESSION_RUN_FILE_H
 #define GJ_DAEMON_SESSION_RUN_FILE_H
 
-#include "device/device.h"
+#include "daemon/team/team.h"
+
+typedef struct GjRunFileOptions
+{
+	int			repeat;
+	const char *result;			/* directory for results (run_result.h), or NULL: print a summary */
+	bool		spill;			/* as if something had not fitted the device before */
+	GjTeamOptions team;
+} GjRunFileOptions;
 
 /*
- * Runs the program in a file (wire/saved.h) `repeat` times and prints what came out
- * and how long it took.  Returns the exit status of the process.
+ * Runs the program in each file (wire/saved.h) `repeat` times and prints what came out
+ * and how long it took, or writes the result of each to a file of its own.  Returns the
+ * exit status of the process.
  */
-extern int	gj_run_file(const char *path, GjDeviceKind kind, int repeat);
+extern int	gj_run_files(char **paths, int npaths, const GjRunFileOptions *options);
 
 #endif							/* GJ_DAEMON_SESSION_RUN_FILE_H */
