@@ -119,12 +119,13 @@ part_limits() {
 	random "$limited_queries" $seeds
 }
 
-part_resident() {
-	test_server || return
-	PGDATABASE=differential scripts/resident_stress.pl --seconds "$stress_seconds" --seed "$seed" |
-		tee "$work/resident.log"
+# resident SECONDS
+resident() {
+	PGDATABASE=differential scripts/resident_stress.pl --seconds "$1" --seed "$seed" | tee "$work/resident.log"
 	count_from resident "$work/resident.log"
 }
+
+part_resident() { test_server && resident "$stress_seconds"; }
 
 part_data() {
 	if [ ! -f "$data/stats_users.csv.gz" ]; then echo "no real data in $data: left out"; return; fi
@@ -189,6 +190,7 @@ start_sanitized() {
 end_sanitized() {
 	differential differential sql_tests/differential/large.sql
 	random "$sanitized_queries" $seeds
+	[ -z "$long" ] || resident 120
 	stop_servers
 	# gpujoind ends after the server, and its sanitizers speak then
 	for ((i = 0; i < 600; i++)); do grep -qs "$work/sanitized" /proc/[0-9]*/maps || break; sleep 0.1; done
