@@ -26,7 +26,8 @@ PG_CFLAGS = $(GJ_WARNINGS) -ffp-contract=off -MMD -MP
 EXTRA_CLEAN = build $(OBJS:.o=.d)
 
 REGRESS = $(sort $(basename $(notdir $(wildcard sql_tests/*.sql))))
-REGRESS_OPTS = --inputdir=build/regress --outputdir=build/regress
+REGRESS_DIR = build/regress
+REGRESS_OPTS = --inputdir=$(REGRESS_DIR) --outputdir=$(REGRESS_DIR)
 
 PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)
@@ -124,9 +125,9 @@ uninstall-daemon:
 # pg_regress wants its inputs in folders named sql and expected
 installcheck: regress-input
 regress-input:
-	@mkdir -p build/regress
-	@ln -sfn ../../sql_tests build/regress/sql
-	@ln -sfn ../../expected build/regress/expected
+	@mkdir -p $(REGRESS_DIR)
+	@ln -sfn $(CURDIR)/sql_tests $(REGRESS_DIR)/sql
+	@ln -sfn $(CURDIR)/expected $(REGRESS_DIR)/expected
 
 prove_installcheck:
 	$(prove_installcheck)

@@ -20,8 +20,11 @@
 use strict;
 use warnings;
 use Getopt::Long;
+use IPC::Open2;
 use Time::HiRes qw(time);
 
+$SIG{ALRM} = sub { die "$0: no answer\n" };
+$SIG{PIPE} = 'IGNORE';
 my $database = $ENV{PGDATABASE} || 'postgres';
 my %values = map { $_ => 0 } qw(queries device rows columns distinct large);
 my ($percent, $verbose, $passed, $failed, $offloaded, $able) = (undef, 0, 0, 0, 0, 0);
@@ -31,28 +34,44 @@ GetOptions('database=s' => \$database, 'gpujoin=i' => \$percent, 'verbose' => \$
 # Errors that a value of a row makes.
 my $errors_of_values = qr/.*(out of range|division by zero|infinit|NaN|square root|underflow|overflow|negative|LIKE pattern|invalid)/;
 
+# One psql runs everything: starting it takes longer than most queries.
+my ($to_psql, $from_psql, $psql_pid);
+my $nth = 0;
+
+sub start_psql
+{
+	$psql_pid = open2($from_psql, $to_psql, "exec psql -XAtq -d '$database' 2>&1");
+}
+
 # Runs SQL in a session of its own: its lines of output and its errors.
 sub psql
 {
 	my ($sql) = @_;
-	my $in = "/tmp/gj_differential.$$.sql";
-	open my $file, '>', $in or die "$in: $!\n";
-	print $file $sql;
-	close $file;
-	open my $out, '-|', "psql -XAtq -d '$database' <'$in' 2>&1" or die "psql: $!\n";
+	my $end = "-- end of $$." . ++$nth;
 	my @lines;
-	while (<$out>)
+
+	start_psql() unless $psql_pid;
+	# a statement ends after two minutes; of SQL that has no end psql would wait for the rest
+	alarm 1200;
+	print $to_psql "\\connect\n$sql\n\\echo '$end'\n";
+	while (<$from_psql>)
 	{
+		die "$0: $_" if /^psql: error|^\\connect:|^FATAL|server closed the connection|connection to server was lost/;
+		if ($_ eq "$end\n")
+		{
+			alarm 0;
+			return @lines;
+		}
 		push @lines, $_;
-		die "more than 3 million rows\n" if @lines > 3e6;
+		if (@lines > 3e6)
+		{
+			kill 'TERM', $psql_pid;
+			waitpid $psql_pid, 0;
+			$psql_pid = undef;
+			die "more than 3 million rows\n";
+		}
 	}
-	close $out;
-	unlink $in;
-	foreach (@lines)
-	{
-		die "$0: $_" if /^psql: error|^FATAL|server closed the connection|connection to server was lost/;
-	}
-	return @lines;
+	die "$0: psql has ended\n";
 }
 
 sub content

@@ -64,6 +64,13 @@ install_missing() {
 	install_packages "postgresql-server-dev-$version" && find_postgres
 }
 
+# Makes $work, a folder that the unprivileged user may enter, with a home for them.
+make_work() {
+	mkdir -p "$work/home"
+	chmod 755 "$work"
+	[ "$(id -u)" != 0 ] || chown "$user" "$work" "$work/home"
+}
+
 # ---- servers
 
 # start_server NAME LINE...: a cluster in $work/NAME, started; psql then reaches it.
