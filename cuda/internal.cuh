@@ -278,7 +278,6 @@ GjStatus gj_copy_out(GjQueue *queue, void *host, const void *device, size_t nbyt
 GjStatus gj_copy(GjQueue *queue, void *to, const void *from, size_t nbytes);
 GjStatus gj_copy_many(GjQueue *queue, const GjPiece *pieces, uint32_t n);
 void gj_meet(GjDevice *device, GjDevice *other);
-bool gj_reaches(const GjDevice *device, const GjDevice *other);
 GjStatus gj_copy_peer(GjQueue *queue, void *to, GjDevice *other, const void *from, size_t nbytes);
 GjStatus gj_fill(GjQueue *queue, void *device, int byte, size_t nbytes);
 GjStatus gj_load_in(GjQueue *queue, void *device, const void *host, size_t nbytes);
@@ -289,7 +288,6 @@ GjStatus gj_mark(GjQueue *queue, GjLane lane, uint32_t m);
 GjStatus gj_after(GjQueue *queue, GjLane lane, uint32_t m);
 GjStatus gj_passed(GjQueue *queue, uint32_t m, bool wait, bool *done);
 void gj_load_wait(GjQueue *queue);
-void gj_drain(GjQueue *queue);
 
 /* ---- operators */
 

@@ -677,21 +677,6 @@ bench_split(const Device &device, bool wide)
 	Slot host(device, nbytes);
 
 	bench.time_splits("host memory", plan, inner, host.memory);
-	if (device.ops->count(&why) > 1)
-	{
-		const Device other = {device.ops, device.ops->open(1, &why)};
-
-		if (other.device == NULL)
-			return;
-		device.ops->meet(device.device, other.device);
-		if (device.ops->reaches(device.device, other.device))
-		{
-			Queue there(other, bench.program);
-
-			bench.time_splits("another device", plan, inner, (uint8_t *) there.alloc(nbytes));
-		}
-		device.ops->close(other.device);
-	}
 }
 
 void

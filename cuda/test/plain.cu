@@ -57,8 +57,8 @@ struct PlainTest
 	bool expect(std::vector<GjAggState> *states, std::vector<uint64_t> *counts) const;
 	void check_written(Queue &q, const std::vector<GjColumn> &to, uint32_t sent, uint32_t room,
 					   size_t memory);
-	GjStatus take_split(Queue &q, Queue &there, const std::vector<GjFusedPart> &parts);
-	void run(const Device &device, const Device &there);
+	GjStatus take_split(Queue &q, const std::vector<GjFusedPart> &parts);
+	void run(const Device &device);
 };
 
 /* Moves the keys of a column; those of int4 wrap around. */
@@ -380,11 +380,11 @@ PlainTest::check_written(Queue &q, const std::vector<GjColumn> &to, uint32_t sen
 
 /*
  * The parts' rows by fused_split, some perhaps without being split, and those of the other part of
- * the split by fused; what is split goes to memory of a queue that the first one reaches.  Now and
- * then that part has too little room, or nulls, or another width than the device writes.
+ * the split by fused.  Now and then that part has too little room, or nulls, or another width than
+ * the device writes.
  */
 GjStatus
-PlainTest::take_split(Queue &q, Queue &there, const std::vector<GjFusedPart> &parts)
+PlainTest::take_split(Queue &q, const std::vector<GjFusedPart> &parts)
 {
 	const uint32_t own = (uint32_t) (random() % 2);
 	std::vector<GjSplitPiece> pieces;
@@ -418,10 +418,9 @@ PlainTest::take_split(Queue &q, Queue &there, const std::vector<GjFusedPart> &pa
 		GjColumn &c = to[k];
 
 		/* what nobody reads is mostly not sent */
-		c.data = reads(k) || random() % 4 == 0 ? there.upload(Bytes(memory * c.width, 0xEE)) : NULL;
-		c.nulls = c.data && c.nulls ? there.upload(Bytes(memory, 0xEE)) : NULL;
+		c.data = reads(k) || random() % 4 == 0 ? q.upload(Bytes(memory * c.width, 0xEE)) : NULL;
+		c.nulls = c.data && c.nulls ? q.upload(Bytes(memory, 0xEE)) : NULL;
 	}
-	check(there.ops->sync(there.queue) == GJ_OK, "sync of the other queue", where);
 	GjStatus status = q.ops->fused_split(q.queue, &plan, device.data(), &split, own, also.data(),
 										 nalso, to.data(), room, never, NULL, &found, &done);
 	if (status != GJ_OK)
@@ -438,7 +437,7 @@ PlainTest::take_split(Queue &q, Queue &there, const std::vector<GjFusedPart> &pa
 		return status;
 	nsplit += joined;
 	if (joined)
-		check_written(there, to, sent, room, memory);
+		check_written(q, to, sent, room, memory);
 	check(!joined || found->full == (sent > room), "full", where);
 	if (found->full)
 	{
@@ -474,7 +473,7 @@ PlainTest::take_split(Queue &q, Queue &there, const std::vector<GjFusedPart> &pa
 }
 
 void
-PlainTest::run(const Device &under_test, const Device &other)
+PlainTest::run(const Device &under_test)
 {
 	static const uint8_t aggregates[] = {GJ_AGG_COUNT_STAR, GJ_AGG_SUM_I, GJ_AGG_SUM_I,
 										 GJ_AGG_SUM_I,      GJ_AGG_COUNT, GJ_AGG_MIN_I};
@@ -492,7 +491,6 @@ PlainTest::run(const Device &under_test, const Device &other)
 
 	Lists lists(under_test, random() % 2);
 	Queue q(under_test, program);
-	Queue there(other, program);
 
 	for (uint32_t s = 0; s < nsteps; s++)
 		add_step(q, s);
@@ -545,7 +543,7 @@ PlainTest::run(const Device &under_test, const Device &other)
 
 	where = "n = " + std::to_string(n) + ", steps " + std::to_string(plan.nsteps) + ", ranges " +
 			std::to_string(plan.nterms) + (splits ? ", split" : "");
-	status = splits ? take_split(q, there, parts)
+	status = splits ? take_split(q, parts)
 					: q.ops->fused(q.queue, &plan, device.data(), parts.data(),
 								   (uint32_t) parts.size(), UINT64_MAX, NULL, NULL);
 	if (status == GJ_OK)
@@ -566,28 +564,14 @@ void
 test_plain(const Device &device)
 {
 	Random random(31);
-	GjErrorText why = {};
 
 	nsplit = nfull = 0;
 	for (uint32_t n : {0u, 1u, 3u, 5u, 1023u, 4096u, 30001u})
 		for (uint32_t round = 0; round < (quick ? 40u : 150u); round++)
-			PlainTest(random, n).run(device, device);
+			PlainTest(random, n).run(device);
 	for (uint32_t round = 0; round < (quick ? 3u : 10u); round++)
-		PlainTest(random, 1500000).run(device, device);
+		PlainTest(random, 1500000).run(device);
 	check(nsplit > 0, "splits that join", device.ops->name);
-	if (device.ops->count(&why) > 1)
-	{
-		const Device other = {device.ops, device.ops->open(1, &why)};
-
-		if (check(other.device != NULL, "another device", why.text))
-		{
-			device.ops->meet(device.device, other.device);
-			for (uint32_t round = 0; round < 40 && device.ops->reaches(device.device, other.device);
-				 round++)
-				PlainTest(random, round % 4 ? 30001 : 1500000).run(device, other);
-			device.ops->close(other.device);
-		}
-	}
 	/* few rounds may have none */
 	check(quick || nfull > 0, "parts without room", device.ops->name);
 	group(device.ops->name, "fused sums of integers");

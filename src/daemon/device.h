@@ -88,8 +88,6 @@ typedef struct GjDeviceOps
 	 * load_peer, if the hardware can.  While neither is used, so that no allocation is in between.
 	 */
 	void		(*meet) (GjDevice *device, GjDevice *other);
-	/* True if what runs on either of them may write memory of the other one. */
-	bool		(*reaches) (const GjDevice *device, const GjDevice *other);
 	/* Fills in name, sizes and rates; not sessions and memory_used. */
 	void		(*info) (GjDevice *device, GjDeviceInfo *info);
 	/* Makes host memory usable by copies and kernels of every device.  Waits. */
@@ -151,8 +149,6 @@ typedef struct GjDeviceOps
 	GjStatus	(*passed) (GjQueue *queue, uint32_t m, bool wait, bool *done);
 	/* Waits until nothing is left on GJ_LANE_LOAD, also after an error. */
 	void		(*load_wait) (GjQueue *queue);
-	/* The same of all lanes. */
-	void		(*drain) (GjQueue *queue);
 
 	/*
 	 * Adds `base` to the offset of n references, all but held ones.  A reference that
@@ -432,8 +428,8 @@ typedef struct GjDeviceOps
 	/*
 	 * split() of two parts, but rows of part `own` go through filter and steps to the program's
 	 * aggregates, as in `fused`, and that part comes out empty; those of the other one come to the start
-	 * of `to`, which has room for so many rows, here or where the device reaches (the stride does not
-	 * matter).  also[nalso]: more rows of part `own`.  *done: false if the device has no way of its own
+	 * of `to`, which has room for so many rows (the stride does not matter).  also[nalso]: more rows of
+	 * part `own`.  *done: false if the device has no way of its own
 	 * to do that for such rows and such a plan: then nothing was done.  parts->full: there are more of
 	 * the other part, of which nothing is true, but `own` is done with.
 	 */

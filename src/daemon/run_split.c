@@ -7,8 +7,7 @@
  * chunks, and the few that lie by themselves, put together in a stage.  Then those that pass the
  * filter of their source are split by a hash of their keys, and their columns are written part by
  * part into a parcel, from which the other runs copy their parts; the run's own part stays there
- * (run_receive.c), or goes through the steps as it is split, where the device does both at once.  Of two
- * devices that reach each other's memory the other part lands there, and nothing is copied.
+ * (run_receive.c), or goes through the steps as it is split, where the device does both at once.
  * Columns that only the filter reads stay behind.  Fragments with references are sent one by one, for
  * what these point to goes with them.
  *
@@ -146,53 +145,26 @@ lay_parcel_out(GjRun *run, GjSplitSide *side, uint64_t n, GjParcel *parcel)
 	return GJ_OK;
 }
 
-/* The same where the other part's rows are to land.  False: they cannot. */
-static bool
-lay_landing_out(GjRun *run, const GjSplitSide *side, GjParcel *parcel)
-{
-	const GjLanding *landing = parcel->landing;
-
-	return landing &&
-		place_columns(run, side, landing->memory.memory, landing->room,
-					  parcel->columns) <= landing->memory.nbytes;
-}
-
 bool
 gj_run_joins_ahead(GjRun *run)
 {
 	return run->program->output == GJ_OUTPUT_AGGREGATES && gj_fused_fits(run);
 }
 
-bool
-gj_split_takes_beside(GjRun *run, const GjSplitSide *side)
+/* True if rows of others are copied beside a split, and, should an inbox be full, joined behind it. */
+static bool
+takes_beside(GjRun *run, const GjSplitSide *side)
 {
 	return side->source == 0 && side->nrefs == 0 && gj_run_joins_ahead(run);
 }
 
-bool
-gj_split_can_join(GjRun *run, const GjSplitSide *side)
+/* True if the run's own rows can go through the steps as they are split: nobody keeps them. */
+static bool
+can_join_own(GjRun *run, const GjSplitSide *side)
 {
-	return run->exchange->plan.nparts == 2 && gj_split_takes_beside(run, side) &&
+	return run->exchange->plan.nparts == 2 && takes_beside(run, side) &&
 		side->filter < 0 && !side->computes_keys && run->exchange->nkeys == 1 &&
 		!gj_exchanged_keeps(run);
-}
-
-/*
- * Queues a split in which the run's own rows go through the steps, and the others land on the other
- * run's device, if they can.  *joined: that was done.
- */
-static GjStatus
-split_and_join(GjRun *run, GjSplitSide *side, const GjSplit *split, uint32_t n, GjParcel *parcel,
-			   const GjSplitParts **parts, bool *joined)
-{
-	bool		lands = lay_landing_out(run, side, parcel);
-
-	parcel->landed = lands;
-	/* what is written to another device leaves time to look up more */
-	if (lands)
-		return gj_run_join_beside(run, split, parcel->landing->room, parcel->columns, parts, joined);
-	GJ_TRY(lay_parcel_out(run, side, n, parcel));
-	return gj_fused_own(run, split, run->exchange->plan.part, parcel->columns, n, parts, joined);
 }
 
 /*
@@ -219,14 +191,13 @@ split_pieces(GjRun *run, GjSplitSide *side, uint32_t n, GjParcel *parcel,
 		GJ_TRY(compute_keys(run, side, n, &keys));
 		split.keys = &keys;
 	}
+	GJ_TRY(lay_parcel_out(run, side, gj_split_room(n, x->plan.nparts), parcel));
 	if (joined)
 		*joined = false;
-	if (joined && gj_split_can_join(run, side))
-		GJ_TRY(split_and_join(run, side, &split, n, parcel, parts, joined));
+	if (joined && can_join_own(run, side))
+		GJ_TRY(gj_fused_own(run, &split, x->plan.part, parcel->columns, n, parts, joined));
 	if (!joined || !*joined)
 	{
-		parcel->landed = false;
-		GJ_TRY(lay_parcel_out(run, side, gj_split_room(n, x->plan.nparts), parcel));
 		work->ops->phase(work->queue, GJ_PHASE_TRANSFER);
 		GJ_TRY(work->ops->split(work->queue, &split, parcel->columns, run->host->stop,
 								run->host->arg, parts));
@@ -246,7 +217,7 @@ await_split(GjRun *run, const GjSplitSide *side)
 {
 	bool		done;
 
-	if (gj_split_takes_beside(run, side))
+	if (takes_beside(run, side))
 		return run->host->await_split(run->host->arg);
 	return gj_run_has_split(run, true, &done);
 }
@@ -398,8 +369,7 @@ send_pieces(GjRun *run, GjSplitSide *side, bool *fits)
 	 * to split.
 	 */
 	GJ_TRY(run->host->get_parcel(run->host->arg, x->parcel, GJ_PARCELS,
-								 side->filter < 0 && gj_split_takes_beside(run, side),
-								 gj_split_can_join(run, side) && !side->uneven, &parcel));
+								 side->filter < 0 && takes_beside(run, side), &parcel));
 	work->ops->phase(work->queue, GJ_PHASE_TRANSFER);
 	if (side->filter >= 0)
 		GJ_TRY(filter_pieces(run, side, &n));
