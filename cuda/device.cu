@@ -423,7 +423,6 @@ extern "C" const GjDeviceOps gj_cuda_device = {
 	.group_bytes = gj_group_bytes,
 	.group_keep = gj_group_keep,
 	.fused = gj_fused,
-	.fused_split = gj_fused_split,
 	.fused_counts = gj_fused_counts,
 	.gather = gj_gather,
 	.sort_unique = gj_sort_unique,

@@ -377,10 +377,6 @@ GjStatus gj_group_keep(GjQueue *queue, const GjGroups *from, const uint32_t *pos
 GjStatus gj_fused(GjQueue *queue, const GjFusedPlan *plan, const GjColumn *columns,
 				  const GjFusedPart *parts, uint32_t nparts, uint64_t list_bytes,
 				  const GjGroups *groups, GjFusedMissed *missed);
-GjStatus gj_fused_split(GjQueue *queue, const GjFusedPlan *plan, const GjColumn *columns,
-						const GjSplit *split, uint32_t own, const GjFusedPart *also, uint32_t nalso,
-						const GjColumn *to, uint32_t room, bool (*stop)(void *), void *arg,
-						const GjSplitParts **parts, bool *done);
 GjStatus gj_fused_counts(GjQueue *queue, uint64_t counts[GJ_FUSED_STEPS + 1]);
 GjStatus gj_gather(GjQueue *queue, const GjView *view, uint32_t first, uint32_t max,
 				   const GjBatchTarget *target, uint32_t *n);

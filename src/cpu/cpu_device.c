@@ -400,7 +400,6 @@ const GjDeviceOps gj_cpu_device = {
 	.group_bytes = gj_cpu_group_bytes,
 	.group_keep = gj_cpu_group_keep,
 	.fused = gj_cpu_fused,
-	.fused_split = gj_cpu_fused_split,
 	.fused_counts = gj_cpu_fused_counts,
 	.gather = gj_cpu_gather,
 	.sort_unique = gj_cpu_sort_unique,

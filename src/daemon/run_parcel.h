@@ -114,9 +114,7 @@ extern GjSplitSide *gj_split_side(const GjRun *run, uint32_t source);
 /* Rows of a parcel of the side, at most; found out once. */
 extern uint32_t gj_split_most_rows(GjRun *run, GjSplitSide *side);
 
-/* run_exchanged.c: true if the run keeps its part, and no other one has given up. */
-extern bool gj_exchanged_keeps(GjRun *run);
-/* The next nrows rows of the run's part, that the outer columns describe. */
+/* run_exchanged.c: the next nrows rows of the run's part, that the outer columns describe. */
 extern GjStatus gj_exchanged_add(GjRun *run, uint32_t nrows);
 /* Takes the rows that were kept through the steps. */
 extern GjStatus gj_exchanged_join(GjRun *run);

@@ -4,11 +4,11 @@
  *	  runs of other devices (run_split.c).
  *
  * Inner rows are copied to the end of their relation.  Outer rows of its own parcels pass the steps
- * where they lie, if they have not as they were split.  Those of others are copied, on a lane of their
- * own, to the end of an inbox, while what has come before passes the steps; where there is no room left,
- * another inbox is next.  Nobody waits for these copies: when a mark has passed the parcel's owner is
- * told that it has been read, and the rows can pass (gj_run_settle).  All that are there pass together,
- * behind the next split, so that the device works while the host is told of parts and hands them over.
+ * where they lie.  Those of others are copied, on a lane of their own, to the end of an inbox, while what
+ * has come before passes the steps; where there is no room left, another inbox is next.  Nobody waits
+ * for these copies: when a mark has passed the parcel's owner is told that it has been read, and the
+ * rows can pass (gj_run_settle).  All that are there pass together, behind the next split, so that the
+ * device works while the host is told of parts and hands them over.
  *
  * Rows with references take one inbox and the lane of the steps: where their bytes lie is found out
  * there.

@@ -7,9 +7,8 @@
  * chunks, and the few that lie by themselves, put together in a stage.  Then those that pass the
  * filter of their source are split by a hash of their keys, and their columns are written part by
  * part into a parcel, from which the other runs copy their parts; the run's own part stays there
- * (run_receive.c), or goes through the steps as it is split, where the device does both at once.
- * Columns that only the filter reads stay behind.  Fragments with references are sent one by one, for
- * what these point to goes with them.
+ * (run_receive.c).  Columns that only the filter reads stay behind.  Fragments with references are
+ * sent one by one, for what these point to goes with them.
  *
  * Rows with a NULL key, which match nothing, stay with the run that they came to.
  */
@@ -158,22 +157,10 @@ takes_beside(GjRun *run, const GjSplitSide *side)
 	return side->source == 0 && side->nrefs == 0 && gj_run_joins_ahead(run);
 }
 
-/* True if the run's own rows can go through the steps as they are split: nobody keeps them. */
-static bool
-can_join_own(GjRun *run, const GjSplitSide *side)
-{
-	return run->exchange->plan.nparts == 2 && takes_beside(run, side) &&
-		side->filter < 0 && !side->computes_keys && run->exchange->nkeys == 1 &&
-		!gj_exchanged_keeps(run);
-}
-
-/*
- * Queues a split of the rows of all pieces to the parcel; *parts: see there.  *joined: the run's own
- * rows go through the steps with it; NULL: they must not.
- */
+/* Queues a split of the rows of all pieces to the parcel; *parts: see there. */
 static GjStatus
 split_pieces(GjRun *run, GjSplitSide *side, uint32_t n, GjParcel *parcel,
-			 const GjSplitParts **parts, bool *joined)
+			 const GjSplitParts **parts)
 {
 	GjRunExchange *x = run->exchange;
 	GjWork	   *work = &run->work;
@@ -192,16 +179,9 @@ split_pieces(GjRun *run, GjSplitSide *side, uint32_t n, GjParcel *parcel,
 		split.keys = &keys;
 	}
 	GJ_TRY(lay_parcel_out(run, side, gj_split_room(n, x->plan.nparts), parcel));
-	if (joined)
-		*joined = false;
-	if (joined && can_join_own(run, side))
-		GJ_TRY(gj_fused_own(run, &split, x->plan.part, parcel->columns, n, parts, joined));
-	if (!joined || !*joined)
-	{
-		work->ops->phase(work->queue, GJ_PHASE_TRANSFER);
-		GJ_TRY(work->ops->split(work->queue, &split, parcel->columns, run->host->stop,
-								run->host->arg, parts));
-	}
+	work->ops->phase(work->queue, GJ_PHASE_TRANSFER);
+	GJ_TRY(work->ops->split(work->queue, &split, parcel->columns, run->host->stop,
+							run->host->arg, parts));
 	return work->ops->mark(work->queue, GJ_LANE_WORK, GJ_MARK_SPLIT);
 }
 
@@ -222,27 +202,13 @@ await_split(GjRun *run, const GjSplitSide *side)
 	return gj_run_has_split(run, true, &done);
 }
 
-/* The run's own rows of a parcel of n have gone through the steps. */
-static void
-forget_own(GjRun *run, uint32_t n, GjParcel *parcel)
-{
-	GjRunExchange *x = run->exchange;
-	uint32_t	part = x->plan.part;
-
-	parcel->parts.end[part] = parcel->parts.start[part];
-	for (uint32_t p = 0; p < x->plan.nparts; p++)
-		n -= gj_parcel_rows(parcel, p);
-	x->rows_received += n;
-}
-
 /* Fills the parcel with the n rows of all pieces.  Waits. */
 static GjStatus
 fill_parcel(GjRun *run, GjSplitSide *side, uint32_t n, GjParcel *parcel)
 {
 	const GjSplitParts *parts;
-	bool		joined;
 
-	GJ_TRY(split_pieces(run, side, n, parcel, &parts, &joined));
+	GJ_TRY(split_pieces(run, side, n, parcel, &parts));
 	/* what came before is worked on while the parcel is handed over and the next one is begun */
 	if (side->source == 0 && gj_run_joins_ahead(run) && gj_run_has_sent(run))
 		GJ_TRY(gj_run_join_sent(run));
@@ -250,12 +216,10 @@ fill_parcel(GjRun *run, GjSplitSide *side, uint32_t n, GjParcel *parcel)
 	if (parts->full)
 	{
 		side->uneven = true;
-		GJ_TRY(split_pieces(run, side, n, parcel, &parts, NULL));
+		GJ_TRY(split_pieces(run, side, n, parcel, &parts));
 		GJ_TRY(await_split(run, side));
 	}
 	parcel->parts = *parts;
-	if (joined)
-		forget_own(run, n, parcel);
 	return GJ_OK;
 }
 

@@ -219,8 +219,7 @@ struct GjTeam
 	bool		closing;
 	GjStatus	status;			/* the first failure */
 	uint32_t	nsending;		/* exchange: members that are to send the last outer rows */
-	uint64_t	outer_sent[GJ_MAX_RUN_DEVICES]; /* exchange: outer rows for each member; its own,
-													 * too, that were not joined as they were split */
+	uint64_t	outer_sent[GJ_MAX_RUN_DEVICES]; /* exchange: outer rows for each member, its own too */
 	GjSlotUse  *used;
 	GjSlotUse  *freed;
 	GjMember   *writer;			/* who has the output ring */
