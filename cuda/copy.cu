@@ -121,11 +121,9 @@ gj_meet(GjDevice *device, GjDevice *other)
 	cudaGetLastError();
 }
 
-bool
-gj_reaches(const GjDevice *device, const GjDevice *other)
+static bool
+have_met(const GjDevice *device, const GjDevice *other)
 {
-	if (device == other)
-		return true;
 	/* the other one may be a new one of that ordinal */
 	return device->ordinal < GJ_MAX_PEERS && other->ordinal < GJ_MAX_PEERS &&
 		   device->met[other->ordinal] && other->met[device->ordinal];
@@ -170,7 +168,7 @@ gj_copy_peer(GjQueue *queue, void *to, GjDevice *other, const void *from, size_t
 	GJ_TRY(gj_enter(queue));
 	if (nbytes == 0)
 		return GJ_OK;
-	if (!gj_reaches(queue->device, other))
+	if (!have_met(queue->device, other))
 		return copy_staged(queue, to, other, from, nbytes, queue->stream);
 	GJ_CUDA(queue, cudaMemcpyPeerAsync(to, queue->device->ordinal, from, other->ordinal, nbytes,
 									   queue->stream));
@@ -310,7 +308,7 @@ gj_load_peer(GjQueue *queue, void *to, GjDevice *other, const void *from, size_t
 	if (nbytes == 0)
 		return GJ_OK;
 	GJ_TRY(begin_load(queue, &stream));
-	if (!gj_reaches(queue->device, other))
+	if (!have_met(queue->device, other))
 		return copy_staged(queue, to, other, from, nbytes, stream);
 	bit = (uint64_t) 1 << other->ordinal;
 	peer = &queue->kit->peer[other->ordinal];
@@ -447,12 +445,4 @@ gj_load_wait(GjQueue *queue)
 	/* what went wrong there is found when the queue is closed */
 	(void) gj_await_loads(queue);
 	cudaGetLastError();
-}
-
-void
-gj_drain(GjQueue *queue)
-{
-	cudaSetDevice(queue->device->ordinal);
-	(void) cudaStreamSynchronize(queue->stream);
-	gj_load_wait(queue);
 }

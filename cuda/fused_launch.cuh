@@ -1,7 +1,6 @@
 /*
  * fused_launch.cuh
- *	  How kernels of the fused operator are started, and their sums merged: host code for fused.cu
- *	  and fused_split.cu.
+ *	  How kernels of the fused operator are started, and their sums merged: host code for fused.cu.
  */
 #ifndef GJ_CUDA_FUSED_LAUNCH_CUH
 #define GJ_CUDA_FUSED_LAUNCH_CUH

@@ -96,9 +96,9 @@ load_outer(const PlainOperand &of, const GjColumn *columns, const TileRows<V> &r
 }
 
 /* Values of an operand; those of tuples that are not alive may be anything. */
-template <typename V, int nsteps, typename Rows>
+template <typename V, int nsteps>
 static __device__ __forceinline__ void
-load_plain(const PlainOperand &of, const GjColumn *columns, const Rows &rows,
+load_plain(const PlainOperand &of, const GjColumn *columns, const TileRows<V> &rows,
 		   const uint32_t (&found)[nsteps + 1][PLAIN_ROWS], uint32_t alive, V (&value)[PLAIN_ROWS])
 {
 	if (of.slot == 0)
@@ -158,9 +158,9 @@ those_in_range(const PlainRange &range, const V (&value)[PLAIN_ROWS], uint32_t a
 }
 
 /* Those in all ranges.  Columns of two are loaded together: most rows of a sector need both. */
-template <typename V, typename Rows>
+template <typename V>
 static __device__ __forceinline__ uint32_t
-those_in_ranges(const Plain &plain, const GjColumn *columns, const Rows &rows)
+those_in_ranges(const Plain &plain, const GjColumn *columns, const TileRows<V> &rows)
 {
 	uint32_t alive = rows.there;
 
@@ -395,9 +395,9 @@ static_assert(PLAIN_STEPS <= 4 && FILTER_WASTE + FILTER_REST <= INT8_MAX, "Filte
  * Takes the rows of a thread that are there through ranges and joins: returns those that come out,
  * and found[s], where they were found.
  */
-template <typename V, int nsteps, bool hashed, typename Rows>
+template <typename V, int nsteps, bool hashed>
 static __device__ __forceinline__ uint32_t
-take_plain(const Plain &plain, const GjColumn *columns, const Rows &rows, Filters &filters,
+take_plain(const Plain &plain, const GjColumn *columns, const TileRows<V> &rows, Filters &filters,
 		   uint32_t (&found)[nsteps + 1][PLAIN_ROWS], uint32_t (&counts)[nsteps + 1])
 {
 	uint32_t alive = those_in_ranges<V>(plain, columns, rows);
@@ -579,9 +579,9 @@ find_chunk(const Plain &plain, const Input &input, uint32_t chunk, uint32_t *p)
 #define PLAIN_BLOCKS(nsteps, hashed) ((nsteps) > 1 || (hashed) ? 3 : 4)
 
 /* Adds the tuples that have come out; *over: some value overflows. */
-template <typename V, int nsteps, typename Rows>
+template <typename V, int nsteps>
 static __device__ __forceinline__ void
-add_tuples(const Plain &plain, const GjColumn *columns, const Rows &rows,
+add_tuples(const Plain &plain, const GjColumn *columns, const TileRows<V> &rows,
 		   const uint32_t (&found)[nsteps + 1][PLAIN_ROWS], uint32_t alive,
 		   PlainSum (&sum)[PLAIN_EXPRS], bool *over)
 {

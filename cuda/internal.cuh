@@ -278,7 +278,6 @@ GjStatus gj_copy_out(GjQueue *queue, void *host, const void *device, size_t nbyt
 GjStatus gj_copy(GjQueue *queue, void *to, const void *from, size_t nbytes);
 GjStatus gj_copy_many(GjQueue *queue, const GjPiece *pieces, uint32_t n);
 void gj_meet(GjDevice *device, GjDevice *other);
-bool gj_reaches(const GjDevice *device, const GjDevice *other);
 GjStatus gj_copy_peer(GjQueue *queue, void *to, GjDevice *other, const void *from, size_t nbytes);
 GjStatus gj_fill(GjQueue *queue, void *device, int byte, size_t nbytes);
 GjStatus gj_load_in(GjQueue *queue, void *device, const void *host, size_t nbytes);
@@ -289,7 +288,6 @@ GjStatus gj_mark(GjQueue *queue, GjLane lane, uint32_t m);
 GjStatus gj_after(GjQueue *queue, GjLane lane, uint32_t m);
 GjStatus gj_passed(GjQueue *queue, uint32_t m, bool wait, bool *done);
 void gj_load_wait(GjQueue *queue);
-void gj_drain(GjQueue *queue);
 
 /* ---- operators */
 
@@ -379,10 +377,6 @@ GjStatus gj_group_keep(GjQueue *queue, const GjGroups *from, const uint32_t *pos
 GjStatus gj_fused(GjQueue *queue, const GjFusedPlan *plan, const GjColumn *columns,
 				  const GjFusedPart *parts, uint32_t nparts, uint64_t list_bytes,
 				  const GjGroups *groups, GjFusedMissed *missed);
-GjStatus gj_fused_split(GjQueue *queue, const GjFusedPlan *plan, const GjColumn *columns,
-						const GjSplit *split, uint32_t own, const GjFusedPart *also, uint32_t nalso,
-						const GjColumn *to, uint32_t room, bool (*stop)(void *), void *arg,
-						const GjSplitParts **parts, bool *done);
 GjStatus gj_fused_counts(GjQueue *queue, uint64_t counts[GJ_FUSED_STEPS + 1]);
 GjStatus gj_gather(GjQueue *queue, const GjView *view, uint32_t first, uint32_t max,
 				   const GjBatchTarget *target, uint32_t *n);

@@ -8,8 +8,6 @@
  * written for just this, which knows types, operators and the number of steps when it is compiled,
  * and reads the same tables: what a plan that is looked at while it runs costs.  Median of RUNS
  * after one that does not count.
- *
- * --bench-splits: rows that are split and joined as two devices exchange them.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -117,8 +115,6 @@ struct Bench
 					  GjFusedStep &step);
 	void use_keys(const std::vector<int32_t> &keys);
 	void time_gaps(uint32_t rows, const GjColumn *inner);
-	void time_splits(const char *where, const GjFusedPlan &plan, const GjColumn *inner,
-					 uint8_t *there);
 };
 
 /* Columns of the program: the outer ones, and v of up to three dimensions. */
@@ -590,116 +586,6 @@ bench_columns(const Device &device, bool wide)
 			bench.time(what, plan, inner, &groups, -1, NULL);
 		}
 	}
-}
-
-/* ---- splits */
-
-/*
- * Two thirds of the parts are split, k and v of the other part written to memory `there`, and one
- * third is looked up: by one call, and by two.
- */
-void
-Bench::time_splits(const char *where, const GjFusedPlan &plan, const GjColumn *inner,
-				   uint8_t *there)
-{
-	const uint32_t nsplit = (uint32_t) parts.size() * 2 / 3;
-	const uint32_t nown = (uint32_t) parts.size() - nsplit;
-	const uint32_t room = nsplit * PART_ROWS;
-	std::vector<GjSplitPiece> pieces;
-	std::vector<GjColumn> columns(NOUTER + 3);
-	std::vector<GjColumn> to(outer, outer + NOUTER);
-	const GjSplitParts *found;
-	GjSplit split = {};
-
-	for (uint32_t p = 0; p < nsplit; p++)
-		pieces.push_back({parts[p].columns, NULL, parts[p].nrows});
-	split.nparts = 2;
-	split.npieces = nsplit;
-	split.pieces = pieces.data();
-	split.ncolumns = NOUTER;
-	split.nkeys = 1;
-	for (uint32_t c = 0; c < NOUTER; c++)
-		to[c].data = c < 2 ? there + (size_t) c * room * to[c].width : NULL;
-	memcpy(columns.data(), outer, sizeof(outer));
-	memcpy(columns.data() + NOUTER, inner, 3 * sizeof(GjColumn));
-
-	const auto split_with = [&](uint32_t nalso)
-	{
-		bool done = false;
-
-		must(q,
-			 q.ops->fused_split(q.queue, &plan, columns.data(), &split, 0, &parts[nsplit], nalso,
-								to.data(), room, never, NULL, &found, &done),
-			 "fused_split");
-		must(q, done ? GJ_OK : GJ_TOO_LARGE, "a plain plan");
-	};
-	const auto look_up = [&]
-	{
-		must(q,
-			 q.ops->fused(q.queue, &plan, columns.data(), &parts[nsplit], nown, UINT64_MAX, NULL,
-						  NULL),
-			 "fused");
-	};
-	const double alone = median(times_of(q, RUNS, nothing, [&] { split_with(0); }));
-	const double both = median(times_of(q, RUNS, nothing, [&] { split_with(nown); }));
-	const double joined = median(times_of(q, RUNS, nothing, look_up));
-
-	printf("%.1f M rows split to %s, %.1f M more looked up: %.3f + %.3f ms, together %.3f\n",
-		   room / 1e6, where, nown * (double) PART_ROWS / 1e6, alone, joined, both);
-	fflush(stdout);
-}
-
-static void
-bench_split(const Device &device, bool wide)
-{
-	const uint32_t rows = quick ? 1u << 20 : 1u << 26;
-	Bench bench(device, wide);
-	Queue &q = bench.q;
-	const size_t nbytes = (size_t) bench.n * 2 * sizeof(int64_t);
-	GjHashTable table = bench.table(rows, 0);
-	GjFusedPlan plan = empty_plan();
-	std::vector<int32_t> keys(bench.n);
-	GjColumn inner[3] = {};
-	GjErrorText why = {};
-
-	inner[0] = bench.column(std::vector<int32_t>(rows, 7));
-	for (uint32_t i = 0; i < bench.n; i++)
-		keys[i] = (int32_t) (((uint64_t) (i * 2654435761u) * rows) >> 32);
-	bench.use_keys(keys);
-	add_step(plan, table, rows, 1);
-	plan.exprs[0] = binary(GJ_OP_LOAD, 0, 0, -1, 0, 0);
-	add_aggregates(plan, binary(GJ_OP_ADD_I, 1, 0, NOUTER, 1, 0));
-	if (q.ops->hash_payload)
-		bench.put_payloads(table, inner[0], rows, plan.steps[0]);
-	bench.time_splits("this device", plan, inner, (uint8_t *) q.alloc(nbytes));
-
-	/* as slow as a link between devices, or slower */
-	Slot host(device, nbytes);
-
-	bench.time_splits("host memory", plan, inner, host.memory);
-	if (device.ops->count(&why) > 1)
-	{
-		const Device other = {device.ops, device.ops->open(1, &why)};
-
-		if (other.device == NULL)
-			return;
-		device.ops->meet(device.device, other.device);
-		if (device.ops->reaches(device.device, other.device))
-		{
-			Queue there(other, bench.program);
-
-			bench.time_splits("another device", plan, inner, (uint8_t *) there.alloc(nbytes));
-		}
-		device.ops->close(other.device);
-	}
-}
-
-void
-bench_splits(const Device &device)
-{
-	bench_split(device, false);
-	printf("the same of int8\n");
-	bench_split(device, true);
 }
 
 void

@@ -3,7 +3,7 @@
  *	  kernel_test: tests of the cuda device (and the cpu device) against references.
  *
  *	kernel_test [--quick] [--device cuda|cpu|all] [TEST...]
- *				[--bench | --bench-join | --bench-fused | --bench-splits | --bench-sets |
+ *				[--bench | --bench-join | --bench-fused | --bench-sets |
  *				--bench-pairs | --list]
  *
  * The last line is "N passed, N failed"; the exit status is 1 if a check failed.
@@ -489,8 +489,6 @@ main(int argc, char **argv)
 			timing = bench_joins;
 		else if (strcmp(argv[i], "--bench-fused") == 0)
 			timing = bench_fused;
-		else if (strcmp(argv[i], "--bench-splits") == 0)
-			timing = bench_splits;
 		else if (strcmp(argv[i], "--device") == 0 && i + 1 < argc)
 			name = argv[++i];
 		else if (strcmp(argv[i], "--list") == 0)
@@ -502,7 +500,7 @@ main(int argc, char **argv)
 		else if (!want_test(argv[i]))
 		{
 			fprintf(stderr, "usage: kernel_test [--quick] [--device cuda|cpu|all] [TEST...] "
-							"[--bench | --bench-join | --bench-fused | --bench-splits | "
+							"[--bench | --bench-join | --bench-fused | "
 							"--bench-sets | --bench-pairs | --list]\n");
 			return 2;
 		}

@@ -10,7 +10,6 @@
 
 #include "rows/aggregate.h"
 #include "device/fused_rows.h"
-#include "rows/hash.h"
 #include "../internal.cuh"
 #include "test.cuh"
 
@@ -28,10 +27,6 @@ enum
 	ANY
 };
 
-/* Splits that joined their own rows, and those of which a part had too little room. */
-static uint32_t nsplit;
-static uint32_t nfull;
-
 struct PlainTest
 {
 	Random &random;
@@ -46,7 +41,6 @@ struct PlainTest
 
 	PlainTest(Random &random, uint32_t n);
 	bool readable(int32_t column) const;
-	bool reads(int32_t column) const;
 	int16_t any_column();
 	GjFusedExpr any_value();
 	void add_range();
@@ -55,10 +49,7 @@ struct PlainTest
 	bool evaluate(const GjFusedExpr &e, const uint32_t *rows, int64_t *value, bool *over) const;
 	bool take(uint32_t r, uint32_t *rows, std::vector<uint64_t> *counts) const;
 	bool expect(std::vector<GjAggState> *states, std::vector<uint64_t> *counts) const;
-	void check_written(Queue &q, const std::vector<GjColumn> &to, uint32_t sent, uint32_t room,
-					   size_t memory);
-	GjStatus take_split(Queue &q, Queue &there, const std::vector<GjFusedPart> &parts);
-	void run(const Device &device, const Device &there);
+	void run(const Device &device);
 };
 
 /* Moves the keys of a column; those of int4 wrap around. */
@@ -113,20 +104,6 @@ PlainTest::readable(int32_t column) const
 {
 	return column < NOUTER || (column - NOUTER < plan.nsteps &&
 							   plan.steps[column - NOUTER].join_type == GJ_JOIN_INNER);
-}
-
-/* True if the plan reads the outer column. */
-bool
-PlainTest::reads(int32_t column) const
-{
-	bool found = false;
-
-	for (uint32_t k = 0; k < plan.nterms; k++)
-		found |= plan.terms[k].a == column;
-	for (uint32_t k = 0; k < plan.nexprs; k++)
-		found |= plan.exprs[k].form != GJ_FUSED_NONE &&
-				 (plan.exprs[k].a == column || plan.exprs[k].b == column);
-	return found;
 }
 
 int16_t
@@ -357,124 +334,8 @@ PlainTest::expect(std::vector<GjAggState> *states, std::vector<uint64_t> *counts
 	return !over;
 }
 
-/* Of a split that has joined its own part, only rows of the other one are written, those that fit.
- */
 void
-PlainTest::check_written(Queue &q, const std::vector<GjColumn> &to, uint32_t sent, uint32_t room,
-						 size_t memory)
-{
-	const size_t end = std::min(sent, room);
-
-	for (const GjColumn &c : to)
-	{
-		if (!c.data)
-			continue;
-
-		const Bytes bytes = q.download((const uint8_t *) c.data, memory * c.width);
-		const auto is_written = [](uint8_t byte) { return byte != 0xEE; };
-
-		check(std::none_of(bytes.begin() + end * c.width, bytes.end(), is_written),
-			  "what is written", where);
-	}
-}
-
-/*
- * The parts' rows by fused_split, some perhaps without being split, and those of the other part of
- * the split by fused; what is split goes to memory of a queue that the first one reaches.  Now and
- * then that part has too little room, or nulls, or another width than the device writes.
- */
-GjStatus
-PlainTest::take_split(Queue &q, Queue &there, const std::vector<GjFusedPart> &parts)
-{
-	const uint32_t own = (uint32_t) (random() % 2);
-	std::vector<GjSplitPiece> pieces;
-	std::vector<GjColumn> to(device.begin(), device.begin() + NOUTER);
-	const GjSplitParts *found = NULL;
-	GjSplit split = {};
-	bool done = false;
-	bool joined;
-	uint32_t sent = 0; /* rows of the other part */
-	uint32_t nrows = 0;
-	const uint32_t nalso = (uint32_t) (random() % 2 ? random() % (parts.size() + 1) : 0);
-	const std::vector<GjFusedPart> also(parts.end() - nalso, parts.end());
-
-	for (size_t p = 0; p < parts.size() - nalso; p++)
-	{
-		pieces.push_back({parts[p].columns, NULL, parts[p].nrows});
-		nrows += parts[p].nrows;
-	}
-	split.nparts = 2;
-	split.npieces = (uint32_t) pieces.size();
-	split.pieces = pieces.data();
-	split.ncolumns = NOUTER;
-	split.nkeys = 1;
-	split.key[0] = random() % 2 ? KEY : WIDE_KEY;
-	for (uint32_t r = 0; r < nrows; r++)
-		sent += gj_hash_part(gj_hash_combine(0, columns[split.key[0]].value(r)), 2) != own;
-	const uint32_t room = random() % 4 ? n : random() % 2 ? sent : n / 3;
-	const size_t memory = gj_split_room(n, 2) + GJ_SPLIT_ALIGN;
-	for (uint32_t k = 0; k < NOUTER; k++)
-	{
-		GjColumn &c = to[k];
-
-		/* what nobody reads is mostly not sent */
-		c.data = reads(k) || random() % 4 == 0 ? there.upload(Bytes(memory * c.width, 0xEE)) : NULL;
-		c.nulls = c.data && c.nulls ? there.upload(Bytes(memory, 0xEE)) : NULL;
-	}
-	check(there.ops->sync(there.queue) == GJ_OK, "sync of the other queue", where);
-	GjStatus status = q.ops->fused_split(q.queue, &plan, device.data(), &split, own, also.data(),
-										 nalso, to.data(), room, never, NULL, &found, &done);
-	if (status != GJ_OK)
-		return status;
-	joined = done;
-	if (!done && nalso > 0)
-		status =
-			q.ops->fused(q.queue, &plan, device.data(), also.data(), nalso, UINT64_MAX, NULL, NULL);
-	if (!done && status == GJ_OK)
-		status = q.ops->split(q.queue, &split, to.data(), never, NULL, &found);
-	if (status == GJ_OK)
-		status = q.ops->sync(q.queue);
-	if (status != GJ_OK)
-		return status;
-	nsplit += joined;
-	if (joined)
-		check_written(there, to, sent, room, memory);
-	check(!joined || found->full == (sent > room), "full", where);
-	if (found->full)
-	{
-		nfull += joined;
-		status = q.ops->split(q.queue, &split, to.data(), never, NULL, &found);
-		if (status == GJ_OK)
-			status = q.ops->sync(q.queue);
-	}
-	else if (joined)
-		check(found->start[own] == found->end[own] && found->start[1 - own] == 0, "own part",
-			  where);
-	if (status != GJ_OK)
-		return status;
-	check(found->end[1 - own] - found->start[1 - own] == sent, "rows of the other part", where);
-	for (uint32_t p = 0; p < 2 && status == GJ_OK; p++)
-	{
-		std::vector<GjColumn> some = to;
-		const GjFusedPart part = {some.data(), found->end[p] - found->start[p]};
-
-		if (joined && p == own)
-			continue;
-		for (GjColumn &c : some)
-		{
-			if (!c.data)
-				continue;
-			c.data = (const uint8_t *) c.data + (size_t) found->start[p] * c.width;
-			if (c.nulls)
-				c.nulls += found->start[p];
-		}
-		status = q.ops->fused(q.queue, &plan, device.data(), &part, 1, UINT64_MAX, NULL, NULL);
-	}
-	return status;
-}
-
-void
-PlainTest::run(const Device &under_test, const Device &other)
+PlainTest::run(const Device &under_test)
 {
 	static const uint8_t aggregates[] = {GJ_AGG_COUNT_STAR, GJ_AGG_SUM_I, GJ_AGG_SUM_I,
 										 GJ_AGG_SUM_I,      GJ_AGG_COUNT, GJ_AGG_MIN_I};
@@ -492,7 +353,6 @@ PlainTest::run(const Device &under_test, const Device &other)
 
 	Lists lists(under_test, random() % 2);
 	Queue q(under_test, program);
-	Queue there(other, program);
 
 	for (uint32_t s = 0; s < nsteps; s++)
 		add_step(q, s);
@@ -539,15 +399,12 @@ PlainTest::run(const Device &under_test, const Device &other)
 	std::vector<uint64_t> counts(GJ_FUSED_STEPS + 1);
 	std::vector<uint64_t> found(GJ_FUSED_STEPS + 1);
 	const bool fits = expect(&expected, &counts);
-	const bool splits = random() % 2;
-	GjStatus status;
+	GjStatus status = q.ops->fused(q.queue, &plan, device.data(), parts.data(),
+								   (uint32_t) parts.size(), UINT64_MAX, NULL, NULL);
 	bool same = true;
 
 	where = "n = " + std::to_string(n) + ", steps " + std::to_string(plan.nsteps) + ", ranges " +
-			std::to_string(plan.nterms) + (splits ? ", split" : "");
-	status = splits ? take_split(q, there, parts)
-					: q.ops->fused(q.queue, &plan, device.data(), parts.data(),
-								   (uint32_t) parts.size(), UINT64_MAX, NULL, NULL);
+			std::to_string(plan.nterms);
 	if (status == GJ_OK)
 		status = q.ops->aggregate_read(q.queue, states.data());
 	if (!check(status == (fits ? GJ_OK : GJ_OVERFLOW), "status", where) || !fits)
@@ -566,29 +423,11 @@ void
 test_plain(const Device &device)
 {
 	Random random(31);
-	GjErrorText why = {};
 
-	nsplit = nfull = 0;
 	for (uint32_t n : {0u, 1u, 3u, 5u, 1023u, 4096u, 30001u})
 		for (uint32_t round = 0; round < (quick ? 40u : 150u); round++)
-			PlainTest(random, n).run(device, device);
+			PlainTest(random, n).run(device);
 	for (uint32_t round = 0; round < (quick ? 3u : 10u); round++)
-		PlainTest(random, 1500000).run(device, device);
-	check(nsplit > 0, "splits that join", device.ops->name);
-	if (device.ops->count(&why) > 1)
-	{
-		const Device other = {device.ops, device.ops->open(1, &why)};
-
-		if (check(other.device != NULL, "another device", why.text))
-		{
-			device.ops->meet(device.device, other.device);
-			for (uint32_t round = 0; round < 40 && device.ops->reaches(device.device, other.device);
-				 round++)
-				PlainTest(random, round % 4 ? 30001 : 1500000).run(device, other);
-			device.ops->close(other.device);
-		}
-	}
-	/* few rounds may have none */
-	check(quick || nfull > 0, "parts without room", device.ops->name);
+		PlainTest(random, 1500000).run(device);
 	group(device.ops->name, "fused sums of integers");
 }

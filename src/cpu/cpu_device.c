@@ -119,12 +119,6 @@ cpu_meet(GjDevice *device, GjDevice *other)
 {
 }
 
-static bool
-cpu_reaches(const GjDevice *device, const GjDevice *other)
-{
-	return true;
-}
-
 static void
 cpu_info(GjDevice *device, GjDeviceInfo *info)
 {
@@ -340,7 +334,6 @@ const GjDeviceOps gj_cpu_device = {
 	.open = cpu_open,
 	.close = cpu_close,
 	.meet = cpu_meet,
-	.reaches = cpu_reaches,
 	.info = cpu_info,
 	.host_register = cpu_host_register,
 	.host_unregister = cpu_host_unregister,
@@ -367,7 +360,6 @@ const GjDeviceOps gj_cpu_device = {
 	.after = cpu_after,
 	.passed = cpu_passed,
 	.load_wait = cpu_load_wait,
-	.drain = cpu_load_wait,
 	.rebase_refs = cpu_rebase_refs,
 	.set_columns = cpu_set_columns,
 	.select = gj_cpu_select,
@@ -408,7 +400,6 @@ const GjDeviceOps gj_cpu_device = {
 	.group_bytes = gj_cpu_group_bytes,
 	.group_keep = gj_cpu_group_keep,
 	.fused = gj_cpu_fused,
-	.fused_split = gj_cpu_fused_split,
 	.fused_counts = gj_cpu_fused_counts,
 	.gather = gj_cpu_gather,
 	.sort_unique = gj_cpu_sort_unique,

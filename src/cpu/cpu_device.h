@@ -17,7 +17,7 @@
  *	set_pair.c		set_pair
  *	array_set.c		array_sizes, array_sets
  *	set_family.c	set_build, set_tile, set_free; intersections_find and its kin
- *	exchange.c		split, fused_split, ref_bytes, move_refs
+ *	exchange.c		split, ref_bytes, move_refs
  *	pool.c			the threads
  *
  * Every call does its work before it returns.  A row error is kept in the queue until
@@ -177,10 +177,6 @@ extern GjStatus gj_cpu_group_keep(GjQueue *queue, const GjGroups *from,
 extern GjStatus gj_cpu_fused(GjQueue *queue, const GjFusedPlan *plan, const GjColumn *columns,
 							 const GjFusedPart *parts, uint32_t nparts, uint64_t list_bytes,
 							 const GjGroups *groups, GjFusedMissed *missed);
-extern GjStatus gj_cpu_fused_split(GjQueue *queue, const GjFusedPlan *plan, const GjColumn *columns,
-								   const GjSplit *split, uint32_t own, const GjFusedPart *also, uint32_t nalso,
-								   const GjColumn *to, uint32_t room, bool (*stop) (void *), void *arg,
-								   const GjSplitParts **parts, bool *done);
 extern GjStatus gj_cpu_fused_counts(GjQueue *queue, uint64_t counts[GJ_FUSED_STEPS + 1]);
 extern GjStatus gj_cpu_gather(GjQueue *queue, const GjView *view, uint32_t first, uint32_t max,
 							  const GjBatchTarget *target, uint32_t *n);

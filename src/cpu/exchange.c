@@ -1,7 +1,6 @@
 /*
  * exchange.c
- *	  Rows that go to several devices: split by their keys, part by part, perhaps with one part joined at
- *	  once; and the bytes of references.
+ *	  Rows that go to several devices: split by their keys, part by part, and the bytes of references.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -191,102 +190,6 @@ gj_cpu_split(GjQueue *queue, const GjSplit *split, const GjColumn *to, bool (*st
 	}
 	free(w.part);
 	free(w.items);
-	return status;
-}
-
-/* Memory for n rows of columns like those of another array, which the caller frees; NULL: there is none. */
-static uint8_t *
-make_columns(const GjColumn *like, uint32_t ncolumns, uint64_t n, GjColumn *columns)
-{
-	uint64_t	nbytes = 0;
-	uint8_t    *memory;
-
-	for (uint32_t c = 0; c < ncolumns; c++)
-		nbytes += gj_align(n * like[c].width) + gj_align(n);
-	memory = malloc(nbytes + 1);
-	nbytes = 0;
-	for (uint32_t c = 0; c < ncolumns && memory; c++)
-	{
-		columns[c] = like[c];
-		if (like[c].data)
-			columns[c].data = memory + nbytes;
-		nbytes += gj_align(n * like[c].width);
-		if (like[c].nulls)
-			columns[c].nulls = memory + nbytes;
-		nbytes += gj_align(n);
-	}
-	return memory;
-}
-
-/* Copies n rows of columns to others. */
-static void
-copy_rows(const GjColumn *to, const GjColumn *from, uint32_t ncolumns, uint32_t n)
-{
-	for (uint32_t c = 0; c < ncolumns; c++)
-	{
-		if (to[c].data)
-			memcpy((void *) to[c].data, from[c].data, (size_t) n * to[c].width);
-		if (to[c].nulls)
-			memcpy((void *) to[c].nulls, from[c].nulls, n);
-	}
-}
-
-/* Part p of columns that were split, as columns of their own; returns its rows. */
-static uint32_t
-take_part(const GjColumn *columns, uint32_t ncolumns, const GjSplitParts *parts, uint32_t p,
-		  GjColumn *part)
-{
-	for (uint32_t c = 0; c < ncolumns; c++)
-	{
-		part[c] = columns[c];
-		if (part[c].data)
-			part[c].data = (const uint8_t *) part[c].data + (size_t) parts->start[p] * part[c].width;
-		if (part[c].nulls)
-			part[c].nulls += parts->start[p];
-	}
-	return parts->end[p] - parts->start[p];
-}
-
-GjStatus
-gj_cpu_fused_split(GjQueue *queue, const GjFusedPlan *plan, const GjColumn *columns,
-				   const GjSplit *split, uint32_t own, const GjFusedPart *also, uint32_t nalso,
-				   const GjColumn *to, uint32_t room, bool (*stop) (void *), void *arg,
-				   const GjSplitParts **parts, bool *done)
-{
-	GjSplitParts *found = &queue->split_parts;
-	GjColumn	both[GJ_MAX_COLUMNS];
-	GjColumn	part[GJ_MAX_COLUMNS];
-	GjSplit		packed = *split;
-	uint64_t	nrows = 0;
-	uint32_t	n;
-	uint8_t    *memory;
-	GjStatus	status;
-
-	*done = split->nparts == 2;
-	if (!*done)
-		return GJ_OK;
-	for (uint32_t p = 0; p < split->npieces; p++)
-		nrows += split->pieces[p].nrows;
-	packed.stride = 0;
-	memory = make_columns(to, split->ncolumns, gj_split_room(nrows, 2), both);
-	if (!memory)
-		return GJ_OUT_OF_HOST_MEMORY;
-	status = gj_cpu_split(queue, &packed, both, stop, arg, parts);
-	if (status == GJ_OK)
-	{
-		n = take_part(both, split->ncolumns, found, 1 - own, part);
-		found->full = n > room;
-		if (!found->full)
-			copy_rows(to, part, split->ncolumns, n);
-		n = take_part(both, split->ncolumns, found, own, part);
-		found->end[1 - own] -= found->start[1 - own];
-		memset(found->start, 0, sizeof(found->start));
-		found->end[own] = 0;
-		status = gj_cpu_fused(queue, plan, columns, &(GjFusedPart) {part, n}, 1, 0, NULL, NULL);
-	}
-	if (status == GJ_OK && nalso > 0)
-		status = gj_cpu_fused(queue, plan, columns, also, nalso, 0, NULL, NULL);
-	free(memory);
 	return status;
 }
 

@@ -88,8 +88,6 @@ typedef struct GjDeviceOps
 	 * load_peer, if the hardware can.  While neither is used, so that no allocation is in between.
 	 */
 	void		(*meet) (GjDevice *device, GjDevice *other);
-	/* True if what runs on either of them may write memory of the other one. */
-	bool		(*reaches) (const GjDevice *device, const GjDevice *other);
 	/* Fills in name, sizes and rates; not sessions and memory_used. */
 	void		(*info) (GjDevice *device, GjDeviceInfo *info);
 	/* Makes host memory usable by copies and kernels of every device.  Waits. */
@@ -151,8 +149,6 @@ typedef struct GjDeviceOps
 	GjStatus	(*passed) (GjQueue *queue, uint32_t m, bool wait, bool *done);
 	/* Waits until nothing is left on GJ_LANE_LOAD, also after an error. */
 	void		(*load_wait) (GjQueue *queue);
-	/* The same of all lanes. */
-	void		(*drain) (GjQueue *queue);
 
 	/*
 	 * Adds `base` to the offset of n references, all but held ones.  A reference that
@@ -430,19 +426,7 @@ typedef struct GjDeviceOps
 						  const GjFusedPart *parts, uint32_t nparts, uint64_t list_bytes,
 						  const GjGroups *groups, GjFusedMissed *missed);
 	/*
-	 * split() of two parts, but rows of part `own` go through filter and steps to the program's
-	 * aggregates, as in `fused`, and that part comes out empty; those of the other one come to the start
-	 * of `to`, which has room for so many rows, here or where the device reaches (the stride does not
-	 * matter).  also[nalso]: more rows of part `own`.  *done: false if the device has no way of its own
-	 * to do that for such rows and such a plan: then nothing was done.  parts->full: there are more of
-	 * the other part, of which nothing is true, but `own` is done with.
-	 */
-	GjStatus	(*fused_split) (GjQueue *queue, const GjFusedPlan *plan, const GjColumn *columns,
-								const GjSplit *split, uint32_t own, const GjFusedPart *also, uint32_t nalso,
-								const GjColumn *to, uint32_t room, bool (*stop) (void *), void *arg,
-								const GjSplitParts **parts, bool *done);
-	/*
-	 * Tuples that all calls of these two have let through: counts[0] the filter, counts[s+1]
+	 * Tuples that all calls of `fused` have let through: counts[0] the filter, counts[s+1]
 	 * step s.  Waits.
 	 */
 	GjStatus	(*fused_counts) (GjQueue *queue, uint64_t counts[GJ_FUSED_STEPS + 1]);

@@ -458,7 +458,6 @@ explain_devices(ExplainContext *cxt)
 		ExplainPropertyList("Device Idle Percent", idle, es);
 		ExplainPropertyInteger("Exchange Join", NULL, stats->exchange_step, es);
 		ExplainPropertyList("Device Bytes Exchanged", exchanged, es);
-		ExplainPropertyInteger("Bytes Landed", NULL, stats->landed, es);
 		ExplainPropertyFloat("Device Elapsed Time", "ms", stats->elapsed_ms, 3, es);
 		ExplainPropertyInteger("Passes", NULL, stats->npasses, es);
 		ExplainPropertyInteger("Sorted Runs", NULL, stats->sorted_runs, es);
@@ -489,8 +488,6 @@ explain_devices(ExplainContext *cxt)
 		for (uint32_t i = 0; i < stats->ndevices; i++)
 			appendStringInfo(es->str, "%s %u " UINT64_FORMAT, i > 0 ? "," : "",
 							 stats->device[i].ordinal, stats->device[i].exchanged);
-		if (stats->landed > 0)
-			appendStringInfo(es->str, "  Landed: " UINT64_FORMAT, stats->landed);
 		appendStringInfoChar(es->str, '\n');
 	}
 	if (stats->sorted_runs > 0)

@@ -186,7 +186,6 @@ add_stats(GjRunStats *sum, const GjRunStats *stats)
 	sum->elapsed_ms += stats->elapsed_ms;
 	sum->spilled_memory = Max(sum->spilled_memory, stats->spilled_memory);
 	sum->spilled_disk += stats->spilled_disk;
-	sum->landed += stats->landed;
 	sum->sorted_runs += stats->sorted_runs;
 	for (uint32 i = 0; i < Min(stats->ndevices, GJ_MAX_RUN_DEVICES); i++)
 	{

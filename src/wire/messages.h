@@ -66,7 +66,7 @@
 #include "reasons.h"
 #include "resident.h"
 
-#define GJ_ABI				7	/* raise with any change of src/wire */
+#define GJ_ABI				8	/* raise with any change of src/wire */
 #define GJ_STRINGIFY_(x)	#x
 #define GJ_STRINGIFY(x)		GJ_STRINGIFY_(x)
 #define GJ_SOCKET_NAME		"gpujoin." GJ_STRINGIFY(GJ_ABI) ".sock"
@@ -359,7 +359,6 @@ typedef struct GjRunStats
 	uint32_t	sorted_runs;	/* that were merged on the host; 0: one device had all rows */
 	uint64_t	spilled_memory; /* bytes kept in host memory, and in temporary files */
 	uint64_t	spilled_disk;
-	uint64_t	landed;			/* bytes of what was exchanged that another device wrote where it belongs */
 	double		elapsed_ms;		/* from the first to the last that the devices had to do */
 	GjDeviceStats device[GJ_MAX_RUN_DEVICES];
 } GjRunStats;

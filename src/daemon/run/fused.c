@@ -315,25 +315,6 @@ gj_fused_flush(GjRun *run)
 	return status;
 }
 
-GjStatus
-gj_fused_own(GjRun *run, const GjSplit *split, uint32_t own, const GjColumn *to, uint32_t room,
-			 const GjSplitParts **parts, bool *done)
-{
-	GjRunFused *fused = run->fused;
-	GjWork	   *work = &run->work;
-
-	work->ops->phase(work->queue, GJ_PHASE_PROBE);
-	GJ_TRY(work->ops->fused_split(work->queue, &fused->plan, run->columns, split, own, fused->part,
-								  fused->nparts, to, room, run->host->stop, run->host->arg, parts, done));
-	if (*done)
-	{
-		fused->ran = true;
-		fused->nparts = 0;
-		fused->nrows = 0;
-	}
-	return GJ_OK;
-}
-
 /* Describes rows first .. of the source's columns as the next part. */
 static void
 add_part(GjRun *run, const GjColumn *columns, uint32_t first, uint32_t n)

@@ -63,13 +63,11 @@ typedef struct GjRunHost
 	/*
 	 * NULL, or of a run that exchanges rows with others (gj_run_open_exchange): one of its
 	 * parcels that nobody reads any more, waiting for it, during which gj_run_receive may be
-	 * called, and is called with what waits for it unless await_split comes soon (lands: with where
-	 * its rows can be written on the other's device, of two that reach each other, once that is
-	 * known); waiting, in the same way, until gj_run_has_split; handing the parcel to the runs of all
+	 * called, and is called with what waits for it unless await_split comes soon; waiting, in the
+	 * same way, until gj_run_has_split; handing the parcel to the runs of all
 	 * other parts, complete; and a parcel of another one, which this one has read.
 	 */
-	GjStatus	(*get_parcel) (void *arg, GjParcel *parcels, uint32_t n, bool awaits, bool lands,
-								 GjParcel **parcel);
+	GjStatus	(*get_parcel) (void *arg, GjParcel *parcels, uint32_t n, bool awaits, GjParcel **parcel);
 	GjStatus	(*await_split) (void *arg);
 	GjStatus	(*send_parcel) (void *arg, GjParcel *parcel);
 	void		(*parcel_read) (void *arg, GjParcel *parcel);
@@ -185,7 +183,6 @@ typedef struct GjExchangePlan
 	int32_t		outer_filter;
 	int32_t		inner_filter;
 	uint64_t	program;		/* gj_program_identity of the one with these filters */
-	bool		reach;			/* of two runs: their devices reach each other's memory */
 	bool	   *staying;		/* atomic, of all runs: their parts of the outer rows are to be kept; NULL:
 								 * they may not be */
 } GjExchangePlan;
@@ -218,11 +215,11 @@ extern GjStatus gj_run_reserve_exchange(GjRun *run, uint64_t nbytes);
  * here or in a later call of gj_run_settle; also after an error.
  */
 extern GjStatus gj_run_receive(GjRun *run, GjParcel *parcel);
-/* True: parcels of others are being read, where they lie or where they landed. */
+/* True: parcels of others are being read. */
 extern bool gj_run_is_reading(const GjRun *run);
 /* Tells the host which of these have been read by now; with `wait`, waits for the first one. */
 extern GjStatus gj_run_settle(GjRun *run, bool wait);
-/* Waits until none is read any more, and nothing is written to another run's memory, also after an error; tells nobody. */
+/* Waits until none is read any more, also after an error; tells nobody. */
 extern void gj_run_stop_reading(GjRun *run);
 /*
  * Outer rows that were sent, its own and received ones, wait for more while parcels are filled.  True:
@@ -232,7 +229,7 @@ extern void gj_run_stop_reading(GjRun *run);
 extern bool gj_run_has_sent(const GjRun *run);
 extern GjStatus gj_run_join_sent(GjRun *run);
 /* Rows of the outer source that were received so far, and all bytes that other devices sent. */
-extern void gj_run_received(const GjRun *run, uint64_t *rows, uint64_t *nbytes, uint64_t *landed);
+extern void gj_run_received(const GjRun *run, uint64_t *rows, uint64_t *nbytes);
 
 /*
  * Works on chunks that were given before; those given since the call before this one may

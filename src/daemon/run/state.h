@@ -445,12 +445,6 @@ extern bool gj_fused_fits(GjRun *run);
 extern GjStatus gj_fused_rows(GjRun *run, uint32_t nrows, bool now, uint32_t *done);
 /* Takes all rows through that were added. */
 extern GjStatus gj_fused_flush(GjRun *run);
-/*
- * Splits outer rows, of which those of part `own` go through the steps at once, with the rows that were
- * added; only where rows can be taken by gj_fused_rows to aggregates.  The rest: as the device's fused_split says.
- */
-extern GjStatus gj_fused_own(GjRun *run, const GjSplit *split, uint32_t own, const GjColumn *to,
-							 uint32_t room, const GjSplitParts **parts, bool *done);
 /* Adds to the statistics what has passed.  Waits. */
 extern GjStatus gj_fused_finish(GjRun *run);
 extern void gj_fused_free(GjRun *run);

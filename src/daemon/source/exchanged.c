@@ -119,8 +119,9 @@ gj_exchanged_plan(GjRun **runs, uint32_t nruns)
 		__atomic_store_n(runs[0]->exchange->plan.staying, true, __ATOMIC_RELAXED);
 }
 
-bool
-gj_exchanged_keeps(GjRun *run)
+/* True if the run keeps its part, and no other one has given up. */
+static bool
+keeps(GjRun *run)
 {
 	GjRunExchange *x = run->exchange;
 
@@ -154,7 +155,7 @@ gj_exchanged_add(GjRun *run, uint32_t nrows)
 	GjRunExchange *x = run->exchange;
 	GjStatus	status = GJ_OUT_OF_MEMORY;
 
-	if (nrows == 0 || !gj_exchanged_keeps(run))
+	if (nrows == 0 || !keeps(run))
 		return GJ_OK;
 	/* where one device gets most rows there is no room for them; nor may others' data go for them */
 	if (x->stay.nrows + nrows <= x->most_stay &&
@@ -212,7 +213,7 @@ gj_exchanged_keep(GjRun *run, uint64_t nrows)
 	GjSide	   *side = rside->made;
 
 	/* all of them, or a later run would miss some */
-	if (!gj_exchanged_keeps(run) || x->stay.nrows != nrows)
+	if (!keeps(run) || x->stay.nrows != nrows)
 		return GJ_OK;
 	GJ_TRY(trim(run));
 	run->work.lease->spare = NULL;

@@ -17,9 +17,6 @@
 #define GJ_PARCEL_ROWS		(64u * GJ_MAX_TUPLES)
 #define GJ_EXCHANGE_SHARE	4
 
-/* Rows of a landing beside those that a part of a large parcel has: small ones differ by more. */
-#define GJ_LANDING_SPARE	4096
-
 /* A run has so many parcels to send, or of 1 M rows each: some are joined while others are copied. */
 #define GJ_PARCELS_EACH		3
 /* Shares of several devices are never quite equal: a parcel has room for so much more of the rows. */
@@ -212,7 +209,6 @@ free_buffers(GjWork *work, GjRunExchange *x)
 	{
 		gj_buffer_free(work, &x->parcel[p].memory);
 		gj_buffer_free(work, &x->parcel[p].heap);
-		gj_buffer_free(work, &x->landing[p].memory);
 	}
 	gj_buffer_free(work, &x->passed);
 	for (uint32_t k = 0; k < GJ_MAX_KEYS; k++)
@@ -409,51 +405,6 @@ rows_wanted(const GjRunExchange *x, uint64_t expected)
 	return n > GJ_MAX_TUPLES / 4 ? n : GJ_MAX_TUPLES / 4;
 }
 
-static GjStatus
-allocate_landings(GjRun *run, uint32_t room, uint64_t nbytes)
-{
-	for (uint32_t p = 0; p < GJ_PARCELS; p++)
-	{
-		GjLanding  *landing = &run->exchange->landing[p];
-
-		GJ_TRY(gj_buffer_reserve(&run->work, &landing->memory, nbytes));
-		landing->room = room;
-	}
-	return GJ_OK;
-}
-
-/*
- * Memory that the other run writes as it splits, if this one can join what comes so, and nothing else
- * needs the memory: rows can also be copied.
- */
-static GjStatus
-reserve_landings(GjRun *run, const GjSplitSide *side)
-{
-	GjRunExchange *x = run->exchange;
-	GjWork	   *work = &run->work;
-	uint32_t	room = gj_split_stride(side->most_rows, 2) + GJ_LANDING_SPARE;
-	uint64_t	nbytes = 1;
-	GjStatus	status;
-
-	if (!x->plan.reach || !gj_split_can_join(run, side))
-		return GJ_OK;
-	for (uint32_t c = 0; c < side->stage.ncolumns; c++)
-		nbytes += side->sent[c] ? gj_align((uint64_t) room * side->stage.types[c].width) : 0;
-	if (gj_lease_left(work->lease) < 2 * (GJ_PARCELS * nbytes + gj_run_least_space(run)))
-		return GJ_OK;
-	status = allocate_landings(run, room, nbytes);
-	if (status == GJ_OUT_OF_MEMORY)
-	{
-		for (uint32_t p = 0; p < GJ_PARCELS; p++)
-			gj_buffer_free(work, &x->landing[p].memory);
-		return GJ_OK;
-	}
-	GJ_TRY(status);
-	x->lands = true;
-	/* other queues do not wait for what this one has yet to do with it */
-	return work->ops->sync(work->queue);
-}
-
 GjStatus
 gj_run_reserve_exchange(GjRun *run, uint64_t nbytes)
 {
@@ -473,6 +424,5 @@ gj_run_reserve_exchange(GjRun *run, uint64_t nbytes)
 	if (gj_lease_left(work->lease) < 2 * gj_run_least_space(run))
 		return GJ_OUT_OF_MEMORY;
 	/* the steps' too: another device may have returned rows when they begin */
-	GJ_TRY(gj_run_reserve_steps(run));
-	return reserve_landings(run, side);
+	return gj_run_reserve_steps(run);
 }

@@ -11,16 +11,6 @@
 #include "daemon/base/work.h"
 
 /*
- * Memory of a run for outer rows that another one writes there as it splits them, where two devices
- * reach each other's memory: columns that are sent, one behind the other, with room for so many rows each.
- */
-typedef struct GjLanding
-{
-	GjBuffer	memory;
-	uint32_t	room;
-} GjLanding;
-
-/*
  * Rows of one source on the sender's device, part by part.  The sender writes it while it has
  * no user, and reads its own part; the runs of all other parts that have rows here read theirs.
  */
@@ -36,8 +26,6 @@ struct GjParcel
 												 * to which its references are relative */
 	GjBuffer	memory;			/* of the columns */
 	GjBuffer	heap;
-	const GjLanding *landing;	/* of the other run; NULL: it has none for this parcel */
-	bool		landed;			/* the columns are there, and hold the other part alone */
 };
 
 /* One is filled while others are read. */
@@ -65,14 +53,13 @@ typedef struct GjSplitSide
 /* Marks of the queue, behind those of stages. */
 #define GJ_MARK_OPENED(i)	(GJ_SLOT_MARKS + 4 + (i))	/* inbox i: its rows are not read any more */
 #define GJ_MARK_SPLIT		(GJ_SLOT_MARKS + 6)	/* a parcel is filled */
-#define GJ_MARK_READ(i)		(GJ_SLOT_MARKS + 7 + (i))	/* received[i] is there; if it has landed: has passed */
+#define GJ_MARK_READ(i)		(GJ_SLOT_MARKS + 7 + (i))	/* received[i] is there */
 #define GJ_RECEIVED			16
 
-/* The rows of a parcel of another run that are for this one, in the inbox that is being filled or landed. */
+/* The rows of a parcel of another run that are for this one, in the inbox that is being filled. */
 typedef struct GjReceived
 {
 	GjParcel   *parcel;
-	bool		landed;			/* they lie where the parcel says, and are read until they have passed */
 	uint64_t	first;			/* a multiple of GJ_SPLIT_ALIGN: read faster from there on */
 	uint32_t	nrows;
 	bool	   *has_nulls;		/* of the columns: they have null flags */
@@ -93,25 +80,17 @@ typedef struct GjRunExchange
 	uint32_t	nwaiting;		/* rows of these */
 	GjColumn   *columns;		/* all of the program's, as set_columns takes them */
 	GjParcel	parcel[GJ_PARCELS];
-	GjLanding	landing[GJ_PARCELS];	/* for those of the other run */
-	bool		lands;			/* they can be written */
 	GjBuffer	passed;			/* rows of the pieces that pass the filter */
 	GjBuffer	value[GJ_MAX_KEYS];	/* of keys that are computed */
 	GjBuffer	null;
 	GjBuffer	heap_at;
-	/*
-	 * A ring: numbers of all that were received, of these are there, were added to what passes the steps
-	 * next, are queued to pass them, and have left.
-	 */
+	/* a ring: numbers of all that were received, of these are there, and have passed the steps */
 	GjReceived	received[GJ_RECEIVED];
 	uint32_t	nreceived;
 	uint32_t	nread;
-	uint32_t	nadded;
 	uint32_t	njoined;
-	uint32_t	nleft;
 	uint64_t	rows_received;
 	uint64_t	bytes_received;
-	uint64_t	bytes_landed;	/* of these */
 	/* source/exchanged.c */
 	uint64_t	most_stay;		/* outer rows of the run's part that are copied, to be kept; 0: none are */
 	GjRelation	stay;
@@ -135,9 +114,7 @@ extern GjSplitSide *gj_split_side(const GjRun *run, uint32_t source);
 /* Rows of a parcel of the side, at most; found out once. */
 extern uint32_t gj_split_most_rows(GjRun *run, GjSplitSide *side);
 
-/* source/exchanged.c: true if the run keeps its part, and no other one has given up. */
-extern bool gj_exchanged_keeps(GjRun *run);
-/* The next nrows rows of the run's part, that the outer columns describe. */
+/* source/exchanged.c: the next nrows rows of the run's part, that the outer columns describe. */
 extern GjStatus gj_exchanged_add(GjRun *run, uint32_t nrows);
 /* Takes the rows that were kept through the steps. */
 extern GjStatus gj_exchanged_join(GjRun *run);
@@ -146,14 +123,7 @@ extern GjStatus gj_exchanged_join(GjRun *run);
 extern GjStatus gj_run_take_own(GjRun *run, GjParcel *parcel);
 /* Takes these through the steps. */
 extern GjStatus gj_run_join_own(GjRun *run);
-/* Splits outer rows as gj_fused_own does, with what has been received by now. */
-extern GjStatus gj_run_join_beside(GjRun *run, const GjSplit *split, uint32_t room, const GjColumn *to,
-								   const GjSplitParts **parts, bool *done);
 /* source/split.c: true if taking outer rows through the steps means to queue that, without waiting. */
 extern bool gj_run_joins_ahead(GjRun *run);
-/* True if rows of others come beside a split, and, should an inbox be full, are joined behind it. */
-extern bool gj_split_takes_beside(GjRun *run, const GjSplitSide *side);
-/* True if the run's own rows can go through the steps as they are split: nobody keeps them. */
-extern bool gj_split_can_join(GjRun *run, const GjSplitSide *side);
 
 #endif							/* GJ_DAEMON_SOURCE_PARCEL_H */

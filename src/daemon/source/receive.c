@@ -4,14 +4,11 @@
  *	  runs of other devices (source/split.c).
  *
  * Inner rows are copied to the end of their relation.  Outer rows of its own parcels pass the steps
- * where they lie, if they have not as they were split.  Those of others are copied, on a lane of their
- * own, to the end of an inbox, while what has come before passes the steps; where there is no room left,
- * another inbox is next.  Nobody waits for these copies: when a mark has passed the parcel's owner is
- * told that it has been read, and the rows can pass (gj_run_settle).  All that are there pass together,
- * behind the next split, so that the device works while the host is told of parts and hands them over.
- *
- * Rows that have landed, which the other device wrote to this one's memory as it split them, pass where
- * they lie, with the next split if there is one, and when they have passed the owner is told.
+ * where they lie.  Those of others are copied, on a lane of their own, to the end of an inbox, while what
+ * has come before passes the steps; where there is no room left, another inbox is next.  Nobody waits
+ * for these copies: when a mark has passed the parcel's owner is told that it has been read, and the
+ * rows can pass (gj_run_settle).  All that are there pass together, behind the next split, so that the
+ * device works while the host is told of parts and hands them over.
  *
  * Rows with references take one inbox and the lane of the steps: where their bytes lie is found out
  * there.
@@ -105,16 +102,7 @@ join_own(GjRun *run, GjParcel *parcel)
 	return gj_run_outer_rows(run, n, false);
 }
 
-/* ---- inboxes and landings */
-
-/* Rows that were copied have left with the copy; those that have landed, when they have passed. */
-static void
-leave_copied(GjRunExchange *x)
-{
-	while (x->nleft != x->njoined && x->nleft != x->nread &&
-		   !x->received[x->nleft % GJ_RECEIVED].landed)
-		x->nleft++;
-}
+/* ---- inboxes */
 
 /* Takes all rows with references in the inbox through the steps. */
 static GjStatus
@@ -131,92 +119,38 @@ join_in_order(GjRun *run)
 	return gj_run_outer_rows(run, nrows, false);
 }
 
-/* Has the outer columns describe rows that were received. */
-static void
-describe_received(GjRun *run, const GjReceived *received)
-{
-	GjRunExchange *x = run->exchange;
-	const GjRelation *inbox = &x->inbox[x->filling];
-	GjColumn   *columns = run->columns + run->sources[0].first_column;
-
-	if (received->landed)
-	{
-		describe_part(received->parcel, x->plan.part, inbox->ncolumns, columns);
-		return;
-	}
-	gj_relation_columns(inbox, received->first, columns);
-	for (uint32_t c = 0; c < inbox->ncolumns; c++)
-		if (!received->has_nulls[c])
-			columns[c].nulls = NULL;
-}
-
 /*
- * Adds rows without references that were received to those that pass the steps next: those that are
- * there, or all, for which the device then waits.
+ * Takes rows without references that were received through the steps, at the latest with a flush:
+ * those that are there, or all, for which the device then waits.
  */
-static GjStatus
-add_received(GjRun *run, bool all)
-{
-	GjRunExchange *x = run->exchange;
-	GjWork	   *work = &run->work;
-	uint32_t	end = all ? x->nreceived : x->nread;
-	int			copied = -1;	/* the last one of those that were */
-
-	/* some may pass before the host knows that they are there */
-	if ((int32_t) (end - x->nadded) <= 0)
-		return GJ_OK;
-	/* the copies' own time is taken on their lane */
-	work->ops->phase(work->queue, GJ_PHASE_WAIT);
-	for (uint32_t i = x->nadded; i != end; i++)
-		if (!x->received[i % GJ_RECEIVED].landed)
-			copied = (int) (i % GJ_RECEIVED);
-	if (copied >= 0)
-		GJ_TRY(work->ops->after(work->queue, GJ_LANE_WORK, GJ_MARK_READ(copied)));
-	while (x->nadded != end)
-	{
-		const GjReceived *received = &x->received[x->nadded++ % GJ_RECEIVED];
-
-		describe_received(run, received);
-		GJ_TRY(gj_exchanged_add(run, received->nrows));
-		GJ_TRY(gj_run_outer_rows(run, received->nrows, false));
-	}
-	return GJ_OK;
-}
-
-/* All that were added are queued to pass the steps. */
-static GjStatus
-mark_joined(GjRun *run)
-{
-	GjRunExchange *x = run->exchange;
-	GjWork	   *work = &run->work;
-
-	if (x->njoined == x->nadded)
-		return GJ_OK;
-	for (; x->njoined != x->nadded; x->njoined++)
-		if (x->received[x->njoined % GJ_RECEIVED].landed)
-			GJ_TRY(work->ops->mark(work->queue, GJ_LANE_WORK,
-								   GJ_MARK_READ(x->njoined % GJ_RECEIVED)));
-	leave_copied(x);
-	return work->ops->mark(work->queue, GJ_LANE_WORK, GJ_MARK_OPENED(x->filling));
-}
-
-/* Takes such rows through the steps. */
 static GjStatus
 join_received(GjRun *run, bool all)
 {
-	GJ_TRY(add_received(run, all));
-	GJ_TRY(gj_fused_flush(run));
-	return mark_joined(run);
-}
+	GjRunExchange *x = run->exchange;
+	GjWork	   *work = &run->work;
+	const GjRelation *inbox = &x->inbox[x->filling];
+	GjColumn   *columns = run->columns + run->sources[0].first_column;
+	uint32_t	end = all ? x->nreceived : x->nread;
 
-GjStatus
-gj_run_join_beside(GjRun *run, const GjSplit *split, uint32_t room, const GjColumn *to,
-				   const GjSplitParts **parts, bool *done)
-{
-	GJ_TRY(add_received(run, false));
-	GJ_TRY(gj_fused_own(run, split, run->exchange->plan.part, to, room, parts, done));
-	/* else they pass behind another split */
-	return *done ? mark_joined(run) : GJ_OK;
+	/* some may pass before the host knows that they are there */
+	if ((int32_t) (end - x->njoined) <= 0)
+		return GJ_OK;
+	/* the copies' own time is taken on their lane */
+	work->ops->phase(work->queue, GJ_PHASE_WAIT);
+	GJ_TRY(work->ops->after(work->queue, GJ_LANE_WORK, GJ_MARK_READ((end - 1) % GJ_RECEIVED)));
+	while (x->njoined != end)
+	{
+		const GjReceived *received = &x->received[x->njoined++ % GJ_RECEIVED];
+
+		gj_relation_columns(inbox, received->first, columns);
+		for (uint32_t c = 0; c < inbox->ncolumns; c++)
+			if (!received->has_nulls[c])
+				columns[c].nulls = NULL;
+		GJ_TRY(gj_exchanged_add(run, received->nrows));
+		GJ_TRY(gj_run_outer_rows(run, received->nrows, false));
+	}
+	GJ_TRY(gj_fused_flush(run));
+	return work->ops->mark(work->queue, GJ_LANE_WORK, GJ_MARK_OPENED(x->filling));
 }
 
 /* Takes the run's own rows that wait through the steps. */
@@ -263,12 +197,7 @@ gj_run_has_sent(const GjRun *run)
 	uint64_t	nrows = 0;
 
 	for (uint32_t i = x->njoined; (int32_t) (x->nread - i) > 0; i++)
-	{
 		nrows += x->received[i % GJ_RECEIVED].nrows;
-		/* the other run waits for its place */
-		if (x->received[i % GJ_RECEIVED].landed)
-			return true;
-	}
 	if (nrows >= GJ_MANY_ROWS)
 		return true;
 	for (uint32_t p = 0; p < GJ_PARCELS; p++)
@@ -277,29 +206,20 @@ gj_run_has_sent(const GjRun *run)
 	return false;
 }
 
-/* A place for what is said of rows that come. */
-static GjStatus
-make_place(GjRun *run, GjReceived **received)
-{
-	GjRunExchange *x = run->exchange;
-
-	while (x->nreceived - x->nread == GJ_RECEIVED)
-		GJ_TRY(gj_run_settle(run, true));
-	if (x->nreceived - x->njoined == GJ_RECEIVED)
-		GJ_TRY(join_received(run, true));
-	while (x->nreceived - x->nleft == GJ_RECEIVED)
-		GJ_TRY(gj_run_settle(run, true));
-	*received = &x->received[x->nreceived % GJ_RECEIVED];
-	return GJ_OK;
-}
-
-/* The inbox, with room for n rows from a multiple of GJ_SPLIT_ALIGN on. */
+/*
+ * The inbox, with room for n rows from a multiple of GJ_SPLIT_ALIGN on, and a place for what is said of
+ * them.
+ */
 static GjStatus
 make_inbox_room(GjRun *run, uint32_t n, GjRelation **inbox)
 {
 	GjRunExchange *x = run->exchange;
 	GjWork	   *work = &run->work;
 
+	while (x->nreceived - x->nread == GJ_RECEIVED)
+		GJ_TRY(gj_run_settle(run, true));
+	if (x->nreceived - x->njoined == GJ_RECEIVED)
+		GJ_TRY(join_received(run, true));
 	*inbox = &x->inbox[x->filling];
 	(*inbox)->nrows += (uint64_t) -(*inbox)->nrows % GJ_SPLIT_ALIGN;
 	/* one has room for a parcel */
@@ -323,10 +243,9 @@ copy_rows(GjRun *run, GjParcel *parcel, const GjColumn *columns)
 	GjReceived *received;
 	GjRelation *inbox;
 
-	GJ_TRY(make_place(run, &received));
 	GJ_TRY(make_inbox_room(run, n, &inbox));
+	received = &x->received[x->nreceived % GJ_RECEIVED];
 	received->parcel = parcel;
-	received->landed = false;
 	received->first = inbox->nrows;
 	received->nrows = n;
 	for (uint32_t c = 0; c < inbox->ncolumns; c++)
@@ -347,21 +266,6 @@ copy_rows(GjRun *run, GjParcel *parcel, const GjColumn *columns)
 	x->nreceived++;
 	inbox->nrows += n;
 	return GJ_OK;
-}
-
-/* Notes outer rows that another device has written here. */
-static GjStatus
-take_landed(GjRun *run, GjParcel *parcel)
-{
-	GjRunExchange *x = run->exchange;
-	GjReceived *received;
-
-	GJ_TRY(make_place(run, &received));
-	received->parcel = parcel;
-	received->landed = true;
-	received->nrows = gj_parcel_rows(parcel, x->plan.part);
-	x->nreceived++;
-	return gj_run_settle(run, false);
 }
 
 /* Takes inner rows, or outer ones with references, from another device.  Waits. */
@@ -399,14 +303,12 @@ gj_run_receive(GjRun *run, GjParcel *parcel)
 	uint64_t	heap = parcel->heap_start[part + 1] - parcel->heap_start[part];
 	bool		outer = parcel->source == 0;
 	bool		in_order = !outer || x->side[0].nrefs > 0;
-	bool		landed = outer && parcel->landed;
 	GjColumn	columns[GJ_MAX_COLUMNS];
 	uint64_t	nbytes = describe_part(parcel, part, run->sources[parcel->source].ncolumns, columns);
 	GjStatus	status = run->host->stop(run->host->arg) ? GJ_CANCELLED : GJ_OK;
 
 	if (status == GJ_OK)
-		status = in_order ? receive_in_order(run, parcel, columns) :
-			landed ? take_landed(run, parcel) : copy_rows(run, parcel, columns);
+		status = in_order ? receive_in_order(run, parcel, columns) : copy_rows(run, parcel, columns);
 	/* the sender may do with it what it likes */
 	if (status != GJ_OK && !in_order)
 		run->work.ops->load_wait(run->work.queue);
@@ -415,7 +317,6 @@ gj_run_receive(GjRun *run, GjParcel *parcel)
 	GJ_TRY(status);
 	x->rows_received += outer ? n : 0;
 	x->bytes_received += nbytes + heap;
-	x->bytes_landed += landed ? nbytes : 0;
 	/* who waits for the client in a join must not keep the parcels of others */
 	while (gj_run_is_reading(run) && !gj_run_joins_ahead(run))
 		GJ_TRY(gj_run_settle(run, true));
@@ -425,44 +326,25 @@ gj_run_receive(GjRun *run, GjParcel *parcel)
 bool
 gj_run_is_reading(const GjRun *run)
 {
-	const GjRunExchange *x = run ? run->exchange : NULL;
-
-	return x && (x->nread != x->nreceived || x->nleft != x->njoined);
+	return run && run->exchange && run->exchange->nread != run->exchange->nreceived;
 }
 
 GjStatus
 gj_run_settle(GjRun *run, bool wait)
 {
 	GjRunExchange *x = run->exchange;
+	bool		done;
 
-	while (x->nread != x->nreceived)
+	while (gj_run_is_reading(run))
 	{
-		const GjReceived *received = &x->received[x->nread % GJ_RECEIVED];
-		bool		done = received->landed;
+		uint32_t	i = x->nread % GJ_RECEIVED;
 
-		if (!done)
-			GJ_TRY(run->work.ops->passed(run->work.queue, GJ_MARK_READ(x->nread % GJ_RECEIVED), wait,
-										 &done));
+		GJ_TRY(run->work.ops->passed(run->work.queue, GJ_MARK_READ(i), wait, &done));
 		if (!done)
 			break;
-		if (!received->landed)
-			run->host->parcel_read(run->host->arg, received->parcel);
+		run->host->parcel_read(run->host->arg, x->received[i].parcel);
 		x->nread++;
 		wait = false;
-	}
-	leave_copied(x);
-	while (x->nleft != x->njoined && x->nleft != x->nread)
-	{
-		bool		done;
-
-		GJ_TRY(run->work.ops->passed(run->work.queue, GJ_MARK_READ(x->nleft % GJ_RECEIVED), wait,
-									 &done));
-		if (!done)
-			break;
-		run->host->parcel_read(run->host->arg, x->received[x->nleft % GJ_RECEIVED].parcel);
-		x->nleft++;
-		wait = false;
-		leave_copied(x);
 	}
 	return GJ_OK;
 }
@@ -470,19 +352,15 @@ gj_run_settle(GjRun *run, bool wait)
 void
 gj_run_stop_reading(GjRun *run)
 {
-	GjRunExchange *x = run ? run->exchange : NULL;
-
-	if (!x || !run->work.queue || !(x->plan.reach || gj_run_is_reading(run)))
+	if (!gj_run_is_reading(run))
 		return;
-	/* also what it writes to the other run's memory */
-	run->work.ops->drain(run->work.queue);
-	x->nread = x->nadded = x->njoined = x->nleft = x->nreceived;
+	run->work.ops->load_wait(run->work.queue);
+	run->exchange->nread = run->exchange->nreceived;
 }
 
 void
-gj_run_received(const GjRun *run, uint64_t *rows, uint64_t *nbytes, uint64_t *landed)
+gj_run_received(const GjRun *run, uint64_t *rows, uint64_t *nbytes)
 {
 	*rows = run->exchange ? run->exchange->rows_received : 0;
 	*nbytes = run->exchange ? run->exchange->bytes_received : 0;
-	*landed = run->exchange ? run->exchange->bytes_landed : 0;
 }

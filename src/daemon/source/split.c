@@ -7,10 +7,8 @@
  * chunks, and the few that lie by themselves, put together in a stage.  Then those that pass the
  * filter of their source are split by a hash of their keys, and their columns are written part by
  * part into a parcel, from which the other runs copy their parts; the run's own part stays there
- * (source/receive.c), or goes through the steps as it is split, where the device does both at once.  Of two
- * devices that reach each other's memory the other part lands there, and nothing is copied.
- * Columns that only the filter reads stay behind.  Fragments with references are sent one by one, for
- * what these point to goes with them.
+ * (source/receive.c).  Columns that only the filter reads stay behind.  Fragments with references are
+ * sent one by one, for what these point to goes with them.
  *
  * Rows with a NULL key, which match nothing, stay with the run that they came to.
  */
@@ -146,62 +144,23 @@ lay_parcel_out(GjRun *run, GjSplitSide *side, uint64_t n, GjParcel *parcel)
 	return GJ_OK;
 }
 
-/* The same where the other part's rows are to land.  False: they cannot. */
-static bool
-lay_landing_out(GjRun *run, const GjSplitSide *side, GjParcel *parcel)
-{
-	const GjLanding *landing = parcel->landing;
-
-	return landing &&
-		place_columns(run, side, landing->memory.memory, landing->room,
-					  parcel->columns) <= landing->memory.nbytes;
-}
-
 bool
 gj_run_joins_ahead(GjRun *run)
 {
 	return run->program->output == GJ_OUTPUT_AGGREGATES && gj_fused_fits(run);
 }
 
-bool
-gj_split_takes_beside(GjRun *run, const GjSplitSide *side)
+/* True if rows of others are copied beside a split, and, should an inbox be full, joined behind it. */
+static bool
+takes_beside(GjRun *run, const GjSplitSide *side)
 {
 	return side->source == 0 && side->nrefs == 0 && gj_run_joins_ahead(run);
 }
 
-bool
-gj_split_can_join(GjRun *run, const GjSplitSide *side)
-{
-	return run->exchange->plan.nparts == 2 && gj_split_takes_beside(run, side) &&
-		side->filter < 0 && !side->computes_keys && run->exchange->nkeys == 1 &&
-		!gj_exchanged_keeps(run);
-}
-
-/*
- * Queues a split in which the run's own rows go through the steps, and the others land on the other
- * run's device, if they can.  *joined: that was done.
- */
-static GjStatus
-split_and_join(GjRun *run, GjSplitSide *side, const GjSplit *split, uint32_t n, GjParcel *parcel,
-			   const GjSplitParts **parts, bool *joined)
-{
-	bool		lands = lay_landing_out(run, side, parcel);
-
-	parcel->landed = lands;
-	/* what is written to another device leaves time to look up more */
-	if (lands)
-		return gj_run_join_beside(run, split, parcel->landing->room, parcel->columns, parts, joined);
-	GJ_TRY(lay_parcel_out(run, side, n, parcel));
-	return gj_fused_own(run, split, run->exchange->plan.part, parcel->columns, n, parts, joined);
-}
-
-/*
- * Queues a split of the rows of all pieces to the parcel; *parts: see there.  *joined: the run's own
- * rows go through the steps with it; NULL: they must not.
- */
+/* Queues a split of the rows of all pieces to the parcel; *parts: see there. */
 static GjStatus
 split_pieces(GjRun *run, GjSplitSide *side, uint32_t n, GjParcel *parcel,
-			 const GjSplitParts **parts, bool *joined)
+			 const GjSplitParts **parts)
 {
 	GjRunExchange *x = run->exchange;
 	GjWork	   *work = &run->work;
@@ -219,18 +178,10 @@ split_pieces(GjRun *run, GjSplitSide *side, uint32_t n, GjParcel *parcel,
 		GJ_TRY(compute_keys(run, side, n, &keys));
 		split.keys = &keys;
 	}
-	if (joined)
-		*joined = false;
-	if (joined && gj_split_can_join(run, side))
-		GJ_TRY(split_and_join(run, side, &split, n, parcel, parts, joined));
-	if (!joined || !*joined)
-	{
-		parcel->landed = false;
-		GJ_TRY(lay_parcel_out(run, side, gj_split_room(n, x->plan.nparts), parcel));
-		work->ops->phase(work->queue, GJ_PHASE_TRANSFER);
-		GJ_TRY(work->ops->split(work->queue, &split, parcel->columns, run->host->stop,
-								run->host->arg, parts));
-	}
+	GJ_TRY(lay_parcel_out(run, side, gj_split_room(n, x->plan.nparts), parcel));
+	work->ops->phase(work->queue, GJ_PHASE_TRANSFER);
+	GJ_TRY(work->ops->split(work->queue, &split, parcel->columns, run->host->stop,
+							run->host->arg, parts));
 	return work->ops->mark(work->queue, GJ_LANE_WORK, GJ_MARK_SPLIT);
 }
 
@@ -246,22 +197,9 @@ await_split(GjRun *run, const GjSplitSide *side)
 {
 	bool		done;
 
-	if (gj_split_takes_beside(run, side))
+	if (takes_beside(run, side))
 		return run->host->await_split(run->host->arg);
 	return gj_run_has_split(run, true, &done);
-}
-
-/* The run's own rows of a parcel of n have gone through the steps. */
-static void
-forget_own(GjRun *run, uint32_t n, GjParcel *parcel)
-{
-	GjRunExchange *x = run->exchange;
-	uint32_t	part = x->plan.part;
-
-	parcel->parts.end[part] = parcel->parts.start[part];
-	for (uint32_t p = 0; p < x->plan.nparts; p++)
-		n -= gj_parcel_rows(parcel, p);
-	x->rows_received += n;
 }
 
 /* Fills the parcel with the n rows of all pieces.  Waits. */
@@ -269,9 +207,8 @@ static GjStatus
 fill_parcel(GjRun *run, GjSplitSide *side, uint32_t n, GjParcel *parcel)
 {
 	const GjSplitParts *parts;
-	bool		joined;
 
-	GJ_TRY(split_pieces(run, side, n, parcel, &parts, &joined));
+	GJ_TRY(split_pieces(run, side, n, parcel, &parts));
 	/* what came before is worked on while the parcel is handed over and the next one is begun */
 	if (side->source == 0 && gj_run_joins_ahead(run) && gj_run_has_sent(run))
 		GJ_TRY(gj_run_join_sent(run));
@@ -279,12 +216,10 @@ fill_parcel(GjRun *run, GjSplitSide *side, uint32_t n, GjParcel *parcel)
 	if (parts->full)
 	{
 		side->uneven = true;
-		GJ_TRY(split_pieces(run, side, n, parcel, &parts, NULL));
+		GJ_TRY(split_pieces(run, side, n, parcel, &parts));
 		GJ_TRY(await_split(run, side));
 	}
 	parcel->parts = *parts;
-	if (joined)
-		forget_own(run, n, parcel);
 	return GJ_OK;
 }
 
@@ -398,8 +333,7 @@ send_pieces(GjRun *run, GjSplitSide *side, bool *fits)
 	 * to split.
 	 */
 	GJ_TRY(run->host->get_parcel(run->host->arg, x->parcel, GJ_PARCELS,
-								 side->filter < 0 && gj_split_takes_beside(run, side),
-								 gj_split_can_join(run, side) && !side->uneven, &parcel));
+								 side->filter < 0 && takes_beside(run, side), &parcel));
 	work->ops->phase(work->queue, GJ_PHASE_TRANSFER);
 	if (side->filter >= 0)
 		GJ_TRY(filter_pieces(run, side, &n));

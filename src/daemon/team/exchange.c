@@ -5,11 +5,10 @@
  *
  * Whoever gets rows of these two sources, in chunks or as resident fragments of its device,
  * sends them on in parcels (source/split.c), which lie on the sender's device and are copied from
- * there (source/receive.c), or land on the receiver's.  A parcel is a task for the other members that
- * have a part of it, ahead of all else they do once their run can take it: runs open, take sides that
- * were kept and reserve memory without waiting for each other, but for a parcel that could land.  Who
- * fills the next one takes those of others first, in their turn, and waits for copies while all of its
- * own are still read: these end, so some member always gets on.
+ * there (source/receive.c).  A parcel is a task for the other members that have a part of it, ahead of
+ * all else they do once their run can take it: runs open, take sides that were kept and reserve memory
+ * without waiting for each other.  Who fills the next one takes those of others first, in their turn,
+ * and waits for copies while all of its own are still read: these end, so some member always gets on.
  * Sources end when all parcels have been taken; where nothing is loaded each member ends the outer one
  * by itself, when all have sent what they have.
  *
@@ -179,13 +178,6 @@ gj_exchange_send_outer(GjTeam *team)
 	return gj_team_for_all(team, GJ_TASK_SEND, 0);
 }
 
-/* True if the devices of two members reach each other's memory. */
-static bool
-do_reach(const GjMember *a, const GjMember *b)
-{
-	return a->entry->ops == b->entry->ops && a->entry->ops->reaches(a->entry->device, b->entry->device);
-}
-
 GjStatus
 gj_exchange_prepare(GjMember *member)
 {
@@ -205,7 +197,6 @@ gj_exchange_prepare(GjMember *member)
 	plan.outer_filter = sources[0].filter;
 	plan.inner_filter = sources[inner].filter;
 	plan.program = gj_program_identity(p);
-	plan.reach = plan.nparts == 2 && do_reach(&team->members[0], &team->members[1]);
 	plan.staying = team->options.keep_exchanged ? &team->staying : NULL;
 	/* rows are filtered before they are sent */
 	sources[0].filter = sources[inner].filter = -1;
@@ -382,40 +373,8 @@ gj_member_await_read(GjMember *member)
 	return status;
 }
 
-/*
- * *landing: that of the other member for parcel i, if it has one and rows are to land.  False: it is
- * not known yet.  The lock is held.
- */
-static bool
-find_landing(const GjMember *member, uint32_t i, bool lands, const GjLanding **landing)
-{
-	const GjTeam *team = member->team;
-	const GjMember *other = &team->members[member == team->members];
-
-	*landing = NULL;
-	if (!lands || !member->run->exchange->plan.reach)
-		return true;
-	if (other->reserved && other->run->exchange->lands)
-		*landing = &other->run->exchange->landing[i];
-	return other->reserved;
-}
-
 GjStatus
-gj_member_reserve(GjMember *member)
-{
-	GjTeam	   *team = member->team;
-
-	GJ_TRY(gj_run_reserve_exchange(member->run, team->exchange_space));
-	pthread_mutex_lock(&team->lock);
-	member->reserved = true;
-	gj_team_tell(team);
-	pthread_mutex_unlock(&team->lock);
-	return GJ_OK;
-}
-
-GjStatus
-gj_member_get_parcel(void *arg, GjParcel *parcels, uint32_t n, bool awaits, bool lands,
-					 GjParcel **parcel)
+gj_member_get_parcel(void *arg, GjParcel *parcels, uint32_t n, bool awaits, GjParcel **parcel)
 {
 	GjMember   *member = arg;
 	GjTeam	   *team = member->team;
@@ -429,8 +388,7 @@ gj_member_get_parcel(void *arg, GjParcel *parcels, uint32_t n, bool awaits, bool
 		GjTask	   *task = NULL;
 
 		for (uint32_t i = 0; i < n && !*parcel; i++)
-			if (parcels[i].nusers == 0 && !parcels[i].waits &&
-				find_landing(member, i, lands, &parcels[i].landing))
+			if (parcels[i].nusers == 0 && !parcels[i].waits)
 				*parcel = &parcels[i];
 		if (__atomic_load_n(&team->stop, __ATOMIC_RELAXED) != 0)
 		{
@@ -439,10 +397,9 @@ gj_member_get_parcel(void *arg, GjParcel *parcels, uint32_t n, bool awaits, bool
 		}
 		/*
 		 * First those of others, one of each at most, so that they get theirs back; but the device
-		 * should have the split to do while these are taken, if that can be.  What has landed goes
-		 * with the split.
+		 * should have the split to do while these are taken, if that can be.
 		 */
-		if (!*parcel || (((*parcel)->landing || !awaits) && ++taken < team->nmembers))
+		if (!*parcel || (!awaits && ++taken < team->nmembers))
 			task = take_turn(member);
 		if (!task && *parcel)
 			break;

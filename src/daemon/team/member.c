@@ -320,14 +320,12 @@ gj_member_finish_run(GjMember *member, uint32_t counted)
 	const GjAggregate *aggregates = gj_program_array(team->program, GjAggregate, aggregates);
 	uint64_t	rows_received;
 	uint64_t	bytes_received;
-	uint64_t	bytes_landed;
 	GjRunStats	stats;
 
 	memset(&stats, 0, sizeof(stats));
 	GJ_TRY(gj_run_finish(member->run, &stats));
-	gj_run_received(member->run, &rows_received, &bytes_received, &bytes_landed);
+	gj_run_received(member->run, &rows_received, &bytes_received);
 	member->exchanged += bytes_received;
-	member->landed += bytes_landed;
 	member->outer_rows += team->exchange_step >= 0 ? rows_received : stats.source[0].rows_in;
 	gj_member_count(member, &stats);
 	pthread_mutex_lock(&team->lock);
@@ -622,7 +620,9 @@ do_task(GjMember *member, GjTask *task)
 			member->restless = true;
 			return gj_member_receive(member, task);
 		case GJ_TASK_RESERVE:
-			return gj_member_reserve(member);
+			GJ_TRY(gj_run_reserve_exchange(member->run, team->exchange_space));
+			member->reserved = true;
+			return GJ_OK;
 		case GJ_TASK_SOURCE_END:
 			status = gj_run_source_end(member->run, task->source);
 			member->restless |= !gj_run_has_side(member->run, task->source);

@@ -134,7 +134,7 @@ typedef struct GjMember
 	uint32_t	turn;			/* the member whose parcels it takes first */
 	GjTaskList	held;			/* USE_INNER, done, whose fragments its run reads when their source ends */
 	bool		opened;			/* OPEN was done */
-	bool		reserved;		/* RESERVE was done; guarded by lock */
+	bool		reserved;		/* RESERVE was done */
 	bool		waits;			/* for `granted`, and for nothing else; guarded by lock */
 	bool		sent;			/* the run has made something */
 	bool		complete;		/* its run is; guarded by lock */
@@ -144,7 +144,6 @@ typedef struct GjMember
 	uint64_t	outer_rows;
 	uint64_t	nchunks;		/* of outer rows, or fragments */
 	uint64_t	exchanged;		/* bytes that other devices sent */
-	uint64_t	landed;			/* of these: that they wrote here */
 	GjDeviceTotals totals;		/* of its runs */
 	uint64_t	tile;			/* of sets: the one that it takes next */
 	bool		has_tile;
@@ -220,8 +219,7 @@ struct GjTeam
 	bool		closing;
 	GjStatus	status;			/* the first failure */
 	uint32_t	nsending;		/* exchange: members that are to send the last outer rows */
-	uint64_t	outer_sent[GJ_MAX_RUN_DEVICES]; /* exchange: outer rows for each member; its own,
-													 * too, that were not joined as they were split */
+	uint64_t	outer_sent[GJ_MAX_RUN_DEVICES]; /* exchange: outer rows for each member, its own too */
 	GjSlotUse  *used;
 	GjSlotUse  *freed;
 	GjMember   *writer;			/* who has the output ring */
@@ -381,7 +379,7 @@ extern GjStatus gj_exchange_prepare(GjMember *member);
 
 /* GjRunHost's functions, arg is the member. */
 extern GjStatus gj_member_get_parcel(void *arg, GjParcel *parcels, uint32_t n, bool awaits,
-									 bool lands, GjParcel **parcel);
+									 GjParcel **parcel);
 extern GjStatus gj_member_await_split(void *arg);
 extern GjStatus gj_member_send_parcel(void *arg, GjParcel *parcel);
 extern void gj_member_parcel_read(void *arg, GjParcel *parcel);
@@ -393,8 +391,7 @@ extern void gj_member_parcel_read(void *arg, GjParcel *parcel);
 extern GjTask *gj_member_take_parcel(GjMember *member);
 /* True: the next of the member's own tasks has to wait for parcels.  The lock is held. */
 extern bool gj_member_awaits_parcels(const GjMember *member);
-/* GJ_TASK_RESERVE, _SEND and _RECEIVE. */
-extern GjStatus gj_member_reserve(GjMember *member);
+/* GJ_TASK_SEND and GJ_TASK_RECEIVE. */
 extern GjStatus gj_member_send_last(GjMember *member, uint32_t source);
 extern GjStatus gj_member_receive(GjMember *member, GjTask *task);
 /* The member's run is finished: the outer rows that it has got may stay on its device. */

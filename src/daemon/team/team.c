@@ -530,7 +530,6 @@ device_stats(GjTeam *team, GjRunStats *stats)
 			.chunks = member->nchunks,.busy_ms = member->totals.busy_ms,
 			.exchanged = member->exchanged
 		};
-		stats->landed += member->landed;
 		member->totals.runs = 1;
 		gj_devices_count_run(member->entry, &member->totals);
 	}
