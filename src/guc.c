@@ -72,7 +72,6 @@ static const struct config_enum_entry fail_at_options[] = {
 	{"connect", GJ_FAIL_CONNECT, false},
 	{"submit", GJ_FAIL_SUBMIT, false},
 	{"answer", GJ_FAIL_ANSWER, false},
-	{"again", GJ_FAIL_AGAIN, false},
 	{"memory", GJ_FAIL_MEMORY, false},
 	{"build", GJ_FAIL_BUILD, false},
 	{"probe", GJ_FAIL_PROBE, false},

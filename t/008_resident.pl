@@ -194,22 +194,16 @@ foreach my $query ($of_e, $as_inner)
 	is_deeply(pages_of_e($query), [0, $size], 'which nobody reads');
 	is(how($node, $query, "SET gpujoin.fail_at = 'answer';"), 'GpuJoin', 'and nobody waits for an answer about');
 }
-# ---- used before it is known that nothing has changed, by a session whose last run found that
+# ---- used without an answer by one session, while another one changes the table
 $node->safe_psql('postgres', 'CREATE TABLE n AS SELECT i AS id, i % 60 AS k, i AS v FROM generate_series(1, 30000) i; VACUUM ANALYZE n');
 foreach my $of_n ('SELECT count(*), sum(n.v), sum(d.k) FROM n JOIN d ON n.k = d.k', 'SELECT n.k, count(*), sum(n.v) FROM n JOIN d ON n.k = d.k GROUP BY n.k ORDER BY 1')
 {
 	my $native = sub { $node->safe_psql('postgres', "SET gpujoin.enabled = off; $of_n") };
 	my $session = Session->new($node);
-	my $plan = sub { $session->query("SET gpujoin.fail_at = 'again'; EXPLAIN (ANALYZE, COSTS OFF) $of_n; RESET gpujoin.fail_at") };
 	$session->query($of_n) for 1 .. 2;
-	unlike($plan->(), qr/Fallback:/, 'nothing has changed');
-	$node->safe_psql('postgres', 'UPDATE n SET v = v + 1 WHERE id = 7');
-	like($plan->(), qr/Fallback: .*injected/, 'a row has: the run begins again');
-	unlike($plan->(), qr/Fallback:/, 'and the next one waits to know');
-	$node->safe_psql('postgres', 'VACUUM n');
-	foreach my $change ('DELETE FROM n WHERE id % 1000 = 11', 'TRUNCATE n; INSERT INTO n SELECT i, i % 60, i + 5 FROM generate_series(1, 29000) i', 'ALTER TABLE n ALTER v TYPE bigint USING v * 2', 'UPDATE n SET k = 7 WHERE id = 3; VACUUM n')
+	foreach my $change ('UPDATE n SET v = v + 1 WHERE id = 7', 'DELETE FROM n WHERE id % 1000 = 11', 'TRUNCATE n; INSERT INTO n SELECT i, i % 60, i + 5 FROM generate_series(1, 29000) i', 'ALTER TABLE n ALTER v TYPE bigint USING v * 2', 'UPDATE n SET k = 7 WHERE id = 3; VACUUM n')
 	{
-		is($session->query($of_n), $native->(), 'early or not: right rows') for 1 .. 3;
+		is($session->query($of_n), $native->(), 'unchanged: right rows') for 1 .. 3;
 		$node->safe_psql('postgres', $change);
 		is($session->query($of_n), $native->(), "then $change") for 1 .. 2;
 		$node->safe_psql('postgres', 'VACUUM n');

@@ -224,7 +224,7 @@ static bool
 send_ask(GjConnection *connection, const GjQuestions *ask)
 {
 	GjMsgSlot	question = {
-		.type = GJ_MSG_ASK,.slot = ask->how,.nrows = ask->n
+		.type = GJ_MSG_ASK,.slot = ask->whole ? GJ_ASK_WHOLE : 0,.nrows = ask->n
 	};
 
 	return gj_connection_send(connection, &question, sizeof(question), ask->bytes, ask->nbytes);
@@ -250,13 +250,9 @@ send_submission(GjConnection *connection, void *arg)
 	GjMsgSubmit submit = make_submit(submission->program);
 	GjQuestions questions;
 
-	if (!gj_connection_send(connection, &submit, sizeof(submit), submission->program,
-							submission->program->nbytes) ||
-		submission->ask == NULL)
-		return;
-	if (submission->ask(submission->arg, true, &questions))
-		(void) send_ask(connection, &questions);
-	if (submission->ask(submission->arg, false, &questions))
+	if (gj_connection_send(connection, &submit, sizeof(submit), submission->program,
+						   submission->program->nbytes) &&
+		submission->ask != NULL && submission->ask(submission->arg, &questions))
 		(void) send_ask(connection, &questions);
 }
 

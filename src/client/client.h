@@ -61,16 +61,13 @@ extern void gj_client_forget_device(void);
 typedef struct GjQuestions
 {
 	uint32		n;
-	uint32		how;			/* GJ_ASK_EARLY, GJ_ASK_WHOLE, or 0 */
+	bool		whole;			/* GJ_ASK_WHOLE */
 	Size		nbytes;
 	const uint8 *bytes;
 } GjQuestions;
 
-/*
- * Tells what is asked with a program, each time that one is sent: first what will be asked (early), then
- * what is.  False: nothing.
- */
-typedef bool (*GjAskFirst) (void *arg, bool early, GjQuestions *questions);
+/* Tells what is asked with a program, each time that one is sent.  False: nothing. */
+typedef bool (*GjAskFirst) (void *arg, GjQuestions *questions);
 
 /*
  * Connects, submits the program and maps the rings.  `ask` (NULL: nothing is asked) is called once

@@ -79,9 +79,6 @@ is_asked_about(const GjRun *run, const GjResidentAsks *asks)
 	return true;
 }
 
-/* All that the last run of this process asked about was used as it was. */
-static bool was_whole = false;
-
 /* What is asked with the program. */
 typedef struct FirstAsk
 {
@@ -89,20 +86,12 @@ typedef struct FirstAsk
 	GjResidentAsks *asks;
 } FirstAsk;
 
-/*
- * Rows must not go out before it is known that nothing has changed; and where something had changed the
- * last time, it has again.
- */
 static bool
-ask_first(void *arg, bool early, GjQuestions *questions)
+ask_first(void *arg, GjQuestions *questions)
 {
 	FirstAsk   *first = (FirstAsk *) arg;
-	bool		whole = is_asked_about(first->run, first->asks);
 
-	if (early)
-		return whole && was_whole && first->run->program->output != GJ_OUTPUT_ROWS &&
-			gj_resident_early(first->asks, questions);
-	return gj_resident_questions(first->asks, whole, questions);
+	return gj_resident_questions(first->asks, is_asked_about(first->run, first->asks), questions);
 }
 
 /*
@@ -116,10 +105,8 @@ submit(GjRun *run, GjResidentAsks *asks, GjFailure *failure)
 	bool		used;
 
 	run->client = gj_client_submit(run->program, ask_first, &first, failure);
-	was_whole = false;
 	if (run->client == NULL || !gj_resident_finish(asks, run->client, &used, failure))
 		return false;
-	was_whole = used;
 	if (used)
 		run->nloaded = run->nsources;
 	return true;

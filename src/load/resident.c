@@ -232,7 +232,6 @@ question_of(const GjResidentAsk *ask)
 	head.nblocks = ask->nblocks;
 	head.map_blocks = GJ_MAP_BLOCKS;
 	head.npartial = ask->npartial;
-	head.early = ask->lsns == NULL;
 	head.loads_moved = ask->loads_moved;
 	return head;
 }
@@ -248,10 +247,7 @@ write_question(GjResidentAsk *ask, uint8 *at)
 	memcpy(at, &head, sizeof(head));
 	for (uint32 c = 0; c < head.ncolumns; c++)
 		make_column_key(ask->rel, ask->table->attnos[c], &ask->writer->columns[c], &keys[c]);
-	if (ask->lsns != NULL)
-		memcpy(lsns, ask->lsns, sizeof(uint64) * ask->nmaps);
-	else
-		memset(lsns, 0, sizeof(uint64) * ask->nmaps);
+	memcpy(lsns, ask->lsns, sizeof(uint64) * ask->nmaps);
 	if (ask->npartial > 0)
 		memcpy(lsns + ask->nmaps, ask->partial, sizeof(GjAskPages) * ask->npartial);
 	return at + gj_ask_size(&head);
@@ -318,47 +314,11 @@ gj_resident_blocks(const GjResidentAsks *asks, int source)
 	return nblocks;
 }
 
-/* Bytes of the questions about tables first .. end-1. */
-static Size
-size_of_questions(const GjResidentAsks *asks, int first, int end)
-{
-	Size		nbytes = 0;
-
-	for (int i = first; i < end; i++)
-	{
-		GjAsk		head = question_of(&asks->asks[i]);
-
-		nbytes += gj_ask_size(&head);
-	}
-	return nbytes;
-}
-
-/* Writes these. */
-static void
-write_questions(GjResidentAsks *asks, int first, int end, uint32 how, GjQuestions *questions)
-{
-	Size		nbytes = size_of_questions(asks, first, end);
-	uint8	   *at = palloc(nbytes);
-
-	*questions = (GjQuestions) {.n = end - first,.how = how,.nbytes = nbytes,.bytes = at};
-	for (int i = first; i < end; i++)
-		at = write_question(&asks->asks[i], at);
-}
-
-bool
-gj_resident_early(GjResidentAsks *asks, GjQuestions *questions)
-{
-	if (asks->n == 0 || asks->asks[0].lsns != NULL ||
-		size_of_questions(asks, 0, asks->n) > GJ_MAX_ASK)
-		return false;
-	write_questions(asks, 0, asks->n, GJ_ASK_EARLY, questions);
-	return true;
-}
-
 bool
 gj_resident_questions(GjResidentAsks *asks, bool whole, GjQuestions *questions)
 {
 	Size		nbytes = 0;
+	uint8	   *at;
 	int			end;
 
 	for (end = asks->first; end < asks->n; end++)
@@ -377,7 +337,10 @@ gj_resident_questions(GjResidentAsks *asks, bool whole, GjQuestions *questions)
 	if (asks->nasked == 0)
 		return false;
 	asks->whole = whole && asks->nasked == asks->n;
-	write_questions(asks, asks->first, end, asks->whole ? GJ_ASK_WHOLE : 0, questions);
+	at = palloc(nbytes);
+	*questions = (GjQuestions) {.n = asks->nasked,.whole = asks->whole,.nbytes = nbytes,.bytes = at};
+	for (int i = asks->first; i < end; i++)
+		at = write_question(&asks->asks[i], at);
 	return true;
 }
 

@@ -141,9 +141,6 @@ extern uint64 gj_resident_blocks(const GjResidentAsks *asks, int source);
  */
 extern bool gj_resident_questions(GjResidentAsks *asks, bool whole, GjQuestions *questions);
 
-/* Writes the questions that gj_resident_questions will, before anything is looked at.  False: there are none. */
-extern bool gj_resident_early(GjResidentAsks *asks, GjQuestions *questions);
-
 /*
  * After the first questions were sent: takes the answers in and asks the others, compares what
  * gpujoind has with the tables, and completes these and what is to be used.  *used: gpujoind uses

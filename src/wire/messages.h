@@ -24,10 +24,8 @@
  *	  or a run:
  *	SUBMIT + program			->					right behind HELLO
  *								<-	READY			+ 2 descriptors: load ring, output ring; token
- *	ASK + questions				->					GJ_ASK_EARLY, right behind SUBMIT, if at all: what
- *													the next one will be about; there is no answer
  *	ASK + questions				->					which fragments of tables are resident; the first one
- *													right behind that, each other one after all
+ *													right behind SUBMIT, each other one after all
  *													answers to the one before
  *								<-	RESIDENT ...	or, to the first one if it is GJ_ASK_WHOLE: that
  *													all of it is resident and is used now, as if the
@@ -261,7 +259,7 @@ typedef struct GjMsgAttach
 typedef struct GjMsgSlot
 {
 	uint32_t	type;
-	uint32_t	slot;			/* ASK: GJ_ASK_EARLY, GJ_ASK_WHOLE, or 0 */
+	uint32_t	slot;			/* ASK: GJ_ASK_WHOLE, or 0 */
 	uint32_t	source;			/* CHUNK, SOURCE_END; USE: the first one */
 	uint32_t	nrows;			/* CHUNK, BATCH: the slot's header says the same; USE:
 								 * fragments; ASK: questions; RESIDENT: answers, 0: all is
@@ -273,13 +271,6 @@ typedef struct GjMsgSlot
  * all their pages were all-visible, or had no tuple where GjAskPages leave them out.
  */
 #define GJ_ASK_WHOLE		1u
-
-/*
- * The questions that the next ASK will have, if it is GJ_ASK_WHOLE, but for the map's LSNs, at which the
- * backend looks only now.  gpujoind may use all fragments as they are meanwhile.  If it was wrong to do
- * so, the next ASK tells, and the run begins again.
- */
-#define GJ_ASK_EARLY		2u
 
 /* Bytes of questions in an ASK. */
 #define GJ_MAX_ASK			GJ_MAX_PROGRAM_SIZE

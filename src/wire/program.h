@@ -61,14 +61,13 @@ typedef enum GjFailPoint
 	GJ_FAIL_CONNECT,			/* in the backend: as if no daemon were there */
 	GJ_FAIL_SUBMIT,				/* program refused */
 	GJ_FAIL_ANSWER,				/* unless all is resident and used without an answer about it */
-	GJ_FAIL_AGAIN,				/* if what was used early may have changed */
+	GJ_FAIL_STALL,				/* the first outer chunk takes for ever (until stopped) */
 	GJ_FAIL_MEMORY,				/* out of memory when the first inner side is built */
 	GJ_FAIL_BUILD,				/* device error in the first build */
 	GJ_FAIL_PROBE,				/* device error at the first outer chunk */
 	GJ_FAIL_OVERFLOW,			/* row error at the first outer chunk */
 	GJ_FAIL_OUTPUT,				/* device error after the first batch was sent */
-	GJ_FAIL_CRASH,				/* gpujoind aborts at the first outer chunk */
-	GJ_FAIL_STALL				/* the first outer chunk takes for ever (until stopped) */
+	GJ_FAIL_CRASH				/* gpujoind aborts at the first outer chunk */
 } GjFailPoint;
 
 /*

@@ -61,9 +61,9 @@ typedef struct GjAsk
 	uint32_t	nblocks;		/* of the table */
 	uint32_t	map_blocks;		/* blocks of one page of the visibility map */
 	uint32_t	npartial;		/* fragments with pages that are not all-visible, but empty */
-	uint32_t	early;			/* of GJ_ASK_EARLY: the LSNs are not known yet */
 	uint32_t	loads_moved;	/* of fragments with another LSN only those are wanted that somebody was
 								 * to load anew before, for the same LSN: others are loaded */
+	uint32_t	unused;
 } GjAsk;
 
 /* Such a fragment; in ascending order. */

@@ -44,7 +44,7 @@ check_header(GjCheck *check, uint32_t nbytes)
 	if (p->magic != GJ_PROGRAM_MAGIC || p->nbytes != nbytes)
 		return gj_check_fails(check, "header is damaged");
 	if (p->kind > GJ_PROGRAM_SETS || p->output > GJ_OUTPUT_GROUPS ||
-		p->fail_point > GJ_FAIL_STALL)
+		p->fail_point > GJ_FAIL_CRASH)
 		return gj_check_fails(check, "unknown kind %u, output %u or failure point %u",
 							  p->kind, p->output, p->fail_point);
 	if (p->nsources < 1 || p->nsources > GJ_MAX_SOURCES || p->ncolumns > GJ_MAX_COLUMNS ||

@@ -588,8 +588,6 @@ gj_run_close(GjRun *run, GjErrorText *why)
 		gj_run_release(run, s);
 	if (status != GJ_DEVICE_LOST)
 		gj_side_release(run);
-	for (uint32_t s = 0; s < GJ_MAX_SOURCES; s++)
-		free(run->found[s].uses);
 	free(run->columns);
 	free(run->late);
 	free(run->places);

@@ -109,22 +109,8 @@ extern GjStatus gj_run_ask(GjRun *run, const uint8_t *memory);
 extern GjStatus gj_runs_ask(GjRun **runs, uint32_t n, const GjRunHost *host,
 							const uint8_t *memory);
 
-/*
- * Looks for the fragments that a question is about and that the run's device should have, as number
- * `place` of nplaces devices: gj_run_place_of.  *whole: all are there, and all of their pages are
- * valid.  They stay found, from then on in gj_run_found's order: that of questions and numbers.
- */
-extern GjStatus gj_run_find(GjRun *run, const uint8_t *memory, uint32_t place, uint32_t nplaces,
-							bool *whole);
-/* What was found of a source, as gj_run_use takes it; the run's. */
-extern const GjUse *gj_run_found(const GjRun *run, uint32_t source, uint32_t *n);
-/* Nothing that was found is used. */
-extern void gj_run_forget_found(GjRun *run);
-
 /* True if the source was asked about and the device keeps resident data at all. */
 extern bool gj_run_has_store(const GjRun *run, uint32_t source);
-/* The number, of n devices, of the one that keeps a fragment of a table. */
-extern uint32_t gj_run_place_of(const GjRelationKey *relation, uint32_t fragment, uint32_t n);
 /* The same for a chunk of the source.  False: it is not to be kept. */
 extern bool gj_run_place(const GjRun *run, uint32_t source, const uint8_t *chunk, uint32_t n,
 						 uint32_t *place);

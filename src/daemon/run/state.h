@@ -171,13 +171,6 @@ typedef struct GjRunResident
 	uint64_t	nmade_rows;		/* of these: rows of fragments in `made` */
 } GjRunResident;
 
-/* Fragments of a source that gj_run_find has found, by their numbers among those pinned. */
-typedef struct GjRunFound
-{
-	GjUse	   *uses;
-	uint32_t	n;
-} GjRunFound;
-
 /* Where the rows of a chunk, and its heap, begin in the fragment that they have been copied to. */
 typedef struct GjKept
 {
@@ -274,7 +267,6 @@ struct GjRun
 	GjLayout	layout[GJ_MAX_SOURCES];
 	GjRelation	relation[GJ_MAX_SOURCES];
 	GjRunResident resident[GJ_MAX_SOURCES];
-	GjRunFound	found[GJ_MAX_SOURCES];	/* stay until the end: the session's thread may read them */
 	bool		keeps_nothing;	/* of inner chunks: see gj_run_may_keep */
 	GjRunSide	side[GJ_MAX_SOURCES];
 	uint64_t	rows_ahead;		/* outer rows of fragments that are being used, and later ones */

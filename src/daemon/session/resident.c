@@ -1,8 +1,7 @@
 /*
  * store/fragment.c
  *	  What a session and its backend tell each other of resident data: answers to an ASK, or that all of
- *	  it is used without one, be it before the ASK has come, and the fragments of a USE; see
- *	  src/wire/resident.h.
+ *	  it is used without one, and the fragments of a USE; see src/wire/resident.h.
  *
  * Answers and uses lie where the backend can write: what matters is read once.
  */
@@ -226,26 +225,11 @@ take_answers(GjSession *session, uint32_t nbytes, GjUses *lots, GjUse **uses)
 	return GJ_OK;
 }
 
-/* Nobody is told the answers. */
-static void
-drop_answers(GjSession *session)
-{
-	session->answers = NULL;
-	session->nanswers = session->answer_bytes = 0;
-}
-
-static bool
-tell_whole(GjSession *session)
-{
-	const GjMsgSlot message = {.type = GJ_MSG_RESIDENT};
-
-	return gj_session_send(session, &message, sizeof(message));
-}
-
 /* Uses all that was asked about, if it is there, and tells the backend; else its answers are sent. */
 static GjStatus
 use_answers(GjSession *session, uint32_t nbytes)
 {
+	const GjMsgSlot message = {.type = GJ_MSG_RESIDENT};
 	GjUses		lots[GJ_MAX_SOURCES];
 	GjUse	   *uses;
 	GjStatus	status;
@@ -253,15 +237,17 @@ use_answers(GjSession *session, uint32_t nbytes)
 	GJ_TRY(take_answers(session, nbytes, lots, &uses));
 	if (!uses)
 		return send_answers(session);
-	drop_answers(session);
-	status = tell_whole(session) ? use_lots(session, session, lots, session->nsources) : GJ_CANCELLED;
+	session->answers = NULL;
+	session->nanswers = session->answer_bytes = 0;
+	status = gj_session_send(session, &message, sizeof(message)) ?
+		use_lots(session, session, lots, session->nsources) : GJ_CANCELLED;
 	free(uses);
 	return status;
 }
 
-/* True if the questions of the ASK that waits lie within it, and are early ones or not. */
+/* True if the questions of the ASK that waits lie within it. */
 static bool
-check_questions(const GjSession *session, bool early)
+check_questions(const GjSession *session)
 {
 	GjAsk		ask;
 
@@ -270,8 +256,7 @@ check_questions(const GjSession *session, bool early)
 		if (session->ask_bytes - at < sizeof(ask))
 			return false;
 		memcpy(&ask, session->message + at, sizeof(ask));
-		if (gj_ask_size(&ask) > session->ask_bytes - at || ask.early != early ||
-			(early && ask.npartial > 0))
+		if (gj_ask_size(&ask) > session->ask_bytes - at)
 			return false;
 	}
 	return true;
@@ -291,226 +276,13 @@ ask_run(GjSession *session)
 	return GJ_OK;
 }
 
-/* ---- all of it, before it is known that nothing has changed */
-
-/* What is used so: the questions, and the LSNs of the map with which their fragments were noted. */
-struct GjEarly
-{
-	uint32_t	nbytes;
-	uint8_t    *questions;
-	uint64_t	map_lsns[];		/* in the order of the questions */
-};
-
-/* Room to note that of n fragments, and the questions that wait.  NULL: out of memory. */
-static struct GjEarly *
-make_early(const GjSession *session, uint32_t n)
-{
-	struct GjEarly *early = malloc(sizeof(*early) + n * sizeof(uint64_t) + session->ask_bytes);
-
-	if (!early)
-		return NULL;
-	early->nbytes = session->ask_bytes;
-	early->questions = memcpy(early->map_lsns + n, session->message, session->ask_bytes);
-	return early;
-}
-
-/* Notes it of answers that are whole, which lie in the order of the questions. */
-static struct GjEarly *
-note_early(const GjSession *session)
-{
-	const uint8_t *answer = session->answers;
-	uint32_t	n = 0;
-	struct GjEarly *early = make_early(session, session->answer_bytes / sizeof(GjKnownFragment));
-	GjAsk		ask;
-
-	if (!early)
-		return NULL;
-	for (uint32_t at = 0; at < session->ask_bytes; at += (uint32_t) gj_ask_size(&ask))
-	{
-		memcpy(&ask, session->message + at, sizeof(ask));
-		answer += sizeof(GjAnswered);
-		for (uint32_t i = 0; i < ask.nfragments; i++, answer += sizeof(GjKnownFragment))
-			memcpy(&early->map_lsns[n++], answer + offsetof(GjKnownFragment, map_lsn), sizeof(uint64_t));
-	}
-	return early;
-}
-
-/* True if an ASK, GJ_ASK_WHOLE, is about what is used, and the map's LSNs are those that were noted. */
-static bool
-is_as_noted(const GjSession *session)
-{
-	const struct GjEarly *early = session->early;
-	uint32_t	n = 0;
-	GjAsk		ask;
-	GjAsk		used;
-
-	if (session->ask_bytes != early->nbytes)
-		return false;
-	for (uint32_t at = 0; at < early->nbytes; at += (uint32_t) gj_ask_size(&ask))
-	{
-		const uint8_t *keys = session->message + at + sizeof(ask);
-		const uint8_t *lsns;
-		uint64_t	lsn;
-
-		memcpy(&ask, session->message + at, sizeof(ask));
-		memcpy(&used, early->questions + at, sizeof(used));
-		used.early = 0;
-		lsns = keys + ask.ncolumns * sizeof(GjColumnKey);
-		if (memcmp(&ask, &used, sizeof(ask)) != 0 ||
-			memcmp(keys, early->questions + at + sizeof(used), lsns - keys) != 0)
-			return false;
-		for (uint32_t i = 0; i < ask.nfragments; i++)
-		{
-			memcpy(&lsn, lsns + i / ask.per_map * sizeof(lsn), sizeof(lsn));
-			if (lsn != early->map_lsns[n++])
-				return false;
-		}
-	}
-	return true;
-}
-
-/*
- * Asks the run the early questions that wait, as long as all that they are about is there.  Answers
- * that do not fit the slot would be sent, but nobody waits for these: there is room for the next one,
- * or it is not asked for.  *whole: all is there.
- */
-static GjStatus
-ask_early(GjSession *session, bool *whole)
-{
-	uint64_t	nbytes = 0;
-	GjAsk		ask;
-
-	*whole = false;
-	for (uint32_t at = 0; at < session->ask_bytes; at += (uint32_t) gj_ask_size(&ask))
-	{
-		memcpy(&ask, session->message + at, sizeof(ask));
-		if (nbytes + whole_size(&ask) + GJ_LEAST_ANSWER > GJ_OUTPUT_SLOT_SIZE)
-			return GJ_OK;
-		GJ_TRY(gj_team_ask(session->run, session->message + at));
-		nbytes += whole_size(&ask);
-		if (session->answer_bytes != nbytes)
-			return GJ_OK;
-	}
-	*whole = true;
-	return GJ_OK;
-}
-
-/* The early questions are over, whatever came of them. */
-static void
-end_questions(GjSession *session)
-{
-	session->ask_bytes = 0;
-	/* the ASK follows as soon as the backend has looked at the map */
-	session->expected = true;
-}
-
-/* Fragments that the early questions are about; 0: not each source has some. */
-static uint32_t
-count_asked(const GjSession *session)
-{
-	uint32_t	asked = 0;
-	uint32_t	n = 0;
-	GjAsk		ask;
-
-	for (uint32_t at = 0; at < session->ask_bytes; at += (uint32_t) gj_ask_size(&ask))
-	{
-		memcpy(&ask, session->message + at, sizeof(ask));
-		if (ask.source >= session->nsources || ask.first != 0 || ask.nfragments > UINT32_MAX - n)
-			return 0;
-		asked |= (uint32_t) (ask.nfragments > 0) << ask.source;
-		n += ask.nfragments;
-	}
-	return asked == (1u << session->nsources) - 1 ? n : 0;
-}
-
-/* The same, where each device looks for what it should have.  *begun = false: not all is there. */
-static GjStatus
-begin_on_members(GjSession *session, bool *begun)
-{
-	GjQuestionList list = {session->message, session->ask_bytes};
-	uint32_t	n = count_asked(session);
-
-	*begun = false;
-	if (n == 0)
-		return GJ_OK;
-	GJ_TRY(gj_team_find(session->run, list, begun));
-	if (!*begun)
-		return GJ_OK;
-	session->early = make_early(session, n);
-	end_questions(session);
-	if (!session->early)
-		return GJ_OUT_OF_HOST_MEMORY;
-	/* the message may be written over from here on */
-	list.questions = session->early->questions;
-	/* in the order in which sources are loaded */
-	for (uint32_t s = 1; s <= session->nsources && !gj_team_complete(session->run); s++)
-	{
-		uint32_t	source = s % session->nsources;
-
-		if (!may_use(session, session, source, true))
-			return GJ_BAD_PROGRAM;
-		GJ_TRY(gj_team_use_found(session->run, list, source));
-		GJ_TRY(end_used(session, session, source));
-	}
-	/* while the devices work */
-	gj_team_found_lsns(session->run, list, session->early->map_lsns);
-	return GJ_OK;
-}
-
-GjStatus
-gj_session_begin_early(GjSession *session)
-{
-	GjUses		lots[GJ_MAX_SOURCES];
-	GjUse	   *uses = NULL;
-	GjStatus	status;
-	bool		whole;
-
-	if (session->early || session->returns_rows || !check_questions(session, true))
-		return GJ_BAD_PROGRAM;
-	if (gj_team_finds(session->run))
-	{
-		GJ_TRY(begin_on_members(session, &whole));
-		if (whole)
-			return GJ_OK;
-	}
-	status = ask_early(session, &whole);
-	if (status == GJ_OK && whole)
-		status = take_answers(session, session->ask_bytes, lots, &uses);
-	if (status == GJ_OK && uses)
-		session->early = note_early(session);
-	drop_answers(session);
-	end_questions(session);
-	if (status == GJ_OK && uses)
-		status = session->early ? use_lots(session, session, lots, session->nsources) :
-			GJ_OUT_OF_HOST_MEMORY;
-	free(uses);
-	return status;
-}
-
-void
-gj_session_end_early(GjSession *session)
-{
-	free(session->early);
-	session->early = NULL;
-}
-
 GjStatus
 gj_session_feed_questions(GjSession *session, bool whole)
 {
 	uint32_t	nbytes = session->ask_bytes;
 
-	if (!check_questions(session, false))
+	if (!check_questions(session))
 		return GJ_BAD_PROGRAM;
-	if (session->early)
-	{
-		session->again = !whole || !is_as_noted(session);
-		session->again_whole = whole;
-		if (session->again)
-			return GJ_CANCELLED;
-		gj_session_end_early(session);
-		session->ask_bytes = 0;
-		return tell_whole(session) ? GJ_OK : GJ_CANCELLED;
-	}
 	GJ_TRY(ask_run(session));
 	session->ask_bytes = 0;
 	return whole ? use_answers(session, nbytes) : send_answers(session);

@@ -79,7 +79,7 @@ loader_has_left(GjSession *session, GjSession *loader)
 
 /*
  * The message has `extra` bytes behind it, which must be the questions of an ASK.  The backend
- * waits for the answers to one before it sends another, but to early ones, which have none.
+ * waits for the answers to one before it sends another.
  */
 static bool
 accept_questions(GjSession *session, const GjSession *loader, const GjMsgSlot *message,
@@ -153,18 +153,11 @@ look(struct pollfd *fds, uint32_t n)
 	return ready;
 }
 
-/* Something of the backend is still needed: its sources, or word that what is used has not changed. */
-static bool
-needs_messages(const GjSession *session)
-{
-	return !gj_team_complete(session->run) || session->early;
-}
-
 /*
  * Receives at most one message of each loader.  With `wait`, waits for something to
  * happen, be it that a device of several wants something; of a single one gj_team_wait()
- * was called then, so nothing of the run works meanwhile, unless it has begun early.  Who feeds the
- * run waits for nothing once it is complete and known to be right.
+ * was called then, so nothing of the run works meanwhile.  Who feeds the run waits for nothing once
+ * it is complete.
  */
 static GjStatus
 receive_messages(GjSession *session, bool wait, bool feeding)
@@ -183,8 +176,8 @@ receive_messages(GjSession *session, bool wait, bool feeding)
 	if (wait)
 		GJ_TRY(gj_team_serve(session->run));
 	/* that may have taken what was to wake us */
-	wait &= !feeding || needs_messages(session);
-	if (wait && !session->early && gj_team_rests(session->run))
+	wait &= !feeding || !gj_team_complete(session->run);
+	if (wait && gj_team_rests(session->run))
 		gj_journal_rest(&session->mark);
 	if (wait && session->expected)
 		ready = look(fds, n + 2);
@@ -380,8 +373,7 @@ feed_message(GjSession *session, uint32_t which, const GjMsgSlot *message)
 		case GJ_MSG_SOURCE_END:
 			return gj_session_source_ended(session, loader, message->source);
 		case GJ_MSG_ASK:
-			return message->slot == GJ_ASK_EARLY ? gj_session_begin_early(session) :
-				gj_session_feed_questions(session, message->slot == GJ_ASK_WHOLE);
+			return gj_session_feed_questions(session, message->slot == GJ_ASK_WHOLE);
 		case GJ_MSG_USE:
 			return gj_session_feed_uses(session, which, message, memory);
 		default:
@@ -399,7 +391,7 @@ feed(GjSession *session)
 {
 	bool		settled = true;	/* nothing was handed over since the run was waited for */
 
-	while (needs_messages(session))
+	while (!gj_team_complete(session->run))
 	{
 		GjMsgSlot	message;
 		uint32_t	which;
@@ -408,7 +400,7 @@ feed(GjSession *session)
 		/* the questions that wait have the room of the next ones */
 		if (session->ask_bytes == 0)
 			GJ_TRY(receive_messages(session, false, true));
-		while (needs_messages(session) && next_message(session, &which, &message))
+		while (!gj_team_complete(session->run) && next_message(session, &which, &message))
 		{
 			any = true;
 			settled &= message.type == GJ_MSG_ASK;
@@ -416,7 +408,7 @@ feed(GjSession *session)
 		}
 		if (any)
 			GJ_TRY(gj_team_work(session->run));
-		else if (needs_messages(session))
+		else if (!gj_team_complete(session->run))
 		{
 			if (!settled)
 			{
@@ -448,44 +440,6 @@ work(GjSession *session, GjRunStats *stats)
 		gj_journal_clear(&session->mark);
 	}
 	return status;
-}
-
-/* True if what has ended a run may be that something was used early: not what the backend does. */
-static bool
-may_begin_again(const GjSession *session, GjStatus status)
-{
-	return session->again || (status != GJ_OK && status != GJ_CANCELLED &&
-							  status != GJ_BAD_PROGRAM && status != GJ_DEVICE_LOST);
-}
-
-/*
- * Begins again: what was used early may have changed, or the run has failed before that was known, which
- * may be for the same reason.  Without a run, session->run is NULL.  Nobody can be attached, or attach
- * meanwhile: backends let others help only once they know what is resident.
- */
-static GjStatus
-work_again(GjSession *session, const GjProgram *program, const GjTeamOptions *options,
-		   const GjRunHost *host, GjRunStats *stats, GjErrorText *why)
-{
-	bool		asked = session->again;
-	GjStatus	status;
-
-	gj_session_end_early(session);
-	session->again = false;
-	status = gj_team_close(session->run, why);
-	session->run = NULL;
-	if (status == GJ_DEVICE_LOST)
-		return status;
-	why->text[0] = '\0';
-	if (session->fail_point == GJ_FAIL_AGAIN)
-		return GJ_INJECTED;
-	session->ended = session->finished = session->sources_ended = 0;
-	session->run = gj_team_open(program, options, host, &status, why);
-	if (!session->run)
-		return status;
-	if (asked)
-		GJ_TRY(gj_session_feed_questions(session, session->again_whole));
-	return work(session, stats);
 }
 
 /* ---- the outcome */
@@ -606,18 +560,14 @@ run_on_devices(GjSession *session, const GjProgram *program, GjErrorText *why)
 		status = GJ_CANCELLED;
 	if (status == GJ_OK)
 		status = work(session, &stats);
-	if (session->early && !session->closed && may_begin_again(session, status))
-		status = work_again(session, program, &options, &host, &stats, why);
-	gj_session_end_early(session);
-	if (status != GJ_OK && session->run && why->text[0] == '\0')
+	if (status != GJ_OK && why->text[0] == '\0')
 		gj_team_error(session->run, why);
 
 	gj_loaders_close(session);
 	if (status == GJ_OK && !session->closed)
 		tell_done(session, &stats);
 	/* whatever ended the run, closing it shows whether the device is still there */
-	if (status != GJ_DEVICE_LOST && session->run &&
-		gj_team_close(session->run, &lost) == GJ_DEVICE_LOST)
+	if (status != GJ_DEVICE_LOST && gj_team_close(session->run, &lost) == GJ_DEVICE_LOST)
 	{
 		status = GJ_DEVICE_LOST;
 		*why = lost;
@@ -641,7 +591,6 @@ run_program(GjSession *session, const GjProgram *program, GjErrorText *why)
 	if (program->fail_point == GJ_FAIL_SUBMIT)
 		return GJ_INJECTED;
 	session->nsources = program->nsources;
-	session->returns_rows = program->output == GJ_OUTPUT_ROWS;
 	session->fail_point = program->fail_point;
 	if (!gj_journal_begin(program, &session->mark))
 		return GJ_REFUSED;

@@ -46,7 +46,6 @@ typedef struct GjSession
 	bool		told;			/* DONE was sent */
 	struct GjSession *next_closing; /* while it gives back what it held: session/run.c */
 	uint32_t	nsources;
-	bool		returns_rows;
 	GjFailPoint fail_point;
 	uint32_t	sources_ended;	/* by all loaders, one bit each */
 	uint32_t	output_free;	/* slots that the backend has given back */
@@ -56,9 +55,6 @@ typedef struct GjSession
 	uint8_t    *answers;		/* the slot that is being filled with answers; NULL: none */
 	uint32_t	nanswers;
 	uint32_t	answer_bytes;
-	struct GjEarly *early;		/* what is used and may have changed: GJ_ASK_EARLY; NULL: nothing */
-	bool		again;			/* it had: the run begins again, */
-	bool		again_whole;	/* with the ASK in `message`, GJ_ASK_WHOLE or not */
 	uint32_t	next_loader;	/* whose turn it is */
 
 	/* who loads: loaders.c */
@@ -99,14 +95,7 @@ extern GjStatus gj_session_source_ended(GjSession *session, GjSession *loader, u
 /* session/resident.c, as the run's host: room for an answer to a question, and that it is there. */
 extern GjStatus gj_session_answer_space(void *session, uint8_t **memory, uint32_t *nbytes);
 extern void gj_session_answered(void *session, uint32_t nbytes);
-/* Uses all that the questions of the ASK that waits, GJ_ASK_EARLY, are about, if it is there. */
-extern GjStatus gj_session_begin_early(GjSession *session);
-/* It is known now that it was right, or it is over. */
-extern void gj_session_end_early(GjSession *session);
-/*
- * Answers the questions of the ASK that waits; whole: or uses all that they are about, if it is there.
- * GJ_CANCELLED with session->again: what was used early may have changed.
- */
+/* Answers the questions of the ASK that waits; whole: or uses all that they are about, if it is there. */
 extern GjStatus gj_session_feed_questions(GjSession *session, bool whole);
 /* Hands the fragments of a USE, in a slot of loader `which`, to the run. */
 extern GjStatus gj_session_feed_uses(GjSession *session, uint32_t which, const GjMsgSlot *message,

@@ -3,8 +3,7 @@
  *	  What a run is asked about resident data of its device, and finds.
  *
  * ASK pins the fragments that a source could use, until they were used (source/resident.c) or the source
- * has ended; of several runs one thread looks for all of them, or each run for those that its device
- * should have.
+ * has ended; of several runs one thread looks for all of them.
  */
 #include "daemon/run/state.h"
 
@@ -94,8 +93,9 @@ typedef struct GjFoundBatch
 	uint32_t	place[GJ_FIND];	/* the run that should have it */
 } GjFoundBatch;
 
-uint32_t
-gj_run_place_of(const GjRelationKey *relation, uint32_t fragment, uint32_t n)
+/* The number, of n devices, of the one that keeps a fragment of a table. */
+static uint32_t
+place_of(const GjRelationKey *relation, uint32_t fragment, uint32_t n)
 {
 	return (uint32_t) (((uint64_t) fragment + relation->filenode) % n);
 }
@@ -146,8 +146,8 @@ look_in_store(GjRun *run, uint32_t r, const GjAsk *ask, const uint64_t *map_lsns
 			numbers[n++] = first + i;
 	if (n == 0)
 		return;
-	gj_resident_find(resident->store, &resident->tables[ask->table], numbers, n,
-					 ask->early ? NULL : map_lsns, ask->per_map, others);
+	gj_resident_find(resident->store, &resident->tables[ask->table], numbers, n, map_lsns,
+					 ask->per_map, others);
 	for (uint32_t i = 0; i < n; i++)
 		take_better(batch, numbers[i] - first, resident, &others[i]);
 }
@@ -164,7 +164,7 @@ find_batch(GjRun **runs, uint32_t nruns, const GjAsk *ask, const uint64_t *map_l
 	for (uint32_t i = 0; i < batch->n; i++)
 	{
 		batch->found[i].fragment = NULL;
-		batch->place[i] = gj_run_place_of(&ask->relation, first + i, nruns);
+		batch->place[i] = place_of(&ask->relation, first + i, nruns);
 	}
 	for (uint32_t r = 0; r < nruns; r++)
 		look_in_store(runs[r], r, ask, map_lsns, first, true, batch);
@@ -192,7 +192,7 @@ write_known(uint8_t *at, const GjAsk *ask, GjRunResident *owner, GjFound *found,
 	/* a table that the source has twice is told of twice: the id says for which of them */
 	known->id = (known->id >> GJ_FRAGMENT_DEVICE_SHIFT << GJ_FRAGMENT_DEVICE_SHIFT) |
 		(owner->npinned - 1);
-	if (known->flags || (known->nlost == known->npages && !ask->early))
+	if (known->flags || known->nlost == known->npages)
 		gj_resident_describe(owner->store, found, map_lsn, valid, lsns);
 	memcpy(at, known, sizeof(*known));
 	at += sizeof(*known);
@@ -211,13 +211,11 @@ write_known(uint8_t *at, const GjAsk *ask, GjRunResident *owner, GjFound *found,
 
 /*
  * True if a backend is not told of a fragment that was found: it is to be loaded anew, and can make room for
- * that; or it is not whole, which is all that an early question is about.
+ * that.
  */
 static bool
 is_left_out(const GjFoundBatch *batch, uint32_t i, const GjAsk *ask, uint64_t map_lsn)
 {
-	if (ask->early)
-		return !is_complete(&batch->found[i]);
 	return ask->loads_moved &&
 		gj_resident_is_to_be_loaded(batch->owner[i]->store, batch->found[i].fragment, map_lsn);
 }
@@ -316,93 +314,6 @@ gj_runs_ask(GjRun **runs, uint32_t n, const GjRunHost *host, const uint8_t *memo
 	return status;
 }
 
-/* True if a fragment was found with all of its pages valid, as many as the table has of it now. */
-static bool
-is_whole(const GjFound *found, const GjAsk *ask, uint32_t number)
-{
-	return is_complete(found) && found->known.npages == gj_ask_pages(ask, number);
-}
-
-/* Notes n fragments that were looked for, as far as they are there.  *whole: all are, and whole. */
-static GjStatus
-note_found(GjRun *run, const GjAsk *ask, const uint32_t *numbers, const GjFound *found, uint32_t n,
-		   bool *whole)
-{
-	GjRunResident *resident = &run->resident[ask->source];
-	GjRunFound *all = &run->found[ask->source];
-	GjUse	   *grown = realloc(all->uses, (all->n + n + 1) * sizeof(GjUse));
-	uint32_t	i = 0;
-
-	if (grown)
-		all->uses = grown;
-	for (; grown && i < n; i++)
-	{
-		*whole &= is_whole(&found[i], ask, numbers[i]);
-		if (!found[i].fragment)
-			continue;
-		if (!remember_pinned(resident, found[i].fragment, ask->table))
-			break;
-		grown[all->n++] = (GjUse) {resident->npinned - 1, found[i].known.map_lsn, NULL};
-	}
-	if (i == n)
-		return GJ_OK;
-	for (; i < n; i++)
-		if (found[i].fragment)
-			gj_resident_unpin_one(resident->store, found[i].fragment);
-	return GJ_OUT_OF_HOST_MEMORY;
-}
-
-GjStatus
-gj_run_find(GjRun *run, const uint8_t *memory, uint32_t place, uint32_t nplaces, bool *whole)
-{
-	GjRunResident *resident;
-	uint32_t	numbers[GJ_FIND];
-	GjFound		found[GJ_FIND];
-	uint64_t   *lsns = NULL;
-	uint32_t	number;
-	GjAsk		ask;
-	GjStatus	status;
-
-	memcpy(&ask, memory, sizeof(ask));
-	GJ_TRY(check_question(run, &ask));
-	status = note_question(run, ask.source, memory, &ask, &lsns);
-	free(lsns);
-	GJ_TRY(status);
-	resident = &run->resident[ask.source];
-	*whole = resident->store != NULL;
-	number = (place + nplaces - gj_run_place_of(&ask.relation, 0, nplaces)) % nplaces;
-	while (number < ask.nfragments && *whole)
-	{
-		uint32_t	n = 0;
-
-		for (; n < GJ_FIND && number < ask.nfragments; number += nplaces)
-			numbers[n++] = number;
-		gj_resident_find(resident->store, &resident->tables[ask.table], numbers, n, NULL,
-						 ask.per_map, found);
-		GJ_TRY(note_found(run, &ask, numbers, found, n, whole));
-	}
-	return GJ_OK;
-}
-
-const GjUse *
-gj_run_found(const GjRun *run, uint32_t source, uint32_t *n)
-{
-	*n = run->found[source].n;
-	return run->found[source].uses;
-}
-
-void
-gj_run_forget_found(GjRun *run)
-{
-	for (uint32_t s = 0; s < run->program->nsources; s++)
-	{
-		GjRunResident *resident = &run->resident[s];
-
-		gj_resident_unpin(resident->store, resident->pinned, resident->npinned);
-		resident->npinned = run->found[s].n = 0;
-	}
-}
-
 bool
 gj_run_has_store(const GjRun *run, uint32_t source)
 {
@@ -419,7 +330,7 @@ gj_run_place(const GjRun *run, uint32_t source, const uint8_t *chunk, uint32_t n
 	memcpy(&pages, gj_chunk_pages(chunk), offsetof(GjChunkPages, lsn));
 	if (pages.n == 0 || pages.table >= resident->ntables)
 		return false;
-	*place = gj_run_place_of(&resident->tables[pages.table].relation, pages.fragment, n);
+	*place = place_of(&resident->tables[pages.table].relation, pages.fragment, n);
 	return true;
 }
 

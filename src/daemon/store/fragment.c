@@ -306,7 +306,7 @@ gj_resident_find(GjResident *store, const GjWanted *wanted, const uint32_t *numb
 		if (!f)
 			continue;
 		pin(store, f);
-		describe(&found[i], map_lsns ? map_lsns[numbers[i] / per_map] : f->map_lsn);
+		describe(&found[i], map_lsns[numbers[i] / per_map]);
 	}
 	pthread_mutex_unlock(&store->memory->lock);
 }

@@ -190,7 +190,7 @@ extern uint64_t gj_resident_clock(GjResident *store);
 
 /*
  * Looks for the fragments of n numbers, to found[n].  map_lsns are those of the pages of the visibility
- * map, per_map fragments each, from fragment 0 on; NULL: whatever they are.
+ * map, per_map fragments each, from fragment 0 on.
  */
 extern void gj_resident_find(GjResident *store, const GjWanted *wanted, const uint32_t *numbers,
 							 uint32_t n, const uint64_t *map_lsns, uint32_t per_map, GjFound *found);

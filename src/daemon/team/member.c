@@ -573,18 +573,14 @@ static GjStatus
 use(GjMember *member, const GjTask *task)
 {
 	GjTeam	   *team = member->team;
-	const GjUse *uses = (const GjUse *) task->memory;
-	uint32_t	n = task->nrows;
 
-	if (!uses)
-		uses = gj_run_found(member->run, task->source, &n);
 	/* it was posted before anybody knew; in an exchange others may want the rows */
-	if (n == 0 || (task->source == 0 && gj_run_complete(member->run) &&
-				   (team->exchange_step < 0 || all_complete(team))))
+	if (task->source == 0 && gj_run_complete(member->run) &&
+		(team->exchange_step < 0 || all_complete(team)))
 		return GJ_OK;
-	member->nchunks += task->source == 0 ? n : 0;
+	member->nchunks += task->source == 0 ? task->nrows : 0;
 	member->restless |= !gj_run_notes_uses(member->run, task->source);
-	return gj_run_use(member->run, task->source, n, uses);
+	return gj_run_use(member->run, task->source, task->nrows, (const GjUse *) task->memory);
 }
 
 static GjStatus
@@ -598,8 +594,6 @@ do_task(GjMember *member, GjTask *task)
 		case GJ_TASK_OPEN:
 			member->opened = true;
 			return gj_run_start(member->run);
-		case GJ_TASK_FIND:
-			return gj_member_find(member);
 		case GJ_TASK_USE:
 			return use(member, task);
 		case GJ_TASK_USE_INNER:

@@ -46,83 +46,6 @@ gj_team_ask_all(GjTeam *team, const uint8_t *memory)
 	return status;
 }
 
-/* ---- ASK, of each member what it should have */
-
-bool
-gj_team_finds(const GjTeam *team)
-{
-	return !team->direct && !team->partition && team->program->kind == GJ_PROGRAM_JOIN &&
-		team->asked == 0 && team->ended == 0 && team->started_ms == 0;
-}
-
-GjStatus
-gj_member_find(GjMember *member)
-{
-	GjTeam	   *team = member->team;
-	GjQuestionList list = team->questions;
-	bool		whole = true;
-	GjAsk		ask;
-
-	for (uint32_t at = 0; at < list.nbytes && !__atomic_load_n(&team->missing, __ATOMIC_RELAXED);
-		 at += (uint32_t) gj_ask_size(&ask))
-	{
-		memcpy(&ask, list.questions + at, sizeof(ask));
-		GJ_TRY(gj_run_find(member->run, list.questions + at, (uint32_t) (member - team->members),
-						   team->nmembers, &whole));
-		if (!whole)
-			__atomic_store_n(&team->missing, true, __ATOMIC_RELAXED);
-	}
-	return GJ_OK;
-}
-
-GjStatus
-gj_team_find(GjTeam *team, GjQuestionList list, bool *whole)
-{
-	team->questions = list;
-	team->missing = false;
-	GJ_TRY(gj_team_for_all(team, GJ_TASK_FIND, 0));
-	/* no member works on anything: runs are this thread's */
-	*whole = !team->missing;
-	for (uint32_t i = 0; i < team->nmembers && !*whole; i++)
-		gj_run_forget_found(team->members[i].run);
-	/* what is whole is in a store */
-	if (*whole)
-		team->asked = (1u << team->program->nsources) - 1;
-	return GJ_OK;
-}
-
-/* How many of what the members have found of a source were looked at, fragment by fragment. */
-typedef struct GjFoundCursor
-{
-	uint32_t	next[GJ_MAX_RUN_DEVICES];
-} GjFoundCursor;
-
-/* The use of the next fragment, in the order of questions and numbers; *m: the member that has it. */
-static const GjUse *
-next_found(const GjTeam *team, const GjAsk *ask, uint32_t number, GjFoundCursor *cursor, uint32_t *m)
-{
-	uint32_t	n;
-
-	*m = gj_run_place_of(&ask->relation, number, team->nmembers);
-	return &gj_run_found(team->members[*m].run, ask->source, &n)[cursor->next[*m]++];
-}
-
-void
-gj_team_found_lsns(const GjTeam *team, GjQuestionList list, uint64_t *lsns)
-{
-	GjFoundCursor cursor[GJ_MAX_SOURCES];
-	uint32_t	m;
-	GjAsk		ask;
-
-	memset(cursor, 0, sizeof(cursor));
-	for (uint32_t at = 0; at < list.nbytes; at += (uint32_t) gj_ask_size(&ask))
-	{
-		memcpy(&ask, list.questions + at, sizeof(ask));
-		for (uint32_t i = 0; i < ask.nfragments; i++)
-			*lsns++ = next_found(team, &ask, i, &cursor[ask.source], &m)->map_lsn;
-	}
-}
-
 /* ---- USE */
 
 /* The number of the member that has a fragment; nmembers: none. */
@@ -249,35 +172,6 @@ use_shared(GjTeam *team, uint32_t source, const GjUse *uses, const uint8_t *owne
 	return post_shared(team, source, shared, status);
 }
 
-/* The fragments of an inner side that the members have found, for all of them. */
-static GjStatus
-use_shared_found(GjTeam *team, GjQuestionList list, uint32_t source)
-{
-	GjFoundCursor cursor = {{0}};
-	GjStatus	status = GJ_OK;
-	GjSharedUses *shared;
-	uint32_t	n = 0;
-	GjAsk		ask;
-
-	for (uint32_t i = 0, own; i < team->nmembers; i++, n += own)
-		(void) gj_run_found(team->members[i].run, source, &own);
-	shared = make_shared(team, n, 0);
-	if (!shared)
-		return GJ_OUT_OF_HOST_MEMORY;
-	for (uint32_t at = 0; at < list.nbytes; at += (uint32_t) gj_ask_size(&ask))
-	{
-		memcpy(&ask, list.questions + at, sizeof(ask));
-		for (uint32_t i = 0; i < ask.nfragments && ask.source == source && status == GJ_OK; i++)
-		{
-			uint32_t	m;
-
-			shared->uses[shared->n] = *next_found(team, &ask, i, &cursor, &m);
-			status = take_shared(team, source, m, shared);
-		}
-	}
-	return post_shared(team, source, shared, status);
-}
-
 GjStatus
 gj_team_use_all(GjTeam *team, uint32_t source, uint32_t n, const GjUse *uses)
 {
@@ -302,16 +196,6 @@ gj_team_use_all(GjTeam *team, uint32_t source, uint32_t n, const GjUse *uses)
 		status = use_shared(team, source, uses, owners, n);
 	free(owners);
 	return status == GJ_OK ? gj_team_serve(team) : status;
-}
-
-GjStatus
-gj_team_use_found(GjTeam *team, GjQuestionList list, uint32_t source)
-{
-	gj_team_note_start(team);
-	if (source != 0 && !gj_exchange_has(team, source))
-		return use_shared_found(team, list, source);
-	GJ_TRY(gj_exchange_rows(team, source, false));
-	return gj_team_post_for_all(team, GJ_TASK_USE, source);
 }
 
 /* ---- keeping */

@@ -29,7 +29,6 @@ typedef enum GjTaskKind
 {
 	GJ_TASK_OPEN,				/* start the member's run */
 	GJ_TASK_CHUNK,
-	GJ_TASK_FIND,				/* look for resident fragments of all sources, the member's own */
 	GJ_TASK_USE,				/* those of the outer side, or of one that is exchanged */
 	GJ_TASK_USE_INNER,			/* those of an inner side, wherever they lie */
 	GJ_TASK_SEND,				/* exchange: all rows of a source that have come */
@@ -69,7 +68,7 @@ typedef struct GjTask
 	GjTaskKind	kind;
 	uint32_t	source;
 	uint32_t	nrows;			/* USE: fragments */
-	/* USE: the task's own, GjUse[nrows] and what they point to; NULL: what FIND has found */
+	/* USE: the task's own, GjUse[nrows] and what they point to */
 	uint8_t    *memory;
 	uint32_t	slot;
 	bool		keep;			/* CHUNK: it may become resident here */
@@ -200,8 +199,6 @@ struct GjTeam
 	uint64_t	next_tile;		/* atomic: of sets, that no member has taken */
 	uint32_t	tile_pairs;		/* GjRunHost */
 	uint32_t	asked;			/* sources, one bit each, whose fragments may be resident */
-	GjQuestionList questions;	/* FIND: about all sources; the caller's */
-	bool		missing;		/* atomic: some member has not all that they are about */
 	bool		serving;		/* a wish for the output ring is being granted */
 	uint32_t	stop;			/* atomic: members are to end */
 
@@ -305,9 +302,6 @@ extern bool gj_team_await_members(GjTeam *team, uint32_t seen, bool look);
 /* True if the runs of members are those of parts, one after the other, of what is kept on the host. */
 extern bool gj_team_has_passes(const GjTeam *team);
 
-/* Something has come to work on. */
-extern void gj_team_note_start(GjTeam *team);
-
 /* Notes an error of the session's thread; returns the status. */
 extern GjStatus gj_team_fail(GjTeam *team, GjStatus status, const char *text);
 
@@ -325,9 +319,6 @@ extern GjStatus gj_team_post_for_all(GjTeam *team, GjTaskKind kind, uint32_t sou
 /* As gj_team_ask and gj_team_use, of a team with threads; nothing is kept on the host. */
 extern GjStatus gj_team_ask_all(GjTeam *team, const uint8_t *memory);
 extern GjStatus gj_team_use_all(GjTeam *team, uint32_t source, uint32_t n, const GjUse *uses);
-
-/* GJ_TASK_FIND. */
-extern GjStatus gj_member_find(GjMember *member);
 
 /* The number of the member that is to keep a chunk; -1: none is. */
 extern int	gj_team_place(GjTeam *team, uint32_t source, const uint8_t *chunk);

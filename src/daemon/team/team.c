@@ -321,8 +321,9 @@ now_ms(void)
 	return (double) t.tv_sec * 1e3 + (double) t.tv_nsec * 1e-6;
 }
 
-void
-gj_team_note_start(GjTeam *team)
+/* Something has come to work on. */
+static void
+note_start(GjTeam *team)
 {
 	if (team->started_ms == 0)
 		team->started_ms = now_ms();
@@ -334,7 +335,7 @@ gj_team_chunk(GjTeam *team, uint32_t source, uint32_t nrows, uint8_t *memory, ui
 	const GjTask chunk = {.kind = GJ_TASK_CHUNK,.source = source,.nrows = nrows,.memory = memory,
 	.slot = slot};
 
-	gj_team_note_start(team);
+	note_start(team);
 	if (team->direct)
 	{
 		team->members[0].nchunks += source == 0;
@@ -385,7 +386,7 @@ gj_team_ask(GjTeam *team, const uint8_t *memory)
 GjStatus
 gj_team_use(GjTeam *team, uint32_t source, uint32_t n, const GjUse *uses)
 {
-	gj_team_note_start(team);
+	note_start(team);
 	if (team->direct)
 	{
 		team->members[0].nchunks += source == 0 ? n : 0;

@@ -49,26 +49,6 @@ extern GjStatus gj_team_chunk(GjTeam *team, uint32_t source, uint32_t nrows,
 extern GjStatus gj_team_ask(GjTeam *team, const uint8_t *memory);
 extern GjStatus gj_team_use(GjTeam *team, uint32_t source, uint32_t n, const GjUse *uses);
 
-/* Questions, one behind the other, each of gj_ask_size() bytes. */
-typedef struct GjQuestionList
-{
-	const uint8_t *questions;
-	uint32_t	nbytes;
-} GjQuestionList;
-
-/* True if nothing was asked and nothing has come yet, and there are devices that can look for it. */
-extern bool gj_team_finds(const GjTeam *team);
-/*
- * Then: looks for all that questions about all sources are about, every device for what it should
- * have.  *whole: all of it is there, with all pages valid.  Waits for the devices; if it fails, these
- * may read the questions until gj_team_close.
- */
-extern GjStatus gj_team_find(GjTeam *team, GjQuestionList list, bool *whole);
-/* Then, with the same questions: takes the fragments of a source. */
-extern GjStatus gj_team_use_found(GjTeam *team, GjQuestionList list, uint32_t source);
-/* And the LSNs that they were noted with, of all questions and by number. */
-extern void gj_team_found_lsns(const GjTeam *team, GjQuestionList list, uint64_t *lsns);
-
 extern GjStatus gj_team_source_end(GjTeam *team, uint32_t source);
 extern bool gj_team_complete(const GjTeam *team);
 extern GjStatus gj_team_finish(GjTeam *team, GjRunStats *stats);
