@@ -2,13 +2,13 @@
 #
 # A part runs in a process of its own, whose folder is $work.  It counts in passed and failed.
 
+choose() { if [ -n "$long" ]; then echo "$2"; else echo "$1"; fi; }
 seed=${GJ_SEED:-1} data=${GJ_DATA:-../shared/data}
-seeds=$seed
-if [ -n "$long" ]; then seeds="$seed $((seed + 1)) $((seed + 2))"; fi
-random_queries=${GJ_RANDOM_QUERIES:-$([ -n "$long" ] && echo 2000 || echo 600)}
-limited_queries=${GJ_LIMITED_QUERIES:-$([ -n "$long" ] && echo 600 || echo 60)}
-sanitized_queries=${GJ_SANITIZED_QUERIES:-$([ -n "$long" ] && echo 1000 || echo 100)}
-stress_seconds=${GJ_STRESS_SECONDS:-$([ -n "$long" ] && echo 600 || echo 30)}
+seeds=$(choose "$seed" "$seed $((seed + 1)) $((seed + 2))")
+random_queries=${GJ_RANDOM_QUERIES:-$(choose 1000 4000)}
+limited_queries=${GJ_LIMITED_QUERIES:-$(choose 60 600)}
+sanitized_queries=${GJ_SANITIZED_QUERIES:-$(choose 150 1000)}
+stress_seconds=${GJ_STRESS_SECONDS:-$(choose 30 600)}
 passed=0 failed=0
 
 say() { printf '\n== %s\n' "$*"; }
