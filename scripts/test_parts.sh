@@ -38,7 +38,8 @@ make_database() {
 		WHERE proname IN ('gj_same', 'gpu_intersect')")" = 2 ]
 }
 
-# test_server LINE...: the server of a part, with more lines in its configuration, and a database for comparisons.
+# test_server LINE...: the server of a part, with more lines in its configuration, and a database
+# for comparisons.
 test_server() {
 	start_server server "shared_preload_libraries = 'gpujoin'" "$@" && make_database differential ||
 		{ fail "a server with the tests' helpers"; return 1; }
@@ -152,7 +153,8 @@ part_pg_regression() {
 	count_from pg_regression "$work/pg_regression.log"
 }
 
-# The files side by side, the longest ones first.  prove prints a file's results in one piece when it ends.
+# The files side by side, the longest ones first.  prove prints a file's results in one piece when
+# it ends.
 part_tap() {
 	local copy=$work/tap log=$work/tap.log files status ok bad
 	command -v prove >/dev/null && perl -MIPC::Run -e 1 ||
@@ -173,8 +175,8 @@ part_tap() {
 	[ $((ok + bad)) -gt 0 ] || fail "make prove_installcheck ran no test"
 }
 
-# start_sanitized SANITIZERS LINE...: the part's server, with the lines in its configuration and a gpujoind that is
-# built with sanitizers
+# start_sanitized SANITIZERS LINE...: the part's server, with the lines in its configuration and a
+# gpujoind that is built with sanitizers
 start_sanitized() {
 	local root=$work/sanitized logs=$work/home/sanitizer sanitizers=$1; shift
 	server_copy sanitized SANITIZE="$sanitizers" || { fail "building gpujoind with sanitizers"; return 1; }
@@ -189,7 +191,8 @@ start_sanitized() {
 	check "sanitized gpujoind runs a saved program" test $? = 0
 }
 
-# The queries that PostgreSQL answers as well; then the server ends and its sanitizers have to have been silent.
+# The queries that PostgreSQL answers as well; then the server ends and its sanitizers have to have
+# been silent.
 end_sanitized() {
 	differential differential sql_tests/differential/large.sql
 	random "$sanitized_queries" $seeds
