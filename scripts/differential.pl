@@ -24,7 +24,6 @@ use IPC::Open2;
 use Time::HiRes qw(time);
 
 $SIG{ALRM} = sub { die "$0: no answer\n" };
-$SIG{PIPE} = 'IGNORE';
 my $database = $ENV{PGDATABASE} || 'postgres';
 my %values = map { $_ => 0 } qw(queries device rows columns distinct large);
 my ($percent, $verbose, $passed, $failed, $offloaded, $able) = (undef, 0, 0, 0, 0, 0);
@@ -53,7 +52,11 @@ sub psql
 	start_psql() unless $psql_pid;
 	# a statement ends after two minutes; of SQL that has no end psql would wait for the rest
 	alarm 1200;
-	print $to_psql "\\connect\n$sql\n\\echo '$end'\n";
+	{
+		# that it is gone is seen when its answer is read
+		local $SIG{PIPE} = 'IGNORE';
+		print $to_psql "\\connect\n$sql\n\\echo '$end'\n";
+	}
 	while (<$from_psql>)
 	{
 		die "$0: $_" if /^psql: error|^\\connect:|^FATAL|server closed the connection|connection to server was lost/;
