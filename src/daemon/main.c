@@ -8,9 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/base/devices.h"
+#include "daemon/base/base.h"
 #include "daemon/session/run_file.h"
-#include "daemon/base/segment.h"
 #include "daemon/session/server.h"
 
 #define GJ_VERSION			"1.0"

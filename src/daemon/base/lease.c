@@ -8,8 +8,6 @@
  */
 #include "lease.h"
 
-#include "daemon/store/store.h"
-
 #include <assert.h>
 #include <string.h>
 #include <time.h>
@@ -23,6 +21,15 @@ struct GjLeaseWaiter
 	GjLeaseWaiter *next;
 };
 
+/* Nothing is resident. */
+static bool
+give_nothing(void *arg, uint64_t nbytes)
+{
+	(void) arg;
+	(void) nbytes;
+	return false;
+}
+
 void
 gj_memory_init(GjDeviceMemory *memory, uint64_t limit)
 {
@@ -30,6 +37,7 @@ gj_memory_init(GjDeviceMemory *memory, uint64_t limit)
 
 	memset(memory, 0, sizeof(*memory));
 	memory->limit = limit;
+	memory->evictor = (GjEvictor) {give_nothing, NULL};
 	pthread_mutex_init(&memory->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -43,9 +51,7 @@ make_room(GjDeviceMemory *memory, uint64_t nbytes)
 {
 	uint64_t	room = memory->limit - memory->leased - memory->resident;
 
-	if (room >= nbytes)
-		return true;
-	return memory->store && gj_resident_give_way(memory->store, nbytes - room);
+	return room >= nbytes || memory->evictor.give_way(memory->evictor.arg, nbytes - room);
 }
 
 static void

@@ -7,8 +7,8 @@
  * allocation beyond it extends the lease if the device has room.  So a run that has
  * its lease never waits for another one, and no two runs can block each other.
  *
- * Resident data (store/store.h) fills what nobody leases.  Where a lease wants that room,
- * resident data gives way at once, but for the fragments that runs use just now.
+ * Resident data fills what nobody leases.  Where a lease wants that room, resident data gives way
+ * at once, but for what runs use just now.  Who keeps it registers an evictor for that.
  */
 #ifndef GJ_DAEMON_BASE_LEASE_H
 #define GJ_DAEMON_BASE_LEASE_H
@@ -23,7 +23,13 @@
 #define GJ_LEASE_WAIT_MS	1000
 
 typedef struct GjLeaseWaiter GjLeaseWaiter;
-typedef struct GjResident GjResident;
+
+/* Makes room: gives up `nbytes` of resident data, or more.  False: fewer.  The lock is held. */
+typedef struct GjEvictor
+{
+	bool		(*give_way) (void *arg, uint64_t nbytes);
+	void	   *arg;			/* NULL: nothing has ever been resident */
+} GjEvictor;
 
 /* The memory of one device.  All fields are guarded by `lock`. */
 typedef struct GjDeviceMemory
@@ -35,7 +41,7 @@ typedef struct GjDeviceMemory
 	uint64_t	used;			/* bytes allocated now, by all leases */
 	uint64_t	resident;		/* bytes of resident data; leased + resident <= limit */
 	uint64_t	pinned;			/* of these: in use by runs */
-	GjResident *store;			/* of the resident data; NULL: there never was any */
+	GjEvictor	evictor;		/* of the resident data */
 	uint32_t	nleases;
 	GjLeaseWaiter *first;		/* who waits, in order of arrival */
 	GjLeaseWaiter *last;

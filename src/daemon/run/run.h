@@ -9,7 +9,7 @@
 #ifndef GJ_DAEMON_RUN_RUN_H
 #define GJ_DAEMON_RUN_RUN_H
 
-#include "daemon/base/devices.h"
+#include "daemon/base/base.h"
 
 typedef struct GjRun GjRun;
 typedef struct GjParcel GjParcel;

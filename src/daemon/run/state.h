@@ -32,10 +32,9 @@
 #define GJ_DAEMON_RUN_STATE_H
 
 #include "run.h"
-#include "daemon/base/relation.h"
+#include "daemon/base/base.h"
 #include "daemon/store/store.h"
 #include "daemon/sink/sorted_run.h"
-#include "daemon/base/work.h"
 
 /* A nested loop's side of a step: it has no table, but all rows with their values. */
 typedef struct GjRunNested

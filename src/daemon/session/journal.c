@@ -24,7 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/base/log.h"
+#include "daemon/base/base.h"
 
 #define GJ_JOURNAL_MAGIC	0x324c4e524a4a47ULL /* "GJJRNL2" */
 #define GJ_JOURNAL_COUNTERS 64	/* room for reasons to come */

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "daemon/store/store.h"
-#include "daemon/base/work.h"
+#include "daemon/base/base.h"
 
 /* ---- answers */
 

@@ -21,10 +21,8 @@
 #include <unistd.h>
 
 #include "loaders.h"
-#include "daemon/base/log.h"
+#include "daemon/base/base.h"
 #include "daemon/program/program.h"
-#include "daemon/base/spin.h"
-#include "daemon/base/work.h"
 
 /* A backend that waits for an answer does not wait longer than this for its last run to be closed. */
 #define GJ_CLOSING_SECONDS	1

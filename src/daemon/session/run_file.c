@@ -20,10 +20,8 @@
 #include "rows/hash.h"
 #include "wire/saved.h"
 #include "daemon/run/run.h"
-#include "daemon/base/log.h"
+#include "daemon/base/base.h"
 #include "daemon/program/program.h"
-#include "daemon/base/segment.h"
-#include "daemon/base/work.h"
 #include "run_result.h"
 
 /* A run that writes its result may take so long, in seconds. */

@@ -25,9 +25,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "daemon/base/devices.h"
+#include "daemon/base/base.h"
 #include "journal.h"
-#include "daemon/base/log.h"
 #include "session.h"
 
 /* How long to wait for the lock of a gpujoind that is on its way out. */

@@ -23,10 +23,9 @@
 #include <unistd.h>
 
 #include "loaders.h"
-#include "daemon/base/log.h"
+#include "daemon/base/base.h"
 #include "daemon/store/store.h"
 #include "session.h"
-#include "daemon/base/spin.h"
 
 /* what the cpu device works on lies here: some 400 kB, and three times that with sanitizers */
 #define GJ_SESSION_STACK	(4 * 1024 * 1024)

@@ -9,7 +9,7 @@
 
 #include "journal.h"
 #include "daemon/team/team.h"
-#include "daemon/base/segment.h"
+#include "daemon/base/base.h"
 
 /* What receive() in session.c returns beside types of messages. */
 #define GJ_MSG_CLOSED		0

@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "device/order.h"
-#include "daemon/base/segment.h"
+#include "daemon/base/base.h"
 
 /* Bytes of kept rows from which on they are not kept any more. */
 #define GJ_KEPT_BYTES		(UINT64_C(64) * 1024 * 1024)

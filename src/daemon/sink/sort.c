@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/segment.h"
+#include "daemon/base/base.h"
 
 /* However little memory there is, so many rows are kept before they are handed over. */
 #define GJ_LEAST_SORTED		1024

@@ -12,7 +12,7 @@
 #define GJ_DAEMON_SINK_SORTED_RUN_H
 
 #include "daemon/run/run.h"
-#include "daemon/base/relation.h"
+#include "daemon/base/base.h"
 
 /* Bytes of a slot, and of the keys in it. */
 #define GJ_SORTED_KEYS_SIZE	(1024u * 1024)

@@ -7,8 +7,7 @@
 #define GJ_DAEMON_SOURCE_PARCEL_H
 
 #include "daemon/run/run.h"
-#include "daemon/base/relation.h"
-#include "daemon/base/work.h"
+#include "daemon/base/base.h"
 
 /*
  * Rows of one source on the sender's device, part by part.  The sender writes it while it has

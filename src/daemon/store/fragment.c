@@ -40,6 +40,13 @@ default_limit(const GjDeviceEntry *entry)
 
 static bool give_up(GjResident *store, uint64_t nbytes, uint64_t before);
 
+/* The evictor of the device's memory. */
+static bool
+give_way(void *store, uint64_t nbytes)
+{
+	return give_up(store, nbytes, UINT64_MAX);
+}
+
 GjResident *
 gj_resident_store(GjDeviceEntry *entry, uint64_t cache_size)
 {
@@ -47,7 +54,7 @@ gj_resident_store(GjDeviceEntry *entry, uint64_t cache_size)
 	GjResident *store;
 
 	pthread_mutex_lock(&memory->lock);
-	if (!memory->store && cache_size > 0)
+	if (!gj_store_of(memory) && cache_size > 0)
 	{
 		store = calloc(1, sizeof(GjResident));
 		if (store)
@@ -56,12 +63,12 @@ gj_resident_store(GjDeviceEntry *entry, uint64_t cache_size)
 			store->memory = memory;
 			store->queue = open_queue(entry);
 			if (store->queue)
-				memory->store = store;
+				memory->evictor = (GjEvictor) {give_way, store};
 			else
 				free(store);
 		}
 	}
-	store = memory->store;
+	store = gj_store_of(memory);
 	if (store)
 	{
 		store->limit = cache_size == UINT64_MAX ? default_limit(entry) : cache_size;
@@ -196,12 +203,6 @@ give_up(GjResident *store, uint64_t nbytes, uint64_t before)
 	if (memory->resident < all)
 		(void) store->entry->ops->sync(store->queue);
 	return all - memory->resident >= nbytes;
-}
-
-bool
-gj_resident_give_way(GjResident *store, uint64_t nbytes)
-{
-	return give_up(store, nbytes, UINT64_MAX);
 }
 
 bool
@@ -413,10 +414,13 @@ gj_resident_unpin(GjResident *store, const GjPinned *pinned, uint32_t n)
 }
 
 void
-gj_resident_give_back(GjResident *store, GjPinned *used, const GjUse *uses, uint32_t n)
+gj_resident_give_back(GjDeviceMemory *memory, GjPinned *used, const GjUse *uses, uint32_t n)
 {
-	pthread_mutex_lock(&store->memory->lock);
-	for (uint32_t i = 0; i < n; i++)
+	GjResident *store;
+
+	pthread_mutex_lock(&memory->lock);
+	store = gj_store_of(memory);
+	for (uint32_t i = 0; i < n && store; i++)
 	{
 		GjFragment *fragment = used[i].fragment;
 
@@ -427,7 +431,7 @@ gj_resident_give_back(GjResident *store, GjPinned *used, const GjUse *uses, uint
 		unpin(store, fragment);
 		used[i].fragment = NULL;
 	}
-	pthread_mutex_unlock(&store->memory->lock);
+	pthread_mutex_unlock(&memory->lock);
 }
 
 /* ---- keeping */
@@ -478,22 +482,22 @@ gj_resident_evict(GjDeviceEntry *entry, uint32_t database, uint32_t relation)
 
 	pthread_mutex_lock(&memory->lock);
 	/* those of fragments on other devices too */
-	for (GjSide *side = memory->store ? memory->store->sides : NULL; side; side = next_side)
+	for (GjSide *side = gj_store_of(memory) ? gj_store_of(memory)->sides : NULL; side; side = next_side)
 	{
 		next_side = side->next;
 		if (!gj_side_is_of(side, database, relation))
 			continue;
 		nbytes += side->nbytes;
-		gj_side_withdraw(memory->store, side);
+		gj_side_withdraw(gj_store_of(memory), side);
 	}
-	for (GjFragment *f = memory->store ? memory->store->oldest : NULL; f; f = next)
+	for (GjFragment *f = gj_store_of(memory) ? gj_store_of(memory)->oldest : NULL; f; f = next)
 	{
 		next = f->newer;
 		if ((database != 0 && f->relation.database != database) ||
 			(relation != 0 && f->relation.relation != relation))
 			continue;
 		nbytes += f->nbytes;
-		withdraw(memory->store, f);
+		withdraw(gj_store_of(memory), f);
 	}
 	pthread_mutex_unlock(&memory->lock);
 	return nbytes;
@@ -539,7 +543,7 @@ gj_resident_list(GjDeviceEntry *entry, GjCached **list)
 
 	*list = NULL;
 	pthread_mutex_lock(&memory->lock);
-	for (GjFragment *f = memory->store ? memory->store->newest : NULL; f; f = f->older)
+	for (GjFragment *f = gj_store_of(memory) ? gj_store_of(memory)->newest : NULL; f; f = f->older)
 	{
 		GjCached   *cached = find_cached(list, &n, &f->relation);
 
@@ -548,7 +552,7 @@ gj_resident_list(GjDeviceEntry *entry, GjCached **list)
 		cached->device = entry->ops->kind;
 		cached->ordinal = entry->info.ordinal;
 		cached->nfragments++;
-		if (is_first(memory->store, f))
+		if (is_first(gj_store_of(memory), f))
 			cached->npages += f->nvalid;
 		cached->nbytes += f->nbytes;
 		cached->hits += f->hits;
@@ -557,7 +561,7 @@ gj_resident_list(GjDeviceEntry *entry, GjCached **list)
 				cached->attributes[f->columns[c].key.attnum / 64] |=
 					UINT64_C(1) << f->columns[c].key.attnum % 64;
 	}
-	for (GjSide *side = memory->store ? memory->store->sides : NULL; side; side = side->next)
+	for (GjSide *side = gj_store_of(memory) ? gj_store_of(memory)->sides : NULL; side; side = side->next)
 	{
 		/* one of several tables: of the first */
 		GjCached   *cached = find_cached(list, &n, &side->fragments[0].relation);

@@ -37,6 +37,13 @@ struct GjResident
 	GjFragment *bucket[GJ_BUCKETS];
 };
 
+/* The store of a device; NULL: there never was any. */
+static inline GjResident *
+gj_store_of(const GjDeviceMemory *memory)
+{
+	return memory->evictor.arg;
+}
+
 /* The lock is held for all of these. */
 
 /* Makes room for `nbytes`; what was used since `clock` stays. */

@@ -245,8 +245,8 @@ gj_sides_of(GjDeviceMemory *memory, uint64_t program)
 
 	pthread_mutex_lock(&memory->lock);
 	/* where others run as well, leases that are too small could fail them all */
-	for (const GjSide *side = memory->store && memory->nleases == 0 && !memory->first ?
-		 memory->store->sides : NULL; side; side = side->next)
+	for (const GjSide *side = gj_store_of(memory) && memory->nleases == 0 && !memory->first ?
+		 gj_store_of(memory)->sides : NULL; side; side = side->next)
 		if (side->program == program)
 			sources |= 1u << side->source;
 	pthread_mutex_unlock(&memory->lock);

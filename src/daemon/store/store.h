@@ -19,10 +19,11 @@
 
 #include <string.h>
 
-#include "daemon/base/devices.h"
-#include "daemon/base/relation.h"
+#include "daemon/base/base.h"
 
 #define GJ_FRAGMENT_DEVICE_SHIFT 48
+
+typedef struct GjResident GjResident;
 
 /* Rows whose references are still relative to the heap of their chunk. */
 typedef struct GjFragmentPart
@@ -222,10 +223,10 @@ gj_resident_unpin_one(GjResident *store, GjFragment *fragment)
 }
 
 /*
- * Notes uses (NULL: there were none) of the fragments that lie on this device, and unpins them: they
- * are NULL then, as may be others.
+ * Notes uses (NULL: there were none) of the fragments that lie on the device of this memory, and
+ * unpins them: they are NULL then, as may be others.
  */
-extern void gj_resident_give_back(GjResident *store, GjPinned *used, const GjUse *uses,
+extern void gj_resident_give_back(GjDeviceMemory *memory, GjPinned *used, const GjUse *uses,
 								  uint32_t n);
 
 /* A fragment to be filled, unpublished and pinned; NULL: out of host memory. */
@@ -292,9 +293,6 @@ extern void gj_side_discard(GjSide *side);
 
 /* Describes column c from a row on. */
 extern GjColumn gj_fragment_column(const GjFragment *fragment, uint32_t c, uint64_t first);
-
-/* Gives up `nbytes` or more, the least recently used first.  False: fewer.  The lock is held. */
-extern bool gj_resident_give_way(GjResident *store, uint64_t nbytes);
 
 /* Gives up what belongs to a database (0: all) and relation (0: all).  Returns bytes. */
 extern uint64_t gj_resident_evict(GjDeviceEntry *entry, uint32_t database, uint32_t relation);

@@ -19,7 +19,7 @@
 #include "daemon/run/state.h"
 #include "daemon/source/parcel.h"
 #include "state.h"
-#include "daemon/base/spin.h"
+#include "daemon/base/base.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -17,7 +17,7 @@
 #include "rows/aggregate.h"
 #include "wire/messages.h"
 #include "daemon/store/store.h"
-#include "daemon/base/spin.h"
+#include "daemon/base/base.h"
 
 /* How long a member looks for a task before it waits for its device, which takes some 0.01 ms. */
 #define GJ_REST_SPIN_US		50
@@ -351,13 +351,8 @@ gj_team_drop_shared(GjTeam *team, GjSharedUses *shared, bool failed)
 	if (!last)
 		return;
 	for (uint32_t i = 0; i < team->nmembers; i++)
-	{
-		GjResident *store = team->members[i].entry->memory.store;
-
-		if (store)
-			gj_resident_give_back(store, shared->used, shared->failed ? NULL : shared->uses,
-								  shared->n);
-	}
+		gj_resident_give_back(&team->members[i].entry->memory, shared->used,
+							  shared->failed ? NULL : shared->uses, shared->n);
 	free(shared);
 }
 

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/segment.h"
+#include "daemon/base/base.h"
 #include "daemon/sink/sorted_run.h"
 
 /* Bytes of a record, about: each sorted run has one in memory while they are merged, so of many they are smaller. */

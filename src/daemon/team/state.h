@@ -11,8 +11,7 @@
 #include <pthread.h>
 
 #include "team.h"
-#include "daemon/base/segment.h"
-#include "daemon/base/spill.h"
+#include "daemon/base/base.h"
 
 /* Numbers of slots that are a member's own start here. */
 #define GJ_OWN_SLOTS		(UINT32_C(1) << 30)

@@ -9,7 +9,7 @@
 #define _GNU_SOURCE
 #include "daemon/run/state.h"
 #include "state.h"
-#include "daemon/base/spin.h"
+#include "daemon/base/base.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "wire/messages.h"
-#include "daemon/base/spin.h"
+#include "daemon/base/base.h"
 
 /* what the cpu device works on lies here: some 400 kB, and three times that with sanitizers */
 #define GJ_MEMBER_STACK		(4 * 1024 * 1024)
