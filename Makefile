@@ -4,6 +4,7 @@
 #   make install
 #   make installcheck    pg_regress against a running server (sql_tests/, expected/)
 #   make prove_installcheck   TAP tests, each with servers of its own (t/)
+#   make unit_tests      build/unit_test: parts of gpujoind by themselves (src/test)
 #   make kernel_tests    build/kernel_test: the cuda device against the cpu device
 #
 #   WITH_CUDA=auto|yes|no     build the cuda device; auto: if nvcc is found
@@ -110,6 +111,13 @@ kernel_tests: build/kernel_test
 build/kernel_test: $(KERNEL_TEST_OBJS) $(CUDA_OBJS) $(filter-out build/daemon/main.o,$(DAEMON_OBJS))
 	$(LINK) -o $@ $^ $(DAEMON_LIBS)
 
+# gpujoind without its main and with that of the tests
+unit_tests: build/unit_test
+UNIT_OBJS = $(patsubst src/%.c,build/%.o,$(sort $(wildcard src/test/*.c)))
+$(UNIT_OBJS): build/flags
+build/unit_test: $(UNIT_OBJS) $(CUDA_OBJS) $(filter-out build/daemon/main.o,$(DAEMON_OBJS))
+	$(LINK) -o $@ $^ $(DAEMON_LIBS)
+
 install: install-daemon
 install-daemon: build/$(DAEMON)
 	$(MKDIR_P) '$(DESTDIR)$(pkglibdir)' '$(DESTDIR)$(bindir)'
@@ -132,6 +140,6 @@ regress-input:
 prove_installcheck:
 	$(prove_installcheck)
 
--include $(OBJS:.o=.d) $(DAEMON_OBJS:.o=.d) $(CUDA_OBJS:.o=.d) $(KERNEL_TEST_OBJS:.o=.d)
+-include $(OBJS:.o=.d) $(DAEMON_OBJS:.o=.d) $(CUDA_OBJS:.o=.d) $(KERNEL_TEST_OBJS:.o=.d) $(UNIT_OBJS:.o=.d)
 
-.PHONY: FORCE kernel_tests install-daemon uninstall-daemon regress-input prove_installcheck
+.PHONY: FORCE unit_tests kernel_tests install-daemon uninstall-daemon regress-input prove_installcheck

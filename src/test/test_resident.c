@@ -1,0 +1,366 @@
+/*
+ * test_resident.c
+ *	  The resident store: fragments come back as they were loaded, and the right ones go.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../daemon/resident.h"
+#include "unit.h"
+
+#define MB			(UINT64_C(1) << 20)
+#define NROWS		1000		/* of a chunk */
+#define NPAGES		10
+
+static const GjColumnType types[2] = {{GJ_INT4, 4, 0, 0}, {GJ_REF, 8, 1, 0}};
+static const GjColumnKey keys[2] = {{{1, 2}, 1, 0}, {{3, 4}, 2, 0}};
+
+/* A device of our own memory account, and a table. */
+typedef struct Store
+{
+	GjDeviceEntry entry;
+	GjResident *store;
+	GjQueue    *queue;
+	GjLease		lease;
+	GjWork		work;
+	uint8_t    *slot;
+	GjColumnPlace places[2];
+	GjLayout	layout;
+	GjChunkPages *pages;
+	GjWanted	wanted;
+} Store;
+
+static bool
+open_store(Store *s, uint64_t memory, uint64_t cache)
+{
+	const GjProgram none = {.magic = GJ_PROGRAM_MAGIC,.nbytes = sizeof(GjProgram)};
+	GjErrorText why = {""};
+	GjDeviceEntry *cpu = gj_devices_choose(GJ_DEVICE_CPU, &why);
+
+	memset(s, 0, sizeof(*s));
+	if (!CHECK(cpu != NULL))
+		return false;
+	s->entry = *cpu;
+	gj_memory_init(&s->entry.memory, memory);
+	s->store = gj_resident_store(&s->entry, cache);
+	s->slot = calloc(1, GJ_LOAD_SLOT_SIZE);
+	s->pages = calloc(1, sizeof(GjChunkPages));
+	s->wanted = (GjWanted) {{1, 2, 3, 4}, 2, keys, types};
+	s->work = (GjWork) {.ops = s->entry.ops,.lease = &s->lease};
+	return CHECK(s->store && s->slot && s->pages) &&
+		CHECK(s->entry.ops->queue_open(s->entry.device, &none, &s->work.queue, &why) == GJ_OK) &&
+		CHECK(gj_lease_start(&s->lease, &s->entry.memory, 0, 0, NULL, NULL) == GJ_OK) &&
+		CHECK(gj_layout(types, 2, NROWS, GJ_LOAD_CHUNK_SIZE, &s->layout, s->places));
+}
+
+static void
+close_store(Store *s)
+{
+	GjErrorText why;
+
+	gj_resident_evict(&s->entry, 0, 0);
+	CHECK_EQUAL(s->entry.memory.resident, 0);
+	CHECK_EQUAL(s->entry.memory.pinned, 0);
+	CHECK(s->entry.ops->queue_close(s->work.queue, &why) == GJ_OK);
+	gj_lease_end(&s->lease);
+	/* a store lives as long as its device, which this one does not */
+	free(s->slot);
+	free(s->pages);
+}
+
+/* The chunk of some pages of a fragment: values are base + row. */
+static GjChunk
+fill_chunk(Store *s, uint32_t first_page, uint32_t npages, int32_t base)
+{
+	for (uint32_t i = 0; i < NROWS; i++)
+	{
+		((int32_t *) (s->slot + s->places[0].data))[i] = base + (int32_t) i;
+		((uint64_t *) (s->slot + s->places[1].data))[i] = gj_ref_make(i % 4 * 8, 8);
+		s->slot[s->places[1].nulls + i] = i % 10 == 0;
+	}
+	memcpy(s->slot + s->layout.heap, "text 000text 001text 002text 003", 32);
+	((char *) s->slot + s->layout.heap)[5] = (char) ('0' + base / NROWS % 10);
+	*(GjSlotHeader *) s->slot = (GjSlotHeader) {NROWS, 32};
+	memcpy(gj_slot_has_nulls(s->slot), "\0\1", 2);
+	memset(s->pages, 0, sizeof(*s->pages));
+	s->pages->first = first_page;
+	s->pages->n = npages;
+	s->pages->npages = NPAGES;
+	s->pages->map_lsn = 77;
+	for (uint32_t i = 0; i < npages; i++)
+	{
+		s->pages->lsn[i] = 1000 + first_page + i;
+		s->pages->nrows[i] = (uint16_t) (NROWS / npages | (first_page + i == 3 ? 0 : GJ_PAGE_VISIBLE));
+	}
+	return (GjChunk) {s->slot, NROWS, 32, &s->layout, s->places, gj_slot_has_nulls(s->slot)};
+}
+
+/* Loads a fragment in two chunks.  NULL: there is no room.  It stays pinned. */
+static GjFragment *
+load(Store *s, uint32_t number)
+{
+	GjFragment *f = gj_fragment_create(&s->wanted, number, NPAGES);
+	uint64_t	clock = gj_resident_clock(s->store);
+	GjStatus	status = f ? GJ_OK : GJ_OUT_OF_HOST_MEMORY;
+
+	for (uint32_t half = 0; half < 2 && status == GJ_OK; half++)
+	{
+		GjChunk		chunk = fill_chunk(s, half * NPAGES / 2, NPAGES / 2,
+									   (int32_t) ((number * 2 + half) * NROWS));
+
+		status = gj_fragment_append(s->store, &s->work, GJ_LANE_WORK, clock, f, &chunk, s->pages);
+		/* the slot is used again */
+		if (status == GJ_OK)
+			status = s->work.ops->sync(s->work.queue);
+	}
+	if (status == GJ_OK)
+		status = gj_fragment_finish(&s->work, GJ_LANE_WORK, f);
+	if (status == GJ_OK)
+	{
+		gj_resident_publish(s->store, f);
+		return f;
+	}
+	CHECK_EQUAL(status, GJ_OUT_OF_MEMORY);
+	if (f)
+		gj_fragment_discard(s->store, f);
+	return NULL;
+}
+
+/* Loads a fragment that nobody uses then. */
+static bool
+load_unused(Store *s, uint32_t number)
+{
+	GjFragment *f = load(s, number);
+
+	if (f)
+		gj_resident_unpin_one(s->store, f);
+	return f != NULL;
+}
+
+/* The fragment of a number, pinned, or NULL. */
+static GjFragment *
+find(Store *s, uint32_t number)
+{
+	const uint64_t lsns[1] = {77};
+	GjFound		found;
+
+	gj_resident_find(s->store, &s->wanted, &number, 1, lsns, 1000, &found);
+	return found.fragment;
+}
+
+static bool
+is_there(Store *s, uint32_t number)
+{
+	GjFragment *f = find(s, number);
+
+	if (f)
+		gj_resident_unpin_one(s->store, f);
+	return f != NULL;
+}
+
+/* Rows, NULLs, texts and what was noted of pages. */
+void
+test_resident_contents(void)
+{
+	Store		s;
+	GjFragment *f;
+	int32_t		values[2 * NROWS];
+	uint64_t	refs[2 * NROWS];
+	uint8_t		nulls[2 * NROWS];
+	char		heap[64];
+	bool		right = true;
+	GjColumn	a,
+				b;
+
+	REQUIRE(open_store(&s, 16 * MB, 8 * MB) && (f = load(&s, 3)));
+	CHECK_EQUAL(f->nrows, 2 * NROWS);
+	CHECK_EQUAL(s.entry.memory.resident, f->nbytes);
+	CHECK_EQUAL(s.entry.memory.pinned, f->nbytes);
+	a = gj_fragment_column(f, 0, 0);
+	b = gj_fragment_column(f, 1, 0);
+	REQUIRE(a.data && b.data && b.nulls && b.heap && !a.nulls);
+	REQUIRE(s.work.ops->copy_out(s.work.queue, values, a.data, sizeof(values)) == GJ_OK);
+	REQUIRE(s.work.ops->copy_out(s.work.queue, refs, b.data, sizeof(refs)) == GJ_OK);
+	REQUIRE(s.work.ops->copy_out(s.work.queue, nulls, b.nulls, sizeof(nulls)) == GJ_OK);
+	REQUIRE(s.work.ops->copy_out(s.work.queue, heap, b.heap, sizeof(heap)) == GJ_OK);
+	REQUIRE(s.work.ops->sync(s.work.queue) == GJ_OK);
+	for (uint32_t i = 0; i < 2 * NROWS; i++)
+	{
+		uint32_t	row = i % NROWS;
+		const char *text = heap + gj_ref_offset(refs[i]);
+
+		right &= values[i] == (int32_t) (6 * NROWS + i) && nulls[i] == (row % 10 == 0) &&
+			gj_ref_length(refs[i]) == 8 && gj_ref_offset(refs[i]) == i / NROWS * 32 + row % 4 * 8 &&
+			text[7] == (char) ('0' + row % 4) && (row % 4 > 0 || text[5] == (char) ('6' + i / NROWS));
+	}
+	CHECK(right);
+	CHECK_EQUAL(f->pages->lsn[7], 1007);
+	CHECK_EQUAL(f->pages->first_row[7], 1400);
+	CHECK_EQUAL(f->pages->row_count[7], 200);
+	CHECK_EQUAL(f->nvalid, NPAGES - 1);
+	CHECK(!gj_page_is_set(f->pages->valid, 3) && gj_page_is_set(f->pages->valid, 4));
+	CHECK(gj_pages_all(f->pages->filled, NPAGES));
+	gj_resident_unpin_one(s.store, f);
+	CHECK_EQUAL(s.entry.memory.pinned, 0);
+	close_store(&s);
+}
+
+/* A fragment is found by relation, number and columns, and described as it is. */
+void
+test_resident_finding(void)
+{
+	const uint32_t numbers[3] = {0, 1, 2};
+	const uint64_t lsns[2] = {77, 78};
+	const GjColumnKey other = {{9, 9}, 1, 0};
+	GjFound		found[3];
+	uint64_t	valid[GJ_FRAGMENT_WORDS];
+	uint64_t	page_lsns[GJ_FRAGMENT_BLOCKS];
+	GjCached   *list;
+	Store		s;
+
+	REQUIRE(open_store(&s, 16 * MB, 8 * MB) && load_unused(&s, 0) && load_unused(&s, 2));
+	gj_resident_find(s.store, &s.wanted, numbers, 3, lsns, 2, found);
+	REQUIRE(found[0].fragment && !found[1].fragment && found[2].fragment);
+	CHECK_EQUAL(found[0].known.flags, GJ_KNOWN_BITS);
+	CHECK_EQUAL(found[0].nvalid, NPAGES - 1);
+	/* the map's page has another LSN by now */
+	CHECK_EQUAL(found[2].known.flags, GJ_KNOWN_BITS | GJ_KNOWN_LSNS);
+	CHECK(found[0].known.id != found[2].known.id);
+	gj_resident_describe(s.store, &found[2], 78, valid, page_lsns);
+	CHECK_EQUAL(gj_pages_count(valid), NPAGES - 1);
+	CHECK_EQUAL(page_lsns[9], 1009);
+	gj_resident_unpin(s.store, (GjPinned[]) {{found[0].fragment, 0, NULL}, {found[2].fragment, 0, NULL}}, 2);
+
+	CHECK_EQUAL(gj_resident_list(&s.entry, &list), 1);
+	CHECK_EQUAL(list[0].nfragments, 2);
+	CHECK_EQUAL(list[0].npages, 2 * (NPAGES - 1));
+	CHECK_EQUAL(list[0].nbytes, s.entry.memory.resident);
+	CHECK_EQUAL(list[0].attributes[0], 6);
+	free(list);
+
+	s.wanted.keys = &other;
+	s.wanted.ncolumns = 1;
+	CHECK(!is_there(&s, 0));
+	s.wanted.keys = keys;
+	CHECK(is_there(&s, 0));
+	s.wanted.relation.filenode++;
+	CHECK(!is_there(&s, 0));
+	CHECK(gj_resident_evict(&s.entry, 99, 0) == 0);
+	CHECK(gj_resident_evict(&s.entry, 1, 4) > 0);
+	close_store(&s);
+}
+
+/* A new fragment takes the place of one whose columns it has, which stays while it is used. */
+void
+test_resident_supersedes(void)
+{
+	GjFragment *old;
+	GjFragment *all;
+	uint64_t	nbytes;
+	Store		s;
+
+	REQUIRE(open_store(&s, 16 * MB, 8 * MB));
+	s.wanted.ncolumns = 1;
+	REQUIRE((old = load(&s, 0)));
+	nbytes = old->nbytes;
+	s.wanted.ncolumns = 2;
+	REQUIRE((all = load(&s, 0)));
+	CHECK(!old->published);
+	CHECK_EQUAL(s.entry.memory.resident, nbytes + all->nbytes);
+	gj_resident_unpin_one(s.store, old);
+	CHECK_EQUAL(s.entry.memory.resident, all->nbytes);
+	s.wanted.ncolumns = 1;
+	CHECK(find(&s, 0) == all);
+	gj_resident_unpin(s.store, (GjPinned[]) {{all, 0, NULL}, {all, 0, NULL}}, 2);
+	/* one that has less does not */
+	REQUIRE(load_unused(&s, 0));
+	CHECK(all->published);
+	close_store(&s);
+}
+
+/* Room for the new is made by the one that was used longest ago, and that nobody uses now. */
+void
+test_resident_eviction(void)
+{
+	GjFragment *first;
+	GjFragment *second;
+	GjUse		use = {.map_lsn = 77};
+	uint64_t	nbytes;
+	Store		s;
+
+	REQUIRE(open_store(&s, 16 * MB, 8 * MB) && (first = load(&s, 0)));
+	nbytes = first->nbytes;
+	gj_resident_unpin_one(s.store, first);
+	close_store(&s);
+
+	/* there is room for three */
+	REQUIRE(open_store(&s, 16 * MB, nbytes * 7 / 2));
+	REQUIRE(load_unused(&s, 0) && load_unused(&s, 1) && load_unused(&s, 2));
+	CHECK_EQUAL(s.entry.memory.resident, 3 * nbytes);
+	/* 0 is used again */
+	gj_resident_clock(s.store);
+	REQUIRE((first = find(&s, 0)));
+	gj_resident_used(s.store, &(GjPinned) {first, 0, NULL}, &use, 1);
+	gj_resident_unpin_one(s.store, first);
+	CHECK_EQUAL(first->hits, 1);
+	REQUIRE(load_unused(&s, 3));
+	CHECK(is_there(&s, 0) && !is_there(&s, 1) && is_there(&s, 2) && is_there(&s, 3));
+	/* 2 is pinned, so 0 goes */
+	REQUIRE((second = find(&s, 2)));
+	REQUIRE(load_unused(&s, 4));
+	CHECK(!is_there(&s, 0) && is_there(&s, 2) && is_there(&s, 3) && is_there(&s, 4));
+	/* all are pinned: nothing new is kept */
+	REQUIRE((first = find(&s, 3)) && find(&s, 4));
+	CHECK(!load_unused(&s, 5));
+	CHECK(is_there(&s, 2) && is_there(&s, 3) && is_there(&s, 4) && !is_there(&s, 5));
+	CHECK_EQUAL(s.entry.memory.resident, 3 * nbytes);
+	gj_resident_unpin(s.store, (GjPinned[]) {{second, 0, NULL}, {first, 0, NULL}, {NULL, 0, NULL}}, 3);
+	first = find(&s, 4);
+	gj_resident_unpin(s.store, (GjPinned[]) {{first, 0, NULL}, {first, 0, NULL}}, 2);
+	/* a smaller cache is made at once */
+	CHECK(gj_resident_store(&s.entry, nbytes) == s.store);
+	CHECK_EQUAL(s.entry.memory.resident, nbytes);
+	/* without one nothing is kept, but the store stays */
+	CHECK(gj_resident_store(&s.entry, 0) == NULL);
+	CHECK_EQUAL(s.entry.memory.resident, 0);
+	close_store(&s);
+}
+
+/* Leases come first: resident data goes, but for what is in use. */
+void
+test_resident_gives_way(void)
+{
+	GjFragment *used;
+	uint64_t	nbytes;
+	uint64_t	memory;
+	GjLease		lease;
+	Store		s;
+
+	REQUIRE(open_store(&s, 16 * MB, 8 * MB) && (used = load(&s, 0)));
+	nbytes = used->nbytes;
+	gj_resident_unpin_one(s.store, used);
+	close_store(&s);
+
+	memory = 4 * nbytes;
+	REQUIRE(open_store(&s, memory, memory));
+	REQUIRE(load_unused(&s, 0) && load_unused(&s, 1) && (used = load(&s, 2)));
+	REQUIRE(gj_lease_try(&lease, &s.entry.memory, nbytes, 0));
+	CHECK(is_there(&s, 0) && is_there(&s, 1));
+	CHECK_EQUAL(gj_lease_free(&lease), nbytes);
+	CHECK_EQUAL(gj_lease_left(&lease), 3 * nbytes);
+	/* one more than there is goes to the lease */
+	CHECK(gj_lease_take(&lease, 2 * nbytes));
+	CHECK(!is_there(&s, 0) && is_there(&s, 1) && is_there(&s, 2));
+	CHECK(gj_lease_take(&lease, nbytes));
+	CHECK(!is_there(&s, 1) && is_there(&s, 2));
+	CHECK(!gj_lease_take(&lease, nbytes));
+	CHECK(is_there(&s, 2));
+	CHECK_EQUAL(s.entry.memory.resident + s.entry.memory.leased, memory);
+	/* there is no room to keep anything now */
+	CHECK(!load_unused(&s, 7));
+	gj_lease_give(&lease, 3 * nbytes);
+	gj_lease_end(&lease);
+	CHECK(load_unused(&s, 7));
+	gj_resident_unpin_one(s.store, used);
+	close_store(&s);
+}
