@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "../daemon/lease.h"
+#include "daemon/base/lease.h"
 #include "unit.h"
 
 static double

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../daemon/sorted_run.h"
+#include "daemon/sink/sorted_run.h"
 #include "unit.h"
 
 #define NOUTPUTS	3			/* id, text, a value that can be NULL */

@@ -11,9 +11,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "../daemon/program_check.h"
-#include "../daemon/run_team.h"
-#include "../daemon/work.h"
+#include "daemon/program/program.h"
+#include "daemon/team/team.h"
+#include "daemon/base/work.h"
 #include "unit.h"
 
 #define PROGRAMS		"src/test/programs/*.program"

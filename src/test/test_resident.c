@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../daemon/resident.h"
+#include "daemon/store/store.h"
 #include "unit.h"
 
 #define MB			(UINT64_C(1) << 20)

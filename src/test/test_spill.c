@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../daemon/spill.h"
+#include "daemon/base/spill.h"
 #include "unit.h"
 
 #define NCOLUMNS	4

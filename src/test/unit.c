@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../daemon/devices.h"
+#include "daemon/base/devices.h"
 
 #define UNIT_MAX_TOLD	20		/* failures of a test that are told */
 
