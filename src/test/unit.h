@@ -22,8 +22,13 @@ extern bool unit_check(bool ok, const char *file, int line, const char *format,.
 		unit_check(unit_a == unit_b, __FILE__, __LINE__, "%s is %llu, not %llu", #a, unit_a, unit_b); \
 	} while (0)
 /* For many of them: counts only if it fails. */
-#define EXPECT(condition) \
-	((condition) || unit_check(false, __FILE__, __LINE__, "%s", #condition))
+#define EXPECT(condition)	unit_expect(condition, __FILE__, __LINE__, #condition)
+static inline bool
+unit_expect(bool ok, const char *file, int line, const char *condition)
+{
+	return ok ? true : unit_check(false, file, line, "%s", condition);
+}
+
 /* The text of an error says this. */
 #define CHECK_TEXT(text, part) \
 	unit_check(strstr(text, part) != NULL, __FILE__, __LINE__, "\"%s\" does not say \"%s\"", text, part)
