@@ -4,6 +4,7 @@
 #   scripts/replay.pl script FILE              the SQL of a file of scripts/differential.pl, for one session
 #   scripts/replay.pl select SAVED DIR MB N GPUJOIND
 #                                              copies N saved programs of different shapes, so many MB at most
+#   scripts/replay.pl samples CORPUS src/test/programs   small programs for the unit tests
 #   scripts/replay.pl coverage DIR             what the programs of a corpus have among them
 #   scripts/replay.pl run GPUJOIND DIR RESULTS DEVICE
 #   scripts/replay.pl compare OLD NEW          results of two builds
@@ -207,6 +208,40 @@ sub select_programs
 	}
 	drop_long($dir, $gpujoind);
 	return coverage(grep { defined } map { read_saved($_) } saved_files($dir));
+}
+
+# Programs alone, without rows, for src/test/programs: small ones that together have all features,
+# operators and types of columns that there are.
+sub write_samples
+{
+	my ($saved, $dir) = @_;
+	my (@all, %has);
+	foreach my $path (saved_files($saved))
+	{
+		my $p = read_saved($path) or next;
+		next if $p->{fail_point};
+		push @all, { path => $path, size => $p->{nbytes}, name => substr(shape($p), 0, 8), bytes => $p->{bytes},
+			has => [ features($p), map({ "operator $_->[0]" } elements($p, 'instrs', 24, 'S')), map({ "column $_->[0]" } elements($p, 'columns', 4, 'C')) ] };
+	}
+	make_path($dir);
+	unlink glob("$dir/*.program");
+	for (;;)
+	{
+		# the one with the most that is new for its size
+		my ($best, $most) = (undef, 0);
+		foreach my $p (sort { $a->{name} cmp $b->{name} } @all)
+		{
+			my %new = map { $_ => 1 } grep { !$has{$_} } @{ $p->{has} };
+			my $score = (keys %new) / (300 + $p->{size});
+			($best, $most) = ($p, $score) if $score > $most;
+		}
+		last unless $best;
+		$has{$_} = 1 foreach @{ $best->{has} };
+		open my $out, '>:raw', "$dir/$best->{name}.program" or die "$dir: $!\n";
+		print $out $best->{bytes};
+		close $out;
+	}
+	printf "%d features\n", scalar keys %has;
 }
 
 # ---- SQL of random queries
@@ -517,6 +552,7 @@ my ($command, @args) = @ARGV;
 $command = '' unless defined $command;
 if ($command eq 'script' && @args == 1) { print_script(@args); }
 elsif ($command eq 'select' && @args == 5) { exit(select_programs(@args) ? 0 : 1); }
+elsif ($command eq 'samples' && @args == 2) { write_samples(@args); }
 elsif ($command eq 'coverage' && @args == 1) { exit(coverage(grep { defined } map { read_saved($_) } saved_files(@args)) ? 0 : 1); }
 elsif ($command eq 'run' && @args == 4) { run_programs(@args); }
 elsif ($command eq 'compare' && @args == 2 || $command eq 'consistent' && @args == 1)

@@ -55,6 +55,27 @@ save_program() {
 
 # ---- parts
 
+# With sanitizers, from a copy: other parts build here meanwhile.
+part_unit() {
+	local copy=$work/unit
+	mkdir "$copy"; cp -r Makefile src "$copy"; mkdir "$copy/cuda"
+	make -C "$copy" -j"$jobs" PG_CONFIG="$pg_config" WITH_CUDA=no SANITIZE=address,undefined unit_tests \
+		>"$work/unit_build.log" 2>&1 || { tail -30 "$work/unit_build.log"; fail "make unit_tests"; return; }
+	(cd "$copy" && UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 build/unit_test) >"$work/unit.log" 2>&1
+	tail -30 "$work/unit.log"
+	count_from unit "$work/unit.log"
+}
+
+part_replay() {
+	local tests="01_install aggregates count_distinct group_by join_algorithms join_outer join_semi order_by
+		order_limit prewarm_texts sets_families sets_functions sets_join fallback variances"
+	GJ_DEVICE=cpu GJ_REPLAY_QUERIES=150 GJ_REPLAY_PROGRAMS=250 GJ_REPLAY_MB=60 GJ_REPLAY_SCALE=0.002 \
+		GJ_REPLAY_TESTS="${GJ_REPLAY_TESTS:-$tests}" scripts/replay record "$work/corpus"
+	check "programs of all kinds are recorded" test $? = 0
+	GJ_DEVICE=$device scripts/replay consistent "$libdir/$daemon" "$work/corpus" | tee "$work/replay.log"
+	count_from replay "$work/replay.log"
+}
+
 part_daemon() {
 	local out status
 	test_server || return

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/store.h"
+#include "daemon/store/internal.h"
 #include "unit.h"
 
 #define MB			(UINT64_C(1) << 20)
@@ -63,7 +63,9 @@ close_store(Store *s)
 	CHECK_EQUAL(s->entry.memory.pinned, 0);
 	CHECK(s->entry.ops->queue_close(s->work.queue, &why) == GJ_OK);
 	gj_lease_end(&s->lease);
-	/* a store lives as long as its device, which this one does not */
+	/* else a store lives as long as the process */
+	CHECK(s->entry.ops->queue_close(s->store->queue, &why) == GJ_OK);
+	free(s->store);
 	free(s->slot);
 	free(s->pages);
 }

@@ -105,11 +105,14 @@ is_wanted(const char *name, int argc, char **argv)
 int
 main(int argc, char **argv)
 {
+	GjErrorText why;
+
 	if (!mkdtemp(directory))
 	{
 		perror(directory);
 		return 2;
 	}
+	(void) gj_devices_configure(NULL, 2, 1, &why);
 	for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
 	{
 		unsigned long before = failed;

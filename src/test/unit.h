@@ -2,7 +2,7 @@
  * unit.h
  *	  Unit tests of gpujoind, which need neither PostgreSQL nor a GPU.
  *
- * A test is a function of a test_*.c; unit.c has the list.  CHECK counts, tells what failed
+ * A test is a function test_NAME of a test_*.c, and a line of UNIT_TESTS below.  CHECK counts, tells what failed
  * and goes on; REQUIRE returns from the test, because what follows would make no sense.
  */
 #ifndef GJ_TEST_UNIT_H
@@ -21,6 +21,14 @@ extern bool unit_check(bool ok, const char *file, int line, const char *format,.
 		unsigned long long unit_b = (unsigned long long) (b); \
 		unit_check(unit_a == unit_b, __FILE__, __LINE__, "%s is %llu, not %llu", #a, unit_a, unit_b); \
 	} while (0)
+/* For many of them: counts only if it fails. */
+#define EXPECT(condition)	unit_expect(condition, __FILE__, __LINE__, #condition)
+static inline bool
+unit_expect(bool ok, const char *file, int line, const char *condition)
+{
+	return ok ? true : unit_check(false, file, line, "%s", condition);
+}
+
 /* The text of an error says this. */
 #define CHECK_TEXT(text, part) \
 	unit_check(strstr(text, part) != NULL, __FILE__, __LINE__, "\"%s\" does not say \"%s\"", text, part)

@@ -137,6 +137,14 @@ check_text_list(GjCheck *check, const GjInstr *instr)
 	return true;
 }
 
+/* Months and days have 32 bits, and may have changed their sign. */
+static bool
+is_interval(const int64_t *span)
+{
+	return span[0] >= INT32_MIN && span[0] <= -(int64_t) INT32_MIN &&
+		span[1] >= INT32_MIN && span[1] <= -(int64_t) INT32_MIN;
+}
+
 /* Registers that have a value and those whose value is bytes, one bit each. */
 typedef struct GjWritten
 {
@@ -211,6 +219,8 @@ check_instr(GjCheck *check, uint32_t i, uint32_t nregisters, GjWritten *written)
 		case GJ_OP_ADD_INTERVAL:
 			if ((uint64_t) instr->arg + 3 > p->nconstants)
 				return gj_check_fails(check, "instruction %u uses constants that do not exist", i);
+			if (!is_interval(gj_program_array(p, int64_t, constants) + instr->arg))
+				return gj_check_fails(check, "instruction %u has a bad interval", i);
 			break;
 		case GJ_OP_SCALE_UP:
 		case GJ_OP_SCALE_DOWN:

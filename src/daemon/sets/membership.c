@@ -356,12 +356,23 @@ describe_sets(GjRun *run, const GjRunMembers *side, uint32_t column)
 	};
 }
 
+/* Looks the places of n sets up, from their numbers, if the column of sets is read later. */
+static GjStatus
+pick_places(GjRun *run, GjRunStep *rs, uint32_t source, const GjRunMembers *side,
+			const uint32_t *sets, uint32_t n, GjView *pairs)
+{
+	if (!(rs->expand >> source & 1))
+		return GJ_OK;
+	pairs->rowid[source] = rs->rowid[source].memory;
+	return run->work.ops->pick(run->work.queue, rs->rowid[source].memory, side->start.memory, 0,
+							   sets, n);
+}
+
 /* Pairs first .. first+n-1 of those that a tile has left, as a view. */
 static GjStatus
 write_pairs(GjRun *run, GjRunStep *rs, const GjColumn *columns, const GjRunMembers *outer,
 			uint32_t first, uint32_t n, GjView *pairs)
 {
-	GjWork	   *work = &run->work;
 	const GjRunMembers *inner = &rs->set.side[1];
 	/* a family with itself has its lesser sets on the left */
 	uint32_t	left = !outer && rs->set.step->same == 2 ? 1 : 0;
@@ -370,13 +381,10 @@ write_pairs(GjRun *run, GjRunStep *rs, const GjColumn *columns, const GjRunMembe
 	memset(pairs, 0, sizeof(*pairs));
 	pairs->columns = columns;
 	pairs->nrows = n;
-	GJ_TRY(work->ops->pick(work->queue, rs->rowid[0].memory,
-						   (outer ? outer : inner)->start.memory, 0,
-						   (uint32_t *) rs->set.out[left].memory + first, n));
-	GJ_TRY(work->ops->pick(work->queue, rs->rowid[source].memory, inner->start.memory, 0,
-						   (uint32_t *) rs->set.out[1 - left].memory + first, n));
-	pairs->rowid[0] = rs->rowid[0].memory;
-	pairs->rowid[source] = rs->rowid[source].memory;
+	GJ_TRY(pick_places(run, rs, 0, outer ? outer : inner,
+					   (uint32_t *) rs->set.out[left].memory + first, n, pairs));
+	GJ_TRY(pick_places(run, rs, source, inner, (uint32_t *) rs->set.out[1 - left].memory + first,
+					   n, pairs));
 	if (rs->set.step->values)
 		pairs->rowid[rs->set.step->values] = (uint32_t *) rs->set.out[2].memory + first;
 	return GJ_OK;
