@@ -2,8 +2,8 @@
  * resident.h
  *	  Which pages of a table are resident on the device, and which are to be kept there.
  *
- * What makes a page of a fragment good as it is (found by probing, see DESIGN in
- * docs/architecture.md): its bit in the visibility map is set, and either the map page's
+ * What makes a page of a fragment good as it is (found by probing, see
+ * README.md): its bit in the visibility map is set, and either the map page's
  * LSN is the one noted before the page was loaded, or the page's own LSN is.  Every change
  * of a page clears its bit without moving the map's LSN, and every setting of a bit moves
  * it; every change moves the page's LSN.  That is looked at after the query's snapshot was
