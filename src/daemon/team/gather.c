@@ -9,19 +9,11 @@
 #include <string.h>
 
 #include "daemon/sink/group.h"
-#include "rows/aggregate.h"
-
-/* ---- nothing to do */
 
 static GjStatus
 open_nothing(GjTeam *team, GjErrorText *why)
 {
 	return GJ_OK;
-}
-
-static void
-merge_nothing(GjMember *member)
-{
 }
 
 static GjStatus
@@ -30,47 +22,24 @@ nothing_ended(GjMember *member)
 	return GJ_OK;
 }
 
-static GjStatus
-nothing(GjTeam *team)
-{
-	return GJ_OK;
-}
-
-static void
-no_stats(const GjTeam *team, GjRunStats *stats)
-{
-}
-
 static const GjGatherOps counts = {
-	.open = open_nothing,.merge = merge_nothing,.ended = nothing_ended,.meanwhile = nothing,
-	.finish = nothing,.stats = no_stats
+	.open = open_nothing,.ended = nothing_ended,.finish = gj_team_drain
 };
 
 static const GjGatherOps rows = {
 	.puts_together = true,.returns_rows = true,
-	.open = open_nothing,.merge = merge_nothing,.ended = nothing_ended,.meanwhile = nothing,
-	.finish = nothing,.stats = no_stats
+	.open = open_nothing,.ended = nothing_ended,.finish = gj_team_drain
 };
 
-/* ---- states */
+/* ---- states, which members add up: the sums go out last */
 
-static void
-merge_states(GjMember *member)
-{
-	GjTeam	   *team = member->team;
-	const GjAggregate *aggregates = gj_program_array(team->program, GjAggregate, aggregates);
-
-	for (uint32_t i = 0; i < team->program->naggregates && member->sent; i++)
-		gj_agg_merge(aggregates[i].op, &team->gather.states[i], &member->states[i]);
-}
-
-/* The merged states go out last. */
 static GjStatus
 send_states(GjTeam *team)
 {
 	uint32_t	nbytes = team->program->naggregates * sizeof(GjAggState);
 	uint8_t    *slot;
 
+	GJ_TRY(gj_team_drain(team));
 	GJ_TRY(team->host->output_slot(team->host->arg, &slot));
 	memcpy(slot, team->gather.states, nbytes);
 	team->stats.rows_out = 1;
@@ -79,8 +48,7 @@ send_states(GjTeam *team)
 
 static const GjGatherOps states = {
 	.puts_together = true,.only_states = true,
-	.open = open_nothing,.merge = merge_states,.ended = nothing_ended,.meanwhile = nothing,
-	.finish = send_states,.stats = no_stats
+	.open = open_nothing,.ended = nothing_ended,.finish = send_states
 };
 
 /* ---- sorted rows, which are merged while members sort */
@@ -104,19 +72,15 @@ sorted_ended(GjMember *member)
 static GjStatus
 send_sorted(GjTeam *team)
 {
-	return gj_team_sorted_send(team->gather.sorted);
-}
-
-static void
-sorted_stats(const GjTeam *team, GjRunStats *stats)
-{
-	gj_team_sorted_stats(team->gather.sorted, stats);
+	GJ_TRY(gj_team_sorted_send(team->gather.sorted));
+	GJ_TRY(gj_team_drain(team));
+	gj_team_sorted_stats(team->gather.sorted, &team->stats);
+	return GJ_OK;
 }
 
 static const GjGatherOps sorted_rows = {
 	.puts_together = true,.returns_rows = true,.sorts_rows = true,.needs_store = true,
-	.open = open_sorted,.merge = merge_nothing,.ended = sorted_ended,.meanwhile = send_sorted,
-	.finish = nothing,.stats = sorted_stats
+	.open = open_sorted,.ended = sorted_ended,.finish = send_sorted
 };
 
 /* ---- groups, which runs hand over */
@@ -148,6 +112,7 @@ join_shares(GjMember *member, GjTask *task)
 static GjStatus
 join_groups(GjTeam *team)
 {
+	GJ_TRY(gj_team_drain(team));
 	for (uint32_t i = 0; i < 2; i++)
 	{
 		if (!team->gather.groups[i])
@@ -161,8 +126,7 @@ join_groups(GjTeam *team)
 /* Others do without the run's memory: the result need not wait for that. */
 static const GjGatherOps groups = {
 	.puts_together = true,.keeps_groups = true,.needs_store = true,.closes_runs = true,
-	.open = open_groups,.merge = merge_nothing,.ended = gj_member_close_run,.meanwhile = nothing,
-	.finish = join_groups,.stats = no_stats
+	.open = open_groups,.ended = gj_member_close_run,.finish = join_groups
 };
 
 /* ---- groups in an order: those of shares are merged */
@@ -183,8 +147,7 @@ join_sorted_groups(GjTeam *team)
 
 static const GjGatherOps sorted_groups = {
 	.puts_together = true,.keeps_groups = true,.needs_store = true,.closes_runs = true,
-	.open = open_sorted_groups,.merge = merge_nothing,.ended = gj_member_close_run,
-	.meanwhile = nothing,.finish = join_sorted_groups,.stats = sorted_stats
+	.open = open_sorted_groups,.ended = gj_member_close_run,.finish = join_sorted_groups
 };
 
 /* ---- all of them */
@@ -210,13 +173,9 @@ gj_gather_choose(const GjProgram *program)
 GjStatus
 gj_gather(GjTeam *team, GjRunStats *stats)
 {
-	const GjGatherOps *ops = team->gather.ops;
-
-	GJ_TRY(ops->meanwhile(team));
-	GJ_TRY(gj_team_drain(team));
-	GJ_TRY(ops->finish(team));
+	GJ_TRY(team->gather.ops->finish(team));
 	*stats = team->stats;
-	ops->stats(team, stats);
+	stats->npasses = 1;
 	for (uint32_t i = 0; i < team->nmembers; i++)
 		stats->memory_peak += team->members[i].lease.peak;
 	/* groups of several devices meet on the host, whether there is room on these or not */

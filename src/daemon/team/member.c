@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rows/aggregate.h"
 #include "wire/messages.h"
 
 /* ---- what members ask of the session's thread */
@@ -256,6 +257,7 @@ GjStatus
 gj_member_finish_run(GjMember *member, uint32_t counted)
 {
 	GjTeam	   *team = member->team;
+	const GjAggregate *aggregates = gj_program_array(team->program, GjAggregate, aggregates);
 	GjRunStats	stats;
 
 	memset(&stats, 0, sizeof(stats));
@@ -264,7 +266,9 @@ gj_member_finish_run(GjMember *member, uint32_t counted)
 	gj_member_count(member, &stats);
 	pthread_mutex_lock(&team->lock);
 	gj_add_run_stats(&team->stats, &stats, counted);
-	team->gather.ops->merge(member);
+	if (team->gather.ops->only_states && member->sent)
+		for (uint32_t i = 0; i < team->program->naggregates; i++)
+			gj_agg_merge(aggregates[i].op, &team->gather.states[i], &member->states[i]);
 	pthread_mutex_unlock(&team->lock);
 	return GJ_OK;
 }

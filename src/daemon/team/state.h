@@ -385,13 +385,10 @@ typedef struct GjGatherOps
 	bool		needs_store;
 	bool		closes_runs;	/* when they have ended */
 	GjStatus	(*open) (GjTeam *team, GjErrorText *why);
-	/* A member's run has ended, in its thread: with the lock, and without it. */
-	void		(*merge) (GjMember *member);
+	/* The last run of a member has ended, in its thread. */
 	GjStatus	(*ended) (GjMember *member);
-	/* In the session's thread: while members end their runs, and when all have. */
-	GjStatus	(*meanwhile) (GjTeam *team);
+	/* In the session's thread, while members end their runs: waits for that, and sends what is left. */
 	GjStatus	(*finish) (GjTeam *team);
-	void		(*stats) (const GjTeam *team, GjRunStats *stats);
 } GjGatherOps;
 
 /* What the program needs. */

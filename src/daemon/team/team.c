@@ -109,12 +109,6 @@ gj_team_flush(GjTeam *team)
 	return team->strategy.ops->flush(team);
 }
 
-GjStatus
-gj_team_wait(GjTeam *team)
-{
-	return team->strategy.ops->wait(team);
-}
-
 void
 gj_team_error(GjTeam *team, GjErrorText *why)
 {

@@ -718,7 +718,6 @@ finish(GjTeam *team, GjRunStats *stats)
 		GJ_TRY(gj_team_drain(team));
 	GJ_TRY(gj_team_post_copies(team, &(GjTask) {.run = end_run,.wakes = true}));
 	GJ_TRY(gj_gather(team, stats));
-	stats->npasses = 1;
 	stats->exchange_step = exchange->step + 1;
 	pthread_mutex_lock(&team->lock);
 	exchange->finished = true;
@@ -730,7 +729,7 @@ static const GjStrategyOps exchange_ops = {
 	.worker = &worker,.stays_open = true,
 	.accepts = gj_input_accepts,.chunk = chunk,.ask = gj_team_ask_all,.use = use,
 	.source_end = source_end,.complete = gj_replicate_complete,.work = gj_team_serve,
-	.flush = gj_team_serve,.wait = gj_team_serve,.finish = finish,.error = gj_replicate_error,
+	.flush = gj_team_serve,.finish = finish,.error = gj_replicate_error,
 	.close = gj_replicate_close
 };
 

@@ -615,7 +615,7 @@ static const GjStrategyOps whole_ops = {
 	.worker = &gj_plain_worker,.stays_open = true,
 	.accepts = gj_input_accepts,.chunk = gj_replicate_chunk,.ask = ask,.use = gj_replicate_use,
 	.source_end = gj_replicate_source_end,.complete = gj_replicate_complete,
-	.work = gj_team_serve,.flush = gj_team_serve,.wait = gj_team_serve,
+	.work = gj_team_serve,.flush = gj_team_serve,
 	.finish = gj_replicate_finish,.error = gj_replicate_error,.close = close
 };
 
@@ -689,7 +689,6 @@ finish(GjTeam *team, GjRunStats *stats)
 	GJ_TRY(gj_team_drain(team));
 	GJ_TRY(gj_gather(team, stats));
 	stats->npasses = state_of(team)->nrun;
-	stats->exchange_step = 0;
 	return GJ_OK;
 }
 
@@ -697,7 +696,7 @@ static const GjStrategyOps passes_ops = {
 	.worker = &gj_plain_worker,.stays_open = false,
 	.accepts = gj_input_accepts,.chunk = chunk,.ask = ask,.use = gj_replicate_use,
 	.source_end = source_end,.complete = gj_replicate_complete,.work = work,.flush = flush,
-	.wait = gj_team_serve,.finish = finish,.error = gj_replicate_error,.close = close
+	.finish = finish,.error = gj_replicate_error,.close = close
 };
 
 GjStatus

@@ -270,10 +270,7 @@ gj_replicate_finish(GjTeam *team, GjRunStats *stats)
 	if (team->loads)
 		GJ_TRY(gj_team_drain(team));
 	GJ_TRY(gj_team_post_copies(team, &(GjTask) {.run = end_run,.wakes = true}));
-	GJ_TRY(gj_gather(team, stats));
-	stats->npasses = 1;
-	stats->exchange_step = 0;
-	return GJ_OK;
+	return gj_gather(team, stats);
 }
 
 void
@@ -288,8 +285,7 @@ static const GjStrategyOps replicate_ops = {
 	.accepts = gj_input_accepts,.chunk = gj_replicate_chunk,.ask = gj_team_ask_all,
 	.use = gj_replicate_use,.source_end = gj_replicate_source_end,
 	.complete = gj_replicate_complete,.work = gj_team_serve,.flush = gj_team_serve,
-	.wait = gj_team_serve,.finish = gj_replicate_finish,.error = gj_replicate_error,
-	.close = gj_replicate_close
+	.finish = gj_replicate_finish,.error = gj_replicate_error,.close = gj_replicate_close
 };
 
 /* ---- open */

@@ -70,12 +70,7 @@ work(GjTeam *team)
 static GjStatus
 flush(GjTeam *team)
 {
-	return gj_run_flush(run_of(team));
-}
-
-static GjStatus
-wait(GjTeam *team)
-{
+	GJ_TRY(gj_run_flush(run_of(team)));
 	return gj_run_wait(run_of(team));
 }
 
@@ -105,6 +100,6 @@ close(GjTeam *team)
 
 const GjStrategyOps gj_single_ops = {
 	.accepts = accepts,.chunk = chunk,.ask = ask,.use = use,.source_end = source_end,
-	.complete = complete,.work = work,.flush = flush,.wait = wait,.finish = finish,.error = error,
+	.complete = complete,.work = work,.flush = flush,.finish = finish,.error = error,
 	.close = close
 };

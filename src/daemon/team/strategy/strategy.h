@@ -44,7 +44,6 @@ typedef struct GjStrategyOps
 	bool		(*complete) (const GjTeam *team);
 	GjStatus	(*work) (GjTeam *team);
 	GjStatus	(*flush) (GjTeam *team);
-	GjStatus	(*wait) (GjTeam *team);
 	GjStatus	(*finish) (GjTeam *team, GjRunStats *stats);
 	void		(*error) (GjTeam *team, GjErrorText *why);
 	/* When all runs are closed; frees the state. */
