@@ -41,7 +41,7 @@ src/sets/array_pair_host.o: CFLAGS += $(CFLAGS_UNROLL_LOOPS) $(CFLAGS_VECTORIZE)
 
 DAEMON_CFLAGS = -Isrc -std=gnu11 -O2 -g $(GJ_WARNINGS) -ffp-contract=off -pthread -MMD -MP
 DAEMON_LIBS = -lpthread -lm
-DAEMON_OBJS = $(patsubst src/%.c,build/%.o,$(sort $(wildcard src/daemon/*.c src/daemon/*/*.c src/cpu/*.c)))
+DAEMON_OBJS = $(patsubst src/%.c,build/%.o,$(sort $(wildcard src/daemon/*.c src/daemon/*/*.c src/daemon/*/*/*.c src/cpu/*.c)))
 LINK = $(CC)
 
 ifdef SANITIZE

@@ -153,7 +153,7 @@ look(struct pollfd *fds, uint32_t n)
 
 /*
  * Receives at most one message of each loader.  With `wait`, waits for something to
- * happen, be it that a device of several wants something; of a single one gj_team_wait()
+ * happen, be it that a device of several wants something; of a single one gj_team_flush()
  * was called then, so nothing of the run works meanwhile.  Who feeds the run waits for nothing once
  * it is complete.
  */
@@ -409,10 +409,7 @@ feed(GjSession *session)
 		else if (!gj_team_complete(session->run))
 		{
 			if (!settled)
-			{
 				GJ_TRY(gj_team_flush(session->run));
-				GJ_TRY(gj_team_wait(session->run));
-			}
 			settled = true;
 			GJ_TRY(receive_messages(session, true, true));
 		}

@@ -300,7 +300,6 @@ await_devices(GjFileRun *file)
 	struct pollfd fd = {.fd = gj_team_fd(file->team),.events = POLLIN};
 
 	GJ_TRY(gj_team_flush(file->team));
-	GJ_TRY(gj_team_wait(file->team));
 	GJ_TRY(gj_team_serve(file->team));
 	if (gj_team_complete(file->team) || file->busy_slots != all)
 		return GJ_OK;

@@ -3,13 +3,10 @@
  *	  Opens and closes teams: how many devices a run is worth, whether its inner sides fit them,
  *	  are exchanged or kept on the host, and what the devices' threads need.
  */
-#define _GNU_SOURCE
 #include "daemon/run/state.h"
-#include "state.h"
+#include "strategy/strategy.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 /* Outer rows that make another device worth its own copy of the inner sides. */
@@ -21,18 +18,18 @@
 /* Of a device's memory, what a run may need to work in, if it is short. */
 #define GJ_WORKING_SHARE	4
 
-/* True if rows are returned in an order. */
-static bool
-sorts_rows(const GjProgram *p)
+/* What is decided about a run. */
+typedef struct GjWay
 {
-	return p->output == GJ_OUTPUT_ROWS && gj_program_is_sorted(p);
-}
+	bool		spill;			/* what it keeps is not expected to fit */
+	int			exchange_step;	/* rows are exchanged by its keys; -1: they are not */
+} GjWay;
 
 /* True if results of parts of the outer rows can be put together. */
 static bool
-can_put_together(const GjProgram *p)
+can_put_together(const GjTeam *team)
 {
-	return p->kind == GJ_PROGRAM_JOIN && p->output != GJ_OUTPUT_COUNT;
+	return team->program->kind == GJ_PROGRAM_JOIN && team->gather.ops->puts_together;
 }
 
 /*
@@ -61,9 +58,12 @@ worth_devices(const GjProgram *p)
 
 /* How many devices the run may use. */
 static uint32_t
-most_devices(const GjProgram *p, const GjTeamOptions *options)
+most_devices(const GjTeam *team)
 {
-	if (!can_put_together(p) && !shares_tiles(p) && p->kind != GJ_PROGRAM_PREWARM)
+	const GjProgram *p = team->program;
+	const GjTeamOptions *options = &team->options;
+
+	if (!can_put_together(team) && !shares_tiles(p) && p->kind != GJ_PROGRAM_PREWARM)
 		return 1;
 	return options->max_devices > 0 && options->max_devices < GJ_MAX_RUN_DEVICES ?
 		options->max_devices : GJ_MAX_RUN_DEVICES;
@@ -92,42 +92,6 @@ get_leases(GjTeam *team, GjDeviceEntry **entries, uint32_t n, uint64_t nbytes)
 	return GJ_OK;
 }
 
-/* Opens the runs, and threads if there are to be any. */
-static GjStatus
-start_members(GjTeam *team, GjErrorText *why)
-{
-	GjStatus	status = GJ_OK;
-
-	if (team->direct)
-	{
-		team->members[0].run = gj_run_open(team->members[0].entry, team->program,
-											&team->members[0].lease, team->host, &status, why);
-		return status;
-	}
-	team->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (team->wake_fd < 0)
-		return GJ_OUT_OF_HOST_MEMORY;
-	team->nidle = team->nmembers;
-	for (uint32_t i = 0; i < team->nmembers && status == GJ_OK; i++)
-	{
-		if (!gj_member_start(&team->members[i]))
-			status = GJ_OUT_OF_HOST_MEMORY;
-		else if (!team->partition)
-			status = team->exchange_step >= 0 ? gj_exchange_prepare(&team->members[i]) :
-				gj_member_prepare_run(&team->members[i], team->program);
-	}
-	/* each starts its own, while the backend is told, and asks what is resident */
-	if (status == GJ_OK && !team->partition)
-		status = gj_team_post_for_all(team, GJ_TASK_OPEN, 0);
-	if (status != GJ_OK)
-	{
-		pthread_mutex_lock(&team->lock);
-		*why = team->error;
-		pthread_mutex_unlock(&team->lock);
-	}
-	return status;
-}
-
 /* The memory that the run is expected to need on each of n devices with so much, `saved` not counted. */
 static uint64_t
 expected_need(const GjTeam *team, uint64_t limit, uint64_t saved)
@@ -141,18 +105,18 @@ expected_need(const GjTeam *team, uint64_t limit, uint64_t saved)
 
 /* The same where each has all inner rows, or they are exchanged. */
 static uint64_t
-need_of_devices(const GjTeam *team, uint64_t limit, uint32_t n)
+need_of_devices(const GjTeam *team, uint64_t limit, uint32_t n, int exchange_step)
 {
-	return expected_need(team, limit, gj_exchange_saves(team->program, team->exchange_step, n));
+	return expected_need(team, limit, gj_exchange_saves(team->program, exchange_step, n));
 }
 
 /* True if what the run has to keep on a device is not expected to fit. */
 static bool
-is_too_large(const GjTeam *team, uint64_t limit, uint32_t n)
+is_too_large(const GjTeam *team, uint64_t limit, uint32_t n, int exchange_step)
 {
-	return can_put_together(team->program) &&
-		(team->program->nsources > 1 || team->program->output == GJ_OUTPUT_GROUPS) &&
-		(team->program->spill || need_of_devices(team, limit, n) > limit);
+	return can_put_together(team) &&
+		(team->program->nsources > 1 || team->gather.ops->keeps_groups) &&
+		(team->program->spill || need_of_devices(team, limit, n, exchange_step) > limit);
 }
 
 /*
@@ -161,15 +125,15 @@ is_too_large(const GjTeam *team, uint64_t limit, uint32_t n)
  * not built.  If they are not what the run needs after all, the lease grows.
  */
 static uint64_t
-saved_need(const GjTeam *team, GjDeviceEntry **entries, uint32_t n)
+saved_need(const GjTeam *team, GjDeviceEntry **entries, uint32_t n, GjWay way)
 {
 	const GjProgram *p = team->program;
-	uint64_t	others = gj_exchange_saves(p, team->exchange_step, n);
+	uint64_t	others = gj_exchange_saves(p, way.exchange_step, n);
 	uint64_t	nbytes = others;
 	uint64_t	program;
 	uint32_t	sources = UINT32_MAX;
 
-	if (team->spill)
+	if (way.spill)
 		return nbytes;
 	program = gj_program_identity(p);
 	for (uint32_t i = 0; i < n; i++)
@@ -179,24 +143,23 @@ saved_need(const GjTeam *team, GjDeviceEntry **entries, uint32_t n)
 		const GjStep *step = gj_program_array(p, GjStep, steps) + i;
 
 		if (sources >> step->source & 1)
-			nbytes += gj_step_side_bytes(p, step) - ((int) i == team->exchange_step ? others : 0);
+			nbytes += gj_step_side_bytes(p, step) - ((int) i == way.exchange_step ? others : 0);
 	}
 	return nbytes;
 }
 
 /* Decides between all inner rows on each of n devices, an exchange, and parts. */
-static void
-choose_way(GjTeam *team, uint64_t limit, uint32_t n)
+static GjWay
+choose_way(const GjTeam *team, uint64_t limit, uint32_t n)
 {
-	team->exchange_step = -1;
-	team->spill = is_too_large(team, limit, n);
-	team->exchange_step = gj_exchange_choose(team, n, team->spill);
-	if (team->exchange_step < 0)
-		return;
+	bool		spill = is_too_large(team, limit, n, -1);
+	int			step = gj_exchange_choose(team, n, spill);
+
+	if (step < 0)
+		return (GjWay) {spill, -1};
 	/* the rest is for what is on its way */
-	team->spill = is_too_large(team, limit / 4 * 3, n);
-	if (team->spill)
-		team->exchange_step = -1;
+	spill = is_too_large(team, limit / 4 * 3, n, step);
+	return (GjWay) {spill, spill ? -1 : step};
 }
 
 /*
@@ -206,7 +169,7 @@ choose_way(GjTeam *team, uint64_t limit, uint32_t n)
 static bool
 sorted_rows_fit(const GjTeam *team, uint64_t limit, uint32_t n, uint64_t nbytes)
 {
-	return !sorts_rows(team->program) ||
+	return !team->gather.ops->sorts_rows ||
 		(nbytes < limit && team->program->sort_space / n <= limit - nbytes);
 }
 
@@ -215,7 +178,7 @@ sorted_rows_fit(const GjTeam *team, uint64_t limit, uint32_t n, uint64_t nbytes)
  * its inner sides, or rows to be sorted, do not fit, as many as have room for them together.
  */
 static uint32_t
-choose_number(GjTeam *team, uint64_t limit, uint32_t n)
+choose_number(const GjTeam *team, uint64_t limit, uint32_t n, GjWay *way)
 {
 	const GjTeamOptions *options = &team->options;
 	uint64_t	all = worth_devices(team->program);
@@ -226,10 +189,10 @@ choose_number(GjTeam *team, uint64_t limit, uint32_t n)
 		worth = n;
 	for (uint32_t m = worth; m <= n; m++)
 	{
-		choose_way(team, limit, m);
-		if (team->spill)
+		*way = choose_way(team, limit, m);
+		if (way->spill)
 			continue;
-		if (sorted_rows_fit(team, limit, m, need_of_devices(team, limit, m)))
+		if (sorted_rows_fit(team, limit, m, need_of_devices(team, limit, m, way->exchange_step)))
 			return m;
 		/* rows to be sorted can go to the host, inner sides had better not */
 		if (fewest == 0)
@@ -237,48 +200,28 @@ choose_number(GjTeam *team, uint64_t limit, uint32_t n)
 	}
 	if (fewest == 0)
 		fewest = worth;
-	choose_way(team, limit, fewest);
+	*way = choose_way(team, limit, fewest);
 	return fewest;
 }
 
-/* Runs of members hand their groups over. */
+/* Threads, what may be kept on the host, and what joins the results; the way is a strategy. */
 static GjStatus
-open_groups(GjTeam *team, GjErrorText *why)
+open_threads(GjTeam *team, GjWay way, GjErrorText *why)
 {
-	const GjProgram *p = team->program;
-	uint32_t	nkeys = gj_group_nkeys(p);
+	bool		parts = way.spill && team->program->nsources > 1;
 
-	team->groups[1] = gj_team_groups_open(team, nkeys, NULL, why);
-	if (team->groups[1] && p->distinct_key)
-		team->groups[0] = gj_team_groups_open(team, nkeys + 1, team->groups[1], why);
-	if (!team->groups[1 - p->distinct_key])
-		return why->text[0] ? GJ_TOO_LARGE : GJ_OUT_OF_HOST_MEMORY;
-	for (uint32_t i = 0; i < team->nmembers; i++)
-		team->members[i].keeps_groups = team->groups[1 - p->distinct_key];
-	return GJ_OK;
-}
-
-/* What may be kept on the host: parts of sources, of groups, and sorted runs. */
-static GjStatus
-open_stores(GjTeam *team, GjStatus *status, GjErrorText *why)
-{
-	const GjProgram *p = team->program;
-	bool		groups = p->output == GJ_OUTPUT_GROUPS;
-	bool		sorted = sorts_rows(p) || (groups && gj_program_is_sorted(p));
-	bool		parts = team->spill && p->nsources > 1;
-
-	if (!groups && !sorted && !parts)
-		return GJ_OK;
-	gj_spill_open(&team->store, team->options.spill_memory, team->options.temp_limit,
-				  team->options.temp_directory);
-	team->has_store = true;
-	if (groups)
-		GJ_TRY(open_groups(team, why));
-	if (sorted && !(team->sorted = gj_team_sorted_open(team, why)))
-		return why->text[0] ? GJ_NO_DEVICE : GJ_OUT_OF_HOST_MEMORY;
+	if (parts || team->gather.ops->needs_store)
+	{
+		gj_spill_open(&team->store, team->options.spill_memory, team->options.temp_limit,
+					  team->options.temp_directory);
+		team->has_store = true;
+		team->gather.reports_store = way.spill || team->gather.ops->sorts_rows;
+	}
+	GJ_TRY(team->gather.ops->open(team, why));
 	if (parts)
-		team->partition = gj_partition_open(team, status, why);
-	return GJ_OK;
+		return gj_passes_open(team, why);
+	return way.exchange_step >= 0 ? gj_exchange_open(team, (uint32_t) way.exchange_step) :
+		gj_replicate_open(team);
 }
 
 static int
@@ -293,48 +236,49 @@ compare_entries(const void *a, const void *b)
 static GjStatus
 open_team(GjTeam *team, GjErrorText *why)
 {
+	const GjProgram *p = team->program;
 	GjDeviceEntry *entries[GJ_MAX_RUN_DEVICES];
-	uint32_t	n = gj_devices_choose_some(team->options.kind,
-										   most_devices(team->program, &team->options),
-										   entries, why);
+	uint32_t	n = gj_devices_choose_some(team->options.kind, most_devices(team), entries, why);
 	uint64_t	nbytes;
 	uint64_t	limit;
-	GjStatus	status = GJ_OK;
+	GjWay		way;
+	bool		fits;
 
 	if (n == 0)
 		return GJ_NO_DEVICE;
 	limit = entries[0]->memory.limit;
 	if (team->options.memory_limit != 0 && team->options.memory_limit < limit)
 		limit = team->options.memory_limit;
-	n = choose_number(team, limit, n);
+	n = choose_number(team, limit, n, &way);
 	/* in the same order in every run: fragments are placed by it */
 	qsort(entries, n, sizeof(entries[0]), compare_entries);
-	nbytes = team->program->kind == GJ_PROGRAM_JOIN ?
-		expected_need(team, limit, saved_need(team, entries, n)) : team->program->lease;
-	if (sorts_rows(team->program))
-		nbytes += sorted_rows_fit(team, limit, n, need_of_devices(team, limit, n)) ?
-			team->program->sort_space / n : nbytes < limit ? (limit - nbytes) / 2 : 0;
-	/* all have room for the same tiles, or none has */
-	team->tile_pairs = GJ_MAX_TUPLES;
-	if (n > 1 && shares_tiles(team->program) && nbytes + GJ_LARGE_TILE_SPACE <= limit / 2)
+	nbytes = p->kind == GJ_PROGRAM_JOIN ?
+		expected_need(team, limit, saved_need(team, entries, n, way)) : p->lease;
+	if (team->gather.ops->sorts_rows)
 	{
-		team->tile_pairs = GJ_SET_MOST_PAIRS;
+		fits = sorted_rows_fit(team, limit, n, need_of_devices(team, limit, n, way.exchange_step));
+		nbytes += fits ? p->sort_space / n : nbytes < limit ? (limit - nbytes) / 2 : 0;
+	}
+	/* all have room for the same tiles, or none has */
+	team->tiles.pairs = GJ_MAX_TUPLES;
+	if (n > 1 && shares_tiles(p) && nbytes + GJ_LARGE_TILE_SPACE <= limit / 2)
+	{
+		team->tiles.pairs = GJ_SET_MOST_PAIRS;
 		nbytes += GJ_LARGE_TILE_SPACE;
 	}
-	if (team->spill && nbytes > limit)
+	if (way.spill && nbytes > limit)
 		nbytes = limit;
 	GJ_TRY(get_leases(team, entries, n, nbytes));
 	/* other devices are busy */
-	if (team->nmembers < n && team->exchange_step >= 0)
-		choose_way(team, limit, team->nmembers);
+	if (team->nmembers < n && way.exchange_step >= 0)
+		way = choose_way(team, limit, team->nmembers);
 	/* rows that have no room, or had none before, are handed over */
-	team->direct = team->nmembers == 1 && !team->spill &&
-		(!sorts_rows(team->program) ||
-		 (!team->program->spill &&
-		  sorted_rows_fit(team, limit, 1, need_of_devices(team, limit, 1))));
-	if (!team->direct)
-		GJ_TRY(open_stores(team, &status, why));
-	return status == GJ_OK ? start_members(team, why) : status;
+	fits = !team->gather.ops->sorts_rows ||
+		(!p->spill && sorted_rows_fit(team, limit, 1,
+									  need_of_devices(team, limit, 1, way.exchange_step)));
+	team->tasks.nidle = team->nmembers;
+	return team->nmembers == 1 && !way.spill && fits ? gj_single_open(team, why) :
+		open_threads(team, way, why);
 }
 
 GjTeam *
@@ -352,11 +296,13 @@ gj_team_open(const GjProgram *program, const GjTeamOptions *options, const GjRun
 	team->options = *options;
 	team->host = host;
 	team->wake_fd = -1;
-	team->exchange_step = -1;
+	/* until another one is chosen; it has no state */
+	team->strategy.ops = &gj_single_ops;
+	team->gather.ops = gj_gather_choose(program);
 	pthread_mutex_init(&team->lock, NULL);
 	pthread_cond_init(&team->work, NULL);
 	pthread_cond_init(&team->granted, NULL);
-	gj_start_list(&team->outer);
+	gj_start_list(&team->tasks.outer);
 	for (uint32_t i = 0; i < GJ_MAX_RUN_DEVICES; i++)
 	{
 		team->members[i].team = team;
@@ -367,6 +313,8 @@ gj_team_open(const GjProgram *program, const GjTeamOptions *options, const GjRun
 	*status = open_team(team, why);
 	if (*status == GJ_OK)
 		return team;
+	if (why->text[0] == '\0')
+		gj_replicate_error(team, why);
 	if (gj_team_close(team, &lost) == GJ_DEVICE_LOST)
 	{
 		*status = GJ_DEVICE_LOST;
@@ -380,13 +328,13 @@ static void
 stop_members(GjTeam *team)
 {
 	pthread_mutex_lock(&team->lock);
-	team->closing = true;
+	team->tasks.closing = true;
 	__atomic_store_n(&team->stop, 1, __ATOMIC_RELAXED);
 	gj_team_tell(team);
 	gj_team_grant(team);
 	pthread_mutex_unlock(&team->lock);
 	for (uint32_t i = 0; i < team->nmembers; i++)
-		if (team->members[i].started)
+		if (team->members[i].thread.started)
 			gj_member_await_end(&team->members[i]);
 }
 
@@ -424,10 +372,9 @@ gj_team_close(GjTeam *team, GjErrorText *why)
 		status = GJ_DEVICE_LOST;
 		*why = team->error;
 	}
-	free_tasks(team, &team->outer);
-	free_uses(&team->used);
-	free_uses(&team->freed);
-	free(team->flags);
+	free_tasks(team, &team->tasks.outer);
+	free_uses(&team->input.used);
+	free_uses(&team->input.freed);
 	/* parcels are of runs that are still open */
 	for (uint32_t i = 0; i < team->nmembers; i++)
 	{
@@ -446,21 +393,14 @@ gj_team_close(GjTeam *team, GjErrorText *why)
 			*why = team->error;
 		}
 	}
-	if (team->partition)
-		gj_partition_close(team->partition);
-	for (uint32_t i = 0; i < 2; i++)
-		if (team->groups[i])
-			gj_team_groups_close(team->groups[i]);
-	if (team->sorted)
-		gj_team_sorted_close(team->sorted);
+	team->strategy.ops->close(team);
+	gj_gather_close(team);
 	if (team->has_store)
 		gj_spill_close(&team->store);
 	for (uint32_t i = 0; i < team->nmembers; i++)
 	{
 		GjMember   *member = &team->members[i];
 
-		if (member->staging)
-			gj_segment_put(member->staging);
 		if (member->part)
 			gj_segment_put(member->part);
 		gj_lease_end(&member->lease);

@@ -1,14 +1,14 @@
 /*
- * store/fragment.c
+ * resident.c
  *	  Resident fragments of a run on several devices: each lies on one of them.
  *
  * The outer side's are used where they lie, by the run of that device.  An inner side's go to
  * all runs, in the same order, so that row ids are the same everywhere: by copies from device
- * to device; where rows are exchanged (team/exchange.c), they go to the device's run as well.  All
+ * to device; where rows are exchanged (strategy/exchange.c), they go to the device's run as well.  All
  * chunks of a fragment that is to be kept are given to one member, which follows from its number:
  * so a table is spread over the devices, and what is loaded again takes the place of what was there.
  */
-#include "state.h"
+#include "strategy/strategy.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +28,7 @@ gj_team_ask_all(GjTeam *team, const uint8_t *memory)
 	 * Runs must be this thread's, and the output ring nobody's: backends ask before they load, and
 	 * a run that starts has neither.  But rows must not go out before all have started.
 	 */
-	if (team->started_ms > 0 || team->ended != 0 || team->program->output == GJ_OUTPUT_ROWS)
+	if (team->input.started_ms > 0 || team->input.ended != 0 || team->gather.ops->returns_rows)
 		GJ_TRY(gj_team_drain(team));
 	for (uint32_t i = 0; i < team->nmembers; i++)
 		runs[i] = team->members[i].run;
@@ -42,7 +42,7 @@ gj_team_ask_all(GjTeam *team, const uint8_t *memory)
 	memcpy(&ask, memory, sizeof(ask));
 	for (uint32_t i = 0; i < team->nmembers && status == GJ_OK; i++)
 		if (gj_run_has_store(runs[i], ask.source))
-			team->asked |= 1u << ask.source;
+			team->input.asked |= 1u << ask.source;
 	return status;
 }
 
@@ -58,6 +58,26 @@ owner_of(const GjTeam *team, uint64_t id)
 		   team->members[i].entry->info.ordinal != id >> GJ_FRAGMENT_DEVICE_SHIFT)
 		i++;
 	return i;
+}
+
+/* A member's run takes fragments of its own device. */
+static GjStatus
+take_own(GjMember *member, GjTask *task)
+{
+	/* it was posted before anybody knew */
+	if (task->source == 0 && gj_run_complete(member->run) &&
+		member->team->strategy.ops->worker->all_complete(member->team))
+		return GJ_OK;
+	member->counts.chunks += task->source == 0 ? task->nuses : 0;
+	member->restless |= !gj_run_notes_uses(member->run, task->source);
+	return gj_run_use(member->run, task->source, task->nuses, task->uses);
+}
+
+/* It takes fragments that all use, wherever they lie; these are only noted, too. */
+static GjStatus
+take_all(GjMember *member, GjTask *task)
+{
+	return gj_run_use_shared(member->run, task->source, task->shared->n, task->shared->used);
 }
 
 /* A copy of a use; its pages go to *bits, which moves behind them. */
@@ -96,8 +116,7 @@ use_own(GjTeam *team, uint32_t m, uint32_t source, const GjUse *uses, const uint
 		free(own);
 		return GJ_OUT_OF_HOST_MEMORY;
 	}
-	*task = (GjTask) {.kind = GJ_TASK_USE,.source = source,.nrows = nown,.memory = (uint8_t *) own,
-	.slot = GJ_OWN_SLOTS};
+	*task = (GjTask) {.run = take_own,.source = source,.nuses = nown,.uses = own};
 	bits = (uint64_t *) (own + nown);
 	for (uint32_t i = 0; i < n; i++)
 		if (owners[i] == m)
@@ -125,7 +144,7 @@ static GjStatus
 post_shared(GjTeam *team, uint32_t source, GjSharedUses *shared, GjStatus status)
 {
 	if (status == GJ_OK)
-		status = gj_team_post_copies(team, &(GjTask) {.kind = GJ_TASK_USE_INNER,.source = source,
+		status = gj_team_post_copies(team, &(GjTask) {.run = take_all,.source = source,
 													  .shared = shared});
 	if (status == GJ_OK)
 		return GJ_OK;
@@ -173,12 +192,12 @@ use_shared(GjTeam *team, uint32_t source, const GjUse *uses, const uint8_t *owne
 }
 
 GjStatus
-gj_team_use_all(GjTeam *team, uint32_t source, uint32_t n, const GjUse *uses)
+gj_team_use_all(GjTeam *team, uint32_t source, uint32_t n, const GjUse *uses, bool own)
 {
 	GjStatus	status = GJ_OK;
 	uint8_t    *owners;
 
-	if (!(team->asked >> source & 1) || (team->ended >> source & 1))
+	if (!(team->input.asked >> source & 1) || (team->input.ended >> source & 1))
 		return gj_team_fail(team, GJ_BAD_PROGRAM, "use of a fragment that was not told of");
 	owners = malloc(n + 1);
 	if (!owners)
@@ -189,7 +208,7 @@ gj_team_use_all(GjTeam *team, uint32_t source, uint32_t n, const GjUse *uses)
 		if (owners[i] == team->nmembers)
 			status = gj_team_fail(team, GJ_BAD_PROGRAM, "use of a fragment that was not told of");
 	}
-	if (source == 0 || gj_exchange_has(team, source))
+	if (own)
 		for (uint32_t i = 0; i < team->nmembers && status == GJ_OK; i++)
 			status = use_own(team, i, source, uses, owners, n);
 	else if (status == GJ_OK)
@@ -206,7 +225,7 @@ gj_team_place(GjTeam *team, uint32_t source, const uint8_t *chunk)
 	uint32_t	place;
 
 	/* all runs were asked the same */
-	if (!(team->asked >> source & 1) ||
+	if (!(team->input.asked >> source & 1) ||
 		!gj_run_place(team->members[0].run, source, chunk, team->nmembers, &place))
 		return -1;
 	return (int) place;

@@ -10,7 +10,7 @@
  * memory: by a thread of the cpu's, while the device fills the member's other slot.
  */
 #include "daemon/run/state.h"
-#include "state.h"
+#include "strategy/strategy.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -161,7 +161,7 @@ gj_team_sorted_stats(const GjTeamSorted *sorted, GjRunStats *stats)
 static bool
 stays_on_devices(const GjTeam *team)
 {
-	return team->program->output == GJ_OUTPUT_ROWS && !gj_team_has_passes(team);
+	return team->gather.ops->sorts_rows && team->strategy.ops->stays_open;
 }
 
 /* ---- in the thread of a member: functions of GjRunHost */
@@ -169,7 +169,7 @@ stays_on_devices(const GjTeam *team)
 static GjSortedMember *
 of_member(GjMember *member)
 {
-	return &member->team->sorted->members[member - member->team->members];
+	return &member->team->gather.sorted->members[member - member->team->members];
 }
 
 GjStatus

@@ -53,8 +53,8 @@ extern GjStatus gj_team_source_end(GjTeam *team, uint32_t source);
 extern bool gj_team_complete(const GjTeam *team);
 extern GjStatus gj_team_finish(GjTeam *team, GjRunStats *stats);
 extern GjStatus gj_team_work(GjTeam *team);
+/* Nothing more comes for a while: works on all that has come; one device alone is waited for. */
 extern GjStatus gj_team_flush(GjTeam *team);
-extern GjStatus gj_team_wait(GjTeam *team);
 extern void gj_team_error(GjTeam *team, GjErrorText *why);
 extern GjStatus gj_team_close(GjTeam *team, GjErrorText *why);
 

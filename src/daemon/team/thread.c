@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <sys/eventfd.h>
 #include <time.h>
 
 #include "wire/messages.h"
@@ -41,7 +42,7 @@ next_member(GjMember *member)
 	int			error = 0;
 
 	pthread_mutex_lock(&pool.lock);
-	__atomic_store_n(&member->working, false, __ATOMIC_RELEASE);
+	__atomic_store_n(&member->thread.working, false, __ATOMIC_RELEASE);
 	pthread_cond_broadcast(&pool.left);
 	pool.nthreads++;
 	pthread_mutex_unlock(&pool.lock);
@@ -55,7 +56,7 @@ next_member(GjMember *member)
 	member = pool.first;
 	if (member)
 	{
-		pool.first = member->next;
+		pool.first = member->thread.next;
 		__atomic_store_n(&pool.nwaiting, pool.nwaiting - 1, __ATOMIC_RELAXED);
 	}
 	pthread_mutex_unlock(&pool.lock);
@@ -85,7 +86,7 @@ find_thread(GjMember *member)
 	found = pool.nwaiting < pool.nthreads;
 	if (found)
 	{
-		member->next = pool.first;
+		member->thread.next = pool.first;
 		pool.first = member;
 		__atomic_store_n(&pool.nwaiting, pool.nwaiting + 1, __ATOMIC_RELEASE);
 		pthread_cond_signal(&pool.wanted);
@@ -99,24 +100,25 @@ gj_member_await_end(GjMember *member)
 {
 	GjSpin		spin = gj_spin_start(GJ_TEAM_SPIN_US);
 
-	while (__atomic_load_n(&member->working, __ATOMIC_ACQUIRE) && gj_spin_on(&spin))
+	while (__atomic_load_n(&member->thread.working, __ATOMIC_ACQUIRE) && gj_spin_on(&spin))
 		;
 	/* it may still be about to leave: the lock is free when it has */
 	pthread_mutex_lock(&pool.lock);
-	while (member->working)
+	while (member->thread.working)
 		pthread_cond_wait(&pool.left, &pool.lock);
 	pthread_mutex_unlock(&pool.lock);
 }
 
-bool
-gj_member_start(GjMember *member)
+/* False: there is none. */
+static bool
+start(GjMember *member)
 {
 	pthread_attr_t attr;
 	pthread_t	thread;
 	sigset_t	all,
 				old;
 
-	member->started = member->working = true;
+	member->thread.started = member->thread.working = true;
 	if (find_thread(member))
 		return true;
 	pthread_attr_init(&attr);
@@ -124,8 +126,20 @@ gj_member_start(GjMember *member)
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	member->started = pthread_create(&thread, &attr, member_main, member) == 0;
+	member->thread.started = pthread_create(&thread, &attr, member_main, member) == 0;
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	pthread_attr_destroy(&attr);
-	return member->started;
+	return member->thread.started;
+}
+
+GjStatus
+gj_members_start(GjTeam *team)
+{
+	team->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (team->wake_fd < 0)
+		return GJ_OUT_OF_HOST_MEMORY;
+	for (uint32_t i = 0; i < team->nmembers; i++)
+		if (!start(&team->members[i]))
+			return GJ_OUT_OF_HOST_MEMORY;
+	return GJ_OK;
 }

@@ -465,7 +465,7 @@ gj_split_items(GjPartition *partition)
 		GjSplitItem *item = &partition->items[i];
 
 		if (status == GJ_OK && item->status != GJ_OK)
-			status = gj_partition_fail(partition, item->status,
+			status = gj_team_note_error(partition->team, item->status,
 									   item->error ? item->error : partition->spill->error.text);
 		status = append_made(partition, item, status);
 	}

@@ -1,7 +1,23 @@
 /*
- * pass.c
- *	  The passes of a run that was split (team/partition.c): making them, and running them in
- *	  the threads of the members.
+ * passes.c
+ *	  Runs whose inner sides do not fit the device, in passes over parts of them.
+ *
+ * Inner sources are kept on the host until all have come; then their sizes are known.  If
+ * they fit after all, the devices load them and outer chunks stream as ever.  If not, rows
+ * are split, and each pass runs the whole program on a part (a single inner source that is
+ * expected not to fit is split as it comes):
+ *
+ *	by key		one inner source and the outer one, by a hash of the keys of its step, which
+ *				read the outer source only.  Equal keys meet in one pass, so every join type
+ *				comes out right, rows of the inner side without a match too.
+ *	by blocks	an inner source of an inner join, or one whose own rows come out by themselves
+ *				(right, right semi and right anti joins), with all outer rows for each block:
+ *				every pair is made in one pass, and it knows which rows have no match.
+ *
+ * A pass whose part is too large, as estimated or as the device finds out before anything has
+ * come of it, is split again: fewer key parts, or fewer blocks (one hot key).  What cannot
+ * be split ends the run with GJ_TOO_LARGE: before any row has gone out, for the largest passes
+ * come first, unless other sessions have taken memory meanwhile.
  */
 #include "partition.h"
 
@@ -12,6 +28,53 @@
 /* Slots of the staging memory that are filled at a time: half of them. */
 #define GJ_STAGING_HALF		8
 #define STAGING_BYTES		(2 * GJ_STAGING_HALF * (size_t) GJ_LOAD_SLOT_SIZE)
+
+/* Chunks to be kept on the host that keep the cpu's threads busy. */
+#define GJ_MANY_CHUNKS	32
+
+/*
+ * A part of the work: key parts first_part .. end_part-1, and of each inner source a range of
+ * records; of the one that is split by key, a range only within a single key part.
+ */
+typedef struct GjPass
+{
+	struct GjPass *next;
+	uint32_t	first_part;
+	uint32_t	end_part;
+	uint32_t	first[GJ_MAX_SOURCES];
+	uint32_t	end[GJ_MAX_SOURCES];
+	uint64_t	need;			/* bytes on the device */
+} GjPass;
+
+/* The staging memory of a member. */
+typedef struct GjStaging
+{
+	GjSegment  *segment;		/* slots that are filled from records */
+	uint64_t	nslots;			/* that its run was given */
+} GjStaging;
+
+typedef struct GjPasses
+{
+	GjReplicate replicate;		/* if all fits after all */
+	GjPartition *partition;
+	GjStaging	staging[GJ_MAX_RUN_DEVICES];
+	/* guarded by the team's lock */
+	GjPass	   *first;			/* the largest */
+	uint32_t	nrun;			/* that were run */
+	bool		too_large;		/* a device found that not all fits */
+} GjPasses;
+
+static GjPasses *
+state_of(const GjTeam *team)
+{
+	return team->strategy.state;
+}
+
+static GjStaging *
+staging_of(const GjMember *member)
+{
+	return &state_of(member->team)->staging[member - member->team->members];
+}
 
 /* ---- sizes */
 
@@ -61,11 +124,11 @@ pass_need(const GjPartition *partition, const GjPass *pass)
 
 /* The lists are long at most as there are parts and records: insertion is good enough. */
 static void
-put_pass(GjPartition *partition, GjPass *pass)
+put_pass(GjPasses *passes, GjPass *pass)
 {
-	GjPass	  **at = &partition->passes;
+	GjPass	  **at = &passes->first;
 
-	pass->need = pass_need(partition, pass);
+	pass->need = pass_need(passes->partition, pass);
 	while (*at && (*at)->need > pass->need)
 		at = &(*at)->next;
 	pass->next = *at;
@@ -139,36 +202,37 @@ split_pass(GjPartition *partition, GjPass *pass, GjPass *half)
 
 /* The lock is held. */
 static GjStatus
-fail_locked(GjPartition *partition)
+fail_locked(GjTeam *team)
 {
-	snprintf(partition->team->error.text, sizeof(partition->team->error.text),
+	snprintf(team->error.text, sizeof(team->error.text),
 			 "a part of an inner side that cannot be split has more than the device's memory");
 	return GJ_TOO_LARGE;
 }
 
 /* Puts both halves of a pass into the list, or gives it up.  The lock is held. */
 static GjStatus
-put_halves(GjPartition *partition, GjPass *pass)
+put_halves(GjPasses *passes, GjPass *pass)
 {
 	GjPass	   *half = malloc(sizeof(GjPass));
 
-	if (!half || !split_pass(partition, pass, half))
+	if (!half || !split_pass(passes->partition, pass, half))
 	{
 		free(pass);
 		if (!half)
 			return GJ_OUT_OF_HOST_MEMORY;
 		free(half);
-		return fail_locked(partition);
+		return fail_locked(passes->partition->team);
 	}
-	put_pass(partition, pass);
-	put_pass(partition, half);
+	put_pass(passes, pass);
+	put_pass(passes, half);
 	return GJ_OK;
 }
 
 /* Makes passes that fit, and enough of them for all devices. */
 static GjStatus
-make_passes(GjPartition *partition)
+make_passes(GjPasses *passes)
 {
+	const GjPartition *partition = passes->partition;
 	GjPass	   *pass = calloc(1, sizeof(GjPass));
 	uint32_t	n = 1;
 
@@ -177,28 +241,15 @@ make_passes(GjPartition *partition)
 	pass->end_part = partition->nparts;
 	for (uint32_t s = 0; s < GJ_MAX_SOURCES; s++)
 		pass->end[s] = UINT32_MAX;
-	put_pass(partition, pass);
-	while ((pass = partition->passes)->need > partition->budget ||
+	put_pass(passes, pass);
+	while ((pass = passes->first)->need > partition->budget ||
 		   (n < partition->team->nmembers && pass->end_part - pass->first_part > 1))
 	{
-		partition->passes = pass->next;
-		GJ_TRY(put_halves(partition, pass));
+		passes->first = pass->next;
+		GJ_TRY(put_halves(passes, pass));
 		n++;
 	}
 	return GJ_OK;
-}
-
-GjStatus
-gj_partition_run(GjPartition *partition)
-{
-	GjTeam    *team = partition->team;
-	GjStatus	status;
-
-	pthread_mutex_lock(&team->lock);
-	status = make_passes(partition);
-	pthread_mutex_unlock(&team->lock);
-	GJ_TRY(status);
-	return gj_team_for_all(team, GJ_TASK_PASSES, 0);
 }
 
 /* ---- in the thread of a member */
@@ -225,18 +276,19 @@ make_program(GjPartition *partition, GjMember *member, const GjPass *pass)
 }
 
 static GjStatus
-get_staging(GjPartition *partition, GjMember *member)
+get_staging(GjMember *member)
 {
+	GjStaging  *staging = staging_of(member);
 	GjErrorText why = {""};
 	GjStatus	status;
 
 	/* a backend may still write to a ring that it had; this is none of these */
 	_Static_assert(STAGING_BYTES != GJ_LOAD_SLOTS * GJ_LOAD_SLOT_SIZE &&
 				   STAGING_BYTES != GJ_OUTPUT_SLOTS * GJ_OUTPUT_SLOT_SIZE, "staging");
-	if (member->staging)
+	if (staging->segment)
 		return GJ_OK;
-	status = gj_segment_get(member->entry, STAGING_BYTES, &member->staging, &why);
-	return status == GJ_OK ? GJ_OK : gj_partition_fail(partition, status, why.text);
+	status = gj_segment_get(member->entry, STAGING_BYTES, &staging->segment, &why);
+	return status == GJ_OK ? GJ_OK : gj_team_note_error(member->team, status, why.text);
 }
 
 /* Records on their way to a run, through one half of the staging memory after the other. */
@@ -249,7 +301,7 @@ typedef struct GjFeed
 	uint32_t	n;
 	GjSpillFill fill;			/* what is being filled */
 	GjSpillSlot slots[2][GJ_STAGING_HALF];
-	uint64_t	fed[2];			/* member->nstaged when the half was given to the run last */
+	uint64_t	fed[2];			/* of the staging's slots, when the half was given to the run last */
 } GjFeed;
 
 /* Starts to fill a half, if there is something left to fill it with. */
@@ -267,7 +319,7 @@ start_half(GjFeed *feed, uint32_t half)
 		GJ_TRY(gj_run_flush(member->run));
 	for (uint32_t i = 0; i < GJ_STAGING_HALF; i++)
 		feed->slots[half][i] = (GjSpillSlot) {
-			.memory = member->staging->memory +
+			.memory = staging_of(member)->segment->memory +
 				(half * GJ_STAGING_HALF + i) * (size_t) GJ_LOAD_SLOT_SIZE,
 			.types = partition->types + source->first_column,
 			.places = partition->places + source->first_column,
@@ -285,17 +337,18 @@ static GjStatus
 feed_half(GjFeed *feed, uint32_t half, uint32_t nslots)
 {
 	GjMember   *member = feed->member;
+	GjStaging  *staging = staging_of(member);
 
 	for (uint32_t i = 0; i < nslots; i++)
 	{
 		const GjSpillSlot *slot = &feed->slots[half][i];
 
-		member->nchunks += feed->source == 0;
-		member->nstaged++;
+		member->counts.chunks += feed->source == 0;
+		staging->nslots++;
 		GJ_TRY(gj_run_chunk(member->run, feed->source, slot->nrows, slot->memory,
 							GJ_OWN_SLOTS + i));
 	}
-	feed->fed[half] = member->nstaged;
+	feed->fed[half] = staging->nslots;
 	return gj_run_work(member->run);
 }
 
@@ -315,7 +368,7 @@ feed_records(GjPartition *partition, GjMember *member, uint32_t s, const GjSpill
 		GjStatus	status;
 
 		if ((status = gj_spill_fill_end(&feed.fill)) != GJ_OK)
-			return gj_partition_fail(partition, status, GJ_UNREADABLE);
+			return gj_team_note_error(member->team, status, GJ_UNREADABLE);
 		GJ_TRY(start_half(&feed, 1 - half));
 		status = feed_half(&feed, half, nslots);
 		if (status != GJ_OK)
@@ -360,10 +413,10 @@ load_inner(GjPartition *partition, GjMember *member, const GjPass *pass)
 	GjStatus	status;
 
 	GJ_TRY(make_program(partition, member, pass));
-	GJ_TRY(get_staging(partition, member));
+	GJ_TRY(get_staging(member));
 	gj_member_open_run(member, member->program, &status);
 	GJ_TRY(status);
-	member->nstaged = member->nread = 0;
+	staging_of(member)->nslots = member->nread = 0;
 	for (uint32_t s = 1; s < partition->program->nsources; s++)
 	{
 		bool		keyed = gj_partition_is_key_source(partition, s);
@@ -422,32 +475,36 @@ run_pass(GjPartition *partition, GjMember *member, const GjPass *pass, bool *too
 	return gj_member_close_run(member);
 }
 
+/* The next pass; NULL: there is none. */
 static GjPass *
-take_pass(GjPartition *partition)
+take_pass(GjPasses *passes)
 {
+	GjTeam	   *team = passes->partition->team;
 	GjPass	   *pass;
 
-	pthread_mutex_lock(&partition->team->lock);
-	pass = partition->passes;
+	pthread_mutex_lock(&team->lock);
+	pass = passes->first;
 	if (pass)
 	{
-		partition->passes = pass->next;
-		partition->npasses++;
+		passes->first = pass->next;
+		passes->nrun++;
 	}
-	pthread_mutex_unlock(&partition->team->lock);
+	pthread_mutex_unlock(&team->lock);
 	return pass;
 }
 
-GjStatus
-gj_partition_passes(GjPartition *partition, GjMember *member)
+/* Takes passes until there are no more. */
+static GjStatus
+run_passes(GjMember *member, GjTask *task)
 {
-	GjTeam    *team = partition->team;
+	GjTeam	   *team = member->team;
+	GjPasses   *passes = state_of(team);
 	GjPass	   *pass;
 
-	while ((pass = take_pass(partition)))
+	while ((pass = take_pass(passes)))
 	{
 		bool		too_large = false;
-		GjStatus	status = run_pass(partition, member, pass, &too_large);
+		GjStatus	status = run_pass(passes->partition, member, pass, &too_large);
 
 		if (!too_large || status != GJ_OK)
 		{
@@ -456,8 +513,8 @@ gj_partition_passes(GjPartition *partition, GjMember *member)
 			continue;
 		}
 		pthread_mutex_lock(&team->lock);
-		partition->npasses--;
-		status = put_halves(partition, pass);
+		passes->nrun--;
+		status = put_halves(passes, pass);
 		/* others may have run out of passes already: this member takes both */
 		pthread_mutex_unlock(&team->lock);
 		GJ_TRY(status);
@@ -465,29 +522,197 @@ gj_partition_passes(GjPartition *partition, GjMember *member)
 	return GJ_OK;
 }
 
-GjStatus
-gj_partition_load(GjPartition *partition, GjMember *member)
+/* Takes all inner sides, which are expected to fit. */
+static GjStatus
+load_all(GjMember *member, GjTask *task)
 {
-	GjTeam    *team = partition->team;
-	GjPass		all = {.end_part = partition->nparts};
+	GjTeam	   *team = member->team;
+	GjPasses   *passes = state_of(team);
+	GjPass		all = {.end_part = passes->partition->nparts};
 	GjStatus	status;
 
 	for (uint32_t s = 0; s < GJ_MAX_SOURCES; s++)
 		all.end[s] = UINT32_MAX;
-	status = load_inner(partition, member, &all);
-	if (status == GJ_OUT_OF_MEMORY && partition->program->fail_point != GJ_FAIL_MEMORY)
+	status = load_inner(passes->partition, member, &all);
+	if (status == GJ_OUT_OF_MEMORY && team->program->fail_point != GJ_FAIL_MEMORY)
 	{
 		pthread_mutex_lock(&team->lock);
-		partition->too_large = true;
+		passes->too_large = true;
 		pthread_mutex_unlock(&team->lock);
 		return GJ_OK;
 	}
 	GJ_TRY(status);
 	if (gj_run_complete(member->run))
-	{
-		pthread_mutex_lock(&team->lock);
 		__atomic_store_n(&team->complete, true, __ATOMIC_RELAXED);
-		pthread_mutex_unlock(&team->lock);
-	}
 	return GJ_OK;
+}
+
+/* ---- in the session's thread */
+
+static GjStatus
+chunk(GjTeam *team, uint32_t source, uint32_t nrows, uint8_t *memory, uint32_t slot)
+{
+	GJ_TRY(gj_input_chunk(team, source));
+	return gj_partition_chunk(state_of(team)->partition, source, nrows, memory, slot);
+}
+
+/* Nothing is resident, as far as the run is concerned. */
+static GjStatus
+ask(GjTeam *team, const uint8_t *memory)
+{
+	const GjRunHost *host = team->host;
+	GjAnswered	nothing = {0, 0};
+	GjAsk		ask;
+	uint8_t    *out;
+	uint32_t	nbytes;
+
+	memcpy(&ask, memory, sizeof(ask));
+	nothing.next = ask.nfragments;
+	GJ_TRY(gj_partition_flush(state_of(team)->partition, 0));
+	GJ_TRY(gj_team_drain(team));
+	GJ_TRY(host->answer_space(host->arg, &out, &nbytes));
+	memcpy(out, &nothing, sizeof(nothing));
+	host->answered(host->arg, sizeof(nothing));
+	return GJ_OK;
+}
+
+static GjStatus
+work(GjTeam *team)
+{
+	/* more may have come by now: all are read when the run is flushed */
+	GJ_TRY(gj_partition_flush(state_of(team)->partition, GJ_MANY_CHUNKS));
+	return gj_team_serve(team);
+}
+
+static GjStatus
+flush(GjTeam *team)
+{
+	GJ_TRY(gj_partition_flush(state_of(team)->partition, 0));
+	return gj_team_serve(team);
+}
+
+static void
+close(GjTeam *team)
+{
+	GjPasses   *passes = state_of(team);
+
+	gj_partition_close(passes->partition);
+	while (passes->first)
+	{
+		GjPass	   *next = passes->first->next;
+
+		free(passes->first);
+		passes->first = next;
+	}
+	for (uint32_t i = 0; i < team->nmembers; i++)
+		if (passes->staging[i].segment)
+			gj_segment_put(passes->staging[i].segment);
+	gj_replicate_close(team);
+}
+
+/* All inner sides are on every device: outer chunks go to whichever is free. */
+static const GjStrategyOps whole_ops = {
+	.worker = &gj_plain_worker,.stays_open = true,
+	.accepts = gj_input_accepts,.chunk = gj_replicate_chunk,.ask = ask,.use = gj_replicate_use,
+	.source_end = gj_replicate_source_end,.complete = gj_replicate_complete,
+	.work = gj_team_serve,.flush = gj_team_serve,
+	.finish = gj_replicate_finish,.error = gj_replicate_error,.close = close
+};
+
+/* Gives all devices the inner sides.  *fit: they have taken them, and the strategy is another one. */
+static GjStatus
+load_whole(GjTeam *team, bool *fit)
+{
+	GjPasses   *passes = state_of(team);
+
+	GJ_TRY(gj_team_for_all(team, load_all, 0));
+	*fit = !passes->too_large;
+	for (uint32_t i = 0; i < team->nmembers && !*fit; i++)
+		GJ_TRY(gj_member_close_run(&team->members[i]));
+	if (!*fit)
+		return GJ_OK;
+	gj_partition_free_inner(passes->partition);
+	pthread_mutex_lock(&team->lock);
+	team->strategy.ops = &whole_ops;
+	pthread_mutex_unlock(&team->lock);
+	return GJ_OK;
+}
+
+/* All inner sources have come: decides how to go on. */
+static GjStatus
+inner_end(GjTeam *team)
+{
+	GjPartition *partition = state_of(team)->partition;
+	uint64_t	need = gj_partition_need(partition);
+	bool		fit = false;
+
+	partition->budget = gj_partition_budget(team);
+	if (need <= partition->budget)
+	{
+		GJ_TRY(load_whole(team, &fit));
+		if (fit)
+			return GJ_OK;
+		partition->budget = need / 2;
+	}
+	return gj_partition_split(partition, need);
+}
+
+/* The outer source has come: makes the passes and runs them. */
+static GjStatus
+outer_end(GjTeam *team)
+{
+	GjStatus	status;
+
+	pthread_mutex_lock(&team->lock);
+	status = make_passes(state_of(team));
+	pthread_mutex_unlock(&team->lock);
+	GJ_TRY(status);
+	GJ_TRY(gj_team_for_all(team, run_passes, 0));
+	__atomic_store_n(&team->complete, true, __ATOMIC_RELAXED);
+	return GJ_OK;
+}
+
+static GjStatus
+source_end(GjTeam *team, uint32_t source)
+{
+	GJ_TRY(gj_input_end(team, source));
+	GJ_TRY(gj_partition_flush(state_of(team)->partition, 0));
+	if (source == 0)
+		return outer_end(team);
+	return gj_input_inner_ended(team) ? inner_end(team) : GJ_OK;
+}
+
+/* Each pass has ended its run. */
+static GjStatus
+finish(GjTeam *team, GjRunStats *stats)
+{
+	GJ_TRY(gj_team_drain(team));
+	GJ_TRY(gj_gather(team, stats));
+	stats->npasses = state_of(team)->nrun;
+	return GJ_OK;
+}
+
+static const GjStrategyOps passes_ops = {
+	.worker = &gj_plain_worker,.stays_open = false,
+	.accepts = gj_input_accepts,.chunk = chunk,.ask = ask,.use = gj_replicate_use,
+	.source_end = source_end,.complete = gj_replicate_complete,.work = work,.flush = flush,
+	.finish = finish,.error = gj_replicate_error,.close = close
+};
+
+GjStatus
+gj_passes_open(GjTeam *team, GjErrorText *why)
+{
+	GjPasses   *passes = calloc(1, sizeof(GjPasses));
+	GjStatus	status;
+
+	if (!passes)
+		return GJ_OUT_OF_HOST_MEMORY;
+	passes->partition = gj_partition_open(team, &status, why);
+	if (!passes->partition)
+	{
+		free(passes);
+		return status;
+	}
+	team->strategy = (GjStrategy) {&passes_ops, passes};
+	return gj_members_start(team);
 }

@@ -1,33 +1,19 @@
 /*
  * partition.c
- *	  Runs whose inner sides do not fit the device, in passes over parts of them.
+ *	  Sources of a run that are kept on the host, and the parts that they are split into.
  *
- * Inner sources are kept on the host until all have come; then their sizes are known.  If
- * they fit after all, the devices load them and outer chunks stream as ever.  If not, rows
- * are split, and each pass runs the whole program on a part (a single inner source that is
- * expected not to fit is split as it comes):
- *
- *	by key		one inner source and the outer one, by a hash of the keys of its step, which
- *				read the outer source only.  Equal keys meet in one pass, so every join type
- *				comes out right, rows of the inner side without a match too.
- *	by blocks	an inner source of an inner join, or one whose own rows come out by themselves
- *				(right, right semi and right anti joins), with all outer rows for each block:
- *				every pair is made in one pass, and it knows which rows have no match.
- *
- * A pass whose part is too large, as estimated or as the device finds out before anything has
- * come of it, is split again: fewer key parts, or fewer blocks (one hot key).  What cannot
- * be split ends the run with GJ_TOO_LARGE: before any row has gone out, for the largest passes
- * come first, unless other sessions have taken memory meanwhile.
+ * An inner source and the outer one are split by a hash of the keys of a step; which one is known when
+ * all inner sources have come, or from the start where there is only one.  Why, and what is done with
+ * parts: passes.c.
  *
  * Semi and anti joins that ask nothing but the key need one inner row of each: most others of
  * a hot key are dropped when its source is split.
  *
  * Chunks are not worked on one by one: those that have come wait until the session's thread has
- * no more messages, and are split by the cpu's threads together (team/splitter.c).
+ * no more messages, and are split by the cpu's threads together (splitter.c).
  */
 #include "partition.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -65,9 +51,8 @@ joins_sets(const GjProgram *p)
 	return false;
 }
 
-/* What every device has room for. */
-static uint64_t
-find_budget(GjTeam *team)
+uint64_t
+gj_partition_budget(GjTeam *team)
 {
 	uint64_t	least = UINT64_MAX;
 	uint64_t	spare;
@@ -143,7 +128,7 @@ expect_parts(GjPartition *partition)
 	if (partition->program->nsources != 2 || !can_split_by_key(partition, 0))
 		return true;
 	need = gj_partition_need_of(partition, 1, partition->sources[1].nrows_hint, 0);
-	partition->budget = find_budget(partition->team);
+	partition->budget = gj_partition_budget(partition->team);
 	if (need <= partition->budget)
 		return true;
 	partition->key_step = 0;
@@ -205,13 +190,6 @@ gj_partition_close(GjPartition *partition)
 	free_parts(partition, &partition->inner_parts, partition->nparts);
 	free_parts(partition, &partition->outer_parts, partition->nparts);
 	gj_splitters_close(partition);
-	while (partition->passes)
-	{
-		GjPass	   *next = partition->passes->next;
-
-		free(partition->passes);
-		partition->passes = next;
-	}
 	gj_tile_close(&partition->tile);
 	pthread_mutex_destroy(&partition->splitter_lock);
 	free(partition->places);
@@ -219,18 +197,6 @@ gj_partition_close(GjPartition *partition)
 }
 
 /* ---- chunks come in */
-
-GjStatus
-gj_partition_fail(GjPartition *partition, GjStatus status, const char *text)
-{
-	GjTeam    *team = partition->team;
-
-	pthread_mutex_lock(&team->lock);
-	if (team->error.text[0] == '\0')
-		snprintf(team->error.text, sizeof(team->error.text), "%s", text);
-	pthread_mutex_unlock(&team->lock);
-	return status;
-}
 
 GjStatus
 gj_partition_flush(GjPartition *partition, uint32_t least)
@@ -402,57 +368,28 @@ split_by_key(GjPartition *partition, uint64_t total)
 	return GJ_OK;
 }
 
-/* Gives all devices the inner sides.  *fit: they have taken them. */
-static GjStatus
-load_whole(GjPartition *partition, bool *fit)
-{
-	GjTeam    *team = partition->team;
-
-	partition->whole = true;
-	GJ_TRY(gj_team_for_all(team, GJ_TASK_LOAD, 0));
-	*fit = !partition->too_large;
-	if (*fit)
-	{
-		for (uint32_t s = 1; s < partition->program->nsources; s++)
-			gj_spill_free_list(partition->spill, &partition->inner[s]);
-		free_parts(partition, &partition->inner_parts, partition->nparts);
-		return GJ_OK;
-	}
-	partition->whole = false;
-	for (uint32_t i = 0; i < team->nmembers; i++)
-		GJ_TRY(gj_member_close_run(&team->members[i]));
-	return GJ_OK;
-}
-
-GjStatus
-gj_partition_inner_end(GjPartition *partition)
+uint64_t
+gj_partition_need(const GjPartition *partition)
 {
 	uint64_t	total = 0;
-	bool		fit = false;
 
 	for (uint32_t s = 1; s < partition->program->nsources; s++)
 		total += source_need(partition, s);
-	partition->budget = find_budget(partition->team);
-	if (total <= partition->budget)
-	{
-		GJ_TRY(load_whole(partition, &fit));
-		if (fit)
-			return GJ_OK;
-		partition->budget = total / 2;
-	}
-	GJ_TRY(split_by_key(partition, total));
+	return total;
+}
+
+GjStatus
+gj_partition_split(GjPartition *partition, uint64_t need)
+{
+	GJ_TRY(split_by_key(partition, need));
 	partition->outer_parts = calloc(partition->nparts, sizeof(GjSpillList));
 	return partition->outer_parts ? GJ_OK : GJ_OUT_OF_HOST_MEMORY;
 }
 
-bool
-gj_partition_is_whole(const GjPartition *partition)
+void
+gj_partition_free_inner(GjPartition *partition)
 {
-	return partition->whole;
-}
-
-uint32_t
-gj_partition_npasses(const GjPartition *partition)
-{
-	return partition->whole ? 1 : partition->npasses;
+	for (uint32_t s = 1; s < partition->program->nsources; s++)
+		gj_spill_free_list(partition->spill, &partition->inner[s]);
+	free_parts(partition, &partition->inner_parts, partition->nparts);
 }

@@ -1,12 +1,11 @@
 /*
  * partition.h
- *	  What team/partition.c, team/splitter.c and team/pass.c share: the parts that a run is
- *	  split into.
+ *	  What passes.c, partition.c and splitter.c share: the parts that a run is split into.
  */
-#ifndef GJ_DAEMON_TEAM_PARTITION_H
-#define GJ_DAEMON_TEAM_PARTITION_H
+#ifndef GJ_DAEMON_TEAM_STRATEGY_PARTITION_H
+#define GJ_DAEMON_TEAM_STRATEGY_PARTITION_H
 
-#include "state.h"
+#include "strategy.h"
 
 /* Parts at most. */
 #define GJ_MAX_PARTS		1024
@@ -18,20 +17,6 @@
 #define GJ_SET_HEAP_FACTOR	8
 /* What a row takes beside, if it is an element of a set. */
 #define GJ_MEMBER_BYTES		120
-
-/*
- * A part of the work: key parts first_part .. end_part-1, and of each inner source a range of
- * records; of the one that is split by key, a range only within a single key part.
- */
-typedef struct GjPass
-{
-	struct GjPass *next;
-	uint32_t	first_part;
-	uint32_t	end_part;
-	uint32_t	first[GJ_MAX_SOURCES];
-	uint32_t	end[GJ_MAX_SOURCES];
-	uint64_t	need;			/* bytes on the device */
-} GjPass;
 
 /* Chunks, or slots full of records, that are split at a time. */
 #define GJ_SPLIT_ITEMS		64
@@ -62,7 +47,7 @@ typedef struct GjSplitItem
 
 typedef struct GjSplitter GjSplitter;
 
-struct GjPartition
+typedef struct GjPartition
 {
 	GjTeam    *team;
 	const GjProgram *program;
@@ -74,7 +59,6 @@ struct GjPartition
 	GjColumnPlace *places;		/* of all columns */
 	GjSpillList inner[GJ_MAX_SOURCES];	/* not of the source that is split by key */
 
-	bool		whole;			/* everything fits */
 	uint64_t	budget;			/* bytes on each device */
 	int			key_step;		/* -1: none */
 	uint32_t	nparts;
@@ -89,19 +73,34 @@ struct GjPartition
 	GjSplitter *splitters;		/* that nobody uses; guarded by splitter_lock */
 	GjSplitItem items[GJ_SPLIT_ITEMS];
 	uint32_t	nitems;			/* that wait */
+} GjPartition;
 
-	/* guarded by the team's lock */
-	GjPass	   *passes;			/* the largest first */
-	uint32_t	npasses;		/* that were run */
-	bool		too_large;		/* a device found that not all fits */
-};
+/* ---- partition.c */
 
-/* ---- team/partition.c */
+/* NULL: the program cannot be split. */
+extern GjPartition *gj_partition_open(GjTeam *team, GjStatus *status, GjErrorText *why);
+extern void gj_partition_close(GjPartition *partition);
 
-/* Notes an error for the team, unless there is one; returns the status. */
-extern GjStatus gj_partition_fail(GjPartition *partition, GjStatus status, const char *text);
+/* Keeps a chunk, which is read until gj_partition_flush has given its slot back. */
+extern GjStatus gj_partition_chunk(GjPartition *partition, uint32_t source, uint32_t nrows,
+								   const uint8_t *memory, uint32_t slot);
 
-/* ---- team/splitter.c */
+/* Reads all chunks that have come, if they are at least so many, and gives their slots back. */
+extern GjStatus gj_partition_flush(GjPartition *partition, uint32_t least);
+
+/* What every device has room for. */
+extern uint64_t gj_partition_budget(GjTeam *team);
+
+/* All inner sources have come: what they need together, */
+extern uint64_t gj_partition_need(const GjPartition *partition);
+
+/* and splitting one of them by key, if one can be, within the budget. */
+extern GjStatus gj_partition_split(GjPartition *partition, uint64_t need);
+
+/* Gives what is kept of inner sources back: the devices have it. */
+extern void gj_partition_free_inner(GjPartition *partition);
+
+/* ---- splitter.c */
 
 /* One more item, of which there are less than GJ_SPLIT_ITEMS; the caller says what is in it. */
 extern GjSplitItem *gj_split_add(GjPartition *partition, uint32_t source, bool by_key,
@@ -183,4 +182,4 @@ gj_partition_need_of(const GjPartition *partition, uint32_t s, uint64_t nrows, u
 	return nrows * a_row + 2 * heap;
 }
 
-#endif							/* GJ_DAEMON_TEAM_PARTITION_H */
+#endif							/* GJ_DAEMON_TEAM_STRATEGY_PARTITION_H */

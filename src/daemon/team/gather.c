@@ -1,0 +1,198 @@
+/*
+ * gather.c
+ *	  What joins the results of several runs, by the kind of output: states are added, groups put
+ *	  together by their keys (team/groups.c), sorted runs merged (team/sorted.c); rows without an
+ *	  order, and counts, go out as they come.
+ */
+#include "state.h"
+
+#include <string.h>
+
+#include "daemon/sink/group.h"
+
+static GjStatus
+open_nothing(GjTeam *team, GjErrorText *why)
+{
+	return GJ_OK;
+}
+
+static GjStatus
+nothing_ended(GjMember *member)
+{
+	return GJ_OK;
+}
+
+static const GjGatherOps counts = {
+	.open = open_nothing,.ended = nothing_ended,.finish = gj_team_drain
+};
+
+static const GjGatherOps rows = {
+	.puts_together = true,.returns_rows = true,
+	.open = open_nothing,.ended = nothing_ended,.finish = gj_team_drain
+};
+
+/* ---- states, which members add up: the sums go out last */
+
+static GjStatus
+send_states(GjTeam *team)
+{
+	uint32_t	nbytes = team->program->naggregates * sizeof(GjAggState);
+	uint8_t    *slot;
+
+	GJ_TRY(gj_team_drain(team));
+	GJ_TRY(team->host->output_slot(team->host->arg, &slot));
+	memcpy(slot, team->gather.states, nbytes);
+	team->stats.rows_out = 1;
+	return team->host->send_batch(team->host->arg, 1);
+}
+
+static const GjGatherOps states = {
+	.puts_together = true,.only_states = true,
+	.open = open_nothing,.ended = nothing_ended,.finish = send_states
+};
+
+/* ---- sorted rows, which are merged while members sort */
+
+static GjStatus
+open_sorted(GjTeam *team, GjErrorText *why)
+{
+	team->gather.sorted = gj_team_sorted_open(team, why);
+	if (team->gather.sorted)
+		return GJ_OK;
+	return why->text[0] ? GJ_NO_DEVICE : GJ_OUT_OF_HOST_MEMORY;
+}
+
+static GjStatus
+sorted_ended(GjMember *member)
+{
+	gj_member_sorted_ended(member);
+	return GJ_OK;
+}
+
+static GjStatus
+send_sorted(GjTeam *team)
+{
+	GJ_TRY(gj_team_sorted_send(team->gather.sorted));
+	GJ_TRY(gj_team_drain(team));
+	gj_team_sorted_stats(team->gather.sorted, &team->stats);
+	return GJ_OK;
+}
+
+static const GjGatherOps sorted_rows = {
+	.puts_together = true,.returns_rows = true,.sorts_rows = true,.needs_store = true,
+	.open = open_sorted,.ended = sorted_ended,.finish = send_sorted
+};
+
+/* ---- groups, which runs hand over */
+
+static GjStatus
+open_groups(GjTeam *team, GjErrorText *why)
+{
+	GjTeamGroups **groups = team->gather.groups;
+	const GjProgram *p = team->program;
+	uint32_t	nkeys = gj_group_nkeys(p);
+
+	groups[1] = gj_team_groups_open(team, nkeys, NULL, why);
+	if (groups[1] && p->distinct_key)
+		groups[0] = gj_team_groups_open(team, nkeys + 1, groups[1], why);
+	if (!groups[1 - p->distinct_key])
+		return why->text[0] ? GJ_TOO_LARGE : GJ_OUT_OF_HOST_MEMORY;
+	for (uint32_t i = 0; i < team->nmembers; i++)
+		team->members[i].keeps_groups = groups[1 - p->distinct_key];
+	return GJ_OK;
+}
+
+/* A member puts shares together until there are no more. */
+static GjStatus
+join_shares(GjMember *member, GjTask *task)
+{
+	return gj_team_groups_join(member->team->gather.groups[task->source], member);
+}
+
+static GjStatus
+join_groups(GjTeam *team)
+{
+	GJ_TRY(gj_team_drain(team));
+	for (uint32_t i = 0; i < 2; i++)
+	{
+		if (!team->gather.groups[i])
+			continue;
+		GJ_TRY(gj_team_groups_share(team->gather.groups[i]));
+		GJ_TRY(gj_team_for_all(team, join_shares, i));
+	}
+	return GJ_OK;
+}
+
+/* Others do without the run's memory: the result need not wait for that. */
+static const GjGatherOps groups = {
+	.puts_together = true,.keeps_groups = true,.needs_store = true,.closes_runs = true,
+	.open = open_groups,.ended = gj_member_close_run,.finish = join_groups
+};
+
+/* ---- groups in an order: those of shares are merged */
+
+static GjStatus
+open_sorted_groups(GjTeam *team, GjErrorText *why)
+{
+	GJ_TRY(open_groups(team, why));
+	return open_sorted(team, why);
+}
+
+static GjStatus
+join_sorted_groups(GjTeam *team)
+{
+	GJ_TRY(join_groups(team));
+	return send_sorted(team);
+}
+
+static const GjGatherOps sorted_groups = {
+	.puts_together = true,.keeps_groups = true,.needs_store = true,.closes_runs = true,
+	.open = open_sorted_groups,.ended = gj_member_close_run,.finish = join_sorted_groups
+};
+
+/* ---- all of them */
+
+const GjGatherOps *
+gj_gather_choose(const GjProgram *program)
+{
+	bool		sorted = gj_program_is_sorted(program);
+
+	switch (program->output)
+	{
+		case GJ_OUTPUT_ROWS:
+			return sorted ? &sorted_rows : &rows;
+		case GJ_OUTPUT_AGGREGATES:
+			return &states;
+		case GJ_OUTPUT_GROUPS:
+			return sorted ? &sorted_groups : &groups;
+		default:
+			return &counts;
+	}
+}
+
+GjStatus
+gj_gather(GjTeam *team, GjRunStats *stats)
+{
+	GJ_TRY(team->gather.ops->finish(team));
+	*stats = team->stats;
+	stats->npasses = 1;
+	for (uint32_t i = 0; i < team->nmembers; i++)
+		stats->memory_peak += team->members[i].lease.peak;
+	/* groups of several devices meet on the host, whether there is room on these or not */
+	if (team->gather.reports_store || team->store.file_used > 0)
+	{
+		stats->spilled_memory = team->store.memory_peak;
+		stats->spilled_disk = team->store.file_used;
+	}
+	return GJ_OK;
+}
+
+void
+gj_gather_close(GjTeam *team)
+{
+	for (uint32_t i = 0; i < 2; i++)
+		if (team->gather.groups[i])
+			gj_team_groups_close(team->gather.groups[i]);
+	if (team->gather.sorted)
+		gj_team_sorted_close(team->gather.sorted);
+}

@@ -1,0 +1,93 @@
+/*
+ * input.c
+ *	  What comes to the members of a team: chunks, fragments, and ends of sources.
+ */
+#include "state.h"
+
+#include <stdlib.h>
+
+bool
+gj_input_inner_ended(const GjTeam *team)
+{
+	return team->program->kind != GJ_PROGRAM_JOIN ||
+		(team->input.ended | 1) == (1u << team->program->nsources) - 1;
+}
+
+bool
+gj_input_accepts(const GjTeam *team, uint32_t source)
+{
+	return source != 0 || gj_input_inner_ended(team);
+}
+
+GjStatus
+gj_input_chunk(GjTeam *team, uint32_t source)
+{
+	if (source >= team->program->nsources || (team->input.ended >> source & 1) ||
+		!gj_input_accepts(team, source))
+		return gj_team_fail(team, GJ_BAD_PROGRAM, "a chunk of a source comes too early or too late");
+	if (team->host->stop(team->host->arg))
+		return GJ_CANCELLED;
+	__atomic_store_n(&team->loads, true, __ATOMIC_RELAXED);
+	return GJ_OK;
+}
+
+GjStatus
+gj_input_use(GjTeam *team, uint32_t source)
+{
+	if (source >= team->program->nsources || !gj_input_accepts(team, source))
+		return gj_team_fail(team, GJ_BAD_PROGRAM, "use of a fragment of a source whose time has not come");
+	return GJ_OK;
+}
+
+GjStatus
+gj_input_end(GjTeam *team, uint32_t source)
+{
+	if (source >= team->program->nsources || (team->input.ended >> source & 1) ||
+		!gj_input_accepts(team, source))
+		return gj_team_fail(team, GJ_BAD_PROGRAM, "a source ends too early or twice");
+	team->input.ended |= 1u << source;
+	return GJ_OK;
+}
+
+/* A member's run takes a chunk. */
+static GjStatus
+take_chunk(GjMember *member, GjTask *task)
+{
+	GjStatus	status;
+
+	member->counts.chunks += task->source == 0;
+	gj_run_may_keep(member->run, task->keep || task->source == 0);
+	status = gj_run_chunk(member->run, task->source, task->nrows, task->memory, task->slot);
+	member->restless = true;
+	return status == GJ_OK ? gj_run_work(member->run) : status;
+}
+
+GjStatus
+gj_input_post(GjTeam *team, const GjTask *chunk, bool all)
+{
+	uint32_t	n = all ? team->nmembers : 1;
+	int			keeper = gj_team_place(team, chunk->source, chunk->memory);
+	GjSlotUse  *use = calloc(1, sizeof(GjSlotUse));
+
+	if (!use)
+		return GJ_OUT_OF_HOST_MEMORY;
+	use->slot = chunk->slot;
+	use->nusers = n;
+	pthread_mutex_lock(&team->lock);
+	use->next = team->input.used;
+	team->input.used = use;
+	pthread_mutex_unlock(&team->lock);
+	for (uint32_t i = 0; i < n; i++)
+	{
+		GjTask	   *task = malloc(sizeof(GjTask));
+
+		if (!task)
+			return GJ_OUT_OF_HOST_MEMORY;
+		*task = *chunk;
+		task->run = take_chunk;
+		task->keep = all ? keeper == (int) i : keeper >= 0;
+		gj_team_post(team, all ? &team->members[i].own :
+					 keeper >= 0 ? &team->members[keeper].own : &team->tasks.outer, task);
+	}
+	return gj_team_serve(team);
+}

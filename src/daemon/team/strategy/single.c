@@ -1,0 +1,105 @@
+/*
+ * single.c
+ *	  A run on one device, which the session's thread drives; there are no others.
+ */
+#include "strategy.h"
+
+#include <stdio.h>
+
+static GjRun *
+run_of(const GjTeam *team)
+{
+	return team->members[0].run;
+}
+
+GjStatus
+gj_single_open(GjTeam *team, GjErrorText *why)
+{
+	GjMember   *member = &team->members[0];
+	GjStatus	status = GJ_OK;
+
+	team->strategy.ops = &gj_single_ops;
+	member->run = gj_run_open(member->entry, team->program, &member->lease, team->host, &status, why);
+	return status;
+}
+
+static bool
+accepts(const GjTeam *team, uint32_t source)
+{
+	return gj_run_accepts(run_of(team), source);
+}
+
+static GjStatus
+chunk(GjTeam *team, uint32_t source, uint32_t nrows, uint8_t *memory, uint32_t slot)
+{
+	team->members[0].counts.chunks += source == 0;
+	return gj_run_chunk(run_of(team), source, nrows, memory, slot);
+}
+
+static GjStatus
+ask(GjTeam *team, const uint8_t *memory)
+{
+	return gj_run_ask(run_of(team), memory);
+}
+
+static GjStatus
+use(GjTeam *team, uint32_t source, uint32_t n, const GjUse *uses)
+{
+	team->members[0].counts.chunks += source == 0 ? n : 0;
+	return gj_run_use(run_of(team), source, n, uses);
+}
+
+static GjStatus
+source_end(GjTeam *team, uint32_t source)
+{
+	return gj_run_source_end(run_of(team), source);
+}
+
+static bool
+complete(const GjTeam *team)
+{
+	return gj_run_complete(run_of(team));
+}
+
+static GjStatus
+work(GjTeam *team)
+{
+	return gj_run_work(run_of(team));
+}
+
+static GjStatus
+flush(GjTeam *team)
+{
+	GJ_TRY(gj_run_flush(run_of(team)));
+	return gj_run_wait(run_of(team));
+}
+
+static GjStatus
+finish(GjTeam *team, GjRunStats *stats)
+{
+	GjMember   *member = &team->members[0];
+
+	GJ_TRY(gj_run_finish(member->run, stats));
+	member->counts.outer_rows = stats->source[0].rows_in;
+	gj_member_count(member, stats);
+	stats->npasses = 1;
+	stats->exchange_step = 0;
+	return GJ_OK;
+}
+
+static void
+error(GjTeam *team, GjErrorText *why)
+{
+	snprintf(why->text, sizeof(why->text), "%s", gj_run_error(run_of(team)));
+}
+
+static void
+close(GjTeam *team)
+{
+}
+
+const GjStrategyOps gj_single_ops = {
+	.accepts = accepts,.chunk = chunk,.ask = ask,.use = use,.source_end = source_end,
+	.complete = complete,.work = work,.flush = flush,.finish = finish,.error = error,
+	.close = close
+};

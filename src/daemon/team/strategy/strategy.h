@@ -1,0 +1,120 @@
+/*
+ * strategy.h
+ *	  How the work of a run is spread over devices: one file for each way, chosen once, when the
+ *	  team opens (team/open.c).
+ *
+ *	single.c	one device, driven by the session's thread
+ *	replicate.c all inner rows on every device, outer ones on whichever is free
+ *	exchange.c	each device has its part of the keys, of one inner source and of the outer one
+ *	passes.c	inner rows fit no device: rows are kept on the host, and parts are run one by one
+ */
+#ifndef GJ_DAEMON_TEAM_STRATEGY_STRATEGY_H
+#define GJ_DAEMON_TEAM_STRATEGY_STRATEGY_H
+
+#include "daemon/team/state.h"
+
+/* What a member's thread asks. */
+typedef struct GjWorkerOps
+{
+	/* The next task; NULL: there is none.  The lock is held. */
+	GjTask	   *(*next_task) (GjMember *member);
+	/* True: without a task there is something to do.  The lock is held, after next_task. */
+	bool		(*has_more) (const GjMember *member);
+	/* Does that; as gj_member_rest. */
+	GjStatus	(*do_more) (GjMember *member, uint32_t seen, bool *more);
+	/* A task is done. */
+	GjStatus	(*after_task) (GjMember *member);
+	/* The member's run is complete: true if the result needs no rows of any other one. */
+	bool		(*all_complete) (GjTeam *team);
+	/* The team closes. */
+	void		(*end) (GjMember *member);
+} GjWorkerOps;
+
+/* What the session's thread asks: as the functions of team.h, but finish, which the others' end. */
+typedef struct GjStrategyOps
+{
+	const GjWorkerOps *worker;	/* of strategies with threads */
+	bool		stays_open;		/* runs do until the end: what they sort last is read from devices */
+	bool		(*accepts) (const GjTeam *team, uint32_t source);
+	GjStatus	(*chunk) (GjTeam *team, uint32_t source, uint32_t nrows, uint8_t *memory,
+						  uint32_t slot);
+	GjStatus	(*ask) (GjTeam *team, const uint8_t *memory);
+	GjStatus	(*use) (GjTeam *team, uint32_t source, uint32_t n, const GjUse *uses);
+	GjStatus	(*source_end) (GjTeam *team, uint32_t source);
+	bool		(*complete) (const GjTeam *team);
+	GjStatus	(*work) (GjTeam *team);
+	GjStatus	(*flush) (GjTeam *team);
+	GjStatus	(*finish) (GjTeam *team, GjRunStats *stats);
+	void		(*error) (GjTeam *team, GjErrorText *why);
+	/* When all runs are closed; frees the state. */
+	void		(*close) (GjTeam *team);
+} GjStrategyOps;
+
+/* ---- each sets the team's strategy, and starts it: single.c, exchange.c, passes.c */
+
+extern const GjStrategyOps gj_single_ops;
+extern GjStatus gj_single_open(GjTeam *team, GjErrorText *why);
+extern GjStatus gj_replicate_open(GjTeam *team);
+extern GjStatus gj_exchange_open(GjTeam *team, uint32_t step);
+extern GjStatus gj_passes_open(GjTeam *team, GjErrorText *why);
+
+/* ---- replicate.c, on which the others with threads build */
+
+/* The state of a strategy with threads begins with this one. */
+typedef struct GjReplicate
+{
+	/* flags of the inner rows of a step, merged; guarded by lock, and also read without it */
+	uint8_t    *flags;
+	uint64_t	nflags;
+} GjReplicate;
+
+/* A GjStrategyOps's functions. */
+extern GjStatus gj_replicate_chunk(GjTeam *team, uint32_t source, uint32_t nrows, uint8_t *memory,
+								   uint32_t slot);
+extern GjStatus gj_replicate_use(GjTeam *team, uint32_t source, uint32_t n, const GjUse *uses);
+extern GjStatus gj_replicate_source_end(GjTeam *team, uint32_t source);
+extern bool gj_replicate_complete(const GjTeam *team);
+extern GjStatus gj_replicate_finish(GjTeam *team, GjRunStats *stats);
+extern void gj_replicate_error(GjTeam *team, GjErrorText *why);
+
+/* Frees the state. */
+extern void gj_replicate_close(GjTeam *team);
+
+/*
+ * The outer source has ended for all members, which have all inner rows each: those that come out by
+ * themselves, for one step after the other, because they pass the later steps.  own_step: of this one
+ * each member has rows that no other one has; -1: there is none.
+ */
+extern GjStatus gj_replicate_inner_rows(GjTeam *team, int own_step);
+
+/* True if inner rows of a step come out by themselves when the outer source has ended. */
+extern bool gj_replicate_makes_rows(const GjProgram *program);
+
+/* All sources have ended: nothing more is needed of the backend. */
+extern void gj_replicate_note_end(GjTeam *team);
+
+/* Sources of which the member has counted rows that no other one has. */
+extern uint32_t gj_replicate_counted(const GjMember *member);
+
+/* Tasks: a source has ended, for the member's run. */
+extern GjStatus gj_member_end_source(GjMember *member, GjTask *task);
+
+/* ---- team/worker.c: without anything that goes ahead */
+
+extern const GjWorkerOps gj_plain_worker;
+
+/* ---- exchange.c: whether rows are exchanged */
+
+/*
+ * The step that n devices had better exchange rows by, or -1.  too_large: each of them has no
+ * room for all inner rows.
+ */
+extern int	gj_exchange_choose(const GjTeam *team, uint32_t n, bool too_large);
+
+/* Device memory of a step's inner side, as the program's lease counts it. */
+extern uint64_t gj_step_side_bytes(const GjProgram *p, const GjStep *step);
+
+/* What a device of n then has to keep less than all of the inner sides. */
+extern uint64_t gj_exchange_saves(const GjProgram *program, int step, uint32_t n);
+
+#endif							/* GJ_DAEMON_TEAM_STRATEGY_STRATEGY_H */

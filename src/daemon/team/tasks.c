@@ -1,0 +1,338 @@
+/*
+ * tasks.c
+ *	  What the session's thread and those of members ask of each other: tasks one way, a slot or a
+ *	  batch of the output ring, and slots of load rings to be given back, the other way.
+ *
+ * Tasks for every device (inner chunks, ends) are in its own list, outer chunks in one that
+ * all take from.
+ */
+#define _GNU_SOURCE
+#include "state.h"
+#include "daemon/base/spin.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "daemon/source/parcel.h"
+#include "daemon/store/store.h"
+
+/* How often the session's thread looks whether it is to stop, while it waits for members. */
+#define GJ_TEAM_POLL_MS	5
+
+/* ---- who wakes whom */
+
+void
+gj_team_wake(GjTeam *team)
+{
+	const uint64_t one = 1;
+
+	__atomic_add_fetch(&team->woken, 1, __ATOMIC_RELEASE);
+	while (write(team->wake_fd, &one, sizeof(one)) < 0 && errno == EINTR)
+		;
+}
+
+void
+gj_team_tell(GjTeam *team)
+{
+	__atomic_add_fetch(&team->told, 1, __ATOMIC_RELEASE);
+	pthread_cond_broadcast(&team->work);
+}
+
+void
+gj_team_await(GjTeam *team)
+{
+	uint32_t	seen = team->told;
+
+	if (!__atomic_load_n(&team->loads, __ATOMIC_RELAXED))
+	{
+		pthread_mutex_unlock(&team->lock);
+		gj_spin_while(&team->told, seen, GJ_TEAM_SPIN_US);
+		pthread_mutex_lock(&team->lock);
+	}
+	if (team->told == seen)
+		pthread_cond_wait(&team->work, &team->lock);
+}
+
+void
+gj_member_await_grant(GjMember *member)
+{
+	member->waits = true;
+	pthread_cond_wait(&member->team->granted, &member->team->lock);
+	member->waits = false;
+}
+
+void
+gj_team_grant(GjTeam *team)
+{
+	/* before they know: whoever has what it has waited for goes on */
+	for (uint32_t i = 0; i < team->nmembers; i++)
+		team->members[i].waits = false;
+	pthread_cond_broadcast(&team->granted);
+}
+
+/* ---- errors */
+
+GjStatus
+gj_team_fail(GjTeam *team, GjStatus status, const char *text)
+{
+	pthread_mutex_lock(&team->lock);
+	snprintf(team->error.text, sizeof(team->error.text), "%s", text);
+	pthread_mutex_unlock(&team->lock);
+	return status;
+}
+
+GjStatus
+gj_team_note_error(GjTeam *team, GjStatus status, const char *text)
+{
+	pthread_mutex_lock(&team->lock);
+	if (team->error.text[0] == '\0')
+		snprintf(team->error.text, sizeof(team->error.text), "%s", text);
+	pthread_mutex_unlock(&team->lock);
+	return status;
+}
+
+GjStatus
+gj_team_store_fails(GjTeam *team, GjStatus status)
+{
+	return gj_team_note_error(team, status, team->store.error.text);
+}
+
+/* ---- tasks */
+
+void
+gj_team_drop_shared(GjTeam *team, GjSharedUses *shared, bool failed)
+{
+	bool		last;
+
+	pthread_mutex_lock(&team->lock);
+	shared->failed |= failed;
+	last = --shared->nusers == 0;
+	pthread_mutex_unlock(&team->lock);
+	if (!last)
+		return;
+	for (uint32_t i = 0; i < team->nmembers; i++)
+		gj_resident_give_back(&team->members[i].entry->memory, shared->used,
+							  shared->failed ? NULL : shared->uses, shared->n);
+	free(shared);
+}
+
+void
+gj_team_free_task(GjTeam *team, GjTask *task)
+{
+	if (!task)
+		return;
+	if (task->shared)
+		gj_team_drop_shared(team, task->shared, true);
+	if (task->parcel)
+		gj_team_drop_parcel(team, task->parcel);
+	free(task->uses);
+	free(task);
+}
+
+void
+gj_team_drop_parcel(GjTeam *team, GjParcel *parcel)
+{
+	pthread_mutex_lock(&team->lock);
+	parcel->nusers--;
+	gj_team_tell(team);
+	pthread_mutex_unlock(&team->lock);
+}
+
+void
+gj_team_post(GjTeam *team, GjTaskList *list, GjTask *task)
+{
+	pthread_mutex_lock(&team->lock);
+	gj_put_task(list, task);
+	gj_team_tell(team);
+	pthread_mutex_unlock(&team->lock);
+}
+
+GjStatus
+gj_team_post_copies(GjTeam *team, const GjTask *task)
+{
+	GjTask	   *tasks[GJ_MAX_RUN_DEVICES];
+	bool		made = true;
+
+	for (uint32_t i = 0; i < team->nmembers; i++)
+	{
+		tasks[i] = malloc(sizeof(GjTask));
+		if (tasks[i])
+			*tasks[i] = *task;
+		made &= tasks[i] != NULL;
+	}
+	if (!made)
+	{
+		for (uint32_t i = 0; i < team->nmembers; i++)
+			free(tasks[i]);
+		return GJ_OUT_OF_HOST_MEMORY;
+	}
+	/* all are woken at once */
+	pthread_mutex_lock(&team->lock);
+	for (uint32_t i = 0; i < team->nmembers; i++)
+		gj_put_task(&team->members[i].own, tasks[i]);
+	gj_team_tell(team);
+	pthread_mutex_unlock(&team->lock);
+	return GJ_OK;
+}
+
+GjStatus
+gj_team_post_for_all(GjTeam *team, GjTaskRun run, uint32_t source)
+{
+	return gj_team_post_copies(team, &(GjTask) {.run = run,.source = source});
+}
+
+GjStatus
+gj_team_for_all(GjTeam *team, GjTaskRun run, uint32_t source)
+{
+	GJ_TRY(gj_team_post_for_all(team, run, source));
+	return gj_team_drain(team);
+}
+
+/* ---- in the session's thread */
+
+/* Gives slots of the load ring back that all have read. */
+static GjStatus
+free_slots(GjTeam *team)
+{
+	GjSlotUse  *list;
+	GjStatus	status = GJ_OK;
+
+	pthread_mutex_lock(&team->lock);
+	list = team->input.freed;
+	team->input.freed = NULL;
+	pthread_mutex_unlock(&team->lock);
+	while (list)
+	{
+		GjSlotUse  *next = list->next;
+
+		if (status == GJ_OK)
+			status = team->host->slot_free(team->host->arg, list->slot);
+		free(list);
+		list = next;
+	}
+	return status;
+}
+
+/*
+ * Grants the wish of the member that has the output ring.  The host may receive messages
+ * meanwhile and call gj_team_serve again.
+ */
+static GjStatus
+grant_wish(GjTeam *team)
+{
+	GjWish		what;
+	uint32_t	nrows;
+	uint8_t    *slot = NULL;
+	GjStatus	status;
+
+	pthread_mutex_lock(&team->lock);
+	what = team->output.wish;
+	nrows = team->output.nrows;
+	pthread_mutex_unlock(&team->lock);
+	if (what == GJ_WISH_NOTHING || team->output.serving)
+		return GJ_OK;
+	team->output.serving = true;
+	if (what == GJ_WISH_SLOT)
+		status = team->host->output_slot(team->host->arg, &slot);
+	else
+		status = team->host->send_batch(team->host->arg, nrows);
+	team->output.serving = false;
+	GJ_TRY(status);
+	pthread_mutex_lock(&team->lock);
+	team->output.slot = slot;
+	team->output.wish = GJ_WISH_NOTHING;
+	gj_team_grant(team);
+	pthread_mutex_unlock(&team->lock);
+	return GJ_OK;
+}
+
+GjStatus
+gj_team_serve(GjTeam *team)
+{
+	uint64_t	count;
+	GjStatus	status;
+
+	if (team->wake_fd < 0)
+		return GJ_OK;
+	/* before looking, so that what comes afterwards wakes us again */
+	while (read(team->wake_fd, &count, sizeof(count)) < 0 && errno == EINTR)
+		;
+	GJ_TRY(free_slots(team));
+	GJ_TRY(grant_wish(team));
+	pthread_mutex_lock(&team->lock);
+	status = team->status;
+	pthread_mutex_unlock(&team->lock);
+	return status;
+}
+
+/* True if there is something that no member has begun.  The lock is held. */
+static bool
+has_tasks(const GjTeam *team)
+{
+	bool		any = team->tasks.outer.first != NULL;
+
+	for (uint32_t i = 0; i < team->nmembers; i++)
+		any |= team->members[i].own.first || team->members[i].inbox.first;
+	return any;
+}
+
+/* True if no member has anything to do. */
+static bool
+is_idle(GjTeam *team)
+{
+	bool		idle;
+
+	pthread_mutex_lock(&team->lock);
+	idle = team->tasks.nidle == team->nmembers && !has_tasks(team);
+	pthread_mutex_unlock(&team->lock);
+	return idle;
+}
+
+bool
+gj_team_await_members(GjTeam *team, uint32_t seen, bool look)
+{
+	struct pollfd fd = {.fd = team->wake_fd,.events = POLLIN};
+
+	if (look && !team->loads)
+		gj_spin_while(&team->woken, seen, GJ_TEAM_SPIN_US);
+	if (__atomic_load_n(&team->woken, __ATOMIC_ACQUIRE) == seen)
+		poll(&fd, 1, GJ_TEAM_POLL_MS);
+	return __atomic_load_n(&team->woken, __ATOMIC_ACQUIRE) != seen;
+}
+
+bool
+gj_team_rests(GjTeam *team)
+{
+	uint32_t	nresting;
+	bool		rests;
+
+	pthread_mutex_lock(&team->lock);
+	nresting = team->tasks.nidle;
+	for (uint32_t i = 0; i < team->nmembers; i++)
+		nresting += team->members[i].waits;
+	rests = nresting == team->nmembers && !has_tasks(team);
+	pthread_mutex_unlock(&team->lock);
+	return rests;
+}
+
+GjStatus
+gj_team_drain(GjTeam *team)
+{
+	bool		look = true;
+
+	for (;;)
+	{
+		uint32_t	seen = __atomic_load_n(&team->woken, __ATOMIC_ACQUIRE);
+		bool		idle = is_idle(team);
+
+		GJ_TRY(gj_team_serve(team));
+		if (idle)
+			return GJ_OK;
+		if (team->host->stop(team->host->arg))
+			return GJ_CANCELLED;
+		look = gj_team_await_members(team, seen, look);
+	}
+}
