@@ -257,7 +257,7 @@ plan_layouts(GjRun *run)
 
 GjRun *
 gj_run_prepare(GjDeviceEntry *entry, const GjProgram *program, GjLease *lease,
-			   const GjRunHost *host)
+			   const GjRunSetup *setup)
 {
 	GjRun	   *run = calloc(1, sizeof(GjRun));
 	GjErrorText ignored;
@@ -266,7 +266,9 @@ gj_run_prepare(GjDeviceEntry *entry, const GjProgram *program, GjLease *lease,
 		return NULL;
 	run->entry = entry;
 	run->program = program;
-	run->host = host;
+	run->host = setup->host;
+	run->target = setup->target;
+	run->tiles = setup->tiles;
 	run->work = (GjWork) {entry->ops, NULL, lease, NULL};
 	run->sources = gj_program_array(program, GjSource, sources);
 	run->types = gj_program_array(program, GjColumnType, columns);
@@ -298,9 +300,9 @@ gj_run_start(GjRun *run)
 
 GjRun *
 gj_run_open(GjDeviceEntry *entry, const GjProgram *program, GjLease *lease,
-			const GjRunHost *host, GjStatus *status, GjErrorText *why)
+			const GjRunSetup *setup, GjStatus *status, GjErrorText *why)
 {
-	GjRun	   *run = gj_run_prepare(entry, program, lease, host);
+	GjRun	   *run = gj_run_prepare(entry, program, lease, setup);
 	GjErrorText ignored;
 
 	why->text[0] = '\0';

@@ -255,6 +255,8 @@ struct GjRun
 	GjWork		work;
 	const GjProgram *program;
 	const GjRunHost *host;
+	GjTarget	target;
+	GjTiles		tiles;
 	GjErrorText error;			/* of the run itself, else the queue's is told */
 	GjRunStats	stats;
 
@@ -643,9 +645,11 @@ extern GjStatus gj_run_sets(GjRun *run);
 extern uint64_t gj_run_tile_space(const GjRun *run);
 /*
  * A family was built: chooses how many pairs its tiles have, and makes room for as many in out[0 .. 3).
- * What larger tiles take beside that is taken from the lease and added to *space.
+ * npairs: as many as other runs' tiles; 0: as many as there is memory for.  What larger tiles take beside
+ * that is taken from the lease and added to *space.
  */
-extern GjStatus gj_run_make_tiles(GjRun *run, GjSetFamily *family, GjBuffer out[3], uint64_t *space);
+extern GjStatus gj_run_make_tiles(GjRun *run, GjSetFamily *family, uint32_t npairs, GjBuffer out[3],
+								  uint64_t *space);
 /* What they take more than small ones, pairs included. */
 #define GJ_LARGE_TILE_SPACE	(UINT64_C(176) << 20)
 

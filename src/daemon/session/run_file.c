@@ -184,13 +184,13 @@ host_slot_free(void *arg, uint32_t slot)
 }
 
 static bool
-host_output_ready(void *arg)
+output_ready(void *arg)
 {
 	return true;
 }
 
 static GjStatus
-host_output_slot(void *arg, uint8_t **memory)
+output_slot(void *arg, uint8_t **memory)
 {
 	*memory = ((GjFileRun *) arg)->output->memory;
 	return GJ_OK;
@@ -214,7 +214,7 @@ hash_value(const GjFileRun *file, const uint8_t *slot, uint32_t c, uint32_t row,
 }
 
 static GjStatus
-host_send_batch(void *arg, uint32_t nrows)
+send_batch(void *arg, uint32_t nrows)
 {
 	GjFileRun  *file = arg;
 	const uint8_t *slot = file->output->memory;
@@ -345,15 +345,16 @@ get_rings(GjFileRun *file, GjErrorText *why)
 static GjStatus
 run_once(GjFileRun *file, GjRunStats *stats, GjErrorText *why)
 {
-	const GjRunHost host = {.arg = file,.stop = host_stop,.output_slot = host_output_slot,
-	.output_ready = host_output_ready,.send_batch = host_send_batch,.slot_free = host_slot_free};
+	static const GjFinalOps ops = {.slot = output_slot,.ready = output_ready,.send = send_batch};
+	const GjRunHost host = {.arg = file,.stop = host_stop,.slot_free = host_slot_free};
+	const GjTarget target = {.form = GJ_FORM_FINAL,.arg = file,.final = &ops};
 	GjErrorText lost = {""};
 	GjStatus	status;
 
 	file->nrows = file->nbatches = file->checksum = 0;
 	file->busy_slots = 0;
 	file->has_states = false;
-	file->team = gj_team_open(file->program, &file->options->team, &host, &status, why);
+	file->team = gj_team_open(file->program, &file->options->team, &host, &target, &status, why);
 	if (!file->team)
 		return status;
 	status = get_rings(file, why);

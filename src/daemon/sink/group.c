@@ -239,7 +239,7 @@ group_piece(GjRun *run, const GjView *view, uint32_t first, uint32_t *n)
 	{
 		GjStatus	status = try_piece(run, view, first, n);
 
-		if ((status != GJ_OUT_OF_MEMORY && status != GJ_TOO_LARGE) || !run->host->keep_part)
+		if ((status != GJ_OUT_OF_MEMORY && status != GJ_TOO_LARGE) || run->target.form != GJ_FORM_PARTIAL)
 			return status;
 		if (run->grouping->groups.rows.nrows > 0)
 			GJ_TRY(gj_groups_hand_over(run));
@@ -666,9 +666,9 @@ gj_run_send_groups(GjRun *run)
 	uint32_t	ngroups;
 
 	/* a row error must show before anything is sent; groups are waited for anyhow */
-	if (!run->grouping || run->host->keep_part)
+	if (!run->grouping || run->target.form == GJ_FORM_PARTIAL)
 		GJ_TRY(work->ops->sync(work->queue));
-	if (run->host->keep_part && !(run->grouping && run->grouping->is_joined))
+	if (run->target.form == GJ_FORM_PARTIAL && !(run->grouping && run->grouping->is_joined))
 		return run->grouping ? gj_groups_hand_over(run) : GJ_OK;
 	if (!run->grouping)
 		return gj_group_nkeys(run->program) == 0 ? send_nothing(run) : GJ_OK;
@@ -679,7 +679,7 @@ gj_run_send_groups(GjRun *run)
 	if (run->grouping->groups.rows.nkeys > gj_group_nkeys(run->program))
 	{
 		GJ_TRY(regroup(run));
-		if (run->host->keep_part)
+		if (run->target.form == GJ_FORM_PARTIAL)
 			return gj_groups_hand_over(run);
 		GJ_TRY(work->ops->group_finish(work->queue, &run->grouping->groups));
 	}
@@ -687,7 +687,7 @@ gj_run_send_groups(GjRun *run)
 	ngroups = run->grouping->groups.rows.nrows;
 	if (ngroups == 0)
 		return work->ops->sync(work->queue);
-	if (run->host->sorted_begin)
+	if (run->target.form == GJ_FORM_SORTED)
 		return hand_over_sorted(run);
 	for (uint32_t first = 0, n; first < ngroups; first += n)
 	{

@@ -85,9 +85,9 @@ gj_groups_hand_over(GjRun *run)
 
 		GJ_STOP_CHECK(run);
 		n = ngroups - first < part.layout.capacity ? ngroups - first : part.layout.capacity;
-		GJ_TRY(run->host->part_slot(run->host->arg, &slot));
+		GJ_TRY(run->target.partial->slot(run->target.arg, &slot));
 		GJ_TRY(fill_part(run, &part, slot, first, &n));
-		GJ_TRY(run->host->keep_part(run->host->arg, slot));
+		GJ_TRY(run->target.partial->keep(run->target.arg, slot));
 	}
 	gj_groups_free(work, grouping);
 	run->grouping = NULL;

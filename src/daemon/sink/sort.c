@@ -41,7 +41,7 @@ typedef struct GjSorted
 static bool
 hands_over(const GjRun *run)
 {
-	return run->host->sorted_begin != NULL;
+	return run->target.form == GJ_FORM_SORTED;
 }
 
 static void
@@ -280,16 +280,16 @@ fill_slot(GjRun *run, void *arg, uint32_t first, uint8_t *slot, uint32_t *n)
 static GjStatus
 tell_end_keys(GjRun *run, const GjSortedLayout *layout, uint32_t nrows, GjFillSorted fill, void *arg)
 {
-	const GjRunHost *host = run->host;
+	const GjTarget *to = &run->target;
 	int64_t		keys[GJ_MAX_KEYS];
 	uint32_t	n = 1;
 	uint8_t    *slot;
 
-	GJ_TRY(host->sorted_slot(host->arg, &slot));
+	GJ_TRY(to->sorted->slot(to->arg, &slot));
 	GJ_TRY(fill(run, arg, nrows - 1, slot, &n));
 	for (uint32_t k = 0; k < layout->nkeys; k++)
 		memcpy(&keys[k], slot + layout->places[layout->noutputs + k].data, sizeof(keys[k]));
-	host->sorted_end_keys(host->arg, keys);
+	to->sorted->end_keys(to->arg, keys);
 	return GJ_OK;
 }
 
@@ -298,10 +298,10 @@ gj_run_hand_over(GjRun *run, const GjSortedLayout *layout, uint32_t nrows, bool 
 				 GjFillSorted fill, void *arg)
 {
 	GjWork	   *work = &run->work;
-	const GjRunHost *host = run->host;
+	const GjTarget *to = &run->target;
 
 	work->ops->phase(work->queue, GJ_PHASE_WAIT);
-	GJ_TRY(host->sorted_begin(host->arg, last));
+	GJ_TRY(to->sorted->begin(to->arg, last));
 	work->ops->phase(work->queue, GJ_PHASE_RETURN);
 	GJ_TRY(tell_end_keys(run, layout, nrows, fill, arg));
 	for (uint32_t first = 0, n; first < nrows; first += n)
@@ -310,14 +310,14 @@ gj_run_hand_over(GjRun *run, const GjSortedLayout *layout, uint32_t nrows, bool 
 
 		GJ_STOP_CHECK(run);
 		work->ops->phase(work->queue, GJ_PHASE_WAIT);
-		GJ_TRY(host->sorted_slot(host->arg, &slot));
+		GJ_TRY(to->sorted->slot(to->arg, &slot));
 		work->ops->phase(work->queue, GJ_PHASE_RETURN);
 		n = nrows - first < layout->capacity ? nrows - first : layout->capacity;
 		GJ_TRY(fill(run, arg, first, slot, &n));
 		run->stats.bytes_out += gj_run_batch_bytes(slot, n, layout->types, layout->noutputs) +
 			(uint64_t) n * layout->nkeys * sizeof(int64_t);
 		work->ops->phase(work->queue, GJ_PHASE_WAIT);
-		GJ_TRY(host->sorted_filled(host->arg));
+		GJ_TRY(to->sorted->filled(to->arg));
 		if (gj_run_fails_at(run, GJ_FAIL_OUTPUT))
 			return gj_run_fail(run, GJ_DEVICE_ERROR, "injected after a batch");
 	}

@@ -55,9 +55,10 @@ typedef struct GjSortedInput
 
 /*
  * Sends the rows of all inputs in their order, which is any one for rows with equal keys: the
- * batches are host's.  *nrows = how many.  Ends with GJ_CANCELLED when host says so.
+ * batches go to a final target.  *nrows = how many.  Ends with GJ_CANCELLED when host says so.
  */
 extern GjStatus gj_sorted_merge(const GjSortedLayout *layout, const GjSortedInput *inputs,
-								uint32_t ninputs, const GjRunHost *host, uint64_t *nrows);
+								uint32_t ninputs, const GjRunHost *host, const GjTarget *target,
+								uint64_t *nrows);
 
 #endif							/* GJ_DAEMON_SINK_SORTED_RUN_H */

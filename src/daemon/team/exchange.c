@@ -178,6 +178,9 @@ gj_exchange_send_outer(GjTeam *team)
 	return gj_team_for_all(team, GJ_TASK_SEND, 0);
 }
 
+/* What runs of members ask for, at the end of this file. */
+static const GjExchangeOps exchange_ops;
+
 GjStatus
 gj_exchange_prepare(GjMember *member)
 {
@@ -202,7 +205,7 @@ gj_exchange_prepare(GjMember *member)
 	sources[0].filter = sources[inner].filter = -1;
 	sources[inner].nrows_hint /= team->nmembers;
 	GJ_TRY(gj_member_prepare_run(member, member->program));
-	return gj_run_open_exchange(member->run, &plan);
+	return gj_run_open_exchange(member->run, &plan, &exchange_ops, member);
 }
 
 GjStatus
@@ -373,8 +376,8 @@ gj_member_await_read(GjMember *member)
 	return status;
 }
 
-GjStatus
-gj_member_get_parcel(void *arg, GjParcel *parcels, uint32_t n, bool awaits, GjParcel **parcel)
+static GjStatus
+member_get_parcel(void *arg, GjParcel *parcels, uint32_t n, bool awaits, GjParcel **parcel)
 {
 	GjMember   *member = arg;
 	GjTeam	   *team = member->team;
@@ -456,8 +459,8 @@ take_waiting(GjMember *member)
 	}
 }
 
-GjStatus
-gj_member_await_split(void *arg)
+static GjStatus
+member_await_split(void *arg)
 {
 	GjMember   *member = arg;
 	GjTeam	   *team = member->team;
@@ -479,8 +482,8 @@ gj_member_await_split(void *arg)
 	return GJ_OK;
 }
 
-GjStatus
-gj_member_send_parcel(void *arg, GjParcel *parcel)
+static GjStatus
+member_send_parcel(void *arg, GjParcel *parcel)
 {
 	GjMember   *member = arg;
 	GjTeam	   *team = member->team;
@@ -516,8 +519,8 @@ gj_member_send_parcel(void *arg, GjParcel *parcel)
 	return status;
 }
 
-void
-gj_member_parcel_read(void *arg, GjParcel *parcel)
+static void
+member_parcel_read(void *arg, GjParcel *parcel)
 {
 	gj_team_drop_parcel(((GjMember *) arg)->team, parcel);
 }
@@ -530,3 +533,8 @@ gj_team_drop_parcel(GjTeam *team, GjParcel *parcel)
 	gj_team_tell(team);
 	pthread_mutex_unlock(&team->lock);
 }
+
+static const GjExchangeOps exchange_ops = {
+	.get_parcel = member_get_parcel,.await_split = member_await_split,
+	.send_parcel = member_send_parcel,.parcel_read = member_parcel_read
+};

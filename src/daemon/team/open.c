@@ -100,8 +100,10 @@ start_members(GjTeam *team, GjErrorText *why)
 
 	if (team->direct)
 	{
+		const GjRunSetup setup = {.host = team->host,.target = team->target,.tiles = gj_all_tiles};
+
 		team->members[0].run = gj_run_open(team->members[0].entry, team->program,
-											&team->members[0].lease, team->host, &status, why);
+										   &team->members[0].lease, &setup, &status, why);
 		return status;
 	}
 	team->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -339,7 +341,7 @@ open_team(GjTeam *team, GjErrorText *why)
 
 GjTeam *
 gj_team_open(const GjProgram *program, const GjTeamOptions *options, const GjRunHost *host,
-			  GjStatus *status, GjErrorText *why)
+			 const GjTarget *target, GjStatus *status, GjErrorText *why)
 {
 	GjTeam    *team = calloc(1, sizeof(GjTeam));
 	GjErrorText lost = {""};
@@ -351,6 +353,7 @@ gj_team_open(const GjProgram *program, const GjTeamOptions *options, const GjRun
 	team->program = program;
 	team->options = *options;
 	team->host = host;
+	team->target = *target;
 	team->wake_fd = -1;
 	team->exchange_step = -1;
 	pthread_mutex_init(&team->lock, NULL);

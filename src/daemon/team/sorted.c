@@ -164,7 +164,7 @@ stays_on_devices(const GjTeam *team)
 	return team->program->output == GJ_OUTPUT_ROWS && !gj_team_has_passes(team);
 }
 
-/* ---- in the thread of a member: functions of GjRunHost */
+/* ---- in the thread of a member: where its sorted runs go */
 
 static GjSortedMember *
 of_member(GjMember *member)
@@ -172,8 +172,8 @@ of_member(GjMember *member)
 	return &member->team->sorted->members[member - member->team->members];
 }
 
-GjStatus
-gj_member_sorted_begin(void *arg, bool last)
+static GjStatus
+sorted_begin(void *arg, bool last)
 {
 	GjMember   *member = arg;
 	GjSortedMember *own = of_member(member);
@@ -216,8 +216,8 @@ gj_member_sorted_begin(void *arg, bool last)
 	return GJ_OK;
 }
 
-void
-gj_member_sorted_end_keys(void *arg, const int64_t *keys)
+static void
+sorted_end_keys(void *arg, const int64_t *keys)
 {
 	GjSortedMember *own = of_member(arg);
 
@@ -225,8 +225,8 @@ gj_member_sorted_end_keys(void *arg, const int64_t *keys)
 		   own->sorted->layout.nkeys * sizeof(int64_t));
 }
 
-GjStatus
-gj_member_sorted_slot(void *arg, uint8_t **memory)
+static GjStatus
+sorted_slot(void *arg, uint8_t **memory)
 {
 	GjMember   *member = arg;
 	GjTeam	   *team = member->team;
@@ -316,8 +316,8 @@ keep_slot(void *arg, uint32_t item, const GjTile *tile)
 	own->status = stopped ? GJ_CANCELLED : keep_rows(own);
 }
 
-GjStatus
-gj_member_sorted_filled(void *arg)
+static GjStatus
+sorted_filled(void *arg)
 {
 	GjMember   *member = arg;
 	GjTeam	   *team = member->team;
@@ -338,6 +338,10 @@ gj_member_sorted_filled(void *arg)
 	gj_team_wake(team);
 	return GJ_OK;
 }
+
+const GjSortedOps gj_member_sorted_ops = {
+	.begin = sorted_begin,.slot = sorted_slot,.end_keys = sorted_end_keys,.filled = sorted_filled
+};
 
 void
 gj_member_sorted_ended(GjMember *member)
@@ -473,7 +477,7 @@ gj_team_sorted_send(GjTeamSorted *sorted)
 	for (uint32_t i = 0; i < team->nmembers && stays; i++)
 		inputs[n++] = (GjSortedInput) {next_slot, &sorted->members[i],
 			sorted->members[i].end_keys};
-	status = gj_sorted_merge(&sorted->layout, inputs, n, team->host, &sorted->nrows);
+	status = gj_sorted_merge(&sorted->layout, inputs, n, team->host, &team->target, &sorted->nrows);
 	free(inputs);
 	return status;
 }

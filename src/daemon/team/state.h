@@ -122,7 +122,7 @@ typedef struct GjMember
 	struct GjTeam *team;
 	GjDeviceEntry *entry;
 	GjLease		lease;
-	GjRunHost	host;			/* of its runs: the functions of team/team.c */
+	GjRunHost	host;			/* of its runs */
 	GjRun	   *run;
 	bool		started;		/* a thread was found for it */
 	bool		working;		/* atomic: and has not left it yet */
@@ -174,6 +174,7 @@ struct GjTeam
 	const GjProgram *program;
 	GjTeamOptions options;
 	const GjRunHost *host;
+	GjTarget	target;			/* of its result */
 	GjErrorText error;			/* guarded by lock */
 	uint32_t	nmembers;
 	GjMember	members[GJ_MAX_RUN_DEVICES];
@@ -197,7 +198,7 @@ struct GjTeam
 	bool		finished;		/* the runs of all members are, so that none reads what is another's */
 	int			wake_fd;		/* eventfd; -1 if direct */
 	uint64_t	next_tile;		/* atomic: of sets, that no member has taken */
-	uint32_t	tile_pairs;		/* GjRunHost */
+	uint32_t	tile_pairs;		/* GjTiles.npairs */
 	uint32_t	asked;			/* sources, one bit each, whose fragments may be resident */
 	bool		serving;		/* a wish for the output ring is being granted */
 	uint32_t	stop;			/* atomic: members are to end */
@@ -267,7 +268,7 @@ extern void gj_member_count(GjMember *member, const GjRunStats *stats);
 /* Ends a run: merges states, and statistics of the sources in `counted` (bits). */
 extern GjStatus gj_member_finish_run(GjMember *member, uint32_t counted);
 
-/* The member's slot for parts of groups; a GjRunHost's function, arg is the member. */
+/* The member's slot for parts of groups; a GjPartialOps' function, arg is the member. */
 extern GjStatus gj_member_part_slot(void *arg, uint8_t **memory);
 
 /* A member has used fragments, or will not any more.  The lock is not held. */
@@ -317,7 +318,7 @@ extern GjStatus gj_team_post_for_all(GjTeam *team, GjTaskKind kind, uint32_t sou
 /* ---- team/resident.c */
 
 /* As gj_team_ask and gj_team_use, of a team with threads; nothing is kept on the host. */
-extern GjStatus gj_team_ask_all(GjTeam *team, const uint8_t *memory);
+extern GjStatus gj_team_ask_all(GjTeam *team, const uint8_t *memory, const GjAnswers *answers);
 extern GjStatus gj_team_use_all(GjTeam *team, uint32_t source, uint32_t n, const GjUse *uses);
 
 /* The number of the member that is to keep a chunk; -1: none is. */
@@ -367,13 +368,6 @@ extern GjStatus gj_exchange_end_outer(GjTeam *team);
 
 /* Prepares the run of a member, in any thread. */
 extern GjStatus gj_exchange_prepare(GjMember *member);
-
-/* GjRunHost's functions, arg is the member. */
-extern GjStatus gj_member_get_parcel(void *arg, GjParcel *parcels, uint32_t n, bool awaits,
-									 GjParcel **parcel);
-extern GjStatus gj_member_await_split(void *arg);
-extern GjStatus gj_member_send_parcel(void *arg, GjParcel *parcel);
-extern void gj_member_parcel_read(void *arg, GjParcel *parcel);
 
 /*
  * A parcel that the member can take, or NULL: any rows need its run, which others do not wait for, and
@@ -457,11 +451,8 @@ extern bool gj_team_groups_are_merged(GjTeamGroups *groups);
 extern GjTeamSorted *gj_team_sorted_open(GjTeam *team, GjErrorText *why);
 extern void gj_team_sorted_close(GjTeamSorted *sorted);
 
-/* GjRunHost's functions, arg is the member. */
-extern GjStatus gj_member_sorted_begin(void *arg, bool last);
-extern GjStatus gj_member_sorted_slot(void *arg, uint8_t **memory);
-extern void gj_member_sorted_end_keys(void *arg, const int64_t *keys);
-extern GjStatus gj_member_sorted_filled(void *arg);
+/* Of a target whose arg is the member. */
+extern const GjSortedOps gj_member_sorted_ops;
 /* The member's run is finished. */
 extern void gj_member_sorted_ended(GjMember *member);
 

@@ -76,9 +76,9 @@ grant_wish(GjTeam *team)
 		return GJ_OK;
 	team->serving = true;
 	if (what == GJ_WISH_SLOT)
-		status = team->host->output_slot(team->host->arg, &slot);
+		status = team->target.final->slot(team->target.arg, &slot);
 	else
-		status = team->host->send_batch(team->host->arg, nrows);
+		status = team->target.final->send(team->target.arg, nrows);
 	team->serving = false;
 	GJ_TRY(status);
 	pthread_mutex_lock(&team->lock);
@@ -361,25 +361,24 @@ read_waiting(GjTeam *team, uint32_t least)
 }
 
 GjStatus
-gj_team_ask(GjTeam *team, const uint8_t *memory)
+gj_team_ask(GjTeam *team, const uint8_t *memory, const GjAnswers *answers)
 {
-	const GjRunHost *host = team->host;
 	GjAnswered	nothing = {0, 0};
 	GjAsk		ask;
 	uint8_t    *out;
 	uint32_t	nbytes;
 
 	if (team->direct)
-		return gj_run_ask(team->members[0].run, memory);
+		return gj_run_ask(team->members[0].run, memory, answers);
 	if (!team->partition)
-		return gj_team_ask_all(team, memory);
+		return gj_team_ask_all(team, memory, answers);
 	memcpy(&ask, memory, sizeof(ask));
 	nothing.next = ask.nfragments;
 	GJ_TRY(read_waiting(team, 0));
 	GJ_TRY(gj_team_drain(team));
-	GJ_TRY(host->answer_space(host->arg, &out, &nbytes));
+	GJ_TRY(answers->space(answers->arg, &out, &nbytes));
 	memcpy(out, &nothing, sizeof(nothing));
-	host->answered(host->arg, sizeof(nothing));
+	answers->answered(answers->arg, sizeof(nothing));
 	return GJ_OK;
 }
 
@@ -501,10 +500,10 @@ send_states(GjTeam *team)
 	uint32_t	nbytes = team->program->naggregates * sizeof(GjAggState);
 	uint8_t    *slot;
 
-	GJ_TRY(team->host->output_slot(team->host->arg, &slot));
+	GJ_TRY(team->target.final->slot(team->target.arg, &slot));
 	memcpy(slot, team->states, nbytes);
 	team->stats.rows_out = 1;
-	return team->host->send_batch(team->host->arg, 1);
+	return team->target.final->send(team->target.arg, 1);
 }
 
 /* Which devices did what. */
