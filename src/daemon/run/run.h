@@ -13,6 +13,7 @@
 
 typedef struct GjRun GjRun;
 typedef struct GjParcel GjParcel;
+typedef struct GjSinkOps GjSinkOps;
 
 /* Bytes of an answer about one fragment. */
 #define GJ_LEAST_ANSWER		(sizeof(GjAnswered) + sizeof(GjKnownFragment) + \
@@ -32,8 +33,8 @@ typedef struct GjRunHost
 typedef enum GjForm
 {
 	GJ_FORM_FINAL,				/* batches or states, as the client gets them */
-	GJ_FORM_PARTIAL,			/* parts of groups (sink/group.h), now and then and at the end */
-	GJ_FORM_SORTED				/* sorted runs (sink/sorted_run.h), one or several */
+	GJ_FORM_PARTIAL,			/* parts of groups (sink/sink.h), now and then and at the end */
+	GJ_FORM_SORTED				/* sorted runs (sink/sink.h), one or several */
 } GjForm;
 
 typedef struct GjFinalOps
@@ -97,6 +98,7 @@ extern const GjTiles gj_all_tiles;
 typedef struct GjRunSetup
 {
 	const GjRunHost *host;		/* must stay until gj_run_close; the rest is copied */
+	const GjSinkOps *sink;		/* what becomes of tuples: run/sink.h */
 	GjTarget	target;
 	GjTiles		tiles;
 } GjRunSetup;
@@ -277,12 +279,6 @@ extern void gj_run_received(const GjRun *run, uint64_t *rows, uint64_t *nbytes);
  * stay on their way to the device meanwhile.
  */
 extern GjStatus gj_run_work(GjRun *run);
-
-/*
- * Adds groups that other runs have handed over, of the first nkeys keys, to a run that gets
- * nothing else.  Waits.
- */
-extern GjStatus gj_run_add_part(GjRun *run, uint32_t nkeys, const uint8_t *slot);
 
 /* True: no further chunk can change the result; gj_run_finish comes next. */
 extern bool gj_run_complete(const GjRun *run);

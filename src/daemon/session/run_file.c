@@ -19,7 +19,7 @@
 
 #include "rows/hash.h"
 #include "wire/saved.h"
-#include "daemon/run/run.h"
+#include "daemon/sink/sink.h"
 #include "daemon/base/log.h"
 #include "daemon/program/program.h"
 #include "daemon/base/segment.h"
@@ -35,6 +35,7 @@ typedef struct GjFileRun
 	uint8_t    *bytes;
 	size_t		nbytes;
 	GjProgram  *program;
+	const GjSinkOps *sink;		/* its own */
 	GjSavedChunk chunks[GJ_MAX_SOURCES];
 	GjColumnPlace *chunk_places;
 	const GjRunFileOptions *options;
@@ -136,8 +137,7 @@ lay_out_batches(GjFileRun *file)
 	file->places = calloc(file->noutputs + 1, sizeof(GjColumnPlace));
 	if (!file->types || !file->places)
 		return false;
-	return (file->program->output != GJ_OUTPUT_ROWS &&
-			file->program->output != GJ_OUTPUT_GROUPS) ||
+	return !file->sink->in_batches ||
 		gj_program_layout_output(file->program, file->types, &file->layout, file->places);
 }
 
@@ -163,6 +163,7 @@ read_program(GjFileRun *file)
 		gj_log(GJ_ERROR, "invalid program: %s", why.text);
 		return false;
 	}
+	file->sink = gj_sink_choose(file->program);
 	if (file->options->spill)
 		file->program->spill = 1;
 	return lay_out_chunks(file) && lay_out_batches(file);
@@ -222,7 +223,7 @@ send_batch(void *arg, uint32_t nrows)
 	file->nbatches++;
 	if (file->result)
 		return gj_result_batch(file->result, slot, nrows);
-	if (file->program->output != GJ_OUTPUT_ROWS && file->program->output != GJ_OUTPUT_GROUPS)
+	if (!file->sink->in_batches)
 	{
 		memcpy(file->states, slot, sizeof(file->states));
 		file->has_states = true;
@@ -377,7 +378,7 @@ static void
 print_states(const GjFileRun *file)
 {
 	const GjAggregate *aggregates = gj_program_array(file->program, GjAggregate, aggregates);
-	uint32_t	n = file->program->output == GJ_OUTPUT_COUNT ? 1 : file->program->naggregates;
+	uint32_t	n = file->sink->has_states ? file->program->naggregates : 1;
 
 	for (uint32_t i = 0; i < n && file->has_states; i++)
 		printf("state %u: op %u count %" PRId64 " hi %" PRId64 " lo %" PRIu64 " f %.17g\n", i,

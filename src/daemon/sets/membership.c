@@ -14,7 +14,7 @@
  * memory is short, or another run has other outer rows, sides are only parts of what is to be
  * counted: then nothing may be left out, and the groups add the counts up.
  */
-#include "daemon/run/state.h"
+#include "internal.h"
 
 #include <string.h>
 

@@ -8,7 +8,7 @@
  * by tile.  They become row ids and go on like those of the other algorithms.  How many
  * tuples a family is made of follows from the memory that is left.
  */
-#include "daemon/run/state.h"
+#include "internal.h"
 
 #include <math.h>
 #include <string.h>

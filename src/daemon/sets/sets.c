@@ -1,9 +1,9 @@
 /*
  * sets.c
- *	  GJ_PROGRAM_SETS: both sources are complete; build the family, then send the pairs that
+ *	  Pairs of families of sets: both sources are complete; build the family, then send the pairs that
  *	  are wanted, tile by tile, or their distinct intersections (sets/intersections.c).
  */
-#include "daemon/run/state.h"
+#include "internal.h"
 
 #include <string.h>
 
@@ -163,8 +163,8 @@ join_sets(GjRun *run, GjSetFamily *family, GjBuffer buffers[3], GjBuffer *elemen
 	return run_tiles(run, spec, family, out);
 }
 
-GjStatus
-gj_run_sets(GjRun *run)
+static GjStatus
+send_pairs(GjRun *run)
 {
 	GjWork	   *work = &run->work;
 	uint64_t	space = working_space(run);
@@ -184,3 +184,49 @@ gj_run_sets(GjRun *run)
 	gj_lease_give(work->lease, space);
 	return status;
 }
+
+GjStatus
+gj_sets_source_ended(GjRun *run, uint32_t source)
+{
+	GJ_TRY(gj_run_fail_build(run));
+	run->stats.source[source].rows_out = run->relation[source].nrows;
+	return GJ_OK;
+}
+
+GjStatus
+gj_sets_finish(GjRun *run)
+{
+	return run->work.ops->sync(run->work.queue);
+}
+
+static GjStatus
+source_ended(GjRun *run, uint32_t source)
+{
+	GJ_TRY(gj_sets_source_ended(run, source));
+	return gj_run_all_ended(run) ? send_pairs(run) : GJ_OK;
+}
+
+const GjSinkOps gj_sink_pairs = {
+	.name = "pairs of sets",
+	.spreads = true,.by_tiles = true,
+	.returns_rows = true,.in_batches = true,
+	.plan = gj_sink_reads_nothing,.tuple_bytes = gj_sink_no_bytes,.source_ended = source_ended,
+	.finish = gj_sets_finish,.free = gj_sink_frees_nothing
+};
+
+/* The best are those of all tiles: one device has to see them. */
+const GjSinkOps gj_sink_best_pairs = {
+	.name = "best pairs of sets",
+	.by_tiles = true,
+	.returns_rows = true,.in_batches = true,
+	.plan = gj_sink_reads_nothing,.tuple_bytes = gj_sink_no_bytes,.source_ended = source_ended,
+	.finish = gj_sets_finish,.free = gj_sink_frees_nothing
+};
+
+const GjSinkOps gj_sink_intersections = {
+	.name = "distinct intersections",
+	.by_tiles = true,
+	.returns_rows = true,.in_batches = true,
+	.plan = gj_sink_reads_nothing,.tuple_bytes = gj_sink_no_bytes,.source_ended = source_ended,
+	.finish = gj_sets_finish,.free = gj_sink_frees_nothing
+};

@@ -1,12 +1,12 @@
 /*
  * sorted_merge.c
- *	  Merges sorted runs to batches; see sorted_run.h.
+ *	  Merges sorted runs to batches; see sink.h.
  *
  * A tree of losers (Knuth, The Art of Computer Programming 3, 5.4.1) has the next row of each
  * input: a game a level finds the next one of all.  Rows are taken by number; their values are
  * copied a column at a time, when a batch is full or an input needs its next block.
  */
-#include "sorted_run.h"
+#include "sink.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -268,7 +268,7 @@ static GjStatus
 check_question(GjRun *run, const GjAsk *ask)
 {
 	if (ask->source < run->program->nsources && !(run->ended >> ask->source & 1) &&
-		(run->program->kind == GJ_PROGRAM_JOIN || run->program->kind == GJ_PROGRAM_PREWARM))
+		(run->sink->joins || run->sink->drops_rows))
 		return GJ_OK;
 	return gj_run_fail(run, GJ_BAD_PROGRAM, "a question about a source that has ended");
 }

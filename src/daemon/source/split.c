@@ -147,7 +147,7 @@ lay_parcel_out(GjRun *run, GjSplitSide *side, uint64_t n, GjParcel *parcel)
 bool
 gj_run_joins_ahead(GjRun *run)
 {
-	return run->program->output == GJ_OUTPUT_AGGREGATES && gj_fused_fits(run);
+	return run->sink->has_states && gj_fused_fits(run);
 }
 
 /* True if rows of others are copied beside a split, and, should an inbox be full, joined behind it. */

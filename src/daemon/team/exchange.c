@@ -67,7 +67,7 @@ largest_step(const GjProgram *p)
 	uint64_t	most = 0;
 	int			largest = -1;
 
-	if (p->kind != GJ_PROGRAM_JOIN || p->output == GJ_OUTPUT_COUNT || p->spill)
+	if (p->spill)
 		return -1;
 	for (uint32_t i = 0; i < p->nsteps; i++)
 		if (can_exchange(p, i) && (largest < 0 || gj_step_side_bytes(p, &steps[i]) > most))
@@ -145,7 +145,7 @@ reserve_outer(GjTeam *team)
 	}
 	team->exchange_space = nbytes > 0 ? nbytes : 1;
 	/* a run that lacks memory can start again in parts as long as no rows were returned */
-	return team->program->output == GJ_OUTPUT_AGGREGATES ?
+	return team->sink->has_states ?
 		gj_team_post_for_all(team, GJ_TASK_RESERVE, 0) :
 		gj_team_for_all(team, GJ_TASK_RESERVE, 0);
 }

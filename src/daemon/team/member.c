@@ -241,7 +241,7 @@ choose_target(GjMember *member)
 	if (member->hands_over)
 		return (GjTarget) {.form = GJ_FORM_SORTED,.arg = member,.sorted = &gj_member_sorted_ops};
 	return (GjTarget) {.form = GJ_FORM_FINAL,.arg = member,
-		.final = member->team->program->output == GJ_OUTPUT_AGGREGATES ? &states_ops : &ring_ops};
+		.final = member->team->sink->has_states ? &states_ops : &ring_ops};
 }
 
 /* What a run of the member's is opened with. */
@@ -250,7 +250,7 @@ make_setup(GjMember *member)
 {
 	member->host = (GjRunHost) {.arg = member,.stop = member_stop,.slot_free = member_slot_free};
 	member->sent = false;
-	return (GjRunSetup) {.host = &member->host,.target = choose_target(member),
+	return (GjRunSetup) {.host = &member->host,.sink = member->team->sink,.target = choose_target(member),
 		.tiles = {take_tile, member, member->team->tile_pairs}};
 }
 
@@ -345,7 +345,7 @@ gj_member_finish_run(GjMember *member, uint32_t counted)
 	gj_member_count(member, &stats);
 	pthread_mutex_lock(&team->lock);
 	gj_add_run_stats(&team->stats, &stats, counted);
-	if (team->program->output == GJ_OUTPUT_AGGREGATES && member->sent)
+	if (team->sink->has_states && member->sent)
 		for (uint32_t i = 0; i < team->program->naggregates; i++)
 			gj_agg_merge(aggregates[i].op, &team->states[i], &member->states[i]);
 	pthread_mutex_unlock(&team->lock);
@@ -550,7 +550,7 @@ static uint32_t
 counted_sources(const GjMember *member)
 {
 	const GjTeam *team = member->team;
-	uint32_t	counted = team->program->kind == GJ_PROGRAM_JOIN;
+	uint32_t	counted = team->sink->joins;
 
 	/* all have the same rows of the other inner sources, or sets */
 	if (member == team->members)

@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include "daemon/run/state.h"
 #include "state.h"
+#include "daemon/sets/sets.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,37 +24,19 @@
 
 /* True if rows are returned in an order. */
 static bool
-sorts_rows(const GjProgram *p)
+sorts_rows(const GjTeam *team)
 {
-	return p->output == GJ_OUTPUT_ROWS && gj_program_is_sorted(p);
-}
-
-/* True if results of parts of the outer rows can be put together. */
-static bool
-can_put_together(const GjProgram *p)
-{
-	return p->kind == GJ_PROGRAM_JOIN && p->output != GJ_OUTPUT_COUNT;
-}
-
-/*
- * True if devices that have all sets each can share the tiles, in any order.  The best k, and
- * distinct intersections, are those of all tiles.
- */
-static bool
-shares_tiles(const GjProgram *p)
-{
-	const GjSetSpec *sets = gj_program_array(p, GjSetSpec, sets);
-
-	return p->kind == GJ_PROGRAM_SETS && sets->top_k == 0 && !sets->distinct;
+	return team->sink->returns_rows && team->sink->sorted;
 }
 
 /* The devices that the size of the program is worth, if each has all inner rows. */
 static uint64_t
-worth_devices(const GjProgram *p)
+worth_devices(const GjTeam *team)
 {
+	const GjProgram *p = team->program;
 	const GjSetSpec *sets = gj_program_array(p, GjSetSpec, sets);
 
-	if (p->kind != GJ_PROGRAM_SETS)
+	if (!team->sink->by_tiles)
 		return 1 + gj_program_array(p, GjSource, sources)[0].nrows_hint / GJ_ROWS_A_DEVICE;
 	return 1 + (uint64_t) sets->nleft * (sets->self ? sets->nleft : sets->nright) /
 		GJ_PAIRS_A_DEVICE;
@@ -61,9 +44,11 @@ worth_devices(const GjProgram *p)
 
 /* How many devices the run may use. */
 static uint32_t
-most_devices(const GjProgram *p, const GjTeamOptions *options)
+most_devices(const GjTeam *team)
 {
-	if (!can_put_together(p) && !shares_tiles(p) && p->kind != GJ_PROGRAM_PREWARM)
+	const GjTeamOptions *options = &team->options;
+
+	if (!team->sink->spreads)
 		return 1;
 	return options->max_devices > 0 && options->max_devices < GJ_MAX_RUN_DEVICES ?
 		options->max_devices : GJ_MAX_RUN_DEVICES;
@@ -100,7 +85,8 @@ start_members(GjTeam *team, GjErrorText *why)
 
 	if (team->direct)
 	{
-		const GjRunSetup setup = {.host = team->host,.target = team->target,.tiles = gj_all_tiles};
+		const GjRunSetup setup = {.host = team->host,.sink = team->sink,.target = team->target,
+		.tiles = gj_all_tiles};
 
 		team->members[0].run = gj_run_open(team->members[0].entry, team->program,
 										   &team->members[0].lease, &setup, &status, why);
@@ -152,8 +138,8 @@ need_of_devices(const GjTeam *team, uint64_t limit, uint32_t n)
 static bool
 is_too_large(const GjTeam *team, uint64_t limit, uint32_t n)
 {
-	return can_put_together(team->program) &&
-		(team->program->nsources > 1 || team->program->output == GJ_OUTPUT_GROUPS) &&
+	return team->sink->joins &&
+		(team->program->nsources > 1 || team->sink->has_groups) &&
 		(team->program->spill || need_of_devices(team, limit, n) > limit);
 }
 
@@ -208,7 +194,7 @@ choose_way(GjTeam *team, uint64_t limit, uint32_t n)
 static bool
 sorted_rows_fit(const GjTeam *team, uint64_t limit, uint32_t n, uint64_t nbytes)
 {
-	return !sorts_rows(team->program) ||
+	return !sorts_rows(team) ||
 		(nbytes < limit && team->program->sort_space / n <= limit - nbytes);
 }
 
@@ -220,7 +206,7 @@ static uint32_t
 choose_number(GjTeam *team, uint64_t limit, uint32_t n)
 {
 	const GjTeamOptions *options = &team->options;
-	uint64_t	all = worth_devices(team->program);
+	uint64_t	all = worth_devices(team);
 	uint32_t	worth = all < n ? (uint32_t) all : n;
 	uint32_t	fewest = 0;
 
@@ -265,8 +251,8 @@ static GjStatus
 open_stores(GjTeam *team, GjStatus *status, GjErrorText *why)
 {
 	const GjProgram *p = team->program;
-	bool		groups = p->output == GJ_OUTPUT_GROUPS;
-	bool		sorted = sorts_rows(p) || (groups && gj_program_is_sorted(p));
+	bool		groups = team->sink->has_groups;
+	bool		sorted = team->sink->sorted;
 	bool		parts = team->spill && p->nsources > 1;
 
 	if (!groups && !sorted && !parts)
@@ -297,7 +283,7 @@ open_team(GjTeam *team, GjErrorText *why)
 {
 	GjDeviceEntry *entries[GJ_MAX_RUN_DEVICES];
 	uint32_t	n = gj_devices_choose_some(team->options.kind,
-										   most_devices(team->program, &team->options),
+										   most_devices(team),
 										   entries, why);
 	uint64_t	nbytes;
 	uint64_t	limit;
@@ -311,14 +297,14 @@ open_team(GjTeam *team, GjErrorText *why)
 	n = choose_number(team, limit, n);
 	/* in the same order in every run: fragments are placed by it */
 	qsort(entries, n, sizeof(entries[0]), compare_entries);
-	nbytes = team->program->kind == GJ_PROGRAM_JOIN ?
+	nbytes = team->sink->joins ?
 		expected_need(team, limit, saved_need(team, entries, n)) : team->program->lease;
-	if (sorts_rows(team->program))
+	if (sorts_rows(team))
 		nbytes += sorted_rows_fit(team, limit, n, need_of_devices(team, limit, n)) ?
 			team->program->sort_space / n : nbytes < limit ? (limit - nbytes) / 2 : 0;
 	/* all have room for the same tiles, or none has */
 	team->tile_pairs = GJ_MAX_TUPLES;
-	if (n > 1 && shares_tiles(team->program) && nbytes + GJ_LARGE_TILE_SPACE <= limit / 2)
+	if (n > 1 && team->sink->by_tiles && nbytes + GJ_LARGE_TILE_SPACE <= limit / 2)
 	{
 		team->tile_pairs = GJ_SET_MOST_PAIRS;
 		nbytes += GJ_LARGE_TILE_SPACE;
@@ -331,7 +317,7 @@ open_team(GjTeam *team, GjErrorText *why)
 		choose_way(team, limit, team->nmembers);
 	/* rows that have no room, or had none before, are handed over */
 	team->direct = team->nmembers == 1 && !team->spill &&
-		(!sorts_rows(team->program) ||
+		(!sorts_rows(team) ||
 		 (!team->program->spill &&
 		  sorted_rows_fit(team, limit, 1, need_of_devices(team, limit, 1))));
 	if (!team->direct)
@@ -352,6 +338,7 @@ gj_team_open(const GjProgram *program, const GjTeamOptions *options, const GjRun
 		return NULL;
 	team->program = program;
 	team->options = *options;
+	team->sink = gj_sink_choose(program);
 	team->host = host;
 	team->target = *target;
 	team->wake_fd = -1;

@@ -28,7 +28,7 @@ gj_team_ask_all(GjTeam *team, const uint8_t *memory, const GjAnswers *answers)
 	 * Runs must be this thread's, and the output ring nobody's: backends ask before they load, and
 	 * a run that starts has neither.  But rows must not go out before all have started.
 	 */
-	if (team->started_ms > 0 || team->ended != 0 || team->program->output == GJ_OUTPUT_ROWS)
+	if (team->started_ms > 0 || team->ended != 0 || team->sink->returns_rows)
 		GJ_TRY(gj_team_drain(team));
 	for (uint32_t i = 0; i < team->nmembers; i++)
 		runs[i] = team->members[i].run;

@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "daemon/base/segment.h"
-#include "daemon/sink/sorted_run.h"
+#include "daemon/sink/sink.h"
 
 /* Bytes of a record, about: each sorted run has one in memory while they are merged, so of many they are smaller. */
 #define GJ_SORTED_RECORD	(128 * 1024)
@@ -90,7 +90,7 @@ gj_team_sorted_open(GjTeam *team, GjErrorText *why)
 	for (uint32_t i = 0; i < team->nmembers; i++)
 	{
 		sorted->members[i].sorted = sorted;
-		team->members[i].hands_over = team->program->output == GJ_OUTPUT_ROWS;
+		team->members[i].hands_over = team->sink->returns_rows;
 		gj_spill_writer_open(&sorted->members[i].writer, sorted->spill);
 	}
 	if (cpu)
@@ -161,7 +161,7 @@ gj_team_sorted_stats(const GjTeamSorted *sorted, GjRunStats *stats)
 static bool
 stays_on_devices(const GjTeam *team)
 {
-	return team->program->output == GJ_OUTPUT_ROWS && !gj_team_has_passes(team);
+	return team->sink->returns_rows && !gj_team_has_passes(team);
 }
 
 /* ---- in the thread of a member: where its sorted runs go */

@@ -13,6 +13,7 @@
 #include "team.h"
 #include "daemon/base/segment.h"
 #include "daemon/base/spill.h"
+#include "daemon/sink/sink.h"
 
 /* Numbers of slots that are a member's own start here. */
 #define GJ_OWN_SLOTS		(UINT32_C(1) << 30)
@@ -173,6 +174,7 @@ struct GjTeam
 {
 	const GjProgram *program;
 	GjTeamOptions options;
+	const GjSinkOps *sink;		/* of the program */
 	const GjRunHost *host;
 	GjTarget	target;			/* of its result */
 	GjErrorText error;			/* guarded by lock */

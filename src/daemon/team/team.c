@@ -245,7 +245,7 @@ in_order(const GjTeam *team)
 static bool
 is_for_all(const GjTeam *team, uint32_t source)
 {
-	return (source > 0 || team->program->kind == GJ_PROGRAM_SETS) && !gj_exchange_has(team, source);
+	return (source > 0 || team->sink->by_tiles) && !gj_exchange_has(team, source);
 }
 
 bool
@@ -308,7 +308,7 @@ gj_team_store_fails(GjTeam *team, GjStatus status)
 static bool
 inner_ended(const GjTeam *team)
 {
-	return team->program->kind != GJ_PROGRAM_JOIN ||
+	return !team->sink->joins ||
 		(team->ended | 1) == (1u << team->program->nsources) - 1;
 }
 
@@ -448,7 +448,7 @@ gj_team_source_end(GjTeam *team, uint32_t source)
 	{
 		GJ_TRY(gj_team_post_for_all(team, GJ_TASK_SOURCE_END, source));
 		/* no rows may be returned before all have the memory that they need */
-		return team->program->output == GJ_OUTPUT_ROWS && inner_ended(team) ? gj_team_drain(team) : GJ_OK;
+		return team->sink->returns_rows && inner_ended(team) ? gj_team_drain(team) : GJ_OK;
 	}
 	if (in_order(team) && (source == 0 || !exchanges) && !makes_rows(team->program))
 	{
@@ -539,7 +539,7 @@ device_stats(GjTeam *team, GjRunStats *stats)
 		gj_team_sorted_stats(team->sorted, stats);
 	/* groups of several devices meet on the host, whether there is room on these or not */
 	if (team->has_store && (team->spill || team->store.file_used > 0 ||
-							team->program->output == GJ_OUTPUT_ROWS))
+							team->sink->returns_rows))
 	{
 		stats->spilled_memory = team->store.memory_peak;
 		stats->spilled_disk = team->store.file_used;
@@ -559,7 +559,7 @@ gj_team_finish(GjTeam *team, GjRunStats *stats)
 		GJ_TRY(gj_team_drain(team));
 	if (!gj_team_has_passes(team))
 		GJ_TRY(gj_team_post_for_all(team, GJ_TASK_FINISH, 0));
-	if (team->sorted && team->program->output == GJ_OUTPUT_ROWS)
+	if (team->sorted && team->sink->returns_rows)
 		GJ_TRY(gj_team_sorted_send(team->sorted));
 	GJ_TRY(gj_team_drain(team));
 	team->finished = true;
@@ -570,9 +570,9 @@ gj_team_finish(GjTeam *team, GjRunStats *stats)
 		GJ_TRY(gj_team_groups_share(team->groups[i]));
 		GJ_TRY(gj_team_for_all(team, GJ_TASK_GROUPS, i));
 	}
-	if (team->sorted && team->program->output == GJ_OUTPUT_GROUPS)
+	if (team->sorted && team->sink->has_groups)
 		GJ_TRY(gj_team_sorted_send(team->sorted));
-	if (team->program->output == GJ_OUTPUT_AGGREGATES)
+	if (team->sink->has_states)
 		GJ_TRY(send_states(team));
 	*stats = team->stats;
 	device_stats(team, stats);

@@ -1,8 +1,8 @@
 /*
- * output.c
- *	  What becomes of the tuples that have passed all steps: aggregates or batches.
+ * run/target.c
+ *	  Slots of a final target: waited for, and sent.
  */
-#include "daemon/run/state.h"
+#include "state.h"
 
 #include <string.h>
 
@@ -24,7 +24,6 @@ gj_run_next_slot(GjRun *run, uint8_t **slot)
 	return GJ_OK;
 }
 
-/* Sends the slot that was filled last. */
 GjStatus
 gj_run_send(GjRun *run, uint32_t nrows, uint64_t nbytes)
 {
@@ -58,33 +57,4 @@ gj_run_batch_bytes(const uint8_t *slot, uint32_t nrows, const GjColumnType *type
 	for (uint32_t i = 0; i < ncolumns; i++)
 		nbytes += (uint64_t) nrows * (types[i].width + (gj_slot_has_nulls(slot)[i] ? 1 : 0));
 	return nbytes;
-}
-
-GjStatus
-gj_run_output_rows(GjRun *run, const GjView *view)
-{
-	GjBatchTarget target = {.layout = run->output_layout,.places = run->output_places};
-
-	for (uint32_t first = 0, n; first < view->nrows; first += n)
-	{
-		GJ_TRY(gj_run_next_slot(run, &target.slot));
-		GJ_TRY(run->work.ops->gather(run->work.queue, view, first, view->nrows - first,
-									 &target, &n));
-		GJ_TRY(gj_run_send(run, n, gj_run_batch_bytes(target.slot, n, run->output_types,
-													  run->noutputs)));
-	}
-	return GJ_OK;
-}
-
-GjStatus
-gj_run_output(GjRun *run, const GjView *view)
-{
-	if (run->program->output == GJ_OUTPUT_ROWS && gj_program_is_sorted(run->program))
-		return gj_run_sort(run, view);
-	if (run->program->output == GJ_OUTPUT_ROWS)
-		return run->program->limit > 0 ? gj_run_limit(run, view) : gj_run_output_rows(run, view);
-	run->work.ops->phase(run->work.queue, GJ_PHASE_AGGREGATE);
-	if (run->program->output == GJ_OUTPUT_GROUPS)
-		return gj_run_group(run, view);
-	return run->work.ops->aggregate(run->work.queue, view);
 }
