@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/sink/sorted_run.h"
+#include "daemon/sink/sink.h"
 #include "unit.h"
 
 #define NOUTPUTS	3			/* id, text, a value that can be NULL */
@@ -246,14 +246,15 @@ open_merge(Merge *m, uint32_t capacity, uint32_t heap_size, uint32_t order)
 static GjStatus
 merge(Merge *m, uint32_t nrows, uint64_t *n)
 {
-	const GjRunHost host = {.arg = m,.stop = host_stop,.output_slot = host_output_slot,
-	.send_batch = host_send_batch};
+	const GjRunHost host = {.arg = m,.stop = host_stop};
+	const GjFinalOps ops = {.slot = host_output_slot,.send = host_send_batch};
+	const GjTarget target = {.form = GJ_FORM_FINAL,.arg = m,.final = &ops};
 	GjSortedInput inputs[MOST_INPUTS];
 
 	m->merged = calloc(nrows + 1, sizeof(Row));
 	for (uint32_t i = 0; i < m->ninputs; i++)
 		inputs[i] = (GjSortedInput) {next_block, &m->inputs[i], m->inputs[i].end_keys};
-	return gj_sorted_merge(&m->layout, inputs, m->ninputs, &host, n);
+	return gj_sorted_merge(&m->layout, inputs, m->ninputs, &host, &target, n);
 }
 
 /* True if all rows came, once each, in their order. */

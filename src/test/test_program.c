@@ -40,6 +40,12 @@ give_output(void *arg, uint8_t **memory)
 	return GJ_OK;
 }
 
+static bool
+is_ready(void *arg)
+{
+	return true;
+}
+
 static GjStatus
 take_batch(void *arg, uint32_t nrows)
 {
@@ -101,7 +107,6 @@ feed(GjTeam *team, const GjProgram *p)
 		GJ_TRY(gj_team_chunk(team, s, n, slot, s));
 		GJ_TRY(gj_team_work(team));
 		GJ_TRY(gj_team_flush(team));
-		GJ_TRY(gj_team_wait(team));
 		GJ_TRY(gj_team_source_end(team, s));
 	}
 	return gj_team_complete(team) ? GJ_OK : GJ_BAD_PROGRAM;
@@ -114,12 +119,13 @@ run_program(const GjProgram *p, uint32_t ndevices, GjErrorText *why)
 	const GjTeamOptions options = {.kind = GJ_DEVICE_CPU,.memory_limit = 64 << 20,
 	.max_devices = ndevices,.exchange = GJ_EXCHANGE_ON,.spill_memory = 1 << 20,.temp_limit = 1 << 20,.temp_directory = unit_directory()};
 	time_t		end = time(NULL) + MOST_SECONDS;
-	const GjRunHost host = {.arg = &end,.stop = stop_late,.output_slot = give_output,
-	.send_batch = take_batch,.slot_free = take_slot};
+	const GjRunHost host = {.arg = &end,.stop = stop_late,.slot_free = take_slot};
+	const GjFinalOps ops = {.slot = give_output,.ready = is_ready,.send = take_batch};
+	const GjTarget target = {.form = GJ_FORM_FINAL,.final = &ops};
 	GjErrorText lost = {""};
 	GjRunStats	stats;
 	GjStatus	status;
-	GjTeam	   *team = gj_team_open(p, &options, &host, &status, why);
+	GjTeam	   *team = gj_team_open(p, &options, &host, &target, &status, why);
 
 	if (!team)
 		return status;

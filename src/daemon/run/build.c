@@ -379,7 +379,7 @@ take_extra(GjRun *run, uint32_t source, uint64_t nbytes)
 	uint64_t	nrows = run->relation[source].nrows;
 	uint64_t	nouter = run->sources[0].nrows_hint;
 	bool		wanted = run->side[source].made ? nouter >= nrows :
-		run->program->output == GJ_OUTPUT_AGGREGATES && nouter / GJ_EXTRA_PASS >= nrows;
+		run->sink->has_states && nouter / GJ_EXTRA_PASS >= nrows;
 
 	return wanted && nbytes <= gj_lease_free(lease) / GJ_EXTRA_SHARE && gj_lease_take(lease, nbytes);
 }

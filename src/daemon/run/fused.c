@@ -167,7 +167,7 @@ group_missed(GjRun *run, uint32_t p)
 			if (fused->missed.rowid[slot])
 				view.rowid[source] = fused->missed.rowid[slot] + fused->missed.first[p] + done;
 		}
-		GJ_TRY(gj_run_output(run, &view));
+		GJ_TRY(run->sink->push(run, &view));
 	}
 	return GJ_OK;
 }
@@ -247,8 +247,8 @@ rows_of_call(GjRun *run)
 	uint64_t	left = fused->nrows + run->rows_ahead;
 	uint32_t	most = GJ_FUSED_ROWS;
 
-	if (run->program->output == GJ_OUTPUT_GROUPS)
-		most = rows_with_groups(run, gj_run_groups(run));
+	if (run->sink->has_groups)
+		most = rows_with_groups(run, run->sink->groups(run));
 	/* memory was short */
 	if (fused->most_rows > 0 && fused->most_rows < most)
 		return fused->most_rows;
@@ -287,7 +287,7 @@ static GjStatus
 run_groups(GjRun *run)
 {
 	static const GjGroups none;
-	const GjGroups *groups = gj_run_groups(run);
+	const GjGroups *groups = run->sink->groups(run);
 	bool		first = !groups || groups->rows.nrows == 0;
 
 	GJ_TRY(reserve_missed(run, 0, run->fused->nrows));
@@ -306,7 +306,7 @@ gj_fused_flush(GjRun *run)
 	GJ_STOP_CHECK(run);
 	run->work.ops->phase(run->work.queue, GJ_PHASE_PROBE);
 	fused->ran = true;
-	if (run->program->output == GJ_OUTPUT_GROUPS)
+	if (run->sink->has_groups)
 		status = run_groups(run);
 	else
 		status = call_device(run, NULL, NULL);
@@ -348,7 +348,7 @@ make_room(GjRun *run, uint32_t *n)
 	uint32_t	fit;
 	GjStatus	status;
 
-	if (run->program->output != GJ_OUTPUT_GROUPS)
+	if (!run->sink->has_groups)
 		return GJ_OK;
 	if (run->fused->nrows > 0)
 		return reserve_missed(run, 0, run->fused->nrows + *n);

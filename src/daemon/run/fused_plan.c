@@ -369,7 +369,7 @@ gj_fused_make_plan(const GjRun *run, GjFusedPlan *plan)
 {
 	const GjProgram *p = run->program;
 
-	if (!run->work.ops->fused || p->kind != GJ_PROGRAM_JOIN || p->output == GJ_OUTPUT_ROWS ||
+	if (!run->work.ops->fused || !run->sink->fusible ||
 		run->nsteps > GJ_FUSED_STEPS || p->naggregates > GJ_FUSED_AGGREGATES ||
 		p->ngroup_keys > GJ_FUSED_GROUP_KEYS)
 		return false;
@@ -381,5 +381,5 @@ gj_fused_make_plan(const GjRun *run, GjFusedPlan *plan)
 		if (!add_step(run, plan, &run->steps[i]))
 			return false;
 	return add_aggregates(run, plan) &&
-		(p->output != GJ_OUTPUT_GROUPS || add_group_keys(run, plan));
+		(!run->sink->has_groups || add_group_keys(run, plan));
 }

@@ -157,7 +157,7 @@ gj_run_make_room(GjRun *run, uint32_t i, uint32_t *n)
 GjStatus
 gj_run_reserve_steps(GjRun *run)
 {
-	for (uint32_t i = 0; i <= run->nsteps && run->program->output == GJ_OUTPUT_ROWS; i++)
+	for (uint32_t i = 0; i <= run->nsteps && run->sink->returns_rows; i++)
 	{
 		uint32_t	n = GJ_MIN_TUPLES;
 
@@ -186,9 +186,7 @@ tuple_bytes(const GjRun *run)
 		if (step_needs_tuple(rs))
 			nbytes += sizeof(uint32_t);
 	}
-	if (run->program->limit > 0 && run->program->output == GJ_OUTPUT_ROWS)
-		nbytes += run->program->nsort_keys * sizeof(int64_t) + 1 + 2 * sizeof(uint32_t);
-	return nbytes;
+	return nbytes + run->sink->tuple_bytes(run);
 }
 
 uint64_t
@@ -438,7 +436,7 @@ join_tuples(GjRun *run, uint32_t i, const GjView *view)
 	if (view->nrows == 0)
 		return GJ_OK;
 	if (i == run->nsteps)
-		return gj_run_output(run, view);
+		return run->sink->push(run, view);
 
 	run->stats.step[i].rows_in += view->nrows;
 	if (rs->step->algorithm == GJ_JOIN_NESTED_LOOP)

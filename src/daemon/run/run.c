@@ -78,75 +78,50 @@ mark_late(GjRun *run, uint32_t e)
 	}
 }
 
-/* What the output reads: marks columns, returns sources. */
-static uint32_t
-plan_output(GjRun *run)
+uint32_t
+gj_run_reads_expr(GjRun *run, uint32_t e)
 {
-	const GjProgram *p = run->program;
-	const uint32_t *outputs = gj_program_array(p, uint32_t, outputs);
-	const GjAggregate *aggregates = gj_program_array(p, GjAggregate, aggregates);
-	const GjGroupKey *keys = gj_program_array(p, GjGroupKey, group_keys);
-	const GjSortKey *sort_keys = gj_program_array(p, GjSortKey, sort_keys);
-	uint32_t	needed = 0;
+	mark_late(run, e);
+	return gj_expr_sources(run->program, e);
+}
 
-	if (p->output == GJ_OUTPUT_ROWS)
-	{
-		for (uint32_t i = 0; i < p->noutputs; i++)
-		{
-			run->late[outputs[i]] = 1;
-			needed |= 1u << run->types[outputs[i]].source;
-		}
-		for (uint32_t i = 0; i < p->nsort_keys; i++)
-		{
-			mark_late(run, sort_keys[i].index);
-			needed |= gj_expr_sources(p, sort_keys[i].index);
-		}
-		run->output_sources = needed;
-		return needed;
-	}
-	run->count_only = p->output != GJ_OUTPUT_GROUPS;
-	for (uint32_t i = 0; i < p->ngroup_keys; i++)
-	{
-		if (keys[i].how <= GJ_GROUP_FLOAT)
-		{
-			mark_late(run, keys[i].index);
-			needed |= gj_expr_sources(p, keys[i].index);
-		}
-		else
-		{
-			run->late[keys[i].index] = 1;
-			needed |= 1u << run->types[keys[i].index].source;
-		}
-	}
-	for (uint32_t i = 0; i < p->naggregates; i++)
-	{
-		if (aggregates[i].arg < 0)
-			continue;
-		run->count_only = false;
-		mark_late(run, aggregates[i].arg);
-		needed |= gj_expr_sources(p, aggregates[i].arg);
-	}
-	return needed;
+uint32_t
+gj_run_reads_column(GjRun *run, uint32_t column)
+{
+	run->late[column] = 1;
+	return 1u << run->types[column].source;
+}
+
+uint32_t
+gj_sink_reads_nothing(GjRun *run)
+{
+	return 0;
+}
+
+uint64_t
+gj_sink_no_bytes(const GjRun *run)
+{
+	return 0;
+}
+
+void
+gj_sink_frees_nothing(GjRun *run)
+{
 }
 
 /* Notes that what a step reads is read late; returns its sources.  e = -1: none. */
 static uint32_t
 plan_expr(GjRun *run, int32_t e)
 {
-	if (e < 0)
-		return 0;
-	mark_late(run, (uint32_t) e);
-	return gj_expr_sources(run->program, (uint32_t) e);
+	return e < 0 ? 0 : gj_run_reads_expr(run, (uint32_t) e);
 }
 
 /* The same for something that is compared: an expression or a column. */
 static uint32_t
 plan_operand(GjRun *run, int32_t operand)
 {
-	if (operand >= 0)
-		return plan_expr(run, operand);
-	run->late[-1 - operand] = 1;
-	return 1u << run->types[-1 - operand].source;
+	return operand >= 0 ? plan_expr(run, operand) :
+		gj_run_reads_column(run, (uint32_t) (-1 - operand));
 }
 
 /* What a step compares: keys, then the range. */
@@ -182,9 +157,10 @@ static void
 plan_steps(GjRun *run)
 {
 	const GjStep *steps = gj_program_array(run->program, GjStep, steps);
-	uint32_t	needed = plan_output(run);
+	uint32_t	needed = run->sink->plan(run);
 	uint32_t	joined = 1;
 
+	run->output_sources = needed;
 	run->nsteps = run->program->nsteps;
 	for (uint32_t i = 0; i < run->nsteps; i++)
 	{
@@ -234,7 +210,7 @@ static bool
 plan_layouts(GjRun *run)
 {
 	const GjProgram *p = run->program;
-	bool		whole = p->kind != GJ_PROGRAM_JOIN;
+	bool		whole = !run->sink->joins;
 
 	for (uint32_t s = 0; s < p->nsources; s++)
 	{
@@ -248,7 +224,7 @@ plan_layouts(GjRun *run)
 			!gj_relation_init(&run->relation[s], types, source->ncolumns, source->nrows_hint))
 			return false;
 	}
-	if (p->output != GJ_OUTPUT_ROWS && p->output != GJ_OUTPUT_GROUPS)
+	if (!run->sink->in_batches)
 		return true;
 	run->noutputs = gj_program_noutputs(p);
 	return gj_program_layout_output(p, run->output_types, &run->output_layout,
@@ -257,7 +233,7 @@ plan_layouts(GjRun *run)
 
 GjRun *
 gj_run_prepare(GjDeviceEntry *entry, const GjProgram *program, GjLease *lease,
-			   const GjRunHost *host)
+			   const GjRunSetup *setup)
 {
 	GjRun	   *run = calloc(1, sizeof(GjRun));
 	GjErrorText ignored;
@@ -266,7 +242,10 @@ gj_run_prepare(GjDeviceEntry *entry, const GjProgram *program, GjLease *lease,
 		return NULL;
 	run->entry = entry;
 	run->program = program;
-	run->host = host;
+	run->host = setup->host;
+	run->sink = setup->sink;
+	run->target = setup->target;
+	run->tiles = setup->tiles;
 	run->work = (GjWork) {entry->ops, NULL, lease, NULL};
 	run->sources = gj_program_array(program, GjSource, sources);
 	run->types = gj_program_array(program, GjColumnType, columns);
@@ -298,9 +277,9 @@ gj_run_start(GjRun *run)
 
 GjRun *
 gj_run_open(GjDeviceEntry *entry, const GjProgram *program, GjLease *lease,
-			const GjRunHost *host, GjStatus *status, GjErrorText *why)
+			const GjRunSetup *setup, GjStatus *status, GjErrorText *why)
 {
-	GjRun	   *run = gj_run_prepare(entry, program, lease, host);
+	GjRun	   *run = gj_run_prepare(entry, program, lease, setup);
 	GjErrorText ignored;
 
 	why->text[0] = '\0';
@@ -352,7 +331,7 @@ bool
 gj_run_accepts(const GjRun *run, uint32_t source)
 {
 	/* whatever is wrong with others is told when they are given */
-	return run->program->kind != GJ_PROGRAM_JOIN || source != 0 ||
+	return !run->sink->joins || source != 0 ||
 		run->ended == (1u << run->program->nsources) - 2;
 }
 
@@ -386,7 +365,6 @@ stage_chunk(GjRun *run, uint32_t source, const GjChunk *chunk, uint32_t slot)
 GjStatus
 gj_run_chunk(GjRun *run, uint32_t source, uint32_t nrows, uint8_t *memory, uint32_t slot)
 {
-	const GjProgram *p = run->program;
 	uint8_t		has_nulls[GJ_MAX_COLUMNS];
 	GjKept		kept;
 	GjChunk		chunk;
@@ -396,17 +374,17 @@ gj_run_chunk(GjRun *run, uint32_t source, uint32_t nrows, uint8_t *memory, uint3
 	GJ_TRY(read_chunk(run, source, nrows, memory, has_nulls, &chunk));
 	if (gj_run_exchanges(run, source))
 		return stage_chunk(run, source, &chunk, slot);
-	if (p->kind == GJ_PROGRAM_JOIN && source == 0)
+	if (run->sink->joins && source == 0)
 		return gj_run_outer(run, &chunk, memory, slot);
 	run->work.ops->phase(run->work.queue, GJ_PHASE_TRANSFER);
 	/* what is kept may have what memory the side leaves */
-	if (p->kind == GJ_PROGRAM_PREWARM)
+	if (run->sink->drops_rows)
 		GJ_TRY(gj_run_fail_points(run));
 	else
 		GJ_TRY(gj_relation_reserve(&run->work, &run->relation[source], nrows));
 	/* it comes from the host once, and what else wants it copies it on the device */
 	GJ_TRY(gj_run_keep(run, source, &chunk, GJ_LANE_WORK, &kept));
-	if (p->kind != GJ_PROGRAM_PREWARM)
+	if (!run->sink->drops_rows)
 		GJ_TRY(gj_run_append_chunk(run, &run->relation[source], &chunk, &kept));
 	run->resident[source].nchunk_rows += nrows;
 	GJ_TRY(gj_run_kept(run, source, &kept, GJ_LANE_WORK));
@@ -421,10 +399,8 @@ gj_run_chunk(GjRun *run, uint32_t source, uint32_t nrows, uint8_t *memory, uint3
 static GjStatus
 release_fragments(GjRun *run, uint32_t source)
 {
-	const GjProgram *p = run->program;
-
 	if (!run->resident[source].store ||
-		(p->kind == GJ_PROGRAM_JOIN && source == 0 && p->output != GJ_OUTPUT_ROWS))
+		(run->sink->joins && source == 0 && !run->sink->returns_rows))
 		return GJ_OK;
 	if (!run->side[source].kept)
 		GJ_TRY(run->work.ops->sync(run->work.queue));
@@ -440,25 +416,20 @@ gj_run_source_end(GjRun *run, uint32_t source)
 
 	if (source >= p->nsources || (run->ended >> source & 1))
 		return gj_run_fail(run, GJ_BAD_PROGRAM, "a source ends twice");
-	if (p->kind == GJ_PROGRAM_JOIN && source == 0 && run->ended != all - 1)
+	if (run->sink->joins && source == 0 && run->ended != all - 1)
 		return gj_run_fail(run, GJ_BAD_PROGRAM, "the outer source ends before an inner one");
 	GJ_STOP_CHECK(run);
 	GJ_TRY(gj_run_flush(run));
-	if (p->kind == GJ_PROGRAM_JOIN && source > 0)
+	if (run->sink->joins && source > 0)
 		GJ_TRY(gj_side_resolve(run, source));
 	GJ_TRY(release_fragments(run, source));
 	run->ended |= 1u << source;
 
-	if (p->kind == GJ_PROGRAM_INTERSECT || p->kind == GJ_PROGRAM_SETS)
-	{
-		GJ_TRY(gj_run_fail_build(run));
-		run->stats.source[source].rows_out = run->relation[source].nrows;
-		if (run->ended == all)
-			GJ_TRY(p->kind == GJ_PROGRAM_SETS ? gj_run_sets(run) : gj_run_intersect(run));
-	}
-	else if (p->kind == GJ_PROGRAM_JOIN && source > 0)
+	if (!run->sink->joins)
+		GJ_TRY(run->sink->source_ended(run, source));
+	else if (source > 0)
 		GJ_TRY(gj_run_build(run, source));
-	else if (p->kind == GJ_PROGRAM_JOIN)
+	else
 	{
 		GJ_TRY(gj_membership_end(run));
 		GJ_TRY(gj_match_rows(run));
@@ -466,10 +437,10 @@ gj_run_source_end(GjRun *run, uint32_t source)
 	if (run->ended == all)
 		run->complete = true;
 	/* where rows are exchanged, gj_run_reserve_exchange does it */
-	if (run->complete || p->kind != GJ_PROGRAM_JOIN || run->exchange || !gj_run_accepts(run, 0))
+	if (run->complete || !run->sink->joins || run->exchange || !gj_run_accepts(run, 0))
 		return GJ_OK;
 	/* chunks may come when fragments have already returned rows */
-	if (p->output == GJ_OUTPUT_ROWS)
+	if (run->sink->returns_rows)
 		GJ_TRY(gj_run_reserve_stages(run));
 	return gj_run_reserve_steps(run);
 }
@@ -480,45 +451,11 @@ gj_run_complete(const GjRun *run)
 	return run->complete;
 }
 
-/* The states of a join's aggregates go out last. */
-static GjStatus
-finish_aggregates(GjRun *run)
-{
-	const GjAggregate *aggregates = gj_program_array(run->program, GjAggregate, aggregates);
-	uint32_t	n = run->program->naggregates;
-	GjAggState	states[GJ_MAX_AGGREGATES];
-
-	GJ_TRY(run->work.ops->aggregate_read(run->work.queue, states));
-	for (uint32_t i = 0; i < n; i++)
-		if (aggregates[i].op == GJ_AGG_COUNT_STAR)
-			states[i].count += run->counted;
-	return gj_run_send_states(run, states, n);
-}
-
 GjStatus
 gj_run_finish(GjRun *run, GjRunStats *stats)
 {
-	const GjProgram *p = run->program;
-
 	GJ_STOP_CHECK(run);
-	/* waits, and so finds errors of rows before anything is sent; what is read then is there */
-	if (p->output == GJ_OUTPUT_AGGREGATES)
-	{
-		run->work.ops->phase(run->work.queue, GJ_PHASE_AGGREGATE);
-		GJ_TRY(run->work.ops->sync(run->work.queue));
-	}
-	GJ_TRY(gj_fused_finish(run));
-	if (p->output == GJ_OUTPUT_AGGREGATES)
-		GJ_TRY(finish_aggregates(run));
-	else if (p->output == GJ_OUTPUT_GROUPS)
-		GJ_TRY(gj_run_send_groups(run));
-	else if (p->output == GJ_OUTPUT_ROWS && gj_program_is_sorted(p))
-		GJ_TRY(gj_run_send_sorted(run));
-	else if (p->output == GJ_OUTPUT_ROWS)
-		GJ_TRY(gj_run_send_limited(run));
-	/* a row error must not stay unnoticed; what aggregates and groups are made of was waited for */
-	if (p->output != GJ_OUTPUT_AGGREGATES && p->output != GJ_OUTPUT_GROUPS)
-		GJ_TRY(run->work.ops->sync(run->work.queue));
+	GJ_TRY(run->sink->finish(run));
 	memcpy(run->stats.ms, run->work.ops->phase_ms(run->work.queue), sizeof(run->stats.ms));
 	run->stats.memory_peak = run->work.lease->peak;
 	*stats = run->stats;
@@ -572,9 +509,7 @@ gj_run_close(GjRun *run, GjErrorText *why)
 		gj_relation_free(work, &run->relation[s]);
 	gj_run_close_stages(run);
 	gj_buffer_free(work, &run->filtered);
-	gj_run_free_groups(run);
-	gj_run_free_limited(run);
-	gj_run_free_sorted(run);
+	run->sink->free(run);
 	gj_fused_free(run);
 	gj_buffer_free(work, &run->compact);
 	gj_run_free_exchange(run);

@@ -13,79 +13,135 @@
 
 typedef struct GjRun GjRun;
 typedef struct GjParcel GjParcel;
+typedef struct GjSinkOps GjSinkOps;
 
 /* Bytes of an answer about one fragment. */
 #define GJ_LEAST_ANSWER		(sizeof(GjAnswered) + sizeof(GjKnownFragment) + \
 							 sizeof(uint64_t) * (GJ_FRAGMENT_WORDS + GJ_FRAGMENT_BLOCKS))
 
-/* What a run asks of its caller. */
+/* What a run asks of its caller, whatever it runs. */
 typedef struct GjRunHost
 {
 	void	   *arg;
 	/* True: the run is to end with GJ_CANCELLED.  Called every few ms. */
 	bool		(*stop) (void *arg);
-	/* Address of a free slot of GJ_OUTPUT_SLOT_SIZE bytes.  Waits for one. */
-	GjStatus	(*output_slot) (void *arg, uint8_t **memory);
-	/* NULL, or true if output_slot would not wait now. */
-	bool		(*output_ready) (void *arg);
-	/* Sends the slot that output_slot gave last. */
-	GjStatus	(*send_batch) (void *arg, uint32_t nrows);
-	/*
-	 * Room for the answer to a question, *nbytes of at least GJ_LEAST_ANSWER, and how many of
-	 * them are used.
-	 */
-	GjStatus	(*answer_space) (void *arg, uint8_t **memory, uint32_t *nbytes);
-	void		(*answered) (void *arg, uint32_t nbytes);
 	/* The chunk that gj_run_chunk was given as `slot` has been read. */
 	GjStatus	(*slot_free) (void *arg, uint32_t slot);
+} GjRunHost;
+
+/* In which form a run hands its result over. */
+typedef enum GjForm
+{
+	GJ_FORM_FINAL,				/* batches or states, as the client gets them */
+	GJ_FORM_PARTIAL,			/* parts of groups (sink/sink.h), now and then and at the end */
+	GJ_FORM_SORTED				/* sorted runs (sink/sink.h), one or several */
+} GjForm;
+
+typedef struct GjFinalOps
+{
+	/* Address of a free slot of GJ_OUTPUT_SLOT_SIZE bytes.  Waits for one. */
+	GjStatus	(*slot) (void *arg, uint8_t **memory);
+	/* True if slot() would not wait now. */
+	bool		(*ready) (void *arg);
+	/* Sends the slot that slot() gave last. */
+	GjStatus	(*send) (void *arg, uint32_t nrows);
+} GjFinalOps;
+
+typedef struct GjPartialOps
+{
+	/* A slot of GJ_OUTPUT_SLOT_SIZE bytes for a part. */
+	GjStatus	(*slot) (void *arg, uint8_t **memory);
+	GjStatus	(*keep) (void *arg, const uint8_t *slot);
+} GjPartialOps;
+
+typedef struct GjSortedOps
+{
+	/* A sorted run begins, the last one or not. */
+	GjStatus	(*begin) (void *arg, bool last);
 	/*
-	 * NULL, or groups are handed over as parts (sink/group.h), now and then and at the end,
-	 * instead of being sent: a slot for one, of GJ_OUTPUT_SLOT_SIZE bytes, and keeping it.
+	 * A slot for the next rows and their keys, registered memory of GJ_SORTED_SLOT_SIZE bytes.  Waits
+	 * for it; gives the same one until it was filled.
 	 */
-	GjStatus	(*part_slot) (void *arg, uint8_t **memory);
-	GjStatus	(*keep_part) (void *arg, const uint8_t *slot);
+	GjStatus	(*slot) (void *arg, uint8_t **memory);
+	/* The keys of the run's last row; called before the first slot is filled. */
+	void		(*end_keys) (void *arg, const int64_t *keys);
+	GjStatus	(*filled) (void *arg);
+} GjSortedOps;
+
+/* Where the result of a run goes; chosen by who opens the run. */
+typedef struct GjTarget
+{
+	GjForm		form;			/* says which ops there are */
+	void	   *arg;
+	union
+	{
+		const GjFinalOps *final;
+		const GjPartialOps *partial;
+		const GjSortedOps *sorted;
+	};
+} GjTarget;
+
+/* Which tiles of a family of sets are the run's: runs that have the same sets share them. */
+typedef struct GjTiles
+{
+	/* Asked about each tile, 0, 1, ...: is it this run's? */
+	bool		(*take) (void *arg, uint64_t tile);
+	void	   *arg;
+	/* All these runs' tiles have so many pairs at most; 0: as many as the run has memory for. */
+	uint32_t	npairs;
+} GjTiles;
+
+/* Of a run that has the sets alone. */
+extern const GjTiles gj_all_tiles;
+
+/* What a run is opened with, beside its program. */
+typedef struct GjRunSetup
+{
+	const GjRunHost *host;		/* must stay until gj_run_close; the rest is copied */
+	const GjSinkOps *sink;		/* what becomes of tuples: run/sink.h */
+	GjTarget	target;
+	GjTiles		tiles;
+} GjRunSetup;
+
+/* Where answers to questions about resident data go. */
+typedef struct GjAnswers
+{
+	void	   *arg;
+	/* Room for an answer, *nbytes of at least GJ_LEAST_ANSWER. */
+	GjStatus	(*space) (void *arg, uint8_t **memory, uint32_t *nbytes);
+	/* So many of them are used. */
+	void		(*answered) (void *arg, uint32_t nbytes);
+} GjAnswers;
+
+/* What a run that exchanges rows with others asks of who brings them together. */
+typedef struct GjExchangeOps
+{
 	/*
-	 * NULL, or rows in the order of sort keys are handed over as sorted runs (sorted_run.h), one or
-	 * several, instead of being sent: one of them begins, the last one or not; a slot for its next rows
-	 * and their keys, registered memory of GJ_SORTED_SLOT_SIZE bytes, waiting for it, the same one until
-	 * it was filled; that it was; and, before that of the first one, the keys of the last row of that run.
-	 */
-	GjStatus	(*sorted_begin) (void *arg, bool last);
-	GjStatus	(*sorted_slot) (void *arg, uint8_t **memory);
-	void		(*sorted_end_keys) (void *arg, const int64_t *keys);
-	GjStatus	(*sorted_filled) (void *arg);
-	/*
-	 * NULL, or asked about each tile of a GJ_PROGRAM_SETS, 0, 1, ...: is it this run's, and
-	 * not that of another one, which has the same sets?
-	 */
-	bool		(*take_tile) (void *arg, uint64_t tile);
-	uint32_t	tile_pairs;		/* take_tile: all these runs' tiles have so many pairs at most */
-	/*
-	 * NULL, or of a run that exchanges rows with others (gj_run_open_exchange): one of its
-	 * parcels that nobody reads any more, waiting for it, during which gj_run_receive may be
-	 * called, and is called with what waits for it unless await_split comes soon; waiting, in the
-	 * same way, until gj_run_has_split; handing the parcel to the runs of all
-	 * other parts, complete; and a parcel of another one, which this one has read.
+	 * One of the run's parcels that nobody reads any more.  Waits for it; gj_run_receive may be called
+	 * meanwhile, and is called with what waits for it unless await_split comes soon.
 	 */
 	GjStatus	(*get_parcel) (void *arg, GjParcel *parcels, uint32_t n, bool awaits, GjParcel **parcel);
+	/* Waits, in the same way, until gj_run_has_split. */
 	GjStatus	(*await_split) (void *arg);
+	/* Hands the parcel to the runs of all other parts, complete. */
 	GjStatus	(*send_parcel) (void *arg, GjParcel *parcel);
+	/* The run has read a parcel of another one. */
 	void		(*parcel_read) (void *arg, GjParcel *parcel);
-} GjRunHost;
+} GjExchangeOps;
 
 /*
  * A run of a checked program, which must stay until gj_run_close, as must lease and host, that
  * has not started: it can be asked what is resident, or closed.  NULL: out of host memory.
  */
 extern GjRun *gj_run_prepare(GjDeviceEntry *entry, const GjProgram *program, GjLease *lease,
-							 const GjRunHost *host);
+							 const GjRunSetup *setup);
 
 /* Starts it on its device, which takes some tenth of a millisecond on a GPU. */
 extern GjStatus gj_run_start(GjRun *run);
 
 /* Both.  NULL with *status and *why. */
 extern GjRun *gj_run_open(GjDeviceEntry *entry, const GjProgram *program, GjLease *lease,
-						  const GjRunHost *host, GjStatus *status, GjErrorText *why);
+						  const GjRunSetup *setup, GjStatus *status, GjErrorText *why);
 
 /* True: a chunk of this source may be given now; else some other source must end first. */
 extern bool gj_run_accepts(const GjRun *run, uint32_t source);
@@ -101,13 +157,13 @@ extern GjStatus gj_run_chunk(GjRun *run, uint32_t source, uint32_t nrows,
 extern void gj_run_may_keep(GjRun *run, bool keep);
 
 /* Tells which fragments of a table are resident: the question at `memory`, of gj_ask_size() bytes. */
-extern GjStatus gj_run_ask(GjRun *run, const uint8_t *memory);
+extern GjStatus gj_run_ask(GjRun *run, const uint8_t *memory, const GjAnswers *answers);
 /*
  * The same for runs of one program on several devices: fragments that any of them has, each
- * once.  runs[0] notes errors; the calls are host's.
+ * once.  runs[0] notes errors.
  */
-extern GjStatus gj_runs_ask(GjRun **runs, uint32_t n, const GjRunHost *host,
-							const uint8_t *memory);
+extern GjStatus gj_runs_ask(GjRun **runs, uint32_t n, const uint8_t *memory,
+							const GjAnswers *answers);
 
 /* True if the source was asked about and the device keeps resident data at all. */
 extern bool gj_run_has_store(const GjRun *run, uint32_t source);
@@ -173,7 +229,8 @@ typedef struct GjExchangePlan
 								 * they may not be */
 } GjExchangePlan;
 
-extern GjStatus gj_run_open_exchange(GjRun *run, const GjExchangePlan *plan);
+extern GjStatus gj_run_open_exchange(GjRun *run, const GjExchangePlan *plan,
+									 const GjExchangeOps *ops, void *arg);
 /* *done = the parcel that is being filled has its rows.  With `wait`, waits until it has. */
 extern GjStatus gj_run_has_split(GjRun *run, bool wait, bool *done);
 /* The source has ended: hands over all of its rows that are still here. */
@@ -222,12 +279,6 @@ extern void gj_run_received(const GjRun *run, uint64_t *rows, uint64_t *nbytes);
  * stay on their way to the device meanwhile.
  */
 extern GjStatus gj_run_work(GjRun *run);
-
-/*
- * Adds groups that other runs have handed over, of the first nkeys keys, to a run that gets
- * nothing else.  Waits.
- */
-extern GjStatus gj_run_add_part(GjRun *run, uint32_t nkeys, const uint8_t *slot);
 
 /* True: no further chunk can change the result; gj_run_finish comes next. */
 extern bool gj_run_complete(const GjRun *run);

@@ -8,14 +8,9 @@
  *	run/probe.c		outer rows: filter, then the join steps
  *	run/nested.c	the nested loop: what it compares, and its pairs
  *	run/match.c		outer, semi and anti joins: what has a match, and what has none
- *	sink/output.c	tuples that passed all steps: aggregates or batches
- *	sink/group.c		the same: groups
- *	sink/limit.c		the same: the first rows in some order, returned at the end
- *	sink/sort.c		the same: all rows in some order, returned at the end, or handed over
- *	sink/group_parts.c	groups that are handed over, and put together again
+ *	run/target.c	slots of a final target
  *	run/fused.c		outer rows through all of it in one call, where that is possible
  *	run/fused_plan.c	the same: whether it is, and what the device is told
- *	sets/intersect.c	GJ_PROGRAM_INTERSECT
  *	source/ask.c		which fragments of sources are resident
  *	source/resident.c	the use of these
  *	source/keep.c		the same: those that chunks make
@@ -24,7 +19,6 @@
  *	source/split.c		rows that are exchanged with runs on other devices: sends them
  *	source/receive.c	the same: takes them
  *	source/parcel.c	the same: what is kept for that
- *	sets/sets.c		GJ_PROGRAM_SETS
  *	sets/set_join.c	steps that join sets
  *	sets/membership.c	the same, of sets that are rows of a membership table
  */
@@ -32,9 +26,9 @@
 #define GJ_DAEMON_RUN_STATE_H
 
 #include "run.h"
+#include "sink.h"
 #include "daemon/base/base.h"
 #include "daemon/store/store.h"
-#include "daemon/sink/sorted_run.h"
 
 /* A nested loop's side of a step: it has no table, but all rows with their values. */
 typedef struct GjRunNested
@@ -254,6 +248,8 @@ struct GjRun
 	GjWork		work;
 	const GjProgram *program;
 	const GjRunHost *host;
+	GjTarget	target;
+	GjTiles		tiles;
 	GjErrorText error;			/* of the run itself, else the queue's is told */
 	GjRunStats	stats;
 
@@ -294,8 +290,7 @@ struct GjRun
 	uint32_t	narriving;		/* fragments that are complete when more have */
 	GjBuffer	filtered;		/* positions of the outer rows that pass the filter */
 
-	uint32_t	output_sources;	/* that batches and their order are made of, bits */
-	bool		count_only;		/* nothing but count(*) is asked for */
+	uint32_t	output_sources;	/* that the sink reads, bits */
 	int64_t		counted;		/* rows counted without aggregate() */
 
 	uint32_t	noutputs;
@@ -303,9 +298,8 @@ struct GjRun
 	GjColumnPlace *output_places;
 	GjLayout	output_layout;
 
-	struct GjGrouping *grouping;	/* GJ_OUTPUT_GROUPS, from the first tuples on */
-	struct GjLimited *limited;	/* GJ_OUTPUT_ROWS with a limit, from the first tuples on */
-	struct GjSorted *sorted;	/* GJ_OUTPUT_ROWS in an order, from the first tuples on */
+	const GjSinkOps *sink;
+	void	   *sink_state;		/* its own */
 	GjRunFused *fused;			/* NULL: nobody has asked yet whether it can be done */
 	struct GjRunExchange *exchange; /* NULL: rows stay where they came */
 };
@@ -366,6 +360,13 @@ extern GjStatus gj_run_fail(GjRun *run, GjStatus status, const char *text);
 /* Status of a failure point that every program has when it begins to work on rows. */
 extern GjStatus gj_run_fail_points(GjRun *run);
 
+/* True if all sources have ended. */
+static inline bool
+gj_run_all_ended(const GjRun *run)
+{
+	return run->ended == (1u << run->program->nsources) - 1;
+}
+
 /* GJ_OK if rows of the source may come now. */
 extern GjStatus gj_run_may_load(GjRun *run, uint32_t source);
 
@@ -379,7 +380,7 @@ gj_step_only_counts(const GjRun *run, uint32_t i)
 {
 	const GjRunStep *rs = &run->steps[i];
 
-	return i == run->nsteps - 1 && run->count_only && gj_step_makes_pairs(rs->step) &&
+	return i == run->nsteps - 1 && run->sink->counts && gj_step_makes_pairs(rs->step) &&
 		rs->residual < 0 && rs->step->filter < 0;
 }
 
@@ -506,50 +507,6 @@ extern GjStatus gj_match_rows(GjRun *run);
 extern bool gj_match_ends_run(const GjRun *run, const GjRunStep *rs, uint32_t nrows);
 extern void gj_match_free(GjWork *work, GjRunStep *rs);
 
-/* sink/output.c */
-extern GjStatus gj_run_output(GjRun *run, const GjView *view);
-/* Sends the view's tuples as batches. */
-extern GjStatus gj_run_output_rows(GjRun *run, const GjView *view);
-/* The slot of the output ring that is to be filled next; waits until it is free. */
-extern GjStatus gj_run_next_slot(GjRun *run, uint8_t **slot);
-extern GjStatus gj_run_send(GjRun *run, uint32_t nrows, uint64_t nbytes);
-/* Bytes of a slot that travelled: values, null maps and heap. */
-extern uint64_t gj_run_batch_bytes(const uint8_t *slot, uint32_t nrows, const GjColumnType *types,
-								   uint32_t ncolumns);
-extern GjStatus gj_run_send_states(GjRun *run, const GjAggState *states, uint32_t n);
-
-/* sink/group.c */
-extern GjStatus gj_run_group(GjRun *run, const GjView *view);
-/* Waits for all that was queued, too. */
-extern GjStatus gj_run_send_groups(GjRun *run);
-/* The groups found so far; NULL: there are none. */
-extern const GjGroups *gj_run_groups(const GjRun *run);
-extern void gj_run_free_groups(GjRun *run);
-
-/* sink/limit.c */
-/* Takes a view's tuples; those that may be among the first ones are kept on the host. */
-extern GjStatus gj_run_limit(GjRun *run, const GjView *view);
-extern GjStatus gj_run_send_limited(GjRun *run);
-extern void gj_run_free_limited(GjRun *run);
-
-/* sink/sort.c */
-/* Takes a view's tuples, which are kept on the device until they are sorted and sent or handed over. */
-extern GjStatus gj_run_sort(GjRun *run, const GjView *view);
-extern GjStatus gj_run_send_sorted(GjRun *run);
-extern void gj_run_free_sorted(GjRun *run);
-/* Sorts rows by keys (GjDeviceOps.sort_rows) with what memory the lease has: positions[nrows]. */
-extern GjStatus gj_run_sort_keys(GjRun *run, const GjKeys *keys, uint32_t descending,
-								 GjBuffer *positions);
-/* Fills a slot (sorted_run.h) with at most *n sorted rows from `first` on; *n = how many.  Waits. */
-typedef GjStatus (*GjFillSorted) (GjRun *run, void *arg, uint32_t first, uint8_t *slot,
-								  uint32_t *n);
-/* Hands nrows > 0 sorted rows over to the host: a sorted run, the run's last one or not. */
-extern GjStatus gj_run_hand_over(GjRun *run, const GjSortedLayout *layout, uint32_t nrows, bool last,
-								 GjFillSorted fill, void *arg);
-
-/* sets/intersect.c */
-extern GjStatus gj_run_intersect(GjRun *run);
-
 /*
  * source/keep.c: copies the chunk into a fragment on that lane, if it is to be kept.  The
  * slot is free when the lane is.  From there it is copied to wherever else it is wanted, so that it
@@ -631,29 +588,5 @@ extern void gj_run_free_exchange(GjRun *run);
 
 /* source/receive.c: takes all outer rows that were sent through the steps. */
 extern GjStatus gj_run_open_parcels(GjRun *run);
-
-/* sets/sets.c */
-extern GjStatus gj_run_sets(GjRun *run);
-/*
- * What is counted of the device memory that a tile of GJ_MAX_TUPLES pairs takes: all, or a quarter of
- * what the run may have if that is less.  Most is scratch memory of the queue, of which other
- * operators count nothing.
- */
-extern uint64_t gj_run_tile_space(const GjRun *run);
-/*
- * A family was built: chooses how many pairs its tiles have, and makes room for as many in out[0 .. 3).
- * What larger tiles take beside that is taken from the lease and added to *space.
- */
-extern GjStatus gj_run_make_tiles(GjRun *run, GjSetFamily *family, GjBuffer out[3], uint64_t *space);
-/* What they take more than small ones, pairs included. */
-#define GJ_LARGE_TILE_SPACE	(UINT64_C(176) << 20)
-
-/*
- * sets/intersections.c: sends the distinct intersections of the family's pairs.  `elements` are
- * those of all sets, as they were loaded; `behind` is as in GjFoundPairs; `out` is for set_tile.
- */
-extern GjStatus gj_run_intersections(GjRun *run, const GjSetSpec *spec, const GjSetFamily *family,
-									 const void *elements, const uint32_t *behind,
-									 uint32_t *const out[3]);
 
 #endif							/* GJ_DAEMON_RUN_STATE_H */

@@ -32,8 +32,8 @@ send_answers(GjSession *session)
 	return gj_session_send(session, &message, sizeof(message)) ? GJ_OK : GJ_CANCELLED;
 }
 
-GjStatus
-gj_session_answer_space(void *arg, uint8_t **memory, uint32_t *nbytes)
+static GjStatus
+answer_space(void *arg, uint8_t **memory, uint32_t *nbytes)
 {
 	GjSession  *session = arg;
 
@@ -46,8 +46,8 @@ gj_session_answer_space(void *arg, uint8_t **memory, uint32_t *nbytes)
 	return GJ_OK;
 }
 
-void
-gj_session_answered(void *arg, uint32_t nbytes)
+static void
+answered(void *arg, uint32_t nbytes)
 {
 	GjSession  *session = arg;
 
@@ -266,12 +266,13 @@ check_questions(const GjSession *session)
 static GjStatus
 ask_run(GjSession *session)
 {
+	const GjAnswers answers = {.arg = session,.space = answer_space,.answered = answered};
 	GjAsk		ask;
 
 	for (uint32_t at = 0; at < session->ask_bytes; at += (uint32_t) gj_ask_size(&ask))
 	{
 		memcpy(&ask, session->message + at, sizeof(ask));
-		GJ_TRY(gj_team_ask(session->run, session->message + at));
+		GJ_TRY(gj_team_ask(session->run, session->message + at, &answers));
 	}
 	return GJ_OK;
 }

@@ -253,13 +253,13 @@ gj_session_output_slot(void *arg, uint8_t **memory)
 }
 
 static bool
-host_output_ready(void *arg)
+output_ready(void *arg)
 {
 	return ((GjSession *) arg)->output_free != 0;
 }
 
 static GjStatus
-host_send_batch(void *arg, uint32_t nrows)
+send_batch(void *arg, uint32_t nrows)
 {
 	GjSession  *session = arg;
 	GjMsgSlot	message = {GJ_MSG_BATCH, session->output_slot, 0, nrows};
@@ -267,6 +267,11 @@ host_send_batch(void *arg, uint32_t nrows)
 	session->output_free &= ~(1u << session->output_slot);
 	return gj_session_send(session, &message, sizeof(message)) ? GJ_OK : GJ_CANCELLED;
 }
+
+/* The client's ring. */
+static const GjFinalOps ring_ops = {
+	.slot = gj_session_output_slot,.ready = output_ready,.send = send_batch
+};
 
 GjStatus
 gj_session_slot_free(void *arg, uint32_t slot)
@@ -523,10 +528,9 @@ run_on_devices(GjSession *session, const GjProgram *program, GjErrorText *why)
 {
 	GjRunStats	stats = {0};
 	const GjRunHost host = {
-		.arg = session,.stop = gj_session_stop,.output_slot = gj_session_output_slot,
-		.output_ready = host_output_ready,.send_batch = host_send_batch,
-		.answer_space = gj_session_answer_space,.answered = gj_session_answered,.slot_free = gj_session_slot_free
+		.arg = session,.stop = gj_session_stop,.slot_free = gj_session_slot_free
 	};
+	const GjTarget target = {.form = GJ_FORM_FINAL,.arg = session,.final = &ring_ops};
 	const GjTeamOptions options = {
 		.kind = session->hello.device,
 		.memory_limit = session->hello.memory_limit,
@@ -541,7 +545,7 @@ run_on_devices(GjSession *session, const GjProgram *program, GjErrorText *why)
 	GjStatus	status;
 
 	gj_spin_count(1);
-	session->run = gj_team_open(program, &options, &host, &status, why);
+	session->run = gj_team_open(program, &options, &host, &target, &status, why);
 	if (!session->run)
 	{
 		gj_spin_count(-1);

@@ -19,7 +19,7 @@
 
 #include "rows/hash.h"
 #include "wire/saved.h"
-#include "daemon/run/run.h"
+#include "daemon/sink/sink.h"
 #include "daemon/base/base.h"
 #include "daemon/program/program.h"
 #include "run_result.h"
@@ -33,6 +33,7 @@ typedef struct GjFileRun
 	uint8_t    *bytes;
 	size_t		nbytes;
 	GjProgram  *program;
+	const GjSinkOps *sink;		/* its own */
 	GjSavedChunk chunks[GJ_MAX_SOURCES];
 	GjColumnPlace *chunk_places;
 	const GjRunFileOptions *options;
@@ -134,8 +135,7 @@ lay_out_batches(GjFileRun *file)
 	file->places = calloc(file->noutputs + 1, sizeof(GjColumnPlace));
 	if (!file->types || !file->places)
 		return false;
-	return (file->program->output != GJ_OUTPUT_ROWS &&
-			file->program->output != GJ_OUTPUT_GROUPS) ||
+	return !file->sink->in_batches ||
 		gj_program_layout_output(file->program, file->types, &file->layout, file->places);
 }
 
@@ -161,6 +161,7 @@ read_program(GjFileRun *file)
 		gj_log(GJ_ERROR, "invalid program: %s", why.text);
 		return false;
 	}
+	file->sink = gj_sink_choose(file->program);
 	if (file->options->spill)
 		file->program->spill = 1;
 	return lay_out_chunks(file) && lay_out_batches(file);
@@ -182,13 +183,13 @@ host_slot_free(void *arg, uint32_t slot)
 }
 
 static bool
-host_output_ready(void *arg)
+output_ready(void *arg)
 {
 	return true;
 }
 
 static GjStatus
-host_output_slot(void *arg, uint8_t **memory)
+output_slot(void *arg, uint8_t **memory)
 {
 	*memory = ((GjFileRun *) arg)->output->memory;
 	return GJ_OK;
@@ -212,7 +213,7 @@ hash_value(const GjFileRun *file, const uint8_t *slot, uint32_t c, uint32_t row,
 }
 
 static GjStatus
-host_send_batch(void *arg, uint32_t nrows)
+send_batch(void *arg, uint32_t nrows)
 {
 	GjFileRun  *file = arg;
 	const uint8_t *slot = file->output->memory;
@@ -220,7 +221,7 @@ host_send_batch(void *arg, uint32_t nrows)
 	file->nbatches++;
 	if (file->result)
 		return gj_result_batch(file->result, slot, nrows);
-	if (file->program->output != GJ_OUTPUT_ROWS && file->program->output != GJ_OUTPUT_GROUPS)
+	if (!file->sink->in_batches)
 	{
 		memcpy(file->states, slot, sizeof(file->states));
 		file->has_states = true;
@@ -342,15 +343,16 @@ get_rings(GjFileRun *file, GjErrorText *why)
 static GjStatus
 run_once(GjFileRun *file, GjRunStats *stats, GjErrorText *why)
 {
-	const GjRunHost host = {.arg = file,.stop = host_stop,.output_slot = host_output_slot,
-	.output_ready = host_output_ready,.send_batch = host_send_batch,.slot_free = host_slot_free};
+	static const GjFinalOps ops = {.slot = output_slot,.ready = output_ready,.send = send_batch};
+	const GjRunHost host = {.arg = file,.stop = host_stop,.slot_free = host_slot_free};
+	const GjTarget target = {.form = GJ_FORM_FINAL,.arg = file,.final = &ops};
 	GjErrorText lost = {""};
 	GjStatus	status;
 
 	file->nrows = file->nbatches = file->checksum = 0;
 	file->busy_slots = 0;
 	file->has_states = false;
-	file->team = gj_team_open(file->program, &file->options->team, &host, &status, why);
+	file->team = gj_team_open(file->program, &file->options->team, &host, &target, &status, why);
 	if (!file->team)
 		return status;
 	status = get_rings(file, why);
@@ -373,7 +375,7 @@ static void
 print_states(const GjFileRun *file)
 {
 	const GjAggregate *aggregates = gj_program_array(file->program, GjAggregate, aggregates);
-	uint32_t	n = file->program->output == GJ_OUTPUT_COUNT ? 1 : file->program->naggregates;
+	uint32_t	n = file->sink->has_states ? file->program->naggregates : 1;
 
 	for (uint32_t i = 0; i < n && file->has_states; i++)
 		printf("state %u: op %u count %" PRId64 " hi %" PRId64 " lo %" PRIu64 " f %.17g\n", i,

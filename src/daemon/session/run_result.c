@@ -12,6 +12,7 @@
 #include "device/group.h"
 #include "device/order.h"
 #include "daemon/program/program.h"
+#include "daemon/sink/sink.h"
 
 /* Rows whose sort keys are computed together. */
 #define GJ_RESULT_ROWS		1024
@@ -19,6 +20,7 @@
 struct GjRunResult
 {
 	const GjProgram *program;
+	const GjSinkOps *sink;		/* its own */
 	FILE	   *out;
 	uint64_t	nbatches;
 	uint32_t	ncolumns;
@@ -37,21 +39,15 @@ struct GjRunResult
 
 /* ---- the program */
 
-static bool
-returns_states(const GjProgram *p)
-{
-	return p->output == GJ_OUTPUT_AGGREGATES || p->output == GJ_OUTPUT_COUNT;
-}
-
 /* The aggregate in a column; NULL: none is. */
 static const GjAggregate *
 aggregate_of(const GjRunResult *result, uint32_t c)
 {
 	const GjProgram *p = result->program;
 	const GjAggregate *aggregates = gj_program_array(p, GjAggregate, aggregates);
-	uint32_t	first = p->output == GJ_OUTPUT_GROUPS ? gj_group_nkeys(p) : 0;
+	uint32_t	first = result->sink->has_groups ? gj_group_nkeys(p) : 0;
 
-	if (p->output != GJ_OUTPUT_GROUPS && p->output != GJ_OUTPUT_AGGREGATES)
+	if (!result->sink->has_groups && !result->sink->has_states)
 		return NULL;
 	return c >= first ? &aggregates[c - first] : NULL;
 }
@@ -59,7 +55,7 @@ aggregate_of(const GjRunResult *result, uint32_t c)
 static bool
 is_group_key(const GjRunResult *result, uint32_t c)
 {
-	return result->program->output == GJ_OUTPUT_GROUPS && c < gj_group_nkeys(result->program);
+	return result->sink->has_groups && c < gj_group_nkeys(result->program);
 }
 
 /* How a group key is compared; GJ_GROUP_INTEGER of other columns. */
@@ -85,7 +81,7 @@ write_column(const GjRunResult *result, uint32_t c)
 
 	if (aggregate)
 		fprintf(result->out, "column state %u\n", aggregate->op);
-	else if (result->program->output == GJ_OUTPUT_COUNT)
+	else if (!result->sink->in_batches)
 		fprintf(result->out, "column state %u\n", GJ_AGG_COUNT_STAR);
 	else
 		fprintf(result->out, "column %s\n", is_float(result, c) ? "float" :
@@ -182,11 +178,12 @@ gj_result_open(const GjProgram *program, FILE *out)
 		return NULL;
 	result->program = program;
 	result->out = out;
-	result->ncolumns = program->output == GJ_OUTPUT_AGGREGATES ? program->naggregates :
-		program->output == GJ_OUTPUT_COUNT ? 1 : gj_program_noutputs(program);
+	result->sink = gj_sink_choose(program);
+	result->ncolumns = result->sink->has_states ? program->naggregates :
+		result->sink->in_batches ? gj_program_noutputs(program) : 1;
 	result->nkeys = gj_sort_nkeys(program);
 	if (!allocate(result) ||
-		(!returns_states(program) &&
+		(result->sink->in_batches &&
 		 !gj_program_layout_output(program, result->types, &result->layout, result->places)))
 	{
 		gj_result_close(result);
@@ -281,13 +278,13 @@ compute_keys(GjRunResult *result, uint32_t nrows, uint32_t first, uint32_t n)
 	const GjSortKey *keys = gj_program_array(result->program, GjSortKey, sort_keys);
 	GjGroups	groups;
 
-	if (result->program->output == GJ_OUTPUT_GROUPS)
+	if (result->sink->has_groups)
 		find_groups(result, nrows, &groups);
 	else
 		find_columns(result);
 	for (uint32_t k = 0; k < result->nkeys; k++)
 	{
-		if (result->program->output != GJ_OUTPUT_GROUPS)
+		if (!result->sink->has_groups)
 			compute_row_key(result, k, first, n);
 		else
 			for (uint32_t i = 0; i < n; i++)
@@ -399,7 +396,7 @@ gj_result_batch(GjRunResult *result, const uint8_t *slot, uint32_t nrows)
 {
 	result->nbatches++;
 	result->slot = slot;
-	if (returns_states(result->program))
+	if (!result->sink->in_batches)
 	{
 		write_states(result, (const GjAggState *) slot);
 		return GJ_OK;

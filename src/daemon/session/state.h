@@ -85,16 +85,13 @@ extern void gj_session_await_closing(uint32_t pid);
 /* Gives the rings back; only after the peer has closed. */
 extern void gj_session_free_rings(GjSession *session);
 
-/* session/run.c, also as the run's host: a free slot of the output ring, waited for. */
+/* session/run.c, also as a target's function: a free slot of the output ring, waited for. */
 extern GjStatus gj_session_output_slot(void *session, uint8_t **memory);
 /* The loader that has it gets a slot of its load ring back, numbered through all loaders. */
 extern GjStatus gj_session_slot_free(void *session, uint32_t slot);
 /* A loader has ended a source: ends it for the run if nobody else still loads it. */
 extern GjStatus gj_session_source_ended(GjSession *session, GjSession *loader, uint32_t source);
 
-/* session/resident.c, as the run's host: room for an answer to a question, and that it is there. */
-extern GjStatus gj_session_answer_space(void *session, uint8_t **memory, uint32_t *nbytes);
-extern void gj_session_answered(void *session, uint32_t nbytes);
 /* Answers the questions of the ASK that waits; whole: or uses all that they are about, if it is there. */
 extern GjStatus gj_session_feed_questions(GjSession *session, bool whole);
 /* Hands the fragments of a USE, in a slot of loader `which`, to the run. */

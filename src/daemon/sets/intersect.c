@@ -1,8 +1,8 @@
 /*
  * intersect.c
- *	  GJ_PROGRAM_INTERSECT: both sides are complete; sort, then what GjSetSpec says.
+ *	  One pair of sets: both sides are complete; sort, then what GjSetSpec says.
  */
-#include "daemon/run/state.h"
+#include "internal.h"
 
 #include <string.h>
 
@@ -95,7 +95,7 @@ run_pair(GjRun *run, GjBuffer *result)
 {
 	GjWork	   *work = &run->work;
 	const GjSetSpec *spec = gj_program_array(run->program, GjSetSpec, sets);
-	bool		count_only = run->program->output == GJ_OUTPUT_COUNT;
+	bool		count_only = !run->sink->in_batches;
 	GjSetPair	pair = {.width = run->types[0].width,.operation = spec->operation,
 	.algorithm = spec->algorithm};
 	uint64_t	room;
@@ -122,8 +122,8 @@ run_pair(GjRun *run, GjBuffer *result)
 	return output_values(run, result->memory, n);
 }
 
-GjStatus
-gj_run_intersect(GjRun *run)
+static GjStatus
+intersect(GjRun *run)
 {
 	GjBuffer	result = {NULL, 0};
 	GjStatus	status;
@@ -133,3 +133,23 @@ gj_run_intersect(GjRun *run)
 	gj_buffer_free(&run->work, &result);
 	return status;
 }
+
+static GjStatus
+source_ended(GjRun *run, uint32_t source)
+{
+	GJ_TRY(gj_sets_source_ended(run, source));
+	return gj_run_all_ended(run) ? intersect(run) : GJ_OK;
+}
+
+const GjSinkOps gj_sink_pair = {
+	.name = "pair of sets",
+	.returns_rows = true,.in_batches = true,
+	.plan = gj_sink_reads_nothing,.tuple_bytes = gj_sink_no_bytes,.source_ended = source_ended,
+	.finish = gj_sets_finish,.free = gj_sink_frees_nothing
+};
+
+const GjSinkOps gj_sink_pair_count = {
+	.name = "count of a pair of sets",
+	.plan = gj_sink_reads_nothing,.tuple_bytes = gj_sink_no_bytes,.source_ended = source_ended,
+	.finish = gj_sets_finish,.free = gj_sink_frees_nothing
+};

@@ -10,7 +10,7 @@
  * next one.  So rows go out before all parts have been counted, but a part that has begun
  * to go out is complete.
  */
-#include "daemon/run/state.h"
+#include "internal.h"
 
 #include <string.h>
 

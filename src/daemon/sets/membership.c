@@ -14,7 +14,7 @@
  * memory is short, or another run has other outer rows, sides are only parts of what is to be
  * counted: then nothing may be left out, and the groups add the counts up.
  */
-#include "daemon/run/state.h"
+#include "internal.h"
 
 #include <string.h>
 
@@ -32,14 +32,14 @@
 static bool
 sees_parts(const GjRun *run, const GjRunStep *rs)
 {
-	return run->host->keep_part || rs->set.flushed;
+	return run->target.form == GJ_FORM_PARTIAL || rs->set.flushed;
 }
 
 /* True if the inner rows are all that is needed. */
 static bool
 inner_is_enough(const GjRun *run, const GjRunStep *rs)
 {
-	return rs->set.step->same != 0 && !run->host->keep_part;
+	return rs->set.step->same != 0 && run->target.form != GJ_FORM_PARTIAL;
 }
 
 /*
@@ -343,7 +343,7 @@ make_family(GjRun *run, GjRunStep *rs, const GjRunMembers *outer, GjSetSpec *spe
 	/* counts have 32 bits, and a count is at most the size of a set times how often an element is in the other */
 	if (family->max_size * multiplicity >= UINT32_MAX)
 		return gj_run_fail(run, GJ_TOO_LARGE, "elements are too often in sets");
-	return gj_run_make_tiles(run, family, rs->set.out, space);
+	return gj_run_make_tiles(run, family, 0, rs->set.out, space);
 }
 
 /* Describes the column of sets: by the places of the sorted rows. */

@@ -8,7 +8,7 @@
  * by tile.  They become row ids and go on like those of the other algorithms.  How many
  * tuples a family is made of follows from the memory that is left.
  */
-#include "daemon/run/state.h"
+#include "internal.h"
 
 #include <math.h>
 #include <string.h>
@@ -239,7 +239,7 @@ make_family(GjRun *run, GjRunStep *rs, const GjView *view, uint32_t first, uint3
 	}
 	GJ_TRY(work->ops->set_build(work->queue, &sets, spec, run->host->stop, run->host->arg, family));
 	gj_buffer_free(work, &outer->values);
-	return gj_run_make_tiles(run, family, rs->set.out, space);
+	return gj_run_make_tiles(run, family, 0, rs->set.out, space);
 }
 
 static void

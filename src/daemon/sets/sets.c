@@ -1,9 +1,9 @@
 /*
  * sets.c
- *	  GJ_PROGRAM_SETS: both sources are complete; build the family, then send the pairs that
+ *	  Pairs of families of sets: both sources are complete; build the family, then send the pairs that
  *	  are wanted, tile by tile, or their distinct intersections (sets/intersections.c).
  */
-#include "daemon/run/state.h"
+#include "internal.h"
 
 #include <string.h>
 
@@ -18,6 +18,14 @@
 /* So much has to be left for a run's tiles to be large. */
 #define GJ_MUCH_SPACE		(UINT64_C(1) << 30)
 
+static bool
+take_any(void *arg, uint64_t tile)
+{
+	return true;
+}
+
+const GjTiles gj_all_tiles = {.take = take_any};
+
 uint64_t
 gj_run_tile_space(const GjRun *run)
 {
@@ -26,25 +34,26 @@ gj_run_tile_space(const GjRun *run)
 	return most < GJ_TILE_SPACE ? most : GJ_TILE_SPACE;
 }
 
-/* How many pairs the tiles of a family are to have; those that runs share are the same for all of them. */
+/* How many pairs the tiles of a family are to have; npairs: those that runs share. */
 static uint32_t
-choose_tiles(GjRun *run, const GjSetFamily *family)
+choose_tiles(GjRun *run, const GjSetFamily *family, uint32_t npairs)
 {
 	if ((uint64_t) family->nleft * family->nright <= GJ_MAX_TUPLES ||
 		gj_set_average(family) > GJ_SET_LARGE_TILE_SIZE)
 		return GJ_MAX_TUPLES;
-	if (run->program->kind == GJ_PROGRAM_SETS && run->host->take_tile)
-		return run->host->tile_pairs;
+	if (npairs > 0)
+		return npairs;
 	return gj_lease_left(run->work.lease) < GJ_MUCH_SPACE ? GJ_MAX_TUPLES : family->tile_pairs;
 }
 
 GjStatus
-gj_run_make_tiles(GjRun *run, GjSetFamily *family, GjBuffer out[3], uint64_t *space)
+gj_run_make_tiles(GjRun *run, GjSetFamily *family, uint32_t npairs, GjBuffer out[3],
+				  uint64_t *space)
 {
 	GjWork	   *work = &run->work;
 	uint64_t	more = GJ_LARGE_TILE_SPACE - 3 * (GJ_SET_MOST_PAIRS - GJ_MAX_TUPLES) * sizeof(uint32_t);
 
-	family->tile_pairs = choose_tiles(run, family);
+	family->tile_pairs = choose_tiles(run, family, npairs);
 	if (family->tile_pairs > GJ_MAX_TUPLES)
 	{
 		if (!gj_lease_take(work->lease, more))
@@ -93,14 +102,13 @@ static GjStatus
 run_tiles(GjRun *run, const GjSetSpec *spec, const GjSetFamily *family, uint32_t *const out[3])
 {
 	GjWork	   *work = &run->work;
-	const GjRunHost *host = run->host;
 	GjSetTile	tile;
 
 	for (uint64_t t = 0; gj_set_next_tile(family, spec, &tile, t == 0); t++)
 	{
 		uint32_t	n;
 
-		if (host->take_tile && !host->take_tile(host->arg, t))
+		if (!run->tiles.take(run->tiles.arg, t))
 			continue;
 		GJ_STOP_CHECK(run);
 		work->ops->phase(work->queue, GJ_PHASE_PROBE);
@@ -146,7 +154,7 @@ join_sets(GjRun *run, GjSetFamily *family, GjBuffer buffers[3], GjBuffer *elemen
 	GJ_TRY(work->ops->set_build(work->queue, &sets, spec, run->host->stop, run->host->arg, family));
 	run->stats.step[0].set_algorithm = family->algorithm;
 	gj_relation_drop(work, &run->relation[1], 0);
-	GJ_TRY(gj_run_make_tiles(run, family, buffers, space));
+	GJ_TRY(gj_run_make_tiles(run, family, run->tiles.npairs, buffers, space));
 	for (uint32_t i = 0; i < 3; i++)
 		out[i] = buffers[i].memory;
 	if (spec->distinct)
@@ -155,8 +163,8 @@ join_sets(GjRun *run, GjSetFamily *family, GjBuffer buffers[3], GjBuffer *elemen
 	return run_tiles(run, spec, family, out);
 }
 
-GjStatus
-gj_run_sets(GjRun *run)
+static GjStatus
+send_pairs(GjRun *run)
 {
 	GjWork	   *work = &run->work;
 	uint64_t	space = working_space(run);
@@ -176,3 +184,49 @@ gj_run_sets(GjRun *run)
 	gj_lease_give(work->lease, space);
 	return status;
 }
+
+GjStatus
+gj_sets_source_ended(GjRun *run, uint32_t source)
+{
+	GJ_TRY(gj_run_fail_build(run));
+	run->stats.source[source].rows_out = run->relation[source].nrows;
+	return GJ_OK;
+}
+
+GjStatus
+gj_sets_finish(GjRun *run)
+{
+	return run->work.ops->sync(run->work.queue);
+}
+
+static GjStatus
+source_ended(GjRun *run, uint32_t source)
+{
+	GJ_TRY(gj_sets_source_ended(run, source));
+	return gj_run_all_ended(run) ? send_pairs(run) : GJ_OK;
+}
+
+const GjSinkOps gj_sink_pairs = {
+	.name = "pairs of sets",
+	.spreads = true,.by_tiles = true,
+	.returns_rows = true,.in_batches = true,
+	.plan = gj_sink_reads_nothing,.tuple_bytes = gj_sink_no_bytes,.source_ended = source_ended,
+	.finish = gj_sets_finish,.free = gj_sink_frees_nothing
+};
+
+/* The best are those of all tiles: one device has to see them. */
+const GjSinkOps gj_sink_best_pairs = {
+	.name = "best pairs of sets",
+	.by_tiles = true,
+	.returns_rows = true,.in_batches = true,
+	.plan = gj_sink_reads_nothing,.tuple_bytes = gj_sink_no_bytes,.source_ended = source_ended,
+	.finish = gj_sets_finish,.free = gj_sink_frees_nothing
+};
+
+const GjSinkOps gj_sink_intersections = {
+	.name = "distinct intersections",
+	.by_tiles = true,
+	.returns_rows = true,.in_batches = true,
+	.plan = gj_sink_reads_nothing,.tuple_bytes = gj_sink_no_bytes,.source_ended = source_ended,
+	.finish = gj_sets_finish,.free = gj_sink_frees_nothing
+};

@@ -1,13 +1,13 @@
 /*
  * group.c
- *	  GJ_OUTPUT_GROUPS: tuples that have passed all steps become groups, and at the end
+ *	  Groups: tuples that have passed all steps become groups, and at the end
  *	  these become batches.
  *
  * A piece of tuples goes through five calls: keys, looking them up, room for what is new,
  * making that groups, and the aggregates.  So the device never has to allocate, and every
  * byte is the lease's.  Where the groups of a run are only parts of groups, because other runs
  * have others, or because there are too many for the device's memory, they are handed over
- * to the host (sink/group_parts.c); else a run that finds too many ends for want of memory, and
+ * to the target (group_parts.c); else a run that finds too many ends for want of memory, and
  * is started again as one of parts.
  *
  * Groups are numbered in the order in which they were made, and so are the bytes of their
@@ -34,7 +34,7 @@ gj_groups_start(GjRun *run, uint32_t nkeys)
 
 	if (!grouping)
 		return GJ_OUT_OF_HOST_MEMORY;
-	run->grouping = grouping;
+	run->sink_state = grouping;
 	grouping->tuples.nkeys = grouping->groups.rows.nkeys = nkeys;
 	for (uint32_t k = 0; k < nkeys; k++)
 	{
@@ -103,7 +103,7 @@ reserve_tuples(GjWork *work, GjGrouping *grouping, uint32_t n)
 static GjStatus
 make_table(GjRun *run, uint32_t n)
 {
-	GjGrouping *grouping = run->grouping;
+	GjGrouping *grouping = gj_grouping(run);
 	GjGroups   *groups = &grouping->groups;
 	uint64_t	wanted = ((uint64_t) groups->rows.nrows + n) * 2;
 	uint64_t	nslots = groups->nslots > 0 ? groups->nslots : GJ_MIN_SLOTS;
@@ -126,14 +126,14 @@ make_table(GjRun *run, uint32_t n)
 static GjStatus
 reserve_piece(GjRun *run, uint32_t i, uint32_t n)
 {
-	GJ_TRY(reserve_tuples(&run->work, run->grouping, n));
+	GJ_TRY(reserve_tuples(&run->work, gj_grouping(run), n));
 	return make_table(run, n);
 }
 
 static void
 free_piece(GjRun *run, uint32_t i)
 {
-	gj_groups_free_tuples(&run->work, run->grouping);
+	gj_groups_free_tuples(&run->work, gj_grouping(run));
 }
 
 /* Room for n more groups whose references take nbytes. */
@@ -141,7 +141,7 @@ static GjStatus
 grow_groups(GjRun *run, uint32_t n, uint64_t nbytes)
 {
 	GjWork	   *work = &run->work;
-	GjGrouping *grouping = run->grouping;
+	GjGrouping *grouping = gj_grouping(run);
 	GjGroups   *groups = &grouping->groups;
 	uint64_t	used = groups->rows.nrows;
 	uint64_t	all = used + n;
@@ -181,7 +181,7 @@ static GjStatus
 find_groups(GjRun *run, const GjGroupRows *rows)
 {
 	GjWork	   *work = &run->work;
-	GjGrouping *grouping = run->grouping;
+	GjGrouping *grouping = gj_grouping(run);
 	GjGroups   *groups = &grouping->groups;
 	uint32_t	added;
 	uint64_t	nbytes;
@@ -203,7 +203,7 @@ find_groups(GjRun *run, const GjGroupRows *rows)
 static GjStatus
 start_piece(GjRun *run, uint32_t *n)
 {
-	GjGrouping *grouping = run->grouping;
+	GjGrouping *grouping = gj_grouping(run);
 
 	GJ_TRY(gj_run_fit_tuples(run, 0, n, reserve_piece, free_piece));
 	return grow_groups(run, grouping->groups.heap_end || !grouping->refs ? 0 : 1, 0);
@@ -214,7 +214,7 @@ static GjStatus
 try_piece(GjRun *run, const GjView *view, uint32_t first, uint32_t *n)
 {
 	GjWork	   *work = &run->work;
-	GjGrouping *grouping = run->grouping;
+	GjGrouping *grouping = gj_grouping(run);
 	GjGroupRows *tuples = &grouping->tuples;
 	const GjGroupKey *keys = gj_program_array(run->program, GjGroupKey, group_keys);
 
@@ -239,17 +239,17 @@ group_piece(GjRun *run, const GjView *view, uint32_t first, uint32_t *n)
 	{
 		GjStatus	status = try_piece(run, view, first, n);
 
-		if ((status != GJ_OUT_OF_MEMORY && status != GJ_TOO_LARGE) || !run->host->keep_part)
+		if ((status != GJ_OUT_OF_MEMORY && status != GJ_TOO_LARGE) || run->target.form != GJ_FORM_PARTIAL)
 			return status;
-		if (run->grouping->groups.rows.nrows > 0)
+		if (gj_grouping(run)->groups.rows.nrows > 0)
 			GJ_TRY(gj_groups_hand_over(run));
 		else
 		{
 			if (*n <= GJ_MIN_TUPLES)
 				return status;
 			*n = gj_fewer_tuples(*n);
-			gj_groups_free(&run->work, run->grouping);
-			run->grouping = NULL;
+			gj_groups_free(&run->work, gj_grouping(run));
+			run->sink_state = NULL;
 		}
 		GJ_TRY(gj_groups_start(run, run->program->ngroup_keys));
 	}
@@ -259,7 +259,7 @@ GjStatus
 gj_groups_regroup(GjRun *run, const GjGroups *from, uint32_t first, uint32_t *n)
 {
 	GjWork	   *work = &run->work;
-	GjGrouping *grouping = run->grouping;
+	GjGrouping *grouping = gj_grouping(run);
 	GjGroupRows rows;
 
 	GJ_TRY(start_piece(run, n));
@@ -277,10 +277,11 @@ gj_groups_regroup(GjRun *run, const GjGroups *from, uint32_t first, uint32_t *n)
 								  &grouping->groups);
 }
 
-GjStatus
-gj_run_group(GjRun *run, const GjView *view)
+static GjStatus
+push(GjRun *run, const GjView *view)
 {
-	if (!run->grouping)
+	run->work.ops->phase(run->work.queue, GJ_PHASE_AGGREGATE);
+	if (!gj_grouping(run))
 		GJ_TRY(gj_groups_start(run, run->program->ngroup_keys));
 	for (uint32_t first = 0, n; first < view->nrows; first += n)
 	{
@@ -291,19 +292,13 @@ gj_run_group(GjRun *run, const GjView *view)
 	return GJ_OK;
 }
 
-const GjGroups *
-gj_run_groups(const GjRun *run)
-{
-	return run->grouping ? &run->grouping->groups : NULL;
-}
-
 /* ---- batches */
 
 /* Makes null maps of n groups of their null bits. */
 static void
 make_null_maps(GjRun *run, uint8_t *slot, const uint32_t *bits, uint32_t n)
 {
-	const GjGroupRows *rows = &run->grouping->groups.rows;
+	const GjGroupRows *rows = &gj_grouping(run)->groups.rows;
 	uint32_t	any = 0;
 
 	memset(gj_slot_has_nulls(slot), 0, run->noutputs);
@@ -328,7 +323,7 @@ send_nulls(GjRun *run, uint8_t *slot, uint32_t first, uint32_t n)
 	GjWork	   *work = &run->work;
 	uint8_t    *bits = slot + run->output_places[0].data;
 
-	GJ_TRY(work->ops->copy_out(work->queue, bits, run->grouping->groups.rows.null + first,
+	GJ_TRY(work->ops->copy_out(work->queue, bits, gj_grouping(run)->groups.rows.null + first,
 							   (size_t) n * sizeof(uint32_t)));
 	GJ_TRY(work->ops->sync(work->queue));
 	make_null_maps(run, slot, (const uint32_t *) bits, n);
@@ -340,7 +335,7 @@ gj_groups_copy_heap(GjRun *run, uint32_t first, uint32_t *n, uint64_t *end, uint
 					uint32_t limit, uint64_t *base, uint32_t *nbytes)
 {
 	GjWork	   *work = &run->work;
-	const GjGroups *groups = &run->grouping->groups;
+	const GjGroups *groups = &gj_grouping(run)->groups;
 	uint32_t	fit = 0;
 
 	*base = 0;
@@ -369,7 +364,7 @@ void
 gj_groups_move_refs(const GjRun *run, uint8_t *slot, const GjColumnPlace *places, uint32_t n,
 					uint64_t base)
 {
-	const GjGroupRows *rows = &run->grouping->groups.rows;
+	const GjGroupRows *rows = &gj_grouping(run)->groups.rows;
 
 	for (uint32_t k = 0; k < rows->nkeys; k++)
 	{
@@ -388,7 +383,7 @@ static GjStatus
 copy_values(GjRun *run, uint8_t *slot, uint32_t first, uint32_t n, uint64_t *nbytes)
 {
 	GjWork	   *work = &run->work;
-	const GjGroups *groups = &run->grouping->groups;
+	const GjGroups *groups = &gj_grouping(run)->groups;
 
 	for (uint32_t i = 0; i < run->noutputs; i++)
 	{
@@ -412,7 +407,7 @@ fill_with_all(GjRun *run, uint8_t *slot, uint32_t n, uint64_t *nbytes, GjSlotHea
 			  bool *filled)
 {
 	GjWork	   *work = &run->work;
-	const GjGrouping *grouping = run->grouping;
+	const GjGrouping *grouping = gj_grouping(run);
 	uint64_t	heap_used = grouping->refs ? grouping->heap_used : 0;
 	uint64_t	values = gj_align((uint64_t) n * run->output_types[0].width);
 	uint8_t    *bits = slot + run->output_places[0].data + values;
@@ -446,7 +441,7 @@ fill_batch(GjRun *run, uint8_t *slot, uint32_t first, uint32_t *n, uint64_t *nby
 	GJ_TRY(fill_with_all(run, slot, *n, nbytes, &header, &filled));
 	if (!filled)
 	{
-		if (run->grouping->refs)
+		if (gj_grouping(run)->refs)
 			GJ_TRY(gj_groups_copy_heap(run, first, n,
 									   (uint64_t *) (slot + run->output_places[0].data),
 									   slot + run->output_layout.heap,
@@ -466,11 +461,11 @@ fill_batch(GjRun *run, uint8_t *slot, uint32_t first, uint32_t *n, uint64_t *nby
 static GjStatus
 regroup(GjRun *run)
 {
-	GjGrouping *from = run->grouping;
+	GjGrouping *from = gj_grouping(run);
 	uint32_t	nrows = from->groups.rows.nrows;
 	GjStatus	status;
 
-	run->grouping = NULL;
+	run->sink_state = NULL;
 	gj_groups_free_tuples(&run->work, from);
 	gj_buffer_free(&run->work, &from->slots);
 	status = gj_groups_start(run, gj_group_nkeys(run->program));
@@ -504,7 +499,7 @@ keep_groups(GjRun *run, const GjGrouping *from, const uint32_t *positions, uint3
 	GjGrouping *to;
 
 	GJ_TRY(gj_groups_start(run, gj_group_nkeys(run->program)));
-	to = run->grouping;
+	to = gj_grouping(run);
 	if (to->refs)
 	{
 		GJ_TRY(gj_buffer_reserve(work, &to->heap_at, ((uint64_t) n + 1) * sizeof(uint64_t)));
@@ -524,7 +519,7 @@ static GjStatus
 find_sort_keys(GjRun *run, const GjBuffer *values, GjKeys *keys)
 {
 	GjWork	   *work = &run->work;
-	const GjGroups *groups = &run->grouping->groups;
+	const GjGroups *groups = &gj_grouping(run)->groups;
 
 	*keys = (GjKeys) {.nkeys = gj_sort_nkeys(run->program),.nrows = groups->rows.nrows};
 	for (uint32_t k = 0; k < keys->nkeys; k++)
@@ -543,7 +538,7 @@ order_groups(GjRun *run, GjBuffer *values, GjBuffer *positions, uint32_t *n)
 	GjSortLimit wanted = {.limit = p->limit,.ties = p->ties != 0};
 	GjKeys		keys;
 
-	GJ_TRY(reserve_order(work, values, positions, nkeys, run->grouping->groups.rows.nrows));
+	GJ_TRY(reserve_order(work, values, positions, nkeys, gj_grouping(run)->groups.rows.nrows));
 	for (uint32_t k = 0; k < nkeys; k++)
 	{
 		wanted.descending |= (uint32_t) sort_keys[k].descending << k;
@@ -556,6 +551,14 @@ order_groups(GjRun *run, GjBuffer *values, GjBuffer *positions, uint32_t *n)
 	return gj_run_sort_keys(run, &keys, wanted.descending, positions);
 }
 
+static void
+free_groups(GjRun *run)
+{
+	if (gj_grouping(run))
+		gj_groups_free(&run->work, gj_grouping(run));
+	run->sink_state = NULL;
+}
+
 /*
  * Leaves the groups that the program's limit wants, or puts all of them into their order.
  * Where memory is short for a limit all of them stay: whoever asked sorts what comes, and
@@ -565,7 +568,7 @@ static GjStatus
 sort_groups(GjRun *run)
 {
 	GjWork	   *work = &run->work;
-	GjGrouping *from = run->grouping;
+	GjGrouping *from = gj_grouping(run);
 	uint32_t	limit = run->program->limit;
 	uint32_t	ngroups = from->groups.rows.nrows;
 	uint32_t	n = ngroups;
@@ -587,9 +590,9 @@ sort_groups(GjRun *run)
 			gj_groups_free(work, from);
 		else
 		{
-			if (run->grouping != from)
-				gj_run_free_groups(run);
-			run->grouping = from;
+			if (gj_grouping(run) != from)
+				free_groups(run);
+			run->sink_state = from;
 		}
 	}
 	gj_buffer_free(work, &positions);
@@ -625,7 +628,7 @@ static GjStatus
 hand_over_sorted(GjRun *run)
 {
 	GjWork	   *work = &run->work;
-	uint32_t	ngroups = run->grouping->groups.rows.nrows;
+	uint32_t	ngroups = gj_grouping(run)->groups.rows.nrows;
 	GjGroupRun	group_run = {.values = {NULL, 0}};
 	GjStatus	status = GJ_OUT_OF_HOST_MEMORY;
 
@@ -659,35 +662,35 @@ send_nothing(GjRun *run)
 	return gj_run_send(run, 1, run->noutputs * sizeof(GjAggState));
 }
 
-GjStatus
-gj_run_send_groups(GjRun *run)
+static GjStatus
+send_groups(GjRun *run)
 {
 	GjWork	   *work = &run->work;
 	uint32_t	ngroups;
 
 	/* a row error must show before anything is sent; groups are waited for anyhow */
-	if (!run->grouping || run->host->keep_part)
+	if (!gj_grouping(run) || run->target.form == GJ_FORM_PARTIAL)
 		GJ_TRY(work->ops->sync(work->queue));
-	if (run->host->keep_part && !(run->grouping && run->grouping->is_joined))
-		return run->grouping ? gj_groups_hand_over(run) : GJ_OK;
-	if (!run->grouping)
+	if (run->target.form == GJ_FORM_PARTIAL && !(gj_grouping(run) && gj_grouping(run)->is_joined))
+		return gj_grouping(run) ? gj_groups_hand_over(run) : GJ_OK;
+	if (!gj_grouping(run))
 		return gj_group_nkeys(run->program) == 0 ? send_nothing(run) : GJ_OK;
 	work->ops->phase(work->queue, GJ_PHASE_AGGREGATE);
-	gj_buffer_free(work, &run->grouping->incoming);
-	gj_buffer_free(work, &run->grouping->incoming_hash);
-	GJ_TRY(work->ops->group_finish(work->queue, &run->grouping->groups));
-	if (run->grouping->groups.rows.nkeys > gj_group_nkeys(run->program))
+	gj_buffer_free(work, &gj_grouping(run)->incoming);
+	gj_buffer_free(work, &gj_grouping(run)->incoming_hash);
+	GJ_TRY(work->ops->group_finish(work->queue, &gj_grouping(run)->groups));
+	if (gj_grouping(run)->groups.rows.nkeys > gj_group_nkeys(run->program))
 	{
 		GJ_TRY(regroup(run));
-		if (run->host->keep_part)
+		if (run->target.form == GJ_FORM_PARTIAL)
 			return gj_groups_hand_over(run);
-		GJ_TRY(work->ops->group_finish(work->queue, &run->grouping->groups));
+		GJ_TRY(work->ops->group_finish(work->queue, &gj_grouping(run)->groups));
 	}
 	GJ_TRY(sort_groups(run));
-	ngroups = run->grouping->groups.rows.nrows;
+	ngroups = gj_grouping(run)->groups.rows.nrows;
 	if (ngroups == 0)
 		return work->ops->sync(work->queue);
-	if (run->host->sorted_begin)
+	if (run->target.form == GJ_FORM_SORTED)
 		return hand_over_sorted(run);
 	for (uint32_t first = 0, n; first < ngroups; first += n)
 	{
@@ -703,10 +706,43 @@ gj_run_send_groups(GjRun *run)
 	return GJ_OK;
 }
 
-void
-gj_run_free_groups(GjRun *run)
+static GjStatus
+finish(GjRun *run)
 {
-	if (run->grouping)
-		gj_groups_free(&run->work, run->grouping);
-	run->grouping = NULL;
+	GJ_TRY(gj_fused_finish(run));
+	return send_groups(run);
 }
+
+static const GjGroups *
+groups(const GjRun *run)
+{
+	return gj_grouping(run) ? &gj_grouping(run)->groups : NULL;
+}
+
+static uint32_t
+plan(GjRun *run)
+{
+	const GjGroupKey *keys = gj_program_array(run->program, GjGroupKey, group_keys);
+	uint32_t	needed = gj_aggregates_plan(run);
+
+	for (uint32_t i = 0; i < run->program->ngroup_keys; i++)
+		needed |= keys[i].how <= GJ_GROUP_FLOAT ? gj_run_reads_expr(run, keys[i].index) :
+			gj_run_reads_column(run, keys[i].index);
+	return needed;
+}
+
+const GjSinkOps gj_sink_groups = {
+	.name = "groups",
+	.joins = true,.spreads = true,.fusible = true,
+	.has_groups = true,.in_batches = true,
+	.plan = plan,.tuple_bytes = gj_sink_no_bytes,.push = push,.groups = groups,
+	.finish = finish,.free = free_groups
+};
+
+const GjSinkOps gj_sink_sorted_groups = {
+	.name = "sorted groups",
+	.joins = true,.spreads = true,.fusible = true,
+	.has_groups = true,.sorted = true,.in_batches = true,
+	.plan = plan,.tuple_bytes = gj_sink_no_bytes,.push = push,.groups = groups,
+	.finish = finish,.free = free_groups
+};

@@ -1,16 +1,11 @@
 /*
  * group.h
- *	  The groups of a run: what sink/group.c and sink/group_parts.c share, and parts of groups.
- *
- * A part of groups is what some run knows of some groups: finished states, to be added to
- * those of other parts.  It travels as a chunk whose columns are the null bits of the keys,
- * the keys and the states of the aggregates.  With the distinct key among the keys, the states
- * of distinct aggregates are not yet anything; without it they are of some of its values.
+ *	  The groups of a run: what group.c and group_parts.c share.
  */
 #ifndef GJ_DAEMON_SINK_GROUP_H
 #define GJ_DAEMON_SINK_GROUP_H
 
-#include "daemon/run/state.h"
+#include "internal.h"
 
 typedef struct GjGrouping
 {
@@ -41,15 +36,12 @@ typedef struct GjGrouping
 	GjBuffer	incoming_hash;
 } GjGrouping;
 
-#define GJ_PART_COLUMNS		(1 + GJ_MAX_GROUP_KEYS + GJ_MAX_AGGREGATES)
-
-/* How a part lies in a slot of GJ_OUTPUT_SLOT_SIZE bytes. */
-typedef struct GjPartLayout
+/* The groups of a run; NULL: there are none yet. */
+static inline GjGrouping *
+gj_grouping(const GjRun *run)
 {
-	GjLayout	layout;
-	GjColumnType types[GJ_PART_COLUMNS];
-	GjColumnPlace places[GJ_PART_COLUMNS];
-} GjPartLayout;
+	return run->sink_state;
+}
 
 /* ---- sink/group.c */
 
@@ -79,10 +71,7 @@ extern void gj_groups_move_refs(const GjRun *run, uint8_t *slot, const GjColumnP
 
 /* ---- sink/group_parts.c */
 
-/* Of the first nkeys keys.  False: rows are too wide for a slot. */
-extern bool gj_part_layout(const GjProgram *program, uint32_t nkeys, GjPartLayout *part);
-
-/* Hands all groups over to the host (keep_part); there are none afterwards. */
+/* Hands all groups over to the target; there are none afterwards. */
 extern GjStatus gj_groups_hand_over(GjRun *run);
 
 #endif							/* GJ_DAEMON_SINK_GROUP_H */

@@ -39,12 +39,12 @@ static GjStatus
 fill_part(GjRun *run, const GjPartLayout *part, uint8_t *slot, uint32_t first, uint32_t *n)
 {
 	GjWork	   *work = &run->work;
-	const GjGroups *groups = &run->grouping->groups;
+	const GjGroups *groups = &gj_grouping(run)->groups;
 	uint32_t	nkeys = groups->rows.nkeys;
 	GjSlotHeader header = {0, 0};
 	uint64_t	base = 0;
 
-	if (run->grouping->refs)
+	if (gj_grouping(run)->refs)
 		GJ_TRY(gj_groups_copy_heap(run, first, n, (uint64_t *) (slot + part->places[1].data),
 								   slot + part->layout.heap, part->layout.heap_size, &base,
 								   &header.heap_used));
@@ -70,7 +70,7 @@ GjStatus
 gj_groups_hand_over(GjRun *run)
 {
 	GjWork	   *work = &run->work;
-	GjGrouping *grouping = run->grouping;
+	GjGrouping *grouping = gj_grouping(run);
 	uint32_t	ngroups = grouping->groups.rows.nrows;
 	GjPartLayout part;
 
@@ -85,12 +85,12 @@ gj_groups_hand_over(GjRun *run)
 
 		GJ_STOP_CHECK(run);
 		n = ngroups - first < part.layout.capacity ? ngroups - first : part.layout.capacity;
-		GJ_TRY(run->host->part_slot(run->host->arg, &slot));
+		GJ_TRY(run->target.partial->slot(run->target.arg, &slot));
 		GJ_TRY(fill_part(run, &part, slot, first, &n));
-		GJ_TRY(run->host->keep_part(run->host->arg, slot));
+		GJ_TRY(run->target.partial->keep(run->target.arg, slot));
 	}
 	gj_groups_free(work, grouping);
-	run->grouping = NULL;
+	run->sink_state = NULL;
 	return GJ_OK;
 }
 
@@ -99,7 +99,7 @@ static GjStatus
 copy_part(GjRun *run, const GjPartLayout *part, const uint8_t *slot, GjGroups *from)
 {
 	GjWork	   *work = &run->work;
-	GjGrouping *grouping = run->grouping;
+	GjGrouping *grouping = gj_grouping(run);
 	GjGroupRows *rows = &from->rows;
 	uint8_t    *memory;
 	GjSlotHeader header;
@@ -140,9 +140,9 @@ gj_run_add_part(GjRun *run, uint32_t nkeys, const uint8_t *slot)
 	if (!gj_part_layout(run->program, nkeys, &part))
 		return gj_run_fail(run, GJ_TOO_LARGE, "a group does not fit a slot");
 	GJ_STOP_CHECK(run);
-	if (!run->grouping)
+	if (!gj_grouping(run))
 		GJ_TRY(gj_groups_start(run, nkeys));
-	run->grouping->is_joined = true;
+	gj_grouping(run)->is_joined = true;
 	run->work.ops->phase(run->work.queue, GJ_PHASE_AGGREGATE);
 	GJ_TRY(copy_part(run, &part, slot, &from));
 	for (uint32_t first = 0, n; first < from.rows.nrows; first += n)

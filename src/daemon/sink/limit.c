@@ -1,7 +1,6 @@
 /*
  * limit.c
- *	  GJ_OUTPUT_ROWS with a limit: the first rows in the order of the sort keys, returned when
- *	  the run is complete.
+ *	  The first rows in the order of the sort keys, returned when the run is complete.
  *
  * Of the tuples of each view the device finds those that are among the first ones of that
  * view and come before the last row kept so far.  They alone are gathered, into a slot of
@@ -11,7 +10,7 @@
  * Rows that take more memory than is reasonable (wide ones, or ties without end) go out, and
  * those found afterwards as they come: PostgreSQL sorts what it gets.
  */
-#include "daemon/run/state.h"
+#include "internal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -51,6 +50,13 @@ typedef struct GjLimited
 	GjBuffer	rowid[GJ_MAX_SOURCES];
 } GjLimited;
 
+/* What the run keeps; NULL: no tuples have come. */
+static GjLimited *
+limited_of(const GjRun *run)
+{
+	return run->sink_state;
+}
+
 static GjStatus
 start_limited(GjRun *run)
 {
@@ -61,7 +67,7 @@ start_limited(GjRun *run)
 
 	if (!limited)
 		return GJ_OUT_OF_HOST_MEMORY;
-	run->limited = limited;
+	run->sink_state = limited;
 	limited->nkeys = run->program->nsort_keys;
 	limited->wanted.limit = run->program->limit;
 	limited->wanted.ties = run->program->ties != 0;
@@ -86,10 +92,10 @@ free_kept(GjLimited *limited)
 	limited->nkept = 0;
 }
 
-void
-gj_run_free_limited(GjRun *run)
+static void
+free_limited(GjRun *run)
 {
-	GjLimited  *limited = run->limited;
+	GjLimited  *limited = limited_of(run);
 	GjWork	   *work = &run->work;
 
 	if (!limited)
@@ -103,7 +109,7 @@ gj_run_free_limited(GjRun *run)
 	for (uint32_t s = 0; s < GJ_MAX_SOURCES; s++)
 		gj_buffer_free(work, &limited->rowid[s]);
 	free(limited);
-	run->limited = NULL;
+	run->sink_state = NULL;
 }
 
 /* ---- on the device */
@@ -112,7 +118,7 @@ gj_run_free_limited(GjRun *run)
 static GjStatus
 describe_keys(GjRun *run, uint32_t nrows, GjKeys *keys)
 {
-	GjLimited  *limited = run->limited;
+	GjLimited  *limited = limited_of(run);
 
 	memset(keys, 0, sizeof(*keys));
 	keys->nkeys = limited->nkeys;
@@ -130,7 +136,7 @@ describe_keys(GjRun *run, uint32_t nrows, GjKeys *keys)
 static GjStatus
 find_wanted(GjRun *run, const GjView *view, GjView *found)
 {
-	GjLimited  *limited = run->limited;
+	GjLimited  *limited = limited_of(run);
 	GjWork	   *work = &run->work;
 	GjKeys		keys;
 	uint32_t	n;
@@ -160,7 +166,7 @@ find_wanted(GjRun *run, const GjView *view, GjView *found)
 static GjStatus
 read_keys(GjRun *run, const GjView *view, int64_t *to)
 {
-	GjLimited  *limited = run->limited;
+	GjLimited  *limited = limited_of(run);
 	GjWork	   *work = &run->work;
 	GjKeys		keys;
 
@@ -216,7 +222,7 @@ batch_ref(const GjRun *run, const uint8_t *slot, uint32_t c, uint32_t i)
 static GjKeptRow *
 make_row(const GjRun *run, const uint8_t *slot, uint32_t i, const int64_t *key, uint32_t stride)
 {
-	const GjLimited *limited = run->limited;
+	const GjLimited *limited = limited_of(run);
 	size_t		nbytes = sizeof(GjKeptRow) + limited->nkeys * sizeof(int64_t) + limited->values_size;
 	GjKeptRow  *row;
 	uint8_t    *flag;
@@ -293,7 +299,7 @@ static GjStatus
 gather_rows(GjRun *run, const GjView *view, const int64_t *key, GjKeptRow **rows, uint32_t *nrows)
 {
 	GjWork	   *work = &run->work;
-	GjBatchTarget target = {run->limited->slot->memory, run->output_layout, run->output_places};
+	GjBatchTarget target = {limited_of(run)->slot->memory, run->output_layout, run->output_places};
 
 	for (uint32_t first = 0, n; first < view->nrows; first += n)
 	{
@@ -314,7 +320,7 @@ gather_rows(GjRun *run, const GjView *view, const int64_t *key, GjKeptRow **rows
 static GjStatus
 keep_rows(GjRun *run, const GjView *view)
 {
-	int64_t    *key = malloc((size_t) view->nrows * run->limited->nkeys * sizeof(int64_t));
+	int64_t    *key = malloc((size_t) view->nrows * limited_of(run)->nkeys * sizeof(int64_t));
 	GjKeptRow **rows = malloc((size_t) view->nrows * sizeof(GjKeptRow *));
 	uint32_t	nrows = 0;
 	GjStatus	status = GJ_OUT_OF_HOST_MEMORY;
@@ -324,7 +330,7 @@ keep_rows(GjRun *run, const GjView *view)
 	if (status == GJ_OK)
 		status = gather_rows(run, view, key, rows, &nrows);
 	if (status == GJ_OK)
-		status = merge_rows(run->limited, rows, nrows);
+		status = merge_rows(limited_of(run), rows, nrows);
 	if (status != GJ_OK)
 		for (uint32_t i = 0; i < nrows; i++)
 			free(rows[i]);
@@ -347,11 +353,11 @@ row_space(const GjLimited *limited, const GjKeptRow *row)
 static void
 put_row(const GjRun *run, const GjKeptRow *row, uint8_t *slot, uint32_t i, uint64_t heap_at)
 {
-	const uint8_t *flag = (const uint8_t *) (row->key + run->limited->nkeys);
+	const uint8_t *flag = (const uint8_t *) (row->key + limited_of(run)->nkeys);
 	const uint8_t *value = flag + run->noutputs;
 
-	memcpy(slot + run->output_layout.heap + heap_at, flag + run->limited->values_size,
-		   row_space(run->limited, row));
+	memcpy(slot + run->output_layout.heap + heap_at, flag + limited_of(run)->values_size,
+		   row_space(limited_of(run), row));
 	for (uint32_t c = 0; c < run->noutputs; c++)
 	{
 		uint32_t	width = run->output_types[c].width;
@@ -379,7 +385,7 @@ put_row(const GjRun *run, const GjKeptRow *row, uint8_t *slot, uint32_t i, uint6
 static GjStatus
 send_kept(GjRun *run)
 {
-	GjLimited  *limited = run->limited;
+	GjLimited  *limited = limited_of(run);
 
 	for (uint32_t first = 0, n; first < limited->nkept; first += n)
 	{
@@ -408,30 +414,45 @@ send_kept(GjRun *run)
 	return GJ_OK;
 }
 
-GjStatus
-gj_run_limit(GjRun *run, const GjView *view)
+static GjStatus
+push(GjRun *run, const GjView *view)
 {
 	GjView		found;
 
-	if (!run->limited)
+	if (!limited_of(run))
 		GJ_TRY(start_limited(run));
 	run->work.ops->phase(run->work.queue, GJ_PHASE_AGGREGATE);
 	GJ_TRY(find_wanted(run, view, &found));
 	if (found.nrows == 0)
 		return GJ_OK;
-	if (run->limited->passing)
+	if (limited_of(run)->passing)
 		return gj_run_output_rows(run, &found);
 	GJ_TRY(keep_rows(run, &found));
-	if (run->limited->nbytes <= GJ_KEPT_BYTES)
+	if (limited_of(run)->nbytes <= GJ_KEPT_BYTES)
 		return GJ_OK;
-	run->limited->passing = true;
+	limited_of(run)->passing = true;
 	return send_kept(run);
 }
 
-GjStatus
-gj_run_send_limited(GjRun *run)
+static GjStatus
+finish(GjRun *run)
 {
-	/* a row error must show before anything is sent */
 	GJ_TRY(run->work.ops->sync(run->work.queue));
-	return run->limited ? send_kept(run) : GJ_OK;
+	if (limited_of(run))
+		GJ_TRY(send_kept(run));
+	return run->work.ops->sync(run->work.queue);
 }
+
+static uint64_t
+tuple_bytes(const GjRun *run)
+{
+	return run->program->nsort_keys * sizeof(int64_t) + 1 + 2 * sizeof(uint32_t);
+}
+
+const GjSinkOps gj_sink_first_rows = {
+	.name = "first rows",
+	.joins = true,.spreads = true,
+	.returns_rows = true,.in_batches = true,
+	.plan = gj_rows_plan,.tuple_bytes = tuple_bytes,.push = push,
+	.finish = finish,.free = free_limited
+};

@@ -1,6 +1,6 @@
 /*
  * sort.c
- *	  GJ_OUTPUT_ROWS in the order of the sort keys.
+ *	  All rows in the order of the sort keys.
  *
  * Outer chunks are gone when the next one comes, so the rows of each view are gathered, as a
  * batch would be, and appended to a relation of output columns on the device; so are their
@@ -9,9 +9,9 @@
  * the keys are sorted, and the relation's rows go out as a view of all of them in that order.
  *
  * Where other runs have rows as well, or all of them do not fit the device, they are handed over
- * as sorted runs (sorted_run.h) instead: whenever there is no room for more, and at the end.
+ * as sorted runs (sink.h) instead: whenever there is no room for more, and at the end.
  */
-#include "daemon/run/state.h"
+#include "internal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -38,10 +38,17 @@ typedef struct GjSorted
 	uint64_t	reserved;		/* handing over: bytes that sorting will need, taken from the lease */
 } GjSorted;
 
+/* What the run keeps; NULL: no tuples have come. */
+static GjSorted *
+sorted_of(const GjRun *run)
+{
+	return run->sink_state;
+}
+
 static bool
 hands_over(const GjRun *run)
 {
-	return run->host->sorted_begin != NULL;
+	return run->target.form == GJ_FORM_SORTED;
 }
 
 static void
@@ -74,7 +81,7 @@ free_rows(GjWork *work, GjSorted *sorted)
 static GjStatus
 start_anew(GjRun *run)
 {
-	GjSorted   *sorted = run->sorted;
+	GjSorted   *sorted = sorted_of(run);
 
 	free_rows(&run->work, sorted);
 	if (!gj_relation_init(&sorted->rows, sorted->layout.types, run->noutputs, 0))
@@ -93,7 +100,7 @@ start_sorted(GjRun *run)
 
 	if (!sorted)
 		return GJ_OUT_OF_HOST_MEMORY;
-	run->sorted = sorted;
+	run->sink_state = sorted;
 	sorted->keys.nkeys = run->program->nsort_keys;
 	for (uint32_t k = 0; k < sorted->keys.nkeys; k++)
 		sorted->operand[k] = (int32_t) sort_keys[k].index;
@@ -104,10 +111,10 @@ start_sorted(GjRun *run)
 	return status == GJ_OK ? GJ_OK : gj_run_fail(run, status, why.text);
 }
 
-void
-gj_run_free_sorted(GjRun *run)
+static void
+free_sorted(GjRun *run)
 {
-	GjSorted   *sorted = run->sorted;
+	GjSorted   *sorted = sorted_of(run);
 
 	if (!sorted)
 		return;
@@ -116,7 +123,7 @@ gj_run_free_sorted(GjRun *run)
 		gj_segment_put(sorted->slot);
 	gj_sorted_layout_free(&sorted->layout);
 	free(sorted);
-	run->sorted = NULL;
+	run->sink_state = NULL;
 }
 
 /* ---- rows come in */
@@ -135,7 +142,7 @@ sort_need(const GjSorted *sorted, uint64_t nrows)
 static GjStatus
 reserve_sort(GjRun *run, uint32_t n)
 {
-	GjSorted   *sorted = run->sorted;
+	GjSorted   *sorted = sorted_of(run);
 	GjLease    *lease = run->work.lease;
 	uint64_t	nrows = sorted->rows.nrows + n;
 	uint64_t	least = sort_need(sorted, nrows);
@@ -158,7 +165,7 @@ reserve_sort(GjRun *run, uint32_t n)
 static GjStatus
 append_keys(GjRun *run, const GjView *view, uint32_t first, uint32_t n)
 {
-	GjSorted   *sorted = run->sorted;
+	GjSorted   *sorted = sorted_of(run);
 	GjWork	   *work = &run->work;
 	GjKeys		keys = {.nkeys = sorted->keys.nkeys,.nrows = view->nrows};
 	uint64_t	used = sorted->rows.nrows * sizeof(int64_t);
@@ -181,7 +188,7 @@ append_keys(GjRun *run, const GjView *view, uint32_t first, uint32_t n)
 static GjStatus
 append_slot(GjRun *run, uint32_t n)
 {
-	GjSorted   *sorted = run->sorted;
+	GjSorted   *sorted = sorted_of(run);
 	const uint8_t *slot = sorted->slot->memory;
 	GjSlotHeader header;
 	GjChunk		chunk;
@@ -199,7 +206,7 @@ static GjStatus
 append_tuples(GjRun *run, const GjView *view, uint32_t first, uint32_t n, uint32_t *done)
 {
 	GjWork	   *work = &run->work;
-	GjBatchTarget target = {run->sorted->slot->memory, run->output_layout, run->output_places};
+	GjBatchTarget target = {sorted_of(run)->slot->memory, run->output_layout, run->output_places};
 	uint32_t	some;
 
 	*done = 0;
@@ -221,7 +228,7 @@ append_tuples(GjRun *run, const GjView *view, uint32_t first, uint32_t n, uint32
 static GjStatus
 sort_rows(GjRun *run, GjView *sorted_view)
 {
-	GjSorted   *sorted = run->sorted;
+	GjSorted   *sorted = sorted_of(run);
 	GjWork	   *work = &run->work;
 	const GjProgram *p = run->program;
 	const uint32_t *outputs = gj_program_array(p, uint32_t, outputs);
@@ -256,7 +263,7 @@ static GjStatus
 fill_slot(GjRun *run, void *arg, uint32_t first, uint8_t *slot, uint32_t *n)
 {
 	const GjView *view = arg;
-	GjSorted   *sorted = run->sorted;
+	GjSorted   *sorted = sorted_of(run);
 	GjWork	   *work = &run->work;
 	const GjSortedLayout *layout = &sorted->layout;
 	GjBatchTarget target = {slot, layout->batch, layout->places};
@@ -280,16 +287,16 @@ fill_slot(GjRun *run, void *arg, uint32_t first, uint8_t *slot, uint32_t *n)
 static GjStatus
 tell_end_keys(GjRun *run, const GjSortedLayout *layout, uint32_t nrows, GjFillSorted fill, void *arg)
 {
-	const GjRunHost *host = run->host;
+	const GjTarget *to = &run->target;
 	int64_t		keys[GJ_MAX_KEYS];
 	uint32_t	n = 1;
 	uint8_t    *slot;
 
-	GJ_TRY(host->sorted_slot(host->arg, &slot));
+	GJ_TRY(to->sorted->slot(to->arg, &slot));
 	GJ_TRY(fill(run, arg, nrows - 1, slot, &n));
 	for (uint32_t k = 0; k < layout->nkeys; k++)
 		memcpy(&keys[k], slot + layout->places[layout->noutputs + k].data, sizeof(keys[k]));
-	host->sorted_end_keys(host->arg, keys);
+	to->sorted->end_keys(to->arg, keys);
 	return GJ_OK;
 }
 
@@ -298,10 +305,10 @@ gj_run_hand_over(GjRun *run, const GjSortedLayout *layout, uint32_t nrows, bool 
 				 GjFillSorted fill, void *arg)
 {
 	GjWork	   *work = &run->work;
-	const GjRunHost *host = run->host;
+	const GjTarget *to = &run->target;
 
 	work->ops->phase(work->queue, GJ_PHASE_WAIT);
-	GJ_TRY(host->sorted_begin(host->arg, last));
+	GJ_TRY(to->sorted->begin(to->arg, last));
 	work->ops->phase(work->queue, GJ_PHASE_RETURN);
 	GJ_TRY(tell_end_keys(run, layout, nrows, fill, arg));
 	for (uint32_t first = 0, n; first < nrows; first += n)
@@ -310,14 +317,14 @@ gj_run_hand_over(GjRun *run, const GjSortedLayout *layout, uint32_t nrows, bool 
 
 		GJ_STOP_CHECK(run);
 		work->ops->phase(work->queue, GJ_PHASE_WAIT);
-		GJ_TRY(host->sorted_slot(host->arg, &slot));
+		GJ_TRY(to->sorted->slot(to->arg, &slot));
 		work->ops->phase(work->queue, GJ_PHASE_RETURN);
 		n = nrows - first < layout->capacity ? nrows - first : layout->capacity;
 		GJ_TRY(fill(run, arg, first, slot, &n));
 		run->stats.bytes_out += gj_run_batch_bytes(slot, n, layout->types, layout->noutputs) +
 			(uint64_t) n * layout->nkeys * sizeof(int64_t);
 		work->ops->phase(work->queue, GJ_PHASE_WAIT);
-		GJ_TRY(host->sorted_filled(host->arg));
+		GJ_TRY(to->sorted->filled(to->arg));
 		if (gj_run_fails_at(run, GJ_FAIL_OUTPUT))
 			return gj_run_fail(run, GJ_DEVICE_ERROR, "injected after a batch");
 	}
@@ -331,7 +338,7 @@ hand_over(GjRun *run, bool last)
 	GjView		view;
 
 	GJ_TRY(sort_rows(run, &view));
-	GJ_TRY(gj_run_hand_over(run, &run->sorted->layout, view.nrows, last, fill_slot, &view));
+	GJ_TRY(gj_run_hand_over(run, &sorted_of(run)->layout, view.nrows, last, fill_slot, &view));
 	return start_anew(run);
 }
 
@@ -348,13 +355,13 @@ make_room(GjRun *run, const GjView *view)
 									  &columns);
 }
 
-GjStatus
-gj_run_sort(GjRun *run, const GjView *view)
+static GjStatus
+push(GjRun *run, const GjView *view)
 {
 	uint32_t	most = view->nrows;
 	uint32_t	done;
 
-	if (!run->sorted)
+	if (!sorted_of(run))
 		GJ_TRY(start_sorted(run));
 	run->work.ops->phase(run->work.queue, GJ_PHASE_AGGREGATE);
 	for (uint32_t first = 0; first < view->nrows; first += done)
@@ -362,7 +369,7 @@ gj_run_sort(GjRun *run, const GjView *view)
 		uint32_t	n = view->nrows - first < most ? view->nrows - first : most;
 		GjStatus	status = append_tuples(run, view, first, n, &done);
 
-		if (status == GJ_OUT_OF_MEMORY && hands_over(run) && run->sorted->rows.nrows > 0)
+		if (status == GJ_OUT_OF_MEMORY && hands_over(run) && sorted_of(run)->rows.nrows > 0)
 			status = make_room(run, view);
 		else if (status == GJ_OUT_OF_MEMORY && hands_over(run) && most > GJ_LEAST_SORTED)
 		{
@@ -410,10 +417,10 @@ free_working_space(GjRun *run)
 	gj_buffer_free(work, &run->stage[1].memory);
 }
 
-GjStatus
-gj_run_send_sorted(GjRun *run)
+static GjStatus
+send_sorted(GjRun *run)
 {
-	GjSorted   *sorted = run->sorted;
+	GjSorted   *sorted = sorted_of(run);
 	GjView		view;
 
 	/* a row error must show before anything is sent */
@@ -428,3 +435,18 @@ gj_run_send_sorted(GjRun *run)
 	free_keys(&run->work, sorted);
 	return gj_run_output_rows(run, &view);
 }
+
+static GjStatus
+finish(GjRun *run)
+{
+	GJ_TRY(send_sorted(run));
+	return run->work.ops->sync(run->work.queue);
+}
+
+const GjSinkOps gj_sink_sorted_rows = {
+	.name = "sorted rows",
+	.joins = true,.spreads = true,
+	.returns_rows = true,.sorted = true,.in_batches = true,
+	.plan = gj_rows_plan,.tuple_bytes = gj_sink_no_bytes,.push = push,
+	.finish = finish,.free = free_sorted
+};

@@ -1,12 +1,12 @@
 /*
  * sorted_merge.c
- *	  Merges sorted runs to batches; see sorted_run.h.
+ *	  Merges sorted runs to batches; see sink.h.
  *
  * A tree of losers (Knuth, The Art of Computer Programming 3, 5.4.1) has the next row of each
  * input: a game a level finds the next one of all.  Rows are taken by number; their values are
  * copied a column at a time, when a batch is full or an input needs its next block.
  */
-#include "sorted_run.h"
+#include "sink.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -35,6 +35,7 @@ typedef struct GjMerge
 {
 	const GjSortedLayout *layout;
 	const GjRunHost *host;
+	const GjTarget *target;
 	const GjSortedInput *inputs;
 	GjSortedBlock *blocks;		/* of the inputs */
 	const uint8_t **pointers;	/* theirs */
@@ -289,7 +290,7 @@ send_batch(GjMerge *m)
 	copy_rows(m);
 	memcpy(m->slot, &m->header, sizeof(m->header));
 	m->slot = NULL;
-	return m->host->send_batch(m->host->arg, m->header.nrows);
+	return m->target->final->send(m->target->arg, m->header.nrows);
 }
 
 static GjStatus
@@ -297,7 +298,7 @@ begin_batch(GjMerge *m)
 {
 	if (m->host->stop(m->host->arg))
 		return GJ_CANCELLED;
-	GJ_TRY(m->host->output_slot(m->host->arg, &m->slot));
+	GJ_TRY(m->target->final->slot(m->target->arg, &m->slot));
 	memset(gj_slot_has_nulls(m->slot), 0, m->layout->noutputs);
 	m->header = (GjSlotHeader) {0, 0};
 	return GJ_OK;
@@ -409,9 +410,9 @@ merge(GjMerge *m, uint64_t *nrows)
 
 GjStatus
 gj_sorted_merge(const GjSortedLayout *layout, const GjSortedInput *inputs, uint32_t ninputs,
-				const GjRunHost *host, uint64_t *nrows)
+				const GjRunHost *host, const GjTarget *target, uint64_t *nrows)
 {
-	GjMerge		m = {.layout = layout,.host = host,.inputs = inputs};
+	GjMerge		m = {.layout = layout,.host = host,.target = target,.inputs = inputs};
 	GjStatus	status = GJ_OUT_OF_HOST_MEMORY;
 
 	*nrows = 0;

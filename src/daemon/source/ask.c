@@ -268,7 +268,7 @@ static GjStatus
 check_question(GjRun *run, const GjAsk *ask)
 {
 	if (ask->source < run->program->nsources && !(run->ended >> ask->source & 1) &&
-		(run->program->kind == GJ_PROGRAM_JOIN || run->program->kind == GJ_PROGRAM_PREWARM))
+		(run->sink->joins || run->sink->drops_rows))
 		return GJ_OK;
 	return gj_run_fail(run, GJ_BAD_PROGRAM, "a question about a source that has ended");
 }
@@ -288,7 +288,7 @@ note_question(GjRun *run, uint32_t source, const uint8_t *memory, GjAsk *ask, ui
 }
 
 GjStatus
-gj_runs_ask(GjRun **runs, uint32_t n, const GjRunHost *host, const uint8_t *memory)
+gj_runs_ask(GjRun **runs, uint32_t n, const uint8_t *memory, const GjAnswers *answers)
 {
 	GjAsk		ask;
 	uint64_t   *lsns = NULL;
@@ -305,11 +305,11 @@ gj_runs_ask(GjRun **runs, uint32_t n, const GjRunHost *host, const uint8_t *memo
 		status = note_question(runs[i], ask.source, memory, &ask, &lsns);
 	}
 	if (status == GJ_OK)
-		status = host->answer_space(host->arg, &out, &nbytes);
+		status = answers->space(answers->arg, &out, &nbytes);
 	if (status == GJ_OK)
 		status = answer(runs, n, &ask, lsns, out, nbytes, &nbytes);
 	if (status == GJ_OK)
-		host->answered(host->arg, nbytes);
+		answers->answered(answers->arg, nbytes);
 	free(lsns);
 	return status;
 }
@@ -335,7 +335,7 @@ gj_run_place(const GjRun *run, uint32_t source, const uint8_t *chunk, uint32_t n
 }
 
 GjStatus
-gj_run_ask(GjRun *run, const uint8_t *memory)
+gj_run_ask(GjRun *run, const uint8_t *memory, const GjAnswers *answers)
 {
-	return gj_runs_ask(&run, 1, run->host, memory);
+	return gj_runs_ask(&run, 1, memory, answers);
 }

@@ -35,7 +35,7 @@ gj_exchanged_by(const GjRun *run)
 	 * What references point to is not kept.  And where rows are returned before the end memory must not run
 	 * out: what an exchange reserves is not for others.
 	 */
-	return side && run->exchange->plan.staying && side->nrefs == 0 && run->program->output != GJ_OUTPUT_ROWS ?
+	return side && run->exchange->plan.staying && side->nrefs == 0 && !run->sink->returns_rows ?
 		run->steps[run->exchange->plan.step].step : NULL;
 }
 

@@ -176,7 +176,7 @@ open_parcels(GjRun *run)
 }
 
 GjStatus
-gj_run_open_exchange(GjRun *run, const GjExchangePlan *plan)
+gj_run_open_exchange(GjRun *run, const GjExchangePlan *plan, const GjExchangeOps *ops, void *arg)
 {
 	GjRunExchange *x = calloc(1, sizeof(GjRunExchange));
 	const GjRunStep *rs = &run->steps[plan->step];
@@ -186,6 +186,8 @@ gj_run_open_exchange(GjRun *run, const GjExchangePlan *plan)
 		return GJ_OUT_OF_HOST_MEMORY;
 	run->exchange = x;
 	x->plan = *plan;
+	x->ops = ops;
+	x->arg = arg;
 	x->nkeys = rs->step->nkeys;
 	GJ_TRY(open_side(run, &x->side[0], 0, plan->outer_filter, rs->step->outer_keys));
 	GJ_TRY(open_side(run, &x->side[1], source, plan->inner_filter, rs->step->inner_keys));

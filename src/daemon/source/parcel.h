@@ -67,6 +67,8 @@ typedef struct GjReceived
 typedef struct GjRunExchange
 {
 	GjExchangePlan plan;
+	const GjExchangeOps *ops;
+	void	   *arg;			/* theirs */
 	uint32_t	nkeys;
 	GjSplitSide side[2];		/* outer, inner */
 	GjRelation	inbox[2];		/* outer rows that were received; references: only the first one */

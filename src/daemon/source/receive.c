@@ -313,7 +313,7 @@ gj_run_receive(GjRun *run, GjParcel *parcel)
 	if (status != GJ_OK && !in_order)
 		run->work.ops->load_wait(run->work.queue);
 	if (status != GJ_OK || in_order)
-		run->host->parcel_read(run->host->arg, parcel);
+		x->ops->parcel_read(x->arg, parcel);
 	GJ_TRY(status);
 	x->rows_received += outer ? n : 0;
 	x->bytes_received += nbytes + heap;
@@ -342,7 +342,7 @@ gj_run_settle(GjRun *run, bool wait)
 		GJ_TRY(run->work.ops->passed(run->work.queue, GJ_MARK_READ(i), wait, &done));
 		if (!done)
 			break;
-		run->host->parcel_read(run->host->arg, x->received[i].parcel);
+		x->ops->parcel_read(x->arg, x->received[i].parcel);
 		x->nread++;
 		wait = false;
 	}

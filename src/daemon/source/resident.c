@@ -219,7 +219,7 @@ use_rows(GjRun *run, uint32_t source, GjPinned used, GjRowRange *ranges, uint32_
 	uint32_t	ncolumns = run->sources[source].ncolumns;
 	GjColumn	start[GJ_MAX_COLUMNS];
 	bool		exchanged = gj_run_exchanges(run, source);
-	bool		is_join = run->program->kind == GJ_PROGRAM_JOIN;
+	bool		is_join = run->sink->joins;
 	bool		outer = is_join && source == 0 && !exchanged;
 
 	describe(&run->resident[source].tables[used.table], used.fragment, 0, start);
@@ -374,7 +374,7 @@ bool
 gj_run_notes_uses(const GjRun *run, uint32_t source)
 {
 	/* outer rows may have been exchanged before: that is known when all have come, unless some are chunks' */
-	return run->program->kind == GJ_PROGRAM_JOIN &&
+	return run->sink->joins &&
 		(source > 0 || (gj_exchanged_by(run) && run->resident[source].nchunk_rows == 0));
 }
 

@@ -147,7 +147,7 @@ lay_parcel_out(GjRun *run, GjSplitSide *side, uint64_t n, GjParcel *parcel)
 bool
 gj_run_joins_ahead(GjRun *run)
 {
-	return run->program->output == GJ_OUTPUT_AGGREGATES && gj_fused_fits(run);
+	return run->sink->has_states && gj_fused_fits(run);
 }
 
 /* True if rows of others are copied beside a split, and, should an inbox be full, joined behind it. */
@@ -198,7 +198,7 @@ await_split(GjRun *run, const GjSplitSide *side)
 	bool		done;
 
 	if (takes_beside(run, side))
-		return run->host->await_split(run->host->arg);
+		return run->exchange->ops->await_split(run->exchange->arg);
 	return gj_run_has_split(run, true, &done);
 }
 
@@ -332,8 +332,8 @@ send_pieces(GjRun *run, GjSplitSide *side, bool *fits)
 	 * Rows may be received meanwhile, and change what the queue's columns are.  A filter may leave none
 	 * to split.
 	 */
-	GJ_TRY(run->host->get_parcel(run->host->arg, x->parcel, GJ_PARCELS,
-								 side->filter < 0 && takes_beside(run, side), &parcel));
+	GJ_TRY(x->ops->get_parcel(x->arg, x->parcel, GJ_PARCELS,
+							   side->filter < 0 && takes_beside(run, side), &parcel));
 	work->ops->phase(work->queue, GJ_PHASE_TRANSFER);
 	if (side->filter >= 0)
 		GJ_TRY(filter_pieces(run, side, &n));
@@ -346,7 +346,7 @@ send_pieces(GjRun *run, GjSplitSide *side, bool *fits)
 	if (!*fits)
 		return GJ_OK;
 	parcel->source = side->source;
-	GJ_TRY(run->host->send_parcel(run->host->arg, parcel));
+	GJ_TRY(x->ops->send_parcel(x->arg, parcel));
 	GJ_TRY(gj_run_take_own(run, parcel));
 	/* rows that can pass the steps behind the next split wait for it: who gets the others goes first */
 	return side->source == 0 && !gj_run_joins_ahead(run) ? gj_run_join_own(run) : GJ_OK;

@@ -8,8 +8,6 @@
 
 #include <string.h>
 
-#include "daemon/sink/group.h"
-
 static GjStatus
 open_nothing(GjTeam *team, GjErrorText *why)
 {
@@ -27,7 +25,7 @@ static const GjGatherOps counts = {
 };
 
 static const GjGatherOps rows = {
-	.puts_together = true,.returns_rows = true,
+	
 	.open = open_nothing,.ended = nothing_ended,.finish = gj_team_drain
 };
 
@@ -40,14 +38,14 @@ send_states(GjTeam *team)
 	uint8_t    *slot;
 
 	GJ_TRY(gj_team_drain(team));
-	GJ_TRY(team->host->output_slot(team->host->arg, &slot));
+	GJ_TRY(team->target.final->slot(team->target.arg, &slot));
 	memcpy(slot, team->gather.states, nbytes);
 	team->stats.rows_out = 1;
-	return team->host->send_batch(team->host->arg, 1);
+	return team->target.final->send(team->target.arg, 1);
 }
 
 static const GjGatherOps states = {
-	.puts_together = true,.only_states = true,
+	
 	.open = open_nothing,.ended = nothing_ended,.finish = send_states
 };
 
@@ -79,7 +77,7 @@ send_sorted(GjTeam *team)
 }
 
 static const GjGatherOps sorted_rows = {
-	.puts_together = true,.returns_rows = true,.sorts_rows = true,.needs_store = true,
+	.needs_store = true,
 	.open = open_sorted,.ended = sorted_ended,.finish = send_sorted
 };
 
@@ -125,7 +123,7 @@ join_groups(GjTeam *team)
 
 /* Others do without the run's memory: the result need not wait for that. */
 static const GjGatherOps groups = {
-	.puts_together = true,.keeps_groups = true,.needs_store = true,.closes_runs = true,
+	.needs_store = true,.closes_runs = true,
 	.open = open_groups,.ended = gj_member_close_run,.finish = join_groups
 };
 
@@ -146,28 +144,20 @@ join_sorted_groups(GjTeam *team)
 }
 
 static const GjGatherOps sorted_groups = {
-	.puts_together = true,.keeps_groups = true,.needs_store = true,.closes_runs = true,
+	.needs_store = true,.closes_runs = true,
 	.open = open_sorted_groups,.ended = gj_member_close_run,.finish = join_sorted_groups
 };
 
 /* ---- all of them */
 
 const GjGatherOps *
-gj_gather_choose(const GjProgram *program)
+gj_gather_choose(const GjSinkOps *sink)
 {
-	bool		sorted = gj_program_is_sorted(program);
-
-	switch (program->output)
-	{
-		case GJ_OUTPUT_ROWS:
-			return sorted ? &sorted_rows : &rows;
-		case GJ_OUTPUT_AGGREGATES:
-			return &states;
-		case GJ_OUTPUT_GROUPS:
-			return sorted ? &sorted_groups : &groups;
-		default:
-			return &counts;
-	}
+	if (sink->returns_rows)
+		return sink->sorted ? &sorted_rows : &rows;
+	if (sink->has_groups)
+		return sink->sorted ? &sorted_groups : &groups;
+	return sink->has_states ? &states : &counts;
 }
 
 GjStatus

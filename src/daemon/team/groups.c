@@ -19,7 +19,7 @@
 #include <string.h>
 
 #include "device/group.h"
-#include "daemon/sink/group.h"
+#include "daemon/sink/sink.h"
 
 /* Shares at first, and of a share that is split again; both powers of two. */
 #define GJ_MAX_SHARES		1024
@@ -323,7 +323,7 @@ gj_team_groups_are_merged(GjTeamGroups *groups)
 	bool		several;
 
 	pthread_mutex_lock(&groups->lock);
-	several = groups->several && !groups->next && gj_program_is_sorted(groups->team->program);
+	several = groups->several && !groups->next && groups->team->sink->sorted;
 	pthread_mutex_unlock(&groups->lock);
 	return several;
 }

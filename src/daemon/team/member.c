@@ -77,18 +77,38 @@ wish(GjMember *member, GjWish what, uint32_t nrows)
 	return stopped(team) ? GJ_CANCELLED : GJ_OK;
 }
 
+/* ---- where results of runs go */
+
 static GjStatus
-member_output_slot(void *arg, uint8_t **memory)
+states_slot(void *arg, uint8_t **memory)
+{
+	*memory = (uint8_t *) ((GjMember *) arg)->states;
+	return GJ_OK;
+}
+
+static bool
+states_ready(void *arg)
+{
+	return true;
+}
+
+static GjStatus
+states_send(void *arg, uint32_t nrows)
+{
+	((GjMember *) arg)->sent = true;
+	return GJ_OK;
+}
+
+/* States stay in the member's memory, until the run has ended. */
+static const GjFinalOps states_ops = {.slot = states_slot,.ready = states_ready,.send = states_send};
+
+static GjStatus
+ring_slot(void *arg, uint8_t **memory)
 {
 	GjMember   *member = arg;
 	GjTeam    *team = member->team;
 	GjStatus	status = GJ_OK;
 
-	if (team->program->output == GJ_OUTPUT_AGGREGATES)
-	{
-		*memory = (uint8_t *) member->states;
-		return GJ_OK;
-	}
 	pthread_mutex_lock(&team->lock);
 	while (team->output.writer && team->output.writer != member && !stopped(team))
 		gj_member_await_grant(member);
@@ -104,23 +124,21 @@ member_output_slot(void *arg, uint8_t **memory)
 	return status;
 }
 
-/* States go to the member's own memory. */
+/* Others may have the ring. */
 static bool
-member_output_ready(void *arg)
+ring_ready(void *arg)
 {
-	return ((GjMember *) arg)->team->program->output == GJ_OUTPUT_AGGREGATES;
+	return false;
 }
 
 static GjStatus
-member_send_batch(void *arg, uint32_t nrows)
+ring_send(void *arg, uint32_t nrows)
 {
 	GjMember   *member = arg;
 	GjTeam    *team = member->team;
 	GjStatus	status;
 
 	member->sent = true;
-	if (team->program->output == GJ_OUTPUT_AGGREGATES)
-		return GJ_OK;
 	pthread_mutex_lock(&team->lock);
 	status = wish(member, GJ_WISH_SEND, nrows);
 	team->output.writer = NULL;
@@ -128,6 +146,9 @@ member_send_batch(void *arg, uint32_t nrows)
 	pthread_mutex_unlock(&team->lock);
 	return status;
 }
+
+/* Batches go to the client's ring, by way of the session's thread. */
+static const GjFinalOps ring_ops = {.slot = ring_slot,.ready = ring_ready,.send = ring_send};
 
 GjStatus
 gj_member_part_slot(void *arg, uint8_t **memory)
@@ -142,7 +163,7 @@ gj_member_part_slot(void *arg, uint8_t **memory)
 }
 
 static GjStatus
-member_keep_part(void *arg, const uint8_t *slot)
+part_keep(void *arg, const uint8_t *slot)
 {
 	GjMember   *member = arg;
 
@@ -150,8 +171,11 @@ member_keep_part(void *arg, const uint8_t *slot)
 	return gj_team_groups_keep(member->keeps_groups, slot);
 }
 
+/* Parts of groups are kept on the host. */
+static const GjPartialOps part_ops = {.slot = gj_member_part_slot,.keep = part_keep};
+
 static bool
-member_take_tile(void *arg, uint64_t tile)
+take_tile(void *arg, uint64_t tile)
 {
 	GjMember   *member = arg;
 
@@ -164,46 +188,44 @@ member_take_tile(void *arg, uint64_t tile)
 
 /* ---- runs of members */
 
-/* Prepares what a run of the member's asks of it. */
-static void
-make_host(GjMember *member)
+/* Where the result of the member's next run goes. */
+static GjTarget
+choose_target(GjMember *member)
 {
-	/* nothing is asked of members: gj_team_ask */
-	member->host = (GjRunHost) {
-		.arg = member,.stop = member_stop,.output_slot = member_output_slot,
-		.output_ready = member_output_ready,.send_batch = member_send_batch,.slot_free = member_slot_free,
-		.take_tile = member_take_tile,.tile_pairs = member->team->tiles.pairs
-	};
-	if (member->hands_over)
-	{
-		member->host.sorted_begin = gj_member_sorted_begin;
-		member->host.sorted_slot = gj_member_sorted_slot;
-		member->host.sorted_end_keys = gj_member_sorted_end_keys;
-		member->host.sorted_filled = gj_member_sorted_filled;
-	}
 	if (member->keeps_groups)
-	{
-		member->host.part_slot = gj_member_part_slot;
-		member->host.keep_part = member_keep_part;
-	}
+		return (GjTarget) {.form = GJ_FORM_PARTIAL,.arg = member,.partial = &part_ops};
+	if (member->hands_over)
+		return (GjTarget) {.form = GJ_FORM_SORTED,.arg = member,.sorted = &gj_member_sorted_ops};
+	return (GjTarget) {.form = GJ_FORM_FINAL,.arg = member,
+		.final = member->team->sink->has_states ? &states_ops : &ring_ops};
+}
+
+/* What a run of the member's is opened with. */
+static GjRunSetup
+make_setup(GjMember *member)
+{
+	member->host = (GjRunHost) {.arg = member,.stop = member_stop,.slot_free = member_slot_free};
 	member->sent = false;
+	return (GjRunSetup) {.host = &member->host,.sink = member->team->sink,.target = choose_target(member),
+		.tiles = {take_tile, member, member->team->tiles.pairs}};
 }
 
 GjStatus
 gj_member_prepare_run(GjMember *member, const GjProgram *program)
 {
-	make_host(member);
-	member->run = gj_run_prepare(member->entry, program, &member->lease, &member->host);
+	const GjRunSetup setup = make_setup(member);
+
+	member->run = gj_run_prepare(member->entry, program, &member->lease, &setup);
 	return member->run ? GJ_OK : GJ_OUT_OF_HOST_MEMORY;
 }
 
 void
 gj_member_open_run(GjMember *member, const GjProgram *program, GjStatus *status)
 {
+	const GjRunSetup setup = make_setup(member);
 	GjErrorText why = {""};
 
-	make_host(member);
-	member->run = gj_run_open(member->entry, program, &member->lease, &member->host, status, &why);
+	member->run = gj_run_open(member->entry, program, &member->lease, &setup, status, &why);
 	if (member->run)
 	{
 		*status = GJ_OK;
@@ -266,7 +288,7 @@ gj_member_finish_run(GjMember *member, uint32_t counted)
 	gj_member_count(member, &stats);
 	pthread_mutex_lock(&team->lock);
 	gj_add_run_stats(&team->stats, &stats, counted);
-	if (team->gather.ops->only_states && member->sent)
+	if (team->sink->has_states && member->sent)
 		for (uint32_t i = 0; i < team->program->naggregates; i++)
 			gj_agg_merge(aggregates[i].op, &team->gather.states[i], &member->states[i]);
 	pthread_mutex_unlock(&team->lock);

@@ -4,6 +4,7 @@
  *	  are exchanged or kept on the host, and what the devices' threads need.
  */
 #include "daemon/run/state.h"
+#include "daemon/sets/sets.h"
 #include "strategy/strategy.h"
 
 #include <stdlib.h>
@@ -25,32 +26,21 @@ typedef struct GjWay
 	int			exchange_step;	/* rows are exchanged by its keys; -1: they are not */
 } GjWay;
 
-/* True if results of parts of the outer rows can be put together. */
+/* True if rows are returned in an order. */
 static bool
-can_put_together(const GjTeam *team)
+sorts_rows(const GjTeam *team)
 {
-	return team->program->kind == GJ_PROGRAM_JOIN && team->gather.ops->puts_together;
-}
-
-/*
- * True if devices that have all sets each can share the tiles, in any order.  The best k, and
- * distinct intersections, are those of all tiles.
- */
-static bool
-shares_tiles(const GjProgram *p)
-{
-	const GjSetSpec *sets = gj_program_array(p, GjSetSpec, sets);
-
-	return p->kind == GJ_PROGRAM_SETS && sets->top_k == 0 && !sets->distinct;
+	return team->sink->returns_rows && team->sink->sorted;
 }
 
 /* The devices that the size of the program is worth, if each has all inner rows. */
 static uint64_t
-worth_devices(const GjProgram *p)
+worth_devices(const GjTeam *team)
 {
+	const GjProgram *p = team->program;
 	const GjSetSpec *sets = gj_program_array(p, GjSetSpec, sets);
 
-	if (p->kind != GJ_PROGRAM_SETS)
+	if (!team->sink->by_tiles)
 		return 1 + gj_program_array(p, GjSource, sources)[0].nrows_hint / GJ_ROWS_A_DEVICE;
 	return 1 + (uint64_t) sets->nleft * (sets->self ? sets->nleft : sets->nright) /
 		GJ_PAIRS_A_DEVICE;
@@ -60,10 +50,9 @@ worth_devices(const GjProgram *p)
 static uint32_t
 most_devices(const GjTeam *team)
 {
-	const GjProgram *p = team->program;
 	const GjTeamOptions *options = &team->options;
 
-	if (!can_put_together(team) && !shares_tiles(p) && p->kind != GJ_PROGRAM_PREWARM)
+	if (!team->sink->spreads)
 		return 1;
 	return options->max_devices > 0 && options->max_devices < GJ_MAX_RUN_DEVICES ?
 		options->max_devices : GJ_MAX_RUN_DEVICES;
@@ -114,8 +103,8 @@ need_of_devices(const GjTeam *team, uint64_t limit, uint32_t n, int exchange_ste
 static bool
 is_too_large(const GjTeam *team, uint64_t limit, uint32_t n, int exchange_step)
 {
-	return can_put_together(team) &&
-		(team->program->nsources > 1 || team->gather.ops->keeps_groups) &&
+	return team->sink->joins &&
+		(team->program->nsources > 1 || team->sink->has_groups) &&
 		(team->program->spill || need_of_devices(team, limit, n, exchange_step) > limit);
 }
 
@@ -169,7 +158,7 @@ choose_way(const GjTeam *team, uint64_t limit, uint32_t n)
 static bool
 sorted_rows_fit(const GjTeam *team, uint64_t limit, uint32_t n, uint64_t nbytes)
 {
-	return !team->gather.ops->sorts_rows ||
+	return !sorts_rows(team) ||
 		(nbytes < limit && team->program->sort_space / n <= limit - nbytes);
 }
 
@@ -181,7 +170,7 @@ static uint32_t
 choose_number(const GjTeam *team, uint64_t limit, uint32_t n, GjWay *way)
 {
 	const GjTeamOptions *options = &team->options;
-	uint64_t	all = worth_devices(team->program);
+	uint64_t	all = worth_devices(team);
 	uint32_t	worth = all < n ? (uint32_t) all : n;
 	uint32_t	fewest = 0;
 
@@ -215,7 +204,7 @@ open_threads(GjTeam *team, GjWay way, GjErrorText *why)
 		gj_spill_open(&team->store, team->options.spill_memory, team->options.temp_limit,
 					  team->options.temp_directory);
 		team->has_store = true;
-		team->gather.reports_store = way.spill || team->gather.ops->sorts_rows;
+		team->gather.reports_store = way.spill || sorts_rows(team);
 	}
 	GJ_TRY(team->gather.ops->open(team, why));
 	if (parts)
@@ -252,16 +241,16 @@ open_team(GjTeam *team, GjErrorText *why)
 	n = choose_number(team, limit, n, &way);
 	/* in the same order in every run: fragments are placed by it */
 	qsort(entries, n, sizeof(entries[0]), compare_entries);
-	nbytes = p->kind == GJ_PROGRAM_JOIN ?
+	nbytes = team->sink->joins ?
 		expected_need(team, limit, saved_need(team, entries, n, way)) : p->lease;
-	if (team->gather.ops->sorts_rows)
+	if (sorts_rows(team))
 	{
 		fits = sorted_rows_fit(team, limit, n, need_of_devices(team, limit, n, way.exchange_step));
 		nbytes += fits ? p->sort_space / n : nbytes < limit ? (limit - nbytes) / 2 : 0;
 	}
 	/* all have room for the same tiles, or none has */
 	team->tiles.pairs = GJ_MAX_TUPLES;
-	if (n > 1 && shares_tiles(p) && nbytes + GJ_LARGE_TILE_SPACE <= limit / 2)
+	if (n > 1 && team->sink->by_tiles && nbytes + GJ_LARGE_TILE_SPACE <= limit / 2)
 	{
 		team->tiles.pairs = GJ_SET_MOST_PAIRS;
 		nbytes += GJ_LARGE_TILE_SPACE;
@@ -273,7 +262,7 @@ open_team(GjTeam *team, GjErrorText *why)
 	if (team->nmembers < n && way.exchange_step >= 0)
 		way = choose_way(team, limit, team->nmembers);
 	/* rows that have no room, or had none before, are handed over */
-	fits = !team->gather.ops->sorts_rows ||
+	fits = !sorts_rows(team) ||
 		(!p->spill && sorted_rows_fit(team, limit, 1,
 									  need_of_devices(team, limit, 1, way.exchange_step)));
 	team->tasks.nidle = team->nmembers;
@@ -283,7 +272,7 @@ open_team(GjTeam *team, GjErrorText *why)
 
 GjTeam *
 gj_team_open(const GjProgram *program, const GjTeamOptions *options, const GjRunHost *host,
-			  GjStatus *status, GjErrorText *why)
+			 const GjTarget *target, GjStatus *status, GjErrorText *why)
 {
 	GjTeam    *team = calloc(1, sizeof(GjTeam));
 	GjErrorText lost = {""};
@@ -294,11 +283,13 @@ gj_team_open(const GjProgram *program, const GjTeamOptions *options, const GjRun
 		return NULL;
 	team->program = program;
 	team->options = *options;
+	team->sink = gj_sink_choose(program);
 	team->host = host;
+	team->target = *target;
 	team->wake_fd = -1;
 	/* until another one is chosen; it has no state */
 	team->strategy.ops = &gj_single_ops;
-	team->gather.ops = gj_gather_choose(program);
+	team->gather.ops = gj_gather_choose(team->sink);
 	pthread_mutex_init(&team->lock, NULL);
 	pthread_cond_init(&team->work, NULL);
 	pthread_cond_init(&team->granted, NULL);

@@ -18,7 +18,7 @@
 /* ---- ASK */
 
 GjStatus
-gj_team_ask_all(GjTeam *team, const uint8_t *memory)
+gj_team_ask_all(GjTeam *team, const uint8_t *memory, const GjAnswers *answers)
 {
 	GjRun	   *runs[GJ_MAX_RUN_DEVICES];
 	GjAsk		ask;
@@ -28,11 +28,11 @@ gj_team_ask_all(GjTeam *team, const uint8_t *memory)
 	 * Runs must be this thread's, and the output ring nobody's: backends ask before they load, and
 	 * a run that starts has neither.  But rows must not go out before all have started.
 	 */
-	if (team->input.started_ms > 0 || team->input.ended != 0 || team->gather.ops->returns_rows)
+	if (team->input.started_ms > 0 || team->input.ended != 0 || team->sink->returns_rows)
 		GJ_TRY(gj_team_drain(team));
 	for (uint32_t i = 0; i < team->nmembers; i++)
 		runs[i] = team->members[i].run;
-	status = gj_runs_ask(runs, team->nmembers, team->host, memory);
+	status = gj_runs_ask(runs, team->nmembers, memory, answers);
 	if (status != GJ_OK && status != GJ_CANCELLED)
 	{
 		/* a run that starts may be writing its own */

@@ -17,7 +17,6 @@
 #include <string.h>
 
 #include "daemon/base/base.h"
-#include "daemon/sink/sorted_run.h"
 
 /* Bytes of a record, about: each sorted run has one in memory while they are merged, so of many they are smaller. */
 #define GJ_SORTED_RECORD	(128 * 1024)
@@ -90,7 +89,7 @@ gj_team_sorted_open(GjTeam *team, GjErrorText *why)
 	for (uint32_t i = 0; i < team->nmembers; i++)
 	{
 		sorted->members[i].sorted = sorted;
-		team->members[i].hands_over = team->program->output == GJ_OUTPUT_ROWS;
+		team->members[i].hands_over = team->sink->returns_rows;
 		gj_spill_writer_open(&sorted->members[i].writer, sorted->spill);
 	}
 	if (cpu)
@@ -161,10 +160,10 @@ gj_team_sorted_stats(const GjTeamSorted *sorted, GjRunStats *stats)
 static bool
 stays_on_devices(const GjTeam *team)
 {
-	return team->gather.ops->sorts_rows && team->strategy.ops->stays_open;
+	return team->sink->returns_rows && team->strategy.ops->stays_open;
 }
 
-/* ---- in the thread of a member: functions of GjRunHost */
+/* ---- in the thread of a member: where its sorted runs go */
 
 static GjSortedMember *
 of_member(GjMember *member)
@@ -172,8 +171,8 @@ of_member(GjMember *member)
 	return &member->team->gather.sorted->members[member - member->team->members];
 }
 
-GjStatus
-gj_member_sorted_begin(void *arg, bool last)
+static GjStatus
+sorted_begin(void *arg, bool last)
 {
 	GjMember   *member = arg;
 	GjSortedMember *own = of_member(member);
@@ -216,8 +215,8 @@ gj_member_sorted_begin(void *arg, bool last)
 	return GJ_OK;
 }
 
-void
-gj_member_sorted_end_keys(void *arg, const int64_t *keys)
+static void
+sorted_end_keys(void *arg, const int64_t *keys)
 {
 	GjSortedMember *own = of_member(arg);
 
@@ -225,8 +224,8 @@ gj_member_sorted_end_keys(void *arg, const int64_t *keys)
 		   own->sorted->layout.nkeys * sizeof(int64_t));
 }
 
-GjStatus
-gj_member_sorted_slot(void *arg, uint8_t **memory)
+static GjStatus
+sorted_slot(void *arg, uint8_t **memory)
 {
 	GjMember   *member = arg;
 	GjTeam	   *team = member->team;
@@ -316,8 +315,8 @@ keep_slot(void *arg, uint32_t item, const GjTile *tile)
 	own->status = stopped ? GJ_CANCELLED : keep_rows(own);
 }
 
-GjStatus
-gj_member_sorted_filled(void *arg)
+static GjStatus
+sorted_filled(void *arg)
 {
 	GjMember   *member = arg;
 	GjTeam	   *team = member->team;
@@ -338,6 +337,10 @@ gj_member_sorted_filled(void *arg)
 	gj_team_wake(team);
 	return GJ_OK;
 }
+
+const GjSortedOps gj_member_sorted_ops = {
+	.begin = sorted_begin,.slot = sorted_slot,.end_keys = sorted_end_keys,.filled = sorted_filled
+};
 
 void
 gj_member_sorted_ended(GjMember *member)
@@ -473,7 +476,7 @@ gj_team_sorted_send(GjTeamSorted *sorted)
 	for (uint32_t i = 0; i < team->nmembers && stays; i++)
 		inputs[n++] = (GjSortedInput) {next_slot, &sorted->members[i],
 			sorted->members[i].end_keys};
-	status = gj_sorted_merge(&sorted->layout, inputs, n, team->host, &sorted->nrows);
+	status = gj_sorted_merge(&sorted->layout, inputs, n, team->host, &team->target, &sorted->nrows);
 	free(inputs);
 	return status;
 }

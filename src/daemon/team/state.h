@@ -12,6 +12,7 @@
 
 #include "team.h"
 #include "daemon/base/base.h"
+#include "daemon/sink/sink.h"
 
 /* Numbers of slots that are a member's own start here. */
 #define GJ_OWN_SLOTS		(UINT32_C(1) << 30)
@@ -220,6 +221,8 @@ struct GjTeam
 {
 	const GjProgram *program;
 	GjTeamOptions options;
+	const GjSinkOps *sink;		/* of the program */
+	GjTarget	target;			/* of its result */
 	const GjRunHost *host;
 	uint32_t	nmembers;
 	GjMember	members[GJ_MAX_RUN_DEVICES];
@@ -286,7 +289,7 @@ extern void gj_member_count(GjMember *member, const GjRunStats *stats);
 /* Ends a run: merges states, and statistics of the sources in `counted` (bits). */
 extern GjStatus gj_member_finish_run(GjMember *member, uint32_t counted);
 
-/* The member's slot for parts of groups; a GjRunHost's function, arg is the member. */
+/* The member's slot for parts of groups; a GjPartialOps' function, arg is the member. */
 extern GjStatus gj_member_part_slot(void *arg, uint8_t **memory);
 
 /* ---- team/tasks.c: what threads ask of each other */
@@ -364,7 +367,7 @@ extern GjStatus gj_input_post(GjTeam *team, const GjTask *chunk, bool all);
 /* ---- team/resident.c */
 
 /* As gj_team_ask, of a team with threads; nothing is kept on the host. */
-extern GjStatus gj_team_ask_all(GjTeam *team, const uint8_t *memory);
+extern GjStatus gj_team_ask_all(GjTeam *team, const uint8_t *memory, const GjAnswers *answers);
 
 /* Uses fragments where they lie (`own`), or on all devices. */
 extern GjStatus gj_team_use_all(GjTeam *team, uint32_t source, uint32_t n, const GjUse *uses, bool own);
@@ -376,11 +379,6 @@ extern int	gj_team_place(GjTeam *team, uint32_t source, const uint8_t *chunk);
 
 typedef struct GjGatherOps
 {
-	bool		puts_together;	/* there can be several runs, each of some of the outer rows */
-	bool		only_states;	/* nothing else is returned */
-	bool		returns_rows;	/* before the end, so that no run can start again */
-	bool		sorts_rows;
-	bool		keeps_groups;	/* on the devices, which may lack memory for them */
 	bool		needs_store;
 	bool		closes_runs;	/* when they have ended */
 	GjStatus	(*open) (GjTeam *team, GjErrorText *why);
@@ -391,7 +389,7 @@ typedef struct GjGatherOps
 } GjGatherOps;
 
 /* What the program needs. */
-extern const GjGatherOps *gj_gather_choose(const GjProgram *program);
+extern const GjGatherOps *gj_gather_choose(const GjSinkOps *sink);
 
 /* Members end their runs, or have: puts together what they have found, and sends it. */
 extern GjStatus gj_gather(GjTeam *team, GjRunStats *stats);
@@ -425,11 +423,8 @@ extern bool gj_team_groups_are_merged(GjTeamGroups *groups);
 extern GjTeamSorted *gj_team_sorted_open(GjTeam *team, GjErrorText *why);
 extern void gj_team_sorted_close(GjTeamSorted *sorted);
 
-/* GjRunHost's functions, arg is the member. */
-extern GjStatus gj_member_sorted_begin(void *arg, bool last);
-extern GjStatus gj_member_sorted_slot(void *arg, uint8_t **memory);
-extern void gj_member_sorted_end_keys(void *arg, const int64_t *keys);
-extern GjStatus gj_member_sorted_filled(void *arg);
+/* Of a target whose arg is the member. */
+extern const GjSortedOps gj_member_sorted_ops;
 /* The member's run is finished. */
 extern void gj_member_sorted_ended(GjMember *member);
 

@@ -236,9 +236,9 @@ grant_wish(GjTeam *team)
 		return GJ_OK;
 	team->output.serving = true;
 	if (what == GJ_WISH_SLOT)
-		status = team->host->output_slot(team->host->arg, &slot);
+		status = team->target.final->slot(team->target.arg, &slot);
 	else
-		status = team->host->send_batch(team->host->arg, nrows);
+		status = team->target.final->send(team->target.arg, nrows);
 	team->output.serving = false;
 	GJ_TRY(status);
 	pthread_mutex_lock(&team->lock);

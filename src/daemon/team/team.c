@@ -38,9 +38,9 @@ gj_team_chunk(GjTeam *team, uint32_t source, uint32_t nrows, uint8_t *memory, ui
 }
 
 GjStatus
-gj_team_ask(GjTeam *team, const uint8_t *memory)
+gj_team_ask(GjTeam *team, const uint8_t *memory, const GjAnswers *answers)
 {
-	return team->strategy.ops->ask(team, memory);
+	return team->strategy.ops->ask(team, memory, answers);
 }
 
 GjStatus

@@ -33,10 +33,12 @@ typedef struct GjTeamOptions
 
 /*
  * Chooses devices, waits for leases and opens the runs.  NULL with *status and *why.
- * The checked program, host and options->temp_directory must stay until gj_team_close.
+ * The result goes to a final target.  The checked program, host and options->temp_directory must stay until
+ * gj_team_close.
  */
 extern GjTeam *gj_team_open(const GjProgram *program, const GjTeamOptions *options,
-							  const GjRunHost *host, GjStatus *status, GjErrorText *why);
+							  const GjRunHost *host, const GjTarget *target, GjStatus *status,
+							  GjErrorText *why);
 
 /* The device whose kind the rings have to be registered with. */
 extern GjDeviceEntry *gj_team_entry(const GjTeam *team);
@@ -46,7 +48,7 @@ extern bool gj_team_accepts(const GjTeam *team, uint32_t source);
 extern GjStatus gj_team_chunk(GjTeam *team, uint32_t source, uint32_t nrows,
 							   uint8_t *memory, uint32_t slot);
 /* Only a run whose inner sides fit uses what is resident. */
-extern GjStatus gj_team_ask(GjTeam *team, const uint8_t *memory);
+extern GjStatus gj_team_ask(GjTeam *team, const uint8_t *memory, const GjAnswers *answers);
 extern GjStatus gj_team_use(GjTeam *team, uint32_t source, uint32_t n, const GjUse *uses);
 
 extern GjStatus gj_team_source_end(GjTeam *team, uint32_t source);

@@ -103,7 +103,7 @@ largest_step(const GjTeam *team)
 	uint64_t	most = 0;
 	int			largest = -1;
 
-	if (p->kind != GJ_PROGRAM_JOIN || !team->gather.ops->puts_together || p->spill)
+	if (!team->sink->joins || p->spill)
 		return -1;
 	for (uint32_t i = 0; i < p->nsteps; i++)
 		if (can_exchange(p, i) && (largest < 0 || gj_step_side_bytes(p, &steps[i]) > most))
@@ -603,7 +603,7 @@ reserve_outer(GjTeam *team)
 	}
 	exchange->space = nbytes > 0 ? nbytes : 1;
 	/* a run that lacks memory can start again in parts as long as no rows were returned */
-	return team->gather.ops->only_states ? gj_team_post_for_all(team, reserve, 0) :
+	return team->sink->has_states ? gj_team_post_for_all(team, reserve, 0) :
 		gj_team_for_all(team, reserve, 0);
 }
 
@@ -735,6 +735,11 @@ static const GjStrategyOps exchange_ops = {
 
 /* ---- open */
 
+static const GjExchangeOps between = {
+	.get_parcel = get_parcel,.await_split = await_split,.send_parcel = send_parcel,
+	.parcel_read = parcel_read
+};
+
 /* Prepares the run of a member. */
 static GjStatus
 prepare(GjMember *member)
@@ -761,11 +766,7 @@ prepare(GjMember *member)
 	sources[0].filter = sources[inner].filter = -1;
 	sources[inner].nrows_hint /= team->nmembers;
 	GJ_TRY(gj_member_prepare_run(member, member->program));
-	member->host.get_parcel = get_parcel;
-	member->host.await_split = await_split;
-	member->host.send_parcel = send_parcel;
-	member->host.parcel_read = parcel_read;
-	return gj_run_open_exchange(member->run, &plan);
+	return gj_run_open_exchange(member->run, &plan, &between, member);
 }
 
 GjStatus

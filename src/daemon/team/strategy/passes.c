@@ -558,9 +558,8 @@ chunk(GjTeam *team, uint32_t source, uint32_t nrows, uint8_t *memory, uint32_t s
 
 /* Nothing is resident, as far as the run is concerned. */
 static GjStatus
-ask(GjTeam *team, const uint8_t *memory)
+ask(GjTeam *team, const uint8_t *memory, const GjAnswers *answers)
 {
-	const GjRunHost *host = team->host;
 	GjAnswered	nothing = {0, 0};
 	GjAsk		ask;
 	uint8_t    *out;
@@ -570,9 +569,9 @@ ask(GjTeam *team, const uint8_t *memory)
 	nothing.next = ask.nfragments;
 	GJ_TRY(gj_partition_flush(state_of(team)->partition, 0));
 	GJ_TRY(gj_team_drain(team));
-	GJ_TRY(host->answer_space(host->arg, &out, &nbytes));
+	GJ_TRY(answers->space(answers->arg, &out, &nbytes));
 	memcpy(out, &nothing, sizeof(nothing));
-	host->answered(host->arg, sizeof(nothing));
+	answers->answered(answers->arg, sizeof(nothing));
 	return GJ_OK;
 }
 

@@ -215,7 +215,7 @@ gj_replicate_source_end(GjTeam *team, uint32_t source)
 	{
 		GJ_TRY(gj_team_post_for_all(team, gj_member_end_source, source));
 		/* no rows may be returned before all have the memory that they need */
-		return team->gather.ops->returns_rows && gj_input_inner_ended(team) ?
+		return team->sink->returns_rows && gj_input_inner_ended(team) ?
 			gj_team_drain(team) : GJ_OK;
 	}
 	if (!team->loads && !gj_replicate_makes_rows(team->program))

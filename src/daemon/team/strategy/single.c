@@ -15,11 +15,13 @@ run_of(const GjTeam *team)
 GjStatus
 gj_single_open(GjTeam *team, GjErrorText *why)
 {
+	const GjRunSetup setup = {.host = team->host,.sink = team->sink,.target = team->target,
+	.tiles = gj_all_tiles};
 	GjMember   *member = &team->members[0];
 	GjStatus	status = GJ_OK;
 
 	team->strategy.ops = &gj_single_ops;
-	member->run = gj_run_open(member->entry, team->program, &member->lease, team->host, &status, why);
+	member->run = gj_run_open(member->entry, team->program, &member->lease, &setup, &status, why);
 	return status;
 }
 
@@ -37,9 +39,9 @@ chunk(GjTeam *team, uint32_t source, uint32_t nrows, uint8_t *memory, uint32_t s
 }
 
 static GjStatus
-ask(GjTeam *team, const uint8_t *memory)
+ask(GjTeam *team, const uint8_t *memory, const GjAnswers *answers)
 {
-	return gj_run_ask(run_of(team), memory);
+	return gj_run_ask(run_of(team), memory, answers);
 }
 
 static GjStatus

@@ -38,7 +38,7 @@ typedef struct GjStrategyOps
 	bool		(*accepts) (const GjTeam *team, uint32_t source);
 	GjStatus	(*chunk) (GjTeam *team, uint32_t source, uint32_t nrows, uint8_t *memory,
 						  uint32_t slot);
-	GjStatus	(*ask) (GjTeam *team, const uint8_t *memory);
+	GjStatus	(*ask) (GjTeam *team, const uint8_t *memory, const GjAnswers *answers);
 	GjStatus	(*use) (GjTeam *team, uint32_t source, uint32_t n, const GjUse *uses);
 	GjStatus	(*source_end) (GjTeam *team, uint32_t source);
 	bool		(*complete) (const GjTeam *team);
