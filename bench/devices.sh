@@ -177,7 +177,7 @@ if wanted scale; then
 fi
 
 if wanted auto && [ "$ngpus" -gt 1 ]; then
-	# nine tenths of what the planner expects an inner side to take: src/daemon/team/exchange.c
+	# nine tenths of what the planner expects an inner side to take: src/daemon/team/strategy/exchange.c
 	limit=$((n * 64 * 9 / 10 >> 20))
 	heading "2^$bits ⋈ 2^$bits on GPUs of which a query may use ${limit} MB each, too little for all inner rows" "query" GPUs "median ms" "min–max" "1 GPU / it" "goal"
 	gpu="$gpu; SET gpujoin.device_memory_limit = '${limit}MB'; SET gpujoin.spill_memory = '$(((n * 72 >> 20) + 64))MB'"
@@ -208,7 +208,7 @@ if wanted skew; then
 fi
 
 if wanted memory; then
-	# what a row of the inner side takes while its table is built, see src/daemon/team/partition.c
+	# what a row of the inner side takes while its table is built, see src/daemon/team/strategy/partition.h
 	limit=$(((n * (2 * 9 + 80 + 9) / 8 >> 20) + 1))
 	[ "$limit" -ge 16 ] || limit=16
 	heading "2^$bits ⋈ 2^$bits on one GPU with little memory" "memory" "median ms" "min–max" "it / without a limit" "goal" "passes"

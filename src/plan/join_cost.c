@@ -443,7 +443,7 @@ gj_fits_or_splits(const GjBuilder *builder)
 
 	if (device == NULL || inner_memory(builder, &step) <= gj_device_memory(device) * INNER_SHARE)
 		return true;
-	/* by key, or in blocks: src/daemon/team/partition.c */
+	/* by key, or in blocks: src/daemon/team/strategy/passes.c */
 	return step->nkeys > 0 ||
 		(step->join_type != GJ_JOIN_LEFT && step->join_type != GJ_JOIN_FULL &&
 		 step->join_type != GJ_JOIN_SEMI && step->join_type != GJ_JOIN_ANTI);

@@ -35,7 +35,8 @@ GjStatus
 gj_input_use(GjTeam *team, uint32_t source)
 {
 	if (source >= team->program->nsources || !gj_input_accepts(team, source))
-		return gj_team_fail(team, GJ_BAD_PROGRAM, "use of a fragment of a source whose time has not come");
+		return gj_team_fail(team, GJ_BAD_PROGRAM,
+							"use of a fragment of a source whose time has not come");
 	return GJ_OK;
 }
 

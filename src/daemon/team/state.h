@@ -132,7 +132,7 @@ struct GjMember
 	struct GjTeam *team;
 	GjDeviceEntry *entry;
 	GjLease		lease;
-	GjRunHost	host;			/* of its runs: the functions of team/member.c */
+	GjRunHost	host;			/* of its runs: the functions of member.c */
 	GjRun	   *run;
 	GjProgram  *program;		/* a copy that its strategy has changed; NULL: it needs none */
 	GjMemberThread thread;
@@ -241,7 +241,7 @@ struct GjTeam
 
 	pthread_mutex_t lock;
 	pthread_cond_t work;		/* a task, or the end: gj_team_tell */
-	pthread_cond_t granted;		/* a wish was granted, the output ring is free, or a slot of sorted rows */
+	pthread_cond_t granted;		/* a wish, the output ring, or a slot of sorted rows */
 	/* guarded by lock */
 	GjStatus	status;			/* the first failure */
 	GjErrorText error;
@@ -250,7 +250,7 @@ struct GjTeam
 	GjRunStats	stats;			/* merged */
 };
 
-/* ---- team/thread.c */
+/* ---- thread.c */
 
 /* Finds every member a thread, one that has left another one or a new one. */
 extern GjStatus gj_members_start(GjTeam *team);
@@ -258,7 +258,7 @@ extern GjStatus gj_members_start(GjTeam *team);
 /* Waits until the thread has left the member, after the team was told to close. */
 extern void gj_member_await_end(GjMember *member);
 
-/* ---- team/worker.c */
+/* ---- worker.c */
 
 /* What the thread does until the team is told to close. */
 extern void gj_member_work(GjMember *member);
@@ -269,7 +269,7 @@ extern void gj_member_work(GjMember *member);
  */
 extern GjStatus gj_member_rest(GjMember *member, uint32_t seen, bool *more);
 
-/* ---- team/member.c */
+/* ---- member.c */
 
 /* Prepares a run of the member's, in any thread: gj_run_prepare. */
 extern GjStatus gj_member_prepare_run(GjMember *member, const GjProgram *program);
@@ -292,7 +292,7 @@ extern GjStatus gj_member_finish_run(GjMember *member, uint32_t counted);
 /* The member's slot for parts of groups; a GjPartialOps' function, arg is the member. */
 extern GjStatus gj_member_part_slot(void *arg, uint8_t **memory);
 
-/* ---- team/tasks.c: what threads ask of each other */
+/* ---- tasks.c: what threads ask of each other */
 
 /* Wakes the session's thread. */
 extern void gj_team_wake(GjTeam *team);
@@ -348,7 +348,7 @@ extern bool gj_team_await_members(GjTeam *team, uint32_t seen, bool look);
 /* Waits, serving, until no member has anything to do. */
 extern GjStatus gj_team_drain(GjTeam *team);
 
-/* ---- team/input.c: what comes to members; all fail if a client is out of turn */
+/* ---- input.c: what comes to members; all fail if a client is out of turn */
 
 /* True if all inner sources have ended. */
 extern bool gj_input_inner_ended(const GjTeam *team);
@@ -364,7 +364,7 @@ extern GjStatus gj_input_end(GjTeam *team, uint32_t source);
 /* Gives a chunk to all members, or to one. */
 extern GjStatus gj_input_post(GjTeam *team, const GjTask *chunk, bool all);
 
-/* ---- team/resident.c */
+/* ---- resident.c */
 
 /* As gj_team_ask, of a team with threads; nothing is kept on the host. */
 extern GjStatus gj_team_ask_all(GjTeam *team, const uint8_t *memory, const GjAnswers *answers);
@@ -375,7 +375,7 @@ extern GjStatus gj_team_use_all(GjTeam *team, uint32_t source, uint32_t n, const
 /* The number of the member that is to keep a chunk; -1: none is. */
 extern int	gj_team_place(GjTeam *team, uint32_t source, const uint8_t *chunk);
 
-/* ---- team/gather.c */
+/* ---- gather.c */
 
 typedef struct GjGatherOps
 {
@@ -395,7 +395,7 @@ extern const GjGatherOps *gj_gather_choose(const GjSinkOps *sink);
 extern GjStatus gj_gather(GjTeam *team, GjRunStats *stats);
 extern void gj_gather_close(GjTeam *team);
 
-/* ---- team/groups.c */
+/* ---- groups.c */
 
 /*
  * For parts of groups of the first nkeys keys; what they are put together to goes to `next`,
@@ -417,7 +417,7 @@ extern GjStatus gj_team_groups_join(GjTeamGroups *groups, GjMember *member);
 /* True if shares are to hand their groups over as sorted runs. */
 extern bool gj_team_groups_are_merged(GjTeamGroups *groups);
 
-/* ---- team/sorted.c */
+/* ---- sorted.c */
 
 /* NULL: out of memory, or *why says what is missing. */
 extern GjTeamSorted *gj_team_sorted_open(GjTeam *team, GjErrorText *why);

@@ -5,8 +5,8 @@
  * The same calls as run/run.h's, made by one thread, the session's.  A small run is one
  * GjRun, driven directly.  Otherwise each device has a GjRun with a thread of its own: inner
  * chunks go to all of them, outer chunks to whichever is free, and states of aggregates are
- * merged at the end, as sorted rows are.  Where the inner sides do not fit (team/partition.c), rows are kept on
- * the host and the devices run the program once for each part of them.
+ * merged at the end, as sorted rows are.  Where the inner sides do not fit (strategy/passes.c), rows are
+ * kept on the host and the devices run the program once for each part of them.
  *
  * The threads never call the host: they ask the session's thread to.  So whoever waits for
  * something else must look at gj_team_fd as well, and call gj_team_serve.
@@ -68,8 +68,5 @@ extern GjStatus gj_team_serve(GjTeam *team);
 
 /* True: no device works on anything: there is nothing to do, or the client is waited for. */
 extern bool gj_team_rests(GjTeam *team);
-
-/* Waits until that is so, serving. */
-extern GjStatus gj_team_drain(GjTeam *team);
 
 #endif							/* GJ_DAEMON_TEAM_TEAM_H */

@@ -48,7 +48,8 @@ typedef struct GjExchange
 	bool		staying;		/* atomic: members keep outer rows that are exchanged */
 	bool		finished;		/* no run reads what is another's; guarded by lock */
 	uint32_t	nsending;		/* members that are to send the last outer rows; guarded by lock */
-	uint64_t	sent[GJ_MAX_RUN_DEVICES];	/* outer rows for each member, its own too; guarded by lock */
+	/* outer rows for each member, its own too; guarded by lock */
+	uint64_t	sent[GJ_MAX_RUN_DEVICES];
 	GjExchangeMember members[GJ_MAX_RUN_DEVICES];
 } GjExchange;
 
@@ -585,7 +586,7 @@ get_runs(const GjTeam *team, GjRun **runs)
 		runs[i] = team->members[i].run;
 }
 
-/* Reserves, once, what outer rows on their way need.  Waits where rows may be returned before the end. */
+/* Reserves, once, what outer rows on their way need.  Waits unless only states are returned. */
 static GjStatus
 reserve_outer(GjTeam *team)
 {
@@ -629,8 +630,8 @@ use(GjTeam *team, uint32_t source, uint32_t n, const GjUse *uses)
 }
 
 /*
- * The inner source has ended, and no member works on anything: waits until its rows are where they belong.
- * *kept: all members have a side that was kept, and their runs will find it.
+ * The inner source has ended, and no member works on anything: waits until its rows are where they
+ * belong.  *kept: all members have a side that was kept, and their runs will find it.
  */
 static GjStatus
 send_inner(GjTeam *team, uint32_t source, bool *kept)

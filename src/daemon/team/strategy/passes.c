@@ -618,7 +618,7 @@ static const GjStrategyOps whole_ops = {
 	.finish = gj_replicate_finish,.error = gj_replicate_error,.close = close
 };
 
-/* Gives all devices the inner sides.  *fit: they have taken them, and the strategy is another one. */
+/* Gives all devices the inner sides.  *fit: they have taken them; the strategy is another one then. */
 static GjStatus
 load_whole(GjTeam *team, bool *fit)
 {

@@ -99,7 +99,7 @@ extern uint32_t gj_replicate_counted(const GjMember *member);
 /* Tasks: a source has ended, for the member's run. */
 extern GjStatus gj_member_end_source(GjMember *member, GjTask *task);
 
-/* ---- team/worker.c: without anything that goes ahead */
+/* ---- worker.c: without anything that goes ahead */
 
 extern const GjWorkerOps gj_plain_worker;
 
