@@ -84,7 +84,7 @@ gj_match_pairs(GjRun *run, GjRunStep *rs, uint32_t ntuples, const GjView *pairs,
 									GJ_ROW_MATCHED, rs->row_matched.memory));
 	if (!gj_step_makes_tuples(rs->step))
 		return GJ_OK;
-	if (rs->step->algorithm >= GJ_JOIN_NESTED_LOOP)
+	if (!rs->join->numbers_pairs)
 		return work->ops->mark_rows(work->queue, rs->tuple.memory, positions, n, 1,
 									rs->matched.memory);
 	return work->ops->mark_tuples(work->queue, rs->offset.memory, ntuples, cursor, positions, n,
@@ -129,8 +129,9 @@ gj_match_tuples(GjRun *run, uint32_t i, const GjView *view)
 			GJ_TRY(gj_run_pick(run, rs, &tuples, selected + first, n,
 							   rs->joined & rs->kept));
 		GJ_TRY(add_no_row(run, rs, rs->step->source, n, &tuples));
-		for (uint32_t v = 0; v < GJ_PAIR_VALUES && rs->set.step && rs->set.step->values; v++)
-			GJ_TRY(add_no_row(run, rs, rs->set.step->values + v, n, &tuples));
+		for (uint32_t s = 0; rs->makes >> s; s++)
+			if (rs->makes >> s & 1)
+				GJ_TRY(add_no_row(run, rs, s, n, &tuples));
 		GJ_TRY(gj_run_pass_on(run, i, &tuples));
 	}
 	return GJ_OK;
@@ -146,7 +147,7 @@ pass_rows(GjRun *run, uint32_t i, const GjColumn *columns, uint32_t base, uint32
 	GjWork	   *work = &run->work;
 	const uint32_t *selected = rs->selected.memory;
 	uint32_t	source = rs->step->source;
-	uint32_t	none = rs->joined | (rs->set.step ? gj_pair_values(rs->set.step) : 0);
+	uint32_t	none = rs->joined | rs->makes;
 
 	for (uint32_t first = 0, n; first < total; first += n)
 	{

@@ -34,7 +34,7 @@ reserve_probe(GjWork *work, GjRunStep *rs, uint32_t n)
 	/* rows need theirs at the end */
 	if (gj_step_makes_tuples(rs->step) || gj_step_makes_rows(rs->step))
 		GJ_TRY(gj_buffer_reserve(work, &rs->selected, (uint64_t) n * sizeof(uint32_t)));
-	if (rs->step->algorithm >= GJ_JOIN_NESTED_LOOP)
+	if (!rs->join->numbers_pairs)
 		return GJ_OK;
 	GJ_TRY(gj_buffer_reserve(work, &rs->offset, ((uint64_t) n + 1) * sizeof(uint64_t)));
 	return gj_buffer_reserve(work, &rs->first, (uint64_t) n * sizeof(uint32_t));
@@ -58,15 +58,6 @@ step_selects(const GjRunStep *rs)
 	return rs->residual >= 0 || rs->step->filter >= 0;
 }
 
-/* True if each pair needs the number of its tuple. */
-static bool
-step_needs_tuple(const GjRunStep *rs)
-{
-	return rs->step->algorithm == GJ_JOIN_SET ||
-		(rs->step->algorithm == GJ_JOIN_NESTED_LOOP && rs->residual >= 0 &&
-		 gj_step_makes_tuples(rs->step));
-}
-
 /* Room for n pairs and what the conditions leave of them. */
 static GjStatus
 reserve_pairs(GjWork *work, GjRunStep *rs, uint32_t n)
@@ -76,7 +67,7 @@ reserve_pairs(GjWork *work, GjRunStep *rs, uint32_t n)
 
 	if (selects)
 		GJ_TRY(gj_buffer_reserve(work, &rs->positions, nbytes));
-	if (step_needs_tuple(rs))
+	if (rs->needs_tuple)
 		GJ_TRY(gj_buffer_reserve(work, &rs->tuple, nbytes));
 	for (uint32_t s = 0; s < GJ_MAX_SOURCES; s++)
 	{
@@ -183,7 +174,7 @@ tuple_bytes(const GjRun *run)
 			sizeof(uint64_t) + sizeof(uint32_t);
 		if (gj_step_makes_tuples(rs->step) || gj_step_makes_rows(rs->step))
 			nbytes += 1 + sizeof(uint32_t);
-		if (step_needs_tuple(rs))
+		if (rs->needs_tuple)
 			nbytes += sizeof(uint32_t);
 	}
 	return nbytes + run->sink->tuple_bytes(run);
@@ -241,40 +232,9 @@ gj_run_outer_keys(GjRun *run, GjRunStep *rs, const GjView *view, GjKeys *keys)
 	for (uint32_t k = 0; k < keys->nkeys; k++)
 		keys->value[k] = (int64_t *) ((uint8_t *) rs->key_values.memory + k * stride);
 	keys->null = rs->key_nulls.memory;
-	if (rs->step->algorithm == GJ_JOIN_HASH)
+	if (rs->join->hashes)
 		return work->ops->keys(work->queue, view, 0, view->nrows, rs->step->outer_keys, keys);
 	return work->ops->ordered_keys(work->queue, view, 0, view->nrows, rs->outer_operand, keys);
-}
-
-/* Describes pairs that are going to be written, their number but for; out: where to. */
-static void
-describe_pairs(const GjRunStep *rs, const GjView *view, GjView *pairs,
-			   uint32_t *out[GJ_MAX_SOURCES])
-{
-	memset(pairs, 0, sizeof(*pairs));
-	pairs->columns = view->columns;
-	pairs->no_row = view->no_row;
-	for (uint32_t s = 0; s < GJ_MAX_SOURCES; s++)
-	{
-		out[s] = rs->expand >> s & 1 ? rs->rowid[s].memory : NULL;
-		pairs->rowid[s] = out[s];
-	}
-}
-
-/* Writes the next n pairs of a step as a view. */
-static GjStatus
-expand_pairs(GjRun *run, GjRunStep *rs, const GjView *view, uint64_t cursor, uint32_t n,
-			 GjView *pairs)
-{
-	GjWork	   *work = &run->work;
-	uint32_t   *out[GJ_MAX_SOURCES];
-
-	describe_pairs(rs, view, pairs, out);
-	pairs->nrows = n;
-	if (rs->expand == 0)
-		return GJ_OK;
-	return work->ops->hash_expand(work->queue, &rs->table, view, rs->offset.memory,
-								  rs->first.memory, cursor, n, rs->step->source, out);
 }
 
 GjStatus
@@ -313,119 +273,6 @@ gj_run_filter_pairs(GjRun *run, GjRunStep *rs, uint32_t ntuples, uint64_t cursor
 	return gj_run_pick(run, rs, pairs, positions, n, rs->kept);
 }
 
-static GjStatus
-probe_step(GjRun *run, GjRunStep *rs, const GjView *view, uint64_t *total)
-{
-	GjWork	   *work = &run->work;
-	GjKeys		keys;
-
-	*total = 0;
-	work->ops->phase(work->queue, GJ_PHASE_PROBE);
-	if (rs->table.nrows > 0)
-	{
-		GJ_TRY(gj_run_outer_keys(run, rs, view, &keys));
-		if (rs->step->algorithm == GJ_JOIN_HASH)
-			GJ_TRY(work->ops->hash_probe(work->queue, &rs->table, &keys, rs->offset.memory,
-										 rs->first.memory, total));
-		else
-			GJ_TRY(work->ops->sort_probe(work->queue, &rs->table, &keys, &rs->match,
-										 rs->offset.memory, rs->first.memory, total));
-	}
-	return gj_match_probed(run, rs, view->nrows, *total);
-}
-
-/* All pairs of a probe, piece by piece: to the next step, or only looked at. */
-static GjStatus
-join_pairs(GjRun *run, uint32_t i, const GjView *view, uint64_t total)
-{
-	GjRunStep  *rs = &run->steps[i];
-
-	for (uint64_t cursor = 0; cursor < total;)
-	{
-		uint64_t	left = total - cursor;
-		uint32_t	n = left < run->max_tuples ? (uint32_t) left : run->max_tuples;
-		GjView		pairs;
-
-		GJ_STOP_CHECK(run);
-		run->work.ops->phase(run->work.queue, GJ_PHASE_PROBE);
-		GJ_TRY(gj_run_make_room(run, i + 1, &n));
-		GJ_TRY(expand_pairs(run, rs, view, cursor, n, &pairs));
-		if (rs->residual >= 0)
-			GJ_TRY(gj_run_filter_pairs(run, rs, view->nrows, cursor, &pairs));
-		if (gj_step_makes_pairs(rs->step))
-			GJ_TRY(gj_run_pass_on(run, i, &pairs));
-		cursor += n;
-	}
-	return GJ_OK;
-}
-
-/*
- * True if tuples of the step have one pair at most, and nothing but the pairs is asked for: then
- * they are found and written at once.
- */
-static bool
-joins_at_once(const GjRun *run, const GjRunStep *rs)
-{
-	if (!run->work.ops->join_unique || rs->table.max_count != 1 || rs->table.nrows == 0 ||
-		rs->step->join_type != GJ_JOIN_INNER || rs->expand == 0)
-		return false;
-	return rs->step->algorithm == GJ_JOIN_HASH ||
-		(rs->match.nkeys == rs->table.keys.nkeys && !rs->match.has_low && !rs->match.has_high);
-}
-
-/* Joins tuples by such a step; *done: false if there is no room for as many pairs. */
-static GjStatus
-join_at_once(GjRun *run, uint32_t i, const GjView *view, bool *done)
-{
-	GjRunStep  *rs = &run->steps[i];
-	GjWork	   *work = &run->work;
-	uint32_t   *out[GJ_MAX_SOURCES];
-	uint32_t	n = view->nrows;
-	GjView		pairs;
-	GjKeys		keys;
-
-	GJ_TRY(gj_run_make_room(run, i + 1, &n));
-	*done = n == view->nrows;
-	if (!*done)
-		return GJ_OK;
-	work->ops->phase(work->queue, GJ_PHASE_PROBE);
-	GJ_TRY(gj_run_outer_keys(run, rs, view, &keys));
-	describe_pairs(rs, view, &pairs, out);
-	GJ_TRY(work->ops->join_unique(work->queue, &rs->table, &keys, &rs->match, view,
-								  rs->step->source, out, &pairs.nrows));
-	if (rs->residual >= 0 && pairs.nrows > 0)
-		GJ_TRY(gj_run_filter_pairs(run, rs, view->nrows, 0, &pairs));
-	return gj_run_pass_on(run, i, &pairs);
-}
-
-/* Joins tuples by looking them up in the table of a step. */
-static GjStatus
-join_by_table(GjRun *run, uint32_t i, const GjView *view)
-{
-	GjRunStep  *rs = &run->steps[i];
-	bool		counts = gj_step_only_counts(run, i);
-	uint64_t	total;
-
-	if (!counts && joins_at_once(run, rs))
-	{
-		bool		done;
-
-		GJ_TRY(join_at_once(run, i, view, &done));
-		if (done)
-			return GJ_OK;
-	}
-	GJ_TRY(probe_step(run, rs, view, &total));
-	if (counts)
-	{
-		run->stats.step[i].rows_out += total;
-		run->counted += (int64_t) total;
-		return GJ_OK;
-	}
-	if (!gj_step_makes_pairs(rs->step) && rs->residual < 0)
-		return GJ_OK;
-	return join_pairs(run, i, view, total);
-}
-
 /* Takes tuples, for which there is room, through step i and all that follow. */
 static GjStatus
 join_tuples(GjRun *run, uint32_t i, const GjView *view)
@@ -439,12 +286,7 @@ join_tuples(GjRun *run, uint32_t i, const GjView *view)
 		return run->sink->push(run, view);
 
 	run->stats.step[i].rows_in += view->nrows;
-	if (rs->step->algorithm == GJ_JOIN_NESTED_LOOP)
-		GJ_TRY(gj_nested_join(run, i, view));
-	else if (rs->step->algorithm == GJ_JOIN_SET)
-		GJ_TRY(gj_set_join(run, i, view));
-	else
-		GJ_TRY(join_by_table(run, i, view));
+	GJ_TRY(rs->join->join(run, i, view));
 	return gj_step_makes_tuples(rs->step) ? gj_match_tuples(run, i, view) : GJ_OK;
 }
 

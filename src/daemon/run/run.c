@@ -109,6 +109,23 @@ gj_sink_frees_nothing(GjRun *run)
 {
 }
 
+void
+gj_join_is_planned(GjRun *run, GjRunStep *rs)
+{
+}
+
+GjStatus
+gj_join_is_fast(GjRun *run, uint32_t source, GjRunStep *rs)
+{
+	return GJ_OK;
+}
+
+GjStatus
+gj_join_has_ended(GjRun *run, uint32_t i)
+{
+	return GJ_OK;
+}
+
 /* Notes that what a step reads is read late; returns its sources.  e = -1: none. */
 static uint32_t
 plan_expr(GjRun *run, int32_t e)
@@ -153,32 +170,26 @@ plan_operands(GjRunStep *rs)
  * Finds out, from the last step to the first, whose row ids each step passes on.  The
  * program was checked: nothing reads a source behind the step that ends it.
  */
-static void
-plan_steps(GjRun *run)
+static bool
+plan_steps(GjRun *run, GjChooseJoin choose)
 {
 	const GjStep *steps = gj_program_array(run->program, GjStep, steps);
 	uint32_t	needed = run->sink->plan(run);
 	uint32_t	joined = 1;
 
 	run->output_sources = needed;
-	run->nsteps = run->program->nsteps;
-	for (uint32_t i = 0; i < run->nsteps; i++)
+	for (run->nsteps = 0; run->nsteps < run->program->nsteps; run->nsteps++)
 	{
-		GjRunStep  *rs = &run->steps[i];
+		GjRunStep  *rs = &run->steps[run->nsteps];
 
-		rs->step = &steps[i];
+		rs->step = &steps[run->nsteps];
+		rs->join = choose(run->program, rs->step);
 		rs->joined = joined;
-		rs->residual = steps[i].residual;
-		rs->nested.condition = -1;
-		joined |= 1u << steps[i].source;
+		rs->residual = rs->step->residual;
 		plan_operands(rs);
-		if (steps[i].algorithm == GJ_JOIN_NESTED_LOOP)
-			gj_nested_plan(run, rs);
-		else if (steps[i].algorithm == GJ_JOIN_SET)
-		{
-			gj_set_join_plan(run, rs);
-			joined |= gj_pair_values(rs->set.step);
-		}
+		if (!rs->join->plan(run, rs))
+			return false;
+		joined |= 1u << rs->step->source | rs->makes;
 	}
 	for (uint32_t i = run->nsteps; i-- > 0;)
 	{
@@ -189,20 +200,16 @@ plan_steps(GjRun *run)
 		rs->kept = rs->out | plan_expr(run, steps[i].filter);
 		rs->expand = rs->kept | plan_expr(run, rs->residual);
 		/* the flags of rows are set by the pairs that pass the residual condition */
-		if ((rs->residual >= 0 || rs->set.step) && gj_step_makes_rows(&steps[i]))
+		if ((rs->residual >= 0 || rs->join->marks_by_pairs) && gj_step_makes_rows(&steps[i]))
 			rs->expand |= source;
-		needed = rs->expand | plan_expr(run, rs->nested.condition);
+		needed = rs->expand | rs->reads;
 		for (uint32_t k = 0; k < rs->nouter; k++)
 			needed |= plan_operand(run, rs->outer_operand[k]);
-		if (rs->set.step)
-			needed |= plan_operand(run, -1 - (int32_t) rs->set.step->outer_column);
-		needed &= ~source;
-		if (rs->set.step)
-			needed &= ~gj_pair_values(rs->set.step);
+		needed &= ~(source | rs->makes);
 	}
 	for (uint32_t i = 0; i < run->nsteps; i++)
-		if (run->steps[i].set.step && run->steps[i].set.step->membership)
-			gj_membership_plan(run, &run->steps[i]);
+		run->steps[i].join->planned(run, &run->steps[i]);
+	return true;
 }
 
 /* Layouts of chunks and batches.  The program was checked: they fit. */
@@ -256,11 +263,8 @@ gj_run_prepare(GjDeviceEntry *entry, const GjProgram *program, GjLease *lease,
 	run->output_types = calloc(gj_program_noutputs(program) + 1, sizeof(GjColumnType));
 	run->output_places = calloc(gj_program_noutputs(program) + 1, sizeof(GjColumnPlace));
 	if (run->columns && run->late && run->places && run->output_types && run->output_places &&
-		plan_layouts(run))
-	{
-		plan_steps(run);
+		plan_layouts(run) && plan_steps(run, setup->join))
 		return run;
-	}
 	gj_run_close(run, &ignored);
 	return NULL;
 }
@@ -431,7 +435,8 @@ gj_run_source_end(GjRun *run, uint32_t source)
 		GJ_TRY(gj_run_build(run, source));
 	else
 	{
-		GJ_TRY(gj_membership_end(run));
+		for (uint32_t i = 0; i < run->nsteps; i++)
+			GJ_TRY(run->steps[i].join->end(run, i));
 		GJ_TRY(gj_match_rows(run));
 	}
 	if (run->ended == all)
@@ -487,14 +492,10 @@ free_step(GjRun *run, GjRunStep *rs)
 {
 	GjWork	   *work = &run->work;
 
-	if (rs->built)
-		work->ops->hash_free(work->queue, &rs->table);
-	gj_lease_give(work->lease, rs->table_bytes);
+	rs->join->free(work, rs);
 	gj_step_free_probe(work, rs);
 	gj_step_free_pairs(work, rs);
 	gj_match_free(work, rs);
-	gj_nested_free(work, rs);
-	gj_set_join_free(work, rs);
 }
 
 GjStatus

@@ -85,8 +85,8 @@ start_members(GjTeam *team, GjErrorText *why)
 
 	if (team->direct)
 	{
-		const GjRunSetup setup = {.host = team->host,.sink = team->sink,.target = team->target,
-		.tiles = gj_all_tiles};
+		const GjRunSetup setup = {.host = team->host,.sink = team->sink,.join = gj_join_choose,
+		.target = team->target,.tiles = gj_all_tiles};
 
 		team->members[0].run = gj_run_open(team->members[0].entry, team->program,
 										   &team->members[0].lease, &setup, &status, why);
