@@ -285,7 +285,7 @@ start_loop(GjRun *run, GjRunStep *rs, const GjView *view, GjNested *loop)
 	loop->nterms = nested->nterms;
 	/* with a residual condition, it is too early to tell */
 	if (gj_step_makes_tuples(rs->step) && rs->residual < 0)
-		loop->tuple_matched = rs->matched.memory;
+		loop->tuple_matched = rs->probe.matched.memory;
 	if (gj_step_makes_rows(rs->step) && rs->residual < 0)
 		loop->row_matched = rs->row_matched.memory;
 	if (nested->nterms == 0)
@@ -308,13 +308,13 @@ place_pairs(GjRunStep *rs, uint32_t n, GjNested *loop, GjView *pairs)
 	const GjView *view = loop->view;
 
 	loop->capacity = n;
-	loop->tuple = rs->tuple.memory;
+	loop->tuple = rs->pairs.tuple.memory;
 	memset(pairs, 0, sizeof(*pairs));
 	pairs->columns = view->columns;
 	pairs->no_row = view->no_row;
 	for (uint32_t s = 0; s < GJ_MAX_SOURCES; s++)
 		if (rs->expand >> s & 1)
-			pairs->rowid[s] = loop->out[s] = rs->rowid[s].memory;
+			pairs->rowid[s] = loop->out[s] = rs->pairs.rowid[s].memory;
 }
 
 /* The pairs of the tiles from number `tile`; *ndone = tiles. */
@@ -323,7 +323,7 @@ next_pairs(GjRun *run, uint32_t i, GjNested *loop, uint64_t tile, uint32_t *ndon
 {
 	GjRunStep  *rs = &run->steps[i];
 	GjWork	   *work = &run->work;
-	uint32_t	room = run->max_tuples;
+	uint32_t	room = run->tuples.most;
 	uint64_t	npairs;
 	GjView		pairs;
 
@@ -340,7 +340,7 @@ next_pairs(GjRun *run, uint32_t i, GjNested *loop, uint64_t tile, uint32_t *ndon
 		if (gj_step_makes_pairs(rs->step))
 		{
 			run->stats.step[i].rows_out += npairs;
-			run->counted += (int64_t) npairs;
+			run->output.counted += (int64_t) npairs;
 		}
 		return GJ_OK;
 	}
@@ -363,7 +363,7 @@ join(GjRun *run, uint32_t i, const GjView *view)
 
 	work->ops->phase(work->queue, GJ_PHASE_PROBE);
 	if (gj_step_makes_tuples(rs->step))
-		GJ_TRY(work->ops->fill(work->queue, rs->matched.memory, 0, view->nrows));
+		GJ_TRY(work->ops->fill(work->queue, rs->probe.matched.memory, 0, view->nrows));
 	if (ntiles == 0)
 		return GJ_OK;
 	GJ_TRY(start_loop(run, rs, view, &loop));

@@ -177,7 +177,7 @@ plan_steps(GjRun *run, GjChooseJoin choose)
 	uint32_t	needed = run->sink->plan(run);
 	uint32_t	joined = 1;
 
-	run->output_sources = needed;
+	run->output.sources = needed;
 	for (run->nsteps = 0; run->nsteps < run->program->nsteps; run->nsteps++)
 	{
 		GjRunStep  *rs = &run->steps[run->nsteps];
@@ -233,9 +233,9 @@ plan_layouts(GjRun *run)
 	}
 	if (!run->sink->in_batches)
 		return true;
-	run->noutputs = gj_program_noutputs(p);
-	return gj_program_layout_output(p, run->output_types, &run->output_layout,
-									run->output_places);
+	run->output.ncolumns = gj_program_noutputs(p);
+	return gj_program_layout_output(p, run->output.types, &run->output.layout,
+									run->output.places);
 }
 
 GjRun *
@@ -251,8 +251,8 @@ gj_run_prepare(GjDeviceEntry *entry, const GjProgram *program, GjLease *lease,
 	run->program = program;
 	run->host = setup->host;
 	run->sink = setup->sink;
-	run->target = setup->target;
-	run->tiles = setup->tiles;
+	run->output.target = setup->target;
+	run->output.tiles = setup->tiles;
 	run->work = (GjWork) {entry->ops, NULL, lease, NULL};
 	run->sources = gj_program_array(program, GjSource, sources);
 	run->types = gj_program_array(program, GjColumnType, columns);
@@ -260,9 +260,9 @@ gj_run_prepare(GjDeviceEntry *entry, const GjProgram *program, GjLease *lease,
 	run->columns = calloc(program->ncolumns + 1, sizeof(GjColumn));
 	run->late = calloc(program->ncolumns + 1, 1);
 	run->places = calloc(program->ncolumns + 1, sizeof(GjColumnPlace));
-	run->output_types = calloc(gj_program_noutputs(program) + 1, sizeof(GjColumnType));
-	run->output_places = calloc(gj_program_noutputs(program) + 1, sizeof(GjColumnPlace));
-	if (run->columns && run->late && run->places && run->output_types && run->output_places &&
+	run->output.types = calloc(gj_program_noutputs(program) + 1, sizeof(GjColumnType));
+	run->output.places = calloc(gj_program_noutputs(program) + 1, sizeof(GjColumnPlace));
+	if (run->columns && run->late && run->places && run->output.types && run->output.places &&
 		plan_layouts(run) && plan_steps(run, setup->join))
 		return run;
 	gj_run_close(run, &ignored);
@@ -509,7 +509,7 @@ gj_run_close(GjRun *run, GjErrorText *why)
 	for (uint32_t s = 0; s < GJ_MAX_SOURCES; s++)
 		gj_relation_free(work, &run->relation[s]);
 	gj_run_close_stages(run);
-	gj_buffer_free(work, &run->filtered);
+	gj_buffer_free(work, &run->tuples.filtered);
 	run->sink->free(run);
 	gj_fused_free(run);
 	gj_buffer_free(work, &run->compact);
@@ -527,8 +527,8 @@ gj_run_close(GjRun *run, GjErrorText *why)
 	free(run->columns);
 	free(run->late);
 	free(run->places);
-	free(run->output_types);
-	free(run->output_places);
+	free(run->output.types);
+	free(run->output.places);
 	free(run);
 	return status;
 }

@@ -31,6 +31,26 @@
 #include "daemon/store/store.h"
 #include "daemon/base/work.h"
 
+/* Working memory of a step for the tuples that probe. */
+typedef struct GjRunProbe
+{
+	GjBuffer	key_values;
+	GjBuffer	key_nulls;
+	GjBuffer	offset;
+	GjBuffer	first;
+	GjBuffer	matched;		/* flag of each tuple: has a match */
+	GjBuffer	selected;		/* positions of the tuples or rows that go on by themselves */
+} GjRunProbe;
+
+/* And for their pairs. */
+typedef struct GjRunPairs
+{
+	GjBuffer	rowid[GJ_MAX_SOURCES];
+	GjBuffer	positions;		/* of those that pass the residual condition or the filter */
+	GjBuffer	picked[GJ_MAX_SOURCES];
+	GjBuffer	tuple;			/* number of each pair's tuple (needs_tuple) */
+} GjRunPairs;
+
 /* Working memory of a step, and which sources' row ids pass through it (bits). */
 struct GjRunStep
 {
@@ -55,16 +75,8 @@ struct GjRunStep
 	const GjJoinOps *join;
 	void	   *join_state;		/* its own */
 	uint64_t	nmatchable;		/* rows or sets of the inner side that can match */
-	GjBuffer	key_values;		/* keys of the tuples that probe */
-	GjBuffer	key_nulls;
-	GjBuffer	offset;
-	GjBuffer	first;
-	GjBuffer	matched;		/* flag of each tuple that probes: has a match */
-	GjBuffer	selected;		/* positions of the tuples or rows that go on by themselves */
-	GjBuffer	rowid[GJ_MAX_SOURCES];	/* the pairs */
-	GjBuffer	positions;		/* of the pairs that pass the residual condition or the filter */
-	GjBuffer	picked[GJ_MAX_SOURCES];
-	GjBuffer	tuple;			/* nested loop, sets: number of each pair's tuple (needs_tuple) */
+	GjRunProbe	probe;
+	GjRunPairs	pairs;
 	/* the rest lives as long as the run: right, full, right semi and right anti joins */
 	GjBuffer	row_matched;	/* by row id: GjRowMatch */
 	GjBuffer	cover;			/* of table rows, without a residual condition (mark_ranges) */
@@ -179,14 +191,35 @@ typedef struct GjRunFused
 	bool		few_missed;		/* hardly any did from the last one */
 } GjRunFused;
 
+/* Tuples that are taken through a step at a time. */
+typedef struct GjRunTuples
+{
+	uint32_t	most;			/* 0: not known yet */
+	bool		more_room;		/* there may be room for more of them with the next outer rows */
+	GjBuffer	filtered;		/* positions of the outer rows that pass the filter */
+} GjRunTuples;
+
+/* What comes out, and where it goes. */
+typedef struct GjRunOutput
+{
+	void	   *state;			/* the sink's own */
+	GjTarget	target;
+	GjTiles		tiles;			/* that the run has of all */
+	uint32_t	sources;		/* that the sink reads, bits */
+	int64_t		counted;		/* tuples that did not go to the sink, which only counts them */
+	/* a batch, if the sink makes any */
+	uint32_t	ncolumns;
+	GjColumnType *types;
+	GjColumnPlace *places;
+	GjLayout	layout;
+} GjRunOutput;
+
 struct GjRun
 {
 	GjDeviceEntry *entry;
 	GjWork		work;
 	const GjProgram *program;
 	const GjRunHost *host;
-	GjTarget	target;
-	GjTiles		tiles;
 	GjErrorText error;			/* of the run itself, else the queue's is told */
 	GjRunStats	stats;
 
@@ -210,8 +243,6 @@ struct GjRun
 
 	uint32_t	nsteps;
 	GjRunStep	steps[GJ_MAX_SOURCES];
-	uint32_t	max_tuples;		/* to take through a step at a time; 0: not known yet */
-	bool		more_room;		/* there may be room for more of them with the next outer rows */
 
 	GjStage		stage[2];		/* of outer chunks, unless they are used in place */
 	uint32_t	nstages;		/* 0: not made yet; 1 where memory is short */
@@ -225,18 +256,10 @@ struct GjRun
 	uint32_t	nused;
 	uint64_t	nread;			/* slots whose marks have passed */
 	uint32_t	narriving;		/* fragments that are complete when more have */
-	GjBuffer	filtered;		/* positions of the outer rows that pass the filter */
 
-	uint32_t	output_sources;	/* that the sink reads, bits */
-	int64_t		counted;		/* rows counted without aggregate() */
-
-	uint32_t	noutputs;
-	GjColumnType *output_types;
-	GjColumnPlace *output_places;
-	GjLayout	output_layout;
-
+	GjRunTuples	tuples;
+	GjRunOutput	output;
 	const GjSinkOps *sink;
-	void	   *sink_state;		/* its own */
 	GjRunFused *fused;			/* NULL: nobody has asked yet whether it can be done */
 	struct GjRunExchange *exchange; /* NULL: rows stay where they came */
 };
@@ -396,7 +419,7 @@ extern void gj_run_close_stages(GjRun *run);
 extern GjStatus gj_run_outer_keys(GjRun *run, GjRunStep *rs, const GjView *view, GjKeys *keys);
 /*
  * Leaves the pairs for which the step's residual condition is true, and notes them.  The
- * first pair has number `cursor` of the probe; for a nested loop rs->tuple has the tuples.
+ * first pair has number `cursor` of the probe; for a nested loop rs->pairs.tuple has the tuples.
  */
 extern GjStatus gj_run_filter_pairs(GjRun *run, GjRunStep *rs, uint32_t ntuples, uint64_t cursor,
 									GjView *pairs);

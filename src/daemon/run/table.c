@@ -16,7 +16,7 @@ describe_pairs(const GjRunStep *rs, const GjView *view, GjView *pairs,
 	pairs->no_row = view->no_row;
 	for (uint32_t s = 0; s < GJ_MAX_SOURCES; s++)
 	{
-		out[s] = rs->expand >> s & 1 ? rs->rowid[s].memory : NULL;
+		out[s] = rs->expand >> s & 1 ? rs->pairs.rowid[s].memory : NULL;
 		pairs->rowid[s] = out[s];
 	}
 }
@@ -33,8 +33,8 @@ expand_pairs(GjRun *run, GjRunStep *rs, const GjView *view, uint64_t cursor, uin
 	pairs->nrows = n;
 	if (rs->expand == 0)
 		return GJ_OK;
-	return work->ops->hash_expand(work->queue, &rs->table, view, rs->offset.memory,
-								  rs->first.memory, cursor, n, rs->step->source, out);
+	return work->ops->hash_expand(work->queue, &rs->table, view, rs->probe.offset.memory,
+								  rs->probe.first.memory, cursor, n, rs->step->source, out);
 }
 
 static GjStatus
@@ -49,11 +49,11 @@ probe_step(GjRun *run, GjRunStep *rs, const GjView *view, uint64_t *total)
 	{
 		GJ_TRY(gj_run_outer_keys(run, rs, view, &keys));
 		if (rs->join->hashes)
-			GJ_TRY(work->ops->hash_probe(work->queue, &rs->table, &keys, rs->offset.memory,
-										 rs->first.memory, total));
+			GJ_TRY(work->ops->hash_probe(work->queue, &rs->table, &keys, rs->probe.offset.memory,
+										 rs->probe.first.memory, total));
 		else
 			GJ_TRY(work->ops->sort_probe(work->queue, &rs->table, &keys, &rs->match,
-										 rs->offset.memory, rs->first.memory, total));
+										 rs->probe.offset.memory, rs->probe.first.memory, total));
 	}
 	return gj_match_probed(run, rs, view->nrows, *total);
 }
@@ -67,7 +67,7 @@ join_pairs(GjRun *run, uint32_t i, const GjView *view, uint64_t total)
 	for (uint64_t cursor = 0; cursor < total;)
 	{
 		uint64_t	left = total - cursor;
-		uint32_t	n = left < run->max_tuples ? (uint32_t) left : run->max_tuples;
+		uint32_t	n = left < run->tuples.most ? (uint32_t) left : run->tuples.most;
 		GjView		pairs;
 
 		GJ_STOP_CHECK(run);
@@ -142,7 +142,7 @@ join_by_table(GjRun *run, uint32_t i, const GjView *view)
 	if (counts)
 	{
 		run->stats.step[i].rows_out += total;
-		run->counted += (int64_t) total;
+		run->output.counted += (int64_t) total;
 		return GJ_OK;
 	}
 	if (!gj_step_makes_pairs(rs->step) && rs->residual < 0)

@@ -32,14 +32,14 @@
 static bool
 sees_parts(const GjRun *run, const GjRunStep *rs)
 {
-	return run->target.form == GJ_FORM_PARTIAL || gj_set(rs)->flushed;
+	return run->output.target.form == GJ_FORM_PARTIAL || gj_set(rs)->flushed;
 }
 
 /* True if the inner rows are all that is needed. */
 static bool
 inner_is_enough(const GjRun *run, const GjRunStep *rs)
 {
-	return gj_set(rs)->step->same != 0 && run->target.form != GJ_FORM_PARTIAL;
+	return gj_set(rs)->step->same != 0 && run->output.target.form != GJ_FORM_PARTIAL;
 }
 
 /*
@@ -365,13 +365,13 @@ write_pairs(GjRun *run, GjRunStep *rs, const GjColumn *columns, const GjRunMembe
 	memset(pairs, 0, sizeof(*pairs));
 	pairs->columns = columns;
 	pairs->nrows = n;
-	GJ_TRY(work->ops->pick(work->queue, rs->rowid[0].memory,
+	GJ_TRY(work->ops->pick(work->queue, rs->pairs.rowid[0].memory,
 						   (outer ? outer : inner)->start.memory, 0,
 						   (uint32_t *) gj_set(rs)->out[left].memory + first, n));
-	GJ_TRY(work->ops->pick(work->queue, rs->rowid[source].memory, inner->start.memory, 0,
+	GJ_TRY(work->ops->pick(work->queue, rs->pairs.rowid[source].memory, inner->start.memory, 0,
 						   (uint32_t *) gj_set(rs)->out[1 - left].memory + first, n));
-	pairs->rowid[0] = rs->rowid[0].memory;
-	pairs->rowid[source] = rs->rowid[source].memory;
+	pairs->rowid[0] = rs->pairs.rowid[0].memory;
+	pairs->rowid[source] = rs->pairs.rowid[source].memory;
 	if (gj_set(rs)->step->values)
 		pairs->rowid[gj_set(rs)->step->values] = (uint32_t *) gj_set(rs)->out[2].memory + first;
 	return GJ_OK;
@@ -389,7 +389,7 @@ pass_pairs(GjRun *run, uint32_t i, const GjColumn *columns, const GjRunMembers *
 		GjView		pairs;
 
 		GJ_STOP_CHECK(run);
-		n = npairs - first < run->max_tuples ? npairs - first : run->max_tuples;
+		n = npairs - first < run->tuples.most ? npairs - first : run->tuples.most;
 		GJ_TRY(gj_run_make_room(run, i + 1, &n));
 		GJ_TRY(write_pairs(run, rs, columns, outer, first, n, &pairs));
 		/* what it says is how a family with itself is joined */

@@ -298,7 +298,7 @@ write_pairs(GjRun *run, GjRunStep *rs, const GjView *view, uint32_t first, uint3
 	GjWork	   *work = &run->work;
 	const uint32_t *left = (uint32_t *) gj_set(rs)->out[0].memory + first;
 	const uint32_t *right = (uint32_t *) gj_set(rs)->out[1].memory + first;
-	uint32_t   *tuple = rs->tuple.memory;
+	uint32_t   *tuple = rs->pairs.tuple.memory;
 
 	memset(pairs, 0, sizeof(*pairs));
 	pairs->columns = view->columns;
@@ -307,7 +307,7 @@ write_pairs(GjRun *run, GjRunStep *rs, const GjView *view, uint32_t first, uint3
 	GJ_TRY(work->ops->pick(work->queue, tuple, gj_set(rs)->outer.tuple.memory, 0, left, n));
 	for (uint32_t s = 0; s < GJ_MAX_SOURCES; s++)
 	{
-		uint32_t   *to = rs->rowid[s].memory;
+		uint32_t   *to = rs->pairs.rowid[s].memory;
 
 		if (!(rs->expand >> s & 1))
 			continue;
@@ -331,7 +331,7 @@ pass_pairs(GjRun *run, uint32_t i, const GjView *view, uint32_t npairs)
 	if (gj_step_only_counts(run, i))
 	{
 		run->stats.step[i].rows_out += npairs;
-		run->counted += npairs;
+		run->output.counted += npairs;
 		if (!gj_step_makes_tuples(rs->step) && !gj_step_makes_rows(rs->step))
 			return GJ_OK;
 	}
@@ -340,7 +340,7 @@ pass_pairs(GjRun *run, uint32_t i, const GjView *view, uint32_t npairs)
 		GjView		pairs;
 
 		GJ_STOP_CHECK(run);
-		n = npairs - first < run->max_tuples ? npairs - first : run->max_tuples;
+		n = npairs - first < run->tuples.most ? npairs - first : run->tuples.most;
 		GJ_TRY(gj_run_make_room(run, i + 1, &n));
 		GJ_TRY(write_pairs(run, rs, view, first, n, &pairs));
 		if (rs->residual >= 0)
@@ -392,7 +392,7 @@ join(GjRun *run, uint32_t i, const GjView *view)
 
 	work->ops->phase(work->queue, GJ_PHASE_PROBE);
 	if (gj_step_makes_tuples(rs->step))
-		GJ_TRY(work->ops->fill(work->queue, rs->matched.memory, 0, view->nrows));
+		GJ_TRY(work->ops->fill(work->queue, rs->probe.matched.memory, 0, view->nrows));
 	if (gj_set(rs)->inner.n == 0)
 		return GJ_OK;
 	/* arrays that are errors are that even if no pair can match */
