@@ -1,42 +1,13 @@
 /*
  * build.c
- *	  Makes the table of an inner side that has been loaded completely: hashed or sorted;
- *	  for a nested loop, the values of its rows; for a set join, their sets.
+ *	  An inner side has been loaded completely: its filter, its keys, and what the join makes of it.
  *
  * The filter runs over pieces of the relation, each seen through columns that start
- * at the piece, and leaves the row ids that pass.  Memory that devices take in
- * builds is taken from the lease beforehand, as an estimate that is corrected
- * afterwards.
+ * at the piece, and leaves the row ids that pass.
  */
 #include "state.h"
 
 #include <string.h>
-
-/* Bytes a row that a build may need at its height, keys not included. */
-#define GJ_BUILD_BYTES		64
-/* How many more where a hash table has so few rows that it is a sparse one (cuda/join_hash.cu). */
-#define GJ_SPARSE_BYTES		32
-#define GJ_SPARSE_ROWS		(128u * 1024)
-/* Bytes a row that a direct table may take, less than a hash table does; and how much more. */
-#define GJ_DIRECT_BYTES		24
-#define GJ_DIRECT_SPARE		(UINT64_C(4) << 20)
-/* Part of the memory that is left which that may be. */
-#define GJ_DIRECT_SHARE		64
-/* A pass that puts something to a table takes as long as that saves for so many outer rows a row. */
-#define GJ_EXTRA_PASS		2
-/* Part of the memory that nobody uses which that may take. */
-#define GJ_EXTRA_SHARE		8
-
-/* What lives until the table is built. */
-typedef struct GjBuild
-{
-	uint32_t	source;
-	uint32_t	nrows;			/* rows that pass the filter */
-	GjBuffer	rowid;			/* none: all rows */
-	GjBuffer	positions;
-	GjBuffer	value[GJ_MAX_KEYS];
-	GjBuffer	null;
-} GjBuild;
 
 GjStatus
 gj_run_fail_build(GjRun *run)
@@ -63,7 +34,7 @@ view_piece(GjRun *run, uint32_t source, uint64_t first, uint32_t nrows, GjView *
 }
 
 static GjStatus
-filter_rows(GjRun *run, GjBuild *build)
+filter_rows(GjRun *run, GjSideBuild *build)
 {
 	GjWork	   *work = &run->work;
 	uint64_t	nrows = run->relation[build->source].nrows;
@@ -97,8 +68,16 @@ filter_rows(GjRun *run, GjBuild *build)
 	return GJ_OK;
 }
 
-static GjStatus
-compute_keys(GjRun *run, GjBuild *build, const GjRunStep *rs, GjKeys *keys)
+GjStatus
+gj_build_view(GjRun *run, const GjSideBuild *build, GjView *view)
+{
+	GJ_TRY(view_piece(run, build->source, 0, build->nrows, view));
+	view->rowid[build->source] = build->rowid.memory;
+	return GJ_OK;
+}
+
+GjStatus
+gj_build_keys(GjRun *run, GjSideBuild *build, const GjRunStep *rs, GjKeys *keys)
 {
 	GjWork	   *work = &run->work;
 	GjView		view;
@@ -115,142 +94,17 @@ compute_keys(GjRun *run, GjBuild *build, const GjRunStep *rs, GjKeys *keys)
 	GJ_TRY(gj_buffer_grow(work, &build->null, 0, build->nrows, 0));
 	keys->null = build->null.memory;
 
-	GJ_TRY(view_piece(run, build->source, 0, build->nrows, &view));
-	view.rowid[build->source] = build->rowid.memory;
+	GJ_TRY(gj_build_view(run, build, &view));
 	for (uint32_t first = 0, n; first < build->nrows; first += n)
 	{
 		n = build->nrows - first < GJ_MAX_TUPLES ? build->nrows - first : GJ_MAX_TUPLES;
 		GJ_STOP_CHECK(run);
-		if (rs->step->algorithm == GJ_JOIN_HASH)
+		if (rs->join->hashes)
 			GJ_TRY(work->ops->keys(work->queue, &view, first, n, rs->step->inner_keys, keys));
 		else
 			GJ_TRY(work->ops->ordered_keys(work->queue, &view, first, n, rs->inner_operand, keys));
 	}
 	return GJ_OK;
-}
-
-/* Bytes that a table holds. */
-static uint64_t
-table_size(const GjHashTable *table)
-{
-	uint64_t	row_bytes = (uint64_t) table->keys.nrows * sizeof(uint32_t);
-	uint64_t	n = (table->slots ? table->nslots * sizeof(GjHashSlot) : 0) +
-		(table->place ? table->nslots * sizeof(uint32_t) : 0) +
-		(table->payloads ? table->nslots * sizeof(uint32_t) : 0) +
-		(table->key_filter ? table->nkey_filter * sizeof(uint32_t) : 0) +
-		(table->bucket ? (table->nslots + 1) * sizeof(uint32_t) : 0) +
-		(table->rows ? row_bytes : 0) + (table->key_row ? row_bytes : 0);
-
-	for (uint32_t k = 0; k < table->keys.nkeys; k++)
-		if (table->keys.value[k])
-			n += (uint64_t) table->keys.nrows * sizeof(int64_t);
-	if (table->keys.null)
-		n += table->keys.nrows;
-	return n;
-}
-
-/* The build has taken over the key arrays: they are counted with the table now. */
-static void
-hand_over_keys(GjRun *run, GjBuild *build)
-{
-	for (uint32_t k = 0; k < GJ_MAX_KEYS; k++)
-	{
-		gj_lease_give(run->work.lease, build->value[k].nbytes);
-		build->value[k] = (GjBuffer) {NULL, 0};
-	}
-	gj_lease_give(run->work.lease, build->null.nbytes);
-	build->null = (GjBuffer) {NULL, 0};
-}
-
-/* What a build of n rows may need at its height, keys not included. */
-static uint64_t
-build_bytes(const GjRunStep *rs, uint32_t n)
-{
-	uint64_t	nbytes = (uint64_t) n * GJ_BUILD_BYTES + 4096;
-
-	if (rs->step->algorithm == GJ_JOIN_HASH && n <= GJ_SPARSE_ROWS)
-		nbytes += (uint64_t) n * GJ_SPARSE_BYTES;
-	return nbytes;
-}
-
-/* Takes what a build needs, and what a direct table may take more if there is plenty. */
-static bool
-take_estimate(GjLease *lease, uint64_t needed, uint64_t *spare, uint64_t *taken)
-{
-	*spare = gj_lease_left(lease) / GJ_DIRECT_SHARE;
-	if (*spare > GJ_DIRECT_SPARE)
-		*spare = GJ_DIRECT_SPARE;
-	*taken = needed + *spare;
-	if (gj_lease_take(lease, *taken))
-		return true;
-	*spare = 0;
-	*taken = needed;
-	return gj_lease_take(lease, *taken);
-}
-
-static GjStatus
-build_table(GjRun *run, GjBuild *build, GjRunStep *rs)
-{
-	GjWork	   *work = &run->work;
-	bool	  (*stop) (void *) = run->host->stop;
-	void	   *arg = run->host->arg;
-	uint64_t	taken;
-	uint64_t	spare;
-	GjKeys		keys;
-	GjStatus	status;
-
-	GJ_TRY(compute_keys(run, build, rs, &keys));
-	if (!take_estimate(work->lease, build_bytes(rs, build->nrows), &spare, &taken))
-		return GJ_OUT_OF_MEMORY;
-	/* rows that have no match are found by their places in a table that has them in one row */
-	if (rs->step->algorithm == GJ_JOIN_HASH)
-		status = work->ops->hash_build(work->queue, &keys, build->rowid.memory,
-									   gj_step_makes_rows(rs->step) ? 0 :
-									   (uint64_t) build->nrows * GJ_DIRECT_BYTES + spare,
-									   stop, arg, &rs->table);
-	else
-		status = work->ops->sort_build(work->queue, &keys, build->rowid.memory, stop, arg,
-									   &rs->table);
-	gj_lease_give(work->lease, taken);
-	if (status != GJ_OK)
-		return status;
-	rs->built = true;
-	run->stats.step[rs - run->steps].partitioned += rs->table.partitioned;
-	run->stats.step[rs - run->steps].direct += gj_table_is_direct(&rs->table);
-	hand_over_keys(run, build);
-	if (!gj_lease_take(work->lease, table_size(&rs->table)))
-		return GJ_OUT_OF_MEMORY;
-	rs->table_bytes = table_size(&rs->table);
-	return GJ_OK;
-}
-
-/* A nested loop keeps what the build has made. */
-static GjStatus
-keep_rows(GjRun *run, GjBuild *build, GjRunStep *rs)
-{
-	GjRunNested *nested = &rs->nested;
-	GjKeys		keys;
-
-	if (rs->ninner > 0)
-		GJ_TRY(compute_keys(run, build, rs, &keys));
-	nested->nrows = build->nrows;
-	nested->rows = build->rowid;
-	nested->null = build->null;
-	memcpy(nested->value, build->value, sizeof(nested->value));
-	build->rowid = build->null = (GjBuffer) {NULL, 0};
-	memset(build->value, 0, sizeof(build->value));
-	return GJ_OK;
-}
-
-/* The rows' arrays become sets. */
-static GjStatus
-make_sets(GjRun *run, GjBuild *build, GjRunStep *rs)
-{
-	GjView		view;
-
-	GJ_TRY(view_piece(run, build->source, 0, build->nrows, &view));
-	view.rowid[build->source] = build->rowid.memory;
-	return gj_set_join_build(run, rs, &view);
 }
 
 /* Columns that only the filter and the keys read are not needed any longer. */
@@ -265,188 +119,11 @@ drop_columns(GjRun *run, uint32_t source)
 	gj_relation_columns(&run->relation[source], 0, run->columns + first);
 }
 
-/* Room for a column of nbytes, or its null flags, if there is one; nothing resident makes room. */
 static GjStatus
-reserve_column(GjWork *work, const GjBuffer *column, uint64_t nbytes, GjBuffer *ordered)
-{
-	if (!column->memory)
-		return GJ_OK;
-	if (nbytes > gj_lease_free(work->lease))
-		return GJ_OUT_OF_MEMORY;
-	return gj_buffer_grow(work, ordered, 0, nbytes, 0);
-}
-
-/* Room for columns of nrows rows, data and null flags in turn, like those of a relation. */
-static GjStatus
-reserve_columns(GjWork *work, const GjRelation *relation, GjBuffer *columns)
-{
-	for (uint32_t c = 0; c < relation->ncolumns; c++)
-	{
-		GJ_TRY(reserve_column(work, &relation->columns[c].data,
-							  relation->nrows * relation->types[c].width, &columns[2 * c]));
-		GJ_TRY(reserve_column(work, &relation->columns[c].nulls, relation->nrows,
-							  &columns[2 * c + 1]));
-	}
-	return GJ_OK;
-}
-
-/* Puts one column, or its null flags, into the order of keys; what it was is left in *ordered. */
-static GjStatus
-order_column(GjWork *work, const GjHashTable *table, GjBuffer *column, GjBuffer *ordered,
-			 uint32_t width)
-{
-	GjBuffer	was = *column;
-
-	if (!was.memory)
-		return GJ_OK;
-	GJ_TRY(work->ops->order_by_place(work->queue, table, ordered->memory, was.memory, width));
-	*column = *ordered;
-	*ordered = was;
-	return GJ_OK;
-}
-
-/*
- * Rows of a side in the order of its keys need no table, if every key between the least and the greatest
- * has a row: a probe then reads a value where it would have read where it is.  That is worth a pass over
- * the side if there are as many outer rows.  Without memory for it all stays as it is.
- */
-static GjStatus
-order_side(GjRun *run, uint32_t source, GjRunStep *rs)
-{
-	GjRelation *relation = &run->relation[source];
-	GjHashTable *table = &rs->table;
-	GjWork	   *work = &run->work;
-	GjBuffer	columns[2 * GJ_MAX_COLUMNS] = {{NULL, 0}};
-	bool		reserved;
-	GjStatus	status;
-
-	if (!table->place || table->nslots != table->nrows || table->nrows != relation->nrows ||
-		relation->borrowed || run->sources[0].nrows_hint < relation->nrows)
-		return GJ_OK;
-	status = reserve_columns(work, relation, columns);
-	reserved = status == GJ_OK;
-	for (uint32_t c = 0; c < relation->ncolumns && status == GJ_OK; c++)
-	{
-		GjRelationColumn *column = &relation->columns[c];
-
-		status = order_column(work, table, &column->data, &columns[2 * c],
-							  relation->types[c].width);
-		if (status == GJ_OK)
-			status = order_column(work, table, &column->nulls, &columns[2 * c + 1], 1);
-	}
-	for (uint32_t i = 0; i < 2 * relation->ncolumns; i++)
-		gj_buffer_free(work, &columns[i]);
-	/* later than that, some columns may have the new order */
-	if (status == GJ_OUT_OF_MEMORY && !reserved)
-		return GJ_OK;
-	GJ_TRY(status);
-	work->ops->free(work->queue, table->place, table->nslots * sizeof(uint32_t));
-	table->place = NULL;
-	table->dense = true;
-	gj_lease_give(work->lease, rs->table_bytes - table_size(table));
-	rs->table_bytes = table_size(table);
-	gj_relation_columns(relation, 0, run->columns + run->sources[source].first_column);
-	return GJ_OK;
-}
-
-/* The only column of a source that is read later; ncolumns: there are several, or none. */
-static uint32_t
-only_late_column(const GjRun *run, uint32_t source)
-{
-	const uint8_t *late = run->late + run->sources[source].first_column;
-	uint32_t	ncolumns = run->sources[source].ncolumns;
-	uint32_t	only = ncolumns;
-
-	for (uint32_t c = 0; c < ncolumns; c++)
-	{
-		if (late[c] && only < ncolumns)
-			return ncolumns;
-		if (late[c])
-			only = c;
-	}
-	return only;
-}
-
-/*
- * Takes memory for payloads of a side, or a filter, if these are worth the pass that puts them there, and
- * there is plenty.  Only the fused operator reads them, for sums of this run or of later ones that find
- * the side.
- */
-static bool
-take_extra(GjRun *run, uint32_t source, uint64_t nbytes)
-{
-	GjLease    *lease = run->work.lease;
-	uint64_t	nrows = run->relation[source].nrows;
-	uint64_t	nouter = run->sources[0].nrows_hint;
-	bool		wanted = run->side[source].made ? nouter >= nrows :
-		run->sink->has_states && nouter / GJ_EXTRA_PASS >= nrows;
-
-	return wanted && nbytes <= gj_lease_free(lease) / GJ_EXTRA_SHARE && gj_lease_take(lease, nbytes);
-}
-
-/* The table has what memory was taken for, or all stays as it is without it. */
-static GjStatus
-put_extra(GjRun *run, GjRunStep *rs, uint64_t nbytes, bool there, GjStatus status)
-{
-	if (there)
-		rs->table_bytes += nbytes;
-	else
-		gj_lease_give(run->work.lease, nbytes);
-	return status == GJ_OUT_OF_MEMORY ? GJ_OK : status;
-}
-
-/* Puts the side's values to its keys in the table, if these are unique and the values such. */
-static GjStatus
-put_payload(GjRun *run, uint32_t source, GjRunStep *rs)
-{
-	GjWork	   *work = &run->work;
-	GjHashTable *table = &rs->table;
-	uint32_t	c = only_late_column(run, source);
-	const GjColumn *column = &run->columns[run->sources[source].first_column + c];
-	uint64_t	nbytes = table->place ? table->nslots * sizeof(uint32_t) : 0;
-	GjStatus	status;
-
-	if (!work->ops->hash_payload || !(table->slots || table->place) || table->max_count != 1 ||
-		table->keys.nkeys != 1 || c == run->sources[source].ncolumns || column->nulls ||
-		(column->kind != GJ_INT4 && column->kind != GJ_INT8) || !take_extra(run, source, nbytes))
-		return GJ_OK;
-	table->payload = c;
-	status = work->ops->hash_payload(work->queue, table, column,
-									 (uint32_t) run->relation[source].nrows, &table->has_payload);
-	return put_extra(run, rs, nbytes, table->payloads != NULL, status);
-}
-
-/* True if the fused operator could ask a filter of the step: an integer key, and tuples that have no match may go. */
-static bool
-asks_filter(const GjRun *run, const GjRunStep *rs)
-{
-	uint8_t		kind = run->exprs[rs->step->inner_keys].kind;
-
-	return rs->table.keys.nkeys == 1 && (kind == GJ_INT2 || kind == GJ_INT4 || kind == GJ_INT8) &&
-		(rs->step->join_type == GJ_JOIN_INNER || rs->step->join_type == GJ_JOIN_SEMI ||
-		 rs->step->join_type == GJ_JOIN_ANTI);
-}
-
-/* Gives the table a filter, if it is of use. */
-static GjStatus
-put_filter(GjRun *run, uint32_t source, GjRunStep *rs)
-{
-	GjWork	   *work = &run->work;
-	GjHashTable *table = &rs->table;
-	uint64_t	nbytes = gj_filter_words(table) * sizeof(uint32_t);
-	GjStatus	status;
-
-	if (!work->ops->hash_filter || !(table->slots || table->place) || !asks_filter(run, rs) ||
-		!work->ops->filter_helps(work->queue, table) || !take_extra(run, source, nbytes))
-		return GJ_OK;
-	status = work->ops->hash_filter(work->queue, table);
-	return put_extra(run, rs, nbytes, table->key_filter != NULL, status);
-}
-
-static GjStatus
-build_source(GjRun *run, GjBuild *build, GjRunStep *rs)
+build_source(GjRun *run, GjSideBuild *build, GjRunStep *rs)
 {
 	GjRelation *relation = &run->relation[build->source];
+	const uint32_t *rowid;
 
 	if (relation->nrows > 0)
 	{
@@ -456,26 +133,20 @@ build_source(GjRun *run, GjBuild *build, GjRunStep *rs)
 			build->nrows = (uint32_t) relation->nrows;
 	}
 	run->stats.source[build->source].rows_out = build->nrows;
-	if (build->nrows > 0 && rs->step->algorithm == GJ_JOIN_SET)
-		GJ_TRY(make_sets(run, build, rs));
-	else if (build->nrows > 0 && rs->step->algorithm != GJ_JOIN_NESTED_LOOP)
-		GJ_TRY(build_table(run, build, rs));
-	GJ_TRY(gj_match_start(run, rs, build->rowid.memory, build->nrows));
-	if (build->nrows > 0 && rs->step->algorithm == GJ_JOIN_NESTED_LOOP)
-		GJ_TRY(keep_rows(run, build, rs));
-	if (rs->table.nrows == 0 && rs->nested.nrows == 0 && rs->set.inner.n == 0 &&
-		gj_match_ends_run(run, rs, build->nrows))
+	rowid = build->rowid.memory;
+	if (build->nrows > 0)
+		GJ_TRY(rs->join->build(run, build, rs));
+	GJ_TRY(gj_match_start(run, rs, rowid, build->nrows));
+	if (rs->nmatchable == 0 && gj_match_ends_run(run, rs, build->nrows))
 		run->complete = true;
 	drop_columns(run, build->source);
-	GJ_TRY(order_side(run, build->source, rs));
-	GJ_TRY(put_payload(run, build->source, rs));
-	return put_filter(run, build->source, rs);
+	return rs->join->improve(run, build->source, rs);
 }
 
 GjStatus
 gj_run_build(GjRun *run, uint32_t source)
 {
-	GjBuild		build = {.source = source};
+	GjSideBuild		build = {.source = source};
 	GjRunStep  *rs = run->steps;
 	GjStatus	status;
 

@@ -159,7 +159,7 @@ group_missed(GjRun *run, uint32_t p)
 		GJ_STOP_CHECK(run);
 		if (done == 0 || fused->missed.together)
 			GJ_TRY(describe_missed(run, p, done, &view));
-		view.nrows = left < run->max_tuples ? left : run->max_tuples;
+		view.nrows = left < run->tuples.most ? left : run->tuples.most;
 		for (uint32_t slot = 0; slot <= run->nsteps; slot++)
 		{
 			uint32_t	source = slot == 0 ? 0 : run->steps[slot - 1].step->source;

@@ -63,14 +63,14 @@ gj_match_probed(GjRun *run, GjRunStep *rs, uint32_t ntuples, uint64_t total)
 	bool		decided = rs->residual < 0 && total > 0;
 
 	if (decided && gj_step_makes_rows(rs->step))
-		GJ_TRY(work->ops->mark_ranges(work->queue, rs->offset.memory, rs->first.memory, ntuples,
+		GJ_TRY(work->ops->mark_ranges(work->queue, rs->probe.offset.memory, rs->probe.first.memory, ntuples,
 									  rs->cover.memory));
 	if (!gj_step_makes_tuples(rs->step))
 		return GJ_OK;
 	if (decided)
-		return work->ops->flag_counts(work->queue, rs->offset.memory, ntuples,
-									  rs->matched.memory);
-	return work->ops->fill(work->queue, rs->matched.memory, 0, ntuples);
+		return work->ops->flag_counts(work->queue, rs->probe.offset.memory, ntuples,
+									  rs->probe.matched.memory);
+	return work->ops->fill(work->queue, rs->probe.matched.memory, 0, ntuples);
 }
 
 GjStatus
@@ -84,11 +84,11 @@ gj_match_pairs(GjRun *run, GjRunStep *rs, uint32_t ntuples, const GjView *pairs,
 									GJ_ROW_MATCHED, rs->row_matched.memory));
 	if (!gj_step_makes_tuples(rs->step))
 		return GJ_OK;
-	if (rs->step->algorithm >= GJ_JOIN_NESTED_LOOP)
-		return work->ops->mark_rows(work->queue, rs->tuple.memory, positions, n, 1,
-									rs->matched.memory);
-	return work->ops->mark_tuples(work->queue, rs->offset.memory, ntuples, cursor, positions, n,
-								  rs->matched.memory);
+	if (!rs->join->numbers_pairs)
+		return work->ops->mark_rows(work->queue, rs->pairs.tuple.memory, positions, n, 1,
+									rs->probe.matched.memory);
+	return work->ops->mark_tuples(work->queue, rs->probe.offset.memory, ntuples, cursor, positions, n,
+								  rs->probe.matched.memory);
 }
 
 /* ---- tuples by themselves */
@@ -99,10 +99,10 @@ add_no_row(GjRun *run, GjRunStep *rs, uint32_t source, uint32_t n, GjView *view)
 {
 	if (!(rs->kept >> source & 1))
 		return GJ_OK;
-	view->rowid[source] = rs->rowid[source].memory;
+	view->rowid[source] = rs->pairs.rowid[source].memory;
 	view->no_row |= 1u << source;
 	/* every byte of GJ_NO_ROW is 0xFF */
-	return run->work.ops->fill(run->work.queue, rs->rowid[source].memory, 0xFF,
+	return run->work.ops->fill(run->work.queue, rs->pairs.rowid[source].memory, 0xFF,
 							   (uint64_t) n * sizeof(uint32_t));
 }
 
@@ -111,26 +111,27 @@ gj_match_tuples(GjRun *run, uint32_t i, const GjView *view)
 {
 	GjRunStep  *rs = &run->steps[i];
 	GjWork	   *work = &run->work;
-	const uint32_t *selected = rs->selected.memory;
+	const uint32_t *selected = rs->probe.selected.memory;
 	uint32_t	total;
 
 	work->ops->phase(work->queue, GJ_PHASE_PROBE);
-	GJ_TRY(work->ops->select_flags(work->queue, rs->matched.memory, view->nrows,
-								   gj_step_wants_matched(rs->step), rs->selected.memory, &total));
+	GJ_TRY(work->ops->select_flags(work->queue, rs->probe.matched.memory, view->nrows,
+								   gj_step_wants_matched(rs->step), rs->probe.selected.memory, &total));
 	for (uint32_t first = 0, n; first < total; first += n)
 	{
 		GjView		tuples = *view;
 
 		GJ_STOP_CHECK(run);
-		n = total - first < run->max_tuples ? total - first : run->max_tuples;
+		n = total - first < run->tuples.most ? total - first : run->tuples.most;
 		GJ_TRY(gj_run_make_room(run, i + 1, &n));
 		/* all of them at once: as they are */
 		if (n < view->nrows)
 			GJ_TRY(gj_run_pick(run, rs, &tuples, selected + first, n,
 							   rs->joined & rs->kept));
 		GJ_TRY(add_no_row(run, rs, rs->step->source, n, &tuples));
-		for (uint32_t v = 0; v < GJ_PAIR_VALUES && rs->set.step && rs->set.step->values; v++)
-			GJ_TRY(add_no_row(run, rs, rs->set.step->values + v, n, &tuples));
+		for (uint32_t s = 0; rs->makes >> s; s++)
+			if (rs->makes >> s & 1)
+				GJ_TRY(add_no_row(run, rs, s, n, &tuples));
 		GJ_TRY(gj_run_pass_on(run, i, &tuples));
 	}
 	return GJ_OK;
@@ -144,16 +145,16 @@ pass_rows(GjRun *run, uint32_t i, const GjColumn *columns, uint32_t base, uint32
 {
 	GjRunStep  *rs = &run->steps[i];
 	GjWork	   *work = &run->work;
-	const uint32_t *selected = rs->selected.memory;
+	const uint32_t *selected = rs->probe.selected.memory;
 	uint32_t	source = rs->step->source;
-	uint32_t	none = rs->joined | (rs->set.step ? gj_pair_values(rs->set.step) : 0);
+	uint32_t	none = rs->joined | rs->makes;
 
 	for (uint32_t first = 0, n; first < total; first += n)
 	{
 		GjView		rows = {.columns = columns};
 
 		GJ_STOP_CHECK(run);
-		n = total - first < run->max_tuples ? total - first : run->max_tuples;
+		n = total - first < run->tuples.most ? total - first : run->tuples.most;
 		GJ_TRY(gj_run_make_room(run, i + 1, &n));
 		rows.nrows = n;
 		for (uint32_t s = 0; s < GJ_MAX_SOURCES; s++)
@@ -161,8 +162,8 @@ pass_rows(GjRun *run, uint32_t i, const GjColumn *columns, uint32_t base, uint32
 				GJ_TRY(add_no_row(run, rs, s, n, &rows));
 		if (rs->kept >> source & 1)
 		{
-			rows.rowid[source] = rs->rowid[source].memory;
-			GJ_TRY(work->ops->pick(work->queue, rs->rowid[source].memory, NULL, base,
+			rows.rowid[source] = rs->pairs.rowid[source].memory;
+			GJ_TRY(work->ops->pick(work->queue, rs->pairs.rowid[source].memory, NULL, base,
 								   selected + first, n));
 		}
 		GJ_TRY(gj_run_pass_on(run, i, &rows));
@@ -190,10 +191,10 @@ match_rows_of_step(GjRun *run, uint32_t i, const GjColumn *columns, uint64_t fir
 {
 	GjRunStep  *rs = &run->steps[i];
 	GjWork	   *work = &run->work;
-	uint32_t	piece = end - first < run->max_tuples ? (uint32_t) (end - first) : run->max_tuples;
+	uint32_t	piece = end - first < run->tuples.most ? (uint32_t) (end - first) : run->tuples.most;
 	GjStatus	status;
 
-	while ((status = gj_buffer_reserve(work, &rs->selected,
+	while ((status = gj_buffer_reserve(work, &rs->probe.selected,
 									   (uint64_t) piece * sizeof(uint32_t))) == GJ_OUT_OF_MEMORY &&
 		   piece > GJ_MIN_TUPLES)
 		piece = gj_fewer_tuples(piece);
@@ -208,7 +209,7 @@ match_rows_of_step(GjRun *run, uint32_t i, const GjColumn *columns, uint64_t fir
 		work->ops->phase(work->queue, GJ_PHASE_PROBE);
 		GJ_TRY(work->ops->select_flags(work->queue, (uint8_t *) rs->row_matched.memory + base, n,
 									   gj_step_wants_matched(rs->step) ? GJ_ROW_MATCHED :
-									   GJ_ROW_UNMATCHED, rs->selected.memory, &total));
+									   GJ_ROW_UNMATCHED, rs->probe.selected.memory, &total));
 		GJ_TRY(pass_rows(run, i, columns, (uint32_t) base, total));
 	}
 	return GJ_OK;

@@ -12,11 +12,37 @@
  */
 #include "state.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* Tiles of the first call, and the most of any; the device may do fewer. */
 #define GJ_FIRST_TILES		256
 #define GJ_MOST_TILES		(1u << 20)
+
+/* A nested loop's side of a step: it has no table, but all rows with their values. */
+typedef struct GjRunNested
+{
+	int32_t		condition;		/* that the loop looks at itself, or -1 */
+	uint32_t	nterms;
+	struct
+	{
+		uint8_t		op;			/* GjTermOp */
+		uint8_t		narrow;
+		uint8_t		outer;		/* number of the operand */
+		uint8_t		inner;
+	}			terms[GJ_MAX_KEYS];
+	uint32_t	nrows;
+	GjBuffer	rows;			/* row ids; none: all rows */
+	GjBuffer	value[GJ_MAX_KEYS];
+	GjBuffer	null;
+	uint32_t	ntiles;			/* to look at in the next call */
+} GjRunNested;
+
+static GjRunNested *
+nested_of(const GjRunStep *rs)
+{
+	return rs->join_state;
+}
 
 /* ---- what is compared */
 
@@ -54,7 +80,7 @@ add_operand(int32_t *list, uint32_t *n, int32_t operand)
 static void
 add_term(const GjRun *run, GjRunStep *rs, GjTermOp op, int32_t outer, int32_t inner)
 {
-	GjRunNested *nested = &rs->nested;
+	GjRunNested *nested = nested_of(rs);
 	uint32_t	t = nested->nterms++;
 
 	nested->terms[t].op = (uint8_t) op;
@@ -64,7 +90,7 @@ add_term(const GjRun *run, GjRunStep *rs, GjTermOp op, int32_t outer, int32_t in
 }
 
 /* What a register of a condition has, while it is looked through. */
-typedef struct GjPart
+typedef struct GjConditionPart
 {
 	enum
 	{
@@ -74,7 +100,7 @@ typedef struct GjPart
 	}			kind;
 	uint32_t	column;
 	uint32_t	terms;			/* one bit each */
-} GjPart;
+} GjConditionPart;
 
 /* The comparison of an instruction; false: it is none. */
 static bool
@@ -136,7 +162,7 @@ compare_columns(const GjRun *run, GjRunStep *rs, const GjInstr *instr, uint32_t 
 	if (!term_op(instr->op, &op, &is_float) || a_is_inner == (run->types[b].source == source) ||
 		!column_is_float(run, a, &a_is_float) || !column_is_float(run, b, &b_is_float) ||
 		a_is_float != is_float || b_is_float != is_float ||
-		rs->nested.nterms == GJ_MAX_KEYS || rs->nouter == GJ_MAX_KEYS || rs->ninner == GJ_MAX_KEYS)
+		nested_of(rs)->nterms == GJ_MAX_KEYS || rs->nouter == GJ_MAX_KEYS || rs->ninner == GJ_MAX_KEYS)
 		return false;
 	if (a_is_inner)
 		add_term(run, rs, turned(op), -1 - (int32_t) b, -1 - (int32_t) a);
@@ -151,36 +177,60 @@ condition_is_terms(const GjRun *run, GjRunStep *rs, int32_t e)
 {
 	const GjExpr *expr = &run->exprs[e];
 	const GjInstr *instr = gj_program_array(run->program, GjInstr, instrs) + expr->first;
-	GjPart		part[GJ_MAX_REGISTERS] = {{GJ_PART_OTHER}};
-	uint32_t	first = rs->nested.nterms;
+	GjConditionPart part[GJ_MAX_REGISTERS] = {{GJ_PART_OTHER}};
+	uint32_t	first = nested_of(rs)->nterms;
 	uint32_t	all;
 
 	for (uint32_t i = 0; i < expr->ninstrs; i++, instr++)
 	{
-		GjPart	   *a = &part[instr->a];
-		GjPart	   *b = &part[instr->b];
-		uint32_t	term = rs->nested.nterms;
+		GjConditionPart *a = &part[instr->a];
+		GjConditionPart *b = &part[instr->b];
+		uint32_t	term = nested_of(rs)->nterms;
 
 		if (instr->op == GJ_OP_LOAD)
-			part[instr->dst] = (GjPart) {GJ_PART_COLUMN, instr->arg, 0};
+			part[instr->dst] = (GjConditionPart) {GJ_PART_COLUMN, instr->arg, 0};
 		else if (instr->op == GJ_OP_AND && a->kind == GJ_PART_TERMS && b->kind == GJ_PART_TERMS)
-			part[instr->dst] = (GjPart) {GJ_PART_TERMS, 0, a->terms | b->terms};
+			part[instr->dst] = (GjConditionPart) {GJ_PART_TERMS, 0, a->terms | b->terms};
 		else if (a->kind == GJ_PART_COLUMN && b->kind == GJ_PART_COLUMN &&
 				 compare_columns(run, rs, instr, a->column, b->column))
-			part[instr->dst] = (GjPart) {GJ_PART_TERMS, 0, 1u << term};
+			part[instr->dst] = (GjConditionPart) {GJ_PART_TERMS, 0, 1u << term};
 		else
 			return false;
 	}
-	all = ((1u << rs->nested.nterms) - 1) & ~((1u << first) - 1);
+	all = ((1u << nested_of(rs)->nterms) - 1) & ~((1u << first) - 1);
 	return part[expr->result].kind == GJ_PART_TERMS && part[expr->result].terms == all;
 }
 
-void
-gj_nested_plan(const GjRun *run, GjRunStep *rs)
+/* Makes terms of the residual condition, or takes it over. */
+static void
+take_residual(GjRun *run, GjRunStep *rs)
+{
+	const GjRunNested terms = *nested_of(rs);
+	const GjRunStep without = *rs;
+
+	if (condition_is_terms(run, rs, rs->residual))
+	{
+		rs->residual = -1;
+		return;
+	}
+	*rs = without;
+	*nested_of(rs) = terms;
+	if (terms.nterms > 0)
+		return;
+	nested_of(rs)->condition = rs->residual;
+	rs->reads = gj_run_reads_expr(run, (uint32_t) rs->residual);
+	rs->residual = -1;
+}
+
+static bool
+plan(GjRun *run, GjRunStep *rs)
 {
 	const GjStep *step = rs->step;
-	GjRunStep	without;
 
+	rs->join_state = calloc(1, sizeof(GjRunNested));
+	if (!rs->join_state)
+		return false;
+	nested_of(rs)->condition = -1;
 	rs->nouter = rs->ninner = 0;
 	for (uint32_t k = 0; k < step->nkeys; k++)
 		add_term(run, rs, GJ_TERM_EQ, (int32_t) (step->outer_keys + k),
@@ -191,21 +241,30 @@ gj_nested_plan(const GjRun *run, GjRunStep *rs)
 	if (step->range_key >= 0 && step->range_high >= 0)
 		add_term(run, rs, step->high_strict ? GJ_TERM_GT : GJ_TERM_GE, step->range_high,
 				 step->range_key);
-	rs->nested.ntiles = GJ_FIRST_TILES;
-	if (rs->residual < 0)
-		return;
-	without = *rs;
-	if (condition_is_terms(run, rs, rs->residual))
-	{
-		rs->residual = -1;
-		return;
-	}
-	*rs = without;
-	if (rs->nested.nterms == 0)
-	{
-		rs->nested.condition = rs->residual;
-		rs->residual = -1;
-	}
+	nested_of(rs)->ntiles = GJ_FIRST_TILES;
+	if (rs->residual >= 0)
+		take_residual(run, rs);
+	rs->needs_tuple = rs->residual >= 0 && gj_step_makes_tuples(step);
+	return true;
+}
+
+/* The loop keeps what the build has made. */
+static GjStatus
+build_rows(GjRun *run, GjSideBuild *build, GjRunStep *rs)
+{
+	GjRunNested *nested = nested_of(rs);
+	GjKeys		keys;
+
+	if (rs->ninner > 0)
+		GJ_TRY(gj_build_keys(run, build, rs, &keys));
+	nested->nrows = build->nrows;
+	rs->nmatchable = build->nrows;
+	nested->rows = build->rowid;
+	nested->null = build->null;
+	memcpy(nested->value, build->value, sizeof(nested->value));
+	build->rowid = build->null = (GjBuffer) {NULL, 0};
+	memset(build->value, 0, sizeof(build->value));
+	return GJ_OK;
 }
 
 /* ---- the loop */
@@ -214,7 +273,7 @@ gj_nested_plan(const GjRun *run, GjRunStep *rs)
 static GjStatus
 start_loop(GjRun *run, GjRunStep *rs, const GjView *view, GjNested *loop)
 {
-	const GjRunNested *nested = &rs->nested;
+	const GjRunNested *nested = nested_of(rs);
 	GjKeys		keys;
 
 	memset(loop, 0, sizeof(*loop));
@@ -226,7 +285,7 @@ start_loop(GjRun *run, GjRunStep *rs, const GjView *view, GjNested *loop)
 	loop->nterms = nested->nterms;
 	/* with a residual condition, it is too early to tell */
 	if (gj_step_makes_tuples(rs->step) && rs->residual < 0)
-		loop->tuple_matched = rs->matched.memory;
+		loop->tuple_matched = rs->probe.matched.memory;
 	if (gj_step_makes_rows(rs->step) && rs->residual < 0)
 		loop->row_matched = rs->row_matched.memory;
 	if (nested->nterms == 0)
@@ -249,13 +308,13 @@ place_pairs(GjRunStep *rs, uint32_t n, GjNested *loop, GjView *pairs)
 	const GjView *view = loop->view;
 
 	loop->capacity = n;
-	loop->tuple = rs->tuple.memory;
+	loop->tuple = rs->pairs.tuple.memory;
 	memset(pairs, 0, sizeof(*pairs));
 	pairs->columns = view->columns;
 	pairs->no_row = view->no_row;
 	for (uint32_t s = 0; s < GJ_MAX_SOURCES; s++)
 		if (rs->expand >> s & 1)
-			pairs->rowid[s] = loop->out[s] = rs->rowid[s].memory;
+			pairs->rowid[s] = loop->out[s] = rs->pairs.rowid[s].memory;
 }
 
 /* The pairs of the tiles from number `tile`; *ndone = tiles. */
@@ -264,7 +323,7 @@ next_pairs(GjRun *run, uint32_t i, GjNested *loop, uint64_t tile, uint32_t *ndon
 {
 	GjRunStep  *rs = &run->steps[i];
 	GjWork	   *work = &run->work;
-	uint32_t	room = run->max_tuples;
+	uint32_t	room = run->tuples.most;
 	uint64_t	npairs;
 	GjView		pairs;
 
@@ -275,13 +334,13 @@ next_pairs(GjRun *run, uint32_t i, GjNested *loop, uint64_t tile, uint32_t *ndon
 		GJ_TRY(gj_run_make_room(run, i + 1, &room));
 		place_pairs(rs, room, loop, &pairs);
 	}
-	GJ_TRY(work->ops->nested_loop(work->queue, loop, tile, rs->nested.ntiles, ndone, &npairs));
+	GJ_TRY(work->ops->nested_loop(work->queue, loop, tile, nested_of(rs)->ntiles, ndone, &npairs));
 	if (!loop->write)
 	{
 		if (gj_step_makes_pairs(rs->step))
 		{
 			run->stats.step[i].rows_out += npairs;
-			run->counted += (int64_t) npairs;
+			run->output.counted += (int64_t) npairs;
 		}
 		return GJ_OK;
 	}
@@ -293,18 +352,18 @@ next_pairs(GjRun *run, uint32_t i, GjNested *loop, uint64_t tile, uint32_t *ndon
 	return gj_step_makes_pairs(rs->step) ? gj_run_pass_on(run, i, &pairs) : GJ_OK;
 }
 
-GjStatus
-gj_nested_join(GjRun *run, uint32_t i, const GjView *view)
+static GjStatus
+join(GjRun *run, uint32_t i, const GjView *view)
 {
 	GjRunStep  *rs = &run->steps[i];
 	GjWork	   *work = &run->work;
-	uint64_t	ntiles = gj_nested_tiling(view->nrows, rs->nested.nrows).ntiles;
+	uint64_t	ntiles = gj_nested_tiling(view->nrows, nested_of(rs)->nrows).ntiles;
 	uint32_t	ndone;
 	GjNested	loop;
 
 	work->ops->phase(work->queue, GJ_PHASE_PROBE);
 	if (gj_step_makes_tuples(rs->step))
-		GJ_TRY(work->ops->fill(work->queue, rs->matched.memory, 0, view->nrows));
+		GJ_TRY(work->ops->fill(work->queue, rs->probe.matched.memory, 0, view->nrows));
 	if (ntiles == 0)
 		return GJ_OK;
 	GJ_TRY(start_loop(run, rs, view, &loop));
@@ -312,22 +371,34 @@ gj_nested_join(GjRun *run, uint32_t i, const GjView *view)
 		(gj_step_makes_pairs(rs->step) && !gj_step_only_counts(run, i));
 	for (uint64_t tile = 0; tile < ntiles; tile += ndone)
 	{
-		uint32_t	asked = rs->nested.ntiles;
+		uint32_t	asked = nested_of(rs)->ntiles;
 
 		GJ_TRY(next_pairs(run, i, &loop, tile, &ndone));
 		if (ndone < asked)
-			rs->nested.ntiles = ndone < asked / 2 ? 2 * ndone : asked;
+			nested_of(rs)->ntiles = ndone < asked / 2 ? 2 * ndone : asked;
 		else if (asked < GJ_MOST_TILES)
-			rs->nested.ntiles = 2 * asked;
+			nested_of(rs)->ntiles = 2 * asked;
 	}
 	return GJ_OK;
 }
 
-void
-gj_nested_free(GjWork *work, GjRunStep *rs)
+static void
+free_nested(GjWork *work, GjRunStep *rs)
 {
-	gj_buffer_free(work, &rs->nested.rows);
-	gj_buffer_free(work, &rs->nested.null);
+	GjRunNested *nested = nested_of(rs);
+
+	if (!nested)
+		return;
+	gj_buffer_free(work, &nested->rows);
+	gj_buffer_free(work, &nested->null);
 	for (uint32_t k = 0; k < GJ_MAX_KEYS; k++)
-		gj_buffer_free(work, &rs->nested.value[k]);
+		gj_buffer_free(work, &nested->value[k]);
+	free(nested);
+	rs->join_state = NULL;
 }
+
+const GjJoinOps gj_join_nested_loop = {
+	.name = "nested loop",
+	.plan = plan,.planned = gj_join_is_planned,.build = build_rows,.improve = gj_join_is_fast,
+	.join = join,.end = gj_join_has_ended,.free = free_nested
+};

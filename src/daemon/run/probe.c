@@ -26,29 +26,29 @@ reserve_probe(GjWork *work, GjRunStep *rs, uint32_t n)
 
 	if (rs->nouter > 0)
 	{
-		GJ_TRY(gj_buffer_reserve(work, &rs->key_values, stride * rs->nouter));
-		GJ_TRY(gj_buffer_reserve(work, &rs->key_nulls, n));
+		GJ_TRY(gj_buffer_reserve(work, &rs->probe.key_values, stride * rs->nouter));
+		GJ_TRY(gj_buffer_reserve(work, &rs->probe.key_nulls, n));
 	}
 	if (gj_step_makes_tuples(rs->step))
-		GJ_TRY(gj_buffer_reserve(work, &rs->matched, n));
+		GJ_TRY(gj_buffer_reserve(work, &rs->probe.matched, n));
 	/* rows need theirs at the end */
 	if (gj_step_makes_tuples(rs->step) || gj_step_makes_rows(rs->step))
-		GJ_TRY(gj_buffer_reserve(work, &rs->selected, (uint64_t) n * sizeof(uint32_t)));
-	if (rs->step->algorithm >= GJ_JOIN_NESTED_LOOP)
+		GJ_TRY(gj_buffer_reserve(work, &rs->probe.selected, (uint64_t) n * sizeof(uint32_t)));
+	if (!rs->join->numbers_pairs)
 		return GJ_OK;
-	GJ_TRY(gj_buffer_reserve(work, &rs->offset, ((uint64_t) n + 1) * sizeof(uint64_t)));
-	return gj_buffer_reserve(work, &rs->first, (uint64_t) n * sizeof(uint32_t));
+	GJ_TRY(gj_buffer_reserve(work, &rs->probe.offset, ((uint64_t) n + 1) * sizeof(uint64_t)));
+	return gj_buffer_reserve(work, &rs->probe.first, (uint64_t) n * sizeof(uint32_t));
 }
 
 void
 gj_step_free_probe(GjWork *work, GjRunStep *rs)
 {
-	gj_buffer_free(work, &rs->key_values);
-	gj_buffer_free(work, &rs->key_nulls);
-	gj_buffer_free(work, &rs->offset);
-	gj_buffer_free(work, &rs->first);
-	gj_buffer_free(work, &rs->matched);
-	gj_buffer_free(work, &rs->selected);
+	gj_buffer_free(work, &rs->probe.key_values);
+	gj_buffer_free(work, &rs->probe.key_nulls);
+	gj_buffer_free(work, &rs->probe.offset);
+	gj_buffer_free(work, &rs->probe.first);
+	gj_buffer_free(work, &rs->probe.matched);
+	gj_buffer_free(work, &rs->probe.selected);
 }
 
 /* True if not all that a step makes need go on: then positions select it. */
@@ -56,15 +56,6 @@ static bool
 step_selects(const GjRunStep *rs)
 {
 	return rs->residual >= 0 || rs->step->filter >= 0;
-}
-
-/* True if each pair needs the number of its tuple. */
-static bool
-step_needs_tuple(const GjRunStep *rs)
-{
-	return rs->step->algorithm == GJ_JOIN_SET ||
-		(rs->step->algorithm == GJ_JOIN_NESTED_LOOP && rs->residual >= 0 &&
-		 gj_step_makes_tuples(rs->step));
 }
 
 /* Room for n pairs and what the conditions leave of them. */
@@ -75,15 +66,15 @@ reserve_pairs(GjWork *work, GjRunStep *rs, uint32_t n)
 	bool		selects = step_selects(rs);
 
 	if (selects)
-		GJ_TRY(gj_buffer_reserve(work, &rs->positions, nbytes));
-	if (step_needs_tuple(rs))
-		GJ_TRY(gj_buffer_reserve(work, &rs->tuple, nbytes));
+		GJ_TRY(gj_buffer_reserve(work, &rs->pairs.positions, nbytes));
+	if (rs->needs_tuple)
+		GJ_TRY(gj_buffer_reserve(work, &rs->pairs.tuple, nbytes));
 	for (uint32_t s = 0; s < GJ_MAX_SOURCES; s++)
 	{
 		if (rs->expand >> s & 1)
-			GJ_TRY(gj_buffer_reserve(work, &rs->rowid[s], nbytes));
+			GJ_TRY(gj_buffer_reserve(work, &rs->pairs.rowid[s], nbytes));
 		if (selects && (rs->kept >> s & 1))
-			GJ_TRY(gj_buffer_reserve(work, &rs->picked[s], nbytes));
+			GJ_TRY(gj_buffer_reserve(work, &rs->pairs.picked[s], nbytes));
 	}
 	return GJ_OK;
 }
@@ -91,12 +82,12 @@ reserve_pairs(GjWork *work, GjRunStep *rs, uint32_t n)
 void
 gj_step_free_pairs(GjWork *work, GjRunStep *rs)
 {
-	gj_buffer_free(work, &rs->positions);
-	gj_buffer_free(work, &rs->tuple);
+	gj_buffer_free(work, &rs->pairs.positions);
+	gj_buffer_free(work, &rs->pairs.tuple);
 	for (uint32_t s = 0; s < GJ_MAX_SOURCES; s++)
 	{
-		gj_buffer_free(work, &rs->rowid[s]);
-		gj_buffer_free(work, &rs->picked[s]);
+		gj_buffer_free(work, &rs->pairs.rowid[s]);
+		gj_buffer_free(work, &rs->pairs.picked[s]);
 	}
 }
 
@@ -107,7 +98,7 @@ reserve_tuples(GjRun *run, uint32_t i, uint32_t n)
 	if (i > 0)
 		GJ_TRY(reserve_pairs(&run->work, &run->steps[i - 1], n));
 	else if (run->sources[0].filter >= 0)
-		GJ_TRY(gj_buffer_reserve(&run->work, &run->filtered, (uint64_t) n * sizeof(uint32_t)));
+		GJ_TRY(gj_buffer_reserve(&run->work, &run->tuples.filtered, (uint64_t) n * sizeof(uint32_t)));
 	return i < run->nsteps ? reserve_probe(&run->work, &run->steps[i], n) : GJ_OK;
 }
 
@@ -117,7 +108,7 @@ free_tuples(GjRun *run, uint32_t i)
 	if (i > 0)
 		gj_step_free_pairs(&run->work, &run->steps[i - 1]);
 	else
-		gj_buffer_free(&run->work, &run->filtered);
+		gj_buffer_free(&run->work, &run->tuples.filtered);
 	if (i < run->nsteps)
 		gj_step_free_probe(&run->work, &run->steps[i]);
 }
@@ -150,7 +141,7 @@ gj_run_make_room(GjRun *run, uint32_t i, uint32_t *n)
 	GjStatus	status = gj_run_fit_tuples(run, i, n, reserve_tuples, free_tuples);
 
 	if (*n < asked)
-		run->max_tuples = *n;
+		run->tuples.most = *n;
 	return status;
 }
 
@@ -183,7 +174,7 @@ tuple_bytes(const GjRun *run)
 			sizeof(uint64_t) + sizeof(uint32_t);
 		if (gj_step_makes_tuples(rs->step) || gj_step_makes_rows(rs->step))
 			nbytes += 1 + sizeof(uint32_t);
-		if (step_needs_tuple(rs))
+		if (rs->needs_tuple)
 			nbytes += sizeof(uint32_t);
 	}
 	return nbytes + run->sink->tuple_bytes(run);
@@ -200,13 +191,13 @@ gj_run_choose_max_tuples(GjRun *run)
 {
 	uint64_t	n;
 
-	if (run->max_tuples != 0 && !run->more_room)
+	if (run->tuples.most != 0 && !run->tuples.more_room)
 		return;
-	run->more_room = false;
+	run->tuples.more_room = false;
 	n = gj_lease_left(run->work.lease) / 2 / tuple_bytes(run) / GJ_MIN_TUPLES * GJ_MIN_TUPLES;
 	if (n < GJ_MIN_TUPLES)
 		n = GJ_MIN_TUPLES;
-	run->max_tuples = n < GJ_MAX_TUPLES ? (uint32_t) n : GJ_MAX_TUPLES;
+	run->tuples.most = n < GJ_MAX_TUPLES ? (uint32_t) n : GJ_MAX_TUPLES;
 }
 
 /* ---- the outer rows */
@@ -239,42 +230,11 @@ gj_run_outer_keys(GjRun *run, GjRunStep *rs, const GjView *view, GjKeys *keys)
 	keys->nkeys = rs->nouter;
 	keys->nrows = view->nrows;
 	for (uint32_t k = 0; k < keys->nkeys; k++)
-		keys->value[k] = (int64_t *) ((uint8_t *) rs->key_values.memory + k * stride);
-	keys->null = rs->key_nulls.memory;
-	if (rs->step->algorithm == GJ_JOIN_HASH)
+		keys->value[k] = (int64_t *) ((uint8_t *) rs->probe.key_values.memory + k * stride);
+	keys->null = rs->probe.key_nulls.memory;
+	if (rs->join->hashes)
 		return work->ops->keys(work->queue, view, 0, view->nrows, rs->step->outer_keys, keys);
 	return work->ops->ordered_keys(work->queue, view, 0, view->nrows, rs->outer_operand, keys);
-}
-
-/* Describes pairs that are going to be written, their number but for; out: where to. */
-static void
-describe_pairs(const GjRunStep *rs, const GjView *view, GjView *pairs,
-			   uint32_t *out[GJ_MAX_SOURCES])
-{
-	memset(pairs, 0, sizeof(*pairs));
-	pairs->columns = view->columns;
-	pairs->no_row = view->no_row;
-	for (uint32_t s = 0; s < GJ_MAX_SOURCES; s++)
-	{
-		out[s] = rs->expand >> s & 1 ? rs->rowid[s].memory : NULL;
-		pairs->rowid[s] = out[s];
-	}
-}
-
-/* Writes the next n pairs of a step as a view. */
-static GjStatus
-expand_pairs(GjRun *run, GjRunStep *rs, const GjView *view, uint64_t cursor, uint32_t n,
-			 GjView *pairs)
-{
-	GjWork	   *work = &run->work;
-	uint32_t   *out[GJ_MAX_SOURCES];
-
-	describe_pairs(rs, view, pairs, out);
-	pairs->nrows = n;
-	if (rs->expand == 0)
-		return GJ_OK;
-	return work->ops->hash_expand(work->queue, &rs->table, view, rs->offset.memory,
-								  rs->first.memory, cursor, n, rs->step->source, out);
 }
 
 GjStatus
@@ -286,12 +246,12 @@ gj_run_pick(GjRun *run, GjRunStep *rs, GjView *view, const uint32_t *positions, 
 	view->nrows = n;
 	for (uint32_t s = 0; s < GJ_MAX_SOURCES && n > 0; s++)
 	{
-		uint32_t   *to = rs->rowid[s].memory;
+		uint32_t   *to = rs->pairs.rowid[s].memory;
 
 		if (!(kept >> s & 1))
 			continue;
 		if (view->rowid[s] == to)
-			to = rs->picked[s].memory;
+			to = rs->pairs.picked[s].memory;
 		GJ_TRY(work->ops->pick(work->queue, to, view->rowid[s], 0, positions, n));
 		view->rowid[s] = to;
 	}
@@ -302,7 +262,7 @@ GjStatus
 gj_run_filter_pairs(GjRun *run, GjRunStep *rs, uint32_t ntuples, uint64_t cursor, GjView *pairs)
 {
 	GjWork	   *work = &run->work;
-	uint32_t   *positions = rs->positions.memory;
+	uint32_t   *positions = rs->pairs.positions.memory;
 	uint32_t	n;
 
 	GJ_TRY(work->ops->select(work->queue, pairs, rs->residual, positions, &n));
@@ -311,119 +271,6 @@ gj_run_filter_pairs(GjRun *run, GjRunStep *rs, uint32_t ntuples, uint64_t cursor
 	if (n == pairs->nrows || !gj_step_makes_pairs(rs->step))
 		return GJ_OK;
 	return gj_run_pick(run, rs, pairs, positions, n, rs->kept);
-}
-
-static GjStatus
-probe_step(GjRun *run, GjRunStep *rs, const GjView *view, uint64_t *total)
-{
-	GjWork	   *work = &run->work;
-	GjKeys		keys;
-
-	*total = 0;
-	work->ops->phase(work->queue, GJ_PHASE_PROBE);
-	if (rs->table.nrows > 0)
-	{
-		GJ_TRY(gj_run_outer_keys(run, rs, view, &keys));
-		if (rs->step->algorithm == GJ_JOIN_HASH)
-			GJ_TRY(work->ops->hash_probe(work->queue, &rs->table, &keys, rs->offset.memory,
-										 rs->first.memory, total));
-		else
-			GJ_TRY(work->ops->sort_probe(work->queue, &rs->table, &keys, &rs->match,
-										 rs->offset.memory, rs->first.memory, total));
-	}
-	return gj_match_probed(run, rs, view->nrows, *total);
-}
-
-/* All pairs of a probe, piece by piece: to the next step, or only looked at. */
-static GjStatus
-join_pairs(GjRun *run, uint32_t i, const GjView *view, uint64_t total)
-{
-	GjRunStep  *rs = &run->steps[i];
-
-	for (uint64_t cursor = 0; cursor < total;)
-	{
-		uint64_t	left = total - cursor;
-		uint32_t	n = left < run->max_tuples ? (uint32_t) left : run->max_tuples;
-		GjView		pairs;
-
-		GJ_STOP_CHECK(run);
-		run->work.ops->phase(run->work.queue, GJ_PHASE_PROBE);
-		GJ_TRY(gj_run_make_room(run, i + 1, &n));
-		GJ_TRY(expand_pairs(run, rs, view, cursor, n, &pairs));
-		if (rs->residual >= 0)
-			GJ_TRY(gj_run_filter_pairs(run, rs, view->nrows, cursor, &pairs));
-		if (gj_step_makes_pairs(rs->step))
-			GJ_TRY(gj_run_pass_on(run, i, &pairs));
-		cursor += n;
-	}
-	return GJ_OK;
-}
-
-/*
- * True if tuples of the step have one pair at most, and nothing but the pairs is asked for: then
- * they are found and written at once.
- */
-static bool
-joins_at_once(const GjRun *run, const GjRunStep *rs)
-{
-	if (!run->work.ops->join_unique || rs->table.max_count != 1 || rs->table.nrows == 0 ||
-		rs->step->join_type != GJ_JOIN_INNER || rs->expand == 0)
-		return false;
-	return rs->step->algorithm == GJ_JOIN_HASH ||
-		(rs->match.nkeys == rs->table.keys.nkeys && !rs->match.has_low && !rs->match.has_high);
-}
-
-/* Joins tuples by such a step; *done: false if there is no room for as many pairs. */
-static GjStatus
-join_at_once(GjRun *run, uint32_t i, const GjView *view, bool *done)
-{
-	GjRunStep  *rs = &run->steps[i];
-	GjWork	   *work = &run->work;
-	uint32_t   *out[GJ_MAX_SOURCES];
-	uint32_t	n = view->nrows;
-	GjView		pairs;
-	GjKeys		keys;
-
-	GJ_TRY(gj_run_make_room(run, i + 1, &n));
-	*done = n == view->nrows;
-	if (!*done)
-		return GJ_OK;
-	work->ops->phase(work->queue, GJ_PHASE_PROBE);
-	GJ_TRY(gj_run_outer_keys(run, rs, view, &keys));
-	describe_pairs(rs, view, &pairs, out);
-	GJ_TRY(work->ops->join_unique(work->queue, &rs->table, &keys, &rs->match, view,
-								  rs->step->source, out, &pairs.nrows));
-	if (rs->residual >= 0 && pairs.nrows > 0)
-		GJ_TRY(gj_run_filter_pairs(run, rs, view->nrows, 0, &pairs));
-	return gj_run_pass_on(run, i, &pairs);
-}
-
-/* Joins tuples by looking them up in the table of a step. */
-static GjStatus
-join_by_table(GjRun *run, uint32_t i, const GjView *view)
-{
-	GjRunStep  *rs = &run->steps[i];
-	bool		counts = gj_step_only_counts(run, i);
-	uint64_t	total;
-
-	if (!counts && joins_at_once(run, rs))
-	{
-		bool		done;
-
-		GJ_TRY(join_at_once(run, i, view, &done));
-		if (done)
-			return GJ_OK;
-	}
-	GJ_TRY(probe_step(run, rs, view, &total));
-	if (counts)
-	{
-		run->stats.step[i].rows_out += total;
-		run->counted += (int64_t) total;
-		return GJ_OK;
-	}
-	if (!gj_step_makes_pairs(rs->step) && rs->residual < 0)
-		return GJ_OK;
-	return join_pairs(run, i, view, total);
 }
 
 /* Takes tuples, for which there is room, through step i and all that follow. */
@@ -439,12 +286,7 @@ join_tuples(GjRun *run, uint32_t i, const GjView *view)
 		return run->sink->push(run, view);
 
 	run->stats.step[i].rows_in += view->nrows;
-	if (rs->step->algorithm == GJ_JOIN_NESTED_LOOP)
-		GJ_TRY(gj_nested_join(run, i, view));
-	else if (rs->step->algorithm == GJ_JOIN_SET)
-		GJ_TRY(gj_set_join(run, i, view));
-	else
-		GJ_TRY(join_by_table(run, i, view));
+	GJ_TRY(rs->join->join(run, i, view));
 	return gj_step_makes_tuples(rs->step) ? gj_match_tuples(run, i, view) : GJ_OK;
 }
 
@@ -458,9 +300,9 @@ gj_run_pass_on(GjRun *run, uint32_t i, GjView *view)
 	{
 		uint32_t	n;
 
-		GJ_TRY(work->ops->select(work->queue, view, rs->step->filter, rs->positions.memory, &n));
+		GJ_TRY(work->ops->select(work->queue, view, rs->step->filter, rs->pairs.positions.memory, &n));
 		if (n < view->nrows)
-			GJ_TRY(gj_run_pick(run, rs, view, rs->positions.memory, n, rs->out));
+			GJ_TRY(gj_run_pick(run, rs, view, rs->pairs.positions.memory, n, rs->out));
 	}
 	run->stats.step[i].rows_out += view->nrows;
 	return join_tuples(run, i + 1, view);
@@ -481,9 +323,9 @@ join_rows(GjRun *run, uint32_t n)
 
 		work->ops->phase(work->queue, GJ_PHASE_PROBE);
 		GJ_TRY(work->ops->select(work->queue, &view, run->sources[0].filter,
-								 run->filtered.memory, &passed));
+								 run->tuples.filtered.memory, &passed));
 		if (passed < n)
-			view.rowid[0] = run->filtered.memory;
+			view.rowid[0] = run->tuples.filtered.memory;
 		view.nrows = passed;
 	}
 	run->stats.source[0].rows_out += view.nrows;
@@ -501,7 +343,7 @@ gj_run_outer_rows(GjRun *run, uint32_t nrows, bool now)
 	skip_rows(run, done);
 	for (uint32_t first = done, n; first < nrows; first += n)
 	{
-		n = nrows - first < run->max_tuples ? nrows - first : run->max_tuples;
+		n = nrows - first < run->tuples.most ? nrows - first : run->tuples.most;
 		GJ_TRY(gj_run_make_room(run, 0, &n));
 		GJ_TRY(join_rows(run, n));
 		skip_rows(run, n);

@@ -109,6 +109,23 @@ gj_sink_frees_nothing(GjRun *run)
 {
 }
 
+void
+gj_join_is_planned(GjRun *run, GjRunStep *rs)
+{
+}
+
+GjStatus
+gj_join_is_fast(GjRun *run, uint32_t source, GjRunStep *rs)
+{
+	return GJ_OK;
+}
+
+GjStatus
+gj_join_has_ended(GjRun *run, uint32_t i)
+{
+	return GJ_OK;
+}
+
 /* Notes that what a step reads is read late; returns its sources.  e = -1: none. */
 static uint32_t
 plan_expr(GjRun *run, int32_t e)
@@ -153,32 +170,26 @@ plan_operands(GjRunStep *rs)
  * Finds out, from the last step to the first, whose row ids each step passes on.  The
  * program was checked: nothing reads a source behind the step that ends it.
  */
-static void
-plan_steps(GjRun *run)
+static bool
+plan_steps(GjRun *run, GjChooseJoin choose)
 {
 	const GjStep *steps = gj_program_array(run->program, GjStep, steps);
 	uint32_t	needed = run->sink->plan(run);
 	uint32_t	joined = 1;
 
-	run->output_sources = needed;
-	run->nsteps = run->program->nsteps;
-	for (uint32_t i = 0; i < run->nsteps; i++)
+	run->output.sources = needed;
+	for (run->nsteps = 0; run->nsteps < run->program->nsteps; run->nsteps++)
 	{
-		GjRunStep  *rs = &run->steps[i];
+		GjRunStep  *rs = &run->steps[run->nsteps];
 
-		rs->step = &steps[i];
+		rs->step = &steps[run->nsteps];
+		rs->join = choose(run->program, rs->step);
 		rs->joined = joined;
-		rs->residual = steps[i].residual;
-		rs->nested.condition = -1;
-		joined |= 1u << steps[i].source;
+		rs->residual = rs->step->residual;
 		plan_operands(rs);
-		if (steps[i].algorithm == GJ_JOIN_NESTED_LOOP)
-			gj_nested_plan(run, rs);
-		else if (steps[i].algorithm == GJ_JOIN_SET)
-		{
-			gj_set_join_plan(run, rs);
-			joined |= gj_pair_values(rs->set.step);
-		}
+		if (!rs->join->plan(run, rs))
+			return false;
+		joined |= 1u << rs->step->source | rs->makes;
 	}
 	for (uint32_t i = run->nsteps; i-- > 0;)
 	{
@@ -189,20 +200,16 @@ plan_steps(GjRun *run)
 		rs->kept = rs->out | plan_expr(run, steps[i].filter);
 		rs->expand = rs->kept | plan_expr(run, rs->residual);
 		/* the flags of rows are set by the pairs that pass the residual condition */
-		if ((rs->residual >= 0 || rs->set.step) && gj_step_makes_rows(&steps[i]))
+		if ((rs->residual >= 0 || rs->join->marks_by_pairs) && gj_step_makes_rows(&steps[i]))
 			rs->expand |= source;
-		needed = rs->expand | plan_expr(run, rs->nested.condition);
+		needed = rs->expand | rs->reads;
 		for (uint32_t k = 0; k < rs->nouter; k++)
 			needed |= plan_operand(run, rs->outer_operand[k]);
-		if (rs->set.step)
-			needed |= plan_operand(run, -1 - (int32_t) rs->set.step->outer_column);
-		needed &= ~source;
-		if (rs->set.step)
-			needed &= ~gj_pair_values(rs->set.step);
+		needed &= ~(source | rs->makes);
 	}
 	for (uint32_t i = 0; i < run->nsteps; i++)
-		if (run->steps[i].set.step && run->steps[i].set.step->membership)
-			gj_membership_plan(run, &run->steps[i]);
+		run->steps[i].join->planned(run, &run->steps[i]);
+	return true;
 }
 
 /* Layouts of chunks and batches.  The program was checked: they fit. */
@@ -226,9 +233,9 @@ plan_layouts(GjRun *run)
 	}
 	if (!run->sink->in_batches)
 		return true;
-	run->noutputs = gj_program_noutputs(p);
-	return gj_program_layout_output(p, run->output_types, &run->output_layout,
-									run->output_places);
+	run->output.ncolumns = gj_program_noutputs(p);
+	return gj_program_layout_output(p, run->output.types, &run->output.layout,
+									run->output.places);
 }
 
 GjRun *
@@ -244,8 +251,8 @@ gj_run_prepare(GjDeviceEntry *entry, const GjProgram *program, GjLease *lease,
 	run->program = program;
 	run->host = setup->host;
 	run->sink = setup->sink;
-	run->target = setup->target;
-	run->tiles = setup->tiles;
+	run->output.target = setup->target;
+	run->output.tiles = setup->tiles;
 	run->work = (GjWork) {entry->ops, NULL, lease, NULL};
 	run->sources = gj_program_array(program, GjSource, sources);
 	run->types = gj_program_array(program, GjColumnType, columns);
@@ -253,14 +260,11 @@ gj_run_prepare(GjDeviceEntry *entry, const GjProgram *program, GjLease *lease,
 	run->columns = calloc(program->ncolumns + 1, sizeof(GjColumn));
 	run->late = calloc(program->ncolumns + 1, 1);
 	run->places = calloc(program->ncolumns + 1, sizeof(GjColumnPlace));
-	run->output_types = calloc(gj_program_noutputs(program) + 1, sizeof(GjColumnType));
-	run->output_places = calloc(gj_program_noutputs(program) + 1, sizeof(GjColumnPlace));
-	if (run->columns && run->late && run->places && run->output_types && run->output_places &&
-		plan_layouts(run))
-	{
-		plan_steps(run);
+	run->output.types = calloc(gj_program_noutputs(program) + 1, sizeof(GjColumnType));
+	run->output.places = calloc(gj_program_noutputs(program) + 1, sizeof(GjColumnPlace));
+	if (run->columns && run->late && run->places && run->output.types && run->output.places &&
+		plan_layouts(run) && plan_steps(run, setup->join))
 		return run;
-	}
 	gj_run_close(run, &ignored);
 	return NULL;
 }
@@ -431,7 +435,8 @@ gj_run_source_end(GjRun *run, uint32_t source)
 		GJ_TRY(gj_run_build(run, source));
 	else
 	{
-		GJ_TRY(gj_membership_end(run));
+		for (uint32_t i = 0; i < run->nsteps; i++)
+			GJ_TRY(run->steps[i].join->end(run, i));
 		GJ_TRY(gj_match_rows(run));
 	}
 	if (run->ended == all)
@@ -487,14 +492,10 @@ free_step(GjRun *run, GjRunStep *rs)
 {
 	GjWork	   *work = &run->work;
 
-	if (rs->built)
-		work->ops->hash_free(work->queue, &rs->table);
-	gj_lease_give(work->lease, rs->table_bytes);
+	rs->join->free(work, rs);
 	gj_step_free_probe(work, rs);
 	gj_step_free_pairs(work, rs);
 	gj_match_free(work, rs);
-	gj_nested_free(work, rs);
-	gj_set_join_free(work, rs);
 }
 
 GjStatus
@@ -508,7 +509,7 @@ gj_run_close(GjRun *run, GjErrorText *why)
 	for (uint32_t s = 0; s < GJ_MAX_SOURCES; s++)
 		gj_relation_free(work, &run->relation[s]);
 	gj_run_close_stages(run);
-	gj_buffer_free(work, &run->filtered);
+	gj_buffer_free(work, &run->tuples.filtered);
 	run->sink->free(run);
 	gj_fused_free(run);
 	gj_buffer_free(work, &run->compact);
@@ -526,8 +527,8 @@ gj_run_close(GjRun *run, GjErrorText *why)
 	free(run->columns);
 	free(run->late);
 	free(run->places);
-	free(run->output_types);
-	free(run->output_places);
+	free(run->output.types);
+	free(run->output.places);
 	free(run);
 	return status;
 }

@@ -14,6 +14,7 @@
 typedef struct GjRun GjRun;
 typedef struct GjParcel GjParcel;
 typedef struct GjSinkOps GjSinkOps;
+typedef struct GjJoinOps GjJoinOps;
 
 /* Bytes of an answer about one fragment. */
 #define GJ_LEAST_ANSWER		(sizeof(GjAnswered) + sizeof(GjKnownFragment) + \
@@ -91,14 +92,15 @@ typedef struct GjTiles
 	uint32_t	npairs;
 } GjTiles;
 
-/* Of a run that has the sets alone. */
-extern const GjTiles gj_all_tiles;
+/* How a step of a checked program finds its pairs: run/join.h. */
+typedef const GjJoinOps *(*GjChooseJoin) (const GjProgram *program, const GjStep *step);
 
 /* What a run is opened with, beside its program. */
 typedef struct GjRunSetup
 {
 	const GjRunHost *host;		/* must stay until gj_run_close; the rest is copied */
 	const GjSinkOps *sink;		/* what becomes of tuples: run/sink.h */
+	GjChooseJoin join;
 	GjTarget	target;
 	GjTiles		tiles;
 } GjRunSetup;

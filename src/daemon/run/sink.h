@@ -4,7 +4,7 @@
  *
  * A sink is one file of src/daemon/sink or, for programs of sets, src/daemon/sets.  sink/registry.c chooses
  * it by the program.  Nobody else asks what a program's output is: what others need to know of it is
- * a field here.  What a sink keeps is run->sink_state, which only its own functions look at.
+ * a field here.  What a sink keeps is run->output.state, which only its own functions look at.
  */
 #ifndef GJ_DAEMON_RUN_SINK_H
 #define GJ_DAEMON_RUN_SINK_H
@@ -25,7 +25,7 @@ struct GjSinkOps
 	bool		spreads;
 	/* All devices have the rows of all sources, and share tiles of pairs. */
 	bool		by_tiles;
-	/* Nothing but the number of tuples is asked for: joins add it to run->counted instead. */
+	/* Nothing but the number of tuples is asked for: joins add it to run->output.counted instead. */
 	bool		counts;
 	/* The fused pass can make what comes out. */
 	bool		fusible;

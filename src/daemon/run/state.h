@@ -6,6 +6,7 @@
  *	run/build.c		an inner side is complete: filter, keys, hash table
  *	source/stage.c		outer chunks to where the device reads them; slots given back
  *	run/probe.c		outer rows: filter, then the join steps
+ *	run/table.c		joins by tables; table_build.c: what these are made of
  *	run/nested.c	the nested loop: what it compares, and its pairs
  *	run/match.c		outer, semi and anti joins: what has a match, and what has none
  *	run/target.c	slots of a final target
@@ -19,93 +20,47 @@
  *	source/split.c		rows that are exchanged with runs on other devices: sends them
  *	source/receive.c	the same: takes them
  *	source/parcel.c	the same: what is kept for that
- *	sets/set_join.c	steps that join sets
- *	sets/membership.c	the same, of sets that are rows of a membership table
  */
 #ifndef GJ_DAEMON_RUN_STATE_H
 #define GJ_DAEMON_RUN_STATE_H
 
 #include "run.h"
 #include "sink.h"
+#include "join.h"
 #include "daemon/base/base.h"
 #include "daemon/store/store.h"
 
-/* A nested loop's side of a step: it has no table, but all rows with their values. */
-typedef struct GjRunNested
+/* Working memory of a step for the tuples that probe. */
+typedef struct GjRunProbe
 {
-	int32_t		condition;		/* that the loop looks at itself, or -1 */
-	uint32_t	nterms;
-	struct
-	{
-		uint8_t		op;			/* GjTermOp */
-		uint8_t		narrow;
-		uint8_t		outer;		/* number of the operand */
-		uint8_t		inner;
-	}			terms[GJ_MAX_KEYS];
-	uint32_t	nrows;
-	GjBuffer	rows;			/* row ids; none: all rows */
-	GjBuffer	value[GJ_MAX_KEYS];
-	GjBuffer	null;
-	uint32_t	ntiles;			/* to look at in the next call */
-} GjRunNested;
+	GjBuffer	key_values;
+	GjBuffer	key_nulls;
+	GjBuffer	offset;
+	GjBuffer	first;
+	GjBuffer	matched;		/* flag of each tuple: has a match */
+	GjBuffer	selected;		/* positions of the tuples or rows that go on by themselves */
+} GjRunProbe;
 
-/* Sets of one side of a step of GJ_JOIN_SET. */
-typedef struct GjRunSets
+/* And for their pairs. */
+typedef struct GjRunPairs
 {
-	uint64_t	n;
-	uint64_t	nvalues;
-	GjBuffer	tuple;			/* [n]: outer: number of the tuple; inner: row id */
-	GjBuffer	size;			/* [n] */
-	GjBuffer	values;			/* elements of all sets */
-	/* while sets are added */
-	GjBuffer	new_size;
-	GjBuffer	null;
-	GjBuffer	positions;
-	GjBuffer	rows;
-} GjRunSets;
-
-#define GJ_MEMBER_KEYS		3
-
-/* One side of a step of GJ_JOIN_SET with `membership`. */
-typedef struct GjRunMembers
-{
-	/* keys of a row, as ordered_keys takes them: perhaps whether the set is NULL, the set, the element */
-	uint32_t	nkeys;
-	int32_t		operand[GJ_MEMBER_KEYS];
-	/* rows as they come */
-	uint64_t	nrows;
-	GjBuffer	value[GJ_MEMBER_KEYS];
-	GjBuffer	null;			/* rows that are in no set */
-	/* when all are there */
-	bool		sorted;
-	GjHashTable table;			/* of sort_build */
-	uint64_t	table_bytes;	/* taken from the lease */
-	uint32_t	nsets;
-	GjBuffer	start;			/* [nsets]: place of the first row */
-	GjBuffer	size;			/* [nsets] */
-	GjBuffer	set_null;		/* of each row, in order: its set is NULL; none: no set is */
-	uint64_t	multiplicity;	/* not less than how often any element is in one set */
-} GjRunMembers;
-
-typedef struct GjRunSetJoin
-{
-	const GjSetStep *step;
-	GjRunSets	inner;
-	GjRunSets	outer;			/* while a family is joined */
-	GjBuffer	inner_row;
-	GjBuffer	out[3];			/* what set_tile writes */
-	GjRunMembers side[2];		/* membership: outer, inner */
-	bool		flushed;		/* the outer rows have been joined in parts */
-} GjRunSetJoin;
+	GjBuffer	rowid[GJ_MAX_SOURCES];
+	GjBuffer	positions;		/* of those that pass the residual condition or the filter */
+	GjBuffer	picked[GJ_MAX_SOURCES];
+	GjBuffer	tuple;			/* number of each pair's tuple (needs_tuple) */
+} GjRunPairs;
 
 /* Working memory of a step, and which sources' row ids pass through it (bits). */
-typedef struct GjRunStep
+struct GjRunStep
 {
 	const GjStep *step;
 	uint32_t	joined;			/* sources joined before */
 	uint32_t	expand;			/* sources that the residual, the filter or anything later reads */
 	uint32_t	kept;			/* sources that the filter or anything later reads */
 	uint32_t	out;			/* sources that anything later reads */
+	uint32_t	reads;			/* sources that the join itself reads, beside what it compares */
+	uint32_t	makes;			/* sources that the join makes itself: values of pairs */
+	bool		needs_tuple;	/* each pair has the number of its tuple */
 	int32_t		residual;		/* condition on pairs that keys and range let through, or -1 */
 	/* what is compared: expressions or columns, as ordered_keys takes them */
 	uint32_t	nouter;
@@ -116,22 +71,15 @@ typedef struct GjRunStep
 	GjHashTable table;			/* without rows: nothing can match */
 	bool		built;
 	uint64_t	table_bytes;	/* of the table, taken from the lease */
-	GjRunNested nested;
-	GjRunSetJoin set;
-	GjBuffer	key_values;		/* keys of the tuples that probe */
-	GjBuffer	key_nulls;
-	GjBuffer	offset;
-	GjBuffer	first;
-	GjBuffer	matched;		/* flag of each tuple that probes: has a match */
-	GjBuffer	selected;		/* positions of the tuples or rows that go on by themselves */
-	GjBuffer	rowid[GJ_MAX_SOURCES];	/* the pairs */
-	GjBuffer	positions;		/* of the pairs that pass the residual condition or the filter */
-	GjBuffer	picked[GJ_MAX_SOURCES];
-	GjBuffer	tuple;			/* nested loop, sets: number of each pair's tuple */
+	const GjJoinOps *join;
+	void	   *join_state;		/* its own */
+	uint64_t	nmatchable;		/* rows or sets of the inner side that can match */
+	GjRunProbe	probe;
+	GjRunPairs	pairs;
 	/* the rest lives as long as the run: right, full, right semi and right anti joins */
 	GjBuffer	row_matched;	/* by row id: GjRowMatch */
 	GjBuffer	cover;			/* of table rows, without a residual condition (mark_ranges) */
-} GjRunStep;
+};
 
 /* What is known of a row of an inner side. */
 typedef enum GjRowMatch
@@ -242,14 +190,35 @@ typedef struct GjRunFused
 	bool		few_missed;		/* hardly any did from the last one */
 } GjRunFused;
 
+/* Tuples that are taken through a step at a time. */
+typedef struct GjRunTuples
+{
+	uint32_t	most;			/* 0: not known yet */
+	bool		more_room;		/* there may be room for more of them with the next outer rows */
+	GjBuffer	filtered;		/* positions of the outer rows that pass the filter */
+} GjRunTuples;
+
+/* What comes out, and where it goes. */
+typedef struct GjRunOutput
+{
+	void	   *state;			/* the sink's own */
+	GjTarget	target;
+	GjTiles		tiles;			/* that the run has of all */
+	uint32_t	sources;		/* that the sink reads, bits */
+	int64_t		counted;		/* tuples that did not go to the sink, which only counts them */
+	/* a batch, if the sink makes any */
+	uint32_t	ncolumns;
+	GjColumnType *types;
+	GjColumnPlace *places;
+	GjLayout	layout;
+} GjRunOutput;
+
 struct GjRun
 {
 	GjDeviceEntry *entry;
 	GjWork		work;
 	const GjProgram *program;
 	const GjRunHost *host;
-	GjTarget	target;
-	GjTiles		tiles;
 	GjErrorText error;			/* of the run itself, else the queue's is told */
 	GjRunStats	stats;
 
@@ -273,8 +242,6 @@ struct GjRun
 
 	uint32_t	nsteps;
 	GjRunStep	steps[GJ_MAX_SOURCES];
-	uint32_t	max_tuples;		/* to take through a step at a time; 0: not known yet */
-	bool		more_room;		/* there may be room for more of them with the next outer rows */
 
 	GjStage		stage[2];		/* of outer chunks, unless they are used in place */
 	uint32_t	nstages;		/* 0: not made yet; 1 where memory is short */
@@ -288,18 +255,10 @@ struct GjRun
 	uint32_t	nused;
 	uint64_t	nread;			/* slots whose marks have passed */
 	uint32_t	narriving;		/* fragments that are complete when more have */
-	GjBuffer	filtered;		/* positions of the outer rows that pass the filter */
 
-	uint32_t	output_sources;	/* that the sink reads, bits */
-	int64_t		counted;		/* rows counted without aggregate() */
-
-	uint32_t	noutputs;
-	GjColumnType *output_types;
-	GjColumnPlace *output_places;
-	GjLayout	output_layout;
-
+	GjRunTuples	tuples;
+	GjRunOutput	output;
 	const GjSinkOps *sink;
-	void	   *sink_state;		/* its own */
 	GjRunFused *fused;			/* NULL: nobody has asked yet whether it can be done */
 	struct GjRunExchange *exchange; /* NULL: rows stay where they came */
 };
@@ -373,6 +332,10 @@ extern GjStatus gj_run_may_load(GjRun *run, uint32_t source);
 /* run/build.c */
 extern GjStatus gj_run_build(GjRun *run, uint32_t source);
 extern GjStatus gj_run_fail_build(GjRun *run);
+
+/* Of rows that passed the filter: a view, and their keys. */
+extern GjStatus gj_build_view(GjRun *run, const GjSideBuild *build, GjView *view);
+extern GjStatus gj_build_keys(GjRun *run, GjSideBuild *build, const GjRunStep *rs, GjKeys *keys);
 
 /* True if nothing of the pairs of step i is asked for but their number. */
 static inline bool
@@ -455,38 +418,10 @@ extern void gj_run_close_stages(GjRun *run);
 extern GjStatus gj_run_outer_keys(GjRun *run, GjRunStep *rs, const GjView *view, GjKeys *keys);
 /*
  * Leaves the pairs for which the step's residual condition is true, and notes them.  The
- * first pair has number `cursor` of the probe; for a nested loop rs->tuple has the tuples.
+ * first pair has number `cursor` of the probe; for a nested loop rs->pairs.tuple has the tuples.
  */
 extern GjStatus gj_run_filter_pairs(GjRun *run, GjRunStep *rs, uint32_t ntuples, uint64_t cursor,
 									GjView *pairs);
-
-/* run/nested.c */
-/* Finds out what the step compares. */
-extern void gj_nested_plan(const GjRun *run, GjRunStep *rs);
-/* Takes the pairs of a view's tuples to the next step, or looks at them, or counts them. */
-extern GjStatus gj_nested_join(GjRun *run, uint32_t i, const GjView *view);
-extern void gj_nested_free(GjWork *work, GjRunStep *rs);
-
-/* sets/set_join.c */
-extern void gj_set_join_plan(const GjRun *run, GjRunStep *rs);
-/* Makes the sets of the inner side: all rows of the view, which are its own and no others. */
-extern GjStatus gj_set_join_build(GjRun *run, GjRunStep *rs, const GjView *view);
-/* Takes the pairs of a view's tuples to the next step, or looks at them, or counts them. */
-extern GjStatus gj_set_join(GjRun *run, uint32_t i, const GjView *view);
-extern void gj_set_join_free(GjWork *work, GjRunStep *rs);
-extern void gj_set_join_free_sets(GjWork *work, GjRunSets *sets);
-/* What is asked for.  False: no pair can match. */
-extern bool gj_set_join_spec(const GjRun *run, const GjSetStep *step, GjSetSpec *spec);
-
-/* sets/membership.c: the same for such a step, when all steps are planned. */
-extern void gj_membership_plan(GjRun *run, GjRunStep *rs);
-/* Makes the sets of all rows of the view. */
-extern GjStatus gj_membership_build(GjRun *run, GjRunStep *rs, const GjView *view);
-/* Takes rows; their pairs come at the end, or sooner where there is no room for all rows. */
-extern GjStatus gj_membership_rows(GjRun *run, uint32_t i, const GjView *view);
-/* The outer source has ended.  Nothing is done if the program has no such step. */
-extern GjStatus gj_membership_end(GjRun *run);
-extern void gj_membership_free(GjWork *work, GjRunStep *rs);
 
 /* run/match.c */
 /* Starts the flags of a source's rows; rowid: those that passed the filter, NULL: all. */

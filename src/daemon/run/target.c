@@ -10,7 +10,7 @@ GjStatus
 gj_run_next_slot(GjRun *run, uint8_t **slot)
 {
 	GJ_STOP_CHECK(run);
-	if (run->target.final->ready(run->target.arg))
+	if (run->output.target.final->ready(run->output.target.arg))
 		GJ_TRY(gj_run_free_slots(run, false));
 	else
 	{
@@ -19,7 +19,7 @@ gj_run_next_slot(GjRun *run, uint8_t **slot)
 		if (run->ended & 1)
 			gj_run_release(run, 0);
 	}
-	GJ_TRY(run->target.final->slot(run->target.arg, slot));
+	GJ_TRY(run->output.target.final->slot(run->output.target.arg, slot));
 	run->work.ops->phase(run->work.queue, GJ_PHASE_RETURN);
 	return GJ_OK;
 }
@@ -29,7 +29,7 @@ gj_run_send(GjRun *run, uint32_t nrows, uint64_t nbytes)
 {
 	run->stats.bytes_out += nbytes;
 	run->stats.rows_out += nrows;
-	GJ_TRY(run->target.final->send(run->target.arg, nrows));
+	GJ_TRY(run->output.target.final->send(run->output.target.arg, nrows));
 	if (gj_run_fails_at(run, GJ_FAIL_OUTPUT))
 		return gj_run_fail(run, GJ_DEVICE_ERROR, "injected after a batch");
 	return GJ_OK;

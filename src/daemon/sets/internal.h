@@ -8,6 +8,62 @@
 #include "sets.h"
 #include "daemon/run/state.h"
 
+/* Sets of one side of a step of GJ_JOIN_SET. */
+typedef struct GjRunSets
+{
+	uint64_t	n;
+	uint64_t	nvalues;
+	GjBuffer	tuple;			/* [n]: outer: number of the tuple; inner: row id */
+	GjBuffer	size;			/* [n] */
+	GjBuffer	values;			/* elements of all sets */
+	/* while sets are added */
+	GjBuffer	new_size;
+	GjBuffer	null;
+	GjBuffer	positions;
+	GjBuffer	rows;
+} GjRunSets;
+
+#define GJ_MEMBER_KEYS		3
+
+/* One side of a step of GJ_JOIN_SET with `membership`. */
+typedef struct GjRunMembers
+{
+	/* keys of a row, as ordered_keys takes them: perhaps whether the set is NULL, the set, the element */
+	uint32_t	nkeys;
+	int32_t		operand[GJ_MEMBER_KEYS];
+	/* rows as they come */
+	uint64_t	nrows;
+	GjBuffer	value[GJ_MEMBER_KEYS];
+	GjBuffer	null;			/* rows that are in no set */
+	/* when all are there */
+	bool		sorted;
+	GjHashTable table;			/* of sort_build */
+	uint64_t	table_bytes;	/* taken from the lease */
+	uint32_t	nsets;
+	GjBuffer	start;			/* [nsets]: place of the first row */
+	GjBuffer	size;			/* [nsets] */
+	GjBuffer	set_null;		/* of each row, in order: its set is NULL; none: no set is */
+	uint64_t	multiplicity;	/* not less than how often any element is in one set */
+} GjRunMembers;
+
+typedef struct GjRunSetJoin
+{
+	const GjSetStep *step;
+	GjRunSets	inner;
+	GjRunSets	outer;			/* while a family is joined */
+	GjBuffer	inner_row;
+	GjBuffer	out[3];			/* what set_tile writes */
+	GjRunMembers side[2];		/* membership: outer, inner */
+	bool		flushed;		/* the outer rows have been joined in parts */
+} GjRunSetJoin;
+
+/* The sets of a step. */
+static inline GjRunSetJoin *
+gj_set(const GjRunStep *rs)
+{
+	return rs->join_state;
+}
+
 /* ---- sets.c */
 
 /*
@@ -36,5 +92,14 @@ extern GjStatus gj_sets_finish(GjRun *run);
 extern GjStatus gj_run_intersections(GjRun *run, const GjSetSpec *spec, const GjSetFamily *family,
 									 const void *elements, const uint32_t *behind,
 									 uint32_t *const out[3]);
+
+/* ---- set_join.c, also for membership.c */
+
+/* What a step reads and makes. */
+extern bool gj_set_join_plan(GjRun *run, GjRunStep *rs);
+extern void gj_set_join_free(GjWork *work, GjRunStep *rs);
+extern void gj_set_join_free_sets(GjWork *work, GjRunSets *sets);
+/* What is asked for.  False: no pair can match. */
+extern bool gj_set_join_spec(const GjRun *run, const GjSetStep *step, GjSetSpec *spec);
 
 #endif							/* GJ_DAEMON_SETS_INTERNAL_H */

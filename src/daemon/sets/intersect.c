@@ -70,8 +70,8 @@ static GjStatus
 output_values(GjRun *run, const uint8_t *values, uint64_t n)
 {
 	GjWork	   *work = &run->work;
-	uint32_t	width = run->output_types[0].width;
-	uint32_t	capacity = run->output_layout.capacity;
+	uint32_t	width = run->output.types[0].width;
+	uint32_t	capacity = run->output.layout.capacity;
 
 	for (uint64_t first = 0; first < n; first += capacity)
 	{
@@ -82,7 +82,7 @@ output_values(GjRun *run, const uint8_t *values, uint64_t n)
 		GJ_TRY(gj_run_next_slot(run, &slot));
 		memcpy(slot, &header, sizeof(header));
 		gj_slot_has_nulls(slot)[0] = 0;
-		GJ_TRY(work->ops->copy_out(work->queue, slot + run->output_places[0].data,
+		GJ_TRY(work->ops->copy_out(work->queue, slot + run->output.places[0].data,
 								   values + first * width, nbytes));
 		GJ_TRY(work->ops->sync(work->queue));
 		GJ_TRY(gj_run_send(run, header.nrows, nbytes));

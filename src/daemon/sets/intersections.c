@@ -191,7 +191,7 @@ send_elements(GjRunIntersections *ri, uint64_t n)
 {
 	GjRun	   *run = ri->run;
 	GjWork	   *work = &run->work;
-	uint32_t	capacity = run->output_layout.capacity;
+	uint32_t	capacity = run->output.layout.capacity;
 
 	for (uint64_t first = 0; first < n; first += capacity)
 	{
@@ -202,10 +202,10 @@ send_elements(GjRunIntersections *ri, uint64_t n)
 		GJ_TRY(gj_run_next_slot(run, &slot));
 		memcpy(slot, &header, sizeof(header));
 		memset(gj_slot_has_nulls(slot), 0, 2);
-		GJ_TRY(work->ops->copy_out(work->queue, slot + run->output_places[0].data,
+		GJ_TRY(work->ops->copy_out(work->queue, slot + run->output.places[0].data,
 								   (uint8_t *) ri->values.memory + first * ri->width,
 								   (uint64_t) header.nrows * ri->width));
-		GJ_TRY(work->ops->copy_out(work->queue, slot + run->output_places[1].data,
+		GJ_TRY(work->ops->copy_out(work->queue, slot + run->output.places[1].data,
 								   (int64_t *) ri->frequencies.memory + first,
 								   header.nrows * sizeof(int64_t)));
 		GJ_TRY(work->ops->sync(work->queue));

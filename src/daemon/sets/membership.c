@@ -32,14 +32,14 @@
 static bool
 sees_parts(const GjRun *run, const GjRunStep *rs)
 {
-	return run->target.form == GJ_FORM_PARTIAL || rs->set.flushed;
+	return run->output.target.form == GJ_FORM_PARTIAL || gj_set(rs)->flushed;
 }
 
 /* True if the inner rows are all that is needed. */
 static bool
 inner_is_enough(const GjRun *run, const GjRunStep *rs)
 {
-	return rs->set.step->same != 0 && run->target.form != GJ_FORM_PARTIAL;
+	return gj_set(rs)->step->same != 0 && run->output.target.form != GJ_FORM_PARTIAL;
 }
 
 /*
@@ -49,7 +49,7 @@ inner_is_enough(const GjRun *run, const GjRunStep *rs)
 static uint64_t
 joining_space(const GjRun *run, const GjRunStep *rs, uint64_t outer_rows)
 {
-	const GjRunMembers *inner = &rs->set.side[1];
+	const GjRunMembers *inner = &gj_set(rs)->side[1];
 	uint64_t	nrows = inner->table.nrows + outer_rows;
 
 	return nrows * (GJ_ELEMENT_SPACE + sizeof(int64_t)) + outer_rows * GJ_MEMBER_SORT_SPACE +
@@ -62,7 +62,7 @@ joining_space(const GjRun *run, const GjRunStep *rs, uint64_t outer_rows)
 static void
 start_side(const GjRunStep *rs, bool inner, GjRunMembers *side)
 {
-	const GjSetStep *set = rs->set.step;
+	const GjSetStep *set = gj_set(rs)->step;
 	int32_t		is_null = inner ? set->inner_is_null : set->outer_is_null;
 
 	side->nkeys = 0;
@@ -73,13 +73,13 @@ start_side(const GjRunStep *rs, bool inner, GjRunMembers *side)
 	side->operand[side->nkeys++] = (int32_t) (inner ? rs->step->inner_keys : rs->step->outer_keys);
 }
 
-void
-gj_membership_plan(GjRun *run, GjRunStep *rs)
+static void
+planned(GjRun *run, GjRunStep *rs)
 {
 	const GjSource *inner = &run->sources[rs->step->source];
 
-	start_side(rs, false, &rs->set.side[0]);
-	start_side(rs, true, &rs->set.side[1]);
+	start_side(rs, false, &gj_set(rs)->side[0]);
+	start_side(rs, true, &gj_set(rs)->side[1]);
 	/* the keys are all that is kept of them */
 	memset(run->late + inner->first_column, 0, inner->ncolumns);
 }
@@ -99,13 +99,6 @@ free_side(GjWork *work, GjRunMembers *side)
 	gj_buffer_free(work, &side->size);
 	gj_buffer_free(work, &side->set_null);
 	side->nrows = side->nsets = 0;
-}
-
-void
-gj_membership_free(GjWork *work, GjRunStep *rs)
-{
-	free_side(work, &rs->set.side[0]);
-	free_side(work, &rs->set.side[1]);
 }
 
 /* The values of n tuples of the view, from `first` on, for keys k .. k+nkeys-1 of rows added. */
@@ -269,19 +262,21 @@ make_sets(GjRun *run, GjRunMembers *side)
 	return status;
 }
 
-GjStatus
-gj_membership_build(GjRun *run, GjRunStep *rs, const GjView *view)
+static GjStatus
+build(GjRun *run, GjSideBuild *build, GjRunStep *rs)
 {
-	GjRunMembers *side = &rs->set.side[1];
+	GjRunMembers *side = &gj_set(rs)->side[1];
+	GjView		view;
 
-	for (uint32_t first = 0, n; first < view->nrows; first += n)
+	GJ_TRY(gj_build_view(run, build, &view));
+	for (uint32_t first = 0, n; first < view.nrows; first += n)
 	{
-		n = view->nrows - first < GJ_MAX_TUPLES ? view->nrows - first : GJ_MAX_TUPLES;
+		n = view.nrows - first < GJ_MAX_TUPLES ? view.nrows - first : GJ_MAX_TUPLES;
 		GJ_STOP_CHECK(run);
-		GJ_TRY(add_rows(run, side, view, first, n));
+		GJ_TRY(add_rows(run, side, &view, first, n));
 	}
 	GJ_TRY(make_sets(run, side));
-	rs->set.inner.n = side->nsets;
+	rs->nmatchable = side->nsets;
 	return gj_lease_left(run->work.lease) <
 		joining_space(run, rs, inner_is_enough(run, rs) ? 0 : GJ_LEAST_ROWS) ? GJ_OUT_OF_MEMORY : GJ_OK;
 }
@@ -309,8 +304,8 @@ make_family(GjRun *run, GjRunStep *rs, const GjRunMembers *outer, GjSetSpec *spe
 			GjSetFamily *family, uint64_t *space)
 {
 	GjWork	   *work = &run->work;
-	const GjRunMembers *inner = &rs->set.side[1];
-	GjRunSets  *sets = &rs->set.outer;
+	const GjRunMembers *inner = &gj_set(rs)->side[1];
+	GjRunSets  *sets = &gj_set(rs)->outer;
 	uint64_t	nsets = inner->nsets + (outer ? (uint64_t) outer->nsets : 0);
 	uint64_t	nvalues = inner->table.nrows + (outer ? (uint64_t) outer->table.nrows : 0);
 	uint64_t	multiplicity = outer && outer->multiplicity < inner->multiplicity ?
@@ -343,7 +338,7 @@ make_family(GjRun *run, GjRunStep *rs, const GjRunMembers *outer, GjSetSpec *spe
 	/* counts have 32 bits, and a count is at most the size of a set times how often an element is in the other */
 	if (family->max_size * multiplicity >= UINT32_MAX)
 		return gj_run_fail(run, GJ_TOO_LARGE, "elements are too often in sets");
-	return gj_run_make_tiles(run, family, 0, rs->set.out, space);
+	return gj_run_make_tiles(run, family, 0, gj_set(rs)->out, space);
 }
 
 /* Describes the column of sets: by the places of the sorted rows. */
@@ -363,8 +358,8 @@ pick_places(GjRun *run, GjRunStep *rs, uint32_t source, const GjRunMembers *side
 {
 	if (!(rs->expand >> source & 1))
 		return GJ_OK;
-	pairs->rowid[source] = rs->rowid[source].memory;
-	return run->work.ops->pick(run->work.queue, rs->rowid[source].memory, side->start.memory, 0,
+	pairs->pairs.rowid[source] = rs->rowid[source].memory;
+	return run->work.ops->pick(run->work.queue, rs->pairs.rowid[source].memory, side->start.memory, 0,
 							   sets, n);
 }
 
@@ -373,20 +368,20 @@ static GjStatus
 write_pairs(GjRun *run, GjRunStep *rs, const GjColumn *columns, const GjRunMembers *outer,
 			uint32_t first, uint32_t n, GjView *pairs)
 {
-	const GjRunMembers *inner = &rs->set.side[1];
+	const GjRunMembers *inner = &gj_set(rs)->side[1];
 	/* a family with itself has its lesser sets on the left */
-	uint32_t	left = !outer && rs->set.step->same == 2 ? 1 : 0;
+	uint32_t	left = !outer && gj_set(rs)->step->same == 2 ? 1 : 0;
 	uint32_t	source = rs->step->source;
 
 	memset(pairs, 0, sizeof(*pairs));
 	pairs->columns = columns;
 	pairs->nrows = n;
 	GJ_TRY(pick_places(run, rs, 0, outer ? outer : inner,
-					   (uint32_t *) rs->set.out[left].memory + first, n, pairs));
-	GJ_TRY(pick_places(run, rs, source, inner, (uint32_t *) rs->set.out[1 - left].memory + first,
+					   (uint32_t *) gj_set(rs)->out[left].memory + first, n, pairs));
+	GJ_TRY(pick_places(run, rs, source, inner, (uint32_t *) gj_set(rs)->out[1 - left].memory + first,
 					   n, pairs));
-	if (rs->set.step->values)
-		pairs->rowid[rs->set.step->values] = (uint32_t *) rs->set.out[2].memory + first;
+	if (gj_set(rs)->step->values)
+		pairs->rowid[gj_set(rs)->step->values] = (uint32_t *) gj_set(rs)->out[2].memory + first;
 	return GJ_OK;
 }
 
@@ -402,7 +397,7 @@ pass_pairs(GjRun *run, uint32_t i, const GjColumn *columns, const GjRunMembers *
 		GjView		pairs;
 
 		GJ_STOP_CHECK(run);
-		n = npairs - first < run->max_tuples ? npairs - first : run->max_tuples;
+		n = npairs - first < run->tuples.most ? npairs - first : run->tuples.most;
 		GJ_TRY(gj_run_make_room(run, i + 1, &n));
 		GJ_TRY(write_pairs(run, rs, columns, outer, first, n, &pairs));
 		/* what it says is how a family with itself is joined */
@@ -418,7 +413,7 @@ join_family(GjRun *run, uint32_t i, const GjRunMembers *outer, const GjSetSpec *
 			const GjSetFamily *family)
 {
 	GjRunStep  *rs = &run->steps[i];
-	const GjSetStep *set = rs->set.step;
+	const GjSetStep *set = gj_set(rs)->step;
 	GjWork	   *work = &run->work;
 	const GjColumn *columns;
 	uint32_t   *out[3];
@@ -426,9 +421,9 @@ join_family(GjRun *run, uint32_t i, const GjRunMembers *outer, const GjSetSpec *
 
 	run->stats.step[i].set_algorithm = family->algorithm;
 	for (uint32_t k = 0; k < 3; k++)
-		out[k] = rs->set.out[k].memory;
-	describe_sets(run, outer ? outer : &rs->set.side[1], set->outer_column);
-	describe_sets(run, &rs->set.side[1], set->inner_column);
+		out[k] = gj_set(rs)->out[k].memory;
+	describe_sets(run, outer ? outer : &gj_set(rs)->side[1], set->outer_column);
+	describe_sets(run, &gj_set(rs)->side[1], set->inner_column);
 	GJ_TRY(work->ops->set_columns(work->queue, run->columns, run->program->ncolumns, &columns));
 	for (bool first = true; gj_set_next_tile(family, spec, &tile, first); first = false)
 	{
@@ -451,11 +446,11 @@ join_sets(GjRun *run, uint32_t i, const GjRunMembers *outer)
 	GjWork	   *work = &run->work;
 	GjSetFamily family = {0};
 	GjSetSpec	spec;
-	bool		wanted = gj_set_join_spec(run, rs->set.step, &spec);
+	bool		wanted = gj_set_join_spec(run, gj_set(rs)->step, &spec);
 	uint64_t	space = 0;
 	GjStatus	status;
 
-	if (rs->set.side[1].nsets == 0 || (outer && outer->nsets == 0))
+	if (gj_set(rs)->side[1].nsets == 0 || (outer && outer->nsets == 0))
 		return GJ_OK;
 	if (sees_parts(run, rs))
 		spec.threshold = 1;
@@ -470,7 +465,7 @@ join_sets(GjRun *run, uint32_t i, const GjRunMembers *outer)
 		status = join_family(run, i, outer, &spec, &family);
 	work->ops->set_free(work->queue, &family);
 	gj_lease_give(work->lease, space);
-	gj_set_join_free_sets(work, &rs->set.outer);
+	gj_set_join_free_sets(work, &gj_set(rs)->outer);
 	return status;
 }
 
@@ -478,7 +473,7 @@ join_sets(GjRun *run, uint32_t i, const GjRunMembers *outer)
 static GjStatus
 join_outer(GjRun *run, uint32_t i)
 {
-	GjRunMembers *outer = &run->steps[i].set.side[0];
+	GjRunMembers *outer = &gj_set(&run->steps[i])->side[0];
 	GjStatus	status = make_sets(run, outer);
 
 	if (status == GJ_OK)
@@ -491,11 +486,11 @@ join_outer(GjRun *run, uint32_t i)
 static GjStatus
 flush_outer(GjRun *run, uint32_t i, GjView *view)
 {
-	const GjSetStep *set = run->steps[i].set.step;
+	const GjSetStep *set = gj_set(&run->steps[i])->step;
 	GjColumn	outer = run->columns[set->outer_column];
 	GjColumn	inner = run->columns[set->inner_column];
 
-	run->steps[i].set.flushed = true;
+	gj_set(&run->steps[i])->flushed = true;
 	GJ_TRY(join_outer(run, i));
 	run->columns[set->outer_column] = outer;
 	run->columns[set->inner_column] = inner;
@@ -503,15 +498,15 @@ flush_outer(GjRun *run, uint32_t i, GjView *view)
 									  &view->columns);
 }
 
-GjStatus
-gj_membership_rows(GjRun *run, uint32_t i, const GjView *view)
+static GjStatus
+join(GjRun *run, uint32_t i, const GjView *view)
 {
 	GjRunStep  *rs = &run->steps[i];
-	GjRunMembers *outer = &rs->set.side[0];
+	GjRunMembers *outer = &gj_set(rs)->side[0];
 	GjView		rows = *view;
 	GjStatus	status = GJ_OUT_OF_MEMORY;
 
-	if (inner_is_enough(run, rs) || rs->set.side[1].nsets == 0)
+	if (inner_is_enough(run, rs) || gj_set(rs)->side[1].nsets == 0)
 		return GJ_OK;
 	if (outer->nrows == 0 ||
 		gj_lease_left(run->work.lease) >= joining_space(run, rs, outer->nrows + rows.nrows))
@@ -522,11 +517,25 @@ gj_membership_rows(GjRun *run, uint32_t i, const GjView *view)
 	return add_rows(run, outer, &rows, 0, rows.nrows);
 }
 
-GjStatus
-gj_membership_end(GjRun *run)
+static GjStatus
+end(GjRun *run, uint32_t i)
 {
-	if (run->nsteps != 1 || run->steps[0].step->algorithm != GJ_JOIN_SET ||
-		!run->steps[0].set.step->membership)
-		return GJ_OK;
-	return inner_is_enough(run, &run->steps[0]) ? join_sets(run, 0, NULL) : join_outer(run, 0);
+	return inner_is_enough(run, &run->steps[i]) ? join_sets(run, i, NULL) : join_outer(run, i);
 }
+
+static void
+free_members(GjWork *work, GjRunStep *rs)
+{
+	if (!gj_set(rs))
+		return;
+	free_side(work, &gj_set(rs)->side[0]);
+	free_side(work, &gj_set(rs)->side[1]);
+	gj_set_join_free(work, rs);
+}
+
+const GjJoinOps gj_join_membership = {
+	.name = "membership",
+	.marks_by_pairs = true,
+	.plan = gj_set_join_plan,.planned = planned,.build = build,
+	.improve = gj_join_is_fast,.join = join,.end = end,.free = free_members
+};

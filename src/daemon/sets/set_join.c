@@ -11,6 +11,7 @@
 #include "internal.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "device/set_plan.h"
@@ -107,19 +108,17 @@ gj_set_join_free_sets(GjWork *work, GjRunSets *sets)
 
 /* ---- the inner side */
 
-GjStatus
-gj_set_join_build(GjRun *run, GjRunStep *rs, const GjView *view)
+static GjStatus
+build_sets(GjRun *run, GjRunStep *rs, const GjView *view)
 {
 	GjWork	   *work = &run->work;
-	GjRunSets  *inner = &rs->set.inner;
+	GjRunSets  *inner = &gj_set(rs)->inner;
 	const GjArrayColumn column = {
-		rs->set.step->inner_column, rs->set.step->width, rs->set.step->inner_nulls
+		gj_set(rs)->step->inner_column, gj_set(rs)->step->width, gj_set(rs)->step->inner_nulls
 	};
 	const uint32_t *rowid = view->rowid[rs->step->source];
 	uint32_t	most = GJ_MAX_TUPLES;
 
-	if (rs->set.step->membership)
-		return gj_membership_build(run, rs, view);
 	for (uint32_t first = 0, n; first < view->nrows; first += n)
 	{
 		GjStatus	status;
@@ -139,34 +138,59 @@ gj_set_join_build(GjRun *run, GjRunStep *rs, const GjView *view)
 	if (!rowid)
 		return GJ_OK;
 	/* from places among the rows that passed the filter to row ids */
-	GJ_TRY(gj_buffer_reserve(work, &rs->set.inner_row, inner->n * sizeof(uint32_t)));
+	GJ_TRY(gj_buffer_reserve(work, &gj_set(rs)->inner_row, inner->n * sizeof(uint32_t)));
 	for (uint64_t first = 0, n; first < inner->n; first += n)
 	{
 		n = inner->n - first < GJ_MAX_TUPLES ? inner->n - first : GJ_MAX_TUPLES;
-		GJ_TRY(work->ops->pick(work->queue, (uint32_t *) rs->set.inner_row.memory + first, rowid, 0,
+		GJ_TRY(work->ops->pick(work->queue, (uint32_t *) gj_set(rs)->inner_row.memory + first, rowid, 0,
 							   (uint32_t *) inner->tuple.memory + first, (uint32_t) n));
 	}
 	gj_buffer_free(work, &inner->tuple);
-	inner->tuple = rs->set.inner_row;
-	rs->set.inner_row = (GjBuffer) {NULL, 0};
+	inner->tuple = gj_set(rs)->inner_row;
+	gj_set(rs)->inner_row = (GjBuffer) {NULL, 0};
 	return GJ_OK;
 }
 
-void
-gj_set_join_plan(const GjRun *run, GjRunStep *rs)
+static GjStatus
+build(GjRun *run, GjSideBuild *build, GjRunStep *rs)
 {
-	rs->set.step = gj_program_array(run->program, GjSetStep, set_steps) + rs->step->set;
+	GjView		view;
+
+	GJ_TRY(gj_build_view(run, build, &view));
+	GJ_TRY(build_sets(run, rs, &view));
+	rs->nmatchable = gj_set(rs)->inner.n;
+	return GJ_OK;
+}
+
+bool
+gj_set_join_plan(GjRun *run, GjRunStep *rs)
+{
+	const GjSetStep *step = gj_program_array(run->program, GjSetStep, set_steps) + rs->step->set;
+
+	rs->join_state = calloc(1, sizeof(GjRunSetJoin));
+	if (!rs->join_state)
+		return false;
+	gj_set(rs)->step = step;
+	rs->reads = gj_run_reads_column(run, step->outer_column);
+	rs->makes = gj_pair_values(step);
+	rs->needs_tuple = true;
+	return true;
 }
 
 void
 gj_set_join_free(GjWork *work, GjRunStep *rs)
 {
-	gj_set_join_free_sets(work, &rs->set.inner);
-	gj_set_join_free_sets(work, &rs->set.outer);
-	gj_buffer_free(work, &rs->set.inner_row);
+	GjRunSetJoin *set = gj_set(rs);
+
+	if (!set)
+		return;
+	gj_set_join_free_sets(work, &set->inner);
+	gj_set_join_free_sets(work, &set->outer);
+	gj_buffer_free(work, &set->inner_row);
 	for (uint32_t i = 0; i < 3; i++)
-		gj_buffer_free(work, &rs->set.out[i]);
-	gj_membership_free(work, rs);
+		gj_buffer_free(work, &set->out[i]);
+	free(set);
+	rs->join_state = NULL;
 }
 
 /* ---- pairs */
@@ -202,10 +226,10 @@ make_family(GjRun *run, GjRunStep *rs, const GjView *view, uint32_t first, uint3
 			GjSetSpec *spec, GjSetFamily *family, uint64_t *space)
 {
 	GjWork	   *work = &run->work;
-	GjRunSets  *outer = &rs->set.outer;
-	const GjRunSets *inner = &rs->set.inner;
+	GjRunSets  *outer = &gj_set(rs)->outer;
+	const GjRunSets *inner = &gj_set(rs)->inner;
 	const GjArrayColumn column = {
-		rs->set.step->outer_column, rs->set.step->width, rs->set.step->outer_nulls
+		gj_set(rs)->step->outer_column, gj_set(rs)->step->width, gj_set(rs)->step->outer_nulls
 	};
 	GjSetInput	sets = {.width = column.width};
 
@@ -239,7 +263,7 @@ make_family(GjRun *run, GjRunStep *rs, const GjView *view, uint32_t first, uint3
 	}
 	GJ_TRY(work->ops->set_build(work->queue, &sets, spec, run->host->stop, run->host->arg, family));
 	gj_buffer_free(work, &outer->values);
-	return gj_run_make_tiles(run, family, 0, rs->set.out, space);
+	return gj_run_make_tiles(run, family, 0, gj_set(rs)->out, space);
 }
 
 static void
@@ -249,7 +273,7 @@ free_family(GjRun *run, GjRunStep *rs, GjSetFamily *family, uint64_t *space)
 	gj_lease_give(run->work.lease, *space);
 	*space = 0;
 	memset(family, 0, sizeof(*family));
-	gj_set_join_free_sets(&run->work, &rs->set.outer);
+	gj_set_join_free_sets(&run->work, &gj_set(rs)->outer);
 }
 
 /* Pair value v (GjSetStep) of pairs first .. first+n-1 of those that a tile has left. */
@@ -257,13 +281,13 @@ static GjStatus
 write_value(GjWork *work, const GjRunStep *rs, uint32_t v, uint32_t first, uint32_t n, uint32_t *to)
 {
 	/* behind the sizes of the outer sets are those of the inner ones */
-	const uint32_t *size = rs->set.outer.size.memory;
+	const uint32_t *size = gj_set(rs)->outer.size.memory;
 
 	if (v == 0)
-		return work->ops->copy(work->queue, to, (uint32_t *) rs->set.out[2].memory + first,
+		return work->ops->copy(work->queue, to, (uint32_t *) gj_set(rs)->out[2].memory + first,
 							   (uint64_t) n * sizeof(uint32_t));
-	return work->ops->pick(work->queue, to, v == 1 ? size : size + rs->set.outer.n, 0,
-						   (uint32_t *) rs->set.out[v - 1].memory + first, n);
+	return work->ops->pick(work->queue, to, v == 1 ? size : size + gj_set(rs)->outer.n, 0,
+						   (uint32_t *) gj_set(rs)->out[v - 1].memory + first, n);
 }
 
 /* Pairs first .. first+n-1 of those that a tile has left, as a view. */
@@ -272,25 +296,25 @@ write_pairs(GjRun *run, GjRunStep *rs, const GjView *view, uint32_t first, uint3
 			GjView *pairs)
 {
 	GjWork	   *work = &run->work;
-	const uint32_t *left = (uint32_t *) rs->set.out[0].memory + first;
-	const uint32_t *right = (uint32_t *) rs->set.out[1].memory + first;
-	uint32_t   *tuple = rs->tuple.memory;
+	const uint32_t *left = (uint32_t *) gj_set(rs)->out[0].memory + first;
+	const uint32_t *right = (uint32_t *) gj_set(rs)->out[1].memory + first;
+	uint32_t   *tuple = rs->pairs.tuple.memory;
 
 	memset(pairs, 0, sizeof(*pairs));
 	pairs->columns = view->columns;
 	pairs->nrows = n;
 	pairs->no_row = view->no_row;
-	GJ_TRY(work->ops->pick(work->queue, tuple, rs->set.outer.tuple.memory, 0, left, n));
+	GJ_TRY(work->ops->pick(work->queue, tuple, gj_set(rs)->outer.tuple.memory, 0, left, n));
 	for (uint32_t s = 0; s < GJ_MAX_SOURCES; s++)
 	{
-		uint32_t   *to = rs->rowid[s].memory;
+		uint32_t   *to = rs->pairs.rowid[s].memory;
 
 		if (!(rs->expand >> s & 1))
 			continue;
-		if (gj_pair_values(rs->set.step) >> s & 1)
-			GJ_TRY(write_value(work, rs, s - rs->set.step->values, first, n, to));
+		if (gj_pair_values(gj_set(rs)->step) >> s & 1)
+			GJ_TRY(write_value(work, rs, s - gj_set(rs)->step->values, first, n, to));
 		else if (s == rs->step->source)
-			GJ_TRY(work->ops->pick(work->queue, to, rs->set.inner.tuple.memory, 0, right, n));
+			GJ_TRY(work->ops->pick(work->queue, to, gj_set(rs)->inner.tuple.memory, 0, right, n));
 		else
 			GJ_TRY(work->ops->pick(work->queue, to, view->rowid[s], 0, tuple, n));
 		pairs->rowid[s] = to;
@@ -307,7 +331,7 @@ pass_pairs(GjRun *run, uint32_t i, const GjView *view, uint32_t npairs)
 	if (gj_step_only_counts(run, i))
 	{
 		run->stats.step[i].rows_out += npairs;
-		run->counted += npairs;
+		run->output.counted += npairs;
 		if (!gj_step_makes_tuples(rs->step) && !gj_step_makes_rows(rs->step))
 			return GJ_OK;
 	}
@@ -316,7 +340,7 @@ pass_pairs(GjRun *run, uint32_t i, const GjView *view, uint32_t npairs)
 		GjView		pairs;
 
 		GJ_STOP_CHECK(run);
-		n = npairs - first < run->max_tuples ? npairs - first : run->max_tuples;
+		n = npairs - first < run->tuples.most ? npairs - first : run->tuples.most;
 		GJ_TRY(gj_run_make_room(run, i + 1, &n));
 		GJ_TRY(write_pairs(run, rs, view, first, n, &pairs));
 		if (rs->residual >= 0)
@@ -340,7 +364,7 @@ join_family(GjRun *run, uint32_t i, const GjView *view, const GjSetSpec *spec,
 
 	run->stats.step[i].set_algorithm = family->algorithm;
 	for (uint32_t k = 0; k < 3; k++)
-		out[k] = rs->set.out[k].memory;
+		out[k] = gj_set(rs)->out[k].memory;
 	for (bool first = true; gj_set_next_tile(family, spec, &tile, first); first = false)
 	{
 		uint32_t	n;
@@ -354,8 +378,8 @@ join_family(GjRun *run, uint32_t i, const GjView *view, const GjSetSpec *spec,
 	return GJ_OK;
 }
 
-GjStatus
-gj_set_join(GjRun *run, uint32_t i, const GjView *view)
+static GjStatus
+join(GjRun *run, uint32_t i, const GjView *view)
 {
 	GjRunStep  *rs = &run->steps[i];
 	GjWork	   *work = &run->work;
@@ -366,15 +390,13 @@ gj_set_join(GjRun *run, uint32_t i, const GjView *view)
 	GjSetSpec	spec;
 	bool		wanted;
 
-	if (rs->set.step->membership)
-		return gj_membership_rows(run, i, view);
 	work->ops->phase(work->queue, GJ_PHASE_PROBE);
 	if (gj_step_makes_tuples(rs->step))
-		GJ_TRY(work->ops->fill(work->queue, rs->matched.memory, 0, view->nrows));
-	if (rs->set.inner.n == 0)
+		GJ_TRY(work->ops->fill(work->queue, rs->probe.matched.memory, 0, view->nrows));
+	if (gj_set(rs)->inner.n == 0)
 		return GJ_OK;
 	/* arrays that are errors are that even if no pair can match */
-	wanted = gj_set_join_spec(run, rs->set.step, &spec);
+	wanted = gj_set_join_spec(run, gj_set(rs)->step, &spec);
 	for (uint32_t first = 0, n; first < view->nrows && status == GJ_OK; first += n)
 	{
 		n = view->nrows - first < most ? view->nrows - first : most;
@@ -386,9 +408,16 @@ gj_set_join(GjRun *run, uint32_t i, const GjView *view)
 			n = 0;
 			status = GJ_OK;
 		}
-		else if (status == GJ_OK && rs->set.outer.n > 0 && wanted)
+		else if (status == GJ_OK && gj_set(rs)->outer.n > 0 && wanted)
 			status = join_family(run, i, view, &spec, &family);
 		free_family(run, rs, &family, &space);
 	}
 	return status;
 }
+
+const GjJoinOps gj_join_sets = {
+	.name = "sets",
+	.marks_by_pairs = true,
+	.plan = gj_set_join_plan,.planned = gj_join_is_planned,.build = build,
+	.improve = gj_join_is_fast,.join = join,.end = gj_join_has_ended,.free = gj_set_join_free
+};

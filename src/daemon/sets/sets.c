@@ -78,7 +78,7 @@ static GjStatus
 output_pairs(GjRun *run, const GjSetFamily *family, uint32_t *const out[3], uint32_t n)
 {
 	GjWork	   *work = &run->work;
-	uint32_t	capacity = run->output_layout.capacity;
+	uint32_t	capacity = run->output.layout.capacity;
 
 	for (uint32_t first = 0; first < n; first += capacity)
 	{
@@ -90,7 +90,7 @@ output_pairs(GjRun *run, const GjSetFamily *family, uint32_t *const out[3], uint
 		memcpy(slot, &header, sizeof(header));
 		memset(gj_slot_has_nulls(slot), 0, 3);
 		for (uint32_t i = 0; i < 3; i++)
-			GJ_TRY(work->ops->copy_out(work->queue, slot + run->output_places[i].data,
+			GJ_TRY(work->ops->copy_out(work->queue, slot + run->output.places[i].data,
 									   out[i] + first, header.nrows * sizeof(uint32_t)));
 		GJ_TRY(work->ops->sync(work->queue));
 		GJ_TRY(gj_run_send(run, header.nrows, header.nrows * UINT64_C(3) * sizeof(uint32_t)));
@@ -108,7 +108,7 @@ run_tiles(GjRun *run, const GjSetSpec *spec, const GjSetFamily *family, uint32_t
 	{
 		uint32_t	n;
 
-		if (!run->tiles.take(run->tiles.arg, t))
+		if (!run->output.tiles.take(run->output.tiles.arg, t))
 			continue;
 		GJ_STOP_CHECK(run);
 		work->ops->phase(work->queue, GJ_PHASE_PROBE);
@@ -154,7 +154,7 @@ join_sets(GjRun *run, GjSetFamily *family, GjBuffer buffers[3], GjBuffer *elemen
 	GJ_TRY(work->ops->set_build(work->queue, &sets, spec, run->host->stop, run->host->arg, family));
 	run->stats.step[0].set_algorithm = family->algorithm;
 	gj_relation_drop(work, &run->relation[1], 0);
-	GJ_TRY(gj_run_make_tiles(run, family, run->tiles.npairs, buffers, space));
+	GJ_TRY(gj_run_make_tiles(run, family, run->output.tiles.npairs, buffers, space));
 	for (uint32_t i = 0; i < 3; i++)
 		out[i] = buffers[i].memory;
 	if (spec->distinct)

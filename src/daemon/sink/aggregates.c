@@ -2,7 +2,7 @@
  * aggregates.c
  *	  Aggregates without groups: the device adds tuples to one state each, which go out at the end.
  *
- * Where only count(*) is asked for, joins need not write their pairs (run->counted).
+ * Where only count(*) is asked for, joins need not write their pairs (run->output.counted).
  */
 #include "internal.h"
 
@@ -40,7 +40,7 @@ finish(GjRun *run)
 	GJ_TRY(run->work.ops->aggregate_read(run->work.queue, states));
 	for (uint32_t i = 0; i < n; i++)
 		if (aggregates[i].op == GJ_AGG_COUNT_STAR)
-			states[i].count += run->counted;
+			states[i].count += run->output.counted;
 	return gj_run_send_states(run, states, n);
 }
 

@@ -34,7 +34,7 @@ gj_groups_start(GjRun *run, uint32_t nkeys)
 
 	if (!grouping)
 		return GJ_OUT_OF_HOST_MEMORY;
-	run->sink_state = grouping;
+	run->output.state = grouping;
 	grouping->tuples.nkeys = grouping->groups.rows.nkeys = nkeys;
 	for (uint32_t k = 0; k < nkeys; k++)
 	{
@@ -239,7 +239,7 @@ group_piece(GjRun *run, const GjView *view, uint32_t first, uint32_t *n)
 	{
 		GjStatus	status = try_piece(run, view, first, n);
 
-		if ((status != GJ_OUT_OF_MEMORY && status != GJ_TOO_LARGE) || run->target.form != GJ_FORM_PARTIAL)
+		if ((status != GJ_OUT_OF_MEMORY && status != GJ_TOO_LARGE) || run->output.target.form != GJ_FORM_PARTIAL)
 			return status;
 		if (gj_grouping(run)->groups.rows.nrows > 0)
 			GJ_TRY(gj_groups_hand_over(run));
@@ -249,7 +249,7 @@ group_piece(GjRun *run, const GjView *view, uint32_t first, uint32_t *n)
 				return status;
 			*n = gj_fewer_tuples(*n);
 			gj_groups_free(&run->work, gj_grouping(run));
-			run->sink_state = NULL;
+			run->output.state = NULL;
 		}
 		GJ_TRY(gj_groups_start(run, run->program->ngroup_keys));
 	}
@@ -301,12 +301,12 @@ make_null_maps(GjRun *run, uint8_t *slot, const uint32_t *bits, uint32_t n)
 	const GjGroupRows *rows = &gj_grouping(run)->groups.rows;
 	uint32_t	any = 0;
 
-	memset(gj_slot_has_nulls(slot), 0, run->noutputs);
+	memset(gj_slot_has_nulls(slot), 0, run->output.ncolumns);
 	for (uint32_t i = 0; i < n; i++)
 		any |= bits[i];
 	for (uint32_t k = 0; k < rows->nkeys; k++)
 	{
-		uint8_t    *map = slot + run->output_places[k].nulls;
+		uint8_t    *map = slot + run->output.places[k].nulls;
 
 		if (!(any >> k & 1))
 			continue;
@@ -321,7 +321,7 @@ static GjStatus
 send_nulls(GjRun *run, uint8_t *slot, uint32_t first, uint32_t n)
 {
 	GjWork	   *work = &run->work;
-	uint8_t    *bits = slot + run->output_places[0].data;
+	uint8_t    *bits = slot + run->output.places[0].data;
 
 	GJ_TRY(work->ops->copy_out(work->queue, bits, gj_grouping(run)->groups.rows.null + first,
 							   (size_t) n * sizeof(uint32_t)));
@@ -385,13 +385,13 @@ copy_values(GjRun *run, uint8_t *slot, uint32_t first, uint32_t n, uint64_t *nby
 	GjWork	   *work = &run->work;
 	const GjGroups *groups = &gj_grouping(run)->groups;
 
-	for (uint32_t i = 0; i < run->noutputs; i++)
+	for (uint32_t i = 0; i < run->output.ncolumns; i++)
 	{
 		const uint8_t *from = i < groups->rows.nkeys ? (const uint8_t *) groups->rows.value[i] :
 			(const uint8_t *) groups->state[i - groups->rows.nkeys];
-		uint32_t	width = run->output_types[i].width;
+		uint32_t	width = run->output.types[i].width;
 
-		GJ_TRY(work->ops->copy_out(work->queue, slot + run->output_places[i].data,
+		GJ_TRY(work->ops->copy_out(work->queue, slot + run->output.places[i].data,
 								   from + (size_t) first * width, (size_t) n * width));
 		*nbytes += (uint64_t) n * width;
 	}
@@ -409,16 +409,16 @@ fill_with_all(GjRun *run, uint8_t *slot, uint32_t n, uint64_t *nbytes, GjSlotHea
 	GjWork	   *work = &run->work;
 	const GjGrouping *grouping = gj_grouping(run);
 	uint64_t	heap_used = grouping->refs ? grouping->heap_used : 0;
-	uint64_t	values = gj_align((uint64_t) n * run->output_types[0].width);
-	uint8_t    *bits = slot + run->output_places[0].data + values;
+	uint64_t	values = gj_align((uint64_t) n * run->output.types[0].width);
+	uint8_t    *bits = slot + run->output.places[0].data + values;
 
-	*filled = n == grouping->groups.rows.nrows && heap_used <= run->output_layout.heap_size &&
+	*filled = n == grouping->groups.rows.nrows && heap_used <= run->output.layout.heap_size &&
 		values + (uint64_t) n * sizeof(uint32_t) <=
-		(uint64_t) run->output_layout.capacity * run->output_types[0].width;
+		(uint64_t) run->output.layout.capacity * run->output.types[0].width;
 	if (!*filled)
 		return GJ_OK;
 	if (heap_used > 0)
-		GJ_TRY(work->ops->copy_out(work->queue, slot + run->output_layout.heap,
+		GJ_TRY(work->ops->copy_out(work->queue, slot + run->output.layout.heap,
 								   grouping->groups.heap, heap_used));
 	GJ_TRY(work->ops->copy_out(work->queue, bits, grouping->groups.rows.null,
 							   (size_t) n * sizeof(uint32_t)));
@@ -443,13 +443,13 @@ fill_batch(GjRun *run, uint8_t *slot, uint32_t first, uint32_t *n, uint64_t *nby
 	{
 		if (gj_grouping(run)->refs)
 			GJ_TRY(gj_groups_copy_heap(run, first, n,
-									   (uint64_t *) (slot + run->output_places[0].data),
-									   slot + run->output_layout.heap,
-									   run->output_layout.heap_size, &base, &header.heap_used));
+									   (uint64_t *) (slot + run->output.places[0].data),
+									   slot + run->output.layout.heap,
+									   run->output.layout.heap_size, &base, &header.heap_used));
 		GJ_TRY(send_nulls(run, slot, first, *n));
 		GJ_TRY(copy_values(run, slot, first, *n, nbytes));
 		GJ_TRY(work->ops->sync(work->queue));
-		gj_groups_move_refs(run, slot, run->output_places, *n, base);
+		gj_groups_move_refs(run, slot, run->output.places, *n, base);
 	}
 	header.nrows = *n;
 	memcpy(slot, &header, sizeof(header));
@@ -465,7 +465,7 @@ regroup(GjRun *run)
 	uint32_t	nrows = from->groups.rows.nrows;
 	GjStatus	status;
 
-	run->sink_state = NULL;
+	run->output.state = NULL;
 	gj_groups_free_tuples(&run->work, from);
 	gj_buffer_free(&run->work, &from->slots);
 	status = gj_groups_start(run, gj_group_nkeys(run->program));
@@ -556,7 +556,7 @@ free_groups(GjRun *run)
 {
 	if (gj_grouping(run))
 		gj_groups_free(&run->work, gj_grouping(run));
-	run->sink_state = NULL;
+	run->output.state = NULL;
 }
 
 /*
@@ -592,7 +592,7 @@ sort_groups(GjRun *run)
 		{
 			if (gj_grouping(run) != from)
 				free_groups(run);
-			run->sink_state = from;
+			run->output.state = from;
 		}
 	}
 	gj_buffer_free(work, &positions);
@@ -655,11 +655,11 @@ send_nothing(GjRun *run)
 	uint8_t    *slot;
 
 	GJ_TRY(gj_run_next_slot(run, &slot));
-	memset(gj_slot_has_nulls(slot), 0, run->noutputs);
-	for (uint32_t i = 0; i < run->noutputs; i++)
-		memset(slot + run->output_places[i].data, 0, sizeof(GjAggState));
+	memset(gj_slot_has_nulls(slot), 0, run->output.ncolumns);
+	for (uint32_t i = 0; i < run->output.ncolumns; i++)
+		memset(slot + run->output.places[i].data, 0, sizeof(GjAggState));
 	memcpy(slot, &header, sizeof(header));
-	return gj_run_send(run, 1, run->noutputs * sizeof(GjAggState));
+	return gj_run_send(run, 1, run->output.ncolumns * sizeof(GjAggState));
 }
 
 static GjStatus
@@ -669,9 +669,9 @@ send_groups(GjRun *run)
 	uint32_t	ngroups;
 
 	/* a row error must show before anything is sent; groups are waited for anyhow */
-	if (!gj_grouping(run) || run->target.form == GJ_FORM_PARTIAL)
+	if (!gj_grouping(run) || run->output.target.form == GJ_FORM_PARTIAL)
 		GJ_TRY(work->ops->sync(work->queue));
-	if (run->target.form == GJ_FORM_PARTIAL && !(gj_grouping(run) && gj_grouping(run)->is_joined))
+	if (run->output.target.form == GJ_FORM_PARTIAL && !(gj_grouping(run) && gj_grouping(run)->is_joined))
 		return gj_grouping(run) ? gj_groups_hand_over(run) : GJ_OK;
 	if (!gj_grouping(run))
 		return gj_group_nkeys(run->program) == 0 ? send_nothing(run) : GJ_OK;
@@ -682,7 +682,7 @@ send_groups(GjRun *run)
 	if (gj_grouping(run)->groups.rows.nkeys > gj_group_nkeys(run->program))
 	{
 		GJ_TRY(regroup(run));
-		if (run->target.form == GJ_FORM_PARTIAL)
+		if (run->output.target.form == GJ_FORM_PARTIAL)
 			return gj_groups_hand_over(run);
 		GJ_TRY(work->ops->group_finish(work->queue, &gj_grouping(run)->groups));
 	}
@@ -690,7 +690,7 @@ send_groups(GjRun *run)
 	ngroups = gj_grouping(run)->groups.rows.nrows;
 	if (ngroups == 0)
 		return work->ops->sync(work->queue);
-	if (run->target.form == GJ_FORM_SORTED)
+	if (run->output.target.form == GJ_FORM_SORTED)
 		return hand_over_sorted(run);
 	for (uint32_t first = 0, n; first < ngroups; first += n)
 	{
@@ -698,8 +698,8 @@ send_groups(GjRun *run)
 		uint64_t	nbytes = 0;
 
 		GJ_TRY(gj_run_next_slot(run, &slot));
-		n = ngroups - first < run->output_layout.capacity ? ngroups - first :
-			run->output_layout.capacity;
+		n = ngroups - first < run->output.layout.capacity ? ngroups - first :
+			run->output.layout.capacity;
 		GJ_TRY(fill_batch(run, slot, first, &n, &nbytes));
 		GJ_TRY(gj_run_send(run, n, nbytes));
 	}

@@ -40,7 +40,7 @@ typedef struct GjGrouping
 static inline GjGrouping *
 gj_grouping(const GjRun *run)
 {
-	return run->sink_state;
+	return run->output.state;
 }
 
 /* ---- sink/group.c */

@@ -85,12 +85,12 @@ gj_groups_hand_over(GjRun *run)
 
 		GJ_STOP_CHECK(run);
 		n = ngroups - first < part.layout.capacity ? ngroups - first : part.layout.capacity;
-		GJ_TRY(run->target.partial->slot(run->target.arg, &slot));
+		GJ_TRY(run->output.target.partial->slot(run->output.target.arg, &slot));
 		GJ_TRY(fill_part(run, &part, slot, first, &n));
-		GJ_TRY(run->target.partial->keep(run->target.arg, slot));
+		GJ_TRY(run->output.target.partial->keep(run->output.target.arg, slot));
 	}
 	gj_groups_free(work, grouping);
-	run->sink_state = NULL;
+	run->output.state = NULL;
 	return GJ_OK;
 }
 

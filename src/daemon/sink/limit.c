@@ -54,7 +54,7 @@ typedef struct GjLimited
 static GjLimited *
 limited_of(const GjRun *run)
 {
-	return run->sink_state;
+	return run->output.state;
 }
 
 static GjStatus
@@ -67,7 +67,7 @@ start_limited(GjRun *run)
 
 	if (!limited)
 		return GJ_OUT_OF_HOST_MEMORY;
-	run->sink_state = limited;
+	run->output.state = limited;
 	limited->nkeys = run->program->nsort_keys;
 	limited->wanted.limit = run->program->limit;
 	limited->wanted.ties = run->program->ties != 0;
@@ -76,8 +76,8 @@ start_limited(GjRun *run)
 		limited->operand[k] = (int32_t) sort_keys[k].index;
 		limited->wanted.descending |= (uint32_t) sort_keys[k].descending << k;
 	}
-	for (uint32_t c = 0; c < run->noutputs; c++)
-		limited->values_size += 1 + run->output_types[c].width;
+	for (uint32_t c = 0; c < run->output.ncolumns; c++)
+		limited->values_size += 1 + run->output.types[c].width;
 	status = gj_segment_get(run->entry, GJ_OUTPUT_SLOT_SIZE, &limited->slot, &why);
 	return status == GJ_OK ? GJ_OK : gj_run_fail(run, status, why.text);
 }
@@ -109,7 +109,7 @@ free_limited(GjRun *run)
 	for (uint32_t s = 0; s < GJ_MAX_SOURCES; s++)
 		gj_buffer_free(work, &limited->rowid[s]);
 	free(limited);
-	run->sink_state = NULL;
+	run->output.state = NULL;
 }
 
 /* ---- on the device */
@@ -152,7 +152,7 @@ find_wanted(GjRun *run, const GjView *view, GjView *found)
 	for (uint32_t s = 0; s < run->program->nsources && n > 0; s++)
 	{
 		found->rowid[s] = NULL;
-		if (!(run->output_sources >> s & 1))
+		if (!(run->output.sources >> s & 1))
 			continue;
 		GJ_TRY(gj_buffer_reserve(work, &limited->rowid[s], (uint64_t) n * sizeof(uint32_t)));
 		GJ_TRY(work->ops->pick(work->queue, limited->rowid[s].memory, view->rowid[s], 0,
@@ -198,13 +198,13 @@ compare(const GjLimited *limited, const int64_t *a, const int64_t *b)
 static const uint8_t *
 batch_value(const GjRun *run, const uint8_t *slot, uint32_t c, uint32_t i)
 {
-	return slot + run->output_places[c].data + (size_t) i * run->output_types[c].width;
+	return slot + run->output.places[c].data + (size_t) i * run->output.types[c].width;
 }
 
 static bool
 batch_null(const GjRun *run, const uint8_t *slot, uint32_t c, uint32_t i)
 {
-	return gj_slot_has_nulls((uint8_t *) slot)[c] && slot[run->output_places[c].nulls + i];
+	return gj_slot_has_nulls((uint8_t *) slot)[c] && slot[run->output.places[c].nulls + i];
 }
 
 static uint64_t
@@ -212,7 +212,7 @@ batch_ref(const GjRun *run, const uint8_t *slot, uint32_t c, uint32_t i)
 {
 	uint64_t	ref;
 
-	if (run->output_types[c].kind != GJ_REF || batch_null(run, slot, c, i))
+	if (run->output.types[c].kind != GJ_REF || batch_null(run, slot, c, i))
 		return 0;
 	memcpy(&ref, batch_value(run, slot, c, i), sizeof(ref));
 	return ref;
@@ -228,7 +228,7 @@ make_row(const GjRun *run, const uint8_t *slot, uint32_t i, const int64_t *key, 
 	uint8_t    *flag;
 	uint8_t    *value;
 
-	for (uint32_t c = 0; c < run->noutputs; c++)
+	for (uint32_t c = 0; c < run->output.ncolumns; c++)
 		nbytes += gj_ref_space(batch_ref(run, slot, c, i));
 	row = malloc(nbytes);
 	if (!row)
@@ -237,19 +237,19 @@ make_row(const GjRun *run, const uint8_t *slot, uint32_t i, const int64_t *key, 
 	for (uint32_t k = 0; k < limited->nkeys; k++)
 		row->key[k] = key[(uint64_t) k * stride];
 	flag = (uint8_t *) (row->key + limited->nkeys);
-	value = flag + run->noutputs;
-	for (uint32_t c = 0; c < run->noutputs; c++)
+	value = flag + run->output.ncolumns;
+	for (uint32_t c = 0; c < run->output.ncolumns; c++)
 	{
 		flag[c] = batch_null(run, slot, c, i);
-		memcpy(value, batch_value(run, slot, c, i), run->output_types[c].width);
-		value += run->output_types[c].width;
+		memcpy(value, batch_value(run, slot, c, i), run->output.types[c].width);
+		value += run->output.types[c].width;
 	}
-	for (uint32_t c = 0; c < run->noutputs; c++)
+	for (uint32_t c = 0; c < run->output.ncolumns; c++)
 	{
 		uint64_t	ref = batch_ref(run, slot, c, i);
 
 		if (gj_ref_space(ref) > 0)
-			memcpy(value, slot + run->output_layout.heap + gj_ref_offset(ref), gj_ref_space(ref));
+			memcpy(value, slot + run->output.layout.heap + gj_ref_offset(ref), gj_ref_space(ref));
 		value += gj_ref_space(ref);
 	}
 	return row;
@@ -299,7 +299,7 @@ static GjStatus
 gather_rows(GjRun *run, const GjView *view, const int64_t *key, GjKeptRow **rows, uint32_t *nrows)
 {
 	GjWork	   *work = &run->work;
-	GjBatchTarget target = {limited_of(run)->slot->memory, run->output_layout, run->output_places};
+	GjBatchTarget target = {limited_of(run)->slot->memory, run->output.layout, run->output.places};
 
 	for (uint32_t first = 0, n; first < view->nrows; first += n)
 	{
@@ -354,20 +354,20 @@ static void
 put_row(const GjRun *run, const GjKeptRow *row, uint8_t *slot, uint32_t i, uint64_t heap_at)
 {
 	const uint8_t *flag = (const uint8_t *) (row->key + limited_of(run)->nkeys);
-	const uint8_t *value = flag + run->noutputs;
+	const uint8_t *value = flag + run->output.ncolumns;
 
-	memcpy(slot + run->output_layout.heap + heap_at, flag + limited_of(run)->values_size,
+	memcpy(slot + run->output.layout.heap + heap_at, flag + limited_of(run)->values_size,
 		   row_space(limited_of(run), row));
-	for (uint32_t c = 0; c < run->noutputs; c++)
+	for (uint32_t c = 0; c < run->output.ncolumns; c++)
 	{
-		uint32_t	width = run->output_types[c].width;
-		uint8_t    *to = slot + run->output_places[c].data + (size_t) i * width;
+		uint32_t	width = run->output.types[c].width;
+		uint8_t    *to = slot + run->output.places[c].data + (size_t) i * width;
 
 		memcpy(to, value, width);
 		value += width;
-		slot[run->output_places[c].nulls + i] = flag[c];
+		slot[run->output.places[c].nulls + i] = flag[c];
 		gj_slot_has_nulls(slot)[c] |= flag[c];
-		if (run->output_types[c].kind == GJ_REF && !flag[c])
+		if (run->output.types[c].kind == GJ_REF && !flag[c])
 		{
 			uint64_t	ref;
 
@@ -394,13 +394,13 @@ send_kept(GjRun *run)
 		uint64_t	nbytes;
 
 		GJ_TRY(gj_run_next_slot(run, &slot));
-		memset(gj_slot_has_nulls(slot), 0, run->noutputs);
-		for (n = 0; first + n < limited->nkept && n < run->output_layout.capacity; n++)
+		memset(gj_slot_has_nulls(slot), 0, run->output.ncolumns);
+		for (n = 0; first + n < limited->nkept && n < run->output.layout.capacity; n++)
 		{
 			const GjKeptRow *row = limited->kept[first + n];
 
 			/* the first one fits, for it was gathered into such a slot */
-			if (header.heap_used + row_space(limited, row) > run->output_layout.heap_size)
+			if (header.heap_used + row_space(limited, row) > run->output.layout.heap_size)
 				break;
 			put_row(run, row, slot, n, header.heap_used);
 			header.heap_used += (uint32_t) row_space(limited, row);

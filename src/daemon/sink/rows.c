@@ -22,15 +22,15 @@ gj_rows_plan(GjRun *run)
 GjStatus
 gj_run_output_rows(GjRun *run, const GjView *view)
 {
-	GjBatchTarget target = {.layout = run->output_layout,.places = run->output_places};
+	GjBatchTarget target = {.layout = run->output.layout,.places = run->output.places};
 
 	for (uint32_t first = 0, n; first < view->nrows; first += n)
 	{
 		GJ_TRY(gj_run_next_slot(run, &target.slot));
 		GJ_TRY(run->work.ops->gather(run->work.queue, view, first, view->nrows - first,
 									 &target, &n));
-		GJ_TRY(gj_run_send(run, n, gj_run_batch_bytes(target.slot, n, run->output_types,
-													  run->noutputs)));
+		GJ_TRY(gj_run_send(run, n, gj_run_batch_bytes(target.slot, n, run->output.types,
+													  run->output.ncolumns)));
 	}
 	return GJ_OK;
 }

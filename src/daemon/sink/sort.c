@@ -42,13 +42,13 @@ typedef struct GjSorted
 static GjSorted *
 sorted_of(const GjRun *run)
 {
-	return run->sink_state;
+	return run->output.state;
 }
 
 static bool
 hands_over(const GjRun *run)
 {
-	return run->target.form == GJ_FORM_SORTED;
+	return run->output.target.form == GJ_FORM_SORTED;
 }
 
 static void
@@ -84,7 +84,7 @@ start_anew(GjRun *run)
 	GjSorted   *sorted = sorted_of(run);
 
 	free_rows(&run->work, sorted);
-	if (!gj_relation_init(&sorted->rows, sorted->layout.types, run->noutputs, 0))
+	if (!gj_relation_init(&sorted->rows, sorted->layout.types, run->output.ncolumns, 0))
 		return GJ_OUT_OF_HOST_MEMORY;
 	sorted->rows.in_steps = hands_over(run);
 	return GJ_OK;
@@ -100,7 +100,7 @@ start_sorted(GjRun *run)
 
 	if (!sorted)
 		return GJ_OUT_OF_HOST_MEMORY;
-	run->sink_state = sorted;
+	run->output.state = sorted;
 	sorted->keys.nkeys = run->program->nsort_keys;
 	for (uint32_t k = 0; k < sorted->keys.nkeys; k++)
 		sorted->operand[k] = (int32_t) sort_keys[k].index;
@@ -123,7 +123,7 @@ free_sorted(GjRun *run)
 		gj_segment_put(sorted->slot);
 	gj_sorted_layout_free(&sorted->layout);
 	free(sorted);
-	run->sink_state = NULL;
+	run->output.state = NULL;
 }
 
 /* ---- rows come in */
@@ -194,7 +194,7 @@ append_slot(GjRun *run, uint32_t n)
 	GjChunk		chunk;
 
 	memcpy(&header, slot, sizeof(header));
-	chunk = (GjChunk) {slot, n, header.heap_used, &run->output_layout, run->output_places,
+	chunk = (GjChunk) {slot, n, header.heap_used, &run->output.layout, run->output.places,
 		gj_slot_has_nulls((uint8_t *) slot)};
 	GJ_TRY(gj_relation_append(&run->work, &sorted->rows, &chunk));
 	/* the slot is free again */
@@ -206,7 +206,7 @@ static GjStatus
 append_tuples(GjRun *run, const GjView *view, uint32_t first, uint32_t n, uint32_t *done)
 {
 	GjWork	   *work = &run->work;
-	GjBatchTarget target = {sorted_of(run)->slot->memory, run->output_layout, run->output_places};
+	GjBatchTarget target = {sorted_of(run)->slot->memory, run->output.layout, run->output.places};
 	uint32_t	some;
 
 	*done = 0;
@@ -232,7 +232,7 @@ sort_rows(GjRun *run, GjView *sorted_view)
 	GjWork	   *work = &run->work;
 	const GjProgram *p = run->program;
 	const uint32_t *outputs = gj_program_array(p, uint32_t, outputs);
-	GjColumn   *of_rows = malloc((run->noutputs + 1) * sizeof(GjColumn));
+	GjColumn   *of_rows = malloc((run->output.ncolumns + 1) * sizeof(GjColumn));
 	GjColumn   *columns = malloc((p->ncolumns + 1) * sizeof(GjColumn));
 	GjStatus	status = GJ_OUT_OF_HOST_MEMORY;
 
@@ -247,7 +247,7 @@ sort_rows(GjRun *run, GjView *sorted_view)
 		/* the output columns are those of the relation now, of whichever source they were */
 		memcpy(columns, run->columns, p->ncolumns * sizeof(GjColumn));
 		gj_relation_columns(&sorted->rows, 0, of_rows);
-		for (uint32_t c = 0; c < run->noutputs; c++)
+		for (uint32_t c = 0; c < run->output.ncolumns; c++)
 			columns[outputs[c]] = of_rows[c];
 		status = work->ops->set_columns(work->queue, columns, p->ncolumns, &sorted_view->columns);
 	}
@@ -287,7 +287,7 @@ fill_slot(GjRun *run, void *arg, uint32_t first, uint8_t *slot, uint32_t *n)
 static GjStatus
 tell_end_keys(GjRun *run, const GjSortedLayout *layout, uint32_t nrows, GjFillSorted fill, void *arg)
 {
-	const GjTarget *to = &run->target;
+	const GjTarget *to = &run->output.target;
 	int64_t		keys[GJ_MAX_KEYS];
 	uint32_t	n = 1;
 	uint8_t    *slot;
@@ -305,7 +305,7 @@ gj_run_hand_over(GjRun *run, const GjSortedLayout *layout, uint32_t nrows, bool 
 				 GjFillSorted fill, void *arg)
 {
 	GjWork	   *work = &run->work;
-	const GjTarget *to = &run->target;
+	const GjTarget *to = &run->output.target;
 
 	work->ops->phase(work->queue, GJ_PHASE_WAIT);
 	GJ_TRY(to->sorted->begin(to->arg, last));
@@ -349,7 +349,7 @@ make_room(GjRun *run, const GjView *view)
 	const GjColumn *columns;
 
 	GJ_TRY(hand_over(run, false));
-	run->more_room = true;
+	run->tuples.more_room = true;
 	run->work.ops->phase(run->work.queue, GJ_PHASE_AGGREGATE);
 	return run->work.ops->set_columns(run->work.queue, run->columns, run->program->ncolumns,
 									  &columns);
@@ -410,7 +410,7 @@ free_working_space(GjRun *run)
 		gj_step_free_probe(work, &run->steps[i]);
 		gj_step_free_pairs(work, &run->steps[i]);
 	}
-	gj_buffer_free(work, &run->filtered);
+	gj_buffer_free(work, &run->tuples.filtered);
 	/* memory must not go while something is still copied to it */
 	work->ops->load_wait(work->queue);
 	gj_buffer_free(work, &run->stage[0].memory);

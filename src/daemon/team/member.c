@@ -11,6 +11,7 @@
 
 #include "rows/aggregate.h"
 #include "wire/messages.h"
+#include "daemon/sets/sets.h"
 
 /* ---- what members ask of the session's thread */
 
@@ -206,7 +207,8 @@ make_setup(GjMember *member)
 {
 	member->host = (GjRunHost) {.arg = member,.stop = member_stop,.slot_free = member_slot_free};
 	member->sent = false;
-	return (GjRunSetup) {.host = &member->host,.sink = member->team->sink,.target = choose_target(member),
+	return (GjRunSetup) {.host = &member->host,.sink = member->team->sink,.join = gj_join_choose,
+		.target = choose_target(member),
 		.tiles = {take_tile, member, member->team->tiles.pairs}};
 }
 

@@ -4,6 +4,8 @@
  */
 #include "strategy.h"
 
+#include "daemon/sets/sets.h"
+
 #include <stdio.h>
 
 static GjRun *
@@ -15,7 +17,8 @@ run_of(const GjTeam *team)
 GjStatus
 gj_single_open(GjTeam *team, GjErrorText *why)
 {
-	const GjRunSetup setup = {.host = team->host,.sink = team->sink,.target = team->target,
+	const GjRunSetup setup = {.host = team->host,.sink = team->sink,.join = gj_join_choose,
+	.target = team->target,
 	.tiles = gj_all_tiles};
 	GjMember   *member = &team->members[0];
 	GjStatus	status = GJ_OK;
