@@ -358,7 +358,7 @@ pick_places(GjRun *run, GjRunStep *rs, uint32_t source, const GjRunMembers *side
 {
 	if (!(rs->expand >> source & 1))
 		return GJ_OK;
-	pairs->pairs.rowid[source] = rs->rowid[source].memory;
+	pairs->rowid[source] = rs->pairs.rowid[source].memory;
 	return run->work.ops->pick(run->work.queue, rs->pairs.rowid[source].memory, side->start.memory, 0,
 							   sets, n);
 }
