@@ -378,7 +378,7 @@ take_extra(GjRun *run, uint32_t source, uint64_t nbytes)
 	GjLease    *lease = run->work.lease;
 	uint64_t	nrows = run->relation[source].nrows;
 	uint64_t	nouter = run->sources[0].nrows_hint;
-	bool		wanted = run->side[source].made ? nouter >= nrows :
+	bool		wanted = run->intake_ops->keeps_side(run, source) ? nouter >= nrows :
 		run->program->output == GJ_OUTPUT_AGGREGATES && nouter / GJ_EXTRA_PASS >= nrows;
 
 	return wanted && nbytes <= gj_lease_free(lease) / GJ_EXTRA_SHARE && gj_lease_take(lease, nbytes);
@@ -472,23 +472,22 @@ build_source(GjRun *run, GjBuild *build, GjRunStep *rs)
 	return put_filter(run, build->source, rs);
 }
 
+GjRunStep *
+gj_run_step_of(GjRun *run, uint32_t source)
+{
+	GjRunStep  *rs = run->steps;
+
+	while (rs->step->source != source)
+		rs++;
+	return rs;
+}
+
 GjStatus
 gj_run_build(GjRun *run, uint32_t source)
 {
 	GjBuild		build = {.source = source};
-	GjRunStep  *rs = run->steps;
-	GjStatus	status;
+	GjStatus	status = build_source(run, &build, gj_run_step_of(run, source));
 
-	while (rs->step->source != source)
-		rs++;
-	run->work.ops->phase(run->work.queue, GJ_PHASE_BUILD);
-	status = gj_run_fail_build(run);
-	if (status == GJ_OK && !gj_side_take(run, rs))
-	{
-		status = build_source(run, &build, rs);
-		if (status == GJ_OK)
-			status = gj_side_keep(run, rs, build.nrows);
-	}
 	gj_buffer_free(&run->work, &build.rowid);
 	gj_buffer_free(&run->work, &build.positions);
 	for (uint32_t k = 0; k < GJ_MAX_KEYS; k++)

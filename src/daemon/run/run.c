@@ -1,6 +1,6 @@
 /*
  * run.c
- *	  Opens a run, takes the chunks of its sources, finishes and closes it.
+ *	  Opens a run, finishes and closes it.
  *
  * Inner sources are appended to relations and built when they end; the chunks of the
  * outer source pass through all steps at once.  Every loop looks between two calls of
@@ -241,9 +241,6 @@ plan_layouts(GjRun *run)
 		const GjSource *source = &run->sources[s];
 		const GjColumnType *types = run->types + source->first_column;
 
-		if (!gj_layout(types, source->ncolumns, source->capacity, GJ_LOAD_CHUNK_SIZE,
-					   &run->layout[s], run->places + source->first_column))
-			return false;
 		if ((s > 0 || whole) &&
 			!gj_relation_init(&run->relation[s], types, source->ncolumns, source->nrows_hint))
 			return false;
@@ -257,7 +254,7 @@ plan_layouts(GjRun *run)
 
 GjRun *
 gj_run_prepare(GjDeviceEntry *entry, const GjProgram *program, GjLease *lease,
-			   const GjRunHost *host)
+			   const GjRunHost *host, const GjIntakeOps *intake)
 {
 	GjRun	   *run = calloc(1, sizeof(GjRun));
 	GjErrorText ignored;
@@ -267,17 +264,17 @@ gj_run_prepare(GjDeviceEntry *entry, const GjProgram *program, GjLease *lease,
 	run->entry = entry;
 	run->program = program;
 	run->host = host;
+	run->intake_ops = intake;
 	run->work = (GjWork) {entry->ops, NULL, lease, NULL};
 	run->sources = gj_program_array(program, GjSource, sources);
 	run->types = gj_program_array(program, GjColumnType, columns);
 	run->exprs = gj_program_array(program, GjExpr, exprs);
 	run->columns = calloc(program->ncolumns + 1, sizeof(GjColumn));
 	run->late = calloc(program->ncolumns + 1, 1);
-	run->places = calloc(program->ncolumns + 1, sizeof(GjColumnPlace));
 	run->output_types = calloc(gj_program_noutputs(program) + 1, sizeof(GjColumnType));
 	run->output_places = calloc(gj_program_noutputs(program) + 1, sizeof(GjColumnPlace));
-	if (run->columns && run->late && run->places && run->output_types && run->output_places &&
-		plan_layouts(run))
+	if (run->columns && run->late && run->output_types && run->output_places &&
+		plan_layouts(run) && intake->open(run))
 	{
 		plan_steps(run);
 		return run;
@@ -298,9 +295,9 @@ gj_run_start(GjRun *run)
 
 GjRun *
 gj_run_open(GjDeviceEntry *entry, const GjProgram *program, GjLease *lease,
-			const GjRunHost *host, GjStatus *status, GjErrorText *why)
+			const GjRunHost *host, const GjIntakeOps *intake, GjStatus *status, GjErrorText *why)
 {
-	GjRun	   *run = gj_run_prepare(entry, program, lease, host);
+	GjRun	   *run = gj_run_prepare(entry, program, lease, host, intake);
 	GjErrorText ignored;
 
 	why->text[0] = '\0';
@@ -311,167 +308,6 @@ gj_run_open(GjDeviceEntry *entry, const GjProgram *program, GjLease *lease,
 	/* it has no queue: there is nothing more to find out about the device */
 	gj_run_close(run, &ignored);
 	return NULL;
-}
-
-/* Reads what a slot says about itself, once, for it may change under our eyes. */
-static GjStatus
-read_chunk(GjRun *run, uint32_t s, uint32_t nrows, const uint8_t *slot,
-		   uint8_t *has_nulls, GjChunk *chunk)
-{
-	GjSlotHeader header;
-	uint32_t	first = run->sources[s].first_column;
-
-	memcpy(&header, slot, sizeof(header));
-	memcpy(has_nulls, gj_slot_has_nulls(slot), run->sources[s].ncolumns);
-	if (header.nrows != nrows || nrows > run->sources[s].capacity)
-		return gj_run_fail(run, GJ_BAD_PROGRAM, "a chunk has too many rows");
-	if (header.heap_used > run->layout[s].heap_size || header.heap_used % 8 != 0)
-		return gj_run_fail(run, GJ_BAD_PROGRAM, "a chunk has a damaged header");
-	chunk->slot = slot;
-	chunk->nrows = nrows;
-	chunk->heap_used = header.heap_used;
-	chunk->layout = &run->layout[s];
-	chunk->places = run->places + first;
-	chunk->has_nulls = has_nulls;
-
-	run->stats.source[s].rows_in += nrows;
-	run->stats.bytes_in += header.heap_used;
-	for (uint32_t c = 0; c < run->sources[s].ncolumns; c++)
-		run->stats.bytes_in += (uint64_t) nrows *
-			(run->types[first + c].width + (has_nulls[c] ? 1 : 0));
-	return GJ_OK;
-}
-
-void
-gj_run_may_keep(GjRun *run, bool keep)
-{
-	run->keeps_nothing = !keep;
-}
-
-bool
-gj_run_accepts(const GjRun *run, uint32_t source)
-{
-	/* whatever is wrong with others is told when they are given */
-	return run->program->kind != GJ_PROGRAM_JOIN || source != 0 ||
-		run->ended == (1u << run->program->nsources) - 2;
-}
-
-GjStatus
-gj_run_may_load(GjRun *run, uint32_t source)
-{
-	const GjProgram *p = run->program;
-
-	if (source >= p->nsources || (run->ended >> source & 1))
-		return gj_run_fail(run, GJ_BAD_PROGRAM, "a chunk of a source that has ended");
-	if (!gj_run_accepts(run, source))
-		return gj_run_fail(run, GJ_BAD_PROGRAM, "the outer source comes before an inner one");
-	return GJ_OK;
-}
-
-/* A chunk whose rows are exchanged. */
-static GjStatus
-stage_chunk(GjRun *run, uint32_t source, const GjChunk *chunk, uint32_t slot)
-{
-	GjKept		kept;
-
-	if (source == 0)
-		GJ_TRY(gj_run_fail_points(run));
-	GJ_TRY(gj_run_keep(run, source, chunk, GJ_LANE_WORK, &kept));
-	GJ_TRY(gj_run_stage_chunk(run, source, chunk, &kept));
-	run->resident[source].nchunk_rows += chunk->nrows;
-	GJ_TRY(gj_run_kept(run, source, &kept, GJ_LANE_WORK));
-	return gj_run_slot_used(run, GJ_LANE_WORK, slot);
-}
-
-GjStatus
-gj_run_chunk(GjRun *run, uint32_t source, uint32_t nrows, uint8_t *memory, uint32_t slot)
-{
-	const GjProgram *p = run->program;
-	uint8_t		has_nulls[GJ_MAX_COLUMNS];
-	GjKept		kept;
-	GjChunk		chunk;
-
-	GJ_TRY(gj_run_may_load(run, source));
-	GJ_STOP_CHECK(run);
-	GJ_TRY(read_chunk(run, source, nrows, memory, has_nulls, &chunk));
-	if (gj_run_exchanges(run, source))
-		return stage_chunk(run, source, &chunk, slot);
-	if (p->kind == GJ_PROGRAM_JOIN && source == 0)
-		return gj_run_outer(run, &chunk, memory, slot);
-	run->work.ops->phase(run->work.queue, GJ_PHASE_TRANSFER);
-	/* what is kept may have what memory the side leaves */
-	if (p->kind == GJ_PROGRAM_PREWARM)
-		GJ_TRY(gj_run_fail_points(run));
-	else
-		GJ_TRY(gj_relation_reserve(&run->work, &run->relation[source], nrows));
-	/* it comes from the host once, and what else wants it copies it on the device */
-	GJ_TRY(gj_run_keep(run, source, &chunk, GJ_LANE_WORK, &kept));
-	if (p->kind != GJ_PROGRAM_PREWARM)
-		GJ_TRY(gj_run_append_chunk(run, &run->relation[source], &chunk, &kept));
-	run->resident[source].nchunk_rows += nrows;
-	GJ_TRY(gj_run_kept(run, source, &kept, GJ_LANE_WORK));
-	return gj_run_slot_used(run, GJ_LANE_WORK, slot);
-}
-
-/*
- * A source has ended: gives its fragments back, when the queue reads them no more.  It never reads
- * those of a side that was built before.  The outer ones are left to gj_run_close where nothing
- * but the result is still to be made, without waiting for a client.
- */
-static GjStatus
-release_fragments(GjRun *run, uint32_t source)
-{
-	const GjProgram *p = run->program;
-
-	if (!run->resident[source].store ||
-		(p->kind == GJ_PROGRAM_JOIN && source == 0 && p->output != GJ_OUTPUT_ROWS))
-		return GJ_OK;
-	if (!run->side[source].kept)
-		GJ_TRY(run->work.ops->sync(run->work.queue));
-	gj_run_release(run, source);
-	return GJ_OK;
-}
-
-GjStatus
-gj_run_source_end(GjRun *run, uint32_t source)
-{
-	const GjProgram *p = run->program;
-	uint32_t	all = (1u << p->nsources) - 1;
-
-	if (source >= p->nsources || (run->ended >> source & 1))
-		return gj_run_fail(run, GJ_BAD_PROGRAM, "a source ends twice");
-	if (p->kind == GJ_PROGRAM_JOIN && source == 0 && run->ended != all - 1)
-		return gj_run_fail(run, GJ_BAD_PROGRAM, "the outer source ends before an inner one");
-	GJ_STOP_CHECK(run);
-	GJ_TRY(gj_run_flush(run));
-	if (p->kind == GJ_PROGRAM_JOIN && source > 0)
-		GJ_TRY(gj_side_resolve(run, source));
-	GJ_TRY(release_fragments(run, source));
-	run->ended |= 1u << source;
-
-	if (p->kind == GJ_PROGRAM_INTERSECT || p->kind == GJ_PROGRAM_SETS)
-	{
-		GJ_TRY(gj_run_fail_build(run));
-		run->stats.source[source].rows_out = run->relation[source].nrows;
-		if (run->ended == all)
-			GJ_TRY(p->kind == GJ_PROGRAM_SETS ? gj_run_sets(run) : gj_run_intersect(run));
-	}
-	else if (p->kind == GJ_PROGRAM_JOIN && source > 0)
-		GJ_TRY(gj_run_build(run, source));
-	else if (p->kind == GJ_PROGRAM_JOIN)
-	{
-		GJ_TRY(gj_membership_end(run));
-		GJ_TRY(gj_match_rows(run));
-	}
-	if (run->ended == all)
-		run->complete = true;
-	/* where rows are exchanged, gj_run_reserve_exchange does it */
-	if (run->complete || p->kind != GJ_PROGRAM_JOIN || run->exchange || !gj_run_accepts(run, 0))
-		return GJ_OK;
-	/* chunks may come when fragments have already returned rows */
-	if (p->output == GJ_OUTPUT_ROWS)
-		GJ_TRY(gj_run_reserve_stages(run));
-	return gj_run_reserve_steps(run);
 }
 
 bool
@@ -525,16 +361,6 @@ gj_run_finish(GjRun *run, GjRunStats *stats)
 	return GJ_OK;
 }
 
-GjStatus
-gj_run_wait(GjRun *run)
-{
-	GJ_TRY(run->work.ops->sync(run->work.queue));
-	/* copies, and fragments that are there with them */
-	GJ_TRY(gj_run_free_slots(run, true));
-	run->work.ops->phase(run->work.queue, GJ_PHASE_WAIT);
-	return GJ_OK;
-}
-
 const char *
 gj_run_error(GjRun *run)
 {
@@ -570,27 +396,17 @@ gj_run_close(GjRun *run, GjErrorText *why)
 		free_step(run, &run->steps[i]);
 	for (uint32_t s = 0; s < GJ_MAX_SOURCES; s++)
 		gj_relation_free(work, &run->relation[s]);
-	gj_run_close_stages(run);
 	gj_buffer_free(work, &run->filtered);
 	gj_run_free_groups(run);
 	gj_run_free_limited(run);
 	gj_run_free_sorted(run);
 	gj_fused_free(run);
-	gj_buffer_free(work, &run->compact);
-	gj_run_free_exchange(run);
-	/* nor fragments that are being filled */
-	if (work->queue && run->clock > 0)
-		work->ops->load_wait(work->queue);
+	run->intake_ops->stop(run);
 	if (work->queue)
 		status = work->ops->queue_close(work->queue, why);
-	/* a device that is lost takes them with it */
-	for (uint32_t s = 0; s < GJ_MAX_SOURCES && status != GJ_DEVICE_LOST; s++)
-		gj_run_release(run, s);
-	if (status != GJ_DEVICE_LOST)
-		gj_side_release(run);
+	run->intake_ops->free(run, status == GJ_DEVICE_LOST);
 	free(run->columns);
 	free(run->late);
-	free(run->places);
 	free(run->output_types);
 	free(run->output_places);
 	free(run);

@@ -16,7 +16,6 @@
 
 #include "rows/aggregate.h"
 #include "wire/messages.h"
-#include "daemon/store/store.h"
 #include "daemon/base/base.h"
 
 /* How long a member looks for a task before it waits for its device, which takes some 0.01 ms. */
@@ -244,7 +243,8 @@ GjStatus
 gj_member_prepare_run(GjMember *member, const GjProgram *program)
 {
 	make_host(member);
-	member->run = gj_run_prepare(member->entry, program, &member->lease, &member->host);
+	member->run = gj_run_prepare(member->entry, program, &member->lease, &member->host,
+								 &gj_intake);
 	return member->run ? GJ_OK : GJ_OUT_OF_HOST_MEMORY;
 }
 
@@ -254,7 +254,8 @@ gj_member_open_run(GjMember *member, const GjProgram *program, GjStatus *status)
 	GjErrorText why = {""};
 
 	make_host(member);
-	member->run = gj_run_open(member->entry, program, &member->lease, &member->host, status, &why);
+	member->run = gj_run_open(member->entry, program, &member->lease, &member->host, &gj_intake,
+							  status, &why);
 	if (member->run)
 	{
 		*status = GJ_OK;

@@ -101,7 +101,8 @@ start_members(GjTeam *team, GjErrorText *why)
 	if (team->direct)
 	{
 		team->members[0].run = gj_run_open(team->members[0].entry, team->program,
-											&team->members[0].lease, team->host, &status, why);
+											&team->members[0].lease, team->host, &gj_intake,
+											&status, why);
 		return status;
 	}
 	team->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
