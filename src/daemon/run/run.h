@@ -12,7 +12,6 @@
 #include "daemon/base/base.h"
 
 typedef struct GjRun GjRun;
-typedef struct GjParcel GjParcel;
 
 /* What a run asks of its caller. */
 typedef struct GjRunHost
@@ -27,8 +26,8 @@ typedef struct GjRunHost
 	/* Sends the slot that output_slot gave last. */
 	GjStatus	(*send_batch) (void *arg, uint32_t nrows);
 	/*
-	 * Room for the answer to a question, *nbytes of at least GJ_LEAST_ANSWER, and how many of
-	 * them are used.
+	 * Of a team's caller: room for the answer to a question, *nbytes of at least GJ_LEAST_ANSWER, and
+	 * how many of them are used.
 	 */
 	GjStatus	(*answer_space) (void *arg, uint8_t **memory, uint32_t *nbytes);
 	void		(*answered) (void *arg, uint32_t nbytes);
@@ -56,17 +55,6 @@ typedef struct GjRunHost
 	 */
 	bool		(*take_tile) (void *arg, uint64_t tile);
 	uint32_t	tile_pairs;		/* take_tile: all these runs' tiles have so many pairs at most */
-	/*
-	 * NULL, or of a run that exchanges rows with others (gj_run_open_exchange): one of its
-	 * parcels that nobody reads any more, waiting for it, during which gj_run_receive may be
-	 * called, and is called with what waits for it unless await_split comes soon; waiting, in the
-	 * same way, until gj_run_has_split; handing the parcel to the runs of all
-	 * other parts, complete; and a parcel of another one, which this one has read.
-	 */
-	GjStatus	(*get_parcel) (void *arg, GjParcel *parcels, uint32_t n, bool awaits, GjParcel **parcel);
-	GjStatus	(*await_split) (void *arg);
-	GjStatus	(*send_parcel) (void *arg, GjParcel *parcel);
-	void		(*parcel_read) (void *arg, GjParcel *parcel);
 } GjRunHost;
 
 /*
@@ -85,13 +73,13 @@ typedef struct GjIntakeOps
 	GjStatus	(*flush) (GjRun *run);
 	/* Gives the slots back whose chunks have been read. */
 	GjStatus	(*free_slots) (GjRun *run);
-	/* The run waits for its client: lets the device finish, and keeps nothing for rows that have passed. */
+	/* The run waits for its client: lets the device finish, and gives back what rows came from. */
 	GjStatus	(*rest) (GjRun *run);
 	/* No more outer rows come: gives the memory back in which they were put together. */
 	void		(*free_buffers) (GjRun *run);
 	/* The queue is closed next: gives back device memory of the run. */
 	void		(*stop) (GjRun *run);
-	/* The queue was closed: gives back what belongs to the device's store, unless the device is lost. */
+	/* The queue was closed: gives back what is the store's, unless the device is lost. */
 	void		(*free) (GjRun *run, bool lost);
 } GjIntakeOps;
 

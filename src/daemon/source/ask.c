@@ -2,7 +2,7 @@
  * ask.c
  *	  What a run is asked about resident data of its device, and finds.
  *
- * ASK pins the fragments that a source could use, until they were used (source/fragment.c) or the source
+ * ASK pins the fragments that a source could use, until they were used (fragment.c) or the source
  * has ended; of several runs one thread looks for all of them.
  */
 #include "intake.h"
@@ -222,7 +222,7 @@ is_left_out(const GjFoundBatch *batch, uint32_t i, const GjAsk *ask, uint64_t ma
 
 /* Tells of as many fragments as there is room for in `space` bytes; *nbytes: how many it takes. */
 static GjStatus
-answer(GjRun **runs, uint32_t nruns, const GjAsk *ask, const uint64_t *map_lsns, uint8_t *memory,
+write_answer(GjRun **runs, uint32_t nruns, const GjAsk *ask, const uint64_t *map_lsns, uint8_t *memory,
 	   uint32_t space, uint32_t *nbytes)
 {
 	GjAnswered	head = {0, ask->first};
@@ -288,28 +288,22 @@ note_question(GjRun *run, uint32_t source, const uint8_t *memory, GjAsk *ask, ui
 }
 
 GjStatus
-gj_runs_ask(GjRun **runs, uint32_t n, const GjRunHost *host, const uint8_t *memory)
+gj_runs_ask(GjRun **runs, uint32_t n, const uint8_t *question, uint8_t *answer, uint32_t *nbytes)
 {
 	GjAsk		ask;
 	uint64_t   *lsns = NULL;
-	uint8_t    *out;
-	uint32_t	nbytes;
 	GjStatus	status = GJ_OK;
 
-	memcpy(&ask, memory, sizeof(ask));
+	memcpy(&ask, question, sizeof(ask));
 	GJ_TRY(check_question(runs[0], &ask));
 	for (uint32_t i = 0; i < n && status == GJ_OK; i++)
 	{
 		free(lsns);
 		lsns = NULL;
-		status = note_question(runs[i], ask.source, memory, &ask, &lsns);
+		status = note_question(runs[i], ask.source, question, &ask, &lsns);
 	}
 	if (status == GJ_OK)
-		status = host->answer_space(host->arg, &out, &nbytes);
-	if (status == GJ_OK)
-		status = answer(runs, n, &ask, lsns, out, nbytes, &nbytes);
-	if (status == GJ_OK)
-		host->answered(host->arg, nbytes);
+		status = write_answer(runs, n, &ask, lsns, answer, *nbytes, nbytes);
 	free(lsns);
 	return status;
 }
@@ -332,10 +326,4 @@ gj_run_place(const GjRun *run, uint32_t source, const uint8_t *chunk, uint32_t n
 		return false;
 	*place = place_of(&resident->tables[pages.table].relation, pages.fragment, n);
 	return true;
-}
-
-GjStatus
-gj_run_ask(GjRun *run, const uint8_t *memory)
-{
-	return gj_runs_ask(&run, 1, run->host, memory);
 }

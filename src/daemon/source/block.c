@@ -90,10 +90,11 @@ join_own(GjRun *run, GjParcel *parcel)
 	GjColumn	columns[GJ_MAX_COLUMNS];
 	GjRowRange	range;
 	GjRows		rows = rows_of_part(run, parcel, &range, columns);
+	uint32_t	part = run->intake->exchange->plan.part;
 
 	for (uint32_t c = 0; c < run->sources[0].ncolumns; c++)
 		if (columns[c].kind == GJ_REF && columns[c].data)
-			columns[c].heap = rows.heap;
+			columns[c].heap = (const uint8_t *) parcel->heap.memory + parcel->heap_start[part];
 	parcel->waits = false;
 	run->intake->exchange->rows_received += range.end;
 	return join_part(run, &rows);
@@ -313,7 +314,7 @@ gj_run_receive(GjRun *run, GjParcel *parcel)
 	if (status != GJ_OK && !in_order)
 		run->work.ops->load_wait(run->work.queue);
 	if (status != GJ_OK || in_order)
-		run->host->parcel_read(run->host->arg, parcel);
+		x->ops->parcel_read(x->arg, parcel);
 	GJ_TRY(status);
 	x->rows_received += outer ? n : 0;
 	x->bytes_received += nbytes + heap;
@@ -326,7 +327,9 @@ gj_run_receive(GjRun *run, GjParcel *parcel)
 bool
 gj_run_is_reading(const GjRun *run)
 {
-	return run && run->intake->exchange && run->intake->exchange->nread != run->intake->exchange->nreceived;
+	const GjRunExchange *x = run ? run->intake->exchange : NULL;
+
+	return x && x->nread != x->nreceived;
 }
 
 GjStatus
@@ -342,7 +345,7 @@ gj_run_settle(GjRun *run, bool wait)
 		GJ_TRY(run->work.ops->passed(run->work.queue, GJ_MARK_READ(i), wait, &done));
 		if (!done)
 			break;
-		run->host->parcel_read(run->host->arg, x->received[i].parcel);
+		x->ops->parcel_read(x->arg, x->received[i].parcel);
 		x->nread++;
 		wait = false;
 	}

@@ -3,13 +3,13 @@
  *	  Outer rows that stay where an exchange has brought them.
  *
  * A run that exchanges rows notes which resident fragments the outer source is made of, until it has
- * ended (source/fragment.c).  If their rows were exchanged before, by the same keys and filter, and each device
- * still has its part, the parts are what the exchange would make of them: they pass the steps from there,
+ * ended (fragment.c).  If their rows were exchanged before, by the same keys and filter, and each
+ * device still has its part, the parts are what the exchange would make of them: they pass the steps from there,
  * and nothing is split, nor sent.
  *
  * Rows are kept that are exchanged for the second time, so that who asks once does not pay for it: as
  * they pass the steps they are copied to the end of a relation, which then goes to the store, as inner
- * sides do (source/cached.c), found by the same kind of name.  They take room that nothing else has, or that
+ * sides do (cached.c), found by the same kind of name.  They take room that nothing else has, or that
  * sides had which were not used for long, and make room as sides do.  A run that gets more of them than is
  * its share, or is short of memory itself, does without, and tells the others.
  */
@@ -34,7 +34,8 @@ gj_exchanged_by(const GjRun *run)
 	 * What references point to is not kept.  And where rows are returned before the end memory must not run
 	 * out: what an exchange reserves is not for others.
 	 */
-	return side && run->intake->exchange->plan.staying && side->nrefs == 0 && run->program->output != GJ_OUTPUT_ROWS ?
+	return side && run->intake->exchange->plan.staying && side->nrefs == 0 &&
+		run->program->output != GJ_OUTPUT_ROWS ?
 		run->steps[run->intake->exchange->plan.step].step : NULL;
 }
 

@@ -263,7 +263,7 @@ extern bool gj_run_exchanges(const GjRun *run, uint32_t source);
 extern bool gj_run_sends_in_place(const GjRun *run, uint32_t source);
 /* gj_program_identity of the program that the session has submitted. */
 extern uint64_t gj_run_identity(const GjRun *run);
-/* The filter that rows of a source have passed before they are sent, or by the time it is built; -1: none. */
+/* What rows of a source have passed before they are sent, or when it is built; -1: no filter. */
 extern int32_t gj_run_source_filter(const GjRun *run, uint32_t source);
 /* Which part of the source's rows the run has, and of how many; 0 of 1: all. */
 extern void gj_run_exchanged_part(const GjRun *run, uint32_t source, uint32_t part[2]);

@@ -123,8 +123,8 @@ gj_run_keep(GjRun *run, uint32_t source, const GjChunk *chunk, GjLane lane, GjKe
 
 	*kept = (GjKept) {NULL, 0, 0};
 	/* once there was no room there will be none */
-	if (run->intake->keeps_nothing || !resident->store || resident->full || !read_pages(chunk, &pages) ||
-		pages.table >= resident->ntables)
+	if (run->intake->keeps_nothing || !resident->store || resident->full ||
+		!read_pages(chunk, &pages) || pages.table >= resident->ntables)
 		return GJ_OK;
 	wanted = &resident->tables[pages.table];
 	at = find_building(resident, wanted, pages.fragment);

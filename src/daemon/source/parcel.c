@@ -53,7 +53,9 @@ gj_run_exchanges(const GjRun *run, uint32_t source)
 uint64_t
 gj_run_identity(const GjRun *run)
 {
-	return run->intake->exchange ? run->intake->exchange->plan.program : gj_program_identity(run->program);
+	const GjRunExchange *x = run->intake->exchange;
+
+	return x ? x->plan.program : gj_program_identity(run->program);
 }
 
 int32_t
@@ -182,7 +184,8 @@ open_parcels(GjRun *run)
 }
 
 GjStatus
-gj_run_open_exchange(GjRun *run, const GjExchangePlan *plan)
+gj_run_open_exchange(GjRun *run, const GjExchangePlan *plan, const GjExchangeOps *ops,
+					 void *arg)
 {
 	GjRunExchange *x = calloc(1, sizeof(GjRunExchange));
 	const GjRunStep *rs = &run->steps[plan->step];
@@ -192,6 +195,8 @@ gj_run_open_exchange(GjRun *run, const GjExchangePlan *plan)
 		return GJ_OUT_OF_HOST_MEMORY;
 	run->intake->exchange = x;
 	x->plan = *plan;
+	x->ops = ops;
+	x->arg = arg;
 	x->nkeys = rs->step->nkeys;
 	GJ_TRY(open_side(run, &x->side[0], 0, plan->outer_filter, rs->step->outer_keys));
 	GJ_TRY(open_side(run, &x->side[1], source, plan->inner_filter, rs->step->inner_keys));
@@ -219,8 +224,8 @@ free_buffers(GjWork *work, GjRunExchange *x)
 	}
 	gj_buffer_free(work, &x->passed);
 	for (uint32_t k = 0; k < GJ_MAX_KEYS; k++)
-		gj_buffer_free(work, &x->value[k]);
-	gj_buffer_free(work, &x->null);
+		gj_buffer_free(work, &x->keys.value[k]);
+	gj_buffer_free(work, &x->keys.null);
 	gj_buffer_free(work, &x->heap_at);
 }
 
@@ -382,9 +387,9 @@ reserve_parcels(GjRun *run, const GjSplitSide *side)
 			GJ_TRY(gj_buffer_grow(work, &x->parcel[p].heap, 0, side->most_heap + 8, 0));
 	}
 	for (uint32_t k = 0; k < x->nkeys && side->computes_keys; k++)
-		GJ_TRY(gj_buffer_grow(work, &x->value[k], 0, n * sizeof(int64_t), 0));
+		GJ_TRY(gj_buffer_grow(work, &x->keys.value[k], 0, n * sizeof(int64_t), 0));
 	if (side->computes_keys)
-		GJ_TRY(gj_buffer_grow(work, &x->null, 0, n, 0));
+		GJ_TRY(gj_buffer_grow(work, &x->keys.null, 0, n, 0));
 	GJ_TRY(work->ops->split_reserve(work->queue, (uint32_t) n, side->stage.ncolumns, x->nkeys));
 	if (side->nrefs > 0)
 		GJ_TRY(gj_buffer_grow(work, &x->heap_at, 0,

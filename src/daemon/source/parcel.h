@@ -45,9 +45,17 @@ typedef struct GjReceivedPart
 	bool	   *has_nulls;		/* of the columns: they have null flags */
 } GjReceivedPart;
 
+typedef struct GjSplitKeys
+{
+	GjBuffer	value[GJ_MAX_KEYS];
+	GjBuffer	null;
+} GjSplitKeys;
+
 typedef struct GjRunExchange
 {
 	GjExchangePlan plan;
+	const GjExchangeOps *ops;
+	void	   *arg;			/* of these */
 	uint32_t	nkeys;
 	GjSplitSide side[2];		/* outer, inner */
 	GjRelation	inbox[2];		/* outer rows that were received; references: only the first one */
@@ -61,8 +69,7 @@ typedef struct GjRunExchange
 	GjColumn   *columns;		/* all of the program's, as set_columns takes them */
 	GjParcel	parcel[GJ_PARCELS];
 	GjBuffer	passed;			/* rows of the pieces that pass the filter */
-	GjBuffer	value[GJ_MAX_KEYS];	/* of keys that are computed */
-	GjBuffer	null;
+	GjSplitKeys keys;			/* that are computed */
 	GjBuffer	heap_at;
 	/* a ring: numbers of all that were received, of these are there, and have passed the steps */
 	GjReceivedPart	received[GJ_RECEIVED];

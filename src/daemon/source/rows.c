@@ -52,7 +52,7 @@ add_pieces(GjPiece *pieces, uint8_t *to, const void *from, uint32_t width, const
 	return n;
 }
 
-/* Copies the ranges of all columns together, `total` rows each; columns then start at the first of them. */
+/* Copies the ranges of all columns together, `total` rows each, where columns then start. */
 static GjStatus
 gather_ranges(GjWork *work, GjColumn *columns, uint32_t ncolumns, const GjRowRange *ranges, uint32_t n,
 			  uint64_t total, uint8_t *to)
@@ -84,8 +84,8 @@ gather_ranges(GjWork *work, GjColumn *columns, uint32_t ncolumns, const GjRowRan
 
 /*
  * Puts scattered rows together in a buffer, as `columns`, so that the joins see them at once, or few
- * copies are made of them.  Where they do not fit `room` bytes well, or there is no memory for them, the
- * ranges stay what they are.
+ * copies are made of them.  Where they do not fit `room` bytes well, or there is no memory for them,
+ * the ranges stay what they are.
  */
 static GjStatus
 put_together(GjRun *run, GjRows *rows, GjBuffer *buffer, uint64_t room, GjColumn *columns)
@@ -146,7 +146,10 @@ gj_append_rows(GjRun *run, GjRelation *relation, GjRows *rows)
 	GjColumn	columns[GJ_MAX_COLUMNS];
 	GjStatus	status = GJ_OK;
 
-	/* what is built wants most of the memory, and nothing resident is to go; another device's are copied as they are */
+	/*
+	 * What is built wants most of the memory, and nothing resident is to go.  Another device's rows are
+	 * copied as they are.
+	 */
 	if (!run->work.peer)
 		status = put_together(run, rows, &together, gj_lease_free(run->work.lease) / 4, columns);
 	if (status == GJ_OK)

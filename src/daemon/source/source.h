@@ -46,18 +46,17 @@ extern void gj_run_may_keep(GjRun *run, bool keep);
 #define GJ_LEAST_ANSWER		(sizeof(GjAnswered) + sizeof(GjKnownFragment) + \
 							 sizeof(uint64_t) * (GJ_FRAGMENT_WORDS + GJ_FRAGMENT_BLOCKS))
 
-/* Tells which fragments of a table are resident: the question at `memory`, of gj_ask_size() bytes. */
-extern GjStatus gj_run_ask(GjRun *run, const uint8_t *memory);
 /*
- * The same for runs of one program on several devices: fragments that any of them has, each
- * once.  runs[0] notes errors; the calls are host's.
+ * Tells which fragments of a table are resident on the devices of n runs of one program, each fragment
+ * once.  question: gj_ask_size() bytes.  answer: *nbytes of room, GJ_LEAST_ANSWER at least; then how
+ * many of them it takes.  runs[0] notes errors.
  */
-extern GjStatus gj_runs_ask(GjRun **runs, uint32_t n, const GjRunHost *host,
-							const uint8_t *memory);
+extern GjStatus gj_runs_ask(GjRun **runs, uint32_t n, const uint8_t *question, uint8_t *answer,
+							uint32_t *nbytes);
 
 /* True if the source was asked about and the device keeps resident data at all. */
 extern bool gj_run_has_store(const GjRun *run, uint32_t source);
-/* The same for a chunk of the source.  False: it is not to be kept. */
+/* Which of n devices is to keep a chunk of the source.  False: it is not to be kept. */
 extern bool gj_run_place(const GjRun *run, uint32_t source, const uint8_t *chunk, uint32_t n,
 						 uint32_t *place);
 /* True: fragments of the source that are used are only noted until it ends. */
@@ -106,7 +105,7 @@ typedef struct GjExchangePlan
  * Rows of one source on the sender's device, part by part.  The sender writes it while it has
  * no user, and reads its own part; the runs of all other parts that have rows here read theirs.
  */
-struct GjParcel
+typedef struct GjParcel
 {
 	uint32_t	nusers;			/* guarded by the team's lock */
 	bool		waits;			/* the sender's own part, of outer rows, has yet to pass the steps */
@@ -118,7 +117,7 @@ struct GjParcel
 												 * to which its references are relative */
 	GjBuffer	memory;			/* of the columns */
 	GjBuffer	heap;
-};
+} GjParcel;
 
 static inline uint32_t
 gj_parcel_rows(const GjParcel *parcel, uint32_t part)
@@ -126,17 +125,36 @@ gj_parcel_rows(const GjParcel *parcel, uint32_t part)
 	return parcel->parts.end[part] - parcel->parts.start[part];
 }
 
+/* What an exchanging run asks of who joins it with the others. */
+typedef struct GjExchangeOps
+{
+	/*
+	 * One of the run's n blocks that nobody reads any more.  Waits for it; meanwhile gj_run_receive may
+	 * be called, and is called with what waits for it unless await_split comes soon.
+	 */
+	GjStatus	(*get_parcel) (void *arg, GjParcel *parcels, uint32_t n, bool awaits,
+							   GjParcel **parcel);
+	/* Waits, in the same way, until gj_run_has_split. */
+	GjStatus	(*await_split) (void *arg);
+	/* Hands a complete block to the runs of all other parts. */
+	GjStatus	(*send_parcel) (void *arg, GjParcel *parcel);
+	/* This run has read a block of another one. */
+	void		(*parcel_read) (void *arg, GjParcel *parcel);
+} GjExchangeOps;
+
 /* The n blocks that a run sends its rows in. */
 extern const GjParcel *gj_run_parcels(const GjRun *run, uint32_t *n);
 
-extern GjStatus gj_run_open_exchange(GjRun *run, const GjExchangePlan *plan);
+extern GjStatus gj_run_open_exchange(GjRun *run, const GjExchangePlan *plan,
+									 const GjExchangeOps *ops, void *arg);
 /* *done = the parcel that is being filled has its rows.  With `wait`, waits until it has. */
 extern GjStatus gj_run_has_split(GjRun *run, bool wait, bool *done);
 /* The source has ended: hands over all of its rows that are still here. */
 extern GjStatus gj_run_send_parcels(GjRun *run, uint32_t source);
 /*
  * All rows of a source have come, and none of the runs works on anything.  True if all of them have
- * found their part of it as it was built, or (the outer one) exchanged before: nothing is handed over then.
+ * found their part of it as it was built, or (the outer one) exchanged before: nothing is handed over
+ * then.
  */
 extern bool gj_sides_resolve(GjRun **runs, uint32_t nruns, uint32_t source);
 /* The step by whose keys outer rows are exchanged, if they could be kept so; else NULL. */
@@ -150,18 +168,18 @@ extern void gj_exchanged_plan(GjRun **runs, uint32_t nruns);
 extern GjStatus gj_exchanged_keep(GjRun *run, uint64_t nrows);
 /* The rows of the inner source are where they belong: gives back what took them there. */
 extern void gj_run_end_exchange(GjRun *run);
-/* All inner sides are built or were kept: device memory that the exchange of outer rows may take here. */
+/* All inner sides are there: device memory that the exchange of outer rows may take here. */
 extern uint64_t gj_run_exchange_space(GjRun *run);
 /* Reserves that, the same number for all runs, before any outer row comes. */
 extern GjStatus gj_run_reserve_exchange(GjRun *run, uint64_t nbytes);
 /*
- * Takes the rows of the run's part of another one's parcel.  The host is told when it has been read,
+ * Takes the rows of the run's part of another one's parcel.  parcel_read tells when it has been read,
  * here or in a later call of gj_run_settle; also after an error.
  */
 extern GjStatus gj_run_receive(GjRun *run, GjParcel *parcel);
 /* True: parcels of others are being read. */
 extern bool gj_run_is_reading(const GjRun *run);
-/* Tells the host which of these have been read by now; with `wait`, waits for the first one. */
+/* Tells, by parcel_read, which of these have been read by now; with `wait`, waits for the first one. */
 extern GjStatus gj_run_settle(GjRun *run, bool wait);
 /* Waits until none is read any more, also after an error; tells nobody. */
 extern void gj_run_stop_reading(GjRun *run);

@@ -72,11 +72,11 @@ compute_keys(GjRun *run, GjSplitSide *side, uint32_t n, GjKeys *keys)
 	keys->nrows = n;
 	for (uint32_t k = 0; k < x->nkeys; k++)
 	{
-		GJ_TRY(gj_buffer_reserve(work, &x->value[k], (uint64_t) n * sizeof(int64_t)));
-		keys->value[k] = x->value[k].memory;
+		GJ_TRY(gj_buffer_reserve(work, &x->keys.value[k], (uint64_t) n * sizeof(int64_t)));
+		keys->value[k] = x->keys.value[k].memory;
 	}
-	GJ_TRY(gj_buffer_reserve(work, &x->null, n));
-	keys->null = x->null.memory;
+	GJ_TRY(gj_buffer_reserve(work, &x->keys.null, n));
+	keys->null = x->keys.null.memory;
 	for (uint32_t p = 0; p < x->npieces; p++)
 	{
 		GjKeys		of_piece = *keys;
@@ -197,7 +197,7 @@ await_split(GjRun *run, const GjSplitSide *side)
 	bool		done;
 
 	if (takes_beside(run, side))
-		return run->host->await_split(run->host->arg);
+		return run->intake->exchange->ops->await_split(run->intake->exchange->arg);
 	return gj_run_has_split(run, true, &done);
 }
 
@@ -331,8 +331,8 @@ send_pieces(GjRun *run, GjSplitSide *side, bool *fits)
 	 * Rows may be received meanwhile, and change what the queue's columns are.  A filter may leave none
 	 * to split.
 	 */
-	GJ_TRY(run->host->get_parcel(run->host->arg, x->parcel, GJ_PARCELS,
-								 side->filter < 0 && takes_beside(run, side), &parcel));
+	GJ_TRY(x->ops->get_parcel(x->arg, x->parcel, GJ_PARCELS,
+							  side->filter < 0 && takes_beside(run, side), &parcel));
 	work->ops->phase(work->queue, GJ_PHASE_TRANSFER);
 	if (side->filter >= 0)
 		GJ_TRY(filter_pieces(run, side, &n));
@@ -345,7 +345,7 @@ send_pieces(GjRun *run, GjSplitSide *side, bool *fits)
 	if (!*fits)
 		return GJ_OK;
 	parcel->source = side->source;
-	GJ_TRY(run->host->send_parcel(run->host->arg, parcel));
+	GJ_TRY(x->ops->send_parcel(x->arg, parcel));
 	GJ_TRY(gj_run_take_own(run, parcel));
 	/* rows that can pass the steps behind the next split wait for it: who gets the others goes first */
 	return side->source == 0 && !gj_run_joins_ahead(run) ? gj_run_join_own(run) : GJ_OK;
@@ -438,8 +438,9 @@ gj_run_stage_chunk(GjRun *run, uint32_t source, const GjChunk *chunk, const GjKe
 {
 	GjSplitSide *side = gj_split_side(run, source);
 	uint64_t	staged = side->stage.nrows + chunk->nrows;
+	uint64_t	waiting = run->intake->exchange->nwaiting + staged;
 
-	if (run->intake->exchange->nwaiting + staged > gj_split_most_rows(run, side) || staged > side->stage_rows ||
+	if (waiting > gj_split_most_rows(run, side) || staged > side->stage_rows ||
 		side->stage.heap_used + chunk->heap_used > side->most_heap)
 		GJ_TRY(send_waiting(run, side));
 	for (uint32_t c = 0; c < side->stage.ncolumns; c++)

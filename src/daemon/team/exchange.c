@@ -177,6 +177,11 @@ gj_exchange_send_outer(GjTeam *team)
 	return gj_team_for_all(team, GJ_TASK_SEND, 0);
 }
 
+static const GjExchangeOps exchange_ops = {
+	.get_parcel = gj_member_get_parcel,.await_split = gj_member_await_split,
+	.send_parcel = gj_member_send_parcel,.parcel_read = gj_member_parcel_read
+};
+
 GjStatus
 gj_exchange_prepare(GjMember *member)
 {
@@ -201,7 +206,7 @@ gj_exchange_prepare(GjMember *member)
 	sources[0].filter = sources[inner].filter = -1;
 	sources[inner].nrows_hint /= team->nmembers;
 	GJ_TRY(gj_member_prepare_run(member, member->program));
-	return gj_run_open_exchange(member->run, &plan);
+	return gj_run_open_exchange(member->run, &plan, &exchange_ops, member);
 }
 
 GjStatus

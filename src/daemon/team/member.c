@@ -217,13 +217,6 @@ make_host(GjMember *member)
 		.output_ready = member_output_ready,.send_batch = member_send_batch,.slot_free = member_slot_free,
 		.take_tile = member_take_tile,.tile_pairs = member->team->tile_pairs
 	};
-	if (member->team->exchange_step >= 0)
-	{
-		member->host.get_parcel = gj_member_get_parcel;
-		member->host.await_split = gj_member_await_split;
-		member->host.send_parcel = gj_member_send_parcel;
-		member->host.parcel_read = gj_member_parcel_read;
-	}
 	if (member->hands_over)
 	{
 		member->host.sorted_begin = gj_member_sorted_begin;

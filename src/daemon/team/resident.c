@@ -1,5 +1,5 @@
 /*
- * store/fragment.c
+ * resident.c
  *	  Resident fragments of a run on several devices: each lies on one of them.
  *
  * The outer side's are used where they lie, by the run of that device.  An inner side's go to
@@ -13,9 +13,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/store.h"
-
 /* ---- ASK */
+
+GjStatus
+gj_team_ask_runs(GjTeam *team, GjRun **runs, uint32_t n, const uint8_t *question)
+{
+	const GjRunHost *host = team->host;
+	uint8_t    *answer;
+	uint32_t	nbytes;
+
+	GJ_TRY(host->answer_space(host->arg, &answer, &nbytes));
+	GJ_TRY(gj_runs_ask(runs, n, question, answer, &nbytes));
+	host->answered(host->arg, nbytes);
+	return GJ_OK;
+}
 
 GjStatus
 gj_team_ask_all(GjTeam *team, const uint8_t *memory)
@@ -32,7 +43,7 @@ gj_team_ask_all(GjTeam *team, const uint8_t *memory)
 		GJ_TRY(gj_team_drain(team));
 	for (uint32_t i = 0; i < team->nmembers; i++)
 		runs[i] = team->members[i].run;
-	status = gj_runs_ask(runs, team->nmembers, team->host, memory);
+	status = gj_team_ask_runs(team, runs, team->nmembers, memory);
 	if (status != GJ_OK && status != GJ_CANCELLED)
 	{
 		/* a run that starts may be writing its own */

@@ -317,6 +317,8 @@ extern GjStatus gj_team_post_for_all(GjTeam *team, GjTaskKind kind, uint32_t sou
 
 /* As gj_team_ask and gj_team_use, of a team with threads; nothing is kept on the host. */
 extern GjStatus gj_team_ask_all(GjTeam *team, const uint8_t *memory);
+/* Asks n runs, and has their one answer sent. */
+extern GjStatus gj_team_ask_runs(GjTeam *team, GjRun **runs, uint32_t n, const uint8_t *question);
 extern GjStatus gj_team_use_all(GjTeam *team, uint32_t source, uint32_t n, const GjUse *uses);
 
 /* The number of the member that is to keep a chunk; -1: none is. */
@@ -367,7 +369,7 @@ extern GjStatus gj_exchange_end_outer(GjTeam *team);
 /* Prepares the run of a member, in any thread. */
 extern GjStatus gj_exchange_prepare(GjMember *member);
 
-/* GjRunHost's functions, arg is the member. */
+/* GjExchangeOps's functions, arg is the member. */
 extern GjStatus gj_member_get_parcel(void *arg, GjParcel *parcels, uint32_t n, bool awaits,
 									 GjParcel **parcel);
 extern GjStatus gj_member_await_split(void *arg);
@@ -456,7 +458,7 @@ extern bool gj_team_groups_are_merged(GjTeamGroups *groups);
 extern GjTeamSorted *gj_team_sorted_open(GjTeam *team, GjErrorText *why);
 extern void gj_team_sorted_close(GjTeamSorted *sorted);
 
-/* GjRunHost's functions, arg is the member. */
+/* GjExchangeOps's functions, arg is the member. */
 extern GjStatus gj_member_sorted_begin(void *arg, bool last);
 extern GjStatus gj_member_sorted_slot(void *arg, uint8_t **memory);
 extern void gj_member_sorted_end_keys(void *arg, const int64_t *keys);

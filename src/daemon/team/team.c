@@ -370,7 +370,7 @@ gj_team_ask(GjTeam *team, const uint8_t *memory)
 	uint32_t	nbytes;
 
 	if (team->direct)
-		return gj_run_ask(team->members[0].run, memory);
+		return gj_team_ask_runs(team, &team->members[0].run, 1, memory);
 	if (!team->partition)
 		return gj_team_ask_all(team, memory);
 	memcpy(&ask, memory, sizeof(ask));
