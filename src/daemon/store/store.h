@@ -111,7 +111,8 @@ gj_copy_pages(const uint64_t *pages, uint64_t **bits)
 	if (!pages)
 		return NULL;
 	*bits += GJ_FRAGMENT_WORDS;
-	return memcpy(copy, pages, GJ_PAGES_BYTES);
+	memcpy(copy, pages, GJ_PAGES_BYTES);
+	return copy;
 }
 
 /* The pages of a use; NULL: all, even if it names them one by one. */
@@ -224,7 +225,9 @@ extern void gj_resident_unpin(GjResident *store, const GjPinned *pinned, uint32_
 static inline void
 gj_resident_unpin_one(GjResident *store, GjFragment *fragment)
 {
-	gj_resident_unpin(store, &(GjPinned) {fragment, 0, NULL}, 1);
+	const GjPinned one = {fragment, 0, NULL};
+
+	gj_resident_unpin(store, &one, 1);
 }
 
 /*
