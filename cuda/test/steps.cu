@@ -16,7 +16,7 @@
 
 extern "C"
 {
-#include "daemon/run/run.h"
+#include "daemon/source/source.h"
 #include "daemon/program/program.h"
 }
 
@@ -241,7 +241,7 @@ run_case(const Device &device, const Case &c, uint32_t chunk, uint64_t memory, S
 	run_host.output_slot = host_output_slot;
 	run_host.send_batch = host_send_batch;
 	run_host.slot_free = host_slot_free;
-	GjRun *run = gj_run_open(&entry, program, &lease, &run_host, &status, &why);
+	GjRun *run = gj_run_open(&entry, program, &lease, &run_host, &gj_intake, &status, &why);
 
 	if (run)
 	{

@@ -143,23 +143,22 @@ build_source(GjRun *run, GjSideBuild *build, GjRunStep *rs)
 	return rs->join->improve(run, build->source, rs);
 }
 
-GjStatus
-gj_run_build(GjRun *run, uint32_t source)
+GjRunStep *
+gj_run_step_of(GjRun *run, uint32_t source)
 {
-	GjSideBuild		build = {.source = source};
 	GjRunStep  *rs = run->steps;
-	GjStatus	status;
 
 	while (rs->step->source != source)
 		rs++;
-	run->work.ops->phase(run->work.queue, GJ_PHASE_BUILD);
-	status = gj_run_fail_build(run);
-	if (status == GJ_OK && !gj_side_take(run, rs))
-	{
-		status = build_source(run, &build, rs);
-		if (status == GJ_OK)
-			status = gj_side_keep(run, rs, build.nrows);
-	}
+	return rs;
+}
+
+GjStatus
+gj_run_build(GjRun *run, uint32_t source)
+{
+	GjSideBuild build = {.source = source};
+	GjStatus	status = build_source(run, &build, gj_run_step_of(run, source));
+
 	gj_buffer_free(&run->work, &build.rowid);
 	gj_buffer_free(&run->work, &build.positions);
 	for (uint32_t k = 0; k < GJ_MAX_KEYS; k++)

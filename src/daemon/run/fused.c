@@ -52,7 +52,7 @@ can_take_values(const GjRun *run)
 	for (uint32_t c = 0; c < outer->ncolumns; c++)
 		if (run->types[outer->first_column + c].kind == GJ_REF)
 			return false;
-	return outer->ncolumns <= GJ_FUSED_OUTER && gj_run_has_outer_columns(run);
+	return outer->ncolumns <= GJ_FUSED_OUTER && run->intake_ops->has_outer_columns(run);
 }
 
 bool

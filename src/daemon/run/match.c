@@ -267,7 +267,7 @@ gj_run_nflags(const GjRun *run, uint32_t i)
 GjStatus
 gj_run_finish_flags(GjRun *run, uint32_t i)
 {
-	GJ_TRY(gj_run_flush(run));
+	GJ_TRY(run->intake_ops->flush(run));
 	return finish_flags(run, &run->steps[i]);
 }
 

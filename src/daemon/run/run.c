@@ -1,6 +1,6 @@
 /*
  * run.c
- *	  Opens a run, takes the chunks of its sources, finishes and closes it.
+ *	  Opens a run, finishes and closes it.
  *
  * Inner sources are appended to relations and built when they end; the chunks of the
  * outer source pass through all steps at once.  Every loop looks between two calls of
@@ -224,9 +224,6 @@ plan_layouts(GjRun *run)
 		const GjSource *source = &run->sources[s];
 		const GjColumnType *types = run->types + source->first_column;
 
-		if (!gj_layout(types, source->ncolumns, source->capacity, GJ_LOAD_CHUNK_SIZE,
-					   &run->layout[s], run->places + source->first_column))
-			return false;
 		if ((s > 0 || whole) &&
 			!gj_relation_init(&run->relation[s], types, source->ncolumns, source->nrows_hint))
 			return false;
@@ -250,6 +247,7 @@ gj_run_prepare(GjDeviceEntry *entry, const GjProgram *program, GjLease *lease,
 	run->entry = entry;
 	run->program = program;
 	run->host = setup->host;
+	run->intake_ops = setup->intake;
 	run->sink = setup->sink;
 	run->output.target = setup->target;
 	run->output.tiles = setup->tiles;
@@ -259,11 +257,10 @@ gj_run_prepare(GjDeviceEntry *entry, const GjProgram *program, GjLease *lease,
 	run->exprs = gj_program_array(program, GjExpr, exprs);
 	run->columns = calloc(program->ncolumns + 1, sizeof(GjColumn));
 	run->late = calloc(program->ncolumns + 1, 1);
-	run->places = calloc(program->ncolumns + 1, sizeof(GjColumnPlace));
 	run->output.types = calloc(gj_program_noutputs(program) + 1, sizeof(GjColumnType));
 	run->output.places = calloc(gj_program_noutputs(program) + 1, sizeof(GjColumnPlace));
-	if (run->columns && run->late && run->places && run->output.types && run->output.places &&
-		plan_layouts(run) && plan_steps(run, setup->join))
+	if (run->columns && run->late && run->output.types && run->output.places &&
+		plan_layouts(run) && setup->intake->open(run) && plan_steps(run, setup->join))
 		return run;
 	gj_run_close(run, &ignored);
 	return NULL;
@@ -296,160 +293,6 @@ gj_run_open(GjDeviceEntry *entry, const GjProgram *program, GjLease *lease,
 	return NULL;
 }
 
-/* Reads what a slot says about itself, once, for it may change under our eyes. */
-static GjStatus
-read_chunk(GjRun *run, uint32_t s, uint32_t nrows, const uint8_t *slot,
-		   uint8_t *has_nulls, GjChunk *chunk)
-{
-	GjSlotHeader header;
-	uint32_t	first = run->sources[s].first_column;
-
-	memcpy(&header, slot, sizeof(header));
-	memcpy(has_nulls, gj_slot_has_nulls(slot), run->sources[s].ncolumns);
-	if (header.nrows != nrows || nrows > run->sources[s].capacity)
-		return gj_run_fail(run, GJ_BAD_PROGRAM, "a chunk has too many rows");
-	if (header.heap_used > run->layout[s].heap_size || header.heap_used % 8 != 0)
-		return gj_run_fail(run, GJ_BAD_PROGRAM, "a chunk has a damaged header");
-	chunk->slot = slot;
-	chunk->nrows = nrows;
-	chunk->heap_used = header.heap_used;
-	chunk->layout = &run->layout[s];
-	chunk->places = run->places + first;
-	chunk->has_nulls = has_nulls;
-
-	run->stats.source[s].rows_in += nrows;
-	run->stats.bytes_in += header.heap_used;
-	for (uint32_t c = 0; c < run->sources[s].ncolumns; c++)
-		run->stats.bytes_in += (uint64_t) nrows *
-			(run->types[first + c].width + (has_nulls[c] ? 1 : 0));
-	return GJ_OK;
-}
-
-void
-gj_run_may_keep(GjRun *run, bool keep)
-{
-	run->keeps_nothing = !keep;
-}
-
-bool
-gj_run_accepts(const GjRun *run, uint32_t source)
-{
-	/* whatever is wrong with others is told when they are given */
-	return !run->sink->joins || source != 0 ||
-		run->ended == (1u << run->program->nsources) - 2;
-}
-
-GjStatus
-gj_run_may_load(GjRun *run, uint32_t source)
-{
-	const GjProgram *p = run->program;
-
-	if (source >= p->nsources || (run->ended >> source & 1))
-		return gj_run_fail(run, GJ_BAD_PROGRAM, "a chunk of a source that has ended");
-	if (!gj_run_accepts(run, source))
-		return gj_run_fail(run, GJ_BAD_PROGRAM, "the outer source comes before an inner one");
-	return GJ_OK;
-}
-
-/* A chunk whose rows are exchanged. */
-static GjStatus
-stage_chunk(GjRun *run, uint32_t source, const GjChunk *chunk, uint32_t slot)
-{
-	GjKept		kept;
-
-	if (source == 0)
-		GJ_TRY(gj_run_fail_points(run));
-	GJ_TRY(gj_run_keep(run, source, chunk, GJ_LANE_WORK, &kept));
-	GJ_TRY(gj_run_stage_chunk(run, source, chunk, &kept));
-	run->resident[source].nchunk_rows += chunk->nrows;
-	GJ_TRY(gj_run_kept(run, source, &kept, GJ_LANE_WORK));
-	return gj_run_slot_used(run, GJ_LANE_WORK, slot);
-}
-
-GjStatus
-gj_run_chunk(GjRun *run, uint32_t source, uint32_t nrows, uint8_t *memory, uint32_t slot)
-{
-	uint8_t		has_nulls[GJ_MAX_COLUMNS];
-	GjKept		kept;
-	GjChunk		chunk;
-
-	GJ_TRY(gj_run_may_load(run, source));
-	GJ_STOP_CHECK(run);
-	GJ_TRY(read_chunk(run, source, nrows, memory, has_nulls, &chunk));
-	if (gj_run_exchanges(run, source))
-		return stage_chunk(run, source, &chunk, slot);
-	if (run->sink->joins && source == 0)
-		return gj_run_outer(run, &chunk, memory, slot);
-	run->work.ops->phase(run->work.queue, GJ_PHASE_TRANSFER);
-	/* what is kept may have what memory the side leaves */
-	if (run->sink->drops_rows)
-		GJ_TRY(gj_run_fail_points(run));
-	else
-		GJ_TRY(gj_relation_reserve(&run->work, &run->relation[source], nrows));
-	/* it comes from the host once, and what else wants it copies it on the device */
-	GJ_TRY(gj_run_keep(run, source, &chunk, GJ_LANE_WORK, &kept));
-	if (!run->sink->drops_rows)
-		GJ_TRY(gj_run_append_chunk(run, &run->relation[source], &chunk, &kept));
-	run->resident[source].nchunk_rows += nrows;
-	GJ_TRY(gj_run_kept(run, source, &kept, GJ_LANE_WORK));
-	return gj_run_slot_used(run, GJ_LANE_WORK, slot);
-}
-
-/*
- * A source has ended: gives its fragments back, when the queue reads them no more.  It never reads
- * those of a side that was built before.  The outer ones are left to gj_run_close where nothing
- * but the result is still to be made, without waiting for a client.
- */
-static GjStatus
-release_fragments(GjRun *run, uint32_t source)
-{
-	if (!run->resident[source].store ||
-		(run->sink->joins && source == 0 && !run->sink->returns_rows))
-		return GJ_OK;
-	if (!run->side[source].kept)
-		GJ_TRY(run->work.ops->sync(run->work.queue));
-	gj_run_release(run, source);
-	return GJ_OK;
-}
-
-GjStatus
-gj_run_source_end(GjRun *run, uint32_t source)
-{
-	const GjProgram *p = run->program;
-	uint32_t	all = (1u << p->nsources) - 1;
-
-	if (source >= p->nsources || (run->ended >> source & 1))
-		return gj_run_fail(run, GJ_BAD_PROGRAM, "a source ends twice");
-	if (run->sink->joins && source == 0 && run->ended != all - 1)
-		return gj_run_fail(run, GJ_BAD_PROGRAM, "the outer source ends before an inner one");
-	GJ_STOP_CHECK(run);
-	GJ_TRY(gj_run_flush(run));
-	if (run->sink->joins && source > 0)
-		GJ_TRY(gj_side_resolve(run, source));
-	GJ_TRY(release_fragments(run, source));
-	run->ended |= 1u << source;
-
-	if (!run->sink->joins)
-		GJ_TRY(run->sink->source_ended(run, source));
-	else if (source > 0)
-		GJ_TRY(gj_run_build(run, source));
-	else
-	{
-		for (uint32_t i = 0; i < run->nsteps; i++)
-			GJ_TRY(run->steps[i].join->end(run, i));
-		GJ_TRY(gj_match_rows(run));
-	}
-	if (run->ended == all)
-		run->complete = true;
-	/* where rows are exchanged, gj_run_reserve_exchange does it */
-	if (run->complete || !run->sink->joins || run->exchange || !gj_run_accepts(run, 0))
-		return GJ_OK;
-	/* chunks may come when fragments have already returned rows */
-	if (run->sink->returns_rows)
-		GJ_TRY(gj_run_reserve_stages(run));
-	return gj_run_reserve_steps(run);
-}
-
 bool
 gj_run_complete(const GjRun *run)
 {
@@ -464,16 +307,6 @@ gj_run_finish(GjRun *run, GjRunStats *stats)
 	memcpy(run->stats.ms, run->work.ops->phase_ms(run->work.queue), sizeof(run->stats.ms));
 	run->stats.memory_peak = run->work.lease->peak;
 	*stats = run->stats;
-	return GJ_OK;
-}
-
-GjStatus
-gj_run_wait(GjRun *run)
-{
-	GJ_TRY(run->work.ops->sync(run->work.queue));
-	/* copies, and fragments that are there with them */
-	GJ_TRY(gj_run_free_slots(run, true));
-	run->work.ops->phase(run->work.queue, GJ_PHASE_WAIT);
 	return GJ_OK;
 }
 
@@ -508,25 +341,15 @@ gj_run_close(GjRun *run, GjErrorText *why)
 		free_step(run, &run->steps[i]);
 	for (uint32_t s = 0; s < GJ_MAX_SOURCES; s++)
 		gj_relation_free(work, &run->relation[s]);
-	gj_run_close_stages(run);
 	gj_buffer_free(work, &run->tuples.filtered);
 	run->sink->free(run);
 	gj_fused_free(run);
-	gj_buffer_free(work, &run->compact);
-	gj_run_free_exchange(run);
-	/* nor fragments that are being filled */
-	if (work->queue && run->clock > 0)
-		work->ops->load_wait(work->queue);
+	run->intake_ops->stop(run);
 	if (work->queue)
 		status = work->ops->queue_close(work->queue, why);
-	/* a device that is lost takes them with it */
-	for (uint32_t s = 0; s < GJ_MAX_SOURCES && status != GJ_DEVICE_LOST; s++)
-		gj_run_release(run, s);
-	if (status != GJ_DEVICE_LOST)
-		gj_side_release(run);
+	run->intake_ops->free(run, status == GJ_DEVICE_LOST);
 	free(run->columns);
 	free(run->late);
-	free(run->places);
 	free(run->output.types);
 	free(run->output.places);
 	free(run);

@@ -12,13 +12,9 @@
 #include "daemon/base/base.h"
 
 typedef struct GjRun GjRun;
-typedef struct GjParcel GjParcel;
 typedef struct GjSinkOps GjSinkOps;
 typedef struct GjJoinOps GjJoinOps;
-
-/* Bytes of an answer about one fragment. */
-#define GJ_LEAST_ANSWER		(sizeof(GjAnswered) + sizeof(GjKnownFragment) + \
-							 sizeof(uint64_t) * (GJ_FRAGMENT_WORDS + GJ_FRAGMENT_BLOCKS))
+typedef struct GjIntakeOps GjIntakeOps;
 
 /* What a run asks of its caller, whatever it runs. */
 typedef struct GjRunHost
@@ -100,6 +96,7 @@ typedef struct GjRunSetup
 {
 	const GjRunHost *host;		/* must stay until gj_run_close; the rest is copied */
 	const GjSinkOps *sink;		/* what becomes of tuples: run/sink.h */
+	const GjIntakeOps *intake;	/* how rows come */
 	GjChooseJoin join;
 	GjTarget	target;
 	GjTiles		tiles;
@@ -115,21 +112,31 @@ typedef struct GjAnswers
 	void		(*answered) (void *arg, uint32_t nbytes);
 } GjAnswers;
 
-/* What a run that exchanges rows with others asks of who brings them together. */
-typedef struct GjExchangeOps
+/*
+ * How rows come to a run, as far as the run asks for it; src/daemon/source has the one that there is.
+ * All of it is always there.
+ */
+struct GjIntakeOps
 {
-	/*
-	 * One of the run's parcels that nobody reads any more.  Waits for it; gj_run_receive may be called
-	 * meanwhile, and is called with what waits for it unless await_split comes soon.
-	 */
-	GjStatus	(*get_parcel) (void *arg, GjParcel *parcels, uint32_t n, bool awaits, GjParcel **parcel);
-	/* Waits, in the same way, until gj_run_has_split. */
-	GjStatus	(*await_split) (void *arg);
-	/* Hands the parcel to the runs of all other parts, complete. */
-	GjStatus	(*send_parcel) (void *arg, GjParcel *parcel);
-	/* The run has read a parcel of another one. */
-	void		(*parcel_read) (void *arg, GjParcel *parcel);
-} GjExchangeOps;
+	/* Makes run->intake.  False: out of host memory, or rows of a source fit no chunk. */
+	bool		(*open) (GjRun *run);
+	/* False: outer rows come without columns that only their filter reads. */
+	bool		(*has_outer_columns) (const GjRun *run);
+	/* True: what is built of an inner source may stay for later runs. */
+	bool		(*keeps_side) (const GjRun *run, uint32_t source);
+	/* Takes all outer rows that were given through the steps. */
+	GjStatus	(*flush) (GjRun *run);
+	/* Gives the slots back whose chunks have been read. */
+	GjStatus	(*free_slots) (GjRun *run);
+	/* The run waits for its client: lets the device finish, and gives back what rows came from. */
+	GjStatus	(*rest) (GjRun *run);
+	/* No more outer rows come: gives the memory back in which they were put together. */
+	void		(*free_buffers) (GjRun *run);
+	/* The queue is closed next: gives back device memory of the run. */
+	void		(*stop) (GjRun *run);
+	/* The queue was closed: gives back what is the store's, unless the device is lost. */
+	void		(*free) (GjRun *run, bool lost);
+};
 
 /*
  * A run of a checked program, which must stay until gj_run_close, as must lease and host, that
@@ -144,54 +151,6 @@ extern GjStatus gj_run_start(GjRun *run);
 /* Both.  NULL with *status and *why. */
 extern GjRun *gj_run_open(GjDeviceEntry *entry, const GjProgram *program, GjLease *lease,
 						  const GjRunSetup *setup, GjStatus *status, GjErrorText *why);
-
-/* True: a chunk of this source may be given now; else some other source must end first. */
-extern bool gj_run_accepts(const GjRun *run, uint32_t source);
-
-/*
- * Takes the chunk of `nrows` rows at `memory`, which is read until slot_free(slot), in this
- * call or in a later one.  `slot` is the caller's name for it.
- */
-extern GjStatus gj_run_chunk(GjRun *run, uint32_t source, uint32_t nrows,
-							 uint8_t *memory, uint32_t slot);
-
-/* Chunks of inner sources, from now on, may become resident here (so it is at first), or not. */
-extern void gj_run_may_keep(GjRun *run, bool keep);
-
-/* Tells which fragments of a table are resident: the question at `memory`, of gj_ask_size() bytes. */
-extern GjStatus gj_run_ask(GjRun *run, const uint8_t *memory, const GjAnswers *answers);
-/*
- * The same for runs of one program on several devices: fragments that any of them has, each
- * once.  runs[0] notes errors.
- */
-extern GjStatus gj_runs_ask(GjRun **runs, uint32_t n, const uint8_t *memory,
-							const GjAnswers *answers);
-
-/* True if the source was asked about and the device keeps resident data at all. */
-extern bool gj_run_has_store(const GjRun *run, uint32_t source);
-/* The same for a chunk of the source.  False: it is not to be kept. */
-extern bool gj_run_place(const GjRun *run, uint32_t source, const uint8_t *chunk, uint32_t n,
-						 uint32_t *place);
-/* True: fragments of the source that are used are only noted until it ends. */
-extern bool gj_run_notes_uses(const GjRun *run, uint32_t source);
-/* Takes the rows of n fragments. */
-extern GjStatus gj_run_use(GjRun *run, uint32_t source, uint32_t n, const GjUse *uses);
-
-/*
- * The same of fragments of an inner source that several runs use, wherever they lie.  Each is taken
- * from the run that has it on its device, once; then all runs are told to use them; when the source
- * has ended for all of these they are given back (gj_resident_give_back).
- */
-typedef struct GjPinned GjPinned;
-
-/* *pinned: the fragment that was told of by that id, all pages.  False: it was not. */
-extern bool gj_run_take_fragment(GjRun *run, uint32_t source, uint64_t id, GjPinned *pinned);
-/* The bits of their pages stay until the source has ended. */
-extern GjStatus gj_run_use_shared(GjRun *run, uint32_t source, uint32_t n, const GjPinned *used);
-
-extern GjStatus gj_run_source_end(GjRun *run, uint32_t source);
-/* True if the source is an inner one that was kept as it was built: the queue works on none of it. */
-extern bool gj_run_has_side(const GjRun *run, uint32_t source);
 
 /*
  * Rows of inner sides that come out by themselves at the end, where several runs have the
@@ -209,90 +168,12 @@ extern GjStatus gj_run_copy_flags(GjRun *run, uint32_t i, uint64_t first, uint64
 /* Sends those of rows first .. end-1 that come out; the flags are then gone. */
 extern GjStatus gj_run_some_rows(GjRun *run, uint32_t i, uint64_t first, uint64_t end);
 
-/* A number that equal programs share, and hardly ever others do. */
-extern uint64_t gj_program_identity(const GjProgram *program);
-
-/*
- * Exchange: several runs of one program, one a part, each get some rows of the outer source and
- * of the inner one that `step` joins, and hand each row to the run of its part, by a hash of the
- * step's keys (source/split.c).  filter: what the outer and the inner rows must pass (expressions,
- * or -1) before they are sent; the program says that its sources have none.  Once, before
- * anything else.
- */
-typedef struct GjExchangePlan
-{
-	uint32_t	step;
-	uint32_t	nparts;
-	uint32_t	part;			/* of this run */
-	int32_t		outer_filter;
-	int32_t		inner_filter;
-	uint64_t	program;		/* gj_program_identity of the one with these filters */
-	bool	   *staying;		/* atomic, of all runs: their parts of the outer rows are to be kept; NULL:
-								 * they may not be */
-} GjExchangePlan;
-
-extern GjStatus gj_run_open_exchange(GjRun *run, const GjExchangePlan *plan,
-									 const GjExchangeOps *ops, void *arg);
-/* *done = the parcel that is being filled has its rows.  With `wait`, waits until it has. */
-extern GjStatus gj_run_has_split(GjRun *run, bool wait, bool *done);
-/* The source has ended: hands over all of its rows that are still here. */
-extern GjStatus gj_run_send_parcels(GjRun *run, uint32_t source);
-/*
- * All rows of a source have come, and none of the runs works on anything.  True if all of them have
- * found their part of it as it was built, or (the outer one) exchanged before: nothing is handed over then.
- */
-extern bool gj_sides_resolve(GjRun **runs, uint32_t nruns, uint32_t source);
-/* If not, and it is the outer one: decides whether the runs are to keep their parts of it. */
-extern void gj_exchanged_plan(GjRun **runs, uint32_t nruns);
-/*
- * The run is finished, and nrows outer rows were sent to its part, by all of them: keeps these, if that
- * was planned.  Waits.
- */
-extern GjStatus gj_exchanged_keep(GjRun *run, uint64_t nrows);
-/* The rows of the inner source are where they belong: gives back what took them there. */
-extern void gj_run_end_exchange(GjRun *run);
-/* All inner sides are built or were kept: device memory that the exchange of outer rows may take here. */
-extern uint64_t gj_run_exchange_space(GjRun *run);
-/* Reserves that, the same number for all runs, before any outer row comes. */
-extern GjStatus gj_run_reserve_exchange(GjRun *run, uint64_t nbytes);
-/*
- * Takes the rows of the run's part of another one's parcel.  The host is told when it has been read,
- * here or in a later call of gj_run_settle; also after an error.
- */
-extern GjStatus gj_run_receive(GjRun *run, GjParcel *parcel);
-/* True: parcels of others are being read. */
-extern bool gj_run_is_reading(const GjRun *run);
-/* Tells the host which of these have been read by now; with `wait`, waits for the first one. */
-extern GjStatus gj_run_settle(GjRun *run, bool wait);
-/* Waits until none is read any more, also after an error; tells nobody. */
-extern void gj_run_stop_reading(GjRun *run);
-/*
- * Outer rows that were sent, its own and received ones, wait for more while parcels are filled.  True:
- * there are some for which the device had better not wait if nothing else is to be sent; and taking
- * them through the steps.
- */
-extern bool gj_run_has_sent(const GjRun *run);
-extern GjStatus gj_run_join_sent(GjRun *run);
-/* Rows of the outer source that were received so far, and all bytes that other devices sent. */
-extern void gj_run_received(const GjRun *run, uint64_t *rows, uint64_t *nbytes);
-
-/*
- * Works on chunks that were given before; those given since the call before this one may
- * stay on their way to the device meanwhile.
- */
-extern GjStatus gj_run_work(GjRun *run);
 
 /* True: no further chunk can change the result; gj_run_finish comes next. */
 extern bool gj_run_complete(const GjRun *run);
 
 /* Sends what is still to be sent.  Fills in the statistics. */
 extern GjStatus gj_run_finish(GjRun *run, GjRunStats *stats);
-
-/* Works on all chunks that were given, and frees their slots. */
-extern GjStatus gj_run_flush(GjRun *run);
-
-/* Waits until the device has done all that is queued; then time counts as waiting. */
-extern GjStatus gj_run_wait(GjRun *run);
 
 /* More about the error that the last call returned; may be "". */
 extern const char *gj_run_error(GjRun *run);

@@ -4,7 +4,6 @@
  *
  *	run/run.c		opens, takes chunks, finishes, closes
  *	run/build.c		an inner side is complete: filter, keys, hash table
- *	source/stage.c		outer chunks to where the device reads them; slots given back
  *	run/probe.c		outer rows: filter, then the join steps
  *	run/table.c		joins by tables; table_build.c: what these are made of
  *	run/nested.c	the nested loop: what it compares, and its pairs
@@ -12,14 +11,6 @@
  *	run/target.c	slots of a final target
  *	run/fused.c		outer rows through all of it in one call, where that is possible
  *	run/fused_plan.c	the same: whether it is, and what the device is told
- *	source/ask.c		which fragments of sources are resident
- *	source/resident.c	the use of these
- *	source/keep.c		the same: those that chunks make
- *	source/side.c		inner sides that were built before, or are kept
- *	source/exchanged.c	outer rows that were exchanged before, or are kept
- *	source/split.c		rows that are exchanged with runs on other devices: sends them
- *	source/receive.c	the same: takes them
- *	source/parcel.c	the same: what is kept for that
  */
 #ifndef GJ_DAEMON_RUN_STATE_H
 #define GJ_DAEMON_RUN_STATE_H
@@ -89,86 +80,6 @@ typedef enum GjRowMatch
 	GJ_ROW_FILTERED				/* by the source's filter: not there at all */
 } GjRowMatch;
 
-/* Of a source that its backend has asked about; all zero if it has not. */
-typedef struct GjRunResident
-{
-	GjResident *store;			/* NULL: nothing is kept */
-	GjWanted   *tables;			/* that were asked about, with their keys */
-	uint32_t	ntables;
-	GjPinned   *pinned;
-	uint32_t	npinned;
-	GjPinned   *held;			/* used in place: the queue may still read them */
-	uint32_t	nheld;
-	GjFragment *building;		/* what its chunks fill */
-	bool		full;			/* there was no room for one */
-	/* of an inner side */
-	GjPinned   *uses;			/* what it is made of, beside chunks; their pages are its own */
-	uint32_t	nuses;
-	GjPinned   *shared;			/* the same, pinned for several runs, which all use them */
-	uint32_t	nshared;
-	GjSideFragment *made;		/* fragments that its chunks have filled, all pages valid */
-	uint32_t	nmade;
-	uint64_t	nchunk_rows;	/* of chunks */
-	uint64_t	nmade_rows;		/* of these: rows of fragments in `made` */
-} GjRunResident;
-
-/* Where the rows of a chunk, and its heap, begin in the fragment that they have been copied to. */
-typedef struct GjKept
-{
-	GjFragment *fragment;		/* NULL: the chunk is not kept */
-	uint64_t	first;
-	uint64_t	heap;
-} GjKept;
-
-/*
- * An inner side that is resident, or may be kept, or (source 0) the run's part of outer rows that were
- * exchanged; it outlives the source's GjRunResident.
- */
-typedef struct GjRunSide
-{
-	GjResident *store;
-	GjSide	   *kept;			/* pinned: the run uses its memory */
-	GjSide	   *made;			/* what it is made of, if it may be kept; not filled in yet */
-} GjRunSide;
-
-/* Chunks in one stage at most. */
-#define GJ_STAGE_PARTS		32
-
-/* A chunk in a stage: its rows, and its part of the heap. */
-typedef struct GjStagePart
-{
-	uint32_t	first;
-	uint32_t	nrows;
-	uint64_t	heap;
-	uint32_t	heap_used;
-} GjStagePart;
-
-/*
- * Outer chunks on the device, one behind the other, so that they pass the steps together.
- * There are two: while the steps work on one, chunks are copied to the other.
- */
-typedef struct GjStage
-{
-	GjBuffer	memory;
-	uint32_t	nrows;
-	uint64_t	heap_used;
-	bool		has_nulls[GJ_MAX_COLUMNS];	/* of the outer columns: a chunk has had some */
-	uint32_t	nparts;
-	GjStagePart part[GJ_STAGE_PARTS];
-} GjStage;
-
-/* A slot of a load ring whose chunk is being copied. */
-typedef struct GjUsedSlot
-{
-	uint32_t	slot;
-	uint32_t	mark;
-} GjUsedSlot;
-
-/* Marks of a queue: one a slot in use, in turn, then those of the stages. */
-#define GJ_SLOT_MARKS		56
-#define GJ_MARK_LOADED(i)	(GJ_SLOT_MARKS + (i))	/* stage i: its chunks are there */
-#define GJ_MARK_FREE(i)		(GJ_SLOT_MARKS + 2 + (i))	/* its rows are not read any more */
-
 /* Outer rows that pass filter, steps and aggregates in one call of the device. */
 typedef struct GjRunFused
 {
@@ -227,15 +138,10 @@ struct GjRun
 	const GjExpr *exprs;
 	GjColumn   *columns;		/* all of the program's, as set_columns takes them */
 	uint8_t    *late;			/* a column: read after its source was built */
-	GjColumnPlace *places;		/* of all columns in the chunks of their sources */
-	GjLayout	layout[GJ_MAX_SOURCES];
 	GjRelation	relation[GJ_MAX_SOURCES];
-	GjRunResident resident[GJ_MAX_SOURCES];
-	bool		keeps_nothing;	/* of inner chunks: see gj_run_may_keep */
-	GjRunSide	side[GJ_MAX_SOURCES];
+	const GjIntakeOps *intake_ops;	/* how rows come */
+	struct GjIntake *intake;	/* its own state */
 	uint64_t	rows_ahead;		/* outer rows of fragments that are being used, and later ones */
-	uint64_t	clock;			/* of the store when the run began to ask; 0: it did not */
-	GjBuffer	compact;		/* rows of a fragment that lay scattered */
 	uint32_t	ended;			/* sources, one bit each */
 	bool		complete;		/* see gj_run_complete */
 	bool		failed_once;	/* the failure point was passed */
@@ -243,24 +149,11 @@ struct GjRun
 	uint32_t	nsteps;
 	GjRunStep	steps[GJ_MAX_SOURCES];
 
-	GjStage		stage[2];		/* of outer chunks, unless they are used in place */
-	uint32_t	nstages;		/* 0: not made yet; 1 where memory is short */
-	uint32_t	filling;		/* the stage that the next chunk goes to */
-	uint32_t	stage_rows;		/* capacity of a stage */
-	uint64_t	stage_heap;
-	GjColumnPlace *stage_places;	/* of the outer columns in a stage */
-	uint64_t	stage_heap_place;
-	GjUsedSlot	used_slot[GJ_SLOT_MARKS];	/* in order of use */
-	uint32_t	first_used;
-	uint32_t	nused;
-	uint64_t	nread;			/* slots whose marks have passed */
-	uint32_t	narriving;		/* fragments that are complete when more have */
 
 	GjRunTuples	tuples;
 	GjRunOutput	output;
 	const GjSinkOps *sink;
 	GjRunFused *fused;			/* NULL: nobody has asked yet whether it can be done */
-	struct GjRunExchange *exchange; /* NULL: rows stay where they came */
 };
 
 /* However little memory there is, this many tuples are worked on at a time. */
@@ -326,10 +219,10 @@ gj_run_all_ended(const GjRun *run)
 	return run->ended == (1u << run->program->nsources) - 1;
 }
 
-/* GJ_OK if rows of the source may come now. */
-extern GjStatus gj_run_may_load(GjRun *run, uint32_t source);
-
 /* run/build.c */
+/* The step that joins an inner source. */
+extern GjRunStep *gj_run_step_of(GjRun *run, uint32_t source);
+/* All rows of an inner source have come: makes what its step joins. */
 extern GjStatus gj_run_build(GjRun *run, uint32_t source);
 extern GjStatus gj_run_fail_build(GjRun *run);
 
@@ -404,16 +297,6 @@ extern GjStatus gj_fused_flush(GjRun *run);
 extern GjStatus gj_fused_finish(GjRun *run);
 extern void gj_fused_free(GjRun *run);
 
-/* source/stage.c */
-/* Memory for outer chunks on their way to the device, if they are not worked on where they are. */
-extern GjStatus gj_run_reserve_stages(GjRun *run);
-extern GjStatus gj_run_outer(GjRun *run, const GjChunk *chunk, uint8_t *memory, uint32_t slot);
-/* The slot is free once all that is queued on the lane is done. */
-extern GjStatus gj_run_slot_used(GjRun *run, GjLane lane, uint32_t slot);
-/* Gives back the slots that are free; with `wait`, waits for all. */
-extern GjStatus gj_run_free_slots(GjRun *run, bool wait);
-extern void gj_run_close_stages(GjRun *run);
-
 /* The values of a view's tuples that step rs compares, in the step's buffers. */
 extern GjStatus gj_run_outer_keys(GjRun *run, GjRunStep *rs, const GjView *view, GjKeys *keys);
 /*
@@ -442,86 +325,5 @@ extern GjStatus gj_match_rows(GjRun *run);
 extern bool gj_match_ends_run(const GjRun *run, const GjRunStep *rs, uint32_t nrows);
 extern void gj_match_free(GjWork *work, GjRunStep *rs);
 
-/*
- * source/keep.c: copies the chunk into a fragment on that lane, if it is to be kept.  The
- * slot is free when the lane is.  From there it is copied to wherever else it is wanted, so that it
- * passes the bus once; then comes gj_run_kept.
- */
-extern GjStatus gj_run_keep(GjRun *run, uint32_t source, const GjChunk *chunk, GjLane lane,
-							GjKept *kept);
-
-/* Appends a chunk, from where it is kept, if it is. */
-extern GjStatus gj_run_append_chunk(GjRun *run, GjRelation *relation, const GjChunk *chunk,
-									const GjKept *kept);
-
-/*
- * Everything is queued that reads the chunk where it is kept, and its slot is used next: if the
- * fragment is complete, others will find it when that has been read.
- */
-extern GjStatus gj_run_kept(GjRun *run, uint32_t source, const GjKept *kept, GjLane lane);
-
-/* Slots have been read: fragments that were complete with them are there. */
-extern GjStatus gj_run_arrived(GjRun *run);
-
-/* Gives up what is not complete, after the queue was waited for. */
-extern void gj_run_stop_keeping(GjRunResident *resident);
-
-/* source/resident.c */
-/* Appends the rows of pages of a fragment to the relation of an inner source. */
-extern GjStatus gj_run_append_use(GjRun *run, uint32_t source, const GjPinned *use);
-/* The same of those that several runs use, wherever they lie.  Waits. */
-extern GjStatus gj_run_append_shared(GjRun *run, uint32_t source);
-/* Gives the first n of resident->uses back, after the queue was waited for. */
-extern void gj_run_drop_uses(GjRunResident *resident, uint32_t n);
-/* Gives all fragments back, after the queue was waited for. */
-extern void gj_run_release(GjRun *run, uint32_t source);
-
-/*
- * source/side.c: an inner source has ended.  Finds the side that was built of the same, or
- * makes its relation complete.
- */
-extern GjStatus gj_side_resolve(GjRun *run, uint32_t source);
-/* Rows of fragments that an inner source is made of, to its stage, unless the side was found. */
-extern GjStatus gj_run_send_uses(GjRun *run, uint32_t source);
-/* True if the side was found: then the step has its table, and the relation its columns. */
-extern bool gj_side_take(GjRun *run, GjRunStep *rs);
-/* A side was built, nrows rows of which passed the filter: keeps it, if that can be done. */
-extern GjStatus gj_side_keep(GjRun *run, GjRunStep *rs, uint32_t nrows);
-/* Hands what was made of a source over to be kept: then it is side[source].kept.  Waits. */
-extern GjStatus gj_side_publish_made(GjRun *run, uint32_t source);
-/* Rows of all pages that are used. */
-extern uint64_t gj_count_rows(const GjPinned *uses, uint32_t n);
-/* Gives the sides back, after the queue was closed. */
-extern void gj_side_release(GjRun *run);
-
-/* source/exchanged.c: the step by whose keys outer rows are exchanged, if they could be kept so; else NULL. */
-extern const GjStep *gj_exchanged_by(const GjRun *run);
-
-/* source/split.c */
-/* False: outer rows are exchanged, and come without columns that only their filter reads. */
-extern bool gj_run_has_outer_columns(const GjRun *run);
-/* True if rows of the source are exchanged. */
-extern bool gj_run_exchanges(const GjRun *run, uint32_t source);
-/*
- * Takes the rows of a chunk, or nrows that the source's columns describe, to send them.  Those stay
- * where they lie until the source has ended.
- */
-extern GjStatus gj_run_stage_chunk(GjRun *run, uint32_t source, const GjChunk *chunk,
-								   const GjKept *kept);
-extern GjStatus gj_run_stage_rows(GjRun *run, uint32_t source, uint32_t nrows);
-/* Sends those that wait, if they are many and more may come: so that others need not wait for them. */
-extern GjStatus gj_run_send_many(GjRun *run, uint32_t source);
-/* True if gj_run_stage_rows sends them at once, for their references point into what has them. */
-extern bool gj_run_sends_in_place(const GjRun *run, uint32_t source);
-/* gj_program_identity of the program that the session has submitted. */
-extern uint64_t gj_run_identity(const GjRun *run);
-/* The filter that rows of a source have passed before they are sent, or by the time it is built; -1: none. */
-extern int32_t gj_run_source_filter(const GjRun *run, uint32_t source);
-/* Which part of the source's rows the run has, and of how many; 0 of 1: all. */
-extern void gj_run_exchanged_part(const GjRun *run, uint32_t source, uint32_t part[2]);
-extern void gj_run_free_exchange(GjRun *run);
-
-/* source/receive.c: takes all outer rows that were sent through the steps. */
-extern GjStatus gj_run_open_parcels(GjRun *run);
 
 #endif							/* GJ_DAEMON_RUN_STATE_H */

@@ -11,14 +11,9 @@ gj_run_next_slot(GjRun *run, uint8_t **slot)
 {
 	GJ_STOP_CHECK(run);
 	if (run->output.target.final->ready(run->output.target.arg))
-		GJ_TRY(gj_run_free_slots(run, false));
+		GJ_TRY(run->intake_ops->free_slots(run));
 	else
-	{
-		/* while the client is waited for nothing is at work, and nothing stays for its sake */
-		GJ_TRY(gj_run_wait(run));
-		if (run->ended & 1)
-			gj_run_release(run, 0);
-	}
+		GJ_TRY(run->intake_ops->rest(run));
 	GJ_TRY(run->output.target.final->slot(run->output.target.arg, slot));
 	run->work.ops->phase(run->work.queue, GJ_PHASE_RETURN);
 	return GJ_OK;

@@ -411,10 +411,7 @@ free_working_space(GjRun *run)
 		gj_step_free_pairs(work, &run->steps[i]);
 	}
 	gj_buffer_free(work, &run->tuples.filtered);
-	/* memory must not go while something is still copied to it */
-	work->ops->load_wait(work->queue);
-	gj_buffer_free(work, &run->stage[0].memory);
-	gj_buffer_free(work, &run->stage[1].memory);
+	run->intake_ops->free_buffers(run);
 }
 
 static GjStatus

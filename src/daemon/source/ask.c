@@ -2,10 +2,10 @@
  * ask.c
  *	  What a run is asked about resident data of its device, and finds.
  *
- * ASK pins the fragments that a source could use, until they were used (source/resident.c) or the source
+ * ASK pins the fragments that a source could use, until they were used (fragment.c) or the source
  * has ended; of several runs one thread looks for all of them.
  */
-#include "daemon/run/state.h"
+#include "intake.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@
 static GjStatus
 add_table(GjRun *run, uint32_t source, const GjRelationKey *relation, const uint8_t *keys)
 {
-	GjRunResident *resident = &run->resident[source];
+	GjRunResident *resident = &run->intake->resident[source];
 	const GjSource *src = &run->sources[source];
 	uint32_t	n = resident->ntables;
 	GjColumnKey *copy;
@@ -44,7 +44,7 @@ add_table(GjRun *run, uint32_t source, const GjRelationKey *relation, const uint
 static GjStatus
 read_question(GjRun *run, uint32_t source, const uint8_t *memory, GjAsk *ask, uint64_t **lsns)
 {
-	GjRunResident *resident = &run->resident[source];
+	GjRunResident *resident = &run->intake->resident[source];
 	const GjSource *src = &run->sources[source];
 	const uint8_t *at = memory + sizeof(*ask);
 	const GjWanted *wanted;
@@ -134,7 +134,7 @@ static void
 look_in_store(GjRun *run, uint32_t r, const GjAsk *ask, const uint64_t *map_lsns, uint32_t first,
 			  bool placed, GjFoundBatch *batch)
 {
-	GjRunResident *resident = &run->resident[ask->source];
+	GjRunResident *resident = &run->intake->resident[ask->source];
 	uint32_t	numbers[GJ_FIND];
 	GjFound		others[GJ_FIND];
 	uint32_t	n = 0;
@@ -222,7 +222,7 @@ is_left_out(const GjFoundBatch *batch, uint32_t i, const GjAsk *ask, uint64_t ma
 
 /* Tells of as many fragments as there is room for in `space` bytes; *nbytes: how many it takes. */
 static GjStatus
-answer(GjRun **runs, uint32_t nruns, const GjAsk *ask, const uint64_t *map_lsns, uint8_t *memory,
+write_answer(GjRun **runs, uint32_t nruns, const GjAsk *ask, const uint64_t *map_lsns, uint8_t *memory,
 	   uint32_t space, uint32_t *nbytes)
 {
 	GjAnswered	head = {0, ask->first};
@@ -277,18 +277,18 @@ check_question(GjRun *run, const GjAsk *ask)
 static GjStatus
 note_question(GjRun *run, uint32_t source, const uint8_t *memory, GjAsk *ask, uint64_t **lsns)
 {
-	GjRunResident *resident = &run->resident[source];
+	GjRunResident *resident = &run->intake->resident[source];
 
 	GJ_TRY(read_question(run, source, memory, ask, lsns));
 	if (!resident->store)
 		resident->store = gj_resident_store(run->entry, ask->cache_size);
-	if (resident->store && run->clock == 0)
-		run->clock = gj_resident_clock(resident->store);
+	if (resident->store && run->intake->clock == 0)
+		run->intake->clock = gj_resident_clock(resident->store);
 	return GJ_OK;
 }
 
 GjStatus
-gj_runs_ask(GjRun **runs, uint32_t n, const uint8_t *memory, const GjAnswers *answers)
+gj_runs_ask(GjRun **runs, uint32_t n, const uint8_t *question, const GjAnswers *answers)
 {
 	GjAsk		ask;
 	uint64_t   *lsns = NULL;
@@ -296,18 +296,18 @@ gj_runs_ask(GjRun **runs, uint32_t n, const uint8_t *memory, const GjAnswers *an
 	uint32_t	nbytes;
 	GjStatus	status = GJ_OK;
 
-	memcpy(&ask, memory, sizeof(ask));
+	memcpy(&ask, question, sizeof(ask));
 	GJ_TRY(check_question(runs[0], &ask));
 	for (uint32_t i = 0; i < n && status == GJ_OK; i++)
 	{
 		free(lsns);
 		lsns = NULL;
-		status = note_question(runs[i], ask.source, memory, &ask, &lsns);
+		status = note_question(runs[i], ask.source, question, &ask, &lsns);
 	}
 	if (status == GJ_OK)
 		status = answers->space(answers->arg, &out, &nbytes);
 	if (status == GJ_OK)
-		status = answer(runs, n, &ask, lsns, out, nbytes, &nbytes);
+		status = write_answer(runs, n, &ask, lsns, out, nbytes, &nbytes);
 	if (status == GJ_OK)
 		answers->answered(answers->arg, nbytes);
 	free(lsns);
@@ -317,13 +317,13 @@ gj_runs_ask(GjRun **runs, uint32_t n, const uint8_t *memory, const GjAnswers *an
 bool
 gj_run_has_store(const GjRun *run, uint32_t source)
 {
-	return run->resident[source].store != NULL;
+	return run->intake->resident[source].store != NULL;
 }
 
 bool
 gj_run_place(const GjRun *run, uint32_t source, const uint8_t *chunk, uint32_t n, uint32_t *place)
 {
-	const GjRunResident *resident = &run->resident[source];
+	const GjRunResident *resident = &run->intake->resident[source];
 	GjChunkPages pages;
 
 	/* only which fragment: who keeps it looks at the rest */
@@ -335,7 +335,7 @@ gj_run_place(const GjRun *run, uint32_t source, const uint8_t *chunk, uint32_t n
 }
 
 GjStatus
-gj_run_ask(GjRun *run, const uint8_t *memory, const GjAnswers *answers)
+gj_run_ask(GjRun *run, const uint8_t *question, const GjAnswers *answers)
 {
-	return gj_runs_ask(&run, 1, memory, answers);
+	return gj_runs_ask(&run, 1, question, answers);
 }

@@ -5,7 +5,7 @@
  * Chunks that tell their pages are kept, as fragments that are published when they are complete;
  * after there was no room for one, nothing more is kept.
  */
-#include "daemon/run/state.h"
+#include "intake.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +30,7 @@ find_building(GjRunResident *resident, const GjWanted *wanted, uint32_t number)
 {
 	GjFragment **at = &resident->building;
 
-	while (*at && ((*at)->last_slot != 0 || (*at)->number != number ||
+	while (*at && ((*at)->filling.last_slot != 0 || (*at)->number != number ||
 				   !is_filled_with(*at, wanted)))
 		at = &(*at)->next;
 	return at;
@@ -113,7 +113,7 @@ note_made(GjRunResident *resident, const GjFragment *fragment, uint32_t table)
 GjStatus
 gj_run_keep(GjRun *run, uint32_t source, const GjChunk *chunk, GjLane lane, GjKept *kept)
 {
-	GjRunResident *resident = &run->resident[source];
+	GjRunResident *resident = &run->intake->resident[source];
 	const GjWanted *wanted;
 	GjFragment *fragment;
 	GjFragment **at;
@@ -123,8 +123,8 @@ gj_run_keep(GjRun *run, uint32_t source, const GjChunk *chunk, GjLane lane, GjKe
 
 	*kept = (GjKept) {NULL, 0, 0};
 	/* once there was no room there will be none */
-	if (run->keeps_nothing || !resident->store || resident->full || !read_pages(chunk, &pages) ||
-		pages.table >= resident->ntables)
+	if (run->intake->keeps_nothing || !resident->store || resident->full ||
+		!read_pages(chunk, &pages) || pages.table >= resident->ntables)
 		return GJ_OK;
 	wanted = &resident->tables[pages.table];
 	at = find_building(resident, wanted, pages.fragment);
@@ -135,9 +135,9 @@ gj_run_keep(GjRun *run, uint32_t source, const GjChunk *chunk, GjLane lane, GjKe
 		return GJ_OUT_OF_HOST_MEMORY;
 	if (!pages_fit(fragment, &pages))
 		return give_up_building(run, resident, at, GJ_OUT_OF_MEMORY);
-	fragment->table = pages.table;
+	fragment->filling.table = pages.table;
 	place = (GjKept) {fragment, fragment->nrows, fragment->heap_used};
-	status = gj_fragment_append(resident->store, &run->work, lane, run->clock, fragment, chunk,
+	status = gj_fragment_append(resident->store, &run->work, lane, run->intake->clock, fragment, chunk,
 								&pages);
 	if (status != GJ_OK)
 		return give_up_building(run, resident, at, status);
@@ -172,7 +172,7 @@ publish(GjRunResident *resident, uint32_t source, GjFragment **at)
 
 	*at = fragment->next;
 	gj_resident_publish(resident->store, fragment);
-	status = source > 0 ? note_made(resident, fragment, fragment->table) : GJ_OK;
+	status = source > 0 ? note_made(resident, fragment, fragment->filling.table) : GJ_OK;
 	gj_resident_unpin_one(resident->store, fragment);
 	return status;
 }
@@ -180,16 +180,16 @@ publish(GjRunResident *resident, uint32_t source, GjFragment **at)
 GjStatus
 gj_run_kept(GjRun *run, uint32_t source, const GjKept *kept, GjLane lane)
 {
-	GjRunResident *resident = &run->resident[source];
+	GjRunResident *resident = &run->intake->resident[source];
 	GjFragment **at = &resident->building;
 	GjStatus	status;
 
 	if (!kept->fragment || kept->fragment->nfilled < kept->fragment->npages)
 		return GJ_OK;
-	if (kept->fragment->nparts == 0)
+	if (kept->fragment->filling.nparts == 0)
 	{
-		kept->fragment->last_slot = run->nread + run->nused + 1;
-		run->narriving++;
+		kept->fragment->filling.last_slot = run->intake->slots.nread + run->intake->slots.n + 1;
+		run->intake->slots.narriving++;
 		return GJ_OK;
 	}
 	while (*at != kept->fragment)
@@ -204,17 +204,17 @@ gj_run_arrived(GjRun *run)
 {
 	for (uint32_t s = 0; s < run->program->nsources; s++)
 	{
-		GjFragment **at = &run->resident[s].building;
+		GjFragment **at = &run->intake->resident[s].building;
 
 		while (*at)
 		{
-			if ((*at)->last_slot == 0 || (*at)->last_slot > run->nread)
+			if ((*at)->filling.last_slot == 0 || (*at)->filling.last_slot > run->intake->slots.nread)
 			{
 				at = &(*at)->next;
 				continue;
 			}
-			run->narriving--;
-			GJ_TRY(publish(&run->resident[s], s, at));
+			run->intake->slots.narriving--;
+			GJ_TRY(publish(&run->intake->resident[s], s, at));
 		}
 	}
 	return GJ_OK;

@@ -7,7 +7,6 @@
  * that the exchange of outer rows needs is reserved, the same on all devices, and what does not
  * fit that is sent in smaller parcels.
  */
-#include "daemon/run/state.h"
 #include "parcel.h"
 
 #include <stdlib.h>
@@ -31,11 +30,18 @@
 GjSplitSide *
 gj_split_side(const GjRun *run, uint32_t source)
 {
-	if (!run->exchange)
+	if (!run->intake->exchange)
 		return NULL;
 	if (source == 0)
-		return &run->exchange->side[0];
-	return source == run->exchange->side[1].source ? &run->exchange->side[1] : NULL;
+		return &run->intake->exchange->side[0];
+	return source == run->intake->exchange->side[1].source ? &run->intake->exchange->side[1] : NULL;
+}
+
+const GjParcel *
+gj_run_parcels(const GjRun *run, uint32_t *n)
+{
+	*n = GJ_PARCELS;
+	return run->intake->exchange->parcel;
 }
 
 bool
@@ -47,7 +53,9 @@ gj_run_exchanges(const GjRun *run, uint32_t source)
 uint64_t
 gj_run_identity(const GjRun *run)
 {
-	return run->exchange ? run->exchange->plan.program : gj_program_identity(run->program);
+	const GjRunExchange *x = run->intake->exchange;
+
+	return x ? x->plan.program : gj_program_identity(run->program);
 }
 
 int32_t
@@ -63,8 +71,8 @@ gj_run_exchanged_part(const GjRun *run, uint32_t source, uint32_t part[2])
 {
 	bool		exchanged = gj_run_exchanges(run, source);
 
-	part[0] = exchanged ? run->exchange->plan.part : 0;
-	part[1] = exchanged ? run->exchange->plan.nparts : 1;
+	part[0] = exchanged ? run->intake->exchange->plan.part : 0;
+	part[1] = exchanged ? run->intake->exchange->plan.nparts : 1;
 }
 
 bool
@@ -135,7 +143,7 @@ open_side(GjRun *run, GjSplitSide *side, uint32_t source, int32_t filter, uint32
 	side->source = source;
 	side->filter = filter;
 	side->first_key = first_key;
-	find_keys(run, side, run->exchange->nkeys);
+	find_keys(run, side, run->intake->exchange->nkeys);
 	side->sent = calloc(src->ncolumns + 1, sizeof(bool));
 	side->stage_nulls = calloc(src->ncolumns + 1, sizeof(bool));
 	if (!side->sent || !side->stage_nulls ||
@@ -150,7 +158,7 @@ open_side(GjRun *run, GjSplitSide *side, uint32_t source, int32_t filter, uint32
 static GjStatus
 open_parcels(GjRun *run)
 {
-	GjRunExchange *x = run->exchange;
+	GjRunExchange *x = run->intake->exchange;
 	const GjRelation *outer = &x->side[0].stage;
 	uint32_t	most = outer->ncolumns > x->side[1].stage.ncolumns ? outer->ncolumns :
 		x->side[1].stage.ncolumns;
@@ -176,7 +184,8 @@ open_parcels(GjRun *run)
 }
 
 GjStatus
-gj_run_open_exchange(GjRun *run, const GjExchangePlan *plan, const GjExchangeOps *ops, void *arg)
+gj_run_open_exchange(GjRun *run, const GjExchangePlan *plan, const GjExchangeOps *ops,
+					 void *arg)
 {
 	GjRunExchange *x = calloc(1, sizeof(GjRunExchange));
 	const GjRunStep *rs = &run->steps[plan->step];
@@ -184,7 +193,7 @@ gj_run_open_exchange(GjRun *run, const GjExchangePlan *plan, const GjExchangeOps
 
 	if (!x)
 		return GJ_OUT_OF_HOST_MEMORY;
-	run->exchange = x;
+	run->intake->exchange = x;
 	x->plan = *plan;
 	x->ops = ops;
 	x->arg = arg;
@@ -201,6 +210,7 @@ gj_run_open_exchange(GjRun *run, const GjExchangePlan *plan, const GjExchangeOps
 				x->side[i].nrefs += x->side[i].sent[c];
 				x->side[i].has_refs = true;
 			}
+	run->intake->to[0] = run->intake->to[source] = &gj_to_exchange;
 	return open_parcels(run);
 }
 
@@ -214,15 +224,15 @@ free_buffers(GjWork *work, GjRunExchange *x)
 	}
 	gj_buffer_free(work, &x->passed);
 	for (uint32_t k = 0; k < GJ_MAX_KEYS; k++)
-		gj_buffer_free(work, &x->value[k]);
-	gj_buffer_free(work, &x->null);
+		gj_buffer_free(work, &x->keys.value[k]);
+	gj_buffer_free(work, &x->keys.null);
 	gj_buffer_free(work, &x->heap_at);
 }
 
 void
 gj_run_free_exchange(GjRun *run)
 {
-	GjRunExchange *x = run->exchange;
+	GjRunExchange *x = run->intake->exchange;
 	GjWork	   *work = &run->work;
 
 	if (!x)
@@ -244,7 +254,7 @@ gj_run_free_exchange(GjRun *run)
 	free(x->piece_columns);
 	free(x->columns);
 	free(x);
-	run->exchange = NULL;
+	run->intake->exchange = NULL;
 }
 
 /* ---- memory */
@@ -293,12 +303,12 @@ set_most(const GjRun *run, GjSplitSide *side, uint64_t nbytes)
 		heap = nbytes / 2 / (2 + GJ_PARCELS) & ~UINT64_C(7);
 		if (heap > GJ_PARCEL_HEAP)
 			heap = GJ_PARCEL_HEAP;
-		if (heap < run->layout[side->source].heap_size)
-			heap = run->layout[side->source].heap_size;
+		if (heap < run->intake->layout[side->source].heap_size)
+			heap = run->intake->layout[side->source].heap_size;
 		nbytes /= 2;
 	}
 	side->most_heap = heap;
-	side->most_rows = rows_in(run->exchange, side, nbytes);
+	side->most_rows = rows_in(run->intake->exchange, side, nbytes);
 }
 
 /* Makes a parcel have no more rows than that, but those of a chunk. */
@@ -345,7 +355,7 @@ reserve_relation(GjWork *work, GjRelation *relation, const bool *wanted, uint64_
 static GjStatus
 reserve_inboxes(GjRun *run)
 {
-	GjRunExchange *x = run->exchange;
+	GjRunExchange *x = run->intake->exchange;
 	const GjSplitSide *side = &x->side[0];
 
 	for (uint32_t i = 0; i < (side->nrefs > 0 ? 1u : 2u); i++)
@@ -362,7 +372,7 @@ reserve_inboxes(GjRun *run)
 static GjStatus
 reserve_parcels(GjRun *run, const GjSplitSide *side)
 {
-	GjRunExchange *x = run->exchange;
+	GjRunExchange *x = run->intake->exchange;
 	GjWork	   *work = &run->work;
 	uint64_t	n = side->most_rows;
 	uint64_t	room = gj_split_room(n, x->plan.nparts);
@@ -377,9 +387,9 @@ reserve_parcels(GjRun *run, const GjSplitSide *side)
 			GJ_TRY(gj_buffer_grow(work, &x->parcel[p].heap, 0, side->most_heap + 8, 0));
 	}
 	for (uint32_t k = 0; k < x->nkeys && side->computes_keys; k++)
-		GJ_TRY(gj_buffer_grow(work, &x->value[k], 0, n * sizeof(int64_t), 0));
+		GJ_TRY(gj_buffer_grow(work, &x->keys.value[k], 0, n * sizeof(int64_t), 0));
 	if (side->computes_keys)
-		GJ_TRY(gj_buffer_grow(work, &x->null, 0, n, 0));
+		GJ_TRY(gj_buffer_grow(work, &x->keys.null, 0, n, 0));
 	GJ_TRY(work->ops->split_reserve(work->queue, (uint32_t) n, side->stage.ncolumns, x->nkeys));
 	if (side->nrefs > 0)
 		GJ_TRY(gj_buffer_grow(work, &x->heap_at, 0,
@@ -390,9 +400,9 @@ reserve_parcels(GjRun *run, const GjSplitSide *side)
 void
 gj_run_end_exchange(GjRun *run)
 {
-	free_buffers(&run->work, run->exchange);
-	gj_relation_free(&run->work, &run->exchange->side[1].stage);
-	gj_buffer_free(&run->work, &run->compact);
+	free_buffers(&run->work, run->intake->exchange);
+	gj_relation_free(&run->work, &run->intake->exchange->side[1].stage);
+	gj_buffer_free(&run->work, &run->intake->compact);
 }
 
 /* Rows of a parcel that a source of so many rows, as is expected, has a use for. */
@@ -410,7 +420,7 @@ rows_wanted(const GjRunExchange *x, uint64_t expected)
 GjStatus
 gj_run_reserve_exchange(GjRun *run, uint64_t nbytes)
 {
-	GjRunExchange *x = run->exchange;
+	GjRunExchange *x = run->intake->exchange;
 	GjWork	   *work = &run->work;
 	GjSplitSide *side = &x->side[0];
 

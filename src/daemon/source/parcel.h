@@ -1,31 +1,12 @@
 /*
  * parcel.h
  *	  Rows that a run sends to the runs of other devices, and what it keeps for that
- *	  (source/parcel.c); see source/split.c, which sends, and source/receive.c.
+ *	  (source/parcel.c); see source/split.c, which sends, and source/block.c.
  */
 #ifndef GJ_DAEMON_SOURCE_PARCEL_H
 #define GJ_DAEMON_SOURCE_PARCEL_H
 
-#include "daemon/run/run.h"
-#include "daemon/base/base.h"
-
-/*
- * Rows of one source on the sender's device, part by part.  The sender writes it while it has
- * no user, and reads its own part; the runs of all other parts that have rows here read theirs.
- */
-struct GjParcel
-{
-	uint32_t	nusers;			/* guarded by the team's lock */
-	bool		waits;			/* the sender's own part, of outer rows, has yet to pass the steps */
-	uint32_t	source;
-	GjDeviceEntry *entry;		/* where it lies */
-	GjColumn   *columns;		/* of the source; data is NULL if nobody reads it */
-	GjSplitParts parts;
-	uint64_t	heap_start[GJ_SPLIT_PARTS + 1]; /* part p: bytes of the heap from heap_start[p] on,
-												 * to which its references are relative */
-	GjBuffer	memory;			/* of the columns */
-	GjBuffer	heap;
-};
+#include "intake.h"
 
 /* One is filled while others are read. */
 #define GJ_PARCELS			3
@@ -56,19 +37,25 @@ typedef struct GjSplitSide
 #define GJ_RECEIVED			16
 
 /* The rows of a parcel of another run that are for this one, in the inbox that is being filled. */
-typedef struct GjReceived
+typedef struct GjReceivedPart
 {
 	GjParcel   *parcel;
 	uint64_t	first;			/* a multiple of GJ_SPLIT_ALIGN: read faster from there on */
 	uint32_t	nrows;
 	bool	   *has_nulls;		/* of the columns: they have null flags */
-} GjReceived;
+} GjReceivedPart;
+
+typedef struct GjSplitKeys
+{
+	GjBuffer	value[GJ_MAX_KEYS];
+	GjBuffer	null;
+} GjSplitKeys;
 
 typedef struct GjRunExchange
 {
 	GjExchangePlan plan;
 	const GjExchangeOps *ops;
-	void	   *arg;			/* theirs */
+	void	   *arg;			/* of these */
 	uint32_t	nkeys;
 	GjSplitSide side[2];		/* outer, inner */
 	GjRelation	inbox[2];		/* outer rows that were received; references: only the first one */
@@ -82,26 +69,19 @@ typedef struct GjRunExchange
 	GjColumn   *columns;		/* all of the program's, as set_columns takes them */
 	GjParcel	parcel[GJ_PARCELS];
 	GjBuffer	passed;			/* rows of the pieces that pass the filter */
-	GjBuffer	value[GJ_MAX_KEYS];	/* of keys that are computed */
-	GjBuffer	null;
+	GjSplitKeys keys;			/* that are computed */
 	GjBuffer	heap_at;
 	/* a ring: numbers of all that were received, of these are there, and have passed the steps */
-	GjReceived	received[GJ_RECEIVED];
+	GjReceivedPart	received[GJ_RECEIVED];
 	uint32_t	nreceived;
 	uint32_t	nread;
 	uint32_t	njoined;
 	uint64_t	rows_received;
 	uint64_t	bytes_received;
-	/* source/exchanged.c */
+	/* source/cached_outer.c */
 	uint64_t	most_stay;		/* outer rows of the run's part that are copied, to be kept; 0: none are */
 	GjRelation	stay;
 } GjRunExchange;
-
-static inline uint32_t
-gj_parcel_rows(const GjParcel *parcel, uint32_t part)
-{
-	return parcel->parts.end[part] - parcel->parts.start[part];
-}
 
 /* Places of bytes of one column of references in a parcel of n rows. */
 static inline uint64_t
@@ -115,12 +95,12 @@ extern GjSplitSide *gj_split_side(const GjRun *run, uint32_t source);
 /* Rows of a parcel of the side, at most; found out once. */
 extern uint32_t gj_split_most_rows(GjRun *run, GjSplitSide *side);
 
-/* source/exchanged.c: the next nrows rows of the run's part, that the outer columns describe. */
-extern GjStatus gj_exchanged_add(GjRun *run, uint32_t nrows);
+/* source/cached_outer.c: the next nrows rows of the run's part. */
+extern GjStatus gj_exchanged_add(GjRun *run, const GjColumn *columns, uint32_t nrows);
 /* Takes the rows that were kept through the steps. */
 extern GjStatus gj_exchanged_join(GjRun *run);
 
-/* source/receive.c: takes the rows of the run's part of a parcel that it has sent; outer ones wait. */
+/* source/block.c: takes the rows of the run's part of a parcel that it has sent; outer ones wait. */
 extern GjStatus gj_run_take_own(GjRun *run, GjParcel *parcel);
 /* Takes these through the steps. */
 extern GjStatus gj_run_join_own(GjRun *run);

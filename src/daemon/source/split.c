@@ -7,12 +7,11 @@
  * chunks, and the few that lie by themselves, put together in a stage.  Then those that pass the
  * filter of their source are split by a hash of their keys, and their columns are written part by
  * part into a parcel, from which the other runs copy their parts; the run's own part stays there
- * (source/receive.c).  Columns that only the filter reads stay behind.  Fragments with references are
+ * (source/block.c).  Columns that only the filter reads stay behind.  Fragments with references are
  * sent one by one, for what these point to goes with them.
  *
  * Rows with a NULL key, which match nothing, stay with the run that they came to.
  */
-#include "daemon/run/state.h"
 #include "parcel.h"
 
 #include <stdlib.h>
@@ -25,7 +24,7 @@
 static GjStatus
 view_piece(GjRun *run, const GjSplitSide *side, const GjSplitPiece *piece, GjView *view)
 {
-	GjRunExchange *x = run->exchange;
+	GjRunExchange *x = run->intake->exchange;
 
 	memset(view, 0, sizeof(*view));
 	memcpy(x->columns + run->sources[side->source].first_column, piece->columns,
@@ -40,7 +39,7 @@ view_piece(GjRun *run, const GjSplitSide *side, const GjSplitPiece *piece, GjVie
 static GjStatus
 filter_pieces(GjRun *run, GjSplitSide *side, uint32_t *n)
 {
-	GjRunExchange *x = run->exchange;
+	GjRunExchange *x = run->intake->exchange;
 	GjWork	   *work = &run->work;
 
 	GJ_TRY(gj_buffer_reserve(work, &x->passed, (uint64_t) *n * sizeof(uint32_t)));
@@ -64,7 +63,7 @@ filter_pieces(GjRun *run, GjSplitSide *side, uint32_t *n)
 static GjStatus
 compute_keys(GjRun *run, GjSplitSide *side, uint32_t n, GjKeys *keys)
 {
-	GjRunExchange *x = run->exchange;
+	GjRunExchange *x = run->intake->exchange;
 	GjWork	   *work = &run->work;
 	uint32_t	first = 0;
 
@@ -73,11 +72,11 @@ compute_keys(GjRun *run, GjSplitSide *side, uint32_t n, GjKeys *keys)
 	keys->nrows = n;
 	for (uint32_t k = 0; k < x->nkeys; k++)
 	{
-		GJ_TRY(gj_buffer_reserve(work, &x->value[k], (uint64_t) n * sizeof(int64_t)));
-		keys->value[k] = x->value[k].memory;
+		GJ_TRY(gj_buffer_reserve(work, &x->keys.value[k], (uint64_t) n * sizeof(int64_t)));
+		keys->value[k] = x->keys.value[k].memory;
 	}
-	GJ_TRY(gj_buffer_reserve(work, &x->null, n));
-	keys->null = x->null.memory;
+	GJ_TRY(gj_buffer_reserve(work, &x->keys.null, n));
+	keys->null = x->keys.null.memory;
 	for (uint32_t p = 0; p < x->npieces; p++)
 	{
 		GjKeys		of_piece = *keys;
@@ -125,7 +124,7 @@ place_columns(const GjRun *run, const GjSplitSide *side, void *memory, uint64_t 
 			continue;
 		to->data = (void *) (start + at);
 		at += gj_align(n * types[c].width);
-		if (!has_nulls(run->exchange, c))
+		if (!has_nulls(run->intake->exchange, c))
 			continue;
 		to->nulls = (uint8_t *) (start + at);
 		at += gj_align(n);
@@ -162,7 +161,7 @@ static GjStatus
 split_pieces(GjRun *run, GjSplitSide *side, uint32_t n, GjParcel *parcel,
 			 const GjSplitParts **parts)
 {
-	GjRunExchange *x = run->exchange;
+	GjRunExchange *x = run->intake->exchange;
 	GjWork	   *work = &run->work;
 	GjSplit		split = {.nparts = x->plan.nparts,.null_part = x->plan.part,
 		.npieces = x->npieces,.pieces = x->piece,.ncolumns = side->stage.ncolumns,
@@ -198,7 +197,7 @@ await_split(GjRun *run, const GjSplitSide *side)
 	bool		done;
 
 	if (takes_beside(run, side))
-		return run->exchange->ops->await_split(run->exchange->arg);
+		return run->intake->exchange->ops->await_split(run->intake->exchange->arg);
 	return gj_run_has_split(run, true, &done);
 }
 
@@ -237,7 +236,7 @@ part_places(const GjRunExchange *x, uint32_t n, const GjParcel *parcel, uint32_t
 static GjStatus
 measure_heap(GjRun *run, GjSplitSide *side, uint32_t n, const GjParcel *parcel, uint64_t *bytes)
 {
-	GjRunExchange *x = run->exchange;
+	GjRunExchange *x = run->intake->exchange;
 	GjWork	   *work = &run->work;
 
 	GJ_TRY(gj_buffer_reserve(work, &x->heap_at, gj_heap_places(x, n) * side->nrefs * sizeof(uint64_t)));
@@ -265,7 +264,7 @@ measure_heap(GjRun *run, GjSplitSide *side, uint32_t n, const GjParcel *parcel, 
 static GjStatus
 move_heap(GjRun *run, GjSplitSide *side, uint32_t n, GjParcel *parcel, const uint64_t *bytes)
 {
-	GjRunExchange *x = run->exchange;
+	GjRunExchange *x = run->intake->exchange;
 	const GjColumn *from = x->piece[0].columns;
 	GjWork	   *work = &run->work;
 
@@ -297,7 +296,7 @@ move_heap(GjRun *run, GjSplitSide *side, uint32_t n, GjParcel *parcel, const uin
 static GjStatus
 fill_heap(GjRun *run, GjSplitSide *side, uint32_t n, GjParcel *parcel, bool *fits)
 {
-	uint32_t	nparts = run->exchange->plan.nparts;
+	uint32_t	nparts = run->intake->exchange->plan.nparts;
 	uint64_t   *bytes = calloc((size_t) nparts * side->nrefs + 1, sizeof(uint64_t));
 	GjStatus	status = bytes ? measure_heap(run, side, n, parcel, bytes) : GJ_OUT_OF_HOST_MEMORY;
 	uint64_t	total = 0;
@@ -322,7 +321,7 @@ fill_heap(GjRun *run, GjSplitSide *side, uint32_t n, GjParcel *parcel, bool *fit
 static GjStatus
 send_pieces(GjRun *run, GjSplitSide *side, bool *fits)
 {
-	GjRunExchange *x = run->exchange;
+	GjRunExchange *x = run->intake->exchange;
 	GjWork	   *work = &run->work;
 	uint32_t	n = x->nwaiting;
 	GjParcel   *parcel;
@@ -333,7 +332,7 @@ send_pieces(GjRun *run, GjSplitSide *side, bool *fits)
 	 * to split.
 	 */
 	GJ_TRY(x->ops->get_parcel(x->arg, x->parcel, GJ_PARCELS,
-							   side->filter < 0 && takes_beside(run, side), &parcel));
+							  side->filter < 0 && takes_beside(run, side), &parcel));
 	work->ops->phase(work->queue, GJ_PHASE_TRANSFER);
 	if (side->filter >= 0)
 		GJ_TRY(filter_pieces(run, side, &n));
@@ -400,9 +399,9 @@ send_rows(GjRun *run, GjSplitSide *side, const GjColumn *columns, uint64_t nrows
 		n = nrows - first < gj_split_most_rows(run, side) ? nrows - first : gj_split_most_rows(run, side);
 		while (!fits)
 		{
-			add_pieces(run->exchange, side, columns, first, (uint32_t) n);
+			add_pieces(run->intake->exchange, side, columns, first, (uint32_t) n);
 			GJ_TRY(send_pieces(run, side, &fits));
-			forget_pieces(run->exchange);
+			forget_pieces(run->intake->exchange);
 			if (!fits)
 				n /= 2;
 		}
@@ -414,7 +413,7 @@ send_rows(GjRun *run, GjSplitSide *side, const GjColumn *columns, uint64_t nrows
 static GjStatus
 send_waiting(GjRun *run, GjSplitSide *side)
 {
-	GjRunExchange *x = run->exchange;
+	GjRunExchange *x = run->intake->exchange;
 	uint32_t	staged = (uint32_t) side->stage.nrows;
 	GjColumn	columns[GJ_MAX_COLUMNS];
 	bool		fits;
@@ -439,8 +438,9 @@ gj_run_stage_chunk(GjRun *run, uint32_t source, const GjChunk *chunk, const GjKe
 {
 	GjSplitSide *side = gj_split_side(run, source);
 	uint64_t	staged = side->stage.nrows + chunk->nrows;
+	uint64_t	waiting = run->intake->exchange->nwaiting + staged;
 
-	if (run->exchange->nwaiting + staged > gj_split_most_rows(run, side) || staged > side->stage_rows ||
+	if (waiting > gj_split_most_rows(run, side) || staged > side->stage_rows ||
 		side->stage.heap_used + chunk->heap_used > side->most_heap)
 		GJ_TRY(send_waiting(run, side));
 	for (uint32_t c = 0; c < side->stage.ncolumns; c++)
@@ -476,7 +476,7 @@ static GjStatus
 take_rows(GjRun *run, GjSplitSide *side, const GjColumn *columns, uint32_t first, uint32_t left,
 		  uint32_t *n)
 {
-	GjRunExchange *x = run->exchange;
+	GjRunExchange *x = run->intake->exchange;
 	uint32_t	most = gj_split_most_rows(run, side);
 	uint32_t	waiting = x->nwaiting + (uint32_t) side->stage.nrows;
 	uint32_t	room = most - waiting;
@@ -496,15 +496,11 @@ take_rows(GjRun *run, GjSplitSide *side, const GjColumn *columns, uint32_t first
 }
 
 GjStatus
-gj_run_stage_rows(GjRun *run, uint32_t source, uint32_t nrows)
+gj_run_stage_rows(GjRun *run, uint32_t source, const GjColumn *columns, uint32_t nrows)
 {
 	GjSplitSide *side = gj_split_side(run, source);
-	const GjColumn *described = run->columns + run->sources[source].first_column;
-	GjColumn	columns[GJ_MAX_COLUMNS];
 	uint32_t	n;
 
-	/* rows that are received meanwhile are described in their place */
-	memcpy(columns, described, side->stage.ncolumns * sizeof(GjColumn));
 	if (gj_run_sends_in_place(run, source))
 		return send_rows(run, side, columns, nrows);
 	for (uint32_t first = 0; first < nrows; first += n)
@@ -521,16 +517,16 @@ gj_run_send_many(GjRun *run, uint32_t source)
 {
 	GjSplitSide *side = gj_split_side(run, source);
 
-	return side && run->exchange->nwaiting >= GJ_MAX_TUPLES ? send_waiting(run, side) : GJ_OK;
+	return side && run->intake->exchange->nwaiting >= GJ_MAX_TUPLES ? send_waiting(run, side) : GJ_OK;
 }
 
 GjStatus
 gj_run_send_parcels(GjRun *run, uint32_t source)
 {
 	/* those that were only noted are worked on from here on */
-	if (source == 0 && run->resident[0].nuses > 0)
+	if (source == 0 && run->intake->resident[0].nuses > 0)
 		GJ_TRY(gj_run_fail_points(run));
-	if (source == 0 && run->side[0].kept)
+	if (source == 0 && run->intake->side[0].kept)
 		return gj_exchanged_join(run);
 	GJ_TRY(gj_run_send_uses(run, source));
 	return send_waiting(run, gj_split_side(run, source));

@@ -147,7 +147,7 @@ make_rows_fit(const GjAppend *a)
 	uint64_t	npages = fragment->nfilled + a->pages->n;
 	uint64_t	capacity = need;
 
-	if (need <= fragment->capacity)
+	if (need <= fragment->filling.capacity)
 		return GJ_OK;
 	if (npages < fragment->npages)
 		capacity = need * fragment->npages / npages + need * fragment->npages / npages / 64 + 1024;
@@ -161,7 +161,7 @@ make_rows_fit(const GjAppend *a)
 			GJ_TRY(grow_buffer(a, &column->nulls, nrows, capacity));
 	}
 	settle(a->store);
-	fragment->capacity = capacity;
+	fragment->filling.capacity = capacity;
 	return GJ_OK;
 }
 
@@ -182,7 +182,7 @@ append_column(const GjAppend *a, uint32_t c)
 		return GJ_OK;
 	if (!column->nulls.memory)
 	{
-		GJ_TRY(grow_buffer(a, &column->nulls, 0, a->fragment->capacity));
+		GJ_TRY(grow_buffer(a, &column->nulls, 0, a->fragment->filling.capacity));
 		settle(a->store);
 		if (nrows > 0)
 			GJ_TRY(clear_on_lane(a->work, a->lane, column->nulls.memory, nrows));
@@ -204,11 +204,11 @@ append_heap(const GjAppend *a)
 
 	if (chunk->layout->heap_size == 0)
 		return GJ_OK;
-	parts = realloc(fragment->parts, (fragment->nparts + 1) * sizeof(GjFragmentPart));
+	parts = realloc(fragment->filling.parts, (fragment->filling.nparts + 1) * sizeof(GjFragmentPart));
 	if (!parts)
 		return GJ_OUT_OF_HOST_MEMORY;
-	fragment->parts = parts;
-	parts[fragment->nparts++] = (GjFragmentPart) {(uint32_t) fragment->nrows, chunk->nrows,
+	fragment->filling.parts = parts;
+	parts[fragment->filling.nparts++] = (GjFragmentPart) {(uint32_t) fragment->nrows, chunk->nrows,
 	fragment->heap_used, chunk->heap_used};
 	if (chunk->heap_used == 0)
 		return GJ_OK;
@@ -278,15 +278,15 @@ gj_fragment_finish(GjWork *work, GjLane lane, GjFragment *fragment)
 
 		if (fragment->columns[c].type.kind != GJ_REF)
 			continue;
-		for (uint32_t i = 0; i < fragment->nparts; i++)
-			if (fragment->parts[i].nrows > 0)
-				GJ_TRY(work->ops->rebase_refs(work->queue, refs + fragment->parts[i].first,
-											  fragment->parts[i].nrows, fragment->parts[i].heap,
-											  fragment->parts[i].heap_used));
+		for (uint32_t i = 0; i < fragment->filling.nparts; i++)
+			if (fragment->filling.parts[i].nrows > 0)
+				GJ_TRY(work->ops->rebase_refs(work->queue, refs + fragment->filling.parts[i].first,
+											  fragment->filling.parts[i].nrows, fragment->filling.parts[i].heap,
+											  fragment->filling.parts[i].heap_used));
 	}
-	free(fragment->parts);
-	fragment->parts = NULL;
-	fragment->nparts = 0;
+	free(fragment->filling.parts);
+	fragment->filling.parts = NULL;
+	fragment->filling.nparts = 0;
 	return work->ops->sync(work->queue);
 }
 

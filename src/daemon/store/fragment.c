@@ -114,7 +114,7 @@ free_fragment(GjResident *store, GjFragment *fragment)
 		gj_fragment_free_buffer(store, fragment, &fragment->columns[c].nulls);
 	}
 	gj_fragment_free_buffer(store, fragment, &fragment->heap);
-	free(fragment->parts);
+	free(fragment->filling.parts);
 	free(fragment);
 }
 

@@ -52,6 +52,16 @@ typedef struct GjFragmentPages
 	uint16_t	row_count[GJ_FRAGMENT_BLOCKS];
 } GjFragmentPages;
 
+/* Of a fragment, until it is published. */
+typedef struct GjFilling
+{
+	uint64_t	capacity;		/* rows */
+	uint32_t	nparts;
+	GjFragmentPart *parts;
+	uint32_t	table;			/* of the source whose chunks fill it */
+	uint64_t	last_slot;		/* it is there when so many of the run's slots have been read; 0: not complete */
+} GjFilling;
+
 typedef struct GjFragment
 {
 	/* who looks for a fragment reads this, and the columns */
@@ -77,14 +87,9 @@ typedef struct GjFragment
 	uint32_t	nfilled;		/* pages that have come; all of them once it is published */
 	GjFragmentPages *pages;		/* behind the columns */
 
-	uint32_t	nparts;			/* until it is published */
-	GjFragmentPart *parts;
-	uint32_t	table;			/* while it is built: of the source whose chunks fill it, */
-	uint64_t	last_slot;		/* and published when so many of its slots have been read; 0: not complete */
-
+	GjFilling	filling;
 	GjBuffer	heap;			/* bytes of the references of all columns */
 	uint64_t	heap_used;
-	uint64_t	capacity;		/* rows */
 	uint32_t	ncolumns;
 	GjFragmentColumn columns[];
 } GjFragment;
@@ -106,7 +111,8 @@ gj_copy_pages(const uint64_t *pages, uint64_t **bits)
 	if (!pages)
 		return NULL;
 	*bits += GJ_FRAGMENT_WORDS;
-	return memcpy(copy, pages, GJ_PAGES_BYTES);
+	memcpy(copy, pages, GJ_PAGES_BYTES);
+	return copy;
 }
 
 /* The pages of a use; NULL: all, even if it names them one by one. */
@@ -219,7 +225,9 @@ extern void gj_resident_unpin(GjResident *store, const GjPinned *pinned, uint32_
 static inline void
 gj_resident_unpin_one(GjResident *store, GjFragment *fragment)
 {
-	gj_resident_unpin(store, &(GjPinned) {fragment, 0, NULL}, 1);
+	const GjPinned one = {fragment, 0, NULL};
+
+	gj_resident_unpin(store, &one, 1);
 }
 
 /*

@@ -207,7 +207,7 @@ make_setup(GjMember *member)
 {
 	member->host = (GjRunHost) {.arg = member,.stop = member_stop,.slot_free = member_slot_free};
 	member->sent = false;
-	return (GjRunSetup) {.host = &member->host,.sink = member->team->sink,.join = gj_join_choose,
+	return (GjRunSetup) {.host = &member->host,.sink = member->team->sink,.intake = &gj_intake,.join = gj_join_choose,
 		.target = choose_target(member),
 		.tiles = {take_tile, member, member->team->tiles.pairs}};
 }

@@ -13,8 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/store.h"
-
 /* ---- ASK */
 
 GjStatus

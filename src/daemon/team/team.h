@@ -14,7 +14,7 @@
 #ifndef GJ_DAEMON_TEAM_TEAM_H
 #define GJ_DAEMON_TEAM_TEAM_H
 
-#include "daemon/run/run.h"
+#include "daemon/source/source.h"
 
 typedef struct GjTeam GjTeam;
 

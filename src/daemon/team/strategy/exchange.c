@@ -5,7 +5,7 @@
  *
  * Whoever gets rows of these two sources, in chunks or as resident fragments of its device,
  * sends them on in parcels (source/split.c), which lie on the sender's device and are copied from
- * there (source/receive.c).  A parcel is a task for the other members that have a part of it, ahead of
+ * there (source/block.c).  A parcel is a task for the other members that have a part of it, ahead of
  * all else they do once their run can take it: runs open, take sides that were kept and reserve memory
  * without waiting for each other.  Who fills the next one takes those of others first, in their turn,
  * and waits for copies while all of its own are still read: these end, so some member always gets on.
@@ -19,7 +19,6 @@
 #include "daemon/run/state.h"
 #include "daemon/source/parcel.h"
 #include "strategy.h"
-#include "daemon/base/spin.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -221,12 +220,13 @@ settle(GjMember *member, uint32_t seen)
 static GjStatus
 await_read(GjMember *member)
 {
-	const GjParcel *parcels = member->run->exchange->parcel;
+	uint32_t	n;
+	const GjParcel *parcels = gj_run_parcels(member->run, &n);
 	GjTeam	   *team = member->team;
 	GjStatus	status = GJ_OK;
 
 	pthread_mutex_lock(&team->lock);
-	for (uint32_t i = 0; i < GJ_PARCELS && status == GJ_OK;)
+	for (uint32_t i = 0; i < n && status == GJ_OK;)
 	{
 		if (__atomic_load_n(&team->stop, __ATOMIC_RELAXED) != 0)
 			status = GJ_CANCELLED;

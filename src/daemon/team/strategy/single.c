@@ -17,7 +17,7 @@ run_of(const GjTeam *team)
 GjStatus
 gj_single_open(GjTeam *team, GjErrorText *why)
 {
-	const GjRunSetup setup = {.host = team->host,.sink = team->sink,.join = gj_join_choose,
+	const GjRunSetup setup = {.host = team->host,.sink = team->sink,.intake = &gj_intake,.join = gj_join_choose,
 	.target = team->target,
 	.tiles = gj_all_tiles};
 	GjMember   *member = &team->members[0];

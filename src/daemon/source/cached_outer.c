@@ -1,19 +1,18 @@
 /*
- * exchanged.c
+ * cached_outer.c
  *	  Outer rows that stay where an exchange has brought them.
  *
  * A run that exchanges rows notes which resident fragments the outer source is made of, until it has
- * ended (source/resident.c).  If their rows were exchanged before, by the same keys and filter, and each device
- * still has its part, the parts are what the exchange would make of them: they pass the steps from there,
+ * ended (fragment.c).  If their rows were exchanged before, by the same keys and filter, and each
+ * device still has its part, the parts are what the exchange would make of them: they pass the steps from there,
  * and nothing is split, nor sent.
  *
  * Rows are kept that are exchanged for the second time, so that who asks once does not pay for it: as
  * they pass the steps they are copied to the end of a relation, which then goes to the store, as inner
- * sides do (source/side.c), found by the same kind of name.  They take room that nothing else has, or that
+ * sides do (cached.c), found by the same kind of name.  They take room that nothing else has, or that
  * sides had which were not used for long, and make room as sides do.  A run that gets more of them than is
  * its share, or is short of memory itself, does without, and tells the others.
  */
-#include "daemon/run/state.h"
 #include "parcel.h"
 
 #include <stdlib.h>
@@ -35,8 +34,8 @@ gj_exchanged_by(const GjRun *run)
 	 * What references point to is not kept.  And where rows are returned before the end memory must not run
 	 * out: what an exchange reserves is not for others.
 	 */
-	return side && run->exchange->plan.staying && side->nrefs == 0 && !run->sink->returns_rows ?
-		run->steps[run->exchange->plan.step].step : NULL;
+	return side && run->intake->exchange->plan.staying && side->nrefs == 0 && !run->sink->returns_rows ?
+		run->steps[run->intake->exchange->plan.step].step : NULL;
 }
 
 /* ---- keeping */
@@ -60,7 +59,7 @@ can_keep(const GjRun *run, uint64_t n)
 	uint64_t	nbytes = bytes_of(gj_split_side(run, 0), n);
 
 	return nbytes <= gj_lease_free(run->work.lease) / 2 &&
-		gj_side_has_room(run->side[0].store, run->side[0].made, nbytes);
+		gj_side_has_room(run->intake->side[0].store, run->intake->side[0].made, nbytes);
 }
 
 /* Keeps nothing of this run's: nor does any other one, for a part is of no use without the others. */
@@ -68,7 +67,7 @@ static void
 give_up(void *arg)
 {
 	GjRun	   *run = arg;
-	GjRunExchange *x = run->exchange;
+	GjRunExchange *x = run->intake->exchange;
 
 	__atomic_store_n(x->plan.staying, false, __ATOMIC_RELAXED);
 	gj_relation_free(&run->work, &x->stay);
@@ -81,7 +80,7 @@ refuse(void *arg)
 {
 	GjRun	   *run = arg;
 
-	gj_side_refuse(run->side[0].store, run->side[0].made);
+	gj_side_refuse(run->intake->side[0].store, run->intake->side[0].made);
 	give_up(run);
 }
 
@@ -93,20 +92,20 @@ gj_exchanged_plan(GjRun **runs, uint32_t nruns)
 
 	for (uint32_t r = 0; r < nruns; r++)
 	{
-		nrows += gj_count_rows(runs[r]->resident[0].uses, runs[r]->resident[0].nuses);
-		keep &= runs[r]->side[0].made != NULL;
+		nrows += gj_count_rows(runs[r]->intake->resident[0].uses, runs[r]->intake->resident[0].nuses);
+		keep &= runs[r]->intake->side[0].made != NULL;
 	}
 	nrows = nrows / nruns + 1;
 	if (!keep)
 		return;
 	/* each notes it */
 	for (uint32_t r = 0; r < nruns; r++)
-		keep &= gj_side_again(runs[r]->side[0].store, runs[r]->side[0].made);
+		keep &= gj_side_again(runs[r]->intake->side[0].store, runs[r]->intake->side[0].made);
 	for (uint32_t r = 0; r < nruns && keep; r++)
 		keep = can_keep(runs[r], nrows + nrows / GJ_STAY_ALLOWED);
 	for (uint32_t r = 0; r < nruns && keep; r++)
 	{
-		GjRunExchange *x = runs[r]->exchange;
+		GjRunExchange *x = runs[r]->intake->exchange;
 		const GjRelation *outer = &x->side[0].stage;
 
 		keep = gj_relation_init(&x->stay, outer->types, outer->ncolumns, 0);
@@ -116,14 +115,14 @@ gj_exchanged_plan(GjRun **runs, uint32_t nruns)
 		runs[r]->work.lease->spare_arg = runs[r];
 	}
 	if (keep)
-		__atomic_store_n(runs[0]->exchange->plan.staying, true, __ATOMIC_RELAXED);
+		__atomic_store_n(runs[0]->intake->exchange->plan.staying, true, __ATOMIC_RELAXED);
 }
 
 /* True if the run keeps its part, and no other one has given up. */
 static bool
 keeps(GjRun *run)
 {
-	GjRunExchange *x = run->exchange;
+	GjRunExchange *x = run->intake->exchange;
 
 	if (x->most_stay == 0)
 		return false;
@@ -150,9 +149,9 @@ append(GjRun *run, GjRelation *relation, const GjColumn *columns, uint32_t nrows
 }
 
 GjStatus
-gj_exchanged_add(GjRun *run, uint32_t nrows)
+gj_exchanged_add(GjRun *run, const GjColumn *columns, uint32_t nrows)
 {
-	GjRunExchange *x = run->exchange;
+	GjRunExchange *x = run->intake->exchange;
 	GjStatus	status = GJ_OUT_OF_MEMORY;
 
 	if (nrows == 0 || !keeps(run))
@@ -160,7 +159,7 @@ gj_exchanged_add(GjRun *run, uint32_t nrows)
 	/* where one device gets most rows there is no room for them; nor may others' data go for them */
 	if (x->stay.nrows + nrows <= x->most_stay &&
 		(x->stay.nrows + nrows <= x->stay.hint || gj_lease_free(run->work.lease) >= bytes_of(&x->side[0], 3 * x->most_stay)))
-		status = append(run, &x->stay, run->columns + run->sources[0].first_column, nrows);
+		status = append(run, &x->stay, columns, nrows);
 	if (status != GJ_OUT_OF_MEMORY && status != GJ_TOO_LARGE)
 		return status;
 	run->work.lease->spare = NULL;
@@ -187,7 +186,7 @@ is_too_large(const GjRelation *relation)
 static GjStatus
 trim(GjRun *run)
 {
-	GjRunExchange *x = run->exchange;
+	GjRunExchange *x = run->intake->exchange;
 	GjColumn	columns[GJ_MAX_COLUMNS];
 	GjRelation	trimmed;
 	GjStatus	status;
@@ -208,8 +207,8 @@ trim(GjRun *run)
 GjStatus
 gj_exchanged_keep(GjRun *run, uint64_t nrows)
 {
-	GjRunExchange *x = run->exchange;
-	GjRunSide  *rside = &run->side[0];
+	GjRunExchange *x = run->intake->exchange;
+	GjRunSide  *rside = &run->intake->side[0];
 	GjSide	   *side = rside->made;
 
 	/* all of them, or a later run would miss some */
@@ -238,17 +237,18 @@ gj_exchanged_keep(GjRun *run, uint64_t nrows)
 GjStatus
 gj_exchanged_join(GjRun *run)
 {
-	const GjSide *side = run->side[0].kept;
+	const GjSide *side = run->intake->side[0].kept;
 	const GjRelation rows = {.ncolumns = side->ncolumns,.columns = side->columns,
 	.types = run->types + run->sources[0].first_column};
+	GjColumn	columns[GJ_MAX_COLUMNS];
 
 	run->stats.source[0].rows_in += side->nread;
-	run->exchange->rows_received += side->nloaded;
-	gj_relation_columns(&rows, 0, run->columns + run->sources[0].first_column);
+	run->intake->exchange->rows_received += side->nloaded;
+	gj_relation_columns(&rows, 0, columns);
 	run->rows_ahead = side->nloaded;
-	GJ_TRY(gj_run_outer_rows(run, (uint32_t) side->nloaded, true));
+	GJ_TRY(gj_source_rows_behind(run, &GJ_ALL_ROWS(0, columns, side->nloaded, false)));
 	run->rows_ahead = 0;
 	/* nothing reads the fragments themselves */
-	gj_run_drop_uses(&run->resident[0], run->resident[0].nuses);
+	gj_run_drop_uses(&run->intake->resident[0], run->intake->resident[0].nuses);
 	return GJ_OK;
 }

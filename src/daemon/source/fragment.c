@@ -1,26 +1,16 @@
 /*
- * store/fragment.c
+ * fragment.c
  *	  A run and the resident data of its device: what it uses.  What it is asked about is in source/ask.c.
  *
  * USE takes the rows of pages that the backend has found unchanged: the columns of
  * a fragment are used in place where it is the outer side; else they are remembered, and
  * appended to the relation, or sent (source/split.c), when the source ends, unless there is a side that
- * was made of the same (source/side.c).  What chunks bring is kept by source/keep.c.
+ * was made of the same (source/cached.c).  What chunks bring is kept by source/keep.c.
  */
-#include "daemon/run/state.h"
+#include "intake.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* More ranges of rows than these are put together before the steps see them. */
-#define GJ_MAX_RANGES		4
-
-/* Rows first .. end-1 of a fragment. */
-typedef struct GjRowRange
-{
-	uint32_t	first;
-	uint32_t	end;
-} GjRowRange;
 
 static int
 compare_ranges(const void *a, const void *b)
@@ -85,170 +75,20 @@ describe(const GjWanted *wanted, const GjFragment *fragment, uint64_t first, GjC
 				columns[c] = gj_fragment_column(fragment, i, first);
 }
 
-/* Adds the copies of ranges of rows of `width` bytes; returns how many. */
-static uint32_t
-add_pieces(GjPiece *pieces, uint8_t *to, const void *from, uint32_t width, const GjRowRange *ranges,
-		   uint32_t n)
-{
-	for (uint32_t i = 0; i < n; i++)
-	{
-		uint64_t	nbytes = (uint64_t) (ranges[i].end - ranges[i].first) * width;
-
-		pieces[i] = (GjPiece) {to, (const uint8_t *) from + (uint64_t) ranges[i].first * width, nbytes};
-		to += nbytes;
-	}
-	return n;
-}
-
-/* Copies the ranges of all columns together, `total` rows each; columns then start at the first of them. */
+/* Takes the rows of pages (NULL: all) of a fragment to where they go; ranges: room for them. */
 static GjStatus
-gather_ranges(GjWork *work, GjColumn *columns, uint32_t ncolumns, const GjRowRange *ranges, uint32_t n,
-			  uint64_t total, uint8_t *to)
+take_pages(GjRun *run, uint32_t source, const GjPinned *used, const uint64_t *pages, GjRowRange *ranges)
 {
-	GjPiece    *pieces = malloc((uint64_t) ncolumns * 2 * n * sizeof(GjPiece));
-	uint32_t	npieces = 0;
-	GjStatus	status;
-
-	if (!pieces)
-		return GJ_OUT_OF_HOST_MEMORY;
-	for (uint32_t c = 0; c < ncolumns; c++)
-	{
-		GjColumn   *column = &columns[c];
-
-		npieces += add_pieces(pieces + npieces, to, column->data, column->width, ranges, n);
-		column->data = to;
-		to += gj_align(total * column->width);
-		if (column->nulls)
-		{
-			npieces += add_pieces(pieces + npieces, to, column->nulls, 1, ranges, n);
-			column->nulls = to;
-		}
-		to += gj_align(total);
-	}
-	status = work->ops->copy_many(work->queue, pieces, npieces);
-	free(pieces);
-	return status;
-}
-
-/*
- * Puts scattered rows together in a buffer, so that the steps see them at once, or few copies are made of them.
- * Where they do not fit `room` bytes well, or there is no memory for them, the ranges stay what they are.
- */
-static GjStatus
-compact(GjRun *run, GjBuffer *buffer, uint64_t room, GjColumn *columns, uint32_t ncolumns,
-		GjRowRange *ranges, uint32_t *n)
-{
-	GjWork	   *work = &run->work;
-	uint64_t	total = 0;
-	uint64_t	nbytes = 0;
-	GjStatus	status;
-
-	if (*n <= GJ_MAX_RANGES)
-		return GJ_OK;
-	for (uint32_t i = 0; i < *n; i++)
-		total += ranges[i].end - ranges[i].first;
-	for (uint32_t c = 0; c < ncolumns; c++)
-		nbytes += gj_align(total * columns[c].width) + gj_align(total);
-	/* the steps need some as well */
-	if (buffer->nbytes < nbytes && room < nbytes + nbytes / 4 + 2 * gj_run_least_space(run))
-		return GJ_OK;
-	status = gj_buffer_reserve(work, buffer, nbytes);
-	if (status != GJ_OK)
-		return status == GJ_OUT_OF_MEMORY ? GJ_OK : status;
-	GJ_TRY(gather_ranges(work, columns, ncolumns, ranges, *n, total, buffer->memory));
-	ranges[0] = (GjRowRange) {0, (uint32_t) total};
-	*n = 1;
-	return GJ_OK;
-}
-
-static void
-skip_to(GjColumn *columns, uint32_t ncolumns, const GjColumn *start, uint64_t first)
-{
-	for (uint32_t c = 0; c < ncolumns; c++)
-	{
-		columns[c] = start[c];
-		columns[c].data = (const uint8_t *) start[c].data + first * start[c].width;
-		if (start[c].nulls)
-			columns[c].nulls = start[c].nulls + first;
-	}
-}
-
-/* Appends ranges of rows of a fragment to a relation, its references being behind those that are there. */
-static GjStatus
-append_ranges(GjRun *run, uint32_t source, const GjFragment *fragment, const GjColumn *start,
-			  const GjRowRange *ranges, uint32_t n)
-{
-	GjRelation *relation = &run->relation[source];
+	const GjFragment *fragment = used->fragment;
 	GjColumn	columns[GJ_MAX_COLUMNS];
-	uint64_t	base;
+	GjRows		rows = {.source = source,.columns = columns,.ranges = ranges,
+		.nranges = find_ranges(fragment, pages, ranges),.heap = fragment->heap.memory,
+	.heap_used = fragment->heap_used,.stay = true};
 
-	GJ_TRY(gj_relation_append_heap(&run->work, relation, fragment->heap.memory, fragment->heap_used, &base));
-	for (uint32_t i = 0; i < n; i++)
-	{
-		uint32_t	nrows = ranges[i].end - ranges[i].first;
-
-		GJ_STOP_CHECK(run);
-		run->stats.source[source].rows_in += nrows;
-		skip_to(columns, run->sources[source].ncolumns, start, ranges[i].first);
-		GJ_TRY(gj_relation_append_rows(&run->work, relation, columns, nrows, base, fragment->heap_used));
-	}
-	return GJ_OK;
-}
-
-/* The same of what may be many ranges. */
-static GjStatus
-append_fragment(GjRun *run, uint32_t source, const GjFragment *fragment, GjColumn *start, GjRowRange *ranges,
-				uint32_t n)
-{
-	GjBuffer	together = {NULL, 0};
-	GjStatus	status = GJ_OK;
-
-	/* what is built wants most of the memory, and nothing resident is to go; another device's are copied as they are */
-	if (!run->work.peer)
-		status = compact(run, &together, gj_lease_free(run->work.lease) / 4, start, run->sources[source].ncolumns, ranges, &n);
-	if (status == GJ_OK)
-		status = append_ranges(run, source, fragment, start, ranges, n);
-	gj_buffer_free(&run->work, &together);
-	return status;
-}
-
-static GjStatus
-use_rows(GjRun *run, uint32_t source, GjPinned used, GjRowRange *ranges, uint32_t n)
-{
-	uint32_t	first = run->sources[source].first_column;
-	uint32_t	ncolumns = run->sources[source].ncolumns;
-	GjColumn	start[GJ_MAX_COLUMNS];
-	bool		exchanged = gj_run_exchanges(run, source);
-	bool		is_join = run->sink->joins;
-	bool		outer = is_join && source == 0 && !exchanged;
-
-	describe(&run->resident[source].tables[used.table], used.fragment, 0, start);
-	if (is_join && !outer && !exchanged)
-		return append_fragment(run, source, used.fragment, start, ranges, n);
-	if (outer && n > GJ_MAX_RANGES)
-	{
-		/* rows that wait may lie where these are put together */
-		GJ_TRY(gj_fused_flush(run));
-		GJ_TRY(compact(run, &run->compact, gj_lease_left(run->work.lease), start, ncolumns, ranges, &n));
-	}
-	/* rows that are sent from where they lie make a parcel a range */
-	else if (exchanged && gj_run_sends_in_place(run, source))
-		GJ_TRY(compact(run, &run->compact, gj_lease_left(run->work.lease), start, ncolumns, ranges, &n));
-	for (uint32_t i = 0; i < n; i++)
-	{
-		uint32_t	nrows = ranges[i].end - ranges[i].first;
-
-		/* where they are only noted, gj_fused_flush looks */
-		if (!outer || !gj_fused_fits(run))
-			GJ_STOP_CHECK(run);
-		run->stats.source[source].rows_in += nrows;
-		skip_to(run->columns + first, ncolumns, start, ranges[i].first);
-		if (outer)
-			GJ_TRY(gj_run_outer_rows(run, nrows, false));
-		else if (exchanged)
-			GJ_TRY(gj_run_stage_rows(run, source, nrows));
-	}
-	return GJ_OK;
+	describe(&run->intake->resident[source].tables[used->table], fragment, 0, columns);
+	for (uint32_t i = 0; i < rows.nranges; i++)
+		run->stats.source[source].rows_in += ranges[i].end - ranges[i].first;
+	return gj_source_rows(run, &rows);
 }
 
 /* *pinned: the fragment that was told of by that id, of which the caller then has the pin. */
@@ -266,8 +106,7 @@ gj_run_append_use(GjRun *run, uint32_t source, const GjPinned *use)
 	GjStatus	status = GJ_OUT_OF_HOST_MEMORY;
 
 	if (ranges)
-		status = use_rows(run, source, *use, ranges,
-						  find_ranges(use->fragment, use->pages, ranges));
+		status = take_pages(run, source, use, use->pages, ranges);
 	free(ranges);
 	return status;
 }
@@ -292,7 +131,7 @@ copy_pages(const GjUse *use, GjPinned *used)
 static GjStatus
 remember_uses(GjRun *run, uint32_t source, const GjUse *uses, uint32_t n)
 {
-	GjRunResident *resident = &run->resident[source];
+	GjRunResident *resident = &run->intake->resident[source];
 	GjPinned   *grown = realloc(resident->uses, (resident->nuses + n + 1) * sizeof(GjPinned));
 
 	if (!grown)
@@ -325,7 +164,7 @@ gj_run_drop_uses(GjRunResident *resident, uint32_t n)
 static GjStatus
 hold_fragments(GjRun *run, uint32_t source, const GjUse *uses, uint32_t n)
 {
-	GjRunResident *resident = &run->resident[source];
+	GjRunResident *resident = &run->intake->resident[source];
 	GjPinned   *grown = realloc(resident->held, (resident->nheld + n + 1) * sizeof(GjPinned));
 
 	if (!grown)
@@ -343,7 +182,7 @@ hold_fragments(GjRun *run, uint32_t source, const GjUse *uses, uint32_t n)
 static GjStatus
 use_fragments(GjRun *run, uint32_t source, const GjUse *uses, uint32_t n)
 {
-	GjRunResident *resident = &run->resident[source];
+	GjRunResident *resident = &run->intake->resident[source];
 	uint32_t	first = resident->nheld;
 	GjRowRange *ranges;
 	GjStatus	status = GJ_OK;
@@ -355,11 +194,10 @@ use_fragments(GjRun *run, uint32_t source, const GjUse *uses, uint32_t n)
 		return GJ_OUT_OF_HOST_MEMORY;
 	for (uint32_t i = 0; i < n && status == GJ_OK; i++)
 	{
-		GjPinned	used = resident->held[first + i];
+		const GjPinned *used = &resident->held[first + i];
 
-		status = use_rows(run, source, used, ranges,
-						  find_ranges(used.fragment, uses[i].pages, ranges));
-		run->rows_ahead -= used.fragment->nrows;
+		status = take_pages(run, source, used, uses[i].pages, ranges);
+		run->rows_ahead -= used->fragment->nrows;
 	}
 	free(ranges);
 	GJ_TRY(status);
@@ -375,7 +213,7 @@ gj_run_notes_uses(const GjRun *run, uint32_t source)
 {
 	/* outer rows may have been exchanged before: that is known when all have come, unless some are chunks' */
 	return run->sink->joins &&
-		(source > 0 || (gj_exchanged_by(run) && run->resident[source].nchunk_rows == 0));
+		(source > 0 || (gj_exchanged_by(run) && run->intake->resident[source].nchunk_rows == 0));
 }
 
 GjStatus
@@ -395,7 +233,7 @@ gj_run_use(GjRun *run, uint32_t source, uint32_t n, const GjUse *uses)
 bool
 gj_run_take_fragment(GjRun *run, uint32_t source, uint64_t id, GjPinned *pinned)
 {
-	GjRunResident *resident = &run->resident[source];
+	GjRunResident *resident = &run->intake->resident[source];
 	uint64_t	at = id & ((UINT64_C(1) << GJ_FRAGMENT_DEVICE_SHIFT) - 1);
 
 	if (at >= resident->npinned || !resident->pinned[at].fragment)
@@ -408,7 +246,7 @@ gj_run_take_fragment(GjRun *run, uint32_t source, uint64_t id, GjPinned *pinned)
 GjStatus
 gj_run_use_shared(GjRun *run, uint32_t source, uint32_t n, const GjPinned *used)
 {
-	GjRunResident *resident = &run->resident[source];
+	GjRunResident *resident = &run->intake->resident[source];
 	GjPinned   *grown;
 
 	GJ_TRY(gj_run_may_load(run, source));
@@ -424,7 +262,7 @@ gj_run_use_shared(GjRun *run, uint32_t source, uint32_t n, const GjPinned *used)
 GjStatus
 gj_run_append_shared(GjRun *run, uint32_t source)
 {
-	const GjRunResident *resident = &run->resident[source];
+	const GjRunResident *resident = &run->intake->resident[source];
 	GjStatus	status = GJ_OK;
 	GjStatus	ended;
 
@@ -446,7 +284,7 @@ gj_run_append_shared(GjRun *run, uint32_t source)
 void
 gj_run_release(GjRun *run, uint32_t source)
 {
-	GjRunResident *resident = &run->resident[source];
+	GjRunResident *resident = &run->intake->resident[source];
 
 	gj_run_stop_keeping(resident);
 	gj_resident_unpin(resident->store, resident->pinned, resident->npinned);

@@ -1,5 +1,5 @@
 /*
- * receive.c
+ * block.c
  *	  Rows that a run gets of those that are exchanged: its part of parcels, its own and those of the
  *	  runs of other devices (source/split.c).
  *
@@ -13,7 +13,6 @@
  * Rows with references take one inbox and the lane of the steps: where their bytes lie is found out
  * there.
  */
-#include "daemon/run/state.h"
 #include "parcel.h"
 
 #include <string.h>
@@ -48,58 +47,57 @@ describe_part(const GjParcel *parcel, uint32_t part, uint32_t ncolumns, GjColumn
 	return nbytes;
 }
 
-static GjStatus
-append_part(GjRun *run, const GjParcel *parcel, const GjColumn *columns, GjRelation *relation)
+/* The rows of the run's part, which `columns` are made to describe. */
+static GjRows
+rows_of_part(GjRun *run, const GjParcel *parcel, GjRowRange *range, GjColumn *columns)
 {
-	uint32_t	part = run->exchange->plan.part;
+	uint32_t	part = run->intake->exchange->plan.part;
 	uint64_t	heap = parcel->heap_start[part];
 	uint64_t	heap_size = parcel->heap_start[part + 1] - heap;
-	uint64_t	base;
 
-	GJ_TRY(gj_relation_append_heap(&run->work, relation,
-								   heap_size > 0 ? (uint8_t *) parcel->heap.memory + heap : NULL,
-								   heap_size, &base));
-	return gj_relation_append_rows(&run->work, relation, columns,
-								   gj_parcel_rows(parcel, part), base, heap_size);
+	describe_part(parcel, part, run->sources[parcel->source].ncolumns, columns);
+	*range = (GjRowRange) {0, gj_parcel_rows(parcel, part)};
+	return (GjRows) {parcel->source, columns, range, 1,
+					 heap_size > 0 ? (uint8_t *) parcel->heap.memory + heap : NULL, heap_size, true};
+}
+
+/* Takes outer rows of the run's part through the joins, at the latest with a flush. */
+static GjStatus
+join_part(GjRun *run, GjRows *rows)
+{
+	GJ_TRY(gj_exchanged_add(run, rows->columns, rows->ranges->end));
+	return gj_source_rows_behind(run, rows);
 }
 
 GjStatus
 gj_run_take_own(GjRun *run, GjParcel *parcel)
 {
-	uint32_t	part = run->exchange->plan.part;
-	uint32_t	n = gj_parcel_rows(parcel, part);
 	GjColumn	columns[GJ_MAX_COLUMNS];
+	GjRowRange	range;
+	GjRows		rows = rows_of_part(run, parcel, &range, columns);
 
-	if (n == 0)
+	if (range.end == 0)
 		return GJ_OK;
-	if (parcel->source == 0)
-	{
-		parcel->waits = true;
-		return GJ_OK;
-	}
-	/* the parcel is filled again by this queue alone, behind what reads it now */
-	describe_part(parcel, part, run->sources[parcel->source].ncolumns, columns);
-	return append_part(run, parcel, columns, &run->relation[parcel->source]);
+	/* an inner one's parcel is filled again by this queue alone, behind what reads it now */
+	parcel->waits = parcel->source == 0;
+	return parcel->waits ? GJ_OK : gj_source_rows_behind(run, &rows);
 }
 
-/* Takes the run's part of a parcel of its own through the steps, at the latest with a flush. */
+/* Takes the run's part of a parcel of its own through the joins, at the latest with a flush. */
 static GjStatus
 join_own(GjRun *run, GjParcel *parcel)
 {
-	GjRunExchange *x = run->exchange;
-	uint32_t	part = x->plan.part;
-	uint32_t	n = gj_parcel_rows(parcel, part);
-	uint32_t	ncolumns = run->sources[0].ncolumns;
-	GjColumn   *columns = run->columns + run->sources[0].first_column;
+	GjColumn	columns[GJ_MAX_COLUMNS];
+	GjRowRange	range;
+	GjRows		rows = rows_of_part(run, parcel, &range, columns);
+	uint32_t	part = run->intake->exchange->plan.part;
 
-	describe_part(parcel, part, ncolumns, columns);
-	for (uint32_t c = 0; c < ncolumns; c++)
+	for (uint32_t c = 0; c < run->sources[0].ncolumns; c++)
 		if (columns[c].kind == GJ_REF && columns[c].data)
 			columns[c].heap = (const uint8_t *) parcel->heap.memory + parcel->heap_start[part];
 	parcel->waits = false;
-	x->rows_received += n;
-	GJ_TRY(gj_exchanged_add(run, n));
-	return gj_run_outer_rows(run, n, false);
+	run->intake->exchange->rows_received += range.end;
+	return join_part(run, &rows);
 }
 
 /* ---- inboxes */
@@ -108,15 +106,16 @@ join_own(GjRun *run, GjParcel *parcel)
 static GjStatus
 join_in_order(GjRun *run)
 {
-	GjRelation *inbox = &run->exchange->inbox[0];
-	uint32_t	nrows = (uint32_t) inbox->nrows;
+	GjRelation *inbox = &run->intake->exchange->inbox[0];
+	GjColumn	columns[GJ_MAX_COLUMNS];
+	GjRows		rows = GJ_ALL_ROWS(0, columns, inbox->nrows, true);
 
-	if (nrows == 0)
+	if (inbox->nrows == 0)
 		return GJ_OK;
-	gj_relation_columns(inbox, 0, run->columns + run->sources[0].first_column);
+	gj_relation_columns(inbox, 0, columns);
 	/* it is filled again by this queue's work, behind what reads it now */
 	inbox->nrows = inbox->heap_used = 0;
-	return gj_run_outer_rows(run, nrows, false);
+	return join_part(run, &rows);
 }
 
 /*
@@ -126,10 +125,10 @@ join_in_order(GjRun *run)
 static GjStatus
 join_received(GjRun *run, bool all)
 {
-	GjRunExchange *x = run->exchange;
+	GjRunExchange *x = run->intake->exchange;
 	GjWork	   *work = &run->work;
 	const GjRelation *inbox = &x->inbox[x->filling];
-	GjColumn   *columns = run->columns + run->sources[0].first_column;
+	GjColumn	columns[GJ_MAX_COLUMNS];
 	uint32_t	end = all ? x->nreceived : x->nread;
 
 	/* some may pass before the host knows that they are there */
@@ -140,14 +139,13 @@ join_received(GjRun *run, bool all)
 	GJ_TRY(work->ops->after(work->queue, GJ_LANE_WORK, GJ_MARK_READ((end - 1) % GJ_RECEIVED)));
 	while (x->njoined != end)
 	{
-		const GjReceived *received = &x->received[x->njoined++ % GJ_RECEIVED];
+		const GjReceivedPart *received = &x->received[x->njoined++ % GJ_RECEIVED];
 
 		gj_relation_columns(inbox, received->first, columns);
 		for (uint32_t c = 0; c < inbox->ncolumns; c++)
 			if (!received->has_nulls[c])
 				columns[c].nulls = NULL;
-		GJ_TRY(gj_exchanged_add(run, received->nrows));
-		GJ_TRY(gj_run_outer_rows(run, received->nrows, false));
+		GJ_TRY(join_part(run, &GJ_ALL_ROWS(0, columns, received->nrows, true)));
 	}
 	GJ_TRY(gj_fused_flush(run));
 	return work->ops->mark(work->queue, GJ_LANE_WORK, GJ_MARK_OPENED(x->filling));
@@ -158,8 +156,8 @@ static GjStatus
 join_all_own(GjRun *run)
 {
 	for (uint32_t p = 0; p < GJ_PARCELS; p++)
-		if (run->exchange->parcel[p].waits)
-			GJ_TRY(join_own(run, &run->exchange->parcel[p]));
+		if (run->intake->exchange->parcel[p].waits)
+			GJ_TRY(join_own(run, &run->intake->exchange->parcel[p]));
 	return GJ_OK;
 }
 
@@ -173,10 +171,10 @@ gj_run_join_own(GjRun *run)
 GjStatus
 gj_run_open_parcels(GjRun *run)
 {
-	if (!run->exchange)
+	if (!run->intake->exchange)
 		return GJ_OK;
 	GJ_TRY(join_all_own(run));
-	GJ_TRY(run->exchange->side[0].nrefs > 0 ? join_in_order(run) : join_received(run, true));
+	GJ_TRY(run->intake->exchange->side[0].nrefs > 0 ? join_in_order(run) : join_received(run, true));
 	return gj_fused_flush(run);
 }
 
@@ -185,7 +183,7 @@ gj_run_join_sent(GjRun *run)
 {
 	GJ_TRY(join_all_own(run));
 	/* rows with references come in small parcels, and wait until they are many */
-	if (run->exchange->side[0].nrefs == 0)
+	if (run->intake->exchange->side[0].nrefs == 0)
 		GJ_TRY(join_received(run, false));
 	return gj_fused_flush(run);
 }
@@ -193,7 +191,7 @@ gj_run_join_sent(GjRun *run)
 bool
 gj_run_has_sent(const GjRun *run)
 {
-	const GjRunExchange *x = run->exchange;
+	const GjRunExchange *x = run->intake->exchange;
 	uint64_t	nrows = 0;
 
 	for (uint32_t i = x->njoined; (int32_t) (x->nread - i) > 0; i++)
@@ -213,7 +211,7 @@ gj_run_has_sent(const GjRun *run)
 static GjStatus
 make_inbox_room(GjRun *run, uint32_t n, GjRelation **inbox)
 {
-	GjRunExchange *x = run->exchange;
+	GjRunExchange *x = run->intake->exchange;
 	GjWork	   *work = &run->work;
 
 	while (x->nreceived - x->nread == GJ_RECEIVED)
@@ -236,11 +234,11 @@ make_inbox_room(GjRun *run, uint32_t n, GjRelation **inbox)
 static GjStatus
 copy_rows(GjRun *run, GjParcel *parcel, const GjColumn *columns)
 {
-	GjRunExchange *x = run->exchange;
+	GjRunExchange *x = run->intake->exchange;
 	GjWork	   *work = &run->work;
 	GjDevice   *device = parcel->entry->device;
 	uint32_t	n = gj_parcel_rows(parcel, x->plan.part);
-	GjReceived *received;
+	GjReceivedPart *received;
 	GjRelation *inbox;
 
 	GJ_TRY(make_inbox_room(run, n, &inbox));
@@ -270,13 +268,16 @@ copy_rows(GjRun *run, GjParcel *parcel, const GjColumn *columns)
 
 /* Takes inner rows, or outer ones with references, from another device.  Waits. */
 static GjStatus
-receive_in_order(GjRun *run, const GjParcel *parcel, const GjColumn *columns)
+receive_in_order(GjRun *run, const GjParcel *parcel)
 {
-	GjRunExchange *x = run->exchange;
+	GjRunExchange *x = run->intake->exchange;
 	GjRelation *inbox = &x->inbox[0];
 	uint32_t	part = x->plan.part;
 	uint32_t	n = gj_parcel_rows(parcel, part);
 	uint64_t	heap = parcel->heap_start[part + 1] - parcel->heap_start[part];
+	GjColumn	columns[GJ_MAX_COLUMNS];
+	GjRowRange	range;
+	GjRows		rows = rows_of_part(run, parcel, &range, columns);
 	GjStatus	status;
 	GjStatus	ended;
 
@@ -286,8 +287,8 @@ receive_in_order(GjRun *run, const GjParcel *parcel, const GjColumn *columns)
 		GJ_TRY(gj_run_open_parcels(run));
 	run->work.ops->phase(run->work.queue, GJ_PHASE_TRANSFER);
 	run->work.peer = parcel->entry->device;
-	status = append_part(run, parcel, columns,
-						 parcel->source == 0 ? inbox : &run->relation[parcel->source]);
+	status = parcel->source == 0 ? gj_append_rows(run, inbox, &rows) :
+		gj_source_rows_behind(run, &rows);
 	run->work.peer = NULL;
 	/* also after an error: the sender may do with it what it likes */
 	ended = run->work.ops->sync(run->work.queue);
@@ -297,7 +298,7 @@ receive_in_order(GjRun *run, const GjParcel *parcel, const GjColumn *columns)
 GjStatus
 gj_run_receive(GjRun *run, GjParcel *parcel)
 {
-	GjRunExchange *x = run->exchange;
+	GjRunExchange *x = run->intake->exchange;
 	uint32_t	part = x->plan.part;
 	uint32_t	n = gj_parcel_rows(parcel, part);
 	uint64_t	heap = parcel->heap_start[part + 1] - parcel->heap_start[part];
@@ -308,7 +309,7 @@ gj_run_receive(GjRun *run, GjParcel *parcel)
 	GjStatus	status = run->host->stop(run->host->arg) ? GJ_CANCELLED : GJ_OK;
 
 	if (status == GJ_OK)
-		status = in_order ? receive_in_order(run, parcel, columns) : copy_rows(run, parcel, columns);
+		status = in_order ? receive_in_order(run, parcel) : copy_rows(run, parcel, columns);
 	/* the sender may do with it what it likes */
 	if (status != GJ_OK && !in_order)
 		run->work.ops->load_wait(run->work.queue);
@@ -326,13 +327,15 @@ gj_run_receive(GjRun *run, GjParcel *parcel)
 bool
 gj_run_is_reading(const GjRun *run)
 {
-	return run && run->exchange && run->exchange->nread != run->exchange->nreceived;
+	const GjRunExchange *x = run ? run->intake->exchange : NULL;
+
+	return x && x->nread != x->nreceived;
 }
 
 GjStatus
 gj_run_settle(GjRun *run, bool wait)
 {
-	GjRunExchange *x = run->exchange;
+	GjRunExchange *x = run->intake->exchange;
 	bool		done;
 
 	while (gj_run_is_reading(run))
@@ -355,12 +358,12 @@ gj_run_stop_reading(GjRun *run)
 	if (!gj_run_is_reading(run))
 		return;
 	run->work.ops->load_wait(run->work.queue);
-	run->exchange->nread = run->exchange->nreceived;
+	run->intake->exchange->nread = run->intake->exchange->nreceived;
 }
 
 void
 gj_run_received(const GjRun *run, uint64_t *rows, uint64_t *nbytes)
 {
-	*rows = run->exchange ? run->exchange->rows_received : 0;
-	*nbytes = run->exchange ? run->exchange->bytes_received : 0;
+	*rows = run->intake->exchange ? run->intake->exchange->rows_received : 0;
+	*nbytes = run->intake->exchange ? run->intake->exchange->bytes_received : 0;
 }

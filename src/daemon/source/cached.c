@@ -1,7 +1,7 @@
 /*
- * side.c
+ * cached.c
  *	  Inner sides that are resident as they were built: columns and hash table; and outer rows that
- *	  are where an exchange has brought them (source/exchanged.c).
+ *	  are where an exchange has brought them (source/cached_outer.c).
  *
  * When an inner source has ended, it is known which fragments and pages it consists of.
  * If all of its rows are from fragments, and a side was kept that was built of exactly these,
@@ -13,7 +13,7 @@
  * goes for a cold run too, whose chunks have filled fragments, all pages of which were
  * all-visible: the next run will find and use these, with the same pages.
  */
-#include "daemon/run/state.h"
+#include "intake.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -85,7 +85,7 @@ static void
 write_key(const GjRun *run, uint32_t s, const GjStep *step, GjKeyWriter *key)
 {
 	const GjSource *source = &run->sources[s];
-	const GjRunResident *resident = &run->resident[s];
+	const GjRunResident *resident = &run->intake->resident[s];
 	/* of outer rows nothing is built */
 	const uint8_t how[] = {s > 0, s > 0 ? step->algorithm : 0, step->nkeys};
 	uint32_t	first_key = s > 0 ? step->inner_keys : step->outer_keys;
@@ -196,7 +196,7 @@ list_fragments(GjRun *const *runs, uint32_t nruns, uint32_t source, uint32_t *n)
 	*n = 0;
 	for (uint32_t r = 0; r < nruns; r++)
 	{
-		const GjRunResident *resident = &runs[r]->resident[source];
+		const GjRunResident *resident = &runs[r]->intake->resident[source];
 
 		if (resident->nmade_rows != resident->nchunk_rows)
 			return NULL;
@@ -212,7 +212,7 @@ list_fragments(GjRun *const *runs, uint32_t nruns, uint32_t source, uint32_t *n)
 	bits = (uint64_t *) (list + *n);
 	for (uint32_t r = 0; r < nruns; r++)
 	{
-		const GjRunResident *resident = &runs[r]->resident[source];
+		const GjRunResident *resident = &runs[r]->intake->resident[source];
 
 		at = write_uses(resident->uses, resident->nuses, at, &bits);
 		at = write_uses(resident->shared, resident->nshared, at, &bits);
@@ -253,7 +253,7 @@ describe_side(const GjRun *run, uint32_t source, GjRun *const *runs, uint32_t nr
 	GjKeyWriter key = {NULL};
 	GjSide	   *side;
 
-	if (!run->resident[source].store || !step)
+	if (!run->intake->resident[source].store || !step)
 		return NULL;
 	side = calloc(1, sizeof(GjSide));
 	if (!side)
@@ -300,7 +300,7 @@ gj_count_rows(const GjPinned *uses, uint32_t n)
 static GjStatus
 append_uses(GjRun *run, uint32_t source)
 {
-	GjRunResident *resident = &run->resident[source];
+	GjRunResident *resident = &run->intake->resident[source];
 	GjRelation *relation = &run->relation[source];
 	uint32_t	done = 0;
 
@@ -337,8 +337,8 @@ append_uses(GjRun *run, uint32_t source)
 GjStatus
 gj_side_resolve(GjRun *run, uint32_t source)
 {
-	GjRunResident *resident = &run->resident[source];
-	GjRunSide  *side = &run->side[source];
+	GjRunResident *resident = &run->intake->resident[source];
+	GjRunSide  *side = &run->intake->side[source];
 
 	/* what goes for all devices is known already: gj_sides_resolve */
 	if (gj_run_exchanges(run, source))
@@ -364,13 +364,13 @@ gj_sides_resolve(GjRun **runs, uint32_t nruns, uint32_t source)
 
 	/* chunks may have been handed over already */
 	for (uint32_t r = 0; r < nruns; r++)
-		found &= runs[r]->resident[source].nchunk_rows == 0;
+		found &= runs[r]->intake->resident[source].nchunk_rows == 0;
 	for (uint32_t r = 0; r < nruns; r++)
 	{
 		GjRun	   *run = runs[r];
-		GjRunSide  *side = &run->side[source];
+		GjRunSide  *side = &run->intake->side[source];
 
-		side->store = run->resident[source].store;
+		side->store = run->intake->resident[source].store;
 		side->made = describe_side(run, source, runs, nruns);
 		if (side->made && found)
 			side->kept = gj_side_find(side->store, side->made);
@@ -379,7 +379,7 @@ gj_sides_resolve(GjRun **runs, uint32_t nruns, uint32_t source)
 	/* the rows of a part that has to be built come from all of them: one alone is of no use, and grows old */
 	for (uint32_t r = 0; r < nruns; r++)
 	{
-		GjRunSide  *side = &runs[r]->side[source];
+		GjRunSide  *side = &runs[r]->intake->side[source];
 
 		if (found)
 		{
@@ -396,9 +396,9 @@ gj_sides_resolve(GjRun **runs, uint32_t nruns, uint32_t source)
 GjStatus
 gj_run_send_uses(GjRun *run, uint32_t source)
 {
-	const GjRunResident *resident = &run->resident[source];
+	const GjRunResident *resident = &run->intake->resident[source];
 
-	if (run->side[source].kept)
+	if (run->intake->side[source].kept)
 		return GJ_OK;
 	for (uint32_t i = 0; i < resident->nuses; i++)
 	{
@@ -433,7 +433,7 @@ bool
 gj_side_take(GjRun *run, GjRunStep *rs)
 {
 	uint32_t	source = rs->step->source;
-	const GjSide *side = run->side[source].kept;
+	const GjSide *side = run->intake->side[source].kept;
 
 	if (!side)
 		return false;
@@ -447,11 +447,11 @@ gj_side_take(GjRun *run, GjRunStep *rs)
 GjStatus
 gj_side_publish_made(GjRun *run, uint32_t source)
 {
-	GjRunSide  *side = &run->side[source];
+	GjRunSide  *side = &run->intake->side[source];
 
 	/* others may use it at once: what it is made by must be done */
 	GJ_TRY(run->work.ops->sync(run->work.queue));
-	if (!gj_side_publish(side->store, &run->work, run->clock, side->made))
+	if (!gj_side_publish(side->store, &run->work, run->intake->clock, side->made))
 		return GJ_OK;
 	side->kept = side->made;
 	side->made = NULL;
@@ -459,11 +459,11 @@ gj_side_publish_made(GjRun *run, uint32_t source)
 }
 
 GjStatus
-gj_side_keep(GjRun *run, GjRunStep *rs, uint32_t nrows)
+gj_side_keep(GjRun *run, GjRunStep *rs)
 {
 	uint32_t	source = rs->step->source;
 	GjRelation *relation = &run->relation[source];
-	GjRunSide  *rside = &run->side[source];
+	GjRunSide  *rside = &run->intake->side[source];
 	GjSide	   *side = rside->made;
 
 	/* where nothing can match, there is nothing worth keeping */
@@ -478,7 +478,7 @@ gj_side_keep(GjRun *run, GjRunStep *rs, uint32_t nrows)
 	side->heap_used = relation->heap_used;
 	side->nloaded = relation->nrows;
 	side->nread = run->stats.source[source].rows_in;
-	side->nrows = nrows;
+	side->nrows = (uint32_t) run->stats.source[source].rows_out;
 	side->table = rs->table;
 	side->table_bytes = rs->table_bytes;
 	GJ_TRY(gj_side_publish_made(run, source));
@@ -490,7 +490,7 @@ gj_side_keep(GjRun *run, GjRunStep *rs, uint32_t nrows)
 bool
 gj_run_has_side(const GjRun *run, uint32_t source)
 {
-	return run->side[source].kept != NULL;
+	return run->intake->side[source].kept != NULL;
 }
 
 void
@@ -498,7 +498,7 @@ gj_side_release(GjRun *run)
 {
 	for (uint32_t s = 0; s < GJ_MAX_SOURCES; s++)
 	{
-		GjRunSide  *side = &run->side[s];
+		GjRunSide  *side = &run->intake->side[s];
 
 		if (side->kept)
 			gj_side_unpin(side->store, side->kept);
