@@ -122,7 +122,8 @@ typedef struct GjExchangeOps
 	 * One of the run's parcels that nobody reads any more.  Waits for it; gj_run_receive may be called
 	 * meanwhile, and is called with what waits for it unless await_split comes soon.
 	 */
-	GjStatus	(*get_parcel) (void *arg, GjParcel *parcels, uint32_t n, bool awaits, GjParcel **parcel);
+	GjStatus	(*get_parcel) (void *arg, GjParcel *parcels, uint32_t n, bool awaits,
+							   GjParcel **parcel);
 	/* Waits, in the same way, until gj_run_has_split. */
 	GjStatus	(*await_split) (void *arg);
 	/* Hands the parcel to the runs of all other parts, complete. */

@@ -327,6 +327,13 @@ gj_run_all_ended(const GjRun *run)
 	return run->ended == (1u << run->program->nsources) - 1;
 }
 
+/* The form in which the result is handed over. */
+static inline GjForm
+gj_run_form(const GjRun *run)
+{
+	return run->output.target.form;
+}
+
 /* GJ_OK if rows of the source may come now. */
 extern GjStatus gj_run_may_load(GjRun *run, uint32_t source);
 
