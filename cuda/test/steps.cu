@@ -16,7 +16,8 @@
 
 extern "C"
 {
-#include "daemon/run/run.h"
+#include "daemon/sets/sets.h"
+#include "daemon/sink/sink.h"
 #include "daemon/program/program.h"
 }
 
@@ -49,6 +50,12 @@ host_output_slot(void *arg, uint8_t **memory)
 {
 	*memory = ((Host *) arg)->slot;
 	return GJ_OK;
+}
+
+static bool
+host_output_ready(void *)
+{
+	return false;
 }
 
 static GjStatus
@@ -234,14 +241,23 @@ run_case(const Device &device, const Case &c, uint32_t chunk, uint64_t memory, S
 	gj_memory_init(&entry.memory, memory);
 	gj_lease_start(&lease, &entry.memory, 0, 0, NULL, NULL);
 
-	/* what is left out is of runs on several devices */
+	GjFinalOps final_ops = {};
+	final_ops.slot = host_output_slot;
+	final_ops.ready = host_output_ready;
+	final_ops.send = host_send_batch;
 	GjRunHost run_host = {};
 	run_host.arg = host;
 	run_host.stop = host_stop;
-	run_host.output_slot = host_output_slot;
-	run_host.send_batch = host_send_batch;
 	run_host.slot_free = host_slot_free;
-	GjRun *run = gj_run_open(&entry, program, &lease, &run_host, &status, &why);
+	GjRunSetup setup = {};
+	setup.host = &run_host;
+	setup.sink = gj_sink_choose(program);
+	setup.join = gj_join_choose;
+	setup.target.form = GJ_FORM_FINAL;
+	setup.target.arg = host;
+	setup.target.final = &final_ops;
+	setup.tiles = gj_all_tiles;
+	GjRun *run = gj_run_open(&entry, program, &lease, &setup, &status, &why);
 
 	if (run)
 	{
