@@ -16,6 +16,8 @@
 
 extern "C"
 {
+#include "daemon/sets/sets.h"
+#include "daemon/sink/sink.h"
 #include "daemon/source/source.h"
 #include "daemon/program/program.h"
 }
@@ -85,6 +87,12 @@ take_groups(Host *h, uint32_t nrows)
 }
 
 /* Takes row ids out of a batch, and looks whether its texts are those of the rows. */
+static bool
+host_output_ready(void *)
+{
+	return true;
+}
+
 static GjStatus
 host_send_batch(void *arg, uint32_t nrows)
 {
@@ -234,14 +242,18 @@ run_case(const Device &device, const Case &c, uint32_t chunk, uint64_t memory, S
 	gj_memory_init(&entry.memory, memory);
 	gj_lease_start(&lease, &entry.memory, 0, 0, NULL, NULL);
 
-	/* what is left out is of runs on several devices */
-	GjRunHost run_host = {};
-	run_host.arg = host;
-	run_host.stop = host_stop;
-	run_host.output_slot = host_output_slot;
-	run_host.send_batch = host_send_batch;
-	run_host.slot_free = host_slot_free;
-	GjRun *run = gj_run_open(&entry, program, &lease, &run_host, &gj_intake, &status, &why);
+	const GjRunHost run_host = {host, host_stop, host_slot_free};
+	const GjFinalOps final_ops = {host_output_slot, host_output_ready, host_send_batch};
+	GjRunSetup setup = {};
+	setup.host = &run_host;
+	setup.intake = &gj_intake;
+	setup.sink = gj_sink_choose(program);
+	setup.join = gj_join_choose;
+	setup.target.form = GJ_FORM_FINAL;
+	setup.target.arg = host;
+	setup.target.final = &final_ops;
+	setup.tiles = gj_all_tiles;
+	GjRun *run = gj_run_open(&entry, program, &lease, &setup, &status, &why);
 
 	if (run)
 	{

@@ -260,7 +260,8 @@ step_fits(const GjRunStep *rs)
 {
 	const GjStep *step = rs->step;
 
-	if (!rs->join->hashes || (rs->table.nrows > 0 && !rs->table.slots && !gj_table_is_direct(&rs->table)))
+	if (!rs->join->hashes ||
+		(rs->table.nrows > 0 && !rs->table.slots && !gj_table_is_direct(&rs->table)))
 		return false;
 	switch (step->join_type)
 	{

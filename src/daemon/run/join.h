@@ -2,9 +2,9 @@
  * run/join.h
  *	  How the tuples of a step find their matches: the interface of join algorithms.
  *
- * Tables (hashed or sorted: table.c, table_build.c) and the nested loop (nested.c) are in src/daemon/run, joins
- * of sets in src/daemon/sets, whose joins.c chooses by the step.  What an algorithm other than tables
- * keeps is rs->join_state, which only its own functions look at.
+ * Tables (hashed or sorted: table.c, table_build.c) and the nested loop (nested.c) are in
+ * src/daemon/run, joins of sets in src/daemon/sets, whose joins.c chooses by the step.  What an
+ * algorithm other than tables keeps is rs->join_state, which only its own functions look at.
  */
 #ifndef GJ_DAEMON_RUN_JOIN_H
 #define GJ_DAEMON_RUN_JOIN_H
@@ -30,21 +30,27 @@ struct GjJoinOps
 	const char *name;
 	/* Keys are compared by their hashes, not by their order. */
 	bool		hashes;
-	/* A probe numbers the pairs of all tuples; else pairs come with their tuples, if anyone asks for these. */
+	/*
+	 * A probe numbers the pairs of all tuples; else pairs come with their tuples, if anyone asks
+	 * for these.
+	 */
 	bool		numbers_pairs;
 	/* What has a match is known by the pairs alone. */
 	bool		marks_by_pairs;
 
 	/*
-	 * Finds out what the step compares: rs has keys and range; may change rs->residual.  Notes what else it
-	 * reads and makes.  False: out of host memory.
+	 * Finds out what the step compares: rs has keys and range; may change rs->residual.  Notes what
+	 * else it reads and makes.  False: out of host memory.
 	 */
 	bool		(*plan) (GjRun *run, GjRunStep *rs);
 	/* All steps and the sink are planned. */
 	void		(*planned) (GjRun *run, GjRunStep *rs);
 	/* Builds a side of at least one row; says in rs->nmatchable whether anything can match. */
 	GjStatus	(*build) (GjRun *run, GjSideBuild *build, GjRunStep *rs);
-	/* What was built, or has no row, becomes faster where that is worth it; only late columns are left. */
+	/*
+	 * What was built, or has no row, becomes faster where that is worth it; only late columns are
+	 * left.
+	 */
 	GjStatus	(*improve) (GjRun *run, uint32_t source, GjRunStep *rs);
 	/* Takes the pairs of a view's tuples to the next step, or looks at them, or counts them. */
 	GjStatus	(*join) (GjRun *run, uint32_t i, const GjView *view);

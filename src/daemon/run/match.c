@@ -63,8 +63,8 @@ gj_match_probed(GjRun *run, GjRunStep *rs, uint32_t ntuples, uint64_t total)
 	bool		decided = rs->residual < 0 && total > 0;
 
 	if (decided && gj_step_makes_rows(rs->step))
-		GJ_TRY(work->ops->mark_ranges(work->queue, rs->probe.offset.memory, rs->probe.first.memory, ntuples,
-									  rs->cover.memory));
+		GJ_TRY(work->ops->mark_ranges(work->queue, rs->probe.offset.memory,
+									  rs->probe.first.memory, ntuples, rs->cover.memory));
 	if (!gj_step_makes_tuples(rs->step))
 		return GJ_OK;
 	if (decided)
@@ -87,8 +87,8 @@ gj_match_pairs(GjRun *run, GjRunStep *rs, uint32_t ntuples, const GjView *pairs,
 	if (!rs->join->numbers_pairs)
 		return work->ops->mark_rows(work->queue, rs->pairs.tuple.memory, positions, n, 1,
 									rs->probe.matched.memory);
-	return work->ops->mark_tuples(work->queue, rs->probe.offset.memory, ntuples, cursor, positions, n,
-								  rs->probe.matched.memory);
+	return work->ops->mark_tuples(work->queue, rs->probe.offset.memory, ntuples, cursor,
+								  positions, n, rs->probe.matched.memory);
 }
 
 /* ---- tuples by themselves */
@@ -116,7 +116,8 @@ gj_match_tuples(GjRun *run, uint32_t i, const GjView *view)
 
 	work->ops->phase(work->queue, GJ_PHASE_PROBE);
 	GJ_TRY(work->ops->select_flags(work->queue, rs->probe.matched.memory, view->nrows,
-								   gj_step_wants_matched(rs->step), rs->probe.selected.memory, &total));
+								   gj_step_wants_matched(rs->step), rs->probe.selected.memory,
+								   &total));
 	for (uint32_t first = 0, n; first < total; first += n)
 	{
 		GjView		tuples = *view;
@@ -191,7 +192,8 @@ match_rows_of_step(GjRun *run, uint32_t i, const GjColumn *columns, uint64_t fir
 {
 	GjRunStep  *rs = &run->steps[i];
 	GjWork	   *work = &run->work;
-	uint32_t	piece = end - first < run->tuples.most ? (uint32_t) (end - first) : run->tuples.most;
+	uint32_t	most = run->tuples.most;
+	uint32_t	piece = end - first < most ? (uint32_t) (end - first) : most;
 	GjStatus	status;
 
 	while ((status = gj_buffer_reserve(work, &rs->probe.selected,

@@ -162,7 +162,8 @@ compare_columns(const GjRun *run, GjRunStep *rs, const GjInstr *instr, uint32_t 
 	if (!term_op(instr->op, &op, &is_float) || a_is_inner == (run->types[b].source == source) ||
 		!column_is_float(run, a, &a_is_float) || !column_is_float(run, b, &b_is_float) ||
 		a_is_float != is_float || b_is_float != is_float ||
-		nested_of(rs)->nterms == GJ_MAX_KEYS || rs->nouter == GJ_MAX_KEYS || rs->ninner == GJ_MAX_KEYS)
+		nested_of(rs)->nterms == GJ_MAX_KEYS || rs->nouter == GJ_MAX_KEYS ||
+		rs->ninner == GJ_MAX_KEYS)
 		return false;
 	if (a_is_inner)
 		add_term(run, rs, turned(op), -1 - (int32_t) b, -1 - (int32_t) a);

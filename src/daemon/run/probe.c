@@ -98,7 +98,8 @@ reserve_tuples(GjRun *run, uint32_t i, uint32_t n)
 	if (i > 0)
 		GJ_TRY(reserve_pairs(&run->work, &run->steps[i - 1], n));
 	else if (run->sources[0].filter >= 0)
-		GJ_TRY(gj_buffer_reserve(&run->work, &run->tuples.filtered, (uint64_t) n * sizeof(uint32_t)));
+		GJ_TRY(gj_buffer_reserve(&run->work, &run->tuples.filtered,
+								 (uint64_t) n * sizeof(uint32_t)));
 	return i < run->nsteps ? reserve_probe(&run->work, &run->steps[i], n) : GJ_OK;
 }
 
@@ -300,7 +301,8 @@ gj_run_pass_on(GjRun *run, uint32_t i, GjView *view)
 	{
 		uint32_t	n;
 
-		GJ_TRY(work->ops->select(work->queue, view, rs->step->filter, rs->pairs.positions.memory, &n));
+		GJ_TRY(work->ops->select(work->queue, view, rs->step->filter,
+								 rs->pairs.positions.memory, &n));
 		if (n < view->nrows)
 			GJ_TRY(gj_run_pick(run, rs, view, rs->pairs.positions.memory, n, rs->out));
 	}

@@ -2,9 +2,10 @@
  * run/sink.h
  *	  What becomes of the tuples of a run: the interface of sinks.
  *
- * A sink is one file of src/daemon/sink or, for programs of sets, src/daemon/sets.  sink/registry.c chooses
- * it by the program.  Nobody else asks what a program's output is: what others need to know of it is
- * a field here.  What a sink keeps is run->output.state, which only its own functions look at.
+ * A sink is one file of src/daemon/sink or, for programs of sets, src/daemon/sets.  sink/registry.c
+ * chooses it by the program.  Nobody else asks what a program's output is: what others need to know
+ * of it is a field here.  What a sink keeps is run->output.state, which only its own functions look
+ * at.
  */
 #ifndef GJ_DAEMON_RUN_SINK_H
 #define GJ_DAEMON_RUN_SINK_H
@@ -25,7 +26,9 @@ struct GjSinkOps
 	bool		spreads;
 	/* All devices have the rows of all sources, and share tiles of pairs. */
 	bool		by_tiles;
-	/* Nothing but the number of tuples is asked for: joins add it to run->output.counted instead. */
+	/*
+	 * Nothing but the number of tuples is asked for: joins add it to run->output.counted instead.
+	 */
 	bool		counts;
 	/* The fused pass can make what comes out. */
 	bool		fusible;
@@ -43,7 +46,9 @@ struct GjSinkOps
 	bool		in_batches;
 
 	/* ---- what it does */
-	/* Marks columns that it reads when their sources were built (run->late); returns sources, bits. */
+	/*
+	 * Marks columns that it reads when their sources were built (run->late); returns sources, bits.
+	 */
 	uint32_t	(*plan) (GjRun *run);
 	/* Bytes that a tuple takes on its way in, beside those that joins count. */
 	uint64_t	(*tuple_bytes) (const GjRun *run);
@@ -57,15 +62,17 @@ struct GjSinkOps
 	/* The groups found so far; NULL: there are none. */
 	const GjGroups *(*groups) (const GjRun *run);
 	/*
-	 * Hands over what is still here.  Waits for all that was queued, first: an error of a row must show
-	 * before anything is sent.
+	 * Hands over what is still here.  Waits for all that was queued, first: an error of a row must
+	 * show before anything is sent.
 	 */
 	GjStatus	(*finish) (GjRun *run);
 	/* Frees what the sink keeps. */
 	void		(*free) (GjRun *run);
 };
 
-/* For sinks that read no column late; of whose tuples nothing more is counted; that keep nothing. */
+/*
+ * For sinks that read no column late; of whose tuples nothing more is counted; that keep nothing.
+ */
 extern uint32_t gj_sink_reads_nothing(GjRun *run);
 extern uint64_t gj_sink_no_bytes(const GjRun *run);
 extern void gj_sink_frees_nothing(GjRun *run);

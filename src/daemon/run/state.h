@@ -219,6 +219,13 @@ gj_run_all_ended(const GjRun *run)
 	return run->ended == (1u << run->program->nsources) - 1;
 }
 
+/* The form in which the result is handed over. */
+static inline GjForm
+gj_run_form(const GjRun *run)
+{
+	return run->output.target.form;
+}
+
 /* run/build.c */
 /* The step that joins an inner source. */
 extern GjRunStep *gj_run_step_of(GjRun *run, uint32_t source);

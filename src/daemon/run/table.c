@@ -2,7 +2,8 @@
  * table.c
  *	  Joins by tables of the inner side: hashed, or sorted for sort-merge joins.
  *
- * A probe counts the pairs of all tuples at once; then pairs are written by number, any range of them.
+ * A probe counts the pairs of all tuples at once; then pairs are written by number, any range of
+ * them.
  */
 #include "table.h"
 

@@ -2,8 +2,8 @@
  * table_build.c
  *	  Makes the table of an inner side, hashed or sorted, and what makes probing it faster.
  *
- * Memory that devices take in builds is taken from the lease beforehand, as an estimate that is corrected
- * afterwards.
+ * Memory that devices take in builds is taken from the lease beforehand, as an estimate that is
+ * corrected afterwards.
  */
 #include "table.h"
 
@@ -17,7 +17,9 @@
 #define GJ_DIRECT_SPARE		(UINT64_C(4) << 20)
 /* Part of the memory that is left which that may be. */
 #define GJ_DIRECT_SHARE		64
-/* A pass that puts something to a table takes as long as that saves for so many outer rows a row. */
+/*
+ * A pass that puts something to a table takes as long as that saves for so many outer rows a row.
+ */
 #define GJ_EXTRA_PASS		2
 /* Part of the memory that nobody uses which that may take. */
 #define GJ_EXTRA_SHARE		8
@@ -159,9 +161,10 @@ order_column(GjWork *work, const GjHashTable *table, GjBuffer *column, GjBuffer 
 }
 
 /*
- * Rows of a side in the order of its keys need no table, if every key between the least and the greatest
- * has a row: a probe then reads a value where it would have read where it is.  That is worth a pass over
- * the side if there are as many outer rows.  Without memory for it all stays as it is.
+ * Rows of a side in the order of its keys need no table, if every key between the least and the
+ * greatest has a row: a probe then reads a value where it would have read where it is.  That is
+ * worth a pass over the side if there are as many outer rows.  Without memory for it all stays as
+ * it is.
  */
 static GjStatus
 order_side(GjRun *run, uint32_t source, GjRunStep *rs)
@@ -221,9 +224,9 @@ only_late_column(const GjRun *run, uint32_t source)
 }
 
 /*
- * Takes memory for payloads of a side, or a filter, if these are worth the pass that puts them there, and
- * there is plenty.  Only the fused operator reads them, for sums of this run or of later ones that find
- * the side.
+ * Takes memory for payloads of a side, or a filter, if these are worth the pass that puts them
+ * there, and there is plenty.  Only the fused operator reads them, for sums of this run or of later
+ * ones that find the side.
  */
 static bool
 take_extra(GjRun *run, uint32_t source, uint64_t nbytes)
@@ -234,7 +237,8 @@ take_extra(GjRun *run, uint32_t source, uint64_t nbytes)
 	bool		wanted = run->intake_ops->keeps_side(run, source) ? nouter >= nrows :
 		run->sink->has_states && nouter / GJ_EXTRA_PASS >= nrows;
 
-	return wanted && nbytes <= gj_lease_free(lease) / GJ_EXTRA_SHARE && gj_lease_take(lease, nbytes);
+	return wanted && nbytes <= gj_lease_free(lease) / GJ_EXTRA_SHARE &&
+		gj_lease_take(lease, nbytes);
 }
 
 /* The table has what memory was taken for, or all stays as it is without it. */
@@ -269,7 +273,10 @@ put_payload(GjRun *run, uint32_t source, GjRunStep *rs)
 	return put_extra(run, rs, nbytes, table->payloads != NULL, status);
 }
 
-/* True if the fused operator could ask a filter of the step: an integer key, and tuples that have no match may go. */
+/*
+ * True if the fused operator could ask a filter of the step: an integer key, and tuples that have
+ * no match may go.
+ */
 static bool
 asks_filter(const GjRun *run, const GjRunStep *rs)
 {

@@ -28,7 +28,10 @@ typedef struct GjRunSets
 /* One side of a step of GJ_JOIN_SET with `membership`. */
 typedef struct GjRunMembers
 {
-	/* keys of a row, as ordered_keys takes them: perhaps whether the set is NULL, the set, the element */
+	/*
+	 * keys of a row, as ordered_keys takes them: perhaps whether the set is NULL, the set, the
+	 * element
+	 */
 	uint32_t	nkeys;
 	int32_t		operand[GJ_MEMBER_KEYS];
 	/* rows as they come */
@@ -67,15 +70,15 @@ gj_set(const GjRunStep *rs)
 /* ---- sets.c */
 
 /*
- * What is counted of the device memory that a tile of GJ_MAX_TUPLES pairs takes: all, or a quarter of
- * what the run may have if that is less.  Most is scratch memory of the queue, of which other
+ * What is counted of the device memory that a tile of GJ_MAX_TUPLES pairs takes: all, or a quarter
+ * of what the run may have if that is less.  Most is scratch memory of the queue, of which other
  * operators count nothing.
  */
 extern uint64_t gj_run_tile_space(const GjRun *run);
 /*
- * A family was built: chooses how many pairs its tiles have, and makes room for as many in out[0 .. 3).
- * npairs: as many as other runs' tiles; 0: as many as there is memory for.  What larger tiles take beside
- * that is taken from the lease and added to *space.
+ * A family was built: chooses how many pairs its tiles have, and makes room for as many in
+ * out[0 .. 3).  npairs: as many as other runs' tiles; 0: as many as there is memory for.  What larger
+ * tiles take beside that is taken from the lease and added to *space.
  */
 extern GjStatus gj_run_make_tiles(GjRun *run, GjSetFamily *family, uint32_t npairs, GjBuffer out[3],
 								  uint64_t *space);
@@ -86,8 +89,8 @@ extern GjStatus gj_sets_finish(GjRun *run);
 /* ---- intersections.c */
 
 /*
- * Sends the distinct intersections of the family's pairs.  `elements` are those of all sets, as they were
- * loaded; `behind` is as in GjFoundPairs; `out` is for set_tile.
+ * Sends the distinct intersections of the family's pairs.  `elements` are those of all sets, as
+ * they were loaded; `behind` is as in GjFoundPairs; `out` is for set_tile.
  */
 extern GjStatus gj_run_intersections(GjRun *run, const GjSetSpec *spec, const GjSetFamily *family,
 									 const void *elements, const uint32_t *behind,

@@ -32,14 +32,14 @@
 static bool
 sees_parts(const GjRun *run, const GjRunStep *rs)
 {
-	return run->output.target.form == GJ_FORM_PARTIAL || gj_set(rs)->flushed;
+	return gj_run_form(run) == GJ_FORM_PARTIAL || gj_set(rs)->flushed;
 }
 
 /* True if the inner rows are all that is needed. */
 static bool
 inner_is_enough(const GjRun *run, const GjRunStep *rs)
 {
-	return gj_set(rs)->step->same != 0 && run->output.target.form != GJ_FORM_PARTIAL;
+	return gj_set(rs)->step->same != 0 && gj_run_form(run) != GJ_FORM_PARTIAL;
 }
 
 /*

@@ -142,8 +142,8 @@ build_sets(GjRun *run, GjRunStep *rs, const GjView *view)
 	for (uint64_t first = 0, n; first < inner->n; first += n)
 	{
 		n = inner->n - first < GJ_MAX_TUPLES ? inner->n - first : GJ_MAX_TUPLES;
-		GJ_TRY(work->ops->pick(work->queue, (uint32_t *) gj_set(rs)->inner_row.memory + first, rowid, 0,
-							   (uint32_t *) inner->tuple.memory + first, (uint32_t) n));
+		GJ_TRY(work->ops->pick(work->queue, (uint32_t *) gj_set(rs)->inner_row.memory + first,
+							   rowid, 0, (uint32_t *) inner->tuple.memory + first, (uint32_t) n));
 	}
 	gj_buffer_free(work, &inner->tuple);
 	inner->tuple = gj_set(rs)->inner_row;

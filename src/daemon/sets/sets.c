@@ -1,7 +1,7 @@
 /*
  * sets.c
- *	  Pairs of families of sets: both sources are complete; build the family, then send the pairs that
- *	  are wanted, tile by tile, or their distinct intersections (sets/intersections.c).
+ *	  Pairs of families of sets: both sources are complete; build the family, then send the pairs
+ *	  that are wanted, tile by tile, or their distinct intersections (sets/intersections.c).
  */
 #include "internal.h"
 

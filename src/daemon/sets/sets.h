@@ -8,7 +8,10 @@
 #include "daemon/run/join.h"
 #include "daemon/run/sink.h"
 
-/* intersect.c: what two sets have in common, or what else GjSetSpec says of them; or only how many values. */
+/*
+ * intersect.c: what two sets have in common, or what else GjSetSpec says of them; or only how many
+ * values.
+ */
 extern const GjSinkOps gj_sink_pair;
 extern const GjSinkOps gj_sink_pair_count;
 

@@ -239,7 +239,8 @@ group_piece(GjRun *run, const GjView *view, uint32_t first, uint32_t *n)
 	{
 		GjStatus	status = try_piece(run, view, first, n);
 
-		if ((status != GJ_OUT_OF_MEMORY && status != GJ_TOO_LARGE) || run->output.target.form != GJ_FORM_PARTIAL)
+		if ((status != GJ_OUT_OF_MEMORY && status != GJ_TOO_LARGE) ||
+			gj_run_form(run) != GJ_FORM_PARTIAL)
 			return status;
 		if (gj_grouping(run)->groups.rows.nrows > 0)
 			GJ_TRY(gj_groups_hand_over(run));
@@ -669,9 +670,9 @@ send_groups(GjRun *run)
 	uint32_t	ngroups;
 
 	/* a row error must show before anything is sent; groups are waited for anyhow */
-	if (!gj_grouping(run) || run->output.target.form == GJ_FORM_PARTIAL)
+	if (!gj_grouping(run) || gj_run_form(run) == GJ_FORM_PARTIAL)
 		GJ_TRY(work->ops->sync(work->queue));
-	if (run->output.target.form == GJ_FORM_PARTIAL && !(gj_grouping(run) && gj_grouping(run)->is_joined))
+	if (gj_run_form(run) == GJ_FORM_PARTIAL && !(gj_grouping(run) && gj_grouping(run)->is_joined))
 		return gj_grouping(run) ? gj_groups_hand_over(run) : GJ_OK;
 	if (!gj_grouping(run))
 		return gj_group_nkeys(run->program) == 0 ? send_nothing(run) : GJ_OK;
@@ -682,7 +683,7 @@ send_groups(GjRun *run)
 	if (gj_grouping(run)->groups.rows.nkeys > gj_group_nkeys(run->program))
 	{
 		GJ_TRY(regroup(run));
-		if (run->output.target.form == GJ_FORM_PARTIAL)
+		if (gj_run_form(run) == GJ_FORM_PARTIAL)
 			return gj_groups_hand_over(run);
 		GJ_TRY(work->ops->group_finish(work->queue, &gj_grouping(run)->groups));
 	}
@@ -690,7 +691,7 @@ send_groups(GjRun *run)
 	ngroups = gj_grouping(run)->groups.rows.nrows;
 	if (ngroups == 0)
 		return work->ops->sync(work->queue);
-	if (run->output.target.form == GJ_FORM_SORTED)
+	if (gj_run_form(run) == GJ_FORM_SORTED)
 		return hand_over_sorted(run);
 	for (uint32_t first = 0, n; first < ngroups; first += n)
 	{

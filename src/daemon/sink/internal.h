@@ -7,7 +7,8 @@
  *	group.c			groups; group_parts.c: those that are handed over, and put together again
  *	rows.c			rows as they come
  *	limit.c			the first rows in some order, at the end
- *	sort.c			all rows in some order, at the end or as sorted runs; sorted_merge.c merges these
+ *	sort.c			all rows in some order, at the end or as sorted runs
+ *	sorted_merge.c	merges sorted runs
  *	prewarm.c		none: rows become resident
  */
 #ifndef GJ_DAEMON_SINK_INTERNAL_H
@@ -36,11 +37,13 @@ extern GjStatus gj_run_output_rows(GjRun *run, const GjView *view);
 /* Sorts rows by keys (GjDeviceOps.sort_rows) with what memory the lease has: positions[nrows]. */
 extern GjStatus gj_run_sort_keys(GjRun *run, const GjKeys *keys, uint32_t descending,
 								 GjBuffer *positions);
-/* Fills a slot of a sorted run with at most *n sorted rows from `first` on; *n = how many.  Waits. */
+/*
+ * Fills a slot of a sorted run with at most *n sorted rows from `first` on; *n = how many.  Waits.
+ */
 typedef GjStatus (*GjFillSorted) (GjRun *run, void *arg, uint32_t first, uint8_t *slot,
 								  uint32_t *n);
 /* Hands nrows > 0 sorted rows over to the target: a sorted run, the run's last one or not. */
-extern GjStatus gj_run_hand_over(GjRun *run, const GjSortedLayout *layout, uint32_t nrows, bool last,
-								 GjFillSorted fill, void *arg);
+extern GjStatus gj_run_hand_over(GjRun *run, const GjSortedLayout *layout, uint32_t nrows,
+								 bool last, GjFillSorted fill, void *arg);
 
 #endif							/* GJ_DAEMON_SINK_INTERNAL_H */

@@ -1,18 +1,18 @@
 /*
  * sink.h
- *	  What becomes of the tuples of a run, as the rest of gpujoind sees it: which sink a program has, and what
- *	  is handed over where several runs make one result.
+ *	  What becomes of the tuples of a run, as the rest of gpujoind sees it: which sink a program
+ *	  has, and what is handed over where several runs make one result.
  *
- * Parts of groups.  A part is what some run knows of some groups: finished states, to be added to those of
- * other parts.  It travels as a chunk whose columns are the null bits of the keys, the keys and the
- * states of the aggregates.  With the distinct key among the keys, the states of distinct aggregates are
- * not yet anything; without it they are of some of its values.
+ * Parts of groups.  A part is what some run knows of some groups: finished states, to be added to
+ * those of other parts.  It travels as a chunk whose columns are the null bits of the keys, the
+ * keys and the states of the aggregates.  With the distinct key among the keys, the states of
+ * distinct aggregates are not yet anything; without it they are of some of its values.
  *
- * Sorted runs.  Where one run of a program has all rows and they fit its device, they go out from there
- * (sort.c, group.c).  Else each of them makes sorted runs, and hands them over in slots: a batch, as it would
- * go out, and behind it an array of 64-bit integers for each sort key, as sort_rows takes them.  The
- * team keeps them on the host, or takes them from the devices as it wants them, and merges them to batches
- * (team/sorted.c).
+ * Sorted runs.  Where one run of a program has all rows and they fit its device, they go out from
+ * there (sort.c, group.c).  Else each of them makes sorted runs, and hands them over in slots: a
+ * batch, as it would go out, and behind it an array of 64-bit integers for each sort key, as
+ * sort_rows takes them.  The team keeps them on the host, or takes them from the devices as it
+ * wants them, and merges them to batches (team/sorted.c).
  */
 #ifndef GJ_DAEMON_SINK_SINK_H
 #define GJ_DAEMON_SINK_SINK_H

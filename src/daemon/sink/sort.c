@@ -48,7 +48,7 @@ sorted_of(const GjRun *run)
 static bool
 hands_over(const GjRun *run)
 {
-	return run->output.target.form == GJ_FORM_SORTED;
+	return gj_run_form(run) == GJ_FORM_SORTED;
 }
 
 static void

@@ -32,12 +32,12 @@
 #define GJ_GROUPS_A_DEVICE	65536
 
 /* Groups whose keys have the same bits of their hash. */
-typedef struct GjShare
+typedef struct GjGroupShare
 {
-	struct GjShare *next;
+	struct GjGroupShare *next;
 	GjSpillList list;
 	uint32_t	nsplits;
-} GjShare;
+} GjGroupShare;
 
 struct GjTeamGroups
 {
@@ -49,7 +49,7 @@ struct GjTeamGroups
 	GjSpill    *spill;			/* the team's */
 	GjSpillWriter writer;
 	GjSpillList all;			/* until they are split */
-	GjShare    *shares;			/* to be put together */
+	GjGroupShare *shares;			/* to be put together */
 	bool		several;		/* there are, or were, more than one */
 	uint8_t    *slot;			/* of who splits: records, and where they go */
 	uint32_t   *positions;
@@ -88,7 +88,7 @@ gj_team_groups_open(GjTeam *team, uint32_t nkeys, GjTeamGroups *next, GjErrorTex
 }
 
 static void
-free_share(GjTeamGroups *groups, GjShare *share)
+free_share(GjTeamGroups *groups, GjGroupShare *share)
 {
 	gj_spill_free_list(groups->spill, &share->list);
 	free(share);
@@ -100,7 +100,7 @@ gj_team_groups_close(GjTeamGroups *groups)
 	gj_spill_free_list(groups->spill, &groups->all);
 	while (groups->shares)
 	{
-		GjShare    *next = groups->shares->next;
+		GjGroupShare *next = groups->shares->next;
 
 		free_share(groups, groups->shares);
 		groups->shares = next;
@@ -183,7 +183,7 @@ find_shares(GjTeamGroups *groups, const GjChunk *chunk, uint32_t nshares, uint32
 
 /* Distributes the rows of a chunk.  The lock is held. */
 static GjStatus
-split_chunk(GjTeamGroups *groups, const GjChunk *chunk, GjShare **shares, uint32_t nshares,
+split_chunk(GjTeamGroups *groups, const GjChunk *chunk, GjGroupShare **shares, uint32_t nshares,
 			uint32_t shift)
 {
 	uint32_t	start[GJ_MAX_SHARES + 2];
@@ -204,7 +204,7 @@ split_chunk(GjTeamGroups *groups, const GjChunk *chunk, GjShare **shares, uint32
 
 /* Empties a list into shares; gives the memory of each record back at once.  The lock is held. */
 static GjStatus
-split_list(GjTeamGroups *groups, GjSpillList *list, GjShare **shares, uint32_t nshares,
+split_list(GjTeamGroups *groups, GjSpillList *list, GjGroupShare **shares, uint32_t nshares,
 		   uint32_t shift)
 {
 	const uint8_t has_nulls[GJ_PART_COLUMNS] = {0};
@@ -238,13 +238,13 @@ static GjStatus
 make_shares(GjTeamGroups *groups, GjSpillList *list, uint32_t nshares, uint32_t nsplits)
 {
 	uint32_t	shift = nsplits == 0 ? 0 : GJ_FIRST_BITS + 2 * (nsplits - 1);
-	GjShare    *shares[GJ_MAX_SHARES];
+	GjGroupShare *shares[GJ_MAX_SHARES];
 	GjStatus	status = GJ_OK;
 
 	groups->several |= nshares > 1;
 	for (uint32_t s = 0; s < nshares; s++)
 	{
-		shares[s] = calloc(1, sizeof(GjShare));
+		shares[s] = calloc(1, sizeof(GjGroupShare));
 		if (!shares[s])
 			nshares = s, status = GJ_OUT_OF_HOST_MEMORY;
 		else
@@ -332,7 +332,7 @@ gj_team_groups_are_merged(GjTeamGroups *groups)
 
 /* Feeds a new run with a share. */
 static GjStatus
-add_share(GjTeamGroups *groups, GjMember *member, const GjShare *share)
+add_share(GjTeamGroups *groups, GjMember *member, const GjGroupShare *share)
 {
 	GjSpillSlot slot = {NULL, groups->part.types, groups->part.places, &groups->part.layout};
 	GjStatus	status;
@@ -352,7 +352,7 @@ add_share(GjTeamGroups *groups, GjMember *member, const GjShare *share)
 
 /* Puts a share together and sends its groups.  *too_large: it has yet to send anything. */
 static GjStatus
-join_share(GjTeamGroups *groups, GjMember *member, const GjShare *share, bool *too_large)
+join_share(GjTeamGroups *groups, GjMember *member, const GjGroupShare *share, bool *too_large)
 {
 	GjStatus	status = add_share(groups, member, share);
 
@@ -366,10 +366,10 @@ join_share(GjTeamGroups *groups, GjMember *member, const GjShare *share, bool *t
 	return gj_member_close_run(member);
 }
 
-static GjShare *
+static GjGroupShare *
 take_share(GjTeamGroups *groups)
 {
-	GjShare    *share;
+	GjGroupShare *share;
 
 	pthread_mutex_lock(&groups->lock);
 	share = groups->shares;
@@ -382,7 +382,7 @@ take_share(GjTeamGroups *groups)
 GjStatus
 gj_team_groups_join(GjTeamGroups *groups, GjMember *member)
 {
-	GjShare    *share;
+	GjGroupShare *share;
 	GjStatus	status = GJ_OK;
 
 	while (status == GJ_OK && (share = take_share(groups)))
