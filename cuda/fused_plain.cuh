@@ -12,8 +12,6 @@
 #ifndef GJ_CUDA_FUSED_PLAIN_CUH
 #define GJ_CUDA_FUSED_PLAIN_CUH
 
-#include <type_traits>
-
 #include "device/fused_rows.h"
 #include "aggregate.cuh"
 #include "fused_rows.cuh"
@@ -177,36 +175,111 @@ those_in_ranges(const Plain &plain, const GjColumn *columns, const TileRows<V> &
 	return alive;
 }
 
-/* Numbers of places: gj_make_plain has seen to it that no difference is mistaken for another one.
+/*
+ * Look-ups of this kernel's own: with those of table.cuh it takes more registers.
  */
+
+/* A key's place in a direct table; nslots or more: it has none. */
+static __device__ __forceinline__ uint32_t
+direct_place(const GjTableRef &table, int32_t key)
+{
+	/* gj_make_plain has seen to it that no difference is mistaken for another one */
+	return (uint32_t) key - (uint32_t) table.low;
+}
+
+static __device__ __forceinline__ uint64_t
+direct_place(const GjTableRef &table, int64_t key)
+{
+	return (uint64_t) key - (uint64_t) table.low;
+}
+
+/* Tuples whose key has a row in a direct table; *found: it. */
 template <typename V>
-using PlainPlaces = PlaceRef<std::make_unsigned_t<V>>;
+static __device__ __forceinline__ uint32_t
+look_up_direct(const GjTableRef &table, const V (&key)[PLAIN_ROWS], uint32_t alive,
+			   uint32_t (&found)[PLAIN_ROWS])
+{
+	const auto nslots = (decltype(direct_place(table, key[0]))) table.nslots;
+
+#pragma unroll
+	for (uint32_t i = 0; i < PLAIN_ROWS; i++)
+	{
+		const auto at = direct_place(table, key[i]);
+
+		found[i] = (uint32_t) at;
+		if (at >= nslots)
+			alive &= ~(1u << i);
+	}
+	if (table.kind == GJ_TABLE_DENSE)
+		return alive;
+#pragma unroll
+	for (uint32_t i = 0; i < PLAIN_ROWS; i++)
+		found[i] = alive >> i & 1 ? __ldg(&table.place[found[i]]) : GJ_NO_ROW;
+#pragma unroll
+	for (uint32_t i = 0; i < PLAIN_ROWS; i++)
+	{
+		if (found[i] == GJ_NO_ROW)
+			alive &= ~(1u << i);
+	}
+	return alive;
+}
 
 #define PLAIN_TOGETHER 4 /* rows whose slots are under way together */
 
-/* Tuples whose key has a slot; *found: what it says. */
+/* The same of one with slots. */
 template <typename V>
 static __device__ __forceinline__ uint32_t
 look_up_hashed(const PlainStep &step, const V (&key)[PLAIN_ROWS], uint32_t alive,
 			   uint32_t (&found)[PLAIN_ROWS])
 {
-	const HashRef<uint32_t> table(step.table);
+	const uint32_t nslots = (uint32_t) step.table.nslots;
 	uint32_t matched = 0;
 
 #pragma unroll
 	for (uint32_t from = 0; from < PLAIN_ROWS; from += PLAIN_TOGETHER)
 	{
-		const uint32_t open = alive >> from & ((1u << PLAIN_TOGETHER) - 1);
+		uint32_t open = alive >> from & ((1u << PLAIN_TOGETHER) - 1);
+		uint32_t at[PLAIN_TOGETHER];
 
 		if (open == 0)
 			continue;
-		table.template find<PLAIN_TOGETHER>(key, from, open,
-											[&](uint32_t i, const GjHashSlot &slot)
-											{
-												found[from + i] =
-													step.payload ? slot.count : slot.start;
-												matched |= 1u << (from + i);
-											});
+#pragma unroll
+		for (uint32_t i = 0; i < PLAIN_TOGETHER; i++)
+		{
+			const uint64_t hash = gj_hash_mix((uint64_t) (int64_t) key[from + i]);
+
+			/* gj_hash_slot of 32 bits */
+			at[i] =
+				(uint32_t) (((hash >> 32) * nslots + ((uint64_t) (uint32_t) hash * nslots >> 32)) >>
+							32);
+		}
+		while (open != 0)
+		{
+			GjHashSlot slot[PLAIN_TOGETHER];
+
+#pragma unroll
+			for (uint32_t i = 0; i < PLAIN_TOGETHER; i++)
+			{
+				if (open >> i & 1)
+					slot[i] = gj_load_slot(step.table.slots, at[i]);
+			}
+#pragma unroll
+			for (uint32_t i = 0; i < PLAIN_TOGETHER; i++)
+			{
+				if (!(open >> i & 1))
+					continue;
+				if (slot[i].count == 0)
+					open &= ~(1u << i);
+				else if (slot[i].key == (uint64_t) (int64_t) key[from + i])
+				{
+					found[from + i] = step.payload ? slot[i].count : slot[i].start;
+					matched |= 1u << (from + i);
+					open &= ~(1u << i);
+				}
+				else if (++at[i] == nslots)
+					at[i] = 0;
+			}
+		}
 	}
 	if (step.table.rows == NULL)
 		return matched;
@@ -224,7 +297,7 @@ template <typename V, bool hashed>
 static __device__ __forceinline__ uint32_t
 those_in_filter(const GjTableRef &table, const V (&key)[PLAIN_ROWS], uint32_t alive)
 {
-	const PlainPlaces<V> places(table);
+	const auto nslots = (decltype(direct_place(table, key[0]))) table.nslots;
 
 #pragma unroll
 	for (uint32_t from = 0; from < PLAIN_ROWS; from += PLAIN_TOGETHER)
@@ -247,10 +320,10 @@ those_in_filter(const GjTableRef &table, const V (&key)[PLAIN_ROWS], uint32_t al
 			}
 			else
 			{
-				const auto at = places.at(key[from + i]);
+				const auto at = direct_place(table, key[from + i]);
 
 				bits[i] = 1u << ((uint32_t) at & 31);
-				word[i] = wanted && at < places.nslots ? __ldg(&table.key_filter[at / 32]) : 0;
+				word[i] = wanted && at < nslots ? __ldg(&table.key_filter[at / 32]) : 0;
 			}
 		}
 #pragma unroll
@@ -343,7 +416,7 @@ take_plain(const Plain &plain, const GjColumn *columns, const TileRows<V> &rows,
 		if (hashed && step.table.kind == GJ_TABLE_HASH)
 			matched = look_up_hashed(step, key, matched, found[s]);
 		else
-			matched = PlainPlaces<V>(step.table).find(key, matched, found[s]);
+			matched = look_up_direct(step.table, key, matched, found[s]);
 		if (step.anti)
 		{
 #pragma unroll

@@ -375,25 +375,60 @@ true_for(const GjFusedPlan &plan, const GjFusedCondition &condition, Tuples<R> &
 
 /* ---- steps */
 
-/* The rows of one-key tuples, GJ_NO_ROW if they have none; of several rows of a key it is any. */
+/*
+ * The rows of one-key tuples, GJ_NO_ROW if they have none; of several rows of a key it is any. With
+ * the look-ups of table.cuh these kernels take more registers.
+ */
 template <uint32_t R>
 static __device__ __forceinline__ void
 find_rows(const GjTableRef &table, const int64_t (&key)[R], uint32_t wanted, uint32_t (&found)[R])
 {
+	uint64_t at[R];
+	GjHashSlot slot[R];
+	uint32_t open = wanted;
+
 	if (table.kind != GJ_TABLE_HASH)
 	{
-		const PlaceRef<uint64_t> places(table);
-
 #pragma unroll
 		for (uint32_t i = 0; i < R; i++)
-			found[i] = wanted >> i & 1 ? places.find(key[i]) : GJ_NO_ROW;
+		{
+			at[i] = (uint64_t) key[i] - (uint64_t) table.low;
+			found[i] = GJ_NO_ROW;
+			if ((wanted >> i & 1) && at[i] < table.nslots)
+				found[i] =
+					table.kind == GJ_TABLE_DENSE ? (uint32_t) at[i] : __ldg(&table.place[at[i]]);
+		}
 		return;
 	}
 #pragma unroll
 	for (uint32_t i = 0; i < R; i++)
+	{
 		found[i] = GJ_NO_ROW;
-	HashRef<uint64_t>(table).template find<R>(
-		key, 0, wanted, [&](uint32_t i, const GjHashSlot &slot) { found[i] = slot.start; });
+		at[i] = gj_hash_slot(gj_hash_mix((uint64_t) key[i]), table.nslots);
+	}
+	while (open != 0)
+	{
+#pragma unroll
+		for (uint32_t i = 0; i < R; i++)
+		{
+			slot[i].key = 0;
+			slot[i].count = 0;
+			if (open >> i & 1)
+				slot[i] = gj_load_slot(table.slots, at[i]);
+		}
+#pragma unroll
+		for (uint32_t i = 0; i < R; i++)
+		{
+			const bool same = slot[i].count != 0 && slot[i].key == (uint64_t) key[i];
+
+			if (same && (open >> i & 1))
+				found[i] = slot[i].start;
+			if (same || slot[i].count == 0)
+				open &= ~(1u << i);
+			if (++at[i] == table.nslots)
+				at[i] = 0;
+		}
+	}
 	if (table.rows == NULL)
 		return;
 #pragma unroll

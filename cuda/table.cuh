@@ -1,6 +1,7 @@
 /*
  * table.cuh
- *	  Look-ups in tables: one for each kind, for all kernels that probe.
+ *	  Look-ups in tables, one for each kind.  The fused operator, whose kernels have no register to
+ *	  spare, looks several tuples of a thread up in loops of its own.
  *
  * A ref is made where it is used, of what a kernel has been given of a table (GjTableRef); it costs
  * nothing.  At is what numbers slots or places: 32 bits where these are enough, else 64.
@@ -48,47 +49,6 @@ struct HashRef
 		}
 		return slot;
 	}
-
-	/*
-	 * Looks keys number `from` .. from + N - 1 up, those of them that are `open`, whose slots are
-	 * under way together: take(i, slot) gets the slot of key from + i, if it has one.
-	 */
-	template <uint32_t N, uint32_t R, typename V, typename Take>
-	__device__ __forceinline__ void
-	find(const V (&key)[R], uint32_t from, uint32_t open, Take take) const
-	{
-		At at[N];
-
-#pragma unroll
-		for (uint32_t i = 0; i < N; i++)
-			at[i] = home(gj_hash_mix((uint64_t) (int64_t) key[from + i]));
-		while (open != 0)
-		{
-			GjHashSlot slot[N];
-
-#pragma unroll
-			for (uint32_t i = 0; i < N; i++)
-			{
-				if (open >> i & 1)
-					slot[i] = gj_load_slot(slots, at[i]);
-			}
-#pragma unroll
-			for (uint32_t i = 0; i < N; i++)
-			{
-				if (!(open >> i & 1))
-					continue;
-				if (slot[i].count == 0)
-					open &= ~(1u << i);
-				else if (slot[i].key == (uint64_t) (int64_t) key[from + i])
-				{
-					take(i, slot[i]);
-					open &= ~(1u << i);
-				}
-				else if (++at[i] == nslots)
-					at[i] = 0;
-			}
-		}
-	}
 };
 
 /* Of a direct table, or a dense one. */
@@ -125,32 +85,6 @@ struct PlaceRef
 		if (at(key) < nslots)
 			row = dense ? (uint32_t) at(key) : __ldg(&place[at(key)]);
 		return row;
-	}
-
-	/* Those of the wanted keys that have a row, found[i]; of others it may be anything. */
-	template <uint32_t R, typename V>
-	__device__ __forceinline__ uint32_t
-	find(const V (&key)[R], uint32_t wanted, uint32_t (&found)[R]) const
-	{
-#pragma unroll
-		for (uint32_t i = 0; i < R; i++)
-		{
-			found[i] = (uint32_t) at(key[i]);
-			if (at(key[i]) >= nslots)
-				wanted &= ~(1u << i);
-		}
-		if (dense)
-			return wanted;
-#pragma unroll
-		for (uint32_t i = 0; i < R; i++)
-			found[i] = wanted >> i & 1 ? __ldg(&place[found[i]]) : GJ_NO_ROW;
-#pragma unroll
-		for (uint32_t i = 0; i < R; i++)
-		{
-			if (found[i] == GJ_NO_ROW)
-				wanted &= ~(1u << i);
-		}
-		return wanted;
 	}
 };
 
