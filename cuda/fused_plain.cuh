@@ -40,19 +40,13 @@ typedef struct PlainRange
 	uint64_t span;
 } PlainRange;
 
-/* With slots, place, or (dense) neither; of all of them there are less than 2^32. */
+/* Of slots or places there are less than 2^32. */
 typedef struct PlainStep
 {
 	PlainOperand key; /* outer */
-	const GjHashSlot *slots;
-	const uint32_t *rows; /* of one with slots; NULL: what slots say is the row */
-	const uint32_t *place;
-	const uint32_t *filter; /* NULL: none */
-	uint32_t nfilter;
-	int64_t low;
-	uint64_t nslots;
+	GjTableRef table; /* what it finds is the row where it has no `rows` */
 	bool anti;
-	bool payload; /* it finds payloads, not rows */
+	bool payload; /* it finds payloads, in slots or places, not rows */
 } PlainStep;
 
 /* a, or a <op> b; narrow: it fits 32 bits, or is an error. */
@@ -181,42 +175,46 @@ those_in_ranges(const Plain &plain, const GjColumn *columns, const TileRows<V> &
 	return alive;
 }
 
+/*
+ * Look-ups of this kernel's own: with those of table.cuh it takes more registers.
+ */
+
 /* A key's place in a direct table; nslots or more: it has none. */
 static __device__ __forceinline__ uint32_t
-direct_place(const PlainStep &step, int32_t key)
+direct_place(const GjTableRef &table, int32_t key)
 {
 	/* gj_make_plain has seen to it that no difference is mistaken for another one */
-	return (uint32_t) key - (uint32_t) step.low;
+	return (uint32_t) key - (uint32_t) table.low;
 }
 
 static __device__ __forceinline__ uint64_t
-direct_place(const PlainStep &step, int64_t key)
+direct_place(const GjTableRef &table, int64_t key)
 {
-	return (uint64_t) key - (uint64_t) step.low;
+	return (uint64_t) key - (uint64_t) table.low;
 }
 
 /* Tuples whose key has a row in a direct table; *found: it. */
 template <typename V>
 static __device__ __forceinline__ uint32_t
-look_up_direct(const PlainStep &step, const V (&key)[PLAIN_ROWS], uint32_t alive,
+look_up_direct(const GjTableRef &table, const V (&key)[PLAIN_ROWS], uint32_t alive,
 			   uint32_t (&found)[PLAIN_ROWS])
 {
-	const auto nslots = (decltype(direct_place(step, key[0]))) step.nslots;
+	const auto nslots = (decltype(direct_place(table, key[0]))) table.nslots;
 
 #pragma unroll
 	for (uint32_t i = 0; i < PLAIN_ROWS; i++)
 	{
-		const auto at = direct_place(step, key[i]);
+		const auto at = direct_place(table, key[i]);
 
 		found[i] = (uint32_t) at;
 		if (at >= nslots)
 			alive &= ~(1u << i);
 	}
-	if (step.place == NULL)
+	if (table.kind == GJ_TABLE_DENSE)
 		return alive;
 #pragma unroll
 	for (uint32_t i = 0; i < PLAIN_ROWS; i++)
-		found[i] = alive >> i & 1 ? __ldg(&step.place[found[i]]) : GJ_NO_ROW;
+		found[i] = alive >> i & 1 ? __ldg(&table.place[found[i]]) : GJ_NO_ROW;
 #pragma unroll
 	for (uint32_t i = 0; i < PLAIN_ROWS; i++)
 	{
@@ -234,7 +232,7 @@ static __device__ __forceinline__ uint32_t
 look_up_hashed(const PlainStep &step, const V (&key)[PLAIN_ROWS], uint32_t alive,
 			   uint32_t (&found)[PLAIN_ROWS])
 {
-	const uint32_t nslots = (uint32_t) step.nslots;
+	const uint32_t nslots = (uint32_t) step.table.nslots;
 	uint32_t matched = 0;
 
 #pragma unroll
@@ -263,7 +261,7 @@ look_up_hashed(const PlainStep &step, const V (&key)[PLAIN_ROWS], uint32_t alive
 			for (uint32_t i = 0; i < PLAIN_TOGETHER; i++)
 			{
 				if (open >> i & 1)
-					slot[i] = gj_fused_slot(step.slots, at[i]);
+					slot[i] = gj_load_slot(step.table.slots, at[i]);
 			}
 #pragma unroll
 			for (uint32_t i = 0; i < PLAIN_TOGETHER; i++)
@@ -283,13 +281,13 @@ look_up_hashed(const PlainStep &step, const V (&key)[PLAIN_ROWS], uint32_t alive
 			}
 		}
 	}
-	if (step.rows == NULL)
+	if (step.table.rows == NULL)
 		return matched;
 #pragma unroll
 	for (uint32_t i = 0; i < PLAIN_ROWS; i++)
 	{
 		if (matched >> i & 1)
-			found[i] = __ldg(&step.rows[found[i]]);
+			found[i] = __ldg(&step.table.rows[found[i]]);
 	}
 	return matched;
 }
@@ -297,9 +295,9 @@ look_up_hashed(const PlainStep &step, const V (&key)[PLAIN_ROWS], uint32_t alive
 /* The tuples of `alive` whose key may be in a table, by its filter. */
 template <typename V, bool hashed>
 static __device__ __forceinline__ uint32_t
-those_in_filter(const PlainStep &step, const V (&key)[PLAIN_ROWS], uint32_t alive)
+those_in_filter(const GjTableRef &table, const V (&key)[PLAIN_ROWS], uint32_t alive)
 {
-	const auto nslots = (decltype(direct_place(step, key[0]))) step.nslots;
+	const auto nslots = (decltype(direct_place(table, key[0]))) table.nslots;
 
 #pragma unroll
 	for (uint32_t from = 0; from < PLAIN_ROWS; from += PLAIN_TOGETHER)
@@ -312,19 +310,20 @@ those_in_filter(const PlainStep &step, const V (&key)[PLAIN_ROWS], uint32_t aliv
 		{
 			const bool wanted = alive >> (from + i) & 1;
 
-			if (hashed && step.slots != NULL)
+			if (hashed && table.kind == GJ_TABLE_HASH)
 			{
 				const uint64_t hash = gj_hash_mix((uint64_t) (int64_t) key[from + i]);
 
 				bits[i] = gj_filter_bits(hash);
-				word[i] = wanted ? __ldg(&step.filter[gj_filter_word(hash, step.nfilter)]) : 0;
+				word[i] =
+					wanted ? __ldg(&table.key_filter[gj_filter_word(hash, table.nkey_filter)]) : 0;
 			}
 			else
 			{
-				const auto at = direct_place(step, key[from + i]);
+				const auto at = direct_place(table, key[from + i]);
 
 				bits[i] = 1u << ((uint32_t) at & 31);
-				word[i] = wanted && at < nslots ? __ldg(&step.filter[at / 32]) : 0;
+				word[i] = wanted && at < nslots ? __ldg(&table.key_filter[at / 32]) : 0;
 			}
 		}
 #pragma unroll
@@ -380,9 +379,9 @@ struct Filters
 		uint32_t may;
 		int32_t n;
 
-		if (step.filter == NULL || get(s) >= FILTER_WASTE)
+		if (!step.table.has_filter || get(s) >= FILTER_WASTE)
 			return alive;
-		may = those_in_filter<V, hashed>(step, key, alive);
+		may = those_in_filter<V, hashed>(step.table, key, alive);
 		n = get(s) + 2 * __popc(may) - __popc(alive);
 		set(s, n >= FILTER_WASTE ? FILTER_WASTE + FILTER_REST - 1 : max(n, -FILTER_WASTE));
 		return may;
@@ -414,10 +413,10 @@ take_plain(const Plain &plain, const GjColumn *columns, const TileRows<V> &rows,
 			break;
 		load_outer(step.key, columns, rows, key);
 		matched = filters.ask<V, hashed>(step, s, key, alive);
-		if (hashed && step.slots != NULL)
+		if (hashed && step.table.kind == GJ_TABLE_HASH)
 			matched = look_up_hashed(step, key, matched, found[s]);
 		else
-			matched = look_up_direct(step, key, matched, found[s]);
+			matched = look_up_direct(step.table, key, matched, found[s]);
 		if (step.anti)
 		{
 #pragma unroll

@@ -92,22 +92,16 @@ plain_steps(const GjFusedPlan *plan, const GjColumn *columns, const GjFusedPart 
 		const GjFusedExpr *key = &plan->exprs[step->first_key];
 		PlainStep *to = &plain->step[s];
 
-		if (step->nslots == 0 || step->nslots > UINT32_MAX || step->nkeys != 1 ||
-			step->join_type == GJ_JOIN_LEFT || step->residual.form != GJ_FUSED_NONE ||
-			step->filter.form != GJ_FUSED_NONE)
+		if (step->table.kind == GJ_TABLE_NONE || step->table.nslots > UINT32_MAX ||
+			step->nkeys != 1 || step->join_type == GJ_JOIN_LEFT ||
+			step->residual.form != GJ_FUSED_NONE || step->filter.form != GJ_FUSED_NONE)
 			return false;
 		if (key->form != GJ_FUSED_SIMPLE || key->op != GJ_OP_LOAD || key->a < 0 ||
 			key->slot_a != 0 ||
 			!plain_operand(plan, columns, parts, nparts, key->a, 0, 0, &to->key))
 			return false;
-		to->slots = step->slots;
-		to->rows = step->rows;
-		to->place = step->place;
-		to->filter = step->key_filter;
-		to->nfilter = step->nkey_filter;
-		plain->hashed |= step->slots != NULL;
-		to->low = step->low;
-		to->nslots = step->nslots;
+		to->table = step->table;
+		plain->hashed |= step->table.kind == GJ_TABLE_HASH;
 		to->anti = step->join_type == GJ_JOIN_ANTI;
 	}
 	return true;
@@ -156,17 +150,17 @@ choose_found(const GjFusedPlan *plan, const GjColumn *columns, Plain *plain)
 	for (uint32_t s = 0; s < plan->nsteps; s++)
 	{
 		const GjFusedStep *step = &plan->steps[s];
-		const void *payload = step->has_payload ? columns[step->payload].data : NULL;
+		const void *payload = step->table.has_payload ? columns[step->payload].data : NULL;
 		bool reads_row = false;
 
 		for_operands(plain, [&](PlainOperand *of)
 					 { reads_row |= of->slot == s + 1 && (of->data != payload || !payload); });
 		if (reads_row)
 			continue;
-		plain->step[s].rows = NULL;
-		plain->step[s].payload = step->has_payload;
-		if (step->payloads != NULL)
-			plain->step[s].place = step->payloads;
+		plain->step[s].table.rows = NULL;
+		plain->step[s].payload = step->table.has_payload;
+		if (step->table.has_payload && step->table.kind == GJ_TABLE_DIRECT)
+			plain->step[s].table.place = step->table.payloads;
 		for_operands(plain,
 					 [&](PlainOperand *of)
 					 {
@@ -186,17 +180,18 @@ choose_width(Plain *plain)
 	for (uint32_t k = 0; k < plain->nranges; k++)
 		plain->wide |= plain->range[k].of.wide;
 	for (uint32_t s = 0; s < plain->nsteps; s++)
-		plain->wide |= plain->step[s].key.wide ||
-					   (plain->step[s].slots == NULL && plain->step[s].low < INT32_MIN);
+		plain->wide |= plain->step[s].key.wide || (plain->step[s].table.kind != GJ_TABLE_HASH &&
+												   plain->step[s].table.low < INT32_MIN);
 	for (uint32_t k = 0; k < plain->nexprs; k++)
 		plain->wide |= plain->expr[k].a.wide || plain->expr[k].b.wide;
 	for (uint32_t s = 0; s < plain->nsteps && !plain->wide; s++)
 	{
-		PlainStep *step = &plain->step[s];
+		GjTableRef *table = &plain->step[s].table;
 
-		if (step->slots == NULL)
-			step->nslots = (uint64_t) std::max(
-				std::min((int64_t) step->nslots, (int64_t) INT32_MAX + 1 - step->low), (int64_t) 0);
+		if (table->kind != GJ_TABLE_HASH)
+			table->nslots = (uint64_t) std::max(
+				std::min((int64_t) table->nslots, (int64_t) INT32_MAX + 1 - table->low),
+				(int64_t) 0);
 	}
 }
 

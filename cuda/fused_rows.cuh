@@ -18,6 +18,7 @@
 #include "device/fused_rows.h"
 #include "internal.cuh"
 #include "load.cuh"
+#include "table.cuh"
 #include "tile.cuh"
 
 #define FUSED_ROWS 4 /* of a thread at a time, where gj_eval is not needed */
@@ -374,24 +375,28 @@ true_for(const GjFusedPlan &plan, const GjFusedCondition &condition, Tuples<R> &
 
 /* ---- steps */
 
-/* The rows of one-key tuples, GJ_NO_ROW if they have none; see gj_fused_find. */
+/*
+ * The rows of one-key tuples, GJ_NO_ROW if they have none; of several rows of a key it is any. With
+ * the look-ups of table.cuh these kernels take more registers.
+ */
 template <uint32_t R>
 static __device__ __forceinline__ void
-find_rows(const GjFusedStep &step, const int64_t (&key)[R], uint32_t wanted, uint32_t (&found)[R])
+find_rows(const GjTableRef &table, const int64_t (&key)[R], uint32_t wanted, uint32_t (&found)[R])
 {
 	uint64_t at[R];
 	GjHashSlot slot[R];
 	uint32_t open = wanted;
 
-	if (step.slots == NULL)
+	if (table.kind != GJ_TABLE_HASH)
 	{
 #pragma unroll
 		for (uint32_t i = 0; i < R; i++)
 		{
-			at[i] = (uint64_t) key[i] - (uint64_t) step.low;
+			at[i] = (uint64_t) key[i] - (uint64_t) table.low;
 			found[i] = GJ_NO_ROW;
-			if ((wanted >> i & 1) && at[i] < step.nslots)
-				found[i] = step.dense ? (uint32_t) at[i] : __ldg(&step.place[at[i]]);
+			if ((wanted >> i & 1) && at[i] < table.nslots)
+				found[i] =
+					table.kind == GJ_TABLE_DENSE ? (uint32_t) at[i] : __ldg(&table.place[at[i]]);
 		}
 		return;
 	}
@@ -399,7 +404,7 @@ find_rows(const GjFusedStep &step, const int64_t (&key)[R], uint32_t wanted, uin
 	for (uint32_t i = 0; i < R; i++)
 	{
 		found[i] = GJ_NO_ROW;
-		at[i] = gj_hash_slot(gj_hash_mix((uint64_t) key[i]), step.nslots);
+		at[i] = gj_hash_slot(gj_hash_mix((uint64_t) key[i]), table.nslots);
 	}
 	while (open != 0)
 	{
@@ -409,7 +414,7 @@ find_rows(const GjFusedStep &step, const int64_t (&key)[R], uint32_t wanted, uin
 			slot[i].key = 0;
 			slot[i].count = 0;
 			if (open >> i & 1)
-				slot[i] = gj_fused_slot(step.slots, at[i]);
+				slot[i] = gj_load_slot(table.slots, at[i]);
 		}
 #pragma unroll
 		for (uint32_t i = 0; i < R; i++)
@@ -420,18 +425,46 @@ find_rows(const GjFusedStep &step, const int64_t (&key)[R], uint32_t wanted, uin
 				found[i] = slot[i].start;
 			if (same || slot[i].count == 0)
 				open &= ~(1u << i);
-			if (++at[i] == step.nslots)
+			if (++at[i] == table.nslots)
 				at[i] = 0;
 		}
 	}
-	if (step.rows == NULL)
+	if (table.rows == NULL)
 		return;
 #pragma unroll
 	for (uint32_t i = 0; i < R; i++)
 	{
 		if (found[i] != GJ_NO_ROW)
-			found[i] = step.rows[found[i]];
+			found[i] = table.rows[found[i]];
 	}
+}
+
+/* The row of several keys in a table, or GJ_NO_ROW. */
+static __device__ __forceinline__ uint32_t
+find_keys(const GjTableRef &table, const int64_t *key, uint32_t nkeys)
+{
+	const HashRef<uint64_t> ref(table);
+	const uint64_t hash = gj_fused_hash(key, nkeys, 1);
+	const uint64_t s = ref.home(hash);
+	const GjHashSlot slot = ref.find_from(s, gj_load_slot(ref.slots, s),
+										  [&](const GjHashSlot &other)
+										  {
+											  bool same = other.key == hash;
+
+											  if (same)
+											  {
+												  const uint32_t row = table.key_row[other.start];
+
+												  for (uint32_t k = 0; k < nkeys; k++)
+													  same =
+														  same && table.key_value[k][row] == key[k];
+											  }
+											  return same;
+										  });
+
+	if (slot.count == 0)
+		return GJ_NO_ROW;
+	return table.rows ? table.rows[slot.start] : slot.start;
 }
 
 /* The same of tuple i, with any number of keys. */
@@ -453,8 +486,7 @@ find_row(const GjFusedPlan &plan, const GjFusedStep &step, Tuples<R> &t, uint32_
 			null |= eval_one(t.code, t.view, &t.tile, (uint32_t) e.expr, &key[k], &t.status);
 		key[k] = gj_key_bits(key[k], e.is_float);
 	}
-	return null ? GJ_NO_ROW
-				: gj_fused_find(&step, key, step.nkeys, 1, gj_fused_hash(key, step.nkeys, 1));
+	return null ? GJ_NO_ROW : find_keys(step.table, key, step.nkeys);
 }
 
 /* Takes the wanted tuples through step s; returns those that go on. */
@@ -467,7 +499,7 @@ join_step(const GjFusedPlan &plan, uint32_t s, Tuples<R> &t, uint32_t wanted)
 	uint32_t found[R];
 	uint32_t matched = 0;
 
-	if (step.nslots > 0 && step.nkeys == 1)
+	if (step.table.kind != GJ_TABLE_NONE && step.nkeys == 1)
 	{
 		const GjFusedExpr &e = plan.exprs[step.first_key];
 		Values<R> key = values_of<R, has_code>(e, t, wanted);
@@ -478,13 +510,13 @@ join_step(const GjFusedPlan &plan, uint32_t s, Tuples<R> &t, uint32_t wanted)
 			for (uint32_t i = 0; i < R; i++)
 				key.value[i] = gj_key_bits(key.value[i], true);
 		}
-		find_rows<R>(step, key.value, key.known, found);
+		find_rows<R>(step.table, key.value, key.known, found);
 	}
 	else
 	{
 #pragma unroll
 		for (uint32_t i = 0; i < R; i++)
-			found[i] = step.nslots > 0 && (wanted >> i & 1)
+			found[i] = step.table.kind != GJ_TABLE_NONE && (wanted >> i & 1)
 						   ? find_row<R, has_code>(plan, step, t, i)
 						   : GJ_NO_ROW;
 	}

@@ -184,7 +184,8 @@ fill_places(GjQueue *queue, const GjKeys *keys, const uint32_t *rowid, const Key
 	GJ_CUB(queue, cub::DeviceReduce::Sum, filled, &queue->results->total, (int64_t) table->nslots);
 	GJ_TRY(gj_wait(queue));
 	*unique = (uint32_t) queue->pinned->results.total == range->nrows;
-	table->dense = queue->pinned->results.total >> 32 == table->nslots;
+	table->kind =
+		queue->pinned->results.total >> 32 == table->nslots ? GJ_TABLE_DENSE : GJ_TABLE_DIRECT;
 	return GJ_OK;
 }
 
@@ -220,7 +221,7 @@ gj_direct_build(GjQueue *queue, const GjKeys *keys, const uint32_t *rowid, uint6
 	status = table->place == NULL
 				 ? gj_no_memory(queue)
 				 : fill_places(queue, keys, rowid, &range, table, blocks, stop, arg, &unique);
-	if (status != GJ_OK || !unique || table->dense)
+	if (status != GJ_OK || !unique || table->kind == GJ_TABLE_DENSE)
 	{
 		gj_free(queue, table->place, table->nslots * sizeof(uint32_t));
 		table->place = NULL;

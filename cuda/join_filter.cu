@@ -57,7 +57,7 @@ gj_filter_helps(const GjQueue *queue, const GjHashTable *table)
 	const uint64_t nbytes = gj_filter_words(table) * sizeof(uint32_t);
 	const uint64_t places = table->nslots * sizeof(uint32_t);
 
-	if (table->slots)
+	if (table->kind == GJ_TABLE_HASH)
 		return nbytes / 2 <= l2;
 	return places > l1 && (nbytes <= l1 || (nbytes / 2 <= l2 && places > l2));
 }
@@ -73,7 +73,8 @@ gj_hash_filter(GjQueue *queue, GjHashTable *table)
 	if (table->key_filter == NULL)
 		return gj_no_memory(queue);
 	table->nkey_filter = nwords;
-	if (table->place)
+	table->has_filter = true;
+	if (table->kind == GJ_TABLE_DIRECT)
 	{
 		set_place_bits<<<gj_blocks(table->nslots, GJ_THREADS), GJ_THREADS, 0, queue->stream>>>(
 			table->place, table->nslots, table->key_filter);

@@ -25,6 +25,7 @@
 
 #include "join_hash.cuh"
 #include "join_unique.cuh"
+#include "table.cuh"
 
 #define MIN_SLOTS 1024
 #define SMALL_TABLE (1u << 17) /* rows; such tables are sparse, if L2 is large: GJ_SPARSE_ROWS */
@@ -337,6 +338,7 @@ gj_hash_build(GjQueue *queue, const GjKeys *keys, const uint32_t *rowid, uint64_
 	gj_free(queue, build.order, row_bytes);
 	gj_free(queue, build.slot_of, row_bytes);
 	gj_free(queue, build.rank, row_bytes);
+	table->kind = GJ_TABLE_HASH;
 	table->slots = build.slots;
 	table->nslots = build.nslots;
 	table->rows = build.rows;
@@ -368,75 +370,48 @@ gj_hash_free(GjQueue *queue, GjHashTable *table)
 
 /* ---- probe */
 
-static __device__ __forceinline__ GjHashSlot
-slot_of(uint4 words)
-{
-	GjHashSlot slot;
-
-	slot.key = ((uint64_t) words.y << 32) | words.x;
-	slot.start = words.z;
-	slot.count = words.w;
-	return slot;
-}
-
-static __device__ __forceinline__ GjHashSlot
-load_slot(const GjHashTable &table, uint64_t s)
-{
-	return slot_of(__ldg((const uint4 *) &table.slots[s]));
-}
-
 /*
- * Slot of the keys of row i, from slot s on, which was loaded: found, or the empty one that ends
- * the search.
+ * The slot of the keys of row i, from slot s on, which was loaded: found, or the empty one that
+ * ends the search.
  */
 template <bool single>
 static __device__ __forceinline__ GjHashSlot
-find_slot_from(const GjHashTable &table, const GjKeys &keys, uint32_t i, uint64_t s,
-			   GjHashSlot slot)
+find_slot_from(const GjTableRef &table, const GjKeys &keys, uint32_t i, uint64_t s, GjHashSlot slot)
 {
 	const uint64_t wanted = single ? (uint64_t) keys.value[0][i] : gj_hash_keys(keys, i);
 
-	while (slot.count != 0 &&
-		   !(slot.key == wanted &&
-			 (single || gj_keys_equal(keys, i, table.keys, table.key_row[slot.start]))))
-	{
-		if (++s == table.nslots)
-			s = 0;
-		slot = load_slot(table, s);
-	}
-	return slot;
+	return HashRef<uint64_t>(table).find_from(
+		s, slot,
+		[&](const GjHashSlot &other)
+		{
+			return other.key == wanted &&
+				   (single || gj_keys_equal(keys.nkeys, keys.value, i, table.key_value,
+											table.key_row[other.start]));
+		});
 }
 
 template <bool single>
 static __device__ __forceinline__ GjHashSlot
-find_slot(const GjHashTable &table, const GjKeys &keys, uint32_t i)
+find_slot(const GjTableRef &table, const GjKeys &keys, uint32_t i)
 {
-	const uint64_t s = gj_hash_slot(gj_hash_keys(keys, i), table.nslots);
+	const uint64_t s = HashRef<uint64_t>(table).home(gj_hash_keys(keys, i));
 
-	return find_slot_from<single>(table, keys, i, s, load_slot(table, s));
+	return find_slot_from<single>(table, keys, i, s, gj_load_slot(table.slots, s));
 }
 
-/* The same in a direct table: its start is a row id. */
-static __device__ __forceinline__ GjHashSlot
-find_place(const GjHashTable &table, const GjKeys &keys, uint32_t i)
+/* The row of the key of row i in a table without slots, or GJ_NO_ROW. */
+static __device__ __forceinline__ uint32_t
+find_place(const GjTableRef &table, const GjKeys &keys, uint32_t i)
 {
-	const uint64_t at = (uint64_t) keys.value[0][i] - (uint64_t) table.low;
-	GjHashSlot slot = {};
-
-	if (at < table.nslots)
-	{
-		slot.start = table.dense ? (uint32_t) at : __ldg(&table.place[at]);
-		slot.count = slot.start != GJ_NO_ROW;
-	}
-	return slot;
+	return PlaceRef<uint64_t>(table).find(keys.value[0][i]);
 }
 
 /* first[i], and in offset[i] the number of matches; offset[n] = 0. */
 template <bool single>
 static __global__ void
 __launch_bounds__(GJ_THREADS)
-	probe_keys(const __grid_constant__ GjHashTable table, const __grid_constant__ GjKeys keys,
-			   uint64_t *offset, uint32_t *first)
+	probe_keys(const __grid_constant__ GjTableRef table, const __grid_constant__ GjKeys keys,
+			   bool unique, uint64_t *offset, uint32_t *first)
 {
 	const uint32_t i = blockIdx.x * GJ_THREADS + threadIdx.x;
 	GjHashSlot slot = {};
@@ -449,9 +424,17 @@ __launch_bounds__(GJ_THREADS)
 		return;
 	}
 	if (!keys.null[i])
-		slot = table.slots == NULL ? find_place(table, keys, i) : find_slot<single>(table, keys, i);
+	{
+		if (table.kind == GJ_TABLE_HASH)
+			slot = find_slot<single>(table, keys, i);
+		else
+		{
+			slot.start = find_place(table, keys, i);
+			slot.count = slot.start != GJ_NO_ROW;
+		}
+	}
 	/* where keys are unique, it may be a payload */
-	offset[i] = table.max_count == 1 ? slot.count != 0 : slot.count;
+	offset[i] = unique ? slot.count != 0 : slot.count;
 	first[i] = slot.count ? slot.start : 0;
 }
 
@@ -471,13 +454,17 @@ gj_hash_probe(GjQueue *queue, const GjHashTable *table, const GjKeys *keys, uint
 			  uint32_t *first, uint64_t *total)
 {
 	const uint32_t blocks = gj_blocks((uint64_t) keys->nrows + 1, GJ_THREADS);
+	const GjTableRef ref = gj_table_ref(table);
+	const bool unique = table->max_count == 1;
 
 	*total = 0;
 	GJ_TRY(gj_enter(queue));
 	if (keys->nkeys == 1)
-		probe_keys<true><<<blocks, GJ_THREADS, 0, queue->stream>>>(*table, *keys, offset, first);
+		probe_keys<true>
+			<<<blocks, GJ_THREADS, 0, queue->stream>>>(ref, *keys, unique, offset, first);
 	else
-		probe_keys<false><<<blocks, GJ_THREADS, 0, queue->stream>>>(*table, *keys, offset, first);
+		probe_keys<false>
+			<<<blocks, GJ_THREADS, 0, queue->stream>>>(ref, *keys, unique, offset, first);
 	GJ_LAUNCHED(queue, "probe_keys");
 	return gj_sum_counts(queue, offset, keys->nrows, total);
 }
@@ -592,37 +579,36 @@ gj_hash_expand(GjQueue *queue, const GjHashTable *table, const GjView *view, con
 template <bool single>
 struct FindHashed
 {
-	GjHashTable table;
+	GjTableRef table;
 	GjKeys tuples;
 
-	typedef uint4 Start; /* what is in the slot that the hash asks for */
+	typedef GjHashSlot Start; /* the slot that the hash asks for */
 
-	__device__ __forceinline__ uint4
+	__device__ __forceinline__ GjHashSlot
 	start(uint32_t i) const
 	{
-		return tuples.null[i] ? make_uint4(0, 0, 0, 0)
-							  : __ldg((const uint4 *) &table.slots[home(i)]);
+		return tuples.null[i] ? GjHashSlot{} : gj_load_slot(table.slots, home(i));
 	}
 	/* The hash is worked out anew: registers are scarcer than time while slots are loaded. */
 	__device__ __forceinline__ uint32_t
-	row(uint32_t i, uint4 start) const
+	row(uint32_t i, const GjHashSlot &start) const
 	{
-		const GjHashSlot slot = find_slot_from<single>(table, tuples, i, home(i), slot_of(start));
+		const GjHashSlot slot = find_slot_from<single>(table, tuples, i, home(i), start);
 
 		if (slot.count == 0)
 			return GJ_NO_ROW;
-		return table.in_order ? slot.start : __ldg(&table.rows[slot.start]);
+		return table.rows == NULL ? slot.start : __ldg(&table.rows[slot.start]);
 	}
 	__device__ __forceinline__ uint64_t
 	home(uint32_t i) const
 	{
-		return gj_hash_slot(gj_hash_keys(tuples, i), table.nslots);
+		return HashRef<uint64_t>(table).home(gj_hash_keys(tuples, i));
 	}
 };
 
 struct FindPlace
 {
-	GjHashTable table;
+	GjTableRef table;
 	GjKeys tuples;
 
 	typedef uint32_t Start;
@@ -630,9 +616,7 @@ struct FindPlace
 	__device__ __forceinline__ uint32_t
 	start(uint32_t i) const
 	{
-		const GjHashSlot slot = tuples.null[i] ? GjHashSlot{} : find_place(table, tuples, i);
-
-		return slot.count ? slot.start : GJ_NO_ROW;
+		return tuples.null[i] ? GJ_NO_ROW : find_place(table, tuples, i);
 	}
 	__device__ __forceinline__ uint32_t
 	row(uint32_t i, uint32_t start) const
@@ -647,15 +631,16 @@ gj_join_unique(GjQueue *queue, const GjHashTable *table, const GjKeys *keys,
 			   uint32_t *const out[GJ_MAX_SOURCES], uint32_t *npairs)
 {
 	const GjPairColumns pairs = gj_pair_columns(view, inner_source, out);
+	const GjTableRef ref = gj_table_ref(table);
 	const uint32_t n = keys->nrows;
 
 	*npairs = 0;
 	GJ_TRY(gj_enter(queue));
 	if (gj_table_is_direct(table))
-		return gj_match_tuples<8>(queue, FindPlace{*table, *keys}, n, pairs, npairs);
-	if (table->slots == NULL)
+		return gj_match_tuples<8>(queue, FindPlace{ref, *keys}, n, pairs, npairs);
+	if (table->kind == GJ_TABLE_SORTED)
 		return gj_sort_match(queue, table, keys, match, pairs, npairs);
 	if (keys->nkeys == 1)
-		return gj_match_tuples<8>(queue, FindHashed<true>{*table, *keys}, n, pairs, npairs);
-	return gj_match_tuples<8>(queue, FindHashed<false>{*table, *keys}, n, pairs, npairs);
+		return gj_match_tuples<8>(queue, FindHashed<true>{ref, *keys}, n, pairs, npairs);
+	return gj_match_tuples<8>(queue, FindHashed<false>{ref, *keys}, n, pairs, npairs);
 }

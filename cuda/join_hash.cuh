@@ -87,11 +87,11 @@ gj_hash_keys(const GjKeys &keys, uint32_t i)
 }
 
 static __device__ __forceinline__ bool
-gj_keys_equal(const GjKeys &a, uint32_t i, const GjKeys &b, uint32_t j)
+gj_keys_equal(uint32_t nkeys, int64_t *const *a, uint32_t i, int64_t *const *b, uint32_t j)
 {
-	for (uint32_t k = 0; k < a.nkeys; k++)
+	for (uint32_t k = 0; k < nkeys; k++)
 	{
-		if (a.value[k][i] != b.value[k][j])
+		if (a[k][i] != b[k][j])
 			return false;
 	}
 	return true;
@@ -118,7 +118,7 @@ gj_claim_slot(const GjBuild &build, uint32_t i, uint64_t hash)
 				return (uint32_t) s;
 			}
 		}
-		if (gj_keys_equal(build.keys, i, build.keys, owner))
+		if (gj_keys_equal(build.keys.nkeys, build.keys.value, i, build.keys.value, owner))
 			return (uint32_t) s;
 		if (++s == build.nslots)
 			s = 0;

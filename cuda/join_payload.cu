@@ -94,7 +94,7 @@ put(GjQueue *queue, GjHashTable *table, const T *value, uint32_t nrows, bool *do
 	GJ_TRY(gj_wait(queue));
 	if (queue->pinned->results.n != 0)
 		return GJ_OK;
-	if (table->slots)
+	if (table->kind == GJ_TABLE_HASH)
 	{
 		put_payloads<<<nblocks, GJ_THREADS, 0, queue->stream>>>(
 			table->slots, table->nslots, table->in_order ? NULL : table->rows, value);

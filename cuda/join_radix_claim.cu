@@ -42,8 +42,9 @@ claim_in_region(const GjBuild &build, const GjPartitions &partitions, uint32_t *
 			continue;
 		owner = base + found % REGION;
 		if (partitions.key[owner] == key &&
-			(build.keys.nkeys == 1 || gj_keys_equal(build.keys, partitions.row[base + j],
-													build.keys, partitions.row[owner])))
+			(build.keys.nkeys == 1 ||
+			 gj_keys_equal(build.keys.nkeys, build.keys.value, partitions.row[base + j],
+						   build.keys.value, partitions.row[owner])))
 			return s;
 	}
 	return EMPTY;

@@ -222,6 +222,7 @@ gj_sort_build(GjQueue *queue, const GjKeys *keys, const uint32_t *rowid, bool (*
 
 	memset(table, 0, sizeof(*table));
 	GJ_TRY(gj_enter(queue));
+	made.kind = GJ_TABLE_SORTED;
 	made.keys = *keys;
 	for (int i = 0; i < 2; i++)
 	{

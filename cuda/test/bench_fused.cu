@@ -71,7 +71,7 @@ plain_join(const int32_t *k, const int32_t *v, uint32_t n, const GjHashSlot *slo
 
 		for (;;)
 		{
-			const GjHashSlot slot = gj_fused_slot(slots, s);
+			const GjHashSlot slot = gj_load_slot(slots, s);
 
 			if (slot.count == 0)
 				break;
@@ -212,9 +212,8 @@ Bench::put_payloads(GjHashTable &table, const GjColumn &column, uint32_t nrows, 
 			   std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
 				   .count());
 	}
-	step.has_payload = table.has_payload;
 	step.payload = NOUTER;
-	step.payloads = table.payloads;
+	step.table = gj_table_ref(&table);
 }
 
 /* Gives a table a filter, once, and tells how long that took. */
@@ -223,7 +222,7 @@ Bench::put_filter(GjHashTable &table, GjFusedStep &step)
 {
 	const auto start = std::chrono::steady_clock::now();
 
-	if (!table.key_filter)
+	if (!table.has_filter)
 	{
 		must(q, q.ops->hash_filter(q.queue, &table), "hash_filter");
 		must(q, q.ops->sync(q.queue), "sync");
@@ -231,8 +230,7 @@ Bench::put_filter(GjHashTable &table, GjFusedStep &step)
 			   std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
 				   .count());
 	}
-	step.key_filter = table.key_filter;
-	step.nkey_filter = table.nkey_filter;
+	step.table = gj_table_ref(&table);
 }
 
 /* Makes them the outer column k. */
@@ -386,24 +384,13 @@ empty_plan()
 	return plan;
 }
 
-static void
-set_table(GjFusedStep &step, const GjHashTable &table)
-{
-	step.slots = table.slots;
-	step.nslots = table.nslots;
-	step.place = table.place;
-	step.dense = table.dense;
-	step.low = table.low;
-	step.rows = table.in_order ? NULL : table.rows;
-}
-
 /* Joins on k % (rows * one_in). */
 static void
 add_step(GjFusedPlan &plan, const GjHashTable &table, uint32_t rows, uint32_t one_in)
 {
 	GjFusedStep &step = plan.steps[plan.nsteps++];
 
-	set_table(step, table);
+	step.table = gj_table_ref(&table);
 	step.join_type = GJ_JOIN_INNER;
 	step.source = plan.nsteps;
 	step.nkeys = 1;
@@ -480,7 +467,7 @@ Bench::time_gaps(uint32_t rows, const GjColumn *inner)
 		keys[i] = (int32_t) (((uint64_t) (i * 2654435761u) * ((uint64_t) rows * gap)) >> 32);
 	use_keys(keys);
 	time("the same, 1 row in 4 passes", plan, inner, NULL, -1, NULL);
-	plan.steps[0].key_filter = NULL;
+	plan.steps[0].table.has_filter = false;
 	time("the same, without a filter", plan, inner, NULL, -1, NULL);
 }
 
@@ -523,8 +510,10 @@ bench_columns(const Device &device, bool wide)
 	/* the same of columns, as most keys are: the first one has a match for 40 values of 1 000 */
 	for (uint32_t i = 0; i < 3; i++)
 	{
+		const GjHashTable inner_table = bench.table(i == 0 ? 40 : 2048, 2048 * 24);
+
 		three.exprs[i] = binary(GJ_OP_LOAD, (int16_t) (i + 1), 0, -1, 0, 0);
-		set_table(three.steps[i], bench.table(i == 0 ? 40 : 2048, 2048 * 24));
+		three.steps[i].table = gj_table_ref(&inner_table);
 	}
 	bench.time("three joins of columns, 1000 groups", three, inner, &groups, -1, NULL);
 	three.ngroup_keys = 0;

@@ -268,15 +268,7 @@ Fused::build(Queue &q, uint32_t i, uint32_t nkeys)
 							random() % 2 ? nrows * 24 : 0, NULL, NULL, &table) == GJ_OK &&
 			  table.max_count == 1,
 		  "hash_build", q.ops->queue_error(q.queue));
-	step.slots = table.slots;
-	step.nslots = table.nslots;
-	step.place = table.place;
-	step.dense = table.dense;
-	step.low = table.low;
-	step.rows = table.in_order ? NULL : table.rows;
-	step.key_row = table.key_row;
-	for (uint32_t k = 0; k < nkeys; k++)
-		step.key_value[k] = table.keys.value[k];
+	step.table = gj_table_ref(&table);
 }
 
 /* Does an outer row get through, and with which rows? */

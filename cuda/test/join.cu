@@ -278,7 +278,7 @@ check_order(Queue &q, const GjHashTable &table, Random &random)
 static std::vector<uint32_t>
 rows_of_places(Queue &q, const GjHashTable &table)
 {
-	if (table.place)
+	if (table.kind == GJ_TABLE_DIRECT)
 		return q.download(table.place, table.nslots);
 
 	const std::vector<GjHashSlot> slots = q.download(table.slots, table.nslots);
@@ -320,16 +320,17 @@ check_payload(Queue &q, GjHashTable *table, uint32_t nrows, Random &random,
 	column.width = wide ? 8 : 4;
 	column.data = wide ? (const void *) q.upload(value)
 					   : q.upload(std::vector<int32_t>(value.begin(), value.end()));
-	if (table->slots)
+	if (table->kind == GJ_TABLE_HASH)
 		slots = q.download(table->slots, table->nslots);
 	if (!check(q.ops->hash_payload(q.queue, table, &column, nrows, &done) == GJ_OK, "hash_payload",
 			   q.ops->queue_error(q.queue)) ||
 		!check(done == fits, "values that fit", where))
 		return;
-	check((table->payloads != NULL) == (done && table->place != NULL), "array of payloads", where);
+	check((table->payloads != NULL) == (done && table->kind == GJ_TABLE_DIRECT),
+		  "array of payloads", where);
 	if (table->payloads)
 		payloads = q.download(table->payloads, table->nslots);
-	else if (table->slots)
+	else if (table->kind == GJ_TABLE_HASH)
 	{
 		const std::vector<GjHashSlot> after = q.download(table->slots, table->nslots);
 
@@ -341,9 +342,10 @@ check_payload(Queue &q, GjHashTable *table, uint32_t nrows, Random &random,
 		}
 	}
 	for (uint64_t s = 0; s < table->nslots && done; s++)
-		right &= row[s] == GJ_NO_ROW ? payloads[s] == (table->place ? GJ_NO_ROW : 0)
-									 : gj_payload_value(payloads[s]) == value[row[s]] &&
-										   payloads[s] != 0 && payloads[s] != GJ_NO_ROW;
+		right &= row[s] == GJ_NO_ROW
+					 ? payloads[s] == (table->kind == GJ_TABLE_DIRECT ? GJ_NO_ROW : 0)
+					 : gj_payload_value(payloads[s]) == value[row[s]] && payloads[s] != 0 &&
+						   payloads[s] != GJ_NO_ROW;
 	check(right, "payloads", where);
 }
 
@@ -361,7 +363,7 @@ check_filter(Queue &q, GjHashTable *table, Random &random, const std::string &wh
 		!check(table->nkey_filter == gj_filter_words(table), "words of a filter", where))
 		return;
 	filter = q.download(table->key_filter, table->nkey_filter);
-	if (table->place)
+	if (table->kind == GJ_TABLE_DIRECT)
 	{
 		const std::vector<uint32_t> place = q.download(table->place, table->nslots);
 
@@ -432,12 +434,12 @@ test_table(const Device &device, Random &random, const KeySide &inner, const Key
 		check(gj_table_is_direct(&probe.table) == (max_count == 1 && is_dense(inner, direct_bytes)),
 			  "direct", probe.where);
 
-	if (probe.table.place != NULL && q.ops->order_by_place && probe.table.nslots == nrows)
+	if (probe.table.kind == GJ_TABLE_DIRECT && probe.table.nslots == nrows)
 		check_order(q, probe.table, random);
-	if (q.ops->hash_payload && (probe.table.slots || probe.table.place) && max_count == 1 &&
+	if (q.ops->hash_payload && gj_table_has_places(&probe.table) && max_count == 1 &&
 		inner.value.size() == 1 && random() % 2)
 		check_payload(q, &probe.table, ninner, random, where);
-	if (q.ops->hash_filter && (probe.table.slots || probe.table.place) && inner.value.size() == 1 &&
+	if (q.ops->hash_filter && gj_table_has_places(&probe.table) && inner.value.size() == 1 &&
 		random() % 2)
 		check_filter(q, &probe.table, random, where);
 	probe.offset = (uint64_t *) q.alloc((nouter + 1) * 8);

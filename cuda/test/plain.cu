@@ -214,36 +214,29 @@ PlainTest::add_step(Queue &q, uint32_t s)
 	check(q.ops->hash_build(q.queue, &keys, NULL, random() % 2 ? 1 << 20 : 0, never, NULL,
 							&table) == GJ_OK,
 		  "hash_build", q.ops->queue_error(q.queue));
-	step.slots = table.slots;
-	step.nslots = table.nslots;
-	step.place = table.place;
-	step.dense = table.dense;
-	step.low = table.low;
-	step.rows = table.in_order ? NULL : table.rows;
 	plan.nsteps = (uint8_t) (s + 1);
 	/* values of the side beside its keys */
-	if (q.ops->hash_payload && (table.slots || table.place) && table.max_count == 1 &&
+	if (q.ops->hash_payload && gj_table_has_places(&table) && table.max_count == 1 &&
 		random() % 3 && columns[NOUTER + s].nulls.empty())
 	{
 		const GjColumn column = q.upload_columns({columns[NOUTER + s]})[0];
 
-		check(q.ops->hash_payload(q.queue, &table, &column, INNER_ROWS, &step.has_payload) == GJ_OK,
+		check(q.ops->hash_payload(q.queue, &table, &column, INNER_ROWS, &table.has_payload) ==
+				  GJ_OK,
 			  "hash_payload", q.ops->queue_error(q.queue));
 		step.payload = (int16_t) (NOUTER + s);
-		step.payloads = table.payloads;
 	}
-	if (q.ops->hash_filter && (table.slots || table.place) && random() % 3)
+	if (q.ops->hash_filter && gj_table_has_places(&table) && random() % 3)
 	{
 		check(q.ops->hash_filter(q.queue, &table) == GJ_OK, "hash_filter",
 			  q.ops->queue_error(q.queue));
-		step.key_filter = table.key_filter;
-		step.nkey_filter = table.nkey_filter;
 	}
-	if (!step.dense || step.join_type == GJ_JOIN_INNER || middle != 0)
+	step.table = gj_table_ref(&table);
+	if (table.kind != GJ_TABLE_DENSE || step.join_type == GJ_JOIN_INNER || middle != 0)
 		return;
 	/* a row for each key of int4, and so more than 32 bits can count; none of them is read */
-	step.low = INT32_MIN;
-	step.nslots = UINT64_C(1) << 32;
+	step.table.low = INT32_MIN;
+	step.table.nslots = UINT64_C(1) << 32;
 	for (uint32_t r = 0; r < n; r++)
 		row[s][columns[key.a].value(r)] = 0;
 }

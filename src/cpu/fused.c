@@ -12,7 +12,7 @@
 
 #include "rows/aggregate.h"
 #include "device/fused_rows.h"
-#include "cpu_device.h"
+#include "table.h"
 
 #define GJ_LOCKS			64u
 #define GJ_MAX_LOCAL		2048u	/* states that an item sums up for itself */
@@ -125,9 +125,11 @@ static void
 find_rows(GjFusedItem *item, const GjFusedStep *step, uint32_t n)
 {
 	const GjFusedPlan *plan = item->w->plan;
+	const GjTableRef *table = &step->table;
 	uint64_t	hash[GJ_TILE_ROWS];
+	int64_t    *key[GJ_MAX_KEYS];
 
-	if (step->nslots == 0)
+	if (table->kind == GJ_TABLE_NONE)
 	{
 		memset(item->found, 0xFF, n * sizeof(uint32_t));
 		return;
@@ -137,21 +139,28 @@ find_rows(GjFusedItem *item, const GjFusedStep *step, uint32_t n)
 	{
 		const GjFusedExpr *e = &plan->exprs[step->first_key + k];
 
+		key[k] = item->key[k];
 		values(item, e, n);
 		for (uint32_t i = 0; i < n; i++)
 		{
-			item->key[k][i] = gj_key_bits(item->value[i], e->is_float);
+			key[k][i] = gj_key_bits(item->value[i], e->is_float);
 			item->flag[i] |= item->null[i];
 		}
 	}
 	for (uint32_t i = 0; i < n; i++)
 	{
 		hash[i] = gj_fused_hash(&item->key[0][i], step->nkeys, GJ_TILE_ROWS);
-		__builtin_prefetch(&step->slots[gj_hash_slot(hash[i], step->nslots)]);
+		__builtin_prefetch(&table->slots[gj_hash_slot(hash[i], table->nslots)]);
 	}
 	for (uint32_t i = 0; i < n; i++)
-		item->found[i] = item->flag[i] ? GJ_NO_ROW :
-			gj_fused_find(step, &item->key[0][i], step->nkeys, GJ_TILE_ROWS, hash[i]);
+	{
+		const GjHashSlot *slot = NULL;
+
+		if (!item->flag[i])
+			slot = gj_cpu_find_slot(table, key, step->nkeys, i, hash[i],
+									gj_hash_slot(hash[i], table->nslots));
+		item->found[i] = !slot ? GJ_NO_ROW : table->rows ? table->rows[slot->start] : slot->start;
+	}
 }
 
 /* Forgets the rows for which the residual condition is not true. */

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "rows/hash.h"
-#include "cpu_device.h"
+#include "table.h"
 
 #define GJ_CLAIMED			UINT32_MAX
 #define GJ_AHEAD			64	/* keys hashed and prefetched at a time */
@@ -40,15 +40,6 @@ hash_key(const GjKeys *keys, uint32_t row)
 	for (uint32_t k = 0; k < keys->nkeys; k++)
 		hash = gj_hash_combine(hash, keys->value[k][row]);
 	return hash;
-}
-
-static bool
-equal_keys(const GjKeys *a, uint32_t row_a, const GjKeys *b, uint32_t row_b)
-{
-	for (uint32_t k = 0; k < a->nkeys; k++)
-		if (a->value[k][row_a] != b->value[k][row_b])
-			return false;
-	return true;
 }
 
 /* Hashes of rows begin .. begin+n-1, and their slots on the way into the cache. */
@@ -103,7 +94,8 @@ find_or_claim(const GjBuildWork *w, uint32_t row, uint64_t hash, uint64_t at)
 			continue;
 		}
 		if (slot->key == key &&
-			(keys->nkeys == 1 || equal_keys(keys, row, keys, state - 1)))
+			(keys->nkeys == 1 ||
+			 gj_cpu_same_keys(keys->value, row, keys->value, state - 1, keys->nkeys)))
 			return at;
 		if (++at == w->table->nslots)
 			at = 0;
@@ -274,6 +266,7 @@ gj_cpu_hash_build(GjQueue *queue, const GjKeys *keys, const uint32_t *rowid,
 	GjStatus	status;
 
 	memset(table, 0, sizeof(*table));
+	table->kind = GJ_TABLE_HASH;
 	table->nslots = (uint64_t) keys->nrows + keys->nrows / 2 + 16;
 	status = build(queue, &w, stop, arg);
 	free(w.slot_of);
@@ -313,33 +306,12 @@ gj_cpu_hash_free(GjQueue *queue, GjHashTable *table)
 typedef struct GjProbe
 {
 	const GjHashTable *table;
+	GjTableRef	ref;			/* to the table */
 	const GjKeys *keys;
 	uint64_t   *offset;
 	uint32_t   *first;
 	uint64_t   *item_sum;
 } GjProbe;
-
-/* The slot of a key, or NULL. */
-static const GjHashSlot *
-find(const GjProbe *p, uint32_t row, uint64_t hash, uint64_t at)
-{
-	const GjHashTable *table = p->table;
-	const GjKeys *keys = p->keys;
-	uint64_t	key = keys->nkeys == 1 ? (uint64_t) keys->value[0][row] : hash;
-
-	for (;;)
-	{
-		const GjHashSlot *slot = &table->slots[at];
-
-		if (slot->count == 0)
-			return NULL;
-		if (slot->key == key &&
-			(keys->nkeys == 1 || equal_keys(keys, row, &table->keys, table->key_row[slot->start])))
-			return slot;
-		if (++at == table->nslots)
-			at = 0;
-	}
-}
 
 /* Offsets count from the start of the item. */
 static void
@@ -361,7 +333,8 @@ probe_item(void *arg, uint32_t item, const GjTile *tile)
 			const GjHashSlot *found = NULL;
 
 			if (!p->keys->null[base + i])
-				found = find(p, base + i, hash[i], slot[i]);
+				found = gj_cpu_find_slot(&p->ref, p->keys->value, p->keys->nkeys, base + i,
+										 hash[i], slot[i]);
 			p->offset[base + i] = sum;
 			p->first[base + i] = found ? found->start : 0;
 			sum += found ? found->count : 0;
@@ -415,7 +388,7 @@ gj_cpu_hash_probe(GjQueue *queue, const GjHashTable *table, const GjKeys *keys,
 				  uint64_t *offset, uint32_t *first, uint64_t *total)
 {
 	uint32_t	nitems = gj_items(keys->nrows);
-	GjProbe		p = {table, keys, offset, first, malloc((nitems + 1) * sizeof(uint64_t))};
+	GjProbe		p = {table, gj_table_ref(table), keys, offset, first, malloc((nitems + 1) * sizeof(uint64_t))};
 
 	if (!p.item_sum)
 		return GJ_OUT_OF_HOST_MEMORY;

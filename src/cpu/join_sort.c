@@ -205,6 +205,7 @@ gj_cpu_sort_build(GjQueue *queue, const GjKeys *keys, const uint32_t *rowid,
 	GjStatus	status = GJ_OUT_OF_MEMORY;
 
 	memset(table, 0, sizeof(*table));
+	table->kind = GJ_TABLE_SORTED;
 	table->rows = malloc((keys->nrows > 0 ? keys->nrows : 1) * sizeof(uint32_t));
 	if (alloc_sort(&s) && table->rows)
 	{

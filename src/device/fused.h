@@ -45,19 +45,8 @@ typedef struct GjFusedCondition
  */
 typedef struct GjFusedStep
 {
-	const GjHashSlot *slots;
-	uint64_t	nslots;			/* 0: nothing matches */
-	const uint32_t *place;		/* these three of a direct table, which has no slots: as there */
-	int64_t		low;
-	bool		dense;
-	bool		has_payload;	/* slots, or payloads, have */
-	int16_t		payload;		/* this column of the program */
-	const uint32_t *payloads;
-	const uint32_t *key_filter; /* as there; NULL: none */
-	uint32_t	nkey_filter;
-	const uint32_t *rows;		/* NULL: the number of a row is its id */
-	const uint32_t *key_row;
-	const int64_t *key_value[GJ_MAX_KEYS];
+	GjTableRef	table;
+	int16_t		payload;		/* of the table: this column of the program */
 	uint8_t		join_type;		/* INNER, LEFT, SEMI or ANTI */
 	uint8_t		nkeys;
 	uint8_t		first_key;		/* of the plan's exprs */

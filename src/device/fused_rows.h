@@ -200,23 +200,6 @@ gj_fused_terms(const GjFusedPlan *plan, const GjFusedCondition *condition,
 
 /* ---- joins */
 
-/* A slot, in one load. */
-GJ_FN GjHashSlot
-gj_fused_slot(const GjHashSlot *slots, uint64_t s)
-{
-#ifdef GJ_ON_GPU
-	const uint4 words = __ldg((const uint4 *) &slots[s]);
-	GjHashSlot	slot;
-
-	slot.key = ((uint64_t) words.y << 32) | words.x;
-	slot.start = words.z;
-	slot.count = words.w;
-	return slot;
-#else
-	return slots[s];
-#endif
-}
-
 /* Hash of normalised keys key[k * stride], as tables have it. */
 GJ_FN uint64_t
 gj_fused_hash(const int64_t *key, uint32_t nkeys, uint32_t stride)
@@ -228,38 +211,6 @@ gj_fused_hash(const int64_t *key, uint32_t nkeys, uint32_t stride)
 	for (uint32_t k = 0; k < nkeys; k++)
 		hash = gj_hash_combine(hash, key[k * stride]);
 	return hash;
-}
-
-/*
- * The row with these nkeys keys, none of which is NULL, or GJ_NO_ROW.  Where a key has several
- * rows it is any of them.  The table has slots.
- */
-GJ_FN uint32_t
-gj_fused_find(const GjFusedStep *step, const int64_t *key, uint32_t nkeys, uint32_t stride,
-			  uint64_t hash)
-{
-	uint64_t	wanted = nkeys == 1 ? (uint64_t) key[0] : hash;
-	uint64_t	s = gj_hash_slot(hash, step->nslots);
-
-	for (;;)
-	{
-		GjHashSlot	slot = gj_fused_slot(step->slots, s);
-		bool		same = slot.key == wanted;
-
-		if (slot.count == 0)
-			return GJ_NO_ROW;
-		if (same && nkeys > 1)
-		{
-			uint32_t	row = step->key_row[slot.start];
-
-			for (uint32_t k = 0; k < nkeys; k++)
-				same = same && step->key_value[k][row] == key[k * stride];
-		}
-		if (same)
-			return step->rows ? step->rows[slot.start] : slot.start;
-		if (++s == step->nslots)
-			s = 0;
-	}
 }
 
 /* Does a tuple go on that has found a row, or none (found = false)? */

@@ -1,112 +1,11 @@
 /*
  * join.h
- *	  What operators of joins, groups and sorts take: keys, tables, groups.  For device.h.
+ *	  What operators of joins, groups and sorts take, beside tables (table.h).
  */
 #ifndef GJ_DEVICE_JOIN_H
 #define GJ_DEVICE_JOIN_H
 
-#include "rows/expression.h"
-
-/* ---- keys and tables */
-
-/* Normalised join keys of n rows, device memory; null[i] = 1 if any key of row i is NULL. */
-typedef struct GjKeys
-{
-	uint32_t	nkeys;
-	uint32_t	nrows;
-	int64_t    *value[GJ_MAX_KEYS];
-	uint8_t    *null;
-} GjKeys;
-
-/* One distinct key of the inner side and its rows: rows[start .. start+count). */
-typedef struct GjHashSlot
-{
-	uint64_t	key;			/* the key if there is one, else the hash of the keys */
-	uint32_t	start;
-	uint32_t	count;			/* 0: empty slot; or a payload, which is never 0 */
-} GjHashSlot;
-
-/*
- * A hash table over an inner side, read-only once built: open addressing with linear
- * probing over distinct keys; the row ids of equal keys lie next to each other, so
- * any number of duplicates costs a probe nothing.  Rows with a NULL key are left
- * out.  All arrays are device memory, given back by hash_free.
- *
- * A direct table has `place` instead of slots and rows: there is one key, it is unique,
- * and the row id of key low + i is place[i], GJ_NO_ROW if no row has it, i < nslots.  What a
- * probe finds are these row ids.  A dense one has no place either: the row id of key low + i is i.
- *
- * A table of one key, unique, can have payloads, the values of a column (rows/hash.h: gj_payload): in
- * its slots, which need no counts then, or, a direct one, in an array beside `place`.  A probe that
- * wants nothing else of a row reads one place in memory, not two.
- *
- * A table of one key can have a filter, which says of most keys that are not there that they are not, in
- * a fraction of its memory: with slots, that of rows/hash.h, nkey_filter words, 8 bits a row or more; a
- * direct one, a bit for each place.
- *
- * A sorted side (sort_build) is one without slots: `rows` in the order of keys, whose
- * values are in that order too; a probe searches them (rows/sorted.h).  It may have `bucket`:
- * the rows whose first value is low + (b << shift) or more start with row bucket[b], b <= nslots.
- */
-typedef struct GjHashTable
-{
-	GjHashSlot *slots;
-	uint64_t	nslots;
-	uint32_t   *place;			/* NULL: the table is not a direct one */
-	uint32_t   *bucket;			/* [nslots + 1] or NULL */
-	int64_t		low;
-	uint32_t	shift;
-	uint32_t   *rows;			/* row ids of the relation, grouped by key */
-	uint32_t	nrows;			/* rows in the table */
-	uint32_t	max_count;		/* of any key: 1 means that keys are unique; 0: not known */
-	bool		in_order;		/* rows[i] = i for all rows, or the table is direct */
-	bool		dense;
-	bool		has_payload;
-	uint32_t	payload;		/* column of the inner source, counted from its first */
-	uint32_t   *payloads;		/* direct: [nslots], GJ_NO_ROW where no row has the key */
-	uint32_t   *key_filter;		/* [nkey_filter] or NULL */
-	uint32_t	nkey_filter;
-	bool		partitioned;	/* how it was built, for EXPLAIN */
-	GjKeys		keys;			/* of the input rows; compared where nkeys > 1 */
-	uint32_t   *key_row;		/* nkeys > 1: input row whose keys rows[i] has */
-} GjHashTable;
-
-static inline bool
-gj_table_is_direct(const GjHashTable *table)
-{
-	return table->place || table->dense;
-}
-
-/* Words of a filter of a table with slots or places. */
-static inline uint64_t
-gj_filter_words(const GjHashTable *table)
-{
-	uint64_t	nwords = 32;
-
-	if (table->place)
-		return (table->nslots + 31) / 32;
-	while (nwords < (uint64_t) table->nrows / 4)
-		nwords *= 2;
-	return nwords;
-}
-
-/* The arrays of a table that are there; returns their number. */
-#define GJ_TABLE_ARRAYS		(8 + GJ_MAX_KEYS)
-static inline uint32_t
-gj_table_arrays(const GjHashTable *table, void *arrays[GJ_TABLE_ARRAYS])
-{
-	void	   *all[] = {table->slots, table->place, table->payloads, table->key_filter, table->bucket,
-	table->rows, table->key_row, table->keys.null};
-	uint32_t	n = 0;
-
-	for (uint32_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
-		if (all[i])
-			arrays[n++] = all[i];
-	for (uint32_t k = 0; k < table->keys.nkeys; k++)
-		if (table->keys.value[k])
-			arrays[n++] = table->keys.value[k];
-	return n;
-}
+#include "table.h"
 
 /* ---- nested loop */
 

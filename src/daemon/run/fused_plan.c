@@ -260,8 +260,7 @@ step_fits(const GjRunStep *rs)
 {
 	const GjStep *step = rs->step;
 
-	if (!rs->join->hashes ||
-		(rs->table.nrows > 0 && !rs->table.slots && !gj_table_is_direct(&rs->table)))
+	if (!rs->join->hashes || rs->table.kind == GJ_TABLE_SORTED)
 		return false;
 	switch (step->join_type)
 	{
@@ -287,20 +286,8 @@ add_step(const GjRun *run, GjFusedPlan *plan, const GjRunStep *rs)
 		return false;
 	if (table->nrows > 0)
 	{
-		to->slots = table->slots;
-		to->nslots = table->nslots;
-		to->place = table->place;
-		to->dense = table->dense;
-		to->has_payload = table->has_payload;
-		to->payloads = table->payloads;
-		to->key_filter = table->key_filter;
-		to->nkey_filter = table->nkey_filter;
+		to->table = gj_table_ref(table);
 		to->payload = (int16_t) (run->sources[step->source].first_column + table->payload);
-		to->low = table->low;
-		to->rows = table->in_order ? NULL : table->rows;
-		to->key_row = table->key_row;
-		for (uint32_t k = 0; k < step->nkeys; k++)
-			to->key_value[k] = table->keys.value[k];
 	}
 	to->join_type = step->join_type;
 	to->source = step->source;

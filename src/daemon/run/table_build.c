@@ -176,8 +176,8 @@ order_side(GjRun *run, uint32_t source, GjRunStep *rs)
 	bool		reserved;
 	GjStatus	status;
 
-	if (!table->place || table->nslots != table->nrows || table->nrows != relation->nrows ||
-		relation->borrowed || run->sources[0].nrows_hint < relation->nrows)
+	if (table->kind != GJ_TABLE_DIRECT || table->nslots != table->nrows ||
+		table->nrows != relation->nrows || relation->borrowed || run->sources[0].nrows_hint < relation->nrows)
 		return GJ_OK;
 	status = reserve_columns(work, relation, columns);
 	reserved = status == GJ_OK;
@@ -198,7 +198,7 @@ order_side(GjRun *run, uint32_t source, GjRunStep *rs)
 	GJ_TRY(status);
 	work->ops->free(work->queue, table->place, table->nslots * sizeof(uint32_t));
 	table->place = NULL;
-	table->dense = true;
+	table->kind = GJ_TABLE_DENSE;
 	gj_lease_give(work->lease, rs->table_bytes - table_size(table));
 	rs->table_bytes = table_size(table);
 	gj_relation_columns(relation, 0, run->columns + run->sources[source].first_column);
@@ -260,10 +260,10 @@ put_payload(GjRun *run, uint32_t source, GjRunStep *rs)
 	GjHashTable *table = &rs->table;
 	uint32_t	c = only_late_column(run, source);
 	const GjColumn *column = &run->columns[run->sources[source].first_column + c];
-	uint64_t	nbytes = table->place ? table->nslots * sizeof(uint32_t) : 0;
+	uint64_t	nbytes = table->kind == GJ_TABLE_DIRECT ? table->nslots * sizeof(uint32_t) : 0;
 	GjStatus	status;
 
-	if (!work->ops->hash_payload || !(table->slots || table->place) || table->max_count != 1 ||
+	if (!work->ops->hash_payload || !gj_table_has_places(table) || table->max_count != 1 ||
 		table->keys.nkeys != 1 || c == run->sources[source].ncolumns || column->nulls ||
 		(column->kind != GJ_INT4 && column->kind != GJ_INT8) || !take_extra(run, source, nbytes))
 		return GJ_OK;
@@ -296,11 +296,11 @@ put_filter(GjRun *run, uint32_t source, GjRunStep *rs)
 	uint64_t	nbytes = gj_filter_words(table) * sizeof(uint32_t);
 	GjStatus	status;
 
-	if (!work->ops->hash_filter || !(table->slots || table->place) || !asks_filter(run, rs) ||
+	if (!work->ops->hash_filter || !gj_table_has_places(table) || !asks_filter(run, rs) ||
 		!work->ops->filter_helps(work->queue, table) || !take_extra(run, source, nbytes))
 		return GJ_OK;
 	status = work->ops->hash_filter(work->queue, table);
-	return put_extra(run, rs, nbytes, table->key_filter != NULL, status);
+	return put_extra(run, rs, nbytes, table->has_filter, status);
 }
 
 GjStatus
