@@ -20,19 +20,19 @@ copy_kind(GjQueue *queue, void *to, const void *from, size_t nbytes, cudaMemcpyK
 	return GJ_OK;
 }
 
-GjStatus
+static GjStatus
 gj_copy_in(GjQueue *queue, void *device, const void *host, size_t nbytes)
 {
 	return copy_kind(queue, device, host, nbytes, cudaMemcpyHostToDevice);
 }
 
-GjStatus
+static GjStatus
 gj_copy_out(GjQueue *queue, void *host, const void *device, size_t nbytes)
 {
 	return copy_kind(queue, host, device, nbytes, cudaMemcpyDeviceToHost);
 }
 
-GjStatus
+static GjStatus
 gj_copy(GjQueue *queue, void *to, const void *from, size_t nbytes)
 {
 	return copy_kind(queue, to, from, nbytes, cudaMemcpyDeviceToDevice);
@@ -72,7 +72,7 @@ struct PieceBytes
 	}
 };
 
-GjStatus
+static GjStatus
 gj_copy_many(GjQueue *queue, const GjPiece *pieces, uint32_t n)
 {
 	const thrust::counting_iterator<uint32_t> all(0);
@@ -160,7 +160,7 @@ copy_staged(GjQueue *queue, void *to, const GjDevice *other, const void *from, s
 	return GJ_OK;
 }
 
-GjStatus
+static GjStatus
 gj_copy_peer(GjQueue *queue, void *to, GjDevice *other, const void *from, size_t nbytes)
 {
 	if (other == queue->device)
@@ -175,7 +175,7 @@ gj_copy_peer(GjQueue *queue, void *to, GjDevice *other, const void *from, size_t
 	return GJ_OK;
 }
 
-GjStatus
+static GjStatus
 gj_fill(GjQueue *queue, void *device, int byte, size_t nbytes)
 {
 	GJ_TRY(gj_enter(queue));
@@ -234,13 +234,13 @@ load_kind(GjQueue *queue, void *to, const void *from, size_t nbytes, cudaMemcpyK
 	return GJ_OK;
 }
 
-GjStatus
+static GjStatus
 gj_load_in(GjQueue *queue, void *device, const void *host, size_t nbytes)
 {
 	return load_kind(queue, device, host, nbytes, cudaMemcpyHostToDevice);
 }
 
-GjStatus
+static GjStatus
 gj_load_copy(GjQueue *queue, void *to, const void *from, size_t nbytes)
 {
 	return load_kind(queue, to, from, nbytes, cudaMemcpyDeviceToDevice);
@@ -296,7 +296,7 @@ begin_peer(GjQueue *queue, const GjDevice *other, GjPeer *peer)
  * waits for another one's turn, as with cudaMemcpyPeerAsync, which puts all copies from a device on
  * one stream of it, and they are faster than where many devices read (cudaMemcpyAsync from here).
  */
-GjStatus
+static GjStatus
 gj_load_peer(GjQueue *queue, void *to, GjDevice *other, const void *from, size_t nbytes)
 {
 	cudaStream_t stream = NULL;
@@ -333,7 +333,7 @@ join_peers(GjQueue *queue)
 	return GJ_OK;
 }
 
-GjStatus
+static GjStatus
 gj_load_fill(GjQueue *queue, void *device, int byte, size_t nbytes)
 {
 	cudaStream_t stream = NULL;
@@ -446,3 +446,19 @@ gj_load_wait(GjQueue *queue)
 	(void) gj_await_loads(queue);
 	cudaGetLastError();
 }
+
+const GjMemoryOps gj_cuda_memory = {
+	.alloc = gj_queue_alloc,
+	.free = gj_free,
+	.adopt = gj_queue_adopt,
+	.copy_in = gj_copy_in,
+	.copy_out = gj_copy_out,
+	.copy = gj_copy,
+	.copy_many = gj_copy_many,
+	.copy_peer = gj_copy_peer,
+	.fill = gj_fill,
+	.load_in = gj_load_in,
+	.load_copy = gj_load_copy,
+	.load_peer = gj_load_peer,
+	.load_fill = gj_load_fill,
+};

@@ -363,7 +363,7 @@ lay_out(uint64_t nrows, uint64_t nstrips, uint32_t npieces, uint32_t ntargets, u
 	return places;
 }
 
-GjStatus
+static GjStatus
 gj_split_reserve(GjQueue *queue, uint32_t n, uint32_t ncolumns, uint32_t nkeys)
 {
 	const uint64_t nstrips = gj_blocks(n, STRIP_ROWS) + GJ_SPLIT_PIECES;
@@ -538,7 +538,7 @@ at_once(GjQueue *queue, const Input &input)
 	return GJ_OK;
 }
 
-GjStatus
+static GjStatus
 gj_split(GjQueue *queue, const GjSplit *split, const GjColumn *to, bool (*stop)(void *), void *arg,
 		 const GjSplitParts **parts)
 {
@@ -581,7 +581,7 @@ __launch_bounds__(GJ_THREADS) ref_sizes(const uint64_t *refs, uint32_t n, uint64
 		sizes[i] = i < n ? gj_ref_space(refs[i]) : 0;
 }
 
-GjStatus
+static GjStatus
 gj_ref_bytes(GjQueue *queue, const uint64_t *refs, uint32_t n, uint64_t *heap_at)
 {
 	const uint64_t nsizes = (uint64_t) n + 1;
@@ -616,7 +616,7 @@ __launch_bounds__(GJ_THREADS) move_refs(uint64_t *refs, uint32_t n, const uint8_
 		refs[i] = gj_ref_make(base + at, gj_ref_length(ref));
 }
 
-GjStatus
+static GjStatus
 gj_move_refs(GjQueue *queue, uint64_t *refs, uint32_t n, const uint8_t *heap,
 			 const uint64_t *heap_at, uint8_t *to, uint64_t base)
 {
@@ -628,3 +628,10 @@ gj_move_refs(GjQueue *queue, uint64_t *refs, uint32_t n, const uint8_t *heap,
 	GJ_LAUNCHED(queue, "move_refs");
 	return GJ_OK;
 }
+
+const GjSplitOps gj_cuda_exchange = {
+	.split = gj_split,
+	.split_reserve = gj_split_reserve,
+	.ref_bytes = gj_ref_bytes,
+	.move_refs = gj_move_refs,
+};

@@ -442,7 +442,7 @@ launch_all(GjQueue *queue, const GjFusedPlan *plan, const Plain *plain, const In
 								: launch_group<false>(queue, plan, input, stage, groups, missed);
 }
 
-GjStatus
+static GjStatus
 gj_fused(GjQueue *queue, const GjFusedPlan *plan, const GjColumn *columns, const GjFusedPart *parts,
 		 uint32_t nparts, uint64_t list_bytes, const GjGroups *groups, GjFusedMissed *missed)
 {
@@ -482,10 +482,15 @@ gj_fused(GjQueue *queue, const GjFusedPlan *plan, const GjColumn *columns, const
 	return groups == NULL ? GJ_OK : read_missed(queue, input, parts, missed);
 }
 
-GjStatus
+static GjStatus
 gj_fused_counts(GjQueue *queue, uint64_t counts[GJ_FUSED_STEPS + 1])
 {
 	GJ_TRY(gj_wait_all(queue));
 	memcpy(counts, queue->pinned->fused_counts, (GJ_FUSED_STEPS + 1) * sizeof(uint64_t));
 	return GJ_OK;
 }
+
+const GjFusedOps gj_cuda_pass = {
+	.fused = gj_fused,
+	.fused_counts = gj_fused_counts,
+};

@@ -84,7 +84,7 @@ __launch_bounds__(GJ_THREADS)
 	gj_note_error(results, status);
 }
 
-GjStatus
+static GjStatus
 gj_group_keys(GjQueue *queue, const GjView *view, uint32_t first, const GjGroupRows *rows)
 {
 	const GjGroupKey *group_keys_of;
@@ -126,7 +126,7 @@ __launch_bounds__(GJ_THREADS) group_enter(const __grid_constant__ GjGroups group
 				  gj_group_slot(hash, g));
 }
 
-GjStatus
+static GjStatus
 gj_group_rehash(GjQueue *queue, const GjGroups *groups)
 {
 	GJ_TRY(gj_enter(queue));
@@ -200,7 +200,7 @@ __launch_bounds__(GJ_THREADS)
 		sizes[r] = r < *n ? gj_group_space(&rows, positions[r]) : 0;
 }
 
-GjStatus
+static GjStatus
 gj_group_find(GjQueue *queue, const GjGroupRows *rows, const GjGroups *groups, uint32_t *slot_of,
 			  uint32_t *positions, uint64_t *heap_at, uint32_t *n, uint64_t *nbytes)
 {
@@ -293,7 +293,7 @@ __launch_bounds__(GJ_THREADS) group_finish(const __grid_constant__ GjGroups grou
 	}
 }
 
-GjStatus
+static GjStatus
 gj_group_finish(GjQueue *queue, const GjGroups *groups)
 {
 	const GjProgram *program;
@@ -325,7 +325,7 @@ __launch_bounds__(GJ_THREADS)
 	gj_note_error(results, status);
 }
 
-GjStatus
+static GjStatus
 gj_group_hash(GjQueue *queue, const GjGroupRows *rows)
 {
 	GJ_TRY(gj_enter(queue));
@@ -364,7 +364,7 @@ __launch_bounds__(GJ_THREADS)
 	add_state(op, &groups.state[blockIdx.y][group_of[i]], state);
 }
 
-GjStatus
+static GjStatus
 gj_group_merge(GjQueue *queue, const GjGroups *from, uint32_t first, uint32_t n,
 			   const uint32_t *group_of, const GjGroups *groups)
 {
@@ -411,7 +411,7 @@ __launch_bounds__(GJ_THREADS) group_number(const uint64_t *slots, uint32_t *slot
 		slot_of[i] = (uint32_t) slots[slot_of[i]];
 }
 
-GjStatus
+static GjStatus
 gj_group_add(GjQueue *queue, const GjGroupRows *rows, const GjGroups *groups, uint32_t *slot_of,
 			 const uint32_t *positions, const uint64_t *heap_at, uint32_t n, uint64_t heap_used)
 {
@@ -575,7 +575,7 @@ next_share(const GjQueue *queue, const GjGroups *groups, uint32_t first, uint32_
 	return share;
 }
 
-GjStatus
+static GjStatus
 gj_group_aggregate(GjQueue *queue, const GjView *view, uint32_t first, uint32_t n,
 				   const uint32_t *group_of, const GjGroups *groups)
 {
@@ -616,3 +616,19 @@ gj_group_aggregate(GjQueue *queue, const GjView *view, uint32_t first, uint32_t 
 	}
 	return GJ_OK;
 }
+
+const GjGroupOps gj_cuda_groups = {
+	.aggregate = gj_aggregate,
+	.aggregate_read = gj_aggregate_read,
+	.group_keys = gj_group_keys,
+	.group_rehash = gj_group_rehash,
+	.group_find = gj_group_find,
+	.group_add = gj_group_add,
+	.group_aggregate = gj_group_aggregate,
+	.group_hash = gj_group_hash,
+	.group_merge = gj_group_merge,
+	.group_finish = gj_group_finish,
+	.group_sort_keys = gj_group_sort_keys,
+	.group_bytes = gj_group_bytes,
+	.group_keep = gj_group_keep,
+};

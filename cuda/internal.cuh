@@ -225,13 +225,6 @@ void gj_set_text(GjErrorText *why, const char *text);
 
 /* ---- queue.cu: see GjDeviceOps for those that are not told of here */
 
-GjStatus gj_queue_open(GjDevice *device, const GjProgram *program, GjQueue **opened,
-					   GjErrorText *why);
-GjStatus gj_queue_close(GjQueue *queue, GjErrorText *why);
-const char *gj_queue_error(GjQueue *queue);
-GjStatus gj_queue_sync(GjQueue *queue);
-void gj_queue_phase(GjQueue *queue, GjPhase phase);
-const double *gj_queue_phase_ms(GjQueue *queue);
 GjStatus gj_queue_alloc(GjQueue *queue, size_t nbytes, void **memory);
 GjStatus gj_queue_adopt(GjQueue *queue, GjQueue *from, void *const *memory, uint32_t n);
 GjStatus gj_set_columns(GjQueue *queue, const GjColumn *columns, uint32_t n,
@@ -273,17 +266,7 @@ cudaError_t gj_await_loads(const GjQueue *queue);
 /* True if nothing is queued on any lane any more. */
 bool gj_is_idle(const GjQueue *queue);
 
-GjStatus gj_copy_in(GjQueue *queue, void *device, const void *host, size_t nbytes);
-GjStatus gj_copy_out(GjQueue *queue, void *host, const void *device, size_t nbytes);
-GjStatus gj_copy(GjQueue *queue, void *to, const void *from, size_t nbytes);
-GjStatus gj_copy_many(GjQueue *queue, const GjPiece *pieces, uint32_t n);
 void gj_meet(GjDevice *device, GjDevice *other);
-GjStatus gj_copy_peer(GjQueue *queue, void *to, GjDevice *other, const void *from, size_t nbytes);
-GjStatus gj_fill(GjQueue *queue, void *device, int byte, size_t nbytes);
-GjStatus gj_load_in(GjQueue *queue, void *device, const void *host, size_t nbytes);
-GjStatus gj_load_copy(GjQueue *queue, void *to, const void *from, size_t nbytes);
-GjStatus gj_load_peer(GjQueue *queue, void *to, GjDevice *other, const void *from, size_t nbytes);
-GjStatus gj_load_fill(GjQueue *queue, void *device, int byte, size_t nbytes);
 GjStatus gj_mark(GjQueue *queue, GjLane lane, uint32_t m);
 GjStatus gj_after(GjQueue *queue, GjLane lane, uint32_t m);
 GjStatus gj_passed(GjQueue *queue, uint32_t m, bool wait, bool *done);
@@ -293,24 +276,10 @@ void gj_load_wait(GjQueue *queue);
 
 GjStatus gj_rebase_refs(GjQueue *queue, uint64_t *refs, uint32_t n, uint64_t base,
 						uint64_t heap_size);
-GjStatus gj_select(GjQueue *queue, const GjView *view, uint32_t expr, uint32_t *positions,
-				   uint32_t *n);
-GjStatus gj_pick(GjQueue *queue, uint32_t *to, const uint32_t *from, uint32_t base,
-				 const uint32_t *positions, uint32_t n);
-GjStatus gj_pick_values(GjQueue *queue, int64_t *to, const int64_t *from, const uint32_t *positions,
-						uint32_t n);
-GjStatus gj_split_reserve(GjQueue *queue, uint32_t n, uint32_t ncolumns, uint32_t nkeys);
-GjStatus gj_split(GjQueue *queue, const GjSplit *split, const GjColumn *to, bool (*stop)(void *),
-				  void *arg, const GjSplitParts **parts);
-GjStatus gj_ref_bytes(GjQueue *queue, const uint64_t *refs, uint32_t n, uint64_t *heap_at);
-GjStatus gj_move_refs(GjQueue *queue, uint64_t *refs, uint32_t n, const uint8_t *heap,
-					  const uint64_t *heap_at, uint8_t *to, uint64_t base);
 GjStatus gj_keys(GjQueue *queue, const GjView *view, uint32_t first, uint32_t n,
 				 uint32_t first_expr, const GjKeys *keys);
 GjStatus gj_ordered_keys(GjQueue *queue, const GjView *view, uint32_t first, uint32_t n,
 						 const int32_t *operands, const GjKeys *keys);
-GjStatus gj_hash_build(GjQueue *queue, const GjKeys *keys, const uint32_t *rowid,
-					   uint64_t direct_bytes, bool (*stop)(void *), void *arg, GjHashTable *table);
 void gj_hash_free(GjQueue *queue, GjHashTable *table);
 GjStatus gj_hash_payload(GjQueue *queue, GjHashTable *table, const GjColumn *column, uint32_t nrows,
 						 bool *done);
@@ -323,19 +292,11 @@ GjStatus gj_order_by_place(GjQueue *queue, const GjHashTable *table, void *to, c
  * written, with anything.  Waits.
  */
 GjStatus gj_sum_counts(GjQueue *queue, uint64_t *offset, uint32_t n, uint64_t *total);
-GjStatus gj_hash_probe(GjQueue *queue, const GjHashTable *table, const GjKeys *keys,
-					   uint64_t *offset, uint32_t *first, uint64_t *total);
-GjStatus gj_hash_expand(GjQueue *queue, const GjHashTable *table, const GjView *view,
-						const uint64_t *offset, const uint32_t *first, uint64_t cursor, uint32_t n,
-						uint32_t inner_source, uint32_t *const out[GJ_MAX_SOURCES]);
 GjStatus gj_sort_build(GjQueue *queue, const GjKeys *keys, const uint32_t *rowid,
 					   bool (*stop)(void *), void *arg, GjHashTable *table);
 GjStatus gj_sort_probe(GjQueue *queue, const GjHashTable *table, const GjKeys *keys,
 					   const GjSortedMatch *match, uint64_t *offset, uint32_t *first,
 					   uint64_t *total);
-GjStatus gj_join_unique(GjQueue *queue, const GjHashTable *table, const GjKeys *keys,
-						const GjSortedMatch *match, const GjView *view, uint32_t inner_source,
-						uint32_t *const out[GJ_MAX_SOURCES], uint32_t *npairs);
 GjStatus gj_nested_loop(GjQueue *queue, const GjNested *nested, uint64_t first_tile,
 						uint32_t ntiles, uint32_t *ndone, uint64_t *npairs);
 GjStatus gj_flag_counts(GjQueue *queue, const uint64_t *offset, uint32_t n, uint8_t *flags);
@@ -351,33 +312,11 @@ GjStatus gj_select_flags(GjQueue *queue, const uint8_t *flags, uint32_t n, uint8
 						 uint32_t *positions, uint32_t *npositions);
 GjStatus gj_aggregate(GjQueue *queue, const GjView *view);
 GjStatus gj_aggregate_read(GjQueue *queue, GjAggState *states);
-GjStatus gj_group_keys(GjQueue *queue, const GjView *view, uint32_t first, const GjGroupRows *rows);
-GjStatus gj_group_rehash(GjQueue *queue, const GjGroups *groups);
-GjStatus gj_group_find(GjQueue *queue, const GjGroupRows *rows, const GjGroups *groups,
-					   uint32_t *slot_of, uint32_t *positions, uint64_t *heap_at, uint32_t *n,
-					   uint64_t *nbytes);
-GjStatus gj_group_add(GjQueue *queue, const GjGroupRows *rows, const GjGroups *groups,
-					  uint32_t *slot_of, const uint32_t *positions, const uint64_t *heap_at,
-					  uint32_t n, uint64_t heap_used);
-GjStatus gj_group_aggregate(GjQueue *queue, const GjView *view, uint32_t first, uint32_t n,
-							const uint32_t *group_of, const GjGroups *groups);
-GjStatus gj_group_hash(GjQueue *queue, const GjGroupRows *rows);
-GjStatus gj_group_merge(GjQueue *queue, const GjGroups *from, uint32_t first, uint32_t n,
-						const uint32_t *group_of, const GjGroups *groups);
-GjStatus gj_group_finish(GjQueue *queue, const GjGroups *groups);
-GjStatus gj_sort_limit(GjQueue *queue, const GjKeys *keys, const GjSortLimit *wanted,
-					   uint32_t *positions, uint32_t *n);
-GjStatus gj_sort_rows(GjQueue *queue, const GjKeys *keys, uint32_t descending, bool (*stop)(void *),
-					  void *arg, uint32_t *positions);
 GjStatus gj_group_sort_keys(GjQueue *queue, const GjGroups *groups, const GjKeys *keys);
 GjStatus gj_group_bytes(GjQueue *queue, const GjGroups *groups, const uint32_t *positions,
 						uint32_t n, uint64_t *heap_at, uint64_t *nbytes);
 GjStatus gj_group_keep(GjQueue *queue, const GjGroups *from, const uint32_t *positions, uint32_t n,
 					   const uint64_t *heap_at, const GjGroups *to);
-GjStatus gj_fused(GjQueue *queue, const GjFusedPlan *plan, const GjColumn *columns,
-				  const GjFusedPart *parts, uint32_t nparts, uint64_t list_bytes,
-				  const GjGroups *groups, GjFusedMissed *missed);
-GjStatus gj_fused_counts(GjQueue *queue, uint64_t counts[GJ_FUSED_STEPS + 1]);
 GjStatus gj_gather(GjQueue *queue, const GjView *view, uint32_t first, uint32_t max,
 				   const GjBatchTarget *target, uint32_t *n);
 GjStatus gj_sort_unique(GjQueue *queue, void *values, uint32_t width, uint64_t n,
@@ -395,9 +334,6 @@ GjStatus gj_flag_changes(GjQueue *queue, const GjKeys *keys, uint32_t nkeys, uin
 						 uint8_t *flags);
 GjStatus gj_run_sizes(GjQueue *queue, const uint32_t *starts, uint32_t n, uint32_t nrows,
 					  int32_t *size);
-GjStatus gj_set_build(GjQueue *queue, const GjSetInput *sets, const GjSetSpec *spec,
-					  bool (*stop)(void *), void *arg, GjSetFamily *family);
-void gj_set_free(GjQueue *queue, GjSetFamily *family);
 GjStatus gj_set_tile(GjQueue *queue, const GjSetFamily *family, const GjSetSpec *spec,
 					 const GjSetTile *tile, bool (*stop)(void *), void *arg, uint32_t *const out[3],
 					 uint32_t *n);
@@ -414,6 +350,17 @@ GjStatus gj_intersections_write(GjQueue *queue, const GjSetFamily *family,
 								const GjIntersections *found, const void *elements, uint32_t width,
 								uint32_t first, uint32_t n, const uint64_t *at,
 								bool (*stop)(void *), void *arg, void *values, int64_t *frequency);
+
+/* The tables of operators, each in a file of its concern. */
+extern const GjMemoryOps gj_cuda_memory;
+extern const GjQueueOps gj_cuda_queues;
+extern const GjColumnOps gj_cuda_columns;
+extern const GjTableOps gj_cuda_tables;
+extern const GjGroupOps gj_cuda_groups;
+extern const GjFusedOps gj_cuda_pass;
+extern const GjOrderOps gj_cuda_order;
+extern const GjSetOps gj_cuda_sets;
+extern const GjSplitOps gj_cuda_exchange;
 
 /* ---- in kernels */
 

@@ -310,7 +310,7 @@ build_table(GjQueue *queue, GjBuild *build, bool (*stop)(void *), void *arg, GjH
 	return status == GJ_OK ? finish_table(queue, *build, stop, arg, table) : status;
 }
 
-GjStatus
+static GjStatus
 gj_hash_build(GjQueue *queue, const GjKeys *keys, const uint32_t *rowid, uint64_t direct_bytes,
 			  bool (*stop)(void *), void *arg, GjHashTable *table)
 {
@@ -449,7 +449,7 @@ gj_sum_counts(GjQueue *queue, uint64_t *offset, uint32_t n, uint64_t *total)
 	return GJ_OK;
 }
 
-GjStatus
+static GjStatus
 gj_hash_probe(GjQueue *queue, const GjHashTable *table, const GjKeys *keys, uint64_t *offset,
 			  uint32_t *first, uint64_t *total)
 {
@@ -554,7 +554,7 @@ __launch_bounds__(GJ_THREADS)
 	}
 }
 
-GjStatus
+static GjStatus
 gj_hash_expand(GjQueue *queue, const GjHashTable *table, const GjView *view, const uint64_t *offset,
 			   const uint32_t *first, uint64_t cursor, uint32_t n, uint32_t inner_source,
 			   uint32_t *const out[GJ_MAX_SOURCES])
@@ -625,7 +625,7 @@ struct FindPlace
 	}
 };
 
-GjStatus
+static GjStatus
 gj_join_unique(GjQueue *queue, const GjHashTable *table, const GjKeys *keys,
 			   const GjSortedMatch *match, const GjView *view, uint32_t inner_source,
 			   uint32_t *const out[GJ_MAX_SOURCES], uint32_t *npairs)
@@ -644,3 +644,26 @@ gj_join_unique(GjQueue *queue, const GjHashTable *table, const GjKeys *keys,
 		return gj_match_tuples<8>(queue, FindHashed<true>{ref, *keys}, n, pairs, npairs);
 	return gj_match_tuples<8>(queue, FindHashed<false>{ref, *keys}, n, pairs, npairs);
 }
+
+const GjTableOps gj_cuda_tables = {
+	.reads_payloads = true,
+	.asks_filters = true,
+	.joins_unique = true,
+	.hash_build = gj_hash_build,
+	.hash_free = gj_hash_free,
+	.order_by_place = gj_order_by_place,
+	.hash_payload = gj_hash_payload,
+	.hash_filter = gj_hash_filter,
+	.filter_helps = gj_filter_helps,
+	.sort_build = gj_sort_build,
+	.sort_probe = gj_sort_probe,
+	.hash_probe = gj_hash_probe,
+	.hash_expand = gj_hash_expand,
+	.join_unique = gj_join_unique,
+	.nested_loop = gj_nested_loop,
+	.flag_counts = gj_flag_counts,
+	.mark_rows = gj_mark_rows,
+	.mark_tuples = gj_mark_tuples,
+	.mark_ranges = gj_mark_ranges,
+	.cover_rows = gj_cover_rows,
+};

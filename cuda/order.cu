@@ -200,7 +200,7 @@ order_free(GjQueue *queue, uint32_t n, const Order *order)
 	gj_free(queue, order->next, (size_t) n * sizeof(uint32_t));
 }
 
-GjStatus
+static GjStatus
 gj_sort_limit(GjQueue *queue, const GjKeys *keys, const GjSortLimit *wanted, uint32_t *positions,
 			  uint32_t *n)
 {
@@ -220,7 +220,7 @@ gj_sort_limit(GjQueue *queue, const GjKeys *keys, const GjSortLimit *wanted, uin
 	return status;
 }
 
-GjStatus
+static GjStatus
 gj_sort_rows(GjQueue *queue, const GjKeys *keys, uint32_t descending, bool (*stop)(void *),
 			 void *arg, uint32_t *positions)
 {
@@ -352,3 +352,8 @@ gj_group_keep(GjQueue *queue, const GjGroups *from, const uint32_t *positions, u
 	GJ_LAUNCHED(queue, "group_keep");
 	return GJ_OK;
 }
+
+const GjOrderOps gj_cuda_order = {
+	.sort_limit = gj_sort_limit,
+	.sort_rows = gj_sort_rows,
+};

@@ -408,7 +408,7 @@ gj_scratch(GjQueue *queue, GjScratch which, size_t nbytes, void **memory)
 /* ---- queues */
 
 /* Frees all memory, waits for it, and destroys what CUDA made for the queue. */
-GjStatus
+static GjStatus
 gj_queue_close(GjQueue *queue, GjErrorText *why)
 {
 	GjStatus status = GJ_OK;
@@ -495,7 +495,7 @@ queue_start(GjQueue *queue, const GjProgram *program)
 	return queue_load_program(queue, program);
 }
 
-GjStatus
+static GjStatus
 gj_queue_open(GjDevice *device, const GjProgram *program, GjQueue **opened, GjErrorText *why)
 {
 	GjQueue *queue = (GjQueue *) calloc(1, sizeof(GjQueue));
@@ -519,7 +519,7 @@ gj_queue_open(GjDevice *device, const GjProgram *program, GjQueue **opened, GjEr
 	return GJ_OK;
 }
 
-const char *
+static const char *
 gj_queue_error(GjQueue *queue)
 {
 	return queue->error.text;
@@ -620,7 +620,7 @@ start_phase(GjQueue *queue)
  * A wait starts at once, any other phase with the first that is queued in it: a mark takes as long
  * as a launch, and a run whose data is resident passes through most phases with nothing to do.
  */
-void
+static void
 gj_queue_phase(GjQueue *queue, GjPhase phase)
 {
 	queue->phase = phase;
@@ -629,13 +629,13 @@ gj_queue_phase(GjQueue *queue, GjPhase phase)
 		(void) gj_enter(queue);
 }
 
-const double *
+static const double *
 gj_queue_phase_ms(GjQueue *queue)
 {
 	return queue->phase_ms;
 }
 
-GjStatus
+static GjStatus
 gj_queue_sync(GjQueue *queue)
 {
 	GJ_TRY(enter(queue));
@@ -658,3 +658,16 @@ gj_set_columns(GjQueue *queue, const GjColumn *columns, uint32_t n, const GjColu
 	*device_columns = (const GjColumn *) queue->columns.memory;
 	return GJ_OK;
 }
+
+const GjQueueOps gj_cuda_queues = {
+	.queue_open = gj_queue_open,
+	.queue_close = gj_queue_close,
+	.queue_error = gj_queue_error,
+	.sync = gj_queue_sync,
+	.phase = gj_queue_phase,
+	.phase_ms = gj_queue_phase_ms,
+	.mark = gj_mark,
+	.after = gj_after,
+	.passed = gj_passed,
+	.load_wait = gj_load_wait,
+};

@@ -147,7 +147,7 @@ measure(GjQueue *queue, GjDeviceInfo *info)
 		columns[s].kind = GJ_INT4;
 		columns[s].width = 4;
 	}
-	GJ_TRY(gj_cuda_device.set_columns(queue, columns, 2, &view.columns));
+	GJ_TRY(gj_cuda_device.columns->set_columns(queue, columns, 2, &view.columns));
 	view.nrows = PAIR_TUPLES;
 	for (int i = 0; i < 2; i++)
 		GJ_TRY(measure_pairs(queue, &view, &info->pair_rate));
@@ -164,12 +164,12 @@ gj_measure_joins(GjDevice *device, GjErrorText *why)
 	GjErrorText text = {};
 
 	make_program(&program);
-	status = gj_cuda_device.queue_open(device, &program.program, &queue, why);
+	status = gj_cuda_device.queues->queue_open(device, &program.program, &queue, why);
 	if (status == GJ_OK)
 	{
 		status = measure(queue, &info);
 		/* a failed measurement leaves the rates as they were; a lost device is the end */
-		if (gj_cuda_device.queue_close(queue, &text) == GJ_DEVICE_LOST)
+		if (gj_cuda_device.queues->queue_close(queue, &text) == GJ_DEVICE_LOST)
 		{
 			*why = text;
 			return false;

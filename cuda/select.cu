@@ -29,7 +29,7 @@ __launch_bounds__(GJ_THREADS)
 	gj_note_error(results, status);
 }
 
-GjStatus
+static GjStatus
 gj_select(GjQueue *queue, const GjView *view, uint32_t expr, uint32_t *positions, uint32_t *n)
 {
 	const GjExpr *e;
@@ -74,7 +74,7 @@ __launch_bounds__(GJ_THREADS)
 		to[i] = from[positions[i]];
 }
 
-GjStatus
+static GjStatus
 gj_pick_values(GjQueue *queue, int64_t *to, const int64_t *from, const uint32_t *positions,
 			   uint32_t n)
 {
@@ -86,7 +86,7 @@ gj_pick_values(GjQueue *queue, int64_t *to, const int64_t *from, const uint32_t 
 	return GJ_OK;
 }
 
-GjStatus
+static GjStatus
 gj_pick(GjQueue *queue, uint32_t *to, const uint32_t *from, uint32_t base,
 		const uint32_t *positions, uint32_t n)
 {
@@ -98,3 +98,15 @@ gj_pick(GjQueue *queue, uint32_t *to, const uint32_t *from, uint32_t base,
 	GJ_LAUNCHED(queue, "pick_rows");
 	return GJ_OK;
 }
+
+const GjColumnOps gj_cuda_columns = {
+	.rebase_refs = gj_rebase_refs,
+	.set_columns = gj_set_columns,
+	.select = gj_select,
+	.pick = gj_pick,
+	.pick_values = gj_pick_values,
+	.keys = gj_keys,
+	.ordered_keys = gj_ordered_keys,
+	.select_flags = gj_select_flags,
+	.gather = gj_gather,
+};

@@ -399,7 +399,7 @@ make_index(GjQueue *queue, GjSetFamily *family)
 
 /* ---- operators */
 
-GjStatus
+static GjStatus
 gj_set_build(GjQueue *queue, const GjSetInput *sets, const GjSetSpec *spec, bool (*stop)(void *),
 			 void *arg, GjSetFamily *family)
 {
@@ -425,7 +425,7 @@ gj_set_build(GjQueue *queue, const GjSetInput *sets, const GjSetSpec *spec, bool
 	return make_index(queue, family);
 }
 
-void
+static void
 gj_set_free(GjQueue *queue, GjSetFamily *family)
 {
 	gj_free(queue, family->offset, 0);
@@ -434,3 +434,20 @@ gj_set_free(GjQueue *queue, GjSetFamily *family)
 	gj_free(queue, family->posting, 0);
 	memset(family, 0, sizeof(*family));
 }
+
+const GjSetOps gj_cuda_sets = {
+	.sort_unique = gj_sort_unique,
+	.set_pair = gj_set_pair,
+	.array_sizes = gj_array_sizes,
+	.array_sets = gj_array_sets,
+	.flag_changes = gj_flag_changes,
+	.run_sizes = gj_run_sizes,
+	.set_build = gj_set_build,
+	.set_free = gj_set_free,
+	.set_tile = gj_set_tile,
+	.intersections_rehash = gj_intersections_rehash,
+	.intersections_find = gj_intersections_find,
+	.intersections_add = gj_intersections_add,
+	.intersections_place = gj_intersections_place,
+	.intersections_write = gj_intersections_write,
+};

@@ -161,12 +161,12 @@ test_rows(Queue &q, const std::vector<Column> &columns, const std::vector<Array>
 	}
 	if (fails)
 	{
-		check(q.ops->array_sizes(q.queue, &view, first, n, &how, size, null, &total) ==
+		check(q.ops->sets->array_sizes(q.queue, &view, first, n, &how, size, null, &total) ==
 				  GJ_UNKNOWN_VALUE,
 			  "array_sizes of NULL elements", where);
 		return;
 	}
-	check(q.ops->array_sizes(q.queue, &view, first, n, &how, size, null, &total) == GJ_OK,
+	check(q.ops->sets->array_sizes(q.queue, &view, first, n, &how, size, null, &total) == GJ_OK,
 		  "array_sizes", where);
 	check(total == expected_total && q.download(size, n) == sizes &&
 			  q.download(null, n) == expected_null,
@@ -181,7 +181,8 @@ test_rows(Queue &q, const std::vector<Column> &columns, const std::vector<Array>
 		if (!expected_null[i])
 			kept_size.push_back(sizes[i]);
 	size = q.upload(kept_size);
-	check(q.ops->array_sets(q.queue, &some, &how, size, values, NULL, NULL, &nvalues) == GJ_OK,
+	check(q.ops->sets->array_sets(q.queue, &some, &how, size, values, NULL, NULL, &nvalues) ==
+			  GJ_OK,
 		  "array_sets", where);
 	if (!check(nvalues == expected.size() && q.download(size, kept.size()) == expected_size,
 			   "sizes of sets", where))
@@ -263,8 +264,8 @@ test_damaged(const Device &device, Random &random)
 		Queue q(device, program);
 		const GjView view = q.view({c}, 1, {{0}});
 
-		check(q.ops->array_sizes(q.queue, &view, 0, 1, &how, (int32_t *) q.alloc(8),
-								 (uint8_t *) q.alloc(8), &total) == GJ_UNKNOWN_VALUE,
+		check(q.ops->sets->array_sizes(q.queue, &view, 0, 1, &how, (int32_t *) q.alloc(8),
+									   (uint8_t *) q.alloc(8), &total) == GJ_UNKNOWN_VALUE,
 			  "array_sizes of a damaged array", std::to_string(what));
 	}
 }
@@ -335,8 +336,8 @@ test_equal(const Device &device, Random &random, uint32_t width)
 	uint32_t *positions = (uint32_t *) q.alloc(n * sizeof(uint32_t));
 	uint32_t found = 0;
 
-	check(q.ops->select(q.queue, &view, 0, positions, &found) == GJ_OK, "select of equal arrays",
-		  q.ops->queue_error(q.queue));
+	check(q.ops->columns->select(q.queue, &view, 0, positions, &found) == GJ_OK,
+		  "select of equal arrays", q.ops->queues->queue_error(q.queue));
 	check(q.download(positions, found) == expected, "equal arrays", std::to_string(width));
 }
 
@@ -377,7 +378,7 @@ test_not_alone(const Device &device)
 		Queue q(device, program);
 		const GjView view = q.view({c}, 1, {});
 
-		check(q.ops->select(q.queue, &view, 0, (uint32_t *) q.alloc(8), &found) ==
+		check(q.ops->columns->select(q.queue, &view, 0, (uint32_t *) q.alloc(8), &found) ==
 				  (what == 0 ? GJ_OK : GJ_UNKNOWN_VALUE),
 			  "an array with other bytes", std::to_string(what));
 	}
@@ -424,8 +425,9 @@ test_pair_values(const Device &device, Random &random)
 		keys.nrows = n;
 		keys.value[0] = (int64_t *) q.alloc(n * sizeof(int64_t));
 		keys.null = (uint8_t *) q.alloc(n);
-		check(q.ops->keys(q.queue, &view, 0, n, e, &keys) == GJ_OK && q.ops->sync(q.queue) == GJ_OK,
-			  "keys of pair values", q.ops->queue_error(q.queue));
+		check(q.ops->columns->keys(q.queue, &view, 0, n, e, &keys) == GJ_OK &&
+				  q.ops->queues->sync(q.queue) == GJ_OK,
+			  "keys of pair values", q.ops->queues->queue_error(q.queue));
 
 		const std::vector<int64_t> values = q.download(keys.value[0], n);
 		const std::vector<uint8_t> nulls = q.download(keys.null, n);

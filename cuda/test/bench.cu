@@ -68,8 +68,9 @@ copy_keys(Queue &q, const GjKeys &from)
 
 	keys.value[0] = (int64_t *) q.alloc((size_t) from.nrows * 8);
 	keys.null = (uint8_t *) q.alloc(from.nrows);
-	must(q, q.ops->copy(q.queue, keys.value[0], from.value[0], (size_t) from.nrows * 8), "copy");
-	must(q, q.ops->copy(q.queue, keys.null, from.null, from.nrows), "copy");
+	must(q, q.ops->memory->copy(q.queue, keys.value[0], from.value[0], (size_t) from.nrows * 8),
+		 "copy");
+	must(q, q.ops->memory->copy(q.queue, keys.null, from.null, from.nrows), "copy");
 	return keys;
 }
 
@@ -104,10 +105,13 @@ bench_join(const Device &device, uint32_t ninner, const char *build_name, const 
 		q, build_name, ninner,
 		[&]
 		{
-			q.ops->hash_free(q.queue, &table);
+			q.ops->tables->hash_free(q.queue, &table);
 			keys = copy_keys(q, inner);
 		},
-		[&] { must(q, q.ops->hash_build(q.queue, &keys, NULL, 0, never, NULL, &table), "build"); });
+		[&] {
+			must(q, q.ops->tables->hash_build(q.queue, &keys, NULL, 0, never, NULL, &table),
+				 "build");
+		});
 	measure(q, probe_name, 50e6, nothing,
 			[&]
 			{
@@ -121,19 +125,19 @@ bench_join(const Device &device, uint32_t ninner, const char *build_name, const 
 					chunk.value[0] += first;
 					chunk.null += first;
 					must(q,
-						 q.ops->hash_probe(q.queue, &table, &chunk, buffers.offset, buffers.first,
-										   &total),
+						 q.ops->tables->hash_probe(q.queue, &table, &chunk, buffers.offset,
+												   buffers.first, &total),
 						 "probe");
 					for (uint64_t cursor = 0; cursor < total; cursor += GJ_MAX_TUPLES)
 						must(q,
-							 q.ops->hash_expand(
+							 q.ops->tables->hash_expand(
 								 q.queue, &table, &view, buffers.offset, buffers.first, cursor,
 								 (uint32_t) std::min<uint64_t>(GJ_MAX_TUPLES, total - cursor), 1,
 								 buffers.out),
 							 "expand");
 				}
 			});
-	q.ops->hash_free(q.queue, &table);
+	q.ops->tables->hash_free(q.queue, &table);
 }
 
 /* Every inner row has the same key, and so has every outer tuple. */
@@ -154,22 +158,27 @@ bench_skew(const Device &device)
 		q, "build 10 M rows with one key", 10e6,
 		[&]
 		{
-			q.ops->hash_free(q.queue, &table);
+			q.ops->tables->hash_free(q.queue, &table);
 			keys = copy_keys(q, inner);
 		},
-		[&] { must(q, q.ops->hash_build(q.queue, &keys, NULL, 0, never, NULL, &table), "build"); });
+		[&] {
+			must(q, q.ops->tables->hash_build(q.queue, &keys, NULL, 0, never, NULL, &table),
+				 "build");
+		});
 	view.nrows = outer.nrows;
-	must(q, q.ops->hash_probe(q.queue, &table, &outer, buffers.offset, buffers.first, &total),
+	must(q,
+		 q.ops->tables->hash_probe(q.queue, &table, &outer, buffers.offset, buffers.first, &total),
 		 "probe");
 	measure(q, "expand 2^20 of 10^10 pairs of one key", GJ_MAX_TUPLES, nothing,
 			[&]
 			{
 				must(q,
-					 q.ops->hash_expand(q.queue, &table, &view, buffers.offset, buffers.first,
-										total / 2, GJ_MAX_TUPLES, 1, buffers.out),
+					 q.ops->tables->hash_expand(q.queue, &table, &view, buffers.offset,
+												buffers.first, total / 2, GJ_MAX_TUPLES, 1,
+												buffers.out),
 					 "expand");
 			});
-	q.ops->hash_free(q.queue, &table);
+	q.ops->tables->hash_free(q.queue, &table);
 }
 
 /* select, aggregate and gather of 2^20 tuples of a view with row ids. */
@@ -203,9 +212,11 @@ bench_tuples(const Device &device)
 	uint32_t *positions = (uint32_t *) q.alloc(n * sizeof(uint32_t));
 
 	measure(q, "aggregate sum(a+b), 2^20 tuples", n, nothing,
-			[&] { must(q, q.ops->aggregate(q.queue, &view), "aggregate"); });
+			[&] { must(q, q.ops->groups->aggregate(q.queue, &view), "aggregate"); });
 	measure(q, "select a < 0, 2^20 tuples, half pass", n, nothing,
-			[&] { must(q, q.ops->select(q.queue, &view, filter, positions, &got), "select"); });
+			[&] {
+				must(q, q.ops->columns->select(q.queue, &view, filter, positions, &got), "select");
+			});
 	memset(slot, 0, slot_size);
 	if (device.ops->host_register(device.device, slot, slot_size, &why) == GJ_OK)
 	{
@@ -213,7 +224,9 @@ bench_tuples(const Device &device)
 		target.slot = slot;
 		target.places = places;
 		measure(q, "gather 4 int4 columns, 2^20 tuples", n, nothing,
-				[&] { must(q, q.ops->gather(q.queue, &view, 0, n, &target, &got), "gather"); });
+				[&] {
+					must(q, q.ops->columns->gather(q.queue, &view, 0, n, &target, &got), "gather");
+				});
 		device.ops->host_unregister(device.device, slot);
 	}
 	free(slot);
@@ -236,8 +249,9 @@ bench_sort(const Device &device)
 	set = q.upload(values);
 	measure(
 		q, "sort_unique 10 M int4", n,
-		[&] { must(q, q.ops->copy(q.queue, copy, set, (size_t) n * 4), "copy"); },
-		[&] { must(q, q.ops->sort_unique(q.queue, copy, 4, n, NULL, NULL, &m), "sort_unique"); });
+		[&] { must(q, q.ops->memory->copy(q.queue, copy, set, (size_t) n * 4), "copy"); },
+		[&]
+		{ must(q, q.ops->sets->sort_unique(q.queue, copy, 4, n, NULL, NULL, &m), "sort_unique"); });
 }
 
 /* Rows of two int8 columns that an exchange splits by one of them, in pieces as fragments are. */
@@ -287,7 +301,8 @@ bench_split(const Device &device)
 			measure(
 				q, name.c_str(), n, [] {},
 				[&] {
-					must(q, q.ops->split(q.queue, &split, to.data(), never, NULL, &parts), "split");
+					must(q, q.ops->exchange->split(q.queue, &split, to.data(), never, NULL, &parts),
+						 "split");
 				});
 		}
 	}

@@ -22,7 +22,7 @@ must(Queue &q, GjStatus status, const char *what)
 {
 	if (status == GJ_OK)
 		return;
-	printf("%s: %s (%s)\n", what, gj_reason_text(status), q.ops->queue_error(q.queue));
+	printf("%s: %s (%s)\n", what, gj_reason_text(status), q.ops->queues->queue_error(q.queue));
 	exit(1);
 }
 
@@ -32,9 +32,9 @@ total_ms(Queue &q)
 {
 	double ms = 0;
 
-	must(q, q.ops->sync(q.queue), "sync");
+	must(q, q.ops->queues->sync(q.queue), "sync");
 	for (int i = 0; i < GJ_NPHASES; i++)
-		ms += q.ops->phase_ms(q.queue)[i];
+		ms += q.ops->queues->phase_ms(q.queue)[i];
 	return ms;
 }
 
@@ -55,7 +55,7 @@ times_of(Queue &q, int runs, Before before, Run run)
 		double start;
 
 		before();
-		q.ops->phase(q.queue, i % 2 ? GJ_PHASE_PROBE : GJ_PHASE_BUILD);
+		q.ops->queues->phase(q.queue, i % 2 ? GJ_PHASE_PROBE : GJ_PHASE_BUILD);
 		start = total_ms(q);
 		run();
 		if (i > 0)

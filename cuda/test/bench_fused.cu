@@ -193,7 +193,7 @@ Bench::table(uint32_t nrows, uint64_t direct_bytes, uint32_t gap)
 	keys.nrows = nrows;
 	keys.value[0] = q.upload(key);
 	keys.null = q.upload(Bytes(nrows));
-	must(q, q.ops->hash_build(q.queue, &keys, NULL, direct_bytes, never, NULL, &table),
+	must(q, q.ops->tables->hash_build(q.queue, &keys, NULL, direct_bytes, never, NULL, &table),
 		 "hash_build");
 	return table;
 }
@@ -206,7 +206,7 @@ Bench::put_payloads(GjHashTable &table, const GjColumn &column, uint32_t nrows, 
 
 	if (!table.has_payload)
 	{
-		must(q, q.ops->hash_payload(q.queue, &table, &column, nrows, &table.has_payload),
+		must(q, q.ops->tables->hash_payload(q.queue, &table, &column, nrows, &table.has_payload),
 			 "hash_payload");
 		printf("payloads of %u rows: %.3f ms\n", nrows,
 			   std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
@@ -224,8 +224,8 @@ Bench::put_filter(GjHashTable &table, GjFusedStep &step)
 
 	if (!table.has_filter)
 	{
-		must(q, q.ops->hash_filter(q.queue, &table), "hash_filter");
-		must(q, q.ops->sync(q.queue), "sync");
+		must(q, q.ops->tables->hash_filter(q.queue, &table), "hash_filter");
+		must(q, q.ops->queues->sync(q.queue), "sync");
 		printf("filter of %u rows, %u KB: %.3f ms\n", table.nrows, table.nkey_filter / 256,
 			   std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
 				   .count());
@@ -294,7 +294,7 @@ void
 Bench::time(const char *what, const GjFusedPlan &plan, const GjColumn *inner,
 			const GjGroups *groups, int plain_kind, const GjHashTable *table)
 {
-	const double *ms = q.ops->phase_ms(q.queue);
+	const double *ms = q.ops->queues->phase_ms(q.queue);
 	std::vector<GjColumn> columns(NOUTER + 3);
 	std::vector<double> times;
 	static GjFusedMissed missed;
@@ -309,15 +309,16 @@ Bench::time(const char *what, const GjFusedPlan &plan, const GjColumn *inner,
 	{
 		double before;
 
-		must(q, q.ops->sync(q.queue), "sync");
+		must(q, q.ops->queues->sync(q.queue), "sync");
 		before = ms[GJ_PHASE_PROBE];
-		q.ops->phase(q.queue, GJ_PHASE_PROBE);
+		q.ops->queues->phase(q.queue, GJ_PHASE_PROBE);
 		must(q,
-			 q.ops->fused(q.queue, &plan, columns.data(), parts.data(), (uint32_t) parts.size(),
-						  UINT64_MAX, groups, groups ? &missed : NULL),
+			 q.ops->pass->fused(q.queue, &plan, columns.data(), parts.data(),
+								(uint32_t) parts.size(), UINT64_MAX, groups,
+								groups ? &missed : NULL),
 			 "fused");
-		q.ops->phase(q.queue, GJ_PHASE_WAIT);
-		must(q, q.ops->sync(q.queue), "sync");
+		q.ops->queues->phase(q.queue, GJ_PHASE_WAIT);
+		must(q, q.ops->queues->sync(q.queue), "sync");
 		if (i > 0)
 			times.push_back(ms[GJ_PHASE_PROBE] - before);
 	}
@@ -429,12 +430,13 @@ make_groups(Queue &q, uint32_t n)
 		groups.state[a] = (GjAggState *) q.alloc((size_t) n * sizeof(GjAggState));
 	groups.nslots = 4 * (uint64_t) n;
 	groups.slots = (uint64_t *) q.alloc(groups.nslots * 8);
-	must(q, q.ops->group_hash(q.queue, &tuples), "group_hash");
-	must(q, q.ops->group_rehash(q.queue, &groups), "group_rehash");
+	must(q, q.ops->groups->group_hash(q.queue, &tuples), "group_hash");
+	must(q, q.ops->groups->group_rehash(q.queue, &groups), "group_rehash");
 	must(q,
-		 q.ops->group_find(q.queue, &tuples, &groups, slot_of, positions, heap_at, &added, &nbytes),
+		 q.ops->groups->group_find(q.queue, &tuples, &groups, slot_of, positions, heap_at, &added,
+								   &nbytes),
 		 "group_find");
-	must(q, q.ops->group_add(q.queue, &tuples, &groups, slot_of, positions, NULL, added, 0),
+	must(q, q.ops->groups->group_add(q.queue, &tuples, &groups, slot_of, positions, NULL, added, 0),
 		 "group_add");
 	groups.rows.nrows = added;
 	return groups;
@@ -545,7 +547,7 @@ bench_columns(const Device &device, bool wide)
 			snprintf(what, sizeof(what), "join with %u rows%s", rows,
 					 one_in > 1 ? ", 1 row in 25 passes" : "");
 			bench.time(what, plan, inner, NULL, wide || large ? -1 : 2, &table);
-			if (q.ops->hash_payload)
+			if (q.ops->tables->reads_payloads)
 			{
 				bench.put_payloads(table, inner[0], rows, plan.steps[0]);
 				bench.time("the same, values in its slots", plan, inner, NULL, -1, NULL);

@@ -140,7 +140,7 @@ outer_view(Queue &q, const Sides &sides, uint32_t first, uint32_t n)
 
 	for (uint32_t c = 0; c < 2; c++)
 		columns[c].data = (const uint8_t *) columns[c].data + (size_t) first * columns[c].width;
-	must(q, q.ops->set_columns(q.queue, columns, 4, &view.columns), "set_columns");
+	must(q, q.ops->columns->set_columns(q.queue, columns, 4, &view.columns), "set_columns");
 	view.nrows = n;
 	return view;
 }
@@ -160,15 +160,16 @@ build(Queue &q, const Sides &sides, const How &how, GjHashTable *table)
 		const uint32_t n = std::min(sides.n - first, GJ_MAX_TUPLES);
 
 		if (how.sorted)
-			must(q, q.ops->ordered_keys(q.queue, &view, first, n, inner_key, &keys),
+			must(q, q.ops->columns->ordered_keys(q.queue, &view, first, n, inner_key, &keys),
 				 "ordered_keys");
 		else
-			must(q, q.ops->keys(q.queue, &view, first, n, 1, &keys), "keys");
+			must(q, q.ops->columns->keys(q.queue, &view, first, n, 1, &keys), "keys");
 	}
 	if (how.sorted)
-		must(q, q.ops->sort_build(q.queue, &keys, NULL, never, NULL, table), "sort_build");
+		must(q, q.ops->tables->sort_build(q.queue, &keys, NULL, never, NULL, table), "sort_build");
 	else
-		must(q, q.ops->hash_build(q.queue, &keys, NULL, how.direct_bytes, never, NULL, table),
+		must(q,
+			 q.ops->tables->hash_build(q.queue, &keys, NULL, how.direct_bytes, never, NULL, table),
 			 "hash_build");
 }
 
@@ -178,10 +179,11 @@ compute_keys(Queue &q, const GjView &view, JoinBuffers &buffers, const How &how)
 {
 	buffers.keys.nrows = view.nrows;
 	if (how.sorted)
-		must(q, q.ops->ordered_keys(q.queue, &view, 0, view.nrows, outer_key, &buffers.keys),
+		must(q,
+			 q.ops->columns->ordered_keys(q.queue, &view, 0, view.nrows, outer_key, &buffers.keys),
 			 "ordered_keys");
 	else
-		must(q, q.ops->keys(q.queue, &view, 0, view.nrows, 0, &buffers.keys), "keys");
+		must(q, q.ops->columns->keys(q.queue, &view, 0, view.nrows, 0, &buffers.keys), "keys");
 }
 
 /* Looks the keys of a view's tuples up. */
@@ -193,13 +195,13 @@ look_up(Queue &q, GjView &view, const GjHashTable &table, JoinBuffers &buffers, 
 	compute_keys(q, view, buffers, how);
 	if (how.sorted)
 		must(q,
-			 q.ops->sort_probe(q.queue, &table, &buffers.keys, &same_key, buffers.offset,
-							   buffers.first, &total),
+			 q.ops->tables->sort_probe(q.queue, &table, &buffers.keys, &same_key, buffers.offset,
+									   buffers.first, &total),
 			 "sort_probe");
 	else
 		must(q,
-			 q.ops->hash_probe(q.queue, &table, &buffers.keys, buffers.offset, buffers.first,
-							   &total),
+			 q.ops->tables->hash_probe(q.queue, &table, &buffers.keys, buffers.offset,
+									   buffers.first, &total),
 			 "hash_probe");
 	return total;
 }
@@ -212,7 +214,8 @@ join_unique(Queue &q, GjView &view, const GjHashTable &table, JoinBuffers &buffe
 
 	compute_keys(q, view, buffers, how);
 	must(q,
-		 q.ops->join_unique(q.queue, &table, &buffers.keys, &same_key, &view, 1, buffers.out, &n),
+		 q.ops->tables->join_unique(q.queue, &table, &buffers.keys, &same_key, &view, 1,
+									buffers.out, &n),
 		 "join_unique");
 	return n;
 }
@@ -233,12 +236,12 @@ probe(Queue &q, const Sides &sides, const GjHashTable &table, JoinBuffers &buffe
 
 		pairs.rowid[0] = buffers.out[0];
 		pairs.rowid[1] = buffers.out[1];
-		if (table.max_count == 1 && q.ops->join_unique)
+		if (table.max_count == 1 && q.ops->tables->joins_unique)
 		{
 			pairs.nrows = join_unique(q, view, table, buffers, how);
 			npairs += pairs.nrows;
 			if (sum)
-				must(q, q.ops->aggregate(q.queue, &pairs), "aggregate");
+				must(q, q.ops->groups->aggregate(q.queue, &pairs), "aggregate");
 			continue;
 		}
 		total = look_up(q, view, table, buffers, how);
@@ -247,11 +250,11 @@ probe(Queue &q, const Sides &sides, const GjHashTable &table, JoinBuffers &buffe
 		{
 			pairs.nrows = (uint32_t) std::min<uint64_t>(GJ_MAX_TUPLES, total - cursor);
 			must(q,
-				 q.ops->hash_expand(q.queue, &table, &view, buffers.offset, buffers.first, cursor,
-									pairs.nrows, 1, buffers.out),
+				 q.ops->tables->hash_expand(q.queue, &table, &view, buffers.offset, buffers.first,
+											cursor, pairs.nrows, 1, buffers.out),
 				 "hash_expand");
 			if (sum)
-				must(q, q.ops->aggregate(q.queue, &pairs), "aggregate");
+				must(q, q.ops->groups->aggregate(q.queue, &pairs), "aggregate");
 		}
 	}
 	return npairs;
@@ -268,7 +271,7 @@ median(std::vector<double> times)
 static void
 bench_one(Queue &q, const Sides &sides, JoinBuffers &buffers, const How &how, const char *what)
 {
-	const double *ms = q.ops->phase_ms(q.queue);
+	const double *ms = q.ops->queues->phase_ms(q.queue);
 	std::vector<double> times[3]; /* build, rows, sum */
 
 	for (int i = 0; i < 2 * (RUNS + 1); i++)
@@ -279,16 +282,16 @@ bench_one(Queue &q, const Sides &sides, JoinBuffers &buffers, const How &how, co
 		double before[2];
 		uint64_t npairs;
 
-		must(q, q.ops->sync(q.queue), "sync");
+		must(q, q.ops->queues->sync(q.queue), "sync");
 		before[0] = ms[GJ_PHASE_BUILD];
 		before[1] = ms[phase];
-		q.ops->phase(q.queue, GJ_PHASE_BUILD);
+		q.ops->queues->phase(q.queue, GJ_PHASE_BUILD);
 		build(q, sides, how, &table);
-		q.ops->phase(q.queue, phase);
+		q.ops->queues->phase(q.queue, phase);
 		npairs = probe(q, sides, table, buffers, how, sum);
-		q.ops->phase(q.queue, GJ_PHASE_WAIT);
-		must(q, q.ops->sync(q.queue), "sync");
-		q.ops->hash_free(q.queue, &table);
+		q.ops->queues->phase(q.queue, GJ_PHASE_WAIT);
+		must(q, q.ops->queues->sync(q.queue), "sync");
+		q.ops->tables->hash_free(q.queue, &table);
 		check(npairs == sides.n, "pairs", what);
 		if (i < 2)
 			continue;
@@ -404,7 +407,7 @@ bench_nested(const Device &device, uint32_t bits, bool terms)
 		column.kind = GJ_INT4;
 		column.width = 4;
 	}
-	must(q, q.ops->set_columns(q.queue, columns, 3, &view.columns), "set_columns");
+	must(q, q.ops->columns->set_columns(q.queue, columns, 3, &view.columns), "set_columns");
 	view.nrows = ntuples;
 	nested.view = &view;
 	nested.nrows = nrows;
@@ -435,9 +438,9 @@ bench_nested(const Device &device, uint32_t bits, bool terms)
 				uint64_t n;
 
 				must(q,
-					 q.ops->nested_loop(q.queue, &nested, tile,
-										(uint32_t) std::min<uint64_t>(ntiles - tile, UINT32_MAX),
-										&ndone, &n),
+					 q.ops->tables->nested_loop(
+						 q.queue, &nested, tile,
+						 (uint32_t) std::min<uint64_t>(ntiles - tile, UINT32_MAX), &ndone, &n),
 					 "nested_loop");
 				npairs += n;
 			}

@@ -118,10 +118,13 @@ bench_pair(const Device &device, const std::string &what, const std::vector<int3
 		pair.algorithm = algorithm;
 		count_ms = median(
 			q, 5,
-			[&] { must(q, q.ops->set_pair(q.queue, &pair, NULL, NULL, NULL, &n), "set_pair"); });
-		write_ms = median(
-			q, 5,
-			[&] { must(q, q.ops->set_pair(q.queue, &pair, NULL, NULL, result, &n), "set_pair"); });
+			[&]
+			{ must(q, q.ops->sets->set_pair(q.queue, &pair, NULL, NULL, NULL, &n), "set_pair"); });
+		write_ms = median(q, 5,
+						  [&] {
+							  must(q, q.ops->sets->set_pair(q.queue, &pair, NULL, NULL, result, &n),
+								   "set_pair");
+						  });
 		printf("  %-16s count %9.3f ms %7.1f G elements/s   values %9.3f ms %7.1f G elements/s   "
 			   "%llu common\n",
 			   names[algorithm], count_ms, (na + nb) / count_ms / 1e6, write_ms,
@@ -164,7 +167,8 @@ run_tiles(Family &f, uint64_t *kept)
 	{
 		uint32_t n;
 
-		must(f.q, f.q.ops->set_tile(f.q.queue, &f.family, &f.spec, &tile, NULL, NULL, f.out, &n),
+		must(f.q,
+			 f.q.ops->sets->set_tile(f.q.queue, &f.family, &f.spec, &tile, NULL, NULL, f.out, &n),
 			 "set_tile");
 		*kept += n;
 	}
@@ -224,7 +228,7 @@ bench_predicate(const Device &device, const std::string &what, const Sets &sets,
 		spec.algorithm = algorithm;
 		spec.predicate = predicate;
 		spec.threshold = threshold;
-		q.ops->phase(q.queue, GJ_PHASE_BUILD);
+		q.ops->queues->phase(q.queue, GJ_PHASE_BUILD);
 		start = total_ms(q);
 
 		Family f(q, sets, NULL, 4, spec);
@@ -363,10 +367,11 @@ print_skew_fit(const Device &device)
 		for (int i = 0; i < 2; i++)
 		{
 			pair.algorithm = i == 0 ? GJ_SETS_MERGE_PATH : GJ_SETS_BINARY_SEARCH;
-			ms[i] = median(
-				q, 5,
-				[&]
-				{ must(q, q.ops->set_pair(q.queue, &pair, NULL, NULL, NULL, &n), "set_pair"); });
+			ms[i] = median(q, 5,
+						   [&] {
+							   must(q, q.ops->sets->set_pair(q.queue, &pair, NULL, NULL, NULL, &n),
+									"set_pair");
+						   });
 		}
 		printf("  1 : %-4u %9.4f ms %9.4f ms\n", ratio, ms[0], ms[1]);
 		if (ms[1] < ms[0] && skew == 0)

@@ -280,11 +280,11 @@ check_split(const Device &device, const HostRows &host, uint32_t nparts, bool co
 	}
 	/* with memory that was reserved, and without */
 	if (nparts % 2 == 1)
-		check(q.ops->split_reserve(q.queue, n, ncolumns, d.split.nkeys) == GJ_OK, "split_reserve",
-			  where);
-	check(q.ops->split(q.queue, &d.split, d.to.data(), never, NULL, &parts) == GJ_OK, "split",
-		  where);
-	check(q.ops->sync(q.queue) == GJ_OK, "sync", where);
+		check(q.ops->exchange->split_reserve(q.queue, n, ncolumns, d.split.nkeys) == GJ_OK,
+			  "split_reserve", where);
+	check(q.ops->exchange->split(q.queue, &d.split, d.to.data(), never, NULL, &parts) == GJ_OK,
+		  "split", where);
+	check(q.ops->queues->sync(q.queue) == GJ_OK, "sync", where);
 	check(!parts->full &&
 			  memcmp(parts->start, expected_parts.start, nparts * sizeof(uint32_t)) == 0 &&
 			  memcmp(parts->end, expected_parts.end, nparts * sizeof(uint32_t)) == 0,
@@ -343,9 +343,9 @@ check_strides(const Device &device, const HostRows &host, uint32_t nparts, uint3
 	std::vector<bool> written(room);
 
 	d.split.stride = stride;
-	check(q.ops->split(q.queue, &d.split, d.to.data(), never, NULL, &parts) == GJ_OK, "split",
-		  where);
-	check(q.ops->sync(q.queue) == GJ_OK, "sync", where);
+	check(q.ops->exchange->split(q.queue, &d.split, d.to.data(), never, NULL, &parts) == GJ_OK,
+		  "split", where);
+	check(q.ops->queues->sync(q.queue) == GJ_OK, "sync", where);
 	/* a device may ignore strides */
 	check(fits ? !parts->full : parts->full || parts->start[1] == aligned(places[0].size()),
 		  "room of parts", where);
@@ -568,14 +568,16 @@ test_refs(const Device &device)
 			total += gj_ref_space(ref);
 		}
 		at_refs.push_back(total);
-		check(q.ops->ref_bytes(q.queue, device_refs, n, heap_at) == GJ_OK, "ref_bytes", at(n));
+		check(q.ops->exchange->ref_bytes(q.queue, device_refs, n, heap_at) == GJ_OK, "ref_bytes",
+			  at(n));
 		check(q.download(heap_at, (size_t) n + 1) == at_refs, "places of bytes", at(n));
 		to = (uint8_t *) q.alloc(total + 64);
 		const uint32_t half = n / 3;
 
-		check(q.ops->move_refs(q.queue, device_refs, half, heap, heap_at, to, 40) == GJ_OK &&
-				  q.ops->move_refs(q.queue, device_refs + half, n - half, heap, heap_at + half,
-								   to + at_refs[half], 80) == GJ_OK,
+		check(q.ops->exchange->move_refs(q.queue, device_refs, half, heap, heap_at, to, 40) ==
+					  GJ_OK &&
+				  q.ops->exchange->move_refs(q.queue, device_refs + half, n - half, heap,
+											 heap_at + half, to + at_refs[half], 80) == GJ_OK,
 			  "move_refs", at(n));
 		std::vector<uint64_t> after = q.download(device_refs, n);
 		moved = q.download(to, total);

@@ -264,10 +264,10 @@ Fused::build(Queue &q, uint32_t i, uint32_t nkeys)
 	for (uint32_t k = 0; k < nkeys; k++)
 		keys.value[k] = q.upload(key[k]);
 	keys.null = q.upload(Bytes(nrows));
-	check(q.ops->hash_build(q.queue, &keys, rowids ? q.upload(rowid) : NULL,
-							random() % 2 ? nrows * 24 : 0, NULL, NULL, &table) == GJ_OK &&
+	check(q.ops->tables->hash_build(q.queue, &keys, rowids ? q.upload(rowid) : NULL,
+									random() % 2 ? nrows * 24 : 0, NULL, NULL, &table) == GJ_OK &&
 			  table.max_count == 1,
-		  "hash_build", q.ops->queue_error(q.queue));
+		  "hash_build", q.ops->queues->queue_error(q.queue));
 	step.table = gj_table_ref(&table);
 }
 
@@ -403,13 +403,14 @@ make_groups(Queue &q, const std::vector<Column> &columns, const std::vector<uint
 		groups.state[a] = (GjAggState *) q.alloc((size_t) n * sizeof(GjAggState) + 8);
 	groups.nslots = 2 * (uint64_t) n + 64;
 	groups.slots = (uint64_t *) q.alloc(groups.nslots * 8);
-	check(q.ops->group_hash(q.queue, &tuples) == GJ_OK &&
-			  q.ops->group_rehash(q.queue, &groups) == GJ_OK &&
-			  q.ops->group_find(q.queue, &tuples, &groups, slot_of, positions, heap_at, &added,
-								&nbytes) == GJ_OK &&
+	check(q.ops->groups->group_hash(q.queue, &tuples) == GJ_OK &&
+			  q.ops->groups->group_rehash(q.queue, &groups) == GJ_OK &&
+			  q.ops->groups->group_find(q.queue, &tuples, &groups, slot_of, positions, heap_at,
+										&added, &nbytes) == GJ_OK &&
 			  added == n &&
-			  q.ops->group_add(q.queue, &tuples, &groups, slot_of, positions, NULL, n, 0) == GJ_OK,
-		  "groups", q.ops->queue_error(q.queue));
+			  q.ops->groups->group_add(q.queue, &tuples, &groups, slot_of, positions, NULL, n, 0) ==
+				  GJ_OK,
+		  "groups", q.ops->queues->queue_error(q.queue));
 	groups.rows.nrows = n;
 	return groups;
 }
@@ -536,10 +537,10 @@ Fused::run_groups(Queue &q, const std::vector<GjFusedPart> &part,
 		missed.data[c] = (uint8_t *) q.alloc((size_t) n * columns[c].type.width + 8);
 		missed.nulls[c] = (uint8_t *) q.alloc((size_t) n + 1);
 	}
-	if (!check(q.ops->fused(q.queue, &plan, device.data(), part.data(), (uint32_t) part.size(),
-							UINT64_MAX, &groups, &missed) == GJ_OK &&
-				   q.ops->group_finish(q.queue, &groups) == GJ_OK,
-			   "fused, groups", q.ops->queue_error(q.queue)))
+	if (!check(q.ops->pass->fused(q.queue, &plan, device.data(), part.data(),
+								  (uint32_t) part.size(), UINT64_MAX, &groups, &missed) == GJ_OK &&
+				   q.ops->groups->group_finish(q.queue, &groups) == GJ_OK,
+			   "fused, groups", q.ops->queues->queue_error(q.queue)))
 		return;
 	same = missed.together ? same_together(q, missed, first, expected_missed)
 						   : same_missed(q, missed, first, expected_missed);
@@ -598,12 +599,12 @@ Fused::run(const Device &under_test)
 		if (take(row, rows, &counts))
 			aggregate(rows, &expected);
 	}
-	check(q.ops->fused(q.queue, &plan, device.data(), part.data(), (uint32_t) part.size(),
-					   UINT64_MAX, NULL, NULL) == GJ_OK &&
-			  q.ops->aggregate_read(q.queue, states.data()) == GJ_OK,
-		  "fused", q.ops->queue_error(q.queue));
+	check(q.ops->pass->fused(q.queue, &plan, device.data(), part.data(), (uint32_t) part.size(),
+							 UINT64_MAX, NULL, NULL) == GJ_OK &&
+			  q.ops->groups->aggregate_read(q.queue, states.data()) == GJ_OK,
+		  "fused", q.ops->queues->queue_error(q.queue));
 	check(same_states(states.data(), 1, expected, plan.naggregates), "states", where);
-	check(q.ops->fused_counts(q.queue, found) == GJ_OK &&
+	check(q.ops->pass->fused_counts(q.queue, found) == GJ_OK &&
 			  std::equal(counts.begin(), counts.end(), found),
 		  "tuples of the steps", where);
 	run_groups(q, part, first);

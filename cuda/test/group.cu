@@ -202,11 +202,11 @@ struct Groups
 		GjStatus status;
 
 		tuples.nrows = n;
-		check(q.ops->group_keys(q.queue, &view, first, &tuples) == GJ_OK, "group_keys", "");
+		check(q.ops->groups->group_keys(q.queue, &view, first, &tuples) == GJ_OK, "group_keys", "");
 		status = find(tuples);
 		if (status != GJ_OK)
 			return status;
-		return q.ops->group_aggregate(q.queue, &view, first, n, slot_of, &groups);
+		return q.ops->groups->group_aggregate(q.queue, &view, first, n, slot_of, &groups);
 	}
 
 	/* Takes groups first .. first+n-1 of finer groups in. */
@@ -224,11 +224,11 @@ struct Groups
 			rows.value[k] = from.rows.value[k] + first;
 			rows.heap[k] = from.rows.heap[k];
 		}
-		check(q.ops->group_hash(q.queue, &rows) == GJ_OK, "group_hash", "");
+		check(q.ops->groups->group_hash(q.queue, &rows) == GJ_OK, "group_hash", "");
 		status = find(rows);
 		if (status != GJ_OK)
 			return status;
-		return q.ops->group_merge(q.queue, &from, first, n, slot_of, &groups);
+		return q.ops->groups->group_merge(q.queue, &from, first, n, slot_of, &groups);
 	}
 
 	/* Looks rows up and makes groups of new ones. */
@@ -244,14 +244,14 @@ struct Groups
 		{
 			groups.nslots = std::max(wanted, groups.nslots * 2);
 			groups.slots = (uint64_t *) q.alloc(groups.nslots * 8);
-			check(q.ops->group_rehash(q.queue, &groups) == GJ_OK, "group_rehash", "");
+			check(q.ops->groups->group_rehash(q.queue, &groups) == GJ_OK, "group_rehash", "");
 		}
-		status = q.ops->group_find(q.queue, &rows, &groups, slot_of, positions, heap_at, &added,
-								   &nbytes);
+		status = q.ops->groups->group_find(q.queue, &rows, &groups, slot_of, positions, heap_at,
+										   &added, &nbytes);
 		if (status != GJ_OK)
 			return status;
-		status = q.ops->group_add(q.queue, &rows, &groups, slot_of, positions, heap_at, added,
-								  heap_used);
+		status = q.ops->groups->group_add(q.queue, &rows, &groups, slot_of, positions, heap_at,
+										  added, heap_used);
 		groups.rows.nrows += added;
 		heap_used += nbytes;
 		return status;
@@ -403,10 +403,11 @@ test_groups_once(const Device &device, Random &random, uint32_t n, uint32_t rang
 	for (uint32_t first = 0, m = 100; first < n; first += m, m *= 3)
 	{
 		m = std::min(m, n - first);
-		if (!check(groups.add(view, first, m) == GJ_OK, "groups", q.ops->queue_error(q.queue)))
+		if (!check(groups.add(view, first, m) == GJ_OK, "groups",
+				   q.ops->queues->queue_error(q.queue)))
 			return;
 	}
-	check(q.ops->group_finish(q.queue, &groups.groups) == GJ_OK, "group_finish", where);
+	check(q.ops->groups->group_finish(q.queue, &groups.groups) == GJ_OK, "group_finish", where);
 	compare(groups, columns, keys, rows, where);
 }
 
@@ -435,14 +436,15 @@ test_distinct_once(const Device &device, Random &random, uint32_t n, uint32_t ra
 	inner.tuples.heap[0] =
 		columns[key.column].heap.empty() ? NULL : q.upload(columns[key.column].heap);
 	if (n > 0)
-		check(inner.add(view, 0, n) == GJ_OK, "groups", q.ops->queue_error(q.queue));
-	check(q.ops->group_finish(q.queue, &inner.groups) == GJ_OK, "group_finish", where);
+		check(inner.add(view, 0, n) == GJ_OK, "groups", q.ops->queues->queue_error(q.queue));
+	check(q.ops->groups->group_finish(q.queue, &inner.groups) == GJ_OK, "group_finish", where);
 	for (uint32_t first = 0, m; first < inner.groups.rows.nrows; first += m)
 	{
 		m = std::min(inner.groups.rows.nrows - first, 5000u);
-		check(outer.merge(inner.groups, first, m) == GJ_OK, "merge", q.ops->queue_error(q.queue));
+		check(outer.merge(inner.groups, first, m) == GJ_OK, "merge",
+			  q.ops->queues->queue_error(q.queue));
 	}
-	check(q.ops->group_finish(q.queue, &outer.groups) == GJ_OK, "group_finish", where);
+	check(q.ops->groups->group_finish(q.queue, &outer.groups) == GJ_OK, "group_finish", where);
 	compare(outer, columns, outer_keys, rows, where, &columns[KEY_INT8]);
 }
 

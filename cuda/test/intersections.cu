@@ -49,7 +49,7 @@ grow(Queue &q, T *&array, uint64_t used, uint64_t n)
 	T *larger = (T *) q.alloc(n * sizeof(T) + 8);
 
 	if (used > 0)
-		check(q.ops->copy(q.queue, larger, array, used * sizeof(T)) == GJ_OK, "copy", "");
+		check(q.ops->memory->copy(q.queue, larger, array, used * sizeof(T)) == GJ_OK, "copy", "");
 	array = larger;
 }
 
@@ -74,7 +74,7 @@ struct Table
 	bool
 	ok(GjStatus status, const char *what)
 	{
-		return check(status == GJ_OK, what, f.q.ops->queue_error(f.q.queue));
+		return check(status == GJ_OK, what, f.q.ops->queues->queue_error(f.q.queue));
 	}
 	/* Looks up pairs first .. first+n-1 of a tile. */
 	bool
@@ -92,10 +92,11 @@ struct Table
 		{
 			found.nslots = 2 * ((uint64_t) found.n + n) + 1;
 			found.slots = (uint64_t *) f.q.alloc(found.nslots * sizeof(uint64_t));
-			if (!ok(ops->intersections_rehash(f.q.queue, &found), "intersections_rehash"))
+			if (!ok(ops->sets->intersections_rehash(f.q.queue, &found), "intersections_rehash"))
 				return false;
 		}
-		if (!ok(ops->intersections_find(f.q.queue, &f.family, &found, &pairs, never, NULL, &nnew),
+		if (!ok(ops->sets->intersections_find(f.q.queue, &f.family, &found, &pairs, never, NULL,
+											  &nnew),
 				"intersections_find"))
 			return false;
 		if (found.n + nnew > room)
@@ -107,7 +108,7 @@ struct Table
 			grow(f.q, found.common, found.n, room);
 			grow(f.q, found.frequency, found.n, room);
 		}
-		if (!ok(ops->intersections_add(f.q.queue, &found, &pairs, nnew), "intersections_add"))
+		if (!ok(ops->sets->intersections_add(f.q.queue, &found, &pairs, nnew), "intersections_add"))
 			return false;
 		found.n += nnew;
 		return true;
@@ -126,7 +127,8 @@ struct Table
 		{
 			uint32_t n = 0;
 
-			if (!ok(f.q.ops->set_tile(f.q.queue, &f.family, &f.spec, &tile, NULL, NULL, f.out, &n),
+			if (!ok(f.q.ops->sets->set_tile(f.q.queue, &f.family, &f.spec, &tile, NULL, NULL, f.out,
+											&n),
 					"set_tile"))
 				return false;
 			for (uint32_t i = 0; i < n; i += some)
@@ -149,7 +151,8 @@ struct Table
 			uint64_t total = 0;
 			std::vector<int64_t> set;
 
-			if (!ok(ops->intersections_place(f.q.queue, &found, first, max, space, at, &n, &total),
+			if (!ok(ops->sets->intersections_place(f.q.queue, &found, first, max, space, at, &n,
+												   &total),
 					"intersections_place") ||
 				!check(n > 0 && n <= max && (total <= space || n == 1), "places",
 					   std::to_string(n)))
@@ -158,8 +161,8 @@ struct Table
 			T *values = (T *) f.q.alloc(total * sizeof(T));
 			int64_t *frequency = (int64_t *) f.q.alloc(total * sizeof(int64_t));
 
-			if (!ok(ops->intersections_write(f.q.queue, &f.family, &found, elements, width, first,
-											 n, at, never, NULL, values, frequency),
+			if (!ok(ops->sets->intersections_write(f.q.queue, &f.family, &found, elements, width,
+												   first, n, at, never, NULL, values, frequency),
 					"intersections_write"))
 				break;
 

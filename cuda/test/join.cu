@@ -120,14 +120,15 @@ struct Probe
 
 		out[0] = (uint32_t *) q.alloc((size_t) n * 4);
 		out[2] = (uint32_t *) q.alloc((size_t) n * 4);
-		check(q.ops->hash_expand(q.queue, &table, &view, offset, first, cursor, n, 2, out) == GJ_OK,
+		check(q.ops->tables->hash_expand(q.queue, &table, &view, offset, first, cursor, n, 2,
+										 out) == GJ_OK,
 			  "hash_expand", where);
 		a = q.download(out[0], n);
 		b = q.download(out[2], n);
 		for (uint32_t i = 0; i < n; i++)
 			pairs.push_back({a[i], b[i]});
-		q.ops->free(q.queue, out[0], (size_t) n * 4);
-		q.ops->free(q.queue, out[2], (size_t) n * 4);
+		q.ops->memory->free(q.queue, out[0], (size_t) n * 4);
+		q.ops->memory->free(q.queue, out[2], (size_t) n * 4);
 		return pairs;
 	}
 };
@@ -142,8 +143,9 @@ unique_pairs(Queue &q, const GjHashTable &table, const GjKeys &keys, const GjSor
 
 	for (uint32_t s : {0u, inner_source})
 		out[s] = (uint32_t *) q.alloc((size_t) view.nrows * sizeof(uint32_t));
-	check(q.ops->join_unique(q.queue, &table, &keys, match, &view, inner_source, out, &n) == GJ_OK,
-		  "join_unique", q.ops->queue_error(q.queue));
+	check(q.ops->tables->join_unique(q.queue, &table, &keys, match, &view, inner_source, out, &n) ==
+			  GJ_OK,
+		  "join_unique", q.ops->queues->queue_error(q.queue));
 	if (!check(n <= view.nrows, "pairs", "join_unique"))
 		return pairs;
 
@@ -268,7 +270,7 @@ check_order(Queue &q, const GjHashTable &table, Random &random)
 		for (uint32_t row : place)
 			expected.insert(expected.end(), from.begin() + (size_t) row * width,
 							from.begin() + (size_t) (row + 1) * width);
-		check(q.ops->order_by_place(q.queue, &table, to, q.upload(from), width) == GJ_OK &&
+		check(q.ops->tables->order_by_place(q.queue, &table, to, q.upload(from), width) == GJ_OK &&
 				  q.download(to, expected.size()) == expected,
 			  "columns in the order of keys", std::to_string(width));
 	}
@@ -322,8 +324,8 @@ check_payload(Queue &q, GjHashTable *table, uint32_t nrows, Random &random,
 					   : q.upload(std::vector<int32_t>(value.begin(), value.end()));
 	if (table->kind == GJ_TABLE_HASH)
 		slots = q.download(table->slots, table->nslots);
-	if (!check(q.ops->hash_payload(q.queue, table, &column, nrows, &done) == GJ_OK, "hash_payload",
-			   q.ops->queue_error(q.queue)) ||
+	if (!check(q.ops->tables->hash_payload(q.queue, table, &column, nrows, &done) == GJ_OK,
+			   "hash_payload", q.ops->queues->queue_error(q.queue)) ||
 		!check(done == fits, "values that fit", where))
 		return;
 	check((table->payloads != NULL) == (done && table->kind == GJ_TABLE_DIRECT),
@@ -358,8 +360,8 @@ check_filter(Queue &q, GjHashTable *table, Random &random, const std::string &wh
 	uint64_t others = 0;
 	bool right = true;
 
-	if (!check(q.ops->hash_filter(q.queue, table) == GJ_OK, "hash_filter",
-			   q.ops->queue_error(q.queue)) ||
+	if (!check(q.ops->tables->hash_filter(q.queue, table) == GJ_OK, "hash_filter",
+			   q.ops->queues->queue_error(q.queue)) ||
 		!check(table->nkey_filter == gj_filter_words(table), "words of a filter", where))
 		return;
 	filter = q.download(table->key_filter, table->nkey_filter);
@@ -419,9 +421,10 @@ test_table(const Device &device, Random &random, const KeySide &inner, const Key
 	if (rowids)
 		probe.rowid = permutation(random, ninner);
 	probe.outer = permutation(random, nouter);
-	if (!check(q.ops->hash_build(q.queue, &inner_keys, rowids ? q.upload(probe.rowid) : NULL,
-								 direct_bytes, never, NULL, &probe.table) == GJ_OK,
-			   "hash_build", q.ops->queue_error(q.queue)))
+	if (!check(q.ops->tables->hash_build(q.queue, &inner_keys,
+										 rowids ? q.upload(probe.rowid) : NULL, direct_bytes, never,
+										 NULL, &probe.table) == GJ_OK,
+			   "hash_build", q.ops->queues->queue_error(q.queue)))
 		return;
 	for (const auto &entry : index)
 	{
@@ -436,19 +439,19 @@ test_table(const Device &device, Random &random, const KeySide &inner, const Key
 
 	if (probe.table.kind == GJ_TABLE_DIRECT && probe.table.nslots == nrows)
 		check_order(q, probe.table, random);
-	if (q.ops->hash_payload && gj_table_has_places(&probe.table) && max_count == 1 &&
+	if (q.ops->tables->reads_payloads && gj_table_has_places(&probe.table) && max_count == 1 &&
 		inner.value.size() == 1 && random() % 2)
 		check_payload(q, &probe.table, ninner, random, where);
-	if (q.ops->hash_filter && gj_table_has_places(&probe.table) && inner.value.size() == 1 &&
-		random() % 2)
+	if (q.ops->tables->asks_filters && gj_table_has_places(&probe.table) &&
+		inner.value.size() == 1 && random() % 2)
 		check_filter(q, &probe.table, random, where);
 	probe.offset = (uint64_t *) q.alloc((nouter + 1) * 8);
 	probe.first = (uint32_t *) q.alloc((size_t) nouter * 4);
 	probe.view.nrows = nouter;
 	probe.view.rowid[0] = q.upload(probe.outer);
-	if (!check(q.ops->hash_probe(q.queue, &probe.table, &outer_keys, probe.offset, probe.first,
-								 &probe.total) == GJ_OK,
-			   "hash_probe", q.ops->queue_error(q.queue)))
+	if (!check(q.ops->tables->hash_probe(q.queue, &probe.table, &outer_keys, probe.offset,
+										 probe.first, &probe.total) == GJ_OK,
+			   "hash_probe", q.ops->queues->queue_error(q.queue)))
 		return;
 	for (uint32_t i = 0; i < nouter; i++)
 	{
@@ -464,14 +467,14 @@ test_table(const Device &device, Random &random, const KeySide &inner, const Key
 		std::vector<Pair> ordered;
 
 		check_all_pairs(probe, outer, index, probe.total < 5000 ? 97 : GJ_MAX_TUPLES, &ordered);
-		if (max_count == 1 && nouter > 0 && q.ops->join_unique)
+		if (max_count == 1 && nouter > 0 && q.ops->tables->joins_unique)
 			check(unique_pairs(q, probe.table, outer_keys, NULL, probe.view, 2) == ordered,
 				  "pairs at once", probe.where);
 	}
 	else
 		check_windows(random, probe, inner, outer, expected);
-	q.ops->hash_free(q.queue, &probe.table);
-	check(q.ops->sync(q.queue) == GJ_OK, "sync", q.ops->queue_error(q.queue));
+	q.ops->tables->hash_free(q.queue, &probe.table);
+	check(q.ops->queues->sync(q.queue) == GJ_OK, "sync", q.ops->queues->queue_error(q.queue));
 }
 
 /* The same with a hash table, and with a direct one where it can be. */
@@ -552,8 +555,8 @@ test_huge_offsets(const Device &device)
 	view.nrows = 5;
 	table.rows = q.upload(rows);
 	out[0] = (uint32_t *) q.alloc(n * 4);
-	check(q.ops->hash_expand(q.queue, &table, &view, q.upload(offset), q.upload(first), many - 100,
-							 107, 2, out) == GJ_OK,
+	check(q.ops->tables->hash_expand(q.queue, &table, &view, q.upload(offset), q.upload(first),
+									 many - 100, 107, 2, out) == GJ_OK,
 		  "hash_expand", "2^40 pairs");
 	tuples = q.download(out[0], 107);
 	check(std::count(tuples.begin(), tuples.end(), 2) == 105 && tuples[105] == 4 &&
@@ -576,12 +579,12 @@ test_stop(const Device &device, Random &random)
 	KeySide side = random_side(random, 10000000, 1, FEW, 0.0);
 	GjKeys keys = upload_keys(q, side);
 	GjHashTable table;
-	GjStatus status = q.ops->hash_build(q.queue, &keys, NULL, 0, at_once, NULL, &table);
+	GjStatus status = q.ops->tables->hash_build(q.queue, &keys, NULL, 0, at_once, NULL, &table);
 
 	if (!check(status == GJ_CANCELLED, "hash_build", "stopped"))
 		return;
 	check(q.download(keys.value[0], side.n) == side.value[0], "keys", "stopped");
-	status = q.ops->hash_build(q.queue, &keys, NULL, 0, never, NULL, &table);
+	status = q.ops->tables->hash_build(q.queue, &keys, NULL, 0, never, NULL, &table);
 	check(status == GJ_OK && table.nrows == side.n, "hash_build", "after it was stopped");
 }
 

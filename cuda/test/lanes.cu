@@ -38,7 +38,7 @@ run_rounds(const Device &device, uint8_t *ring, uint32_t n)
 	uint64_t wrong = 0;
 
 	for (uint32_t i = 0; i < 2; i++)
-		status = (GjStatus) (status | q.ops->mark(q.queue, GJ_LANE_WORK, FREE(i)));
+		status = (GjStatus) (status | q.ops->queues->mark(q.queue, GJ_LANE_WORK, FREE(i)));
 	for (uint32_t round = 0; round <= ROUNDS; round++)
 	{
 		const uint32_t s = round % 2;
@@ -48,41 +48,45 @@ run_rounds(const Device &device, uint8_t *ring, uint32_t n)
 			uint8_t *slot = ring + (size_t) (round % SLOTS) * n;
 
 			/* asked before it has been used as well */
-			status =
-				(GjStatus) (status | q.ops->passed(q.queue, round % SLOTS, round % 3 == 0, &done));
+			status = (GjStatus) (status | q.ops->queues->passed(q.queue, round % SLOTS,
+																round % 3 == 0, &done));
 			while (!done && status == GJ_OK)
-				status = q.ops->passed(q.queue, round % SLOTS, false, &done);
+				status = q.ops->queues->passed(q.queue, round % SLOTS, false, &done);
 			for (uint32_t i = 0; i < n; i++)
 				slot[i] = byte_of(round, i);
 			uint8_t *from = round % 3 == 1 ? kept + (size_t) round * n : NULL;
 
 			if (from)
-				status = (GjStatus) (status | q.ops->load_in(q.queue, from, slot, n));
-			status = (GjStatus) (status | q.ops->after(q.queue, GJ_LANE_LOAD, FREE(s)));
+				status = (GjStatus) (status | q.ops->memory->load_in(q.queue, from, slot, n));
+			status = (GjStatus) (status | q.ops->queues->after(q.queue, GJ_LANE_LOAD, FREE(s)));
 			if (from)
-				status = (GjStatus) (status | q.ops->load_copy(q.queue, stage[s], from, n));
+				status = (GjStatus) (status | q.ops->memory->load_copy(q.queue, stage[s], from, n));
 			else
-				status = (GjStatus) (status | q.ops->load_in(q.queue, stage[s], slot, n));
+				status = (GjStatus) (status | q.ops->memory->load_in(q.queue, stage[s], slot, n));
+			status = (GjStatus) (status | q.ops->memory->load_fill(q.queue, stage[s] + n,
+																   (uint8_t) round, n));
 			status =
-				(GjStatus) (status | q.ops->load_fill(q.queue, stage[s] + n, (uint8_t) round, n));
-			status = (GjStatus) (status | q.ops->mark(q.queue, GJ_LANE_LOAD, round % SLOTS));
-			status = (GjStatus) (status | q.ops->mark(q.queue, GJ_LANE_LOAD, LOADED(s)));
+				(GjStatus) (status | q.ops->queues->mark(q.queue, GJ_LANE_LOAD, round % SLOTS));
+			status = (GjStatus) (status | q.ops->queues->mark(q.queue, GJ_LANE_LOAD, LOADED(s)));
 		}
 		if (round > 0)
 		{
 			const uint32_t before = round - 1;
 
-			status = (GjStatus) (status | q.ops->after(q.queue, GJ_LANE_WORK, LOADED(before % 2)));
-			status = (GjStatus) (status | q.ops->copy(q.queue, result + (size_t) before * 2 * n,
-													  stage[before % 2], 2 * n));
-			status = (GjStatus) (status | q.ops->mark(q.queue, GJ_LANE_WORK, FREE(before % 2)));
+			status = (GjStatus) (status |
+								 q.ops->queues->after(q.queue, GJ_LANE_WORK, LOADED(before % 2)));
+			status =
+				(GjStatus) (status | q.ops->memory->copy(q.queue, result + (size_t) before * 2 * n,
+														 stage[before % 2], 2 * n));
+			status =
+				(GjStatus) (status | q.ops->queues->mark(q.queue, GJ_LANE_WORK, FREE(before % 2)));
 		}
 	}
 	check(status == GJ_OK, "rounds", where);
-	q.ops->load_wait(q.queue);
-	check(q.ops->passed(q.queue, LOADED(0), true, &done) == GJ_OK && done, "passed", where);
-	check(q.ops->sync(q.queue) == GJ_OK, "sync", where);
-	check(q.ops->phase_ms(q.queue)[GJ_PHASE_TRANSFER] >= 0, "time of transfers", where);
+	q.ops->queues->load_wait(q.queue);
+	check(q.ops->queues->passed(q.queue, LOADED(0), true, &done) == GJ_OK && done, "passed", where);
+	check(q.ops->queues->sync(q.queue) == GJ_OK, "sync", where);
+	check(q.ops->queues->phase_ms(q.queue)[GJ_PHASE_TRANSFER] >= 0, "time of transfers", where);
 	back = q.download(result, (size_t) ROUNDS * 2 * n);
 	for (uint32_t round = 0; round < ROUNDS; round++)
 	{
@@ -114,10 +118,12 @@ wait_for_first_load(const Device &device)
 		void *memory = q.alloc(nbytes);
 		bool done = false;
 
-		check(q.ops->load_in(q.queue, memory, slot.memory, nbytes) == GJ_OK, "load", "first");
-		check(q.ops->mark(q.queue, GJ_LANE_LOAD, 0) == GJ_OK, "mark", "first");
-		q.ops->load_wait(q.queue);
-		check(q.ops->passed(q.queue, 0, false, &done) == GJ_OK && done, "load_wait", "first");
+		check(q.ops->memory->load_in(q.queue, memory, slot.memory, nbytes) == GJ_OK, "load",
+			  "first");
+		check(q.ops->queues->mark(q.queue, GJ_LANE_LOAD, 0) == GJ_OK, "mark", "first");
+		q.ops->queues->load_wait(q.queue);
+		check(q.ops->queues->passed(q.queue, 0, false, &done) == GJ_OK && done, "load_wait",
+			  "first");
 	}
 	fresh.ops->close(fresh.device);
 }

@@ -286,7 +286,8 @@ Queue::Queue(const Device &device, const Program &program) : ops(device.ops)
 	GjErrorText why = {};
 	std::vector<uint64_t> flat = program.flat();
 
-	if (ops->queue_open(device.device, (const GjProgram *) flat.data(), &queue, &why) != GJ_OK)
+	if (ops->queues->queue_open(device.device, (const GjProgram *) flat.data(), &queue, &why) !=
+		GJ_OK)
 	{
 		printf("queue_open: %s\n", why.text);
 		exit(1);
@@ -297,7 +298,7 @@ Queue::~Queue()
 {
 	GjErrorText why = {};
 
-	check(ops->queue_close(queue, &why) == GJ_OK, "queue_close", why.text);
+	check(ops->queues->queue_close(queue, &why) == GJ_OK, "queue_close", why.text);
 }
 
 void *
@@ -305,9 +306,9 @@ Queue::alloc(size_t nbytes)
 {
 	void *memory;
 
-	if (ops->alloc(queue, nbytes, &memory) != GJ_OK)
+	if (ops->memory->alloc(queue, nbytes, &memory) != GJ_OK)
 	{
-		printf("alloc: %s\n", ops->queue_error(queue));
+		printf("alloc: %s\n", ops->queues->queue_error(queue));
 		exit(1);
 	}
 	return memory;
@@ -318,17 +319,17 @@ Queue::upload_bytes(const void *data, size_t nbytes)
 {
 	void *memory = alloc(nbytes + 16);
 
-	check(ops->copy_in(queue, memory, data, nbytes) == GJ_OK, "copy_in", "upload");
+	check(ops->memory->copy_in(queue, memory, data, nbytes) == GJ_OK, "copy_in", "upload");
 	/* the source may go away */
-	check(ops->sync(queue) == GJ_OK, "sync", ops->queue_error(queue));
+	check(ops->queues->sync(queue) == GJ_OK, "sync", ops->queues->queue_error(queue));
 	return memory;
 }
 
 void
 Queue::download_bytes(void *data, const void *device, size_t nbytes)
 {
-	check(ops->copy_out(queue, data, device, nbytes) == GJ_OK, "copy_out", "download");
-	check(ops->sync(queue) == GJ_OK, "sync", ops->queue_error(queue));
+	check(ops->memory->copy_out(queue, data, device, nbytes) == GJ_OK, "copy_out", "download");
+	check(ops->queues->sync(queue) == GJ_OK, "sync", ops->queues->queue_error(queue));
 }
 
 std::vector<GjColumn>
@@ -356,8 +357,9 @@ Queue::columns(const std::vector<Column> &columns)
 	const std::vector<GjColumn> device = upload_columns(columns);
 	const GjColumn *result = NULL;
 
-	check(ops->set_columns(queue, device.data(), (uint32_t) device.size(), &result) == GJ_OK,
-		  "set_columns", ops->queue_error(queue));
+	check(ops->columns->set_columns(queue, device.data(), (uint32_t) device.size(), &result) ==
+			  GJ_OK,
+		  "set_columns", ops->queues->queue_error(queue));
 	return result;
 }
 

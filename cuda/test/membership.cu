@@ -44,7 +44,7 @@ test_rows(const Device &device, Random &random, uint32_t n, uint32_t nkeys, uint
 			for (uint32_t i = 0; i < n; i++)
 				expected[i] = i < distance || !std::equal(rows[i].begin(), rows[i].begin() + some,
 														  rows[i - distance].begin());
-			check(q.ops->flag_changes(q.queue, &keys, some, distance, flags) == GJ_OK,
+			check(q.ops->sets->flag_changes(q.queue, &keys, some, distance, flags) == GJ_OK,
 				  "flag_changes", where);
 			check(q.download(flags, n) == expected, "flags of changes",
 				  where + ", " + std::to_string(some) + " compared, distance " +
@@ -67,7 +67,7 @@ test_rows(const Device &device, Random &random, uint32_t n, uint32_t nkeys, uint
 	const uint32_t nstarts = (uint32_t) starts.size();
 	int32_t *size = (int32_t *) q.alloc(nstarts * sizeof(int32_t) + 4);
 
-	check(q.ops->run_sizes(q.queue, q.upload(starts), nstarts, n, size) == GJ_OK, "run_sizes",
+	check(q.ops->sets->run_sizes(q.queue, q.upload(starts), nstarts, n, size) == GJ_OK, "run_sizes",
 		  where);
 	check(q.download(size, nstarts) == expected_size, "sizes of runs", where);
 }
@@ -148,7 +148,7 @@ test_multiple(const Device &device, const char *shape, const Sets &left, const S
 			Family f(q, left, right, width, spec, true);
 
 			if (!check(f.status == GJ_OK, "set_build with multiple elements",
-					   where + ": " + q.ops->queue_error(q.queue)))
+					   where + ": " + q.ops->queues->queue_error(q.queue)))
 				return;
 			check(f.family.algorithm == GJ_SETS_INVERTED_INDEX, "algorithm", where);
 			for (bool first = true; gj_set_next_tile(&f.family, &f.spec, &tile, first);
@@ -156,9 +156,9 @@ test_multiple(const Device &device, const char *shape, const Sets &left, const S
 			{
 				uint32_t n = 12345;
 
-				if (!check(q.ops->set_tile(q.queue, &f.family, &f.spec, &tile, NULL, NULL, f.out,
-										   &n) == GJ_OK,
-						   "set_tile", q.ops->queue_error(q.queue)))
+				if (!check(q.ops->sets->set_tile(q.queue, &f.family, &f.spec, &tile, NULL, NULL,
+												 f.out, &n) == GJ_OK,
+						   "set_tile", q.ops->queues->queue_error(q.queue)))
 					return;
 
 				const std::vector<uint32_t> l = q.download(f.out[0], n);

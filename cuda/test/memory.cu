@@ -20,18 +20,19 @@ test_adopt(const Device &device, const Program &program)
 
 		memory[0] = q.upload(data);
 		memory[1] = q.alloc(1);
-		check(q.ops->adopt(keeper.queue, q.queue, memory, 2) == GJ_OK, "adopt", "two of a queue");
+		check(q.ops->memory->adopt(keeper.queue, q.queue, memory, 2) == GJ_OK, "adopt",
+			  "two of a queue");
 	}
 	/* who allocates now must not get it */
 	Queue other(device, program);
 
 	for (int i = 0; i < 3; i++)
-		check(other.ops->fill(other.queue, other.alloc(nbytes), 0, nbytes) == GJ_OK, "fill",
+		check(other.ops->memory->fill(other.queue, other.alloc(nbytes), 0, nbytes) == GJ_OK, "fill",
 			  "another queue");
-	check(other.ops->sync(other.queue) == GJ_OK, "sync", "another queue");
+	check(other.ops->queues->sync(other.queue) == GJ_OK, "sync", "another queue");
 	check(keeper.download((uint8_t *) memory[0], data.size()) == data, "adopted memory", "");
-	keeper.ops->free(keeper.queue, memory[0], nbytes);
-	keeper.ops->free(keeper.queue, memory[1], 1);
+	keeper.ops->memory->free(keeper.queue, memory[0], nbytes);
+	keeper.ops->memory->free(keeper.queue, memory[1], 1);
 }
 
 /* Large blocks come and go, of many sizes, and more of them than are kept; and one that nobody has.
@@ -47,14 +48,15 @@ test_blocks(const Device &device, const Program &program)
 		Queue q(device, program);
 		uint8_t *a = (uint8_t *) q.alloc(large);
 
-		check(q.ops->fill(q.queue, a, 0x5A, large) == GJ_OK && q.ops->sync(q.queue) == GJ_OK,
+		check(q.ops->memory->fill(q.queue, a, 0x5A, large) == GJ_OK &&
+				  q.ops->queues->sync(q.queue) == GJ_OK,
 			  "fill", "blocks");
 		check(device.ops->kind != GJ_DEVICE_CUDA || first == NULL || a == first, "the same block",
 			  "blocks");
 		first = a;
 		/* once when it is idle, else with the queue */
 		if (round == 1)
-			q.ops->free(q.queue, a, large);
+			q.ops->memory->free(q.queue, a, large);
 	}
 	for (int round = 0; round < 2; round++)
 	{
@@ -91,10 +93,10 @@ test_copy_many(const Device &device, const Program &program, Random &random, uin
 		expected.insert(expected.end(), data.begin() + first, data.begin() + first + piece.nbytes);
 	}
 	to = (uint8_t *) q.alloc(expected.size() + 1);
-	check(q.ops->fill(q.queue, to, 0, expected.size()) == GJ_OK, "fill", at(n));
+	check(q.ops->memory->fill(q.queue, to, 0, expected.size()) == GJ_OK, "fill", at(n));
 	for (GjPiece &piece : pieces)
 		piece.to = to + (size_t) piece.to;
-	check(q.ops->copy_many(q.queue, pieces.data(), n) == GJ_OK, "copy_many", at(n));
+	check(q.ops->memory->copy_many(q.queue, pieces.data(), n) == GJ_OK, "copy_many", at(n));
 	/* they are read by then */
 	std::fill(pieces.begin(), pieces.end(), GjPiece{});
 	check(q.download(to, expected.size()) == expected, "copied pieces", at(n));
@@ -116,17 +118,17 @@ test_memory(const Device &device)
 
 		for (uint8_t &byte : data)
 			byte = (uint8_t) random();
-		q.ops->phase(q.queue, GJ_PHASE_TRANSFER);
+		q.ops->queues->phase(q.queue, GJ_PHASE_TRANSFER);
 		a = q.upload(data);
 		b = (uint8_t *) q.alloc(n);
 		check((uintptr_t) b % 256 == 0, "alignment", at(n));
-		q.ops->phase(q.queue, GJ_PHASE_BUILD);
-		check(q.ops->copy(q.queue, b, a, n) == GJ_OK, "copy", at(n));
+		q.ops->queues->phase(q.queue, GJ_PHASE_BUILD);
+		check(q.ops->memory->copy(q.queue, b, a, n) == GJ_OK, "copy", at(n));
 		check(q.download(b, n) == data, "copied bytes", at(n));
-		check(q.ops->fill(q.queue, b, 0x5A, n) == GJ_OK, "fill", at(n));
+		check(q.ops->memory->fill(q.queue, b, 0x5A, n) == GJ_OK, "fill", at(n));
 		back = q.download(b, n);
 		check(std::count(back.begin(), back.end(), 0x5A) == (long) n, "filled bytes", at(n));
-		q.ops->free(q.queue, b, n);
+		q.ops->memory->free(q.queue, b, n);
 	}
 	for (int round = 0; round < 3; round++)
 	{
@@ -134,10 +136,10 @@ test_memory(const Device &device)
 		double sum = 0;
 
 		for (int i = 0; i < 1000; i++)
-			q.ops->phase(q.queue, (GjPhase) (i % GJ_NPHASES));
-		check(q.ops->sync(q.queue) == GJ_OK, "sync", "phases");
+			q.ops->queues->phase(q.queue, (GjPhase) (i % GJ_NPHASES));
+		check(q.ops->queues->sync(q.queue) == GJ_OK, "sync", "phases");
 		for (int i = 0; i < GJ_NPHASES; i++)
-			sum += q.ops->phase_ms(q.queue)[i];
+			sum += q.ops->queues->phase_ms(q.queue)[i];
 		check(sum >= 0 && sum < 10000, "phase_ms", "phases");
 		for (int i = 0; i < 100; i++) /* left to queue_close */
 			q.alloc(1 << 16);

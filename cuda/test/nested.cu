@@ -151,11 +151,11 @@ run_loop(Queue &q, const NestedLoop &loop, const std::vector<Pair> &expected, bo
 		uint64_t n = 0;
 
 		ndone = 0;
-		if (!check(q.ops->nested_loop(q.queue, &nested, tile,
-									  (uint32_t) std::min<uint64_t>(ntiles - tile, 1000), &ndone,
-									  &n) == GJ_OK &&
+		if (!check(q.ops->tables->nested_loop(q.queue, &nested, tile,
+											  (uint32_t) std::min<uint64_t>(ntiles - tile, 1000),
+											  &ndone, &n) == GJ_OK &&
 					   ndone > 0 && (!write || n <= capacity),
-				   "nested_loop", loop.where + ": " + q.ops->queue_error(q.queue)))
+				   "nested_loop", loop.where + ": " + q.ops->queues->queue_error(q.queue)))
 			return;
 		total += n;
 		if (write)

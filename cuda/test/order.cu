@@ -104,8 +104,9 @@ test_sort_limit_once(const Device &device, Random &random, uint32_t n, uint32_t 
 			if (wanted.bounded)
 				for (uint32_t k = 0; k < nkeys; k++)
 					wanted.bound[k] = host.value[k][n / 3];
-			if (!check(q.ops->sort_limit(q.queue, &keys, &wanted, positions, &found) == GJ_OK,
-					   "sort_limit", q.ops->queue_error(q.queue)))
+			if (!check(q.ops->order->sort_limit(q.queue, &keys, &wanted, positions, &found) ==
+						   GJ_OK,
+					   "sort_limit", q.ops->queues->queue_error(q.queue)))
 				return;
 			check(q.download(positions, found) == reference(host, n, wanted), "sort_limit", where);
 		}
@@ -154,11 +155,11 @@ test_sort_rows_once(const Device &device, Random &random, uint32_t n, uint32_t n
 		host.value.push_back(v);
 	}
 	all.limit = n;
-	check(q.ops->sort_rows(q.queue, &keys, host.descending, NULL, NULL, positions) == GJ_OK,
-		  "sort_rows", q.ops->queue_error(q.queue));
+	check(q.ops->order->sort_rows(q.queue, &keys, host.descending, NULL, NULL, positions) == GJ_OK,
+		  "sort_rows", q.ops->queues->queue_error(q.queue));
 	check(q.download(positions, n) == reference(host, n, all), "sort_rows", where);
-	check(q.ops->sort_rows(q.queue, &keys, host.descending, stop_at_once, &nasked, positions) ==
-			  GJ_CANCELLED,
+	check(q.ops->order->sort_rows(q.queue, &keys, host.descending, stop_at_once, &nasked,
+								  positions) == GJ_CANCELLED,
 		  "sort_rows that is stopped", where);
 	check(nasked > 0, "sort_rows asks whether to stop", where);
 }
@@ -216,8 +217,8 @@ test_slack(const Device &device, Random &random, uint32_t n, uint32_t slack, boo
 			/* the first ones in their order, the last one and what comes with it in any */
 			while (m > 0 && host.compare(expected[m - 1], last) == 0)
 				m--;
-			check(q.ops->sort_limit(q.queue, &keys, &wanted, positions, &found) == GJ_OK,
-				  "sort_limit", q.ops->queue_error(q.queue));
+			check(q.ops->order->sort_limit(q.queue, &keys, &wanted, positions, &found) == GJ_OK,
+				  "sort_limit", q.ops->queues->queue_error(q.queue));
 			rows = q.download(positions, found);
 			if (rows.size() > m)
 				std::sort(rows.begin() + m, rows.end());
@@ -353,9 +354,9 @@ test_group_sort_keys(const Device &device, Random &random, uint32_t n)
 	keys.nrows = n;
 	for (uint32_t k = 0; k < keys.nkeys; k++)
 		keys.value[k] = (int64_t *) q.alloc((size_t) n * 8);
-	check(q.ops->group_sort_keys(q.queue, &f.groups, &keys) == GJ_OK &&
-			  q.ops->sync(q.queue) == GJ_OK,
-		  "group_sort_keys", q.ops->queue_error(q.queue));
+	check(q.ops->groups->group_sort_keys(q.queue, &f.groups, &keys) == GJ_OK &&
+			  q.ops->queues->sync(q.queue) == GJ_OK,
+		  "group_sort_keys", q.ops->queues->queue_error(q.queue));
 	for (uint32_t k = 0; k < keys.nkeys; k++)
 	{
 		const std::vector<int64_t> value = q.download(keys.value[k], n);
@@ -392,9 +393,9 @@ test_group_checks(const Device &device, Random &random, uint32_t n)
 			keys.nkeys = 1;
 			keys.nrows = n;
 			keys.value[0] = (int64_t *) q.alloc((size_t) n * 8);
-			status = q.ops->group_sort_keys(q.queue, &f.groups, &keys);
+			status = q.ops->groups->group_sort_keys(q.queue, &f.groups, &keys);
 			if (status == GJ_OK)
-				status = q.ops->sync(q.queue);
+				status = q.ops->queues->sync(q.queue);
 			check(status == (count > 0 ? GJ_OVERFLOW : GJ_OK), "check of groups",
 				  std::to_string(of));
 		}
@@ -420,13 +421,15 @@ test_group_keep(const Device &device, Random &random, uint32_t n, uint32_t m)
 	f.upload(q);
 	for (uint32_t p : positions)
 		expected += gj_group_space(&f.host.rows, p);
-	check(q.ops->group_bytes(q.queue, &f.groups, device_positions, m, heap_at, &nbytes) == GJ_OK,
-		  "group_bytes", q.ops->queue_error(q.queue));
+	check(q.ops->groups->group_bytes(q.queue, &f.groups, device_positions, m, heap_at, &nbytes) ==
+			  GJ_OK,
+		  "group_bytes", q.ops->queues->queue_error(q.queue));
 	check(nbytes == expected, "group_bytes", "n = " + std::to_string(n));
 	to.heap.assign(expected, 0);
 	to.upload(q);
-	check(q.ops->group_keep(q.queue, &f.groups, device_positions, m, heap_at, &to.groups) == GJ_OK,
-		  "group_keep", q.ops->queue_error(q.queue));
+	check(q.ops->groups->group_keep(q.queue, &f.groups, device_positions, m, heap_at, &to.groups) ==
+			  GJ_OK,
+		  "group_keep", q.ops->queues->queue_error(q.queue));
 	to.null = q.download(to.groups.rows.null, m);
 	to.hash = q.download(to.groups.rows.hash, m);
 	to.heap = q.download(to.groups.heap, expected);

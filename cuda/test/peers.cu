@@ -45,23 +45,24 @@ copy_there(const Device &device, const Device &other, const char *how)
 		for (size_t i = 0; i < n; i++)
 			bytes[i] = (uint8_t) (i * 7 + (i >> 8) + n);
 		from = there.upload(bytes);
-		check(there.ops->sync(there.queue) == GJ_OK, "sync of the other queue", where);
+		check(there.ops->queues->sync(there.queue) == GJ_OK, "sync of the other queue", where);
 		to = (uint8_t *) here.alloc(n);
 		for (int twice = 0; twice < 2; twice++)
-			check(here.ops->copy_peer(here.queue, to, other.device, from, n) == GJ_OK, "copy_peer",
-				  where);
+			check(here.ops->memory->copy_peer(here.queue, to, other.device, from, n) == GJ_OK,
+				  "copy_peer", where);
 		check(here.download(to, n) == bytes, "the same bytes", where);
 		/* on the other lane */
-		check(here.ops->fill(here.queue, to, 0, n) == GJ_OK &&
-				  here.ops->mark(here.queue, GJ_LANE_WORK, 0) == GJ_OK &&
-				  here.ops->after(here.queue, GJ_LANE_LOAD, 0) == GJ_OK &&
-				  here.ops->load_peer(here.queue, to, other.device, from, n) == GJ_OK &&
-				  here.ops->mark(here.queue, GJ_LANE_LOAD, 1) == GJ_OK &&
-				  here.ops->after(here.queue, GJ_LANE_WORK, 1) == GJ_OK,
+		check(here.ops->memory->fill(here.queue, to, 0, n) == GJ_OK &&
+				  here.ops->queues->mark(here.queue, GJ_LANE_WORK, 0) == GJ_OK &&
+				  here.ops->queues->after(here.queue, GJ_LANE_LOAD, 0) == GJ_OK &&
+				  here.ops->memory->load_peer(here.queue, to, other.device, from, n) == GJ_OK &&
+				  here.ops->queues->mark(here.queue, GJ_LANE_LOAD, 1) == GJ_OK &&
+				  here.ops->queues->after(here.queue, GJ_LANE_WORK, 1) == GJ_OK,
 			  "load_peer", where);
 		check(here.download(to, n) == bytes, "the same bytes, loaded", where);
 	}
-	check(here.ops->copy_peer(here.queue, NULL, other.device, NULL, 0) == GJ_OK, "no bytes", how);
+	check(here.ops->memory->copy_peer(here.queue, NULL, other.device, NULL, 0) == GJ_OK, "no bytes",
+		  how);
 }
 
 /* What two threads do with a device each, beside each other. */
@@ -93,18 +94,19 @@ struct Traffic
 		{
 			const size_t n = ((size_t) 1 << 20) * (round % 7 + 1) + 4 * round;
 
-			good &= q.ops->alloc(q.queue, n, (void **) &parcel[mine]) == GJ_OK &&
-					q.ops->fill(q.queue, parcel[mine], (int) (2 * round + mine), n) == GJ_OK &&
-					q.ops->sync(q.queue) == GJ_OK;
+			good &=
+				q.ops->memory->alloc(q.queue, n, (void **) &parcel[mine]) == GJ_OK &&
+				q.ops->memory->fill(q.queue, parcel[mine], (int) (2 * round + mine), n) == GJ_OK &&
+				q.ops->queues->sync(q.queue) == GJ_OK;
 			pthread_barrier_wait(&both);
 			good &= grow(q, received, used, used + n) &&
-					q.ops->copy_peer(q.queue, received.memory + used, device[other], parcel[other],
-									 n) == GJ_OK &&
-					q.ops->sync(q.queue) == GJ_OK;
+					q.ops->memory->copy_peer(q.queue, received.memory + used, device[other],
+											 parcel[other], n) == GJ_OK &&
+					q.ops->queues->sync(q.queue) == GJ_OK;
 			used += n;
 			expected.insert(expected.end(), n, (uint8_t) (2 * round + other));
 			pthread_barrier_wait(&both);
-			q.ops->free(q.queue, parcel[mine], n);
+			q.ops->memory->free(q.queue, parcel[mine], n);
 		}
 		return good && q.download(received.memory, used) == expected;
 	}
@@ -117,13 +119,13 @@ struct Traffic
 		if (nbytes <= old.nbytes)
 			return true;
 		buffer.nbytes = 2 * nbytes;
-		if (q.ops->alloc(q.queue, buffer.nbytes, (void **) &buffer.memory) != GJ_OK)
+		if (q.ops->memory->alloc(q.queue, buffer.nbytes, (void **) &buffer.memory) != GJ_OK)
 			return false;
 		if (old.memory == NULL)
 			return true;
-		if (q.ops->copy(q.queue, buffer.memory, old.memory, used) != GJ_OK)
+		if (q.ops->memory->copy(q.queue, buffer.memory, old.memory, used) != GJ_OK)
 			return false;
-		q.ops->free(q.queue, old.memory, old.nbytes);
+		q.ops->memory->free(q.queue, old.memory, old.nbytes);
 		return true;
 	}
 };
@@ -176,34 +178,35 @@ load_from(const Device &device, const std::vector<GjDevice *> &others, const cha
 			bytes[i] = (uint8_t) (i * 3 + d * 50 + (i >> 9));
 		there.push_back(std::make_unique<Queue>(Device{device.ops, others[d]}, program));
 		from.push_back(there[d]->upload(bytes));
-		good &= there[d]->ops->sync(there[d]->queue) == GJ_OK;
+		good &= there[d]->ops->queues->sync(there[d]->queue) == GJ_OK;
 	}
 	/* the first loads, too, have something to wait for */
 	for (int i = 0; i < 20; i++)
-		good &= here.ops->fill(here.queue, result, i, rounds * size) == GJ_OK;
+		good &= here.ops->memory->fill(here.queue, result, i, rounds * size) == GJ_OK;
 	for (uint32_t i = 0; i < 2; i++)
-		good &= here.ops->fill(here.queue, inbox[i], 0xee, size) == GJ_OK &&
-				here.ops->mark(here.queue, GJ_LANE_WORK, i) == GJ_OK;
+		good &= here.ops->memory->fill(here.queue, inbox[i], 0xee, size) == GJ_OK &&
+				here.ops->queues->mark(here.queue, GJ_LANE_WORK, i) == GJ_OK;
 	for (uint32_t round = 0; round < rounds; round++)
 	{
 		const uint32_t i = round % 2;
 
-		good &= here.ops->after(here.queue, GJ_LANE_LOAD, i) == GJ_OK;
+		good &= here.ops->queues->after(here.queue, GJ_LANE_LOAD, i) == GJ_OK;
 		for (size_t d = 0; d < others.size(); d++)
 		{
-			good &= here.ops->load_peer(here.queue, inbox[i] + d * n, others[d],
-										from[d] + round * 1000, n) == GJ_OK;
+			good &= here.ops->memory->load_peer(here.queue, inbox[i] + d * n, others[d],
+												from[d] + round * 1000, n) == GJ_OK;
 			/* also in between */
 			if ((round + d) % 3 == 0)
-				good &= here.ops->mark(here.queue, GJ_LANE_LOAD, 4) == GJ_OK;
+				good &= here.ops->queues->mark(here.queue, GJ_LANE_LOAD, 4) == GJ_OK;
 		}
-		good &= here.ops->load_fill(here.queue, inbox[i] + others.size() * n, (int) round, n) ==
-					GJ_OK &&
-				here.ops->mark(here.queue, GJ_LANE_LOAD, 2 + i) == GJ_OK &&
-				here.ops->after(here.queue, GJ_LANE_WORK, 2 + i) == GJ_OK &&
-				here.ops->copy(here.queue, result + round * size, inbox[i], size) == GJ_OK &&
-				here.ops->fill(here.queue, inbox[i], 0xee, size) == GJ_OK &&
-				here.ops->mark(here.queue, GJ_LANE_WORK, i) == GJ_OK;
+		good &=
+			here.ops->memory->load_fill(here.queue, inbox[i] + others.size() * n, (int) round, n) ==
+				GJ_OK &&
+			here.ops->queues->mark(here.queue, GJ_LANE_LOAD, 2 + i) == GJ_OK &&
+			here.ops->queues->after(here.queue, GJ_LANE_WORK, 2 + i) == GJ_OK &&
+			here.ops->memory->copy(here.queue, result + round * size, inbox[i], size) == GJ_OK &&
+			here.ops->memory->fill(here.queue, inbox[i], 0xee, size) == GJ_OK &&
+			here.ops->queues->mark(here.queue, GJ_LANE_WORK, i) == GJ_OK;
 	}
 	check(good, "loads from several devices", how);
 

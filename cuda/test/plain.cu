@@ -211,25 +211,25 @@ PlainTest::add_step(Queue &q, uint32_t s)
 	keys.nrows = INNER_ROWS;
 	keys.value[0] = q.upload(value);
 	keys.null = q.upload(null);
-	check(q.ops->hash_build(q.queue, &keys, NULL, random() % 2 ? 1 << 20 : 0, never, NULL,
-							&table) == GJ_OK,
-		  "hash_build", q.ops->queue_error(q.queue));
+	check(q.ops->tables->hash_build(q.queue, &keys, NULL, random() % 2 ? 1 << 20 : 0, never, NULL,
+									&table) == GJ_OK,
+		  "hash_build", q.ops->queues->queue_error(q.queue));
 	plan.nsteps = (uint8_t) (s + 1);
 	/* values of the side beside its keys */
-	if (q.ops->hash_payload && gj_table_has_places(&table) && table.max_count == 1 &&
+	if (q.ops->tables->reads_payloads && gj_table_has_places(&table) && table.max_count == 1 &&
 		random() % 3 && columns[NOUTER + s].nulls.empty())
 	{
 		const GjColumn column = q.upload_columns({columns[NOUTER + s]})[0];
 
-		check(q.ops->hash_payload(q.queue, &table, &column, INNER_ROWS, &table.has_payload) ==
-				  GJ_OK,
-			  "hash_payload", q.ops->queue_error(q.queue));
+		check(q.ops->tables->hash_payload(q.queue, &table, &column, INNER_ROWS,
+										  &table.has_payload) == GJ_OK,
+			  "hash_payload", q.ops->queues->queue_error(q.queue));
 		step.payload = (int16_t) (NOUTER + s);
 	}
-	if (q.ops->hash_filter && gj_table_has_places(&table) && random() % 3)
+	if (q.ops->tables->asks_filters && gj_table_has_places(&table) && random() % 3)
 	{
-		check(q.ops->hash_filter(q.queue, &table) == GJ_OK, "hash_filter",
-			  q.ops->queue_error(q.queue));
+		check(q.ops->tables->hash_filter(q.queue, &table) == GJ_OK, "hash_filter",
+			  q.ops->queues->queue_error(q.queue));
 	}
 	step.table = gj_table_ref(&table);
 	if (table.kind != GJ_TABLE_DENSE || step.join_type == GJ_JOIN_INNER || middle != 0)
@@ -392,14 +392,14 @@ PlainTest::run(const Device &under_test)
 	std::vector<uint64_t> counts(GJ_FUSED_STEPS + 1);
 	std::vector<uint64_t> found(GJ_FUSED_STEPS + 1);
 	const bool fits = expect(&expected, &counts);
-	GjStatus status = q.ops->fused(q.queue, &plan, device.data(), parts.data(),
-								   (uint32_t) parts.size(), UINT64_MAX, NULL, NULL);
+	GjStatus status = q.ops->pass->fused(q.queue, &plan, device.data(), parts.data(),
+										 (uint32_t) parts.size(), UINT64_MAX, NULL, NULL);
 	bool same = true;
 
 	where = "n = " + std::to_string(n) + ", steps " + std::to_string(plan.nsteps) + ", ranges " +
 			std::to_string(plan.nterms);
 	if (status == GJ_OK)
-		status = q.ops->aggregate_read(q.queue, states.data());
+		status = q.ops->groups->aggregate_read(q.queue, states.data());
 	if (!check(status == (fits ? GJ_OK : GJ_OVERFLOW), "status", where) || !fits)
 		return;
 	for (uint32_t a = 0; a < plan.naggregates; a++)
@@ -408,7 +408,7 @@ PlainTest::run(const Device &under_test)
 				(plan.aggregate_op[a] == GJ_AGG_COUNT || states[a].count == 0 ||
 				 states[a].hi == expected[a].hi);
 	check(same, "states", where);
-	check(q.ops->fused_counts(q.queue, found.data()) == GJ_OK && found == counts,
+	check(q.ops->pass->fused_counts(q.queue, found.data()) == GJ_OK && found == counts,
 		  "tuples of the steps", where);
 }
 

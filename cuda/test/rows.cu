@@ -149,7 +149,7 @@ test_select_once(const Device &device, Random &random, uint32_t n, double null_r
 	uint32_t *positions = (uint32_t *) q.alloc(n * sizeof(uint32_t));
 	uint32_t *picked = (uint32_t *) q.alloc(n * sizeof(uint32_t));
 	uint32_t m = 12345;
-	GjStatus result = q.ops->select(q.queue, &view, expr, positions, &m);
+	GjStatus result = q.ops->columns->select(q.queue, &view, expr, positions, &m);
 	std::vector<uint32_t> rows;
 
 	if (status != GJ_OK)
@@ -157,11 +157,12 @@ test_select_once(const Device &device, Random &random, uint32_t n, double null_r
 		check(result == GJ_OVERFLOW || result == GJ_DIVISION_BY_ZERO, "row error of select", at(n));
 		return;
 	}
-	if (!check(result == GJ_OK, "select", q.ops->queue_error(q.queue)) ||
+	if (!check(result == GJ_OK, "select", q.ops->queues->queue_error(q.queue)) ||
 		!check(m == expected.size(), "number selected", at(n)))
 		return;
 	check(q.download(positions, m) == expected, "positions", at(n));
-	check(q.ops->pick(q.queue, picked, view.rowid[0], 7, positions, m) == GJ_OK, "pick", at(n));
+	check(q.ops->columns->pick(q.queue, picked, view.rowid[0], 7, positions, m) == GJ_OK, "pick",
+		  at(n));
 	rows = q.download(picked, m);
 	for (uint32_t i = 0; i < m; i++)
 		expected[i] = rowid.empty() ? expected[i] + 7 : rowid[expected[i]];
@@ -189,9 +190,9 @@ test_pick_values(const Device &device, Random &random)
 		for (uint32_t i = 0; i < n; i++)
 			expected[i + 1] = values[positions[i]];
 		to = q.upload(std::vector<int64_t>(n + 1, -1));
-		check(q.ops->pick_values(q.queue, to + 1, q.upload(values), q.upload(positions), n) ==
-				  GJ_OK,
-			  "pick_values", q.ops->queue_error(q.queue));
+		check(q.ops->columns->pick_values(q.queue, to + 1, q.upload(values), q.upload(positions),
+										  n) == GJ_OK,
+			  "pick_values", q.ops->queues->queue_error(q.queue));
 		check(q.download(to, n + 1) == expected, "picked values", at(n));
 	}
 }
@@ -229,7 +230,7 @@ test_in(const Device &device, Random &random)
 	GjView view = q.view(columns, n, {});
 	uint32_t *positions = (uint32_t *) q.alloc(n * sizeof(uint32_t));
 
-	check(q.ops->select(q.queue, &view, e, positions, &m) == GJ_OK, "select", "IN");
+	check(q.ops->columns->select(q.queue, &view, e, positions, &m) == GJ_OK, "select", "IN");
 	check(m > 0 && q.download(positions, m) == expected, "positions", "IN");
 }
 
@@ -292,8 +293,8 @@ test_keys_once(const Device &device, Random &random, uint32_t n, bool rowids, bo
 	for (uint32_t k = 0; k < nkeys; k++)
 		keys.value[k] = (int64_t *) q.alloc((size_t) n * 8);
 	/* in two pieces */
-	check(q.ops->keys(q.queue, &view, 0, first, 0, &keys) == GJ_OK, "keys", at(n));
-	check(q.ops->keys(q.queue, &view, first, n - first, 0, &keys) == GJ_OK, "keys", at(n));
+	check(q.ops->columns->keys(q.queue, &view, 0, first, 0, &keys) == GJ_OK, "keys", at(n));
+	check(q.ops->columns->keys(q.queue, &view, first, n - first, 0, &keys) == GJ_OK, "keys", at(n));
 	nulls = q.download(keys.null, n);
 	for (uint32_t k = 0; k < nkeys; k++)
 	{
@@ -482,11 +483,11 @@ test_aggregate_once(const Device &device, Random &random, uint32_t n, double nul
 	some.nrows = (uint32_t) rowid.size();
 	some.rowid[0] = q.upload(rowid);
 	none.nrows = 0;
-	check(q.ops->aggregate(q.queue, &none) == GJ_OK, "aggregate", at(0));
-	check(q.ops->aggregate(q.queue, &all) == GJ_OK, "aggregate", at(n));
-	check(q.ops->aggregate(q.queue, &some) == GJ_OK, "aggregate", at(n));
-	if (!check(q.ops->aggregate_read(q.queue, states.data()) == GJ_OK, "aggregate_read",
-			   q.ops->queue_error(q.queue)))
+	check(q.ops->groups->aggregate(q.queue, &none) == GJ_OK, "aggregate", at(0));
+	check(q.ops->groups->aggregate(q.queue, &all) == GJ_OK, "aggregate", at(n));
+	check(q.ops->groups->aggregate(q.queue, &some) == GJ_OK, "aggregate", at(n));
+	if (!check(q.ops->groups->aggregate_read(q.queue, states.data()) == GJ_OK, "aggregate_read",
+			   q.ops->queues->queue_error(q.queue)))
 		return;
 	for (uint32_t a = 0; a < naggregates; a++)
 	{
@@ -521,8 +522,9 @@ test_aggregate_error(const Device &device, Random &random)
 	Queue q(device, program);
 	GjView view = q.view(columns, 5000, {});
 
-	check(q.ops->aggregate(q.queue, &view) == GJ_OK, "aggregate", "overflow");
-	check(q.ops->aggregate_read(q.queue, &state) == GJ_OVERFLOW, "aggregate_read", "overflow");
+	check(q.ops->groups->aggregate(q.queue, &view) == GJ_OK, "aggregate", "overflow");
+	check(q.ops->groups->aggregate_read(q.queue, &state) == GJ_OVERFLOW, "aggregate_read",
+		  "overflow");
 }
 
 void
@@ -639,8 +641,8 @@ test_gather_once(const Device &device, Random &random, uint32_t n, uint32_t capa
 		GjSlotHeader header;
 		bool ok = true;
 
-		if (!check(q.ops->gather(q.queue, &view, first, n - first, &target, &got) == GJ_OK,
-				   "gather", q.ops->queue_error(q.queue)))
+		if (!check(q.ops->columns->gather(q.queue, &view, first, n - first, &target, &got) == GJ_OK,
+				   "gather", q.ops->queues->queue_error(q.queue)))
 			return;
 		memcpy(&header, slot.memory, sizeof(header));
 		if (!check(got >= 1 && got <= max && header.nrows == got &&
@@ -694,10 +696,11 @@ test_gather_too_large(const Device &device, Random &random)
 	Queue q(device, program);
 	GjView view = q.view(columns, 10, {});
 
-	check(q.ops->gather(q.queue, &view, 0, 10, &target, &n) == GJ_OK && n == 5, "gather",
+	check(q.ops->columns->gather(q.queue, &view, 0, 10, &target, &n) == GJ_OK && n == 5, "gather",
 		  "before the large row");
-	check(q.ops->gather(q.queue, &view, 5, 5, &target, &n) == GJ_TOO_LARGE, "gather", "large row");
-	check(q.ops->gather(q.queue, &view, 2, 2, &target, &n) == GJ_OK && n == 2, "gather",
+	check(q.ops->columns->gather(q.queue, &view, 5, 5, &target, &n) == GJ_TOO_LARGE, "gather",
+		  "large row");
+	check(q.ops->columns->gather(q.queue, &view, 2, 2, &target, &n) == GJ_OK && n == 2, "gather",
 		  "after the error");
 }
 
@@ -716,8 +719,8 @@ test_rebase(const Device &device, Random &random, uint32_t n)
 		memcpy(refs.data(), c.data.data(), n * 8);
 	Queue q(device, program);
 	device_refs = q.upload(refs);
-	check(q.ops->rebase_refs(q.queue, device_refs, n, base, c.heap.size()) == GJ_OK, "rebase_refs",
-		  at(n));
+	check(q.ops->columns->rebase_refs(q.queue, device_refs, n, base, c.heap.size()) == GJ_OK,
+		  "rebase_refs", at(n));
 	moved = q.download(device_refs, n);
 	for (uint32_t i = 0; i < n; i++)
 		ok &=
@@ -728,9 +731,9 @@ test_rebase(const Device &device, Random &random, uint32_t n)
 	/* one that does not lie within the heap */
 	refs[n / 2] = gj_ref_make(c.heap.size() & ~UINT64_C(7), 1);
 	device_refs = q.upload(refs);
-	check(q.ops->rebase_refs(q.queue, device_refs, n, 0, c.heap.size()) == GJ_OK, "rebase_refs",
-		  at(n));
-	check(q.ops->sync(q.queue) == GJ_BAD_PROGRAM, "bad reference", at(n));
+	check(q.ops->columns->rebase_refs(q.queue, device_refs, n, 0, c.heap.size()) == GJ_OK,
+		  "rebase_refs", at(n));
+	check(q.ops->queues->sync(q.queue) == GJ_BAD_PROGRAM, "bad reference", at(n));
 }
 
 void

@@ -59,13 +59,13 @@ Family::Family(Queue &q, const Sets &left, const Sets *right, uint32_t width, Gj
 	sets.values = upload_elements(q, left, right, width);
 	for (uint32_t *&o : out)
 		o = (uint32_t *) q.alloc(GJ_SET_MOST_PAIRS * sizeof(uint32_t));
-	status = q.ops->set_build(q.queue, &sets, &spec, NULL, NULL, &family);
+	status = q.ops->sets->set_build(q.queue, &sets, &spec, NULL, NULL, &family);
 	family.tile_pairs = GJ_SET_MOST_PAIRS;
 }
 
 Family::~Family()
 {
-	q.ops->set_free(q.queue, &family);
+	q.ops->sets->set_free(q.queue, &family);
 }
 
 Sets
@@ -186,9 +186,9 @@ run_tiles(Family &f, bool *ordered)
 		uint32_t n = 12345;
 		std::vector<uint32_t> out[3];
 
-		if (!check(f.q.ops->set_tile(f.q.queue, &f.family, &f.spec, &tile, NULL, NULL, f.out, &n) ==
-					   GJ_OK,
-				   "set_tile", f.q.ops->queue_error(f.q.queue)))
+		if (!check(f.q.ops->sets->set_tile(f.q.queue, &f.family, &f.spec, &tile, NULL, NULL, f.out,
+										   &n) == GJ_OK,
+				   "set_tile", f.q.ops->queues->queue_error(f.q.queue)))
 			return pairs;
 		for (int i = 0; i < 3; i++)
 			out[i] = f.q.download(f.out[i], n);
@@ -219,7 +219,7 @@ test_spec(const Device &device, const char *shape, const Sets &left, const Sets 
 	bool ordered;
 	Pairs pairs;
 
-	if (!check(f.status == GJ_OK, "set_build", where + ": " + q.ops->queue_error(q.queue)))
+	if (!check(f.status == GJ_OK, "set_build", where + ": " + q.ops->queues->queue_error(q.queue)))
 		return;
 	check(spec.algorithm == GJ_SETS_AUTO || f.family.algorithm == spec.algorithm, "algorithm",
 		  where);

@@ -43,8 +43,8 @@ test_sort(const Device &device, Random &random, uint32_t n, uint64_t range)
 	T *memory = q.upload(values);
 	uint64_t m = 12345;
 
-	check(q.ops->sort_unique(q.queue, memory, sizeof(T), n, NULL, NULL, &m) == GJ_OK, "sort_unique",
-		  q.ops->queue_error(q.queue));
+	check(q.ops->sets->sort_unique(q.queue, memory, sizeof(T), n, NULL, NULL, &m) == GJ_OK,
+		  "sort_unique", q.ops->queues->queue_error(q.queue));
 	if (check(m == expected.size(), "number of values", where))
 		check(q.download(memory, m) == expected, "sorted values", where);
 }
@@ -75,12 +75,12 @@ test_operation(Queue &q, GjSetPair pair, const std::vector<T> &expected, T *resu
 		", algorithm " + std::to_string(pair.algorithm);
 	uint64_t n = 12345;
 
-	check(q.ops->set_pair(q.queue, &pair, NULL, NULL, NULL, &n) == GJ_OK, "set_pair",
-		  q.ops->queue_error(q.queue));
+	check(q.ops->sets->set_pair(q.queue, &pair, NULL, NULL, NULL, &n) == GJ_OK, "set_pair",
+		  q.ops->queues->queue_error(q.queue));
 	check(n == expected.size(), "count only", where);
 	n = 12345;
-	check(q.ops->set_pair(q.queue, &pair, NULL, NULL, result, &n) == GJ_OK, "set_pair",
-		  q.ops->queue_error(q.queue));
+	check(q.ops->sets->set_pair(q.queue, &pair, NULL, NULL, result, &n) == GJ_OK, "set_pair",
+		  q.ops->queues->queue_error(q.queue));
 	if (check(n == expected.size(), "count", where))
 		check(q.download(result, n) == expected, "values", where);
 }

@@ -146,7 +146,7 @@ probed_pairs(Queue &q, const GjHashTable &table, const GjKeys &keys, const GjSor
 	std::vector<Pair> pairs;
 	uint64_t total = 0;
 
-	check(q.ops->sort_probe(q.queue, &table, &keys, &match, offset, first, &total) == GJ_OK,
+	check(q.ops->tables->sort_probe(q.queue, &table, &keys, &match, offset, first, &total) == GJ_OK,
 		  "sort_probe", where);
 	if (!check(total == expected, "number of pairs", where))
 		return pairs;
@@ -157,8 +157,8 @@ probed_pairs(Queue &q, const GjHashTable &table, const GjKeys &keys, const GjSor
 		const uint32_t n = (uint32_t) std::min<uint64_t>(total - cursor, GJ_MAX_TUPLES);
 		uint32_t *some[GJ_MAX_SOURCES] = {out[0] + cursor, out[1] + cursor};
 
-		check(q.ops->hash_expand(q.queue, &table, &view, offset, first, cursor, n, 1, some) ==
-				  GJ_OK,
+		check(q.ops->tables->hash_expand(q.queue, &table, &view, offset, first, cursor, n, 1,
+										 some) == GJ_OK,
 			  "hash_expand", where);
 	}
 	const std::vector<uint32_t> tuple = q.download(out[0], total);
@@ -192,9 +192,9 @@ test_sorted_pairs(const Device &device, Random &random, const KeySide &side, con
 	}
 	view.nrows = tuples.n;
 	expected = expected_pairs(match, side, tuples, rowid);
-	if (!check(q.ops->sort_build(q.queue, &side_keys, rowids ? q.upload(rowid) : NULL, never, NULL,
-								 &table) == GJ_OK,
-			   "sort_build", q.ops->queue_error(q.queue)))
+	if (!check(q.ops->tables->sort_build(q.queue, &side_keys, rowids ? q.upload(rowid) : NULL,
+										 never, NULL, &table) == GJ_OK,
+			   "sort_build", q.ops->queues->queue_error(q.queue)))
 		return;
 	check(table.nrows == nrows, "rows of the side", where);
 	if (nrows > 0)
@@ -203,11 +203,11 @@ test_sorted_pairs(const Device &device, Random &random, const KeySide &side, con
 		std::sort(pairs.begin(), pairs.end());
 		check(pairs == expected, "pairs", where);
 	}
-	if (table.max_count == 1 && q.ops->join_unique && !match.has_low && !match.has_high &&
+	if (table.max_count == 1 && q.ops->tables->joins_unique && !match.has_low && !match.has_high &&
 		tuples.n > 0)
 		check(unique_pairs(q, table, keys, &match, view, 1) == expected, "pairs at once", where);
-	q.ops->hash_free(q.queue, &table);
-	check(q.ops->sync(q.queue) == GJ_OK, "sync", q.ops->queue_error(q.queue));
+	q.ops->tables->hash_free(q.queue, &table);
+	check(q.ops->queues->sync(q.queue) == GJ_OK, "sync", q.ops->queues->queue_error(q.queue));
 }
 
 /* All kinds of matches of sides with these columns, the last of which may be a range's. */

@@ -338,16 +338,16 @@ test_case(const Device &device, const Program &program, uint32_t e, const char *
 	keys.nrows = NROWS;
 	keys.value[0] = (int64_t *) q.alloc(NROWS * sizeof(int64_t));
 	keys.null = (uint8_t *) q.alloc(NROWS);
-	result = q.ops->keys(q.queue, &view, 0, NROWS, e, &keys);
+	result = q.ops->columns->keys(q.queue, &view, 0, NROWS, e, &keys);
 	if (result == GJ_OK)
-		result = q.ops->sync(q.queue);
+		result = q.ops->queues->sync(q.queue);
 	if (status != GJ_OK)
 	{
 		check(result != GJ_OK && result != GJ_DEVICE_LOST && result != GJ_DEVICE_ERROR, "row error",
 			  name);
 		return;
 	}
-	if (!check(result == GJ_OK, name, q.ops->queue_error(q.queue)))
+	if (!check(result == GJ_OK, name, q.ops->queues->queue_error(q.queue)))
 		return;
 	values = q.download(keys.value[0], NROWS);
 	nulls = q.download(keys.null, NROWS);

@@ -294,8 +294,8 @@ cpu_load_wait(GjQueue *queue)
 }
 
 /* A bad reference becomes an empty one, so that nothing follows it. */
-static GjStatus
-cpu_rebase_refs(GjQueue *queue, uint64_t *refs, uint32_t n, uint64_t base, uint64_t heap_size)
+GjStatus
+gj_cpu_rebase_refs(GjQueue *queue, uint64_t *refs, uint32_t n, uint64_t base, uint64_t heap_size)
 {
 	bool		bad = false;
 
@@ -318,8 +318,8 @@ cpu_rebase_refs(GjQueue *queue, uint64_t *refs, uint32_t n, uint64_t base, uint6
 	return GJ_OK;
 }
 
-static GjStatus
-cpu_set_columns(GjQueue *queue, const GjColumn *columns, uint32_t n,
+GjStatus
+gj_cpu_set_columns(GjQueue *queue, const GjColumn *columns, uint32_t n,
 				const GjColumn **device_columns)
 {
 	memcpy(queue->columns, columns, n * sizeof(GjColumn));
@@ -337,12 +337,18 @@ const GjDeviceOps gj_cpu_device = {
 	.info = cpu_info,
 	.host_register = cpu_host_register,
 	.host_unregister = cpu_host_unregister,
-	.queue_open = cpu_queue_open,
-	.queue_close = cpu_queue_close,
-	.queue_error = cpu_queue_error,
-	.sync = cpu_sync,
-	.phase = cpu_phase,
-	.phase_ms = cpu_phase_ms,
+	.memory = &gj_cpu_memory,
+	.queues = &gj_cpu_queues,
+	.columns = &gj_cpu_columns,
+	.tables = &gj_cpu_tables,
+	.groups = &gj_cpu_groups,
+	.pass = &gj_cpu_pass,
+	.order = &gj_cpu_order,
+	.sets = &gj_cpu_sets,
+	.exchange = &gj_cpu_exchange
+};
+
+const GjMemoryOps gj_cpu_memory = {
 	.alloc = cpu_alloc,
 	.free = gj_cpu_free,
 	.adopt = cpu_adopt,
@@ -355,65 +361,18 @@ const GjDeviceOps gj_cpu_device = {
 	.load_in = cpu_copy,
 	.load_copy = cpu_copy,
 	.load_peer = cpu_copy_peer,
-	.load_fill = cpu_fill,
+	.load_fill = cpu_fill
+};
+
+const GjQueueOps gj_cpu_queues = {
+	.queue_open = cpu_queue_open,
+	.queue_close = cpu_queue_close,
+	.queue_error = cpu_queue_error,
+	.sync = cpu_sync,
+	.phase = cpu_phase,
+	.phase_ms = cpu_phase_ms,
 	.mark = cpu_mark,
 	.after = cpu_after,
 	.passed = cpu_passed,
-	.load_wait = cpu_load_wait,
-	.rebase_refs = cpu_rebase_refs,
-	.set_columns = cpu_set_columns,
-	.select = gj_cpu_select,
-	.pick = gj_cpu_pick,
-	.pick_values = gj_cpu_pick_values,
-	.split = gj_cpu_split,
-	.split_reserve = gj_cpu_split_reserve,
-	.ref_bytes = gj_cpu_ref_bytes,
-	.move_refs = gj_cpu_move_refs,
-	.keys = gj_cpu_keys,
-	.ordered_keys = gj_cpu_ordered_keys,
-	.hash_build = gj_cpu_hash_build,
-	.hash_free = gj_cpu_hash_free,
-	.hash_probe = gj_cpu_hash_probe,
-	.hash_expand = gj_cpu_hash_expand,
-	.sort_build = gj_cpu_sort_build,
-	.sort_probe = gj_cpu_sort_probe,
-	.nested_loop = gj_cpu_nested_loop,
-	.flag_counts = gj_cpu_flag_counts,
-	.mark_rows = gj_cpu_mark_rows,
-	.mark_tuples = gj_cpu_mark_tuples,
-	.mark_ranges = gj_cpu_mark_ranges,
-	.cover_rows = gj_cpu_cover_rows,
-	.select_flags = gj_cpu_select_flags,
-	.sort_limit = gj_cpu_sort_limit,
-	.sort_rows = gj_cpu_sort_rows,
-	.aggregate = gj_cpu_aggregate,
-	.aggregate_read = gj_cpu_aggregate_read,
-	.group_keys = gj_cpu_group_keys,
-	.group_rehash = gj_cpu_group_rehash,
-	.group_find = gj_cpu_group_find,
-	.group_add = gj_cpu_group_add,
-	.group_aggregate = gj_cpu_group_aggregate,
-	.group_hash = gj_cpu_group_hash,
-	.group_merge = gj_cpu_group_merge,
-	.group_finish = gj_cpu_group_finish,
-	.group_sort_keys = gj_cpu_group_sort_keys,
-	.group_bytes = gj_cpu_group_bytes,
-	.group_keep = gj_cpu_group_keep,
-	.fused = gj_cpu_fused,
-	.fused_counts = gj_cpu_fused_counts,
-	.gather = gj_cpu_gather,
-	.sort_unique = gj_cpu_sort_unique,
-	.set_pair = gj_cpu_set_pair,
-	.array_sizes = gj_cpu_array_sizes,
-	.array_sets = gj_cpu_array_sets,
-	.flag_changes = gj_cpu_flag_changes,
-	.run_sizes = gj_cpu_run_sizes,
-	.set_build = gj_cpu_set_build,
-	.set_free = gj_cpu_set_free,
-	.set_tile = gj_cpu_set_tile,
-	.intersections_rehash = gj_cpu_intersections_rehash,
-	.intersections_find = gj_cpu_intersections_find,
-	.intersections_add = gj_cpu_intersections_add,
-	.intersections_place = gj_cpu_intersections_place,
-	.intersections_write = gj_cpu_intersections_write
+	.load_wait = cpu_load_wait
 };

@@ -86,38 +86,27 @@ gj_for_items(GjQueue *queue, uint64_t n, GjPoolTask task, void *arg)
 	gj_pool_run(queue->device->pool, gj_items(n), task, arg, &queue->tile, NULL, NULL);
 }
 
+/* The tables of operators, each in a file of its concern. */
+extern const GjMemoryOps gj_cpu_memory;
+extern const GjQueueOps gj_cpu_queues;
+extern const GjColumnOps gj_cpu_columns;
+extern const GjTableOps gj_cpu_tables;
+extern const GjGroupOps gj_cpu_groups;
+extern const GjFusedOps gj_cpu_pass;
+extern const GjOrderOps gj_cpu_order;
+extern const GjSetOps gj_cpu_sets;
+extern const GjSplitOps gj_cpu_exchange;
+
+extern GjStatus gj_cpu_rebase_refs(GjQueue *queue, uint64_t *refs, uint32_t n,
+								   uint64_t base, uint64_t heap_size);
+extern GjStatus gj_cpu_set_columns(GjQueue *queue, const GjColumn *columns, uint32_t n,
+								   const GjColumn **device_columns);
 extern void gj_cpu_free(GjQueue *queue, void *memory, size_t nbytes);
 
-extern GjStatus gj_cpu_select(GjQueue *queue, const GjView *view, uint32_t expr,
-							  uint32_t *positions, uint32_t *n);
-extern GjStatus gj_cpu_pick(GjQueue *queue, uint32_t *to, const uint32_t *from, uint32_t base,
-							const uint32_t *positions, uint32_t n);
-extern GjStatus gj_cpu_pick_values(GjQueue *queue, int64_t *to, const int64_t *from,
-								   const uint32_t *positions, uint32_t n);
-extern GjStatus gj_cpu_split_reserve(GjQueue *queue, uint32_t n, uint32_t ncolumns, uint32_t nkeys);
-extern GjStatus gj_cpu_split(GjQueue *queue, const GjSplit *split, const GjColumn *to,
-							 bool (*stop) (void *), void *arg, const GjSplitParts **parts);
-extern GjStatus gj_cpu_ref_bytes(GjQueue *queue, const uint64_t *refs, uint32_t n,
-								 uint64_t *heap_at);
-extern GjStatus gj_cpu_move_refs(GjQueue *queue, uint64_t *refs, uint32_t n, const uint8_t *heap,
-								 const uint64_t *heap_at, uint8_t *to, uint64_t base);
-extern GjStatus gj_cpu_keys(GjQueue *queue, const GjView *view, uint32_t first, uint32_t n,
-							uint32_t first_expr, const GjKeys *keys);
-extern GjStatus gj_cpu_ordered_keys(GjQueue *queue, const GjView *view, uint32_t first,
-									uint32_t n, const int32_t *operands, const GjKeys *keys);
-extern GjStatus gj_cpu_hash_build(GjQueue *queue, const GjKeys *keys, const uint32_t *rowid,
-								  uint64_t direct_bytes, bool (*stop) (void *), void *arg,
-								  GjHashTable *table);
 extern void gj_cpu_hash_free(GjQueue *queue, GjHashTable *table);
-extern GjStatus gj_cpu_hash_probe(GjQueue *queue, const GjHashTable *table, const GjKeys *keys,
-								  uint64_t *offset, uint32_t *first, uint64_t *total);
 /* Turns the items' numbers of pairs, offsets that count from each item's start, into a probe's. */
 extern void gj_cpu_number_pairs(GjQueue *queue, uint64_t *item_sum, uint32_t ntuples,
 								uint64_t *offset, uint64_t *total);
-extern GjStatus gj_cpu_hash_expand(GjQueue *queue, const GjHashTable *table, const GjView *view,
-								   const uint64_t *offset, const uint32_t *first,
-								   uint64_t cursor, uint32_t n, uint32_t inner_source,
-								   uint32_t *const out[GJ_MAX_SOURCES]);
 extern GjStatus gj_cpu_sort_build(GjQueue *queue, const GjKeys *keys, const uint32_t *rowid,
 								  bool (*stop) (void *), void *arg, GjHashTable *table);
 extern GjStatus gj_cpu_sort_probe(GjQueue *queue, const GjHashTable *table, const GjKeys *keys,
@@ -143,26 +132,6 @@ extern GjStatus gj_cpu_aggregate(GjQueue *queue, const GjView *view);
 extern void gj_cpu_step_tile(uint32_t op, GjAggState *state, const int64_t *value,
 							 const uint8_t *null, uint32_t n);
 extern GjStatus gj_cpu_aggregate_read(GjQueue *queue, GjAggState *states);
-extern GjStatus gj_cpu_group_keys(GjQueue *queue, const GjView *view, uint32_t first,
-								  const GjGroupRows *rows);
-extern GjStatus gj_cpu_group_rehash(GjQueue *queue, const GjGroups *groups);
-extern GjStatus gj_cpu_group_find(GjQueue *queue, const GjGroupRows *rows,
-								  const GjGroups *groups, uint32_t *slot_of,
-								  uint32_t *positions, uint64_t *heap_at, uint32_t *n,
-								  uint64_t *nbytes);
-extern GjStatus gj_cpu_group_add(GjQueue *queue, const GjGroupRows *rows,
-								 const GjGroups *groups, uint32_t *slot_of,
-								 const uint32_t *positions, const uint64_t *heap_at, uint32_t n,
-								 uint64_t heap_used);
-extern GjStatus gj_cpu_group_aggregate(GjQueue *queue, const GjView *view, uint32_t first,
-									   uint32_t n, const uint32_t *group_of,
-									   const GjGroups *groups);
-extern GjStatus gj_cpu_group_hash(GjQueue *queue, const GjGroupRows *rows);
-extern GjStatus gj_cpu_group_merge(GjQueue *queue, const GjGroups *from, uint32_t first,
-								   uint32_t n, const uint32_t *group_of, const GjGroups *groups);
-extern GjStatus gj_cpu_group_finish(GjQueue *queue, const GjGroups *groups);
-extern GjStatus gj_cpu_sort_limit(GjQueue *queue, const GjKeys *keys, const GjSortLimit *wanted,
-								  uint32_t *positions, uint32_t *n);
 extern GjStatus gj_cpu_sort_rows(GjQueue *queue, const GjKeys *keys, uint32_t descending,
 								 bool (*stop) (void *), void *arg, uint32_t *positions);
 extern GjStatus gj_cpu_group_sort_keys(GjQueue *queue, const GjGroups *groups,
@@ -174,10 +143,6 @@ extern GjStatus gj_cpu_group_keep(GjQueue *queue, const GjGroups *from,
 								  const uint32_t *positions, uint32_t n,
 								  const uint64_t *heap_at, const GjGroups *to);
 
-extern GjStatus gj_cpu_fused(GjQueue *queue, const GjFusedPlan *plan, const GjColumn *columns,
-							 const GjFusedPart *parts, uint32_t nparts, uint64_t list_bytes,
-							 const GjGroups *groups, GjFusedMissed *missed);
-extern GjStatus gj_cpu_fused_counts(GjQueue *queue, uint64_t counts[GJ_FUSED_STEPS + 1]);
 extern GjStatus gj_cpu_gather(GjQueue *queue, const GjView *view, uint32_t first, uint32_t max,
 							  const GjBatchTarget *target, uint32_t *n);
 extern GjStatus gj_cpu_sort_unique(GjQueue *queue, void *values, uint32_t width, uint64_t n,
@@ -194,25 +159,5 @@ extern GjStatus gj_cpu_flag_changes(GjQueue *queue, const GjKeys *keys, uint32_t
 									uint32_t distance, uint8_t *flags);
 extern GjStatus gj_cpu_run_sizes(GjQueue *queue, const uint32_t *starts, uint32_t n,
 								 uint32_t nrows, int32_t *size);
-extern GjStatus gj_cpu_set_build(GjQueue *queue, const GjSetInput *sets, const GjSetSpec *spec,
-								 bool (*stop) (void *), void *arg, GjSetFamily *family);
-extern void gj_cpu_set_free(GjQueue *queue, GjSetFamily *family);
-extern GjStatus gj_cpu_set_tile(GjQueue *queue, const GjSetFamily *family, const GjSetSpec *spec,
-								const GjSetTile *tile, bool (*stop) (void *), void *arg,
-								uint32_t *const out[3], uint32_t *n);
-extern GjStatus gj_cpu_intersections_rehash(GjQueue *queue, const GjIntersections *found);
-extern GjStatus gj_cpu_intersections_find(GjQueue *queue, const GjSetFamily *family,
-										  const GjIntersections *found, const GjFoundPairs *pairs,
-										  bool (*stop) (void *), void *arg, uint32_t *n);
-extern GjStatus gj_cpu_intersections_add(GjQueue *queue, const GjIntersections *found,
-										 const GjFoundPairs *pairs, uint32_t n);
-extern GjStatus gj_cpu_intersections_place(GjQueue *queue, const GjIntersections *found,
-										   uint32_t first, uint32_t max, uint64_t room,
-										   uint64_t *at, uint32_t *n, uint64_t *total);
-extern GjStatus gj_cpu_intersections_write(GjQueue *queue, const GjSetFamily *family,
-										   const GjIntersections *found, const void *elements,
-										   uint32_t width, uint32_t first, uint32_t n,
-										   const uint64_t *at, bool (*stop) (void *), void *arg,
-										   void *values, int64_t *frequency);
 
 #endif							/* GJ_CPU_DEVICE_H */

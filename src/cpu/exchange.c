@@ -161,13 +161,13 @@ make_items(GjSplitWork *w, uint32_t *nitems)
 }
 
 /* A split takes none of the device's memory. */
-GjStatus
+static GjStatus
 gj_cpu_split_reserve(GjQueue *queue, uint32_t n, uint32_t ncolumns, uint32_t nkeys)
 {
 	return GJ_OK;
 }
 
-GjStatus
+static GjStatus
 gj_cpu_split(GjQueue *queue, const GjSplit *split, const GjColumn *to, bool (*stop) (void *),
 			 void *arg, const GjSplitParts **parts)
 {
@@ -195,7 +195,7 @@ gj_cpu_split(GjQueue *queue, const GjSplit *split, const GjColumn *to, bool (*st
 
 /* ---- references */
 
-GjStatus
+static GjStatus
 gj_cpu_ref_bytes(GjQueue *queue, const uint64_t *refs, uint32_t n, uint64_t *heap_at)
 {
 	uint64_t	at = 0;
@@ -209,7 +209,7 @@ gj_cpu_ref_bytes(GjQueue *queue, const uint64_t *refs, uint32_t n, uint64_t *hea
 	return GJ_OK;
 }
 
-GjStatus
+static GjStatus
 gj_cpu_move_refs(GjQueue *queue, uint64_t *refs, uint32_t n, const uint8_t *heap,
 				 const uint64_t *heap_at, uint8_t *to, uint64_t base)
 {
@@ -227,3 +227,10 @@ gj_cpu_move_refs(GjQueue *queue, uint64_t *refs, uint32_t n, const uint8_t *heap
 	}
 	return GJ_OK;
 }
+
+const GjSplitOps gj_cpu_exchange = {
+	.split = gj_cpu_split,
+	.split_reserve = gj_cpu_split_reserve,
+	.ref_bytes = gj_cpu_ref_bytes,
+	.move_refs = gj_cpu_move_refs
+};

@@ -431,7 +431,7 @@ fused_item(void *arg, uint32_t number, const GjTile *tile)
 	gj_note_row_error(w->queue, item.status);
 }
 
-GjStatus
+static GjStatus
 gj_cpu_fused(GjQueue *queue, const GjFusedPlan *plan, const GjColumn *columns,
 			 const GjFusedPart *parts, uint32_t nparts, uint64_t list_bytes, const GjGroups *groups,
 			 GjFusedMissed *missed)
@@ -465,9 +465,14 @@ gj_cpu_fused(GjQueue *queue, const GjFusedPlan *plan, const GjColumn *columns,
 	return groups ? gj_take_row_error(queue) : GJ_OK;
 }
 
-GjStatus
+static GjStatus
 gj_cpu_fused_counts(GjQueue *queue, uint64_t counts[GJ_FUSED_STEPS + 1])
 {
 	memcpy(counts, queue->fused_counts, sizeof(queue->fused_counts));
 	return gj_take_row_error(queue);
 }
+
+const GjFusedOps gj_cpu_pass = {
+	.fused = gj_cpu_fused,
+	.fused_counts = gj_cpu_fused_counts
+};

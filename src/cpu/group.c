@@ -92,7 +92,7 @@ keys_item(void *arg, uint32_t item, const GjTile *tile)
 	gj_note_row_error(w->queue, status);
 }
 
-GjStatus
+static GjStatus
 gj_cpu_group_keys(GjQueue *queue, const GjView *view, uint32_t first, const GjGroupRows *rows)
 {
 	GjGroupWork w = {.queue = queue,.view = view,.first = first,.rows = rows};
@@ -103,7 +103,7 @@ gj_cpu_group_keys(GjQueue *queue, const GjView *view, uint32_t first, const GjGr
 
 /* ---- the table */
 
-GjStatus
+static GjStatus
 gj_cpu_group_rehash(GjQueue *queue, const GjGroups *groups)
 {
 	memset(groups->slots, 0xFF, groups->nslots * sizeof(uint64_t));
@@ -152,7 +152,7 @@ find_item(void *arg, uint32_t item, const GjTile *tile)
 		w->slot_of[i] = find_slot(w, i);
 }
 
-GjStatus
+static GjStatus
 gj_cpu_group_find(GjQueue *queue, const GjGroupRows *rows, const GjGroups *groups,
 				  uint32_t *slot_of, uint32_t *positions, uint64_t *heap_at, uint32_t *n,
 				  uint64_t *nbytes)
@@ -202,7 +202,7 @@ add_item(void *arg, uint32_t item, const GjTile *tile)
 	}
 }
 
-GjStatus
+static GjStatus
 gj_cpu_group_add(GjQueue *queue, const GjGroupRows *rows, const GjGroups *groups,
 				 uint32_t *slot_of, const uint32_t *positions, const uint64_t *heap_at,
 				 uint32_t n, uint64_t heap_used)
@@ -308,7 +308,7 @@ aggregate_item(void *arg, uint32_t item, const GjTile *tile)
 	gj_note_row_error(w->queue, status);
 }
 
-GjStatus
+static GjStatus
 gj_cpu_group_aggregate(GjQueue *queue, const GjView *view, uint32_t first, uint32_t n,
 					   const uint32_t *group_of, const GjGroups *groups)
 {
@@ -340,7 +340,7 @@ hash_item(void *arg, uint32_t item, const GjTile *tile)
 	gj_note_row_error(w->queue, status);
 }
 
-GjStatus
+static GjStatus
 gj_cpu_group_hash(GjQueue *queue, const GjGroupRows *rows)
 {
 	GjGroupWork w = {.queue = queue,.rows = rows};
@@ -349,7 +349,7 @@ gj_cpu_group_hash(GjQueue *queue, const GjGroupRows *rows)
 	return GJ_OK;
 }
 
-GjStatus
+static GjStatus
 gj_cpu_group_merge(GjQueue *queue, const GjGroups *from, uint32_t first, uint32_t n,
 				   const uint32_t *group_of, const GjGroups *groups)
 {
@@ -363,7 +363,7 @@ gj_cpu_group_merge(GjQueue *queue, const GjGroups *from, uint32_t first, uint32_
 }
 
 /* States are ordinary ones here. */
-GjStatus
+static GjStatus
 gj_cpu_group_finish(GjQueue *queue, const GjGroups *groups)
 {
 	const GjAggregate *aggregates = gj_program_array(queue->program, GjAggregate, aggregates);
@@ -377,3 +377,19 @@ gj_cpu_group_finish(GjQueue *queue, const GjGroups *groups)
 							groups->rows.null[g] >> key & 1, groups->rows.value[key][g]);
 	return GJ_OK;
 }
+
+const GjGroupOps gj_cpu_groups = {
+	.aggregate = gj_cpu_aggregate,
+	.aggregate_read = gj_cpu_aggregate_read,
+	.group_keys = gj_cpu_group_keys,
+	.group_rehash = gj_cpu_group_rehash,
+	.group_find = gj_cpu_group_find,
+	.group_add = gj_cpu_group_add,
+	.group_aggregate = gj_cpu_group_aggregate,
+	.group_hash = gj_cpu_group_hash,
+	.group_merge = gj_cpu_group_merge,
+	.group_finish = gj_cpu_group_finish,
+	.group_sort_keys = gj_cpu_group_sort_keys,
+	.group_bytes = gj_cpu_group_bytes,
+	.group_keep = gj_cpu_group_keep
+};

@@ -258,7 +258,7 @@ build(GjQueue *queue, GjBuildWork *w, bool (*stop) (void *), void *arg)
 	return gj_take_row_error(queue);
 }
 
-GjStatus
+static GjStatus
 gj_cpu_hash_build(GjQueue *queue, const GjKeys *keys, const uint32_t *rowid,
 				  uint64_t direct_bytes, bool (*stop) (void *), void *arg, GjHashTable *table)
 {
@@ -383,7 +383,7 @@ gj_cpu_number_pairs(GjQueue *queue, uint64_t *item_sum, uint32_t ntuples, uint64
 	*total = sum;
 }
 
-GjStatus
+static GjStatus
 gj_cpu_hash_probe(GjQueue *queue, const GjHashTable *table, const GjKeys *keys,
 				  uint64_t *offset, uint32_t *first, uint64_t *total)
 {
@@ -479,7 +479,7 @@ expand_item(void *arg, uint32_t item, const GjTile *tile)
 	}
 }
 
-GjStatus
+static GjStatus
 gj_cpu_hash_expand(GjQueue *queue, const GjHashTable *table, const GjView *view,
 				   const uint64_t *offset, const uint32_t *first, uint64_t cursor, uint32_t n,
 				   uint32_t inner_source, uint32_t *const out[GJ_MAX_SOURCES])
@@ -489,3 +489,18 @@ gj_cpu_hash_expand(GjQueue *queue, const GjHashTable *table, const GjView *view,
 	gj_for_items(queue, n, expand_item, &e);
 	return GJ_OK;
 }
+
+const GjTableOps gj_cpu_tables = {
+	.hash_build = gj_cpu_hash_build,
+	.hash_free = gj_cpu_hash_free,
+	.sort_build = gj_cpu_sort_build,
+	.sort_probe = gj_cpu_sort_probe,
+	.hash_probe = gj_cpu_hash_probe,
+	.hash_expand = gj_cpu_hash_expand,
+	.nested_loop = gj_cpu_nested_loop,
+	.flag_counts = gj_cpu_flag_counts,
+	.mark_rows = gj_cpu_mark_rows,
+	.mark_tuples = gj_cpu_mark_tuples,
+	.mark_ranges = gj_cpu_mark_ranges,
+	.cover_rows = gj_cpu_cover_rows
+};

@@ -102,7 +102,7 @@ take_ties(GjOrder *o)
 	o->n = n;
 }
 
-GjStatus
+static GjStatus
 gj_cpu_sort_limit(GjQueue *queue, const GjKeys *keys, const GjSortLimit *wanted,
 				  uint32_t *positions, uint32_t *n)
 {
@@ -178,3 +178,8 @@ gj_cpu_group_keep(GjQueue *queue, const GjGroups *from, const uint32_t *position
 	}
 	return GJ_OK;
 }
+
+const GjOrderOps gj_cpu_order = {
+	.sort_limit = gj_cpu_sort_limit,
+	.sort_rows = gj_cpu_sort_rows
+};

@@ -47,7 +47,7 @@ select_item(void *arg, uint32_t item, const GjTile *tile)
 	gj_note_row_error(s->queue, status);
 }
 
-GjStatus
+static GjStatus
 gj_cpu_select(GjQueue *queue, const GjView *view, uint32_t expr, uint32_t *positions, uint32_t *n)
 {
 	GjSelect	s = {queue, view, expr, positions};
@@ -98,7 +98,7 @@ pick_item(void *arg, uint32_t item, const GjTile *tile)
 			p->to[i] = p->base + p->positions[i];
 }
 
-GjStatus
+static GjStatus
 gj_cpu_pick(GjQueue *queue, uint32_t *to, const uint32_t *from, uint32_t base,
 			const uint32_t *positions, uint32_t n)
 {
@@ -127,7 +127,7 @@ pick_values_item(void *arg, uint32_t item, const GjTile *tile)
 		p->to[i] = p->from[p->positions[i]];
 }
 
-GjStatus
+static GjStatus
 gj_cpu_pick_values(GjQueue *queue, int64_t *to, const int64_t *from, const uint32_t *positions,
 				   uint32_t n)
 {
@@ -278,7 +278,7 @@ gj_cpu_tile_keys(const GjCode *code, const GjView *view, uint32_t first_expr, co
 	return (GjStatus) status;
 }
 
-GjStatus
+static GjStatus
 gj_cpu_keys(GjQueue *queue, const GjView *view, uint32_t first, uint32_t n, uint32_t first_expr,
 			const GjKeys *keys)
 {
@@ -290,7 +290,7 @@ gj_cpu_keys(GjQueue *queue, const GjView *view, uint32_t first, uint32_t n, uint
 	return GJ_OK;
 }
 
-GjStatus
+static GjStatus
 gj_cpu_ordered_keys(GjQueue *queue, const GjView *view, uint32_t first, uint32_t n,
 					const int32_t *operands, const GjKeys *keys)
 {
@@ -299,3 +299,15 @@ gj_cpu_ordered_keys(GjQueue *queue, const GjView *view, uint32_t first, uint32_t
 	gj_for_items(queue, n, keys_item, &w);
 	return GJ_OK;
 }
+
+const GjColumnOps gj_cpu_columns = {
+	.rebase_refs = gj_cpu_rebase_refs,
+	.set_columns = gj_cpu_set_columns,
+	.select = gj_cpu_select,
+	.pick = gj_cpu_pick,
+	.pick_values = gj_cpu_pick_values,
+	.keys = gj_cpu_keys,
+	.ordered_keys = gj_cpu_ordered_keys,
+	.select_flags = gj_cpu_select_flags,
+	.gather = gj_cpu_gather
+};

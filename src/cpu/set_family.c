@@ -59,7 +59,7 @@ make_host(GjCpuHost *host)
 	return (GjSetHost) {host, host_alloc, host_free, host_run};
 }
 
-GjStatus
+static GjStatus
 gj_cpu_set_build(GjQueue *queue, const GjSetInput *sets, const GjSetSpec *spec,
 				 bool (*stop) (void *), void *arg, GjSetFamily *family)
 {
@@ -69,7 +69,7 @@ gj_cpu_set_build(GjQueue *queue, const GjSetInput *sets, const GjSetSpec *spec,
 	return gj_set_family_build(&host, sets, spec, family);
 }
 
-void
+static void
 gj_cpu_set_free(GjQueue *queue, GjSetFamily *family)
 {
 	GjCpuHost	cpu = {queue, NULL, NULL};
@@ -78,7 +78,7 @@ gj_cpu_set_free(GjQueue *queue, GjSetFamily *family)
 	gj_set_family_free(&host, family);
 }
 
-GjStatus
+static GjStatus
 gj_cpu_set_tile(GjQueue *queue, const GjSetFamily *family, const GjSetSpec *spec,
 				const GjSetTile *tile, bool (*stop) (void *), void *arg,
 				uint32_t *const out[3], uint32_t *n)
@@ -90,14 +90,14 @@ gj_cpu_set_tile(GjQueue *queue, const GjSetFamily *family, const GjSetSpec *spec
 	return status != GJ_OK ? status : gj_take_row_error(queue);
 }
 
-GjStatus
+static GjStatus
 gj_cpu_intersections_rehash(GjQueue *queue, const GjIntersections *found)
 {
 	gj_intersections_rehash(found);
 	return GJ_OK;
 }
 
-GjStatus
+static GjStatus
 gj_cpu_intersections_find(GjQueue *queue, const GjSetFamily *family, const GjIntersections *found,
 						  const GjFoundPairs *pairs, bool (*stop) (void *), void *arg, uint32_t *n)
 {
@@ -108,7 +108,7 @@ gj_cpu_intersections_find(GjQueue *queue, const GjSetFamily *family, const GjInt
 	return status != GJ_OK ? status : gj_take_row_error(queue);
 }
 
-GjStatus
+static GjStatus
 gj_cpu_intersections_add(GjQueue *queue, const GjIntersections *found, const GjFoundPairs *pairs,
 						 uint32_t n)
 {
@@ -116,7 +116,7 @@ gj_cpu_intersections_add(GjQueue *queue, const GjIntersections *found, const GjF
 	return GJ_OK;
 }
 
-GjStatus
+static GjStatus
 gj_cpu_intersections_place(GjQueue *queue, const GjIntersections *found, uint32_t first,
 						   uint32_t max, uint64_t room, uint64_t *at, uint32_t *n, uint64_t *total)
 {
@@ -198,7 +198,7 @@ write_item(void *arg, uint32_t item)
 		write_intersection(w, i);
 }
 
-GjStatus
+static GjStatus
 gj_cpu_intersections_write(GjQueue *queue, const GjSetFamily *family, const GjIntersections *found,
 						   const void *elements, uint32_t width, uint32_t first, uint32_t n,
 						   const uint64_t *at, bool (*stop) (void *), void *arg, void *values,
@@ -209,3 +209,20 @@ gj_cpu_intersections_write(GjQueue *queue, const GjSetFamily *family, const GjIn
 
 	return host_run(&cpu, gj_intersections_items(n), write_item, &w) ? GJ_OK : GJ_CANCELLED;
 }
+
+const GjSetOps gj_cpu_sets = {
+	.sort_unique = gj_cpu_sort_unique,
+	.set_pair = gj_cpu_set_pair,
+	.array_sizes = gj_cpu_array_sizes,
+	.array_sets = gj_cpu_array_sets,
+	.flag_changes = gj_cpu_flag_changes,
+	.run_sizes = gj_cpu_run_sizes,
+	.set_build = gj_cpu_set_build,
+	.set_free = gj_cpu_set_free,
+	.set_tile = gj_cpu_set_tile,
+	.intersections_rehash = gj_cpu_intersections_rehash,
+	.intersections_find = gj_cpu_intersections_find,
+	.intersections_add = gj_cpu_intersections_add,
+	.intersections_place = gj_cpu_intersections_place,
+	.intersections_write = gj_cpu_intersections_write
+};

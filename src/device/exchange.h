@@ -69,4 +69,38 @@ gj_split_room(uint64_t n, uint32_t nparts)
 	return strides > packed ? strides : packed;
 }
 
+/* Rows on their way to other devices. */
+typedef struct GjSplitOps
+{
+	/*
+	 * Writes the rows of all pieces to columns to[split->ncolumns] (host array) part by part: the
+	 * values where `data` is not NULL, the null flags where `nulls` is not NULL; they have
+	 * gj_split_room().  Rows of a part are in their order, or, with a stride, in any: a device that
+	 * need not count the rows of each part before reads the keys once.  References keep what they
+	 * are.  May work for long: asks stop(arg).  *parts is host memory, the queue's: filled when what
+	 * is queued by now is done, and until the next split.
+	 */
+	GjStatus	(*split) (GjQueue *queue, const GjSplit *split, const GjColumn *to,
+						  bool (*stop) (void *), void *arg, const GjSplitParts **parts);
+
+	/*
+	 * Room for split() of n rows of GJ_SPLIT_PIECES pieces, with ncolumns columns and nkeys keys, and
+	 * for ref_bytes() of them: no such call runs out of device memory then.
+	 */
+	GjStatus	(*split_reserve) (GjQueue *queue, uint32_t n, uint32_t ncolumns, uint32_t nkeys);
+
+	/*
+	 * heap_at[0 .. n] = where the bytes of n references would start, one behind the other and
+	 * counted from 0.
+	 */
+	GjStatus	(*ref_bytes) (GjQueue *queue, const uint64_t *refs, uint32_t n, uint64_t *heap_at);
+
+	/*
+	 * Copies the bytes that n references into `heap` refer to, those of refs[i] to `to` +
+	 * heap_at[i] - heap_at[0], and makes them references to a heap that has `to` at `base`.
+	 */
+	GjStatus	(*move_refs) (GjQueue *queue, uint64_t *refs, uint32_t n, const uint8_t *heap,
+							  const uint64_t *heap_at, uint8_t *to, uint64_t base);
+} GjSplitOps;
+
 #endif							/* GJ_DEVICE_EXCHANGE_H */

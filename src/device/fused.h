@@ -5,6 +5,7 @@
 #ifndef GJ_DEVICE_FUSED_H
 #define GJ_DEVICE_FUSED_H
 
+#include "groups.h"
 #include "join.h"
 
 #define GJ_FUSED_STEPS		6
@@ -99,5 +100,27 @@ typedef struct GjFusedMissed
 	uint32_t	first[GJ_FUSED_PARTS];	/* rows of the parts before */
 	uint32_t	n[GJ_FUSED_PARTS];
 } GjFusedMissed;
+
+/* Filter, joins and aggregates in one pass. */
+typedef struct GjFusedOps
+{
+	/*
+	 * Takes the rows of the parts, at most GJ_FUSED_PARTS and together fewer than 2^31,
+	 * through filter and steps.  groups = NULL: adds what comes out to the program's
+	 * aggregates.  Else adds it to the aggregates of its groups; tuples that have none yet
+	 * are left to the caller in *missed, and the call waits.  columns are all of the
+	 * program's (host); those of the outer source are the parts' own.  list_bytes is the
+	 * memory that the device may take for lists of tuples between steps, until it returns.
+	 */
+	GjStatus	(*fused) (GjQueue *queue, const GjFusedPlan *plan, const GjColumn *columns,
+						  const GjFusedPart *parts, uint32_t nparts, uint64_t list_bytes,
+						  const GjGroups *groups, GjFusedMissed *missed);
+
+	/*
+	 * Tuples that all calls of `fused` have let through: counts[0] the filter, counts[s+1]
+	 * step s.  Waits.
+	 */
+	GjStatus	(*fused_counts) (GjQueue *queue, uint64_t counts[GJ_FUSED_STEPS + 1]);
+} GjFusedOps;
 
 #endif							/* GJ_DEVICE_FUSED_H */

@@ -1,10 +1,12 @@
 /*
  * join.h
- *	  What operators of joins, groups and sorts take, beside tables (table.h).
+ *	  Joins, beside tables (table.h).
  */
 #ifndef GJ_DEVICE_JOIN_H
 #define GJ_DEVICE_JOIN_H
 
+#include "rows/sorted.h"
+#include "memory.h"
 #include "table.h"
 
 /* ---- nested loop */
@@ -78,49 +80,135 @@ gj_nested_tiling(uint32_t ntuples, uint32_t nrows)
 	return tiling;
 }
 
-/*
- * Group keys of nrows rows (tuples, or the groups found so far), device memory.  A value is
- * a register's, or what GjGroupKey says of its kind; references point into heap[k].
- */
-typedef struct GjGroupRows
+/* Tables and joins. */
+typedef struct GjTableOps
 {
-	uint32_t	nkeys;
-	uint32_t	nrows;
-	uint32_t   *null;			/* bit k: key k is NULL */
-	uint64_t   *hash;			/* of all keys */
-	int64_t    *value[GJ_MAX_GROUP_KEYS];
-	const uint8_t *heap[GJ_MAX_GROUP_KEYS];
-	uint8_t		how[GJ_MAX_GROUP_KEYS];	/* GjGroupHow */
-} GjGroupRows;
+	bool		reads_payloads; /* hash_payload is of use */
+	bool		asks_filters;	/* hash_filter and filter_helps are */
+	bool		joins_unique;	/* join_unique does better than hash_probe and hash_expand */
 
-/*
- * The groups found so far and a hash table over them: open addressing, a slot holds 32 bits
- * of the hash and a number.  While tuples are looked up, numbers from rows.nrows on stand
- * for tuples that no group has yet: the first of each new group to arrive.
- */
-typedef struct GjGroups
-{
-	GjGroupRows rows;			/* one a group, its keys those of a tuple in it */
-	uint64_t	nslots;			/* at least twice what the table holds, below 2^32 */
-	uint64_t   *slots;
-	uint8_t    *heap;			/* bytes of references, in the order of groups, then keys */
-	uint64_t   *heap_end;		/* end of each group's bytes; NULL: no key is a reference */
-	GjAggState *state[GJ_MAX_AGGREGATES];	/* of each aggregate, one a group */
-} GjGroups;
+	/*
+	 * Builds a table over keys->nrows rows, whose row ids, which differ, are rowid[i], or i if
+	 * rowid is NULL.  Takes over the key arrays on success.  The table may be a direct one of
+	 * up to direct_bytes (0: none).  May work for long: asks stop(arg).  Waits.
+	 */
+	GjStatus	(*hash_build) (GjQueue *queue, const GjKeys *keys, const uint32_t *rowid,
+							   uint64_t direct_bytes, bool (*stop) (void *), void *arg,
+							   GjHashTable *table);
+	void		(*hash_free) (GjQueue *queue, GjHashTable *table);
 
-/* Which rows of many are wanted: the first ones in the order of some keys. */
-typedef struct GjSortLimit
-{
-	uint32_t	limit;			/* this many */
-	uint32_t	descending;		/* bit k: by key k greater values come first */
-	bool		ties;			/* and rows that equal the last one in all keys */
-	uint32_t	slack;			/* with ties: or come later by the last key alone, by no more than
-								 * this; their own order is any */
-	bool		bounded;		/* only rows that come before `bound`, or with ties are equal to it */
-	int64_t		bound[GJ_MAX_KEYS];	/* host */
-} GjSortLimit;
+	/*
+	 * to[i] = from[table->place[i]], values of `width` bytes (1, 2, 4, 8 or 16), i < table->nslots:
+	 * a column of the side of a direct table in the order of keys, each of which has a row.
+	 */
+	GjStatus	(*order_by_place) (GjQueue *queue, const GjHashTable *table, void *to,
+								   const void *from, uint32_t width);
 
-/* Bytes a row that sort_rows works with: values and rows twice, and as much for a pass over them. */
-#define GJ_SORT_SPACE		36
+	/*
+	 * Gives a table with one key, unique, and slots or places, payloads: the values of a column of the
+	 * inner side, GJ_INT4 or GJ_INT8 without NULLs, [nrows].  Those of a direct table take as much
+	 * memory as its places.  *done = false: some value does not fit (gj_payload_fits), and nothing was
+	 * changed.  Waits.
+	 */
+	GjStatus	(*hash_payload) (GjQueue *queue, GjHashTable *table, const GjColumn *column,
+								 uint32_t nrows, bool *done);
+
+	/*
+	 * Gives a table with one key, and slots or places, a filter of gj_filter_words() words, fewer than
+	 * 2^31.
+	 */
+	GjStatus	(*hash_filter) (GjQueue *queue, GjHashTable *table);
+
+	/* True if such a filter is read in less time than the table. */
+	bool		(*filter_helps) (const GjQueue *queue, const GjHashTable *table);
+
+	/*
+	 * Sorts keys->nrows rows by ordered keys, the first value first, and drops those with a
+	 * NULL: a table without slots, and max_count 1 or 0.  The rest is as for hash_build.
+	 */
+	GjStatus	(*sort_build) (GjQueue *queue, const GjKeys *keys, const uint32_t *rowid,
+							   bool (*stop) (void *), void *arg, GjHashTable *table);
+
+	/* hash_probe over a sorted side: keys has the values that `match` names. */
+	GjStatus	(*sort_probe) (GjQueue *queue, const GjHashTable *table, const GjKeys *keys,
+							   const GjSortedMatch *match, uint64_t *offset, uint32_t *first,
+							   uint64_t *total);
+
+	/*
+	 * Looks up keys->nrows keys: tuple i matches table->rows[first[i] ..], and its
+	 * pairs have the numbers offset[i] .. offset[i+1]-1.  offset has nrows+1 entries;
+	 * *total (host) = offset[nrows].  Waits.
+	 */
+	GjStatus	(*hash_probe) (GjQueue *queue, const GjHashTable *table, const GjKeys *keys,
+							   uint64_t *offset, uint32_t *first, uint64_t *total);
+
+	/*
+	 * Writes pairs cursor .. cursor+n-1 of a probe of view->nrows tuples: for each
+	 * source s with out[s] set, the outer tuple's row id of s, or for s =
+	 * inner_source the inner row's.  n <= GJ_MAX_TUPLES: the work is split evenly
+	 * over pairs, however skewed the keys are.
+	 */
+	GjStatus	(*hash_expand) (GjQueue *queue, const GjHashTable *table, const GjView *view,
+								const uint64_t *offset, const uint32_t *first,
+								uint64_t cursor, uint32_t n, uint32_t inner_source,
+								uint32_t *const out[GJ_MAX_SOURCES]);
+
+	/*
+	 * What probing keys->nrows > 0 tuples of the view and writing their pairs gives, at once: for
+	 * a table whose max_count is 1, by all of whose keys (match, of a sorted side; it has no
+	 * bounds) tuples are looked up.  out has room for as many pairs as tuples; *npairs (host).
+	 * Waits.
+	 */
+	GjStatus	(*join_unique) (GjQueue *queue, const GjHashTable *table, const GjKeys *keys,
+								const GjSortedMatch *match, const GjView *view,
+								uint32_t inner_source, uint32_t *const out[GJ_MAX_SOURCES],
+								uint32_t *npairs);
+
+	/*
+	 * Looks at tiles first_tile .. of a nested loop: at least one, at most ntiles, fewer if
+	 * the pairs of more do not fit or would take too long.  *ndone (host) = tiles, *npairs
+	 * = pairs that match in them.  Waits.
+	 */
+	GjStatus	(*nested_loop) (GjQueue *queue, const GjNested *nested, uint64_t first_tile,
+								uint32_t ntiles, uint32_t *ndone, uint64_t *npairs);
+
+	/*
+	 * Which tuples and rows have a match.  Flags are one byte each, 0 or 1, device memory.
+	 *
+	 * flag_counts: flags[i] = 1 if tuple i of a probe has a pair, else 0 (n tuples).
+	 */
+	GjStatus	(*flag_counts) (GjQueue *queue, const uint64_t *offset, uint32_t n,
+								uint8_t *flags);
+
+	/*
+	 * flags[rows[positions[i]]] = value for i < n; rows = NULL: positions themselves,
+	 * positions = NULL: rows[i].  Not both are NULL.
+	 */
+	GjStatus	(*mark_rows) (GjQueue *queue, const uint32_t *rows, const uint32_t *positions,
+							  uint32_t n, uint8_t value, uint8_t *flags);
+
+	/*
+	 * flags[t] = 1 for the tuples t that pairs cursor + positions[i], i < n, of a probe of
+	 * ntuples tuples belong to.  Positions ascend.
+	 */
+	GjStatus	(*mark_tuples) (GjQueue *queue, const uint64_t *offset, uint32_t ntuples,
+								uint64_t cursor, const uint32_t *positions, uint32_t n,
+								uint8_t *flags);
+
+	/*
+	 * Notes which rows of a table have a match, without their pairs: cover, of nrows + 1
+	 * entries that were filled with zeros, says by how much more tuples match table row i
+	 * than match row i - 1.  Tuples of equal matches may be noted as one.
+	 */
+	GjStatus	(*mark_ranges) (GjQueue *queue, const uint64_t *offset, const uint32_t *first,
+								uint32_t n, uint64_t *cover);
+
+	/*
+	 * flags[table->rows[i]] = 1 for each table row i that cover says has a match; the table is no
+	 * direct one.  May work for long: asks stop(arg).  Changes cover.
+	 */
+	GjStatus	(*cover_rows) (GjQueue *queue, const GjHashTable *table, uint64_t *cover,
+							   bool (*stop) (void *), void *arg, uint8_t *flags);
+} GjTableOps;
 
 #endif							/* GJ_DEVICE_JOIN_H */

@@ -48,7 +48,7 @@ open_store(Store *s, uint64_t memory, uint64_t cache)
 	s->wanted = (GjWanted) {{1, 2, 3, 4}, 2, keys, types};
 	s->work = (GjWork) {.ops = s->entry.ops,.lease = &s->lease};
 	return CHECK(s->store && s->slot && s->pages) &&
-		CHECK(s->entry.ops->queue_open(s->entry.device, &none, &s->work.queue, &why) == GJ_OK) &&
+		CHECK(s->entry.ops->queues->queue_open(s->entry.device, &none, &s->work.queue, &why) == GJ_OK) &&
 		CHECK(gj_lease_start(&s->lease, &s->entry.memory, 0, 0, NULL, NULL) == GJ_OK) &&
 		CHECK(gj_layout(types, 2, NROWS, GJ_LOAD_CHUNK_SIZE, &s->layout, s->places));
 }
@@ -61,10 +61,10 @@ close_store(Store *s)
 	gj_resident_evict(&s->entry, 0, 0);
 	CHECK_EQUAL(s->entry.memory.resident, 0);
 	CHECK_EQUAL(s->entry.memory.pinned, 0);
-	CHECK(s->entry.ops->queue_close(s->work.queue, &why) == GJ_OK);
+	CHECK(s->entry.ops->queues->queue_close(s->work.queue, &why) == GJ_OK);
 	gj_lease_end(&s->lease);
 	/* else a store lives as long as the process */
-	CHECK(s->entry.ops->queue_close(s->store->queue, &why) == GJ_OK);
+	CHECK(s->entry.ops->queues->queue_close(s->store->queue, &why) == GJ_OK);
 	free(s->store);
 	free(s->slot);
 	free(s->pages);
@@ -113,7 +113,7 @@ load(Store *s, uint32_t number)
 		status = gj_fragment_append(s->store, &s->work, GJ_LANE_WORK, clock, f, &chunk, s->pages);
 		/* the slot is used again */
 		if (status == GJ_OK)
-			status = s->work.ops->sync(s->work.queue);
+			status = s->work.ops->queues->sync(s->work.queue);
 	}
 	if (status == GJ_OK)
 		status = gj_fragment_finish(&s->work, GJ_LANE_WORK, f);
@@ -181,11 +181,11 @@ test_resident_contents(void)
 	a = gj_fragment_column(f, 0, 0);
 	b = gj_fragment_column(f, 1, 0);
 	REQUIRE(a.data && b.data && b.nulls && b.heap && !a.nulls);
-	REQUIRE(s.work.ops->copy_out(s.work.queue, values, a.data, sizeof(values)) == GJ_OK);
-	REQUIRE(s.work.ops->copy_out(s.work.queue, refs, b.data, sizeof(refs)) == GJ_OK);
-	REQUIRE(s.work.ops->copy_out(s.work.queue, nulls, b.nulls, sizeof(nulls)) == GJ_OK);
-	REQUIRE(s.work.ops->copy_out(s.work.queue, heap, b.heap, sizeof(heap)) == GJ_OK);
-	REQUIRE(s.work.ops->sync(s.work.queue) == GJ_OK);
+	REQUIRE(s.work.ops->memory->copy_out(s.work.queue, values, a.data, sizeof(values)) == GJ_OK);
+	REQUIRE(s.work.ops->memory->copy_out(s.work.queue, refs, b.data, sizeof(refs)) == GJ_OK);
+	REQUIRE(s.work.ops->memory->copy_out(s.work.queue, nulls, b.nulls, sizeof(nulls)) == GJ_OK);
+	REQUIRE(s.work.ops->memory->copy_out(s.work.queue, heap, b.heap, sizeof(heap)) == GJ_OK);
+	REQUIRE(s.work.ops->queues->sync(s.work.queue) == GJ_OK);
 	for (uint32_t i = 0; i < 2 * NROWS; i++)
 	{
 		uint32_t	row = i % NROWS;

@@ -44,11 +44,11 @@ append_nulls(GjWork *work, GjRelation *relation, uint32_t c, const GjChunk *chun
 		return GJ_OK;
 	GJ_TRY(grow(work, relation, nulls, fresh ? 0 : nrows, nrows + chunk->nrows, relation->hint));
 	if (fresh && nrows > 0)
-		GJ_TRY(work->ops->fill(work->queue, nulls->memory, 0, nrows));
+		GJ_TRY(work->ops->memory->fill(work->queue, nulls->memory, 0, nrows));
 	at = (uint8_t *) nulls->memory + nrows;
 	if (!has_nulls)
-		return work->ops->fill(work->queue, at, 0, chunk->nrows);
-	return work->ops->copy_in(work->queue, at, chunk->slot + chunk->places[c].nulls, chunk->nrows);
+		return work->ops->memory->fill(work->queue, at, 0, chunk->nrows);
+	return work->ops->memory->copy_in(work->queue, at, chunk->slot + chunk->places[c].nulls, chunk->nrows);
 }
 
 /* Room for nrows more values of column c; *at: for the first of them. */
@@ -82,10 +82,10 @@ append_column(GjWork *work, GjRelation *relation, uint32_t c, const GjChunk *chu
 	uint8_t    *at;
 
 	GJ_TRY(grow_column(work, relation, c, chunk->nrows, &at));
-	GJ_TRY(work->ops->copy_in(work->queue, at, chunk->slot + chunk->places[c].data,
+	GJ_TRY(work->ops->memory->copy_in(work->queue, at, chunk->slot + chunk->places[c].data,
 							  (uint64_t) chunk->nrows * type->width));
 	if (type->kind == GJ_REF)
-		GJ_TRY(work->ops->rebase_refs(work->queue, (uint64_t *) at, chunk->nrows,
+		GJ_TRY(work->ops->columns->rebase_refs(work->queue, (uint64_t *) at, chunk->nrows,
 									  relation->heap_used, chunk->heap_used));
 	return append_nulls(work, relation, c, chunk);
 }
@@ -104,7 +104,7 @@ gj_relation_append(GjWork *work, GjRelation *relation, const GjChunk *chunk)
 	if (chunk->heap_used > 0)
 	{
 		GJ_TRY(grow(work, relation, &relation->heap, relation->heap_used, heap, 0));
-		GJ_TRY(work->ops->copy_in(work->queue,
+		GJ_TRY(work->ops->memory->copy_in(work->queue,
 								  (uint8_t *) relation->heap.memory + relation->heap_used,
 								  chunk->slot + chunk->layout->heap, chunk->heap_used));
 	}
@@ -118,8 +118,8 @@ static GjStatus
 copy_rows(GjWork *work, void *to, const void *from, uint64_t nbytes)
 {
 	if (work->peer)
-		return work->ops->copy_peer(work->queue, to, work->peer, from, nbytes);
-	return work->ops->copy(work->queue, to, from, nbytes);
+		return work->ops->memory->copy_peer(work->queue, to, work->peer, from, nbytes);
+	return work->ops->memory->copy(work->queue, to, from, nbytes);
 }
 
 GjStatus
@@ -150,9 +150,9 @@ append_device_nulls(GjWork *work, GjRelation *relation, uint32_t c, const uint8_
 		return GJ_OK;
 	GJ_TRY(gj_buffer_grow(work, nulls, fresh ? 0 : nrows, nrows + n, relation->hint));
 	if (fresh && nrows > 0)
-		GJ_TRY(work->ops->fill(work->queue, nulls->memory, 0, nrows));
+		GJ_TRY(work->ops->memory->fill(work->queue, nulls->memory, 0, nrows));
 	if (!from)
-		return work->ops->fill(work->queue, (uint8_t *) nulls->memory + nrows, 0, n);
+		return work->ops->memory->fill(work->queue, (uint8_t *) nulls->memory + nrows, 0, n);
 	return copy_rows(work, (uint8_t *) nulls->memory + nrows, from, n);
 }
 
@@ -172,7 +172,7 @@ gj_relation_append_rows(GjWork *work, GjRelation *relation, const GjColumn *colu
 		GJ_TRY(grow_column(work, relation, c, nrows, &at));
 		GJ_TRY(copy_rows(work, at, columns[c].data, (uint64_t) nrows * type->width));
 		if (type->kind == GJ_REF)
-			GJ_TRY(work->ops->rebase_refs(work->queue, (uint64_t *) at, nrows, base, heap_size));
+			GJ_TRY(work->ops->columns->rebase_refs(work->queue, (uint64_t *) at, nrows, base, heap_size));
 		GJ_TRY(append_device_nulls(work, relation, c, type->nullable ? columns[c].nulls : NULL,
 								   nrows));
 	}

@@ -18,7 +18,7 @@ buffer_alloc(GjWork *work, GjBuffer *buffer, uint64_t nbytes)
 		nbytes = GJ_BUFFER_UNIT;
 	if (!gj_lease_take(work->lease, nbytes))
 		return GJ_OUT_OF_MEMORY;
-	status = work->ops->alloc(work->queue, nbytes, &memory);
+	status = work->ops->memory->alloc(work->queue, nbytes, &memory);
 	if (status != GJ_OK)
 	{
 		gj_lease_give(work->lease, nbytes);
@@ -33,7 +33,7 @@ gj_buffer_free(GjWork *work, GjBuffer *buffer)
 {
 	if (!buffer->memory)
 		return;
-	work->ops->free(work->queue, buffer->memory, buffer->nbytes);
+	work->ops->memory->free(work->queue, buffer->memory, buffer->nbytes);
 	gj_lease_give(work->lease, buffer->nbytes);
 	buffer->memory = NULL;
 	buffer->nbytes = 0;
@@ -79,7 +79,7 @@ gj_buffer_grow(GjWork *work, GjBuffer *buffer, uint64_t used, uint64_t nbytes, u
 	GJ_TRY(alloc_between(work, buffer, want, nbytes));
 	if (used > 0)
 	{
-		GjStatus	status = work->ops->copy(work->queue, buffer->memory, old.memory, used);
+		GjStatus	status = work->ops->memory->copy(work->queue, buffer->memory, old.memory, used);
 
 		if (status != GJ_OK)
 		{

@@ -29,7 +29,7 @@ view_piece(GjRun *run, uint32_t source, uint64_t first, uint32_t nrows, GjView *
 	gj_relation_columns(&run->relation[source], first,
 						run->columns + run->sources[source].first_column);
 	view->nrows = nrows;
-	return work->ops->set_columns(work->queue, run->columns, run->program->ncolumns,
+	return work->ops->columns->set_columns(work->queue, run->columns, run->program->ncolumns,
 								  &view->columns);
 }
 
@@ -56,11 +56,11 @@ filter_rows(GjRun *run, GjSideBuild *build)
 
 		GJ_STOP_CHECK(run);
 		GJ_TRY(view_piece(run, build->source, base, n, &view));
-		GJ_TRY(work->ops->select(work->queue, &view, run->sources[build->source].filter,
+		GJ_TRY(work->ops->columns->select(work->queue, &view, run->sources[build->source].filter,
 								 build->positions.memory, &passed));
 		if (passed == 0)
 			continue;
-		GJ_TRY(work->ops->pick(work->queue, (uint32_t *) build->rowid.memory + build->nrows,
+		GJ_TRY(work->ops->columns->pick(work->queue, (uint32_t *) build->rowid.memory + build->nrows,
 							   NULL, (uint32_t) base, build->positions.memory, passed));
 		build->nrows += passed;
 	}
@@ -100,9 +100,9 @@ gj_build_keys(GjRun *run, GjSideBuild *build, const GjRunStep *rs, GjKeys *keys)
 		n = build->nrows - first < GJ_MAX_TUPLES ? build->nrows - first : GJ_MAX_TUPLES;
 		GJ_STOP_CHECK(run);
 		if (rs->join->hashes)
-			GJ_TRY(work->ops->keys(work->queue, &view, first, n, rs->step->inner_keys, keys));
+			GJ_TRY(work->ops->columns->keys(work->queue, &view, first, n, rs->step->inner_keys, keys));
 		else
-			GJ_TRY(work->ops->ordered_keys(work->queue, &view, first, n, rs->inner_operand, keys));
+			GJ_TRY(work->ops->columns->ordered_keys(work->queue, &view, first, n, rs->inner_operand, keys));
 	}
 	return GJ_OK;
 }

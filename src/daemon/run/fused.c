@@ -141,7 +141,7 @@ describe_missed(GjRun *run, uint32_t p, uint32_t done, GjView *view)
 		to[c].data = fused->missed.data[c] + (uint64_t) done * to[c].width;
 		to[c].nulls = fused->missed.nulls[c] + done;
 	}
-	return run->work.ops->set_columns(run->work.queue, run->columns, run->program->ncolumns,
+	return run->work.ops->columns->set_columns(run->work.queue, run->columns, run->program->ncolumns,
 									  &view->columns);
 }
 
@@ -276,7 +276,7 @@ call_device(GjRun *run, const GjGroups *groups, GjFusedMissed *missed)
 
 	if (lists > gj_lease_free(lease) || !gj_lease_take(lease, lists))
 		lists = 0;
-	status = run->work.ops->fused(run->work.queue, &fused->plan, run->columns, fused->part,
+	status = run->work.ops->pass->fused(run->work.queue, &fused->plan, run->columns, fused->part,
 								  fused->nparts, lists, groups, missed);
 	gj_lease_give(lease, lists);
 	return status;
@@ -304,7 +304,7 @@ gj_fused_flush(GjRun *run)
 	if (!fused || fused->nparts == 0)
 		return GJ_OK;
 	GJ_STOP_CHECK(run);
-	run->work.ops->phase(run->work.queue, GJ_PHASE_PROBE);
+	run->work.ops->queues->phase(run->work.queue, GJ_PHASE_PROBE);
 	fused->ran = true;
 	if (run->sink->has_groups)
 		status = run_groups(run);
@@ -415,7 +415,7 @@ gj_fused_finish(GjRun *run)
 
 	if (!run->fused || !run->fused->ran)
 		return GJ_OK;
-	GJ_TRY(run->work.ops->fused_counts(run->work.queue, counts));
+	GJ_TRY(run->work.ops->pass->fused_counts(run->work.queue, counts));
 	run->stats.source[0].rows_out += counts[0];
 	for (uint32_t i = 0; i < run->nsteps; i++)
 	{

@@ -357,7 +357,7 @@ gj_fused_make_plan(const GjRun *run, GjFusedPlan *plan)
 {
 	const GjProgram *p = run->program;
 
-	if (!run->work.ops->fused || !run->sink->fusible ||
+	if (!run->sink->fusible ||
 		run->nsteps > GJ_FUSED_STEPS || p->naggregates > GJ_FUSED_AGGREGATES ||
 		p->ngroup_keys > GJ_FUSED_GROUP_KEYS)
 		return false;

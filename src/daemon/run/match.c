@@ -26,7 +26,7 @@ mark_unfiltered(GjRun *run, GjRunStep *rs, const uint32_t *rowid, uint32_t nrows
 	for (uint32_t first = 0, n; first < nrows; first += n)
 	{
 		n = nrows - first < GJ_MAX_TUPLES ? nrows - first : GJ_MAX_TUPLES;
-		GJ_TRY(work->ops->mark_rows(work->queue, rowid + first, NULL, n, GJ_ROW_UNMATCHED,
+		GJ_TRY(work->ops->tables->mark_rows(work->queue, rowid + first, NULL, n, GJ_ROW_UNMATCHED,
 									rs->row_matched.memory));
 	}
 	return GJ_OK;
@@ -42,7 +42,7 @@ gj_match_start(GjRun *run, GjRunStep *rs, const uint32_t *rowid, uint32_t nrows)
 	if (!gj_step_makes_rows(rs->step) || all == 0)
 		return GJ_OK;
 	GJ_TRY(gj_buffer_reserve(work, &rs->row_matched, all));
-	GJ_TRY(work->ops->fill(work->queue, rs->row_matched.memory,
+	GJ_TRY(work->ops->memory->fill(work->queue, rs->row_matched.memory,
 						   filtered ? GJ_ROW_FILTERED : GJ_ROW_UNMATCHED, all));
 	if (filtered)
 		GJ_TRY(mark_unfiltered(run, rs, rowid, nrows));
@@ -51,7 +51,7 @@ gj_match_start(GjRun *run, GjRunStep *rs, const uint32_t *rowid, uint32_t nrows)
 		uint64_t	nbytes = ((uint64_t) rs->table.nrows + 1) * sizeof(uint64_t);
 
 		GJ_TRY(gj_buffer_reserve(work, &rs->cover, nbytes));
-		GJ_TRY(work->ops->fill(work->queue, rs->cover.memory, 0, nbytes));
+		GJ_TRY(work->ops->memory->fill(work->queue, rs->cover.memory, 0, nbytes));
 	}
 	return GJ_OK;
 }
@@ -63,14 +63,14 @@ gj_match_probed(GjRun *run, GjRunStep *rs, uint32_t ntuples, uint64_t total)
 	bool		decided = rs->residual < 0 && total > 0;
 
 	if (decided && gj_step_makes_rows(rs->step))
-		GJ_TRY(work->ops->mark_ranges(work->queue, rs->probe.offset.memory,
+		GJ_TRY(work->ops->tables->mark_ranges(work->queue, rs->probe.offset.memory,
 									  rs->probe.first.memory, ntuples, rs->cover.memory));
 	if (!gj_step_makes_tuples(rs->step))
 		return GJ_OK;
 	if (decided)
-		return work->ops->flag_counts(work->queue, rs->probe.offset.memory, ntuples,
+		return work->ops->tables->flag_counts(work->queue, rs->probe.offset.memory, ntuples,
 									  rs->probe.matched.memory);
-	return work->ops->fill(work->queue, rs->probe.matched.memory, 0, ntuples);
+	return work->ops->memory->fill(work->queue, rs->probe.matched.memory, 0, ntuples);
 }
 
 GjStatus
@@ -80,14 +80,14 @@ gj_match_pairs(GjRun *run, GjRunStep *rs, uint32_t ntuples, const GjView *pairs,
 	GjWork	   *work = &run->work;
 
 	if (gj_step_makes_rows(rs->step))
-		GJ_TRY(work->ops->mark_rows(work->queue, pairs->rowid[rs->step->source], positions, n,
+		GJ_TRY(work->ops->tables->mark_rows(work->queue, pairs->rowid[rs->step->source], positions, n,
 									GJ_ROW_MATCHED, rs->row_matched.memory));
 	if (!gj_step_makes_tuples(rs->step))
 		return GJ_OK;
 	if (!rs->join->numbers_pairs)
-		return work->ops->mark_rows(work->queue, rs->pairs.tuple.memory, positions, n, 1,
+		return work->ops->tables->mark_rows(work->queue, rs->pairs.tuple.memory, positions, n, 1,
 									rs->probe.matched.memory);
-	return work->ops->mark_tuples(work->queue, rs->probe.offset.memory, ntuples, cursor,
+	return work->ops->tables->mark_tuples(work->queue, rs->probe.offset.memory, ntuples, cursor,
 								  positions, n, rs->probe.matched.memory);
 }
 
@@ -102,7 +102,7 @@ add_no_row(GjRun *run, GjRunStep *rs, uint32_t source, uint32_t n, GjView *view)
 	view->rowid[source] = rs->pairs.rowid[source].memory;
 	view->no_row |= 1u << source;
 	/* every byte of GJ_NO_ROW is 0xFF */
-	return run->work.ops->fill(run->work.queue, rs->pairs.rowid[source].memory, 0xFF,
+	return run->work.ops->memory->fill(run->work.queue, rs->pairs.rowid[source].memory, 0xFF,
 							   (uint64_t) n * sizeof(uint32_t));
 }
 
@@ -114,8 +114,8 @@ gj_match_tuples(GjRun *run, uint32_t i, const GjView *view)
 	const uint32_t *selected = rs->probe.selected.memory;
 	uint32_t	total;
 
-	work->ops->phase(work->queue, GJ_PHASE_PROBE);
-	GJ_TRY(work->ops->select_flags(work->queue, rs->probe.matched.memory, view->nrows,
+	work->ops->queues->phase(work->queue, GJ_PHASE_PROBE);
+	GJ_TRY(work->ops->columns->select_flags(work->queue, rs->probe.matched.memory, view->nrows,
 								   gj_step_wants_matched(rs->step), rs->probe.selected.memory,
 								   &total));
 	for (uint32_t first = 0, n; first < total; first += n)
@@ -164,7 +164,7 @@ pass_rows(GjRun *run, uint32_t i, const GjColumn *columns, uint32_t base, uint32
 		if (rs->kept >> source & 1)
 		{
 			rows.rowid[source] = rs->pairs.rowid[source].memory;
-			GJ_TRY(work->ops->pick(work->queue, rs->pairs.rowid[source].memory, NULL, base,
+			GJ_TRY(work->ops->columns->pick(work->queue, rs->pairs.rowid[source].memory, NULL, base,
 								   selected + first, n));
 		}
 		GJ_TRY(gj_run_pass_on(run, i, &rows));
@@ -178,9 +178,9 @@ finish_flags(GjRun *run, GjRunStep *rs)
 {
 	GjWork	   *work = &run->work;
 
-	work->ops->phase(work->queue, GJ_PHASE_PROBE);
+	work->ops->queues->phase(work->queue, GJ_PHASE_PROBE);
 	if (rs->cover.memory)
-		GJ_TRY(work->ops->cover_rows(work->queue, &rs->table, rs->cover.memory, run->host->stop,
+		GJ_TRY(work->ops->tables->cover_rows(work->queue, &rs->table, rs->cover.memory, run->host->stop,
 									 run->host->arg, rs->row_matched.memory));
 	gj_buffer_free(work, &rs->cover);
 	return GJ_OK;
@@ -208,8 +208,8 @@ match_rows_of_step(GjRun *run, uint32_t i, const GjColumn *columns, uint64_t fir
 		uint32_t	total;
 
 		GJ_STOP_CHECK(run);
-		work->ops->phase(work->queue, GJ_PHASE_PROBE);
-		GJ_TRY(work->ops->select_flags(work->queue, (uint8_t *) rs->row_matched.memory + base, n,
+		work->ops->queues->phase(work->queue, GJ_PHASE_PROBE);
+		GJ_TRY(work->ops->columns->select_flags(work->queue, (uint8_t *) rs->row_matched.memory + base, n,
 									   gj_step_wants_matched(rs->step) ? GJ_ROW_MATCHED :
 									   GJ_ROW_UNMATCHED, rs->probe.selected.memory, &total));
 		GJ_TRY(pass_rows(run, i, columns, (uint32_t) base, total));
@@ -233,7 +233,7 @@ start_rows(GjRun *run, const GjColumn **columns)
 {
 	gj_run_choose_max_tuples(run);
 	describe_no_rows(run);
-	return run->work.ops->set_columns(run->work.queue, run->columns, run->program->ncolumns,
+	return run->work.ops->columns->set_columns(run->work.queue, run->columns, run->program->ncolumns,
 									  columns);
 }
 
@@ -280,9 +280,9 @@ gj_run_copy_flags(GjRun *run, uint32_t i, uint64_t first, uint64_t n, uint8_t *f
 	uint8_t    *at = (uint8_t *) run->steps[i].row_matched.memory + first;
 
 	GJ_STOP_CHECK(run);
-	GJ_TRY(out ? work->ops->copy_out(work->queue, flags, at, n) :
-		   work->ops->copy_in(work->queue, at, flags, n));
-	return work->ops->sync(work->queue);
+	GJ_TRY(out ? work->ops->memory->copy_out(work->queue, flags, at, n) :
+		   work->ops->memory->copy_in(work->queue, at, flags, n));
+	return work->ops->queues->sync(work->queue);
 }
 
 GjStatus

@@ -329,13 +329,13 @@ next_pairs(GjRun *run, uint32_t i, GjNested *loop, uint64_t tile, uint32_t *ndon
 	GjView		pairs;
 
 	GJ_STOP_CHECK(run);
-	work->ops->phase(work->queue, GJ_PHASE_PROBE);
+	work->ops->queues->phase(work->queue, GJ_PHASE_PROBE);
 	if (loop->write)
 	{
 		GJ_TRY(gj_run_make_room(run, i + 1, &room));
 		place_pairs(rs, room, loop, &pairs);
 	}
-	GJ_TRY(work->ops->nested_loop(work->queue, loop, tile, nested_of(rs)->ntiles, ndone, &npairs));
+	GJ_TRY(work->ops->tables->nested_loop(work->queue, loop, tile, nested_of(rs)->ntiles, ndone, &npairs));
 	if (!loop->write)
 	{
 		if (gj_step_makes_pairs(rs->step))
@@ -362,9 +362,9 @@ join(GjRun *run, uint32_t i, const GjView *view)
 	uint32_t	ndone;
 	GjNested	loop;
 
-	work->ops->phase(work->queue, GJ_PHASE_PROBE);
+	work->ops->queues->phase(work->queue, GJ_PHASE_PROBE);
 	if (gj_step_makes_tuples(rs->step))
-		GJ_TRY(work->ops->fill(work->queue, rs->probe.matched.memory, 0, view->nrows));
+		GJ_TRY(work->ops->memory->fill(work->queue, rs->probe.matched.memory, 0, view->nrows));
 	if (ntiles == 0)
 		return GJ_OK;
 	GJ_TRY(start_loop(run, rs, view, &loop));

@@ -234,8 +234,8 @@ gj_run_outer_keys(GjRun *run, GjRunStep *rs, const GjView *view, GjKeys *keys)
 		keys->value[k] = (int64_t *) ((uint8_t *) rs->probe.key_values.memory + k * stride);
 	keys->null = rs->probe.key_nulls.memory;
 	if (rs->join->hashes)
-		return work->ops->keys(work->queue, view, 0, view->nrows, rs->step->outer_keys, keys);
-	return work->ops->ordered_keys(work->queue, view, 0, view->nrows, rs->outer_operand, keys);
+		return work->ops->columns->keys(work->queue, view, 0, view->nrows, rs->step->outer_keys, keys);
+	return work->ops->columns->ordered_keys(work->queue, view, 0, view->nrows, rs->outer_operand, keys);
 }
 
 GjStatus
@@ -253,7 +253,7 @@ gj_run_pick(GjRun *run, GjRunStep *rs, GjView *view, const uint32_t *positions, 
 			continue;
 		if (view->rowid[s] == to)
 			to = rs->pairs.picked[s].memory;
-		GJ_TRY(work->ops->pick(work->queue, to, view->rowid[s], 0, positions, n));
+		GJ_TRY(work->ops->columns->pick(work->queue, to, view->rowid[s], 0, positions, n));
 		view->rowid[s] = to;
 	}
 	return GJ_OK;
@@ -266,7 +266,7 @@ gj_run_filter_pairs(GjRun *run, GjRunStep *rs, uint32_t ntuples, uint64_t cursor
 	uint32_t   *positions = rs->pairs.positions.memory;
 	uint32_t	n;
 
-	GJ_TRY(work->ops->select(work->queue, pairs, rs->residual, positions, &n));
+	GJ_TRY(work->ops->columns->select(work->queue, pairs, rs->residual, positions, &n));
 	if (n > 0)
 		GJ_TRY(gj_match_pairs(run, rs, ntuples, pairs, cursor, positions, n));
 	if (n == pairs->nrows || !gj_step_makes_pairs(rs->step))
@@ -301,7 +301,7 @@ gj_run_pass_on(GjRun *run, uint32_t i, GjView *view)
 	{
 		uint32_t	n;
 
-		GJ_TRY(work->ops->select(work->queue, view, rs->step->filter,
+		GJ_TRY(work->ops->columns->select(work->queue, view, rs->step->filter,
 								 rs->pairs.positions.memory, &n));
 		if (n < view->nrows)
 			GJ_TRY(gj_run_pick(run, rs, view, rs->pairs.positions.memory, n, rs->out));
@@ -317,14 +317,14 @@ join_rows(GjRun *run, uint32_t n)
 	GjWork	   *work = &run->work;
 	GjView		view = {.nrows = n};
 
-	GJ_TRY(work->ops->set_columns(work->queue, run->columns, run->program->ncolumns,
+	GJ_TRY(work->ops->columns->set_columns(work->queue, run->columns, run->program->ncolumns,
 								  &view.columns));
 	if (run->sources[0].filter >= 0)
 	{
 		uint32_t	passed;
 
-		work->ops->phase(work->queue, GJ_PHASE_PROBE);
-		GJ_TRY(work->ops->select(work->queue, &view, run->sources[0].filter,
+		work->ops->queues->phase(work->queue, GJ_PHASE_PROBE);
+		GJ_TRY(work->ops->columns->select(work->queue, &view, run->sources[0].filter,
 								 run->tuples.filtered.memory, &passed));
 		if (passed < n)
 			view.rowid[0] = run->tuples.filtered.memory;

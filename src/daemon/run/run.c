@@ -271,8 +271,8 @@ gj_run_start(GjRun *run)
 {
 	const GjDeviceOps *ops = run->work.ops;
 
-	GJ_TRY(ops->queue_open(run->entry->device, run->program, &run->work.queue, &run->error));
-	ops->phase(run->work.queue, GJ_PHASE_WAIT);
+	GJ_TRY(ops->queues->queue_open(run->entry->device, run->program, &run->work.queue, &run->error));
+	ops->queues->phase(run->work.queue, GJ_PHASE_WAIT);
 	return GJ_OK;
 }
 
@@ -304,7 +304,7 @@ gj_run_finish(GjRun *run, GjRunStats *stats)
 {
 	GJ_STOP_CHECK(run);
 	GJ_TRY(run->sink->finish(run));
-	memcpy(run->stats.ms, run->work.ops->phase_ms(run->work.queue), sizeof(run->stats.ms));
+	memcpy(run->stats.ms, run->work.ops->queues->phase_ms(run->work.queue), sizeof(run->stats.ms));
 	run->stats.memory_peak = run->work.lease->peak;
 	*stats = run->stats;
 	return GJ_OK;
@@ -316,7 +316,7 @@ gj_run_error(GjRun *run)
 	const char *text = run->error.text;
 
 	if (!text[0] && run->work.queue)
-		text = run->work.ops->queue_error(run->work.queue);
+		text = run->work.ops->queues->queue_error(run->work.queue);
 	return text ? text : "";
 }
 
@@ -346,7 +346,7 @@ gj_run_close(GjRun *run, GjErrorText *why)
 	gj_fused_free(run);
 	run->intake_ops->stop(run);
 	if (work->queue)
-		status = work->ops->queue_close(work->queue, why);
+		status = work->ops->queues->queue_close(work->queue, why);
 	run->intake_ops->free(run, status == GJ_DEVICE_LOST);
 	free(run->columns);
 	free(run->late);

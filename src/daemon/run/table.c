@@ -34,7 +34,7 @@ expand_pairs(GjRun *run, GjRunStep *rs, const GjView *view, uint64_t cursor, uin
 	pairs->nrows = n;
 	if (rs->expand == 0)
 		return GJ_OK;
-	return work->ops->hash_expand(work->queue, &rs->table, view, rs->probe.offset.memory,
+	return work->ops->tables->hash_expand(work->queue, &rs->table, view, rs->probe.offset.memory,
 								  rs->probe.first.memory, cursor, n, rs->step->source, out);
 }
 
@@ -45,15 +45,15 @@ probe_step(GjRun *run, GjRunStep *rs, const GjView *view, uint64_t *total)
 	GjKeys		keys;
 
 	*total = 0;
-	work->ops->phase(work->queue, GJ_PHASE_PROBE);
+	work->ops->queues->phase(work->queue, GJ_PHASE_PROBE);
 	if (rs->table.nrows > 0)
 	{
 		GJ_TRY(gj_run_outer_keys(run, rs, view, &keys));
 		if (rs->join->hashes)
-			GJ_TRY(work->ops->hash_probe(work->queue, &rs->table, &keys, rs->probe.offset.memory,
+			GJ_TRY(work->ops->tables->hash_probe(work->queue, &rs->table, &keys, rs->probe.offset.memory,
 										 rs->probe.first.memory, total));
 		else
-			GJ_TRY(work->ops->sort_probe(work->queue, &rs->table, &keys, &rs->match,
+			GJ_TRY(work->ops->tables->sort_probe(work->queue, &rs->table, &keys, &rs->match,
 										 rs->probe.offset.memory, rs->probe.first.memory, total));
 	}
 	return gj_match_probed(run, rs, view->nrows, *total);
@@ -72,7 +72,7 @@ join_pairs(GjRun *run, uint32_t i, const GjView *view, uint64_t total)
 		GjView		pairs;
 
 		GJ_STOP_CHECK(run);
-		run->work.ops->phase(run->work.queue, GJ_PHASE_PROBE);
+		run->work.ops->queues->phase(run->work.queue, GJ_PHASE_PROBE);
 		GJ_TRY(gj_run_make_room(run, i + 1, &n));
 		GJ_TRY(expand_pairs(run, rs, view, cursor, n, &pairs));
 		if (rs->residual >= 0)
@@ -91,7 +91,7 @@ join_pairs(GjRun *run, uint32_t i, const GjView *view, uint64_t total)
 static bool
 joins_at_once(const GjRun *run, const GjRunStep *rs)
 {
-	if (!run->work.ops->join_unique || rs->table.max_count != 1 || rs->table.nrows == 0 ||
+	if (!run->work.ops->tables->joins_unique || rs->table.max_count != 1 || rs->table.nrows == 0 ||
 		rs->step->join_type != GJ_JOIN_INNER || rs->expand == 0)
 		return false;
 	return rs->join->hashes ||
@@ -113,10 +113,10 @@ join_at_once(GjRun *run, uint32_t i, const GjView *view, bool *done)
 	*done = n == view->nrows;
 	if (!*done)
 		return GJ_OK;
-	work->ops->phase(work->queue, GJ_PHASE_PROBE);
+	work->ops->queues->phase(work->queue, GJ_PHASE_PROBE);
 	GJ_TRY(gj_run_outer_keys(run, rs, view, &keys));
 	describe_pairs(rs, view, &pairs, out);
-	GJ_TRY(work->ops->join_unique(work->queue, &rs->table, &keys, &rs->match, view,
+	GJ_TRY(work->ops->tables->join_unique(work->queue, &rs->table, &keys, &rs->match, view,
 								  rs->step->source, out, &pairs.nrows));
 	if (rs->residual >= 0 && pairs.nrows > 0)
 		GJ_TRY(gj_run_filter_pairs(run, rs, view->nrows, 0, &pairs));
@@ -162,7 +162,7 @@ static void
 free_table(GjWork *work, GjRunStep *rs)
 {
 	if (rs->built)
-		work->ops->hash_free(work->queue, &rs->table);
+		work->ops->tables->hash_free(work->queue, &rs->table);
 	gj_lease_give(work->lease, rs->table_bytes);
 }
 

@@ -99,12 +99,12 @@ gj_table_build(GjRun *run, GjSideBuild *build, GjRunStep *rs)
 		return GJ_OUT_OF_MEMORY;
 	/* rows that have no match are found by their places in a table that has them in one row */
 	if (rs->join->hashes)
-		status = work->ops->hash_build(work->queue, &keys, build->rowid.memory,
+		status = work->ops->tables->hash_build(work->queue, &keys, build->rowid.memory,
 									   gj_step_makes_rows(rs->step) ? 0 :
 									   (uint64_t) build->nrows * GJ_DIRECT_BYTES + spare,
 									   stop, arg, &rs->table);
 	else
-		status = work->ops->sort_build(work->queue, &keys, build->rowid.memory, stop, arg,
+		status = work->ops->tables->sort_build(work->queue, &keys, build->rowid.memory, stop, arg,
 									   &rs->table);
 	gj_lease_give(work->lease, taken);
 	if (status != GJ_OK)
@@ -154,7 +154,7 @@ order_column(GjWork *work, const GjHashTable *table, GjBuffer *column, GjBuffer 
 
 	if (!was.memory)
 		return GJ_OK;
-	GJ_TRY(work->ops->order_by_place(work->queue, table, ordered->memory, was.memory, width));
+	GJ_TRY(work->ops->tables->order_by_place(work->queue, table, ordered->memory, was.memory, width));
 	*column = *ordered;
 	*ordered = was;
 	return GJ_OK;
@@ -196,7 +196,7 @@ order_side(GjRun *run, uint32_t source, GjRunStep *rs)
 	if (status == GJ_OUT_OF_MEMORY && !reserved)
 		return GJ_OK;
 	GJ_TRY(status);
-	work->ops->free(work->queue, table->place, table->nslots * sizeof(uint32_t));
+	work->ops->memory->free(work->queue, table->place, table->nslots * sizeof(uint32_t));
 	table->place = NULL;
 	table->kind = GJ_TABLE_DENSE;
 	gj_lease_give(work->lease, rs->table_bytes - table_size(table));
@@ -263,12 +263,12 @@ put_payload(GjRun *run, uint32_t source, GjRunStep *rs)
 	uint64_t	nbytes = table->kind == GJ_TABLE_DIRECT ? table->nslots * sizeof(uint32_t) : 0;
 	GjStatus	status;
 
-	if (!work->ops->hash_payload || !gj_table_has_places(table) || table->max_count != 1 ||
+	if (!work->ops->tables->reads_payloads || !gj_table_has_places(table) || table->max_count != 1 ||
 		table->keys.nkeys != 1 || c == run->sources[source].ncolumns || column->nulls ||
 		(column->kind != GJ_INT4 && column->kind != GJ_INT8) || !take_extra(run, source, nbytes))
 		return GJ_OK;
 	table->payload = c;
-	status = work->ops->hash_payload(work->queue, table, column,
+	status = work->ops->tables->hash_payload(work->queue, table, column,
 									 (uint32_t) run->relation[source].nrows, &table->has_payload);
 	return put_extra(run, rs, nbytes, table->payloads != NULL, status);
 }
@@ -296,10 +296,10 @@ put_filter(GjRun *run, uint32_t source, GjRunStep *rs)
 	uint64_t	nbytes = gj_filter_words(table) * sizeof(uint32_t);
 	GjStatus	status;
 
-	if (!work->ops->hash_filter || !gj_table_has_places(table) || !asks_filter(run, rs) ||
-		!work->ops->filter_helps(work->queue, table) || !take_extra(run, source, nbytes))
+	if (!work->ops->tables->asks_filters || !gj_table_has_places(table) || !asks_filter(run, rs) ||
+		!work->ops->tables->filter_helps(work->queue, table) || !take_extra(run, source, nbytes))
 		return GJ_OK;
-	status = work->ops->hash_filter(work->queue, table);
+	status = work->ops->tables->hash_filter(work->queue, table);
 	return put_extra(run, rs, nbytes, table->has_filter, status);
 }
 

@@ -15,7 +15,7 @@ gj_run_next_slot(GjRun *run, uint8_t **slot)
 	else
 		GJ_TRY(run->intake_ops->rest(run));
 	GJ_TRY(run->output.target.final->slot(run->output.target.arg, slot));
-	run->work.ops->phase(run->work.queue, GJ_PHASE_RETURN);
+	run->work.ops->queues->phase(run->work.queue, GJ_PHASE_RETURN);
 	return GJ_OK;
 }
 

@@ -22,7 +22,7 @@ sort_side(GjRun *run, uint32_t source, uint64_t *n)
 	GJ_STOP_CHECK(run);
 	if (!gj_lease_take(work->lease, extra))
 		return GJ_OUT_OF_MEMORY;
-	status = work->ops->sort_unique(work->queue, relation->columns[0].data.memory, width,
+	status = work->ops->sets->sort_unique(work->queue, relation->columns[0].data.memory, width,
 									relation->nrows, run->host->stop, run->host->arg, n);
 	gj_lease_give(work->lease, extra);
 	return status;
@@ -60,7 +60,7 @@ run_algorithm(GjRun *run, GjSetPair *pair, void *result, uint64_t *n)
 		pair->algorithm = GJ_SETS_MERGE_PATH;
 		space = 0;
 	}
-	status = work->ops->set_pair(work->queue, pair, run->host->stop, run->host->arg, result, n);
+	status = work->ops->sets->set_pair(work->queue, pair, run->host->stop, run->host->arg, result, n);
 	gj_lease_give(work->lease, space);
 	return status;
 }
@@ -82,9 +82,9 @@ output_values(GjRun *run, const uint8_t *values, uint64_t n)
 		GJ_TRY(gj_run_next_slot(run, &slot));
 		memcpy(slot, &header, sizeof(header));
 		gj_slot_has_nulls(slot)[0] = 0;
-		GJ_TRY(work->ops->copy_out(work->queue, slot + run->output.places[0].data,
+		GJ_TRY(work->ops->memory->copy_out(work->queue, slot + run->output.places[0].data,
 								   values + first * width, nbytes));
-		GJ_TRY(work->ops->sync(work->queue));
+		GJ_TRY(work->ops->queues->sync(work->queue));
 		GJ_TRY(gj_run_send(run, header.nrows, nbytes));
 	}
 	return GJ_OK;
@@ -101,11 +101,11 @@ run_pair(GjRun *run, GjBuffer *result)
 	uint64_t	room;
 	uint64_t	n;
 
-	work->ops->phase(work->queue, GJ_PHASE_BUILD);
+	work->ops->queues->phase(work->queue, GJ_PHASE_BUILD);
 	GJ_TRY(sort_side(run, 0, &pair.na));
 	GJ_TRY(sort_side(run, 1, &pair.nb));
 	GJ_STOP_CHECK(run);
-	work->ops->phase(work->queue, GJ_PHASE_PROBE);
+	work->ops->queues->phase(work->queue, GJ_PHASE_PROBE);
 	pair.a = run->relation[0].columns[0].data.memory;
 	pair.b = run->relation[1].columns[0].data.memory;
 	room = pair.operation == GJ_SETS_UNION ? pair.na + pair.nb :

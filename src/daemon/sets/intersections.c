@@ -99,7 +99,7 @@ grow_table(GjRunIntersections *ri, uint32_t npairs)
 	GJ_TRY(gj_buffer_reserve(work, &ri->slots, nslots * sizeof(uint64_t)));
 	found->slots = ri->slots.memory;
 	found->nslots = nslots;
-	return work->ops->intersections_rehash(work->queue, found);
+	return work->ops->sets->intersections_rehash(work->queue, found);
 }
 
 /* Room for n more intersections. */
@@ -139,10 +139,10 @@ count_pairs(GjRunIntersections *ri, uint32_t first, uint32_t npairs)
 
 	GJ_STOP_CHECK(run);
 	GJ_TRY(grow_table(ri, npairs));
-	GJ_TRY(work->ops->intersections_find(work->queue, ri->family, &ri->found, &pairs,
+	GJ_TRY(work->ops->sets->intersections_find(work->queue, ri->family, &ri->found, &pairs,
 										 run->host->stop, run->host->arg, &n));
 	GJ_TRY(grow_found(ri, n));
-	GJ_TRY(work->ops->intersections_add(work->queue, &ri->found, &pairs, n));
+	GJ_TRY(work->ops->sets->intersections_add(work->queue, &ri->found, &pairs, n));
 	ri->found.n += n;
 	return GJ_OK;
 }
@@ -161,14 +161,14 @@ count_part(GjRunIntersections *ri, double *done)
 	*done = 0;
 	ri->found.n = 0;
 	if (ri->found.nslots > 0)
-		GJ_TRY(work->ops->intersections_rehash(work->queue, &ri->found));
-	work->ops->phase(work->queue, GJ_PHASE_PROBE);
+		GJ_TRY(work->ops->sets->intersections_rehash(work->queue, &ri->found));
+	work->ops->queues->phase(work->queue, GJ_PHASE_PROBE);
 	for (bool first = true; gj_set_next_tile(ri->family, ri->spec, &tile, first); first = false)
 	{
 		uint32_t	n;
 
 		GJ_STOP_CHECK(run);
-		GJ_TRY(work->ops->set_tile(work->queue, ri->family, ri->spec, &tile, run->host->stop,
+		GJ_TRY(work->ops->sets->set_tile(work->queue, ri->family, ri->spec, &tile, run->host->stop,
 								   run->host->arg, ri->out, &n));
 		for (uint32_t i = 0; i < n; i += GJ_FIND_PAIRS)
 		{
@@ -202,13 +202,13 @@ send_elements(GjRunIntersections *ri, uint64_t n)
 		GJ_TRY(gj_run_next_slot(run, &slot));
 		memcpy(slot, &header, sizeof(header));
 		memset(gj_slot_has_nulls(slot), 0, 2);
-		GJ_TRY(work->ops->copy_out(work->queue, slot + run->output.places[0].data,
+		GJ_TRY(work->ops->memory->copy_out(work->queue, slot + run->output.places[0].data,
 								   (uint8_t *) ri->values.memory + first * ri->width,
 								   (uint64_t) header.nrows * ri->width));
-		GJ_TRY(work->ops->copy_out(work->queue, slot + run->output.places[1].data,
+		GJ_TRY(work->ops->memory->copy_out(work->queue, slot + run->output.places[1].data,
 								   (int64_t *) ri->frequencies.memory + first,
 								   header.nrows * sizeof(int64_t)));
-		GJ_TRY(work->ops->sync(work->queue));
+		GJ_TRY(work->ops->queues->sync(work->queue));
 		GJ_TRY(gj_run_send(run, header.nrows, (uint64_t) header.nrows * (ri->width + sizeof(int64_t))));
 	}
 	return GJ_OK;
@@ -224,10 +224,10 @@ send_part(GjRunIntersections *ri)
 	{
 		uint64_t	total;
 
-		work->ops->phase(work->queue, GJ_PHASE_RETURN);
-		GJ_TRY(work->ops->intersections_place(work->queue, &ri->found, first, GJ_WRITE_SETS,
+		work->ops->queues->phase(work->queue, GJ_PHASE_RETURN);
+		GJ_TRY(work->ops->sets->intersections_place(work->queue, &ri->found, first, GJ_WRITE_SETS,
 											  GJ_WRITE_ELEMENTS, ri->at.memory, &n, &total));
-		GJ_TRY(work->ops->intersections_write(work->queue, ri->family, &ri->found, ri->elements,
+		GJ_TRY(work->ops->sets->intersections_write(work->queue, ri->family, &ri->found, ri->elements,
 											  ri->width, first, n, ri->at.memory, run->host->stop,
 											  run->host->arg, ri->values.memory,
 											  ri->frequencies.memory));

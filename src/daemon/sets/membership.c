@@ -91,7 +91,7 @@ free_side(GjWork *work, GjRunMembers *side)
 		gj_buffer_free(work, &side->value[k]);
 	gj_buffer_free(work, &side->null);
 	if (side->sorted)
-		work->ops->hash_free(work->queue, &side->table);
+		work->ops->tables->hash_free(work->queue, &side->table);
 	side->sorted = false;
 	gj_lease_give(work->lease, side->table_bytes);
 	side->table_bytes = 0;
@@ -113,7 +113,7 @@ compute_values(GjWork *work, const GjRunMembers *side, const GjView *view, uint3
 	for (uint32_t j = 0; j < nkeys; j++)
 		keys.value[j] = (int64_t *) side->value[k + j].memory + offset;
 	keys.null = (uint8_t *) side->null.memory + offset;
-	return work->ops->ordered_keys(work->queue, view, first, n, side->operand + k, &keys);
+	return work->ops->columns->ordered_keys(work->queue, view, first, n, side->operand + k, &keys);
 }
 
 /* Adds tuples first .. first+n-1 of the view, where side->nrows >= first. */
@@ -157,7 +157,7 @@ sort_side(GjRun *run, GjRunMembers *side)
 	keys.null = side->null.memory;
 	if (!gj_lease_take(work->lease, space))
 		return GJ_OUT_OF_MEMORY;
-	status = work->ops->sort_build(work->queue, &keys, NULL, run->host->stop, run->host->arg,
+	status = work->ops->tables->sort_build(work->queue, &keys, NULL, run->host->stop, run->host->arg,
 								   &side->table);
 	gj_lease_give(work->lease, space);
 	if (status != GJ_OK)
@@ -191,8 +191,8 @@ find_multiplicity(GjRun *run, GjRunMembers *side, const GjKeys *keys, uint8_t *f
 		if (distance >= keys->nrows)
 			return GJ_OK;
 		GJ_STOP_CHECK(run);
-		GJ_TRY(work->ops->flag_changes(work->queue, keys, keys->nkeys, (uint32_t) distance, flags));
-		GJ_TRY(work->ops->select_flags(work->queue, flags, keys->nrows, 0, side->table.rows,
+		GJ_TRY(work->ops->sets->flag_changes(work->queue, keys, keys->nkeys, (uint32_t) distance, flags));
+		GJ_TRY(work->ops->columns->select_flags(work->queue, flags, keys->nrows, 0, side->table.rows,
 									   &nequal));
 		if (nequal == 0)
 			return GJ_OK;
@@ -207,16 +207,16 @@ flag_null_set(GjRun *run, GjRunMembers *side, uint32_t nrows)
 	int64_t		is_null;
 	uint32_t	start;
 
-	GJ_TRY(work->ops->copy_out(work->queue, &is_null, side->table.keys.value[0] + nrows - 1,
+	GJ_TRY(work->ops->memory->copy_out(work->queue, &is_null, side->table.keys.value[0] + nrows - 1,
 							   sizeof(is_null)));
-	GJ_TRY(work->ops->copy_out(work->queue, &start,
+	GJ_TRY(work->ops->memory->copy_out(work->queue, &start,
 							   (uint32_t *) side->start.memory + side->nsets - 1, sizeof(start)));
-	GJ_TRY(work->ops->sync(work->queue));
+	GJ_TRY(work->ops->queues->sync(work->queue));
 	if (!is_null || start >= nrows)
 		return GJ_OK;
 	GJ_TRY(gj_buffer_reserve(work, &side->set_null, nrows));
-	GJ_TRY(work->ops->fill(work->queue, side->set_null.memory, 0, start));
-	return work->ops->fill(work->queue, (uint8_t *) side->set_null.memory + start, 1,
+	GJ_TRY(work->ops->memory->fill(work->queue, side->set_null.memory, 0, start));
+	return work->ops->memory->fill(work->queue, (uint8_t *) side->set_null.memory + start, 1,
 						   nrows - start);
 }
 
@@ -228,15 +228,15 @@ find_sets(GjRun *run, GjRunMembers *side, GjBuffer *flags)
 
 	keys.nrows = side->table.nrows;
 	GJ_TRY(gj_buffer_reserve(work, flags, keys.nrows));
-	GJ_TRY(work->ops->flag_changes(work->queue, &keys, keys.nkeys - 1, 1, flags->memory));
+	GJ_TRY(work->ops->sets->flag_changes(work->queue, &keys, keys.nkeys - 1, 1, flags->memory));
 	/* which row was where before is not asked: its memory is free to use */
-	GJ_TRY(work->ops->select_flags(work->queue, flags->memory, keys.nrows, 1, side->table.rows,
+	GJ_TRY(work->ops->columns->select_flags(work->queue, flags->memory, keys.nrows, 1, side->table.rows,
 								   &side->nsets));
 	GJ_TRY(gj_buffer_reserve(work, &side->start, (uint64_t) side->nsets * sizeof(uint32_t)));
 	GJ_TRY(gj_buffer_reserve(work, &side->size, (uint64_t) side->nsets * sizeof(int32_t)));
-	GJ_TRY(work->ops->copy(work->queue, side->start.memory, side->table.rows,
+	GJ_TRY(work->ops->memory->copy(work->queue, side->start.memory, side->table.rows,
 						   (uint64_t) side->nsets * sizeof(uint32_t)));
-	GJ_TRY(work->ops->run_sizes(work->queue, side->start.memory, side->nsets, keys.nrows,
+	GJ_TRY(work->ops->sets->run_sizes(work->queue, side->start.memory, side->nsets, keys.nrows,
 								side->size.memory));
 	if (side->nkeys == GJ_MEMBER_KEYS)
 		GJ_TRY(flag_null_set(run, side, keys.nrows));
@@ -253,7 +253,7 @@ make_sets(GjRun *run, GjRunMembers *side)
 	side->nsets = 0;
 	if (side->nrows == 0)
 		return GJ_OK;
-	run->work.ops->phase(run->work.queue, GJ_PHASE_BUILD);
+	run->work.ops->queues->phase(run->work.queue, GJ_PHASE_BUILD);
 	GJ_TRY(sort_side(run, side));
 	if (side->table.nrows == 0)
 		return GJ_OK;
@@ -289,9 +289,9 @@ copy_sets(GjWork *work, const GjRunMembers *side, GjRunSets *sets)
 {
 	uint64_t	nrows = side->table.nrows;
 
-	GJ_TRY(work->ops->copy(work->queue, (int32_t *) sets->size.memory + sets->n,
+	GJ_TRY(work->ops->memory->copy(work->queue, (int32_t *) sets->size.memory + sets->n,
 						   side->size.memory, side->nsets * sizeof(int32_t)));
-	GJ_TRY(work->ops->copy(work->queue, (int64_t *) sets->values.memory + sets->nvalues,
+	GJ_TRY(work->ops->memory->copy(work->queue, (int64_t *) sets->values.memory + sets->nvalues,
 						   side->table.keys.value[side->nkeys - 1], nrows * sizeof(int64_t)));
 	sets->n += side->nsets;
 	sets->nvalues += nrows;
@@ -332,7 +332,7 @@ make_family(GjRun *run, GjRunStep *rs, const GjRunMembers *outer, GjSetSpec *spe
 		*space = 0;
 		return GJ_OUT_OF_MEMORY;
 	}
-	GJ_TRY(work->ops->set_build(work->queue, &input, spec, run->host->stop, run->host->arg,
+	GJ_TRY(work->ops->sets->set_build(work->queue, &input, spec, run->host->stop, run->host->arg,
 								family));
 	gj_buffer_free(work, &sets->values);
 	/* counts have 32 bits, and a count is at most the size of a set times how often an element is in the other */
@@ -359,7 +359,7 @@ pick_places(GjRun *run, GjRunStep *rs, uint32_t source, const GjRunMembers *side
 	if (!(rs->expand >> source & 1))
 		return GJ_OK;
 	pairs->rowid[source] = rs->pairs.rowid[source].memory;
-	return run->work.ops->pick(run->work.queue, rs->pairs.rowid[source].memory, side->start.memory, 0,
+	return run->work.ops->columns->pick(run->work.queue, rs->pairs.rowid[source].memory, side->start.memory, 0,
 							   sets, n);
 }
 
@@ -424,14 +424,14 @@ join_family(GjRun *run, uint32_t i, const GjRunMembers *outer, const GjSetSpec *
 		out[k] = gj_set(rs)->out[k].memory;
 	describe_sets(run, outer ? outer : &gj_set(rs)->side[1], set->outer_column);
 	describe_sets(run, &gj_set(rs)->side[1], set->inner_column);
-	GJ_TRY(work->ops->set_columns(work->queue, run->columns, run->program->ncolumns, &columns));
+	GJ_TRY(work->ops->columns->set_columns(work->queue, run->columns, run->program->ncolumns, &columns));
 	for (bool first = true; gj_set_next_tile(family, spec, &tile, first); first = false)
 	{
 		uint32_t	n;
 
 		GJ_STOP_CHECK(run);
-		work->ops->phase(work->queue, GJ_PHASE_PROBE);
-		GJ_TRY(work->ops->set_tile(work->queue, family, spec, &tile, run->host->stop,
+		work->ops->queues->phase(work->queue, GJ_PHASE_PROBE);
+		GJ_TRY(work->ops->sets->set_tile(work->queue, family, spec, &tile, run->host->stop,
 								   run->host->arg, out, &n));
 		GJ_TRY(pass_pairs(run, i, columns, outer, n));
 	}
@@ -463,7 +463,7 @@ join_sets(GjRun *run, uint32_t i, const GjRunMembers *outer)
 	status = make_family(run, rs, outer, &spec, &family, &space);
 	if (status == GJ_OK)
 		status = join_family(run, i, outer, &spec, &family);
-	work->ops->set_free(work->queue, &family);
+	work->ops->sets->set_free(work->queue, &family);
 	gj_lease_give(work->lease, space);
 	gj_set_join_free_sets(work, &gj_set(rs)->outer);
 	return status;
@@ -494,7 +494,7 @@ flush_outer(GjRun *run, uint32_t i, GjView *view)
 	GJ_TRY(join_outer(run, i));
 	run->columns[set->outer_column] = outer;
 	run->columns[set->inner_column] = inner;
-	return run->work.ops->set_columns(run->work.queue, run->columns, run->program->ncolumns,
+	return run->work.ops->columns->set_columns(run->work.queue, run->columns, run->program->ncolumns,
 									  &view->columns);
 }
 

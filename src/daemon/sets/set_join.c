@@ -54,17 +54,17 @@ add_sets(GjRun *run, GjRunSets *sets, const GjArrayColumn *column, const GjView 
 						  (sets->n + n) * sizeof(uint32_t), 0));
 	GJ_TRY(gj_buffer_grow(work, &sets->size, sets->n * sizeof(int32_t),
 						  (sets->n + n) * sizeof(int32_t), 0));
-	GJ_TRY(work->ops->array_sizes(work->queue, view, first, n, column, sets->new_size.memory,
+	GJ_TRY(work->ops->sets->array_sizes(work->queue, view, first, n, column, sets->new_size.memory,
 								  sets->null.memory, &total));
-	GJ_TRY(work->ops->select_flags(work->queue, sets->null.memory, n, 0, sets->positions.memory,
+	GJ_TRY(work->ops->columns->select_flags(work->queue, sets->null.memory, n, 0, sets->positions.memory,
 								   &nsome));
 	if (nsome == 0)
 		return GJ_OK;
-	GJ_TRY(work->ops->pick(work->queue, (uint32_t *) sets->tuple.memory + sets->n, NULL, first,
+	GJ_TRY(work->ops->columns->pick(work->queue, (uint32_t *) sets->tuple.memory + sets->n, NULL, first,
 						   sets->positions.memory, nsome));
-	GJ_TRY(work->ops->pick(work->queue, (uint32_t *) sets->size.memory + sets->n,
+	GJ_TRY(work->ops->columns->pick(work->queue, (uint32_t *) sets->size.memory + sets->n,
 						   sets->new_size.memory, 0, sets->positions.memory, nsome));
-	GJ_TRY(work->ops->pick(work->queue, sets->rows.memory, rowid ? rowid + first : NULL, first,
+	GJ_TRY(work->ops->columns->pick(work->queue, sets->rows.memory, rowid ? rowid + first : NULL, first,
 						   sets->positions.memory, nsome));
 	GJ_TRY(gj_buffer_grow(work, &sets->values, sets->nvalues * column->width,
 						  (sets->nvalues + total) * column->width + 8, 0));
@@ -74,7 +74,7 @@ add_sets(GjRun *run, GjRunSets *sets, const GjArrayColumn *column, const GjView 
 	space = total * GJ_ARRAY_ELEMENT_SPACE + nsome * (uint64_t) GJ_ARRAY_SPACE;
 	if (!gj_lease_take(work->lease, space))
 		return GJ_OUT_OF_MEMORY;
-	status = work->ops->array_sets(work->queue, &some, column,
+	status = work->ops->sets->array_sets(work->queue, &some, column,
 								   (int32_t *) sets->size.memory + sets->n,
 								   (uint8_t *) sets->values.memory + sets->nvalues * column->width,
 								   run->host->stop, run->host->arg, &nvalues);
@@ -142,7 +142,7 @@ build_sets(GjRun *run, GjRunStep *rs, const GjView *view)
 	for (uint64_t first = 0, n; first < inner->n; first += n)
 	{
 		n = inner->n - first < GJ_MAX_TUPLES ? inner->n - first : GJ_MAX_TUPLES;
-		GJ_TRY(work->ops->pick(work->queue, (uint32_t *) gj_set(rs)->inner_row.memory + first,
+		GJ_TRY(work->ops->columns->pick(work->queue, (uint32_t *) gj_set(rs)->inner_row.memory + first,
 							   rowid, 0, (uint32_t *) inner->tuple.memory + first, (uint32_t) n));
 	}
 	gj_buffer_free(work, &inner->tuple);
@@ -239,12 +239,12 @@ make_family(GjRun *run, GjRunStep *rs, const GjView *view, uint32_t first, uint3
 		return GJ_OK;
 	GJ_TRY(gj_buffer_grow(work, &outer->size, outer->n * sizeof(int32_t),
 						  (outer->n + inner->n) * sizeof(int32_t), 0));
-	GJ_TRY(work->ops->copy(work->queue, (int32_t *) outer->size.memory + outer->n,
+	GJ_TRY(work->ops->memory->copy(work->queue, (int32_t *) outer->size.memory + outer->n,
 						   inner->size.memory, inner->n * sizeof(int32_t)));
 	GJ_TRY(gj_buffer_grow(work, &outer->values, outer->nvalues * column.width,
 						  (outer->nvalues + inner->nvalues) * column.width + 8, 0));
 	if (inner->nvalues > 0)
-		GJ_TRY(work->ops->copy(work->queue,
+		GJ_TRY(work->ops->memory->copy(work->queue,
 							   (uint8_t *) outer->values.memory + outer->nvalues * column.width,
 							   inner->values.memory, inner->nvalues * column.width));
 	sets.nvalues = outer->nvalues + inner->nvalues;
@@ -261,7 +261,7 @@ make_family(GjRun *run, GjRunStep *rs, const GjView *view, uint32_t first, uint3
 		*space = 0;
 		return GJ_OUT_OF_MEMORY;
 	}
-	GJ_TRY(work->ops->set_build(work->queue, &sets, spec, run->host->stop, run->host->arg, family));
+	GJ_TRY(work->ops->sets->set_build(work->queue, &sets, spec, run->host->stop, run->host->arg, family));
 	gj_buffer_free(work, &outer->values);
 	return gj_run_make_tiles(run, family, 0, gj_set(rs)->out, space);
 }
@@ -269,7 +269,7 @@ make_family(GjRun *run, GjRunStep *rs, const GjView *view, uint32_t first, uint3
 static void
 free_family(GjRun *run, GjRunStep *rs, GjSetFamily *family, uint64_t *space)
 {
-	run->work.ops->set_free(run->work.queue, family);
+	run->work.ops->sets->set_free(run->work.queue, family);
 	gj_lease_give(run->work.lease, *space);
 	*space = 0;
 	memset(family, 0, sizeof(*family));
@@ -284,9 +284,9 @@ write_value(GjWork *work, const GjRunStep *rs, uint32_t v, uint32_t first, uint3
 	const uint32_t *size = gj_set(rs)->outer.size.memory;
 
 	if (v == 0)
-		return work->ops->copy(work->queue, to, (uint32_t *) gj_set(rs)->out[2].memory + first,
+		return work->ops->memory->copy(work->queue, to, (uint32_t *) gj_set(rs)->out[2].memory + first,
 							   (uint64_t) n * sizeof(uint32_t));
-	return work->ops->pick(work->queue, to, v == 1 ? size : size + gj_set(rs)->outer.n, 0,
+	return work->ops->columns->pick(work->queue, to, v == 1 ? size : size + gj_set(rs)->outer.n, 0,
 						   (uint32_t *) gj_set(rs)->out[v - 1].memory + first, n);
 }
 
@@ -304,7 +304,7 @@ write_pairs(GjRun *run, GjRunStep *rs, const GjView *view, uint32_t first, uint3
 	pairs->columns = view->columns;
 	pairs->nrows = n;
 	pairs->no_row = view->no_row;
-	GJ_TRY(work->ops->pick(work->queue, tuple, gj_set(rs)->outer.tuple.memory, 0, left, n));
+	GJ_TRY(work->ops->columns->pick(work->queue, tuple, gj_set(rs)->outer.tuple.memory, 0, left, n));
 	for (uint32_t s = 0; s < GJ_MAX_SOURCES; s++)
 	{
 		uint32_t   *to = rs->pairs.rowid[s].memory;
@@ -314,9 +314,9 @@ write_pairs(GjRun *run, GjRunStep *rs, const GjView *view, uint32_t first, uint3
 		if (gj_pair_values(gj_set(rs)->step) >> s & 1)
 			GJ_TRY(write_value(work, rs, s - gj_set(rs)->step->values, first, n, to));
 		else if (s == rs->step->source)
-			GJ_TRY(work->ops->pick(work->queue, to, gj_set(rs)->inner.tuple.memory, 0, right, n));
+			GJ_TRY(work->ops->columns->pick(work->queue, to, gj_set(rs)->inner.tuple.memory, 0, right, n));
 		else
-			GJ_TRY(work->ops->pick(work->queue, to, view->rowid[s], 0, tuple, n));
+			GJ_TRY(work->ops->columns->pick(work->queue, to, view->rowid[s], 0, tuple, n));
 		pairs->rowid[s] = to;
 	}
 	return GJ_OK;
@@ -370,8 +370,8 @@ join_family(GjRun *run, uint32_t i, const GjView *view, const GjSetSpec *spec,
 		uint32_t	n;
 
 		GJ_STOP_CHECK(run);
-		work->ops->phase(work->queue, GJ_PHASE_PROBE);
-		GJ_TRY(work->ops->set_tile(work->queue, family, spec, &tile, run->host->stop,
+		work->ops->queues->phase(work->queue, GJ_PHASE_PROBE);
+		GJ_TRY(work->ops->sets->set_tile(work->queue, family, spec, &tile, run->host->stop,
 								   run->host->arg, out, &n));
 		GJ_TRY(pass_pairs(run, i, view, n));
 	}
@@ -390,9 +390,9 @@ join(GjRun *run, uint32_t i, const GjView *view)
 	GjSetSpec	spec;
 	bool		wanted;
 
-	work->ops->phase(work->queue, GJ_PHASE_PROBE);
+	work->ops->queues->phase(work->queue, GJ_PHASE_PROBE);
 	if (gj_step_makes_tuples(rs->step))
-		GJ_TRY(work->ops->fill(work->queue, rs->probe.matched.memory, 0, view->nrows));
+		GJ_TRY(work->ops->memory->fill(work->queue, rs->probe.matched.memory, 0, view->nrows));
 	if (gj_set(rs)->inner.n == 0)
 		return GJ_OK;
 	/* arrays that are errors are that even if no pair can match */

@@ -90,9 +90,9 @@ output_pairs(GjRun *run, const GjSetFamily *family, uint32_t *const out[3], uint
 		memcpy(slot, &header, sizeof(header));
 		memset(gj_slot_has_nulls(slot), 0, 3);
 		for (uint32_t i = 0; i < 3; i++)
-			GJ_TRY(work->ops->copy_out(work->queue, slot + run->output.places[i].data,
+			GJ_TRY(work->ops->memory->copy_out(work->queue, slot + run->output.places[i].data,
 									   out[i] + first, header.nrows * sizeof(uint32_t)));
-		GJ_TRY(work->ops->sync(work->queue));
+		GJ_TRY(work->ops->queues->sync(work->queue));
 		GJ_TRY(gj_run_send(run, header.nrows, header.nrows * UINT64_C(3) * sizeof(uint32_t)));
 	}
 	return GJ_OK;
@@ -111,8 +111,8 @@ run_tiles(GjRun *run, const GjSetSpec *spec, const GjSetFamily *family, uint32_t
 		if (!run->output.tiles.take(run->output.tiles.arg, t))
 			continue;
 		GJ_STOP_CHECK(run);
-		work->ops->phase(work->queue, GJ_PHASE_PROBE);
-		GJ_TRY(work->ops->set_tile(work->queue, family, spec, &tile, run->host->stop,
+		work->ops->queues->phase(work->queue, GJ_PHASE_PROBE);
+		GJ_TRY(work->ops->sets->set_tile(work->queue, family, spec, &tile, run->host->stop,
 								   run->host->arg, out, &n));
 		run->stats.step[0].rows_in += (uint64_t) tile.nleft * tile.nright;
 		run->stats.step[0].rows_out += n;
@@ -129,7 +129,7 @@ keep_elements(GjRun *run, const GjSetInput *sets, GjBuffer *elements)
 	uint64_t	nbytes = sets->nvalues * sets->width;
 
 	GJ_TRY(gj_buffer_reserve(work, elements, nbytes + sizeof(int64_t)));
-	return nbytes > 0 ? work->ops->copy(work->queue, elements->memory, sets->values, nbytes) : GJ_OK;
+	return nbytes > 0 ? work->ops->memory->copy(work->queue, elements->memory, sets->values, nbytes) : GJ_OK;
 }
 
 static GjStatus
@@ -148,10 +148,10 @@ join_sets(GjRun *run, GjSetFamily *family, GjBuffer buffers[3], GjBuffer *elemen
 	};
 	uint32_t   *out[3];
 
-	work->ops->phase(work->queue, GJ_PHASE_BUILD);
+	work->ops->queues->phase(work->queue, GJ_PHASE_BUILD);
 	if (spec->distinct)
 		GJ_TRY(keep_elements(run, &sets, elements));
-	GJ_TRY(work->ops->set_build(work->queue, &sets, spec, run->host->stop, run->host->arg, family));
+	GJ_TRY(work->ops->sets->set_build(work->queue, &sets, spec, run->host->stop, run->host->arg, family));
 	run->stats.step[0].set_algorithm = family->algorithm;
 	gj_relation_drop(work, &run->relation[1], 0);
 	GJ_TRY(gj_run_make_tiles(run, family, run->output.tiles.npairs, buffers, space));
@@ -177,7 +177,7 @@ send_pairs(GjRun *run)
 	if (!gj_lease_take(work->lease, space))
 		return GJ_OUT_OF_MEMORY;
 	status = join_sets(run, &family, out, &elements, &space);
-	work->ops->set_free(work->queue, &family);
+	work->ops->sets->set_free(work->queue, &family);
 	for (uint32_t i = 0; i < 3; i++)
 		gj_buffer_free(work, &out[i]);
 	gj_buffer_free(work, &elements);
@@ -196,7 +196,7 @@ gj_sets_source_ended(GjRun *run, uint32_t source)
 GjStatus
 gj_sets_finish(GjRun *run)
 {
-	return run->work.ops->sync(run->work.queue);
+	return run->work.ops->queues->sync(run->work.queue);
 }
 
 static GjStatus

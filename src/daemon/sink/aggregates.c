@@ -22,8 +22,8 @@ gj_aggregates_plan(GjRun *run)
 static GjStatus
 push(GjRun *run, const GjView *view)
 {
-	run->work.ops->phase(run->work.queue, GJ_PHASE_AGGREGATE);
-	return run->work.ops->aggregate(run->work.queue, view);
+	run->work.ops->queues->phase(run->work.queue, GJ_PHASE_AGGREGATE);
+	return run->work.ops->groups->aggregate(run->work.queue, view);
 }
 
 static GjStatus
@@ -34,10 +34,10 @@ finish(GjRun *run)
 	GjAggState	states[GJ_MAX_AGGREGATES];
 
 	/* what is read then is there */
-	run->work.ops->phase(run->work.queue, GJ_PHASE_AGGREGATE);
-	GJ_TRY(run->work.ops->sync(run->work.queue));
+	run->work.ops->queues->phase(run->work.queue, GJ_PHASE_AGGREGATE);
+	GJ_TRY(run->work.ops->queues->sync(run->work.queue));
 	GJ_TRY(gj_fused_finish(run));
-	GJ_TRY(run->work.ops->aggregate_read(run->work.queue, states));
+	GJ_TRY(run->work.ops->groups->aggregate_read(run->work.queue, states));
 	for (uint32_t i = 0; i < n; i++)
 		if (aggregates[i].op == GJ_AGG_COUNT_STAR)
 			states[i].count += run->output.counted;

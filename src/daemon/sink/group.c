@@ -119,7 +119,7 @@ make_table(GjRun *run, uint32_t n)
 	GJ_TRY(gj_buffer_grow(&run->work, &grouping->slots, 0, nslots * sizeof(uint64_t), 0));
 	groups->slots = grouping->slots.memory;
 	groups->nslots = nslots;
-	return run->work.ops->group_rehash(run->work.queue, groups);
+	return run->work.ops->groups->group_rehash(run->work.queue, groups);
 }
 
 /* Room for n tuples, and as many new groups. */
@@ -186,12 +186,12 @@ find_groups(GjRun *run, const GjGroupRows *rows)
 	uint32_t	added;
 	uint64_t	nbytes;
 
-	GJ_TRY(work->ops->group_find(work->queue, rows, groups, grouping->slot_of.memory,
+	GJ_TRY(work->ops->groups->group_find(work->queue, rows, groups, grouping->slot_of.memory,
 								 grouping->positions.memory, grouping->heap_at.memory,
 								 &added, &nbytes));
 	if (added > 0)
 		GJ_TRY(grow_groups(run, added, nbytes));
-	GJ_TRY(work->ops->group_add(work->queue, rows, groups, grouping->slot_of.memory,
+	GJ_TRY(work->ops->groups->group_add(work->queue, rows, groups, grouping->slot_of.memory,
 								grouping->positions.memory, grouping->heap_at.memory,
 								added, grouping->heap_used));
 	groups->rows.nrows += added;
@@ -222,9 +222,9 @@ try_piece(GjRun *run, const GjView *view, uint32_t first, uint32_t *n)
 	for (uint32_t k = 0; k < tuples->nkeys; k++)
 		if (gj_group_by_reference(keys[k].how))
 			tuples->heap[k] = run->columns[keys[k].index].heap;
-	GJ_TRY(work->ops->group_keys(work->queue, view, first, tuples));
+	GJ_TRY(work->ops->groups->group_keys(work->queue, view, first, tuples));
 	GJ_TRY(find_groups(run, tuples));
-	return work->ops->group_aggregate(work->queue, view, first, *n, grouping->slot_of.memory,
+	return work->ops->groups->group_aggregate(work->queue, view, first, *n, grouping->slot_of.memory,
 									  &grouping->groups);
 }
 
@@ -272,16 +272,16 @@ gj_groups_regroup(GjRun *run, const GjGroups *from, uint32_t first, uint32_t *n)
 		rows.value[k] = from->rows.value[k] + first;
 		rows.heap[k] = from->rows.heap[k];
 	}
-	GJ_TRY(work->ops->group_hash(work->queue, &rows));
+	GJ_TRY(work->ops->groups->group_hash(work->queue, &rows));
 	GJ_TRY(find_groups(run, &rows));
-	return work->ops->group_merge(work->queue, from, first, *n, grouping->slot_of.memory,
+	return work->ops->groups->group_merge(work->queue, from, first, *n, grouping->slot_of.memory,
 								  &grouping->groups);
 }
 
 static GjStatus
 push(GjRun *run, const GjView *view)
 {
-	run->work.ops->phase(run->work.queue, GJ_PHASE_AGGREGATE);
+	run->work.ops->queues->phase(run->work.queue, GJ_PHASE_AGGREGATE);
 	if (!gj_grouping(run))
 		GJ_TRY(gj_groups_start(run, run->program->ngroup_keys));
 	for (uint32_t first = 0, n; first < view->nrows; first += n)
@@ -324,9 +324,9 @@ send_nulls(GjRun *run, uint8_t *slot, uint32_t first, uint32_t n)
 	GjWork	   *work = &run->work;
 	uint8_t    *bits = slot + run->output.places[0].data;
 
-	GJ_TRY(work->ops->copy_out(work->queue, bits, gj_grouping(run)->groups.rows.null + first,
+	GJ_TRY(work->ops->memory->copy_out(work->queue, bits, gj_grouping(run)->groups.rows.null + first,
 							   (size_t) n * sizeof(uint32_t)));
-	GJ_TRY(work->ops->sync(work->queue));
+	GJ_TRY(work->ops->queues->sync(work->queue));
 	make_null_maps(run, slot, (const uint32_t *) bits, n);
 	return GJ_OK;
 }
@@ -342,14 +342,14 @@ gj_groups_copy_heap(GjRun *run, uint32_t first, uint32_t *n, uint64_t *end, uint
 	*base = 0;
 	if (first > 0)
 	{
-		GJ_TRY(work->ops->copy_out(work->queue, end, groups->heap_end + first - 1,
+		GJ_TRY(work->ops->memory->copy_out(work->queue, end, groups->heap_end + first - 1,
 								   sizeof(uint64_t)));
-		GJ_TRY(work->ops->sync(work->queue));
+		GJ_TRY(work->ops->queues->sync(work->queue));
 		*base = end[0];
 	}
-	GJ_TRY(work->ops->copy_out(work->queue, end, groups->heap_end + first,
+	GJ_TRY(work->ops->memory->copy_out(work->queue, end, groups->heap_end + first,
 							   (size_t) *n * sizeof(uint64_t)));
-	GJ_TRY(work->ops->sync(work->queue));
+	GJ_TRY(work->ops->queues->sync(work->queue));
 	while (fit < *n && end[fit] - *base <= limit)
 		fit++;
 	if (fit == 0)
@@ -358,7 +358,7 @@ gj_groups_copy_heap(GjRun *run, uint32_t first, uint32_t *n, uint64_t *end, uint
 	*nbytes = (uint32_t) (end[fit - 1] - *base);
 	if (*nbytes == 0)
 		return GJ_OK;
-	return work->ops->copy_out(work->queue, heap, groups->heap + *base, *nbytes);
+	return work->ops->memory->copy_out(work->queue, heap, groups->heap + *base, *nbytes);
 }
 
 void
@@ -392,7 +392,7 @@ copy_values(GjRun *run, uint8_t *slot, uint32_t first, uint32_t n, uint64_t *nby
 			(const uint8_t *) groups->state[i - groups->rows.nkeys];
 		uint32_t	width = run->output.types[i].width;
 
-		GJ_TRY(work->ops->copy_out(work->queue, slot + run->output.places[i].data,
+		GJ_TRY(work->ops->memory->copy_out(work->queue, slot + run->output.places[i].data,
 								   from + (size_t) first * width, (size_t) n * width));
 		*nbytes += (uint64_t) n * width;
 	}
@@ -419,12 +419,12 @@ fill_with_all(GjRun *run, uint8_t *slot, uint32_t n, uint64_t *nbytes, GjSlotHea
 	if (!*filled)
 		return GJ_OK;
 	if (heap_used > 0)
-		GJ_TRY(work->ops->copy_out(work->queue, slot + run->output.layout.heap,
+		GJ_TRY(work->ops->memory->copy_out(work->queue, slot + run->output.layout.heap,
 								   grouping->groups.heap, heap_used));
-	GJ_TRY(work->ops->copy_out(work->queue, bits, grouping->groups.rows.null,
+	GJ_TRY(work->ops->memory->copy_out(work->queue, bits, grouping->groups.rows.null,
 							   (size_t) n * sizeof(uint32_t)));
 	GJ_TRY(copy_values(run, slot, 0, n, nbytes));
-	GJ_TRY(work->ops->sync(work->queue));
+	GJ_TRY(work->ops->queues->sync(work->queue));
 	make_null_maps(run, slot, (const uint32_t *) bits, n);
 	header->heap_used = (uint32_t) heap_used;
 	return GJ_OK;
@@ -449,7 +449,7 @@ fill_batch(GjRun *run, uint8_t *slot, uint32_t first, uint32_t *n, uint64_t *nby
 									   run->output.layout.heap_size, &base, &header.heap_used));
 		GJ_TRY(send_nulls(run, slot, first, *n));
 		GJ_TRY(copy_values(run, slot, first, *n, nbytes));
-		GJ_TRY(work->ops->sync(work->queue));
+		GJ_TRY(work->ops->queues->sync(work->queue));
 		gj_groups_move_refs(run, slot, run->output.places, *n, base);
 	}
 	header.nrows = *n;
@@ -504,11 +504,11 @@ keep_groups(GjRun *run, const GjGrouping *from, const uint32_t *positions, uint3
 	if (to->refs)
 	{
 		GJ_TRY(gj_buffer_reserve(work, &to->heap_at, ((uint64_t) n + 1) * sizeof(uint64_t)));
-		GJ_TRY(work->ops->group_bytes(work->queue, &from->groups, positions, n,
+		GJ_TRY(work->ops->groups->group_bytes(work->queue, &from->groups, positions, n,
 									  to->heap_at.memory, &nbytes));
 	}
 	GJ_TRY(grow_groups(run, n, nbytes));
-	GJ_TRY(work->ops->group_keep(work->queue, &from->groups, positions, n, to->heap_at.memory,
+	GJ_TRY(work->ops->groups->group_keep(work->queue, &from->groups, positions, n, to->heap_at.memory,
 								 &to->groups));
 	to->groups.rows.nrows = n;
 	to->heap_used = nbytes;
@@ -525,7 +525,7 @@ find_sort_keys(GjRun *run, const GjBuffer *values, GjKeys *keys)
 	*keys = (GjKeys) {.nkeys = gj_sort_nkeys(run->program),.nrows = groups->rows.nrows};
 	for (uint32_t k = 0; k < keys->nkeys; k++)
 		keys->value[k] = (int64_t *) values->memory + (uint64_t) k * keys->nrows;
-	return work->ops->group_sort_keys(work->queue, groups, keys);
+	return work->ops->groups->group_sort_keys(work->queue, groups, keys);
 }
 
 /* The positions of the *n groups that come first, in their order. */
@@ -547,7 +547,7 @@ order_groups(GjRun *run, GjBuffer *values, GjBuffer *positions, uint32_t *n)
 	}
 	GJ_TRY(find_sort_keys(run, values, &keys));
 	if (p->limit > 0)
-		return work->ops->sort_limit(work->queue, &keys, &wanted, positions->memory, n);
+		return work->ops->order->sort_limit(work->queue, &keys, &wanted, positions->memory, n);
 	*n = keys.nrows;
 	return gj_run_sort_keys(run, &keys, wanted.descending, positions);
 }
@@ -619,9 +619,9 @@ fill_sorted(GjRun *run, void *arg, uint32_t first, uint8_t *slot, uint32_t *n)
 
 	GJ_TRY(fill_batch(run, slot, first, n, &nbytes));
 	for (uint32_t k = 0; k < layout->nkeys; k++)
-		GJ_TRY(work->ops->copy_out(work->queue, slot + layout->places[layout->noutputs + k].data,
+		GJ_TRY(work->ops->memory->copy_out(work->queue, slot + layout->places[layout->noutputs + k].data,
 								   group_run->keys.value[k] + first, *n * sizeof(int64_t)));
-	return work->ops->sync(work->queue);
+	return work->ops->queues->sync(work->queue);
 }
 
 /* Hands all groups over, which are in their order. */
@@ -640,7 +640,7 @@ hand_over_sorted(GjRun *run)
 		status = find_sort_keys(run, &group_run.values, &group_run.keys);
 	/* a row error must show before anything is handed over */
 	if (status == GJ_OK)
-		status = work->ops->sync(work->queue);
+		status = work->ops->queues->sync(work->queue);
 	if (status == GJ_OK)
 		status = gj_run_hand_over(run, &group_run.layout, ngroups, true, fill_sorted, &group_run);
 	gj_buffer_free(work, &group_run.values);
@@ -671,26 +671,26 @@ send_groups(GjRun *run)
 
 	/* a row error must show before anything is sent; groups are waited for anyhow */
 	if (!gj_grouping(run) || gj_run_form(run) == GJ_FORM_PARTIAL)
-		GJ_TRY(work->ops->sync(work->queue));
+		GJ_TRY(work->ops->queues->sync(work->queue));
 	if (gj_run_form(run) == GJ_FORM_PARTIAL && !(gj_grouping(run) && gj_grouping(run)->is_joined))
 		return gj_grouping(run) ? gj_groups_hand_over(run) : GJ_OK;
 	if (!gj_grouping(run))
 		return gj_group_nkeys(run->program) == 0 ? send_nothing(run) : GJ_OK;
-	work->ops->phase(work->queue, GJ_PHASE_AGGREGATE);
+	work->ops->queues->phase(work->queue, GJ_PHASE_AGGREGATE);
 	gj_buffer_free(work, &gj_grouping(run)->incoming);
 	gj_buffer_free(work, &gj_grouping(run)->incoming_hash);
-	GJ_TRY(work->ops->group_finish(work->queue, &gj_grouping(run)->groups));
+	GJ_TRY(work->ops->groups->group_finish(work->queue, &gj_grouping(run)->groups));
 	if (gj_grouping(run)->groups.rows.nkeys > gj_group_nkeys(run->program))
 	{
 		GJ_TRY(regroup(run));
 		if (gj_run_form(run) == GJ_FORM_PARTIAL)
 			return gj_groups_hand_over(run);
-		GJ_TRY(work->ops->group_finish(work->queue, &gj_grouping(run)->groups));
+		GJ_TRY(work->ops->groups->group_finish(work->queue, &gj_grouping(run)->groups));
 	}
 	GJ_TRY(sort_groups(run));
 	ngroups = gj_grouping(run)->groups.rows.nrows;
 	if (ngroups == 0)
-		return work->ops->sync(work->queue);
+		return work->ops->queues->sync(work->queue);
 	if (gj_run_form(run) == GJ_FORM_SORTED)
 		return hand_over_sorted(run);
 	for (uint32_t first = 0, n; first < ngroups; first += n)

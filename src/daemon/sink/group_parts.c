@@ -55,10 +55,10 @@ fill_part(GjRun *run, const GjPartLayout *part, uint8_t *slot, uint32_t first, u
 			(const uint8_t *) groups->state[i - 1 - nkeys];
 		uint32_t	width = part->types[i].width;
 
-		GJ_TRY(work->ops->copy_out(work->queue, slot + part->places[i].data,
+		GJ_TRY(work->ops->memory->copy_out(work->queue, slot + part->places[i].data,
 								   from + (size_t) first * width, (size_t) *n * width));
 	}
-	GJ_TRY(work->ops->sync(work->queue));
+	GJ_TRY(work->ops->queues->sync(work->queue));
 	gj_groups_move_refs(run, slot, part->places + 1, *n, base);
 	memset(gj_slot_has_nulls(slot), 0, part->layout.ncolumns);
 	header.nrows = *n;
@@ -76,9 +76,9 @@ gj_groups_hand_over(GjRun *run)
 
 	if (!gj_part_layout(run->program, grouping->groups.rows.nkeys, &part))
 		return gj_run_fail(run, GJ_TOO_LARGE, "a group does not fit a slot");
-	work->ops->phase(work->queue, GJ_PHASE_AGGREGATE);
+	work->ops->queues->phase(work->queue, GJ_PHASE_AGGREGATE);
 	gj_groups_free_tuples(work, grouping);
-	GJ_TRY(work->ops->group_finish(work->queue, &grouping->groups));
+	GJ_TRY(work->ops->groups->group_finish(work->queue, &grouping->groups));
 	for (uint32_t first = 0, n; first < ngroups; first += n)
 	{
 		uint8_t    *slot;
@@ -110,11 +110,11 @@ copy_part(GjRun *run, const GjPartLayout *part, const uint8_t *slot, GjGroups *f
 	GJ_TRY(gj_buffer_reserve(work, &grouping->incoming_hash, header.nrows * sizeof(uint64_t)));
 	memory = grouping->incoming.memory;
 	for (uint32_t i = 0; i < part->layout.ncolumns; i++)
-		GJ_TRY(work->ops->copy_in(work->queue, memory + part->places[i].data,
+		GJ_TRY(work->ops->memory->copy_in(work->queue, memory + part->places[i].data,
 								  slot + part->places[i].data,
 								  (size_t) header.nrows * part->types[i].width));
 	if (header.heap_used > 0)
-		GJ_TRY(work->ops->copy_in(work->queue, memory + part->layout.heap,
+		GJ_TRY(work->ops->memory->copy_in(work->queue, memory + part->layout.heap,
 								  slot + part->layout.heap, header.heap_used));
 	rows->nrows = header.nrows;
 	rows->nkeys = grouping->groups.rows.nkeys;
@@ -143,12 +143,12 @@ gj_run_add_part(GjRun *run, uint32_t nkeys, const uint8_t *slot)
 	if (!gj_grouping(run))
 		GJ_TRY(gj_groups_start(run, nkeys));
 	gj_grouping(run)->is_joined = true;
-	run->work.ops->phase(run->work.queue, GJ_PHASE_AGGREGATE);
+	run->work.ops->queues->phase(run->work.queue, GJ_PHASE_AGGREGATE);
 	GJ_TRY(copy_part(run, &part, slot, &from));
 	for (uint32_t first = 0, n; first < from.rows.nrows; first += n)
 	{
 		n = from.rows.nrows - first;
 		GJ_TRY(gj_groups_regroup(run, &from, first, &n));
 	}
-	return run->work.ops->sync(run->work.queue);
+	return run->work.ops->queues->sync(run->work.queue);
 }

@@ -144,8 +144,8 @@ find_wanted(GjRun *run, const GjView *view, GjView *found)
 	GJ_TRY(describe_keys(run, view->nrows, &keys));
 	GJ_TRY(gj_buffer_reserve(work, &limited->positions,
 							 (uint64_t) view->nrows * sizeof(uint32_t)));
-	GJ_TRY(work->ops->ordered_keys(work->queue, view, 0, view->nrows, limited->operand, &keys));
-	GJ_TRY(work->ops->sort_limit(work->queue, &keys, &limited->wanted,
+	GJ_TRY(work->ops->columns->ordered_keys(work->queue, view, 0, view->nrows, limited->operand, &keys));
+	GJ_TRY(work->ops->order->sort_limit(work->queue, &keys, &limited->wanted,
 								 limited->positions.memory, &n));
 	*found = *view;
 	found->nrows = n;
@@ -155,7 +155,7 @@ find_wanted(GjRun *run, const GjView *view, GjView *found)
 		if (!(run->output.sources >> s & 1))
 			continue;
 		GJ_TRY(gj_buffer_reserve(work, &limited->rowid[s], (uint64_t) n * sizeof(uint32_t)));
-		GJ_TRY(work->ops->pick(work->queue, limited->rowid[s].memory, view->rowid[s], 0,
+		GJ_TRY(work->ops->columns->pick(work->queue, limited->rowid[s].memory, view->rowid[s], 0,
 							   limited->positions.memory, n));
 		found->rowid[s] = limited->rowid[s].memory;
 	}
@@ -171,11 +171,11 @@ read_keys(GjRun *run, const GjView *view, int64_t *to)
 	GjKeys		keys;
 
 	GJ_TRY(describe_keys(run, view->nrows, &keys));
-	GJ_TRY(work->ops->ordered_keys(work->queue, view, 0, view->nrows, limited->operand, &keys));
+	GJ_TRY(work->ops->columns->ordered_keys(work->queue, view, 0, view->nrows, limited->operand, &keys));
 	for (uint32_t k = 0; k < keys.nkeys; k++)
-		GJ_TRY(work->ops->copy_out(work->queue, to + (uint64_t) k * view->nrows, keys.value[k],
+		GJ_TRY(work->ops->memory->copy_out(work->queue, to + (uint64_t) k * view->nrows, keys.value[k],
 								   (uint64_t) view->nrows * sizeof(int64_t)));
-	return work->ops->sync(work->queue);
+	return work->ops->queues->sync(work->queue);
 }
 
 /* ---- rows on the host */
@@ -304,7 +304,7 @@ gather_rows(GjRun *run, const GjView *view, const int64_t *key, GjKeptRow **rows
 	for (uint32_t first = 0, n; first < view->nrows; first += n)
 	{
 		GJ_STOP_CHECK(run);
-		GJ_TRY(work->ops->gather(work->queue, view, first, view->nrows - first, &target, &n));
+		GJ_TRY(work->ops->columns->gather(work->queue, view, first, view->nrows - first, &target, &n));
 		for (uint32_t i = 0; i < n; i++)
 		{
 			rows[*nrows] = make_row(run, target.slot, i, key + first + i, view->nrows);
@@ -421,7 +421,7 @@ push(GjRun *run, const GjView *view)
 
 	if (!limited_of(run))
 		GJ_TRY(start_limited(run));
-	run->work.ops->phase(run->work.queue, GJ_PHASE_AGGREGATE);
+	run->work.ops->queues->phase(run->work.queue, GJ_PHASE_AGGREGATE);
 	GJ_TRY(find_wanted(run, view, &found));
 	if (found.nrows == 0)
 		return GJ_OK;
@@ -437,10 +437,10 @@ push(GjRun *run, const GjView *view)
 static GjStatus
 finish(GjRun *run)
 {
-	GJ_TRY(run->work.ops->sync(run->work.queue));
+	GJ_TRY(run->work.ops->queues->sync(run->work.queue));
 	if (limited_of(run))
 		GJ_TRY(send_kept(run));
-	return run->work.ops->sync(run->work.queue);
+	return run->work.ops->queues->sync(run->work.queue);
 }
 
 static uint64_t

@@ -13,7 +13,7 @@ source_ended(GjRun *run, uint32_t source)
 static GjStatus
 finish(GjRun *run)
 {
-	return run->work.ops->sync(run->work.queue);
+	return run->work.ops->queues->sync(run->work.queue);
 }
 
 const GjSinkOps gj_sink_prewarm = {

@@ -27,7 +27,7 @@ gj_run_output_rows(GjRun *run, const GjView *view)
 	for (uint32_t first = 0, n; first < view->nrows; first += n)
 	{
 		GJ_TRY(gj_run_next_slot(run, &target.slot));
-		GJ_TRY(run->work.ops->gather(run->work.queue, view, first, view->nrows - first,
+		GJ_TRY(run->work.ops->columns->gather(run->work.queue, view, first, view->nrows - first,
 									 &target, &n));
 		GJ_TRY(gj_run_send(run, n, gj_run_batch_bytes(target.slot, n, run->output.types,
 													  run->output.ncolumns)));
@@ -38,7 +38,7 @@ gj_run_output_rows(GjRun *run, const GjView *view)
 static GjStatus
 finish(GjRun *run)
 {
-	return run->work.ops->sync(run->work.queue);
+	return run->work.ops->queues->sync(run->work.queue);
 }
 
 const GjSinkOps gj_sink_rows = {

@@ -181,7 +181,7 @@ append_keys(GjRun *run, const GjView *view, uint32_t first, uint32_t n)
 		keys.value[k] = (int64_t *) ((uintptr_t) sorted->key_values[k].memory + used -
 									 first * sizeof(int64_t));
 	}
-	return work->ops->ordered_keys(work->queue, view, first, n, sorted->operand, &keys);
+	return work->ops->columns->ordered_keys(work->queue, view, first, n, sorted->operand, &keys);
 }
 
 /* Appends the rows in the slot, n of them. */
@@ -198,7 +198,7 @@ append_slot(GjRun *run, uint32_t n)
 		gj_slot_has_nulls((uint8_t *) slot)};
 	GJ_TRY(gj_relation_append(&run->work, &sorted->rows, &chunk));
 	/* the slot is free again */
-	return run->work.ops->sync(run->work.queue);
+	return run->work.ops->queues->sync(run->work.queue);
 }
 
 /* Appends n of the view's tuples; *done: those that were, also after an error. */
@@ -216,7 +216,7 @@ append_tuples(GjRun *run, const GjView *view, uint32_t first, uint32_t n, uint32
 	for (; *done < n; *done += some)
 	{
 		GJ_STOP_CHECK(run);
-		GJ_TRY(work->ops->gather(work->queue, view, first + *done, n - *done, &target, &some));
+		GJ_TRY(work->ops->columns->gather(work->queue, view, first + *done, n - *done, &target, &some));
 		GJ_TRY(append_slot(run, some));
 	}
 	return GJ_OK;
@@ -249,7 +249,7 @@ sort_rows(GjRun *run, GjView *sorted_view)
 		gj_relation_columns(&sorted->rows, 0, of_rows);
 		for (uint32_t c = 0; c < run->output.ncolumns; c++)
 			columns[outputs[c]] = of_rows[c];
-		status = work->ops->set_columns(work->queue, columns, p->ncolumns, &sorted_view->columns);
+		status = work->ops->columns->set_columns(work->queue, columns, p->ncolumns, &sorted_view->columns);
 	}
 	for (uint32_t s = 0; s < p->nsources; s++)
 		sorted_view->rowid[s] = sorted->positions.memory;
@@ -268,19 +268,19 @@ fill_slot(GjRun *run, void *arg, uint32_t first, uint8_t *slot, uint32_t *n)
 	const GjSortedLayout *layout = &sorted->layout;
 	GjBatchTarget target = {slot, layout->batch, layout->places};
 
-	GJ_TRY(work->ops->gather(work->queue, view, first, *n, &target, n));
+	GJ_TRY(work->ops->columns->gather(work->queue, view, first, *n, &target, n));
 	GJ_TRY(gj_buffer_reserve(work, &sorted->picked,
 							 (uint64_t) *n * layout->nkeys * sizeof(int64_t)));
 	for (uint32_t k = 0; k < layout->nkeys; k++)
 	{
 		int64_t    *picked = (int64_t *) sorted->picked.memory + (uint64_t) k * *n;
 
-		GJ_TRY(work->ops->pick_values(work->queue, picked, sorted->keys.value[k],
+		GJ_TRY(work->ops->columns->pick_values(work->queue, picked, sorted->keys.value[k],
 									  (const uint32_t *) sorted->positions.memory + first, *n));
-		GJ_TRY(work->ops->copy_out(work->queue, slot + layout->places[layout->noutputs + k].data,
+		GJ_TRY(work->ops->memory->copy_out(work->queue, slot + layout->places[layout->noutputs + k].data,
 								   picked, *n * sizeof(int64_t)));
 	}
-	return work->ops->sync(work->queue);
+	return work->ops->queues->sync(work->queue);
 }
 
 /* Tells the host the keys of the last row. */
@@ -307,23 +307,23 @@ gj_run_hand_over(GjRun *run, const GjSortedLayout *layout, uint32_t nrows, bool 
 	GjWork	   *work = &run->work;
 	const GjTarget *to = &run->output.target;
 
-	work->ops->phase(work->queue, GJ_PHASE_WAIT);
+	work->ops->queues->phase(work->queue, GJ_PHASE_WAIT);
 	GJ_TRY(to->sorted->begin(to->arg, last));
-	work->ops->phase(work->queue, GJ_PHASE_RETURN);
+	work->ops->queues->phase(work->queue, GJ_PHASE_RETURN);
 	GJ_TRY(tell_end_keys(run, layout, nrows, fill, arg));
 	for (uint32_t first = 0, n; first < nrows; first += n)
 	{
 		uint8_t    *slot;
 
 		GJ_STOP_CHECK(run);
-		work->ops->phase(work->queue, GJ_PHASE_WAIT);
+		work->ops->queues->phase(work->queue, GJ_PHASE_WAIT);
 		GJ_TRY(to->sorted->slot(to->arg, &slot));
-		work->ops->phase(work->queue, GJ_PHASE_RETURN);
+		work->ops->queues->phase(work->queue, GJ_PHASE_RETURN);
 		n = nrows - first < layout->capacity ? nrows - first : layout->capacity;
 		GJ_TRY(fill(run, arg, first, slot, &n));
 		run->stats.bytes_out += gj_run_batch_bytes(slot, n, layout->types, layout->noutputs) +
 			(uint64_t) n * layout->nkeys * sizeof(int64_t);
-		work->ops->phase(work->queue, GJ_PHASE_WAIT);
+		work->ops->queues->phase(work->queue, GJ_PHASE_WAIT);
 		GJ_TRY(to->sorted->filled(to->arg));
 		if (gj_run_fails_at(run, GJ_FAIL_OUTPUT))
 			return gj_run_fail(run, GJ_DEVICE_ERROR, "injected after a batch");
@@ -350,8 +350,8 @@ make_room(GjRun *run, const GjView *view)
 
 	GJ_TRY(hand_over(run, false));
 	run->tuples.more_room = true;
-	run->work.ops->phase(run->work.queue, GJ_PHASE_AGGREGATE);
-	return run->work.ops->set_columns(run->work.queue, run->columns, run->program->ncolumns,
+	run->work.ops->queues->phase(run->work.queue, GJ_PHASE_AGGREGATE);
+	return run->work.ops->columns->set_columns(run->work.queue, run->columns, run->program->ncolumns,
 									  &columns);
 }
 
@@ -363,7 +363,7 @@ push(GjRun *run, const GjView *view)
 
 	if (!sorted_of(run))
 		GJ_TRY(start_sorted(run));
-	run->work.ops->phase(run->work.queue, GJ_PHASE_AGGREGATE);
+	run->work.ops->queues->phase(run->work.queue, GJ_PHASE_AGGREGATE);
 	for (uint32_t first = 0; first < view->nrows; first += done)
 	{
 		uint32_t	n = view->nrows - first < most ? view->nrows - first : most;
@@ -393,7 +393,7 @@ gj_run_sort_keys(GjRun *run, const GjKeys *keys, uint32_t descending, GjBuffer *
 		return GJ_OUT_OF_MEMORY;
 	status = gj_buffer_reserve(work, positions, (uint64_t) keys->nrows * sizeof(uint32_t));
 	if (status == GJ_OK)
-		status = work->ops->sort_rows(work->queue, keys, descending, run->host->stop,
+		status = work->ops->order->sort_rows(work->queue, keys, descending, run->host->stop,
 									  run->host->arg, positions->memory);
 	gj_lease_give(work->lease, space);
 	return status;
@@ -421,10 +421,10 @@ send_sorted(GjRun *run)
 	GjView		view;
 
 	/* a row error must show before anything is sent */
-	GJ_TRY(run->work.ops->sync(run->work.queue));
+	GJ_TRY(run->work.ops->queues->sync(run->work.queue));
 	if (!sorted || sorted->rows.nrows == 0)
 		return GJ_OK;
-	run->work.ops->phase(run->work.queue, GJ_PHASE_AGGREGATE);
+	run->work.ops->queues->phase(run->work.queue, GJ_PHASE_AGGREGATE);
 	free_working_space(run);
 	if (hands_over(run))
 		return hand_over(run, true);
@@ -437,7 +437,7 @@ static GjStatus
 finish(GjRun *run)
 {
 	GJ_TRY(send_sorted(run));
-	return run->work.ops->sync(run->work.queue);
+	return run->work.ops->queues->sync(run->work.queue);
 }
 
 const GjSinkOps gj_sink_sorted_rows = {

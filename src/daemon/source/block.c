@@ -135,8 +135,8 @@ join_received(GjRun *run, bool all)
 	if ((int32_t) (end - x->njoined) <= 0)
 		return GJ_OK;
 	/* the copies' own time is taken on their lane */
-	work->ops->phase(work->queue, GJ_PHASE_WAIT);
-	GJ_TRY(work->ops->after(work->queue, GJ_LANE_WORK, GJ_MARK_READ((end - 1) % GJ_RECEIVED)));
+	work->ops->queues->phase(work->queue, GJ_PHASE_WAIT);
+	GJ_TRY(work->ops->queues->after(work->queue, GJ_LANE_WORK, GJ_MARK_READ((end - 1) % GJ_RECEIVED)));
 	while (x->njoined != end)
 	{
 		const GjReceivedPart *received = &x->received[x->njoined++ % GJ_RECEIVED];
@@ -148,7 +148,7 @@ join_received(GjRun *run, bool all)
 		GJ_TRY(join_part(run, &GJ_ALL_ROWS(0, columns, received->nrows, true)));
 	}
 	GJ_TRY(gj_fused_flush(run));
-	return work->ops->mark(work->queue, GJ_LANE_WORK, GJ_MARK_OPENED(x->filling));
+	return work->ops->queues->mark(work->queue, GJ_LANE_WORK, GJ_MARK_OPENED(x->filling));
 }
 
 /* Takes the run's own rows that wait through the steps. */
@@ -227,7 +227,7 @@ make_inbox_room(GjRun *run, uint32_t n, GjRelation **inbox)
 	x->filling = 1 - x->filling;
 	*inbox = &x->inbox[x->filling];
 	(*inbox)->nrows = 0;
-	return work->ops->after(work->queue, GJ_LANE_LOAD, GJ_MARK_OPENED(x->filling));
+	return work->ops->queues->after(work->queue, GJ_LANE_LOAD, GJ_MARK_OPENED(x->filling));
 }
 
 /* Queues copies of the outer rows without references in a parcel of another device. */
@@ -253,14 +253,14 @@ copy_rows(GjRun *run, GjParcel *parcel, const GjColumn *columns)
 
 		received->has_nulls[c] = from->data && from->nulls && inbox->types[c].nullable;
 		if (from->data)
-			GJ_TRY(work->ops->load_peer(work->queue, to + inbox->nrows * from->width, device,
+			GJ_TRY(work->ops->memory->load_peer(work->queue, to + inbox->nrows * from->width, device,
 										from->data, (uint64_t) n * from->width));
 		if (received->has_nulls[c])
-			GJ_TRY(work->ops->load_peer(work->queue,
+			GJ_TRY(work->ops->memory->load_peer(work->queue,
 										(uint8_t *) inbox->columns[c].nulls.memory + inbox->nrows,
 										device, from->nulls, n));
 	}
-	GJ_TRY(work->ops->mark(work->queue, GJ_LANE_LOAD, GJ_MARK_READ(x->nreceived % GJ_RECEIVED)));
+	GJ_TRY(work->ops->queues->mark(work->queue, GJ_LANE_LOAD, GJ_MARK_READ(x->nreceived % GJ_RECEIVED)));
 	x->nreceived++;
 	inbox->nrows += n;
 	return GJ_OK;
@@ -285,13 +285,13 @@ receive_in_order(GjRun *run, const GjParcel *parcel)
 	if (parcel->source == 0 && (inbox->nrows + n > x->inbox_rows ||
 								inbox->heap_used + heap > x->side[0].most_heap))
 		GJ_TRY(gj_run_open_parcels(run));
-	run->work.ops->phase(run->work.queue, GJ_PHASE_TRANSFER);
+	run->work.ops->queues->phase(run->work.queue, GJ_PHASE_TRANSFER);
 	run->work.peer = parcel->entry->device;
 	status = parcel->source == 0 ? gj_append_rows(run, inbox, &rows) :
 		gj_source_rows_behind(run, &rows);
 	run->work.peer = NULL;
 	/* also after an error: the sender may do with it what it likes */
-	ended = run->work.ops->sync(run->work.queue);
+	ended = run->work.ops->queues->sync(run->work.queue);
 	return status == GJ_OK ? ended : status;
 }
 
@@ -312,7 +312,7 @@ gj_run_receive(GjRun *run, GjParcel *parcel)
 		status = in_order ? receive_in_order(run, parcel) : copy_rows(run, parcel, columns);
 	/* the sender may do with it what it likes */
 	if (status != GJ_OK && !in_order)
-		run->work.ops->load_wait(run->work.queue);
+		run->work.ops->queues->load_wait(run->work.queue);
 	if (status != GJ_OK || in_order)
 		x->ops->parcel_read(x->arg, parcel);
 	GJ_TRY(status);
@@ -342,7 +342,7 @@ gj_run_settle(GjRun *run, bool wait)
 	{
 		uint32_t	i = x->nread % GJ_RECEIVED;
 
-		GJ_TRY(run->work.ops->passed(run->work.queue, GJ_MARK_READ(i), wait, &done));
+		GJ_TRY(run->work.ops->queues->passed(run->work.queue, GJ_MARK_READ(i), wait, &done));
 		if (!done)
 			break;
 		x->ops->parcel_read(x->arg, x->received[i].parcel);
@@ -357,7 +357,7 @@ gj_run_stop_reading(GjRun *run)
 {
 	if (!gj_run_is_reading(run))
 		return;
-	run->work.ops->load_wait(run->work.queue);
+	run->work.ops->queues->load_wait(run->work.queue);
 	run->intake->exchange->nread = run->intake->exchange->nreceived;
 }
 

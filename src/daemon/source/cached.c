@@ -323,7 +323,7 @@ append_uses(GjRun *run, uint32_t source)
 		}
 		if (status != GJ_OUT_OF_MEMORY || done == 0)
 			return status;
-		GJ_TRY(run->work.ops->sync(run->work.queue));
+		GJ_TRY(run->work.ops->queues->sync(run->work.queue));
 		gj_run_drop_uses(resident, done);
 		done = 0;
 		/* what was appended of this one is appended again */
@@ -352,7 +352,7 @@ gj_side_resolve(GjRun *run, uint32_t source)
 		gj_side_use(side->store, side->kept, side->made);
 		return GJ_OK;
 	}
-	run->work.ops->phase(run->work.queue, GJ_PHASE_TRANSFER);
+	run->work.ops->queues->phase(run->work.queue, GJ_PHASE_TRANSFER);
 	GJ_TRY(append_uses(run, source));
 	return resident->nshared > 0 ? gj_run_append_shared(run, source) : GJ_OK;
 }
@@ -403,7 +403,7 @@ gj_run_send_uses(GjRun *run, uint32_t source)
 	for (uint32_t i = 0; i < resident->nuses; i++)
 	{
 		GJ_STOP_CHECK(run);
-		run->work.ops->phase(run->work.queue, GJ_PHASE_TRANSFER);
+		run->work.ops->queues->phase(run->work.queue, GJ_PHASE_TRANSFER);
 		GJ_TRY(gj_run_append_use(run, source, &resident->uses[i]));
 	}
 	return GJ_OK;
@@ -450,7 +450,7 @@ gj_side_publish_made(GjRun *run, uint32_t source)
 	GjRunSide  *side = &run->intake->side[source];
 
 	/* others may use it at once: what it is made by must be done */
-	GJ_TRY(run->work.ops->sync(run->work.queue));
+	GJ_TRY(run->work.ops->queues->sync(run->work.queue));
 	if (!gj_side_publish(side->store, &run->work, run->intake->clock, side->made))
 		return GJ_OK;
 	side->kept = side->made;

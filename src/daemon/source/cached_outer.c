@@ -142,7 +142,7 @@ append(GjRun *run, GjRelation *relation, const GjColumn *columns, uint32_t nrows
 	GjStatus	status;
 
 	lease->spare = NULL;
-	run->work.ops->phase(run->work.queue, GJ_PHASE_TRANSFER);
+	run->work.ops->queues->phase(run->work.queue, GJ_PHASE_TRANSFER);
 	status = gj_relation_append_rows(&run->work, relation, columns, nrows, 0, 0);
 	lease->spare = spare;
 	return status;

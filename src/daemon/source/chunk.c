@@ -32,7 +32,7 @@ gj_run_free_slots(GjRun *run, bool wait)
 		const GjUsedSlot *used = &slots->used[slots->first];
 		bool		done;
 
-		GJ_TRY(work->ops->passed(work->queue, used->mark, wait, &done));
+		GJ_TRY(work->ops->queues->passed(work->queue, used->mark, wait, &done));
 		if (!done)
 			break;
 		slots->first = (slots->first + 1) % GJ_SLOT_MARKS;
@@ -56,7 +56,7 @@ slot_used(GjRun *run, GjLane lane, uint32_t slot)
 	mark = (slots->first + slots->n) % GJ_SLOT_MARKS;
 	slots->used[mark] = (GjUsedSlot) {slot, mark};
 	slots->n++;
-	GJ_TRY(work->ops->mark(work->queue, lane, mark));
+	GJ_TRY(work->ops->queues->mark(work->queue, lane, mark));
 	return gj_run_free_slots(run, false);
 }
 
@@ -117,12 +117,12 @@ make_buffers(GjRun *run)
 		heap = heap / 2 > layout->heap_size ? heap / 2 : layout->heap_size;
 	}
 	GJ_TRY(gj_buffer_reserve(work, &buffers->buffer[0].memory, nbytes));
-	GJ_TRY(work->ops->mark(work->queue, GJ_LANE_WORK, GJ_MARK_FREE(0)));
+	GJ_TRY(work->ops->queues->mark(work->queue, GJ_LANE_WORK, GJ_MARK_FREE(0)));
 	buffers->n = 1;
 	if (gj_lease_left(work->lease) / GJ_BUFFER_SHARE < nbytes)
 		return GJ_OK;
 	GJ_TRY(gj_buffer_reserve(work, &buffers->buffer[1].memory, nbytes));
-	GJ_TRY(work->ops->mark(work->queue, GJ_LANE_WORK, GJ_MARK_FREE(1)));
+	GJ_TRY(work->ops->queues->mark(work->queue, GJ_LANE_WORK, GJ_MARK_FREE(1)));
 	buffers->n = 2;
 	return GJ_OK;
 }
@@ -148,7 +148,7 @@ describe_buffer(GjRun *run, const GjChunkBuffer *buffer, GjColumn *columns)
 		if (types[c].kind != GJ_REF)
 			continue;
 		for (uint32_t i = 0; i < buffer->nparts; i++)
-			GJ_TRY(work->ops->rebase_refs(work->queue,
+			GJ_TRY(work->ops->columns->rebase_refs(work->queue,
 										  (uint64_t *) data + buffer->part[i].first,
 										  buffer->part[i].nrows, buffer->part[i].heap,
 										  buffer->part[i].heap_used));
@@ -168,15 +168,15 @@ work_on_buffer(GjRun *run, uint32_t i)
 	if (buffer->nparts == 0)
 		return GJ_OK;
 	/* the copies' own time is taken on their lane */
-	work->ops->phase(work->queue, GJ_PHASE_WAIT);
-	GJ_TRY(work->ops->after(work->queue, GJ_LANE_WORK, GJ_MARK_LOADED(i)));
+	work->ops->queues->phase(work->queue, GJ_PHASE_WAIT);
+	GJ_TRY(work->ops->queues->after(work->queue, GJ_LANE_WORK, GJ_MARK_LOADED(i)));
 	GJ_TRY(describe_buffer(run, buffer, columns));
 	buffer->nrows = buffer->nparts = 0;
 	buffer->heap_used = 0;
 	memset(buffer->has_nulls, 0, run->sources[0].ncolumns * sizeof(bool));
 	GJ_TRY(gj_source_rows(run, &rows));
-	work->ops->phase(work->queue, GJ_PHASE_WAIT);
-	GJ_TRY(work->ops->mark(work->queue, GJ_LANE_WORK, GJ_MARK_FREE(i)));
+	work->ops->queues->phase(work->queue, GJ_PHASE_WAIT);
+	GJ_TRY(work->ops->queues->mark(work->queue, GJ_LANE_WORK, GJ_MARK_FREE(i)));
 	return gj_run_free_slots(run, false);
 }
 
@@ -214,22 +214,22 @@ append_nulls(GjRun *run, GjChunkBuffer *buffer, const GjChunk *chunk, uint32_t c
 
 	if (has_nulls && !buffer->has_nulls[c])
 	{
-		GJ_TRY(work->ops->load_fill(work->queue, nulls, 0, buffer->nrows));
+		GJ_TRY(work->ops->memory->load_fill(work->queue, nulls, 0, buffer->nrows));
 		buffer->has_nulls[c] = true;
 	}
 	if (has_nulls)
-		return work->ops->load_in(work->queue, nulls + buffer->nrows,
+		return work->ops->memory->load_in(work->queue, nulls + buffer->nrows,
 								  chunk->slot + chunk->places[c].nulls, chunk->nrows);
 	return buffer->has_nulls[c] ?
-		work->ops->load_fill(work->queue, nulls + buffer->nrows, 0, chunk->nrows) : GJ_OK;
+		work->ops->memory->load_fill(work->queue, nulls + buffer->nrows, 0, chunk->nrows) : GJ_OK;
 }
 
 /* Queues a copy from the host, or, so that it comes from there once, from where it is kept. */
 static GjStatus
 bring(GjWork *work, void *to, const void *kept, const void *host, uint64_t nbytes)
 {
-	return kept ? work->ops->load_copy(work->queue, to, kept, nbytes) :
-		work->ops->load_in(work->queue, to, host, nbytes);
+	return kept ? work->ops->memory->load_copy(work->queue, to, kept, nbytes) :
+		work->ops->memory->load_in(work->queue, to, host, nbytes);
 }
 
 /* Queues the copies of a chunk to the end of a buffer. */
@@ -282,7 +282,7 @@ gj_run_buffer_chunk(GjRun *run, uint32_t source, const GjChunk *chunk, const GjK
 	while (!has_room(run, &buffers->buffer[buffers->filling], chunk))
 		GJ_TRY(gj_run_work(run));
 	if (buffers->buffer[buffers->filling].nparts == 0)
-		GJ_TRY(work->ops->after(work->queue, GJ_LANE_LOAD, GJ_MARK_FREE(buffers->filling)));
+		GJ_TRY(work->ops->queues->after(work->queue, GJ_LANE_LOAD, GJ_MARK_FREE(buffers->filling)));
 	return append_chunk(run, &buffers->buffer[buffers->filling], chunk, kept);
 }
 
@@ -335,7 +335,7 @@ read_chunk(GjRun *run, uint32_t s, uint32_t nrows, const uint8_t *slot,
 static GjStatus
 note_loaded(GjRun *run)
 {
-	return run->work.ops->mark(run->work.queue, GJ_LANE_LOAD,
+	return run->work.ops->queues->mark(run->work.queue, GJ_LANE_LOAD,
 							   GJ_MARK_LOADED(run->intake->buffers.filling));
 }
 

@@ -187,7 +187,7 @@ use_fragments(GjRun *run, uint32_t source, const GjUse *uses, uint32_t n)
 	GjRowRange *ranges;
 	GjStatus	status = GJ_OK;
 
-	run->work.ops->phase(run->work.queue, GJ_PHASE_TRANSFER);
+	run->work.ops->queues->phase(run->work.queue, GJ_PHASE_TRANSFER);
 	GJ_TRY(hold_fragments(run, source, uses, n));
 	ranges = malloc(GJ_FRAGMENT_BLOCKS * sizeof(GjRowRange));
 	if (!ranges)
@@ -277,7 +277,7 @@ gj_run_append_shared(GjRun *run, uint32_t source)
 		run->work.peer = NULL;
 	}
 	/* what the queue still reads must stay where it is */
-	ended = run->work.ops->sync(run->work.queue);
+	ended = run->work.ops->queues->sync(run->work.queue);
 	return status == GJ_OK ? ended : status;
 }
 

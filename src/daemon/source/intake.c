@@ -57,7 +57,7 @@ stop_intake(GjRun *run)
 		return;
 	/* memory must not go while something is still copied to it, nor fragments that are being filled */
 	if (work->queue && (intake->buffers.n > 0 || intake->clock > 0))
-		work->ops->load_wait(work->queue);
+		work->ops->queues->load_wait(work->queue);
 	gj_run_free_buffers(run);
 	gj_buffer_free(work, &intake->compact);
 	gj_run_free_exchange(run);
@@ -105,7 +105,7 @@ rest(GjRun *run)
 static void
 free_buffers(GjRun *run)
 {
-	run->work.ops->load_wait(run->work.queue);
+	run->work.ops->queues->load_wait(run->work.queue);
 	gj_run_free_buffers(run);
 }
 
@@ -124,10 +124,10 @@ const GjIntakeOps gj_intake = {
 GjStatus
 gj_run_wait(GjRun *run)
 {
-	GJ_TRY(run->work.ops->sync(run->work.queue));
+	GJ_TRY(run->work.ops->queues->sync(run->work.queue));
 	/* copies, and fragments that are there with them */
 	GJ_TRY(gj_run_free_slots(run, true));
-	run->work.ops->phase(run->work.queue, GJ_PHASE_WAIT);
+	run->work.ops->queues->phase(run->work.queue, GJ_PHASE_WAIT);
 	return GJ_OK;
 }
 
@@ -171,7 +171,7 @@ release_fragments(GjRun *run, uint32_t source)
 		(run->sink->joins && source == 0 && !run->sink->returns_rows))
 		return GJ_OK;
 	if (!run->intake->side[source].kept)
-		GJ_TRY(run->work.ops->sync(run->work.queue));
+		GJ_TRY(run->work.ops->queues->sync(run->work.queue));
 	gj_run_release(run, source);
 	return GJ_OK;
 }
@@ -182,7 +182,7 @@ build_side(GjRun *run, uint32_t source)
 {
 	GjRunStep  *rs = gj_run_step_of(run, source);
 
-	run->work.ops->phase(run->work.queue, GJ_PHASE_BUILD);
+	run->work.ops->queues->phase(run->work.queue, GJ_PHASE_BUILD);
 	GJ_TRY(gj_run_fail_build(run));
 	if (gj_side_take(run, rs))
 		return GJ_OK;

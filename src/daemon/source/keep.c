@@ -83,8 +83,8 @@ give_up_building(GjRun *run, GjRunResident *resident, GjFragment **at, GjStatus 
 {
 	GjStatus	ended;
 
-	run->work.ops->load_wait(run->work.queue);
-	ended = run->work.ops->sync(run->work.queue);
+	run->work.ops->queues->load_wait(run->work.queue);
+	ended = run->work.ops->queues->sync(run->work.queue);
 	stop_building(resident, at);
 	resident->full = true;
 	return status == GJ_OUT_OF_MEMORY ? ended : status;

@@ -363,9 +363,9 @@ reserve_inboxes(GjRun *run)
 		GJ_TRY(reserve_relation(&run->work, &x->inbox[i], side->sent, x->inbox_rows,
 								side->nrefs > 0 ? side->most_heap : 0));
 		/* from here on another lane may write it */
-		GJ_TRY(run->work.ops->mark(run->work.queue, GJ_LANE_WORK, GJ_MARK_OPENED(i)));
+		GJ_TRY(run->work.ops->queues->mark(run->work.queue, GJ_LANE_WORK, GJ_MARK_OPENED(i)));
 	}
-	return run->work.ops->after(run->work.queue, GJ_LANE_LOAD, GJ_MARK_OPENED(x->filling));
+	return run->work.ops->queues->after(run->work.queue, GJ_LANE_LOAD, GJ_MARK_OPENED(x->filling));
 }
 
 /* Memory for parcels, and for what is needed to fill them. */
@@ -390,7 +390,7 @@ reserve_parcels(GjRun *run, const GjSplitSide *side)
 		GJ_TRY(gj_buffer_grow(work, &x->keys.value[k], 0, n * sizeof(int64_t), 0));
 	if (side->computes_keys)
 		GJ_TRY(gj_buffer_grow(work, &x->keys.null, 0, n, 0));
-	GJ_TRY(work->ops->split_reserve(work->queue, (uint32_t) n, side->stage.ncolumns, x->nkeys));
+	GJ_TRY(work->ops->exchange->split_reserve(work->queue, (uint32_t) n, side->stage.ncolumns, x->nkeys));
 	if (side->nrefs > 0)
 		GJ_TRY(gj_buffer_grow(work, &x->heap_at, 0,
 							  gj_heap_places(x, n) * side->nrefs * sizeof(uint64_t), 0));
@@ -425,7 +425,7 @@ gj_run_reserve_exchange(GjRun *run, uint64_t nbytes)
 	GjSplitSide *side = &x->side[0];
 
 	/* nothing is built any more */
-	work->ops->phase(work->queue, GJ_PHASE_WAIT);
+	work->ops->queues->phase(work->queue, GJ_PHASE_WAIT);
 	set_most(run, side, nbytes);
 	limit_rows(run, side, rows_wanted(x, run->sources[0].nrows_hint));
 	/* one takes what all others send while a parcel is filled; a parcel of one of them at least */

@@ -77,7 +77,7 @@ gather_ranges(GjWork *work, GjColumn *columns, uint32_t ncolumns, const GjRowRan
 		}
 		to += gj_align(total);
 	}
-	status = work->ops->copy_many(work->queue, pieces, npieces);
+	status = work->ops->memory->copy_many(work->queue, pieces, npieces);
 	free(pieces);
 	return status;
 }
@@ -167,7 +167,7 @@ rows_to_build(GjRun *run, GjRows *rows)
 static GjStatus
 reserve_build(GjRun *run, uint32_t source, const GjChunk *chunk)
 {
-	run->work.ops->phase(run->work.queue, GJ_PHASE_TRANSFER);
+	run->work.ops->queues->phase(run->work.queue, GJ_PHASE_TRANSFER);
 	/* what is kept may have what memory the side leaves */
 	return gj_relation_reserve(&run->work, &run->relation[source], chunk->nrows);
 }
@@ -226,7 +226,7 @@ chunk_in_place(GjRun *run, uint32_t source, const GjChunk *chunk, const GjKept *
 	GjRows		rows = GJ_ALL_ROWS(source, columns, chunk->nrows, false);
 
 	(void) kept;
-	run->work.ops->phase(run->work.queue, GJ_PHASE_TRANSFER);
+	run->work.ops->queues->phase(run->work.queue, GJ_PHASE_TRANSFER);
 	for (uint32_t c = 0; c < run->sources[source].ncolumns; c++)
 	{
 		const GjColumnPlace *place = &chunk->places[c];
@@ -234,7 +234,7 @@ chunk_in_place(GjRun *run, uint32_t source, const GjChunk *chunk, const GjKept *
 
 		/* base 0: only checks that they lie within the heap */
 		if (types[c].kind == GJ_REF)
-			GJ_TRY(run->work.ops->rebase_refs(run->work.queue,
+			GJ_TRY(run->work.ops->columns->rebase_refs(run->work.queue,
 											  (uint64_t *) (memory + place->data),
 											  chunk->nrows, 0, chunk->heap_used));
 		columns[c].data = memory + place->data;
@@ -300,7 +300,7 @@ reserve_nowhere(GjRun *run, uint32_t source, const GjChunk *chunk)
 {
 	(void) source;
 	(void) chunk;
-	run->work.ops->phase(run->work.queue, GJ_PHASE_TRANSFER);
+	run->work.ops->queues->phase(run->work.queue, GJ_PHASE_TRANSFER);
 	return gj_run_fail_points(run);
 }
 

@@ -31,7 +31,7 @@ view_piece(GjRun *run, const GjSplitSide *side, const GjSplitPiece *piece, GjVie
 		   side->stage.ncolumns * sizeof(GjColumn));
 	view->nrows = piece->nrows;
 	view->rowid[side->source] = piece->rows;
-	return run->work.ops->set_columns(run->work.queue, x->columns, run->program->ncolumns,
+	return run->work.ops->columns->set_columns(run->work.queue, x->columns, run->program->ncolumns,
 									  &view->columns);
 }
 
@@ -52,7 +52,7 @@ filter_pieces(GjRun *run, GjSplitSide *side, uint32_t *n)
 
 		GJ_STOP_CHECK(run);
 		GJ_TRY(view_piece(run, side, piece, &view));
-		GJ_TRY(work->ops->select(work->queue, &view, (uint32_t) side->filter, rows, &piece->nrows));
+		GJ_TRY(work->ops->columns->select(work->queue, &view, (uint32_t) side->filter, rows, &piece->nrows));
 		piece->rows = rows;
 		*n += piece->nrows;
 	}
@@ -88,7 +88,7 @@ compute_keys(GjRun *run, GjSplitSide *side, uint32_t n, GjKeys *keys)
 			of_piece.value[k] += first;
 		of_piece.null += first;
 		GJ_TRY(view_piece(run, side, &x->piece[p], &view));
-		GJ_TRY(work->ops->keys(work->queue, &view, 0, view.nrows, side->first_key, &of_piece));
+		GJ_TRY(work->ops->columns->keys(work->queue, &view, 0, view.nrows, side->first_key, &of_piece));
 		first += view.nrows;
 	}
 	return GJ_OK;
@@ -178,16 +178,16 @@ split_pieces(GjRun *run, GjSplitSide *side, uint32_t n, GjParcel *parcel,
 		split.keys = &keys;
 	}
 	GJ_TRY(lay_parcel_out(run, side, gj_split_room(n, x->plan.nparts), parcel));
-	work->ops->phase(work->queue, GJ_PHASE_TRANSFER);
-	GJ_TRY(work->ops->split(work->queue, &split, parcel->columns, run->host->stop,
+	work->ops->queues->phase(work->queue, GJ_PHASE_TRANSFER);
+	GJ_TRY(work->ops->exchange->split(work->queue, &split, parcel->columns, run->host->stop,
 							run->host->arg, parts));
-	return work->ops->mark(work->queue, GJ_LANE_WORK, GJ_MARK_SPLIT);
+	return work->ops->queues->mark(work->queue, GJ_LANE_WORK, GJ_MARK_SPLIT);
 }
 
 GjStatus
 gj_run_has_split(GjRun *run, bool wait, bool *done)
 {
-	return run->work.ops->passed(run->work.queue, GJ_MARK_SPLIT, wait, done);
+	return run->work.ops->queues->passed(run->work.queue, GJ_MARK_SPLIT, wait, done);
 }
 
 /* Waits for a split that was queued. */
@@ -251,13 +251,13 @@ measure_heap(GjRun *run, GjSplitSide *side, uint32_t n, const GjParcel *parcel, 
 			uint32_t	rows = gj_parcel_rows(parcel, p);
 			uint64_t   *at = part_places(x, n, parcel, r, p);
 
-			GJ_TRY(work->ops->ref_bytes(work->queue, refs + parcel->parts.start[p], rows, at));
-			GJ_TRY(work->ops->copy_out(work->queue, &bytes[p * side->nrefs + r], at + rows,
+			GJ_TRY(work->ops->exchange->ref_bytes(work->queue, refs + parcel->parts.start[p], rows, at));
+			GJ_TRY(work->ops->memory->copy_out(work->queue, &bytes[p * side->nrefs + r], at + rows,
 									   sizeof(uint64_t)));
 		}
 		r++;
 	}
-	return work->ops->sync(work->queue);
+	return work->ops->queues->sync(work->queue);
 }
 
 /* Copies the bytes of all references to the parcel's heap. */
@@ -279,14 +279,14 @@ move_heap(GjRun *run, GjSplitSide *side, uint32_t n, GjParcel *parcel, const uin
 
 			if (!side->sent[c] || parcel->columns[c].kind != GJ_REF)
 				continue;
-			GJ_TRY(work->ops->move_refs(work->queue, refs + parcel->parts.start[p],
+			GJ_TRY(work->ops->exchange->move_refs(work->queue, refs + parcel->parts.start[p],
 										gj_parcel_rows(parcel, p), from[c].heap,
 										part_places(x, n, parcel, r, p), to + base, base));
 			base += bytes[p * side->nrefs + r++];
 		}
 	}
 	/* the parcel is read by others than this queue */
-	return work->ops->sync(work->queue);
+	return work->ops->queues->sync(work->queue);
 }
 
 /*
@@ -333,7 +333,7 @@ send_pieces(GjRun *run, GjSplitSide *side, bool *fits)
 	 */
 	GJ_TRY(x->ops->get_parcel(x->arg, x->parcel, GJ_PARCELS,
 							  side->filter < 0 && takes_beside(run, side), &parcel));
-	work->ops->phase(work->queue, GJ_PHASE_TRANSFER);
+	work->ops->queues->phase(work->queue, GJ_PHASE_TRANSFER);
 	if (side->filter >= 0)
 		GJ_TRY(filter_pieces(run, side, &n));
 	if (n == 0)
@@ -445,7 +445,7 @@ gj_run_stage_chunk(GjRun *run, uint32_t source, const GjChunk *chunk, const GjKe
 		GJ_TRY(send_waiting(run, side));
 	for (uint32_t c = 0; c < side->stage.ncolumns; c++)
 		side->stage_nulls[c] |= chunk->has_nulls[c];
-	run->work.ops->phase(run->work.queue, GJ_PHASE_TRANSFER);
+	run->work.ops->queues->phase(run->work.queue, GJ_PHASE_TRANSFER);
 	return gj_run_append_chunk(run, &side->stage, chunk, kept);
 }
 
@@ -464,7 +464,7 @@ stage_rows(GjRun *run, GjSplitSide *side, const GjColumn *columns, uint32_t firs
 			from[c].nulls = columns[c].nulls + first;
 		side->stage_nulls[c] |= columns[c].nulls != NULL;
 	}
-	run->work.ops->phase(run->work.queue, GJ_PHASE_TRANSFER);
+	run->work.ops->queues->phase(run->work.queue, GJ_PHASE_TRANSFER);
 	return gj_relation_append_rows(&run->work, &side->stage, from, n, 0, 0);
 }
 

@@ -51,7 +51,7 @@ alloc_buffer(GjResident *store, uint64_t clock, GjFragment *fragment, uint64_t n
 	nbytes = (nbytes + (GJ_BUFFER_UNIT - 1)) & ~(uint64_t) (GJ_BUFFER_UNIT - 1);
 	pthread_mutex_lock(&memory->lock);
 	if (gj_resident_reserve(store, nbytes, clock) &&
-		store->entry->ops->alloc(store->queue, nbytes, &buffer->memory) == GJ_OK)
+		store->entry->ops->memory->alloc(store->queue, nbytes, &buffer->memory) == GJ_OK)
 	{
 		buffer->nbytes = nbytes;
 		memory->resident += nbytes;
@@ -68,7 +68,7 @@ static void
 settle(GjResident *store)
 {
 	pthread_mutex_lock(&store->memory->lock);
-	(void) store->entry->ops->sync(store->queue);
+	(void) store->entry->ops->queues->sync(store->queue);
 	pthread_mutex_unlock(&store->memory->lock);
 }
 
@@ -77,23 +77,23 @@ static GjStatus
 wait_for_lane(GjWork *work, GjLane lane)
 {
 	if (lane == GJ_LANE_WORK)
-		return work->ops->sync(work->queue);
-	work->ops->load_wait(work->queue);
+		return work->ops->queues->sync(work->queue);
+	work->ops->queues->load_wait(work->queue);
 	return GJ_OK;
 }
 
 static GjStatus
 copy_on_lane(GjWork *work, GjLane lane, void *to, const void *from, uint64_t nbytes)
 {
-	return lane == GJ_LANE_WORK ? work->ops->copy_in(work->queue, to, from, nbytes) :
-		work->ops->load_in(work->queue, to, from, nbytes);
+	return lane == GJ_LANE_WORK ? work->ops->memory->copy_in(work->queue, to, from, nbytes) :
+		work->ops->memory->load_in(work->queue, to, from, nbytes);
 }
 
 static GjStatus
 clear_on_lane(GjWork *work, GjLane lane, void *to, uint64_t nbytes)
 {
-	return lane == GJ_LANE_WORK ? work->ops->fill(work->queue, to, 0, nbytes) :
-		work->ops->load_fill(work->queue, to, 0, nbytes);
+	return lane == GJ_LANE_WORK ? work->ops->memory->fill(work->queue, to, 0, nbytes) :
+		work->ops->memory->load_fill(work->queue, to, 0, nbytes);
 }
 
 /* Where and how an append works. */
@@ -128,9 +128,9 @@ grow_buffer(const GjAppend *a, GjBuffer *buffer, uint64_t used, uint64_t nbytes)
 	settle(a->store);
 	status = wait_for_lane(a->work, a->lane);
 	if (status == GJ_OK)
-		status = a->work->ops->copy(a->work->queue, grown.memory, old.memory, used);
+		status = a->work->ops->memory->copy(a->work->queue, grown.memory, old.memory, used);
 	if (status == GJ_OK)
-		status = a->work->ops->sync(a->work->queue);
+		status = a->work->ops->queues->sync(a->work->queue);
 	pthread_mutex_lock(&a->store->memory->lock);
 	gj_fragment_free_buffer(a->store, a->fragment, &old);
 	pthread_mutex_unlock(&a->store->memory->lock);
@@ -280,14 +280,14 @@ gj_fragment_finish(GjWork *work, GjLane lane, GjFragment *fragment)
 			continue;
 		for (uint32_t i = 0; i < fragment->filling.nparts; i++)
 			if (fragment->filling.parts[i].nrows > 0)
-				GJ_TRY(work->ops->rebase_refs(work->queue, refs + fragment->filling.parts[i].first,
+				GJ_TRY(work->ops->columns->rebase_refs(work->queue, refs + fragment->filling.parts[i].first,
 											  fragment->filling.parts[i].nrows, fragment->filling.parts[i].heap,
 											  fragment->filling.parts[i].heap_used));
 	}
 	free(fragment->filling.parts);
 	fragment->filling.parts = NULL;
 	fragment->filling.nparts = 0;
-	return work->ops->sync(work->queue);
+	return work->ops->queues->sync(work->queue);
 }
 
 GjColumn

@@ -27,7 +27,7 @@ open_queue(GjDeviceEntry *entry)
 	GjQueue    *queue = NULL;
 	GjErrorText why;
 
-	return entry->ops->queue_open(entry->device, &none, &queue, &why) == GJ_OK ? queue : NULL;
+	return entry->ops->queues->queue_open(entry->device, &none, &queue, &why) == GJ_OK ? queue : NULL;
 }
 
 static uint64_t
@@ -97,7 +97,7 @@ gj_fragment_free_buffer(GjResident *store, GjFragment *fragment, GjBuffer *buffe
 {
 	if (!buffer->memory)
 		return;
-	store->entry->ops->free(store->queue, buffer->memory, buffer->nbytes);
+	store->entry->ops->memory->free(store->queue, buffer->memory, buffer->nbytes);
 	store->memory->resident -= buffer->nbytes;
 	fragment->nbytes -= buffer->nbytes;
 	if (fragment->pins > 0)
@@ -201,7 +201,7 @@ give_up(GjResident *store, uint64_t nbytes, uint64_t before)
 		f = next;
 	}
 	if (memory->resident < all)
-		(void) store->entry->ops->sync(store->queue);
+		(void) store->entry->ops->queues->sync(store->queue);
 	return all - memory->resident >= nbytes;
 }
 

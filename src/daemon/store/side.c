@@ -60,7 +60,7 @@ static void
 free_buffer(GjResident *store, const GjBuffer *buffer)
 {
 	if (buffer->memory)
-		store->entry->ops->free(store->queue, buffer->memory, buffer->nbytes);
+		store->entry->ops->memory->free(store->queue, buffer->memory, buffer->nbytes);
 }
 
 /* Frees a side that nobody uses. */
@@ -73,7 +73,7 @@ free_side(GjResident *store, GjSide *side)
 		free_buffer(store, &side->columns[c].nulls);
 	}
 	free_buffer(store, &side->heap);
-	store->entry->ops->hash_free(store->queue, &side->table);
+	store->entry->ops->tables->hash_free(store->queue, &side->table);
 	store->memory->resident -= side->nbytes;
 	gj_side_discard(side);
 }
@@ -411,7 +411,7 @@ gj_side_publish(GjResident *store, GjWork *work, uint64_t clock, GjSide *side)
 	side->nbytes = side_bytes(side);
 	pthread_mutex_lock(&store->memory->lock);
 	if (arrays && make_room(store, side->nbytes, clock) && is_wanted(store, side) &&
-		work->ops->adopt(store->queue, work->queue, arrays, n) == GJ_OK)
+		work->ops->memory->adopt(store->queue, work->queue, arrays, n) == GJ_OK)
 	{
 		gj_lease_hand_over(work->lease, side->nbytes);
 		side->pins = 1;

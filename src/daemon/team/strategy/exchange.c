@@ -280,7 +280,7 @@ get_parcel(void *arg, GjParcel *parcels, uint32_t n, bool awaits, GjParcel **par
 		}
 		if (!task)
 		{
-			member->run->work.ops->phase(member->run->work.queue, GJ_PHASE_WAIT);
+			member->run->work.ops->queues->phase(member->run->work.queue, GJ_PHASE_WAIT);
 			if (!gj_run_is_reading(member->run))
 				gj_team_await(team);
 			else

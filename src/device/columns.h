@@ -1,0 +1,72 @@
+/*
+ * columns.h
+ *	  Columns, expressions, keys and batches.
+ */
+#ifndef GJ_DEVICE_COLUMNS_H
+#define GJ_DEVICE_COLUMNS_H
+
+#include "memory.h"
+#include "table.h"
+
+/* A slot of the output ring, as gather fills it. */
+typedef struct GjBatchTarget
+{
+	uint8_t    *slot;			/* host address of the slot */
+	GjLayout	layout;
+	const GjColumnPlace *places;
+} GjBatchTarget;
+
+/* Columns, expressions, keys and batches. */
+typedef struct GjColumnOps
+{
+	/*
+	 * Adds `base` to the offset of n references, all but held ones.  A reference that
+	 * does not lie within heap_size bytes is a row error (GJ_BAD_PROGRAM).
+	 */
+	GjStatus	(*rebase_refs) (GjQueue *queue, uint64_t *refs, uint32_t n,
+								uint64_t base, uint64_t heap_size);
+
+	/* Sets the program's columns (host array, copied); returns their device address. */
+	GjStatus	(*set_columns) (GjQueue *queue, const GjColumn *columns, uint32_t n,
+								const GjColumn **device_columns);
+
+	/*
+	 * Positions (0 .. view->nrows-1, ascending) of the tuples for which expression
+	 * `expr` is TRUE.  positions[view->nrows] is device memory, *n host.  Waits.
+	 */
+	GjStatus	(*select) (GjQueue *queue, const GjView *view, uint32_t expr,
+						   uint32_t *positions, uint32_t *n);
+
+	/* to[i] = from[positions[i]] for i < n; from = NULL: base + positions[i]. */
+	GjStatus	(*pick) (GjQueue *queue, uint32_t *to, const uint32_t *from, uint32_t base,
+						 const uint32_t *positions, uint32_t n);
+
+	/* to[i] = from[positions[i]] for i < n. */
+	GjStatus	(*pick_values) (GjQueue *queue, int64_t *to, const int64_t *from,
+								const uint32_t *positions, uint32_t n);
+
+	/* Keys of tuples first .. first+n-1 of the view into keys rows first .. ; normalised. */
+	GjStatus	(*keys) (GjQueue *queue, const GjView *view, uint32_t first, uint32_t n,
+						 uint32_t first_expr, const GjKeys *keys);
+
+	/*
+	 * The same of keys->nkeys operands, each an expression or, if it is negative, column
+	 * -1 - operand; values as gj_ordered_bits makes them, 0 for NULL.
+	 */
+	GjStatus	(*ordered_keys) (GjQueue *queue, const GjView *view, uint32_t first, uint32_t n,
+								 const int32_t *operands, const GjKeys *keys);
+
+	/* Positions, ascending, of the flags that have a value.  Room for n; *npositions host.  Waits. */
+	GjStatus	(*select_flags) (GjQueue *queue, const uint8_t *flags, uint32_t n, uint8_t value,
+								 uint32_t *positions, uint32_t *npositions);
+
+	/*
+	 * Fills a batch with the output columns of tuples first, first+1, ... of the
+	 * view: as many as rows and heap allow, at least 1, at most max.  Writes the whole
+	 * slot, header too.  *n (host) = rows written.  Waits.
+	 */
+	GjStatus	(*gather) (GjQueue *queue, const GjView *view, uint32_t first, uint32_t max,
+						   const GjBatchTarget *target, uint32_t *n);
+} GjColumnOps;
+
+#endif							/* GJ_DEVICE_COLUMNS_H */
