@@ -1,6 +1,6 @@
 /*
  * fused.cu
- *	  Filter, joins and aggregates of outer rows in one kernel: which kernels take a call's rows.
+ *	  Filter, joins and aggregates of probe rows in one kernel: which kernels take a call's rows.
  *
  * Plans of the commonest kind have kernels of their own (fused_plain.cuh), others those of
  * fused_kernels.cuh.  Where few tuples come through a step, as a sample of the rows tells, those
@@ -285,7 +285,7 @@ recall_cuts(GjDevice *device, const GjFusedPlan *plan, uint32_t *cuts)
 }
 
 /*
- * Other runs of the plan, which has the addresses of its inner sides, choose the same.  Rows can be
+ * Other runs of the plan, which has the addresses of its build sides, choose the same.  Rows can be
  * others by then: only what takes longer depends on it.
  */
 static void

@@ -1,6 +1,6 @@
 /*
  * fused_kernels.cuh
- *	  The fused operator for any plan: filter, joins and aggregates of outer rows in one kernel.
+ *	  The fused operator for any plan: filter, joins and aggregates of probe rows in one kernel.
  *
  * A row belongs to one thread, which takes it through all of it, together with some others
  * (fused_rows.cuh).  Lanes whose rows were dropped wait for their warp; what bounds this kernel is
@@ -23,8 +23,8 @@
 typedef struct Missed
 {
 	uint32_t *rowid[GJ_FUSED_STEPS + 1];
-	uint8_t *data[GJ_FUSED_OUTER];
-	uint8_t *nulls[GJ_FUSED_OUTER];
+	uint8_t *data[GJ_FUSED_PROBE];
+	uint8_t *nulls[GJ_FUSED_PROBE];
 	bool together;
 } Missed;
 

@@ -25,9 +25,9 @@
 /* A column of int4, or (wide) int8, without NULLs. */
 typedef struct PlainOperand
 {
-	const void *data; /* of an inner source; NULL: what its step finds is the value */
+	const void *data; /* of a build source; NULL: what its step finds is the value */
 	int64_t constant;
-	int16_t column; /* of the outer source */
+	int16_t column; /* of the probe source */
 	uint8_t slot;   /* 0: outer, s + 1: of step s, or PLAIN_CONSTANT */
 	bool wide;
 } PlainOperand;
@@ -78,8 +78,8 @@ typedef struct Plain
 /* Values of an outer operand. */
 template <typename V>
 static __device__ __forceinline__ void
-load_outer(const PlainOperand &of, const GjColumn *columns, const TileRows<V> &rows,
-		   V (&value)[PLAIN_ROWS])
+load_probe_side(const PlainOperand &of, const GjColumn *columns, const TileRows<V> &rows,
+				V (&value)[PLAIN_ROWS])
 {
 	const void *data = columns[of.column].data;
 
@@ -97,7 +97,7 @@ load_plain(const PlainOperand &of, const GjColumn *columns, const TileRows<V> &r
 {
 	if (of.slot == 0)
 	{
-		load_outer(of, columns, rows, value);
+		load_probe_side(of, columns, rows, value);
 		return;
 	}
 #pragma unroll
@@ -165,9 +165,9 @@ those_in_ranges(const Plain &plain, const GjColumn *columns, const TileRows<V> &
 		V value[PLAIN_ROWS];
 		V other[PLAIN_ROWS];
 
-		load_outer(plain.range[k].of, columns, rows, value);
+		load_probe_side(plain.range[k].of, columns, rows, value);
 		if (both)
-			load_outer(plain.range[k + 1].of, columns, rows, other);
+			load_probe_side(plain.range[k + 1].of, columns, rows, other);
 		alive = those_in_range(plain.range[k], value, alive);
 		if (both)
 			alive = those_in_range(plain.range[k + 1], other, alive);
@@ -411,7 +411,7 @@ take_plain(const Plain &plain, const GjColumn *columns, const TileRows<V> &rows,
 
 		if (alive == 0)
 			break;
-		load_outer(step.key, columns, rows, key);
+		load_probe_side(step.key, columns, rows, key);
 		matched = filters.ask<V, hashed>(step, s, key, alive);
 		if (hashed && step.table.kind == GJ_TABLE_HASH)
 			matched = look_up_hashed(step, key, matched, found[s]);

@@ -542,7 +542,7 @@ __launch_bounds__(GJ_THREADS)
 		{
 			const GjPairColumn &column = pairs.columns.column[c];
 
-			if (column.inner)
+			if (column.build_side)
 			{
 				const uint32_t row = pairs.first[tuple] + number;
 
@@ -556,7 +556,7 @@ __launch_bounds__(GJ_THREADS)
 
 static GjStatus
 gj_hash_expand(GjQueue *queue, const GjHashTable *table, const GjView *view, const uint64_t *offset,
-			   const uint32_t *first, uint64_t cursor, uint32_t n, uint32_t inner_source,
+			   const uint32_t *first, uint64_t cursor, uint32_t n, uint32_t build_source,
 			   uint32_t *const out[GJ_MAX_SOURCES])
 {
 	Pairs pairs = {};
@@ -568,7 +568,7 @@ gj_hash_expand(GjQueue *queue, const GjHashTable *table, const GjView *view, con
 	pairs.first = first;
 	pairs.rows = table->in_order ? NULL : table->rows;
 	pairs.ntuples = view->nrows;
-	pairs.columns = gj_pair_columns(view, inner_source, out);
+	pairs.columns = gj_pair_columns(view, build_source, out);
 	expand_pairs<<<gj_blocks(n, PAIRS), GJ_THREADS, 0, queue->stream>>>(pairs, cursor, n);
 	GJ_LAUNCHED(queue, "expand_pairs");
 	return GJ_OK;
@@ -627,10 +627,10 @@ struct FindPlace
 
 static GjStatus
 gj_join_unique(GjQueue *queue, const GjHashTable *table, const GjKeys *keys,
-			   const GjSortedMatch *match, const GjView *view, uint32_t inner_source,
+			   const GjSortedMatch *match, const GjView *view, uint32_t build_source,
 			   uint32_t *const out[GJ_MAX_SOURCES], uint32_t *npairs)
 {
-	const GjPairColumns pairs = gj_pair_columns(view, inner_source, out);
+	const GjPairColumns pairs = gj_pair_columns(view, build_source, out);
 	const GjTableRef ref = gj_table_ref(table);
 	const uint32_t n = keys->nrows;
 

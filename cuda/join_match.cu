@@ -1,6 +1,6 @@
 /*
  * join_match.cu
- *	  Which tuples and which rows of an inner side have a match: flags, one byte each.
+ *	  Which tuples and which rows of a build side have a match: flags, one byte each.
  *
  * Threads that set the same flag set it to the same value.
  */

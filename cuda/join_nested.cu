@@ -1,6 +1,6 @@
 /*
  * join_nested.cu
- *	  The nested loop: every tuple against every row of an inner side, tile by tile.
+ *	  The nested loop: every tuple against every row of a build side, tile by tile.
  *
  * A thread has some tuples of a tile, all of the block THREADS apart, and goes through the
  * tile's rows; the block sees the same row at the same time.  What a thread finds out about a
@@ -34,8 +34,8 @@
 /* A term, or a half of one: outer ^ flip <= inner ^ flip, or <.  Without arrays it is true. */
 typedef struct Comparison
 {
-	const int64_t *outer;
-	const int64_t *inner;
+	const int64_t *probe_side;
+	const int64_t *build_side;
 	int64_t flip; /* -1 turns the order of values around */
 	bool strict;
 } Comparison;
@@ -90,7 +90,7 @@ struct Compared
 		{
 			const uint32_t i = base + threadIdx.x + k * THREADS;
 			const bool there =
-				i < loop.view.nrows && (loop.nested.nterms == 0 || !loop.nested.outer_null[i]);
+				i < loop.view.nrows && (loop.nested.nterms == 0 || !loop.nested.probe_null[i]);
 
 			tuples |= there ? 1u << k : 0u;
 #pragma unroll
@@ -98,8 +98,8 @@ struct Compared
 			{
 				const Comparison &c = loop.comparison[m];
 
-				value[k][m] = there && c.outer ? (T) (c.outer[i] ^ c.flip)
-											   : cuda::std::numeric_limits<T>::min();
+				value[k][m] = there && c.probe_side ? (T) (c.probe_side[i] ^ c.flip)
+													: cuda::std::numeric_limits<T>::min();
 			}
 		}
 	}
@@ -112,15 +112,15 @@ struct Compared
 			Row row;
 
 			row.matches = 0xFFFFFFFF;
-			if (loop.nested.nterms > 0 && loop.nested.inner_null[first + j])
+			if (loop.nested.nterms > 0 && loop.nested.build_null[first + j])
 				row.matches = 0;
 #pragma unroll
 			for (int m = 0; m < M; m++)
 			{
 				const Comparison &c = loop.comparison[m];
 
-				row.value[m] = c.inner ? (T) (c.inner[first + j] ^ c.flip)
-									   : cuda::std::numeric_limits<T>::max();
+				row.value[m] = c.build_side ? (T) (c.build_side[first + j] ^ c.flip)
+											: cuda::std::numeric_limits<T>::max();
 				/* less than v is at most v - 1; nothing is less than the least */
 				if (c.strict && row.value[m] == cuda::std::numeric_limits<T>::min())
 					row.matches = 0;
@@ -174,22 +174,22 @@ struct Terms
 	}
 
 	static __device__ __forceinline__ bool
-	is_true(uint32_t op, int64_t outer, int64_t inner)
+	is_true(uint32_t op, int64_t probe_side, int64_t build_side)
 	{
 		switch (op)
 		{
 			case GJ_TERM_EQ:
-				return outer == inner;
+				return probe_side == build_side;
 			case GJ_TERM_NE:
-				return outer != inner;
+				return probe_side != build_side;
 			case GJ_TERM_LT:
-				return outer < inner;
+				return probe_side < build_side;
 			case GJ_TERM_LE:
-				return outer <= inner;
+				return probe_side <= build_side;
 			case GJ_TERM_GT:
-				return outer > inner;
+				return probe_side > build_side;
 			default:
-				return outer >= inner;
+				return probe_side >= build_side;
 		}
 	}
 
@@ -199,16 +199,16 @@ struct Terms
 		const GjNested &nested = loop.nested;
 		uint32_t mask = 0;
 
-		if (nested.inner_null[row + j])
+		if (nested.build_null[row + j])
 			return 0;
 		for (uint32_t k = 0; k * THREADS < loop.tiling.tuples; k++)
 		{
 			const uint32_t i = base + threadIdx.x + k * THREADS;
-			bool all = i < loop.view.nrows && !nested.outer_null[i];
+			bool all = i < loop.view.nrows && !nested.probe_null[i];
 
 			for (uint32_t t = 0; all && t < nested.nterms; t++)
-				all = is_true(nested.terms[t].op, nested.terms[t].outer[i],
-							  nested.terms[t].inner[row + j]);
+				all = is_true(nested.terms[t].op, nested.terms[t].probe_side[i],
+							  nested.terms[t].build_side[row + j]);
 			mask |= all ? 1u << k : 0u;
 		}
 		return mask;
@@ -257,8 +257,8 @@ struct Evaluated
 		GjView view = loop.view;
 		uint32_t mask = 0;
 
-		view.rowid[loop.nested.inner_source] = &id;
-		view.same = (uint16_t) (1u << loop.nested.inner_source);
+		view.rowid[loop.nested.build_source] = &id;
+		view.same = (uint16_t) (1u << loop.nested.build_source);
 		for (uint32_t done = 0; done < n; done += rows)
 		{
 			const uint32_t m = min(rows, n - done);
@@ -380,7 +380,7 @@ write_pair(const Loop &loop, uint64_t at, uint32_t tuple, uint32_t id)
 	{
 		if (loop.nested.out[s])
 			loop.nested.out[s][at] =
-				s == loop.nested.inner_source ? id : gj_view_row(&loop.view, s, tuple);
+				s == loop.nested.build_source ? id : gj_view_row(&loop.view, s, tuple);
 	}
 }
 
@@ -476,9 +476,9 @@ compare_terms(const GjNested *nested, Comparison *comparison, bool *narrow)
 		if (n + (equal ? 2 : 1) > MAX_COMPARISONS || !(at_most || at_least || equal))
 			return MAX_COMPARISONS + 1;
 		if (at_most || equal)
-			comparison[n++] = {term->outer, term->inner, 0, strict};
+			comparison[n++] = {term->probe_side, term->build_side, 0, strict};
 		if (at_least || equal)
-			comparison[n++] = {term->outer, term->inner, -1, strict};
+			comparison[n++] = {term->probe_side, term->build_side, -1, strict};
 		*narrow = *narrow && term->narrow;
 	}
 	return n;

@@ -1,6 +1,6 @@
 /*
  * join_payload.cu
- *	  Payloads of tables: values of the inner side where its keys are found.
+ *	  Payloads of tables: values of the build side where its keys are found.
  *
  * Look-ups in tables beyond L2 take what their random reads take, one or two for the slot or the
  * place, and one for the value.  So slots have the value themselves where a count is not needed,

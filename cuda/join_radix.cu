@@ -13,9 +13,9 @@
  * writes the region at once (join_radix_claim.cu).
  *
  * What comes out is the table of join_hash.cu to the last slot's meaning, so probes know
- * nothing of it: outer chunks are far smaller than the inner side, and sorting each of them
+ * nothing of it: probe chunks are far smaller than the build side, and sorting each of them
  * by region would save no sector of the table.  (Where whole sides are joined, moving the
- * payload along with the outer keys is what would pay: Wu, Koutsoukos, Alonso: "Efficiently
+ * payload along with the probe keys is what would pay: Wu, Koutsoukos, Alonso: "Efficiently
  * Processing Joins and Grouped Aggregations on GPUs", SIGMOD 2025.)
  */
 #include <cub/block/block_scan.cuh>

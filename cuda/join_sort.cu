@@ -1,6 +1,6 @@
 /*
  * join_sort.cu
- *	  Sort-merge: an inner side sorted by its keys, and tuples that look for their matches.
+ *	  Sort-merge: a build side sorted by its keys, and tuples that look for their matches.
  *
  * Build.  CUB's radix sort of (value, row), from the last value to the first, for it is
  * stable, and only of the bits that differ; where these are 32 or fewer, of 32-bit values.  The

@@ -11,12 +11,12 @@
 
 #include "place.cuh"
 
-/* Row ids to write: of the outer tuple through rowid (NULL: the tuple itself), or inner. */
+/* Row ids to write: of the probe tuple through rowid (NULL: the tuple itself), or inner. */
 typedef struct GjPairColumn
 {
 	const uint32_t *rowid;
 	uint32_t *out;
-	bool inner;
+	bool build_side;
 } GjPairColumn;
 
 typedef struct GjPairColumns
@@ -27,7 +27,7 @@ typedef struct GjPairColumns
 
 /* Those that out asks for, for tuples of the view. */
 static inline GjPairColumns
-gj_pair_columns(const GjView *view, uint32_t inner_source, uint32_t *const out[GJ_MAX_SOURCES])
+gj_pair_columns(const GjView *view, uint32_t build_source, uint32_t *const out[GJ_MAX_SOURCES])
 {
 	GjPairColumns pairs = {};
 
@@ -37,7 +37,7 @@ gj_pair_columns(const GjView *view, uint32_t inner_source, uint32_t *const out[G
 			continue;
 		pairs.column[pairs.n].rowid = view->rowid[s];
 		pairs.column[pairs.n].out = out[s];
-		pairs.column[pairs.n].inner = s == inner_source;
+		pairs.column[pairs.n].build_side = s == build_source;
 		pairs.n++;
 	}
 	return pairs;
@@ -94,9 +94,9 @@ __launch_bounds__(GJ_THREADS, items >= 8 ? 4 : 8)
 
 			if (row[k] == GJ_NO_ROW)
 				continue;
-			column.out[first + at[k]] = column.inner   ? row[k]
-										: column.rowid ? column.rowid[tuple]
-													   : tuple;
+			column.out[first + at[k]] = column.build_side ? row[k]
+										: column.rowid    ? column.rowid[tuple]
+														  : tuple;
 		}
 	}
 }

@@ -118,7 +118,7 @@ measure_pairs(GjQueue *queue, const GjView *view, double *rate)
 
 	nested.view = view;
 	nested.nrows = PAIR_ROWS;
-	nested.inner_source = 1;
+	nested.build_source = 1;
 	for (uint64_t tile = 0; tile < ntiles; tile += ndone)
 		GJ_TRY(gj_nested_loop(queue, &nested, tile, (uint32_t) (ntiles - tile), &ndone, &npairs));
 	*rate = (double) PAIR_TUPLES * PAIR_ROWS / (now() - start);

@@ -15,7 +15,7 @@
  *
  * set_keep.cu then takes what is wanted.  Few pairs of large sets are done one by one by
  * set_pair.cu, each on the whole GPU.  What the filters leave out, and why, is told in
- * src/rows/set_join.h.
+ * src/device/set_join.h.
  */
 #include "set_tile.cuh"
 

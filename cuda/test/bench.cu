@@ -96,8 +96,8 @@ bench_join(const Device &device, uint32_t ninner, const char *build_name, const 
 	Program program;
 	Queue q(device, program);
 	Buffers buffers(q);
-	GjKeys inner = upload_keys(q, shuffled(ninner, ninner));
-	GjKeys outer = upload_keys(q, shuffled(50 * MILLION, ninner));
+	GjKeys build_side = upload_keys(q, shuffled(ninner, ninner));
+	GjKeys probe_side = upload_keys(q, shuffled(50 * MILLION, ninner));
 	GjKeys keys = {};
 	GjHashTable table = {};
 
@@ -106,7 +106,7 @@ bench_join(const Device &device, uint32_t ninner, const char *build_name, const 
 		[&]
 		{
 			q.ops->tables->hash_free(q.queue, &table);
-			keys = copy_keys(q, inner);
+			keys = copy_keys(q, build_side);
 		},
 		[&] {
 			must(q, q.ops->tables->hash_build(q.queue, &keys, NULL, 0, never, NULL, &table),
@@ -115,9 +115,9 @@ bench_join(const Device &device, uint32_t ninner, const char *build_name, const 
 	measure(q, probe_name, 50e6, nothing,
 			[&]
 			{
-				for (uint32_t first = 0; first < outer.nrows; first += MILLION)
+				for (uint32_t first = 0; first < probe_side.nrows; first += MILLION)
 				{
-					GjKeys chunk = outer;
+					GjKeys chunk = probe_side;
 					GjView view = {};
 					uint64_t total = 0;
 
@@ -140,15 +140,15 @@ bench_join(const Device &device, uint32_t ninner, const char *build_name, const 
 	q.ops->tables->hash_free(q.queue, &table);
 }
 
-/* Every inner row has the same key, and so has every outer tuple. */
+/* Every build row has the same key, and so has every probe tuple. */
 static void
 bench_skew(const Device &device)
 {
 	Program program;
 	Queue q(device, program);
 	Buffers buffers(q);
-	GjKeys inner = upload_keys(q, std::vector<int64_t>(10 * MILLION, 7));
-	GjKeys outer = upload_keys(q, std::vector<int64_t>(1000, 7));
+	GjKeys build_side = upload_keys(q, std::vector<int64_t>(10 * MILLION, 7));
+	GjKeys probe_side = upload_keys(q, std::vector<int64_t>(1000, 7));
 	GjKeys keys = {};
 	GjHashTable table = {};
 	GjView view = {};
@@ -159,15 +159,16 @@ bench_skew(const Device &device)
 		[&]
 		{
 			q.ops->tables->hash_free(q.queue, &table);
-			keys = copy_keys(q, inner);
+			keys = copy_keys(q, build_side);
 		},
 		[&] {
 			must(q, q.ops->tables->hash_build(q.queue, &keys, NULL, 0, never, NULL, &table),
 				 "build");
 		});
-	view.nrows = outer.nrows;
+	view.nrows = probe_side.nrows;
 	must(q,
-		 q.ops->tables->hash_probe(q.queue, &table, &outer, buffers.offset, buffers.first, &total),
+		 q.ops->tables->hash_probe(q.queue, &table, &probe_side, buffers.offset, buffers.first,
+								   &total),
 		 "probe");
 	measure(q, "expand 2^20 of 10^10 pairs of one key", GJ_MAX_TUPLES, nothing,
 			[&]

@@ -2,7 +2,7 @@
  * bench_fused.cu
  *	  Times of the fused operator, columns on the device: kernel_test --bench-fused.
  *
- * N outer rows, in parts as resident fragments are: sums of a column, of filtered rows, of joins
+ * N probe rows, in parts as resident fragments are: sums of a column, of filtered rows, of joins
  * with dimensions of several sizes (where every row, or one in 25, has a match), with groups and
  * with three joins in a row; of int4, and some of int8.  Beside each is the time of a kernel
  * written for just this, which knows types, operators and the number of steps when it is compiled,
@@ -60,7 +60,7 @@ plain_filter(const int32_t *v, const int32_t *w, const int32_t *x, uint32_t n,
 
 static __global__ void
 plain_join(const int32_t *k, const int32_t *v, uint32_t n, const GjHashSlot *slots, uint64_t nslots,
-		   const int32_t *inner, unsigned long long *sum)
+		   const int32_t *build_side, unsigned long long *sum)
 {
 	long long mine = 0;
 
@@ -77,7 +77,7 @@ plain_join(const int32_t *k, const int32_t *v, uint32_t n, const GjHashSlot *slo
 				break;
 			if (slot.key == (uint64_t) key)
 			{
-				mine += v[i] + inner[slot.start];
+				mine += v[i] + build_side[slot.start];
 				break;
 			}
 			if (++s == nslots)
@@ -98,7 +98,7 @@ struct Bench
 	bool wide; /* columns are int8 */
 	Program program;
 	Queue q;
-	GjColumn outer[NOUTER];
+	GjColumn probe_side[NOUTER];
 	std::vector<GjColumn> part_columns;
 	std::vector<GjFusedPart> parts;
 	uint32_t n;
@@ -107,17 +107,17 @@ struct Bench
 	Bench(const Device &device, bool wide);
 	GjColumn column(const std::vector<int32_t> &values);
 	GjHashTable table(uint32_t nrows, uint64_t direct_bytes, uint32_t gap = 1);
-	void time(const char *what, const GjFusedPlan &plan, const GjColumn *inner,
+	void time(const char *what, const GjFusedPlan &plan, const GjColumn *build_side,
 			  const GjGroups *groups, int plain_kind, const GjHashTable *table);
-	double time_plain(int kind, const GjHashTable *table, const GjColumn *inner);
+	double time_plain(int kind, const GjHashTable *table, const GjColumn *build_side);
 	void put_filter(GjHashTable &table, GjFusedStep &step);
 	void put_payloads(GjHashTable &table, const GjColumn &column, uint32_t nrows,
 					  GjFusedStep &step);
 	void use_keys(const std::vector<int32_t> &keys);
-	void time_gaps(uint32_t rows, const GjColumn *inner);
+	void time_gaps(uint32_t rows, const GjColumn *build_side);
 };
 
-/* Columns of the program: the outer ones, and v of up to three dimensions. */
+/* Columns of the program: the probe rows, and v of up to three dimensions. */
 static Program
 make_program(bool wide)
 {
@@ -133,7 +133,7 @@ make_program(bool wide)
 }
 
 Bench::Bench(const Device &d, bool is_wide)
-	: device(d), wide(is_wide), program(make_program(wide)), q(d, program), outer(), n(0)
+	: device(d), wide(is_wide), program(make_program(wide)), q(d, program), probe_side(), n(0)
 {
 	const uint32_t nparts = quick ? 4 : PARTS;
 	std::vector<int32_t> values((size_t) nparts * PART_ROWS);
@@ -148,7 +148,7 @@ Bench::Bench(const Device &d, bool is_wide)
 
 			values[i] = (int32_t) (c == 0 ? r >> 1 : (r >> 8) % 1000);
 		}
-		outer[c] = column(values);
+		probe_side[c] = column(values);
 	}
 	plain = (uint64_t *) q.alloc(sizeof(uint64_t));
 	part_columns.resize((size_t) nparts * NOUTER);
@@ -158,8 +158,9 @@ Bench::Bench(const Device &d, bool is_wide)
 		{
 			GjColumn *to = &part_columns[p * NOUTER + c];
 
-			*to = outer[c];
-			to->data = (const uint8_t *) outer[c].data + (size_t) p * PART_ROWS * outer[c].width;
+			*to = probe_side[c];
+			to->data =
+				(const uint8_t *) probe_side[c].data + (size_t) p * PART_ROWS * probe_side[c].width;
 		}
 		parts.push_back({&part_columns[p * NOUTER], PART_ROWS});
 	}
@@ -233,13 +234,13 @@ Bench::put_filter(GjHashTable &table, GjFusedStep &step)
 	step.table = gj_table_ref(&table);
 }
 
-/* Makes them the outer column k. */
+/* Makes them the probe column k. */
 void
 Bench::use_keys(const std::vector<int32_t> &keys)
 {
 	const GjColumn k = column(keys);
 
-	outer[0] = k;
+	probe_side[0] = k;
 	for (size_t p = 0; p < parts.size(); p++)
 	{
 		part_columns[p * NOUTER] = k;
@@ -255,7 +256,7 @@ median(std::vector<double> times)
 }
 
 double
-Bench::time_plain(int kind, const GjHashTable *table, const GjColumn *inner)
+Bench::time_plain(int kind, const GjHashTable *table, const GjColumn *build_side)
 {
 	std::vector<double> times;
 	const uint32_t blocks = (uint32_t) device.device->nprocessors * 8;
@@ -264,7 +265,7 @@ Bench::time_plain(int kind, const GjHashTable *table, const GjColumn *inner)
 	const int32_t *c[NOUTER];
 
 	for (uint32_t i = 0; i < NOUTER; i++)
-		c[i] = (const int32_t *) outer[i].data;
+		c[i] = (const int32_t *) probe_side[i].data;
 	cudaEventCreate(&start);
 	cudaEventCreate(&end);
 	for (int i = 0; i <= RUNS; i++)
@@ -278,7 +279,8 @@ Bench::time_plain(int kind, const GjHashTable *table, const GjColumn *inner)
 			plain_filter<<<blocks, 256, 0, q.queue->stream>>>(c[1], c[2], c[3], n, sum);
 		else
 			plain_join<<<blocks, 256, 0, q.queue->stream>>>(
-				c[0], c[1], n, table->slots, table->nslots, (const int32_t *) inner->data, sum);
+				c[0], c[1], n, table->slots, table->nslots, (const int32_t *) build_side->data,
+				sum);
 		cudaEventRecord(end, q.queue->stream);
 		cudaEventSynchronize(end);
 		cudaEventElapsedTime(&ms, start, end);
@@ -291,7 +293,7 @@ Bench::time_plain(int kind, const GjHashTable *table, const GjColumn *inner)
 }
 
 void
-Bench::time(const char *what, const GjFusedPlan &plan, const GjColumn *inner,
+Bench::time(const char *what, const GjFusedPlan &plan, const GjColumn *build_side,
 			const GjGroups *groups, int plain_kind, const GjHashTable *table)
 {
 	const double *ms = q.ops->queues->phase_ms(q.queue);
@@ -299,9 +301,9 @@ Bench::time(const char *what, const GjFusedPlan &plan, const GjColumn *inner,
 	std::vector<double> times;
 	static GjFusedMissed missed;
 
-	memcpy(columns.data(), outer, sizeof(outer));
+	memcpy(columns.data(), probe_side, sizeof(probe_side));
 	for (uint32_t i = 0; i < 3; i++)
-		columns[NOUTER + i] = inner[i];
+		columns[NOUTER + i] = build_side[i];
 	if (groups)
 		for (uint32_t s = 0; s <= plan.nsteps; s++)
 			missed.rowid[s] = (uint32_t *) q.alloc((size_t) n * sizeof(uint32_t));
@@ -327,7 +329,7 @@ Bench::time(const char *what, const GjFusedPlan &plan, const GjColumn *inner,
 	printf("%-44s %8.3f ms %8.2f G rows/s", what, t, n / t / 1e6);
 	if (plain_kind >= 0 && device.ops->kind == GJ_DEVICE_CUDA)
 	{
-		const double p = time_plain(plain_kind, table, inner);
+		const double p = time_plain(plain_kind, table, build_side);
 
 		printf("   a kernel of its own %8.3f ms %8.2f G rows/s", p, n / p / 1e6);
 	}
@@ -444,7 +446,7 @@ make_groups(Queue &q, uint32_t n)
 
 /* A join with a direct table, every fourth place of which has a row, with and without payloads. */
 void
-Bench::time_gaps(uint32_t rows, const GjColumn *inner)
+Bench::time_gaps(uint32_t rows, const GjColumn *build_side)
 {
 	const uint32_t gap = 4;
 	GjHashTable direct = table(rows, (uint64_t) rows * 24, gap);
@@ -459,18 +461,18 @@ Bench::time_gaps(uint32_t rows, const GjColumn *inner)
 	plan.exprs[0] = binary(GJ_OP_LOAD, 0, 0, -1, 0, 0);
 	add_aggregates(plan, binary(GJ_OP_ADD_I, 1, 0, NOUTER, 1, 0));
 	snprintf(what, sizeof(what), "the same, direct, key %% %u = 0", gap);
-	time(what, plan, inner, NULL, -1, NULL);
-	put_payloads(direct, inner[0], rows, plan.steps[0]);
-	time("the same, values beside its places", plan, inner, NULL, -1, NULL);
+	time(what, plan, build_side, NULL, -1, NULL);
+	put_payloads(direct, build_side[0], rows, plan.steps[0]);
+	time("the same, values beside its places", plan, build_side, NULL, -1, NULL);
 	put_filter(direct, plan.steps[0]);
-	time("the same, with a filter", plan, inner, NULL, -1, NULL);
+	time("the same, with a filter", plan, build_side, NULL, -1, NULL);
 	/* of all keys between the least and the greatest */
 	for (uint32_t i = 0; i < n; i++)
 		keys[i] = (int32_t) (((uint64_t) (i * 2654435761u) * ((uint64_t) rows * gap)) >> 32);
 	use_keys(keys);
-	time("the same, 1 row in 4 passes", plan, inner, NULL, -1, NULL);
+	time("the same, 1 row in 4 passes", plan, build_side, NULL, -1, NULL);
 	plan.steps[0].table.has_filter = false;
-	time("the same, without a filter", plan, inner, NULL, -1, NULL);
+	time("the same, without a filter", plan, build_side, NULL, -1, NULL);
 }
 
 static void
@@ -479,7 +481,7 @@ bench_columns(const Device &device, bool wide)
 	static const uint32_t sizes[] = {2048, 32768, 1u << 20, 10000000, 1u << 26, 1u << 28};
 	Bench bench(device, wide);
 	Queue &q = bench.q;
-	GjColumn inner[3] = {};
+	GjColumn build_side[3] = {};
 	GjFusedPlan plan = empty_plan();
 	GjFusedPlan three = empty_plan();
 	GjHashTable small = bench.table(2048, 2048 * 24);
@@ -487,7 +489,7 @@ bench_columns(const Device &device, bool wide)
 	char what[80];
 
 	add_aggregates(plan, binary(GJ_OP_LOAD, 1, 0, -1, 0, 0));
-	bench.time("sum(v)", plan, inner, NULL, wide ? -1 : 0, NULL);
+	bench.time("sum(v)", plan, build_side, NULL, wide ? -1 : 0, NULL);
 
 	plan = empty_plan();
 	plan.filter.form = GJ_FUSED_ALL_TERMS;
@@ -496,30 +498,30 @@ bench_columns(const Device &device, bool wide)
 	plan.terms[1] = range(3, INT64_MIN, 499);
 	add_aggregates(plan, binary(wide ? GJ_OP_ADD_I : GJ_OP_MUL_I, 1, 0, 2, 0, 0));
 	bench.time(wide ? "sum(v + w), three comparisons" : "sum(v * w), three comparisons", plan,
-			   inner, NULL, wide ? -1 : 1, NULL);
+			   build_side, NULL, wide ? -1 : 1, NULL);
 
-	inner[0] = inner[1] = inner[2] = bench.column(std::vector<int32_t>(2048, 7));
+	build_side[0] = build_side[1] = build_side[2] = bench.column(std::vector<int32_t>(2048, 7));
 	for (uint32_t i = 0; i < 3; i++)
 		add_step(three, small, 2048, i == 0 ? 25 : 1);
 	add_aggregates(three, binary(GJ_OP_ADD_I, 1, 0, NOUTER, 1, 0));
-	bench.time("three joins, 1 row in 25 passes", three, inner, NULL, -1, NULL);
+	bench.time("three joins, 1 row in 25 passes", three, build_side, NULL, -1, NULL);
 	three.ngroup_keys = 1;
 	three.group_how[0] = GJ_GROUP_INTEGER;
 	three.group_expr[0] = three.nexprs;
 	three.exprs[three.nexprs++] = binary(GJ_OP_LOAD, 2, 0, -1, 0, 0);
-	bench.time("the same, 1000 groups", three, inner, &groups, -1, NULL);
+	bench.time("the same, 1000 groups", three, build_side, &groups, -1, NULL);
 
 	/* the same of columns, as most keys are: the first one has a match for 40 values of 1 000 */
 	for (uint32_t i = 0; i < 3; i++)
 	{
-		const GjHashTable inner_table = bench.table(i == 0 ? 40 : 2048, 2048 * 24);
+		const GjHashTable build_table = bench.table(i == 0 ? 40 : 2048, 2048 * 24);
 
 		three.exprs[i] = binary(GJ_OP_LOAD, (int16_t) (i + 1), 0, -1, 0, 0);
-		three.steps[i].table = gj_table_ref(&inner_table);
+		three.steps[i].table = gj_table_ref(&build_table);
 	}
-	bench.time("three joins of columns, 1000 groups", three, inner, &groups, -1, NULL);
+	bench.time("three joins of columns, 1000 groups", three, build_side, &groups, -1, NULL);
 	three.ngroup_keys = 0;
-	bench.time("the same without groups", three, inner, NULL, -1, NULL);
+	bench.time("the same without groups", three, build_side, NULL, -1, NULL);
 
 	for (uint32_t rows : sizes)
 	{
@@ -531,7 +533,7 @@ bench_columns(const Device &device, bool wide)
 		GjHashTable table = bench.table(rows, 0);
 		GjHashTable direct = large ? table : bench.table(rows, (uint64_t) rows * 24);
 
-		inner[0] = bench.column(std::vector<int32_t>(rows, 7));
+		build_side[0] = bench.column(std::vector<int32_t>(rows, 7));
 		for (uint32_t one_in = 1; one_in <= 25; one_in += 24)
 		{
 			std::vector<int32_t> keys(bench.n);
@@ -546,18 +548,18 @@ bench_columns(const Device &device, bool wide)
 			add_aggregates(plan, binary(GJ_OP_ADD_I, 1, 0, NOUTER, 1, 0));
 			snprintf(what, sizeof(what), "join with %u rows%s", rows,
 					 one_in > 1 ? ", 1 row in 25 passes" : "");
-			bench.time(what, plan, inner, NULL, wide || large ? -1 : 2, &table);
+			bench.time(what, plan, build_side, NULL, wide || large ? -1 : 2, &table);
 			if (q.ops->tables->reads_payloads)
 			{
-				bench.put_payloads(table, inner[0], rows, plan.steps[0]);
-				bench.time("the same, values in its slots", plan, inner, NULL, -1, NULL);
+				bench.put_payloads(table, build_side[0], rows, plan.steps[0]);
+				bench.time("the same, values in its slots", plan, build_side, NULL, -1, NULL);
 				if (rows <= 1u << 26)
 				{
 					bench.put_filter(table, plan.steps[0]);
-					bench.time("the same, with a filter", plan, inner, NULL, -1, NULL);
+					bench.time("the same, with a filter", plan, build_side, NULL, -1, NULL);
 				}
 				if (one_in == 1 && rows < 1u << 28)
-					bench.time_gaps(rows, inner);
+					bench.time_gaps(rows, build_side);
 				bench.use_keys(keys);
 			}
 			if (large)
@@ -566,7 +568,7 @@ bench_columns(const Device &device, bool wide)
 			add_step(plan, direct, rows, one_in);
 			plan.exprs[0] = binary(GJ_OP_LOAD, 0, 0, -1, 0, 0);
 			add_aggregates(plan, binary(GJ_OP_ADD_I, 1, 0, NOUTER, 1, 0));
-			bench.time("the same, direct", plan, inner, NULL, -1, NULL);
+			bench.time("the same, direct", plan, build_side, NULL, -1, NULL);
 			if (one_in > 1 || wide)
 				continue;
 			plan.ngroup_keys = 1;
@@ -574,7 +576,7 @@ bench_columns(const Device &device, bool wide)
 			plan.group_expr[0] = plan.nexprs;
 			plan.exprs[plan.nexprs++] = binary(GJ_OP_MOD_I, 0, 0, -1, 0, GROUPS);
 			snprintf(what, sizeof(what), "join with %u rows, groups k %% 1000", rows);
-			bench.time(what, plan, inner, &groups, -1, NULL);
+			bench.time(what, plan, build_side, &groups, -1, NULL);
 		}
 	}
 }

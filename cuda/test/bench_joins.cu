@@ -3,12 +3,12 @@
  *	  Times of joins by size, columns on the device: kernel_test --bench-join.
  *
  * n rows (k, v) joined with n rows on k, int4 or int8 both, with operators as the executor
- * calls them, a million tuples a call.  Keys of the outer side are all different; those of
- * the inner side are too, in another order, or half of its rows have one key.  "rows"
+ * calls them, a million tuples a call.  Keys of the probe side are all different; those of
+ * the build side are too, in another order, or half of its rows have one key.  "rows"
  * materialises pairs of row ids, "sum" adds up a.v + b.v over them as well; both with the
  * build.  Rates are the tuples of both sides by the time of everything.
  *
- * A sort-merge join sorts the inner side and searches it for each outer row; its keys differ in as
+ * A sort-merge join sorts the build side and searches it for each probe row; its keys differ in as
  * many bits as n has, or ("64 bits") in all.  A nested loop looks at all pairs of int4 columns for
  * a band, by terms, and for the same written as an expression; "pairs" are those looked at.
  *
@@ -105,11 +105,11 @@ struct How
 	uint64_t direct_bytes; /* of a table; 0: none is addressed by the key */
 };
 
-static const int32_t outer_key[] = {-1 - 0};
-static const int32_t inner_key[] = {-1 - 2};
+static const int32_t probe_key[] = {-1 - 0};
+static const int32_t build_key[] = {-1 - 2};
 static const GjSortedMatch same_key = {1, 0, 0, 0, 0};
 
-/* Memory of the outer side's pieces. */
+/* Memory of the probe side's pieces. */
 struct JoinBuffers
 {
 	GjKeys keys;
@@ -131,9 +131,9 @@ struct JoinBuffers
 	}
 };
 
-/* A view of outer rows first .. first+n-1 with all inner rows. */
+/* A view of probe rows first .. first+n-1 with all build rows. */
 static GjView
-outer_view(Queue &q, const Sides &sides, uint32_t first, uint32_t n)
+probe_view(Queue &q, const Sides &sides, uint32_t first, uint32_t n)
 {
 	GjColumn columns[4] = {sides.column[0], sides.column[1], sides.column[2], sides.column[3]};
 	GjView view = {};
@@ -148,7 +148,7 @@ outer_view(Queue &q, const Sides &sides, uint32_t first, uint32_t n)
 static void
 build(Queue &q, const Sides &sides, const How &how, GjHashTable *table)
 {
-	GjView view = outer_view(q, sides, 0, sides.n);
+	GjView view = probe_view(q, sides, 0, sides.n);
 	GjKeys keys = {};
 
 	keys.nkeys = 1;
@@ -160,7 +160,7 @@ build(Queue &q, const Sides &sides, const How &how, GjHashTable *table)
 		const uint32_t n = std::min(sides.n - first, GJ_MAX_TUPLES);
 
 		if (how.sorted)
-			must(q, q.ops->columns->ordered_keys(q.queue, &view, first, n, inner_key, &keys),
+			must(q, q.ops->columns->ordered_keys(q.queue, &view, first, n, build_key, &keys),
 				 "ordered_keys");
 		else
 			must(q, q.ops->columns->keys(q.queue, &view, first, n, 1, &keys), "keys");
@@ -180,7 +180,7 @@ compute_keys(Queue &q, const GjView &view, JoinBuffers &buffers, const How &how)
 	buffers.keys.nrows = view.nrows;
 	if (how.sorted)
 		must(q,
-			 q.ops->columns->ordered_keys(q.queue, &view, 0, view.nrows, outer_key, &buffers.keys),
+			 q.ops->columns->ordered_keys(q.queue, &view, 0, view.nrows, probe_key, &buffers.keys),
 			 "ordered_keys");
 	else
 		must(q, q.ops->columns->keys(q.queue, &view, 0, view.nrows, 0, &buffers.keys), "keys");
@@ -220,7 +220,7 @@ join_unique(Queue &q, GjView &view, const GjHashTable &table, JoinBuffers &buffe
 	return n;
 }
 
-/* Probes with all outer rows; returns the number of pairs. */
+/* Probes with all probe rows; returns the number of pairs. */
 static uint64_t
 probe(Queue &q, const Sides &sides, const GjHashTable &table, JoinBuffers &buffers, const How &how,
 	  bool sum)
@@ -230,7 +230,7 @@ probe(Queue &q, const Sides &sides, const GjHashTable &table, JoinBuffers &buffe
 	for (uint32_t first = 0; first < sides.n; first += GJ_MAX_TUPLES)
 	{
 		const uint32_t n = std::min(sides.n - first, GJ_MAX_TUPLES);
-		GjView view = outer_view(q, sides, first, n);
+		GjView view = probe_view(q, sides, first, n);
 		GjView pairs = view;
 		uint64_t total;
 
@@ -381,7 +381,7 @@ bench_nested(const Device &device, uint32_t bits, bool terms)
 	Queue q(device, program);
 	std::vector<int32_t> low(nrows);
 	std::vector<int32_t> high(nrows);
-	std::vector<int32_t> outer(ntuples);
+	std::vector<int32_t> probe_side(ntuples);
 	std::vector<int64_t> wide[3];
 	GjColumn columns[3] = {};
 	GjView view = {};
@@ -390,7 +390,7 @@ bench_nested(const Device &device, uint32_t bits, bool terms)
 	uint64_t expected = 0;
 
 	for (uint32_t i = 0; i < ntuples; i++)
-		outer[i] = (int32_t) permuted(i, bits, 5);
+		probe_side[i] = (int32_t) permuted(i, bits, 5);
 	for (uint32_t r = 0; r < nrows; r++)
 	{
 		low[r] = (int32_t) permuted(r, row_bits, 6);
@@ -399,7 +399,7 @@ bench_nested(const Device &device, uint32_t bits, bool terms)
 		if (low[r] < (int32_t) ntuples)
 			expected += std::min<uint32_t>(11, ntuples - (uint32_t) low[r]);
 	}
-	columns[0].data = q.upload(outer);
+	columns[0].data = q.upload(probe_side);
 	columns[1].data = q.upload(low);
 	columns[2].data = q.upload(high);
 	for (GjColumn &column : columns)
@@ -411,19 +411,20 @@ bench_nested(const Device &device, uint32_t bits, bool terms)
 	view.nrows = ntuples;
 	nested.view = &view;
 	nested.nrows = nrows;
-	nested.inner_source = 1;
+	nested.build_source = 1;
 	nested.condition = terms ? -1 : condition;
 	if (terms)
 	{
-		wide[0].assign(outer.begin(), outer.end());
+		wide[0].assign(probe_side.begin(), probe_side.end());
 		wide[1].assign(low.begin(), low.end());
 		wide[2].assign(high.begin(), high.end());
 		nested.nterms = 2;
 		nested.terms[0] = {GJ_TERM_GE, 1, (int64_t *) q.upload(wide[0]),
 						   (int64_t *) q.upload(wide[1])};
-		nested.terms[1] = {GJ_TERM_LE, 1, nested.terms[0].outer, (int64_t *) q.upload(wide[2])};
-		nested.outer_null = (uint8_t *) q.upload(std::vector<uint8_t>(ntuples));
-		nested.inner_null = (uint8_t *) q.upload(std::vector<uint8_t>(nrows));
+		nested.terms[1] = {GJ_TERM_LE, 1, nested.terms[0].probe_side,
+						   (int64_t *) q.upload(wide[2])};
+		nested.probe_null = (uint8_t *) q.upload(std::vector<uint8_t>(ntuples));
+		nested.build_null = (uint8_t *) q.upload(std::vector<uint8_t>(nrows));
 	}
 	const std::vector<double> times = times_of(
 		q, RUNS, nothing,

@@ -15,7 +15,7 @@
 #include "../internal.cuh"
 #include "test.cuh"
 
-/* Columns: of the outer rows, and one of each inner side. */
+/* Columns: of the probe rows, and one of each build side. */
 enum
 {
 	FILTER,
@@ -37,7 +37,7 @@ enum
 static const uint32_t ops[] = {GJ_AGG_COUNT_STAR, GJ_AGG_SUM_I, GJ_AGG_MIN_I, GJ_AGG_MAX_I,
 							   GJ_AGG_COUNT,      GJ_AGG_SUM_F, GJ_AGG_MAX_F, GJ_AGG_SUM_SQUARES_I};
 
-struct Inner
+struct BuildSide
 {
 	GjHashTable table;
 	std::unordered_map<int64_t, uint32_t> row; /* of a key, as key_of makes it */
@@ -54,7 +54,7 @@ struct Fused
 	Program program;
 	GjFusedPlan plan = {};
 	int32_t arg[8] = {-1, VALUE, VALUE, INNER_2, INNER, REAL, REAL, FILTER};
-	Inner inner[2];
+	BuildSide build_side[2];
 	std::vector<GjColumn> device;
 	std::string where;
 
@@ -89,7 +89,7 @@ slot_of(int32_t column)
 }
 
 Fused::Fused(Random &r, GjJoinType t, bool l, bool code, uint32_t nrows, uint32_t range)
-	: random(r), type(t), left(l), has_code(code), n(nrows), inner{}
+	: random(r), type(t), left(l), has_code(code), n(nrows), build_side{}
 {
 	where = "type " + std::to_string(type) + (left ? ", left" : "") + (has_code ? ", code" : "") +
 			", n = " + std::to_string(n) + ", range " + std::to_string(range);
@@ -229,7 +229,7 @@ Fused::make_plan()
 	plan.exprs[plan.nexprs++] = term(GJ_OP_LOAD, BYTE, -1, 0);
 }
 
-/* A table over the rows of an inner side, whose row ids are not their numbers if it has two keys.
+/* A table over the rows of a build side, whose row ids are not their numbers if it has two keys.
  */
 void
 Fused::build(Queue &q, uint32_t i, uint32_t nkeys)
@@ -239,7 +239,7 @@ Fused::build(Queue &q, uint32_t i, uint32_t nkeys)
 	std::vector<std::vector<int64_t>> key(nkeys, std::vector<int64_t>(nrows));
 	std::vector<uint32_t> rowid(nrows);
 	GjFusedStep &step = plan.steps[i];
-	GjHashTable &table = inner[i].table;
+	GjHashTable &table = build_side[i].table;
 	const bool rowids = nkeys > 1 || random() % 2;
 	GjKeys keys = {};
 
@@ -248,16 +248,16 @@ Fused::build(Queue &q, uint32_t i, uint32_t nkeys)
 	std::shuffle(rowid.begin(), rowid.end(), random);
 	for (uint32_t r = 0; r < nrows; r++)
 	{
-		/* different ones, of which the outer rows have most, and some that they have not */
+		/* different ones, of which the probe rows have most, and some that they have not */
 		const int64_t number = nkeys == 1 ? (int64_t) r * 2 - 2000 : (int64_t) r;
 
 		key[0][r] = nkeys == 1 ? number : number % 40 - 20;
 		if (nkeys > 1)
 			key[1][r] = number / 40 - 100;
 		if (nkeys == 1)
-			inner[i].row[number] = rowids ? rowid[r] : r;
+			build_side[i].row[number] = rowids ? rowid[r] : r;
 		else
-			inner[i].row[key_of(key[0][r], key[1][r])] = rowid[r];
+			build_side[i].row[key_of(key[0][r], key[1][r])] = rowid[r];
 	}
 	keys.nkeys = nkeys;
 	keys.nrows = nrows;
@@ -271,7 +271,7 @@ Fused::build(Queue &q, uint32_t i, uint32_t nkeys)
 	step.table = gj_table_ref(&table);
 }
 
-/* Does an outer row get through, and with which rows? */
+/* Does an probe row get through, and with which rows? */
 bool
 Fused::take(uint32_t row, uint32_t rows[3], std::vector<uint64_t> *counts) const
 {
@@ -284,9 +284,9 @@ Fused::take(uint32_t row, uint32_t rows[3], std::vector<uint64_t> *counts) const
 	(*counts)[0]++;
 	if (!columns[KEY].null(row))
 	{
-		const auto r = inner[0].row.find(columns[KEY].value(row));
+		const auto r = build_side[0].row.find(columns[KEY].value(row));
 
-		found = r != inner[0].row.end() && !columns[INNER].null(r->second) &&
+		found = r != build_side[0].row.end() && !columns[INNER].null(r->second) &&
 				columns[INNER].value(r->second) > filter.value(row);
 		rows[1] = found ? r->second : GJ_NO_ROW;
 	}
@@ -296,9 +296,9 @@ Fused::take(uint32_t row, uint32_t rows[3], std::vector<uint64_t> *counts) const
 		return false;
 	(*counts)[1]++;
 
-	const auto r = inner[1].row.find(key_of(columns[KEY_2].value(row), filter.value(row)));
+	const auto r = build_side[1].row.find(key_of(columns[KEY_2].value(row), filter.value(row)));
 
-	rows[2] = r == inner[1].row.end() ? GJ_NO_ROW : r->second;
+	rows[2] = r == build_side[1].row.end() ? GJ_NO_ROW : r->second;
 	if (!left && (rows[2] == GJ_NO_ROW || columns[INNER_2].null(rows[2]) ||
 				  columns[INNER_2].value(rows[2]) <= MORE_THAN))
 		return false;
@@ -335,7 +335,7 @@ same_states(const GjAggState *a, uint32_t stride, const std::vector<GjAggState> 
 	return true;
 }
 
-/* The outer rows in pieces that start anywhere, one of which is empty. */
+/* The probe rows in pieces that start anywhere, one of which is empty. */
 std::vector<GjFusedPart>
 Fused::parts(std::vector<std::vector<GjColumn>> *memory, std::vector<uint32_t> *first) const
 {
@@ -415,7 +415,7 @@ make_groups(Queue &q, const std::vector<Column> &columns, const std::vector<uint
 	return groups;
 }
 
-/* Lists of tuples that came back, as the numbers of their outer rows and rows of the second step.
+/* Lists of tuples that came back, as the numbers of their probe rows and rows of the second step.
  */
 typedef std::vector<std::vector<std::vector<uint32_t>>> MissedRows;
 
@@ -443,13 +443,13 @@ same_missed(Queue &q, const GjFusedMissed &missed, const std::vector<uint32_t> &
 	return true;
 }
 
-/* The same of one list of all parts, whose tuples have the values of their outer rows with them. */
+/* The same of one list of all parts, whose tuples have the values of their probe rows with them. */
 bool
 Fused::same_together(Queue &q, const GjFusedMissed &missed, const std::vector<uint32_t> &first,
 					 const MissedRows &rows) const
 {
 	const uint32_t m = missed.n[0];
-	const std::vector<uint32_t> inner_row = q.download(missed.rowid[2], m);
+	const std::vector<uint32_t> build_row = q.download(missed.rowid[2], m);
 	std::vector<std::string> expected, found(m);
 	auto value = [](const uint8_t *data, const uint8_t *nulls, uint32_t width, uint32_t row)
 	{
@@ -470,7 +470,7 @@ Fused::same_together(Queue &q, const GjFusedMissed &missed, const std::vector<ui
 	if (m != expected.size())
 		return false;
 	for (uint32_t i = 0; i < m; i++)
-		found[i] = std::to_string(inner_row[i]);
+		found[i] = std::to_string(build_row[i]);
 	for (uint32_t c = 0; c < NOUTER; c++)
 	{
 		const uint32_t width = columns[c].type.width;
@@ -525,7 +525,7 @@ Fused::run_groups(Queue &q, const std::vector<GjFusedPart> &part,
 			if (number[key] != UINT32_MAX)
 				aggregate(rows, &expected[number[key]]);
 			else
-				/* of the outer side: rows of the part; of the first step's, not wanted */
+				/* of the probe side: rows of the part; of the first step's, not wanted */
 				expected_missed[p].push_back({row - first[p], rows[2]});
 		}
 	groups = make_groups(q, columns, known);

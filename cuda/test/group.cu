@@ -417,7 +417,7 @@ test_distinct_once(const Device &device, Random &random, uint32_t n, uint32_t ra
 				   double null_rate, const Key &key)
 {
 	const std::vector<Key> keys = {key, {GJ_GROUP_INTEGER, KEY_INT8}};
-	const std::vector<Key> outer_keys = {key};
+	const std::vector<Key> probe_keys = {key};
 	std::vector<Column> columns = group_columns(random, n, 50, range, null_rate);
 	std::vector<uint32_t> rows;
 	const std::string where = at(n, range, "groups of groups");
@@ -430,22 +430,22 @@ test_distinct_once(const Device &device, Random &random, uint32_t n, uint32_t ra
 	program.distinct_key = 1;
 	Queue q(device, program);
 	GjView view = q.view(columns, n, {});
-	Groups inner(q, keys, n + 1, columns[KEY_TEXT].heap.size());
-	Groups outer(q, outer_keys, n + 1, columns[KEY_TEXT].heap.size());
+	Groups build_side(q, keys, n + 1, columns[KEY_TEXT].heap.size());
+	Groups probe_side(q, probe_keys, n + 1, columns[KEY_TEXT].heap.size());
 
-	inner.tuples.heap[0] =
+	build_side.tuples.heap[0] =
 		columns[key.column].heap.empty() ? NULL : q.upload(columns[key.column].heap);
 	if (n > 0)
-		check(inner.add(view, 0, n) == GJ_OK, "groups", q.ops->queues->queue_error(q.queue));
-	check(q.ops->groups->group_finish(q.queue, &inner.groups) == GJ_OK, "group_finish", where);
-	for (uint32_t first = 0, m; first < inner.groups.rows.nrows; first += m)
+		check(build_side.add(view, 0, n) == GJ_OK, "groups", q.ops->queues->queue_error(q.queue));
+	check(q.ops->groups->group_finish(q.queue, &build_side.groups) == GJ_OK, "group_finish", where);
+	for (uint32_t first = 0, m; first < build_side.groups.rows.nrows; first += m)
 	{
-		m = std::min(inner.groups.rows.nrows - first, 5000u);
-		check(outer.merge(inner.groups, first, m) == GJ_OK, "merge",
+		m = std::min(build_side.groups.rows.nrows - first, 5000u);
+		check(probe_side.merge(build_side.groups, first, m) == GJ_OK, "merge",
 			  q.ops->queues->queue_error(q.queue));
 	}
-	check(q.ops->groups->group_finish(q.queue, &outer.groups) == GJ_OK, "group_finish", where);
-	compare(outer, columns, outer_keys, rows, where, &columns[KEY_INT8]);
+	check(q.ops->groups->group_finish(q.queue, &probe_side.groups) == GJ_OK, "group_finish", where);
+	compare(probe_side, columns, probe_keys, rows, where, &columns[KEY_INT8]);
 }
 
 /* A value that is compressed is a row error, and so is an overflow of a key. */

@@ -82,14 +82,14 @@ struct KeyHash
 typedef std::unordered_map<std::vector<int64_t>, std::vector<uint32_t>, KeyHash> Index;
 
 static Index
-index_of(const KeySide &inner)
+index_of(const KeySide &build_side)
 {
 	Index index;
 
-	for (uint32_t i = 0; i < inner.n; i++)
+	for (uint32_t i = 0; i < build_side.n; i++)
 	{
-		if (!inner.null[i])
-			index[inner.key(i)].push_back(i);
+		if (!build_side.null[i])
+			index[build_side.key(i)].push_back(i);
 	}
 	return index;
 }
@@ -105,11 +105,11 @@ struct Probe
 	uint64_t *offset;
 	uint32_t *first;
 	uint64_t total;
-	std::vector<uint32_t> rowid; /* of the inner rows */
-	std::vector<uint32_t> outer; /* row of each tuple */
+	std::vector<uint32_t> rowid;      /* of the build rows */
+	std::vector<uint32_t> probe_side; /* row of each tuple */
 	std::string where;
 
-	/* Pairs cursor .. cursor+n-1 as row ids of the outer and the inner side. */
+	/* Pairs cursor .. cursor+n-1 as row ids of the outer and the build side. */
 	std::vector<Pair>
 	expand(uint64_t cursor, uint32_t n)
 	{
@@ -135,22 +135,22 @@ struct Probe
 
 std::vector<Pair>
 unique_pairs(Queue &q, const GjHashTable &table, const GjKeys &keys, const GjSortedMatch *match,
-			 const GjView &view, uint32_t inner_source)
+			 const GjView &view, uint32_t build_source)
 {
 	uint32_t *out[GJ_MAX_SOURCES] = {};
 	std::vector<Pair> pairs;
 	uint32_t n = 0;
 
-	for (uint32_t s : {0u, inner_source})
+	for (uint32_t s : {0u, build_source})
 		out[s] = (uint32_t *) q.alloc((size_t) view.nrows * sizeof(uint32_t));
-	check(q.ops->tables->join_unique(q.queue, &table, &keys, match, &view, inner_source, out, &n) ==
+	check(q.ops->tables->join_unique(q.queue, &table, &keys, match, &view, build_source, out, &n) ==
 			  GJ_OK,
 		  "join_unique", q.ops->queues->queue_error(q.queue));
 	if (!check(n <= view.nrows, "pairs", "join_unique"))
 		return pairs;
 
 	const std::vector<uint32_t> tuple = q.download(out[0], n);
-	const std::vector<uint32_t> row = q.download(out[inner_source], n);
+	const std::vector<uint32_t> row = q.download(out[build_source], n);
 
 	for (uint32_t i = 0; i < n; i++)
 		pairs.push_back({tuple[i], row[i]});
@@ -159,7 +159,7 @@ unique_pairs(Queue &q, const GjHashTable &table, const GjKeys &keys, const GjSor
 
 /* All pairs, in pieces, against the reference; *ordered: those in the order of tuples. */
 static void
-check_all_pairs(Probe &probe, const KeySide &outer, const Index &index, uint32_t piece,
+check_all_pairs(Probe &probe, const KeySide &probe_side, const Index &index, uint32_t piece,
 				std::vector<Pair> *ordered)
 {
 	std::vector<Pair> pairs;
@@ -172,14 +172,15 @@ check_all_pairs(Probe &probe, const KeySide &outer, const Index &index, uint32_t
 
 		pairs.insert(pairs.end(), some.begin(), some.end());
 	}
-	for (uint32_t i = 0; i < outer.n; i++)
+	for (uint32_t i = 0; i < probe_side.n; i++)
 	{
-		Index::const_iterator rows = outer.null[i] ? index.end() : index.find(outer.key(i));
+		Index::const_iterator rows =
+			probe_side.null[i] ? index.end() : index.find(probe_side.key(i));
 
 		if (rows == index.end())
 			continue;
 		for (uint32_t row : rows->second)
-			expected.push_back({probe.outer[i], probe.rowid.empty() ? row : probe.rowid[row]});
+			expected.push_back({probe.probe_side[i], probe.rowid.empty() ? row : probe.rowid[row]});
 	}
 	*ordered = expected;
 	std::sort(pairs.begin(), pairs.end());
@@ -189,13 +190,13 @@ check_all_pairs(Probe &probe, const KeySide &outer, const Index &index, uint32_t
 
 /* Some windows of very many pairs: right, and none twice. */
 static void
-check_windows(Random &random, Probe &probe, const KeySide &inner, const KeySide &outer,
+check_windows(Random &random, Probe &probe, const KeySide &build_side, const KeySide &probe_side,
 			  const std::vector<uint64_t> &offset)
 {
-	std::vector<uint32_t> inner_of(inner.n);
+	std::vector<uint32_t> build_of(build_side.n);
 
-	for (uint32_t i = 0; i < inner.n; i++)
-		inner_of[probe.rowid.empty() ? i : probe.rowid[i]] = i;
+	for (uint32_t i = 0; i < build_side.n; i++)
+		build_of[probe.rowid.empty() ? i : probe.rowid[i]] = i;
 	for (int round = 0; round < 4; round++)
 	{
 		const uint32_t n = 5000;
@@ -210,10 +211,10 @@ check_windows(Random &random, Probe &probe, const KeySide &inner, const KeySide 
 			const uint32_t i =
 				(uint32_t) (std::upper_bound(offset.begin(), offset.end(), cursor + j) -
 							offset.begin() - 1);
-			const uint32_t row = inner_of[pairs[j].second % inner.n];
+			const uint32_t row = build_of[pairs[j].second % build_side.n];
 
-			ok &= pairs[j].first == probe.outer[i] && pairs[j].second < inner.n &&
-				  !inner.null[row] && inner.key(row) == outer.key(i);
+			ok &= pairs[j].first == probe.probe_side[i] && pairs[j].second < build_side.n &&
+				  !build_side.null[row] && build_side.key(row) == probe_side.key(i);
 		}
 		check(ok, "window of pairs", probe.where);
 		std::sort(pairs.begin(), pairs.end());
@@ -402,16 +403,16 @@ check_filter(Queue &q, GjHashTable *table, Random &random, const std::string &wh
 
 /* Builds a table of one side, and probes it with the other. */
 static void
-test_table(const Device &device, Random &random, const KeySide &inner, const KeySide &outer,
-		   bool rowids, uint64_t direct_bytes, const std::string &where)
+test_table(const Device &device, Random &random, const KeySide &build_side,
+		   const KeySide &probe_side, bool rowids, uint64_t direct_bytes, const std::string &where)
 {
-	const uint32_t ninner = inner.n;
-	const uint32_t nouter = outer.n;
-	Index index = index_of(inner);
+	const uint32_t ninner = build_side.n;
+	const uint32_t nouter = probe_side.n;
+	Index index = index_of(build_side);
 	Program program;
 	Queue q(device, program);
-	GjKeys inner_keys = upload_keys(q, inner);
-	GjKeys outer_keys = upload_keys(q, outer);
+	GjKeys build_keys = upload_keys(q, build_side);
+	GjKeys probe_keys = upload_keys(q, probe_side);
 	Probe probe = {q, {}, {}, NULL, NULL, 0, {}, {}, ""};
 	std::vector<uint64_t> expected(nouter + 1);
 	uint32_t max_count = 0;
@@ -420,8 +421,8 @@ test_table(const Device &device, Random &random, const KeySide &inner, const Key
 	probe.where = where;
 	if (rowids)
 		probe.rowid = permutation(random, ninner);
-	probe.outer = permutation(random, nouter);
-	if (!check(q.ops->tables->hash_build(q.queue, &inner_keys,
+	probe.probe_side = permutation(random, nouter);
+	if (!check(q.ops->tables->hash_build(q.queue, &build_keys,
 										 rowids ? q.upload(probe.rowid) : NULL, direct_bytes, never,
 										 NULL, &probe.table) == GJ_OK,
 			   "hash_build", q.ops->queues->queue_error(q.queue)))
@@ -434,28 +435,30 @@ test_table(const Device &device, Random &random, const KeySide &inner, const Key
 	check(probe.table.max_count == max_count, "max_count", probe.where);
 	check(probe.table.nrows == nrows, "rows of the table", probe.where);
 	if (direct_bytes > 0 && device.ops->kind == GJ_DEVICE_CUDA && nrows > 0)
-		check(gj_table_is_direct(&probe.table) == (max_count == 1 && is_dense(inner, direct_bytes)),
+		check(gj_table_is_direct(&probe.table) ==
+				  (max_count == 1 && is_dense(build_side, direct_bytes)),
 			  "direct", probe.where);
 
 	if (probe.table.kind == GJ_TABLE_DIRECT && probe.table.nslots == nrows)
 		check_order(q, probe.table, random);
 	if (q.ops->tables->reads_payloads && gj_table_has_places(&probe.table) && max_count == 1 &&
-		inner.value.size() == 1 && random() % 2)
+		build_side.value.size() == 1 && random() % 2)
 		check_payload(q, &probe.table, ninner, random, where);
 	if (q.ops->tables->asks_filters && gj_table_has_places(&probe.table) &&
-		inner.value.size() == 1 && random() % 2)
+		build_side.value.size() == 1 && random() % 2)
 		check_filter(q, &probe.table, random, where);
 	probe.offset = (uint64_t *) q.alloc((nouter + 1) * 8);
 	probe.first = (uint32_t *) q.alloc((size_t) nouter * 4);
 	probe.view.nrows = nouter;
-	probe.view.rowid[0] = q.upload(probe.outer);
-	if (!check(q.ops->tables->hash_probe(q.queue, &probe.table, &outer_keys, probe.offset,
+	probe.view.rowid[0] = q.upload(probe.probe_side);
+	if (!check(q.ops->tables->hash_probe(q.queue, &probe.table, &probe_keys, probe.offset,
 										 probe.first, &probe.total) == GJ_OK,
 			   "hash_probe", q.ops->queues->queue_error(q.queue)))
 		return;
 	for (uint32_t i = 0; i < nouter; i++)
 	{
-		Index::const_iterator rows = outer.null[i] ? index.end() : index.find(outer.key(i));
+		Index::const_iterator rows =
+			probe_side.null[i] ? index.end() : index.find(probe_side.key(i));
 
 		expected[i + 1] = expected[i] + (rows == index.end() ? 0 : rows->second.size());
 	}
@@ -466,26 +469,27 @@ test_table(const Device &device, Random &random, const KeySide &inner, const Key
 	{
 		std::vector<Pair> ordered;
 
-		check_all_pairs(probe, outer, index, probe.total < 5000 ? 97 : GJ_MAX_TUPLES, &ordered);
+		check_all_pairs(probe, probe_side, index, probe.total < 5000 ? 97 : GJ_MAX_TUPLES,
+						&ordered);
 		if (max_count == 1 && nouter > 0 && q.ops->tables->joins_unique)
-			check(unique_pairs(q, probe.table, outer_keys, NULL, probe.view, 2) == ordered,
+			check(unique_pairs(q, probe.table, probe_keys, NULL, probe.view, 2) == ordered,
 				  "pairs at once", probe.where);
 	}
 	else
-		check_windows(random, probe, inner, outer, expected);
+		check_windows(random, probe, build_side, probe_side, expected);
 	q.ops->tables->hash_free(q.queue, &probe.table);
 	check(q.ops->queues->sync(q.queue) == GJ_OK, "sync", q.ops->queues->queue_error(q.queue));
 }
 
 /* The same with a hash table, and with a direct one where it can be. */
 static void
-test_sides(const Device &device, Random &random, const KeySide &inner, const KeySide &outer,
-		   bool rowids, const std::string &where)
+test_sides(const Device &device, Random &random, const KeySide &build_side,
+		   const KeySide &probe_side, bool rowids, const std::string &where)
 {
-	test_table(device, random, inner, outer, rowids, 0, where);
-	if (inner.value.size() == 1)
-		test_table(device, random, inner, outer, rowids, 4096 + (uint64_t) inner.n * 24,
-				   where + ", direct");
+	test_table(device, random, build_side, probe_side, rowids, 0, where);
+	if (build_side.value.size() == 1)
+		test_table(device, random, build_side, probe_side, rowids,
+				   4096 + (uint64_t) build_side.n * 24, where + ", direct");
 }
 
 /* Direct tables at the ends of what 64 bits hold, and of what they may take. */
@@ -494,34 +498,34 @@ test_direct(const Device &device, Random &random)
 {
 	const uint32_t n = 1000;
 	const uint64_t bytes = 4 * (2 * n - 1);
-	KeySide outer = {n, {std::vector<int64_t>(n)}, Bytes(n)};
+	KeySide probe_side = {n, {std::vector<int64_t>(n)}, Bytes(n)};
 
 	for (int64_t low : {INT64_MIN, INT64_C(-1000), INT64_MAX - 2 * (int64_t) (n - 1)})
 	{
-		KeySide inner = {n, {std::vector<int64_t>(n)}, Bytes(n)};
+		KeySide build_side = {n, {std::vector<int64_t>(n)}, Bytes(n)};
 
 		for (uint32_t i = 0; i < n; i++)
 		{
 			const int64_t any[] = {INT64_MIN, INT64_MAX, 0, low, low + 1};
 
-			inner.value[0][i] = (int64_t) ((uint64_t) low + 2 * i);
-			outer.value[0][i] =
+			build_side.value[0][i] = (int64_t) ((uint64_t) low + 2 * i);
+			probe_side.value[0][i] =
 				i < 5 ? any[i] : (int64_t) ((uint64_t) low + random() % (3 * n) - n / 2);
 		}
-		std::shuffle(inner.value[0].begin(), inner.value[0].end(), random);
+		std::shuffle(build_side.value[0].begin(), build_side.value[0].end(), random);
 		for (uint64_t most : {bytes - 4, bytes})
-			test_table(device, random, inner, outer, random() % 2, most,
+			test_table(device, random, build_side, probe_side, random() % 2, most,
 					   "direct from " + std::to_string(low));
 		/* one row that has no place, and one whose key is NULL */
-		inner.value[0][7] = (int64_t) ((uint64_t) low + 4 * n);
-		test_table(device, random, inner, outer, true, bytes, "not direct");
-		inner.null[7] = 1;
-		test_table(device, random, inner, outer, true, bytes, "direct but for a NULL");
+		build_side.value[0][7] = (int64_t) ((uint64_t) low + 4 * n);
+		test_table(device, random, build_side, probe_side, true, bytes, "not direct");
+		build_side.null[7] = 1;
+		test_table(device, random, build_side, probe_side, true, bytes, "direct but for a NULL");
 	}
 	/* the whole range of 64 bits */
-	KeySide inner = {2, {{INT64_MIN, INT64_MAX}}, Bytes(2)};
+	KeySide build_side = {2, {{INT64_MIN, INT64_MAX}}, Bytes(2)};
 
-	test_table(device, random, inner, outer, false, UINT64_C(1) << 32, "both ends");
+	test_table(device, random, build_side, probe_side, false, UINT64_C(1) << 32, "both ends");
 }
 
 static void
@@ -600,17 +604,17 @@ test_regions(const Device &device, Random &random)
 	{
 		for (uint32_t nkeys = 1; nkeys <= 2; nkeys++)
 		{
-			KeySide inner = random_side(random, 20000, nkeys, UNIQUE, 0.01);
-			KeySide outer = random_side(random, 300, nkeys, UNIQUE, 0.01);
+			KeySide build_side = random_side(random, 20000, nkeys, UNIQUE, 0.01);
+			KeySide probe_side = random_side(random, 300, nkeys, UNIQUE, 0.01);
 
 			for (uint32_t i = 0; i < nhot; i++)
 			{
 				for (uint32_t k = 0; k < nkeys; k++)
-					inner.value[k][i * 2] = inner.value[k][0];
+					build_side.value[k][i * 2] = build_side.value[k][0];
 			}
 			for (uint32_t k = 0; k < nkeys; k++)
-				outer.value[k][7] = inner.value[k][0];
-			test_sides(device, random, inner, outer, true, "hot " + std::to_string(nhot));
+				probe_side.value[k][7] = build_side.value[k][0];
+			test_sides(device, random, build_side, probe_side, true, "hot " + std::to_string(nhot));
 		}
 	}
 }
@@ -627,18 +631,18 @@ test_scattered(const Device &device, Random &random)
 	for (int64_t low : {INT64_MIN, INT64_C(-1000), INT64_MAX - 3 * (int64_t) (n - 1)})
 	{
 		const std::string where = "scattered from " + std::to_string(low);
-		KeySide inner = random_side(random, n, 1, UNIQUE, 0.1);
-		KeySide outer = random_side(random, 20000, 1, UNIQUE, 0.1);
+		KeySide build_side = random_side(random, n, 1, UNIQUE, 0.1);
+		KeySide probe_side = random_side(random, 20000, 1, UNIQUE, 0.1);
 
-		for (int64_t &v : inner.value[0])
+		for (int64_t &v : build_side.value[0])
 			v = (int64_t) ((uint64_t) low + 3 * (uint64_t) v);
-		for (int64_t &v : outer.value[0])
+		for (int64_t &v : probe_side.value[0])
 			v = (int64_t) ((uint64_t) low + random() % (4 * n) - n / 2);
 		for (bool rowids : {false, true})
-			test_sides(device, random, inner, outer, rowids, where);
-		inner.value[0][5] = inner.value[0][n - 5];
-		inner.null[5] = inner.null[n - 5] = 0;
-		test_sides(device, random, inner, outer, true, where + ", a key twice");
+			test_sides(device, random, build_side, probe_side, rowids, where);
+		build_side.value[0][5] = build_side.value[0][n - 5];
+		build_side.null[5] = build_side.null[n - 5] = 0;
+		test_sides(device, random, build_side, probe_side, true, where + ", a key twice");
 	}
 }
 

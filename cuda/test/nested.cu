@@ -15,11 +15,11 @@ struct NestedLoop
 {
 	uint32_t ntuples;
 	uint32_t nrows;
-	std::vector<GjTerm> terms;               /* without addresses */
-	std::vector<std::vector<int64_t>> outer; /* of each term */
-	std::vector<std::vector<int64_t>> inner;
-	std::vector<uint8_t> outer_null;
-	std::vector<uint8_t> inner_null;
+	std::vector<GjTerm> terms;                    /* without addresses */
+	std::vector<std::vector<int64_t>> probe_side; /* of each term */
+	std::vector<std::vector<int64_t>> build_side;
+	std::vector<uint8_t> probe_null;
+	std::vector<uint8_t> build_null;
 	std::vector<uint32_t> rowid; /* empty: the row itself */
 	std::string where;
 };
@@ -40,10 +40,10 @@ expected_pairs(const NestedLoop &loop)
 	for (uint32_t i = 0; i < loop.ntuples; i++)
 		for (uint32_t r = 0; r < loop.nrows; r++)
 		{
-			bool all = loop.terms.empty() || (!loop.outer_null[i] && !loop.inner_null[r]);
+			bool all = loop.terms.empty() || (!loop.probe_null[i] && !loop.build_null[r]);
 
 			for (size_t t = 0; all && t < loop.terms.size(); t++)
-				all = holds(loop.terms[t].op, loop.outer[t][i], loop.inner[t][r]);
+				all = holds(loop.terms[t].op, loop.probe_side[t][i], loop.build_side[t][r]);
 			if (all)
 				pairs.push_back({i, loop.rowid.empty() ? r : loop.rowid[r]});
 		}
@@ -94,14 +94,14 @@ random_loop(Random &random, uint32_t ntuples, uint32_t nrows, uint32_t nterms, b
 		for (uint32_t r = 0; r < nrows; r++)
 			values[1].push_back(random_value(random, narrow));
 		loop.terms.push_back(term);
-		loop.outer.push_back(values[0]);
-		loop.inner.push_back(values[1]);
+		loop.probe_side.push_back(values[0]);
+		loop.build_side.push_back(values[1]);
 		loop.where += " " + std::to_string(term.op);
 	}
 	for (uint32_t i = 0; i < ntuples; i++)
-		loop.outer_null.push_back(random() % 20 == 0);
+		loop.probe_null.push_back(random() % 20 == 0);
 	for (uint32_t r = 0; r < nrows; r++)
-		loop.inner_null.push_back(random() % 20 == 0);
+		loop.build_null.push_back(random() % 20 == 0);
 	if (random() % 2)
 		for (uint32_t r = 0; r < nrows; r++)
 			loop.rowid.push_back(2 * (nrows - r));
@@ -126,14 +126,14 @@ run_loop(Queue &q, const NestedLoop &loop, const std::vector<Pair> &expected, bo
 	nested.view = &view;
 	nested.rows = loop.rowid.empty() ? NULL : q.upload(loop.rowid);
 	nested.nrows = loop.nrows;
-	nested.inner_source = 1;
+	nested.build_source = 1;
 	nested.condition = -1;
 	nested.nterms = (uint32_t) loop.terms.size();
 	for (size_t t = 0; t < loop.terms.size(); t++)
-		nested.terms[t] = {loop.terms[t].op, loop.terms[t].narrow, q.upload(loop.outer[t]),
-						   q.upload(loop.inner[t])};
-	nested.outer_null = q.upload(loop.outer_null);
-	nested.inner_null = q.upload(loop.inner_null);
+		nested.terms[t] = {loop.terms[t].op, loop.terms[t].narrow, q.upload(loop.probe_side[t]),
+						   q.upload(loop.build_side[t])};
+	nested.probe_null = q.upload(loop.probe_null);
+	nested.build_null = q.upload(loop.build_null);
 	nested.write = write;
 	if (write)
 	{

@@ -78,9 +78,9 @@ struct Traffic
 
 	pthread_barrier_t both;
 	GjDevice *device[2];
-	uint8_t *parcel[2];
+	uint8_t *block[2];
 
-	/* Parcels of the other one, one behind the other, in memory that grows meanwhile. */
+	/* Blocks of the other one, one behind the other, in memory that grows meanwhile. */
 	bool
 	work(Queue &q, uint32_t mine)
 	{
@@ -95,18 +95,18 @@ struct Traffic
 			const size_t n = ((size_t) 1 << 20) * (round % 7 + 1) + 4 * round;
 
 			good &=
-				q.ops->memory->alloc(q.queue, n, (void **) &parcel[mine]) == GJ_OK &&
-				q.ops->memory->fill(q.queue, parcel[mine], (int) (2 * round + mine), n) == GJ_OK &&
+				q.ops->memory->alloc(q.queue, n, (void **) &block[mine]) == GJ_OK &&
+				q.ops->memory->fill(q.queue, block[mine], (int) (2 * round + mine), n) == GJ_OK &&
 				q.ops->queues->sync(q.queue) == GJ_OK;
 			pthread_barrier_wait(&both);
 			good &= grow(q, received, used, used + n) &&
 					q.ops->memory->copy_peer(q.queue, received.memory + used, device[other],
-											 parcel[other], n) == GJ_OK &&
+											 block[other], n) == GJ_OK &&
 					q.ops->queues->sync(q.queue) == GJ_OK;
 			used += n;
 			expected.insert(expected.end(), n, (uint8_t) (2 * round + other));
 			pthread_barrier_wait(&both);
-			q.ops->memory->free(q.queue, parcel[mine], n);
+			q.ops->memory->free(q.queue, block[mine], n);
 		}
 		return good && q.download(received.memory, used) == expected;
 	}
@@ -148,7 +148,7 @@ exchange_there(const Device &device, const Device &other, const char *how)
 	good[0] = traffic.work(here, 0);
 	second.join();
 	pthread_barrier_destroy(&traffic.both);
-	check(good[0] && good[1], "parcels beside each other", how);
+	check(good[0] && good[1], "blocks beside each other", how);
 }
 
 /*

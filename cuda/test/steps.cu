@@ -180,7 +180,7 @@ free_slot(GjRun *run, const Host *host)
 	return status;
 }
 
-/* Feeds all sources, inner ones first, in chunks of at most `chunk` rows. */
+/* Feeds all sources, build sides first, in chunks of at most `chunk` rows. */
 static GjStatus
 feed(const Case &c, GjRun *run, uint32_t chunk, uint8_t *slot, Host *host)
 {
@@ -418,7 +418,7 @@ check_case(const Device &device, Case &c, uint32_t chunk, uint64_t memory, Slot 
 /* ---- which */
 
 static const uint64_t plenty = UINT64_C(1) << 30;
-/* what the executor needs at least, and the staging of an outer chunk on a GPU */
+/* what the executor needs at least, and the staging of an probe chunk on a GPU */
 static const uint64_t little = GJ_LOAD_SLOT_SIZE + (UINT64_C(5) << 20);
 
 static Shape

@@ -78,7 +78,7 @@ column_of(uint32_t source, uint32_t column)
 
 /* ---- conditions */
 
-/* Adds a random condition over an outer source a and an inner source b; what it means. */
+/* Adds a random condition over an probe source a and a build source b; what it means. */
 static Condition
 random_condition(Random &random, Case &c, uint32_t a, uint32_t b, uint32_t which, int32_t *expr)
 {
@@ -235,7 +235,7 @@ in_range(const GjStep &step, bool is_float, Value x, Value low, Value high)
 static void
 add_step(Random &random, Case &c, const Shape &shape, uint32_t s)
 {
-	const uint32_t outer = c.alive[random() % c.alive.size()];
+	const uint32_t probe_side = c.alive[random() % c.alive.size()];
 	const uint32_t range_column = shape.range_is_float ? C_F : C_V;
 	const uint32_t low_column = shape.range_is_float ? C_F : C_V;
 	const uint32_t high_column = shape.range_is_float ? C_F : C_W;
@@ -249,8 +249,8 @@ add_step(Random &random, Case &c, const Shape &shape, uint32_t s)
 	step.nkeys = (uint8_t) shape.nkeys;
 	step.source = (uint8_t) s;
 	step.residual = step.filter = step.range_key = step.range_low = step.range_high = -1;
-	step.outer_keys = add_keys(c, outer, shape.nkeys);
-	step.inner_keys = add_keys(c, s, shape.nkeys);
+	step.probe_keys = add_keys(c, probe_side, shape.nkeys);
+	step.build_keys = add_keys(c, s, shape.nkeys);
 	if (shape.range)
 	{
 		const GjKind kind = shape.range_is_float ? GJ_FLOAT8 : GJ_INT4;
@@ -258,27 +258,29 @@ add_step(Random &random, Case &c, const Shape &shape, uint32_t s)
 		step.range_key = (int32_t) c.program.expr(kind, {load(0, column_of(s, range_column))});
 		if (shape.range & 1)
 			step.range_low =
-				(int32_t) c.program.expr(kind, {load(0, column_of(outer, low_column))});
+				(int32_t) c.program.expr(kind, {load(0, column_of(probe_side, low_column))});
 		if (shape.range & 2)
 			step.range_high =
-				(int32_t) c.program.expr(kind, {load(0, column_of(outer, high_column))});
+				(int32_t) c.program.expr(kind, {load(0, column_of(probe_side, high_column))});
 		step.low_strict = (uint8_t) (random() % 2);
 		step.high_strict = (uint8_t) (random() % 2);
 	}
 	if (shape.residual >= 0)
-		residual = random_condition(random, c, outer, s, (uint32_t) shape.residual, &step.residual);
+		residual =
+			random_condition(random, c, probe_side, s, (uint32_t) shape.residual, &step.residual);
 	meaning.matches = [=](const Tuple &t) -> int
 	{
 		for (uint32_t i = 0; i < step.nkeys; i++)
 		{
-			Value a = k->value(t, outer, key_columns[i]), b = k->value(t, s, key_columns[i]);
+			Value a = k->value(t, probe_side, key_columns[i]), b = k->value(t, s, key_columns[i]);
 
 			if (a.null || b.null || (key_columns[i] == C_F ? !gj_eq_f(a.f(), b.f()) : a.v != b.v))
 				return 0;
 		}
 		if (step.range_key >= 0 &&
 			in_range(step, shape.range_is_float, k->value(t, s, range_column),
-					 k->value(t, outer, low_column), k->value(t, outer, high_column)) != 1)
+					 k->value(t, probe_side, low_column),
+					 k->value(t, probe_side, high_column)) != 1)
 			return 0;
 		return residual ? residual(t) == 1 : 1;
 	};

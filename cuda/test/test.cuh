@@ -249,7 +249,7 @@ GjKeys upload_keys(Queue &q, const KeySide &side);
 std::vector<std::pair<uint32_t, uint32_t>> unique_pairs(Queue &q, const GjHashTable &table,
 														const GjKeys &keys,
 														const GjSortedMatch *match,
-														const GjView &view, uint32_t inner_source);
+														const GjView &view, uint32_t build_source);
 
 /* ---- families of sets: set_join.cu */
 

@@ -1,6 +1,6 @@
 /*
  * fused.c
- *	  Filter, joins and aggregates of outer rows in one pass.
+ *	  Filter, joins and aggregates of probe rows in one pass.
  *
  * An item of work takes its rows through all of it a tile at a time.  What a step does is
  * done for the whole tile, so that the slots of its table are on the way into the cache
@@ -283,7 +283,7 @@ static uint32_t
 miss(GjFusedItem *item, uint32_t n)
 {
 	const GjFusedPlan *plan = item->w->plan;
-	const GjColumn *outer = item->view.columns + plan->first_column;
+	const GjColumn *probe_side = item->view.columns + plan->first_column;
 	GjFusedMissed *missed = item->w->missed;
 	uint32_t	list = missed->together ? 0 : item->part;
 	uint32_t	hits = 0;
@@ -302,7 +302,7 @@ miss(GjFusedItem *item, uint32_t n)
 			if (missed->rowid[s])
 				missed->rowid[s][at] = item->rowid[s][i];
 		for (uint32_t c = 0; missed->together && c < plan->nouter; c++)
-			gj_fused_copy_value(&outer[c], item->rowid[0][i], missed->data[c], missed->nulls[c], at);
+			gj_fused_copy_value(&probe_side[c], item->rowid[0][i], missed->data[c], missed->nulls[c], at);
 		at++;
 	}
 	hits = 0;

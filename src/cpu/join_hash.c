@@ -408,7 +408,7 @@ typedef struct GjExpand
 	const uint32_t *first;
 	uint64_t	cursor;
 	uint32_t	n;
-	uint32_t	inner_source;
+	uint32_t	build_source;
 	uint32_t   *const *out;
 } GjExpand;
 
@@ -436,7 +436,7 @@ tuple_of(const GjExpand *e, uint64_t pair)
 
 static void
 write_pairs(const GjExpand *e, uint32_t at, uint32_t n, const uint32_t *tuple,
-			const uint32_t *inner)
+			const uint32_t *build_side)
 {
 	for (uint32_t s = 0; s < GJ_MAX_SOURCES; s++)
 	{
@@ -444,9 +444,9 @@ write_pairs(const GjExpand *e, uint32_t at, uint32_t n, const uint32_t *tuple,
 
 		if (!out)
 			continue;
-		if (s == e->inner_source)
+		if (s == e->build_source)
 			for (uint32_t i = 0; i < n; i++)
-				out[at + i] = e->table->rows[inner[i]];
+				out[at + i] = e->table->rows[build_side[i]];
 		else
 			for (uint32_t i = 0; i < n; i++)
 				out[at + i] = gj_view_row(e->view, s, tuple[i]);
@@ -461,7 +461,7 @@ expand_item(void *arg, uint32_t item, const GjTile *tile)
 	uint32_t	end = gj_item_end(begin, e->n);
 	uint32_t	t = tuple_of(e, e->cursor + begin);
 	uint32_t	tuple[GJ_EXPAND_ROWS],
-				inner[GJ_EXPAND_ROWS];
+				build_side[GJ_EXPAND_ROWS];
 
 	for (uint32_t at = begin, n; at < end; at += n)
 	{
@@ -473,18 +473,18 @@ expand_item(void *arg, uint32_t item, const GjTile *tile)
 			while (e->offset[t + 1] <= pair)
 				t++;
 			tuple[i] = t;
-			inner[i] = e->first[t] + (uint32_t) (pair - e->offset[t]);
+			build_side[i] = e->first[t] + (uint32_t) (pair - e->offset[t]);
 		}
-		write_pairs(e, at, n, tuple, inner);
+		write_pairs(e, at, n, tuple, build_side);
 	}
 }
 
 static GjStatus
 gj_cpu_hash_expand(GjQueue *queue, const GjHashTable *table, const GjView *view,
 				   const uint64_t *offset, const uint32_t *first, uint64_t cursor, uint32_t n,
-				   uint32_t inner_source, uint32_t *const out[GJ_MAX_SOURCES])
+				   uint32_t build_source, uint32_t *const out[GJ_MAX_SOURCES])
 {
-	GjExpand	e = {table, view, offset, first, cursor, n, inner_source, out};
+	GjExpand	e = {table, view, offset, first, cursor, n, build_source, out};
 
 	gj_for_items(queue, n, expand_item, &e);
 	return GJ_OK;

@@ -1,6 +1,6 @@
 /*
  * join_match.c
- *	  Which tuples and which rows of an inner side have a match: flags, one byte each.
+ *	  Which tuples and which rows of a build side have a match: flags, one byte each.
  *
  * Threads set flags of the same row, but to the same value.
  */

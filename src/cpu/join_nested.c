@@ -1,6 +1,6 @@
 /*
  * join_nested.c
- *	  The nested loop: every tuple against every row of an inner side, a tile at a time.
+ *	  The nested loop: every tuple against every row of a build side, a tile at a time.
  *
  * An item of work is one tile.  Row after row is compared with all tuples of the tile, and
  * one bit a pair tells the result.  Then pairs are written from the bits of as many tiles as
@@ -58,15 +58,15 @@ row_id(const GjNested *nested, uint32_t row)
 
 #define GJ_COMPARE(op) \
 	for (uint32_t i = 0; i < n; i++) \
-		match[i] &= outer[i] op inner; \
+		match[i] &= probe_side[i] op build_side; \
 	break
 
 /* match[i] = 0 where the term is not true. */
 static void
 apply_term(const GjTerm *term, uint32_t tuple, uint32_t n, uint32_t row, uint8_t *match)
 {
-	const int64_t *outer = term->outer + tuple;
-	int64_t		inner = term->inner[row];
+	const int64_t *probe_side = term->probe_side + tuple;
+	int64_t		build_side = term->build_side[row];
 
 	switch (term->op)
 	{
@@ -96,7 +96,7 @@ match_row(const GjNestedWork *w, const GjTilePlace *place, uint32_t row, const G
 	if (nested->nterms > 0)
 	{
 		for (uint32_t i = 0; i < n; i++)
-			match[i] = !nested->outer_null[place->tuple + i];
+			match[i] = !nested->probe_null[place->tuple + i];
 		for (uint32_t t = 0; t < nested->nterms; t++)
 			apply_term(&nested->terms[t], place->tuple, n, row, match);
 	}
@@ -107,8 +107,8 @@ match_row(const GjNestedWork *w, const GjTilePlace *place, uint32_t row, const G
 		uint32_t	id = row_id(nested, row);
 		GjView		view = *nested->view;
 
-		view.rowid[nested->inner_source] = &id;
-		view.same = (uint16_t) (1u << nested->inner_source);
+		view.rowid[nested->build_source] = &id;
+		view.same = (uint16_t) (1u << nested->build_source);
 		gj_eval(code, (uint32_t) nested->condition, &view, place->tuple, n, tile, status);
 		for (uint32_t i = 0; i < n; i++)
 			match[i] = !tile->null[result + i] && tile->value[result + i] != 0;
@@ -135,7 +135,7 @@ match_item(void *arg, uint32_t item, const GjTile *tile)
 		uint32_t	row = place.row + r;
 		uint64_t	before = count;
 
-		if (nested->nterms > 0 && nested->inner_null[row])
+		if (nested->nterms > 0 && nested->build_null[row])
 			continue;
 		match_row(w, &place, row, tile, match, &status);
 		for (uint32_t i = 0; i < place.ntuples; i++)
@@ -177,7 +177,7 @@ write_item(void *arg, uint32_t item, const GjTile *tile)
 					nested->tuple[at] = tuple;
 				for (uint32_t s = 0; s < GJ_MAX_SOURCES; s++)
 					if (nested->out[s])
-						nested->out[s][at] = s == nested->inner_source ? id :
+						nested->out[s][at] = s == nested->build_source ? id :
 							gj_view_row(nested->view, s, tuple);
 				at++;
 			}

@@ -1,6 +1,6 @@
 /*
  * join_sort.c
- *	  Sort-merge: an inner side sorted by its keys, and tuples that look for their matches; and
+ *	  Sort-merge: a build side sorted by its keys, and tuples that look for their matches; and
  *	  rows in the order of some keys.
  *
  * A stable radix sort of (value, row) from the last value to the first, a byte a pass, and

@@ -1,13 +1,13 @@
 /*
  * set_family.c
  *	  All pairs of families of sets, and their distinct intersections, on the threads of the
- *	  cpu device; the work itself is in src/rows/set_join.h and set_intersections.h.
+ *	  cpu device; the work itself is in src/device/set_join.h and set_intersections.h.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "cpu_device.h"
-#include "rows/set_intersections.h"
+#include "device/set_intersections.h"
 
 /* What a call of the device brings along. */
 typedef struct GjCpuHost

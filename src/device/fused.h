@@ -14,7 +14,7 @@
 #define GJ_FUSED_AGGREGATES 8
 #define GJ_FUSED_GROUP_KEYS 8
 #define GJ_FUSED_PARTS		256	/* of one call */
-#define GJ_FUSED_OUTER		16	/* outer columns whose values missed tuples take with them */
+#define GJ_FUSED_PROBE		16	/* probe columns whose values missed tuples take with them */
 
 /* A value, or a term of a condition. */
 typedef struct GjFusedExpr
@@ -59,7 +59,7 @@ typedef struct GjFusedStep
 typedef struct GjFusedPlan
 {
 	uint32_t	ncolumns;		/* of the program */
-	uint32_t	first_column;	/* the outer source's columns are first_column .. */
+	uint32_t	first_column;	/* the probe source's columns are first_column .. */
 	uint32_t	nouter;			/* .. +nouter */
 	uint16_t	no_row;			/* as in GjView */
 	uint8_t		nsteps;
@@ -72,13 +72,13 @@ typedef struct GjFusedPlan
 	uint8_t		aggregate_expr[GJ_FUSED_AGGREGATES];	/* form NONE: no argument */
 	uint8_t		group_how[GJ_FUSED_GROUP_KEYS];
 	uint8_t		group_expr[GJ_FUSED_GROUP_KEYS];	/* of FIXED, TEXT, PADDED: SIMPLE, LOAD */
-	GjFusedCondition filter;	/* of the outer source */
+	GjFusedCondition filter;	/* of the probe source */
 	GjFusedStep steps[GJ_FUSED_STEPS];
 	GjFusedExpr exprs[GJ_FUSED_EXPRS];
 	GjFusedExpr terms[GJ_FUSED_TERMS];
 } GjFusedPlan;
 
-/* Outer rows 0 .. nrows-1 of columns[nouter] (host array), which may lie anywhere. */
+/* Probe rows 0 .. nrows-1 of columns[nouter] (host array), which may lie anywhere. */
 typedef struct GjFusedPart
 {
 	const GjColumn *columns;
@@ -87,16 +87,16 @@ typedef struct GjFusedPart
 
 /*
  * Tuples without a group: of part p they are rowid[slot][first[p] .. +n[p]).  Or, `together`: those
- * of all parts are rowid[slot][0 .. n[0]), the values of outer column c that they have are
- * data[c] and nulls[c] in the same order, and rowid[0] is not written.  No outer column may
- * be a reference then, and there are at most GJ_FUSED_OUTER.
+ * of all parts are rowid[slot][0 .. n[0]), the values of probe column c that they have are
+ * data[c] and nulls[c] in the same order, and rowid[0] is not written.  No probe column may
+ * be a reference then, and there are at most GJ_FUSED_PROBE.
  */
 typedef struct GjFusedMissed
 {
 	uint32_t   *rowid[GJ_FUSED_STEPS + 1];	/* device memory, room for all rows; NULL: not wanted */
 	bool		together;
-	uint8_t    *data[GJ_FUSED_OUTER];	/* device memory, room for all rows, as the next */
-	uint8_t    *nulls[GJ_FUSED_OUTER];
+	uint8_t    *data[GJ_FUSED_PROBE];	/* device memory, room for all rows, as the next */
+	uint8_t    *nulls[GJ_FUSED_PROBE];
 	uint32_t	first[GJ_FUSED_PARTS];	/* rows of the parts before */
 	uint32_t	n[GJ_FUSED_PARTS];
 } GjFusedMissed;
@@ -109,7 +109,7 @@ typedef struct GjFusedOps
 	 * through filter and steps.  groups = NULL: adds what comes out to the program's
 	 * aggregates.  Else adds it to the aggregates of its groups; tuples that have none yet
 	 * are left to the caller in *missed, and the call waits.  columns are all of the
-	 * program's (host); those of the outer source are the parts' own.  list_bytes is the
+	 * program's (host); those of the probe source are the parts' own.  list_bytes is the
 	 * memory that the device may take for lists of tuples between steps, until it returns.
 	 */
 	GjStatus	(*fused) (GjQueue *queue, const GjFusedPlan *plan, const GjColumn *columns,

@@ -1,6 +1,6 @@
 /*
  * fused_rows.h
- *	  The fused operator: filter, joins and aggregates of outer rows in one pass.
+ *	  The fused operator: filter, joins and aggregates of probe rows in one pass.
  *
  * It serves steps in which a tuple has at most one match: nothing is numbered, and no row
  * ids are written between the steps.  What a plan may hold, and the meaning of its parts,
@@ -8,7 +8,7 @@
  *
  * Expressions of a common form (a column; a column and a column or constant) are computed
  * straight from the columns, all others by gj_eval.  Row ids of a tuple are found by slot:
- * slot 0 is the outer source, slot s+1 the source of step s.
+ * slot 0 is the probe source, slot s+1 the source of step s.
  */
 #ifndef GJ_DEVICE_FUSED_ROWS_H
 #define GJ_DEVICE_FUSED_ROWS_H
@@ -285,7 +285,7 @@ gj_fused_same_group(const GjFusedKeys *keys, const GjGroupRows *groups, uint32_t
 
 #define GJ_FUSED_NO_GROUP	UINT32_MAX
 
-/* Copies row `row` of an outer column, which is no reference, to row `at` of a missed tuple's. */
+/* Copies row `row` of an probe column, which is no reference, to row `at` of a missed tuple's. */
 GJ_FN void
 gj_fused_copy_value(const GjColumn *column, uint32_t row, uint8_t *data, uint8_t *nulls,
 					uint32_t at)

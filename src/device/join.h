@@ -26,12 +26,12 @@ typedef struct GjTerm
 {
 	uint32_t	op;				/* GjTermOp */
 	uint32_t	narrow;			/* 1: all values of both sides fit 32 bits */
-	const int64_t *outer;		/* ordered_keys of the view's tuples */
-	const int64_t *inner;		/* of the inner side's rows */
+	const int64_t *probe_side;		/* ordered_keys of the view's tuples */
+	const int64_t *build_side;		/* of the build side's rows */
 } GjTerm;
 
 /*
- * A nested loop of a view's tuples over the rows of an inner side.  A pair matches if all
+ * A nested loop of a view's tuples over the rows of a build side.  A pair matches if all
  * terms are true and so is the condition; there are terms or a condition, not both, or
  * neither: then every pair matches.  All arrays are device memory.
  *
@@ -40,14 +40,14 @@ typedef struct GjTerm
 typedef struct GjNested
 {
 	const GjView *view;
-	const uint32_t *rows;		/* row ids of the inner side, NULL: 0 .. nrows-1 */
+	const uint32_t *rows;		/* row ids of the build side, NULL: 0 .. nrows-1 */
 	uint32_t	nrows;
-	uint32_t	inner_source;
+	uint32_t	build_source;
 	int32_t		condition;		/* expression, or -1 */
 	uint32_t	nterms;
 	GjTerm		terms[GJ_MAX_KEYS];
-	const uint8_t *outer_null;	/* of the terms: 1 for tuples and rows that match nothing */
-	const uint8_t *inner_null;
+	const uint8_t *probe_null;	/* of the terms: 1 for tuples and rows that match nothing */
+	const uint8_t *build_null;
 	uint8_t    *tuple_matched;	/* flags of the tuples, to be set to 1, or NULL */
 	uint8_t    *row_matched;	/* the same of the rows, by row id, or NULL */
 	bool		write;			/* write pairs; else only count them */
@@ -106,7 +106,7 @@ typedef struct GjTableOps
 
 	/*
 	 * Gives a table with one key, unique, and slots or places, payloads: the values of a column of the
-	 * inner side, GJ_INT4 or GJ_INT8 without NULLs, [nrows].  Those of a direct table take as much
+	 * build side, GJ_INT4 or GJ_INT8 without NULLs, [nrows].  Those of a direct table take as much
 	 * memory as its places.  *done = false: some value does not fit (gj_payload_fits), and nothing was
 	 * changed.  Waits.
 	 */
@@ -144,13 +144,13 @@ typedef struct GjTableOps
 
 	/*
 	 * Writes pairs cursor .. cursor+n-1 of a probe of view->nrows tuples: for each
-	 * source s with out[s] set, the outer tuple's row id of s, or for s =
-	 * inner_source the inner row's.  n <= GJ_MAX_TUPLES: the work is split evenly
+	 * source s with out[s] set, the probe tuple's row id of s, or for s =
+	 * build_source the build row's.  n <= GJ_MAX_TUPLES: the work is split evenly
 	 * over pairs, however skewed the keys are.
 	 */
 	GjStatus	(*hash_expand) (GjQueue *queue, const GjHashTable *table, const GjView *view,
 								const uint64_t *offset, const uint32_t *first,
-								uint64_t cursor, uint32_t n, uint32_t inner_source,
+								uint64_t cursor, uint32_t n, uint32_t build_source,
 								uint32_t *const out[GJ_MAX_SOURCES]);
 
 	/*
@@ -161,7 +161,7 @@ typedef struct GjTableOps
 	 */
 	GjStatus	(*join_unique) (GjQueue *queue, const GjHashTable *table, const GjKeys *keys,
 								const GjSortedMatch *match, const GjView *view,
-								uint32_t inner_source, uint32_t *const out[GJ_MAX_SOURCES],
+								uint32_t build_source, uint32_t *const out[GJ_MAX_SOURCES],
 								uint32_t *npairs);
 
 	/*

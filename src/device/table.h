@@ -16,7 +16,7 @@ typedef struct GjKeys
 	uint8_t    *null;
 } GjKeys;
 
-/* One distinct key of the inner side and its rows: rows[start .. start+count). */
+/* One distinct key of the build side and its rows: rows[start .. start+count). */
 typedef struct GjHashSlot
 {
 	uint64_t	key;			/* the key if there is one, else the hash of the keys */
@@ -35,7 +35,7 @@ typedef enum GjTableKind
 } GjTableKind;
 
 /*
- * A table over an inner side, read-only once built.  Rows with a NULL key are left out.  All
+ * A table over a build side, read-only once built.  Rows with a NULL key are left out.  All
  * arrays are device memory, given back by hash_free; those that its kind has not are NULL.
  *
  * HASH: open addressing with linear probing over distinct keys; the row ids of equal keys lie next
@@ -73,7 +73,7 @@ typedef struct GjHashTable
 	uint32_t   *rows;			/* row ids of the relation, grouped by key */
 	uint32_t	nrows;			/* rows in the table */
 	uint32_t	max_count;		/* of any key: 1 means that keys are unique; 0: not known */
-	uint32_t	payload;		/* column of the inner source, counted from its first */
+	uint32_t	payload;		/* column of the build source, counted from its first */
 	uint32_t   *payloads;		/* direct: [nslots], GJ_NO_ROW where no row has the key */
 	uint32_t   *key_filter;		/* [nkey_filter] */
 	uint32_t	nkey_filter;

@@ -426,7 +426,7 @@ idle_share(const GjRunStats *stats, uint32 i)
 	return Max(0, 100 * (1 - stats->device[i].busy_ms / stats->elapsed_ms));
 }
 
-/* Which devices took how many outer rows, and their time; what did not fit them. */
+/* Which devices took how many probe rows, and their time; what did not fit them. */
 static void
 explain_devices(ExplainContext *cxt)
 {

@@ -238,7 +238,7 @@ fall_back(GjScanState *state, const GjFailure *failure)
 }
 
 /*
- * Something did not fit the device, which nobody expected: a new run keeps inner sides on
+ * Something did not fit the device, which nobody expected: a new run keeps build sides on
  * the host first and takes them in parts.
  */
 static void

@@ -46,7 +46,7 @@ typedef struct GjScanState
 	int			nfallback;
 	bool		can_fail;
 	int			nworkers;		/* planned to help to load */
-	bool		spill;			/* inner sides, groups or rows to be sorted did not fit the device */
+	bool		spill;			/* build sides, groups or rows to be sorted did not fit the device */
 	List	   *runtime_exprs;	/* ExprStates */
 
 	GjScanPhase phase;

@@ -170,7 +170,7 @@ gj_run_has_workers(const GjRun *run)
 	return run->workers != NULL;
 }
 
-/* The source to load now: inner sides first, the outer side last. */
+/* The source to load now: build sides first, the probe side last. */
 static int
 current_source(const GjRun *run)
 {

@@ -4,7 +4,7 @@
  *
  * A single loop does both directions, so neither ring can block the other: while a
  * slot of the load ring is free it loads, and whatever gpujoind sends is looked at
- * first.  Rows of the first batches therefore return while the outer side still loads.
+ * first.  Rows of the first batches therefore return while the probe side still loads.
  */
 #ifndef GJ_RUN_H
 #define GJ_RUN_H

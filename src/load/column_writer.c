@@ -36,8 +36,8 @@ find_computed(GjWriter *writer, const GjProgram *program, uint32 first_column)
 	{
 		if (sets[i].membership)
 			continue;
-		mark_computed(writer, first_column, sets[i].outer_column);
-		mark_computed(writer, first_column, sets[i].inner_column);
+		mark_computed(writer, first_column, sets[i].probe_column);
+		mark_computed(writer, first_column, sets[i].build_column);
 	}
 }
 

@@ -29,7 +29,7 @@ compile_keys(GjBuilder *builder, GjBuildStep *step, GjJoinClause **keys)
 			if (e < 0)
 				elog(ERROR, "could not compile a join key");
 			if (i == 0)
-				*(side == 0 ? &step->outer_keys : &step->inner_keys) = e;
+				*(side == 0 ? &step->probe_keys : &step->build_keys) = e;
 		}
 	}
 }

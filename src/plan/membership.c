@@ -119,7 +119,7 @@ find_sides(GjJoinInfo *info, Side *sides)
 		!gj_key_is_exact(linitial(step->key_clauses)) ||
 		!gj_key_clause(linitial(step->key_clauses), &left, &right))
 		return false;
-	kind = builder->exprs[step->outer_keys].kind;
+	kind = builder->exprs[step->probe_keys].kind;
 	if (kind == GJ_FLOAT8 || kind == GJ_TEXT)
 		return false;
 	for (int i = 0; i < 2; i++)
@@ -345,8 +345,8 @@ gj_plan_membership(PlannerInfo *root, GjJoinInfo *info)
 		gj_cost_counted(&counted, counted.rows, builder->source[0].rows_filtered,
 						builder->source[1].rows_filtered, list_length(builder->aggregates) + 2) >= cost)
 		return;
-	if (!compile_is_null(builder, &sides[0], &counted.set.outer_is_null) ||
-		!compile_is_null(builder, &sides[1], &counted.set.inner_is_null))
+	if (!compile_is_null(builder, &sides[0], &counted.set.probe_is_null) ||
+		!compile_is_null(builder, &sides[1], &counted.set.build_is_null))
 		return;
 	counted.threshold = compile_threshold(builder, threshold);
 	count = add_count(builder);

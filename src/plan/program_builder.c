@@ -415,8 +415,8 @@ gj_builder_finish(GjBuilder *builder, GjOutputKind output)
 		steps[i].nkeys = step->nkeys;
 		steps[i].source = step->source;
 		steps[i].residual = step->residual;
-		steps[i].outer_keys = step->outer_keys;
-		steps[i].inner_keys = step->inner_keys;
+		steps[i].probe_keys = step->probe_keys;
+		steps[i].build_keys = step->build_keys;
 		steps[i].filter = step->filter;
 		steps[i].range_key = step->range_key;
 		steps[i].range_low = step->range_low;
@@ -429,8 +429,8 @@ gj_builder_finish(GjBuilder *builder, GjOutputKind output)
 
 			steps[i].set = nset_steps++;
 			*set = step->set;
-			set->outer_column = first_column[step->outer_set >> 16] + (step->outer_set & 0xFFFF);
-			set->inner_column = first_column[step->inner_set >> 16] + (step->inner_set & 0xFFFF);
+			set->probe_column = first_column[step->outer_set >> 16] + (step->outer_set & 0xFFFF);
+			set->build_column = first_column[step->inner_set >> 16] + (step->inner_set & 0xFFFF);
 			set->threshold = step->threshold;
 			if (step->has_values)
 			{

@@ -41,8 +41,8 @@ typedef struct GjBuildStep
 	GjJoinType	join_type;
 	GjAlgorithm algorithm;
 	int			nkeys;
-	int			outer_keys;		/* first expression */
-	int			inner_keys;
+	int			probe_keys;		/* first expression */
+	int			build_keys;
 	int			range_key;		/* expressions, or -1 */
 	int			range_low;
 	int			range_high;

@@ -260,8 +260,8 @@ gj_add_set_step(GjBuilder *builder, GjBuildStep *step, const GjSetClause *set, b
 		step->set.predicate = GJ_SETS_CONTAINS;
 	step->set.strict = set->strict;
 	step->set.width = set->width;
-	step->set.outer_nulls = inverted ? set->right_nulls : set->left_nulls;
-	step->set.inner_nulls = inverted ? set->left_nulls : set->right_nulls;
+	step->set.probe_nulls = inverted ? set->right_nulls : set->left_nulls;
+	step->set.build_nulls = inverted ? set->left_nulls : set->right_nulls;
 	/* elements that are NULL, arrays that do not travel whole */
 	builder->can_fail = true;
 	return true;
@@ -291,7 +291,7 @@ gj_set_value(GjBuilder *builder, Expr *expr, GjSetValue *value)
 					   gj_same_column(set->right, step->set_left)))
 			continue;
 		step->has_values = true;
-		step->set.outer_nulls = step->set.inner_nulls = GJ_NULL_ELEMENTS_FAIL;
+		step->set.probe_nulls = step->set.build_nulls = GJ_NULL_ELEMENTS_FAIL;
 		value->step = i;
 		value->predicate = function->predicate;
 		value->is_condition = function->is_condition;

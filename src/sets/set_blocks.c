@@ -7,7 +7,7 @@
  */
 #include "postgres.h"
 
-#include "rows/set_join.h"
+#include "device/set_join.h"
 #include "sets/set_blocks.h"
 
 /* Device memory of an element and of a set, while a family is built of them (sets/sets.c). */

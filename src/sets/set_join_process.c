@@ -1,6 +1,6 @@
 /*
  * set_join_process.c
- *	  Set joins in the process: src/rows/set_join.h, tile by tile.
+ *	  Set joins in the process: src/device/set_join.h, tile by tile.
  */
 #include "postgres.h"
 

@@ -6,7 +6,7 @@
  * out one by one.  Families that do not fit the device are joined block by block, each block a
  * run of its own (set_blocks.h); a block of which the device has returned nothing can be done
  * in the process instead.  So are distinct intersections handed out, for which the process looks
- * at all pairs first (src/rows/set_intersections.h); they are never taken in blocks.
+ * at all pairs first (src/device/set_intersections.h); they are never taken in blocks.
  */
 #include "postgres.h"
 

@@ -6,7 +6,7 @@
 #define GJ_SETS_SET_JOIN_STATE_H
 
 #include "client/client.h"
-#include "rows/set_intersections.h"
+#include "device/set_intersections.h"
 #include "sets/set_blocks.h"
 #include "sets/set_join.h"
 

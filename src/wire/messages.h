@@ -53,7 +53,7 @@
  * DONE comes before the run has given its device memory back; HELLO of the same process is
  * answered when that is done.
  *
- * DONE can come before all sources have ended (an empty inner side).  The backend
+ * DONE can come before all sources have ended (an empty build side).  The backend
  * may then stop loading.  gpujoind keeps the rings until it sees the connection
  * closed.  A ring is one memfd, sealed against shrinking, of `nslots` slots.
  */
@@ -211,7 +211,7 @@ typedef struct GjMsgNote
 	uint64_t	count;
 } GjMsgNote;
 
-/* Whether devices exchange rows, so that each has its part of an inner side, not all of it. */
+/* Whether devices exchange rows, so that each has its part of a build side, not all of it. */
 typedef enum GjExchangeMode
 {
 	GJ_EXCHANGE_AUTO,			/* by size */
@@ -226,7 +226,7 @@ typedef struct GjMsgSubmit
 	uint32_t	nbytes;			/* of the program */
 	uint32_t	max_devices;	/* gpujoin.devices_per_query, 0 = as many as it is worth */
 	uint32_t	exchange;		/* GjExchangeMode */
-	uint32_t	keep_exchanged; /* 1: outer rows may stay where they were brought */
+	uint32_t	keep_exchanged; /* 1: probe rows may stay where they were brought */
 	uint32_t	unused;
 	uint64_t	spill_memory;	/* bytes of host memory for what does not fit */
 	uint64_t	temp_limit;		/* bytes of temporary files, UINT64_MAX = no limit */
@@ -311,7 +311,7 @@ typedef enum GjPhase
 
 typedef struct GjStepStats
 {
-	uint64_t	rows_in;		/* outer rows that reached the step */
+	uint64_t	rows_in;		/* probe rows that reached the step */
 	uint64_t	rows_out;		/* rows that left it, after the residual condition */
 	uint32_t	set_algorithm;	/* GJ_JOIN_SET: what the device has used, 0 if nothing */
 	uint32_t	partitioned;	/* hash tables that were built by partitions */
@@ -329,7 +329,7 @@ typedef struct GjDeviceStats
 {
 	uint32_t	ordinal;
 	uint32_t	unused;
-	uint64_t	rows;			/* outer rows that it took */
+	uint64_t	rows;			/* probe rows that it took */
 	uint64_t	chunks;			/* in so many chunks or resident fragments */
 	double		busy_ms;		/* all phases but waiting */
 	uint64_t	exchanged;		/* bytes of rows that came from other devices */
@@ -345,7 +345,7 @@ typedef struct GjRunStats
 	GjSourceStats source[GJ_MAX_SOURCES];
 	GjStepStats step[GJ_MAX_SOURCES];
 	uint32_t	ndevices;
-	uint32_t	npasses;		/* more than 1: the inner sides came in parts */
+	uint32_t	npasses;		/* more than 1: the build sides came in parts */
 	uint32_t	exchange_step;	/* 1 + the step by whose keys rows were exchanged; 0: none */
 	uint32_t	sorted_runs;	/* that were merged on the host; 0: one device had all rows */
 	uint64_t	spilled_memory; /* bytes kept in host memory, and in temporary files */

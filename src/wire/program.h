@@ -7,8 +7,8 @@
  * writes it; gpujoind copies it, checks every offset and index of the copy
  * (gj_program_check) and runs the copy.
  *
- * Sources are numbered from 0.  Source 0 is the outer side, streamed in chunks;
- * the others are inner sides, complete before the first step runs.  Columns are
+ * Sources are numbered from 0.  Source 0 is the probe side, streamed in chunks;
+ * the others are build sides, complete before the first step runs.  Columns are
  * numbered through the whole program, those of one source next to each other.
  * Step i joins what steps 0..i-1 made with the source that it names; each source
  * but 0 is joined by exactly one step.
@@ -61,13 +61,13 @@ typedef enum GjFailPoint
 	GJ_FAIL_CONNECT,			/* in the backend: as if no daemon were there */
 	GJ_FAIL_SUBMIT,				/* program refused */
 	GJ_FAIL_ANSWER,				/* unless all is resident and used without an answer about it */
-	GJ_FAIL_STALL,				/* the first outer chunk takes for ever (until stopped) */
-	GJ_FAIL_MEMORY,				/* out of memory when the first inner side is built */
+	GJ_FAIL_STALL,				/* the first probe chunk takes for ever (until stopped) */
+	GJ_FAIL_MEMORY,				/* out of memory when the first build side is built */
 	GJ_FAIL_BUILD,				/* device error in the first build */
-	GJ_FAIL_PROBE,				/* device error at the first outer chunk */
-	GJ_FAIL_OVERFLOW,			/* row error at the first outer chunk */
+	GJ_FAIL_PROBE,				/* device error at the first probe chunk */
+	GJ_FAIL_OVERFLOW,			/* row error at the first probe chunk */
 	GJ_FAIL_OUTPUT,				/* device error after the first batch was sent */
-	GJ_FAIL_CRASH				/* gpujoind aborts at the first outer chunk */
+	GJ_FAIL_CRASH				/* gpujoind aborts at the first probe chunk */
 } GjFailPoint;
 
 /*
@@ -106,7 +106,7 @@ typedef enum GjNullElements
 
 /*
  * The condition of a step of GJ_JOIN_SET: two columns of integer arrays (GJ_REF, as
- * PostgreSQL stores them) are taken for sets, the outer one being the left one.  A NULL
+ * PostgreSQL stores them) are taken for sets, the probe source being the left one.  A NULL
  * array matches nothing.
  *
  * With `membership`, a row is an element of a set: the step has one key, the element, and
@@ -114,38 +114,38 @@ typedef enum GjNullElements
  * element are in none.  A pair of sets that have an element in common comes out once, with
  * row ids of rows of which nothing but these two columns may be read, and its first pair value
  * is the number of pairs of rows that it stands for.  That number may come in parts, as
- * several pairs, where not all outer rows are worked on together; so can the threshold, which
+ * several pairs, where not all probe rows are worked on together; so can the threshold, which
  * the device may ignore, only leave pairs out early that nobody wants.  The step is an inner
  * join and the only one, its residual condition reads the two columns, and groups by these come out.
  */
 typedef struct GjSetStep
 {
-	uint32_t	outer_column;	/* of a source joined before */
-	uint32_t	inner_column;	/* of the step's source */
+	uint32_t	probe_column;	/* of a source joined before */
+	uint32_t	build_column;	/* of the step's source */
 	int32_t		threshold;		/* an expression that is one GJ_OP_CONST, NULL: no pair matches;
 								 * -1: 1 */
 	uint8_t		predicate;		/* GjSetPredicate */
 	uint8_t		strict;			/* 1: more than the threshold */
 	uint8_t		width;			/* of the elements: 2, 4 or 8 bytes */
 	uint8_t		algorithm;		/* GjSetAlgorithm */
-	uint8_t		outer_nulls;	/* GjNullElements */
-	uint8_t		inner_nulls;
+	uint8_t		probe_nulls;	/* GjNullElements */
+	uint8_t		build_nulls;
 	/*
 	 * If not 0: each pair has three values, the number of common elements, the size of the
-	 * outer set and that of the inner one.  They pass the later steps in the place of row ids
+	 * probe set and that of the build side.  They pass the later steps in the place of row ids
 	 * of sources `values`, `values` + 1 and `values` + 2, which do not exist.
 	 */
 	uint8_t		values;
 	uint8_t		membership;
 	/*
 	 * The two sources have the same rows and columns, and the residual condition says that 1:
-	 * the outer column is less than the inner one, 2: it is greater.  0: neither is known.
+	 * the probe column is less than the build side, 2: it is greater.  0: neither is known.
 	 */
 	uint8_t		same;
 	uint8_t		unused[3];
 	/* membership: expressions, whether the column is NULL; -1: it never is */
-	int32_t		outer_is_null;
-	int32_t		inner_is_null;
+	int32_t		probe_is_null;
+	int32_t		build_is_null;
 } GjSetStep;
 
 #define GJ_PAIR_VALUES		3
@@ -323,11 +323,11 @@ typedef struct GjStep
 	uint8_t		join_type;		/* GjJoinType */
 	uint8_t		algorithm;		/* GjAlgorithm */
 	uint8_t		nkeys;			/* 0 .. GJ_MAX_KEYS */
-	uint8_t		source;			/* the inner side */
+	uint8_t		source;			/* the build side */
 	int32_t		residual;		/* expression over all sources joined so far, or -1: what
 								 * besides keys and range decides whether a pair matches */
-	uint32_t	outer_keys;		/* expressions outer_keys .. +nkeys, on sources joined before */
-	uint32_t	inner_keys;		/* expressions inner_keys .. +nkeys, on `source` alone */
+	uint32_t	probe_keys;		/* expressions probe_keys .. +nkeys, on sources joined before */
+	uint32_t	build_keys;		/* expressions build_keys .. +nkeys, on `source` alone */
 	int32_t		filter;			/* expression, or -1: of what the step has made (unmatched
 								 * tuples and rows too) this is kept */
 	/* a range: range_low <(=) range_key <(=) range_high */

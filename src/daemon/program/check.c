@@ -182,12 +182,12 @@ check_keys(GjCheck *check, const GjStep *step, uint32_t alive)
 		return gj_check_fails(check, "a step has %u keys", step->nkeys);
 	for (uint32_t k = 0; k < step->nkeys; k++)
 	{
-		uint64_t	outer = (uint64_t) step->outer_keys + k;
-		uint64_t	inner = (uint64_t) step->inner_keys + k;
+		uint64_t	probe_side = (uint64_t) step->probe_keys + k;
+		uint64_t	build_side = (uint64_t) step->build_keys + k;
 
-		if (!check_use(check, "outer key", (int64_t) outer, alive) ||
-			!check_use(check, "inner key", (int64_t) inner, 1u << step->source) ||
-			!check_same_kind(check, outer, inner))
+		if (!check_use(check, "probe key", (int64_t) probe_side, alive) ||
+			!check_use(check, "build key", (int64_t) build_side, 1u << step->source) ||
+			!check_same_kind(check, probe_side, build_side))
 			return false;
 	}
 	return true;
@@ -262,8 +262,8 @@ reads_pairs(GjCheck *check, int64_t e, const GjSetStep *set)
 	{
 		const GjInstr *instr = &check->instrs[expr->first + i];
 
-		if ((gj_op_loads(instr->op) && instr->arg != set->outer_column &&
-			 instr->arg != set->inner_column) ||
+		if ((gj_op_loads(instr->op) && instr->arg != set->probe_column &&
+			 instr->arg != set->build_column) ||
 			(instr->op == GJ_OP_LOAD_PAIR && instr->arg != set->values))
 			return gj_check_fails(check, "rows of sets are read");
 	}
@@ -280,8 +280,8 @@ check_membership(GjCheck *check, const GjStep *step, const GjSetStep *set)
 		step->join_type != GJ_JOIN_INNER || step->source != 1 || step->filter != -1 ||
 		set->predicate != GJ_SETS_OVERLAP || set->same > 2)
 		return gj_check_fails(check, "a membership table is joined in another way");
-	if (!check_set_column(check, set->outer_column, set->outer_is_null, 0) ||
-		!check_set_column(check, set->inner_column, set->inner_is_null, 1) ||
+	if (!check_set_column(check, set->probe_column, set->probe_is_null, 0) ||
+		!check_set_column(check, set->build_column, set->build_is_null, 1) ||
 		!reads_pairs(check, step->residual, set))
 		return false;
 	for (uint32_t i = 0; i < p->ngroup_keys; i++)
@@ -308,7 +308,7 @@ check_sets_of_step(GjCheck *check, const GjStep *step, uint32_t alive)
 	if (set->membership > 1 || step->nkeys != set->membership || step->range_key != -1)
 		return gj_check_fails(check, "a step that joins sets has %u keys or a range", step->nkeys);
 	if (set->algorithm >= GJ_SETS_NALGORITHMS || set->predicate >= GJ_SETS_ALL || set->strict > 1 ||
-		set->outer_nulls > GJ_NULL_ELEMENTS_FAIL || set->inner_nulls > GJ_NULL_ELEMENTS_FAIL ||
+		set->probe_nulls > GJ_NULL_ELEMENTS_FAIL || set->build_nulls > GJ_NULL_ELEMENTS_FAIL ||
 		(set->width != 2 && set->width != 4 && set->width != 8))
 		return gj_check_fails(check, "sets of width %u are joined by predicate %u and algorithm %u",
 							  set->width, set->predicate, set->algorithm);
@@ -316,8 +316,8 @@ check_sets_of_step(GjCheck *check, const GjStep *step, uint32_t alive)
 							 set->values > GJ_MAX_SOURCES - GJ_PAIR_VALUES))
 		return gj_check_fails(check, "a step has pair values %u", set->values);
 	if (set->membership ? !check_membership(check, step, set) :
-		!check_array_column(check, set->outer_column, alive) ||
-		!check_array_column(check, set->inner_column, 1u << step->source))
+		!check_array_column(check, set->probe_column, alive) ||
+		!check_array_column(check, set->build_column, 1u << step->source))
 		return false;
 	if (set->threshold == -1)
 		return true;

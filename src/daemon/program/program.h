@@ -27,4 +27,36 @@ extern bool gj_program_layout_output(const GjProgram *program, GjColumnType *typ
 /* Sources whose columns an expression of a checked program reads, one bit each. */
 extern uint32_t gj_expr_sources(const GjProgram *program, uint32_t expr);
 
+/* ---- what comes out of a step, by its join type */
+
+/* Pairs. */
+static inline bool
+gj_step_makes_pairs(const GjStep *step)
+{
+	return step->join_type <= GJ_JOIN_FULL;
+}
+
+/* Tuples by themselves: with a match (semi join) or without. */
+static inline bool
+gj_step_makes_tuples(const GjStep *step)
+{
+	return step->join_type == GJ_JOIN_LEFT || step->join_type == GJ_JOIN_FULL ||
+		step->join_type == GJ_JOIN_SEMI || step->join_type == GJ_JOIN_ANTI;
+}
+
+/* Rows of the source by themselves, at the end: with a match (right semi join) or without. */
+static inline bool
+gj_step_makes_rows(const GjStep *step)
+{
+	return step->join_type == GJ_JOIN_RIGHT || step->join_type == GJ_JOIN_FULL ||
+		step->join_type == GJ_JOIN_RIGHT_SEMI || step->join_type == GJ_JOIN_RIGHT_ANTI;
+}
+
+/* True if those tuples or rows are the ones with a match. */
+static inline bool
+gj_step_wants_matched(const GjStep *step)
+{
+	return step->join_type == GJ_JOIN_SEMI || step->join_type == GJ_JOIN_RIGHT_SEMI;
+}
+
 #endif							/* GJ_DAEMON_PROGRAM_PROGRAM_H */

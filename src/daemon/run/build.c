@@ -1,6 +1,6 @@
 /*
  * build.c
- *	  An inner side has been loaded completely: its filter, its keys, and what the join makes of it.
+ *	  A build side has been loaded completely: its filter, its keys, and what the join makes of it.
  *
  * The filter runs over pieces of the relation, each seen through columns that start
  * at the piece, and leaves the row ids that pass.
@@ -100,9 +100,9 @@ gj_build_keys(GjRun *run, GjSideBuild *build, const GjRunStep *rs, GjKeys *keys)
 		n = build->nrows - first < GJ_MAX_TUPLES ? build->nrows - first : GJ_MAX_TUPLES;
 		GJ_STOP_CHECK(run);
 		if (rs->join->hashes)
-			GJ_TRY(work->ops->columns->keys(work->queue, &view, first, n, rs->step->inner_keys, keys));
+			GJ_TRY(work->ops->columns->keys(work->queue, &view, first, n, rs->step->build_keys, keys));
 		else
-			GJ_TRY(work->ops->columns->ordered_keys(work->queue, &view, first, n, rs->inner_operand, keys));
+			GJ_TRY(work->ops->columns->ordered_keys(work->queue, &view, first, n, rs->build_operand, keys));
 	}
 	return GJ_OK;
 }

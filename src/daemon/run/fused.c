@@ -1,6 +1,6 @@
 /*
  * fused.c
- *	  Outer rows through filter, steps and aggregates in one call of the device.
+ *	  Probe rows through filter, steps and aggregates in one call of the device.
  *
  * That is possible where a tuple has at most one match in every step: hash joins over
  * unique keys, semi and anti joins; and where the output is aggregates or groups.  Whether
@@ -43,16 +43,16 @@
 /* A call takes all rows that are left, if they are no more than one part in so many beyond its own. */
 #define GJ_FUSED_LAST_PART	4
 
-/* True if tuples that come back can have the values of the outer columns with them. */
+/* True if tuples that come back can have the values of the probe columns with them. */
 static bool
 can_take_values(const GjRun *run)
 {
-	const GjSource *outer = &run->sources[0];
+	const GjSource *probe_side = &run->sources[0];
 
-	for (uint32_t c = 0; c < outer->ncolumns; c++)
-		if (run->types[outer->first_column + c].kind == GJ_REF)
+	for (uint32_t c = 0; c < probe_side->ncolumns; c++)
+		if (run->types[probe_side->first_column + c].kind == GJ_REF)
 			return false;
-	return outer->ncolumns <= GJ_FUSED_OUTER && run->intake_ops->has_outer_columns(run);
+	return probe_side->ncolumns <= GJ_FUSED_PROBE && run->intake_ops->has_probe_columns(run);
 }
 
 bool
@@ -118,22 +118,22 @@ free_missed(GjRun *run, uint32_t i)
 		gj_buffer_free(&run->work, &fused->missed_rows[slot]);
 		fused->missed.rowid[slot] = NULL;
 	}
-	for (uint32_t c = 0; c < GJ_FUSED_OUTER; c++)
+	for (uint32_t c = 0; c < GJ_FUSED_PROBE; c++)
 	{
 		gj_buffer_free(&run->work, &fused->missed_data[c]);
 		gj_buffer_free(&run->work, &fused->missed_nulls[c]);
 	}
 }
 
-/* Describes the outer columns of the part's tuples that came back, from one of them on. */
+/* Describes the probe columns of the part's tuples that came back, from one of them on. */
 static GjStatus
 describe_missed(GjRun *run, uint32_t p, uint32_t done, GjView *view)
 {
 	GjRunFused *fused = run->fused;
-	const GjSource *outer = &run->sources[0];
-	GjColumn   *to = run->columns + outer->first_column;
+	const GjSource *probe_side = &run->sources[0];
+	GjColumn   *to = run->columns + probe_side->first_column;
 
-	for (uint32_t c = 0; c < outer->ncolumns; c++)
+	for (uint32_t c = 0; c < probe_side->ncolumns; c++)
 	{
 		to[c] = fused->part[p].columns[c];
 		if (!fused->missed.together)
@@ -197,11 +197,11 @@ take_missed(GjRun *run, bool first)
 static uint64_t
 missed_bytes(const GjRun *run)
 {
-	const GjSource *outer = &run->sources[0];
+	const GjSource *probe_side = &run->sources[0];
 	uint64_t	nbytes = (uint64_t) __builtin_popcount(sources_out(run)) * sizeof(uint32_t);
 
-	for (uint32_t c = 0; run->fused->missed.together && c < outer->ncolumns; c++)
-		nbytes += run->types[outer->first_column + c].width + 1;
+	for (uint32_t c = 0; run->fused->missed.together && c < probe_side->ncolumns; c++)
+		nbytes += run->types[probe_side->first_column + c].width + 1;
 	return nbytes;
 }
 

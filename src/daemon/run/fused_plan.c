@@ -294,7 +294,7 @@ add_step(const GjRun *run, GjFusedPlan *plan, const GjRunStep *rs)
 	to->nkeys = step->nkeys;
 	to->first_key = plan->nexprs;
 	for (uint32_t k = 0; k < step->nkeys; k++)
-		if (add_value(run, plan, (int32_t) (step->outer_keys + k)) < 0)
+		if (add_value(run, plan, (int32_t) (step->probe_keys + k)) < 0)
 			return false;
 	to->residual = make_condition(run, plan, rs->residual);
 	to->filter = make_condition(run, plan, step->filter);

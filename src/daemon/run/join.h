@@ -10,11 +10,11 @@
 #define GJ_DAEMON_RUN_JOIN_H
 
 #include "run.h"
-#include "daemon/base/work.h"
+#include "daemon/base/base.h"
 
 typedef struct GjRunStep GjRunStep;
 
-/* What lives until an inner side is built. */
+/* What lives until a build side is built. */
 typedef struct GjSideBuild
 {
 	uint32_t	source;
@@ -54,7 +54,7 @@ struct GjJoinOps
 	GjStatus	(*improve) (GjRun *run, uint32_t source, GjRunStep *rs);
 	/* Takes the pairs of a view's tuples to the next step, or looks at them, or counts them. */
 	GjStatus	(*join) (GjRun *run, uint32_t i, const GjView *view);
-	/* The outer source has ended. */
+	/* The probe source has ended. */
 	GjStatus	(*end) (GjRun *run, uint32_t i);
 	/* Frees what the step keeps, also if plan() was not called. */
 	void		(*free) (GjWork *work, GjRunStep *rs);

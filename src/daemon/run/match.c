@@ -3,12 +3,12 @@
  *	  Outer, semi and anti joins: what has a match, and what has none.
  *
  * Flags say which tuples of a probe have a match; they live for one probe.  Flags of the
- * inner rows, by row id, live as long as the run.  Without a residual condition the counts
+ * build rows, by row id, live as long as the run.  Without a residual condition the counts
  * of the probe say it all, and no pair need be written for it: for rows, the ranges of the
  * table that tuples match are noted and put together at the end (mark_ranges).  With one,
  * the pairs that satisfy it set the flags.
  *
- * After the last outer chunk the rows that come out by themselves follow, step by step:
+ * After the last probe chunk the rows that come out by themselves follow, step by step:
  * tuples whose other sources have no row.  They pass the later steps before those send
  * theirs.
  */
@@ -217,7 +217,7 @@ match_rows_of_step(GjRun *run, uint32_t i, const GjColumn *columns, uint64_t fir
 	return GJ_OK;
 }
 
-/* The outer columns have no rows any more, but a kind and a width. */
+/* The probe columns have no rows any more, but a kind and a width. */
 static void
 describe_no_rows(GjRun *run)
 {

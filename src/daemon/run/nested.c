@@ -28,8 +28,8 @@ typedef struct GjRunNested
 	{
 		uint8_t		op;			/* GjTermOp */
 		uint8_t		narrow;
-		uint8_t		outer;		/* number of the operand */
-		uint8_t		inner;
+		uint8_t		probe_side;		/* number of the operand */
+		uint8_t		build_side;
 	}			terms[GJ_MAX_KEYS];
 	uint32_t	nrows;
 	GjBuffer	rows;			/* row ids; none: all rows */
@@ -78,15 +78,15 @@ add_operand(int32_t *list, uint32_t *n, int32_t operand)
 }
 
 static void
-add_term(const GjRun *run, GjRunStep *rs, GjTermOp op, int32_t outer, int32_t inner)
+add_term(const GjRun *run, GjRunStep *rs, GjTermOp op, int32_t probe_side, int32_t build_side)
 {
 	GjRunNested *nested = nested_of(rs);
 	uint32_t	t = nested->nterms++;
 
 	nested->terms[t].op = (uint8_t) op;
-	nested->terms[t].narrow = operand_is_narrow(run, outer) && operand_is_narrow(run, inner);
-	nested->terms[t].outer = add_operand(rs->outer_operand, &rs->nouter, outer);
-	nested->terms[t].inner = add_operand(rs->inner_operand, &rs->ninner, inner);
+	nested->terms[t].narrow = operand_is_narrow(run, probe_side) && operand_is_narrow(run, build_side);
+	nested->terms[t].probe_side = add_operand(rs->probe_operand, &rs->nouter, probe_side);
+	nested->terms[t].build_side = add_operand(rs->build_operand, &rs->ninner, build_side);
 }
 
 /* What a register of a condition has, while it is looked through. */
@@ -234,8 +234,8 @@ plan(GjRun *run, GjRunStep *rs)
 	nested_of(rs)->condition = -1;
 	rs->nouter = rs->ninner = 0;
 	for (uint32_t k = 0; k < step->nkeys; k++)
-		add_term(run, rs, GJ_TERM_EQ, (int32_t) (step->outer_keys + k),
-				 (int32_t) (step->inner_keys + k));
+		add_term(run, rs, GJ_TERM_EQ, (int32_t) (step->probe_keys + k),
+				 (int32_t) (step->build_keys + k));
 	if (step->range_key >= 0 && step->range_low >= 0)
 		add_term(run, rs, step->low_strict ? GJ_TERM_LT : GJ_TERM_LE, step->range_low,
 				 step->range_key);
@@ -281,7 +281,7 @@ start_loop(GjRun *run, GjRunStep *rs, const GjView *view, GjNested *loop)
 	loop->view = view;
 	loop->rows = nested->rows.memory;
 	loop->nrows = nested->nrows;
-	loop->inner_source = rs->step->source;
+	loop->build_source = rs->step->source;
 	loop->condition = nested->condition;
 	loop->nterms = nested->nterms;
 	/* with a residual condition, it is too early to tell */
@@ -291,14 +291,14 @@ start_loop(GjRun *run, GjRunStep *rs, const GjView *view, GjNested *loop)
 		loop->row_matched = rs->row_matched.memory;
 	if (nested->nterms == 0)
 		return GJ_OK;
-	GJ_TRY(gj_run_outer_keys(run, rs, view, &keys));
+	GJ_TRY(gj_run_probe_keys(run, rs, view, &keys));
 	for (uint32_t t = 0; t < nested->nterms; t++)
 		loop->terms[t] = (GjTerm) {
-			nested->terms[t].op, nested->terms[t].narrow, keys.value[nested->terms[t].outer],
-			nested->value[nested->terms[t].inner].memory
+			nested->terms[t].op, nested->terms[t].narrow, keys.value[nested->terms[t].probe_side],
+			nested->value[nested->terms[t].build_side].memory
 		};
-	loop->outer_null = keys.null;
-	loop->inner_null = nested->null.memory;
+	loop->probe_null = keys.null;
+	loop->build_null = nested->null.memory;
 	return GJ_OK;
 }
 

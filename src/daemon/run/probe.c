@@ -1,6 +1,6 @@
 /*
  * probe.c
- *	  Takes outer rows through their filter and all join steps.
+ *	  Takes probe rows through their filter and all join steps.
  *
  * A step probes with all tuples at once and then writes its pairs piece by piece,
  * each of which passes the later steps before the next one is written.  So a
@@ -9,7 +9,7 @@
  * those of outer, semi and anti joins, follow when all pairs were seen (run/match.c).
  *
  * How many tuples are worked on at a time follows from the memory that is left once all
- * inner sides are built.  All room that a number of tuples needs until the step after is
+ * build sides are built.  All room that a number of tuples needs until the step after is
  * reserved before they are made, so that fewer can be made where there is none.
  */
 #include "state.h"
@@ -201,7 +201,7 @@ gj_run_choose_max_tuples(GjRun *run)
 	run->tuples.most = n < GJ_MAX_TUPLES ? (uint32_t) n : GJ_MAX_TUPLES;
 }
 
-/* ---- the outer rows */
+/* ---- the probe rows */
 
 /* Describes the rows behind the first n of those described before. */
 static void
@@ -222,7 +222,7 @@ skip_rows(GjRun *run, uint32_t n)
 /* ---- steps */
 
 GjStatus
-gj_run_outer_keys(GjRun *run, GjRunStep *rs, const GjView *view, GjKeys *keys)
+gj_run_probe_keys(GjRun *run, GjRunStep *rs, const GjView *view, GjKeys *keys)
 {
 	GjWork	   *work = &run->work;
 	uint64_t	stride = gj_align((uint64_t) view->nrows * sizeof(int64_t));
@@ -234,8 +234,8 @@ gj_run_outer_keys(GjRun *run, GjRunStep *rs, const GjView *view, GjKeys *keys)
 		keys->value[k] = (int64_t *) ((uint8_t *) rs->probe.key_values.memory + k * stride);
 	keys->null = rs->probe.key_nulls.memory;
 	if (rs->join->hashes)
-		return work->ops->columns->keys(work->queue, view, 0, view->nrows, rs->step->outer_keys, keys);
-	return work->ops->columns->ordered_keys(work->queue, view, 0, view->nrows, rs->outer_operand, keys);
+		return work->ops->columns->keys(work->queue, view, 0, view->nrows, rs->step->probe_keys, keys);
+	return work->ops->columns->ordered_keys(work->queue, view, 0, view->nrows, rs->probe_operand, keys);
 }
 
 GjStatus
@@ -310,7 +310,7 @@ gj_run_pass_on(GjRun *run, uint32_t i, GjView *view)
 	return join_tuples(run, i + 1, view);
 }
 
-/* Takes the first n rows of the outer columns through the filter and all steps. */
+/* Takes the first n rows of the probe columns through the filter and all steps. */
 static GjStatus
 join_rows(GjRun *run, uint32_t n)
 {
@@ -335,7 +335,7 @@ join_rows(GjRun *run, uint32_t n)
 }
 
 GjStatus
-gj_run_outer_rows(GjRun *run, uint32_t nrows, bool now)
+gj_run_probe_rows(GjRun *run, uint32_t nrows, bool now)
 {
 	uint32_t	done = 0;
 

@@ -2,8 +2,8 @@
  * run.c
  *	  Opens a run, finishes and closes it.
  *
- * Inner sources are appended to relations and built when they end; the chunks of the
- * outer source pass through all steps at once.  Every loop looks between two calls of
+ * Build sources are appended to relations and built when they end; the chunks of the
+ * probe source pass through all steps at once.  Every loop looks between two calls of
  * the device whether it is to stop.
  */
 #include "state.h"
@@ -149,8 +149,8 @@ plan_operands(GjRunStep *rs)
 
 	for (uint32_t k = 0; k < step->nkeys; k++)
 	{
-		rs->outer_operand[rs->nouter++] = (int32_t) (step->outer_keys + k);
-		rs->inner_operand[rs->ninner++] = (int32_t) (step->inner_keys + k);
+		rs->probe_operand[rs->nouter++] = (int32_t) (step->probe_keys + k);
+		rs->build_operand[rs->ninner++] = (int32_t) (step->build_keys + k);
 	}
 	rs->match.nkeys = step->nkeys;
 	if (step->range_key < 0)
@@ -159,11 +159,11 @@ plan_operands(GjRunStep *rs)
 	rs->match.has_high = step->range_high >= 0;
 	rs->match.low_strict = step->low_strict;
 	rs->match.high_strict = step->high_strict;
-	rs->inner_operand[rs->ninner++] = step->range_key;
+	rs->build_operand[rs->ninner++] = step->range_key;
 	if (step->range_low >= 0)
-		rs->outer_operand[rs->nouter++] = step->range_low;
+		rs->probe_operand[rs->nouter++] = step->range_low;
 	if (step->range_high >= 0)
-		rs->outer_operand[rs->nouter++] = step->range_high;
+		rs->probe_operand[rs->nouter++] = step->range_high;
 }
 
 /*
@@ -204,7 +204,7 @@ plan_steps(GjRun *run, GjChooseJoin choose)
 			rs->expand |= source;
 		needed = rs->expand | rs->reads;
 		for (uint32_t k = 0; k < rs->nouter; k++)
-			needed |= plan_operand(run, rs->outer_operand[k]);
+			needed |= plan_operand(run, rs->probe_operand[k]);
 		needed &= ~(source | rs->makes);
 	}
 	for (uint32_t i = 0; i < run->nsteps; i++)
@@ -308,6 +308,12 @@ gj_run_finish(GjRun *run, GjRunStats *stats)
 	run->stats.memory_peak = run->work.lease->peak;
 	*stats = run->stats;
 	return GJ_OK;
+}
+
+void
+gj_run_waits(GjRun *run)
+{
+	run->work.ops->queues->phase(run->work.queue, GJ_PHASE_WAIT);
 }
 
 const char *

@@ -120,17 +120,17 @@ struct GjIntakeOps
 {
 	/* Makes run->intake.  False: out of host memory, or rows of a source fit no chunk. */
 	bool		(*open) (GjRun *run);
-	/* False: outer rows come without columns that only their filter reads. */
-	bool		(*has_outer_columns) (const GjRun *run);
-	/* True: what is built of an inner source may stay for later runs. */
+	/* False: probe rows come without columns that only their filter reads. */
+	bool		(*has_probe_columns) (const GjRun *run);
+	/* True: what is built of a build source may stay for later runs. */
 	bool		(*keeps_side) (const GjRun *run, uint32_t source);
-	/* Takes all outer rows that were given through the steps. */
+	/* Takes all probe rows that were given through the steps. */
 	GjStatus	(*flush) (GjRun *run);
 	/* Gives the slots back whose chunks have been read. */
 	GjStatus	(*free_slots) (GjRun *run);
 	/* The run waits for its client: lets the device finish, and gives back what rows came from. */
 	GjStatus	(*rest) (GjRun *run);
-	/* No more outer rows come: gives the memory back in which they were put together. */
+	/* No more probe rows come: gives the memory back in which they were put together. */
 	void		(*free_buffers) (GjRun *run);
 	/* The queue is closed next: gives back device memory of the run. */
 	void		(*stop) (GjRun *run);
@@ -153,8 +153,8 @@ extern GjRun *gj_run_open(GjDeviceEntry *entry, const GjProgram *program, GjLeas
 						  const GjRunSetup *setup, GjStatus *status, GjErrorText *why);
 
 /*
- * Rows of inner sides that come out by themselves at the end, where several runs have the
- * same inner rows, in the same order, and each has seen some of the outer ones.  Instead of
+ * Rows of build sides that come out by themselves at the end, where several runs have the
+ * same build rows, in the same order, and each has seen some of the probe rows.  Instead of
  * leaving it to the end of source 0, for one step after the other: all runs finish their
  * flags, a byte a row; these are copied out, put together with OR, and copied in; then each
  * run sends some of the rows.
@@ -174,6 +174,12 @@ extern bool gj_run_complete(const GjRun *run);
 
 /* Sends what is still to be sent.  Fills in the statistics. */
 extern GjStatus gj_run_finish(GjRun *run, GjRunStats *stats);
+
+/* The run waits for others: time counts as waiting until it works again. */
+extern void gj_run_waits(GjRun *run);
+
+/* Notes more about an error and returns its status. */
+extern GjStatus gj_run_fail(GjRun *run, GjStatus status, const char *text);
 
 /* More about the error that the last call returned; may be "". */
 extern const char *gj_run_error(GjRun *run);

@@ -11,7 +11,7 @@
 #define GJ_DAEMON_RUN_SINK_H
 
 #include "run.h"
-#include "daemon/base/work.h"
+#include "daemon/base/base.h"
 
 struct GjSinkOps
 {

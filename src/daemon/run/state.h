@@ -3,13 +3,13 @@
  *	  The state of a run, shared by the files that execute it.
  *
  *	run/run.c		opens, takes chunks, finishes, closes
- *	run/build.c		an inner side is complete: filter, keys, hash table
- *	run/probe.c		outer rows: filter, then the join steps
+ *	run/build.c		a build side is complete: filter, keys, hash table
+ *	run/probe.c		probe rows: filter, then the join steps
  *	run/table.c		joins by tables; table_build.c: what these are made of
  *	run/nested.c	the nested loop: what it compares, and its pairs
  *	run/match.c		outer, semi and anti joins: what has a match, and what has none
  *	run/target.c	slots of a final target
- *	run/fused.c		outer rows through all of it in one call, where that is possible
+ *	run/fused.c		probe rows through all of it in one call, where that is possible
  *	run/fused_plan.c	the same: whether it is, and what the device is told
  */
 #ifndef GJ_DAEMON_RUN_STATE_H
@@ -19,6 +19,7 @@
 #include "sink.h"
 #include "join.h"
 #include "daemon/base/base.h"
+#include "daemon/program/program.h"
 #include "daemon/store/store.h"
 
 /* Working memory of a step for the tuples that probe. */
@@ -56,15 +57,15 @@ struct GjRunStep
 	/* what is compared: expressions or columns, as ordered_keys takes them */
 	uint32_t	nouter;
 	uint32_t	ninner;
-	int32_t		outer_operand[GJ_MAX_KEYS];
-	int32_t		inner_operand[GJ_MAX_KEYS];
+	int32_t		probe_operand[GJ_MAX_KEYS];
+	int32_t		build_operand[GJ_MAX_KEYS];
 	GjSortedMatch match;		/* sort-merge: what a probe looks for */
 	GjHashTable table;			/* without rows: nothing can match */
 	bool		built;
 	uint64_t	table_bytes;	/* of the table, taken from the lease */
 	const GjJoinOps *join;
 	void	   *join_state;		/* its own */
-	uint64_t	nmatchable;		/* rows or sets of the inner side that can match */
+	uint64_t	nmatchable;		/* rows or sets of the build side that can match */
 	GjRunProbe	probe;
 	GjRunPairs	pairs;
 	/* the rest lives as long as the run: right, full, right semi and right anti joins */
@@ -72,7 +73,7 @@ struct GjRunStep
 	GjBuffer	cover;			/* of table rows, without a residual condition (mark_ranges) */
 };
 
-/* What is known of a row of an inner side. */
+/* What is known of a row of a build side. */
 typedef enum GjRowMatch
 {
 	GJ_ROW_UNMATCHED,
@@ -80,7 +81,7 @@ typedef enum GjRowMatch
 	GJ_ROW_FILTERED				/* by the source's filter: not there at all */
 } GjRowMatch;
 
-/* Outer rows that pass filter, steps and aggregates in one call of the device. */
+/* Probe rows that pass filter, steps and aggregates in one call of the device. */
 typedef struct GjRunFused
 {
 	bool		off;			/* it cannot be done, or is of no use any more */
@@ -94,8 +95,8 @@ typedef struct GjRunFused
 	uint32_t	group_rows;		/* of a call, if there are groups, but few; 0: not known yet */
 	uint32_t	many_group_rows;	/* the same where groups are many */
 	GjBuffer	missed_rows[GJ_FUSED_STEPS + 1];
-	GjBuffer	missed_data[GJ_FUSED_OUTER];
-	GjBuffer	missed_nulls[GJ_FUSED_OUTER];
+	GjBuffer	missed_data[GJ_FUSED_PROBE];
+	GjBuffer	missed_nulls[GJ_FUSED_PROBE];
 	GjFusedMissed missed;		/* tuples whose group was not known */
 	uint32_t	nbad;			/* calls from which most tuples came back */
 	bool		few_missed;		/* hardly any did from the last one */
@@ -105,8 +106,8 @@ typedef struct GjRunFused
 typedef struct GjRunTuples
 {
 	uint32_t	most;			/* 0: not known yet */
-	bool		more_room;		/* there may be room for more of them with the next outer rows */
-	GjBuffer	filtered;		/* positions of the outer rows that pass the filter */
+	bool		more_room;		/* there may be room for more of them with the next probe rows */
+	GjBuffer	filtered;		/* positions of the probe rows that pass the filter */
 } GjRunTuples;
 
 /* What comes out, and where it goes. */
@@ -141,7 +142,7 @@ struct GjRun
 	GjRelation	relation[GJ_MAX_SOURCES];
 	const GjIntakeOps *intake_ops;	/* how rows come */
 	struct GjIntake *intake;	/* its own state */
-	uint64_t	rows_ahead;		/* outer rows of fragments that are being used, and later ones */
+	uint64_t	rows_ahead;		/* probe rows of fragments that are being used, and later ones */
 	uint32_t	ended;			/* sources, one bit each */
 	bool		complete;		/* see gj_run_complete */
 	bool		failed_once;	/* the failure point was passed */
@@ -167,38 +168,6 @@ gj_fewer_tuples(uint32_t n)
 	return n > 0 ? n : GJ_MIN_TUPLES;
 }
 
-/* ---- what comes out of a step, by its join type */
-
-/* Pairs. */
-static inline bool
-gj_step_makes_pairs(const GjStep *step)
-{
-	return step->join_type <= GJ_JOIN_FULL;
-}
-
-/* Tuples by themselves: with a match (semi join) or without. */
-static inline bool
-gj_step_makes_tuples(const GjStep *step)
-{
-	return step->join_type == GJ_JOIN_LEFT || step->join_type == GJ_JOIN_FULL ||
-		step->join_type == GJ_JOIN_SEMI || step->join_type == GJ_JOIN_ANTI;
-}
-
-/* Rows of the source by themselves, at the end: with a match (right semi join) or without. */
-static inline bool
-gj_step_makes_rows(const GjStep *step)
-{
-	return step->join_type == GJ_JOIN_RIGHT || step->join_type == GJ_JOIN_FULL ||
-		step->join_type == GJ_JOIN_RIGHT_SEMI || step->join_type == GJ_JOIN_RIGHT_ANTI;
-}
-
-/* True if those tuples or rows are the ones with a match. */
-static inline bool
-gj_step_wants_matched(const GjStep *step)
-{
-	return step->join_type == GJ_JOIN_SEMI || step->join_type == GJ_JOIN_RIGHT_SEMI;
-}
-
 #define GJ_STOP_CHECK(run) \
 	do { \
 		if ((run)->host->stop((run)->host->arg)) \
@@ -207,8 +176,6 @@ gj_step_wants_matched(const GjStep *step)
 
 /* True once, if the program is to fail at this point. */
 extern bool gj_run_fails_at(GjRun *run, GjFailPoint point);
-/* Notes more about an error and returns its status. */
-extern GjStatus gj_run_fail(GjRun *run, GjStatus status, const char *text);
 /* Status of a failure point that every program has when it begins to work on rows. */
 extern GjStatus gj_run_fail_points(GjRun *run);
 
@@ -227,9 +194,9 @@ gj_run_form(const GjRun *run)
 }
 
 /* run/build.c */
-/* The step that joins an inner source. */
+/* The step that joins a build source. */
 extern GjRunStep *gj_run_step_of(GjRun *run, uint32_t source);
-/* All rows of an inner source have come: makes what its step joins. */
+/* All rows of a build source have come: makes what its step joins. */
 extern GjStatus gj_run_build(GjRun *run, uint32_t source);
 extern GjStatus gj_run_fail_build(GjRun *run);
 
@@ -263,13 +230,13 @@ extern GjStatus gj_run_fit_tuples(GjRun *run, uint32_t i, uint32_t *n,
 								  GjStatus (*reserve) (GjRun *run, uint32_t i, uint32_t n),
 								  void (*release) (GjRun *run, uint32_t i));
 /*
- * Room for *n tuples that come from step i-1 (for i = 0: from the outer filter) and enter
+ * Room for *n tuples that come from step i-1 (for i = 0: from the probe filter) and enter
  * step i (for i = nsteps: the output), or for fewer, then told in *n, where memory is short.
  */
 extern GjStatus gj_run_make_room(GjRun *run, uint32_t i, uint32_t *n);
 /*
  * Where rows may be returned before the end: room for the least number of tuples in all steps.  What is
- * left may then go to others, or to fragments that are kept of the outer rows.
+ * left may then go to others, or to fragments that are kept of the probe rows.
  */
 extern GjStatus gj_run_reserve_steps(GjRun *run);
 /*
@@ -281,19 +248,19 @@ extern GjStatus gj_run_pass_on(GjRun *run, uint32_t i, GjView *view);
 extern GjStatus gj_run_pick(GjRun *run, GjRunStep *rs, GjView *view, const uint32_t *positions,
 							uint32_t n, uint32_t kept);
 /*
- * Takes the first nrows rows that the outer columns describe through all steps.  If not
+ * Takes the first nrows rows that the probe columns describe through all steps.  If not
  * `now`, they may wait for gj_fused_flush, and stay where they are until then.
  */
-extern GjStatus gj_run_outer_rows(GjRun *run, uint32_t nrows, bool now);
+extern GjStatus gj_run_probe_rows(GjRun *run, uint32_t nrows, bool now);
 
-/* run/fused_plan.c: fills in a zeroed plan once all inner sides are built; false: one call cannot do it. */
+/* run/fused_plan.c: fills in a zeroed plan once all build sides are built; false: one call cannot do it. */
 extern bool gj_fused_make_plan(const GjRun *run, GjFusedPlan *plan);
 
 /* run/fused.c */
-/* True if outer rows can pass in one call; asked when all inner sides are built. */
+/* True if probe rows can pass in one call; asked when all build sides are built. */
 extern bool gj_fused_fits(GjRun *run);
 /*
- * Adds the first nrows rows that the outer columns describe to the next call: *done of them,
+ * Adds the first nrows rows that the probe columns describe to the next call: *done of them,
  * fewer if the rest had better take the steps one by one.  They must stay where they are
  * until gj_fused_flush, unless they are taken through `now`.
  */
@@ -305,7 +272,7 @@ extern GjStatus gj_fused_finish(GjRun *run);
 extern void gj_fused_free(GjRun *run);
 
 /* The values of a view's tuples that step rs compares, in the step's buffers. */
-extern GjStatus gj_run_outer_keys(GjRun *run, GjRunStep *rs, const GjView *view, GjKeys *keys);
+extern GjStatus gj_run_probe_keys(GjRun *run, GjRunStep *rs, const GjView *view, GjKeys *keys);
 /*
  * Leaves the pairs for which the step's residual condition is true, and notes them.  The
  * first pair has number `cursor` of the probe; for a nested loop rs->pairs.tuple has the tuples.
@@ -326,7 +293,7 @@ extern GjStatus gj_match_pairs(GjRun *run, GjRunStep *rs, uint32_t ntuples, cons
 							   uint64_t cursor, const uint32_t *positions, uint32_t n);
 /* Sends the tuples that come out by themselves to the next step. */
 extern GjStatus gj_match_tuples(GjRun *run, uint32_t i, const GjView *view);
-/* The outer source has ended: rows that come out by themselves, step by step. */
+/* The probe source has ended: rows that come out by themselves, step by step. */
 extern GjStatus gj_match_rows(GjRun *run);
 /* True if nothing can come out of the run when no row matches in step rs, whose source has nrows. */
 extern bool gj_match_ends_run(const GjRun *run, const GjRunStep *rs, uint32_t nrows);

@@ -1,6 +1,6 @@
 /*
  * table.c
- *	  Joins by tables of the inner side: hashed, or sorted for sort-merge joins.
+ *	  Joins by tables of the build side: hashed, or sorted for sort-merge joins.
  *
  * A probe counts the pairs of all tuples at once; then pairs are written by number, any range of
  * them.
@@ -48,7 +48,7 @@ probe_step(GjRun *run, GjRunStep *rs, const GjView *view, uint64_t *total)
 	work->ops->queues->phase(work->queue, GJ_PHASE_PROBE);
 	if (rs->table.nrows > 0)
 	{
-		GJ_TRY(gj_run_outer_keys(run, rs, view, &keys));
+		GJ_TRY(gj_run_probe_keys(run, rs, view, &keys));
 		if (rs->join->hashes)
 			GJ_TRY(work->ops->tables->hash_probe(work->queue, &rs->table, &keys, rs->probe.offset.memory,
 										 rs->probe.first.memory, total));
@@ -114,7 +114,7 @@ join_at_once(GjRun *run, uint32_t i, const GjView *view, bool *done)
 	if (!*done)
 		return GJ_OK;
 	work->ops->queues->phase(work->queue, GJ_PHASE_PROBE);
-	GJ_TRY(gj_run_outer_keys(run, rs, view, &keys));
+	GJ_TRY(gj_run_probe_keys(run, rs, view, &keys));
 	describe_pairs(rs, view, &pairs, out);
 	GJ_TRY(work->ops->tables->join_unique(work->queue, &rs->table, &keys, &rs->match, view,
 								  rs->step->source, out, &pairs.nrows));

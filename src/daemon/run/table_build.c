@@ -1,6 +1,6 @@
 /*
  * table_build.c
- *	  Makes the table of an inner side, hashed or sorted, and what makes probing it faster.
+ *	  Makes the table of a build side, hashed or sorted, and what makes probing it faster.
  *
  * Memory that devices take in builds is taken from the lease beforehand, as an estimate that is
  * corrected afterwards.
@@ -18,7 +18,7 @@
 /* Part of the memory that is left which that may be. */
 #define GJ_DIRECT_SHARE		64
 /*
- * A pass that puts something to a table takes as long as that saves for so many outer rows a row.
+ * A pass that puts something to a table takes as long as that saves for so many probe rows a row.
  */
 #define GJ_EXTRA_PASS		2
 /* Part of the memory that nobody uses which that may take. */
@@ -163,7 +163,7 @@ order_column(GjWork *work, const GjHashTable *table, GjBuffer *column, GjBuffer 
 /*
  * Rows of a side in the order of its keys need no table, if every key between the least and the
  * greatest has a row: a probe then reads a value where it would have read where it is.  That is
- * worth a pass over the side if there are as many outer rows.  Without memory for it all stays as
+ * worth a pass over the side if there are as many probe rows.  Without memory for it all stays as
  * it is.
  */
 static GjStatus
@@ -280,7 +280,7 @@ put_payload(GjRun *run, uint32_t source, GjRunStep *rs)
 static bool
 asks_filter(const GjRun *run, const GjRunStep *rs)
 {
-	uint8_t		kind = run->exprs[rs->step->inner_keys].kind;
+	uint8_t		kind = run->exprs[rs->step->build_keys].kind;
 
 	return rs->table.keys.nkeys == 1 && (kind == GJ_INT2 || kind == GJ_INT4 || kind == GJ_INT8) &&
 		(rs->step->join_type == GJ_JOIN_INNER || rs->step->join_type == GJ_JOIN_SEMI ||

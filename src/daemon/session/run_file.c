@@ -255,18 +255,18 @@ feed_chunk(GjFileRun *file, const GjSavedRecord *record, const uint8_t *payload)
 	return gj_team_chunk(file->team, record->source, record->nrows, memory, slot);
 }
 
-/* The next record.  At the end of the file, sources that have not ended do: inner ones first. */
+/* The next record.  At the end of the file, sources that have not ended do: build sides first. */
 static void
 peek_record(const GjFileRun *file, GjSavedRecord *record, const uint8_t **payload, size_t *next)
 {
-	uint32_t	inner = ~(file->ended | 1);
+	uint32_t	build_side = ~(file->ended | 1);
 
 	*next = file->at;
 	if (next_record(file, next, record, payload))
 		return;
 	*next = file->at;
 	*record = (GjSavedRecord) {.type = GJ_MSG_SOURCE_END,
-	.source = (uint32_t) __builtin_ctz(inner) % file->program->nsources};
+	.source = (uint32_t) __builtin_ctz(build_side) % file->program->nsources};
 }
 
 /* Hands the next record to the run, if that can be done now. */

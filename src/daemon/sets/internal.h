@@ -52,12 +52,12 @@ typedef struct GjRunMembers
 typedef struct GjRunSetJoin
 {
 	const GjSetStep *step;
-	GjRunSets	inner;
-	GjRunSets	outer;			/* while a family is joined */
-	GjBuffer	inner_row;
+	GjRunSets	build_side;
+	GjRunSets	probe_side;			/* while a family is joined */
+	GjBuffer	build_row;
 	GjBuffer	out[3];			/* what set_tile writes */
 	GjRunMembers side[2];		/* membership: outer, inner */
-	bool		flushed;		/* the outer rows have been joined in parts */
+	bool		flushed;		/* the probe rows have been joined in parts */
 } GjRunSetJoin;
 
 /* The sets of a step. */

@@ -10,8 +10,8 @@
  * row ids are places in the sorted rows, where the two columns are described for whatever
  * follows.
  *
- * Where the two sides are the same rows the inner one alone is a family with itself.  Where
- * memory is short, or another run has other outer rows, sides are only parts of what is to be
+ * Where the two sides are the same rows the build side alone is a family with itself.  Where
+ * memory is short, or another run has other probe rows, sides are only parts of what is to be
  * counted: then nothing may be left out, and the groups add the counts up.
  */
 #include "internal.h"
@@ -25,7 +25,7 @@
 #define GJ_SET_SPACE		32
 /* Bytes a row that sorting takes beside the keys. */
 #define GJ_MEMBER_SORT_SPACE		64
-/* Outer rows for which there is room, or the inner ones are too many. */
+/* Probe rows for which there is room, or the build sides are too many. */
 #define GJ_LEAST_ROWS		GJ_MIN_TUPLES
 
 /* True if the rows that the run sees are not all that there are. */
@@ -35,53 +35,53 @@ sees_parts(const GjRun *run, const GjRunStep *rs)
 	return gj_run_form(run) == GJ_FORM_PARTIAL || gj_set(rs)->flushed;
 }
 
-/* True if the inner rows are all that is needed. */
+/* True if the build rows are all that is needed. */
 static bool
-inner_is_enough(const GjRun *run, const GjRunStep *rs)
+build_is_enough(const GjRun *run, const GjRunStep *rs)
 {
 	return gj_set(rs)->step->same != 0 && gj_run_form(run) != GJ_FORM_PARTIAL;
 }
 
 /*
- * What joining takes beside the inner side, with outer rows that are still to be sorted; a part of
+ * What joining takes beside the build side, with probe rows that are still to be sorted; a part of
  * it is the memory of pairs, of which there can be few at a time.
  */
 static uint64_t
-joining_space(const GjRun *run, const GjRunStep *rs, uint64_t outer_rows)
+joining_space(const GjRun *run, const GjRunStep *rs, uint64_t probe_rows)
 {
-	const GjRunMembers *inner = &gj_set(rs)->side[1];
-	uint64_t	nrows = inner->table.nrows + outer_rows;
+	const GjRunMembers *build_side = &gj_set(rs)->side[1];
+	uint64_t	nrows = build_side->table.nrows + probe_rows;
 
-	return nrows * (GJ_ELEMENT_SPACE + sizeof(int64_t)) + outer_rows * GJ_MEMBER_SORT_SPACE +
-		(inner->nsets + outer_rows) * (GJ_SET_SPACE + sizeof(int32_t)) + gj_run_tile_space(run) +
+	return nrows * (GJ_ELEMENT_SPACE + sizeof(int64_t)) + probe_rows * GJ_MEMBER_SORT_SPACE +
+		(build_side->nsets + probe_rows) * (GJ_SET_SPACE + sizeof(int32_t)) + gj_run_tile_space(run) +
 		3 * GJ_MAX_TUPLES * sizeof(uint32_t) + GJ_MIN_TUPLES * UINT64_C(256);
 }
 
 /* ---- rows come in */
 
 static void
-start_side(const GjRunStep *rs, bool inner, GjRunMembers *side)
+start_side(const GjRunStep *rs, bool build_side, GjRunMembers *side)
 {
 	const GjSetStep *set = gj_set(rs)->step;
-	int32_t		is_null = inner ? set->inner_is_null : set->outer_is_null;
+	int32_t		is_null = build_side ? set->build_is_null : set->probe_is_null;
 
 	side->nkeys = 0;
 	/* no pair of a NULL and anything else is less, or greater */
 	if (is_null >= 0 && !set->same)
 		side->operand[side->nkeys++] = is_null;
-	side->operand[side->nkeys++] = -1 - (int32_t) (inner ? set->inner_column : set->outer_column);
-	side->operand[side->nkeys++] = (int32_t) (inner ? rs->step->inner_keys : rs->step->outer_keys);
+	side->operand[side->nkeys++] = -1 - (int32_t) (build_side ? set->build_column : set->probe_column);
+	side->operand[side->nkeys++] = (int32_t) (build_side ? rs->step->build_keys : rs->step->probe_keys);
 }
 
 static void
 planned(GjRun *run, GjRunStep *rs)
 {
-	const GjSource *inner = &run->sources[rs->step->source];
+	const GjSource *build_side = &run->sources[rs->step->source];
 
 	start_side(rs, false, &gj_set(rs)->side[0]);
 	start_side(rs, true, &gj_set(rs)->side[1]);
 	/* the keys are all that is kept of them */
-	memset(run->late + inner->first_column, 0, inner->ncolumns);
+	memset(run->late + build_side->first_column, 0, build_side->ncolumns);
 }
 
 static void
@@ -278,7 +278,7 @@ build(GjRun *run, GjSideBuild *build, GjRunStep *rs)
 	GJ_TRY(make_sets(run, side));
 	rs->nmatchable = side->nsets;
 	return gj_lease_left(run->work.lease) <
-		joining_space(run, rs, inner_is_enough(run, rs) ? 0 : GJ_LEAST_ROWS) ? GJ_OUT_OF_MEMORY : GJ_OK;
+		joining_space(run, rs, build_is_enough(run, rs) ? 0 : GJ_LEAST_ROWS) ? GJ_OUT_OF_MEMORY : GJ_OK;
 }
 
 /* ---- pairs */
@@ -298,34 +298,34 @@ copy_sets(GjWork *work, const GjRunMembers *side, GjRunSets *sets)
 	return GJ_OK;
 }
 
-/* A family of the sets of both sides; outer = NULL: of the inner ones with themselves. */
+/* A family of the sets of both sides; outer = NULL: of the build sides with themselves. */
 static GjStatus
-make_family(GjRun *run, GjRunStep *rs, const GjRunMembers *outer, GjSetSpec *spec,
+make_family(GjRun *run, GjRunStep *rs, const GjRunMembers *probe_side, GjSetSpec *spec,
 			GjSetFamily *family, uint64_t *space)
 {
 	GjWork	   *work = &run->work;
-	const GjRunMembers *inner = &gj_set(rs)->side[1];
-	GjRunSets  *sets = &gj_set(rs)->outer;
-	uint64_t	nsets = inner->nsets + (outer ? (uint64_t) outer->nsets : 0);
-	uint64_t	nvalues = inner->table.nrows + (outer ? (uint64_t) outer->table.nrows : 0);
-	uint64_t	multiplicity = outer && outer->multiplicity < inner->multiplicity ?
-		outer->multiplicity : inner->multiplicity;
+	const GjRunMembers *build_side = &gj_set(rs)->side[1];
+	GjRunSets  *sets = &gj_set(rs)->probe_side;
+	uint64_t	nsets = build_side->nsets + (probe_side ? (uint64_t) probe_side->nsets : 0);
+	uint64_t	nvalues = build_side->table.nrows + (probe_side ? (uint64_t) probe_side->table.nrows : 0);
+	uint64_t	multiplicity = probe_side && probe_side->multiplicity < build_side->multiplicity ?
+		probe_side->multiplicity : build_side->multiplicity;
 	GjSetInput	input = {.nsets = (uint32_t) nsets,.nvalues = nvalues,.width = sizeof(int64_t)};
 
-	input.multiple = inner->multiplicity > 1 || (outer && outer->multiplicity > 1);
+	input.multiple = build_side->multiplicity > 1 || (probe_side && probe_side->multiplicity > 1);
 	if (nsets > GJ_MAX_ROWS || nvalues > (input.multiple ? INT32_MAX : UINT32_MAX - 1))
 		return GJ_OUT_OF_MEMORY;
 	sets->n = sets->nvalues = 0;
 	GJ_TRY(gj_buffer_reserve(work, &sets->size, nsets * sizeof(int32_t)));
 	GJ_TRY(gj_buffer_reserve(work, &sets->values, nvalues * sizeof(int64_t) + 8));
-	if (outer)
-		GJ_TRY(copy_sets(work, outer, sets));
-	GJ_TRY(copy_sets(work, inner, sets));
+	if (probe_side)
+		GJ_TRY(copy_sets(work, probe_side, sets));
+	GJ_TRY(copy_sets(work, build_side, sets));
 	input.size = sets->size.memory;
 	input.values = sets->values.memory;
-	spec->self = outer == NULL;
-	spec->nleft = outer ? outer->nsets : inner->nsets;
-	spec->nright = outer ? inner->nsets : 0;
+	spec->self = probe_side == NULL;
+	spec->nleft = probe_side ? probe_side->nsets : build_side->nsets;
+	spec->nright = probe_side ? build_side->nsets : 0;
 	*space = nvalues * GJ_ELEMENT_SPACE + nsets * GJ_SET_SPACE + gj_run_tile_space(run);
 	if (!gj_lease_take(work->lease, *space))
 	{
@@ -365,20 +365,20 @@ pick_places(GjRun *run, GjRunStep *rs, uint32_t source, const GjRunMembers *side
 
 /* Pairs first .. first+n-1 of those that a tile has left, as a view. */
 static GjStatus
-write_pairs(GjRun *run, GjRunStep *rs, const GjColumn *columns, const GjRunMembers *outer,
+write_pairs(GjRun *run, GjRunStep *rs, const GjColumn *columns, const GjRunMembers *probe_side,
 			uint32_t first, uint32_t n, GjView *pairs)
 {
-	const GjRunMembers *inner = &gj_set(rs)->side[1];
+	const GjRunMembers *build_side = &gj_set(rs)->side[1];
 	/* a family with itself has its lesser sets on the left */
-	uint32_t	left = !outer && gj_set(rs)->step->same == 2 ? 1 : 0;
+	uint32_t	left = !probe_side && gj_set(rs)->step->same == 2 ? 1 : 0;
 	uint32_t	source = rs->step->source;
 
 	memset(pairs, 0, sizeof(*pairs));
 	pairs->columns = columns;
 	pairs->nrows = n;
-	GJ_TRY(pick_places(run, rs, 0, outer ? outer : inner,
+	GJ_TRY(pick_places(run, rs, 0, probe_side ? probe_side : build_side,
 					   (uint32_t *) gj_set(rs)->out[left].memory + first, n, pairs));
-	GJ_TRY(pick_places(run, rs, source, inner, (uint32_t *) gj_set(rs)->out[1 - left].memory + first,
+	GJ_TRY(pick_places(run, rs, source, build_side, (uint32_t *) gj_set(rs)->out[1 - left].memory + first,
 					   n, pairs));
 	if (gj_set(rs)->step->values)
 		pairs->rowid[gj_set(rs)->step->values] = (uint32_t *) gj_set(rs)->out[2].memory + first;
@@ -387,7 +387,7 @@ write_pairs(GjRun *run, GjRunStep *rs, const GjColumn *columns, const GjRunMembe
 
 /* The npairs pairs that a tile has left go on. */
 static GjStatus
-pass_pairs(GjRun *run, uint32_t i, const GjColumn *columns, const GjRunMembers *outer,
+pass_pairs(GjRun *run, uint32_t i, const GjColumn *columns, const GjRunMembers *probe_side,
 		   uint32_t npairs)
 {
 	GjRunStep  *rs = &run->steps[i];
@@ -399,9 +399,9 @@ pass_pairs(GjRun *run, uint32_t i, const GjColumn *columns, const GjRunMembers *
 		GJ_STOP_CHECK(run);
 		n = npairs - first < run->tuples.most ? npairs - first : run->tuples.most;
 		GJ_TRY(gj_run_make_room(run, i + 1, &n));
-		GJ_TRY(write_pairs(run, rs, columns, outer, first, n, &pairs));
+		GJ_TRY(write_pairs(run, rs, columns, probe_side, first, n, &pairs));
 		/* what it says is how a family with itself is joined */
-		if (rs->residual >= 0 && outer)
+		if (rs->residual >= 0 && probe_side)
 			GJ_TRY(gj_run_filter_pairs(run, rs, n, 0, &pairs));
 		GJ_TRY(gj_run_pass_on(run, i, &pairs));
 	}
@@ -409,7 +409,7 @@ pass_pairs(GjRun *run, uint32_t i, const GjColumn *columns, const GjRunMembers *
 }
 
 static GjStatus
-join_family(GjRun *run, uint32_t i, const GjRunMembers *outer, const GjSetSpec *spec,
+join_family(GjRun *run, uint32_t i, const GjRunMembers *probe_side, const GjSetSpec *spec,
 			const GjSetFamily *family)
 {
 	GjRunStep  *rs = &run->steps[i];
@@ -422,8 +422,8 @@ join_family(GjRun *run, uint32_t i, const GjRunMembers *outer, const GjSetSpec *
 	run->stats.step[i].set_algorithm = family->algorithm;
 	for (uint32_t k = 0; k < 3; k++)
 		out[k] = gj_set(rs)->out[k].memory;
-	describe_sets(run, outer ? outer : &gj_set(rs)->side[1], set->outer_column);
-	describe_sets(run, &gj_set(rs)->side[1], set->inner_column);
+	describe_sets(run, probe_side ? probe_side : &gj_set(rs)->side[1], set->probe_column);
+	describe_sets(run, &gj_set(rs)->side[1], set->build_column);
 	GJ_TRY(work->ops->columns->set_columns(work->queue, run->columns, run->program->ncolumns, &columns));
 	for (bool first = true; gj_set_next_tile(family, spec, &tile, first); first = false)
 	{
@@ -433,14 +433,14 @@ join_family(GjRun *run, uint32_t i, const GjRunMembers *outer, const GjSetSpec *
 		work->ops->queues->phase(work->queue, GJ_PHASE_PROBE);
 		GJ_TRY(work->ops->sets->set_tile(work->queue, family, spec, &tile, run->host->stop,
 								   run->host->arg, out, &n));
-		GJ_TRY(pass_pairs(run, i, columns, outer, n));
+		GJ_TRY(pass_pairs(run, i, columns, probe_side, n));
 	}
 	return GJ_OK;
 }
 
-/* Joins the inner sets with the outer ones; outer = NULL: with themselves. */
+/* Joins the build sets with the probe rows; outer = NULL: with themselves. */
 static GjStatus
-join_sets(GjRun *run, uint32_t i, const GjRunMembers *outer)
+join_sets(GjRun *run, uint32_t i, const GjRunMembers *probe_side)
 {
 	GjRunStep  *rs = &run->steps[i];
 	GjWork	   *work = &run->work;
@@ -450,7 +450,7 @@ join_sets(GjRun *run, uint32_t i, const GjRunMembers *outer)
 	uint64_t	space = 0;
 	GjStatus	status;
 
-	if (gj_set(rs)->side[1].nsets == 0 || (outer && outer->nsets == 0))
+	if (gj_set(rs)->side[1].nsets == 0 || (probe_side && probe_side->nsets == 0))
 		return GJ_OK;
 	if (sees_parts(run, rs))
 		spec.threshold = 1;
@@ -460,40 +460,40 @@ join_sets(GjRun *run, uint32_t i, const GjRunMembers *outer)
 	else if (spec.threshold < 1)
 		spec.threshold = 1;
 	gj_run_choose_max_tuples(run);
-	status = make_family(run, rs, outer, &spec, &family, &space);
+	status = make_family(run, rs, probe_side, &spec, &family, &space);
 	if (status == GJ_OK)
-		status = join_family(run, i, outer, &spec, &family);
+		status = join_family(run, i, probe_side, &spec, &family);
 	work->ops->sets->set_free(work->queue, &family);
 	gj_lease_give(work->lease, space);
-	gj_set_join_free_sets(work, &gj_set(rs)->outer);
+	gj_set_join_free_sets(work, &gj_set(rs)->probe_side);
 	return status;
 }
 
-/* Joins the outer rows that have come so far; there are none afterwards. */
+/* Joins the probe rows that have come so far; there are none afterwards. */
 static GjStatus
-join_outer(GjRun *run, uint32_t i)
+join_probe_side(GjRun *run, uint32_t i)
 {
-	GjRunMembers *outer = &gj_set(&run->steps[i])->side[0];
-	GjStatus	status = make_sets(run, outer);
+	GjRunMembers *probe_side = &gj_set(&run->steps[i])->side[0];
+	GjStatus	status = make_sets(run, probe_side);
 
 	if (status == GJ_OK)
-		status = join_sets(run, i, outer);
-	free_side(&run->work, outer);
+		status = join_sets(run, i, probe_side);
+	free_side(&run->work, probe_side);
 	return status;
 }
 
-/* There is no room for more outer rows: joins those that are there, as a part. */
+/* There is no room for more probe rows: joins those that are there, as a part. */
 static GjStatus
-flush_outer(GjRun *run, uint32_t i, GjView *view)
+flush_probe_side(GjRun *run, uint32_t i, GjView *view)
 {
 	const GjSetStep *set = gj_set(&run->steps[i])->step;
-	GjColumn	outer = run->columns[set->outer_column];
-	GjColumn	inner = run->columns[set->inner_column];
+	GjColumn	probe_side = run->columns[set->probe_column];
+	GjColumn	build_side = run->columns[set->build_column];
 
 	gj_set(&run->steps[i])->flushed = true;
-	GJ_TRY(join_outer(run, i));
-	run->columns[set->outer_column] = outer;
-	run->columns[set->inner_column] = inner;
+	GJ_TRY(join_probe_side(run, i));
+	run->columns[set->probe_column] = probe_side;
+	run->columns[set->build_column] = build_side;
 	return run->work.ops->columns->set_columns(run->work.queue, run->columns, run->program->ncolumns,
 									  &view->columns);
 }
@@ -502,25 +502,25 @@ static GjStatus
 join(GjRun *run, uint32_t i, const GjView *view)
 {
 	GjRunStep  *rs = &run->steps[i];
-	GjRunMembers *outer = &gj_set(rs)->side[0];
+	GjRunMembers *probe_side = &gj_set(rs)->side[0];
 	GjView		rows = *view;
 	GjStatus	status = GJ_OUT_OF_MEMORY;
 
-	if (inner_is_enough(run, rs) || gj_set(rs)->side[1].nsets == 0)
+	if (build_is_enough(run, rs) || gj_set(rs)->side[1].nsets == 0)
 		return GJ_OK;
-	if (outer->nrows == 0 ||
-		gj_lease_left(run->work.lease) >= joining_space(run, rs, outer->nrows + rows.nrows))
-		status = add_rows(run, outer, &rows, 0, rows.nrows);
-	if (status != GJ_OUT_OF_MEMORY || outer->nrows == 0)
+	if (probe_side->nrows == 0 ||
+		gj_lease_left(run->work.lease) >= joining_space(run, rs, probe_side->nrows + rows.nrows))
+		status = add_rows(run, probe_side, &rows, 0, rows.nrows);
+	if (status != GJ_OUT_OF_MEMORY || probe_side->nrows == 0)
 		return status;
-	GJ_TRY(flush_outer(run, i, &rows));
-	return add_rows(run, outer, &rows, 0, rows.nrows);
+	GJ_TRY(flush_probe_side(run, i, &rows));
+	return add_rows(run, probe_side, &rows, 0, rows.nrows);
 }
 
 static GjStatus
 end(GjRun *run, uint32_t i)
 {
-	return inner_is_enough(run, &run->steps[i]) ? join_sets(run, i, NULL) : join_outer(run, i);
+	return build_is_enough(run, &run->steps[i]) ? join_sets(run, i, NULL) : join_probe_side(run, i);
 }
 
 static void

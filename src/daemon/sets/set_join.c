@@ -3,7 +3,7 @@
  *	  A step of GJ_JOIN_SET: pairs of arrays, as sets, that overlap, contain each other or are
  *	  similar.
  *
- * The sets of the inner side are made once, when it is complete.  Those of the tuples that
+ * The sets of the build side are made once, when it is complete.  Those of the tuples that
  * probe are made as they come; both together are a family (device/sets.h), and its pairs come tile
  * by tile.  They become row ids and go on like those of the other algorithms.  How many
  * tuples a family is made of follows from the memory that is left.
@@ -106,15 +106,15 @@ gj_set_join_free_sets(GjWork *work, GjRunSets *sets)
 	sets->n = sets->nvalues = 0;
 }
 
-/* ---- the inner side */
+/* ---- the build side */
 
 static GjStatus
 build_sets(GjRun *run, GjRunStep *rs, const GjView *view)
 {
 	GjWork	   *work = &run->work;
-	GjRunSets  *inner = &gj_set(rs)->inner;
+	GjRunSets  *build_side = &gj_set(rs)->build_side;
 	const GjArrayColumn column = {
-		gj_set(rs)->step->inner_column, gj_set(rs)->step->width, gj_set(rs)->step->inner_nulls
+		gj_set(rs)->step->build_column, gj_set(rs)->step->width, gj_set(rs)->step->build_nulls
 	};
 	const uint32_t *rowid = view->rowid[rs->step->source];
 	uint32_t	most = GJ_MAX_TUPLES;
@@ -125,7 +125,7 @@ build_sets(GjRun *run, GjRunStep *rs, const GjView *view)
 
 		n = view->nrows - first < most ? view->nrows - first : most;
 		GJ_STOP_CHECK(run);
-		status = add_sets(run, inner, &column, view, first, n);
+		status = add_sets(run, build_side, &column, view, first, n);
 		if (status == GJ_OUT_OF_MEMORY && n > GJ_MIN_SETS)
 		{
 			most = n / 2;
@@ -134,20 +134,20 @@ build_sets(GjRun *run, GjRunStep *rs, const GjView *view)
 		else if (status != GJ_OK)
 			return status;
 	}
-	end_adding(work, inner);
+	end_adding(work, build_side);
 	if (!rowid)
 		return GJ_OK;
 	/* from places among the rows that passed the filter to row ids */
-	GJ_TRY(gj_buffer_reserve(work, &gj_set(rs)->inner_row, inner->n * sizeof(uint32_t)));
-	for (uint64_t first = 0, n; first < inner->n; first += n)
+	GJ_TRY(gj_buffer_reserve(work, &gj_set(rs)->build_row, build_side->n * sizeof(uint32_t)));
+	for (uint64_t first = 0, n; first < build_side->n; first += n)
 	{
-		n = inner->n - first < GJ_MAX_TUPLES ? inner->n - first : GJ_MAX_TUPLES;
-		GJ_TRY(work->ops->columns->pick(work->queue, (uint32_t *) gj_set(rs)->inner_row.memory + first,
-							   rowid, 0, (uint32_t *) inner->tuple.memory + first, (uint32_t) n));
+		n = build_side->n - first < GJ_MAX_TUPLES ? build_side->n - first : GJ_MAX_TUPLES;
+		GJ_TRY(work->ops->columns->pick(work->queue, (uint32_t *) gj_set(rs)->build_row.memory + first,
+							   rowid, 0, (uint32_t *) build_side->tuple.memory + first, (uint32_t) n));
 	}
-	gj_buffer_free(work, &inner->tuple);
-	inner->tuple = gj_set(rs)->inner_row;
-	gj_set(rs)->inner_row = (GjBuffer) {NULL, 0};
+	gj_buffer_free(work, &build_side->tuple);
+	build_side->tuple = gj_set(rs)->build_row;
+	gj_set(rs)->build_row = (GjBuffer) {NULL, 0};
 	return GJ_OK;
 }
 
@@ -158,7 +158,7 @@ build(GjRun *run, GjSideBuild *build, GjRunStep *rs)
 
 	GJ_TRY(gj_build_view(run, build, &view));
 	GJ_TRY(build_sets(run, rs, &view));
-	rs->nmatchable = gj_set(rs)->inner.n;
+	rs->nmatchable = gj_set(rs)->build_side.n;
 	return GJ_OK;
 }
 
@@ -171,7 +171,7 @@ gj_set_join_plan(GjRun *run, GjRunStep *rs)
 	if (!rs->join_state)
 		return false;
 	gj_set(rs)->step = step;
-	rs->reads = gj_run_reads_column(run, step->outer_column);
+	rs->reads = gj_run_reads_column(run, step->probe_column);
 	rs->makes = gj_pair_values(step);
 	rs->needs_tuple = true;
 	return true;
@@ -184,9 +184,9 @@ gj_set_join_free(GjWork *work, GjRunStep *rs)
 
 	if (!set)
 		return;
-	gj_set_join_free_sets(work, &set->inner);
-	gj_set_join_free_sets(work, &set->outer);
-	gj_buffer_free(work, &set->inner_row);
+	gj_set_join_free_sets(work, &set->build_side);
+	gj_set_join_free_sets(work, &set->probe_side);
+	gj_buffer_free(work, &set->build_row);
 	for (uint32_t i = 0; i < 3; i++)
 		gj_buffer_free(work, &set->out[i]);
 	free(set);
@@ -220,41 +220,41 @@ gj_set_join_spec(const GjRun *run, const GjSetStep *step, GjSetSpec *spec)
 		!(step->strict && gj_isinf(spec->threshold) && spec->threshold > 0);
 }
 
-/* A family of tuples first .. first+n-1 of the view and the inner sets; takes its memory. */
+/* A family of tuples first .. first+n-1 of the view and the build sets; takes its memory. */
 static GjStatus
 make_family(GjRun *run, GjRunStep *rs, const GjView *view, uint32_t first, uint32_t n,
 			GjSetSpec *spec, GjSetFamily *family, uint64_t *space)
 {
 	GjWork	   *work = &run->work;
-	GjRunSets  *outer = &gj_set(rs)->outer;
-	const GjRunSets *inner = &gj_set(rs)->inner;
+	GjRunSets  *probe_side = &gj_set(rs)->probe_side;
+	const GjRunSets *build_side = &gj_set(rs)->build_side;
 	const GjArrayColumn column = {
-		gj_set(rs)->step->outer_column, gj_set(rs)->step->width, gj_set(rs)->step->outer_nulls
+		gj_set(rs)->step->probe_column, gj_set(rs)->step->width, gj_set(rs)->step->probe_nulls
 	};
 	GjSetInput	sets = {.width = column.width};
 
-	GJ_TRY(add_sets(run, outer, &column, view, first, n));
-	end_adding(work, outer);
-	if (outer->n == 0)
+	GJ_TRY(add_sets(run, probe_side, &column, view, first, n));
+	end_adding(work, probe_side);
+	if (probe_side->n == 0)
 		return GJ_OK;
-	GJ_TRY(gj_buffer_grow(work, &outer->size, outer->n * sizeof(int32_t),
-						  (outer->n + inner->n) * sizeof(int32_t), 0));
-	GJ_TRY(work->ops->memory->copy(work->queue, (int32_t *) outer->size.memory + outer->n,
-						   inner->size.memory, inner->n * sizeof(int32_t)));
-	GJ_TRY(gj_buffer_grow(work, &outer->values, outer->nvalues * column.width,
-						  (outer->nvalues + inner->nvalues) * column.width + 8, 0));
-	if (inner->nvalues > 0)
+	GJ_TRY(gj_buffer_grow(work, &probe_side->size, probe_side->n * sizeof(int32_t),
+						  (probe_side->n + build_side->n) * sizeof(int32_t), 0));
+	GJ_TRY(work->ops->memory->copy(work->queue, (int32_t *) probe_side->size.memory + probe_side->n,
+						   build_side->size.memory, build_side->n * sizeof(int32_t)));
+	GJ_TRY(gj_buffer_grow(work, &probe_side->values, probe_side->nvalues * column.width,
+						  (probe_side->nvalues + build_side->nvalues) * column.width + 8, 0));
+	if (build_side->nvalues > 0)
 		GJ_TRY(work->ops->memory->copy(work->queue,
-							   (uint8_t *) outer->values.memory + outer->nvalues * column.width,
-							   inner->values.memory, inner->nvalues * column.width));
-	sets.nvalues = outer->nvalues + inner->nvalues;
-	if (outer->n + inner->n > GJ_MAX_ROWS || sets.nvalues > UINT32_MAX - 1)
+							   (uint8_t *) probe_side->values.memory + probe_side->nvalues * column.width,
+							   build_side->values.memory, build_side->nvalues * column.width));
+	sets.nvalues = probe_side->nvalues + build_side->nvalues;
+	if (probe_side->n + build_side->n > GJ_MAX_ROWS || sets.nvalues > UINT32_MAX - 1)
 		return GJ_OUT_OF_MEMORY;
-	sets.nsets = (uint32_t) (outer->n + inner->n);
-	sets.size = outer->size.memory;
-	sets.values = outer->values.memory;
-	spec->nleft = (uint32_t) outer->n;
-	spec->nright = (uint32_t) inner->n;
+	sets.nsets = (uint32_t) (probe_side->n + build_side->n);
+	sets.size = probe_side->size.memory;
+	sets.values = probe_side->values.memory;
+	spec->nleft = (uint32_t) probe_side->n;
+	spec->nright = (uint32_t) build_side->n;
 	*space = sets.nvalues * GJ_ELEMENT_SPACE + sets.nsets * (uint64_t) GJ_SET_SPACE + gj_run_tile_space(run);
 	if (!gj_lease_take(work->lease, *space))
 	{
@@ -262,7 +262,7 @@ make_family(GjRun *run, GjRunStep *rs, const GjView *view, uint32_t first, uint3
 		return GJ_OUT_OF_MEMORY;
 	}
 	GJ_TRY(work->ops->sets->set_build(work->queue, &sets, spec, run->host->stop, run->host->arg, family));
-	gj_buffer_free(work, &outer->values);
+	gj_buffer_free(work, &probe_side->values);
 	return gj_run_make_tiles(run, family, 0, gj_set(rs)->out, space);
 }
 
@@ -273,20 +273,20 @@ free_family(GjRun *run, GjRunStep *rs, GjSetFamily *family, uint64_t *space)
 	gj_lease_give(run->work.lease, *space);
 	*space = 0;
 	memset(family, 0, sizeof(*family));
-	gj_set_join_free_sets(&run->work, &gj_set(rs)->outer);
+	gj_set_join_free_sets(&run->work, &gj_set(rs)->probe_side);
 }
 
 /* Pair value v (GjSetStep) of pairs first .. first+n-1 of those that a tile has left. */
 static GjStatus
 write_value(GjWork *work, const GjRunStep *rs, uint32_t v, uint32_t first, uint32_t n, uint32_t *to)
 {
-	/* behind the sizes of the outer sets are those of the inner ones */
-	const uint32_t *size = gj_set(rs)->outer.size.memory;
+	/* behind the sizes of the probe sets are those of the build sides */
+	const uint32_t *size = gj_set(rs)->probe_side.size.memory;
 
 	if (v == 0)
 		return work->ops->memory->copy(work->queue, to, (uint32_t *) gj_set(rs)->out[2].memory + first,
 							   (uint64_t) n * sizeof(uint32_t));
-	return work->ops->columns->pick(work->queue, to, v == 1 ? size : size + gj_set(rs)->outer.n, 0,
+	return work->ops->columns->pick(work->queue, to, v == 1 ? size : size + gj_set(rs)->probe_side.n, 0,
 						   (uint32_t *) gj_set(rs)->out[v - 1].memory + first, n);
 }
 
@@ -304,7 +304,7 @@ write_pairs(GjRun *run, GjRunStep *rs, const GjView *view, uint32_t first, uint3
 	pairs->columns = view->columns;
 	pairs->nrows = n;
 	pairs->no_row = view->no_row;
-	GJ_TRY(work->ops->columns->pick(work->queue, tuple, gj_set(rs)->outer.tuple.memory, 0, left, n));
+	GJ_TRY(work->ops->columns->pick(work->queue, tuple, gj_set(rs)->probe_side.tuple.memory, 0, left, n));
 	for (uint32_t s = 0; s < GJ_MAX_SOURCES; s++)
 	{
 		uint32_t   *to = rs->pairs.rowid[s].memory;
@@ -314,7 +314,7 @@ write_pairs(GjRun *run, GjRunStep *rs, const GjView *view, uint32_t first, uint3
 		if (gj_pair_values(gj_set(rs)->step) >> s & 1)
 			GJ_TRY(write_value(work, rs, s - gj_set(rs)->step->values, first, n, to));
 		else if (s == rs->step->source)
-			GJ_TRY(work->ops->columns->pick(work->queue, to, gj_set(rs)->inner.tuple.memory, 0, right, n));
+			GJ_TRY(work->ops->columns->pick(work->queue, to, gj_set(rs)->build_side.tuple.memory, 0, right, n));
 		else
 			GJ_TRY(work->ops->columns->pick(work->queue, to, view->rowid[s], 0, tuple, n));
 		pairs->rowid[s] = to;
@@ -393,7 +393,7 @@ join(GjRun *run, uint32_t i, const GjView *view)
 	work->ops->queues->phase(work->queue, GJ_PHASE_PROBE);
 	if (gj_step_makes_tuples(rs->step))
 		GJ_TRY(work->ops->memory->fill(work->queue, rs->probe.matched.memory, 0, view->nrows));
-	if (gj_set(rs)->inner.n == 0)
+	if (gj_set(rs)->build_side.n == 0)
 		return GJ_OK;
 	/* arrays that are errors are that even if no pair can match */
 	wanted = gj_set_join_spec(run, gj_set(rs)->step, &spec);
@@ -408,7 +408,7 @@ join(GjRun *run, uint32_t i, const GjView *view)
 			n = 0;
 			status = GJ_OK;
 		}
-		else if (status == GJ_OK && gj_set(rs)->outer.n > 0 && wanted)
+		else if (status == GJ_OK && gj_set(rs)->probe_side.n > 0 && wanted)
 			status = join_family(run, i, view, &spec, &family);
 		free_family(run, rs, &family, &space);
 	}

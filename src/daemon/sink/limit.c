@@ -4,7 +4,7 @@
  *
  * Of the tuples of each view the device finds those that are among the first ones of that
  * view and come before the last row kept so far.  They alone are gathered, into a slot of
- * the run's own, and kept on the host: outer chunks are gone when the next one comes.  Where
+ * the run's own, and kept on the host: probe chunks are gone when the next one comes.  Where
  * the rows are in random order, few are found after the first views.
  *
  * Rows that take more memory than is reasonable (wide ones, or ties without end) go out, and

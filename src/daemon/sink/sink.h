@@ -19,7 +19,7 @@
 
 #include "daemon/run/run.h"
 #include "daemon/run/sink.h"
-#include "daemon/base/relation.h"
+#include "daemon/base/base.h"
 
 /* registry.c: the sink of a checked program. */
 extern const GjSinkOps *gj_sink_choose(const GjProgram *program);

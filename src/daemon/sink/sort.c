@@ -2,7 +2,7 @@
  * sort.c
  *	  All rows in the order of the sort keys.
  *
- * Outer chunks are gone when the next one comes, so the rows of each view are gathered, as a
+ * Probe chunks are gone when the next one comes, so the rows of each view are gathered, as a
  * batch would be, and appended to a relation of output columns on the device; so are their
  * keys.  A batch goes through a slot of the host's on its way: that costs a copy, not much
  * beside what PostgreSQL does with the row, and any type of column comes along.  At the end

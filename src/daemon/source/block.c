@@ -1,12 +1,12 @@
 /*
  * block.c
- *	  Rows that a run gets of those that are exchanged: its part of parcels, its own and those of the
+ *	  Rows that a run gets of those that are exchanged: its part of blocks, its own and those of the
  *	  runs of other devices (source/split.c).
  *
- * Inner rows are copied to the end of their relation.  Outer rows of its own parcels pass the steps
+ * Build rows are copied to the end of their relation.  Probe rows of its own blocks pass the steps
  * where they lie.  Those of others are copied, on a lane of their own, to the end of an inbox, while what
  * has come before passes the steps; where there is no room left, another inbox is next.  Nobody waits
- * for these copies: when a mark has passed the parcel's owner is told that it has been read, and the
+ * for these copies: when a mark has passed the block's owner is told that it has been read, and the
  * rows can pass (gj_run_settle).  All that are there pass together, behind the next split, so that the
  * device works while the host is told of parts and hands them over.
  *
@@ -22,19 +22,19 @@ _Static_assert(GJ_MARK_READ(GJ_RECEIVED) <= GJ_MAX_MARKS, "marks of an exchange"
 /* Where no split is to come, rows pass the steps when so many have been received. */
 #define GJ_MANY_ROWS		GJ_MAX_TUPLES
 
-/* ---- the run's own parcels */
+/* ---- the run's own blocks */
 
 /* The rows of the run's part, as columns of their own; returns their bytes without the heap's. */
 static uint64_t
-describe_part(const GjParcel *parcel, uint32_t part, uint32_t ncolumns, GjColumn *columns)
+describe_part(const GjBlock *block, uint32_t part, uint32_t ncolumns, GjColumn *columns)
 {
-	uint32_t	first = parcel->parts.start[part];
-	uint64_t	n = gj_parcel_rows(parcel, part);
+	uint32_t	first = block->parts.start[part];
+	uint64_t	n = gj_block_rows(block, part);
 	uint64_t	nbytes = 0;
 
 	for (uint32_t c = 0; c < ncolumns; c++)
 	{
-		columns[c] = parcel->columns[c];
+		columns[c] = block->columns[c];
 		if (!columns[c].data)
 			continue;
 		columns[c].data = (const uint8_t *) columns[c].data + (uint64_t) first * columns[c].width;
@@ -49,19 +49,19 @@ describe_part(const GjParcel *parcel, uint32_t part, uint32_t ncolumns, GjColumn
 
 /* The rows of the run's part, which `columns` are made to describe. */
 static GjRows
-rows_of_part(GjRun *run, const GjParcel *parcel, GjRowRange *range, GjColumn *columns)
+rows_of_part(GjRun *run, const GjBlock *block, GjRowRange *range, GjColumn *columns)
 {
 	uint32_t	part = run->intake->exchange->plan.part;
-	uint64_t	heap = parcel->heap_start[part];
-	uint64_t	heap_size = parcel->heap_start[part + 1] - heap;
+	uint64_t	heap = block->heap_start[part];
+	uint64_t	heap_size = block->heap_start[part + 1] - heap;
 
-	describe_part(parcel, part, run->sources[parcel->source].ncolumns, columns);
-	*range = (GjRowRange) {0, gj_parcel_rows(parcel, part)};
-	return (GjRows) {parcel->source, columns, range, 1,
-					 heap_size > 0 ? (uint8_t *) parcel->heap.memory + heap : NULL, heap_size, true};
+	describe_part(block, part, run->sources[block->source].ncolumns, columns);
+	*range = (GjRowRange) {0, gj_block_rows(block, part)};
+	return (GjRows) {block->source, columns, range, 1,
+					 heap_size > 0 ? (uint8_t *) block->heap.memory + heap : NULL, heap_size, true};
 }
 
-/* Takes outer rows of the run's part through the joins, at the latest with a flush. */
+/* Takes probe rows of the run's part through the joins, at the latest with a flush. */
 static GjStatus
 join_part(GjRun *run, GjRows *rows)
 {
@@ -70,32 +70,32 @@ join_part(GjRun *run, GjRows *rows)
 }
 
 GjStatus
-gj_run_take_own(GjRun *run, GjParcel *parcel)
+gj_run_take_own(GjRun *run, GjBlock *block)
 {
 	GjColumn	columns[GJ_MAX_COLUMNS];
 	GjRowRange	range;
-	GjRows		rows = rows_of_part(run, parcel, &range, columns);
+	GjRows		rows = rows_of_part(run, block, &range, columns);
 
 	if (range.end == 0)
 		return GJ_OK;
-	/* an inner one's parcel is filled again by this queue alone, behind what reads it now */
-	parcel->waits = parcel->source == 0;
-	return parcel->waits ? GJ_OK : gj_source_rows_behind(run, &rows);
+	/* a build source's block is filled again by this queue alone, behind what reads it now */
+	block->waits = block->source == 0;
+	return block->waits ? GJ_OK : gj_source_rows_behind(run, &rows);
 }
 
-/* Takes the run's part of a parcel of its own through the joins, at the latest with a flush. */
+/* Takes the run's part of a block of its own through the joins, at the latest with a flush. */
 static GjStatus
-join_own(GjRun *run, GjParcel *parcel)
+join_own(GjRun *run, GjBlock *block)
 {
 	GjColumn	columns[GJ_MAX_COLUMNS];
 	GjRowRange	range;
-	GjRows		rows = rows_of_part(run, parcel, &range, columns);
+	GjRows		rows = rows_of_part(run, block, &range, columns);
 	uint32_t	part = run->intake->exchange->plan.part;
 
 	for (uint32_t c = 0; c < run->sources[0].ncolumns; c++)
 		if (columns[c].kind == GJ_REF && columns[c].data)
-			columns[c].heap = (const uint8_t *) parcel->heap.memory + parcel->heap_start[part];
-	parcel->waits = false;
+			columns[c].heap = (const uint8_t *) block->heap.memory + block->heap_start[part];
+	block->waits = false;
 	run->intake->exchange->rows_received += range.end;
 	return join_part(run, &rows);
 }
@@ -156,8 +156,8 @@ static GjStatus
 join_all_own(GjRun *run)
 {
 	for (uint32_t p = 0; p < GJ_PARCELS; p++)
-		if (run->intake->exchange->parcel[p].waits)
-			GJ_TRY(join_own(run, &run->intake->exchange->parcel[p]));
+		if (run->intake->exchange->block[p].waits)
+			GJ_TRY(join_own(run, &run->intake->exchange->block[p]));
 	return GJ_OK;
 }
 
@@ -169,7 +169,7 @@ gj_run_join_own(GjRun *run)
 }
 
 GjStatus
-gj_run_open_parcels(GjRun *run)
+gj_run_open_blocks(GjRun *run)
 {
 	if (!run->intake->exchange)
 		return GJ_OK;
@@ -182,7 +182,7 @@ GjStatus
 gj_run_join_sent(GjRun *run)
 {
 	GJ_TRY(join_all_own(run));
-	/* rows with references come in small parcels, and wait until they are many */
+	/* rows with references come in small blocks, and wait until they are many */
 	if (run->intake->exchange->side[0].nrefs == 0)
 		GJ_TRY(join_received(run, false));
 	return gj_fused_flush(run);
@@ -199,7 +199,7 @@ gj_run_has_sent(const GjRun *run)
 	if (nrows >= GJ_MANY_ROWS)
 		return true;
 	for (uint32_t p = 0; p < GJ_PARCELS; p++)
-		if (x->parcel[p].waits)
+		if (x->block[p].waits)
 			return true;
 	return false;
 }
@@ -220,7 +220,7 @@ make_inbox_room(GjRun *run, uint32_t n, GjRelation **inbox)
 		GJ_TRY(join_received(run, true));
 	*inbox = &x->inbox[x->filling];
 	(*inbox)->nrows += (uint64_t) -(*inbox)->nrows % GJ_SPLIT_ALIGN;
-	/* one has room for a parcel */
+	/* one has room for a block */
 	if ((*inbox)->nrows + n <= x->inbox_rows)
 		return GJ_OK;
 	GJ_TRY(join_received(run, true));
@@ -230,20 +230,20 @@ make_inbox_room(GjRun *run, uint32_t n, GjRelation **inbox)
 	return work->ops->queues->after(work->queue, GJ_LANE_LOAD, GJ_MARK_OPENED(x->filling));
 }
 
-/* Queues copies of the outer rows without references in a parcel of another device. */
+/* Queues copies of the probe rows without references in a block of another device. */
 static GjStatus
-copy_rows(GjRun *run, GjParcel *parcel, const GjColumn *columns)
+copy_rows(GjRun *run, GjBlock *block, const GjColumn *columns)
 {
 	GjRunExchange *x = run->intake->exchange;
 	GjWork	   *work = &run->work;
-	GjDevice   *device = parcel->entry->device;
-	uint32_t	n = gj_parcel_rows(parcel, x->plan.part);
+	GjDevice   *device = block->entry->device;
+	uint32_t	n = gj_block_rows(block, x->plan.part);
 	GjReceivedPart *received;
 	GjRelation *inbox;
 
 	GJ_TRY(make_inbox_room(run, n, &inbox));
 	received = &x->received[x->nreceived % GJ_RECEIVED];
-	received->parcel = parcel;
+	received->block = block;
 	received->first = inbox->nrows;
 	received->nrows = n;
 	for (uint32_t c = 0; c < inbox->ncolumns; c++)
@@ -266,28 +266,28 @@ copy_rows(GjRun *run, GjParcel *parcel, const GjColumn *columns)
 	return GJ_OK;
 }
 
-/* Takes inner rows, or outer ones with references, from another device.  Waits. */
+/* Takes build rows, or probe rows with references, from another device.  Waits. */
 static GjStatus
-receive_in_order(GjRun *run, const GjParcel *parcel)
+receive_in_order(GjRun *run, const GjBlock *block)
 {
 	GjRunExchange *x = run->intake->exchange;
 	GjRelation *inbox = &x->inbox[0];
 	uint32_t	part = x->plan.part;
-	uint32_t	n = gj_parcel_rows(parcel, part);
-	uint64_t	heap = parcel->heap_start[part + 1] - parcel->heap_start[part];
+	uint32_t	n = gj_block_rows(block, part);
+	uint64_t	heap = block->heap_start[part + 1] - block->heap_start[part];
 	GjColumn	columns[GJ_MAX_COLUMNS];
 	GjRowRange	range;
-	GjRows		rows = rows_of_part(run, parcel, &range, columns);
+	GjRows		rows = rows_of_part(run, block, &range, columns);
 	GjStatus	status;
 	GjStatus	ended;
 
-	/* the inbox has room for a parcel */
-	if (parcel->source == 0 && (inbox->nrows + n > x->inbox_rows ||
+	/* the inbox has room for a block */
+	if (block->source == 0 && (inbox->nrows + n > x->inbox_rows ||
 								inbox->heap_used + heap > x->side[0].most_heap))
-		GJ_TRY(gj_run_open_parcels(run));
+		GJ_TRY(gj_run_open_blocks(run));
 	run->work.ops->queues->phase(run->work.queue, GJ_PHASE_TRANSFER);
-	run->work.peer = parcel->entry->device;
-	status = parcel->source == 0 ? gj_append_rows(run, inbox, &rows) :
+	run->work.peer = block->entry->device;
+	status = block->source == 0 ? gj_append_rows(run, inbox, &rows) :
 		gj_source_rows_behind(run, &rows);
 	run->work.peer = NULL;
 	/* also after an error: the sender may do with it what it likes */
@@ -296,29 +296,29 @@ receive_in_order(GjRun *run, const GjParcel *parcel)
 }
 
 GjStatus
-gj_run_receive(GjRun *run, GjParcel *parcel)
+gj_run_receive(GjRun *run, GjBlock *block)
 {
 	GjRunExchange *x = run->intake->exchange;
 	uint32_t	part = x->plan.part;
-	uint32_t	n = gj_parcel_rows(parcel, part);
-	uint64_t	heap = parcel->heap_start[part + 1] - parcel->heap_start[part];
-	bool		outer = parcel->source == 0;
-	bool		in_order = !outer || x->side[0].nrefs > 0;
+	uint32_t	n = gj_block_rows(block, part);
+	uint64_t	heap = block->heap_start[part + 1] - block->heap_start[part];
+	bool		probe_side = block->source == 0;
+	bool		in_order = !probe_side || x->side[0].nrefs > 0;
 	GjColumn	columns[GJ_MAX_COLUMNS];
-	uint64_t	nbytes = describe_part(parcel, part, run->sources[parcel->source].ncolumns, columns);
+	uint64_t	nbytes = describe_part(block, part, run->sources[block->source].ncolumns, columns);
 	GjStatus	status = run->host->stop(run->host->arg) ? GJ_CANCELLED : GJ_OK;
 
 	if (status == GJ_OK)
-		status = in_order ? receive_in_order(run, parcel) : copy_rows(run, parcel, columns);
+		status = in_order ? receive_in_order(run, block) : copy_rows(run, block, columns);
 	/* the sender may do with it what it likes */
 	if (status != GJ_OK && !in_order)
 		run->work.ops->queues->load_wait(run->work.queue);
 	if (status != GJ_OK || in_order)
-		x->ops->parcel_read(x->arg, parcel);
+		x->ops->block_read(x->arg, block);
 	GJ_TRY(status);
-	x->rows_received += outer ? n : 0;
+	x->rows_received += probe_side ? n : 0;
 	x->bytes_received += nbytes + heap;
-	/* who waits for the client in a join must not keep the parcels of others */
+	/* who waits for the client in a join must not keep the blocks of others */
 	while (gj_run_is_reading(run) && !gj_run_joins_ahead(run))
 		GJ_TRY(gj_run_settle(run, true));
 	return GJ_OK;
@@ -345,7 +345,7 @@ gj_run_settle(GjRun *run, bool wait)
 		GJ_TRY(run->work.ops->queues->passed(run->work.queue, GJ_MARK_READ(i), wait, &done));
 		if (!done)
 			break;
-		x->ops->parcel_read(x->arg, x->received[i].parcel);
+		x->ops->block_read(x->arg, x->received[i].block);
 		x->nread++;
 		wait = false;
 	}

@@ -1,9 +1,9 @@
 /*
  * cached.c
- *	  Inner sides that are resident as they were built: columns and hash table; and outer rows that
+ *	  Build sides that are resident as they were built: columns and hash table; and probe rows that
  *	  are where an exchange has brought them (source/cached_outer.c).
  *
- * When an inner source has ended, it is known which fragments and pages it consists of.
+ * When a build source has ended, it is known which fragments and pages it consists of.
  * If all of its rows are from fragments, and a side was kept that was built of exactly these,
  * by the same filter and keys, the run uses that one: nothing is copied, nothing is built.
  * Fragments never change, and the backend has found their pages unchanged, so the side is
@@ -86,9 +86,9 @@ write_key(const GjRun *run, uint32_t s, const GjStep *step, GjKeyWriter *key)
 {
 	const GjSource *source = &run->sources[s];
 	const GjRunResident *resident = &run->intake->resident[s];
-	/* of outer rows nothing is built */
+	/* of probe rows nothing is built */
 	const uint8_t how[] = {s > 0, s > 0 ? step->algorithm : 0, step->nkeys};
-	uint32_t	first_key = s > 0 ? step->inner_keys : step->outer_keys;
+	uint32_t	first_key = s > 0 ? step->build_keys : step->probe_keys;
 	uint32_t	part[2];
 
 	for (uint32_t c = 0; c < source->ncolumns; c++)
@@ -225,7 +225,7 @@ list_fragments(GjRun *const *runs, uint32_t nruns, uint32_t source, uint32_t *n)
 }
 
 /*
- * The step by whose keys rows of a source are built, or (the outer one) exchanged; NULL: what is made of
+ * The step by whose keys rows of a source are built, or (the probe source) exchanged; NULL: what is made of
  * them cannot be kept.
  */
 static const GjStep *

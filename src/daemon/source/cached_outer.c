@@ -1,8 +1,8 @@
 /*
  * cached_outer.c
- *	  Outer rows that stay where an exchange has brought them.
+ *	  Probe rows that stay where an exchange has brought them.
  *
- * A run that exchanges rows notes which resident fragments the outer source is made of, until it has
+ * A run that exchanges rows notes which resident fragments the probe source is made of, until it has
  * ended (fragment.c).  If their rows were exchanged before, by the same keys and filter, and each
  * device still has its part, the parts are what the exchange would make of them: they pass the steps from there,
  * and nothing is split, nor sent.
@@ -106,9 +106,9 @@ gj_exchanged_plan(GjRun **runs, uint32_t nruns)
 	for (uint32_t r = 0; r < nruns && keep; r++)
 	{
 		GjRunExchange *x = runs[r]->intake->exchange;
-		const GjRelation *outer = &x->side[0].stage;
+		const GjRelation *probe_side = &x->side[0].stage;
 
-		keep = gj_relation_init(&x->stay, outer->types, outer->ncolumns, 0);
+		keep = gj_relation_init(&x->stay, probe_side->types, probe_side->ncolumns, 0);
 		x->stay.hint = nrows + nrows / GJ_STAY_SPARE;
 		x->most_stay = nrows + nrows / GJ_STAY_ALLOWED;
 		runs[r]->work.lease->spare = refuse;

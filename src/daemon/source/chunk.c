@@ -1,6 +1,6 @@
 /*
  * chunk.c
- *	  Chunks of load rings: brings outer ones to where the device reads them, and gives slots back.
+ *	  Chunks of load rings: brings probe rows to where the device reads them, and gives slots back.
  *
  * On a GPU chunks are appended to a buffer by copies that run beside the steps' work on the
  * other buffer; the chunks of a buffer then pass the steps together.  So the more chunks
@@ -63,17 +63,17 @@ slot_used(GjRun *run, GjLane lane, uint32_t slot)
 /* ---- buffers */
 
 static const GjColumnType *
-outer_types(const GjRun *run)
+probe_types(const GjRun *run)
 {
 	return run->types + run->sources[0].first_column;
 }
 
-/* Lays the outer columns of `rows` rows out behind each other; bytes of all. */
+/* Lays the probe columns of `rows` rows out behind each other; bytes of all. */
 static uint64_t
 lay_buffer_out(GjRun *run, uint32_t rows, uint64_t heap)
 {
 	GjChunkBuffers *buffers = &run->intake->buffers;
-	const GjColumnType *types = outer_types(run);
+	const GjColumnType *types = probe_types(run);
 	uint64_t	at = 0;
 
 	for (uint32_t c = 0; c < run->sources[0].ncolumns; c++)
@@ -127,14 +127,14 @@ make_buffers(GjRun *run)
 	return GJ_OK;
 }
 
-/* The outer columns, as they lie in a buffer. */
+/* The probe columns, as they lie in a buffer. */
 static GjStatus
 describe_buffer(GjRun *run, const GjChunkBuffer *buffer, GjColumn *columns)
 {
 	GjChunkBuffers *buffers = &run->intake->buffers;
 	GjWork	   *work = &run->work;
 	uint8_t    *memory = buffer->memory.memory;
-	const GjColumnType *types = outer_types(run);
+	const GjColumnType *types = probe_types(run);
 
 	for (uint32_t c = 0; c < run->sources[0].ncolumns; c++)
 	{
@@ -200,7 +200,7 @@ gj_run_flush(GjRun *run)
 	/* the first time what was given before, the second time what was given last */
 	GJ_TRY(gj_run_work(run));
 	GJ_TRY(gj_run_work(run));
-	GJ_TRY(gj_run_open_parcels(run));
+	GJ_TRY(gj_run_open_blocks(run));
 	return gj_run_free_slots(run, true);
 }
 
@@ -210,7 +210,7 @@ append_nulls(GjRun *run, GjChunkBuffer *buffer, const GjChunk *chunk, uint32_t c
 {
 	GjWork	   *work = &run->work;
 	uint8_t    *nulls = (uint8_t *) buffer->memory.memory + run->intake->buffers.places[c].nulls;
-	bool		has_nulls = chunk->has_nulls[c] && outer_types(run)[c].nullable;
+	bool		has_nulls = chunk->has_nulls[c] && probe_types(run)[c].nullable;
 
 	if (has_nulls && !buffer->has_nulls[c])
 	{
@@ -240,7 +240,7 @@ append_chunk(GjRun *run, GjChunkBuffer *buffer, const GjChunk *chunk, const GjKe
 	GjWork	   *work = &run->work;
 	uint8_t    *memory = buffer->memory.memory;
 	const GjFragment *fragment = kept->fragment;
-	const GjColumnType *types = outer_types(run);
+	const GjColumnType *types = probe_types(run);
 
 	for (uint32_t c = 0; c < run->sources[0].ncolumns; c++)
 	{

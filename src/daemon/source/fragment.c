@@ -3,7 +3,7 @@
  *	  A run and the resident data of its device: what it uses.  What it is asked about is in source/ask.c.
  *
  * USE takes the rows of pages that the backend has found unchanged: the columns of
- * a fragment are used in place where it is the outer side; else they are remembered, and
+ * a fragment are used in place where it is the probe side; else they are remembered, and
  * appended to the relation, or sent (source/split.c), when the source ends, unless there is a side that
  * was made of the same (source/cached.c).  What chunks bring is kept by source/keep.c.
  */
@@ -211,7 +211,7 @@ use_fragments(GjRun *run, uint32_t source, const GjUse *uses, uint32_t n)
 bool
 gj_run_notes_uses(const GjRun *run, uint32_t source)
 {
-	/* outer rows may have been exchanged before: that is known when all have come, unless some are chunks' */
+	/* probe rows may have been exchanged before: that is known when all have come, unless some are chunks' */
 	return run->sink->joins &&
 		(source > 0 || (gj_exchanged_by(run) && run->intake->resident[source].nchunk_rows == 0));
 }

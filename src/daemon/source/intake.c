@@ -111,7 +111,7 @@ free_buffers(GjRun *run)
 
 const GjIntakeOps gj_intake = {
 	.open = open_intake,
-	.has_outer_columns = gj_run_has_outer_columns,
+	.has_probe_columns = gj_run_has_probe_columns,
 	.keeps_side = keeps_side,
 	.flush = gj_run_flush,
 	.free_slots = free_slots,
@@ -155,13 +155,13 @@ gj_run_may_load(GjRun *run, uint32_t source)
 	if (source >= p->nsources || (run->ended >> source & 1))
 		return gj_run_fail(run, GJ_BAD_PROGRAM, "a chunk of a source that has ended");
 	if (!gj_run_accepts(run, source))
-		return gj_run_fail(run, GJ_BAD_PROGRAM, "the outer source comes before an inner one");
+		return gj_run_fail(run, GJ_BAD_PROGRAM, "the probe source comes before a build source");
 	return GJ_OK;
 }
 
 /*
  * A source has ended: gives its fragments back, when the queue reads them no more.  It never reads
- * those of a side that was built before.  The outer ones are left to gj_run_close where nothing
+ * those of a side that was built before.  The probe rows are left to gj_run_close where nothing
  * but the result is still to be made, without waiting for a client.
  */
 static GjStatus
@@ -176,7 +176,7 @@ release_fragments(GjRun *run, uint32_t source)
 	return GJ_OK;
 }
 
-/* What an inner source's rows are made into: a cached side, or a new one, which may be kept. */
+/* What a build source's rows are made into: a cached side, or a new one, which may be kept. */
 static GjStatus
 build_side(GjRun *run, uint32_t source)
 {
@@ -199,7 +199,7 @@ gj_run_source_end(GjRun *run, uint32_t source)
 	if (source >= p->nsources || (run->ended >> source & 1))
 		return gj_run_fail(run, GJ_BAD_PROGRAM, "a source ends twice");
 	if (run->sink->joins && source == 0 && run->ended != all - 1)
-		return gj_run_fail(run, GJ_BAD_PROGRAM, "the outer source ends before an inner one");
+		return gj_run_fail(run, GJ_BAD_PROGRAM, "the probe source ends before a build source");
 	GJ_STOP_CHECK(run);
 	GJ_TRY(gj_run_flush(run));
 	if (run->sink->joins && source > 0)

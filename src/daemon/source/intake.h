@@ -20,7 +20,7 @@ typedef struct GjRunResident
 	uint32_t	nheld;
 	GjFragment *building;		/* what its chunks fill */
 	bool		full;			/* there was no room for one */
-	/* of an inner side */
+	/* of a build side */
 	GjPinned   *uses;			/* what it is made of, beside chunks; their pages are its own */
 	uint32_t	nuses;
 	GjPinned   *shared;			/* the same, pinned for several runs, which all use them */
@@ -40,7 +40,7 @@ typedef struct GjKept
 } GjKept;
 
 /*
- * An inner side that is resident, or may be kept, or (source 0) the run's part of outer rows that were
+ * A build side that is resident, or may be kept, or (source 0) the run's part of probe rows that were
  * exchanged; it outlives the source's GjRunResident.
  */
 typedef struct GjRunSide
@@ -62,13 +62,13 @@ typedef struct GjBufferedChunk
 	uint32_t	heap_used;
 } GjBufferedChunk;
 
-/* Outer chunks on the device, one behind the other, so that they pass the joins together. */
+/* Probe chunks on the device, one behind the other, so that they pass the joins together. */
 typedef struct GjChunkBuffer
 {
 	GjBuffer	memory;
 	uint32_t	nrows;
 	uint64_t	heap_used;
-	bool		has_nulls[GJ_MAX_COLUMNS];	/* of the outer columns: a chunk has had some */
+	bool		has_nulls[GJ_MAX_COLUMNS];	/* of the probe columns: a chunk has had some */
 	uint32_t	nparts;
 	GjBufferedChunk part[GJ_BUFFER_CHUNKS];
 } GjChunkBuffer;
@@ -81,7 +81,7 @@ typedef struct GjChunkBuffers
 	uint32_t	filling;		/* the buffer that the next chunk goes to */
 	uint32_t	rows;			/* capacity of a buffer */
 	uint64_t	heap;
-	GjColumnPlace *places;		/* of the outer columns in a buffer */
+	GjColumnPlace *places;		/* of the probe columns in a buffer */
 	uint64_t	heap_place;
 } GjChunkBuffers;
 
@@ -165,7 +165,7 @@ typedef struct GjIntake
 	GjLayout	layout[GJ_MAX_SOURCES];
 	const GjRowsTo *to[GJ_MAX_SOURCES];
 	GjRunResident resident[GJ_MAX_SOURCES];
-	bool		keeps_nothing;	/* of inner chunks: see gj_run_may_keep */
+	bool		keeps_nothing;	/* of build chunks: see gj_run_may_keep */
 	GjRunSide	side[GJ_MAX_SOURCES];
 	uint64_t	clock;			/* of the store when the run began to ask; 0: it did not */
 	GjBuffer	compact;		/* rows of a fragment that lay scattered */
@@ -178,7 +178,7 @@ typedef struct GjIntake
 extern GjStatus gj_run_may_load(GjRun *run, uint32_t source);
 
 /* chunk.c */
-/* Memory for outer chunks on their way to the device, if they are not worked on where they are. */
+/* Memory for probe chunks on their way to the device, if they are not worked on where they are. */
 extern GjStatus gj_run_reserve_buffers(GjRun *run);
 /* Gives back the slots that are free; with `wait`, waits for all. */
 extern GjStatus gj_run_free_slots(GjRun *run, bool wait);
@@ -213,7 +213,7 @@ extern GjStatus gj_run_arrived(GjRun *run);
 extern void gj_run_stop_keeping(GjRunResident *resident);
 
 /* source/fragment.c */
-/* Appends the rows of pages of a fragment to the relation of an inner source. */
+/* Appends the rows of pages of a fragment to the relation of a build source. */
 extern GjStatus gj_run_append_use(GjRun *run, uint32_t source, const GjPinned *use);
 /* The same of those that several runs use, wherever they lie.  Waits. */
 extern GjStatus gj_run_append_shared(GjRun *run, uint32_t source);
@@ -223,11 +223,11 @@ extern void gj_run_drop_uses(GjRunResident *resident, uint32_t n);
 extern void gj_run_release(GjRun *run, uint32_t source);
 
 /*
- * source/cached.c: an inner source has ended.  Finds the side that was built of the same, or
+ * source/cached.c: a build source has ended.  Finds the side that was built of the same, or
  * makes its relation complete.
  */
 extern GjStatus gj_side_resolve(GjRun *run, uint32_t source);
-/* Rows of fragments that an inner source is made of, to its stage, unless the side was found. */
+/* Rows of fragments that a build source is made of, to its stage, unless the side was found. */
 extern GjStatus gj_run_send_uses(GjRun *run, uint32_t source);
 /* True if the side was found: then the step has its table, and the relation its columns. */
 extern bool gj_side_take(GjRun *run, GjRunStep *rs);
@@ -251,12 +251,12 @@ extern GjStatus gj_run_stage_rows(GjRun *run, uint32_t source, const GjColumn *c
 								  uint32_t nrows);
 /* Sends those that wait, if they are many and more may come: so that others need not wait for them. */
 extern GjStatus gj_run_send_many(GjRun *run, uint32_t source);
-/* source/block.c: takes all outer rows that were sent through the joins. */
-extern GjStatus gj_run_open_parcels(GjRun *run);
+/* source/block.c: takes all probe rows that were sent through the joins. */
+extern GjStatus gj_run_open_blocks(GjRun *run);
 
-/* source/parcel.c */
-/* False: outer rows are exchanged, and come without columns that only their filter reads. */
-extern bool gj_run_has_outer_columns(const GjRun *run);
+/* source/block.c */
+/* False: probe rows are exchanged, and come without columns that only their filter reads. */
+extern bool gj_run_has_probe_columns(const GjRun *run);
 /* True if rows of the source are exchanged. */
 extern bool gj_run_exchanges(const GjRun *run, uint32_t source);
 /* True if gj_run_stage_rows sends them at once, for their references point into what has them. */

@@ -12,7 +12,7 @@
 
 /*
  * The fragment is filled with the columns of a table of the source: a table can be there
- * twice, as members of a UNION ALL that read other columns of it, or in another order.
+ * twice, as workers of a UNION ALL that read other columns of it, or in another order.
  */
 static bool
 is_filled_with(const GjFragment *fragment, const GjWanted *wanted)
@@ -90,7 +90,7 @@ give_up_building(GjRun *run, GjRunResident *resident, GjFragment **at, GjStatus 
 	return status == GJ_OUT_OF_MEMORY ? ended : status;
 }
 
-/* A fragment was published, of chunks of an inner source: can the side be found by it? */
+/* A fragment was published, of chunks of a build source: can the side be found by it? */
 static GjStatus
 note_made(GjRunResident *resident, const GjFragment *fragment, uint32_t table)
 {

@@ -1,31 +1,31 @@
 /*
- * parcel.c
+ * block.c
  *	  What a run keeps to exchange rows with the runs of other devices (source/split.c): opened,
  *	  closed, and the memory of it.
  *
- * Once rows have been returned, memory must not run out: before the first outer row comes, all
- * that the exchange of outer rows needs is reserved, the same on all devices, and what does not
- * fit that is sent in smaller parcels.
+ * Once rows have been returned, memory must not run out: before the first probe row comes, all
+ * that the exchange of probe rows needs is reserved, the same on all devices, and what does not
+ * fit that is sent in smaller blocks.
  */
 #include "parcel.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Rows of a parcel at most, and the part of the memory left that all this may take. */
-#define GJ_PARCEL_ROWS		(64u * GJ_MAX_TUPLES)
+/* Rows of a block at most, and the part of the memory left that all this may take. */
+#define GJ_BLOCK_ROWS		(64u * GJ_MAX_TUPLES)
 #define GJ_EXCHANGE_SHARE	4
 
-/* A run has so many parcels to send, or of 1 M rows each: some are joined while others are copied. */
+/* A run has so many blocks to send, or of 1 M rows each: some are joined while others are copied. */
 #define GJ_PARCELS_EACH		3
-/* Shares of several devices are never quite equal: a parcel has room for so much more of the rows. */
-#define GJ_PARCEL_SPARE		16
+/* Shares of several devices are never quite equal: a block has room for so much more of the rows. */
+#define GJ_BLOCK_SPARE		16
 
 /* Rows of a stage. */
 #define GJ_STAGE_ROWS		(4u * GJ_MAX_TUPLES)
 
-/* Bytes of a parcel's heap. */
-#define GJ_PARCEL_HEAP		(UINT64_C(256) << 20)
+/* Bytes of a block's heap. */
+#define GJ_BLOCK_HEAP		(UINT64_C(256) << 20)
 
 GjSplitSide *
 gj_split_side(const GjRun *run, uint32_t source)
@@ -37,11 +37,11 @@ gj_split_side(const GjRun *run, uint32_t source)
 	return source == run->intake->exchange->side[1].source ? &run->intake->exchange->side[1] : NULL;
 }
 
-const GjParcel *
-gj_run_parcels(const GjRun *run, uint32_t *n)
+const GjBlock *
+gj_run_blocks(const GjRun *run, uint32_t *n)
 {
 	*n = GJ_PARCELS;
-	return run->intake->exchange->parcel;
+	return run->intake->exchange->block;
 }
 
 bool
@@ -82,7 +82,7 @@ gj_run_sends_in_place(const GjRun *run, uint32_t source)
 }
 
 bool
-gj_run_has_outer_columns(const GjRun *run)
+gj_run_has_probe_columns(const GjRun *run)
 {
 	const GjSplitSide *side = gj_split_side(run, 0);
 
@@ -156,11 +156,11 @@ open_side(GjRun *run, GjSplitSide *side, uint32_t source, int32_t filter, uint32
 
 /* Host memory of what is not a side's. */
 static GjStatus
-open_parcels(GjRun *run)
+open_blocks(GjRun *run)
 {
 	GjRunExchange *x = run->intake->exchange;
-	const GjRelation *outer = &x->side[0].stage;
-	uint32_t	most = outer->ncolumns > x->side[1].stage.ncolumns ? outer->ncolumns :
+	const GjRelation *probe_side = &x->side[0].stage;
+	uint32_t	most = probe_side->ncolumns > x->side[1].stage.ncolumns ? probe_side->ncolumns :
 		x->side[1].stage.ncolumns;
 	bool		opened;
 
@@ -169,15 +169,15 @@ open_parcels(GjRun *run)
 	opened = x->columns && x->piece_columns;
 	for (uint32_t p = 0; p < GJ_PARCELS; p++)
 	{
-		x->parcel[p].entry = run->entry;
-		x->parcel[p].columns = calloc(most + 1, sizeof(GjColumn));
-		opened &= x->parcel[p].columns != NULL;
+		x->block[p].entry = run->entry;
+		x->block[p].columns = calloc(most + 1, sizeof(GjColumn));
+		opened &= x->block[p].columns != NULL;
 	}
 	for (uint32_t i = 0; i < 2; i++)
-		opened &= gj_relation_init(&x->inbox[i], outer->types, outer->ncolumns, 0);
+		opened &= gj_relation_init(&x->inbox[i], probe_side->types, probe_side->ncolumns, 0);
 	for (uint32_t i = 0; i < GJ_RECEIVED; i++)
 	{
-		x->received[i].has_nulls = calloc(outer->ncolumns + 1, sizeof(bool));
+		x->received[i].has_nulls = calloc(probe_side->ncolumns + 1, sizeof(bool));
 		opened &= x->received[i].has_nulls != NULL;
 	}
 	return opened ? GJ_OK : GJ_OUT_OF_HOST_MEMORY;
@@ -198,11 +198,11 @@ gj_run_open_exchange(GjRun *run, const GjExchangePlan *plan, const GjExchangeOps
 	x->ops = ops;
 	x->arg = arg;
 	x->nkeys = rs->step->nkeys;
-	GJ_TRY(open_side(run, &x->side[0], 0, plan->outer_filter, rs->step->outer_keys));
-	GJ_TRY(open_side(run, &x->side[1], source, plan->inner_filter, rs->step->inner_keys));
+	GJ_TRY(open_side(run, &x->side[0], 0, plan->probe_filter, rs->step->probe_keys));
+	GJ_TRY(open_side(run, &x->side[1], source, plan->build_filter, rs->step->build_keys));
 	/* what only the build reads */
 	for (uint32_t k = 0; k < rs->ninner; k++)
-		send_operand(run, &x->side[1], rs->inner_operand[k]);
+		send_operand(run, &x->side[1], rs->build_operand[k]);
 	for (uint32_t i = 0; i < 2; i++)
 		for (uint32_t c = 0; c < x->side[i].stage.ncolumns; c++)
 			if (x->side[i].stage.types[c].kind == GJ_REF)
@@ -211,7 +211,7 @@ gj_run_open_exchange(GjRun *run, const GjExchangePlan *plan, const GjExchangeOps
 				x->side[i].has_refs = true;
 			}
 	run->intake->to[0] = run->intake->to[source] = &gj_to_exchange;
-	return open_parcels(run);
+	return open_blocks(run);
 }
 
 static void
@@ -219,8 +219,8 @@ free_buffers(GjWork *work, GjRunExchange *x)
 {
 	for (uint32_t p = 0; p < GJ_PARCELS; p++)
 	{
-		gj_buffer_free(work, &x->parcel[p].memory);
-		gj_buffer_free(work, &x->parcel[p].heap);
+		gj_buffer_free(work, &x->block[p].memory);
+		gj_buffer_free(work, &x->block[p].heap);
 	}
 	gj_buffer_free(work, &x->passed);
 	for (uint32_t k = 0; k < GJ_MAX_KEYS; k++)
@@ -250,7 +250,7 @@ gj_run_free_exchange(GjRun *run)
 	work->lease->spare = NULL;
 	gj_relation_free(work, &x->stay);
 	for (uint32_t p = 0; p < GJ_PARCELS; p++)
-		free(x->parcel[p].columns);
+		free(x->block[p].columns);
 	free(x->piece_columns);
 	free(x->columns);
 	free(x);
@@ -268,7 +268,7 @@ row_bytes(const GjRunExchange *x, const GjSplitSide *side)
 
 	if (side->computes_keys)
 		a_row += x->nkeys * sizeof(int64_t) + 1;
-	/* stage, inboxes and parcels */
+	/* stage, inboxes and blocks */
 	for (uint32_t c = 0; c < side->stage.ncolumns; c++)
 		a_row += (side->sent[c] ? 3 + GJ_PARCELS : 1) * (side->stage.types[c].width + 1);
 	return a_row;
@@ -279,7 +279,7 @@ rows_in(const GjRunExchange *x, const GjSplitSide *side, uint64_t nbytes)
 {
 	uint64_t	n = nbytes / row_bytes(x, side);
 
-	return n > GJ_PARCEL_ROWS ? GJ_PARCEL_ROWS : n < GJ_MIN_TUPLES ? GJ_MIN_TUPLES : (uint32_t) n;
+	return n > GJ_BLOCK_ROWS ? GJ_BLOCK_ROWS : n < GJ_MIN_TUPLES ? GJ_MIN_TUPLES : (uint32_t) n;
 }
 
 uint64_t
@@ -289,8 +289,8 @@ gj_run_exchange_space(GjRun *run)
 }
 
 /*
- * What a parcel of the side has at most, in so many bytes for all of them and what else rows need
- * on their way.  Of references half is for heaps: the stage's, the inbox's and the parcels', at
+ * What a block of the side has at most, in so many bytes for all of them and what else rows need
+ * on their way.  Of references half is for heaps: the stage's, the inbox's and the blocks', at
  * least that of a chunk each.
  */
 static void
@@ -301,8 +301,8 @@ set_most(const GjRun *run, GjSplitSide *side, uint64_t nbytes)
 	if (side->has_refs)
 	{
 		heap = nbytes / 2 / (2 + GJ_PARCELS) & ~UINT64_C(7);
-		if (heap > GJ_PARCEL_HEAP)
-			heap = GJ_PARCEL_HEAP;
+		if (heap > GJ_BLOCK_HEAP)
+			heap = GJ_BLOCK_HEAP;
 		if (heap < run->intake->layout[side->source].heap_size)
 			heap = run->intake->layout[side->source].heap_size;
 		nbytes /= 2;
@@ -311,7 +311,7 @@ set_most(const GjRun *run, GjSplitSide *side, uint64_t nbytes)
 	side->most_rows = rows_in(run->intake->exchange, side, nbytes);
 }
 
-/* Makes a parcel have no more rows than that, but those of a chunk. */
+/* Makes a block have no more rows than that, but those of a chunk. */
 static void
 limit_rows(const GjRun *run, GjSplitSide *side, uint64_t n)
 {
@@ -328,7 +328,7 @@ gj_split_most_rows(GjRun *run, GjSplitSide *side)
 	if (side->most_rows == 0)
 	{
 		set_most(run, side, gj_run_exchange_space(run));
-		limit_rows(run, side, GJ_PARCEL_ROWS);
+		limit_rows(run, side, GJ_BLOCK_ROWS);
 	}
 	return side->most_rows;
 }
@@ -351,7 +351,7 @@ reserve_relation(GjWork *work, GjRelation *relation, const bool *wanted, uint64_
 	return heap > 0 ? gj_buffer_grow(work, &relation->heap, 0, heap, 0) : GJ_OK;
 }
 
-/* Room for outer rows that are received, inbox_rows at a time. */
+/* Room for probe rows that are received, inbox_rows at a time. */
 static GjStatus
 reserve_inboxes(GjRun *run)
 {
@@ -368,9 +368,9 @@ reserve_inboxes(GjRun *run)
 	return run->work.ops->queues->after(run->work.queue, GJ_LANE_LOAD, GJ_MARK_OPENED(x->filling));
 }
 
-/* Memory for parcels, and for what is needed to fill them. */
+/* Memory for blocks, and for what is needed to fill them. */
 static GjStatus
-reserve_parcels(GjRun *run, const GjSplitSide *side)
+reserve_blocks(GjRun *run, const GjSplitSide *side)
 {
 	GjRunExchange *x = run->intake->exchange;
 	GjWork	   *work = &run->work;
@@ -382,9 +382,9 @@ reserve_parcels(GjRun *run, const GjSplitSide *side)
 		nbytes += side->sent[c] ? gj_align(room * side->stage.types[c].width) + gj_align(room) : 0;
 	for (uint32_t p = 0; p < GJ_PARCELS; p++)
 	{
-		GJ_TRY(gj_buffer_grow(work, &x->parcel[p].memory, 0, nbytes, 0));
+		GJ_TRY(gj_buffer_grow(work, &x->block[p].memory, 0, nbytes, 0));
 		if (side->nrefs > 0)
-			GJ_TRY(gj_buffer_grow(work, &x->parcel[p].heap, 0, side->most_heap + 8, 0));
+			GJ_TRY(gj_buffer_grow(work, &x->block[p].heap, 0, side->most_heap + 8, 0));
 	}
 	for (uint32_t k = 0; k < x->nkeys && side->computes_keys; k++)
 		GJ_TRY(gj_buffer_grow(work, &x->keys.value[k], 0, n * sizeof(int64_t), 0));
@@ -405,13 +405,13 @@ gj_run_end_exchange(GjRun *run)
 	gj_buffer_free(&run->work, &run->intake->compact);
 }
 
-/* Rows of a parcel that a source of so many rows, as is expected, has a use for. */
+/* Rows of a block that a source of so many rows, as is expected, has a use for. */
 static uint64_t
 rows_wanted(const GjRunExchange *x, uint64_t expected)
 {
 	uint64_t	n = expected / (x->plan.nparts * GJ_PARCELS_EACH);
 
-	n += n / GJ_PARCEL_SPARE;
+	n += n / GJ_BLOCK_SPARE;
 	if (n < GJ_MAX_TUPLES)
 		n = expected < GJ_MAX_TUPLES ? expected : GJ_MAX_TUPLES;
 	return n > GJ_MAX_TUPLES / 4 ? n : GJ_MAX_TUPLES / 4;
@@ -428,11 +428,11 @@ gj_run_reserve_exchange(GjRun *run, uint64_t nbytes)
 	work->ops->queues->phase(work->queue, GJ_PHASE_WAIT);
 	set_most(run, side, nbytes);
 	limit_rows(run, side, rows_wanted(x, run->sources[0].nrows_hint));
-	/* one takes what all others send while a parcel is filled; a parcel of one of them at least */
+	/* one takes what all others send while a block is filled; a block of one of them at least */
 	x->inbox_rows = side->most_rows;
 	GJ_TRY(reserve_relation(work, &side->stage, NULL, side->stage_rows, side->most_heap));
 	GJ_TRY(reserve_inboxes(run));
-	GJ_TRY(reserve_parcels(run, side));
+	GJ_TRY(reserve_blocks(run, side));
 	if (gj_lease_left(work->lease) < 2 * gj_run_least_space(run))
 		return GJ_OUT_OF_MEMORY;
 	/* the steps' too: another device may have returned rows when they begin */

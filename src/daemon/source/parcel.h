@@ -1,10 +1,10 @@
 /*
- * parcel.h
+ * block.h
  *	  Rows that a run sends to the runs of other devices, and what it keeps for that
- *	  (source/parcel.c); see source/split.c, which sends, and source/block.c.
+ *	  (source/block.c); see source/split.c, which sends, and source/block.c.
  */
-#ifndef GJ_DAEMON_SOURCE_PARCEL_H
-#define GJ_DAEMON_SOURCE_PARCEL_H
+#ifndef GJ_DAEMON_SOURCE_BLOCK_H
+#define GJ_DAEMON_SOURCE_BLOCK_H
 
 #include "intake.h"
 
@@ -24,22 +24,22 @@ typedef struct GjSplitSide
 	bool	   *sent;			/* its columns: somebody reads it behind the filter */
 	uint32_t	nrefs;			/* of these: references */
 	bool		has_refs;		/* any column is one */
-	uint32_t	most_rows;		/* of a parcel; 0: not known yet */
+	uint32_t	most_rows;		/* of a block; 0: not known yet */
 	uint32_t	stage_rows;		/* of the stage */
-	uint64_t	most_heap;		/* bytes of a parcel's heap, if the side has references */
+	uint64_t	most_heap;		/* bytes of a block's heap, if the side has references */
 	bool		uneven;			/* parts were larger than others: rows are counted before they are split */
 } GjSplitSide;
 
 /* Marks of the queue, behind those of stages. */
 #define GJ_MARK_OPENED(i)	(GJ_SLOT_MARKS + 4 + (i))	/* inbox i: its rows are not read any more */
-#define GJ_MARK_SPLIT		(GJ_SLOT_MARKS + 6)	/* a parcel is filled */
+#define GJ_MARK_SPLIT		(GJ_SLOT_MARKS + 6)	/* a block is filled */
 #define GJ_MARK_READ(i)		(GJ_SLOT_MARKS + 7 + (i))	/* received[i] is there */
 #define GJ_RECEIVED			16
 
-/* The rows of a parcel of another run that are for this one, in the inbox that is being filled. */
+/* The rows of a block of another run that are for this one, in the inbox that is being filled. */
 typedef struct GjReceivedPart
 {
-	GjParcel   *parcel;
+	GjBlock   *block;
 	uint64_t	first;			/* a multiple of GJ_SPLIT_ALIGN: read faster from there on */
 	uint32_t	nrows;
 	bool	   *has_nulls;		/* of the columns: they have null flags */
@@ -58,16 +58,16 @@ typedef struct GjRunExchange
 	void	   *arg;			/* of these */
 	uint32_t	nkeys;
 	GjSplitSide side[2];		/* outer, inner */
-	GjRelation	inbox[2];		/* outer rows that were received; references: only the first one */
+	GjRelation	inbox[2];		/* probe rows that were received; references: only the first one */
 	uint32_t	filling;		/* the inbox that rows are copied to */
 	uint32_t	inbox_rows;		/* that have room in one */
-	/* rows that wait to be sent where they lie; of one source, since outer rows come last */
+	/* rows that wait to be sent where they lie; of one source, since probe rows come last */
 	GjSplitPiece piece[GJ_SPLIT_PIECES];
 	GjColumn   *piece_columns;
 	uint32_t	npieces;
 	uint32_t	nwaiting;		/* rows of these */
 	GjColumn   *columns;		/* all of the program's, as set_columns takes them */
-	GjParcel	parcel[GJ_PARCELS];
+	GjBlock	block[GJ_PARCELS];
 	GjBuffer	passed;			/* rows of the pieces that pass the filter */
 	GjSplitKeys keys;			/* that are computed */
 	GjBuffer	heap_at;
@@ -79,11 +79,11 @@ typedef struct GjRunExchange
 	uint64_t	rows_received;
 	uint64_t	bytes_received;
 	/* source/cached_outer.c */
-	uint64_t	most_stay;		/* outer rows of the run's part that are copied, to be kept; 0: none are */
+	uint64_t	most_stay;		/* probe rows of the run's part that are copied, to be kept; 0: none are */
 	GjRelation	stay;
 } GjRunExchange;
 
-/* Places of bytes of one column of references in a parcel of n rows. */
+/* Places of bytes of one column of references in a block of n rows. */
 static inline uint64_t
 gj_heap_places(const GjRunExchange *x, uint64_t n)
 {
@@ -92,7 +92,7 @@ gj_heap_places(const GjRunExchange *x, uint64_t n)
 
 /* What is exchanged of the source; NULL: nothing. */
 extern GjSplitSide *gj_split_side(const GjRun *run, uint32_t source);
-/* Rows of a parcel of the side, at most; found out once. */
+/* Rows of a block of the side, at most; found out once. */
 extern uint32_t gj_split_most_rows(GjRun *run, GjSplitSide *side);
 
 /* source/cached_outer.c: the next nrows rows of the run's part. */
@@ -100,11 +100,11 @@ extern GjStatus gj_exchanged_add(GjRun *run, const GjColumn *columns, uint32_t n
 /* Takes the rows that were kept through the steps. */
 extern GjStatus gj_exchanged_join(GjRun *run);
 
-/* source/block.c: takes the rows of the run's part of a parcel that it has sent; outer ones wait. */
-extern GjStatus gj_run_take_own(GjRun *run, GjParcel *parcel);
+/* source/block.c: takes the rows of the run's part of a block that it has sent; probe rows wait. */
+extern GjStatus gj_run_take_own(GjRun *run, GjBlock *block);
 /* Takes these through the steps. */
 extern GjStatus gj_run_join_own(GjRun *run);
-/* source/split.c: true if taking outer rows through the steps means to queue that, without waiting. */
+/* source/split.c: true if taking probe rows through the steps means to queue that, without waiting. */
 extern bool gj_run_joins_ahead(GjRun *run);
 
-#endif							/* GJ_DAEMON_SOURCE_PARCEL_H */
+#endif							/* GJ_DAEMON_SOURCE_BLOCK_H */

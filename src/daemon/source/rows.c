@@ -204,7 +204,7 @@ rows_to_joins(GjRun *run, GjRows *rows)
 		if (!gj_fused_fits(run))
 			GJ_STOP_CHECK(run);
 		skip_to(described, ncolumns_of(run, rows), rows->columns, range->first);
-		GJ_TRY(gj_run_outer_rows(run, range->end - range->first, !rows->stay));
+		GJ_TRY(gj_run_probe_rows(run, range->end - range->first, !rows->stay));
 	}
 	return GJ_OK;
 }
@@ -267,7 +267,7 @@ rows_to_exchange(GjRun *run, GjRows *rows)
 	GjColumn	together[GJ_MAX_COLUMNS];
 	GjColumn	columns[GJ_MAX_COLUMNS];
 
-	/* rows that are sent from where they lie make a parcel a range */
+	/* rows that are sent from where they lie make a block a range */
 	if (gj_run_sends_in_place(run, rows->source))
 		GJ_TRY(put_together(run, rows, &run->intake->compact, gj_lease_left(run->work.lease),
 							together));

@@ -10,15 +10,15 @@
  *
  *	intake.c	opens, ends sources, closes
  *	rows.c		where described rows go
- *	chunk.c		chunks; the buffers in which outer ones come to a GPU; slots given back
+ *	chunk.c		chunks; the buffers in which probe rows come to a GPU; slots given back
  *	ask.c		which fragments are resident
  *	fragment.c	the use of these
  *	keep.c		fragments that chunks fill
  *	cached.c	build sides that were built before, or are kept
- *	cached_outer.c	outer rows that were exchanged before, or are kept
+ *	cached_outer.c	probe rows that were exchanged before, or are kept
  *	split.c		an exchange: sends rows
  *	block.c		the same: takes rows
- *	parcel.c	the same: what is kept for that
+ *	block.c	the same: what is kept for that
  */
 #ifndef GJ_DAEMON_SOURCE_SOURCE_H
 #define GJ_DAEMON_SOURCE_SOURCE_H
@@ -39,7 +39,7 @@ extern bool gj_run_accepts(const GjRun *run, uint32_t source);
 extern GjStatus gj_run_chunk(GjRun *run, uint32_t source, uint32_t nrows,
 							 uint8_t *memory, uint32_t slot);
 
-/* Chunks of inner sources, from now on, may become resident here (so it is at first), or not. */
+/* Chunks of build sources, from now on, may become resident here (so it is at first), or not. */
 extern void gj_run_may_keep(GjRun *run, bool keep);
 
 /* Bytes of an answer about one fragment. */
@@ -66,7 +66,7 @@ extern bool gj_run_notes_uses(const GjRun *run, uint32_t source);
 extern GjStatus gj_run_use(GjRun *run, uint32_t source, uint32_t n, const GjUse *uses);
 
 /*
- * The same of fragments of an inner source that several runs use, wherever they lie.  Each is taken
+ * The same of fragments of a build source that several runs use, wherever they lie.  Each is taken
  * from the run that has it on its device, once; then all runs are told to use them; when the source
  * has ended for all of these they are given back (gj_resident_give_back).
  */
@@ -77,16 +77,16 @@ extern bool gj_run_take_fragment(GjRun *run, uint32_t source, uint64_t id, GjPin
 extern GjStatus gj_run_use_shared(GjRun *run, uint32_t source, uint32_t n, const GjPinned *used);
 
 extern GjStatus gj_run_source_end(GjRun *run, uint32_t source);
-/* True if the source is an inner one that was kept as it was built: the queue works on none of it. */
+/* True if the source is a build source that was kept as it was built: the queue works on none of it. */
 extern bool gj_run_has_side(const GjRun *run, uint32_t source);
 
 /* A number that equal programs share, and hardly ever others do. */
 extern uint64_t gj_program_identity(const GjProgram *program);
 
 /*
- * Exchange: several runs of one program, one a part, each get some rows of the outer source and
- * of the inner one that `step` joins, and hand each row to the run of its part, by a hash of the
- * step's keys (source/split.c).  filter: what the outer and the inner rows must pass (expressions,
+ * Exchange: several runs of one program, one a part, each get some rows of the probe source and
+ * of the build side that `step` joins, and hand each row to the run of its part, by a hash of the
+ * step's keys (source/split.c).  filter: what the outer and the build rows must pass (expressions,
  * or -1) before they are sent; the program says that its sources have none.  Once, before
  * anything else.
  */
@@ -95,10 +95,10 @@ typedef struct GjExchangePlan
 	uint32_t	step;
 	uint32_t	nparts;
 	uint32_t	part;			/* of this run */
-	int32_t		outer_filter;
-	int32_t		inner_filter;
+	int32_t		probe_filter;
+	int32_t		build_filter;
 	uint64_t	program;		/* gj_program_identity of the one with these filters */
-	bool	   *staying;		/* atomic, of all runs: their parts of the outer rows are to be kept; NULL:
+	bool	   *staying;		/* atomic, of all runs: their parts of the probe rows are to be kept; NULL:
 								 * they may not be */
 } GjExchangePlan;
 
@@ -106,10 +106,10 @@ typedef struct GjExchangePlan
  * Rows of one source on the sender's device, part by part.  The sender writes it while it has
  * no user, and reads its own part; the runs of all other parts that have rows here read theirs.
  */
-typedef struct GjParcel
+typedef struct GjBlock
 {
 	uint32_t	nusers;			/* guarded by the team's lock */
-	bool		waits;			/* the sender's own part, of outer rows, has yet to pass the steps */
+	bool		waits;			/* the sender's own part, of probe rows, has yet to pass the steps */
 	uint32_t	source;
 	GjDeviceEntry *entry;		/* where it lies */
 	GjColumn   *columns;		/* of the source; data is NULL if nobody reads it */
@@ -118,12 +118,12 @@ typedef struct GjParcel
 												 * to which its references are relative */
 	GjBuffer	memory;			/* of the columns */
 	GjBuffer	heap;
-} GjParcel;
+} GjBlock;
 
 static inline uint32_t
-gj_parcel_rows(const GjParcel *parcel, uint32_t part)
+gj_block_rows(const GjBlock *block, uint32_t part)
 {
-	return parcel->parts.end[part] - parcel->parts.start[part];
+	return block->parts.end[part] - block->parts.start[part];
 }
 
 /* What an exchanging run asks of who joins it with the others. */
@@ -133,65 +133,65 @@ typedef struct GjExchangeOps
 	 * One of the run's n blocks that nobody reads any more.  Waits for it; meanwhile gj_run_receive may
 	 * be called, and is called with what waits for it unless await_split comes soon.
 	 */
-	GjStatus	(*get_parcel) (void *arg, GjParcel *parcels, uint32_t n, bool awaits,
-							   GjParcel **parcel);
+	GjStatus	(*get_block) (void *arg, GjBlock *blocks, uint32_t n, bool awaits,
+							   GjBlock **block);
 	/* Waits, in the same way, until gj_run_has_split. */
 	GjStatus	(*await_split) (void *arg);
 	/* Hands a complete block to the runs of all other parts. */
-	GjStatus	(*send_parcel) (void *arg, GjParcel *parcel);
+	GjStatus	(*send_block) (void *arg, GjBlock *block);
 	/* This run has read a block of another one. */
-	void		(*parcel_read) (void *arg, GjParcel *parcel);
+	void		(*block_read) (void *arg, GjBlock *block);
 } GjExchangeOps;
 
 /* The n blocks that a run sends its rows in. */
-extern const GjParcel *gj_run_parcels(const GjRun *run, uint32_t *n);
+extern const GjBlock *gj_run_blocks(const GjRun *run, uint32_t *n);
 
 extern GjStatus gj_run_open_exchange(GjRun *run, const GjExchangePlan *plan,
 									 const GjExchangeOps *ops, void *arg);
-/* *done = the parcel that is being filled has its rows.  With `wait`, waits until it has. */
+/* *done = the block that is being filled has its rows.  With `wait`, waits until it has. */
 extern GjStatus gj_run_has_split(GjRun *run, bool wait, bool *done);
 /* The source has ended: hands over all of its rows that are still here. */
-extern GjStatus gj_run_send_parcels(GjRun *run, uint32_t source);
+extern GjStatus gj_run_send_blocks(GjRun *run, uint32_t source);
 /*
  * All rows of a source have come, and none of the runs works on anything.  True if all of them have
- * found their part of it as it was built, or (the outer one) exchanged before: nothing is handed over
+ * found their part of it as it was built, or (the probe source) exchanged before: nothing is handed over
  * then.
  */
 extern bool gj_sides_resolve(GjRun **runs, uint32_t nruns, uint32_t source);
-/* The step by whose keys outer rows are exchanged, if they could be kept so; else NULL. */
+/* The step by whose keys probe rows are exchanged, if they could be kept so; else NULL. */
 extern const GjStep *gj_exchanged_by(const GjRun *run);
-/* If not, and it is the outer one: decides whether the runs are to keep their parts of it. */
+/* If not, and it is the probe source: decides whether the runs are to keep their parts of it. */
 extern void gj_exchanged_plan(GjRun **runs, uint32_t nruns);
 /*
- * The run is finished, and nrows outer rows were sent to its part, by all of them: keeps these, if that
+ * The run is finished, and nrows probe rows were sent to its part, by all of them: keeps these, if that
  * was planned.  Waits.
  */
 extern GjStatus gj_exchanged_keep(GjRun *run, uint64_t nrows);
-/* The rows of the inner source are where they belong: gives back what took them there. */
+/* The rows of the build source are where they belong: gives back what took them there. */
 extern void gj_run_end_exchange(GjRun *run);
-/* All inner sides are there: device memory that the exchange of outer rows may take here. */
+/* All build sides are there: device memory that the exchange of probe rows may take here. */
 extern uint64_t gj_run_exchange_space(GjRun *run);
-/* Reserves that, the same number for all runs, before any outer row comes. */
+/* Reserves that, the same number for all runs, before any probe row comes. */
 extern GjStatus gj_run_reserve_exchange(GjRun *run, uint64_t nbytes);
 /*
- * Takes the rows of the run's part of another one's parcel.  parcel_read tells when it has been read,
+ * Takes the rows of the run's part of another one's block.  block_read tells when it has been read,
  * here or in a later call of gj_run_settle; also after an error.
  */
-extern GjStatus gj_run_receive(GjRun *run, GjParcel *parcel);
-/* True: parcels of others are being read. */
+extern GjStatus gj_run_receive(GjRun *run, GjBlock *block);
+/* True: blocks of others are being read. */
 extern bool gj_run_is_reading(const GjRun *run);
-/* Tells, by parcel_read, which of these have been read by now; with `wait`, waits for the first one. */
+/* Tells, by block_read, which of these have been read by now; with `wait`, waits for the first one. */
 extern GjStatus gj_run_settle(GjRun *run, bool wait);
 /* Waits until none is read any more, also after an error; tells nobody. */
 extern void gj_run_stop_reading(GjRun *run);
 /*
- * Outer rows that were sent, its own and received ones, wait for more while parcels are filled.  True:
+ * Probe rows that were sent, its own and received ones, wait for more while blocks are filled.  True:
  * there are some for which the device had better not wait if nothing else is to be sent; and taking
  * them through the steps.
  */
 extern bool gj_run_has_sent(const GjRun *run);
 extern GjStatus gj_run_join_sent(GjRun *run);
-/* Rows of the outer source that were received so far, and all bytes that other devices sent. */
+/* Rows of the probe source that were received so far, and all bytes that other devices sent. */
 extern void gj_run_received(const GjRun *run, uint64_t *rows, uint64_t *nbytes);
 
 /*

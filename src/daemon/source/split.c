@@ -1,12 +1,12 @@
 /*
  * split.c
  *	  Rows that a run sends to the runs of other devices, so that each has all rows of its part of
- *	  the keys of one step, of the outer and of the inner source.
+ *	  the keys of one step, of the outer and of the build source.
  *
  * Rows that come wait until they are many: those of resident fragments where they lie, those of
  * chunks, and the few that lie by themselves, put together in a stage.  Then those that pass the
  * filter of their source are split by a hash of their keys, and their columns are written part by
- * part into a parcel, from which the other runs copy their parts; the run's own part stays there
+ * part into a block, from which the other runs copy their parts; the run's own part stays there
  * (source/block.c).  Columns that only the filter reads stay behind.  Fragments with references are
  * sent one by one, for what these point to goes with them.
  *
@@ -132,14 +132,14 @@ place_columns(const GjRun *run, const GjSplitSide *side, void *memory, uint64_t 
 	return at;
 }
 
-/* Room in the parcel for n rows of the columns that are sent. */
+/* Room in the block for n rows of the columns that are sent. */
 static GjStatus
-lay_parcel_out(GjRun *run, GjSplitSide *side, uint64_t n, GjParcel *parcel)
+lay_block_out(GjRun *run, GjSplitSide *side, uint64_t n, GjBlock *block)
 {
-	uint64_t	nbytes = place_columns(run, side, NULL, n, parcel->columns);
+	uint64_t	nbytes = place_columns(run, side, NULL, n, block->columns);
 
-	GJ_TRY(gj_buffer_reserve(&run->work, &parcel->memory, nbytes + 1));
-	place_columns(run, side, parcel->memory.memory, n, parcel->columns);
+	GJ_TRY(gj_buffer_reserve(&run->work, &block->memory, nbytes + 1));
+	place_columns(run, side, block->memory.memory, n, block->columns);
 	return GJ_OK;
 }
 
@@ -156,9 +156,9 @@ takes_beside(GjRun *run, const GjSplitSide *side)
 	return side->source == 0 && side->nrefs == 0 && gj_run_joins_ahead(run);
 }
 
-/* Queues a split of the rows of all pieces to the parcel; *parts: see there. */
+/* Queues a split of the rows of all pieces to the block; *parts: see there. */
 static GjStatus
-split_pieces(GjRun *run, GjSplitSide *side, uint32_t n, GjParcel *parcel,
+split_pieces(GjRun *run, GjSplitSide *side, uint32_t n, GjBlock *block,
 			 const GjSplitParts **parts)
 {
 	GjRunExchange *x = run->intake->exchange;
@@ -177,9 +177,9 @@ split_pieces(GjRun *run, GjSplitSide *side, uint32_t n, GjParcel *parcel,
 		GJ_TRY(compute_keys(run, side, n, &keys));
 		split.keys = &keys;
 	}
-	GJ_TRY(lay_parcel_out(run, side, gj_split_room(n, x->plan.nparts), parcel));
+	GJ_TRY(lay_block_out(run, side, gj_split_room(n, x->plan.nparts), block));
 	work->ops->queues->phase(work->queue, GJ_PHASE_TRANSFER);
-	GJ_TRY(work->ops->exchange->split(work->queue, &split, parcel->columns, run->host->stop,
+	GJ_TRY(work->ops->exchange->split(work->queue, &split, block->columns, run->host->stop,
 							run->host->arg, parts));
 	return work->ops->queues->mark(work->queue, GJ_LANE_WORK, GJ_MARK_SPLIT);
 }
@@ -201,32 +201,32 @@ await_split(GjRun *run, const GjSplitSide *side)
 	return gj_run_has_split(run, true, &done);
 }
 
-/* Fills the parcel with the n rows of all pieces.  Waits. */
+/* Fills the block with the n rows of all pieces.  Waits. */
 static GjStatus
-fill_parcel(GjRun *run, GjSplitSide *side, uint32_t n, GjParcel *parcel)
+fill_block(GjRun *run, GjSplitSide *side, uint32_t n, GjBlock *block)
 {
 	const GjSplitParts *parts;
 
-	GJ_TRY(split_pieces(run, side, n, parcel, &parts));
-	/* what came before is worked on while the parcel is handed over and the next one is begun */
+	GJ_TRY(split_pieces(run, side, n, block, &parts));
+	/* what came before is worked on while the block is handed over and the next one is begun */
 	if (side->source == 0 && gj_run_joins_ahead(run) && gj_run_has_sent(run))
 		GJ_TRY(gj_run_join_sent(run));
 	GJ_TRY(await_split(run, side));
 	if (parts->full)
 	{
 		side->uneven = true;
-		GJ_TRY(split_pieces(run, side, n, parcel, &parts));
+		GJ_TRY(split_pieces(run, side, n, block, &parts));
 		GJ_TRY(await_split(run, side));
 	}
-	parcel->parts = *parts;
+	block->parts = *parts;
 	return GJ_OK;
 }
 
-/* Where the bytes of references of a part of a parcel of n rows start: one more than it has rows. */
+/* Where the bytes of references of a part of a block of n rows start: one more than it has rows. */
 static uint64_t *
-part_places(const GjRunExchange *x, uint32_t n, const GjParcel *parcel, uint32_t ref, uint32_t part)
+part_places(const GjRunExchange *x, uint32_t n, const GjBlock *block, uint32_t ref, uint32_t part)
 {
-	return (uint64_t *) x->heap_at.memory + ref * gj_heap_places(x, n) + parcel->parts.start[part] + part;
+	return (uint64_t *) x->heap_at.memory + ref * gj_heap_places(x, n) + block->parts.start[part] + part;
 }
 
 /*
@@ -234,7 +234,7 @@ part_places(const GjRunExchange *x, uint32_t n, const GjParcel *parcel, uint32_t
  * the r-th column of references.
  */
 static GjStatus
-measure_heap(GjRun *run, GjSplitSide *side, uint32_t n, const GjParcel *parcel, uint64_t *bytes)
+measure_heap(GjRun *run, GjSplitSide *side, uint32_t n, const GjBlock *block, uint64_t *bytes)
 {
 	GjRunExchange *x = run->intake->exchange;
 	GjWork	   *work = &run->work;
@@ -242,16 +242,16 @@ measure_heap(GjRun *run, GjSplitSide *side, uint32_t n, const GjParcel *parcel, 
 	GJ_TRY(gj_buffer_reserve(work, &x->heap_at, gj_heap_places(x, n) * side->nrefs * sizeof(uint64_t)));
 	for (uint32_t c = 0, r = 0; c < side->stage.ncolumns; c++)
 	{
-		const uint64_t *refs = parcel->columns[c].data;
+		const uint64_t *refs = block->columns[c].data;
 
-		if (!side->sent[c] || parcel->columns[c].kind != GJ_REF)
+		if (!side->sent[c] || block->columns[c].kind != GJ_REF)
 			continue;
 		for (uint32_t p = 0; p < x->plan.nparts; p++)
 		{
-			uint32_t	rows = gj_parcel_rows(parcel, p);
-			uint64_t   *at = part_places(x, n, parcel, r, p);
+			uint32_t	rows = gj_block_rows(block, p);
+			uint64_t   *at = part_places(x, n, block, r, p);
 
-			GJ_TRY(work->ops->exchange->ref_bytes(work->queue, refs + parcel->parts.start[p], rows, at));
+			GJ_TRY(work->ops->exchange->ref_bytes(work->queue, refs + block->parts.start[p], rows, at));
 			GJ_TRY(work->ops->memory->copy_out(work->queue, &bytes[p * side->nrefs + r], at + rows,
 									   sizeof(uint64_t)));
 		}
@@ -260,9 +260,9 @@ measure_heap(GjRun *run, GjSplitSide *side, uint32_t n, const GjParcel *parcel, 
 	return work->ops->queues->sync(work->queue);
 }
 
-/* Copies the bytes of all references to the parcel's heap. */
+/* Copies the bytes of all references to the block's heap. */
 static GjStatus
-move_heap(GjRun *run, GjSplitSide *side, uint32_t n, GjParcel *parcel, const uint64_t *bytes)
+move_heap(GjRun *run, GjSplitSide *side, uint32_t n, GjBlock *block, const uint64_t *bytes)
 {
 	GjRunExchange *x = run->intake->exchange;
 	const GjColumn *from = x->piece[0].columns;
@@ -270,83 +270,83 @@ move_heap(GjRun *run, GjSplitSide *side, uint32_t n, GjParcel *parcel, const uin
 
 	for (uint32_t p = 0; p < x->plan.nparts; p++)
 	{
-		uint8_t    *to = (uint8_t *) parcel->heap.memory + parcel->heap_start[p];
+		uint8_t    *to = (uint8_t *) block->heap.memory + block->heap_start[p];
 		uint64_t	base = 0;
 
 		for (uint32_t c = 0, r = 0; c < side->stage.ncolumns; c++)
 		{
-			uint64_t   *refs = (uint64_t *) parcel->columns[c].data;
+			uint64_t   *refs = (uint64_t *) block->columns[c].data;
 
-			if (!side->sent[c] || parcel->columns[c].kind != GJ_REF)
+			if (!side->sent[c] || block->columns[c].kind != GJ_REF)
 				continue;
-			GJ_TRY(work->ops->exchange->move_refs(work->queue, refs + parcel->parts.start[p],
-										gj_parcel_rows(parcel, p), from[c].heap,
-										part_places(x, n, parcel, r, p), to + base, base));
+			GJ_TRY(work->ops->exchange->move_refs(work->queue, refs + block->parts.start[p],
+										gj_block_rows(block, p), from[c].heap,
+										part_places(x, n, block, r, p), to + base, base));
 			base += bytes[p * side->nrefs + r++];
 		}
 	}
-	/* the parcel is read by others than this queue */
+	/* the block is read by others than this queue */
 	return work->ops->queues->sync(work->queue);
 }
 
 /*
- * The bytes of the references of a parcel of n rows, whose pieces have one heap.  *fits: false if
- * they are more than they may be; then the parcel is not filled.  Waits.
+ * The bytes of the references of a block of n rows, whose pieces have one heap.  *fits: false if
+ * they are more than they may be; then the block is not filled.  Waits.
  */
 static GjStatus
-fill_heap(GjRun *run, GjSplitSide *side, uint32_t n, GjParcel *parcel, bool *fits)
+fill_heap(GjRun *run, GjSplitSide *side, uint32_t n, GjBlock *block, bool *fits)
 {
 	uint32_t	nparts = run->intake->exchange->plan.nparts;
 	uint64_t   *bytes = calloc((size_t) nparts * side->nrefs + 1, sizeof(uint64_t));
-	GjStatus	status = bytes ? measure_heap(run, side, n, parcel, bytes) : GJ_OUT_OF_HOST_MEMORY;
+	GjStatus	status = bytes ? measure_heap(run, side, n, block, bytes) : GJ_OUT_OF_HOST_MEMORY;
 	uint64_t	total = 0;
 
 	for (uint32_t p = 0; p < nparts && status == GJ_OK; p++)
 	{
-		parcel->heap_start[p] = total;
+		block->heap_start[p] = total;
 		for (uint32_t r = 0; r < side->nrefs; r++)
 			total += bytes[p * side->nrefs + r];
-		parcel->heap_start[p + 1] = total;
+		block->heap_start[p + 1] = total;
 	}
 	*fits = total <= side->most_heap || n == 1;
 	if (status == GJ_OK && *fits)
-		status = gj_buffer_reserve(&run->work, &parcel->heap, total + 8);
+		status = gj_buffer_reserve(&run->work, &block->heap, total + 8);
 	if (status == GJ_OK && *fits)
-		status = move_heap(run, side, n, parcel, bytes);
+		status = move_heap(run, side, n, block, bytes);
 	free(bytes);
 	return status;
 }
 
-/* Sends the pieces.  *fits: false if their heap is too large for a parcel. */
+/* Sends the pieces.  *fits: false if their heap is too large for a block. */
 static GjStatus
 send_pieces(GjRun *run, GjSplitSide *side, bool *fits)
 {
 	GjRunExchange *x = run->intake->exchange;
 	GjWork	   *work = &run->work;
 	uint32_t	n = x->nwaiting;
-	GjParcel   *parcel;
+	GjBlock   *block;
 
 	*fits = true;
 	/*
 	 * Rows may be received meanwhile, and change what the queue's columns are.  A filter may leave none
 	 * to split.
 	 */
-	GJ_TRY(x->ops->get_parcel(x->arg, x->parcel, GJ_PARCELS,
-							  side->filter < 0 && takes_beside(run, side), &parcel));
+	GJ_TRY(x->ops->get_block(x->arg, x->block, GJ_PARCELS,
+							  side->filter < 0 && takes_beside(run, side), &block));
 	work->ops->queues->phase(work->queue, GJ_PHASE_TRANSFER);
 	if (side->filter >= 0)
 		GJ_TRY(filter_pieces(run, side, &n));
 	if (n == 0)
 		return GJ_OK;
-	GJ_TRY(fill_parcel(run, side, n, parcel));
-	memset(parcel->heap_start, 0, sizeof(parcel->heap_start));
+	GJ_TRY(fill_block(run, side, n, block));
+	memset(block->heap_start, 0, sizeof(block->heap_start));
 	if (side->nrefs > 0)
-		GJ_TRY(fill_heap(run, side, n, parcel, fits));
+		GJ_TRY(fill_heap(run, side, n, block, fits));
 	if (!*fits)
 		return GJ_OK;
-	parcel->source = side->source;
-	GJ_TRY(x->ops->send_parcel(x->arg, parcel));
-	GJ_TRY(gj_run_take_own(run, parcel));
+	block->source = side->source;
+	GJ_TRY(x->ops->send_block(x->arg, block));
+	GJ_TRY(gj_run_take_own(run, block));
 	/* rows that can pass the steps behind the next split wait for it: who gets the others goes first */
 	return side->source == 0 && !gj_run_joins_ahead(run) ? gj_run_join_own(run) : GJ_OK;
 }
@@ -521,7 +521,7 @@ gj_run_send_many(GjRun *run, uint32_t source)
 }
 
 GjStatus
-gj_run_send_parcels(GjRun *run, uint32_t source)
+gj_run_send_blocks(GjRun *run, uint32_t source)
 {
 	/* those that were only noted are worked on from here on */
 	if (source == 0 && run->intake->resident[0].nuses > 0)

@@ -570,7 +570,7 @@ gj_resident_list(GjDeviceEntry *entry, GjCached **list)
 			break;
 		cached->device = entry->ops->kind;
 		cached->ordinal = entry->info.ordinal;
-		/* outer rows that were exchanged have none */
+		/* probe rows that were exchanged have none */
 		cached->ntables += side->source > 0;
 		cached->nbytes += side->nbytes;
 		cached->table_hits += side->source > 0 ? side->hits : 0;

@@ -1,6 +1,6 @@
 /*
  * side.c
- *	  Built inner sides, and rows that were exchanged, that stay on a device: found, kept and given up; see
+ *	  Built build sides, and rows that were exchanged, that stay on a device: found, kept and given up; see
  *	  store/store.h.
  */
 #include "internal.h"

@@ -99,7 +99,7 @@ typedef struct GjPinned
 {
 	GjFragment *fragment;		/* NULL once used */
 	uint32_t	table;			/* of the source */
-	const uint64_t *pages;		/* that an inner side has rows of, one bit each; NULL: all */
+	const uint64_t *pages;		/* that a build side has rows of, one bit each; NULL: all */
 } GjPinned;
 
 /* Copies pages (NULL: all, which have no copy) to *bits, which moves behind them. */
@@ -141,7 +141,7 @@ typedef struct GjSideFragment
 } GjSideFragment;
 
 /*
- * An inner side as it was built, all of its rows from fragments: the columns that are read
+ * A build side as it was built, all of its rows from fragments: the columns that are read
  * later, and the hash table.  Two runs that find the same fragments and pages, and ask the
  * same of them (the key), build the same side.  It goes when one of its fragments does, or when one
  * with the same key is made of newer ones.
@@ -150,7 +150,7 @@ typedef struct GjSideFragment
  * fragments of all of them are named, and it goes with those of its own device; when another
  * one has gone, nobody finds it any more, and it makes room in its turn.
  *
- * Outer rows that were exchanged are such a part, too, without a table.
+ * Probe rows that were exchanged are such a part, too, without a table.
  */
 typedef struct GjSide
 {

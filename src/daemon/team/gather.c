@@ -15,7 +15,7 @@ open_nothing(GjTeam *team, GjErrorText *why)
 }
 
 static GjStatus
-nothing_ended(GjMember *member)
+nothing_ended(GjWorker *worker)
 {
 	return GJ_OK;
 }
@@ -29,7 +29,7 @@ static const GjGatherOps rows = {
 	.open = open_nothing,.ended = nothing_ended,.finish = gj_team_drain
 };
 
-/* ---- states, which members add up: the sums go out last */
+/* ---- states, which workers add up: the sums go out last */
 
 static GjStatus
 send_states(GjTeam *team)
@@ -49,7 +49,7 @@ static const GjGatherOps states = {
 	.open = open_nothing,.ended = nothing_ended,.finish = send_states
 };
 
-/* ---- sorted rows, which are merged while members sort */
+/* ---- sorted rows, which are merged while workers sort */
 
 static GjStatus
 open_sorted(GjTeam *team, GjErrorText *why)
@@ -61,9 +61,9 @@ open_sorted(GjTeam *team, GjErrorText *why)
 }
 
 static GjStatus
-sorted_ended(GjMember *member)
+sorted_ended(GjWorker *worker)
 {
-	gj_member_sorted_ended(member);
+	gj_worker_sorted_ended(worker);
 	return GJ_OK;
 }
 
@@ -96,15 +96,15 @@ open_groups(GjTeam *team, GjErrorText *why)
 	if (!groups[1 - p->distinct_key])
 		return why->text[0] ? GJ_TOO_LARGE : GJ_OUT_OF_HOST_MEMORY;
 	for (uint32_t i = 0; i < team->nmembers; i++)
-		team->members[i].keeps_groups = groups[1 - p->distinct_key];
+		team->workers[i].keeps_groups = groups[1 - p->distinct_key];
 	return GJ_OK;
 }
 
-/* A member puts shares together until there are no more. */
+/* A worker puts shares together until there are no more. */
 static GjStatus
-join_shares(GjMember *member, GjTask *task)
+join_shares(GjWorker *worker, GjTask *task)
 {
-	return gj_team_groups_join(member->team->gather.groups[task->source], member);
+	return gj_team_groups_join(worker->team->gather.groups[task->source], worker);
 }
 
 static GjStatus
@@ -124,7 +124,7 @@ join_groups(GjTeam *team)
 /* Others do without the run's memory: the result need not wait for that. */
 static const GjGatherOps groups = {
 	.needs_store = true,.closes_runs = true,
-	.open = open_groups,.ended = gj_member_close_run,.finish = join_groups
+	.open = open_groups,.ended = gj_worker_close_run,.finish = join_groups
 };
 
 /* ---- groups in an order: those of shares are merged */
@@ -145,7 +145,7 @@ join_sorted_groups(GjTeam *team)
 
 static const GjGatherOps sorted_groups = {
 	.needs_store = true,.closes_runs = true,
-	.open = open_sorted_groups,.ended = gj_member_close_run,.finish = join_sorted_groups
+	.open = open_sorted_groups,.ended = gj_worker_close_run,.finish = join_sorted_groups
 };
 
 /* ---- all of them */
@@ -167,7 +167,7 @@ gj_gather(GjTeam *team, GjRunStats *stats)
 	*stats = team->stats;
 	stats->npasses = 1;
 	for (uint32_t i = 0; i < team->nmembers; i++)
-		stats->memory_peak += team->members[i].lease.peak;
+		stats->memory_peak += team->workers[i].lease.peak;
 	/* groups of several devices meet on the host, whether there is room on these or not */
 	if (team->gather.reports_store || team->store.file_used > 0)
 	{

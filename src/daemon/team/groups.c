@@ -300,7 +300,7 @@ gj_team_groups_share(GjTeamGroups *groups)
 
 	for (uint32_t i = 0; i < team->nmembers; i++)
 	{
-		uint64_t	left = gj_lease_left((GjLease *) &team->members[i].lease);
+		uint64_t	left = gj_lease_left((GjLease *) &team->workers[i].lease);
 
 		if (left < room)
 			room = left;
@@ -328,42 +328,42 @@ gj_team_groups_are_merged(GjTeamGroups *groups)
 	return several;
 }
 
-/* ---- in the thread of a member */
+/* ---- in the thread of a worker */
 
 /* Feeds a new run with a share. */
 static GjStatus
-add_share(GjTeamGroups *groups, GjMember *member, const GjGroupShare *share)
+add_share(GjTeamGroups *groups, GjWorker *worker, const GjGroupShare *share)
 {
 	GjSpillSlot slot = {NULL, groups->part.types, groups->part.places, &groups->part.layout};
 	GjStatus	status;
 
-	member->keeps_groups = groups->next;
-	member->hands_over = gj_team_groups_are_merged(groups);
-	gj_member_open_run(member, groups->team->program, &status);
+	worker->keeps_groups = groups->next;
+	worker->hands_over = gj_team_groups_are_merged(groups);
+	gj_worker_open_run(worker, groups->team->program, &status);
 	GJ_TRY(status);
-	GJ_TRY(gj_member_part_slot(member, &slot.memory));
+	GJ_TRY(gj_worker_part_slot(worker, &slot.memory));
 	for (uint32_t r = 0, n; r < share->list.n; r += n)
 	{
 		GJ_TRY(gj_spill_fill(share->list.records + r, share->list.n - r, &slot, &n));
-		GJ_TRY(gj_run_add_part(member->run, groups->nkeys, slot.memory));
+		GJ_TRY(gj_run_add_part(worker->run, groups->nkeys, slot.memory));
 	}
 	return GJ_OK;
 }
 
 /* Puts a share together and sends its groups.  *too_large: it has yet to send anything. */
 static GjStatus
-join_share(GjTeamGroups *groups, GjMember *member, const GjGroupShare *share, bool *too_large)
+join_share(GjTeamGroups *groups, GjWorker *worker, const GjGroupShare *share, bool *too_large)
 {
-	GjStatus	status = add_share(groups, member, share);
+	GjStatus	status = add_share(groups, worker, share);
 
-	member->sent = false;
+	worker->sent = false;
 	if (status == GJ_OK)
-		status = gj_member_finish_run(member, 0);
-	*too_large = (status == GJ_OUT_OF_MEMORY || status == GJ_TOO_LARGE) && !member->sent &&
+		status = gj_worker_finish_run(worker, 0);
+	*too_large = (status == GJ_OUT_OF_MEMORY || status == GJ_TOO_LARGE) && !worker->sent &&
 		can_split(groups) && share->nsplits < GJ_MAX_SPLITS;
 	if (status != GJ_OK && !*too_large)
 		return status;
-	return gj_member_close_run(member);
+	return gj_worker_close_run(worker);
 }
 
 static GjGroupShare *
@@ -380,7 +380,7 @@ take_share(GjTeamGroups *groups)
 }
 
 GjStatus
-gj_team_groups_join(GjTeamGroups *groups, GjMember *member)
+gj_team_groups_join(GjTeamGroups *groups, GjWorker *worker)
 {
 	GjGroupShare *share;
 	GjStatus	status = GJ_OK;
@@ -389,7 +389,7 @@ gj_team_groups_join(GjTeamGroups *groups, GjMember *member)
 	{
 		bool		too_large;
 
-		status = join_share(groups, member, share, &too_large);
+		status = join_share(groups, worker, share, &too_large);
 		pthread_mutex_lock(&groups->lock);
 		if (too_large && status == GJ_OK)
 			status = make_shares(groups, &share->list, GJ_SHARES_AGAIN, share->nsplits + 1);

@@ -1,13 +1,13 @@
 /*
  * input.c
- *	  What comes to the members of a team: chunks, fragments, and ends of sources.
+ *	  What comes to the workers of a team: chunks, fragments, and ends of sources.
  */
 #include "state.h"
 
 #include <stdlib.h>
 
 bool
-gj_input_inner_ended(const GjTeam *team)
+gj_input_build_ended(const GjTeam *team)
 {
 	return team->program->kind != GJ_PROGRAM_JOIN ||
 		(team->input.ended | 1) == (1u << team->program->nsources) - 1;
@@ -16,7 +16,7 @@ gj_input_inner_ended(const GjTeam *team)
 bool
 gj_input_accepts(const GjTeam *team, uint32_t source)
 {
-	return source != 0 || gj_input_inner_ended(team);
+	return source != 0 || gj_input_build_ended(team);
 }
 
 GjStatus
@@ -50,17 +50,17 @@ gj_input_end(GjTeam *team, uint32_t source)
 	return GJ_OK;
 }
 
-/* A member's run takes a chunk. */
+/* A worker's run takes a chunk. */
 static GjStatus
-take_chunk(GjMember *member, GjTask *task)
+take_chunk(GjWorker *worker, GjTask *task)
 {
 	GjStatus	status;
 
-	member->counts.chunks += task->source == 0;
-	gj_run_may_keep(member->run, task->keep || task->source == 0);
-	status = gj_run_chunk(member->run, task->source, task->nrows, task->memory, task->slot);
-	member->restless = true;
-	return status == GJ_OK ? gj_run_work(member->run) : status;
+	worker->counts.chunks += task->source == 0;
+	gj_run_may_keep(worker->run, task->keep || task->source == 0);
+	status = gj_run_chunk(worker->run, task->source, task->nrows, task->memory, task->slot);
+	worker->restless = true;
+	return status == GJ_OK ? gj_run_work(worker->run) : status;
 }
 
 GjStatus
@@ -87,8 +87,8 @@ gj_input_post(GjTeam *team, const GjTask *chunk, bool all)
 		*task = *chunk;
 		task->run = take_chunk;
 		task->keep = all ? keeper == (int) i : keeper >= 0;
-		gj_team_post(team, all ? &team->members[i].own :
-					 keeper >= 0 ? &team->members[keeper].own : &team->tasks.outer, task);
+		gj_team_post(team, all ? &team->workers[i].own :
+					 keeper >= 0 ? &team->workers[keeper].own : &team->tasks.probe_side, task);
 	}
 	return gj_team_serve(team);
 }

@@ -1,16 +1,15 @@
 /*
  * open.c
- *	  Opens and closes teams: how many devices a run is worth, whether its inner sides fit them,
+ *	  Opens and closes teams: how many devices a run is worth, whether its build sides fit them,
  *	  are exchanged or kept on the host, and what the devices' threads need.
  */
-#include "daemon/run/state.h"
 #include "daemon/sets/sets.h"
 #include "strategy/strategy.h"
 
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Outer rows that make another device worth its own copy of the inner sides. */
+/* Probe rows that make another device worth its own copy of the build sides. */
 #define GJ_ROWS_A_DEVICE	(UINT64_C(256) * 1024 * 1024)
 
 /* The same of pairs of sets, of which all devices have to build an index. */
@@ -33,7 +32,7 @@ sorts_rows(const GjTeam *team)
 	return team->sink->returns_rows && team->sink->sorted;
 }
 
-/* The devices that the size of the program is worth, if each has all inner rows. */
+/* The devices that the size of the program is worth, if each has all build rows. */
 static uint64_t
 worth_devices(const GjTeam *team)
 {
@@ -62,7 +61,7 @@ most_devices(const GjTeam *team)
 static GjStatus
 get_leases(GjTeam *team, GjDeviceEntry **entries, uint32_t n, uint64_t nbytes)
 {
-	GjMember   *first = &team->members[0];
+	GjWorker   *first = &team->workers[0];
 
 	GJ_TRY(gj_lease_start(&first->lease, &entries[0]->memory, nbytes,
 						  team->options.memory_limit, team->host->stop, team->host->arg));
@@ -70,12 +69,12 @@ get_leases(GjTeam *team, GjDeviceEntry **entries, uint32_t n, uint64_t nbytes)
 	team->nmembers = 1;
 	for (uint32_t i = 1; i < n; i++)
 	{
-		GjMember   *member = &team->members[team->nmembers];
+		GjWorker   *worker = &team->workers[team->nmembers];
 
-		if (!gj_lease_try(&member->lease, &entries[i]->memory, nbytes,
+		if (!gj_lease_try(&worker->lease, &entries[i]->memory, nbytes,
 						  team->options.memory_limit))
 			continue;
-		member->entry = entries[i];
+		worker->entry = entries[i];
 		team->nmembers++;
 	}
 	return GJ_OK;
@@ -92,7 +91,7 @@ expected_need(const GjTeam *team, uint64_t limit, uint64_t saved)
 	return p->lease > working + saved ? p->lease - working - saved + least : least;
 }
 
-/* The same where each has all inner rows, or they are exchanged. */
+/* The same where each has all build rows, or they are exchanged. */
 static uint64_t
 need_of_devices(const GjTeam *team, uint64_t limit, uint32_t n, int exchange_step)
 {
@@ -109,7 +108,7 @@ is_too_large(const GjTeam *team, uint64_t limit, uint32_t n, int exchange_step)
 }
 
 /*
- * Device memory that the run need not ask for: what others keep of an exchange, or inner sides that the
+ * Device memory that the run need not ask for: what others keep of an exchange, or build sides that the
  * same program has used last and all devices still have.  Else these would go to make room for what is
  * not built.  If they are not what the run needs after all, the lease grows.
  */
@@ -137,7 +136,7 @@ saved_need(const GjTeam *team, GjDeviceEntry **entries, uint32_t n, GjWay way)
 	return nbytes;
 }
 
-/* Decides between all inner rows on each of n devices, an exchange, and parts. */
+/* Decides between all build rows on each of n devices, an exchange, and parts. */
 static GjWay
 choose_way(const GjTeam *team, uint64_t limit, uint32_t n)
 {
@@ -164,7 +163,7 @@ sorted_rows_fit(const GjTeam *team, uint64_t limit, uint32_t n, uint64_t nbytes)
 
 /*
  * How many of n devices the run is worth, and the way: so many as its size asks for, or, where
- * its inner sides, or rows to be sorted, do not fit, as many as have room for them together.
+ * its build sides, or rows to be sorted, do not fit, as many as have room for them together.
  */
 static uint32_t
 choose_number(const GjTeam *team, uint64_t limit, uint32_t n, GjWay *way)
@@ -183,7 +182,7 @@ choose_number(const GjTeam *team, uint64_t limit, uint32_t n, GjWay *way)
 			continue;
 		if (sorted_rows_fit(team, limit, m, need_of_devices(team, limit, m, way->exchange_step)))
 			return m;
-		/* rows to be sorted can go to the host, inner sides had better not */
+		/* rows to be sorted can go to the host, build sides had better not */
 		if (fewest == 0)
 			fewest = m;
 	}
@@ -293,13 +292,13 @@ gj_team_open(const GjProgram *program, const GjTeamOptions *options, const GjRun
 	pthread_mutex_init(&team->lock, NULL);
 	pthread_cond_init(&team->work, NULL);
 	pthread_cond_init(&team->granted, NULL);
-	gj_start_list(&team->tasks.outer);
+	gj_start_list(&team->tasks.probe_side);
 	for (uint32_t i = 0; i < GJ_MAX_RUN_DEVICES; i++)
 	{
-		team->members[i].team = team;
-		gj_start_list(&team->members[i].own);
-		gj_start_list(&team->members[i].inbox);
-		gj_start_list(&team->members[i].held);
+		team->workers[i].team = team;
+		gj_start_list(&team->workers[i].own);
+		gj_start_list(&team->workers[i].inbox);
+		gj_start_list(&team->workers[i].held);
 	}
 	*status = open_team(team, why);
 	if (*status == GJ_OK)
@@ -316,7 +315,7 @@ gj_team_open(const GjProgram *program, const GjTeamOptions *options, const GjRun
 
 /* Ends the threads. */
 static void
-stop_members(GjTeam *team)
+stop_workers(GjTeam *team)
 {
 	pthread_mutex_lock(&team->lock);
 	team->tasks.closing = true;
@@ -325,8 +324,8 @@ stop_members(GjTeam *team)
 	gj_team_grant(team);
 	pthread_mutex_unlock(&team->lock);
 	for (uint32_t i = 0; i < team->nmembers; i++)
-		if (team->members[i].thread.started)
-			gj_member_await_end(&team->members[i]);
+		if (team->workers[i].thread.started)
+			gj_worker_await_end(&team->workers[i]);
 }
 
 static void
@@ -356,29 +355,29 @@ gj_team_close(GjTeam *team, GjErrorText *why)
 {
 	GjStatus	status = GJ_OK;
 
-	stop_members(team);
-	/* what a member found that nobody has asked for since */
+	stop_workers(team);
+	/* what a worker found that nobody has asked for since */
 	if (team->status == GJ_DEVICE_LOST)
 	{
 		status = GJ_DEVICE_LOST;
 		*why = team->error;
 	}
-	free_tasks(team, &team->tasks.outer);
+	free_tasks(team, &team->tasks.probe_side);
 	free_uses(&team->input.used);
 	free_uses(&team->input.freed);
-	/* parcels are of runs that are still open */
+	/* blocks are of runs that are still open */
 	for (uint32_t i = 0; i < team->nmembers; i++)
 	{
-		free_tasks(team, &team->members[i].own);
-		free_tasks(team, &team->members[i].inbox);
-		free_tasks(team, &team->members[i].held);
+		free_tasks(team, &team->workers[i].own);
+		free_tasks(team, &team->workers[i].inbox);
+		free_tasks(team, &team->workers[i].held);
 	}
 	for (uint32_t i = 0; i < team->nmembers; i++)
 	{
-		GjMember   *member = &team->members[i];
+		GjWorker   *worker = &team->workers[i];
 
-		/* the thread has closed it, unless there were parcels */
-		if (gj_member_close_run(member) == GJ_DEVICE_LOST || member->lost)
+		/* the thread has closed it, unless there were blocks */
+		if (gj_worker_close_run(worker) == GJ_DEVICE_LOST || worker->lost)
 		{
 			status = GJ_DEVICE_LOST;
 			*why = team->error;
@@ -390,12 +389,12 @@ gj_team_close(GjTeam *team, GjErrorText *why)
 		gj_spill_close(&team->store);
 	for (uint32_t i = 0; i < team->nmembers; i++)
 	{
-		GjMember   *member = &team->members[i];
+		GjWorker   *worker = &team->workers[i];
 
-		if (member->part)
-			gj_segment_put(member->part);
-		gj_lease_end(&member->lease);
-		free(member->program);
+		if (worker->part)
+			gj_segment_put(worker->part);
+		gj_lease_end(&worker->lease);
+		free(worker->program);
 	}
 	if (team->wake_fd >= 0)
 		close(team->wake_fd);

@@ -2,10 +2,10 @@
  * resident.c
  *	  Resident fragments of a run on several devices: each lies on one of them.
  *
- * The outer side's are used where they lie, by the run of that device.  An inner side's go to
+ * The probe side's are used where they lie, by the run of that device.  A build side's go to
  * all runs, in the same order, so that row ids are the same everywhere: by copies from device
  * to device; where rows are exchanged (strategy/exchange.c), they go to the device's run as well.  All
- * chunks of a fragment that is to be kept are given to one member, which follows from its number:
+ * chunks of a fragment that is to be kept are given to one worker, which follows from its number:
  * so a table is spread over the devices, and what is loaded again takes the place of what was there.
  */
 #include "strategy/strategy.h"
@@ -29,7 +29,7 @@ gj_team_ask_all(GjTeam *team, const uint8_t *memory, const GjAnswers *answers)
 	if (team->input.started_ms > 0 || team->input.ended != 0 || team->sink->returns_rows)
 		GJ_TRY(gj_team_drain(team));
 	for (uint32_t i = 0; i < team->nmembers; i++)
-		runs[i] = team->members[i].run;
+		runs[i] = team->workers[i].run;
 	status = gj_runs_ask(runs, team->nmembers, memory, answers);
 	if (status != GJ_OK && status != GJ_CANCELLED)
 	{
@@ -46,36 +46,36 @@ gj_team_ask_all(GjTeam *team, const uint8_t *memory, const GjAnswers *answers)
 
 /* ---- USE */
 
-/* The number of the member that has a fragment; nmembers: none. */
+/* The number of the worker that has a fragment; nmembers: none. */
 static uint32_t
 owner_of(const GjTeam *team, uint64_t id)
 {
 	uint32_t	i = 0;
 
 	while (i < team->nmembers &&
-		   team->members[i].entry->info.ordinal != id >> GJ_FRAGMENT_DEVICE_SHIFT)
+		   team->workers[i].entry->info.ordinal != id >> GJ_FRAGMENT_DEVICE_SHIFT)
 		i++;
 	return i;
 }
 
-/* A member's run takes fragments of its own device. */
+/* A worker's run takes fragments of its own device. */
 static GjStatus
-take_own(GjMember *member, GjTask *task)
+take_own(GjWorker *worker, GjTask *task)
 {
 	/* it was posted before anybody knew */
-	if (task->source == 0 && gj_run_complete(member->run) &&
-		member->team->strategy.ops->worker->all_complete(member->team))
+	if (task->source == 0 && gj_run_complete(worker->run) &&
+		worker->team->strategy.ops->worker->all_complete(worker->team))
 		return GJ_OK;
-	member->counts.chunks += task->source == 0 ? task->nuses : 0;
-	member->restless |= !gj_run_notes_uses(member->run, task->source);
-	return gj_run_use(member->run, task->source, task->nuses, task->uses);
+	worker->counts.chunks += task->source == 0 ? task->nuses : 0;
+	worker->restless |= !gj_run_notes_uses(worker->run, task->source);
+	return gj_run_use(worker->run, task->source, task->nuses, task->uses);
 }
 
 /* It takes fragments that all use, wherever they lie; these are only noted, too. */
 static GjStatus
-take_all(GjMember *member, GjTask *task)
+take_all(GjWorker *worker, GjTask *task)
 {
-	return gj_run_use_shared(member->run, task->source, task->shared->n, task->shared->used);
+	return gj_run_use_shared(worker->run, task->source, task->shared->n, task->shared->used);
 }
 
 /* A copy of a use; its pages go to *bits, which moves behind them. */
@@ -88,7 +88,7 @@ copy_use(const GjUse *use, uint64_t **bits)
 	return copy;
 }
 
-/* The uses of fragments that lie on the device of member m, for its run. */
+/* The uses of fragments that lie on the device of worker m, for its run. */
 static GjStatus
 use_own(GjTeam *team, uint32_t m, uint32_t source, const GjUse *uses, const uint8_t *owners,
 		uint32_t n)
@@ -119,11 +119,11 @@ use_own(GjTeam *team, uint32_t m, uint32_t source, const GjUse *uses, const uint
 	for (uint32_t i = 0; i < n; i++)
 		if (owners[i] == m)
 			*own++ = copy_use(&uses[i], &bits);
-	gj_team_post(team, &team->members[m].own, task);
+	gj_team_post(team, &team->workers[m].own, task);
 	return GJ_OK;
 }
 
-/* Room for n uses that all members have, npartial of them with pages; NULL: out of memory. */
+/* Room for n uses that all workers have, npartial of them with pages; NULL: out of memory. */
 static GjSharedUses *
 make_shared(const GjTeam *team, uint32_t n, uint32_t npartial)
 {
@@ -137,7 +137,7 @@ make_shared(const GjTeam *team, uint32_t n, uint32_t npartial)
 	return shared;
 }
 
-/* Hands fragments to all members that were taken from their runs, as far as status is GJ_OK. */
+/* Hands fragments to all workers that were taken from their runs, as far as status is GJ_OK. */
 static GjStatus
 post_shared(GjTeam *team, uint32_t source, GjSharedUses *shared, GjStatus status)
 {
@@ -146,27 +146,27 @@ post_shared(GjTeam *team, uint32_t source, GjSharedUses *shared, GjStatus status
 													  .shared = shared});
 	if (status == GJ_OK)
 		return GJ_OK;
-	/* no member has got them */
+	/* no worker has got them */
 	shared->nusers = 1;
 	gj_team_drop_shared(team, shared, true);
 	return status;
 }
 
-/* Takes the next of the fragments for all members, which member m has. */
+/* Takes the next of the fragments for all workers, which worker m has. */
 static GjStatus
 take_shared(GjTeam *team, uint32_t source, uint32_t m, GjSharedUses *shared)
 {
 	GjUse	   *use = &shared->uses[shared->n];
 	GjPinned   *used = &shared->used[shared->n];
 
-	if (!gj_run_take_fragment(team->members[m].run, source, use->id, used))
+	if (!gj_run_take_fragment(team->workers[m].run, source, use->id, used))
 		return gj_team_fail(team, GJ_BAD_PROGRAM, "use of a fragment that was not told of");
 	used->pages = gj_use_pages(use, used->fragment);
 	shared->n++;
 	return GJ_OK;
 }
 
-/* Fragments for all members. */
+/* Fragments for all workers. */
 static GjStatus
 use_shared(GjTeam *team, uint32_t source, const GjUse *uses, const uint8_t *owners, uint32_t n)
 {
@@ -224,7 +224,7 @@ gj_team_place(GjTeam *team, uint32_t source, const uint8_t *chunk)
 
 	/* all runs were asked the same */
 	if (!(team->input.asked >> source & 1) ||
-		!gj_run_place(team->members[0].run, source, chunk, team->nmembers, &place))
+		!gj_run_place(team->workers[0].run, source, chunk, team->nmembers, &place))
 		return -1;
 	return (int) place;
 }

@@ -3,13 +3,12 @@
  *	  Rows or groups of a team in the order of the sort keys: its runs hand them over as sorted runs,
  *	  which the session's thread merges when all have come.
  *
- * The last sorted run of a member whose run stays open until the end lies on its device, and is
+ * The last sorted run of a worker whose run stays open until the end lies on its device, and is
  * read from there: its thread fills two slots in turn, while the session's thread takes rows from
- * them.  All others, of members that had no room for more rows, of passes, and of shares of groups, are
+ * them.  All others, of workers that had no room for more rows, of passes, and of shares of groups, are
  * kept on the host (spill.h) in records of some thousand rows, so that a merge of many needs little
- * memory: by a thread of the cpu's, while the device fills the member's other slot.
+ * memory: by a thread of the cpu's, while the device fills the worker's other slot.
  */
-#include "daemon/run/state.h"
 #include "strategy/strategy.h"
 
 #include <stdio.h>
@@ -36,8 +35,8 @@ typedef struct GjSortedList
 	uint64_t	buffer_bytes;
 } GjSortedList;
 
-/* What a member hands over. */
-typedef struct GjSortedMember
+/* What a worker hands over. */
+typedef struct GjSortedWorker
 {
 	GjTeamSorted *sorted;
 	GjSpillWriter writer;
@@ -57,7 +56,7 @@ typedef struct GjSortedMember
 	uint64_t	nread;			/* and those that have been merged */
 	bool		reading;		/* the next one is being */
 	bool		ended;			/* there are no more */
-} GjSortedMember;
+} GjSortedWorker;
 
 struct GjTeamSorted
 {
@@ -70,7 +69,7 @@ struct GjTeamSorted
 	uint32_t	nlists;
 	uint32_t	nstreams;		/* sorted runs that stayed on their devices */
 	uint64_t	nrows;			/* that were sent */
-	GjSortedMember members[GJ_MAX_RUN_DEVICES];
+	GjSortedWorker workers[GJ_MAX_RUN_DEVICES];
 };
 
 /* ---- open and close */
@@ -88,9 +87,9 @@ gj_team_sorted_open(GjTeam *team, GjErrorText *why)
 	pthread_mutex_init(&sorted->lock, NULL);
 	for (uint32_t i = 0; i < team->nmembers; i++)
 	{
-		sorted->members[i].sorted = sorted;
-		team->members[i].hands_over = team->sink->returns_rows;
-		gj_spill_writer_open(&sorted->members[i].writer, sorted->spill);
+		sorted->workers[i].sorted = sorted;
+		team->workers[i].hands_over = team->sink->returns_rows;
+		gj_spill_writer_open(&sorted->workers[i].writer, sorted->spill);
 	}
 	if (cpu)
 		sorted->pool = gj_cpu_pool(cpu->device);
@@ -110,7 +109,7 @@ free_list(GjSortedList *list)
 
 /* Waits until the slot that was filled last is kept. */
 static GjStatus
-end_keeping(GjSortedMember *own)
+end_keeping(GjSortedWorker *own)
 {
 	if (!own->keeping)
 		return GJ_OK;
@@ -124,7 +123,7 @@ gj_team_sorted_close(GjTeamSorted *sorted)
 {
 	/* what an error has left */
 	for (uint32_t i = 0; i < GJ_MAX_RUN_DEVICES; i++)
-		end_keeping(&sorted->members[i]);
+		end_keeping(&sorted->workers[i]);
 	while (sorted->lists)
 	{
 		GjSortedList *next = sorted->lists->next;
@@ -134,15 +133,15 @@ gj_team_sorted_close(GjTeamSorted *sorted)
 	}
 	for (uint32_t i = 0; i < GJ_MAX_RUN_DEVICES; i++)
 	{
-		GjSortedMember *member = &sorted->members[i];
+		GjSortedWorker *worker = &sorted->workers[i];
 
 		for (int s = 0; s < 2; s++)
-			if (member->slot[s])
-				gj_segment_put(member->slot[s]);
-		free(member->records);
-		free(member->has_nulls);
-		if (member->sorted)
-			gj_spill_writer_close(&member->writer);
+			if (worker->slot[s])
+				gj_segment_put(worker->slot[s]);
+		free(worker->records);
+		free(worker->has_nulls);
+		if (worker->sorted)
+			gj_spill_writer_close(&worker->writer);
 	}
 	gj_sorted_layout_free(&sorted->layout);
 	pthread_mutex_destroy(&sorted->lock);
@@ -156,38 +155,38 @@ gj_team_sorted_stats(const GjTeamSorted *sorted, GjRunStats *stats)
 	stats->sorted_runs = sorted->nlists + sorted->nstreams;
 }
 
-/* True if what members sort last stays on their devices. */
+/* True if what workers sort last stays on their devices. */
 static bool
 stays_on_devices(const GjTeam *team)
 {
 	return team->sink->returns_rows && team->strategy.ops->stays_open;
 }
 
-/* ---- in the thread of a member: where its sorted runs go */
+/* ---- in the thread of a worker: where its sorted runs go */
 
-static GjSortedMember *
-of_member(GjMember *member)
+static GjSortedWorker *
+of_member(GjWorker *worker)
 {
-	return &member->team->gather.sorted->members[member - member->team->members];
+	return &worker->team->gather.sorted->workers[worker - worker->team->workers];
 }
 
 static GjStatus
 sorted_begin(void *arg, bool last)
 {
-	GjMember   *member = arg;
-	GjSortedMember *own = of_member(member);
+	GjWorker   *worker = arg;
+	GjSortedWorker *own = of_member(worker);
 	GjTeamSorted *sorted = own->sorted;
-	bool		stays = last && stays_on_devices(member->team);
+	bool		stays = last && stays_on_devices(worker->team);
 	GjErrorText why;
 
 	GJ_TRY(end_keeping(own));
 	for (int s = 0; s < 2; s++)
 	{
 		GjStatus	status = own->slot[s] ? GJ_OK :
-			gj_segment_get(member->entry, GJ_SORTED_SLOT_SIZE, &own->slot[s], &why);
+			gj_segment_get(worker->entry, GJ_SORTED_SLOT_SIZE, &own->slot[s], &why);
 
 		if (status != GJ_OK)
-			return gj_run_fail(member->run, status, why.text);
+			return gj_run_fail(worker->run, status, why.text);
 	}
 	/* a backend may still write to a ring that it had; this is none of these */
 	_Static_assert(GJ_SORTED_SLOT_SIZE != GJ_LOAD_SLOTS * GJ_LOAD_SLOT_SIZE &&
@@ -199,7 +198,7 @@ sorted_begin(void *arg, bool last)
 	if (!own->records || !own->has_nulls)
 		return GJ_OUT_OF_HOST_MEMORY;
 	/* it cannot be made again, with other rows, once some of them are kept */
-	member->sent = true;
+	worker->sent = true;
 	own->list = NULL;
 	if (stays)
 		return GJ_OK;
@@ -218,7 +217,7 @@ sorted_begin(void *arg, bool last)
 static void
 sorted_end_keys(void *arg, const int64_t *keys)
 {
-	GjSortedMember *own = of_member(arg);
+	GjSortedWorker *own = of_member(arg);
 
 	memcpy(own->list ? own->list->end_keys : own->end_keys, keys,
 		   own->sorted->layout.nkeys * sizeof(int64_t));
@@ -227,9 +226,9 @@ sorted_end_keys(void *arg, const int64_t *keys)
 static GjStatus
 sorted_slot(void *arg, uint8_t **memory)
 {
-	GjMember   *member = arg;
-	GjTeam	   *team = member->team;
-	GjSortedMember *own = of_member(member);
+	GjWorker   *worker = arg;
+	GjTeam	   *team = worker->team;
+	GjSortedWorker *own = of_member(worker);
 	GjStatus	status = GJ_OK;
 
 	if (own->list)
@@ -239,7 +238,7 @@ sorted_slot(void *arg, uint8_t **memory)
 	}
 	pthread_mutex_lock(&team->lock);
 	while (own->nfilled - own->nread == 2 && !team->stop)
-		gj_member_await_grant(member);
+		gj_worker_await_grant(worker);
 	if (team->stop)
 		status = GJ_CANCELLED;
 	*memory = own->slot[own->nfilled % 2]->memory;
@@ -280,7 +279,7 @@ record_rows(GjTeamSorted *sorted, const GjChunk *chunk)
 
 /* Keeps the rows of a slot on the host. */
 static GjStatus
-keep_rows(GjSortedMember *own)
+keep_rows(GjSortedWorker *own)
 {
 	GjTeamSorted *sorted = own->sorted;
 	const GjSortedLayout *layout = &sorted->layout;
@@ -309,7 +308,7 @@ keep_rows(GjSortedMember *own)
 static void
 keep_slot(void *arg, uint32_t item, const GjTile *tile)
 {
-	GjSortedMember *own = arg;
+	GjSortedWorker *own = arg;
 	bool		stopped = __atomic_load_n(&own->sorted->team->stop, __ATOMIC_RELAXED) != 0;
 
 	own->status = stopped ? GJ_CANCELLED : keep_rows(own);
@@ -318,9 +317,9 @@ keep_slot(void *arg, uint32_t item, const GjTile *tile)
 static GjStatus
 sorted_filled(void *arg)
 {
-	GjMember   *member = arg;
-	GjTeam	   *team = member->team;
-	GjSortedMember *own = of_member(member);
+	GjWorker   *worker = arg;
+	GjTeam	   *team = worker->team;
+	GjSortedWorker *own = of_member(worker);
 
 	if (own->list)
 	{
@@ -338,17 +337,17 @@ sorted_filled(void *arg)
 	return GJ_OK;
 }
 
-const GjSortedOps gj_member_sorted_ops = {
+const GjSortedOps gj_worker_sorted_ops = {
 	.begin = sorted_begin,.slot = sorted_slot,.end_keys = sorted_end_keys,.filled = sorted_filled
 };
 
 void
-gj_member_sorted_ended(GjMember *member)
+gj_worker_sorted_ended(GjWorker *worker)
 {
-	GjTeam	   *team = member->team;
+	GjTeam	   *team = worker->team;
 
 	pthread_mutex_lock(&team->lock);
-	of_member(member)->ended = true;
+	of_member(worker)->ended = true;
 	pthread_mutex_unlock(&team->lock);
 	gj_team_wake(team);
 }
@@ -383,9 +382,9 @@ next_record(void *arg, GjSortedBlock *block)
 	return GJ_OK;
 }
 
-/* Waits for a slot of a member's; *any: there is one. */
+/* Waits for a slot of a worker's; *any: there is one. */
 static GjStatus
-await_slot(GjSortedMember *own, bool *any)
+await_slot(GjSortedWorker *own, bool *any)
 {
 	GjTeam	   *team = own->sorted->team;
 	bool		look = true;
@@ -404,15 +403,15 @@ await_slot(GjSortedMember *own, bool *any)
 		GJ_TRY(gj_team_serve(team));
 		if (team->host->stop(team->host->arg))
 			return GJ_CANCELLED;
-		look = gj_team_await_members(team, seen, look);
+		look = gj_team_await_workers(team, seen, look);
 	}
 }
 
-/* The next slot of a member: GjSortedInput. */
+/* The next slot of a worker: GjSortedInput. */
 static GjStatus
 next_slot(void *arg, GjSortedBlock *block)
 {
-	GjSortedMember *own = arg;
+	GjSortedWorker *own = arg;
 	const GjSortedLayout *layout = &own->sorted->layout;
 	GjTeam	   *team = own->sorted->team;
 	GjChunk		chunk;
@@ -441,7 +440,7 @@ next_slot(void *arg, GjSortedBlock *block)
 	return GJ_OK;
 }
 
-/* Waits until no member makes lists any more: what stays on devices is sorted there. */
+/* Waits until no worker makes lists any more: what stays on devices is sorted there. */
 static GjStatus
 await_last_runs(GjTeamSorted *sorted)
 {
@@ -449,7 +448,7 @@ await_last_runs(GjTeamSorted *sorted)
 	{
 		bool		any;
 
-		GJ_TRY(await_slot(&sorted->members[i], &any));
+		GJ_TRY(await_slot(&sorted->workers[i], &any));
 		sorted->nstreams += any;
 	}
 	return GJ_OK;
@@ -467,15 +466,15 @@ gj_team_sorted_send(GjTeamSorted *sorted)
 	if (stays)
 		GJ_TRY(await_last_runs(sorted));
 	for (uint32_t i = 0; i < team->nmembers; i++)
-		GJ_TRY(end_keeping(&sorted->members[i]));
+		GJ_TRY(end_keeping(&sorted->workers[i]));
 	inputs = malloc(((size_t) sorted->nlists + team->nmembers) * sizeof(GjSortedInput));
 	if (!inputs)
 		return GJ_OUT_OF_HOST_MEMORY;
 	for (GjSortedList *list = sorted->lists; list; list = list->next)
 		inputs[n++] = (GjSortedInput) {next_record, list, list->end_keys};
 	for (uint32_t i = 0; i < team->nmembers && stays; i++)
-		inputs[n++] = (GjSortedInput) {next_slot, &sorted->members[i],
-			sorted->members[i].end_keys};
+		inputs[n++] = (GjSortedInput) {next_slot, &sorted->workers[i],
+			sorted->workers[i].end_keys};
 	status = gj_sorted_merge(&sorted->layout, inputs, n, team->host, &team->target, &sorted->nrows);
 	free(inputs);
 	return status;

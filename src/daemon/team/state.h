@@ -3,7 +3,7 @@
  *	  What the files of the team share: its workers, their tasks, and who calls what.
  *
  * `lock` guards what says so; the rest belongs to the session's thread, or to the thread of
- * a member while it works.
+ * a worker while it works.
  */
 #ifndef GJ_DAEMON_TEAM_STATE_H
 #define GJ_DAEMON_TEAM_STATE_H
@@ -14,21 +14,21 @@
 #include "daemon/base/base.h"
 #include "daemon/sink/sink.h"
 
-/* Numbers of slots that are a member's own start here. */
+/* Numbers of slots that are a worker's own start here. */
 #define GJ_OWN_SLOTS		(UINT32_C(1) << 30)
 
 /*
- * How long the session's thread and those of members look for what the other has done before they
+ * How long the session's thread and those of workers look for what the other has done before they
  * sleep: to wake one can take 0.3 ms.
  */
 #define GJ_TEAM_SPIN_US		2000
 
-typedef struct GjMember GjMember;
+typedef struct GjWorker GjWorker;
 typedef struct GjTask GjTask;
 typedef struct GjTeamGroups GjTeamGroups;
 typedef struct GjTeamSorted GjTeamSorted;
 
-/* A slot of the load ring that members read; guarded by lock. */
+/* A slot of the load ring that workers read; guarded by lock. */
 typedef struct GjSlotUse
 {
 	struct GjSlotUse *next;		/* in the list of those in use, or to be given back */
@@ -36,7 +36,7 @@ typedef struct GjSlotUse
 	uint32_t	nusers;
 } GjSlotUse;
 
-/* Fragments of an inner side that all members use: one block, with their pages. */
+/* Fragments of a build side that all workers use: one block, with their pages. */
 typedef struct GjSharedUses
 {
 	uint32_t	n;
@@ -47,8 +47,8 @@ typedef struct GjSharedUses
 	bool		failed;
 } GjSharedUses;
 
-/* What a member does in its thread. */
-typedef GjStatus (*GjTaskRun) (GjMember *member, GjTask *task);
+/* What a worker does in its thread. */
+typedef GjStatus (*GjTaskRun) (GjWorker *worker, GjTask *task);
 
 struct GjTask
 {
@@ -64,10 +64,10 @@ struct GjTask
 	/* fragments */
 	uint32_t	nuses;
 	GjUse	   *uses;			/* the task's own, with what they point to; or */
-	GjSharedUses *shared;		/* those of a build side that all members use */
+	GjSharedUses *shared;		/* those of a build side that all workers use */
 	/* a block of exchanged rows */
-	GjParcel   *parcel;
-	uint32_t	from;			/* of this member, by its number */
+	GjBlock   *block;
+	uint32_t	from;			/* of this worker, by its number */
 };
 
 typedef struct GjTaskList
@@ -109,33 +109,33 @@ gj_start_list(GjTaskList *list)
 	list->end = &list->first;
 }
 
-/* What a member did in all of its runs. */
-typedef struct GjMemberCounts
+/* What a worker did in all of its runs. */
+typedef struct GjWorkerCounts
 {
-	uint64_t	outer_rows;
-	uint64_t	chunks;			/* of outer rows, or fragments */
+	uint64_t	probe_rows;
+	uint64_t	chunks;			/* of probe rows, or fragments */
 	uint64_t	exchanged;		/* bytes that other devices sent */
 	GjDeviceTotals totals;
-} GjMemberCounts;
+} GjWorkerCounts;
 
-/* The thread of a member: team/thread.c. */
-typedef struct GjMemberThread
+/* The thread of a worker: team/thread.c. */
+typedef struct GjWorkerThread
 {
 	bool		started;		/* one was found for it */
 	bool		working;		/* atomic: and has not left it yet */
-	GjMember   *next;			/* of those for whom one is to be found */
-} GjMemberThread;
+	GjWorker   *next;			/* of those for whom one is to be found */
+} GjWorkerThread;
 
 /* A device of the team, and its thread. */
-struct GjMember
+struct GjWorker
 {
 	struct GjTeam *team;
 	GjDeviceEntry *entry;
 	GjLease		lease;
-	GjRunHost	host;			/* of its runs: the functions of member.c */
+	GjRunHost	host;			/* of its runs: the functions of worker.c */
 	GjRun	   *run;
 	GjProgram  *program;		/* a copy that its strategy has changed; NULL: it needs none */
-	GjMemberThread thread;
+	GjWorkerThread thread;
 	bool		lost;			/* closing its run showed that the device is */
 	GjTaskList	own;			/* guarded by lock */
 	GjTaskList	inbox;			/* guarded by lock: what goes ahead, once the strategy takes it */
@@ -146,7 +146,7 @@ struct GjMember
 	bool		restless;		/* the run may have chunks that it has not worked on, and does
 								 * not know that it waits now */
 	GjAggState	states[GJ_MAX_AGGREGATES];	/* where its run puts them */
-	GjMemberCounts counts;
+	GjWorkerCounts counts;
 	uint64_t	tile;			/* of sets: the one that it takes next */
 	bool		has_tile;
 	uint64_t	nread;			/* slots of its own that its run has read */
@@ -155,13 +155,13 @@ struct GjMember
 	GjSegment  *part;			/* where parts of groups are filled and read */
 };
 
-/* What a member wants of the output ring. */
-typedef enum GjWish
+/* What a worker wants of the output ring. */
+typedef enum GjRequest
 {
-	GJ_WISH_NOTHING,
-	GJ_WISH_SLOT,
-	GJ_WISH_SEND
-} GjWish;
+	GJ_REQUEST_NOTHING,
+	GJ_REQUEST_SLOT,
+	GJ_REQUEST_SEND
+} GjRequest;
 
 /* How the work is spread over devices: strategy/strategy.h.  Chosen when the team opens. */
 typedef struct GjStrategy
@@ -192,29 +192,29 @@ typedef struct GjTeamInput
 	GjSlotUse  *freed;
 } GjTeamInput;
 
-/* Tiles of sets, which members share. */
+/* Tiles of sets, which workers share. */
 typedef struct GjTeamTiles
 {
-	uint64_t	next;			/* atomic: that no member has taken */
+	uint64_t	next;			/* atomic: that no worker has taken */
 	uint32_t	pairs;			/* GjRunHost */
 } GjTeamTiles;
 
 /* Who does what; guarded by lock. */
 typedef struct GjTeamTasks
 {
-	GjTaskList	outer;			/* for whichever member is free */
-	uint32_t	nidle;			/* members */
+	GjTaskList	probe_side;			/* for whichever worker is free */
+	uint32_t	nidle;			/* workers */
 	bool		closing;
 } GjTeamTasks;
 
 /* The output ring; guarded by lock. */
 typedef struct GjTeamOutput
 {
-	GjMember   *writer;			/* who has it */
-	GjWish		wish;
-	uint32_t	nrows;			/* of the wish */
+	GjWorker   *writer;			/* who has it */
+	GjRequest		request;
+	uint32_t	nrows;			/* of the request */
 	uint8_t    *slot;			/* granted */
-	bool		serving;		/* a wish is being granted; the session's thread's */
+	bool		serving;		/* a request is being granted; the session's thread's */
 } GjTeamOutput;
 
 struct GjTeam
@@ -225,7 +225,7 @@ struct GjTeam
 	GjTarget	target;			/* of its result */
 	const GjRunHost *host;
 	uint32_t	nmembers;
-	GjMember	members[GJ_MAX_RUN_DEVICES];
+	GjWorker	workers[GJ_MAX_RUN_DEVICES];
 	GjStrategy	strategy;
 	GjGather	gather;
 	GjSpill		store;			/* parts of sources and groups, and sorted runs, on the host, */
@@ -233,15 +233,15 @@ struct GjTeam
 	GjTeamInput input;
 	GjTeamTiles tiles;
 	bool		complete;		/* atomic: nothing more is needed of the backend */
-	uint32_t	stop;			/* atomic: members are to end */
+	uint32_t	stop;			/* atomic: workers are to end */
 	bool		loads;			/* atomic: chunks come, whose loaders need the processors */
 	int			wake_fd;		/* eventfd; -1: there are no threads */
-	uint32_t	told;			/* atomic: how often members were told of something, */
+	uint32_t	told;			/* atomic: how often workers were told of something, */
 	uint32_t	woken;			/* atomic: and the session's thread */
 
 	pthread_mutex_t lock;
 	pthread_cond_t work;		/* a task, or the end: gj_team_tell */
-	pthread_cond_t granted;		/* a wish, the output ring, or a slot of sorted rows */
+	pthread_cond_t granted;		/* a request, the output ring, or a slot of sorted rows */
 	/* guarded by lock */
 	GjStatus	status;			/* the first failure */
 	GjErrorText error;
@@ -252,59 +252,59 @@ struct GjTeam
 
 /* ---- thread.c */
 
-/* Finds every member a thread, one that has left another one or a new one. */
-extern GjStatus gj_members_start(GjTeam *team);
+/* Finds every worker a thread, one that has left another one or a new one. */
+extern GjStatus gj_workers_start(GjTeam *team);
 
-/* Waits until the thread has left the member, after the team was told to close. */
-extern void gj_member_await_end(GjMember *member);
+/* Waits until the thread has left the worker, after the team was told to close. */
+extern void gj_worker_await_end(GjWorker *worker);
 
 /* ---- worker.c */
 
 /* What the thread does until the team is told to close. */
-extern void gj_member_work(GjMember *member);
+extern void gj_worker_work(GjWorker *worker);
 
 /*
  * Works on chunks that it was given, as far as there is nothing else to do.  Where nothing is loaded
  * more comes soon: *more is set then, and nothing was done.
  */
-extern GjStatus gj_member_rest(GjMember *member, uint32_t seen, bool *more);
+extern GjStatus gj_worker_rest(GjWorker *worker, uint32_t seen, bool *more);
 
-/* ---- member.c */
+/* ---- worker.c */
 
-/* Prepares a run of the member's, in any thread: gj_run_prepare. */
-extern GjStatus gj_member_prepare_run(GjMember *member, const GjProgram *program);
+/* Prepares a run of the worker's, in any thread: gj_run_prepare. */
+extern GjStatus gj_worker_prepare_run(GjWorker *worker, const GjProgram *program);
 
-/* Opens a run of the member's. */
-extern void gj_member_open_run(GjMember *member, const GjProgram *program, GjStatus *status);
+/* Opens a run of the worker's. */
+extern void gj_worker_open_run(GjWorker *worker, const GjProgram *program, GjStatus *status);
 
-/* Closes the member's run; GJ_DEVICE_LOST if the device is gone. */
-extern GjStatus gj_member_close_run(GjMember *member);
+/* Closes the worker's run; GJ_DEVICE_LOST if the device is gone. */
+extern GjStatus gj_worker_close_run(GjWorker *worker);
 
-/* Notes an error of a member's run for the team; returns the status. */
-extern GjStatus gj_member_error(GjMember *member, GjStatus status);
+/* Notes an error of a worker's run for the team; returns the status. */
+extern GjStatus gj_worker_error(GjWorker *worker, GjStatus status);
 
-/* Adds what a run of the member's did to its totals. */
-extern void gj_member_count(GjMember *member, const GjRunStats *stats);
+/* Adds what a run of the worker's did to its totals. */
+extern void gj_worker_count(GjWorker *worker, const GjRunStats *stats);
 
 /* Ends a run: merges states, and statistics of the sources in `counted` (bits). */
-extern GjStatus gj_member_finish_run(GjMember *member, uint32_t counted);
+extern GjStatus gj_worker_finish_run(GjWorker *worker, uint32_t counted);
 
-/* The member's slot for parts of groups; a GjPartialOps' function, arg is the member. */
-extern GjStatus gj_member_part_slot(void *arg, uint8_t **memory);
+/* The worker's slot for parts of groups; a GjPartialOps' function, arg is the worker. */
+extern GjStatus gj_worker_part_slot(void *arg, uint8_t **memory);
 
 /* ---- tasks.c: what threads ask of each other */
 
 /* Wakes the session's thread. */
 extern void gj_team_wake(GjTeam *team);
 
-/* Wakes all members.  The lock is held. */
+/* Wakes all workers.  The lock is held. */
 extern void gj_team_tell(GjTeam *team);
 
-/* Waits until members are told of something, at first without sleeping.  The lock is held. */
+/* Waits until workers are told of something, at first without sleeping.  The lock is held. */
 extern void gj_team_await(GjTeam *team);
 
 /* Waits for what `granted` tells of.  The lock is held. */
-extern void gj_member_await_grant(GjMember *member);
+extern void gj_worker_await_grant(GjWorker *worker);
 
 /* Tells all who wait for it.  The lock is held. */
 extern void gj_team_grant(GjTeam *team);
@@ -318,11 +318,11 @@ extern GjStatus gj_team_note_error(GjTeam *team, GjStatus status, const char *te
 /* Notes why something could not be kept on the host, in any thread; returns the status. */
 extern GjStatus gj_team_store_fails(GjTeam *team, GjStatus status);
 
-/* A member has used fragments, or will not any more.  The lock is not held. */
+/* A worker has used fragments, or will not any more.  The lock is not held. */
 extern void gj_team_drop_shared(GjTeam *team, GjSharedUses *shared, bool failed);
 
-/* A parcel has been read, or will not be.  The lock is not held. */
-extern void gj_team_drop_parcel(GjTeam *team, GjParcel *parcel);
+/* A block has been read, or will not be.  The lock is not held. */
+extern void gj_team_drop_block(GjTeam *team, GjBlock *block);
 
 /* Frees a task and what is its own. */
 extern void gj_team_free_task(GjTeam *team, GjTask *task);
@@ -330,30 +330,30 @@ extern void gj_team_free_task(GjTeam *team, GjTask *task);
 /* Puts a task into a list; the lock is not held. */
 extern void gj_team_post(GjTeam *team, GjTaskList *list, GjTask *task);
 
-/* The same for copies of a task, one for every member: all of them, or none if memory is short. */
+/* The same for copies of a task, one for every worker: all of them, or none if memory is short. */
 extern GjStatus gj_team_post_copies(GjTeam *team, const GjTask *task);
 
-/* Posts what every member is to do about a source. */
+/* Posts what every worker is to do about a source. */
 extern GjStatus gj_team_post_for_all(GjTeam *team, GjTaskRun run, uint32_t source);
 
 /* The same, and waits until all have done it. */
 extern GjStatus gj_team_for_all(GjTeam *team, GjTaskRun run, uint32_t source);
 
 /*
- * Waits until a member has woken the session's thread, which has seen team->woken so, with `look` at
+ * Waits until a worker has woken the session's thread, which has seen team->woken so, with `look` at
  * first without sleeping.  False: none has for a while.
  */
-extern bool gj_team_await_members(GjTeam *team, uint32_t seen, bool look);
+extern bool gj_team_await_workers(GjTeam *team, uint32_t seen, bool look);
 
-/* Waits, serving, until no member has anything to do. */
+/* Waits, serving, until no worker has anything to do. */
 extern GjStatus gj_team_drain(GjTeam *team);
 
-/* ---- input.c: what comes to members; all fail if a client is out of turn */
+/* ---- input.c: what comes to workers; all fail if a client is out of turn */
 
-/* True if all inner sources have ended. */
-extern bool gj_input_inner_ended(const GjTeam *team);
+/* True if all build sources have ended. */
+extern bool gj_input_build_ended(const GjTeam *team);
 
-/* True if rows of the source may come: outer ones do when all inner sources have ended. */
+/* True if rows of the source may come: probe rows do when all build sources have ended. */
 extern bool gj_input_accepts(const GjTeam *team, uint32_t source);
 
 /* A chunk comes, fragments are used, or a source ends. */
@@ -361,7 +361,7 @@ extern GjStatus gj_input_chunk(GjTeam *team, uint32_t source);
 extern GjStatus gj_input_use(GjTeam *team, uint32_t source);
 extern GjStatus gj_input_end(GjTeam *team, uint32_t source);
 
-/* Gives a chunk to all members, or to one. */
+/* Gives a chunk to all workers, or to one. */
 extern GjStatus gj_input_post(GjTeam *team, const GjTask *chunk, bool all);
 
 /* ---- resident.c */
@@ -372,7 +372,7 @@ extern GjStatus gj_team_ask_all(GjTeam *team, const uint8_t *memory, const GjAns
 /* Uses fragments where they lie (`own`), or on all devices. */
 extern GjStatus gj_team_use_all(GjTeam *team, uint32_t source, uint32_t n, const GjUse *uses, bool own);
 
-/* The number of the member that is to keep a chunk; -1: none is. */
+/* The number of the worker that is to keep a chunk; -1: none is. */
 extern int	gj_team_place(GjTeam *team, uint32_t source, const uint8_t *chunk);
 
 /* ---- gather.c */
@@ -382,16 +382,16 @@ typedef struct GjGatherOps
 	bool		needs_store;
 	bool		closes_runs;	/* when they have ended */
 	GjStatus	(*open) (GjTeam *team, GjErrorText *why);
-	/* The last run of a member has ended, in its thread. */
-	GjStatus	(*ended) (GjMember *member);
-	/* In the session's thread, while members end their runs: waits for that, and sends what is left. */
+	/* The last run of a worker has ended, in its thread. */
+	GjStatus	(*ended) (GjWorker *worker);
+	/* In the session's thread, while workers end their runs: waits for that, and sends what is left. */
 	GjStatus	(*finish) (GjTeam *team);
 } GjGatherOps;
 
 /* What the program needs. */
 extern const GjGatherOps *gj_gather_choose(const GjSinkOps *sink);
 
-/* Members end their runs, or have: puts together what they have found, and sends it. */
+/* Workers end their runs, or have: puts together what they have found, and sends it. */
 extern GjStatus gj_gather(GjTeam *team, GjRunStats *stats);
 extern void gj_gather_close(GjTeam *team);
 
@@ -405,14 +405,14 @@ extern GjTeamGroups *gj_team_groups_open(GjTeam *team, uint32_t nkeys, GjTeamGro
 										 GjErrorText *why);
 extern void gj_team_groups_close(GjTeamGroups *groups);
 
-/* Keeps a part that a run has handed over; any member's thread. */
+/* Keeps a part that a run has handed over; any worker's thread. */
 extern GjStatus gj_team_groups_keep(GjTeamGroups *groups, const uint8_t *slot);
 
 /* All parts have come, and all runs are closed: makes shares of them. */
 extern GjStatus gj_team_groups_share(GjTeamGroups *groups);
 
-/* In the thread of a member: puts shares together until there are no more. */
-extern GjStatus gj_team_groups_join(GjTeamGroups *groups, GjMember *member);
+/* In the thread of a worker: puts shares together until there are no more. */
+extern GjStatus gj_team_groups_join(GjTeamGroups *groups, GjWorker *worker);
 
 /* True if shares are to hand their groups over as sorted runs. */
 extern bool gj_team_groups_are_merged(GjTeamGroups *groups);
@@ -423,13 +423,13 @@ extern bool gj_team_groups_are_merged(GjTeamGroups *groups);
 extern GjTeamSorted *gj_team_sorted_open(GjTeam *team, GjErrorText *why);
 extern void gj_team_sorted_close(GjTeamSorted *sorted);
 
-/* Of a target whose arg is the member. */
-extern const GjSortedOps gj_member_sorted_ops;
-/* The member's run is finished. */
-extern void gj_member_sorted_ended(GjMember *member);
+/* Of a target whose arg is the worker. */
+extern const GjSortedOps gj_worker_sorted_ops;
+/* The worker's run is finished. */
+extern void gj_worker_sorted_ended(GjWorker *worker);
 
 /*
- * In the session's thread: merges what all members hand over, and sends it.  They finish their runs
+ * In the session's thread: merges what all workers hand over, and sends it.  They finish their runs
  * meanwhile, unless these were of passes or of groups, which have ended.
  */
 extern GjStatus gj_team_sorted_send(GjTeamSorted *sorted);

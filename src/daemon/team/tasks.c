@@ -1,14 +1,14 @@
 /*
  * tasks.c
- *	  What the session's thread and those of members ask of each other: tasks one way, a slot or a
+ *	  What the session's thread and those of workers ask of each other: tasks one way, a slot or a
  *	  batch of the output ring, and slots of load rings to be given back, the other way.
  *
- * Tasks for every device (inner chunks, ends) are in its own list, outer chunks in one that
+ * Tasks for every device (build chunks, ends) are in its own list, probe chunks in one that
  * all take from.
  */
 #define _GNU_SOURCE
 #include "state.h"
-#include "daemon/base/spin.h"
+#include "daemon/base/base.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -16,10 +16,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "daemon/source/parcel.h"
 #include "daemon/store/store.h"
 
-/* How often the session's thread looks whether it is to stop, while it waits for members. */
+/* How often the session's thread looks whether it is to stop, while it waits for workers. */
 #define GJ_TEAM_POLL_MS	5
 
 /* ---- who wakes whom */
@@ -57,11 +56,11 @@ gj_team_await(GjTeam *team)
 }
 
 void
-gj_member_await_grant(GjMember *member)
+gj_worker_await_grant(GjWorker *worker)
 {
-	member->waits = true;
-	pthread_cond_wait(&member->team->granted, &member->team->lock);
-	member->waits = false;
+	worker->waits = true;
+	pthread_cond_wait(&worker->team->granted, &worker->team->lock);
+	worker->waits = false;
 }
 
 void
@@ -69,7 +68,7 @@ gj_team_grant(GjTeam *team)
 {
 	/* before they know: whoever has what it has waited for goes on */
 	for (uint32_t i = 0; i < team->nmembers; i++)
-		team->members[i].waits = false;
+		team->workers[i].waits = false;
 	pthread_cond_broadcast(&team->granted);
 }
 
@@ -114,7 +113,7 @@ gj_team_drop_shared(GjTeam *team, GjSharedUses *shared, bool failed)
 	if (!last)
 		return;
 	for (uint32_t i = 0; i < team->nmembers; i++)
-		gj_resident_give_back(&team->members[i].entry->memory, shared->used,
+		gj_resident_give_back(&team->workers[i].entry->memory, shared->used,
 							  shared->failed ? NULL : shared->uses, shared->n);
 	free(shared);
 }
@@ -126,17 +125,17 @@ gj_team_free_task(GjTeam *team, GjTask *task)
 		return;
 	if (task->shared)
 		gj_team_drop_shared(team, task->shared, true);
-	if (task->parcel)
-		gj_team_drop_parcel(team, task->parcel);
+	if (task->block)
+		gj_team_drop_block(team, task->block);
 	free(task->uses);
 	free(task);
 }
 
 void
-gj_team_drop_parcel(GjTeam *team, GjParcel *parcel)
+gj_team_drop_block(GjTeam *team, GjBlock *block)
 {
 	pthread_mutex_lock(&team->lock);
-	parcel->nusers--;
+	block->nusers--;
 	gj_team_tell(team);
 	pthread_mutex_unlock(&team->lock);
 }
@@ -172,7 +171,7 @@ gj_team_post_copies(GjTeam *team, const GjTask *task)
 	/* all are woken at once */
 	pthread_mutex_lock(&team->lock);
 	for (uint32_t i = 0; i < team->nmembers; i++)
-		gj_put_task(&team->members[i].own, tasks[i]);
+		gj_put_task(&team->workers[i].own, tasks[i]);
 	gj_team_tell(team);
 	pthread_mutex_unlock(&team->lock);
 	return GJ_OK;
@@ -217,25 +216,25 @@ free_slots(GjTeam *team)
 }
 
 /*
- * Grants the wish of the member that has the output ring.  The host may receive messages
+ * Grants the request of the worker that has the output ring.  The host may receive messages
  * meanwhile and call gj_team_serve again.
  */
 static GjStatus
-grant_wish(GjTeam *team)
+grant_request(GjTeam *team)
 {
-	GjWish		what;
+	GjRequest		what;
 	uint32_t	nrows;
 	uint8_t    *slot = NULL;
 	GjStatus	status;
 
 	pthread_mutex_lock(&team->lock);
-	what = team->output.wish;
+	what = team->output.request;
 	nrows = team->output.nrows;
 	pthread_mutex_unlock(&team->lock);
-	if (what == GJ_WISH_NOTHING || team->output.serving)
+	if (what == GJ_REQUEST_NOTHING || team->output.serving)
 		return GJ_OK;
 	team->output.serving = true;
-	if (what == GJ_WISH_SLOT)
+	if (what == GJ_REQUEST_SLOT)
 		status = team->target.final->slot(team->target.arg, &slot);
 	else
 		status = team->target.final->send(team->target.arg, nrows);
@@ -243,7 +242,7 @@ grant_wish(GjTeam *team)
 	GJ_TRY(status);
 	pthread_mutex_lock(&team->lock);
 	team->output.slot = slot;
-	team->output.wish = GJ_WISH_NOTHING;
+	team->output.request = GJ_REQUEST_NOTHING;
 	gj_team_grant(team);
 	pthread_mutex_unlock(&team->lock);
 	return GJ_OK;
@@ -261,25 +260,25 @@ gj_team_serve(GjTeam *team)
 	while (read(team->wake_fd, &count, sizeof(count)) < 0 && errno == EINTR)
 		;
 	GJ_TRY(free_slots(team));
-	GJ_TRY(grant_wish(team));
+	GJ_TRY(grant_request(team));
 	pthread_mutex_lock(&team->lock);
 	status = team->status;
 	pthread_mutex_unlock(&team->lock);
 	return status;
 }
 
-/* True if there is something that no member has begun.  The lock is held. */
+/* True if there is something that no worker has begun.  The lock is held. */
 static bool
 has_tasks(const GjTeam *team)
 {
-	bool		any = team->tasks.outer.first != NULL;
+	bool		any = team->tasks.probe_side.first != NULL;
 
 	for (uint32_t i = 0; i < team->nmembers; i++)
-		any |= team->members[i].own.first || team->members[i].inbox.first;
+		any |= team->workers[i].own.first || team->workers[i].inbox.first;
 	return any;
 }
 
-/* True if no member has anything to do. */
+/* True if no worker has anything to do. */
 static bool
 is_idle(GjTeam *team)
 {
@@ -292,7 +291,7 @@ is_idle(GjTeam *team)
 }
 
 bool
-gj_team_await_members(GjTeam *team, uint32_t seen, bool look)
+gj_team_await_workers(GjTeam *team, uint32_t seen, bool look)
 {
 	struct pollfd fd = {.fd = team->wake_fd,.events = POLLIN};
 
@@ -312,7 +311,7 @@ gj_team_rests(GjTeam *team)
 	pthread_mutex_lock(&team->lock);
 	nresting = team->tasks.nidle;
 	for (uint32_t i = 0; i < team->nmembers; i++)
-		nresting += team->members[i].waits;
+		nresting += team->workers[i].waits;
 	rests = nresting == team->nmembers && !has_tasks(team);
 	pthread_mutex_unlock(&team->lock);
 	return rests;
@@ -333,6 +332,6 @@ gj_team_drain(GjTeam *team)
 			return GJ_OK;
 		if (team->host->stop(team->host->arg))
 			return GJ_CANCELLED;
-		look = gj_team_await_members(team, seen, look);
+		look = gj_team_await_workers(team, seen, look);
 	}
 }

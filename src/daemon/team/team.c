@@ -70,16 +70,16 @@ device_stats(GjTeam *team, GjRunStats *stats)
 	stats->elapsed_ms = team->input.started_ms > 0 ? now_ms() - team->input.started_ms : 0;
 	for (uint32_t i = 0; i < team->nmembers; i++)
 	{
-		GjMember   *member = &team->members[i];
-		GjMemberCounts *counts = &member->counts;
+		GjWorker   *worker = &team->workers[i];
+		GjWorkerCounts *counts = &worker->counts;
 
 		stats->device[i] = (GjDeviceStats) {
-			.ordinal = member->entry->info.ordinal,.rows = counts->outer_rows,
+			.ordinal = worker->entry->info.ordinal,.rows = counts->probe_rows,
 			.chunks = counts->chunks,.busy_ms = counts->totals.busy_ms,
 			.exchanged = counts->exchanged
 		};
 		counts->totals.runs = 1;
-		gj_devices_count_run(member->entry, &counts->totals);
+		gj_devices_count_run(worker->entry, &counts->totals);
 	}
 }
 
@@ -118,5 +118,5 @@ gj_team_error(GjTeam *team, GjErrorText *why)
 GjDeviceEntry *
 gj_team_entry(const GjTeam *team)
 {
-	return team->members[0].entry;
+	return team->workers[0].entry;
 }

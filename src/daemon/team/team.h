@@ -4,8 +4,8 @@
  *
  * The same calls as run/run.h's, made by one thread, the session's.  A small run is one
  * GjRun, driven directly.  Otherwise each device has a GjRun with a thread of its own: inner
- * chunks go to all of them, outer chunks to whichever is free, and states of aggregates are
- * merged at the end, as sorted rows are.  Where the inner sides do not fit (strategy/passes.c), rows are
+ * chunks go to all of them, probe chunks to whichever is free, and states of aggregates are
+ * merged at the end, as sorted rows are.  Where the build sides do not fit (strategy/passes.c), rows are
  * kept on the host and the devices run the program once for each part of them.
  *
  * The threads never call the host: they ask the session's thread to.  So whoever waits for
@@ -24,8 +24,8 @@ typedef struct GjTeamOptions
 	uint64_t	memory_limit;	/* bytes on each device; 0: none but the device's */
 	uint32_t	max_devices;	/* 0: as many as the run is worth */
 	uint32_t	exchange;		/* GjExchangeMode */
-	bool		keep_exchanged; /* outer rows may stay where they were brought */
-	/* for inner sides, groups and sorted rows that do not fit: */
+	bool		keep_exchanged; /* probe rows may stay where they were brought */
+	/* for build sides, groups and sorted rows that do not fit: */
 	uint64_t	spill_memory;	/* bytes */
 	uint64_t	temp_limit;
 	const char *temp_directory;
@@ -47,7 +47,7 @@ extern GjDeviceEntry *gj_team_entry(const GjTeam *team);
 extern bool gj_team_accepts(const GjTeam *team, uint32_t source);
 extern GjStatus gj_team_chunk(GjTeam *team, uint32_t source, uint32_t nrows,
 							   uint8_t *memory, uint32_t slot);
-/* Only a run whose inner sides fit uses what is resident. */
+/* Only a run whose build sides fit uses what is resident. */
 extern GjStatus gj_team_ask(GjTeam *team, const uint8_t *memory, const GjAnswers *answers);
 extern GjStatus gj_team_use(GjTeam *team, uint32_t source, uint32_t n, const GjUse *uses);
 

@@ -1,6 +1,6 @@
 /*
  * thread.c
- *	  Threads of members of teams.
+ *	  Threads of workers of teams.
  */
 #define _GNU_SOURCE
 #include "state.h"
@@ -16,11 +16,11 @@
 /* what the cpu device works on lies here: some 400 kB, and three times that with sanitizers */
 #define GJ_MEMBER_STACK		(4 * 1024 * 1024)
 
-/* How long a thread waits for another member. */
+/* How long a thread waits for another worker. */
 #define GJ_IDLE_SECONDS		10
 
 /*
- * A thread that has left a member waits for another one for a while, at first without sleeping, for to
+ * A thread that has left a worker waits for another one for a while, at first without sleeping, for to
  * start a thread takes longer than the rest of what starts a run.
  */
 static struct
@@ -29,20 +29,20 @@ static struct
 	pthread_cond_t left;
 	pthread_cond_t wanted;
 	uint32_t	nthreads;		/* that wait, guarded by the lock */
-	uint32_t	nwaiting;		/* members; atomic, written under the lock: never more than threads */
-	GjMember   *first;			/* of these */
+	uint32_t	nwaiting;		/* workers; atomic, written under the lock: never more than threads */
+	GjWorker   *first;			/* of these */
 }			pool = {.lock = PTHREAD_MUTEX_INITIALIZER,.left = PTHREAD_COND_INITIALIZER,
 .wanted = PTHREAD_COND_INITIALIZER};
 
-/* Leaves a member, which may be gone then, and waits for the next one.  NULL: none has come. */
-static GjMember *
-next_member(GjMember *member)
+/* Leaves a worker, which may be gone then, and waits for the next one.  NULL: none has come. */
+static GjWorker *
+next_worker(GjWorker *worker)
 {
 	struct timespec end;
 	int			error = 0;
 
 	pthread_mutex_lock(&pool.lock);
-	__atomic_store_n(&member->thread.working, false, __ATOMIC_RELEASE);
+	__atomic_store_n(&worker->thread.working, false, __ATOMIC_RELEASE);
 	pthread_cond_broadcast(&pool.left);
 	pool.nthreads++;
 	pthread_mutex_unlock(&pool.lock);
@@ -53,32 +53,32 @@ next_member(GjMember *member)
 	while (!pool.first && error != ETIMEDOUT)
 		error = pthread_cond_timedwait(&pool.wanted, &pool.lock, &end);
 	pool.nthreads--;
-	member = pool.first;
-	if (member)
+	worker = pool.first;
+	if (worker)
 	{
-		pool.first = member->thread.next;
+		pool.first = worker->thread.next;
 		__atomic_store_n(&pool.nwaiting, pool.nwaiting - 1, __ATOMIC_RELAXED);
 	}
 	pthread_mutex_unlock(&pool.lock);
-	return member;
+	return worker;
 }
 
 static void *
-member_main(void *arg)
+worker_main(void *arg)
 {
-	GjMember   *member = arg;
+	GjWorker   *worker = arg;
 
-	while (member)
+	while (worker)
 	{
-		gj_member_work(member);
-		member = next_member(member);
+		gj_worker_work(worker);
+		worker = next_worker(worker);
 	}
 	return NULL;
 }
 
-/* Gives the member to a thread that waits for one; false: there is none. */
+/* Gives the worker to a thread that waits for one; false: there is none. */
 static bool
-find_thread(GjMember *member)
+find_thread(GjWorker *worker)
 {
 	bool		found;
 
@@ -86,8 +86,8 @@ find_thread(GjMember *member)
 	found = pool.nwaiting < pool.nthreads;
 	if (found)
 	{
-		member->thread.next = pool.first;
-		pool.first = member;
+		worker->thread.next = pool.first;
+		pool.first = worker;
 		__atomic_store_n(&pool.nwaiting, pool.nwaiting + 1, __ATOMIC_RELEASE);
 		pthread_cond_signal(&pool.wanted);
 	}
@@ -96,50 +96,50 @@ find_thread(GjMember *member)
 }
 
 void
-gj_member_await_end(GjMember *member)
+gj_worker_await_end(GjWorker *worker)
 {
 	GjSpin		spin = gj_spin_start(GJ_TEAM_SPIN_US);
 
-	while (__atomic_load_n(&member->thread.working, __ATOMIC_ACQUIRE) && gj_spin_on(&spin))
+	while (__atomic_load_n(&worker->thread.working, __ATOMIC_ACQUIRE) && gj_spin_on(&spin))
 		;
 	/* it may still be about to leave: the lock is free when it has */
 	pthread_mutex_lock(&pool.lock);
-	while (member->thread.working)
+	while (worker->thread.working)
 		pthread_cond_wait(&pool.left, &pool.lock);
 	pthread_mutex_unlock(&pool.lock);
 }
 
 /* False: there is none. */
 static bool
-start(GjMember *member)
+start(GjWorker *worker)
 {
 	pthread_attr_t attr;
 	pthread_t	thread;
 	sigset_t	all,
 				old;
 
-	member->thread.started = member->thread.working = true;
-	if (find_thread(member))
+	worker->thread.started = worker->thread.working = true;
+	if (find_thread(worker))
 		return true;
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, GJ_MEMBER_STACK);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	member->thread.started = pthread_create(&thread, &attr, member_main, member) == 0;
+	worker->thread.started = pthread_create(&thread, &attr, worker_main, worker) == 0;
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	pthread_attr_destroy(&attr);
-	return member->thread.started;
+	return worker->thread.started;
 }
 
 GjStatus
-gj_members_start(GjTeam *team)
+gj_workers_start(GjTeam *team)
 {
 	team->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (team->wake_fd < 0)
 		return GJ_OUT_OF_HOST_MEMORY;
 	for (uint32_t i = 0; i < team->nmembers; i++)
-		if (!start(&team->members[i]))
+		if (!start(&team->workers[i]))
 			return GJ_OUT_OF_HOST_MEMORY;
 	return GJ_OK;
 }

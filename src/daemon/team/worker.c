@@ -1,48 +1,48 @@
 /*
  * worker.c
- *	  What the thread of a member does: tasks, and what its strategy finds to do without one.
+ *	  What the thread of a worker does: tasks, and what its strategy finds to do without one.
  *
- * A member that fails tells the team, whose first failure is the run's.
+ * A worker that fails tells the team, whose first failure is the run's.
  */
 #include "strategy/strategy.h"
-#include "daemon/base/spin.h"
+#include "daemon/base/base.h"
 
-/* How long a member looks for a task before it waits for its device, which takes some 0.01 ms. */
+/* How long a worker looks for a task before it waits for its device, which takes some 0.01 ms. */
 #define GJ_REST_SPIN_US		50
 
 GjStatus
-gj_member_rest(GjMember *member, uint32_t seen, bool *more)
+gj_worker_rest(GjWorker *worker, uint32_t seen, bool *more)
 {
-	GjTeam	   *team = member->team;
+	GjTeam	   *team = worker->team;
 
-	member->restless = false;
+	worker->restless = false;
 	if (!__atomic_load_n(&team->loads, __ATOMIC_RELAXED))
 		gj_spin_while(&team->told, seen, GJ_REST_SPIN_US);
 	*more = __atomic_load_n(&team->told, __ATOMIC_ACQUIRE) != seen;
 	if (*more)
 		return GJ_OK;
-	GJ_TRY(gj_run_flush(member->run));
-	return gj_run_wait(member->run);
+	GJ_TRY(gj_run_flush(worker->run));
+	return gj_run_wait(worker->run);
 }
 
 /* ---- a strategy without anything that goes ahead */
 
 static GjTask *
-next_task(GjMember *member)
+next_task(GjWorker *worker)
 {
-	GjTask	   *task = gj_take_task(&member->own);
+	GjTask	   *task = gj_take_task(&worker->own);
 
-	return task ? task : gj_take_task(&member->team->tasks.outer);
+	return task ? task : gj_take_task(&worker->team->tasks.probe_side);
 }
 
 static bool
-has_more(const GjMember *member)
+has_more(const GjWorker *worker)
 {
-	return member->restless;
+	return worker->restless;
 }
 
 static GjStatus
-after_task(GjMember *member)
+after_task(GjWorker *worker)
 {
 	return GJ_OK;
 }
@@ -55,14 +55,14 @@ all_complete(GjTeam *team)
 
 /* Runs are closed all at a time. */
 static void
-end(GjMember *member)
+end(GjWorker *worker)
 {
-	if (gj_member_close_run(member) == GJ_DEVICE_LOST)
-		member->lost = true;
+	if (gj_worker_close_run(worker) == GJ_DEVICE_LOST)
+		worker->lost = true;
 }
 
 const GjWorkerOps gj_plain_worker = {
-	.next_task = next_task,.has_more = has_more,.do_more = gj_member_rest,.after_task = after_task,
+	.next_task = next_task,.has_more = has_more,.do_more = gj_worker_rest,.after_task = after_task,
 	.all_complete = all_complete,.end = end
 };
 
@@ -76,26 +76,26 @@ fail(GjTeam *team, GjStatus status)
 		team->status = status;
 	__atomic_store_n(&team->stop, 1, __ATOMIC_RELAXED);
 	gj_team_grant(team);
-	/* and who waits for a parcel */
+	/* and who waits for a block */
 	gj_team_tell(team);
 }
 
 void
-gj_member_work(GjMember *member)
+gj_worker_work(GjWorker *worker)
 {
-	GjTeam	   *team = member->team;
+	GjTeam	   *team = worker->team;
 	const GjWorkerOps *ops = team->strategy.ops->worker;
 
 	pthread_mutex_lock(&team->lock);
 	while (!team->tasks.closing)
 	{
 		GjStatus	status = GJ_CANCELLED;
-		GjTask	   *task = team->status == GJ_OK ? ops->next_task(member) : NULL;
+		GjTask	   *task = team->status == GJ_OK ? ops->next_task(worker) : NULL;
 		uint32_t	seen = team->told;
 		bool		more = false;
 		bool		wakes = task && task->wakes;
 
-		if (!task && (team->status != GJ_OK || !ops->has_more(member)))
+		if (!task && (team->status != GJ_OK || !ops->has_more(worker)))
 		{
 			gj_team_await(team);
 			continue;
@@ -103,13 +103,13 @@ gj_member_work(GjMember *member)
 		team->tasks.nidle--;
 		pthread_mutex_unlock(&team->lock);
 		if (__atomic_load_n(&team->stop, __ATOMIC_RELAXED) == 0)
-			status = gj_member_error(member, task ? task->run(member, task) :
-									 ops->do_more(member, seen, &more));
+			status = gj_worker_error(worker, task ? task->run(worker, task) :
+									 ops->do_more(worker, seen, &more));
 		if (task && status == GJ_OK)
-			status = gj_member_error(member, ops->after_task(member));
-		member->restless |= more;
+			status = gj_worker_error(worker, ops->after_task(worker));
+		worker->restless |= more;
 		if (task && task->shared && status == GJ_OK)
-			gj_put_task(&member->held, task);
+			gj_put_task(&worker->held, task);
 		else
 			gj_team_free_task(team, task);
 		pthread_mutex_lock(&team->lock);
@@ -124,5 +124,5 @@ gj_member_work(GjMember *member)
 			gj_team_wake(team);
 	}
 	pthread_mutex_unlock(&team->lock);
-	ops->end(member);
+	ops->end(worker);
 }

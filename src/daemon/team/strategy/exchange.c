@@ -1,23 +1,21 @@
 /*
  * exchange.c
- *	  Large inner sides of a run on several devices: each has only the rows of its part of the
- *	  keys, of one inner source and of the outer one, and all rows of the others.
+ *	  Large build sides of a run on several devices: each has only the rows of its part of the
+ *	  keys, of one build source and of the probe source, and all rows of the others.
  *
  * Whoever gets rows of these two sources, in chunks or as resident fragments of its device,
- * sends them on in parcels (source/split.c), which lie on the sender's device and are copied from
- * there (source/block.c).  A parcel is a task for the other members that have a part of it, ahead of
+ * sends them on in blocks (source/split.c), which lie on the sender's device and are copied from
+ * there (source/block.c).  A block is a task for the other workers that have a part of it, ahead of
  * all else they do once their run can take it: runs open, take sides that were kept and reserve memory
  * without waiting for each other.  Who fills the next one takes those of others first, in their turn,
- * and waits for copies while all of its own are still read: these end, so some member always gets on.
- * Sources end when all parcels have been taken; where nothing is loaded each member ends the outer one
+ * and waits for copies while all of its own are still read: these end, so some worker always gets on.
+ * Sources end when all blocks have been taken; where nothing is loaded each worker ends the probe source
  * by itself, when all have sent what they have.
  *
  * Equal keys meet on one device, so every join type comes out right, the unmatched rows of
- * either side too.  Steps before it must not have rows of their inner side come out at the end:
- * these have no outer row, and their keys would match on one device only.
+ * either side too.  Steps before it must not have rows of their build side come out at the end:
+ * these have no probe row, and their keys would match on one device only.
  */
-#include "daemon/run/state.h"
-#include "daemon/source/parcel.h"
 #include "strategy.h"
 
 #include <stdlib.h>
@@ -28,28 +26,28 @@
 /* Device memory of a row's keys and its share of the table (src/plan/join_cost.c). */
 #define GJ_TABLE_BYTES		48
 
-/* What a member knows of blocks of rows. */
-typedef struct GjExchangeMember
+/* What a worker knows of blocks of rows. */
+typedef struct GjExchangeWorker
 {
-	uint32_t	turn;			/* the member whose parcels it takes first */
+	uint32_t	turn;			/* the worker whose blocks it takes first */
 	bool		opened;			/* its run has started; before, it is the session's thread's */
-	bool		reserved;		/* and has the memory that outer rows on their way need */
-	bool		awaits;			/* the next of its own tasks has to wait for parcels */
-} GjExchangeMember;
+	bool		reserved;		/* and has the memory that probe rows on their way need */
+	bool		awaits;			/* the next of its own tasks has to wait for blocks */
+} GjExchangeWorker;
 
 typedef struct GjExchange
 {
 	GjReplicate replicate;
 	uint32_t	step;			/* rows are exchanged by its keys, */
-	uint32_t	inner;			/* those of this source and of the outer one */
-	uint64_t	space;			/* memory that outer rows on their way may take on each device; 0: not
+	uint32_t	build_side;			/* those of this source and of the probe source */
+	uint64_t	space;			/* memory that probe rows on their way may take on each device; 0: not
 								 * known yet */
-	bool		staying;		/* atomic: members keep outer rows that are exchanged */
+	bool		staying;		/* atomic: workers keep probe rows that are exchanged */
 	bool		finished;		/* no run reads what is another's; guarded by lock */
-	uint32_t	nsending;		/* members that are to send the last outer rows; guarded by lock */
-	/* outer rows for each member, its own too; guarded by lock */
+	uint32_t	nsending;		/* workers that are to send the last probe rows; guarded by lock */
+	/* probe rows for each worker, its own too; guarded by lock */
 	uint64_t	sent[GJ_MAX_RUN_DEVICES];
-	GjExchangeMember members[GJ_MAX_RUN_DEVICES];
+	GjExchangeWorker workers[GJ_MAX_RUN_DEVICES];
 } GjExchange;
 
 static GjExchange *
@@ -58,10 +56,10 @@ state_of(const GjTeam *team)
 	return team->strategy.state;
 }
 
-static GjExchangeMember *
-of_member(const GjMember *member)
+static GjExchangeWorker *
+of_member(const GjWorker *worker)
 {
-	return &state_of(member->team)->members[member - member->team->members];
+	return &state_of(worker->team)->workers[worker - worker->team->workers];
 }
 
 /* ---- what is exchanged */
@@ -86,7 +84,7 @@ can_exchange(const GjProgram *p, uint32_t i)
 	if (steps[i].nkeys == 0 || steps[i].algorithm == GJ_JOIN_SET)
 		return false;
 	for (uint32_t k = 0; k < steps[i].nkeys; k++)
-		if (gj_expr_sources(p, steps[i].outer_keys + k) & ~1u)
+		if (gj_expr_sources(p, steps[i].probe_keys + k) & ~1u)
 			return false;
 	for (uint32_t before = 0; before < i; before++)
 		if (gj_step_makes_rows(&steps[before]))
@@ -94,7 +92,7 @@ can_exchange(const GjProgram *p, uint32_t i)
 	return true;
 }
 
-/* The step with the largest inner side that can be exchanged, or -1. */
+/* The step with the largest build side that can be exchanged, or -1. */
 static int
 largest_step(const GjTeam *team)
 {
@@ -132,28 +130,28 @@ gj_exchange_choose(const GjTeam *team, uint32_t n, bool too_large)
 
 	if (step < 0 || team->options.exchange == GJ_EXCHANGE_OFF)
 		return -1;
-	/* where there is room all inner rows stay built on each device, and outer ones go nowhere */
+	/* where there is room all build rows stay built on each device, and probe rows go nowhere */
 	return team->options.exchange == GJ_EXCHANGE_ON || too_large ? step : -1;
 }
 
-/* ---- in the threads of members: what others send */
+/* ---- in the threads of workers: what others send */
 
 /*
- * Takes the parcel whose turn it is: one of each other member after the other, beginning with the one
- * that has the next number.  So not all members copy from the same one at a time when all have sent.  Of
- * more than two members each copies one parcel at a time, for all that have come at once are slower.
+ * Takes the block whose turn it is: one of each other worker after the other, beginning with the one
+ * that has the next number.  So not all workers copy from the same one at a time when all have sent.  Of
+ * more than two workers each copies one block at a time, for all that have come at once are slower.
  */
 static GjTask *
-take_turn(GjMember *member)
+take_turn(GjWorker *worker)
 {
-	GjExchangeMember *own = of_member(member);
-	uint32_t	n = member->team->nmembers;
+	GjExchangeWorker *own = of_member(worker);
+	uint32_t	n = worker->team->nmembers;
 	uint32_t	least = n;
 	GjTask	  **at = NULL;
 
-	if (n > 2 && gj_run_is_reading(member->run))
+	if (n > 2 && gj_run_is_reading(worker->run))
 		return NULL;
-	for (GjTask **t = &member->inbox.first; *t; t = &(*t)->next)
+	for (GjTask **t = &worker->inbox.first; *t; t = &(*t)->next)
 	{
 		uint32_t	turns = ((*t)->from + n - own->turn) % n;
 
@@ -166,25 +164,25 @@ take_turn(GjMember *member)
 	if (!at)
 		return NULL;
 	own->turn = ((*at)->from + 1) % n;
-	return gj_unlink_task(&member->inbox, at);
+	return gj_unlink_task(&worker->inbox, at);
 }
 
 static GjStatus
-receive(GjMember *member, GjTask *task)
+receive(GjWorker *worker, GjTask *task)
 {
-	GjParcel   *parcel = task->parcel;
+	GjBlock   *block = task->block;
 
 	/* the run tells when it has read it */
-	task->parcel = NULL;
-	return gj_run_receive(member->run, parcel);
+	task->block = NULL;
+	return gj_run_receive(worker->run, block);
 }
 
 /* The same as a task of its own. */
 static GjStatus
-receive_task(GjMember *member, GjTask *task)
+receive_task(GjWorker *worker, GjTask *task)
 {
-	member->restless = true;
-	return receive(member, task);
+	worker->restless = true;
+	return receive(worker, task);
 }
 
 /* Looks without sleeping, unless loaders need the processors. */
@@ -196,13 +194,13 @@ start_looking(const GjTeam *team)
 }
 
 /*
- * There is nothing to do while parcels are being read: waits until the first of them has been, or
- * members were told of something since that was seen.  The lock is not held.
+ * There is nothing to do while blocks are being read: waits until the first of them has been, or
+ * workers were told of something since that was seen.  The lock is not held.
  */
 static GjStatus
-settle(GjMember *member, uint32_t seen)
+settle(GjWorker *worker, uint32_t seen)
 {
-	GjTeam	   *team = member->team;
+	GjTeam	   *team = worker->team;
 	GjSpin		spin = start_looking(team);
 	bool		wait = false;
 	GjStatus	status;
@@ -210,19 +208,19 @@ settle(GjMember *member, uint32_t seen)
 	/* what it settles it tells, too */
 	do
 	{
-		status = gj_run_settle(member->run, wait);
+		status = gj_run_settle(worker->run, wait);
 		wait = !gj_spin_on(&spin);
 	} while (status == GJ_OK && __atomic_load_n(&team->told, __ATOMIC_ACQUIRE) == seen);
 	return status;
 }
 
-/* Waits until nobody reads the member's parcels, to which none come any more. */
+/* Waits until nobody reads the worker's blocks, to which none come any more. */
 static GjStatus
-await_read(GjMember *member)
+await_read(GjWorker *worker)
 {
 	uint32_t	n;
-	const GjParcel *parcels = gj_run_parcels(member->run, &n);
-	GjTeam	   *team = member->team;
+	const GjBlock *blocks = gj_run_blocks(worker->run, &n);
+	GjTeam	   *team = worker->team;
 	GjStatus	status = GJ_OK;
 
 	pthread_mutex_lock(&team->lock);
@@ -230,7 +228,7 @@ await_read(GjMember *member)
 	{
 		if (__atomic_load_n(&team->stop, __ATOMIC_RELAXED) != 0)
 			status = GJ_CANCELLED;
-		else if (parcels[i].nusers > 0)
+		else if (blocks[i].nusers > 0)
 			gj_team_await(team);
 		else
 			i++;
@@ -239,25 +237,25 @@ await_read(GjMember *member)
 	return status;
 }
 
-/* ---- functions of GjRunHost, arg is the member */
+/* ---- functions of GjRunHost, arg is the worker */
 
 static GjStatus
-get_parcel(void *arg, GjParcel *parcels, uint32_t n, bool awaits, GjParcel **parcel)
+get_block(void *arg, GjBlock *blocks, uint32_t n, bool awaits, GjBlock **block)
 {
-	GjMember   *member = arg;
-	GjTeam	   *team = member->team;
+	GjWorker   *worker = arg;
+	GjTeam	   *team = worker->team;
 	uint32_t	taken = 0;
-	GjStatus	status = gj_run_settle(member->run, false);
+	GjStatus	status = gj_run_settle(worker->run, false);
 
-	*parcel = NULL;
+	*block = NULL;
 	pthread_mutex_lock(&team->lock);
 	while (status == GJ_OK)
 	{
 		GjTask	   *task = NULL;
 
-		for (uint32_t i = 0; i < n && !*parcel; i++)
-			if (parcels[i].nusers == 0 && !parcels[i].waits)
-				*parcel = &parcels[i];
+		for (uint32_t i = 0; i < n && !*block; i++)
+			if (blocks[i].nusers == 0 && !blocks[i].waits)
+				*block = &blocks[i];
 		if (__atomic_load_n(&team->stop, __ATOMIC_RELAXED) != 0)
 		{
 			status = GJ_CANCELLED;
@@ -267,34 +265,34 @@ get_parcel(void *arg, GjParcel *parcels, uint32_t n, bool awaits, GjParcel **par
 		 * First those of others, one of each at most, so that they get theirs back; but the device
 		 * should have the split to do while these are taken, if that can be.
 		 */
-		if (!*parcel || (!awaits && ++taken < team->nmembers))
-			task = take_turn(member);
-		if (!task && *parcel)
+		if (!*block || (!awaits && ++taken < team->nmembers))
+			task = take_turn(worker);
+		if (!task && *block)
 			break;
-		if (!task && gj_run_has_sent(member->run))
+		if (!task && gj_run_has_sent(worker->run))
 		{
 			pthread_mutex_unlock(&team->lock);
-			status = gj_run_join_sent(member->run);
+			status = gj_run_join_sent(worker->run);
 			pthread_mutex_lock(&team->lock);
 			continue;
 		}
 		if (!task)
 		{
-			member->run->work.ops->queues->phase(member->run->work.queue, GJ_PHASE_WAIT);
-			if (!gj_run_is_reading(member->run))
+			gj_run_waits(worker->run);
+			if (!gj_run_is_reading(worker->run))
 				gj_team_await(team);
 			else
 			{
 				uint32_t	seen = team->told;
 
 				pthread_mutex_unlock(&team->lock);
-				status = settle(member, seen);
+				status = settle(worker, seen);
 				pthread_mutex_lock(&team->lock);
 			}
 			continue;
 		}
 		pthread_mutex_unlock(&team->lock);
-		status = receive(member, task);
+		status = receive(worker, task);
 		gj_team_free_task(team, task);
 		pthread_mutex_lock(&team->lock);
 	}
@@ -302,11 +300,11 @@ get_parcel(void *arg, GjParcel *parcels, uint32_t n, bool awaits, GjParcel **par
 	return status;
 }
 
-/* Takes the parcels that have come and whose turn it is. */
+/* Takes the blocks that have come and whose turn it is. */
 static GjStatus
-take_waiting(GjMember *member)
+take_waiting(GjWorker *worker)
 {
-	GjTeam	   *team = member->team;
+	GjTeam	   *team = worker->team;
 
 	for (;;)
 	{
@@ -314,11 +312,11 @@ take_waiting(GjMember *member)
 		GjTask	   *task;
 
 		pthread_mutex_lock(&team->lock);
-		task = take_turn(member);
+		task = take_turn(worker);
 		pthread_mutex_unlock(&team->lock);
 		if (!task)
 			return GJ_OK;
-		status = receive(member, task);
+		status = receive(worker, task);
 		gj_team_free_task(team, task);
 		GJ_TRY(status);
 	}
@@ -327,11 +325,11 @@ take_waiting(GjMember *member)
 static GjStatus
 await_split(void *arg)
 {
-	GjMember   *member = arg;
-	GjTeam	   *team = member->team;
+	GjWorker   *worker = arg;
+	GjTeam	   *team = worker->team;
 	GjSpin		spin = start_looking(team);
 	bool		done = false;
-	/* not what it is: parcels may have come before */
+	/* not what it is: blocks may have come before */
 	uint32_t	seen = __atomic_load_n(&team->told, __ATOMIC_ACQUIRE) - 1;
 
 	while (!done)
@@ -339,43 +337,43 @@ await_split(void *arg)
 		uint32_t	told = __atomic_load_n(&team->told, __ATOMIC_ACQUIRE);
 
 		if (told != seen)
-			GJ_TRY(take_waiting(member));
+			GJ_TRY(take_waiting(worker));
 		seen = told;
-		GJ_TRY(gj_run_settle(member->run, false));
-		GJ_TRY(gj_run_has_split(member->run, !gj_spin_on(&spin), &done));
+		GJ_TRY(gj_run_settle(worker->run, false));
+		GJ_TRY(gj_run_has_split(worker->run, !gj_spin_on(&spin), &done));
 	}
 	return GJ_OK;
 }
 
 static GjStatus
-send_parcel(void *arg, GjParcel *parcel)
+send_block(void *arg, GjBlock *block)
 {
-	GjMember   *member = arg;
-	GjTeam	   *team = member->team;
+	GjWorker   *worker = arg;
+	GjTeam	   *team = worker->team;
 	GjTask	   *tasks[GJ_SPLIT_PARTS] = {NULL};
 	GjStatus	status = GJ_OK;
 
 	for (uint32_t p = 0; p < team->nmembers && status == GJ_OK; p++)
 	{
-		/* the member takes its own part itself */
-		if (gj_parcel_rows(parcel, p) == 0 || member == &team->members[p])
+		/* the worker takes its own part itself */
+		if (gj_block_rows(block, p) == 0 || worker == &team->workers[p])
 			continue;
 		tasks[p] = calloc(1, sizeof(GjTask));
 		if (!tasks[p])
 			status = GJ_OUT_OF_HOST_MEMORY;
 		else
-			*tasks[p] = (GjTask) {.run = receive_task,.source = parcel->source,.parcel = parcel,
-			.from = (uint32_t) (member - team->members)};
+			*tasks[p] = (GjTask) {.run = receive_task,.source = block->source,.block = block,
+			.from = (uint32_t) (worker - team->workers)};
 	}
 	pthread_mutex_lock(&team->lock);
 	for (uint32_t p = 0; p < team->nmembers && status == GJ_OK; p++)
 	{
-		if (parcel->source == 0)
-			state_of(team)->sent[p] += gj_parcel_rows(parcel, p);
+		if (block->source == 0)
+			state_of(team)->sent[p] += gj_block_rows(block, p);
 		if (!tasks[p])
 			continue;
-		parcel->nusers++;
-		gj_put_task(&team->members[p].inbox, tasks[p]);
+		block->nusers++;
+		gj_put_task(&team->workers[p].inbox, tasks[p]);
 	}
 	gj_team_tell(team);
 	pthread_mutex_unlock(&team->lock);
@@ -385,77 +383,77 @@ send_parcel(void *arg, GjParcel *parcel)
 }
 
 static void
-parcel_read(void *arg, GjParcel *parcel)
+block_read(void *arg, GjBlock *block)
 {
-	gj_team_drop_parcel(((GjMember *) arg)->team, parcel);
+	gj_team_drop_block(((GjWorker *) arg)->team, block);
 }
 
-/* ---- what the threads of members do */
+/* ---- what the threads of workers do */
 
 /* The run exchanges rows. */
 static bool
-exchanges(const GjMember *member)
+exchanges(const GjWorker *worker)
 {
-	return of_member(member)->opened && member->run;
+	return of_member(worker)->opened && worker->run;
 }
 
 /* Rows that were exchanged wait to pass the steps. */
 static bool
-has_received(const GjMember *member)
+has_received(const GjWorker *worker)
 {
-	return exchanges(member) && gj_run_has_sent(member->run);
+	return exchanges(worker) && gj_run_has_sent(worker->run);
 }
 
-/* Parcels of others are being read. */
+/* Blocks of others are being read. */
 static bool
-is_reading(const GjMember *member)
+is_reading(const GjWorker *worker)
 {
-	return exchanges(member) && gj_run_is_reading(member->run);
+	return exchanges(worker) && gj_run_is_reading(worker->run);
 }
 
 /*
- * A parcel that the member can take, or NULL: any rows need its run, which others do not wait for, and
- * outer ones its inner sides, and room.  The lock is held.
+ * A block that the worker can take, or NULL: any rows need its run, which others do not wait for, and
+ * probe rows its build sides, and room.  The lock is held.
  */
 static GjTask *
-take_parcel(GjMember *member)
+take_block(GjWorker *worker)
 {
-	const GjExchangeMember *own = of_member(member);
-	const GjTask *next = member->inbox.first;
+	const GjExchangeWorker *own = of_member(worker);
+	const GjTask *next = worker->inbox.first;
 	bool		takes = next && (next->source > 0 ? own->opened : own->reserved);
 
 	/* all that wait are of one source: it ends before those of the next one come */
-	return takes ? take_turn(member) : NULL;
+	return takes ? take_turn(worker) : NULL;
 }
 
-/* True: the next of the member's own tasks has to wait for parcels.  The lock is held. */
+/* True: the next of the worker's own tasks has to wait for blocks.  The lock is held. */
 static bool
-awaits_parcels(const GjMember *member)
+awaits_blocks(const GjWorker *worker)
 {
-	const GjTask *next = member->own.first;
+	const GjTask *next = worker->own.first;
 
 	/* some that have come may have to wait for their turn */
-	return next && next->run == gj_member_end_source && next->source == 0 &&
-		(state_of(member->team)->nsending > 0 || member->inbox.first);
+	return next && next->run == gj_worker_end_source && next->source == 0 &&
+		(state_of(worker->team)->nsending > 0 || worker->inbox.first);
 }
 
 static GjTask *
-next_task(GjMember *member)
+next_task(GjWorker *worker)
 {
-	GjTask	   *task = take_parcel(member);
-	bool		awaits = !task && awaits_parcels(member);
+	GjTask	   *task = take_block(worker);
+	bool		awaits = !task && awaits_blocks(worker);
 
-	of_member(member)->awaits = awaits;
+	of_member(worker)->awaits = awaits;
 	if (!task && !awaits)
-		task = gj_take_task(&member->own);
-	return task ? task : gj_take_task(&member->team->tasks.outer);
+		task = gj_take_task(&worker->own);
+	return task ? task : gj_take_task(&worker->team->tasks.probe_side);
 }
 
 static bool
-has_more(const GjMember *member)
+has_more(const GjWorker *worker)
 {
-	return has_received(member) || (member->restless && !of_member(member)->awaits) ||
-		is_reading(member);
+	return has_received(worker) || (worker->restless && !of_member(worker)->awaits) ||
+		is_reading(worker);
 }
 
 /*
@@ -463,23 +461,23 @@ has_more(const GjMember *member)
  * waits for these.
  */
 static GjStatus
-do_more(GjMember *member, uint32_t seen, bool *more)
+do_more(GjWorker *worker, uint32_t seen, bool *more)
 {
-	if (has_received(member))
-		return gj_run_join_sent(member->run);
-	if (!member->restless || of_member(member)->awaits || is_reading(member))
-		return settle(member, seen);
-	return gj_member_rest(member, seen, more);
+	if (has_received(worker))
+		return gj_run_join_sent(worker->run);
+	if (!worker->restless || of_member(worker)->awaits || is_reading(worker))
+		return settle(worker, seen);
+	return gj_worker_rest(worker, seen, more);
 }
 
-/* Others may wait for their parcels. */
+/* Others may wait for their blocks. */
 static GjStatus
-after_task(GjMember *member)
+after_task(GjWorker *worker)
 {
-	return exchanges(member) ? gj_run_settle(member->run, false) : GJ_OK;
+	return exchanges(worker) ? gj_run_settle(worker->run, false) : GJ_OK;
 }
 
-/* Others may want the member's rows. */
+/* Others may want the worker's rows. */
 static bool
 all_complete(GjTeam *team)
 {
@@ -487,18 +485,18 @@ all_complete(GjTeam *team)
 
 	pthread_mutex_lock(&team->lock);
 	for (uint32_t i = 0; i < team->nmembers; i++)
-		all &= team->members[i].complete;
+		all &= team->workers[i].complete;
 	pthread_mutex_unlock(&team->lock);
 	return all;
 }
 
-/* Parcels that nobody took are of runs that are still open. */
+/* Blocks that nobody took are of runs that are still open. */
 static void
-end(GjMember *member)
+end(GjWorker *worker)
 {
-	gj_run_stop_reading(member->run);
-	if (state_of(member->team)->finished)
-		gj_plain_worker.end(member);
+	gj_run_stop_reading(worker->run);
+	if (state_of(worker->team)->finished)
+		gj_plain_worker.end(worker);
 }
 
 static const GjWorkerOps worker = {
@@ -509,33 +507,33 @@ static const GjWorkerOps worker = {
 /* ---- tasks */
 
 static GjStatus
-start_run(GjMember *member, GjTask *task)
+start_run(GjWorker *worker, GjTask *task)
 {
-	of_member(member)->opened = true;
-	return gj_run_start(member->run);
+	of_member(worker)->opened = true;
+	return gj_run_start(worker->run);
 }
 
-/* Reserves memory for outer rows on their way. */
+/* Reserves memory for probe rows on their way. */
 static GjStatus
-reserve(GjMember *member, GjTask *task)
+reserve(GjWorker *worker, GjTask *task)
 {
-	GJ_TRY(gj_run_reserve_exchange(member->run, state_of(member->team)->space));
-	of_member(member)->reserved = true;
+	GJ_TRY(gj_run_reserve_exchange(worker->run, state_of(worker->team)->space));
+	of_member(worker)->reserved = true;
 	return GJ_OK;
 }
 
 /* Sends all rows of a source that have come. */
 static GjStatus
-send_last(GjMember *member, GjTask *task)
+send_last(GjWorker *worker, GjTask *task)
 {
-	GjTeam	   *team = member->team;
+	GjTeam	   *team = worker->team;
 	GjExchange *exchange = state_of(team);
 
-	member->restless = true;
-	GJ_TRY(gj_run_send_parcels(member->run, task->source));
+	worker->restless = true;
+	GJ_TRY(gj_run_send_blocks(worker->run, task->source));
 	if (task->source > 0)
 		return GJ_OK;
-	GJ_TRY(gj_run_join_sent(member->run));
+	GJ_TRY(gj_run_join_sent(worker->run));
 	pthread_mutex_lock(&team->lock);
 	if (exchange->nsending > 0 && --exchange->nsending == 0)
 	{
@@ -547,34 +545,34 @@ send_last(GjMember *member, GjTask *task)
 	return GJ_OK;
 }
 
-/* The outer rows that the member has got may stay on its device. */
+/* The probe rows that the worker has got may stay on its device. */
 static GjStatus
-keep_exchanged(GjMember *member)
+keep_exchanged(GjWorker *worker)
 {
-	GjTeam	   *team = member->team;
+	GjTeam	   *team = worker->team;
 	uint64_t	nrows;
 
 	pthread_mutex_lock(&team->lock);
-	nrows = state_of(team)->sent[member - team->members];
+	nrows = state_of(team)->sent[worker - team->workers];
 	pthread_mutex_unlock(&team->lock);
-	return gj_exchanged_keep(member->run, nrows);
+	return gj_exchanged_keep(worker->run, nrows);
 }
 
 static GjStatus
-end_run(GjMember *member, GjTask *task)
+end_run(GjWorker *worker, GjTask *task)
 {
-	GjTeam	   *team = member->team;
+	GjTeam	   *team = worker->team;
 
-	while (gj_run_is_reading(member->run))
-		GJ_TRY(gj_run_settle(member->run, true));
-	GJ_TRY(gj_member_finish_run(member, gj_replicate_counted(member) |
-								1u << state_of(team)->inner));
-	gj_run_received(member->run, &member->counts.outer_rows, &member->counts.exchanged);
-	GJ_TRY(keep_exchanged(member));
-	member->restless = false;
+	while (gj_run_is_reading(worker->run))
+		GJ_TRY(gj_run_settle(worker->run, true));
+	GJ_TRY(gj_worker_finish_run(worker, gj_replicate_counted(worker) |
+								1u << state_of(team)->build_side));
+	gj_run_received(worker->run, &worker->counts.probe_rows, &worker->counts.exchanged);
+	GJ_TRY(keep_exchanged(worker));
+	worker->restless = false;
 	if (team->gather.ops->closes_runs)
-		GJ_TRY(await_read(member));
-	return team->gather.ops->ended(member);
+		GJ_TRY(await_read(worker));
+	return team->gather.ops->ended(worker);
 }
 
 /* ---- in the session's thread */
@@ -583,12 +581,12 @@ static void
 get_runs(const GjTeam *team, GjRun **runs)
 {
 	for (uint32_t i = 0; i < team->nmembers; i++)
-		runs[i] = team->members[i].run;
+		runs[i] = team->workers[i].run;
 }
 
-/* Reserves, once, what outer rows on their way need.  Waits unless only states are returned. */
+/* Reserves, once, what probe rows on their way need.  Waits unless only states are returned. */
 static GjStatus
-reserve_outer(GjTeam *team)
+reserve_probe_side(GjTeam *team)
 {
 	GjExchange *exchange = state_of(team);
 	uint64_t	nbytes = UINT64_MAX;
@@ -597,7 +595,7 @@ reserve_outer(GjTeam *team)
 		return GJ_OK;
 	for (uint32_t i = 0; i < team->nmembers; i++)
 	{
-		uint64_t	space = gj_run_exchange_space(team->members[i].run);
+		uint64_t	space = gj_run_exchange_space(team->workers[i].run);
 
 		if (space < nbytes)
 			nbytes = space;
@@ -615,8 +613,8 @@ chunk(GjTeam *team, uint32_t source, uint32_t nrows, uint8_t *memory, uint32_t s
 
 	GJ_TRY(gj_input_chunk(team, source));
 	if (source == 0)
-		GJ_TRY(reserve_outer(team));
-	return gj_input_post(team, &chunk, source > 0 && source != state_of(team)->inner);
+		GJ_TRY(reserve_probe_side(team));
+	return gj_input_post(team, &chunk, source > 0 && source != state_of(team)->build_side);
 }
 
 static GjStatus
@@ -624,17 +622,17 @@ use(GjTeam *team, uint32_t source, uint32_t n, const GjUse *uses)
 {
 	GJ_TRY(gj_input_use(team, source));
 	/* if they are not only noted */
-	if (source == 0 && !gj_exchanged_by(team->members[0].run))
-		GJ_TRY(reserve_outer(team));
-	return gj_team_use_all(team, source, n, uses, source == 0 || source == state_of(team)->inner);
+	if (source == 0 && !gj_exchanged_by(team->workers[0].run))
+		GJ_TRY(reserve_probe_side(team));
+	return gj_team_use_all(team, source, n, uses, source == 0 || source == state_of(team)->build_side);
 }
 
 /*
- * The inner source has ended, and no member works on anything: waits until its rows are where they
- * belong.  *kept: all members have a side that was kept, and their runs will find it.
+ * The build source has ended, and no worker works on anything: waits until its rows are where they
+ * belong.  *kept: all workers have a side that was kept, and their runs will find it.
  */
 static GjStatus
-send_inner(GjTeam *team, uint32_t source, bool *kept)
+send_build(GjTeam *team, uint32_t source, bool *kept)
 {
 	GjRun	   *runs[GJ_MAX_RUN_DEVICES];
 
@@ -643,15 +641,15 @@ send_inner(GjTeam *team, uint32_t source, bool *kept)
 	if (*kept)
 		return GJ_OK;
 	GJ_TRY(gj_team_for_all(team, send_last, source));
-	/* all parcels have been read: the build may need the memory */
+	/* all blocks have been read: the build may need the memory */
 	for (uint32_t i = 0; i < team->nmembers; i++)
 		gj_run_end_exchange(runs[i]);
 	return GJ_OK;
 }
 
-/* All outer rows have come; those that were exchanged before and kept need no room. */
+/* All probe rows have come; those that were exchanged before and kept need no room. */
 static GjStatus
-resolve_outer(GjTeam *team)
+resolve_probe_side(GjTeam *team)
 {
 	GjRun	   *runs[GJ_MAX_RUN_DEVICES];
 
@@ -659,29 +657,29 @@ resolve_outer(GjTeam *team)
 	if (gj_sides_resolve(runs, team->nmembers, 0))
 		return GJ_OK;
 	gj_exchanged_plan(runs, team->nmembers);
-	return reserve_outer(team);
+	return reserve_probe_side(team);
 }
 
 /*
- * The outer source has ended, all tasks of which are members' own, and no inner rows come out by
- * themselves: members end it, too, when all have sent what they have.
+ * The probe source has ended, all tasks of which are workers' own, and no build rows come out by
+ * themselves: workers end it, too, when all have sent what they have.
  */
 static GjStatus
-end_outer(GjTeam *team)
+end_probe(GjTeam *team)
 {
-	/* where members note what they use, it is known when they have; they are soon done with that */
-	if (gj_exchanged_by(team->members[0].run))
+	/* where workers note what they use, it is known when they have; they are soon done with that */
+	if (gj_exchanged_by(team->workers[0].run))
 	{
 		GJ_TRY(gj_team_drain(team));
-		GJ_TRY(resolve_outer(team));
+		GJ_TRY(resolve_probe_side(team));
 	}
 	else
-		GJ_TRY(reserve_outer(team));
+		GJ_TRY(reserve_probe_side(team));
 	pthread_mutex_lock(&team->lock);
 	state_of(team)->nsending = team->nmembers;
 	pthread_mutex_unlock(&team->lock);
 	GJ_TRY(gj_team_post_for_all(team, send_last, 0));
-	GJ_TRY(gj_team_post_for_all(team, gj_member_end_source, 0));
+	GJ_TRY(gj_team_post_for_all(team, gj_worker_end_source, 0));
 	gj_replicate_note_end(team);
 	return GJ_OK;
 }
@@ -694,18 +692,18 @@ source_end(GjTeam *team, uint32_t source)
 
 	GJ_TRY(gj_input_end(team, source));
 	if (!team->loads && source == 0 && !gj_replicate_makes_rows(team->program))
-		return end_outer(team);
+		return end_probe(team);
 	GJ_TRY(gj_team_drain(team));
-	if (source == exchange->inner)
-		GJ_TRY(send_inner(team, source, &kept));
+	if (source == exchange->build_side)
+		GJ_TRY(send_build(team, source, &kept));
 	if (source == 0)
 	{
-		/* members send what they have, and take what others have, or what was kept of it */
-		GJ_TRY(resolve_outer(team));
+		/* workers send what they have, and take what others have, or what was kept of it */
+		GJ_TRY(resolve_probe_side(team));
 		GJ_TRY(gj_team_for_all(team, send_last, 0));
-		GJ_TRY(gj_replicate_inner_rows(team, (int) exchange->step));
+		GJ_TRY(gj_replicate_build_rows(team, (int) exchange->step));
 	}
-	GJ_TRY(gj_team_post_for_all(team, gj_member_end_source, source));
+	GJ_TRY(gj_team_post_for_all(team, gj_worker_end_source, source));
 	/* nothing is built of a side that was kept, and no memory taken for it */
 	return kept ? GJ_OK : gj_team_drain(team);
 }
@@ -737,37 +735,37 @@ static const GjStrategyOps exchange_ops = {
 /* ---- open */
 
 static const GjExchangeOps between = {
-	.get_parcel = get_parcel,.await_split = await_split,.send_parcel = send_parcel,
-	.parcel_read = parcel_read
+	.get_block = get_block,.await_split = await_split,.send_block = send_block,
+	.block_read = block_read
 };
 
-/* Prepares the run of a member. */
+/* Prepares the run of a worker. */
 static GjStatus
-prepare(GjMember *member)
+prepare(GjWorker *worker)
 {
-	GjTeam	   *team = member->team;
+	GjTeam	   *team = worker->team;
 	const GjProgram *p = team->program;
 	GjExchange *exchange = state_of(team);
-	uint32_t	inner = exchange->inner;
+	uint32_t	build_side = exchange->build_side;
 	GjExchangePlan plan = {exchange->step, team->nmembers,
-	(uint32_t) (member - team->members)};
+	(uint32_t) (worker - team->workers)};
 	GjSource   *sources;
 
-	of_member(member)->turn = (plan.part + 1) % plan.nparts;
-	member->program = malloc(p->nbytes);
-	if (!member->program)
+	of_member(worker)->turn = (plan.part + 1) % plan.nparts;
+	worker->program = malloc(p->nbytes);
+	if (!worker->program)
 		return GJ_OUT_OF_HOST_MEMORY;
-	memcpy(member->program, p, p->nbytes);
-	sources = (GjSource *) ((char *) member->program + p->sources);
-	plan.outer_filter = sources[0].filter;
-	plan.inner_filter = sources[inner].filter;
+	memcpy(worker->program, p, p->nbytes);
+	sources = (GjSource *) ((char *) worker->program + p->sources);
+	plan.probe_filter = sources[0].filter;
+	plan.build_filter = sources[build_side].filter;
 	plan.program = gj_program_identity(p);
 	plan.staying = team->options.keep_exchanged ? &exchange->staying : NULL;
 	/* rows are filtered before they are sent */
-	sources[0].filter = sources[inner].filter = -1;
-	sources[inner].nrows_hint /= team->nmembers;
-	GJ_TRY(gj_member_prepare_run(member, member->program));
-	return gj_run_open_exchange(member->run, &plan, &between, member);
+	sources[0].filter = sources[build_side].filter = -1;
+	sources[build_side].nrows_hint /= team->nmembers;
+	GJ_TRY(gj_worker_prepare_run(worker, worker->program));
+	return gj_run_open_exchange(worker->run, &plan, &between, worker);
 }
 
 GjStatus
@@ -778,10 +776,10 @@ gj_exchange_open(GjTeam *team, uint32_t step)
 	if (!exchange)
 		return GJ_OUT_OF_HOST_MEMORY;
 	exchange->step = step;
-	exchange->inner = gj_program_array(team->program, GjStep, steps)[step].source;
+	exchange->build_side = gj_program_array(team->program, GjStep, steps)[step].source;
 	team->strategy = (GjStrategy) {&exchange_ops, exchange};
-	GJ_TRY(gj_members_start(team));
+	GJ_TRY(gj_workers_start(team));
 	for (uint32_t i = 0; i < team->nmembers; i++)
-		GJ_TRY(prepare(&team->members[i]));
+		GJ_TRY(prepare(&team->workers[i]));
 	return gj_team_post_for_all(team, start_run, 0);
 }

@@ -2,11 +2,11 @@
  * partition.c
  *	  Sources of a run that are kept on the host, and the parts that they are split into.
  *
- * An inner source and the outer one are split by a hash of the keys of a step; which one is known when
- * all inner sources have come, or from the start where there is only one.  Why, and what is done with
+ * A build source and the probe source are split by a hash of the keys of a step; which one is known when
+ * all build sources have come, or from the start where there is only one.  Why, and what is done with
  * parts: passes.c.
  *
- * Semi and anti joins that ask nothing but the key need one inner row of each: most others of
+ * Semi and anti joins that ask nothing but the key need one build row of each: most others of
  * a hot key are dropped when its source is split.
  *
  * Chunks are not worked on one by one: those that have come wait until the session's thread has
@@ -32,10 +32,10 @@ can_split_by_key(const GjPartition *partition, uint32_t i)
 {
 	const GjStep *step = &partition->steps[i];
 
-	if (step->nkeys == 0 || gj_partition_others_keep_inner(partition, (int) i))
+	if (step->nkeys == 0 || gj_partition_others_keep_build(partition, (int) i))
 		return false;
 	for (uint32_t k = 0; k < step->nkeys; k++)
-		if (gj_expr_sources(partition->program, step->outer_keys + k) & ~1u)
+		if (gj_expr_sources(partition->program, step->probe_keys + k) & ~1u)
 			return false;
 	return true;
 }
@@ -59,7 +59,7 @@ gj_partition_budget(GjTeam *team)
 
 	for (uint32_t i = 0; i < team->nmembers; i++)
 	{
-		uint64_t	left = gj_lease_left(&team->members[i].lease);
+		uint64_t	left = gj_lease_left(&team->workers[i].lease);
 
 		if (left < least)
 			least = left;
@@ -119,7 +119,7 @@ count_parts(const GjPartition *partition, uint64_t need, uint64_t total)
 	return nparts;
 }
 
-/* Splits the only inner source from the start, if it can be split by key and is not expected to fit. */
+/* Splits the only build source from the start, if it can be split by key and is not expected to fit. */
 static bool
 expect_parts(GjPartition *partition)
 {
@@ -133,8 +133,8 @@ expect_parts(GjPartition *partition)
 		return true;
 	partition->key_step = 0;
 	partition->nparts = count_parts(partition, need, need);
-	partition->inner_parts = calloc(partition->nparts, sizeof(GjSpillList));
-	return partition->inner_parts != NULL;
+	partition->build_parts = calloc(partition->nparts, sizeof(GjSpillList));
+	return partition->build_parts != NULL;
 }
 
 GjPartition *
@@ -186,9 +186,9 @@ void
 gj_partition_close(GjPartition *partition)
 {
 	for (uint32_t s = 0; s < GJ_MAX_SOURCES; s++)
-		gj_spill_free_list(partition->spill, &partition->inner[s]);
-	free_parts(partition, &partition->inner_parts, partition->nparts);
-	free_parts(partition, &partition->outer_parts, partition->nparts);
+		gj_spill_free_list(partition->spill, &partition->build_side[s]);
+	free_parts(partition, &partition->build_parts, partition->nparts);
+	free_parts(partition, &partition->probe_parts, partition->nparts);
 	gj_splitters_close(partition);
 	gj_tile_close(&partition->tile);
 	pthread_mutex_destroy(&partition->splitter_lock);
@@ -221,18 +221,18 @@ gj_partition_chunk(GjPartition *partition, uint32_t source, uint32_t nrows, cons
 	if (partition->nitems == GJ_SPLIT_ITEMS)
 		GJ_TRY(gj_partition_flush(partition, 0));
 	if (source == 0)
-		item = gj_split_add(partition, 0, partition->key_step >= 0, partition->outer_parts);
+		item = gj_split_add(partition, 0, partition->key_step >= 0, partition->probe_parts);
 	else if (gj_partition_is_key_source(partition, source))
-		item = gj_split_add(partition, source, true, partition->inner_parts);
+		item = gj_split_add(partition, source, true, partition->build_parts);
 	else
-		item = gj_split_add(partition, source, false, &partition->inner[source]);
+		item = gj_split_add(partition, source, false, &partition->build_side[source]);
 	item->memory = memory;
 	item->nrows = nrows;
 	item->slot = slot;
 	return GJ_OK;
 }
 
-/* ---- all inner sources have come */
+/* ---- all build sources have come */
 
 /* Splits records that are kept already; gives the memory of each back as soon as it was read. */
 static GjStatus
@@ -255,14 +255,14 @@ split_list(GjPartition *partition, uint32_t s, GjSpillList *list, GjSpillList *p
 }
 
 /*
- * Splits the inner source of the key step into nparts, from what there is of it.  What was
+ * Splits the build source of the key step into nparts, from what there is of it.  What was
  * seen of keys belongs to the old parts: it is forgotten.
  */
 static GjStatus
-split_inner(GjPartition *partition, uint32_t nparts)
+split_build_side(GjPartition *partition, uint32_t nparts)
 {
 	uint32_t	s = partition->steps[partition->key_step].source;
-	GjSpillList *old = partition->inner_parts;
+	GjSpillList *old = partition->build_parts;
 	uint32_t	nold = partition->nparts;
 	GjSpillList *parts = calloc(nparts, sizeof(GjSpillList));
 	GjSpillList all;
@@ -270,7 +270,7 @@ split_inner(GjPartition *partition, uint32_t nparts)
 
 	if (!parts)
 		return GJ_OUT_OF_HOST_MEMORY;
-	status = old ? gj_spill_join(old, nold, &all) : gj_spill_join(&partition->inner[s], 1, &all);
+	status = old ? gj_spill_join(old, nold, &all) : gj_spill_join(&partition->build_side[s], 1, &all);
 	if (status != GJ_OK)
 	{
 		free(parts);
@@ -278,7 +278,7 @@ split_inner(GjPartition *partition, uint32_t nparts)
 	}
 	free(old);
 	partition->nparts = nparts;
-	partition->inner_parts = parts;
+	partition->build_parts = parts;
 	gj_splitters_forget(partition);
 	status = split_list(partition, s, &all, parts);
 	if (status == GJ_OK)
@@ -296,8 +296,8 @@ largest_part(const GjPartition *partition)
 
 	for (uint32_t p = 0; p < partition->nparts; p++)
 	{
-		uint64_t	need = gj_partition_need_of(partition, s, partition->inner_parts[p].nrows,
-								   partition->inner_parts[p].heap_used);
+		uint64_t	need = gj_partition_need_of(partition, s, partition->build_parts[p].nrows,
+								   partition->build_parts[p].heap_used);
 
 		if (need > most)
 			most = need;
@@ -305,12 +305,12 @@ largest_part(const GjPartition *partition)
 	return most;
 }
 
-/* The need of all that there is of an inner source. */
+/* The need of all that there is of a build source. */
 static uint64_t
 source_need(const GjPartition *partition, uint32_t s)
 {
-	bool		in_parts = gj_partition_is_key_source(partition, s) && partition->inner_parts;
-	const GjSpillList *lists = in_parts ? partition->inner_parts : &partition->inner[s];
+	bool		in_parts = gj_partition_is_key_source(partition, s) && partition->build_parts;
+	const GjSpillList *lists = in_parts ? partition->build_parts : &partition->build_side[s];
 	uint64_t	nrows = 0;
 	uint64_t	heap = 0;
 
@@ -328,7 +328,7 @@ choose_step(GjPartition *partition)
 {
 	uint64_t	most = 0;
 
-	for (uint32_t i = 0; i < partition->program->nsteps && !partition->inner_parts; i++)
+	for (uint32_t i = 0; i < partition->program->nsteps && !partition->build_parts; i++)
 	{
 		uint64_t	need = source_need(partition, partition->steps[i].source);
 
@@ -357,13 +357,13 @@ split_by_key(GjPartition *partition, uint64_t total)
 	room = room_of(partition, need, total);
 	nparts = count_parts(partition, need, total);
 	/* from the start it may be in more parts than it had to be, or in large ones that do */
-	if (!partition->inner_parts ||
+	if (!partition->build_parts ||
 		(partition->nparts < nparts && largest_part(partition) > room / 2))
-		GJ_TRY(split_inner(partition, nparts));
+		GJ_TRY(split_build_side(partition, nparts));
 	/* keys that are few or skewed */
 	while (largest_part(partition) > room && partition->nparts < GJ_MAX_PARTS &&
 		   !gj_partition_can_split_by_blocks(partition, s))
-		GJ_TRY(split_inner(partition, partition->nparts > GJ_MAX_PARTS / 4 ? GJ_MAX_PARTS :
+		GJ_TRY(split_build_side(partition, partition->nparts > GJ_MAX_PARTS / 4 ? GJ_MAX_PARTS :
 						   partition->nparts * 4));
 	return GJ_OK;
 }
@@ -382,14 +382,14 @@ GjStatus
 gj_partition_split(GjPartition *partition, uint64_t need)
 {
 	GJ_TRY(split_by_key(partition, need));
-	partition->outer_parts = calloc(partition->nparts, sizeof(GjSpillList));
-	return partition->outer_parts ? GJ_OK : GJ_OUT_OF_HOST_MEMORY;
+	partition->probe_parts = calloc(partition->nparts, sizeof(GjSpillList));
+	return partition->probe_parts ? GJ_OK : GJ_OUT_OF_HOST_MEMORY;
 }
 
 void
-gj_partition_free_inner(GjPartition *partition)
+gj_partition_free_build(GjPartition *partition)
 {
 	for (uint32_t s = 1; s < partition->program->nsources; s++)
-		gj_spill_free_list(partition->spill, &partition->inner[s]);
-	free_parts(partition, &partition->inner_parts, partition->nparts);
+		gj_spill_free_list(partition->spill, &partition->build_side[s]);
+	free_parts(partition, &partition->build_parts, partition->nparts);
 }

@@ -10,7 +10,7 @@
 /* Parts at most. */
 #define GJ_MAX_PARTS		1024
 
-/* Device memory that a row of an inner side takes while it is built, beside its columns. */
+/* Device memory that a row of a build side takes while it is built, beside its columns. */
 #define GJ_ROW_BYTES		80
 #define GJ_KEY_BYTES		9
 /* By how much sets, and families of them, are larger than the arrays that they are made of. */
@@ -57,15 +57,15 @@ typedef struct GjPartition
 	GjSpill    *spill;			/* the team's */
 	GjLayout	layout[GJ_MAX_SOURCES];
 	GjColumnPlace *places;		/* of all columns */
-	GjSpillList inner[GJ_MAX_SOURCES];	/* not of the source that is split by key */
+	GjSpillList build_side[GJ_MAX_SOURCES];	/* not of the source that is split by key */
 
 	uint64_t	budget;			/* bytes on each device */
 	int			key_step;		/* -1: none */
 	uint32_t	nparts;
-	GjSpillList *inner_parts;	/* [nparts], of the source of key_step */
-	GjSpillList *outer_parts;
+	GjSpillList *build_parts;	/* [nparts], of the source of key_step */
+	GjSpillList *probe_parts;
 
-	GjPool	   *pool;			/* the cpu's threads: they copy rows, for the session's and for members */
+	GjPool	   *pool;			/* the cpu's threads: they copy rows, for the session's and for workers */
 	GjTile		tile;			/* the session's thread's, as it works with them */
 	GjCode		code;			/* to compute keys with */
 	uint32_t	capacity;		/* rows of a chunk */
@@ -91,14 +91,14 @@ extern GjStatus gj_partition_flush(GjPartition *partition, uint32_t least);
 /* What every device has room for. */
 extern uint64_t gj_partition_budget(GjTeam *team);
 
-/* All inner sources have come: what they need together, */
+/* All build sources have come: what they need together, */
 extern uint64_t gj_partition_need(const GjPartition *partition);
 
 /* and splitting one of them by key, if one can be, within the budget. */
 extern GjStatus gj_partition_split(GjPartition *partition, uint64_t need);
 
-/* Gives what is kept of inner sources back: the devices have it. */
-extern void gj_partition_free_inner(GjPartition *partition);
+/* Gives what is kept of build sources back: the devices have it. */
+extern void gj_partition_free_build(GjPartition *partition);
 
 /* ---- splitter.c */
 
@@ -116,18 +116,18 @@ extern void gj_splitters_close(GjPartition *partition);
 /* ---- what may be split */
 
 static inline bool
-gj_partition_keeps_inner(const GjStep *step)
+gj_partition_keeps_build(const GjStep *step)
 {
 	return step->join_type != GJ_JOIN_INNER && step->join_type != GJ_JOIN_LEFT &&
 		step->join_type != GJ_JOIN_SEMI && step->join_type != GJ_JOIN_ANTI;
 }
 
-/* True if a step but `other` has rows of its inner side come out at the end. */
+/* True if a step but `other` has rows of its build side come out at the end. */
 static inline bool
-gj_partition_others_keep_inner(const GjPartition *partition, int other)
+gj_partition_others_keep_build(const GjPartition *partition, int other)
 {
 	for (uint32_t i = 0; i < partition->program->nsteps; i++)
-		if ((int) i != other && gj_partition_keeps_inner(&partition->steps[i]))
+		if ((int) i != other && gj_partition_keeps_build(&partition->steps[i]))
 			return true;
 	return false;
 }
@@ -143,7 +143,7 @@ gj_partition_step_of(const GjPartition *partition, uint32_t source)
 }
 
 /*
- * A pass sees all outer rows with a block of the source: so it makes its pairs, and knows which of
+ * A pass sees all probe rows with a block of the source: so it makes its pairs, and knows which of
  * its rows have no match; but not which tuples have none.
  */
 static inline bool
@@ -152,8 +152,8 @@ gj_partition_can_split_by_blocks(const GjPartition *partition, uint32_t source)
 	const GjStep *step = gj_partition_step_of(partition, source);
 
 	return (step->join_type == GJ_JOIN_INNER ||
-			(gj_partition_keeps_inner(step) && step->join_type != GJ_JOIN_FULL)) &&
-		!gj_partition_others_keep_inner(partition, (int) (step - partition->steps));
+			(gj_partition_keeps_build(step) && step->join_type != GJ_JOIN_FULL)) &&
+		!gj_partition_others_keep_build(partition, (int) (step - partition->steps));
 }
 
 static inline bool
@@ -164,7 +164,7 @@ gj_partition_is_key_source(const GjPartition *partition, uint32_t source)
 
 /* ---- sizes */
 
-/* Bytes on the device of rows of an inner source. */
+/* Bytes on the device of rows of a build source. */
 static inline uint64_t
 gj_partition_need_of(const GjPartition *partition, uint32_t s, uint64_t nrows, uint64_t heap)
 {

@@ -1,17 +1,17 @@
 /*
  * passes.c
- *	  Runs whose inner sides do not fit the device, in passes over parts of them.
+ *	  Runs whose build sides do not fit the device, in passes over parts of them.
  *
- * Inner sources are kept on the host until all have come; then their sizes are known.  If
- * they fit after all, the devices load them and outer chunks stream as ever.  If not, rows
- * are split, and each pass runs the whole program on a part (a single inner source that is
+ * Build sources are kept on the host until all have come; then their sizes are known.  If
+ * they fit after all, the devices load them and probe chunks stream as ever.  If not, rows
+ * are split, and each pass runs the whole program on a part (a single build source that is
  * expected not to fit is split as it comes):
  *
- *	by key		one inner source and the outer one, by a hash of the keys of its step, which
- *				read the outer source only.  Equal keys meet in one pass, so every join type
- *				comes out right, rows of the inner side without a match too.
- *	by blocks	an inner source of an inner join, or one whose own rows come out by themselves
- *				(right, right semi and right anti joins), with all outer rows for each block:
+ *	by key		one build source and the probe source, by a hash of the keys of its step, which
+ *				read the probe source only.  Equal keys meet in one pass, so every join type
+ *				comes out right, rows of the build side without a match too.
+ *	by blocks	a build source of an inner join, or one whose own rows come out by themselves
+ *				(right, right semi and right anti joins), with all probe rows for each block:
  *				every pair is made in one pass, and it knows which rows have no match.
  *
  * A pass whose part is too large, as estimated or as the device finds out before anything has
@@ -33,7 +33,7 @@
 #define GJ_MANY_CHUNKS	32
 
 /*
- * A part of the work: key parts first_part .. end_part-1, and of each inner source a range of
+ * A part of the work: key parts first_part .. end_part-1, and of each build source a range of
  * records; of the one that is split by key, a range only within a single key part.
  */
 typedef struct GjPass
@@ -46,7 +46,7 @@ typedef struct GjPass
 	uint64_t	need;			/* bytes on the device */
 } GjPass;
 
-/* The staging memory of a member. */
+/* The staging memory of a worker. */
 typedef struct GjStaging
 {
 	GjSegment  *segment;		/* slots that are filled from records */
@@ -71,9 +71,9 @@ state_of(const GjTeam *team)
 }
 
 static GjStaging *
-staging_of(const GjMember *member)
+staging_of(const GjWorker *worker)
 {
-	return &state_of(member->team)->staging[member - member->team->members];
+	return &state_of(worker->team)->staging[worker - worker->team->workers];
 }
 
 /* ---- sizes */
@@ -88,7 +88,7 @@ pass_rows(const GjPartition *partition, const GjPass *pass, uint32_t s, uint64_t
 	*heap = 0;
 	for (uint32_t p = keyed ? pass->first_part : 0; p < (keyed ? pass->end_part : 1); p++)
 	{
-		const GjSpillList *list = keyed ? &partition->inner_parts[p] : &partition->inner[s];
+		const GjSpillList *list = keyed ? &partition->build_parts[p] : &partition->build_side[s];
 
 		if (pass->first[s] == 0 && pass->end[s] >= list->n)
 		{
@@ -142,11 +142,11 @@ middle(uint32_t first, uint32_t end)
 	return first + (end - first) / 2;
 }
 
-/* Records that the pass has of an inner source, if it may have fewer; else 0. */
+/* Records that the pass has of a build source, if it may have fewer; else 0. */
 static uint32_t
 splittable_blocks(const GjPartition *partition, const GjPass *pass, uint32_t s)
 {
-	const GjSpillList *list = &partition->inner[s];
+	const GjSpillList *list = &partition->build_side[s];
 	uint32_t	end;
 
 	if (!gj_partition_can_split_by_blocks(partition, s))
@@ -155,7 +155,7 @@ splittable_blocks(const GjPartition *partition, const GjPass *pass, uint32_t s)
 	{
 		if (pass->end_part - pass->first_part > 1)
 			return 0;
-		list = &partition->inner_parts[pass->first_part];
+		list = &partition->build_parts[pass->first_part];
 	}
 	end = pass->end[s] < list->n ? pass->end[s] : list->n;
 	return end > pass->first[s] + 1 ? end - pass->first[s] : 0;
@@ -205,7 +205,7 @@ static GjStatus
 fail_locked(GjTeam *team)
 {
 	snprintf(team->error.text, sizeof(team->error.text),
-			 "a part of an inner side that cannot be split has more than the device's memory");
+			 "a part of a build side that cannot be split has more than the device's memory");
 	return GJ_TOO_LARGE;
 }
 
@@ -252,20 +252,20 @@ make_passes(GjPasses *passes)
 	return GJ_OK;
 }
 
-/* ---- in the thread of a member */
+/* ---- in the thread of a worker */
 
 /* The program with the sizes that the sources of a pass have. */
 static GjStatus
-make_program(GjPartition *partition, GjMember *member, const GjPass *pass)
+make_program(GjPartition *partition, GjWorker *worker, const GjPass *pass)
 {
 	GjSource   *sources;
 
-	if (!member->program)
-		member->program = malloc(partition->program->nbytes);
-	if (!member->program)
+	if (!worker->program)
+		worker->program = malloc(partition->program->nbytes);
+	if (!worker->program)
 		return GJ_OUT_OF_HOST_MEMORY;
-	memcpy(member->program, partition->program, partition->program->nbytes);
-	sources = (GjSource *) ((char *) member->program + member->program->sources);
+	memcpy(worker->program, partition->program, partition->program->nbytes);
+	sources = (GjSource *) ((char *) worker->program + worker->program->sources);
 	for (uint32_t s = 1; s < partition->program->nsources; s++)
 	{
 		uint64_t	heap;
@@ -276,9 +276,9 @@ make_program(GjPartition *partition, GjMember *member, const GjPass *pass)
 }
 
 static GjStatus
-get_staging(GjMember *member)
+get_staging(GjWorker *worker)
 {
-	GjStaging  *staging = staging_of(member);
+	GjStaging  *staging = staging_of(worker);
 	GjErrorText why = {""};
 	GjStatus	status;
 
@@ -287,15 +287,15 @@ get_staging(GjMember *member)
 				   STAGING_BYTES != GJ_OUTPUT_SLOTS * GJ_OUTPUT_SLOT_SIZE, "staging");
 	if (staging->segment)
 		return GJ_OK;
-	status = gj_segment_get(member->entry, STAGING_BYTES, &staging->segment, &why);
-	return status == GJ_OK ? GJ_OK : gj_team_note_error(member->team, status, why.text);
+	status = gj_segment_get(worker->entry, STAGING_BYTES, &staging->segment, &why);
+	return status == GJ_OK ? GJ_OK : gj_team_note_error(worker->team, status, why.text);
 }
 
 /* Records on their way to a run, through one half of the staging memory after the other. */
 typedef struct GjFeed
 {
 	GjPartition *partition;
-	GjMember   *member;
+	GjWorker   *worker;
 	uint32_t	source;
 	const GjSpillRecord *records;	/* that are still to be fed */
 	uint32_t	n;
@@ -309,17 +309,17 @@ static GjStatus
 start_half(GjFeed *feed, uint32_t half)
 {
 	GjPartition *partition = feed->partition;
-	GjMember   *member = feed->member;
+	GjWorker   *worker = feed->worker;
 	const GjSource *source = &partition->sources[feed->source];
 
 	feed->fill.nslots = 0;
-	if (feed->n == 0 || gj_run_complete(member->run))
+	if (feed->n == 0 || gj_run_complete(worker->run))
 		return GJ_OK;
-	if (member->nread < feed->fed[half])
-		GJ_TRY(gj_run_flush(member->run));
+	if (worker->nread < feed->fed[half])
+		GJ_TRY(gj_run_flush(worker->run));
 	for (uint32_t i = 0; i < GJ_STAGING_HALF; i++)
 		feed->slots[half][i] = (GjSpillSlot) {
-			.memory = staging_of(member)->segment->memory +
+			.memory = staging_of(worker)->segment->memory +
 				(half * GJ_STAGING_HALF + i) * (size_t) GJ_LOAD_SLOT_SIZE,
 			.types = partition->types + source->first_column,
 			.places = partition->places + source->first_column,
@@ -336,28 +336,28 @@ start_half(GjFeed *feed, uint32_t half)
 static GjStatus
 feed_half(GjFeed *feed, uint32_t half, uint32_t nslots)
 {
-	GjMember   *member = feed->member;
-	GjStaging  *staging = staging_of(member);
+	GjWorker   *worker = feed->worker;
+	GjStaging  *staging = staging_of(worker);
 
 	for (uint32_t i = 0; i < nslots; i++)
 	{
 		const GjSpillSlot *slot = &feed->slots[half][i];
 
-		member->counts.chunks += feed->source == 0;
+		worker->counts.chunks += feed->source == 0;
 		staging->nslots++;
-		GJ_TRY(gj_run_chunk(member->run, feed->source, slot->nrows, slot->memory,
+		GJ_TRY(gj_run_chunk(worker->run, feed->source, slot->nrows, slot->memory,
 							GJ_OWN_SLOTS + i));
 	}
 	feed->fed[half] = staging->nslots;
-	return gj_run_work(member->run);
+	return gj_run_work(worker->run);
 }
 
 /* Feeds the run with records: while the device takes those of one half, the other is filled. */
 static GjStatus
-feed_records(GjPartition *partition, GjMember *member, uint32_t s, const GjSpillRecord *records,
+feed_records(GjPartition *partition, GjWorker *worker, uint32_t s, const GjSpillRecord *records,
 			 uint32_t n)
 {
-	GjFeed		feed = {.partition = partition,.member = member,.source = s,.records = records,
+	GjFeed		feed = {.partition = partition,.worker = worker,.source = s,.records = records,
 	.n = n};
 	uint32_t	half = 0;
 	uint32_t	nslots;
@@ -368,7 +368,7 @@ feed_records(GjPartition *partition, GjMember *member, uint32_t s, const GjSpill
 		GjStatus	status;
 
 		if ((status = gj_spill_fill_end(&feed.fill)) != GJ_OK)
-			return gj_team_note_error(member->team, status, GJ_UNREADABLE);
+			return gj_team_note_error(worker->team, status, GJ_UNREADABLE);
 		GJ_TRY(start_half(&feed, 1 - half));
 		status = feed_half(&feed, half, nslots);
 		if (status != GJ_OK)
@@ -380,12 +380,12 @@ feed_records(GjPartition *partition, GjMember *member, uint32_t s, const GjSpill
 		half = 1 - half;
 	}
 	/* the next ones start with the first half again */
-	return gj_run_flush(member->run);
+	return gj_run_flush(worker->run);
 }
 
 /* Feeds the run with records first .. end-1 of each of n lists. */
 static GjStatus
-feed_lists(GjPartition *partition, GjMember *member, uint32_t s, const GjSpillList *lists,
+feed_lists(GjPartition *partition, GjWorker *worker, uint32_t s, const GjSpillList *lists,
 		   uint32_t n, uint32_t first, uint32_t end)
 {
 	GjSpillRecord *records;
@@ -401,33 +401,33 @@ feed_lists(GjPartition *partition, GjMember *member, uint32_t s, const GjSpillLi
 	for (uint32_t i = 0; i < n; i++)
 		for (uint32_t r = first; r < end && r < lists[i].n; r++)
 			records[nrecords++] = lists[i].records[r];
-	status = feed_records(partition, member, s, records, nrecords);
+	status = feed_records(partition, worker, s, records, nrecords);
 	free(records);
 	return status;
 }
 
-/* Opens a run and gives it the inner sides of a pass. */
+/* Opens a run and gives it the build sides of a pass. */
 static GjStatus
-load_inner(GjPartition *partition, GjMember *member, const GjPass *pass)
+load_build_sides(GjPartition *partition, GjWorker *worker, const GjPass *pass)
 {
 	GjStatus	status;
 
-	GJ_TRY(make_program(partition, member, pass));
-	GJ_TRY(get_staging(member));
-	gj_member_open_run(member, member->program, &status);
+	GJ_TRY(make_program(partition, worker, pass));
+	GJ_TRY(get_staging(worker));
+	gj_worker_open_run(worker, worker->program, &status);
 	GJ_TRY(status);
-	staging_of(member)->nslots = member->nread = 0;
+	staging_of(worker)->nslots = worker->nread = 0;
 	for (uint32_t s = 1; s < partition->program->nsources; s++)
 	{
 		bool		keyed = gj_partition_is_key_source(partition, s);
 
-		if (gj_run_complete(member->run))
+		if (gj_run_complete(worker->run))
 			return GJ_OK;
-		GJ_TRY(feed_lists(partition, member, s, keyed ?
-						  &partition->inner_parts[pass->first_part] : &partition->inner[s],
+		GJ_TRY(feed_lists(partition, worker, s, keyed ?
+						  &partition->build_parts[pass->first_part] : &partition->build_side[s],
 						  keyed ? pass->end_part - pass->first_part : 1, pass->first[s],
 						  pass->end[s]));
-		GJ_TRY(gj_run_source_end(member->run, s));
+		GJ_TRY(gj_run_source_end(worker->run, s));
 	}
 	return GJ_OK;
 }
@@ -451,28 +451,28 @@ counted_sources(const GjPartition *partition, const GjPass *pass)
 
 /* All rows of a pass. */
 static GjStatus
-feed_pass(GjPartition *partition, GjMember *member, const GjPass *pass)
+feed_pass(GjPartition *partition, GjWorker *worker, const GjPass *pass)
 {
-	GJ_TRY(load_inner(partition, member, pass));
-	if (!gj_run_complete(member->run))
-		GJ_TRY(feed_lists(partition, member, 0, &partition->outer_parts[pass->first_part],
+	GJ_TRY(load_build_sides(partition, worker, pass));
+	if (!gj_run_complete(worker->run))
+		GJ_TRY(feed_lists(partition, worker, 0, &partition->probe_parts[pass->first_part],
 						  pass->end_part - pass->first_part, 0, UINT32_MAX));
-	return gj_run_complete(member->run) ? GJ_OK : gj_run_source_end(member->run, 0);
+	return gj_run_complete(worker->run) ? GJ_OK : gj_run_source_end(worker->run, 0);
 }
 
 /* *too_large: the device has no room for it, and nothing has come of it yet. */
 static GjStatus
-run_pass(GjPartition *partition, GjMember *member, const GjPass *pass, bool *too_large)
+run_pass(GjPartition *partition, GjWorker *worker, const GjPass *pass, bool *too_large)
 {
-	GjStatus	status = feed_pass(partition, member, pass);
+	GjStatus	status = feed_pass(partition, worker, pass);
 
-	*too_large = status == GJ_OUT_OF_MEMORY && !member->sent &&
+	*too_large = status == GJ_OUT_OF_MEMORY && !worker->sent &&
 		partition->program->fail_point != GJ_FAIL_MEMORY;
 	if (*too_large)
-		return gj_member_close_run(member);
+		return gj_worker_close_run(worker);
 	GJ_TRY(status);
-	GJ_TRY(gj_member_finish_run(member, counted_sources(partition, pass)));
-	return gj_member_close_run(member);
+	GJ_TRY(gj_worker_finish_run(worker, counted_sources(partition, pass)));
+	return gj_worker_close_run(worker);
 }
 
 /* The next pass; NULL: there is none. */
@@ -495,16 +495,16 @@ take_pass(GjPasses *passes)
 
 /* Takes passes until there are no more. */
 static GjStatus
-run_passes(GjMember *member, GjTask *task)
+run_passes(GjWorker *worker, GjTask *task)
 {
-	GjTeam	   *team = member->team;
+	GjTeam	   *team = worker->team;
 	GjPasses   *passes = state_of(team);
 	GjPass	   *pass;
 
 	while ((pass = take_pass(passes)))
 	{
 		bool		too_large = false;
-		GjStatus	status = run_pass(passes->partition, member, pass, &too_large);
+		GjStatus	status = run_pass(passes->partition, worker, pass, &too_large);
 
 		if (!too_large || status != GJ_OK)
 		{
@@ -515,25 +515,25 @@ run_passes(GjMember *member, GjTask *task)
 		pthread_mutex_lock(&team->lock);
 		passes->nrun--;
 		status = put_halves(passes, pass);
-		/* others may have run out of passes already: this member takes both */
+		/* others may have run out of passes already: this worker takes both */
 		pthread_mutex_unlock(&team->lock);
 		GJ_TRY(status);
 	}
 	return GJ_OK;
 }
 
-/* Takes all inner sides, which are expected to fit. */
+/* Takes all build sides, which are expected to fit. */
 static GjStatus
-load_all(GjMember *member, GjTask *task)
+load_all(GjWorker *worker, GjTask *task)
 {
-	GjTeam	   *team = member->team;
+	GjTeam	   *team = worker->team;
 	GjPasses   *passes = state_of(team);
 	GjPass		all = {.end_part = passes->partition->nparts};
 	GjStatus	status;
 
 	for (uint32_t s = 0; s < GJ_MAX_SOURCES; s++)
 		all.end[s] = UINT32_MAX;
-	status = load_inner(passes->partition, member, &all);
+	status = load_build_sides(passes->partition, worker, &all);
 	if (status == GJ_OUT_OF_MEMORY && team->program->fail_point != GJ_FAIL_MEMORY)
 	{
 		pthread_mutex_lock(&team->lock);
@@ -542,7 +542,7 @@ load_all(GjMember *member, GjTask *task)
 		return GJ_OK;
 	}
 	GJ_TRY(status);
-	if (gj_run_complete(member->run))
+	if (gj_run_complete(worker->run))
 		__atomic_store_n(&team->complete, true, __ATOMIC_RELAXED);
 	return GJ_OK;
 }
@@ -609,7 +609,7 @@ close(GjTeam *team)
 	gj_replicate_close(team);
 }
 
-/* All inner sides are on every device: outer chunks go to whichever is free. */
+/* All build sides are on every device: probe chunks go to whichever is free. */
 static const GjStrategyOps whole_ops = {
 	.worker = &gj_plain_worker,.stays_open = true,
 	.accepts = gj_input_accepts,.chunk = gj_replicate_chunk,.ask = ask,.use = gj_replicate_use,
@@ -618,7 +618,7 @@ static const GjStrategyOps whole_ops = {
 	.finish = gj_replicate_finish,.error = gj_replicate_error,.close = close
 };
 
-/* Gives all devices the inner sides.  *fit: they have taken them; the strategy is another one then. */
+/* Gives all devices the build sides.  *fit: they have taken them; the strategy is another one then. */
 static GjStatus
 load_whole(GjTeam *team, bool *fit)
 {
@@ -627,19 +627,19 @@ load_whole(GjTeam *team, bool *fit)
 	GJ_TRY(gj_team_for_all(team, load_all, 0));
 	*fit = !passes->too_large;
 	for (uint32_t i = 0; i < team->nmembers && !*fit; i++)
-		GJ_TRY(gj_member_close_run(&team->members[i]));
+		GJ_TRY(gj_worker_close_run(&team->workers[i]));
 	if (!*fit)
 		return GJ_OK;
-	gj_partition_free_inner(passes->partition);
+	gj_partition_free_build(passes->partition);
 	pthread_mutex_lock(&team->lock);
 	team->strategy.ops = &whole_ops;
 	pthread_mutex_unlock(&team->lock);
 	return GJ_OK;
 }
 
-/* All inner sources have come: decides how to go on. */
+/* All build sources have come: decides how to go on. */
 static GjStatus
-inner_end(GjTeam *team)
+build_end(GjTeam *team)
 {
 	GjPartition *partition = state_of(team)->partition;
 	uint64_t	need = gj_partition_need(partition);
@@ -656,9 +656,9 @@ inner_end(GjTeam *team)
 	return gj_partition_split(partition, need);
 }
 
-/* The outer source has come: makes the passes and runs them. */
+/* The probe source has come: makes the passes and runs them. */
 static GjStatus
-outer_end(GjTeam *team)
+probe_end(GjTeam *team)
 {
 	GjStatus	status;
 
@@ -677,8 +677,8 @@ source_end(GjTeam *team, uint32_t source)
 	GJ_TRY(gj_input_end(team, source));
 	GJ_TRY(gj_partition_flush(state_of(team)->partition, 0));
 	if (source == 0)
-		return outer_end(team);
-	return gj_input_inner_ended(team) ? inner_end(team) : GJ_OK;
+		return probe_end(team);
+	return gj_input_build_ended(team) ? build_end(team) : GJ_OK;
 }
 
 /* Each pass has ended its run. */
@@ -713,5 +713,5 @@ gj_passes_open(GjTeam *team, GjErrorText *why)
 		return status;
 	}
 	team->strategy = (GjStrategy) {&passes_ops, passes};
-	return gj_members_start(team);
+	return gj_workers_start(team);
 }

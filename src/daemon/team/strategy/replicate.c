@@ -1,13 +1,14 @@
 /*
  * replicate.c
- *	  A run on several devices: inner rows go to all of them, outer ones to whichever is free, and
+ *	  A run on several devices: build rows go to all of them, probe rows to whichever is free, and
  *	  what they have found is put together at the end (team/gather.c).
  *
- * Where nothing is loaded the session's thread posts what members are to do, without waiting for
- * them: they do their own tasks in the order in which these were posted.  Outer chunks are anybody's.
+ * Where nothing is loaded the session's thread posts what workers are to do, without waiting for
+ * them: they do their own tasks in the order in which these were posted.  Probe chunks are anybody's.
  */
-#include "daemon/run/state.h"
 #include "strategy.h"
+
+#include "daemon/program/program.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,16 +19,16 @@ state_of(const GjTeam *team)
 	return team->strategy.state;
 }
 
-/* ---- in the threads of members: sources end */
+/* ---- in the threads of workers: sources end */
 
-/* A member's run is complete, and with it the whole one, unless it needs what others make. */
+/* A worker's run is complete, and with it the whole one, unless it needs what others make. */
 static void
-note_complete(GjMember *member)
+note_complete(GjWorker *worker)
 {
-	GjTeam	   *team = member->team;
+	GjTeam	   *team = worker->team;
 
 	pthread_mutex_lock(&team->lock);
-	member->complete = true;
+	worker->complete = true;
 	pthread_mutex_unlock(&team->lock);
 	if (team->strategy.ops->worker->all_complete(team))
 		__atomic_store_n(&team->complete, true, __ATOMIC_RELAXED);
@@ -35,60 +36,60 @@ note_complete(GjMember *member)
 
 /* The fragments that the run has used of a source need not stay any longer. */
 static void
-drop_held(GjMember *member, uint32_t source, bool failed)
+drop_held(GjWorker *worker, uint32_t source, bool failed)
 {
 	GjTaskList	others;
 	GjTask	   *task;
 
 	gj_start_list(&others);
-	while ((task = gj_take_task(&member->held)))
+	while ((task = gj_take_task(&worker->held)))
 	{
 		if (task->source != source)
 		{
 			gj_put_task(&others, task);
 			continue;
 		}
-		gj_team_drop_shared(member->team, task->shared, failed);
+		gj_team_drop_shared(worker->team, task->shared, failed);
 		task->shared = NULL;
-		gj_team_free_task(member->team, task);
+		gj_team_free_task(worker->team, task);
 	}
 	while ((task = gj_take_task(&others)))
-		gj_put_task(&member->held, task);
+		gj_put_task(&worker->held, task);
 }
 
 GjStatus
-gj_member_end_source(GjMember *member, GjTask *task)
+gj_worker_end_source(GjWorker *worker, GjTask *task)
 {
-	GjStatus	status = gj_run_source_end(member->run, task->source);
+	GjStatus	status = gj_run_source_end(worker->run, task->source);
 
-	member->restless |= !gj_run_has_side(member->run, task->source);
-	drop_held(member, task->source, status != GJ_OK);
-	if (status != GJ_OK || !gj_run_complete(member->run))
+	worker->restless |= !gj_run_has_side(worker->run, task->source);
+	drop_held(worker, task->source, status != GJ_OK);
+	if (status != GJ_OK || !gj_run_complete(worker->run))
 		return status;
 	/* whoever finishes the run waits for the device */
-	member->restless = false;
-	note_complete(member);
+	worker->restless = false;
+	note_complete(worker);
 	return GJ_OK;
 }
 
-/* ---- rows of inner sides that come out by themselves */
+/* ---- rows of build sides that come out by themselves */
 
 /* Finishes the flags of a step and adds them to the team's. */
 static GjStatus
-add_flags(GjMember *member, GjTask *task)
+add_flags(GjWorker *worker, GjTask *task)
 {
-	GjTeam	   *team = member->team;
+	GjTeam	   *team = worker->team;
 	GjReplicate *all = state_of(team);
 	uint32_t	i = task->source;
 	uint64_t	nrows;
 	uint8_t    *slot;
 	GjStatus	status = GJ_OK;
 
-	GJ_TRY(gj_run_finish_flags(member->run, i));
-	nrows = gj_run_nflags(member->run, i);
+	GJ_TRY(gj_run_finish_flags(worker->run, i));
+	nrows = gj_run_nflags(worker->run, i);
 	if (nrows == 0)
 		return GJ_OK;
-	GJ_TRY(gj_member_part_slot(member, &slot));
+	GJ_TRY(gj_worker_part_slot(worker, &slot));
 	pthread_mutex_lock(&team->lock);
 	if (!all->flags)
 	{
@@ -101,7 +102,7 @@ add_flags(GjMember *member, GjTask *task)
 	for (uint64_t first = 0, n; first < nrows && status == GJ_OK; first += n)
 	{
 		n = nrows - first < GJ_OUTPUT_SLOT_SIZE ? nrows - first : GJ_OUTPUT_SLOT_SIZE;
-		status = gj_run_copy_flags(member->run, i, first, n, slot, true);
+		status = gj_run_copy_flags(worker->run, i, first, n, slot, true);
 		pthread_mutex_lock(&team->lock);
 		for (uint64_t r = 0; r < n && status == GJ_OK; r++)
 			all->flags[first + r] |= slot[r];
@@ -112,39 +113,39 @@ add_flags(GjMember *member, GjTask *task)
 
 /* Takes over the team's flags, which are complete, and sends its part of the rows. */
 static GjStatus
-send_rows(GjMember *member, GjTask *task)
+send_rows(GjWorker *worker, GjTask *task)
 {
-	GjTeam	   *team = member->team;
+	GjTeam	   *team = worker->team;
 	uint32_t	i = task->source;
-	uint64_t	nrows = gj_run_nflags(member->run, i);
-	uint32_t	number = (uint32_t) (member - team->members);
+	uint64_t	nrows = gj_run_nflags(worker->run, i);
+	uint32_t	number = (uint32_t) (worker - team->workers);
 	uint64_t	first = nrows / team->nmembers * number;
 	uint64_t	end = number + 1 < team->nmembers ? first + nrows / team->nmembers : nrows;
 	uint8_t    *slot;
 
 	if (nrows == 0)
 		return GJ_OK;
-	GJ_TRY(gj_member_part_slot(member, &slot));
+	GJ_TRY(gj_worker_part_slot(worker, &slot));
 	for (uint64_t at = first, n; at < end; at += n)
 	{
 		n = end - at < GJ_OUTPUT_SLOT_SIZE ? end - at : GJ_OUTPUT_SLOT_SIZE;
 		memcpy(slot, state_of(team)->flags + at, n);
-		GJ_TRY(gj_run_copy_flags(member->run, i, at, n, slot, false));
+		GJ_TRY(gj_run_copy_flags(worker->run, i, at, n, slot, false));
 	}
-	return gj_run_some_rows(member->run, i, first, end);
+	return gj_run_some_rows(worker->run, i, first, end);
 }
 
-/* Sends all of them: no other member has these rows. */
+/* Sends all of them: no other worker has these rows. */
 static GjStatus
-send_own_rows(GjMember *member, GjTask *task)
+send_own_rows(GjWorker *worker, GjTask *task)
 {
 	uint32_t	i = task->source;
-	uint64_t	nrows = gj_run_nflags(member->run, i);
+	uint64_t	nrows = gj_run_nflags(worker->run, i);
 
 	if (nrows == 0)
 		return GJ_OK;
-	GJ_TRY(gj_run_finish_flags(member->run, i));
-	return gj_run_some_rows(member->run, i, 0, nrows);
+	GJ_TRY(gj_run_finish_flags(worker->run, i));
+	return gj_run_some_rows(worker->run, i, 0, nrows);
 }
 
 bool
@@ -159,7 +160,7 @@ gj_replicate_makes_rows(const GjProgram *program)
 }
 
 GjStatus
-gj_replicate_inner_rows(GjTeam *team, int own_step)
+gj_replicate_build_rows(GjTeam *team, int own_step)
 {
 	const GjStep *steps = gj_program_array(team->program, GjStep, steps);
 	GjReplicate *all = state_of(team);
@@ -213,22 +214,22 @@ gj_replicate_source_end(GjTeam *team, uint32_t source)
 	/* what fails is told later; the result is waited for at the end */
 	if (!team->loads && source > 0)
 	{
-		GJ_TRY(gj_team_post_for_all(team, gj_member_end_source, source));
+		GJ_TRY(gj_team_post_for_all(team, gj_worker_end_source, source));
 		/* no rows may be returned before all have the memory that they need */
-		return team->sink->returns_rows && gj_input_inner_ended(team) ?
+		return team->sink->returns_rows && gj_input_build_ended(team) ?
 			gj_team_drain(team) : GJ_OK;
 	}
 	if (!team->loads && !gj_replicate_makes_rows(team->program))
 	{
-		GJ_TRY(gj_team_post_for_all(team, gj_member_end_source, source));
-		/* members finish as soon as they can */
+		GJ_TRY(gj_team_post_for_all(team, gj_worker_end_source, source));
+		/* workers finish as soon as they can */
 		gj_replicate_note_end(team);
 		return GJ_OK;
 	}
 	GJ_TRY(gj_team_drain(team));
 	if (source == 0)
-		GJ_TRY(gj_replicate_inner_rows(team, -1));
-	return gj_team_for_all(team, gj_member_end_source, source);
+		GJ_TRY(gj_replicate_build_rows(team, -1));
+	return gj_team_for_all(team, gj_worker_end_source, source);
 }
 
 bool
@@ -240,7 +241,7 @@ gj_replicate_complete(const GjTeam *team)
 void
 gj_replicate_error(GjTeam *team, GjErrorText *why)
 {
-	/* another member may fail as well */
+	/* another worker may fail as well */
 	pthread_mutex_lock(&team->lock);
 	*why = team->error;
 	pthread_mutex_unlock(&team->lock);
@@ -249,19 +250,19 @@ gj_replicate_error(GjTeam *team, GjErrorText *why)
 /* ---- the end */
 
 uint32_t
-gj_replicate_counted(const GjMember *member)
+gj_replicate_counted(const GjWorker *worker)
 {
-	/* all have the same rows of the inner sources, or sets */
-	return member == member->team->members ? UINT32_MAX :
-		member->team->program->kind == GJ_PROGRAM_JOIN;
+	/* all have the same rows of the build sources, or sets */
+	return worker == worker->team->workers ? UINT32_MAX :
+		worker->team->program->kind == GJ_PROGRAM_JOIN;
 }
 
 static GjStatus
-end_run(GjMember *member, GjTask *task)
+end_run(GjWorker *worker, GjTask *task)
 {
-	GJ_TRY(gj_member_finish_run(member, gj_replicate_counted(member)));
-	member->restless = false;
-	return member->team->gather.ops->ended(member);
+	GJ_TRY(gj_worker_finish_run(worker, gj_replicate_counted(worker)));
+	worker->restless = false;
+	return worker->team->gather.ops->ended(worker);
 }
 
 GjStatus
@@ -290,11 +291,11 @@ static const GjStrategyOps replicate_ops = {
 
 /* ---- open */
 
-/* The member's run starts, while the backend is told, and asks what is resident. */
+/* The worker's run starts, while the backend is told, and asks what is resident. */
 static GjStatus
-start_run(GjMember *member, GjTask *task)
+start_run(GjWorker *worker, GjTask *task)
 {
-	return gj_run_start(member->run);
+	return gj_run_start(worker->run);
 }
 
 GjStatus
@@ -305,8 +306,8 @@ gj_replicate_open(GjTeam *team)
 	if (!all)
 		return GJ_OUT_OF_HOST_MEMORY;
 	team->strategy = (GjStrategy) {&replicate_ops, all};
-	GJ_TRY(gj_members_start(team));
+	GJ_TRY(gj_workers_start(team));
 	for (uint32_t i = 0; i < team->nmembers; i++)
-		GJ_TRY(gj_member_prepare_run(&team->members[i], team->program));
+		GJ_TRY(gj_worker_prepare_run(&team->workers[i], team->program));
 	return gj_team_post_for_all(team, start_run, 0);
 }

@@ -11,7 +11,7 @@
 static GjRun *
 run_of(const GjTeam *team)
 {
-	return team->members[0].run;
+	return team->workers[0].run;
 }
 
 GjStatus
@@ -20,11 +20,11 @@ gj_single_open(GjTeam *team, GjErrorText *why)
 	const GjRunSetup setup = {.host = team->host,.sink = team->sink,.intake = &gj_intake,.join = gj_join_choose,
 	.target = team->target,
 	.tiles = gj_all_tiles};
-	GjMember   *member = &team->members[0];
+	GjWorker   *worker = &team->workers[0];
 	GjStatus	status = GJ_OK;
 
 	team->strategy.ops = &gj_single_ops;
-	member->run = gj_run_open(member->entry, team->program, &member->lease, &setup, &status, why);
+	worker->run = gj_run_open(worker->entry, team->program, &worker->lease, &setup, &status, why);
 	return status;
 }
 
@@ -37,7 +37,7 @@ accepts(const GjTeam *team, uint32_t source)
 static GjStatus
 chunk(GjTeam *team, uint32_t source, uint32_t nrows, uint8_t *memory, uint32_t slot)
 {
-	team->members[0].counts.chunks += source == 0;
+	team->workers[0].counts.chunks += source == 0;
 	return gj_run_chunk(run_of(team), source, nrows, memory, slot);
 }
 
@@ -50,7 +50,7 @@ ask(GjTeam *team, const uint8_t *memory, const GjAnswers *answers)
 static GjStatus
 use(GjTeam *team, uint32_t source, uint32_t n, const GjUse *uses)
 {
-	team->members[0].counts.chunks += source == 0 ? n : 0;
+	team->workers[0].counts.chunks += source == 0 ? n : 0;
 	return gj_run_use(run_of(team), source, n, uses);
 }
 
@@ -82,11 +82,11 @@ flush(GjTeam *team)
 static GjStatus
 finish(GjTeam *team, GjRunStats *stats)
 {
-	GjMember   *member = &team->members[0];
+	GjWorker   *worker = &team->workers[0];
 
-	GJ_TRY(gj_run_finish(member->run, stats));
-	member->counts.outer_rows = stats->source[0].rows_in;
-	gj_member_count(member, stats);
+	GJ_TRY(gj_run_finish(worker->run, stats));
+	worker->counts.probe_rows = stats->source[0].rows_in;
+	gj_worker_count(worker, stats);
 	stats->npasses = 1;
 	stats->exchange_step = 0;
 	return GJ_OK;

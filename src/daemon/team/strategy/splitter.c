@@ -25,7 +25,7 @@
 #define GJ_RECORD_ROWS		16384
 #define GJ_RECORD_SETS		1024
 
-/* A key of an inner side that is asked only whether it has it. */
+/* A key of a build side that is asked only whether it has it. */
 typedef struct GjSeenKey
 {
 	bool		used;
@@ -168,7 +168,7 @@ read_chunk(const GjPartition *partition, GjSplitItem *item, const uint8_t *slot,
 }
 
 /*
- * True if of the inner rows of a key one is as good as all: a semi or anti join asks only
+ * True if of the build rows of a key one is as good as all: a semi or anti join asks only
  * whether there is one.  The filter of the source has yet to be asked, so there must be none.
  */
 static bool
@@ -292,7 +292,7 @@ find_parts(const GjPartition *partition, GjSplitter *splitter, GjSplitItem *item
 			return damaged(item, "a chunk has a bad reference");
 		/* a row error is the device's to find, if the row passes its filter */
 		failed = gj_cpu_tile_keys(&partition->code, &view,
-								  item->source == 0 ? step->outer_keys : step->inner_keys, tile,
+								  item->source == 0 ? step->probe_keys : step->build_keys, tile,
 								  &splitter->keys) != GJ_OK;
 		find_tile_parts(partition, splitter, base, view.nrows, once && !failed);
 	}

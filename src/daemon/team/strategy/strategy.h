@@ -4,30 +4,30 @@
  *	  team opens (team/open.c).
  *
  *	single.c	one device, driven by the session's thread
- *	replicate.c all inner rows on every device, outer ones on whichever is free
- *	exchange.c	each device has its part of the keys, of one inner source and of the outer one
- *	passes.c	inner rows fit no device: rows are kept on the host, and parts are run one by one
+ *	replicate.c all build rows on every device, probe rows on whichever is free
+ *	exchange.c	each device has its part of the keys, of one build source and of the probe source
+ *	passes.c	build rows fit no device: rows are kept on the host, and parts are run one by one
  */
 #ifndef GJ_DAEMON_TEAM_STRATEGY_STRATEGY_H
 #define GJ_DAEMON_TEAM_STRATEGY_STRATEGY_H
 
 #include "daemon/team/state.h"
 
-/* What a member's thread asks. */
+/* What a worker's thread asks. */
 typedef struct GjWorkerOps
 {
 	/* The next task; NULL: there is none.  The lock is held. */
-	GjTask	   *(*next_task) (GjMember *member);
+	GjTask	   *(*next_task) (GjWorker *worker);
 	/* True: without a task there is something to do.  The lock is held, after next_task. */
-	bool		(*has_more) (const GjMember *member);
-	/* Does that; as gj_member_rest. */
-	GjStatus	(*do_more) (GjMember *member, uint32_t seen, bool *more);
+	bool		(*has_more) (const GjWorker *worker);
+	/* Does that; as gj_worker_rest. */
+	GjStatus	(*do_more) (GjWorker *worker, uint32_t seen, bool *more);
 	/* A task is done. */
-	GjStatus	(*after_task) (GjMember *member);
-	/* The member's run is complete: true if the result needs no rows of any other one. */
+	GjStatus	(*after_task) (GjWorker *worker);
+	/* The worker's run is complete: true if the result needs no rows of any other one. */
 	bool		(*all_complete) (GjTeam *team);
 	/* The team closes. */
-	void		(*end) (GjMember *member);
+	void		(*end) (GjWorker *worker);
 } GjWorkerOps;
 
 /* What the session's thread asks: as the functions of team.h, but finish, which the others' end. */
@@ -63,7 +63,7 @@ extern GjStatus gj_passes_open(GjTeam *team, GjErrorText *why);
 /* The state of a strategy with threads begins with this one. */
 typedef struct GjReplicate
 {
-	/* flags of the inner rows of a step, merged; guarded by lock, and also read without it */
+	/* flags of the build rows of a step, merged; guarded by lock, and also read without it */
 	uint8_t    *flags;
 	uint64_t	nflags;
 } GjReplicate;
@@ -81,23 +81,23 @@ extern void gj_replicate_error(GjTeam *team, GjErrorText *why);
 extern void gj_replicate_close(GjTeam *team);
 
 /*
- * The outer source has ended for all members, which have all inner rows each: those that come out by
+ * The probe source has ended for all workers, which have all build rows each: those that come out by
  * themselves, for one step after the other, because they pass the later steps.  own_step: of this one
- * each member has rows that no other one has; -1: there is none.
+ * each worker has rows that no other one has; -1: there is none.
  */
-extern GjStatus gj_replicate_inner_rows(GjTeam *team, int own_step);
+extern GjStatus gj_replicate_build_rows(GjTeam *team, int own_step);
 
-/* True if inner rows of a step come out by themselves when the outer source has ended. */
+/* True if build rows of a step come out by themselves when the probe source has ended. */
 extern bool gj_replicate_makes_rows(const GjProgram *program);
 
 /* All sources have ended: nothing more is needed of the backend. */
 extern void gj_replicate_note_end(GjTeam *team);
 
-/* Sources of which the member has counted rows that no other one has. */
-extern uint32_t gj_replicate_counted(const GjMember *member);
+/* Sources of which the worker has counted rows that no other one has. */
+extern uint32_t gj_replicate_counted(const GjWorker *worker);
 
-/* Tasks: a source has ended, for the member's run. */
-extern GjStatus gj_member_end_source(GjMember *member, GjTask *task);
+/* Tasks: a source has ended, for the worker's run. */
+extern GjStatus gj_worker_end_source(GjWorker *worker, GjTask *task);
 
 /* ---- worker.c: without anything that goes ahead */
 
@@ -107,14 +107,14 @@ extern const GjWorkerOps gj_plain_worker;
 
 /*
  * The step that n devices had better exchange rows by, or -1.  too_large: each of them has no
- * room for all inner rows.
+ * room for all build rows.
  */
 extern int	gj_exchange_choose(const GjTeam *team, uint32_t n, bool too_large);
 
-/* Device memory of a step's inner side, as the program's lease counts it. */
+/* Device memory of a step's build side, as the program's lease counts it. */
 extern uint64_t gj_step_side_bytes(const GjProgram *p, const GjStep *step);
 
-/* What a device of n then has to keep less than all of the inner sides. */
+/* What a device of n then has to keep less than all of the build sides. */
 extern uint64_t gj_exchange_saves(const GjProgram *program, int step, uint32_t n);
 
 #endif							/* GJ_DAEMON_TEAM_STRATEGY_STRATEGY_H */

@@ -13,8 +13,8 @@
  * n - m + 1 has one that is shared.  The m - 1 most frequent elements, the head, are looked
  * up only in sets that the others have found, and that could be wanted if all of it was shared.
  */
-#ifndef GJ_ROWS_SET_JOIN_H
-#define GJ_ROWS_SET_JOIN_H
+#ifndef GJ_DEVICE_SET_JOIN_H
+#define GJ_DEVICE_SET_JOIN_H
 
 #include "set_family.h"
 
@@ -488,4 +488,4 @@ gj_set_run_tile(const GjSetHost *host, const GjSetFamily *family, const GjSetSpe
 	return status;
 }
 
-#endif							/* GJ_ROWS_SET_JOIN_H */
+#endif							/* GJ_DEVICE_SET_JOIN_H */

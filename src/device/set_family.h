@@ -4,13 +4,13 @@
  *
  * Elements become codes, the most frequent one first (GjSetFamily).
  */
-#ifndef GJ_ROWS_SET_FAMILY_H
-#define GJ_ROWS_SET_FAMILY_H
+#ifndef GJ_DEVICE_SET_FAMILY_H
+#define GJ_DEVICE_SET_FAMILY_H
 
 #include <stdlib.h>
 
-#include "device/set_plan.h"
-#include "similarity.h"
+#include "set_plan.h"
+#include "rows/similarity.h"
 
 #define GJ_SET_MAX_DENSE	32768u	/* columns of the matrix */
 
@@ -439,4 +439,4 @@ gj_set_family_build(const GjSetHost *host, const GjSetInput *sets, const GjSetSp
 	return gj_set_index(host, family);
 }
 
-#endif							/* GJ_ROWS_SET_FAMILY_H */
+#endif							/* GJ_DEVICE_SET_FAMILY_H */

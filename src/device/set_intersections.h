@@ -5,10 +5,10 @@
  *
  * See intersections_find and its kin in src/device/device.h for what the functions do.
  */
-#ifndef GJ_ROWS_SET_INTERSECTIONS_H
-#define GJ_ROWS_SET_INTERSECTIONS_H
+#ifndef GJ_DEVICE_SET_INTERSECTIONS_H
+#define GJ_DEVICE_SET_INTERSECTIONS_H
 
-#include "device/intersections.h"
+#include "intersections.h"
 #include "set_join.h"
 
 #define GJ_INTERSECTIONS_ITEM	1024u	/* pairs of an item */
@@ -266,4 +266,4 @@ gj_intersections_add(const GjIntersections *found, const GjFoundPairs *pairs, ui
 			found->frequency[(uint32_t) found->slots[pairs->slot_of[i]]]++;
 }
 
-#endif							/* GJ_ROWS_SET_INTERSECTIONS_H */
+#endif							/* GJ_DEVICE_SET_INTERSECTIONS_H */
