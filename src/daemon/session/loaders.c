@@ -2,7 +2,7 @@
  * loaders.c
  *	  Connections that load the sources of one run together; see loaders.h.
  *
- * A loader is in run->loaders before it is told so.  So whatever it then takes upon itself
+ * A loader is in run->loaders.session before it is told so.  So whatever it then takes upon itself
  * to load, the run knows that it has to wait for its SOURCE_END.
  */
 #define _GNU_SOURCE
@@ -28,17 +28,17 @@ static struct
 GjStatus
 gj_loaders_open(GjSession *run, GjErrorText *why)
 {
-	run->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (run->wake < 0 ||
-		getrandom(run->token.bytes, sizeof(run->token.bytes), 0) != sizeof(run->token.bytes))
+	run->loaders.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (run->loaders.wake < 0 ||
+		getrandom(run->loaders.token.bytes, sizeof(run->loaders.token.bytes), 0) != sizeof(run->loaders.token.bytes))
 	{
 		snprintf(why->text, sizeof(why->text), "no descriptor for a run: %s", strerror(errno));
 		return GJ_OUT_OF_HOST_MEMORY;
 	}
 	pthread_mutex_lock(&shared.lock);
-	run->loaders[0] = run;
-	run->nloaders = 1;
-	run->next_run = shared.runs;
+	run->loaders.session[0] = run;
+	run->loaders.n = 1;
+	run->loaders.next_run = shared.runs;
 	shared.runs = run;
 	pthread_mutex_unlock(&shared.lock);
 	return GJ_OK;
@@ -50,7 +50,7 @@ gj_loaders_count(GjSession *run)
 	uint32_t	n;
 
 	pthread_mutex_lock(&shared.lock);
-	n = run->nloaders;
+	n = run->loaders.n;
 	pthread_mutex_unlock(&shared.lock);
 	return n;
 }
@@ -62,26 +62,26 @@ gj_loaders_close(GjSession *run)
 	GjSession **link;
 
 	pthread_mutex_lock(&shared.lock);
-	for (link = &shared.runs; *link && *link != run; link = &(*link)->next_run)
+	for (link = &shared.runs; *link && *link != run; link = &(*link)->loaders.next_run)
 		;
 	if (*link)
-		*link = run->next_run;
+		*link = run->loaders.next_run;
 	pthread_mutex_unlock(&shared.lock);
-	if (run->wake >= 0)
-		close(run->wake);
-	run->wake = -1;
+	if (run->loaders.wake >= 0)
+		close(run->loaders.wake);
+	run->loaders.wake = -1;
 	/* whoever has gone already is not missed */
-	for (uint32_t i = 1; i < run->nloaders; i++)
-		(void) !send(run->loaders[i]->socket, &end, sizeof(end), MSG_NOSIGNAL | MSG_DONTWAIT);
+	for (uint32_t i = 1; i < run->loaders.n; i++)
+		(void) !send(run->loaders.session[i]->socket, &end, sizeof(end), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 void
 gj_loaders_release(GjSession *run)
 {
 	pthread_mutex_lock(&shared.lock);
-	for (uint32_t i = 1; i < run->nloaders; i++)
-		run->loaders[i]->attached = false;
-	run->nloaders = 0;
+	for (uint32_t i = 1; i < run->loaders.n; i++)
+		run->loaders.session[i]->load.attached = false;
+	run->loaders.n = 0;
 	pthread_cond_broadcast(&shared.released);
 	pthread_mutex_unlock(&shared.lock);
 }
@@ -92,8 +92,8 @@ find_run(const GjRunToken *token)
 {
 	GjSession  *run = shared.runs;
 
-	while (run && memcmp(&run->token, token, sizeof(*token)) != 0)
-		run = run->next_run;
+	while (run && memcmp(&run->loaders.token, token, sizeof(*token)) != 0)
+		run = run->loaders.next_run;
 	return run;
 }
 
@@ -121,13 +121,13 @@ join(GjSession *session, const GjRunToken *token)
 
 	pthread_mutex_lock(&shared.lock);
 	run = find_run(token);
-	joined = run && run->nloaders < GJ_MAX_LOADERS;
+	joined = run && run->loaders.n < GJ_MAX_LOADERS;
 	if (joined)
 	{
-		session->attached = true;
-		run->loaders[run->nloaders++] = session;
+		session->load.attached = true;
+		run->loaders.session[run->loaders.n++] = session;
 		/* it is open, for the run is in the list */
-		(void) !write(run->wake, &one, sizeof(one));
+		(void) !write(run->loaders.wake, &one, sizeof(one));
 	}
 	pthread_mutex_unlock(&shared.lock);
 	return joined;
@@ -144,7 +144,7 @@ gj_loaders_attach(GjSession *session)
 	memcpy(&attach, session->message, sizeof(attach));
 	entry = find_device(&attach.token);
 	status = entry ? gj_segment_get(entry, GJ_LOAD_SLOTS * (size_t) GJ_LOAD_SLOT_SIZE,
-									&session->load, &why) : GJ_CANCELLED;
+									&session->load.ring, &why) : GJ_CANCELLED;
 	if (status == GJ_OK && !join(session, &attach.token))
 		status = GJ_CANCELLED;
 	if (status != GJ_OK)
@@ -153,9 +153,9 @@ gj_loaders_attach(GjSession *session)
 		return;
 	}
 	/* if it cannot be told, the run will find the connection closed */
-	(void) gj_session_ready(session->socket, session->load, NULL, &attach.token);
+	(void) gj_session_ready(session->socket, session->load.ring, NULL, &attach.token);
 	pthread_mutex_lock(&shared.lock);
-	while (session->attached)
+	while (session->load.attached)
 		pthread_cond_wait(&shared.released, &shared.lock);
 	pthread_mutex_unlock(&shared.lock);
 }

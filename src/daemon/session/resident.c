@@ -71,7 +71,7 @@ static bool
 may_use(const GjSession *session, const GjSession *loader, uint32_t source, bool last)
 {
 	/* its end may have come already, behind this message */
-	return !((last ? loader->ended : loader->finished) >> source & 1) &&
+	return !((last ? loader->load.ended : loader->load.finished) >> source & 1) &&
 		gj_team_accepts(session->run, source);
 }
 
@@ -79,7 +79,7 @@ may_use(const GjSession *session, const GjSession *loader, uint32_t source, bool
 static GjStatus
 end_used(GjSession *session, GjSession *loader, uint32_t source)
 {
-	loader->ended |= 1u << source;
+	loader->load.ended |= 1u << source;
 	return gj_session_source_ended(session, loader, source);
 }
 
@@ -364,7 +364,7 @@ gj_session_feed_uses(GjSession *session, uint32_t which, const GjMsgSlot *messag
 	if (status == GJ_OK && !(nlots > 0 && lots[nlots - 1].last && lots[nlots - 1].source == 0))
 		status = gj_session_slot_free(session, which * GJ_LOAD_SLOTS + message->slot);
 	if (status == GJ_OK)
-		status = use_lots(session, session->loaders[which], lots, nlots);
+		status = use_lots(session, session->loaders.session[which], lots, nlots);
 	for (uint32_t i = 0; i < message->nrows; i++)
 		free((void *) uses[i].pages);
 	free(uses);

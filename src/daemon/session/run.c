@@ -43,16 +43,16 @@ accept_source_message(GjSession *loader, const GjMsgSlot *message)
 	/* it is about several sources; what it is about is looked at later */
 	if (message->type == GJ_MSG_ASK)
 		return true;
-	if (message->source >= GJ_MAX_SOURCES || (loader->ended >> message->source & 1))
+	if (message->source >= GJ_MAX_SOURCES || (loader->load.ended >> message->source & 1))
 		return false;
 	if (message->type == GJ_MSG_SOURCE_END)
 	{
-		loader->ended |= 1u << message->source;
+		loader->load.ended |= 1u << message->source;
 		return true;
 	}
-	if (message->slot >= GJ_LOAD_SLOTS || (loader->load_busy >> message->slot & 1))
+	if (message->slot >= GJ_LOAD_SLOTS || (loader->load.busy >> message->slot & 1))
 		return false;
-	loader->load_busy |= 1u << message->slot;
+	loader->load.busy |= 1u << message->slot;
 	return true;
 }
 
@@ -72,7 +72,7 @@ loader_has_left(GjSession *session, GjSession *loader)
 	loader->closed = true;
 	if (loader == session)
 		return GJ_CANCELLED;
-	return loader->ended == (1u << session->nsources) - 1 ? GJ_OK : GJ_LOADER_LOST;
+	return loader->load.ended == (1u << session->nsources) - 1 ? GJ_OK : GJ_LOADER_LOST;
 }
 
 /*
@@ -134,7 +134,7 @@ receive_from(GjSession *session, GjSession *loader)
 		!accept_source_message(loader, &message))
 		return GJ_BAD_PROGRAM;
 	/* there is room: each slot and each source waits here at most once */
-	loader->pending[(loader->next_pending + loader->npending++) % GJ_MAX_PENDING] = message;
+	loader->load.pending[(loader->load.next_pending + loader->load.npending++) % GJ_MAX_PENDING] = message;
 	return GJ_OK;
 }
 
@@ -167,9 +167,9 @@ receive_messages(GjSession *session, bool wait, bool feeding)
 
 	for (uint32_t i = 0; i < n; i++)
 		fds[i] = (struct pollfd) {
-			.fd = session->loaders[i]->closed ? -1 : session->loaders[i]->socket,.events = POLLIN
+			.fd = session->loaders.session[i]->closed ? -1 : session->loaders.session[i]->socket,.events = POLLIN
 		};
-	fds[n] = (struct pollfd) {.fd = session->wake,.events = POLLIN};
+	fds[n] = (struct pollfd) {.fd = session->loaders.wake,.events = POLLIN};
 	fds[n + 1] = (struct pollfd) {.fd = gj_team_fd(session->run),.events = POLLIN};
 	if (wait)
 		GJ_TRY(gj_team_serve(session->run));
@@ -187,10 +187,10 @@ receive_messages(GjSession *session, bool wait, bool feeding)
 		gj_journal_work(&session->mark);
 	/* who has attached is asked from the next call on */
 	if (n > 0 && fds[n].revents)
-		(void) !read(session->wake, &count, sizeof(count));
+		(void) !read(session->loaders.wake, &count, sizeof(count));
 	for (uint32_t i = 0; i < n; i++)
 		if (fds[i].revents)
-			GJ_TRY(receive_from(session, session->loaders[i]));
+			GJ_TRY(receive_from(session, session->loaders.session[i]));
 	return GJ_OK;
 }
 
@@ -206,15 +206,15 @@ next_message(GjSession *session, uint32_t *which, GjMsgSlot *message)
 	for (uint32_t i = 0; i < n; i++)
 	{
 		uint32_t	at = (session->next_loader + i) % n;
-		GjSession  *loader = session->loaders[at];
+		GjSession  *loader = session->loaders.session[at];
 
-		*message = loader->pending[loader->next_pending];
-		if (loader->npending == 0 ||
+		*message = loader->load.pending[loader->load.next_pending];
+		if (loader->load.npending == 0 ||
 			((message->type == GJ_MSG_CHUNK || message->type == GJ_MSG_USE) &&
 			 !gj_team_accepts(session->run, message->source)))
 			continue;
-		loader->next_pending = (loader->next_pending + 1) % GJ_MAX_PENDING;
-		loader->npending--;
+		loader->load.next_pending = (loader->load.next_pending + 1) % GJ_MAX_PENDING;
+		loader->load.npending--;
 		session->next_loader = at + 1;
 		*which = at;
 		return true;
@@ -227,12 +227,12 @@ gj_session_source_ended(GjSession *session, GjSession *loader, uint32_t source)
 {
 	uint32_t	n = gj_loaders_count(session);
 
-	loader->finished |= 1u << source;
+	loader->load.finished |= 1u << source;
 	/* who attached later has found nothing of it left */
 	if (session->sources_ended >> source & 1)
 		return GJ_OK;
 	for (uint32_t i = 0; i < n; i++)
-		if (!(session->loaders[i]->finished >> source & 1))
+		if (!(session->loaders.session[i]->load.finished >> source & 1))
 			return GJ_OK;
 	session->sources_ended |= 1u << source;
 	return gj_team_source_end(session->run, source);
@@ -277,10 +277,10 @@ GjStatus
 gj_session_slot_free(void *arg, uint32_t slot)
 {
 	GjSession  *session = arg;
-	GjSession  *loader = session->loaders[slot / GJ_LOAD_SLOTS];
+	GjSession  *loader = session->loaders.session[slot / GJ_LOAD_SLOTS];
 	GjMsgSlot	message = {GJ_MSG_SLOT_FREE, slot % GJ_LOAD_SLOTS, 0, 0};
 
-	loader->load_busy &= ~(1u << message.slot);
+	loader->load.busy &= ~(1u << message.slot);
 	if (loader == session)
 		return gj_session_send(session, &message, sizeof(message)) ? GJ_OK : GJ_CANCELLED;
 	/* a worker that has gone does not want it: what that means is seen where it is read */
@@ -328,7 +328,7 @@ get_rings(GjSession *session, GjErrorText *why)
 
 	session->output_free = (1u << GJ_OUTPUT_SLOTS) - 1;
 	GJ_TRY(gj_segment_get(entry, GJ_LOAD_SLOTS * (size_t) GJ_LOAD_SLOT_SIZE,
-						  &session->load, why));
+						  &session->load.ring, why));
 	return gj_segment_get(entry, GJ_OUTPUT_SLOTS * (size_t) GJ_OUTPUT_SLOT_SIZE,
 						  &session->output, why);
 }
@@ -336,11 +336,11 @@ get_rings(GjSession *session, GjErrorText *why)
 void
 gj_session_free_rings(GjSession *session)
 {
-	if (session->load)
-		gj_segment_put(session->load);
+	if (session->load.ring)
+		gj_segment_put(session->load.ring);
 	if (session->output)
 		gj_segment_put(session->output);
-	session->load = session->output = NULL;
+	session->load.ring = session->output = NULL;
 }
 
 /* Copies the program out of the message and checks it.  The copy is the caller's. */
@@ -367,8 +367,8 @@ take_program(GjSession *session, GjProgram **program, GjErrorText *why)
 static GjStatus
 feed_message(GjSession *session, uint32_t which, const GjMsgSlot *message)
 {
-	GjSession  *loader = session->loaders[which];
-	uint8_t    *memory = loader->load->memory + (size_t) message->slot * GJ_LOAD_SLOT_SIZE;
+	GjSession  *loader = session->loaders.session[which];
+	uint8_t    *memory = loader->load.ring->memory + (size_t) message->slot * GJ_LOAD_SLOT_SIZE;
 	uint32_t	slot = which * GJ_LOAD_SLOTS + message->slot;
 
 	switch (message->type)
@@ -554,8 +554,8 @@ run_on_devices(GjSession *session, const GjProgram *program, GjErrorText *why)
 	status = get_rings(session, why);
 	if (status == GJ_OK)
 		status = gj_loaders_open(session, why);
-	if (status == GJ_OK && !gj_session_ready(session->socket, session->load, session->output,
-											 &session->token))
+	if (status == GJ_OK && !gj_session_ready(session->socket, session->load.ring, session->output,
+											 &session->loaders.token))
 		status = GJ_CANCELLED;
 	if (status == GJ_OK)
 		status = work(session, &stats);

@@ -288,7 +288,7 @@ serve(GjSession *session, int socket)
 	/* all but the last message of the connection before */
 	memset(session, 0, offsetof(GjSession, message));
 	session->socket = socket;
-	session->wake = -1;
+	session->loaders.wake = -1;
 	type = receive(session);
 	if (type == GJ_MSG_HELLO && session->nbytes == sizeof(GjMsgHello))
 	{

@@ -18,6 +18,32 @@
 /* Messages of a loader that can wait: a chunk a slot, an end a source, an ASK. */
 #define GJ_MAX_PENDING		(GJ_LOAD_SLOTS + GJ_MAX_SOURCES + 1)
 
+/*
+ * Loading, of the session's own run or of the one that it is attached to.  While it is attached, the
+ * thread of the run has this, and the session's `socket` and `closed`.
+ */
+typedef struct GjSessionLoad
+{
+	GjSegment  *ring;			/* kept until the peer has closed */
+	uint32_t	busy;			/* slots that hold a chunk, one bit each */
+	uint32_t	ended;			/* sources whose end has come, one bit each */
+	uint32_t	finished;		/* sources whose end was taken out of `pending` */
+	uint32_t	npending;		/* messages about sources that have come */
+	uint32_t	next_pending;
+	GjMsgSlot	pending[GJ_MAX_PENDING];
+	bool		attached;		/* guarded by the lock of loaders.c */
+} GjSessionLoad;
+
+/* Who loads the session's run: loaders.c. */
+typedef struct GjSessionLoaders
+{
+	struct GjSession *next_run; /* that others can attach to */
+	GjRunToken	token;
+	int			wake;			/* eventfd: somebody has attached */
+	uint32_t	n;
+	struct GjSession *session[GJ_MAX_LOADERS];	/* the session itself, then the attached */
+} GjSessionLoaders;
+
 typedef struct GjSession
 {
 	int			socket;
@@ -25,18 +51,7 @@ typedef struct GjSession
 	uint64_t	looked_us;		/* when that was looked at last */
 	GjMsgHello	hello;
 
-	/*
-	 * Loading, of the session's own run or of the one that it is attached to.  While it is
-	 * attached, the thread of the run has these, `socket` and `closed`.
-	 */
-	GjSegment  *load;			/* ring; kept until the peer has closed */
-	uint32_t	load_busy;		/* slots that hold a chunk, one bit each */
-	uint32_t	ended;			/* sources whose end has come, one bit each */
-	uint32_t	finished;		/* sources whose end was taken out of `pending` */
-	uint32_t	npending;		/* messages about sources that have come */
-	uint32_t	next_pending;
-	GjMsgSlot	pending[GJ_MAX_PENDING];
-	bool		attached;		/* guarded by the lock of loaders.c */
+	GjSessionLoad load;
 
 	/* a run */
 	GjSegment  *output;			/* ring; kept until the peer has closed */
@@ -57,12 +72,7 @@ typedef struct GjSession
 	uint32_t	answer_bytes;
 	uint32_t	next_loader;	/* whose turn it is */
 
-	/* who loads: loaders.c */
-	struct GjSession *next_run; /* that others can attach to */
-	GjRunToken	token;
-	int			wake;			/* eventfd: somebody has attached */
-	uint32_t	nloaders;
-	struct GjSession *loaders[GJ_MAX_LOADERS];	/* the session itself, then the attached */
+	GjSessionLoaders loaders;
 
 	/* the message received last; during a run: the questions of an ASK */
 	size_t		nbytes;

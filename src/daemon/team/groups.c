@@ -217,7 +217,7 @@ split_list(GjTeamGroups *groups, GjSpillList *list, GjGroupShare **shares, uint3
 		GjChunk		chunk;
 
 		n = 0;
-		if (__atomic_load_n(&groups->team->stop, __ATOMIC_RELAXED))
+		if (__atomic_load_n(&groups->team->signals.stop, __ATOMIC_RELAXED))
 			status = GJ_CANCELLED;
 		else
 			status = gj_spill_fill(list->records + r, list->n - r, &slot, &n);

@@ -9,7 +9,7 @@
 bool
 gj_input_build_ended(const GjTeam *team)
 {
-	return team->program->kind != GJ_PROGRAM_JOIN ||
+	return !team->sink->joins ||
 		(team->input.ended | 1) == (1u << team->program->nsources) - 1;
 }
 
@@ -27,7 +27,7 @@ gj_input_chunk(GjTeam *team, uint32_t source)
 		return gj_team_fail(team, GJ_BAD_PROGRAM, "a chunk of a source comes too early or too late");
 	if (team->host->stop(team->host->arg))
 		return GJ_CANCELLED;
-	__atomic_store_n(&team->loads, true, __ATOMIC_RELAXED);
+	__atomic_store_n(&team->signals.loads, true, __ATOMIC_RELAXED);
 	return GJ_OK;
 }
 

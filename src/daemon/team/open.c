@@ -285,7 +285,7 @@ gj_team_open(const GjProgram *program, const GjTeamOptions *options, const GjRun
 	team->sink = gj_sink_choose(program);
 	team->host = host;
 	team->target = *target;
-	team->wake_fd = -1;
+	team->signals.wake_fd = -1;
 	/* until another one is chosen; it has no state */
 	team->strategy.ops = &gj_single_ops;
 	team->gather.ops = gj_gather_choose(team->sink);
@@ -319,7 +319,7 @@ stop_workers(GjTeam *team)
 {
 	pthread_mutex_lock(&team->lock);
 	team->tasks.closing = true;
-	__atomic_store_n(&team->stop, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&team->signals.stop, 1, __ATOMIC_RELAXED);
 	gj_team_tell(team);
 	gj_team_grant(team);
 	pthread_mutex_unlock(&team->lock);
@@ -396,8 +396,8 @@ gj_team_close(GjTeam *team, GjErrorText *why)
 		gj_lease_end(&worker->lease);
 		free(worker->program);
 	}
-	if (team->wake_fd >= 0)
-		close(team->wake_fd);
+	if (team->signals.wake_fd >= 0)
+		close(team->signals.wake_fd);
 	pthread_cond_destroy(&team->work);
 	pthread_cond_destroy(&team->granted);
 	pthread_mutex_destroy(&team->lock);

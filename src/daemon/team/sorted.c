@@ -237,9 +237,9 @@ sorted_slot(void *arg, uint8_t **memory)
 		return GJ_OK;
 	}
 	pthread_mutex_lock(&team->lock);
-	while (own->nfilled - own->nread == 2 && !team->stop)
+	while (own->nfilled - own->nread == 2 && !team->signals.stop)
 		gj_worker_await_grant(worker);
-	if (team->stop)
+	if (team->signals.stop)
 		status = GJ_CANCELLED;
 	*memory = own->slot[own->nfilled % 2]->memory;
 	pthread_mutex_unlock(&team->lock);
@@ -309,7 +309,7 @@ static void
 keep_slot(void *arg, uint32_t item, const GjTile *tile)
 {
 	GjSortedWorker *own = arg;
-	bool		stopped = __atomic_load_n(&own->sorted->team->stop, __ATOMIC_RELAXED) != 0;
+	bool		stopped = __atomic_load_n(&own->sorted->team->signals.stop, __ATOMIC_RELAXED) != 0;
 
 	own->status = stopped ? GJ_CANCELLED : keep_rows(own);
 }
@@ -391,7 +391,7 @@ await_slot(GjSortedWorker *own, bool *any)
 
 	for (;;)
 	{
-		uint32_t	seen = __atomic_load_n(&team->woken, __ATOMIC_ACQUIRE);
+		uint32_t	seen = __atomic_load_n(&team->signals.woken, __ATOMIC_ACQUIRE);
 		bool		ended;
 
 		pthread_mutex_lock(&team->lock);

@@ -217,6 +217,17 @@ typedef struct GjTeamOutput
 	bool		serving;		/* a request is being granted; the session's thread's */
 } GjTeamOutput;
 
+/* What the threads of a team tell each other without its lock. */
+typedef struct GjTeamSignals
+{
+	bool		complete;		/* atomic: nothing more is needed of the backend */
+	uint32_t	stop;			/* atomic: workers are to end */
+	bool		loads;			/* atomic: chunks come, whose loaders need the processors */
+	int			wake_fd;		/* eventfd; -1: there are no threads */
+	uint32_t	told;			/* atomic: how often workers were told of something, */
+	uint32_t	woken;			/* atomic: and the session's thread */
+} GjTeamSignals;
+
 struct GjTeam
 {
 	const GjProgram *program;
@@ -232,12 +243,7 @@ struct GjTeam
 	bool		has_store;		/* if there can be any */
 	GjTeamInput input;
 	GjTeamTiles tiles;
-	bool		complete;		/* atomic: nothing more is needed of the backend */
-	uint32_t	stop;			/* atomic: workers are to end */
-	bool		loads;			/* atomic: chunks come, whose loaders need the processors */
-	int			wake_fd;		/* eventfd; -1: there are no threads */
-	uint32_t	told;			/* atomic: how often workers were told of something, */
-	uint32_t	woken;			/* atomic: and the session's thread */
+	GjTeamSignals signals;
 
 	pthread_mutex_t lock;
 	pthread_cond_t work;		/* a task, or the end: gj_team_tell */
@@ -340,7 +346,7 @@ extern GjStatus gj_team_post_for_all(GjTeam *team, GjTaskRun run, uint32_t sourc
 extern GjStatus gj_team_for_all(GjTeam *team, GjTaskRun run, uint32_t source);
 
 /*
- * Waits until a worker has woken the session's thread, which has seen team->woken so, with `look` at
+ * Waits until a worker has woken the session's thread, which has seen team->signals.woken so, with `look` at
  * first without sleeping.  False: none has for a while.
  */
 extern bool gj_team_await_workers(GjTeam *team, uint32_t seen, bool look);

@@ -28,30 +28,30 @@ gj_team_wake(GjTeam *team)
 {
 	const uint64_t one = 1;
 
-	__atomic_add_fetch(&team->woken, 1, __ATOMIC_RELEASE);
-	while (write(team->wake_fd, &one, sizeof(one)) < 0 && errno == EINTR)
+	__atomic_add_fetch(&team->signals.woken, 1, __ATOMIC_RELEASE);
+	while (write(team->signals.wake_fd, &one, sizeof(one)) < 0 && errno == EINTR)
 		;
 }
 
 void
 gj_team_tell(GjTeam *team)
 {
-	__atomic_add_fetch(&team->told, 1, __ATOMIC_RELEASE);
+	__atomic_add_fetch(&team->signals.told, 1, __ATOMIC_RELEASE);
 	pthread_cond_broadcast(&team->work);
 }
 
 void
 gj_team_await(GjTeam *team)
 {
-	uint32_t	seen = team->told;
+	uint32_t	seen = team->signals.told;
 
-	if (!__atomic_load_n(&team->loads, __ATOMIC_RELAXED))
+	if (!__atomic_load_n(&team->signals.loads, __ATOMIC_RELAXED))
 	{
 		pthread_mutex_unlock(&team->lock);
-		gj_spin_while(&team->told, seen, GJ_TEAM_SPIN_US);
+		gj_spin_while(&team->signals.told, seen, GJ_TEAM_SPIN_US);
 		pthread_mutex_lock(&team->lock);
 	}
-	if (team->told == seen)
+	if (team->signals.told == seen)
 		pthread_cond_wait(&team->work, &team->lock);
 }
 
@@ -254,10 +254,10 @@ gj_team_serve(GjTeam *team)
 	uint64_t	count;
 	GjStatus	status;
 
-	if (team->wake_fd < 0)
+	if (team->signals.wake_fd < 0)
 		return GJ_OK;
 	/* before looking, so that what comes afterwards wakes us again */
-	while (read(team->wake_fd, &count, sizeof(count)) < 0 && errno == EINTR)
+	while (read(team->signals.wake_fd, &count, sizeof(count)) < 0 && errno == EINTR)
 		;
 	GJ_TRY(free_slots(team));
 	GJ_TRY(grant_request(team));
@@ -293,13 +293,13 @@ is_idle(GjTeam *team)
 bool
 gj_team_await_workers(GjTeam *team, uint32_t seen, bool look)
 {
-	struct pollfd fd = {.fd = team->wake_fd,.events = POLLIN};
+	struct pollfd fd = {.fd = team->signals.wake_fd,.events = POLLIN};
 
-	if (look && !team->loads)
-		gj_spin_while(&team->woken, seen, GJ_TEAM_SPIN_US);
-	if (__atomic_load_n(&team->woken, __ATOMIC_ACQUIRE) == seen)
+	if (look && !team->signals.loads)
+		gj_spin_while(&team->signals.woken, seen, GJ_TEAM_SPIN_US);
+	if (__atomic_load_n(&team->signals.woken, __ATOMIC_ACQUIRE) == seen)
 		poll(&fd, 1, GJ_TEAM_POLL_MS);
-	return __atomic_load_n(&team->woken, __ATOMIC_ACQUIRE) != seen;
+	return __atomic_load_n(&team->signals.woken, __ATOMIC_ACQUIRE) != seen;
 }
 
 bool
@@ -324,7 +324,7 @@ gj_team_drain(GjTeam *team)
 
 	for (;;)
 	{
-		uint32_t	seen = __atomic_load_n(&team->woken, __ATOMIC_ACQUIRE);
+		uint32_t	seen = __atomic_load_n(&team->signals.woken, __ATOMIC_ACQUIRE);
 		bool		idle = is_idle(team);
 
 		GJ_TRY(gj_team_serve(team));

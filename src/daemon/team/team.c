@@ -10,7 +10,7 @@
 int
 gj_team_fd(const GjTeam *team)
 {
-	return team->wake_fd;
+	return team->signals.wake_fd;
 }
 
 static double

@@ -135,8 +135,8 @@ start(GjWorker *worker)
 GjStatus
 gj_workers_start(GjTeam *team)
 {
-	team->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (team->wake_fd < 0)
+	team->signals.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (team->signals.wake_fd < 0)
 		return GJ_OUT_OF_HOST_MEMORY;
 	for (uint32_t i = 0; i < team->nmembers; i++)
 		if (!start(&team->workers[i]))

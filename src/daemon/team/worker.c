@@ -16,9 +16,9 @@ gj_worker_rest(GjWorker *worker, uint32_t seen, bool *more)
 	GjTeam	   *team = worker->team;
 
 	worker->restless = false;
-	if (!__atomic_load_n(&team->loads, __ATOMIC_RELAXED))
-		gj_spin_while(&team->told, seen, GJ_REST_SPIN_US);
-	*more = __atomic_load_n(&team->told, __ATOMIC_ACQUIRE) != seen;
+	if (!__atomic_load_n(&team->signals.loads, __ATOMIC_RELAXED))
+		gj_spin_while(&team->signals.told, seen, GJ_REST_SPIN_US);
+	*more = __atomic_load_n(&team->signals.told, __ATOMIC_ACQUIRE) != seen;
 	if (*more)
 		return GJ_OK;
 	GJ_TRY(gj_run_flush(worker->run));
@@ -74,7 +74,7 @@ fail(GjTeam *team, GjStatus status)
 {
 	if (team->status == GJ_OK || status == GJ_DEVICE_LOST)
 		team->status = status;
-	__atomic_store_n(&team->stop, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&team->signals.stop, 1, __ATOMIC_RELAXED);
 	gj_team_grant(team);
 	/* and who waits for a block */
 	gj_team_tell(team);
@@ -91,7 +91,7 @@ gj_worker_work(GjWorker *worker)
 	{
 		GjStatus	status = GJ_CANCELLED;
 		GjTask	   *task = team->status == GJ_OK ? ops->next_task(worker) : NULL;
-		uint32_t	seen = team->told;
+		uint32_t	seen = team->signals.told;
 		bool		more = false;
 		bool		wakes = task && task->wakes;
 
@@ -102,7 +102,7 @@ gj_worker_work(GjWorker *worker)
 		}
 		team->tasks.nidle--;
 		pthread_mutex_unlock(&team->lock);
-		if (__atomic_load_n(&team->stop, __ATOMIC_RELAXED) == 0)
+		if (__atomic_load_n(&team->signals.stop, __ATOMIC_RELAXED) == 0)
 			status = gj_worker_error(worker, task ? task->run(worker, task) :
 									 ops->do_more(worker, seen, &more));
 		if (task && status == GJ_OK)

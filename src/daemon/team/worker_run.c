@@ -18,7 +18,7 @@
 static bool
 stopped(const GjTeam *team)
 {
-	return __atomic_load_n(&team->stop, __ATOMIC_RELAXED) != 0;
+	return __atomic_load_n(&team->signals.stop, __ATOMIC_RELAXED) != 0;
 }
 
 static bool

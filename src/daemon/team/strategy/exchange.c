@@ -189,7 +189,7 @@ receive_task(GjWorker *worker, GjTask *task)
 static GjSpin
 start_looking(const GjTeam *team)
 {
-	return __atomic_load_n(&team->loads, __ATOMIC_RELAXED) ? (GjSpin) {0} :
+	return __atomic_load_n(&team->signals.loads, __ATOMIC_RELAXED) ? (GjSpin) {0} :
 		gj_spin_start(GJ_TEAM_SPIN_US);
 }
 
@@ -210,7 +210,7 @@ settle(GjWorker *worker, uint32_t seen)
 	{
 		status = gj_run_settle(worker->run, wait);
 		wait = !gj_spin_on(&spin);
-	} while (status == GJ_OK && __atomic_load_n(&team->told, __ATOMIC_ACQUIRE) == seen);
+	} while (status == GJ_OK && __atomic_load_n(&team->signals.told, __ATOMIC_ACQUIRE) == seen);
 	return status;
 }
 
@@ -226,7 +226,7 @@ await_read(GjWorker *worker)
 	pthread_mutex_lock(&team->lock);
 	for (uint32_t i = 0; i < n && status == GJ_OK;)
 	{
-		if (__atomic_load_n(&team->stop, __ATOMIC_RELAXED) != 0)
+		if (__atomic_load_n(&team->signals.stop, __ATOMIC_RELAXED) != 0)
 			status = GJ_CANCELLED;
 		else if (blocks[i].nusers > 0)
 			gj_team_await(team);
@@ -256,7 +256,7 @@ get_block(void *arg, GjBlock *blocks, uint32_t n, bool awaits, GjBlock **block)
 		for (uint32_t i = 0; i < n && !*block; i++)
 			if (blocks[i].nusers == 0 && !blocks[i].waits)
 				*block = &blocks[i];
-		if (__atomic_load_n(&team->stop, __ATOMIC_RELAXED) != 0)
+		if (__atomic_load_n(&team->signals.stop, __ATOMIC_RELAXED) != 0)
 		{
 			status = GJ_CANCELLED;
 			break;
@@ -283,7 +283,7 @@ get_block(void *arg, GjBlock *blocks, uint32_t n, bool awaits, GjBlock **block)
 				gj_team_await(team);
 			else
 			{
-				uint32_t	seen = team->told;
+				uint32_t	seen = team->signals.told;
 
 				pthread_mutex_unlock(&team->lock);
 				status = settle(worker, seen);
@@ -330,11 +330,11 @@ await_split(void *arg)
 	GjSpin		spin = start_looking(team);
 	bool		done = false;
 	/* not what it is: blocks may have come before */
-	uint32_t	seen = __atomic_load_n(&team->told, __ATOMIC_ACQUIRE) - 1;
+	uint32_t	seen = __atomic_load_n(&team->signals.told, __ATOMIC_ACQUIRE) - 1;
 
 	while (!done)
 	{
-		uint32_t	told = __atomic_load_n(&team->told, __ATOMIC_ACQUIRE);
+		uint32_t	told = __atomic_load_n(&team->signals.told, __ATOMIC_ACQUIRE);
 
 		if (told != seen)
 			GJ_TRY(take_waiting(worker));
@@ -691,7 +691,7 @@ source_end(GjTeam *team, uint32_t source)
 	bool		kept = false;
 
 	GJ_TRY(gj_input_end(team, source));
-	if (!team->loads && source == 0 && !gj_replicate_makes_rows(team->program))
+	if (!team->signals.loads && source == 0 && !gj_replicate_makes_rows(team->program))
 		return end_probe(team);
 	GJ_TRY(gj_team_drain(team));
 	if (source == exchange->build_side)
@@ -713,7 +713,7 @@ finish(GjTeam *team, GjRunStats *stats)
 {
 	GjExchange *exchange = state_of(team);
 
-	if (team->loads)
+	if (team->signals.loads)
 		GJ_TRY(gj_team_drain(team));
 	GJ_TRY(gj_team_post_copies(team, &(GjTask) {.run = end_run,.wakes = true}));
 	GJ_TRY(gj_gather(team, stats));

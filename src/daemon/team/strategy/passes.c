@@ -543,7 +543,7 @@ load_all(GjWorker *worker, GjTask *task)
 	}
 	GJ_TRY(status);
 	if (gj_run_complete(worker->run))
-		__atomic_store_n(&team->complete, true, __ATOMIC_RELAXED);
+		__atomic_store_n(&team->signals.complete, true, __ATOMIC_RELAXED);
 	return GJ_OK;
 }
 
@@ -667,7 +667,7 @@ probe_end(GjTeam *team)
 	pthread_mutex_unlock(&team->lock);
 	GJ_TRY(status);
 	GJ_TRY(gj_team_for_all(team, run_passes, 0));
-	__atomic_store_n(&team->complete, true, __ATOMIC_RELAXED);
+	__atomic_store_n(&team->signals.complete, true, __ATOMIC_RELAXED);
 	return GJ_OK;
 }
 

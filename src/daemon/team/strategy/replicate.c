@@ -31,7 +31,7 @@ note_complete(GjWorker *worker)
 	worker->complete = true;
 	pthread_mutex_unlock(&team->lock);
 	if (team->strategy.ops->worker->all_complete(team))
-		__atomic_store_n(&team->complete, true, __ATOMIC_RELAXED);
+		__atomic_store_n(&team->signals.complete, true, __ATOMIC_RELAXED);
 }
 
 /* The fragments that the run has used of a source need not stay any longer. */
@@ -190,7 +190,7 @@ gj_replicate_chunk(GjTeam *team, uint32_t source, uint32_t nrows, uint8_t *memor
 	const GjTask chunk = {.source = source,.nrows = nrows,.memory = memory,.slot = slot};
 
 	GJ_TRY(gj_input_chunk(team, source));
-	return gj_input_post(team, &chunk, source > 0 || team->program->kind == GJ_PROGRAM_SETS);
+	return gj_input_post(team, &chunk, source > 0 || team->sink->by_tiles);
 }
 
 GjStatus
@@ -204,7 +204,7 @@ void
 gj_replicate_note_end(GjTeam *team)
 {
 	if (team->input.ended == (1u << team->program->nsources) - 1)
-		__atomic_store_n(&team->complete, true, __ATOMIC_RELAXED);
+		__atomic_store_n(&team->signals.complete, true, __ATOMIC_RELAXED);
 }
 
 GjStatus
@@ -212,14 +212,14 @@ gj_replicate_source_end(GjTeam *team, uint32_t source)
 {
 	GJ_TRY(gj_input_end(team, source));
 	/* what fails is told later; the result is waited for at the end */
-	if (!team->loads && source > 0)
+	if (!team->signals.loads && source > 0)
 	{
 		GJ_TRY(gj_team_post_for_all(team, gj_worker_end_source, source));
 		/* no rows may be returned before all have the memory that they need */
 		return team->sink->returns_rows && gj_input_build_ended(team) ?
 			gj_team_drain(team) : GJ_OK;
 	}
-	if (!team->loads && !gj_replicate_makes_rows(team->program))
+	if (!team->signals.loads && !gj_replicate_makes_rows(team->program))
 	{
 		GJ_TRY(gj_team_post_for_all(team, gj_worker_end_source, source));
 		/* workers finish as soon as they can */
@@ -235,7 +235,7 @@ gj_replicate_source_end(GjTeam *team, uint32_t source)
 bool
 gj_replicate_complete(const GjTeam *team)
 {
-	return __atomic_load_n(&team->complete, __ATOMIC_RELAXED);
+	return __atomic_load_n(&team->signals.complete, __ATOMIC_RELAXED);
 }
 
 void
@@ -254,7 +254,7 @@ gj_replicate_counted(const GjWorker *worker)
 {
 	/* all have the same rows of the build sources, or sets */
 	return worker == worker->team->workers ? UINT32_MAX :
-		worker->team->program->kind == GJ_PROGRAM_JOIN;
+		worker->team->sink->joins;
 }
 
 static GjStatus
@@ -268,7 +268,7 @@ end_run(GjWorker *worker, GjTask *task)
 GjStatus
 gj_replicate_finish(GjTeam *team, GjRunStats *stats)
 {
-	if (team->loads)
+	if (team->signals.loads)
 		GJ_TRY(gj_team_drain(team));
 	GJ_TRY(gj_team_post_copies(team, &(GjTask) {.run = end_run,.wakes = true}));
 	return gj_gather(team, stats);
