@@ -28,14 +28,14 @@ typedef struct PlainOperand
 	const void *data; /* of a build source; NULL: what its step finds is the value */
 	int64_t constant;
 	int16_t column; /* of the probe source */
-	uint8_t slot;   /* 0: outer, s + 1: of step s, or PLAIN_CONSTANT */
+	uint8_t slot;   /* 0: probe, s + 1: of step s, or PLAIN_CONSTANT */
 	bool wide;
 } PlainOperand;
 
 /* low <= value <= low + span */
 typedef struct PlainRange
 {
-	PlainOperand of; /* outer */
+	PlainOperand of; /* probe */
 	int64_t low;
 	uint64_t span;
 } PlainRange;
@@ -43,7 +43,7 @@ typedef struct PlainRange
 /* Of slots or places there are less than 2^32. */
 typedef struct PlainStep
 {
-	PlainOperand key; /* outer */
+	PlainOperand key; /* probe */
 	GjTableRef table; /* what it finds is the row where it has no `rows` */
 	bool anti;
 	bool payload; /* it finds payloads, in slots or places, not rows */
@@ -75,7 +75,7 @@ typedef struct Plain
 
 /* ---- values */
 
-/* Values of an outer operand. */
+/* Values of a probe operand. */
 template <typename V>
 static __device__ __forceinline__ void
 load_probe_side(const PlainOperand &of, const GjColumn *columns, const TileRows<V> &rows,

@@ -9,7 +9,7 @@
 
 #include "fused_plain.cuh"
 
-/* True if a column can be one: in all parts, if it is an outer one. */
+/* True if a column can be one: in all parts, if it is a probe one. */
 static bool
 plain_column(const GjColumn *column, bool *wide)
 {

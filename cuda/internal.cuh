@@ -223,7 +223,7 @@ GjStatus gj_cuda_explain(cudaError_t error, const char *call, const char *file, 
 
 void gj_set_text(GjErrorText *why, const char *text);
 
-/* ---- queue.cu: see GjDeviceOps for those that are not told of here */
+/* ---- queue.cu: see GjQueueOps for those that are not told of here */
 
 GjStatus gj_queue_alloc(GjQueue *queue, size_t nbytes, void **memory);
 GjStatus gj_queue_adopt(GjQueue *queue, GjQueue *from, void *const *memory, uint32_t n);
@@ -259,7 +259,7 @@ GjStatus gj_buffer(GjQueue *queue, GjBuffer *buffer, size_t nbytes);
  */
 bool gj_measure_joins(GjDevice *device, GjErrorText *why);
 
-/* ---- copy.cu: see GjDeviceOps for the others */
+/* ---- copy.cu: see GjMemoryOps for the others */
 
 /* Waits for the load lane. */
 cudaError_t gj_await_loads(const GjQueue *queue);

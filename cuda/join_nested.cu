@@ -31,7 +31,7 @@
 #define TERM_TILES (1u << 15)
 #define EVALUATED_TILES (1u << 14)
 
-/* A term, or a half of one: outer ^ flip <= inner ^ flip, or <.  Without arrays it is true. */
+/* A term, or a half of one: probe ^ flip <= build ^ flip, or <.  Without arrays it is true. */
 typedef struct Comparison
 {
 	const int64_t *probe_side;
@@ -63,7 +63,7 @@ row_id(const Loop &loop, uint32_t row)
 /* ---- matchers: match() returns a bit for each of the thread's tuples base + threadIdx.x + ... */
 
 /*
- * All terms are comparisons outer <= inner, M of them; N tuples a thread.  A pair takes M
+ * All terms are comparisons probe <= build, M of them; N tuples a thread.  A pair takes M
  * comparisons, of 32 bits if all values fit, and one more instruction.
  */
 template <typename T, int N, int M>

@@ -11,7 +11,7 @@
 
 #include "place.cuh"
 
-/* Row ids to write: of the probe tuple through rowid (NULL: the tuple itself), or inner. */
+/* Row ids to write: of the probe tuple through rowid (NULL: the tuple itself), or build. */
 typedef struct GjPairColumn
 {
 	const uint32_t *rowid;

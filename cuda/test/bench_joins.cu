@@ -395,7 +395,7 @@ bench_nested(const Device &device, uint32_t bits, bool terms)
 	{
 		low[r] = (int32_t) permuted(r, row_bits, 6);
 		high[r] = low[r] + 10;
-		/* outer values are 0 .. ntuples-1, once each */
+		/* probe values are 0 .. ntuples-1, once each */
 		if (low[r] < (int32_t) ntuples)
 			expected += std::min<uint32_t>(11, ntuples - (uint32_t) low[r]);
 	}

@@ -109,7 +109,7 @@ struct Probe
 	std::vector<uint32_t> probe_side; /* row of each tuple */
 	std::string where;
 
-	/* Pairs cursor .. cursor+n-1 as row ids of the outer and the build side. */
+	/* Pairs cursor .. cursor+n-1 as row ids of the probe and the build side. */
 	std::vector<Pair>
 	expand(uint64_t cursor, uint32_t n)
 	{

@@ -16,6 +16,7 @@
  *	sorted_set.c	sort_unique
  *	set_pair.c		set_pair
  *	array_set.c		array_sizes, array_sets
+ *	membership.c	flag_changes, run_sizes
  *	set_family.c	set_build, set_tile, set_free; intersections_find and its kin
  *	exchange.c		split, ref_bytes, move_refs
  *	pool.c			the threads

@@ -1,6 +1,6 @@
 /*
  * fused.h
- *	  What the fused operator takes: ../rows/fused.h says what it does with these.  For device.h.
+ *	  What the fused operator takes: fused_rows.h says what it does with these.  For device.h.
  */
 #ifndef GJ_DEVICE_FUSED_H
 #define GJ_DEVICE_FUSED_H

@@ -393,7 +393,7 @@ gj_set_cpu_matrix(const GjSetHost *host, const GjSetFamily *family, const GjSetS
 	return GJ_OK;
 }
 
-/* Builds a family; see GjDeviceOps.set_build. */
+/* Builds a family; see GjSetOps.set_build. */
 static inline GjStatus
 gj_set_family_build(const GjSetHost *host, const GjSetInput *sets, const GjSetSpec *spec,
 					GjSetFamily *family)

@@ -3,7 +3,7 @@
  *	  Distinct intersections of a family's pairs, in plain C: what the cpu device runs on its
  *	  threads, and a session in its own process where there is no device.
  *
- * See intersections_find and its kin in src/device/device.h for what the functions do.
+ * See intersections_find and its kin in src/device/sets.h for what the functions do.
  */
 #ifndef GJ_DEVICE_SET_INTERSECTIONS_H
 #define GJ_DEVICE_SET_INTERSECTIONS_H

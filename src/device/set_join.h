@@ -454,7 +454,7 @@ gj_set_compact(const GjSetWork *w)
 	return n;
 }
 
-/* Runs a tile; see GjDeviceOps.set_tile. */
+/* Runs a tile; see GjSetOps.set_tile. */
 static inline GjStatus
 gj_set_run_tile(const GjSetHost *host, const GjSetFamily *family, const GjSetSpec *spec,
 				const GjSetTile *tile, uint32_t *const out[3], uint32_t *n)

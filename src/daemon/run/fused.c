@@ -4,7 +4,7 @@
  *
  * That is possible where a tuple has at most one match in every step: hash joins over
  * unique keys, semi and anti joins; and where the output is aggregates or groups.  Whether
- * it is, and the plan that the device then follows, is found out once, when all inner
+ * it is, and the plan that the device then follows, is found out once, when all build
  * sides are built.  Everything else takes the steps one by one (run/probe.c).
  *
  * Rows are added as parts, wherever they lie, and pass together: those of many resident

@@ -1,5 +1,5 @@
 /*
- * run/state.h
+ * run/run.h
  *	  Runs a program on a device: the session's side of it.
  *
  * session.c (for a backend) and run_file.c (for a file) feed a run with the chunks

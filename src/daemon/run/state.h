@@ -3,7 +3,7 @@
  *	  The state of a run, shared by the files that execute it.
  *
  *	run/run.c		opens, takes chunks, finishes, closes
- *	run/build.c		a build side is complete: filter, keys, hash table
+ *	run/build.c		a build side is complete: filter, keys, what the join makes of it
  *	run/probe.c		probe rows: filter, then the join steps
  *	run/table.c		joins by tables; table_build.c: what these are made of
  *	run/nested.c	the nested loop: what it compares, and its pairs

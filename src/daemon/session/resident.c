@@ -1,5 +1,5 @@
 /*
- * store/fragment.c
+ * session/resident.c
  *	  What a session and its backend tell each other of resident data: answers to an ASK, or that all of
  *	  it is used without one, and the fragments of a USE; see src/wire/resident.h.
  *

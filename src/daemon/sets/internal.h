@@ -13,7 +13,7 @@ typedef struct GjRunSets
 {
 	uint64_t	n;
 	uint64_t	nvalues;
-	GjBuffer	tuple;			/* [n]: outer: number of the tuple; inner: row id */
+	GjBuffer	tuple;			/* [n]: probe side: number of the tuple; build side: row id */
 	GjBuffer	size;			/* [n] */
 	GjBuffer	values;			/* elements of all sets */
 	/* while sets are added */
@@ -56,7 +56,7 @@ typedef struct GjRunSetJoin
 	GjRunSets	probe_side;			/* while a family is joined */
 	GjBuffer	build_row;
 	GjBuffer	out[3];			/* what set_tile writes */
-	GjRunMembers side[2];		/* membership: outer, inner */
+	GjRunMembers side[2];		/* membership: probe, build */
 	bool		flushed;		/* the probe rows have been joined in parts */
 } GjRunSetJoin;
 

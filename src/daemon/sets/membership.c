@@ -298,7 +298,7 @@ copy_sets(GjWork *work, const GjRunMembers *side, GjRunSets *sets)
 	return GJ_OK;
 }
 
-/* A family of the sets of both sides; outer = NULL: of the build sides with themselves. */
+/* A family of the sets of both sides; probe_side = NULL: of the build sides with themselves. */
 static GjStatus
 make_family(GjRun *run, GjRunStep *rs, const GjRunMembers *probe_side, GjSetSpec *spec,
 			GjSetFamily *family, uint64_t *space)
@@ -438,7 +438,7 @@ join_family(GjRun *run, uint32_t i, const GjRunMembers *probe_side, const GjSetS
 	return GJ_OK;
 }
 
-/* Joins the build sets with the probe rows; outer = NULL: with themselves. */
+/* Joins the build sets with the probe rows; probe_side = NULL: with themselves. */
 static GjStatus
 join_sets(GjRun *run, uint32_t i, const GjRunMembers *probe_side)
 {

@@ -34,7 +34,7 @@ extern uint32_t gj_rows_plan(GjRun *run);
 extern GjStatus gj_run_output_rows(GjRun *run, const GjView *view);
 
 /* sort.c */
-/* Sorts rows by keys (GjDeviceOps.sort_rows) with what memory the lease has: positions[nrows]. */
+/* Sorts rows by keys (GjOrderOps.sort_rows) with what memory the lease has: positions[nrows]. */
 extern GjStatus gj_run_sort_keys(GjRun *run, const GjKeys *keys, uint32_t descending,
 								 GjBuffer *positions);
 /*

@@ -8,8 +8,8 @@
  * and nothing is split, nor sent.
  *
  * Rows are kept that are exchanged for the second time, so that who asks once does not pay for it: as
- * they pass the steps they are copied to the end of a relation, which then goes to the store, as inner
- * sides do (cached.c), found by the same kind of name.  They take room that nothing else has, or that
+ * they pass the steps they are copied to the end of a relation, which then goes to the store, as
+ * build sides do (cached.c), found by the same kind of name.  They take room that nothing else has, or that
  * sides had which were not used for long, and make room as sides do.  A run that gets more of them than is
  * its share, or is short of memory itself, does without, and tells the others.
  */

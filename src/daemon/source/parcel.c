@@ -1,5 +1,5 @@
 /*
- * block.c
+ * parcel.c
  *	  What a run keeps to exchange rows with the runs of other devices (source/split.c): opened,
  *	  closed, and the memory of it.
  *

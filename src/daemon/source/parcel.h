@@ -1,7 +1,7 @@
 /*
- * block.h
+ * parcel.h
  *	  Rows that a run sends to the runs of other devices, and what it keeps for that
- *	  (source/block.c); see source/split.c, which sends, and source/block.c.
+ *	  (source/parcel.c); see source/split.c, which sends, and source/block.c.
  */
 #ifndef GJ_DAEMON_SOURCE_BLOCK_H
 #define GJ_DAEMON_SOURCE_BLOCK_H
@@ -57,7 +57,7 @@ typedef struct GjRunExchange
 	const GjExchangeOps *ops;
 	void	   *arg;			/* of these */
 	uint32_t	nkeys;
-	GjSplitSide side[2];		/* outer, inner */
+	GjSplitSide side[2];		/* probe, build */
 	GjRelation	inbox[2];		/* probe rows that were received; references: only the first one */
 	uint32_t	filling;		/* the inbox that rows are copied to */
 	uint32_t	inbox_rows;		/* that have room in one */

@@ -18,7 +18,7 @@
  *	cached_outer.c	probe rows that were exchanged before, or are kept
  *	split.c		an exchange: sends rows
  *	block.c		the same: takes rows
- *	block.c	the same: what is kept for that
+ *	parcel.c	the same: what is kept for that
  */
 #ifndef GJ_DAEMON_SOURCE_SOURCE_H
 #define GJ_DAEMON_SOURCE_SOURCE_H
@@ -86,7 +86,7 @@ extern uint64_t gj_program_identity(const GjProgram *program);
 /*
  * Exchange: several runs of one program, one a part, each get some rows of the probe source and
  * of the build side that `step` joins, and hand each row to the run of its part, by a hash of the
- * step's keys (source/split.c).  filter: what the outer and the build rows must pass (expressions,
+ * step's keys (source/split.c).  filter: what the probe and the build rows must pass (expressions,
  * or -1) before they are sent; the program says that its sources have none.  Once, before
  * anything else.
  */

@@ -1,7 +1,7 @@
 /*
  * split.c
  *	  Rows that a run sends to the runs of other devices, so that each has all rows of its part of
- *	  the keys of one step, of the outer and of the build source.
+ *	  the keys of one step, of the probe and of the build source.
  *
  * Rows that come wait until they are many: those of resident fragments where they lie, those of
  * chunks, and the few that lie by themselves, put together in a stage.  Then those that pass the

@@ -3,7 +3,7 @@
  *	  A run of a program on one or several devices, and of one that is larger than they are.
  *
  * The same calls as run/run.h's, made by one thread, the session's.  A small run is one
- * GjRun, driven directly.  Otherwise each device has a GjRun with a thread of its own: inner
+ * GjRun, driven directly.  Otherwise each device has a GjRun with a thread of its own: build
  * chunks go to all of them, probe chunks to whichever is free, and states of aggregates are
  * merged at the end, as sorted rows are.  Where the build sides do not fit (strategy/passes.c), rows are
  * kept on the host and the devices run the program once for each part of them.

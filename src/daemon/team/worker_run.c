@@ -1,5 +1,5 @@
 /*
- * worker.c
+ * worker_run.c
  *	  A device of a team: its runs, and what these ask for.  It has a thread (team/worker.c).
  *
  * The output ring belongs to one worker at a time, from its slot to its batch.
