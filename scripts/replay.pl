@@ -311,7 +311,7 @@ sub run_programs
 	}
 }
 
-# ---- results (src/daemon/run_result.h)
+# ---- results (src/daemon/session/run_result.h)
 
 sub read_result
 {

@@ -110,7 +110,7 @@ foreach my $n (2, 4)
 			"$n devices of little memory, $name: right rows");
 	}
 
-	# long texts of the inner side travel in parcels that are bounded as well
+	# long texts of the inner side travel in blocks that are bounded as well
 	if ($n == 2)
 	{
 		my $texts = 'SELECT count(*), sum(id), sum(length(t)) FROM (SELECT l.id, long.t FROM l LEFT JOIN long ON l.k = long.k AND l.v <> length(long.t) OFFSET 0) x';
@@ -283,7 +283,7 @@ is(scalar(grep { my ($o, $e) = finish($_); $e eq '' && $o eq join("\n", ("$answe
 is(idle_ms($node) >= 0, 1, 'outer rows that stay: nothing else is left');
 is($node->safe_psql('postgres', 'SELECT gpujoin_cache_evict() > 0; SELECT sum(memory_resident) FROM gpujoin_devices'), "t\n0", 'they give way');
 
-# many rows for several devices: parcels that wait for their turn when the last of them has been sent
+# many rows for several devices: blocks that wait for their turn when the last of them has been sent
 $node->append_conf('postgresql.conf', devices_conf(4));
 $node->restart;
 $node->safe_psql('postgres', 'CREATE TABLE many AS SELECT i::bigint * 1000 AS k, i::bigint AS v FROM generate_series(1, 3000000) i; VACUUM ANALYZE many');
