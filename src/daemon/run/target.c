@@ -4,11 +4,13 @@
  */
 #include "state.h"
 
+#include <assert.h>
 #include <string.h>
 
 GjStatus
 gj_run_next_slot(GjRun *run, uint8_t **slot)
 {
+	assert(gj_run_form(run) == GJ_FORM_FINAL);
 	GJ_STOP_CHECK(run);
 	if (run->output.target.final->ready(run->output.target.arg))
 		GJ_TRY(run->intake_ops->free_slots(run));

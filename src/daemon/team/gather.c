@@ -25,7 +25,6 @@ static const GjGatherOps counts = {
 };
 
 static const GjGatherOps rows = {
-	
 	.open = open_nothing,.ended = nothing_ended,.finish = gj_team_drain
 };
 
@@ -45,7 +44,6 @@ send_states(GjTeam *team)
 }
 
 static const GjGatherOps states = {
-	
 	.open = open_nothing,.ended = nothing_ended,.finish = send_states
 };
 
