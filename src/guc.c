@@ -132,7 +132,7 @@ define_user_settings(void)
 
 	DefineCustomEnumVariable("gpujoin.exchange",
 							 "Selects whether the devices of a query exchange rows by their join keys.",
-							 "Then each of them builds and probes only its part of a large inner side. auto decides by size.",
+							 "Then each of them builds and probes only its part of a large build side. auto decides by size.",
 							 &gj_exchange,
 							 GJ_EXCHANGE_AUTO, exchange_options,
 							 PGC_USERSET, GUC_EXPLAIN,
@@ -148,7 +148,7 @@ define_user_settings(void)
 
 	DefineCustomIntVariable("gpujoin.loader_workers",
 							"Sets the number of parallel workers that help a query to load tables.",
-							"They come out of max_parallel_workers. -1 means one a core, up to 16 with the session's own process. Zero means none.",
+							"They come out of max_parallel_workers. -1 makes a process for four in five cores, up to 16 with the session's own. Zero means none.",
 							&gj_loader_workers,
 							-1, -1, GJ_MAX_LOADERS - 1,
 							PGC_USERSET, GUC_EXPLAIN,
