@@ -70,7 +70,7 @@ part_replay() {
 	local tests="01_install aggregates count_distinct group_by join_algorithms join_outer join_semi order_by
 		order_limit prewarm_texts sets_families sets_functions sets_join fallback variances"
 	GJ_DEVICE=cpu GJ_REPLAY_QUERIES=150 GJ_REPLAY_PROGRAMS=250 GJ_REPLAY_MB=60 GJ_REPLAY_SCALE=0.002 \
-		GJ_REPLAY_TESTS="${GJ_REPLAY_TESTS:-$tests}" scripts/replay record "$work/corpus"
+		GJ_REPLAY_TESTS="${GJ_REPLAY_TESTS:-$(echo $tests)}" scripts/replay record "$work/corpus"
 	check "programs of all kinds are recorded" test $? = 0
 	GJ_DEVICE=$device scripts/replay consistent "$libdir/$daemon" "$work/corpus" | tee "$work/replay.log"
 	count_from replay "$work/replay.log"
