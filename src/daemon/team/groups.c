@@ -317,8 +317,9 @@ gj_team_groups_share(GjTeamGroups *groups)
 	return status;
 }
 
-bool
-gj_team_groups_are_merged(GjTeamGroups *groups)
+/* True if shares are to hand their groups over as sorted runs. */
+static bool
+are_merged(GjTeamGroups *groups)
 {
 	bool		several;
 
@@ -338,7 +339,7 @@ add_share(GjTeamGroups *groups, GjWorker *worker, const GjGroupShare *share)
 	GjStatus	status;
 
 	worker->keeps_groups = groups->next;
-	worker->hands_over = gj_team_groups_are_merged(groups);
+	worker->hands_over = are_merged(groups);
 	gj_worker_open_run(worker, groups->team->program, &status);
 	GJ_TRY(status);
 	GJ_TRY(gj_worker_part_slot(worker, &slot.memory));

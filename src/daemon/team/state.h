@@ -420,9 +420,6 @@ extern GjStatus gj_team_groups_share(GjTeamGroups *groups);
 /* In the thread of a worker: puts shares together until there are no more. */
 extern GjStatus gj_team_groups_join(GjTeamGroups *groups, GjWorker *worker);
 
-/* True if shares are to hand their groups over as sorted runs. */
-extern bool gj_team_groups_are_merged(GjTeamGroups *groups);
-
 /* ---- sorted.c */
 
 /* NULL: out of memory, or *why says what is missing. */
