@@ -153,35 +153,18 @@ is_narrow(const GjColumn *columns, int column, int64_t constant)
 	return kind == GJ_BOOL || kind == GJ_UINT1 || kind == GJ_INT2 || kind == GJ_INT4;
 }
 
-/* a % b of narrow values. */
-static __device__ __forceinline__ uint32_t
-mod_narrow(int64_t a, int64_t b, int64_t *result)
-{
-	*result = 0;
-	if (b == 0)
-		return GJ_DIVISION_BY_ZERO;
-	if (b != -1)
-		*result = (int32_t) a % (int32_t) b;
-	return GJ_OK;
-}
-
 /* a[i] = a[i] <op> b[i]; errors count for tuples in `known`.  narrow: no 64 bits can overflow. */
 template <uint32_t R>
 static __device__ __forceinline__ void
 apply(uint32_t op, uint32_t arg, bool narrow, int64_t (&a)[R], const int64_t (&b)[R],
 	  uint32_t known, uint32_t *status)
 {
-#define GJ_APPLY(result)                                                                           \
-	do                                                                                             \
-	{                                                                                              \
-		_Pragma("unroll") for (uint32_t i = 0; i < R; i++) a[i] = (result);                        \
-		return;                                                                                    \
-	} while (0)
-#define GJ_APPLY_CHECKED(call)                                                                     \
-	do                                                                                             \
+#define APPLY(call)                                                                                \
 	{                                                                                              \
 		_Pragma("unroll") for (uint32_t i = 0; i < R; i++)                                         \
 		{                                                                                          \
+			const int64_t x = a[i];                                                                \
+			const int64_t y = b[i];                                                                \
 			int64_t r;                                                                             \
 			const uint32_t s = (call);                                                             \
 			if (s != GJ_OK && (known >> i & 1))                                                    \
@@ -189,10 +172,13 @@ apply(uint32_t op, uint32_t arg, bool narrow, int64_t (&a)[R], const int64_t (&b
 			a[i] = r;                                                                              \
 		}                                                                                          \
 		return;                                                                                    \
-	} while (0)
+	}
+#define APPLY_OP(op, call)                                                                         \
+	case op:                                                                                       \
+		APPLY(call)
 
 	if (narrow && op == GJ_OP_MOD_I)
-		GJ_APPLY_CHECKED(mod_narrow(a[i], b[i], &r));
+		APPLY(gj_mod_i((int32_t) x, (int32_t) y, &r));
 	if (narrow && op >= GJ_OP_ADD_I && op <= GJ_OP_MUL_I && (arg == GJ_INT4 || arg == GJ_INT8))
 	{
 		bool over = false;
@@ -200,7 +186,7 @@ apply(uint32_t op, uint32_t arg, bool narrow, int64_t (&a)[R], const int64_t (&b
 #pragma unroll
 		for (uint32_t i = 0; i < R; i++)
 		{
-			a[i] = op == GJ_OP_ADD_I ? a[i] + b[i] : op == GJ_OP_SUB_I ? a[i] - b[i] : a[i] * b[i];
+			a[i] = gj_exact_i(op, a[i], b[i]);
 			over |= (known >> i & 1) && a[i] != (int32_t) a[i];
 		}
 		if (over && arg == GJ_INT4)
@@ -209,24 +195,7 @@ apply(uint32_t op, uint32_t arg, bool narrow, int64_t (&a)[R], const int64_t (&b
 	}
 	switch (op)
 	{
-		case GJ_OP_EQ_I:
-			GJ_APPLY(a[i] == b[i]);
-		case GJ_OP_NE_I:
-			GJ_APPLY(a[i] != b[i]);
-		case GJ_OP_LT_I:
-			GJ_APPLY(a[i] < b[i]);
-		case GJ_OP_LE_I:
-			GJ_APPLY(a[i] <= b[i]);
-		case GJ_OP_GT_I:
-			GJ_APPLY(a[i] > b[i]);
-		case GJ_OP_GE_I:
-			GJ_APPLY(a[i] >= b[i]);
-		case GJ_OP_ADD_I:
-			GJ_APPLY_CHECKED(gj_add_i(a[i], b[i], arg, &r));
-		case GJ_OP_SUB_I:
-			GJ_APPLY_CHECKED(gj_sub_i(a[i], b[i], arg, &r));
-		case GJ_OP_MUL_I:
-			GJ_APPLY_CHECKED(gj_mul_i(a[i], b[i], arg, &r));
+		GJ_SHORT_OPERATORS(APPLY_OP)
 		default:
 			/* the operands of others may be anything where they are not known */
 #pragma unroll
@@ -236,7 +205,7 @@ apply(uint32_t op, uint32_t arg, bool narrow, int64_t (&a)[R], const int64_t (&b
 
 				if (known >> i & 1)
 				{
-					const uint32_t s = gj_fused_apply_more(op, arg, a[i], b[i], &r);
+					const uint32_t s = gj_apply_long(op, arg, a[i], b[i], &r);
 
 					if (s != GJ_OK)
 						*status = s;
@@ -244,8 +213,8 @@ apply(uint32_t op, uint32_t arg, bool narrow, int64_t (&a)[R], const int64_t (&b
 				a[i] = r;
 			}
 	}
-#undef GJ_APPLY
-#undef GJ_APPLY_CHECKED
+#undef APPLY
+#undef APPLY_OP
 }
 
 /* Values of a GJ_FUSED_SIMPLE expression for the wanted tuples. */

@@ -16,6 +16,7 @@
 #include "device.h"
 #include "group.h"
 #include "rows/hash.h"
+#include "rows/operators.h"
 
 typedef enum GjFusedForm
 {
@@ -25,104 +26,6 @@ typedef enum GjFusedForm
 	GJ_FUSED_ALL_TERMS,			/* a condition: all terms are true */
 	GJ_FUSED_CODE				/* gj_eval */
 } GjFusedForm;
-
-/*
- * The operators that are rarer, or take more: in a function of their own, so that they cost
- * kernels no registers.
- */
-GJ_NOINLINE_FN uint32_t
-gj_fused_apply_more(uint32_t op, uint32_t arg, int64_t a, int64_t b, int64_t *result)
-{
-	double		f = 0.0;
-	uint32_t	status = GJ_OK;
-
-	switch (op)
-	{
-		case GJ_OP_EQ_F:
-			*result = gj_eq_f(gj_bits_to_double(a), gj_bits_to_double(b));
-			return GJ_OK;
-		case GJ_OP_NE_F:
-			*result = !gj_eq_f(gj_bits_to_double(a), gj_bits_to_double(b));
-			return GJ_OK;
-		case GJ_OP_LT_F:
-			*result = gj_lt_f(gj_bits_to_double(a), gj_bits_to_double(b));
-			return GJ_OK;
-		case GJ_OP_LE_F:
-			*result = !gj_lt_f(gj_bits_to_double(b), gj_bits_to_double(a));
-			return GJ_OK;
-		case GJ_OP_GT_F:
-			*result = gj_lt_f(gj_bits_to_double(b), gj_bits_to_double(a));
-			return GJ_OK;
-		case GJ_OP_GE_F:
-			*result = !gj_lt_f(gj_bits_to_double(a), gj_bits_to_double(b));
-			return GJ_OK;
-		case GJ_OP_MUL_I:
-			return gj_mul_i(a, b, arg, result);
-		case GJ_OP_DIV_I:
-			return gj_div_i(a, b, arg, result);
-		case GJ_OP_MOD_I:
-			return gj_mod_i(a, b, result);
-		case GJ_OP_ADD_F:
-			status = gj_add_f(gj_bits_to_double(a), gj_bits_to_double(b), &f);
-			break;
-		case GJ_OP_SUB_F:
-			status = gj_sub_f(gj_bits_to_double(a), gj_bits_to_double(b), &f);
-			break;
-		default:				/* GJ_OP_MUL_F */
-			status = gj_mul_f(gj_bits_to_double(a), gj_bits_to_double(b), &f);
-			break;
-	}
-	*result = gj_double_to_bits(f);
-	return status;
-}
-
-/* a <op> b of values that are not NULL; returns an error. */
-GJ_FN uint32_t
-gj_fused_apply(uint32_t op, uint32_t arg, int64_t a, int64_t b, int64_t *result)
-{
-	switch (op)
-	{
-		case GJ_OP_EQ_I:
-			*result = a == b;
-			return GJ_OK;
-		case GJ_OP_NE_I:
-			*result = a != b;
-			return GJ_OK;
-		case GJ_OP_LT_I:
-			*result = a < b;
-			return GJ_OK;
-		case GJ_OP_LE_I:
-			*result = a <= b;
-			return GJ_OK;
-		case GJ_OP_GT_I:
-			*result = a > b;
-			return GJ_OK;
-		case GJ_OP_GE_I:
-			*result = a >= b;
-			return GJ_OK;
-		case GJ_OP_ADD_I:
-			return gj_add_i(a, b, arg, result);
-		case GJ_OP_SUB_I:
-			return gj_sub_i(a, b, arg, result);
-		default:
-			{
-				/* what a call has the address of stays in no register */
-				int64_t		r;
-				uint32_t	status = gj_fused_apply_more(op, arg, a, b, &r);
-
-				*result = r;
-				return status;
-			}
-	}
-}
-
-/* True if gj_fused_apply knows the operator. */
-GJ_FN bool
-gj_fused_knows(uint32_t op)
-{
-	return (op >= GJ_OP_EQ_I && op <= GJ_OP_GE_F) ||
-		(op >= GJ_OP_ADD_I && op <= GJ_OP_MOD_I) || (op >= GJ_OP_ADD_F && op <= GJ_OP_MUL_F);
-}
 
 /* The value of an operand for a tuple whose row ids are rowids[slot * stride]; true: NULL. */
 GJ_FN bool
@@ -160,7 +63,7 @@ gj_fused_simple(const GjFusedExpr *e, const GjColumn *columns, const uint32_t *r
 		return null;
 	if (gj_fused_operand(columns, e->b, e->slot_b, e->constant, rowids, stride, &b) || null)
 		return true;
-	s = gj_fused_apply(e->op, e->arg, a, b, value);
+	s = gj_apply(e->op, e->arg, a, b, value);
 	if (s != GJ_OK)
 		*status = s;
 	return false;

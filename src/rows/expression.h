@@ -11,11 +11,10 @@
 #define GJ_ROWS_EXPRESSION_H
 
 #include "wire/program.h"
-#include "arith.h"
 #include "array.h"
-#include "compare.h"
 #include "datetime.h"
 #include "numeric.h"
+#include "operators.h"
 #include "similarity.h"
 #include "text.h"
 
@@ -162,36 +161,29 @@ gj_eval_load_is_null(const GjView *view, uint32_t source, const GjColumn *column
 }
 
 /*
- * What the instructions below share.  Their operands are d[] = result, a[], b[], with
- * null flags dn[], an[], bn[]; the caller has declared them.
+ * What the instructions below share: an operator of operands x and y over the rows of the tile.
+ * The caller has declared d[] = result, a[], b[], and null flags dn[], an[], bn[].
  */
-/* strict operators: NULL if an operand is */
-#define GJ_BINARY(result) \
-	GJ_TILE_FOR(i, n) { uint8_t null = an[i] | bn[i]; d[i] = (result); dn[i] = null; } break
-#define GJ_UNARY(result) \
-	GJ_TILE_FOR(i, n) { uint8_t null = an[i]; d[i] = (result); dn[i] = null; } break
-/* the same for operators that can fail, not on NULLs; r is the result */
-#define GJ_BINARY_CHECKED(call) \
-	GJ_TILE_FOR(i, n) \
-	{ \
-		uint8_t		null = an[i] | bn[i]; \
-		int64_t		r; \
-		uint32_t	s = (call); \
-		if (s != GJ_OK && !null) *status = s; \
-		d[i] = r; dn[i] = null; \
-	} break
-#define GJ_BINARY_CHECKED_F(call) \
-	GJ_TILE_FOR(i, n) \
-	{ \
-		uint8_t		null = an[i] | bn[i]; \
-		double		r; \
-		uint32_t	s = (call); \
-		if (s != GJ_OK && !null) *status = s; \
-		d[i] = gj_double_to_bits(r); dn[i] = null; \
-	} break
-#define A_F gj_bits_to_double(a[i])
-#define B_F gj_bits_to_double(b[i])
-#define GJ_UNARY_F(result) GJ_UNARY(gj_double_to_bits(result))
+#define GJ_STRICT(op, flags, type, call, bits) \
+	case op: \
+		GJ_TILE_FOR(i, n) \
+		{ \
+			const int64_t x = a[i], y = b[i]; \
+			const uint8_t null = (flags); \
+			type r; \
+			const uint32_t s = (call); \
+			(void) x, (void) y; \
+			if (s != GJ_OK && !null) *status = s; \
+			d[i] = (bits); \
+			dn[i] = null; \
+		} \
+		break;
+/* unary ones that can fail have b = a */
+#define GJ_CHECKED(op, call) GJ_STRICT(op, an[i] | bn[i], int64_t, call, r)
+#define GJ_CHECKED_F(op, call) GJ_STRICT(op, an[i] | bn[i], double, call, gj_double_to_bits(r))
+#define GJ_BINARY(op, value) GJ_CHECKED(op, GJ_SET(value))
+#define GJ_UNARY(op, value) GJ_STRICT(op, an[i], int64_t, GJ_SET(value), r)
+#define GJ_UNARY_F(op, value) GJ_STRICT(op, an[i], double, GJ_SET(value), gj_double_to_bits(r))
 
 /* Loads a value that has to be decoded: bytes, or a numeric. */
 GJ_FN uint32_t
@@ -222,6 +214,7 @@ gj_eval_more(const GjCode *code, uint32_t pc, const GjView *view, uint32_t base,
 			 const GjTile *tile)
 {
 	const GjInstr instr = code->instrs[pc];
+	const uint32_t arg = instr.arg;
 	int64_t    *d = tile->value + (size_t) instr.dst * tile->stride;
 	const int64_t *a = tile->value + (size_t) instr.a * tile->stride;
 	const int64_t *b = tile->value + (size_t) instr.b * tile->stride;
@@ -266,7 +259,7 @@ gj_eval_more(const GjCode *code, uint32_t pc, const GjView *view, uint32_t base,
 			}
 			break;
 
-		case GJ_OP_MOVE: GJ_UNARY(a[i]);
+		GJ_UNARY(GJ_OP_MOVE, x)
 		case GJ_OP_IF:
 			GJ_TILE_FOR(i, n)
 			{
@@ -304,8 +297,9 @@ gj_eval_more(const GjCode *code, uint32_t pc, const GjView *view, uint32_t base,
 				bool		is_float = instr.op == GJ_OP_GREATEST_F || instr.op == GJ_OP_LEAST_F;
 				bool		least = instr.op == GJ_OP_LEAST_I || instr.op == GJ_OP_LEAST_F;
 				/* of equal ones (0 and -0) the first */
-				bool		less = is_float ? (least ? gj_lt_f(B_F, A_F) : gj_lt_f(A_F, B_F)) :
-					(least ? b[i] < a[i] : a[i] < b[i]);
+				int64_t		x = least ? b[i] : a[i];
+				int64_t		y = least ? a[i] : b[i];
+				bool		less = is_float ? gj_lt_f(GJ_F(x), GJ_F(y)) : x < y;
 				bool		take_b = an[i] || (!bn[i] && less);
 				int64_t		value = take_b ? b[i] : a[i];
 
@@ -314,30 +308,30 @@ gj_eval_more(const GjCode *code, uint32_t pc, const GjView *view, uint32_t base,
 			}
 			break;
 
-		case GJ_OP_BIT_AND: GJ_BINARY(a[i] & b[i]);
-		case GJ_OP_BIT_OR: GJ_BINARY(a[i] | b[i]);
-		case GJ_OP_BIT_XOR: GJ_BINARY(a[i] ^ b[i]);
-		case GJ_OP_BIT_NOT: GJ_UNARY(~a[i]);
-		case GJ_OP_SHIFT_LEFT: GJ_BINARY_CHECKED(gj_shift_left(a[i], b[i], instr.arg, &r));
-		case GJ_OP_SHIFT_RIGHT: GJ_BINARY_CHECKED(gj_shift_right(a[i], b[i], instr.arg, &r));
-		case GJ_OP_SIGN_I: GJ_UNARY((a[i] > 0) - (a[i] < 0));
+		GJ_BINARY(GJ_OP_BIT_AND, x & y)
+		GJ_BINARY(GJ_OP_BIT_OR, x | y)
+		GJ_BINARY(GJ_OP_BIT_XOR, x ^ y)
+		GJ_UNARY(GJ_OP_BIT_NOT, ~x)
+		GJ_CHECKED(GJ_OP_SHIFT_LEFT, gj_shift_left(x, y, arg, &r))
+		GJ_CHECKED(GJ_OP_SHIFT_RIGHT, gj_shift_right(x, y, arg, &r))
+		GJ_UNARY(GJ_OP_SIGN_I, (x > 0) - (x < 0))
 
-		case GJ_OP_F_TO_I: GJ_BINARY_CHECKED(gj_f_to_i(A_F, instr.arg, &r));
-		case GJ_OP_F_TO_F4: GJ_BINARY_CHECKED_F(gj_f_to_f4(A_F, &r));
-		case GJ_OP_SQRT_F: GJ_BINARY_CHECKED_F(gj_sqrt_f(A_F, &r));
-		case GJ_OP_FLOOR_F: GJ_UNARY_F(gj_floor(A_F));
-		case GJ_OP_CEIL_F: GJ_UNARY_F(gj_ceil(A_F));
-		case GJ_OP_ROUND_F: GJ_UNARY_F(gj_rint(A_F));
-		case GJ_OP_TRUNC_F: GJ_UNARY_F(gj_trunc_f(A_F));
-		case GJ_OP_SIGN_F: GJ_UNARY_F(gj_sign_f(A_F));
+		GJ_CHECKED(GJ_OP_F_TO_I, gj_f_to_i(GJ_F(x), arg, &r))
+		GJ_CHECKED_F(GJ_OP_F_TO_F4, gj_f_to_f4(GJ_F(x), &r))
+		GJ_CHECKED_F(GJ_OP_SQRT_F, gj_sqrt_f(GJ_F(x), &r))
+		GJ_UNARY_F(GJ_OP_FLOOR_F, gj_floor(GJ_F(x)))
+		GJ_UNARY_F(GJ_OP_CEIL_F, gj_ceil(GJ_F(x)))
+		GJ_UNARY_F(GJ_OP_ROUND_F, gj_rint(GJ_F(x)))
+		GJ_UNARY_F(GJ_OP_TRUNC_F, gj_trunc_f(GJ_F(x)))
+		GJ_UNARY_F(GJ_OP_SIGN_F, gj_sign_f(GJ_F(x)))
 
 		/* a NULL register has no address to follow */
-		case GJ_OP_EQ_T: GJ_BINARY(!null && gj_eq_t(a[i], b[i]));
-		case GJ_OP_NE_T: GJ_BINARY(!null && !gj_eq_t(a[i], b[i]));
-		case GJ_OP_LT_T: GJ_BINARY(!null && gj_compare_t(a[i], b[i]) < 0);
-		case GJ_OP_LE_T: GJ_BINARY(!null && gj_compare_t(a[i], b[i]) <= 0);
-		case GJ_OP_GT_T: GJ_BINARY(!null && gj_compare_t(a[i], b[i]) > 0);
-		case GJ_OP_GE_T: GJ_BINARY(!null && gj_compare_t(a[i], b[i]) >= 0);
+		GJ_BINARY(GJ_OP_EQ_T, !null && gj_eq_t(x, y))
+		GJ_BINARY(GJ_OP_NE_T, !null && !gj_eq_t(x, y))
+		GJ_BINARY(GJ_OP_LT_T, !null && gj_compare_t(x, y) < 0)
+		GJ_BINARY(GJ_OP_LE_T, !null && gj_compare_t(x, y) <= 0)
+		GJ_BINARY(GJ_OP_GT_T, !null && gj_compare_t(x, y) > 0)
+		GJ_BINARY(GJ_OP_GE_T, !null && gj_compare_t(x, y) >= 0)
 		case GJ_OP_IN_T:
 			GJ_TILE_FOR(i, n)
 			{
@@ -348,13 +342,12 @@ gj_eval_more(const GjCode *code, uint32_t pc, const GjView *view, uint32_t base,
 				dn[i] = null;
 			}
 			break;
-		case GJ_OP_HASH_T: GJ_UNARY(null ? 0 : gj_hash_t(a[i]));
-		case GJ_OP_LIKE:
-			GJ_BINARY_CHECKED(null ? (r = 0, (uint32_t) GJ_OK) : gj_like(a[i], b[i], instr.arg != 0, &r));
-		case GJ_OP_STARTS_WITH: GJ_BINARY(!null && gj_starts_with(a[i], b[i]));
-		case GJ_OP_TRIM: GJ_UNARY(null ? 0 : gj_trim(a[i], instr.arg));
-		case GJ_OP_LENGTH_T: GJ_UNARY(null ? 0 : gj_length_t(a[i], instr.arg != 0));
-		case GJ_OP_OCTETS_T: GJ_UNARY(gj_text_length(a[i]));
+		GJ_UNARY(GJ_OP_HASH_T, null ? 0 : gj_hash_t(x))
+		GJ_CHECKED(GJ_OP_LIKE, null ? GJ_SET(0) : gj_like(x, y, arg != 0, &r))
+		GJ_BINARY(GJ_OP_STARTS_WITH, !null && gj_starts_with(x, y))
+		GJ_UNARY(GJ_OP_TRIM, null ? 0 : gj_trim(x, arg))
+		GJ_UNARY(GJ_OP_LENGTH_T, null ? 0 : gj_length_t(x, arg != 0))
+		GJ_UNARY(GJ_OP_OCTETS_T, gj_text_length(x))
 		case GJ_OP_SUBSTR:
 			GJ_TILE_FOR(i, n)
 			{
@@ -391,27 +384,25 @@ gj_eval_more(const GjCode *code, uint32_t pc, const GjView *view, uint32_t base,
 			}
 			break;
 
-		case GJ_OP_LEFT_T: GJ_BINARY(null ? 0 : gj_left_right(a[i], b[i], false, instr.arg != 0));
-		case GJ_OP_RIGHT_T:
-			GJ_BINARY_CHECKED((r = null ? 0 : gj_left_right(a[i], b[i], true, instr.arg != 0),
-							   b[i] > INT32_MIN ? (uint32_t) GJ_OK : (uint32_t) GJ_UNKNOWN_VALUE));
+		GJ_BINARY(GJ_OP_LEFT_T, null ? 0 : gj_left_right(x, y, false, arg != 0))
+		GJ_CHECKED(GJ_OP_RIGHT_T, (r = null ? 0 : gj_left_right(x, y, true, arg != 0),
+								   y > INT32_MIN ? (uint32_t) GJ_OK : (uint32_t) GJ_UNKNOWN_VALUE))
 
-		case GJ_OP_SCALE_UP: GJ_BINARY_CHECKED(gj_mul_i(a[i], instr.imm, GJ_INT8, &r));
-		case GJ_OP_SCALE_DOWN: GJ_UNARY(gj_scale_down(a[i], instr.imm, instr.arg));
-		case GJ_OP_DIGITS_D:
-			GJ_BINARY_CHECKED((r = a[i], a[i] < instr.imm && a[i] > -instr.imm ? (uint32_t) GJ_OK : (uint32_t) GJ_OVERFLOW));
-		case GJ_OP_D_TO_F: GJ_BINARY_CHECKED_F(gj_decimal_to_f(a[i], instr.imm, &r));
+		GJ_CHECKED(GJ_OP_SCALE_UP, gj_mul_i(x, instr.imm, GJ_INT8, &r))
+		GJ_UNARY(GJ_OP_SCALE_DOWN, gj_scale_down(x, instr.imm, arg))
+		GJ_CHECKED(GJ_OP_DIGITS_D, (r = x, x < instr.imm && x > -instr.imm ?
+									(uint32_t) GJ_OK : (uint32_t) GJ_OVERFLOW))
+		GJ_CHECKED_F(GJ_OP_D_TO_F, gj_decimal_to_f(x, instr.imm, &r))
 
-		case GJ_OP_DATE_ADD: GJ_BINARY_CHECKED(gj_date_add(a[i], b[i], &r));
-		case GJ_OP_DATE_SUB: GJ_BINARY_CHECKED(gj_date_sub(a[i], b[i], &r));
-		case GJ_OP_DATE_TO_TIMESTAMP: GJ_BINARY_CHECKED(gj_date_to_timestamp(a[i], &r));
-		case GJ_OP_TIMESTAMP_TO_DATE: GJ_UNARY(gj_timestamp_to_date(a[i]));
-		case GJ_OP_ADD_INTERVAL:
-			GJ_BINARY_CHECKED(null ? (r = 0, (uint32_t) GJ_OK) :
-							  gj_add_interval(a[i], code->constants + instr.arg, &r));
-		case GJ_OP_EXTRACT_DATE: GJ_BINARY_CHECKED(gj_extract_date(a[i], instr.arg, &r));
-		case GJ_OP_EXTRACT_TIMESTAMP: GJ_BINARY_CHECKED(gj_extract_timestamp(a[i], instr.arg, &r));
-		case GJ_OP_TRUNC_TIMESTAMP: GJ_BINARY_CHECKED(gj_trunc_timestamp(a[i], instr.arg, &r));
+		GJ_CHECKED(GJ_OP_DATE_ADD, gj_date_add(x, y, &r))
+		GJ_CHECKED(GJ_OP_DATE_SUB, gj_date_sub(x, y, &r))
+		GJ_CHECKED(GJ_OP_DATE_TO_TIMESTAMP, gj_date_to_timestamp(x, &r))
+		GJ_UNARY(GJ_OP_TIMESTAMP_TO_DATE, gj_timestamp_to_date(x))
+		GJ_CHECKED(GJ_OP_ADD_INTERVAL, null ? GJ_SET(0) :
+				   gj_add_interval(x, code->constants + arg, &r))
+		GJ_CHECKED(GJ_OP_EXTRACT_DATE, gj_extract_date(x, arg, &r))
+		GJ_CHECKED(GJ_OP_EXTRACT_TIMESTAMP, gj_extract_timestamp(x, arg, &r))
+		GJ_CHECKED(GJ_OP_TRUNC_TIMESTAMP, gj_trunc_timestamp(x, arg, &r))
 		default:
 			break;
 	}
@@ -432,6 +423,7 @@ gj_eval(const GjCode *code, uint32_t e, const GjView *view,
 	for (uint32_t pc = expr->first; pc < expr->first + expr->ninstrs; pc++)
 	{
 		const GjInstr instr = code->instrs[pc];
+		const uint32_t arg = instr.arg;
 		int64_t    *d = tile->value + (size_t) instr.dst * tile->stride;
 		const int64_t *a = tile->value + (size_t) instr.a * tile->stride;
 		const int64_t *b = tile->value + (size_t) instr.b * tile->stride;
@@ -457,37 +449,16 @@ gj_eval(const GjCode *code, uint32_t e, const GjView *view,
 				}
 				break;
 
-			case GJ_OP_EQ_I: GJ_BINARY(a[i] == b[i]);
-			case GJ_OP_NE_I: GJ_BINARY(a[i] != b[i]);
-			case GJ_OP_LT_I: GJ_BINARY(a[i] < b[i]);
-			case GJ_OP_LE_I: GJ_BINARY(a[i] <= b[i]);
-			case GJ_OP_GT_I: GJ_BINARY(a[i] > b[i]);
-			case GJ_OP_GE_I: GJ_BINARY(a[i] >= b[i]);
-			case GJ_OP_EQ_F: GJ_BINARY(gj_eq_f(A_F, B_F));
-			case GJ_OP_NE_F: GJ_BINARY(!gj_eq_f(A_F, B_F));
-			case GJ_OP_LT_F: GJ_BINARY(gj_lt_f(A_F, B_F));
-			case GJ_OP_LE_F: GJ_BINARY(!gj_lt_f(B_F, A_F));
-			case GJ_OP_GT_F: GJ_BINARY(gj_lt_f(B_F, A_F));
-			case GJ_OP_GE_F: GJ_BINARY(!gj_lt_f(A_F, B_F));
+			GJ_SHORT_OPERATORS(GJ_CHECKED)
+			GJ_LONG_OPERATORS(GJ_CHECKED, GJ_CHECKED_F)
+			GJ_CHECKED(GJ_OP_NEG_I, gj_sub_i(0, x, arg, &r))
+			GJ_CHECKED(GJ_OP_ABS_I, gj_abs_i(x, arg, &r))
+			GJ_CHECKED(GJ_OP_RANGE_I, (r = x, gj_range_status(r, arg)))
 
-			case GJ_OP_ADD_I: GJ_BINARY_CHECKED(gj_add_i(a[i], b[i], instr.arg, &r));
-			case GJ_OP_SUB_I: GJ_BINARY_CHECKED(gj_sub_i(a[i], b[i], instr.arg, &r));
-			case GJ_OP_MUL_I: GJ_BINARY_CHECKED(gj_mul_i(a[i], b[i], instr.arg, &r));
-			case GJ_OP_DIV_I: GJ_BINARY_CHECKED(gj_div_i(a[i], b[i], instr.arg, &r));
-			case GJ_OP_MOD_I: GJ_BINARY_CHECKED(gj_mod_i(a[i], b[i], &r));
-			/* unary operators have b = a */
-			case GJ_OP_NEG_I: GJ_BINARY_CHECKED(gj_sub_i(0, a[i], instr.arg, &r));
-			case GJ_OP_ABS_I: GJ_BINARY_CHECKED(gj_abs_i(a[i], instr.arg, &r));
-			case GJ_OP_RANGE_I:
-				GJ_BINARY_CHECKED((r = a[i], gj_range_status(r, instr.arg)));
-
-			case GJ_OP_ADD_F: GJ_BINARY_CHECKED_F(gj_add_f(A_F, B_F, &r));
-			case GJ_OP_SUB_F: GJ_BINARY_CHECKED_F(gj_sub_f(A_F, B_F, &r));
-			case GJ_OP_MUL_F: GJ_BINARY_CHECKED_F(gj_mul_f(A_F, B_F, &r));
-			case GJ_OP_DIV_F: GJ_BINARY_CHECKED_F(gj_div_f(A_F, B_F, &r));
-			case GJ_OP_NEG_F: GJ_UNARY(a[i] ^ INT64_MIN);
-			case GJ_OP_ABS_F: GJ_UNARY(a[i] & INT64_MAX);
-			case GJ_OP_I_TO_F: GJ_UNARY(gj_double_to_bits((double) a[i]));
+			GJ_CHECKED_F(GJ_OP_DIV_F, gj_div_f(GJ_F(x), GJ_F(y), &r))
+			GJ_UNARY(GJ_OP_NEG_F, x ^ INT64_MIN)
+			GJ_UNARY(GJ_OP_ABS_F, x & INT64_MAX)
+			GJ_UNARY_F(GJ_OP_I_TO_F, (double) x)
 
 			case GJ_OP_AND:
 				GJ_TILE_FOR(i, n)
@@ -509,7 +480,7 @@ gj_eval(const GjCode *code, uint32_t e, const GjView *view,
 					dn[i] = null;
 				}
 				break;
-			case GJ_OP_NOT: GJ_UNARY(!a[i]);
+			GJ_UNARY(GJ_OP_NOT, !x)
 			case GJ_OP_ONLY_IF:
 				GJ_TILE_FOR(i, n)
 				{
@@ -546,7 +517,7 @@ gj_eval(const GjCode *code, uint32_t e, const GjView *view,
 				{
 					bool		found = instr.op == GJ_OP_IN_I ?
 						gj_in_i(a[i], code->constants + instr.arg, instr.n) :
-						gj_in_f(A_F, code->constants + instr.arg, instr.n);
+						gj_in_f(GJ_F(a[i]), code->constants + instr.arg, instr.n);
 					uint8_t		null = an[i] | (!found && instr.imm != 0);
 
 					d[i] = found;
@@ -565,12 +536,11 @@ gj_eval(const GjCode *code, uint32_t e, const GjView *view,
 	}
 }
 
+#undef GJ_STRICT
 #undef GJ_BINARY
 #undef GJ_UNARY
-#undef GJ_BINARY_CHECKED
-#undef GJ_BINARY_CHECKED_F
 #undef GJ_UNARY_F
-#undef A_F
-#undef B_F
+#undef GJ_CHECKED
+#undef GJ_CHECKED_F
 
 #endif							/* GJ_ROWS_EXPRESSION_H */

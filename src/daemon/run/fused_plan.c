@@ -64,7 +64,7 @@ binary_node(const GjInstr *instr, const GjNode *a, const GjNode *b, GjNode *node
 	const GjFusedExpr *y = &b->term[0];
 
 	node->kind = GJ_NODE_OTHER;
-	if (!gj_fused_knows(instr->op) || !is_operand(a) || !is_operand(b) ||
+	if (!gj_applies(instr->op) || !is_operand(a) || !is_operand(b) ||
 		(a->kind == GJ_NODE_CONSTANT && b->kind == GJ_NODE_CONSTANT) || instr->arg > UINT8_MAX)
 		return;
 	node->kind = GJ_NODE_BINARY;
