@@ -58,42 +58,6 @@ carried_values(GjFusedExpr e, const GjColumn *columns, const uint32_t *rowid, ui
 	return values;
 }
 
-/* Adds key k of tuple i, as gj_fused_add_key does. */
-template <uint32_t R>
-static __device__ __forceinline__ void
-add_key(GroupKeys<R> &keys, uint32_t k, uint32_t i, uint32_t how, bool null, int64_t value,
-		uint32_t *status)
-{
-	GjPayload payload;
-
-	if (null)
-	{
-		keys.null[i] |= 1u << k;
-		keys.hash[i] = gj_hash_combine(keys.hash[i] ^ GJ_GROUP_NULL_HASH, (int64_t) k);
-		return;
-	}
-	if (!gj_group_by_reference(how))
-	{
-		keys.hash[i] = gj_hash_combine(keys.hash[i], gj_key_bits(value, how == GJ_GROUP_FLOAT));
-		return;
-	}
-	payload = gj_group_payload(keys.heap[k], (uint64_t) value, how);
-	if (payload.known)
-		keys.hash[i] = gj_group_hash_bytes(keys.hash[i], payload.bytes, payload.nbytes);
-	else
-		*status = GJ_UNKNOWN_VALUE;
-}
-
-/* Do two values of a key that is not NULL make one group? */
-static __device__ __forceinline__ bool
-same_key(uint32_t how, int64_t x, const uint8_t *x_heap, int64_t y, const uint8_t *y_heap)
-{
-	if (gj_group_by_reference(how))
-		return gj_group_same_bytes(gj_group_payload(x_heap, (uint64_t) x, how),
-								   gj_group_payload(y_heap, (uint64_t) y, how));
-	return x == y || (how == GJ_GROUP_FLOAT && gj_key_bits(x, true) == gj_key_bits(y, true));
-}
-
 /* Those of the wanted tuples i whose group g[i] is. */
 template <uint32_t R>
 static __device__ __forceinline__ uint32_t
@@ -123,7 +87,8 @@ same_group(const GroupKeys<R> &keys, const GjGroupRows &groups, const uint32_t (
 		for (uint32_t i = 0; i < R; i++)
 		{
 			if ((wanted >> i & 1) && !(null[i] >> k & 1) &&
-				!same_key(groups.how[k], keys.value[k][i], keys.heap[k], value[i], groups.heap[k]))
+				!gj_group_same_key(groups.how[k], keys.value[k][i], keys.heap[k], value[i],
+								   groups.heap[k]))
 				wanted &= ~(1u << i);
 		}
 	}
@@ -199,9 +164,13 @@ groups_of(const GjFusedPlan &plan, const GjGroups &groups, Tuples<R> &t, uint32_
 #pragma unroll
 		for (uint32_t i = 0; i < R; i++)
 		{
+			const bool null = !(values.known >> i & 1);
+
 			keys.value[k][i] = values.value[i];
+			keys.null[i] |= (uint32_t) null << k;
 			if (wanted >> i & 1)
-				add_key<R>(keys, k, i, how, !(values.known >> i & 1), values.value[i], &t.status);
+				keys.hash[i] = gj_group_add_key(keys.hash[i], k, how, null, values.value[i],
+												keys.heap[k], &t.status);
 		}
 	}
 	find_groups<R>(keys, groups, wanted, group);
@@ -303,14 +272,10 @@ read_table(uint32_t op, const uint32_t *table, uint32_t copies, uint32_t ngroups
 				sum.count += table[i];
 				break;
 			case SUM_WORDS:
-			{
-				const uint64_t lo = table[i] | (uint64_t) table[i + step] << 32;
-
-				sum.lo += lo;
-				sum.hi += (int32_t) table[i + 2 * step] + (sum.lo < lo);
+				gj_add_128(&sum.lo, &sum.hi, table[i] | (uint64_t) table[i + step] << 32,
+						   (int32_t) table[i + 2 * step]);
 				sum.count += table[i + 3 * step];
 				break;
-			}
 			default:
 				combine(op, &sum, ((const GjAggState *) table)[i]);
 		}

@@ -453,7 +453,7 @@ add_plain(const PlainExpr &e, const int32_t (&a)[8], const int32_t (&b)[8], uint
 #pragma unroll
 		for (uint32_t i = 0; i < 8; i++)
 		{
-			const int64_t r = alive >> i & 1 ? (int64_t) a[i] * b[i] : 0;
+			const int64_t r = alive >> i & 1 ? gj_exact_i(GJ_OP_MUL_I, a[i], b[i]) : 0;
 
 			wrong |= r != (int32_t) r;
 			sum->lo += (uint32_t) r;
@@ -471,9 +471,7 @@ add_plain(const PlainExpr &e, const int32_t (&a)[8], const int32_t (&b)[8], uint
 #pragma unroll
 	for (uint32_t i = 0; i < 8; i++)
 	{
-		const int64_t x = a[i];
-		const int64_t y = b[i];
-		const int64_t r = alive >> i & 1 ? (e.op == GJ_OP_SUB_I ? x - y : x + y) : 0;
+		const int64_t r = alive >> i & 1 ? gj_exact_i(e.op, a[i], b[i]) : 0;
 
 		wrong |= r != (int32_t) r;
 		sum->lo += (uint64_t) r;
@@ -490,24 +488,20 @@ add_plain(const PlainExpr &e, const int64_t (&a)[4], const int64_t (&b)[4], uint
 #pragma unroll
 	for (uint32_t i = 0; i < 4; i++)
 	{
-		const int64_t x = a[i];
-		const int64_t y = e.op == GJ_OP_SUB_I ? ~b[i] : b[i];
-		int64_t r = x;
+		int64_t r = a[i];
 
 		if (e.op == GJ_OP_MUL_I)
-			r = x * y;
+			r = gj_exact_i(GJ_OP_MUL_I, a[i], b[i]);
 		else if (e.op != GJ_OP_LOAD)
 		{
 			/* only the sum or difference of wide ones can leave 64 bits */
-			r = (int64_t) ((uint64_t) x + (uint64_t) y + (e.op == GJ_OP_SUB_I));
-			over |= (alive >> i & 1) && ((x ^ r) & (y ^ r)) < 0;
+			const bool left = gj_sum_i(a[i], b[i], e.op == GJ_OP_SUB_I, &r);
+
+			over |= (alive >> i & 1) && left;
 		}
 		over |= (alive >> i & 1) && e.narrow && r != (int32_t) r;
-
-		const uint64_t v = alive >> i & 1 ? (uint64_t) r : 0;
-
-		sum->lo += v;
-		sum->hi += ((int64_t) v >> 63) + (sum->lo < v);
+		r = alive >> i & 1 ? r : 0;
+		gj_add_128(&sum->lo, &sum->hi, (uint64_t) r, r >> 63);
 	}
 	return over;
 }
@@ -518,16 +512,12 @@ static __device__ __forceinline__ void
 finish_plain(const PlainExpr &e, const PlainSum &sum, GjAggState *state)
 {
 	state->lo = sum.lo;
-	state->hi = sum.hi;
 	if (sizeof(V) == sizeof(int64_t))
-		return;
-	if (e.op != GJ_OP_MUL_I)
-	{
+		state->hi = sum.hi;
+	else if (e.op != GJ_OP_MUL_I)
 		state->hi = (int64_t) sum.lo >> 63;
-		return;
-	}
-	state->lo += (uint64_t) sum.hi << 32;
-	state->hi = (sum.hi >> 32) + (state->lo < sum.lo);
+	else
+		gj_add_128(&state->lo, &state->hi, (uint64_t) sum.hi << 32, sum.hi >> 32);
 }
 
 /* ---- kernels */

@@ -638,10 +638,9 @@ add_values(uint32_t op, GjAggState *state, const Values<R> &values)
 #pragma unroll
 		for (uint32_t i = 0; i < R; i++)
 		{
-			const uint64_t v = values.known >> i & 1 ? (uint64_t) values.value[i] : 0;
+			const int64_t v = values.known >> i & 1 ? values.value[i] : 0;
 
-			state->lo += v;
-			state->hi += ((int64_t) v >> 63) + (state->lo < v);
+			gj_add_128(&state->lo, &state->hi, (uint64_t) v, v >> 63);
 		}
 		state->count += __popc(values.known);
 	}

@@ -73,7 +73,7 @@ __launch_bounds__(GJ_THREADS)
 				const uint32_t row =
 					gj_view_row(&view, code.columns[index].source, first + done + i);
 
-				null = row == GJ_NO_ROW || (column->nulls && column->nulls[row]);
+				null = gj_row_is_null(column, row);
 				value = null ? 0 : gj_group_carried(column, row);
 			}
 			rows.value[k][at] = null ? 0 : value;

@@ -158,13 +158,12 @@ combine(uint32_t op, GjAggState *into, const GjAggState &from)
 		combine_spread(into, from);
 		return;
 	}
-	into->lo += from.lo;
 	if (op == GJ_AGG_MIN_I || op == GJ_AGG_MIN_F)
 		into->hi = min(into->hi, from.hi);
 	else if (op == GJ_AGG_MAX_I || op == GJ_AGG_MAX_F)
 		into->hi = max(into->hi, from.hi);
 	else
-		into->hi += from.hi + (into->lo < from.lo);
+		gj_add_128(&into->lo, &into->hi, from.lo, from.hi);
 	into->f += from.f;
 	into->count += from.count;
 }

@@ -64,7 +64,7 @@ key_tile(const GjGroupWork *w, uint32_t k, uint32_t at, uint32_t base, uint32_t 
 		for (uint32_t i = 0; i < n; i++)
 		{
 			uint32_t	row = gj_view_row(w->view, source, base + i);
-			bool		is_null = row == GJ_NO_ROW || (column->nulls && column->nulls[row]);
+			bool		is_null = gj_row_is_null(column, row);
 
 			to[i] = is_null ? 0 : gj_group_carried(column, row);
 			null[i] |= (uint32_t) is_null << k;

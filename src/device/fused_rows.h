@@ -139,26 +139,10 @@ GJ_FN void
 gj_fused_add_key(GjFusedKeys *keys, uint32_t k, uint32_t how, bool null, int64_t value,
 				 const uint8_t *heap, uint32_t *status)
 {
-	GjPayload	payload;
-
 	keys->value[k] = null ? 0 : value;
 	keys->heap[k] = heap;
-	if (null)
-	{
-		keys->null |= 1u << k;
-		keys->hash = gj_hash_combine(keys->hash ^ GJ_GROUP_NULL_HASH, (int64_t) k);
-		return;
-	}
-	if (!gj_group_by_reference(how))
-	{
-		keys->hash = gj_hash_combine(keys->hash, gj_key_bits(value, how == GJ_GROUP_FLOAT));
-		return;
-	}
-	payload = gj_group_payload(heap, (uint64_t) value, how);
-	if (payload.known)
-		keys->hash = gj_group_hash_bytes(keys->hash, payload.bytes, payload.nbytes);
-	else
-		*status = GJ_UNKNOWN_VALUE;
+	keys->null |= (uint32_t) null << k;
+	keys->hash = gj_group_add_key(keys->hash, k, how, null, value, heap, status);
 }
 
 GJ_FN bool
@@ -166,23 +150,10 @@ gj_fused_same_group(const GjFusedKeys *keys, const GjGroupRows *groups, uint32_t
 {
 	bool		same = keys->null == groups->null[g];
 
-	GJ_UNROLL
-	for (uint32_t k = 0; k < GJ_FUSED_GROUP_KEYS; k++)
-	{
-		int64_t		x,
-					y;
-
-		if (!same || k >= groups->nkeys || (keys->null >> k & 1))
-			continue;
-		x = keys->value[k];
-		y = groups->value[k][g];
-		if (gj_group_by_reference(groups->how[k]))
-			same = gj_group_same_bytes(gj_group_payload(keys->heap[k], (uint64_t) x, groups->how[k]),
-									   gj_group_payload(groups->heap[k], (uint64_t) y, groups->how[k]));
-		else
-			same = x == y || (groups->how[k] == GJ_GROUP_FLOAT &&
-							  gj_key_bits(x, true) == gj_key_bits(y, true));
-	}
+	for (uint32_t k = 0; same && k < groups->nkeys; k++)
+		same = (keys->null >> k & 1) ||
+			gj_group_same_key(groups->how[k], keys->value[k], keys->heap[k], groups->value[k][g],
+							  groups->heap[k]);
 	return same;
 }
 

@@ -74,27 +74,32 @@ gj_group_hash_bytes(uint64_t hash, const uint8_t *bytes, uint32_t nbytes)
 }
 
 /*
- * Adds key k of row i, which is stored, to the hash of the row.  *status becomes
- * GJ_UNKNOWN_VALUE if its bytes are not there to be compared.
+ * Adds key k of a row to the hash of the row.  *status becomes GJ_UNKNOWN_VALUE if its bytes
+ * are not there to be compared.
  */
 GJ_FN uint64_t
-gj_group_hash(const GjGroupRows *rows, uint32_t k, uint32_t i, bool null, uint64_t hash,
-			  uint32_t *status)
+gj_group_add_key(uint64_t hash, uint32_t k, uint32_t how, bool null, int64_t value,
+				 const uint8_t *heap, uint32_t *status)
 {
 	GjPayload	payload;
 
 	if (null)
 		return gj_hash_combine(hash ^ GJ_GROUP_NULL_HASH, (int64_t) k);
-	if (!gj_group_by_reference(rows->how[k]))
-		return gj_hash_combine(hash, gj_key_bits(rows->value[k][i],
-												 rows->how[k] == GJ_GROUP_FLOAT));
-	payload = gj_group_payload(rows->heap[k], (uint64_t) rows->value[k][i], rows->how[k]);
-	if (!payload.known)
-	{
-		*status = GJ_UNKNOWN_VALUE;
-		return hash;
-	}
-	return gj_group_hash_bytes(hash, payload.bytes, payload.nbytes);
+	if (!gj_group_by_reference(how))
+		return gj_hash_combine(hash, gj_key_bits(value, how == GJ_GROUP_FLOAT));
+	payload = gj_group_payload(heap, (uint64_t) value, how);
+	if (payload.known)
+		return gj_group_hash_bytes(hash, payload.bytes, payload.nbytes);
+	*status = GJ_UNKNOWN_VALUE;
+	return hash;
+}
+
+/* The same of row i, which is stored. */
+GJ_FN uint64_t
+gj_group_hash(const GjGroupRows *rows, uint32_t k, uint32_t i, bool null, uint64_t hash,
+			  uint32_t *status)
+{
+	return gj_group_add_key(hash, k, rows->how[k], null, rows->value[k][i], rows->heap[k], status);
 }
 
 /* Hashes row i by its first keys alone; see group_hash. */
@@ -120,6 +125,16 @@ gj_group_same_bytes(GjPayload a, GjPayload b)
 	return true;
 }
 
+/* True if two values of a key, none of which is NULL, make one group. */
+GJ_FN bool
+gj_group_same_key(uint32_t how, int64_t x, const uint8_t *x_heap, int64_t y, const uint8_t *y_heap)
+{
+	if (gj_group_by_reference(how))
+		return gj_group_same_bytes(gj_group_payload(x_heap, (uint64_t) x, how),
+								   gj_group_payload(y_heap, (uint64_t) y, how));
+	return x == y || (how == GJ_GROUP_FLOAT && gj_key_bits(x, true) == gj_key_bits(y, true));
+}
+
 /* True if row i of `a` and row j of `b`, of the same keys, belong to one group. */
 GJ_FN bool
 gj_group_equal(const GjGroupRows *a, uint32_t i, const GjGroupRows *b, uint32_t j)
@@ -129,24 +144,9 @@ gj_group_equal(const GjGroupRows *a, uint32_t i, const GjGroupRows *b, uint32_t 
 	if (null != b->null[j])
 		return false;
 	for (uint32_t k = 0; k < a->nkeys; k++)
-	{
-		int64_t		x,
-					y;
-
-		if (null >> k & 1)
-			continue;
-		x = a->value[k][i];
-		y = b->value[k][j];
-		if (gj_group_by_reference(a->how[k]))
-		{
-			if (!gj_group_same_bytes(gj_group_payload(a->heap[k], (uint64_t) x, a->how[k]),
-									 gj_group_payload(b->heap[k], (uint64_t) y, a->how[k])))
-				return false;
-		}
-		else if (x != y && (a->how[k] != GJ_GROUP_FLOAT ||
-							gj_key_bits(x, true) != gj_key_bits(y, true)))
+		if (!(null >> k & 1) && !gj_group_same_key(a->how[k], a->value[k][i], a->heap[k],
+												   b->value[k][j], b->heap[k]))
 			return false;
-	}
 	return true;
 }
 

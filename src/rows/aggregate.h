@@ -15,6 +15,14 @@
 #include "wire/program.h"
 #include "compare.h"
 
+/* Adds to a number of 128 bits. */
+GJ_FN void
+gj_add_128(uint64_t *lo, int64_t *hi, uint64_t more_lo, int64_t more_hi)
+{
+	*lo += more_lo;
+	*hi += more_hi + (*lo < more_lo);
+}
+
 GJ_FN void
 gj_agg_start(GjAggState *state)
 {
@@ -86,23 +94,16 @@ gj_agg_merge_spread(GjAggState *into, const GjAggState *from)
 GJ_FN void
 gj_agg_step(uint32_t op, GjAggState *state, int64_t value)
 {
-	uint64_t	square;
-
 	switch (op)
 	{
 		case GJ_AGG_SUM_I:
-			state->lo += (uint64_t) value;
-			state->hi += (value >> 63) + (state->lo < (uint64_t) value);
+			gj_add_128(&state->lo, &state->hi, (uint64_t) value, value >> 63);
 			break;
 		case GJ_AGG_SUM_SQUARES_I:
-			square = (uint64_t) value * (uint64_t) value;
-			state->lo += square;
-			state->hi += state->lo < square;
+			gj_add_128(&state->lo, &state->hi, (uint64_t) value * (uint64_t) value, 0);
 			break;
 		case GJ_AGG_SUM_SQUARES_HIGH_I:
-			square = (uint64_t) gj_mulhi_i64(value, value);
-			state->lo += square;
-			state->hi += state->lo < square;
+			gj_add_128(&state->lo, &state->hi, (uint64_t) gj_mulhi_i64(value, value), 0);
 			break;
 		case GJ_AGG_SPREAD_F:
 			gj_agg_spread(state, gj_bits_to_double(value));
@@ -192,8 +193,7 @@ gj_agg_merge(uint32_t op, GjAggState *into, const GjAggState *from)
 		case GJ_AGG_SUM_SQUARES_I:
 		case GJ_AGG_SUM_SQUARES_HIGH_I:
 		case GJ_AGG_SUM_DISTINCT_I:
-			into->lo += from->lo;
-			into->hi += from->hi + (into->lo < from->lo);
+			gj_add_128(&into->lo, &into->hi, from->lo, from->hi);
 			break;
 		case GJ_AGG_SUM_F:
 			into->f = into->count == 0 ? from->f : into->f + from->f;

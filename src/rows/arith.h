@@ -38,26 +38,28 @@ gj_range_status(int64_t v, uint32_t kind)
 	return gj_in_range(v, kind) ? GJ_OK : GJ_OVERFLOW;
 }
 
+/* a + b, or a - b, modulo 2^64; true if it does not fit. */
+GJ_FN bool
+gj_sum_i(int64_t a, int64_t b, bool minus, int64_t *result)
+{
+	/* a - b is a + ~b + 1 */
+	int64_t		c = minus ? ~b : b;
+	int64_t		r = (int64_t) ((uint64_t) a + (uint64_t) c + minus);
+
+	*result = r;
+	return ((a ^ r) & (c ^ r)) < 0;
+}
+
 GJ_FN uint32_t
 gj_add_i(int64_t a, int64_t b, uint32_t kind, int64_t *result)
 {
-	int64_t		r = (int64_t) ((uint64_t) a + (uint64_t) b);
-
-	*result = r;
-	if (((a ^ r) & (b ^ r)) < 0)
-		return GJ_OVERFLOW;
-	return gj_range_status(r, kind);
+	return gj_sum_i(a, b, false, result) ? (uint32_t) GJ_OVERFLOW : gj_range_status(*result, kind);
 }
 
 GJ_FN uint32_t
 gj_sub_i(int64_t a, int64_t b, uint32_t kind, int64_t *result)
 {
-	int64_t		r = (int64_t) ((uint64_t) a - (uint64_t) b);
-
-	*result = r;
-	if (((a ^ b) & (a ^ r)) < 0)
-		return GJ_OVERFLOW;
-	return gj_range_status(r, kind);
+	return gj_sum_i(a, b, true, result) ? (uint32_t) GJ_OVERFLOW : gj_range_status(*result, kind);
 }
 
 GJ_FN uint32_t

@@ -25,13 +25,6 @@
 #define GJ_NOINLINE_FN static inline
 #endif
 
-/* Before a loop over an array that nvcc is to keep in registers. */
-#ifdef GJ_ON_GPU
-#define GJ_UNROLL _Pragma("unroll")
-#else
-#define GJ_UNROLL
-#endif
-
 /*
  * Visits the rows of a tile: all of them on the cpu, those of this thread on the
  * GPU.  A row is always visited by the same thread, so that registers (gj_eval)
