@@ -74,22 +74,6 @@ copy_keys(Queue &q, const GjKeys &from)
 	return keys;
 }
 
-/* Buffers of a probe with GJ_MAX_TUPLES tuples. */
-struct Buffers
-{
-	uint64_t *offset;
-	uint32_t *first;
-	uint32_t *out[GJ_MAX_SOURCES];
-
-	explicit Buffers(Queue &q) : out()
-	{
-		offset = (uint64_t *) q.alloc((GJ_MAX_TUPLES + 1) * sizeof(uint64_t));
-		first = (uint32_t *) q.alloc(GJ_MAX_TUPLES * sizeof(uint32_t));
-		out[0] = (uint32_t *) q.alloc(GJ_MAX_TUPLES * sizeof(uint32_t));
-		out[1] = (uint32_t *) q.alloc(GJ_MAX_TUPLES * sizeof(uint32_t));
-	}
-};
-
 static void
 bench_join(const Device &device, uint32_t ninner, const char *build_name, const char *probe_name)
 {

@@ -38,6 +38,29 @@ total_ms(Queue &q)
 	return ms;
 }
 
+static inline double
+median(std::vector<double> times)
+{
+	std::sort(times.begin(), times.end());
+	return times[times.size() / 2];
+}
+
+/* Buffers of a probe with GJ_MAX_TUPLES tuples. */
+struct Buffers
+{
+	uint64_t *offset;
+	uint32_t *first;
+	uint32_t *out[GJ_MAX_SOURCES];
+
+	explicit Buffers(Queue &q) : out()
+	{
+		offset = (uint64_t *) q.alloc((GJ_MAX_TUPLES + 1) * sizeof(uint64_t));
+		first = (uint32_t *) q.alloc(GJ_MAX_TUPLES * sizeof(uint32_t));
+		out[0] = (uint32_t *) q.alloc(GJ_MAX_TUPLES * sizeof(uint32_t));
+		out[1] = (uint32_t *) q.alloc(GJ_MAX_TUPLES * sizeof(uint32_t));
+	}
+};
+
 static inline void
 nothing(void)
 {

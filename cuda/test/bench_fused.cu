@@ -28,6 +28,16 @@
 
 /* ---- kernels of one purpose */
 
+/* Adds what all lanes of a warp have. */
+static __device__ __forceinline__ void
+add_warp(long long mine, unsigned long long *sum)
+{
+	for (uint32_t distance = 16; distance > 0; distance /= 2)
+		mine += __shfl_down_sync(0xFFFFFFFF, mine, distance);
+	if (threadIdx.x % 32 == 0)
+		atomicAdd(sum, (unsigned long long) mine);
+}
+
 static __global__ void
 plain_sum(const int32_t *v, uint32_t n, unsigned long long *sum)
 {
@@ -35,10 +45,7 @@ plain_sum(const int32_t *v, uint32_t n, unsigned long long *sum)
 
 	for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
 		mine += v[i];
-	for (uint32_t distance = 16; distance > 0; distance /= 2)
-		mine += __shfl_down_sync(0xFFFFFFFF, mine, distance);
-	if (threadIdx.x % 32 == 0)
-		atomicAdd(sum, (unsigned long long) mine);
+	add_warp(mine, sum);
 }
 
 static __global__ void
@@ -52,10 +59,7 @@ plain_filter(const int32_t *v, const int32_t *w, const int32_t *x, uint32_t n,
 		if (w[i] >= 100 && w[i] <= 300 && x[i] < 500)
 			mine += (long long) v[i] * w[i];
 	}
-	for (uint32_t distance = 16; distance > 0; distance /= 2)
-		mine += __shfl_down_sync(0xFFFFFFFF, mine, distance);
-	if (threadIdx.x % 32 == 0)
-		atomicAdd(sum, (unsigned long long) mine);
+	add_warp(mine, sum);
 }
 
 static __global__ void
@@ -84,10 +88,7 @@ plain_join(const int32_t *k, const int32_t *v, uint32_t n, const GjHashSlot *slo
 				s = 0;
 		}
 	}
-	for (uint32_t distance = 16; distance > 0; distance /= 2)
-		mine += __shfl_down_sync(0xFFFFFFFF, mine, distance);
-	if (threadIdx.x % 32 == 0)
-		atomicAdd(sum, (unsigned long long) mine);
+	add_warp(mine, sum);
 }
 
 /* ---- data */
@@ -246,13 +247,6 @@ Bench::use_keys(const std::vector<int32_t> &keys)
 		part_columns[p * NOUTER] = k;
 		part_columns[p * NOUTER].data = (const uint8_t *) k.data + p * PART_ROWS * k.width;
 	}
-}
-
-static double
-median(std::vector<double> times)
-{
-	std::sort(times.begin(), times.end());
-	return times[times.size() / 2];
 }
 
 double

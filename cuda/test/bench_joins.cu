@@ -110,24 +110,15 @@ static const int32_t build_key[] = {-1 - 2};
 static const GjSortedMatch same_key = {1, 0, 0, 0, 0};
 
 /* Memory of the probe side's pieces. */
-struct JoinBuffers
+struct JoinBuffers : Buffers
 {
 	GjKeys keys;
-	uint64_t *offset;
-	uint32_t *first;
-	uint32_t *out[GJ_MAX_SOURCES];
 
-	explicit JoinBuffers(Queue &q) : keys(), out()
+	explicit JoinBuffers(Queue &q) : Buffers(q), keys()
 	{
-		const size_t n = GJ_MAX_TUPLES;
-
 		keys.nkeys = 1;
-		keys.value[0] = (int64_t *) q.alloc(n * sizeof(int64_t));
-		keys.null = (uint8_t *) q.alloc(n);
-		offset = (uint64_t *) q.alloc((n + 1) * sizeof(uint64_t));
-		first = (uint32_t *) q.alloc(n * sizeof(uint32_t));
-		out[0] = (uint32_t *) q.alloc(n * sizeof(uint32_t));
-		out[1] = (uint32_t *) q.alloc(n * sizeof(uint32_t));
+		keys.value[0] = (int64_t *) q.alloc(GJ_MAX_TUPLES * sizeof(int64_t));
+		keys.null = (uint8_t *) q.alloc(GJ_MAX_TUPLES);
 	}
 };
 
@@ -258,13 +249,6 @@ probe(Queue &q, const Sides &sides, const GjHashTable &table, JoinBuffers &buffe
 		}
 	}
 	return npairs;
-}
-
-static double
-median(std::vector<double> times)
-{
-	std::sort(times.begin(), times.end());
-	return times[times.size() / 2];
 }
 
 /* Times the join by one kind of table and prints a line. */
