@@ -408,12 +408,16 @@ find_rows(const GjTableRef &table, const int64_t (&key)[R], uint32_t wanted, uin
 	}
 }
 
-/* The row of several keys in a table, or GJ_NO_ROW. */
+/* The row of two or more keys in a table, or GJ_NO_ROW. */
 static __device__ __forceinline__ uint32_t
 find_keys(const GjTableRef &table, const int64_t *key, uint32_t nkeys)
 {
 	const HashRef<uint64_t> ref(table);
-	const uint64_t hash = gj_fused_hash(key, nkeys, 1);
+	uint64_t hash = 0;
+
+	for (uint32_t k = 0; k < nkeys; k++)
+		hash = gj_hash_combine(hash, key[k]);
+
 	const uint64_t s = ref.home(hash);
 	const GjHashSlot slot = ref.find_from(s, gj_load_slot(ref.slots, s),
 										  [&](const GjHashSlot &other)

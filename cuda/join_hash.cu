@@ -81,7 +81,7 @@ __launch_bounds__(GJ_THREADS)
 
 	if (in_table)
 	{
-		slot = gj_claim_slot(build, i, gj_hash_keys(build.keys, i));
+		slot = gj_claim_slot(build, i, gj_hash_keys(&build.keys, i));
 		__syncwarp(lanes);
 		rank = count_row(build.slots, slot, lanes);
 	}
@@ -378,7 +378,7 @@ template <bool single>
 static __device__ __forceinline__ GjHashSlot
 find_slot_from(const GjTableRef &table, const GjKeys &keys, uint32_t i, uint64_t s, GjHashSlot slot)
 {
-	const uint64_t wanted = single ? (uint64_t) keys.value[0][i] : gj_hash_keys(keys, i);
+	const uint64_t wanted = single ? (uint64_t) keys.value[0][i] : gj_hash_keys(&keys, i);
 
 	return HashRef<uint64_t>(table).find_from(
 		s, slot,
@@ -394,7 +394,7 @@ template <bool single>
 static __device__ __forceinline__ GjHashSlot
 find_slot(const GjTableRef &table, const GjKeys &keys, uint32_t i)
 {
-	const uint64_t s = HashRef<uint64_t>(table).home(gj_hash_keys(keys, i));
+	const uint64_t s = HashRef<uint64_t>(table).home(gj_hash_keys(&keys, i));
 
 	return find_slot_from<single>(table, keys, i, s, gj_load_slot(table.slots, s));
 }
@@ -602,7 +602,7 @@ struct FindHashed
 	__device__ __forceinline__ uint64_t
 	home(uint32_t i) const
 	{
-		return HashRef<uint64_t>(table).home(gj_hash_keys(tuples, i));
+		return HashRef<uint64_t>(table).home(gj_hash_keys(&tuples, i));
 	}
 };
 

@@ -73,30 +73,6 @@ void gj_radix_free(GjQueue *queue, GjPartitions *partitions);
  */
 GjStatus gj_radix_claim(GjQueue *queue, GjBuild *build, GjPartitions *partitions);
 
-/* Hash of the keys of row i; for a single key, the mixed key. */
-static __device__ __forceinline__ uint64_t
-gj_hash_keys(const GjKeys &keys, uint32_t i)
-{
-	uint64_t hash = 0;
-
-	if (keys.nkeys == 1)
-		return gj_hash_mix((uint64_t) keys.value[0][i]);
-	for (uint32_t k = 0; k < keys.nkeys; k++)
-		hash = gj_hash_combine(hash, keys.value[k][i]);
-	return hash;
-}
-
-static __device__ __forceinline__ bool
-gj_keys_equal(uint32_t nkeys, int64_t *const *a, uint32_t i, int64_t *const *b, uint32_t j)
-{
-	for (uint32_t k = 0; k < nkeys; k++)
-	{
-		if (a[k][i] != b[k][j])
-			return false;
-	}
-	return true;
-}
-
 /* Finds the slot of input row i's keys in global memory, or claims one. */
 static __device__ __forceinline__ uint32_t
 gj_claim_slot(const GjBuild &build, uint32_t i, uint64_t hash)

@@ -143,7 +143,7 @@ load_keys(const Pass &pass, uint32_t base, uint32_t end, uint64_t key[ITEMS])
 		else if (pass.keys.nkeys == 1)
 			key[k] = (uint64_t) pass.keys.value[0][i];
 		else
-			key[k] = gj_hash_keys(pass.keys, i);
+			key[k] = gj_hash_keys(&pass.keys, i);
 		valid |= 1u << k;
 	}
 	return valid;

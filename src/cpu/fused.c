@@ -127,7 +127,7 @@ find_rows(GjFusedItem *item, const GjFusedStep *step, uint32_t n)
 	const GjFusedPlan *plan = item->w->plan;
 	const GjTableRef *table = &step->table;
 	uint64_t	hash[GJ_TILE_ROWS];
-	int64_t    *key[GJ_MAX_KEYS];
+	GjKeys		keys = {.nkeys = step->nkeys};
 
 	if (table->kind == GJ_TABLE_NONE)
 	{
@@ -139,17 +139,17 @@ find_rows(GjFusedItem *item, const GjFusedStep *step, uint32_t n)
 	{
 		const GjFusedExpr *e = &plan->exprs[step->first_key + k];
 
-		key[k] = item->key[k];
+		keys.value[k] = item->key[k];
 		values(item, e, n);
 		for (uint32_t i = 0; i < n; i++)
 		{
-			key[k][i] = gj_key_bits(item->value[i], e->is_float);
+			keys.value[k][i] = gj_key_bits(item->value[i], e->is_float);
 			item->flag[i] |= item->null[i];
 		}
 	}
 	for (uint32_t i = 0; i < n; i++)
 	{
-		hash[i] = gj_fused_hash(&item->key[0][i], step->nkeys, GJ_TILE_ROWS);
+		hash[i] = gj_hash_keys(&keys, i);
 		__builtin_prefetch(&table->slots[gj_hash_slot(hash[i], table->nslots)]);
 	}
 	for (uint32_t i = 0; i < n; i++)
@@ -157,7 +157,7 @@ find_rows(GjFusedItem *item, const GjFusedStep *step, uint32_t n)
 		const GjHashSlot *slot = NULL;
 
 		if (!item->flag[i])
-			slot = gj_cpu_find_slot(table, key, step->nkeys, i, hash[i],
+			slot = gj_cpu_find_slot(table, keys.value, keys.nkeys, i, hash[i],
 									gj_hash_slot(hash[i], table->nslots));
 		item->found[i] = !slot ? GJ_NO_ROW : table->rows ? table->rows[slot->start] : slot->start;
 	}

@@ -30,18 +30,6 @@ typedef struct GjBuildWork
 	uint32_t   *item_max;
 } GjBuildWork;
 
-static uint64_t
-hash_key(const GjKeys *keys, uint32_t row)
-{
-	uint64_t	hash = 0;
-
-	if (keys->nkeys == 1)
-		return gj_hash_mix((uint64_t) keys->value[0][row]);
-	for (uint32_t k = 0; k < keys->nkeys; k++)
-		hash = gj_hash_combine(hash, keys->value[k][row]);
-	return hash;
-}
-
 /* Hashes of rows begin .. begin+n-1, and their slots on the way into the cache. */
 static void
 hash_ahead(const GjKeys *keys, const GjHashTable *table, uint32_t begin, uint32_t n,
@@ -49,7 +37,7 @@ hash_ahead(const GjKeys *keys, const GjHashTable *table, uint32_t begin, uint32_
 {
 	for (uint32_t i = 0; i < n; i++)
 	{
-		hash[i] = hash_key(keys, begin + i);
+		hash[i] = gj_hash_keys(keys, begin + i);
 		slot[i] = gj_hash_slot(hash[i], table->nslots);
 		__builtin_prefetch(&table->slots[slot[i]]);
 	}
@@ -95,7 +83,7 @@ find_or_claim(const GjBuildWork *w, uint32_t row, uint64_t hash, uint64_t at)
 		}
 		if (slot->key == key &&
 			(keys->nkeys == 1 ||
-			 gj_cpu_same_keys(keys->value, row, keys->value, state - 1, keys->nkeys)))
+			 gj_keys_equal(keys->nkeys, keys->value, row, keys->value, state - 1)))
 			return at;
 		if (++at == w->table->nslots)
 			at = 0;

@@ -103,19 +103,6 @@ gj_fused_terms(const GjFusedPlan *plan, const GjFusedCondition *condition,
 
 /* ---- joins */
 
-/* Hash of normalised keys key[k * stride], as tables have it. */
-GJ_FN uint64_t
-gj_fused_hash(const int64_t *key, uint32_t nkeys, uint32_t stride)
-{
-	uint64_t	hash = 0;
-
-	if (nkeys == 1)
-		return gj_hash_mix((uint64_t) key[0]);
-	for (uint32_t k = 0; k < nkeys; k++)
-		hash = gj_hash_combine(hash, key[k * stride]);
-	return hash;
-}
-
 /* Does a tuple go on that has found a row, or none (found = false)? */
 GJ_FN bool
 gj_fused_goes_on(uint32_t join_type, bool found)

@@ -6,6 +6,7 @@
 #define GJ_DEVICE_TABLE_H
 
 #include "rows/expression.h"
+#include "rows/hash.h"
 
 /* Normalised join keys of n rows, device memory; null[i] = 1 if any key of row i is NULL. */
 typedef struct GjKeys
@@ -15,6 +16,29 @@ typedef struct GjKeys
 	int64_t    *value[GJ_MAX_KEYS];
 	uint8_t    *null;
 } GjKeys;
+
+/* Hash of the keys of row i; for a single key, the mixed key. */
+GJ_FN uint64_t
+gj_hash_keys(const GjKeys *keys, uint32_t i)
+{
+	uint64_t	hash = 0;
+
+	if (keys->nkeys == 1)
+		return gj_hash_mix((uint64_t) keys->value[0][i]);
+	for (uint32_t k = 0; k < keys->nkeys; k++)
+		hash = gj_hash_combine(hash, keys->value[k][i]);
+	return hash;
+}
+
+/* True if row i of keys `a` and row j of keys `b` are the same. */
+GJ_FN bool
+gj_keys_equal(uint32_t nkeys, int64_t *const *a, uint32_t i, int64_t *const *b, uint32_t j)
+{
+	for (uint32_t k = 0; k < nkeys; k++)
+		if (a[k][i] != b[k][j])
+			return false;
+	return true;
+}
 
 /* One distinct key of the build side and its rows: rows[start .. start+count). */
 typedef struct GjHashSlot

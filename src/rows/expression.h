@@ -160,10 +160,18 @@ gj_eval_load_is_null(const GjView *view, uint32_t source, const GjColumn *column
 	}
 }
 
-/*
- * What the instructions below share: an operator of operands x and y over the rows of the tile.
- * The caller has declared d[] = result, a[], b[], and null flags dn[], an[], bn[].
- */
+/* The operands of instruction pc: values, and null flags; and its result. */
+#define GJ_OPERANDS \
+	const GjInstr instr = code->instrs[pc]; \
+	const uint32_t arg = instr.arg; \
+	int64_t    *d = tile->value + (size_t) instr.dst * tile->stride; \
+	const int64_t *a = tile->value + (size_t) instr.a * tile->stride; \
+	const int64_t *b = tile->value + (size_t) instr.b * tile->stride; \
+	uint8_t    *dn = tile->null + (size_t) instr.dst * tile->stride; \
+	const uint8_t *an = tile->null + (size_t) instr.a * tile->stride; \
+	const uint8_t *bn = tile->null + (size_t) instr.b * tile->stride
+
+/* What the instructions below share: an operator of operands x and y over the rows of the tile. */
 #define GJ_STRICT(op, flags, type, call, bits) \
 	case op: \
 		GJ_TILE_FOR(i, n) \
@@ -213,14 +221,7 @@ GJ_NOINLINE_FN uint32_t
 gj_eval_more(const GjCode *code, uint32_t pc, const GjView *view, uint32_t base, uint32_t n,
 			 const GjTile *tile)
 {
-	const GjInstr instr = code->instrs[pc];
-	const uint32_t arg = instr.arg;
-	int64_t    *d = tile->value + (size_t) instr.dst * tile->stride;
-	const int64_t *a = tile->value + (size_t) instr.a * tile->stride;
-	const int64_t *b = tile->value + (size_t) instr.b * tile->stride;
-	uint8_t    *dn = tile->null + (size_t) instr.dst * tile->stride;
-	const uint8_t *an = tile->null + (size_t) instr.a * tile->stride;
-	const uint8_t *bn = tile->null + (size_t) instr.b * tile->stride;
+	GJ_OPERANDS;
 	uint32_t	error = GJ_OK;
 	uint32_t   *status = &error;
 
@@ -422,14 +423,7 @@ gj_eval(const GjCode *code, uint32_t e, const GjView *view,
 
 	for (uint32_t pc = expr->first; pc < expr->first + expr->ninstrs; pc++)
 	{
-		const GjInstr instr = code->instrs[pc];
-		const uint32_t arg = instr.arg;
-		int64_t    *d = tile->value + (size_t) instr.dst * tile->stride;
-		const int64_t *a = tile->value + (size_t) instr.a * tile->stride;
-		const int64_t *b = tile->value + (size_t) instr.b * tile->stride;
-		uint8_t    *dn = tile->null + (size_t) instr.dst * tile->stride;
-		const uint8_t *an = tile->null + (size_t) instr.a * tile->stride;
-		const uint8_t *bn = tile->null + (size_t) instr.b * tile->stride;
+		GJ_OPERANDS;
 
 		switch (instr.op)
 		{
@@ -536,6 +530,7 @@ gj_eval(const GjCode *code, uint32_t e, const GjView *view,
 	}
 }
 
+#undef GJ_OPERANDS
 #undef GJ_STRICT
 #undef GJ_BINARY
 #undef GJ_UNARY
