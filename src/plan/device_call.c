@@ -18,6 +18,7 @@
 
 #include "compat.h"
 #include "plan/device_expr.h"
+#include "plan/reasons.h"
 #include "plan/set_clause.h"
 #include "rows/numeric.h"
 
@@ -423,10 +424,13 @@ gj_compile_call(GjCompileContext *cxt, Oid funcid, List *args, Oid collation, in
 	const GjDeviceFunction *func = gj_device_function(funcid);
 	GjInstr		instr = {.dst = depth, .a = depth, .b = depth};
 
-	if (func == NULL || list_length(args) != func->nargs || !gj_collation_fits(func, collation))
-		return false;
+	if (func == NULL || list_length(args) != func->nargs)
+		return gj_refuse("function %s is not supported", gj_function_name(funcid));
+	if (!gj_collation_fits(func, collation))
+		return gj_refuse("function %s is not supported with this collation or encoding", gj_function_name(funcid));
 	if (func->op == GJ_NOPS)
-		return compile_special(cxt, func, args, depth);
+		return compile_special(cxt, func, args, depth) ||
+			gj_refuse_else("function %s is not supported with these arguments", gj_function_name(funcid));
 	if ((func->flags & GJ_CALL_DECIMAL) != 0)
 	{
 		if (!compile_decimals(cxt, linitial(args), lsecond(args), depth))

@@ -22,6 +22,7 @@
 #include "utils/timestamp.h"
 
 #include "plan/device_expr.h"
+#include "plan/reasons.h"
 #include "rows/text.h"
 
 /* see is_short_text() */
@@ -32,7 +33,7 @@ bool
 gj_use_register(GjCompileContext *cxt, int depth)
 {
 	if (depth >= GJ_MAX_REGISTERS)
-		return false;
+		return gj_refuse("an expression is nested too deep");
 	cxt->nregisters = Max(cxt->nregisters, depth + 1);
 	return true;
 }
@@ -189,7 +190,7 @@ compile_const(GjCompileContext *cxt, Const *con, int kind, int depth)
 			const char *bytes = gj_value_bytes(con->consttype, con->constvalue, &n);
 
 			if (n > GJ_MAX_TEXT)
-				return false;
+				return gj_refuse("a constant text of %zu bytes", n);
 			instr.n = n;
 			instr.arg = add_bytes(cxt->builder, bytes, n);
 		}
@@ -199,7 +200,7 @@ compile_const(GjCompileContext *cxt, Const *con, int kind, int depth)
 	else if (gj_type(con->consttype)->reading == GJ_READ_DECIMAL)
 	{
 		if (!gj_numeric_value(con->constvalue, &cxt->scale, &instr.imm))
-			return false;
+			return gj_refuse("a constant numeric of more than 18 digits");
 	}
 	else
 		instr.imm = gj_register_value(con->consttype, con->constvalue);
@@ -218,7 +219,7 @@ compile_constant(GjCompileContext *cxt, Expr *node, int kind, int depth)
 		return compile_const(cxt, (Const *) node, kind, depth);
 	/* its scale shows only at execution */
 	if (gj_type(exprType((Node *) node))->reading == GJ_READ_DECIMAL)
-		return false;
+		return gj_refuse("a numeric that is known only at execution");
 	runtime = palloc(sizeof(GjRuntimeConst));
 	runtime->expr = node;
 	runtime->instr = gj_emit(cxt, (GjInstr) {.op = kind == GJ_TEXT ? GJ_OP_CONST_T : GJ_OP_CONST, .dst = depth});
@@ -252,7 +253,9 @@ gj_compile_column(GjCompileContext *cxt, Expr *node, bool is_null_test, int dept
 	int			source,
 				index;
 
-	if (!gj_builder_column(cxt->builder, node, &source, &index) || !gj_use_register(cxt, depth))
+	if (!gj_builder_column(cxt->builder, node, &source, &index))
+		return gj_refuse("%s is not read from a table", gj_expr_text(cxt->builder->root, (Node *) node));
+	if (!gj_use_register(cxt, depth))
 		return false;
 	instr.arg = source << 16 | index;
 	if (is_null_test)
@@ -261,7 +264,8 @@ gj_compile_column(GjCompileContext *cxt, Expr *node, bool is_null_test, int dept
 	{
 		cxt->scale = gj_numeric_scale(exprType((Node *) node), exprTypmod((Node *) node));
 		if (cxt->scale < 0)
-			return false;
+			return gj_refuse("%s is numeric without precision and scale, or with more than 18 digits",
+							 gj_expr_text(cxt->builder->root, (Node *) node));
 		instr.op = GJ_OP_LOAD_D;
 		instr.n = cxt->scale;
 	}
@@ -308,7 +312,7 @@ compile_in(GjCompileContext *cxt, ScalarArrayOpExpr *node, int depth)
 	if (func == NULL || !OidIsValid(element) || gj_value_kind(element) < 0 ||
 		(func->flags & (GJ_CALL_LEFT_DATE | GJ_CALL_RIGHT_DATE)) != 0 ||
 		!gj_collation_fits(func, node->inputcollid))
-		return false;
+		return gj_refuse("IN, ANY or ALL with function %s is not supported", gj_function_name(node->opfuncid));
 	for (int i = 0; i < lengthof(lists); i++)
 		if (func->op == (node->useOr ? lists[i].eq : lists[i].ne))
 			instr.op = lists[i].in;
@@ -363,7 +367,7 @@ gj_compile_node(GjCompileContext *cxt, Expr *node, int depth)
 		set_opfuncid((OpExpr *) node);
 	kind = gj_value_kind(exprType((Node *) node));
 	if (kind < 0)
-		return false;
+		return gj_refuse("type %s is not supported", gj_type_name(exprType((Node *) node)));
 	if (is_runtime_constant(cxt->builder->root, node))
 		return compile_constant(cxt, node, kind, depth);
 
@@ -418,8 +422,13 @@ gj_compile_node(GjCompileContext *cxt, Expr *node, int depth)
 				return from->kind == to->kind && from->reading == to->reading &&
 					gj_compile_node(cxt, arg, depth);
 			}
+		case T_Param:
+			return gj_refuse("the value of a subquery that runs once, which is not known before");
+		case T_SubPlan:
+		case T_AlternativeSubPlan:
+			return gj_refuse("subqueries in expressions are not supported");
 		default:
-			return false;
+			return gj_refuse("expression %s is not supported", gj_expr_text(cxt->builder->root, (Node *) node));
 	}
 }
 
@@ -469,9 +478,11 @@ gj_compile_filtered(GjBuilder *builder, Expr *arg, Expr *filter, GjNumericInfo *
 	GjBuilderMark mark;
 	int			first = builder->ninstrs;
 
+	gj_swap_obstacle(NULL);
 	gj_builder_mark(builder, &mark);
 	if (!compile_filtered(&cxt, expr, filter))
 	{
+		gj_refuse_else("expression %s is not supported", gj_expr_text(builder->root, (Node *) expr));
 		gj_builder_reset(builder, &mark);
 		return -1;
 	}
