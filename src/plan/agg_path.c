@@ -23,6 +23,7 @@
 
 #include "client/client.h"
 #include "guc.h"
+#include "plan/device_expr.h"
 #include "plan/join_path.h"
 #include "plan/reasons.h"
 
@@ -481,14 +482,15 @@ in_order_of_cost(PlannerInfo *root, List *quals)
 	return result;
 }
 
+/* True for a value of the query around this one. */
 static bool
-has_exec_param(Node *node, void *context)
+has_outer_value(Node *node, void *root)
 {
 	if (node == NULL)
 		return false;
 	if (IsA(node, Param))
-		return ((Param *) node)->paramkind == PARAM_EXEC;
-	return expression_tree_walker(node, has_exec_param, context);
+		return ((Param *) node)->paramkind == PARAM_EXEC && !gj_is_initplan_param(root, (Param *) node);
+	return expression_tree_walker(node, has_outer_value, root);
 }
 
 /*
@@ -503,7 +505,7 @@ is_correlated_scan(const GjBuilder *builder)
 	if (builder->nsources > 1)
 		return false;
 	foreach(lc, builder->runtime)
-		if (has_exec_param((Node *) ((GjRuntimeConst *) lfirst(lc))->expr, NULL))
+		if (has_outer_value((Node *) ((GjRuntimeConst *) lfirst(lc))->expr, builder->root))
 			return true;
 	return false;
 }

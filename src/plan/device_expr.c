@@ -81,23 +81,25 @@ is_small_span(Node *node)
 }
 
 /*
- * True if a parameter has its value when execution begins.  An initplan has yet to run
- * then, and PostgreSQL might never run it.
+ * True if a parameter has its value when execution begins, or gets it by being asked for: then
+ * an initplan runs, as it does before a Gather, whether there are rows that want it or not.
  */
 static bool
-is_known_param(PlannerInfo *root, Param *param)
+is_known_param(Param *param)
+{
+	return param->paramkind == PARAM_EXTERN || param->paramkind == PARAM_EXEC;
+}
+
+bool
+gj_is_initplan_param(PlannerInfo *root, Param *param)
 {
 	ListCell   *lc;
 
-	if (param->paramkind == PARAM_EXTERN)
-		return true;
-	if (param->paramkind != PARAM_EXEC)
-		return false;
 	for (; root != NULL; root = root->parent_root)
 		foreach(lc, root->init_plans)
 			if (list_member_int(lfirst_node(SubPlan, lc)->setParam, param->paramid))
-				return false;
-	return true;
+				return true;
+	return false;
 }
 
 /*
@@ -111,7 +113,7 @@ is_runtime_constant(PlannerInfo *root, Expr *node)
 	if (IsA(node, RelabelType))
 		return is_runtime_constant(root, ((RelabelType *) node)->arg);
 	if (IsA(node, Param))
-		return is_known_param(root, (Param *) node);
+		return is_known_param((Param *) node);
 	if (IsA(node, Const) || IsA(node, SQLValueFunction))
 		return true;
 	if (IsA(node, FuncExpr))
@@ -140,6 +142,12 @@ is_runtime_constant(PlannerInfo *root, Expr *node)
 		set_opfuncid(op);
 		switch (op->opfuncid)
 		{
+				/* only 131 072 digits are too many for these */
+			case F_NUMERIC_ADD:
+			case F_NUMERIC_SUB:
+			case F_NUMERIC_MUL:
+				return is_runtime_constant(root, linitial(op->args)) &&
+					is_runtime_constant(root, lsecond(op->args));
 			case F_TIMESTAMPTZ_PL_INTERVAL:
 			case F_TIMESTAMPTZ_MI_INTERVAL:
 			case F_TIMESTAMP_PL_INTERVAL:
@@ -208,22 +216,45 @@ compile_const(GjCompileContext *cxt, Const *con, int kind, int depth)
 	return true;
 }
 
+/* An instruction that gets the value of `node` when execution begins. */
+static void
+emit_runtime(GjCompileContext *cxt, Expr *node, GjInstr instr)
+{
+	GjRuntimeConst *runtime = palloc(sizeof(GjRuntimeConst));
+
+	runtime->expr = node;
+	runtime->instr = gj_emit(cxt, instr);
+	cxt->builder->runtime = lappend(cxt->builder->runtime, runtime);
+}
+
+bool
+gj_is_late_numeric(GjCompileContext *cxt, Expr *node)
+{
+	return !IsA(node, Const) && gj_type(exprType((Node *) node))->reading == GJ_READ_DECIMAL &&
+		is_runtime_constant(cxt->builder->root, node);
+}
+
+bool
+gj_compile_late_numeric(GjCompileContext *cxt, Expr *node, GjBound bound, int depth)
+{
+	if (!gj_use_register(cxt, depth))
+		return false;
+	/* for now, what gj_numeric_bound() has to know */
+	emit_runtime(cxt, node, (GjInstr) {.op = GJ_OP_CONST, .dst = depth, .arg = cxt->scale, .n = bound});
+	return true;
+}
+
 static bool
 compile_constant(GjCompileContext *cxt, Expr *node, int kind, int depth)
 {
-	GjRuntimeConst *runtime;
-
 	if (!gj_use_register(cxt, depth))
 		return false;
 	if (IsA(node, Const))
 		return compile_const(cxt, (Const *) node, kind, depth);
 	/* its scale shows only at execution */
 	if (gj_type(exprType((Node *) node))->reading == GJ_READ_DECIMAL)
-		return gj_refuse("a numeric that is known only at execution");
-	runtime = palloc(sizeof(GjRuntimeConst));
-	runtime->expr = node;
-	runtime->instr = gj_emit(cxt, (GjInstr) {.op = kind == GJ_TEXT ? GJ_OP_CONST_T : GJ_OP_CONST, .dst = depth});
-	cxt->builder->runtime = lappend(cxt->builder->runtime, runtime);
+		return gj_refuse("a numeric that is known only at execution is supported in comparisons only");
+	emit_runtime(cxt, node, (GjInstr) {.op = kind == GJ_TEXT ? GJ_OP_CONST_T : GJ_OP_CONST, .dst = depth});
 	return true;
 }
 
@@ -340,15 +371,11 @@ compile_in(GjCompileContext *cxt, ScalarArrayOpExpr *node, int depth)
 			gj_builder_constant(cxt->builder, values[i]);
 		gj_emit(cxt, instr);
 	}
-	else if (IsA(array, Param) && is_known_param(cxt->builder->root, (Param *) array))
+	else if (IsA(array, Param) && is_known_param((Param *) array))
 	{
-		GjRuntimeConst *runtime = palloc(sizeof(GjRuntimeConst));
-
 		/* for now, what gj_array_constants() has to know */
 		instr.n = cxt->scale;
-		runtime->expr = array;
-		runtime->instr = gj_emit(cxt, instr);
-		cxt->builder->runtime = lappend(cxt->builder->runtime, runtime);
+		emit_runtime(cxt, array, instr);
 	}
 	else
 		return false;
@@ -422,8 +449,6 @@ gj_compile_node(GjCompileContext *cxt, Expr *node, int depth)
 				return from->kind == to->kind && from->reading == to->reading &&
 					gj_compile_node(cxt, arg, depth);
 			}
-		case T_Param:
-			return gj_refuse("the value of a subquery that runs once, which is not known before");
 		case T_SubPlan:
 		case T_AlternativeSubPlan:
 			return gj_refuse("subqueries in expressions are not supported");
