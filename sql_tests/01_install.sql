@@ -200,11 +200,12 @@ DECLARE
 	answer text := gj_equal(query);
 	pages text;
 BEGIN
-	SELECT string_agg(concat_ws(' ', s->>'Relation', (s->>'Tables') || ' tables',
+	SELECT string_agg(concat_ws(' ', name, (s->>'Tables') || ' tables',
 			CASE WHEN (s->>'Resident Pages')::int = 0 THEN 'none'
-				WHEN (s->>'Pages Read')::int <= unkept THEN 'all' ELSE 'part' END), ', ' ORDER BY s->>'Relation')
-	INTO pages FROM jsonb_path_query(plan, '$.**."Sources"[*]') s
-	WHERE s->>'Kind' = 'heap pages' AND s->>'Relation' LIKE names;
+				WHEN (s->>'Pages Read')::int <= unkept THEN 'all' ELSE 'part' END), ', ' ORDER BY name)
+	INTO pages FROM jsonb_path_query(plan, '$.**."Sources"[*]') s,
+		concat_ws(' ', s->>'Relation Name', nullif(s->>'Alias', s->>'Relation Name')) name
+	WHERE s->>'Kind' = 'heap pages' AND name LIKE names;
 	RETURN concat_ws(': ', pages, CASE WHEN answer NOT LIKE 'same, %' THEN answer END,
 		'fell back: ' || (jsonb_path_query_first(plan, '$.**."Fallback"') #>> '{}'));
 END $$;

@@ -102,9 +102,29 @@ SELECT gj_equal('SELECT CASE WHEN k > 5 THEN (SELECT count(*) FROM f JOIN g USIN
 -- parameters that change while a node is not asked for rows
 SELECT gj_equal('SELECT o.k, (SELECT sum(s.id) FROM (VALUES (1), (2)) v(i), LATERAL (SELECT * FROM
 	(SELECT f.id FROM f JOIN (SELECT DISTINCT k FROM g WHERE c = o.c OFFSET 0) x USING (k) OFFSET 0) s WHERE v.i = 1 OFFSET 0) s) FROM g o');
--- a condition with an initplan is PostgreSQL's, on the rows of a plan source
+-- the device's condition with an initplan: it runs once, before
 SELECT gj_same('SELECT f.id FROM f JOIN g USING (k) WHERE g.c = (SELECT max(c) FROM g)');
 
+-- numerics that are known only at execution, on either side of a comparison
+CREATE TABLE n AS SELECT i AS id, (i % 400 / 10.0 - 5)::numeric(10,2) AS v, i % 15 AS k FROM generate_series(1, 2000) i;
+INSERT INTO n VALUES (0, NULL, 1);
+VACUUM ANALYZE n;
+SELECT bool_and(same LIKE 'same, %'), count(*) FROM unnest('{<,<=,=,<>,>=,>}'::text[]) op,
+	unnest('{20,20.1,20.105,19.999999999999999999999,-1,-0.001,0.1000,0}'::text[]) x,
+	LATERAL (VALUES (gj_same(format('SELECT count(*), sum(v) FROM n WHERE v %s (SELECT %L::numeric)', op, x))),
+		(gj_same(format('SELECT count(*), sum(v) FROM n WHERE (SELECT %L::numeric) %s v', x, op)))) b(same)
+	WHERE op NOT IN ('=', '<>') OR scale(x::numeric) < 3;
+-- those that no integer stands for: PostgreSQL's plan has the answer
+SELECT bool_and(gj_equal(format('SELECT count(*), sum(v) FROM n WHERE v %s (SELECT %s::numeric)', op, x)) LIKE 'same, %') FROM unnest('{<,<=,=,<>,>=,>}'::text[]) op,
+	unnest('{1e30,-1e30,''NaN'',''Infinity'',''-Infinity'',20.105,"NULL",1e-900}'::text[]) x;
+SELECT gj_same('SELECT k, count(*) FROM n WHERE v > (SELECT avg(v) FROM n) GROUP BY k');
+SELECT gj_same('SELECT count(*) FROM n JOIN g USING (k) WHERE v BETWEEN 0.3 * (SELECT max(v) FROM n) AND (SELECT avg(v) + 10.004 FROM n)');
+SELECT gj_equal('SELECT count(*) FROM n WHERE v > (SELECT v FROM n)');
+SET plan_cache_mode = force_generic_plan;
+PREPARE late(numeric) AS SELECT count(*), sum(v) FROM n JOIN g USING (k) WHERE v >= $1 AND $1 * 2.5 > v;
+SELECT execute_both(format('EXECUTE late(%s)', x)) FROM unnest('{3,3.14159,-2,"NULL",1e40}'::text[]) x;
+RESET plan_cache_mode;
+
 DEALLOCATE ALL;
-DROP TABLE f, g;
+DROP TABLE f, g, n;
 DROP FUNCTION execute_both, total, total_plpgsql;

@@ -77,7 +77,7 @@ INSERT INTO e SELECT i, i * 3 FROM generate_series(0, 1999) i;
 VACUUM e;
 CREATE FUNCTION pages_read(query text) RETURNS text LANGUAGE sql AS $$
 	SELECT CASE (s->>'Pages Read')::int WHEN 0 THEN 'none' WHEN pg_relation_size('e') / 8192 THEN 'all' ELSE s->>'Pages Read' END
-	FROM jsonb_path_query(gj_explain(query, 'ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF'), '$.**."Sources"[*]') s WHERE s->>'Relation' = 'e'
+	FROM jsonb_path_query(gj_explain(query, 'ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF'), '$.**."Sources"[*]') s WHERE s->>'Relation Name' = 'e'
 $$;
 -- of several runs, each time it is something else
 CREATE FUNCTION pages_read(query text, times int) RETURNS text[] LANGUAGE plpgsql AS $$

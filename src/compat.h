@@ -41,6 +41,34 @@
 #define gj_explain_prefixes(es)	(list_length((es)->rtable) > 1)
 #endif
 
+/* What EXPLAIN does with a query unless a hook is there for it; exported from 17 on. */
+#if PG_VERSION_NUM >= 170000
+#define gj_standard_explain	standard_ExplainOneQuery
+#else
+#include "portability/instr_time.h"
+#include "tcop/tcopprot.h"
+
+static inline void
+gj_standard_explain(Query *query, int cursor_options, IntoClause *into, ExplainState *es,
+					const char *query_string, ParamListInfo params, QueryEnvironment *env)
+{
+	PlannedStmt *plan;
+	instr_time	start,
+				planning;
+	BufferUsage before = pgBufferUsage;
+	BufferUsage used;
+
+	INSTR_TIME_SET_CURRENT(start);
+	plan = pg_plan_query(query, query_string, cursor_options, params);
+	INSTR_TIME_SET_CURRENT(planning);
+	INSTR_TIME_SUBTRACT(planning, start);
+	memset(&used, 0, sizeof(used));
+	BufferUsageAccumDiff(&used, &pgBufferUsage, &before);
+	ExplainOnePlan(plan, into, es, query_string, params, env, &planning,
+				   es->buffers ? &used : NULL);
+}
+#endif
+
 /*
  * True if the bytes of texts decide their order.  utils/pg_locale.h wants the headers of ICU, which
  * need not be installed: so what it has is declared here, or found out in the catalog.

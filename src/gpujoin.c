@@ -11,6 +11,7 @@
 #include "exec/set_scan.h"
 #include "guc.h"
 #include "plan/join_path.h"
+#include "plan/reasons.h"
 #include "plan/set_function_path.h"
 #include "preload.h"
 
@@ -26,6 +27,7 @@ _PG_init(void)
 	gj_join_scan_init();
 	gj_set_scan_init();
 	gj_planner_init();
+	gj_reasons_init();
 	gj_set_scan_planner_init();
 	gj_preload_init();
 }

@@ -30,6 +30,8 @@ int			gj_spill_memory = 1024;
 int			gj_cache_size = -1;
 int			gj_set_algorithm = GJ_SETS_AUTO;
 int			gj_set_device_min_elements = 600000;
+int			gj_explain_reasons = GJ_REASONS_VERBOSE;
+int			gj_log_fallbacks = GJ_LOG_FALLBACKS_OFF;
 int			gj_fail_at = GJ_FAIL_NEVER;
 char	   *gj_save_program = NULL;
 
@@ -64,6 +66,20 @@ static const struct config_enum_entry set_algorithm_options[] = {
 	{"bitmap", GJ_SETS_BITMAP, false},
 	{"inverted_index", GJ_SETS_INVERTED_INDEX, false},
 	{"matrix", GJ_SETS_MATRIX, false},
+	{NULL, 0, false}
+};
+
+static const struct config_enum_entry explain_reasons_options[] = {
+	{"off", GJ_REASONS_OFF, false},
+	{"verbose", GJ_REASONS_VERBOSE, false},
+	{"on", GJ_REASONS_ON, false},
+	{NULL, 0, false}
+};
+
+static const struct config_enum_entry log_fallbacks_options[] = {
+	{"off", GJ_LOG_FALLBACKS_OFF, false},
+	{"log", GJ_LOG_FALLBACKS_LOG, false},
+	{"warning", GJ_LOG_FALLBACKS_WARNING, false},
 	{NULL, 0, false}
 };
 
@@ -153,6 +169,23 @@ define_user_settings(void)
 							-1, -1, GJ_MAX_LOADERS - 1,
 							PGC_USERSET, GUC_EXPLAIN,
 							NULL, NULL, NULL);
+
+	DefineCustomEnumVariable("gpujoin.explain_reasons",
+							 "Selects which EXPLAIN says why parts of a query are not offloaded.",
+							 "\"verbose\" is EXPLAIN (VERBOSE), \"on\" any.",
+							 &gj_explain_reasons,
+							 GJ_REASONS_VERBOSE, explain_reasons_options,
+							 PGC_USERSET, 0,
+							 NULL, NULL, NULL);
+
+	DefineCustomEnumVariable("gpujoin.log_fallbacks",
+							 "Selects whether a message says that a device could not run a query.",
+							 "PostgreSQL's own plan has run in its place. \"log\" writes to the server's log, \"warning\" tells the client, too.",
+							 &gj_log_fallbacks,
+							 GJ_LOG_FALLBACKS_OFF, log_fallbacks_options,
+							 PGC_SUSET, 0,
+							 NULL, NULL, NULL);
+
 	DefineCustomEnumVariable("gpujoin.set_algorithm",
 							 "Selects the algorithm of set operations on the device.",
 							 NULL,

@@ -23,6 +23,22 @@ typedef enum GjAlgorithmSetting
 	GJ_SET_ALGORITHM_NESTED_LOOP
 } GjAlgorithmSetting;
 
+/* gpujoin.explain_reasons */
+typedef enum GjExplainReasons
+{
+	GJ_REASONS_OFF,
+	GJ_REASONS_VERBOSE,			/* with EXPLAIN (VERBOSE) */
+	GJ_REASONS_ON				/* with each EXPLAIN */
+} GjExplainReasons;
+
+/* gpujoin.log_fallbacks */
+typedef enum GjLogFallbacks
+{
+	GJ_LOG_FALLBACKS_OFF,
+	GJ_LOG_FALLBACKS_LOG,
+	GJ_LOG_FALLBACKS_WARNING
+} GjLogFallbacks;
+
 extern bool gj_enabled;			/* gpujoin.enabled */
 extern int	gj_device;			/* gpujoin.device, GjDeviceSetting */
 extern bool gj_force;			/* gpujoin.force */
@@ -39,6 +55,8 @@ extern int	gj_spill_memory;	/* gpujoin.spill_memory, MB */
 extern int	gj_cache_size;		/* gpujoin.cache_size, MB, -1 = the default */
 extern int	gj_set_algorithm;	/* gpujoin.set_algorithm, GjSetAlgorithm */
 extern int	gj_set_device_min_elements; /* gpujoin.set_device_min_elements */
+extern int	gj_explain_reasons; /* gpujoin.explain_reasons, GjExplainReasons */
+extern int	gj_log_fallbacks;	/* gpujoin.log_fallbacks, GjLogFallbacks */
 extern int	gj_fail_at;			/* gpujoin.fail_at, GjFailPoint */
 extern char *gj_save_program;	/* gpujoin.save_program, "" = off */
 

@@ -78,16 +78,31 @@ is_text(ExplainContext *cxt)
 	return cxt->es->format == EXPLAIN_FORMAT_TEXT;
 }
 
+/* What the query calls a table; NULL if nothing says so. */
+static char *
+source_alias(ExplainContext *cxt, List *description, bool *is_union)
+{
+	int			resno = list_nth_int(description, GJ_SOURCE_RESNO);
+	TargetEntry *tle = resno == 0 ? NULL :
+		list_nth(cxt->cscan->custom_scan_tlist, resno - 1);
+	int			varno;
+
+	*is_union = false;
+	if (tle == NULL || !IsA(tle->expr, Var))
+		return NULL;
+	varno = ((Var *) tle->expr)->varno;
+	*is_union = rt_fetch(varno, cxt->es->rtable)->rtekind == RTE_SUBQUERY;
+	return list_nth(cxt->es->rtable_names, varno - 1);
+}
+
 /* Name of a table as the query calls it; of a UNION ALL, its alias alone. */
 static char *
 source_name(ExplainContext *cxt, List *description)
 {
 	Oid			relid = (Oid) linitial_int(description);
-	int			resno = list_nth_int(description, GJ_SOURCE_RESNO);
-	TargetEntry *tle = resno == 0 ? NULL :
-		list_nth(cxt->cscan->custom_scan_tlist, resno - 1);
 	char	   *name = get_rel_name(relid);
-	char	   *alias;
+	bool		is_union;
+	char	   *alias = source_alias(cxt, description, &is_union);
 
 	if (name == NULL)
 		return pstrdup("?");
@@ -95,15 +110,30 @@ source_name(ExplainContext *cxt, List *description)
 		name = quote_qualified_identifier(get_namespace_name(get_rel_namespace(relid)), name);
 	else
 		name = pstrdup(quote_identifier(name));
-	if (tle == NULL || !IsA(tle->expr, Var))
-		return name;
-	alias = list_nth(cxt->es->rtable_names, ((Var *) tle->expr)->varno - 1);
-	if (alias != NULL &&
-		rt_fetch(((Var *) tle->expr)->varno, cxt->es->rtable)->rtekind == RTE_SUBQUERY)
+	if (alias != NULL && is_union)
 		return pstrdup(quote_identifier(alias));
 	if (alias == NULL || strcmp(alias, get_rel_name(relid)) == 0)
 		return name;
 	return psprintf("%s %s", name, quote_identifier(alias));
+}
+
+/* The same as properties, named as PostgreSQL's own scans name them. */
+static void
+explain_relation(ExplainContext *cxt, List *description)
+{
+	Oid			relid = (Oid) linitial_int(description);
+	char	   *name = get_rel_name(relid);
+	bool		is_union;
+	char	   *alias = source_alias(cxt, description, &is_union);
+
+	if (name == NULL)
+		return;
+	if (!is_union)
+	{
+		ExplainPropertyText("Relation Name", name, cxt->es);
+		ExplainPropertyText("Schema", get_namespace_name(get_rel_namespace(relid)), cxt->es);
+	}
+	ExplainPropertyText("Alias", alias != NULL ? alias : name, cxt->es);
 }
 
 /* How many tables a source has, if it is more than the relation itself. */
@@ -142,7 +172,7 @@ explain_source(ExplainContext *cxt, int s)
 		ExplainPropertyInteger("Source", NULL, s + 1, es);
 		ExplainPropertyText("Kind", heap ? "heap pages" : "plan", es);
 		if (heap)
-			ExplainPropertyText("Relation", name, es);
+			explain_relation(cxt, description);
 		else
 			ExplainPropertyInteger("Child Plan", NULL, child, es);
 		ExplainPropertyBool("Streamed", s == 0, es);
@@ -435,30 +465,25 @@ explain_devices(ExplainContext *cxt)
 
 	if (!is_text(cxt))
 	{
-		List	   *ordinals = NIL;
-		List	   *rows = NIL;
-		List	   *chunks = NIL;
-		List	   *busy = NIL;
-		List	   *idle = NIL;
-		List	   *exchanged = NIL;
-
+		ExplainOpenGroup("Devices Used", "Devices Used", false, es);
 		for (uint32 i = 0; i < stats->ndevices; i++)
 		{
-			ordinals = lappend(ordinals, psprintf("%u", stats->device[i].ordinal));
-			rows = lappend(rows, psprintf(UINT64_FORMAT, stats->device[i].rows));
-			chunks = lappend(chunks, psprintf(UINT64_FORMAT, stats->device[i].chunks));
-			busy = lappend(busy, psprintf("%.3f", stats->device[i].busy_ms));
-			idle = lappend(idle, psprintf("%.0f", idle_share(stats, i)));
-			exchanged = lappend(exchanged, psprintf(UINT64_FORMAT, stats->device[i].exchanged));
+			ExplainOpenGroup("Device", NULL, true, es);
+			ExplainPropertyInteger("Device", NULL, stats->device[i].ordinal, es);
+			ExplainPropertyInteger("Rows", NULL, stats->device[i].rows, es);
+			ExplainPropertyInteger("Chunks", NULL, stats->device[i].chunks, es);
+			ExplainPropertyInteger("Bytes Exchanged", NULL, stats->device[i].exchanged, es);
+			if (es->timing)
+			{
+				ExplainPropertyFloat("Busy Time", "ms", stats->device[i].busy_ms, 3, es);
+				ExplainPropertyFloat("Idle Percent", NULL, idle_share(stats, i), 0, es);
+			}
+			ExplainCloseGroup("Device", NULL, true, es);
 		}
-		ExplainPropertyList("Devices Used", ordinals, es);
-		ExplainPropertyList("Device Rows", rows, es);
-		ExplainPropertyList("Device Chunks", chunks, es);
-		ExplainPropertyList("Device Busy Time", busy, es);
-		ExplainPropertyList("Device Idle Percent", idle, es);
+		ExplainCloseGroup("Devices Used", "Devices Used", false, es);
 		ExplainPropertyInteger("Exchange Join", NULL, stats->exchange_step, es);
-		ExplainPropertyList("Device Bytes Exchanged", exchanged, es);
-		ExplainPropertyFloat("Device Elapsed Time", "ms", stats->elapsed_ms, 3, es);
+		if (es->timing)
+			ExplainPropertyFloat("Device Elapsed Time", "ms", stats->elapsed_ms, 3, es);
 		ExplainPropertyInteger("Passes", NULL, stats->npasses, es);
 		ExplainPropertyInteger("Sorted Runs", NULL, stats->sorted_runs, es);
 		ExplainPropertyInteger("Spilled To Memory", "kB", stats->spilled_memory / 1024, es);
@@ -514,7 +539,7 @@ explain_children(ExplainContext *cxt)
 	foreach(lc, cxt->state->sources)
 		if (!OidIsValid((Oid) linitial_int(lfirst(lc))))
 			names = lappend(names, psprintf("source %d", foreach_current_index(lc) + 1));
-	names = lappend(names, "fallback");
+	names = lappend(names, is_text(cxt) ? "fallback (runs only if the device cannot)" : "fallback");
 	ExplainPropertyList("Child Plans", names, cxt->es);
 }
 

@@ -225,15 +225,18 @@ static void
 fall_back(GjScanState *state, const GjFailure *failure)
 {
 	GjFailure	why = *failure;
+	int64		query_id = (int64) state->css.ss.ps.state->es_plannedstmt->queryId;
 
 	end_run(state);
 	if (why.reason != state->failure.reason)
 		gj_client_count(&why);
 	ExecClearTuple(state->css.ss.ss_ScanTupleSlot);
 	state->failure = why;
-	ereport(DEBUG1,
-			(errmsg_internal("gpujoin runs the native plan: %s%s%s", gj_reason_text(why.reason),
-							 why.detail[0] ? ": " : "", why.detail)));
+	ereport(gj_log_fallbacks == GJ_LOG_FALLBACKS_WARNING ? WARNING :
+			gj_log_fallbacks == GJ_LOG_FALLBACKS_LOG ? LOG : DEBUG1,
+			(errmsg("gpujoin runs PostgreSQL's own plan: %s%s%s", gj_reason_text(why.reason),
+					why.detail[0] ? ": " : "", why.detail),
+			 query_id != 0 ? errdetail("Query identifier: " INT64_FORMAT ".", query_id) : 0));
 	state->phase = GJ_SCAN_FALLBACK;
 }
 

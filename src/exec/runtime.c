@@ -151,7 +151,15 @@ gj_make_program(GjScanState *state)
 		bool		isnull;
 		Datum		value = ExecEvalExprSwitchContext(expr, econtext, &isnull);
 
-		if (instr->op == GJ_OP_CONST)
+		if (instr->op == GJ_OP_CONST && gj_type(type)->reading == GJ_READ_DECIMAL)
+		{
+			int64		bound = 0;
+
+			if (!isnull && !gj_numeric_bound(value, instr->arg, instr->n, &bound))
+				return NULL;
+			set_constant(instr, bound, isnull);
+		}
+		else if (instr->op == GJ_OP_CONST)
 			set_constant(instr, isnull ? 0 : gj_register_value(type, value), isnull);
 		else
 		{

@@ -23,7 +23,9 @@
 
 #include "client/client.h"
 #include "guc.h"
+#include "plan/device_expr.h"
 #include "plan/join_path.h"
+#include "plan/reasons.h"
 
 /* How a built-in aggregate is computed. */
 typedef struct DeviceAggregate
@@ -321,41 +323,44 @@ add_aggregate(AggregateContext *cxt, Aggref *aggref)
 	int			dscale = -1;
 	int			i;
 
-	if (aggref->aggorder != NIL ||
-		aggref->aggdirectargs != NIL || aggref->aggkind != AGGKIND_NORMAL ||
-		aggref->aggsplit != AGGSPLIT_SIMPLE || aggref->agglevelsup != 0 ||
-		list_length(aggref->args) > 1)
-		return false;
+	if (aggref->aggorder != NIL && aggref->aggkind == AGGKIND_NORMAL)
+		return gj_refuse("aggregate %s with ORDER BY is not supported", gj_function_name(aggref->aggfnoid));
+	if (aggref->agglevelsup != 0)
+		return gj_refuse("an aggregate of an outer query");
+	if (aggref->aggdirectargs != NIL || aggref->aggkind != AGGKIND_NORMAL ||
+		aggref->aggsplit != AGGSPLIT_SIMPLE || list_length(aggref->args) > 1)
+		return gj_refuse("aggregate %s is not supported", gj_function_name(aggref->aggfnoid));
 	for (i = 0; i < lengthof(device_aggregates); i++)
 		if (device_aggregates[i].aggfnoid == aggref->aggfnoid)
 			break;
 	if (i == lengthof(device_aggregates))
-		return false;
+		return gj_refuse("aggregate %s is not supported", gj_function_name(aggref->aggfnoid));
 	agg.op = device_aggregates[i].op;
 	final = device_aggregates[i].final;
 	if (agg.op != GJ_AGG_COUNT_STAR)
 		arg = linitial_node(TargetEntry, aggref->args)->expr;
 	if (aggref->aggdistinct != NIL)
-		return add_distinct(cxt, aggref, agg.op, final);
+		return add_distinct(cxt, aggref, agg.op, final) ||
+			gj_refuse("aggregate %s with DISTINCT is not supported beside these others", gj_function_name(aggref->aggfnoid));
 	if (agg.op == GJ_AGG_COUNT_STAR && aggref->aggfilter != NULL)
 		agg.op = GJ_AGG_COUNT;
 	if (agg.op != GJ_AGG_COUNT_STAR)
 	{
 		agg.arg = compile_argument(cxt, arg, aggref->aggfilter, &agg, &final, &numeric);
 		if (agg.arg < 0)
-			return false;
+			return gj_refuse_because("argument of aggregate %s", gj_function_name(aggref->aggfnoid));
 	}
 	if (numeric.mixed && final >= GJ_FINAL_SUM_DECIMAL && final <= GJ_FINAL_MINMAX_DECIMAL)
 	{
 		if (final == GJ_FINAL_MINMAX_DECIMAL)
-			return false;
+			return gj_refuse("min or max of numerics of several scales");
 		final = final == GJ_FINAL_SUM_DECIMAL ? GJ_FINAL_SUM_MIXED : GJ_FINAL_AVG_MIXED;
 		dscale = compile_display_scale(cxt, arg, aggref->aggfilter);
 		if (dscale < 0)
-			return false;
+			return gj_refuse("sum or avg of numerics of several scales");
 	}
 	if (numeric.mixed && gj_final_is_wide(final))
-		return false;
+		return gj_refuse("variance of numerics of several scales");
 	append_aggregate(builder, agg.op, agg.arg);
 	if (final == GJ_FINAL_AVG_FLOAT8)
 	{
@@ -426,11 +431,14 @@ static bool
 is_aggregation(Query *parse)
 {
 	if (parse->groupingSets != NIL)
-		return false;
+		return gj_refuse("GROUPING SETS, ROLLUP and CUBE are not supported");
 	if (parse->hasAggs || parse->groupClause != NIL)
 		return true;
-	return parse->distinctClause != NIL && !parse->hasDistinctOn && !parse->hasWindowFuncs &&
-		!parse->hasTargetSRFs;
+	if (parse->hasDistinctOn)
+		return gj_refuse("DISTINCT ON is not supported");
+	if (parse->hasWindowFuncs || parse->hasTargetSRFs)
+		return gj_refuse("DISTINCT of window functions or set-returning functions is not supported");
+	return parse->distinctClause != NIL;
 }
 
 /* An estimate of the groups among `rows` rows. */
@@ -474,14 +482,15 @@ in_order_of_cost(PlannerInfo *root, List *quals)
 	return result;
 }
 
+/* True for a value of the query around this one. */
 static bool
-has_exec_param(Node *node, void *context)
+has_outer_value(Node *node, void *root)
 {
 	if (node == NULL)
 		return false;
 	if (IsA(node, Param))
-		return ((Param *) node)->paramkind == PARAM_EXEC;
-	return expression_tree_walker(node, has_exec_param, context);
+		return ((Param *) node)->paramkind == PARAM_EXEC && !gj_is_initplan_param(root, (Param *) node);
+	return expression_tree_walker(node, has_outer_value, root);
 }
 
 /*
@@ -496,7 +505,7 @@ is_correlated_scan(const GjBuilder *builder)
 	if (builder->nsources > 1)
 		return false;
 	foreach(lc, builder->runtime)
-		if (has_exec_param((Node *) ((GjRuntimeConst *) lfirst(lc))->expr, NULL))
+		if (has_outer_value((Node *) ((GjRuntimeConst *) lfirst(lc))->expr, builder->root))
 			return true;
 	return false;
 }
@@ -513,11 +522,20 @@ gj_build_aggregate(PlannerInfo *root, Path *native)
 	info = cxt.info = palloc0(sizeof(GjJoinInfo));
 	info->aggregate = true;
 	info->builder = gj_build_join(root, native, NULL, &info->rows);
-	/* reading the rows of another plan only to count them gains nothing */
-	if (info->builder == NULL ||
-		(info->builder->nsources == 1 && !OidIsValid(info->builder->source[0].heap_relid)) ||
-		is_correlated_scan(info->builder))
+	if (info->builder == NULL)
 		return NULL;
+	/* reading the rows of another plan only to count them gains nothing */
+	if (info->builder->nsources == 1 && !OidIsValid(info->builder->source[0].heap_relid))
+	{
+		gj_swap_obstacle(info->builder->source[0].why);
+		gj_refuse_because("its rows come from a plan, not from pages of tables");
+		return NULL;
+	}
+	if (is_correlated_scan(info->builder))
+	{
+		gj_refuse("a correlated subquery, which runs once for each outer row");
+		return NULL;
+	}
 	if (!gj_add_group_keys(root, info) ||
 		add_dependent_keys((Node *) root->processed_tlist, &cxt) ||
 		add_dependent_keys(parse->havingQual, &cxt) ||
@@ -544,11 +562,26 @@ typedef struct BuiltAggregate
 	GjJoinInfo *info;
 } BuiltAggregate;
 
+/* How EXPLAIN's reasons call what is made here. */
+static const char *
+aggregate_part(Query *parse)
+{
+	return parse->groupClause != NIL || parse->groupingSets != NIL ? "Groups of" :
+		parse->hasAggs ? "Aggregates of" : "Distinct rows of";
+}
+
 bool
 gj_aggregate_follows(PlannerInfo *root, RelOptInfo *rel, Path *native)
 {
+	GjPart	   *part = is_aggregation(root->parse) ?
+		gj_part(root, aggregate_part(root->parse), rel->relids) : NULL;
 	GjJoinInfo *info = gj_build_aggregate(root, native);
 	BuiltAggregate *built;
+
+	if (info == NULL)
+		gj_part_refused(part);
+	else
+		info->part = part;
 
 	/* what is there belongs to another extension, or to joins of partitions */
 	if (info == NULL || root->join_search_private != NULL)
@@ -617,34 +650,51 @@ wanted_order(PlannerInfo *root, UpperRelationKind stage)
 		root->distinct_pathkeys != NIL ? root->distinct_pathkeys : root->sort_pathkeys;
 }
 
-void
-gj_add_aggregate_path(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_rel,
-					  RelOptInfo *output_rel)
+static bool
+offer_aggregate(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_rel,
+				RelOptInfo *output_rel, GjPart *part)
 {
 	Path	   *native = input_rel->cheapest_total_path;
 	GjJoinInfo *info;
-	GjFailure	failure;
 	PathTarget *target;
 	List	   *pathkeys = wanted_order(root, stage);
 	GjPath	   *sorted;
 
-	if (!gj_may_plan(root) ||
-		(input_rel->reloptkind != RELOPT_JOINREL && input_rel->reloptkind != RELOPT_BASEREL) ||
-		IS_DUMMY_REL(input_rel) || native == NULL || native->param_info != NULL ||
-		!bms_is_empty(input_rel->lateral_relids) ||
-		gj_contains_gpujoin(native) || (!gj_force && native->total_cost < gj_cost_least()))
-		return;
+	if (!gj_may_plan(root))
+		return false;
+	if (native == NULL || native->param_info != NULL || !bms_is_empty(input_rel->lateral_relids))
+		return gj_refuse("LATERAL is not supported");
+	if (gj_contains_gpujoin(native))
+		return gj_refuse("what they are made of is offloaded by itself");
+	if (!gj_worth_looking(native))
+		return false;
 	info = take_built(root, input_rel);
 	if (info == NULL)
 		info = gj_build_aggregate(root, native);
-	if (info == NULL || gj_client_device(&failure) == NULL)
-		return;
+	if (info == NULL || !gj_has_device())
+		return false;
+	info->part = part;
 	info->fallback = native_aggregate(root, output_rel, info->outputs);
 	if (info->fallback == NULL)
-		return;
+		return gj_refuse("PostgreSQL's plan for them is of an unknown kind");
 	/* a relation of distinct rows has no target of its own: it is what they are made of */
 	target = stage == UPPERREL_DISTINCT ? native->pathtarget : output_rel->reltarget;
 	gj_remember_limited(root, output_rel, target, info);
 	sorted = gj_sorted_path(root, output_rel, target, info, pathkeys);
 	gj_offer_both(output_rel, gj_create_path(root, output_rel, target, info), sorted, pathkeys);
+	return true;
+}
+
+void
+gj_add_aggregate_path(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_rel,
+					  RelOptInfo *output_rel)
+{
+	GjPart	   *part;
+
+	if ((input_rel->reloptkind != RELOPT_JOINREL && input_rel->reloptkind != RELOPT_BASEREL) ||
+		IS_DUMMY_REL(input_rel))
+		return;
+	part = gj_part(root, aggregate_part(root->parse), input_rel->relids);
+	if (!offer_aggregate(root, stage, input_rel, output_rel, part))
+		gj_part_refused(part);
 }

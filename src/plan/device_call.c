@@ -18,6 +18,7 @@
 
 #include "compat.h"
 #include "plan/device_expr.h"
+#include "plan/reasons.h"
 #include "plan/set_clause.h"
 #include "rows/numeric.h"
 
@@ -71,6 +72,36 @@ compile_decimals(GjCompileContext *cxt, Expr *left, Expr *right, int depth)
 		gj_emit_fallible(cxt, (GjInstr) {.op = GJ_OP_SCALE_UP, .dst = depth, .a = depth, .b = depth,
 			.imm = gj_power_of_10(cxt->scale - scale)});
 	return true;
+}
+
+/*
+ * Compares a numeric with one whose value is known only when execution begins: an integer then, the
+ * last or first one on the right side of it at the other's scale.
+ */
+static bool
+compile_late_comparison(GjCompileContext *cxt, GjOp op, List *args, int late, int depth)
+{
+	GjBound		bound = GJ_BOUND_EXACT;
+
+	/* a < 1.5 is a < 2, and 1.5 < a is 1 < a */
+	if (op == GJ_OP_LT_I || op == GJ_OP_GE_I)
+		bound = late == 1 ? GJ_BOUND_CEIL : GJ_BOUND_FLOOR;
+	else if (op == GJ_OP_LE_I || op == GJ_OP_GT_I)
+		bound = late == 1 ? GJ_BOUND_FLOOR : GJ_BOUND_CEIL;
+	return gj_compile_node(cxt, list_nth(args, 1 - late), depth + 1 - late) &&
+		gj_compile_late_numeric(cxt, list_nth(args, late), bound, depth + late);
+}
+
+/* Which argument of a comparison of numerics is known only when execution begins; -1: none. */
+static int
+late_argument(GjCompileContext *cxt, const GjDeviceFunction *func, List *args)
+{
+	if ((func->flags & GJ_CALL_DECIMAL) == 0 || (func->flags & GJ_CALL_FAILS) != 0)
+		return -1;
+	for (int i = 0; i < 2; i++)
+		if (gj_is_late_numeric(cxt, list_nth(args, i)))
+			return i;
+	return -1;
 }
 
 /* True if statistics say that an average array is too long to be carried. */
@@ -422,12 +453,21 @@ gj_compile_call(GjCompileContext *cxt, Oid funcid, List *args, Oid collation, in
 {
 	const GjDeviceFunction *func = gj_device_function(funcid);
 	GjInstr		instr = {.dst = depth, .a = depth, .b = depth};
+	int			late;
 
-	if (func == NULL || list_length(args) != func->nargs || !gj_collation_fits(func, collation))
-		return false;
+	if (func == NULL || list_length(args) != func->nargs)
+		return gj_refuse("function %s is not supported", gj_function_name(funcid));
+	if (!gj_collation_fits(func, collation))
+		return gj_refuse("function %s is not supported with this collation or encoding", gj_function_name(funcid));
 	if (func->op == GJ_NOPS)
-		return compile_special(cxt, func, args, depth);
-	if ((func->flags & GJ_CALL_DECIMAL) != 0)
+		return compile_special(cxt, func, args, depth) ||
+			gj_refuse_else("function %s is not supported with these arguments", gj_function_name(funcid));
+	if ((late = late_argument(cxt, func, args)) >= 0)
+	{
+		if (!compile_late_comparison(cxt, func->op, args, late, depth))
+			return false;
+	}
+	else if ((func->flags & GJ_CALL_DECIMAL) != 0)
 	{
 		if (!compile_decimals(cxt, linitial(args), lsecond(args), depth))
 			return false;

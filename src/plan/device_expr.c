@@ -22,6 +22,7 @@
 #include "utils/timestamp.h"
 
 #include "plan/device_expr.h"
+#include "plan/reasons.h"
 #include "rows/text.h"
 
 /* see is_short_text() */
@@ -32,7 +33,7 @@ bool
 gj_use_register(GjCompileContext *cxt, int depth)
 {
 	if (depth >= GJ_MAX_REGISTERS)
-		return false;
+		return gj_refuse("an expression is nested too deep");
 	cxt->nregisters = Max(cxt->nregisters, depth + 1);
 	return true;
 }
@@ -80,23 +81,25 @@ is_small_span(Node *node)
 }
 
 /*
- * True if a parameter has its value when execution begins.  An initplan has yet to run
- * then, and PostgreSQL might never run it.
+ * True if a parameter has its value when execution begins, or gets it by being asked for: then
+ * an initplan runs, as it does before a Gather, whether there are rows that want it or not.
  */
 static bool
-is_known_param(PlannerInfo *root, Param *param)
+is_known_param(Param *param)
+{
+	return param->paramkind == PARAM_EXTERN || param->paramkind == PARAM_EXEC;
+}
+
+bool
+gj_is_initplan_param(PlannerInfo *root, Param *param)
 {
 	ListCell   *lc;
 
-	if (param->paramkind == PARAM_EXTERN)
-		return true;
-	if (param->paramkind != PARAM_EXEC)
-		return false;
 	for (; root != NULL; root = root->parent_root)
 		foreach(lc, root->init_plans)
 			if (list_member_int(lfirst_node(SubPlan, lc)->setParam, param->paramid))
-				return false;
-	return true;
+				return true;
+	return false;
 }
 
 /*
@@ -110,7 +113,7 @@ is_runtime_constant(PlannerInfo *root, Expr *node)
 	if (IsA(node, RelabelType))
 		return is_runtime_constant(root, ((RelabelType *) node)->arg);
 	if (IsA(node, Param))
-		return is_known_param(root, (Param *) node);
+		return is_known_param((Param *) node);
 	if (IsA(node, Const) || IsA(node, SQLValueFunction))
 		return true;
 	if (IsA(node, FuncExpr))
@@ -139,6 +142,12 @@ is_runtime_constant(PlannerInfo *root, Expr *node)
 		set_opfuncid(op);
 		switch (op->opfuncid)
 		{
+				/* only 131 072 digits are too many for these */
+			case F_NUMERIC_ADD:
+			case F_NUMERIC_SUB:
+			case F_NUMERIC_MUL:
+				return is_runtime_constant(root, linitial(op->args)) &&
+					is_runtime_constant(root, lsecond(op->args));
 			case F_TIMESTAMPTZ_PL_INTERVAL:
 			case F_TIMESTAMPTZ_MI_INTERVAL:
 			case F_TIMESTAMP_PL_INTERVAL:
@@ -189,7 +198,7 @@ compile_const(GjCompileContext *cxt, Const *con, int kind, int depth)
 			const char *bytes = gj_value_bytes(con->consttype, con->constvalue, &n);
 
 			if (n > GJ_MAX_TEXT)
-				return false;
+				return gj_refuse("a constant text of %zu bytes", n);
 			instr.n = n;
 			instr.arg = add_bytes(cxt->builder, bytes, n);
 		}
@@ -199,7 +208,7 @@ compile_const(GjCompileContext *cxt, Const *con, int kind, int depth)
 	else if (gj_type(con->consttype)->reading == GJ_READ_DECIMAL)
 	{
 		if (!gj_numeric_value(con->constvalue, &cxt->scale, &instr.imm))
-			return false;
+			return gj_refuse("a constant numeric of more than 18 digits");
 	}
 	else
 		instr.imm = gj_register_value(con->consttype, con->constvalue);
@@ -207,22 +216,45 @@ compile_const(GjCompileContext *cxt, Const *con, int kind, int depth)
 	return true;
 }
 
+/* An instruction that gets the value of `node` when execution begins. */
+static void
+emit_runtime(GjCompileContext *cxt, Expr *node, GjInstr instr)
+{
+	GjRuntimeConst *runtime = palloc(sizeof(GjRuntimeConst));
+
+	runtime->expr = node;
+	runtime->instr = gj_emit(cxt, instr);
+	cxt->builder->runtime = lappend(cxt->builder->runtime, runtime);
+}
+
+bool
+gj_is_late_numeric(GjCompileContext *cxt, Expr *node)
+{
+	return !IsA(node, Const) && gj_type(exprType((Node *) node))->reading == GJ_READ_DECIMAL &&
+		is_runtime_constant(cxt->builder->root, node);
+}
+
+bool
+gj_compile_late_numeric(GjCompileContext *cxt, Expr *node, GjBound bound, int depth)
+{
+	if (!gj_use_register(cxt, depth))
+		return false;
+	/* for now, what gj_numeric_bound() has to know */
+	emit_runtime(cxt, node, (GjInstr) {.op = GJ_OP_CONST, .dst = depth, .arg = cxt->scale, .n = bound});
+	return true;
+}
+
 static bool
 compile_constant(GjCompileContext *cxt, Expr *node, int kind, int depth)
 {
-	GjRuntimeConst *runtime;
-
 	if (!gj_use_register(cxt, depth))
 		return false;
 	if (IsA(node, Const))
 		return compile_const(cxt, (Const *) node, kind, depth);
 	/* its scale shows only at execution */
 	if (gj_type(exprType((Node *) node))->reading == GJ_READ_DECIMAL)
-		return false;
-	runtime = palloc(sizeof(GjRuntimeConst));
-	runtime->expr = node;
-	runtime->instr = gj_emit(cxt, (GjInstr) {.op = kind == GJ_TEXT ? GJ_OP_CONST_T : GJ_OP_CONST, .dst = depth});
-	cxt->builder->runtime = lappend(cxt->builder->runtime, runtime);
+		return gj_refuse("a numeric that is known only at execution is supported in comparisons only");
+	emit_runtime(cxt, node, (GjInstr) {.op = kind == GJ_TEXT ? GJ_OP_CONST_T : GJ_OP_CONST, .dst = depth});
 	return true;
 }
 
@@ -252,7 +284,9 @@ gj_compile_column(GjCompileContext *cxt, Expr *node, bool is_null_test, int dept
 	int			source,
 				index;
 
-	if (!gj_builder_column(cxt->builder, node, &source, &index) || !gj_use_register(cxt, depth))
+	if (!gj_builder_column(cxt->builder, node, &source, &index))
+		return gj_refuse("%s is not read from a table", gj_expr_text(cxt->builder->root, (Node *) node));
+	if (!gj_use_register(cxt, depth))
 		return false;
 	instr.arg = source << 16 | index;
 	if (is_null_test)
@@ -261,7 +295,8 @@ gj_compile_column(GjCompileContext *cxt, Expr *node, bool is_null_test, int dept
 	{
 		cxt->scale = gj_numeric_scale(exprType((Node *) node), exprTypmod((Node *) node));
 		if (cxt->scale < 0)
-			return false;
+			return gj_refuse("%s is numeric without precision and scale, or with more than 18 digits",
+							 gj_expr_text(cxt->builder->root, (Node *) node));
 		instr.op = GJ_OP_LOAD_D;
 		instr.n = cxt->scale;
 	}
@@ -308,7 +343,7 @@ compile_in(GjCompileContext *cxt, ScalarArrayOpExpr *node, int depth)
 	if (func == NULL || !OidIsValid(element) || gj_value_kind(element) < 0 ||
 		(func->flags & (GJ_CALL_LEFT_DATE | GJ_CALL_RIGHT_DATE)) != 0 ||
 		!gj_collation_fits(func, node->inputcollid))
-		return false;
+		return gj_refuse("IN, ANY or ALL with function %s is not supported", gj_function_name(node->opfuncid));
 	for (int i = 0; i < lengthof(lists); i++)
 		if (func->op == (node->useOr ? lists[i].eq : lists[i].ne))
 			instr.op = lists[i].in;
@@ -336,15 +371,11 @@ compile_in(GjCompileContext *cxt, ScalarArrayOpExpr *node, int depth)
 			gj_builder_constant(cxt->builder, values[i]);
 		gj_emit(cxt, instr);
 	}
-	else if (IsA(array, Param) && is_known_param(cxt->builder->root, (Param *) array))
+	else if (IsA(array, Param) && is_known_param((Param *) array))
 	{
-		GjRuntimeConst *runtime = palloc(sizeof(GjRuntimeConst));
-
 		/* for now, what gj_array_constants() has to know */
 		instr.n = cxt->scale;
-		runtime->expr = array;
-		runtime->instr = gj_emit(cxt, instr);
-		cxt->builder->runtime = lappend(cxt->builder->runtime, runtime);
+		emit_runtime(cxt, array, instr);
 	}
 	else
 		return false;
@@ -363,7 +394,7 @@ gj_compile_node(GjCompileContext *cxt, Expr *node, int depth)
 		set_opfuncid((OpExpr *) node);
 	kind = gj_value_kind(exprType((Node *) node));
 	if (kind < 0)
-		return false;
+		return gj_refuse("type %s is not supported", gj_type_name(exprType((Node *) node)));
 	if (is_runtime_constant(cxt->builder->root, node))
 		return compile_constant(cxt, node, kind, depth);
 
@@ -418,8 +449,11 @@ gj_compile_node(GjCompileContext *cxt, Expr *node, int depth)
 				return from->kind == to->kind && from->reading == to->reading &&
 					gj_compile_node(cxt, arg, depth);
 			}
+		case T_SubPlan:
+		case T_AlternativeSubPlan:
+			return gj_refuse("subqueries in expressions are not supported");
 		default:
-			return false;
+			return gj_refuse("expression %s is not supported", gj_expr_text(cxt->builder->root, (Node *) node));
 	}
 }
 
@@ -469,9 +503,11 @@ gj_compile_filtered(GjBuilder *builder, Expr *arg, Expr *filter, GjNumericInfo *
 	GjBuilderMark mark;
 	int			first = builder->ninstrs;
 
+	gj_swap_obstacle(NULL);
 	gj_builder_mark(builder, &mark);
 	if (!compile_filtered(&cxt, expr, filter))
 	{
+		gj_refuse_else("expression %s is not supported", gj_expr_text(builder->root, (Node *) expr));
 		gj_builder_reset(builder, &mark);
 		return -1;
 	}

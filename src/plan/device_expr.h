@@ -40,6 +40,12 @@ extern void gj_emit_unary(GjCompileContext *cxt, uint16 op, int depth);
  * own: where the guard is not TRUE that becomes NULL, and NULLs do not fail.
  */
 extern void gj_emit_fallible(GjCompileContext *cxt, GjInstr instr);
+/* True for an initplan's value, of this query level or one further out. */
+extern bool gj_is_initplan_param(PlannerInfo *root, Param *param);
+/* True for a numeric that has its value, and so its scale, only when execution begins. */
+extern bool gj_is_late_numeric(GjCompileContext *cxt, Expr *node);
+/* Loads it, as what `bound` makes of it at the scale of what was compiled last. */
+extern bool gj_compile_late_numeric(GjCompileContext *cxt, Expr *node, GjBound bound, int depth);
 /* Compiles a node so that its value ends in register `depth`. */
 extern bool gj_compile_node(GjCompileContext *cxt, Expr *node, int depth);
 /* Loads a column, or whether it is NULL. */

@@ -11,6 +11,7 @@
 #include "utils/lsyscache.h"
 
 #include "plan/join_path.h"
+#include "plan/reasons.h"
 
 /*
  * How values of a type are grouped (GjGroupHow), or -1: the device cannot (types.c).
@@ -51,16 +52,24 @@ gj_add_group_key(GjJoinInfo *info, Expr *expr)
 				source,
 				index;
 
-	if (how < 0 || info->ngroup_keys == GJ_MAX_GROUP_KEYS)
-		return false;
+	if (how < 0)
+		return gj_refuse("GROUP BY %s, of type %s, is not supported",
+						 gj_expr_text(info->builder->root, (Node *) expr),
+						 gj_type_name(exprType((Node *) expr)));
+	if (info->ngroup_keys == GJ_MAX_GROUP_KEYS)
+		return gj_refuse("more than %d keys to group by", GJ_MAX_GROUP_KEYS);
 	key->how = how;
 	if (how <= GJ_GROUP_FLOAT)
 	{
 		GjNumericInfo numeric;
 
 		e = gj_compile_filtered(info->builder, expr, NULL, &numeric);
-		if (e < 0 || numeric.mixed)
-			return false;
+		if (e < 0)
+			return gj_refuse_because("GROUP BY %s",
+									 gj_expr_text(info->builder->root, (Node *) expr));
+		if (numeric.mixed)
+			return gj_refuse("GROUP BY %s: numerics of several scales",
+							 gj_expr_text(info->builder->root, (Node *) expr));
 		key->index = e;
 	}
 	else
@@ -72,10 +81,13 @@ gj_add_group_key(GjJoinInfo *info, Expr *expr)
 			column = ((RelabelType *) column)->arg;
 		if ((!IsA(column, Var) && !IsA(column, PlaceHolderVar)) ||
 			!gj_builder_column(info->builder, column, &source, &index))
-			return false;
+			return gj_refuse("GROUP BY %s is supported for columns only",
+							 gj_expr_text(info->builder->root, (Node *) expr));
 		kind = gj_builder_column_at(info->builder, source, index)->type.kind;
 		if (gj_group_by_reference(how) ? kind != GJ_REF : (kind != GJ_BYTES && kind != GJ_UINT1))
-			return false;
+			return gj_refuse("GROUP BY %s, of type %s, is not supported",
+							 gj_expr_text(info->builder->root, (Node *) expr),
+							 gj_type_name(exprType((Node *) expr)));
 		key->index = source << 16 | index;
 	}
 	info->builder->group_keys = lappend(info->builder->group_keys, key);

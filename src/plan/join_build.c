@@ -23,6 +23,7 @@
 #include "plan/join_build.h"
 #include "plan/join_path.h"
 #include "plan/outer_joins.h"
+#include "plan/reasons.h"
 
 /* Leaves that are tried as the streamed one, and how much smaller than the largest they can be. */
 #define MAX_TRIES			4
@@ -44,7 +45,10 @@ add_source(GjAttempt *a, GjSpineItem *item, GjTree *tree)
 	int			s = a->builder->nsources;
 
 	if (s == GJ_MAX_SOURCES)
+	{
+		gj_refuse("more than %d tables", GJ_MAX_SOURCES);
 		return fail(a, tree);
+	}
 	/* conditions are compiled with the columns of the new source */
 	a->builder->nsources++;
 	if (!gj_choose_source(a->root, a->builder, s, tree->rel, tree->path, tree->fixed))
@@ -242,6 +246,29 @@ has_host_clause(const GjJoinClauses *clauses)
 	return false;
 }
 
+/* Writes a condition down that the device does not know. */
+static void
+refuse_condition(GjAttempt *a, const char *what, const GjJoinClause *clause)
+{
+	if (!gj_explaining)
+		return;
+	gj_swap_obstacle(clause->why);
+	gj_refuse_because("%s %s", what, gj_expr_text(a->root, (Node *) clause->rinfo->clause));
+}
+
+/* The same of joins that would make all pairs of rows. */
+static void
+refuse_pairs(GjAttempt *a, const GjJoinClauses *clauses)
+{
+	for (int i = 0; i < clauses->n; i++)
+		if (!clauses->array[i].is_device)
+		{
+			refuse_condition(a, "join condition", &clauses->array[i]);
+			return;
+		}
+	gj_refuse("no condition joins the tables");
+}
+
 /*
  * The source of a group to join next: the one that leaves fewest rows among those with
  * the best link; -1 if the device would make all pairs, or nearly, for PostgreSQL to choose
@@ -286,6 +313,8 @@ leave_to_host(GjAttempt *a, List *rinfos, int item)
 
 	if (rinfos == NIL)
 		return true;
+	gj_refuse("condition %s, which only PostgreSQL knows, is at or below an outer, semi or anti join",
+			  gj_expr_text(a->root, (Node *) linitial_node(RestrictInfo, rinfos)->clause));
 	if (gj_builder_sources_of(a->builder, relids_of_clauses(rinfos)) & a->dead)
 		return false;
 	for_each_from(lc, a->items, item + 1)
@@ -318,6 +347,7 @@ make_group(GjAttempt *a, int i)
 			/* the join that has one of them is PostgreSQL's */
 			for (s = 1; !(item->sources & ~a->joined & (1u << s));)
 				s++;
+			refuse_pairs(a, &clauses);
 			return fail(a, a->trees[s]->parent);
 		}
 		if (!gj_make_step(a, GJ_JOIN_INNER, s, &clauses, NIL, rows))
@@ -378,7 +408,10 @@ make_single(GjAttempt *a, int i)
 		if (gj_can_check(a, &clauses.array[c], s))
 			continue;
 		if (has_sets || !gj_compares_sets(a, &clauses.array[c], s))
+		{
+			refuse_condition(a, "outer, semi or anti join condition", &clauses.array[c]);
 			return fail(a, item->join);
+		}
 		has_sets = true;
 	}
 	if (item->join->reads_unmatched)
@@ -388,7 +421,10 @@ make_single(GjAttempt *a, int i)
 													&clauses);
 
 		if (condition == NULL)
+		{
+			gj_refuse("an anti join whose missing rows are read, and none of its keys is a column");
 			return fail(a, item->join);
+		}
 		filters = list_make1(condition);
 		type = mirrored_type ? GJ_JOIN_RIGHT : GJ_JOIN_LEFT;
 	}
@@ -486,6 +522,8 @@ try_leaves(PlannerInfo *root, GjTree *tree, GjAttempt *best, GjTree **culprit)
 	bool		best_fits = false;
 	bool		found = false;
 
+	char	   *why = NULL;
+
 	*culprit = NULL;
 	for (int i = 0; i < (found ? nlarge : n); i++)
 	{
@@ -496,7 +534,10 @@ try_leaves(PlannerInfo *root, GjTree *tree, GjAttempt *best, GjTree **culprit)
 		if (!attempt(&a, root, order[i]))
 		{
 			if (*culprit == NULL)
+			{
 				*culprit = a.failed;
+				why = gj_swap_obstacle(NULL);
+			}
 			continue;
 		}
 		cost = gj_cost_builder(root, a.builder);
@@ -510,6 +551,7 @@ try_leaves(PlannerInfo *root, GjTree *tree, GjAttempt *best, GjTree **culprit)
 		}
 		found = true;
 	}
+	gj_swap_obstacle(why);
 	return found;
 }
 
@@ -520,6 +562,25 @@ compare_security(const ListCell *a, const ListCell *b)
 		(int) lfirst_node(RestrictInfo, b)->security_level;
 }
 
+/*
+ * True if a child plan alone costs more than PostgreSQL's plan for all: that one has a way to
+ * read but few rows of it, and the child plan would read them all, whoever forces it.
+ */
+static bool
+has_dear_source(const GjAttempt *a, const Path *native)
+{
+	for (int s = 0; s < a->builder->nsources; s++)
+	{
+		const Path *path = a->builder->source[s].path;
+
+		if (path != NULL && path->total_cost > 2 * native->total_cost &&
+			path->total_cost > 10 * gj_cost_least())
+			return !gj_refuse("a child plan would cost %.2f, PostgreSQL's plan for all %.2f",
+							  path->total_cost, native->total_cost);
+	}
+	return false;
+}
+
 GjBuilder *
 gj_build_join(PlannerInfo *root, Path *native, List **host_quals, double *rows)
 {
@@ -528,12 +589,16 @@ gj_build_join(PlannerInfo *root, Path *native, List **host_quals, double *rows)
 	GjAttempt		a = {0};
 
 	if (gj_has_volatile_entry(root, native->parent->relids) ||
-		contain_volatile_functions((Node *) root->parse->jointree))
+		gj_is_volatile((Node *) root->parse->jointree))
 		return NULL;
 	tree = gj_tree_create(root, gj_whole_join(root, native));
 	/* a scan alone is a program without steps, for what is above it */
 	if (tree == NULL || (!gj_tree_is_join(tree) && !IS_SIMPLE_REL(native->parent)))
+	{
+		gj_refuse("its plan is not a tree of joins: a LATERAL reference, or a condition that "
+				  "passes an outer join");
 		return NULL;
+	}
 	while (!try_leaves(root, tree, &a, &culprit))
 	{
 		/* a join that does not work is native; a source that does not, with its join */
@@ -542,13 +607,20 @@ gj_build_join(PlannerInfo *root, Path *native, List **host_quals, double *rows)
 		if (culprit == NULL || culprit->parent == NULL)
 			return NULL;
 		culprit->native = true;
+		gj_part_refused_for(root, culprit->rel->relids);
 	}
 	*rows = a.rows;
+	if (has_dear_source(&a, native))
+		return NULL;
 	if (a.host == NIL)
 		return a.builder;
 	if (host_quals == NULL)
+	{
+		gj_refuse_because("condition %s, which only PostgreSQL knows, is below aggregates",
+						  gj_expr_text(root, (Node *) linitial_node(RestrictInfo, a.host)->clause));
 		return NULL;
+	}
 	list_sort(a.host, compare_security);
 	*host_quals = get_actual_clauses(a.host);
-	return contain_volatile_functions((Node *) *host_quals) ? NULL : a.builder;
+	return gj_is_volatile((Node *) *host_quals) ? NULL : a.builder;
 }

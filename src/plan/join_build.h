@@ -44,6 +44,7 @@ typedef struct GjJoinClause
 				left_sources,
 				right_sources;
 	GjOp		op;				/* of an inequality: left op right */
+	char	   *why;			/* while EXPLAIN asks: why is_device is not set */
 	GjSetClause *set;			/* a comparison of sets, which is_device does not count; left and
 								 * right are its sides */
 	bool		is_device,

@@ -13,6 +13,7 @@
 #include "utils/lsyscache.h"
 
 #include "plan/join_build.h"
+#include "plan/reasons.h"
 
 GjOp
 gj_mirrored(GjOp op)
@@ -151,6 +152,14 @@ gj_classify_clauses(GjAttempt *a, List *rinfos)
 		clause->is_device = clause->sources != 0 && (clause->sources & a->dead) == 0 &&
 			gj_compilable(builder, rinfo->clause, &can_fail) &&
 			!(can_fail && rinfo->security_level > 0);
+		if (!clause->is_device)
+		{
+			if (can_fail)
+				gj_refuse("it can fail, and row security hides rows");
+			else if (clause->sources == 0 || (clause->sources & a->dead) != 0)
+				gj_refuse("it reads what is not there any more");
+			clause->why = gj_swap_obstacle(NULL);
+		}
 		clause->is_key = clause->is_device &&
 			gj_key_clause(rinfo->clause, &clause->left, &clause->right);
 		clause->is_comparison = clause->is_key ||

@@ -491,6 +491,7 @@ gj_cost_join(PlannerInfo *root, GjPath *path)
 	if (info->aggregate)
 	{
 		QualCost	qual_cost;
+		double		groups;
 		int			nkeys = list_length(builder->group_keys);
 		int			nwork = nkeys + list_length(builder->aggregates);
 
@@ -502,10 +503,11 @@ gj_cost_join(PlannerInfo *root, GjPath *path)
 			(info->groups * (24 + 8.0 * info->ngroup_keys +
 							 sizeof(GjAggState) * list_length(builder->aggregates)) *
 			 Min(info->ngroup_keys, 1));
-		/* nothing comes back before the end */
+		/* nothing comes back before the end, and then all groups, whatever HAVING says of them */
 		startup += run + qual_cost.startup;
-		run = path->cpath.path.rows * (cpu_tuple_cost + qual_cost.per_tuple) +
-			SECONDS(info->ngroup_keys > 0 ? path->cpath.path.rows * GROUP_ROW_SECONDS : 0);
+		groups = info->limit > 0 ? Min(info->groups, info->limit) : info->groups;
+		run = groups * (cpu_tuple_cost + qual_cost.per_tuple) +
+			SECONDS(info->ngroup_keys > 0 ? groups * GROUP_ROW_SECONDS : 0);
 		run += path->cpath.path.rows * path->cpath.path.pathtarget->cost.per_tuple;
 		startup += path->cpath.path.pathtarget->cost.startup;
 	}
@@ -515,6 +517,9 @@ gj_cost_join(PlannerInfo *root, GjPath *path)
 
 		cost_qual_eval(&qual_cost, info->host_quals, root);
 		startup += qual_cost.startup;
+		/* estimates of joined rows are of what is left of them; PostgreSQL gets all to check */
+		if (info->host_quals != NIL)
+			rows /= Max(clauselist_selectivity(root, info->host_quals, 0, JOIN_INNER, NULL), 1e-6);
 		if (info->limit > 0)
 		{
 			/* looked at once, and hardly any of them again */

@@ -41,6 +41,7 @@
 #include "plan/join_path.h"
 #include "plan/join_tree.h"
 #include "plan/outer_joins.h"
+#include "plan/reasons.h"
 
 static join_search_hook_type prev_join_search = NULL;
 static create_upper_paths_hook_type prev_create_upper_paths = NULL;
@@ -59,16 +60,27 @@ may_change(PlannerInfo *root)
 
 	foreach(lc, root->rowMarks)
 		if (RowMarkRequiresRowShareLock(lfirst_node(PlanRowMark, lc)->markType))
-			return false;
-	return root->parse->resultRelation == 0 || root->parse->commandType == CMD_INSERT ||
-		!planner_rt_fetch(root->parse->resultRelation, root)->inh;
+			return gj_refuse("rows are locked (FOR UPDATE or the like)");
+	if (root->parse->resultRelation == 0 || root->parse->commandType == CMD_INSERT ||
+		!planner_rt_fetch(root->parse->resultRelation, root)->inh)
+		return true;
+	return gj_refuse("rows of a partitioned or inherited table are changed");
 }
 
 bool
 gj_may_plan(PlannerInfo *root)
 {
-	return gj_enabled && gj_device != GJ_SET_DEVICE_OFF && root->parse->rowMarks == NIL &&
-		may_change(root) && !root->parse->hasModifyingCTE && !IsolationIsSerializable();
+	if (!gj_enabled)
+		return gj_refuse("gpujoin.enabled is off");
+	if (gj_device == GJ_SET_DEVICE_OFF)
+		return gj_refuse("gpujoin.device is off");
+	if (root->parse->rowMarks != NIL)
+		return gj_refuse("rows are locked (FOR UPDATE or the like)");
+	if (root->parse->hasModifyingCTE)
+		return gj_refuse("a WITH query changes rows");
+	if (IsolationIsSerializable())
+		return gj_refuse("the transaction is SERIALIZABLE");
+	return may_change(root);
 }
 
 Path *
@@ -158,12 +170,12 @@ gj_has_volatile_entry(PlannerInfo *root, Relids relids)
 		if (root->simple_rel_array[relid] == NULL)
 			continue;			/* an outer join, from 16 on */
 		/* policies of row-level security are here, and not in the join tree */
-		if (contain_volatile_functions((Node *) find_base_rel(root, relid)->baserestrictinfo))
+		if (gj_is_volatile((Node *) find_base_rel(root, relid)->baserestrictinfo))
 			return true;
-		if ((rte->rtekind == RTE_SUBQUERY && contain_volatile_functions((Node *) rte->subquery)) ||
-			(rte->rtekind == RTE_FUNCTION && contain_volatile_functions((Node *) rte->functions)) ||
-			(rte->rtekind == RTE_TABLEFUNC && contain_volatile_functions((Node *) rte->tablefunc)) ||
-			(rte->rtekind == RTE_VALUES && contain_volatile_functions((Node *) rte->values_lists)))
+		if ((rte->rtekind == RTE_SUBQUERY && gj_is_volatile((Node *) rte->subquery)) ||
+			(rte->rtekind == RTE_FUNCTION && gj_is_volatile((Node *) rte->functions)) ||
+			(rte->rtekind == RTE_TABLEFUNC && gj_is_volatile((Node *) rte->tablefunc)) ||
+			(rte->rtekind == RTE_VALUES && gj_is_volatile((Node *) rte->values_lists)))
 			return true;
 	}
 	return false;
@@ -200,15 +212,20 @@ can_be_plan_source(PlannerInfo *root, RelOptInfo *rel, const Path *path)
 {
 	int			relid = -1;
 
-	if (path == NULL || path->param_info != NULL || !bms_is_empty(rel->lateral_relids) ||
-		gj_contains_gpujoin(path) || has_append_rels_below(root, rel->relids))
-		return false;
+	if (path == NULL || path->param_info != NULL || !bms_is_empty(rel->lateral_relids))
+		return gj_refuse("LATERAL is not supported");
+	if (gj_contains_gpujoin(path))
+		return gj_refuse("a subquery of it is offloaded by itself");
+	if (has_append_rels_below(root, rel->relids))
+		return gj_refuse("a subquery of it reads a partitioned or inherited table, or a UNION ALL");
 	while ((relid = bms_next_member(rel->relids, relid)) >= 0)
 	{
 		RangeTblEntry *rte = planner_rt_fetch(relid, root);
 
-		if ((rte->rtekind == RTE_CTE && rte->self_reference) || rte->tablesample != NULL)
-			return false;
+		if (rte->rtekind == RTE_CTE && rte->self_reference)
+			return gj_refuse("recursive queries are not supported");
+		if (rte->tablesample != NULL)
+			return gj_refuse("TABLESAMPLE is not supported");
 	}
 	return true;
 }
@@ -239,9 +256,12 @@ can_filter(GjBuilder *builder, RelOptInfo *rel, bool *may_fail)
 	{
 		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
 
-		if (!gj_compilable(builder, rinfo->clause, &can_fail) ||
-			(can_fail && rinfo->security_level > rel->baserestrict_min_security))
-			return false;
+		if (!gj_compilable(builder, rinfo->clause, &can_fail))
+			return gj_refuse_because("condition %s",
+									 gj_expr_text(builder->root, (Node *) rinfo->clause));
+		if (can_fail && rinfo->security_level > rel->baserestrict_min_security)
+			return gj_refuse("condition %s can fail, and row security hides rows",
+							 gj_expr_text(builder->root, (Node *) rinfo->clause));
 		*may_fail |= can_fail;
 	}
 	return list_length(rel->baserestrictinfo) <= 1 ||
@@ -256,7 +276,7 @@ gj_choose_source(PlannerInfo *root, GjBuilder *builder, int s, RelOptInfo *rel, 
 	GjBuildSource *source = &builder->source[s];
 	bool		heap = !fixed && gj_is_heap(root, rel) &&
 		!has_pseudoconstant(rel->baserestrictinfo);
-	bool		plan = can_be_plan_source(root, rel, path);
+	bool		plan;
 	bool		may_fail = false;
 
 	source->rel = rel;
@@ -271,10 +291,24 @@ gj_choose_source(PlannerInfo *root, GjBuilder *builder, int s, RelOptInfo *rel, 
 		source->filter_clauses = get_actual_clauses(rel->baserestrictinfo);
 		heap = can_filter(builder, rel, &may_fail);
 	}
+	else
+		gj_refuse("%s", fixed ? "a semi join whose side is made unique first" :
+				  "it is no table of access method heap, or a condition without columns holds");
+	source->why = heap ? NULL : gj_swap_obstacle(NULL);
+	plan = can_be_plan_source(root, rel, path);
 	/* a failure on the device is no error yet: PostgreSQL may never look at that row */
 	if (heap && plan && !may_fail)
-		heap = gj_cost_heap_source(root, rel, list_length(rel->reltarget->exprs)) <=
-			gj_cost_plan_source(path);
+	{
+		Cost		pages = gj_cost_heap_source(root, rel, list_length(rel->reltarget->exprs));
+
+		heap = pages <= gj_cost_plan_source(path);
+		if (!heap)
+		{
+			gj_refuse("all its pages would cost %.2f, PostgreSQL's scan %.2f", pages,
+					  gj_cost_plan_source(path));
+			source->why = gj_swap_obstacle(NULL);
+		}
+	}
 	if (heap)
 	{
 		source->rows_loaded = gj_heap_tuples(root, rel, NULL);
@@ -339,7 +373,9 @@ gj_create_path(PlannerInfo *root, RelOptInfo *rel, PathTarget *target, GjJoinInf
 	path->cpath.path.pathtype = T_CustomScan;
 	path->cpath.path.parent = rel;
 	path->cpath.path.pathtarget = target;
-	path->cpath.path.rows = info->aggregate ? info->groups : rel->rows;
+	path->cpath.path.rows = info->aggregate ?
+		clamp_row_est(info->groups * clauselist_selectivity(root, info->host_quals, 0, JOIN_INNER, NULL)) :
+		rel->rows;
 	if (info->limit > 0)
 		path->cpath.path.rows = Min(path->cpath.path.rows, info->limit);
 	path->cpath.flags = CUSTOMPATH_SUPPORT_PROJECTION;
@@ -350,7 +386,28 @@ gj_create_path(PlannerInfo *root, RelOptInfo *rel, PathTarget *target, GjJoinInf
 			path->cpath.custom_paths = lappend(path->cpath.custom_paths,
 											   info->builder->source[s].path);
 	gj_cost_join(root, path);
+	gj_part_offered(info->part, &path->cpath.path, info->fallback);
+	gj_note_plan_sources(root, info->builder, info->part);
 	return path;
+}
+
+bool
+gj_worth_looking(const Path *native)
+{
+	return gj_force || native->total_cost >= gj_cost_least() ||
+		gj_refuse("PostgreSQL's plan costs %.2f, to start a device %.2f", native->total_cost,
+				  gj_cost_least());
+}
+
+bool
+gj_has_device(void)
+{
+	GjFailure	failure;
+
+	if (gj_client_device(&failure) != NULL)
+		return true;
+	return gj_refuse("no device: %s%s%s", gj_reason_text(failure.reason),
+					 failure.detail[0] ? ": " : "", failure.detail);
 }
 
 /* Adds the path to the relation's; under gpujoin.force it is the only one. */
@@ -366,36 +423,43 @@ gj_offer_path(RelOptInfo *rel, Path *path)
 }
 
 /* Offers a GpuJoin that returns rows for a join relation that is complete. */
-static void
-add_join_path(PlannerInfo *root, RelOptInfo *rel)
+static bool
+offer_join(PlannerInfo *root, RelOptInfo *rel, GjPart *part)
 {
 	Path	   *native;
 	GjJoinInfo *info;
 	GjPath	   *sorted;
 	List	   *pathkeys;
-	GjFailure	failure;
 
-	if (!gj_may_plan(root) || rel->reloptkind != RELOPT_JOINREL || IS_DUMMY_REL(rel) ||
-		!bms_is_empty(rel->lateral_relids) ||
-		(!bms_equal(rel->relids, gj_all_relids(root)) &&
-		 bms_num_members(root->all_baserels) <= GJ_MAX_SOURCES))
-		return;
+	if (!gj_may_plan(root))
+		return false;
+	if (!bms_is_empty(rel->lateral_relids))
+		return gj_refuse("LATERAL is not supported");
 	native = cheapest_native(root, rel);
-	if (native == NULL || gj_contains_gpujoin(native) ||
-		(!gj_force && native->total_cost < gj_cost_least()))
-		return;
+	if (native == NULL)
+		return gj_refuse("it needs values from another part of the query");
+	if (gj_contains_gpujoin(native))
+		return gj_refuse("a part of it is offloaded by itself");
+	if (!gj_worth_looking(native))
+		return false;
 	if (bms_equal(rel->relids, gj_all_relids(root)) &&
 		gj_aggregate_follows(root, rel, native))
-		return;
+	{
+		/* that part speaks for both */
+		gj_part_used(part);
+		return true;
+	}
 
 	info = palloc0(sizeof(GjJoinInfo));
+	info->part = part;
 	info->builder = gj_build_join(root, native, &info->host_quals, &info->rows);
 	if (info->builder == NULL)
-		return;
+		return false;
 	info->fallback = gj_copy_path(native);
-	if (info->fallback == NULL ||
-		!add_outputs(info->builder, info, info->fallback->pathtarget->exprs))
-		return;
+	if (info->fallback == NULL)
+		return gj_refuse("PostgreSQL's plan is of an unknown kind");
+	if (!add_outputs(info->builder, info, info->fallback->pathtarget->exprs))
+		return gj_refuse("it computes more than columns of its tables");
 	info->nfallback = list_length(info->outputs);
 	info->host_quals = gj_as_returned(info->host_quals, info->outputs);
 	/* columns that only the host's conditions need; expressions can be among them */
@@ -403,10 +467,10 @@ add_join_path(PlannerInfo *root, RelOptInfo *rel)
 					 list_difference(pull_var_clause((Node *) info->host_quals,
 													 PVC_INCLUDE_PLACEHOLDERS),
 									 info->outputs)))
-		return;
+		return gj_refuse("a condition reads more than columns of its tables");
 	info->program = gj_builder_finish(info->builder, GJ_OUTPUT_ROWS);
-	if (info->program == NULL || gj_client_device(&failure) == NULL)
-		return;
+	if (info->program == NULL || !gj_has_device())
+		return false;
 	gj_remember_limited(root, rel, rel->reltarget, info);
 	/* joins above would lose the order */
 	pathkeys = bms_equal(rel->relids, gj_all_relids(root)) ? root->query_pathkeys : NIL;
@@ -416,6 +480,21 @@ add_join_path(PlannerInfo *root, RelOptInfo *rel)
 	/* or else PostgreSQL would drop it and put the join together from its partitions again */
 	if (bms_equal(rel->relids, gj_all_relids(root)) && gj_contains_gpujoin(rel->cheapest_total_path))
 		rel->part_scheme = NULL;
+	return true;
+}
+
+static void
+add_join_path(PlannerInfo *root, RelOptInfo *rel)
+{
+	GjPart	   *part;
+
+	if (rel->reloptkind != RELOPT_JOINREL || IS_DUMMY_REL(rel) ||
+		(!bms_equal(rel->relids, gj_all_relids(root)) &&
+		 bms_num_members(root->all_baserels) <= GJ_MAX_SOURCES))
+		return;
+	part = gj_part(root, "Join of", rel->relids);
+	if (!offer_join(root, rel, part))
+		gj_part_refused(part);
 }
 
 static RelOptInfo *
@@ -450,6 +529,8 @@ gj_create_upper_paths(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *in
 		gj_add_aggregate_path(root, stage, input_rel, output_rel);
 	else if (stage == UPPERREL_ORDERED)
 		gj_add_limited_path(root, input_rel, output_rel);
+	else
+		gj_note_never_done(root, stage);
 }
 
 void

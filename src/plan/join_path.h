@@ -31,6 +31,8 @@ typedef struct GjJoinInfo
 	uint32		limit;			/* rows that come back at most, but for ties; 0: all */
 	List	   *sort_exprs;		/* what they are sorted by, as far as the device knows it */
 	List	   *sort_labels;	/* strings: how, as EXPLAIN says it behind the expression */
+	struct GjPart *part;		/* of EXPLAIN's reasons (reasons.h); NULL: nobody asks */
+	struct GjPart *order_part;	/* the same of its order */
 	double		host_bytes;		/* estimate of what is sorted and has no room on the device; 0: it fits */
 } GjJoinInfo;
 
@@ -165,6 +167,11 @@ extern Path *gj_copy_path(const Path *path);
 
 /* True if the path, or one below it, is a GpuJoin. */
 extern bool gj_contains_gpujoin(const Path *path);
+
+/* True if a plan is so expensive that a device may be cheaper. */
+extern bool gj_worth_looking(const Path *native);
+/* True if there is a device, as far as gpujoind says. */
+extern bool gj_has_device(void);
 
 /* Makes the path; costs are set. */
 extern GjPath *gj_create_path(PlannerInfo *root, RelOptInfo *rel, PathTarget *target,

@@ -18,6 +18,7 @@
 #include "exec/join_scan.h"
 #include "plan/join_path.h"
 #include "plan/outer_joins.h"
+#include "plan/reasons.h"
 
 static Const *
 make_bytes(const void *data, Size nbytes)
@@ -211,6 +212,10 @@ plan_custom_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List
 													  &scan_tlist, &nchildren));
 		tables = lappend(tables, table_descriptions(root, &builder->source[s]));
 	}
+
+	gj_part_used(info->part);
+	if (info->sort_exprs != NIL)
+		gj_part_used(info->order_part);
 
 	/* as for a Gather */
 	if (info->loader_workers > 0)

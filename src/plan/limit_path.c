@@ -19,6 +19,7 @@
 
 #include "compat.h"
 #include "plan/join_path.h"
+#include "plan/reasons.h"
 
 #define LIMITED_MAGIC		0x474a4c31
 
@@ -151,6 +152,8 @@ gj_remember_limited(PlannerInfo *root, RelOptInfo *rel, PathTarget *target, GjJo
 	limited->builder = gj_builder_copy(info->builder);
 	limited->builder->limit = limited->limit = limit;
 	limited->builder->ties = parse->limitOption == LIMIT_OPTION_WITH_TIES;
+	limited->order_part = gj_part(root, "Order of", info->aggregate ? root->all_baserels : rel->relids);
+	gj_part_above(limited->order_part, info->part);
 	if (!add_sort_keys(root, limited))
 		return;
 	if (limited->aggregate)

@@ -17,6 +17,7 @@
 #include "plan/join_path.h"
 #include "plan/outer_joins.h"
 #include "plan/program_builder.h"
+#include "plan/reasons.h"
 
 GjBuilder *
 gj_builder_create(PlannerInfo *root)
@@ -371,7 +372,11 @@ gj_builder_finish(GjBuilder *builder, GjOutputKind output)
 	if (ncolumns > GJ_MAX_COLUMNS || list_length(builder->outputs) > GJ_MAX_COLUMNS ||
 		list_length(builder->aggregates) > GJ_MAX_AGGREGATES ||
 		list_length(builder->group_keys) > GJ_MAX_GROUP_KEYS)
+	{
+		gj_refuse("it has %d columns and %d states of aggregates, and %d and %d are the most",
+				  ncolumns, list_length(builder->aggregates), GJ_MAX_COLUMNS, GJ_MAX_AGGREGATES);
 		return NULL;
+	}
 	nbytes = sizeof(GjProgram) + sizeof(sources) + sizeof(steps) + sizeof(set_steps) +
 		MAXALIGN(sizeof(GjColumnType) * ncolumns) + sizeof(GjExpr) * builder->nexprs +
 		sizeof(GjInstr) * builder->ninstrs +
@@ -381,11 +386,17 @@ gj_builder_finish(GjBuilder *builder, GjOutputKind output)
 		sizeof(GjSortKey) * list_length(builder->sort_keys) +
 		sizeof(int64) * builder->nconstants;
 	if (nbytes > GJ_MAX_PROGRAM_SIZE)
+	{
+		gj_refuse("its expressions and constants are too large");
 		return NULL;
+	}
 
 	types = palloc0(sizeof(GjColumnType) * Max(ncolumns, 1));
 	if (!finish_sources(builder, sources, types, first_column))
+	{
+		gj_refuse("a row of a table is too wide");
 		return NULL;
+	}
 
 	outputs = palloc(sizeof(uint32) * (list_length(builder->outputs) + 1));
 	foreach(lc, builder->outputs)

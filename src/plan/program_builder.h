@@ -28,6 +28,7 @@ typedef struct GjBuildSource
 								 * UNION ALL: the first one); plan source: InvalidOid */
 	List	   *tables;			/* heap source: int, RT indexes of its tables (source_tables.c) */
 	Path	   *path;			/* plan source: the child */
+	char	   *why;			/* while EXPLAIN asks: why it is one */
 	List	   *columns;		/* of GjBuildColumn * */
 	int			filter;			/* expression, or -1 */
 	List	   *filter_clauses; /* bare clauses that the filter is made of */

@@ -15,6 +15,7 @@
 #include "utils/typcache.h"
 
 #include "plan/join_path.h"
+#include "plan/reasons.h"
 
 /*
  * True if the order is one that the device knows: that of the type's own < or >, where
@@ -201,7 +202,9 @@ gj_sort_by(GjJoinInfo *info, Expr *expr, Oid opfamily, int strategy, bool nulls_
 	if (!known_order(expr, opfamily) ||
 		!(info->aggregate ? sort_groups_by(info, expr, descending, nulls_first) :
 		  sort_rows_by(info, expr, descending, nulls_first)))
-		return false;
+		return gj_refuse("no device sorts by %s, of type %s",
+						 gj_expr_text(info->builder->root, (Node *) expr),
+						 gj_type_name(exprType((Node *) expr)));
 	info->sort_exprs = lappend(info->sort_exprs, expr);
 	info->sort_labels = lappend(info->sort_labels, sort_label(descending, nulls_first));
 	return true;

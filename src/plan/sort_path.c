@@ -21,6 +21,7 @@
 #include "compat.h"
 #include "guc.h"
 #include "plan/join_path.h"
+#include "plan/reasons.h"
 
 /*
  * True if the rows still have what an expression is made of: the inner side of a semi join, which
@@ -136,12 +137,17 @@ gj_sorted_path(PlannerInfo *root, RelOptInfo *rel, PathTarget *target, GjJoinInf
 	sorted = palloc(sizeof(GjJoinInfo));
 	*sorted = *info;
 	sorted->builder = gj_builder_copy(info->builder);
+	sorted->order_part = gj_part(root, "Order of", info->aggregate ? root->all_baserels : rel->relids);
+	gj_part_above(sorted->order_part, info->part);
 	foreach(lc, pathkeys)
 		if (!sort_by_pathkey(sorted, lfirst_node(PathKey, lc)))
 			break;
 	pathkeys = list_truncate(list_copy(pathkeys), list_length(sorted->sort_exprs));
 	if (pathkeys == NIL)
+	{
+		gj_part_refused(sorted->order_part);
 		return NULL;
+	}
 	sorted->program = gj_builder_finish(sorted->builder, info->aggregate ? GJ_OUTPUT_GROUPS :
 										GJ_OUTPUT_ROWS);
 	if (sorted->program == NULL)

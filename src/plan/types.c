@@ -192,6 +192,24 @@ gj_numeric_value(Datum value, int *scale, int64 *result)
 						  *scale, result) == GJ_OK;
 }
 
+bool
+gj_numeric_bound(Datum value, int scale, GjBound bound, int64 *result)
+{
+	Datum		power = NumericGetDatum(int64_to_numeric(gj_power_of_10(scale)));
+	Datum		scaled,
+				rounded;
+	int			own;
+
+	if (numeric_is_nan(DatumGetNumeric(value)) || numeric_is_inf(DatumGetNumeric(value)) ||
+		DatumGetInt32(DirectFunctionCall1(numeric_scale, value)) > NUMERIC_MAX_DISPLAY_SCALE / 2)
+		return false;			/* numeric_mul() may round then */
+	scaled = DirectFunctionCall2(numeric_mul, value, power);
+	rounded = DirectFunctionCall1(bound == GJ_BOUND_CEIL ? numeric_ceil : numeric_floor, scaled);
+	return (bound != GJ_BOUND_EXACT ||
+			DatumGetBool(DirectFunctionCall2(numeric_eq, scaled, rounded))) &&
+		gj_numeric_value(rounded, &own, result) && own == 0;
+}
+
 /* ---- lists */
 
 static int

@@ -64,6 +64,17 @@ extern const char *gj_value_bytes(Oid typid, Datum value, Size *n);
 /* A numeric as an integer times 10^-*scale, the scale being its display scale; or false. */
 extern bool gj_numeric_value(Datum value, int *scale, int64 *result);
 
+/* How a numeric becomes an integer times 10^-scale. */
+typedef enum GjBound
+{
+	GJ_BOUND_EXACT,				/* equal, or not at all */
+	GJ_BOUND_FLOOR,
+	GJ_BOUND_CEIL
+} GjBound;
+
+/* False if there is no such integer, or it has more than 18 digits. */
+extern bool gj_numeric_bound(Datum value, int scale, GjBound bound, int64 *result);
+
 /*
  * The elements of an array as GJ_OP_IN_I, GJ_OP_IN_F or GJ_OP_IN_T wants them: *n entries,
  * ascending, without NULLs, followed by the bytes of texts; *nwords in all.  Numerics are
