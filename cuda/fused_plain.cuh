@@ -44,6 +44,8 @@ typedef struct PlainRange
 typedef struct PlainStep
 {
 	PlainOperand key; /* probe */
+	PlainOperand low; /* packed: the low 32 bits of the key, `key` being the high ones */
+	bool packed;
 	GjTableRef table; /* what it finds is the row where it has no `rows` */
 	bool anti;
 	bool payload; /* it finds payloads, in slots or places, not rows */
@@ -87,6 +89,26 @@ load_probe_side(const PlainOperand &of, const GjColumn *columns, const TileRows<
 		load_rows((const V *) data, rows, value);
 	else
 		load_rows((const int32_t *) data, rows, value);
+}
+
+/* Keys of a step. */
+template <typename V>
+static __device__ __forceinline__ void
+load_plain_keys(const PlainStep &step, const GjColumn *columns, const TileRows<V> &rows,
+				V (&key)[PLAIN_ROWS])
+{
+	load_probe_side(step.key, columns, rows, key);
+	if constexpr (sizeof(V) == sizeof(int64_t))
+	{
+		V low[PLAIN_ROWS];
+
+		if (!step.packed)
+			return;
+		load_probe_side(step.low, columns, rows, low);
+#pragma unroll
+		for (uint32_t i = 0; i < PLAIN_ROWS; i++)
+			key[i] = gj_pack_i(key[i], low[i]);
+	}
 }
 
 /* Values of an operand; those of tuples that are not alive may be anything. */
@@ -411,7 +433,7 @@ take_plain(const Plain &plain, const GjColumn *columns, const TileRows<V> &rows,
 
 		if (alive == 0)
 			break;
-		load_probe_side(step.key, columns, rows, key);
+		load_plain_keys(step, columns, rows, key);
 		matched = filters.ask<V, hashed>(step, s, key, alive);
 		if (hashed && step.table.kind == GJ_TABLE_HASH)
 			matched = look_up_hashed(step, key, matched, found[s]);

@@ -96,9 +96,14 @@ plain_steps(const GjFusedPlan *plan, const GjColumn *columns, const GjFusedPart 
 			step->nkeys != 1 || step->join_type == GJ_JOIN_LEFT ||
 			step->residual.form != GJ_FUSED_NONE || step->filter.form != GJ_FUSED_NONE)
 			return false;
-		if (key->form != GJ_FUSED_SIMPLE || key->op != GJ_OP_LOAD || key->a < 0 ||
-			key->slot_a != 0 ||
+		if (key->form != GJ_FUSED_SIMPLE || key->a < 0 || key->slot_a != 0 ||
 			!plain_operand(plan, columns, parts, nparts, key->a, 0, 0, &to->key))
+			return false;
+		to->packed = key->op == GJ_OP_PACK_I;
+		if (to->packed ? key->b < 0 || key->slot_b != 0 || to->key.wide ||
+							 !plain_operand(plan, columns, parts, nparts, key->b, 0, 0, &to->low) ||
+							 to->low.wide
+					   : key->op != GJ_OP_LOAD)
 			return false;
 		to->table = step->table;
 		plain->hashed |= step->table.kind == GJ_TABLE_HASH;
@@ -180,7 +185,8 @@ choose_width(Plain *plain)
 	for (uint32_t k = 0; k < plain->nranges; k++)
 		plain->wide |= plain->range[k].of.wide;
 	for (uint32_t s = 0; s < plain->nsteps; s++)
-		plain->wide |= plain->step[s].key.wide || (plain->step[s].table.kind != GJ_TABLE_HASH &&
+		plain->wide |= plain->step[s].key.wide || plain->step[s].packed ||
+					   (plain->step[s].table.kind != GJ_TABLE_HASH &&
 												   plain->step[s].table.low < INT32_MIN);
 	for (uint32_t k = 0; k < plain->nexprs; k++)
 		plain->wide |= plain->expr[k].a.wide || plain->expr[k].b.wide;

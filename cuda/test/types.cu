@@ -272,6 +272,7 @@ number_cases(Program *program)
 		 GJ_INT8,
 		 {load(0, INT8), constant(1, 64), op(GJ_OP_SHIFT_LEFT, 0, 0, 1, GJ_INT8)}},
 		{"not", GJ_INT8, {load(0, INT8), op(GJ_OP_BIT_NOT, 0, 0, 0)}},
+		{"pack", GJ_INT8, {load(0, INT4), load(1, DATE), op(GJ_OP_PACK_I, 0, 0, 1)}},
 		{"sign", GJ_INT8, {load(0, INT8), op(GJ_OP_SIGN_I, 0, 0, 0)}},
 		{"char", GJ_UINT1, {load(0, CHAR)}},
 		{"float to integer", GJ_INT4, {load(0, FLOAT8), op(GJ_OP_F_TO_I, 0, 0, 0, GJ_INT4)}},

@@ -600,6 +600,53 @@ gj_key_is_exact(Expr *clause)
 	return func != NULL && func->op != GJ_OP_EQ_T;
 }
 
+/* True for values that are integers of at most 32 bits. */
+static bool
+is_narrow_integer(Expr *expr)
+{
+	switch (gj_type(exprType((Node *) expr))->kind)
+	{
+		case GJ_BOOL:
+		case GJ_INT2:
+		case GJ_INT4:
+		case GJ_UINT4:
+		case GJ_UINT1:
+			return true;
+		default:
+			return false;
+	}
+}
+
+bool
+gj_key_packs(Expr *clause)
+{
+	const GjDeviceFunction *func = key_function(clause);
+	List	   *args = ((OpExpr *) clause)->args;
+
+	return func->op == GJ_OP_EQ_I &&
+		(func->flags & (GJ_CALL_DECIMAL | GJ_CALL_LEFT_DATE | GJ_CALL_RIGHT_DATE)) == 0 &&
+		is_narrow_integer(linitial(args)) && is_narrow_integer(lsecond(args));
+}
+
+int
+gj_compile_packed_key(GjBuilder *builder, Expr *const *clauses, Expr *const *sides)
+{
+	GjCompileContext cxt = COMPILE_CONTEXT(builder);
+	GjBuilderMark mark;
+	int			first = builder->ninstrs;
+
+	gj_builder_mark(builder, &mark);
+	for (int i = 0; i < 2; i++)
+		if (!gj_compile_argument(&cxt, key_function(clauses[i]), sides[i],
+								 sides[i] == linitial(((OpExpr *) clauses[i])->args) ? 0 : 1, i))
+		{
+			gj_builder_reset(builder, &mark);
+			return -1;
+		}
+	gj_emit(&cxt, (GjInstr) {.op = GJ_OP_PACK_I, .dst = 0, .a = 0, .b = 1});
+	return add_expr(&cxt, first, INT8OID);
+}
+
 int
 gj_compile_key(GjBuilder *builder, Expr *clause, Expr *side)
 {

@@ -12,26 +12,73 @@
 #include "plan/join_build.h"
 #include "plan/join_path.h"
 
-/* Compiles the keys of a step; they must lie one after the other. */
-static void
-compile_keys(GjBuilder *builder, GjBuildStep *step, GjJoinClause **keys)
+/* The probe side's (0) or build side's (1) expression of a key. */
+static Expr *
+key_side(const GjJoinClause *key, int s, int side)
 {
-	uint32		inner = 1u << step->source;
+	bool		right_is_inner = key->right_sources == 1u << s;
 
+	return (side == 0) == right_is_inner ? key->left : key->right;
+}
+
+/* Compiles the keys of a step, the first `npacked` of them two by two; false if one is too deep. */
+static bool
+compile_some_packed(GjBuilder *builder, GjBuildStep *step, GjJoinClause **keys, int n, int npacked)
+{
+	step->nkeys = n - npacked / 2;
 	for (int side = 0; side < 2; side++)
 	{
-		for (int i = 0; i < step->nkeys; i++)
+		for (int i = 0; i < n; i++)
 		{
-			bool		right_is_inner = keys[i]->right_sources == inner;
-			Expr	   *expr = (side == 0) == right_is_inner ? keys[i]->left : keys[i]->right;
-			int			e = gj_compile_key(builder, keys[i]->rinfo->clause, expr);
+			Expr	   *clauses[2] = {keys[i]->rinfo->clause};
+			Expr	   *sides[2] = {key_side(keys[i], step->source, side)};
+			bool		is_first = i == 0;
+			int			e;
 
+			if (i < npacked)
+			{
+				clauses[1] = keys[++i]->rinfo->clause;
+				sides[1] = key_side(keys[i], step->source, side);
+				e = gj_compile_packed_key(builder, clauses, sides);
+			}
+			else
+				e = gj_compile_key(builder, clauses[0], sides[0]);
 			if (e < 0)
-				elog(ERROR, "could not compile a join key");
-			if (i == 0)
+				return false;
+			if (is_first)
 				*(side == 0 ? &step->probe_keys : &step->build_keys) = e;
 		}
 	}
+	return true;
+}
+
+/*
+ * Compiles the keys of a step; they must lie one after the other.  Two integers of 32 bits become a
+ * key of 64 bits: tables of one key are much faster than those of several.
+ */
+static void
+compile_keys(GjBuilder *builder, GjBuildStep *step, GjJoinClause **keys)
+{
+	GjJoinClause *ordered[GJ_MAX_KEYS];
+	GjBuilderMark mark;
+	int			n = step->nkeys;
+	int			npacked = 0;
+	int			at = 0;
+
+	for (int pass = 0; pass < 2; pass++)
+	{
+		for (int i = 0; i < n; i++)
+			if (gj_key_packs(keys[i]->rinfo->clause) == (pass == 0))
+				ordered[at++] = keys[i];
+		if (pass == 0)
+			npacked = at / 2 * 2;
+	}
+	gj_builder_mark(builder, &mark);
+	if (npacked > 0 && compile_some_packed(builder, step, ordered, n, npacked))
+		return;
+	gj_builder_reset(builder, &mark);
+	if (!compile_some_packed(builder, step, ordered, n, 0))
+		elog(ERROR, "could not compile a join key");
 }
 
 /* A comparison as EXPLAIN says it: the inner side's expression is on the right, as in a HashJoin. */

@@ -198,4 +198,9 @@ extern bool gj_key_is_exact(Expr *clause);
  */
 extern int	gj_compile_key(GjBuilder *builder, Expr *clause, Expr *side);
 
+/* True if the sides of a clause that is a key are integers of at most 32 bits. */
+extern bool gj_key_packs(Expr *clause);
+/* The same of one side of two such clauses, as one key. */
+extern int	gj_compile_packed_key(GjBuilder *builder, Expr *const *clauses, Expr *const *sides);
+
 #endif							/* GJ_PROGRAM_BUILDER_H */

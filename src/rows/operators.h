@@ -16,6 +16,13 @@
 
 #define GJ_F(value) gj_bits_to_double(value)
 
+/* Two integers of 32 bits as one of 64: equal if both are. */
+GJ_FN int64_t
+gj_pack_i(int64_t x, int64_t y)
+{
+	return (int64_t) ((uint64_t) x << 32 | (uint32_t) y);
+}
+
 /* A call that cannot fail. */
 #define GJ_SET(value) (r = (value), (uint32_t) GJ_OK)
 
@@ -29,7 +36,8 @@
 	INTEGER(GJ_OP_GE_I, GJ_SET(x >= y)) \
 	INTEGER(GJ_OP_ADD_I, gj_add_i(x, y, arg, &r)) \
 	INTEGER(GJ_OP_SUB_I, gj_sub_i(x, y, arg, &r)) \
-	INTEGER(GJ_OP_MUL_I, gj_mul_i(x, y, arg, &r))
+	INTEGER(GJ_OP_MUL_I, gj_mul_i(x, y, arg, &r)) \
+	INTEGER(GJ_OP_PACK_I, GJ_SET(gj_pack_i(x, y)))
 
 #define GJ_LONG_OPERATORS(INTEGER, FLOAT) \
 	INTEGER(GJ_OP_EQ_F, GJ_SET(gj_eq_f(GJ_F(x), GJ_F(y)))) \

@@ -242,6 +242,7 @@ typedef enum GjOp
 	GJ_OP_LOAD_PAIR,			/* dst = pair value arg (GjSetStep), NULL where there is no pair */
 	GJ_OP_SIMILARITY,			/* dst = similarity of two sets: a = their common elements, b and
 								 * register b+1 = their sizes; arg: GjSetPredicate */
+	GJ_OP_PACK_I,				/* dst = the low 32 bits of a, then those of b */
 	GJ_NOPS
 } GjOp;
 
