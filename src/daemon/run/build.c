@@ -83,9 +83,9 @@ gj_build_keys(GjRun *run, GjSideBuild *build, const GjRunStep *rs, GjKeys *keys)
 	GjView		view;
 
 	memset(keys, 0, sizeof(*keys));
-	keys->nkeys = rs->ninner;
+	keys->nkeys = rs->nbuild_operands;
 	keys->nrows = build->nrows;
-	for (uint32_t k = 0; k < rs->ninner; k++)
+	for (uint32_t k = 0; k < rs->nbuild_operands; k++)
 	{
 		GJ_TRY(gj_buffer_grow(work, &build->value[k], 0,
 							  (uint64_t) build->nrows * sizeof(int64_t), 0));

@@ -24,9 +24,9 @@ reserve_probe(GjWork *work, GjRunStep *rs, uint32_t n)
 {
 	uint64_t	stride = gj_align((uint64_t) n * sizeof(int64_t));
 
-	if (rs->nouter > 0)
+	if (rs->nprobe_operands > 0)
 	{
-		GJ_TRY(gj_buffer_reserve(work, &rs->probe.key_values, stride * rs->nouter));
+		GJ_TRY(gj_buffer_reserve(work, &rs->probe.key_values, stride * rs->nprobe_operands));
 		GJ_TRY(gj_buffer_reserve(work, &rs->probe.key_nulls, n));
 	}
 	if (gj_step_makes_tuples(rs->step))
@@ -171,7 +171,7 @@ tuple_bytes(const GjRun *run)
 
 		if (step_selects(rs))
 			ncolumns += 1 + __builtin_popcount(rs->kept);
-		nbytes += ncolumns * sizeof(uint32_t) + rs->nouter * sizeof(int64_t) + 1 +
+		nbytes += ncolumns * sizeof(uint32_t) + rs->nprobe_operands * sizeof(int64_t) + 1 +
 			sizeof(uint64_t) + sizeof(uint32_t);
 		if (gj_step_makes_tuples(rs->step) || gj_step_makes_rows(rs->step))
 			nbytes += 1 + sizeof(uint32_t);
@@ -228,7 +228,7 @@ gj_run_probe_keys(GjRun *run, GjRunStep *rs, const GjView *view, GjKeys *keys)
 	uint64_t	stride = gj_align((uint64_t) view->nrows * sizeof(int64_t));
 
 	memset(keys, 0, sizeof(*keys));
-	keys->nkeys = rs->nouter;
+	keys->nkeys = rs->nprobe_operands;
 	keys->nrows = view->nrows;
 	for (uint32_t k = 0; k < keys->nkeys; k++)
 		keys->value[k] = (int64_t *) ((uint8_t *) rs->probe.key_values.memory + k * stride);

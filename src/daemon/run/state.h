@@ -55,8 +55,8 @@ struct GjRunStep
 	bool		needs_tuple;	/* each pair has the number of its tuple */
 	int32_t		residual;		/* condition on pairs that keys and range let through, or -1 */
 	/* what is compared: expressions or columns, as ordered_keys takes them */
-	uint32_t	nouter;
-	uint32_t	ninner;
+	uint32_t	nprobe_operands;
+	uint32_t	nbuild_operands;
 	int32_t		probe_operand[GJ_MAX_KEYS];
 	int32_t		build_operand[GJ_MAX_KEYS];
 	GjSortedMatch match;		/* sort-merge: what a probe looks for */

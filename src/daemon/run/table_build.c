@@ -233,9 +233,9 @@ take_extra(GjRun *run, uint32_t source, uint64_t nbytes)
 {
 	GjLease    *lease = run->work.lease;
 	uint64_t	nrows = run->relation[source].nrows;
-	uint64_t	nouter = run->sources[0].nrows_hint;
-	bool		wanted = run->intake_ops->keeps_side(run, source) ? nouter >= nrows :
-		run->sink->has_states && nouter / GJ_EXTRA_PASS >= nrows;
+	uint64_t	nprobe_rows = run->sources[0].nrows_hint;
+	bool		wanted = run->intake_ops->keeps_side(run, source) ? nprobe_rows >= nrows :
+		run->sink->has_states && nprobe_rows / GJ_EXTRA_PASS >= nrows;
 
 	return wanted && nbytes <= gj_lease_free(lease) / GJ_EXTRA_SHARE &&
 		gj_lease_take(lease, nbytes);

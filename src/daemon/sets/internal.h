@@ -26,7 +26,7 @@ typedef struct GjRunSets
 #define GJ_MEMBER_KEYS		3
 
 /* One side of a step of GJ_JOIN_SET with `membership`. */
-typedef struct GjRunMembers
+typedef struct GjMembershipSide
 {
 	/*
 	 * keys of a row, as ordered_keys takes them: perhaps whether the set is NULL, the set, the
@@ -47,7 +47,7 @@ typedef struct GjRunMembers
 	GjBuffer	size;			/* [nsets] */
 	GjBuffer	set_null;		/* of each row, in order: its set is NULL; none: no set is */
 	uint64_t	multiplicity;	/* not less than how often any element is in one set */
-} GjRunMembers;
+} GjMembershipSide;
 
 typedef struct GjRunSetJoin
 {
@@ -56,7 +56,7 @@ typedef struct GjRunSetJoin
 	GjRunSets	probe_side;			/* while a family is joined */
 	GjBuffer	build_row;
 	GjBuffer	out[3];			/* what set_tile writes */
-	GjRunMembers side[2];		/* membership: probe, build */
+	GjMembershipSide side[2];		/* membership: probe, build */
 	bool		flushed;		/* the probe rows have been joined in parts */
 } GjRunSetJoin;
 

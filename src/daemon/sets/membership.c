@@ -49,7 +49,7 @@ build_is_enough(const GjRun *run, const GjRunStep *rs)
 static uint64_t
 joining_space(const GjRun *run, const GjRunStep *rs, uint64_t probe_rows)
 {
-	const GjRunMembers *build_side = &gj_set(rs)->side[1];
+	const GjMembershipSide *build_side = &gj_set(rs)->side[1];
 	uint64_t	nrows = build_side->table.nrows + probe_rows;
 
 	return nrows * (GJ_ELEMENT_SPACE + sizeof(int64_t)) + probe_rows * GJ_MEMBER_SORT_SPACE +
@@ -60,7 +60,7 @@ joining_space(const GjRun *run, const GjRunStep *rs, uint64_t probe_rows)
 /* ---- rows come in */
 
 static void
-start_side(const GjRunStep *rs, bool build_side, GjRunMembers *side)
+start_side(const GjRunStep *rs, bool build_side, GjMembershipSide *side)
 {
 	const GjSetStep *set = gj_set(rs)->step;
 	int32_t		is_null = build_side ? set->build_is_null : set->probe_is_null;
@@ -85,7 +85,7 @@ planned(GjRun *run, GjRunStep *rs)
 }
 
 static void
-free_side(GjWork *work, GjRunMembers *side)
+free_side(GjWork *work, GjMembershipSide *side)
 {
 	for (uint32_t k = 0; k < GJ_MEMBER_KEYS; k++)
 		gj_buffer_free(work, &side->value[k]);
@@ -103,7 +103,7 @@ free_side(GjWork *work, GjRunMembers *side)
 
 /* The values of n tuples of the view, from `first` on, for keys k .. k+nkeys-1 of rows added. */
 static GjStatus
-compute_values(GjWork *work, const GjRunMembers *side, const GjView *view, uint32_t first,
+compute_values(GjWork *work, const GjMembershipSide *side, const GjView *view, uint32_t first,
 			   uint32_t n, uint32_t k, uint32_t nkeys)
 {
 	/* row `first` of these keys is the next one of the side: it has as many, or more */
@@ -118,7 +118,7 @@ compute_values(GjWork *work, const GjRunMembers *side, const GjView *view, uint3
 
 /* Adds tuples first .. first+n-1 of the view, where side->nrows >= first. */
 static GjStatus
-add_rows(GjRun *run, GjRunMembers *side, const GjView *view, uint32_t first, uint32_t n)
+add_rows(GjRun *run, GjMembershipSide *side, const GjView *view, uint32_t first, uint32_t n)
 {
 	GjWork	   *work = &run->work;
 	uint64_t	used = side->nrows;
@@ -145,7 +145,7 @@ add_rows(GjRun *run, GjRunMembers *side, const GjView *view, uint32_t first, uin
 
 /* The sorted keys; their arrays are counted with the table from now on. */
 static GjStatus
-sort_side(GjRun *run, GjRunMembers *side)
+sort_side(GjRun *run, GjMembershipSide *side)
 {
 	GjWork	   *work = &run->work;
 	uint64_t	space = side->nrows * GJ_MEMBER_SORT_SPACE + 4096;
@@ -180,7 +180,7 @@ sort_side(GjRun *run, GjRunMembers *side)
 
 /* Not less than how often any element is in one set. */
 static GjStatus
-find_multiplicity(GjRun *run, GjRunMembers *side, const GjKeys *keys, uint8_t *flags)
+find_multiplicity(GjRun *run, GjMembershipSide *side, const GjKeys *keys, uint8_t *flags)
 {
 	GjWork	   *work = &run->work;
 	uint32_t	nequal;
@@ -201,7 +201,7 @@ find_multiplicity(GjRun *run, GjRunMembers *side, const GjKeys *keys, uint8_t *f
 
 /* The set NULL, if there is one, is the last: for its rows the flags are set. */
 static GjStatus
-flag_null_set(GjRun *run, GjRunMembers *side, uint32_t nrows)
+flag_null_set(GjRun *run, GjMembershipSide *side, uint32_t nrows)
 {
 	GjWork	   *work = &run->work;
 	int64_t		is_null;
@@ -221,7 +221,7 @@ flag_null_set(GjRun *run, GjRunMembers *side, uint32_t nrows)
 }
 
 static GjStatus
-find_sets(GjRun *run, GjRunMembers *side, GjBuffer *flags)
+find_sets(GjRun *run, GjMembershipSide *side, GjBuffer *flags)
 {
 	GjWork	   *work = &run->work;
 	GjKeys		keys = side->table.keys;
@@ -245,7 +245,7 @@ find_sets(GjRun *run, GjRunMembers *side, GjBuffer *flags)
 
 /* All rows of a side are there. */
 static GjStatus
-make_sets(GjRun *run, GjRunMembers *side)
+make_sets(GjRun *run, GjMembershipSide *side)
 {
 	GjBuffer	flags = {NULL, 0};
 	GjStatus	status;
@@ -265,7 +265,7 @@ make_sets(GjRun *run, GjRunMembers *side)
 static GjStatus
 build(GjRun *run, GjSideBuild *build, GjRunStep *rs)
 {
-	GjRunMembers *side = &gj_set(rs)->side[1];
+	GjMembershipSide *side = &gj_set(rs)->side[1];
 	GjView		view;
 
 	GJ_TRY(gj_build_view(run, build, &view));
@@ -285,7 +285,7 @@ build(GjRun *run, GjSideBuild *build, GjRunStep *rs)
 
 /* The elements of a side's sets to the end of those of the family. */
 static GjStatus
-copy_sets(GjWork *work, const GjRunMembers *side, GjRunSets *sets)
+copy_sets(GjWork *work, const GjMembershipSide *side, GjRunSets *sets)
 {
 	uint64_t	nrows = side->table.nrows;
 
@@ -300,11 +300,11 @@ copy_sets(GjWork *work, const GjRunMembers *side, GjRunSets *sets)
 
 /* A family of the sets of both sides; probe_side = NULL: of the build sides with themselves. */
 static GjStatus
-make_family(GjRun *run, GjRunStep *rs, const GjRunMembers *probe_side, GjSetSpec *spec,
+make_family(GjRun *run, GjRunStep *rs, const GjMembershipSide *probe_side, GjSetSpec *spec,
 			GjSetFamily *family, uint64_t *space)
 {
 	GjWork	   *work = &run->work;
-	const GjRunMembers *build_side = &gj_set(rs)->side[1];
+	const GjMembershipSide *build_side = &gj_set(rs)->side[1];
 	GjRunSets  *sets = &gj_set(rs)->probe_side;
 	uint64_t	nsets = build_side->nsets + (probe_side ? (uint64_t) probe_side->nsets : 0);
 	uint64_t	nvalues = build_side->table.nrows + (probe_side ? (uint64_t) probe_side->table.nrows : 0);
@@ -343,7 +343,7 @@ make_family(GjRun *run, GjRunStep *rs, const GjRunMembers *probe_side, GjSetSpec
 
 /* Describes the column of sets: by the places of the sorted rows. */
 static void
-describe_sets(GjRun *run, const GjRunMembers *side, uint32_t column)
+describe_sets(GjRun *run, const GjMembershipSide *side, uint32_t column)
 {
 	run->columns[column] = (GjColumn) {
 		.data = side->table.keys.value[side->nkeys - 2],.nulls = side->set_null.memory,
@@ -353,7 +353,7 @@ describe_sets(GjRun *run, const GjRunMembers *side, uint32_t column)
 
 /* Looks the places of n sets up, from their numbers, if the column of sets is read later. */
 static GjStatus
-pick_places(GjRun *run, GjRunStep *rs, uint32_t source, const GjRunMembers *side,
+pick_places(GjRun *run, GjRunStep *rs, uint32_t source, const GjMembershipSide *side,
 			const uint32_t *sets, uint32_t n, GjView *pairs)
 {
 	if (!(rs->expand >> source & 1))
@@ -365,10 +365,10 @@ pick_places(GjRun *run, GjRunStep *rs, uint32_t source, const GjRunMembers *side
 
 /* Pairs first .. first+n-1 of those that a tile has left, as a view. */
 static GjStatus
-write_pairs(GjRun *run, GjRunStep *rs, const GjColumn *columns, const GjRunMembers *probe_side,
+write_pairs(GjRun *run, GjRunStep *rs, const GjColumn *columns, const GjMembershipSide *probe_side,
 			uint32_t first, uint32_t n, GjView *pairs)
 {
-	const GjRunMembers *build_side = &gj_set(rs)->side[1];
+	const GjMembershipSide *build_side = &gj_set(rs)->side[1];
 	/* a family with itself has its lesser sets on the left */
 	uint32_t	left = !probe_side && gj_set(rs)->step->same == 2 ? 1 : 0;
 	uint32_t	source = rs->step->source;
@@ -387,7 +387,7 @@ write_pairs(GjRun *run, GjRunStep *rs, const GjColumn *columns, const GjRunMembe
 
 /* The npairs pairs that a tile has left go on. */
 static GjStatus
-pass_pairs(GjRun *run, uint32_t i, const GjColumn *columns, const GjRunMembers *probe_side,
+pass_pairs(GjRun *run, uint32_t i, const GjColumn *columns, const GjMembershipSide *probe_side,
 		   uint32_t npairs)
 {
 	GjRunStep  *rs = &run->steps[i];
@@ -409,7 +409,7 @@ pass_pairs(GjRun *run, uint32_t i, const GjColumn *columns, const GjRunMembers *
 }
 
 static GjStatus
-join_family(GjRun *run, uint32_t i, const GjRunMembers *probe_side, const GjSetSpec *spec,
+join_family(GjRun *run, uint32_t i, const GjMembershipSide *probe_side, const GjSetSpec *spec,
 			const GjSetFamily *family)
 {
 	GjRunStep  *rs = &run->steps[i];
@@ -440,7 +440,7 @@ join_family(GjRun *run, uint32_t i, const GjRunMembers *probe_side, const GjSetS
 
 /* Joins the build sets with the probe rows; probe_side = NULL: with themselves. */
 static GjStatus
-join_sets(GjRun *run, uint32_t i, const GjRunMembers *probe_side)
+join_sets(GjRun *run, uint32_t i, const GjMembershipSide *probe_side)
 {
 	GjRunStep  *rs = &run->steps[i];
 	GjWork	   *work = &run->work;
@@ -473,7 +473,7 @@ join_sets(GjRun *run, uint32_t i, const GjRunMembers *probe_side)
 static GjStatus
 join_probe_side(GjRun *run, uint32_t i)
 {
-	GjRunMembers *probe_side = &gj_set(&run->steps[i])->side[0];
+	GjMembershipSide *probe_side = &gj_set(&run->steps[i])->side[0];
 	GjStatus	status = make_sets(run, probe_side);
 
 	if (status == GJ_OK)
@@ -502,7 +502,7 @@ static GjStatus
 join(GjRun *run, uint32_t i, const GjView *view)
 {
 	GjRunStep  *rs = &run->steps[i];
-	GjRunMembers *probe_side = &gj_set(rs)->side[0];
+	GjMembershipSide *probe_side = &gj_set(rs)->side[0];
 	GjView		rows = *view;
 	GjStatus	status = GJ_OUT_OF_MEMORY;
 

@@ -1,7 +1,7 @@
 /*
  * cached.c
  *	  Build sides that are resident as they were built: columns and hash table; and probe rows that
- *	  are where an exchange has brought them (source/cached_outer.c).
+ *	  are where an exchange has brought them (source/cached_probe.c).
  *
  * When a build source has ended, it is known which fragments and pages it consists of.
  * If all of its rows are from fragments, and a side was kept that was built of exactly these,

@@ -15,10 +15,10 @@
  *	fragment.c	the use of these
  *	keep.c		fragments that chunks fill
  *	cached.c	build sides that were built before, or are kept
- *	cached_outer.c	probe rows that were exchanged before, or are kept
+ *	cached_probe.c	probe rows that were exchanged before, or are kept
  *	split.c		an exchange: sends rows
  *	block.c		the same: takes rows
- *	parcel.c	the same: what is kept for that
+ *	exchange.c	the same: what is kept for that
  */
 #ifndef GJ_DAEMON_SOURCE_SOURCE_H
 #define GJ_DAEMON_SOURCE_SOURCE_H

@@ -12,7 +12,7 @@
  *
  * Rows with a NULL key, which match nothing, stay with the run that they came to.
  */
-#include "parcel.h"
+#include "exchange.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -149,7 +149,7 @@ gj_run_joins_ahead(GjRun *run)
 	return run->sink->has_states && gj_fused_fits(run);
 }
 
-/* True if rows of others are copied beside a split, and, should an inbox be full, joined behind it. */
+/* True if rows of others are copied beside a split, and, should a receive buffer be full, joined behind it. */
 static bool
 takes_beside(GjRun *run, const GjSplitSide *side)
 {
@@ -331,7 +331,7 @@ send_pieces(GjRun *run, GjSplitSide *side, bool *fits)
 	 * Rows may be received meanwhile, and change what the queue's columns are.  A filter may leave none
 	 * to split.
 	 */
-	GJ_TRY(x->ops->get_block(x->arg, x->block, GJ_PARCELS,
+	GJ_TRY(x->ops->get_block(x->arg, x->block, GJ_BLOCKS,
 							  side->filter < 0 && takes_beside(run, side), &block));
 	work->ops->queues->phase(work->queue, GJ_PHASE_TRANSFER);
 	if (side->filter >= 0)

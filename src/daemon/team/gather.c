@@ -93,7 +93,7 @@ open_groups(GjTeam *team, GjErrorText *why)
 		groups[0] = gj_team_groups_open(team, nkeys + 1, groups[1], why);
 	if (!groups[1 - p->distinct_key])
 		return why->text[0] ? GJ_TOO_LARGE : GJ_OUT_OF_HOST_MEMORY;
-	for (uint32_t i = 0; i < team->nmembers; i++)
+	for (uint32_t i = 0; i < team->nworkers; i++)
 		team->workers[i].keeps_groups = groups[1 - p->distinct_key];
 	return GJ_OK;
 }
@@ -164,7 +164,7 @@ gj_gather(GjTeam *team, GjRunStats *stats)
 	GJ_TRY(team->gather.ops->finish(team));
 	*stats = team->stats;
 	stats->npasses = 1;
-	for (uint32_t i = 0; i < team->nmembers; i++)
+	for (uint32_t i = 0; i < team->nworkers; i++)
 		stats->memory_peak += team->workers[i].lease.peak;
 	/* groups of several devices meet on the host, whether there is room on these or not */
 	if (team->gather.reports_store || team->store.file_used > 0)

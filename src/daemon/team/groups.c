@@ -298,7 +298,7 @@ gj_team_groups_share(GjTeamGroups *groups)
 	uint32_t	nshares = 1;
 	GjStatus	status;
 
-	for (uint32_t i = 0; i < team->nmembers; i++)
+	for (uint32_t i = 0; i < team->nworkers; i++)
 	{
 		uint64_t	left = gj_lease_left((GjLease *) &team->workers[i].lease);
 
@@ -309,7 +309,7 @@ gj_team_groups_share(GjTeamGroups *groups)
 	if (can_split(groups))
 		while (nshares < GJ_MAX_SHARES &&
 			   (need / nshares > room ||
-				(nshares < team->nmembers && all->nrows / nshares >= GJ_GROUPS_A_DEVICE)))
+				(nshares < team->nworkers && all->nrows / nshares >= GJ_GROUPS_A_DEVICE)))
 			nshares *= 2;
 	pthread_mutex_lock(&groups->lock);
 	status = make_shares(groups, &groups->all, nshares, 0);

@@ -66,7 +66,7 @@ take_chunk(GjWorker *worker, GjTask *task)
 GjStatus
 gj_input_post(GjTeam *team, const GjTask *chunk, bool all)
 {
-	uint32_t	n = all ? team->nmembers : 1;
+	uint32_t	n = all ? team->nworkers : 1;
 	int			keeper = gj_team_place(team, chunk->source, chunk->memory);
 	GjSlotUse  *use = calloc(1, sizeof(GjSlotUse));
 

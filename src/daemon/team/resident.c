@@ -28,9 +28,9 @@ gj_team_ask_all(GjTeam *team, const uint8_t *memory, const GjAnswers *answers)
 	 */
 	if (team->input.started_ms > 0 || team->input.ended != 0 || team->sink->returns_rows)
 		GJ_TRY(gj_team_drain(team));
-	for (uint32_t i = 0; i < team->nmembers; i++)
+	for (uint32_t i = 0; i < team->nworkers; i++)
 		runs[i] = team->workers[i].run;
-	status = gj_runs_ask(runs, team->nmembers, memory, answers);
+	status = gj_runs_ask(runs, team->nworkers, memory, answers);
 	if (status != GJ_OK && status != GJ_CANCELLED)
 	{
 		/* a run that starts may be writing its own */
@@ -38,7 +38,7 @@ gj_team_ask_all(GjTeam *team, const uint8_t *memory, const GjAnswers *answers)
 		return gj_team_fail(team, status, gj_run_error(runs[0]));
 	}
 	memcpy(&ask, memory, sizeof(ask));
-	for (uint32_t i = 0; i < team->nmembers && status == GJ_OK; i++)
+	for (uint32_t i = 0; i < team->nworkers && status == GJ_OK; i++)
 		if (gj_run_has_store(runs[i], ask.source))
 			team->input.asked |= 1u << ask.source;
 	return status;
@@ -46,13 +46,13 @@ gj_team_ask_all(GjTeam *team, const uint8_t *memory, const GjAnswers *answers)
 
 /* ---- USE */
 
-/* The number of the worker that has a fragment; nmembers: none. */
+/* The number of the worker that has a fragment; nworkers: none. */
 static uint32_t
 owner_of(const GjTeam *team, uint64_t id)
 {
 	uint32_t	i = 0;
 
-	while (i < team->nmembers &&
+	while (i < team->nworkers &&
 		   team->workers[i].entry->info.ordinal != id >> GJ_FRAGMENT_DEVICE_SHIFT)
 		i++;
 	return i;
@@ -132,7 +132,7 @@ make_shared(const GjTeam *team, uint32_t n, uint32_t npartial)
 
 	if (!shared)
 		return NULL;
-	*shared = (GjSharedUses) {.uses = (GjUse *) (shared + 1),.nusers = team->nmembers};
+	*shared = (GjSharedUses) {.uses = (GjUse *) (shared + 1),.nusers = team->nworkers};
 	shared->used = (GjPinned *) (shared->uses + n);
 	return shared;
 }
@@ -203,11 +203,11 @@ gj_team_use_all(GjTeam *team, uint32_t source, uint32_t n, const GjUse *uses, bo
 	for (uint32_t i = 0; i < n && status == GJ_OK; i++)
 	{
 		owners[i] = (uint8_t) owner_of(team, uses[i].id);
-		if (owners[i] == team->nmembers)
+		if (owners[i] == team->nworkers)
 			status = gj_team_fail(team, GJ_BAD_PROGRAM, "use of a fragment that was not told of");
 	}
 	if (own)
-		for (uint32_t i = 0; i < team->nmembers && status == GJ_OK; i++)
+		for (uint32_t i = 0; i < team->nworkers && status == GJ_OK; i++)
 			status = use_own(team, i, source, uses, owners, n);
 	else if (status == GJ_OK)
 		status = use_shared(team, source, uses, owners, n);
@@ -224,7 +224,7 @@ gj_team_place(GjTeam *team, uint32_t source, const uint8_t *chunk)
 
 	/* all runs were asked the same */
 	if (!(team->input.asked >> source & 1) ||
-		!gj_run_place(team->workers[0].run, source, chunk, team->nmembers, &place))
+		!gj_run_place(team->workers[0].run, source, chunk, team->nworkers, &place))
 		return -1;
 	return (int) place;
 }

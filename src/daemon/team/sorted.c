@@ -85,7 +85,7 @@ gj_team_sorted_open(GjTeam *team, GjErrorText *why)
 	sorted->team = team;
 	sorted->spill = &team->store;
 	pthread_mutex_init(&sorted->lock, NULL);
-	for (uint32_t i = 0; i < team->nmembers; i++)
+	for (uint32_t i = 0; i < team->nworkers; i++)
 	{
 		sorted->workers[i].sorted = sorted;
 		team->workers[i].hands_over = team->sink->returns_rows;
@@ -165,7 +165,7 @@ stays_on_devices(const GjTeam *team)
 /* ---- in the thread of a worker: where its sorted runs go */
 
 static GjSortedWorker *
-of_member(GjWorker *worker)
+state_of_worker(GjWorker *worker)
 {
 	return &worker->team->gather.sorted->workers[worker - worker->team->workers];
 }
@@ -174,7 +174,7 @@ static GjStatus
 sorted_begin(void *arg, bool last)
 {
 	GjWorker   *worker = arg;
-	GjSortedWorker *own = of_member(worker);
+	GjSortedWorker *own = state_of_worker(worker);
 	GjTeamSorted *sorted = own->sorted;
 	bool		stays = last && stays_on_devices(worker->team);
 	GjErrorText why;
@@ -217,7 +217,7 @@ sorted_begin(void *arg, bool last)
 static void
 sorted_end_keys(void *arg, const int64_t *keys)
 {
-	GjSortedWorker *own = of_member(arg);
+	GjSortedWorker *own = state_of_worker(arg);
 
 	memcpy(own->list ? own->list->end_keys : own->end_keys, keys,
 		   own->sorted->layout.nkeys * sizeof(int64_t));
@@ -228,7 +228,7 @@ sorted_slot(void *arg, uint8_t **memory)
 {
 	GjWorker   *worker = arg;
 	GjTeam	   *team = worker->team;
-	GjSortedWorker *own = of_member(worker);
+	GjSortedWorker *own = state_of_worker(worker);
 	GjStatus	status = GJ_OK;
 
 	if (own->list)
@@ -319,7 +319,7 @@ sorted_filled(void *arg)
 {
 	GjWorker   *worker = arg;
 	GjTeam	   *team = worker->team;
-	GjSortedWorker *own = of_member(worker);
+	GjSortedWorker *own = state_of_worker(worker);
 
 	if (own->list)
 	{
@@ -347,7 +347,7 @@ gj_worker_sorted_ended(GjWorker *worker)
 	GjTeam	   *team = worker->team;
 
 	pthread_mutex_lock(&team->lock);
-	of_member(worker)->ended = true;
+	state_of_worker(worker)->ended = true;
 	pthread_mutex_unlock(&team->lock);
 	gj_team_wake(team);
 }
@@ -444,7 +444,7 @@ next_slot(void *arg, GjSortedBlock *block)
 static GjStatus
 await_last_runs(GjTeamSorted *sorted)
 {
-	for (uint32_t i = 0; i < sorted->team->nmembers; i++)
+	for (uint32_t i = 0; i < sorted->team->nworkers; i++)
 	{
 		bool		any;
 
@@ -465,14 +465,14 @@ gj_team_sorted_send(GjTeamSorted *sorted)
 
 	if (stays)
 		GJ_TRY(await_last_runs(sorted));
-	for (uint32_t i = 0; i < team->nmembers; i++)
+	for (uint32_t i = 0; i < team->nworkers; i++)
 		GJ_TRY(end_keeping(&sorted->workers[i]));
-	inputs = malloc(((size_t) sorted->nlists + team->nmembers) * sizeof(GjSortedInput));
+	inputs = malloc(((size_t) sorted->nlists + team->nworkers) * sizeof(GjSortedInput));
 	if (!inputs)
 		return GJ_OUT_OF_HOST_MEMORY;
 	for (GjSortedList *list = sorted->lists; list; list = list->next)
 		inputs[n++] = (GjSortedInput) {next_record, list, list->end_keys};
-	for (uint32_t i = 0; i < team->nmembers && stays; i++)
+	for (uint32_t i = 0; i < team->nworkers && stays; i++)
 		inputs[n++] = (GjSortedInput) {next_slot, &sorted->workers[i],
 			sorted->workers[i].end_keys};
 	status = gj_sorted_merge(&sorted->layout, inputs, n, team->host, &team->target, &sorted->nrows);

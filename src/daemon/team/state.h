@@ -138,7 +138,7 @@ struct GjWorker
 	GjWorkerThread thread;
 	bool		lost;			/* closing its run showed that the device is */
 	GjTaskList	own;			/* guarded by lock */
-	GjTaskList	inbox;			/* guarded by lock: what goes ahead, once the strategy takes it */
+	GjTaskList	ahead;			/* guarded by lock: blocks, ahead of its own once it takes them */
 	GjTaskList	held;			/* shared fragments that its run reads when their source ends */
 	bool		waits;			/* for `granted`, and for nothing else; guarded by lock */
 	bool		sent;			/* the run has made something */
@@ -171,7 +171,7 @@ typedef struct GjStrategy
 } GjStrategy;
 
 /* What joins the results of several runs: team/gather.c.  Chosen when the team opens. */
-typedef struct GjGather
+typedef struct GjTeamGather
 {
 	const struct GjGatherOps *ops;
 	bool		reports_store;	/* what was kept on the host is of interest, be it in memory alone */
@@ -179,7 +179,7 @@ typedef struct GjGather
 	GjTeamGroups *groups[2];
 	GjTeamSorted *sorted;
 	GjAggState	states[GJ_MAX_AGGREGATES];	/* merged; guarded by lock */
-} GjGather;
+} GjTeamGather;
 
 /* What has come so far. */
 typedef struct GjTeamInput
@@ -235,10 +235,10 @@ struct GjTeam
 	const GjSinkOps *sink;		/* of the program */
 	GjTarget	target;			/* of its result */
 	const GjRunHost *host;
-	uint32_t	nmembers;
+	uint32_t	nworkers;
 	GjWorker	workers[GJ_MAX_RUN_DEVICES];
 	GjStrategy	strategy;
-	GjGather	gather;
+	GjTeamGather	gather;
 	GjSpill		store;			/* parts of sources and groups, and sorted runs, on the host, */
 	bool		has_store;		/* if there can be any */
 	GjTeamInput input;

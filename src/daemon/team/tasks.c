@@ -67,7 +67,7 @@ void
 gj_team_grant(GjTeam *team)
 {
 	/* before they know: whoever has what it has waited for goes on */
-	for (uint32_t i = 0; i < team->nmembers; i++)
+	for (uint32_t i = 0; i < team->nworkers; i++)
 		team->workers[i].waits = false;
 	pthread_cond_broadcast(&team->granted);
 }
@@ -112,7 +112,7 @@ gj_team_drop_shared(GjTeam *team, GjSharedUses *shared, bool failed)
 	pthread_mutex_unlock(&team->lock);
 	if (!last)
 		return;
-	for (uint32_t i = 0; i < team->nmembers; i++)
+	for (uint32_t i = 0; i < team->nworkers; i++)
 		gj_resident_give_back(&team->workers[i].entry->memory, shared->used,
 							  shared->failed ? NULL : shared->uses, shared->n);
 	free(shared);
@@ -155,7 +155,7 @@ gj_team_post_copies(GjTeam *team, const GjTask *task)
 	GjTask	   *tasks[GJ_MAX_RUN_DEVICES];
 	bool		made = true;
 
-	for (uint32_t i = 0; i < team->nmembers; i++)
+	for (uint32_t i = 0; i < team->nworkers; i++)
 	{
 		tasks[i] = malloc(sizeof(GjTask));
 		if (tasks[i])
@@ -164,13 +164,13 @@ gj_team_post_copies(GjTeam *team, const GjTask *task)
 	}
 	if (!made)
 	{
-		for (uint32_t i = 0; i < team->nmembers; i++)
+		for (uint32_t i = 0; i < team->nworkers; i++)
 			free(tasks[i]);
 		return GJ_OUT_OF_HOST_MEMORY;
 	}
 	/* all are woken at once */
 	pthread_mutex_lock(&team->lock);
-	for (uint32_t i = 0; i < team->nmembers; i++)
+	for (uint32_t i = 0; i < team->nworkers; i++)
 		gj_put_task(&team->workers[i].own, tasks[i]);
 	gj_team_tell(team);
 	pthread_mutex_unlock(&team->lock);
@@ -273,8 +273,8 @@ has_tasks(const GjTeam *team)
 {
 	bool		any = team->tasks.probe_side.first != NULL;
 
-	for (uint32_t i = 0; i < team->nmembers; i++)
-		any |= team->workers[i].own.first || team->workers[i].inbox.first;
+	for (uint32_t i = 0; i < team->nworkers; i++)
+		any |= team->workers[i].own.first || team->workers[i].ahead.first;
 	return any;
 }
 
@@ -285,7 +285,7 @@ is_idle(GjTeam *team)
 	bool		idle;
 
 	pthread_mutex_lock(&team->lock);
-	idle = team->tasks.nidle == team->nmembers && !has_tasks(team);
+	idle = team->tasks.nidle == team->nworkers && !has_tasks(team);
 	pthread_mutex_unlock(&team->lock);
 	return idle;
 }
@@ -310,9 +310,9 @@ gj_team_rests(GjTeam *team)
 
 	pthread_mutex_lock(&team->lock);
 	nresting = team->tasks.nidle;
-	for (uint32_t i = 0; i < team->nmembers; i++)
+	for (uint32_t i = 0; i < team->nworkers; i++)
 		nresting += team->workers[i].waits;
-	rests = nresting == team->nmembers && !has_tasks(team);
+	rests = nresting == team->nworkers && !has_tasks(team);
 	pthread_mutex_unlock(&team->lock);
 	return rests;
 }

@@ -66,9 +66,9 @@ gj_team_complete(const GjTeam *team)
 static void
 device_stats(GjTeam *team, GjRunStats *stats)
 {
-	stats->ndevices = team->nmembers;
+	stats->ndevices = team->nworkers;
 	stats->elapsed_ms = team->input.started_ms > 0 ? now_ms() - team->input.started_ms : 0;
-	for (uint32_t i = 0; i < team->nmembers; i++)
+	for (uint32_t i = 0; i < team->nworkers; i++)
 	{
 		GjWorker   *worker = &team->workers[i];
 		GjWorkerCounts *counts = &worker->counts;

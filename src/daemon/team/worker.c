@@ -120,7 +120,7 @@ gj_worker_work(GjWorker *worker)
 		 * The session's thread waits for nothing less; what it is asked for wakes it as well.  But
 		 * when one run has ended others soon will: it is awake by then.
 		 */
-		if (team->tasks.nidle == team->nmembers || team->status != GJ_OK || wakes)
+		if (team->tasks.nidle == team->nworkers || team->status != GJ_OK || wakes)
 			gj_team_wake(team);
 	}
 	pthread_mutex_unlock(&team->lock);

@@ -57,7 +57,7 @@ state_of(const GjTeam *team)
 }
 
 static GjExchangeWorker *
-of_member(const GjWorker *worker)
+state_of_worker(const GjWorker *worker)
 {
 	return &state_of(worker->team)->workers[worker - worker->team->workers];
 }
@@ -144,14 +144,14 @@ gj_exchange_choose(const GjTeam *team, uint32_t n, bool too_large)
 static GjTask *
 take_turn(GjWorker *worker)
 {
-	GjExchangeWorker *own = of_member(worker);
-	uint32_t	n = worker->team->nmembers;
+	GjExchangeWorker *own = state_of_worker(worker);
+	uint32_t	n = worker->team->nworkers;
 	uint32_t	least = n;
 	GjTask	  **at = NULL;
 
 	if (n > 2 && gj_run_is_reading(worker->run))
 		return NULL;
-	for (GjTask **t = &worker->inbox.first; *t; t = &(*t)->next)
+	for (GjTask **t = &worker->ahead.first; *t; t = &(*t)->next)
 	{
 		uint32_t	turns = ((*t)->from + n - own->turn) % n;
 
@@ -164,7 +164,7 @@ take_turn(GjWorker *worker)
 	if (!at)
 		return NULL;
 	own->turn = ((*at)->from + 1) % n;
-	return gj_unlink_task(&worker->inbox, at);
+	return gj_unlink_task(&worker->ahead, at);
 }
 
 static GjStatus
@@ -265,7 +265,7 @@ get_block(void *arg, GjBlock *blocks, uint32_t n, bool awaits, GjBlock **block)
 		 * First those of others, one of each at most, so that they get theirs back; but the device
 		 * should have the split to do while these are taken, if that can be.
 		 */
-		if (!*block || (!awaits && ++taken < team->nmembers))
+		if (!*block || (!awaits && ++taken < team->nworkers))
 			task = take_turn(worker);
 		if (!task && *block)
 			break;
@@ -353,7 +353,7 @@ send_block(void *arg, GjBlock *block)
 	GjTask	   *tasks[GJ_SPLIT_PARTS] = {NULL};
 	GjStatus	status = GJ_OK;
 
-	for (uint32_t p = 0; p < team->nmembers && status == GJ_OK; p++)
+	for (uint32_t p = 0; p < team->nworkers && status == GJ_OK; p++)
 	{
 		/* the worker takes its own part itself */
 		if (gj_block_rows(block, p) == 0 || worker == &team->workers[p])
@@ -366,18 +366,18 @@ send_block(void *arg, GjBlock *block)
 			.from = (uint32_t) (worker - team->workers)};
 	}
 	pthread_mutex_lock(&team->lock);
-	for (uint32_t p = 0; p < team->nmembers && status == GJ_OK; p++)
+	for (uint32_t p = 0; p < team->nworkers && status == GJ_OK; p++)
 	{
 		if (block->source == 0)
 			state_of(team)->sent[p] += gj_block_rows(block, p);
 		if (!tasks[p])
 			continue;
 		block->nusers++;
-		gj_put_task(&team->workers[p].inbox, tasks[p]);
+		gj_put_task(&team->workers[p].ahead, tasks[p]);
 	}
 	gj_team_tell(team);
 	pthread_mutex_unlock(&team->lock);
-	for (uint32_t p = 0; p < team->nmembers && status != GJ_OK; p++)
+	for (uint32_t p = 0; p < team->nworkers && status != GJ_OK; p++)
 		free(tasks[p]);
 	return status;
 }
@@ -394,7 +394,7 @@ block_read(void *arg, GjBlock *block)
 static bool
 exchanges(const GjWorker *worker)
 {
-	return of_member(worker)->opened && worker->run;
+	return state_of_worker(worker)->opened && worker->run;
 }
 
 /* Rows that were exchanged wait to pass the steps. */
@@ -418,8 +418,8 @@ is_reading(const GjWorker *worker)
 static GjTask *
 take_block(GjWorker *worker)
 {
-	const GjExchangeWorker *own = of_member(worker);
-	const GjTask *next = worker->inbox.first;
+	const GjExchangeWorker *own = state_of_worker(worker);
+	const GjTask *next = worker->ahead.first;
 	bool		takes = next && (next->source > 0 ? own->opened : own->reserved);
 
 	/* all that wait are of one source: it ends before those of the next one come */
@@ -434,7 +434,7 @@ awaits_blocks(const GjWorker *worker)
 
 	/* some that have come may have to wait for their turn */
 	return next && next->run == gj_worker_end_source && next->source == 0 &&
-		(state_of(worker->team)->nsending > 0 || worker->inbox.first);
+		(state_of(worker->team)->nsending > 0 || worker->ahead.first);
 }
 
 static GjTask *
@@ -443,7 +443,7 @@ next_task(GjWorker *worker)
 	GjTask	   *task = take_block(worker);
 	bool		awaits = !task && awaits_blocks(worker);
 
-	of_member(worker)->awaits = awaits;
+	state_of_worker(worker)->awaits = awaits;
 	if (!task && !awaits)
 		task = gj_take_task(&worker->own);
 	return task ? task : gj_take_task(&worker->team->tasks.probe_side);
@@ -452,7 +452,7 @@ next_task(GjWorker *worker)
 static bool
 has_more(const GjWorker *worker)
 {
-	return has_received(worker) || (worker->restless && !of_member(worker)->awaits) ||
+	return has_received(worker) || (worker->restless && !state_of_worker(worker)->awaits) ||
 		is_reading(worker);
 }
 
@@ -465,7 +465,7 @@ do_more(GjWorker *worker, uint32_t seen, bool *more)
 {
 	if (has_received(worker))
 		return gj_run_join_sent(worker->run);
-	if (!worker->restless || of_member(worker)->awaits || is_reading(worker))
+	if (!worker->restless || state_of_worker(worker)->awaits || is_reading(worker))
 		return settle(worker, seen);
 	return gj_worker_rest(worker, seen, more);
 }
@@ -484,7 +484,7 @@ all_complete(GjTeam *team)
 	bool		all = true;
 
 	pthread_mutex_lock(&team->lock);
-	for (uint32_t i = 0; i < team->nmembers; i++)
+	for (uint32_t i = 0; i < team->nworkers; i++)
 		all &= team->workers[i].complete;
 	pthread_mutex_unlock(&team->lock);
 	return all;
@@ -509,7 +509,7 @@ static const GjWorkerOps worker = {
 static GjStatus
 start_run(GjWorker *worker, GjTask *task)
 {
-	of_member(worker)->opened = true;
+	state_of_worker(worker)->opened = true;
 	return gj_run_start(worker->run);
 }
 
@@ -518,7 +518,7 @@ static GjStatus
 reserve(GjWorker *worker, GjTask *task)
 {
 	GJ_TRY(gj_run_reserve_exchange(worker->run, state_of(worker->team)->space));
-	of_member(worker)->reserved = true;
+	state_of_worker(worker)->reserved = true;
 	return GJ_OK;
 }
 
@@ -580,7 +580,7 @@ end_run(GjWorker *worker, GjTask *task)
 static void
 get_runs(const GjTeam *team, GjRun **runs)
 {
-	for (uint32_t i = 0; i < team->nmembers; i++)
+	for (uint32_t i = 0; i < team->nworkers; i++)
 		runs[i] = team->workers[i].run;
 }
 
@@ -593,7 +593,7 @@ reserve_probe_side(GjTeam *team)
 
 	if (exchange->space > 0)
 		return GJ_OK;
-	for (uint32_t i = 0; i < team->nmembers; i++)
+	for (uint32_t i = 0; i < team->nworkers; i++)
 	{
 		uint64_t	space = gj_run_exchange_space(team->workers[i].run);
 
@@ -637,12 +637,12 @@ send_build(GjTeam *team, uint32_t source, bool *kept)
 	GjRun	   *runs[GJ_MAX_RUN_DEVICES];
 
 	get_runs(team, runs);
-	*kept = gj_sides_resolve(runs, team->nmembers, source);
+	*kept = gj_sides_resolve(runs, team->nworkers, source);
 	if (*kept)
 		return GJ_OK;
 	GJ_TRY(gj_team_for_all(team, send_last, source));
 	/* all blocks have been read: the build may need the memory */
-	for (uint32_t i = 0; i < team->nmembers; i++)
+	for (uint32_t i = 0; i < team->nworkers; i++)
 		gj_run_end_exchange(runs[i]);
 	return GJ_OK;
 }
@@ -654,9 +654,9 @@ resolve_probe_side(GjTeam *team)
 	GjRun	   *runs[GJ_MAX_RUN_DEVICES];
 
 	get_runs(team, runs);
-	if (gj_sides_resolve(runs, team->nmembers, 0))
+	if (gj_sides_resolve(runs, team->nworkers, 0))
 		return GJ_OK;
-	gj_exchanged_plan(runs, team->nmembers);
+	gj_exchanged_plan(runs, team->nworkers);
 	return reserve_probe_side(team);
 }
 
@@ -676,7 +676,7 @@ end_probe(GjTeam *team)
 	else
 		GJ_TRY(reserve_probe_side(team));
 	pthread_mutex_lock(&team->lock);
-	state_of(team)->nsending = team->nmembers;
+	state_of(team)->nsending = team->nworkers;
 	pthread_mutex_unlock(&team->lock);
 	GJ_TRY(gj_team_post_for_all(team, send_last, 0));
 	GJ_TRY(gj_team_post_for_all(team, gj_worker_end_source, 0));
@@ -747,11 +747,11 @@ prepare(GjWorker *worker)
 	const GjProgram *p = team->program;
 	GjExchange *exchange = state_of(team);
 	uint32_t	build_side = exchange->build_side;
-	GjExchangePlan plan = {exchange->step, team->nmembers,
+	GjExchangePlan plan = {exchange->step, team->nworkers,
 	(uint32_t) (worker - team->workers)};
 	GjSource   *sources;
 
-	of_member(worker)->turn = (plan.part + 1) % plan.nparts;
+	state_of_worker(worker)->turn = (plan.part + 1) % plan.nparts;
 	worker->program = malloc(p->nbytes);
 	if (!worker->program)
 		return GJ_OUT_OF_HOST_MEMORY;
@@ -763,7 +763,7 @@ prepare(GjWorker *worker)
 	plan.staying = team->options.keep_exchanged ? &exchange->staying : NULL;
 	/* rows are filtered before they are sent */
 	sources[0].filter = sources[build_side].filter = -1;
-	sources[build_side].nrows_hint /= team->nmembers;
+	sources[build_side].nrows_hint /= team->nworkers;
 	GJ_TRY(gj_worker_prepare_run(worker, worker->program));
 	return gj_run_open_exchange(worker->run, &plan, &between, worker);
 }
@@ -779,7 +779,7 @@ gj_exchange_open(GjTeam *team, uint32_t step)
 	exchange->build_side = gj_program_array(team->program, GjStep, steps)[step].source;
 	team->strategy = (GjStrategy) {&exchange_ops, exchange};
 	GJ_TRY(gj_workers_start(team));
-	for (uint32_t i = 0; i < team->nmembers; i++)
+	for (uint32_t i = 0; i < team->nworkers; i++)
 		GJ_TRY(prepare(&team->workers[i]));
 	return gj_team_post_for_all(team, start_run, 0);
 }

@@ -57,7 +57,7 @@ gj_partition_budget(GjTeam *team)
 	uint64_t	least = UINT64_MAX;
 	uint64_t	spare;
 
-	for (uint32_t i = 0; i < team->nmembers; i++)
+	for (uint32_t i = 0; i < team->nworkers; i++)
 	{
 		uint64_t	left = gj_lease_left(&team->workers[i].lease);
 

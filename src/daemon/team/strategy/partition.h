@@ -6,6 +6,7 @@
 #define GJ_DAEMON_TEAM_STRATEGY_PARTITION_H
 
 #include "strategy.h"
+#include "daemon/program/program.h"
 
 /* Parts at most. */
 #define GJ_MAX_PARTS		1024
@@ -16,7 +17,7 @@
 /* By how much sets, and families of them, are larger than the arrays that they are made of. */
 #define GJ_SET_HEAP_FACTOR	8
 /* What a row takes beside, if it is an element of a set. */
-#define GJ_MEMBER_BYTES		120
+#define GJ_ELEMENT_BYTES		120
 
 /* Chunks, or slots full of records, that are split at a time. */
 #define GJ_SPLIT_ITEMS		64
@@ -115,19 +116,12 @@ extern void gj_splitters_close(GjPartition *partition);
 
 /* ---- what may be split */
 
-static inline bool
-gj_partition_keeps_build(const GjStep *step)
-{
-	return step->join_type != GJ_JOIN_INNER && step->join_type != GJ_JOIN_LEFT &&
-		step->join_type != GJ_JOIN_SEMI && step->join_type != GJ_JOIN_ANTI;
-}
-
 /* True if a step but `other` has rows of its build side come out at the end. */
 static inline bool
 gj_partition_others_keep_build(const GjPartition *partition, int other)
 {
 	for (uint32_t i = 0; i < partition->program->nsteps; i++)
-		if ((int) i != other && gj_partition_keeps_build(&partition->steps[i]))
+		if ((int) i != other && gj_step_makes_rows(&partition->steps[i]))
 			return true;
 	return false;
 }
@@ -152,7 +146,7 @@ gj_partition_can_split_by_blocks(const GjPartition *partition, uint32_t source)
 	const GjStep *step = gj_partition_step_of(partition, source);
 
 	return (step->join_type == GJ_JOIN_INNER ||
-			(gj_partition_keeps_build(step) && step->join_type != GJ_JOIN_FULL)) &&
+			(gj_step_makes_rows(step) && step->join_type != GJ_JOIN_FULL)) &&
 		!gj_partition_others_keep_build(partition, (int) (step - partition->steps));
 }
 
@@ -177,7 +171,7 @@ gj_partition_need_of(const GjPartition *partition, uint32_t s, uint64_t nrows, u
 	if (gj_partition_step_of(partition, s)->algorithm == GJ_JOIN_SET)
 	{
 		heap *= GJ_SET_HEAP_FACTOR;
-		a_row += gj_partition_step_of(partition, s)->nkeys * GJ_MEMBER_BYTES;
+		a_row += gj_partition_step_of(partition, s)->nkeys * GJ_ELEMENT_BYTES;
 	}
 	return nrows * a_row + 2 * heap;
 }

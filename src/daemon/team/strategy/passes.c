@@ -243,7 +243,7 @@ make_passes(GjPasses *passes)
 		pass->end[s] = UINT32_MAX;
 	put_pass(passes, pass);
 	while ((pass = passes->first)->need > partition->budget ||
-		   (n < partition->team->nmembers && pass->end_part - pass->first_part > 1))
+		   (n < partition->team->nworkers && pass->end_part - pass->first_part > 1))
 	{
 		passes->first = pass->next;
 		GJ_TRY(put_halves(passes, pass));
@@ -603,7 +603,7 @@ close(GjTeam *team)
 		free(passes->first);
 		passes->first = next;
 	}
-	for (uint32_t i = 0; i < team->nmembers; i++)
+	for (uint32_t i = 0; i < team->nworkers; i++)
 		if (passes->staging[i].segment)
 			gj_segment_put(passes->staging[i].segment);
 	gj_replicate_close(team);
@@ -626,7 +626,7 @@ load_whole(GjTeam *team, bool *fit)
 
 	GJ_TRY(gj_team_for_all(team, load_all, 0));
 	*fit = !passes->too_large;
-	for (uint32_t i = 0; i < team->nmembers && !*fit; i++)
+	for (uint32_t i = 0; i < team->nworkers && !*fit; i++)
 		GJ_TRY(gj_worker_close_run(&team->workers[i]));
 	if (!*fit)
 		return GJ_OK;

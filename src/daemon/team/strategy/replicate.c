@@ -119,8 +119,8 @@ send_rows(GjWorker *worker, GjTask *task)
 	uint32_t	i = task->source;
 	uint64_t	nrows = gj_run_nflags(worker->run, i);
 	uint32_t	number = (uint32_t) (worker - team->workers);
-	uint64_t	first = nrows / team->nmembers * number;
-	uint64_t	end = number + 1 < team->nmembers ? first + nrows / team->nmembers : nrows;
+	uint64_t	first = nrows / team->nworkers * number;
+	uint64_t	end = number + 1 < team->nworkers ? first + nrows / team->nworkers : nrows;
 	uint8_t    *slot;
 
 	if (nrows == 0)
@@ -165,7 +165,7 @@ gj_replicate_build_rows(GjTeam *team, int own_step)
 	const GjStep *steps = gj_program_array(team->program, GjStep, steps);
 	GjReplicate *all = state_of(team);
 
-	for (uint32_t i = 0; i < team->program->nsteps && team->nmembers > 1; i++)
+	for (uint32_t i = 0; i < team->program->nsteps && team->nworkers > 1; i++)
 	{
 		if (!gj_step_makes_rows(&steps[i]))
 			continue;
@@ -307,7 +307,7 @@ gj_replicate_open(GjTeam *team)
 		return GJ_OUT_OF_HOST_MEMORY;
 	team->strategy = (GjStrategy) {&replicate_ops, all};
 	GJ_TRY(gj_workers_start(team));
-	for (uint32_t i = 0; i < team->nmembers; i++)
+	for (uint32_t i = 0; i < team->nworkers; i++)
 		GJ_TRY(gj_worker_prepare_run(&team->workers[i], team->program));
 	return gj_team_post_for_all(team, start_run, 0);
 }

@@ -1,5 +1,5 @@
 /*
- * cached_outer.c
+ * cached_probe.c
  *	  Probe rows that stay where an exchange has brought them.
  *
  * A run that exchanges rows notes which resident fragments the probe source is made of, until it has
@@ -13,7 +13,7 @@
  * sides had which were not used for long, and make room as sides do.  A run that gets more of them than is
  * its share, or is short of memory itself, does without, and tells the others.
  */
-#include "parcel.h"
+#include "exchange.h"
 
 #include <stdlib.h>
 #include <string.h>
