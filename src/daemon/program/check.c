@@ -530,6 +530,38 @@ returns_intersections(const GjProgram *program)
 }
 
 /* One pair of sets returns column 0, a set join three numbers a pair (or see sets.h). */
+const GjStep *
+gj_program_step_of(const GjProgram *program, uint32_t source)
+{
+	const GjStep *step = gj_program_array(program, GjStep, steps);
+
+	while (step->source != source)
+		step++;
+	return step;
+}
+
+bool
+gj_step_keys_of_probe_side(const GjProgram *program, const GjStep *step)
+{
+	for (uint32_t k = 0; k < step->nkeys; k++)
+		if (gj_expr_sources(program, step->probe_keys + k) & ~1u)
+			return false;
+	return step->nkeys > 0;
+}
+
+bool
+gj_program_layout_chunks(const GjProgram *program, GjLayout *layouts, GjColumnPlace *places)
+{
+	const GjSource *sources = gj_program_array(program, GjSource, sources);
+	const GjColumnType *types = gj_program_array(program, GjColumnType, columns);
+	bool		fit = true;
+
+	for (uint32_t s = 0; s < program->nsources; s++)
+		fit &= gj_layout(types + sources[s].first_column, sources[s].ncolumns, sources[s].capacity,
+						 GJ_LOAD_CHUNK_SIZE, &layouts[s], places + sources[s].first_column);
+	return fit;
+}
+
 uint32_t
 gj_program_noutputs(const GjProgram *program)
 {

@@ -39,15 +39,9 @@ filter_rows(GjRun *run, GjSideBuild *build)
 	GjWork	   *work = &run->work;
 	uint64_t	nrows = run->relation[build->source].nrows;
 	uint32_t	piece = nrows < GJ_MAX_TUPLES ? (uint32_t) nrows : GJ_MAX_TUPLES;
-	GjStatus	status;
 
 	GJ_TRY(gj_buffer_grow(work, &build->rowid, 0, nrows * sizeof(uint32_t), 0));
-	while ((status = gj_buffer_reserve(work, &build->positions,
-									   piece * sizeof(uint32_t))) == GJ_OUT_OF_MEMORY &&
-		   piece > GJ_MIN_TUPLES)
-		piece = gj_fewer_tuples(piece);
-	if (status != GJ_OK)
-		return status;
+	GJ_TRY(gj_run_reserve_positions(run, &build->positions, &piece));
 	for (uint64_t base = 0; base < nrows; base += piece)
 	{
 		uint32_t	n = (uint32_t) (nrows - base < piece ? nrows - base : piece);
@@ -146,11 +140,8 @@ build_source(GjRun *run, GjSideBuild *build, GjRunStep *rs)
 GjRunStep *
 gj_run_step_of(GjRun *run, uint32_t source)
 {
-	GjRunStep  *rs = run->steps;
-
-	while (rs->step->source != source)
-		rs++;
-	return rs;
+	return &run->steps[gj_program_step_of(run->program, source) -
+					   gj_program_array(run->program, GjStep, steps)];
 }
 
 GjStatus

@@ -323,15 +323,7 @@ add_part(GjRun *run, const GjColumn *columns, uint32_t first, uint32_t n)
 	uint32_t	ncolumns = run->sources[0].ncolumns;
 	GjColumn   *to = fused->columns + (size_t) fused->nparts * ncolumns;
 
-	for (uint32_t c = 0; c < ncolumns; c++)
-	{
-		to[c] = columns[c];
-		/* one that is not read may be missing */
-		if (columns[c].data)
-			to[c].data = (const uint8_t *) columns[c].data + (size_t) first * columns[c].width;
-		if (columns[c].nulls)
-			to[c].nulls = columns[c].nulls + first;
-	}
+	gj_columns_from(to, columns, ncolumns, first);
 	fused->part[fused->nparts++] = (GjFusedPart) {to, n};
 	fused->nrows += n;
 }

@@ -194,14 +194,8 @@ match_rows_of_step(GjRun *run, uint32_t i, const GjColumn *columns, uint64_t fir
 	GjWork	   *work = &run->work;
 	uint32_t	most = run->tuples.most;
 	uint32_t	piece = end - first < most ? (uint32_t) (end - first) : most;
-	GjStatus	status;
 
-	while ((status = gj_buffer_reserve(work, &rs->probe.selected,
-									   (uint64_t) piece * sizeof(uint32_t))) == GJ_OUT_OF_MEMORY &&
-		   piece > GJ_MIN_TUPLES)
-		piece = gj_fewer_tuples(piece);
-	if (status != GJ_OK)
-		return status;
+	GJ_TRY(gj_run_reserve_positions(run, &rs->probe.selected, &piece));
 	for (uint64_t base = first; base < end; base += piece)
 	{
 		uint32_t	n = end - base < piece ? (uint32_t) (end - base) : piece;

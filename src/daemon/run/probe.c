@@ -136,6 +136,17 @@ gj_run_fit_tuples(GjRun *run, uint32_t i, uint32_t *n,
 }
 
 GjStatus
+gj_run_reserve_positions(GjRun *run, GjBuffer *positions, uint32_t *n)
+{
+	GjStatus	status;
+
+	while ((status = gj_buffer_reserve(&run->work, positions, (uint64_t) *n * sizeof(uint32_t))) ==
+		   GJ_OUT_OF_MEMORY && *n > GJ_MIN_TUPLES)
+		*n = gj_fewer_tuples(*n);
+	return status;
+}
+
+GjStatus
 gj_run_make_room(GjRun *run, uint32_t i, uint32_t *n)
 {
 	uint32_t	asked = *n;
@@ -209,14 +220,7 @@ skip_rows(GjRun *run, uint32_t n)
 {
 	GjColumn   *columns = run->columns + run->sources[0].first_column;
 
-	for (uint32_t c = 0; c < run->sources[0].ncolumns; c++)
-	{
-		/* one that is not read any more may be missing */
-		if (columns[c].data)
-			columns[c].data += (size_t) n * columns[c].width;
-		if (columns[c].nulls)
-			columns[c].nulls += n;
-	}
+	gj_columns_from(columns, columns, run->sources[0].ncolumns, n);
 }
 
 /* ---- steps */

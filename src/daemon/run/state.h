@@ -229,6 +229,8 @@ extern void gj_run_choose_max_tuples(GjRun *run);
 extern GjStatus gj_run_fit_tuples(GjRun *run, uint32_t i, uint32_t *n,
 								  GjStatus (*reserve) (GjRun *run, uint32_t i, uint32_t n),
 								  void (*release) (GjRun *run, uint32_t i));
+/* Room for positions of *n rows, or of fewer, then told in *n, where memory is short. */
+extern GjStatus gj_run_reserve_positions(GjRun *run, GjBuffer *positions, uint32_t *n);
 /*
  * Room for *n tuples that come from step i-1 (for i = 0: from the probe filter) and enter
  * step i (for i = nsteps: the output), or for fewer, then told in *n, where memory is short.

@@ -175,7 +175,7 @@ receive_messages(GjSession *session, bool wait, bool feeding)
 		GJ_TRY(gj_team_serve(session->run));
 	/* that may have taken what was to wake us */
 	wait &= !feeding || !gj_team_complete(session->run);
-	if (wait && gj_team_rests(session->run))
+	if (wait && gj_team_waits(session->run))
 		gj_journal_rest(&session->mark);
 	if (wait && session->expected)
 		ready = look(fds, n + 2);

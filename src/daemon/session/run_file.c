@@ -89,21 +89,15 @@ lay_out_chunks(GjSavedFile *file)
 {
 	const GjProgram *p = file->program;
 	const GjSource *sources = gj_program_array(p, GjSource, sources);
+	const GjColumnType *types = gj_program_array(p, GjColumnType, columns);
+	GjLayout	layouts[GJ_MAX_SOURCES];
 
 	file->chunk_places = calloc(p->ncolumns + 1, sizeof(GjColumnPlace));
-	if (!file->chunk_places)
+	if (!file->chunk_places || !gj_program_layout_chunks(p, layouts, file->chunk_places))
 		return false;
 	for (uint32_t s = 0; s < p->nsources; s++)
-	{
-		GjSavedChunk *chunk = &file->chunks[s];
-		GjColumnPlace *places = file->chunk_places + sources[s].first_column;
-
-		chunk->types = gj_program_array(p, GjColumnType, columns) + sources[s].first_column;
-		chunk->places = places;
-		if (!gj_layout(chunk->types, sources[s].ncolumns, sources[s].capacity,
-					   GJ_LOAD_CHUNK_SIZE, &chunk->layout, places))
-			return false;
-	}
+		file->chunks[s] = (GjSavedChunk) {types + sources[s].first_column,
+			file->chunk_places + sources[s].first_column, layouts[s]};
 	return true;
 }
 

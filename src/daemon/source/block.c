@@ -28,23 +28,12 @@ _Static_assert(GJ_MARK_READ(GJ_RECEIVED) <= GJ_MAX_MARKS, "marks of an exchange"
 static uint64_t
 describe_part(const GjBlock *block, uint32_t part, uint32_t ncolumns, GjColumn *columns)
 {
-	uint32_t	first = block->parts.start[part];
-	uint64_t	n = gj_block_rows(block, part);
-	uint64_t	nbytes = 0;
+	uint64_t	a_row = 0;
 
+	gj_columns_from(columns, block->columns, ncolumns, block->parts.start[part]);
 	for (uint32_t c = 0; c < ncolumns; c++)
-	{
-		columns[c] = block->columns[c];
-		if (!columns[c].data)
-			continue;
-		columns[c].data = (const uint8_t *) columns[c].data + (uint64_t) first * columns[c].width;
-		nbytes += n * columns[c].width;
-		if (!columns[c].nulls)
-			continue;
-		columns[c].nulls += first;
-		nbytes += n;
-	}
-	return nbytes;
+		a_row += columns[c].data ? columns[c].width + (columns[c].nulls != NULL) : 0;
+	return a_row * gj_block_rows(block, part);
 }
 
 /* The rows of the run's part, which `columns` are made to describe. */

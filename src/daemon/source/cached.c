@@ -235,9 +235,7 @@ kept_by(const GjRun *run, uint32_t source)
 
 	if (source == 0)
 		return gj_exchanged_by(run);
-	step = gj_program_array(run->program, GjStep, steps);
-	while (step->source != source)
-		step++;
+	step = gj_program_step_of(run->program, source);
 	/* rows that come out by themselves need to know which were filtered */
 	return step->algorithm == GJ_JOIN_HASH && !gj_step_makes_rows(step) ? step : NULL;
 }

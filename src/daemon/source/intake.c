@@ -35,16 +35,8 @@ open_intake(GjRun *run)
 	if (!intake->places)
 		return false;
 	for (uint32_t s = 0; s < run->program->nsources; s++)
-	{
-		const GjSource *source = &run->sources[s];
-
 		intake->to[s] = rows_to(run, s);
-		if (!gj_layout(run->types + source->first_column, source->ncolumns, source->capacity,
-					   GJ_LOAD_CHUNK_SIZE, &intake->layout[s],
-					   intake->places + source->first_column))
-			return false;
-	}
-	return true;
+	return gj_program_layout_chunks(run->program, intake->layout, intake->places);
 }
 
 static void

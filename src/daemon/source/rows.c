@@ -20,21 +20,6 @@ ncolumns_of(const GjRun *run, const GjRows *rows)
 	return run->sources[rows->source].ncolumns;
 }
 
-/* Columns that start at a row of others. */
-static void
-skip_to(GjColumn *columns, uint32_t ncolumns, const GjColumn *start, uint64_t first)
-{
-	for (uint32_t c = 0; c < ncolumns; c++)
-	{
-		columns[c] = start[c];
-		/* one that is not read may be missing */
-		if (start[c].data)
-			columns[c].data = (const uint8_t *) start[c].data + first * start[c].width;
-		if (start[c].nulls)
-			columns[c].nulls = start[c].nulls + first;
-	}
-}
-
 /* ---- rows that lie scattered */
 
 /* Adds the copies of ranges of rows of `width` bytes; returns how many. */
@@ -132,7 +117,7 @@ append_ranges(GjRun *run, GjRelation *relation, const GjRows *rows)
 		const GjRowRange *range = &rows->ranges[i];
 
 		GJ_STOP_CHECK(run);
-		skip_to(columns, ncolumns_of(run, rows), rows->columns, range->first);
+		gj_columns_from(columns, rows->columns, ncolumns_of(run, rows), range->first);
 		GJ_TRY(gj_relation_append_rows(&run->work, relation, columns, range->end - range->first,
 									   base, rows->heap_used));
 	}
@@ -203,7 +188,7 @@ rows_to_joins(GjRun *run, GjRows *rows)
 		/* where they are only noted, gj_fused_flush looks */
 		if (!gj_fused_fits(run))
 			GJ_STOP_CHECK(run);
-		skip_to(described, ncolumns_of(run, rows), rows->columns, range->first);
+		gj_columns_from(described, rows->columns, ncolumns_of(run, rows), range->first);
 		GJ_TRY(gj_run_probe_rows(run, range->end - range->first, !rows->stay));
 	}
 	return GJ_OK;
@@ -276,7 +261,7 @@ rows_to_exchange(GjRun *run, GjRows *rows)
 		const GjRowRange *range = &rows->ranges[i];
 
 		GJ_STOP_CHECK(run);
-		skip_to(columns, ncolumns_of(run, rows), rows->columns, range->first);
+		gj_columns_from(columns, rows->columns, ncolumns_of(run, rows), range->first);
 		GJ_TRY(gj_run_stage_rows(run, rows->source, columns, range->end - range->first));
 	}
 	return GJ_OK;

@@ -374,15 +374,7 @@ add_pieces(GjRunExchange *x, const GjSplitSide *side, const GjColumn *columns, u
 		GjColumn   *to = x->piece_columns + (size_t) x->npieces * side->stage.ncolumns;
 
 		rows = n - done < GJ_MAX_TUPLES ? n - done : GJ_MAX_TUPLES;
-		for (uint32_t c = 0; c < side->stage.ncolumns; c++)
-		{
-			to[c] = columns[c];
-			/* one that is not read may be missing */
-			if (columns[c].data)
-				to[c].data = (const uint8_t *) columns[c].data + (first + done) * columns[c].width;
-			if (columns[c].nulls)
-				to[c].nulls = columns[c].nulls + first + done;
-		}
+		gj_columns_from(to, columns, side->stage.ncolumns, first + done);
 		x->piece[x->npieces++] = (GjSplitPiece) {to, NULL, rows};
 	}
 	x->nwaiting += n;
@@ -455,15 +447,9 @@ stage_rows(GjRun *run, GjSplitSide *side, const GjColumn *columns, uint32_t firs
 {
 	GjColumn	from[GJ_MAX_COLUMNS];
 
+	gj_columns_from(from, columns, side->stage.ncolumns, first);
 	for (uint32_t c = 0; c < side->stage.ncolumns; c++)
-	{
-		from[c] = columns[c];
-		if (columns[c].data)
-			from[c].data = (const uint8_t *) columns[c].data + (uint64_t) first * columns[c].width;
-		if (columns[c].nulls)
-			from[c].nulls = columns[c].nulls + first;
 		side->stage_nulls[c] |= columns[c].nulls != NULL;
-	}
 	run->work.ops->queues->phase(run->work.queue, GJ_PHASE_TRANSFER);
 	return gj_relation_append_rows(&run->work, &side->stage, from, n, 0, 0);
 }

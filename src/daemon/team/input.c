@@ -59,7 +59,7 @@ take_chunk(GjWorker *worker, GjTask *task)
 	worker->counts.chunks += task->source == 0;
 	gj_run_may_keep(worker->run, task->keep || task->source == 0);
 	status = gj_run_chunk(worker->run, task->source, task->nrows, task->memory, task->slot);
-	worker->restless = true;
+	worker->has_chunks = true;
 	return status == GJ_OK ? gj_run_work(worker->run) : status;
 }
 

@@ -320,7 +320,7 @@ stop_workers(GjTeam *team)
 	pthread_mutex_lock(&team->lock);
 	team->tasks.closing = true;
 	__atomic_store_n(&team->signals.stop, 1, __ATOMIC_RELAXED);
-	gj_team_tell(team);
+	gj_team_notify(team);
 	gj_team_grant(team);
 	pthread_mutex_unlock(&team->lock);
 	for (uint32_t i = 0; i < team->nworkers; i++)

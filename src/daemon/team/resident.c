@@ -67,7 +67,7 @@ take_own(GjWorker *worker, GjTask *task)
 		worker->team->strategy.ops->worker->all_complete(worker->team))
 		return GJ_OK;
 	worker->counts.chunks += task->source == 0 ? task->nuses : 0;
-	worker->restless |= !gj_run_notes_uses(worker->run, task->source);
+	worker->has_chunks |= !gj_run_notes_uses(worker->run, task->source);
 	return gj_run_use(worker->run, task->source, task->nuses, task->uses);
 }
 

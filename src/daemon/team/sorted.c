@@ -341,7 +341,7 @@ const GjSortedOps gj_worker_sorted_ops = {
 	.begin = sorted_begin,.slot = sorted_slot,.end_keys = sorted_end_keys,.filled = sorted_filled
 };
 
-void
+GjStatus
 gj_worker_sorted_ended(GjWorker *worker)
 {
 	GjTeam	   *team = worker->team;
@@ -350,6 +350,7 @@ gj_worker_sorted_ended(GjWorker *worker)
 	state_of_worker(worker)->ended = true;
 	pthread_mutex_unlock(&team->lock);
 	gj_team_wake(team);
+	return GJ_OK;
 }
 
 /* ---- in the session's thread: what is merged */

@@ -143,7 +143,7 @@ struct GjWorker
 	bool		waits;			/* for `granted`, and for nothing else; guarded by lock */
 	bool		sent;			/* the run has made something */
 	bool		complete;		/* its run is; guarded by lock */
-	bool		restless;		/* the run may have chunks that it has not worked on, and does
+	bool		has_chunks;		/* the run may have chunks that it has not worked on, and does
 								 * not know that it waits now */
 	GjAggState	states[GJ_MAX_AGGREGATES];	/* where its run puts them */
 	GjWorkerCounts counts;
@@ -224,7 +224,7 @@ typedef struct GjTeamSignals
 	uint32_t	stop;			/* atomic: workers are to end */
 	bool		loads;			/* atomic: chunks come, whose loaders need the processors */
 	int			wake_fd;		/* eventfd; -1: there are no threads */
-	uint32_t	told;			/* atomic: how often workers were told of something, */
+	uint32_t	notified;		/* atomic: how often workers were notified, */
 	uint32_t	woken;			/* atomic: and the session's thread */
 } GjTeamSignals;
 
@@ -246,7 +246,7 @@ struct GjTeam
 	GjTeamSignals signals;
 
 	pthread_mutex_t lock;
-	pthread_cond_t work;		/* a task, or the end: gj_team_tell */
+	pthread_cond_t work;		/* a task, or the end: gj_team_notify */
 	pthread_cond_t granted;		/* a request, the output ring, or a slot of sorted rows */
 	/* guarded by lock */
 	GjStatus	status;			/* the first failure */
@@ -273,7 +273,7 @@ extern void gj_worker_work(GjWorker *worker);
  * Works on chunks that it was given, as far as there is nothing else to do.  Where nothing is loaded
  * more comes soon: *more is set then, and nothing was done.
  */
-extern GjStatus gj_worker_rest(GjWorker *worker, uint32_t seen, bool *more);
+extern GjStatus gj_worker_catch_up(GjWorker *worker, uint32_t seen, bool *more);
 
 /* ---- worker.c */
 
@@ -304,7 +304,7 @@ extern GjStatus gj_worker_part_slot(void *arg, uint8_t **memory);
 extern void gj_team_wake(GjTeam *team);
 
 /* Wakes all workers.  The lock is held. */
-extern void gj_team_tell(GjTeam *team);
+extern void gj_team_notify(GjTeam *team);
 
 /* Waits until workers are told of something, at first without sleeping.  The lock is held. */
 extern void gj_team_await(GjTeam *team);
@@ -353,6 +353,9 @@ extern bool gj_team_await_workers(GjTeam *team, uint32_t seen, bool look);
 
 /* Waits, serving, until no worker has anything to do. */
 extern GjStatus gj_team_drain(GjTeam *team);
+
+/* What every device has room for. */
+extern uint64_t gj_team_lease_left(GjTeam *team);
 
 /* ---- input.c: what comes to workers; all fail if a client is out of turn */
 
@@ -429,7 +432,7 @@ extern void gj_team_sorted_close(GjTeamSorted *sorted);
 /* Of a target whose arg is the worker. */
 extern const GjSortedOps gj_worker_sorted_ops;
 /* The worker's run is finished. */
-extern void gj_worker_sorted_ended(GjWorker *worker);
+extern GjStatus gj_worker_sorted_ended(GjWorker *worker);
 
 /*
  * In the session's thread: merges what all workers hand over, and sends it.  They finish their runs

@@ -34,24 +34,24 @@ gj_team_wake(GjTeam *team)
 }
 
 void
-gj_team_tell(GjTeam *team)
+gj_team_notify(GjTeam *team)
 {
-	__atomic_add_fetch(&team->signals.told, 1, __ATOMIC_RELEASE);
+	__atomic_add_fetch(&team->signals.notified, 1, __ATOMIC_RELEASE);
 	pthread_cond_broadcast(&team->work);
 }
 
 void
 gj_team_await(GjTeam *team)
 {
-	uint32_t	seen = team->signals.told;
+	uint32_t	seen = team->signals.notified;
 
 	if (!__atomic_load_n(&team->signals.loads, __ATOMIC_RELAXED))
 	{
 		pthread_mutex_unlock(&team->lock);
-		gj_spin_while(&team->signals.told, seen, GJ_TEAM_SPIN_US);
+		gj_spin_while(&team->signals.notified, seen, GJ_TEAM_SPIN_US);
 		pthread_mutex_lock(&team->lock);
 	}
-	if (team->signals.told == seen)
+	if (team->signals.notified == seen)
 		pthread_cond_wait(&team->work, &team->lock);
 }
 
@@ -136,7 +136,7 @@ gj_team_drop_block(GjTeam *team, GjBlock *block)
 {
 	pthread_mutex_lock(&team->lock);
 	block->nusers--;
-	gj_team_tell(team);
+	gj_team_notify(team);
 	pthread_mutex_unlock(&team->lock);
 }
 
@@ -145,7 +145,7 @@ gj_team_post(GjTeam *team, GjTaskList *list, GjTask *task)
 {
 	pthread_mutex_lock(&team->lock);
 	gj_put_task(list, task);
-	gj_team_tell(team);
+	gj_team_notify(team);
 	pthread_mutex_unlock(&team->lock);
 }
 
@@ -172,7 +172,7 @@ gj_team_post_copies(GjTeam *team, const GjTask *task)
 	pthread_mutex_lock(&team->lock);
 	for (uint32_t i = 0; i < team->nworkers; i++)
 		gj_put_task(&team->workers[i].own, tasks[i]);
-	gj_team_tell(team);
+	gj_team_notify(team);
 	pthread_mutex_unlock(&team->lock);
 	return GJ_OK;
 }
@@ -303,7 +303,7 @@ gj_team_await_workers(GjTeam *team, uint32_t seen, bool look)
 }
 
 bool
-gj_team_rests(GjTeam *team)
+gj_team_waits(GjTeam *team)
 {
 	uint32_t	nresting;
 	bool		rests;
@@ -334,4 +334,19 @@ gj_team_drain(GjTeam *team)
 			return GJ_CANCELLED;
 		look = gj_team_await_workers(team, seen, look);
 	}
+}
+
+uint64_t
+gj_team_lease_left(GjTeam *team)
+{
+	uint64_t	least = UINT64_MAX;
+
+	for (uint32_t i = 0; i < team->nworkers; i++)
+	{
+		uint64_t	left = gj_lease_left(&team->workers[i].lease);
+
+		if (left < least)
+			least = left;
+	}
+	return least;
 }

@@ -67,6 +67,6 @@ extern int	gj_team_fd(const GjTeam *team);
 extern GjStatus gj_team_serve(GjTeam *team);
 
 /* True: no device works on anything: there is nothing to do, or the client is waited for. */
-extern bool gj_team_rests(GjTeam *team);
+extern bool gj_team_waits(GjTeam *team);
 
 #endif							/* GJ_DAEMON_TEAM_TEAM_H */

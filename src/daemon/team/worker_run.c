@@ -246,7 +246,7 @@ gj_worker_close_run(GjWorker *worker)
 		return GJ_OK;
 	status = gj_run_close(worker->run, &why);
 	worker->run = NULL;
-	worker->restless = false;
+	worker->has_chunks = false;
 	if (status == GJ_DEVICE_LOST)
 	{
 		pthread_mutex_lock(&worker->team->lock);

@@ -81,11 +81,8 @@ can_exchange(const GjProgram *p, uint32_t i)
 {
 	const GjStep *steps = gj_program_array(p, GjStep, steps);
 
-	if (steps[i].nkeys == 0 || steps[i].algorithm == GJ_JOIN_SET)
+	if (steps[i].algorithm == GJ_JOIN_SET || !gj_step_keys_of_probe_side(p, &steps[i]))
 		return false;
-	for (uint32_t k = 0; k < steps[i].nkeys; k++)
-		if (gj_expr_sources(p, steps[i].probe_keys + k) & ~1u)
-			return false;
 	for (uint32_t before = 0; before < i; before++)
 		if (gj_step_makes_rows(&steps[before]))
 			return false;
@@ -181,7 +178,7 @@ receive(GjWorker *worker, GjTask *task)
 static GjStatus
 receive_task(GjWorker *worker, GjTask *task)
 {
-	worker->restless = true;
+	worker->has_chunks = true;
 	return receive(worker, task);
 }
 
@@ -210,7 +207,7 @@ settle(GjWorker *worker, uint32_t seen)
 	{
 		status = gj_run_settle(worker->run, wait);
 		wait = !gj_spin_on(&spin);
-	} while (status == GJ_OK && __atomic_load_n(&team->signals.told, __ATOMIC_ACQUIRE) == seen);
+	} while (status == GJ_OK && __atomic_load_n(&team->signals.notified, __ATOMIC_ACQUIRE) == seen);
 	return status;
 }
 
@@ -283,7 +280,7 @@ get_block(void *arg, GjBlock *blocks, uint32_t n, bool awaits, GjBlock **block)
 				gj_team_await(team);
 			else
 			{
-				uint32_t	seen = team->signals.told;
+				uint32_t	seen = team->signals.notified;
 
 				pthread_mutex_unlock(&team->lock);
 				status = settle(worker, seen);
@@ -330,11 +327,11 @@ await_split(void *arg)
 	GjSpin		spin = start_looking(team);
 	bool		done = false;
 	/* not what it is: blocks may have come before */
-	uint32_t	seen = __atomic_load_n(&team->signals.told, __ATOMIC_ACQUIRE) - 1;
+	uint32_t	seen = __atomic_load_n(&team->signals.notified, __ATOMIC_ACQUIRE) - 1;
 
 	while (!done)
 	{
-		uint32_t	told = __atomic_load_n(&team->signals.told, __ATOMIC_ACQUIRE);
+		uint32_t	told = __atomic_load_n(&team->signals.notified, __ATOMIC_ACQUIRE);
 
 		if (told != seen)
 			GJ_TRY(take_waiting(worker));
@@ -375,7 +372,7 @@ send_block(void *arg, GjBlock *block)
 		block->nusers++;
 		gj_put_task(&team->workers[p].ahead, tasks[p]);
 	}
-	gj_team_tell(team);
+	gj_team_notify(team);
 	pthread_mutex_unlock(&team->lock);
 	for (uint32_t p = 0; p < team->nworkers && status != GJ_OK; p++)
 		free(tasks[p]);
@@ -452,7 +449,7 @@ next_task(GjWorker *worker)
 static bool
 has_more(const GjWorker *worker)
 {
-	return has_received(worker) || (worker->restless && !state_of_worker(worker)->awaits) ||
+	return has_received(worker) || (worker->has_chunks && !state_of_worker(worker)->awaits) ||
 		is_reading(worker);
 }
 
@@ -465,9 +462,9 @@ do_more(GjWorker *worker, uint32_t seen, bool *more)
 {
 	if (has_received(worker))
 		return gj_run_join_sent(worker->run);
-	if (!worker->restless || state_of_worker(worker)->awaits || is_reading(worker))
+	if (!worker->has_chunks || state_of_worker(worker)->awaits || is_reading(worker))
 		return settle(worker, seen);
-	return gj_worker_rest(worker, seen, more);
+	return gj_worker_catch_up(worker, seen, more);
 }
 
 /* Others may wait for their blocks. */
@@ -529,7 +526,7 @@ send_last(GjWorker *worker, GjTask *task)
 	GjTeam	   *team = worker->team;
 	GjExchange *exchange = state_of(team);
 
-	worker->restless = true;
+	worker->has_chunks = true;
 	GJ_TRY(gj_run_send_blocks(worker->run, task->source));
 	if (task->source > 0)
 		return GJ_OK;
@@ -537,7 +534,7 @@ send_last(GjWorker *worker, GjTask *task)
 	pthread_mutex_lock(&team->lock);
 	if (exchange->nsending > 0 && --exchange->nsending == 0)
 	{
-		gj_team_tell(team);
+		gj_team_notify(team);
 		/* the session's thread may sleep; the result comes soon: it is awake then, and looks for it */
 		gj_team_wake(team);
 	}
@@ -569,7 +566,7 @@ end_run(GjWorker *worker, GjTask *task)
 								1u << state_of(team)->build_side));
 	gj_run_received(worker->run, &worker->counts.probe_rows, &worker->counts.exchanged);
 	GJ_TRY(keep_exchanged(worker));
-	worker->restless = false;
+	worker->has_chunks = false;
 	if (team->gather.ops->closes_runs)
 		GJ_TRY(await_read(worker));
 	return team->gather.ops->ended(worker);

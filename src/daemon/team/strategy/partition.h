@@ -126,16 +126,6 @@ gj_partition_others_keep_build(const GjPartition *partition, int other)
 	return false;
 }
 
-static inline const GjStep *
-gj_partition_step_of(const GjPartition *partition, uint32_t source)
-{
-	const GjStep *step = partition->steps;
-
-	while (step->source != source)
-		step++;
-	return step;
-}
-
 /*
  * A pass sees all probe rows with a block of the source: so it makes its pairs, and knows which of
  * its rows have no match; but not which tuples have none.
@@ -143,7 +133,7 @@ gj_partition_step_of(const GjPartition *partition, uint32_t source)
 static inline bool
 gj_partition_can_split_by_blocks(const GjPartition *partition, uint32_t source)
 {
-	const GjStep *step = gj_partition_step_of(partition, source);
+	const GjStep *step = gj_program_step_of(partition->program, source);
 
 	return (step->join_type == GJ_JOIN_INNER ||
 			(gj_step_makes_rows(step) && step->join_type != GJ_JOIN_FULL)) &&
@@ -163,15 +153,16 @@ static inline uint64_t
 gj_partition_need_of(const GjPartition *partition, uint32_t s, uint64_t nrows, uint64_t heap)
 {
 	const GjSource *source = &partition->sources[s];
-	uint64_t	a_row = GJ_ROW_BYTES + GJ_KEY_BYTES * gj_partition_step_of(partition, s)->nkeys;
+	const GjStep *step = gj_program_step_of(partition->program, s);
+	uint64_t	a_row = GJ_ROW_BYTES + GJ_KEY_BYTES * step->nkeys;
 
 	for (uint32_t c = 0; c < source->ncolumns; c++)
 		a_row += partition->types[source->first_column + c].width + 1;
 	/* a family has several words an element, and arrays are what there is in the heap */
-	if (gj_partition_step_of(partition, s)->algorithm == GJ_JOIN_SET)
+	if (step->algorithm == GJ_JOIN_SET)
 	{
 		heap *= GJ_SET_HEAP_FACTOR;
-		a_row += gj_partition_step_of(partition, s)->nkeys * GJ_ELEMENT_BYTES;
+		a_row += step->nkeys * GJ_ELEMENT_BYTES;
 	}
 	return nrows * a_row + 2 * heap;
 }

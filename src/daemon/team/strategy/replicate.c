@@ -62,12 +62,12 @@ gj_worker_end_source(GjWorker *worker, GjTask *task)
 {
 	GjStatus	status = gj_run_source_end(worker->run, task->source);
 
-	worker->restless |= !gj_run_has_side(worker->run, task->source);
+	worker->has_chunks |= !gj_run_has_side(worker->run, task->source);
 	drop_held(worker, task->source, status != GJ_OK);
 	if (status != GJ_OK || !gj_run_complete(worker->run))
 		return status;
 	/* whoever finishes the run waits for the device */
-	worker->restless = false;
+	worker->has_chunks = false;
 	note_complete(worker);
 	return GJ_OK;
 }
@@ -261,7 +261,7 @@ static GjStatus
 end_run(GjWorker *worker, GjTask *task)
 {
 	GJ_TRY(gj_worker_finish_run(worker, gj_replicate_counted(worker)));
-	worker->restless = false;
+	worker->has_chunks = false;
 	return worker->team->gather.ops->ended(worker);
 }
 

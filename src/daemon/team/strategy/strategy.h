@@ -20,7 +20,7 @@ typedef struct GjWorkerOps
 	GjTask	   *(*next_task) (GjWorker *worker);
 	/* True: without a task there is something to do.  The lock is held, after next_task. */
 	bool		(*has_more) (const GjWorker *worker);
-	/* Does that; as gj_worker_rest. */
+	/* Does that; as gj_worker_catch_up. */
 	GjStatus	(*do_more) (GjWorker *worker, uint32_t seen, bool *more);
 	/* A task is done. */
 	GjStatus	(*after_task) (GjWorker *worker);
