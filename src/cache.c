@@ -69,9 +69,7 @@ relation_of_file(const GjRelationKey *key)
 	return gj_relation_by_file(tablespace, key->filenode);
 }
 
-/*
- * Return what is resident.
- */
+/* Return what is resident. */
 Datum
 gpujoin_cache(PG_FUNCTION_ARGS)
 {
@@ -121,9 +119,7 @@ family_of(Oid relid)
 	return find_all_inheritors(relid, AccessShareLock, NULL);
 }
 
-/*
- * Give up what is resident of a table with its partitions and children, or everything.
- */
+/* Give up what is resident of a table with its partitions and children, or everything. */
 Datum
 gpujoin_cache_evict(PG_FUNCTION_ARGS)
 {
