@@ -104,6 +104,12 @@ gj_sink_no_bytes(const GjRun *run)
 	return 0;
 }
 
+GjStatus
+gj_sink_only_waits(GjRun *run)
+{
+	return run->work.ops->queues->sync(run->work.queue);
+}
+
 void
 gj_sink_frees_nothing(GjRun *run)
 {

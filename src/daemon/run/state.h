@@ -1,16 +1,6 @@
 /*
  * state.h
  *	  The state of a run, shared by the files that execute it.
- *
- *	run/run.c		opens, takes chunks, finishes, closes
- *	run/build.c		a build side is complete: filter, keys, what the join makes of it
- *	run/probe.c		probe rows: filter, then the join steps
- *	run/table.c		joins by tables; table_build.c: what these are made of
- *	run/nested.c	the nested loop: what it compares, and its pairs
- *	run/match.c		outer, semi and anti joins: what has a match, and what has none
- *	run/target.c	slots of a final target
- *	run/fused.c		probe rows through all of it in one call, where that is possible
- *	run/fused_plan.c	the same: whether it is, and what the device is told
  */
 #ifndef GJ_DAEMON_RUN_STATE_H
 #define GJ_DAEMON_RUN_STATE_H

@@ -67,6 +67,10 @@ gj_set(const GjRunStep *rs)
 	return rs->join_state;
 }
 
+/* Device memory that a family takes while it is built, for each element and each set. */
+#define GJ_ELEMENT_SPACE	60
+#define GJ_SET_SPACE		32
+
 /* ---- sets.c */
 
 /*
@@ -84,7 +88,6 @@ extern GjStatus gj_run_make_tiles(GjRun *run, GjSetFamily *family, uint32_t npai
 								  uint64_t *space);
 /* A source of sets has ended. */
 extern GjStatus gj_sets_source_ended(GjRun *run, uint32_t source);
-extern GjStatus gj_sets_finish(GjRun *run);
 
 /* ---- intersections.c */
 
@@ -102,6 +105,17 @@ extern GjStatus gj_run_intersections(GjRun *run, const GjSetSpec *spec, const Gj
 extern bool gj_set_join_plan(GjRun *run, GjRunStep *rs);
 extern void gj_set_join_free(GjWork *work, GjRunStep *rs);
 extern void gj_set_join_free_sets(GjWork *work, GjRunSets *sets);
+/*
+ * Makes a family of the sets, which lie in the step's probe_side, and room for the pairs of its tiles.
+ * What it takes from the lease, beside buffers, is *space.
+ */
+extern GjStatus gj_set_join_build(GjRun *run, GjRunStep *rs, const GjSetInput *sets, GjSetSpec *spec,
+								  GjSetFamily *family, uint64_t *space);
+extern void gj_set_join_free_family(GjRun *run, GjRunStep *rs, GjSetFamily *family, uint64_t *space);
+/* Takes the pairs of a family's tiles, whose number is in npairs, to where they go. */
+typedef GjStatus (*GjPassPairs) (GjRun *run, uint32_t i, const void *arg, uint32_t npairs);
+extern GjStatus gj_set_join_tiles(GjRun *run, uint32_t i, const GjSetSpec *spec,
+								  const GjSetFamily *family, GjPassPairs pass, const void *arg);
 /* What is asked for.  False: no pair can match. */
 extern bool gj_set_join_spec(const GjRun *run, const GjSetStep *step, GjSetSpec *spec);
 

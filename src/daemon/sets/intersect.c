@@ -145,11 +145,11 @@ const GjSinkOps gj_sink_pair = {
 	.name = "pair of sets",
 	.returns_rows = true,.in_batches = true,
 	.plan = gj_sink_reads_nothing,.tuple_bytes = gj_sink_no_bytes,.source_ended = source_ended,
-	.finish = gj_sets_finish,.free = gj_sink_frees_nothing
+	.finish = gj_sink_only_waits,.free = gj_sink_frees_nothing
 };
 
 const GjSinkOps gj_sink_pair_count = {
 	.name = "count of a pair of sets",
 	.plan = gj_sink_reads_nothing,.tuple_bytes = gj_sink_no_bytes,.source_ended = source_ended,
-	.finish = gj_sets_finish,.free = gj_sink_frees_nothing
+	.finish = gj_sink_only_waits,.free = gj_sink_frees_nothing
 };

@@ -20,9 +20,6 @@
 
 #include "device/set_plan.h"
 
-/* Device memory that a family takes while it is built, for each element and each set. */
-#define GJ_ELEMENT_SPACE	60
-#define GJ_SET_SPACE		32
 /* Bytes a row that sorting takes beside the keys. */
 #define GJ_MEMBER_SORT_SPACE		64
 /* Probe rows for which there is room, or the build sides are too many. */
@@ -326,19 +323,11 @@ make_family(GjRun *run, GjRunStep *rs, const GjMembershipSide *probe_side, GjSet
 	spec->self = probe_side == NULL;
 	spec->nleft = probe_side ? probe_side->nsets : build_side->nsets;
 	spec->nright = probe_side ? build_side->nsets : 0;
-	*space = nvalues * GJ_ELEMENT_SPACE + nsets * GJ_SET_SPACE + gj_run_tile_space(run);
-	if (!gj_lease_take(work->lease, *space))
-	{
-		*space = 0;
-		return GJ_OUT_OF_MEMORY;
-	}
-	GJ_TRY(work->ops->sets->set_build(work->queue, &input, spec, run->host->stop, run->host->arg,
-								family));
-	gj_buffer_free(work, &sets->values);
+	GJ_TRY(gj_set_join_build(run, rs, &input, spec, family, space));
 	/* counts have 32 bits, and a count is at most the size of a set times how often an element is in the other */
 	if (family->max_size * multiplicity >= UINT32_MAX)
 		return gj_run_fail(run, GJ_TOO_LARGE, "elements are too often in sets");
-	return gj_run_make_tiles(run, family, 0, gj_set(rs)->out, space);
+	return GJ_OK;
 }
 
 /* Describes the column of sets: by the places of the sorted rows. */
@@ -385,11 +374,18 @@ write_pairs(GjRun *run, GjRunStep *rs, const GjColumn *columns, const GjMembersh
 	return GJ_OK;
 }
 
+/* What the pairs of a family are seen through. */
+typedef struct GjPairColumns
+{
+	const GjColumn *columns;
+	const GjMembershipSide *probe_side; /* NULL: a family with itself */
+} GjPairColumns;
+
 /* The npairs pairs that a tile has left go on. */
 static GjStatus
-pass_pairs(GjRun *run, uint32_t i, const GjColumn *columns, const GjMembershipSide *probe_side,
-		   uint32_t npairs)
+pass_pairs(GjRun *run, uint32_t i, const void *arg, uint32_t npairs)
 {
+	const GjPairColumns *seen = arg;
 	GjRunStep  *rs = &run->steps[i];
 
 	for (uint32_t first = 0, n; first < npairs; first += n)
@@ -399,9 +395,9 @@ pass_pairs(GjRun *run, uint32_t i, const GjColumn *columns, const GjMembershipSi
 		GJ_STOP_CHECK(run);
 		n = npairs - first < run->tuples.most ? npairs - first : run->tuples.most;
 		GJ_TRY(gj_run_make_room(run, i + 1, &n));
-		GJ_TRY(write_pairs(run, rs, columns, probe_side, first, n, &pairs));
+		GJ_TRY(write_pairs(run, rs, seen->columns, seen->probe_side, first, n, &pairs));
 		/* what it says is how a family with itself is joined */
-		if (rs->residual >= 0 && probe_side)
+		if (rs->residual >= 0 && seen->probe_side)
 			GJ_TRY(gj_run_filter_pairs(run, rs, n, 0, &pairs));
 		GJ_TRY(gj_run_pass_on(run, i, &pairs));
 	}
@@ -415,27 +411,13 @@ join_family(GjRun *run, uint32_t i, const GjMembershipSide *probe_side, const Gj
 	GjRunStep  *rs = &run->steps[i];
 	const GjSetStep *set = gj_set(rs)->step;
 	GjWork	   *work = &run->work;
-	const GjColumn *columns;
-	uint32_t   *out[3];
-	GjSetTile	tile;
+	GjPairColumns seen = {.probe_side = probe_side};
 
-	run->stats.step[i].set_algorithm = family->algorithm;
-	for (uint32_t k = 0; k < 3; k++)
-		out[k] = gj_set(rs)->out[k].memory;
 	describe_sets(run, probe_side ? probe_side : &gj_set(rs)->side[1], set->probe_column);
 	describe_sets(run, &gj_set(rs)->side[1], set->build_column);
-	GJ_TRY(work->ops->columns->set_columns(work->queue, run->columns, run->program->ncolumns, &columns));
-	for (bool first = true; gj_set_next_tile(family, spec, &tile, first); first = false)
-	{
-		uint32_t	n;
-
-		GJ_STOP_CHECK(run);
-		work->ops->queues->phase(work->queue, GJ_PHASE_PROBE);
-		GJ_TRY(work->ops->sets->set_tile(work->queue, family, spec, &tile, run->host->stop,
-								   run->host->arg, out, &n));
-		GJ_TRY(pass_pairs(run, i, columns, probe_side, n));
-	}
-	return GJ_OK;
+	GJ_TRY(work->ops->columns->set_columns(work->queue, run->columns, run->program->ncolumns,
+										   &seen.columns));
+	return gj_set_join_tiles(run, i, spec, family, pass_pairs, &seen);
 }
 
 /* Joins the build sets with the probe rows; probe_side = NULL: with themselves. */
@@ -443,7 +425,6 @@ static GjStatus
 join_sets(GjRun *run, uint32_t i, const GjMembershipSide *probe_side)
 {
 	GjRunStep  *rs = &run->steps[i];
-	GjWork	   *work = &run->work;
 	GjSetFamily family = {0};
 	GjSetSpec	spec;
 	bool		wanted = gj_set_join_spec(run, gj_set(rs)->step, &spec);
@@ -463,9 +444,7 @@ join_sets(GjRun *run, uint32_t i, const GjMembershipSide *probe_side)
 	status = make_family(run, rs, probe_side, &spec, &family, &space);
 	if (status == GJ_OK)
 		status = join_family(run, i, probe_side, &spec, &family);
-	work->ops->sets->set_free(work->queue, &family);
-	gj_lease_give(work->lease, space);
-	gj_set_join_free_sets(work, &gj_set(rs)->probe_side);
+	gj_set_join_free_family(run, rs, &family, &space);
 	return status;
 }
 

@@ -16,10 +16,7 @@
 
 #include "device/set_plan.h"
 
-/* Device memory that a family takes while it is built, for each element and each set. */
-#define GJ_ELEMENT_SPACE	60
-#define GJ_SET_SPACE		32
-/* The same while arrays become sets: other copies of the elements, places, segments. */
+/* Device memory of each element and each array while arrays become sets: other copies of the elements, places, segments. */
 #define GJ_ARRAY_ELEMENT_SPACE	32
 #define GJ_ARRAY_SPACE		32
 
@@ -220,6 +217,25 @@ gj_set_join_spec(const GjRun *run, const GjSetStep *step, GjSetSpec *spec)
 		!(step->strict && gj_isinf(spec->threshold) && spec->threshold > 0);
 }
 
+GjStatus
+gj_set_join_build(GjRun *run, GjRunStep *rs, const GjSetInput *sets, GjSetSpec *spec,
+				  GjSetFamily *family, uint64_t *space)
+{
+	GjWork	   *work = &run->work;
+
+	*space = sets->nvalues * GJ_ELEMENT_SPACE + sets->nsets * (uint64_t) GJ_SET_SPACE +
+		gj_run_tile_space(run);
+	if (!gj_lease_take(work->lease, *space))
+	{
+		*space = 0;
+		return GJ_OUT_OF_MEMORY;
+	}
+	GJ_TRY(work->ops->sets->set_build(work->queue, sets, spec, run->host->stop, run->host->arg,
+									  family));
+	gj_buffer_free(work, &gj_set(rs)->probe_side.values);
+	return gj_run_make_tiles(run, family, 0, gj_set(rs)->out, space);
+}
+
 /* A family of tuples first .. first+n-1 of the view and the build sets; takes its memory. */
 static GjStatus
 make_family(GjRun *run, GjRunStep *rs, const GjView *view, uint32_t first, uint32_t n,
@@ -255,19 +271,11 @@ make_family(GjRun *run, GjRunStep *rs, const GjView *view, uint32_t first, uint3
 	sets.values = probe_side->values.memory;
 	spec->nleft = (uint32_t) probe_side->n;
 	spec->nright = (uint32_t) build_side->n;
-	*space = sets.nvalues * GJ_ELEMENT_SPACE + sets.nsets * (uint64_t) GJ_SET_SPACE + gj_run_tile_space(run);
-	if (!gj_lease_take(work->lease, *space))
-	{
-		*space = 0;
-		return GJ_OUT_OF_MEMORY;
-	}
-	GJ_TRY(work->ops->sets->set_build(work->queue, &sets, spec, run->host->stop, run->host->arg, family));
-	gj_buffer_free(work, &probe_side->values);
-	return gj_run_make_tiles(run, family, 0, gj_set(rs)->out, space);
+	return gj_set_join_build(run, rs, &sets, spec, family, space);
 }
 
-static void
-free_family(GjRun *run, GjRunStep *rs, GjSetFamily *family, uint64_t *space)
+void
+gj_set_join_free_family(GjRun *run, GjRunStep *rs, GjSetFamily *family, uint64_t *space)
 {
 	run->work.ops->sets->set_free(run->work.queue, family);
 	gj_lease_give(run->work.lease, *space);
@@ -324,8 +332,9 @@ write_pairs(GjRun *run, GjRunStep *rs, const GjView *view, uint32_t first, uint3
 
 /* The npairs pairs that a tile has left: to the next step, or only looked at. */
 static GjStatus
-pass_pairs(GjRun *run, uint32_t i, const GjView *view, uint32_t npairs)
+pass_pairs(GjRun *run, uint32_t i, const void *arg, uint32_t npairs)
 {
+	const GjView *view = arg;
 	GjRunStep  *rs = &run->steps[i];
 
 	if (gj_step_only_counts(run, i))
@@ -353,9 +362,9 @@ pass_pairs(GjRun *run, uint32_t i, const GjView *view, uint32_t npairs)
 	return GJ_OK;
 }
 
-static GjStatus
-join_family(GjRun *run, uint32_t i, const GjView *view, const GjSetSpec *spec,
-			const GjSetFamily *family)
+GjStatus
+gj_set_join_tiles(GjRun *run, uint32_t i, const GjSetSpec *spec, const GjSetFamily *family,
+				  GjPassPairs pass, const void *arg)
 {
 	GjRunStep  *rs = &run->steps[i];
 	GjWork	   *work = &run->work;
@@ -373,7 +382,7 @@ join_family(GjRun *run, uint32_t i, const GjView *view, const GjSetSpec *spec,
 		work->ops->queues->phase(work->queue, GJ_PHASE_PROBE);
 		GJ_TRY(work->ops->sets->set_tile(work->queue, family, spec, &tile, run->host->stop,
 								   run->host->arg, out, &n));
-		GJ_TRY(pass_pairs(run, i, view, n));
+		GJ_TRY(pass(run, i, arg, n));
 	}
 	return GJ_OK;
 }
@@ -409,8 +418,8 @@ join(GjRun *run, uint32_t i, const GjView *view)
 			status = GJ_OK;
 		}
 		else if (status == GJ_OK && gj_set(rs)->probe_side.n > 0 && wanted)
-			status = join_family(run, i, view, &spec, &family);
-		free_family(run, rs, &family, &space);
+			status = gj_set_join_tiles(run, i, &spec, &family, pass_pairs, view);
+		gj_set_join_free_family(run, rs, &family, &space);
 	}
 	return status;
 }

@@ -333,9 +333,3 @@ gj_run_place(const GjRun *run, uint32_t source, const uint8_t *chunk, uint32_t n
 	*place = place_of(&resident->tables[pages.table].relation, pages.fragment, n);
 	return true;
 }
-
-GjStatus
-gj_run_ask(GjRun *run, const uint8_t *question, const GjAnswers *answers)
-{
-	return gj_runs_ask(&run, 1, question, answers);
-}

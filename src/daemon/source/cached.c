@@ -442,6 +442,24 @@ gj_side_take(GjRun *run, GjRunStep *rs)
 	return true;
 }
 
+bool
+gj_side_describe(GjRun *run, uint32_t source, const GjRelation *relation, uint64_t nrows)
+{
+	GjSide	   *side = run->intake->side[source].made;
+
+	side->columns = malloc((relation->ncolumns + 1) * sizeof(GjRelationColumn));
+	if (!side->columns)
+		return false;
+	memcpy(side->columns, relation->columns, relation->ncolumns * sizeof(GjRelationColumn));
+	side->ncolumns = relation->ncolumns;
+	side->heap = relation->heap;
+	side->heap_used = relation->heap_used;
+	side->nloaded = relation->nrows;
+	side->nread = run->stats.source[source].rows_in;
+	side->nrows = (uint32_t) nrows;
+	return true;
+}
+
 GjStatus
 gj_side_publish_made(GjRun *run, uint32_t source)
 {
@@ -460,23 +478,13 @@ GjStatus
 gj_side_keep(GjRun *run, GjRunStep *rs)
 {
 	uint32_t	source = rs->step->source;
-	GjRelation *relation = &run->relation[source];
 	GjRunSide  *rside = &run->intake->side[source];
 	GjSide	   *side = rside->made;
 
 	/* where nothing can match, there is nothing worth keeping */
-	if (!side || !rs->built)
+	if (!side || !rs->built || !gj_side_describe(run, source, &run->relation[source],
+												 run->stats.source[source].rows_out))
 		return GJ_OK;
-	side->columns = malloc((relation->ncolumns + 1) * sizeof(GjRelationColumn));
-	if (!side->columns)
-		return GJ_OK;
-	memcpy(side->columns, relation->columns, relation->ncolumns * sizeof(GjRelationColumn));
-	side->ncolumns = relation->ncolumns;
-	side->heap = relation->heap;
-	side->heap_used = relation->heap_used;
-	side->nloaded = relation->nrows;
-	side->nread = run->stats.source[source].rows_in;
-	side->nrows = (uint32_t) run->stats.source[source].rows_out;
 	side->table = rs->table;
 	side->table_bytes = rs->table_bytes;
 	GJ_TRY(gj_side_publish_made(run, source));

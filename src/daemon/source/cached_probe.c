@@ -216,14 +216,8 @@ gj_exchanged_keep(GjRun *run, uint64_t nrows)
 		return GJ_OK;
 	GJ_TRY(trim(run));
 	run->work.lease->spare = NULL;
-	side->columns = malloc((x->stay.ncolumns + 1) * sizeof(GjRelationColumn));
-	if (!side->columns)
+	if (!gj_side_describe(run, 0, &x->stay, nrows))
 		return GJ_OK;
-	memcpy(side->columns, x->stay.columns, x->stay.ncolumns * sizeof(GjRelationColumn));
-	side->ncolumns = x->stay.ncolumns;
-	side->nloaded = nrows;
-	side->nrows = (uint32_t) nrows;
-	side->nread = run->stats.source[0].rows_in;
 	GJ_TRY(gj_side_publish_made(run, 0));
 	/* the memory is the side's, unless somebody was faster, or there is no room any more */
 	x->stay.borrowed = rside->kept != NULL;

@@ -85,13 +85,6 @@ typedef struct GjChunkBuffers
 	uint64_t	heap_place;
 } GjChunkBuffers;
 
-/* A slot of a load ring whose chunk is being copied. */
-typedef struct GjUsedSlot
-{
-	uint32_t	slot;
-	uint32_t	mark;
-} GjUsedSlot;
-
 /* Marks of a queue: one a slot in use, in turn, then those of the buffers. */
 #define GJ_SLOT_MARKS		56
 #define GJ_MARK_LOADED(i)	(GJ_SLOT_MARKS + (i))	/* buffer i: its chunks are there */
@@ -100,8 +93,8 @@ typedef struct GjUsedSlot
 /* Slots whose chunks are being read. */
 typedef struct GjUsedSlots
 {
-	GjUsedSlot	used[GJ_SLOT_MARKS];	/* in order of use */
-	uint32_t	first;
+	uint32_t	used[GJ_SLOT_MARKS];	/* their numbers, by their marks */
+	uint32_t	first;			/* the one that was used first */
 	uint32_t	n;
 	uint64_t	nread;			/* slots whose marks have passed */
 	uint32_t	narriving;		/* fragments that are complete when more have */
@@ -233,6 +226,8 @@ extern GjStatus gj_run_send_uses(GjRun *run, uint32_t source);
 extern bool gj_side_take(GjRun *run, GjRunStep *rs);
 /* A side was built: keeps it, if that can be done. */
 extern GjStatus gj_side_keep(GjRun *run, GjRunStep *rs);
+/* Says what was made of a source: the relation, nrows of which can match.  False: out of memory. */
+extern bool gj_side_describe(GjRun *run, uint32_t source, const GjRelation *relation, uint64_t nrows);
 /* Hands what was made of a source over to be kept: then it is side[source].kept.  Waits. */
 extern GjStatus gj_side_publish_made(GjRun *run, uint32_t source);
 /* Rows of all pages that are used. */

@@ -7,18 +7,6 @@
  * Cached build sides need no feeding: the end of their source finds them.  Each way describes the
  * rows that it has (rows.c), and the source says where they go: through the joins, to a build side,
  * or into an exchange.
- *
- *	intake.c	opens, ends sources, closes
- *	rows.c		where described rows go
- *	chunk.c		chunks; the buffers in which probe rows come to a GPU; slots given back
- *	ask.c		which fragments are resident
- *	fragment.c	the use of these
- *	keep.c		fragments that chunks fill
- *	cached.c	build sides that were built before, or are kept
- *	cached_probe.c	probe rows that were exchanged before, or are kept
- *	split.c		an exchange: sends rows
- *	block.c		the same: takes rows
- *	exchange.c	the same: what is kept for that
  */
 #ifndef GJ_DAEMON_SOURCE_SOURCE_H
 #define GJ_DAEMON_SOURCE_SOURCE_H
@@ -52,8 +40,6 @@ extern void gj_run_may_keep(GjRun *run, bool keep);
  */
 extern GjStatus gj_runs_ask(GjRun **runs, uint32_t n, const uint8_t *question,
 							const GjAnswers *answers);
-/* The same for one run. */
-extern GjStatus gj_run_ask(GjRun *run, const uint8_t *question, const GjAnswers *answers);
 
 /* True if the source was asked about and the device keeps resident data at all. */
 extern bool gj_run_has_store(const GjRun *run, uint32_t source);

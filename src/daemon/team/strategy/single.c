@@ -44,7 +44,7 @@ chunk(GjTeam *team, uint32_t source, uint32_t nrows, uint8_t *memory, uint32_t s
 static GjStatus
 ask(GjTeam *team, const uint8_t *memory, const GjAnswers *answers)
 {
-	return gj_run_ask(run_of(team), memory, answers);
+	return gj_runs_ask(&team->workers[0].run, 1, memory, answers);
 }
 
 static GjStatus
