@@ -23,9 +23,6 @@
 
 #include "daemon/program/program.h"
 
-/* Device memory of a row's keys and its share of the table (src/plan/join_cost.c). */
-#define GJ_TABLE_BYTES		48
-
 /* What a worker knows of blocks of rows. */
 typedef struct GjExchangeWorker
 {
@@ -60,75 +57,6 @@ static GjExchangeWorker *
 state_of_worker(const GjWorker *worker)
 {
 	return &state_of(worker->team)->workers[worker - worker->team->workers];
-}
-
-/* ---- what is exchanged */
-
-uint64_t
-gj_step_side_bytes(const GjProgram *p, const GjStep *step)
-{
-	const GjSource *source = &gj_program_array(p, GjSource, sources)[step->source];
-	const GjColumnType *types = gj_program_array(p, GjColumnType, columns);
-	uint64_t	a_row = GJ_TABLE_BYTES;
-
-	for (uint32_t c = 0; c < source->ncolumns; c++)
-		a_row += types[source->first_column + c].width;
-	return source->nrows_hint * a_row;
-}
-
-static bool
-can_exchange(const GjProgram *p, uint32_t i)
-{
-	const GjStep *steps = gj_program_array(p, GjStep, steps);
-
-	if (steps[i].algorithm == GJ_JOIN_SET || !gj_step_keys_of_probe_side(p, &steps[i]))
-		return false;
-	for (uint32_t before = 0; before < i; before++)
-		if (gj_step_makes_rows(&steps[before]))
-			return false;
-	return true;
-}
-
-/* The step with the largest build side that can be exchanged, or -1. */
-static int
-largest_step(const GjTeam *team)
-{
-	const GjProgram *p = team->program;
-	const GjStep *steps = gj_program_array(p, GjStep, steps);
-	uint64_t	most = 0;
-	int			largest = -1;
-
-	if (!team->sink->joins || p->spill)
-		return -1;
-	for (uint32_t i = 0; i < p->nsteps; i++)
-		if (can_exchange(p, i) && (largest < 0 || gj_step_side_bytes(p, &steps[i]) > most))
-		{
-			most = gj_step_side_bytes(p, &steps[i]);
-			largest = (int) i;
-		}
-	return largest;
-}
-
-uint64_t
-gj_exchange_saves(const GjProgram *program, int step, uint32_t n)
-{
-	uint64_t	all;
-
-	if (step < 0 || n == 0)
-		return 0;
-	all = gj_step_side_bytes(program, gj_program_array(program, GjStep, steps) + step);
-	return all - all / n;
-}
-
-int
-gj_exchange_choose(const GjTeam *team, uint32_t n, bool too_large)
-{
-	int			step = n > 1 && n <= GJ_SPLIT_PARTS ? largest_step(team) : -1;
-
-	if (step < 0 || team->options.exchange == GJ_EXCHANGE_OFF)
-		return -1;
-	/* where there is room all build rows stay built on each device, and probe rows go nowhere */
-	return team->options.exchange == GJ_EXCHANGE_ON || too_large ? step : -1;
 }
 
 /* ---- in the threads of workers: what others send */
@@ -234,7 +162,56 @@ await_read(GjWorker *worker)
 	return status;
 }
 
-/* ---- functions of GjRunHost, arg is the worker */
+/* ---- a GjExchangeOps, arg is the worker */
+
+/* One of n blocks that nobody reads; NULL: there is none.  The lock is held. */
+static GjBlock *
+find_block(GjBlock *blocks, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (blocks[i].nusers == 0 && !blocks[i].waits)
+			return &blocks[i];
+	return NULL;
+}
+
+static GjStatus
+receive_and_free(GjWorker *worker, GjTask *task)
+{
+	GjStatus	status = receive(worker, task);
+
+	gj_team_free_task(worker->team, task);
+	return status;
+}
+
+/*
+ * While the worker waits for a block of its own: takes one of another worker, or else what was received
+ * through the steps, or waits for something to happen.  The lock is held, but not meanwhile.
+ */
+static GjStatus
+work_meanwhile(GjWorker *worker, GjTask *task)
+{
+	GjTeam	   *team = worker->team;
+	uint32_t	seen = team->signals.notified;
+	bool		joins = !task && gj_run_has_sent(worker->run);
+	GjStatus	status;
+
+	if (!task && !joins)
+	{
+		gj_run_waits(worker->run);
+		if (!gj_run_is_reading(worker->run))
+		{
+			gj_team_await(team);
+			return GJ_OK;
+		}
+	}
+	pthread_mutex_unlock(&team->lock);
+	if (task)
+		status = receive_and_free(worker, task);
+	else
+		status = joins ? gj_run_join_sent(worker->run) : settle(worker, seen);
+	pthread_mutex_lock(&team->lock);
+	return status;
+}
 
 static GjStatus
 get_block(void *arg, GjBlock *blocks, uint32_t n, bool awaits, GjBlock **block)
@@ -250,9 +227,8 @@ get_block(void *arg, GjBlock *blocks, uint32_t n, bool awaits, GjBlock **block)
 	{
 		GjTask	   *task = NULL;
 
-		for (uint32_t i = 0; i < n && !*block; i++)
-			if (blocks[i].nusers == 0 && !blocks[i].waits)
-				*block = &blocks[i];
+		if (!*block)
+			*block = find_block(blocks, n);
 		if (__atomic_load_n(&team->signals.stop, __ATOMIC_RELAXED) != 0)
 		{
 			status = GJ_CANCELLED;
@@ -266,32 +242,7 @@ get_block(void *arg, GjBlock *blocks, uint32_t n, bool awaits, GjBlock **block)
 			task = take_turn(worker);
 		if (!task && *block)
 			break;
-		if (!task && gj_run_has_sent(worker->run))
-		{
-			pthread_mutex_unlock(&team->lock);
-			status = gj_run_join_sent(worker->run);
-			pthread_mutex_lock(&team->lock);
-			continue;
-		}
-		if (!task)
-		{
-			gj_run_waits(worker->run);
-			if (!gj_run_is_reading(worker->run))
-				gj_team_await(team);
-			else
-			{
-				uint32_t	seen = team->signals.notified;
-
-				pthread_mutex_unlock(&team->lock);
-				status = settle(worker, seen);
-				pthread_mutex_lock(&team->lock);
-			}
-			continue;
-		}
-		pthread_mutex_unlock(&team->lock);
-		status = receive(worker, task);
-		gj_team_free_task(team, task);
-		pthread_mutex_lock(&team->lock);
+		status = work_meanwhile(worker, task);
 	}
 	pthread_mutex_unlock(&team->lock);
 	return status;
@@ -305,7 +256,6 @@ take_waiting(GjWorker *worker)
 
 	for (;;)
 	{
-		GjStatus	status;
 		GjTask	   *task;
 
 		pthread_mutex_lock(&team->lock);
@@ -313,9 +263,7 @@ take_waiting(GjWorker *worker)
 		pthread_mutex_unlock(&team->lock);
 		if (!task)
 			return GJ_OK;
-		status = receive(worker, task);
-		gj_team_free_task(team, task);
-		GJ_TRY(status);
+		GJ_TRY(receive_and_free(worker, task));
 	}
 }
 
@@ -568,7 +516,11 @@ end_run(GjWorker *worker, GjTask *task)
 	GJ_TRY(keep_exchanged(worker));
 	worker->has_chunks = false;
 	if (team->gather.ops->closes_runs)
+	{
 		GJ_TRY(await_read(worker));
+		/* what the worker runs next exchanges nothing */
+		state_of_worker(worker)->opened = false;
+	}
 	return team->gather.ops->ended(worker);
 }
 

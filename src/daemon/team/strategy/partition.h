@@ -1,6 +1,6 @@
 /*
  * partition.h
- *	  What passes.c, partition.c and splitter.c share: the parts that a run is split into.
+ *	  What passes.c, feed.c, partition.c and splitter.c share: the parts that a run is split into.
  */
 #ifndef GJ_DAEMON_TEAM_STRATEGY_PARTITION_H
 #define GJ_DAEMON_TEAM_STRATEGY_PARTITION_H
@@ -113,6 +113,22 @@ extern GjStatus gj_split_items(GjPartition *partition);
 /* Forgets which keys were seen: parts are made anew. */
 extern void gj_splitters_forget(GjPartition *partition);
 extern void gj_splitters_close(GjPartition *partition);
+
+/* ---- feed.c */
+
+/* The staging memory of a worker. */
+typedef struct GjStaging
+{
+	GjSegment  *segment;		/* slots that are filled from records */
+	uint64_t	nslots;			/* that its run was given */
+} GjStaging;
+
+/* Before the worker's next run is fed. */
+extern GjStatus gj_feed_start(GjStaging *staging, GjWorker *worker);
+
+/* Gives the worker's run records first .. end-1 of each of n lists. */
+extern GjStatus gj_feed_lists(GjPartition *partition, GjWorker *worker, GjStaging *staging, uint32_t s,
+							  const GjSpillList *lists, uint32_t n, uint32_t first, uint32_t end);
 
 /* ---- what may be split */
 

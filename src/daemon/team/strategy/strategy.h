@@ -103,7 +103,7 @@ extern GjStatus gj_worker_end_source(GjWorker *worker, GjTask *task);
 
 extern const GjWorkerOps gj_plain_worker;
 
-/* ---- exchange.c: whether rows are exchanged */
+/* ---- exchange_choose.c */
 
 /*
  * The step that n devices had better exchange rows by, or -1.  too_large: each of them has no
