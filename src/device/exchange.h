@@ -77,15 +77,15 @@ typedef struct GjSplitOps
 	 * values where `data` is not NULL, the null flags where `nulls` is not NULL; they have
 	 * gj_split_room().  Rows of a part are in their order, or, with a stride, in any: a device that
 	 * need not count the rows of each part before reads the keys once.  References keep what they
-	 * are.  May work for long: asks stop(arg).  *parts is host memory, the queue's: filled when what
-	 * is queued by now is done, and until the next split.
+	 * are.  May work for long: asks stop(arg).  *parts is host memory, the queue's: filled when
+	 * what is queued by now is done, and until the next split.
 	 */
 	GjStatus	(*split) (GjQueue *queue, const GjSplit *split, const GjColumn *to,
 						  bool (*stop) (void *), void *arg, const GjSplitParts **parts);
 
 	/*
-	 * Room for split() of n rows of GJ_SPLIT_PIECES pieces, with ncolumns columns and nkeys keys, and
-	 * for ref_bytes() of them: no such call runs out of device memory then.
+	 * Room for split() of n rows of GJ_SPLIT_PIECES pieces, with ncolumns columns and nkeys keys,
+	 * and for ref_bytes() of them: no such call runs out of device memory then.
 	 */
 	GjStatus	(*split_reserve) (GjQueue *queue, uint32_t n, uint32_t ncolumns, uint32_t nkeys);
 

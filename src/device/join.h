@@ -105,17 +105,17 @@ typedef struct GjTableOps
 								   const void *from, uint32_t width);
 
 	/*
-	 * Gives a table with one key, unique, and slots or places, payloads: the values of a column of the
-	 * build side, GJ_INT4 or GJ_INT8 without NULLs, [nrows].  Those of a direct table take as much
-	 * memory as its places.  *done = false: some value does not fit (gj_payload_fits), and nothing was
-	 * changed.  Waits.
+	 * Gives a table with one key, unique, and slots or places, payloads: the values of a column of
+	 * the build side, GJ_INT4 or GJ_INT8 without NULLs, [nrows].  Those of a direct table take as
+	 * much memory as its places.  *done = false: some value does not fit (gj_payload_fits), and
+	 * nothing was changed.  Waits.
 	 */
 	GjStatus	(*hash_payload) (GjQueue *queue, GjHashTable *table, const GjColumn *column,
 								 uint32_t nrows, bool *done);
 
 	/*
-	 * Gives a table with one key, and slots or places, a filter of gj_filter_words() words, fewer than
-	 * 2^31.
+	 * Gives a table with one key, and slots or places, a filter of gj_filter_words() words, fewer
+	 * than 2^31.
 	 */
 	GjStatus	(*hash_filter) (GjQueue *queue, GjHashTable *table);
 

@@ -65,8 +65,9 @@ typedef struct GjMemoryOps
 	GjStatus	(*fill) (GjQueue *queue, void *device, int byte, size_t nbytes);
 
 	/*
-	 * copy_in, copy, copy_peer and fill on GJ_LANE_LOAD.  Marks alone give load_peer its place there: it is
-	 * behind what a mark given to after() stands for, and before the next mark of the lane.
+	 * copy_in, copy, copy_peer and fill on GJ_LANE_LOAD.  Marks alone give load_peer its place
+	 * there: it is behind what a mark given to after() stands for, and before the next mark of the
+	 * lane.
 	 */
 	GjStatus	(*load_in) (GjQueue *queue, void *device, const void *host, size_t nbytes);
 	GjStatus	(*load_copy) (GjQueue *queue, void *to, const void *from, size_t nbytes);

@@ -27,8 +27,8 @@
 /*
  * On a GPU an element belongs to the matrix if it is in one of GPU_DENSE sets; so many such
  * elements make one worth its tiles.  The products cost next to nothing, but what is rare is
- * counted by the index all the same, so the matrix is worth it where it counts as many elements in a
- * pair, on average; more if the prefix filter would leave many of these out.  With fewer than
+ * counted by the index all the same, so the matrix is worth it where it counts as many elements in
+ * a pair, on average; more if the prefix filter would leave many of these out.  With fewer than
  * GPU_LEAST in all pairs its launches take longer than counting them.
  */
 #define GJ_SET_GPU_DENSE	128

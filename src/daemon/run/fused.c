@@ -237,8 +237,8 @@ rows_with_groups(GjRun *run, const GjGroups *groups)
 }
 
 /*
- * Rows of the next call, at most.  What a call of its own would take for the last few rows is more than
- * they are worth: shares of several devices are never quite equal.
+ * Rows of the next call, at most.  What a call of its own would take for the last few rows is more
+ * than they are worth: shares of several devices are never quite equal.
  */
 static uint32_t
 rows_of_call(GjRun *run)

@@ -71,8 +71,8 @@ struct GjSinkOps
 };
 
 /*
- * For sinks that read no column late; of whose tuples nothing more is counted; that have handed over
- * all when the last tuple has come; that keep nothing.
+ * For sinks that read no column late; of whose tuples nothing more is counted; that have handed
+ * over all when the last tuple has come; that keep nothing.
  */
 extern uint32_t gj_sink_reads_nothing(GjRun *run);
 extern uint64_t gj_sink_no_bytes(const GjRun *run);

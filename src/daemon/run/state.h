@@ -227,8 +227,8 @@ extern GjStatus gj_run_reserve_positions(GjRun *run, GjBuffer *positions, uint32
  */
 extern GjStatus gj_run_make_room(GjRun *run, uint32_t i, uint32_t *n);
 /*
- * Where rows may be returned before the end: room for the least number of tuples in all steps.  What is
- * left may then go to others, or to fragments that are kept of the probe rows.
+ * Where rows may be returned before the end: room for the least number of tuples in all steps.
+ * What is left may then go to others, or to fragments that are kept of the probe rows.
  */
 extern GjStatus gj_run_reserve_steps(GjRun *run);
 /*

@@ -1,7 +1,7 @@
 /*
  * session/resident.c
- *	  What a session and its backend tell each other of resident data: answers to an ASK, or that all of
- *	  it is used without one, and the fragments of a USE; see src/wire/resident.h.
+ *	  What a session and its backend tell each other of resident data: answers to an ASK, or that
+ *	  all of it is used without one, and the fragments of a USE; see src/wire/resident.h.
  *
  * Answers and uses lie where the backend can write: what matters is read once.
  */
@@ -109,8 +109,8 @@ whole_size(const GjAsk *ask)
 }
 
 /*
- * What the question says of the pages of a fragment; NULL: all are all-visible.  Fragments are named in
- * ascending order; *next is the next one.
+ * What the question says of the pages of a fragment; NULL: all are all-visible.  Fragments are
+ * named in ascending order; *next is the next one.
  */
 static const GjAskPages *
 partial_pages(const GjAsk *ask, const uint8_t *question, uint32_t fragment, uint32_t *next)
@@ -126,8 +126,8 @@ partial_pages(const GjAsk *ask, const uint8_t *question, uint32_t fragment, uint
 
 /*
  * True if the answer says that all fragments asked for are there with the LSN of the map, and that
- * the same pages were all-visible as now; *at moves behind it.  It lies where the backend can write:
- * its numbers may be wrong.
+ * the same pages were all-visible as now; *at moves behind it.  It lies where the backend can
+ * write: its numbers may be wrong.
  */
 static bool
 is_whole(const GjAsk *ask, const uint8_t *question, const uint8_t **at, const uint8_t *end)
@@ -177,8 +177,9 @@ add_uses(const GjAsk *ask, const uint8_t *question, const uint8_t *at, GjUses *l
 }
 
 /*
- * Takes the answers to the questions of an ASK, in the order in which sources are loaded: lists[nsources].
- * *uses is the caller's to free; NULL: not everything is there, or it was not asked about.
+ * Takes the answers to the questions of an ASK, in the order in which sources are loaded:
+ * lists[nsources].  *uses is the caller's to free; NULL: not everything is there, or it was not
+ * asked about.
  */
 static GjStatus
 take_answers(GjSession *session, uint32_t nbytes, GjUses *lists, GjUse **uses)
@@ -318,8 +319,8 @@ read_use(const uint8_t **at, const uint8_t *end, GjUseHead *head, GjUse *use)
 }
 
 /*
- * Reads a USE: *nlists lists, whose fragments lie in uses[n], which were zeroed, one list behind the
- * other.
+ * Reads a USE: *nlists lists, whose fragments lie in uses[n], which were zeroed, one list behind
+ * the other.
  */
 static GjStatus
 read_uses(const uint8_t *memory, uint32_t n, GjUse *uses, GjUses *lists, uint32_t *nlists)

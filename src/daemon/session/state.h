@@ -19,8 +19,8 @@
 #define GJ_MAX_PENDING		(GJ_LOAD_SLOTS + GJ_MAX_SOURCES + 1)
 
 /*
- * Loading, of the session's own run or of the one that it is attached to.  While it is attached, the
- * thread of the run has this, and the session's `socket` and `closed`.
+ * Loading, of the session's own run or of the one that it is attached to.  While it is attached,
+ * the thread of the run has this, and the session's `socket` and `closed`.
  */
 typedef struct GjSessionLoad
 {

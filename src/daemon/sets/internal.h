@@ -80,9 +80,9 @@ gj_set(const GjRunStep *rs)
  */
 extern uint64_t gj_run_tile_space(const GjRun *run);
 /*
- * A family was built: chooses how many pairs its tiles have, and makes room for as many in
- * out[0 .. 3).  npairs: as many as other runs' tiles; 0: as many as there is memory for.  What larger
- * tiles take beside that is taken from the lease and added to *space.
+ * A family was built: chooses how many pairs its tiles have, and makes room for as many in out[0 ..
+ * 3).  npairs: as many as other runs' tiles; 0: as many as there is memory for.  What larger tiles
+ * take beside that is taken from the lease and added to *space.
  */
 extern GjStatus gj_run_make_tiles(GjRun *run, GjSetFamily *family, uint32_t npairs, GjBuffer out[3],
 								  uint64_t *space);
@@ -106,8 +106,8 @@ extern bool gj_set_join_plan(GjRun *run, GjRunStep *rs);
 extern void gj_set_join_free(GjWork *work, GjRunStep *rs);
 extern void gj_set_join_free_sets(GjWork *work, GjRunSets *sets);
 /*
- * Makes a family of the sets, which lie in the step's probe_side, and room for the pairs of its tiles.
- * What it takes from the lease, beside buffers, is *space.
+ * Makes a family of the sets, which lie in the step's probe_side, and room for the pairs of its
+ * tiles.  What it takes from the lease, beside buffers, is *space.
  */
 extern GjStatus gj_set_join_build(GjRun *run, GjRunStep *rs, const GjSetInput *sets, GjSetSpec *spec,
 								  GjSetFamily *family, uint64_t *space);

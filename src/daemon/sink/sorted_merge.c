@@ -343,8 +343,8 @@ next_block(GjMerge *m, uint32_t input)
 }
 
 /*
- * True if key k has one value in all rows, as have all keys before it, so that its first and last one
- * tell: whether a value is NULL is a key, and mostly none is.
+ * True if key k has one value in all rows, as have all keys before it, so that its first and last
+ * one tell: whether a value is NULL is a key, and mostly none is.
  */
 static bool
 is_constant(const GjMerge *m, uint32_t ninputs, uint32_t k)

@@ -127,8 +127,8 @@ is_complete(const GjFound *found)
 }
 
 /*
- * Looks for fragments of the batch, from number `first` on, in the store of run r: for those that it
- * should have, or for the others.
+ * Looks for fragments of the batch, from number `first` on, in the store of run r: for those that
+ * it should have, or for the others.
  */
 static void
 look_in_store(GjRun *run, uint32_t r, const GjAsk *ask, const uint64_t *map_lsns, uint32_t first,
@@ -154,7 +154,8 @@ look_in_store(GjRun *run, uint32_t r, const GjAsk *ask, const uint64_t *map_lsns
 
 /*
  * Looks for fragments from a number on.  If several runs have one, that with most pages that are
- * valid: others may be out of date.  With eight stores most of a look would be for what is not there.
+ * valid: others may be out of date.  With eight stores most of a look would be for what is not
+ * there.
  */
 static void
 find_batch(GjRun **runs, uint32_t nruns, const GjAsk *ask, const uint64_t *map_lsns,
@@ -210,8 +211,8 @@ write_known(uint8_t *at, const GjAsk *ask, GjRunResident *owner, GjFound *found,
 }
 
 /*
- * True if a backend is not told of a fragment that was found: it is to be loaded anew, and can make room for
- * that.
+ * True if a backend is not told of a fragment that was found: it is to be loaded anew, and can make
+ * room for that.
  */
 static bool
 is_left_out(const GjFoundBatch *batch, uint32_t i, const GjAsk *ask, uint64_t map_lsn)

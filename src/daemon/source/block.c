@@ -4,14 +4,15 @@
  *	  runs of other devices (source/split.c).
  *
  * Build rows are copied to the end of their relation.  Probe rows of its own blocks pass the steps
- * where they lie.  Those of others are copied, on a lane of their own, to the end of a receive buffer, while what
- * has come before passes the steps; where there is no room left, another receive buffer is next.  Nobody waits
- * for these copies: when a mark has passed the block's owner is told that it has been read, and the
- * rows can pass (gj_run_settle).  All that are there pass together, behind the next split, so that the
- * device works while the host is told of parts and hands them over.
+ * where they lie.  Those of others are copied, on a lane of their own, to the end of a receive
+ * buffer, while what has come before passes the steps; where there is no room left, another receive
+ * buffer is next.  Nobody waits for these copies: when a mark has passed the block's owner is told
+ * that it has been read, and the rows can pass (gj_run_settle).  All that are there pass together,
+ * behind the next split, so that the device works while the host is told of parts and hands them
+ * over.
  *
- * Rows with references take one receive buffer and the lane of the steps: where their bytes lie is found out
- * there.
+ * Rows with references take one receive buffer and the lane of the steps: where their bytes lie is
+ * found out there.
  */
 #include "exchange.h"
 
@@ -194,8 +195,8 @@ gj_run_has_sent(const GjRun *run)
 }
 
 /*
- * The receive buffer, with room for n rows from a multiple of GJ_SPLIT_ALIGN on, and a place for what is said of
- * them.
+ * The receive buffer, with room for n rows from a multiple of GJ_SPLIT_ALIGN on, and a place for
+ * what is said of them.
  */
 static GjStatus
 make_receive_room(GjRun *run, uint32_t n, GjRelation **buffer)

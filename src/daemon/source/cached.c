@@ -78,8 +78,8 @@ write_expr(const GjRun *run, uint32_t first_column, int32_t e, GjKeyWriter *key)
 }
 
 /*
- * Columns, which of them are read later, filter, the part of an exchange, the keys of the step, and all
- * constants of the program.
+ * Columns, which of them are read later, filter, the part of an exchange, the keys of the step, and
+ * all constants of the program.
  */
 static void
 write_key(const GjRun *run, uint32_t s, const GjStep *step, GjKeyWriter *key)
@@ -225,8 +225,8 @@ list_fragments(GjRun *const *runs, uint32_t nruns, uint32_t source, uint32_t *n)
 }
 
 /*
- * The step by whose keys rows of a source are built, or (the probe source) exchanged; NULL: what is made of
- * them cannot be kept.
+ * The step by whose keys rows of a source are built, or (the probe source) exchanged; NULL: what is
+ * made of them cannot be kept.
  */
 static const GjStep *
 kept_by(const GjRun *run, uint32_t source)

@@ -2,16 +2,16 @@
  * cached_probe.c
  *	  Probe rows that stay where an exchange has brought them.
  *
- * A run that exchanges rows notes which resident fragments the probe source is made of, until it has
- * ended (fragment.c).  If their rows were exchanged before, by the same keys and filter, and each
- * device still has its part, the parts are what the exchange would make of them: they pass the steps from there,
- * and nothing is split, nor sent.
+ * A run that exchanges rows notes which resident fragments the probe source is made of, until it
+ * has ended (fragment.c).  If their rows were exchanged before, by the same keys and filter, and
+ * each device still has its part, the parts are what the exchange would make of them: they pass the
+ * steps from there, and nothing is split, nor sent.
  *
- * Rows are kept that are exchanged for the second time, so that who asks once does not pay for it: as
- * they pass the steps they are copied to the end of a relation, which then goes to the store, as
- * build sides do (cached.c), found by the same kind of name.  They take room that nothing else has, or that
- * sides had which were not used for long, and make room as sides do.  A run that gets more of them than is
- * its share, or is short of memory itself, does without, and tells the others.
+ * Rows are kept that are exchanged for the second time, so that who asks once does not pay for it:
+ * as they pass the steps they are copied to the end of a relation, which then goes to the store, as
+ * build sides do (cached.c), found by the same kind of name.  They take room that nothing else has,
+ * or that sides had which were not used for long, and make room as sides do.  A run that gets more
+ * of them than is its share, or is short of memory itself, does without, and tells the others.
  */
 #include "exchange.h"
 
@@ -19,8 +19,8 @@
 #include <string.h>
 
 /*
- * Parts are never quite equal, and rows without a key stay where they are: one row in so many more is
- * expected, or allowed.
+ * Parts are never quite equal, and rows without a key stay where they are: one row in so many more
+ * is expected, or allowed.
  */
 #define GJ_STAY_SPARE		16
 #define GJ_STAY_ALLOWED		2
@@ -31,8 +31,8 @@ gj_exchanged_by(const GjRun *run)
 	const GjSplitSide *side = gj_split_side(run, 0);
 
 	/*
-	 * What references point to is not kept.  And where rows are returned before the end memory must not run
-	 * out: what an exchange reserves is not for others.
+	 * What references point to is not kept.  And where rows are returned before the end memory must
+	 * not run out: what an exchange reserves is not for others.
 	 */
 	return side && run->intake->exchange->plan.staying && side->nrefs == 0 && !run->sink->returns_rows ?
 		run->steps[run->intake->exchange->plan.step].step : NULL;

@@ -116,8 +116,8 @@ send_operand(const GjRun *run, GjSplitSide *side, int32_t operand)
 }
 
 /*
- * Notes the columns that are the side's keys, if all of them are columns.  These need not be computed
- * before rows are split.
+ * Notes the columns that are the side's keys, if all of them are columns.  These need not be
+ * computed before rows are split.
  */
 static void
 find_keys(const GjRun *run, GjSplitSide *side, uint32_t nkeys)
@@ -289,9 +289,9 @@ gj_run_exchange_space(GjRun *run)
 }
 
 /*
- * What a block of the side has at most, in so many bytes for all of them and what else rows need
- * on their way.  Of references half is for heaps: the stage's, the receive buffer's and the blocks', at
- * least that of a chunk each.
+ * What a block of the side has at most, in so many bytes for all of them and what else rows need on
+ * their way.  Of references half is for heaps: the stage's, the receive buffer's and the blocks',
+ * at least that of a chunk each.
  */
 static void
 set_most(const GjRun *run, GjSplitSide *side, uint64_t nbytes)

@@ -1,11 +1,12 @@
 /*
  * fragment.c
- *	  A run and the resident data of its device: what it uses.  What it is asked about is in source/ask.c.
+ *	  A run and the resident data of its device: what it uses.  What it is asked about is in
+ *	  source/ask.c.
  *
- * USE takes the rows of pages that the backend has found unchanged: the columns of
- * a fragment are used in place where it is the probe side; else they are remembered, and
- * appended to the relation, or sent (source/split.c), when the source ends, unless there is a side that
- * was made of the same (source/cached.c).  What chunks bring is kept by source/keep.c.
+ * USE takes the rows of pages that the backend has found unchanged: the columns of a fragment are
+ * used in place where it is the probe side; else they are remembered, and appended to the relation,
+ * or sent (source/split.c), when the source ends, unless there is a side that was made of the same
+ * (source/cached.c).  What chunks bring is kept by source/keep.c.
  */
 #include "intake.h"
 

@@ -40,8 +40,8 @@ typedef struct GjKept
 } GjKept;
 
 /*
- * A build side that is resident, or may be kept, or (source 0) the run's part of probe rows that were
- * exchanged; it outlives the source's GjRunResident.
+ * A build side that is resident, or may be kept, or (source 0) the run's part of probe rows that
+ * were exchanged; it outlives the source's GjRunResident.
  */
 typedef struct GjRunSide
 {
@@ -237,8 +237,8 @@ extern void gj_side_release(GjRun *run);
 
 /* source/split.c */
 /*
- * Takes the rows of a chunk, or nrows of columns, to send them.  Those stay where they lie until the
- * source has ended.
+ * Takes the rows of a chunk, or nrows of columns, to send them.  Those stay where they lie until
+ * the source has ended.
  */
 extern GjStatus gj_run_stage_chunk(GjRun *run, uint32_t source, const GjChunk *chunk,
 								   const GjKept *kept);

@@ -1,10 +1,11 @@
 /*
  * rows.c
- *	  Where rows go that have come to a run: through the joins, to a relation of which a build side is
- *	  made, or into an exchange.
+ *	  Where rows go that have come to a run: through the joins, to a relation of which a build side
+ *	  is made, or into an exchange.
  *
  * A source has one of these for all the ways in which its rows come.  Each way describes the rows
- * that it has as columns and ranges; what rows that lie scattered need is the matter of where they go.
+ * that it has as columns and ranges; what rows that lie scattered need is the matter of where they
+ * go.
  */
 #include "intake.h"
 
@@ -68,9 +69,9 @@ gather_ranges(GjWork *work, GjColumn *columns, uint32_t ncolumns, const GjRowRan
 }
 
 /*
- * Puts scattered rows together in a buffer, as `columns`, so that the joins see them at once, or few
- * copies are made of them.  Where they do not fit `room` bytes well, or there is no memory for them,
- * the ranges stay what they are.
+ * Puts scattered rows together in a buffer, as `columns`, so that the joins see them at once, or
+ * few copies are made of them.  Where they do not fit `room` bytes well, or there is no memory for
+ * them, the ranges stay what they are.
  */
 static GjStatus
 put_together(GjRun *run, GjRows *rows, GjBuffer *buffer, uint64_t room, GjColumn *columns)
@@ -132,8 +133,8 @@ gj_append_rows(GjRun *run, GjRelation *relation, GjRows *rows)
 	GjStatus	status = GJ_OK;
 
 	/*
-	 * What is built wants most of the memory, and nothing resident is to go.  Another device's rows are
-	 * copied as they are.
+	 * What is built wants most of the memory, and nothing resident is to go.  Another device's rows
+	 * are copied as they are.
 	 */
 	if (!run->work.peer)
 		status = put_together(run, rows, &together, gj_lease_free(run->work.lease) / 4, columns);

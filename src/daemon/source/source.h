@@ -35,8 +35,8 @@ extern void gj_run_may_keep(GjRun *run, bool keep);
 							 sizeof(uint64_t) * (GJ_FRAGMENT_WORDS + GJ_FRAGMENT_BLOCKS))
 
 /*
- * Tells which fragments of a table are resident on the devices of n runs of one program, each fragment
- * once.  question: gj_ask_size() bytes.  runs[0] notes errors.
+ * Tells which fragments of a table are resident on the devices of n runs of one program, each
+ * fragment once.  question: gj_ask_size() bytes.  runs[0] notes errors.
  */
 extern GjStatus gj_runs_ask(GjRun **runs, uint32_t n, const uint8_t *question,
 							const GjAnswers *answers);
@@ -116,8 +116,8 @@ gj_block_rows(const GjBlock *block, uint32_t part)
 typedef struct GjExchangeOps
 {
 	/*
-	 * One of the run's n blocks that nobody reads any more.  Waits for it; meanwhile gj_run_receive may
-	 * be called, and is called with what waits for it unless await_split comes soon.
+	 * One of the run's n blocks that nobody reads any more.  Waits for it; meanwhile gj_run_receive
+	 * may be called, and is called with what waits for it unless await_split comes soon.
 	 */
 	GjStatus	(*get_block) (void *arg, GjBlock *blocks, uint32_t n, bool awaits,
 							   GjBlock **block);
@@ -140,8 +140,8 @@ extern GjStatus gj_run_has_split(GjRun *run, bool wait, bool *done);
 extern GjStatus gj_run_send_blocks(GjRun *run, uint32_t source);
 /*
  * All rows of a source have come, and none of the runs works on anything.  True if all of them have
- * found their part of it as it was built, or (the probe source) exchanged before: nothing is handed over
- * then.
+ * found their part of it as it was built, or (the probe source) exchanged before: nothing is handed
+ * over then.
  */
 extern bool gj_sides_resolve(GjRun **runs, uint32_t nruns, uint32_t source);
 /* The step by whose keys probe rows are exchanged, if they could be kept so; else NULL. */
@@ -149,8 +149,8 @@ extern const GjStep *gj_exchanged_by(const GjRun *run);
 /* If not, and it is the probe source: decides whether the runs are to keep their parts of it. */
 extern void gj_exchanged_plan(GjRun **runs, uint32_t nruns);
 /*
- * The run is finished, and nrows probe rows were sent to its part, by all of them: keeps these, if that
- * was planned.  Waits.
+ * The run is finished, and nrows probe rows were sent to its part, by all of them: keeps these, if
+ * that was planned.  Waits.
  */
 extern GjStatus gj_exchanged_keep(GjRun *run, uint64_t nrows);
 /* The rows of the build source are where they belong: gives back what took them there. */
@@ -171,9 +171,9 @@ extern GjStatus gj_run_settle(GjRun *run, bool wait);
 /* Waits until none is read any more, also after an error; tells nobody. */
 extern void gj_run_stop_reading(GjRun *run);
 /*
- * Probe rows that were sent, its own and received ones, wait for more while blocks are filled.  True:
- * there are some for which the device had better not wait if nothing else is to be sent; and taking
- * them through the steps.
+ * Probe rows that were sent, its own and received ones, wait for more while blocks are filled.
+ * True: there are some for which the device had better not wait if nothing else is to be sent; and
+ * taking them through the steps.
  */
 extern bool gj_run_has_sent(const GjRun *run);
 extern GjStatus gj_run_join_sent(GjRun *run);

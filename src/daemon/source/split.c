@@ -105,8 +105,8 @@ has_nulls(const GjRunExchange *x, uint32_t c)
 }
 
 /*
- * Has columns that are sent lie one behind the other, with n rows each; returns their bytes.  Memory
- * NULL: there is none yet.
+ * Has columns that are sent lie one behind the other, with n rows each; returns their bytes.
+ * Memory NULL: there is none yet.
  */
 static uint64_t
 place_columns(const GjRun *run, const GjSplitSide *side, void *memory, uint64_t n, GjColumn *columns)
@@ -328,8 +328,8 @@ send_pieces(GjRun *run, GjSplitSide *side, bool *fits)
 
 	*fits = true;
 	/*
-	 * Rows may be received meanwhile, and change what the queue's columns are.  A filter may leave none
-	 * to split.
+	 * Rows may be received meanwhile, and change what the queue's columns are.  A filter may leave
+	 * none to split.
 	 */
 	GJ_TRY(x->ops->get_block(x->arg, x->block, GJ_BLOCKS,
 							  side->filter < 0 && takes_beside(run, side), &block));
@@ -455,8 +455,8 @@ stage_rows(GjRun *run, GjSplitSide *side, const GjColumn *columns, uint32_t firs
 }
 
 /*
- * Takes rows of columns, from `first` on: *n of them, at most `left`, which now wait; 0 if those that
- * wait must be sent first.
+ * Takes rows of columns, from `first` on: *n of them, at most `left`, which now wait; 0 if those
+ * that wait must be sent first.
  */
 static GjStatus
 take_rows(GjRun *run, GjSplitSide *side, const GjColumn *columns, uint32_t first, uint32_t left,

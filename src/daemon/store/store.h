@@ -196,8 +196,8 @@ extern GjResident *gj_resident_store(GjDeviceEntry *entry, uint64_t cache_size);
 extern uint64_t gj_resident_clock(GjResident *store);
 
 /*
- * Looks for the fragments of n numbers, to found[n].  map_lsns are those of the pages of the visibility
- * map, per_map fragments each, from fragment 0 on.
+ * Looks for the fragments of n numbers, to found[n].  map_lsns are those of the pages of the
+ * visibility map, per_map fragments each, from fragment 0 on.
  */
 extern void gj_resident_find(GjResident *store, const GjWanted *wanted, const uint32_t *numbers,
 							 uint32_t n, const uint64_t *map_lsns, uint32_t per_map, GjFound *found);
@@ -210,8 +210,8 @@ extern void gj_resident_describe(GjResident *store, GjFound *found, uint64_t map
 								 uint64_t *valid, uint64_t *lsns);
 
 /*
- * True if a fragment that was found has an older LSN of the map than this, was of some use since it was loaded,
- * and nobody was to load it anew for this LSN: now the caller is.
+ * True if a fragment that was found has an older LSN of the map than this, was of some use since it
+ * was loaded, and nobody was to load it anew for this LSN: now the caller is.
  */
 extern bool gj_resident_is_to_be_loaded(GjResident *store, GjFragment *fragment, uint64_t map_lsn);
 
@@ -291,8 +291,8 @@ extern bool gj_side_again(GjResident *store, const GjSide *like);
 extern void gj_side_refuse(GjResident *store, const GjSide *like);
 
 /*
- * True if it can be kept now, with so many bytes, and nothing is given up for that but sides whose place
- * it takes, or that none of the last 64 runs has used.
+ * True if it can be kept now, with so many bytes, and nothing is given up for that but sides whose
+ * place it takes, or that none of the last 64 runs has used.
  */
 extern bool gj_side_has_room(GjResident *store, GjSide *like, uint64_t nbytes);
 

@@ -108,9 +108,9 @@ is_too_large(const GjTeam *team, uint64_t limit, uint32_t n, int exchange_step)
 }
 
 /*
- * Device memory that the run need not ask for: what others keep of an exchange, or build sides that the
- * same program has used last and all devices still have.  Else these would go to make room for what is
- * not built.  If they are not what the run needs after all, the lease grows.
+ * Device memory that the run need not ask for: what others keep of an exchange, or build sides that
+ * the same program has used last and all devices still have.  Else these would go to make room for
+ * what is not built.  If they are not what the run needs after all, the lease grows.
  */
 static uint64_t
 saved_need(const GjTeam *team, GjDeviceEntry **entries, uint32_t n, GjWay way)
@@ -151,8 +151,8 @@ choose_way(const GjTeam *team, uint64_t limit, uint32_t n)
 }
 
 /*
- * True if rows to be sorted are expected to fit each of n devices, beside so much else.  Else some of
- * them go to the host in between.
+ * True if rows to be sorted are expected to fit each of n devices, beside so much else.  Else some
+ * of them go to the host in between.
  */
 static bool
 sorted_rows_fit(const GjTeam *team, uint64_t limit, uint32_t n, uint64_t nbytes)

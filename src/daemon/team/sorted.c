@@ -1,13 +1,13 @@
 /*
  * sorted.c
- *	  Rows or groups of a team in the order of the sort keys: its runs hand them over as sorted runs,
- *	  which the session's thread merges when all have come.
+ *	  Rows or groups of a team in the order of the sort keys: its runs hand them over as sorted
+ *	  runs, which the session's thread merges when all have come.
  *
  * The last sorted run of a worker whose run stays open until the end lies on its device, and is
  * read from there: its thread fills two slots in turn, while the session's thread takes rows from
- * them.  All others, of workers that had no room for more rows, of passes, and of shares of groups, are
- * kept on the host (spill.h) in records of some thousand rows, so that a merge of many needs little
- * memory: by a thread of the cpu's, while the device fills the worker's other slot.
+ * them.  All others, of workers that had no room for more rows, of passes, and of shares of groups,
+ * are kept on the host (spill.h) in records of some thousand rows, so that a merge of many needs
+ * little memory: by a thread of the cpu's, while the device fills the worker's other slot.
  */
 #include "strategy/strategy.h"
 

@@ -270,8 +270,8 @@ extern void gj_worker_await_end(GjWorker *worker);
 extern void gj_worker_work(GjWorker *worker);
 
 /*
- * Works on chunks that it was given, as far as there is nothing else to do.  Where nothing is loaded
- * more comes soon: *more is set then, and nothing was done.
+ * Works on chunks that it was given, as far as there is nothing else to do.  Where nothing is
+ * loaded more comes soon: *more is set then, and nothing was done.
  */
 extern GjStatus gj_worker_catch_up(GjWorker *worker, uint32_t seen, bool *more);
 
@@ -346,8 +346,8 @@ extern GjStatus gj_team_post_for_all(GjTeam *team, GjTaskRun run, uint32_t sourc
 extern GjStatus gj_team_for_all(GjTeam *team, GjTaskRun run, uint32_t source);
 
 /*
- * Waits until a worker has woken the session's thread, which has seen team->signals.woken so, with `look` at
- * first without sleeping.  False: none has for a while.
+ * Waits until a worker has woken the session's thread, which has seen team->signals.woken so, with
+ * `look` at first without sleeping.  False: none has for a while.
  */
 extern bool gj_team_await_workers(GjTeam *team, uint32_t seen, bool look);
 

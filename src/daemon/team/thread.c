@@ -20,8 +20,8 @@
 #define GJ_IDLE_SECONDS		10
 
 /*
- * A thread that has left a worker waits for another one for a while, at first without sleeping, for to
- * start a thread takes longer than the rest of what starts a run.
+ * A thread that has left a worker waits for another one for a while, at first without sleeping, for
+ * to start a thread takes longer than the rest of what starts a run.
  */
 static struct
 {

@@ -3,14 +3,14 @@
  *	  Large build sides of a run on several devices: each has only the rows of its part of the
  *	  keys, of one build source and of the probe source, and all rows of the others.
  *
- * Whoever gets rows of these two sources, in chunks or as resident fragments of its device,
- * sends them on in blocks (source/split.c), which lie on the sender's device and are copied from
- * there (source/block.c).  A block is a task for the other workers that have a part of it, ahead of
- * all else they do once their run can take it: runs open, take sides that were kept and reserve memory
- * without waiting for each other.  Who fills the next one takes those of others first, in their turn,
- * and waits for copies while all of its own are still read: these end, so some worker always gets on.
- * Sources end when all blocks have been taken; where nothing is loaded each worker ends the probe source
- * by itself, when all have sent what they have.
+ * Whoever gets rows of these two sources, in chunks or as resident fragments of its device, sends
+ * them on in blocks (source/split.c), which lie on the sender's device and are copied from there
+ * (source/block.c).  A block is a task for the other workers that have a part of it, ahead of all
+ * else they do once their run can take it: runs open, take sides that were kept and reserve memory
+ * without waiting for each other.  Who fills the next one takes those of others first, in their
+ * turn, and waits for copies while all of its own are still read: these end, so some worker always
+ * gets on.  Sources end when all blocks have been taken; where nothing is loaded each worker ends
+ * the probe source by itself, when all have sent what they have.
  *
  * Equal keys meet on one device, so every join type comes out right, the unmatched rows of
  * either side too.  Steps before it must not have rows of their build side come out at the end:
@@ -62,9 +62,10 @@ state_of_worker(const GjWorker *worker)
 /* ---- in the threads of workers: what others send */
 
 /*
- * Takes the block whose turn it is: one of each other worker after the other, beginning with the one
- * that has the next number.  So not all workers copy from the same one at a time when all have sent.  Of
- * more than two workers each copies one block at a time, for all that have come at once are slower.
+ * Takes the block whose turn it is: one of each other worker after the other, beginning with the
+ * one that has the next number.  So not all workers copy from the same one at a time when all have
+ * sent.  Of more than two workers each copies one block at a time, for all that have come at once
+ * are slower.
  */
 static GjTask *
 take_turn(GjWorker *worker)
@@ -184,8 +185,9 @@ receive_and_free(GjWorker *worker, GjTask *task)
 }
 
 /*
- * While the worker waits for a block of its own: takes one of another worker, or else what was received
- * through the steps, or waits for something to happen.  The lock is held, but not meanwhile.
+ * While the worker waits for a block of its own: takes one of another worker, or else what was
+ * received through the steps, or waits for something to happen.  The lock is held, but not
+ * meanwhile.
  */
 static GjStatus
 work_meanwhile(GjWorker *worker, GjTask *task)
@@ -357,8 +359,8 @@ is_reading(const GjWorker *worker)
 }
 
 /*
- * A block that the worker can take, or NULL: any rows need its run, which others do not wait for, and
- * probe rows its build sides, and room.  The lock is held.
+ * A block that the worker can take, or NULL: any rows need its run, which others do not wait for,
+ * and probe rows its build sides, and room.  The lock is held.
  */
 static GjTask *
 take_block(GjWorker *worker)

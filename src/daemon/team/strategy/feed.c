@@ -2,8 +2,8 @@
  * feed.c
  *	  Gives a run the records that are kept on the host, as chunks.
  *
- * They are copied to the worker's staging memory by the cpu's threads: one half of it is filled while
- * the device takes what is in the other one.
+ * They are copied to the worker's staging memory by the cpu's threads: one half of it is filled
+ * while the device takes what is in the other one.
  */
 #include "partition.h"
 

@@ -2,9 +2,9 @@
  * partition.c
  *	  Sources of a run that are kept on the host, and the parts that they are split into.
  *
- * A build source and the probe source are split by a hash of the keys of a step; which one is known when
- * all build sources have come, or from the start where there is only one.  Why, and what is done with
- * parts: passes.c.
+ * A build source and the probe source are split by a hash of the keys of a step; which one is known
+ * when all build sources have come, or from the start where there is only one.  Why, and what is
+ * done with parts: passes.c.
  *
  * Semi and anti joins that ask nothing but the key need one build row of each: most others of
  * a hot key are dropped when its source is split.

@@ -4,7 +4,8 @@
  *	  what they have found is put together at the end (team/gather.c).
  *
  * Where nothing is loaded the session's thread posts what workers are to do, without waiting for
- * them: they do their own tasks in the order in which these were posted.  Probe chunks are anybody's.
+ * them: they do their own tasks in the order in which these were posted.  Probe chunks are
+ * anybody's.
  */
 #include "strategy.h"
 

@@ -81,9 +81,9 @@ extern void gj_replicate_error(GjTeam *team, GjErrorText *why);
 extern void gj_replicate_close(GjTeam *team);
 
 /*
- * The probe source has ended for all workers, which have all build rows each: those that come out by
- * themselves, for one step after the other, because they pass the later steps.  own_step: of this one
- * each worker has rows that no other one has; -1: there is none.
+ * The probe source has ended for all workers, which have all build rows each: those that come out
+ * by themselves, for one step after the other, because they pass the later steps.  own_step: of
+ * this one each worker has rows that no other one has; -1: there is none.
  */
 extern GjStatus gj_replicate_build_rows(GjTeam *team, int own_step);
 
