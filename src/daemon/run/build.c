@@ -23,14 +23,11 @@ gj_run_fail_build(GjRun *run)
 static GjStatus
 view_piece(GjRun *run, uint32_t source, uint64_t first, uint32_t nrows, GjView *view)
 {
-	GjWork	   *work = &run->work;
-
 	memset(view, 0, sizeof(*view));
 	gj_relation_columns(&run->relation[source], first,
 						run->columns + run->sources[source].first_column);
 	view->nrows = nrows;
-	return work->ops->columns->set_columns(work->queue, run->columns, run->program->ncolumns,
-								  &view->columns);
+	return gj_run_set_columns(run, &view->columns);
 }
 
 static GjStatus

@@ -141,8 +141,7 @@ describe_missed(GjRun *run, uint32_t p, uint32_t done, GjView *view)
 		to[c].data = fused->missed.data[c] + (uint64_t) done * to[c].width;
 		to[c].nulls = fused->missed.nulls[c] + done;
 	}
-	return run->work.ops->columns->set_columns(run->work.queue, run->columns, run->program->ncolumns,
-									  &view->columns);
+	return gj_run_set_columns(run, &view->columns);
 }
 
 /* Groups tuples of part p that came back, as ever. */

@@ -227,8 +227,7 @@ start_rows(GjRun *run, const GjColumn **columns)
 {
 	gj_run_choose_max_tuples(run);
 	describe_no_rows(run);
-	return run->work.ops->columns->set_columns(run->work.queue, run->columns, run->program->ncolumns,
-									  columns);
+	return gj_run_set_columns(run, columns);
 }
 
 GjStatus

@@ -321,8 +321,7 @@ join_rows(GjRun *run, uint32_t n)
 	GjWork	   *work = &run->work;
 	GjView		view = {.nrows = n};
 
-	GJ_TRY(work->ops->columns->set_columns(work->queue, run->columns, run->program->ncolumns,
-								  &view.columns));
+	GJ_TRY(gj_run_set_columns(run, &view.columns));
 	if (run->sources[0].filter >= 0)
 	{
 		uint32_t	passed;

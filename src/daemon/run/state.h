@@ -176,6 +176,14 @@ gj_run_all_ended(const GjRun *run)
 	return run->ended == (1u << run->program->nsources) - 1;
 }
 
+/* Has the queue see the program's columns as run->columns describes them. */
+static inline GjStatus
+gj_run_set_columns(GjRun *run, const GjColumn **columns)
+{
+	return run->work.ops->columns->set_columns(run->work.queue, run->columns,
+											   run->program->ncolumns, columns);
+}
+
 /* The form in which the result is handed over. */
 static inline GjForm
 gj_run_form(const GjRun *run)

@@ -138,19 +138,6 @@ receive_from(GjSession *session, GjSession *loader)
 	return GJ_OK;
 }
 
-/* Looks for something to happen for a moment; as poll(). */
-static int
-look(struct pollfd *fds, uint32_t n)
-{
-	GjSpin		spin = gj_spin_start(GJ_SPIN_US);
-	int			ready;
-
-	do
-		ready = poll(fds, n, 0);
-	while (ready == 0 && gj_spin_on(&spin));
-	return ready;
-}
-
 /*
  * Receives at most one message of each loader.  With `wait`, waits for something to
  * happen, be it that a device of several wants something; of a single one gj_team_flush()
@@ -178,7 +165,7 @@ receive_messages(GjSession *session, bool wait, bool feeding)
 	if (wait && gj_team_waits(session->run))
 		gj_journal_rest(&session->mark);
 	if (wait && session->expected)
-		ready = look(fds, n + 2);
+		ready = gj_spin_poll(fds, n + 2, GJ_SPIN_US);
 	if (ready == 0)
 		ready = poll(fds, n + 2, wait ? -1 : 0);
 	if (ready < 0)

@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "wire/saved.h"
 #include "daemon/base/base.h"
@@ -357,15 +356,6 @@ print_result(const GjProgram *program, const GjRunStats *stats, uint64_t nbatche
 		printf("%s: %.3f ms\n", phases[i], stats->ms[i]);
 }
 
-static double
-now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1e3 + t.tv_nsec / 1e6;
-}
-
 static int
 compare_doubles(const void *a, const void *b)
 {
@@ -387,11 +377,11 @@ run_repeated(GjSavedFile *file, const GjTeamOptions *options, int repeat)
 
 	for (int i = 0; i < repeat && status == GJ_OK; i++)
 	{
-		double		start = now_ms();
+		int64_t		start = gj_now_us();
 
 		nbatches = 0;
 		status = gj_saved_run(file, options, count_batch, &nbatches, &stats, &why);
-		ms[i] = now_ms() - start;
+		ms[i] = (double) (gj_now_us() - start) * 1e-3;
 	}
 	if (status == GJ_OK)
 	{

@@ -409,13 +409,11 @@ join_family(GjRun *run, uint32_t i, const GjMembershipSide *probe_side, const Gj
 {
 	GjRunStep  *rs = &run->steps[i];
 	const GjSetStep *set = gj_set(rs)->step;
-	GjWork	   *work = &run->work;
 	GjPairColumns seen = {.probe_side = probe_side};
 
 	describe_sets(run, probe_side ? probe_side : &gj_set(rs)->side[1], set->probe_column);
 	describe_sets(run, &gj_set(rs)->side[1], set->build_column);
-	GJ_TRY(work->ops->columns->set_columns(work->queue, run->columns, run->program->ncolumns,
-										   &seen.columns));
+	GJ_TRY(gj_run_set_columns(run, &seen.columns));
 	return gj_set_join_tiles(run, i, spec, family, pass_pairs, &seen);
 }
 
@@ -472,8 +470,7 @@ flush_probe_side(GjRun *run, uint32_t i, GjView *view)
 	GJ_TRY(join_probe_side(run, i));
 	run->columns[set->probe_column] = probe_side;
 	run->columns[set->build_column] = build_side;
-	return run->work.ops->columns->set_columns(run->work.queue, run->columns, run->program->ncolumns,
-									  &view->columns);
+	return gj_run_set_columns(run, &view->columns);
 }
 
 static GjStatus

@@ -351,8 +351,7 @@ make_room(GjRun *run, const GjView *view)
 	GJ_TRY(hand_over(run, false));
 	run->tuples.more_room = true;
 	run->work.ops->queues->phase(run->work.queue, GJ_PHASE_AGGREGATE);
-	return run->work.ops->columns->set_columns(run->work.queue, run->columns, run->program->ncolumns,
-									  &columns);
+	return gj_run_set_columns(run, &columns);
 }
 
 static GjStatus

@@ -27,7 +27,7 @@ gj_team_ask_all(GjTeam *team, const uint8_t *memory, const GjAnswers *answers)
 	 * Runs must be this thread's, and the output ring nobody's: backends ask before they load, and
 	 * a run that starts has neither.  But rows must not go out before all have started.
 	 */
-	if (team->input.started_ms > 0 || team->input.ended != 0 || team->sink->returns_rows)
+	if (team->input.started_us > 0 || team->input.ended != 0 || team->sink->returns_rows)
 		GJ_TRY(gj_team_drain(team));
 	for (uint32_t i = 0; i < team->nworkers; i++)
 		runs[i] = team->workers[i].run;

@@ -184,7 +184,7 @@ typedef struct GjTeamGather
 /* What has come so far. */
 typedef struct GjTeamInput
 {
-	double		started_ms;		/* when the first chunk came; 0: none has */
+	int64_t		started_us;		/* when the first chunk came; 0: none has */
 	uint32_t	ended;			/* sources, one bit each */
 	uint32_t	asked;			/* sources, one bit each, whose fragments may be resident */
 	/* slots of the load ring, guarded by lock */
