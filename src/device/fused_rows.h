@@ -274,8 +274,10 @@ gj_fused_same_group(const GjFusedKeys *keys, const GjGroupRows *groups, uint32_t
 		x = keys->value[k];
 		y = groups->value[k][g];
 		if (gj_group_by_reference(groups->how[k]))
-			same = gj_group_same_bytes(gj_group_payload(keys->heap[k], (uint64_t) x, groups->how[k]),
-									   gj_group_payload(groups->heap[k], (uint64_t) y, groups->how[k]));
+			same = gj_group_same_bytes(gj_group_payload(keys->heap[k], (uint64_t) x,
+														groups->how[k]),
+									   gj_group_payload(groups->heap[k], (uint64_t) y,
+														groups->how[k]));
 		else
 			same = x == y || (groups->how[k] == GJ_GROUP_FLOAT &&
 							  gj_key_bits(x, true) == gj_key_bits(y, true));

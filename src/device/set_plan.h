@@ -145,7 +145,8 @@ gj_set_next_tile(const GjSetFamily *family, const GjSetSpec *spec, GjSetTile *ti
 	/* the index takes a left set against all right ones, but there must not be too many
 	 * candidates for the best k of each left set */
 	uint32_t	width = spec->top_k > GJ_SET_TILE_SIDE ? GJ_SET_MANY_SIDE :
-		family->algorithm == GJ_SETS_MATRIX && (spec->top_k > 0 || family->tile_pairs > GJ_MAX_TUPLES) ?
+		family->algorithm == GJ_SETS_MATRIX && (spec->top_k > 0 ||
+												family->tile_pairs > GJ_MAX_TUPLES) ?
 		GJ_SET_MATRIX_SIDE : spec->top_k > 0 ? GJ_SET_BEST_SIDE :
 		family->algorithm == GJ_SETS_INVERTED_INDEX ? family->tile_pairs : GJ_SET_TILE_SIDE;
 	uint32_t	height;

@@ -36,7 +36,8 @@ typedef struct GjDeviceEntry
  * GPU pretend to be, which share its memory: those of GPU g come as g * per_gpu on.  False with
  * *why if the list is none.  Before gj_devices_start.
  */
-extern bool gj_devices_configure(const char *gpus, uint32_t ncpu, uint32_t per_gpu, GjErrorText *why);
+extern bool gj_devices_configure(const char *gpus, uint32_t ncpu, uint32_t per_gpu,
+								 GjErrorText *why);
 
 /* True if devices of a kind are there for tests: one that pretends to be several. */
 extern bool gj_devices_pretend(GjDeviceKind kind);

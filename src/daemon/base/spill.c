@@ -61,7 +61,8 @@ no_room(GjErrorText *why, const char *what, int error)
 	char		text[128] = "";
 
 	if (error != 0)
-		snprintf(why->text, sizeof(why->text), "%s: %s", what, strerror_r(error, text, sizeof(text)));
+		snprintf(why->text, sizeof(why->text), "%s: %s", what,
+				 strerror_r(error, text, sizeof(text)));
 	else
 		snprintf(why->text, sizeof(why->text), "%s", what);
 	return GJ_OUT_OF_HOST_MEMORY;

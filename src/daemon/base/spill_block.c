@@ -67,7 +67,8 @@ map_arena(uint32_t n)
 	if (!grown)
 		return false;
 	blocks.arenas = grown;
-	memory = mmap(NULL, nbytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	memory = mmap(NULL, nbytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+				  -1, 0);
 	if (memory == MAP_FAILED)
 		return false;
 	before = -(uintptr_t) memory & (GJ_HUGE_PAGE - 1);
@@ -130,7 +131,8 @@ put_pooled(GjSpillBlock *block)
 static GjSpillBlock *
 map_block(uint64_t nbytes)
 {
-	void	   *memory = mmap(NULL, nbytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void	   *memory = mmap(NULL, nbytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+							  0);
 
 	return memory == MAP_FAILED ? NULL : memory;
 }

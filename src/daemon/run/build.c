@@ -51,7 +51,8 @@ filter_rows(GjRun *run, GjSideBuild *build)
 								 build->positions.memory, &passed));
 		if (passed == 0)
 			continue;
-		GJ_TRY(work->ops->columns->pick(work->queue, (uint32_t *) build->rowid.memory + build->nrows,
+		GJ_TRY(work->ops->columns->pick(work->queue,
+										(uint32_t *) build->rowid.memory + build->nrows,
 							   NULL, (uint32_t) base, build->positions.memory, passed));
 		build->nrows += passed;
 	}
@@ -91,9 +92,11 @@ gj_build_keys(GjRun *run, GjSideBuild *build, const GjRunStep *rs, GjKeys *keys)
 		n = build->nrows - first < GJ_MAX_TUPLES ? build->nrows - first : GJ_MAX_TUPLES;
 		GJ_STOP_CHECK(run);
 		if (rs->join->hashes)
-			GJ_TRY(work->ops->columns->keys(work->queue, &view, first, n, rs->step->build_keys, keys));
+			GJ_TRY(work->ops->columns->keys(work->queue, &view, first, n, rs->step->build_keys,
+											keys));
 		else
-			GJ_TRY(work->ops->columns->ordered_keys(work->queue, &view, first, n, rs->build_operand, keys));
+			GJ_TRY(work->ops->columns->ordered_keys(work->queue, &view, first, n, rs->build_operand,
+													keys));
 	}
 	return GJ_OK;
 }

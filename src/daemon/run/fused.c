@@ -66,7 +66,8 @@ gj_fused_fits(GjRun *run)
 	if (!fused)
 		return false;
 	run->fused = fused;
-	fused->columns = calloc((size_t) GJ_FUSED_PARTS * run->sources[0].ncolumns + 1, sizeof(GjColumn));
+	fused->columns = calloc((size_t) GJ_FUSED_PARTS * run->sources[0].ncolumns + 1,
+							sizeof(GjColumn));
 	fused->off = !fused->columns || !gj_fused_make_plan(run, &fused->plan);
 	fused->missed.together = can_take_values(run);
 	return !fused->off;
@@ -93,7 +94,8 @@ reserve_missed(GjRun *run, uint32_t i, uint32_t n)
 
 		if (!(sources_out(run) >> source & 1) || (slot == 0 && fused->missed.together))
 			continue;
-		GJ_TRY(gj_buffer_reserve(&run->work, &fused->missed_rows[slot], (uint64_t) n * sizeof(uint32_t)));
+		GJ_TRY(gj_buffer_reserve(&run->work, &fused->missed_rows[slot],
+								 (uint64_t) n * sizeof(uint32_t)));
 		fused->missed.rowid[slot] = fused->missed_rows[slot].memory;
 	}
 	for (uint32_t c = 0; fused->missed.together && c < run->sources[0].ncolumns; c++)

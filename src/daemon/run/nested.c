@@ -84,7 +84,8 @@ add_term(const GjRun *run, GjRunStep *rs, GjTermOp op, int32_t probe_side, int32
 	uint32_t	t = nested->nterms++;
 
 	nested->terms[t].op = (uint8_t) op;
-	nested->terms[t].narrow = operand_is_narrow(run, probe_side) && operand_is_narrow(run, build_side);
+	nested->terms[t].narrow = operand_is_narrow(run, probe_side) &&
+		operand_is_narrow(run, build_side);
 	nested->terms[t].probe_side = add_operand(rs->probe_operand, &rs->nprobe_operands, probe_side);
 	nested->terms[t].build_side = add_operand(rs->build_operand, &rs->nbuild_operands, build_side);
 }
@@ -335,7 +336,8 @@ next_pairs(GjRun *run, uint32_t i, GjNested *loop, uint64_t tile, uint32_t *ndon
 		GJ_TRY(gj_run_make_room(run, i + 1, &room));
 		place_pairs(rs, room, loop, &pairs);
 	}
-	GJ_TRY(work->ops->tables->nested_loop(work->queue, loop, tile, nested_of(rs)->ntiles, ndone, &npairs));
+	GJ_TRY(work->ops->tables->nested_loop(work->queue, loop, tile, nested_of(rs)->ntiles, ndone,
+										  &npairs));
 	if (!loop->write)
 	{
 		if (gj_step_makes_pairs(rs->step))

@@ -238,8 +238,10 @@ gj_run_probe_keys(GjRun *run, GjRunStep *rs, const GjView *view, GjKeys *keys)
 		keys->value[k] = (int64_t *) ((uint8_t *) rs->probe.key_values.memory + k * stride);
 	keys->null = rs->probe.key_nulls.memory;
 	if (rs->join->hashes)
-		return work->ops->columns->keys(work->queue, view, 0, view->nrows, rs->step->probe_keys, keys);
-	return work->ops->columns->ordered_keys(work->queue, view, 0, view->nrows, rs->probe_operand, keys);
+		return work->ops->columns->keys(work->queue, view, 0, view->nrows, rs->step->probe_keys,
+										keys);
+	return work->ops->columns->ordered_keys(work->queue, view, 0, view->nrows, rs->probe_operand,
+											keys);
 }
 
 GjStatus

@@ -277,7 +277,8 @@ gj_run_start(GjRun *run)
 {
 	const GjDeviceOps *ops = run->work.ops;
 
-	GJ_TRY(ops->queues->queue_open(run->entry->device, run->program, &run->work.queue, &run->error));
+	GJ_TRY(ops->queues->queue_open(run->entry->device, run->program, &run->work.queue,
+								   &run->error));
 	ops->queues->phase(run->work.queue, GJ_PHASE_WAIT);
 	return GJ_OK;
 }

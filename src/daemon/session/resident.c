@@ -158,7 +158,8 @@ is_whole(const GjAsk *ask, const uint8_t *question, const uint8_t **at, const ui
 
 /* Adds the fragments of a whole answer; pages go to *bits, which moves behind them. */
 static void
-add_uses(const GjAsk *ask, const uint8_t *question, const uint8_t *at, GjUses *list, uint64_t **bits)
+add_uses(const GjAsk *ask, const uint8_t *question, const uint8_t *at, GjUses *list,
+		 uint64_t **bits)
 {
 	uint32_t	next = 0;
 
@@ -348,7 +349,8 @@ read_uses(const uint8_t *memory, uint32_t n, GjUse *uses, GjUses *lists, uint32_
 }
 
 GjStatus
-gj_session_feed_uses(GjSession *session, uint32_t which, const GjMsgSlot *message, const uint8_t *memory)
+gj_session_feed_uses(GjSession *session, uint32_t which, const GjMsgSlot *message,
+					 const uint8_t *memory)
 {
 	GjUses		lists[GJ_MAX_SOURCES];
 	uint32_t	nlists = 0;

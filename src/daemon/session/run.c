@@ -134,7 +134,8 @@ receive_from(GjSession *session, GjSession *loader)
 		!accept_source_message(loader, &message))
 		return GJ_BAD_PROGRAM;
 	/* there is room: each slot and each source waits here at most once */
-	loader->load.pending[(loader->load.next_pending + loader->load.npending++) % GJ_MAX_PENDING] = message;
+	loader->load.pending[(loader->load.next_pending + loader->load.npending++) % GJ_MAX_PENDING] =
+		message;
 	return GJ_OK;
 }
 
@@ -154,7 +155,8 @@ receive_messages(GjSession *session, bool wait, bool feeding)
 
 	for (uint32_t i = 0; i < n; i++)
 		fds[i] = (struct pollfd) {
-			.fd = session->loaders.session[i]->closed ? -1 : session->loaders.session[i]->socket,.events = POLLIN
+			.fd = session->loaders.session[i]->closed ? -1 :
+				session->loaders.session[i]->socket,.events = POLLIN
 		};
 	fds[n] = (struct pollfd) {.fd = session->loaders.wake,.events = POLLIN};
 	fds[n + 1] = (struct pollfd) {.fd = gj_team_fd(session->run),.events = POLLIN};

@@ -171,7 +171,8 @@ feed_chunk(GjSavedFile *file, const GjSavedRecord *record, const uint8_t *payloa
 	uint8_t    *memory = file->load->memory + (size_t) slot * GJ_LOAD_SLOT_SIZE;
 
 	if (record->source >= file->program->nsources ||
-		!gj_saved_unpack(&file->chunks[record->source], (uint8_t *) payload, record->nbytes, memory))
+		!gj_saved_unpack(&file->chunks[record->source], (uint8_t *) payload, record->nbytes,
+						 memory))
 		return GJ_BAD_PROGRAM;
 	file->busy_slots |= 1u << slot;
 	return gj_team_chunk(file->team, record->source, record->nrows, memory, slot);

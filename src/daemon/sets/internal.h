@@ -109,9 +109,10 @@ extern void gj_set_join_free_sets(GjWork *work, GjRunSets *sets);
  * Makes a family of the sets, which lie in the step's probe_side, and room for the pairs of its
  * tiles.  What it takes from the lease, beside buffers, is *space.
  */
-extern GjStatus gj_set_join_build(GjRun *run, GjRunStep *rs, const GjSetInput *sets, GjSetSpec *spec,
-								  GjSetFamily *family, uint64_t *space);
-extern void gj_set_join_free_family(GjRun *run, GjRunStep *rs, GjSetFamily *family, uint64_t *space);
+extern GjStatus gj_set_join_build(GjRun *run, GjRunStep *rs, const GjSetInput *sets,
+								  GjSetSpec *spec, GjSetFamily *family, uint64_t *space);
+extern void gj_set_join_free_family(GjRun *run, GjRunStep *rs, GjSetFamily *family,
+									uint64_t *space);
 /* Takes the pairs of a family's tiles, whose number is in npairs, to where they go. */
 typedef GjStatus (*GjPassPairs) (GjRun *run, uint32_t i, const void *arg, uint32_t npairs);
 extern GjStatus gj_set_join_tiles(GjRun *run, uint32_t i, const GjSetSpec *spec,

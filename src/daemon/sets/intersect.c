@@ -60,7 +60,8 @@ run_algorithm(GjRun *run, GjSetPair *pair, void *result, uint64_t *n)
 		pair->algorithm = GJ_SETS_MERGE_PATH;
 		space = 0;
 	}
-	status = work->ops->sets->set_pair(work->queue, pair, run->host->stop, run->host->arg, result, n);
+	status = work->ops->sets->set_pair(work->queue, pair, run->host->stop, run->host->arg, result,
+									   n);
 	gj_lease_give(work->lease, space);
 	return status;
 }

@@ -49,8 +49,8 @@ joining_space(const GjRun *run, const GjRunStep *rs, uint64_t probe_rows)
 	uint64_t	nrows = build_side->table.nrows + probe_rows;
 
 	return nrows * (GJ_ELEMENT_SPACE + sizeof(int64_t)) + probe_rows * GJ_MEMBER_SORT_SPACE +
-		(build_side->nsets + probe_rows) * (GJ_SET_SPACE + sizeof(int32_t)) + gj_run_tile_space(run) +
-		3 * GJ_MAX_TUPLES * sizeof(uint32_t) + GJ_MIN_TUPLES * UINT64_C(256);
+		(build_side->nsets + probe_rows) * (GJ_SET_SPACE + sizeof(int32_t)) +
+		gj_run_tile_space(run) + 3 * GJ_MAX_TUPLES * sizeof(uint32_t) + GJ_MIN_TUPLES * UINT64_C(256);
 }
 
 /* ---- rows come in */
@@ -65,8 +65,10 @@ start_side(const GjRunStep *rs, bool build_side, GjMembershipSide *side)
 	/* no pair of a NULL and anything else is less, or greater */
 	if (is_null >= 0 && !set->same)
 		side->operand[side->nkeys++] = is_null;
-	side->operand[side->nkeys++] = -1 - (int32_t) (build_side ? set->build_column : set->probe_column);
-	side->operand[side->nkeys++] = (int32_t) (build_side ? rs->step->build_keys : rs->step->probe_keys);
+	side->operand[side->nkeys++] =
+		-1 - (int32_t) (build_side ? set->build_column : set->probe_column);
+	side->operand[side->nkeys++] =
+		(int32_t) (build_side ? rs->step->build_keys : rs->step->probe_keys);
 }
 
 static void
@@ -153,8 +155,8 @@ sort_side(GjRun *run, GjMembershipSide *side)
 	keys.null = side->null.memory;
 	if (!gj_lease_take(work->lease, space))
 		return GJ_OUT_OF_MEMORY;
-	status = work->ops->tables->sort_build(work->queue, &keys, NULL, run->host->stop, run->host->arg,
-								   &side->table);
+	status = work->ops->tables->sort_build(work->queue, &keys, NULL, run->host->stop,
+										   run->host->arg, &side->table);
 	gj_lease_give(work->lease, space);
 	if (status != GJ_OK)
 		return status;
@@ -187,9 +189,10 @@ find_multiplicity(GjRun *run, GjMembershipSide *side, const GjKeys *keys, uint8_
 		if (distance >= keys->nrows)
 			return GJ_OK;
 		GJ_STOP_CHECK(run);
-		GJ_TRY(work->ops->sets->flag_changes(work->queue, keys, keys->nkeys, (uint32_t) distance, flags));
-		GJ_TRY(work->ops->columns->select_flags(work->queue, flags, keys->nrows, 0, side->table.rows,
-									   &nequal));
+		GJ_TRY(work->ops->sets->flag_changes(work->queue, keys, keys->nkeys, (uint32_t) distance,
+											 flags));
+		GJ_TRY(work->ops->columns->select_flags(work->queue, flags, keys->nrows, 0,
+												side->table.rows, &nequal));
 		if (nequal == 0)
 			return GJ_OK;
 	}
@@ -226,8 +229,8 @@ find_sets(GjRun *run, GjMembershipSide *side, GjBuffer *flags)
 	GJ_TRY(gj_buffer_reserve(work, flags, keys.nrows));
 	GJ_TRY(work->ops->sets->flag_changes(work->queue, &keys, keys.nkeys - 1, 1, flags->memory));
 	/* which row was where before is not asked: its memory is free to use */
-	GJ_TRY(work->ops->columns->select_flags(work->queue, flags->memory, keys.nrows, 1, side->table.rows,
-								   &side->nsets));
+	GJ_TRY(work->ops->columns->select_flags(work->queue, flags->memory, keys.nrows, 1,
+											side->table.rows, &side->nsets));
 	GJ_TRY(gj_buffer_reserve(work, &side->start, (uint64_t) side->nsets * sizeof(uint32_t)));
 	GJ_TRY(gj_buffer_reserve(work, &side->size, (uint64_t) side->nsets * sizeof(int32_t)));
 	GJ_TRY(work->ops->memory->copy(work->queue, side->start.memory, side->table.rows,
@@ -274,7 +277,8 @@ build(GjRun *run, GjSideBuild *build, GjRunStep *rs)
 	GJ_TRY(make_sets(run, side));
 	rs->nmatchable = side->nsets;
 	return gj_lease_left(run->work.lease) <
-		joining_space(run, rs, build_is_enough(run, rs) ? 0 : GJ_LEAST_ROWS) ? GJ_OUT_OF_MEMORY : GJ_OK;
+		joining_space(run, rs, build_is_enough(run, rs) ? 0 : GJ_LEAST_ROWS) ?
+		GJ_OUT_OF_MEMORY : GJ_OK;
 }
 
 /* ---- pairs */
@@ -303,7 +307,8 @@ make_family(GjRun *run, GjRunStep *rs, const GjMembershipSide *probe_side, GjSet
 	const GjMembershipSide *build_side = &gj_set(rs)->side[1];
 	GjRunSets  *sets = &gj_set(rs)->probe_side;
 	uint64_t	nsets = build_side->nsets + (probe_side ? (uint64_t) probe_side->nsets : 0);
-	uint64_t	nvalues = build_side->table.nrows + (probe_side ? (uint64_t) probe_side->table.nrows : 0);
+	uint64_t	nvalues = build_side->table.nrows +
+		(probe_side ? (uint64_t) probe_side->table.nrows : 0);
 	uint64_t	multiplicity = probe_side && probe_side->multiplicity < build_side->multiplicity ?
 		probe_side->multiplicity : build_side->multiplicity;
 	GjSetInput	input = {.nsets = (uint32_t) nsets,.nvalues = nvalues,.width = sizeof(int64_t)};
@@ -347,8 +352,8 @@ pick_places(GjRun *run, GjRunStep *rs, uint32_t source, const GjMembershipSide *
 	if (!(rs->expand >> source & 1))
 		return GJ_OK;
 	pairs->rowid[source] = rs->pairs.rowid[source].memory;
-	return run->work.ops->columns->pick(run->work.queue, rs->pairs.rowid[source].memory, side->start.memory, 0,
-							   sets, n);
+	return run->work.ops->columns->pick(run->work.queue, rs->pairs.rowid[source].memory,
+										side->start.memory, 0, sets, n);
 }
 
 /* Pairs first .. first+n-1 of those that a tile has left, as a view. */
@@ -366,8 +371,8 @@ write_pairs(GjRun *run, GjRunStep *rs, const GjColumn *columns, const GjMembersh
 	pairs->nrows = n;
 	GJ_TRY(pick_places(run, rs, 0, probe_side ? probe_side : build_side,
 					   (uint32_t *) gj_set(rs)->out[left].memory + first, n, pairs));
-	GJ_TRY(pick_places(run, rs, source, build_side, (uint32_t *) gj_set(rs)->out[1 - left].memory + first,
-					   n, pairs));
+	GJ_TRY(pick_places(run, rs, source, build_side,
+					   (uint32_t *) gj_set(rs)->out[1 - left].memory + first, n, pairs));
 	if (gj_set(rs)->step->values)
 		pairs->rowid[gj_set(rs)->step->values] = (uint32_t *) gj_set(rs)->out[2].memory + first;
 	return GJ_OK;

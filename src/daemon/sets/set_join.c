@@ -53,16 +53,16 @@ add_sets(GjRun *run, GjRunSets *sets, const GjArrayColumn *column, const GjView 
 						  (sets->n + n) * sizeof(int32_t), 0));
 	GJ_TRY(work->ops->sets->array_sizes(work->queue, view, first, n, column, sets->new_size.memory,
 								  sets->null.memory, &total));
-	GJ_TRY(work->ops->columns->select_flags(work->queue, sets->null.memory, n, 0, sets->positions.memory,
-								   &nsome));
+	GJ_TRY(work->ops->columns->select_flags(work->queue, sets->null.memory, n, 0,
+											sets->positions.memory, &nsome));
 	if (nsome == 0)
 		return GJ_OK;
-	GJ_TRY(work->ops->columns->pick(work->queue, (uint32_t *) sets->tuple.memory + sets->n, NULL, first,
-						   sets->positions.memory, nsome));
+	GJ_TRY(work->ops->columns->pick(work->queue, (uint32_t *) sets->tuple.memory + sets->n, NULL,
+									first, sets->positions.memory, nsome));
 	GJ_TRY(work->ops->columns->pick(work->queue, (uint32_t *) sets->size.memory + sets->n,
 						   sets->new_size.memory, 0, sets->positions.memory, nsome));
-	GJ_TRY(work->ops->columns->pick(work->queue, sets->rows.memory, rowid ? rowid + first : NULL, first,
-						   sets->positions.memory, nsome));
+	GJ_TRY(work->ops->columns->pick(work->queue, sets->rows.memory, rowid ? rowid + first : NULL,
+									first, sets->positions.memory, nsome));
 	GJ_TRY(gj_buffer_grow(work, &sets->values, sets->nvalues * column->width,
 						  (sets->nvalues + total) * column->width + 8, 0));
 	some.nrows = nsome;
@@ -139,8 +139,9 @@ build_sets(GjRun *run, GjRunStep *rs, const GjView *view)
 	for (uint64_t first = 0, n; first < build_side->n; first += n)
 	{
 		n = build_side->n - first < GJ_MAX_TUPLES ? build_side->n - first : GJ_MAX_TUPLES;
-		GJ_TRY(work->ops->columns->pick(work->queue, (uint32_t *) gj_set(rs)->build_row.memory + first,
-							   rowid, 0, (uint32_t *) build_side->tuple.memory + first, (uint32_t) n));
+		GJ_TRY(work->ops->columns->pick(work->queue,
+										(uint32_t *) gj_set(rs)->build_row.memory + first, rowid, 0,
+										(uint32_t *) build_side->tuple.memory + first, (uint32_t) n));
 	}
 	gj_buffer_free(work, &build_side->tuple);
 	build_side->tuple = gj_set(rs)->build_row;
@@ -260,9 +261,10 @@ make_family(GjRun *run, GjRunStep *rs, const GjView *view, uint32_t first, uint3
 	GJ_TRY(gj_buffer_grow(work, &probe_side->values, probe_side->nvalues * column.width,
 						  (probe_side->nvalues + build_side->nvalues) * column.width + 8, 0));
 	if (build_side->nvalues > 0)
-		GJ_TRY(work->ops->memory->copy(work->queue,
-							   (uint8_t *) probe_side->values.memory + probe_side->nvalues * column.width,
-							   build_side->values.memory, build_side->nvalues * column.width));
+		GJ_TRY(work->ops->memory->copy(work->queue, (uint8_t *) probe_side->values.memory +
+									   probe_side->nvalues * column.width,
+									   build_side->values.memory,
+									   build_side->nvalues * column.width));
 	sets.nvalues = probe_side->nvalues + build_side->nvalues;
 	if (probe_side->n + build_side->n > GJ_MAX_ROWS || sets.nvalues > UINT32_MAX - 1)
 		return GJ_OUT_OF_MEMORY;
@@ -292,9 +294,11 @@ write_value(GjWork *work, const GjRunStep *rs, uint32_t v, uint32_t first, uint3
 	const uint32_t *size = gj_set(rs)->probe_side.size.memory;
 
 	if (v == 0)
-		return work->ops->memory->copy(work->queue, to, (uint32_t *) gj_set(rs)->out[2].memory + first,
+		return work->ops->memory->copy(work->queue, to,
+									   (uint32_t *) gj_set(rs)->out[2].memory + first,
 							   (uint64_t) n * sizeof(uint32_t));
-	return work->ops->columns->pick(work->queue, to, v == 1 ? size : size + gj_set(rs)->probe_side.n, 0,
+	return work->ops->columns->pick(work->queue, to,
+									v == 1 ? size : size + gj_set(rs)->probe_side.n, 0,
 						   (uint32_t *) gj_set(rs)->out[v - 1].memory + first, n);
 }
 
@@ -312,7 +316,8 @@ write_pairs(GjRun *run, GjRunStep *rs, const GjView *view, uint32_t first, uint3
 	pairs->columns = view->columns;
 	pairs->nrows = n;
 	pairs->no_row = view->no_row;
-	GJ_TRY(work->ops->columns->pick(work->queue, tuple, gj_set(rs)->probe_side.tuple.memory, 0, left, n));
+	GJ_TRY(work->ops->columns->pick(work->queue, tuple, gj_set(rs)->probe_side.tuple.memory, 0,
+									left, n));
 	for (uint32_t s = 0; s < GJ_MAX_SOURCES; s++)
 	{
 		uint32_t   *to = rs->pairs.rowid[s].memory;
@@ -322,7 +327,8 @@ write_pairs(GjRun *run, GjRunStep *rs, const GjView *view, uint32_t first, uint3
 		if (gj_pair_values(gj_set(rs)->step) >> s & 1)
 			GJ_TRY(write_value(work, rs, s - gj_set(rs)->step->values, first, n, to));
 		else if (s == rs->step->source)
-			GJ_TRY(work->ops->columns->pick(work->queue, to, gj_set(rs)->build_side.tuple.memory, 0, right, n));
+			GJ_TRY(work->ops->columns->pick(work->queue, to, gj_set(rs)->build_side.tuple.memory, 0,
+											right, n));
 		else
 			GJ_TRY(work->ops->columns->pick(work->queue, to, view->rowid[s], 0, tuple, n));
 		pairs->rowid[s] = to;

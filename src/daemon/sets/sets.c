@@ -125,7 +125,8 @@ keep_elements(GjRun *run, const GjSetInput *sets, GjBuffer *elements)
 	uint64_t	nbytes = sets->nvalues * sets->width;
 
 	GJ_TRY(gj_buffer_reserve(work, elements, nbytes + sizeof(int64_t)));
-	return nbytes > 0 ? work->ops->memory->copy(work->queue, elements->memory, sets->values, nbytes) : GJ_OK;
+	return nbytes == 0 ? GJ_OK :
+		work->ops->memory->copy(work->queue, elements->memory, sets->values, nbytes);
 }
 
 static GjStatus
@@ -147,7 +148,8 @@ join_sets(GjRun *run, GjSetFamily *family, GjBuffer buffers[3], GjBuffer *elemen
 	work->ops->queues->phase(work->queue, GJ_PHASE_BUILD);
 	if (spec->distinct)
 		GJ_TRY(keep_elements(run, &sets, elements));
-	GJ_TRY(work->ops->sets->set_build(work->queue, &sets, spec, run->host->stop, run->host->arg, family));
+	GJ_TRY(work->ops->sets->set_build(work->queue, &sets, spec, run->host->stop, run->host->arg,
+									  family));
 	run->stats.step[0].set_algorithm = family->algorithm;
 	gj_relation_drop(work, &run->relation[1], 0);
 	GJ_TRY(gj_run_make_tiles(run, family, run->output.tiles.npairs, buffers, space));

@@ -216,7 +216,8 @@ append_tuples(GjRun *run, const GjView *view, uint32_t first, uint32_t n, uint32
 	for (; *done < n; *done += some)
 	{
 		GJ_STOP_CHECK(run);
-		GJ_TRY(work->ops->columns->gather(work->queue, view, first + *done, n - *done, &target, &some));
+		GJ_TRY(work->ops->columns->gather(work->queue, view, first + *done, n - *done, &target,
+										  &some));
 		GJ_TRY(append_slot(run, some));
 	}
 	return GJ_OK;
@@ -249,7 +250,8 @@ sort_rows(GjRun *run, GjView *sorted_view)
 		gj_relation_columns(&sorted->rows, 0, of_rows);
 		for (uint32_t c = 0; c < run->output.ncolumns; c++)
 			columns[outputs[c]] = of_rows[c];
-		status = work->ops->columns->set_columns(work->queue, columns, p->ncolumns, &sorted_view->columns);
+		status = work->ops->columns->set_columns(work->queue, columns, p->ncolumns,
+												 &sorted_view->columns);
 	}
 	for (uint32_t s = 0; s < p->nsources; s++)
 		sorted_view->rowid[s] = sorted->positions.memory;
@@ -277,7 +279,8 @@ fill_slot(GjRun *run, void *arg, uint32_t first, uint8_t *slot, uint32_t *n)
 
 		GJ_TRY(work->ops->columns->pick_values(work->queue, picked, sorted->keys.value[k],
 									  (const uint32_t *) sorted->positions.memory + first, *n));
-		GJ_TRY(work->ops->memory->copy_out(work->queue, slot + layout->places[layout->noutputs + k].data,
+		GJ_TRY(work->ops->memory->copy_out(work->queue,
+										   slot + layout->places[layout->noutputs + k].data,
 								   picked, *n * sizeof(int64_t)));
 	}
 	return work->ops->queues->sync(work->queue);
@@ -285,7 +288,8 @@ fill_slot(GjRun *run, void *arg, uint32_t first, uint8_t *slot, uint32_t *n)
 
 /* Tells the host the keys of the last row. */
 static GjStatus
-tell_end_keys(GjRun *run, const GjSortedLayout *layout, uint32_t nrows, GjFillSorted fill, void *arg)
+tell_end_keys(GjRun *run, const GjSortedLayout *layout, uint32_t nrows, GjFillSorted fill,
+			  void *arg)
 {
 	const GjTarget *to = &run->output.target;
 	int64_t		keys[GJ_MAX_KEYS];

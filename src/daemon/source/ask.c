@@ -223,8 +223,8 @@ is_left_out(const GjFoundBatch *batch, uint32_t i, const GjAsk *ask, uint64_t ma
 
 /* Tells of as many fragments as there is room for in `space` bytes; *nbytes: how many it takes. */
 static GjStatus
-write_answer(GjRun **runs, uint32_t nruns, const GjAsk *ask, const uint64_t *map_lsns, uint8_t *memory,
-	   uint32_t space, uint32_t *nbytes)
+write_answer(GjRun **runs, uint32_t nruns, const GjAsk *ask, const uint64_t *map_lsns,
+			 uint8_t *memory, uint32_t space, uint32_t *nbytes)
 {
 	GjAnswered	head = {0, ask->first};
 	uint8_t    *at = memory + sizeof(head);

@@ -126,7 +126,8 @@ join_received(GjRun *run, bool all)
 		return GJ_OK;
 	/* the copies' own time is taken on their lane */
 	work->ops->queues->phase(work->queue, GJ_PHASE_WAIT);
-	GJ_TRY(work->ops->queues->after(work->queue, GJ_LANE_WORK, GJ_MARK_READ((end - 1) % GJ_RECEIVED)));
+	GJ_TRY(work->ops->queues->after(work->queue, GJ_LANE_WORK,
+									GJ_MARK_READ((end - 1) % GJ_RECEIVED)));
 	while (x->njoined != end)
 	{
 		const GjReceivedPart *received = &x->received[x->njoined++ % GJ_RECEIVED];
@@ -164,7 +165,8 @@ gj_run_open_blocks(GjRun *run)
 	if (!run->intake->exchange)
 		return GJ_OK;
 	GJ_TRY(join_all_own(run));
-	GJ_TRY(run->intake->exchange->side[0].nrefs > 0 ? join_in_order(run) : join_received(run, true));
+	GJ_TRY(run->intake->exchange->side[0].nrefs > 0 ? join_in_order(run) :
+		   join_received(run, true));
 	return gj_fused_flush(run);
 }
 
@@ -243,14 +245,15 @@ copy_rows(GjRun *run, GjBlock *block, const GjColumn *columns)
 
 		received->has_nulls[c] = from->data && from->nulls && buffer->types[c].nullable;
 		if (from->data)
-			GJ_TRY(work->ops->memory->load_peer(work->queue, to + buffer->nrows * from->width, device,
-										from->data, (uint64_t) n * from->width));
+			GJ_TRY(work->ops->memory->load_peer(work->queue, to + buffer->nrows * from->width,
+												device, from->data, (uint64_t) n * from->width));
 		if (received->has_nulls[c])
 			GJ_TRY(work->ops->memory->load_peer(work->queue,
 										(uint8_t *) buffer->columns[c].nulls.memory + buffer->nrows,
 										device, from->nulls, n));
 	}
-	GJ_TRY(work->ops->queues->mark(work->queue, GJ_LANE_LOAD, GJ_MARK_READ(x->nreceived % GJ_RECEIVED)));
+	GJ_TRY(work->ops->queues->mark(work->queue, GJ_LANE_LOAD,
+								   GJ_MARK_READ(x->nreceived % GJ_RECEIVED)));
 	x->nreceived++;
 	buffer->nrows += n;
 	return GJ_OK;

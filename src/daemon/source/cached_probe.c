@@ -34,7 +34,8 @@ gj_exchanged_by(const GjRun *run)
 	 * What references point to is not kept.  And where rows are returned before the end memory must
 	 * not run out: what an exchange reserves is not for others.
 	 */
-	return side && run->intake->exchange->plan.staying && side->nrefs == 0 && !run->sink->returns_rows ?
+	return side && run->intake->exchange->plan.staying && side->nrefs == 0 &&
+		!run->sink->returns_rows ?
 		run->steps[run->intake->exchange->plan.step].step : NULL;
 }
 
@@ -92,7 +93,8 @@ gj_exchanged_plan(GjRun **runs, uint32_t nruns)
 
 	for (uint32_t r = 0; r < nruns; r++)
 	{
-		nrows += gj_count_rows(runs[r]->intake->resident[0].uses, runs[r]->intake->resident[0].nuses);
+		nrows += gj_count_rows(runs[r]->intake->resident[0].uses,
+							   runs[r]->intake->resident[0].nuses);
 		keep &= runs[r]->intake->side[0].made != NULL;
 	}
 	nrows = nrows / nruns + 1;
@@ -158,7 +160,8 @@ gj_exchanged_add(GjRun *run, const GjColumn *columns, uint32_t nrows)
 		return GJ_OK;
 	/* where one device gets most rows there is no room for them; nor may others' data go for them */
 	if (x->stay.nrows + nrows <= x->most_stay &&
-		(x->stay.nrows + nrows <= x->stay.hint || gj_lease_free(run->work.lease) >= bytes_of(&x->side[0], 3 * x->most_stay)))
+		(x->stay.nrows + nrows <= x->stay.hint ||
+		 gj_lease_free(run->work.lease) >= bytes_of(&x->side[0], 3 * x->most_stay)))
 		status = append(run, &x->stay, columns, nrows);
 	if (status != GJ_OUT_OF_MEMORY && status != GJ_TOO_LARGE)
 		return status;

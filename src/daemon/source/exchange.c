@@ -390,7 +390,8 @@ reserve_blocks(GjRun *run, const GjSplitSide *side)
 		GJ_TRY(gj_buffer_grow(work, &x->keys.value[k], 0, n * sizeof(int64_t), 0));
 	if (side->computes_keys)
 		GJ_TRY(gj_buffer_grow(work, &x->keys.null, 0, n, 0));
-	GJ_TRY(work->ops->exchange->split_reserve(work->queue, (uint32_t) n, side->stage.ncolumns, x->nkeys));
+	GJ_TRY(work->ops->exchange->split_reserve(work->queue, (uint32_t) n, side->stage.ncolumns,
+											  x->nkeys));
 	if (side->nrefs > 0)
 		GJ_TRY(gj_buffer_grow(work, &x->heap_at, 0,
 							  gj_heap_places(x, n) * side->nrefs * sizeof(uint64_t), 0));

@@ -78,7 +78,8 @@ describe(const GjWanted *wanted, const GjFragment *fragment, uint64_t first, GjC
 
 /* Takes the rows of pages (NULL: all) of a fragment to where they go; ranges: room for them. */
 static GjStatus
-take_pages(GjRun *run, uint32_t source, const GjPinned *used, const uint64_t *pages, GjRowRange *ranges)
+take_pages(GjRun *run, uint32_t source, const GjPinned *used, const uint64_t *pages,
+		   GjRowRange *ranges)
 {
 	const GjFragment *fragment = used->fragment;
 	GjColumn	columns[GJ_MAX_COLUMNS];

@@ -227,7 +227,8 @@ extern bool gj_side_take(GjRun *run, GjRunStep *rs);
 /* A side was built: keeps it, if that can be done. */
 extern GjStatus gj_side_keep(GjRun *run, GjRunStep *rs);
 /* Says what was made of a source: the relation, nrows of which can match.  False: out of memory. */
-extern bool gj_side_describe(GjRun *run, uint32_t source, const GjRelation *relation, uint64_t nrows);
+extern bool gj_side_describe(GjRun *run, uint32_t source, const GjRelation *relation,
+							 uint64_t nrows);
 /* Hands what was made of a source over to be kept: then it is side[source].kept.  Waits. */
 extern GjStatus gj_side_publish_made(GjRun *run, uint32_t source);
 /* Rows of all pages that are used. */

@@ -40,8 +40,8 @@ add_pieces(GjPiece *pieces, uint8_t *to, const void *from, uint32_t width, const
 
 /* Copies the ranges of all columns together, `total` rows each, where columns then start. */
 static GjStatus
-gather_ranges(GjWork *work, GjColumn *columns, uint32_t ncolumns, const GjRowRange *ranges, uint32_t n,
-			  uint64_t total, uint8_t *to)
+gather_ranges(GjWork *work, GjColumn *columns, uint32_t ncolumns, const GjRowRange *ranges,
+			  uint32_t n, uint64_t total, uint8_t *to)
 {
 	GjPiece    *pieces = malloc((uint64_t) ncolumns * 2 * n * sizeof(GjPiece));
 	uint32_t	npieces = 0;

@@ -52,7 +52,8 @@ filter_pieces(GjRun *run, GjSplitSide *side, uint32_t *n)
 
 		GJ_STOP_CHECK(run);
 		GJ_TRY(view_piece(run, side, piece, &view));
-		GJ_TRY(work->ops->columns->select(work->queue, &view, (uint32_t) side->filter, rows, &piece->nrows));
+		GJ_TRY(work->ops->columns->select(work->queue, &view, (uint32_t) side->filter, rows,
+										  &piece->nrows));
 		piece->rows = rows;
 		*n += piece->nrows;
 	}
@@ -88,7 +89,8 @@ compute_keys(GjRun *run, GjSplitSide *side, uint32_t n, GjKeys *keys)
 			of_piece.value[k] += first;
 		of_piece.null += first;
 		GJ_TRY(view_piece(run, side, &x->piece[p], &view));
-		GJ_TRY(work->ops->columns->keys(work->queue, &view, 0, view.nrows, side->first_key, &of_piece));
+		GJ_TRY(work->ops->columns->keys(work->queue, &view, 0, view.nrows, side->first_key,
+										&of_piece));
 		first += view.nrows;
 	}
 	return GJ_OK;
@@ -109,7 +111,8 @@ has_nulls(const GjRunExchange *x, uint32_t c)
  * Memory NULL: there is none yet.
  */
 static uint64_t
-place_columns(const GjRun *run, const GjSplitSide *side, void *memory, uint64_t n, GjColumn *columns)
+place_columns(const GjRun *run, const GjSplitSide *side, void *memory, uint64_t n,
+			  GjColumn *columns)
 {
 	const GjColumnType *types = side->stage.types;
 	uintptr_t	start = (uintptr_t) memory;
@@ -251,7 +254,8 @@ measure_heap(GjRun *run, GjSplitSide *side, uint32_t n, const GjBlock *block, ui
 			uint32_t	rows = gj_block_rows(block, p);
 			uint64_t   *at = part_places(x, n, block, r, p);
 
-			GJ_TRY(work->ops->exchange->ref_bytes(work->queue, refs + block->parts.start[p], rows, at));
+			GJ_TRY(work->ops->exchange->ref_bytes(work->queue, refs + block->parts.start[p], rows,
+												  at));
 			GJ_TRY(work->ops->memory->copy_out(work->queue, &bytes[p * side->nrefs + r], at + rows,
 									   sizeof(uint64_t)));
 		}
@@ -503,7 +507,8 @@ gj_run_send_many(GjRun *run, uint32_t source)
 {
 	GjSplitSide *side = gj_split_side(run, source);
 
-	return side && run->intake->exchange->nwaiting >= GJ_MAX_TUPLES ? send_waiting(run, side) : GJ_OK;
+	return side && run->intake->exchange->nwaiting >= GJ_MAX_TUPLES ?
+		send_waiting(run, side) : GJ_OK;
 }
 
 GjStatus

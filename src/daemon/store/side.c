@@ -286,7 +286,8 @@ hash_of(const GjSide *like)
 	{
 		const GjSideFragment *fragment = &like->fragments[i];
 
-		hash = gj_hash_bytes(gj_hash_combine(hash, fragment->table), &fragment->id, sizeof(fragment->id));
+		hash = gj_hash_bytes(gj_hash_combine(hash, fragment->table), &fragment->id,
+							 sizeof(fragment->id));
 		hash = gj_hash_bytes(hash, fragment->pages, fragment->pages ? GJ_PAGES_BYTES : 0);
 	}
 	return hash;

@@ -200,7 +200,8 @@ extern uint64_t gj_resident_clock(GjResident *store);
  * visibility map, per_map fragments each, from fragment 0 on.
  */
 extern void gj_resident_find(GjResident *store, const GjWanted *wanted, const uint32_t *numbers,
-							 uint32_t n, const uint64_t *map_lsns, uint32_t per_map, GjFound *found);
+							 uint32_t n, const uint64_t *map_lsns, uint32_t per_map,
+							 GjFound *found);
 
 /*
  * What a backend must know of a fragment that was found, as it is now, beside its id: copies

@@ -24,7 +24,8 @@ gj_input_chunk(GjTeam *team, uint32_t source)
 {
 	if (source >= team->program->nsources || (team->input.ended >> source & 1) ||
 		!gj_input_accepts(team, source))
-		return gj_team_fail(team, GJ_BAD_PROGRAM, "a chunk of a source comes too early or too late");
+		return gj_team_fail(team, GJ_BAD_PROGRAM,
+							"a chunk of a source comes too early or too late");
 	if (team->host->stop(team->host->arg))
 		return GJ_CANCELLED;
 	__atomic_store_n(&team->signals.loads, true, __ATOMIC_RELAXED);

@@ -379,7 +379,8 @@ extern GjStatus gj_input_post(GjTeam *team, const GjTask *chunk, bool all);
 extern GjStatus gj_team_ask_all(GjTeam *team, const uint8_t *memory, const GjAnswers *answers);
 
 /* Uses fragments where they lie (`own`), or on all devices. */
-extern GjStatus gj_team_use_all(GjTeam *team, uint32_t source, uint32_t n, const GjUse *uses, bool own);
+extern GjStatus gj_team_use_all(GjTeam *team, uint32_t source, uint32_t n, const GjUse *uses,
+								bool own);
 
 /* The number of the worker that is to keep a chunk; -1: none is. */
 extern int	gj_team_place(GjTeam *team, uint32_t source, const uint8_t *chunk);

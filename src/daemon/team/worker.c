@@ -62,8 +62,8 @@ end(GjWorker *worker)
 }
 
 const GjWorkerOps gj_plain_worker = {
-	.next_task = next_task,.has_more = has_more,.do_more = gj_worker_catch_up,.after_task = after_task,
-	.all_complete = all_complete,.end = end
+	.next_task = next_task,.has_more = has_more,.do_more = gj_worker_catch_up,
+	.after_task = after_task,.all_complete = all_complete,.end = end
 };
 
 /* ---- the thread */

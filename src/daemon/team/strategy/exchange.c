@@ -575,7 +575,8 @@ use(GjTeam *team, uint32_t source, uint32_t n, const GjUse *uses)
 	/* if they are not only noted */
 	if (source == 0 && !gj_exchanged_by(team->workers[0].run))
 		GJ_TRY(reserve_probe_side(team));
-	return gj_team_use_all(team, source, n, uses, source == 0 || source == state_of(team)->build_side);
+	return gj_team_use_all(team, source, n, uses,
+						   source == 0 || source == state_of(team)->build_side);
 }
 
 /*

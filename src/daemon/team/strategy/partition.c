@@ -249,7 +249,8 @@ split_build_side(GjPartition *partition, uint32_t nparts)
 
 	if (!parts)
 		return GJ_OUT_OF_HOST_MEMORY;
-	status = old ? gj_spill_join(old, nold, &all) : gj_spill_join(&partition->build_side[s], 1, &all);
+	status = old ? gj_spill_join(old, nold, &all) :
+		gj_spill_join(&partition->build_side[s], 1, &all);
 	if (status != GJ_OK)
 	{
 		free(parts);

@@ -127,8 +127,9 @@ typedef struct GjStaging
 extern GjStatus gj_feed_start(GjStaging *staging, GjWorker *worker);
 
 /* Gives the worker's run records first .. end-1 of each of n lists. */
-extern GjStatus gj_feed_lists(GjPartition *partition, GjWorker *worker, GjStaging *staging, uint32_t s,
-							  const GjSpillList *lists, uint32_t n, uint32_t first, uint32_t end);
+extern GjStatus gj_feed_lists(GjPartition *partition, GjWorker *worker, GjStaging *staging,
+							  uint32_t s, const GjSpillList *lists, uint32_t n, uint32_t first,
+							  uint32_t end);
 
 /* ---- what may be split */
 

@@ -297,7 +297,8 @@ counted_sources(const GjPartition *partition, const GjPass *pass)
 
 	for (uint32_t s = 0; s < partition->program->nsources; s++)
 	{
-		bool		counts = s == 0 || gj_partition_is_key_source(partition, s) || pass->first_part == 0;
+		bool		counts = s == 0 || gj_partition_is_key_source(partition, s) ||
+			pass->first_part == 0;
 
 		for (uint32_t t = 1; t < partition->program->nsources; t++)
 			counts &= t == s || pass->first[t] == 0;
@@ -312,7 +313,8 @@ feed_pass(GjPartition *partition, GjWorker *worker, const GjPass *pass)
 {
 	GJ_TRY(load_build_sides(partition, worker, pass));
 	if (!gj_run_complete(worker->run))
-		GJ_TRY(gj_feed_lists(partition, worker, staging_of(worker), 0, &partition->probe_parts[pass->first_part],
+		GJ_TRY(gj_feed_lists(partition, worker, staging_of(worker), 0,
+							 &partition->probe_parts[pass->first_part],
 						  pass->end_part - pass->first_part, 0, UINT32_MAX));
 	return gj_run_complete(worker->run) ? GJ_OK : gj_run_source_end(worker->run, 0);
 }
