@@ -63,7 +63,7 @@ typedef struct GjTiling
 {
 	uint32_t	tuples;			/* of a tile: 128 or GJ_NESTED_TUPLES */
 	uint32_t	rows;
-	uint32_t	across;			/* tiles with the same tuples; they are numbered next to each other */
+	uint32_t	across;			/* tiles with the same tuples, numbered one after the other */
 	uint64_t	ntiles;
 } GjTiling;
 

@@ -93,7 +93,10 @@ gj_set_skips_much(const GjSetFamily *family, const GjSetSpec *spec)
 		gj_set_min_common(spec->predicate, spec->threshold, average) * GJ_SET_HEAD_PART >= average;
 }
 
-/* A GPU: is a matrix of family->ndense columns faster than the index, for frequent elements whose squared frequencies add up to `squares`. */
+/*
+ * A GPU: is a matrix of family->ndense columns faster than the index, for frequent elements whose
+ * squared frequencies add up to `squares`.
+ */
 static inline bool
 gj_set_gpu_matrix(const GjSetFamily *family, const GjSetSpec *spec, uint64_t squares)
 {

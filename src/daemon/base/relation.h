@@ -26,7 +26,7 @@ typedef struct GjRelation
 	GjBuffer	heap;			/* bytes of the references of all columns */
 	uint64_t	heap_used;
 	bool		borrowed;		/* the memory is somebody else's */
-	bool		in_steps;		/* it grows by gj_buffer_grow_much: rows without room go elsewhere */
+	bool		in_steps;		/* grows by gj_buffer_grow_much: some rows go elsewhere */
 } GjRelation;
 
 /* A chunk in its slot; header and null flags were read from it once. */

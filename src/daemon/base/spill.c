@@ -269,7 +269,8 @@ reserve(GjSpill *spill, const GjSpillRecord *records, uint32_t n, uint32_t *nmem
 
 	*file_bytes = 0;
 	pthread_mutex_lock(&spill->lock);
-	for (i = 0; i < n && records[i].nbytes <= spill->memory_limit - spill->memory_used - memory; i++)
+	for (i = 0; i < n &&
+		 records[i].nbytes <= spill->memory_limit - spill->memory_used - memory; i++)
 		memory += records[i].nbytes;
 	*nmemory = i;
 	for (; i < n; i++)

@@ -55,7 +55,7 @@ gj_stream_end(void)
 extern void gj_spill_blocks_open(GjSpill *spill);
 extern void gj_spill_blocks_close(void);
 
-/* Memory for a record, in the writer's block or in a new one: record->memory.  False: out of memory. */
+/* record->memory: in the writer's block or in a new one.  False: out of memory. */
 extern bool gj_spill_take_memory(GjSpillWriter *writer, GjSpillRecord *record);
 /* A record of the block has gone, or its writer has done with it. */
 extern void gj_spill_leave_block(GjSpillBlock *block);

@@ -40,7 +40,7 @@
 #define GJ_FUSED_LISTS		(2 * 5)
 /* That many calls of which most tuples came back are too many. */
 #define GJ_FUSED_MAX_BAD	4
-/* A call takes all rows that are left, if they are no more than one part in so many beyond its own. */
+/* A call takes all rows that are left, if they exceed its own by one part in so many at most. */
 #define GJ_FUSED_LAST_PART	4
 
 /* True if tuples that come back can have the values of the probe columns with them. */

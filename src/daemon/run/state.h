@@ -217,7 +217,10 @@ extern void gj_step_free_probe(GjWork *work, GjRunStep *rs);
 extern void gj_step_free_pairs(GjWork *work, GjRunStep *rs);
 /* Device memory without which not even GJ_MIN_TUPLES tuples can be taken through the steps. */
 extern uint64_t gj_run_least_space(const GjRun *run);
-/* Finds out, once or after rows have left the device, how many tuples all steps can take at a time in half of what is left. */
+/*
+ * Finds out, once or after rows have left the device, how many tuples all steps can take at a time
+ * in half of the memory that is left.
+ */
 extern void gj_run_choose_max_tuples(GjRun *run);
 /*
  * Calls reserve() for *n tuples, and for fewer, then told in *n, where memory is short.  Before
@@ -244,7 +247,7 @@ extern GjStatus gj_run_reserve_steps(GjRun *run);
  * and to the next step.  There is room for it.
  */
 extern GjStatus gj_run_pass_on(GjRun *run, uint32_t i, GjView *view);
-/* Leaves the tuples at positions[0 .. n) of a view of step rs, for the sources that `kept` names. */
+/* Leaves the tuples at positions[0 .. n) of a view of step rs, for the sources in `kept`. */
 extern GjStatus gj_run_pick(GjRun *run, GjRunStep *rs, GjView *view, const uint32_t *positions,
 							uint32_t n, uint32_t kept);
 /*
@@ -253,7 +256,7 @@ extern GjStatus gj_run_pick(GjRun *run, GjRunStep *rs, GjView *view, const uint3
  */
 extern GjStatus gj_run_probe_rows(GjRun *run, uint32_t nrows, bool now);
 
-/* run/fused_plan.c: fills in a zeroed plan once all build sides are built; false: one call cannot do it. */
+/* run/fused_plan.c: fills in a zeroed plan, all build sides being there; false: it cannot be done. */
 extern bool gj_fused_make_plan(const GjRun *run, GjFusedPlan *plan);
 
 /* run/fused.c */
@@ -295,7 +298,7 @@ extern GjStatus gj_match_pairs(GjRun *run, GjRunStep *rs, uint32_t ntuples, cons
 extern GjStatus gj_match_tuples(GjRun *run, uint32_t i, const GjView *view);
 /* The probe source has ended: rows that come out by themselves, step by step. */
 extern GjStatus gj_match_rows(GjRun *run);
-/* True if nothing can come out of the run when no row matches in step rs, whose source has nrows. */
+/* True if nothing comes out of the run when none of the nrows rows matches in step rs. */
 extern bool gj_match_ends_run(const GjRun *run, const GjRunStep *rs, uint32_t nrows);
 extern void gj_match_free(GjWork *work, GjRunStep *rs);
 

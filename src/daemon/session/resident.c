@@ -227,7 +227,7 @@ take_answers(GjSession *session, uint32_t nbytes, GjUses *lists, GjUse **uses)
 	return GJ_OK;
 }
 
-/* Uses all that was asked about, if it is there, and tells the backend; else its answers are sent. */
+/* Uses all that was asked about, if it is there, and tells the backend; else sends answers. */
 static GjStatus
 use_answers(GjSession *session, uint32_t nbytes)
 {

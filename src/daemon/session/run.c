@@ -24,7 +24,7 @@
 #include "daemon/base/base.h"
 #include "daemon/program/program.h"
 
-/* A backend that waits for an answer does not wait longer than this for its last run to be closed. */
+/* A backend that waits for an answer waits no longer than this for its last run to be closed. */
 #define GJ_CLOSING_SECONDS	1
 
 static GjStatus

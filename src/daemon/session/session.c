@@ -82,7 +82,7 @@ look_at(int fd, uint32_t us)
 	(void) gj_spin_poll(&poll_fd, 1, us);
 }
 
-/* Type of the next message, or the end, which come soon.  It is then in session->message.  Waits. */
+/* Type of the next message, which is then in session->message, or of the end.  Waits. */
 static uint32_t
 receive(GjSession *session)
 {

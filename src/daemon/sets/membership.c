@@ -50,7 +50,8 @@ joining_space(const GjRun *run, const GjRunStep *rs, uint64_t probe_rows)
 
 	return nrows * (GJ_ELEMENT_SPACE + sizeof(int64_t)) + probe_rows * GJ_MEMBER_SORT_SPACE +
 		(build_side->nsets + probe_rows) * (GJ_SET_SPACE + sizeof(int32_t)) +
-		gj_run_tile_space(run) + 3 * GJ_MAX_TUPLES * sizeof(uint32_t) + GJ_MIN_TUPLES * UINT64_C(256);
+		gj_run_tile_space(run) + 3 * GJ_MAX_TUPLES * sizeof(uint32_t) +
+		GJ_MIN_TUPLES * UINT64_C(256);
 }
 
 /* ---- rows come in */
@@ -328,7 +329,7 @@ make_family(GjRun *run, GjRunStep *rs, const GjMembershipSide *probe_side, GjSet
 	spec->nleft = probe_side ? probe_side->nsets : build_side->nsets;
 	spec->nright = probe_side ? build_side->nsets : 0;
 	GJ_TRY(gj_set_join_build(run, rs, &input, spec, family, space));
-	/* counts have 32 bits, and a count is at most the size of a set times how often an element is in the other */
+	/* a count, of 32 bits, is at most the size of a set times how often an element is in one */
 	if (family->max_size * multiplicity >= UINT32_MAX)
 		return gj_run_fail(run, GJ_TOO_LARGE, "elements are too often in sets");
 	return GJ_OK;

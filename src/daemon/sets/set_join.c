@@ -16,7 +16,7 @@
 
 #include "device/set_plan.h"
 
-/* Device memory of each element and each array while arrays become sets: other copies of the elements, places, segments. */
+/* And while arrays become sets: other copies of the elements, places, segments. */
 #define GJ_ARRAY_ELEMENT_SPACE	32
 #define GJ_ARRAY_SPACE		32
 

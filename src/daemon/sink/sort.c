@@ -34,8 +34,8 @@ typedef struct GjSorted
 	GjBuffer	key_values[GJ_MAX_KEYS];
 	GjBuffer	key_nulls;		/* of one view; not read */
 	GjBuffer	positions;
-	GjBuffer	picked;			/* handing over: keys of the rows in a slot, a key after the other */
-	uint64_t	reserved;		/* handing over: bytes that sorting will need, taken from the lease */
+	GjBuffer	picked;			/* handing over: keys of the rows in a slot, key by key */
+	uint64_t	reserved;		/* handing over: what sorting will need, taken from the lease */
 } GjSorted;
 
 /* What the run keeps; NULL: no tuples have come. */
@@ -177,7 +177,7 @@ append_keys(GjRun *run, const GjView *view, uint32_t first, uint32_t n)
 		GJ_TRY(gj_buffer_grow_much(work, &sorted->key_values[k], used,
 								   used + (uint64_t) n * sizeof(int64_t), 0));
 		sorted->keys.value[k] = sorted->key_values[k].memory;
-		/* the operator writes keys by the number of their tuple: those before `first` are not there */
+		/* keys are written by the number of their tuple: those before `first` are not there */
 		keys.value[k] = (int64_t *) ((uintptr_t) sorted->key_values[k].memory + used -
 									 first * sizeof(int64_t));
 	}
@@ -225,7 +225,7 @@ append_tuples(GjRun *run, const GjView *view, uint32_t first, uint32_t n, uint32
 
 /* ---- rows go out */
 
-/* Sorts all rows: a view of them in that order, whose columns are the queue's until others are set. */
+/* Sorts all rows: a view of them, whose columns are the queue's until others are set. */
 static GjStatus
 sort_rows(GjRun *run, GjView *sorted_view)
 {
@@ -346,7 +346,7 @@ hand_over(GjRun *run, bool last)
 	return start_anew(run);
 }
 
-/* Hands the rows over while more tuples of `view` are to come: its columns are the queue's again. */
+/* Hands the rows over between tuples of `view`, whose columns are the queue's again. */
 static GjStatus
 make_room(GjRun *run, const GjView *view)
 {

@@ -142,7 +142,7 @@ by_device(const void *a, const void *b)
 	return x != y ? (x < y ? -1 : 1) : by_number(a, b);
 }
 
-/* Backends, and devices, use the fragments of a table one after the other: there may be nothing to do. */
+/* Fragments of a table are used one after the other: there may be nothing to do. */
 static void
 sort_fragments(GjSideFragment *list, uint32_t n, int (*compare) (const void *, const void *))
 {
@@ -219,7 +219,7 @@ list_fragments(GjRun *const *runs, uint32_t nruns, uint32_t source, uint32_t *n)
 		for (uint32_t i = 0; i < resident->nmade; i++)
 			*at++ = resident->made[i];
 	}
-	/* what several runs have together each has of its own device; else one run may have those of all */
+	/* several runs have fragments of their own devices each; one run may have those of all */
 	sort_fragments(list, *n, nruns > 1 ? by_device : by_number);
 	return list;
 }
@@ -374,7 +374,7 @@ gj_sides_resolve(GjRun **runs, uint32_t nruns, uint32_t source)
 			side->kept = gj_side_find(side->store, side->made);
 		found &= side->kept != NULL;
 	}
-	/* the rows of a part that has to be built come from all of them: one alone is of no use, and grows old */
+	/* the rows of a part that has to be built come from all runs: one side alone is of no use */
 	for (uint32_t r = 0; r < nruns; r++)
 	{
 		GjRunSide  *side = &runs[r]->intake->side[source];

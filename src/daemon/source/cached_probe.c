@@ -63,7 +63,7 @@ can_keep(const GjRun *run, uint64_t n)
 		gj_side_has_room(run->intake->side[0].store, run->intake->side[0].made, nbytes);
 }
 
-/* Keeps nothing of this run's: nor does any other one, for a part is of no use without the others. */
+/* Keeps nothing; nor does any other run, for a part is of no use without the others. */
 static void
 give_up(void *arg)
 {
@@ -158,7 +158,7 @@ gj_exchanged_add(GjRun *run, const GjColumn *columns, uint32_t nrows)
 
 	if (nrows == 0 || !keeps(run))
 		return GJ_OK;
-	/* where one device gets most rows there is no room for them; nor may others' data go for them */
+	/* one device may get most rows; and others' data must not go for them */
 	if (x->stay.nrows + nrows <= x->most_stay &&
 		(x->stay.nrows + nrows <= x->stay.hint ||
 		 gj_lease_free(run->work.lease) >= bytes_of(&x->side[0], 3 * x->most_stay)))
@@ -170,7 +170,7 @@ gj_exchanged_add(GjRun *run, const GjColumn *columns, uint32_t nrows)
 	return GJ_OK;
 }
 
-/* True if there is much memory that rows are not in: few have passed a filter, or it was doubled. */
+/* True if there is much memory without rows: few have passed a filter, or it was doubled. */
 static bool
 is_too_large(const GjRelation *relation)
 {

@@ -16,9 +16,9 @@
 #define GJ_BLOCK_ROWS		(64u * GJ_MAX_TUPLES)
 #define GJ_EXCHANGE_SHARE	4
 
-/* A run has so many blocks to send, or of 1 M rows each: some are joined while others are copied. */
+/* A run sends so many blocks, or of 1 M rows each: some are joined while others are copied. */
 #define GJ_BLOCKS_EACH		3
-/* Shares of several devices are never quite equal: a block has room for so much more of the rows. */
+/* Shares of devices are never quite equal: a block has room for so much more. */
 #define GJ_BLOCK_SPARE		16
 
 /* Rows of a stage. */

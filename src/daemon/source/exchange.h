@@ -27,16 +27,16 @@ typedef struct GjSplitSide
 	uint32_t	most_rows;		/* of a block; 0: not known yet */
 	uint32_t	stage_rows;		/* of the stage */
 	uint64_t	most_heap;		/* bytes of a block's heap, if the side has references */
-	bool		uneven;			/* parts were larger than others: rows are counted before they are split */
+	bool		uneven;			/* some parts were larger: rows are counted before a split */
 } GjSplitSide;
 
 /* Marks of the queue, behind those of stages. */
-#define GJ_MARK_OPENED(i)	(GJ_SLOT_MARKS + 4 + (i))	/* receive buffer i: its rows are not read any more */
+#define GJ_MARK_OPENED(i)	(GJ_SLOT_MARKS + 4 + (i))	/* receive buffer i: nobody reads its rows */
 #define GJ_MARK_SPLIT		(GJ_SLOT_MARKS + 6)	/* a block is filled */
 #define GJ_MARK_READ(i)		(GJ_SLOT_MARKS + 7 + (i))	/* received[i] is there */
 #define GJ_RECEIVED			16
 
-/* The rows of a block of another run that are for this one, in the receive buffer that is being filled. */
+/* This run's rows of a block of another one, in the receive buffer that is being filled. */
 typedef struct GjReceivedPart
 {
 	GjBlock   *block;
@@ -79,7 +79,7 @@ typedef struct GjRunExchange
 	uint64_t	rows_received;
 	uint64_t	bytes_received;
 	/* source/cached_probe.c */
-	uint64_t	most_stay;		/* probe rows of the run's part that are copied, to be kept; 0: none are */
+	uint64_t	most_stay;		/* probe rows of the run's part that may be kept; 0: none */
 	GjRelation	stay;
 } GjRunExchange;
 
@@ -104,7 +104,7 @@ extern GjStatus gj_exchanged_join(GjRun *run);
 extern GjStatus gj_run_take_own(GjRun *run, GjBlock *block);
 /* Takes these through the steps. */
 extern GjStatus gj_run_join_own(GjRun *run);
-/* source/split.c: true if taking probe rows through the steps means to queue that, without waiting. */
+/* source/split.c: true if probe rows are queued to pass the steps, without waiting. */
 extern bool gj_run_joins_ahead(GjRun *run);
 
 #endif							/* GJ_DAEMON_SOURCE_EXCHANGE_H */

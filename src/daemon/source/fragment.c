@@ -213,7 +213,7 @@ use_fragments(GjRun *run, uint32_t source, const GjUse *uses, uint32_t n)
 bool
 gj_run_notes_uses(const GjRun *run, uint32_t source)
 {
-	/* probe rows may have been exchanged before: that is known when all have come, unless some are chunks' */
+	/* whether probe rows were exchanged before is known when all have come; chunks were not */
 	return run->sink->joins &&
 		(source > 0 || (gj_exchanged_by(run) && run->intake->resident[source].nchunk_rows == 0));
 }

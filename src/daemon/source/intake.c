@@ -47,7 +47,7 @@ stop_intake(GjRun *run)
 
 	if (!intake)
 		return;
-	/* memory must not go while something is still copied to it, nor fragments that are being filled */
+	/* memory, also of fragments, must not go while something is still copied to it */
 	if (work->queue && (intake->buffers.n > 0 || intake->clock > 0))
 		work->ops->queues->load_wait(work->queue);
 	gj_run_free_buffers(run);

@@ -245,7 +245,7 @@ extern GjStatus gj_run_stage_chunk(GjRun *run, uint32_t source, const GjChunk *c
 								   const GjKept *kept);
 extern GjStatus gj_run_stage_rows(GjRun *run, uint32_t source, const GjColumn *columns,
 								  uint32_t nrows);
-/* Sends those that wait, if they are many and more may come: so that others need not wait for them. */
+/* Sends those that wait, if they are many: so that others need not wait for them. */
 extern GjStatus gj_run_send_many(GjRun *run, uint32_t source);
 /* source/block.c: takes all probe rows that were sent through the joins. */
 extern GjStatus gj_run_open_blocks(GjRun *run);

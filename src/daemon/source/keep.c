@@ -208,7 +208,8 @@ gj_run_arrived(GjRun *run)
 
 		while (*at)
 		{
-			if ((*at)->filling.last_slot == 0 || (*at)->filling.last_slot > run->intake->slots.nread)
+			if ((*at)->filling.last_slot == 0 ||
+				(*at)->filling.last_slot > run->intake->slots.nread)
 			{
 				at = &(*at)->next;
 				continue;

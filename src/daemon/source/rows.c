@@ -32,7 +32,8 @@ add_pieces(GjPiece *pieces, uint8_t *to, const void *from, uint32_t width, const
 	{
 		uint64_t	nbytes = (uint64_t) (ranges[i].end - ranges[i].first) * width;
 
-		pieces[i] = (GjPiece) {to, (const uint8_t *) from + (uint64_t) ranges[i].first * width, nbytes};
+		pieces[i] = (GjPiece) {to, (const uint8_t *) from + (uint64_t) ranges[i].first * width,
+			nbytes};
 		to += nbytes;
 	}
 	return n;
@@ -232,7 +233,8 @@ chunk_in_place(GjRun *run, uint32_t source, const GjChunk *chunk, const GjKept *
 	return gj_source_rows(run, &rows);
 }
 
-const GjRowsTo gj_to_joins = {"joins", rows_to_joins, GJ_LANE_WORK, reserve_nothing, chunk_in_place};
+const GjRowsTo gj_to_joins = {"joins", rows_to_joins, GJ_LANE_WORK, reserve_nothing,
+chunk_in_place};
 
 static GjStatus
 reserve_buffers(GjRun *run, uint32_t source, const GjChunk *chunk)

@@ -63,7 +63,7 @@ extern bool gj_run_take_fragment(GjRun *run, uint32_t source, uint64_t id, GjPin
 extern GjStatus gj_run_use_shared(GjRun *run, uint32_t source, uint32_t n, const GjPinned *used);
 
 extern GjStatus gj_run_source_end(GjRun *run, uint32_t source);
-/* True if the source is a build source that was kept as it was built: the queue works on none of it. */
+/* True if the build side of the source is a cached one: the queue works on none of it. */
 extern bool gj_run_has_side(const GjRun *run, uint32_t source);
 
 /* A number that equal programs share, and hardly ever others do. */
@@ -95,7 +95,7 @@ typedef struct GjExchangePlan
 typedef struct GjBlock
 {
 	uint32_t	nusers;			/* guarded by the team's lock */
-	bool		waits;			/* the sender's own part, of probe rows, has yet to pass the steps */
+	bool		waits;			/* the sender's own probe rows have yet to pass the steps */
 	uint32_t	source;
 	GjDeviceEntry *entry;		/* where it lies */
 	GjColumn   *columns;		/* of the source; data is NULL if nobody reads it */
@@ -166,7 +166,7 @@ extern GjStatus gj_run_reserve_exchange(GjRun *run, uint64_t nbytes);
 extern GjStatus gj_run_receive(GjRun *run, GjBlock *block);
 /* True: blocks of others are being read. */
 extern bool gj_run_is_reading(const GjRun *run);
-/* Tells, by block_read, which of these have been read by now; with `wait`, waits for the first one. */
+/* Tells, by block_read, which of these have been read by now; `wait`: waits for the first one. */
 extern GjStatus gj_run_settle(GjRun *run, bool wait);
 /* Waits until none is read any more, also after an error; tells nobody. */
 extern void gj_run_stop_reading(GjRun *run);

@@ -152,7 +152,7 @@ gj_run_joins_ahead(GjRun *run)
 	return run->sink->has_states && gj_fused_fits(run);
 }
 
-/* True if rows of others are copied beside a split, and, should a receive buffer be full, joined behind it. */
+/* True if rows of others are copied beside a split, and joined behind it if there is no more room. */
 static bool
 takes_beside(GjRun *run, const GjSplitSide *side)
 {
@@ -229,7 +229,8 @@ fill_block(GjRun *run, GjSplitSide *side, uint32_t n, GjBlock *block)
 static uint64_t *
 part_places(const GjRunExchange *x, uint32_t n, const GjBlock *block, uint32_t ref, uint32_t part)
 {
-	return (uint64_t *) x->heap_at.memory + ref * gj_heap_places(x, n) + block->parts.start[part] + part;
+	return (uint64_t *) x->heap_at.memory + ref * gj_heap_places(x, n) +
+		block->parts.start[part] + part;
 }
 
 /*
@@ -242,7 +243,8 @@ measure_heap(GjRun *run, GjSplitSide *side, uint32_t n, const GjBlock *block, ui
 	GjRunExchange *x = run->intake->exchange;
 	GjWork	   *work = &run->work;
 
-	GJ_TRY(gj_buffer_reserve(work, &x->heap_at, gj_heap_places(x, n) * side->nrefs * sizeof(uint64_t)));
+	GJ_TRY(gj_buffer_reserve(work, &x->heap_at,
+							 gj_heap_places(x, n) * side->nrefs * sizeof(uint64_t)));
 	for (uint32_t c = 0, r = 0; c < side->stage.ncolumns; c++)
 	{
 		const uint64_t *refs = block->columns[c].data;
@@ -351,7 +353,7 @@ send_pieces(GjRun *run, GjSplitSide *side, bool *fits)
 	block->source = side->source;
 	GJ_TRY(x->ops->send_block(x->arg, block));
 	GJ_TRY(gj_run_take_own(run, block));
-	/* rows that can pass the steps behind the next split wait for it: who gets the others goes first */
+	/* rows that can pass behind the next split wait for it: who gets the others goes first */
 	return side->source == 0 && !gj_run_joins_ahead(run) ? gj_run_join_own(run) : GJ_OK;
 }
 
@@ -392,7 +394,9 @@ send_rows(GjRun *run, GjSplitSide *side, const GjColumn *columns, uint64_t nrows
 	{
 		bool		fits = false;
 
-		n = nrows - first < gj_split_most_rows(run, side) ? nrows - first : gj_split_most_rows(run, side);
+		n = gj_split_most_rows(run, side);
+		if (n > nrows - first)
+			n = nrows - first;
 		while (!fits)
 		{
 			add_pieces(run->intake->exchange, side, columns, first, (uint32_t) n);

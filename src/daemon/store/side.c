@@ -211,7 +211,7 @@ is_older(const GjSide *side, const GjSide *other)
 	return false;
 }
 
-/* Withdraws sides whose place this one takes: their fragments have changed, perhaps on other devices. */
+/* Withdraws sides whose place this one takes: fragments have changed, perhaps elsewhere. */
 static void
 supersede(GjResident *store, GjSide *newer)
 {

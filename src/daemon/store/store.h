@@ -59,7 +59,7 @@ typedef struct GjFilling
 	uint32_t	nparts;
 	GjFragmentPart *parts;
 	uint32_t	table;			/* of the source whose chunks fill it */
-	uint64_t	last_slot;		/* it is there when so many of the run's slots have been read; 0: not complete */
+	uint64_t	last_slot;		/* there when the run has read so many slots; 0: not complete */
 } GjFilling;
 
 typedef struct GjFragment
@@ -127,7 +127,7 @@ typedef struct GjFound
 {
 	GjFragment *fragment;		/* NULL: there is none */
 	uint32_t	nvalid;			/* pages that were all-visible */
-	GjKnownFragment known;		/* without flags: all were, and the map's LSN is the one asked for */
+	GjKnownFragment known;		/* without flags: all were, by the map's LSN asked for */
 } GjFound;
 
 /* A fragment that a side was made of. */
@@ -160,7 +160,7 @@ typedef struct GjSide
 	uint64_t	used_at;		/* the store's clock */
 	uint64_t	hits;
 	uint64_t	nbytes;			/* device memory */
-	uint64_t	program;		/* who used it last: gj_program_identity, and the source that it was of */
+	uint64_t	program;		/* who used it last: gj_program_identity, and its source */
 	uint32_t	source;
 	uint32_t	nfragments;
 	GjSideFragment *fragments;	/* by table, number and id; one block with their pages */

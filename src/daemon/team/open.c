@@ -80,7 +80,7 @@ get_leases(GjTeam *team, GjDeviceEntry **entries, uint32_t n, uint64_t nbytes)
 	return GJ_OK;
 }
 
-/* The memory that the run is expected to need on each of n devices with so much, `saved` not counted. */
+/* The memory that the run is expected to need on each device with so much, without `saved`. */
 static uint64_t
 expected_need(const GjTeam *team, uint64_t limit, uint64_t saved)
 {

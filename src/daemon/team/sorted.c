@@ -17,7 +17,7 @@
 
 #include "daemon/base/base.h"
 
-/* Bytes of a record, about: each sorted run has one in memory while they are merged, so of many they are smaller. */
+/* Bytes of a record, about: a merge has one of each run in memory, so of many they are smaller. */
 #define GJ_SORTED_RECORD	(128 * 1024)
 #define GJ_SORTED_RECORDS	(32 * 1024 * 1024)
 #define GJ_SORTED_LEAST		(8 * 1024)
@@ -255,7 +255,8 @@ chunk_of(const GjSortedLayout *layout, const uint8_t *slot, uint8_t *has_nulls)
 	memcpy(&header, slot, sizeof(header));
 	memcpy(has_nulls, gj_slot_has_nulls(slot), layout->noutputs);
 	memset(has_nulls + layout->noutputs, 0, layout->nkeys);
-	return (GjChunk) {slot, header.nrows, header.heap_used, &layout->all, layout->places, has_nulls};
+	return (GjChunk) {slot, header.nrows, header.heap_used, &layout->all, layout->places,
+		has_nulls};
 }
 
 /* How many rows a record of them has. */

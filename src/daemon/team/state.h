@@ -43,7 +43,7 @@ typedef struct GjSharedUses
 	GjUse	   *uses;
 	GjPinned   *used;
 	/* guarded by lock */
-	uint32_t	nusers;			/* for whom the source has yet to end; the last one gives them back */
+	uint32_t	nusers;			/* whose source has yet to end; the last one gives them back */
 	bool		failed;
 } GjSharedUses;
 
@@ -174,7 +174,7 @@ typedef struct GjStrategy
 typedef struct GjTeamGather
 {
 	const struct GjGatherOps *ops;
-	bool		reports_store;	/* what was kept on the host is of interest, be it in memory alone */
+	bool		reports_store;	/* what was kept on the host is told, be it in memory alone */
 	/* parts of groups: [0] with the distinct key, if the program has one, [1] without */
 	GjTeamGroups *groups[2];
 	GjTeamSorted *sorted;
@@ -394,7 +394,7 @@ typedef struct GjGatherOps
 	GjStatus	(*open) (GjTeam *team, GjErrorText *why);
 	/* The last run of a worker has ended, in its thread. */
 	GjStatus	(*ended) (GjWorker *worker);
-	/* In the session's thread, while workers end their runs: waits for that, and sends what is left. */
+	/* In the session's thread: waits until workers have ended their runs, and sends what is left. */
 	GjStatus	(*finish) (GjTeam *team);
 } GjGatherOps;
 

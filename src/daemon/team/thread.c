@@ -29,7 +29,7 @@ static struct
 	pthread_cond_t left;
 	pthread_cond_t wanted;
 	uint32_t	nthreads;		/* that wait, guarded by the lock */
-	uint32_t	nwaiting;		/* workers; atomic, written under the lock: never more than threads */
+	uint32_t	nwaiting;		/* workers; atomic, written under the lock; <= nthreads */
 	GjWorker   *first;			/* of these */
 }			pool = {.lock = PTHREAD_MUTEX_INITIALIZER,.left = PTHREAD_COND_INITIALIZER,
 .wanted = PTHREAD_COND_INITIALIZER};

@@ -485,7 +485,7 @@ send_last(GjWorker *worker, GjTask *task)
 	if (exchange->nsending > 0 && --exchange->nsending == 0)
 	{
 		gj_team_notify(team);
-		/* the session's thread may sleep; the result comes soon: it is awake then, and looks for it */
+		/* the session's thread may sleep, and the result comes soon: then it is awake */
 		gj_team_wake(team);
 	}
 	pthread_mutex_unlock(&team->lock);

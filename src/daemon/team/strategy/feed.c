@@ -40,7 +40,7 @@ typedef struct GjFeed
 	uint32_t	n;
 	GjSpillFill fill;			/* what is being filled */
 	GjSpillSlot slots[2][GJ_STAGING_HALF];
-	uint64_t	fed[2];			/* of the staging's slots, when the half was given to the run last */
+	uint64_t	fed[2];			/* of the staging's slots, when the half was given last */
 } GjFeed;
 
 /* Starts to fill a half, if there is something left to fill it with. */

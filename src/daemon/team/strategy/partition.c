@@ -98,7 +98,7 @@ count_parts(const GjPartition *partition, uint64_t need, uint64_t total)
 	return nparts;
 }
 
-/* Splits the only build source from the start, if it can be split by key and is not expected to fit. */
+/* Splits the only build source from the start, if that can be done and it may not fit. */
 static bool
 expect_parts(GjPartition *partition)
 {

@@ -66,7 +66,7 @@ typedef struct GjPartition
 	GjSpillList *build_parts;	/* [nparts], of the source of key_step */
 	GjSpillList *probe_parts;
 
-	GjPool	   *pool;			/* the cpu's threads: they copy rows, for the session's and for workers */
+	GjPool	   *pool;			/* the cpu's threads, which copy rows */
 	GjTile		tile;			/* the session's thread's, as it works with them */
 	GjCode		code;			/* to compute keys with */
 	uint32_t	capacity;		/* rows of a chunk */

@@ -477,7 +477,7 @@ static const GjStrategyOps whole_ops = {
 	.finish = gj_replicate_finish,.error = gj_replicate_error,.close = close
 };
 
-/* Gives all devices the build sides.  *fit: they have taken them; the strategy is another one then. */
+/* Gives all devices the build sides.  *fit: they have them; the strategy is another one then. */
 static GjStatus
 load_whole(GjTeam *team, bool *fit)
 {

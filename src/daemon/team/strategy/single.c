@@ -17,9 +17,8 @@ run_of(const GjTeam *team)
 GjStatus
 gj_single_open(GjTeam *team, GjErrorText *why)
 {
-	const GjRunSetup setup = {.host = team->host,.sink = team->sink,.intake = &gj_intake,.join = gj_join_choose,
-	.target = team->target,
-	.tiles = gj_all_tiles};
+	const GjRunSetup setup = {.host = team->host,.sink = team->sink,.intake = &gj_intake,
+	.join = gj_join_choose,.target = team->target,.tiles = gj_all_tiles};
 	GjWorker   *worker = &team->workers[0];
 	GjStatus	status = GJ_OK;
 

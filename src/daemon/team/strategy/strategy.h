@@ -34,7 +34,7 @@ typedef struct GjWorkerOps
 typedef struct GjStrategyOps
 {
 	const GjWorkerOps *worker;	/* of strategies with threads */
-	bool		stays_open;		/* runs do until the end: what they sort last is read from devices */
+	bool		stays_open;		/* runs do, to the end: what they sort last is read there */
 	bool		(*accepts) (const GjTeam *team, uint32_t source);
 	GjStatus	(*chunk) (GjTeam *team, uint32_t source, uint32_t nrows, uint8_t *memory,
 						  uint32_t slot);
