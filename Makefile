@@ -5,6 +5,7 @@
 #   make installcheck    pg_regress against a running server (sql_tests/, expected/)
 #   make prove_installcheck   TAP tests, each with servers of its own (t/)
 #   make unit_tests      build/unit_test: parts of gpujoind by themselves (src/test)
+#   make replay_run      build/replay_run: saved programs and their results, for scripts/replay
 #   make kernel_tests    build/kernel_test: the cuda device against the cpu device
 #
 #   WITH_CUDA=auto|yes|no     build the cuda device; auto: if nvcc is found
@@ -118,6 +119,13 @@ $(UNIT_OBJS): build/flags
 build/unit_test: $(UNIT_OBJS) $(CUDA_OBJS) $(filter-out build/daemon/main.o,$(DAEMON_OBJS))
 	$(LINK) -o $@ $^ $(DAEMON_LIBS)
 
+# the same with results as text
+replay_run: build/replay_run
+REPLAY_OBJS = $(patsubst src/%.c,build/%.o,$(sort $(wildcard src/test/replay/*.c)))
+$(REPLAY_OBJS): build/flags
+build/replay_run: $(REPLAY_OBJS) $(CUDA_OBJS) $(filter-out build/daemon/main.o,$(DAEMON_OBJS))
+	$(LINK) -o $@ $^ $(DAEMON_LIBS)
+
 install: install-daemon
 install-daemon: build/$(DAEMON)
 	$(MKDIR_P) '$(DESTDIR)$(pkglibdir)' '$(DESTDIR)$(bindir)'
@@ -140,6 +148,6 @@ regress-input:
 prove_installcheck:
 	$(prove_installcheck)
 
--include $(OBJS:.o=.d) $(DAEMON_OBJS:.o=.d) $(CUDA_OBJS:.o=.d) $(KERNEL_TEST_OBJS:.o=.d) $(UNIT_OBJS:.o=.d)
+-include $(OBJS:.o=.d) $(DAEMON_OBJS:.o=.d) $(CUDA_OBJS:.o=.d) $(KERNEL_TEST_OBJS:.o=.d) $(UNIT_OBJS:.o=.d) $(REPLAY_OBJS:.o=.d)
 
-.PHONY: FORCE unit_tests kernel_tests install-daemon uninstall-daemon regress-input prove_installcheck
+.PHONY: FORCE unit_tests replay_run kernel_tests install-daemon uninstall-daemon regress-input prove_installcheck

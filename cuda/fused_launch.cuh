@@ -65,7 +65,8 @@ describe_parts(const GjFusedPlan *plan, const GjColumn *columns, const GjFusedPa
 		nchunks += gj_blocks(parts[p].nrows, chunk);
 		nrows += parts[p].nrows;
 		memcpy(to_columns, columns, plan->ncolumns * sizeof(GjColumn));
-		memcpy(to_columns + plan->first_column, parts[p].columns, plan->nouter * sizeof(GjColumn));
+		memcpy(to_columns + plan->first_column, parts[p].columns,
+			   plan->nprobe_columns * sizeof(GjColumn));
 		to_columns += plan->ncolumns;
 	}
 	memset(memory + missed_at(plan, nparts), 0, nparts * sizeof(uint32_t));

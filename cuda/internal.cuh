@@ -39,16 +39,16 @@ typedef struct GjResults
  * Pinned host memory of one queue.  Device memory has the same up to the last state of the program:
  * one copy brings back all that a run ends with.
  */
-typedef struct GjPinned
+typedef struct GjPinnedResults
 {
 	GjResults results;
 	uint64_t fused_counts[GJ_FUSED_STEPS + 1];
 	GjAggState states[GJ_MAX_AGGREGATES];
 	uint32_t missed[GJ_FUSED_PARTS];
 	GjSplitParts split_parts;
-	int64_t value[2];      /* sorts: of rows */
-	struct GjPinned *next; /* in the device's list, while no queue has it */
-} GjPinned;
+	int64_t value[2];             /* sorts: of rows */
+	struct GjPinnedResults *next; /* in the device's list, while no queue has it */
+} GjPinnedResults;
 
 #define GJ_MAX_PEERS 64 /* the bits of a mask */
 
@@ -83,11 +83,11 @@ typedef enum GjScratch
 	GJ_NSCRATCHES
 } GjScratch;
 
-typedef struct GjBuffer
+typedef struct GjDeviceBlock
 {
 	void *memory;
 	size_t nbytes;
-} GjBuffer;
+} GjDeviceBlock;
 
 /* After which steps a plan's tuples are written to lists: see choose_cuts. */
 typedef struct GjFusedCuts
@@ -115,12 +115,12 @@ struct GjDevice
 		fused_sample; /* fused: from so many rows on a sample tells what comes through each step, */
 	double fused_cut; /* and where no more than this share does the rest is another kernel's */
 	GjDeviceInfo info;
-	pthread_mutex_t lock; /* guards the lists below */
-	GjKit *kits;          /* that no queue has */
-	GjPinned *pinned;     /* blocks that no queue has */
-	GjBuffer *slabs;      /* what they were cut from */
+	pthread_mutex_t lock;    /* guards the lists below */
+	GjKit *kits;             /* that no queue has */
+	GjPinnedResults *pinned; /* blocks that no queue has */
+	GjDeviceBlock *slabs;    /* what they were cut from */
 	size_t nslabs;
-	GjBuffer spare[GJ_SPARE_BLOCKS]; /* large blocks that no queue has, the oldest first */
+	GjDeviceBlock spare[GJ_SPARE_BLOCKS]; /* large blocks that no queue has, the oldest first */
 	uint32_t nspare;
 	uint64_t spare_bytes;             /* of all of them */
 	uint64_t used_bytes;              /* of blocks that queues have */
@@ -139,21 +139,21 @@ struct GjQueue
 	uint8_t *start;      /* what the memory of results and program starts with, */
 	GjProgram *program;  /* in which the host's copy lies */
 	GjCode code;         /* device addresses */
-	GjResults *results;  /* device, laid out as GjPinned: with counts, */
+	GjResults *results;  /* device, laid out as GjPinnedResults: with counts, */
 	GjAggState *states;  /* and naggregates of states */
 	uint64_t *fused_counts;
 	bool settled; /* nothing was queued since all of it came back */
-	GjPinned *pinned;
+	GjPinnedResults *pinned;
 
-	GjBuffer *memory; /* allocations that are not freed yet */
+	GjDeviceBlock *memory; /* allocations that are not freed yet */
 	size_t nmemory;
 	size_t max_memory;
-	GjBuffer scratch[GJ_NSCRATCHES];
-	GjBuffer columns; /* set_columns */
-	GjBuffer parts;   /* fused: what it reads; what is left there is missed tuples' numbers */
+	GjDeviceBlock scratch[GJ_NSCRATCHES];
+	GjDeviceBlock columns; /* set_columns */
+	GjDeviceBlock parts;   /* fused: what it reads; what is left there is missed tuples' numbers */
 	GjFusedPlan *fused_plan; /* for which ... */
 	uint32_t fused_cuts;     /* ... was chosen: see choose_cuts */
-	GjBuffer places;         /* gather: device copy of ... */
+	GjDeviceBlock places;    /* gather: device copy of ... */
 	GjColumnPlace *places_host;
 	void *staging; /* pinned, GJ_STAGING_BYTES; made when copy_peer first needs it */
 
@@ -251,7 +251,7 @@ gj_no_memory(const GjQueue *queue)
 /* Makes one of the scratch buffers at least nbytes long. */
 GjStatus gj_scratch(GjQueue *queue, GjScratch which, size_t nbytes, void **memory);
 /* The same for a buffer that lives as long as the queue; what was in it is lost. */
-GjStatus gj_buffer(GjQueue *queue, GjBuffer *buffer, size_t nbytes);
+GjStatus gj_buffer(GjQueue *queue, GjDeviceBlock *buffer, size_t nbytes);
 
 /*
  * rates.cu: measures info.sort_rate and info.pair_rate of a device that is complete but for

@@ -29,7 +29,8 @@
 static cudaError_t
 add_slab(GjDevice *device)
 {
-	GjBuffer *slabs = (GjBuffer *) realloc(device->slabs, (device->nslabs + 1) * sizeof(GjBuffer));
+	GjDeviceBlock *slabs =
+		(GjDeviceBlock *) realloc(device->slabs, (device->nslabs + 1) * sizeof(GjDeviceBlock));
 	void *memory;
 	cudaError_t error;
 
@@ -42,9 +43,9 @@ add_slab(GjDevice *device)
 	slabs[device->nslabs].memory = memory;
 	slabs[device->nslabs].nbytes = SLAB_SIZE;
 	device->nslabs++;
-	for (size_t i = 0; i < SLAB_SIZE / sizeof(GjPinned); i++)
+	for (size_t i = 0; i < SLAB_SIZE / sizeof(GjPinnedResults); i++)
 	{
-		GjPinned *block = (GjPinned *) memory + i;
+		GjPinnedResults *block = (GjPinnedResults *) memory + i;
 
 		block->next = device->pinned;
 		device->pinned = block;
@@ -53,7 +54,7 @@ add_slab(GjDevice *device)
 }
 
 static cudaError_t
-take_pinned(GjDevice *device, GjPinned **block)
+take_pinned(GjDevice *device, GjPinnedResults **block)
 {
 	cudaError_t error = cudaSuccess;
 
@@ -68,7 +69,7 @@ take_pinned(GjDevice *device, GjPinned **block)
 }
 
 static void
-give_pinned(GjDevice *device, GjPinned *block)
+give_pinned(GjDevice *device, GjPinnedResults *block)
 {
 	pthread_mutex_lock(&device->lock);
 	block->next = device->pinned;
@@ -168,10 +169,10 @@ gj_enter(GjQueue *queue)
 }
 
 /* Takes spare block i out of the list; the caller holds the lock. */
-static GjBuffer
+static GjDeviceBlock
 unlink_spare(GjDevice *device, uint32_t i)
 {
-	const GjBuffer block = device->spare[i];
+	const GjDeviceBlock block = device->spare[i];
 
 	device->nspare--;
 	device->spare_bytes -= block.nbytes;
@@ -218,10 +219,10 @@ note_freed(GjDevice *device, uint64_t nbytes)
 }
 
 /* A spare block of that size, or a little more; no memory: there is none. */
-static GjBuffer
+static GjDeviceBlock
 take_spare(GjDevice *device, size_t nbytes)
 {
-	GjBuffer block = {};
+	GjDeviceBlock block = {};
 
 	if (nbytes < SPARE_BYTES)
 		return block;
@@ -239,7 +240,7 @@ take_spare(GjDevice *device, size_t nbytes)
 
 /* Frees a block.  idle: nothing that is queued uses it. */
 static void
-free_block(GjQueue *queue, GjBuffer block, bool idle)
+free_block(GjQueue *queue, GjDeviceBlock block, bool idle)
 {
 	GjDevice *device = queue->device;
 	const uint64_t most = device->info.memory_total / SPARE_PART;
@@ -292,13 +293,13 @@ static bool
 note_more(GjQueue *queue, size_t n)
 {
 	size_t max = queue->max_memory ? queue->max_memory * 2 : 64;
-	GjBuffer *grown;
+	GjDeviceBlock *grown;
 
 	if (queue->nmemory + n <= queue->max_memory)
 		return true;
 	if (max < queue->nmemory + n)
 		max = queue->nmemory + n;
-	grown = (GjBuffer *) realloc(queue->memory, max * sizeof(GjBuffer));
+	grown = (GjDeviceBlock *) realloc(queue->memory, max * sizeof(GjDeviceBlock));
 	if (grown == NULL)
 		return false;
 	queue->memory = grown;
@@ -309,7 +310,7 @@ note_more(GjQueue *queue, size_t n)
 void *
 gj_alloc(GjQueue *queue, size_t nbytes)
 {
-	GjBuffer block;
+	GjDeviceBlock block;
 	cudaError_t error = cudaSuccess;
 
 	if (gj_enter(queue) != GJ_OK)
@@ -348,7 +349,7 @@ gj_free(GjQueue *queue, void *memory, size_t nbytes)
 	/* the youngest are freed first, mostly */
 	for (size_t i = queue->nmemory; i-- > 0;)
 	{
-		const GjBuffer block = queue->memory[i];
+		const GjDeviceBlock block = queue->memory[i];
 
 		if (block.memory != memory)
 			continue;
@@ -369,7 +370,7 @@ gj_queue_adopt(GjQueue *queue, GjQueue *from, void *const *memory, uint32_t n)
 	{
 		for (size_t i = from->nmemory; i-- > 0;)
 		{
-			const GjBuffer block = from->memory[i];
+			const GjDeviceBlock block = from->memory[i];
 
 			if (block.memory != memory[m])
 				continue;
@@ -382,7 +383,7 @@ gj_queue_adopt(GjQueue *queue, GjQueue *from, void *const *memory, uint32_t n)
 }
 
 GjStatus
-gj_buffer(GjQueue *queue, GjBuffer *buffer, size_t nbytes)
+gj_buffer(GjQueue *queue, GjDeviceBlock *buffer, size_t nbytes)
 {
 	size_t rounded = nbytes < 4096 ? 4096 : nbytes + nbytes / 4;
 
@@ -450,7 +451,7 @@ gj_queue_close(GjQueue *queue, GjErrorText *why)
 static size_t
 head_bytes(const GjProgram *program)
 {
-	return offsetof(GjPinned, states) + program->naggregates * sizeof(GjAggState);
+	return offsetof(GjPinnedResults, states) + program->naggregates * sizeof(GjAggState);
 }
 
 /* Copies the program to the host and the GPU, with results, counts and states before it. */
@@ -466,8 +467,8 @@ queue_load_program(GjQueue *queue, const GjProgram *program)
 	if (memory == NULL)
 		return gj_no_memory(queue);
 	queue->results = (GjResults *) memory;
-	queue->fused_counts = (uint64_t *) (memory + offsetof(GjPinned, fused_counts));
-	queue->states = (GjAggState *) (memory + offsetof(GjPinned, states));
+	queue->fused_counts = (uint64_t *) (memory + offsetof(GjPinnedResults, fused_counts));
+	queue->states = (GjAggState *) (memory + offsetof(GjPinnedResults, states));
 
 	/* zeros: no error, and states as gj_agg_start makes them */
 	queue->start = (uint8_t *) calloc(1, before + program->nbytes);
@@ -491,7 +492,7 @@ queue_start(GjQueue *queue, const GjProgram *program)
 	GJ_TRY(gj_enter(queue));
 	GJ_TRY(take_kit(queue));
 	GJ_CUDA(queue, take_pinned(queue->device, &queue->pinned));
-	memset(queue->pinned, 0, sizeof(GjPinned));
+	memset(queue->pinned, 0, sizeof(GjPinnedResults));
 	return queue_load_program(queue, program);
 }
 

@@ -2,11 +2,11 @@
 # What scripts/replay is made of: choosing programs, running them, comparing their results.
 #
 #   scripts/replay.pl script FILE              the SQL of a file of scripts/differential.pl, for one session
-#   scripts/replay.pl select SAVED DIR MB N GPUJOIND
+#   scripts/replay.pl select SAVED DIR MB N BUILD
 #                                              copies N saved programs of different shapes, so many MB at most
 #   scripts/replay.pl samples CORPUS src/test/programs   small programs for the unit tests
 #   scripts/replay.pl coverage DIR             what the programs of a corpus have among them
-#   scripts/replay.pl run GPUJOIND DIR RESULTS DEVICE
+#   scripts/replay.pl run BUILD DIR RESULTS DEVICE
 #   scripts/replay.pl compare OLD NEW          results of two builds
 #   scripts/replay.pl consistent RESULTS       results of one build with several devices, or little memory
 #
@@ -18,7 +18,7 @@ use File::Basename qw(basename);
 use File::Copy qw(copy);
 use File::Path qw(make_path remove_tree);
 
-# Ways to run each program: devices to pretend, and gpujoind's options.  For "passes" some programs have
+# Ways to run each program: devices to pretend, and build/replay_run's options.  For "passes" some programs have
 # inner sides that do not fit.
 my @ways = (
 	[ 'one',         1, '' ],
@@ -176,12 +176,12 @@ sub choose
 # Leaves out what takes too long, or returns too much, to be run again and again.
 sub drop_long
 {
-	my ($dir, $gpujoind) = @_;
+	my ($dir, $build) = @_;
 	my $results = "$dir/results";
 	my $dropped = 0;
 	make_path($results);
 	# no file beyond 16 MB; the rings have 8
-	run_share("ulimit -f 32768; '$gpujoind' --device cpu", $results, saved_files($dir));
+	run_share("ulimit -f 32768; '$build' --device cpu", $results, saved_files($dir));
 	foreach my $path (saved_files($dir))
 	{
 		my $result = "$results/" . basename($path, '.gj') . '.result';
@@ -195,7 +195,7 @@ sub drop_long
 
 sub select_programs
 {
-	my ($saved, $dir, $megabytes, $n, $gpujoind) = @_;
+	my ($saved, $dir, $megabytes, $n, $build) = @_;
 	my $left = $megabytes * 1e6;
 	make_path($dir);
 	unlink saved_files($dir);
@@ -206,7 +206,7 @@ sub select_programs
 		$n--;
 		copy($p->{path}, "$dir/$p->{name}.gj") or die "copy: $!\n";
 	}
-	drop_long($dir, $gpujoind);
+	drop_long($dir, $build);
 	return coverage(grep { defined } map { read_saved($_) } saved_files($dir));
 }
 
@@ -270,12 +270,12 @@ sub run_share
 	my ($command, $results, @files) = @_;
 	while (@files)
 	{
-		my $status = system "$command --result '$results' --run @files >>'$results/log' 2>&1";
+		my $status = system "$command --result '$results' @files >>'$results/log' 2>&1";
 		my @left = grep { !is_complete("$results/" . basename($_, '.gj') . '.result') } @files;
 		return unless @left;
 		my $ended = "$results/" . basename($left[0], '.gj') . '.result';
 		open my $out, '>', $ended or die "$ended: $!\n";
-		printf $out "status -1 gpujoind ended with %s\nend\n",
+		printf $out "status -1 it ended with %s\nend\n",
 		  $status & 127 ? "signal " . ($status & 127) : $status >> 8 > 128 ? "signal " . (($status >> 8) - 128) : "status " . ($status >> 8);
 		close $out;
 		@files = @left[ 1 .. $#left ];
@@ -284,7 +284,7 @@ sub run_share
 
 sub run_programs
 {
-	my ($gpujoind, $dir, $results, $device) = @_;
+	my ($build, $dir, $results, $device) = @_;
 	my @files = saved_files($dir) or die "no programs in $dir\n";
 	my $shares = $ENV{GJ_REPLAY_JOBS} || `nproc`;
 	my $option = $device eq 'cpu' ? '--cpu-devices' : '--gpu-devices';
@@ -304,14 +304,14 @@ sub run_programs
 			my $child = fork;
 			die "fork: $!\n" unless defined $child;
 			next if $child && push @children, $child;
-			run_share("'$gpujoind' --device $device $devices $options --temp-directory '$results/$name'", "$results/$name", @mine);
+			run_share("'$build' --device $device $devices $options --temp-directory '$results/$name'", "$results/$name", @mine);
 			exit 0;
 		}
 		waitpid $_, 0 foreach @children;
 	}
 }
 
-# ---- results (src/daemon/session/run_result.h)
+# ---- results (src/test/replay/result.h)
 
 sub read_result
 {

@@ -69,10 +69,12 @@ part_unit() {
 part_replay() {
 	local tests="01_install aggregates count_distinct group_by join_algorithms join_outer join_semi order_by
 		order_limit prewarm_texts sets_families sets_functions sets_join fallback variances"
+	make -j"$jobs" PG_CONFIG="$pg_config" replay_run >"$work/replay_build.log" 2>&1 ||
+		{ tail -30 "$work/replay_build.log"; fail "make replay_run"; return; }
 	GJ_DEVICE=cpu GJ_REPLAY_QUERIES=150 GJ_REPLAY_PROGRAMS=250 GJ_REPLAY_MB=60 GJ_REPLAY_SCALE=0.002 \
 		GJ_REPLAY_TESTS="${GJ_REPLAY_TESTS:-$(echo $tests)}" scripts/replay record "$work/corpus"
 	check "programs of all kinds are recorded" test $? = 0
-	GJ_DEVICE=$device scripts/replay consistent "$libdir/$daemon" "$work/corpus" | tee "$work/replay.log"
+	GJ_DEVICE=$device scripts/replay consistent build/replay_run "$work/corpus" | tee "$work/replay.log"
 	count_from replay "$work/replay.log"
 }
 

@@ -69,9 +69,7 @@ relation_of_file(const GjRelationKey *key)
 	return gj_relation_by_file(tablespace, key->filenode);
 }
 
-/*
- * Return what is resident.
- */
+/* Return what is resident. */
 Datum
 gpujoin_cache(PG_FUNCTION_ARGS)
 {
@@ -121,9 +119,7 @@ family_of(Oid relid)
 	return find_all_inheritors(relid, AccessShareLock, NULL);
 }
 
-/*
- * Give up what is resident of a table with its partitions and children, or everything.
- */
+/* Give up what is resident of a table with its partitions and children, or everything. */
 Datum
 gpujoin_cache_evict(PG_FUNCTION_ARGS)
 {
@@ -279,10 +275,10 @@ load_table(Relation rel, const AttrNumber *attnos, int n, int ntexts)
 	GjProgram  *program = make_program(rel, attnos, n, ntexts);
 	GjLoadStats stats = {0};
 	GjFailure	failure = {0};
-	GjRun	   *run = gj_run_create(program, &stats);
+	GjRemoteRun	   *run = gj_remote_create(program, &stats);
 	GjTable		table = {.relid = RelationGetRelid(rel),.attnos = attnos};
 	GjSourceReader *reader = gj_heap_source(&table, 1, GetActiveSnapshot(), program, 0, &failure);
-	GjRunResult result = GJ_RUN_FAILED;
+	GjRemoteResult result = GJ_REMOTE_FAILED;
 	bool		is_parallel = IsInParallelMode();
 	int			most = is_parallel ? 0 : max_parallel_workers;
 	const uint8 *batch;
@@ -293,18 +289,18 @@ load_table(Relation rel, const AttrNumber *attnos, int n, int ntexts)
 		EnterParallelMode();
 	if (reader != NULL)
 	{
-		gj_run_set_reader(run, 0, reader);
-		if (gj_run_submit(run, most, &failure))
+		gj_remote_set_reader(run, 0, reader);
+		if (gj_remote_submit(run, most, &failure))
 		{
-			gj_run_launch(run, most, GetActiveSnapshot());
-			while ((result = gj_run_next(run, &batch, &slot, &failure)) == GJ_RUN_BATCH)
-				gj_run_free_batch(run, slot);
+			gj_remote_launch(run, most, GetActiveSnapshot());
+			while ((result = gj_remote_next(run, &batch, &slot, &failure)) == GJ_REMOTE_BATCH)
+				gj_remote_free_batch(run, slot);
 		}
 	}
-	gj_run_end(run);
+	gj_remote_end(run);
 	if (!is_parallel)
 		ExitParallelMode();
-	if (result == GJ_RUN_FAILED)
+	if (result == GJ_REMOTE_FAILED)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("could not load \"%s\": %s", RelationGetRelationName(rel),

@@ -98,9 +98,7 @@ static const struct config_enum_entry fail_at_options[] = {
 	{NULL, 0, false}
 };
 
-/*
- * Register the settings that users choose with.
- */
+/* Register the settings that users choose with. */
 static void
 define_user_settings(void)
 {
@@ -204,9 +202,7 @@ define_user_settings(void)
 							NULL, NULL, NULL);
 }
 
-/*
- * Accept a list of ordinals: "0, 2,3".
- */
+/* Accept a list of ordinals: "0, 2,3". */
 static bool
 check_devices(char **value, void **extra, GucSource source)
 {
@@ -232,9 +228,7 @@ check_devices(char **value, void **extra, GucSource source)
 	return false;
 }
 
-/*
- * Register the settings of the server: gpujoind reads them when it starts.
- */
+/* Register the settings of the server: gpujoind reads them when it starts. */
 static void
 define_server_settings(void)
 {
@@ -263,9 +257,7 @@ define_server_settings(void)
 							NULL, NULL, NULL);
 }
 
-/*
- * Register the settings that only a superuser may change.
- */
+/* Register the settings that only a superuser may change. */
 static void
 define_superuser_settings(void)
 {
@@ -311,9 +303,6 @@ define_superuser_settings(void)
 							   NULL, NULL, NULL);
 }
 
-/*
- * Register all settings.
- */
 const char *
 gj_set_algorithm_name(int algorithm)
 {

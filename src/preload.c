@@ -45,9 +45,7 @@ PG_FUNCTION_INFO_V1(gpujoin_enable);
 PG_FUNCTION_INFO_V1(gpujoin_disable);
 PG_FUNCTION_INFO_V1(gpujoin_announce);
 
-/*
- * Return the value that an array of "name=value" texts gives the setting, or NULL.
- */
+/* Return the value that an array of "name=value" texts gives the setting, or NULL. */
 static char *
 value_in_settings(Datum settings)
 {
@@ -68,9 +66,7 @@ value_in_settings(Datum settings)
 	return value;
 }
 
-/*
- * Return what ALTER DATABASE (or ALTER ROLE ALL, for database 0) has set, or NULL.
- */
+/* Return what ALTER DATABASE (or ALTER ROLE ALL, for database 0) has set, or NULL. */
 static char *
 database_list(Oid database)
 {
@@ -100,9 +96,7 @@ database_list(Oid database)
 	return value;
 }
 
-/*
- * Return the list that sessions have where the database sets none.
- */
+/* Return the list that sessions have where the database sets none. */
 static char *
 server_list(void)
 {
@@ -125,9 +119,7 @@ server_list(void)
 	return value != NULL ? value : pstrdup("");
 }
 
-/*
- * Split a list of libraries into names.
- */
+/* Split a list of libraries into names. */
 static List *
 split_list(const char *value)
 {
@@ -141,18 +133,14 @@ split_list(const char *value)
 	return names;
 }
 
-/*
- * Tell whether a name in a list means this library.
- */
+/* Tell whether a name in a list means this library. */
 static bool
 is_this_library(const char *name)
 {
 	return strcmp(name, GJ_LIBRARY) == 0 || strcmp(name, "$libdir/" GJ_LIBRARY) == 0;
 }
 
-/*
- * Return the list without this library.
- */
+/* Return the list without this library. */
 static List *
 without_this_library(List *names)
 {
@@ -167,9 +155,7 @@ without_this_library(List *names)
 	return others;
 }
 
-/*
- * Tell whether two lists are the same.
- */
+/* Tell whether two lists are the same. */
 static bool
 same_list(List *a, List *b)
 {
@@ -214,9 +200,7 @@ set_database_list(List *names)
 	CommandCounterIncrement();
 }
 
-/*
- * Return the setting of the database as text, NULL if it has none.
- */
+/* Return the setting of the database as text, NULL if it has none. */
 static Datum
 return_database_list(FunctionCallInfo fcinfo)
 {
@@ -227,9 +211,7 @@ return_database_list(FunctionCallInfo fcinfo)
 	PG_RETURN_TEXT_P(cstring_to_text(value));
 }
 
-/*
- * Make every new session of this database load the library.
- */
+/* Make every new session of this database load the library. */
 Datum
 gpujoin_enable(PG_FUNCTION_ARGS)
 {
@@ -246,9 +228,7 @@ gpujoin_enable(PG_FUNCTION_ARGS)
 	return return_database_list(fcinfo);
 }
 
-/*
- * Take the library out of the database's setting.  Returns false if it is not there.
- */
+/* Take the library out of the database's setting.  Returns false if it is not there. */
 static bool
 disable_in_database(void)
 {
@@ -264,9 +244,7 @@ disable_in_database(void)
 	return true;
 }
 
-/*
- * No longer load the library in new sessions of this database.
- */
+/* No longer load the library in new sessions of this database. */
 Datum
 gpujoin_disable(PG_FUNCTION_ARGS)
 {
@@ -294,9 +272,7 @@ gpujoin_announce(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
-/*
- * When the extension is dropped, undo what gpujoin_enable() did.
- */
+/* When the extension is dropped, undo what gpujoin_enable() did. */
 static void
 object_access(ObjectAccessType access, Oid class_id, Oid object_id, int sub_id, void *arg)
 {
@@ -322,9 +298,6 @@ object_access(ObjectAccessType access, Oid class_id, Oid object_id, int sub_id, 
 	SetUserIdAndSecContext(user, security_context);
 }
 
-/*
- * Set the hook.
- */
 void
 gj_preload_init(void)
 {

@@ -18,9 +18,7 @@
 PG_FUNCTION_INFO_V1(gpujoin_devices);
 PG_FUNCTION_INFO_V1(gpujoin_stat);
 
-/*
- * Add the row of one device.
- */
+/* Add the row of one device. */
 static void
 put_device(ReturnSetInfo *result, GjDeviceInfo *device)
 {
@@ -48,9 +46,7 @@ put_device(ReturnSetInfo *result, GjDeviceInfo *device)
 	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 }
 
-/*
- * Say so if gpujoind is there but does not answer.
- */
+/* Say so if gpujoind is there but does not answer. */
 static void
 warn_of_timeout(const GjFailure *failure)
 {
@@ -61,9 +57,7 @@ warn_of_timeout(const GjFailure *failure)
 				 errhint("If this does not pass, end the process gpujoind of this server; it is started again.")));
 }
 
-/*
- * Connect to gpujoind, starting it only if gpujoin.device wants a device.
- */
+/* Connect to gpujoind, starting it only if gpujoin.device wants a device. */
 static GjConnection *
 connect_for_status(GjFailure *failure)
 {
@@ -80,9 +74,7 @@ connect_for_status(GjFailure *failure)
 	return connection;
 }
 
-/*
- * Return the devices of gpujoind, none if it is not there.
- */
+/* Return the devices of gpujoind, none if it is not there. */
 Datum
 gpujoin_devices(PG_FUNCTION_ARGS)
 {
@@ -109,9 +101,7 @@ gpujoin_devices(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
-/*
- * Return how often runs had which outcome.
- */
+/* Return how often runs had which outcome. */
 Datum
 gpujoin_stat(PG_FUNCTION_ARGS)
 {

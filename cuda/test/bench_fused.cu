@@ -377,7 +377,7 @@ empty_plan()
 	GjFusedPlan plan = {};
 
 	plan.ncolumns = NOUTER + 3;
-	plan.nouter = NOUTER;
+	plan.nprobe_columns = NOUTER;
 	return plan;
 }
 

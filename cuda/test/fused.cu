@@ -192,7 +192,7 @@ void
 Fused::make_plan()
 {
 	plan.ncolumns = NCOLUMNS;
-	plan.nouter = NOUTER;
+	plan.nprobe_columns = NOUTER;
 	plan.nsteps = 2;
 	plan.nregisters = has_code ? 2 : 0;
 	plan.filter = condition(GJ_OP_LT_I, FILTER, -1, LESS_THAN, has_code);

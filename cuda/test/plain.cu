@@ -338,7 +338,7 @@ PlainTest::run(const Device &under_test)
 	const uint32_t nranges = (uint32_t) (random() % 4);
 
 	plan.ncolumns = NOUTER + NINNER;
-	plan.nouter = NOUTER;
+	plan.nprobe_columns = NOUTER;
 	plan.naggregates = (uint8_t) (1 + random() % 4);
 	for (uint32_t a = 0; a < plan.naggregates; a++)
 		program.aggregates.push_back(

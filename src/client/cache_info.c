@@ -26,9 +26,6 @@ static struct
 	TimestampTz ask_again;
 }			remembered;
 
-/*
- * Read what is resident.
- */
 bool
 gj_cache_read(GjCached **list, uint32 *n, GjFailure *failure)
 {
@@ -57,9 +54,7 @@ gj_cache_read(GjCached **list, uint32 *n, GjFailure *failure)
 	return answer.type == GJ_MSG_END;
 }
 
-/*
- * Ask what is resident, and remember the answer.
- */
+/* Ask what is resident, and remember the answer. */
 static void
 ask_again(void)
 {
@@ -81,9 +76,6 @@ ask_again(void)
 	remembered.ask_again = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), GJ_REMEMBER_CACHE);
 }
 
-/*
- * Estimate how many pages of a table are resident.
- */
 double
 gj_cache_pages(Oid relid)
 {
@@ -104,9 +96,6 @@ gj_cache_pages(Oid relid)
 	return npages;
 }
 
-/*
- * Give resident data up.
- */
 bool
 gj_cache_evict(Oid relid, uint64 *nbytes, GjFailure *failure)
 {

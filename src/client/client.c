@@ -44,9 +44,7 @@ struct GjClient
 	GjRunStats	stats;			/* when done */
 };
 
-/*
- * Give back all that the run holds, but for the connection itself.
- */
+/* Give back all that the run holds, but for the connection itself. */
 static void
 client_closer(void *arg)
 {
@@ -58,9 +56,7 @@ client_closer(void *arg)
 	gj_save_close(&client->saver);
 }
 
-/*
- * Connect for a run.  A gpujoind that was there before may be restarting.
- */
+/* Connect for a run.  A gpujoind that was there before may be restarting. */
 static GjConnection *
 connect_for_run(const GjProgram *program, GjSendFirst send, void *arg, GjFailure *failure)
 {
@@ -90,9 +86,7 @@ connect_for_run(const GjProgram *program, GjSendFirst send, void *arg, GjFailure
 	return connection;
 }
 
-/*
- * Map the rings that came with the answer, and close their descriptors.
- */
+/* Map the rings that came with the answer, and close their descriptors. */
 static bool
 map_rings(GjClient *client, const GjMsgReady *ready, const int fds[2], GjFailure *failure)
 {
@@ -111,9 +105,7 @@ map_rings(GjClient *client, const GjMsgReady *ready, const int fds[2], GjFailure
 	return false;
 }
 
-/*
- * Read the answer to SUBMIT or ATTACH.  Sets *nothing if there is none yet.
- */
+/* Read the answer to SUBMIT or ATTACH.  Sets *nothing if there is none yet. */
 static bool
 read_ready(GjClient *client, bool *nothing, GjFailure *failure)
 {
@@ -153,9 +145,7 @@ read_ready(GjClient *client, bool *nothing, GjFailure *failure)
 	return mapped;
 }
 
-/*
- * Wait until gpujoind is ready for sources.
- */
+/* Wait until gpujoind is ready for sources. */
 static bool
 wait_until_ready(GjClient *client, GjFailure *failure)
 {
@@ -177,9 +167,7 @@ wait_until_ready(GjClient *client, GjFailure *failure)
 	return true;
 }
 
-/*
- * Choose where gpujoind may put temporary files, as if they were ours.
- */
+/* Choose where gpujoind may put temporary files, as if they were ours. */
 static void
 choose_temp_directory(char *directory, Size size)
 {
@@ -197,9 +185,7 @@ choose_temp_directory(char *directory, Size size)
 		strlcpy(directory, path, size);
 }
 
-/*
- * Make the message that the program is behind.
- */
+/* Make the message that the program is behind. */
 static GjMsgSubmit
 make_submit(const GjProgram *program)
 {
@@ -217,9 +203,7 @@ make_submit(const GjProgram *program)
 	return submit;
 }
 
-/*
- * Send questions.
- */
+/* Send questions. */
 static bool
 send_ask(GjConnection *connection, const GjQuestions *ask)
 {
@@ -230,9 +214,7 @@ send_ask(GjConnection *connection, const GjQuestions *ask)
 	return gj_connection_send(connection, &question, sizeof(question), ask->bytes, ask->nbytes);
 }
 
-/*
- * A program on its way, and who knows the questions that come behind it.
- */
+/* A program on its way, and who knows the questions that come behind it. */
 typedef struct Submission
 {
 	const GjProgram *program;
@@ -240,9 +222,7 @@ typedef struct Submission
 	void	   *arg;
 } Submission;
 
-/*
- * Send the program, and what is asked with it: by the time that is known gpujoind has begun.
- */
+/* Send the program, and what is asked with it: by the time that is known gpujoind has begun. */
 static void
 send_submission(GjConnection *connection, void *arg)
 {
@@ -256,9 +236,7 @@ send_submission(GjConnection *connection, void *arg)
 		(void) send_ask(connection, &questions);
 }
 
-/*
- * Make the client of a connection.
- */
+/* Make the client of a connection. */
 static GjClient *
 client_create(GjConnection *connection)
 {
@@ -307,9 +285,7 @@ gj_client_submit(const GjProgram *program, GjAskFirst ask, void *arg, GjFailure 
 	return client;
 }
 
-/*
- * Send which run it is that is attached to.
- */
+/* Send which run it is that is attached to. */
 static void
 send_attach(GjConnection *connection, void *arg)
 {
@@ -318,18 +294,12 @@ send_attach(GjConnection *connection, void *arg)
 	(void) gj_connection_send(connection, &attach, sizeof(attach), NULL, 0);
 }
 
-/*
- * Return what another process needs to attach to the run.
- */
 const GjRunToken *
 gj_client_token(const GjClient *client)
 {
 	return &client->token;
 }
 
-/*
- * Attach to a run of another process.
- */
 GjClient *
 gj_client_attach(uint32 device_kind, const GjRunToken *token, GjFailure *failure)
 {
@@ -357,9 +327,6 @@ gj_client_attach(uint32 device_kind, const GjRunToken *token, GjFailure *failure
 	return NULL;
 }
 
-/*
- * Wait for an event.
- */
 void
 gj_client_wait(GjClient *client, int timeout)
 {
@@ -368,9 +335,6 @@ gj_client_wait(GjClient *client, int timeout)
 								  TimestampTzPlusMilliseconds(GetCurrentTimestamp(), timeout));
 }
 
-/*
- * End the connection at once.
- */
 void
 gj_client_close(GjClient *client)
 {
@@ -378,9 +342,6 @@ gj_client_close(GjClient *client)
 		gj_connection_close(client->connection);
 }
 
-/*
- * Return a free slot of the load ring.  It stays free until it is sent.
- */
 uint8 *
 gj_client_load_slot(GjClient *client, uint32 *slot)
 {
@@ -390,9 +351,7 @@ gj_client_load_slot(GjClient *client, uint32 *slot)
 	return gj_ring_slot(&client->load, *slot);
 }
 
-/*
- * Send a message about a slot.  After DONE nobody listens, and that is no failure.
- */
+/* Send a message about a slot.  After DONE nobody listens, and that is no failure. */
 static bool
 send_slot(GjClient *client, uint32 type, uint32 slot, uint32 source, uint32 nrows)
 {
@@ -407,9 +366,6 @@ send_slot(GjClient *client, uint32 type, uint32 slot, uint32 source, uint32 nrow
 	return gj_connection_send(client->connection, &message, sizeof(message), NULL, 0);
 }
 
-/*
- * Send a filled slot.
- */
 bool
 gj_client_send_chunk(GjClient *client, uint32 slot, uint32 source, uint32 nrows)
 {
@@ -419,27 +375,18 @@ gj_client_send_chunk(GjClient *client, uint32 slot, uint32 source, uint32 nrows)
 	return send_slot(client, GJ_MSG_CHUNK, slot, source, nrows);
 }
 
-/*
- * Tell whether resident data may stand for chunks.
- */
 bool
 gj_client_may_ask(void)
 {
 	return !gj_save_wanted();
 }
 
-/*
- * Send questions about resident data.
- */
 bool
 gj_client_send_ask(GjClient *client, const GjQuestions *ask)
 {
 	return client->connection != NULL && send_ask(client->connection, ask);
 }
 
-/*
- * Send which fragments are to be used.
- */
 bool
 gj_client_send_use(GjClient *client, uint32 slot, uint32 source, uint32 n, bool complete)
 {
@@ -452,9 +399,7 @@ gj_client_send_use(GjClient *client, uint32 slot, uint32 source, uint32 n, bool 
 	return sent;
 }
 
-/*
- * Say that a source is complete.
- */
+/* Say that a source is complete. */
 bool
 gj_client_end_source(GjClient *client, uint32 source)
 {
@@ -462,9 +407,7 @@ gj_client_end_source(GjClient *client, uint32 source)
 	return send_slot(client, GJ_MSG_SOURCE_END, 0, source, 0);
 }
 
-/*
- * Make the event that says why the run is over.
- */
+/* Make the event that says why the run is over. */
 static GjEvent
 failed(GjClient *client, GjFailure *failure)
 {
@@ -476,9 +419,7 @@ failed(GjClient *client, GjFailure *failure)
 	return event;
 }
 
-/*
- * Make an event of a message.
- */
+/* Make an event of a message. */
 static GjEvent
 event_from_message(GjClient *client, const GjAnswer *answer, GjFailure *failure)
 {
@@ -529,9 +470,6 @@ event_from_message(GjClient *client, const GjAnswer *answer, GjFailure *failure)
 	return failed(client, failure);
 }
 
-/*
- * Return the next event.
- */
 GjEvent
 gj_client_next(GjClient *client, bool wait, GjFailure *failure)
 {
@@ -562,9 +500,6 @@ gj_client_next(GjClient *client, bool wait, GjFailure *failure)
 	return failed(client, failure);
 }
 
-/*
- * Return the address of a batch.
- */
 const uint8 *
 gj_client_batch(GjClient *client, uint32 slot)
 {
@@ -572,18 +507,13 @@ gj_client_batch(GjClient *client, uint32 slot)
 	return gj_ring_slot(&client->output, slot);
 }
 
-/*
- * Give a batch back.
- */
+/* Give a batch back. */
 void
 gj_client_free_batch(GjClient *client, uint32 slot)
 {
 	(void) send_slot(client, GJ_MSG_BATCH_FREE, slot, 0, 0);
 }
 
-/*
- * Return the statistics of a run that is done.
- */
 const GjRunStats *
 gj_client_stats(const GjClient *client)
 {

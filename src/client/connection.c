@@ -30,9 +30,6 @@
 /* What gpujoind has told last: there are processors to look before sleeping. */
 static bool may_look = true;
 
-/*
- * Note why something was not done.
- */
 void
 gj_fail(GjFailure *failure, GjStatus reason, const char *format,...)
 {
@@ -46,9 +43,7 @@ gj_fail(GjFailure *failure, GjStatus reason, const char *format,...)
 	va_end(args);
 }
 
-/*
- * Close the socket; called when the connection's context goes.
- */
+/* Close the socket; called when the connection's context goes. */
 static void
 connection_closer(void *arg)
 {
@@ -65,18 +60,13 @@ connection_closer(void *arg)
 	}
 }
 
-/*
- * Close the connection and free it.
- */
 void
 gj_connection_close(GjConnection *connection)
 {
 	MemoryContextDelete(connection->context);
 }
 
-/*
- * Make a connection that has no socket yet.
- */
+/* Make a connection that has no socket yet. */
 static GjConnection *
 connection_create(void)
 {
@@ -93,9 +83,7 @@ connection_create(void)
 	return connection;
 }
 
-/*
- * Sleep for some milliseconds, interruptibly.
- */
+/* Sleep for some milliseconds, interruptibly. */
 static void
 nap(long ms)
 {
@@ -104,9 +92,7 @@ nap(long ms)
 	CHECK_FOR_INTERRUPTS();
 }
 
-/*
- * Connect the socket.  A full queue of waiting connections is waited for.
- */
+/* Connect the socket.  A full queue of waiting connections is waited for. */
 static bool
 connection_connect(GjConnection *connection, GjFailure *failure)
 {
@@ -143,9 +129,7 @@ connection_connect(GjConnection *connection, GjFailure *failure)
 	return false;
 }
 
-/*
- * Say hello and wait for the welcome.
- */
+/* Say hello and wait for the welcome. */
 static bool
 connection_greet(GjConnection *connection, uint32 kind, GjSendFirst send, void *arg,
 				 GjMsgWelcome *welcome, GjFailure *failure)
@@ -178,9 +162,6 @@ connection_greet(GjConnection *connection, uint32 kind, GjSendFirst send, void *
 	return true;
 }
 
-/*
- * Connect to gpujoind and say hello.
- */
 GjConnection *
 gj_connection_open(uint32 kind, GjSendFirst send, void *arg, GjMsgWelcome *welcome,
 				   GjFailure *failure)
@@ -194,9 +175,6 @@ gj_connection_open(uint32 kind, GjSendFirst send, void *arg, GjMsgWelcome *welco
 	return NULL;
 }
 
-/*
- * Send one message, waiting while the socket is full.
- */
 bool
 gj_connection_send(GjConnection *connection, const void *head, size_t head_size,
 				   const void *body, size_t body_size)
@@ -289,9 +267,7 @@ gj_connection_wait(GjConnection *connection, TimestampTz deadline)
 	}
 }
 
-/*
- * Take the descriptors out of a received message; close those that nobody wants.
- */
+/* Take the descriptors out of a received message; close those that nobody wants. */
 static void
 take_descriptors(struct msghdr *message, int *fds, int nfds)
 {
@@ -320,9 +296,7 @@ take_descriptors(struct msghdr *message, int *fds, int nfds)
 	}
 }
 
-/*
- * Size that a message of gpujoind must have; 0 if there is no such message.
- */
+/* Size that a message of gpujoind must have; 0 if there is no such message. */
 static size_t
 answer_size(uint32 type)
 {
@@ -355,9 +329,6 @@ answer_size(uint32 type)
 	}
 }
 
-/*
- * Read one message without waiting.
- */
 GjReceived
 gj_connection_read(GjConnection *connection, GjAnswer *answer, int *fds, int nfds)
 {
@@ -403,9 +374,6 @@ gj_connection_read(GjConnection *connection, GjAnswer *answer, int *fds, int nfd
 	return GJ_RECEIVED_MESSAGE;
 }
 
-/*
- * Take the reason out of an error message.
- */
 void
 gj_failure_from_message(const GjMsgError *error, GjFailure *failure)
 {
@@ -417,9 +385,6 @@ gj_failure_from_message(const GjMsgError *error, GjFailure *failure)
 	failure->counted = true;
 }
 
-/*
- * Wait for a message of one type.
- */
 bool
 gj_connection_expect(GjConnection *connection, uint32 type, int timeout,
 					 GjAnswer *answer, GjFailure *failure)

@@ -15,9 +15,7 @@
 
 static GjCounter untold[GJ_NREASONS];
 
-/*
- * Send what gpujoind does not know of yet.
- */
+/* Send what gpujoind does not know of yet. */
 static void
 send_notes(GjConnection *connection)
 {
@@ -54,9 +52,6 @@ exchange(GjMsgCounters *counters, GjFailure *failure)
 	return answered;
 }
 
-/*
- * Tell gpujoind what it does not know of yet.
- */
 void
 gj_counters_tell(void)
 {
@@ -73,9 +68,6 @@ gj_counters_tell(void)
 	}
 }
 
-/*
- * Count an outcome that gpujoind does not know of.
- */
 void
 gj_client_count(const GjFailure *failure)
 {
@@ -87,9 +79,6 @@ gj_client_count(const GjFailure *failure)
 		gj_counters_tell();
 }
 
-/*
- * Read all counts.
- */
 bool
 gj_counters_read(GjCounter counters[GJ_NREASONS], GjFailure *failure)
 {

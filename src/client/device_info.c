@@ -38,36 +38,25 @@ typedef struct GjKnownDevice
 static GjKnownDevice known[2];	/* by GjDeviceKind */
 static int	known_setting = -1; /* gpujoin.device that absences belong to */
 
-/*
- * Return the kind of device that the settings ask for.
- */
 uint32
 gj_device_kind(void)
 {
 	return gj_device == GJ_SET_DEVICE_CPU ? GJ_DEVICE_CPU : GJ_DEVICE_CUDA;
 }
 
-/*
- * Tell whether a device was found and not lost since.
- */
 bool
 gj_device_known(void)
 {
 	return known[gj_device_kind()].present;
 }
 
-/*
- * Forget devices and absences.
- */
 void
 gj_client_forget_device(void)
 {
 	memset(known, 0, sizeof(known));
 }
 
-/*
- * Tell whether this machine could have an NVIDIA GPU at all.
- */
+/* Tell whether this machine could have an NVIDIA GPU at all. */
 static bool
 machine_may_have_gpu(void)
 {
@@ -106,9 +95,6 @@ open_until(TimestampTz deadline, bool start, GjSendFirst send, void *arg,
 	}
 }
 
-/*
- * Connect, waiting for a gpujoind that is being restarted.
- */
 GjConnection *
 gj_connection_open_within(int timeout, GjSendFirst send, void *arg,
 						  GjMsgWelcome *welcome, GjFailure *failure)
@@ -117,9 +103,7 @@ gj_connection_open_within(int timeout, GjSendFirst send, void *arg,
 					  send, arg, welcome, failure);
 }
 
-/*
- * Connect; if there is no gpujoind and this process may start one, start it and wait for it.
- */
+/* Connect; if there is no gpujoind and this process may start one, start it and wait for it. */
 static GjConnection *
 open_or_start(GjMsgWelcome *welcome, GjFailure *failure)
 {
@@ -129,9 +113,7 @@ open_or_start(GjMsgWelcome *welcome, GjFailure *failure)
 					  NULL, NULL, welcome, failure);
 }
 
-/*
- * Ask gpujoind for the device.
- */
+/* Ask gpujoind for the device. */
 static bool
 ask_device(GjDeviceInfo *info, GjFailure *failure)
 {
@@ -194,9 +176,6 @@ answer_from_here(const GjDeviceInfo **info, GjFailure *failure)
 	return false;
 }
 
-/*
- * Return the device that gpujoin.device asks for, or NULL with the reason.
- */
 const GjDeviceInfo *
 gj_client_device(GjFailure *failure)
 {

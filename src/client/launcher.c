@@ -79,9 +79,7 @@ static bool preloaded = false;
 
 PGDLLEXPORT void gj_launcher_main(Datum main_arg);
 
-/*
- * Fill in what both kinds of registration have in common.
- */
+/* Fill in what both kinds of registration have in common. */
 static void
 describe_worker(BackgroundWorker *worker)
 {
@@ -94,9 +92,6 @@ describe_worker(BackgroundWorker *worker)
 	worker->bgw_start_time = BgWorkerStart_ConsistentState;
 }
 
-/*
- * Register the static launcher, if the library is being preloaded by the postmaster.
- */
 void
 gj_launcher_init(void)
 {
@@ -110,9 +105,6 @@ gj_launcher_init(void)
 	RegisterBackgroundWorker(&worker);
 }
 
-/*
- * Tell whether the library is in shared_preload_libraries.
- */
 bool
 gj_launcher_preloaded(void)
 {
@@ -121,9 +113,7 @@ gj_launcher_preloaded(void)
 
 /* ---- in sessions */
 
-/*
- * Tell whether there is a launcher, and what it says.
- */
+/* Tell whether there is a launcher, and what it says. */
 static bool
 launcher_present(GjLauncherState *state)
 {
@@ -141,18 +131,14 @@ launcher_present(GjLauncherState *state)
 	return present;
 }
 
-/*
- * Path of gpujoind's program.
- */
+/* Path of gpujoind's program. */
 static void
 daemon_path(char path[MAXPGPATH])
 {
 	snprintf(path, MAXPGPATH, "%s/%s", pkglib_path, GJ_DAEMON_NAME);
 }
 
-/*
- * Register a dynamic launcher, once in a while: it needs some time to take its lock.
- */
+/* Register a dynamic launcher, once in a while: it needs some time to take its lock. */
 static bool
 register_launcher(GjFailure *failure)
 {
@@ -177,9 +163,6 @@ register_launcher(GjFailure *failure)
 	return true;
 }
 
-/*
- * Make sure that there is a launcher.
- */
 bool
 gj_launcher_ensure(GjFailure *failure)
 {
@@ -208,9 +191,7 @@ gj_launcher_ensure(GjFailure *failure)
 
 /* ---- in gpujoind's process, before it is gpujoind: async-signal-safe calls only */
 
-/*
- * Close all descriptors from `first` on.
- */
+/* Close all descriptors from `first` on. */
 static void
 close_from(int first)
 {
@@ -235,9 +216,7 @@ close_from(int first)
 	}
 }
 
-/*
- * Put the descriptors where gpujoind expects them: 0 is empty, 1 and 2 are the log.
- */
+/* Put the descriptors where gpujoind expects them: 0 is empty, 1 and 2 are the log. */
 static void
 arrange_descriptors(int parent_fd, int journal_fd, int log_fd)
 {
@@ -256,9 +235,7 @@ arrange_descriptors(int parent_fd, int journal_fd, int log_fd)
 	close_from(GJ_JOURNAL_FD + 1);
 }
 
-/*
- * Give up what a child of a background worker inherits of its signals.
- */
+/* Give up what a child of a background worker inherits of its signals. */
 static void
 reset_signals(void)
 {
@@ -284,9 +261,7 @@ add_devices(char *name, int ndevices, char number[16], char **arguments, int n)
 	return n;
 }
 
-/*
- * Become gpujoind.
- */
+/* Become gpujoind. */
 static void
 run_daemon(const GjLauncher *launcher, const char *path, int parent_fd, int log_fd)
 {
@@ -324,9 +299,7 @@ run_daemon(const GjLauncher *launcher, const char *path, int parent_fd, int log_
 
 /* ---- in the launcher */
 
-/*
- * Close a descriptor, if it is open.
- */
+/* Close a descriptor, if it is open. */
 static void
 close_fd(int *fd)
 {
@@ -335,9 +308,7 @@ close_fd(int *fd)
 	*fd = -1;
 }
 
-/*
- * Tell sessions when gpujoind will be started again.
- */
+/* Tell sessions when gpujoind will be started again. */
 static void
 publish_state(GjLauncher *launcher, TimestampTz next_start)
 {
@@ -349,9 +320,7 @@ publish_state(GjLauncher *launcher, TimestampTz next_start)
 				 errmsg("could not write file \"%s\": %m", GJ_LAUNCHER_FILE)));
 }
 
-/*
- * Take the launcher's lock.  False if another launcher has it.
- */
+/* Take the launcher's lock.  False if another launcher has it. */
 static bool
 take_lock(GjLauncher *launcher)
 {
@@ -371,9 +340,7 @@ take_lock(GjLauncher *launcher)
 	return false;
 }
 
-/*
- * Make the memory in which gpujoind keeps what must outlive it.
- */
+/* Make the memory in which gpujoind keeps what must outlive it. */
 static void
 make_journal(GjLauncher *launcher)
 {
@@ -389,9 +356,7 @@ make_journal(GjLauncher *launcher)
 	close_fd(&launcher->journal_fd);
 }
 
-/*
- * Report one line of gpujoind's in the server log.
- */
+/* Report one line of gpujoind's in the server log. */
 static void
 report_line(char *line)
 {
@@ -425,9 +390,7 @@ report_line(char *line)
 		ereport(level, (errmsg_internal("gpujoind: %s", line)));
 }
 
-/*
- * Report the complete lines of the buffer; all of it if it is full or `rest` is set.
- */
+/* Report the complete lines of the buffer; all of it if it is full or `rest` is set. */
 static void
 report_lines(GjLauncher *launcher, bool rest)
 {
@@ -451,9 +414,7 @@ report_lines(GjLauncher *launcher, bool rest)
 	memmove(launcher->log, line, launcher->nlog);
 }
 
-/*
- * Read what gpujoind has written.
- */
+/* Read what gpujoind has written. */
 static void
 read_log(GjLauncher *launcher)
 {
@@ -477,9 +438,7 @@ read_log(GjLauncher *launcher)
 	}
 }
 
-/*
- * Say when gpujoind will be started again: the later, the more often it ended.
- */
+/* Say when gpujoind will be started again: the later, the more often it ended. */
 static void
 schedule_start(GjLauncher *launcher)
 {
@@ -493,9 +452,7 @@ schedule_start(GjLauncher *launcher)
 	publish_state(launcher, launcher->next_start);
 }
 
-/*
- * Start gpujoind.
- */
+/* Start gpujoind. */
 static void
 start_daemon(GjLauncher *launcher)
 {
@@ -531,9 +488,7 @@ start_daemon(GjLauncher *launcher)
 	launcher->log_fd = log[0];
 }
 
-/*
- * Tell whether gpujoind ended because of an error of its own.
- */
+/* Tell whether gpujoind ended because of an error of its own. */
 static bool
 is_crash(int status)
 {
@@ -542,9 +497,7 @@ is_crash(int status)
 	return WEXITSTATUS(status) != 0 && WEXITSTATUS(status) != GJ_EXIT_LOCKED;
 }
 
-/*
- * If gpujoind has ended, say how and when it will be started again.
- */
+/* If gpujoind has ended, say how and when it will be started again. */
 static void
 reap_daemon(GjLauncher *launcher)
 {
@@ -575,9 +528,7 @@ reap_daemon(GjLauncher *launcher)
 				(errmsg("gpujoind ended with exit status %d", WEXITSTATUS(status))));
 }
 
-/*
- * Wait for something to happen, at most until `deadline` (0: for ever).
- */
+/* Wait for something to happen, at most until `deadline` (0: for ever). */
 static void
 wait_for_something(GjLauncher *launcher, TimestampTz deadline)
 {
@@ -598,9 +549,7 @@ wait_for_something(GjLauncher *launcher, TimestampTz deadline)
 	CHECK_FOR_INTERRUPTS();
 }
 
-/*
- * End gpujoind and wait for its end; kill it if it takes too long.
- */
+/* End gpujoind and wait for its end; kill it if it takes too long. */
 static void
 stop_daemon(GjLauncher *launcher)
 {
@@ -620,9 +569,7 @@ stop_daemon(GjLauncher *launcher)
 	}
 }
 
-/*
- * Wake the launcher when gpujoind has ended.
- */
+/* Wake the launcher when gpujoind has ended. */
 static void
 handle_sigchld(SIGNAL_ARGS)
 {
@@ -632,9 +579,7 @@ handle_sigchld(SIGNAL_ARGS)
 	errno = save_errno;
 }
 
-/*
- * Keep gpujoind running until the server shuts down.
- */
+/* Keep gpujoind running until the server shuts down. */
 static void
 keep_daemon(GjLauncher *launcher)
 {
@@ -654,9 +599,7 @@ keep_daemon(GjLauncher *launcher)
 	stop_daemon(launcher);
 }
 
-/*
- * Entry point of the background worker.
- */
+/* Entry point of the background worker. */
 void
 gj_launcher_main(Datum main_arg)
 {

@@ -16,9 +16,7 @@
 
 #define GJ_MAX_SLOTS		64	/* more is a mistake */
 
-/*
- * Check what gpujoind says about the memfd.
- */
+/* Check what gpujoind says about the memfd. */
 static bool
 ring_is_sound(int fd, uint32 nslots, uint32 slot_size, GjFailure *failure)
 {
@@ -36,9 +34,6 @@ ring_is_sound(int fd, uint32 nslots, uint32 slot_size, GjFailure *failure)
 	return false;
 }
 
-/*
- * Map a ring.
- */
 bool
 gj_ring_map(GjRing *ring, int fd, uint32 nslots, uint32 slot_size, bool writable, GjFailure *failure)
 {
@@ -59,9 +54,6 @@ gj_ring_map(GjRing *ring, int fd, uint32 nslots, uint32 slot_size, bool writable
 	return true;
 }
 
-/*
- * Unmap a ring.
- */
 void
 gj_ring_unmap(GjRing *ring)
 {

@@ -14,9 +14,7 @@
 #include "client/save.h"
 #include "guc.h"
 
-/*
- * Say that the file is not complete, and write no more of it.
- */
+/* Say that the file is not complete, and write no more of it. */
 static void
 save_failed(GjSaver *saver, const char *action)
 {
@@ -26,9 +24,7 @@ save_failed(GjSaver *saver, const char *action)
 	gj_save_close(saver);
 }
 
-/*
- * Write all of a buffer.
- */
+/* Write all of a buffer. */
 static bool
 save_bytes(GjSaver *saver, const void *bytes, size_t nbytes)
 {
@@ -53,9 +49,7 @@ save_bytes(GjSaver *saver, const void *bytes, size_t nbytes)
 	return true;
 }
 
-/*
- * Write one record.
- */
+/* Write one record. */
 static void
 save_record(GjSaver *saver, uint32 type, uint32 source, uint32 nrows, const void *payload, uint32 nbytes)
 {
@@ -65,9 +59,7 @@ save_record(GjSaver *saver, uint32 type, uint32 source, uint32 nrows, const void
 		(void) save_bytes(saver, payload, nbytes);
 }
 
-/*
- * Compute where the columns of chunks are.
- */
+/* Compute where the columns of chunks are. */
 static void
 lay_sources_out(GjSaver *saver, const GjProgram *program)
 {
@@ -90,9 +82,7 @@ lay_sources_out(GjSaver *saver, const GjProgram *program)
 	}
 }
 
-/*
- * Name the file: what the setting names, or, if that is a directory, a new file in it.
- */
+/* Name the file: what the setting names, or, if that is a directory, a new file in it. */
 static void
 choose_path(GjSaver *saver)
 {
@@ -106,18 +96,12 @@ choose_path(GjSaver *saver)
 		strlcpy(saver->path, gj_save_program, sizeof(saver->path));
 }
 
-/*
- * Tell whether the setting names a file.
- */
 bool
 gj_save_wanted(void)
 {
 	return gj_save_program != NULL && gj_save_program[0] != '\0';
 }
 
-/*
- * Start the file, if the setting names one.
- */
 void
 gj_save_open(GjSaver *saver, const GjProgram *program)
 {
@@ -138,9 +122,7 @@ gj_save_open(GjSaver *saver, const GjProgram *program)
 		save_record(saver, GJ_MSG_SUBMIT, 0, 0, program, program->nbytes);
 }
 
-/*
- * Write the rows of a chunk.
- */
+/* Write the rows of a chunk. */
 void
 gj_save_chunk(GjSaver *saver, uint8 *slot, uint32 source, uint32 nrows)
 {
@@ -154,9 +136,7 @@ gj_save_chunk(GjSaver *saver, uint8 *slot, uint32 source, uint32 nrows)
 	pfree(packed);
 }
 
-/*
- * Write the end of a source.
- */
+/* Write the end of a source. */
 void
 gj_save_source_end(GjSaver *saver, uint32 source)
 {
@@ -164,9 +144,6 @@ gj_save_source_end(GjSaver *saver, uint32 source)
 		save_record(saver, GJ_MSG_SOURCE_END, source, 0, NULL, 0);
 }
 
-/*
- * Close the file.
- */
 void
 gj_save_close(GjSaver *saver)
 {

@@ -301,7 +301,7 @@ miss(GjFusedItem *item, uint32_t n)
 		for (uint32_t s = missed->together; s < item->nslots; s++)
 			if (missed->rowid[s])
 				missed->rowid[s][at] = item->rowid[s][i];
-		for (uint32_t c = 0; missed->together && c < plan->nouter; c++)
+		for (uint32_t c = 0; missed->together && c < plan->nprobe_columns; c++)
 			gj_fused_copy_value(&probe_side[c], item->rowid[0][i], missed->data[c], missed->nulls[c], at);
 		at++;
 	}
@@ -448,7 +448,7 @@ gj_cpu_fused(GjQueue *queue, const GjFusedPlan *plan, const GjColumn *columns,
 		GjColumn   *to = w.columns + (size_t) p * plan->ncolumns;
 
 		memcpy(to, columns, plan->ncolumns * sizeof(GjColumn));
-		memcpy(to + plan->first_column, parts[p].columns, plan->nouter * sizeof(GjColumn));
+		memcpy(to + plan->first_column, parts[p].columns, plan->nprobe_columns * sizeof(GjColumn));
 		w.first_item[p + 1] = w.first_item[p] + gj_items(parts[p].nrows);
 		if (!groups)
 			continue;

@@ -14,14 +14,18 @@
 
 #define GJ_VERSION			"1.0"
 
+/* No --device: a GPU if there is one. */
+#define GJ_ANY_DEVICE		((GjDeviceKind) -1)
+
 typedef struct GjOptions
 {
 	GjServerOptions server;
 	bool		list_devices;
-	const char *run;
-	char	  **more_files;		/* to be run after it */
-	int			nmore_files;
-	GjRunFileOptions file;
+	bool		run;			/* files[nfiles], `repeat` times each */
+	char	  **files;
+	int			nfiles;
+	int			repeat;
+	GjTeamOptions team;
 	const char *devices;
 	int			cpu_devices;
 	int			gpu_devices;
@@ -37,13 +41,6 @@ enum
 	OPT_RUN,
 	OPT_DEVICE,
 	OPT_REPEAT,
-	OPT_RESULT,
-	OPT_DEVICES_PER_QUERY,
-	OPT_EXCHANGE,
-	OPT_MEMORY_LIMIT,
-	OPT_SPILL,
-	OPT_SPILL_MEMORY,
-	OPT_TEMP_DIRECTORY,
 	OPT_DEVICES,
 	OPT_CPU_DEVICES,
 	OPT_GPU_DEVICES,
@@ -57,16 +54,9 @@ static const struct option long_options[] = {
 	{"journal-fd", required_argument, NULL, OPT_JOURNAL_FD},
 	{"blame", no_argument, NULL, OPT_BLAME},
 	{"list-devices", no_argument, NULL, OPT_LIST_DEVICES},
-	{"run", required_argument, NULL, OPT_RUN},
+	{"run", no_argument, NULL, OPT_RUN},
 	{"device", required_argument, NULL, OPT_DEVICE},
 	{"repeat", required_argument, NULL, OPT_REPEAT},
-	{"result", required_argument, NULL, OPT_RESULT},
-	{"devices-per-query", required_argument, NULL, OPT_DEVICES_PER_QUERY},
-	{"exchange", required_argument, NULL, OPT_EXCHANGE},
-	{"memory-limit", required_argument, NULL, OPT_MEMORY_LIMIT},
-	{"spill", no_argument, NULL, OPT_SPILL},
-	{"spill-memory", required_argument, NULL, OPT_SPILL_MEMORY},
-	{"temp-directory", required_argument, NULL, OPT_TEMP_DIRECTORY},
 	{"devices", required_argument, NULL, OPT_DEVICES},
 	{"cpu-devices", required_argument, NULL, OPT_CPU_DEVICES},
 	{"gpu-devices", required_argument, NULL, OPT_GPU_DEVICES},
@@ -87,11 +77,6 @@ static const char usage[] =
 "  gpujoind --run FILE...        run saved programs\n"
 "           [--device cpu|cuda]  on this device (default cuda, cpu if there is none)\n"
 "           [--repeat N]         N times\n"
-"           [--result DIR]       write the result of each to a file in DIR\n"
-"           [--devices-per-query N] [--exchange auto|on|off] [--memory-limit MB]\n"
-"           [--spill-memory MB]  as the settings of these names (device_memory_limit)\n"
-"           [--temp-directory DIR]\n"
-"           [--spill]            as if something had not fitted the device before\n"
 "  gpujoind --version | --help\n"
 "With each of the first three:\n"
 "           [--devices 0,1,...]  use these GPUs only\n"
@@ -146,56 +131,6 @@ parse_device(const char *text)
 	exit(2);
 }
 
-static uint32_t
-parse_exchange(const char *text)
-{
-	static const char *const modes[] = {"auto", "on", "off"};	/* GjExchangeMode */
-
-	for (uint32_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++)
-		if (strcmp(text, modes[i]) == 0)
-			return i;
-	fprintf(stderr, "gpujoind: --exchange: \"%s\" is not auto, on or off\n", text);
-	exit(2);
-}
-
-/* Parses an option of --run.  False: it is none. */
-static bool
-parse_run_option(int option, GjRunFileOptions *file)
-{
-	switch (option)
-	{
-		case OPT_DEVICE:
-			file->team.kind = parse_device(optarg);
-			return true;
-		case OPT_REPEAT:
-			file->repeat = parse_number("repeat", optarg, 1);
-			return true;
-		case OPT_RESULT:
-			file->result = optarg;
-			return true;
-		case OPT_DEVICES_PER_QUERY:
-			file->team.max_devices = (uint32_t) parse_number("devices-per-query", optarg, 0);
-			return true;
-		case OPT_EXCHANGE:
-			file->team.exchange = parse_exchange(optarg);
-			return true;
-		case OPT_MEMORY_LIMIT:
-			file->team.memory_limit = (uint64_t) parse_number("memory-limit", optarg, 0) << 20;
-			return true;
-		case OPT_SPILL:
-			file->spill = true;
-			return true;
-		case OPT_SPILL_MEMORY:
-			file->team.spill_memory = (uint64_t) parse_number("spill-memory", optarg, 0) << 20;
-			return true;
-		case OPT_TEMP_DIRECTORY:
-			file->team.temp_directory = optarg;
-			return true;
-		default:
-			return false;
-	}
-}
-
 static void
 parse_options(int argc, char **argv, GjOptions *options)
 {
@@ -221,7 +156,13 @@ parse_options(int argc, char **argv, GjOptions *options)
 				options->list_devices = true;
 				break;
 			case OPT_RUN:
-				options->run = optarg;
+				options->run = true;
+				break;
+			case OPT_DEVICE:
+				options->team.kind = parse_device(optarg);
+				break;
+			case OPT_REPEAT:
+				options->repeat = parse_number("repeat", optarg, 1);
 				break;
 			case OPT_DEVICES:
 				options->devices = optarg;
@@ -239,12 +180,11 @@ parse_options(int argc, char **argv, GjOptions *options)
 				fputs(usage, stdout);
 				exit(0);
 			default:
-				if (!parse_run_option(c, &options->file))
-					exit(2);
+				exit(2);
 		}
 	}
-	options->more_files = argv + optind;
-	options->nmore_files = options->run ? argc - optind : 0;
+	options->files = argv + optind;
+	options->nfiles = argc - optind;
 	if (optind < argc && !options->run)
 	{
 		fprintf(stderr, "gpujoind: unexpected argument \"%s\"\n", argv[optind]);
@@ -256,36 +196,22 @@ parse_options(int argc, char **argv, GjOptions *options)
 extern void __gcov_dump(void);
 #endif
 
-/* --run without --device: a GPU if there is one. */
-static GjDeviceKind
-default_device(void)
-{
-	GjErrorText why;
-
-	return gj_devices_cuda(true, &why) > 0 ? GJ_DEVICE_CUDA : GJ_DEVICE_CPU;
-}
-
 static int
 run_files(GjOptions *options)
 {
-	int			status;
-	int			more;
+	GjErrorText why;
 
-	if (options->file.team.kind == (GjDeviceKind) -1)
-		options->file.team.kind = default_device();
-	status = gj_run_files((char *[]) {(char *) options->run}, 1, &options->file);
-	more = gj_run_files(options->more_files, options->nmore_files, &options->file);
-
-	return status != 0 ? status : more;
+	if (options->team.kind == GJ_ANY_DEVICE)
+		options->team.kind = gj_devices_cuda(true, &why) > 0 ? GJ_DEVICE_CUDA : GJ_DEVICE_CPU;
+	return gj_run_files(options->files, options->nfiles, &options->team, options->repeat);
 }
 
 int
 main(int argc, char **argv)
 {
-	const GjDeviceKind any = (GjDeviceKind) -1;
 	GjOptions	options = {.server = {NULL, -1, -1, false},.cpu_devices = 1,.gpu_devices = 1,
-	.file = {.repeat = 1,.team = {.kind = any,.spill_memory = UINT64_C(1) << 30,
-	.temp_limit = UINT64_MAX,.temp_directory = "/tmp"}}};
+	.repeat = 1,.team = {.kind = GJ_ANY_DEVICE,.spill_memory = UINT64_C(1) << 30,
+	.temp_limit = UINT64_MAX,.temp_directory = "/tmp"}};
 	GjErrorText why;
 	int			status;
 
@@ -305,7 +231,7 @@ main(int argc, char **argv)
 		/* sessions may still run: no destructors */
 		_exit(status);
 	}
-	if (!options.list_devices && !options.run)
+	if (!options.list_devices && (!options.run || options.nfiles == 0))
 	{
 		fputs(usage, stderr);
 		return 2;

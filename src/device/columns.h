@@ -56,7 +56,7 @@ typedef struct GjColumnOps
 	GjStatus	(*ordered_keys) (GjQueue *queue, const GjView *view, uint32_t first, uint32_t n,
 								 const int32_t *operands, const GjKeys *keys);
 
-	/* Positions, ascending, of the flags that have a value.  Room for n; *npositions host.  Waits. */
+	/* Positions, ascending, of flags that have a value.  Room for n; *npositions host.  Waits. */
 	GjStatus	(*select_flags) (GjQueue *queue, const uint8_t *flags, uint32_t n, uint8_t value,
 								 uint32_t *positions, uint32_t *npositions);
 

@@ -49,8 +49,9 @@ typedef struct GjDeviceOps
 	GjDevice   *(*open) (int ordinal, GjErrorText *why);
 	void		(*close) (GjDevice *device);
 	/*
-	 * Has two devices of the same kind reach each other's memory directly from now on, in copy_peer and
-	 * load_peer, if the hardware can.  While neither is used, so that no allocation is in between.
+	 * Has two devices of the same kind reach each other's memory directly from now on, in copy_peer
+	 * and load_peer, if the hardware can.  While neither is used, so that no allocation is in
+	 * between.
 	 */
 	void		(*meet) (GjDevice *device, GjDevice *other);
 	/* Fills in name, sizes and rates; not sessions and memory_used. */

@@ -10,7 +10,7 @@
 #define GJ_SPLIT_PARTS		16
 #define GJ_SPLIT_PIECES		256
 
-/* Rows rows[0 .. nrows) (NULL: 0 .. nrows-1) of columns[ncolumns] (host array), which may lie anywhere. */
+/* Rows rows[0 .. nrows) (NULL: 0 .. nrows-1) of columns[ncolumns] (host array), anywhere. */
 typedef struct GjSplitPiece
 {
 	const GjColumn *columns;
@@ -31,7 +31,7 @@ typedef struct GjSplit
 	uint32_t	ncolumns;
 	uint32_t	nkeys;
 	uint32_t	key[GJ_MAX_KEYS];	/* columns, no references */
-	const GjKeys *keys;			/* of all rows, piece by piece; NULL: the columns `key` are the keys */
+	const GjKeys *keys;			/* of all rows, piece by piece; NULL: columns `key` are */
 	uint32_t	stride;			/* parts may start so many rows apart, a multiple of GJ_SPLIT_ALIGN;
 								 * 0: they may not */
 } GjSplit;
@@ -39,14 +39,14 @@ typedef struct GjSplit
 /* Part p is rows start[p] .. end[p]-1 of what a split has written. */
 typedef struct GjSplitParts
 {
-	uint32_t	start[GJ_SPLIT_PARTS];	/* multiples of GJ_SPLIT_ALIGN, for who reads a part by itself */
+	uint32_t	start[GJ_SPLIT_PARTS];	/* multiples of GJ_SPLIT_ALIGN */
 	uint32_t	end[GJ_SPLIT_PARTS];
-	bool		full;			/* one has more rows than it has room for: nothing of this is true */
+	bool		full;			/* one has no room for its rows: nothing of this is true */
 } GjSplitParts;
 
 #define GJ_SPLIT_ALIGN		32
 
-/* With so many rows parts may be put a stride apart: their mean, and one part in so many of it to spare. */
+/* From so many rows on parts may be a stride apart: their mean, and so much of it to spare. */
 #define GJ_SPLIT_STRIDE_ROWS (4u * 1024 * 1024)
 #define GJ_SPLIT_SPARE		64
 
@@ -59,7 +59,7 @@ gj_split_stride(uint64_t n, uint32_t nparts)
 	return (uint32_t) ((mean + mean / GJ_SPLIT_SPARE) / GJ_SPLIT_ALIGN + 1) * GJ_SPLIT_ALIGN;
 }
 
-/* Rows that columns need to have room for n of them in parts, a stride apart or one behind the other. */
+/* Room in rows for n of them in parts, a stride apart or one behind the other. */
 static inline uint64_t
 gj_split_room(uint64_t n, uint32_t nparts)
 {
@@ -77,15 +77,15 @@ typedef struct GjSplitOps
 	 * values where `data` is not NULL, the null flags where `nulls` is not NULL; they have
 	 * gj_split_room().  Rows of a part are in their order, or, with a stride, in any: a device that
 	 * need not count the rows of each part before reads the keys once.  References keep what they
-	 * are.  May work for long: asks stop(arg).  *parts is host memory, the queue's: filled when what
-	 * is queued by now is done, and until the next split.
+	 * are.  May work for long: asks stop(arg).  *parts is host memory, the queue's: filled when
+	 * what is queued by now is done, and until the next split.
 	 */
 	GjStatus	(*split) (GjQueue *queue, const GjSplit *split, const GjColumn *to,
 						  bool (*stop) (void *), void *arg, const GjSplitParts **parts);
 
 	/*
-	 * Room for split() of n rows of GJ_SPLIT_PIECES pieces, with ncolumns columns and nkeys keys, and
-	 * for ref_bytes() of them: no such call runs out of device memory then.
+	 * Room for split() of n rows of GJ_SPLIT_PIECES pieces, with ncolumns columns and nkeys keys,
+	 * and for ref_bytes() of them: no such call runs out of device memory then.
 	 */
 	GjStatus	(*split_reserve) (GjQueue *queue, uint32_t n, uint32_t ncolumns, uint32_t nkeys);
 

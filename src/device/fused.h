@@ -60,7 +60,7 @@ typedef struct GjFusedPlan
 {
 	uint32_t	ncolumns;		/* of the program */
 	uint32_t	first_column;	/* the probe source's columns are first_column .. */
-	uint32_t	nouter;			/* .. +nouter */
+	uint32_t	nprobe_columns;	/* .. +nprobe_columns */
 	uint16_t	no_row;			/* as in GjView */
 	uint8_t		nsteps;
 	uint8_t		nregisters;		/* of CODE; 0: there is none */
@@ -78,7 +78,7 @@ typedef struct GjFusedPlan
 	GjFusedExpr terms[GJ_FUSED_TERMS];
 } GjFusedPlan;
 
-/* Probe rows 0 .. nrows-1 of columns[nouter] (host array), which may lie anywhere. */
+/* Probe rows 0 .. nrows-1 of columns[nprobe_columns] (host array), which may lie anywhere. */
 typedef struct GjFusedPart
 {
 	const GjColumn *columns;

@@ -63,7 +63,7 @@ typedef struct GjTiling
 {
 	uint32_t	tuples;			/* of a tile: 128 or GJ_NESTED_TUPLES */
 	uint32_t	rows;
-	uint32_t	across;			/* tiles with the same tuples; they are numbered next to each other */
+	uint32_t	across;			/* tiles with the same tuples, numbered one after the other */
 	uint64_t	ntiles;
 } GjTiling;
 
@@ -105,17 +105,17 @@ typedef struct GjTableOps
 								   const void *from, uint32_t width);
 
 	/*
-	 * Gives a table with one key, unique, and slots or places, payloads: the values of a column of the
-	 * build side, GJ_INT4 or GJ_INT8 without NULLs, [nrows].  Those of a direct table take as much
-	 * memory as its places.  *done = false: some value does not fit (gj_payload_fits), and nothing was
-	 * changed.  Waits.
+	 * Gives a table with one key, unique, and slots or places, payloads: the values of a column of
+	 * the build side, GJ_INT4 or GJ_INT8 without NULLs, [nrows].  Those of a direct table take as
+	 * much memory as its places.  *done = false: some value does not fit (gj_payload_fits), and
+	 * nothing was changed.  Waits.
 	 */
 	GjStatus	(*hash_payload) (GjQueue *queue, GjHashTable *table, const GjColumn *column,
 								 uint32_t nrows, bool *done);
 
 	/*
-	 * Gives a table with one key, and slots or places, a filter of gj_filter_words() words, fewer than
-	 * 2^31.
+	 * Gives a table with one key, and slots or places, a filter of gj_filter_words() words, fewer
+	 * than 2^31.
 	 */
 	GjStatus	(*hash_filter) (GjQueue *queue, GjHashTable *table);
 

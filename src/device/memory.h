@@ -52,7 +52,7 @@ typedef struct GjMemoryOps
 	GjStatus	(*copy_out) (GjQueue *queue, void *host, const void *device, size_t nbytes);
 	GjStatus	(*copy) (GjQueue *queue, void *to, const void *from, size_t nbytes);
 
-	/* n copies within the device at once, of memory that does not overlap; pieces have been read when it returns. */
+	/* n copies within the device at once, which do not overlap; pieces are read before it returns. */
 	GjStatus	(*copy_many) (GjQueue *queue, const GjPiece *pieces, uint32_t n);
 
 	/*
@@ -65,8 +65,9 @@ typedef struct GjMemoryOps
 	GjStatus	(*fill) (GjQueue *queue, void *device, int byte, size_t nbytes);
 
 	/*
-	 * copy_in, copy, copy_peer and fill on GJ_LANE_LOAD.  Marks alone give load_peer its place there: it is
-	 * behind what a mark given to after() stands for, and before the next mark of the lane.
+	 * copy_in, copy, copy_peer and fill on GJ_LANE_LOAD.  Marks alone give load_peer its place
+	 * there: it is behind what a mark given to after() stands for, and before the next mark of the
+	 * lane.
 	 */
 	GjStatus	(*load_in) (GjQueue *queue, void *device, const void *host, size_t nbytes);
 	GjStatus	(*load_copy) (GjQueue *queue, void *to, const void *from, size_t nbytes);

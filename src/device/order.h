@@ -113,7 +113,8 @@ gj_group_sort_value(const GjGroups *groups, const GjSortKey *key, uint32_t g)
 		case GJ_SORT_FLOAT4:
 			return gj_ordered_bits(gj_double_to_bits((double) (float) state->f), true);
 		case GJ_SORT_FLOAT_AVG:
-			return gj_ordered_bits(gj_double_to_bits((state->f + 0.0) / (double) state->count), true);
+			return gj_ordered_bits(gj_double_to_bits((state->f + 0.0) / (double) state->count),
+								   true);
 		case GJ_SORT_AVG:
 			return gj_ordered_bits(gj_double_to_bits(gj_int128_to_double(state->lo, state->hi) /
 													 (double) state->count), true);

@@ -95,7 +95,8 @@ static inline int64_t
 gj_set_value(const GjSetInput *sets, uint64_t i)
 {
 	return sets->width == 2 ? ((const int16_t *) sets->values)[i] :
-		sets->width == 4 ? ((const int32_t *) sets->values)[i] : ((const int64_t *) sets->values)[i];
+		sets->width == 4 ? ((const int32_t *) sets->values)[i] :
+			((const int64_t *) sets->values)[i];
 }
 
 #define GJ_SET_BUILD_ITEM	256u	/* sets of an item */
@@ -339,8 +340,8 @@ gj_set_head_steps(const GjSetFamily *family, const GjSetSpec *spec, uint64_t n, 
  * lists, of lengths listed[code].
  */
 static inline void
-gj_set_cpu_steps(const GjSetFamily *family, const GjSetSpec *spec, const uint32_t *listed, uint32_t set,
-				 double *index, double *matrix)
+gj_set_cpu_steps(const GjSetFamily *family, const GjSetSpec *spec, const uint32_t *listed,
+				 uint32_t set, double *index, double *matrix)
 {
 	uint64_t	first = family->offset[set];
 	uint64_t	n = family->offset[set + 1] - first;
@@ -368,7 +369,8 @@ gj_set_cpu_steps(const GjSetFamily *family, const GjSetSpec *spec, const uint32_
 
 /* Is a matrix of family->ndense columns faster than the index?  *matrix is set. */
 static inline GjStatus
-gj_set_cpu_matrix(const GjSetHost *host, const GjSetFamily *family, const GjSetSpec *spec, bool *matrix)
+gj_set_cpu_matrix(const GjSetHost *host, const GjSetFamily *family, const GjSetSpec *spec,
+				  bool *matrix)
 {
 	double		nwords = (family->ndense + 63) / 64;
 	double		npairs = (double) family->nleft * family->nright;

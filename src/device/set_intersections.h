@@ -139,7 +139,8 @@ gj_left_hash(const GjLeftBits *left, GjCodes right, uint32_t common)
 
 /* Two intersections of as many elements: do both sets of the second have those of the first? */
 static inline bool
-gj_intersection_same(const GjSetFamily *family, uint32_t left, uint32_t right, const GjKnownPair *known)
+gj_intersection_same(const GjSetFamily *family, uint32_t left, uint32_t right,
+					 const GjKnownPair *known)
 {
 	GjCodes		sets[2];
 	GjCodes		others[2];
@@ -212,7 +213,8 @@ gj_intersections_hash(const GjIntersectionsWork *w, uint32_t first, uint32_t end
 		if (pairs->left[i] != left.left)
 			gj_left_take(&left, family, pairs, i, end);
 		pairs->hash[i] = left.made ?
-			gj_left_hash(&left, gj_set_codes(family, (uint64_t) family->first_right + pairs->right[i]),
+			gj_left_hash(&left,
+						 gj_set_codes(family, (uint64_t) family->first_right + pairs->right[i]),
 						 common) :
 			gj_intersection_hash_pair(family, pairs->left[i], pairs->right[i], common);
 	}
@@ -233,16 +235,17 @@ gj_intersections_find_item(void *arg, uint32_t item)
 	for (uint32_t i = first; i < end; i++)
 	{
 		if (i + GJ_SLOTS_AHEAD < end)
-			__builtin_prefetch(&w->found->slots[gj_intersection_place(pairs->hash[i + GJ_SLOTS_AHEAD],
-																	  w->found->nslots)]);
+			__builtin_prefetch(&w->found->slots
+							   [gj_intersection_place(pairs->hash[i + GJ_SLOTS_AHEAD],
+													  w->found->nslots)]);
 		pairs->slot_of[i] = gj_intersection_wanted(w->found, pairs, i) ?
 			gj_intersection_look_up(w, i) : GJ_NOT_LOOKED_UP;
 	}
 }
 
 static inline GjStatus
-gj_intersections_find(const GjSetHost *host, const GjSetFamily *family, const GjIntersections *found,
-					  const GjFoundPairs *pairs, uint32_t *n)
+gj_intersections_find(const GjSetHost *host, const GjSetFamily *family,
+					  const GjIntersections *found, const GjFoundPairs *pairs, uint32_t *n)
 {
 	GjIntersectionsWork w = {.family = family,.found = found,.pairs = pairs};
 

@@ -249,7 +249,8 @@ gj_row_few_candidates(const GjSetWork *w, GjCodes left, uint64_t head, const uin
 		uint64_t	nright = gj_set_right(w, r).n;
 
 		if (counts[r] > 0 &&
-			gj_set_worth_head(w->spec->predicate, w->spec->threshold, counts[r], head, left.n, nright))
+			gj_set_worth_head(w->spec->predicate, w->spec->threshold, counts[r], head, left.n,
+							  nright))
 			steps += head + (head < nright ? head : nright);
 	}
 	return steps <= listed;
@@ -275,7 +276,8 @@ gj_row_inverted_index(const GjSetWork *w, GjCodes left, uint32_t *counts)
 		GjCodes		right = gj_set_right(w, r);
 
 		if (counts[r] > 0 &&
-			gj_set_worth_head(w->spec->predicate, w->spec->threshold, counts[r], head, left.n, right.n))
+			gj_set_worth_head(w->spec->predicate, w->spec->threshold, counts[r], head, left.n,
+							  right.n))
 			counts[r] += gj_codes_merge((GjCodes) {left.at, head}, right);
 	}
 }

@@ -27,8 +27,8 @@
 /*
  * On a GPU an element belongs to the matrix if it is in one of GPU_DENSE sets; so many such
  * elements make one worth its tiles.  The products cost next to nothing, but what is rare is
- * counted by the index all the same, so the matrix is worth it where it counts as many elements in a
- * pair, on average; more if the prefix filter would leave many of these out.  With fewer than
+ * counted by the index all the same, so the matrix is worth it where it counts as many elements in
+ * a pair, on average; more if the prefix filter would leave many of these out.  With fewer than
  * GPU_LEAST in all pairs its launches take longer than counting them.
  */
 #define GJ_SET_GPU_DENSE	128
@@ -93,7 +93,10 @@ gj_set_skips_much(const GjSetFamily *family, const GjSetSpec *spec)
 		gj_set_min_common(spec->predicate, spec->threshold, average) * GJ_SET_HEAD_PART >= average;
 }
 
-/* A GPU: is a matrix of family->ndense columns faster than the index, for frequent elements whose squared frequencies add up to `squares`. */
+/*
+ * A GPU: is a matrix of family->ndense columns faster than the index, for frequent elements whose
+ * squared frequencies add up to `squares`.
+ */
 static inline bool
 gj_set_gpu_matrix(const GjSetFamily *family, const GjSetSpec *spec, uint64_t squares)
 {
@@ -145,7 +148,8 @@ gj_set_next_tile(const GjSetFamily *family, const GjSetSpec *spec, GjSetTile *ti
 	/* the index takes a left set against all right ones, but there must not be too many
 	 * candidates for the best k of each left set */
 	uint32_t	width = spec->top_k > GJ_SET_TILE_SIDE ? GJ_SET_MANY_SIDE :
-		family->algorithm == GJ_SETS_MATRIX && (spec->top_k > 0 || family->tile_pairs > GJ_MAX_TUPLES) ?
+		family->algorithm == GJ_SETS_MATRIX && (spec->top_k > 0 ||
+												family->tile_pairs > GJ_MAX_TUPLES) ?
 		GJ_SET_MATRIX_SIDE : spec->top_k > 0 ? GJ_SET_BEST_SIDE :
 		family->algorithm == GJ_SETS_INVERTED_INDEX ? family->tile_pairs : GJ_SET_TILE_SIDE;
 	uint32_t	height;

@@ -16,11 +16,11 @@ typedef struct GjSortLimit
 	bool		ties;			/* and rows that equal the last one in all keys */
 	uint32_t	slack;			/* with ties: or come later by the last key alone, by no more than
 								 * this; their own order is any */
-	bool		bounded;		/* only rows that come before `bound`, or with ties are equal to it */
+	bool		bounded;		/* only rows before `bound`, or with ties equal to it */
 	int64_t		bound[GJ_MAX_KEYS];	/* host */
 } GjSortLimit;
 
-/* Bytes a row that sort_rows works with: values and rows twice, and as much for a pass over them. */
+/* Bytes a row that sort_rows works with: values and rows twice, and as much for a pass. */
 #define GJ_SORT_SPACE		36
 
 /* The order of rows. */

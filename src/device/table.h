@@ -65,21 +65,21 @@ typedef enum GjTableKind
  * HASH: open addressing with linear probing over distinct keys; the row ids of equal keys lie next
  * to each other, so any number of duplicates costs a probe nothing.
  *
- * DIRECT: there is one key, it is unique, and the row id of key low + i is place[i], GJ_NO_ROW if no
- * row has it, i < nslots.  What a probe finds are these row ids.  DENSE: the row id of key low + i
- * is i.
+ * DIRECT: there is one key, it is unique, and the row id of key low + i is place[i], GJ_NO_ROW if
+ * no row has it, i < nslots.  What a probe finds are these row ids.  DENSE: the row id of key low +
+ * i is i.
  *
  * SORTED (sort_build): `rows` in the order of keys, whose values are in that order too; a probe
  * searches them (rows/sorted.h).  It may have `bucket`: the rows whose first value is
  * low + (b << shift) or more start with row bucket[b], b <= nslots.
  *
- * A hash or direct table of one key, unique, can have payloads, the values of a column (rows/hash.h:
- * gj_payload): in its slots, which need no counts then, or in an array beside `place`.  A probe that
- * wants nothing else of a row reads one place in memory, not two.
+ * A hash or direct table of one key, unique, can have payloads, the values of a column
+ * (rows/hash.h: gj_payload): in its slots, which need no counts then, or in an array beside
+ * `place`.  A probe that wants nothing else of a row reads one place in memory, not two.
  *
  * A hash or direct table of one key can have a filter, which says of most keys that are not there
- * that they are not, in a fraction of its memory: with slots, that of rows/hash.h, nkey_filter words,
- * 8 bits a row or more; a direct one, a bit for each place.
+ * that they are not, in a fraction of its memory: with slots, that of rows/hash.h, nkey_filter
+ * words, 8 bits a row or more; a direct one, a bit for each place.
  */
 typedef struct GjHashTable
 {

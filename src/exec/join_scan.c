@@ -209,7 +209,7 @@ static void
 end_run(GjScanState *state)
 {
 	if (state->run)
-		gj_run_end(state->run);
+		gj_remote_end(state->run);
 	if (state->spool)
 		gj_spool_end(state->spool);
 	state->run = NULL;
@@ -327,7 +327,7 @@ open_tables(GjScanState *state, const GjProgram *program, int s, GjFailure *fail
 	reader = gj_heap_source(tables, n, state->css.ss.ps.state->es_snapshot, program, s, failure);
 	if (reader == NULL)
 		return false;
-	gj_run_set_reader(state->run, s, reader);
+	gj_remote_set_reader(state->run, s, reader);
 	return true;
 }
 
@@ -360,14 +360,14 @@ open_sources(GjScanState *state, const GjProgram *program, GjFailure *failure)
 			continue;
 		}
 		child = list_nth(state->css.custom_ps, list_nth_int(description, GJ_SOURCE_CHILD) - 1);
-		gj_run_set_reader(state->run, s,
+		gj_remote_set_reader(state->run, s,
 						  gj_plan_source(child, program, s,
 										 read_attnos(description, GJ_SOURCE_COLUMNS),
-										 gj_run_held(state->run)));
+										 gj_remote_held(state->run)));
 	}
-	if (!gj_run_submit(state->run, most_workers(state), failure))
+	if (!gj_remote_submit(state->run, most_workers(state), failure))
 		return false;
-	gj_run_launch(state->run, most_workers(state), state->css.ss.ps.state->es_snapshot);
+	gj_remote_launch(state->run, most_workers(state), state->css.ss.ps.state->es_snapshot);
 	return true;
 }
 
@@ -380,25 +380,25 @@ run_aggregates(GjScanState *state)
 	Size		nbytes = sizeof(GjAggState) * state->program->naggregates;
 	const uint8 *batch;
 	uint32		slot;
-	GjRunResult result;
+	GjRemoteResult result;
 	GjStatus	status;
 	MemoryContext old;
 
-	while ((result = gj_run_next(state->run, &batch, &slot, &failure)) == GJ_RUN_BATCH)
+	while ((result = gj_remote_next(state->run, &batch, &slot, &failure)) == GJ_REMOTE_BATCH)
 	{
 		if (states == NULL)
 			states = MemoryContextAlloc(state->run_cxt, nbytes);
 		memcpy(states, batch, nbytes);
-		gj_run_free_batch(state->run, slot);
+		gj_remote_free_batch(state->run, slot);
 	}
-	if (result == GJ_RUN_FAILED)
+	if (result == GJ_REMOTE_FAILED)
 	{
 		device_failed(state, &failure);
 		return;
 	}
 	if (states == NULL)
 		elog(ERROR, "gpujoind sent no aggregates");
-	add_stats(&state->stats, gj_run_stats(state->run));
+	add_stats(&state->stats, gj_remote_stats(state->run));
 	ExecClearTuple(state->css.ss.ss_ScanTupleSlot);
 	old = MemoryContextSwitchTo(state->run_cxt);
 	status = gj_emit_aggregates(states, state->agg_finals, state->css.ss.ss_ScanTupleSlot);
@@ -410,7 +410,7 @@ run_aggregates(GjScanState *state)
 		return;
 	}
 	/* the values lie in run_cxt: only the connection may go */
-	gj_run_end(state->run);
+	gj_remote_end(state->run);
 	state->run = NULL;
 	state->phase = GJ_SCAN_SPOOL;
 }
@@ -426,7 +426,7 @@ run_to_spool(GjScanState *state)
 	GjColumnType *output_types;
 	const uint8 *batch;
 	uint32		slot;
-	GjRunResult result;
+	GjRemoteResult result;
 	MemoryContext old = MemoryContextSwitchTo(state->run_cxt);
 
 	output_types = palloc(sizeof(GjColumnType) * Max(program->noutputs, 1));
@@ -436,7 +436,7 @@ run_to_spool(GjScanState *state)
 								   is_grouped(state) ? state->emitter.types : output_types,
 								   state->emitter.places);
 	MemoryContextSwitchTo(old);
-	while ((result = gj_run_next(state->run, &batch, &slot, &failure)) == GJ_RUN_BATCH)
+	while ((result = gj_remote_next(state->run, &batch, &slot, &failure)) == GJ_REMOTE_BATCH)
 	{
 		GjStatus	status = is_grouped(state) ?
 			gj_check_groups(&state->emitter, batch, state->agg_finals) : GJ_OK;
@@ -448,15 +448,15 @@ run_to_spool(GjScanState *state)
 			return;
 		}
 		gj_spool_add(state->spool, batch);
-		gj_run_free_batch(state->run, slot);
+		gj_remote_free_batch(state->run, slot);
 	}
-	if (result == GJ_RUN_FAILED)
+	if (result == GJ_REMOTE_FAILED)
 	{
 		device_failed(state, &failure);
 		return;
 	}
-	add_stats(&state->stats, gj_run_stats(state->run));
-	gj_run_end(state->run);
+	add_stats(&state->stats, gj_remote_stats(state->run));
+	gj_remote_end(state->run);
 	state->phase = GJ_SCAN_SPOOL;
 }
 
@@ -473,7 +473,7 @@ submit_run(GjScanState *state, GjFailure *failure)
 	}
 	program->spill = state->spill;
 	state->nruns++;
-	state->run = gj_run_create(program, &state->load_stats);
+	state->run = gj_remote_create(program, &state->load_stats);
 	if (!open_sources(state, program, failure))
 		return false;
 	if (is_grouped(state))
@@ -523,16 +523,16 @@ next_streamed_batch(GjScanState *state)
 	const uint8 *batch;
 
 	if (state->batch_held)
-		gj_run_free_batch(state->run, state->batch_slot);
+		gj_remote_free_batch(state->run, state->batch_slot);
 	state->batch_held = false;
-	switch (gj_run_next(state->run, &batch, &state->batch_slot, &failure))
+	switch (gj_remote_next(state->run, &batch, &state->batch_slot, &failure))
 	{
-		case GJ_RUN_BATCH:
+		case GJ_REMOTE_BATCH:
 			state->batch_held = true;
-			gj_emitter_start(&state->emitter, batch, gj_run_held(state->run));
+			gj_emitter_start(&state->emitter, batch, gj_remote_held(state->run));
 			return true;
-		case GJ_RUN_DONE:
-			add_stats(&state->stats, gj_run_stats(state->run));
+		case GJ_REMOTE_DONE:
+			add_stats(&state->stats, gj_remote_stats(state->run));
 			state->phase = GJ_SCAN_END;
 			return false;
 		default:
@@ -551,7 +551,7 @@ next_spooled_batch(GjScanState *state)
 		state->phase = GJ_SCAN_END;
 		return false;
 	}
-	gj_emitter_start(&state->emitter, batch, gj_run_held(state->run));
+	gj_emitter_start(&state->emitter, batch, gj_remote_held(state->run));
 	return true;
 }
 
@@ -686,7 +686,7 @@ shutdown_join_scan(CustomScanState *node)
 {
 	GjScanState *state = (GjScanState *) node;
 
-	if (state->run == NULL || !gj_run_has_workers(state->run))
+	if (state->run == NULL || !gj_remote_has_workers(state->run))
 		return;
 	end_run(state);
 	state->phase = GJ_SCAN_END;

@@ -326,7 +326,7 @@ typedef struct WorkerLoad
 
 /* Opens the readers of the sources of which some tables are for workers. */
 static bool
-open_readers(GjRun *run, const WorkerLoad *load, GjFailure *failure)
+open_readers(GjRemoteRun *run, const WorkerLoad *load, GjFailure *failure)
 {
 	GjTable    *tables = palloc0(sizeof(GjTable) * Max(load->shared->ntables, 1));
 	int			end;
@@ -351,7 +351,7 @@ open_readers(GjRun *run, const WorkerLoad *load, GjFailure *failure)
 								failure);
 		if (reader == NULL)
 			return false;
-		gj_run_set_reader(run, s, reader);
+		gj_remote_set_reader(run, s, reader);
 	}
 	return true;
 }
@@ -383,17 +383,17 @@ load_shares(const WorkerLoad *load, WorkerResult *result)
 {
 	SharedLoad *shared = load->shared;
 	GjFailure	failure = {.reason = GJ_OK};
-	GjRun	   *run;
+	GjRemoteRun	   *run;
 
-	run = gj_run_attach(load->program, shared->device_kind, &shared->token, &result->stats,
+	run = gj_remote_attach(load->program, shared->device_kind, &shared->token, &result->stats,
 						&failure);
 	/* if gpujoind is gone, or the run is over, the leader knows it as well */
 	if (run == NULL)
 		return;
-	if (!open_readers(run, load, &failure) || !gj_run_load(run, &shared->stop, &failure))
+	if (!open_readers(run, load, &failure) || !gj_remote_load(run, &shared->stop, &failure))
 		note_failure(shared, &failure);
 	INSTR_TIME_SET_CURRENT(result->end);
-	gj_run_end(run);
+	gj_remote_end(run);
 	result->loaded = true;
 }
 

@@ -9,7 +9,7 @@
 
 #include "exec/run.h"
 
-struct GjRun
+struct GjRemoteRun
 {
 	const GjProgram *program;
 	GjClient   *client;
@@ -38,10 +38,10 @@ elapsed_ms(instr_time start)
 	return INSTR_TIME_GET_MILLISEC(now);
 }
 
-GjRun *
-gj_run_create(const GjProgram *program, GjLoadStats *stats)
+GjRemoteRun *
+gj_remote_create(const GjProgram *program, GjLoadStats *stats)
 {
-	GjRun	   *run = palloc0(sizeof(GjRun));
+	GjRemoteRun	   *run = palloc0(sizeof(GjRemoteRun));
 
 	run->program = program;
 	run->nsources = program->nsources;
@@ -51,7 +51,7 @@ gj_run_create(const GjProgram *program, GjLoadStats *stats)
 }
 
 void
-gj_run_set_reader(GjRun *run, int source, GjSourceReader *reader)
+gj_remote_set_reader(GjRemoteRun *run, int source, GjSourceReader *reader)
 {
 	run->readers[source] = reader;
 	run->writers[source] = gj_writer_create(run->program, source);
@@ -70,7 +70,7 @@ blocks_of(const GjSourceReader *reader)
 
 /* True if all that is to be loaded was asked about. */
 static bool
-is_asked_about(const GjRun *run, const GjResidentAsks *asks)
+is_asked_about(const GjRemoteRun *run, const GjResidentAsks *asks)
 {
 	for (int s = 0; s < run->nsources; s++)
 		if (run->readers[s]->ntables == 0 ||
@@ -82,7 +82,7 @@ is_asked_about(const GjRun *run, const GjResidentAsks *asks)
 /* What is asked with the program. */
 typedef struct FirstAsk
 {
-	const GjRun *run;
+	const GjRemoteRun *run;
 	GjResidentAsks *asks;
 } FirstAsk;
 
@@ -99,7 +99,7 @@ ask_first(void *arg, GjQuestions *questions)
  * is loaded is to be saved, nothing is asked.
  */
 static bool
-submit(GjRun *run, GjResidentAsks *asks, GjFailure *failure)
+submit(GjRemoteRun *run, GjResidentAsks *asks, GjFailure *failure)
 {
 	FirstAsk	first = {run, asks};
 	bool		used;
@@ -113,7 +113,7 @@ submit(GjRun *run, GjResidentAsks *asks, GjFailure *failure)
 }
 
 bool
-gj_run_submit(GjRun *run, int most, GjFailure *failure)
+gj_remote_submit(GjRemoteRun *run, int most, GjFailure *failure)
 {
 	GjResidentAsks *asks = gj_resident_asks(run->program->kind == GJ_PROGRAM_PREWARM);
 	instr_time	start;
@@ -138,13 +138,13 @@ gj_run_submit(GjRun *run, int most, GjFailure *failure)
 }
 
 GjHeldValues *
-gj_run_held(GjRun *run)
+gj_remote_held(GjRemoteRun *run)
 {
 	return &run->held;
 }
 
 void
-gj_run_launch(GjRun *run, int most, Snapshot snapshot)
+gj_remote_launch(GjRemoteRun *run, int most, Snapshot snapshot)
 {
 	double		npages = 0;
 	int			nworkers;
@@ -165,14 +165,14 @@ gj_run_launch(GjRun *run, int most, Snapshot snapshot)
 }
 
 bool
-gj_run_has_workers(const GjRun *run)
+gj_remote_has_workers(const GjRemoteRun *run)
 {
 	return run->workers != NULL;
 }
 
 /* The source to load now: build sides first, the probe side last. */
 static int
-current_source(const GjRun *run)
+current_source(const GjRemoteRun *run)
 {
 	return run->nloaded < run->nsources - 1 ? run->nloaded + 1 : 0;
 }
@@ -189,7 +189,7 @@ is_resident(const GjSourceReader *reader)
  * and what is resident of the following ones, unless others still load the first.
  */
 static void
-send_use(GjRun *run, uint8 *memory, uint32 slot)
+send_use(GjRemoteRun *run, uint8 *memory, uint32 slot)
 {
 	const uint8 *end = memory + GJ_LOAD_SLOT_SIZE;
 	uint32		first = current_source(run);
@@ -221,7 +221,7 @@ send_use(GjRun *run, uint8 *memory, uint32 slot)
  * connection does, gj_client_next() tells why.
  */
 static bool
-load_chunk(GjRun *run, uint8 *memory, uint32 slot, GjFailure *failure)
+load_chunk(GjRemoteRun *run, uint8 *memory, uint32 slot, GjFailure *failure)
 {
 	int			s = current_source(run);
 	GjSourceReader *reader = run->readers[s];
@@ -276,7 +276,7 @@ load_chunk(GjRun *run, uint8 *memory, uint32 slot, GjFailure *failure)
 }
 
 bool
-gj_run_load(GjRun *run, pg_atomic_uint32 *stop, GjFailure *failure)
+gj_remote_load(GjRemoteRun *run, pg_atomic_uint32 *stop, GjFailure *failure)
 {
 	while (run->nloaded < run->nsources && !pg_atomic_read_u32(stop))
 	{
@@ -300,7 +300,7 @@ gj_run_load(GjRun *run, pg_atomic_uint32 *stop, GjFailure *failure)
 }
 
 static GjEvent
-wait_for_event(GjRun *run, GjFailure *failure)
+wait_for_event(GjRemoteRun *run, GjFailure *failure)
 {
 	GjEvent		event;
 	instr_time	start;
@@ -316,7 +316,7 @@ wait_for_event(GjRun *run, GjFailure *failure)
  * is then *failure.
  */
 static bool
-end_workers(GjRun *run, GjFailure *failure)
+end_workers(GjRemoteRun *run, GjFailure *failure)
 {
 	GjParallelLoad *workers = run->workers;
 
@@ -326,16 +326,16 @@ end_workers(GjRun *run, GjFailure *failure)
 }
 
 /* The run has failed: a worker may know better why, and the connection is of no use. */
-static GjRunResult
-run_failed(GjRun *run, GjFailure *failure)
+static GjRemoteResult
+run_failed(GjRemoteRun *run, GjFailure *failure)
 {
 	gj_client_close(run->client);
 	(void) end_workers(run, failure);
-	return GJ_RUN_FAILED;
+	return GJ_REMOTE_FAILED;
 }
 
-GjRunResult
-gj_run_next(GjRun *run, const uint8 **batch, uint32 *slot, GjFailure *failure)
+GjRemoteResult
+gj_remote_next(GjRemoteRun *run, const uint8 **batch, uint32 *slot, GjFailure *failure)
 {
 	for (;;)
 	{
@@ -360,9 +360,9 @@ gj_run_next(GjRun *run, const uint8 **batch, uint32 *slot, GjFailure *failure)
 			case GJ_EVENT_BATCH:
 				*batch = gj_client_batch(run->client, event.slot);
 				*slot = event.slot;
-				return GJ_RUN_BATCH;
+				return GJ_REMOTE_BATCH;
 			case GJ_EVENT_DONE:
-				return GJ_RUN_DONE;
+				return GJ_REMOTE_DONE;
 			case GJ_EVENT_FAILED:
 				return run_failed(run, failure);
 			default:
@@ -372,29 +372,29 @@ gj_run_next(GjRun *run, const uint8 **batch, uint32 *slot, GjFailure *failure)
 }
 
 void
-gj_run_free_batch(GjRun *run, uint32 slot)
+gj_remote_free_batch(GjRemoteRun *run, uint32 slot)
 {
 	gj_client_free_batch(run->client, slot);
 }
 
 const GjRunStats *
-gj_run_stats(const GjRun *run)
+gj_remote_stats(const GjRemoteRun *run)
 {
 	return gj_client_stats(run->client);
 }
 
-GjRun *
-gj_run_attach(const GjProgram *program, uint32 device_kind, const GjRunToken *token,
+GjRemoteRun *
+gj_remote_attach(const GjProgram *program, uint32 device_kind, const GjRunToken *token,
 			  GjLoadStats *stats, GjFailure *failure)
 {
-	GjRun	   *run = gj_run_create(program, stats);
+	GjRemoteRun	   *run = gj_remote_create(program, stats);
 
 	run->client = gj_client_attach(device_kind, token, failure);
 	return run->client ? run : NULL;
 }
 
 void
-gj_run_end(GjRun *run)
+gj_remote_end(GjRemoteRun *run)
 {
 	GjFailure	ignored;
 

@@ -15,62 +15,62 @@
 #include "exec/parallel_load.h"
 #include "load/source.h"
 
-typedef struct GjRun GjRun;
+typedef struct GjRemoteRun GjRemoteRun;
 
-typedef enum GjRunResult
+typedef enum GjRemoteResult
 {
-	GJ_RUN_BATCH,
-	GJ_RUN_DONE,
-	GJ_RUN_FAILED
-} GjRunResult;
+	GJ_REMOTE_BATCH,
+	GJ_REMOTE_DONE,
+	GJ_REMOTE_FAILED
+} GjRemoteResult;
 
 /* A run of the program, which lives in the current memory context and keeps `program`. */
-extern GjRun *gj_run_create(const GjProgram *program, GjLoadStats *stats);
+extern GjRemoteRun *gj_remote_create(const GjProgram *program, GjLoadStats *stats);
 
 /* Sets the reader of a source; all must be set before the run is submitted. */
-extern void gj_run_set_reader(GjRun *run, int source, GjSourceReader *reader);
+extern void gj_remote_set_reader(GjRemoteRun *run, int source, GjSourceReader *reader);
 
 /*
  * Submits the program, and finds out what of its heap sources is resident; up to `most` workers could help
  * to load them.  False with the reason if that fails.
  */
-extern bool gj_run_submit(GjRun *run, int most, GjFailure *failure);
+extern bool gj_remote_submit(GjRemoteRun *run, int most, GjFailure *failure);
 
 /* Where plan sources put long values, and the output finds them. */
-extern GjHeldValues *gj_run_held(GjRun *run);
+extern GjHeldValues *gj_remote_held(GjRemoteRun *run);
 
 /*
  * Has up to `most` workers help to load what is not resident, if there is enough of it, after the run
- * was submitted.  Where there can be workers, parallel mode must be on, and stays needed until gj_run_end().
+ * was submitted.  Where there can be workers, parallel mode must be on, and stays needed until gj_remote_end().
  */
-extern void gj_run_launch(GjRun *run, int most, Snapshot snapshot);
+extern void gj_remote_launch(GjRemoteRun *run, int most, Snapshot snapshot);
 
 /* True if workers were launched and have not been waited for. */
-extern bool gj_run_has_workers(const GjRun *run);
+extern bool gj_remote_has_workers(const GjRemoteRun *run);
 
 /* Loads until there is a batch, the end, or a failure.  A batch is slot *slot. */
-extern GjRunResult gj_run_next(GjRun *run, const uint8 **batch, uint32 *slot,
+extern GjRemoteResult gj_remote_next(GjRemoteRun *run, const uint8 **batch, uint32 *slot,
 							   GjFailure *failure);
 
 /* The batch is no longer needed. */
-extern void gj_run_free_batch(GjRun *run, uint32 slot);
+extern void gj_remote_free_batch(GjRemoteRun *run, uint32 slot);
 
-extern const GjRunStats *gj_run_stats(const GjRun *run);
+extern const GjRunStats *gj_remote_stats(const GjRemoteRun *run);
 
 /* Closes readers and connection; waits for workers, and raises their errors. */
-extern void gj_run_end(GjRun *run);
+extern void gj_remote_end(GjRemoteRun *run);
 
 /*
  * In a worker: takes part in loading a run that the leader has submitted.  NULL with the
  * reason if that is not possible (any more).
  */
-extern GjRun *gj_run_attach(const GjProgram *program, uint32 device_kind,
+extern GjRemoteRun *gj_remote_attach(const GjProgram *program, uint32 device_kind,
 							const GjRunToken *token, GjLoadStats *stats, GjFailure *failure);
 
 /*
  * In a worker: loads, and ends all sources, until nothing is left, *stop is set, or the run
  * is over.  False with the reason if a source fails.
  */
-extern bool gj_run_load(GjRun *run, pg_atomic_uint32 *stop, GjFailure *failure);
+extern bool gj_remote_load(GjRemoteRun *run, pg_atomic_uint32 *stop, GjFailure *failure);
 
 #endif							/* GJ_RUN_H */

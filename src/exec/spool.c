@@ -42,9 +42,7 @@ gj_spool_create(const GjLayout *layout, const GjColumnType *types, const GjColum
 	return spool;
 }
 
-/*
- * Calls f for the header of a slot, and once that is in place for each used part.
- */
+/* Calls f for the header of a slot, and once that is in place for each used part. */
 static void
 for_each_part(const GjSpool *spool, uint8 *slot, PartFunction f, void *arg)
 {

@@ -13,9 +13,7 @@
 #include "plan/join_path.h"
 #include "plan/reasons.h"
 
-/*
- * How values of a type are grouped (GjGroupHow), or -1: the device cannot (types.c).
- */
+/* How values of a type are grouped (GjGroupHow), or -1: the device cannot (types.c). */
 static int
 group_how(Oid typid, int32 typmod, Oid collation)
 {

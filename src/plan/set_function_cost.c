@@ -344,9 +344,7 @@ gj_estimate_set_call(PlannerInfo *root, const FuncExpr *call, GjSetFunction func
 
 /* ---- the support function */
 
-/*
- * Estimate the call that is asked about; false if there is none to look at.
- */
+/* Estimate the call that is asked about; false if there is none to look at. */
 static bool
 estimate_request(PlannerInfo *root, Oid funcid, Node *node, GjSetEstimate *estimate)
 {
@@ -358,9 +356,7 @@ estimate_request(PlannerInfo *root, Oid funcid, Node *node, GjSetEstimate *estim
 	return true;
 }
 
-/*
- * Tell the planner about rows and costs.
- */
+/* Tell the planner about rows and costs. */
 Datum
 gpujoin_set_function_support(PG_FUNCTION_ARGS)
 {

@@ -34,9 +34,7 @@ typedef struct GjPairRun
 	uint32		sent;			/* elements of it */
 } GjPairRun;
 
-/*
- * Compute how many rows of one column fit a slot.
- */
+/* Compute how many rows of one column fit a slot. */
 static void
 lay_out(const GjColumnType *type, uint32 slot_size, GjLayout *layout, GjColumnPlace *place)
 {
@@ -48,9 +46,7 @@ lay_out(const GjColumnType *type, uint32 slot_size, GjLayout *layout, GjColumnPl
 		elog(ERROR, "%u rows of one column do not fit a slot", capacity);
 }
 
-/*
- * Write the program.
- */
+/* Write the program. */
 static void
 write_program(GjPairRun *run, GjPairProgram *buffer)
 {
@@ -127,9 +123,7 @@ load_some(GjPairRun *run)
 	return gj_client_send_chunk(run->client, slot, run->source, n);
 }
 
-/*
- * Take a batch.  False if it cannot be right.
- */
+/* Take a batch.  False if it cannot be right. */
 static bool
 take_batch(GjPairRun *run, const GjEvent *event)
 {
@@ -159,9 +153,7 @@ take_batch(GjPairRun *run, const GjEvent *event)
 	return true;
 }
 
-/*
- * Load both sources and take what comes, until the run is over.
- */
+/* Load both sources and take what comes, until the run is over. */
 static bool
 load_and_take(GjPairRun *run, GjFailure *failure)
 {
@@ -189,9 +181,7 @@ load_and_take(GjPairRun *run, GjFailure *failure)
 	}
 }
 
-/*
- * Run the program.
- */
+/* Run the program. */
 static bool
 run_pair(GjArrayPair *pair, GjFailure *failure)
 {
@@ -210,9 +200,6 @@ run_pair(GjArrayPair *pair, GjFailure *failure)
 	return completed;
 }
 
-/*
- * Do it on the device.
- */
 bool
 gj_array_pair_on_device(GjArrayPair *pair)
 {

@@ -39,9 +39,6 @@
 #define GJ_SET_RANKS		0	/* SSE2 compares none of 64 bits */
 #include "sets/array_pair_template.h"
 
-/*
- * Sort elements and remove duplicates.
- */
 uint32
 gj_sort_elements(GjKind kind, void *elements, uint32 n)
 {

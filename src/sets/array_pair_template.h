@@ -29,9 +29,7 @@ typedef struct GJ_SET_NAME(GjSet)
 	uint32		n;
 } GJ_SET_NAME(GjSet);
 
-/*
- * Tell whether elements are sorted and unique already.
- */
+/* Tell whether elements are sorted and unique already. */
 static bool
 GJ_SET_NAME(is_set) (const GJ_SET_ELEMENT *at, uint32 n)
 {
@@ -73,9 +71,7 @@ GJ_SET_NAME(count_digits) (const GJ_SET_ELEMENT *at, uint32 n,
 	}
 }
 
-/*
- * Move elements to where one of their bytes says.
- */
+/* Move elements to where one of their bytes says. */
 static void
 GJ_SET_NAME(scatter) (const GJ_SET_ELEMENT *from, GJ_SET_ELEMENT *to, uint32 n, int digit,
 					  const uint32 counts[GJ_SET_DIGITS])
@@ -126,9 +122,7 @@ GJ_SET_NAME(radix_sort) (GJ_SET_ELEMENT *at, GJ_SET_ELEMENT *spare, uint32 n)
 	return at;
 }
 
-/*
- * Remove duplicates of sorted elements; return how many are left.
- */
+/* Remove duplicates of sorted elements; return how many are left. */
 static uint32
 GJ_SET_NAME(unique) (GJ_SET_ELEMENT *at, uint32 n)
 {
@@ -180,9 +174,7 @@ GJ_SET_NAME(rank) (GJ_SET_ELEMENT *to, const GJ_SET_ELEMENT *from, uint32 n)
 }
 #endif
 
-/*
- * Make a set of elements in any order.
- */
+/* Make a set of elements in any order. */
 static GJ_SET_NAME(GjSet)
 GJ_SET_NAME(make_set) (const GjElements *input)
 {
@@ -297,9 +289,7 @@ GJ_SET_NAME(gallop) (GJ_SET_NAME(GjSet) small, GJ_SET_NAME(GjSet) large, GJ_SET_
 	return count;
 }
 
-/*
- * Intersect two sets, by whichever way suits their sizes.
- */
+/* Intersect two sets, by whichever way suits their sizes. */
 static uint32
 GJ_SET_NAME(intersect) (GJ_SET_NAME(GjSet) a, GJ_SET_NAME(GjSet) b, GJ_SET_ELEMENT *result)
 {
@@ -313,9 +303,7 @@ GJ_SET_NAME(intersect) (GJ_SET_NAME(GjSet) a, GJ_SET_NAME(GjSet) b, GJ_SET_ELEME
 		GJ_SET_NAME(merge) (small, large, NULL);
 }
 
-/*
- * Unite two sets.
- */
+/* Unite two sets. */
 static uint32
 GJ_SET_NAME(unite) (GJ_SET_NAME(GjSet) a, GJ_SET_NAME(GjSet) b, GJ_SET_ELEMENT *result)
 {
@@ -345,9 +333,7 @@ GJ_SET_NAME(unite) (GJ_SET_NAME(GjSet) a, GJ_SET_NAME(GjSet) b, GJ_SET_ELEMENT *
 	return count + (a.n - i) + (b.n - j);
 }
 
-/*
- * Take one set from another.
- */
+/* Take one set from another. */
 static uint32
 GJ_SET_NAME(take_away) (GJ_SET_NAME(GjSet) a, GJ_SET_NAME(GjSet) b, GJ_SET_ELEMENT *result)
 {
@@ -376,9 +362,7 @@ GJ_SET_NAME(take_away) (GJ_SET_NAME(GjSet) a, GJ_SET_NAME(GjSet) b, GJ_SET_ELEME
 	return count + (a.n - i);
 }
 
-/*
- * Do what is asked for with two arrays.
- */
+/* Do what is asked for with two arrays. */
 void
 GJ_SET_NAME(gj_array_pair) (GjArrayPair *pair)
 {
@@ -405,9 +389,7 @@ GJ_SET_NAME(gj_array_pair) (GjArrayPair *pair)
 		pfree(unconstify(GJ_SET_ELEMENT *, b.at));
 }
 
-/*
- * Sort elements in place and remove duplicates; return how many are left.
- */
+/* Sort elements in place and remove duplicates; return how many are left. */
 static uint32
 GJ_SET_NAME(sort_elements) (GJ_SET_ELEMENT *at, uint32 n)
 {

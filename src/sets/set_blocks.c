@@ -27,9 +27,7 @@ gj_set_blocks_room(uint64 memory)
 	return memory > used ? memory - used : 0;
 }
 
-/*
- * Compute the device memory of the sets first .. end-1.
- */
+/* Compute the device memory of the sets first .. end-1. */
 static uint64
 cost(const GjSets *sets, uint32 first, uint32 end)
 {
@@ -37,9 +35,7 @@ cost(const GjSets *sets, uint32 first, uint32 end)
 		(uint64) (end - first) * GJ_BLOCK_SET;
 }
 
-/*
- * Find the end of the range that starts with `first`: as many sets as fit, at least one.
- */
+/* Find the end of the range that starts with `first`: as many sets as fit, at least one. */
 static uint32
 range_end(const GjSets *sets, uint32 first, uint32 last, uint64 room)
 {

@@ -56,9 +56,7 @@ typedef struct GjUnionMessage
 
 #define GJ_UNION_MIN_ROOM	64
 
-/*
- * Return the elements of an array.
- */
+/* Return the elements of an array. */
 GjElements
 gj_array_elements(ArrayType *array, GjKind *kind, const char *what)
 {
@@ -92,9 +90,7 @@ gj_array_elements(ArrayType *array, GjKind *kind, const char *what)
 	return elements;
 }
 
-/*
- * Get both arguments.
- */
+/* Get both arguments. */
 static void
 get_pair(FunctionCallInfo fcinfo, GjArrayPair *pair)
 {
@@ -107,9 +103,7 @@ get_pair(FunctionCallInfo fcinfo, GjArrayPair *pair)
 		elog(ERROR, "sets of kinds %d and %d", pair->kind, kind);
 }
 
-/*
- * Do what is asked for, wherever that is best.
- */
+/* Do what is asked for, wherever that is best. */
 static void
 run_pair(GjArrayPair *pair)
 {
@@ -121,9 +115,7 @@ run_pair(GjArrayPair *pair)
 	gj_array_pair_in_process(pair);
 }
 
-/*
- * Allocate an array with room for elements, which begin at *elements.
- */
+/* Allocate an array with room for elements, which begin at *elements. */
 static ArrayType *
 allocate_array(GjKind kind, uint64 room, void **elements)
 {
@@ -139,9 +131,7 @@ allocate_array(GjKind kind, uint64 room, void **elements)
 	return array;
 }
 
-/*
- * Make an array of the first n elements of what allocate_array() returned.
- */
+/* Make an array of the first n elements of what allocate_array() returned. */
 static ArrayType *
 finish_array(GjKind kind, ArrayType *array, uint64 room, uint64 n)
 {
@@ -164,9 +154,7 @@ finish_array(GjKind kind, ArrayType *array, uint64 room, uint64 n)
 	return array;
 }
 
-/*
- * Make a new set of two.
- */
+/* Make a new set of two. */
 static Datum
 make_set(FunctionCallInfo fcinfo, GjSetOperation operation)
 {
@@ -180,36 +168,28 @@ make_set(FunctionCallInfo fcinfo, GjSetOperation operation)
 	PG_RETURN_ARRAYTYPE_P(finish_array(pair.kind, array, gj_array_pair_room(&pair), pair.count));
 }
 
-/*
- * Elements of both sets.
- */
+/* Elements of both sets. */
 Datum
 gpu_intersect(PG_FUNCTION_ARGS)
 {
 	return make_set(fcinfo, GJ_SETS_INTERSECT);
 }
 
-/*
- * Elements of either set.
- */
+/* Elements of either set. */
 Datum
 gpu_union(PG_FUNCTION_ARGS)
 {
 	return make_set(fcinfo, GJ_SETS_UNION);
 }
 
-/*
- * Elements of the first set that the second one does not have.
- */
+/* Elements of the first set that the second one does not have. */
 Datum
 gpu_except(PG_FUNCTION_ARGS)
 {
 	return make_set(fcinfo, GJ_SETS_EXCEPT);
 }
 
-/*
- * Count the elements of both sets, and of each.
- */
+/* Count the elements of both sets, and of each. */
 static void
 count_pair(FunctionCallInfo fcinfo, GjArrayPair *pair)
 {
@@ -218,9 +198,7 @@ count_pair(FunctionCallInfo fcinfo, GjArrayPair *pair)
 	run_pair(pair);
 }
 
-/*
- * Count the intersection.
- */
+/* Count the intersection. */
 Datum
 gpu_intersect_count(PG_FUNCTION_ARGS)
 {
@@ -230,9 +208,7 @@ gpu_intersect_count(PG_FUNCTION_ARGS)
 	PG_RETURN_INT64(pair.count);
 }
 
-/*
- * Tell whether two sets have an element in common.
- */
+/* Tell whether two sets have an element in common. */
 Datum
 gpu_overlaps(PG_FUNCTION_ARGS)
 {
@@ -242,9 +218,7 @@ gpu_overlaps(PG_FUNCTION_ARGS)
 	PG_RETURN_BOOL(pair.count > 0);
 }
 
-/*
- * Tell whether the first set has all elements of the second.
- */
+/* Tell whether the first set has all elements of the second. */
 Datum
 gpu_contains(PG_FUNCTION_ARGS)
 {
@@ -254,9 +228,7 @@ gpu_contains(PG_FUNCTION_ARGS)
 	PG_RETURN_BOOL(pair.count == pair.distinct[1]);
 }
 
-/*
- * Compute a similarity.
- */
+/* Compute a similarity. */
 static Datum
 similarity(FunctionCallInfo fcinfo, GjSetPredicate which)
 {
@@ -296,9 +268,7 @@ gpu_containment(PG_FUNCTION_ARGS)
 	return similarity(fcinfo, GJ_SETS_CONTAINMENT);
 }
 
-/*
- * Make a set of elements.
- */
+/* Make a set of elements. */
 static Datum
 return_set(GjKind kind, const void *data, uint32 n)
 {
@@ -324,9 +294,7 @@ gpu_set_normalize(PG_FUNCTION_ARGS)
 
 /* ---- gpu_union_agg */
 
-/*
- * Return the memory of the aggregate.
- */
+/* Return the memory of the aggregate. */
 static MemoryContext
 aggregate_context(FunctionCallInfo fcinfo)
 {
@@ -377,9 +345,7 @@ add_elements(MemoryContext context, GjUnionState *state, GjKind kind, const void
 	return state;
 }
 
-/*
- * Add a set.
- */
+/* Add a set. */
 Datum
 gpu_union_agg_transfn(PG_FUNCTION_ARGS)
 {
@@ -398,9 +364,7 @@ gpu_union_agg_transfn(PG_FUNCTION_ARGS)
 	PG_RETURN_POINTER(state);
 }
 
-/*
- * Add the second state to the first.
- */
+/* Add the second state to the first. */
 Datum
 gpu_union_agg_combinefn(PG_FUNCTION_ARGS)
 {
@@ -418,9 +382,7 @@ gpu_union_agg_combinefn(PG_FUNCTION_ARGS)
 	PG_RETURN_POINTER(state);
 }
 
-/*
- * Write a state for another process.
- */
+/* Write a state for another process. */
 Datum
 gpu_union_agg_serialfn(PG_FUNCTION_ARGS)
 {
@@ -442,9 +404,7 @@ gpu_union_agg_serialfn(PG_FUNCTION_ARGS)
 	PG_RETURN_POINTER(message);
 }
 
-/*
- * Read what gpu_union_agg_serialfn() wrote.
- */
+/* Read what gpu_union_agg_serialfn() wrote. */
 Datum
 gpu_union_agg_deserialfn(PG_FUNCTION_ARGS)
 {
@@ -462,9 +422,7 @@ gpu_union_agg_deserialfn(PG_FUNCTION_ARGS)
 	PG_RETURN_POINTER(add_elements(context, NULL, kind_and_n[0], VARDATA_ANY(bytes) + head, kind_and_n[1]));
 }
 
-/*
- * Make the result of a state, which stays as it is to whoever adds more.
- */
+/* Make the result of a state, which stays as it is to whoever adds more. */
 Datum
 gpu_union_agg_finalfn(PG_FUNCTION_ARGS)
 {

@@ -64,9 +64,7 @@ gj_set_predicate_name(GjSetPredicate predicate)
 	return predicate_names[predicate];
 }
 
-/*
- * Get a text argument, which must not be NULL.
- */
+/* Get a text argument, which must not be NULL. */
 static char *
 text_argument(const NullableDatum *argument, const char *name)
 {
@@ -77,9 +75,6 @@ text_argument(const NullableDatum *argument, const char *name)
 	return TextDatumGetCString(argument->value);
 }
 
-/*
- * Look a predicate up by its name.
- */
 int
 gj_find_set_predicate(const char *name)
 {
@@ -102,9 +97,7 @@ find_predicate(const char *name)
 			 errhint("There are overlap, contains, contained, equals, jaccard, cosine, dice, overlap_coefficient, containment and all.")));
 }
 
-/*
- * Read the last two arguments of gpu_set_join.
- */
+/* Read the last two arguments of gpu_set_join. */
 static void
 join_arguments(const NullableDatum *argument, GjSetArguments *arguments)
 {
@@ -116,9 +109,7 @@ join_arguments(const NullableDatum *argument, GjSetArguments *arguments)
 				 errmsg("threshold must be a number")));
 }
 
-/*
- * Read the last two arguments of gpu_set_topk.
- */
+/* Read the last two arguments of gpu_set_topk. */
 static void
 topk_arguments(const NullableDatum *argument, GjSetArguments *arguments)
 {
@@ -136,9 +127,6 @@ topk_arguments(const NullableDatum *argument, GjSetArguments *arguments)
 				 errhint("There are overlap, jaccard, cosine, dice, overlap_coefficient and containment.")));
 }
 
-/*
- * Read the arguments of a function.
- */
 void
 gj_set_arguments(GjSetFunction function, const NullableDatum *argument, GjSetArguments *arguments)
 {
@@ -157,9 +145,7 @@ gj_set_arguments(GjSetFunction function, const NullableDatum *argument, GjSetArg
 		join_arguments(argument + 2, arguments);
 }
 
-/*
- * Make a call, which has not started.
- */
+/* Make a call, which has not started. */
 GjSetCall *
 gj_set_call_create(MemoryContext cxt, GjSetFunction function)
 {
@@ -177,9 +163,7 @@ same_query(const char *a, const char *b)
 	return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
 }
 
-/*
- * Load the sets of both queries, unless the last start was with the same ones.
- */
+/* Load the sets of both queries, unless the last start was with the same ones. */
 static void
 load_sets(GjSetCall *call, const GjSetArguments *arguments)
 {
@@ -200,9 +184,6 @@ load_sets(GjSetCall *call, const GjSetArguments *arguments)
 
 static void collect_candidates(GjSetCall *call);
 
-/*
- * Start from the beginning, with these arguments.
- */
 void
 gj_set_call_start(GjSetCall *call, const GjSetArguments *arguments)
 {
@@ -228,9 +209,6 @@ gj_set_call_start(GjSetCall *call, const GjSetArguments *arguments)
 		collect_candidates(call);
 }
 
-/*
- * End the join, with what it holds on the device; the sets stay.
- */
 void
 gj_set_call_stop(GjSetCall *call)
 {
@@ -253,9 +231,7 @@ gj_set_call_stats(const GjSetCall *call)
 	return call->join != NULL ? gj_set_join_stats(call->join) : NULL;
 }
 
-/*
- * Get the next pair.
- */
+/* Get the next pair. */
 static bool
 next_pair(GjSetCall *call, GjPair *pair)
 {
@@ -266,9 +242,7 @@ next_pair(GjSetCall *call, GjPair *pair)
 	return found;
 }
 
-/*
- * Fill in the first four columns of a row.
- */
+/* Fill in the first four columns of a row. */
 static void
 fill_pair(const GjSetCall *call, const GjPair *pair, Datum *values)
 {
@@ -280,9 +254,7 @@ fill_pair(const GjSetCall *call, const GjPair *pair, Datum *values)
 												 gj_sets_get(call->sets, pair->right).n));
 }
 
-/*
- * Make a bigint[] of the elements of a set.
- */
+/* Make a bigint[] of the elements of a set. */
 static Datum
 make_items(GjKind kind, const void *elements, uint32 n)
 {
@@ -312,9 +284,7 @@ make_items(GjKind kind, const void *elements, uint32 n)
 	return PointerGetDatum(array);
 }
 
-/*
- * Intersect the sets of a pair; the result is the caller's.
- */
+/* Intersect the sets of a pair; the result is the caller's. */
 static void *
 intersect_pair(const GjSets *sets, const GjPair *pair, uint32 *n)
 {
@@ -328,9 +298,7 @@ intersect_pair(const GjSets *sets, const GjPair *pair, uint32 *n)
 	return both.result;
 }
 
-/*
- * The common elements of a pair, as an array.
- */
+/* The common elements of a pair, as an array. */
 static Datum
 common_items(const GjSetCall *call, const GjPair *pair)
 {
@@ -345,9 +313,7 @@ common_items(const GjSetCall *call, const GjPair *pair)
 	return items;
 }
 
-/*
- * The next row of gpu_set_join and gpu_set_join_items.
- */
+/* The next row of gpu_set_join and gpu_set_join_items. */
 static bool
 next_joined(GjSetCall *call, Datum *values)
 {
@@ -381,9 +347,7 @@ compare_candidates(const void *a, const void *b)
 	return x->pair.right < y->pair.right ? -1 : x->pair.right > y->pair.right;
 }
 
-/*
- * Put n candidates in the order of their left sets, and those of each set in that of their rank.
- */
+/* Put n candidates in the order of their left sets, and those of each set in that of their rank. */
 static GjCandidate *
 sort_candidates(GjSetCall *call, GjCandidate *all)
 {
@@ -428,9 +392,7 @@ sort_candidates(GjSetCall *call, GjCandidate *all)
 	return sorted;
 }
 
-/*
- * Collect the best pairs of all tiles, in order.
- */
+/* Collect the best pairs of all tiles, in order. */
 static void
 collect_candidates(GjSetCall *call)
 {
@@ -456,9 +418,7 @@ collect_candidates(GjSetCall *call)
 	call->complete = true;
 }
 
-/*
- * The next of the best pairs of each left set.
- */
+/* The next of the best pairs of each left set. */
 static bool
 next_best(GjSetCall *call, Datum *values)
 {
@@ -482,9 +442,7 @@ next_best(GjSetCall *call, Datum *values)
 
 /* ---- gpu_intersect_family */
 
-/*
- * The next of the distinct intersections, and how often it appears.
- */
+/* The next of the distinct intersections, and how often it appears. */
 static bool
 next_intersection(GjSetCall *call, Datum *values)
 {
@@ -503,9 +461,6 @@ next_intersection(GjSetCall *call, Datum *values)
 
 /* ---- rows */
 
-/*
- * Make the next row.
- */
 bool
 gj_set_call_next(GjSetCall *call, Datum *values)
 {
@@ -520,9 +475,7 @@ gj_set_call_next(GjSetCall *call, Datum *values)
 	}
 }
 
-/*
- * Begin an SQL function: its memory, its result type, its join.
- */
+/* Begin an SQL function: its memory, its result type, its join. */
 static void
 start_function(FunctionCallInfo fcinfo, GjSetFunction function)
 {
@@ -541,9 +494,7 @@ start_function(FunctionCallInfo fcinfo, GjSetFunction function)
 	gj_set_call_start(context->user_fctx, &arguments);
 }
 
-/*
- * One call of an SQL function.
- */
+/* One call of an SQL function. */
 static Datum
 call_function(FunctionCallInfo fcinfo, GjSetFunction function)
 {
@@ -559,36 +510,28 @@ call_function(FunctionCallInfo fcinfo, GjSetFunction function)
 	SRF_RETURN_NEXT(context, HeapTupleGetDatum(heap_form_tuple(context->tuple_desc, values, nulls)));
 }
 
-/*
- * Return the pairs of sets that a predicate is true of.
- */
+/* Return the pairs of sets that a predicate is true of. */
 Datum
 gpu_set_join(PG_FUNCTION_ARGS)
 {
 	return call_function(fcinfo, GJ_SET_JOIN);
 }
 
-/*
- * Return the same pairs with their common elements.
- */
+/* Return the same pairs with their common elements. */
 Datum
 gpu_set_join_items(PG_FUNCTION_ARGS)
 {
 	return call_function(fcinfo, GJ_SET_JOIN_ITEMS);
 }
 
-/*
- * Return the best pairs of each left set.
- */
+/* Return the best pairs of each left set. */
 Datum
 gpu_set_topk(PG_FUNCTION_ARGS)
 {
 	return call_function(fcinfo, GJ_SET_TOPK);
 }
 
-/*
- * Return the distinct intersections and how often each appears.
- */
+/* Return the distinct intersections and how often each appears. */
 Datum
 gpu_intersect_family(PG_FUNCTION_ARGS)
 {

@@ -34,9 +34,7 @@ process_run(void *arg, uint32_t n, void (*task) (void *, uint32_t), void *task_a
 	return true;
 }
 
-/*
- * Build the family.
- */
+/* Build the family. */
 static void
 build_in_process(GjSetJoin *join)
 {
@@ -75,9 +73,6 @@ build_in_process(GjSetJoin *join)
 		join->out[i] = MemoryContextAlloc(join->cxt, sizeof(uint32) * GJ_MAX_TUPLES);
 }
 
-/*
- * Get the next tile that has pairs.
- */
 bool
 gj_set_process_tile(GjSetJoin *join)
 {
@@ -104,9 +99,7 @@ gj_set_process_tile(GjSetJoin *join)
 	return false;
 }
 
-/*
- * Make sure that there is room for n intersections.
- */
+/* Make sure that there is room for n intersections. */
 static void
 grow_found(GjSetJoin *join, uint64 n)
 {
@@ -134,9 +127,7 @@ grow_found(GjSetJoin *join, uint64 n)
 #undef GROW
 }
 
-/*
- * Make sure that the table has room for npairs more intersections.
- */
+/* Make sure that the table has room for npairs more intersections. */
 static void
 grow_table(GjSetJoin *join, uint32 npairs)
 {
@@ -199,9 +190,7 @@ count_part(GjSetJoin *join, uint64 most, double *done)
 #define GJ_INTERSECTION_SPACE	64
 #define GJ_MIN_SPAN				(PG_UINT64_MAX >> 20)
 
-/*
- * Collect the first or the next part of the intersections, of a size for which there is memory.
- */
+/* Collect the first or the next part of the intersections, of a size for which there is memory. */
 static void
 collect_part(GjSetJoin *join)
 {
@@ -231,9 +220,6 @@ collect_part(GjSetJoin *join)
 	join->next = 0;
 }
 
-/*
- * Make sure that there is room for n elements of an intersection.
- */
 void
 gj_set_join_grow(GjSetJoin *join, uint64 n)
 {
@@ -246,9 +232,6 @@ gj_set_join_grow(GjSetJoin *join, uint64 n)
 		repalloc_huge(join->set, join->set_room * width);
 }
 
-/*
- * Return the next intersection that the process has found.
- */
 bool
 gj_set_process_found(GjSetJoin *join, GjElements *set, int64 *frequency)
 {

@@ -32,9 +32,7 @@ typedef struct GjSetsProgram
 
 /* ---- on the device */
 
-/*
- * Compute how many rows of one column fit a slot.
- */
+/* Compute how many rows of one column fit a slot. */
 static void
 lay_out(const GjColumnType *types, uint32 ncolumns, uint32 slot_size, GjLayout *layout, GjColumnPlace *places)
 {
@@ -50,9 +48,7 @@ lay_out(const GjColumnType *types, uint32 ncolumns, uint32 slot_size, GjLayout *
 		elog(ERROR, "%u rows of %u columns do not fit a slot", capacity, ncolumns);
 }
 
-/*
- * Rows of a source (wire/sets.h).
- */
+/* Rows of a source (wire/sets.h). */
 static uint64
 source_rows(const GjSetJoin *join, int source)
 {
@@ -60,9 +56,7 @@ source_rows(const GjSetJoin *join, int source)
 		(uint64) gj_join_block_sets(join) * (join->behind != NULL ? 2 : 1);
 }
 
-/*
- * Write the program.
- */
+/* Write the program. */
 static void
 write_program(GjSetJoin *join, GjSetsProgram *buffer)
 {
@@ -159,9 +153,7 @@ load_some(GjSetJoin *join)
 	return gj_client_send_chunk(join->client, slot, join->source, n);
 }
 
-/*
- * Load until there is a batch (true) or the end; failures are told apart by *failed.
- */
+/* Load until there is a batch (true) or the end; failures are told apart by *failed. */
 static bool
 next_batch(GjSetJoin *join, GjFailure *failure, bool *failed)
 {
@@ -206,9 +198,7 @@ next_batch(GjSetJoin *join, GjFailure *failure, bool *failed)
 	}
 }
 
-/*
- * Say why the device does not do it.
- */
+/* Say why the device does not do it. */
 static void
 note_failure(GjSetJoin *join, const GjFailure *failure, const char *what)
 {
@@ -218,9 +208,7 @@ note_failure(GjSetJoin *join, const GjFailure *failure, const char *what)
 			 failure->detail[0] != '\0' ? errdetail_internal("%s", failure->detail) : 0));
 }
 
-/*
- * Decide whether the device should do it, and how large the blocks are then.
- */
+/* Decide whether the device should do it, and how large the blocks are then. */
 static void
 choose_device(GjSetJoin *join)
 {
@@ -249,9 +237,7 @@ choose_device(GjSetJoin *join)
 	join->room = Max(gj_set_blocks_room(memory), memory / 8);
 }
 
-/*
- * Cut the families, from the beginning: the process has as much memory as it wants.
- */
+/* Cut the families, from the beginning: the process has as much memory as it wants. */
 static void
 start_blocks(GjSetJoin *join)
 {
@@ -259,9 +245,7 @@ start_blocks(GjSetJoin *join)
 						join->spec.distinct || join->room == 0 ? PG_UINT64_MAX : join->room);
 }
 
-/*
- * Take the next block.
- */
+/* Take the next block. */
 static bool
 take_block(GjSetJoin *join)
 {
@@ -274,9 +258,7 @@ take_block(GjSetJoin *join)
 	return true;
 }
 
-/*
- * Submit the program of the block, if the device should do it.
- */
+/* Submit the program of the block, if the device should do it. */
 static void
 submit(GjSetJoin *join)
 {
@@ -303,9 +285,7 @@ submit(GjSetJoin *join)
 	}
 }
 
-/*
- * Give back all that belongs to the current block, with the connection, if there is one.
- */
+/* Give back all that belongs to the current block, with the connection, if there is one. */
 static void
 forget_block(GjSetJoin *join)
 {
@@ -322,9 +302,7 @@ forget_block(GjSetJoin *join)
 	join->next = 0;
 }
 
-/*
- * Start with the first block, or go on with the next one.
- */
+/* Start with the first block, or go on with the next one. */
 static bool
 next_block(GjSetJoin *join)
 {
@@ -403,9 +381,7 @@ next_of_device(GjSetJoin *join)
 	return false;
 }
 
-/*
- * Get the next pairs of the block, from the device or in the process; false at its end.
- */
+/* Get the next pairs of the block, from the device or in the process; false at its end. */
 static bool
 next_pairs(GjSetJoin *join)
 {
@@ -414,9 +390,7 @@ next_pairs(GjSetJoin *join)
 	return join->client == NULL && gj_set_process_tile(join);
 }
 
-/*
- * Return the next intersection that the device has found; false as next_of_device().
- */
+/* Return the next intersection that the device has found; false as next_of_device(). */
 static bool
 next_received(GjSetJoin *join, GjElements *set, int64 *frequency)
 {
@@ -462,9 +436,7 @@ next_received(GjSetJoin *join, GjElements *set, int64 *frequency)
 
 /* ---- both */
 
-/*
- * Sets of one id are no pair: if there are any, note which sets are behind them.
- */
+/* Sets of one id are no pair: if there are any, note which sets are behind them. */
 static void
 note_equal_ids(GjSetJoin *join)
 {
@@ -481,9 +453,6 @@ note_equal_ids(GjSetJoin *join)
 		join->behind[i] = i + 1 < sets->nsets && sets->id[i] == sets->id[i + 1] ? join->behind[i + 1] : i + 1;
 }
 
-/*
- * Start a join.
- */
 GjSetJoin *
 gj_set_join_start(const GjSets *sets, GjSetPredicate predicate, double threshold, uint32 top_k,
 				  bool distinct)
@@ -505,9 +474,6 @@ gj_set_join_start(const GjSets *sets, GjSetPredicate predicate, double threshold
 	return join;
 }
 
-/*
- * Return the next pair.
- */
 bool
 gj_set_join_next(GjSetJoin *join, GjPair *pair)
 {
@@ -540,9 +506,6 @@ gj_set_join_next(GjSetJoin *join, GjPair *pair)
 	}
 }
 
-/*
- * Return the next distinct intersection.
- */
 bool
 gj_set_join_next_distinct(GjSetJoin *join, GjElements *set, int64 *frequency)
 {

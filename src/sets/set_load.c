@@ -35,9 +35,7 @@ typedef union GjSmallArray
 	char		bytes[VARHDRSZ + VARATT_SHORT_MAX];
 } GjSmallArray;
 
-/*
- * Make sure that an array has room.
- */
+/* Make sure that an array has room. */
 static void *
 grow(MemoryContext cxt, void *memory, uint64 room, size_t width)
 {
@@ -48,9 +46,7 @@ grow(MemoryContext cxt, void *memory, uint64 room, size_t width)
 	return repalloc_huge(memory, size);
 }
 
-/*
- * Add a set: copy it, widened if necessary, sort it and remove duplicates.
- */
+/* Add a set: copy it, widened if necessary, sort it and remove duplicates. */
 static void
 add_set(GjSets *sets, int64 id, GjElements elements, GjKind kind)
 {
@@ -116,9 +112,7 @@ get_array(Datum value, GjSmallArray *small, bool *copy)
 	return array;
 }
 
-/*
- * Add the set of a row.
- */
+/* Add the set of a row. */
 static bool
 add_row(TupleTableSlot *slot, DestReceiver *dest)
 {
@@ -148,9 +142,7 @@ add_row(TupleTableSlot *slot, DestReceiver *dest)
 	return true;
 }
 
-/*
- * Note the types of the columns that a query returns.
- */
+/* Note the types of the columns that a query returns. */
 static void
 note_types(GjSetQuery *query, TupleDesc desc)
 {
@@ -189,9 +181,7 @@ end_rows(DestReceiver *dest)
 {
 }
 
-/*
- * Prepare a query, and look at what it would return.
- */
+/* Prepare a query, and look at what it would return. */
 static void
 open_query(GjSetQuery *query, const char *text, const char *name)
 {
@@ -208,9 +198,7 @@ open_query(GjSetQuery *query, const char *text, const char *name)
 	note_types(query, linitial_node(CachedPlanSource, SPI_plan_get_plan_sources(query->plan))->resultDesc);
 }
 
-/*
- * Add all rows of a query.
- */
+/* Add all rows of a query. */
 static void
 fetch_sets(GjSets *sets, GjSetQuery *query)
 {
@@ -246,9 +234,7 @@ compare_places(const GjIdPlace *x, const GjIdPlace *y)
 #define ST_DEFINE
 #include "lib/sort_template.h"
 
-/*
- * Put sets first .. end-1 into the order of their ids.
- */
+/* Put sets first .. end-1 into the order of their ids. */
 static void
 order_by_id(GjSets *sets, uint32 first, uint32 end)
 {
@@ -291,9 +277,6 @@ order_by_id(GjSets *sets, uint32 first, uint32 end)
 	pfree(offset);
 }
 
-/*
- * Load the sets of both queries.
- */
 GjSets *
 gj_sets_load(MemoryContext cxt, const char *left_query, const char *right_query)
 {

@@ -149,12 +149,15 @@ open_cuda(GjErrorText *why)
 		if (opening[i].started)
 			pthread_join(opening[i].thread, NULL);
 		if (opening[i].device)
-			init_entry(&devices.cuda[n++], &gj_cuda_device, opening[i].device, (uint32_t) i, per_gpu);
+			init_entry(&devices.cuda[n++], &gj_cuda_device, opening[i].device, (uint32_t) i,
+					   per_gpu);
 		else if (opening[i].skipped)
-			snprintf(why->text, sizeof(why->text), "gpujoin.devices leaves GPU %d out", opening[i].ordinal);
+			snprintf(why->text, sizeof(why->text), "gpujoin.devices leaves GPU %d out",
+					 opening[i].ordinal);
 		else
 		{
-			gj_log(GJ_WARNING, "GPU %d cannot be used: %s", opening[i].ordinal, opening[i].why.text);
+			gj_log(GJ_WARNING, "GPU %d cannot be used: %s", opening[i].ordinal,
+				   opening[i].why.text);
 			*why = opening[i].why;
 		}
 	}

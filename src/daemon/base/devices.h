@@ -2,10 +2,10 @@
  * devices.h
  *	  The devices of this machine: opened once, shared by all sessions.
  *
- * GPUs are opened by threads of their own as soon as gpujoind starts, so that no
- * query pays for creating their contexts.  The cpu device is opened when it is first
- * asked for; for tests it can pretend to be several.  Entries live until the process ends; what is not noted as guarded
- * does not change once an entry has been handed out.
+ * GPUs are opened by threads of their own as soon as gpujoind starts, so that no query pays for
+ * creating their contexts.  The cpu device is opened when it is first asked for; for tests it can
+ * pretend to be several.  Entries live until the process ends; what is not noted as guarded does
+ * not change once an entry has been handed out.
  */
 #ifndef GJ_DAEMON_BASE_DEVICES_H
 #define GJ_DAEMON_BASE_DEVICES_H
@@ -36,7 +36,8 @@ typedef struct GjDeviceEntry
  * GPU pretend to be, which share its memory: those of GPU g come as g * per_gpu on.  False with
  * *why if the list is none.  Before gj_devices_start.
  */
-extern bool gj_devices_configure(const char *gpus, uint32_t ncpu, uint32_t per_gpu, GjErrorText *why);
+extern bool gj_devices_configure(const char *gpus, uint32_t ncpu, uint32_t per_gpu,
+								 GjErrorText *why);
 
 /* True if devices of a kind are there for tests: one that pretends to be several. */
 extern bool gj_devices_pretend(GjDeviceKind kind);

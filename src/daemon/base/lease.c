@@ -7,6 +7,7 @@
  * that goes through here.
  */
 #include "lease.h"
+#include "spin.h"
 
 #include <assert.h>
 #include <string.h>
@@ -81,26 +82,17 @@ dequeue(GjDeviceMemory *memory, GjLeaseWaiter *waiter)
 	pthread_cond_broadcast(&memory->changed);
 }
 
-static int64_t
-now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
-}
-
 /* Waits until `waiter` is the first and there is room.  The lock is held. */
 static GjStatus
 wait_for_turn(GjDeviceMemory *memory, GjLeaseWaiter *waiter, uint64_t nbytes,
 			  bool (*stop) (void *), void *arg)
 {
-	const int64_t deadline = now_ns() + GJ_LEASE_WAIT_MS * INT64_C(1000000);
+	const int64_t deadline = gj_now_us() + GJ_LEASE_WAIT_MS * INT64_C(1000);
 
 	for (;;)
 	{
-		int64_t		now = now_ns();
-		int64_t		wake = now + GJ_LEASE_POLL_MS * INT64_C(1000000);
+		int64_t		now = gj_now_us();
+		int64_t		wake = now + GJ_LEASE_POLL_MS * INT64_C(1000);
 		struct timespec until;
 		bool		stopped;
 
@@ -110,8 +102,8 @@ wait_for_turn(GjDeviceMemory *memory, GjLeaseWaiter *waiter, uint64_t nbytes,
 			return GJ_BUSY;
 		if (wake > deadline)
 			wake = deadline;
-		until.tv_sec = wake / 1000000000;
-		until.tv_nsec = wake % 1000000000;
+		until.tv_sec = wake / 1000000;
+		until.tv_nsec = wake % 1000000 * 1000;
 		pthread_cond_timedwait(&memory->changed, &memory->lock, &until);
 
 		pthread_mutex_unlock(&memory->lock);

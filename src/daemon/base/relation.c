@@ -48,7 +48,8 @@ append_nulls(GjWork *work, GjRelation *relation, uint32_t c, const GjChunk *chun
 	at = (uint8_t *) nulls->memory + nrows;
 	if (!has_nulls)
 		return work->ops->memory->fill(work->queue, at, 0, chunk->nrows);
-	return work->ops->memory->copy_in(work->queue, at, chunk->slot + chunk->places[c].nulls, chunk->nrows);
+	return work->ops->memory->copy_in(work->queue, at, chunk->slot + chunk->places[c].nulls,
+									  chunk->nrows);
 }
 
 /* Room for nrows more values of column c; *at: for the first of them. */
@@ -172,7 +173,8 @@ gj_relation_append_rows(GjWork *work, GjRelation *relation, const GjColumn *colu
 		GJ_TRY(grow_column(work, relation, c, nrows, &at));
 		GJ_TRY(copy_rows(work, at, columns[c].data, (uint64_t) nrows * type->width));
 		if (type->kind == GJ_REF)
-			GJ_TRY(work->ops->columns->rebase_refs(work->queue, (uint64_t *) at, nrows, base, heap_size));
+			GJ_TRY(work->ops->columns->rebase_refs(work->queue, (uint64_t *) at, nrows, base,
+												   heap_size));
 		GJ_TRY(append_device_nulls(work, relation, c, type->nullable ? columns[c].nulls : NULL,
 								   nrows));
 	}

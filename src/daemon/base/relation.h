@@ -26,7 +26,7 @@ typedef struct GjRelation
 	GjBuffer	heap;			/* bytes of the references of all columns */
 	uint64_t	heap_used;
 	bool		borrowed;		/* the memory is somebody else's */
-	bool		in_steps;		/* it grows by gj_buffer_grow_much: rows without room go elsewhere */
+	bool		in_steps;		/* grows by gj_buffer_grow_much: some rows go elsewhere */
 } GjRelation;
 
 /* A chunk in its slot; header and null flags were read from it once. */
@@ -65,6 +65,20 @@ extern GjStatus gj_relation_append_rows(GjWork *work, GjRelation *relation,
 
 /* Describes rows first, first+1, ... as columns[ncolumns] (host array). */
 extern void gj_relation_columns(const GjRelation *relation, uint64_t first, GjColumn *columns);
+
+/* Makes columns[n] the others' from row `first` on; one that is not read may be missing. */
+static inline void
+gj_columns_from(GjColumn *columns, const GjColumn *others, uint32_t n, uint64_t first)
+{
+	for (uint32_t c = 0; c < n; c++)
+	{
+		columns[c] = others[c];
+		if (columns[c].data)
+			columns[c].data = (const uint8_t *) columns[c].data + first * columns[c].width;
+		if (columns[c].nulls)
+			columns[c].nulls += first;
+	}
+}
 
 /* Gives a column back that nothing reads any more. */
 extern void gj_relation_drop(GjWork *work, GjRelation *relation, uint32_t column);

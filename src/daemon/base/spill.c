@@ -61,7 +61,8 @@ no_room(GjErrorText *why, const char *what, int error)
 	char		text[128] = "";
 
 	if (error != 0)
-		snprintf(why->text, sizeof(why->text), "%s: %s", what, strerror_r(error, text, sizeof(text)));
+		snprintf(why->text, sizeof(why->text), "%s: %s", what,
+				 strerror_r(error, text, sizeof(text)));
 	else
 		snprintf(why->text, sizeof(why->text), "%s", what);
 	return GJ_OUT_OF_HOST_MEMORY;
@@ -268,7 +269,8 @@ reserve(GjSpill *spill, const GjSpillRecord *records, uint32_t n, uint32_t *nmem
 
 	*file_bytes = 0;
 	pthread_mutex_lock(&spill->lock);
-	for (i = 0; i < n && records[i].nbytes <= spill->memory_limit - spill->memory_used - memory; i++)
+	for (i = 0; i < n &&
+		 records[i].nbytes <= spill->memory_limit - spill->memory_used - memory; i++)
 		memory += records[i].nbytes;
 	*nmemory = i;
 	for (; i < n; i++)

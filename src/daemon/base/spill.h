@@ -107,9 +107,9 @@ extern GjStatus gj_spill_add(GjSpillWriter *writer, GjSpillList *list, const GjC
 							 uint32_t first, uint32_t n);
 
 /*
- * Moves the records of n lists to `all`, in the order in which they lie: who reads and drops them one
- * after the other gives blocks back on the way, and reads files from front to back.  After an error the
- * lists are as they were.
+ * Moves the records of n lists to `all`, in the order in which they lie: who reads and drops them
+ * one after the other gives blocks back on the way, and reads files from front to back.  After an
+ * error the lists are as they were.
  */
 extern GjStatus gj_spill_join(GjSpillList *lists, uint32_t n, GjSpillList *all);
 
@@ -122,8 +122,8 @@ typedef struct GjSpillView
 } GjSpillView;
 
 /*
- * Describes them.  A record in a file is read to *buffer, of *nbytes bytes, which grows as it has to:
- * free() it.  GJ_OUT_OF_HOST_MEMORY also if the file cannot be read.
+ * Describes them.  A record in a file is read to *buffer, of *nbytes bytes, which grows as it has
+ * to: free() it.  GJ_OUT_OF_HOST_MEMORY also if the file cannot be read.
  */
 extern GjStatus gj_spill_view(const GjSpillRecord *record, const GjColumnType *types,
 							  uint32_t ncolumns, uint8_t **buffer, uint64_t *nbytes,
@@ -150,9 +150,9 @@ typedef struct GjSpillFill
 } GjSpillFill;
 
 /*
- * Starts to fill up to nslots slots of the same layout with the first ones of n > 0 records, as many
- * as they have room for, at least one.  The threads of `pool` (NULL: none) work on it until the end,
- * where the slots and their headers are right.  After an error there is nothing to end.
+ * Starts to fill up to nslots slots of the same layout with the first ones of n > 0 records, as
+ * many as they have room for, at least one.  The threads of `pool` (NULL: none) work on it until
+ * the end, where the slots and their headers are right.  After an error there is nothing to end.
  */
 extern GjStatus gj_spill_fill_start(GjSpillFill *fill, const GjSpillRecord *records, uint32_t n,
 									GjSpillSlot *slots, uint32_t nslots, GjPool *pool);

@@ -9,8 +9,8 @@
 #include <sys/mman.h>
 
 /*
- * Bytes of a block: so many, or this share of the memory, for each thread has one that it fills, but
- * so many at least.
+ * Bytes of a block: so many, or this share of the memory, for each thread has one that it fills,
+ * but so many at least.
  */
 #define GJ_BLOCK_BYTES		(UINT64_C(4) * 1024 * 1024)
 #define GJ_BLOCK_SHARE		256
@@ -32,9 +32,10 @@ struct GjSpillBlock
 };
 
 /*
- * Blocks of GJ_BLOCK_BYTES, of all runs.  To map or unmap memory the kernel waits for all threads that get
- * some page of it just now, and these wait for that; so it is mapped in large pieces, whose pages come as
- * they are used, and unmapped when a run ends and no other one has any block.  Guarded by `lock`.
+ * Blocks of GJ_BLOCK_BYTES, of all runs.  To map or unmap memory the kernel waits for all threads
+ * that get some page of it just now, and these wait for that; so it is mapped in large pieces,
+ * whose pages come as they are used, and unmapped when a run ends and no other one has any block.
+ * Guarded by `lock`.
  */
 typedef struct GjArena
 {
@@ -66,7 +67,8 @@ map_arena(uint32_t n)
 	if (!grown)
 		return false;
 	blocks.arenas = grown;
-	memory = mmap(NULL, nbytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	memory = mmap(NULL, nbytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+				  -1, 0);
 	if (memory == MAP_FAILED)
 		return false;
 	before = -(uintptr_t) memory & (GJ_HUGE_PAGE - 1);
@@ -129,7 +131,8 @@ put_pooled(GjSpillBlock *block)
 static GjSpillBlock *
 map_block(uint64_t nbytes)
 {
-	void	   *memory = mmap(NULL, nbytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void	   *memory = mmap(NULL, nbytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+							  0);
 
 	return memory == MAP_FAILED ? NULL : memory;
 }

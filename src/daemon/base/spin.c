@@ -11,8 +11,8 @@
 #include "wire/messages.h"
 #include "wire/processors.h"
 
-static int64_t
-now_us(void)
+int64_t
+gj_now_us(void)
 {
 	struct timespec t;
 
@@ -42,18 +42,30 @@ gj_spin_start(uint32_t us)
 	GjSpin		spin = {0};
 
 	if (gj_spin_allowed(0))
-		spin.end_us = now_us() + us;
+		spin.end_us = gj_now_us() + us;
 	return spin;
 }
 
 bool
 gj_spin_on(const GjSpin *spin)
 {
-	if (spin->end_us == 0 || now_us() >= spin->end_us)
+	if (spin->end_us == 0 || gj_now_us() >= spin->end_us)
 		return false;
 	/* somebody may have nowhere else to run */
 	sched_yield();
 	return true;
+}
+
+int
+gj_spin_poll(struct pollfd *fds, uint32_t n, uint32_t us)
+{
+	GjSpin		spin = gj_spin_start(us);
+	int			ready;
+
+	do
+		ready = poll(fds, n, 0);
+	while (ready == 0 && gj_spin_on(&spin));
+	return ready;
 }
 
 void

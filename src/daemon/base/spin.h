@@ -6,12 +6,16 @@
 #ifndef GJ_DAEMON_BASE_SPIN_H
 #define GJ_DAEMON_BASE_SPIN_H
 
+#include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Microseconds of the monotonic clock. */
+extern int64_t gj_now_us(void);
+
 typedef struct GjSpin
 {
-	int64_t		end_us;			/* by the monotonic clock; 0: do not look */
+	int64_t		end_us;			/* gj_now_us(); 0: do not look */
 } GjSpin;
 
 /* A run begins (1) or ends (-1): they share the processors. */
@@ -25,6 +29,9 @@ extern GjSpin gj_spin_start(uint32_t us);
 
 /* False: the time is over. */
 extern bool gj_spin_on(const GjSpin *spin);
+
+/* Looks for something to come, as poll() does. */
+extern int	gj_spin_poll(struct pollfd *fds, uint32_t n, uint32_t us);
 
 /* Looks for an atomic word to be another one than `seen`. */
 extern void gj_spin_while(const uint32_t *word, uint32_t seen, uint32_t us);

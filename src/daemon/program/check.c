@@ -109,7 +109,8 @@ check_sources(GjCheck *check)
 			return gj_check_fails(check, "source %u has columns that do not exist", s);
 		for (uint32_t c = 0; c < source->ncolumns; c++)
 			if (check->columns[source->first_column + c].source != s)
-				return gj_check_fails(check, "column %u is not of source %u", source->first_column + c, s);
+				return gj_check_fails(check, "column %u is not of source %u",
+									  source->first_column + c, s);
 		total += source->ncolumns;
 		if (source->capacity < 1 || source->capacity > GJ_MAX_TUPLES)
 			return gj_check_fails(check, "chunks of source %u have %u rows", s, source->capacity);
@@ -487,7 +488,8 @@ check_sort_key(GjCheck *check, uint32_t i, uint32_t alive)
 			gj_check_fails(check, "sort key %u is of the wrong kind", i) : true;
 	}
 	if (key->of <= GJ_SORT_KEY_NULL)
-		return key->index < gj_group_nkeys(p) && check->group_keys[key->index].how <= GJ_GROUP_FLOAT ?
+		return key->index < gj_group_nkeys(p) && check->group_keys[key->index].how <=
+			GJ_GROUP_FLOAT ?
 			true : gj_check_fails(check, "sort key %u is not a group key", i);
 	if (key->index >= p->naggregates || !sorts_by(key->of, check->aggregates[key->index].op) ||
 		(key->of == GJ_SORT_CHECK_AVG && key->index + 2 >= p->naggregates))
@@ -530,6 +532,38 @@ returns_intersections(const GjProgram *program)
 }
 
 /* One pair of sets returns column 0, a set join three numbers a pair (or see sets.h). */
+const GjStep *
+gj_program_step_of(const GjProgram *program, uint32_t source)
+{
+	const GjStep *step = gj_program_array(program, GjStep, steps);
+
+	while (step->source != source)
+		step++;
+	return step;
+}
+
+bool
+gj_step_keys_of_probe_side(const GjProgram *program, const GjStep *step)
+{
+	for (uint32_t k = 0; k < step->nkeys; k++)
+		if (gj_expr_sources(program, step->probe_keys + k) & ~1u)
+			return false;
+	return step->nkeys > 0;
+}
+
+bool
+gj_program_layout_chunks(const GjProgram *program, GjLayout *layouts, GjColumnPlace *places)
+{
+	const GjSource *sources = gj_program_array(program, GjSource, sources);
+	const GjColumnType *types = gj_program_array(program, GjColumnType, columns);
+	bool		fit = true;
+
+	for (uint32_t s = 0; s < program->nsources; s++)
+		fit &= gj_layout(types + sources[s].first_column, sources[s].ncolumns, sources[s].capacity,
+						 GJ_LOAD_CHUNK_SIZE, &layouts[s], places + sources[s].first_column);
+	return fit;
+}
+
 uint32_t
 gj_program_noutputs(const GjProgram *program)
 {
@@ -648,9 +682,11 @@ check_sets(GjCheck *check)
 	if (check->sources[0].filter != -1 || check->sources[1].filter != -1)
 		return gj_check_fails(check, "sets have no filters");
 	if (p->nsets != 1 || spec->algorithm >= GJ_SETS_NALGORITHMS ||
-		spec->operation > GJ_SETS_EXCEPT || spec->predicate >= GJ_SETS_NPREDICATES || spec->self > 1)
+		spec->operation > GJ_SETS_EXCEPT || spec->predicate >= GJ_SETS_NPREDICATES ||
+			spec->self > 1)
 		return gj_check_fails(check, "unknown operation on sets");
-	if (type[0].source != 0 || type[1].source != 1 || !is_integer(&type[0]) || !is_integer(&type[1]))
+	if (type[0].source != 0 || type[1].source != 1 || !is_integer(&type[0]) ||
+		!is_integer(&type[1]))
 		return gj_check_fails(check, "kinds %u and %u are not sets", type[0].kind, type[1].kind);
 	return true;
 }
@@ -663,7 +699,8 @@ check_intersect(GjCheck *check)
 	if (!check_sets(check))
 		return false;
 	if (check->columns[0].kind != check->columns[1].kind)
-		return gj_check_fails(check, "kinds %u and %u make no pair", check->columns[0].kind, check->columns[1].kind);
+		return gj_check_fails(check, "kinds %u and %u make no pair", check->columns[0].kind,
+							  check->columns[1].kind);
 	if (p->output == GJ_OUTPUT_AGGREGATES || p->output == GJ_OUTPUT_GROUPS)
 		return gj_check_fails(check, "an intersection has no aggregates");
 	return p->output == GJ_OUTPUT_COUNT || check_batch(check, 3);
@@ -710,8 +747,8 @@ check_kind(GjCheck *check)
 	/* whoever plans a run looks at them whatever its kind */
 	if ((p->ngroup_keys > 0 && p->output != GJ_OUTPUT_GROUPS) ||
 		(p->naggregates > 0 && p->output != GJ_OUTPUT_GROUPS && p->output != GJ_OUTPUT_AGGREGATES))
-		return gj_check_fails(check, "%u aggregates and %u group keys with output %u", p->naggregates,
-							  p->ngroup_keys, p->output);
+		return gj_check_fails(check, "%u aggregates and %u group keys with output %u",
+							  p->naggregates, p->ngroup_keys, p->output);
 	if ((p->limit > 0 || p->nsort_keys > 0) &&
 		(p->kind != GJ_PROGRAM_JOIN ||
 		 (p->output != GJ_OUTPUT_ROWS && p->output != GJ_OUTPUT_GROUPS)))

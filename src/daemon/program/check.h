@@ -26,7 +26,8 @@ typedef struct GjCheck
 } GjCheck;
 
 /* Says why the program is refused; returns false. */
-extern bool gj_check_fails(GjCheck *check, const char *format,...) __attribute__((format(printf, 2, 3)));
+extern bool gj_check_fails(GjCheck *check, const char *format,...)
+			__attribute__((format(printf, 2, 3)));
 
 /* True if all expressions have instructions, which use columns and registers as they may. */
 extern bool gj_check_exprs(GjCheck *check);

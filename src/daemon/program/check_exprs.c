@@ -184,7 +184,8 @@ check_instr(GjCheck *check, uint32_t i, uint32_t nregisters, GjWritten *written)
 		case GJ_OP_LOAD:
 		case GJ_OP_LOAD_IS_NULL:
 			if (instr->arg >= p->ncolumns)
-				return gj_check_fails(check, "instruction %u loads a column that does not exist", i);
+				return gj_check_fails(check, "instruction %u loads a column that does not exist",
+									  i);
 			if (instr->op == GJ_OP_LOAD && !gj_kind_computable(check->columns[instr->arg].kind))
 				return gj_check_fails(check, "instruction %u computes on a carried column", i);
 			break;
@@ -204,7 +205,8 @@ check_instr(GjCheck *check, uint32_t i, uint32_t nregisters, GjWritten *written)
 		case GJ_OP_LOAD_T:
 		case GJ_OP_LOAD_D:
 			if (instr->arg >= p->ncolumns)
-				return gj_check_fails(check, "instruction %u loads a column that does not exist", i);
+				return gj_check_fails(check, "instruction %u loads a column that does not exist",
+									  i);
 			if (check->columns[instr->arg].kind != GJ_REF &&
 				(check->columns[instr->arg].kind != GJ_BYTES || instr->op == GJ_OP_LOAD_D))
 				return gj_check_fails(check, "instruction %u loads a column of another kind", i);

@@ -24,8 +24,21 @@ extern uint32_t gj_program_noutputs(const GjProgram *program);
 extern bool gj_program_layout_output(const GjProgram *program, GjColumnType *types,
 									 GjLayout *layout, GjColumnPlace *places);
 
+/*
+ * Where the columns of all sources are in chunks: layouts[nsources], places[ncolumns].  False: they
+ * do not fit, which cannot be once checked.
+ */
+extern bool gj_program_layout_chunks(const GjProgram *program, GjLayout *layouts,
+									 GjColumnPlace *places);
+
 /* Sources whose columns an expression of a checked program reads, one bit each. */
 extern uint32_t gj_expr_sources(const GjProgram *program, uint32_t expr);
+
+/* The step that joins a build source. */
+extern const GjStep *gj_program_step_of(const GjProgram *program, uint32_t source);
+
+/* True if the keys of a step read no source but the probe source: rows can be split by them. */
+extern bool gj_step_keys_of_probe_side(const GjProgram *program, const GjStep *step);
 
 /* ---- what comes out of a step, by its join type */
 

@@ -23,14 +23,11 @@ gj_run_fail_build(GjRun *run)
 static GjStatus
 view_piece(GjRun *run, uint32_t source, uint64_t first, uint32_t nrows, GjView *view)
 {
-	GjWork	   *work = &run->work;
-
 	memset(view, 0, sizeof(*view));
 	gj_relation_columns(&run->relation[source], first,
 						run->columns + run->sources[source].first_column);
 	view->nrows = nrows;
-	return work->ops->columns->set_columns(work->queue, run->columns, run->program->ncolumns,
-								  &view->columns);
+	return gj_run_set_columns(run, &view->columns);
 }
 
 static GjStatus
@@ -39,15 +36,9 @@ filter_rows(GjRun *run, GjSideBuild *build)
 	GjWork	   *work = &run->work;
 	uint64_t	nrows = run->relation[build->source].nrows;
 	uint32_t	piece = nrows < GJ_MAX_TUPLES ? (uint32_t) nrows : GJ_MAX_TUPLES;
-	GjStatus	status;
 
 	GJ_TRY(gj_buffer_grow(work, &build->rowid, 0, nrows * sizeof(uint32_t), 0));
-	while ((status = gj_buffer_reserve(work, &build->positions,
-									   piece * sizeof(uint32_t))) == GJ_OUT_OF_MEMORY &&
-		   piece > GJ_MIN_TUPLES)
-		piece = gj_fewer_tuples(piece);
-	if (status != GJ_OK)
-		return status;
+	GJ_TRY(gj_run_reserve_positions(run, &build->positions, &piece));
 	for (uint64_t base = 0; base < nrows; base += piece)
 	{
 		uint32_t	n = (uint32_t) (nrows - base < piece ? nrows - base : piece);
@@ -60,7 +51,8 @@ filter_rows(GjRun *run, GjSideBuild *build)
 								 build->positions.memory, &passed));
 		if (passed == 0)
 			continue;
-		GJ_TRY(work->ops->columns->pick(work->queue, (uint32_t *) build->rowid.memory + build->nrows,
+		GJ_TRY(work->ops->columns->pick(work->queue,
+										(uint32_t *) build->rowid.memory + build->nrows,
 							   NULL, (uint32_t) base, build->positions.memory, passed));
 		build->nrows += passed;
 	}
@@ -83,9 +75,9 @@ gj_build_keys(GjRun *run, GjSideBuild *build, const GjRunStep *rs, GjKeys *keys)
 	GjView		view;
 
 	memset(keys, 0, sizeof(*keys));
-	keys->nkeys = rs->ninner;
+	keys->nkeys = rs->nbuild_operands;
 	keys->nrows = build->nrows;
-	for (uint32_t k = 0; k < rs->ninner; k++)
+	for (uint32_t k = 0; k < rs->nbuild_operands; k++)
 	{
 		GJ_TRY(gj_buffer_grow(work, &build->value[k], 0,
 							  (uint64_t) build->nrows * sizeof(int64_t), 0));
@@ -100,9 +92,11 @@ gj_build_keys(GjRun *run, GjSideBuild *build, const GjRunStep *rs, GjKeys *keys)
 		n = build->nrows - first < GJ_MAX_TUPLES ? build->nrows - first : GJ_MAX_TUPLES;
 		GJ_STOP_CHECK(run);
 		if (rs->join->hashes)
-			GJ_TRY(work->ops->columns->keys(work->queue, &view, first, n, rs->step->build_keys, keys));
+			GJ_TRY(work->ops->columns->keys(work->queue, &view, first, n, rs->step->build_keys,
+											keys));
 		else
-			GJ_TRY(work->ops->columns->ordered_keys(work->queue, &view, first, n, rs->build_operand, keys));
+			GJ_TRY(work->ops->columns->ordered_keys(work->queue, &view, first, n, rs->build_operand,
+													keys));
 	}
 	return GJ_OK;
 }
@@ -146,11 +140,8 @@ build_source(GjRun *run, GjSideBuild *build, GjRunStep *rs)
 GjRunStep *
 gj_run_step_of(GjRun *run, uint32_t source)
 {
-	GjRunStep  *rs = run->steps;
-
-	while (rs->step->source != source)
-		rs++;
-	return rs;
+	return &run->steps[gj_program_step_of(run->program, source) -
+					   gj_program_array(run->program, GjStep, steps)];
 }
 
 GjStatus

@@ -40,7 +40,7 @@
 #define GJ_FUSED_LISTS		(2 * 5)
 /* That many calls of which most tuples came back are too many. */
 #define GJ_FUSED_MAX_BAD	4
-/* A call takes all rows that are left, if they are no more than one part in so many beyond its own. */
+/* A call takes all rows that are left, if they exceed its own by one part in so many at most. */
 #define GJ_FUSED_LAST_PART	4
 
 /* True if tuples that come back can have the values of the probe columns with them. */
@@ -66,7 +66,8 @@ gj_fused_fits(GjRun *run)
 	if (!fused)
 		return false;
 	run->fused = fused;
-	fused->columns = calloc((size_t) GJ_FUSED_PARTS * run->sources[0].ncolumns + 1, sizeof(GjColumn));
+	fused->columns = calloc((size_t) GJ_FUSED_PARTS * run->sources[0].ncolumns + 1,
+							sizeof(GjColumn));
 	fused->off = !fused->columns || !gj_fused_make_plan(run, &fused->plan);
 	fused->missed.together = can_take_values(run);
 	return !fused->off;
@@ -93,7 +94,8 @@ reserve_missed(GjRun *run, uint32_t i, uint32_t n)
 
 		if (!(sources_out(run) >> source & 1) || (slot == 0 && fused->missed.together))
 			continue;
-		GJ_TRY(gj_buffer_reserve(&run->work, &fused->missed_rows[slot], (uint64_t) n * sizeof(uint32_t)));
+		GJ_TRY(gj_buffer_reserve(&run->work, &fused->missed_rows[slot],
+								 (uint64_t) n * sizeof(uint32_t)));
 		fused->missed.rowid[slot] = fused->missed_rows[slot].memory;
 	}
 	for (uint32_t c = 0; fused->missed.together && c < run->sources[0].ncolumns; c++)
@@ -141,8 +143,7 @@ describe_missed(GjRun *run, uint32_t p, uint32_t done, GjView *view)
 		to[c].data = fused->missed.data[c] + (uint64_t) done * to[c].width;
 		to[c].nulls = fused->missed.nulls[c] + done;
 	}
-	return run->work.ops->columns->set_columns(run->work.queue, run->columns, run->program->ncolumns,
-									  &view->columns);
+	return gj_run_set_columns(run, &view->columns);
 }
 
 /* Groups tuples of part p that came back, as ever. */
@@ -237,8 +238,8 @@ rows_with_groups(GjRun *run, const GjGroups *groups)
 }
 
 /*
- * Rows of the next call, at most.  What a call of its own would take for the last few rows is more than
- * they are worth: shares of several devices are never quite equal.
+ * Rows of the next call, at most.  What a call of its own would take for the last few rows is more
+ * than they are worth: shares of several devices are never quite equal.
  */
 static uint32_t
 rows_of_call(GjRun *run)
@@ -323,15 +324,7 @@ add_part(GjRun *run, const GjColumn *columns, uint32_t first, uint32_t n)
 	uint32_t	ncolumns = run->sources[0].ncolumns;
 	GjColumn   *to = fused->columns + (size_t) fused->nparts * ncolumns;
 
-	for (uint32_t c = 0; c < ncolumns; c++)
-	{
-		to[c] = columns[c];
-		/* one that is not read may be missing */
-		if (columns[c].data)
-			to[c].data = (const uint8_t *) columns[c].data + (size_t) first * columns[c].width;
-		if (columns[c].nulls)
-			to[c].nulls = columns[c].nulls + first;
-	}
+	gj_columns_from(to, columns, ncolumns, first);
 	fused->part[fused->nparts++] = (GjFusedPart) {to, n};
 	fused->nrows += n;
 }

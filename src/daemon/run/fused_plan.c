@@ -363,7 +363,7 @@ gj_fused_make_plan(const GjRun *run, GjFusedPlan *plan)
 		return false;
 	plan->ncolumns = p->ncolumns;
 	plan->first_column = run->sources[0].first_column;
-	plan->nouter = run->sources[0].ncolumns;
+	plan->nprobe_columns = run->sources[0].ncolumns;
 	plan->filter = make_condition(run, plan, run->sources[0].filter);
 	for (uint32_t i = 0; i < run->nsteps; i++)
 		if (!add_step(run, plan, &run->steps[i]))

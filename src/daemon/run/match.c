@@ -80,8 +80,8 @@ gj_match_pairs(GjRun *run, GjRunStep *rs, uint32_t ntuples, const GjView *pairs,
 	GjWork	   *work = &run->work;
 
 	if (gj_step_makes_rows(rs->step))
-		GJ_TRY(work->ops->tables->mark_rows(work->queue, pairs->rowid[rs->step->source], positions, n,
-									GJ_ROW_MATCHED, rs->row_matched.memory));
+		GJ_TRY(work->ops->tables->mark_rows(work->queue, pairs->rowid[rs->step->source], positions,
+											n, GJ_ROW_MATCHED, rs->row_matched.memory));
 	if (!gj_step_makes_tuples(rs->step))
 		return GJ_OK;
 	if (!rs->join->numbers_pairs)
@@ -180,7 +180,8 @@ finish_flags(GjRun *run, GjRunStep *rs)
 
 	work->ops->queues->phase(work->queue, GJ_PHASE_PROBE);
 	if (rs->cover.memory)
-		GJ_TRY(work->ops->tables->cover_rows(work->queue, &rs->table, rs->cover.memory, run->host->stop,
+		GJ_TRY(work->ops->tables->cover_rows(work->queue, &rs->table, rs->cover.memory,
+											 run->host->stop,
 									 run->host->arg, rs->row_matched.memory));
 	gj_buffer_free(work, &rs->cover);
 	return GJ_OK;
@@ -194,14 +195,8 @@ match_rows_of_step(GjRun *run, uint32_t i, const GjColumn *columns, uint64_t fir
 	GjWork	   *work = &run->work;
 	uint32_t	most = run->tuples.most;
 	uint32_t	piece = end - first < most ? (uint32_t) (end - first) : most;
-	GjStatus	status;
 
-	while ((status = gj_buffer_reserve(work, &rs->probe.selected,
-									   (uint64_t) piece * sizeof(uint32_t))) == GJ_OUT_OF_MEMORY &&
-		   piece > GJ_MIN_TUPLES)
-		piece = gj_fewer_tuples(piece);
-	if (status != GJ_OK)
-		return status;
+	GJ_TRY(gj_run_reserve_positions(run, &rs->probe.selected, &piece));
 	for (uint64_t base = first; base < end; base += piece)
 	{
 		uint32_t	n = end - base < piece ? (uint32_t) (end - base) : piece;
@@ -209,7 +204,8 @@ match_rows_of_step(GjRun *run, uint32_t i, const GjColumn *columns, uint64_t fir
 
 		GJ_STOP_CHECK(run);
 		work->ops->queues->phase(work->queue, GJ_PHASE_PROBE);
-		GJ_TRY(work->ops->columns->select_flags(work->queue, (uint8_t *) rs->row_matched.memory + base, n,
+		GJ_TRY(work->ops->columns->select_flags(work->queue,
+												(uint8_t *) rs->row_matched.memory + base, n,
 									   gj_step_wants_matched(rs->step) ? GJ_ROW_MATCHED :
 									   GJ_ROW_UNMATCHED, rs->probe.selected.memory, &total));
 		GJ_TRY(pass_rows(run, i, columns, (uint32_t) base, total));
@@ -233,8 +229,7 @@ start_rows(GjRun *run, const GjColumn **columns)
 {
 	gj_run_choose_max_tuples(run);
 	describe_no_rows(run);
-	return run->work.ops->columns->set_columns(run->work.queue, run->columns, run->program->ncolumns,
-									  columns);
+	return gj_run_set_columns(run, columns);
 }
 
 GjStatus

@@ -84,9 +84,10 @@ add_term(const GjRun *run, GjRunStep *rs, GjTermOp op, int32_t probe_side, int32
 	uint32_t	t = nested->nterms++;
 
 	nested->terms[t].op = (uint8_t) op;
-	nested->terms[t].narrow = operand_is_narrow(run, probe_side) && operand_is_narrow(run, build_side);
-	nested->terms[t].probe_side = add_operand(rs->probe_operand, &rs->nouter, probe_side);
-	nested->terms[t].build_side = add_operand(rs->build_operand, &rs->ninner, build_side);
+	nested->terms[t].narrow = operand_is_narrow(run, probe_side) &&
+		operand_is_narrow(run, build_side);
+	nested->terms[t].probe_side = add_operand(rs->probe_operand, &rs->nprobe_operands, probe_side);
+	nested->terms[t].build_side = add_operand(rs->build_operand, &rs->nbuild_operands, build_side);
 }
 
 /* What a register of a condition has, while it is looked through. */
@@ -153,19 +154,19 @@ static bool
 compare_columns(const GjRun *run, GjRunStep *rs, const GjInstr *instr, uint32_t a, uint32_t b)
 {
 	uint32_t	source = rs->step->source;
-	bool		a_is_inner = run->types[a].source == source;
+	bool		a_is_build = run->types[a].source == source;
 	bool		is_float,
 				a_is_float,
 				b_is_float;
 	GjTermOp	op;
 
-	if (!term_op(instr->op, &op, &is_float) || a_is_inner == (run->types[b].source == source) ||
+	if (!term_op(instr->op, &op, &is_float) || a_is_build == (run->types[b].source == source) ||
 		!column_is_float(run, a, &a_is_float) || !column_is_float(run, b, &b_is_float) ||
 		a_is_float != is_float || b_is_float != is_float ||
-		nested_of(rs)->nterms == GJ_MAX_KEYS || rs->nouter == GJ_MAX_KEYS ||
-		rs->ninner == GJ_MAX_KEYS)
+		nested_of(rs)->nterms == GJ_MAX_KEYS || rs->nprobe_operands == GJ_MAX_KEYS ||
+		rs->nbuild_operands == GJ_MAX_KEYS)
 		return false;
-	if (a_is_inner)
+	if (a_is_build)
 		add_term(run, rs, turned(op), -1 - (int32_t) b, -1 - (int32_t) a);
 	else
 		add_term(run, rs, op, -1 - (int32_t) a, -1 - (int32_t) b);
@@ -232,7 +233,7 @@ plan(GjRun *run, GjRunStep *rs)
 	if (!rs->join_state)
 		return false;
 	nested_of(rs)->condition = -1;
-	rs->nouter = rs->ninner = 0;
+	rs->nprobe_operands = rs->nbuild_operands = 0;
 	for (uint32_t k = 0; k < step->nkeys; k++)
 		add_term(run, rs, GJ_TERM_EQ, (int32_t) (step->probe_keys + k),
 				 (int32_t) (step->build_keys + k));
@@ -256,7 +257,7 @@ build_rows(GjRun *run, GjSideBuild *build, GjRunStep *rs)
 	GjRunNested *nested = nested_of(rs);
 	GjKeys		keys;
 
-	if (rs->ninner > 0)
+	if (rs->nbuild_operands > 0)
 		GJ_TRY(gj_build_keys(run, build, rs, &keys));
 	nested->nrows = build->nrows;
 	rs->nmatchable = build->nrows;
@@ -335,7 +336,8 @@ next_pairs(GjRun *run, uint32_t i, GjNested *loop, uint64_t tile, uint32_t *ndon
 		GJ_TRY(gj_run_make_room(run, i + 1, &room));
 		place_pairs(rs, room, loop, &pairs);
 	}
-	GJ_TRY(work->ops->tables->nested_loop(work->queue, loop, tile, nested_of(rs)->ntiles, ndone, &npairs));
+	GJ_TRY(work->ops->tables->nested_loop(work->queue, loop, tile, nested_of(rs)->ntiles, ndone,
+										  &npairs));
 	if (!loop->write)
 	{
 		if (gj_step_makes_pairs(rs->step))

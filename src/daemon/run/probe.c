@@ -24,9 +24,9 @@ reserve_probe(GjWork *work, GjRunStep *rs, uint32_t n)
 {
 	uint64_t	stride = gj_align((uint64_t) n * sizeof(int64_t));
 
-	if (rs->nouter > 0)
+	if (rs->nprobe_operands > 0)
 	{
-		GJ_TRY(gj_buffer_reserve(work, &rs->probe.key_values, stride * rs->nouter));
+		GJ_TRY(gj_buffer_reserve(work, &rs->probe.key_values, stride * rs->nprobe_operands));
 		GJ_TRY(gj_buffer_reserve(work, &rs->probe.key_nulls, n));
 	}
 	if (gj_step_makes_tuples(rs->step))
@@ -136,6 +136,17 @@ gj_run_fit_tuples(GjRun *run, uint32_t i, uint32_t *n,
 }
 
 GjStatus
+gj_run_reserve_positions(GjRun *run, GjBuffer *positions, uint32_t *n)
+{
+	GjStatus	status;
+
+	while ((status = gj_buffer_reserve(&run->work, positions, (uint64_t) *n * sizeof(uint32_t))) ==
+		   GJ_OUT_OF_MEMORY && *n > GJ_MIN_TUPLES)
+		*n = gj_fewer_tuples(*n);
+	return status;
+}
+
+GjStatus
 gj_run_make_room(GjRun *run, uint32_t i, uint32_t *n)
 {
 	uint32_t	asked = *n;
@@ -171,7 +182,7 @@ tuple_bytes(const GjRun *run)
 
 		if (step_selects(rs))
 			ncolumns += 1 + __builtin_popcount(rs->kept);
-		nbytes += ncolumns * sizeof(uint32_t) + rs->nouter * sizeof(int64_t) + 1 +
+		nbytes += ncolumns * sizeof(uint32_t) + rs->nprobe_operands * sizeof(int64_t) + 1 +
 			sizeof(uint64_t) + sizeof(uint32_t);
 		if (gj_step_makes_tuples(rs->step) || gj_step_makes_rows(rs->step))
 			nbytes += 1 + sizeof(uint32_t);
@@ -209,14 +220,7 @@ skip_rows(GjRun *run, uint32_t n)
 {
 	GjColumn   *columns = run->columns + run->sources[0].first_column;
 
-	for (uint32_t c = 0; c < run->sources[0].ncolumns; c++)
-	{
-		/* one that is not read any more may be missing */
-		if (columns[c].data)
-			columns[c].data += (size_t) n * columns[c].width;
-		if (columns[c].nulls)
-			columns[c].nulls += n;
-	}
+	gj_columns_from(columns, columns, run->sources[0].ncolumns, n);
 }
 
 /* ---- steps */
@@ -228,14 +232,16 @@ gj_run_probe_keys(GjRun *run, GjRunStep *rs, const GjView *view, GjKeys *keys)
 	uint64_t	stride = gj_align((uint64_t) view->nrows * sizeof(int64_t));
 
 	memset(keys, 0, sizeof(*keys));
-	keys->nkeys = rs->nouter;
+	keys->nkeys = rs->nprobe_operands;
 	keys->nrows = view->nrows;
 	for (uint32_t k = 0; k < keys->nkeys; k++)
 		keys->value[k] = (int64_t *) ((uint8_t *) rs->probe.key_values.memory + k * stride);
 	keys->null = rs->probe.key_nulls.memory;
 	if (rs->join->hashes)
-		return work->ops->columns->keys(work->queue, view, 0, view->nrows, rs->step->probe_keys, keys);
-	return work->ops->columns->ordered_keys(work->queue, view, 0, view->nrows, rs->probe_operand, keys);
+		return work->ops->columns->keys(work->queue, view, 0, view->nrows, rs->step->probe_keys,
+										keys);
+	return work->ops->columns->ordered_keys(work->queue, view, 0, view->nrows, rs->probe_operand,
+											keys);
 }
 
 GjStatus
@@ -317,8 +323,7 @@ join_rows(GjRun *run, uint32_t n)
 	GjWork	   *work = &run->work;
 	GjView		view = {.nrows = n};
 
-	GJ_TRY(work->ops->columns->set_columns(work->queue, run->columns, run->program->ncolumns,
-								  &view.columns));
+	GJ_TRY(gj_run_set_columns(run, &view.columns));
 	if (run->sources[0].filter >= 0)
 	{
 		uint32_t	passed;

@@ -104,6 +104,12 @@ gj_sink_no_bytes(const GjRun *run)
 	return 0;
 }
 
+GjStatus
+gj_sink_only_waits(GjRun *run)
+{
+	return run->work.ops->queues->sync(run->work.queue);
+}
+
 void
 gj_sink_frees_nothing(GjRun *run)
 {
@@ -149,8 +155,8 @@ plan_operands(GjRunStep *rs)
 
 	for (uint32_t k = 0; k < step->nkeys; k++)
 	{
-		rs->probe_operand[rs->nouter++] = (int32_t) (step->probe_keys + k);
-		rs->build_operand[rs->ninner++] = (int32_t) (step->build_keys + k);
+		rs->probe_operand[rs->nprobe_operands++] = (int32_t) (step->probe_keys + k);
+		rs->build_operand[rs->nbuild_operands++] = (int32_t) (step->build_keys + k);
 	}
 	rs->match.nkeys = step->nkeys;
 	if (step->range_key < 0)
@@ -159,11 +165,11 @@ plan_operands(GjRunStep *rs)
 	rs->match.has_high = step->range_high >= 0;
 	rs->match.low_strict = step->low_strict;
 	rs->match.high_strict = step->high_strict;
-	rs->build_operand[rs->ninner++] = step->range_key;
+	rs->build_operand[rs->nbuild_operands++] = step->range_key;
 	if (step->range_low >= 0)
-		rs->probe_operand[rs->nouter++] = step->range_low;
+		rs->probe_operand[rs->nprobe_operands++] = step->range_low;
 	if (step->range_high >= 0)
-		rs->probe_operand[rs->nouter++] = step->range_high;
+		rs->probe_operand[rs->nprobe_operands++] = step->range_high;
 }
 
 /*
@@ -203,7 +209,7 @@ plan_steps(GjRun *run, GjChooseJoin choose)
 		if ((rs->residual >= 0 || rs->join->marks_by_pairs) && gj_step_makes_rows(&steps[i]))
 			rs->expand |= source;
 		needed = rs->expand | rs->reads;
-		for (uint32_t k = 0; k < rs->nouter; k++)
+		for (uint32_t k = 0; k < rs->nprobe_operands; k++)
 			needed |= plan_operand(run, rs->probe_operand[k]);
 		needed &= ~(source | rs->makes);
 	}
@@ -271,7 +277,8 @@ gj_run_start(GjRun *run)
 {
 	const GjDeviceOps *ops = run->work.ops;
 
-	GJ_TRY(ops->queues->queue_open(run->entry->device, run->program, &run->work.queue, &run->error));
+	GJ_TRY(ops->queues->queue_open(run->entry->device, run->program, &run->work.queue,
+								   &run->error));
 	ops->queues->phase(run->work.queue, GJ_PHASE_WAIT);
 	return GJ_OK;
 }

@@ -56,8 +56,8 @@ typedef struct GjSortedOps
 	/* A sorted run begins, the last one or not. */
 	GjStatus	(*begin) (void *arg, bool last);
 	/*
-	 * A slot for the next rows and their keys, registered memory of GJ_SORTED_SLOT_SIZE bytes.  Waits
-	 * for it; gives the same one until it was filled.
+	 * A slot for the next rows and their keys, registered memory of GJ_SORTED_SLOT_SIZE bytes.
+	 * Waits for it; gives the same one until it was filled.
 	 */
 	GjStatus	(*slot) (void *arg, uint8_t **memory);
 	/* The keys of the run's last row; called before the first slot is filled. */
@@ -113,8 +113,8 @@ typedef struct GjAnswers
 } GjAnswers;
 
 /*
- * How rows come to a run, as far as the run asks for it; src/daemon/source has the one that there is.
- * All of it is always there.
+ * How rows come to a run, as far as the run asks for it; src/daemon/source has the one that there
+ * is.  All of it is always there.
  */
 struct GjIntakeOps
 {

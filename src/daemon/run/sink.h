@@ -71,10 +71,12 @@ struct GjSinkOps
 };
 
 /*
- * For sinks that read no column late; of whose tuples nothing more is counted; that keep nothing.
+ * For sinks that read no column late; of whose tuples nothing more is counted; that have handed
+ * over all when the last tuple has come; that keep nothing.
  */
 extern uint32_t gj_sink_reads_nothing(GjRun *run);
 extern uint64_t gj_sink_no_bytes(const GjRun *run);
+extern GjStatus gj_sink_only_waits(GjRun *run);
 extern void gj_sink_frees_nothing(GjRun *run);
 
 /* Notes that an expression, or a column, is read late; returns its sources. */

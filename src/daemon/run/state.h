@@ -1,16 +1,6 @@
 /*
  * state.h
  *	  The state of a run, shared by the files that execute it.
- *
- *	run/run.c		opens, takes chunks, finishes, closes
- *	run/build.c		a build side is complete: filter, keys, what the join makes of it
- *	run/probe.c		probe rows: filter, then the join steps
- *	run/table.c		joins by tables; table_build.c: what these are made of
- *	run/nested.c	the nested loop: what it compares, and its pairs
- *	run/match.c		outer, semi and anti joins: what has a match, and what has none
- *	run/target.c	slots of a final target
- *	run/fused.c		probe rows through all of it in one call, where that is possible
- *	run/fused_plan.c	the same: whether it is, and what the device is told
  */
 #ifndef GJ_DAEMON_RUN_STATE_H
 #define GJ_DAEMON_RUN_STATE_H
@@ -55,8 +45,8 @@ struct GjRunStep
 	bool		needs_tuple;	/* each pair has the number of its tuple */
 	int32_t		residual;		/* condition on pairs that keys and range let through, or -1 */
 	/* what is compared: expressions or columns, as ordered_keys takes them */
-	uint32_t	nouter;
-	uint32_t	ninner;
+	uint32_t	nprobe_operands;
+	uint32_t	nbuild_operands;
 	int32_t		probe_operand[GJ_MAX_KEYS];
 	int32_t		build_operand[GJ_MAX_KEYS];
 	GjSortedMatch match;		/* sort-merge: what a probe looks for */
@@ -186,6 +176,14 @@ gj_run_all_ended(const GjRun *run)
 	return run->ended == (1u << run->program->nsources) - 1;
 }
 
+/* Has the queue see the program's columns as run->columns describes them. */
+static inline GjStatus
+gj_run_set_columns(GjRun *run, const GjColumn **columns)
+{
+	return run->work.ops->columns->set_columns(run->work.queue, run->columns,
+											   run->program->ncolumns, columns);
+}
+
 /* The form in which the result is handed over. */
 static inline GjForm
 gj_run_form(const GjRun *run)
@@ -219,7 +217,10 @@ extern void gj_step_free_probe(GjWork *work, GjRunStep *rs);
 extern void gj_step_free_pairs(GjWork *work, GjRunStep *rs);
 /* Device memory without which not even GJ_MIN_TUPLES tuples can be taken through the steps. */
 extern uint64_t gj_run_least_space(const GjRun *run);
-/* Finds out, once or after rows have left the device, how many tuples all steps can take at a time in half of what is left. */
+/*
+ * Finds out, once or after rows have left the device, how many tuples all steps can take at a time
+ * in half of the memory that is left.
+ */
 extern void gj_run_choose_max_tuples(GjRun *run);
 /*
  * Calls reserve() for *n tuples, and for fewer, then told in *n, where memory is short.  Before
@@ -229,14 +230,16 @@ extern void gj_run_choose_max_tuples(GjRun *run);
 extern GjStatus gj_run_fit_tuples(GjRun *run, uint32_t i, uint32_t *n,
 								  GjStatus (*reserve) (GjRun *run, uint32_t i, uint32_t n),
 								  void (*release) (GjRun *run, uint32_t i));
+/* Room for positions of *n rows, or of fewer, then told in *n, where memory is short. */
+extern GjStatus gj_run_reserve_positions(GjRun *run, GjBuffer *positions, uint32_t *n);
 /*
  * Room for *n tuples that come from step i-1 (for i = 0: from the probe filter) and enter
  * step i (for i = nsteps: the output), or for fewer, then told in *n, where memory is short.
  */
 extern GjStatus gj_run_make_room(GjRun *run, uint32_t i, uint32_t *n);
 /*
- * Where rows may be returned before the end: room for the least number of tuples in all steps.  What is
- * left may then go to others, or to fragments that are kept of the probe rows.
+ * Where rows may be returned before the end: room for the least number of tuples in all steps.
+ * What is left may then go to others, or to fragments that are kept of the probe rows.
  */
 extern GjStatus gj_run_reserve_steps(GjRun *run);
 /*
@@ -244,7 +247,7 @@ extern GjStatus gj_run_reserve_steps(GjRun *run);
  * and to the next step.  There is room for it.
  */
 extern GjStatus gj_run_pass_on(GjRun *run, uint32_t i, GjView *view);
-/* Leaves the tuples at positions[0 .. n) of a view of step rs, for the sources that `kept` names. */
+/* Leaves the tuples at positions[0 .. n) of a view of step rs, for the sources in `kept`. */
 extern GjStatus gj_run_pick(GjRun *run, GjRunStep *rs, GjView *view, const uint32_t *positions,
 							uint32_t n, uint32_t kept);
 /*
@@ -253,7 +256,7 @@ extern GjStatus gj_run_pick(GjRun *run, GjRunStep *rs, GjView *view, const uint3
  */
 extern GjStatus gj_run_probe_rows(GjRun *run, uint32_t nrows, bool now);
 
-/* run/fused_plan.c: fills in a zeroed plan once all build sides are built; false: one call cannot do it. */
+/* run/fused_plan.c: fills in a zeroed plan, all build sides being there; false: it cannot be done. */
 extern bool gj_fused_make_plan(const GjRun *run, GjFusedPlan *plan);
 
 /* run/fused.c */
@@ -295,7 +298,7 @@ extern GjStatus gj_match_pairs(GjRun *run, GjRunStep *rs, uint32_t ntuples, cons
 extern GjStatus gj_match_tuples(GjRun *run, uint32_t i, const GjView *view);
 /* The probe source has ended: rows that come out by themselves, step by step. */
 extern GjStatus gj_match_rows(GjRun *run);
-/* True if nothing can come out of the run when no row matches in step rs, whose source has nrows. */
+/* True if nothing comes out of the run when none of the nrows rows matches in step rs. */
 extern bool gj_match_ends_run(const GjRun *run, const GjRunStep *rs, uint32_t nrows);
 extern void gj_match_free(GjWork *work, GjRunStep *rs);
 

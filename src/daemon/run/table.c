@@ -50,7 +50,8 @@ probe_step(GjRun *run, GjRunStep *rs, const GjView *view, uint64_t *total)
 	{
 		GJ_TRY(gj_run_probe_keys(run, rs, view, &keys));
 		if (rs->join->hashes)
-			GJ_TRY(work->ops->tables->hash_probe(work->queue, &rs->table, &keys, rs->probe.offset.memory,
+			GJ_TRY(work->ops->tables->hash_probe(work->queue, &rs->table, &keys,
+												 rs->probe.offset.memory,
 										 rs->probe.first.memory, total));
 		else
 			GJ_TRY(work->ops->tables->sort_probe(work->queue, &rs->table, &keys, &rs->match,

@@ -154,7 +154,8 @@ order_column(GjWork *work, const GjHashTable *table, GjBuffer *column, GjBuffer 
 
 	if (!was.memory)
 		return GJ_OK;
-	GJ_TRY(work->ops->tables->order_by_place(work->queue, table, ordered->memory, was.memory, width));
+	GJ_TRY(work->ops->tables->order_by_place(work->queue, table, ordered->memory, was.memory,
+											 width));
 	*column = *ordered;
 	*ordered = was;
 	return GJ_OK;
@@ -177,7 +178,8 @@ order_side(GjRun *run, uint32_t source, GjRunStep *rs)
 	GjStatus	status;
 
 	if (table->kind != GJ_TABLE_DIRECT || table->nslots != table->nrows ||
-		table->nrows != relation->nrows || relation->borrowed || run->sources[0].nrows_hint < relation->nrows)
+		table->nrows != relation->nrows || relation->borrowed ||
+			run->sources[0].nrows_hint < relation->nrows)
 		return GJ_OK;
 	status = reserve_columns(work, relation, columns);
 	reserved = status == GJ_OK;
@@ -233,9 +235,9 @@ take_extra(GjRun *run, uint32_t source, uint64_t nbytes)
 {
 	GjLease    *lease = run->work.lease;
 	uint64_t	nrows = run->relation[source].nrows;
-	uint64_t	nouter = run->sources[0].nrows_hint;
-	bool		wanted = run->intake_ops->keeps_side(run, source) ? nouter >= nrows :
-		run->sink->has_states && nouter / GJ_EXTRA_PASS >= nrows;
+	uint64_t	nprobe_rows = run->sources[0].nrows_hint;
+	bool		wanted = run->intake_ops->keeps_side(run, source) ? nprobe_rows >= nrows :
+		run->sink->has_states && nprobe_rows / GJ_EXTRA_PASS >= nrows;
 
 	return wanted && nbytes <= gj_lease_free(lease) / GJ_EXTRA_SHARE &&
 		gj_lease_take(lease, nbytes);
@@ -263,7 +265,8 @@ put_payload(GjRun *run, uint32_t source, GjRunStep *rs)
 	uint64_t	nbytes = table->kind == GJ_TABLE_DIRECT ? table->nslots * sizeof(uint32_t) : 0;
 	GjStatus	status;
 
-	if (!work->ops->tables->reads_payloads || !gj_table_has_places(table) || table->max_count != 1 ||
+	if (!work->ops->tables->reads_payloads || !gj_table_has_places(table) ||
+		table->max_count != 1 ||
 		table->keys.nkeys != 1 || c == run->sources[source].ncolumns || column->nulls ||
 		(column->kind != GJ_INT4 && column->kind != GJ_INT8) || !take_extra(run, source, nbytes))
 		return GJ_OK;

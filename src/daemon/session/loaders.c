@@ -30,7 +30,8 @@ gj_loaders_open(GjSession *run, GjErrorText *why)
 {
 	run->loaders.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (run->loaders.wake < 0 ||
-		getrandom(run->loaders.token.bytes, sizeof(run->loaders.token.bytes), 0) != sizeof(run->loaders.token.bytes))
+		getrandom(run->loaders.token.bytes, sizeof(run->loaders.token.bytes), 0) !=
+		sizeof(run->loaders.token.bytes))
 	{
 		snprintf(why->text, sizeof(why->text), "no descriptor for a run: %s", strerror(errno));
 		return GJ_OUT_OF_HOST_MEMORY;
@@ -72,7 +73,8 @@ gj_loaders_close(GjSession *run)
 	run->loaders.wake = -1;
 	/* whoever has gone already is not missed */
 	for (uint32_t i = 1; i < run->loaders.n; i++)
-		(void) !send(run->loaders.session[i]->socket, &end, sizeof(end), MSG_NOSIGNAL | MSG_DONTWAIT);
+		(void) !send(run->loaders.session[i]->socket, &end, sizeof(end),
+					 MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 void

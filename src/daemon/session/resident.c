@@ -1,7 +1,7 @@
 /*
  * session/resident.c
- *	  What a session and its backend tell each other of resident data: answers to an ASK, or that all of
- *	  it is used without one, and the fragments of a USE; see src/wire/resident.h.
+ *	  What a session and its backend tell each other of resident data: answers to an ASK, or that
+ *	  all of it is used without one, and the fragments of a USE; see src/wire/resident.h.
  *
  * Answers and uses lie where the backend can write: what matters is read once.
  */
@@ -85,15 +85,15 @@ end_used(GjSession *session, GjSession *loader, uint32_t source)
 
 /* Hands the fragments of a USE to the run, and the ends of their sources. */
 static GjStatus
-use_lots(GjSession *session, GjSession *loader, const GjUses *lots, uint32_t n)
+use_lists(GjSession *session, GjSession *loader, const GjUses *lists, uint32_t n)
 {
 	for (uint32_t i = 0; i < n && !gj_team_complete(session->run); i++)
 	{
-		if (!may_use(session, loader, lots[i].source, lots[i].last))
+		if (!may_use(session, loader, lists[i].source, lists[i].last))
 			return GJ_BAD_PROGRAM;
-		GJ_TRY(gj_team_use(session->run, lots[i].source, lots[i].n, lots[i].uses));
-		if (lots[i].last)
-			GJ_TRY(end_used(session, loader, lots[i].source));
+		GJ_TRY(gj_team_use(session->run, lists[i].source, lists[i].n, lists[i].uses));
+		if (lists[i].last)
+			GJ_TRY(end_used(session, loader, lists[i].source));
 	}
 	return GJ_OK;
 }
@@ -109,8 +109,8 @@ whole_size(const GjAsk *ask)
 }
 
 /*
- * What the question says of the pages of a fragment; NULL: all are all-visible.  Fragments are named in
- * ascending order; *next is the next one.
+ * What the question says of the pages of a fragment; NULL: all are all-visible.  Fragments are
+ * named in ascending order; *next is the next one.
  */
 static const GjAskPages *
 partial_pages(const GjAsk *ask, const uint8_t *question, uint32_t fragment, uint32_t *next)
@@ -126,8 +126,8 @@ partial_pages(const GjAsk *ask, const uint8_t *question, uint32_t fragment, uint
 
 /*
  * True if the answer says that all fragments asked for are there with the LSN of the map, and that
- * the same pages were all-visible as now; *at moves behind it.  It lies where the backend can write:
- * its numbers may be wrong.
+ * the same pages were all-visible as now; *at moves behind it.  It lies where the backend can
+ * write: its numbers may be wrong.
  */
 static bool
 is_whole(const GjAsk *ask, const uint8_t *question, const uint8_t **at, const uint8_t *end)
@@ -158,7 +158,8 @@ is_whole(const GjAsk *ask, const uint8_t *question, const uint8_t **at, const ui
 
 /* Adds the fragments of a whole answer; pages go to *bits, which moves behind them. */
 static void
-add_uses(const GjAsk *ask, const uint8_t *question, const uint8_t *at, GjUses *lot, uint64_t **bits)
+add_uses(const GjAsk *ask, const uint8_t *question, const uint8_t *at, GjUses *list,
+		 uint64_t **bits)
 {
 	uint32_t	next = 0;
 
@@ -170,18 +171,19 @@ add_uses(const GjAsk *ask, const uint8_t *question, const uint8_t *at, GjUses *l
 
 		memcpy(&known, at, sizeof(known));
 		at += sizeof(known) + (partial ? GJ_PAGES_BYTES : 0);
-		lot->uses[lot->n++] = (GjUse) {
+		list->uses[list->n++] = (GjUse) {
 			known.id, known.map_lsn, gj_copy_pages(partial ? partial->visible : NULL, bits)
 		};
 	}
 }
 
 /*
- * Takes the answers to the questions of an ASK, in the order in which sources are loaded: lots[nsources].
- * *uses is the caller's to free; NULL: not everything is there, or it was not asked about.
+ * Takes the answers to the questions of an ASK, in the order in which sources are loaded:
+ * lists[nsources].  *uses is the caller's to free; NULL: not everything is there, or it was not
+ * asked about.
  */
 static GjStatus
-take_answers(GjSession *session, uint32_t nbytes, GjUses *lots, GjUse **uses)
+take_answers(GjSession *session, uint32_t nbytes, GjUses *lists, GjUse **uses)
 {
 	const uint8_t *answer = session->answers;
 	const uint8_t *end = answer + session->answer_bytes;
@@ -205,18 +207,18 @@ take_answers(GjSession *session, uint32_t nbytes, GjUses *lots, GjUse **uses)
 	if (!*uses)
 		return GJ_OUT_OF_HOST_MEMORY;
 	bits = (uint64_t *) (*uses + n + 1);
-	for (uint32_t s = 0, first = 0; s < session->nsources; first += lots[s++].n)
+	for (uint32_t s = 0, first = 0; s < session->nsources; first += lists[s++].n)
 	{
-		lots[s] = (GjUses) {(s + 1) % session->nsources, true, 0, *uses + first};
+		lists[s] = (GjUses) {(s + 1) % session->nsources, true, 0, *uses + first};
 		answer = session->answers;
 		for (uint32_t at = 0; at < nbytes; at += (uint32_t) gj_ask_size(&ask))
 		{
 			memcpy(&ask, session->message + at, sizeof(ask));
-			if (ask.source == lots[s].source)
-				add_uses(&ask, session->message + at, answer, &lots[s], &bits);
+			if (ask.source == lists[s].source)
+				add_uses(&ask, session->message + at, answer, &lists[s], &bits);
 			answer += whole_size(&ask);
 		}
-		if (lots[s].n > 0)
+		if (lists[s].n > 0)
 			continue;
 		free(*uses);
 		*uses = NULL;
@@ -225,22 +227,22 @@ take_answers(GjSession *session, uint32_t nbytes, GjUses *lots, GjUse **uses)
 	return GJ_OK;
 }
 
-/* Uses all that was asked about, if it is there, and tells the backend; else its answers are sent. */
+/* Uses all that was asked about, if it is there, and tells the backend; else sends answers. */
 static GjStatus
 use_answers(GjSession *session, uint32_t nbytes)
 {
 	const GjMsgSlot message = {.type = GJ_MSG_RESIDENT};
-	GjUses		lots[GJ_MAX_SOURCES];
+	GjUses		lists[GJ_MAX_SOURCES];
 	GjUse	   *uses;
 	GjStatus	status;
 
-	GJ_TRY(take_answers(session, nbytes, lots, &uses));
+	GJ_TRY(take_answers(session, nbytes, lists, &uses));
 	if (!uses)
 		return send_answers(session);
 	session->answers = NULL;
 	session->nanswers = session->answer_bytes = 0;
 	status = gj_session_send(session, &message, sizeof(message)) ?
-		use_lots(session, session, lots, session->nsources) : GJ_CANCELLED;
+		use_lists(session, session, lists, session->nsources) : GJ_CANCELLED;
 	free(uses);
 	return status;
 }
@@ -318,39 +320,40 @@ read_use(const uint8_t **at, const uint8_t *end, GjUseHead *head, GjUse *use)
 }
 
 /*
- * Reads a USE: *nlots lots, whose fragments lie in uses[n], which were zeroed, one lot behind the
- * other.
+ * Reads a USE: *nlists lists, whose fragments lie in uses[n], which were zeroed, one list behind
+ * the other.
  */
 static GjStatus
-read_uses(const uint8_t *memory, uint32_t n, GjUse *uses, GjUses *lots, uint32_t *nlots)
+read_uses(const uint8_t *memory, uint32_t n, GjUse *uses, GjUses *lists, uint32_t *nlists)
 {
 	const uint8_t *end = memory + GJ_LOAD_SLOT_SIZE;
-	GjUses	   *lot = NULL;
+	GjUses	   *list = NULL;
 
-	*nlots = 0;
+	*nlists = 0;
 	for (uint32_t i = 0; i < n; i++)
 	{
 		GjUseHead	head;
 
 		GJ_TRY(read_use(&memory, end, &head, &uses[i]));
-		if (!lot || lot->last || lot->source != head.source)
+		if (!list || list->last || list->source != head.source)
 		{
-			if ((lot && !lot->last) || *nlots == GJ_MAX_SOURCES)
+			if ((list && !list->last) || *nlists == GJ_MAX_SOURCES)
 				return GJ_BAD_PROGRAM;
-			lot = &lots[(*nlots)++];
-			*lot = (GjUses) {head.source, false, 0, &uses[i]};
+			list = &lists[(*nlists)++];
+			*list = (GjUses) {head.source, false, 0, &uses[i]};
 		}
-		lot->n++;
-		lot->last = (head.flags & GJ_USE_LAST) != 0;
+		list->n++;
+		list->last = (head.flags & GJ_USE_LAST) != 0;
 	}
 	return GJ_OK;
 }
 
 GjStatus
-gj_session_feed_uses(GjSession *session, uint32_t which, const GjMsgSlot *message, const uint8_t *memory)
+gj_session_feed_uses(GjSession *session, uint32_t which, const GjMsgSlot *message,
+					 const uint8_t *memory)
 {
-	GjUses		lots[GJ_MAX_SOURCES];
-	uint32_t	nlots = 0;
+	GjUses		lists[GJ_MAX_SOURCES];
+	uint32_t	nlists = 0;
 	GjUse	   *uses;
 	GjStatus	status;
 
@@ -359,12 +362,12 @@ gj_session_feed_uses(GjSession *session, uint32_t which, const GjMsgSlot *messag
 	uses = calloc(message->nrows + 1, sizeof(GjUse));
 	if (!uses)
 		return GJ_OUT_OF_HOST_MEMORY;
-	status = read_uses(memory, message->nrows, uses, lots, &nlots);
+	status = read_uses(memory, message->nrows, uses, lists, &nlists);
 	/* nobody waits for the slot where nothing else is to be loaded */
-	if (status == GJ_OK && !(nlots > 0 && lots[nlots - 1].last && lots[nlots - 1].source == 0))
+	if (status == GJ_OK && !(nlists > 0 && lists[nlists - 1].last && lists[nlists - 1].source == 0))
 		status = gj_session_slot_free(session, which * GJ_LOAD_SLOTS + message->slot);
 	if (status == GJ_OK)
-		status = use_lots(session, session->loaders.session[which], lots, nlots);
+		status = use_lists(session, session->loaders.session[which], lists, nlists);
 	for (uint32_t i = 0; i < message->nrows; i++)
 		free((void *) uses[i].pages);
 	free(uses);

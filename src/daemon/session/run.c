@@ -24,7 +24,7 @@
 #include "daemon/base/base.h"
 #include "daemon/program/program.h"
 
-/* A backend that waits for an answer does not wait longer than this for its last run to be closed. */
+/* A backend that waits for an answer waits no longer than this for its last run to be closed. */
 #define GJ_CLOSING_SECONDS	1
 
 static GjStatus
@@ -134,21 +134,9 @@ receive_from(GjSession *session, GjSession *loader)
 		!accept_source_message(loader, &message))
 		return GJ_BAD_PROGRAM;
 	/* there is room: each slot and each source waits here at most once */
-	loader->load.pending[(loader->load.next_pending + loader->load.npending++) % GJ_MAX_PENDING] = message;
+	loader->load.pending[(loader->load.next_pending + loader->load.npending++) % GJ_MAX_PENDING] =
+		message;
 	return GJ_OK;
-}
-
-/* Looks for something to happen for a moment; as poll(). */
-static int
-look(struct pollfd *fds, uint32_t n)
-{
-	GjSpin		spin = gj_spin_start(GJ_SPIN_US);
-	int			ready;
-
-	do
-		ready = poll(fds, n, 0);
-	while (ready == 0 && gj_spin_on(&spin));
-	return ready;
 }
 
 /*
@@ -167,7 +155,8 @@ receive_messages(GjSession *session, bool wait, bool feeding)
 
 	for (uint32_t i = 0; i < n; i++)
 		fds[i] = (struct pollfd) {
-			.fd = session->loaders.session[i]->closed ? -1 : session->loaders.session[i]->socket,.events = POLLIN
+			.fd = session->loaders.session[i]->closed ? -1 :
+				session->loaders.session[i]->socket,.events = POLLIN
 		};
 	fds[n] = (struct pollfd) {.fd = session->loaders.wake,.events = POLLIN};
 	fds[n + 1] = (struct pollfd) {.fd = gj_team_fd(session->run),.events = POLLIN};
@@ -175,10 +164,10 @@ receive_messages(GjSession *session, bool wait, bool feeding)
 		GJ_TRY(gj_team_serve(session->run));
 	/* that may have taken what was to wake us */
 	wait &= !feeding || !gj_team_complete(session->run);
-	if (wait && gj_team_rests(session->run))
+	if (wait && gj_team_waits(session->run))
 		gj_journal_rest(&session->mark);
 	if (wait && session->expected)
-		ready = look(fds, n + 2);
+		ready = gj_spin_poll(fds, n + 2, GJ_SPIN_US);
 	if (ready == 0)
 		ready = poll(fds, n + 2, wait ? -1 : 0);
 	if (ready < 0)

@@ -1,25 +1,29 @@
 /*
  * run_file.h
- *	  gpujoind --run: a saved program on saved chunks, without PostgreSQL.
+ *	  Saved programs on saved chunks (wire/saved.h), without PostgreSQL.
  */
 #ifndef GJ_DAEMON_SESSION_RUN_FILE_H
 #define GJ_DAEMON_SESSION_RUN_FILE_H
 
 #include "daemon/team/team.h"
 
-typedef struct GjRunFileOptions
-{
-	int			repeat;
-	const char *result;			/* directory for results (run_result.h), or NULL: print a summary */
-	bool		spill;			/* as if something had not fitted the device before */
-	GjTeamOptions team;
-} GjRunFileOptions;
+typedef struct GjSavedFile GjSavedFile;
+
+/* Takes a batch of a run's result; the states of aggregates are one. */
+typedef GjStatus (*GjTakeBatch) (void *arg, const uint8_t *slot, uint32_t nrows);
+
+/* Reads a file and checks its program.  NULL: the log says why. */
+extern GjSavedFile *gj_saved_open(const char *path);
+extern void gj_saved_close(GjSavedFile *file);
+extern GjProgram *gj_saved_program(GjSavedFile *file);
+
+extern GjStatus gj_saved_run(GjSavedFile *file, const GjTeamOptions *options, GjTakeBatch take,
+							 void *arg, GjRunStats *stats, GjErrorText *why);
 
 /*
- * Runs the program in each file (wire/saved.h) `repeat` times and prints what came out
- * and how long it took, or writes the result of each to a file of its own.  Returns the
- * exit status of the process.
+ * gpujoind --run: runs the program in each file `repeat` times and prints what came out and how
+ * long it took.  Returns the exit status of the process.
  */
-extern int	gj_run_files(char **paths, int npaths, const GjRunFileOptions *options);
+extern int	gj_run_files(char **paths, int npaths, const GjTeamOptions *options, int repeat);
 
 #endif							/* GJ_DAEMON_SESSION_RUN_FILE_H */

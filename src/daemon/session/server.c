@@ -64,7 +64,8 @@ set_descriptors(const GjServerOptions *options)
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
 	{
-		n = limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur > 65536 ? 65536 : (long) limit.rlim_cur;
+		n = limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur > 65536 ? 65536 :
+			(long) limit.rlim_cur;
 		limit.rlim_cur = limit.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &limit);
 	}

@@ -49,11 +49,8 @@ gj_session_stop(void *arg)
 {
 	GjSession  *session = arg;
 	struct pollfd fd = {.fd = session->socket,.events = POLLRDHUP};
-	struct timespec t;
-	uint64_t	now;
+	uint64_t	now = (uint64_t) gj_now_us();
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	now = (uint64_t) t.tv_sec * 1000000 + (uint64_t) t.tv_nsec / 1000;
 	if (session->closed || now - session->looked_us < GJ_LOOK_US)
 		return session->closed;
 	session->looked_us = now;
@@ -81,13 +78,11 @@ static void
 look_at(int fd, uint32_t us)
 {
 	struct pollfd poll_fd = {.fd = fd,.events = POLLIN};
-	GjSpin		spin = gj_spin_start(us);
 
-	while (poll(&poll_fd, 1, 0) == 0 && gj_spin_on(&spin))
-		;
+	(void) gj_spin_poll(&poll_fd, 1, us);
 }
 
-/* Type of the next message, or the end, which come soon.  It is then in session->message.  Waits. */
+/* Type of the next message, which is then in session->message, or of the end.  Waits. */
 static uint32_t
 receive(GjSession *session)
 {

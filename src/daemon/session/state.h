@@ -19,8 +19,8 @@
 #define GJ_MAX_PENDING		(GJ_LOAD_SLOTS + GJ_MAX_SOURCES + 1)
 
 /*
- * Loading, of the session's own run or of the one that it is attached to.  While it is attached, the
- * thread of the run has this, and the session's `socket` and `closed`.
+ * Loading, of the session's own run or of the one that it is attached to.  While it is attached,
+ * the thread of the run has this, and the session's `socket` and `closed`.
  */
 typedef struct GjSessionLoad
 {
@@ -102,7 +102,7 @@ extern GjStatus gj_session_slot_free(void *session, uint32_t slot);
 /* A loader has ended a source: ends it for the run if nobody else still loads it. */
 extern GjStatus gj_session_source_ended(GjSession *session, GjSession *loader, uint32_t source);
 
-/* Answers the questions of the ASK that waits; whole: or uses all that they are about, if it is there. */
+/* Answers the questions of the ASK that waits; whole: or uses all of it, if it is there. */
 extern GjStatus gj_session_feed_questions(GjSession *session, bool whole);
 /* Hands the fragments of a USE, in a slot of loader `which`, to the run. */
 extern GjStatus gj_session_feed_uses(GjSession *session, uint32_t which, const GjMsgSlot *message,

@@ -26,7 +26,7 @@ typedef struct GjRunSets
 #define GJ_MEMBER_KEYS		3
 
 /* One side of a step of GJ_JOIN_SET with `membership`. */
-typedef struct GjRunMembers
+typedef struct GjMembershipSide
 {
 	/*
 	 * keys of a row, as ordered_keys takes them: perhaps whether the set is NULL, the set, the
@@ -47,7 +47,7 @@ typedef struct GjRunMembers
 	GjBuffer	size;			/* [nsets] */
 	GjBuffer	set_null;		/* of each row, in order: its set is NULL; none: no set is */
 	uint64_t	multiplicity;	/* not less than how often any element is in one set */
-} GjRunMembers;
+} GjMembershipSide;
 
 typedef struct GjRunSetJoin
 {
@@ -56,7 +56,7 @@ typedef struct GjRunSetJoin
 	GjRunSets	probe_side;			/* while a family is joined */
 	GjBuffer	build_row;
 	GjBuffer	out[3];			/* what set_tile writes */
-	GjRunMembers side[2];		/* membership: probe, build */
+	GjMembershipSide side[2];		/* membership: probe, build */
 	bool		flushed;		/* the probe rows have been joined in parts */
 } GjRunSetJoin;
 
@@ -67,6 +67,10 @@ gj_set(const GjRunStep *rs)
 	return rs->join_state;
 }
 
+/* Device memory that a family takes while it is built, for each element and each set. */
+#define GJ_ELEMENT_SPACE	60
+#define GJ_SET_SPACE		32
+
 /* ---- sets.c */
 
 /*
@@ -76,15 +80,14 @@ gj_set(const GjRunStep *rs)
  */
 extern uint64_t gj_run_tile_space(const GjRun *run);
 /*
- * A family was built: chooses how many pairs its tiles have, and makes room for as many in
- * out[0 .. 3).  npairs: as many as other runs' tiles; 0: as many as there is memory for.  What larger
- * tiles take beside that is taken from the lease and added to *space.
+ * A family was built: chooses how many pairs its tiles have, and makes room for as many in out[0 ..
+ * 3).  npairs: as many as other runs' tiles; 0: as many as there is memory for.  What larger tiles
+ * take beside that is taken from the lease and added to *space.
  */
 extern GjStatus gj_run_make_tiles(GjRun *run, GjSetFamily *family, uint32_t npairs, GjBuffer out[3],
 								  uint64_t *space);
 /* A source of sets has ended. */
 extern GjStatus gj_sets_source_ended(GjRun *run, uint32_t source);
-extern GjStatus gj_sets_finish(GjRun *run);
 
 /* ---- intersections.c */
 
@@ -102,6 +105,18 @@ extern GjStatus gj_run_intersections(GjRun *run, const GjSetSpec *spec, const Gj
 extern bool gj_set_join_plan(GjRun *run, GjRunStep *rs);
 extern void gj_set_join_free(GjWork *work, GjRunStep *rs);
 extern void gj_set_join_free_sets(GjWork *work, GjRunSets *sets);
+/*
+ * Makes a family of the sets, which lie in the step's probe_side, and room for the pairs of its
+ * tiles.  What it takes from the lease, beside buffers, is *space.
+ */
+extern GjStatus gj_set_join_build(GjRun *run, GjRunStep *rs, const GjSetInput *sets,
+								  GjSetSpec *spec, GjSetFamily *family, uint64_t *space);
+extern void gj_set_join_free_family(GjRun *run, GjRunStep *rs, GjSetFamily *family,
+									uint64_t *space);
+/* Takes the pairs of a family's tiles, whose number is in npairs, to where they go. */
+typedef GjStatus (*GjPassPairs) (GjRun *run, uint32_t i, const void *arg, uint32_t npairs);
+extern GjStatus gj_set_join_tiles(GjRun *run, uint32_t i, const GjSetSpec *spec,
+								  const GjSetFamily *family, GjPassPairs pass, const void *arg);
 /* What is asked for.  False: no pair can match. */
 extern bool gj_set_join_spec(const GjRun *run, const GjSetStep *step, GjSetSpec *spec);
 

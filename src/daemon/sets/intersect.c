@@ -60,7 +60,8 @@ run_algorithm(GjRun *run, GjSetPair *pair, void *result, uint64_t *n)
 		pair->algorithm = GJ_SETS_MERGE_PATH;
 		space = 0;
 	}
-	status = work->ops->sets->set_pair(work->queue, pair, run->host->stop, run->host->arg, result, n);
+	status = work->ops->sets->set_pair(work->queue, pair, run->host->stop, run->host->arg, result,
+									   n);
 	gj_lease_give(work->lease, space);
 	return status;
 }
@@ -145,11 +146,11 @@ const GjSinkOps gj_sink_pair = {
 	.name = "pair of sets",
 	.returns_rows = true,.in_batches = true,
 	.plan = gj_sink_reads_nothing,.tuple_bytes = gj_sink_no_bytes,.source_ended = source_ended,
-	.finish = gj_sets_finish,.free = gj_sink_frees_nothing
+	.finish = gj_sink_only_waits,.free = gj_sink_frees_nothing
 };
 
 const GjSinkOps gj_sink_pair_count = {
 	.name = "count of a pair of sets",
 	.plan = gj_sink_reads_nothing,.tuple_bytes = gj_sink_no_bytes,.source_ended = source_ended,
-	.finish = gj_sets_finish,.free = gj_sink_frees_nothing
+	.finish = gj_sink_only_waits,.free = gj_sink_frees_nothing
 };

@@ -112,7 +112,8 @@ grow_found(GjRunIntersections *ri, uint32_t n)
 	uint64_t	want = have + n;
 
 	GJ_TRY(gj_buffer_grow(work, &ri->hash, have * sizeof(uint64_t), want * sizeof(uint64_t), 0));
-	GJ_TRY(gj_buffer_grow(work, &ri->frequency, have * sizeof(uint64_t), want * sizeof(uint64_t), 0));
+	GJ_TRY(gj_buffer_grow(work, &ri->frequency, have * sizeof(uint64_t), want * sizeof(uint64_t),
+						  0));
 	for (uint32_t i = 0; i < 3; i++)
 		GJ_TRY(gj_buffer_grow(work, &ri->pair[i], have * sizeof(uint32_t),
 							  want * sizeof(uint32_t), 0));
@@ -209,7 +210,8 @@ send_elements(GjRunIntersections *ri, uint64_t n)
 								   (int64_t *) ri->frequencies.memory + first,
 								   header.nrows * sizeof(int64_t)));
 		GJ_TRY(work->ops->queues->sync(work->queue));
-		GJ_TRY(gj_run_send(run, header.nrows, (uint64_t) header.nrows * (ri->width + sizeof(int64_t))));
+		GJ_TRY(gj_run_send(run, header.nrows,
+						   (uint64_t) header.nrows * (ri->width + sizeof(int64_t))));
 	}
 	return GJ_OK;
 }
@@ -227,7 +229,8 @@ send_part(GjRunIntersections *ri)
 		work->ops->queues->phase(work->queue, GJ_PHASE_RETURN);
 		GJ_TRY(work->ops->sets->intersections_place(work->queue, &ri->found, first, GJ_WRITE_SETS,
 											  GJ_WRITE_ELEMENTS, ri->at.memory, &n, &total));
-		GJ_TRY(work->ops->sets->intersections_write(work->queue, ri->family, &ri->found, ri->elements,
+		GJ_TRY(work->ops->sets->intersections_write(work->queue, ri->family, &ri->found,
+													ri->elements,
 											  ri->width, first, n, ri->at.memory, run->host->stop,
 											  run->host->arg, ri->values.memory,
 											  ri->frequencies.memory));

@@ -3,12 +3,11 @@
  *	  A step of GJ_JOIN_SET with `membership`: a row says that an element is in a set, and what
  *	  is asked for is how many pairs of rows, of two sets, have equal elements.
  *
- * Of the rows of both sides only the keys are kept: the set (whether its column is NULL, then
- * its value) and the element.  When all rows are there they are sorted, and are sets then; both
- * sides together are a family (device/sets.h), and its pairs come tile by tile, each with its count:
- * the rows that the join would have made are never there.  The pairs go on as tuples whose
- * row ids are places in the sorted rows, where the two columns are described for whatever
- * follows.
+ * Of the rows of both sides only the keys are kept: the set (whether its column is NULL, then its
+ * value) and the element.  When all rows are there they are sorted, and are sets then; both sides
+ * together are a family (device/sets.h), and its pairs come tile by tile, each with its count: the
+ * rows that the join would have made are never there.  The pairs go on as tuples whose row ids are
+ * places in the sorted rows, where the two columns are described for whatever follows.
  *
  * Where the two sides are the same rows the build side alone is a family with itself.  Where
  * memory is short, or another run has other probe rows, sides are only parts of what is to be
@@ -20,9 +19,6 @@
 
 #include "device/set_plan.h"
 
-/* Device memory that a family takes while it is built, for each element and each set. */
-#define GJ_ELEMENT_SPACE	60
-#define GJ_SET_SPACE		32
 /* Bytes a row that sorting takes beside the keys. */
 #define GJ_MEMBER_SORT_SPACE		64
 /* Probe rows for which there is room, or the build sides are too many. */
@@ -49,18 +45,19 @@ build_is_enough(const GjRun *run, const GjRunStep *rs)
 static uint64_t
 joining_space(const GjRun *run, const GjRunStep *rs, uint64_t probe_rows)
 {
-	const GjRunMembers *build_side = &gj_set(rs)->side[1];
+	const GjMembershipSide *build_side = &gj_set(rs)->side[1];
 	uint64_t	nrows = build_side->table.nrows + probe_rows;
 
 	return nrows * (GJ_ELEMENT_SPACE + sizeof(int64_t)) + probe_rows * GJ_MEMBER_SORT_SPACE +
-		(build_side->nsets + probe_rows) * (GJ_SET_SPACE + sizeof(int32_t)) + gj_run_tile_space(run) +
-		3 * GJ_MAX_TUPLES * sizeof(uint32_t) + GJ_MIN_TUPLES * UINT64_C(256);
+		(build_side->nsets + probe_rows) * (GJ_SET_SPACE + sizeof(int32_t)) +
+		gj_run_tile_space(run) + 3 * GJ_MAX_TUPLES * sizeof(uint32_t) +
+		GJ_MIN_TUPLES * UINT64_C(256);
 }
 
 /* ---- rows come in */
 
 static void
-start_side(const GjRunStep *rs, bool build_side, GjRunMembers *side)
+start_side(const GjRunStep *rs, bool build_side, GjMembershipSide *side)
 {
 	const GjSetStep *set = gj_set(rs)->step;
 	int32_t		is_null = build_side ? set->build_is_null : set->probe_is_null;
@@ -69,8 +66,10 @@ start_side(const GjRunStep *rs, bool build_side, GjRunMembers *side)
 	/* no pair of a NULL and anything else is less, or greater */
 	if (is_null >= 0 && !set->same)
 		side->operand[side->nkeys++] = is_null;
-	side->operand[side->nkeys++] = -1 - (int32_t) (build_side ? set->build_column : set->probe_column);
-	side->operand[side->nkeys++] = (int32_t) (build_side ? rs->step->build_keys : rs->step->probe_keys);
+	side->operand[side->nkeys++] =
+		-1 - (int32_t) (build_side ? set->build_column : set->probe_column);
+	side->operand[side->nkeys++] =
+		(int32_t) (build_side ? rs->step->build_keys : rs->step->probe_keys);
 }
 
 static void
@@ -85,7 +84,7 @@ planned(GjRun *run, GjRunStep *rs)
 }
 
 static void
-free_side(GjWork *work, GjRunMembers *side)
+free_side(GjWork *work, GjMembershipSide *side)
 {
 	for (uint32_t k = 0; k < GJ_MEMBER_KEYS; k++)
 		gj_buffer_free(work, &side->value[k]);
@@ -103,7 +102,7 @@ free_side(GjWork *work, GjRunMembers *side)
 
 /* The values of n tuples of the view, from `first` on, for keys k .. k+nkeys-1 of rows added. */
 static GjStatus
-compute_values(GjWork *work, const GjRunMembers *side, const GjView *view, uint32_t first,
+compute_values(GjWork *work, const GjMembershipSide *side, const GjView *view, uint32_t first,
 			   uint32_t n, uint32_t k, uint32_t nkeys)
 {
 	/* row `first` of these keys is the next one of the side: it has as many, or more */
@@ -118,7 +117,7 @@ compute_values(GjWork *work, const GjRunMembers *side, const GjView *view, uint3
 
 /* Adds tuples first .. first+n-1 of the view, where side->nrows >= first. */
 static GjStatus
-add_rows(GjRun *run, GjRunMembers *side, const GjView *view, uint32_t first, uint32_t n)
+add_rows(GjRun *run, GjMembershipSide *side, const GjView *view, uint32_t first, uint32_t n)
 {
 	GjWork	   *work = &run->work;
 	uint64_t	used = side->nrows;
@@ -145,7 +144,7 @@ add_rows(GjRun *run, GjRunMembers *side, const GjView *view, uint32_t first, uin
 
 /* The sorted keys; their arrays are counted with the table from now on. */
 static GjStatus
-sort_side(GjRun *run, GjRunMembers *side)
+sort_side(GjRun *run, GjMembershipSide *side)
 {
 	GjWork	   *work = &run->work;
 	uint64_t	space = side->nrows * GJ_MEMBER_SORT_SPACE + 4096;
@@ -157,8 +156,8 @@ sort_side(GjRun *run, GjRunMembers *side)
 	keys.null = side->null.memory;
 	if (!gj_lease_take(work->lease, space))
 		return GJ_OUT_OF_MEMORY;
-	status = work->ops->tables->sort_build(work->queue, &keys, NULL, run->host->stop, run->host->arg,
-								   &side->table);
+	status = work->ops->tables->sort_build(work->queue, &keys, NULL, run->host->stop,
+										   run->host->arg, &side->table);
 	gj_lease_give(work->lease, space);
 	if (status != GJ_OK)
 		return status;
@@ -180,7 +179,7 @@ sort_side(GjRun *run, GjRunMembers *side)
 
 /* Not less than how often any element is in one set. */
 static GjStatus
-find_multiplicity(GjRun *run, GjRunMembers *side, const GjKeys *keys, uint8_t *flags)
+find_multiplicity(GjRun *run, GjMembershipSide *side, const GjKeys *keys, uint8_t *flags)
 {
 	GjWork	   *work = &run->work;
 	uint32_t	nequal;
@@ -191,9 +190,10 @@ find_multiplicity(GjRun *run, GjRunMembers *side, const GjKeys *keys, uint8_t *f
 		if (distance >= keys->nrows)
 			return GJ_OK;
 		GJ_STOP_CHECK(run);
-		GJ_TRY(work->ops->sets->flag_changes(work->queue, keys, keys->nkeys, (uint32_t) distance, flags));
-		GJ_TRY(work->ops->columns->select_flags(work->queue, flags, keys->nrows, 0, side->table.rows,
-									   &nequal));
+		GJ_TRY(work->ops->sets->flag_changes(work->queue, keys, keys->nkeys, (uint32_t) distance,
+											 flags));
+		GJ_TRY(work->ops->columns->select_flags(work->queue, flags, keys->nrows, 0,
+												side->table.rows, &nequal));
 		if (nequal == 0)
 			return GJ_OK;
 	}
@@ -201,7 +201,7 @@ find_multiplicity(GjRun *run, GjRunMembers *side, const GjKeys *keys, uint8_t *f
 
 /* The set NULL, if there is one, is the last: for its rows the flags are set. */
 static GjStatus
-flag_null_set(GjRun *run, GjRunMembers *side, uint32_t nrows)
+flag_null_set(GjRun *run, GjMembershipSide *side, uint32_t nrows)
 {
 	GjWork	   *work = &run->work;
 	int64_t		is_null;
@@ -221,7 +221,7 @@ flag_null_set(GjRun *run, GjRunMembers *side, uint32_t nrows)
 }
 
 static GjStatus
-find_sets(GjRun *run, GjRunMembers *side, GjBuffer *flags)
+find_sets(GjRun *run, GjMembershipSide *side, GjBuffer *flags)
 {
 	GjWork	   *work = &run->work;
 	GjKeys		keys = side->table.keys;
@@ -230,8 +230,8 @@ find_sets(GjRun *run, GjRunMembers *side, GjBuffer *flags)
 	GJ_TRY(gj_buffer_reserve(work, flags, keys.nrows));
 	GJ_TRY(work->ops->sets->flag_changes(work->queue, &keys, keys.nkeys - 1, 1, flags->memory));
 	/* which row was where before is not asked: its memory is free to use */
-	GJ_TRY(work->ops->columns->select_flags(work->queue, flags->memory, keys.nrows, 1, side->table.rows,
-								   &side->nsets));
+	GJ_TRY(work->ops->columns->select_flags(work->queue, flags->memory, keys.nrows, 1,
+											side->table.rows, &side->nsets));
 	GJ_TRY(gj_buffer_reserve(work, &side->start, (uint64_t) side->nsets * sizeof(uint32_t)));
 	GJ_TRY(gj_buffer_reserve(work, &side->size, (uint64_t) side->nsets * sizeof(int32_t)));
 	GJ_TRY(work->ops->memory->copy(work->queue, side->start.memory, side->table.rows,
@@ -245,7 +245,7 @@ find_sets(GjRun *run, GjRunMembers *side, GjBuffer *flags)
 
 /* All rows of a side are there. */
 static GjStatus
-make_sets(GjRun *run, GjRunMembers *side)
+make_sets(GjRun *run, GjMembershipSide *side)
 {
 	GjBuffer	flags = {NULL, 0};
 	GjStatus	status;
@@ -265,7 +265,7 @@ make_sets(GjRun *run, GjRunMembers *side)
 static GjStatus
 build(GjRun *run, GjSideBuild *build, GjRunStep *rs)
 {
-	GjRunMembers *side = &gj_set(rs)->side[1];
+	GjMembershipSide *side = &gj_set(rs)->side[1];
 	GjView		view;
 
 	GJ_TRY(gj_build_view(run, build, &view));
@@ -278,14 +278,15 @@ build(GjRun *run, GjSideBuild *build, GjRunStep *rs)
 	GJ_TRY(make_sets(run, side));
 	rs->nmatchable = side->nsets;
 	return gj_lease_left(run->work.lease) <
-		joining_space(run, rs, build_is_enough(run, rs) ? 0 : GJ_LEAST_ROWS) ? GJ_OUT_OF_MEMORY : GJ_OK;
+		joining_space(run, rs, build_is_enough(run, rs) ? 0 : GJ_LEAST_ROWS) ?
+		GJ_OUT_OF_MEMORY : GJ_OK;
 }
 
 /* ---- pairs */
 
 /* The elements of a side's sets to the end of those of the family. */
 static GjStatus
-copy_sets(GjWork *work, const GjRunMembers *side, GjRunSets *sets)
+copy_sets(GjWork *work, const GjMembershipSide *side, GjRunSets *sets)
 {
 	uint64_t	nrows = side->table.nrows;
 
@@ -300,14 +301,15 @@ copy_sets(GjWork *work, const GjRunMembers *side, GjRunSets *sets)
 
 /* A family of the sets of both sides; probe_side = NULL: of the build sides with themselves. */
 static GjStatus
-make_family(GjRun *run, GjRunStep *rs, const GjRunMembers *probe_side, GjSetSpec *spec,
+make_family(GjRun *run, GjRunStep *rs, const GjMembershipSide *probe_side, GjSetSpec *spec,
 			GjSetFamily *family, uint64_t *space)
 {
 	GjWork	   *work = &run->work;
-	const GjRunMembers *build_side = &gj_set(rs)->side[1];
+	const GjMembershipSide *build_side = &gj_set(rs)->side[1];
 	GjRunSets  *sets = &gj_set(rs)->probe_side;
 	uint64_t	nsets = build_side->nsets + (probe_side ? (uint64_t) probe_side->nsets : 0);
-	uint64_t	nvalues = build_side->table.nrows + (probe_side ? (uint64_t) probe_side->table.nrows : 0);
+	uint64_t	nvalues = build_side->table.nrows +
+		(probe_side ? (uint64_t) probe_side->table.nrows : 0);
 	uint64_t	multiplicity = probe_side && probe_side->multiplicity < build_side->multiplicity ?
 		probe_side->multiplicity : build_side->multiplicity;
 	GjSetInput	input = {.nsets = (uint32_t) nsets,.nvalues = nvalues,.width = sizeof(int64_t)};
@@ -326,24 +328,16 @@ make_family(GjRun *run, GjRunStep *rs, const GjRunMembers *probe_side, GjSetSpec
 	spec->self = probe_side == NULL;
 	spec->nleft = probe_side ? probe_side->nsets : build_side->nsets;
 	spec->nright = probe_side ? build_side->nsets : 0;
-	*space = nvalues * GJ_ELEMENT_SPACE + nsets * GJ_SET_SPACE + gj_run_tile_space(run);
-	if (!gj_lease_take(work->lease, *space))
-	{
-		*space = 0;
-		return GJ_OUT_OF_MEMORY;
-	}
-	GJ_TRY(work->ops->sets->set_build(work->queue, &input, spec, run->host->stop, run->host->arg,
-								family));
-	gj_buffer_free(work, &sets->values);
-	/* counts have 32 bits, and a count is at most the size of a set times how often an element is in the other */
+	GJ_TRY(gj_set_join_build(run, rs, &input, spec, family, space));
+	/* a count, of 32 bits, is at most the size of a set times how often an element is in one */
 	if (family->max_size * multiplicity >= UINT32_MAX)
 		return gj_run_fail(run, GJ_TOO_LARGE, "elements are too often in sets");
-	return gj_run_make_tiles(run, family, 0, gj_set(rs)->out, space);
+	return GJ_OK;
 }
 
 /* Describes the column of sets: by the places of the sorted rows. */
 static void
-describe_sets(GjRun *run, const GjRunMembers *side, uint32_t column)
+describe_sets(GjRun *run, const GjMembershipSide *side, uint32_t column)
 {
 	run->columns[column] = (GjColumn) {
 		.data = side->table.keys.value[side->nkeys - 2],.nulls = side->set_null.memory,
@@ -353,22 +347,22 @@ describe_sets(GjRun *run, const GjRunMembers *side, uint32_t column)
 
 /* Looks the places of n sets up, from their numbers, if the column of sets is read later. */
 static GjStatus
-pick_places(GjRun *run, GjRunStep *rs, uint32_t source, const GjRunMembers *side,
+pick_places(GjRun *run, GjRunStep *rs, uint32_t source, const GjMembershipSide *side,
 			const uint32_t *sets, uint32_t n, GjView *pairs)
 {
 	if (!(rs->expand >> source & 1))
 		return GJ_OK;
 	pairs->rowid[source] = rs->pairs.rowid[source].memory;
-	return run->work.ops->columns->pick(run->work.queue, rs->pairs.rowid[source].memory, side->start.memory, 0,
-							   sets, n);
+	return run->work.ops->columns->pick(run->work.queue, rs->pairs.rowid[source].memory,
+										side->start.memory, 0, sets, n);
 }
 
 /* Pairs first .. first+n-1 of those that a tile has left, as a view. */
 static GjStatus
-write_pairs(GjRun *run, GjRunStep *rs, const GjColumn *columns, const GjRunMembers *probe_side,
+write_pairs(GjRun *run, GjRunStep *rs, const GjColumn *columns, const GjMembershipSide *probe_side,
 			uint32_t first, uint32_t n, GjView *pairs)
 {
-	const GjRunMembers *build_side = &gj_set(rs)->side[1];
+	const GjMembershipSide *build_side = &gj_set(rs)->side[1];
 	/* a family with itself has its lesser sets on the left */
 	uint32_t	left = !probe_side && gj_set(rs)->step->same == 2 ? 1 : 0;
 	uint32_t	source = rs->step->source;
@@ -378,18 +372,25 @@ write_pairs(GjRun *run, GjRunStep *rs, const GjColumn *columns, const GjRunMembe
 	pairs->nrows = n;
 	GJ_TRY(pick_places(run, rs, 0, probe_side ? probe_side : build_side,
 					   (uint32_t *) gj_set(rs)->out[left].memory + first, n, pairs));
-	GJ_TRY(pick_places(run, rs, source, build_side, (uint32_t *) gj_set(rs)->out[1 - left].memory + first,
-					   n, pairs));
+	GJ_TRY(pick_places(run, rs, source, build_side,
+					   (uint32_t *) gj_set(rs)->out[1 - left].memory + first, n, pairs));
 	if (gj_set(rs)->step->values)
 		pairs->rowid[gj_set(rs)->step->values] = (uint32_t *) gj_set(rs)->out[2].memory + first;
 	return GJ_OK;
 }
 
+/* What the pairs of a family are seen through. */
+typedef struct GjPairColumns
+{
+	const GjColumn *columns;
+	const GjMembershipSide *probe_side; /* NULL: a family with itself */
+} GjPairColumns;
+
 /* The npairs pairs that a tile has left go on. */
 static GjStatus
-pass_pairs(GjRun *run, uint32_t i, const GjColumn *columns, const GjRunMembers *probe_side,
-		   uint32_t npairs)
+pass_pairs(GjRun *run, uint32_t i, const void *arg, uint32_t npairs)
 {
+	const GjPairColumns *seen = arg;
 	GjRunStep  *rs = &run->steps[i];
 
 	for (uint32_t first = 0, n; first < npairs; first += n)
@@ -399,9 +400,9 @@ pass_pairs(GjRun *run, uint32_t i, const GjColumn *columns, const GjRunMembers *
 		GJ_STOP_CHECK(run);
 		n = npairs - first < run->tuples.most ? npairs - first : run->tuples.most;
 		GJ_TRY(gj_run_make_room(run, i + 1, &n));
-		GJ_TRY(write_pairs(run, rs, columns, probe_side, first, n, &pairs));
+		GJ_TRY(write_pairs(run, rs, seen->columns, seen->probe_side, first, n, &pairs));
 		/* what it says is how a family with itself is joined */
-		if (rs->residual >= 0 && probe_side)
+		if (rs->residual >= 0 && seen->probe_side)
 			GJ_TRY(gj_run_filter_pairs(run, rs, n, 0, &pairs));
 		GJ_TRY(gj_run_pass_on(run, i, &pairs));
 	}
@@ -409,41 +410,24 @@ pass_pairs(GjRun *run, uint32_t i, const GjColumn *columns, const GjRunMembers *
 }
 
 static GjStatus
-join_family(GjRun *run, uint32_t i, const GjRunMembers *probe_side, const GjSetSpec *spec,
+join_family(GjRun *run, uint32_t i, const GjMembershipSide *probe_side, const GjSetSpec *spec,
 			const GjSetFamily *family)
 {
 	GjRunStep  *rs = &run->steps[i];
 	const GjSetStep *set = gj_set(rs)->step;
-	GjWork	   *work = &run->work;
-	const GjColumn *columns;
-	uint32_t   *out[3];
-	GjSetTile	tile;
+	GjPairColumns seen = {.probe_side = probe_side};
 
-	run->stats.step[i].set_algorithm = family->algorithm;
-	for (uint32_t k = 0; k < 3; k++)
-		out[k] = gj_set(rs)->out[k].memory;
 	describe_sets(run, probe_side ? probe_side : &gj_set(rs)->side[1], set->probe_column);
 	describe_sets(run, &gj_set(rs)->side[1], set->build_column);
-	GJ_TRY(work->ops->columns->set_columns(work->queue, run->columns, run->program->ncolumns, &columns));
-	for (bool first = true; gj_set_next_tile(family, spec, &tile, first); first = false)
-	{
-		uint32_t	n;
-
-		GJ_STOP_CHECK(run);
-		work->ops->queues->phase(work->queue, GJ_PHASE_PROBE);
-		GJ_TRY(work->ops->sets->set_tile(work->queue, family, spec, &tile, run->host->stop,
-								   run->host->arg, out, &n));
-		GJ_TRY(pass_pairs(run, i, columns, probe_side, n));
-	}
-	return GJ_OK;
+	GJ_TRY(gj_run_set_columns(run, &seen.columns));
+	return gj_set_join_tiles(run, i, spec, family, pass_pairs, &seen);
 }
 
 /* Joins the build sets with the probe rows; probe_side = NULL: with themselves. */
 static GjStatus
-join_sets(GjRun *run, uint32_t i, const GjRunMembers *probe_side)
+join_sets(GjRun *run, uint32_t i, const GjMembershipSide *probe_side)
 {
 	GjRunStep  *rs = &run->steps[i];
-	GjWork	   *work = &run->work;
 	GjSetFamily family = {0};
 	GjSetSpec	spec;
 	bool		wanted = gj_set_join_spec(run, gj_set(rs)->step, &spec);
@@ -463,9 +447,7 @@ join_sets(GjRun *run, uint32_t i, const GjRunMembers *probe_side)
 	status = make_family(run, rs, probe_side, &spec, &family, &space);
 	if (status == GJ_OK)
 		status = join_family(run, i, probe_side, &spec, &family);
-	work->ops->sets->set_free(work->queue, &family);
-	gj_lease_give(work->lease, space);
-	gj_set_join_free_sets(work, &gj_set(rs)->probe_side);
+	gj_set_join_free_family(run, rs, &family, &space);
 	return status;
 }
 
@@ -473,7 +455,7 @@ join_sets(GjRun *run, uint32_t i, const GjRunMembers *probe_side)
 static GjStatus
 join_probe_side(GjRun *run, uint32_t i)
 {
-	GjRunMembers *probe_side = &gj_set(&run->steps[i])->side[0];
+	GjMembershipSide *probe_side = &gj_set(&run->steps[i])->side[0];
 	GjStatus	status = make_sets(run, probe_side);
 
 	if (status == GJ_OK)
@@ -494,15 +476,14 @@ flush_probe_side(GjRun *run, uint32_t i, GjView *view)
 	GJ_TRY(join_probe_side(run, i));
 	run->columns[set->probe_column] = probe_side;
 	run->columns[set->build_column] = build_side;
-	return run->work.ops->columns->set_columns(run->work.queue, run->columns, run->program->ncolumns,
-									  &view->columns);
+	return gj_run_set_columns(run, &view->columns);
 }
 
 static GjStatus
 join(GjRun *run, uint32_t i, const GjView *view)
 {
 	GjRunStep  *rs = &run->steps[i];
-	GjRunMembers *probe_side = &gj_set(rs)->side[0];
+	GjMembershipSide *probe_side = &gj_set(rs)->side[0];
 	GjView		rows = *view;
 	GjStatus	status = GJ_OUT_OF_MEMORY;
 

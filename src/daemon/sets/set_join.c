@@ -16,10 +16,7 @@
 
 #include "device/set_plan.h"
 
-/* Device memory that a family takes while it is built, for each element and each set. */
-#define GJ_ELEMENT_SPACE	60
-#define GJ_SET_SPACE		32
-/* The same while arrays become sets: other copies of the elements, places, segments. */
+/* And while arrays become sets: other copies of the elements, places, segments. */
 #define GJ_ARRAY_ELEMENT_SPACE	32
 #define GJ_ARRAY_SPACE		32
 
@@ -56,16 +53,16 @@ add_sets(GjRun *run, GjRunSets *sets, const GjArrayColumn *column, const GjView 
 						  (sets->n + n) * sizeof(int32_t), 0));
 	GJ_TRY(work->ops->sets->array_sizes(work->queue, view, first, n, column, sets->new_size.memory,
 								  sets->null.memory, &total));
-	GJ_TRY(work->ops->columns->select_flags(work->queue, sets->null.memory, n, 0, sets->positions.memory,
-								   &nsome));
+	GJ_TRY(work->ops->columns->select_flags(work->queue, sets->null.memory, n, 0,
+											sets->positions.memory, &nsome));
 	if (nsome == 0)
 		return GJ_OK;
-	GJ_TRY(work->ops->columns->pick(work->queue, (uint32_t *) sets->tuple.memory + sets->n, NULL, first,
-						   sets->positions.memory, nsome));
+	GJ_TRY(work->ops->columns->pick(work->queue, (uint32_t *) sets->tuple.memory + sets->n, NULL,
+									first, sets->positions.memory, nsome));
 	GJ_TRY(work->ops->columns->pick(work->queue, (uint32_t *) sets->size.memory + sets->n,
 						   sets->new_size.memory, 0, sets->positions.memory, nsome));
-	GJ_TRY(work->ops->columns->pick(work->queue, sets->rows.memory, rowid ? rowid + first : NULL, first,
-						   sets->positions.memory, nsome));
+	GJ_TRY(work->ops->columns->pick(work->queue, sets->rows.memory, rowid ? rowid + first : NULL,
+									first, sets->positions.memory, nsome));
 	GJ_TRY(gj_buffer_grow(work, &sets->values, sets->nvalues * column->width,
 						  (sets->nvalues + total) * column->width + 8, 0));
 	some.nrows = nsome;
@@ -142,8 +139,9 @@ build_sets(GjRun *run, GjRunStep *rs, const GjView *view)
 	for (uint64_t first = 0, n; first < build_side->n; first += n)
 	{
 		n = build_side->n - first < GJ_MAX_TUPLES ? build_side->n - first : GJ_MAX_TUPLES;
-		GJ_TRY(work->ops->columns->pick(work->queue, (uint32_t *) gj_set(rs)->build_row.memory + first,
-							   rowid, 0, (uint32_t *) build_side->tuple.memory + first, (uint32_t) n));
+		GJ_TRY(work->ops->columns->pick(work->queue,
+										(uint32_t *) gj_set(rs)->build_row.memory + first, rowid, 0,
+										(uint32_t *) build_side->tuple.memory + first, (uint32_t) n));
 	}
 	gj_buffer_free(work, &build_side->tuple);
 	build_side->tuple = gj_set(rs)->build_row;
@@ -220,6 +218,25 @@ gj_set_join_spec(const GjRun *run, const GjSetStep *step, GjSetSpec *spec)
 		!(step->strict && gj_isinf(spec->threshold) && spec->threshold > 0);
 }
 
+GjStatus
+gj_set_join_build(GjRun *run, GjRunStep *rs, const GjSetInput *sets, GjSetSpec *spec,
+				  GjSetFamily *family, uint64_t *space)
+{
+	GjWork	   *work = &run->work;
+
+	*space = sets->nvalues * GJ_ELEMENT_SPACE + sets->nsets * (uint64_t) GJ_SET_SPACE +
+		gj_run_tile_space(run);
+	if (!gj_lease_take(work->lease, *space))
+	{
+		*space = 0;
+		return GJ_OUT_OF_MEMORY;
+	}
+	GJ_TRY(work->ops->sets->set_build(work->queue, sets, spec, run->host->stop, run->host->arg,
+									  family));
+	gj_buffer_free(work, &gj_set(rs)->probe_side.values);
+	return gj_run_make_tiles(run, family, 0, gj_set(rs)->out, space);
+}
+
 /* A family of tuples first .. first+n-1 of the view and the build sets; takes its memory. */
 static GjStatus
 make_family(GjRun *run, GjRunStep *rs, const GjView *view, uint32_t first, uint32_t n,
@@ -244,9 +261,10 @@ make_family(GjRun *run, GjRunStep *rs, const GjView *view, uint32_t first, uint3
 	GJ_TRY(gj_buffer_grow(work, &probe_side->values, probe_side->nvalues * column.width,
 						  (probe_side->nvalues + build_side->nvalues) * column.width + 8, 0));
 	if (build_side->nvalues > 0)
-		GJ_TRY(work->ops->memory->copy(work->queue,
-							   (uint8_t *) probe_side->values.memory + probe_side->nvalues * column.width,
-							   build_side->values.memory, build_side->nvalues * column.width));
+		GJ_TRY(work->ops->memory->copy(work->queue, (uint8_t *) probe_side->values.memory +
+									   probe_side->nvalues * column.width,
+									   build_side->values.memory,
+									   build_side->nvalues * column.width));
 	sets.nvalues = probe_side->nvalues + build_side->nvalues;
 	if (probe_side->n + build_side->n > GJ_MAX_ROWS || sets.nvalues > UINT32_MAX - 1)
 		return GJ_OUT_OF_MEMORY;
@@ -255,19 +273,11 @@ make_family(GjRun *run, GjRunStep *rs, const GjView *view, uint32_t first, uint3
 	sets.values = probe_side->values.memory;
 	spec->nleft = (uint32_t) probe_side->n;
 	spec->nright = (uint32_t) build_side->n;
-	*space = sets.nvalues * GJ_ELEMENT_SPACE + sets.nsets * (uint64_t) GJ_SET_SPACE + gj_run_tile_space(run);
-	if (!gj_lease_take(work->lease, *space))
-	{
-		*space = 0;
-		return GJ_OUT_OF_MEMORY;
-	}
-	GJ_TRY(work->ops->sets->set_build(work->queue, &sets, spec, run->host->stop, run->host->arg, family));
-	gj_buffer_free(work, &probe_side->values);
-	return gj_run_make_tiles(run, family, 0, gj_set(rs)->out, space);
+	return gj_set_join_build(run, rs, &sets, spec, family, space);
 }
 
-static void
-free_family(GjRun *run, GjRunStep *rs, GjSetFamily *family, uint64_t *space)
+void
+gj_set_join_free_family(GjRun *run, GjRunStep *rs, GjSetFamily *family, uint64_t *space)
 {
 	run->work.ops->sets->set_free(run->work.queue, family);
 	gj_lease_give(run->work.lease, *space);
@@ -284,9 +294,11 @@ write_value(GjWork *work, const GjRunStep *rs, uint32_t v, uint32_t first, uint3
 	const uint32_t *size = gj_set(rs)->probe_side.size.memory;
 
 	if (v == 0)
-		return work->ops->memory->copy(work->queue, to, (uint32_t *) gj_set(rs)->out[2].memory + first,
+		return work->ops->memory->copy(work->queue, to,
+									   (uint32_t *) gj_set(rs)->out[2].memory + first,
 							   (uint64_t) n * sizeof(uint32_t));
-	return work->ops->columns->pick(work->queue, to, v == 1 ? size : size + gj_set(rs)->probe_side.n, 0,
+	return work->ops->columns->pick(work->queue, to,
+									v == 1 ? size : size + gj_set(rs)->probe_side.n, 0,
 						   (uint32_t *) gj_set(rs)->out[v - 1].memory + first, n);
 }
 
@@ -304,7 +316,8 @@ write_pairs(GjRun *run, GjRunStep *rs, const GjView *view, uint32_t first, uint3
 	pairs->columns = view->columns;
 	pairs->nrows = n;
 	pairs->no_row = view->no_row;
-	GJ_TRY(work->ops->columns->pick(work->queue, tuple, gj_set(rs)->probe_side.tuple.memory, 0, left, n));
+	GJ_TRY(work->ops->columns->pick(work->queue, tuple, gj_set(rs)->probe_side.tuple.memory, 0,
+									left, n));
 	for (uint32_t s = 0; s < GJ_MAX_SOURCES; s++)
 	{
 		uint32_t   *to = rs->pairs.rowid[s].memory;
@@ -314,7 +327,8 @@ write_pairs(GjRun *run, GjRunStep *rs, const GjView *view, uint32_t first, uint3
 		if (gj_pair_values(gj_set(rs)->step) >> s & 1)
 			GJ_TRY(write_value(work, rs, s - gj_set(rs)->step->values, first, n, to));
 		else if (s == rs->step->source)
-			GJ_TRY(work->ops->columns->pick(work->queue, to, gj_set(rs)->build_side.tuple.memory, 0, right, n));
+			GJ_TRY(work->ops->columns->pick(work->queue, to, gj_set(rs)->build_side.tuple.memory, 0,
+											right, n));
 		else
 			GJ_TRY(work->ops->columns->pick(work->queue, to, view->rowid[s], 0, tuple, n));
 		pairs->rowid[s] = to;
@@ -324,8 +338,9 @@ write_pairs(GjRun *run, GjRunStep *rs, const GjView *view, uint32_t first, uint3
 
 /* The npairs pairs that a tile has left: to the next step, or only looked at. */
 static GjStatus
-pass_pairs(GjRun *run, uint32_t i, const GjView *view, uint32_t npairs)
+pass_pairs(GjRun *run, uint32_t i, const void *arg, uint32_t npairs)
 {
+	const GjView *view = arg;
 	GjRunStep  *rs = &run->steps[i];
 
 	if (gj_step_only_counts(run, i))
@@ -353,9 +368,9 @@ pass_pairs(GjRun *run, uint32_t i, const GjView *view, uint32_t npairs)
 	return GJ_OK;
 }
 
-static GjStatus
-join_family(GjRun *run, uint32_t i, const GjView *view, const GjSetSpec *spec,
-			const GjSetFamily *family)
+GjStatus
+gj_set_join_tiles(GjRun *run, uint32_t i, const GjSetSpec *spec, const GjSetFamily *family,
+				  GjPassPairs pass, const void *arg)
 {
 	GjRunStep  *rs = &run->steps[i];
 	GjWork	   *work = &run->work;
@@ -373,7 +388,7 @@ join_family(GjRun *run, uint32_t i, const GjView *view, const GjSetSpec *spec,
 		work->ops->queues->phase(work->queue, GJ_PHASE_PROBE);
 		GJ_TRY(work->ops->sets->set_tile(work->queue, family, spec, &tile, run->host->stop,
 								   run->host->arg, out, &n));
-		GJ_TRY(pass_pairs(run, i, view, n));
+		GJ_TRY(pass(run, i, arg, n));
 	}
 	return GJ_OK;
 }
@@ -409,8 +424,8 @@ join(GjRun *run, uint32_t i, const GjView *view)
 			status = GJ_OK;
 		}
 		else if (status == GJ_OK && gj_set(rs)->probe_side.n > 0 && wanted)
-			status = join_family(run, i, view, &spec, &family);
-		free_family(run, rs, &family, &space);
+			status = gj_set_join_tiles(run, i, &spec, &family, pass_pairs, view);
+		gj_set_join_free_family(run, rs, &family, &space);
 	}
 	return status;
 }

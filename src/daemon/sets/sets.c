@@ -9,10 +9,6 @@
 
 #include "device/set_plan.h"
 
-/* Device memory that a family takes while it is built, for each element and each set. */
-#define GJ_ELEMENT_SPACE	60
-#define GJ_SET_SPACE		32
-
 /* Counts of a tile of GJ_MAX_TUPLES pairs, its matrix, and the scratch memory of selecting. */
 #define GJ_TILE_SPACE		(UINT64_C(40) << 20)
 /* So much has to be left for a run's tiles to be large. */
@@ -129,7 +125,8 @@ keep_elements(GjRun *run, const GjSetInput *sets, GjBuffer *elements)
 	uint64_t	nbytes = sets->nvalues * sets->width;
 
 	GJ_TRY(gj_buffer_reserve(work, elements, nbytes + sizeof(int64_t)));
-	return nbytes > 0 ? work->ops->memory->copy(work->queue, elements->memory, sets->values, nbytes) : GJ_OK;
+	return nbytes == 0 ? GJ_OK :
+		work->ops->memory->copy(work->queue, elements->memory, sets->values, nbytes);
 }
 
 static GjStatus
@@ -151,7 +148,8 @@ join_sets(GjRun *run, GjSetFamily *family, GjBuffer buffers[3], GjBuffer *elemen
 	work->ops->queues->phase(work->queue, GJ_PHASE_BUILD);
 	if (spec->distinct)
 		GJ_TRY(keep_elements(run, &sets, elements));
-	GJ_TRY(work->ops->sets->set_build(work->queue, &sets, spec, run->host->stop, run->host->arg, family));
+	GJ_TRY(work->ops->sets->set_build(work->queue, &sets, spec, run->host->stop, run->host->arg,
+									  family));
 	run->stats.step[0].set_algorithm = family->algorithm;
 	gj_relation_drop(work, &run->relation[1], 0);
 	GJ_TRY(gj_run_make_tiles(run, family, run->output.tiles.npairs, buffers, space));
@@ -193,12 +191,6 @@ gj_sets_source_ended(GjRun *run, uint32_t source)
 	return GJ_OK;
 }
 
-GjStatus
-gj_sets_finish(GjRun *run)
-{
-	return run->work.ops->queues->sync(run->work.queue);
-}
-
 static GjStatus
 source_ended(GjRun *run, uint32_t source)
 {
@@ -211,7 +203,7 @@ const GjSinkOps gj_sink_pairs = {
 	.spreads = true,.by_tiles = true,
 	.returns_rows = true,.in_batches = true,
 	.plan = gj_sink_reads_nothing,.tuple_bytes = gj_sink_no_bytes,.source_ended = source_ended,
-	.finish = gj_sets_finish,.free = gj_sink_frees_nothing
+	.finish = gj_sink_only_waits,.free = gj_sink_frees_nothing
 };
 
 /* The best are those of all tiles: one device has to see them. */
@@ -220,7 +212,7 @@ const GjSinkOps gj_sink_best_pairs = {
 	.by_tiles = true,
 	.returns_rows = true,.in_batches = true,
 	.plan = gj_sink_reads_nothing,.tuple_bytes = gj_sink_no_bytes,.source_ended = source_ended,
-	.finish = gj_sets_finish,.free = gj_sink_frees_nothing
+	.finish = gj_sink_only_waits,.free = gj_sink_frees_nothing
 };
 
 const GjSinkOps gj_sink_intersections = {
@@ -228,5 +220,5 @@ const GjSinkOps gj_sink_intersections = {
 	.by_tiles = true,
 	.returns_rows = true,.in_batches = true,
 	.plan = gj_sink_reads_nothing,.tuple_bytes = gj_sink_no_bytes,.source_ended = source_ended,
-	.finish = gj_sets_finish,.free = gj_sink_frees_nothing
+	.finish = gj_sink_only_waits,.free = gj_sink_frees_nothing
 };

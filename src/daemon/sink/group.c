@@ -224,8 +224,8 @@ try_piece(GjRun *run, const GjView *view, uint32_t first, uint32_t *n)
 			tuples->heap[k] = run->columns[keys[k].index].heap;
 	GJ_TRY(work->ops->groups->group_keys(work->queue, view, first, tuples));
 	GJ_TRY(find_groups(run, tuples));
-	return work->ops->groups->group_aggregate(work->queue, view, first, *n, grouping->slot_of.memory,
-									  &grouping->groups);
+	return work->ops->groups->group_aggregate(work->queue, view, first, *n,
+											  grouping->slot_of.memory, &grouping->groups);
 }
 
 /*
@@ -324,7 +324,8 @@ send_nulls(GjRun *run, uint8_t *slot, uint32_t first, uint32_t n)
 	GjWork	   *work = &run->work;
 	uint8_t    *bits = slot + run->output.places[0].data;
 
-	GJ_TRY(work->ops->memory->copy_out(work->queue, bits, gj_grouping(run)->groups.rows.null + first,
+	GJ_TRY(work->ops->memory->copy_out(work->queue, bits,
+									   gj_grouping(run)->groups.rows.null + first,
 							   (size_t) n * sizeof(uint32_t)));
 	GJ_TRY(work->ops->queues->sync(work->queue));
 	make_null_maps(run, slot, (const uint32_t *) bits, n);
@@ -508,8 +509,8 @@ keep_groups(GjRun *run, const GjGrouping *from, const uint32_t *positions, uint3
 									  to->heap_at.memory, &nbytes));
 	}
 	GJ_TRY(grow_groups(run, n, nbytes));
-	GJ_TRY(work->ops->groups->group_keep(work->queue, &from->groups, positions, n, to->heap_at.memory,
-								 &to->groups));
+	GJ_TRY(work->ops->groups->group_keep(work->queue, &from->groups, positions, n,
+										 to->heap_at.memory, &to->groups));
 	to->groups.rows.nrows = n;
 	to->heap_used = nbytes;
 	return GJ_OK;
@@ -619,7 +620,8 @@ fill_sorted(GjRun *run, void *arg, uint32_t first, uint8_t *slot, uint32_t *n)
 
 	GJ_TRY(fill_batch(run, slot, first, n, &nbytes));
 	for (uint32_t k = 0; k < layout->nkeys; k++)
-		GJ_TRY(work->ops->memory->copy_out(work->queue, slot + layout->places[layout->noutputs + k].data,
+		GJ_TRY(work->ops->memory->copy_out(work->queue,
+										   slot + layout->places[layout->noutputs + k].data,
 								   group_run->keys.value[k] + first, *n * sizeof(int64_t)));
 	return work->ops->queues->sync(work->queue);
 }

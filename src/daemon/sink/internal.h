@@ -1,15 +1,6 @@
 /*
  * internal.h
  *	  What the files of sinks share; others include sink.h.
- *
- *	registry.c		which sink a program has
- *	aggregates.c	states of aggregates, and counts
- *	group.c			groups; group_parts.c: those that are handed over, and put together again
- *	rows.c			rows as they come
- *	limit.c			the first rows in some order, at the end
- *	sort.c			all rows in some order, at the end or as sorted runs
- *	sorted_merge.c	merges sorted runs
- *	prewarm.c		none: rows become resident
  */
 #ifndef GJ_DAEMON_SINK_INTERNAL_H
 #define GJ_DAEMON_SINK_INTERNAL_H

@@ -144,7 +144,8 @@ find_wanted(GjRun *run, const GjView *view, GjView *found)
 	GJ_TRY(describe_keys(run, view->nrows, &keys));
 	GJ_TRY(gj_buffer_reserve(work, &limited->positions,
 							 (uint64_t) view->nrows * sizeof(uint32_t)));
-	GJ_TRY(work->ops->columns->ordered_keys(work->queue, view, 0, view->nrows, limited->operand, &keys));
+	GJ_TRY(work->ops->columns->ordered_keys(work->queue, view, 0, view->nrows, limited->operand,
+											&keys));
 	GJ_TRY(work->ops->order->sort_limit(work->queue, &keys, &limited->wanted,
 								 limited->positions.memory, &n));
 	*found = *view;
@@ -171,9 +172,11 @@ read_keys(GjRun *run, const GjView *view, int64_t *to)
 	GjKeys		keys;
 
 	GJ_TRY(describe_keys(run, view->nrows, &keys));
-	GJ_TRY(work->ops->columns->ordered_keys(work->queue, view, 0, view->nrows, limited->operand, &keys));
+	GJ_TRY(work->ops->columns->ordered_keys(work->queue, view, 0, view->nrows, limited->operand,
+											&keys));
 	for (uint32_t k = 0; k < keys.nkeys; k++)
-		GJ_TRY(work->ops->memory->copy_out(work->queue, to + (uint64_t) k * view->nrows, keys.value[k],
+		GJ_TRY(work->ops->memory->copy_out(work->queue, to + (uint64_t) k * view->nrows,
+										   keys.value[k],
 								   (uint64_t) view->nrows * sizeof(int64_t)));
 	return work->ops->queues->sync(work->queue);
 }
@@ -223,7 +226,8 @@ static GjKeptRow *
 make_row(const GjRun *run, const uint8_t *slot, uint32_t i, const int64_t *key, uint32_t stride)
 {
 	const GjLimited *limited = limited_of(run);
-	size_t		nbytes = sizeof(GjKeptRow) + limited->nkeys * sizeof(int64_t) + limited->values_size;
+	size_t		nbytes = sizeof(GjKeptRow) + limited->nkeys * sizeof(int64_t) +
+		limited->values_size;
 	GjKeptRow  *row;
 	uint8_t    *flag;
 	uint8_t    *value;
@@ -304,7 +308,8 @@ gather_rows(GjRun *run, const GjView *view, const int64_t *key, GjKeptRow **rows
 	for (uint32_t first = 0, n; first < view->nrows; first += n)
 	{
 		GJ_STOP_CHECK(run);
-		GJ_TRY(work->ops->columns->gather(work->queue, view, first, view->nrows - first, &target, &n));
+		GJ_TRY(work->ops->columns->gather(work->queue, view, first, view->nrows - first, &target,
+										  &n));
 		for (uint32_t i = 0; i < n; i++)
 		{
 			rows[*nrows] = make_row(run, target.slot, i, key + first + i, view->nrows);

@@ -10,15 +10,9 @@ source_ended(GjRun *run, uint32_t source)
 	return GJ_OK;
 }
 
-static GjStatus
-finish(GjRun *run)
-{
-	return run->work.ops->queues->sync(run->work.queue);
-}
-
 const GjSinkOps gj_sink_prewarm = {
 	.name = "prewarm",
 	.drops_rows = true,.spreads = true,
 	.plan = gj_sink_reads_nothing,.tuple_bytes = gj_sink_no_bytes,.source_ended = source_ended,
-	.finish = finish,.free = gj_sink_frees_nothing
+	.finish = gj_sink_only_waits,.free = gj_sink_frees_nothing
 };

@@ -35,16 +35,10 @@ gj_run_output_rows(GjRun *run, const GjView *view)
 	return GJ_OK;
 }
 
-static GjStatus
-finish(GjRun *run)
-{
-	return run->work.ops->queues->sync(run->work.queue);
-}
-
 const GjSinkOps gj_sink_rows = {
 	.name = "rows",
 	.joins = true,.spreads = true,
 	.returns_rows = true,.in_batches = true,
 	.plan = gj_rows_plan,.tuple_bytes = gj_sink_no_bytes,.push = gj_run_output_rows,
-	.finish = finish,.free = gj_sink_frees_nothing
+	.finish = gj_sink_only_waits,.free = gj_sink_frees_nothing
 };

@@ -34,8 +34,8 @@ typedef struct GjSorted
 	GjBuffer	key_values[GJ_MAX_KEYS];
 	GjBuffer	key_nulls;		/* of one view; not read */
 	GjBuffer	positions;
-	GjBuffer	picked;			/* handing over: keys of the rows in a slot, a key after the other */
-	uint64_t	reserved;		/* handing over: bytes that sorting will need, taken from the lease */
+	GjBuffer	picked;			/* handing over: keys of the rows in a slot, key by key */
+	uint64_t	reserved;		/* handing over: what sorting will need, taken from the lease */
 } GjSorted;
 
 /* What the run keeps; NULL: no tuples have come. */
@@ -177,7 +177,7 @@ append_keys(GjRun *run, const GjView *view, uint32_t first, uint32_t n)
 		GJ_TRY(gj_buffer_grow_much(work, &sorted->key_values[k], used,
 								   used + (uint64_t) n * sizeof(int64_t), 0));
 		sorted->keys.value[k] = sorted->key_values[k].memory;
-		/* the operator writes keys by the number of their tuple: those before `first` are not there */
+		/* keys are written by the number of their tuple: those before `first` are not there */
 		keys.value[k] = (int64_t *) ((uintptr_t) sorted->key_values[k].memory + used -
 									 first * sizeof(int64_t));
 	}
@@ -216,7 +216,8 @@ append_tuples(GjRun *run, const GjView *view, uint32_t first, uint32_t n, uint32
 	for (; *done < n; *done += some)
 	{
 		GJ_STOP_CHECK(run);
-		GJ_TRY(work->ops->columns->gather(work->queue, view, first + *done, n - *done, &target, &some));
+		GJ_TRY(work->ops->columns->gather(work->queue, view, first + *done, n - *done, &target,
+										  &some));
 		GJ_TRY(append_slot(run, some));
 	}
 	return GJ_OK;
@@ -224,7 +225,7 @@ append_tuples(GjRun *run, const GjView *view, uint32_t first, uint32_t n, uint32
 
 /* ---- rows go out */
 
-/* Sorts all rows: a view of them in that order, whose columns are the queue's until others are set. */
+/* Sorts all rows: a view of them, whose columns are the queue's until others are set. */
 static GjStatus
 sort_rows(GjRun *run, GjView *sorted_view)
 {
@@ -249,7 +250,8 @@ sort_rows(GjRun *run, GjView *sorted_view)
 		gj_relation_columns(&sorted->rows, 0, of_rows);
 		for (uint32_t c = 0; c < run->output.ncolumns; c++)
 			columns[outputs[c]] = of_rows[c];
-		status = work->ops->columns->set_columns(work->queue, columns, p->ncolumns, &sorted_view->columns);
+		status = work->ops->columns->set_columns(work->queue, columns, p->ncolumns,
+												 &sorted_view->columns);
 	}
 	for (uint32_t s = 0; s < p->nsources; s++)
 		sorted_view->rowid[s] = sorted->positions.memory;
@@ -277,7 +279,8 @@ fill_slot(GjRun *run, void *arg, uint32_t first, uint8_t *slot, uint32_t *n)
 
 		GJ_TRY(work->ops->columns->pick_values(work->queue, picked, sorted->keys.value[k],
 									  (const uint32_t *) sorted->positions.memory + first, *n));
-		GJ_TRY(work->ops->memory->copy_out(work->queue, slot + layout->places[layout->noutputs + k].data,
+		GJ_TRY(work->ops->memory->copy_out(work->queue,
+										   slot + layout->places[layout->noutputs + k].data,
 								   picked, *n * sizeof(int64_t)));
 	}
 	return work->ops->queues->sync(work->queue);
@@ -285,7 +288,8 @@ fill_slot(GjRun *run, void *arg, uint32_t first, uint8_t *slot, uint32_t *n)
 
 /* Tells the host the keys of the last row. */
 static GjStatus
-tell_end_keys(GjRun *run, const GjSortedLayout *layout, uint32_t nrows, GjFillSorted fill, void *arg)
+tell_end_keys(GjRun *run, const GjSortedLayout *layout, uint32_t nrows, GjFillSorted fill,
+			  void *arg)
 {
 	const GjTarget *to = &run->output.target;
 	int64_t		keys[GJ_MAX_KEYS];
@@ -342,7 +346,7 @@ hand_over(GjRun *run, bool last)
 	return start_anew(run);
 }
 
-/* Hands the rows over while more tuples of `view` are to come: its columns are the queue's again. */
+/* Hands the rows over between tuples of `view`, whose columns are the queue's again. */
 static GjStatus
 make_room(GjRun *run, const GjView *view)
 {
@@ -351,8 +355,7 @@ make_room(GjRun *run, const GjView *view)
 	GJ_TRY(hand_over(run, false));
 	run->tuples.more_room = true;
 	run->work.ops->queues->phase(run->work.queue, GJ_PHASE_AGGREGATE);
-	return run->work.ops->columns->set_columns(run->work.queue, run->columns, run->program->ncolumns,
-									  &columns);
+	return gj_run_set_columns(run, &columns);
 }
 
 static GjStatus

@@ -19,7 +19,7 @@
 /* The next row of an input. */
 typedef struct GjMergeNode
 {
-	int64_t		key;			/* the first one of the row that differs, as gj_order_value makes it */
+	int64_t		key;			/* the first one that differs, as gj_order_value makes it */
 	uint32_t	input;
 } GjMergeNode;
 
@@ -217,7 +217,7 @@ copy_values(const GjMerge *m, uint32_t c, uint8_t *to, uint32_t n)
 	}
 }
 
-/* Copies the null flags of column c to rows first, ... of the slot, if it has a map or needs one. */
+/* Copies null flags of column c to rows first, ... of the slot, if it has a map or needs one. */
 static void
 copy_nulls(const GjMerge *m, uint32_t c, uint32_t first, uint32_t n)
 {
@@ -343,8 +343,8 @@ next_block(GjMerge *m, uint32_t input)
 }
 
 /*
- * True if key k has one value in all rows, as have all keys before it, so that its first and last one
- * tell: whether a value is NULL is a key, and mostly none is.
+ * True if key k has one value in all rows, as have all keys before it, so that its first and last
+ * one tell: whether a value is NULL is a key, and mostly none is.
  */
 static bool
 is_constant(const GjMerge *m, uint32_t ninputs, uint32_t k)

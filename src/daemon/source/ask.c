@@ -127,8 +127,8 @@ is_complete(const GjFound *found)
 }
 
 /*
- * Looks for fragments of the batch, from number `first` on, in the store of run r: for those that it
- * should have, or for the others.
+ * Looks for fragments of the batch, from number `first` on, in the store of run r: for those that
+ * it should have, or for the others.
  */
 static void
 look_in_store(GjRun *run, uint32_t r, const GjAsk *ask, const uint64_t *map_lsns, uint32_t first,
@@ -154,7 +154,8 @@ look_in_store(GjRun *run, uint32_t r, const GjAsk *ask, const uint64_t *map_lsns
 
 /*
  * Looks for fragments from a number on.  If several runs have one, that with most pages that are
- * valid: others may be out of date.  With eight stores most of a look would be for what is not there.
+ * valid: others may be out of date.  With eight stores most of a look would be for what is not
+ * there.
  */
 static void
 find_batch(GjRun **runs, uint32_t nruns, const GjAsk *ask, const uint64_t *map_lsns,
@@ -210,8 +211,8 @@ write_known(uint8_t *at, const GjAsk *ask, GjRunResident *owner, GjFound *found,
 }
 
 /*
- * True if a backend is not told of a fragment that was found: it is to be loaded anew, and can make room for
- * that.
+ * True if a backend is not told of a fragment that was found: it is to be loaded anew, and can make
+ * room for that.
  */
 static bool
 is_left_out(const GjFoundBatch *batch, uint32_t i, const GjAsk *ask, uint64_t map_lsn)
@@ -222,8 +223,8 @@ is_left_out(const GjFoundBatch *batch, uint32_t i, const GjAsk *ask, uint64_t ma
 
 /* Tells of as many fragments as there is room for in `space` bytes; *nbytes: how many it takes. */
 static GjStatus
-write_answer(GjRun **runs, uint32_t nruns, const GjAsk *ask, const uint64_t *map_lsns, uint8_t *memory,
-	   uint32_t space, uint32_t *nbytes)
+write_answer(GjRun **runs, uint32_t nruns, const GjAsk *ask, const uint64_t *map_lsns,
+			 uint8_t *memory, uint32_t space, uint32_t *nbytes)
 {
 	GjAnswered	head = {0, ask->first};
 	uint8_t    *at = memory + sizeof(head);
@@ -332,10 +333,4 @@ gj_run_place(const GjRun *run, uint32_t source, const uint8_t *chunk, uint32_t n
 		return false;
 	*place = place_of(&resident->tables[pages.table].relation, pages.fragment, n);
 	return true;
-}
-
-GjStatus
-gj_run_ask(GjRun *run, const uint8_t *question, const GjAnswers *answers)
-{
-	return gj_runs_ask(&run, 1, question, answers);
 }

@@ -4,16 +4,17 @@
  *	  runs of other devices (source/split.c).
  *
  * Build rows are copied to the end of their relation.  Probe rows of its own blocks pass the steps
- * where they lie.  Those of others are copied, on a lane of their own, to the end of an inbox, while what
- * has come before passes the steps; where there is no room left, another inbox is next.  Nobody waits
- * for these copies: when a mark has passed the block's owner is told that it has been read, and the
- * rows can pass (gj_run_settle).  All that are there pass together, behind the next split, so that the
- * device works while the host is told of parts and hands them over.
+ * where they lie.  Those of others are copied, on a lane of their own, to the end of a receive
+ * buffer, while what has come before passes the steps; where there is no room left, another receive
+ * buffer is next.  Nobody waits for these copies: when a mark has passed the block's owner is told
+ * that it has been read, and the rows can pass (gj_run_settle).  All that are there pass together,
+ * behind the next split, so that the device works while the host is told of parts and hands them
+ * over.
  *
- * Rows with references take one inbox and the lane of the steps: where their bytes lie is found out
- * there.
+ * Rows with references take one receive buffer and the lane of the steps: where their bytes lie is
+ * found out there.
  */
-#include "parcel.h"
+#include "exchange.h"
 
 #include <string.h>
 
@@ -28,23 +29,12 @@ _Static_assert(GJ_MARK_READ(GJ_RECEIVED) <= GJ_MAX_MARKS, "marks of an exchange"
 static uint64_t
 describe_part(const GjBlock *block, uint32_t part, uint32_t ncolumns, GjColumn *columns)
 {
-	uint32_t	first = block->parts.start[part];
-	uint64_t	n = gj_block_rows(block, part);
-	uint64_t	nbytes = 0;
+	uint64_t	a_row = 0;
 
+	gj_columns_from(columns, block->columns, ncolumns, block->parts.start[part]);
 	for (uint32_t c = 0; c < ncolumns; c++)
-	{
-		columns[c] = block->columns[c];
-		if (!columns[c].data)
-			continue;
-		columns[c].data = (const uint8_t *) columns[c].data + (uint64_t) first * columns[c].width;
-		nbytes += n * columns[c].width;
-		if (!columns[c].nulls)
-			continue;
-		columns[c].nulls += first;
-		nbytes += n;
-	}
-	return nbytes;
+		a_row += columns[c].data ? columns[c].width + (columns[c].nulls != NULL) : 0;
+	return a_row * gj_block_rows(block, part);
 }
 
 /* The rows of the run's part, which `columns` are made to describe. */
@@ -100,21 +90,21 @@ join_own(GjRun *run, GjBlock *block)
 	return join_part(run, &rows);
 }
 
-/* ---- inboxes */
+/* ---- receive buffers */
 
-/* Takes all rows with references in the inbox through the steps. */
+/* Takes all rows with references in the receive buffer through the steps. */
 static GjStatus
 join_in_order(GjRun *run)
 {
-	GjRelation *inbox = &run->intake->exchange->inbox[0];
+	GjRelation *buffer = &run->intake->exchange->receive[0];
 	GjColumn	columns[GJ_MAX_COLUMNS];
-	GjRows		rows = GJ_ALL_ROWS(0, columns, inbox->nrows, true);
+	GjRows		rows = GJ_ALL_ROWS(0, columns, buffer->nrows, true);
 
-	if (inbox->nrows == 0)
+	if (buffer->nrows == 0)
 		return GJ_OK;
-	gj_relation_columns(inbox, 0, columns);
+	gj_relation_columns(buffer, 0, columns);
 	/* it is filled again by this queue's work, behind what reads it now */
-	inbox->nrows = inbox->heap_used = 0;
+	buffer->nrows = buffer->heap_used = 0;
 	return join_part(run, &rows);
 }
 
@@ -127,7 +117,7 @@ join_received(GjRun *run, bool all)
 {
 	GjRunExchange *x = run->intake->exchange;
 	GjWork	   *work = &run->work;
-	const GjRelation *inbox = &x->inbox[x->filling];
+	const GjRelation *buffer = &x->receive[x->filling];
 	GjColumn	columns[GJ_MAX_COLUMNS];
 	uint32_t	end = all ? x->nreceived : x->nread;
 
@@ -136,13 +126,14 @@ join_received(GjRun *run, bool all)
 		return GJ_OK;
 	/* the copies' own time is taken on their lane */
 	work->ops->queues->phase(work->queue, GJ_PHASE_WAIT);
-	GJ_TRY(work->ops->queues->after(work->queue, GJ_LANE_WORK, GJ_MARK_READ((end - 1) % GJ_RECEIVED)));
+	GJ_TRY(work->ops->queues->after(work->queue, GJ_LANE_WORK,
+									GJ_MARK_READ((end - 1) % GJ_RECEIVED)));
 	while (x->njoined != end)
 	{
 		const GjReceivedPart *received = &x->received[x->njoined++ % GJ_RECEIVED];
 
-		gj_relation_columns(inbox, received->first, columns);
-		for (uint32_t c = 0; c < inbox->ncolumns; c++)
+		gj_relation_columns(buffer, received->first, columns);
+		for (uint32_t c = 0; c < buffer->ncolumns; c++)
 			if (!received->has_nulls[c])
 				columns[c].nulls = NULL;
 		GJ_TRY(join_part(run, &GJ_ALL_ROWS(0, columns, received->nrows, true)));
@@ -155,7 +146,7 @@ join_received(GjRun *run, bool all)
 static GjStatus
 join_all_own(GjRun *run)
 {
-	for (uint32_t p = 0; p < GJ_PARCELS; p++)
+	for (uint32_t p = 0; p < GJ_BLOCKS; p++)
 		if (run->intake->exchange->block[p].waits)
 			GJ_TRY(join_own(run, &run->intake->exchange->block[p]));
 	return GJ_OK;
@@ -174,7 +165,8 @@ gj_run_open_blocks(GjRun *run)
 	if (!run->intake->exchange)
 		return GJ_OK;
 	GJ_TRY(join_all_own(run));
-	GJ_TRY(run->intake->exchange->side[0].nrefs > 0 ? join_in_order(run) : join_received(run, true));
+	GJ_TRY(run->intake->exchange->side[0].nrefs > 0 ? join_in_order(run) :
+		   join_received(run, true));
 	return gj_fused_flush(run);
 }
 
@@ -198,18 +190,18 @@ gj_run_has_sent(const GjRun *run)
 		nrows += x->received[i % GJ_RECEIVED].nrows;
 	if (nrows >= GJ_MANY_ROWS)
 		return true;
-	for (uint32_t p = 0; p < GJ_PARCELS; p++)
+	for (uint32_t p = 0; p < GJ_BLOCKS; p++)
 		if (x->block[p].waits)
 			return true;
 	return false;
 }
 
 /*
- * The inbox, with room for n rows from a multiple of GJ_SPLIT_ALIGN on, and a place for what is said of
- * them.
+ * The receive buffer, with room for n rows from a multiple of GJ_SPLIT_ALIGN on, and a place for
+ * what is said of them.
  */
 static GjStatus
-make_inbox_room(GjRun *run, uint32_t n, GjRelation **inbox)
+make_receive_room(GjRun *run, uint32_t n, GjRelation **buffer)
 {
 	GjRunExchange *x = run->intake->exchange;
 	GjWork	   *work = &run->work;
@@ -218,15 +210,15 @@ make_inbox_room(GjRun *run, uint32_t n, GjRelation **inbox)
 		GJ_TRY(gj_run_settle(run, true));
 	if (x->nreceived - x->njoined == GJ_RECEIVED)
 		GJ_TRY(join_received(run, true));
-	*inbox = &x->inbox[x->filling];
-	(*inbox)->nrows += (uint64_t) -(*inbox)->nrows % GJ_SPLIT_ALIGN;
+	*buffer = &x->receive[x->filling];
+	(*buffer)->nrows += (uint64_t) -(*buffer)->nrows % GJ_SPLIT_ALIGN;
 	/* one has room for a block */
-	if ((*inbox)->nrows + n <= x->inbox_rows)
+	if ((*buffer)->nrows + n <= x->receive_rows)
 		return GJ_OK;
 	GJ_TRY(join_received(run, true));
 	x->filling = 1 - x->filling;
-	*inbox = &x->inbox[x->filling];
-	(*inbox)->nrows = 0;
+	*buffer = &x->receive[x->filling];
+	(*buffer)->nrows = 0;
 	return work->ops->queues->after(work->queue, GJ_LANE_LOAD, GJ_MARK_OPENED(x->filling));
 }
 
@@ -239,30 +231,31 @@ copy_rows(GjRun *run, GjBlock *block, const GjColumn *columns)
 	GjDevice   *device = block->entry->device;
 	uint32_t	n = gj_block_rows(block, x->plan.part);
 	GjReceivedPart *received;
-	GjRelation *inbox;
+	GjRelation *buffer;
 
-	GJ_TRY(make_inbox_room(run, n, &inbox));
+	GJ_TRY(make_receive_room(run, n, &buffer));
 	received = &x->received[x->nreceived % GJ_RECEIVED];
 	received->block = block;
-	received->first = inbox->nrows;
+	received->first = buffer->nrows;
 	received->nrows = n;
-	for (uint32_t c = 0; c < inbox->ncolumns; c++)
+	for (uint32_t c = 0; c < buffer->ncolumns; c++)
 	{
 		const GjColumn *from = &columns[c];
-		uint8_t    *to = inbox->columns[c].data.memory;
+		uint8_t    *to = buffer->columns[c].data.memory;
 
-		received->has_nulls[c] = from->data && from->nulls && inbox->types[c].nullable;
+		received->has_nulls[c] = from->data && from->nulls && buffer->types[c].nullable;
 		if (from->data)
-			GJ_TRY(work->ops->memory->load_peer(work->queue, to + inbox->nrows * from->width, device,
-										from->data, (uint64_t) n * from->width));
+			GJ_TRY(work->ops->memory->load_peer(work->queue, to + buffer->nrows * from->width,
+												device, from->data, (uint64_t) n * from->width));
 		if (received->has_nulls[c])
 			GJ_TRY(work->ops->memory->load_peer(work->queue,
-										(uint8_t *) inbox->columns[c].nulls.memory + inbox->nrows,
+										(uint8_t *) buffer->columns[c].nulls.memory + buffer->nrows,
 										device, from->nulls, n));
 	}
-	GJ_TRY(work->ops->queues->mark(work->queue, GJ_LANE_LOAD, GJ_MARK_READ(x->nreceived % GJ_RECEIVED)));
+	GJ_TRY(work->ops->queues->mark(work->queue, GJ_LANE_LOAD,
+								   GJ_MARK_READ(x->nreceived % GJ_RECEIVED)));
 	x->nreceived++;
-	inbox->nrows += n;
+	buffer->nrows += n;
 	return GJ_OK;
 }
 
@@ -271,7 +264,7 @@ static GjStatus
 receive_in_order(GjRun *run, const GjBlock *block)
 {
 	GjRunExchange *x = run->intake->exchange;
-	GjRelation *inbox = &x->inbox[0];
+	GjRelation *buffer = &x->receive[0];
 	uint32_t	part = x->plan.part;
 	uint32_t	n = gj_block_rows(block, part);
 	uint64_t	heap = block->heap_start[part + 1] - block->heap_start[part];
@@ -281,13 +274,13 @@ receive_in_order(GjRun *run, const GjBlock *block)
 	GjStatus	status;
 	GjStatus	ended;
 
-	/* the inbox has room for a block */
-	if (block->source == 0 && (inbox->nrows + n > x->inbox_rows ||
-								inbox->heap_used + heap > x->side[0].most_heap))
+	/* the receive buffer has room for a block */
+	if (block->source == 0 && (buffer->nrows + n > x->receive_rows ||
+								buffer->heap_used + heap > x->side[0].most_heap))
 		GJ_TRY(gj_run_open_blocks(run));
 	run->work.ops->queues->phase(run->work.queue, GJ_PHASE_TRANSFER);
 	run->work.peer = block->entry->device;
-	status = block->source == 0 ? gj_append_rows(run, inbox, &rows) :
+	status = block->source == 0 ? gj_append_rows(run, buffer, &rows) :
 		gj_source_rows_behind(run, &rows);
 	run->work.peer = NULL;
 	/* also after an error: the sender may do with it what it likes */

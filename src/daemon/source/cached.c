@@ -1,7 +1,7 @@
 /*
  * cached.c
  *	  Build sides that are resident as they were built: columns and hash table; and probe rows that
- *	  are where an exchange has brought them (source/cached_outer.c).
+ *	  are where an exchange has brought them (source/cached_probe.c).
  *
  * When a build source has ended, it is known which fragments and pages it consists of.
  * If all of its rows are from fragments, and a side was kept that was built of exactly these,
@@ -78,8 +78,8 @@ write_expr(const GjRun *run, uint32_t first_column, int32_t e, GjKeyWriter *key)
 }
 
 /*
- * Columns, which of them are read later, filter, the part of an exchange, the keys of the step, and all
- * constants of the program.
+ * Columns, which of them are read later, filter, the part of an exchange, the keys of the step, and
+ * all constants of the program.
  */
 static void
 write_key(const GjRun *run, uint32_t s, const GjStep *step, GjKeyWriter *key)
@@ -142,7 +142,7 @@ by_device(const void *a, const void *b)
 	return x != y ? (x < y ? -1 : 1) : by_number(a, b);
 }
 
-/* Backends, and devices, use the fragments of a table one after the other: there may be nothing to do. */
+/* Fragments of a table are used one after the other: there may be nothing to do. */
 static void
 sort_fragments(GjSideFragment *list, uint32_t n, int (*compare) (const void *, const void *))
 {
@@ -219,14 +219,14 @@ list_fragments(GjRun *const *runs, uint32_t nruns, uint32_t source, uint32_t *n)
 		for (uint32_t i = 0; i < resident->nmade; i++)
 			*at++ = resident->made[i];
 	}
-	/* what several runs have together each has of its own device; else one run may have those of all */
+	/* several runs have fragments of their own devices each; one run may have those of all */
 	sort_fragments(list, *n, nruns > 1 ? by_device : by_number);
 	return list;
 }
 
 /*
- * The step by whose keys rows of a source are built, or (the probe source) exchanged; NULL: what is made of
- * them cannot be kept.
+ * The step by whose keys rows of a source are built, or (the probe source) exchanged; NULL: what is
+ * made of them cannot be kept.
  */
 static const GjStep *
 kept_by(const GjRun *run, uint32_t source)
@@ -235,9 +235,7 @@ kept_by(const GjRun *run, uint32_t source)
 
 	if (source == 0)
 		return gj_exchanged_by(run);
-	step = gj_program_array(run->program, GjStep, steps);
-	while (step->source != source)
-		step++;
+	step = gj_program_step_of(run->program, source);
 	/* rows that come out by themselves need to know which were filtered */
 	return step->algorithm == GJ_JOIN_HASH && !gj_step_makes_rows(step) ? step : NULL;
 }
@@ -376,7 +374,7 @@ gj_sides_resolve(GjRun **runs, uint32_t nruns, uint32_t source)
 			side->kept = gj_side_find(side->store, side->made);
 		found &= side->kept != NULL;
 	}
-	/* the rows of a part that has to be built come from all of them: one alone is of no use, and grows old */
+	/* the rows of a part that has to be built come from all runs: one side alone is of no use */
 	for (uint32_t r = 0; r < nruns; r++)
 	{
 		GjRunSide  *side = &runs[r]->intake->side[source];
@@ -444,6 +442,24 @@ gj_side_take(GjRun *run, GjRunStep *rs)
 	return true;
 }
 
+bool
+gj_side_describe(GjRun *run, uint32_t source, const GjRelation *relation, uint64_t nrows)
+{
+	GjSide	   *side = run->intake->side[source].made;
+
+	side->columns = malloc((relation->ncolumns + 1) * sizeof(GjRelationColumn));
+	if (!side->columns)
+		return false;
+	memcpy(side->columns, relation->columns, relation->ncolumns * sizeof(GjRelationColumn));
+	side->ncolumns = relation->ncolumns;
+	side->heap = relation->heap;
+	side->heap_used = relation->heap_used;
+	side->nloaded = relation->nrows;
+	side->nread = run->stats.source[source].rows_in;
+	side->nrows = (uint32_t) nrows;
+	return true;
+}
+
 GjStatus
 gj_side_publish_made(GjRun *run, uint32_t source)
 {
@@ -462,23 +478,13 @@ GjStatus
 gj_side_keep(GjRun *run, GjRunStep *rs)
 {
 	uint32_t	source = rs->step->source;
-	GjRelation *relation = &run->relation[source];
 	GjRunSide  *rside = &run->intake->side[source];
 	GjSide	   *side = rside->made;
 
 	/* where nothing can match, there is nothing worth keeping */
-	if (!side || !rs->built)
+	if (!side || !rs->built || !gj_side_describe(run, source, &run->relation[source],
+												 run->stats.source[source].rows_out))
 		return GJ_OK;
-	side->columns = malloc((relation->ncolumns + 1) * sizeof(GjRelationColumn));
-	if (!side->columns)
-		return GJ_OK;
-	memcpy(side->columns, relation->columns, relation->ncolumns * sizeof(GjRelationColumn));
-	side->ncolumns = relation->ncolumns;
-	side->heap = relation->heap;
-	side->heap_used = relation->heap_used;
-	side->nloaded = relation->nrows;
-	side->nread = run->stats.source[source].rows_in;
-	side->nrows = (uint32_t) run->stats.source[source].rows_out;
 	side->table = rs->table;
 	side->table_bytes = rs->table_bytes;
 	GJ_TRY(gj_side_publish_made(run, source));

@@ -29,16 +29,16 @@ gj_run_free_slots(GjRun *run, bool wait)
 
 	while (slots->n > 0)
 	{
-		const GjUsedSlot *used = &slots->used[slots->first];
+		uint32_t	slot = slots->used[slots->first];
 		bool		done;
 
-		GJ_TRY(work->ops->queues->passed(work->queue, used->mark, wait, &done));
+		GJ_TRY(work->ops->queues->passed(work->queue, slots->first, wait, &done));
 		if (!done)
 			break;
 		slots->first = (slots->first + 1) % GJ_SLOT_MARKS;
 		slots->n--;
 		slots->nread++;
-		GJ_TRY(run->host->slot_free(run->host->arg, used->slot));
+		GJ_TRY(run->host->slot_free(run->host->arg, slot));
 	}
 	return slots->narriving > 0 ? gj_run_arrived(run) : GJ_OK;
 }
@@ -54,7 +54,7 @@ slot_used(GjRun *run, GjLane lane, uint32_t slot)
 	if (slots->n == GJ_SLOT_MARKS)
 		GJ_TRY(gj_run_free_slots(run, true));
 	mark = (slots->first + slots->n) % GJ_SLOT_MARKS;
-	slots->used[mark] = (GjUsedSlot) {slot, mark};
+	slots->used[mark] = slot;
 	slots->n++;
 	GJ_TRY(work->ops->queues->mark(work->queue, lane, mark));
 	return gj_run_free_slots(run, false);

@@ -1,11 +1,12 @@
 /*
  * fragment.c
- *	  A run and the resident data of its device: what it uses.  What it is asked about is in source/ask.c.
+ *	  A run and the resident data of its device: what it uses.  What it is asked about is in
+ *	  source/ask.c.
  *
- * USE takes the rows of pages that the backend has found unchanged: the columns of
- * a fragment are used in place where it is the probe side; else they are remembered, and
- * appended to the relation, or sent (source/split.c), when the source ends, unless there is a side that
- * was made of the same (source/cached.c).  What chunks bring is kept by source/keep.c.
+ * USE takes the rows of pages that the backend has found unchanged: the columns of a fragment are
+ * used in place where it is the probe side; else they are remembered, and appended to the relation,
+ * or sent (source/split.c), when the source ends, unless there is a side that was made of the same
+ * (source/cached.c).  What chunks bring is kept by source/keep.c.
  */
 #include "intake.h"
 
@@ -77,7 +78,8 @@ describe(const GjWanted *wanted, const GjFragment *fragment, uint64_t first, GjC
 
 /* Takes the rows of pages (NULL: all) of a fragment to where they go; ranges: room for them. */
 static GjStatus
-take_pages(GjRun *run, uint32_t source, const GjPinned *used, const uint64_t *pages, GjRowRange *ranges)
+take_pages(GjRun *run, uint32_t source, const GjPinned *used, const uint64_t *pages,
+		   GjRowRange *ranges)
 {
 	const GjFragment *fragment = used->fragment;
 	GjColumn	columns[GJ_MAX_COLUMNS];
@@ -211,7 +213,7 @@ use_fragments(GjRun *run, uint32_t source, const GjUse *uses, uint32_t n)
 bool
 gj_run_notes_uses(const GjRun *run, uint32_t source)
 {
-	/* probe rows may have been exchanged before: that is known when all have come, unless some are chunks' */
+	/* whether probe rows were exchanged before is known when all have come; chunks were not */
 	return run->sink->joins &&
 		(source > 0 || (gj_exchanged_by(run) && run->intake->resident[source].nchunk_rows == 0));
 }

@@ -35,16 +35,8 @@ open_intake(GjRun *run)
 	if (!intake->places)
 		return false;
 	for (uint32_t s = 0; s < run->program->nsources; s++)
-	{
-		const GjSource *source = &run->sources[s];
-
 		intake->to[s] = rows_to(run, s);
-		if (!gj_layout(run->types + source->first_column, source->ncolumns, source->capacity,
-					   GJ_LOAD_CHUNK_SIZE, &intake->layout[s],
-					   intake->places + source->first_column))
-			return false;
-	}
-	return true;
+	return gj_program_layout_chunks(run->program, intake->layout, intake->places);
 }
 
 static void
@@ -55,7 +47,7 @@ stop_intake(GjRun *run)
 
 	if (!intake)
 		return;
-	/* memory must not go while something is still copied to it, nor fragments that are being filled */
+	/* memory, also of fragments, must not go while something is still copied to it */
 	if (work->queue && (intake->buffers.n > 0 || intake->clock > 0))
 		work->ops->queues->load_wait(work->queue);
 	gj_run_free_buffers(run);

@@ -40,8 +40,8 @@ typedef struct GjKept
 } GjKept;
 
 /*
- * A build side that is resident, or may be kept, or (source 0) the run's part of probe rows that were
- * exchanged; it outlives the source's GjRunResident.
+ * A build side that is resident, or may be kept, or (source 0) the run's part of probe rows that
+ * were exchanged; it outlives the source's GjRunResident.
  */
 typedef struct GjRunSide
 {
@@ -85,13 +85,6 @@ typedef struct GjChunkBuffers
 	uint64_t	heap_place;
 } GjChunkBuffers;
 
-/* A slot of a load ring whose chunk is being copied. */
-typedef struct GjUsedSlot
-{
-	uint32_t	slot;
-	uint32_t	mark;
-} GjUsedSlot;
-
 /* Marks of a queue: one a slot in use, in turn, then those of the buffers. */
 #define GJ_SLOT_MARKS		56
 #define GJ_MARK_LOADED(i)	(GJ_SLOT_MARKS + (i))	/* buffer i: its chunks are there */
@@ -100,8 +93,8 @@ typedef struct GjUsedSlot
 /* Slots whose chunks are being read. */
 typedef struct GjUsedSlots
 {
-	GjUsedSlot	used[GJ_SLOT_MARKS];	/* in order of use */
-	uint32_t	first;
+	uint32_t	used[GJ_SLOT_MARKS];	/* their numbers, by their marks */
+	uint32_t	first;			/* the one that was used first */
 	uint32_t	n;
 	uint64_t	nread;			/* slots whose marks have passed */
 	uint32_t	narriving;		/* fragments that are complete when more have */
@@ -233,6 +226,9 @@ extern GjStatus gj_run_send_uses(GjRun *run, uint32_t source);
 extern bool gj_side_take(GjRun *run, GjRunStep *rs);
 /* A side was built: keeps it, if that can be done. */
 extern GjStatus gj_side_keep(GjRun *run, GjRunStep *rs);
+/* Says what was made of a source: the relation, nrows of which can match.  False: out of memory. */
+extern bool gj_side_describe(GjRun *run, uint32_t source, const GjRelation *relation,
+							 uint64_t nrows);
 /* Hands what was made of a source over to be kept: then it is side[source].kept.  Waits. */
 extern GjStatus gj_side_publish_made(GjRun *run, uint32_t source);
 /* Rows of all pages that are used. */
@@ -242,14 +238,14 @@ extern void gj_side_release(GjRun *run);
 
 /* source/split.c */
 /*
- * Takes the rows of a chunk, or nrows of columns, to send them.  Those stay where they lie until the
- * source has ended.
+ * Takes the rows of a chunk, or nrows of columns, to send them.  Those stay where they lie until
+ * the source has ended.
  */
 extern GjStatus gj_run_stage_chunk(GjRun *run, uint32_t source, const GjChunk *chunk,
 								   const GjKept *kept);
 extern GjStatus gj_run_stage_rows(GjRun *run, uint32_t source, const GjColumn *columns,
 								  uint32_t nrows);
-/* Sends those that wait, if they are many and more may come: so that others need not wait for them. */
+/* Sends those that wait, if they are many: so that others need not wait for them. */
 extern GjStatus gj_run_send_many(GjRun *run, uint32_t source);
 /* source/block.c: takes all probe rows that were sent through the joins. */
 extern GjStatus gj_run_open_blocks(GjRun *run);

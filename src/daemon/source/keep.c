@@ -137,8 +137,8 @@ gj_run_keep(GjRun *run, uint32_t source, const GjChunk *chunk, GjLane lane, GjKe
 		return give_up_building(run, resident, at, GJ_OUT_OF_MEMORY);
 	fragment->filling.table = pages.table;
 	place = (GjKept) {fragment, fragment->nrows, fragment->heap_used};
-	status = gj_fragment_append(resident->store, &run->work, lane, run->intake->clock, fragment, chunk,
-								&pages);
+	status = gj_fragment_append(resident->store, &run->work, lane, run->intake->clock, fragment,
+								chunk, &pages);
 	if (status != GJ_OK)
 		return give_up_building(run, resident, at, status);
 	*kept = place;
@@ -208,7 +208,8 @@ gj_run_arrived(GjRun *run)
 
 		while (*at)
 		{
-			if ((*at)->filling.last_slot == 0 || (*at)->filling.last_slot > run->intake->slots.nread)
+			if ((*at)->filling.last_slot == 0 ||
+				(*at)->filling.last_slot > run->intake->slots.nread)
 			{
 				at = &(*at)->next;
 				continue;

@@ -1,10 +1,11 @@
 /*
  * rows.c
- *	  Where rows go that have come to a run: through the joins, to a relation of which a build side is
- *	  made, or into an exchange.
+ *	  Where rows go that have come to a run: through the joins, to a relation of which a build side
+ *	  is made, or into an exchange.
  *
  * A source has one of these for all the ways in which its rows come.  Each way describes the rows
- * that it has as columns and ranges; what rows that lie scattered need is the matter of where they go.
+ * that it has as columns and ranges; what rows that lie scattered need is the matter of where they
+ * go.
  */
 #include "intake.h"
 
@@ -20,21 +21,6 @@ ncolumns_of(const GjRun *run, const GjRows *rows)
 	return run->sources[rows->source].ncolumns;
 }
 
-/* Columns that start at a row of others. */
-static void
-skip_to(GjColumn *columns, uint32_t ncolumns, const GjColumn *start, uint64_t first)
-{
-	for (uint32_t c = 0; c < ncolumns; c++)
-	{
-		columns[c] = start[c];
-		/* one that is not read may be missing */
-		if (start[c].data)
-			columns[c].data = (const uint8_t *) start[c].data + first * start[c].width;
-		if (start[c].nulls)
-			columns[c].nulls = start[c].nulls + first;
-	}
-}
-
 /* ---- rows that lie scattered */
 
 /* Adds the copies of ranges of rows of `width` bytes; returns how many. */
@@ -46,7 +32,8 @@ add_pieces(GjPiece *pieces, uint8_t *to, const void *from, uint32_t width, const
 	{
 		uint64_t	nbytes = (uint64_t) (ranges[i].end - ranges[i].first) * width;
 
-		pieces[i] = (GjPiece) {to, (const uint8_t *) from + (uint64_t) ranges[i].first * width, nbytes};
+		pieces[i] = (GjPiece) {to, (const uint8_t *) from + (uint64_t) ranges[i].first * width,
+			nbytes};
 		to += nbytes;
 	}
 	return n;
@@ -54,8 +41,8 @@ add_pieces(GjPiece *pieces, uint8_t *to, const void *from, uint32_t width, const
 
 /* Copies the ranges of all columns together, `total` rows each, where columns then start. */
 static GjStatus
-gather_ranges(GjWork *work, GjColumn *columns, uint32_t ncolumns, const GjRowRange *ranges, uint32_t n,
-			  uint64_t total, uint8_t *to)
+gather_ranges(GjWork *work, GjColumn *columns, uint32_t ncolumns, const GjRowRange *ranges,
+			  uint32_t n, uint64_t total, uint8_t *to)
 {
 	GjPiece    *pieces = malloc((uint64_t) ncolumns * 2 * n * sizeof(GjPiece));
 	uint32_t	npieces = 0;
@@ -83,9 +70,9 @@ gather_ranges(GjWork *work, GjColumn *columns, uint32_t ncolumns, const GjRowRan
 }
 
 /*
- * Puts scattered rows together in a buffer, as `columns`, so that the joins see them at once, or few
- * copies are made of them.  Where they do not fit `room` bytes well, or there is no memory for them,
- * the ranges stay what they are.
+ * Puts scattered rows together in a buffer, as `columns`, so that the joins see them at once, or
+ * few copies are made of them.  Where they do not fit `room` bytes well, or there is no memory for
+ * them, the ranges stay what they are.
  */
 static GjStatus
 put_together(GjRun *run, GjRows *rows, GjBuffer *buffer, uint64_t room, GjColumn *columns)
@@ -132,7 +119,7 @@ append_ranges(GjRun *run, GjRelation *relation, const GjRows *rows)
 		const GjRowRange *range = &rows->ranges[i];
 
 		GJ_STOP_CHECK(run);
-		skip_to(columns, ncolumns_of(run, rows), rows->columns, range->first);
+		gj_columns_from(columns, rows->columns, ncolumns_of(run, rows), range->first);
 		GJ_TRY(gj_relation_append_rows(&run->work, relation, columns, range->end - range->first,
 									   base, rows->heap_used));
 	}
@@ -147,8 +134,8 @@ gj_append_rows(GjRun *run, GjRelation *relation, GjRows *rows)
 	GjStatus	status = GJ_OK;
 
 	/*
-	 * What is built wants most of the memory, and nothing resident is to go.  Another device's rows are
-	 * copied as they are.
+	 * What is built wants most of the memory, and nothing resident is to go.  Another device's rows
+	 * are copied as they are.
 	 */
 	if (!run->work.peer)
 		status = put_together(run, rows, &together, gj_lease_free(run->work.lease) / 4, columns);
@@ -203,7 +190,7 @@ rows_to_joins(GjRun *run, GjRows *rows)
 		/* where they are only noted, gj_fused_flush looks */
 		if (!gj_fused_fits(run))
 			GJ_STOP_CHECK(run);
-		skip_to(described, ncolumns_of(run, rows), rows->columns, range->first);
+		gj_columns_from(described, rows->columns, ncolumns_of(run, rows), range->first);
 		GJ_TRY(gj_run_probe_rows(run, range->end - range->first, !rows->stay));
 	}
 	return GJ_OK;
@@ -246,7 +233,8 @@ chunk_in_place(GjRun *run, uint32_t source, const GjChunk *chunk, const GjKept *
 	return gj_source_rows(run, &rows);
 }
 
-const GjRowsTo gj_to_joins = {"joins", rows_to_joins, GJ_LANE_WORK, reserve_nothing, chunk_in_place};
+const GjRowsTo gj_to_joins = {"joins", rows_to_joins, GJ_LANE_WORK, reserve_nothing,
+chunk_in_place};
 
 static GjStatus
 reserve_buffers(GjRun *run, uint32_t source, const GjChunk *chunk)
@@ -276,7 +264,7 @@ rows_to_exchange(GjRun *run, GjRows *rows)
 		const GjRowRange *range = &rows->ranges[i];
 
 		GJ_STOP_CHECK(run);
-		skip_to(columns, ncolumns_of(run, rows), rows->columns, range->first);
+		gj_columns_from(columns, rows->columns, ncolumns_of(run, rows), range->first);
 		GJ_TRY(gj_run_stage_rows(run, rows->source, columns, range->end - range->first));
 	}
 	return GJ_OK;

@@ -7,18 +7,6 @@
  * Cached build sides need no feeding: the end of their source finds them.  Each way describes the
  * rows that it has (rows.c), and the source says where they go: through the joins, to a build side,
  * or into an exchange.
- *
- *	intake.c	opens, ends sources, closes
- *	rows.c		where described rows go
- *	chunk.c		chunks; the buffers in which probe rows come to a GPU; slots given back
- *	ask.c		which fragments are resident
- *	fragment.c	the use of these
- *	keep.c		fragments that chunks fill
- *	cached.c	build sides that were built before, or are kept
- *	cached_outer.c	probe rows that were exchanged before, or are kept
- *	split.c		an exchange: sends rows
- *	block.c		the same: takes rows
- *	parcel.c	the same: what is kept for that
  */
 #ifndef GJ_DAEMON_SOURCE_SOURCE_H
 #define GJ_DAEMON_SOURCE_SOURCE_H
@@ -47,13 +35,11 @@ extern void gj_run_may_keep(GjRun *run, bool keep);
 							 sizeof(uint64_t) * (GJ_FRAGMENT_WORDS + GJ_FRAGMENT_BLOCKS))
 
 /*
- * Tells which fragments of a table are resident on the devices of n runs of one program, each fragment
- * once.  question: gj_ask_size() bytes.  runs[0] notes errors.
+ * Tells which fragments of a table are resident on the devices of n runs of one program, each
+ * fragment once.  question: gj_ask_size() bytes.  runs[0] notes errors.
  */
 extern GjStatus gj_runs_ask(GjRun **runs, uint32_t n, const uint8_t *question,
 							const GjAnswers *answers);
-/* The same for one run. */
-extern GjStatus gj_run_ask(GjRun *run, const uint8_t *question, const GjAnswers *answers);
 
 /* True if the source was asked about and the device keeps resident data at all. */
 extern bool gj_run_has_store(const GjRun *run, uint32_t source);
@@ -77,7 +63,7 @@ extern bool gj_run_take_fragment(GjRun *run, uint32_t source, uint64_t id, GjPin
 extern GjStatus gj_run_use_shared(GjRun *run, uint32_t source, uint32_t n, const GjPinned *used);
 
 extern GjStatus gj_run_source_end(GjRun *run, uint32_t source);
-/* True if the source is a build source that was kept as it was built: the queue works on none of it. */
+/* True if the build side of the source is a cached one: the queue works on none of it. */
 extern bool gj_run_has_side(const GjRun *run, uint32_t source);
 
 /* A number that equal programs share, and hardly ever others do. */
@@ -109,7 +95,7 @@ typedef struct GjExchangePlan
 typedef struct GjBlock
 {
 	uint32_t	nusers;			/* guarded by the team's lock */
-	bool		waits;			/* the sender's own part, of probe rows, has yet to pass the steps */
+	bool		waits;			/* the sender's own probe rows have yet to pass the steps */
 	uint32_t	source;
 	GjDeviceEntry *entry;		/* where it lies */
 	GjColumn   *columns;		/* of the source; data is NULL if nobody reads it */
@@ -130,8 +116,8 @@ gj_block_rows(const GjBlock *block, uint32_t part)
 typedef struct GjExchangeOps
 {
 	/*
-	 * One of the run's n blocks that nobody reads any more.  Waits for it; meanwhile gj_run_receive may
-	 * be called, and is called with what waits for it unless await_split comes soon.
+	 * One of the run's n blocks that nobody reads any more.  Waits for it; meanwhile gj_run_receive
+	 * may be called, and is called with what waits for it unless await_split comes soon.
 	 */
 	GjStatus	(*get_block) (void *arg, GjBlock *blocks, uint32_t n, bool awaits,
 							   GjBlock **block);
@@ -154,8 +140,8 @@ extern GjStatus gj_run_has_split(GjRun *run, bool wait, bool *done);
 extern GjStatus gj_run_send_blocks(GjRun *run, uint32_t source);
 /*
  * All rows of a source have come, and none of the runs works on anything.  True if all of them have
- * found their part of it as it was built, or (the probe source) exchanged before: nothing is handed over
- * then.
+ * found their part of it as it was built, or (the probe source) exchanged before: nothing is handed
+ * over then.
  */
 extern bool gj_sides_resolve(GjRun **runs, uint32_t nruns, uint32_t source);
 /* The step by whose keys probe rows are exchanged, if they could be kept so; else NULL. */
@@ -163,8 +149,8 @@ extern const GjStep *gj_exchanged_by(const GjRun *run);
 /* If not, and it is the probe source: decides whether the runs are to keep their parts of it. */
 extern void gj_exchanged_plan(GjRun **runs, uint32_t nruns);
 /*
- * The run is finished, and nrows probe rows were sent to its part, by all of them: keeps these, if that
- * was planned.  Waits.
+ * The run is finished, and nrows probe rows were sent to its part, by all of them: keeps these, if
+ * that was planned.  Waits.
  */
 extern GjStatus gj_exchanged_keep(GjRun *run, uint64_t nrows);
 /* The rows of the build source are where they belong: gives back what took them there. */
@@ -180,14 +166,14 @@ extern GjStatus gj_run_reserve_exchange(GjRun *run, uint64_t nbytes);
 extern GjStatus gj_run_receive(GjRun *run, GjBlock *block);
 /* True: blocks of others are being read. */
 extern bool gj_run_is_reading(const GjRun *run);
-/* Tells, by block_read, which of these have been read by now; with `wait`, waits for the first one. */
+/* Tells, by block_read, which of these have been read by now; `wait`: waits for the first one. */
 extern GjStatus gj_run_settle(GjRun *run, bool wait);
 /* Waits until none is read any more, also after an error; tells nobody. */
 extern void gj_run_stop_reading(GjRun *run);
 /*
- * Probe rows that were sent, its own and received ones, wait for more while blocks are filled.  True:
- * there are some for which the device had better not wait if nothing else is to be sent; and taking
- * them through the steps.
+ * Probe rows that were sent, its own and received ones, wait for more while blocks are filled.
+ * True: there are some for which the device had better not wait if nothing else is to be sent; and
+ * taking them through the steps.
  */
 extern bool gj_run_has_sent(const GjRun *run);
 extern GjStatus gj_run_join_sent(GjRun *run);

@@ -12,7 +12,7 @@
  *
  * Rows with a NULL key, which match nothing, stay with the run that they came to.
  */
-#include "parcel.h"
+#include "exchange.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -52,7 +52,8 @@ filter_pieces(GjRun *run, GjSplitSide *side, uint32_t *n)
 
 		GJ_STOP_CHECK(run);
 		GJ_TRY(view_piece(run, side, piece, &view));
-		GJ_TRY(work->ops->columns->select(work->queue, &view, (uint32_t) side->filter, rows, &piece->nrows));
+		GJ_TRY(work->ops->columns->select(work->queue, &view, (uint32_t) side->filter, rows,
+										  &piece->nrows));
 		piece->rows = rows;
 		*n += piece->nrows;
 	}
@@ -88,7 +89,8 @@ compute_keys(GjRun *run, GjSplitSide *side, uint32_t n, GjKeys *keys)
 			of_piece.value[k] += first;
 		of_piece.null += first;
 		GJ_TRY(view_piece(run, side, &x->piece[p], &view));
-		GJ_TRY(work->ops->columns->keys(work->queue, &view, 0, view.nrows, side->first_key, &of_piece));
+		GJ_TRY(work->ops->columns->keys(work->queue, &view, 0, view.nrows, side->first_key,
+										&of_piece));
 		first += view.nrows;
 	}
 	return GJ_OK;
@@ -105,11 +107,12 @@ has_nulls(const GjRunExchange *x, uint32_t c)
 }
 
 /*
- * Has columns that are sent lie one behind the other, with n rows each; returns their bytes.  Memory
- * NULL: there is none yet.
+ * Has columns that are sent lie one behind the other, with n rows each; returns their bytes.
+ * Memory NULL: there is none yet.
  */
 static uint64_t
-place_columns(const GjRun *run, const GjSplitSide *side, void *memory, uint64_t n, GjColumn *columns)
+place_columns(const GjRun *run, const GjSplitSide *side, void *memory, uint64_t n,
+			  GjColumn *columns)
 {
 	const GjColumnType *types = side->stage.types;
 	uintptr_t	start = (uintptr_t) memory;
@@ -149,7 +152,7 @@ gj_run_joins_ahead(GjRun *run)
 	return run->sink->has_states && gj_fused_fits(run);
 }
 
-/* True if rows of others are copied beside a split, and, should an inbox be full, joined behind it. */
+/* True if rows of others are copied beside a split, and joined behind it if there is no more room. */
 static bool
 takes_beside(GjRun *run, const GjSplitSide *side)
 {
@@ -226,7 +229,8 @@ fill_block(GjRun *run, GjSplitSide *side, uint32_t n, GjBlock *block)
 static uint64_t *
 part_places(const GjRunExchange *x, uint32_t n, const GjBlock *block, uint32_t ref, uint32_t part)
 {
-	return (uint64_t *) x->heap_at.memory + ref * gj_heap_places(x, n) + block->parts.start[part] + part;
+	return (uint64_t *) x->heap_at.memory + ref * gj_heap_places(x, n) +
+		block->parts.start[part] + part;
 }
 
 /*
@@ -239,7 +243,8 @@ measure_heap(GjRun *run, GjSplitSide *side, uint32_t n, const GjBlock *block, ui
 	GjRunExchange *x = run->intake->exchange;
 	GjWork	   *work = &run->work;
 
-	GJ_TRY(gj_buffer_reserve(work, &x->heap_at, gj_heap_places(x, n) * side->nrefs * sizeof(uint64_t)));
+	GJ_TRY(gj_buffer_reserve(work, &x->heap_at,
+							 gj_heap_places(x, n) * side->nrefs * sizeof(uint64_t)));
 	for (uint32_t c = 0, r = 0; c < side->stage.ncolumns; c++)
 	{
 		const uint64_t *refs = block->columns[c].data;
@@ -251,7 +256,8 @@ measure_heap(GjRun *run, GjSplitSide *side, uint32_t n, const GjBlock *block, ui
 			uint32_t	rows = gj_block_rows(block, p);
 			uint64_t   *at = part_places(x, n, block, r, p);
 
-			GJ_TRY(work->ops->exchange->ref_bytes(work->queue, refs + block->parts.start[p], rows, at));
+			GJ_TRY(work->ops->exchange->ref_bytes(work->queue, refs + block->parts.start[p], rows,
+												  at));
 			GJ_TRY(work->ops->memory->copy_out(work->queue, &bytes[p * side->nrefs + r], at + rows,
 									   sizeof(uint64_t)));
 		}
@@ -328,10 +334,10 @@ send_pieces(GjRun *run, GjSplitSide *side, bool *fits)
 
 	*fits = true;
 	/*
-	 * Rows may be received meanwhile, and change what the queue's columns are.  A filter may leave none
-	 * to split.
+	 * Rows may be received meanwhile, and change what the queue's columns are.  A filter may leave
+	 * none to split.
 	 */
-	GJ_TRY(x->ops->get_block(x->arg, x->block, GJ_PARCELS,
+	GJ_TRY(x->ops->get_block(x->arg, x->block, GJ_BLOCKS,
 							  side->filter < 0 && takes_beside(run, side), &block));
 	work->ops->queues->phase(work->queue, GJ_PHASE_TRANSFER);
 	if (side->filter >= 0)
@@ -347,7 +353,7 @@ send_pieces(GjRun *run, GjSplitSide *side, bool *fits)
 	block->source = side->source;
 	GJ_TRY(x->ops->send_block(x->arg, block));
 	GJ_TRY(gj_run_take_own(run, block));
-	/* rows that can pass the steps behind the next split wait for it: who gets the others goes first */
+	/* rows that can pass behind the next split wait for it: who gets the others goes first */
 	return side->source == 0 && !gj_run_joins_ahead(run) ? gj_run_join_own(run) : GJ_OK;
 }
 
@@ -374,15 +380,7 @@ add_pieces(GjRunExchange *x, const GjSplitSide *side, const GjColumn *columns, u
 		GjColumn   *to = x->piece_columns + (size_t) x->npieces * side->stage.ncolumns;
 
 		rows = n - done < GJ_MAX_TUPLES ? n - done : GJ_MAX_TUPLES;
-		for (uint32_t c = 0; c < side->stage.ncolumns; c++)
-		{
-			to[c] = columns[c];
-			/* one that is not read may be missing */
-			if (columns[c].data)
-				to[c].data = (const uint8_t *) columns[c].data + (first + done) * columns[c].width;
-			if (columns[c].nulls)
-				to[c].nulls = columns[c].nulls + first + done;
-		}
+		gj_columns_from(to, columns, side->stage.ncolumns, first + done);
 		x->piece[x->npieces++] = (GjSplitPiece) {to, NULL, rows};
 	}
 	x->nwaiting += n;
@@ -396,7 +394,9 @@ send_rows(GjRun *run, GjSplitSide *side, const GjColumn *columns, uint64_t nrows
 	{
 		bool		fits = false;
 
-		n = nrows - first < gj_split_most_rows(run, side) ? nrows - first : gj_split_most_rows(run, side);
+		n = gj_split_most_rows(run, side);
+		if (n > nrows - first)
+			n = nrows - first;
 		while (!fits)
 		{
 			add_pieces(run->intake->exchange, side, columns, first, (uint32_t) n);
@@ -455,22 +455,16 @@ stage_rows(GjRun *run, GjSplitSide *side, const GjColumn *columns, uint32_t firs
 {
 	GjColumn	from[GJ_MAX_COLUMNS];
 
+	gj_columns_from(from, columns, side->stage.ncolumns, first);
 	for (uint32_t c = 0; c < side->stage.ncolumns; c++)
-	{
-		from[c] = columns[c];
-		if (columns[c].data)
-			from[c].data = (const uint8_t *) columns[c].data + (uint64_t) first * columns[c].width;
-		if (columns[c].nulls)
-			from[c].nulls = columns[c].nulls + first;
 		side->stage_nulls[c] |= columns[c].nulls != NULL;
-	}
 	run->work.ops->queues->phase(run->work.queue, GJ_PHASE_TRANSFER);
 	return gj_relation_append_rows(&run->work, &side->stage, from, n, 0, 0);
 }
 
 /*
- * Takes rows of columns, from `first` on: *n of them, at most `left`, which now wait; 0 if those that
- * wait must be sent first.
+ * Takes rows of columns, from `first` on: *n of them, at most `left`, which now wait; 0 if those
+ * that wait must be sent first.
  */
 static GjStatus
 take_rows(GjRun *run, GjSplitSide *side, const GjColumn *columns, uint32_t first, uint32_t left,
@@ -517,7 +511,8 @@ gj_run_send_many(GjRun *run, uint32_t source)
 {
 	GjSplitSide *side = gj_split_side(run, source);
 
-	return side && run->intake->exchange->nwaiting >= GJ_MAX_TUPLES ? send_waiting(run, side) : GJ_OK;
+	return side && run->intake->exchange->nwaiting >= GJ_MAX_TUPLES ?
+		send_waiting(run, side) : GJ_OK;
 }
 
 GjStatus

@@ -2,7 +2,8 @@
  * fill.c
  *	  Fragments while chunks fill them: their memory, rows and pages; see store/store.h.
  *
- * A run fills fragments of its own (source/keep.c), which nobody else knows before gj_resident_publish.
+ * A run fills fragments of its own (source/keep.c), which nobody else knows before
+ * gj_resident_publish.
  */
 #include "internal.h"
 
@@ -204,7 +205,8 @@ append_heap(const GjAppend *a)
 
 	if (chunk->layout->heap_size == 0)
 		return GJ_OK;
-	parts = realloc(fragment->filling.parts, (fragment->filling.nparts + 1) * sizeof(GjFragmentPart));
+	parts = realloc(fragment->filling.parts,
+					(fragment->filling.nparts + 1) * sizeof(GjFragmentPart));
 	if (!parts)
 		return GJ_OUT_OF_HOST_MEMORY;
 	fragment->filling.parts = parts;
@@ -279,10 +281,13 @@ gj_fragment_finish(GjWork *work, GjLane lane, GjFragment *fragment)
 		if (fragment->columns[c].type.kind != GJ_REF)
 			continue;
 		for (uint32_t i = 0; i < fragment->filling.nparts; i++)
-			if (fragment->filling.parts[i].nrows > 0)
-				GJ_TRY(work->ops->columns->rebase_refs(work->queue, refs + fragment->filling.parts[i].first,
-											  fragment->filling.parts[i].nrows, fragment->filling.parts[i].heap,
-											  fragment->filling.parts[i].heap_used));
+		{
+			const GjFragmentPart *part = &fragment->filling.parts[i];
+
+			if (part->nrows > 0)
+				GJ_TRY(work->ops->columns->rebase_refs(work->queue, refs + part->first, part->nrows,
+													   part->heap, part->heap_used));
+		}
 	}
 	free(fragment->filling.parts);
 	fragment->filling.parts = NULL;

@@ -14,7 +14,7 @@
 
 #define GJ_CACHE_LINE		64
 
-/* Uses after which it is worth it to load a fragment anew: while a vacuum goes on, each query finds it changed. */
+/* Uses that make it worth it to load a fragment anew: during a vacuum each query finds it changed. */
 #define GJ_WORTH_LOADING	4
 
 /* ---- the store */
@@ -27,7 +27,8 @@ open_queue(GjDeviceEntry *entry)
 	GjQueue    *queue = NULL;
 	GjErrorText why;
 
-	return entry->ops->queues->queue_open(entry->device, &none, &queue, &why) == GJ_OK ? queue : NULL;
+	return entry->ops->queues->queue_open(entry->device, &none, &queue, &why) == GJ_OK ?
+		queue : NULL;
 }
 
 static uint64_t
@@ -337,7 +338,8 @@ gj_resident_is_to_be_loaded(GjResident *store, GjFragment *fragment, uint64_t ma
 	bool		first;
 
 	pthread_mutex_lock(&store->memory->lock);
-	first = fragment->map_lsn < map_lsn && fragment->loaded_for < map_lsn && fragment->hits >= GJ_WORTH_LOADING;
+	first = fragment->map_lsn < map_lsn && fragment->loaded_for < map_lsn &&
+		fragment->hits >= GJ_WORTH_LOADING;
 	if (first)
 		fragment->loaded_for = map_lsn;
 	pthread_mutex_unlock(&store->memory->lock);
@@ -472,6 +474,13 @@ gj_resident_publish(GjResident *store, GjFragment *fragment)
 
 /* ---- what users ask */
 
+/* The first of the sides on a device; NULL: there are none. */
+static GjSide *
+first_side(GjDeviceMemory *memory)
+{
+	return gj_store_of(memory) ? gj_store_of(memory)->sides : NULL;
+}
+
 uint64_t
 gj_resident_evict(GjDeviceEntry *entry, uint32_t database, uint32_t relation)
 {
@@ -482,7 +491,7 @@ gj_resident_evict(GjDeviceEntry *entry, uint32_t database, uint32_t relation)
 
 	pthread_mutex_lock(&memory->lock);
 	/* those of fragments on other devices too */
-	for (GjSide *side = gj_store_of(memory) ? gj_store_of(memory)->sides : NULL; side; side = next_side)
+	for (GjSide *side = first_side(memory); side; side = next_side)
 	{
 		next_side = side->next;
 		if (!gj_side_is_of(side, database, relation))
@@ -561,7 +570,7 @@ gj_resident_list(GjDeviceEntry *entry, GjCached **list)
 				cached->attributes[f->columns[c].key.attnum / 64] |=
 					UINT64_C(1) << f->columns[c].key.attnum % 64;
 	}
-	for (GjSide *side = gj_store_of(memory) ? gj_store_of(memory)->sides : NULL; side; side = side->next)
+	for (GjSide *side = first_side(memory); side; side = side->next)
 	{
 		/* one of several tables: of the first */
 		GjCached   *cached = find_cached(list, &n, &side->fragments[0].relation);

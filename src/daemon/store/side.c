@@ -1,7 +1,7 @@
 /*
  * side.c
- *	  Built build sides, and rows that were exchanged, that stay on a device: found, kept and given up; see
- *	  store/store.h.
+ *	  Built build sides, and rows that were exchanged, that stay on a device: found, kept and given
+ *	  up; see store/store.h.
  */
 #include "internal.h"
 
@@ -181,8 +181,8 @@ same_side(const GjSide *side, const GjSide *like)
 }
 
 /*
- * True if the side was made of a fragment that is no more: the other one has the same part of the same
- * table, on the same device, as another one.
+ * True if the side was made of a fragment that is no more: the other one has the same part of the
+ * same table, on the same device, as another one.
  */
 static bool
 is_older(const GjSide *side, const GjSide *other)
@@ -211,7 +211,7 @@ is_older(const GjSide *side, const GjSide *other)
 	return false;
 }
 
-/* Withdraws sides whose place this one takes: their fragments have changed, perhaps on other devices. */
+/* Withdraws sides whose place this one takes: fragments have changed, perhaps elsewhere. */
 static void
 supersede(GjResident *store, GjSide *newer)
 {
@@ -286,7 +286,8 @@ hash_of(const GjSide *like)
 	{
 		const GjSideFragment *fragment = &like->fragments[i];
 
-		hash = gj_hash_bytes(gj_hash_combine(hash, fragment->table), &fragment->id, sizeof(fragment->id));
+		hash = gj_hash_bytes(gj_hash_combine(hash, fragment->table), &fragment->id,
+							 sizeof(fragment->id));
 		hash = gj_hash_bytes(hash, fragment->pages, fragment->pages ? GJ_PAGES_BYTES : 0);
 	}
 	return hash;
@@ -335,8 +336,8 @@ gj_side_refuse(GjResident *store, const GjSide *like)
 }
 
 /*
- * True if the cache, and the device, have room for so many bytes that nobody leases, without `old` bytes
- * of what is resident.  The lock is held.
+ * True if the cache, and the device, have room for so many bytes that nobody leases, without `old`
+ * bytes of what is resident.  The lock is held.
  */
 static bool
 has_room(const GjResident *store, uint64_t nbytes, uint64_t old)

@@ -59,7 +59,7 @@ typedef struct GjFilling
 	uint32_t	nparts;
 	GjFragmentPart *parts;
 	uint32_t	table;			/* of the source whose chunks fill it */
-	uint64_t	last_slot;		/* it is there when so many of the run's slots have been read; 0: not complete */
+	uint64_t	last_slot;		/* there when the run has read so many slots; 0: not complete */
 } GjFilling;
 
 typedef struct GjFragment
@@ -127,7 +127,7 @@ typedef struct GjFound
 {
 	GjFragment *fragment;		/* NULL: there is none */
 	uint32_t	nvalid;			/* pages that were all-visible */
-	GjKnownFragment known;		/* without flags: all were, and the map's LSN is the one asked for */
+	GjKnownFragment known;		/* without flags: all were, by the map's LSN asked for */
 } GjFound;
 
 /* A fragment that a side was made of. */
@@ -160,7 +160,7 @@ typedef struct GjSide
 	uint64_t	used_at;		/* the store's clock */
 	uint64_t	hits;
 	uint64_t	nbytes;			/* device memory */
-	uint64_t	program;		/* who used it last: gj_program_identity, and the source that it was of */
+	uint64_t	program;		/* who used it last: gj_program_identity, and its source */
 	uint32_t	source;
 	uint32_t	nfragments;
 	GjSideFragment *fragments;	/* by table, number and id; one block with their pages */
@@ -196,11 +196,12 @@ extern GjResident *gj_resident_store(GjDeviceEntry *entry, uint64_t cache_size);
 extern uint64_t gj_resident_clock(GjResident *store);
 
 /*
- * Looks for the fragments of n numbers, to found[n].  map_lsns are those of the pages of the visibility
- * map, per_map fragments each, from fragment 0 on.
+ * Looks for the fragments of n numbers, to found[n].  map_lsns are those of the pages of the
+ * visibility map, per_map fragments each, from fragment 0 on.
  */
 extern void gj_resident_find(GjResident *store, const GjWanted *wanted, const uint32_t *numbers,
-							 uint32_t n, const uint64_t *map_lsns, uint32_t per_map, GjFound *found);
+							 uint32_t n, const uint64_t *map_lsns, uint32_t per_map,
+							 GjFound *found);
 
 /*
  * What a backend must know of a fragment that was found, as it is now, beside its id: copies
@@ -210,8 +211,8 @@ extern void gj_resident_describe(GjResident *store, GjFound *found, uint64_t map
 								 uint64_t *valid, uint64_t *lsns);
 
 /*
- * True if a fragment that was found has an older LSN of the map than this, was of some use since it was loaded,
- * and nobody was to load it anew for this LSN: now the caller is.
+ * True if a fragment that was found has an older LSN of the map than this, was of some use since it
+ * was loaded, and nobody was to load it anew for this LSN: now the caller is.
  */
 extern bool gj_resident_is_to_be_loaded(GjResident *store, GjFragment *fragment, uint64_t map_lsn);
 
@@ -291,8 +292,8 @@ extern bool gj_side_again(GjResident *store, const GjSide *like);
 extern void gj_side_refuse(GjResident *store, const GjSide *like);
 
 /*
- * True if it can be kept now, with so many bytes, and nothing is given up for that but sides whose place
- * it takes, or that none of the last 64 runs has used.
+ * True if it can be kept now, with so many bytes, and nothing is given up for that but sides whose
+ * place it takes, or that none of the last 64 runs has used.
  */
 extern bool gj_side_has_room(GjResident *store, GjSide *like, uint64_t nbytes);
 

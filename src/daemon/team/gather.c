@@ -20,11 +20,8 @@ nothing_ended(GjWorker *worker)
 	return GJ_OK;
 }
 
-static const GjGatherOps counts = {
-	.open = open_nothing,.ended = nothing_ended,.finish = gj_team_drain
-};
-
-static const GjGatherOps rows = {
+/* Counts, and rows without an order. */
+static const GjGatherOps as_they_come = {
 	.open = open_nothing,.ended = nothing_ended,.finish = gj_team_drain
 };
 
@@ -59,13 +56,6 @@ open_sorted(GjTeam *team, GjErrorText *why)
 }
 
 static GjStatus
-sorted_ended(GjWorker *worker)
-{
-	gj_worker_sorted_ended(worker);
-	return GJ_OK;
-}
-
-static GjStatus
 send_sorted(GjTeam *team)
 {
 	GJ_TRY(gj_team_sorted_send(team->gather.sorted));
@@ -76,7 +66,7 @@ send_sorted(GjTeam *team)
 
 static const GjGatherOps sorted_rows = {
 	.needs_store = true,
-	.open = open_sorted,.ended = sorted_ended,.finish = send_sorted
+	.open = open_sorted,.ended = gj_worker_sorted_ended,.finish = send_sorted
 };
 
 /* ---- groups, which runs hand over */
@@ -93,7 +83,7 @@ open_groups(GjTeam *team, GjErrorText *why)
 		groups[0] = gj_team_groups_open(team, nkeys + 1, groups[1], why);
 	if (!groups[1 - p->distinct_key])
 		return why->text[0] ? GJ_TOO_LARGE : GJ_OUT_OF_HOST_MEMORY;
-	for (uint32_t i = 0; i < team->nmembers; i++)
+	for (uint32_t i = 0; i < team->nworkers; i++)
 		team->workers[i].keeps_groups = groups[1 - p->distinct_key];
 	return GJ_OK;
 }
@@ -152,10 +142,10 @@ const GjGatherOps *
 gj_gather_choose(const GjSinkOps *sink)
 {
 	if (sink->returns_rows)
-		return sink->sorted ? &sorted_rows : &rows;
+		return sink->sorted ? &sorted_rows : &as_they_come;
 	if (sink->has_groups)
 		return sink->sorted ? &sorted_groups : &groups;
-	return sink->has_states ? &states : &counts;
+	return sink->has_states ? &states : &as_they_come;
 }
 
 GjStatus
@@ -164,7 +154,7 @@ gj_gather(GjTeam *team, GjRunStats *stats)
 	GJ_TRY(team->gather.ops->finish(team));
 	*stats = team->stats;
 	stats->npasses = 1;
-	for (uint32_t i = 0; i < team->nmembers; i++)
+	for (uint32_t i = 0; i < team->nworkers; i++)
 		stats->memory_peak += team->workers[i].lease.peak;
 	/* groups of several devices meet on the host, whether there is room on these or not */
 	if (team->gather.reports_store || team->store.file_used > 0)

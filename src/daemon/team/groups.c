@@ -291,25 +291,18 @@ can_split(const GjTeamGroups *groups)
 GjStatus
 gj_team_groups_share(GjTeamGroups *groups)
 {
-	const GjTeam *team = groups->team;
+	GjTeam	   *team = groups->team;
 	const GjSpillList *all = &groups->all;
 	uint64_t	need = need_of(groups, all->nrows, all->heap_used);
-	uint64_t	room = UINT64_MAX;
+	uint64_t	room = gj_team_lease_left(team);
 	uint32_t	nshares = 1;
 	GjStatus	status;
 
-	for (uint32_t i = 0; i < team->nmembers; i++)
-	{
-		uint64_t	left = gj_lease_left((GjLease *) &team->workers[i].lease);
-
-		if (left < room)
-			room = left;
-	}
 	room = room > 2 * GJ_OUTPUT_SLOT_SIZE ? room - GJ_OUTPUT_SLOT_SIZE : room / 2;
 	if (can_split(groups))
 		while (nshares < GJ_MAX_SHARES &&
 			   (need / nshares > room ||
-				(nshares < team->nmembers && all->nrows / nshares >= GJ_GROUPS_A_DEVICE)))
+				(nshares < team->nworkers && all->nrows / nshares >= GJ_GROUPS_A_DEVICE)))
 			nshares *= 2;
 	pthread_mutex_lock(&groups->lock);
 	status = make_shares(groups, &groups->all, nshares, 0);

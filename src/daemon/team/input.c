@@ -24,7 +24,8 @@ gj_input_chunk(GjTeam *team, uint32_t source)
 {
 	if (source >= team->program->nsources || (team->input.ended >> source & 1) ||
 		!gj_input_accepts(team, source))
-		return gj_team_fail(team, GJ_BAD_PROGRAM, "a chunk of a source comes too early or too late");
+		return gj_team_fail(team, GJ_BAD_PROGRAM,
+							"a chunk of a source comes too early or too late");
 	if (team->host->stop(team->host->arg))
 		return GJ_CANCELLED;
 	__atomic_store_n(&team->signals.loads, true, __ATOMIC_RELAXED);
@@ -59,14 +60,14 @@ take_chunk(GjWorker *worker, GjTask *task)
 	worker->counts.chunks += task->source == 0;
 	gj_run_may_keep(worker->run, task->keep || task->source == 0);
 	status = gj_run_chunk(worker->run, task->source, task->nrows, task->memory, task->slot);
-	worker->restless = true;
+	worker->has_chunks = true;
 	return status == GJ_OK ? gj_run_work(worker->run) : status;
 }
 
 GjStatus
 gj_input_post(GjTeam *team, const GjTask *chunk, bool all)
 {
-	uint32_t	n = all ? team->nmembers : 1;
+	uint32_t	n = all ? team->nworkers : 1;
 	int			keeper = gj_team_place(team, chunk->source, chunk->memory);
 	GjSlotUse  *use = calloc(1, sizeof(GjSlotUse));
 

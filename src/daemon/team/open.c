@@ -66,21 +66,21 @@ get_leases(GjTeam *team, GjDeviceEntry **entries, uint32_t n, uint64_t nbytes)
 	GJ_TRY(gj_lease_start(&first->lease, &entries[0]->memory, nbytes,
 						  team->options.memory_limit, team->host->stop, team->host->arg));
 	first->entry = entries[0];
-	team->nmembers = 1;
+	team->nworkers = 1;
 	for (uint32_t i = 1; i < n; i++)
 	{
-		GjWorker   *worker = &team->workers[team->nmembers];
+		GjWorker   *worker = &team->workers[team->nworkers];
 
 		if (!gj_lease_try(&worker->lease, &entries[i]->memory, nbytes,
 						  team->options.memory_limit))
 			continue;
 		worker->entry = entries[i];
-		team->nmembers++;
+		team->nworkers++;
 	}
 	return GJ_OK;
 }
 
-/* The memory that the run is expected to need on each of n devices with so much, `saved` not counted. */
+/* The memory that the run is expected to need on each device with so much, without `saved`. */
 static uint64_t
 expected_need(const GjTeam *team, uint64_t limit, uint64_t saved)
 {
@@ -108,9 +108,9 @@ is_too_large(const GjTeam *team, uint64_t limit, uint32_t n, int exchange_step)
 }
 
 /*
- * Device memory that the run need not ask for: what others keep of an exchange, or build sides that the
- * same program has used last and all devices still have.  Else these would go to make room for what is
- * not built.  If they are not what the run needs after all, the lease grows.
+ * Device memory that the run need not ask for: what others keep of an exchange, or build sides that
+ * the same program has used last and all devices still have.  Else these would go to make room for
+ * what is not built.  If they are not what the run needs after all, the lease grows.
  */
 static uint64_t
 saved_need(const GjTeam *team, GjDeviceEntry **entries, uint32_t n, GjWay way)
@@ -151,8 +151,8 @@ choose_way(const GjTeam *team, uint64_t limit, uint32_t n)
 }
 
 /*
- * True if rows to be sorted are expected to fit each of n devices, beside so much else.  Else some of
- * them go to the host in between.
+ * True if rows to be sorted are expected to fit each of n devices, beside so much else.  Else some
+ * of them go to the host in between.
  */
 static bool
 sorted_rows_fit(const GjTeam *team, uint64_t limit, uint32_t n, uint64_t nbytes)
@@ -258,14 +258,14 @@ open_team(GjTeam *team, GjErrorText *why)
 		nbytes = limit;
 	GJ_TRY(get_leases(team, entries, n, nbytes));
 	/* other devices are busy */
-	if (team->nmembers < n && way.exchange_step >= 0)
-		way = choose_way(team, limit, team->nmembers);
+	if (team->nworkers < n && way.exchange_step >= 0)
+		way = choose_way(team, limit, team->nworkers);
 	/* rows that have no room, or had none before, are handed over */
 	fits = !sorts_rows(team) ||
 		(!p->spill && sorted_rows_fit(team, limit, 1,
 									  need_of_devices(team, limit, 1, way.exchange_step)));
-	team->tasks.nidle = team->nmembers;
-	return team->nmembers == 1 && !way.spill && fits ? gj_single_open(team, why) :
+	team->tasks.nidle = team->nworkers;
+	return team->nworkers == 1 && !way.spill && fits ? gj_single_open(team, why) :
 		open_threads(team, way, why);
 }
 
@@ -297,7 +297,7 @@ gj_team_open(const GjProgram *program, const GjTeamOptions *options, const GjRun
 	{
 		team->workers[i].team = team;
 		gj_start_list(&team->workers[i].own);
-		gj_start_list(&team->workers[i].inbox);
+		gj_start_list(&team->workers[i].ahead);
 		gj_start_list(&team->workers[i].held);
 	}
 	*status = open_team(team, why);
@@ -320,10 +320,10 @@ stop_workers(GjTeam *team)
 	pthread_mutex_lock(&team->lock);
 	team->tasks.closing = true;
 	__atomic_store_n(&team->signals.stop, 1, __ATOMIC_RELAXED);
-	gj_team_tell(team);
+	gj_team_notify(team);
 	gj_team_grant(team);
 	pthread_mutex_unlock(&team->lock);
-	for (uint32_t i = 0; i < team->nmembers; i++)
+	for (uint32_t i = 0; i < team->nworkers; i++)
 		if (team->workers[i].thread.started)
 			gj_worker_await_end(&team->workers[i]);
 }
@@ -366,13 +366,13 @@ gj_team_close(GjTeam *team, GjErrorText *why)
 	free_uses(&team->input.used);
 	free_uses(&team->input.freed);
 	/* blocks are of runs that are still open */
-	for (uint32_t i = 0; i < team->nmembers; i++)
+	for (uint32_t i = 0; i < team->nworkers; i++)
 	{
 		free_tasks(team, &team->workers[i].own);
-		free_tasks(team, &team->workers[i].inbox);
+		free_tasks(team, &team->workers[i].ahead);
 		free_tasks(team, &team->workers[i].held);
 	}
-	for (uint32_t i = 0; i < team->nmembers; i++)
+	for (uint32_t i = 0; i < team->nworkers; i++)
 	{
 		GjWorker   *worker = &team->workers[i];
 
@@ -387,7 +387,7 @@ gj_team_close(GjTeam *team, GjErrorText *why)
 	gj_gather_close(team);
 	if (team->has_store)
 		gj_spill_close(&team->store);
-	for (uint32_t i = 0; i < team->nmembers; i++)
+	for (uint32_t i = 0; i < team->nworkers; i++)
 	{
 		GjWorker   *worker = &team->workers[i];
 

@@ -2,11 +2,12 @@
  * resident.c
  *	  Resident fragments of a run on several devices: each lies on one of them.
  *
- * The probe side's are used where they lie, by the run of that device.  A build side's go to
- * all runs, in the same order, so that row ids are the same everywhere: by copies from device
- * to device; where rows are exchanged (strategy/exchange.c), they go to the device's run as well.  All
+ * The probe side's are used where they lie, by the run of that device.  A build side's go to all
+ * runs, in the same order, so that row ids are the same everywhere: by copies from device to
+ * device; where rows are exchanged (strategy/exchange.c), they go to the device's run as well.  All
  * chunks of a fragment that is to be kept are given to one worker, which follows from its number:
- * so a table is spread over the devices, and what is loaded again takes the place of what was there.
+ * so a table is spread over the devices, and what is loaded again takes the place of what was
+ * there.
  */
 #include "strategy/strategy.h"
 
@@ -26,11 +27,11 @@ gj_team_ask_all(GjTeam *team, const uint8_t *memory, const GjAnswers *answers)
 	 * Runs must be this thread's, and the output ring nobody's: backends ask before they load, and
 	 * a run that starts has neither.  But rows must not go out before all have started.
 	 */
-	if (team->input.started_ms > 0 || team->input.ended != 0 || team->sink->returns_rows)
+	if (team->input.started_us > 0 || team->input.ended != 0 || team->sink->returns_rows)
 		GJ_TRY(gj_team_drain(team));
-	for (uint32_t i = 0; i < team->nmembers; i++)
+	for (uint32_t i = 0; i < team->nworkers; i++)
 		runs[i] = team->workers[i].run;
-	status = gj_runs_ask(runs, team->nmembers, memory, answers);
+	status = gj_runs_ask(runs, team->nworkers, memory, answers);
 	if (status != GJ_OK && status != GJ_CANCELLED)
 	{
 		/* a run that starts may be writing its own */
@@ -38,7 +39,7 @@ gj_team_ask_all(GjTeam *team, const uint8_t *memory, const GjAnswers *answers)
 		return gj_team_fail(team, status, gj_run_error(runs[0]));
 	}
 	memcpy(&ask, memory, sizeof(ask));
-	for (uint32_t i = 0; i < team->nmembers && status == GJ_OK; i++)
+	for (uint32_t i = 0; i < team->nworkers && status == GJ_OK; i++)
 		if (gj_run_has_store(runs[i], ask.source))
 			team->input.asked |= 1u << ask.source;
 	return status;
@@ -46,13 +47,13 @@ gj_team_ask_all(GjTeam *team, const uint8_t *memory, const GjAnswers *answers)
 
 /* ---- USE */
 
-/* The number of the worker that has a fragment; nmembers: none. */
+/* The number of the worker that has a fragment; nworkers: none. */
 static uint32_t
 owner_of(const GjTeam *team, uint64_t id)
 {
 	uint32_t	i = 0;
 
-	while (i < team->nmembers &&
+	while (i < team->nworkers &&
 		   team->workers[i].entry->info.ordinal != id >> GJ_FRAGMENT_DEVICE_SHIFT)
 		i++;
 	return i;
@@ -67,7 +68,7 @@ take_own(GjWorker *worker, GjTask *task)
 		worker->team->strategy.ops->worker->all_complete(worker->team))
 		return GJ_OK;
 	worker->counts.chunks += task->source == 0 ? task->nuses : 0;
-	worker->restless |= !gj_run_notes_uses(worker->run, task->source);
+	worker->has_chunks |= !gj_run_notes_uses(worker->run, task->source);
 	return gj_run_use(worker->run, task->source, task->nuses, task->uses);
 }
 
@@ -132,7 +133,7 @@ make_shared(const GjTeam *team, uint32_t n, uint32_t npartial)
 
 	if (!shared)
 		return NULL;
-	*shared = (GjSharedUses) {.uses = (GjUse *) (shared + 1),.nusers = team->nmembers};
+	*shared = (GjSharedUses) {.uses = (GjUse *) (shared + 1),.nusers = team->nworkers};
 	shared->used = (GjPinned *) (shared->uses + n);
 	return shared;
 }
@@ -203,11 +204,11 @@ gj_team_use_all(GjTeam *team, uint32_t source, uint32_t n, const GjUse *uses, bo
 	for (uint32_t i = 0; i < n && status == GJ_OK; i++)
 	{
 		owners[i] = (uint8_t) owner_of(team, uses[i].id);
-		if (owners[i] == team->nmembers)
+		if (owners[i] == team->nworkers)
 			status = gj_team_fail(team, GJ_BAD_PROGRAM, "use of a fragment that was not told of");
 	}
 	if (own)
-		for (uint32_t i = 0; i < team->nmembers && status == GJ_OK; i++)
+		for (uint32_t i = 0; i < team->nworkers && status == GJ_OK; i++)
 			status = use_own(team, i, source, uses, owners, n);
 	else if (status == GJ_OK)
 		status = use_shared(team, source, uses, owners, n);
@@ -224,7 +225,7 @@ gj_team_place(GjTeam *team, uint32_t source, const uint8_t *chunk)
 
 	/* all runs were asked the same */
 	if (!(team->input.asked >> source & 1) ||
-		!gj_run_place(team->workers[0].run, source, chunk, team->nmembers, &place))
+		!gj_run_place(team->workers[0].run, source, chunk, team->nworkers, &place))
 		return -1;
 	return (int) place;
 }

@@ -1,13 +1,13 @@
 /*
  * sorted.c
- *	  Rows or groups of a team in the order of the sort keys: its runs hand them over as sorted runs,
- *	  which the session's thread merges when all have come.
+ *	  Rows or groups of a team in the order of the sort keys: its runs hand them over as sorted
+ *	  runs, which the session's thread merges when all have come.
  *
  * The last sorted run of a worker whose run stays open until the end lies on its device, and is
  * read from there: its thread fills two slots in turn, while the session's thread takes rows from
- * them.  All others, of workers that had no room for more rows, of passes, and of shares of groups, are
- * kept on the host (spill.h) in records of some thousand rows, so that a merge of many needs little
- * memory: by a thread of the cpu's, while the device fills the worker's other slot.
+ * them.  All others, of workers that had no room for more rows, of passes, and of shares of groups,
+ * are kept on the host (spill.h) in records of some thousand rows, so that a merge of many needs
+ * little memory: by a thread of the cpu's, while the device fills the worker's other slot.
  */
 #include "strategy/strategy.h"
 
@@ -17,7 +17,7 @@
 
 #include "daemon/base/base.h"
 
-/* Bytes of a record, about: each sorted run has one in memory while they are merged, so of many they are smaller. */
+/* Bytes of a record, about: a merge has one of each run in memory, so of many they are smaller. */
 #define GJ_SORTED_RECORD	(128 * 1024)
 #define GJ_SORTED_RECORDS	(32 * 1024 * 1024)
 #define GJ_SORTED_LEAST		(8 * 1024)
@@ -85,7 +85,7 @@ gj_team_sorted_open(GjTeam *team, GjErrorText *why)
 	sorted->team = team;
 	sorted->spill = &team->store;
 	pthread_mutex_init(&sorted->lock, NULL);
-	for (uint32_t i = 0; i < team->nmembers; i++)
+	for (uint32_t i = 0; i < team->nworkers; i++)
 	{
 		sorted->workers[i].sorted = sorted;
 		team->workers[i].hands_over = team->sink->returns_rows;
@@ -165,7 +165,7 @@ stays_on_devices(const GjTeam *team)
 /* ---- in the thread of a worker: where its sorted runs go */
 
 static GjSortedWorker *
-of_member(GjWorker *worker)
+state_of_worker(GjWorker *worker)
 {
 	return &worker->team->gather.sorted->workers[worker - worker->team->workers];
 }
@@ -174,7 +174,7 @@ static GjStatus
 sorted_begin(void *arg, bool last)
 {
 	GjWorker   *worker = arg;
-	GjSortedWorker *own = of_member(worker);
+	GjSortedWorker *own = state_of_worker(worker);
 	GjTeamSorted *sorted = own->sorted;
 	bool		stays = last && stays_on_devices(worker->team);
 	GjErrorText why;
@@ -217,7 +217,7 @@ sorted_begin(void *arg, bool last)
 static void
 sorted_end_keys(void *arg, const int64_t *keys)
 {
-	GjSortedWorker *own = of_member(arg);
+	GjSortedWorker *own = state_of_worker(arg);
 
 	memcpy(own->list ? own->list->end_keys : own->end_keys, keys,
 		   own->sorted->layout.nkeys * sizeof(int64_t));
@@ -228,7 +228,7 @@ sorted_slot(void *arg, uint8_t **memory)
 {
 	GjWorker   *worker = arg;
 	GjTeam	   *team = worker->team;
-	GjSortedWorker *own = of_member(worker);
+	GjSortedWorker *own = state_of_worker(worker);
 	GjStatus	status = GJ_OK;
 
 	if (own->list)
@@ -255,7 +255,8 @@ chunk_of(const GjSortedLayout *layout, const uint8_t *slot, uint8_t *has_nulls)
 	memcpy(&header, slot, sizeof(header));
 	memcpy(has_nulls, gj_slot_has_nulls(slot), layout->noutputs);
 	memset(has_nulls + layout->noutputs, 0, layout->nkeys);
-	return (GjChunk) {slot, header.nrows, header.heap_used, &layout->all, layout->places, has_nulls};
+	return (GjChunk) {slot, header.nrows, header.heap_used, &layout->all, layout->places,
+		has_nulls};
 }
 
 /* How many rows a record of them has. */
@@ -319,7 +320,7 @@ sorted_filled(void *arg)
 {
 	GjWorker   *worker = arg;
 	GjTeam	   *team = worker->team;
-	GjSortedWorker *own = of_member(worker);
+	GjSortedWorker *own = state_of_worker(worker);
 
 	if (own->list)
 	{
@@ -341,15 +342,16 @@ const GjSortedOps gj_worker_sorted_ops = {
 	.begin = sorted_begin,.slot = sorted_slot,.end_keys = sorted_end_keys,.filled = sorted_filled
 };
 
-void
+GjStatus
 gj_worker_sorted_ended(GjWorker *worker)
 {
 	GjTeam	   *team = worker->team;
 
 	pthread_mutex_lock(&team->lock);
-	of_member(worker)->ended = true;
+	state_of_worker(worker)->ended = true;
 	pthread_mutex_unlock(&team->lock);
 	gj_team_wake(team);
+	return GJ_OK;
 }
 
 /* ---- in the session's thread: what is merged */
@@ -444,7 +446,7 @@ next_slot(void *arg, GjSortedBlock *block)
 static GjStatus
 await_last_runs(GjTeamSorted *sorted)
 {
-	for (uint32_t i = 0; i < sorted->team->nmembers; i++)
+	for (uint32_t i = 0; i < sorted->team->nworkers; i++)
 	{
 		bool		any;
 
@@ -465,14 +467,14 @@ gj_team_sorted_send(GjTeamSorted *sorted)
 
 	if (stays)
 		GJ_TRY(await_last_runs(sorted));
-	for (uint32_t i = 0; i < team->nmembers; i++)
+	for (uint32_t i = 0; i < team->nworkers; i++)
 		GJ_TRY(end_keeping(&sorted->workers[i]));
-	inputs = malloc(((size_t) sorted->nlists + team->nmembers) * sizeof(GjSortedInput));
+	inputs = malloc(((size_t) sorted->nlists + team->nworkers) * sizeof(GjSortedInput));
 	if (!inputs)
 		return GJ_OUT_OF_HOST_MEMORY;
 	for (GjSortedList *list = sorted->lists; list; list = list->next)
 		inputs[n++] = (GjSortedInput) {next_record, list, list->end_keys};
-	for (uint32_t i = 0; i < team->nmembers && stays; i++)
+	for (uint32_t i = 0; i < team->nworkers && stays; i++)
 		inputs[n++] = (GjSortedInput) {next_slot, &sorted->workers[i],
 			sorted->workers[i].end_keys};
 	status = gj_sorted_merge(&sorted->layout, inputs, n, team->host, &team->target, &sorted->nrows);

@@ -43,7 +43,7 @@ typedef struct GjSharedUses
 	GjUse	   *uses;
 	GjPinned   *used;
 	/* guarded by lock */
-	uint32_t	nusers;			/* for whom the source has yet to end; the last one gives them back */
+	uint32_t	nusers;			/* whose source has yet to end; the last one gives them back */
 	bool		failed;
 } GjSharedUses;
 
@@ -138,12 +138,12 @@ struct GjWorker
 	GjWorkerThread thread;
 	bool		lost;			/* closing its run showed that the device is */
 	GjTaskList	own;			/* guarded by lock */
-	GjTaskList	inbox;			/* guarded by lock: what goes ahead, once the strategy takes it */
+	GjTaskList	ahead;			/* guarded by lock: blocks, ahead of its own once it takes them */
 	GjTaskList	held;			/* shared fragments that its run reads when their source ends */
 	bool		waits;			/* for `granted`, and for nothing else; guarded by lock */
 	bool		sent;			/* the run has made something */
 	bool		complete;		/* its run is; guarded by lock */
-	bool		restless;		/* the run may have chunks that it has not worked on, and does
+	bool		has_chunks;		/* the run may have chunks that it has not worked on, and does
 								 * not know that it waits now */
 	GjAggState	states[GJ_MAX_AGGREGATES];	/* where its run puts them */
 	GjWorkerCounts counts;
@@ -171,20 +171,20 @@ typedef struct GjStrategy
 } GjStrategy;
 
 /* What joins the results of several runs: team/gather.c.  Chosen when the team opens. */
-typedef struct GjGather
+typedef struct GjTeamGather
 {
 	const struct GjGatherOps *ops;
-	bool		reports_store;	/* what was kept on the host is of interest, be it in memory alone */
+	bool		reports_store;	/* what was kept on the host is told, be it in memory alone */
 	/* parts of groups: [0] with the distinct key, if the program has one, [1] without */
 	GjTeamGroups *groups[2];
 	GjTeamSorted *sorted;
 	GjAggState	states[GJ_MAX_AGGREGATES];	/* merged; guarded by lock */
-} GjGather;
+} GjTeamGather;
 
 /* What has come so far. */
 typedef struct GjTeamInput
 {
-	double		started_ms;		/* when the first chunk came; 0: none has */
+	int64_t		started_us;		/* when the first chunk came; 0: none has */
 	uint32_t	ended;			/* sources, one bit each */
 	uint32_t	asked;			/* sources, one bit each, whose fragments may be resident */
 	/* slots of the load ring, guarded by lock */
@@ -224,7 +224,7 @@ typedef struct GjTeamSignals
 	uint32_t	stop;			/* atomic: workers are to end */
 	bool		loads;			/* atomic: chunks come, whose loaders need the processors */
 	int			wake_fd;		/* eventfd; -1: there are no threads */
-	uint32_t	told;			/* atomic: how often workers were told of something, */
+	uint32_t	notified;		/* atomic: how often workers were notified, */
 	uint32_t	woken;			/* atomic: and the session's thread */
 } GjTeamSignals;
 
@@ -235,10 +235,10 @@ struct GjTeam
 	const GjSinkOps *sink;		/* of the program */
 	GjTarget	target;			/* of its result */
 	const GjRunHost *host;
-	uint32_t	nmembers;
+	uint32_t	nworkers;
 	GjWorker	workers[GJ_MAX_RUN_DEVICES];
 	GjStrategy	strategy;
-	GjGather	gather;
+	GjTeamGather	gather;
 	GjSpill		store;			/* parts of sources and groups, and sorted runs, on the host, */
 	bool		has_store;		/* if there can be any */
 	GjTeamInput input;
@@ -246,7 +246,7 @@ struct GjTeam
 	GjTeamSignals signals;
 
 	pthread_mutex_t lock;
-	pthread_cond_t work;		/* a task, or the end: gj_team_tell */
+	pthread_cond_t work;		/* a task, or the end: gj_team_notify */
 	pthread_cond_t granted;		/* a request, the output ring, or a slot of sorted rows */
 	/* guarded by lock */
 	GjStatus	status;			/* the first failure */
@@ -270,10 +270,10 @@ extern void gj_worker_await_end(GjWorker *worker);
 extern void gj_worker_work(GjWorker *worker);
 
 /*
- * Works on chunks that it was given, as far as there is nothing else to do.  Where nothing is loaded
- * more comes soon: *more is set then, and nothing was done.
+ * Works on chunks that it was given, as far as there is nothing else to do.  Where nothing is
+ * loaded more comes soon: *more is set then, and nothing was done.
  */
-extern GjStatus gj_worker_rest(GjWorker *worker, uint32_t seen, bool *more);
+extern GjStatus gj_worker_catch_up(GjWorker *worker, uint32_t seen, bool *more);
 
 /* ---- worker.c */
 
@@ -304,7 +304,7 @@ extern GjStatus gj_worker_part_slot(void *arg, uint8_t **memory);
 extern void gj_team_wake(GjTeam *team);
 
 /* Wakes all workers.  The lock is held. */
-extern void gj_team_tell(GjTeam *team);
+extern void gj_team_notify(GjTeam *team);
 
 /* Waits until workers are told of something, at first without sleeping.  The lock is held. */
 extern void gj_team_await(GjTeam *team);
@@ -346,13 +346,16 @@ extern GjStatus gj_team_post_for_all(GjTeam *team, GjTaskRun run, uint32_t sourc
 extern GjStatus gj_team_for_all(GjTeam *team, GjTaskRun run, uint32_t source);
 
 /*
- * Waits until a worker has woken the session's thread, which has seen team->signals.woken so, with `look` at
- * first without sleeping.  False: none has for a while.
+ * Waits until a worker has woken the session's thread, which has seen team->signals.woken so, with
+ * `look` at first without sleeping.  False: none has for a while.
  */
 extern bool gj_team_await_workers(GjTeam *team, uint32_t seen, bool look);
 
 /* Waits, serving, until no worker has anything to do. */
 extern GjStatus gj_team_drain(GjTeam *team);
+
+/* What every device has room for. */
+extern uint64_t gj_team_lease_left(GjTeam *team);
 
 /* ---- input.c: what comes to workers; all fail if a client is out of turn */
 
@@ -376,7 +379,8 @@ extern GjStatus gj_input_post(GjTeam *team, const GjTask *chunk, bool all);
 extern GjStatus gj_team_ask_all(GjTeam *team, const uint8_t *memory, const GjAnswers *answers);
 
 /* Uses fragments where they lie (`own`), or on all devices. */
-extern GjStatus gj_team_use_all(GjTeam *team, uint32_t source, uint32_t n, const GjUse *uses, bool own);
+extern GjStatus gj_team_use_all(GjTeam *team, uint32_t source, uint32_t n, const GjUse *uses,
+								bool own);
 
 /* The number of the worker that is to keep a chunk; -1: none is. */
 extern int	gj_team_place(GjTeam *team, uint32_t source, const uint8_t *chunk);
@@ -390,7 +394,7 @@ typedef struct GjGatherOps
 	GjStatus	(*open) (GjTeam *team, GjErrorText *why);
 	/* The last run of a worker has ended, in its thread. */
 	GjStatus	(*ended) (GjWorker *worker);
-	/* In the session's thread, while workers end their runs: waits for that, and sends what is left. */
+	/* In the session's thread: waits until workers have ended their runs, and sends what is left. */
 	GjStatus	(*finish) (GjTeam *team);
 } GjGatherOps;
 
@@ -429,7 +433,7 @@ extern void gj_team_sorted_close(GjTeamSorted *sorted);
 /* Of a target whose arg is the worker. */
 extern const GjSortedOps gj_worker_sorted_ops;
 /* The worker's run is finished. */
-extern void gj_worker_sorted_ended(GjWorker *worker);
+extern GjStatus gj_worker_sorted_ended(GjWorker *worker);
 
 /*
  * In the session's thread: merges what all workers hand over, and sends it.  They finish their runs

@@ -34,24 +34,24 @@ gj_team_wake(GjTeam *team)
 }
 
 void
-gj_team_tell(GjTeam *team)
+gj_team_notify(GjTeam *team)
 {
-	__atomic_add_fetch(&team->signals.told, 1, __ATOMIC_RELEASE);
+	__atomic_add_fetch(&team->signals.notified, 1, __ATOMIC_RELEASE);
 	pthread_cond_broadcast(&team->work);
 }
 
 void
 gj_team_await(GjTeam *team)
 {
-	uint32_t	seen = team->signals.told;
+	uint32_t	seen = team->signals.notified;
 
 	if (!__atomic_load_n(&team->signals.loads, __ATOMIC_RELAXED))
 	{
 		pthread_mutex_unlock(&team->lock);
-		gj_spin_while(&team->signals.told, seen, GJ_TEAM_SPIN_US);
+		gj_spin_while(&team->signals.notified, seen, GJ_TEAM_SPIN_US);
 		pthread_mutex_lock(&team->lock);
 	}
-	if (team->signals.told == seen)
+	if (team->signals.notified == seen)
 		pthread_cond_wait(&team->work, &team->lock);
 }
 
@@ -67,7 +67,7 @@ void
 gj_team_grant(GjTeam *team)
 {
 	/* before they know: whoever has what it has waited for goes on */
-	for (uint32_t i = 0; i < team->nmembers; i++)
+	for (uint32_t i = 0; i < team->nworkers; i++)
 		team->workers[i].waits = false;
 	pthread_cond_broadcast(&team->granted);
 }
@@ -112,7 +112,7 @@ gj_team_drop_shared(GjTeam *team, GjSharedUses *shared, bool failed)
 	pthread_mutex_unlock(&team->lock);
 	if (!last)
 		return;
-	for (uint32_t i = 0; i < team->nmembers; i++)
+	for (uint32_t i = 0; i < team->nworkers; i++)
 		gj_resident_give_back(&team->workers[i].entry->memory, shared->used,
 							  shared->failed ? NULL : shared->uses, shared->n);
 	free(shared);
@@ -136,7 +136,7 @@ gj_team_drop_block(GjTeam *team, GjBlock *block)
 {
 	pthread_mutex_lock(&team->lock);
 	block->nusers--;
-	gj_team_tell(team);
+	gj_team_notify(team);
 	pthread_mutex_unlock(&team->lock);
 }
 
@@ -145,7 +145,7 @@ gj_team_post(GjTeam *team, GjTaskList *list, GjTask *task)
 {
 	pthread_mutex_lock(&team->lock);
 	gj_put_task(list, task);
-	gj_team_tell(team);
+	gj_team_notify(team);
 	pthread_mutex_unlock(&team->lock);
 }
 
@@ -155,7 +155,7 @@ gj_team_post_copies(GjTeam *team, const GjTask *task)
 	GjTask	   *tasks[GJ_MAX_RUN_DEVICES];
 	bool		made = true;
 
-	for (uint32_t i = 0; i < team->nmembers; i++)
+	for (uint32_t i = 0; i < team->nworkers; i++)
 	{
 		tasks[i] = malloc(sizeof(GjTask));
 		if (tasks[i])
@@ -164,15 +164,15 @@ gj_team_post_copies(GjTeam *team, const GjTask *task)
 	}
 	if (!made)
 	{
-		for (uint32_t i = 0; i < team->nmembers; i++)
+		for (uint32_t i = 0; i < team->nworkers; i++)
 			free(tasks[i]);
 		return GJ_OUT_OF_HOST_MEMORY;
 	}
 	/* all are woken at once */
 	pthread_mutex_lock(&team->lock);
-	for (uint32_t i = 0; i < team->nmembers; i++)
+	for (uint32_t i = 0; i < team->nworkers; i++)
 		gj_put_task(&team->workers[i].own, tasks[i]);
-	gj_team_tell(team);
+	gj_team_notify(team);
 	pthread_mutex_unlock(&team->lock);
 	return GJ_OK;
 }
@@ -273,8 +273,8 @@ has_tasks(const GjTeam *team)
 {
 	bool		any = team->tasks.probe_side.first != NULL;
 
-	for (uint32_t i = 0; i < team->nmembers; i++)
-		any |= team->workers[i].own.first || team->workers[i].inbox.first;
+	for (uint32_t i = 0; i < team->nworkers; i++)
+		any |= team->workers[i].own.first || team->workers[i].ahead.first;
 	return any;
 }
 
@@ -285,7 +285,7 @@ is_idle(GjTeam *team)
 	bool		idle;
 
 	pthread_mutex_lock(&team->lock);
-	idle = team->tasks.nidle == team->nmembers && !has_tasks(team);
+	idle = team->tasks.nidle == team->nworkers && !has_tasks(team);
 	pthread_mutex_unlock(&team->lock);
 	return idle;
 }
@@ -303,16 +303,16 @@ gj_team_await_workers(GjTeam *team, uint32_t seen, bool look)
 }
 
 bool
-gj_team_rests(GjTeam *team)
+gj_team_waits(GjTeam *team)
 {
 	uint32_t	nresting;
 	bool		rests;
 
 	pthread_mutex_lock(&team->lock);
 	nresting = team->tasks.nidle;
-	for (uint32_t i = 0; i < team->nmembers; i++)
+	for (uint32_t i = 0; i < team->nworkers; i++)
 		nresting += team->workers[i].waits;
-	rests = nresting == team->nmembers && !has_tasks(team);
+	rests = nresting == team->nworkers && !has_tasks(team);
 	pthread_mutex_unlock(&team->lock);
 	return rests;
 }
@@ -334,4 +334,19 @@ gj_team_drain(GjTeam *team)
 			return GJ_CANCELLED;
 		look = gj_team_await_workers(team, seen, look);
 	}
+}
+
+uint64_t
+gj_team_lease_left(GjTeam *team)
+{
+	uint64_t	least = UINT64_MAX;
+
+	for (uint32_t i = 0; i < team->nworkers; i++)
+	{
+		uint64_t	left = gj_lease_left(&team->workers[i].lease);
+
+		if (left < least)
+			least = left;
+	}
+	return least;
 }

@@ -5,29 +5,18 @@
  */
 #include "strategy/strategy.h"
 
-#include <time.h>
-
 int
 gj_team_fd(const GjTeam *team)
 {
 	return team->signals.wake_fd;
 }
 
-static double
-now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double) t.tv_sec * 1e3 + (double) t.tv_nsec * 1e-6;
-}
-
 /* Something has come to work on. */
 static void
 note_start(GjTeam *team)
 {
-	if (team->input.started_ms == 0)
-		team->input.started_ms = now_ms();
+	if (team->input.started_us == 0)
+		team->input.started_us = gj_now_us();
 }
 
 GjStatus
@@ -66,9 +55,10 @@ gj_team_complete(const GjTeam *team)
 static void
 device_stats(GjTeam *team, GjRunStats *stats)
 {
-	stats->ndevices = team->nmembers;
-	stats->elapsed_ms = team->input.started_ms > 0 ? now_ms() - team->input.started_ms : 0;
-	for (uint32_t i = 0; i < team->nmembers; i++)
+	stats->ndevices = team->nworkers;
+	stats->elapsed_ms = team->input.started_us > 0 ?
+		(double) (gj_now_us() - team->input.started_us) * 1e-3 : 0;
+	for (uint32_t i = 0; i < team->nworkers; i++)
 	{
 		GjWorker   *worker = &team->workers[i];
 		GjWorkerCounts *counts = &worker->counts;

@@ -2,11 +2,11 @@
  * team.h
  *	  A run of a program on one or several devices, and of one that is larger than they are.
  *
- * The same calls as run/run.h's, made by one thread, the session's.  A small run is one
- * GjRun, driven directly.  Otherwise each device has a GjRun with a thread of its own: build
- * chunks go to all of them, probe chunks to whichever is free, and states of aggregates are
- * merged at the end, as sorted rows are.  Where the build sides do not fit (strategy/passes.c), rows are
- * kept on the host and the devices run the program once for each part of them.
+ * The same calls as run/run.h's, made by one thread, the session's.  A small run is one GjRun,
+ * driven directly.  Otherwise each device has a GjRun with a thread of its own: build chunks go to
+ * all of them, probe chunks to whichever is free, and states of aggregates are merged at the end,
+ * as sorted rows are.  Where the build sides do not fit (strategy/passes.c), rows are kept on the
+ * host and the devices run the program once for each part of them.
  *
  * The threads never call the host: they ask the session's thread to.  So whoever waits for
  * something else must look at gj_team_fd as well, and call gj_team_serve.
@@ -32,8 +32,8 @@ typedef struct GjTeamOptions
 } GjTeamOptions;
 
 /*
- * Chooses devices, waits for leases and opens the runs.  NULL with *status and *why.
- * The result goes to a final target.  The checked program, host and options->temp_directory must stay until
+ * Chooses devices, waits for leases and opens the runs.  NULL with *status and *why.  The result
+ * goes to a final target.  The checked program, host and options->temp_directory must stay until
  * gj_team_close.
  */
 extern GjTeam *gj_team_open(const GjProgram *program, const GjTeamOptions *options,
@@ -67,6 +67,6 @@ extern int	gj_team_fd(const GjTeam *team);
 extern GjStatus gj_team_serve(GjTeam *team);
 
 /* True: no device works on anything: there is nothing to do, or the client is waited for. */
-extern bool gj_team_rests(GjTeam *team);
+extern bool gj_team_waits(GjTeam *team);
 
 #endif							/* GJ_DAEMON_TEAM_TEAM_H */

@@ -14,14 +14,14 @@
 #include "daemon/base/base.h"
 
 /* what the cpu device works on lies here: some 400 kB, and three times that with sanitizers */
-#define GJ_MEMBER_STACK		(4 * 1024 * 1024)
+#define GJ_WORKER_STACK		(4 * 1024 * 1024)
 
 /* How long a thread waits for another worker. */
 #define GJ_IDLE_SECONDS		10
 
 /*
- * A thread that has left a worker waits for another one for a while, at first without sleeping, for to
- * start a thread takes longer than the rest of what starts a run.
+ * A thread that has left a worker waits for another one for a while, at first without sleeping, for
+ * to start a thread takes longer than the rest of what starts a run.
  */
 static struct
 {
@@ -29,7 +29,7 @@ static struct
 	pthread_cond_t left;
 	pthread_cond_t wanted;
 	uint32_t	nthreads;		/* that wait, guarded by the lock */
-	uint32_t	nwaiting;		/* workers; atomic, written under the lock: never more than threads */
+	uint32_t	nwaiting;		/* workers; atomic, written under the lock; <= nthreads */
 	GjWorker   *first;			/* of these */
 }			pool = {.lock = PTHREAD_MUTEX_INITIALIZER,.left = PTHREAD_COND_INITIALIZER,
 .wanted = PTHREAD_COND_INITIALIZER};
@@ -122,7 +122,7 @@ start(GjWorker *worker)
 	if (find_thread(worker))
 		return true;
 	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, GJ_MEMBER_STACK);
+	pthread_attr_setstacksize(&attr, GJ_WORKER_STACK);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
@@ -138,7 +138,7 @@ gj_workers_start(GjTeam *team)
 	team->signals.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (team->signals.wake_fd < 0)
 		return GJ_OUT_OF_HOST_MEMORY;
-	for (uint32_t i = 0; i < team->nmembers; i++)
+	for (uint32_t i = 0; i < team->nworkers; i++)
 		if (!start(&team->workers[i]))
 			return GJ_OUT_OF_HOST_MEMORY;
 	return GJ_OK;

@@ -8,17 +8,17 @@
 #include "daemon/base/base.h"
 
 /* How long a worker looks for a task before it waits for its device, which takes some 0.01 ms. */
-#define GJ_REST_SPIN_US		50
+#define GJ_CATCH_UP_SPIN_US		50
 
 GjStatus
-gj_worker_rest(GjWorker *worker, uint32_t seen, bool *more)
+gj_worker_catch_up(GjWorker *worker, uint32_t seen, bool *more)
 {
 	GjTeam	   *team = worker->team;
 
-	worker->restless = false;
+	worker->has_chunks = false;
 	if (!__atomic_load_n(&team->signals.loads, __ATOMIC_RELAXED))
-		gj_spin_while(&team->signals.told, seen, GJ_REST_SPIN_US);
-	*more = __atomic_load_n(&team->signals.told, __ATOMIC_ACQUIRE) != seen;
+		gj_spin_while(&team->signals.notified, seen, GJ_CATCH_UP_SPIN_US);
+	*more = __atomic_load_n(&team->signals.notified, __ATOMIC_ACQUIRE) != seen;
 	if (*more)
 		return GJ_OK;
 	GJ_TRY(gj_run_flush(worker->run));
@@ -38,7 +38,7 @@ next_task(GjWorker *worker)
 static bool
 has_more(const GjWorker *worker)
 {
-	return worker->restless;
+	return worker->has_chunks;
 }
 
 static GjStatus
@@ -62,8 +62,8 @@ end(GjWorker *worker)
 }
 
 const GjWorkerOps gj_plain_worker = {
-	.next_task = next_task,.has_more = has_more,.do_more = gj_worker_rest,.after_task = after_task,
-	.all_complete = all_complete,.end = end
+	.next_task = next_task,.has_more = has_more,.do_more = gj_worker_catch_up,
+	.after_task = after_task,.all_complete = all_complete,.end = end
 };
 
 /* ---- the thread */
@@ -77,7 +77,7 @@ fail(GjTeam *team, GjStatus status)
 	__atomic_store_n(&team->signals.stop, 1, __ATOMIC_RELAXED);
 	gj_team_grant(team);
 	/* and who waits for a block */
-	gj_team_tell(team);
+	gj_team_notify(team);
 }
 
 void
@@ -91,7 +91,7 @@ gj_worker_work(GjWorker *worker)
 	{
 		GjStatus	status = GJ_CANCELLED;
 		GjTask	   *task = team->status == GJ_OK ? ops->next_task(worker) : NULL;
-		uint32_t	seen = team->signals.told;
+		uint32_t	seen = team->signals.notified;
 		bool		more = false;
 		bool		wakes = task && task->wakes;
 
@@ -107,7 +107,7 @@ gj_worker_work(GjWorker *worker)
 									 ops->do_more(worker, seen, &more));
 		if (task && status == GJ_OK)
 			status = gj_worker_error(worker, ops->after_task(worker));
-		worker->restless |= more;
+		worker->has_chunks |= more;
 		if (task && task->shared && status == GJ_OK)
 			gj_put_task(&worker->held, task);
 		else
@@ -120,7 +120,7 @@ gj_worker_work(GjWorker *worker)
 		 * The session's thread waits for nothing less; what it is asked for wakes it as well.  But
 		 * when one run has ended others soon will: it is awake by then.
 		 */
-		if (team->tasks.nidle == team->nmembers || team->status != GJ_OK || wakes)
+		if (team->tasks.nidle == team->nworkers || team->status != GJ_OK || wakes)
 			gj_team_wake(team);
 	}
 	pthread_mutex_unlock(&team->lock);

@@ -101,7 +101,9 @@ states_send(void *arg, uint32_t nrows)
 }
 
 /* States stay in the worker's memory, until the run has ended. */
-static const GjFinalOps states_ops = {.slot = states_slot,.ready = states_ready,.send = states_send};
+static const GjFinalOps states_ops = {
+	.slot = states_slot,.ready = states_ready,.send = states_send
+};
 
 static GjStatus
 ring_slot(void *arg, uint8_t **memory)
@@ -207,8 +209,8 @@ make_setup(GjWorker *worker)
 {
 	worker->host = (GjRunHost) {.arg = worker,.stop = worker_stop,.slot_free = worker_slot_free};
 	worker->sent = false;
-	return (GjRunSetup) {.host = &worker->host,.sink = worker->team->sink,.intake = &gj_intake,.join = gj_join_choose,
-		.target = choose_target(worker),
+	return (GjRunSetup) {.host = &worker->host,.sink = worker->team->sink,.intake = &gj_intake,
+		.join = gj_join_choose,.target = choose_target(worker),
 		.tiles = {take_tile, worker, worker->team->tiles.pairs}};
 }
 
@@ -246,7 +248,7 @@ gj_worker_close_run(GjWorker *worker)
 		return GJ_OK;
 	status = gj_run_close(worker->run, &why);
 	worker->run = NULL;
-	worker->restless = false;
+	worker->has_chunks = false;
 	if (status == GJ_DEVICE_LOST)
 	{
 		pthread_mutex_lock(&worker->team->lock);

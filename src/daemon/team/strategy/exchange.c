@@ -3,14 +3,14 @@
  *	  Large build sides of a run on several devices: each has only the rows of its part of the
  *	  keys, of one build source and of the probe source, and all rows of the others.
  *
- * Whoever gets rows of these two sources, in chunks or as resident fragments of its device,
- * sends them on in blocks (source/split.c), which lie on the sender's device and are copied from
- * there (source/block.c).  A block is a task for the other workers that have a part of it, ahead of
- * all else they do once their run can take it: runs open, take sides that were kept and reserve memory
- * without waiting for each other.  Who fills the next one takes those of others first, in their turn,
- * and waits for copies while all of its own are still read: these end, so some worker always gets on.
- * Sources end when all blocks have been taken; where nothing is loaded each worker ends the probe source
- * by itself, when all have sent what they have.
+ * Whoever gets rows of these two sources, in chunks or as resident fragments of its device, sends
+ * them on in blocks (source/split.c), which lie on the sender's device and are copied from there
+ * (source/block.c).  A block is a task for the other workers that have a part of it, ahead of all
+ * else they do once their run can take it: runs open, take sides that were kept and reserve memory
+ * without waiting for each other.  Who fills the next one takes those of others first, in their
+ * turn, and waits for copies while all of its own are still read: these end, so some worker always
+ * gets on.  Sources end when all blocks have been taken; where nothing is loaded each worker ends
+ * the probe source by itself, when all have sent what they have.
  *
  * Equal keys meet on one device, so every join type comes out right, the unmatched rows of
  * either side too.  Steps before it must not have rows of their build side come out at the end:
@@ -22,9 +22,6 @@
 #include <string.h>
 
 #include "daemon/program/program.h"
-
-/* Device memory of a row's keys and its share of the table (src/plan/join_cost.c). */
-#define GJ_TABLE_BYTES		48
 
 /* What a worker knows of blocks of rows. */
 typedef struct GjExchangeWorker
@@ -57,101 +54,30 @@ state_of(const GjTeam *team)
 }
 
 static GjExchangeWorker *
-of_member(const GjWorker *worker)
+state_of_worker(const GjWorker *worker)
 {
 	return &state_of(worker->team)->workers[worker - worker->team->workers];
-}
-
-/* ---- what is exchanged */
-
-uint64_t
-gj_step_side_bytes(const GjProgram *p, const GjStep *step)
-{
-	const GjSource *source = &gj_program_array(p, GjSource, sources)[step->source];
-	const GjColumnType *types = gj_program_array(p, GjColumnType, columns);
-	uint64_t	a_row = GJ_TABLE_BYTES;
-
-	for (uint32_t c = 0; c < source->ncolumns; c++)
-		a_row += types[source->first_column + c].width;
-	return source->nrows_hint * a_row;
-}
-
-static bool
-can_exchange(const GjProgram *p, uint32_t i)
-{
-	const GjStep *steps = gj_program_array(p, GjStep, steps);
-
-	if (steps[i].nkeys == 0 || steps[i].algorithm == GJ_JOIN_SET)
-		return false;
-	for (uint32_t k = 0; k < steps[i].nkeys; k++)
-		if (gj_expr_sources(p, steps[i].probe_keys + k) & ~1u)
-			return false;
-	for (uint32_t before = 0; before < i; before++)
-		if (gj_step_makes_rows(&steps[before]))
-			return false;
-	return true;
-}
-
-/* The step with the largest build side that can be exchanged, or -1. */
-static int
-largest_step(const GjTeam *team)
-{
-	const GjProgram *p = team->program;
-	const GjStep *steps = gj_program_array(p, GjStep, steps);
-	uint64_t	most = 0;
-	int			largest = -1;
-
-	if (!team->sink->joins || p->spill)
-		return -1;
-	for (uint32_t i = 0; i < p->nsteps; i++)
-		if (can_exchange(p, i) && (largest < 0 || gj_step_side_bytes(p, &steps[i]) > most))
-		{
-			most = gj_step_side_bytes(p, &steps[i]);
-			largest = (int) i;
-		}
-	return largest;
-}
-
-uint64_t
-gj_exchange_saves(const GjProgram *program, int step, uint32_t n)
-{
-	uint64_t	all;
-
-	if (step < 0 || n == 0)
-		return 0;
-	all = gj_step_side_bytes(program, gj_program_array(program, GjStep, steps) + step);
-	return all - all / n;
-}
-
-int
-gj_exchange_choose(const GjTeam *team, uint32_t n, bool too_large)
-{
-	int			step = n > 1 && n <= GJ_SPLIT_PARTS ? largest_step(team) : -1;
-
-	if (step < 0 || team->options.exchange == GJ_EXCHANGE_OFF)
-		return -1;
-	/* where there is room all build rows stay built on each device, and probe rows go nowhere */
-	return team->options.exchange == GJ_EXCHANGE_ON || too_large ? step : -1;
 }
 
 /* ---- in the threads of workers: what others send */
 
 /*
- * Takes the block whose turn it is: one of each other worker after the other, beginning with the one
- * that has the next number.  So not all workers copy from the same one at a time when all have sent.  Of
- * more than two workers each copies one block at a time, for all that have come at once are slower.
+ * Takes the block whose turn it is: one of each other worker after the other, beginning with the
+ * one that has the next number.  So not all workers copy from the same one at a time when all have
+ * sent.  Of more than two workers each copies one block at a time, for all that have come at once
+ * are slower.
  */
 static GjTask *
 take_turn(GjWorker *worker)
 {
-	GjExchangeWorker *own = of_member(worker);
-	uint32_t	n = worker->team->nmembers;
+	GjExchangeWorker *own = state_of_worker(worker);
+	uint32_t	n = worker->team->nworkers;
 	uint32_t	least = n;
 	GjTask	  **at = NULL;
 
 	if (n > 2 && gj_run_is_reading(worker->run))
 		return NULL;
-	for (GjTask **t = &worker->inbox.first; *t; t = &(*t)->next)
+	for (GjTask **t = &worker->ahead.first; *t; t = &(*t)->next)
 	{
 		uint32_t	turns = ((*t)->from + n - own->turn) % n;
 
@@ -164,7 +90,7 @@ take_turn(GjWorker *worker)
 	if (!at)
 		return NULL;
 	own->turn = ((*at)->from + 1) % n;
-	return gj_unlink_task(&worker->inbox, at);
+	return gj_unlink_task(&worker->ahead, at);
 }
 
 static GjStatus
@@ -181,7 +107,7 @@ receive(GjWorker *worker, GjTask *task)
 static GjStatus
 receive_task(GjWorker *worker, GjTask *task)
 {
-	worker->restless = true;
+	worker->has_chunks = true;
 	return receive(worker, task);
 }
 
@@ -210,7 +136,7 @@ settle(GjWorker *worker, uint32_t seen)
 	{
 		status = gj_run_settle(worker->run, wait);
 		wait = !gj_spin_on(&spin);
-	} while (status == GJ_OK && __atomic_load_n(&team->signals.told, __ATOMIC_ACQUIRE) == seen);
+	} while (status == GJ_OK && __atomic_load_n(&team->signals.notified, __ATOMIC_ACQUIRE) == seen);
 	return status;
 }
 
@@ -237,7 +163,57 @@ await_read(GjWorker *worker)
 	return status;
 }
 
-/* ---- functions of GjRunHost, arg is the worker */
+/* ---- a GjExchangeOps, arg is the worker */
+
+/* One of n blocks that nobody reads; NULL: there is none.  The lock is held. */
+static GjBlock *
+find_block(GjBlock *blocks, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (blocks[i].nusers == 0 && !blocks[i].waits)
+			return &blocks[i];
+	return NULL;
+}
+
+static GjStatus
+receive_and_free(GjWorker *worker, GjTask *task)
+{
+	GjStatus	status = receive(worker, task);
+
+	gj_team_free_task(worker->team, task);
+	return status;
+}
+
+/*
+ * While the worker waits for a block of its own: takes one of another worker, or else what was
+ * received through the steps, or waits for something to happen.  The lock is held, but not
+ * meanwhile.
+ */
+static GjStatus
+work_meanwhile(GjWorker *worker, GjTask *task)
+{
+	GjTeam	   *team = worker->team;
+	uint32_t	seen = team->signals.notified;
+	bool		joins = !task && gj_run_has_sent(worker->run);
+	GjStatus	status;
+
+	if (!task && !joins)
+	{
+		gj_run_waits(worker->run);
+		if (!gj_run_is_reading(worker->run))
+		{
+			gj_team_await(team);
+			return GJ_OK;
+		}
+	}
+	pthread_mutex_unlock(&team->lock);
+	if (task)
+		status = receive_and_free(worker, task);
+	else
+		status = joins ? gj_run_join_sent(worker->run) : settle(worker, seen);
+	pthread_mutex_lock(&team->lock);
+	return status;
+}
 
 static GjStatus
 get_block(void *arg, GjBlock *blocks, uint32_t n, bool awaits, GjBlock **block)
@@ -253,9 +229,8 @@ get_block(void *arg, GjBlock *blocks, uint32_t n, bool awaits, GjBlock **block)
 	{
 		GjTask	   *task = NULL;
 
-		for (uint32_t i = 0; i < n && !*block; i++)
-			if (blocks[i].nusers == 0 && !blocks[i].waits)
-				*block = &blocks[i];
+		if (!*block)
+			*block = find_block(blocks, n);
 		if (__atomic_load_n(&team->signals.stop, __ATOMIC_RELAXED) != 0)
 		{
 			status = GJ_CANCELLED;
@@ -265,36 +240,11 @@ get_block(void *arg, GjBlock *blocks, uint32_t n, bool awaits, GjBlock **block)
 		 * First those of others, one of each at most, so that they get theirs back; but the device
 		 * should have the split to do while these are taken, if that can be.
 		 */
-		if (!*block || (!awaits && ++taken < team->nmembers))
+		if (!*block || (!awaits && ++taken < team->nworkers))
 			task = take_turn(worker);
 		if (!task && *block)
 			break;
-		if (!task && gj_run_has_sent(worker->run))
-		{
-			pthread_mutex_unlock(&team->lock);
-			status = gj_run_join_sent(worker->run);
-			pthread_mutex_lock(&team->lock);
-			continue;
-		}
-		if (!task)
-		{
-			gj_run_waits(worker->run);
-			if (!gj_run_is_reading(worker->run))
-				gj_team_await(team);
-			else
-			{
-				uint32_t	seen = team->signals.told;
-
-				pthread_mutex_unlock(&team->lock);
-				status = settle(worker, seen);
-				pthread_mutex_lock(&team->lock);
-			}
-			continue;
-		}
-		pthread_mutex_unlock(&team->lock);
-		status = receive(worker, task);
-		gj_team_free_task(team, task);
-		pthread_mutex_lock(&team->lock);
+		status = work_meanwhile(worker, task);
 	}
 	pthread_mutex_unlock(&team->lock);
 	return status;
@@ -308,7 +258,6 @@ take_waiting(GjWorker *worker)
 
 	for (;;)
 	{
-		GjStatus	status;
 		GjTask	   *task;
 
 		pthread_mutex_lock(&team->lock);
@@ -316,9 +265,7 @@ take_waiting(GjWorker *worker)
 		pthread_mutex_unlock(&team->lock);
 		if (!task)
 			return GJ_OK;
-		status = receive(worker, task);
-		gj_team_free_task(team, task);
-		GJ_TRY(status);
+		GJ_TRY(receive_and_free(worker, task));
 	}
 }
 
@@ -330,11 +277,11 @@ await_split(void *arg)
 	GjSpin		spin = start_looking(team);
 	bool		done = false;
 	/* not what it is: blocks may have come before */
-	uint32_t	seen = __atomic_load_n(&team->signals.told, __ATOMIC_ACQUIRE) - 1;
+	uint32_t	seen = __atomic_load_n(&team->signals.notified, __ATOMIC_ACQUIRE) - 1;
 
 	while (!done)
 	{
-		uint32_t	told = __atomic_load_n(&team->signals.told, __ATOMIC_ACQUIRE);
+		uint32_t	told = __atomic_load_n(&team->signals.notified, __ATOMIC_ACQUIRE);
 
 		if (told != seen)
 			GJ_TRY(take_waiting(worker));
@@ -353,7 +300,7 @@ send_block(void *arg, GjBlock *block)
 	GjTask	   *tasks[GJ_SPLIT_PARTS] = {NULL};
 	GjStatus	status = GJ_OK;
 
-	for (uint32_t p = 0; p < team->nmembers && status == GJ_OK; p++)
+	for (uint32_t p = 0; p < team->nworkers && status == GJ_OK; p++)
 	{
 		/* the worker takes its own part itself */
 		if (gj_block_rows(block, p) == 0 || worker == &team->workers[p])
@@ -366,18 +313,18 @@ send_block(void *arg, GjBlock *block)
 			.from = (uint32_t) (worker - team->workers)};
 	}
 	pthread_mutex_lock(&team->lock);
-	for (uint32_t p = 0; p < team->nmembers && status == GJ_OK; p++)
+	for (uint32_t p = 0; p < team->nworkers && status == GJ_OK; p++)
 	{
 		if (block->source == 0)
 			state_of(team)->sent[p] += gj_block_rows(block, p);
 		if (!tasks[p])
 			continue;
 		block->nusers++;
-		gj_put_task(&team->workers[p].inbox, tasks[p]);
+		gj_put_task(&team->workers[p].ahead, tasks[p]);
 	}
-	gj_team_tell(team);
+	gj_team_notify(team);
 	pthread_mutex_unlock(&team->lock);
-	for (uint32_t p = 0; p < team->nmembers && status != GJ_OK; p++)
+	for (uint32_t p = 0; p < team->nworkers && status != GJ_OK; p++)
 		free(tasks[p]);
 	return status;
 }
@@ -394,7 +341,7 @@ block_read(void *arg, GjBlock *block)
 static bool
 exchanges(const GjWorker *worker)
 {
-	return of_member(worker)->opened && worker->run;
+	return state_of_worker(worker)->opened && worker->run;
 }
 
 /* Rows that were exchanged wait to pass the steps. */
@@ -412,14 +359,14 @@ is_reading(const GjWorker *worker)
 }
 
 /*
- * A block that the worker can take, or NULL: any rows need its run, which others do not wait for, and
- * probe rows its build sides, and room.  The lock is held.
+ * A block that the worker can take, or NULL: any rows need its run, which others do not wait for,
+ * and probe rows its build sides, and room.  The lock is held.
  */
 static GjTask *
 take_block(GjWorker *worker)
 {
-	const GjExchangeWorker *own = of_member(worker);
-	const GjTask *next = worker->inbox.first;
+	const GjExchangeWorker *own = state_of_worker(worker);
+	const GjTask *next = worker->ahead.first;
 	bool		takes = next && (next->source > 0 ? own->opened : own->reserved);
 
 	/* all that wait are of one source: it ends before those of the next one come */
@@ -434,7 +381,7 @@ awaits_blocks(const GjWorker *worker)
 
 	/* some that have come may have to wait for their turn */
 	return next && next->run == gj_worker_end_source && next->source == 0 &&
-		(state_of(worker->team)->nsending > 0 || worker->inbox.first);
+		(state_of(worker->team)->nsending > 0 || worker->ahead.first);
 }
 
 static GjTask *
@@ -443,7 +390,7 @@ next_task(GjWorker *worker)
 	GjTask	   *task = take_block(worker);
 	bool		awaits = !task && awaits_blocks(worker);
 
-	of_member(worker)->awaits = awaits;
+	state_of_worker(worker)->awaits = awaits;
 	if (!task && !awaits)
 		task = gj_take_task(&worker->own);
 	return task ? task : gj_take_task(&worker->team->tasks.probe_side);
@@ -452,7 +399,7 @@ next_task(GjWorker *worker)
 static bool
 has_more(const GjWorker *worker)
 {
-	return has_received(worker) || (worker->restless && !of_member(worker)->awaits) ||
+	return has_received(worker) || (worker->has_chunks && !state_of_worker(worker)->awaits) ||
 		is_reading(worker);
 }
 
@@ -465,9 +412,9 @@ do_more(GjWorker *worker, uint32_t seen, bool *more)
 {
 	if (has_received(worker))
 		return gj_run_join_sent(worker->run);
-	if (!worker->restless || of_member(worker)->awaits || is_reading(worker))
+	if (!worker->has_chunks || state_of_worker(worker)->awaits || is_reading(worker))
 		return settle(worker, seen);
-	return gj_worker_rest(worker, seen, more);
+	return gj_worker_catch_up(worker, seen, more);
 }
 
 /* Others may wait for their blocks. */
@@ -484,7 +431,7 @@ all_complete(GjTeam *team)
 	bool		all = true;
 
 	pthread_mutex_lock(&team->lock);
-	for (uint32_t i = 0; i < team->nmembers; i++)
+	for (uint32_t i = 0; i < team->nworkers; i++)
 		all &= team->workers[i].complete;
 	pthread_mutex_unlock(&team->lock);
 	return all;
@@ -509,7 +456,7 @@ static const GjWorkerOps worker = {
 static GjStatus
 start_run(GjWorker *worker, GjTask *task)
 {
-	of_member(worker)->opened = true;
+	state_of_worker(worker)->opened = true;
 	return gj_run_start(worker->run);
 }
 
@@ -518,7 +465,7 @@ static GjStatus
 reserve(GjWorker *worker, GjTask *task)
 {
 	GJ_TRY(gj_run_reserve_exchange(worker->run, state_of(worker->team)->space));
-	of_member(worker)->reserved = true;
+	state_of_worker(worker)->reserved = true;
 	return GJ_OK;
 }
 
@@ -529,7 +476,7 @@ send_last(GjWorker *worker, GjTask *task)
 	GjTeam	   *team = worker->team;
 	GjExchange *exchange = state_of(team);
 
-	worker->restless = true;
+	worker->has_chunks = true;
 	GJ_TRY(gj_run_send_blocks(worker->run, task->source));
 	if (task->source > 0)
 		return GJ_OK;
@@ -537,8 +484,8 @@ send_last(GjWorker *worker, GjTask *task)
 	pthread_mutex_lock(&team->lock);
 	if (exchange->nsending > 0 && --exchange->nsending == 0)
 	{
-		gj_team_tell(team);
-		/* the session's thread may sleep; the result comes soon: it is awake then, and looks for it */
+		gj_team_notify(team);
+		/* the session's thread may sleep, and the result comes soon: then it is awake */
 		gj_team_wake(team);
 	}
 	pthread_mutex_unlock(&team->lock);
@@ -569,9 +516,13 @@ end_run(GjWorker *worker, GjTask *task)
 								1u << state_of(team)->build_side));
 	gj_run_received(worker->run, &worker->counts.probe_rows, &worker->counts.exchanged);
 	GJ_TRY(keep_exchanged(worker));
-	worker->restless = false;
+	worker->has_chunks = false;
 	if (team->gather.ops->closes_runs)
+	{
 		GJ_TRY(await_read(worker));
+		/* what the worker runs next exchanges nothing */
+		state_of_worker(worker)->opened = false;
+	}
 	return team->gather.ops->ended(worker);
 }
 
@@ -580,7 +531,7 @@ end_run(GjWorker *worker, GjTask *task)
 static void
 get_runs(const GjTeam *team, GjRun **runs)
 {
-	for (uint32_t i = 0; i < team->nmembers; i++)
+	for (uint32_t i = 0; i < team->nworkers; i++)
 		runs[i] = team->workers[i].run;
 }
 
@@ -593,7 +544,7 @@ reserve_probe_side(GjTeam *team)
 
 	if (exchange->space > 0)
 		return GJ_OK;
-	for (uint32_t i = 0; i < team->nmembers; i++)
+	for (uint32_t i = 0; i < team->nworkers; i++)
 	{
 		uint64_t	space = gj_run_exchange_space(team->workers[i].run);
 
@@ -624,7 +575,8 @@ use(GjTeam *team, uint32_t source, uint32_t n, const GjUse *uses)
 	/* if they are not only noted */
 	if (source == 0 && !gj_exchanged_by(team->workers[0].run))
 		GJ_TRY(reserve_probe_side(team));
-	return gj_team_use_all(team, source, n, uses, source == 0 || source == state_of(team)->build_side);
+	return gj_team_use_all(team, source, n, uses,
+						   source == 0 || source == state_of(team)->build_side);
 }
 
 /*
@@ -637,12 +589,12 @@ send_build(GjTeam *team, uint32_t source, bool *kept)
 	GjRun	   *runs[GJ_MAX_RUN_DEVICES];
 
 	get_runs(team, runs);
-	*kept = gj_sides_resolve(runs, team->nmembers, source);
+	*kept = gj_sides_resolve(runs, team->nworkers, source);
 	if (*kept)
 		return GJ_OK;
 	GJ_TRY(gj_team_for_all(team, send_last, source));
 	/* all blocks have been read: the build may need the memory */
-	for (uint32_t i = 0; i < team->nmembers; i++)
+	for (uint32_t i = 0; i < team->nworkers; i++)
 		gj_run_end_exchange(runs[i]);
 	return GJ_OK;
 }
@@ -654,9 +606,9 @@ resolve_probe_side(GjTeam *team)
 	GjRun	   *runs[GJ_MAX_RUN_DEVICES];
 
 	get_runs(team, runs);
-	if (gj_sides_resolve(runs, team->nmembers, 0))
+	if (gj_sides_resolve(runs, team->nworkers, 0))
 		return GJ_OK;
-	gj_exchanged_plan(runs, team->nmembers);
+	gj_exchanged_plan(runs, team->nworkers);
 	return reserve_probe_side(team);
 }
 
@@ -676,7 +628,7 @@ end_probe(GjTeam *team)
 	else
 		GJ_TRY(reserve_probe_side(team));
 	pthread_mutex_lock(&team->lock);
-	state_of(team)->nsending = team->nmembers;
+	state_of(team)->nsending = team->nworkers;
 	pthread_mutex_unlock(&team->lock);
 	GJ_TRY(gj_team_post_for_all(team, send_last, 0));
 	GJ_TRY(gj_team_post_for_all(team, gj_worker_end_source, 0));
@@ -747,11 +699,11 @@ prepare(GjWorker *worker)
 	const GjProgram *p = team->program;
 	GjExchange *exchange = state_of(team);
 	uint32_t	build_side = exchange->build_side;
-	GjExchangePlan plan = {exchange->step, team->nmembers,
+	GjExchangePlan plan = {exchange->step, team->nworkers,
 	(uint32_t) (worker - team->workers)};
 	GjSource   *sources;
 
-	of_member(worker)->turn = (plan.part + 1) % plan.nparts;
+	state_of_worker(worker)->turn = (plan.part + 1) % plan.nparts;
 	worker->program = malloc(p->nbytes);
 	if (!worker->program)
 		return GJ_OUT_OF_HOST_MEMORY;
@@ -763,7 +715,7 @@ prepare(GjWorker *worker)
 	plan.staying = team->options.keep_exchanged ? &exchange->staying : NULL;
 	/* rows are filtered before they are sent */
 	sources[0].filter = sources[build_side].filter = -1;
-	sources[build_side].nrows_hint /= team->nmembers;
+	sources[build_side].nrows_hint /= team->nworkers;
 	GJ_TRY(gj_worker_prepare_run(worker, worker->program));
 	return gj_run_open_exchange(worker->run, &plan, &between, worker);
 }
@@ -779,7 +731,7 @@ gj_exchange_open(GjTeam *team, uint32_t step)
 	exchange->build_side = gj_program_array(team->program, GjStep, steps)[step].source;
 	team->strategy = (GjStrategy) {&exchange_ops, exchange};
 	GJ_TRY(gj_workers_start(team));
-	for (uint32_t i = 0; i < team->nmembers; i++)
+	for (uint32_t i = 0; i < team->nworkers; i++)
 		GJ_TRY(prepare(&team->workers[i]));
 	return gj_team_post_for_all(team, start_run, 0);
 }

@@ -2,9 +2,9 @@
  * partition.c
  *	  Sources of a run that are kept on the host, and the parts that they are split into.
  *
- * A build source and the probe source are split by a hash of the keys of a step; which one is known when
- * all build sources have come, or from the start where there is only one.  Why, and what is done with
- * parts: passes.c.
+ * A build source and the probe source are split by a hash of the keys of a step; which one is known
+ * when all build sources have come, or from the start where there is only one.  Why, and what is
+ * done with parts: passes.c.
  *
  * Semi and anti joins that ask nothing but the key need one build row of each: most others of
  * a hot key are dropped when its source is split.
@@ -30,14 +30,8 @@
 static bool
 can_split_by_key(const GjPartition *partition, uint32_t i)
 {
-	const GjStep *step = &partition->steps[i];
-
-	if (step->nkeys == 0 || gj_partition_others_keep_build(partition, (int) i))
-		return false;
-	for (uint32_t k = 0; k < step->nkeys; k++)
-		if (gj_expr_sources(partition->program, step->probe_keys + k) & ~1u)
-			return false;
-	return true;
+	return gj_step_keys_of_probe_side(partition->program, &partition->steps[i]) &&
+		!gj_partition_others_keep_build(partition, (int) i);
 }
 
 static bool
@@ -54,16 +48,9 @@ joins_sets(const GjProgram *p)
 uint64_t
 gj_partition_budget(GjTeam *team)
 {
-	uint64_t	least = UINT64_MAX;
+	uint64_t	least = gj_team_lease_left(team);
 	uint64_t	spare;
 
-	for (uint32_t i = 0; i < team->nmembers; i++)
-	{
-		uint64_t	left = gj_lease_left(&team->workers[i].lease);
-
-		if (left < least)
-			least = left;
-	}
 	if (joins_sets(team->program))
 		least -= least / 2 < GJ_FAMILY_BYTES ? least / 2 : GJ_FAMILY_BYTES;
 	spare = least / 8 + GJ_SPARE_BYTES;
@@ -91,17 +78,9 @@ open_layouts(GjPartition *partition)
 	if (!partition->places)
 		return false;
 	for (uint32_t s = 0; s < p->nsources; s++)
-	{
-		const GjSource *source = &partition->sources[s];
-
-		if (!gj_layout(partition->types + source->first_column, source->ncolumns,
-					   source->capacity, GJ_LOAD_CHUNK_SIZE, &partition->layout[s],
-					   partition->places + source->first_column))
-			return false;
-		if (source->capacity > partition->capacity)
-			partition->capacity = source->capacity;
-	}
-	return true;
+		if (partition->sources[s].capacity > partition->capacity)
+			partition->capacity = partition->sources[s].capacity;
+	return gj_program_layout_chunks(p, partition->layout, partition->places);
 }
 
 /*
@@ -119,7 +98,7 @@ count_parts(const GjPartition *partition, uint64_t need, uint64_t total)
 	return nparts;
 }
 
-/* Splits the only build source from the start, if it can be split by key and is not expected to fit. */
+/* Splits the only build source from the start, if that can be done and it may not fit. */
 static bool
 expect_parts(GjPartition *partition)
 {
@@ -270,7 +249,8 @@ split_build_side(GjPartition *partition, uint32_t nparts)
 
 	if (!parts)
 		return GJ_OUT_OF_HOST_MEMORY;
-	status = old ? gj_spill_join(old, nold, &all) : gj_spill_join(&partition->build_side[s], 1, &all);
+	status = old ? gj_spill_join(old, nold, &all) :
+		gj_spill_join(&partition->build_side[s], 1, &all);
 	if (status != GJ_OK)
 	{
 		free(parts);

@@ -1,11 +1,12 @@
 /*
  * partition.h
- *	  What passes.c, partition.c and splitter.c share: the parts that a run is split into.
+ *	  What passes.c, feed.c, partition.c and splitter.c share: the parts that a run is split into.
  */
 #ifndef GJ_DAEMON_TEAM_STRATEGY_PARTITION_H
 #define GJ_DAEMON_TEAM_STRATEGY_PARTITION_H
 
 #include "strategy.h"
+#include "daemon/program/program.h"
 
 /* Parts at most. */
 #define GJ_MAX_PARTS		1024
@@ -16,7 +17,7 @@
 /* By how much sets, and families of them, are larger than the arrays that they are made of. */
 #define GJ_SET_HEAP_FACTOR	8
 /* What a row takes beside, if it is an element of a set. */
-#define GJ_MEMBER_BYTES		120
+#define GJ_ELEMENT_BYTES		120
 
 /* Chunks, or slots full of records, that are split at a time. */
 #define GJ_SPLIT_ITEMS		64
@@ -65,7 +66,7 @@ typedef struct GjPartition
 	GjSpillList *build_parts;	/* [nparts], of the source of key_step */
 	GjSpillList *probe_parts;
 
-	GjPool	   *pool;			/* the cpu's threads: they copy rows, for the session's and for workers */
+	GjPool	   *pool;			/* the cpu's threads, which copy rows */
 	GjTile		tile;			/* the session's thread's, as it works with them */
 	GjCode		code;			/* to compute keys with */
 	uint32_t	capacity;		/* rows of a chunk */
@@ -113,33 +114,33 @@ extern GjStatus gj_split_items(GjPartition *partition);
 extern void gj_splitters_forget(GjPartition *partition);
 extern void gj_splitters_close(GjPartition *partition);
 
-/* ---- what may be split */
+/* ---- feed.c */
 
-static inline bool
-gj_partition_keeps_build(const GjStep *step)
+/* The staging memory of a worker. */
+typedef struct GjStaging
 {
-	return step->join_type != GJ_JOIN_INNER && step->join_type != GJ_JOIN_LEFT &&
-		step->join_type != GJ_JOIN_SEMI && step->join_type != GJ_JOIN_ANTI;
-}
+	GjSegment  *segment;		/* slots that are filled from records */
+	uint64_t	nslots;			/* that its run was given */
+} GjStaging;
+
+/* Before the worker's next run is fed. */
+extern GjStatus gj_feed_start(GjStaging *staging, GjWorker *worker);
+
+/* Gives the worker's run records first .. end-1 of each of n lists. */
+extern GjStatus gj_feed_lists(GjPartition *partition, GjWorker *worker, GjStaging *staging,
+							  uint32_t s, const GjSpillList *lists, uint32_t n, uint32_t first,
+							  uint32_t end);
+
+/* ---- what may be split */
 
 /* True if a step but `other` has rows of its build side come out at the end. */
 static inline bool
 gj_partition_others_keep_build(const GjPartition *partition, int other)
 {
 	for (uint32_t i = 0; i < partition->program->nsteps; i++)
-		if ((int) i != other && gj_partition_keeps_build(&partition->steps[i]))
+		if ((int) i != other && gj_step_makes_rows(&partition->steps[i]))
 			return true;
 	return false;
-}
-
-static inline const GjStep *
-gj_partition_step_of(const GjPartition *partition, uint32_t source)
-{
-	const GjStep *step = partition->steps;
-
-	while (step->source != source)
-		step++;
-	return step;
 }
 
 /*
@@ -149,10 +150,10 @@ gj_partition_step_of(const GjPartition *partition, uint32_t source)
 static inline bool
 gj_partition_can_split_by_blocks(const GjPartition *partition, uint32_t source)
 {
-	const GjStep *step = gj_partition_step_of(partition, source);
+	const GjStep *step = gj_program_step_of(partition->program, source);
 
 	return (step->join_type == GJ_JOIN_INNER ||
-			(gj_partition_keeps_build(step) && step->join_type != GJ_JOIN_FULL)) &&
+			(gj_step_makes_rows(step) && step->join_type != GJ_JOIN_FULL)) &&
 		!gj_partition_others_keep_build(partition, (int) (step - partition->steps));
 }
 
@@ -169,15 +170,16 @@ static inline uint64_t
 gj_partition_need_of(const GjPartition *partition, uint32_t s, uint64_t nrows, uint64_t heap)
 {
 	const GjSource *source = &partition->sources[s];
-	uint64_t	a_row = GJ_ROW_BYTES + GJ_KEY_BYTES * gj_partition_step_of(partition, s)->nkeys;
+	const GjStep *step = gj_program_step_of(partition->program, s);
+	uint64_t	a_row = GJ_ROW_BYTES + GJ_KEY_BYTES * step->nkeys;
 
 	for (uint32_t c = 0; c < source->ncolumns; c++)
 		a_row += partition->types[source->first_column + c].width + 1;
 	/* a family has several words an element, and arrays are what there is in the heap */
-	if (gj_partition_step_of(partition, s)->algorithm == GJ_JOIN_SET)
+	if (step->algorithm == GJ_JOIN_SET)
 	{
 		heap *= GJ_SET_HEAP_FACTOR;
-		a_row += gj_partition_step_of(partition, s)->nkeys * GJ_MEMBER_BYTES;
+		a_row += step->nkeys * GJ_ELEMENT_BYTES;
 	}
 	return nrows * a_row + 2 * heap;
 }

@@ -25,10 +25,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Slots of the staging memory that are filled at a time: half of them. */
-#define GJ_STAGING_HALF		8
-#define STAGING_BYTES		(2 * GJ_STAGING_HALF * (size_t) GJ_LOAD_SLOT_SIZE)
-
 /* Chunks to be kept on the host that keep the cpu's threads busy. */
 #define GJ_MANY_CHUNKS	32
 
@@ -45,13 +41,6 @@ typedef struct GjPass
 	uint32_t	end[GJ_MAX_SOURCES];
 	uint64_t	need;			/* bytes on the device */
 } GjPass;
-
-/* The staging memory of a worker. */
-typedef struct GjStaging
-{
-	GjSegment  *segment;		/* slots that are filled from records */
-	uint64_t	nslots;			/* that its run was given */
-} GjStaging;
 
 typedef struct GjPasses
 {
@@ -243,7 +232,7 @@ make_passes(GjPasses *passes)
 		pass->end[s] = UINT32_MAX;
 	put_pass(passes, pass);
 	while ((pass = passes->first)->need > partition->budget ||
-		   (n < partition->team->nmembers && pass->end_part - pass->first_part > 1))
+		   (n < partition->team->nworkers && pass->end_part - pass->first_part > 1))
 	{
 		passes->first = pass->next;
 		GJ_TRY(put_halves(passes, pass));
@@ -275,137 +264,6 @@ make_program(GjPartition *partition, GjWorker *worker, const GjPass *pass)
 	return GJ_OK;
 }
 
-static GjStatus
-get_staging(GjWorker *worker)
-{
-	GjStaging  *staging = staging_of(worker);
-	GjErrorText why = {""};
-	GjStatus	status;
-
-	/* a backend may still write to a ring that it had; this is none of these */
-	_Static_assert(STAGING_BYTES != GJ_LOAD_SLOTS * GJ_LOAD_SLOT_SIZE &&
-				   STAGING_BYTES != GJ_OUTPUT_SLOTS * GJ_OUTPUT_SLOT_SIZE, "staging");
-	if (staging->segment)
-		return GJ_OK;
-	status = gj_segment_get(worker->entry, STAGING_BYTES, &staging->segment, &why);
-	return status == GJ_OK ? GJ_OK : gj_team_note_error(worker->team, status, why.text);
-}
-
-/* Records on their way to a run, through one half of the staging memory after the other. */
-typedef struct GjFeed
-{
-	GjPartition *partition;
-	GjWorker   *worker;
-	uint32_t	source;
-	const GjSpillRecord *records;	/* that are still to be fed */
-	uint32_t	n;
-	GjSpillFill fill;			/* what is being filled */
-	GjSpillSlot slots[2][GJ_STAGING_HALF];
-	uint64_t	fed[2];			/* of the staging's slots, when the half was given to the run last */
-} GjFeed;
-
-/* Starts to fill a half, if there is something left to fill it with. */
-static GjStatus
-start_half(GjFeed *feed, uint32_t half)
-{
-	GjPartition *partition = feed->partition;
-	GjWorker   *worker = feed->worker;
-	const GjSource *source = &partition->sources[feed->source];
-
-	feed->fill.nslots = 0;
-	if (feed->n == 0 || gj_run_complete(worker->run))
-		return GJ_OK;
-	if (worker->nread < feed->fed[half])
-		GJ_TRY(gj_run_flush(worker->run));
-	for (uint32_t i = 0; i < GJ_STAGING_HALF; i++)
-		feed->slots[half][i] = (GjSpillSlot) {
-			.memory = staging_of(worker)->segment->memory +
-				(half * GJ_STAGING_HALF + i) * (size_t) GJ_LOAD_SLOT_SIZE,
-			.types = partition->types + source->first_column,
-			.places = partition->places + source->first_column,
-			.layout = &partition->layout[feed->source]
-		};
-	GJ_TRY(gj_spill_fill_start(&feed->fill, feed->records, feed->n, feed->slots[half],
-							   GJ_STAGING_HALF, partition->pool));
-	feed->records += feed->fill.nrecords;
-	feed->n -= feed->fill.nrecords;
-	return GJ_OK;
-}
-
-/* Gives the run the slots of a half that is filled. */
-static GjStatus
-feed_half(GjFeed *feed, uint32_t half, uint32_t nslots)
-{
-	GjWorker   *worker = feed->worker;
-	GjStaging  *staging = staging_of(worker);
-
-	for (uint32_t i = 0; i < nslots; i++)
-	{
-		const GjSpillSlot *slot = &feed->slots[half][i];
-
-		worker->counts.chunks += feed->source == 0;
-		staging->nslots++;
-		GJ_TRY(gj_run_chunk(worker->run, feed->source, slot->nrows, slot->memory,
-							GJ_OWN_SLOTS + i));
-	}
-	feed->fed[half] = staging->nslots;
-	return gj_run_work(worker->run);
-}
-
-/* Feeds the run with records: while the device takes those of one half, the other is filled. */
-static GjStatus
-feed_records(GjPartition *partition, GjWorker *worker, uint32_t s, const GjSpillRecord *records,
-			 uint32_t n)
-{
-	GjFeed		feed = {.partition = partition,.worker = worker,.source = s,.records = records,
-	.n = n};
-	uint32_t	half = 0;
-	uint32_t	nslots;
-
-	GJ_TRY(start_half(&feed, half));
-	while ((nslots = feed.fill.nslots) > 0)
-	{
-		GjStatus	status;
-
-		if ((status = gj_spill_fill_end(&feed.fill)) != GJ_OK)
-			return gj_team_note_error(worker->team, status, GJ_UNREADABLE);
-		GJ_TRY(start_half(&feed, 1 - half));
-		status = feed_half(&feed, half, nslots);
-		if (status != GJ_OK)
-		{
-			if (feed.fill.nslots > 0)
-				gj_spill_fill_end(&feed.fill);
-			return status;
-		}
-		half = 1 - half;
-	}
-	/* the next ones start with the first half again */
-	return gj_run_flush(worker->run);
-}
-
-/* Feeds the run with records first .. end-1 of each of n lists. */
-static GjStatus
-feed_lists(GjPartition *partition, GjWorker *worker, uint32_t s, const GjSpillList *lists,
-		   uint32_t n, uint32_t first, uint32_t end)
-{
-	GjSpillRecord *records;
-	uint32_t	nrecords = 0;
-	GjStatus	status;
-
-	for (uint32_t i = 0; i < n; i++)
-		nrecords += lists[i].n;
-	records = malloc((nrecords + 1) * sizeof(GjSpillRecord));
-	if (!records)
-		return GJ_OUT_OF_HOST_MEMORY;
-	nrecords = 0;
-	for (uint32_t i = 0; i < n; i++)
-		for (uint32_t r = first; r < end && r < lists[i].n; r++)
-			records[nrecords++] = lists[i].records[r];
-	status = feed_records(partition, worker, s, records, nrecords);
-	free(records);
-	return status;
-}
-
 /* Opens a run and gives it the build sides of a pass. */
 static GjStatus
 load_build_sides(GjPartition *partition, GjWorker *worker, const GjPass *pass)
@@ -413,17 +271,16 @@ load_build_sides(GjPartition *partition, GjWorker *worker, const GjPass *pass)
 	GjStatus	status;
 
 	GJ_TRY(make_program(partition, worker, pass));
-	GJ_TRY(get_staging(worker));
+	GJ_TRY(gj_feed_start(staging_of(worker), worker));
 	gj_worker_open_run(worker, worker->program, &status);
 	GJ_TRY(status);
-	staging_of(worker)->nslots = worker->nread = 0;
 	for (uint32_t s = 1; s < partition->program->nsources; s++)
 	{
 		bool		keyed = gj_partition_is_key_source(partition, s);
 
 		if (gj_run_complete(worker->run))
 			return GJ_OK;
-		GJ_TRY(feed_lists(partition, worker, s, keyed ?
+		GJ_TRY(gj_feed_lists(partition, worker, staging_of(worker), s, keyed ?
 						  &partition->build_parts[pass->first_part] : &partition->build_side[s],
 						  keyed ? pass->end_part - pass->first_part : 1, pass->first[s],
 						  pass->end[s]));
@@ -440,7 +297,8 @@ counted_sources(const GjPartition *partition, const GjPass *pass)
 
 	for (uint32_t s = 0; s < partition->program->nsources; s++)
 	{
-		bool		counts = s == 0 || gj_partition_is_key_source(partition, s) || pass->first_part == 0;
+		bool		counts = s == 0 || gj_partition_is_key_source(partition, s) ||
+			pass->first_part == 0;
 
 		for (uint32_t t = 1; t < partition->program->nsources; t++)
 			counts &= t == s || pass->first[t] == 0;
@@ -455,7 +313,8 @@ feed_pass(GjPartition *partition, GjWorker *worker, const GjPass *pass)
 {
 	GJ_TRY(load_build_sides(partition, worker, pass));
 	if (!gj_run_complete(worker->run))
-		GJ_TRY(feed_lists(partition, worker, 0, &partition->probe_parts[pass->first_part],
+		GJ_TRY(gj_feed_lists(partition, worker, staging_of(worker), 0,
+							 &partition->probe_parts[pass->first_part],
 						  pass->end_part - pass->first_part, 0, UINT32_MAX));
 	return gj_run_complete(worker->run) ? GJ_OK : gj_run_source_end(worker->run, 0);
 }
@@ -603,7 +462,7 @@ close(GjTeam *team)
 		free(passes->first);
 		passes->first = next;
 	}
-	for (uint32_t i = 0; i < team->nmembers; i++)
+	for (uint32_t i = 0; i < team->nworkers; i++)
 		if (passes->staging[i].segment)
 			gj_segment_put(passes->staging[i].segment);
 	gj_replicate_close(team);
@@ -618,7 +477,7 @@ static const GjStrategyOps whole_ops = {
 	.finish = gj_replicate_finish,.error = gj_replicate_error,.close = close
 };
 
-/* Gives all devices the build sides.  *fit: they have taken them; the strategy is another one then. */
+/* Gives all devices the build sides.  *fit: they have them; the strategy is another one then. */
 static GjStatus
 load_whole(GjTeam *team, bool *fit)
 {
@@ -626,7 +485,7 @@ load_whole(GjTeam *team, bool *fit)
 
 	GJ_TRY(gj_team_for_all(team, load_all, 0));
 	*fit = !passes->too_large;
-	for (uint32_t i = 0; i < team->nmembers && !*fit; i++)
+	for (uint32_t i = 0; i < team->nworkers && !*fit; i++)
 		GJ_TRY(gj_worker_close_run(&team->workers[i]));
 	if (!*fit)
 		return GJ_OK;

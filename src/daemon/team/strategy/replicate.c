@@ -4,7 +4,8 @@
  *	  what they have found is put together at the end (team/gather.c).
  *
  * Where nothing is loaded the session's thread posts what workers are to do, without waiting for
- * them: they do their own tasks in the order in which these were posted.  Probe chunks are anybody's.
+ * them: they do their own tasks in the order in which these were posted.  Probe chunks are
+ * anybody's.
  */
 #include "strategy.h"
 
@@ -62,12 +63,12 @@ gj_worker_end_source(GjWorker *worker, GjTask *task)
 {
 	GjStatus	status = gj_run_source_end(worker->run, task->source);
 
-	worker->restless |= !gj_run_has_side(worker->run, task->source);
+	worker->has_chunks |= !gj_run_has_side(worker->run, task->source);
 	drop_held(worker, task->source, status != GJ_OK);
 	if (status != GJ_OK || !gj_run_complete(worker->run))
 		return status;
 	/* whoever finishes the run waits for the device */
-	worker->restless = false;
+	worker->has_chunks = false;
 	note_complete(worker);
 	return GJ_OK;
 }
@@ -119,8 +120,8 @@ send_rows(GjWorker *worker, GjTask *task)
 	uint32_t	i = task->source;
 	uint64_t	nrows = gj_run_nflags(worker->run, i);
 	uint32_t	number = (uint32_t) (worker - team->workers);
-	uint64_t	first = nrows / team->nmembers * number;
-	uint64_t	end = number + 1 < team->nmembers ? first + nrows / team->nmembers : nrows;
+	uint64_t	first = nrows / team->nworkers * number;
+	uint64_t	end = number + 1 < team->nworkers ? first + nrows / team->nworkers : nrows;
 	uint8_t    *slot;
 
 	if (nrows == 0)
@@ -165,7 +166,7 @@ gj_replicate_build_rows(GjTeam *team, int own_step)
 	const GjStep *steps = gj_program_array(team->program, GjStep, steps);
 	GjReplicate *all = state_of(team);
 
-	for (uint32_t i = 0; i < team->program->nsteps && team->nmembers > 1; i++)
+	for (uint32_t i = 0; i < team->program->nsteps && team->nworkers > 1; i++)
 	{
 		if (!gj_step_makes_rows(&steps[i]))
 			continue;
@@ -261,7 +262,7 @@ static GjStatus
 end_run(GjWorker *worker, GjTask *task)
 {
 	GJ_TRY(gj_worker_finish_run(worker, gj_replicate_counted(worker)));
-	worker->restless = false;
+	worker->has_chunks = false;
 	return worker->team->gather.ops->ended(worker);
 }
 
@@ -307,7 +308,7 @@ gj_replicate_open(GjTeam *team)
 		return GJ_OUT_OF_HOST_MEMORY;
 	team->strategy = (GjStrategy) {&replicate_ops, all};
 	GJ_TRY(gj_workers_start(team));
-	for (uint32_t i = 0; i < team->nmembers; i++)
+	for (uint32_t i = 0; i < team->nworkers; i++)
 		GJ_TRY(gj_worker_prepare_run(&team->workers[i], team->program));
 	return gj_team_post_for_all(team, start_run, 0);
 }

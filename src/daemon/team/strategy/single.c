@@ -17,9 +17,8 @@ run_of(const GjTeam *team)
 GjStatus
 gj_single_open(GjTeam *team, GjErrorText *why)
 {
-	const GjRunSetup setup = {.host = team->host,.sink = team->sink,.intake = &gj_intake,.join = gj_join_choose,
-	.target = team->target,
-	.tiles = gj_all_tiles};
+	const GjRunSetup setup = {.host = team->host,.sink = team->sink,.intake = &gj_intake,
+	.join = gj_join_choose,.target = team->target,.tiles = gj_all_tiles};
 	GjWorker   *worker = &team->workers[0];
 	GjStatus	status = GJ_OK;
 
@@ -44,7 +43,7 @@ chunk(GjTeam *team, uint32_t source, uint32_t nrows, uint8_t *memory, uint32_t s
 static GjStatus
 ask(GjTeam *team, const uint8_t *memory, const GjAnswers *answers)
 {
-	return gj_run_ask(run_of(team), memory, answers);
+	return gj_runs_ask(&team->workers[0].run, 1, memory, answers);
 }
 
 static GjStatus

@@ -321,7 +321,7 @@ place_rows(const GjPartition *partition, GjSplitter *splitter, uint32_t nrows)
 static uint32_t
 record_rows(const GjPartition *partition, uint32_t s)
 {
-	bool		sets = s > 0 && gj_partition_step_of(partition, s)->algorithm == GJ_JOIN_SET;
+	bool		sets = s > 0 && gj_program_step_of(partition->program, s)->algorithm == GJ_JOIN_SET;
 
 	return sets ? GJ_RECORD_SETS : GJ_RECORD_ROWS;
 }

@@ -20,7 +20,7 @@ typedef struct GjWorkerOps
 	GjTask	   *(*next_task) (GjWorker *worker);
 	/* True: without a task there is something to do.  The lock is held, after next_task. */
 	bool		(*has_more) (const GjWorker *worker);
-	/* Does that; as gj_worker_rest. */
+	/* Does that; as gj_worker_catch_up. */
 	GjStatus	(*do_more) (GjWorker *worker, uint32_t seen, bool *more);
 	/* A task is done. */
 	GjStatus	(*after_task) (GjWorker *worker);
@@ -34,7 +34,7 @@ typedef struct GjWorkerOps
 typedef struct GjStrategyOps
 {
 	const GjWorkerOps *worker;	/* of strategies with threads */
-	bool		stays_open;		/* runs do until the end: what they sort last is read from devices */
+	bool		stays_open;		/* runs do, to the end: what they sort last is read there */
 	bool		(*accepts) (const GjTeam *team, uint32_t source);
 	GjStatus	(*chunk) (GjTeam *team, uint32_t source, uint32_t nrows, uint8_t *memory,
 						  uint32_t slot);
@@ -81,9 +81,9 @@ extern void gj_replicate_error(GjTeam *team, GjErrorText *why);
 extern void gj_replicate_close(GjTeam *team);
 
 /*
- * The probe source has ended for all workers, which have all build rows each: those that come out by
- * themselves, for one step after the other, because they pass the later steps.  own_step: of this one
- * each worker has rows that no other one has; -1: there is none.
+ * The probe source has ended for all workers, which have all build rows each: those that come out
+ * by themselves, for one step after the other, because they pass the later steps.  own_step: of
+ * this one each worker has rows that no other one has; -1: there is none.
  */
 extern GjStatus gj_replicate_build_rows(GjTeam *team, int own_step);
 
@@ -103,7 +103,7 @@ extern GjStatus gj_worker_end_source(GjWorker *worker, GjTask *task);
 
 extern const GjWorkerOps gj_plain_worker;
 
-/* ---- exchange.c: whether rows are exchanged */
+/* ---- exchange_choose.c */
 
 /*
  * The step that n devices had better exchange rows by, or -1.  too_large: each of them has no

@@ -1,26 +1,26 @@
 /*
- * cached_outer.c
+ * cached_probe.c
  *	  Probe rows that stay where an exchange has brought them.
  *
- * A run that exchanges rows notes which resident fragments the probe source is made of, until it has
- * ended (fragment.c).  If their rows were exchanged before, by the same keys and filter, and each
- * device still has its part, the parts are what the exchange would make of them: they pass the steps from there,
- * and nothing is split, nor sent.
+ * A run that exchanges rows notes which resident fragments the probe source is made of, until it
+ * has ended (fragment.c).  If their rows were exchanged before, by the same keys and filter, and
+ * each device still has its part, the parts are what the exchange would make of them: they pass the
+ * steps from there, and nothing is split, nor sent.
  *
- * Rows are kept that are exchanged for the second time, so that who asks once does not pay for it: as
- * they pass the steps they are copied to the end of a relation, which then goes to the store, as
- * build sides do (cached.c), found by the same kind of name.  They take room that nothing else has, or that
- * sides had which were not used for long, and make room as sides do.  A run that gets more of them than is
- * its share, or is short of memory itself, does without, and tells the others.
+ * Rows are kept that are exchanged for the second time, so that who asks once does not pay for it:
+ * as they pass the steps they are copied to the end of a relation, which then goes to the store, as
+ * build sides do (cached.c), found by the same kind of name.  They take room that nothing else has,
+ * or that sides had which were not used for long, and make room as sides do.  A run that gets more
+ * of them than is its share, or is short of memory itself, does without, and tells the others.
  */
-#include "parcel.h"
+#include "exchange.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 /*
- * Parts are never quite equal, and rows without a key stay where they are: one row in so many more is
- * expected, or allowed.
+ * Parts are never quite equal, and rows without a key stay where they are: one row in so many more
+ * is expected, or allowed.
  */
 #define GJ_STAY_SPARE		16
 #define GJ_STAY_ALLOWED		2
@@ -31,10 +31,11 @@ gj_exchanged_by(const GjRun *run)
 	const GjSplitSide *side = gj_split_side(run, 0);
 
 	/*
-	 * What references point to is not kept.  And where rows are returned before the end memory must not run
-	 * out: what an exchange reserves is not for others.
+	 * What references point to is not kept.  And where rows are returned before the end memory must
+	 * not run out: what an exchange reserves is not for others.
 	 */
-	return side && run->intake->exchange->plan.staying && side->nrefs == 0 && !run->sink->returns_rows ?
+	return side && run->intake->exchange->plan.staying && side->nrefs == 0 &&
+		!run->sink->returns_rows ?
 		run->steps[run->intake->exchange->plan.step].step : NULL;
 }
 
@@ -62,7 +63,7 @@ can_keep(const GjRun *run, uint64_t n)
 		gj_side_has_room(run->intake->side[0].store, run->intake->side[0].made, nbytes);
 }
 
-/* Keeps nothing of this run's: nor does any other one, for a part is of no use without the others. */
+/* Keeps nothing; nor does any other run, for a part is of no use without the others. */
 static void
 give_up(void *arg)
 {
@@ -92,7 +93,8 @@ gj_exchanged_plan(GjRun **runs, uint32_t nruns)
 
 	for (uint32_t r = 0; r < nruns; r++)
 	{
-		nrows += gj_count_rows(runs[r]->intake->resident[0].uses, runs[r]->intake->resident[0].nuses);
+		nrows += gj_count_rows(runs[r]->intake->resident[0].uses,
+							   runs[r]->intake->resident[0].nuses);
 		keep &= runs[r]->intake->side[0].made != NULL;
 	}
 	nrows = nrows / nruns + 1;
@@ -156,9 +158,10 @@ gj_exchanged_add(GjRun *run, const GjColumn *columns, uint32_t nrows)
 
 	if (nrows == 0 || !keeps(run))
 		return GJ_OK;
-	/* where one device gets most rows there is no room for them; nor may others' data go for them */
+	/* one device may get most rows; and others' data must not go for them */
 	if (x->stay.nrows + nrows <= x->most_stay &&
-		(x->stay.nrows + nrows <= x->stay.hint || gj_lease_free(run->work.lease) >= bytes_of(&x->side[0], 3 * x->most_stay)))
+		(x->stay.nrows + nrows <= x->stay.hint ||
+		 gj_lease_free(run->work.lease) >= bytes_of(&x->side[0], 3 * x->most_stay)))
 		status = append(run, &x->stay, columns, nrows);
 	if (status != GJ_OUT_OF_MEMORY && status != GJ_TOO_LARGE)
 		return status;
@@ -167,7 +170,7 @@ gj_exchanged_add(GjRun *run, const GjColumn *columns, uint32_t nrows)
 	return GJ_OK;
 }
 
-/* True if there is much memory that rows are not in: few have passed a filter, or it was doubled. */
+/* True if there is much memory without rows: few have passed a filter, or it was doubled. */
 static bool
 is_too_large(const GjRelation *relation)
 {
@@ -216,14 +219,8 @@ gj_exchanged_keep(GjRun *run, uint64_t nrows)
 		return GJ_OK;
 	GJ_TRY(trim(run));
 	run->work.lease->spare = NULL;
-	side->columns = malloc((x->stay.ncolumns + 1) * sizeof(GjRelationColumn));
-	if (!side->columns)
+	if (!gj_side_describe(run, 0, &x->stay, nrows))
 		return GJ_OK;
-	memcpy(side->columns, x->stay.columns, x->stay.ncolumns * sizeof(GjRelationColumn));
-	side->ncolumns = x->stay.ncolumns;
-	side->nloaded = nrows;
-	side->nrows = (uint32_t) nrows;
-	side->nread = run->stats.source[0].rows_in;
 	GJ_TRY(gj_side_publish_made(run, 0));
 	/* the memory is the side's, unless somebody was faster, or there is no room any more */
 	x->stay.borrowed = rside->kept != NULL;

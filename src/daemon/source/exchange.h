@@ -1,15 +1,15 @@
 /*
- * parcel.h
+ * exchange.h
  *	  Rows that a run sends to the runs of other devices, and what it keeps for that
- *	  (source/parcel.c); see source/split.c, which sends, and source/block.c.
+ *	  (source/exchange.c); see source/split.c, which sends, and source/block.c.
  */
-#ifndef GJ_DAEMON_SOURCE_BLOCK_H
-#define GJ_DAEMON_SOURCE_BLOCK_H
+#ifndef GJ_DAEMON_SOURCE_EXCHANGE_H
+#define GJ_DAEMON_SOURCE_EXCHANGE_H
 
 #include "intake.h"
 
 /* One is filled while others are read. */
-#define GJ_PARCELS			3
+#define GJ_BLOCKS			3
 
 /* A source whose rows are exchanged. */
 typedef struct GjSplitSide
@@ -27,16 +27,16 @@ typedef struct GjSplitSide
 	uint32_t	most_rows;		/* of a block; 0: not known yet */
 	uint32_t	stage_rows;		/* of the stage */
 	uint64_t	most_heap;		/* bytes of a block's heap, if the side has references */
-	bool		uneven;			/* parts were larger than others: rows are counted before they are split */
+	bool		uneven;			/* some parts were larger: rows are counted before a split */
 } GjSplitSide;
 
 /* Marks of the queue, behind those of stages. */
-#define GJ_MARK_OPENED(i)	(GJ_SLOT_MARKS + 4 + (i))	/* inbox i: its rows are not read any more */
+#define GJ_MARK_OPENED(i)	(GJ_SLOT_MARKS + 4 + (i))	/* receive buffer i: nobody reads its rows */
 #define GJ_MARK_SPLIT		(GJ_SLOT_MARKS + 6)	/* a block is filled */
 #define GJ_MARK_READ(i)		(GJ_SLOT_MARKS + 7 + (i))	/* received[i] is there */
 #define GJ_RECEIVED			16
 
-/* The rows of a block of another run that are for this one, in the inbox that is being filled. */
+/* This run's rows of a block of another one, in the receive buffer that is being filled. */
 typedef struct GjReceivedPart
 {
 	GjBlock   *block;
@@ -58,16 +58,16 @@ typedef struct GjRunExchange
 	void	   *arg;			/* of these */
 	uint32_t	nkeys;
 	GjSplitSide side[2];		/* probe, build */
-	GjRelation	inbox[2];		/* probe rows that were received; references: only the first one */
-	uint32_t	filling;		/* the inbox that rows are copied to */
-	uint32_t	inbox_rows;		/* that have room in one */
+	GjRelation	receive[2];		/* probe rows that were received; references: only the first one */
+	uint32_t	filling;		/* the receive buffer that rows are copied to */
+	uint32_t	receive_rows;		/* that have room in one */
 	/* rows that wait to be sent where they lie; of one source, since probe rows come last */
 	GjSplitPiece piece[GJ_SPLIT_PIECES];
 	GjColumn   *piece_columns;
 	uint32_t	npieces;
 	uint32_t	nwaiting;		/* rows of these */
 	GjColumn   *columns;		/* all of the program's, as set_columns takes them */
-	GjBlock	block[GJ_PARCELS];
+	GjBlock	block[GJ_BLOCKS];
 	GjBuffer	passed;			/* rows of the pieces that pass the filter */
 	GjSplitKeys keys;			/* that are computed */
 	GjBuffer	heap_at;
@@ -78,8 +78,8 @@ typedef struct GjRunExchange
 	uint32_t	njoined;
 	uint64_t	rows_received;
 	uint64_t	bytes_received;
-	/* source/cached_outer.c */
-	uint64_t	most_stay;		/* probe rows of the run's part that are copied, to be kept; 0: none are */
+	/* source/cached_probe.c */
+	uint64_t	most_stay;		/* probe rows of the run's part that may be kept; 0: none */
 	GjRelation	stay;
 } GjRunExchange;
 
@@ -95,7 +95,7 @@ extern GjSplitSide *gj_split_side(const GjRun *run, uint32_t source);
 /* Rows of a block of the side, at most; found out once. */
 extern uint32_t gj_split_most_rows(GjRun *run, GjSplitSide *side);
 
-/* source/cached_outer.c: the next nrows rows of the run's part. */
+/* source/cached_probe.c: the next nrows rows of the run's part. */
 extern GjStatus gj_exchanged_add(GjRun *run, const GjColumn *columns, uint32_t nrows);
 /* Takes the rows that were kept through the steps. */
 extern GjStatus gj_exchanged_join(GjRun *run);
@@ -104,7 +104,7 @@ extern GjStatus gj_exchanged_join(GjRun *run);
 extern GjStatus gj_run_take_own(GjRun *run, GjBlock *block);
 /* Takes these through the steps. */
 extern GjStatus gj_run_join_own(GjRun *run);
-/* source/split.c: true if taking probe rows through the steps means to queue that, without waiting. */
+/* source/split.c: true if probe rows are queued to pass the steps, without waiting. */
 extern bool gj_run_joins_ahead(GjRun *run);
 
-#endif							/* GJ_DAEMON_SOURCE_BLOCK_H */
+#endif							/* GJ_DAEMON_SOURCE_EXCHANGE_H */

@@ -1,8 +1,8 @@
 /*
- * run_result.c
+ * result.c
  *	  Writes all that a run has returned as text.
  */
-#include "run_result.h"
+#include "result.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -15,9 +15,9 @@
 #include "daemon/sink/sink.h"
 
 /* Rows whose sort keys are computed together. */
-#define GJ_RESULT_ROWS		1024
+#define RESULT_ROWS		1024
 
-struct GjRunResult
+struct Result
 {
 	const GjProgram *program;
 	const GjSinkOps *sink;		/* its own */
@@ -34,14 +34,14 @@ struct GjRunResult
 	GjColumn   *columns;		/* rows: the program's columns in the batch */
 	int64_t    *registers;
 	uint8_t    *nulls;
-	int64_t    *keys[GJ_MAX_KEYS];	/* of GJ_RESULT_ROWS rows */
+	int64_t    *keys[GJ_MAX_KEYS];	/* of RESULT_ROWS rows */
 };
 
 /* ---- the program */
 
 /* The aggregate in a column; NULL: none is. */
 static const GjAggregate *
-aggregate_of(const GjRunResult *result, uint32_t c)
+aggregate_of(const Result *result, uint32_t c)
 {
 	const GjProgram *p = result->program;
 	const GjAggregate *aggregates = gj_program_array(p, GjAggregate, aggregates);
@@ -53,14 +53,14 @@ aggregate_of(const GjRunResult *result, uint32_t c)
 }
 
 static bool
-is_group_key(const GjRunResult *result, uint32_t c)
+is_group_key(const Result *result, uint32_t c)
 {
 	return result->sink->has_groups && c < gj_group_nkeys(result->program);
 }
 
 /* How a group key is compared; GJ_GROUP_INTEGER of other columns. */
 static uint32_t
-group_how(const GjRunResult *result, uint32_t c)
+group_how(const Result *result, uint32_t c)
 {
 	const GjGroupKey *keys = gj_program_array(result->program, GjGroupKey, group_keys);
 
@@ -68,14 +68,14 @@ group_how(const GjRunResult *result, uint32_t c)
 }
 
 static bool
-is_float(const GjRunResult *result, uint32_t c)
+is_float(const Result *result, uint32_t c)
 {
 	return group_how(result, c) == GJ_GROUP_FLOAT || result->types[c].kind == GJ_FLOAT4 ||
 		result->types[c].kind == GJ_FLOAT8;
 }
 
 static void
-write_column(const GjRunResult *result, uint32_t c)
+write_column(const Result *result, uint32_t c)
 {
 	const GjAggregate *aggregate = aggregate_of(result, c);
 
@@ -101,7 +101,7 @@ is_inexact_key(const GjProgram *p, const GjSortKey *key)
 }
 
 static void
-write_program(const GjRunResult *result)
+write_program(const Result *result)
 {
 	const GjProgram *p = result->program;
 	const GjSortKey *keys = gj_program_array(p, GjSortKey, sort_keys);
@@ -117,7 +117,7 @@ write_program(const GjRunResult *result)
 
 /* True if all columns that an expression reads are returned. */
 static bool
-is_returned(const GjRunResult *result, uint32_t expr)
+is_returned(const Result *result, uint32_t expr)
 {
 	const GjProgram *p = result->program;
 	const GjExpr *e = gj_program_array(p, GjExpr, exprs) + expr;
@@ -138,7 +138,7 @@ is_returned(const GjRunResult *result, uint32_t expr)
 
 /* Decides whether sort keys can be computed. */
 static bool
-can_compute_keys(const GjRunResult *result)
+can_compute_keys(const Result *result)
 {
 	const GjSortKey *keys = gj_program_array(result->program, GjSortKey, sort_keys);
 
@@ -149,7 +149,7 @@ can_compute_keys(const GjRunResult *result)
 }
 
 static bool
-allocate(GjRunResult *result)
+allocate(Result *result)
 {
 	const GjProgram *p = result->program;
 	bool		has_room = true;
@@ -158,21 +158,21 @@ allocate(GjRunResult *result)
 	result->places = calloc(result->ncolumns + 1, sizeof(GjColumnPlace));
 	result->null = calloc(p->output_capacity + 1, sizeof(uint32_t));
 	result->columns = calloc(p->ncolumns + 1, sizeof(GjColumn));
-	result->registers = calloc(GJ_MAX_REGISTERS * GJ_RESULT_ROWS, sizeof(int64_t));
-	result->nulls = calloc(GJ_MAX_REGISTERS, GJ_RESULT_ROWS);
+	result->registers = calloc(GJ_MAX_REGISTERS * RESULT_ROWS, sizeof(int64_t));
+	result->nulls = calloc(GJ_MAX_REGISTERS, RESULT_ROWS);
 	for (uint32_t k = 0; k < GJ_MAX_KEYS; k++)
 	{
-		result->keys[k] = calloc(GJ_RESULT_ROWS, sizeof(int64_t));
+		result->keys[k] = calloc(RESULT_ROWS, sizeof(int64_t));
 		has_room &= result->keys[k] != NULL;
 	}
 	return has_room && result->types && result->places && result->null && result->columns &&
 		result->registers && result->nulls;
 }
 
-GjRunResult *
-gj_result_open(const GjProgram *program, FILE *out)
+Result *
+result_open(const GjProgram *program, FILE *out)
 {
-	GjRunResult *result = calloc(1, sizeof(GjRunResult));
+	Result *result = calloc(1, sizeof(Result));
 
 	if (!result)
 		return NULL;
@@ -186,7 +186,7 @@ gj_result_open(const GjProgram *program, FILE *out)
 		(result->sink->in_batches &&
 		 !gj_program_layout_output(program, result->types, &result->layout, result->places)))
 	{
-		gj_result_close(result);
+		result_close(result);
 		return NULL;
 	}
 	result->has_keys = can_compute_keys(result);
@@ -195,7 +195,7 @@ gj_result_open(const GjProgram *program, FILE *out)
 }
 
 void
-gj_result_close(GjRunResult *result)
+result_close(Result *result)
 {
 	for (uint32_t k = 0; k < GJ_MAX_KEYS; k++)
 		free(result->keys[k]);
@@ -212,7 +212,7 @@ gj_result_close(GjRunResult *result)
 
 /* Where the program's columns are in the batch. */
 static void
-find_columns(GjRunResult *result)
+find_columns(Result *result)
 {
 	const uint32_t *outputs = gj_program_array(result->program, uint32_t, outputs);
 
@@ -228,7 +228,7 @@ find_columns(GjRunResult *result)
 
 /* Computes a key of rows first .. first+n-1. */
 static void
-compute_row_key(GjRunResult *result, uint32_t k, uint32_t first, uint32_t n)
+compute_row_key(Result *result, uint32_t k, uint32_t first, uint32_t n)
 {
 	const GjProgram *p = result->program;
 	const GjSortKey *key = gj_program_array(p, GjSortKey, sort_keys) + k;
@@ -236,8 +236,8 @@ compute_row_key(GjRunResult *result, uint32_t k, uint32_t first, uint32_t n)
 	const GjCode code = {gj_program_array(p, GjExpr, exprs), gj_program_array(p, GjInstr, instrs),
 	gj_program_array(p, int64_t, constants), gj_program_array(p, GjColumnType, columns)};
 	const GjView view = {.columns = result->columns,.nrows = first + n};
-	const GjTile tile = {result->registers, result->nulls, GJ_RESULT_ROWS};
-	const size_t at = (size_t) expr->result * GJ_RESULT_ROWS;
+	const GjTile tile = {result->registers, result->nulls, RESULT_ROWS};
+	const size_t at = (size_t) expr->result * RESULT_ROWS;
 	uint32_t	status = GJ_OK;
 
 	gj_eval(&code, key->index, &view, first, n, &tile, &status);
@@ -248,7 +248,7 @@ compute_row_key(GjRunResult *result, uint32_t k, uint32_t first, uint32_t n)
 
 /* The batch as the groups that it was made of. */
 static void
-find_groups(GjRunResult *result, uint32_t nrows, GjGroups *groups)
+find_groups(Result *result, uint32_t nrows, GjGroups *groups)
 {
 	const GjProgram *p = result->program;
 	uint32_t	nkeys = gj_group_nkeys(p);
@@ -273,7 +273,7 @@ find_groups(GjRunResult *result, uint32_t nrows, GjGroups *groups)
 }
 
 static void
-compute_keys(GjRunResult *result, uint32_t nrows, uint32_t first, uint32_t n)
+compute_keys(Result *result, uint32_t nrows, uint32_t first, uint32_t n)
 {
 	const GjSortKey *keys = gj_program_array(result->program, GjSortKey, sort_keys);
 	GjGroups	groups;
@@ -314,7 +314,7 @@ write_state(FILE *out, const GjAggState *state, uint32_t op)
 }
 
 static void
-write_ref(const GjRunResult *result, uint32_t c, uint64_t ref)
+write_ref(const Result *result, uint32_t c, uint64_t ref)
 {
 	const uint8_t *heap = result->slot + result->layout.heap;
 	uint32_t	how = group_how(result, c);
@@ -333,7 +333,7 @@ write_ref(const GjRunResult *result, uint32_t c, uint64_t ref)
 }
 
 static void
-write_value(const GjRunResult *result, uint32_t c, uint32_t row)
+write_value(const Result *result, uint32_t c, uint32_t row)
 {
 	const GjColumnPlace *place = &result->places[c];
 	const GjColumn column = {.data = result->slot + place->data,.kind = result->types[c].kind,
@@ -364,7 +364,7 @@ write_value(const GjRunResult *result, uint32_t c, uint32_t row)
 /* ---- batches */
 
 static void
-write_states(const GjRunResult *result, const GjAggState *states)
+write_states(const Result *result, const GjAggState *states)
 {
 	fprintf(result->out, "row |");
 	for (uint32_t c = 0; c < result->ncolumns; c++)
@@ -377,11 +377,11 @@ write_states(const GjRunResult *result, const GjAggState *states)
 }
 
 static void
-write_row(const GjRunResult *result, uint32_t row)
+write_row(const Result *result, uint32_t row)
 {
 	fprintf(result->out, "row ");
 	for (uint32_t k = 0; k < result->nkeys && result->has_keys; k++)
-		fprintf(result->out, "%" PRId64 " ", result->keys[k][row % GJ_RESULT_ROWS]);
+		fprintf(result->out, "%" PRId64 " ", result->keys[k][row % RESULT_ROWS]);
 	fputc('|', result->out);
 	for (uint32_t c = 0; c < result->ncolumns; c++)
 	{
@@ -392,7 +392,7 @@ write_row(const GjRunResult *result, uint32_t row)
 }
 
 GjStatus
-gj_result_batch(GjRunResult *result, const uint8_t *slot, uint32_t nrows)
+result_batch(Result *result, const uint8_t *slot, uint32_t nrows)
 {
 	result->nbatches++;
 	result->slot = slot;
@@ -408,16 +408,16 @@ gj_result_batch(GjRunResult *result, const uint8_t *slot, uint32_t nrows)
 	}
 	for (uint32_t row = 0; row < nrows; row++)
 	{
-		if (result->has_keys && row % GJ_RESULT_ROWS == 0)
+		if (result->has_keys && row % RESULT_ROWS == 0)
 			compute_keys(result, nrows, row,
-						 nrows - row < GJ_RESULT_ROWS ? nrows - row : GJ_RESULT_ROWS);
+						 nrows - row < RESULT_ROWS ? nrows - row : RESULT_ROWS);
 		write_row(result, row);
 	}
 	return GJ_OK;
 }
 
 void
-gj_result_end(GjRunResult *result, GjStatus status, const char *why, const GjRunStats *stats)
+result_end(Result *result, GjStatus status, const char *why, const GjRunStats *stats)
 {
 	const GjProgram *p = result->program;
 	FILE	   *out = result->out;

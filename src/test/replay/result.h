@@ -1,5 +1,5 @@
 /*
- * run_result.h
+ * result.h
  *	  Writes all that a run has returned as text, for comparing builds (scripts/replay).
  *
  * One item a line, in the order in which the run returns them:
@@ -20,26 +20,26 @@
  * Values: integers and floats in decimal, bytes in hexadecimal, a value that the backend
  * holds as "h" and its number, a state as count:hi:lo:f, NULL as "-".
  */
-#ifndef GJ_DAEMON_SESSION_RUN_RESULT_H
-#define GJ_DAEMON_SESSION_RUN_RESULT_H
+#ifndef GJ_TEST_REPLAY_RESULT_H
+#define GJ_TEST_REPLAY_RESULT_H
 
 #include <stdio.h>
 
 #include "device/device.h"
 
-typedef struct GjRunResult GjRunResult;
+typedef struct Result Result;
 
-/* NULL: out of memory.  The checked program must stay until gj_result_close. */
-extern GjRunResult *gj_result_open(const GjProgram *program, FILE *out);
+/* NULL: out of memory.  The checked program must stay until result_close. */
+extern Result *result_open(const GjProgram *program, FILE *out);
 
 /* Writes a batch. */
-extern GjStatus gj_result_batch(GjRunResult *result, const uint8_t *slot, uint32_t nrows);
+extern GjStatus result_batch(Result *result, const uint8_t *slot, uint32_t nrows);
 
 /* Writes how the run ended.  stats: only if it was successful. */
-extern void gj_result_end(GjRunResult *result, GjStatus status, const char *why,
+extern void result_end(Result *result, GjStatus status, const char *why,
 						  const GjRunStats *stats);
 
 /* Does not close the file. */
-extern void gj_result_close(GjRunResult *result);
+extern void result_close(Result *result);
 
-#endif							/* GJ_DAEMON_SESSION_RUN_RESULT_H */
+#endif							/* GJ_TEST_REPLAY_RESULT_H */

@@ -1,5 +1,5 @@
 /*
- * parcel.c
+ * exchange.c
  *	  What a run keeps to exchange rows with the runs of other devices (source/split.c): opened,
  *	  closed, and the memory of it.
  *
@@ -7,7 +7,7 @@
  * that the exchange of probe rows needs is reserved, the same on all devices, and what does not
  * fit that is sent in smaller blocks.
  */
-#include "parcel.h"
+#include "exchange.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,9 +16,9 @@
 #define GJ_BLOCK_ROWS		(64u * GJ_MAX_TUPLES)
 #define GJ_EXCHANGE_SHARE	4
 
-/* A run has so many blocks to send, or of 1 M rows each: some are joined while others are copied. */
-#define GJ_PARCELS_EACH		3
-/* Shares of several devices are never quite equal: a block has room for so much more of the rows. */
+/* A run sends so many blocks, or of 1 M rows each: some are joined while others are copied. */
+#define GJ_BLOCKS_EACH		3
+/* Shares of devices are never quite equal: a block has room for so much more. */
 #define GJ_BLOCK_SPARE		16
 
 /* Rows of a stage. */
@@ -40,7 +40,7 @@ gj_split_side(const GjRun *run, uint32_t source)
 const GjBlock *
 gj_run_blocks(const GjRun *run, uint32_t *n)
 {
-	*n = GJ_PARCELS;
+	*n = GJ_BLOCKS;
 	return run->intake->exchange->block;
 }
 
@@ -116,8 +116,8 @@ send_operand(const GjRun *run, GjSplitSide *side, int32_t operand)
 }
 
 /*
- * Notes the columns that are the side's keys, if all of them are columns.  These need not be computed
- * before rows are split.
+ * Notes the columns that are the side's keys, if all of them are columns.  These need not be
+ * computed before rows are split.
  */
 static void
 find_keys(const GjRun *run, GjSplitSide *side, uint32_t nkeys)
@@ -167,14 +167,14 @@ open_blocks(GjRun *run)
 	x->columns = calloc(run->program->ncolumns + 1, sizeof(GjColumn));
 	x->piece_columns = calloc((size_t) GJ_SPLIT_PIECES * most + 1, sizeof(GjColumn));
 	opened = x->columns && x->piece_columns;
-	for (uint32_t p = 0; p < GJ_PARCELS; p++)
+	for (uint32_t p = 0; p < GJ_BLOCKS; p++)
 	{
 		x->block[p].entry = run->entry;
 		x->block[p].columns = calloc(most + 1, sizeof(GjColumn));
 		opened &= x->block[p].columns != NULL;
 	}
 	for (uint32_t i = 0; i < 2; i++)
-		opened &= gj_relation_init(&x->inbox[i], probe_side->types, probe_side->ncolumns, 0);
+		opened &= gj_relation_init(&x->receive[i], probe_side->types, probe_side->ncolumns, 0);
 	for (uint32_t i = 0; i < GJ_RECEIVED; i++)
 	{
 		x->received[i].has_nulls = calloc(probe_side->ncolumns + 1, sizeof(bool));
@@ -201,7 +201,7 @@ gj_run_open_exchange(GjRun *run, const GjExchangePlan *plan, const GjExchangeOps
 	GJ_TRY(open_side(run, &x->side[0], 0, plan->probe_filter, rs->step->probe_keys));
 	GJ_TRY(open_side(run, &x->side[1], source, plan->build_filter, rs->step->build_keys));
 	/* what only the build reads */
-	for (uint32_t k = 0; k < rs->ninner; k++)
+	for (uint32_t k = 0; k < rs->nbuild_operands; k++)
 		send_operand(run, &x->side[1], rs->build_operand[k]);
 	for (uint32_t i = 0; i < 2; i++)
 		for (uint32_t c = 0; c < x->side[i].stage.ncolumns; c++)
@@ -217,7 +217,7 @@ gj_run_open_exchange(GjRun *run, const GjExchangePlan *plan, const GjExchangeOps
 static void
 free_buffers(GjWork *work, GjRunExchange *x)
 {
-	for (uint32_t p = 0; p < GJ_PARCELS; p++)
+	for (uint32_t p = 0; p < GJ_BLOCKS; p++)
 	{
 		gj_buffer_free(work, &x->block[p].memory);
 		gj_buffer_free(work, &x->block[p].heap);
@@ -242,14 +242,14 @@ gj_run_free_exchange(GjRun *run)
 		gj_relation_free(work, &x->side[i].stage);
 		free(x->side[i].sent);
 		free(x->side[i].stage_nulls);
-		gj_relation_free(work, &x->inbox[i]);
+		gj_relation_free(work, &x->receive[i]);
 	}
 	for (uint32_t i = 0; i < GJ_RECEIVED; i++)
 		free(x->received[i].has_nulls);
 	free_buffers(work, x);
 	work->lease->spare = NULL;
 	gj_relation_free(work, &x->stay);
-	for (uint32_t p = 0; p < GJ_PARCELS; p++)
+	for (uint32_t p = 0; p < GJ_BLOCKS; p++)
 		free(x->block[p].columns);
 	free(x->piece_columns);
 	free(x->columns);
@@ -268,9 +268,9 @@ row_bytes(const GjRunExchange *x, const GjSplitSide *side)
 
 	if (side->computes_keys)
 		a_row += x->nkeys * sizeof(int64_t) + 1;
-	/* stage, inboxes and blocks */
+	/* stage, receive buffers and blocks */
 	for (uint32_t c = 0; c < side->stage.ncolumns; c++)
-		a_row += (side->sent[c] ? 3 + GJ_PARCELS : 1) * (side->stage.types[c].width + 1);
+		a_row += (side->sent[c] ? 3 + GJ_BLOCKS : 1) * (side->stage.types[c].width + 1);
 	return a_row;
 }
 
@@ -289,9 +289,9 @@ gj_run_exchange_space(GjRun *run)
 }
 
 /*
- * What a block of the side has at most, in so many bytes for all of them and what else rows need
- * on their way.  Of references half is for heaps: the stage's, the inbox's and the blocks', at
- * least that of a chunk each.
+ * What a block of the side has at most, in so many bytes for all of them and what else rows need on
+ * their way.  Of references half is for heaps: the stage's, the receive buffer's and the blocks',
+ * at least that of a chunk each.
  */
 static void
 set_most(const GjRun *run, GjSplitSide *side, uint64_t nbytes)
@@ -300,7 +300,7 @@ set_most(const GjRun *run, GjSplitSide *side, uint64_t nbytes)
 
 	if (side->has_refs)
 	{
-		heap = nbytes / 2 / (2 + GJ_PARCELS) & ~UINT64_C(7);
+		heap = nbytes / 2 / (2 + GJ_BLOCKS) & ~UINT64_C(7);
 		if (heap > GJ_BLOCK_HEAP)
 			heap = GJ_BLOCK_HEAP;
 		if (heap < run->intake->layout[side->source].heap_size)
@@ -351,16 +351,16 @@ reserve_relation(GjWork *work, GjRelation *relation, const bool *wanted, uint64_
 	return heap > 0 ? gj_buffer_grow(work, &relation->heap, 0, heap, 0) : GJ_OK;
 }
 
-/* Room for probe rows that are received, inbox_rows at a time. */
+/* Room for probe rows that are received, receive_rows at a time. */
 static GjStatus
-reserve_inboxes(GjRun *run)
+reserve_receive_buffers(GjRun *run)
 {
 	GjRunExchange *x = run->intake->exchange;
 	const GjSplitSide *side = &x->side[0];
 
 	for (uint32_t i = 0; i < (side->nrefs > 0 ? 1u : 2u); i++)
 	{
-		GJ_TRY(reserve_relation(&run->work, &x->inbox[i], side->sent, x->inbox_rows,
+		GJ_TRY(reserve_relation(&run->work, &x->receive[i], side->sent, x->receive_rows,
 								side->nrefs > 0 ? side->most_heap : 0));
 		/* from here on another lane may write it */
 		GJ_TRY(run->work.ops->queues->mark(run->work.queue, GJ_LANE_WORK, GJ_MARK_OPENED(i)));
@@ -380,7 +380,7 @@ reserve_blocks(GjRun *run, const GjSplitSide *side)
 
 	for (uint32_t c = 0; c < side->stage.ncolumns; c++)
 		nbytes += side->sent[c] ? gj_align(room * side->stage.types[c].width) + gj_align(room) : 0;
-	for (uint32_t p = 0; p < GJ_PARCELS; p++)
+	for (uint32_t p = 0; p < GJ_BLOCKS; p++)
 	{
 		GJ_TRY(gj_buffer_grow(work, &x->block[p].memory, 0, nbytes, 0));
 		if (side->nrefs > 0)
@@ -390,7 +390,8 @@ reserve_blocks(GjRun *run, const GjSplitSide *side)
 		GJ_TRY(gj_buffer_grow(work, &x->keys.value[k], 0, n * sizeof(int64_t), 0));
 	if (side->computes_keys)
 		GJ_TRY(gj_buffer_grow(work, &x->keys.null, 0, n, 0));
-	GJ_TRY(work->ops->exchange->split_reserve(work->queue, (uint32_t) n, side->stage.ncolumns, x->nkeys));
+	GJ_TRY(work->ops->exchange->split_reserve(work->queue, (uint32_t) n, side->stage.ncolumns,
+											  x->nkeys));
 	if (side->nrefs > 0)
 		GJ_TRY(gj_buffer_grow(work, &x->heap_at, 0,
 							  gj_heap_places(x, n) * side->nrefs * sizeof(uint64_t), 0));
@@ -409,7 +410,7 @@ gj_run_end_exchange(GjRun *run)
 static uint64_t
 rows_wanted(const GjRunExchange *x, uint64_t expected)
 {
-	uint64_t	n = expected / (x->plan.nparts * GJ_PARCELS_EACH);
+	uint64_t	n = expected / (x->plan.nparts * GJ_BLOCKS_EACH);
 
 	n += n / GJ_BLOCK_SPARE;
 	if (n < GJ_MAX_TUPLES)
@@ -429,9 +430,9 @@ gj_run_reserve_exchange(GjRun *run, uint64_t nbytes)
 	set_most(run, side, nbytes);
 	limit_rows(run, side, rows_wanted(x, run->sources[0].nrows_hint));
 	/* one takes what all others send while a block is filled; a block of one of them at least */
-	x->inbox_rows = side->most_rows;
+	x->receive_rows = side->most_rows;
 	GJ_TRY(reserve_relation(work, &side->stage, NULL, side->stage_rows, side->most_heap));
-	GJ_TRY(reserve_inboxes(run));
+	GJ_TRY(reserve_receive_buffers(run));
 	GJ_TRY(reserve_blocks(run, side));
 	if (gj_lease_left(work->lease) < 2 * gj_run_least_space(run))
 		return GJ_OUT_OF_MEMORY;

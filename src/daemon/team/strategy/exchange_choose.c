@@ -1,0 +1,77 @@
+/*
+ * exchange_choose.c
+ *	  Whether the rows of a run are exchanged, and what devices then need not keep.
+ */
+#include "strategy.h"
+
+#include "daemon/program/program.h"
+
+/* Device memory of a row's keys and its share of the table (src/plan/join_cost.c). */
+#define GJ_TABLE_BYTES		48
+
+uint64_t
+gj_step_side_bytes(const GjProgram *p, const GjStep *step)
+{
+	const GjSource *source = &gj_program_array(p, GjSource, sources)[step->source];
+	const GjColumnType *types = gj_program_array(p, GjColumnType, columns);
+	uint64_t	a_row = GJ_TABLE_BYTES;
+
+	for (uint32_t c = 0; c < source->ncolumns; c++)
+		a_row += types[source->first_column + c].width;
+	return source->nrows_hint * a_row;
+}
+
+static bool
+can_exchange(const GjProgram *p, uint32_t i)
+{
+	const GjStep *steps = gj_program_array(p, GjStep, steps);
+
+	if (steps[i].algorithm == GJ_JOIN_SET || !gj_step_keys_of_probe_side(p, &steps[i]))
+		return false;
+	for (uint32_t before = 0; before < i; before++)
+		if (gj_step_makes_rows(&steps[before]))
+			return false;
+	return true;
+}
+
+/* The step with the largest build side that can be exchanged, or -1. */
+static int
+largest_step(const GjTeam *team)
+{
+	const GjProgram *p = team->program;
+	const GjStep *steps = gj_program_array(p, GjStep, steps);
+	uint64_t	most = 0;
+	int			largest = -1;
+
+	if (!team->sink->joins || p->spill)
+		return -1;
+	for (uint32_t i = 0; i < p->nsteps; i++)
+		if (can_exchange(p, i) && (largest < 0 || gj_step_side_bytes(p, &steps[i]) > most))
+		{
+			most = gj_step_side_bytes(p, &steps[i]);
+			largest = (int) i;
+		}
+	return largest;
+}
+
+uint64_t
+gj_exchange_saves(const GjProgram *program, int step, uint32_t n)
+{
+	uint64_t	all;
+
+	if (step < 0 || n == 0)
+		return 0;
+	all = gj_step_side_bytes(program, gj_program_array(program, GjStep, steps) + step);
+	return all - all / n;
+}
+
+int
+gj_exchange_choose(const GjTeam *team, uint32_t n, bool too_large)
+{
+	int			step = n > 1 && n <= GJ_SPLIT_PARTS ? largest_step(team) : -1;
+
+	if (step < 0 || team->options.exchange == GJ_EXCHANGE_OFF)
+		return -1;
+	/* where there is room all build rows stay built on each device, and probe rows go nowhere */
+	return team->options.exchange == GJ_EXCHANGE_ON || too_large ? step : -1;
+}
