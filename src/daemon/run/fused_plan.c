@@ -1,7 +1,7 @@
 /*
  * fused_plan.c
- *	  What the fused pass of a run (run/fused.c) has to do, as a device follows it: common forms of
- *	  expressions instead of instructions, steps, aggregates and group keys.
+ *	  Makes the plan of a run's fused pass (run/fused.c): steps, aggregates and group keys as a
+ *	  device follows them, and common expressions as forms that need no instructions.
  */
 #include "state.h"
 

@@ -15,8 +15,8 @@
  * they have.
  *
  * Equal keys meet on one device, so every join type gives the right rows, the unmatched ones of
- * either side too.  Earlier steps must not return unmatched build rows: those have no probe row,
- * and their keys would match on one device only.
+ * either side too.  Earlier steps must not return build rows at the end (gj_step_makes_rows): those
+ * have no probe row, and their keys would match on one device only.
  */
 #include "strategy.h"
 
