@@ -5,14 +5,14 @@
  *
  * Build rows are copied to the end of their relation.  Probe rows of the run's own blocks pass
  * the steps where they lie.  Those of other runs are copied, on the lane of loads, to the end of
- * an inbox, while earlier rows pass the steps.  When an inbox is full, the other one is used.
- * Nobody waits for these copies.  When the mark behind a copy has passed, the block's owner is
- * told that it may fill the block again, and the rows may pass the steps (gj_run_settle).  All
- * received rows pass the steps together, queued after the next split.  So the device is busy
- * while the host passes parts on.
+ * a receive buffer, while earlier rows pass the steps.  When a receive buffer is full, the other
+ * one is used.  Nobody waits for these copies.  When the mark behind a copy has passed, the
+ * block's owner is told that it may fill the block again, and the rows may pass the steps
+ * (gj_run_settle).  All received rows pass the steps together, queued after the next split.  So
+ * the device is busy while the host passes parts on.
  *
- * Rows with references use one inbox and the lane of work, since their references change as they
- * are appended.
+ * Rows with references use one receive buffer and the lane of work, since their references change
+ * as they are appended.
  */
 #include "parcel.h"
 

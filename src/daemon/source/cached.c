@@ -1,7 +1,7 @@
 /*
  * cached.c
- *	  Cached build sides: columns and hash table that stay resident.  Also cached probe rows, left
- *	  where an exchange has brought them (source/cached_outer.c).
+ *	  Cached build sides: columns and hash table that stay resident.  Also what cached
+ *	  probe rows have in common with them.
  *
  * When a build source has ended, it is known which fragments and pages it consists of.  If all of
  * its rows are from fragments, the run looks for a cached side of exactly these, with the same
