@@ -1,13 +1,12 @@
 /*
  * exchange.cu
- *	  Rows that go to several devices: split by their keys, part by part, and the bytes of
- *	  references.
+ *	  Splits rows by their keys, part by part, for an exchange; and the bytes of references.
  *
- * A split is two kernels, or one (split_tile.cuh).  Of two: a warp takes strips of rows and needs
- * no other one.  The first kernel reads keys alone, notes the part of each row, and counts the rows
- * of each part in its strip.  Sums of these, part by part and in the order of strips, are where the
- * strip's rows go; the second kernel writes them, column by column, a strip's rows of a part next
- * to each other.
+ * A split takes one kernel (split_tile.cuh) or two.  With two, a warp takes strips of rows and
+ * needs nothing of other warps.  The first kernel reads keys alone, notes the part of each row,
+ * and counts the rows of each part in its strip.  Sums of these counts, part by part and in the
+ * order of strips, say where the rows of each strip go.  The second kernel writes them, column by
+ * column, the rows of a strip and part next to each other.
  */
 #include <cub/device/device_scan.cuh>
 

@@ -1,10 +1,10 @@
 /*
  * fused_groups.cuh
- *	  What the fused operator does with the tuples of a thread that have groups: finds these, and
- *adds values to their states.
+ *	  The fused operator with groups: finds the groups of a thread's tuples, and adds values to
+ *	  their states.
  *
- * As in fused_rows.cuh R tuples are looked at together.  States of few groups are a table of the
- * block in shared memory, others are added to where they lie.
+ * R tuples are handled together, as in fused_rows.cuh.  States of few groups are in a table of
+ * the block in shared memory; others are added to in global memory.
  */
 #ifndef GJ_CUDA_FUSED_GROUPS_CUH
 #define GJ_CUDA_FUSED_GROUPS_CUH

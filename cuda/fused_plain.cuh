@@ -1,13 +1,13 @@
 /*
  * fused_plain.cuh
- *	  The fused operator for the commonest plans: sums of integers, none of which is NULL, over
- *	  rows that pass ranges and joins on integers.
+ *	  The fused operator for the commonest plans: sums of integers without NULLs, over rows that
+ *	  pass ranges and joins on integers.
  *
- * Whatever a plan may have besides is for fused_aggregate: a plan says so once for all of its rows
- * (gj_make_plain), so nothing is asked for each of them.  What limits these kernels otherwise is
- * instructions, not memory: a thread takes several rows, so that what is the same for all of them
- * is done for several at a time, and has 32 bytes of each column under way; and where nothing has
- * more than 32 bits, the kernel computes with 32 bits.
+ * gj_make_plain decides once for a plan whether it is such a one, so the kernels have no branch
+ * for anything else; other plans run fused_aggregate.  Instructions limit these kernels, not
+ * memory.  So a thread takes several rows, has 32 bytes of each column under way, and does once
+ * what is equal for all of its rows.  If no value has more than 32 bits, the kernel computes with
+ * 32 bits.
  */
 #ifndef GJ_CUDA_FUSED_PLAIN_CUH
 #define GJ_CUDA_FUSED_PLAIN_CUH

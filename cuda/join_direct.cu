@@ -1,20 +1,22 @@
 /*
  * join_direct.cu
- *	  Tables that are addressed by their key.
+ *	  Direct tables: arrays of row ids, addressed by the key.
  *
- * Most keys that are joined with are numbers that somebody gave to rows one after the other: they
- * are unique, and dense enough that an array with a place for every value between the least and
- * the greatest takes no more memory than a hash table.  A probe then is one load of four bytes,
- * and nothing is hashed or compared; the array is an eighth of a hash table, and so stays in L2 up
- * to ten million rows.
+ * Most join keys are numbers that were given to rows one after the other.  They are unique, and
+ * so dense that an array with a place for every value between the least and the greatest takes no
+ * more memory than a hash table.  A probe is then one load of four bytes, and nothing is hashed
+ * or compared.  The array is an eighth of a hash table, and so stays in L2 up to ten million
+ * rows.
  *
- * One pass over the keys finds their range.  Another one writes every row's id to its place; if
- * fewer places are filled in the end than there are rows, two rows have one key, and a hash table
- * has to be built.  Where keys are in no order and places are beyond L2, the rows are brought into
- * partitions of places first (join_radix.cu): a place alone would be a sector read and written.
+ * One pass over the keys finds their range.  Another one writes the id of every row to its place.
+ * If fewer places are filled in the end than there are rows, two rows have one key, and a hash
+ * table has to be built.  If keys are in no order and the places do not fit L2, the rows are
+ * first brought into partitions of places (join_radix.cu): writing a single place would cost
+ * reading and writing a sector.
  *
- * If every place has the row of its own number, as where a table was filled in the order of its
- * key, or the executor has put the side's columns into that order, no place is needed.
+ * If every place has the row of its own number, no array is needed.  That is so for a table that
+ * was filled in the order of its key, and if the executor has put the side's columns into that
+ * order.
  */
 #include <cub/device/device_reduce.cuh>
 #include <thrust/iterator/counting_iterator.h>

@@ -1,12 +1,12 @@
 /*
  * join_filter.cu
- *	  Filters of tables: whether a key is there at all, in a fraction of the table's memory.
+ *	  Filters of tables: whether a key exists at all, in a fraction of the table's memory.
  *
- * A look-up of a key that is not there costs what the table's random reads cost, more than two
- * on the average where slots are half full (Knuth, vol. 3, section 6.4, theorem K), and most
- * look-ups of a star join are such.  A filter has a byte or two a row where slots have 32, and
- * a bit a place where places have 32: up to 2^17 rows, or 2^20 places, it lies in L1, and most of
- * one of 2^26 rows, or 2^29 places, in L2.  What asks it gives it up where most keys are there
+ * A look-up of a missing key costs what the random reads of the table cost: more than two on the
+ * average if half of the slots are full (Knuth, vol. 3, section 6.4, theorem K).  Most look-ups
+ * of a star join are such.  A filter has a byte or two a row where slots have 32, and a bit a
+ * place where places have 32.  Up to 2^17 rows, or 2^20 places, it lies in L1, and most of one of
+ * 2^26 rows, or 2^29 places, in L2.  A kernel stops asking the filter when most keys exist
  * (fused_plain.cuh).
  */
 #include "rows/hash.h"

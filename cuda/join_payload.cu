@@ -1,12 +1,12 @@
 /*
  * join_payload.cu
- *	  Payloads of tables: values of the build side where its keys are found.
+ *	  Payloads of tables: values of the build side, stored where its keys are found.
  *
- * Look-ups in tables beyond L2 take what their random reads take, one or two for the slot or the
- * place, and one for the value.  So slots have the value themselves where a count is not needed,
- * which is no larger, and places have another array beside them.  They are put there after the
- * build: one pass in order, and a random read for each row, as many as a probe of as many tuples
- * saves.
+ * The cost of a look-up in a table beyond L2 is its random reads: one or two for the slot or the
+ * place, and one for the value.  A payload saves the last one.  A slot has the value where it
+ * would have a count, if no count is needed, so it is no larger; places have another array beside
+ * them.  Payloads are written after the build: one pass in order, and a random read for each row,
+ * as many as a probe with as many tuples saves.
  */
 #include "rows/hash.h"
 #include "internal.cuh"

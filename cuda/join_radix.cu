@@ -12,8 +12,8 @@
  * on GPUs", ICDE 2019).  A block then claims the slots of one region in shared memory and
  * writes the region at once (join_radix_claim.cu).
  *
- * What comes out is the table of join_hash.cu to the last slot's meaning, so probes know
- * nothing of it: probe chunks are far smaller than the build side, and sorting each of them
+ * The result has exactly the format of join_hash.cu's table, so probes are the same.  They do not
+ * go by regions: probe chunks are far smaller than the build side, and sorting each of them
  * by region would save no sector of the table.  (Where whole sides are joined, moving the
  * payload along with the probe keys is what would pay: Wu, Koutsoukos, Alonso: "Efficiently
  * Processing Joins and Grouped Aggregations on GPUs", SIGMOD 2025.)

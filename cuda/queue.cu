@@ -3,13 +3,13 @@
  *	  Queues of the cuda device: pinned blocks, streams and events, memory, waiting, and time by
  *	  phase.
  *
- * A queue remembers what it allocated from its device's pool and frees it when it is closed.  Large
- * blocks that nothing uses any more are not given back to the pool, but kept for who wants one of
- * their size: the pool cuts what it has to pieces, and may put some together again, which takes a
- * millisecond for each, in every run.
+ * A queue remembers what it allocated from its device's pool and frees it when it is closed.
+ * Large blocks that are free are not given back to the pool, but kept for the next request of
+ * their size.  The pool would cut its memory to pieces and put some together again later, which
+ * takes a millisecond for each, in every run.
  *
- * Pinned host blocks for results are cut from slabs and go back to the device's list,
- * because cudaHostAlloc stops the whole GPU for a moment.
+ * Pinned host blocks for results are cut from slabs and go back to the device's list, because
+ * cudaHostAlloc stops the whole GPU for a moment.
  */
 #include <stdlib.h>
 #include <string.h>

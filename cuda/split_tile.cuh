@@ -1,10 +1,11 @@
 /*
  * split_tile.cuh
- *	  Splits rows by their keys in one kernel: parts may be a stride apart, and the key is plain.
+ *	  Splits rows by their keys in one kernel, if the key is a plain column and each part has a
+ *	  fixed place (GjSplit.stride).
  *
- * A block counts the rows of each part in its tile, takes places of each part for them, and puts
- * them column by column, part by part into shared memory, from where they are written: so each warp
- * writes 32 values next to each other, and memory is nearly as busy as when it is copied.
+ * A block counts the rows of each part in its tile and reserves places in each part for them.  It
+ * sorts them by part in shared memory, one column after the other, and writes them from there.
+ * So each warp writes 32 values next to each other, and memory is nearly as busy as in a copy.
  */
 #ifndef GJ_CUDA_SPLIT_TILE_CUH
 #define GJ_CUDA_SPLIT_TILE_CUH

@@ -1,10 +1,10 @@
 /*
  * table.cuh
- *	  Look-ups in tables, one for each kind.  The fused operator, whose kernels have no register to
- *	  spare, looks several tuples of a thread up in loops of its own.
+ *	  Look-ups in tables, one for each kind.  The fused operator, whose kernels have no register
+ *	  to spare, looks up several tuples of a thread in loops of its own.
  *
- * A ref is made where it is used, of what a kernel has been given of a table (GjTableRef); it costs
- * nothing.  At is what numbers slots or places: 32 bits where these are enough, else 64.
+ * A reference is made where it is used, from the GjTableRef that the kernel was given; it costs
+ * nothing.  The type At numbers slots or places: 32 bits if these are enough, else 64.
  */
 #ifndef GJ_CUDA_TABLE_CUH
 #define GJ_CUDA_TABLE_CUH

@@ -46,8 +46,10 @@ gj_cpu_step_tile(uint32_t op, GjAggState *state, const int64_t *value, const uin
 			GJ_STEP_ALL(GJ_AGG_MAX_I);
 		case GJ_AGG_MIN_F:
 			GJ_STEP_ALL(GJ_AGG_MIN_F);
-		default:
+		case GJ_AGG_MAX_F:
 			GJ_STEP_ALL(GJ_AGG_MAX_F);
+		default:
+			GJ_STEP_ALL(op);
 	}
 }
 

@@ -1,6 +1,7 @@
 /*
  * join.h
- *	  Joins, beside tables (table.h).
+ *	  Operators of joins: tables, pairs, nested loops, flags of rows with a match.  Kinds of
+ *	  tables are in table.h.
  */
 #ifndef GJ_DEVICE_JOIN_H
 #define GJ_DEVICE_JOIN_H

@@ -1,6 +1,6 @@
 /*
  * sort.h
- *	  The order of rows by keys.
+ *	  Operators that sort rows by keys, or find the first of them.
  */
 #ifndef GJ_DEVICE_SORT_H
 #define GJ_DEVICE_SORT_H

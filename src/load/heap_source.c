@@ -2,9 +2,9 @@
  * heap_source.c
  *	  Takes columns straight out of the pages of a heap table.
  *
- * Page at a time, under the page's share lock: its visible tuples are collected first (heap_page.c),
- * then taken apart (heap_tuple.c).  What is to be kept on the device comes with what its pages are
- * like.
+ * Page at a time, under the page's share lock: its visible tuples are collected first
+ * (heap_page.c), then taken apart (heap_tuple.c).  Chunks that are to become resident also carry
+ * the LSNs, row counts and visibility of their pages.
  */
 #include "postgres.h"
 

@@ -1,8 +1,8 @@
 /*
  * next_buffer.h
- *	  Pins a block if it is in the buffer behind that of the last one, where it often is: tables that
- *	  were read or written in order lie in order in the buffer pool.  That saves the lookup in the
- *	  buffer table, which misses the cache.
+ *	  Guesses the buffer of the next block: the one behind the buffer of the last block.  Tables
+ *	  that were read or written in order lie in order in the buffer pool.  A right guess saves the
+ *	  look-up in the buffer table, which misses the cache.
  */
 #ifndef GJ_LOAD_NEXT_BUFFER_H
 #define GJ_LOAD_NEXT_BUFFER_H

@@ -2,20 +2,21 @@
  * resident.c
  *	  Finds out which pages of a table are resident, and unchanged; see resident.h.
  *
- * The map is read twice.  First to ask gpujoind for the LSNs of the pages where it has noted
- * another LSN of the map; then, when all answers are there, to compare: what has been told of by
- * then was read before, and only then does an unchanged LSN say that nothing has changed in between.
+ * The visibility map is read twice.  First, to ask gpujoind for the LSNs of pages for which it
+ * has noted another LSN of the map.  Then, when all answers have come, to compare.  Everything
+ * that gpujoind has reported by then was read before that second look, and only so does an
+ * unchanged LSN prove that nothing has changed in between.
  *
  * All tables of all sources are asked about at once, as far as they fit one message, which is
  * sent together with the program.
  *
- * Where all pages were all-visible at the first look, or had no tuples, gpujoind need not be waited
- * for: it uses all fragments as they are if it has all of them, the very pages that were all-visible
- * at the look were so when they were read, and the map's LSNs are the ones that it has noted.  A page
- * that was read before the look is then unchanged, as ever.  One that was read afterwards, by another
- * backend, was all-visible when it was read, while our snapshot was there: so all of its tuples are
- * visible to the snapshot, and it lacks none that is.  A page without tuples has none that the
- * snapshot sees, and gets none.
+ * The backend need not wait for the answer if all pages were all-visible at the first look, or
+ * had no tuples.  gpujoind then uses all fragments as they are, if it has all of them, if exactly
+ * the pages that were all-visible at the look were so when they were read, and if the map's LSNs
+ * are the noted ones.  A page that was read before the look is then unchanged, as above.  A page
+ * that another backend read afterwards was all-visible when it was read, while our snapshot
+ * existed: so all of its tuples are visible to the snapshot, and no visible one is missing.  A
+ * page without tuples has none that the snapshot sees, and gets none.
  */
 #include "postgres.h"
 

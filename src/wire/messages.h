@@ -345,7 +345,8 @@ typedef struct GjRunStats
 	GjSourceStats source[GJ_MAX_SOURCES];
 	GjStepStats step[GJ_MAX_SOURCES];
 	uint32_t	ndevices;
-	uint32_t	npasses;		/* more than 1: the build sides came in parts */
+	uint32_t	npasses;		/* how often the program ran, each time on a share of the keys or
+								 * a block of build rows; 1: on all of them */
 	uint32_t	exchange_step;	/* 1 + the step by whose keys rows were exchanged; 0: none */
 	uint32_t	sorted_runs;	/* that were merged on the host; 0: one device had all rows */
 	uint64_t	spilled_memory; /* bytes kept in host memory, and in temporary files */

@@ -356,7 +356,8 @@ typedef enum GjAggOp
 	GJ_AGG_SUM_SQUARES_I,		/* all of it for integers up to 32 bits */
 	GJ_AGG_SUM_SQUARES_HIGH_I,
 	GJ_AGG_SPREAD_F,			/* sum, and sum of squared differences from the mean */
-	GJ_AGG_COUNT_DISTINCT,		/* these two have no argument: it is the distinct key */
+	/* the last two have no argument: it is the distinct key */
+	GJ_AGG_COUNT_DISTINCT,
 	GJ_AGG_SUM_DISTINCT_I
 } GjAggOp;
 

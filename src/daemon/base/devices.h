@@ -2,10 +2,10 @@
  * devices.h
  *	  The devices of this machine: opened once, shared by all sessions.
  *
- * GPUs are opened by threads of their own as soon as gpujoind starts, so that no query pays for
- * creating their contexts.  The cpu device is opened when it is first asked for; for tests it can
- * pretend to be several.  Entries live until the process ends; what is not noted as guarded does
- * not change once an entry has been handed out.
+ * GPUs are opened by threads of their own as soon as gpujoind starts, so that no
+ * query pays for creating their contexts.  The cpu device is opened when it is first
+ * asked for; for tests it can pretend to be several.  Entries live until the process
+ * ends.  Fields whose comments name no lock do not change once an entry was handed out.
  */
 #ifndef GJ_DAEMON_BASE_DEVICES_H
 #define GJ_DAEMON_BASE_DEVICES_H

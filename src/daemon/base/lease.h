@@ -7,8 +7,9 @@
  * allocation beyond it extends the lease if the device has room.  So a run that has
  * its lease never waits for another one, and no two runs can block each other.
  *
- * Resident data fills what nobody leases.  Where a lease wants that room, resident data gives way
- * at once, but for what runs use just now.  Who keeps it registers an evictor for that.
+ * Resident data fills the memory that nobody leases.  When a lease needs that memory,
+ * resident data that no run is using is evicted at once.  The store registers an evictor
+ * for that.
  */
 #ifndef GJ_DAEMON_BASE_LEASE_H
 #define GJ_DAEMON_BASE_LEASE_H

@@ -4,9 +4,9 @@
  *	  limit in temporary files.
  *
  * Rows come as chunks and are kept as records, each the compact columns of some rows of
- * one chunk.  Lists of records are what runs are fed with later, or merged.  Any number of threads
- * may make records at a time, each with a writer of its own, and read them; one thread
- * adds to a list.
+ * one chunk.  Records are kept in lists, which are merged or fed to runs later.  Any number of
+ * threads may write records at a time, each with a writer of its own, and read them; one thread
+ * appends to a list.
  *
  * Records in memory lie in blocks, each of which one writer fills from its beginning; a block
  * goes when all of its records have gone.  Each writer has a temporary file of its own, for a

@@ -1,6 +1,6 @@
 /*
  * spin.c
- *	  Looking for something to happen before one sleeps; see spin.h.
+ *	  Polls for a moment before a thread sleeps; see spin.h.
  */
 #define _GNU_SOURCE
 #include "spin.h"

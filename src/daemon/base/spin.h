@@ -1,7 +1,7 @@
 /*
  * spin.h
- *	  Looking for something to happen before one sleeps: waking a thread takes longer than most
- *	  of what threads wait for while a run starts or ends.
+ *	  Polls for a moment before a thread sleeps: waking a thread takes longer than most of what
+ *	  threads wait for while a run starts or ends.
  */
 #ifndef GJ_DAEMON_BASE_SPIN_H
 #define GJ_DAEMON_BASE_SPIN_H

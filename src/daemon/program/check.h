@@ -1,7 +1,6 @@
 /*
  * check.h
- *	  What the parts of program/program.h share: program/check.c, and of expressions
- *	  program/check_exprs.c.
+ *	  What check.c and check_exprs.c share; they implement program.h.
  */
 #ifndef GJ_DAEMON_PROGRAM_CHECK_H
 #define GJ_DAEMON_PROGRAM_CHECK_H

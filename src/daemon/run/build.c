@@ -1,9 +1,10 @@
 /*
  * build.c
- *	  A build side has been loaded completely: its filter, its keys, and what the join makes of it.
+ *	  Finishes a build side when all of its rows have come: its filter, its keys, and what the
+ *	  join makes of them.
  *
- * The filter runs over pieces of the relation, each seen through columns that start
- * at the piece, and leaves the row ids that pass.
+ * The filter runs over pieces of the relation, each seen through columns that start at the piece.
+ * It leaves the ids of the rows that pass.
  */
 #include "state.h"
 

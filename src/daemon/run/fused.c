@@ -1,19 +1,21 @@
 /*
  * fused.c
- *	  Probe rows through filter, steps and aggregates in one call of the device.
+ *	  The fused pass: probe rows go through filter, steps and aggregates in one call of the
+ *	  device.
  *
- * That is possible where a tuple has at most one match in every step: hash joins over
- * unique keys, semi and anti joins; and where the output is aggregates or groups.  Whether
- * it is, and the plan that the device then follows, is found out once, when all build
- * sides are built.  Everything else takes the steps one by one (run/probe.c).
+ * It is possible where a tuple has at most one match in every step (hash joins over unique keys,
+ * semi and anti joins), and where the output is aggregates or groups.  When all build sides are
+ * built, the run decides once whether it is possible, and makes the plan for the device
+ * (run/fused_plan.c).  Otherwise the steps run one by one (run/probe.c).
  *
- * Rows are added as parts, wherever they lie, and pass together: those of many resident
- * fragments in one call.
+ * Rows are added as parts, wherever they lie, and pass together: those of many resident fragments
+ * in one call.
  *
- * Groups: tuples whose group is known are added to its aggregates; all others come back and
- * are grouped as ever (sink/group.c), which makes their groups known.  The first rows are
- * few and all come back; the less comes back the more rows pass at once.  Where most of them
- * keep coming back, it is not tried any more.
+ * Groups: the device adds tuples of known groups to the aggregates.  It returns all other tuples,
+ * and the sink groups them as without a fused pass (sink/group.c), so that their groups are known
+ * from then on.  The first calls have few rows, since all of these come back.  The fewer come
+ * back, the more rows the next call takes.  If most keep coming back, the run stops using the
+ * fused pass.
  */
 #include "state.h"
 

@@ -1,7 +1,7 @@
 /*
  * fused_plan.c
- *	  What the fused pass of a run (run/fused.c) has to do, as a device follows it: common forms of
- *	  expressions instead of instructions, steps, aggregates and group keys.
+ *	  Makes the plan of a run's fused pass (run/fused.c): steps, aggregates and group keys as a
+ *	  device follows them, and common expressions as forms that need no instructions.
  */
 #include "state.h"
 
@@ -304,6 +304,27 @@ add_step(const GjRun *run, GjFusedPlan *plan, const GjRunStep *rs)
 	return true;
 }
 
+/* True if a fused pass can compute the aggregate. */
+static bool
+is_fusible(uint32_t op)
+{
+	switch (op)
+	{
+		case GJ_AGG_COUNT_STAR:
+		case GJ_AGG_COUNT:
+		case GJ_AGG_SUM_I:
+		case GJ_AGG_SUM_F:
+		case GJ_AGG_MIN_I:
+		case GJ_AGG_MAX_I:
+		case GJ_AGG_MIN_F:
+		case GJ_AGG_MAX_F:
+		case GJ_AGG_SUM_SQUARES_I:
+			return true;
+		default:
+			return gj_agg_is_distinct(op);
+	}
+}
+
 static bool
 add_aggregates(const GjRun *run, GjFusedPlan *plan)
 {
@@ -311,13 +332,11 @@ add_aggregates(const GjRun *run, GjFusedPlan *plan)
 
 	for (uint32_t a = 0; a < run->program->naggregates; a++)
 	{
-		bool		known = aggregates[a].op <= GJ_AGG_SUM_SQUARES_I ||
-			gj_agg_is_distinct(aggregates[a].op);
 		/* what has one argument shares it */
 		int			e = a > 0 && aggregates[a].arg == aggregates[a - 1].arg ?
 			plan->aggregate_expr[a - 1] : add_value(run, plan, aggregates[a].arg);
 
-		if (!known || e < 0)
+		if (!is_fusible(aggregates[a].op) || e < 0)
 			return false;
 		plan->aggregate_op[a] = (uint8_t) aggregates[a].op;
 		plan->aggregate_expr[a] = (uint8_t) e;

@@ -2,9 +2,9 @@
  * run/join.h
  *	  How the tuples of a step find their matches: the interface of join algorithms.
  *
- * Tables (hashed or sorted: table.c, table_build.c) and the nested loop (nested.c) are in
- * src/daemon/run, joins of sets in src/daemon/sets, whose joins.c chooses by the step.  What an
- * algorithm other than tables keeps is rs->join_state, which only its own functions look at.
+ * Joins by tables (hashed or sorted: table.c, table_build.c) and the nested loop (nested.c) are
+ * in src/daemon/run, joins of sets in src/daemon/sets, whose joins.c chooses by the step.  All
+ * but joins by tables keep their state in rs->join_state, which only their own functions read.
  */
 #ifndef GJ_DAEMON_RUN_JOIN_H
 #define GJ_DAEMON_RUN_JOIN_H

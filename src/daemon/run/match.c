@@ -1,15 +1,16 @@
 /*
  * match.c
- *	  Outer, semi and anti joins: what has a match, and what has none.
+ *	  Outer, semi and anti joins: which tuples and build rows have a match.
  *
- * Flags say which tuples of a probe have a match; they live for one probe.  Flags of the
- * build rows, by row id, live as long as the run.  Without a residual condition the counts
- * of the probe say it all, and no pair need be written for it: for rows, the ranges of the
- * table that tuples match are noted and put together at the end (mark_ranges).  With one,
- * the pairs that satisfy it set the flags.
+ * One flag for each tuple of a probe lives as long as the probe.  One flag for each build row, by
+ * row id, lives as long as the run.  Without a residual condition the counts of the probe are
+ * enough to set the flags, and no pair is written for them.  For build rows, the table ranges
+ * that tuples match are noted, and become flags at the end (mark_ranges).  With a residual
+ * condition, the pairs that satisfy it set the flags.
  *
- * After the last probe chunk the rows that come out by themselves follow, step by step:
- * tuples whose other sources have no row.  They pass the later steps before those send
+ * After the last probe chunk, each step in turn emits the build rows that it returns without a
+ * probe row: unmatched ones of right, full and right anti joins, matched ones of right semi joins.
+ * They are tuples whose other sources have no row, and pass the later steps before those emit
  * theirs.
  */
 #include "state.h"

@@ -3,8 +3,8 @@
  *	  Opens a run, finishes and closes it.
  *
  * Build sources are appended to relations and built when they end; the chunks of the
- * probe source pass through all steps at once.  Every loop looks between two calls of
- * the device whether it is to stop.
+ * probe source pass through all steps at once.  Every loop checks between two calls of
+ * the device whether the run must stop.
  */
 #include "state.h"
 

@@ -2,8 +2,8 @@
  * loaders.c
  *	  Connections that load the sources of one run together; see loaders.h.
  *
- * A loader is in run->loaders.session before it is told so.  So whatever it then takes upon itself
- * to load, the run knows that it has to wait for its SOURCE_END.
+ * A connection is added to run->loaders.session before it is told that it is a loader.  So when
+ * it takes blocks to load, the run already waits for its SOURCE_END.
  */
 #define _GNU_SOURCE
 #include "loaders.h"

@@ -1,9 +1,11 @@
 /*
  * session/resident.c
- *	  What a session and its backend tell each other of resident data: answers to an ASK, or that
- *	  all of it is used without one, and the fragments of a USE; see src/wire/resident.h.
+ *	  The messages about resident data between a session and its backend (src/wire/resident.h): it
+ *	  answers an ASK, reads the fragments of a USE, and uses all fragments without an ASK where
+ *	  the backend allows that.
  *
- * Answers and uses lie where the backend can write: what matters is read once.
+ * Answers and uses lie in memory that the backend can write.  So a value that matters is read
+ * only once.
  */
 #include "state.h"
 

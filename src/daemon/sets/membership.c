@@ -1,17 +1,17 @@
 /*
  * membership.c
- *	  A step of GJ_JOIN_SET with `membership`: a row says that an element is in a set, and what
- *	  is asked for is how many pairs of rows, of two sets, have equal elements.
+ *	  A join of GJ_JOIN_SET with `membership`.  A row (set, element) says that the element is in
+ *	  the set.  The query asks, for each pair of sets, how many pairs of rows have equal elements.
  *
- * Of the rows of both sides only the keys are kept: the set (whether its column is NULL, then its
- * value) and the element.  When all rows are there they are sorted, and are sets then; both sides
- * together are a family (device/sets.h), and its pairs come tile by tile, each with its count: the
- * rows that the join would have made are never there.  The pairs go on as tuples whose row ids are
- * places in the sorted rows, where the two columns are described for whatever follows.
+ * Of the rows of both sides only the keys are kept: the set (a flag for NULL, and the value) and
+ * the element.  When all rows have come they are sorted, and each set is then a range of them.
+ * Both sides together are a family (device/sets.h).  Its pairs come tile by tile, each with its
+ * count: the rows that a join would make never exist.  The pairs go on as tuples whose row ids
+ * are places in the sorted rows; the two columns are described by these for later steps.
  *
- * Where the two sides are the same rows the build side alone is a family with itself.  Where
- * memory is short, or another run has other probe rows, sides are only parts of what is to be
- * counted: then nothing may be left out, and the groups add the counts up.
+ * If the two sides are the same rows, the build side alone is a family with itself.  If memory is
+ * short, or another run has other probe rows, a run sees only parts of the sides.  Then it leaves
+ * no pair out, and the groups add the counts up.
  */
 #include "internal.h"
 

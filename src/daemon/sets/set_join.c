@@ -1,12 +1,12 @@
 /*
  * set_join.c
- *	  A step of GJ_JOIN_SET: pairs of arrays, as sets, that overlap, contain each other or are
+ *	  A join of GJ_JOIN_SET: pairs of arrays, as sets, that overlap, contain each other or are
  *	  similar.
  *
- * The sets of the build side are made once, when it is complete.  Those of the tuples that
- * probe are made as they come; both together are a family (device/sets.h), and its pairs come tile
- * by tile.  They become row ids and go on like those of the other algorithms.  How many
- * tuples a family is made of follows from the memory that is left.
+ * The sets of the build side are made once, when it is complete; those of probe tuples as these
+ * come.  Both together are a family (device/sets.h), whose pairs come tile by tile.  They become
+ * row ids and go on like pairs of other algorithms.  The memory that is left decides how many
+ * tuples a family is made of.
  */
 #include "internal.h"
 

@@ -1,18 +1,19 @@
 /*
  * group.c
- *	  Groups: tuples that have passed all steps become groups, and at the end
- *	  these become batches.
+ *	  The sink of groups: tuples that have passed all steps become groups, and at the end these
+ *	  become batches.
  *
- * A piece of tuples goes through five calls: keys, looking them up, room for what is new,
- * making that groups, and the aggregates.  So the device never has to allocate, and every
- * byte is the lease's.  Where the groups of a run are only parts of groups, because other runs
- * have others, or because there are too many for the device's memory, they are handed over
- * to the target (group_parts.c); else a run that finds too many ends for want of memory, and
- * is started again as one of parts.
+ * A piece of tuples takes five calls of the device: keys, look-up, room for new groups, making
+ * those, aggregates.  So the device never has to allocate, and the lease counts every byte.
+ *
+ * If other runs have groups too, or there are too many groups for the device's memory, the run
+ * hands over partial groups to the target (group_parts.c).  If it was not opened for that, a run
+ * that finds too many groups ends with GJ_OUT_OF_MEMORY.  The backend then starts the program
+ * again, in passes.
  *
  * Groups are numbered in the order in which they were made, and so are the bytes of their
- * references: the columns of a batch are plain copies, and only null maps and references
- * are put right in the slot.
+ * references.  So the columns of a batch are plain copies, and only null maps and references are
+ * corrected in the slot.
  */
 #include "group.h"
 #include "device/order.h"

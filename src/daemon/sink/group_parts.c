@@ -1,6 +1,7 @@
 /*
  * group_parts.c
- *	  Parts of groups: to the host, and from there into the run that puts them together.
+ *	  Partial groups: hands them over to the team, and adds them up in the run that puts them
+ *	  together.
  */
 #include "group.h"
 

@@ -1,6 +1,6 @@
 /*
  * prewarm.c
- *	  Rows of the source become resident, and nothing comes out.
+ *	  The sink of a prewarm: rows of the source become resident, and nothing is returned.
  */
 #include "internal.h"
 

@@ -5,14 +5,14 @@
  *
  * Parts of groups.  A part is what some run knows of some groups: finished states, to be added to
  * those of other parts.  It travels as a chunk whose columns are the null bits of the keys, the
- * keys and the states of the aggregates.  With the distinct key among the keys, the states of
- * distinct aggregates are not yet anything; without it they are of some of its values.
+ * keys and the states of the aggregates.  While the distinct key is among the keys, distinct
+ * aggregates have no state yet.  Without it their states cover only some of its values.
  *
- * Sorted runs.  Where one run of a program has all rows and they fit its device, they go out from
- * there (sort.c, group.c).  Else each of them makes sorted runs, and hands them over in slots: a
- * batch, as it would go out, and behind it an array of 64-bit integers for each sort key, as
- * sort_rows takes them.  The team keeps them on the host, or takes them from the devices as it
- * wants them, and merges them to batches (team/sorted.c).
+ * Sorted runs.  Where one run has all rows of the program and they fit its device, it sends them
+ * itself (sort.c, group.c).  Else each run makes sorted runs and hands them over in slots: a
+ * batch as the backend would get it, and behind it an array of 64-bit integers for each sort key,
+ * as sort_rows takes them.  The team keeps sorted runs on the host, or reads them from the
+ * devices slot by slot, and merges them to batches (team/sorted.c).
  */
 #ifndef GJ_DAEMON_SINK_SINK_H
 #define GJ_DAEMON_SINK_SINK_H

@@ -1,15 +1,15 @@
 /*
  * sort.c
- *	  All rows in the order of the sort keys.
+ *	  The sink of sorted rows: all rows in the order of the sort keys.
  *
- * Probe chunks are gone when the next one comes, so the rows of each view are gathered, as a
- * batch would be, and appended to a relation of output columns on the device; so are their
- * keys.  A batch goes through a slot of the host's on its way: that costs a copy, not much
- * beside what PostgreSQL does with the row, and any type of column comes along.  At the end
- * the keys are sorted, and the relation's rows go out as a view of all of them in that order.
+ * Probe chunks are gone when the next one comes.  So the rows of each view are gathered, as a
+ * batch would be, and appended to a relation of output columns on the device; so are their keys.
+ * A batch goes through a slot in host memory on its way.  That costs a copy, not much beside what
+ * PostgreSQL does with the row, and works for any type of column.  At the end the keys are
+ * sorted, and the relation's rows are sent as a view of all of them in that order.
  *
- * Where other runs have rows as well, or all of them do not fit the device, they are handed over
- * as sorted runs (sink.h) instead: whenever there is no room for more, and at the end.
+ * If other runs have rows too, or the rows do not fit the device, they are handed over as sorted
+ * runs (sink.h): whenever there is no room for more, and at the end.
  */
 #include "internal.h"
 

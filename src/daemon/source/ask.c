@@ -1,9 +1,9 @@
 /*
  * ask.c
- *	  What a run is asked about resident data of its device, and finds.
+ *	  Answers what a backend asks about resident data of a run's device.
  *
- * ASK pins the fragments that a source could use, until they were used (fragment.c) or the source
- * has ended; of several runs one thread looks for all of them.
+ * ASK pins the fragments that a source could use, until the run has used them (fragment.c) or the
+ * source has ended.  If a team has several runs, one thread looks for the fragments of all.
  */
 #include "intake.h"
 

@@ -1,18 +1,18 @@
 /*
  * block.c
- *	  Rows that a run gets of those that are exchanged: its part of blocks, its own and those of the
- *	  runs of other devices (source/split.c).
+ *	  The receiving side of an exchange: a run takes its part of the blocks that it has split
+ *	  itself, and of those from the runs of other devices (source/split.c).
  *
- * Build rows are copied to the end of their relation.  Probe rows of its own blocks pass the steps
- * where they lie.  Those of others are copied, on a lane of their own, to the end of a receive
- * buffer, while what has come before passes the steps; where there is no room left, another receive
- * buffer is next.  Nobody waits for these copies: when a mark has passed the block's owner is told
- * that it has been read, and the rows can pass (gj_run_settle).  All that are there pass together,
- * behind the next split, so that the device works while the host is told of parts and hands them
- * over.
+ * Build rows are copied to the end of their relation.  Probe rows of the run's own blocks pass
+ * the steps where they lie.  Those of other runs are copied, on the lane of loads, to the end of
+ * a receive buffer, while earlier rows pass the steps.  When a receive buffer is full, the other
+ * one is used.  Nobody waits for these copies.  When the mark behind a copy has passed, the
+ * block's owner is told that it may fill the block again, and the rows may pass the steps
+ * (gj_run_settle).  All received rows pass the steps together, queued after the next split.  So
+ * the device is busy while the host passes parts on.
  *
- * Rows with references take one receive buffer and the lane of the steps: where their bytes lie is
- * found out there.
+ * Rows with references use one receive buffer and the lane of work, since their references change
+ * as they are appended.
  */
 #include "exchange.h"
 

@@ -1,17 +1,17 @@
 /*
  * cached.c
- *	  Build sides that are resident as they were built: columns and hash table; and probe rows that
- *	  are where an exchange has brought them (source/cached_probe.c).
+ *	  Cached build sides: columns and hash table that stay resident.  Also what cached
+ *	  probe rows have in common with them.
  *
- * When a build source has ended, it is known which fragments and pages it consists of.
- * If all of its rows are from fragments, and a side was kept that was built of exactly these,
- * by the same filter and keys, the run uses that one: nothing is copied, nothing is built.
- * Fragments never change, and the backend has found their pages unchanged, so the side is
- * what the build would make.
+ * When a build source has ended, it is known which fragments and pages it consists of.  If all of
+ * its rows are from fragments, the run looks for a cached side of exactly these, with the same
+ * filter and keys.  If there is one, the run uses it: nothing is copied, nothing is built.
+ * Fragments never change, and the backend has found their pages unchanged, so a build would give
+ * the same.
  *
- * Else the rows are appended to the relation, and the side that is then built is kept.  That
- * goes for a cold run too, whose chunks have filled fragments, all pages of which were
- * all-visible: the next run will find and use these, with the same pages.
+ * Otherwise the rows are appended to the relation, and the side that is built of them is cached.
+ * A cold run can cache its side too, if its chunks have filled fragments whose pages were all
+ * all-visible: the next run will find these fragments and pages.
  */
 #include "intake.h"
 

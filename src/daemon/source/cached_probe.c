@@ -1,17 +1,17 @@
 /*
- * cached_probe.c
- *	  Probe rows that stay where an exchange has brought them.
+ * cached_outer.c
+ *	  Cached probe rows: those that an exchange has brought to a device, kept for later queries.
  *
- * A run that exchanges rows notes which resident fragments the probe source is made of, until it
- * has ended (fragment.c).  If their rows were exchanged before, by the same keys and filter, and
- * each device still has its part, the parts are what the exchange would make of them: they pass the
- * steps from there, and nothing is split, nor sent.
+ * A run that exchanges rows notes which resident fragments the probe source is made of, until the
+ * source has ended (fragment.c).  An earlier query may have exchanged the rows of these fragments
+ * by the same keys and filter.  If each device still has its part of them, the parts pass the
+ * steps from there, and nothing is split or sent.
  *
- * Rows are kept that are exchanged for the second time, so that who asks once does not pay for it:
- * as they pass the steps they are copied to the end of a relation, which then goes to the store, as
- * build sides do (cached.c), found by the same kind of name.  They take room that nothing else has,
- * or that sides had which were not used for long, and make room as sides do.  A run that gets more
- * of them than is its share, or is short of memory itself, does without, and tells the others.
+ * Rows are kept when they are exchanged for the second time, so that a query that runs once does
+ * not pay for it.  As they pass the steps they are copied to a relation, which then goes to the
+ * store as build sides do (cached.c).  They have the same kind of key as build sides.  They use
+ * free memory, or that of build sides long unused.  A run that gets many more rows than the mean,
+ * or is short of memory itself, keeps none, and tells the other runs.
  */
 #include "exchange.h"
 

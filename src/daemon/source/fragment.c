@@ -1,12 +1,12 @@
 /*
  * fragment.c
- *	  A run and the resident data of its device: what it uses.  What it is asked about is in
+ *	  How a run uses the resident data of its device.  What backends ask about it is in
  *	  source/ask.c.
  *
- * USE takes the rows of pages that the backend has found unchanged: the columns of a fragment are
- * used in place where it is the probe side; else they are remembered, and appended to the relation,
- * or sent (source/split.c), when the source ends, unless there is a side that was made of the same
- * (source/cached.c).  What chunks bring is kept by source/keep.c.
+ * USE names the pages that the backend has found unchanged.  Of a probe side their columns are
+ * read in place.  Of a build side the use is only noted.  When the source ends, a cached side of
+ * exactly these pages is used (source/cached.c), or the rows are appended to the relation, or
+ * sent to other devices (source/split.c).  source/keep.c makes fragments of chunks.
  */
 #include "intake.h"
 

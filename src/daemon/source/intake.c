@@ -2,9 +2,9 @@
  * intake.c
  *	  Opens the intake of a run, ends its sources, and closes it.
  *
- * Build sides come first: when such a source has ended, its side is a cached one, or is built,
- * and kept where later runs may find it.  The probe side comes last, and passes the joins as it
- * comes.
+ * Build sides come first.  When a build source has ended, its side is found in the cache, or
+ * built and then cached if later runs can find it.  The probe side comes last; its rows pass the
+ * joins as they come.
  */
 #include "intake.h"
 

@@ -1,9 +1,9 @@
 /*
  * keep.c
- *	  What a run makes resident of the chunks that it loads.
+ *	  Makes the chunks that a run loads resident.
  *
- * Chunks that tell their pages are kept, as fragments that are published when they are complete;
- * after there was no room for one, nothing more is kept.
+ * A chunk that describes its pages is copied to a fragment.  A fragment is published when it is
+ * complete.  When there was no room for one, the run keeps nothing more.
  */
 #include "intake.h"
 

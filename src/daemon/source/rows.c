@@ -1,11 +1,11 @@
 /*
  * rows.c
- *	  Where rows go that have come to a run: through the joins, to a relation of which a build side
- *	  is made, or into an exchange.
+ *	  Destinations of the rows that come to a run: the joins, a relation of which a build side is
+ *	  made, or an exchange (GjRowsTo).
  *
- * A source has one of these for all the ways in which its rows come.  Each way describes the rows
- * that it has as columns and ranges; what rows that lie scattered need is the matter of where they
- * go.
+ * A source has one destination, in whatever form its rows come.  Whoever receives rows describes
+ * them as columns and ranges.  The destination decides how to handle rows that are not
+ * contiguous.
  */
 #include "intake.h"
 

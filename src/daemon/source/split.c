@@ -1,16 +1,16 @@
 /*
  * split.c
- *	  Rows that a run sends to the runs of other devices, so that each has all rows of its part of
- *	  the keys of one step, of the probe and of the build source.
+ *	  The sending side of an exchange: rows of the probe source and of one build source, split by
+ *	  the keys of a step, so that each device gets all rows of its part of the keys.
  *
- * Rows that come wait until they are many: those of resident fragments where they lie, those of
- * chunks, and the few that lie by themselves, put together in a stage.  Then those that pass the
- * filter of their source are split by a hash of their keys, and their columns are written part by
- * part into a block, from which the other runs copy their parts; the run's own part stays there
- * (source/block.c).  Columns that only the filter reads stay behind.  Fragments with references are
- * sent one by one, for what these point to goes with them.
+ * Rows wait until there are many: those of resident fragments where they lie; those of chunks,
+ * and small groups of rows, are collected in a stage.  Then the rows that pass the filter of
+ * their source are split by a hash of their keys, and their columns are written part by part into
+ * a block.  The other runs copy their parts from it; the run's own part stays there
+ * (source/block.c).  Columns that only the filter reads are not written.  Fragments with
+ * references are sent one by one, together with the bytes that the references point to.
  *
- * Rows with a NULL key, which match nothing, stay with the run that they came to.
+ * Rows with a NULL key match nothing and stay with the run that they came to.
  */
 #include "exchange.h"
 

@@ -1,8 +1,8 @@
 /*
  * fill.c
- *	  Fragments while chunks fill them: their memory, rows and pages; see store/store.h.
+ *	  Fills fragments with chunks: their memory, rows and pages; see store/store.h.
  *
- * A run fills fragments of its own (source/keep.c), which nobody else knows before
+ * A run fills fragments of its own (source/keep.c).  Nobody else can find them before
  * gj_resident_publish.
  */
 #include "internal.h"

@@ -4,7 +4,7 @@
  *
  *	store/fragment.c		the store and its fragments
  *	store/fill.c	fragments that are being filled
- *	store/side.c	built build sides
+ *	store/side.c	cached build sides
  */
 #ifndef GJ_DAEMON_STORE_INTERNAL_H
 #define GJ_DAEMON_STORE_INTERNAL_H

@@ -1,7 +1,7 @@
 /*
  * side.c
- *	  Built build sides, and rows that were exchanged, that stay on a device: found, kept and given
- *	  up; see store/store.h.
+ *	  Cached build sides, and probe rows kept after an exchange: finds, publishes and evicts them;
+ *	  see store/store.h.
  */
 #include "internal.h"
 

@@ -1,18 +1,18 @@
 /*
  * store.h
- *	  Columns of tables, and hash tables over them, that stay in the memory of a device
- *	  between runs.
+ *	  Columns of tables, and hash tables over them, that stay in the memory of a device between
+ *	  runs.
  *
- * A fragment holds some columns of up to GJ_FRAGMENT_BLOCKS blocks, and what was noted
- * about each page when it was read; the rows of a page lie next to each other.  Its
- * rows never change once it is published: when pages are found changed, they are
- * no longer told of, and when that are many, a backend loads the fragment anew, and the
- * new one takes the place of the old.  What is valid, backends decide (../wire/resident.h).
+ * A fragment holds some columns of up to GJ_FRAGMENT_BLOCKS blocks, and what was noted about each
+ * page when it was read; the rows of a page lie next to each other.  Its rows never change once
+ * it is published.  When pages are found changed, gpujoind no longer reports them.  When there
+ * are many, a backend loads the fragment anew, and the new one replaces the old.  Backends decide
+ * which pages are valid (../wire/resident.h).
  *
- * The store of a device is guarded by the lock of its memory account (lease.h), with
- * which every function here locks for itself, unless it says that the lock is held.  A
- * pinned fragment stays.  Its memory is freed through a queue of the store's own:
- * whoever unpins has waited for the work of its queue that reads it.
+ * The lock of a device's memory account (lease.h) guards its store.  Every function here takes
+ * that lock, unless its comment says that it is held.  A pinned fragment stays.  The store frees
+ * memory through a queue of its own, so before unpinning, a run must wait until its queue has
+ * finished reading the memory.
  */
 #ifndef GJ_DAEMON_STORE_STORE_H
 #define GJ_DAEMON_STORE_STORE_H

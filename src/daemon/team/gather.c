@@ -1,8 +1,8 @@
 /*
  * gather.c
- *	  What joins the results of several runs, by the kind of output: states are added, groups put
- *	  together by their keys (team/groups.c), sorted runs merged (team/sorted.c); rows without an
- *	  order, and counts, go out as they come.
+ *	  Puts the results of several runs together, by the kind of output: states are added, groups
+ *	  joined by their keys (team/groups.c), sorted runs merged (team/sorted.c).  Rows without an
+ *	  order, and counts, are sent as they come.
  */
 #include "state.h"
 

@@ -1,16 +1,17 @@
 /*
  * groups.c
- *	  Groups of a team: parts that its runs hand over are kept on the host, and put together
- *	  when all runs have ended.
+ *	  Puts the partial groups of a team's runs together.  They are kept on the host until all runs
+ *	  have ended.
  *
- * Where all parts together are too many for one device, or to give all devices some of
- * them, they are split by a hash of their keys: equal groups meet.  Each such share is put
- * together by a run of its own, which then sends its groups.  A share that proves too large
- * before anything of it was sent is split again.  Where groups go out in an order, those of several
- * shares are sorted runs, which are merged (team/sorted.c).
+ * If there are too many for one device, or enough to keep all devices busy, they are split by a
+ * hash of their keys, so that equal groups are in one share.  A run for each share puts its
+ * groups together and sends them.  A share that proves too large before any of it was sent is
+ * split again.  If groups are returned in an order, each share makes a sorted run, and these are
+ * merged (team/sorted.c).
  *
- * If the program has a distinct key, this happens twice: with it, which leaves each of its
- * values once in each group, and without, which adds up what different shares have found.
+ * If the program has a distinct key, this happens twice: first with the distinct key, which
+ * leaves each of its values once in each group; then without it, which adds up what different
+ * shares have found.
  */
 #include "state.h"
 

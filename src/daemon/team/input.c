@@ -1,6 +1,6 @@
 /*
  * input.c
- *	  What comes to the workers of a team: chunks, fragments, and ends of sources.
+ *	  Brings chunks, fragments and ends of sources to the workers of a team.
  */
 #include "state.h"
 

@@ -1,7 +1,7 @@
 /*
  * open.c
- *	  Opens and closes teams: how many devices a run is worth, whether its build sides fit them,
- *	  are exchanged or kept on the host, and what the devices' threads need.
+ *	  Opens and closes teams: how many devices a run is worth, which strategy it gets, leases, and
+ *	  what the devices' threads need.
  */
 #include "daemon/sets/sets.h"
 #include "strategy/strategy.h"

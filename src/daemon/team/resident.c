@@ -1,13 +1,13 @@
 /*
  * resident.c
- *	  Resident fragments of a run on several devices: each lies on one of them.
+ *	  Resident fragments of a run on several devices; each fragment lies on one of them.
  *
- * The probe side's are used where they lie, by the run of that device.  A build side's go to all
- * runs, in the same order, so that row ids are the same everywhere: by copies from device to
- * device; where rows are exchanged (strategy/exchange.c), they go to the device's run as well.  All
- * chunks of a fragment that is to be kept are given to one worker, which follows from its number:
- * so a table is spread over the devices, and what is loaded again takes the place of what was
- * there.
+ * Fragments of the probe side are used where they lie, by the run of that device; so are those of
+ * a build side that is exchanged (strategy/exchange.c).  Fragments of all other build sides go to
+ * all runs, in the same order, so that row ids are equal everywhere: they are copied from device
+ * to device.  All chunks of a fragment that is to be kept go to one worker, which follows from
+ * the fragment's number.  So a table is spread over the devices, and a fragment that is loaded
+ * again replaces the old one.
  */
 #include "strategy/strategy.h"
 

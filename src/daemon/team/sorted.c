@@ -1,13 +1,14 @@
 /*
  * sorted.c
- *	  Rows or groups of a team in the order of the sort keys: its runs hand them over as sorted
- *	  runs, which the session's thread merges when all have come.
+ *	  Merges the sorted runs of a team: runs hand their rows or groups over, and the session's
+ *	  thread merges them when all have come.
  *
- * The last sorted run of a worker whose run stays open until the end lies on its device, and is
- * read from there: its thread fills two slots in turn, while the session's thread takes rows from
- * them.  All others, of workers that had no room for more rows, of passes, and of shares of groups,
- * are kept on the host (spill.h) in records of some thousand rows, so that a merge of many needs
- * little memory: by a thread of the cpu's, while the device fills the worker's other slot.
+ * A worker whose run stays open until the end has its last sorted run on its device.  It is read
+ * from there: the worker's thread fills two slots in turn, while the session's thread takes rows
+ * from them.  All other sorted runs are kept on the host (spill.h): of workers that had no room
+ * for more rows, of passes, and of shares of groups.  They are kept in records of some thousand
+ * rows, so that merging many needs little memory.  A thread of the cpu's pool writes them while
+ * the device fills the worker's other slot.
  */
 #include "strategy/strategy.h"
 

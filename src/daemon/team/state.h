@@ -2,8 +2,8 @@
  * state.h
  *	  What the files of the team share: its workers, their tasks, and who calls what.
  *
- * `lock` guards what says so; the rest belongs to the session's thread, or to the thread of
- * a worker while it works.
+ * `lock` guards the fields whose comments say so.  All others belong to the session's thread,
+ * those of a worker to the worker's thread while it works.
  */
 #ifndef GJ_DAEMON_TEAM_STATE_H
 #define GJ_DAEMON_TEAM_STATE_H

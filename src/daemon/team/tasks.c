@@ -1,10 +1,10 @@
 /*
  * tasks.c
- *	  What the session's thread and those of workers ask of each other: tasks one way, a slot or a
- *	  batch of the output ring, and slots of load rings to be given back, the other way.
+ *	  Tasks from the session's thread to workers, and requests from workers to it: a slot of the
+ *	  output ring, the sending of a batch, slots of load rings to be given back.
  *
- * Tasks for every device (build chunks, ends) are in its own list, probe chunks in one that
- * all take from.
+ * Tasks for every device (build chunks, ends) are in the worker's own list, probe chunks in one
+ * list that all workers take from.
  */
 #define _GNU_SOURCE
 #include "state.h"

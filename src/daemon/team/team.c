@@ -1,7 +1,7 @@
 /*
  * team.c
- *	  A run of a program on one device or several, as the session's thread sees it; see team/team.h.
- *	  How the work is spread is the strategy's (strategy/strategy.h).
+ *	  The calls that the session's thread makes to run a program on one device or several; see
+ *	  team/team.h.  The strategy decides how the work is spread (strategy/strategy.h).
  */
 #include "strategy/strategy.h"
 

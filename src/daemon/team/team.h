@@ -1,15 +1,16 @@
 /*
  * team.h
- *	  A run of a program on one or several devices, and of one that is larger than they are.
+ *	  A program on one or several devices, whether or not its data fits them.
  *
- * The same calls as run/run.h's, made by one thread, the session's.  A small run is one GjRun,
- * driven directly.  Otherwise each device has a GjRun with a thread of its own: build chunks go to
- * all of them, probe chunks to whichever is free, and states of aggregates are merged at the end,
- * as sorted rows are.  Where the build sides do not fit (strategy/passes.c), rows are kept on the
- * host and the devices run the program once for each part of them.
+ * The calls are those of run/run.h, and one thread makes them, the session's.  On one device
+ * where everything fits they go straight to a GjRun.  Otherwise each device has a worker, a
+ * thread with a GjRun: build chunks go to all of them, probe chunks to whichever is free, and
+ * states of aggregates and sorted rows are merged at the end.  Where the build sides do not fit
+ * (strategy/passes.c), rows are kept on the host and the devices run the program once for each
+ * part of them.
  *
- * The threads never call the host: they ask the session's thread to.  So whoever waits for
- * something else must look at gj_team_fd as well, and call gj_team_serve.
+ * Device workers never call the session's GjRunHost; they send requests to its thread.  So that
+ * thread, when it waits for something else, must also watch gj_team_fd and call gj_team_serve.
  */
 #ifndef GJ_DAEMON_TEAM_TEAM_H
 #define GJ_DAEMON_TEAM_TEAM_H

@@ -1,6 +1,6 @@
 /*
  * thread.c
- *	  Threads of workers of teams.
+ *	  The threads of device workers.
  */
 #define _GNU_SOURCE
 #include "state.h"

@@ -1,8 +1,10 @@
 /*
  * worker_run.c
- *	  A device of a team: its runs, and what these ask for.  It has a thread (team/worker.c).
+ *	  A device of a team: its runs, and what these ask of their caller.  Its thread is in
+ *	  team/worker.c.
  *
- * The output ring belongs to one worker at a time, from its slot to its batch.
+ * The output ring belongs to one worker at a time, from the moment it gets a slot until its batch
+ * is sent.
  */
 #include "state.h"
 

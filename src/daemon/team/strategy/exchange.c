@@ -1,20 +1,22 @@
 /*
  * exchange.c
- *	  Large build sides of a run on several devices: each has only the rows of its part of the
- *	  keys, of one build source and of the probe source, and all rows of the others.
+ *	  The strategy for build sides that fit only all devices together.  Rows of one build source
+ *	  and of the probe source are exchanged: each device gets its part of the keys.  Of all other
+ *	  build sources each device has all rows.
  *
- * Whoever gets rows of these two sources, in chunks or as resident fragments of its device, sends
- * them on in blocks (source/split.c), which lie on the sender's device and are copied from there
- * (source/block.c).  A block is a task for the other workers that have a part of it, ahead of all
- * else they do once their run can take it: runs open, take sides that were kept and reserve memory
- * without waiting for each other.  Who fills the next one takes those of others first, in their
- * turn, and waits for copies while all of its own are still read: these end, so some worker always
- * gets on.  Sources end when all blocks have been taken; where nothing is loaded each worker ends
- * the probe source by itself, when all have sent what they have.
+ * A worker that gets rows of the two sources, in chunks or as resident fragments of its device,
+ * sends them on in blocks (source/split.c).  A block lies on the sender's device, and the others
+ * copy their parts from there (source/block.c).  A block is a task for each worker that has a
+ * part of it, and goes before other tasks once the worker's run can take it.  Runs open, take
+ * cached sides and reserve memory without waiting for each other.  Before filling a block a
+ * worker receives what others have sent.  If its own blocks are all still being copied, it waits;
+ * copies always end, so there is no deadlock.  A source ends when all blocks have been received.
+ * Where nothing is loaded, each worker ends the probe source by itself, when all have sent what
+ * they have.
  *
- * Equal keys meet on one device, so every join type comes out right, the unmatched rows of
- * either side too.  Steps before it must not have rows of their build side come out at the end:
- * these have no probe row, and their keys would match on one device only.
+ * Equal keys meet on one device, so every join type gives the right rows, the unmatched ones of
+ * either side too.  Earlier steps must not return build rows at the end (gj_step_makes_rows): those
+ * have no probe row, and their keys would match on one device only.
  */
 #include "strategy.h"
 

@@ -1,16 +1,16 @@
 /*
  * partition.c
- *	  Sources of a run that are kept on the host, and the parts that they are split into.
+ *	  Host partitioning: sources of a run are kept on the host and split into parts.
  *
- * A build source and the probe source are split by a hash of the keys of a step; which one is known
- * when all build sources have come, or from the start where there is only one.  Why, and what is
- * done with parts: passes.c.
+ * One build source and the probe source are split by a hash of the keys of a step.  Which step is
+ * known when all build sources have come, or from the start if there is only one.  passes.c says
+ * why, and what is done with the parts.
  *
- * Semi and anti joins that ask nothing but the key need one build row of each: most others of
- * a hot key are dropped when its source is split.
+ * Semi and anti joins whose only condition is the key need one build row for each key: most
+ * others of a hot key are dropped while the source is split.
  *
- * Chunks are not worked on one by one: those that have come wait until the session's thread has
- * no more messages, and are split by the cpu's threads together (splitter.c).
+ * Chunks are not split one by one.  They wait until the session's thread has no more messages,
+ * and are then split by the threads of the cpu's pool together (splitter.c).
  */
 #include "partition.h"
 

@@ -1,23 +1,24 @@
 /*
  * passes.c
- *	  Runs whose build sides do not fit the device, in passes over parts of them.
+ *	  The strategy for build sides that fit no device: the program runs in passes, each on a part
+ *	  of the rows.
  *
- * Build sources are kept on the host until all have come; then their sizes are known.  If
- * they fit after all, the devices load them and probe chunks stream as ever.  If not, rows
- * are split, and each pass runs the whole program on a part (a single build source that is
+ * Build sources are kept on the host until all have come; then their sizes are known.  If they
+ * fit after all, the devices load them, and probe chunks stream as with replicate.c.  If not,
+ * rows are split, and each pass runs the whole program on a part (a single build source that is
  * expected not to fit is split as it comes):
  *
  *	by key		one build source and the probe source, by a hash of the keys of its step, which
  *				read the probe source only.  Equal keys meet in one pass, so every join type
- *				comes out right, rows of the build side without a match too.
- *	by blocks	a build source of an inner join, or one whose own rows come out by themselves
- *				(right, right semi and right anti joins), with all probe rows for each block:
- *				every pair is made in one pass, and it knows which rows have no match.
+ *				gives the right rows, unmatched build rows too.
+ *	by blocks	a build source of an inner join, or of one that returns build rows by
+ *				themselves (right, right semi and right anti joins), with all probe rows for
+ *				each block: every pair is made in one pass, which knows the rows without match.
  *
- * A pass whose part is too large, as estimated or as the device finds out before anything has
- * come of it, is split again: fewer key parts, or fewer blocks (one hot key).  What cannot
- * be split ends the run with GJ_TOO_LARGE: before any row has gone out, for the largest passes
- * come first, unless other sessions have taken memory meanwhile.
+ * A pass whose part is too large, as estimated or as the device finds out before the pass has
+ * made anything, is split again: into fewer key parts, or smaller blocks (one hot key).  If it
+ * cannot be split, the run ends with GJ_TOO_LARGE.  The largest passes come first, so this
+ * happens before any row was returned, unless other sessions have taken memory meanwhile.
  */
 #include "partition.h"
 

@@ -1,11 +1,11 @@
 /*
  * replicate.c
- *	  A run on several devices: build rows go to all of them, probe rows to whichever is free, and
- *	  what they have found is put together at the end (team/gather.c).
+ *	  The strategy of several devices that each have all build rows.  A probe chunk goes to any
+ *	  device that is free, and team/gather.c puts the results together.
  *
- * Where nothing is loaded the session's thread posts what workers are to do, without waiting for
- * them: they do their own tasks in the order in which these were posted.  Probe chunks are
- * anybody's.
+ * Where nothing is loaded, the session's thread posts the tasks of workers without waiting for
+ * them.  A worker does its own tasks in the order in which they were posted, and any worker may
+ * take a probe chunk.
  */
 #include "strategy.h"
 

@@ -1,6 +1,6 @@
 /*
  * single.c
- *	  A run on one device, which the session's thread drives; there are no others.
+ *	  The strategy of one device, which the session's thread drives; there are no workers.
  */
 #include "strategy.h"
 

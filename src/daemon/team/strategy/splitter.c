@@ -1,14 +1,16 @@
 /*
  * splitter.c
- *	  Threads that take chunks apart: each row is copied to a record of its part.
+ *	  Splits chunks for passes: the threads of the cpu's pool copy each row to a record of its
+ *	  part.
  *
- * One thread does everything for one item, a chunk or records that are split again: so many
- * items are worked on at a time, and nobody waits for others within one.  A thread takes a
- * splitter for it, the memory that it works in; there are as many as threads that worked at
- * a time.  The session's thread then appends the records to lists, in the order of the items.
+ * One thread does all the work for one item: a chunk, or records that are split again.  So
+ * several items are split at a time, and no thread waits for another within an item.  For each
+ * item a thread takes a splitter, the memory that it works in; there are as many splitters as
+ * threads that have worked at a time.  The session's thread then appends the records to lists, in
+ * the order of the items.
  *
- * Keys are computed a tile at a time.  Errors of rows that a filter would have removed do no
- * harm: such rows go anywhere.
+ * Keys are computed a tile at a time.  A row whose key has an error goes to any part: the device
+ * finds the error if the row passes its filter.
  */
 #include "partition.h"
 
