@@ -1,5 +1,5 @@
 /*
- * cached_outer.c
+ * cached_probe.c
  *	  Cached probe rows: those that an exchange has brought to a device, kept for later queries.
  *
  * A run that exchanges rows notes which resident fragments the probe source is made of, until the
