@@ -285,8 +285,7 @@ load_table(Relation rel, const AttrNumber *attnos, int n, int ntexts)
 	GjRunResult result = GJ_RUN_FAILED;
 	bool		is_parallel = IsInParallelMode();
 	int			most = is_parallel ? 0 : max_parallel_workers;
-	const uint8 *batch;
-	uint32		slot;
+	GjBatch		batch;
 
 	/* as to build an index: all that is done until the end is to read */
 	if (!is_parallel)
@@ -297,8 +296,8 @@ load_table(Relation rel, const AttrNumber *attnos, int n, int ntexts)
 		if (gj_run_submit(run, most, &failure))
 		{
 			gj_run_launch(run, most, GetActiveSnapshot());
-			while ((result = gj_run_next(run, &batch, &slot, &failure)) == GJ_RUN_BATCH)
-				gj_run_free_batch(run, slot);
+			while ((result = gj_run_next(run, &batch, &failure)) == GJ_RUN_BATCH)
+				gj_run_free_batch(run, batch.slot);
 		}
 	}
 	gj_run_end(run);

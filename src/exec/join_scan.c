@@ -375,18 +375,17 @@ run_aggregates(GjScanState *state)
 	GjFailure	failure;
 	GjAggState *states = NULL;
 	Size		nbytes = sizeof(GjAggState) * state->program->naggregates;
-	const uint8 *batch;
-	uint32		slot;
+	GjBatch		batch;
 	GjRunResult result;
 	GjStatus	status;
 	MemoryContext old;
 
-	while ((result = gj_run_next(state->run, &batch, &slot, &failure)) == GJ_RUN_BATCH)
+	while ((result = gj_run_next(state->run, &batch, &failure)) == GJ_RUN_BATCH)
 	{
 		if (states == NULL)
 			states = MemoryContextAlloc(state->run_cxt, nbytes);
-		memcpy(states, batch, nbytes);
-		gj_run_free_batch(state->run, slot);
+		memcpy(states, batch.bytes, nbytes);
+		gj_run_free_batch(state->run, batch.slot);
 	}
 	if (result == GJ_RUN_FAILED)
 	{
@@ -394,7 +393,11 @@ run_aggregates(GjScanState *state)
 		return;
 	}
 	if (states == NULL)
-		elog(ERROR, "gpujoind sent no aggregates");
+	{
+		gj_fail(&failure, GJ_DEVICE_ERROR, "no aggregates");
+		device_failed(state, &failure);
+		return;
+	}
 	add_stats(&state->stats, gj_run_stats(state->run));
 	ExecClearTuple(state->css.ss.ss_ScanTupleSlot);
 	old = MemoryContextSwitchTo(state->run_cxt);
@@ -412,6 +415,21 @@ run_aggregates(GjScanState *state)
 	state->phase = GJ_SCAN_SPOOL;
 }
 
+/* Checks what is followed of a batch, and what is made of it.  False with the reason. */
+static bool
+check_batch(GjScanState *state, const GjBatch *batch, GjFailure *failure)
+{
+	GjStatus	status = GJ_OK;
+
+	if (!gj_emitter_check(&state->emitter, batch, gj_run_held(state->run), failure))
+		return false;
+	if (is_grouped(state))
+		status = gj_check_groups(&state->emitter, batch, state->agg_finals);
+	if (status != GJ_OK)
+		gj_fail(failure, status, "result of an aggregate");
+	return status == GJ_OK;
+}
+
 /* Runs a program that can fail to its end, before any row is returned. */
 static void
 run_to_spool(GjScanState *state)
@@ -421,8 +439,7 @@ run_to_spool(GjScanState *state)
 	const GjColumnType *types = gj_program_array(program, GjColumnType, columns);
 	const uint32 *outputs = gj_program_array(program, uint32, outputs);
 	GjColumnType *output_types;
-	const uint8 *batch;
-	uint32		slot;
+	GjBatch		batch;
 	GjRunResult result;
 	MemoryContext old = MemoryContextSwitchTo(state->run_cxt);
 
@@ -433,19 +450,15 @@ run_to_spool(GjScanState *state)
 								   is_grouped(state) ? state->emitter.types : output_types,
 								   state->emitter.places);
 	MemoryContextSwitchTo(old);
-	while ((result = gj_run_next(state->run, &batch, &slot, &failure)) == GJ_RUN_BATCH)
+	while ((result = gj_run_next(state->run, &batch, &failure)) == GJ_RUN_BATCH)
 	{
-		GjStatus	status = is_grouped(state) ?
-			gj_check_groups(&state->emitter, batch, state->agg_finals) : GJ_OK;
-
-		if (status != GJ_OK)
+		if (!check_batch(state, &batch, &failure))
 		{
-			gj_fail(&failure, status, "result of an aggregate");
 			device_failed(state, &failure);
 			return;
 		}
-		gj_spool_add(state->spool, batch);
-		gj_run_free_batch(state->run, slot);
+		gj_spool_add(state->spool, batch.bytes);
+		gj_run_free_batch(state->run, batch.slot);
 	}
 	if (result == GJ_RUN_FAILED)
 	{
@@ -517,16 +530,21 @@ static bool
 next_streamed_batch(GjScanState *state)
 {
 	GjFailure	failure;
-	const uint8 *batch;
+	GjBatch		batch;
+	GjRunResult result;
 
 	if (state->batch_held)
 		gj_run_free_batch(state->run, state->batch_slot);
 	state->batch_held = false;
-	switch (gj_run_next(state->run, &batch, &state->batch_slot, &failure))
+	result = gj_run_next(state->run, &batch, &failure);
+	if (result == GJ_RUN_BATCH && !check_batch(state, &batch, &failure))
+		result = GJ_RUN_FAILED;
+	switch (result)
 	{
 		case GJ_RUN_BATCH:
 			state->batch_held = true;
-			gj_emitter_start(&state->emitter, batch, gj_run_held(state->run));
+			state->batch_slot = batch.slot;
+			gj_emitter_start(&state->emitter, batch.bytes, batch.nrows, gj_run_held(state->run));
 			return true;
 		case GJ_RUN_DONE:
 			add_stats(&state->stats, gj_run_stats(state->run));
@@ -548,7 +566,8 @@ next_spooled_batch(GjScanState *state)
 		state->phase = GJ_SCAN_END;
 		return false;
 	}
-	gj_emitter_start(&state->emitter, batch, gj_run_held(state->run));
+	gj_emitter_start(&state->emitter, batch, ((const GjSlotHeader *) batch)->nrows,
+					 gj_run_held(state->run));
 	return true;
 }
 

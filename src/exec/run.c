@@ -335,7 +335,7 @@ run_failed(GjRun *run, GjFailure *failure)
 }
 
 GjRunResult
-gj_run_next(GjRun *run, const uint8 **batch, uint32 *slot, GjFailure *failure)
+gj_run_next(GjRun *run, GjBatch *batch, GjFailure *failure)
 {
 	for (;;)
 	{
@@ -358,8 +358,7 @@ gj_run_next(GjRun *run, const uint8 **batch, uint32 *slot, GjFailure *failure)
 		switch (event.type)
 		{
 			case GJ_EVENT_BATCH:
-				*batch = gj_client_batch(run->client, event.slot);
-				*slot = event.slot;
+				*batch = (GjBatch) {gj_client_batch(run->client, event.slot), event.slot, event.nrows};
 				return GJ_RUN_BATCH;
 			case GJ_EVENT_DONE:
 				return GJ_RUN_DONE;

@@ -24,6 +24,14 @@ typedef enum GjRunResult
 	GJ_RUN_FAILED
 } GjRunResult;
 
+/* A batch, where gpujoind has put it.  Nothing in it was checked; gj_emitter_check() does. */
+typedef struct GjBatch
+{
+	const uint8 *bytes;
+	uint32		slot;			/* of the output ring */
+	uint32		nrows;			/* as the message says */
+} GjBatch;
+
 /* A run of the program, which lives in the current memory context and keeps `program`. */
 extern GjRun *gj_run_create(const GjProgram *program, GjLoadStats *stats);
 
@@ -48,9 +56,8 @@ extern void gj_run_launch(GjRun *run, int most, Snapshot snapshot);
 /* True if workers were launched and have not been waited for. */
 extern bool gj_run_has_workers(const GjRun *run);
 
-/* Loads until there is a batch, the end, or a failure.  A batch is slot *slot. */
-extern GjRunResult gj_run_next(GjRun *run, const uint8 **batch, uint32 *slot,
-							   GjFailure *failure);
+/* Loads until there is a batch, the end, or a failure. */
+extern GjRunResult gj_run_next(GjRun *run, GjBatch *batch, GjFailure *failure);
 
 /* The batch is no longer needed. */
 extern void gj_run_free_batch(GjRun *run, uint32 slot);
