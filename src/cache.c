@@ -281,8 +281,7 @@ load_table(Relation rel, const AttrNumber *attnos, int n, int ntexts)
 	GjRemoteResult result = GJ_REMOTE_FAILED;
 	bool		is_parallel = IsInParallelMode();
 	int			most = is_parallel ? 0 : max_parallel_workers;
-	const uint8 *batch;
-	uint32		slot;
+	GjBatch		batch;
 
 	/* as to build an index: all that is done until the end is to read */
 	if (!is_parallel)
@@ -293,8 +292,8 @@ load_table(Relation rel, const AttrNumber *attnos, int n, int ntexts)
 		if (gj_remote_submit(run, most, &failure))
 		{
 			gj_remote_launch(run, most, GetActiveSnapshot());
-			while ((result = gj_remote_next(run, &batch, &slot, &failure)) == GJ_REMOTE_BATCH)
-				gj_remote_free_batch(run, slot);
+			while ((result = gj_remote_next(run, &batch, &failure)) == GJ_REMOTE_BATCH)
+				gj_remote_free_batch(run, batch.slot);
 		}
 	}
 	gj_remote_end(run);

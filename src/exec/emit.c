@@ -16,6 +16,14 @@
 #include "exec/emit.h"
 #include "rows/aggregate.h"
 
+/* What gj_emitter_check() has to know of a column. */
+static void
+describe_value(GjEmitColumn *column, Form_pg_attribute attr)
+{
+	column->attlen = attr->attlen;
+	column->numeric = getBaseType(attr->atttypid) == NUMERICOID;
+}
+
 static GjEmitHow
 how_to_emit(const GjColumnType *type, bool byval)
 {
@@ -58,6 +66,7 @@ gj_emitter_init(GjEmitter *emitter, const GjProgram *program, TupleDesc desc,
 		column->width = output_types[column->output].width;
 		column->how = how_to_emit(&output_types[column->output],
 								  TupleDescAttr(desc, i)->attbyval);
+		describe_value(column, TupleDescAttr(desc, i));
 	}
 	if (!gj_layout(output_types, noutputs, program->output_capacity, GJ_OUTPUT_SLOT_SIZE,
 				   &emitter->layout, emitter->places))
@@ -65,14 +74,14 @@ gj_emitter_init(GjEmitter *emitter, const GjProgram *program, TupleDesc desc,
 }
 
 void
-gj_emitter_start(GjEmitter *emitter, const uint8 *batch, const GjHeldValues *held)
+gj_emitter_start(GjEmitter *emitter, const uint8 *batch, uint32 nrows, const GjHeldValues *held)
 {
 	const uint8 *has_nulls = gj_slot_has_nulls(batch);
 
 	emitter->batch = batch;
 	emitter->heap = batch + emitter->layout.heap;
 	emitter->held = held;
-	emitter->nrows = ((const GjSlotHeader *) batch)->nrows;
+	emitter->nrows = nrows;
 	emitter->next = 0;
 	for (uint32 i = 0; i < emitter->ncolumns; i++)
 	{
@@ -432,7 +441,8 @@ gj_group_emitter_init(GjEmitter *emitter, const GjProgram *program, TupleDesc de
 		emitter->columns[i].output = i;
 		emitter->columns[i].width = types[i].width;
 		emitter->columns[i].how = how_to_emit(&types[i], TupleDescAttr(desc, i)->attbyval);
-		if (types[i].kind != GJ_REF && getBaseType(TupleDescAttr(desc, i)->atttypid) == NUMERICOID)
+		describe_value(&emitter->columns[i], TupleDescAttr(desc, i));
+		if (types[i].kind != GJ_REF && emitter->columns[i].numeric)
 		{
 			emitter->columns[i].how = GJ_EMIT_DECIMAL;
 			emitter->columns[i].scale = exprs[keys[i].index].scale;
@@ -454,9 +464,8 @@ row_states(const GjEmitter *emitter, const uint8 *batch, uint32 first, int n, ui
 }
 
 GjStatus
-gj_check_groups(const GjEmitter *emitter, const uint8 *batch, List *finals)
+gj_check_groups(const GjEmitter *emitter, const GjBatch *batch, List *finals)
 {
-	uint32		nrows = ((const GjSlotHeader *) batch)->nrows;
 	uint32		column = emitter->ncolumns;
 	ListCell   *lc;
 
@@ -468,11 +477,11 @@ gj_check_groups(const GjEmitter *emitter, const uint8 *batch, List *finals)
 		Datum		value;
 		bool		isnull;
 
-		for (uint32 row = 0; gj_final_can_fail(gj_final_kind(final)) && row < nrows; row++)
+		for (uint32 row = 0; gj_final_can_fail(gj_final_kind(final)) && row < batch->nrows; row++)
 		{
 			GjStatus	status;
 
-			row_states(emitter, batch, column, n, row, states);
+			row_states(emitter, batch->bytes, column, n, row, states);
 			status = final_value(final, states, NULL, &value, &isnull);
 			if (status != GJ_OK)
 				return status;

@@ -7,7 +7,7 @@
 
 #include "executor/tuptable.h"
 
-#include "client/client.h"
+#include "exec/run.h"
 #include "load/column_writer.h"
 #include "plan/join_path.h"
 
@@ -31,6 +31,8 @@ typedef struct GjEmitColumn
 	uint8		width;
 	uint8		scale;			/* GJ_EMIT_DECIMAL */
 	int			output;			/* number of the program's output column */
+	int16		attlen;
+	bool		numeric;
 } GjEmitColumn;
 
 /* Rows of one batch, one after the other. */
@@ -55,8 +57,16 @@ typedef struct GjEmitter
 extern void gj_emitter_init(GjEmitter *emitter, const GjProgram *program, TupleDesc desc,
 							const int *outputs, int n);
 
-/* Starts with a batch.  The slots' datums point into it. */
-extern void gj_emitter_start(GjEmitter *emitter, const uint8 *batch, const GjHeldValues *held);
+/*
+ * check_batch.c: Checks the counts of a batch, and that what its references refer to are values that
+ * lie in it.  False with the reason.  Nothing else of a batch is followed.
+ */
+extern bool gj_emitter_check(const GjEmitter *emitter, const GjBatch *batch, const GjHeldValues *held,
+							 GjFailure *failure);
+
+/* Starts with a batch that was checked.  The slots' datums point into it. */
+extern void gj_emitter_start(GjEmitter *emitter, const uint8 *batch, uint32 nrows,
+							 const GjHeldValues *held);
 
 /* Stores the next row in the first attributes of a virtual slot, which it returns. */
 extern TupleTableSlot *gj_emit_row(GjEmitter *emitter, TupleTableSlot *slot);
@@ -74,7 +84,7 @@ extern void gj_group_emitter_init(GjEmitter *emitter, const GjProgram *program, 
  * Looks whether gj_emit_group will be able to make all values of a batch.  GJ_OK, or why
  * not.
  */
-extern GjStatus gj_check_groups(const GjEmitter *emitter, const uint8 *batch, List *finals);
+extern GjStatus gj_check_groups(const GjEmitter *emitter, const GjBatch *batch, List *finals);
 
 /*
  * Stores the next group in the slot: keys, which point into the batch, and the values of

@@ -378,18 +378,17 @@ run_aggregates(GjScanState *state)
 	GjFailure	failure;
 	GjAggState *states = NULL;
 	Size		nbytes = sizeof(GjAggState) * state->program->naggregates;
-	const uint8 *batch;
-	uint32		slot;
+	GjBatch		batch;
 	GjRemoteResult result;
 	GjStatus	status;
 	MemoryContext old;
 
-	while ((result = gj_remote_next(state->run, &batch, &slot, &failure)) == GJ_REMOTE_BATCH)
+	while ((result = gj_remote_next(state->run, &batch, &failure)) == GJ_REMOTE_BATCH)
 	{
 		if (states == NULL)
 			states = MemoryContextAlloc(state->run_cxt, nbytes);
-		memcpy(states, batch, nbytes);
-		gj_remote_free_batch(state->run, slot);
+		memcpy(states, batch.bytes, nbytes);
+		gj_remote_free_batch(state->run, batch.slot);
 	}
 	if (result == GJ_REMOTE_FAILED)
 	{
@@ -397,7 +396,11 @@ run_aggregates(GjScanState *state)
 		return;
 	}
 	if (states == NULL)
-		elog(ERROR, "gpujoind sent no aggregates");
+	{
+		gj_fail(&failure, GJ_DEVICE_ERROR, "no aggregates");
+		device_failed(state, &failure);
+		return;
+	}
 	add_stats(&state->stats, gj_remote_stats(state->run));
 	ExecClearTuple(state->css.ss.ss_ScanTupleSlot);
 	old = MemoryContextSwitchTo(state->run_cxt);
@@ -415,6 +418,21 @@ run_aggregates(GjScanState *state)
 	state->phase = GJ_SCAN_SPOOL;
 }
 
+/* Checks what is followed of a batch, and what is made of it.  False with the reason. */
+static bool
+check_batch(GjScanState *state, const GjBatch *batch, GjFailure *failure)
+{
+	GjStatus	status = GJ_OK;
+
+	if (!gj_emitter_check(&state->emitter, batch, gj_remote_held(state->run), failure))
+		return false;
+	if (is_grouped(state))
+		status = gj_check_groups(&state->emitter, batch, state->agg_finals);
+	if (status != GJ_OK)
+		gj_fail(failure, status, "result of an aggregate");
+	return status == GJ_OK;
+}
+
 /* Runs a program that can fail to its end, before any row is returned. */
 static void
 run_to_spool(GjScanState *state)
@@ -424,8 +442,7 @@ run_to_spool(GjScanState *state)
 	const GjColumnType *types = gj_program_array(program, GjColumnType, columns);
 	const uint32 *outputs = gj_program_array(program, uint32, outputs);
 	GjColumnType *output_types;
-	const uint8 *batch;
-	uint32		slot;
+	GjBatch		batch;
 	GjRemoteResult result;
 	MemoryContext old = MemoryContextSwitchTo(state->run_cxt);
 
@@ -436,19 +453,15 @@ run_to_spool(GjScanState *state)
 								   is_grouped(state) ? state->emitter.types : output_types,
 								   state->emitter.places);
 	MemoryContextSwitchTo(old);
-	while ((result = gj_remote_next(state->run, &batch, &slot, &failure)) == GJ_REMOTE_BATCH)
+	while ((result = gj_remote_next(state->run, &batch, &failure)) == GJ_REMOTE_BATCH)
 	{
-		GjStatus	status = is_grouped(state) ?
-			gj_check_groups(&state->emitter, batch, state->agg_finals) : GJ_OK;
-
-		if (status != GJ_OK)
+		if (!check_batch(state, &batch, &failure))
 		{
-			gj_fail(&failure, status, "result of an aggregate");
 			device_failed(state, &failure);
 			return;
 		}
-		gj_spool_add(state->spool, batch);
-		gj_remote_free_batch(state->run, slot);
+		gj_spool_add(state->spool, batch.bytes);
+		gj_remote_free_batch(state->run, batch.slot);
 	}
 	if (result == GJ_REMOTE_FAILED)
 	{
@@ -520,16 +533,21 @@ static bool
 next_streamed_batch(GjScanState *state)
 {
 	GjFailure	failure;
-	const uint8 *batch;
+	GjBatch		batch;
+	GjRemoteResult result;
 
 	if (state->batch_held)
 		gj_remote_free_batch(state->run, state->batch_slot);
 	state->batch_held = false;
-	switch (gj_remote_next(state->run, &batch, &state->batch_slot, &failure))
+	result = gj_remote_next(state->run, &batch, &failure);
+	if (result == GJ_REMOTE_BATCH && !check_batch(state, &batch, &failure))
+		result = GJ_REMOTE_FAILED;
+	switch (result)
 	{
 		case GJ_REMOTE_BATCH:
 			state->batch_held = true;
-			gj_emitter_start(&state->emitter, batch, gj_remote_held(state->run));
+			state->batch_slot = batch.slot;
+			gj_emitter_start(&state->emitter, batch.bytes, batch.nrows, gj_remote_held(state->run));
 			return true;
 		case GJ_REMOTE_DONE:
 			add_stats(&state->stats, gj_remote_stats(state->run));
@@ -551,7 +569,8 @@ next_spooled_batch(GjScanState *state)
 		state->phase = GJ_SCAN_END;
 		return false;
 	}
-	gj_emitter_start(&state->emitter, batch, gj_remote_held(state->run));
+	gj_emitter_start(&state->emitter, batch, ((const GjSlotHeader *) batch)->nrows,
+					 gj_remote_held(state->run));
 	return true;
 }
 

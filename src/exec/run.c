@@ -335,7 +335,7 @@ run_failed(GjRemoteRun *run, GjFailure *failure)
 }
 
 GjRemoteResult
-gj_remote_next(GjRemoteRun *run, const uint8 **batch, uint32 *slot, GjFailure *failure)
+gj_remote_next(GjRemoteRun *run, GjBatch *batch, GjFailure *failure)
 {
 	for (;;)
 	{
@@ -358,8 +358,7 @@ gj_remote_next(GjRemoteRun *run, const uint8 **batch, uint32 *slot, GjFailure *f
 		switch (event.type)
 		{
 			case GJ_EVENT_BATCH:
-				*batch = gj_client_batch(run->client, event.slot);
-				*slot = event.slot;
+				*batch = (GjBatch) {gj_client_batch(run->client, event.slot), event.slot, event.nrows};
 				return GJ_REMOTE_BATCH;
 			case GJ_EVENT_DONE:
 				return GJ_REMOTE_DONE;

@@ -24,6 +24,14 @@ typedef enum GjRemoteResult
 	GJ_REMOTE_FAILED
 } GjRemoteResult;
 
+/* A batch, where gpujoind has put it.  Nothing in it was checked; gj_emitter_check() does. */
+typedef struct GjBatch
+{
+	const uint8 *bytes;
+	uint32		slot;			/* of the output ring */
+	uint32		nrows;			/* as the message says */
+} GjBatch;
+
 /* A run of the program, which lives in the current memory context and keeps `program`. */
 extern GjRemoteRun *gj_remote_create(const GjProgram *program, GjLoadStats *stats);
 
@@ -48,9 +56,8 @@ extern void gj_remote_launch(GjRemoteRun *run, int most, Snapshot snapshot);
 /* True if workers were launched and have not been waited for. */
 extern bool gj_remote_has_workers(const GjRemoteRun *run);
 
-/* Loads until there is a batch, the end, or a failure.  A batch is slot *slot. */
-extern GjRemoteResult gj_remote_next(GjRemoteRun *run, const uint8 **batch, uint32 *slot,
-							   GjFailure *failure);
+/* Loads until there is a batch, the end, or a failure. */
+extern GjRemoteResult gj_remote_next(GjRemoteRun *run, GjBatch *batch, GjFailure *failure);
 
 /* The batch is no longer needed. */
 extern void gj_remote_free_batch(GjRemoteRun *run, uint32 slot);

@@ -2,9 +2,11 @@
  * heap_page.c
  *	  Reads the pages of a heap table, and collects the visible tuples of each.
  *
- * A page whose bit in the visibility map is set, tested under the page's share lock, needs no look
- * at transaction ids: heap_insert and heap_update change the page first and clear the bit after,
- * but both under the exclusive lock.  On other pages each tuple is asked, as a SeqScan does.
+ * A page that says under its share lock that it is all-visible needs no look at transaction ids.
+ * On other pages, and on all pages in hot standby, each tuple is asked.  A SeqScan does both.
+ *
+ * A page may stay resident only if its bit in the visibility map is set as well.  The bit alone is
+ * not enough: it can be stale, as after a restored file.
  */
 #include "postgres.h"
 
@@ -227,12 +229,13 @@ is_seen_by_hints(HeapTupleHeader tuple, Snapshot snapshot)
 		 TransactionIdPrecedes(HeapTupleHeaderGetRawXmin(tuple), snapshot->xmin));
 }
 
-/* The tuples of a page that the snapshot sees. */
-static void
+/* The tuples of a page that the snapshot sees.  True if these are all that there are. */
+static bool
 collect_visible(HeapSource *source, Page page, Buffer buffer)
 {
 	OffsetNumber nlines = PageGetMaxOffsetNumber(page);
 	PageAhead	ahead = page_ahead(source);
+	bool		all = true;
 
 	source->ntuples = 0;
 	source->regular = true;
@@ -251,7 +254,10 @@ collect_visible(HeapSource *source, Page page, Buffer buffer)
 		fetch_ahead(&ahead);
 		if (!is_seen_by_hints(tuple.t_data, source->snapshot) &&
 			!HeapTupleSatisfiesVisibility(&tuple, source->snapshot, buffer))
+		{
+			all = false;
 			continue;
+		}
 		source->tuples[source->ntuples] = tuple.t_data;
 		source->data[source->ntuples++] = (char *) tuple.t_data + tuple.t_data->t_hoff;
 		source->regular &= !(tuple.t_data->t_infomask & HEAP_HASNULL) &&
@@ -262,20 +268,22 @@ collect_visible(HeapSource *source, Page page, Buffer buffer)
 	/* as of a page that was filled since the last vacuum */
 	if (source->ntuples == nlines)
 		source->uniform = collect_uniform(source, page);
+	return all;
 }
 
-void
+bool
 gj_heap_collect(HeapSource *source, Buffer buffer)
 {
 	Page		page = BufferGetPage(buffer);
+	bool		all = PageIsAllVisible(page);
 
-	source->base.npages++;
-	if (visibilitymap_get_status(source->rel, source->next, &source->vmbuffer) &
-		VISIBILITYMAP_ALL_VISIBLE)
-	{
-		source->base.nvisible++;
+	if (all && !source->snapshot->takenDuringRecovery)
 		collect_all(source, page);
-	}
 	else
-		collect_visible(source, page, buffer);
+		all &= collect_visible(source, page, buffer);
+	all = all && (visibilitymap_get_status(source->rel, source->next, &source->vmbuffer) &
+				  VISIBILITYMAP_ALL_VISIBLE);
+	source->base.npages++;
+	source->base.nvisible += all;
+	return all;
 }

@@ -93,8 +93,8 @@ heap_source_fill(GjSourceReader *reader, GjWriter *writer, GjFailure *failure)
 	while (gj_writer_has_room(writer, MaxHeapTuplesPerPage,
 							  Max(source->page_heap_bytes, writer->flat_bytes)))
 	{
-		uint64		nvisible = reader->nvisible;
 		Buffer		buffer;
+		bool		visible;
 
 		more = has_block(source);
 		if (!more || !start_page(source, writer))
@@ -103,10 +103,10 @@ heap_source_fill(GjSourceReader *reader, GjWriter *writer, GjFailure *failure)
 		buffer = gj_heap_take_block(source);
 		heap_page_prune_opt(source->rel, buffer);
 		LockBuffer(buffer, BUFFER_LOCK_SHARE);
-		gj_heap_collect(source, buffer);
+		visible = gj_heap_collect(source, buffer);
 		if (source->ntuples > 0)
 			gj_heap_write_tuples(source, writer);
-		note_page(source, writer, buffer, reader->nvisible > nvisible);
+		note_page(source, writer, buffer, visible);
 		UnlockReleaseBuffer(buffer);
 		if (writer->ntoasted > 0 && !gj_writer_flatten(writer))
 			forget_page(source, writer);

@@ -93,8 +93,8 @@ extern BlockNumber gj_heap_block_after(const HeapSource *source, BlockNumber blk
  * the way to the cache while this one is decoded.
  */
 extern Buffer gj_heap_take_block(HeapSource *source);
-/* Collects the tuples to load from a page, which is share-locked. */
-extern void gj_heap_collect(HeapSource *source, Buffer buffer);
+/* Collects the tuples to load from a page, which is share-locked.  True if the page is all-visible. */
+extern bool gj_heap_collect(HeapSource *source, Buffer buffer);
 
 /* heap_tuple.c */
 

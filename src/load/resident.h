@@ -2,13 +2,12 @@
  * resident.h
  *	  Which pages of a table are resident on the device, and which are to be kept there.
  *
- * What makes a page of a fragment good as it is (found by probing, see
- * README.md): its bit in the visibility map is set, and either the map page's
- * LSN is the one noted before the page was loaded, or the page's own LSN is.  Every change
- * of a page clears its bit without moving the map's LSN, and every setting of a bit moves
- * it; every change moves the page's LSN.  That is looked at after the query's snapshot was
- * taken: a change that is under way then belongs to a transaction that the snapshot does
- * not see.
+ * What makes a page of a fragment good as it is (found by probing, see README.md): it was
+ * all-visible when it was read, its bit in the visibility map is set, and either the map page's
+ * LSN is the one noted before the page was loaded, or the page's own LSN is.  Every change of a
+ * page clears its bit without moving the map's LSN, and every setting of a bit moves it; every
+ * change moves the page's LSN.  That is looked at after the query's snapshot was taken: a change
+ * that is under way then belongs to a transaction that the snapshot does not see.
  *
  * The leader of a query asks; the map is flat, so that it can be copied to load workers.
  */

@@ -73,9 +73,9 @@ prefetch_header(const GjNextBuffer *next)
 		__builtin_prefetch(BufferGetPage(buffer));
 }
 
-/* Clears the bits of pages whose LSN is not the one that was noted. */
+/* Clears the bits of pages that are not all-visible, or whose LSN is not the one that was noted. */
 static void
-check_page_lsns(GjResidentAsk *ask, uint32 fragment, const GjKnown *known, uint64 *pages)
+check_pages(GjResidentAsk *ask, uint32 fragment, const GjKnown *known, uint64 *pages)
 {
 	BlockNumber first = gj_fragment_first(fragment);
 	GjNextBuffer next = {0};
@@ -83,7 +83,7 @@ check_page_lsns(GjResidentAsk *ask, uint32 fragment, const GjKnown *known, uint6
 	for (uint32 page = 0; page < known->known.npages; page++)
 	{
 		Buffer		buffer;
-		XLogRecPtr	lsn;
+		bool		unchanged;
 
 		if (!gj_page_is_set(pages, page))
 			continue;
@@ -96,9 +96,11 @@ check_page_lsns(GjResidentAsk *ask, uint32 fragment, const GjKnown *known, uint6
 		}
 		prefetch_header(&next);
 		LockBuffer(buffer, BUFFER_LOCK_SHARE);
-		lsn = BufferGetLSNAtomic(buffer);
+		unchanged = PageIsAllVisible(BufferGetPage(buffer)) &&
+			!XLogRecPtrIsInvalid(known->lsns[page]) &&
+			BufferGetLSNAtomic(buffer) == known->lsns[page];
 		UnlockReleaseBuffer(buffer);
-		if (lsn != known->lsns[page] || XLogRecPtrIsInvalid(lsn))
+		if (!unchanged)
 			pages[page / 64] &= ~(UINT64CONST(1) << (page % 64));
 	}
 }
@@ -121,7 +123,7 @@ find_unchanged(GjResidentAsk *ask, uint32 fragment, XLogRecPtr map_lsn, const ui
 	for (uint32 i = 0; i < GJ_FRAGMENT_WORDS; i++)
 		pages[i] &= (known->valid ? known->valid[i] : UINT64_MAX) & visible[i];
 	if (known->known.map_lsn != map_lsn)
-		check_page_lsns(ask, fragment, known, pages);
+		check_pages(ask, fragment, known, pages);
 	return known;
 }
 

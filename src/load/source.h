@@ -51,7 +51,7 @@ struct GjSourceReader
 	GjResidentTable *asked;		/* while gpujoind is asked about them */
 
 	uint64		npages;			/* heap pages read */
-	uint64		nvisible;		/* of these: all-visible by the visibility map */
+	uint64		nvisible;		/* of these: all-visible by page and visibility map */
 	uint64		nresident;		/* heap pages that were not read, for they are resident */
 };
 

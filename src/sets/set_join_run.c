@@ -32,7 +32,22 @@ typedef struct GjSetsProgram
 
 /* ---- on the device */
 
-/* Compute how many rows of one column fit a slot. */
+/*
+ * Raise an error: rows of a batch cannot be right.  Some may have been returned.
+ */
+static void
+batch_is_damaged(const char *why)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_SYSTEM_ERROR),
+			 errmsg("gpujoin received damaged rows from its device"),
+			 errdetail_internal("%s", why),
+			 errhint("Run the query again.")));
+}
+
+/*
+ * Compute how many rows of one column fit a slot.
+ */
 static void
 lay_out(const GjColumnType *types, uint32 ncolumns, uint32 slot_size, GjLayout *layout, GjColumnPlace *places)
 {
@@ -428,7 +443,7 @@ next_received(GjSetJoin *join, GjElements *set, int64 *frequency)
 		if (!next_of_device(join))
 		{
 			if (join->client != NULL && join->set_n > 0)
-				elog(ERROR, "the device returned a part of an intersection");
+				batch_is_damaged("a part of an intersection");
 			return false;
 		}
 	}
@@ -495,7 +510,7 @@ gj_set_join_next(GjSetJoin *join, GjPair *pair)
 		pair->common = join->common[join->at];
 		join->at++;
 		if (pair->left >= block->nleft || pair->right >= block->nright)
-			elog(ERROR, "the device returned a set that does not exist");
+			batch_is_damaged("a set that does not exist");
 		pair->left += block->left;
 		pair->right += block->right;
 		/* left_id < right_id: equal ids are no pair */
