@@ -52,6 +52,7 @@ extern uint32_t unit_random(void);
 	X(wire_layout) \
 	X(saved_chunks) \
 	X(programs_are_accepted) \
+	X(programs_changing_memory) \
 	X(programs_cut_short) \
 	X(programs_hostile) \
 	X(spill_in_memory) \
@@ -68,6 +69,7 @@ extern uint32_t unit_random(void);
 	X(lease_waits) \
 	X(lease_order) \
 	X(resident_contents) \
+	X(resident_references) \
 	X(resident_finding) \
 	X(resident_supersedes) \
 	X(resident_eviction) \
