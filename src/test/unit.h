@@ -55,6 +55,8 @@ extern uint32_t unit_random(void);
 	X(programs_changing_memory) \
 	X(programs_cut_short) \
 	X(programs_hostile) \
+	X(crash_runs) \
+	X(crash_report) \
 	X(spill_in_memory) \
 	X(spill_in_files) \
 	X(spill_positions) \

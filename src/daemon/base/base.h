@@ -5,6 +5,7 @@
 #ifndef GJ_DAEMON_BASE_BASE_H
 #define GJ_DAEMON_BASE_BASE_H
 
+#include "crash.h"
 #include "devices.h"
 #include "lease.h"
 #include "log.h"

@@ -27,6 +27,9 @@ extern bool gj_program_layout_output(const GjProgram *program, GjColumnType *typ
 /* Sources whose columns an expression of a checked program reads, one bit each. */
 extern uint32_t gj_expr_sources(const GjProgram *program, uint32_t expr);
 
+/* What a checked program does, as text for the log: joins, counts, and the sink's name. */
+extern void gj_program_shape(const GjProgram *program, const char *sink, char *text, uint32_t size);
+
 /* ---- what comes out of a step, by its join type */
 
 /* Pairs. */

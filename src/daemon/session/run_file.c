@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -470,6 +471,16 @@ open_result(const char *directory, const char *path)
 	return out;
 }
 
+static void
+end_of_time(int signo)
+{
+	static const char line[] = "ERROR: a run took longer than " GJ_STRINGIFY(GJ_RESULT_SECONDS) " s\n";
+
+	(void) !write(STDERR_FILENO, line, sizeof(line) - 1);
+	signal(signo, SIG_DFL);
+	raise(signo);
+}
+
 /* A run that fails has a result, too. */
 static bool
 write_result(GjFileRun *file, const char *path)
@@ -485,6 +496,7 @@ write_result(GjFileRun *file, const char *path)
 	if (file->result)
 	{
 		/* one that hangs ends the process */
+		signal(SIGALRM, end_of_time);
 		alarm(GJ_RESULT_SECONDS);
 		status = run_once(file, &stats, &why);
 		alarm(0);

@@ -381,6 +381,7 @@ session_main(void *arg)
 {
 	GjSession  *session = arg;
 
+	gj_crash_guard_stack();
 	do
 	{
 		int			fd;

@@ -58,6 +58,7 @@ typedef struct GjSession
 	GjMsgSubmit submit;
 	GjTeam	   *run;
 	GjJournalMark mark;
+	int			crash;			/* number for the report of a crash */
 	bool		told;			/* DONE was sent */
 	struct GjSession *next_closing; /* while it gives back what it held: session/run.c */
 	uint32_t	nsources;
