@@ -1,4 +1,4 @@
-# Signals and limits: what ends gpujoind leaves a line, and what need not end it does not.
+# Signals, and limits of files: what ends gpujoind leaves a line, what need not end it does not, and a session has one limit.
 use strict;
 use warnings;
 use FindBin;
@@ -86,7 +86,7 @@ foreach my $name (qw(TERM INT QUIT))
 # ---- files may not be as large as what does not fit: the query falls back, gpujoind stays
 SKIP:
 {
-	skip 'prlimit is needed', 3 if system('command -v prlimit >/dev/null') != 0;
+	skip 'prlimit is needed', 6 if system('command -v prlimit >/dev/null') != 0;
 	$node->safe_psql('postgres', 'CREATE TABLE big AS SELECT i AS id, i % 10 AS v FROM generate_series(1, 300000) i; VACUUM ANALYZE big');
 	my $query = 'SELECT count(*), sum(a.id + b.v) FROM big a JOIN big b ON a.id = b.id';
 	my $spills = "SET gpujoin.device_memory_limit = '16MB'; SET gpujoin.spill_memory = 0;";
@@ -97,7 +97,63 @@ SKIP:
 	is($node->safe_psql('postgres', "$session $spills $query"), '300000|45001500000', 'the right answer');
 	is("@{[ daemon_pids($node) ]}", $pid, 'the same gpujoind');
 	unlike(how($node, $query, ''), qr/refused/, 'the program is not refused');
+	kill 'TERM', $pid;
+	ok(restarted($node, $pid), 'the next gpujoind has no such limit');
 }
+
+# ---- temp_file_limit is for all queries of a session
+# Bytes of gpujoind's temporary files, and their directories.
+sub files
+{
+	my ($bytes, %directories) = (0);
+	foreach my $path (glob '/proc/' . (daemon_pids($node))[0] . '/fd/*')
+	{
+		my $name = readlink($path) // next;
+		next unless $name =~ m,^(.*/pgsql_tmp)/,;
+		$directories{$1} = 1;
+		$bytes += (stat $path)[7];
+	}
+	return ($bytes, sort keys %directories);
+}
+$node->safe_psql('postgres', q{CREATE TABLE wide AS SELECT i AS id, repeat('x', 100) || i AS t FROM generate_series(1, 200000) i; VACUUM ANALYZE wide});
+my $wide = 'SELECT a.id, b.t FROM wide a JOIN wide b ON a.id = b.id';
+my $limited = "SET gpujoin.device_memory_limit = '16MB'; SET gpujoin.spill_memory = 0;";
+my $limit = 60_000_000;
+ok(is_back(), 'gpujoind is there');
+my $psql = GpuJoin::Session->new($node, "$limited SET temp_file_limit = '${\int($limit / 1000)}kB';");
+$psql->query('BEGIN');
+$psql->query("DECLARE c$_ CURSOR FOR $wide; FETCH 1 FROM c$_") for 1 .. 10;
+my ($bytes, @directories) = files();
+cmp_ok($bytes, '>', $limit / 10, 'cursors have temporary files');
+cmp_ok($bytes, '<=', $limit / 1000 * 1024, 'ten cursors have no more than one may have');
+is("@directories", $node->data_dir . '/base/pgsql_tmp', 'they are where those of PostgreSQL are');
+is($psql->query('MOVE ALL IN c1; MOVE ALL IN c10; SELECT 1'), 1, 'the first one and the last one');
+is($psql->query('COMMIT; SELECT count(*), sum(length(t)) FROM (' . $wide . ') x'), $node->safe_psql('postgres', 'SELECT count(*), sum(length(t)) FROM wide'), 'right rows');
+ok(wait_until(10, sub { (files())[0] == 0 }), 'nothing is left');
+is($psql->errors, '', 'no error');
+# what one session has is nothing to another one
+$psql->query("BEGIN; DECLARE c CURSOR FOR $wide; FETCH 1 FROM c");
+my $other = GpuJoin::Session->new($node, "$limited SET temp_file_limit = '${\int($limit / 1000)}kB';");
+my $plan = $other->query("EXPLAIN (ANALYZE, COSTS OFF) $wide");
+like($plan, qr/Spilled: memory=0kB disk=[1-9]/, 'another session has temporary files, too');
+unlike($plan, qr/Fallback/, 'and does not fall back');
+$psql->query('COMMIT');
+# a tablespace for temporary files
+my $place = PostgreSQL::Test::Utils::tempdir();
+$node->safe_psql('postgres', "CREATE TABLESPACE place LOCATION '$place'");
+$psql->query("SET temp_tablespaces = 'place'; BEGIN; DECLARE c CURSOR FOR $wide; FETCH 1 FROM c");
+($bytes, @directories) = files();
+cmp_ok($bytes, '>', 0, 'temporary files');
+like("@directories", qr,^\Q$place\E/PG_\w+/pgsql_tmp$,, 'in the tablespace');
+$psql->query('COMMIT');
+# and no other place
+ok(wait_until(10, sub { (files())[0] == 0 }), 'nothing is left');
+$psql->end;
+$other->end;
+rename $node->data_dir . '/base/pgsql_tmp', $node->data_dir . '/base/moved';
+symlink 'moved', $node->data_dir . '/base/pgsql_tmp';
+like(how($node, $wide, $limited), qr/^fell back: .*could not create a temporary file/, 'a symbolic link is not followed');
+
 is($node->safe_psql('postgres', 'SELECT 1'), 1, 'the server is up');
 unlike(slurp_file($node->logfile), qr/server process .* was terminated|PANIC/, 'no server process crashed');
 $node->stop;

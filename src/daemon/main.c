@@ -189,7 +189,7 @@ parse_run_option(int option, GjRunFileOptions *file)
 			file->team.spill_memory = (uint64_t) parse_number("spill-memory", optarg, 0) << 20;
 			return true;
 		case OPT_TEMP_DIRECTORY:
-			file->team.temp_directory = optarg;
+			file->team.temp.directory = optarg;
 			return true;
 		default:
 			return false;
@@ -282,10 +282,11 @@ run_files(GjOptions *options)
 int
 main(int argc, char **argv)
 {
+	static GjTempAccount temp_account;	/* of --run */
 	const GjDeviceKind any = (GjDeviceKind) -1;
 	GjOptions	options = {.server = {NULL, -1, -1, false},.cpu_devices = 1,.gpu_devices = 1,
 	.file = {.repeat = 1,.team = {.kind = any,.spill_memory = UINT64_C(1) << 30,
-	.temp_limit = UINT64_MAX,.temp_directory = "/tmp"}}};
+	.temp = {&temp_account, UINT64_MAX, "/tmp"}}}};
 	GjErrorText why;
 	int			status;
 

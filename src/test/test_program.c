@@ -120,8 +120,9 @@ feed(GjTeam *team, const GjProgram *p)
 static GjStatus
 run_program(const GjProgram *p, uint32_t ndevices, GjErrorText *why)
 {
+	static GjTempAccount temp_account;
 	const GjTeamOptions options = {.kind = GJ_DEVICE_CPU,.memory_limit = 64 << 20,
-	.max_devices = ndevices,.exchange = GJ_EXCHANGE_ON,.spill_memory = 1 << 20,.temp_limit = 1 << 20,.temp_directory = unit_directory()};
+	.max_devices = ndevices,.exchange = GJ_EXCHANGE_ON,.spill_memory = 1 << 20,.temp = {&temp_account, 1 << 20, unit_directory()}};
 	time_t		end = time(NULL) + MOST_SECONDS;
 	const GjRunHost host = {.arg = &end,.stop = stop_late,.slot_free = take_slot};
 	const GjFinalOps ops = {.slot = give_output,.ready = is_ready,.send = take_batch};

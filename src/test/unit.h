@@ -61,6 +61,8 @@ extern uint32_t unit_random(void);
 	X(spill_in_files) \
 	X(spill_positions) \
 	X(spill_limits) \
+	X(spill_account) \
+	X(spill_directory) \
 	X(spill_errors) \
 	X(spill_full_disk) \
 	X(spill_join) \

@@ -13,6 +13,7 @@
 #include "segment.h"
 #include "spill.h"
 #include "spin.h"
+#include "temp.h"
 #include "work.h"
 
 #endif							/* GJ_DAEMON_BASE_BASE_H */

@@ -356,6 +356,11 @@ take_program(GjSession *session, GjProgram **program, GjErrorText *why)
 	submit->temp_directory[sizeof(submit->temp_directory) - 1] = '\0';
 	if (submit->nbytes != nbytes)
 		return protocol_error(why);
+	if (!gj_temp_directory_known(submit->temp_directory))
+	{
+		snprintf(why->text, sizeof(why->text), "temporary files may not go to \"%s\"", submit->temp_directory);
+		return GJ_BAD_PROGRAM;
+	}
 	*program = malloc(nbytes + sizeof(GjProgram));
 	if (!*program)
 		return GJ_OUT_OF_HOST_MEMORY;
@@ -530,7 +535,7 @@ end_closing(GjSession *session)
  * mark stays for the next gpujoind to see.
  */
 static GjStatus
-run_on_devices(GjSession *session, const GjProgram *program, GjErrorText *why)
+run_on_devices(GjSession *session, const GjProgram *program, GjTempAccount *account, GjErrorText *why)
 {
 	GjRunStats	stats = {0};
 	const GjRunHost host = {
@@ -544,8 +549,7 @@ run_on_devices(GjSession *session, const GjProgram *program, GjErrorText *why)
 		.exchange = session->submit.exchange,
 		.keep_exchanged = session->submit.keep_exchanged != 0,
 		.spill_memory = session->submit.spill_memory,
-		.temp_limit = session->submit.temp_limit,
-		.temp_directory = session->submit.temp_directory
+		.temp = {account, session->submit.temp_limit, session->submit.temp_directory}
 	};
 	GjErrorText lost = {""};
 	GjStatus	status;
@@ -608,6 +612,7 @@ begin_report(GjSession *session, const GjProgram *program)
 static GjStatus
 run_program(GjSession *session, const GjProgram *program, GjErrorText *why)
 {
+	GjTempAccount *account;
 	GjStatus	status;
 
 	if (program->fail_point == GJ_FAIL_SUBMIT)
@@ -616,9 +621,15 @@ run_program(GjSession *session, const GjProgram *program, GjErrorText *why)
 	session->fail_point = program->fail_point;
 	if (!gj_journal_begin(program, &session->mark))
 		return GJ_REFUSED;
+	account = gj_temp_account_get(session->peer);
+	if (!account)
+		return GJ_OUT_OF_HOST_MEMORY;
 	begin_report(session, program);
-	status = run_on_devices(session, program, why);
+	status = run_on_devices(session, program, account, why);
 	gj_crash_end(session->crash);
+	/* threads of a team that was not closed may still count */
+	if (status != GJ_DEVICE_LOST)
+		gj_temp_account_put(account);
 	return status;
 }
 

@@ -47,6 +47,7 @@ typedef struct GjSessionLoaders
 typedef struct GjSession
 {
 	int			socket;
+	uint32_t	peer;			/* process that has connected */
 	bool		closed;			/* the peer has closed the connection */
 	uint64_t	looked_us;		/* when that was looked at last */
 	GjMsgHello	hello;
