@@ -78,6 +78,7 @@ extern uint32_t unit_random(void);
 	X(resident_supersedes) \
 	X(resident_eviction) \
 	X(resident_gives_way) \
+	X(groups_heap) \
 	X(merge_order) \
 	X(merge_contents) \
 	X(merge_batches) \
