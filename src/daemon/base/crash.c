@@ -22,6 +22,13 @@
 #define GJ_CRASH_STACK		(32 * 1024)
 #define GJ_CRASH_LINE		512
 
+/* Sanitizers have reports of their own, which say more. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define GJ_SANITIZED		true
+#else
+#define GJ_SANITIZED		false
+#endif
+
 /* A run; `shape` is written before `phase` is set and stays as long as that. */
 typedef struct GjCrashRun
 {
@@ -152,25 +159,24 @@ gj_crash_guard_stack(void)
 {
 	const stack_t own = {.ss_sp = stack,.ss_size = sizeof(stack)};
 
-	(void) sigaltstack(&own, NULL);
+	/* theirs is not ours to replace */
+	if (!GJ_SANITIZED)
+		(void) sigaltstack(&own, NULL);
 }
 
 void
 gj_crash_report(void)
 {
-	on_exit(report_exit, NULL);
-	/* sanitizers have reports of their own, which say more */
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-	{
-		static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
-		struct sigaction action = {.sa_sigaction = handle_fault,
-		.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESETHAND | SA_NODEFER};
+	static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
+	const struct sigaction action = {.sa_sigaction = handle_fault,
+	.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESETHAND | SA_NODEFER};
 
-		gj_crash_guard_stack();
-		for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
-			sigaction(faults[i], &action, NULL);
-	}
-#endif
+	on_exit(report_exit, NULL);
+	if (GJ_SANITIZED)
+		return;
+	gj_crash_guard_stack();
+	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
+		sigaction(faults[i], &action, NULL);
 }
 
 /* ---- what is reported */
