@@ -510,9 +510,10 @@ reap_daemon(GjLauncher *launcher)
 	close_fd(&launcher->parent_fd);
 	launcher->child = 0;
 	launcher->blame = is_crash(status);
-	if (ShutdownRequestPending)
+	if (ShutdownRequestPending && !launcher->blame)
 		return;
-	schedule_start(launcher);
+	if (!ShutdownRequestPending)
+		schedule_start(launcher);
 
 	/*
 	 * This launcher is the only one, so a gpujoind that has the lock belongs to one

@@ -9,7 +9,6 @@
 #include "pool.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 
 struct GjPool
@@ -106,21 +105,16 @@ GjPool *
 gj_pool_open(uint32_t nthreads)
 {
 	GjPool	   *pool = calloc(1, sizeof(GjPool) + nthreads * sizeof(pthread_t));
-	sigset_t	all,
-				old;
 
 	if (!pool)
 		return NULL;
 	pthread_mutex_init(&pool->lock, NULL);
 	pthread_cond_init(&pool->work, NULL);
 	pthread_cond_init(&pool->idle, NULL);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
 	/* the thread that asks for work is one of them; fewer threads do as well */
 	for (uint32_t i = 1; i < nthreads; i++)
 		if (pthread_create(&pool->threads[pool->nthreads], NULL, thread_main, pool) == 0)
 			pool->nthreads++;
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return pool;
 }
 

@@ -209,9 +209,10 @@ run_files(GjOptions *options)
 int
 main(int argc, char **argv)
 {
+	static GjTempAccount temp_account;	/* of --run */
 	GjOptions	options = {.server = {NULL, -1, -1, false},.cpu_devices = 1,.gpu_devices = 1,
 	.repeat = 1,.team = {.kind = GJ_ANY_DEVICE,.spill_memory = UINT64_C(1) << 30,
-	.temp_limit = UINT64_MAX,.temp_directory = "/tmp"}};
+	.temp = {&temp_account, UINT64_MAX, "/tmp"}}};
 	GjErrorText why;
 	int			status;
 

@@ -6,6 +6,7 @@
  * output among them.  scripts/replay.pl samples writes them anew when the format changes.
  */
 #include <glob.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,12 +19,15 @@
 
 #define PROGRAMS		"src/test/programs/*.program"
 #define CHUNK_ROWS		7
+#define CHANGED_ROWS	4000	/* of a chunk that is changed under way */
+#define CHANGED_ROUNDS	10
 /* Accepted programs that are run, of all that one program was changed to. */
 #define MOST_RUNS		400
 #define MOST_SECONDS	2		/* of a run */
 
 static uint8_t *slots;			/* one a source */
 static uint8_t *output;
+static uint32_t chunk_rows = CHUNK_ROWS;
 
 /* ---- a run */
 
@@ -65,7 +69,7 @@ fill_chunk(const GjProgram *p, uint32_t s, uint8_t *slot)
 	const GjSource *source = gj_program_array(p, GjSource, sources) + s;
 	const GjColumnType *types = gj_program_array(p, GjColumnType, columns) + source->first_column;
 	GjColumnPlace *places = calloc(source->ncolumns + 1, sizeof(GjColumnPlace));
-	uint32_t	n = source->capacity < CHUNK_ROWS ? source->capacity : CHUNK_ROWS;
+	uint32_t	n = source->capacity < chunk_rows ? source->capacity : chunk_rows;
 	GjLayout	layout = {0};
 
 	if (!EXPECT(places && gj_layout(types, source->ncolumns, source->capacity, GJ_LOAD_CHUNK_SIZE,
@@ -116,8 +120,9 @@ feed(GjTeam *team, const GjProgram *p)
 static GjStatus
 run_program(const GjProgram *p, uint32_t ndevices, GjErrorText *why)
 {
+	static GjTempAccount temp_account;
 	const GjTeamOptions options = {.kind = GJ_DEVICE_CPU,.memory_limit = 64 << 20,
-	.max_devices = ndevices,.exchange = GJ_EXCHANGE_ON,.spill_memory = 1 << 20,.temp_limit = 1 << 20,.temp_directory = unit_directory()};
+	.max_devices = ndevices,.exchange = GJ_EXCHANGE_ON,.spill_memory = 1 << 20,.temp = {&temp_account, 1 << 20, unit_directory()}};
 	time_t		end = time(NULL) + MOST_SECONDS;
 	const GjRunHost host = {.arg = &end,.stop = stop_late,.slot_free = take_slot};
 	const GjFinalOps ops = {.slot = give_output,.ready = is_ready,.send = take_batch};
@@ -141,6 +146,38 @@ static bool
 may_run(const GjProgram *p)
 {
 	return p->fail_point == GJ_FAIL_NEVER;
+}
+
+/* ---- memory that changes */
+
+typedef struct Scribbler
+{
+	pthread_t	thread;
+	uint32_t	nsources;
+	bool		stop;			/* atomic */
+} Scribbler;
+
+/* Words that a backend could write at any moment: a reference that is good, and others that are not. */
+static void *
+scribble(void *arg)
+{
+	static const uint64_t words[] = {
+		gj_ref_make(0, 4), gj_ref_make(UINT64_C(1) << 39, 4096), gj_ref_make(8, 0xFFFFF0), UINT64_MAX
+	};
+	const Scribbler *scribbler = arg;
+
+	for (uint32_t round = 0; !__atomic_load_n(&scribbler->stop, __ATOMIC_RELAXED); round++)
+	{
+		const uint64_t word = words[round % (sizeof(words) / sizeof(words[0]))];
+		const size_t first = gj_slot_header_size(1);
+
+		for (uint32_t s = 0; s < scribbler->nsources; s++)
+			for (size_t at = first; at < first + CHANGED_ROWS * 64; at += 8)
+				__atomic_store_n((uint64_t *) (slots + (size_t) s * GJ_LOAD_SLOT_SIZE + at), word, __ATOMIC_RELAXED);
+		for (size_t at = 0; at < CHANGED_ROWS * 64; at += 8)
+			__atomic_store_n((uint64_t *) (output + at), word, __ATOMIC_RELAXED);
+	}
+	return NULL;
 }
 
 /* ---- the programs */
@@ -206,6 +243,37 @@ test_programs_are_accepted(void)
 			run_program(p, 2, &why);
 		}
 	}
+	close_programs(&programs);
+}
+
+/* What a backend writes to its rings while they are read and filled spoils its own result, and no more. */
+void
+test_programs_changing_memory(void)
+{
+	Programs	programs;
+
+	REQUIRE(open_programs(&programs));
+	chunk_rows = CHANGED_ROWS;
+	for (size_t i = 0; i < programs.paths.gl_pathc && load_program(&programs, i); i++)
+	{
+		const GjProgram *p = (const GjProgram *) programs.copy;
+		Scribbler	scribbler = {.nsources = p->nsources};
+		GjErrorText why = {""};
+
+		REQUIRE(gj_program_check(p, programs.nbytes, &why) == GJ_OK);
+		if (getenv("GJ_UNIT_VERBOSE"))
+			fprintf(stderr, "%s\n", programs.paths.gl_pathv[i]);
+		REQUIRE(pthread_create(&scribbler.thread, NULL, scribble, &scribbler) == 0);
+		for (uint32_t round = 0; round < CHANGED_ROUNDS; round++)
+		{
+			GjStatus	status = run_program(p, 1 + round % 2, &why);
+
+			EXPECT(status < GJ_NREASONS && status != GJ_DEVICE_LOST);
+		}
+		__atomic_store_n(&scribbler.stop, true, __ATOMIC_RELAXED);
+		pthread_join(scribbler.thread, NULL);
+	}
+	chunk_rows = CHUNK_ROWS;
 	close_programs(&programs);
 }
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,6 +19,8 @@
 #define NCOLUMNS	4
 #define CAPACITY	1000
 #define NO_LIMIT	UINT64_MAX
+
+static GjTempAccount temp_account;
 
 /* A chunk of a table with ids, wide values, texts and a column without NULLs. */
 static const GjColumnType types[NCOLUMNS] = {
@@ -80,7 +83,7 @@ open_table(Table *t, uint64_t memory_limit, uint64_t temp_limit, const char *dir
 {
 	memset(t, 0, sizeof(*t));
 	t->slot = calloc(1, GJ_LOAD_SLOT_SIZE);
-	gj_spill_open(&t->spill, memory_limit, temp_limit, directory);
+	gj_spill_open(&t->spill, memory_limit, &(GjTempFiles) {&temp_account, temp_limit, directory});
 	gj_spill_writer_open(&t->writer, &t->spill);
 	return CHECK(t->slot != NULL) &&
 		CHECK(gj_layout(types, NCOLUMNS, CAPACITY, GJ_LOAD_CHUNK_SIZE, &t->layout, t->places));
@@ -276,6 +279,86 @@ test_spill_limits(void)
 	close_table(&t);
 }
 
+/* The files of all runs of a process have one limit; each gives back what it had. */
+void
+test_spill_account(void)
+{
+	const uint64_t of_others = temp_account.used;
+	uint64_t	of_record;
+	Table		a,
+				b;
+	GjTempAccount *mine = gj_temp_account_get(1);
+	GjTempAccount *yours = gj_temp_account_get(2);
+
+	CHECK_EQUAL(of_others, 0);
+	REQUIRE(open_table(&a, 0, NO_LIMIT, unit_directory()));
+	CHECK_EQUAL(add_rows(&a, 0, 500), GJ_OK);
+	of_record = a.spill.file_used;
+	REQUIRE(open_table(&b, 0, of_record * 5 / 2, unit_directory()));
+	CHECK_EQUAL(add_rows(&b, 0, 500), GJ_OK);
+	CHECK_EQUAL(add_rows(&b, 0, 500), GJ_OUT_OF_HOST_MEMORY);
+	CHECK_TEXT(b.spill.error.text, "temp_file_limit do not suffice");
+	CHECK_EQUAL(temp_account.used, of_record * 2);
+	close_table(&a);
+	CHECK_EQUAL(temp_account.used, of_record);
+	CHECK_EQUAL(add_rows(&b, 0, 500), GJ_OK);
+	close_table(&b);
+	CHECK_EQUAL(temp_account.used, 0);
+
+	/* each process has one, as long as it has runs */
+	REQUIRE(mine && yours && mine != yours);
+	CHECK(gj_temp_account_get(1) == mine);
+	mine->used = 100;
+	gj_temp_account_put(mine);
+	CHECK(gj_temp_account_get(1) == mine && mine->used == 100);
+	gj_temp_account_put(mine);
+	gj_temp_account_put(mine);
+	gj_temp_account_put(yours);
+	mine = gj_temp_account_get(1);
+	CHECK(mine && mine->used == 0);
+	gj_temp_account_put(mine);
+}
+
+/* Files go to PostgreSQL's directories, of which at most the last one is made, and through no symbolic link. */
+void
+test_spill_directory(void)
+{
+	static const char *const known[] = {
+		"", "base/pgsql_tmp", "pg_tblspc/16384/PG_15_202209061/pgsql_tmp", "pg_tblspc/1/PG_18_1/pgsql_tmp"
+	};
+	static const char *const unknown[] = {
+		"base", "base/pgsql_tmp/", "base/pgsql_tmp/x", "base/16384", "/base/pgsql_tmp", "./base/pgsql_tmp",
+		"base/../base/pgsql_tmp", "/tmp", "pgsql_tmp", "global/pgsql_tmp", "pg_tblspc/pgsql_tmp",
+		"pg_tblspc/16384/pgsql_tmp", "pg_tblspc/16384/../pgsql_tmp", "pg_tblspc//PG_15_1/pgsql_tmp",
+		"pg_tblspc/../PG_15_1/pgsql_tmp", "pg_tblspc/1/PG_/pgsql_tmp", "pg_tblspc/1/PG_15_1/x",
+		"pg_tblspc/1/PG_15_1/pgsql_tmp/..", "pg_tblspc/1/PG_15.1/pgsql_tmp", "pg_tblspc/1"
+	};
+	char		directory[256],
+				link[256];
+	struct stat st;
+	int			fd;
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		unit_check(gj_temp_directory_known(known[i]), __FILE__, __LINE__, "\"%s\" is known", known[i]);
+	for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++)
+		unit_check(!gj_temp_directory_known(unknown[i]), __FILE__, __LINE__, "\"%s\" is not", unknown[i]);
+
+	snprintf(directory, sizeof(directory), "%s/pgsql_tmp", unit_directory());
+	snprintf(link, sizeof(link), "%s/link", unit_directory());
+	fd = gj_temp_file_open(directory);
+	CHECK(fd >= 0 && fstat(fd, &st) == 0 && st.st_nlink == 0 && (st.st_mode & 0777) == 0600);
+	close(fd);
+	CHECK(stat(directory, &st) == 0 && (st.st_mode & 0777) == 0700);
+	REQUIRE(symlink(directory, link) == 0);
+	CHECK(gj_temp_file_open(link) == -1);
+	unlink(link);
+	/* nothing is left in it */
+	CHECK(rmdir(directory) == 0);
+	CHECK(gj_temp_file_open(link) >= 0 && rmdir(link) == 0);
+	snprintf(directory, sizeof(directory), "%s/no/pgsql_tmp", unit_directory());
+	CHECK(gj_temp_file_open(directory) == -1);
+}
+
 /* Errors have texts, the first one stays, and nothing is kept of what failed. */
 void
 test_spill_errors(void)
@@ -436,7 +519,7 @@ test_spill_threads(void)
 	GjSpill		spill;
 
 	memset(threads, 0, sizeof(threads));
-	gj_spill_open(&spill, 300000, NO_LIMIT, unit_directory());
+	gj_spill_open(&spill, 300000, &(GjTempFiles) {&temp_account, NO_LIMIT, unit_directory()});
 	for (int i = 0; i < 4; i++)
 	{
 		threads[i].spill = &spill;

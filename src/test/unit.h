@@ -52,12 +52,17 @@ extern uint32_t unit_random(void);
 	X(wire_layout) \
 	X(saved_chunks) \
 	X(programs_are_accepted) \
+	X(programs_changing_memory) \
 	X(programs_cut_short) \
 	X(programs_hostile) \
+	X(crash_runs) \
+	X(crash_report) \
 	X(spill_in_memory) \
 	X(spill_in_files) \
 	X(spill_positions) \
 	X(spill_limits) \
+	X(spill_account) \
+	X(spill_directory) \
 	X(spill_errors) \
 	X(spill_full_disk) \
 	X(spill_join) \
@@ -68,10 +73,12 @@ extern uint32_t unit_random(void);
 	X(lease_waits) \
 	X(lease_order) \
 	X(resident_contents) \
+	X(resident_references) \
 	X(resident_finding) \
 	X(resident_supersedes) \
 	X(resident_eviction) \
 	X(resident_gives_way) \
+	X(groups_heap) \
 	X(merge_order) \
 	X(merge_contents) \
 	X(merge_batches) \

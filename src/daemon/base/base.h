@@ -5,6 +5,7 @@
 #ifndef GJ_DAEMON_BASE_BASE_H
 #define GJ_DAEMON_BASE_BASE_H
 
+#include "crash.h"
 #include "devices.h"
 #include "lease.h"
 #include "log.h"
@@ -12,6 +13,7 @@
 #include "segment.h"
 #include "spill.h"
 #include "spin.h"
+#include "temp.h"
 #include "work.h"
 
 #endif							/* GJ_DAEMON_BASE_BASE_H */

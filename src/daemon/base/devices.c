@@ -115,6 +115,7 @@ open_gpu(void *arg)
 {
 	GjOpening  *opening = arg;
 
+	gj_crash_guard_stack();
 	opening->device = gj_cuda_device.open(opening->ordinal, &opening->why);
 	return NULL;
 }

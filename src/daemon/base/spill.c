@@ -7,22 +7,19 @@
 #include "spill_store.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- open and close */
 
 void
-gj_spill_open(GjSpill *spill, uint64_t memory_limit, uint64_t temp_limit, const char *directory)
+gj_spill_open(GjSpill *spill, uint64_t memory_limit, const GjTempFiles *files)
 {
 	memset(spill, 0, sizeof(*spill));
 	spill->memory_limit = memory_limit;
-	spill->temp_limit = temp_limit;
-	spill->directory = directory;
+	spill->files = *files;
 	pthread_mutex_init(&spill->lock, NULL);
 	gj_spill_blocks_open(spill);
 }
@@ -31,6 +28,7 @@ void
 gj_spill_close(GjSpill *spill)
 {
 	gj_spill_blocks_close();
+	gj_temp_give(&spill->files, spill->file_used);
 	pthread_mutex_destroy(&spill->lock);
 }
 
@@ -68,28 +66,16 @@ no_room(GjErrorText *why, const char *what, int error)
 	return GJ_OUT_OF_HOST_MEMORY;
 }
 
-/* A file without a name, or one that loses it at once. */
 static GjStatus
 open_file(GjSpillWriter *writer, GjErrorText *why)
 {
-	const char *directory = writer->spill->directory;
-	char		path[256];
+	const char *directory = writer->spill->files.directory;
 
 	if (writer->fd >= 0)
 		return GJ_OK;
 	if (directory[0] == '\0')
 		return no_room(why, "there is no directory for temporary files", 0);
-	/* PostgreSQL makes it when it first needs it, too */
-	mkdir(directory, 0700);
-	writer->fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-	if (writer->fd < 0)
-	{
-		/* the prefix by which PostgreSQL knows what to remove after a crash */
-		snprintf(path, sizeof(path), "%s/pgsql_tmp_gpujoind.XXXXXX", directory);
-		writer->fd = mkostemp(path, O_CLOEXEC);
-		if (writer->fd >= 0)
-			unlink(path);
-	}
+	writer->fd = gj_temp_file_open(directory);
 	return writer->fd >= 0 ? GJ_OK : no_room(why, "could not create a temporary file", errno);
 }
 
@@ -275,8 +261,7 @@ reserve(GjSpill *spill, const GjSpillRecord *records, uint32_t n, uint32_t *nmem
 	*nmemory = i;
 	for (; i < n; i++)
 		*file_bytes += records[i].nbytes;
-	if (*file_bytes > 0 && (spill->file_used > spill->temp_limit ||
-							*file_bytes > spill->temp_limit - spill->file_used))
+	if (*file_bytes > 0 && !gj_temp_take(&spill->files, *file_bytes))
 		status = no_room(why, "gpujoin.spill_memory and temp_file_limit do not suffice", 0);
 	else
 	{

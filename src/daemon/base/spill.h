@@ -20,6 +20,7 @@
 
 #include "cpu/pool.h"
 #include "relation.h"
+#include "temp.h"
 
 #define GJ_UNREADABLE		"rows that were kept on the host could not be read back"
 
@@ -49,13 +50,12 @@ typedef struct GjSpillList
 typedef struct GjSpill
 {
 	uint64_t	memory_limit;	/* bytes */
-	uint64_t	temp_limit;
-	const char *directory;
+	GjTempFiles files;
 	uint64_t	block_bytes;	/* of a block, if a record fits it */
 	pthread_mutex_t lock;		/* of what follows */
 	uint64_t	memory_used;	/* by records */
 	uint64_t	memory_peak;
-	uint64_t	file_used;		/* of all files */
+	uint64_t	file_used;		/* of all files of this store */
 	GjErrorText error;			/* the first one */
 } GjSpill;
 
@@ -81,9 +81,8 @@ typedef struct GjSpillSlot
 	uint32_t	nrows;
 } GjSpillSlot;
 
-/* `directory` must stay.  All records and writers have gone when it is closed. */
-extern void gj_spill_open(GjSpill *spill, uint64_t memory_limit, uint64_t temp_limit,
-						  const char *directory);
+/* What `files` points to must stay.  All records and writers have gone when it is closed. */
+extern void gj_spill_open(GjSpill *spill, uint64_t memory_limit, const GjTempFiles *files);
 extern void gj_spill_close(GjSpill *spill);
 
 extern void gj_spill_writer_open(GjSpillWriter *writer, GjSpill *spill);

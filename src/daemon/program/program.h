@@ -39,6 +39,8 @@ extern const GjStep *gj_program_step_of(const GjProgram *program, uint32_t sourc
 
 /* True if the keys of a step read no source but the probe source: rows can be split by them. */
 extern bool gj_step_keys_of_probe_side(const GjProgram *program, const GjStep *step);
+/* What a checked program does, as text for the log: joins, counts, and the sink's name. */
+extern void gj_program_shape(const GjProgram *program, const char *sink, char *text, uint32_t size);
 
 /* ---- what comes out of a step, by its join type */
 

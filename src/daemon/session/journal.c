@@ -14,6 +14,7 @@
 #include "journal.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -84,7 +85,7 @@ gj_journal_open(int fd, bool blame)
 	if (fd >= 0)
 	{
 		if (fstat(fd, &st) == 0 &&
-			(st.st_size >= GJ_JOURNAL_SIZE || ftruncate(fd, GJ_JOURNAL_SIZE) == 0))
+			(st.st_size >= GJ_JOURNAL_SIZE || posix_fallocate(fd, 0, GJ_JOURNAL_SIZE) == 0))
 			memory = mmap(NULL, sizeof(GjJournal), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 		if (memory == MAP_FAILED)
 			gj_log(GJ_WARNING, "could not map the journal: %s", strerror(errno));

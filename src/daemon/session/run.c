@@ -11,6 +11,7 @@
 #include "state.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -23,6 +24,7 @@
 #include "loaders.h"
 #include "daemon/base/base.h"
 #include "daemon/program/program.h"
+#include "daemon/sink/sink.h"
 
 /* A backend that waits for an answer waits no longer than this for its last run to be closed. */
 #define GJ_CLOSING_SECONDS	1
@@ -343,6 +345,11 @@ take_program(GjSession *session, GjProgram **program, GjErrorText *why)
 	submit->temp_directory[sizeof(submit->temp_directory) - 1] = '\0';
 	if (submit->nbytes != nbytes)
 		return protocol_error(why);
+	if (!gj_temp_directory_known(submit->temp_directory))
+	{
+		snprintf(why->text, sizeof(why->text), "temporary files may not go to \"%s\"", submit->temp_directory);
+		return GJ_BAD_PROGRAM;
+	}
 	*program = malloc(nbytes + sizeof(GjProgram));
 	if (!*program)
 		return GJ_OUT_OF_HOST_MEMORY;
@@ -360,6 +367,9 @@ feed_message(GjSession *session, uint32_t which, const GjMsgSlot *message)
 	uint8_t    *memory = loader->load.ring->memory + (size_t) message->slot * GJ_LOAD_SLOT_SIZE;
 	uint32_t	slot = which * GJ_LOAD_SLOTS + message->slot;
 
+	if (message->type != GJ_MSG_ASK)
+		gj_crash_phase(session->crash, message->source == 0 ? "probing" :
+					   message->type == GJ_MSG_SOURCE_END ? "building" : "loading a build side");
 	switch (message->type)
 	{
 		case GJ_MSG_SOURCE_END:
@@ -421,6 +431,7 @@ work(GjSession *session, GjRunStats *stats)
 	/* what is resident is asked right behind the program */
 	session->expected = true;
 	status = feed(session);
+	gj_crash_phase(session->crash, "finishing");
 	if (status == GJ_OK)
 		status = gj_team_finish(session->run, stats);
 	if (status == GJ_OK)
@@ -513,7 +524,7 @@ end_closing(GjSession *session)
  * mark stays for the next gpujoind to see.
  */
 static GjStatus
-run_on_devices(GjSession *session, const GjProgram *program, GjErrorText *why)
+run_on_devices(GjSession *session, const GjProgram *program, GjTempAccount *account, GjErrorText *why)
 {
 	GjRunStats	stats = {0};
 	const GjRunHost host = {
@@ -527,8 +538,7 @@ run_on_devices(GjSession *session, const GjProgram *program, GjErrorText *why)
 		.exchange = session->submit.exchange,
 		.keep_exchanged = session->submit.keep_exchanged != 0,
 		.spill_memory = session->submit.spill_memory,
-		.temp_limit = session->submit.temp_limit,
-		.temp_directory = session->submit.temp_directory
+		.temp = {account, session->submit.temp_limit, session->submit.temp_directory}
 	};
 	GjErrorText lost = {""};
 	GjStatus	status;
@@ -552,6 +562,9 @@ run_on_devices(GjSession *session, const GjProgram *program, GjErrorText *why)
 		gj_team_error(session->run, why);
 
 	gj_loaders_close(session);
+	if (status == GJ_DEVICE_ERROR || status == GJ_DEVICE_LOST)
+		gj_crash_device_error(why->text);
+	gj_crash_phase(session->crash, "closing");
 	if (status == GJ_OK && !session->closed)
 		tell_done(session, &stats);
 	/* whatever ended the run, closing it shows whether the device is still there */
@@ -573,16 +586,40 @@ run_on_devices(GjSession *session, const GjProgram *program, GjErrorText *why)
 	return status;
 }
 
+/* What a report of a crash would say of the run. */
+static void
+begin_report(GjSession *session, const GjProgram *program)
+{
+	char		shape[GJ_SHAPE_BYTES];
+	int			n = snprintf(shape, sizeof(shape), "program %016" PRIx64 " of process %u: ",
+							 session->mark.fingerprint, session->hello.pid);
+
+	gj_program_shape(program, gj_sink_choose(program)->name, shape + n, sizeof(shape) - (uint32_t) n);
+	session->crash = gj_crash_begin(shape);
+}
+
 static GjStatus
 run_program(GjSession *session, const GjProgram *program, GjErrorText *why)
 {
+	GjTempAccount *account;
+	GjStatus	status;
+
 	if (program->fail_point == GJ_FAIL_SUBMIT)
 		return GJ_INJECTED;
 	session->nsources = program->nsources;
 	session->fail_point = program->fail_point;
 	if (!gj_journal_begin(program, &session->mark))
 		return GJ_REFUSED;
-	return run_on_devices(session, program, why);
+	account = gj_temp_account_get(session->peer);
+	if (!account)
+		return GJ_OUT_OF_HOST_MEMORY;
+	begin_report(session, program);
+	status = run_on_devices(session, program, account, why);
+	gj_crash_end(session->crash);
+	/* threads of a team that was not closed may still count */
+	if (status != GJ_DEVICE_LOST)
+		gj_temp_account_put(account);
+	return status;
 }
 
 void

@@ -5,8 +5,8 @@
  *
  * The lock file says who may unlink and bind the socket: it is held from before the
  * bind until the process ends, and the kernel gives it back however that happens.
- * gpujoind ends on EOF of the launcher's pipe, on SIGTERM and on SIGINT; it does so at
- * once, for all that it holds goes with the process.
+ * gpujoind ends on EOF of the launcher's pipe, and on SIGTERM, SIGINT and SIGQUIT; it does so
+ * at once, for all that it holds goes with the process.
  */
 #define _GNU_SOURCE
 #include "server.h"
@@ -36,23 +36,50 @@
 /* How soon to try again where no thread could be started. */
 #define GJ_RETRY_MS			100
 
-/* Undoes what a background worker's child inherits.  Returns a signalfd, or -1. */
+/* Signals that are left as they are: those of the signalfd, and those that end nothing. */
+static bool
+is_kept(int signo)
+{
+	static const int kept[] = {SIGTERM, SIGINT, SIGQUIT, SIGCHLD, SIGCONT, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU,
+	SIGURG, SIGWINCH};
+	bool		found = false;
+
+	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+		found |= kept[i] == signo;
+	return found;
+}
+
+/*
+ * Undoes what a background worker's child inherits.  SIGTERM, SIGINT and SIGQUIT end gpujoind in order, and
+ * faults are reported.  All else that would end it is ignored: SIGPIPE, SIGXFSZ (write() then says so),
+ * SIGXCPU, SIGHUP, timers, and signals for users.  Returns a signalfd, or -1.
+ */
 static int
 set_signals(void)
 {
-	struct sigaction action = {.sa_handler = SIG_DFL};
 	sigset_t	mask;
 
 	for (int s = 1; s < NSIG; s++)
-		sigaction(s, &action, NULL);	/* fails for some: they cannot be changed */
-	action.sa_handler = SIG_IGN;
-	sigaction(SIGPIPE, &action, NULL);
-	sigaction(SIGHUP, &action, NULL);
+		(void) signal(s, is_kept(s) ? SIG_DFL : SIG_IGN);	/* some cannot be changed */
+	gj_crash_report();
 	sigemptyset(&mask);
 	sigaddset(&mask, SIGTERM);
 	sigaddset(&mask, SIGINT);
+	sigaddset(&mask, SIGQUIT);
 	sigprocmask(SIG_SETMASK, &mask, NULL);
-	return signalfd(-1, &mask, SFD_CLOEXEC);
+	return signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+/* Says why it is time to end. */
+static void
+log_end(int signal_fd)
+{
+	struct signalfd_siginfo info;
+
+	if (read(signal_fd, &info, sizeof(info)) == sizeof(info))
+		gj_log(GJ_LOG, "ends because of signal %u from process %u", info.ssi_signo, info.ssi_pid);
+	else
+		gj_log(GJ_LOG, "ends because its launcher has ended");
 }
 
 /* Closes what the launcher had open, and allows many connections. */
@@ -72,8 +99,11 @@ set_descriptors(const GjServerOptions *options)
 	for (int fd = 3; fd < n; fd++)
 		if (fd != options->parent_fd && fd != options->journal_fd)
 			close(fd);
-	if (options->parent_fd >= 0)
-		fcntl(options->parent_fd, F_SETFD, FD_CLOEXEC);
+	if (options->parent_fd < 0)
+		return;
+	fcntl(options->parent_fd, F_SETFD, FD_CLOEXEC);
+	/* the log is a pipe: lines get lost where the launcher does not read them, but nothing waits for it */
+	fcntl(STDERR_FILENO, F_SETFL, O_NONBLOCK);
 }
 
 /* True if the launcher's pipe or a signal says that this is the end. */
@@ -159,6 +189,11 @@ serve_in_directory(const GjServerOptions *options)
 	int			listener;
 	int			few_fd;
 
+	if (ends[1].fd < 0)
+	{
+		gj_log(GJ_ERROR, "could not create a signalfd: %s", strerror(errno));
+		return 2;
+	}
 	if (get_lock(ends) < 0)
 		return told_to_end(ends, 0) ? 0 : 2;
 	gj_journal_open(options->journal_fd, options->blame);
@@ -174,6 +209,7 @@ serve_in_directory(const GjServerOptions *options)
 	}
 	gj_log(GJ_LOG, "gpujoind " GJ_STRINGIFY(GJ_ABI) " is ready, process %d", (int) getpid());
 	serve_sessions(ends, few_fd);
+	log_end(ends[1].fd);
 	unlink(GJ_SOCKET_NAME);
 	return 0;
 }

@@ -274,6 +274,16 @@ wait_for_close(GjSession *session)
 		receive(session);
 }
 
+/* The process at the other end of a connection; 0: it cannot be told. */
+static uint32_t
+peer_of(int socket)
+{
+	struct ucred peer;
+	socklen_t	size = sizeof(peer);
+
+	return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 ? (uint32_t) peer.pid : 0;
+}
+
 /* Serves one connection, from HELLO to its end. */
 static void
 serve(GjSession *session, int socket)
@@ -283,6 +293,7 @@ serve(GjSession *session, int socket)
 	/* all but the last message of the connection before */
 	memset(session, 0, offsetof(GjSession, message));
 	session->socket = socket;
+	session->peer = peer_of(socket);
 	session->loaders.wake = -1;
 	type = receive(session);
 	if (type == GJ_MSG_HELLO && session->nbytes == sizeof(GjMsgHello))
@@ -376,6 +387,7 @@ session_main(void *arg)
 {
 	GjSession  *session = arg;
 
+	gj_crash_guard_stack();
 	do
 	{
 		int			fd;

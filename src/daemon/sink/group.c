@@ -339,25 +339,29 @@ gj_groups_copy_heap(GjRun *run, uint32_t first, uint32_t *n, uint64_t *end, uint
 {
 	GjWork	   *work = &run->work;
 	const GjGroups *groups = &gj_grouping(run)->groups;
+	uint64_t	heap_used = gj_grouping(run)->heap_used;
 	uint32_t	fit = 0;
 
 	*base = 0;
+	*nbytes = 0;
 	if (first > 0)
-	{
-		GJ_TRY(work->ops->memory->copy_out(work->queue, end, groups->heap_end + first - 1,
+		GJ_TRY(work->ops->memory->copy_out(work->queue, base, groups->heap_end + first - 1,
 								   sizeof(uint64_t)));
-		GJ_TRY(work->ops->queues->sync(work->queue));
-		*base = end[0];
-	}
 	GJ_TRY(work->ops->memory->copy_out(work->queue, end, groups->heap_end + first,
 							   (size_t) *n * sizeof(uint64_t)));
 	GJ_TRY(work->ops->queues->sync(work->queue));
-	while (fit < *n && end[fit] - *base <= limit)
-		fit++;
+	/* they lie where the backend can write: each is read once, and no bytes are copied beyond the heap */
+	for (; fit < *n; fit++)
+	{
+		uint64_t	next = __atomic_load_n(&end[fit], __ATOMIC_RELAXED);
+
+		if (next > heap_used || next - *base > limit)
+			break;
+		*nbytes = (uint32_t) (next - *base);
+	}
 	if (fit == 0)
 		return gj_run_fail(run, GJ_TOO_LARGE, "a group does not fit a batch");
 	*n = fit;
-	*nbytes = (uint32_t) (end[fit - 1] - *base);
 	if (*nbytes == 0)
 		return GJ_OK;
 	return work->ops->memory->copy_out(work->queue, heap, groups->heap + *base, *nbytes);

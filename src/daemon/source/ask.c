@@ -12,6 +12,8 @@
 
 /* Fragments that are looked for at a time. */
 #define GJ_FIND				256
+/* More than a table of 2^32 blocks has, some of whose fragments are shorter than others. */
+#define GJ_MOST_FRAGMENTS	(2u << 20)
 
 /* Adds a table with a copy of its keys. */
 static GjStatus
@@ -51,6 +53,7 @@ read_question(GjRun *run, uint32_t source, const uint8_t *memory, GjAsk *ask, ui
 
 	memcpy(ask, memory, sizeof(*ask));
 	if (ask->ncolumns != src->ncolumns || ask->per_map == 0 || ask->first > ask->nfragments ||
+		ask->nfragments > GJ_MOST_FRAGMENTS ||
 		(uint64_t) ask->nmaps * ask->per_map < ask->nfragments)
 		return gj_run_fail(run, GJ_BAD_PROGRAM, "a question is damaged");
 	*lsns = malloc((ask->nmaps + 1) * sizeof(uint64_t));

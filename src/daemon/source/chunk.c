@@ -4,8 +4,8 @@
  *
  * On a GPU chunks are appended to a buffer by copies that run beside the steps' work on the
  * other buffer; the chunks of a buffer then pass the steps together.  So the more chunks
- * come while the GPU works, the more rows it works on at a time.  The cpu device reads
- * them where they are.
+ * come while the GPU works, the more rows it works on at a time.  The cpu device works
+ * on each in a copy of its slot (rows.c).
  *
  * A slot is free when its chunk has been copied: a mark of the queue tells.
  */

@@ -65,6 +65,7 @@ free_intake(GjRun *run, bool lost)
 		gj_run_release(run, s);
 	if (!lost)
 		gj_side_release(run);
+	free(run->intake->slot_copy);
 	free(run->intake->buffers.places);
 	free(run->intake->places);
 	free(run->intake);

@@ -134,7 +134,7 @@ typedef struct GjRowsTo
 } GjRowsTo;
 
 extern const GjRowsTo gj_to_build;	/* to a relation, of which a build side is made, or sets */
-extern const GjRowsTo gj_to_joins;	/* through the joins, chunks where they are */
+extern const GjRowsTo gj_to_joins;	/* through the joins, each chunk in a copy of its slot */
 extern const GjRowsTo gj_to_joins_buffered; /* the same, chunks by way of buffers on the device */
 extern const GjRowsTo gj_to_exchange;	/* to the runs of their parts */
 extern const GjRowsTo gj_to_nowhere;	/* they are only kept */
@@ -162,6 +162,7 @@ typedef struct GjIntake
 	GjRunSide	side[GJ_MAX_SOURCES];
 	uint64_t	clock;			/* of the store when the run began to ask; 0: it did not */
 	GjBuffer	compact;		/* rows of a fragment that lay scattered */
+	uint8_t    *slot_copy;		/* of a slot of a load ring; NULL: none was needed */
 	GjChunkBuffers buffers;
 	GjUsedSlots slots;
 	struct GjRunExchange *exchange; /* NULL: rows stay where they came */
@@ -171,7 +172,7 @@ typedef struct GjIntake
 extern GjStatus gj_run_may_load(GjRun *run, uint32_t source);
 
 /* chunk.c */
-/* Memory for probe chunks on their way to the device, if they are not worked on where they are. */
+/* Memory for probe chunks on their way to the device, if they go by way of buffers. */
 extern GjStatus gj_run_reserve_buffers(GjRun *run);
 /* Gives back the slots that are free; with `wait`, waits for all. */
 extern GjStatus gj_run_free_slots(GjRun *run, bool wait);

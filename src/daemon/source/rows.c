@@ -203,22 +203,40 @@ reserve_nothing(GjRun *run, uint32_t source, const GjChunk *chunk)
 	return source == 0 ? gj_run_fail_points(run) : GJ_OK;
 }
 
-/* Works on a chunk where it lies. */
+/* Copies a part of a chunk to where it lies in a slot. */
+static void
+copy_part(uint8_t *memory, const GjChunk *chunk, uint32_t at, uint64_t nbytes)
+{
+	memcpy(memory + at, chunk->slot + at, nbytes);
+}
+
+/*
+ * Works on a chunk on the cpu device, in a copy of its slot: in the ring the backend could change what has been
+ * checked.  The copy is no device memory, but more of the ring.
+ */
 static GjStatus
-chunk_in_place(GjRun *run, uint32_t source, const GjChunk *chunk, const GjKept *kept)
+chunk_in_copy(GjRun *run, uint32_t source, const GjChunk *chunk, const GjKept *kept)
 {
 	const GjColumnType *types = run->types + run->sources[source].first_column;
-	const uint8_t *memory = chunk->slot;
+	uint8_t    *memory = run->intake->slot_copy;
 	GjColumn	columns[GJ_MAX_COLUMNS];
 	GjRows		rows = GJ_ALL_ROWS(source, columns, chunk->nrows, false);
 
 	(void) kept;
+	if (!memory)
+		memory = run->intake->slot_copy = malloc(GJ_LOAD_SLOT_SIZE);
+	if (!memory)
+		return GJ_OUT_OF_HOST_MEMORY;
 	run->work.ops->queues->phase(run->work.queue, GJ_PHASE_TRANSFER);
+	copy_part(memory, chunk, chunk->layout->heap, chunk->heap_used);
 	for (uint32_t c = 0; c < run->sources[source].ncolumns; c++)
 	{
 		const GjColumnPlace *place = &chunk->places[c];
 		bool		has_nulls = chunk->has_nulls[c] && types[c].nullable;
 
+		copy_part(memory, chunk, place->data, (uint64_t) chunk->nrows * types[c].width);
+		if (has_nulls)
+			copy_part(memory, chunk, place->nulls, chunk->nrows);
 		/* base 0: only checks that they lie within the heap */
 		if (types[c].kind == GJ_REF)
 			GJ_TRY(run->work.ops->columns->rebase_refs(run->work.queue,
@@ -234,7 +252,7 @@ chunk_in_place(GjRun *run, uint32_t source, const GjChunk *chunk, const GjKept *
 }
 
 const GjRowsTo gj_to_joins = {"joins", rows_to_joins, GJ_LANE_WORK, reserve_nothing,
-chunk_in_place};
+chunk_in_copy};
 
 static GjStatus
 reserve_buffers(GjRun *run, uint32_t source, const GjChunk *chunk)

@@ -194,6 +194,16 @@ append_column(const GjAppend *a, uint32_t c)
 	return copy_on_lane(a->work, a->lane, at, chunk->slot + chunk->places[c].nulls, chunk->nrows);
 }
 
+static bool
+has_refs(const GjFragment *fragment)
+{
+	bool		refs = false;
+
+	for (uint32_t c = 0; c < fragment->ncolumns; c++)
+		refs |= fragment->columns[c].type.kind == GJ_REF;
+	return refs;
+}
+
 static GjStatus
 append_heap(const GjAppend *a)
 {
@@ -203,7 +213,8 @@ append_heap(const GjAppend *a)
 	uint64_t	wanted = need * fragment->npages / (fragment->nfilled + a->pages->n) + need / 16;
 	GjFragmentPart *parts;
 
-	if (chunk->layout->heap_size == 0)
+	/* also where the columns leave no room for a heap: gj_fragment_finish checks the references */
+	if (!has_refs(fragment))
 		return GJ_OK;
 	parts = realloc(fragment->filling.parts,
 					(fragment->filling.nparts + 1) * sizeof(GjFragmentPart));

@@ -200,8 +200,7 @@ open_threads(GjTeam *team, GjWay way, GjErrorText *why)
 
 	if (parts || team->gather.ops->needs_store)
 	{
-		gj_spill_open(&team->store, team->options.spill_memory, team->options.temp_limit,
-					  team->options.temp_directory);
+		gj_spill_open(&team->store, team->options.spill_memory, &team->options.temp);
 		team->has_store = true;
 		team->gather.reports_store = way.spill || sorts_rows(team);
 	}

@@ -28,13 +28,12 @@ typedef struct GjTeamOptions
 	bool		keep_exchanged; /* probe rows may stay where they were brought */
 	/* for build sides, groups and sorted rows that do not fit: */
 	uint64_t	spill_memory;	/* bytes */
-	uint64_t	temp_limit;
-	const char *temp_directory;
+	GjTempFiles temp;
 } GjTeamOptions;
 
 /*
  * Chooses devices, waits for leases and opens the runs.  NULL with *status and *why.  The result
- * goes to a final target.  The checked program, host and options->temp_directory must stay until
+ * goes to a final target.  The checked program, host and options->temp must stay until
  * gj_team_close.
  */
 extern GjTeam *gj_team_open(const GjProgram *program, const GjTeamOptions *options,

@@ -6,7 +6,6 @@
 #include "state.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <time.h>
 
@@ -68,6 +67,7 @@ worker_main(void *arg)
 {
 	GjWorker   *worker = arg;
 
+	gj_crash_guard_stack();
 	while (worker)
 	{
 		gj_worker_work(worker);
@@ -115,8 +115,6 @@ start(GjWorker *worker)
 {
 	pthread_attr_t attr;
 	pthread_t	thread;
-	sigset_t	all,
-				old;
 
 	worker->thread.started = worker->thread.working = true;
 	if (find_thread(worker))
@@ -124,10 +122,7 @@ start(GjWorker *worker)
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, GJ_WORKER_STACK);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
 	worker->thread.started = pthread_create(&thread, &attr, worker_main, worker) == 0;
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	pthread_attr_destroy(&attr);
 	return worker->thread.started;
 }

@@ -23,8 +23,9 @@ static const char *directory = ".";
 static bool spill;				/* as if something had not fitted the device before */
 static uint32_t cpu_devices = 1,
 			gpu_devices = 1;
-static GjTeamOptions team = {.spill_memory = UINT64_C(1) << 30,.temp_limit = UINT64_MAX,
-.temp_directory = "/tmp"};
+static GjTempAccount temp_account;
+static GjTeamOptions team = {.spill_memory = UINT64_C(1) << 30,
+.temp = {&temp_account, UINT64_MAX, "/tmp"}};
 
 static const struct option options[] = {
 	{"result", required_argument, NULL, 'r'},
@@ -73,7 +74,7 @@ parse_option(int option)
 			team.spill_memory = (uint64_t) atoi(optarg) << 20;
 			return true;
 		case 't':
-			team.temp_directory = optarg;
+			team.temp.directory = optarg;
 			return true;
 		default:
 			return false;
