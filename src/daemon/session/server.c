@@ -5,7 +5,7 @@
  *
  * The lock file says who may unlink and bind the socket: it is held from before the
  * bind until the process ends, and the kernel gives it back however that happens.
- * gpujoind ends on EOF of the launcher's pipe, on SIGTERM and on SIGINT; it does so at
+ * gpujoind ends on EOF of the launcher's socket, on SIGTERM and on SIGINT; it does so at
  * once, for all that it holds goes with the process.
  */
 #define _GNU_SOURCE
@@ -75,7 +75,7 @@ set_descriptors(const GjServerOptions *options)
 		fcntl(options->parent_fd, F_SETFD, FD_CLOEXEC);
 }
 
-/* True if the launcher's pipe or a signal says that this is the end. */
+/* True if the launcher's socket or a signal says that this is the end. */
 static bool
 told_to_end(struct pollfd fds[2], int timeout_ms)
 {
@@ -125,24 +125,35 @@ listen_on_socket(void)
 	return -1;
 }
 
-/* Sees to it that threads wait for connections, until told to end. */
+/* Gives the launcher a sign of life; it does not matter if it has too many unread. */
+static void
+beat(int launcher_fd)
+{
+	(void) !send(launcher_fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+/*
+ * Sees to it that threads wait for connections, until told to end.  The launcher ends a gpujoind that
+ * gives no sign of life, so nothing here may wait for a device.
+ */
 static void
 serve_sessions(struct pollfd ends[2], int few_fd)
 {
 	struct pollfd fds[3] = {ends[0], ends[1], {.fd = few_fd,.events = POLLIN}};
-	int			timeout_ms = -1;
+	int			timeout_ms = GJ_BEAT_MS;
 
 	for (;;)
 	{
 		if (gj_sessions_start())
-			timeout_ms = -1;
+			timeout_ms = GJ_BEAT_MS;
 		else
 		{
 			/* those that there are serve one connection after the other */
-			if (timeout_ms < 0)
+			if (timeout_ms == GJ_BEAT_MS)
 				gj_log(GJ_WARNING, "could not start a thread for a session");
 			timeout_ms = GJ_RETRY_MS;
 		}
+		beat(ends[0].fd);
 		if (poll(fds, 3, timeout_ms) >= 0 && (fds[0].revents || fds[1].revents))
 			return;
 	}
@@ -165,12 +176,14 @@ serve_in_directory(const GjServerOptions *options)
 	listener = listen_on_socket();
 	if (listener < 0)
 		return 2;
-	few_fd = gj_sessions_open(listener);
+	few_fd = gj_sessions_open(listener, options->incarnation);
 	if (few_fd < 0)
 	{
 		gj_log(GJ_ERROR, "could not create an eventfd: %s", strerror(errno));
 		return 2;
 	}
+	/* the launcher reads this when it reads that line */
+	beat(ends[0].fd);
 	gj_log(GJ_LOG, "gpujoind " GJ_STRINGIFY(GJ_ABI) " is ready, process %d", (int) getpid());
 	serve_sessions(ends, few_fd);
 	unlink(GJ_SOCKET_NAME);
