@@ -67,7 +67,7 @@
 #define GJ_PARENT_FD			3	/* in gpujoind */
 #define GJ_JOURNAL_FD			4
 
-/* gpujoind's exit status when it cannot get its lock or socket */
+/* gpujoind's exit status when it cannot get its lock, socket or threads */
 #define GJ_EXIT_LOCKED			2
 
 /* What sessions may know; in GJ_LAUNCHER_FILE, written by the launcher. */
@@ -644,7 +644,7 @@ reap_daemon(GjLauncher *launcher)
 	 * that is gone, and is about to end.  gpujoind has said what it waited for.
 	 */
 	if (WIFEXITED(status) && WEXITSTATUS(status) == GJ_EXIT_LOCKED)
-		ereport(LOG, (errmsg("gpujoind could not get its lock or socket and will be tried again")));
+		ereport(LOG, (errmsg("gpujoind could not get its lock, socket or threads and will be tried again")));
 	else if (WIFSIGNALED(status))
 		ereport(WARNING, (errmsg("gpujoind was terminated by signal %d: %s",
 								 WTERMSIG(status), pg_strsignal(WTERMSIG(status)))));

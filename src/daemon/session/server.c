@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,8 +34,14 @@
 #define GJ_LOCK_WAIT_MS		10000
 #define GJ_LOCK_POLL_MS		50
 
-/* How soon to try again where no thread could be started. */
+/* How soon to try again where no thread could be started; how often the main thread wakes up else. */
 #define GJ_RETRY_MS			100
+#define GJ_WAKE_MS			1000
+
+/* So many signs of life are given without the main thread: 30 s. */
+#define GJ_MAX_BEATS		(30000 / GJ_BEAT_MS)
+
+static uint32_t nbeats;			/* atomic; since the main thread was awake */
 
 /* Undoes what a background worker's child inherits.  Returns a signalfd, or -1. */
 static int
@@ -48,6 +55,7 @@ set_signals(void)
 	action.sa_handler = SIG_IGN;
 	sigaction(SIGPIPE, &action, NULL);
 	sigaction(SIGHUP, &action, NULL);
+	sigaction(SIGXFSZ, &action, NULL);
 	sigemptyset(&mask);
 	sigaddset(&mask, SIGTERM);
 	sigaddset(&mask, SIGINT);
@@ -133,27 +141,40 @@ beat(int launcher_fd)
 }
 
 /*
- * Sees to it that threads wait for connections, until told to end.  The launcher ends a gpujoind that
- * gives no sign of life, so nothing here may wait for a device.
+ * Thread: gives signs of life.  The main thread could not: to start a thread takes long while others
+ * get or pin much memory.  This thread neither waits for a device nor changes the address space.
  */
+static void *
+beat_main(void *arg)
+{
+	for (;;)
+	{
+		if (__atomic_add_fetch(&nbeats, 1, __ATOMIC_RELAXED) < GJ_MAX_BEATS)
+			beat(*(const int *) arg);
+		poll(NULL, 0, GJ_BEAT_MS);
+	}
+	return NULL;
+}
+
+/* Sees to it that threads wait for connections, until told to end. */
 static void
 serve_sessions(struct pollfd ends[2], int few_fd)
 {
 	struct pollfd fds[3] = {ends[0], ends[1], {.fd = few_fd,.events = POLLIN}};
-	int			timeout_ms = GJ_BEAT_MS;
+	int			timeout_ms = GJ_WAKE_MS;
 
 	for (;;)
 	{
+		__atomic_store_n(&nbeats, 0, __ATOMIC_RELAXED);
 		if (gj_sessions_start())
-			timeout_ms = GJ_BEAT_MS;
+			timeout_ms = GJ_WAKE_MS;
 		else
 		{
 			/* those that there are serve one connection after the other */
-			if (timeout_ms == GJ_BEAT_MS)
+			if (timeout_ms == GJ_WAKE_MS)
 				gj_log(GJ_WARNING, "could not start a thread for a session");
 			timeout_ms = GJ_RETRY_MS;
 		}
-		beat(ends[0].fd);
 		if (poll(fds, 3, timeout_ms) >= 0 && (fds[0].revents || fds[1].revents))
 			return;
 	}
@@ -166,6 +187,7 @@ serve_in_directory(const GjServerOptions *options)
 		{.fd = options->parent_fd,.events = POLLIN},
 		{.fd = set_signals(),.events = POLLIN}
 	};
+	pthread_t	beating;
 	int			listener;
 	int			few_fd;
 
@@ -180,6 +202,11 @@ serve_in_directory(const GjServerOptions *options)
 	if (few_fd < 0)
 	{
 		gj_log(GJ_ERROR, "could not create an eventfd: %s", strerror(errno));
+		return 2;
+	}
+	if (!gj_sessions_start() || pthread_create(&beating, NULL, beat_main, &ends[0].fd) != 0)
+	{
+		gj_log(GJ_ERROR, "could not start a thread");
 		return 2;
 	}
 	/* the launcher reads this when it reads that line */
