@@ -186,7 +186,7 @@ part_tap() {
 	echo "${GJ_CONF:-}" >"$copy/postgresql.conf"
 	[ "$(id -u)" != 0 ] || chown -R "$user" "$copy"
 	files=$(cd "$copy" && ls -S t/*.pl | tr '\n' ' ')
-	as_user env -u PGHOST -u PGUSER -u PGDATABASE GJ_DEVICE="$device" TEMP_CONFIG="$copy/postgresql.conf" \
+	as_user env -u PGHOST -u PGUSER -u PGDATABASE GJ_DEVICE="$device" GJ_LONG="$long" TEMP_CONFIG="$copy/postgresql.conf" \
 		PG_TEST_TIMEOUT_DEFAULT=120 PG_TEST_PORT_DIR="$copy/ports" \
 		make -C "$copy" prove_installcheck PG_CONFIG="$pg_config" with_llvm=no WITH_CUDA=no \
 		PROVE_TESTS="$files" PROVE_FLAGS="--jobs $tap_jobs --verbose --merge --timer" >"$log" 2>&1

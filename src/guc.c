@@ -23,6 +23,7 @@ int			gj_device_memory_limit = 0;
 char	   *gj_devices = NULL;
 int			gj_cpu_devices = 1;
 int			gj_gpu_devices = 1;
+int			gj_daemon_timeout = 2000;
 int			gj_devices_per_query = 0;
 int			gj_exchange = GJ_EXCHANGE_AUTO;
 bool		gj_keep_exchanged = true;
@@ -228,7 +229,10 @@ check_devices(char **value, void **extra, GucSource source)
 	return false;
 }
 
-/* Register the settings of the server: gpujoind reads them when it starts. */
+/*
+ * Register the settings of the server: the launcher reads them, and hands most to gpujoind when that
+ * starts.
+ */
 static void
 define_server_settings(void)
 {
@@ -254,6 +258,14 @@ define_server_settings(void)
 							&gj_gpu_devices,
 							1, 1, 16,
 							PGC_SIGHUP, GUC_NOT_IN_SAMPLE,
+							NULL, NULL, NULL);
+
+	DefineCustomIntVariable("gpujoin.daemon_timeout",
+							"Sets the time without a sign of life after which gpujoind is killed and started again.",
+							"Less than a second counts as a second. Zero turns this off.",
+							&gj_daemon_timeout,
+							2000, 0, 3600000,
+							PGC_SIGHUP, GUC_UNIT_MS,
 							NULL, NULL, NULL);
 }
 

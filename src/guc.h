@@ -48,6 +48,7 @@ extern int	gj_device_memory_limit; /* gpujoin.device_memory_limit, MB, 0 = none 
 extern char *gj_devices;		/* gpujoin.devices, "" = all; the server's */
 extern int	gj_cpu_devices;		/* gpujoin.cpu_devices; the server's */
 extern int	gj_gpu_devices;		/* gpujoin.gpu_devices; the server's */
+extern int	gj_daemon_timeout;	/* gpujoin.daemon_timeout, ms, 0 = none; the launcher's */
 extern int	gj_devices_per_query;	/* gpujoin.devices_per_query, 0 = by size */
 extern int	gj_exchange;		/* gpujoin.exchange, GjExchangeMode */
 extern bool gj_keep_exchanged;	/* gpujoin.keep_exchanged */

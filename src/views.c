@@ -67,6 +67,8 @@ connect_for_status(GjFailure *failure)
 	connection = gj_connection_open(gj_device_kind(), NULL, NULL, &welcome, failure);
 	if (connection == NULL && failure->reason == GJ_NO_DAEMON && !failure->timeout)
 	{
+		/* it may have been known, and be on its way back */
+		gj_client_forget_device();
 		(void) gj_client_device(failure);
 		if (!failure->timeout)
 			connection = gj_connection_open(gj_device_kind(), NULL, NULL, &welcome, failure);

@@ -9,7 +9,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(time usleep);
 
-our @EXPORT = qw(new_node device devices_conf have_gpu how start_psql finish daemon_pids restarted wait_until idle_ms
+our @EXPORT = qw(new_node device devices_conf have_gpu how on_device wrapped_programs start_psql finish daemon_pids launcher_pid restarted wait_until idle_ms
   $sums $sums_answer $rows $rows_answer);
 
 # Two queries over tables that new_node() makes, and their answers.
@@ -30,12 +30,42 @@ sub have_gpu
 	return `"$bindir/gpujoind" --list-devices 2>/dev/null` =~ /^cuda/m;
 }
 
+# A copy of the server's programs whose gpujoind is a shell script: what it does with $daemon "$@".  PostgreSQL finds
+# its library folder relative to its program.
+sub wrapped_programs
+{
+	my ($script) = @_;
+	my $root = PostgreSQL::Test::Utils::tempdir();
+	my %dir;
+	foreach my $which (qw(bindir pkglibdir sharedir))
+	{
+		chomp($dir{$which} = `pg_config --$which`);
+		(my $parent = $root . $dir{$which}) =~ s{/[^/]+$}{};
+		system('mkdir', '-p', $which eq 'sharedir' ? $parent : $root . $dir{$which}) == 0 or die;
+	}
+	symlink $dir{sharedir}, $root . $dir{sharedir} or die;
+	foreach my $which (qw(bindir pkglibdir))
+	{
+		symlink $_, $root . $_ or die foreach glob "$dir{$which}/*";
+	}
+	foreach my $program (map { "$dir{bindir}/$_" } qw(postgres pg_ctl))
+	{
+		unlink $root . $program or die;
+		system('cp', $program, $root . $program) == 0 or die;
+	}
+	my ($daemon) = sort { -M $a <=> -M $b } glob "$dir{pkglibdir}/gpujoind-*";
+	unlink $root . $daemon or die;
+	append_to_file($root . $daemon, "#!/bin/bash\ndaemon=$daemon\n$script\n");
+	chmod 0755, $root . $daemon or die;
+	return $root . $dir{bindir} =~ s{/bin$}{}r;
+}
+
 # A running server with the extension and tables.  preload: gpujoin is in shared_preload_libraries;
-# conf: more lines for postgresql.conf; init: arguments of init().
+# conf: more lines for postgresql.conf; init: arguments of init(); new: arguments of new().
 sub new_node
 {
 	my ($name, %options) = @_;
-	my $node = PostgreSQL::Test::Cluster->new($name);
+	my $node = PostgreSQL::Test::Cluster->new($name, %{ $options{new} || {} });
 	$node->init(%{ $options{init} || {} });
 	$node->append_conf('postgresql.conf', "shared_preload_libraries = 'gpujoin'\ngpujoin.device = " . device() . "\n")
 	  if $options{preload};
@@ -81,6 +111,13 @@ sub how
 	return 'GpuJoin';
 }
 
+# Whether queries are soon on the device.
+sub on_device
+{
+	my ($node) = @_;
+	return wait_until(15, sub { how($node, $sums) eq 'GpuJoin' });
+}
+
 # Starts psql with some SQL, not waiting for its end.
 sub start_psql
 {
@@ -118,6 +155,16 @@ sub daemon_pids
 		push @pids, $path =~ m{/(\d+)/};
 	}
 	return @pids;
+}
+
+# Process id of the launcher that has started the gpujoind of a server.
+sub launcher_pid
+{
+	my ($node) = @_;
+	my ($daemon) = daemon_pids($node);
+	my ($parent) = defined $daemon ? slurp_file("/proc/$daemon/status") =~ /^PPid:\s+(\d+)$/m : ();
+	die "gpujoind has no launcher" if !defined $parent || $parent <= 1;
+	return $parent;
 }
 
 # Whether a condition comes true within some seconds; a machine that is busy has four times as long.

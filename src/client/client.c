@@ -123,7 +123,7 @@ read_ready(GjClient *client, bool *nothing, GjFailure *failure)
 	if (received == GJ_RECEIVED_NOTHING)
 		*nothing = true;
 	else if (received == GJ_RECEIVED_LOST)
-		gj_fail(failure, GJ_DEVICE_LOST, "%s", "");
+		gj_connection_lost(client->connection, failure);
 	else
 	{
 		if (answer.type == GJ_MSG_READY)
@@ -488,7 +488,7 @@ gj_client_next(GjClient *client, bool wait, GjFailure *failure)
 			case GJ_RECEIVED_MESSAGE:
 				return event_from_message(client, &answer, failure);
 			case GJ_RECEIVED_LOST:
-				gj_fail(failure, GJ_DEVICE_LOST, "%s", "");
+				gj_connection_lost(client->connection, failure);
 				return failed(client, failure);
 			case GJ_RECEIVED_NOTHING:
 				if (!wait)

@@ -19,6 +19,7 @@
 #include "utils/timestamp.h"
 
 #include "client/connection.h"
+#include "client/launcher.h"
 #include "compat.h"
 #include "guc.h"
 #include "wire/processors.h"
@@ -26,6 +27,19 @@
 /* How long a full queue of connections is waited for, and in which steps. */
 #define GJ_BACKLOG_STEP		2	/* ms */
 #define GJ_BACKLOG_STEPS	500
+
+/* How often who waits looks whether gpujoind is still there. */
+#define GJ_LOOK_STEP		500 /* ms */
+
+/* How long a gpujoind that has not answered is left alone. */
+#define GJ_REMEMBER_SILENCE	15000	/* ms */
+
+/* The gpujoind that was connected to last; 0: the launcher must be asked. */
+static uint64 known_incarnation = 0;
+
+/* The one that did not answer in time, and until when it is left alone. */
+static uint64 mute_incarnation = 0;
+static TimestampTz mute_until;
 
 /* What gpujoind has told last: there are processors to look before sleeping. */
 static bool may_look = true;
@@ -141,7 +155,8 @@ connection_greet(GjConnection *connection, uint32 kind, GjSendFirst send, void *
 		.stats_size = sizeof(GjRunStats),
 		.device = kind,
 		.pid = MyProcPid,
-		.memory_limit = (uint64) gj_device_memory_limit * 1024 * 1024
+		.memory_limit = (uint64) gj_device_memory_limit * 1024 * 1024,
+		.incarnation = connection->incarnation
 	};
 	GjAnswer	answer;
 
@@ -153,26 +168,112 @@ connection_greet(GjConnection *connection, uint32 kind, GjSendFirst send, void *
 	{
 		if (failure->reason == GJ_DEVICE_LOST)
 			failure->reason = GJ_NO_DAEMON;
+		/* a gpujoind that is not ours counts nothing */
+		failure->counted &= failure->reason != GJ_NO_DAEMON;
 		return false;
 	}
 	*welcome = answer.welcome;
+	if (welcome->incarnation != connection->incarnation)
+	{
+		gj_fail(failure, GJ_NO_DAEMON, "another one answers");
+		return false;
+	}
 	may_look = answer.welcome.looks != 0;
 	welcome->cuda_reason[sizeof(welcome->cuda_reason) - 1] = '\0';
 	welcome->device.name[sizeof(welcome->device.name) - 1] = '\0';
 	return true;
 }
 
+/*
+ * Learn which gpujoind there is.  False if there is none, or if it has not answered of late.
+ */
+static bool
+find_daemon(GjFailure *failure)
+{
+	uint64		silent;
+
+	if (known_incarnation == 0)
+		known_incarnation = gj_launcher_incarnation(&silent);
+	if (known_incarnation == 0)
+	{
+		gj_fail(failure, GJ_NO_DAEMON, "%s", "");
+		return false;
+	}
+	if (known_incarnation == mute_incarnation && GetCurrentTimestamp() < mute_until)
+	{
+		known_incarnation = 0;
+		gj_fail(failure, GJ_NO_DAEMON, "it did not answer a moment ago");
+		failure->timeout = true;
+		return false;
+	}
+	return true;
+}
+
+/*
+ * Connect to the gpujoind that is known and say hello.
+ */
+static GjConnection *
+open_known(uint32 kind, GjSendFirst send, void *arg, GjMsgWelcome *welcome, GjFailure *failure)
+{
+	GjConnection *connection = connection_create();
+
+	connection->incarnation = known_incarnation;
+	if (connection_connect(connection, failure) &&
+		connection_greet(connection, kind, send, arg, welcome, failure))
+		return connection;
+	if (failure->timeout)
+	{
+		mute_incarnation = known_incarnation;
+		mute_until = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), GJ_REMEMBER_SILENCE);
+	}
+	gj_connection_close(connection);
+	known_incarnation = 0;
+	return NULL;
+}
+
+/*
+ * Connect to gpujoind and say hello.  The gpujoind that was there last may have been replaced.
+ */
 GjConnection *
 gj_connection_open(uint32 kind, GjSendFirst send, void *arg, GjMsgWelcome *welcome,
 				   GjFailure *failure)
 {
-	GjConnection *connection = connection_create();
+	bool		asked = known_incarnation == 0;
+	GjConnection *connection;
 
-	if (connection_connect(connection, failure) &&
-		connection_greet(connection, kind, send, arg, welcome, failure))
+	if (!find_daemon(failure))
+		return NULL;
+	connection = open_known(kind, send, arg, welcome, failure);
+	if (connection != NULL || asked || failure->reason != GJ_NO_DAEMON || failure->timeout ||
+		!find_daemon(failure))
 		return connection;
-	gj_connection_close(connection);
-	return NULL;
+	return open_known(kind, send, arg, welcome, failure);
+}
+
+/*
+ * Say why the connection has ended, if nothing else does.
+ */
+void
+gj_connection_lost(const GjConnection *connection, GjFailure *failure)
+{
+	uint64		silent;
+
+	(void) gj_launcher_incarnation(&silent);
+	gj_fail(failure, GJ_DEVICE_LOST, "%s",
+			silent == connection->incarnation ? "gpujoind did not answer and was ended" : "");
+}
+
+/*
+ * Note it if gpujoind is no longer the one that was connected to.  One that the launcher cannot get rid
+ * of keeps its connections open.
+ */
+static void
+look_for_daemon(GjConnection *connection)
+{
+	uint64		silent;
+
+	if (gj_launcher_incarnation(&silent) != connection->incarnation)
+		connection->broken = connection->lost = true;
 }
 
 bool
@@ -191,8 +292,9 @@ gj_connection_send(GjConnection *connection, const void *head, size_t head_size,
 			return true;
 		if (errno == EAGAIN)
 		{
-			(void) WaitLatchOrSocket(MyLatch, WL_LATCH_SET | WL_SOCKET_WRITEABLE | WL_EXIT_ON_PM_DEATH,
-									 connection->fd, -1, PG_WAIT_EXTENSION);
+			if (WaitLatchOrSocket(MyLatch, WL_LATCH_SET | WL_SOCKET_WRITEABLE | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+								  connection->fd, GJ_LOOK_STEP, PG_WAIT_EXTENSION) & WL_TIMEOUT)
+				look_for_daemon(connection);
 			ResetLatch(MyLatch);
 			CHECK_FOR_INTERRUPTS();
 		}
@@ -235,7 +337,7 @@ look_for_message(GjConnection *connection)
 
 /*
  * Wait until a message or the end of the connection can be read.  What is waited for is put
- * together once.
+ * together once.  Who waits for long sees to it that there is somebody to wait for.
  */
 bool
 gj_connection_wait(GjConnection *connection, TimestampTz deadline)
@@ -254,12 +356,19 @@ gj_connection_wait(GjConnection *connection, TimestampTz deadline)
 	for (;;)
 	{
 		WaitEvent	event;
-		long		timeout = -1;
+		long		timeout = GJ_LOOK_STEP;
 
 		if (deadline != 0)
-			timeout = TimestampDifferenceMilliseconds(GetCurrentTimestamp(), deadline);
+			timeout = Min(timeout, TimestampDifferenceMilliseconds(GetCurrentTimestamp(), deadline));
+		if (connection->lost)
+			return true;
 		if (WaitEventSetWait(connection->waits, timeout, &event, 1, PG_WAIT_EXTENSION) == 0)
-			return false;
+		{
+			if (timeout < GJ_LOOK_STEP)
+				return false;
+			look_for_daemon(connection);
+			continue;
+		}
 		if (event.events & WL_SOCKET_READABLE)
 			return true;
 		ResetLatch(MyLatch);
@@ -344,6 +453,8 @@ gj_connection_read(GjConnection *connection, GjAnswer *answer, int *fds, int nfd
 
 	for (;;)
 	{
+		if (connection->lost)
+			return GJ_RECEIVED_LOST;
 		message.msg_control = control.data;
 		message.msg_controllen = sizeof(control.data);
 		size = recvmsg(connection->fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
@@ -404,7 +515,7 @@ gj_connection_expect(GjConnection *connection, uint32 type, int timeout,
 					gj_fail(failure, GJ_DEVICE_LOST, "unexpected message %u", answer->type);
 				return false;
 			case GJ_RECEIVED_LOST:
-				gj_fail(failure, GJ_DEVICE_LOST, "%s", "");
+				gj_connection_lost(connection, failure);
 				return false;
 			case GJ_RECEIVED_NOTHING:
 				if (!gj_connection_wait(connection, deadline))

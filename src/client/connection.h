@@ -28,6 +28,8 @@ typedef struct GjConnection
 	uint32		look_us;		/* so soon what comes next is expected; 0: it may take longer */
 	bool		broken;			/* nothing can be sent any more; reading may still
 								 * bring the reason */
+	bool		lost;			/* gpujoind has ended, or might as well: nothing is read */
+	uint64		incarnation;	/* of gpujoind */
 } GjConnection;
 
 /* Any message that gpujoind sends. */
@@ -89,6 +91,9 @@ extern GjReceived gj_connection_read(GjConnection *connection, GjAnswer *answer,
  */
 extern bool gj_connection_expect(GjConnection *connection, uint32 type, int timeout,
 								 GjAnswer *answer, GjFailure *failure);
+
+/* Says why the connection has ended, if nothing else does. */
+extern void gj_connection_lost(const GjConnection *connection, GjFailure *failure);
 
 /* Takes the reason out of a GJ_MSG_ERROR. */
 extern void gj_failure_from_message(const GjMsgError *error, GjFailure *failure);

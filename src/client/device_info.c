@@ -86,7 +86,7 @@ open_until(TimestampTz deadline, bool start, GjSendFirst send, void *arg,
 			return connection;
 		if (GetCurrentTimestamp() >= deadline)
 			return NULL;
-		if (start && !gj_launcher_ensure(failure))
+		if (!gj_launcher_ensure(start, failure))
 			return NULL;
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
 						 GJ_RETRY_STEP, PG_WAIT_EXTENSION);

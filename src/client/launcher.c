@@ -7,15 +7,24 @@
  * is never restarted by the postmaster: the next session that needs it starts it,
  * and a server whose sessions do not need gpujoind does not get it back after a crash.
  *
- * A launcher holds a lock on the file GJ_LAUNCHER_FILE (a lock of the open file
- * description, so that sessions can look at it without taking it); another launcher
- * that finds it taken ends quietly.  The file holds a GjLauncherState.
+ * A launcher holds locks on two bytes of the file GJ_LAUNCHER_FILE (locks of the open file
+ * description, so that sessions can look at them without taking them).  Another launcher
+ * that finds the first one taken ends quietly.  The second one says that the file holds a
+ * GjLauncherState of this launcher, not of one before it.
  *
- * gpujoind inherits the read end of a pipe, its descriptor 3, whose only write end
- * is the launcher's: when the launcher ends, by whatever, gpujoind reads the end of
- * the file and ends too.  So it never outlives the postmaster.  Descriptor 4 is its
- * journal, memory of the launcher's that outlives gpujoind's crashes.  Its standard
- * output and error are a pipe whose lines become messages in the server log.
+ * gpujoind inherits one end of a socket pair, its descriptor 3, whose other end is the
+ * launcher's: when the launcher ends, by whatever, gpujoind reads the end of the file and
+ * ends too.  A gpujoind that cannot read is killed by the kernel then.  So it never outlives
+ * the postmaster.  Over this socket gpujoind sends its signs of life: the launcher kills a
+ * gpujoind that is silent for longer than gpujoin.daemon_timeout.
+ *
+ * Descriptor 4 is gpujoind's journal, memory of the launcher's that outlives gpujoind's
+ * crashes.  Its standard output and error are a pipe whose lines become messages in the
+ * server log.
+ *
+ * Times are of the monotonic clock, in microseconds, and silence is counted in looks of the
+ * launcher.  So neither a clock that is set nor a machine that was suspended looks like a
+ * gpujoind that hangs.
  */
 #include "postgres.h"
 
@@ -23,19 +32,21 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "miscadmin.h"
 #include "pgstat.h"
+#include "portability/instr_time.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
 #include "storage/fd.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
 #include "utils/guc.h"
-#include "utils/timestamp.h"
 
 #include "client/connection.h"
 #include "client/launcher.h"
@@ -43,21 +54,28 @@
 
 #define GJ_LAUNCHER_FILE		"gpujoin." GJ_STRINGIFY(GJ_ABI) ".launcher"
 
+#define GJ_LOCK_LAUNCHER		0	/* bytes of the file */
+#define GJ_LOCK_STATE			1
+
 #define GJ_FIRST_BACKOFF		100 /* ms before the first restart, doubled for each */
 #define GJ_LONGEST_BACKOFF		60000	/* ms; also the life that resets the back-off */
 #define GJ_NOTICEABLE_BACKOFF	1000	/* ms; sessions do not wait for longer ones */
 #define GJ_STOP_TIMEOUT			2000	/* ms that gpujoind has to end */
+#define GJ_START_TIMEOUT		30000	/* ms until its first sign of life */
+#define GJ_LEAST_TIMEOUT		1000	/* ms; a shorter gpujoin.daemon_timeout counts as this */
 
 #define GJ_PARENT_FD			3	/* in gpujoind */
 #define GJ_JOURNAL_FD			4
 
-/* gpujoind's exit status when it cannot get its lock or socket */
+/* gpujoind's exit status when it cannot get its lock, socket or threads */
 #define GJ_EXIT_LOCKED			2
 
 /* What sessions may know; in GJ_LAUNCHER_FILE, written by the launcher. */
 typedef struct GjLauncherState
 {
-	TimestampTz next_start;		/* when gpujoind is started again; 0: it runs */
+	uint64		incarnation;	/* of the gpujoind that answers; 0: none */
+	uint64		silent;			/* of the last one that was killed because it was silent */
+	int64		next_start;		/* when gpujoind is started again; 0: it was started */
 } GjLauncherState;
 
 typedef struct GjLauncher
@@ -68,9 +86,14 @@ typedef struct GjLauncher
 	int			parent_fd;		/* write end of the pipe to gpujoind; -1: closed */
 	int			log_fd;			/* read end of its log; -1: closed */
 	bool		blame;			/* the last one crashed */
+	bool		killed;			/* it was silent, and its end is waited for */
+	uint64		incarnation;	/* of the child */
+	bool		heard;			/* it has given a sign of life */
+	int			nsilent;		/* looks since the last one */
+	int64		next_look;
 	int			backoff;		/* ms */
-	TimestampTz started;
-	TimestampTz next_start;
+	int64		started;
+	GjLauncherState state;
 	size_t		nlog;			/* bytes of an incomplete line */
 	char		log[4096];
 } GjLauncher;
@@ -79,7 +102,21 @@ static bool preloaded = false;
 
 PGDLLEXPORT void gj_launcher_main(Datum main_arg);
 
-/* Fill in what both kinds of registration have in common. */
+/*
+ * Return the time that nobody sets, in microseconds.
+ */
+static int64
+monotonic_time(void)
+{
+	instr_time	now;
+
+	INSTR_TIME_SET_CURRENT(now);
+	return (int64) INSTR_TIME_GET_MICROSEC(now);
+}
+
+/*
+ * Fill in what both kinds of registration have in common.
+ */
 static void
 describe_worker(BackgroundWorker *worker)
 {
@@ -117,8 +154,8 @@ gj_launcher_preloaded(void)
 static bool
 launcher_present(GjLauncherState *state)
 {
-	struct flock lock = {.l_type = F_WRLCK,.l_whence = SEEK_SET};
-	int			fd = OpenTransientFile(GJ_LAUNCHER_FILE, O_RDONLY | PG_BINARY);
+	struct flock lock = {.l_type = F_WRLCK,.l_whence = SEEK_SET,.l_start = GJ_LOCK_STATE,.l_len = 1};
+	int			fd = BasicOpenFile(GJ_LAUNCHER_FILE, O_RDONLY | O_CLOEXEC | PG_BINARY);
 	bool		present;
 
 	memset(state, 0, sizeof(*state));
@@ -127,7 +164,7 @@ launcher_present(GjLauncherState *state)
 	present = fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 	if (pread(fd, state, sizeof(*state), 0) != sizeof(*state))
 		memset(state, 0, sizeof(*state));
-	CloseTransientFile(fd);
+	close(fd);
 	return present;
 }
 
@@ -142,12 +179,12 @@ daemon_path(char path[MAXPGPATH])
 static bool
 register_launcher(GjFailure *failure)
 {
-	static TimestampTz registered = 0;
-	TimestampTz now = GetCurrentTimestamp();
+	static int64 registered = 0;
+	int64		now = monotonic_time();
 	BackgroundWorker worker;
 	BackgroundWorkerHandle *handle;
 
-	if (registered != 0 && !TimestampDifferenceExceeds(registered, now, 2000))
+	if (registered != 0 && now - registered < 2000 * 1000)
 		return true;
 	describe_worker(&worker);
 	worker.bgw_restart_time = BGW_NEVER_RESTART;
@@ -164,22 +201,23 @@ register_launcher(GjFailure *failure)
 }
 
 bool
-gj_launcher_ensure(GjFailure *failure)
+gj_launcher_ensure(bool start, GjFailure *failure)
 {
 	GjLauncherState state;
 	char		path[MAXPGPATH];
 
 	if (launcher_present(&state))
 	{
-		long		ms = state.next_start == 0 ? 0 :
-			TimestampDifferenceMilliseconds(GetCurrentTimestamp(), state.next_start);
+		int64		ms = state.next_start == 0 ? 0 : (state.next_start - monotonic_time()) / 1000;
 
 		if (ms <= GJ_NOTICEABLE_BACKOFF)
 			return true;
-		gj_fail(failure, GJ_NO_DAEMON, "it ended and will be started again in %ld s; the server log says more",
-				(ms + 999) / 1000);
+		gj_fail(failure, GJ_NO_DAEMON, "it ended and will be started again in %d s; the server log says more",
+				(int) ((ms + 999) / 1000));
 		return false;
 	}
+	if (!start)
+		return true;
 	daemon_path(path);
 	if (access(path, X_OK) != 0)
 	{
@@ -187,6 +225,19 @@ gj_launcher_ensure(GjFailure *failure)
 		return false;
 	}
 	return register_launcher(failure);
+}
+
+/*
+ * Tell which gpujoind there is, and which one was silent.
+ */
+uint64
+gj_launcher_incarnation(uint64 *silent)
+{
+	GjLauncherState state;
+	bool		present = launcher_present(&state);
+
+	*silent = state.silent;
+	return present ? state.incarnation : 0;
 }
 
 /* ---- in gpujoind's process, before it is gpujoind: async-signal-safe calls only */
@@ -265,10 +316,15 @@ add_devices(char *name, int ndevices, char number[16], char **arguments, int n)
 static void
 run_daemon(const GjLauncher *launcher, const char *path, int parent_fd, int log_fd)
 {
-	char	   *arguments[16];
+	char	   *arguments[18];
 	char		numbers[2][16];
+	char		incarnation[24];
 	int			n = 0;
 
+	/* SIGKILL ends a stopped process, too; the launcher may have ended meanwhile */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != MyProcPid)
+		_exit(0);
 	setsid();
 	arrange_descriptors(parent_fd, launcher->journal_fd, log_fd);
 	arguments[n++] = GJ_DAEMON_NAME;
@@ -276,6 +332,9 @@ run_daemon(const GjLauncher *launcher, const char *path, int parent_fd, int log_
 	arguments[n++] = DataDir;
 	arguments[n++] = "--parent-fd";
 	arguments[n++] = CppAsString2(GJ_PARENT_FD);
+	arguments[n++] = "--incarnation";
+	snprintf(incarnation, sizeof(incarnation), UINT64_FORMAT, launcher->incarnation);
+	arguments[n++] = incarnation;
 	if (launcher->journal_fd >= 0)
 	{
 		arguments[n++] = "--journal-fd";
@@ -308,29 +367,33 @@ close_fd(int *fd)
 	*fd = -1;
 }
 
-/* Tell sessions when gpujoind will be started again. */
-static void
-publish_state(GjLauncher *launcher, TimestampTz next_start)
+/*
+ * Tell sessions which gpujoind answers (0: none), or when it will be started again.  False if that cannot
+ * be told.
+ */
+static bool
+publish_state(GjLauncher *launcher, uint64 incarnation, int64 next_start)
 {
-	GjLauncherState state = {.next_start = next_start};
+	GjLauncherState *state = &launcher->state;
 
-	if (pwrite(launcher->state_fd, &state, sizeof(state), 0) != sizeof(state))
-		ereport(WARNING,
-				(errcode_for_file_access(),
-				 errmsg("could not write file \"%s\": %m", GJ_LAUNCHER_FILE)));
+	state->incarnation = incarnation;
+	state->next_start = next_start;
+	if (pwrite(launcher->state_fd, state, sizeof(*state), 0) == sizeof(*state))
+		return true;
+	ereport(WARNING,
+			(errcode_for_file_access(),
+			 errmsg("could not write file \"%s\": %m", GJ_LAUNCHER_FILE)));
+	return false;
 }
 
-/* Take the launcher's lock.  False if another launcher has it. */
+/*
+ * Take one of the launcher's locks.  False if another launcher has it.
+ */
 static bool
-take_lock(GjLauncher *launcher)
+take_lock(GjLauncher *launcher, int byte)
 {
-	struct flock lock = {.l_type = F_WRLCK,.l_whence = SEEK_SET};
+	struct flock lock = {.l_type = F_WRLCK,.l_whence = SEEK_SET,.l_start = byte,.l_len = 1};
 
-	launcher->state_fd = BasicOpenFile(GJ_LAUNCHER_FILE, O_RDWR | O_CREAT | O_CLOEXEC | PG_BINARY);
-	if (launcher->state_fd < 0)
-		ereport(ERROR,
-				(errcode_for_file_access(),
-				 errmsg("could not open file \"%s\": %m", GJ_LAUNCHER_FILE)));
 	if (fcntl(launcher->state_fd, F_OFD_SETLK, &lock) == 0)
 		return true;
 	if (errno != EAGAIN && errno != EACCES)
@@ -340,7 +403,24 @@ take_lock(GjLauncher *launcher)
 	return false;
 }
 
-/* Make the memory in which gpujoind keeps what must outlive it. */
+/*
+ * Become the launcher of this server.  False if there is one, or if sessions cannot be told.
+ */
+static bool
+become_launcher(GjLauncher *launcher)
+{
+	launcher->state_fd = BasicOpenFile(GJ_LAUNCHER_FILE, O_RDWR | O_CREAT | O_CLOEXEC | PG_BINARY);
+	if (launcher->state_fd < 0)
+		ereport(ERROR,
+				(errcode_for_file_access(),
+				 errmsg("could not open file \"%s\": %m", GJ_LAUNCHER_FILE)));
+	return take_lock(launcher, GJ_LOCK_LAUNCHER) && publish_state(launcher, 0, 0) &&
+		take_lock(launcher, GJ_LOCK_STATE);
+}
+
+/*
+ * Make the memory in which gpujoind keeps what must outlive it.
+ */
 static void
 make_journal(GjLauncher *launcher)
 {
@@ -442,14 +522,15 @@ read_log(GjLauncher *launcher)
 static void
 schedule_start(GjLauncher *launcher)
 {
-	TimestampTz now = GetCurrentTimestamp();
+	int64		now = monotonic_time();
+	int64		next_start;
 
-	if (launcher->started != 0 &&
-		TimestampDifferenceExceeds(launcher->started, now, GJ_LONGEST_BACKOFF))
+	if (launcher->started != 0 && now - launcher->started > GJ_LONGEST_BACKOFF * INT64CONST(1000))
 		launcher->backoff = GJ_FIRST_BACKOFF;
-	launcher->next_start = TimestampTzPlusMilliseconds(now, launcher->backoff);
+	launcher->started = 0;
+	next_start = now + launcher->backoff * INT64CONST(1000);
 	launcher->backoff = Min(launcher->backoff * 2, GJ_LONGEST_BACKOFF);
-	publish_state(launcher, launcher->next_start);
+	(void) publish_state(launcher, 0, next_start);
 }
 
 /* Start gpujoind. */
@@ -461,10 +542,15 @@ start_daemon(GjLauncher *launcher)
 	int			log[2] = {-1, -1};
 
 	daemon_path(path);
-	launcher->started = GetCurrentTimestamp();
+	launcher->started = monotonic_time();
+	launcher->next_look = launcher->started + GJ_BEAT_MS * 1000;
+	launcher->nsilent = 0;
+	launcher->heard = false;
 	launcher->nlog = 0;
-	if (pipe2(parent, O_CLOEXEC) == 0 && pipe2(log, O_CLOEXEC) == 0 &&
-		fcntl(log[0], F_SETFL, O_NONBLOCK) == 0)
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, parent) == 0 &&
+		pipe2(log, O_CLOEXEC) == 0 && fcntl(log[0], F_SETFL, O_NONBLOCK) == 0 &&
+		pg_strong_random(&launcher->incarnation, sizeof(launcher->incarnation)) &&
+		publish_state(launcher, 0, 0))
 	{
 		launcher->child = fork();
 		if (launcher->child == 0)
@@ -480,8 +566,6 @@ start_daemon(GjLauncher *launcher)
 		close_fd(&log[0]);
 		schedule_start(launcher);
 	}
-	else
-		publish_state(launcher, 0);
 	close_fd(&parent[0]);
 	close_fd(&log[1]);
 	launcher->parent_fd = parent[1];
@@ -512,15 +596,16 @@ reap_daemon(GjLauncher *launcher)
 	launcher->blame = is_crash(status);
 	if (ShutdownRequestPending && !launcher->blame)
 		return;
-	if (!ShutdownRequestPending)
+	if (!launcher->killed && !ShutdownRequestPending)
 		schedule_start(launcher);
+	launcher->killed = false;
 
 	/*
 	 * This launcher is the only one, so a gpujoind that has the lock belongs to one
 	 * that is gone, and is about to end.  gpujoind has said what it waited for.
 	 */
 	if (WIFEXITED(status) && WEXITSTATUS(status) == GJ_EXIT_LOCKED)
-		ereport(LOG, (errmsg("gpujoind could not get its lock or socket and will be tried again")));
+		ereport(LOG, (errmsg("gpujoind could not get its lock, socket or threads and will be tried again")));
 	else if (WIFSIGNALED(status))
 		ereport(WARNING, (errmsg("gpujoind was terminated by signal %d: %s",
 								 WTERMSIG(status), pg_strsignal(WTERMSIG(status)))));
@@ -529,9 +614,74 @@ reap_daemon(GjLauncher *launcher)
 				(errmsg("gpujoind ended with exit status %d", WEXITSTATUS(status))));
 }
 
-/* Wait for something to happen, at most until `deadline` (0: for ever). */
+/*
+ * Tell whether gpujoind has given a sign of life since the last look.
+ */
+static bool
+hear_daemon(GjLauncher *launcher)
+{
+	char		beats[64];
+	bool		heard = false;
+
+	while (recv(launcher->parent_fd, beats, sizeof(beats), MSG_DONTWAIT) > 0)
+		heard = true;
+	return heard;
+}
+
+/*
+ * Kill gpujoind if it has been silent for too long.  Sessions that wait for it see their connections
+ * closed, or, should it not even die, that there is none.  Then each start is put off, as it would be
+ * after crashes.
+ */
 static void
-wait_for_something(GjLauncher *launcher, TimestampTz deadline)
+watch_daemon(GjLauncher *launcher)
+{
+	int64		now = monotonic_time();
+	int			timeout = launcher->heard ? Max(gj_daemon_timeout, GJ_LEAST_TIMEOUT) : GJ_START_TIMEOUT;
+
+	if (launcher->killed && now >= launcher->state.next_start)
+		schedule_start(launcher);
+	if (launcher->child == 0 || launcher->killed || (launcher->heard && now < launcher->next_look))
+		return;
+	if (hear_daemon(launcher))
+	{
+		if (!launcher->heard)
+			(void) publish_state(launcher, launcher->incarnation, 0);
+		launcher->heard = true;
+		launcher->nsilent = 0;
+	}
+	else if (now >= launcher->next_look)
+		launcher->nsilent++;
+	if (now >= launcher->next_look)
+		launcher->next_look = now + GJ_BEAT_MS * 1000;
+	/* the last sign of life came up to one look earlier */
+	if (gj_daemon_timeout == 0 || launcher->nsilent < timeout / GJ_BEAT_MS - 1)
+		return;
+	ereport(WARNING,
+			(errmsg("gpujoind has given no sign of life for %d ms and is killed", timeout),
+			 errhint("If this machine is only slow, raise gpujoin.daemon_timeout.")));
+	launcher->killed = true;
+	launcher->state.silent = launcher->incarnation;
+	schedule_start(launcher);
+	kill(launcher->child, SIGKILL);
+}
+
+/*
+ * Return when the launcher has something to do even if nothing happens (0: never).
+ */
+static int64
+next_deadline(const GjLauncher *launcher)
+{
+	if (launcher->child == 0 || launcher->killed)
+		return launcher->state.next_start;
+	return gj_daemon_timeout == 0 && launcher->heard ? 0 : launcher->next_look;
+}
+
+/*
+ * Wait for something to happen, at most until `deadline` (0: for ever).
+ */
+static void
+wait_for_something(GjLauncher *launcher, int64 deadline)
 {
 	int			events = WL_LATCH_SET | WL_EXIT_ON_PM_DEATH;
 	long		timeout = -1;
@@ -539,7 +689,7 @@ wait_for_something(GjLauncher *launcher, TimestampTz deadline)
 	if (deadline != 0)
 	{
 		events |= WL_TIMEOUT;
-		timeout = TimestampDifferenceMilliseconds(GetCurrentTimestamp(), deadline);
+		timeout = Max(0, (deadline - monotonic_time() + 999) / 1000);
 	}
 	if (launcher->log_fd >= 0)
 		(void) WaitLatchOrSocket(MyLatch, events | WL_SOCKET_READABLE, launcher->log_fd, timeout,
@@ -554,12 +704,12 @@ wait_for_something(GjLauncher *launcher, TimestampTz deadline)
 static void
 stop_daemon(GjLauncher *launcher)
 {
-	TimestampTz deadline = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), GJ_STOP_TIMEOUT);
+	int64		deadline = monotonic_time() + GJ_STOP_TIMEOUT * 1000;
 
 	close_fd(&launcher->parent_fd);
 	for (reap_daemon(launcher); launcher->child != 0; reap_daemon(launcher))
 	{
-		if (GetCurrentTimestamp() >= deadline)
+		if (monotonic_time() >= deadline)
 		{
 			ereport(LOG, (errmsg("gpujoind did not end within %d ms and is killed", GJ_STOP_TIMEOUT)));
 			kill(launcher->child, SIGKILL);
@@ -593,9 +743,10 @@ keep_daemon(GjLauncher *launcher)
 		}
 		read_log(launcher);
 		reap_daemon(launcher);
-		if (launcher->child == 0 && GetCurrentTimestamp() >= launcher->next_start)
+		watch_daemon(launcher);
+		if (launcher->child == 0 && monotonic_time() >= launcher->state.next_start)
 			start_daemon(launcher);
-		wait_for_something(launcher, launcher->child == 0 ? launcher->next_start : 0);
+		wait_for_something(launcher, next_deadline(launcher));
 	}
 	stop_daemon(launcher);
 }
@@ -616,7 +767,7 @@ gj_launcher_main(Datum main_arg)
 	pqsignal(SIGCHLD, handle_sigchld);
 	BackgroundWorkerUnblockSignals();
 
-	if (!take_lock(&launcher))
+	if (!become_launcher(&launcher))
 		proc_exit(0);
 	make_journal(&launcher);
 	keep_daemon(&launcher);

@@ -37,6 +37,7 @@ enum
 	OPT_PARENT_FD,
 	OPT_JOURNAL_FD,
 	OPT_BLAME,
+	OPT_INCARNATION,
 	OPT_LIST_DEVICES,
 	OPT_RUN,
 	OPT_DEVICE,
@@ -53,6 +54,7 @@ static const struct option long_options[] = {
 	{"parent-fd", required_argument, NULL, OPT_PARENT_FD},
 	{"journal-fd", required_argument, NULL, OPT_JOURNAL_FD},
 	{"blame", no_argument, NULL, OPT_BLAME},
+	{"incarnation", required_argument, NULL, OPT_INCARNATION},
 	{"list-devices", no_argument, NULL, OPT_LIST_DEVICES},
 	{"run", no_argument, NULL, OPT_RUN},
 	{"device", required_argument, NULL, OPT_DEVICE},
@@ -70,9 +72,10 @@ static const char usage[] =
 "\n"
 "Usage:\n"
 "  gpujoind --directory DIR      serve on the socket " GJ_SOCKET_NAME " in DIR\n"
-"           [--parent-fd N]      end when this pipe is closed\n"
+"           [--parent-fd N]      end when this socket is closed\n"
 "           [--journal-fd N]     keep counters in this memory file\n"
 "           [--blame]            the gpujoind before this one crashed\n"
+"           [--incarnation N]    serve sessions that name this number\n"
 "  gpujoind --list-devices       show the GPUs and the cpu device\n"
 "  gpujoind --run FILE...        run saved programs\n"
 "           [--device cpu|cuda]  on this device (default cuda, cpu if there is none)\n"
@@ -152,6 +155,9 @@ parse_options(int argc, char **argv, GjOptions *options)
 			case OPT_BLAME:
 				options->server.blame = true;
 				break;
+			case OPT_INCARNATION:
+				options->server.incarnation = strtoull(optarg, NULL, 10);
+				break;
 			case OPT_LIST_DEVICES:
 				options->list_devices = true;
 				break;
@@ -210,7 +216,7 @@ int
 main(int argc, char **argv)
 {
 	static GjTempAccount temp_account;	/* of --run */
-	GjOptions	options = {.server = {NULL, -1, -1, false},.cpu_devices = 1,.gpu_devices = 1,
+	GjOptions	options = {.server = {NULL, -1, -1, false, 0},.cpu_devices = 1,.gpu_devices = 1,
 	.repeat = 1,.team = {.kind = GJ_ANY_DEVICE,.spill_memory = UINT64_C(1) << 30,
 	.temp = {&temp_account, UINT64_MAX, "/tmp"}}};
 	GjErrorText why;

@@ -15,10 +15,10 @@
 void
 test_wire_sizes(void)
 {
-	CHECK_EQUAL(GJ_ABI, 8);
-	CHECK_EQUAL(sizeof(GjMsgHello), 32);
+	CHECK_EQUAL(GJ_ABI, 9);
+	CHECK_EQUAL(sizeof(GjMsgHello), 40);
 	CHECK_EQUAL(sizeof(GjDeviceInfo), 192);
-	CHECK_EQUAL(sizeof(GjMsgWelcome), 336);
+	CHECK_EQUAL(sizeof(GjMsgWelcome), 344);
 	CHECK_EQUAL(sizeof(GjMsgDevice), 200);
 	CHECK_EQUAL(sizeof(GjCounter), 16);
 	CHECK_EQUAL(sizeof(GjMsgCounters), 8 + 16 * GJ_NREASONS);

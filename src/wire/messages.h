@@ -50,6 +50,10 @@
  * all sources ends the run: rows could be missing.  Chunks of source 0 may come before all
  * other sources have ended; they wait in their slots.
  *
+ * HELLO and WELCOME name the incarnation of gpujoind: a random number that the launcher chooses for
+ * each gpujoind that it starts, and tells sessions.  So a gpujoind that outlived its launcher serves
+ * nobody.
+ *
  * DONE comes before the run has given its device memory back; HELLO of the same process is
  * answered when that is done.
  *
@@ -64,7 +68,7 @@
 #include "reasons.h"
 #include "resident.h"
 
-#define GJ_ABI				8	/* raise with any change of src/wire */
+#define GJ_ABI				9	/* raise with any change of src/wire */
 #define GJ_STRINGIFY_(x)	#x
 #define GJ_STRINGIFY(x)		GJ_STRINGIFY_(x)
 #define GJ_SOCKET_NAME		"gpujoin." GJ_STRINGIFY(GJ_ABI) ".sock"
@@ -94,6 +98,9 @@
 
 /* What outlives a gpujoind: counters and refused programs, in a memfd of the launcher. */
 #define GJ_JOURNAL_SIZE		(64u * 1024)
+
+/* How often gpujoind sends the launcher a byte, as a sign of life. */
+#define GJ_BEAT_MS			200
 
 /* Devices that one run can use. */
 #define GJ_MAX_RUN_DEVICES	16
@@ -146,6 +153,7 @@ typedef struct GjMsgHello
 	uint32_t	device;			/* GjDeviceKind wanted for a run */
 	uint32_t	pid;			/* of the backend, for the log */
 	uint64_t	memory_limit;	/* gpujoin.device_memory_limit in bytes, 0 = none */
+	uint64_t	incarnation;	/* that the launcher has told */
 } GjMsgHello;
 
 typedef struct GjDeviceInfo
@@ -177,8 +185,9 @@ typedef struct GjMsgWelcome
 {
 	uint32_t	type;
 	uint32_t	ncuda;			/* usable GPUs */
-	uint32_t	daemon_pid;
+	uint64_t	incarnation;	/* of this gpujoind */
 	uint32_t	looks;			/* 1: there are processors to look before sleeping */
+	uint32_t	unused;
 	char		cuda_reason[128];	/* why ncuda is 0 */
 	GjDeviceInfo device;		/* the first device of the kind asked for, if there is one
 								 * (memory_total is 0 if not) */

@@ -5,7 +5,7 @@
  *
  * The lock file says who may unlink and bind the socket: it is held from before the
  * bind until the process ends, and the kernel gives it back however that happens.
- * gpujoind ends on EOF of the launcher's pipe, and on SIGTERM, SIGINT and SIGQUIT; it does so
+ * gpujoind ends on EOF of the launcher's socket, and on SIGTERM, SIGINT and SIGQUIT; it does so
  * at once, for all that it holds goes with the process.
  */
 #define _GNU_SOURCE
@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,8 +34,14 @@
 #define GJ_LOCK_WAIT_MS		10000
 #define GJ_LOCK_POLL_MS		50
 
-/* How soon to try again where no thread could be started. */
+/* How soon to try again where no thread could be started; how often the main thread wakes up else. */
 #define GJ_RETRY_MS			100
+#define GJ_WAKE_MS			1000
+
+/* So many signs of life are given without the main thread: 30 s. */
+#define GJ_MAX_BEATS		(30000 / GJ_BEAT_MS)
+
+static uint32_t nbeats;			/* atomic; since the main thread was awake */
 
 /* Signals that are left as they are: those of the signalfd, and those that end nothing. */
 static bool
@@ -106,7 +113,7 @@ set_descriptors(const GjServerOptions *options)
 	fcntl(STDERR_FILENO, F_SETFL, O_NONBLOCK);
 }
 
-/* True if the launcher's pipe or a signal says that this is the end. */
+/* True if the launcher's socket or a signal says that this is the end. */
 static bool
 told_to_end(struct pollfd fds[2], int timeout_ms)
 {
@@ -156,21 +163,45 @@ listen_on_socket(void)
 	return -1;
 }
 
+/* Gives the launcher a sign of life; it does not matter if it has too many unread. */
+static void
+beat(int launcher_fd)
+{
+	(void) !send(launcher_fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+/*
+ * Thread: gives signs of life.  The main thread could not: to start a thread takes long while others
+ * get or pin much memory.  This thread neither waits for a device nor changes the address space.
+ */
+static void *
+beat_main(void *arg)
+{
+	for (;;)
+	{
+		if (__atomic_add_fetch(&nbeats, 1, __ATOMIC_RELAXED) < GJ_MAX_BEATS)
+			beat(*(const int *) arg);
+		poll(NULL, 0, GJ_BEAT_MS);
+	}
+	return NULL;
+}
+
 /* Sees to it that threads wait for connections, until told to end. */
 static void
 serve_sessions(struct pollfd ends[2], int few_fd)
 {
 	struct pollfd fds[3] = {ends[0], ends[1], {.fd = few_fd,.events = POLLIN}};
-	int			timeout_ms = -1;
+	int			timeout_ms = GJ_WAKE_MS;
 
 	for (;;)
 	{
+		__atomic_store_n(&nbeats, 0, __ATOMIC_RELAXED);
 		if (gj_sessions_start())
-			timeout_ms = -1;
+			timeout_ms = GJ_WAKE_MS;
 		else
 		{
 			/* those that there are serve one connection after the other */
-			if (timeout_ms < 0)
+			if (timeout_ms == GJ_WAKE_MS)
 				gj_log(GJ_WARNING, "could not start a thread for a session");
 			timeout_ms = GJ_RETRY_MS;
 		}
@@ -186,6 +217,7 @@ serve_in_directory(const GjServerOptions *options)
 		{.fd = options->parent_fd,.events = POLLIN},
 		{.fd = set_signals(),.events = POLLIN}
 	};
+	pthread_t	beating;
 	int			listener;
 	int			few_fd;
 
@@ -201,12 +233,19 @@ serve_in_directory(const GjServerOptions *options)
 	listener = listen_on_socket();
 	if (listener < 0)
 		return 2;
-	few_fd = gj_sessions_open(listener);
+	few_fd = gj_sessions_open(listener, options->incarnation);
 	if (few_fd < 0)
 	{
 		gj_log(GJ_ERROR, "could not create an eventfd: %s", strerror(errno));
 		return 2;
 	}
+	if (!gj_sessions_start() || pthread_create(&beating, NULL, beat_main, &ends[0].fd) != 0)
+	{
+		gj_log(GJ_ERROR, "could not start a thread");
+		return 2;
+	}
+	/* the launcher reads this when it reads that line */
+	beat(ends[0].fd);
 	gj_log(GJ_LOG, "gpujoind " GJ_STRINGIFY(GJ_ABI) " is ready, process %d", (int) getpid());
 	serve_sessions(ends, few_fd);
 	log_end(ends[1].fd);

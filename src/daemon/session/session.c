@@ -43,6 +43,20 @@
 /* How long to wait where no connection can be accepted. */
 #define GJ_ACCEPT_PAUSE_MS	10
 
+/*
+ * Threads that wait for connections: to start one takes longer than to answer.  The thread that
+ * owns the listener keeps their number, and is told when they become few.
+ */
+static struct
+{
+	pthread_mutex_t lock;
+	uint32_t	nwaiting;		/* guarded by the lock */
+	int			listener;
+	uint64_t	incarnation;
+	int			few_fd;			/* eventfd */
+	bool		looking;		/* atomic: one of them looks for a connection */
+}			threads = {.lock = PTHREAD_MUTEX_INITIALIZER,.few_fd = -1};
+
 /* Asked for each fragment, or tile: it looks once a millisecond. */
 bool
 gj_session_stop(void *arg)
@@ -119,7 +133,7 @@ static bool
 welcome(GjSession *session)
 {
 	GjMsgHello *hello = &session->hello;
-	GjMsgWelcome answer = {.type = GJ_MSG_WELCOME,.daemon_pid = (uint32_t) getpid()};
+	GjMsgWelcome answer = {.type = GJ_MSG_WELCOME,.incarnation = threads.incarnation};
 	GjDeviceEntry *entry;
 	GjErrorText why = {""};
 
@@ -129,6 +143,11 @@ welcome(GjSession *session)
 	{
 		gj_journal_count(GJ_ABI_MISMATCH, 1);
 		gj_session_error(session, GJ_ABI_MISMATCH, "");
+		return false;
+	}
+	if (hello->incarnation != threads.incarnation)
+	{
+		gj_session_error(session, GJ_NO_DAEMON, "another one, of a launcher that has ended, is still there");
 		return false;
 	}
 	if (hello->device > GJ_DEVICE_CUDA)
@@ -313,19 +332,6 @@ serve(GjSession *session, int socket)
 
 /* ---- threads */
 
-/*
- * Threads that wait for connections: to start one takes longer than to answer.  The thread that
- * owns the listener keeps their number, and is told when they become few.
- */
-static struct
-{
-	pthread_mutex_t lock;
-	uint32_t	nwaiting;		/* guarded by the lock */
-	int			listener;
-	int			few_fd;			/* eventfd */
-	bool		looking;		/* atomic: one of them looks for a connection */
-}			threads = {.lock = PTHREAD_MUTEX_INITIALIZER,.few_fd = -1};
-
 /* A thread begins to wait; false if enough others do. */
 static bool
 begin_to_wait(void)
@@ -424,9 +430,10 @@ start_thread(void)
 }
 
 int
-gj_sessions_open(int listener)
+gj_sessions_open(int listener, uint64_t incarnation)
 {
 	threads.listener = listener;
+	threads.incarnation = incarnation;
 	threads.few_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	return threads.few_fd;
 }
