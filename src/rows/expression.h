@@ -393,7 +393,7 @@ gj_eval_more(const GjCode *code, uint32_t pc, const GjView *view, uint32_t base,
 
 		case GJ_OP_LEFT_T: GJ_BINARY(null ? 0 : gj_left_right(a[i], b[i], false, instr.arg != 0));
 		case GJ_OP_RIGHT_T:
-			GJ_BINARY_CHECKED((r = null ? 0 : gj_left_right(a[i], b[i], true, instr.arg != 0),
+			GJ_BINARY_CHECKED((r = null || b[i] <= INT32_MIN ? 0 : gj_left_right(a[i], b[i], true, instr.arg != 0),
 							   b[i] > INT32_MIN ? (uint32_t) GJ_OK : (uint32_t) GJ_UNKNOWN_VALUE));
 
 		case GJ_OP_SCALE_UP: GJ_BINARY_CHECKED(gj_mul_i(a[i], instr.imm, GJ_INT8, &r));
