@@ -255,6 +255,9 @@ parse_options(int argc, char **argv, GjOptions *options)
 #ifdef GJ_COVERAGE
 extern void __gcov_dump(void);
 #endif
+#ifdef __SANITIZE_ADDRESS__
+extern void __lsan_do_leak_check(void);
+#endif
 
 /* --run without --device: a GPU if there is one. */
 static GjDeviceKind
@@ -301,6 +304,9 @@ main(int argc, char **argv)
 		status = gj_serve(&options.server);
 #ifdef GJ_COVERAGE
 		__gcov_dump();
+#endif
+#ifdef __SANITIZE_ADDRESS__
+		__lsan_do_leak_check();
 #endif
 		/* sessions may still run: no destructors */
 		_exit(status);
