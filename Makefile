@@ -6,6 +6,7 @@
 #   make prove_installcheck   TAP tests, each with servers of its own (t/)
 #   make unit_tests      build/unit_test: parts of gpujoind by themselves (src/test)
 #   make replay_run      build/replay_run: saved programs and their results, for scripts/replay
+#   make fuzzers         build/fuzz_program, build/fuzz_socket: attacks on gpujoind (src/test/fuzz)
 #   make kernel_tests    build/kernel_test: the cuda device against the cpu device
 #
 #   WITH_CUDA=auto|yes|no     build the cuda device; auto: if nvcc is found
@@ -126,6 +127,16 @@ $(REPLAY_OBJS): build/flags
 build/replay_run: $(REPLAY_OBJS) $(CUDA_OBJS) $(filter-out build/daemon/main.o,$(DAEMON_OBJS))
 	$(LINK) -o $@ $^ $(DAEMON_LIBS)
 
+# attacks on programs, with all of gpujoind but its main, and on its socket, from outside
+fuzzers: build/fuzz_program build/fuzz_socket
+FUZZ_OBJS = $(patsubst src/%.c,build/%.o,$(sort $(wildcard src/test/fuzz/*.c)))
+FUZZ_COMMON = $(filter-out build/test/fuzz/fuzz_%.o,$(FUZZ_OBJS))
+$(FUZZ_OBJS): build/flags
+build/fuzz_program: build/test/fuzz/fuzz_program.o $(FUZZ_COMMON) $(CUDA_OBJS) $(filter-out build/daemon/main.o,$(DAEMON_OBJS))
+	$(LINK) -o $@ $^ $(DAEMON_LIBS)
+build/fuzz_socket: build/test/fuzz/fuzz_socket.o $(FUZZ_COMMON)
+	$(LINK) -o $@ $^ $(DAEMON_LIBS)
+
 install: install-daemon
 install-daemon: build/$(DAEMON)
 	$(MKDIR_P) '$(DESTDIR)$(pkglibdir)' '$(DESTDIR)$(bindir)'
@@ -148,6 +159,7 @@ regress-input:
 prove_installcheck:
 	$(prove_installcheck)
 
--include $(OBJS:.o=.d) $(DAEMON_OBJS:.o=.d) $(CUDA_OBJS:.o=.d) $(KERNEL_TEST_OBJS:.o=.d) $(UNIT_OBJS:.o=.d) $(REPLAY_OBJS:.o=.d)
+-include $(OBJS:.o=.d) $(DAEMON_OBJS:.o=.d) $(CUDA_OBJS:.o=.d) $(KERNEL_TEST_OBJS:.o=.d) \
+	$(UNIT_OBJS:.o=.d) $(REPLAY_OBJS:.o=.d) $(FUZZ_OBJS:.o=.d)
 
-.PHONY: FORCE unit_tests replay_run kernel_tests install-daemon uninstall-daemon regress-input prove_installcheck
+.PHONY: FORCE unit_tests replay_run fuzzers kernel_tests install-daemon uninstall-daemon regress-input prove_installcheck

@@ -8,6 +8,8 @@ seeds=$(choose "$seed" "$seed $((seed + 1)) $((seed + 2))")
 random_queries=${GJ_RANDOM_QUERIES:-$(choose 1000 4000)}
 limited_queries=${GJ_LIMITED_QUERIES:-$(choose 60 600)}
 sanitized_queries=${GJ_SANITIZED_QUERIES:-$(choose 150 1000)}
+fuzzed_programs=${GJ_FUZZ_PROGRAMS:-$(choose 15000 1000000)}
+conversations=${GJ_FUZZ_CONVERSATIONS:-$(choose 1500 100000)}
 stress_seconds=${GJ_STRESS_SECONDS:-$(choose 30 600)}
 passed=0 failed=0
 
@@ -55,15 +57,39 @@ save_program() {
 
 # ---- parts
 
-# With sanitizers, from a copy: other parts build here meanwhile.
+# gpujoind, its unit tests and fuzzers with sanitizers, in $top/checked: a copy, for other parts build here meanwhile.
+# The first part that wants it builds it.
+build_checked() {
+	(
+		flock 9
+		[ ! -e "$top/checked/built" ] || exit 0
+		mkdir -p "$top/checked/cuda"; cp -r Makefile src "$top/checked"
+		make -C "$top/checked" -j"$jobs" PG_CONFIG="$pg_config" WITH_CUDA=no SANITIZE=address,undefined \
+			unit_tests fuzzers "build/$daemon" >"$top/checked.log" 2>&1 || { tail -30 "$top/checked.log"; exit 1; }
+		touch "$top/checked/built"
+	) 9>"$top/checked.lock"
+}
+
 part_unit() {
-	local copy=$work/unit
-	mkdir "$copy"; cp -r Makefile src "$copy"; mkdir "$copy/cuda"
-	make -C "$copy" -j"$jobs" PG_CONFIG="$pg_config" WITH_CUDA=no SANITIZE=address,undefined unit_tests \
-		>"$work/unit_build.log" 2>&1 || { tail -30 "$work/unit_build.log"; fail "make unit_tests"; return; }
-	(cd "$copy" && UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 build/unit_test) >"$work/unit.log" 2>&1
+	build_checked || { fail "make unit_tests"; return; }
+	(cd "$top/checked" && UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 build/unit_test) >"$work/unit.log" 2>&1
 	tail -30 "$work/unit.log"
 	count_from unit "$work/unit.log"
+}
+
+# fuzz NAME COUNT ARGUMENT...: so many attacks of one kind; the last line tells what was tried.
+fuzz() {
+	local name=$1 count=$2 status; shift 2
+	(cd "$top/checked" && "build/$name" --seed "$seed" --count "$count" "$@") >"$work/$name.log" 2>&1
+	status=$?
+	tail -$((status ? 60 : 1)) "$work/$name.log"
+	check "$name: $count of seed $seed" test $status = 0
+}
+
+part_fuzz() {
+	build_checked || { fail "make fuzzers"; return; }
+	fuzz fuzz_program "$fuzzed_programs"
+	fuzz fuzz_socket "$conversations" --daemon "build/$daemon"
 }
 
 part_replay() {

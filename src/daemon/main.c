@@ -201,6 +201,9 @@ parse_options(int argc, char **argv, GjOptions *options)
 #ifdef GJ_COVERAGE
 extern void __gcov_dump(void);
 #endif
+#ifdef __SANITIZE_ADDRESS__
+extern void __lsan_do_leak_check(void);
+#endif
 
 static int
 run_files(GjOptions *options)
@@ -234,6 +237,9 @@ main(int argc, char **argv)
 		status = gj_serve(&options.server);
 #ifdef GJ_COVERAGE
 		__gcov_dump();
+#endif
+#ifdef __SANITIZE_ADDRESS__
+		__lsan_do_leak_check();
 #endif
 		/* sessions may still run: no destructors */
 		_exit(status);

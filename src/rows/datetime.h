@@ -106,16 +106,17 @@ gj_date_add(int64_t date, int64_t days, int64_t *result)
 	*result = date;
 	if (!gj_date_is_finite(date))
 		return GJ_OK;
-	*result = date + days;
+	if (gj_add_i(date, days, GJ_INT8, result) != GJ_OK)
+		return GJ_OVERFLOW;
 	return *result >= GJ_MIN_DATE && *result < GJ_END_DATE ? GJ_OK : GJ_OVERFLOW;
 }
 
 GJ_FN uint32_t
 gj_date_sub(int64_t a, int64_t b, int64_t *result)
 {
-	*result = a - b;
-	return gj_date_is_finite(a) && gj_date_is_finite(b) ? gj_range_status(*result, GJ_INT4) :
-		(uint32_t) GJ_OVERFLOW;
+	uint32_t	status = gj_sub_i(a, b, GJ_INT4, result);
+
+	return gj_date_is_finite(a) && gj_date_is_finite(b) ? status : (uint32_t) GJ_OVERFLOW;
 }
 
 GJ_FN uint32_t
@@ -154,6 +155,8 @@ gj_add_interval(int64_t timestamp, const int64_t *span, int64_t *result)
 	*result = timestamp;
 	if (!gj_timestamp_is_finite(timestamp))
 		return GJ_OK;
+	if (gj_timestamp_status(timestamp) != GJ_OK)
+		return GJ_OVERFLOW;
 	date = gj_floor_div(timestamp, GJ_US_PER_DAY);
 	time = timestamp - date * GJ_US_PER_DAY;
 	if (span[0] != 0)
@@ -180,7 +183,7 @@ gj_add_interval(int64_t timestamp, const int64_t *span, int64_t *result)
 	return gj_timestamp_status(*result);
 }
 
-/* A field of a date; infinite ones are left to PostgreSQL. */
+/* A field of a date; infinite ones are left to PostgreSQL, and so is what is no date. */
 GJ_NOINLINE_FN uint32_t
 gj_extract_date(int64_t date, uint32_t field, int64_t *result)
 {
@@ -188,7 +191,7 @@ gj_extract_date(int64_t date, uint32_t field, int64_t *result)
 	GjCivil		start = {0, 1, 1};
 
 	*result = 0;
-	if (!gj_date_is_finite(date))
+	if (date < GJ_MIN_DATE || date >= GJ_END_DATE)
 		return GJ_UNKNOWN_VALUE;
 	civil = gj_civil(date);
 	switch (field)
@@ -229,7 +232,7 @@ gj_extract_timestamp(int64_t timestamp, uint32_t field, int64_t *result)
 	int64_t		time;
 
 	*result = 0;
-	if (!gj_timestamp_is_finite(timestamp))
+	if (gj_timestamp_status(timestamp) != GJ_OK)
 		return GJ_UNKNOWN_VALUE;
 	time = timestamp - gj_floor_div(timestamp, GJ_US_PER_DAY) * GJ_US_PER_DAY;
 	switch (field)
@@ -259,6 +262,8 @@ gj_trunc_timestamp(int64_t timestamp, uint32_t field, int64_t *result)
 	*result = timestamp;
 	if (!gj_timestamp_is_finite(timestamp))
 		return GJ_OK;
+	if (gj_timestamp_status(timestamp) != GJ_OK)
+		return GJ_OVERFLOW;
 	switch (field)
 	{
 		case GJ_FIELD_SECOND:

@@ -386,7 +386,7 @@ gj_eval_more(const GjCode *code, uint32_t pc, const GjView *view, uint32_t base,
 			break;
 
 		GJ_BINARY(GJ_OP_LEFT_T, null ? 0 : gj_left_right(x, y, false, arg != 0))
-		GJ_CHECKED(GJ_OP_RIGHT_T, (r = null ? 0 : gj_left_right(x, y, true, arg != 0),
+		GJ_CHECKED(GJ_OP_RIGHT_T, (r = null || y <= INT32_MIN ? 0 : gj_left_right(x, y, true, arg != 0),
 								   y > INT32_MIN ? (uint32_t) GJ_OK : (uint32_t) GJ_UNKNOWN_VALUE))
 
 		GJ_CHECKED(GJ_OP_SCALE_UP, gj_mul_i(x, instr.imm, GJ_INT8, &r))

@@ -275,7 +275,8 @@ gj_substr(int64_t text, int64_t start, int64_t count, bool has_count, bool utf8,
 	uint32_t	skip;
 
 	*result = gj_text(p, 0);
-	if (has_count && count < 0)
+	/* both are int4 */
+	if (start != (int32_t) start || (has_count && (count < 0 || count != (int32_t) count)))
 		return GJ_UNKNOWN_VALUE;
 	if (has_count && start + count < 1)
 		return GJ_OK;

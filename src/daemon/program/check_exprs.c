@@ -4,6 +4,8 @@
  */
 #include "check.h"
 
+#include "rows/numeric.h"
+
 /* How an instruction uses its operands. */
 enum
 {
@@ -137,6 +139,16 @@ check_text_list(GjCheck *check, const GjInstr *instr)
 	return true;
 }
 
+static bool
+is_power_of_10(int64_t imm)
+{
+	int			n = 0;
+
+	while (n < GJ_MAX_SCALE && gj_power_of_10(n) < imm)
+		n++;
+	return gj_power_of_10(n) == imm;
+}
+
 /* Months and days have 32 bits, and may have changed their sign. */
 static bool
 is_interval(const int64_t *span)
@@ -228,7 +240,7 @@ check_instr(GjCheck *check, uint32_t i, uint32_t nregisters, GjWritten *written)
 		case GJ_OP_SCALE_DOWN:
 		case GJ_OP_DIGITS_D:
 		case GJ_OP_D_TO_F:
-			if (instr->imm < 1)
+			if (!is_power_of_10(instr->imm))
 				return gj_check_fails(check, "instruction %u has a bad power of 10", i);
 			break;
 		case GJ_OP_IN_I:
