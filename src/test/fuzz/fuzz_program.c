@@ -137,6 +137,8 @@ take_batch(void *arg, uint32_t nrows)
 
 /* ---- a run */
 
+static GjTempAccount temp_account;	/* what runs give back, all of them use again */
+
 static GjTeamOptions
 choose_options(FuzzRandom *r)
 {
@@ -149,8 +151,7 @@ choose_options(FuzzRandom *r)
 		.exchange = (uint32_t) fuzz_below(r, GJ_EXCHANGE_OFF + 1),
 		.keep_exchanged = fuzz_percent(r, 50),
 		.spill_memory = fuzz_below(r, 3) << 19,
-		.temp_limit = fuzz_below(r, 3) << 19,
-		.temp_directory = "/tmp"
+		.temp = {&temp_account, fuzz_below(r, 3) << 19, "/tmp"}
 	};
 }
 
