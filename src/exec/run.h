@@ -50,7 +50,7 @@ extern bool gj_remote_has_workers(const GjRemoteRun *run);
 
 /* Loads until there is a batch, the end, or a failure.  A batch is slot *slot. */
 extern GjRemoteResult gj_remote_next(GjRemoteRun *run, const uint8 **batch, uint32 *slot,
-							   GjFailure *failure);
+									 GjFailure *failure);
 
 /* The batch is no longer needed. */
 extern void gj_remote_free_batch(GjRemoteRun *run, uint32 slot);
@@ -65,7 +65,8 @@ extern void gj_remote_end(GjRemoteRun *run);
  * reason if that is not possible (any more).
  */
 extern GjRemoteRun *gj_remote_attach(const GjProgram *program, uint32 device_kind,
-							const GjRunToken *token, GjLoadStats *stats, GjFailure *failure);
+									 const GjRunToken *token, GjLoadStats *stats,
+									 GjFailure *failure);
 
 /*
  * In a worker: loads, and ends all sources, until nothing is left, *stop is set, or the run

@@ -256,7 +256,7 @@ extern GjStatus gj_run_pick(GjRun *run, GjRunStep *rs, GjView *view, const uint3
  */
 extern GjStatus gj_run_probe_rows(GjRun *run, uint32_t nrows, bool now);
 
-/* run/fused_plan.c: fills in a zeroed plan, all build sides being there; false: it cannot be done. */
+/* run/fused_plan.c: fills in a zeroed plan, all build sides being there.  False: it cannot. */
 extern bool gj_fused_make_plan(const GjRun *run, GjFusedPlan *plan);
 
 /* run/fused.c */
