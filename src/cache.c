@@ -275,7 +275,7 @@ load_table(Relation rel, const AttrNumber *attnos, int n, int ntexts)
 	GjProgram  *program = make_program(rel, attnos, n, ntexts);
 	GjLoadStats stats = {0};
 	GjFailure	failure = {0};
-	GjRemoteRun	   *run = gj_remote_create(program, &stats);
+	GjRemoteRun *run = gj_remote_create(program, &stats);
 	GjTable		table = {.relid = RelationGetRelid(rel),.attnos = attnos};
 	GjSourceReader *reader = gj_heap_source(&table, 1, GetActiveSnapshot(), program, 0, &failure);
 	GjRemoteResult result = GJ_REMOTE_FAILED;

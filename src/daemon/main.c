@@ -31,39 +31,21 @@ typedef struct GjOptions
 	int			gpu_devices;
 } GjOptions;
 
-enum
-{
-	OPT_DIRECTORY = 1,
-	OPT_PARENT_FD,
-	OPT_JOURNAL_FD,
-	OPT_BLAME,
-	OPT_INCARNATION,
-	OPT_LIST_DEVICES,
-	OPT_RUN,
-	OPT_DEVICE,
-	OPT_REPEAT,
-	OPT_DEVICES,
-	OPT_CPU_DEVICES,
-	OPT_GPU_DEVICES,
-	OPT_VERSION,
-	OPT_HELP
-};
-
 static const struct option long_options[] = {
-	{"directory", required_argument, NULL, OPT_DIRECTORY},
-	{"parent-fd", required_argument, NULL, OPT_PARENT_FD},
-	{"journal-fd", required_argument, NULL, OPT_JOURNAL_FD},
-	{"blame", no_argument, NULL, OPT_BLAME},
-	{"incarnation", required_argument, NULL, OPT_INCARNATION},
-	{"list-devices", no_argument, NULL, OPT_LIST_DEVICES},
-	{"run", no_argument, NULL, OPT_RUN},
-	{"device", required_argument, NULL, OPT_DEVICE},
-	{"repeat", required_argument, NULL, OPT_REPEAT},
-	{"devices", required_argument, NULL, OPT_DEVICES},
-	{"cpu-devices", required_argument, NULL, OPT_CPU_DEVICES},
-	{"gpu-devices", required_argument, NULL, OPT_GPU_DEVICES},
-	{"version", no_argument, NULL, OPT_VERSION},
-	{"help", no_argument, NULL, OPT_HELP},
+	{"directory", required_argument, NULL, 'd'},
+	{"parent-fd", required_argument, NULL, 'p'},
+	{"journal-fd", required_argument, NULL, 'j'},
+	{"blame", no_argument, NULL, 'b'},
+	{"incarnation", required_argument, NULL, 'i'},
+	{"list-devices", no_argument, NULL, 'l'},
+	{"run", no_argument, NULL, 'r'},
+	{"device", required_argument, NULL, 'k'},
+	{"repeat", required_argument, NULL, 'n'},
+	{"devices", required_argument, NULL, 'D'},
+	{"cpu-devices", required_argument, NULL, 'C'},
+	{"gpu-devices", required_argument, NULL, 'G'},
+	{"version", no_argument, NULL, 'v'},
+	{"help", no_argument, NULL, 'h'},
 	{NULL, 0, NULL, 0}
 };
 
@@ -143,46 +125,46 @@ parse_options(int argc, char **argv, GjOptions *options)
 	{
 		switch (c)
 		{
-			case OPT_DIRECTORY:
+			case 'd':
 				options->server.directory = optarg;
 				break;
-			case OPT_PARENT_FD:
+			case 'p':
 				options->server.parent_fd = parse_number("parent-fd", optarg, 0);
 				break;
-			case OPT_JOURNAL_FD:
+			case 'j':
 				options->server.journal_fd = parse_number("journal-fd", optarg, 0);
 				break;
-			case OPT_BLAME:
+			case 'b':
 				options->server.blame = true;
 				break;
-			case OPT_INCARNATION:
+			case 'i':
 				options->server.incarnation = strtoull(optarg, NULL, 10);
 				break;
-			case OPT_LIST_DEVICES:
+			case 'l':
 				options->list_devices = true;
 				break;
-			case OPT_RUN:
+			case 'r':
 				options->run = true;
 				break;
-			case OPT_DEVICE:
+			case 'k':
 				options->team.kind = parse_device(optarg);
 				break;
-			case OPT_REPEAT:
+			case 'n':
 				options->repeat = parse_number("repeat", optarg, 1);
 				break;
-			case OPT_DEVICES:
+			case 'D':
 				options->devices = optarg;
 				break;
-			case OPT_CPU_DEVICES:
+			case 'C':
 				options->cpu_devices = parse_number("cpu-devices", optarg, 1);
 				break;
-			case OPT_GPU_DEVICES:
+			case 'G':
 				options->gpu_devices = parse_number("gpu-devices", optarg, 1);
 				break;
-			case OPT_VERSION:
+			case 'v':
 				printf("gpujoind %s (ABI %d)\n", GJ_VERSION, GJ_ABI);
 				exit(0);
-			case OPT_HELP:
+			case 'h':
 				fputs(usage, stdout);
 				exit(0);
 			default:

@@ -63,7 +63,8 @@ gj_split_stride(uint64_t n, uint32_t nparts)
 static inline uint64_t
 gj_split_room(uint64_t n, uint32_t nparts)
 {
-	uint64_t	strides = n < GJ_SPLIT_STRIDE_ROWS ? 0 : (uint64_t) nparts * gj_split_stride(n, nparts);
+	uint64_t	strides = n < GJ_SPLIT_STRIDE_ROWS ? 0 :
+		(uint64_t) nparts * gj_split_stride(n, nparts);
 	uint64_t	packed = n + (uint64_t) nparts * (GJ_SPLIT_ALIGN - 1);
 
 	return strides > packed ? strides : packed;

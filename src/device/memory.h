@@ -52,7 +52,7 @@ typedef struct GjMemoryOps
 	GjStatus	(*copy_out) (GjQueue *queue, void *host, const void *device, size_t nbytes);
 	GjStatus	(*copy) (GjQueue *queue, void *to, const void *from, size_t nbytes);
 
-	/* n copies within the device at once, which do not overlap; pieces are read before it returns. */
+	/* n copies within the device at once, without overlap; pieces are read before it returns. */
 	GjStatus	(*copy_many) (GjQueue *queue, const GjPiece *pieces, uint32_t n);
 
 	/*

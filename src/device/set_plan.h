@@ -128,7 +128,8 @@ gj_set_family_choose(GjSetFamily *family, const GjSetSpec *spec, bool matrix)
 		family->algorithm = matrix ? GJ_SETS_MATRIX : GJ_SETS_INVERTED_INDEX;
 	if (family->ndense == 0)
 		family->ndense = 1;
-	family->ndense = (family->ndense + GJ_SET_DENSE_STEP - 1) / GJ_SET_DENSE_STEP * GJ_SET_DENSE_STEP;
+	family->ndense = (family->ndense + GJ_SET_DENSE_STEP - 1) / GJ_SET_DENSE_STEP *
+		GJ_SET_DENSE_STEP;
 }
 
 static inline uint32_t

@@ -137,8 +137,8 @@ gj_filter_words(const GjHashTable *table)
 static inline uint32_t
 gj_table_arrays(const GjHashTable *table, void *arrays[GJ_TABLE_ARRAYS])
 {
-	void	   *all[] = {table->slots, table->place, table->payloads, table->key_filter, table->bucket,
-	table->rows, table->key_row, table->keys.null};
+	void	   *all[] = {table->slots, table->place, table->payloads, table->key_filter,
+	table->bucket, table->rows, table->key_row, table->keys.null};
 	uint32_t	n = 0;
 
 	for (uint32_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)

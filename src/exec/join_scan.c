@@ -361,9 +361,9 @@ open_sources(GjScanState *state, const GjProgram *program, GjFailure *failure)
 		}
 		child = list_nth(state->css.custom_ps, list_nth_int(description, GJ_SOURCE_CHILD) - 1);
 		gj_remote_set_reader(state->run, s,
-						  gj_plan_source(child, program, s,
-										 read_attnos(description, GJ_SOURCE_COLUMNS),
-										 gj_remote_held(state->run)));
+							 gj_plan_source(child, program, s,
+											read_attnos(description, GJ_SOURCE_COLUMNS),
+											gj_remote_held(state->run)));
 	}
 	if (!gj_remote_submit(state->run, most_workers(state), failure))
 		return false;

@@ -51,7 +51,7 @@ typedef struct GjScanState
 
 	GjScanPhase phase;
 	MemoryContext run_cxt;		/* reset for every run */
-	GjRemoteRun	   *run;
+	GjRemoteRun *run;
 	const GjProgram *program;	/* of the run */
 	GjSpool    *spool;
 	GjEmitter	emitter;		/* of the batch whose rows are being returned */

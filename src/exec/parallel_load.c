@@ -383,10 +383,10 @@ load_shares(const WorkerLoad *load, WorkerResult *result)
 {
 	SharedLoad *shared = load->shared;
 	GjFailure	failure = {.reason = GJ_OK};
-	GjRemoteRun	   *run;
+	GjRemoteRun *run;
 
 	run = gj_remote_attach(load->program, shared->device_kind, &shared->token, &result->stats,
-						&failure);
+						   &failure);
 	/* if gpujoind is gone, or the run is over, the leader knows it as well */
 	if (run == NULL)
 		return;

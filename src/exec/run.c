@@ -41,7 +41,7 @@ elapsed_ms(instr_time start)
 GjRemoteRun *
 gj_remote_create(const GjProgram *program, GjLoadStats *stats)
 {
-	GjRemoteRun	   *run = palloc0(sizeof(GjRemoteRun));
+	GjRemoteRun *run = palloc0(sizeof(GjRemoteRun));
 
 	run->program = program;
 	run->nsources = program->nsources;
@@ -384,9 +384,9 @@ gj_remote_stats(const GjRemoteRun *run)
 
 GjRemoteRun *
 gj_remote_attach(const GjProgram *program, uint32 device_kind, const GjRunToken *token,
-			  GjLoadStats *stats, GjFailure *failure)
+				 GjLoadStats *stats, GjFailure *failure)
 {
-	GjRemoteRun	   *run = gj_remote_create(program, stats);
+	GjRemoteRun *run = gj_remote_create(program, stats);
 
 	run->client = gj_client_attach(device_kind, token, failure);
 	return run->client ? run : NULL;

@@ -72,7 +72,8 @@ extern void gj_remote_end(GjRemoteRun *run);
  * reason if that is not possible (any more).
  */
 extern GjRemoteRun *gj_remote_attach(const GjProgram *program, uint32 device_kind,
-							const GjRunToken *token, GjLoadStats *stats, GjFailure *failure);
+									 const GjRunToken *token, GjLoadStats *stats,
+									 GjFailure *failure);
 
 /*
  * In a worker: loads, and ends all sources, until nothing is left, *stop is set, or the run

@@ -50,7 +50,8 @@ check_header(GjCheck *check, uint32_t nbytes)
 	if (p->nsources < 1 || p->nsources > GJ_MAX_SOURCES || p->ncolumns > GJ_MAX_COLUMNS ||
 		p->noutputs > GJ_MAX_COLUMNS || p->naggregates > GJ_MAX_AGGREGATES ||
 		p->ngroup_keys > GJ_MAX_GROUP_KEYS)
-		return gj_check_fails(check, "%u sources, %u columns, %u outputs, %u aggregates or %u group keys "
+		return gj_check_fails(check,
+							  "%u sources, %u columns, %u outputs, %u aggregates or %u group keys "
 							  "are too many", p->nsources, p->ncolumns, p->noutputs, p->naggregates,
 							  p->ngroup_keys);
 	if (p->nsort_keys > GJ_MAX_KEYS + GJ_MAX_AGGREGATES)
@@ -723,7 +724,8 @@ check_set_join(GjCheck *check)
 	if (spec->distinct > 1 || (spec->distinct && spec->top_k > 0))
 		return gj_check_fails(check, "distinct intersections of the best %u pairs", spec->top_k);
 	if (spec->behind > 1 || (spec->behind && !(spec->distinct && spec->self)))
-		return gj_check_fails(check, "sets that are no pair of two families, or of no intersection");
+		return gj_check_fails(check,
+							  "sets that are no pair of two families, or of no intersection");
 	return check_batch(check, 3);
 }
 

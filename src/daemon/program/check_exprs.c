@@ -204,7 +204,8 @@ check_instr(GjCheck *check, uint32_t i, uint32_t nregisters, GjWritten *written)
 		case GJ_OP_LOAD_PAIR:
 			/* who may read it is looked at where sources are */
 			if (instr->arg < p->nsources || instr->arg >= GJ_MAX_SOURCES)
-				return gj_check_fails(check, "instruction %u loads a pair value that does not exist", i);
+				return gj_check_fails(check,
+									  "instruction %u loads a pair value that does not exist", i);
 			break;
 		case GJ_OP_SIMILARITY:
 			if (instr->arg >= GJ_SETS_NPREDICATES)

@@ -140,7 +140,6 @@ struct GjRun
 	uint32_t	nsteps;
 	GjRunStep	steps[GJ_MAX_SOURCES];
 
-
 	GjRunTuples	tuples;
 	GjRunOutput	output;
 	const GjSinkOps *sink;
@@ -256,7 +255,7 @@ extern GjStatus gj_run_pick(GjRun *run, GjRunStep *rs, GjView *view, const uint3
  */
 extern GjStatus gj_run_probe_rows(GjRun *run, uint32_t nrows, bool now);
 
-/* run/fused_plan.c: fills in a zeroed plan, all build sides being there; false: it cannot be done. */
+/* run/fused_plan.c: fills in a zeroed plan, all build sides being there.  False: it cannot. */
 extern bool gj_fused_make_plan(const GjRun *run, GjFusedPlan *plan);
 
 /* run/fused.c */
@@ -283,6 +282,10 @@ extern GjStatus gj_run_probe_keys(GjRun *run, GjRunStep *rs, const GjView *view,
 extern GjStatus gj_run_filter_pairs(GjRun *run, GjRunStep *rs, uint32_t ntuples, uint64_t cursor,
 									GjView *pairs);
 
+/* run/table_build.c: functions of GjJoinOps */
+extern GjStatus gj_table_build(GjRun *run, GjSideBuild *build, GjRunStep *rs);
+extern GjStatus gj_table_improve(GjRun *run, uint32_t source, GjRunStep *rs);
+
 /* run/match.c */
 /* Starts the flags of a source's rows; rowid: those that passed the filter, NULL: all. */
 extern GjStatus gj_match_start(GjRun *run, GjRunStep *rs, const uint32_t *rowid, uint32_t nrows);
@@ -301,6 +304,5 @@ extern GjStatus gj_match_rows(GjRun *run);
 /* True if nothing comes out of the run when none of the nrows rows matches in step rs. */
 extern bool gj_match_ends_run(const GjRun *run, const GjRunStep *rs, uint32_t nrows);
 extern void gj_match_free(GjWork *work, GjRunStep *rs);
-
 
 #endif							/* GJ_DAEMON_RUN_STATE_H */

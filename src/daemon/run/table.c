@@ -5,7 +5,7 @@
  * A probe counts the pairs of all tuples at once; then pairs are written by number, any range of
  * them.
  */
-#include "table.h"
+#include "state.h"
 
 /* Describes pairs that are going to be written, their number but for; out: where to. */
 static void

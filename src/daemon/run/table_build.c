@@ -5,7 +5,7 @@
  * Memory that devices take in builds is taken from the lease beforehand, as an estimate that is
  * corrected afterwards.
  */
-#include "table.h"
+#include "state.h"
 
 /* Bytes a row that a build may need at its height, keys not included. */
 #define GJ_BUILD_BYTES		64

@@ -71,7 +71,8 @@ settle(bool blame)
 			continue;
 		entry->strikes = suspects == 1 ? GJ_STRIKES : entry->strikes + 1;
 		if (entry->strikes >= GJ_STRIKES)
-			gj_log(GJ_WARNING, "program %016" PRIx64 " ended gpujoind and is refused until the server restarts",
+			gj_log(GJ_WARNING,
+				   "program %016" PRIx64 " ended gpujoind and is refused until the server restarts",
 				   entry->fingerprint);
 	}
 }

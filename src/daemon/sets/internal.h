@@ -53,10 +53,10 @@ typedef struct GjRunSetJoin
 {
 	const GjSetStep *step;
 	GjRunSets	build_side;
-	GjRunSets	probe_side;			/* while a family is joined */
+	GjRunSets	probe_side;		/* while a family is joined */
 	GjBuffer	build_row;
 	GjBuffer	out[3];			/* what set_tile writes */
-	GjMembershipSide side[2];		/* membership: probe, build */
+	GjMembershipSide side[2];	/* membership: probe, build */
 	bool		flushed;		/* the probe rows have been joined in parts */
 } GjRunSetJoin;
 

@@ -141,7 +141,8 @@ build_sets(GjRun *run, GjRunStep *rs, const GjView *view)
 		n = build_side->n - first < GJ_MAX_TUPLES ? build_side->n - first : GJ_MAX_TUPLES;
 		GJ_TRY(work->ops->columns->pick(work->queue,
 										(uint32_t *) gj_set(rs)->build_row.memory + first, rowid, 0,
-										(uint32_t *) build_side->tuple.memory + first, (uint32_t) n));
+										(uint32_t *) build_side->tuple.memory + first,
+										(uint32_t) n));
 	}
 	gj_buffer_free(work, &build_side->tuple);
 	build_side->tuple = gj_set(rs)->build_row;

@@ -47,7 +47,8 @@ gj_run_make_tiles(GjRun *run, GjSetFamily *family, uint32_t npairs, GjBuffer out
 				  uint64_t *space)
 {
 	GjWork	   *work = &run->work;
-	uint64_t	more = GJ_LARGE_TILE_SPACE - 3 * (GJ_SET_MOST_PAIRS - GJ_MAX_TUPLES) * sizeof(uint32_t);
+	uint64_t	more = GJ_LARGE_TILE_SPACE -
+		3 * (GJ_SET_MOST_PAIRS - GJ_MAX_TUPLES) * sizeof(uint32_t);
 
 	family->tile_pairs = choose_tiles(run, family, npairs);
 	if (family->tile_pairs > GJ_MAX_TUPLES)

@@ -31,7 +31,7 @@ typedef struct GjSplitSide
 } GjSplitSide;
 
 /* Marks of the queue, behind those of stages. */
-#define GJ_MARK_OPENED(i)	(GJ_SLOT_MARKS + 4 + (i))	/* receive buffer i: nobody reads its rows */
+#define GJ_MARK_OPENED(i)	(GJ_SLOT_MARKS + 4 + (i))	/* nobody reads receive buffer i */
 #define GJ_MARK_SPLIT		(GJ_SLOT_MARKS + 6)	/* a block is filled */
 #define GJ_MARK_READ(i)		(GJ_SLOT_MARKS + 7 + (i))	/* received[i] is there */
 #define GJ_RECEIVED			16

@@ -84,7 +84,7 @@ typedef struct GjExchangePlan
 	int32_t		probe_filter;
 	int32_t		build_filter;
 	uint64_t	program;		/* gj_program_identity of the one with these filters */
-	bool	   *staying;		/* atomic, of all runs: their parts of the probe rows are to be kept; NULL:
+	bool	   *staying;		/* atomic, of all runs: parts of probe rows are to be kept; NULL:
 								 * they may not be */
 } GjExchangePlan;
 

@@ -152,7 +152,7 @@ gj_run_joins_ahead(GjRun *run)
 	return run->sink->has_states && gj_fused_fits(run);
 }
 
-/* True if rows of others are copied beside a split, and joined behind it if there is no more room. */
+/* True if rows of others are copied beside a split, and joined behind it if room is short. */
 static bool
 takes_beside(GjRun *run, const GjSplitSide *side)
 {

@@ -14,7 +14,7 @@
 
 #define GJ_CACHE_LINE		64
 
-/* Uses that make it worth it to load a fragment anew: during a vacuum each query finds it changed. */
+/* Uses that make a fragment worth loading anew: during a vacuum each query finds it changed. */
 #define GJ_WORTH_LOADING	4
 
 /* ---- the store */

@@ -238,7 +238,7 @@ struct GjTeam
 	uint32_t	nworkers;
 	GjWorker	workers[GJ_MAX_RUN_DEVICES];
 	GjStrategy	strategy;
-	GjTeamGather	gather;
+	GjTeamGather gather;
 	GjSpill		store;			/* parts of sources and groups, and sorted runs, on the host, */
 	bool		has_store;		/* if there can be any */
 	GjTeamInput input;
@@ -394,7 +394,7 @@ typedef struct GjGatherOps
 	GjStatus	(*open) (GjTeam *team, GjErrorText *why);
 	/* The last run of a worker has ended, in its thread. */
 	GjStatus	(*ended) (GjWorker *worker);
-	/* In the session's thread: waits until workers have ended their runs, and sends what is left. */
+	/* In the session's thread: waits until workers have ended their runs; sends what is left. */
 	GjStatus	(*finish) (GjTeam *team);
 } GjGatherOps;
 

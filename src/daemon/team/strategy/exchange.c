@@ -39,7 +39,7 @@ typedef struct GjExchange
 	GjReplicate replicate;
 	uint32_t	step;			/* rows are exchanged by its keys, */
 	uint32_t	build_side;			/* those of this source and of the probe source */
-	uint64_t	space;			/* memory that probe rows on their way may take on each device; 0: not
+	uint64_t	space;			/* memory of probe rows on their way, on each device; 0: not
 								 * known yet */
 	bool		staying;		/* atomic: workers keep probe rows that are exchanged */
 	bool		finished;		/* no run reads what is another's; guarded by lock */
