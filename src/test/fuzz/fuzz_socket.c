@@ -455,6 +455,12 @@ ask_about(Peer *peer, const GjProgram *program)
 		memcpy(at, &ask, sizeof(ask));
 		if (fuzz_percent(r, 10))
 			fuzz_scribble(r, at, sizeof(ask));
+		if (fuzz_percent(r, 1))
+		{
+			/* more fragments than anybody can wait for */
+			ask.per_map = ask.nfragments = UINT32_MAX;
+			memcpy(at, &ask, sizeof(ask));
+		}
 		at += gj_ask_size(&ask);
 	}
 	say(peer, &message, (size_t) (at - (uint8_t *) &message));
