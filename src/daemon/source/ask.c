@@ -237,6 +237,8 @@ write_answer(GjRun **runs, uint32_t nruns, const GjAsk *ask, const uint64_t *map
 	{
 		GjFoundBatch batch;
 
+		/* a question can be about four billion of them */
+		GJ_STOP_CHECK(runs[0]);
 		find_batch(runs, nruns, ask, map_lsns, head.next, &batch);
 		for (uint32_t i = 0; i < batch.n; i++, head.next++)
 		{

@@ -110,18 +110,19 @@ fuzz_options(int argc, char **argv, const char *what, uint64_t count)
 static struct
 {
 	uint64_t	seed;
-	uint64_t	iteration;
+	uint64_t	first;
+	uint64_t	count;
 	uint64_t	deadline;		/* atomic: seconds; 0: none */
 	unsigned	seconds;
 	pthread_t	worker;
 }			now;
 
 static void
-tell_iteration(void)
+tell_iterations(void)
 {
-	char		text[128];
-	int			n = snprintf(text, sizeof(text), "\nfuzz: --seed %llu --first %llu --count 1\n",
-							 (unsigned long long) now.seed, (unsigned long long) now.iteration);
+	char		text[160];
+	int			n = snprintf(text, sizeof(text), "\nfuzz: --seed %llu --first %llu --count %llu\n",
+							 (unsigned long long) now.seed, (unsigned long long) now.first, (unsigned long long) now.count);
 
 	(void) !write(STDERR_FILENO, text, (size_t) n);
 }
@@ -130,7 +131,7 @@ tell_iteration(void)
 static void
 crashed(int signal)
 {
-	tell_iteration();
+	tell_iterations();
 	_exit(128 + signal);
 }
 #endif
@@ -139,7 +140,7 @@ static void
 tell_crashes(void)
 {
 #ifdef FUZZ_SANITIZED
-	__sanitizer_set_death_callback(tell_iteration);
+	__sanitizer_set_death_callback(tell_iterations);
 #else
 	const int	signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 
@@ -158,12 +159,13 @@ seconds(void)
 }
 
 void
-fuzz_begin(uint64_t seed, uint64_t iteration)
+fuzz_begin(uint64_t seed, uint64_t first, uint64_t count)
 {
-	if (iteration == 0 || now.seed == 0)
+	if (now.count == 0)
 		tell_crashes();
 	now.seed = seed;
-	now.iteration = iteration;
+	now.first = first;
+	now.count = count;
 	if (now.seconds > 0)
 		__atomic_store_n(&now.deadline, seconds() + now.seconds, __ATOMIC_RELAXED);
 }
@@ -184,7 +186,7 @@ watch(void *arg)
 	/* where it hangs is what a sanitizer then tells */
 	pthread_kill(now.worker, SIGABRT);
 	sleep(10);
-	tell_iteration();
+	tell_iterations();
 	_exit(1);
 }
 
@@ -210,7 +212,7 @@ fuzz_fail(const char *format,...)
 	va_start(args, format);
 	vfprintf(stderr, format, args);
 	va_end(args);
-	tell_iteration();
+	tell_iterations();
 	/* no leaks are looked for: nothing was given back */
 	_exit(1);
 }

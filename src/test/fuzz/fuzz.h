@@ -81,13 +81,16 @@ typedef struct FuzzOptions
 /* --seed N --first N --count N [--daemon PATH] [FILE...]; `what` is for the usage. */
 extern FuzzOptions fuzz_options(int argc, char **argv, const char *what, uint64_t count);
 
-/* From here on a crash or a sanitizer's complaint tells the seed and this iteration. */
-extern void fuzz_begin(uint64_t seed, uint64_t iteration);
+/* From here on a crash or a sanitizer's complaint tells the seed and these iterations. */
+extern void fuzz_begin(uint64_t seed, uint64_t first, uint64_t count);
 
-/* Ends the process, and tells the iteration, if this thread's next fuzz_begin does not come within so many seconds. */
+/*
+ * Ends the process, and tells the iterations, if this thread's next fuzz_begin does not come within so
+ * many seconds.
+ */
 extern void fuzz_watch(unsigned seconds);
 
-/* Tells that something is wrong, and the iteration, and ends the process. */
+/* Tells that something is wrong, and the iterations, and ends the process. */
 extern void fuzz_fail(const char *format,...) __attribute__((format(printf, 1, 2), noreturn));
 
 #endif							/* GJ_TEST_FUZZ_H */

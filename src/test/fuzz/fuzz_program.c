@@ -343,7 +343,8 @@ iterate(const FuzzPrograms *programs, const FuzzOptions *options, uint64_t i, Co
 		counts->completed += status == GJ_OK;
 		counts->stopped += run.stopped;
 		counts->failed += status != GJ_OK && !run.stopped;
-		if (status >= GJ_NREASONS || status == GJ_DEVICE_LOST || (status == GJ_DEVICE_ERROR && p->fail_point == GJ_FAIL_NEVER))
+		if (status >= GJ_NREASONS || status == GJ_DEVICE_LOST ||
+			(status == GJ_DEVICE_ERROR && p->fail_point == GJ_FAIL_NEVER))
 			fuzz_fail("a run ends with %d: %s", status, why.text);
 		free(run.types);
 		free(run.places);
@@ -369,7 +370,7 @@ main(int argc, char **argv)
 	fuzz_watch(HANG_SECONDS);
 	for (uint64_t i = options.first; i < options.first + options.count; i++)
 	{
-		fuzz_begin(options.seed, i);
+		fuzz_begin(options.seed, i, 1);
 		iterate(&programs, &options, i, &counts);
 		if (i % LOOK_EVERY == 0)
 			look_for_leaks();

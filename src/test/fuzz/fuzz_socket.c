@@ -402,7 +402,9 @@ ask_around(Peer *peer)
 static void
 submit(Peer *peer, GjProgram *program, uint32_t nbytes)
 {
-	static const char *const directories[] = {"base/pgsql_tmp", "base/pgsql_tmp", "base/pgsql_tmp", "/", "../..", "none"};
+	static const char *const directories[] = {
+		"base/pgsql_tmp", "base/pgsql_tmp", "base/pgsql_tmp", "/", "../..", "none"
+	};
 	static _Thread_local struct
 	{
 		GjMsgSubmit head;
@@ -455,6 +457,12 @@ ask_about(Peer *peer, const GjProgram *program)
 		memcpy(at, &ask, sizeof(ask));
 		if (fuzz_percent(r, 10))
 			fuzz_scribble(r, at, sizeof(ask));
+		if (fuzz_percent(r, 1))
+		{
+			/* more fragments than anybody can wait for */
+			ask.per_map = ask.nfragments = UINT32_MAX;
+			memcpy(at, &ask, sizeof(ask));
+		}
 		at += gj_ask_size(&ask);
 	}
 	say(peer, &message, (size_t) (at - (uint8_t *) &message));
@@ -643,7 +651,8 @@ hold_run(Talk *talk, Peer *peer, const GjProgram *program)
 	FuzzRandom *r = peer->random;
 	bool		resident = fuzz_percent(r, 30);
 	bool		scribbles = fuzz_percent(r, 30);
-	Scribbler	scribbler = {.random = fuzz_random(options.seed ^ 1, fuzz_next(r)),.load = peer->load,.output = peer->output};
+	Scribbler	scribbler = {.random = fuzz_random(options.seed ^ 1, fuzz_next(r)),.load = peer->load,
+	.output = peer->output};
 	Peer		helper = {.socket = -1};
 	uint8_t    *load_ring = peer->load;
 	uint8_t    *output_ring = peer->output;
@@ -763,7 +772,7 @@ main(int argc, char **argv)
 	programs = fuzz_load_programs(options.files, options.nfiles);
 	signal(SIGPIPE, SIG_IGN);
 	fuzz_watch(ROUND_SECONDS);
-	fuzz_begin(options.seed, options.first);
+	fuzz_begin(options.seed, options.first, options.count);
 	start_daemon();
 	check_answer();
 	files = count_files();
@@ -772,7 +781,7 @@ main(int argc, char **argv)
 		uint64_t	end = i + ROUND < options.first + options.count ? i + ROUND : options.first + options.count;
 		Talk		talks[THREADS];
 
-		fuzz_begin(options.seed, i);
+		fuzz_begin(options.seed, i, end - i);
 		for (uint32_t t = 0; t < THREADS; t++)
 		{
 			talks[t] = (Talk) {.first = i + t,.end = end};
