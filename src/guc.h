@@ -39,6 +39,7 @@ extern int	gj_spill_memory;	/* gpujoin.spill_memory, MB */
 extern int	gj_cache_size;		/* gpujoin.cache_size, MB, -1 = the default */
 extern int	gj_set_algorithm;	/* gpujoin.set_algorithm, GjSetAlgorithm */
 extern int	gj_set_device_min_elements; /* gpujoin.set_device_min_elements */
+extern bool gj_forbid_fallback; /* gpujoin.forbid_fallback */
 extern int	gj_fail_at;			/* gpujoin.fail_at, GjFailPoint */
 extern char *gj_save_program;	/* gpujoin.save_program, "" = off */
 

@@ -38,6 +38,7 @@
 #include "utils/timestamp.h"
 
 #include "client/connection.h"
+#include "client/counters.h"
 #include "client/launcher.h"
 #include "guc.h"
 
@@ -675,6 +676,7 @@ gj_launcher_main(Datum main_arg)
 	if (!take_lock(&launcher))
 		proc_exit(0);
 	make_journal(&launcher);
+	gj_counters_prepare();
 	keep_daemon(&launcher);
 	proc_exit(0);
 }

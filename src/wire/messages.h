@@ -64,7 +64,7 @@
 #include "reasons.h"
 #include "resident.h"
 
-#define GJ_ABI				8	/* raise with any change of src/wire */
+#define GJ_ABI				9	/* raise with any change of src/wire */
 #define GJ_STRINGIFY_(x)	#x
 #define GJ_STRINGIFY(x)		GJ_STRINGIFY_(x)
 #define GJ_SOCKET_NAME		"gpujoin." GJ_STRINGIFY(GJ_ABI) ".sock"
