@@ -1,12 +1,15 @@
 #!/usr/bin/perl
 # Runs queries with gpujoin off and forced, and compares their rows as multisets.
 #
-#   scripts/differential.pl [--database NAME] [--gpujoin PERCENT] [--verbose] FILE...
+#   scripts/differential.pl [--database NAME] [--gpujoin PERCENT] [--little-memory] [--verbose] FILE...
 #
 # A file is SQL that prepares tables, a line "-- queries", and blocks with empty lines between them.
 # The last statement of a block is the query; the lines before it, up to the last one that ends with
 # a semicolon, prepare the session.  A block that opens with "-- by PostgreSQL" need not be run by a
 # GpuJoin node: all others must, without falling back, or with --gpujoin PERCENT so many of them.
+#
+# The rows that are compared come from a device: gpujoin.forbid_fallback is on.  A query whose values
+# it leaves to PostgreSQL runs again without, and so does one that lacks memory with --little-memory.
 #
 # "-- by PostgreSQL, errors may differ": whether a row that is an error of its values is met depends on
 # the plan, so an error on one side alone (or another one) is no difference.  "errors are the same": no plan
@@ -26,9 +29,13 @@ use Time::HiRes qw(time);
 $SIG{ALRM} = sub { die "$0: no answer\n" };
 my $database = $ENV{PGDATABASE} || 'postgres';
 my %values = map { $_ => 0 } qw(queries device rows columns distinct large);
-my ($percent, $verbose, $passed, $failed, $offloaded, $able) = (undef, 0, 0, 0, 0, 0);
-GetOptions('database=s' => \$database, 'gpujoin=i' => \$percent, 'verbose' => \$verbose) && @ARGV
-  or die "usage: $0 [--database NAME] [--gpujoin PERCENT] [--verbose] FILE...\n";
+my ($percent, $little_memory, $verbose, $passed, $failed, $offloaded, $able) = (undef, 0, 0, 0, 0, 0, 0);
+GetOptions('database=s' => \$database, 'gpujoin=i' => \$percent, 'little-memory' => \$little_memory, 'verbose' => \$verbose) && @ARGV
+  or die "usage: $0 [--database NAME] [--gpujoin PERCENT] [--little-memory] [--verbose] FILE...\n";
+
+# Why PostgreSQL may do what a device should have done.
+my $by_values = 'value out of range|division by zero|a value that the device does not know';
+my $may_fall_back = $little_memory ? qr/^($by_values|out of device memory|too large for the device|device memory is in use)/ : qr/^($by_values)/;
 
 # Errors that a value of a row makes.
 my $errors_of_values = qr/.*(out of range|division by zero|infinit|NaN|square root|underflow|overflow|negative|LIKE pattern|invalid)/;
@@ -161,8 +168,12 @@ sub run_block
 	return if $@ eq "more than 3 million rows\n" && ++$values{large};
 	die $@ if $@;
 	my $t = time;
-	my @forced = psql("$settings LOAD 'gpujoin'; SET gpujoin.force = on;\n$before$query;\n");
+	my @forced = psql("$settings LOAD 'gpujoin'; SET gpujoin.force = on; SET gpujoin.forbid_fallback = on;\n$before$query;\n");
 	$t = time - $t;
+	my ($fallback) = map { /^ERROR:  gpujoin may not fall back: (.*)/ } @forced;
+	return result(0, $name, "fell back: $fallback; see " . keep_query($setup, $whole), $block)
+	  if defined $fallback && !$by_postgres && $fallback !~ $may_fall_back;
+	@forced = psql("$settings LOAD 'gpujoin'; SET gpujoin.force = on;\n$before$query;\n") if defined $fallback;
 	# another order of joins may spare a row that PostgreSQL's plan stumbles over
 	return result(1, $name, 'an error of PostgreSQL\'s plan alone', $block)
 	  if !$errors_same && (grep { /^ERROR:  .*(out of range|division by zero)/ } @native) && !grep { /^ERROR:/ } @forced;
@@ -176,7 +187,7 @@ sub run_block
 	my ($how) = grep { !/^(NOTICE|LOG|WARNING)/ }
 	  psql("$settings LOAD 'gpujoin'; SET gpujoin.force = on;\n${before}SELECT gj_how(\$q\$$query\$q\$, " . ($error ? 'false' : 'true') . ");\n");
 	chomp($how = defined $how ? $how : 'no plan');
-	my $good = $how =~ /^GpuJoin/ && $how !~ /fell back/;
+	my $good = $how =~ /^GpuJoin/ && $how !~ /fell back/ && ($error || !defined $fallback);
 	if (!$by_postgres) { $able++; $offloaded++ if $good; }
 	count_values($how, @native) if $marks =~ /values/ && !$error;
 	my $ok = $good || $by_postgres || defined $percent;

@@ -12,6 +12,7 @@ fuzzed_programs=${GJ_FUZZ_PROGRAMS:-$(choose 15000 1000000)}
 conversations=${GJ_FUZZ_CONVERSATIONS:-$(choose 1500 100000)}
 stress_seconds=${GJ_STRESS_SECONDS:-$(choose 30 600)}
 passed=0 failed=0
+little_memory=
 
 say() { printf '\n== %s\n' "$*"; }
 fail() { echo "not ok - $*"; failed=$((failed + 1)); }
@@ -156,9 +157,9 @@ random() {
 		# the next one makes other tables of the same types
 		make_database differential || { fail "database for seed $seed"; return; }
 		scripts/random_queries.pl --seed "$seed" --queries "$queries" >"$work/random.sql"
-		differential random --gpujoin 85 "$work/random.sql"
+		differential random --gpujoin 85 $little_memory "$work/random.sql"
 		scripts/random_sets.pl --seed "$seed" --queries $((queries / 8)) >"$work/random_sets.sql"
-		differential random_sets --gpujoin 95 "$work/random_sets.sql"
+		differential random_sets --gpujoin 95 $little_memory "$work/random_sets.sql"
 	done
 }
 
@@ -166,6 +167,7 @@ part_random() { test_server && random "$random_queries" $seeds; }
 
 # The cpu, or each GPU, pretends to be four devices.
 part_limits() {
+	local little_memory=--little-memory
 	test_server "gpujoin.cpu_devices = 4" "gpujoin.gpu_devices = 4" "gpujoin.device_memory_limit = '64MB'" || return
 	regress
 	random "$limited_queries" $seeds

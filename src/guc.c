@@ -33,6 +33,7 @@ int			gj_set_algorithm = GJ_SETS_AUTO;
 int			gj_set_device_min_elements = 600000;
 int			gj_explain_reasons = GJ_REASONS_VERBOSE;
 int			gj_log_fallbacks = GJ_LOG_FALLBACKS_OFF;
+bool		gj_forbid_fallback = false;
 int			gj_fail_at = GJ_FAIL_NEVER;
 char	   *gj_save_program = NULL;
 
@@ -296,6 +297,14 @@ define_superuser_settings(void)
 							-1, -1, INT_MAX,
 							PGC_SIGHUP, GUC_UNIT_MB,
 							NULL, NULL, NULL);
+
+	DefineCustomBoolVariable("gpujoin.forbid_fallback",
+							 "Makes it an error if PostgreSQL does what a device should have done, for tests.",
+							 NULL,
+							 &gj_forbid_fallback,
+							 false,
+							 PGC_SUSET, GUC_NOT_IN_SAMPLE,
+							 NULL, NULL, NULL);
 
 	DefineCustomEnumVariable("gpujoin.fail_at",
 							 "Makes the device fail at a chosen point, for tests.",

@@ -20,7 +20,6 @@
 #include "utils/timestamp.h"
 
 #include "client/connection.h"
-#include "client/counters.h"
 #include "client/device_info.h"
 #include "client/ring.h"
 #include "client/save.h"
@@ -280,7 +279,6 @@ gj_client_submit(const GjProgram *program, GjAskFirst ask, void *arg, GjFailure 
 		pfree(client);
 		return NULL;
 	}
-	gj_counters_tell();
 	gj_save_open(&client->saver, program);
 	return client;
 }

@@ -126,11 +126,15 @@ extern const GjRunStats *gj_client_stats(const GjClient *client);
 /* Ends the connection at once.  Does nothing the second time. */
 extern void gj_client_close(GjClient *client);
 
-/*
- * Counts a failure for gpujoin_stat, unless gpujoind has done so: told to gpujoind now
- * if it is there, else with the next connection.
- */
+/* Counts a failure for gpujoin_stat, unless gpujoind has done so. */
 extern void gj_client_count(const GjFailure *failure);
+
+/*
+ * Counts one after which the device's work is done without it.  An error under
+ * gpujoin.forbid_fallback, as is gj_client_may_do_without, where none was tried.
+ */
+extern void gj_client_fall_back(const GjFailure *failure);
+extern void gj_client_may_do_without(const GjFailure *failure);
 
 /* Hands the launcher's registration to the postmaster; called by _PG_init. */
 extern void gj_launcher_init(void);

@@ -1,94 +1,155 @@
 /*
  * counters.c
- *	  Outcomes of programs: those that gpujoind has yet to be told of, and all.
+ *	  How programs ended, for gpujoin_stat.
  *
- * gpujoind counts what it sees.  A backend that falls back for a reason of its own
- * notes it here, and tells gpujoind when it is there.
+ * The counts are in a file of the data directory (GjCounterFile), so they are there while no
+ * gpujoind is, and go on when the next one starts.  gpujoind counts what it sees.  A session that
+ * falls back for a reason of its own counts it here, beside gpujoind's.
+ *
+ * Sessions read and write the file, and do not map it: a file that somebody shortens would be a
+ * SIGBUS, and so a restart of the cluster.
  */
 #include "postgres.h"
 
+#include <fcntl.h>
 #include <time.h>
+#include <unistd.h>
 
-#include "client/connection.h"
+#include "miscadmin.h"
+#include "storage/fd.h"
+#include "utils/timestamp.h"
+
+#include "client/client.h"
 #include "client/counters.h"
-#include "client/device_info.h"
+#include "guc.h"
+#include "wire/counters.h"
 
-static GjCounter untold[GJ_NREASONS];
+/* How long a session waits for another one that counts; then it goes without. */
+#define GJ_LOCK_STEP_US		500
+#define GJ_LOCK_STEPS		20
 
-/* Send what gpujoind does not know of yet. */
-static void
-send_notes(GjConnection *connection)
+/*
+ * Open the file, and lock it if it is to be changed.  -1: it is not there, or others have it.
+ */
+static int
+open_file(bool change)
 {
-	for (uint32 i = 0; i < GJ_NREASONS; i++)
-	{
-		GjMsgNote	note = {.type = GJ_MSG_NOTE,.reason = i,.count = untold[i].count};
+	struct flock lock = {.l_type = F_WRLCK,.l_whence = SEEK_SET};
+	int			fd = BasicOpenFile(GJ_COUNTERS_NAME, (change ? O_RDWR | O_CREAT : O_RDONLY) | O_CLOEXEC | PG_BINARY);
 
-		if (note.count > 0 && gj_connection_send(connection, &note, sizeof(note), NULL, 0))
-			memset(&untold[i], 0, sizeof(untold[i]));
+	if (fd < 0 || !change)
+		return fd;
+	for (int i = 0; fcntl(fd, F_OFD_SETLK, &lock) != 0; i++)
+	{
+		if (i == GJ_LOCK_STEPS)
+		{
+			close(fd);
+			return -1;
+		}
+		pg_usleep(GJ_LOCK_STEP_US);
 	}
+	return fd;
 }
 
 /*
- * Tell gpujoind what it does not know of, and ask for all that it knows.  The answer
- * also shows that the notes have arrived.
+ * Read the counts.  False: they are of another start of the server, or there are none, so all are 0.
  */
 static bool
-exchange(GjMsgCounters *counters, GjFailure *failure)
+read_counts(int fd, GjCounterFile *counts)
 {
-	uint32		question = GJ_MSG_COUNTERS;
-	GjMsgWelcome welcome;
-	GjAnswer	answer;
-	GjConnection *connection = gj_connection_open(gj_device_kind(), NULL, NULL, &welcome, failure);
-	bool		answered;
-
-	if (connection == NULL)
-		return false;
-	send_notes(connection);
-	(void) gj_connection_send(connection, &question, sizeof(question), NULL, 0);
-	answered = gj_connection_expect(connection, GJ_MSG_COUNTERS, GJ_ANSWER_TIMEOUT, &answer, failure);
-	if (answered)
-		*counters = answer.counters;
-	gj_connection_close(connection);
-	return answered;
+	if (pread(fd, counts, sizeof(*counts), 0) == sizeof(*counts) && counts->server_start == PgStartTime)
+		return true;
+	memset(counts, 0, sizeof(*counts));
+	counts->server_start = PgStartTime;
+	return false;
 }
 
+/*
+ * Make the file one of this start of the server, before gpujoind opens it.
+ */
 void
-gj_counters_tell(void)
+gj_counters_prepare(void)
 {
-	GjMsgCounters counters;
-	GjFailure	failure;
+	GjCounterFile counts;
+	int			fd = open_file(true);
 
-	for (int i = 0; i < GJ_NREASONS; i++)
-	{
-		if (untold[i].count > 0)
-		{
-			(void) exchange(&counters, &failure);
-			return;
-		}
-	}
+	if (fd < 0 || (!read_counts(fd, &counts) && pwrite(fd, &counts, sizeof(counts), 0) != sizeof(counts)))
+		ereport(WARNING,
+				(errcode_for_file_access(),
+				 errmsg("could not write file \"%s\": %m", GJ_COUNTERS_NAME)));
+	if (fd >= 0)
+		close(fd);
 }
 
+/*
+ * Count a failure, unless gpujoind has done so.
+ */
 void
 gj_client_count(const GjFailure *failure)
 {
-	if (failure->counted)
+	GjCounterFile counts;
+	GjCounter  *counter = &counts.noted[failure->reason];
+	int			fd = failure->counted ? -1 : open_file(true);
+	bool		written;
+
+	if (fd < 0)
 		return;
-	untold[failure->reason].count++;
-	untold[failure->reason].last = time(NULL);
-	if (failure->reason != GJ_NO_DAEMON)
-		gj_counters_tell();
+	if (read_counts(fd, &counts))
+	{
+		counter->count++;
+		counter->last = time(NULL);
+		written = pwrite(fd, counter, sizeof(*counter), (char *) counter - (char *) &counts) == sizeof(*counter);
+	}
+	else
+	{
+		*counter = (GjCounter) {1, time(NULL)};
+		written = pwrite(fd, &counts, sizeof(counts), 0) == sizeof(counts);
+	}
+	close(fd);
+	if (!written)
+		ereport(DEBUG1, (errmsg_internal("could not write file \"%s\": %m", GJ_COUNTERS_NAME)));
 }
 
-bool
-gj_counters_read(GjCounter counters[GJ_NREASONS], GjFailure *failure)
+/*
+ * Raise an error if fallbacks are forbidden.
+ */
+void
+gj_client_may_do_without(const GjFailure *failure)
 {
-	GjMsgCounters all = {0};
-	bool		answered = exchange(&all, failure);
+	if (gj_forbid_fallback)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("gpujoin may not fall back: %s", gj_reason_text(failure->reason)),
+				 failure->detail[0] != '\0' ? errdetail_internal("%s", failure->detail) : 0));
+}
 
+/*
+ * Count a fallback.
+ */
+void
+gj_client_fall_back(const GjFailure *failure)
+{
+	gj_client_count(failure);
+	gj_client_may_do_without(failure);
+}
+
+/*
+ * Read all counts.
+ */
+void
+gj_counters_read(GjCounter counters[GJ_NREASONS])
+{
+	GjCounterFile counts;
+	int			fd = open_file(false);
+
+	memset(counters, 0, sizeof(GjCounter) * GJ_NREASONS);
+	if (fd < 0)
+		return;
+	(void) read_counts(fd, &counts);
+	close(fd);
 	for (int i = 0; i < GJ_NREASONS; i++)
 	{
-		counters[i].count = all.counter[i].count + untold[i].count;
-		counters[i].last = Max(all.counter[i].last, untold[i].last);
+		counters[i].count = counts.counted[i].count + counts.noted[i].count;
+		counters[i].last = Max(counts.counted[i].last, counts.noted[i].last);
 	}
-	return answered;
 }

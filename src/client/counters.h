@@ -1,19 +1,16 @@
 /*
  * counters.h
- *	  Outcomes of programs: those that gpujoind has yet to be told of, and all.
+ *	  How programs ended, for gpujoin_stat.
  */
 #ifndef GJ_CLIENT_COUNTERS_H
 #define GJ_CLIENT_COUNTERS_H
 
-#include "client.h"
+#include "wire/messages.h"
 
-/* Tells gpujoind what it does not know of yet, if it is there. */
-extern void gj_counters_tell(void);
+/* Makes the file of the counts, if it is not there.  For the launcher, before gpujoind starts. */
+extern void gj_counters_prepare(void);
 
-/*
- * All counts of the server, and those of this session that gpujoind was not told of.
- * False with the reason if gpujoind did not tell its own.
- */
-extern bool gj_counters_read(GjCounter counters[GJ_NREASONS], GjFailure *failure);
+/* All counts since the server started, gpujoind's and those of sessions. */
+extern void gj_counters_read(GjCounter counters[GJ_NREASONS]);
 
 #endif							/* GJ_CLIENT_COUNTERS_H */

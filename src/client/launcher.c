@@ -49,6 +49,7 @@
 #include "utils/guc.h"
 
 #include "client/connection.h"
+#include "client/counters.h"
 #include "client/launcher.h"
 #include "guc.h"
 
@@ -770,6 +771,7 @@ gj_launcher_main(Datum main_arg)
 	if (!become_launcher(&launcher))
 		proc_exit(0);
 	make_journal(&launcher);
+	gj_counters_prepare();
 	keep_daemon(&launcher);
 	proc_exit(0);
 }

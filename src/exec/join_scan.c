@@ -229,7 +229,7 @@ fall_back(GjScanState *state, const GjFailure *failure)
 
 	end_run(state);
 	if (why.reason != state->failure.reason)
-		gj_client_count(&why);
+		gj_client_fall_back(&why);
 	ExecClearTuple(state->css.ss.ss_ScanTupleSlot);
 	state->failure = why;
 	ereport(gj_log_fallbacks == GJ_LOG_FALLBACKS_WARNING ? WARNING :
@@ -266,12 +266,15 @@ static void
 device_failed(GjScanState *state, const GjFailure *failure)
 {
 	if (state->nreturned > 0)
+	{
+		gj_client_count(failure);
 		ereport(ERROR,
 				(errcode(ERRCODE_SYSTEM_ERROR),
 				 errmsg("gpujoin lost its device after rows had been returned"),
 				 errdetail("%s%s%s", gj_reason_text(failure->reason),
 						   failure->detail[0] ? ": " : "", failure->detail),
 				 errhint("Run the query again, or set gpujoin.enabled to off.")));
+	}
 	if (failure->reason == GJ_OUT_OF_MEMORY && !state->spill && gj_fail_at == GJ_FAIL_NEVER)
 	{
 		start_again(state);

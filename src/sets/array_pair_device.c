@@ -212,6 +212,7 @@ gj_array_pair_on_device(GjArrayPair *pair)
 		ereport(DEBUG1,
 				(errmsg_internal("a set function does not use a device: %s", gj_reason_text(failure.reason)),
 				 failure.detail[0] != '\0' ? errdetail_internal("%s", failure.detail) : 0));
+		gj_client_may_do_without(&failure);
 		return false;
 	}
 	if (run_pair(pair, &failure))
@@ -219,6 +220,6 @@ gj_array_pair_on_device(GjArrayPair *pair)
 	ereport(DEBUG1,
 			(errmsg_internal("a set function falls back to the process: %s", gj_reason_text(failure.reason)),
 			 failure.detail[0] != '\0' ? errdetail_internal("%s", failure.detail) : 0));
-	gj_client_count(&failure);
+	gj_client_fall_back(&failure);
 	return false;
 }

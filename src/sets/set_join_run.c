@@ -241,6 +241,7 @@ choose_device(GjSetJoin *join)
 	if (device == NULL)
 	{
 		note_failure(join, &failure, "a set join does not use a device");
+		gj_client_may_do_without(&failure);
 		return;
 	}
 	join->stats.device_kind = device->kind;
@@ -290,7 +291,7 @@ submit(GjSetJoin *join)
 	if (join->client != NULL)
 		return;
 	note_failure(join, &failure, "a set join falls back to the process");
-	gj_client_count(&failure);
+	gj_client_fall_back(&failure);
 	join->room = 0;
 	/* which does all at once, if nothing was done yet */
 	if (join->blocks.n == 1)
@@ -357,7 +358,7 @@ recover(GjSetJoin *join, const GjFailure *failure)
 	else
 	{
 		note_failure(join, failure, "a set join falls back to the process");
-		gj_client_count(failure);
+		gj_client_fall_back(failure);
 		/* for the next block there may be memory */
 		if (again || !too_large)
 			join->room = 0;

@@ -1,6 +1,6 @@
 /*
  * journal.c
- *	  Counters and the fingerprints of programs, in memory that outlives gpujoind.
+ *	  The fingerprints of programs, in memory that outlives gpujoind, and counters, in a file.
  *
  * An entry is there while runs of its program work on a device, and as long as it has a
  * strike.  A program that alone was at work when gpujoind crashed is banned at once;
@@ -26,9 +26,9 @@
 #include <unistd.h>
 
 #include "daemon/base/base.h"
+#include "wire/counters.h"
 
-#define GJ_JOURNAL_MAGIC	0x324c4e524a4a47ULL /* "GJJRNL2" */
-#define GJ_JOURNAL_COUNTERS 64	/* room for reasons to come */
+#define GJ_JOURNAL_MAGIC	0x334c4e524a4a47ULL /* "GJJRNL3" */
 #define GJ_JOURNAL_ENTRIES	1024
 #define GJ_STRIKES			2	/* that ban a program */
 
@@ -42,14 +42,14 @@ typedef struct GjJournalEntry
 typedef struct GjJournal
 {
 	uint64_t	magic;
-	GjCounter	counter[GJ_JOURNAL_COUNTERS];
 	GjJournalEntry entry[GJ_JOURNAL_ENTRIES];
 } GjJournal;
 
-static_assert(GJ_NREASONS <= GJ_JOURNAL_COUNTERS, "too few counters");
 static_assert(sizeof(GjJournal) <= GJ_JOURNAL_SIZE, "journal is too small");
 
 static GjJournal *journal;
+static GjCounterFile counts;	/* what gpujoind has counted; the file has it, too */
+static int	counters_fd = -1;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* Turns the marks that the last gpujoind left into strikes, or clears them. */
@@ -77,6 +77,20 @@ settle(bool blame)
 	}
 }
 
+/* Takes over the counts of the gpujoind before, if the file is one that the launcher has made. */
+static void
+open_counters(void)
+{
+	counters_fd = open(GJ_COUNTERS_NAME, O_RDWR | O_CLOEXEC);
+	if (counters_fd >= 0 && pread(counters_fd, &counts, sizeof(counts), 0) == sizeof(counts))
+		return;
+	gj_log(GJ_WARNING, "could not read \"%s\": counts are lost", GJ_COUNTERS_NAME);
+	memset(&counts, 0, sizeof(counts));
+	if (counters_fd >= 0)
+		close(counters_fd);
+	counters_fd = -1;
+}
+
 void
 gj_journal_open(int fd, bool blame)
 {
@@ -85,6 +99,7 @@ gj_journal_open(int fd, bool blame)
 
 	if (fd >= 0)
 	{
+		open_counters();
 		if (fstat(fd, &st) == 0 &&
 			(st.st_size >= GJ_JOURNAL_SIZE || posix_fallocate(fd, 0, GJ_JOURNAL_SIZE) == 0))
 			memory = mmap(NULL, sizeof(GjJournal), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -112,11 +127,20 @@ gj_journal_open(int fd, bool blame)
 void
 gj_journal_count(GjStatus reason, uint64_t count)
 {
+	GjCounter  *counter = &counts.counted[reason];
+
 	if (reason >= GJ_NREASONS || count == 0)
 		return;
 	pthread_mutex_lock(&lock);
-	journal->counter[reason].count += count;
-	journal->counter[reason].last = (int64_t) time(NULL);
+	counter->count += count;
+	counter->last = (int64_t) time(NULL);
+	if (counters_fd >= 0 &&
+		pwrite(counters_fd, counter, sizeof(*counter), (char *) counter - (char *) &counts) != sizeof(*counter))
+	{
+		gj_log(GJ_WARNING, "could not write \"%s\", counts will be lost: %s", GJ_COUNTERS_NAME, strerror(errno));
+		close(counters_fd);
+		counters_fd = -1;
+	}
 	pthread_mutex_unlock(&lock);
 }
 
@@ -124,7 +148,7 @@ void
 gj_journal_counters(GjCounter counter[GJ_NREASONS])
 {
 	pthread_mutex_lock(&lock);
-	memcpy(counter, journal->counter, GJ_NREASONS * sizeof(GjCounter));
+	memcpy(counter, counts.counted, GJ_NREASONS * sizeof(GjCounter));
 	pthread_mutex_unlock(&lock);
 }
 
