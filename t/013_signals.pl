@@ -61,6 +61,18 @@ ok($hash, 'the program');
 ok(is_back(), 'gpujoind is back');
 like(substr(slurp_file($node->logfile), $from), qr/program $hash ended gpujoind and is refused/, 'it is the one that is refused');
 
+# killed: it cannot say anything, the next one does
+$from = -s $node->logfile;
+($pid) = daemon_pids($node);
+$run = start_psql($node, "SET gpujoin.fail_at = 'stall'; SELECT count(*) FROM ($rows OFFSET 0) x;");
+ok(wait_until(10, sub { busy() }), 'a query is on the device');
+kill 'KILL', $pid;
+($out, $err) = finish($run);
+is($out, $rows_answer, 'SIGKILL: the right answer');
+like(told($from), qr/gpujoind was terminated by signal 9/, 'the launcher says so');
+ok(is_back(), 'gpujoind is back');
+like(substr(slurp_file($node->logfile), $from), qr/gpujoind: program [0-9a-f]{16} was at work when the gpujoind before this one ended/, 'and what was at work');
+
 # ---- signals that need not end it
 ($pid) = daemon_pids($node);
 foreach my $name (qw(HUP PIPE ALRM USR1 USR2 VTALRM PROF IO XCPU XFSZ PWR STKFLT RTMIN RTMAX CHLD URG WINCH))

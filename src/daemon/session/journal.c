@@ -67,6 +67,9 @@ settle(bool blame)
 		if (entry->working == 0)
 			continue;
 		entry->working = 0;
+		/* SIGKILL, as when memory is short, leaves no other word of it */
+		gj_log(GJ_LOG, "program %016" PRIx64 " was at work when the gpujoind before this one ended",
+			   entry->fingerprint);
 		if (!blame)
 			continue;
 		entry->strikes = suspects == 1 ? GJ_STRIKES : entry->strikes + 1;

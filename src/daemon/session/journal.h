@@ -18,6 +18,7 @@ typedef struct GjJournalMark
 {
 	uint64_t	fingerprint;
 	int			entry;			/* -1: it does not work now */
+	int			report;			/* its number for the report of a crash, session/run.c's */
 } GjJournalMark;
 
 /*

@@ -368,7 +368,7 @@ feed_message(GjSession *session, uint32_t which, const GjMsgSlot *message)
 	uint32_t	slot = which * GJ_LOAD_SLOTS + message->slot;
 
 	if (message->type != GJ_MSG_ASK)
-		gj_crash_phase(session->crash, message->source == 0 ? "probing" :
+		gj_crash_phase(session->mark.report, message->source == 0 ? "probing" :
 					   message->type == GJ_MSG_SOURCE_END ? "building" : "loading a build side");
 	switch (message->type)
 	{
@@ -431,7 +431,7 @@ work(GjSession *session, GjRunStats *stats)
 	/* what is resident is asked right behind the program */
 	session->expected = true;
 	status = feed(session);
-	gj_crash_phase(session->crash, "finishing");
+	gj_crash_phase(session->mark.report, "finishing");
 	if (status == GJ_OK)
 		status = gj_team_finish(session->run, stats);
 	if (status == GJ_OK)
@@ -564,7 +564,7 @@ run_on_devices(GjSession *session, const GjProgram *program, GjTempAccount *acco
 	gj_loaders_close(session);
 	if (status == GJ_DEVICE_ERROR || status == GJ_DEVICE_LOST)
 		gj_crash_device_error(why->text);
-	gj_crash_phase(session->crash, "closing");
+	gj_crash_phase(session->mark.report, "closing");
 	if (status == GJ_OK && !session->closed)
 		tell_done(session, &stats);
 	/* whatever ended the run, closing it shows whether the device is still there */
@@ -595,7 +595,7 @@ begin_report(GjSession *session, const GjProgram *program)
 							 session->mark.fingerprint, session->hello.pid);
 
 	gj_program_shape(program, gj_sink_choose(program)->name, shape + n, sizeof(shape) - (uint32_t) n);
-	session->crash = gj_crash_begin(shape);
+	session->mark.report = gj_crash_begin(shape);
 }
 
 static GjStatus
@@ -610,12 +610,12 @@ run_program(GjSession *session, const GjProgram *program, GjErrorText *why)
 	session->fail_point = program->fail_point;
 	if (!gj_journal_begin(program, &session->mark))
 		return GJ_REFUSED;
-	account = gj_temp_account_get(session->peer);
+	account = gj_temp_account_get(session->hello.pid);
 	if (!account)
 		return GJ_OUT_OF_HOST_MEMORY;
 	begin_report(session, program);
 	status = run_on_devices(session, program, account, why);
-	gj_crash_end(session->crash);
+	gj_crash_end(session->mark.report);
 	/* threads of a team that was not closed may still count */
 	if (status != GJ_DEVICE_LOST)
 		gj_temp_account_put(account);

@@ -402,6 +402,8 @@ gj_run_files(char **paths, int npaths, const GjTeamOptions *options, int repeat)
 {
 	bool		ok = true;
 
+	/* write() says that a file may not be so large */
+	signal(SIGXFSZ, SIG_IGN);
 	for (int i = 0; i < npaths; i++)
 	{
 		GjSavedFile *file = gj_saved_open(paths[i]);

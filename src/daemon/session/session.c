@@ -128,6 +128,16 @@ gj_session_error(GjSession *session, GjStatus reason, const char *detail)
 	gj_session_send(session, &error, sizeof(error));
 }
 
+/* The process at the other end of a connection; what it says of itself, if the kernel cannot tell. */
+static uint32_t
+peer_of(int socket, uint32_t told)
+{
+	struct ucred peer;
+	socklen_t	size = sizeof(peer);
+
+	return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.pid > 0 ? (uint32_t) peer.pid : told;
+}
+
 /* Checks HELLO and answers it.  False: the session is over. */
 static bool
 welcome(GjSession *session)
@@ -138,6 +148,7 @@ welcome(GjSession *session)
 	GjErrorText why = {""};
 
 	memcpy(hello, session->message, sizeof(*hello));
+	hello->pid = peer_of(session->socket, hello->pid);
 	if (hello->abi != GJ_ABI || hello->program_size != sizeof(GjProgram) ||
 		hello->stats_size != sizeof(GjRunStats))
 	{
@@ -293,16 +304,6 @@ wait_for_close(GjSession *session)
 		receive(session);
 }
 
-/* The process at the other end of a connection; 0: it cannot be told. */
-static uint32_t
-peer_of(int socket)
-{
-	struct ucred peer;
-	socklen_t	size = sizeof(peer);
-
-	return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 ? (uint32_t) peer.pid : 0;
-}
-
 /* Serves one connection, from HELLO to its end. */
 static void
 serve(GjSession *session, int socket)
@@ -312,7 +313,6 @@ serve(GjSession *session, int socket)
 	/* all but the last message of the connection before */
 	memset(session, 0, offsetof(GjSession, message));
 	session->socket = socket;
-	session->peer = peer_of(socket);
 	session->loaders.wake = -1;
 	type = receive(session);
 	if (type == GJ_MSG_HELLO && session->nbytes == sizeof(GjMsgHello))

@@ -47,7 +47,6 @@ typedef struct GjSessionLoaders
 typedef struct GjSession
 {
 	int			socket;
-	uint32_t	peer;			/* process that has connected */
 	bool		closed;			/* the peer has closed the connection */
 	uint64_t	looked_us;		/* when that was looked at last */
 	GjMsgHello	hello;
@@ -59,7 +58,6 @@ typedef struct GjSession
 	GjMsgSubmit submit;
 	GjTeam	   *run;
 	GjJournalMark mark;
-	int			crash;			/* number for the report of a crash */
 	bool		told;			/* DONE was sent */
 	struct GjSession *next_closing; /* while it gives back what it held: session/run.c */
 	uint32_t	nsources;
