@@ -415,8 +415,6 @@ answer_size(uint32 type)
 			return sizeof(GjMsgWelcome);
 		case GJ_MSG_DEVICE:
 			return sizeof(GjMsgDevice);
-		case GJ_MSG_COUNTERS:
-			return sizeof(GjMsgCounters);
 		case GJ_MSG_END:
 			return sizeof(uint32);
 		case GJ_MSG_READY:

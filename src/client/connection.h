@@ -38,7 +38,6 @@ typedef union GjAnswer
 	uint32		type;
 	GjMsgWelcome welcome;
 	GjMsgDevice device;
-	GjMsgCounters counters;
 	GjMsgCached cached;
 	GjMsgEvicted evicted;
 	GjMsgReady	ready;

@@ -13,9 +13,6 @@
  *	STATUS						->
  *								<-	DEVICE ...		one a device
  *								<-	END
- *	COUNTERS					->
- *								<-	COUNTERS		GjCounter[GJ_NREASONS]
- *	NOTE						->					count a fallback; no answer
  *	CACHE						->					resident data
  *								<-	CACHED ...		one a relation and device
  *								<-	END
@@ -118,8 +115,6 @@ typedef enum GjMessageType
 {
 	GJ_MSG_HELLO = 1,
 	GJ_MSG_STATUS,
-	GJ_MSG_COUNTERS,
-	GJ_MSG_NOTE,
 	GJ_MSG_SUBMIT,
 	GJ_MSG_CHUNK,
 	GJ_MSG_SOURCE_END,
@@ -205,20 +200,6 @@ typedef struct GjCounter
 	uint64_t	count;
 	int64_t		last;			/* seconds since 1970, 0 = never */
 } GjCounter;
-
-typedef struct GjMsgCounters
-{
-	uint32_t	type;
-	uint32_t	unused;
-	GjCounter	counter[GJ_NREASONS];
-} GjMsgCounters;
-
-typedef struct GjMsgNote
-{
-	uint32_t	type;
-	uint32_t	reason;			/* GjStatus */
-	uint64_t	count;
-} GjMsgNote;
 
 /* Whether devices exchange rows, so that each has its part of a build side, not all of it. */
 typedef enum GjExchangeMode

@@ -147,14 +147,6 @@ gj_journal_count(GjStatus reason, uint64_t count)
 	pthread_mutex_unlock(&lock);
 }
 
-void
-gj_journal_counters(GjCounter counter[GJ_NREASONS])
-{
-	pthread_mutex_lock(&lock);
-	memcpy(counter, counts.counted, GJ_NREASONS * sizeof(GjCounter));
-	pthread_mutex_unlock(&lock);
-}
-
 /* ---- fingerprints */
 
 /* FNV-1a */

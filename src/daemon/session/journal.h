@@ -1,6 +1,6 @@
 /*
  * journal.h
- *	  What must outlive gpujoind: how runs ended, and which programs ended gpujoind.
+ *	  What must outlive gpujoind: how runs ended (wire/counters.h), and which programs ended gpujoind.
  *
  * The journal is a memfd that the launcher creates and passes to each gpujoind that it
  * starts; so it lives as long as the launcher, and a restart of the server clears
@@ -29,7 +29,6 @@ extern void gj_journal_open(int fd, bool blame);
 
 /* Counts an outcome of `count` runs. */
 extern void gj_journal_count(GjStatus reason, uint64_t count);
-extern void gj_journal_counters(GjCounter counter[GJ_NREASONS]);
 
 /* Fills in the mark of a run that does not work yet.  False: its program is refused. */
 extern bool gj_journal_begin(const GjProgram *program, GjJournalMark *mark);

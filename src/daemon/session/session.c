@@ -195,15 +195,6 @@ send_status(GjSession *session)
 	return gj_session_send(session, &end, sizeof(end));
 }
 
-static bool
-send_counters(GjSession *session)
-{
-	GjMsgCounters message = {.type = GJ_MSG_COUNTERS};
-
-	gj_journal_counters(message.counter);
-	return gj_session_send(session, &message, sizeof(message));
-}
-
 /* Tells what is resident on all devices. */
 static bool
 send_cache(GjSession *session)
@@ -261,24 +252,12 @@ answer(GjSession *session, uint32_t type)
 	{
 		case GJ_MSG_STATUS:
 			return send_status(session);
-		case GJ_MSG_COUNTERS:
-			return send_counters(session);
 		case GJ_MSG_CACHE:
 			return send_cache(session);
 		case GJ_MSG_EVICT:
 			if (session->nbytes != sizeof(GjMsgEvict))
 				return malformed(session);
 			return evict(session);
-		case GJ_MSG_NOTE:
-			{
-				GjMsgNote	note;
-
-				if (session->nbytes != sizeof(note))
-					return malformed(session);
-				memcpy(&note, session->message, sizeof(note));
-				gj_journal_count(note.reason, note.count);
-				return true;
-			}
 		case GJ_MSG_SUBMIT:
 			if (session->nbytes < sizeof(GjMsgSubmit))
 				return malformed(session);
