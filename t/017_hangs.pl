@@ -66,7 +66,8 @@ foreach my $name (sort keys %waiting)
 	is($err, '', 'without an error');
 }
 my $took = time - $began;
-cmp_ok($took, '<', $noticed + 3, 'nobody has waited for longer');
+# a GPU takes a while to open
+cmp_ok($took, '<', $noticed + (device() eq 'cpu' ? 3 : 10), 'nobody has waited for longer');
 note("noticed after $noticed s, all was over after $took s");
 $_->end foreach $cursor, values %middle, values %known;
 like(slurp_file($node->logfile), qr/WARNING:  gpujoind has given no sign of life for 2000 ms and is killed/, 'the server log says so');

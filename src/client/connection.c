@@ -29,7 +29,7 @@
 #define GJ_BACKLOG_STEPS	500
 
 /* How often who waits looks whether gpujoind is still there. */
-#define GJ_LOOK_STEP		500 /* ms */
+#define GJ_LOOK_STEP		250 /* ms */
 
 /* How long a gpujoind that has not answered is left alone. */
 #define GJ_REMEMBER_SILENCE	15000	/* ms */
@@ -200,9 +200,7 @@ connection_greet(GjConnection *connection, uint32 kind, GjSendFirst send, void *
 	return true;
 }
 
-/*
- * Learn which gpujoind there is.  False if there is none, or if it has not answered of late.
- */
+/* Learn which gpujoind there is.  False if there is none, or if it has not answered of late. */
 static bool
 find_daemon(GjFailure *failure)
 {
@@ -225,9 +223,7 @@ find_daemon(GjFailure *failure)
 	return true;
 }
 
-/*
- * Connect to the gpujoind that is known and say hello.
- */
+/* Connect to the gpujoind that is known and say hello. */
 static GjConnection *
 open_known(uint32 kind, GjSendFirst send, void *arg, GjMsgWelcome *welcome, GjFailure *failure)
 {
@@ -266,9 +262,6 @@ gj_connection_open(uint32 kind, GjSendFirst send, void *arg, GjMsgWelcome *welco
 	return open_known(kind, send, arg, welcome, failure);
 }
 
-/*
- * Say why the connection has ended, if nothing else does.
- */
 void
 gj_connection_lost(const GjConnection *connection, GjFailure *failure)
 {

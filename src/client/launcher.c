@@ -61,7 +61,7 @@
 #define GJ_LONGEST_BACKOFF		60000	/* ms; also the life that resets the back-off */
 #define GJ_NOTICEABLE_BACKOFF	1000	/* ms; sessions do not wait for longer ones */
 #define GJ_STOP_TIMEOUT			2000	/* ms that gpujoind has to end */
-#define GJ_START_TIMEOUT		30000	/* ms until its first sign of life */
+#define GJ_FIRST_SIGN			30000	/* ms until its first sign of life */
 #define GJ_LEAST_TIMEOUT		1000	/* ms; a shorter gpujoin.daemon_timeout counts as this */
 
 #define GJ_PARENT_FD			3	/* in gpujoind */
@@ -102,9 +102,7 @@ static bool preloaded = false;
 
 PGDLLEXPORT void gj_launcher_main(Datum main_arg);
 
-/*
- * Return the time that nobody sets, in microseconds.
- */
+/* Return the time that nobody sets, in microseconds. */
 static int64
 monotonic_time(void)
 {
@@ -242,9 +240,6 @@ gj_launcher_ensure(bool start, GjFailure *failure)
 	return register_launcher(failure);
 }
 
-/*
- * Tell which gpujoind there is, and which one was silent.
- */
 uint64
 gj_launcher_incarnation(uint64 *silent)
 {
@@ -411,9 +406,7 @@ publish_state(GjLauncher *launcher, uint64 incarnation, int64 next_start)
 	return false;
 }
 
-/*
- * Take one of the launcher's locks.  False if another launcher has it.
- */
+/* Take one of the launcher's locks.  False if another launcher has it. */
 static bool
 take_lock(GjLauncher *launcher, int byte)
 {
@@ -428,9 +421,7 @@ take_lock(GjLauncher *launcher, int byte)
 	return false;
 }
 
-/*
- * Become the launcher of this server.  False if there is one, or if sessions cannot be told.
- */
+/* Become the launcher of this server.  False if there is one, or if sessions cannot be told. */
 static bool
 become_launcher(GjLauncher *launcher)
 {
@@ -653,9 +644,7 @@ reap_daemon(GjLauncher *launcher)
 				(errmsg("gpujoind ended with exit status %d", WEXITSTATUS(status))));
 }
 
-/*
- * Tell whether gpujoind has given a sign of life since the last look.
- */
+/* Tell whether gpujoind has given a sign of life since the last look. */
 static bool
 hear_daemon(GjLauncher *launcher)
 {
@@ -676,7 +665,7 @@ static void
 watch_daemon(GjLauncher *launcher)
 {
 	int64		now = monotonic_time();
-	int			timeout = launcher->heard ? Max(gj_daemon_timeout, GJ_LEAST_TIMEOUT) : GJ_START_TIMEOUT;
+	int			timeout = launcher->heard ? Max(gj_daemon_timeout, GJ_LEAST_TIMEOUT) : GJ_FIRST_SIGN;
 
 	if (launcher->killed && now >= launcher->state.next_start)
 		schedule_start(launcher);
@@ -705,9 +694,7 @@ watch_daemon(GjLauncher *launcher)
 	kill(launcher->child, SIGKILL);
 }
 
-/*
- * Return when the launcher has something to do even if nothing happens (0: never).
- */
+/* Return when the launcher has something to do even if nothing happens (0: never). */
 static int64
 next_deadline(const GjLauncher *launcher)
 {
