@@ -273,8 +273,8 @@ gj_connection_lost(const GjConnection *connection, GjFailure *failure)
 }
 
 /*
- * Note it if gpujoind is no longer the one that was connected to.  One that the launcher cannot get rid
- * of keeps its connections open.
+ * Note it if gpujoind is no longer the one that was connected to.  One that the launcher cannot get
+ * rid of keeps its connections open.
  */
 static void
 look_for_daemon(GjConnection *connection)
@@ -304,8 +304,11 @@ gj_connection_send(GjConnection *connection, const void *head, size_t head_size,
 			return true;
 		if (errno == EAGAIN)
 		{
-			if (WaitLatchOrSocket(MyLatch, WL_LATCH_SET | WL_SOCKET_WRITEABLE | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-								  connection->fd, GJ_LOOK_STEP, PG_WAIT_EXTENSION) & WL_TIMEOUT)
+			int			events = WaitLatchOrSocket(MyLatch, WL_LATCH_SET | WL_SOCKET_WRITEABLE |
+												   WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+												   connection->fd, GJ_LOOK_STEP, PG_WAIT_EXTENSION);
+
+			if (events & WL_TIMEOUT)
 				look_for_daemon(connection);
 			ResetLatch(MyLatch);
 			CHECK_FOR_INTERRUPTS();
@@ -371,7 +374,8 @@ gj_connection_wait(GjConnection *connection, TimestampTz deadline)
 		long		timeout = GJ_LOOK_STEP;
 
 		if (deadline != 0)
-			timeout = Min(timeout, TimestampDifferenceMilliseconds(GetCurrentTimestamp(), deadline));
+			timeout = Min(timeout, TimestampDifferenceMilliseconds(GetCurrentTimestamp(),
+																   deadline));
 		if (connection->lost)
 			return true;
 		if (WaitEventSetWait(connection->waits, timeout, &event, 1, PG_WAIT_EXTENSION) == 0)

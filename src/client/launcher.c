@@ -160,7 +160,9 @@ gj_launcher_preloaded(void)
 static bool
 launcher_present(GjLauncherState *state)
 {
-	struct flock lock = {.l_type = F_WRLCK,.l_whence = SEEK_SET,.l_start = GJ_LOCK_STATE,.l_len = 1};
+	struct flock lock = {
+		.l_type = F_WRLCK,.l_whence = SEEK_SET,.l_start = GJ_LOCK_STATE,.l_len = 1
+	};
 	int			fd = BasicOpenFile(GJ_LAUNCHER_FILE, O_RDONLY | O_CLOEXEC | PG_BINARY);
 	bool		present;
 
@@ -225,7 +227,8 @@ gj_launcher_ensure(bool start, GjFailure *failure)
 
 		if (ms <= GJ_NOTICEABLE_BACKOFF)
 			return true;
-		gj_fail(failure, GJ_NO_DAEMON, "it ended and will be started again in %d s; the server log says more",
+		gj_fail(failure, GJ_NO_DAEMON,
+				"it ended and will be started again in %d s; the server log says more",
 				(int) ((ms + 999) / 1000));
 		return false;
 	}
@@ -388,8 +391,8 @@ close_fd(int *fd)
 }
 
 /*
- * Tell sessions which gpujoind answers (0: none), or when it will be started again.  False if that cannot
- * be told.
+ * Tell sessions which gpujoind answers (0: none), or when it will be started again.  False if that
+ * cannot be told.
  */
 static bool
 publish_state(GjLauncher *launcher, uint64 incarnation, int64 next_start)
@@ -635,7 +638,8 @@ reap_daemon(GjLauncher *launcher)
 	 * that is gone, and is about to end.  gpujoind has said what it waited for.
 	 */
 	if (WIFEXITED(status) && WEXITSTATUS(status) == GJ_EXIT_LOCKED)
-		ereport(LOG, (errmsg("gpujoind could not get its lock, socket or threads and will be tried again")));
+		ereport(LOG,
+				(errmsg("gpujoind could not get its lock, socket or threads and will be tried again")));
 	else if (WIFSIGNALED(status))
 		ereport(WARNING, (errmsg("gpujoind was terminated by signal %d: %s",
 								 WTERMSIG(status), pg_strsignal(WTERMSIG(status)))));
@@ -657,15 +661,18 @@ hear_daemon(GjLauncher *launcher)
 }
 
 /*
- * Kill gpujoind if it has been silent for too long.  Sessions that wait for it see their connections
- * closed, or, should it not even die, that there is none.  Then each start is put off, as it would be
- * after crashes.
+ * Kill gpujoind if it has been silent for too long.  Sessions that wait for it see their
+ * connections closed, or, should it not even die, that there is none.  Then each start is put
+ * off, as it would be after crashes.
  */
 static void
 watch_daemon(GjLauncher *launcher)
 {
 	int64		now = monotonic_time();
-	int			timeout = launcher->heard ? Max(gj_daemon_timeout, GJ_LEAST_TIMEOUT) : GJ_FIRST_SIGN;
+	int			timeout = GJ_FIRST_SIGN;
+
+	if (launcher->heard)
+		timeout = Max(gj_daemon_timeout, GJ_LEAST_TIMEOUT);
 
 	if (launcher->killed && now >= launcher->state.next_start)
 		schedule_start(launcher);
