@@ -231,8 +231,8 @@ check_devices(char **value, void **extra, GucSource source)
 }
 
 /*
- * Register the settings of the server: the launcher reads them, and hands most to gpujoind when that
- * starts.
+ * Register the settings of the server: the launcher reads them, and hands most to gpujoind when
+ * that starts.
  */
 static void
 define_server_settings(void)
@@ -262,7 +262,7 @@ define_server_settings(void)
 							NULL, NULL, NULL);
 
 	DefineCustomIntVariable("gpujoin.daemon_timeout",
-							"Sets the time without a sign of life after which gpujoind is killed and started again.",
+							"Sets the time without a sign of life after which gpujoind is restarted.",
 							"Less than a second counts as a second. Zero turns this off.",
 							&gj_daemon_timeout,
 							2000, 0, 3600000,

@@ -11,7 +11,7 @@ use Time::HiRes qw(time usleep);
 
 my $long = $ENV{GJ_LONG};
 my $nsessions = 8;
-my $node = new_node('attacks', preload => 1, conf => "gpujoin.daemon_timeout = '1s'\nmin_parallel_table_scan_size = 0\n"
+my $node = new_node('attacks', preload => 1, conf => "gpujoin.daemon_timeout = '10s'\nmin_parallel_table_scan_size = 0\n"
 	. "max_worker_processes = 32\nmax_parallel_workers = 24\n");
 my @queries = (
 	$sums,
@@ -126,8 +126,11 @@ sub attack
 ok(on_device($node), 'queries are on the device');
 my ($before) = daemon_pids($node);
 attack('limits', $long ? 10 : 1, @limits);
-is("@{[ daemon_pids($node) ]}", $before, 'no limit has ended gpujoind');
+# a GPU may be lost for want of memory
+is("@{[ daemon_pids($node) ]}", $before, 'no limit has ended gpujoind') if device() eq 'cpu';
 ok(on_device($node), 'queries are on the device without the limits');
+$node->append_conf('postgresql.conf', "gpujoin.daemon_timeout = '1s'\n");
+$node->reload;
 attack('signals', $long ? 6 : 1, @signals);
 ok(on_device($node), 'queries are on the device in the end');
 my $log = slurp_file($node->logfile);
@@ -137,7 +140,7 @@ cmp_ok($node->safe_psql('postgres', 'SELECT idle_ms()'), '>=', 0, 'nothing is le
 $node->stop;
 
 # ---- gpujoind has the limits from the beginning
-my $limited = new_node('limited', preload => 1,
+my $limited = new_node('limited', preload => 1, conf => "gpujoin.daemon_timeout = '10s'\n",
 	new => { install_path => wrapped_programs('ulimit $(cat "$2/limit" || echo -c 0); exec $daemon "$@"') });
 foreach my $limit ($long ? ('-n 8', '-n 16', '-n 32', '-u 1', '-v 30000', '-v 100000', '-v 300000', '-v 600000', '-f 0') : ('-n 16', '-u 1', '-v 300000'))
 {

@@ -29,7 +29,7 @@
 #define GJ_BACKLOG_STEPS	500
 
 /* How often who waits looks whether gpujoind is still there. */
-#define GJ_LOOK_STEP		500 /* ms */
+#define GJ_LOOK_STEP		250 /* ms */
 
 /* How long a gpujoind that has not answered is left alone. */
 #define GJ_REMEMBER_SILENCE	15000	/* ms */
@@ -184,9 +184,7 @@ connection_greet(GjConnection *connection, uint32 kind, GjSendFirst send, void *
 	return true;
 }
 
-/*
- * Learn which gpujoind there is.  False if there is none, or if it has not answered of late.
- */
+/* Learn which gpujoind there is.  False if there is none, or if it has not answered of late. */
 static bool
 find_daemon(GjFailure *failure)
 {
@@ -209,9 +207,7 @@ find_daemon(GjFailure *failure)
 	return true;
 }
 
-/*
- * Connect to the gpujoind that is known and say hello.
- */
+/* Connect to the gpujoind that is known and say hello. */
 static GjConnection *
 open_known(uint32 kind, GjSendFirst send, void *arg, GjMsgWelcome *welcome, GjFailure *failure)
 {
@@ -250,9 +246,6 @@ gj_connection_open(uint32 kind, GjSendFirst send, void *arg, GjMsgWelcome *welco
 	return open_known(kind, send, arg, welcome, failure);
 }
 
-/*
- * Say why the connection has ended, if nothing else does.
- */
 void
 gj_connection_lost(const GjConnection *connection, GjFailure *failure)
 {
@@ -264,8 +257,8 @@ gj_connection_lost(const GjConnection *connection, GjFailure *failure)
 }
 
 /*
- * Note it if gpujoind is no longer the one that was connected to.  One that the launcher cannot get rid
- * of keeps its connections open.
+ * Note it if gpujoind is no longer the one that was connected to.  One that the launcher cannot get
+ * rid of keeps its connections open.
  */
 static void
 look_for_daemon(GjConnection *connection)
@@ -292,8 +285,11 @@ gj_connection_send(GjConnection *connection, const void *head, size_t head_size,
 			return true;
 		if (errno == EAGAIN)
 		{
-			if (WaitLatchOrSocket(MyLatch, WL_LATCH_SET | WL_SOCKET_WRITEABLE | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-								  connection->fd, GJ_LOOK_STEP, PG_WAIT_EXTENSION) & WL_TIMEOUT)
+			int			events = WaitLatchOrSocket(MyLatch, WL_LATCH_SET | WL_SOCKET_WRITEABLE |
+												   WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+												   connection->fd, GJ_LOOK_STEP, PG_WAIT_EXTENSION);
+
+			if (events & WL_TIMEOUT)
 				look_for_daemon(connection);
 			ResetLatch(MyLatch);
 			CHECK_FOR_INTERRUPTS();
@@ -359,7 +355,8 @@ gj_connection_wait(GjConnection *connection, TimestampTz deadline)
 		long		timeout = GJ_LOOK_STEP;
 
 		if (deadline != 0)
-			timeout = Min(timeout, TimestampDifferenceMilliseconds(GetCurrentTimestamp(), deadline));
+			timeout = Min(timeout, TimestampDifferenceMilliseconds(GetCurrentTimestamp(),
+																   deadline));
 		if (connection->lost)
 			return true;
 		if (WaitEventSetWait(connection->waits, timeout, &event, 1, PG_WAIT_EXTENSION) == 0)

@@ -62,7 +62,7 @@
 #define GJ_LONGEST_BACKOFF		60000	/* ms; also the life that resets the back-off */
 #define GJ_NOTICEABLE_BACKOFF	1000	/* ms; sessions do not wait for longer ones */
 #define GJ_STOP_TIMEOUT			2000	/* ms that gpujoind has to end */
-#define GJ_START_TIMEOUT		30000	/* ms until its first sign of life */
+#define GJ_FIRST_SIGN			30000	/* ms until its first sign of life */
 #define GJ_LEAST_TIMEOUT		1000	/* ms; a shorter gpujoin.daemon_timeout counts as this */
 
 #define GJ_PARENT_FD			3	/* in gpujoind */
@@ -103,9 +103,7 @@ static bool preloaded = false;
 
 PGDLLEXPORT void gj_launcher_main(Datum main_arg);
 
-/*
- * Return the time that nobody sets, in microseconds.
- */
+/* Return the time that nobody sets, in microseconds. */
 static int64
 monotonic_time(void)
 {
@@ -155,7 +153,9 @@ gj_launcher_preloaded(void)
 static bool
 launcher_present(GjLauncherState *state)
 {
-	struct flock lock = {.l_type = F_WRLCK,.l_whence = SEEK_SET,.l_start = GJ_LOCK_STATE,.l_len = 1};
+	struct flock lock = {
+		.l_type = F_WRLCK,.l_whence = SEEK_SET,.l_start = GJ_LOCK_STATE,.l_len = 1
+	};
 	int			fd = BasicOpenFile(GJ_LAUNCHER_FILE, O_RDONLY | O_CLOEXEC | PG_BINARY);
 	bool		present;
 
@@ -213,7 +213,8 @@ gj_launcher_ensure(bool start, GjFailure *failure)
 
 		if (ms <= GJ_NOTICEABLE_BACKOFF)
 			return true;
-		gj_fail(failure, GJ_NO_DAEMON, "it ended and will be started again in %d s; the server log says more",
+		gj_fail(failure, GJ_NO_DAEMON,
+				"it ended and will be started again in %d s; the server log says more",
 				(int) ((ms + 999) / 1000));
 		return false;
 	}
@@ -228,9 +229,6 @@ gj_launcher_ensure(bool start, GjFailure *failure)
 	return register_launcher(failure);
 }
 
-/*
- * Tell which gpujoind there is, and which one was silent.
- */
 uint64
 gj_launcher_incarnation(uint64 *silent)
 {
@@ -369,8 +367,8 @@ close_fd(int *fd)
 }
 
 /*
- * Tell sessions which gpujoind answers (0: none), or when it will be started again.  False if that cannot
- * be told.
+ * Tell sessions which gpujoind answers (0: none), or when it will be started again.  False if that
+ * cannot be told.
  */
 static bool
 publish_state(GjLauncher *launcher, uint64 incarnation, int64 next_start)
@@ -387,9 +385,7 @@ publish_state(GjLauncher *launcher, uint64 incarnation, int64 next_start)
 	return false;
 }
 
-/*
- * Take one of the launcher's locks.  False if another launcher has it.
- */
+/* Take one of the launcher's locks.  False if another launcher has it. */
 static bool
 take_lock(GjLauncher *launcher, int byte)
 {
@@ -404,9 +400,7 @@ take_lock(GjLauncher *launcher, int byte)
 	return false;
 }
 
-/*
- * Become the launcher of this server.  False if there is one, or if sessions cannot be told.
- */
+/* Become the launcher of this server.  False if there is one, or if sessions cannot be told. */
 static bool
 become_launcher(GjLauncher *launcher)
 {
@@ -606,7 +600,8 @@ reap_daemon(GjLauncher *launcher)
 	 * that is gone, and is about to end.  gpujoind has said what it waited for.
 	 */
 	if (WIFEXITED(status) && WEXITSTATUS(status) == GJ_EXIT_LOCKED)
-		ereport(LOG, (errmsg("gpujoind could not get its lock, socket or threads and will be tried again")));
+		ereport(LOG,
+				(errmsg("gpujoind could not get its lock, socket or threads and will be tried again")));
 	else if (WIFSIGNALED(status))
 		ereport(WARNING, (errmsg("gpujoind was terminated by signal %d: %s",
 								 WTERMSIG(status), pg_strsignal(WTERMSIG(status)))));
@@ -615,9 +610,7 @@ reap_daemon(GjLauncher *launcher)
 				(errmsg("gpujoind ended with exit status %d", WEXITSTATUS(status))));
 }
 
-/*
- * Tell whether gpujoind has given a sign of life since the last look.
- */
+/* Tell whether gpujoind has given a sign of life since the last look. */
 static bool
 hear_daemon(GjLauncher *launcher)
 {
@@ -630,15 +623,18 @@ hear_daemon(GjLauncher *launcher)
 }
 
 /*
- * Kill gpujoind if it has been silent for too long.  Sessions that wait for it see their connections
- * closed, or, should it not even die, that there is none.  Then each start is put off, as it would be
- * after crashes.
+ * Kill gpujoind if it has been silent for too long.  Sessions that wait for it see their
+ * connections closed, or, should it not even die, that there is none.  Then each start is put
+ * off, as it would be after crashes.
  */
 static void
 watch_daemon(GjLauncher *launcher)
 {
 	int64		now = monotonic_time();
-	int			timeout = launcher->heard ? Max(gj_daemon_timeout, GJ_LEAST_TIMEOUT) : GJ_START_TIMEOUT;
+	int			timeout = GJ_FIRST_SIGN;
+
+	if (launcher->heard)
+		timeout = Max(gj_daemon_timeout, GJ_LEAST_TIMEOUT);
 
 	if (launcher->killed && now >= launcher->state.next_start)
 		schedule_start(launcher);
@@ -667,9 +663,7 @@ watch_daemon(GjLauncher *launcher)
 	kill(launcher->child, SIGKILL);
 }
 
-/*
- * Return when the launcher has something to do even if nothing happens (0: never).
- */
+/* Return when the launcher has something to do even if nothing happens (0: never). */
 static int64
 next_deadline(const GjLauncher *launcher)
 {

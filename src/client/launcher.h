@@ -14,8 +14,8 @@
 extern bool gj_launcher_ensure(bool start, GjFailure *failure);
 
 /*
- * The incarnation of the gpujoind that answers, as far as the launcher knows, or 0; and of the last one
- * that was killed because it gave no sign of life.
+ * The incarnation of the gpujoind that answers, as far as the launcher knows, or 0; and of the last
+ * one that was killed because it gave no sign of life.
  */
 extern uint64 gj_launcher_incarnation(uint64 *silent);
 

@@ -47,9 +47,9 @@
  * all sources ends the run: rows could be missing.  Chunks of source 0 may come before all
  * other sources have ended; they wait in their slots.
  *
- * HELLO and WELCOME name the incarnation of gpujoind: a random number that the launcher chooses for
- * each gpujoind that it starts, and tells sessions.  So a gpujoind that outlived its launcher serves
- * nobody.
+ * HELLO and WELCOME name the incarnation of gpujoind: a random number that the launcher chooses
+ * for each gpujoind that it starts, and tells sessions.  So a gpujoind that outlived its launcher
+ * serves nobody.
  *
  * DONE comes before the run has given its device memory back; HELLO of the same process is
  * answered when that is done.

@@ -34,7 +34,7 @@
 #define GJ_LOCK_WAIT_MS		10000
 #define GJ_LOCK_POLL_MS		50
 
-/* How soon to try again where no thread could be started; how often the main thread wakes up else. */
+/* How soon to try again where no thread could be started; how often to wake up else. */
 #define GJ_RETRY_MS			100
 #define GJ_WAKE_MS			1000
 
@@ -171,8 +171,9 @@ beat(int launcher_fd)
 }
 
 /*
- * Thread: gives signs of life.  The main thread could not: to start a thread takes long while others
- * get or pin much memory.  This thread neither waits for a device nor changes the address space.
+ * Thread: gives signs of life.  The main thread could not: to start a thread takes long while
+ * others get or pin much memory.  This thread neither waits for a device nor changes the address
+ * space.
  */
 static void *
 beat_main(void *arg)

@@ -158,7 +158,8 @@ welcome(GjSession *session)
 	}
 	if (hello->incarnation != threads.incarnation)
 	{
-		gj_session_error(session, GJ_NO_DAEMON, "another one, of a launcher that has ended, is still there");
+		gj_session_error(session, GJ_NO_DAEMON,
+						 "another one, of a launcher that has ended, is still there");
 		return false;
 	}
 	if (hello->device > GJ_DEVICE_CUDA)
