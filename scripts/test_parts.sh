@@ -264,6 +264,11 @@ part_sanitizer() {
 	end_sanitized
 }
 
+part_mutants() {
+	scripts/mutate suites | tee "$work/mutants.log"
+	count_from mutants "$work/mutants.log"
+}
+
 # Two devices that exchange rows: two threads of a query, which write each other's memory.
 part_thread_sanitizer() {
 	start_sanitized thread "gpujoin.cpu_devices = 2" "gpujoin.devices_per_query = 2" "gpujoin.exchange = on" \

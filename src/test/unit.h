@@ -48,6 +48,7 @@ extern const char *unit_directory(void);
 extern uint32_t unit_random(void);
 
 #define UNIT_TESTS(X) \
+	X(rows_extremes) \
 	X(wire_sizes) \
 	X(wire_layout) \
 	X(saved_chunks) \

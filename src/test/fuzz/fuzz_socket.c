@@ -402,9 +402,7 @@ ask_around(Peer *peer)
 static void
 submit(Peer *peer, GjProgram *program, uint32_t nbytes)
 {
-	static const char *const directories[] = {
-		"base/pgsql_tmp", "base/pgsql_tmp", "base/pgsql_tmp", "/", "../..", "none"
-	};
+	static const char *const wrong[] = {"/", "../..", "none", ""};
 	static _Thread_local struct
 	{
 		GjMsgSubmit head;
@@ -420,7 +418,7 @@ submit(Peer *peer, GjProgram *program, uint32_t nbytes)
 		.exchange = (uint32_t) fuzz_below(r, 4),.keep_exchanged = (uint32_t) fuzz_below(r, 2),
 	.spill_memory = fuzz_below(r, 3) << 20,.temp_limit = fuzz_below(r, 3) << 20};
 	snprintf(message.head.temp_directory, sizeof(message.head.temp_directory), "%s",
-			 directories[fuzz_below(r, sizeof(directories) / sizeof(directories[0]))]);
+			 fuzz_percent(r, 95) ? "base/pgsql_tmp" : wrong[fuzz_below(r, sizeof(wrong) / sizeof(wrong[0]))]);
 	if (fuzz_percent(r, 1))
 		memset(message.head.temp_directory, 'x', sizeof(message.head.temp_directory));
 	memcpy(message.program, program, nbytes);
