@@ -377,20 +377,12 @@ ask_around(Peer *peer)
 	for (uint64_t n = fuzz_below(r, 6); n > 0; n--)
 	{
 		const GjMsgEvict evict = {.type = GJ_MSG_EVICT,.database = (uint32_t) fuzz_below(r, 3)};
-		const GjMsgNote note = {GJ_MSG_NOTE, (uint32_t) fuzz_value(r, 4, 3), fuzz_next(r)};
-		const uint32_t simple[] = {GJ_MSG_STATUS, GJ_MSG_COUNTERS, GJ_MSG_CACHE};
+		const uint32_t simple[] = {GJ_MSG_STATUS, GJ_MSG_CACHE};
 
-		switch (fuzz_below(r, 5))
-		{
-			case 0:
-				say(peer, &evict, sizeof(evict));
-				break;
-			case 1:
-				say(peer, &note, sizeof(note));
-				break;
-			default:
-				say(peer, &simple[fuzz_below(r, 3)], sizeof(uint32_t));
-		}
+		if (fuzz_percent(r, 20))
+			say(peer, &evict, sizeof(evict));
+		else
+			say(peer, &simple[fuzz_below(r, 2)], sizeof(uint32_t));
 		if (fuzz_percent(r, 50))
 			while (peer_receive(peer, 2))
 				;
