@@ -120,6 +120,9 @@ SELECT bool_and(gj_equal(format('SELECT count(*), sum(v) FROM n WHERE v %s (SELE
 SELECT gj_same('SELECT k, count(*) FROM n WHERE v > (SELECT avg(v) FROM n) GROUP BY k');
 SELECT gj_same('SELECT count(*) FROM n JOIN g USING (k) WHERE v BETWEEN 0.3 * (SELECT max(v) FROM n) AND (SELECT avg(v) + 10.004 FROM n)');
 SELECT gj_equal('SELECT count(*) FROM n WHERE v > (SELECT v FROM n)');
+-- integers that become numerics are scaled where they are known
+SELECT gj_same('SELECT count(*) FROM n WHERE v > (SELECT max(k) FROM n)'), gj_same('SELECT count(*) FROM n WHERE (SELECT max(k) FROM n) > v'), gj_same('SELECT sum(coalesce(v, (SELECT max(k) FROM n))), sum(v + (SELECT max(k) FROM n)) FROM n');
+SELECT gj_equal('SELECT count(*) FROM n WHERE v < (SELECT 1e131071::numeric)');
 SET plan_cache_mode = force_generic_plan;
 PREPARE late(numeric) AS SELECT count(*), sum(v) FROM n JOIN g USING (k) WHERE v >= $1 AND $1 * 2.5 > v;
 SELECT execute_both(format('EXECUTE late(%s)', x)) FROM unnest('{3,3.14159,-2,"NULL",1e40}'::text[]) x;

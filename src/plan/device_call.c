@@ -22,6 +22,14 @@
 #include "plan/set_clause.h"
 #include "rows/numeric.h"
 
+/* True if execution fills the last instruction in: what it has says nothing yet. */
+static bool
+last_is_runtime(const GjBuilder *builder)
+{
+	return builder->runtime != NIL &&
+		((GjRuntimeConst *) llast(builder->runtime))->instr == builder->ninstrs - 1;
+}
+
 void
 gj_scale_up(GjCompileContext *cxt, int depth, int from, int to)
 {
@@ -30,7 +38,7 @@ gj_scale_up(GjCompileContext *cxt, int depth, int from, int to)
 
 	if (from == to)
 		return;
-	if (last->op == GJ_OP_CONST && last->dst == depth &&
+	if (last->op == GJ_OP_CONST && last->dst == depth && !last_is_runtime(cxt->builder) &&
 		gj_mul_i(last->imm, gj_power_of_10(to - from), GJ_INT8, &scaled) == GJ_OK)
 	{
 		last->imm = scaled;

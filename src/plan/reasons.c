@@ -249,7 +249,7 @@ needs_plan(Node *node, void *context)
 	if (node == NULL)
 		return false;
 	if (IsA(node, PlaceHolderVar) || IsA(node, SubPlan) || IsA(node, AlternativeSubPlan) ||
-		IsA(node, WindowFunc) || IsA(node, GroupingFunc) ||
+		IsA(node, WindowFunc) || IsA(node, GroupingFunc) || IsA(node, FieldSelect) ||
 		(IsA(node, Param) && ((Param *) node)->paramkind != PARAM_EXTERN))
 		return true;
 	return expression_tree_walker(node, needs_plan, context);

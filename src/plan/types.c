@@ -203,6 +203,10 @@ gj_numeric_bound(Datum value, int scale, GjBound bound, int64 *result)
 	if (numeric_is_nan(DatumGetNumeric(value)) || numeric_is_inf(DatumGetNumeric(value)) ||
 		DatumGetInt32(DirectFunctionCall1(numeric_scale, value)) > NUMERIC_MAX_DISPLAY_SCALE / 2)
 		return false;			/* numeric_mul() may round then */
+	/* nor may it overflow */
+	if (DatumGetBool(DirectFunctionCall2(numeric_ge, DirectFunctionCall1(numeric_abs, value),
+										 NumericGetDatum(int64_to_numeric(INT64CONST(1000000000000000000))))))
+		return false;
 	scaled = DirectFunctionCall2(numeric_mul, value, power);
 	rounded = DirectFunctionCall1(bound == GJ_BOUND_CEIL ? numeric_ceil : numeric_floor, scaled);
 	return (bound != GJ_BOUND_EXACT ||
