@@ -120,6 +120,12 @@ SELECT bool_and(gj_equal(format('SELECT count(*), sum(v) FROM n WHERE v %s (SELE
 SELECT gj_same('SELECT k, count(*) FROM n WHERE v > (SELECT avg(v) FROM n) GROUP BY k');
 SELECT gj_same('SELECT count(*) FROM n JOIN g USING (k) WHERE v BETWEEN 0.3 * (SELECT max(v) FROM n) AND (SELECT avg(v) + 10.004 FROM n)');
 SELECT gj_equal('SELECT count(*) FROM n WHERE v > (SELECT v FROM n)');
+-- a subquery that PostgreSQL may not run is not run for the device
+SELECT gj_equal('SELECT count(*) FROM n WHERE CASE WHEN (SELECT count(*) FROM n) = 1 THEN v > (SELECT v FROM n) ELSE true END');
+CREATE SEQUENCE late_calls;
+SELECT count(*) FROM n WHERE k < 0 AND id > (SELECT nextval('late_calls'));
+SELECT is_called FROM late_calls;
+DROP SEQUENCE late_calls;
 -- integers that become numerics are scaled where they are known
 SELECT gj_same('SELECT count(*) FROM n WHERE v > (SELECT max(k) FROM n)'), gj_same('SELECT count(*) FROM n WHERE (SELECT max(k) FROM n) > v'), gj_same('SELECT sum(coalesce(v, (SELECT max(k) FROM n))), sum(v + (SELECT max(k) FROM n)) FROM n');
 SELECT gj_equal('SELECT count(*) FROM n WHERE v < (SELECT 1e131071::numeric)');

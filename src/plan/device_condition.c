@@ -12,8 +12,8 @@
 #include "plan/device_expr.h"
 #include "rows/numeric.h"
 
-bool
-gj_compile_under(GjCompileContext *cxt, Expr *node, int depth, int reg, uint16 op, bool negate)
+static bool
+compile_under(GjCompileContext *cxt, Expr *node, int depth, int reg, uint16 op, bool negate)
 {
 	GjBuilderMark mark;
 	GjCompileContext before = *cxt;
@@ -43,6 +43,19 @@ gj_compile_under(GjCompileContext *cxt, Expr *node, int depth, int reg, uint16 o
 	gj_emit(cxt, (GjInstr) {.op = GJ_OP_MOVE, .dst = depth, .a = depth + 1, .b = depth + 1});
 	cxt->guard = before.guard;
 	return true;
+}
+
+bool
+gj_compile_under(GjCompileContext *cxt, Expr *node, int depth, int reg, uint16 op, bool negate)
+{
+	bool		outer = cxt->sometimes;
+	bool		done;
+
+	/* sides of an AND have no order that anybody can rely on */
+	cxt->sometimes |= op != GJ_OP_IS_FALSE;
+	done = compile_under(cxt, node, depth, reg, op, negate);
+	cxt->sometimes = outer;
+	return done;
 }
 
 bool

@@ -15,6 +15,7 @@
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
@@ -82,12 +83,33 @@ is_small_span(Node *node)
 
 /*
  * True if a parameter has its value when execution begins, or gets it by being asked for: then
- * an initplan runs, as it does before a Gather, whether there are rows that want it or not.
+ * an initplan runs, as it does before a Gather, whether there are rows that want it or not.  One
+ * with volatile functions is left to PostgreSQL, which may not run it; and so is one in a branch
+ * of a CASE or the like, which may be there to keep it from running.
  */
 static bool
-is_known_param(Param *param)
+is_known_param(GjCompileContext *cxt, Param *param)
 {
-	return param->paramkind == PARAM_EXTERN || param->paramkind == PARAM_EXEC;
+	PlannerInfo *root = cxt->builder->root;
+	ListCell   *lc;
+
+	if (param->paramkind == PARAM_EXTERN)
+		return true;
+	if (param->paramkind != PARAM_EXEC)
+		return false;
+	for (; root != NULL; root = root->parent_root)
+		foreach(lc, root->init_plans)
+		{
+			SubPlan    *plan = lfirst_node(SubPlan, lc);
+
+			if (list_member_int(plan->setParam, param->paramid))
+			{
+				PlannerInfo *subroot = list_nth(root->glob->subroots, plan->plan_id - 1);
+
+				return !cxt->sometimes && !contain_volatile_functions((Node *) subroot->parse);
+			}
+		}
+	return true;
 }
 
 bool
@@ -108,12 +130,12 @@ gj_is_initplan_param(PlannerInfo *root, Param *param)
  * evaluate the expression, for want of rows).
  */
 static bool
-is_runtime_constant(PlannerInfo *root, Expr *node)
+is_runtime_constant(GjCompileContext *cxt, Expr *node)
 {
 	if (IsA(node, RelabelType))
-		return is_runtime_constant(root, ((RelabelType *) node)->arg);
+		return is_runtime_constant(cxt, ((RelabelType *) node)->arg);
 	if (IsA(node, Param))
-		return is_known_param((Param *) node);
+		return is_known_param(cxt, (Param *) node);
 	if (IsA(node, Const) || IsA(node, SQLValueFunction))
 		return true;
 	if (IsA(node, FuncExpr))
@@ -130,7 +152,7 @@ is_runtime_constant(PlannerInfo *root, Expr *node)
 			case F_TIMESTAMP_TIMESTAMPTZ:
 				return !IsA(linitial(func->args), Param) &&
 					!IsA(linitial(func->args), Const) &&
-					is_runtime_constant(root, linitial(func->args));
+					is_runtime_constant(cxt, linitial(func->args));
 			default:
 				return false;
 		}
@@ -146,8 +168,8 @@ is_runtime_constant(PlannerInfo *root, Expr *node)
 			case F_NUMERIC_ADD:
 			case F_NUMERIC_SUB:
 			case F_NUMERIC_MUL:
-				return is_runtime_constant(root, linitial(op->args)) &&
-					is_runtime_constant(root, lsecond(op->args));
+				return is_runtime_constant(cxt, linitial(op->args)) &&
+					is_runtime_constant(cxt, lsecond(op->args));
 			case F_TIMESTAMPTZ_PL_INTERVAL:
 			case F_TIMESTAMPTZ_MI_INTERVAL:
 			case F_TIMESTAMP_PL_INTERVAL:
@@ -158,7 +180,7 @@ is_runtime_constant(PlannerInfo *root, Expr *node)
 			case F_DATE_MII:
 				return is_small_span(lsecond(op->args)) &&
 					!IsA(linitial(op->args), Param) && !IsA(linitial(op->args), Const) &&
-					is_runtime_constant(root, linitial(op->args));
+					is_runtime_constant(cxt, linitial(op->args));
 			default:
 				return false;
 		}
@@ -231,7 +253,7 @@ bool
 gj_is_late_numeric(GjCompileContext *cxt, Expr *node)
 {
 	return !IsA(node, Const) && gj_type(exprType((Node *) node))->reading == GJ_READ_DECIMAL &&
-		is_runtime_constant(cxt->builder->root, node);
+		is_runtime_constant(cxt, node);
 }
 
 bool
@@ -371,7 +393,7 @@ compile_in(GjCompileContext *cxt, ScalarArrayOpExpr *node, int depth)
 			gj_builder_constant(cxt->builder, values[i]);
 		gj_emit(cxt, instr);
 	}
-	else if (IsA(array, Param) && is_known_param((Param *) array))
+	else if (IsA(array, Param) && is_known_param(cxt, (Param *) array))
 	{
 		/* for now, what gj_array_constants() has to know */
 		instr.n = cxt->scale;
@@ -395,7 +417,7 @@ gj_compile_node(GjCompileContext *cxt, Expr *node, int depth)
 	kind = gj_value_kind(exprType((Node *) node));
 	if (kind < 0)
 		return gj_refuse("type %s is not supported", gj_type_name(exprType((Node *) node)));
-	if (is_runtime_constant(cxt->builder->root, node))
+	if (is_runtime_constant(cxt, node))
 		return compile_constant(cxt, node, kind, depth);
 
 	switch (nodeTag(node))

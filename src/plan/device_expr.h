@@ -21,6 +21,7 @@ typedef struct GjCompileContext
 	bool		can_fail;
 	int			guard;			/* register: errors of rows where it is not TRUE do not
 								 * count; -1: all count */
+	bool		sometimes;		/* PostgreSQL evaluates this for some rows only, not counting AND */
 	int			scale;			/* of the numeric compiled last */
 	bool		mixed;			/* display scales of a numeric differ from row to row */
 	int			case_value;		/* register of what CaseTestExprs stand for, and its scale */

@@ -519,7 +519,11 @@ gj_cost_join(PlannerInfo *root, GjPath *path)
 		startup += qual_cost.startup;
 		/* estimates of joined rows are of what is left of them; PostgreSQL gets all to check */
 		if (info->host_quals != NIL)
-			rows /= Max(clauselist_selectivity(root, info->host_quals, 0, JOIN_INNER, NULL), 1e-6);
+		{
+			SpecialJoinInfo inner = {.type = T_SpecialJoinInfo,.jointype = JOIN_INNER};
+
+			rows /= Max(clauselist_selectivity(root, info->host_quals, 0, JOIN_INNER, &inner), 1e-6);
+		}
 		if (info->limit > 0)
 		{
 			/* looked at once, and hardly any of them again */
