@@ -460,8 +460,9 @@ explain_one_query(Query *query, int cursor_options, IntoClause *into, ExplainSta
 			prev_explain_one_query(query, cursor_options, into, es, query_string, params, env);
 		else
 			gj_standard_explain(query, cursor_options, into, es, query_string, params, env);
-		/* nothing is left from 18 on */
-		explain_parts(es, true);
+		/* nothing is left from 18 on; programs expect one object for a query unless told otherwise */
+		if (es->format == EXPLAIN_FORMAT_TEXT || gj_explain_reasons == GJ_REASONS_ON)
+			explain_parts(es, true);
 	}
 	PG_FINALLY();
 	{
