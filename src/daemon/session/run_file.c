@@ -474,7 +474,8 @@ open_result(const char *directory, const char *path)
 static void
 end_of_time(int signo)
 {
-	static const char line[] = "ERROR: a run took longer than " GJ_STRINGIFY(GJ_RESULT_SECONDS) " s\n";
+	static const char line[] =
+	"ERROR: a run took longer than " GJ_STRINGIFY(GJ_RESULT_SECONDS) " s\n";
 
 	(void) !write(STDERR_FILENO, line, sizeof(line) - 1);
 	signal(signo, SIG_DFL);
