@@ -64,7 +64,8 @@ copy_groups(uint32_t first, uint32_t limit, uint32_t *n, uint32_t *nbytes)
 		run->work.ops = &ops;
 		run->output.state = &grouping;
 		/* any address will do for where they go: nothing is written there */
-		status = gj_groups_copy_heap(run, first, n, end, heap + sizeof(heap) / 2, limit, &base, nbytes);
+		status = gj_groups_copy_heap(run, first, n, end, heap + sizeof(heap) / 2, limit, &base,
+									 nbytes);
 		free(run);
 	}
 	return status;
@@ -80,7 +81,8 @@ test_groups_heap(void)
 
 	/* nobody writes */
 	CHECK(copy_groups(0, 1000, &n, &nbytes) == GJ_OK && n == NGROUPS && nbytes == sizeof(heap));
-	CHECK(copy_groups(3, 1000, &n, &nbytes) == GJ_OK && n == NGROUPS - 3 && nbytes == (NGROUPS - 3) * GROUP_BYTES);
+	CHECK(copy_groups(3, 1000, &n, &nbytes) == GJ_OK && n == NGROUPS - 3 &&
+		  nbytes == (NGROUPS - 3) * GROUP_BYTES);
 	CHECK(copy_groups(3, 40, &n, &nbytes) == GJ_OK && n == 2 && nbytes == 2 * GROUP_BYTES);
 	CHECK_EQUAL(copy_groups(0, 10, &n, &nbytes), GJ_TOO_LARGE);
 	CHECK(!copied_others);

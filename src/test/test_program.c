@@ -122,7 +122,8 @@ run_program(const GjProgram *p, uint32_t ndevices, GjErrorText *why)
 {
 	static GjTempAccount temp_account;
 	const GjTeamOptions options = {.kind = GJ_DEVICE_CPU,.memory_limit = 64 << 20,
-	.max_devices = ndevices,.exchange = GJ_EXCHANGE_ON,.spill_memory = 1 << 20,.temp = {&temp_account, 1 << 20, unit_directory()}};
+	.max_devices = ndevices,.exchange = GJ_EXCHANGE_ON,.spill_memory = 1 << 20,
+	.temp = {&temp_account, 1 << 20, unit_directory()}};
 	time_t		end = time(NULL) + MOST_SECONDS;
 	const GjRunHost host = {.arg = &end,.stop = stop_late,.slot_free = take_slot};
 	const GjFinalOps ops = {.slot = give_output,.ready = is_ready,.send = take_batch};
@@ -157,12 +158,13 @@ typedef struct Scribbler
 	bool		stop;			/* atomic */
 } Scribbler;
 
-/* Words that a backend could write at any moment: a reference that is good, and others that are not. */
+/* Words that a backend could write at any moment: a good reference, and bad ones. */
 static void *
 scribble(void *arg)
 {
 	static const uint64_t words[] = {
-		gj_ref_make(0, 4), gj_ref_make(UINT64_C(1) << 39, 4096), gj_ref_make(8, 0xFFFFF0), UINT64_MAX
+		gj_ref_make(0, 4), gj_ref_make(UINT64_C(1) << 39, 4096), gj_ref_make(8, 0xFFFFF0),
+		UINT64_MAX
 	};
 	const Scribbler *scribbler = arg;
 
@@ -172,8 +174,12 @@ scribble(void *arg)
 		const size_t first = gj_slot_header_size(1);
 
 		for (uint32_t s = 0; s < scribbler->nsources; s++)
+		{
+			uint8_t    *slot = slots + (size_t) s * GJ_LOAD_SLOT_SIZE;
+
 			for (size_t at = first; at < first + CHANGED_ROWS * 64; at += 8)
-				__atomic_store_n((uint64_t *) (slots + (size_t) s * GJ_LOAD_SLOT_SIZE + at), word, __ATOMIC_RELAXED);
+				__atomic_store_n((uint64_t *) (slot + at), word, __ATOMIC_RELAXED);
+		}
 		for (size_t at = 0; at < CHANGED_ROWS * 64; at += 8)
 			__atomic_store_n((uint64_t *) (output + at), word, __ATOMIC_RELAXED);
 	}
@@ -246,7 +252,7 @@ test_programs_are_accepted(void)
 	close_programs(&programs);
 }
 
-/* What a backend writes to its rings while they are read and filled spoils its own result, and no more. */
+/* What a backend writes to its rings while they are read and filled spoils only its own result. */
 void
 test_programs_changing_memory(void)
 {

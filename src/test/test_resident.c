@@ -377,12 +377,14 @@ test_resident_references(void)
 
 	REQUIRE(open_store(&s, 64 * MB, 64 * MB));
 	f = gj_fragment_create(&s.wanted, 0, NPAGES);
-	REQUIRE(f && gj_layout(types, 2, NROWS, (uint32_t) gj_layout_fixed_size(types, 2, NROWS), &s.layout, s.places));
+	REQUIRE(f && gj_layout(types, 2, NROWS, (uint32_t) gj_layout_fixed_size(types, 2, NROWS),
+						   &s.layout, s.places));
 	CHECK_EQUAL(s.layout.heap_size, 0);
 	memset(s.slot, 0, GJ_LOAD_SLOT_SIZE);
 	chunk = fill_chunk(&s, 0, NPAGES, 0);
 	chunk.heap_used = 0;
-	CHECK(gj_fragment_append(s.store, &s.work, GJ_LANE_WORK, gj_resident_clock(s.store), f, &chunk, s.pages) == GJ_OK);
+	CHECK(gj_fragment_append(s.store, &s.work, GJ_LANE_WORK, gj_resident_clock(s.store), f, &chunk,
+							 s.pages) == GJ_OK);
 	/* else it would be published as it is: gj_run_kept */
 	CHECK(f->filling.nparts > 0);
 	CHECK_EQUAL(gj_fragment_finish(&s.work, GJ_LANE_WORK, f), GJ_BAD_PROGRAM);

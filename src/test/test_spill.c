@@ -319,15 +319,17 @@ test_spill_account(void)
 	gj_temp_account_put(mine);
 }
 
-/* Files go to PostgreSQL's directories, of which at most the last one is made, and through no symbolic link. */
+/* Files go to PostgreSQL's directories; only the last one is made; it is no symbolic link. */
 void
 test_spill_directory(void)
 {
 	static const char *const known[] = {
-		"", "base/pgsql_tmp", "pg_tblspc/16384/PG_15_202209061/pgsql_tmp", "pg_tblspc/1/PG_18_1/pgsql_tmp"
+		"", "base/pgsql_tmp", "pg_tblspc/16384/PG_15_202209061/pgsql_tmp",
+		"pg_tblspc/1/PG_18_1/pgsql_tmp"
 	};
 	static const char *const unknown[] = {
-		"base", "base/pgsql_tmp/", "base/pgsql_tmp/x", "base/16384", "/base/pgsql_tmp", "./base/pgsql_tmp",
+		"base", "base/pgsql_tmp/", "base/pgsql_tmp/x", "base/16384", "/base/pgsql_tmp",
+		"./base/pgsql_tmp",
 		"base/../base/pgsql_tmp", "/tmp", "pgsql_tmp", "global/pgsql_tmp", "pg_tblspc/pgsql_tmp",
 		"pg_tblspc/16384/pgsql_tmp", "pg_tblspc/16384/../pgsql_tmp", "pg_tblspc//PG_15_1/pgsql_tmp",
 		"pg_tblspc/../PG_15_1/pgsql_tmp", "pg_tblspc/1/PG_/pgsql_tmp", "pg_tblspc/1/PG_15_1/x",
@@ -339,9 +341,11 @@ test_spill_directory(void)
 	int			fd;
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-		unit_check(gj_temp_directory_known(known[i]), __FILE__, __LINE__, "\"%s\" is known", known[i]);
+		unit_check(gj_temp_directory_known(known[i]), __FILE__, __LINE__, "\"%s\" is known",
+				   known[i]);
 	for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++)
-		unit_check(!gj_temp_directory_known(unknown[i]), __FILE__, __LINE__, "\"%s\" is not", unknown[i]);
+		unit_check(!gj_temp_directory_known(unknown[i]), __FILE__, __LINE__, "\"%s\" is not",
+				   unknown[i]);
 
 	snprintf(directory, sizeof(directory), "%s/pgsql_tmp", unit_directory());
 	snprintf(link, sizeof(link), "%s/link", unit_directory());

@@ -219,8 +219,8 @@ typedef struct GjMsgSubmit
 	uint32_t	keep_exchanged; /* 1: probe rows may stay where they were brought */
 	uint32_t	unused;
 	uint64_t	spill_memory;	/* bytes of host memory for what does not fit */
-	uint64_t	temp_limit;		/* bytes of temporary files of all of the backend's runs, UINT64_MAX =
-								 * no limit */
+	uint64_t	temp_limit;		/* bytes of temporary files of all of the backend's runs;
+								 * UINT64_MAX: no limit */
 	char		temp_directory[128];	/* where they go, relative to the data directory: see
 										 * gj_temp_directory_known */
 } GjMsgSubmit;

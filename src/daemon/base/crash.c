@@ -2,8 +2,9 @@
  * crash.c
  *	  Reports what ends gpujoind; see crash.h.
  *
- * The handler runs on a stack of its own, makes its lines with nothing but memory and write(), and lets the
- * signal do what it does by default, so that the launcher sees it, and a core file is what it was.
+ * The handler runs on a stack of its own and makes its lines with nothing but memory and write().
+ * Then the signal does what it does by default, so that the launcher sees it, and a core file is
+ * what it would have been.
  */
 #define _GNU_SOURCE
 #include "crash.h"

@@ -1,9 +1,9 @@
 /*
  * crash.h
- *	  What the log says if gpujoind is ended by a fault: which programs were at work, what they did, and
+ *	  What the log says if a fault ends gpujoind: which programs were at work, their phases, and
  *	  the last error of a device.
  *
- * Whatever ends gpujoind leaves a line.  All of it is kept in memory that a signal handler can read.
+ * All of it is kept in memory that a signal handler can read.
  */
 #ifndef GJ_DAEMON_BASE_CRASH_H
 #define GJ_DAEMON_BASE_CRASH_H

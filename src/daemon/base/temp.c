@@ -84,7 +84,7 @@ gj_temp_give(const GjTempFiles *files, uint64_t nbytes)
 
 /* ---- directories */
 
-/* Moves *at behind a name, a prefix and some of these characters, and a slash; false: another one is there. */
+/* Moves *at behind a prefix, some of these characters and a slash; false: they are not there. */
 static bool
 skip_name(const char **at, const char *prefix, const char *characters)
 {
@@ -141,7 +141,7 @@ open_directory(const char *directory)
 	return fd;
 }
 
-/* A file that loses its name at once; it has the prefix by which PostgreSQL knows what a crash has left. */
+/* A file that loses its name at once.  By its prefix PostgreSQL knows what a crash has left. */
 static int
 open_unlinked(int directory_fd)
 {
@@ -151,7 +151,8 @@ open_unlinked(int directory_fd)
 
 	do
 	{
-		snprintf(name, sizeof(name), "pgsql_tmp_gpujoind.%d.%u", (int) getpid(), __atomic_add_fetch(&number, 1, __ATOMIC_RELAXED));
+		snprintf(name, sizeof(name), "pgsql_tmp_gpujoind.%d.%u", (int) getpid(),
+				 __atomic_add_fetch(&number, 1, __ATOMIC_RELAXED));
 		fd = openat(directory_fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	} while (fd < 0 && errno == EEXIST);
 	if (fd >= 0)

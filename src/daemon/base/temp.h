@@ -34,14 +34,14 @@ extern bool gj_temp_take(const GjTempFiles *files, uint64_t nbytes);
 extern void gj_temp_give(const GjTempFiles *files, uint64_t nbytes);
 
 /*
- * True if PostgreSQL has its temporary files there, relative to the data directory: base/pgsql_tmp or
+ * True if PostgreSQL has its temporary files there: base/pgsql_tmp of the data directory, or
  * pg_tblspc/OID/PG_VERSION/pgsql_tmp; or if it is "".
  */
 extern bool gj_temp_directory_known(const char *directory);
 
 /*
- * A file without a name.  The directory is made if there is none, but not its parent; it is not followed if
- * it is a symbolic link.  -1: errno says why.
+ * A file without a name.  The directory is made if there is none, but not its parent.  It must not
+ * be a symbolic link.  -1: errno says why.
  */
 extern int	gj_temp_file_open(const char *directory);
 

@@ -33,7 +33,8 @@ gj_program_shape(const GjProgram *p, const char *sink, char *text, uint32_t size
 	uint32_t	used = 0;
 	uint32_t   *n = &used;
 
-	ADD("%u sources, %u columns, %u instructions, sink: %s", p->nsources, p->ncolumns, p->ninstrs, sink);
+	ADD("%u sources, %u columns, %u instructions, sink: %s", p->nsources, p->ncolumns,
+		p->ninstrs, sink);
 	if (p->naggregates > 0)
 		ADD(", %u aggregates", p->naggregates);
 	if (p->ngroup_keys > 0)

@@ -347,7 +347,8 @@ take_program(GjSession *session, GjProgram **program, GjErrorText *why)
 		return protocol_error(why);
 	if (!gj_temp_directory_known(submit->temp_directory))
 	{
-		snprintf(why->text, sizeof(why->text), "temporary files may not go to \"%s\"", submit->temp_directory);
+		snprintf(why->text, sizeof(why->text), "temporary files may not go to \"%s\"",
+				 submit->temp_directory);
 		return GJ_BAD_PROGRAM;
 	}
 	*program = malloc(nbytes + sizeof(GjProgram));
@@ -524,7 +525,8 @@ end_closing(GjSession *session)
  * mark stays for the next gpujoind to see.
  */
 static GjStatus
-run_on_devices(GjSession *session, const GjProgram *program, GjTempAccount *account, GjErrorText *why)
+run_on_devices(GjSession *session, const GjProgram *program, GjTempAccount *account,
+			   GjErrorText *why)
 {
 	GjRunStats	stats = {0};
 	const GjRunHost host = {
@@ -594,7 +596,8 @@ begin_report(GjSession *session, const GjProgram *program)
 	int			n = snprintf(shape, sizeof(shape), "program %016" PRIx64 " of process %u: ",
 							 session->mark.fingerprint, session->hello.pid);
 
-	gj_program_shape(program, gj_sink_choose(program)->name, shape + n, sizeof(shape) - (uint32_t) n);
+	gj_program_shape(program, gj_sink_choose(program)->name, shape + n,
+					 sizeof(shape) - (uint32_t) n);
 	session->mark.report = gj_crash_begin(shape);
 }
 

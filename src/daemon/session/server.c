@@ -47,8 +47,8 @@ static uint32_t nbeats;			/* atomic; since the main thread was awake */
 static bool
 is_kept(int signo)
 {
-	static const int kept[] = {SIGTERM, SIGINT, SIGQUIT, SIGCHLD, SIGCONT, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU,
-	SIGURG, SIGWINCH};
+	static const int kept[] = {SIGTERM, SIGINT, SIGQUIT, SIGCHLD, SIGCONT, SIGSTOP, SIGTSTP,
+	SIGTTIN, SIGTTOU, SIGURG, SIGWINCH};
 	bool		found = false;
 
 	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
@@ -57,9 +57,9 @@ is_kept(int signo)
 }
 
 /*
- * Undoes what a background worker's child inherits.  SIGTERM, SIGINT and SIGQUIT end gpujoind in order, and
- * faults are reported.  All else that would end it is ignored: SIGPIPE, SIGXFSZ (write() then says so),
- * SIGXCPU, SIGHUP, timers, and signals for users.  Returns a signalfd, or -1.
+ * Undoes what a background worker's child inherits.  SIGTERM, SIGINT and SIGQUIT end gpujoind in
+ * order, and faults are reported.  All else that would end it is ignored: SIGPIPE, SIGXFSZ (write()
+ * then says so), SIGXCPU, SIGHUP, timers, and signals for users.  Returns a signalfd, or -1.
  */
 static int
 set_signals(void)
@@ -109,7 +109,7 @@ set_descriptors(const GjServerOptions *options)
 	if (options->parent_fd < 0)
 		return;
 	fcntl(options->parent_fd, F_SETFD, FD_CLOEXEC);
-	/* the log is a pipe: lines get lost where the launcher does not read them, but nothing waits for it */
+	/* the log is a pipe: if the launcher does not read it, lines get lost, but nothing waits */
 	fcntl(STDERR_FILENO, F_SETFL, O_NONBLOCK);
 }
 

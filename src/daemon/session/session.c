@@ -128,14 +128,16 @@ gj_session_error(GjSession *session, GjStatus reason, const char *detail)
 	gj_session_send(session, &error, sizeof(error));
 }
 
-/* The process at the other end of a connection; what it says of itself, if the kernel cannot tell. */
+/* The process at the other end of a connection; if the kernel cannot tell, what was told. */
 static uint32_t
 peer_of(int socket, uint32_t told)
 {
 	struct ucred peer;
 	socklen_t	size = sizeof(peer);
 
-	return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.pid > 0 ? (uint32_t) peer.pid : told;
+	if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || peer.pid <= 0)
+		return told;
+	return (uint32_t) peer.pid;
 }
 
 /* Checks HELLO and answers it.  False: the session is over. */

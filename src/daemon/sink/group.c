@@ -350,7 +350,7 @@ gj_groups_copy_heap(GjRun *run, uint32_t first, uint32_t *n, uint64_t *end, uint
 	GJ_TRY(work->ops->memory->copy_out(work->queue, end, groups->heap_end + first,
 							   (size_t) *n * sizeof(uint64_t)));
 	GJ_TRY(work->ops->queues->sync(work->queue));
-	/* they lie where the backend can write: each is read once, and no bytes are copied beyond the heap */
+	/* the backend can write there: each is read once, and no bytes beyond the heap are copied */
 	for (; fit < *n; fit++)
 	{
 		uint64_t	next = __atomic_load_n(&end[fit], __ATOMIC_RELAXED);

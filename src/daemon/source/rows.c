@@ -211,8 +211,8 @@ copy_part(uint8_t *memory, const GjChunk *chunk, uint32_t at, uint64_t nbytes)
 }
 
 /*
- * Works on a chunk on the cpu device, in a copy of its slot: in the ring the backend could change what has been
- * checked.  The copy is no device memory, but more of the ring.
+ * Works on a chunk on the cpu device, in a copy of its slot: in the ring the backend could change
+ * what has been checked.  The copy is no device memory, but more of the ring.
  */
 static GjStatus
 chunk_in_copy(GjRun *run, uint32_t source, const GjChunk *chunk, const GjKept *kept)
