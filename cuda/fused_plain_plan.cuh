@@ -185,9 +185,9 @@ choose_width(Plain *plain)
 	for (uint32_t k = 0; k < plain->nranges; k++)
 		plain->wide |= plain->range[k].of.wide;
 	for (uint32_t s = 0; s < plain->nsteps; s++)
-		plain->wide |= plain->step[s].key.wide || plain->step[s].packed ||
-					   (plain->step[s].table.kind != GJ_TABLE_HASH &&
-												   plain->step[s].table.low < INT32_MIN);
+		plain->wide |=
+			plain->step[s].key.wide || plain->step[s].packed ||
+			(plain->step[s].table.kind != GJ_TABLE_HASH && plain->step[s].table.low < INT32_MIN);
 	for (uint32_t k = 0; k < plain->nexprs; k++)
 		plain->wide |= plain->expr[k].a.wide || plain->expr[k].b.wide;
 	for (uint32_t s = 0; s < plain->nsteps && !plain->wide; s++)
