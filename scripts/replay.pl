@@ -56,19 +56,19 @@ sub read_saved
 {
 	my ($path) = @_;
 	my $bytes = content($path);
-	return undef unless length $bytes > 168 && substr($bytes, 0, 8) eq 'GJSAVED2';
+	return undef unless length $bytes > 168 && substr($bytes, 0, 8) eq 'GJSAVED3';
 	my ($at, %p) = (8);
 	while (length($bytes) - $at >= 16)
 	{
 		my ($type, $source, $nrows, $nbytes) = unpack 'L4', substr($bytes, $at, 16);
 		last if length($bytes) - $at - 16 < $nbytes;
-		if ($type == 5)
+		if ($type == 1)
 		{
 			my $program = substr $bytes, $at + 16, $nbytes;
 			@p{@header} = unpack 'LLCCCCLQQL28', $program;
 			$p{bytes} = $program;
 		}
-		if ($type == 6) { $p{rows}[$source] += $nrows; $p{chunks}[$source]++; }
+		if ($type == 2) { $p{rows}[$source] += $nrows; $p{chunks}[$source]++; }
 		$at += 16 + $nbytes;
 	}
 	# half a record, no program, or one that is made to crash, hang or fail outside of the device

@@ -119,7 +119,7 @@ gj_save_open(GjSaver *saver, const GjProgram *program)
 		return;
 	}
 	if (save_bytes(saver, GJ_SAVED_MAGIC, GJ_SAVED_MAGIC_SIZE))
-		save_record(saver, GJ_MSG_SUBMIT, 0, 0, program, program->nbytes);
+		save_record(saver, GJ_SAVED_PROGRAM, 0, 0, program, program->nbytes);
 }
 
 /* Write the rows of a chunk. */
@@ -131,7 +131,7 @@ gj_save_chunk(GjSaver *saver, uint8 *slot, uint32 source, uint32 nrows)
 	if (saver->fd < 0)
 		return;
 	packed = palloc(GJ_LOAD_SLOT_SIZE);
-	save_record(saver, GJ_MSG_CHUNK, source, nrows, packed,
+	save_record(saver, GJ_SAVED_CHUNK, source, nrows, packed,
 				gj_saved_pack(&saver->chunk[source], slot, packed));
 	pfree(packed);
 }
@@ -141,7 +141,7 @@ void
 gj_save_source_end(GjSaver *saver, uint32 source)
 {
 	if (saver->fd >= 0)
-		save_record(saver, GJ_MSG_SOURCE_END, source, 0, NULL, 0);
+		save_record(saver, GJ_SAVED_SOURCE_END, source, 0, NULL, 0);
 }
 
 void

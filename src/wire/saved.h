@@ -4,11 +4,7 @@
  *	  gpujoind --run reads.
  *
  * The file starts with the 8 bytes GJ_SAVED_MAGIC; then come records, each a
- * GjSavedRecord and nbytes of payload, in the order in which the messages were sent:
- *
- *	GJ_MSG_SUBMIT		the program; the first record, and only there
- *	GJ_MSG_CHUNK		the rows of a chunk, packed: see gj_saved_pack
- *	GJ_MSG_SOURCE_END	no payload
+ * GjSavedRecord and nbytes of payload, in the order in which the messages were sent.
  *
  * A file can end before all of its sources have: the query needed no more.
  *
@@ -21,14 +17,22 @@
 
 #include "messages.h"
 
-#define GJ_SAVED_MAGIC		"GJSAVED2"
+#define GJ_SAVED_MAGIC		"GJSAVED3"
 #define GJ_SAVED_MAGIC_SIZE	8
+
+/* scripts/replay.pl knows them, too. */
+typedef enum GjSavedType
+{
+	GJ_SAVED_PROGRAM = 1,		/* the program; the first record, and only there */
+	GJ_SAVED_CHUNK,				/* the rows of a chunk, packed: see gj_saved_pack */
+	GJ_SAVED_SOURCE_END			/* no payload */
+} GjSavedType;
 
 typedef struct GjSavedRecord
 {
-	uint32_t	type;			/* GjMessageType */
-	uint32_t	source;			/* CHUNK, SOURCE_END */
-	uint32_t	nrows;			/* CHUNK */
+	uint32_t	type;			/* GjSavedType */
+	uint32_t	source;			/* of a chunk or an end */
+	uint32_t	nrows;			/* of a chunk */
 	uint32_t	nbytes;			/* of the payload that follows */
 } GjSavedRecord;
 

@@ -109,7 +109,7 @@ read_program(GjSavedFile *file)
 	const uint8_t *payload;
 	GjErrorText why;
 
-	if (!next_record(file, &at, &record, &payload) || record.type != GJ_MSG_SUBMIT)
+	if (!next_record(file, &at, &record, &payload) || record.type != GJ_SAVED_PROGRAM)
 	{
 		gj_log(GJ_ERROR, "the file has no program");
 		return false;
@@ -189,7 +189,7 @@ peek_record(const GjSavedFile *file, GjSavedRecord *record, const uint8_t **payl
 	if (next_record(file, next, record, payload))
 		return;
 	*next = file->at;
-	*record = (GjSavedRecord) {.type = GJ_MSG_SOURCE_END,
+	*record = (GjSavedRecord) {.type = GJ_SAVED_SOURCE_END,
 	.source = (uint32_t) __builtin_ctz(build_side) % file->program->nsources};
 }
 
@@ -203,14 +203,14 @@ feed_record(GjSavedFile *file, bool *fed)
 	size_t		next;
 
 	peek_record(file, &record, &payload, &next);
-	*fed = record.type != GJ_MSG_CHUNK ||
+	*fed = record.type != GJ_SAVED_CHUNK ||
 		(file->busy_slots != all && gj_team_accepts(file->team, record.source));
 	if (!*fed)
 		return GJ_OK;
 	file->at = next;
-	if (record.type == GJ_MSG_CHUNK)
+	if (record.type == GJ_SAVED_CHUNK)
 		return feed_chunk(file, &record, payload);
-	if (record.type != GJ_MSG_SOURCE_END || record.source >= file->program->nsources ||
+	if (record.type != GJ_SAVED_SOURCE_END || record.source >= file->program->nsources ||
 		(file->ended >> record.source & 1))
 		return GJ_BAD_PROGRAM;
 	file->ended |= 1u << record.source;

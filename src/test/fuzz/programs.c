@@ -48,7 +48,7 @@ take_out_program(uint8_t *bytes, uint32_t *nbytes)
 	if (*nbytes < start || memcmp(bytes, GJ_SAVED_MAGIC, GJ_SAVED_MAGIC_SIZE) != 0)
 		return false;
 	memcpy(&record, bytes + GJ_SAVED_MAGIC_SIZE, sizeof(record));
-	if (record.type != GJ_MSG_SUBMIT || record.nbytes > *nbytes - start)
+	if (record.type != GJ_SAVED_PROGRAM || record.nbytes > *nbytes - start)
 		return false;
 	*nbytes = record.nbytes;
 	memmove(bytes, bytes + start, *nbytes);
