@@ -24,6 +24,15 @@
 #define gj_relation_by_file(tablespace, file) RelidByRelfilenode(tablespace, file)
 #endif
 
+/* A scan of a subquery whose columns are all read as they are, for all that is known here. */
+#if PG_VERSION_NUM >= 160000
+#define gj_create_subqueryscan_path(root, rel, subpath) \
+	create_subqueryscan_path(root, rel, subpath, false, NIL, NULL)
+#else
+#define gj_create_subqueryscan_path(root, rel, subpath) \
+	create_subqueryscan_path(root, rel, subpath, NIL, NULL)
+#endif
+
 /* A set of n events to wait for, which whoever made it frees. */
 #if PG_VERSION_NUM >= 170000
 #define gj_create_wait_set(context, n)	CreateWaitEventSet(NULL, n)

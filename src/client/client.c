@@ -186,7 +186,7 @@ choose_temp_directory(char *directory, Size size)
 
 /* Make the message that the program is behind. */
 static GjMsgSubmit
-make_submit(const GjProgram *program)
+make_submit(const GjProgram *program, const GjStages *stages)
 {
 	GjMsgSubmit submit = {
 		.type = GJ_MSG_SUBMIT,
@@ -199,6 +199,11 @@ make_submit(const GjProgram *program)
 	};
 
 	choose_temp_directory(submit.temp_directory, sizeof(submit.temp_directory));
+	if (stages != NULL)
+	{
+		submit.nstages = stages->n;
+		memcpy(submit.stages, stages->token, sizeof(submit.stages));
+	}
 	return submit;
 }
 
@@ -217,6 +222,7 @@ send_ask(GjConnection *connection, const GjQuestions *ask)
 typedef struct Submission
 {
 	const GjProgram *program;
+	const GjStages *stages;
 	GjAskFirst	ask;			/* NULL: there are none */
 	void	   *arg;
 } Submission;
@@ -226,7 +232,7 @@ static void
 send_submission(GjConnection *connection, void *arg)
 {
 	const Submission *submission = (const Submission *) arg;
-	GjMsgSubmit submit = make_submit(submission->program);
+	GjMsgSubmit submit = make_submit(submission->program, submission->stages);
 	GjQuestions questions;
 
 	if (gj_connection_send(connection, &submit, sizeof(submit), submission->program,
@@ -255,9 +261,10 @@ client_create(GjConnection *connection)
  * its reason.
  */
 GjClient *
-gj_client_submit(const GjProgram *program, GjAskFirst ask, void *arg, GjFailure *failure)
+gj_client_submit(const GjProgram *program, const GjStages *stages, GjAskFirst ask, void *arg,
+				 GjFailure *failure)
 {
-	Submission	submission = {program, ask, arg};
+	Submission	submission = {program, stages, ask, arg};
 	GjClient   *client;
 	GjConnection *connection;
 
@@ -279,7 +286,9 @@ gj_client_submit(const GjProgram *program, GjAskFirst ask, void *arg, GjFailure 
 		pfree(client);
 		return NULL;
 	}
-	gj_save_open(&client->saver, program);
+	/* what other runs have left cannot be saved */
+	if (stages == NULL || stages->n == 0)
+		gj_save_open(&client->saver, program);
 	return client;
 }
 

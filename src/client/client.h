@@ -69,13 +69,20 @@ typedef struct GjQuestions
 /* Tells what is asked with a program, each time that one is sent.  False: nothing. */
 typedef bool (*GjAskFirst) (void *arg, GjQuestions *questions);
 
+/* Results of other runs, whose clients are open, that a program reads as its stages. */
+typedef struct GjStages
+{
+	uint32		n;
+	GjRunToken	token[GJ_MAX_STAGES];
+} GjStages;
+
 /*
- * Connects, submits the program and maps the rings.  `ask` (NULL: nothing is asked) is called once
+ * Connects, submits the program and maps the rings.  stages: NULL, or what it reads.  `ask` (NULL: nothing is asked) is called once
  * the program was sent: gpujoind opens the run meanwhile.  NULL with the reason if that fails.
  * Waits for gpujoind's answer, but not for those to what was asked.
  */
-extern GjClient *gj_client_submit(const GjProgram *program, GjAskFirst ask, void *arg,
-								  GjFailure *failure);
+extern GjClient *gj_client_submit(const GjProgram *program, const GjStages *stages,
+								  GjAskFirst ask, void *arg, GjFailure *failure);
 
 /* What another process needs to attach to the run. */
 extern const GjRunToken *gj_client_token(const GjClient *client);

@@ -45,7 +45,7 @@ how_to_emit(const GjColumnType *type, bool byval)
 }
 
 void
-gj_emitter_init(GjEmitter *emitter, const GjProgram *program, TupleDesc desc,
+gj_emitter_init(GjEmitter *emitter, const GjProgram *program, TupleDesc desc, List *scales,
 				const int *outputs, int n)
 {
 	const GjColumnType *types = gj_program_array(program, GjColumnType, columns);
@@ -66,6 +66,11 @@ gj_emitter_init(GjEmitter *emitter, const GjProgram *program, TupleDesc desc,
 		column->width = output_types[column->output].width;
 		column->how = how_to_emit(&output_types[column->output],
 								  TupleDescAttr(desc, i)->attbyval);
+		if (list_nth_int(scales, column->output) >= 0)
+		{
+			column->how = GJ_EMIT_DECIMAL;
+			column->scale = list_nth_int(scales, column->output);
+		}
 		describe_value(column, TupleDescAttr(desc, i));
 	}
 	if (!gj_layout(output_types, noutputs, program->output_capacity, GJ_OUTPUT_SLOT_SIZE,

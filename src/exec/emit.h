@@ -52,9 +52,10 @@ typedef struct GjEmitter
 
 /*
  * Prepares for batches of a program.  Attribute i+1 of slots with descriptor `desc` is
- * output column outputs[i], i < n; or i itself, for all of them, if outputs is NULL.
+ * output column outputs[i], i < n; or i itself, for all of them, if outputs is NULL.  scales: of
+ * numerics that are integers on the device, by output column; else -1.
  */
-extern void gj_emitter_init(GjEmitter *emitter, const GjProgram *program, TupleDesc desc,
+extern void gj_emitter_init(GjEmitter *emitter, const GjProgram *program, TupleDesc desc, List *scales,
 							const int *outputs, int n);
 
 /*

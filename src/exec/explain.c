@@ -158,6 +158,7 @@ explain_source(ExplainContext *cxt, int s)
 	List	   *description = list_nth(cxt->state->sources, s);
 	List	   *filter = list_nth(list_nth(cxt->cscan->custom_exprs, GJ_EXPRS_FILTERS), s);
 	bool		heap = OidIsValid((Oid) linitial_int(description));
+	bool		stage = gj_program_array(cxt->state->template, GjSource, sources)[s].stage != 0;
 	int			child = list_nth_int(description, GJ_SOURCE_CHILD);
 	char	   *name = heap ? source_name(cxt, description) : NULL;
 	const GjSourceStats *stats = &cxt->state->stats.source[s];
@@ -165,12 +166,13 @@ explain_source(ExplainContext *cxt, int s)
 
 	open_item(cxt, "Source", heap ?
 			  psprintf("Source %d: heap pages of %s%s", s + 1, name, s == 0 ? " (streamed)" : "") :
-			  psprintf("Source %d: rows of child plan %d%s", s + 1, child,
+			  psprintf("Source %d: %s child plan %d%s", s + 1,
+					   stage ? "result of" : "rows of", child,
 					   s == 0 ? " (streamed)" : ""));
 	if (!is_text(cxt))
 	{
 		ExplainPropertyInteger("Source", NULL, s + 1, es);
-		ExplainPropertyText("Kind", heap ? "heap pages" : "plan", es);
+		ExplainPropertyText("Kind", heap ? "heap pages" : stage ? "stage" : "plan", es);
 		if (heap)
 			explain_relation(cxt, description);
 		else
@@ -539,8 +541,10 @@ explain_children(ExplainContext *cxt)
 	foreach(lc, cxt->state->sources)
 		if (!OidIsValid((Oid) linitial_int(lfirst(lc))))
 			names = lappend(names, psprintf("source %d", foreach_current_index(lc) + 1));
-	names = lappend(names, is_text(cxt) ? "fallback (runs only if the device cannot)" : "fallback");
-	ExplainPropertyList("Child Plans", names, cxt->es);
+	if (!cxt->state->is_stage)
+		names = lappend(names, is_text(cxt) ? "fallback (runs only if the device cannot)" : "fallback");
+	if (names != NIL)
+		ExplainPropertyList("Child Plans", names, cxt->es);
 }
 
 void

@@ -54,6 +54,7 @@ unpack_plan(GjScanState *state, CustomScan *cscan)
 	List	   *flags = list_nth(private, GJ_PRIVATE_FLAGS);
 	bytea	   *program = DatumGetByteaP(list_nth_node(Const, private,
 													   GJ_PRIVATE_PROGRAM)->constvalue);
+	ListCell   *lc;
 
 	/* a copy, for its alignment */
 	state->template = palloc(VARSIZE_ANY_EXHDR(program));
@@ -67,6 +68,11 @@ unpack_plan(GjScanState *state, CustomScan *cscan)
 	state->nfallback = list_nth_int(flags, GJ_FLAG_NFALLBACK);
 	state->can_fail = list_nth_int(flags, GJ_FLAG_CAN_FAIL);
 	state->nworkers = list_nth_int(flags, GJ_FLAG_LOADER_WORKERS);
+	state->is_stage = list_nth_int(flags, GJ_FLAG_STAGE);
+	state->scales = list_nth(private, GJ_PRIVATE_SCALES);
+	state->makes_values = is_grouped(state);
+	foreach(lc, state->scales)
+		state->makes_values |= lfirst_int(lc) >= 0;
 }
 
 /*
@@ -81,7 +87,7 @@ find_emit_slot(GjScanState *state)
 	ListCell   *lc;
 
 	state->emit_slot = state->css.ss.ss_ScanTupleSlot;
-	if (ps->ps_ProjInfo == NULL || ps->qual != NULL ||
+	if (ps->ps_ProjInfo == NULL || ps->qual != NULL || state->makes_values ||
 		state->template->output != GJ_OUTPUT_ROWS)
 		return;
 	outputs = palloc(sizeof(int) * Max(list_length(ps->plan->targetlist), 1));
@@ -111,7 +117,7 @@ source_rti(const CustomScan *cscan, List *description)
 static void
 prune_tables(GjScanState *state, CustomScan *cscan)
 {
-	Bitmapset  *pruned = gj_pruned_tables(state->fallback);
+	Bitmapset  *pruned = state->fallback ? gj_pruned_tables(state->fallback) : NULL;
 	List	   *left = NIL;
 	ListCell   *lc;
 	ListCell   *lc2;
@@ -146,8 +152,8 @@ begin_join_scan(CustomScanState *node, EState *estate, int eflags)
 
 	unpack_plan(state, cscan);
 	state->runtime_exprs = ExecInitExprList(gj_runtime_exprs(cscan), &node->ss.ps);
-	/* children after the fallback are the plan sources' */
-	for_each_from(lc, cscan->custom_plans, 1)
+	/* children after the fallback are those of sources */
+	for_each_from(lc, cscan->custom_plans, state->is_stage ? 0 : 1)
 		node->custom_ps = lappend(node->custom_ps, ExecInitNode(lfirst(lc), estate, eflags));
 	/*
 	 * The native plan is initialised too, though it may never run: that opens its tables
@@ -155,11 +161,14 @@ begin_join_scan(CustomScanState *node, EState *estate, int eflags)
 	 * PostgreSQL would check.  Without JIT: preparing code costs more than all the rest,
 	 * and is hardly ever used.
 	 */
-	jit_flags = estate->es_jit_flags;
-	estate->es_jit_flags = PGJIT_NONE;
-	state->fallback = ExecInitNode(linitial(cscan->custom_plans), estate, eflags);
-	estate->es_jit_flags = jit_flags;
-	node->custom_ps = lappend(node->custom_ps, state->fallback);
+	if (!state->is_stage)
+	{
+		jit_flags = estate->es_jit_flags;
+		estate->es_jit_flags = PGJIT_NONE;
+		state->fallback = ExecInitNode(linitial(cscan->custom_plans), estate, eflags);
+		estate->es_jit_flags = jit_flags;
+		node->custom_ps = lappend(node->custom_ps, state->fallback);
+	}
 	prune_tables(state, cscan);
 	if (eflags & EXEC_FLAG_EXPLAIN_ONLY)
 		return;
@@ -204,10 +213,32 @@ add_stats(GjRunStats *sum, const GjRunStats *stats)
 	}
 }
 
-/* Gives back everything that the current run holds. */
+/* The GpuJoin of a stage, below the scan of its subquery if that is there; NULL: it is none. */
+static GjScanState *
+stage_of(PlanState *child)
+{
+	GjScanState *stage;
+
+	if (IsA(child, SubqueryScanState))
+		child = ((SubqueryScanState *) child)->subplan;
+	stage = (GjScanState *) child;
+	return IsA(child, CustomScanState) && stage->css.methods == &gj_join_exec_methods &&
+		stage->is_stage ? stage : NULL;
+}
+
+/* Gives back everything that the current run holds, and what it reads of others. */
 static void
 end_run(GjScanState *state)
 {
+	ListCell   *lc;
+
+	foreach(lc, state->css.custom_ps)
+	{
+		GjScanState *stage = stage_of(lfirst(lc));
+
+		if (stage != NULL)
+			end_run(stage);
+	}
 	if (state->run)
 		gj_remote_end(state->run);
 	if (state->spool)
@@ -344,6 +375,36 @@ most_workers(const GjScanState *state)
 	return state->css.ss.ps.state->es_use_parallel_mode && !IsParallelWorker() ? state->nworkers : 0;
 }
 
+static bool submit_run(GjScanState *state, GjFailure *failure);
+
+/* Has a stage run: its result stays in gpujoind until end_run. */
+static bool
+run_stage(GjScanState *state, PlanState *child, GjFailure *failure)
+{
+	GjScanState *stage = stage_of(child);
+	Instrumentation *instrument = stage->css.ss.ps.instrument;
+	MemoryContext old;
+	bool		done;
+
+	/* values of parameters that the stage's own children have not seen */
+	if (child->chgParam != NULL)
+		ExecReScan(child);
+	if (stage->css.ss.ps.chgParam != NULL)
+		ExecReScan(&stage->css.ss.ps);
+	end_run(stage);
+	stage->spill = state->spill;
+	if (instrument)
+		InstrStartNode(instrument);
+	old = MemoryContextSwitchTo(stage->run_cxt);
+	done = submit_run(stage, failure) && gj_remote_keep(stage->run, failure);
+	MemoryContextSwitchTo(old);
+	if (done)
+		add_stats(&stage->stats, gj_remote_stats(stage->run));
+	if (instrument)
+		InstrStopNode(instrument, done ? stage->stats.rows_out : 0);
+	return done;
+}
+
 /* Opens the readers of all sources and submits the program. */
 static bool
 open_sources(GjScanState *state, const GjProgram *program, GjFailure *failure)
@@ -363,6 +424,13 @@ open_sources(GjScanState *state, const GjProgram *program, GjFailure *failure)
 			continue;
 		}
 		child = list_nth(state->css.custom_ps, list_nth_int(description, GJ_SOURCE_CHILD) - 1);
+		if (gj_program_array(program, GjSource, sources)[s].stage != 0)
+		{
+			if (!run_stage(state, child, failure))
+				return false;
+			gj_remote_set_stage(state->run, s, stage_of(child)->run);
+			continue;
+		}
 		gj_remote_set_reader(state->run, s,
 							 gj_plan_source(child, program, s,
 											read_attnos(description, GJ_SOURCE_COLUMNS),
@@ -492,12 +560,14 @@ submit_run(GjScanState *state, GjFailure *failure)
 	state->run = gj_remote_create(program, &state->load_stats);
 	if (!open_sources(state, program, failure))
 		return false;
+	if (state->is_stage)
+		return true;
 	if (is_grouped(state))
 		gj_group_emitter_init(&state->emitter, program,
 							  state->emit_slot->tts_tupleDescriptor);
 	else if (!is_one_row(state))
 		gj_emitter_init(&state->emitter, program, state->emit_slot->tts_tupleDescriptor,
-						state->emit_outputs,
+						state->scales, state->emit_outputs,
 						state->emit_slot->tts_tupleDescriptor->natts);
 	state->program = program;
 	return true;
@@ -593,17 +663,20 @@ next_fallback_row(GjScanState *state)
 	return ExecStoreVirtualTuple(slot);
 }
 
-/* The next group of a batch, in the scan slot. */
+/* The next row or group of a batch whose values are made for it, in the scan slot. */
 static TupleTableSlot *
-next_group(GjScanState *state)
+next_made(GjScanState *state)
 {
 	TupleTableSlot *slot = state->css.ss.ss_ScanTupleSlot;
 	MemoryContext old;
-	GjStatus	status;
+	GjStatus	status = GJ_OK;
 
 	/* values live until the next row is asked for */
 	old = MemoryContextSwitchTo(state->css.ss.ps.ps_ExprContext->ecxt_per_tuple_memory);
-	status = gj_emit_group(&state->emitter, state->agg_finals, slot);
+	if (is_grouped(state))
+		status = gj_emit_group(&state->emitter, state->agg_finals, slot);
+	else
+		gj_emit_row(&state->emitter, slot);
 	MemoryContextSwitchTo(old);
 	/* batches were checked before the first row of them */
 	if (status != GJ_OK)
@@ -630,8 +703,8 @@ next_row(GjScanState *state)
 				break;
 			case GJ_SCAN_STREAM:
 			case GJ_SCAN_SPOOL:
-				if (state->emitter.next < state->emitter.nrows && is_grouped(state))
-					return next_group(state);
+				if (state->emitter.next < state->emitter.nrows && state->makes_values)
+					return next_made(state);
 				if (state->emitter.next < state->emitter.nrows)
 					return gj_emit_row(&state->emitter, state->emit_slot);
 				if (state->phase == GJ_SCAN_STREAM ? next_streamed_batch(state) :
@@ -656,6 +729,8 @@ exec_join_scan(CustomScanState *node)
 	ExprState  *qual = node->ss.ps.qual;
 	ProjectionInfo *projection = node->ss.ps.ps_ProjInfo;
 
+	if (state->is_stage)
+		elog(ERROR, "a stage of a GpuJoin returns no rows");
 	/* the usual row of a large result */
 	if (state->emit_outputs && state->emitter.next < state->emitter.nrows)
 	{

@@ -46,6 +46,9 @@ typedef struct GjScanState
 	int			nfallback;
 	bool		can_fail;
 	int			nworkers;		/* planned to help to load */
+	bool		is_stage;		/* the node above has it run (run_stage) */
+	List	   *scales;			/* see GJ_PRIVATE_SCALES */
+	bool		makes_values;	/* a row has values that are made for it */
 	bool		spill;			/* build sides, groups or rows to be sorted did not fit the device */
 	List	   *runtime_exprs;	/* ExprStates */
 
@@ -62,7 +65,7 @@ typedef struct GjScanState
 	uint32		batch_slot;
 	uint64		nreturned;		/* rows returned by this run */
 
-	PlanState  *fallback;		/* the native plan */
+	PlanState  *fallback;		/* the native plan; NULL: a stage has none */
 	GjFailure	failure;		/* why the last run fell back; GJ_OK if it did not */
 
 	/* what EXPLAIN ANALYZE tells: sums over all runs */

@@ -17,6 +17,7 @@ struct GjRemoteRun
 	GjSourceReader *readers[GJ_MAX_SOURCES];
 	GjWriter   *writers[GJ_MAX_SOURCES];
 	GjResidentUse use[GJ_MAX_SOURCES];	/* what is resident of them */
+	GjStages	stages;			/* whose results gpujoind has for it */
 	int			nsources;
 	int			nloaded;		/* sources that have ended */
 	GjParallelLoad *workers;	/* NULL: none */
@@ -55,6 +56,31 @@ gj_remote_set_reader(GjRemoteRun *run, int source, GjSourceReader *reader)
 {
 	run->readers[source] = reader;
 	run->writers[source] = gj_writer_create(run->program, source);
+}
+
+static bool
+fill_nothing(GjSourceReader *reader, GjWriter *writer, GjFailure *failure)
+{
+	return false;
+}
+
+static void
+close_nothing(GjSourceReader *reader)
+{
+}
+
+void
+gj_remote_set_stage(GjRemoteRun *run, int source, const GjRemoteRun *stage)
+{
+	const GjSource *sources = gj_program_array(run->program, GjSource, sources);
+	GjSourceReader *reader = palloc0(sizeof(GjSourceReader));
+
+	reader->fill = fill_nothing;
+	reader->close = close_nothing;
+	gj_remote_set_reader(run, source, reader);
+	Assert(sources[source].stage >= 1 && sources[source].stage <= GJ_MAX_STAGES);
+	run->stages.token[sources[source].stage - 1] = *gj_client_token(stage->client);
+	run->stages.n = Max(run->stages.n, sources[source].stage);
 }
 
 /* Blocks of a source's tables. */
@@ -104,7 +130,7 @@ submit(GjRemoteRun *run, GjResidentAsks *asks, GjFailure *failure)
 	FirstAsk	first = {run, asks};
 	bool		used;
 
-	run->client = gj_client_submit(run->program, ask_first, &first, failure);
+	run->client = gj_client_submit(run->program, &run->stages, ask_first, &first, failure);
 	if (run->client == NULL || !gj_resident_finish(asks, run->client, &used, failure))
 		return false;
 	if (used)
@@ -201,7 +227,8 @@ send_use(GjRemoteRun *run, uint8 *memory, uint32 slot)
 		GjResidentUse *use = &run->use[s];
 		bool		ends = use->n > 0 && is_resident(run->readers[s]);
 
-		if (use->n == use->sent)
+		/* nor the probe side, before the results of stages have become build sides */
+		if (use->n == use->sent || (s == 0 && n > 0 && run->stages.n > 0))
 			break;
 		memory = gj_resident_fill(use, s, ends, memory, end, &n);
 		if (!ends || use->sent < use->n)
@@ -334,6 +361,17 @@ run_failed(GjRemoteRun *run, GjFailure *failure)
 	return GJ_REMOTE_FAILED;
 }
 
+static void
+close_readers(GjRemoteRun *run)
+{
+	for (int s = 0; s < run->nsources; s++)
+	{
+		if (run->readers[s])
+			run->readers[s]->close(run->readers[s]);
+		run->readers[s] = NULL;
+	}
+}
+
 GjRemoteResult
 gj_remote_next(GjRemoteRun *run, GjBatch *batch, GjFailure *failure)
 {
@@ -370,6 +408,21 @@ gj_remote_next(GjRemoteRun *run, GjBatch *batch, GjFailure *failure)
 	}
 }
 
+bool
+gj_remote_keep(GjRemoteRun *run, GjFailure *failure)
+{
+	GjBatch		batch;
+	GjRemoteResult result;
+
+	while ((result = gj_remote_next(run, &batch, failure)) == GJ_REMOTE_BATCH)
+		gj_remote_free_batch(run, batch.slot);
+	if (result == GJ_REMOTE_FAILED)
+		return false;
+	close_readers(run);
+	failure->reason = GJ_OK;
+	return !end_workers(run, failure);
+}
+
 void
 gj_remote_free_batch(GjRemoteRun *run, uint32 slot)
 {
@@ -397,12 +450,7 @@ gj_remote_end(GjRemoteRun *run)
 {
 	GjFailure	ignored;
 
-	for (int s = 0; s < run->nsources; s++)
-	{
-		if (run->readers[s])
-			run->readers[s]->close(run->readers[s]);
-		run->readers[s] = NULL;
-	}
+	close_readers(run);
 	if (run->client)
 		gj_client_close(run->client);
 	run->client = NULL;

@@ -39,6 +39,18 @@ extern GjRemoteRun *gj_remote_create(const GjProgram *program, GjLoadStats *stat
 extern void gj_remote_set_reader(GjRemoteRun *run, int source, GjSourceReader *reader);
 
 /*
+ * The same of a source whose rows are the result of a stage: of `stage`, which has come to its end
+ * (gj_remote_keep) and is open as long as this run.
+ */
+extern void gj_remote_set_stage(GjRemoteRun *run, int source, const GjRemoteRun *stage);
+
+/*
+ * Runs a stage to its end, after it was submitted: its result is in gpujoind until gj_remote_end.
+ * False with the reason if it fails.
+ */
+extern bool gj_remote_keep(GjRemoteRun *run, GjFailure *failure);
+
+/*
  * Submits the program, and finds out what of its heap sources is resident; up to `most` workers could help
  * to load them.  False with the reason if that fails.
  */

@@ -525,7 +525,8 @@ gj_build_aggregate(PlannerInfo *root, Path *native)
 	if (info->builder == NULL)
 		return NULL;
 	/* reading the rows of another plan only to count them gains nothing */
-	if (info->builder->nsources == 1 && !OidIsValid(info->builder->source[0].heap_relid))
+	if (info->builder->nsources == 1 && !OidIsValid(info->builder->source[0].heap_relid) &&
+		info->builder->source[0].stage == NULL)
 	{
 		gj_swap_obstacle(info->builder->source[0].why);
 		gj_refuse_because("its rows come from a plan, not from pages of tables");
@@ -659,6 +660,7 @@ offer_aggregate(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_re
 	PathTarget *target;
 	List	   *pathkeys = wanted_order(root, stage);
 	GjPath	   *sorted;
+	GjPath	   *path;
 
 	if (!gj_may_plan(root))
 		return false;
@@ -681,7 +683,9 @@ offer_aggregate(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_re
 	target = stage == UPPERREL_DISTINCT ? native->pathtarget : output_rel->reltarget;
 	gj_remember_limited(root, output_rel, target, info);
 	sorted = gj_sorted_path(root, output_rel, target, info, pathkeys);
-	gj_offer_both(output_rel, gj_create_path(root, output_rel, target, info), sorted, pathkeys);
+	path = gj_create_path(root, output_rel, target, info);
+	gj_stage_note(root, output_rel, path);
+	gj_offer_both(output_rel, path, sorted, pathkeys);
 	return true;
 }
 

@@ -23,6 +23,7 @@
 #include "utils/timestamp.h"
 
 #include "plan/device_expr.h"
+#include "plan/join_path.h"
 #include "plan/reasons.h"
 #include "rows/text.h"
 
@@ -298,14 +299,74 @@ is_short_text(GjCompileContext *cxt, Expr *node, int source)
 	return length > 0 && length <= MAX_SHORT_TEXT && ntexts < MAX_SHORT_TEXTS;
 }
 
+/* Loads a group key or aggregate of a stage, or whether it is NULL. */
+static bool
+compile_stage_output(GjCompileContext *cxt, int s, Expr *inner, bool is_null_test, int depth)
+{
+	GjInstr		instr = {.op = is_null_test ? GJ_OP_LOAD_IS_NULL : GJ_OP_LOAD, .dst = depth};
+	const GjBuildColumn *column;
+	int			index;
+
+	if (!gj_stage_column(cxt->builder, s, inner, &index) || !gj_use_register(cxt, depth))
+		return false;
+	column = gj_builder_column_at(cxt->builder, s, index);
+	instr.arg = s << 16 | index;
+	if (is_null_test)
+	{
+		gj_emit(cxt, instr);
+		return true;
+	}
+	if (column->scale >= 0)
+		cxt->scale = column->scale;
+	else if (column->type.kind == GJ_REF)
+	{
+		instr.op = GJ_OP_LOAD_T;
+		instr.n = GJ_BYTES_VARLENA;
+		if (cxt->guard >= 0)
+		{
+			instr.a = cxt->guard;
+			instr.imm = 1;
+		}
+		cxt->can_fail = true;
+	}
+	else if (!gj_kind_computable(column->type.kind))
+		return false;
+	gj_emit(cxt, instr);
+	return true;
+}
+
+/* The same of any column of a stage's query. */
+static bool
+compile_stage_column(GjCompileContext *cxt, int s, Expr *inner, bool is_null_test, int depth)
+{
+	bool		compiled;
+
+	if (inner == NULL)
+		return false;
+	if (gj_is_stage_output(cxt->builder, s, inner))
+		return compile_stage_output(cxt, s, inner, is_null_test, depth);
+	cxt->stage = s;
+	compiled = gj_compile_node(cxt, inner, depth);
+	cxt->stage = -1;
+	if (compiled && is_null_test)
+		gj_emit_unary(cxt, GJ_OP_IS_NULL, depth);
+	return compiled;
+}
+
 bool
 gj_compile_column(GjCompileContext *cxt, Expr *node, bool is_null_test, int depth)
 {
 	const GjType *type = gj_type(exprType((Node *) node));
 	GjInstr		instr = {.op = GJ_OP_LOAD, .dst = depth};
-	int			source,
-				index;
+	int			source = gj_builder_stage_of(cxt->builder, node);
+	int			index;
 
+	if (cxt->stage >= 0)
+		return gj_is_stage_output(cxt->builder, cxt->stage, node) &&
+			compile_stage_output(cxt, cxt->stage, node, is_null_test, depth);
+	if (source >= 0)
+		return compile_stage_column(cxt, source, gj_stage_expr(cxt->builder, node), is_null_test,
+									depth);
 	if (!gj_builder_column(cxt->builder, node, &source, &index))
 		return gj_refuse("%s is not read from a table", gj_expr_text(cxt->builder->root, (Node *) node));
 	if (!gj_use_register(cxt, depth))
@@ -417,6 +478,14 @@ gj_compile_node(GjCompileContext *cxt, Expr *node, int depth)
 	kind = gj_value_kind(exprType((Node *) node));
 	if (kind < 0)
 		return gj_refuse("type %s is not supported", gj_type_name(exprType((Node *) node)));
+	if (cxt->stage >= 0)
+	{
+		if (gj_is_stage_output(cxt->builder, cxt->stage, node))
+			return compile_stage_output(cxt, cxt->stage, node, false, depth);
+		/* an initplan's value belongs to the plan of its own query */
+		if (IsA(node, Param) && ((Param *) node)->paramkind != PARAM_EXTERN)
+			return gj_refuse("a value of another subquery, in a subquery");
+	}
 	if (is_runtime_constant(cxt, node))
 		return compile_constant(cxt, node, kind, depth);
 
@@ -496,7 +565,7 @@ add_expr(GjCompileContext *cxt, int first, Oid typid)
 	return gj_builder_expr(cxt->builder, &result);
 }
 
-#define COMPILE_CONTEXT(b)	{.builder = (b), .guard = -1, .case_value = -1}
+#define COMPILE_CONTEXT(b)	{.builder = (b), .guard = -1, .stage = -1, .case_value = -1}
 
 int
 gj_compile(GjBuilder *builder, Expr *expr)
@@ -539,6 +608,45 @@ gj_compile_filtered(GjBuilder *builder, Expr *arg, Expr *filter, GjNumericInfo *
 		numeric->mixed = cxt.mixed;
 	}
 	return add_expr(&cxt, first, exprType((Node *) expr));
+}
+
+bool
+gj_compile_stage_filter(GjBuilder *builder, int s, int *filter)
+{
+	const GjBuildSource *source = &builder->source[s];
+	List	   *having = source->stage->info->host_quals;
+	GjCompileContext cxt = COMPILE_CONTEXT(builder);
+	GjBuilderMark mark;
+	int			first = builder->ninstrs;
+	bool		compiled = true;
+
+	*filter = -1;
+	if (having == NIL && source->filter_clauses == NIL)
+		return true;
+	gj_builder_mark(builder, &mark);
+	if (having != NIL)
+	{
+		cxt.stage = s;
+		compiled = gj_compile_node(&cxt, make_ands_explicit(having), 0);
+		cxt.stage = -1;
+	}
+	/* a group that HAVING leaves out is not there: nothing of it fails */
+	if (compiled && source->filter_clauses != NIL)
+	{
+		Expr	   *clause = make_ands_explicit(source->filter_clauses);
+
+		compiled = having == NIL ? gj_compile_node(&cxt, clause, 0) :
+			gj_compile_under(&cxt, clause, 1, 0, GJ_OP_IS_TRUE, false);
+		if (compiled && having != NIL)
+			gj_emit(&cxt, (GjInstr) {.op = GJ_OP_AND, .dst = 0, .a = 0, .b = 1});
+	}
+	if (!compiled)
+	{
+		gj_builder_reset(builder, &mark);
+		return false;
+	}
+	*filter = add_expr(&cxt, first, BOOLOID);
+	return true;
 }
 
 bool

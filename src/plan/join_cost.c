@@ -37,6 +37,7 @@
 #define RESIDENT_PAGE_SECONDS 20e-9	/* compare a page that is resident with the table */
 #define OUTPUT_ROW_SECONDS	30e-9	/* a row from a batch into a slot */
 #define OUTPUT_VALUE_SECONDS 4e-9
+#define STAGE_ROW_SECONDS	12e-9	/* a group's values made columns of a later program */
 #define GROUP_ROW_SECONDS	60e-9	/* a group's values made and put into a slot */
 
 #define SORT_START_SECONDS	0.2e-3	/* of a sort: kernels, waits, slots touched */
@@ -159,6 +160,12 @@ gj_cost_plan_source(const Path *path)
 							  list_length(path->pathtarget->exprs) * VALUE_SECONDS));
 }
 
+double
+gj_cost_stage(const GjStage *stage)
+{
+	return stage->cost + SECONDS(stage->info->groups * STAGE_ROW_SECONDS);
+}
+
 /*
  * Cost of getting the rows of source s to the device.  Columns that the device has kept from
  * earlier runs would cost next to nothing: this is the place to say so.
@@ -179,7 +186,8 @@ source_cost(PlannerInfo *root, const GjBuildSource *source, const GjDeviceInfo *
 		load = load_part(root, source->rel);
 	}
 	else
-		cost = gj_cost_plan_source(source->path);
+		cost = source->stage != NULL ? gj_cost_stage(source->stage) :
+			gj_cost_plan_source(source->path);
 	return cost +
 		SECONDS(load * source->rows_loaded * row_bytes / Max(device->copy_in_rate, 1e6));
 }

@@ -282,6 +282,8 @@ gj_choose_source(PlannerInfo *root, GjBuilder *builder, int s, RelOptInfo *rel, 
 	source->rel = rel;
 	source->relids = gj_without_outer_joins(root, rel->relids);
 	source->rows_filtered = rel->rows;
+	if (!fixed && gj_choose_stage(root, builder, s, path))
+		return true;
 	if (heap)
 	{
 		source->tables = gj_live_tables(root, rel);
@@ -380,11 +382,17 @@ gj_create_path(PlannerInfo *root, RelOptInfo *rel, PathTarget *target, GjJoinInf
 		path->cpath.path.rows = Min(path->cpath.path.rows, info->limit);
 	path->cpath.flags = CUSTOMPATH_SUPPORT_PROJECTION;
 	path->cpath.methods = &gj_join_path_methods;
-	path->cpath.custom_paths = list_make1(info->fallback);
+	if (!info->is_stage)
+		path->cpath.custom_paths = list_make1(info->fallback);
 	for (int s = 0; s < info->builder->nsources; s++)
-		if (info->builder->source[s].path)
-			path->cpath.custom_paths = lappend(path->cpath.custom_paths,
-											   info->builder->source[s].path);
+	{
+		GjBuildSource *source = &info->builder->source[s];
+		Path	   *child = source->stage ? gj_stage_path(root, info->builder, s, info->program) :
+			source->path;
+
+		if (child != NULL)
+			path->cpath.custom_paths = lappend(path->cpath.custom_paths, child);
+	}
 	gj_cost_join(root, path);
 	gj_part_offered(info->part, &path->cpath.path, info->fallback);
 	gj_note_plan_sources(root, info->builder, info->part);

@@ -22,6 +22,7 @@ typedef struct GjJoinInfo
 	List	   *host_quals;		/* bare clauses for PostgreSQL to check on joined rows, or
 								 * HAVING */
 	bool		aggregate;
+	bool		is_stage;		/* there is no fallback, and gpujoind keeps the result */
 	List	   *agg_finals;		/* int: gj_final_make() of each Aggref */
 	int			ngroup_keys;	/* grouped, if there are any: the outputs are these, then
 								 * the Aggrefs */
@@ -128,6 +129,30 @@ extern GjBuilder *gj_build_join(PlannerInfo *root, Path *native, List **host_qua
 extern bool gj_choose_source(PlannerInfo *root, GjBuilder *builder, int s, RelOptInfo *rel,
 							 Path *path, bool fixed);
 
+/* ---- src/plan/stage_path.c */
+
+/* A path of groups or aggregates is complete: a query around this one may read its result. */
+extern void gj_stage_note(PlannerInfo *root, RelOptInfo *rel, const GjPath *path);
+
+/*
+ * Makes source s, whose `rel` is set, the result of a stage, if there is one, it costs less than
+ * `path`, and the device can check all conditions on it.
+ */
+extern bool gj_choose_stage(PlannerInfo *root, GjBuilder *builder, int s, const Path *path);
+
+/* What a column of a stage's subquery is made of, in terms of that; NULL: unknown. */
+extern Expr *gj_stage_expr(const GjBuilder *builder, const Expr *column);
+
+/* True if such an expression is a group key or an aggregate of stage source s. */
+extern bool gj_is_stage_output(const GjBuilder *builder, int s, const Expr *inner);
+
+/* Its number as a column of source s, which it becomes.  False: it cannot be one. */
+extern bool gj_stage_column(GjBuilder *builder, int s, Expr *inner, int *index);
+
+/* The path of the stage, once the program that reads it is complete. */
+extern Path *gj_stage_path(PlannerInfo *root, const GjBuilder *builder, int s,
+						   const GjProgram *program);
+
 /* src/plan/source_tables.c */
 
 /*
@@ -197,6 +222,7 @@ extern Path *gj_whole_join(PlannerInfo *root, Path *native);
 extern double gj_cost_heap_source(PlannerInfo *root, RelOptInfo *rel, int ncolumns);
 extern int	gj_plan_loader_workers(PlannerInfo *root, double npages);
 extern double gj_cost_plan_source(const Path *path);
+extern double gj_cost_stage(const GjStage *stage);
 extern double gj_cost_least(void);
 extern void gj_cost_join(PlannerInfo *root, GjPath *path);
 
@@ -307,7 +333,9 @@ typedef enum GjPrivate
 	GJ_PRIVATE_CLAUSE_COUNTS,	/* list of int lists, per step: see GjStepClauses */
 	GJ_PRIVATE_TABLES,			/* list per source of int lists, see GjTablePrivate; NIL for
 								 * a plan source */
-	GJ_PRIVATE_SORT_LABELS		/* list of strings, one for each of GJ_EXPRS_SORT */
+	GJ_PRIVATE_SORT_LABELS,		/* list of strings, one for each of GJ_EXPRS_SORT */
+	GJ_PRIVATE_SCALES			/* int list: of outputs of rows that are numerics as integers;
+								 * -1: it is none */
 } GjPrivate;
 
 typedef enum GjPrivateFlag
@@ -315,7 +343,8 @@ typedef enum GjPrivateFlag
 	GJ_FLAG_NOUTPUTS,			/* leading entries of the scan tuple that a batch fills */
 	GJ_FLAG_NFALLBACK,			/* leading entries that the fallback plan fills */
 	GJ_FLAG_CAN_FAIL,			/* complete the run before returning a row */
-	GJ_FLAG_LOADER_WORKERS		/* workers planned for loading; 0: no parallel mode */
+	GJ_FLAG_LOADER_WORKERS,		/* workers planned for loading; 0: no parallel mode */
+	GJ_FLAG_STAGE				/* the node above has it run, and reads its result */
 } GjPrivateFlag;
 
 /* The kinds of conditions of a step; elements of GJ_PRIVATE_CLAUSE_COUNTS */

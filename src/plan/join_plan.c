@@ -151,6 +151,23 @@ limit_first_hash_tables(Plan *plan)
 	limit_first_hash_tables(plan->righttree);
 }
 
+/* See GJ_PRIVATE_SCALES. */
+static List *
+output_scales(const GjJoinInfo *info)
+{
+	List	   *result = NIL;
+	ListCell   *lc;
+
+	foreach(lc, info->builder->outputs)
+	{
+		GjBuildColumn *column = gj_builder_column_at(info->builder, lfirst_int(lc) >> 16,
+													 lfirst_int(lc) & 0xFFFF);
+
+		result = lappend_int(result, column->scale);
+	}
+	return result;
+}
+
 static Plan *
 plan_custom_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List *tlist,
 				 List *clauses, List *custom_plans)
@@ -226,7 +243,8 @@ plan_custom_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List
 	scan->scan.scanrelid = 0;
 	scan->flags = best_path->flags;
 	scan->custom_plans = custom_plans;
-	limit_first_hash_tables(linitial(custom_plans));
+	if (!info->is_stage)
+		limit_first_hash_tables(linitial(custom_plans));
 	scan->custom_exprs = list_make4(runtime, conditions, filters, sort_exprs);
 	scan->custom_scan_tlist = scan_tlist;
 	scan->custom_private = list_make1(make_bytes(info->program, info->program->nbytes));
@@ -234,12 +252,14 @@ plan_custom_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List
 	scan->custom_private = lappend(scan->custom_private, runtime_instrs);
 	scan->custom_private = lappend(scan->custom_private, info->agg_finals);
 	scan->custom_private = lappend(scan->custom_private,
-								   list_make4_int(list_length(info->outputs),
-												  info->nfallback, complete_first(info),
-												  info->loader_workers));
+								   lappend_int(list_make4_int(list_length(info->outputs),
+															  info->nfallback, complete_first(info),
+															  info->loader_workers),
+											   info->is_stage));
 	scan->custom_private = lappend(scan->custom_private, counts);
 	scan->custom_private = lappend(scan->custom_private, tables);
 	scan->custom_private = lappend(scan->custom_private, info->sort_labels);
+	scan->custom_private = lappend(scan->custom_private, output_scales(info));
 	scan->methods = &gj_join_scan_methods;
 	return &scan->scan.plan;
 }

@@ -130,6 +130,19 @@ gj_builder_column_at(GjBuilder *builder, int source, int index)
 	return list_nth(builder->source[source].columns, index);
 }
 
+int
+gj_builder_stage_of(const GjBuilder *builder, const Expr *column)
+{
+	const Var  *var = (const Var *) column;
+
+	if (!IsA(column, Var) || var->varlevelsup != 0)
+		return -1;
+	for (int s = 0; s < builder->nsources; s++)
+		if (builder->source[s].stage != NULL && builder->source[s].rel->relid == var->varno)
+			return s;
+	return -1;
+}
+
 /* Where a source has the value of `expr`: attribute or resno; 0 if it has not. */
 static AttrNumber
 source_attno(GjBuildSource *source, Expr *expr)
@@ -159,6 +172,9 @@ source_attno(GjBuildSource *source, Expr *expr)
 bool
 gj_builder_column(GjBuilder *builder, Expr *expr, int *source, int *index)
 {
+	*source = gj_builder_stage_of(builder, expr);
+	if (*source >= 0)
+		return gj_stage_column(builder, *source, gj_stage_expr(builder, expr), index);
 	for (int s = 0; s < builder->nsources; s++)
 	{
 		GjBuildSource *src = &builder->source[s];
@@ -186,6 +202,7 @@ gj_builder_column(GjBuilder *builder, Expr *expr, int *source, int *index)
 		column->typid = exprType((Node *) expr);
 		column->type = gj_column_type(column->typid);
 		column->type.source = s;
+		column->scale = -1;
 		*index = list_length(src->columns);
 		src->columns = lappend(src->columns, column);
 		return true;
@@ -258,6 +275,7 @@ static bool
 finish_sources(GjBuilder *builder, GjSource *sources, GjColumnType *types, int *first_column)
 {
 	uint32		n = 0;
+	uint32		nstages = 0;
 
 	for (int s = 0; s < builder->nsources; s++)
 	{
@@ -270,6 +288,8 @@ finish_sources(GjBuilder *builder, GjSource *sources, GjColumnType *types, int *
 		sources[s].ncolumns = list_length(src->columns);
 		sources[s].filter = src->filter;
 		sources[s].nrows_hint = (uint64) Min(src->rows_loaded, 4e9);
+		if (src->stage != NULL)
+			sources[s].stage = ++nstages;
 		foreach(lc, src->columns)
 		{
 			GjBuildColumn *column = lfirst(lc);
@@ -362,6 +382,7 @@ gj_builder_finish(GjBuilder *builder, GjOutputKind output)
 	GjAggregate *aggregates;
 	GjGroupKey *group_keys;
 	GjSortKey  *sort_keys;
+	GjStageColumn *stage_columns;
 	GjProgram  *program;
 	Size		nbytes;
 	uint32		at;
@@ -371,7 +392,8 @@ gj_builder_finish(GjBuilder *builder, GjOutputKind output)
 		ncolumns += list_length(builder->source[s].columns);
 	if (ncolumns > GJ_MAX_COLUMNS || list_length(builder->outputs) > GJ_MAX_COLUMNS ||
 		list_length(builder->aggregates) > GJ_MAX_AGGREGATES ||
-		list_length(builder->group_keys) > GJ_MAX_GROUP_KEYS)
+		list_length(builder->group_keys) > GJ_MAX_GROUP_KEYS ||
+		list_length(builder->stage_columns) > GJ_MAX_STAGE_COLUMNS)
 	{
 		gj_refuse("it has %d columns and %d states of aggregates, and %d and %d are the most",
 				  ncolumns, list_length(builder->aggregates), GJ_MAX_COLUMNS, GJ_MAX_AGGREGATES);
@@ -384,6 +406,7 @@ gj_builder_finish(GjBuilder *builder, GjOutputKind output)
 		sizeof(GjAggregate) * list_length(builder->aggregates) +
 		sizeof(GjGroupKey) * list_length(builder->group_keys) +
 		sizeof(GjSortKey) * list_length(builder->sort_keys) +
+		sizeof(GjStageColumn) * list_length(builder->stage_columns) +
 		sizeof(int64) * builder->nconstants;
 	if (nbytes > GJ_MAX_PROGRAM_SIZE)
 	{
@@ -417,6 +440,9 @@ gj_builder_finish(GjBuilder *builder, GjOutputKind output)
 	sort_keys = palloc(sizeof(GjSortKey) * (list_length(builder->sort_keys) + 1));
 	foreach(lc, builder->sort_keys)
 		sort_keys[foreach_current_index(lc)] = *(GjSortKey *) lfirst(lc);
+	stage_columns = palloc(sizeof(GjStageColumn) * (list_length(builder->stage_columns) + 1));
+	foreach(lc, builder->stage_columns)
+		stage_columns[foreach_current_index(lc)] = ((GjBuildColumn *) lfirst(lc))->stage;
 	for (int i = 0; i < builder->nsteps; i++)
 	{
 		GjBuildStep *step = &builder->step[i];
@@ -505,6 +531,10 @@ gj_builder_finish(GjBuilder *builder, GjOutputKind output)
 				   sizeof(GjGroupKey) * program->ngroup_keys);
 	at = put_array((char *) program, at, &program->sort_keys, sort_keys,
 				   sizeof(GjSortKey) * program->nsort_keys);
+	program->stage_capacity = builder->stage_capacity;
+	program->nstage_columns = list_length(builder->stage_columns);
+	at = put_array((char *) program, at, &program->stage_columns, stage_columns,
+				   sizeof(GjStageColumn) * program->nstage_columns);
 	if (output == GJ_OUTPUT_GROUPS &&
 		(program->output_capacity = group_capacity(builder, program)) == 0)
 		return NULL;

@@ -17,9 +17,25 @@ typedef struct GjBuildColumn
 	AttrNumber	attno;			/* of the table, or resno in the child plan's target list */
 	GjColumnType type;
 	Oid			typid;
+	/* of a stage: attno is the number of its output, from 1 */
+	GjStageColumn stage;		/* how it is made of the stage's result */
+	int			scale;			/* of a numeric, which is an integer here; else -1 */
 } GjBuildColumn;
 
-/* A side of the join: tables that the loader reads itself, or any child path. */
+/* A query whose groups or aggregates can be the rows of a source: stage_path.c. */
+typedef struct GjStage
+{
+	uint32		magic;
+	PlannerInfo *root;			/* of the subquery */
+	RelOptInfo *rel;			/* its upper relation of groups */
+	struct GjJoinInfo *info;
+	double		cost;			/* until its result is complete */
+} GjStage;
+
+/*
+ * A side of the join: tables that the loader reads itself, the result of a stage, or any child
+ * path.
+ */
 typedef struct GjBuildSource
 {
 	RelOptInfo *rel;
@@ -27,6 +43,7 @@ typedef struct GjBuildSource
 	Oid			heap_relid;		/* heap source: the table, or the parent of its tables (of a
 								 * UNION ALL: the first one); plan source: InvalidOid */
 	List	   *tables;			/* heap source: int, RT indexes of its tables (source_tables.c) */
+	GjStage    *stage;			/* what it is the result of; NULL: it is loaded */
 	Path	   *path;			/* plan source: the child */
 	char	   *why;			/* while EXPLAIN asks: why it is one */
 	List	   *columns;		/* of GjBuildColumn * */
@@ -109,6 +126,9 @@ typedef struct GjBuilder
 	List	   *sort_keys;		/* of GjSortKey * */
 	uint32		limit;			/* 0: none */
 	bool		ties;
+	/* a stage: columns of the source that reads it (GjBuildColumn *), and rows of its chunks */
+	List	   *stage_columns;
+	uint32		stage_capacity;
 } GjBuilder;
 
 /* Mark to go back to when something turns out not to be possible. */
@@ -140,6 +160,9 @@ extern int	gj_builder_constant(GjBuilder *builder, int64 constant);
 extern bool gj_builder_column(GjBuilder *builder, Expr *expr, int *source, int *index);
 extern GjBuildColumn *gj_builder_column_at(GjBuilder *builder, int source, int index);
 
+/* The stage source that has the column; -1: it is none of a stage's. */
+extern int	gj_builder_stage_of(const GjBuilder *builder, const Expr *column);
+
 /* Bit s is set for each source that `relids` touches; 0 if one is in no source. */
 extern uint32 gj_builder_sources_of(GjBuilder *builder, Relids relids);
 
@@ -159,6 +182,12 @@ extern GjProgram *gj_builder_finish(GjBuilder *builder, GjOutputKind output);
  * (and leaves the builder as it was) if the device does not know something in it.
  */
 extern int	gj_compile(GjBuilder *builder, Expr *expr);
+
+/*
+ * Compiles what rows of a stage source have to satisfy: HAVING of its query, and the source's
+ * conditions; *filter is -1 if there is nothing.  False: the device does not know something in it.
+ */
+extern bool gj_compile_stage_filter(GjBuilder *builder, int s, int *filter);
 
 /* What is known of the numerics that an expression gives. */
 typedef struct GjNumericInfo

@@ -191,7 +191,7 @@ run_pair(GjArrayPair *pair, GjFailure *failure)
 
 	write_program(&run, &program);
 	pair->count = 0;
-	run.client = gj_client_submit(&program.program, NULL, NULL, failure);
+	run.client = gj_client_submit(&program.program, NULL, NULL, NULL, failure);
 	if (run.client == NULL)
 		return false;
 	completed = load_and_take(&run, failure);

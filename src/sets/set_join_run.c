@@ -286,7 +286,7 @@ submit(GjSetJoin *join)
 	write_program(join, &program);
 	join->source = 1;
 	join->sent = 0;
-	join->client = gj_client_submit(&program.program, NULL, NULL, &failure);
+	join->client = gj_client_submit(&program.program, NULL, NULL, NULL, &failure);
 	join->stats.on_device |= join->client != NULL;
 	if (join->client != NULL)
 		return;

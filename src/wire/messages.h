@@ -51,6 +51,10 @@
  * for each gpujoind that it starts, and tells sessions.  So a gpujoind that outlived its launcher
  * serves nobody.
  *
+ * A program that is a stage sends no batch.  Its result stays in gpujoind until its connection is
+ * closed and no run reads it any more.  Another SUBMIT names it by the token of its run, and its
+ * backend ends the source that reads it without a chunk.
+ *
  * DONE comes before the run has given its device memory back; HELLO of the same process is
  * answered when that is done.
  *
@@ -65,7 +69,7 @@
 #include "reasons.h"
 #include "resident.h"
 
-#define GJ_ABI				9	/* raise with any change of src/wire */
+#define GJ_ABI				10	/* raise with any change of src/wire */
 #define GJ_STRINGIFY_(x)	#x
 #define GJ_STRINGIFY(x)		GJ_STRINGIFY_(x)
 #define GJ_SOCKET_NAME		"gpujoin." GJ_STRINGIFY(GJ_ABI) ".sock"
@@ -209,6 +213,12 @@ typedef enum GjExchangeMode
 	GJ_EXCHANGE_OFF
 } GjExchangeMode;
 
+/* Names a run, and is known to nobody but who submitted it and whom that told. */
+typedef struct GjRunToken
+{
+	uint8_t		bytes[16];
+} GjRunToken;
+
 /* The program follows, in the same message. */
 typedef struct GjMsgSubmit
 {
@@ -217,19 +227,14 @@ typedef struct GjMsgSubmit
 	uint32_t	max_devices;	/* gpujoin.devices_per_query, 0 = as many as it is worth */
 	uint32_t	exchange;		/* GjExchangeMode */
 	uint32_t	keep_exchanged; /* 1: probe rows may stay where they were brought */
-	uint32_t	unused;
+	uint32_t	nstages;
 	uint64_t	spill_memory;	/* bytes of host memory for what does not fit */
 	uint64_t	temp_limit;		/* bytes of temporary files of all of the backend's runs;
 								 * UINT64_MAX: no limit */
 	char		temp_directory[128];	/* where they go, relative to the data directory: see
 										 * gj_temp_directory_known */
+	GjRunToken	stages[GJ_MAX_STAGES];	/* whose results the program reads */
 } GjMsgSubmit;
-
-/* Names a run, and is known to nobody but who submitted it and whom that told. */
-typedef struct GjRunToken
-{
-	uint8_t		bytes[16];
-} GjRunToken;
 
 typedef struct GjMsgReady
 {

@@ -32,6 +32,8 @@
 #define GJ_MAX_GROUP_KEYS	32
 #define GJ_MAX_TUPLES		(1u << 20)	/* of a chunk, of a batch, of one call of an operator */
 #define GJ_MAX_LIMIT		(1u << 17)
+#define GJ_MAX_STAGES		15		/* that a program reads */
+#define GJ_MAX_STAGE_COLUMNS 64
 #define GJ_MAX_PROGRAM_SIZE	(128 * 1024)	/* fits one socket message */
 
 typedef enum GjProgramKind
@@ -317,6 +319,9 @@ typedef struct GjSource
 	uint32_t	capacity;		/* rows of a chunk in the load ring */
 	int32_t		filter;			/* expression, or -1 */
 	uint64_t	nrows_hint;		/* estimate, 0 if there is none */
+	uint32_t	stage;			/* 1 + the number among those of SUBMIT of the stage whose result
+								 * the rows are: gpujoind has them; 0: they are loaded */
+	uint32_t	unused;
 } GjSource;
 
 typedef struct GjStep
@@ -435,6 +440,29 @@ typedef struct GjSortKey
 	uint32_t	index;
 } GjSortKey;
 
+/*
+ * The result of a program can stay in gpujoind, for a source of a later one: then the program is a
+ * stage.  How a column of that source is made of the result's.
+ */
+typedef enum GjStageValue
+{
+	GJ_STAGE_KEY,				/* of the group key `from`: an integer, a float or a reference */
+	GJ_STAGE_COUNT,				/* of the aggregate `from`: its count */
+	GJ_STAGE_SUM,				/* 128 bits as 64; a row error if they do not fit; NULL: no values */
+	GJ_STAGE_SUM_OR_ZERO,		/* the same, 0 for no values: a count that is a sum */
+	GJ_STAGE_EXTREME_I,			/* minimum or maximum of integers, NULL: no values */
+	GJ_STAGE_EXTREME_F,			/* the same of floats */
+	GJ_STAGE_SUM_F				/* of floats; a row error if it is not finite; NULL: no values */
+} GjStageValue;
+
+typedef struct GjStageColumn
+{
+	GjColumnType type;			/* of the source's column; narrower than the value, perhaps */
+	uint16_t	from;
+	uint8_t		value;			/* GjStageValue */
+	uint8_t		unused;
+} GjStageColumn;
+
 typedef struct GjProgram
 {
 	uint32_t	magic;
@@ -479,7 +507,9 @@ typedef struct GjProgram
 	uint32_t	nsort_keys;		/* keys first, at most GJ_MAX_KEYS, then checks */
 	uint32_t	sort_keys;		/* GjSortKey[nsort_keys] */
 	uint32_t	ties;			/* 1: what equals the last one in all keys is returned too */
-	uint32_t	unused2;
+	uint32_t	stage_capacity; /* a stage: rows of a chunk of the source that reads it; else 0 */
+	uint32_t	nstage_columns;
+	uint32_t	stage_columns;	/* GjStageColumn[nstage_columns], as the source has them */
 } GjProgram;
 
 /*
@@ -541,14 +571,15 @@ gj_group_output_type(const GjProgram *program, uint32_t i)
 
 static_assert(sizeof(GjInstr) == 24, "GjInstr");
 static_assert(sizeof(GjExpr) == 16, "GjExpr");
-static_assert(sizeof(GjSource) == 24, "GjSource");
+static_assert(sizeof(GjSource) == 32, "GjSource");
+static_assert(sizeof(GjStageColumn) == 8, "GjStageColumn");
 static_assert(sizeof(GjStep) == 40, "GjStep");
 static_assert(sizeof(GjAggregate) == 8, "GjAggregate");
 static_assert(sizeof(GjAggState) == 32, "GjAggState");
 static_assert(sizeof(GjGroupKey) == 8, "GjGroupKey");
 static_assert(sizeof(GjSetStep) == 32, "GjSetStep");
 static_assert(sizeof(GjSortKey) == 8, "GjSortKey");
-static_assert(sizeof(GjProgram) == 144, "GjProgram");
+static_assert(sizeof(GjProgram) == 152, "GjProgram");
 static_assert(sizeof(GjColumnType) == 4, "GjColumnType");
 
 #endif							/* GJ_WIRE_PROGRAM_H */

@@ -123,6 +123,12 @@ read_program(GjSavedFile *file)
 		gj_log(GJ_ERROR, "invalid program: %s", why.text);
 		return false;
 	}
+	for (uint32_t s = 0; s < file->program->nsources; s++)
+		if (gj_program_array(file->program, GjSource, sources)[s].stage != 0)
+		{
+			gj_log(GJ_ERROR, "the program reads the result of another one");
+			return false;
+		}
 	return lay_out_chunks(file);
 }
 

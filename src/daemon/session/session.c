@@ -308,6 +308,7 @@ serve(GjSession *session, int socket)
 	else if (type != GJ_MSG_CLOSED)
 		malformed(session);
 	wait_for_close(session);
+	gj_session_drop_stages(session);
 	gj_session_free_rings(session);
 	close(session->socket);
 }

@@ -8,6 +8,7 @@
 #define GJ_DAEMON_SESSION_STATE_H
 
 #include "journal.h"
+#include "stage.h"
 #include "daemon/team/team.h"
 #include "daemon/base/base.h"
 
@@ -44,6 +45,17 @@ typedef struct GjSessionLoaders
 	struct GjSession *session[GJ_MAX_LOADERS];	/* the session itself, then the attached */
 } GjSessionLoaders;
 
+/* Sources that read results of stages, and what the session itself leaves as one. */
+typedef struct GjSessionStages
+{
+	GjStageResult *read[GJ_MAX_SOURCES];	/* by source; NULL: it is loaded */
+	uint32_t	waiting;		/* sources that have ended for all loaders, but not for the run */
+	uint32_t	nhanded;		/* chunks of the first of them that were handed over */
+	uint32_t	nheld;			/* of these: that the run still reads */
+	GjStageResult *result;		/* NULL: batches go to the backend */
+	GjErrorText why;			/* it could not take a batch */
+} GjSessionStages;
+
 typedef struct GjSession
 {
 	int			socket;
@@ -63,6 +75,7 @@ typedef struct GjSession
 	uint32_t	nsources;
 	GjFailPoint fail_point;
 	uint32_t	sources_ended;	/* by all loaders, one bit each */
+	GjSessionStages stages;
 	uint32_t	output_free;	/* slots that the backend has given back */
 	uint32_t	output_slot;	/* the one that is being filled */
 	uint32_t	ask_bytes;		/* of the ASK in `message`; 0: none waits */
@@ -91,6 +104,9 @@ extern void gj_session_run(GjSession *session);
 
 /* Waits until earlier runs of the process have given back what they held. */
 extern void gj_session_await_closing(uint32_t pid);
+
+/* Gives results of stages back: those that were read, and the session's own. */
+extern void gj_session_drop_stages(GjSession *session);
 
 /* Gives the rings back; only after the peer has closed. */
 extern void gj_session_free_rings(GjSession *session);
