@@ -42,7 +42,7 @@ sub content
 my @header = qw(magic nbytes kind output fail_point spill output_capacity lease sort_space
   nsources sources ncolumns columns nsteps steps nexprs exprs ninstrs instrs nconstants constants
   noutputs outputs naggregates aggregates ngroup_keys group_keys distinct_key limit nsets sets
-  nset_steps set_steps nsort_keys sort_keys ties unused);
+  nset_steps set_steps nsort_keys sort_keys ties stage_capacity nstage_columns stage_columns);
 
 # Elements of an array of a program, unpacked.
 sub elements
@@ -56,7 +56,7 @@ sub read_saved
 {
 	my ($path) = @_;
 	my $bytes = content($path);
-	return undef unless length $bytes > 168 && substr($bytes, 0, 8) eq 'GJSAVED3';
+	return undef unless length $bytes > 176 && substr($bytes, 0, 8) eq 'GJSAVED3';
 	my ($at, %p) = (8);
 	while (length($bytes) - $at >= 16)
 	{
@@ -65,7 +65,7 @@ sub read_saved
 		if ($type == 1)
 		{
 			my $program = substr $bytes, $at + 16, $nbytes;
-			@p{@header} = unpack 'LLCCCCLQQL28', $program;
+			@p{@header} = unpack 'LLCCCCLQQL30', $program;
 			$p{bytes} = $program;
 		}
 		if ($type == 2) { $p{rows}[$source] += $nrows; $p{chunks}[$source]++; }
@@ -85,7 +85,7 @@ sub shape
 	my ($p) = @_;
 	my @shape = (@$p{qw(kind output fail_point ties distinct_key noutputs)}, $p->{limit} > 0);
 	push @shape, map { my $p2 = $_; join ',', @$p2 } elements($p, 'columns', 4, 'C4');
-	push @shape, map { $_->[1] >= 0 ? 'filter' : 'all' } elements($p, 'sources', 24, 'x8 Ll');
+	push @shape, map { $_->[1] >= 0 ? 'filter' : 'all' } elements($p, 'sources', 32, 'x8 Ll');
 	push @shape, map { magnitude($p->{rows}[$_]) . '.' . (($p->{chunks}[$_] || 0) > 1) } 0 .. $p->{nsources} - 1;
 	push @shape, map { join ',', @$_[ 0 .. 3 ], map({ $_ >= 0 } @$_[ 4 .. 8 ]), @$_[ 9 .. 10 ] } elements($p, 'steps', 40, 'C4 l x8 l4 C2');
 	my %ops = map { ("$_->[0]" => 1) } elements($p, 'instrs', 24, 'S');
@@ -93,6 +93,7 @@ sub shape
 	push @shape, map { "a$_->[0]" } elements($p, 'aggregates', 8, 'L');
 	push @shape, map { "g$_->[0]" } elements($p, 'group_keys', 8, 'L');
 	push @shape, map { "o$_->[0].$_->[1]" } elements($p, 'sort_keys', 8, 'SS');
+	push @shape, map { "s$_->[0].$_->[1]" } elements($p, 'stage_columns', 8, 'Cx5C');
 	push @shape, map { join ',', @$_[ 0 .. 3 ], $_->[4] > 0, @$_[ 5, 6 ] } elements($p, 'sets', 32, 'C4 L x16 CC');
 	push @shape, map { join ',', @$_ } elements($p, 'set_steps', 32, 'x12 C9');
 	return md5_hex(join ';', map { defined $_ ? $_ : '' } @shape);
@@ -108,7 +109,7 @@ my %names = (
 	group => [qw(integer float fixed text padded)],
 	predicate => [qw(overlap contains contained equals jaccard cosine dice overlap_coefficient containment all)],
 	returned => ['any', 'ordered', 'first in order', 'with ties', 'groups limited', 'groups ordered', 'distinct values', 'set pairs limited',
-		'distinct intersections', 'membership', 'range join', 'residual condition', 'several joins', 'an error', 'large inner side']);
+		'distinct intersections', 'membership', 'range join', 'residual condition', 'several joins', 'an error', 'large inner side', 'a stage']);
 
 sub features
 {
@@ -125,7 +126,7 @@ sub features
 	my @returned = (1, $rows && $order && !$limit, $rows && $order && $limit, $p->{ties}, $groups && $limit, $groups && $order && !$limit,
 		$p->{distinct_key}, grep({ $_->[0] > 0 } @sets) > 0, grep({ $_->[1] > 0 } @sets) > 0, grep({ $_->[0] > 0 } elements($p, 'set_steps', 32, 'x19 C')) > 0,
 		grep({ $_->[1] >= 0 } @steps) > 0, grep({ $_->[0] >= 0 } @steps) > 0, $p->{nsteps} > 1, $p->{fail_point} > 0,
-		grep({ ($p->{rows}[$_] || 0) >= 190000 } 1 .. $p->{nsources} - 1) > 0);
+		grep({ ($p->{rows}[$_] || 0) >= 190000 } 1 .. $p->{nsources} - 1) > 0, $p->{stage_capacity} > 0);
 	$returned[$_] and $has{"returned $_"} = 1 foreach 0 .. $#returned;
 	return keys %has;
 }

@@ -63,11 +63,22 @@ CREATE FUNCTION gj_node(query text, options text DEFAULT 'COSTS OFF') RETURNS js
 	SELECT n FROM gj_nodes(query, options) n WHERE n->>'Custom Plan Provider' = 'GpuJoin' LIMIT 1
 $$;
 
+-- The same, and the stages whose results a GpuJoin reads.
+CREATE FUNCTION gj_staged_nodes(query text, options text DEFAULT 'COSTS OFF') RETURNS SETOF jsonb LANGUAGE sql AS $$
+	WITH RECURSIVE node(n) AS (
+		SELECT gj_explain(query, options)->0->'Plan'
+		UNION ALL
+		SELECT child FROM node, jsonb_array_elements(n->'Plans') WITH ORDINALITY c(child, i)
+		WHERE n->>'Custom Plan Provider' IS DISTINCT FROM 'GpuJoin' OR
+			jsonb_path_exists(n, '$."Sources"[*] ? (@."Kind" == "stage" && @."Child Plan" == $i)', jsonb_build_object('i', i)))
+	SELECT n FROM node
+$$;
+
 -- Join type and algorithm of the steps of its GpuJoins.
 CREATE FUNCTION gj_steps(query text) RETURNS text LANGUAGE sql AS $$
 	SELECT coalesce(string_agg(lower(s->>'Join Type') || ' ' || (s->>'Algorithm') ||
 							   CASE WHEN s ? 'Range Condition' THEN ' range' ELSE '' END, ', '), 'no step')
-	FROM gj_nodes(query) n, jsonb_array_elements(n->'Joins') s
+	FROM gj_staged_nodes(query) n, jsonb_array_elements(n->'Joins') s
 $$;
 
 -- Why the plan of an executed query fell back, of one GpuJoin node; NULL if it did not.

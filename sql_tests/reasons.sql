@@ -45,7 +45,7 @@ SELECT why_not('SELECT k FROM wa UNION SELECT id FROM wb');
 SELECT why_not('SELECT k FROM wa EXCEPT SELECT id FROM wb');
 SELECT why_not('SELECT DISTINCT ON (k) k, id FROM wa');
 SELECT why_not('SELECT k, count(*) FROM wa GROUP BY ROLLUP (k)');
-SELECT why_not('SELECT count(*) FROM wa WHERE k NOT IN (SELECT id FROM wb)');
+SELECT why_not('SELECT count(*) FROM wa WHERE (k, id) NOT IN (SELECT id, id FROM wb)');
 SELECT why_not('SELECT count(*) FROM wa WHERE id > (SELECT avg(id) FROM wb)');
 SELECT why_not('SELECT wb.id, x.s FROM wb, LATERAL (SELECT sum(id) AS s FROM wa WHERE wa.k = wb.c) x');
 SELECT why_not('SELECT count(*) FROM wa TABLESAMPLE SYSTEM (50)');

@@ -9,18 +9,10 @@ SET gpujoin.force = on;
 SET gpujoin.set_algorithm = inverted_index;
 
 -- who ran the query, and the algorithms of its steps
-CREATE FUNCTION member_steps(query text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-	plan json;
-	result text;
-BEGIN
-	EXECUTE 'EXPLAIN (FORMAT JSON) ' || query INTO plan;
-	WITH RECURSIVE node(n) AS (
-		SELECT plan::jsonb->0->'Plan' UNION ALL SELECT jsonb_array_elements(n->'Plans') FROM node
-		WHERE n->>'Custom Plan Provider' IS DISTINCT FROM 'GpuJoin')
-	SELECT string_agg(s->>'Algorithm', ', ') INTO result FROM node, jsonb_array_elements(n->'Joins') s;
-	RETURN coalesce(result, 'no step');
-END $$;
+CREATE FUNCTION member_steps(query text) RETURNS text LANGUAGE sql AS $$
+	SELECT coalesce(string_agg(s->>'Algorithm', ', '), 'no step')
+	FROM gj_staged_nodes(query) n, jsonb_array_elements(n->'Joins') s
+$$;
 CREATE FUNCTION member_same(query text) RETURNS text LANGUAGE sql AS $$ SELECT gj_same(query) || ': ' || member_steps(query) $$;
 
 -- m: duplicates, NULLs on both sides; u: neither

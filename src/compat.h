@@ -24,6 +24,13 @@
 #define gj_relation_by_file(tablespace, file) RelidByRelfilenode(tablespace, file)
 #endif
 
+/* A column that an outer join, by its number, may have made NULL. */
+#if PG_VERSION_NUM >= 160000
+#define gj_set_nulling_rel(var, join) ((var)->varnullingrels = bms_make_singleton(join))
+#else
+#define gj_set_nulling_rel(var, join) ((void) (join))
+#endif
+
 /* A scan of a subquery whose columns are all read as they are, for all that is known here. */
 #if PG_VERSION_NUM >= 160000
 #define gj_create_subqueryscan_path(root, rel, subpath) \

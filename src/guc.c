@@ -33,6 +33,7 @@ int			gj_set_algorithm = GJ_SETS_AUTO;
 int			gj_set_device_min_elements = 600000;
 int			gj_explain_reasons = GJ_REASONS_VERBOSE;
 int			gj_log_fallbacks = GJ_LOG_FALLBACKS_OFF;
+bool		gj_unnest = true;
 bool		gj_forbid_fallback = false;
 int			gj_fail_at = GJ_FAIL_NEVER;
 char	   *gj_save_program = NULL;
@@ -176,6 +177,14 @@ define_user_settings(void)
 							 &gj_explain_reasons,
 							 GJ_REASONS_VERBOSE, explain_reasons_options,
 							 PGC_USERSET, 0,
+							 NULL, NULL, NULL);
+
+	DefineCustomBoolVariable("gpujoin.unnest",
+							 "Lets the planner consider joins in the place of correlated subqueries and NOT IN.",
+							 "The query is planned in both ways, and the cheaper plan is taken.",
+							 &gj_unnest,
+							 true,
+							 PGC_USERSET, GUC_EXPLAIN,
 							 NULL, NULL, NULL);
 
 	DefineCustomEnumVariable("gpujoin.log_fallbacks",

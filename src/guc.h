@@ -58,6 +58,7 @@ extern int	gj_set_algorithm;	/* gpujoin.set_algorithm, GjSetAlgorithm */
 extern int	gj_set_device_min_elements; /* gpujoin.set_device_min_elements */
 extern int	gj_explain_reasons; /* gpujoin.explain_reasons, GjExplainReasons */
 extern int	gj_log_fallbacks;	/* gpujoin.log_fallbacks, GjLogFallbacks */
+extern bool gj_unnest;			/* gpujoin.unnest */
 extern bool gj_forbid_fallback; /* gpujoin.forbid_fallback */
 extern int	gj_fail_at;			/* gpujoin.fail_at, GjFailPoint */
 extern char *gj_save_program;	/* gpujoin.save_program, "" = off */

@@ -45,8 +45,8 @@ how_to_emit(const GjColumnType *type, bool byval)
 }
 
 void
-gj_emitter_init(GjEmitter *emitter, const GjProgram *program, TupleDesc desc, List *scales,
-				const int *outputs, int n)
+gj_emitter_init(GjEmitter *emitter, const GjProgram *program, TupleDesc desc,
+				List *attributes, const int *outputs, int n)
 {
 	const GjColumnType *types = gj_program_array(program, GjColumnType, columns);
 	const uint32 *columns = gj_program_array(program, uint32, outputs);
@@ -58,20 +58,23 @@ gj_emitter_init(GjEmitter *emitter, const GjProgram *program, TupleDesc desc, Li
 	emitter->ncolumns = outputs ? n : noutputs;
 	emitter->columns = palloc0(sizeof(GjEmitColumn) * Max(emitter->ncolumns, 1));
 	emitter->places = palloc(sizeof(GjColumnPlace) * Max(noutputs, 1));
-	for (uint32 i = 0; i < emitter->ncolumns; i++)
+	for (uint32 i = 0, attr = 0; i < emitter->ncolumns; i++, attr++)
 	{
 		GjEmitColumn *column = &emitter->columns[i];
 
+		while (!outputs && list_nth_int(attributes, attr) == GJ_ATTRIBUTE_COMPUTED)
+			attr++;
 		column->output = outputs ? outputs[i] : i;
+		column->attr = attr;
 		column->width = output_types[column->output].width;
 		column->how = how_to_emit(&output_types[column->output],
-								  TupleDescAttr(desc, i)->attbyval);
-		if (list_nth_int(scales, column->output) >= 0)
+								  TupleDescAttr(desc, attr)->attbyval);
+		if (!outputs && list_nth_int(attributes, attr) >= 0)
 		{
 			column->how = GJ_EMIT_DECIMAL;
-			column->scale = list_nth_int(scales, column->output);
+			column->scale = list_nth_int(attributes, attr);
 		}
-		describe_value(column, TupleDescAttr(desc, i));
+		describe_value(column, TupleDescAttr(desc, attr));
 	}
 	if (!gj_layout(output_types, noutputs, program->output_capacity, GJ_OUTPUT_SLOT_SIZE,
 				   &emitter->layout, emitter->places))
@@ -122,38 +125,40 @@ gj_emit_row(GjEmitter *emitter, TupleTableSlot *slot)
 	for (uint32 i = 0; i < emitter->ncolumns; i++)
 	{
 		const GjEmitColumn *column = &emitter->columns[i];
+		int			attr = column->attr;
 
 		if (column->nulls && column->nulls[row])
 		{
-			isnull[i] = true;
-			values[i] = (Datum) 0;
+			isnull[attr] = true;
+			values[attr] = (Datum) 0;
 			continue;
 		}
-		isnull[i] = false;
+		isnull[attr] = false;
 		switch (column->how)
 		{
 			case GJ_EMIT_BYTE:
 				/* as fetch_att() does it: sign-extended */
-				values[i] = CharGetDatum(((const char *) column->data)[row]);
+				values[attr] = CharGetDatum(((const char *) column->data)[row]);
 				break;
 			case GJ_EMIT_INT16:
-				values[i] = Int16GetDatum(((const int16 *) column->data)[row]);
+				values[attr] = Int16GetDatum(((const int16 *) column->data)[row]);
 				break;
 			case GJ_EMIT_INT32:
-				values[i] = Int32GetDatum(((const int32 *) column->data)[row]);
+				values[attr] = Int32GetDatum(((const int32 *) column->data)[row]);
 				break;
 			case GJ_EMIT_INT64:
-				values[i] = Int64GetDatum(((const int64 *) column->data)[row]);
+				values[attr] = Int64GetDatum(((const int64 *) column->data)[row]);
 				break;
 			case GJ_EMIT_DECIMAL:
-				values[i] = NumericGetDatum(int64_div_fast_to_numeric(((const int64 *) column->data)[row],
-																	  column->scale));
+				values[attr] =
+					NumericGetDatum(int64_div_fast_to_numeric(((const int64 *) column->data)[row],
+															  column->scale));
 				break;
 			case GJ_EMIT_POINTER:
-				values[i] = PointerGetDatum(column->data + (Size) row * column->width);
+				values[attr] = PointerGetDatum(column->data + (Size) row * column->width);
 				break;
 			case GJ_EMIT_REF:
-				values[i] = referred_value(emitter, ((const uint64 *) column->data)[row]);
+				values[attr] = referred_value(emitter, ((const uint64 *) column->data)[row]);
 				break;
 		}
 	}
@@ -443,7 +448,7 @@ gj_group_emitter_init(GjEmitter *emitter, const GjProgram *program, TupleDesc de
 		types[i] = gj_group_output_type(program, i);
 	for (uint32 i = 0; i < emitter->ncolumns; i++)
 	{
-		emitter->columns[i].output = i;
+		emitter->columns[i].output = emitter->columns[i].attr = i;
 		emitter->columns[i].width = types[i].width;
 		emitter->columns[i].how = how_to_emit(&types[i], TupleDescAttr(desc, i)->attbyval);
 		describe_value(&emitter->columns[i], TupleDescAttr(desc, i));

@@ -31,6 +31,7 @@ typedef struct GjEmitColumn
 	uint8		width;
 	uint8		scale;			/* GJ_EMIT_DECIMAL */
 	int			output;			/* number of the program's output column */
+	int			attr;			/* of the slot, from 0 */
 	int16		attlen;
 	bool		numeric;
 } GjEmitColumn;
@@ -52,10 +53,11 @@ typedef struct GjEmitter
 
 /*
  * Prepares for batches of a program.  Attribute i+1 of slots with descriptor `desc` is
- * output column outputs[i], i < n; or i itself, for all of them, if outputs is NULL.  scales: of
- * numerics that are integers on the device, by output column; else -1.
+ * output column outputs[i], i < n.  If outputs is NULL, the attributes are what the list says
+ * (GJ_ATTRIBUTE_PLAIN): computed ones are left out, all others are the output columns, in order.
  */
-extern void gj_emitter_init(GjEmitter *emitter, const GjProgram *program, TupleDesc desc, List *scales,
+extern void gj_emitter_init(GjEmitter *emitter, const GjProgram *program, TupleDesc desc,
+							List *attributes,
 							const int *outputs, int n);
 
 /*

@@ -342,7 +342,7 @@ explain_output(ExplainContext *cxt)
 
 	int			nkeys = gj_group_nkeys(cxt->state->template);
 
-	for (int i = 0; i < cxt->state->noutputs; i++)
+	for (int i = 0; i < cxt->state->noutputs && (nkeys > 0 || cxt->state->agg_finals != NIL); i++)
 	{
 		TargetEntry *tle = list_nth(cxt->cscan->custom_scan_tlist, i);
 		Var		   *var = makeVarFromTargetEntry(INDEX_VAR, tle);

@@ -14,6 +14,7 @@
 #include "executor/executor.h"
 #include "jit/jit.h"
 #include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
 #include "nodes/pg_list.h"
 #include "portability/instr_time.h"
 #include "utils/memutils.h"
@@ -69,10 +70,10 @@ unpack_plan(GjScanState *state, CustomScan *cscan)
 	state->can_fail = list_nth_int(flags, GJ_FLAG_CAN_FAIL);
 	state->nworkers = list_nth_int(flags, GJ_FLAG_LOADER_WORKERS);
 	state->is_stage = list_nth_int(flags, GJ_FLAG_STAGE);
-	state->scales = list_nth(private, GJ_PRIVATE_SCALES);
+	state->attributes = list_nth(private, GJ_PRIVATE_ATTRIBUTES);
 	state->makes_values = is_grouped(state);
-	foreach(lc, state->scales)
-		state->makes_values |= lfirst_int(lc) >= 0;
+	foreach(lc, state->attributes)
+		state->makes_values |= lfirst_int(lc) != GJ_ATTRIBUTE_PLAIN;
 }
 
 /*
@@ -152,6 +153,8 @@ begin_join_scan(CustomScanState *node, EState *estate, int eflags)
 
 	unpack_plan(state, cscan);
 	state->runtime_exprs = ExecInitExprList(gj_runtime_exprs(cscan), &node->ss.ps);
+	state->computed = ExecInitExprList(list_nth(cscan->custom_exprs, GJ_EXPRS_COMPUTED),
+									   &node->ss.ps);
 	/* children after the fallback are those of sources */
 	for_each_from(lc, cscan->custom_plans, state->is_stage ? 0 : 1)
 		node->custom_ps = lappend(node->custom_ps, ExecInitNode(lfirst(lc), estate, eflags));
@@ -251,6 +254,18 @@ end_run(GjScanState *state)
 		MemoryContextReset(state->run_cxt);
 }
 
+/* What has failed is not tried again by GpuJoins in the native plan. */
+static bool
+give_up(PlanState *node, void *failure)
+{
+	GjScanState *state = (GjScanState *) node;
+
+	if (IsA(node, CustomScanState) && state->css.methods == &gj_join_exec_methods &&
+		state->phase == GJ_SCAN_START && state->failure.reason == GJ_OK)
+		state->failure = *(GjFailure *) failure;
+	return planstate_tree_walker(node, give_up, failure);
+}
+
 /* From now on the native plan gives the rows. */
 static void
 fall_back(GjScanState *state, const GjFailure *failure)
@@ -268,6 +283,7 @@ fall_back(GjScanState *state, const GjFailure *failure)
 			(errmsg("gpujoin runs PostgreSQL's own plan: %s%s%s", gj_reason_text(why.reason),
 					why.detail[0] ? ": " : "", why.detail),
 			 query_id != 0 ? errdetail("Query identifier: " INT64_FORMAT ".", query_id) : 0));
+	(void) give_up(state->fallback, &why);
 	state->phase = GJ_SCAN_FALLBACK;
 }
 
@@ -567,7 +583,7 @@ submit_run(GjScanState *state, GjFailure *failure)
 							  state->emit_slot->tts_tupleDescriptor);
 	else if (!is_one_row(state))
 		gj_emitter_init(&state->emitter, program, state->emit_slot->tts_tupleDescriptor,
-						state->scales, state->emit_outputs,
+						state->attributes, state->emit_outputs,
 						state->emit_slot->tts_tupleDescriptor->natts);
 	state->program = program;
 	return true;
@@ -663,6 +679,25 @@ next_fallback_row(GjScanState *state)
 	return ExecStoreVirtualTuple(slot);
 }
 
+/* Computes what is made of other attributes of the slot. */
+static void
+compute_attributes(GjScanState *state, TupleTableSlot *slot)
+{
+	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
+	int			n = 0;
+	ListCell   *lc;
+
+	econtext->ecxt_scantuple = slot;
+	foreach(lc, state->attributes)
+		if (lfirst_int(lc) == GJ_ATTRIBUTE_COMPUTED)
+		{
+			int			attr = foreach_current_index(lc);
+
+			slot->tts_values[attr] = ExecEvalExpr(list_nth_node(ExprState, state->computed, n++),
+												  econtext, &slot->tts_isnull[attr]);
+		}
+}
+
 /* The next row or group of a batch whose values are made for it, in the scan slot. */
 static TupleTableSlot *
 next_made(GjScanState *state)
@@ -676,7 +711,10 @@ next_made(GjScanState *state)
 	if (is_grouped(state))
 		status = gj_emit_group(&state->emitter, state->agg_finals, slot);
 	else
+	{
 		gj_emit_row(&state->emitter, slot);
+		compute_attributes(state, slot);
+	}
 	MemoryContextSwitchTo(old);
 	/* batches were checked before the first row of them */
 	if (status != GJ_OK)

@@ -47,7 +47,8 @@ typedef struct GjScanState
 	bool		can_fail;
 	int			nworkers;		/* planned to help to load */
 	bool		is_stage;		/* the node above has it run (run_stage) */
-	List	   *scales;			/* see GJ_PRIVATE_SCALES */
+	List	   *attributes;		/* see GJ_ATTRIBUTE_PLAIN */
+	List	   *computed;		/* ExprStates of those that PostgreSQL computes */
 	bool		makes_values;	/* a row has values that are made for it */
 	bool		spill;			/* build sides, groups or rows to be sorted did not fit the device */
 	List	   *runtime_exprs;	/* ExprStates */

@@ -269,8 +269,7 @@ gj_compile_null_test(GjCompileContext *cxt, NullTest *node, int depth)
 	if (node->argisrow)
 		return false;
 	/* of a column, any type will do; of a composite, "is null" asks its fields */
-	if ((IsA(node->arg, Var) || (cxt->stage >= 0 && IsA(node->arg, Aggref))) &&
-		!type_is_rowtype(exprType((Node *) node->arg)))
+	if (IsA(node->arg, Var) && !type_is_rowtype(exprType((Node *) node->arg)))
 	{
 		if (!gj_compile_column(cxt, node->arg, true, depth))
 			return false;

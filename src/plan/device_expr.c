@@ -25,6 +25,7 @@
 #include "plan/device_expr.h"
 #include "plan/join_path.h"
 #include "plan/reasons.h"
+#include "plan/unnest.h"
 #include "rows/text.h"
 
 /* see is_short_text() */
@@ -85,8 +86,8 @@ is_small_span(Node *node)
 /*
  * True if a parameter has its value when execution begins, or gets it by being asked for: then
  * an initplan runs, as it does before a Gather, whether there are rows that want it or not.  One
- * with volatile functions is left to PostgreSQL, which may not run it; and so is one in a branch
- * of a CASE or the like, which may be there to keep it from running.
+ * with volatile functions is left to PostgreSQL, which may not run it; and so is one that can fail
+ * in a branch of a CASE or the like, which may be there to keep it from running.
  */
 static bool
 is_known_param(GjCompileContext *cxt, Param *param)
@@ -107,7 +108,9 @@ is_known_param(GjCompileContext *cxt, Param *param)
 			{
 				PlannerInfo *subroot = list_nth(root->glob->subroots, plan->plan_id - 1);
 
-				return !cxt->sometimes && !contain_volatile_functions((Node *) subroot->parse);
+				return (!cxt->sometimes ||
+						(plan->subLinkType == EXISTS_SUBLINK && gj_query_is_safe(subroot->parse))) &&
+					!contain_volatile_functions((Node *) subroot->parse);
 			}
 		}
 	return true;
@@ -299,81 +302,42 @@ is_short_text(GjCompileContext *cxt, Expr *node, int source)
 	return length > 0 && length <= MAX_SHORT_TEXT && ntexts < MAX_SHORT_TEXTS;
 }
 
-/* Loads a group key or aggregate of a stage, or whether it is NULL. */
-static bool
-compile_stage_output(GjCompileContext *cxt, int s, Expr *inner, bool is_null_test, int depth)
-{
-	GjInstr		instr = {.op = is_null_test ? GJ_OP_LOAD_IS_NULL : GJ_OP_LOAD, .dst = depth};
-	const GjBuildColumn *column;
-	int			index;
-
-	if (!gj_stage_column(cxt->builder, s, inner, &index) || !gj_use_register(cxt, depth))
-		return false;
-	column = gj_builder_column_at(cxt->builder, s, index);
-	instr.arg = s << 16 | index;
-	if (is_null_test)
-	{
-		gj_emit(cxt, instr);
-		return true;
-	}
-	if (column->scale >= 0)
-		cxt->scale = column->scale;
-	else if (column->type.kind == GJ_REF)
-	{
-		instr.op = GJ_OP_LOAD_T;
-		instr.n = GJ_BYTES_VARLENA;
-		if (cxt->guard >= 0)
-		{
-			instr.a = cxt->guard;
-			instr.imm = 1;
-		}
-		cxt->can_fail = true;
-	}
-	else if (!gj_kind_computable(column->type.kind))
-		return false;
-	gj_emit(cxt, instr);
-	return true;
-}
-
-/* The same of any column of a stage's query. */
-static bool
-compile_stage_column(GjCompileContext *cxt, int s, Expr *inner, bool is_null_test, int depth)
-{
-	bool		compiled;
-
-	if (inner == NULL)
-		return false;
-	if (gj_is_stage_output(cxt->builder, s, inner))
-		return compile_stage_output(cxt, s, inner, is_null_test, depth);
-	cxt->stage = s;
-	compiled = gj_compile_node(cxt, inner, depth);
-	cxt->stage = -1;
-	if (compiled && is_null_test)
-		gj_emit_unary(cxt, GJ_OP_IS_NULL, depth);
-	return compiled;
-}
-
 bool
 gj_compile_column(GjCompileContext *cxt, Expr *node, bool is_null_test, int depth)
 {
 	const GjType *type = gj_type(exprType((Node *) node));
 	GjInstr		instr = {.op = GJ_OP_LOAD, .dst = depth};
-	int			source = gj_builder_stage_of(cxt->builder, node);
-	int			index;
+	int			source,
+				index,
+				scale;
 
-	if (cxt->stage >= 0)
-		return gj_is_stage_output(cxt->builder, cxt->stage, node) &&
-			compile_stage_output(cxt, cxt->stage, node, is_null_test, depth);
-	if (source >= 0)
-		return compile_stage_column(cxt, source, gj_stage_expr(cxt->builder, node), is_null_test,
-									depth);
+	if (gj_is_stage_column(cxt->builder, node))
+	{
+		/* made of columns of the stage's result, or one of them */
+		Expr	   *expr = gj_stage_expr(cxt->builder, (Var *) node);
+
+		if (expr == NULL)
+			return false;
+		if (!IsA(expr, Var))
+		{
+			if (!gj_compile_node(cxt, expr, depth))
+				return false;
+			if (is_null_test)
+				gj_emit_unary(cxt, GJ_OP_IS_NULL, depth);
+			return true;
+		}
+		node = expr;
+	}
 	if (!gj_builder_column(cxt->builder, node, &source, &index))
 		return gj_refuse("%s is not read from a table", gj_expr_text(cxt->builder->root, (Node *) node));
 	if (!gj_use_register(cxt, depth))
 		return false;
 	instr.arg = source << 16 | index;
+	scale = gj_builder_column_at(cxt->builder, source, index)->scale;
 	if (is_null_test)
 		instr.op = GJ_OP_LOAD_IS_NULL;
+	else if (scale >= 0)
+		cxt->scale = scale;
 	else if (type->reading == GJ_READ_DECIMAL)
 	{
 		cxt->scale = gj_numeric_scale(exprType((Node *) node), exprTypmod((Node *) node));
@@ -478,14 +442,6 @@ gj_compile_node(GjCompileContext *cxt, Expr *node, int depth)
 	kind = gj_value_kind(exprType((Node *) node));
 	if (kind < 0)
 		return gj_refuse("type %s is not supported", gj_type_name(exprType((Node *) node)));
-	if (cxt->stage >= 0)
-	{
-		if (gj_is_stage_output(cxt->builder, cxt->stage, node))
-			return compile_stage_output(cxt, cxt->stage, node, false, depth);
-		/* an initplan's value belongs to the plan of its own query */
-		if (IsA(node, Param) && ((Param *) node)->paramkind != PARAM_EXTERN)
-			return gj_refuse("a value of another subquery, in a subquery");
-	}
 	if (is_runtime_constant(cxt, node))
 		return compile_constant(cxt, node, kind, depth);
 
@@ -565,7 +521,7 @@ add_expr(GjCompileContext *cxt, int first, Oid typid)
 	return gj_builder_expr(cxt->builder, &result);
 }
 
-#define COMPILE_CONTEXT(b)	{.builder = (b), .guard = -1, .stage = -1, .case_value = -1}
+#define COMPILE_CONTEXT(b)	{.builder = (b), .guard = -1, .case_value = -1}
 
 int
 gj_compile(GjBuilder *builder, Expr *expr)
@@ -611,42 +567,34 @@ gj_compile_filtered(GjBuilder *builder, Expr *arg, Expr *filter, GjNumericInfo *
 }
 
 bool
-gj_compile_stage_filter(GjBuilder *builder, int s, int *filter)
+gj_compile_source_filter(GjBuilder *builder, int s, int *filter)
 {
-	const GjBuildSource *source = &builder->source[s];
-	List	   *having = source->stage->info->host_quals;
-	GjCompileContext cxt = COMPILE_CONTEXT(builder);
-	GjBuilderMark mark;
-	int			first = builder->ninstrs;
-	bool		compiled = true;
+	GjBuildSource *source = &builder->source[s];
+	List	   *clauses = source->filter_clauses;
 
 	*filter = -1;
-	if (having == NIL && source->filter_clauses == NIL)
-		return true;
-	gj_builder_mark(builder, &mark);
-	if (having != NIL)
+	if (source->stage != NULL && source->stage->info->host_quals != NIL)
 	{
-		cxt.stage = s;
-		compiled = gj_compile_node(&cxt, make_ands_explicit(having), 0);
-		cxt.stage = -1;
-	}
-	/* a group that HAVING leaves out is not there: nothing of it fails */
-	if (compiled && source->filter_clauses != NIL)
-	{
-		Expr	   *clause = make_ands_explicit(source->filter_clauses);
+		Expr	   *having = gj_stage_having(builder, s);
+		CaseExpr   *both;
 
-		compiled = having == NIL ? gj_compile_node(&cxt, clause, 0) :
-			gj_compile_under(&cxt, clause, 1, 0, GJ_OP_IS_TRUE, false);
-		if (compiled && having != NIL)
-			gj_emit(&cxt, (GjInstr) {.op = GJ_OP_AND, .dst = 0, .a = 0, .b = 1});
+		if (having == NULL)
+			return false;
+		/* a group that HAVING leaves out is not there: nothing else fails for it */
+		both = makeNode(CaseExpr);
+		both->casetype = BOOLOID;
+		both->location = -1;
+		both->args = list_make1(makeNode(CaseWhen));
+		linitial_node(CaseWhen, both->args)->expr = having;
+		linitial_node(CaseWhen, both->args)->result =
+			clauses != NIL ? make_ands_explicit(clauses) : (Expr *) makeBoolConst(true, false);
+		both->defresult = (Expr *) makeBoolConst(false, false);
+		clauses = list_make1(clauses != NIL ? (Expr *) both : having);
 	}
-	if (!compiled)
-	{
-		gj_builder_reset(builder, &mark);
-		return false;
-	}
-	*filter = add_expr(&cxt, first, BOOLOID);
-	return true;
+	if (clauses == NIL)
+		return true;
+	*filter = gj_compile(builder, make_ands_explicit(clauses));
+	return *filter >= 0;
 }
 
 bool

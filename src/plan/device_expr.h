@@ -24,7 +24,6 @@ typedef struct GjCompileContext
 	bool		sometimes;		/* PostgreSQL evaluates this for some rows only, not counting AND */
 	int			scale;			/* of the numeric compiled last */
 	bool		mixed;			/* display scales of a numeric differ from row to row */
-	int			stage;			/* source whose query's expressions are compiled; -1: this one's */
 	int			case_value;		/* register of what CaseTestExprs stand for, and its scale */
 	int			case_scale;
 } GjCompileContext;

@@ -459,11 +459,7 @@ attempt(GjAttempt *a, PlannerInfo *root, GjTree *streamed)
 	if (!make_items(a, streamed))
 		return false;
 	for (int s = 0; s < builder->nsources; s++)
-		if (builder->source[s].stage != NULL)
-			(void) gj_compile_stage_filter(builder, s, &builder->source[s].filter);
-		else if (builder->source[s].filter_clauses != NIL)
-			builder->source[s].filter =
-				gj_compile(builder, make_ands_explicit(builder->source[s].filter_clauses));
+		(void) gj_compile_source_filter(builder, s, &builder->source[s].filter);
 	a->joined = 1;
 	a->rows = builder->source[0].rows_filtered;
 	for (int i = 0; i < list_length(a->items); i++)

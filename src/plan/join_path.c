@@ -325,7 +325,10 @@ gj_choose_source(PlannerInfo *root, GjBuilder *builder, int s, RelOptInfo *rel, 
 	return plan;
 }
 
-/* Adds the columns of `exprs` to the output; false if one is not a source's column. */
+/*
+ * Adds the columns of `exprs` to the output.  False if one is not a source's column, and cannot be
+ * made of columns of a stage's result, which add_made_of then adds.
+ */
 static bool
 add_outputs(GjBuilder *builder, GjJoinInfo *info, List *exprs)
 {
@@ -333,15 +336,32 @@ add_outputs(GjBuilder *builder, GjJoinInfo *info, List *exprs)
 
 	foreach(lc, exprs)
 	{
+		Expr	   *computed = NULL;
 		int			source,
 					index;
 
-		if (!gj_builder_column(builder, lfirst(lc), &source, &index))
-			return false;
-		builder->outputs = lappend_int(builder->outputs, source << 16 | index);
+		if (gj_builder_column(builder, lfirst(lc), &source, &index))
+			builder->outputs = lappend_int(builder->outputs, source << 16 | index);
+		else
+		{
+			computed = gj_is_stage_column(builder, lfirst(lc)) ?
+				gj_stage_expr(builder, lfirst(lc)) : NULL;
+			if (computed == NULL || !gj_stage_expr_is_safe(computed))
+				return false;
+		}
 		info->outputs = lappend(info->outputs, lfirst(lc));
+		info->computed = lappend(info->computed, computed);
 	}
 	return true;
+}
+
+/* Adds what outputs are made of that PostgreSQL computes. */
+static bool
+add_made_of(GjBuilder *builder, GjJoinInfo *info)
+{
+	List	   *columns = pull_var_clause((Node *) info->computed, 0);
+
+	return add_outputs(builder, info, list_difference(list_union(NIL, columns), info->outputs));
 }
 
 /* The cheapest complete native path of a join, with a Gather if that is cheaper. */
@@ -476,6 +496,8 @@ offer_join(PlannerInfo *root, RelOptInfo *rel, GjPart *part)
 													 PVC_INCLUDE_PLACEHOLDERS),
 									 info->outputs)))
 		return gj_refuse("a condition reads more than columns of its tables");
+	if (!add_made_of(info->builder, info))
+		return gj_refuse("it computes more than columns of subqueries");
 	info->program = gj_builder_finish(info->builder, GJ_OUTPUT_ROWS);
 	if (info->program == NULL || !gj_has_device())
 		return false;

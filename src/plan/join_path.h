@@ -19,6 +19,7 @@ typedef struct GjJoinInfo
 	List	   *outputs;		/* expressions: the fallback's target, then what host_quals
 								 * need beside; Aggrefs if `aggregate` */
 	int			nfallback;		/* how many of the outputs the fallback delivers */
+	List	   *computed;		/* outputs of rows that PostgreSQL computes: what of, or NULL; NIL: there are none */
 	List	   *host_quals;		/* bare clauses for PostgreSQL to check on joined rows, or
 								 * HAVING */
 	bool		aggregate;
@@ -140,14 +141,26 @@ extern void gj_stage_note(PlannerInfo *root, RelOptInfo *rel, const GjPath *path
  */
 extern bool gj_choose_stage(PlannerInfo *root, GjBuilder *builder, int s, const Path *path);
 
-/* What a column of a stage's subquery is made of, in terms of that; NULL: unknown. */
-extern Expr *gj_stage_expr(const GjBuilder *builder, const Expr *column);
+/* True for a column of a stage's query, other than those that its result has. */
+extern bool gj_is_stage_column(const GjBuilder *builder, const void *column);
 
-/* True if such an expression is a group key or an aggregate of stage source s. */
-extern bool gj_is_stage_output(const GjBuilder *builder, int s, const Expr *inner);
+/*
+ * What such a column is made of: columns of the stage's result, as Vars with attribute numbers of
+ * their own.  NULL: it cannot be made of them.
+ */
+extern Expr *gj_stage_expr(const GjBuilder *builder, const Var *column);
 
-/* Its number as a column of source s, which it becomes.  False: it cannot be one. */
-extern bool gj_stage_column(GjBuilder *builder, int s, Expr *inner, int *index);
+/* The same of HAVING of the stage's query. */
+extern Expr *gj_stage_having(const GjBuilder *builder, int s);
+
+/* True if PostgreSQL can compute such an expression of any row without an error. */
+extern bool gj_stage_expr_is_safe(const Expr *expr);
+
+/*
+ * The number that a column of the stage's result has in source s, which gets it; or one of its
+ * query that is one of these.  False: it is none.
+ */
+extern bool gj_stage_column(GjBuilder *builder, int s, const Var *column, int *index);
 
 /* The path of the stage, once the program that reads it is complete. */
 extern Path *gj_stage_path(PlannerInfo *root, const GjBuilder *builder, int s,
@@ -334,9 +347,12 @@ typedef enum GjPrivate
 	GJ_PRIVATE_TABLES,			/* list per source of int lists, see GjTablePrivate; NIL for
 								 * a plan source */
 	GJ_PRIVATE_SORT_LABELS,		/* list of strings, one for each of GJ_EXPRS_SORT */
-	GJ_PRIVATE_SCALES			/* int list: of outputs of rows that are numerics as integers;
-								 * -1: it is none */
+	GJ_PRIVATE_ATTRIBUTES		/* int list, of rows: see GJ_ATTRIBUTE_PLAIN */
 } GjPrivate;
+
+/* What an output is; else the scale of a numeric that is an integer on the device. */
+#define GJ_ATTRIBUTE_PLAIN		(-1)
+#define GJ_ATTRIBUTE_COMPUTED	(-2)	/* of others, by PostgreSQL: GJ_EXPRS_COMPUTED, in order */
 
 typedef enum GjPrivateFlag
 {
@@ -380,7 +396,8 @@ typedef enum GjExprs
 	GJ_EXPRS_RUNTIME,			/* runtime constants */
 	GJ_EXPRS_CONDITIONS,		/* list per step, in the order of GjStepClauses */
 	GJ_EXPRS_FILTERS,			/* list per source */
-	GJ_EXPRS_SORT				/* what the first rows are sorted by */
+	GJ_EXPRS_SORT,				/* what the first rows are sorted by */
+	GJ_EXPRS_COMPUTED			/* what outputs are that PostgreSQL computes */
 } GjExprs;
 
 #endif							/* GJ_JOIN_PATH_H */

@@ -151,20 +151,39 @@ limit_first_hash_tables(Plan *plan)
 	limit_first_hash_tables(plan->righttree);
 }
 
-/* See GJ_PRIVATE_SCALES. */
+/* See GJ_ATTRIBUTE_PLAIN. */
 static List *
-output_scales(const GjJoinInfo *info)
+describe_attributes(const GjJoinInfo *info)
+{
+	List	   *result = NIL;
+	int			n = 0;
+	ListCell   *lc;
+
+	foreach(lc, info->computed)
+	{
+		int			output;
+
+		if (lfirst(lc) != NULL)
+		{
+			result = lappend_int(result, GJ_ATTRIBUTE_COMPUTED);
+			continue;
+		}
+		output = list_nth_int(info->builder->outputs, n++);
+		result = lappend_int(result, gj_builder_column_at(info->builder, output >> 16,
+														  output & 0xFFFF)->scale);
+	}
+	return result;
+}
+
+static List *
+computed_exprs(const GjJoinInfo *info)
 {
 	List	   *result = NIL;
 	ListCell   *lc;
 
-	foreach(lc, info->builder->outputs)
-	{
-		GjBuildColumn *column = gj_builder_column_at(info->builder, lfirst_int(lc) >> 16,
-													 lfirst_int(lc) & 0xFFFF);
-
-		result = lappend_int(result, column->scale);
-	}
+	foreach(lc, info->computed)
+		if (lfirst(lc) != NULL)
+			result = lappend(result, lfirst(lc));
 	return result;
 }
 
@@ -245,7 +264,8 @@ plan_custom_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List
 	scan->custom_plans = custom_plans;
 	if (!info->is_stage)
 		limit_first_hash_tables(linitial(custom_plans));
-	scan->custom_exprs = list_make4(runtime, conditions, filters, sort_exprs);
+	scan->custom_exprs = list_make5(runtime, conditions, filters, sort_exprs,
+									computed_exprs(info));
 	scan->custom_scan_tlist = scan_tlist;
 	scan->custom_private = list_make1(make_bytes(info->program, info->program->nbytes));
 	scan->custom_private = lappend(scan->custom_private, sources);
@@ -259,7 +279,7 @@ plan_custom_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List
 	scan->custom_private = lappend(scan->custom_private, counts);
 	scan->custom_private = lappend(scan->custom_private, tables);
 	scan->custom_private = lappend(scan->custom_private, info->sort_labels);
-	scan->custom_private = lappend(scan->custom_private, output_scales(info));
+	scan->custom_private = lappend(scan->custom_private, describe_attributes(info));
 	scan->methods = &gj_join_scan_methods;
 	return &scan->scan.plan;
 }

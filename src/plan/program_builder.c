@@ -131,7 +131,7 @@ gj_builder_column_at(GjBuilder *builder, int source, int index)
 }
 
 int
-gj_builder_stage_of(const GjBuilder *builder, const Expr *column)
+gj_builder_stage_of(const GjBuilder *builder, const void *column)
 {
 	const Var  *var = (const Var *) column;
 
@@ -174,7 +174,7 @@ gj_builder_column(GjBuilder *builder, Expr *expr, int *source, int *index)
 {
 	*source = gj_builder_stage_of(builder, expr);
 	if (*source >= 0)
-		return gj_stage_column(builder, *source, gj_stage_expr(builder, expr), index);
+		return gj_stage_column(builder, *source, (Var *) expr, index);
 	for (int s = 0; s < builder->nsources; s++)
 	{
 		GjBuildSource *src = &builder->source[s];

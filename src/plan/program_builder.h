@@ -17,7 +17,7 @@ typedef struct GjBuildColumn
 	AttrNumber	attno;			/* of the table, or resno in the child plan's target list */
 	GjColumnType type;
 	Oid			typid;
-	/* of a stage: attno is the number of its output, from 1 */
+	/* of a stage */
 	GjStageColumn stage;		/* how it is made of the stage's result */
 	int			scale;			/* of a numeric, which is an integer here; else -1 */
 } GjBuildColumn;
@@ -161,7 +161,7 @@ extern bool gj_builder_column(GjBuilder *builder, Expr *expr, int *source, int *
 extern GjBuildColumn *gj_builder_column_at(GjBuilder *builder, int source, int index);
 
 /* The stage source that has the column; -1: it is none of a stage's. */
-extern int	gj_builder_stage_of(const GjBuilder *builder, const Expr *column);
+extern int	gj_builder_stage_of(const GjBuilder *builder, const void *column);
 
 /* Bit s is set for each source that `relids` touches; 0 if one is in no source. */
 extern uint32 gj_builder_sources_of(GjBuilder *builder, Relids relids);
@@ -184,10 +184,10 @@ extern GjProgram *gj_builder_finish(GjBuilder *builder, GjOutputKind output);
 extern int	gj_compile(GjBuilder *builder, Expr *expr);
 
 /*
- * Compiles what rows of a stage source have to satisfy: HAVING of its query, and the source's
- * conditions; *filter is -1 if there is nothing.  False: the device does not know something in it.
+ * Compiles the source's conditions, and HAVING of the query of a stage; *filter is -1 if there is
+ * nothing.  False: the device does not know something in it.
  */
-extern bool gj_compile_stage_filter(GjBuilder *builder, int s, int *filter);
+extern bool gj_compile_source_filter(GjBuilder *builder, int s, int *filter);
 
 /* What is known of the numerics that an expression gives. */
 typedef struct GjNumericInfo

@@ -20,6 +20,7 @@
 #include "guc.h"
 #include "plan/program_builder.h"
 #include "plan/reasons.h"
+#include "plan/unnest.h"
 
 /* Names of relations in a part's name, before "...". */
 #define MAX_NAMES		8
@@ -71,6 +72,15 @@ part_name(PlannerInfo *root, const char *what, Relids relids)
 						 quote_identifier(rte->eref->aliasname));
 	}
 	return name.data;
+}
+
+List *
+gj_swap_parts(List *others)
+{
+	List	   *before = parts;
+
+	parts = others;
+	return before;
 }
 
 GjPart *
@@ -416,8 +426,8 @@ plan_query(Query *query, const char *query_string, int cursor_options, ParamList
 	pending = false;
 	PG_TRY();
 	{
-		result = prev_planner ? prev_planner(query, query_string, cursor_options, params) :
-			standard_planner(query, query_string, cursor_options, params);
+		result = gj_plan_unnested(query, query_string, cursor_options, params,
+								  prev_planner ? prev_planner : standard_planner);
 	}
 	PG_FINALLY();
 	{

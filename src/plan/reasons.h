@@ -23,6 +23,9 @@ extern bool gj_explaining;
  */
 extern GjPart *gj_part(PlannerInfo *root, const char *what, Relids relids);
 
+/* Puts other parts in the place of those noted so far, which it returns. */
+extern List *gj_swap_parts(List *others);
+
 /* Writes an obstacle down in place of the last one; false, for its caller to return. */
 extern bool gj_refuse(const char *format,...) pg_attribute_printf(1, 2);
 /* The same unless there is one. */

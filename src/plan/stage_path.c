@@ -5,8 +5,9 @@
  * When PostgreSQL has planned a subquery, its upper relation of groups remembers the program that
  * makes them (gj_stage_note).  The query around it can then read the result where gpujoind has it,
  * instead of having all groups returned and loaded again.  A column of the subquery is an
- * expression over group keys and aggregates; these are the columns of the source, and the
- * expression is compiled where it is used.  HAVING becomes a part of the source's filter.
+ * expression over group keys and aggregates.  These are the columns of the source; the expression
+ * is compiled where the device needs it, and computed by PostgreSQL for rows that are returned.
+ * HAVING becomes a part of the source's filter.
  *
  * The stage becomes a GpuJoin node of its own below the one that reads it, without a fallback: the
  * fallback of the whole is PostgreSQL's plan of the whole.
@@ -14,12 +15,17 @@
 #include "postgres.h"
 
 #include "catalog/pg_type.h"
+#include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
+#include "optimizer/clauses.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/restrictinfo.h"
 #include "optimizer/tlist.h"
+#include "utils/fmgroids.h"
+#include "utils/fmgrprotos.h"
+#include "utils/numeric.h"
 
 #include "compat.h"
 #include "guc.h"
@@ -81,18 +87,27 @@ stage_of(const RelOptInfo *rel)
 	return NULL;
 }
 
-Expr *
-gj_stage_expr(const GjBuilder *builder, const Expr *column)
-{
-	const GjStage *stage = builder->source[gj_builder_stage_of(builder, column)].stage;
-	int			resno = ((const Var *) column)->varattno;
+/* ---- columns */
 
-	if (resno <= 0 || resno > list_length(stage->root->processed_tlist))
-		return NULL;
-	return list_nth_node(TargetEntry, stage->root->processed_tlist, resno - 1)->expr;
+/*
+ * Columns of the result are Vars of the subquery's relation, with attribute numbers that it does
+ * not have: two for each key and aggregate, and one for all.
+ */
+#define COLUMN_TRUE			2000	/* GJ_STAGE_TRUE */
+#define FIRST_COLUMN		2001
+#define COLUMN_OF(output, which)	(FIRST_COLUMN + 2 * (output) + (which))
+
+static bool
+is_result_column(const Var *column)
+{
+	return column->varattno >= COLUMN_TRUE;
 }
 
-/* ---- columns */
+bool
+gj_is_stage_column(const GjBuilder *builder, const void *column)
+{
+	return gj_builder_stage_of(builder, column) >= 0 && !is_result_column(column);
+}
 
 /* Number of the first state of aggregate `which`. */
 static int
@@ -124,13 +139,18 @@ describe_key(const GjJoinInfo *info, int which, GjBuildColumn *column)
 		column->type.kind == GJ_REF;
 }
 
-/* The same of an aggregate. */
+/* The same of an aggregate; second: the count of an average, whose first column is the sum. */
 static bool
-describe_aggregate(const GjJoinInfo *info, int which, GjBuildColumn *column)
+describe_aggregate(const GjJoinInfo *info, int which, bool second, GjBuildColumn *column)
 {
 	int			final = list_nth_int(info->agg_finals, which);
 
 	column->stage.from = first_state(info, which);
+	if (second)
+	{
+		column->stage.value = GJ_STAGE_COUNT;
+		return true;
+	}
 	switch (gj_final_kind(final))
 	{
 		case GJ_FINAL_COUNT:
@@ -144,6 +164,8 @@ describe_aggregate(const GjJoinInfo *info, int which, GjBuildColumn *column)
 			return true;
 		case GJ_FINAL_SUM_NUMERIC:
 		case GJ_FINAL_SUM_DECIMAL:
+		case GJ_FINAL_AVG_NUMERIC:
+		case GJ_FINAL_AVG_DECIMAL:
 			column->stage.value = GJ_STAGE_SUM;
 			break;
 		case GJ_FINAL_MINMAX_DECIMAL:
@@ -167,58 +189,274 @@ describe_aggregate(const GjJoinInfo *info, int which, GjBuildColumn *column)
 	return true;
 }
 
-/* Number of an expression among the keys and aggregates of a stage; -1: it is none. */
-static int
-find_output(const GjStage *stage, const Expr *inner)
+/* Describes a column of the result.  False: it has none for what that is made of. */
+static bool
+describe_column(const GjStage *stage, const Var *var, GjBuildColumn *column)
 {
-	ListCell   *lc;
+	const GjJoinInfo *info = stage->info;
+	int			output = (var->varattno - FIRST_COLUMN) / 2;
 
-	foreach(lc, stage->info->outputs)
-		if (equal(lfirst(lc), inner))
-			return foreach_current_index(lc);
-	return -1;
+	memset(column, 0, sizeof(GjBuildColumn));
+	column->expr = (Expr *) var;
+	column->attno = var->varattno;
+	column->typid = var->vartype;
+	column->type = gj_column_type(column->typid);
+	column->scale = -1;
+	if (var->varattno == COLUMN_TRUE)
+		column->stage.value = GJ_STAGE_TRUE;
+	else if (!(output < info->ngroup_keys ? describe_key(info, output, column) :
+			   describe_aggregate(info, output - info->ngroup_keys,
+								  var->varattno == COLUMN_OF(output, 1), column)))
+		return false;
+	column->type.nullable = 1;
+	return true;
 }
 
 bool
-gj_is_stage_output(const GjBuilder *builder, int s, const Expr *inner)
-{
-	return find_output(builder->source[s].stage, inner) >= 0;
-}
-
-bool
-gj_stage_column(GjBuilder *builder, int s, Expr *inner, int *index)
+gj_stage_column(GjBuilder *builder, int s, const Var *var, int *index)
 {
 	GjBuildSource *source = &builder->source[s];
-	const GjJoinInfo *info = source->stage->info;
 	GjBuildColumn *column;
-	int			output = inner != NULL ? find_output(source->stage, inner) : -1;
 	ListCell   *lc;
 
-	if (output < 0)
-		return false;
+	if (!is_result_column(var))
+	{
+		var = (Var *) gj_stage_expr(builder, var);
+		return var != NULL && IsA(var, Var) && gj_stage_column(builder, s, var, index);
+	}
 	foreach(lc, source->columns)
-		if (((GjBuildColumn *) lfirst(lc))->attno == output + 1)
+		if (((GjBuildColumn *) lfirst(lc))->attno == var->varattno)
 		{
 			*index = foreach_current_index(lc);
 			return true;
 		}
 	if (list_length(source->columns) == GJ_MAX_STAGE_COLUMNS)
 		return gj_refuse("a subquery has more than %d columns", GJ_MAX_STAGE_COLUMNS);
-	column = palloc0(sizeof(GjBuildColumn));
-	column->expr = inner;
-	column->attno = output + 1;
-	column->typid = exprType((Node *) inner);
-	column->type = gj_column_type(column->typid);
-	column->scale = -1;
-	if (!(output < info->ngroup_keys ? describe_key(info, output, column) :
-		  describe_aggregate(info, output - info->ngroup_keys, column)))
+	column = palloc(sizeof(GjBuildColumn));
+	if (!describe_column(source->stage, var, column))
 		return false;
-	column->type.nullable = 1;
 	column->type.source = s;
 	column->stage.type = column->type;
 	*index = list_length(source->columns);
 	source->columns = lappend(source->columns, column);
 	return true;
+}
+
+/* ---- expressions over keys and aggregates, as expressions over columns */
+
+typedef struct ReplaceContext
+{
+	PlannerInfo *root;			/* of the query around it */
+	const GjStage *stage;
+	Index		relid;			/* of the subquery */
+	bool		failed;
+} ReplaceContext;
+
+static Var *
+result_column(const ReplaceContext *cxt, int attno, Oid type, int32 typmod, Oid collation)
+{
+	return makeVar(cxt->relid, attno, type, typmod, collation, 0);
+}
+
+/*
+ * An average is the quotient of two columns, as PostgreSQL computes it; NULL without values, as the
+ * sum then is.
+ */
+static Node *
+average(const ReplaceContext *cxt, int output)
+{
+	Expr	   *sum = (Expr *) result_column(cxt, COLUMN_OF(output, 0), NUMERICOID, -1, InvalidOid);
+	Expr	   *count = (Expr *) result_column(cxt, COLUMN_OF(output, 1), INT8OID, -1, InvalidOid);
+
+	count = (Expr *) makeFuncExpr(F_NUMERIC_INT8, NUMERICOID, list_make1(count), InvalidOid,
+								  InvalidOid, COERCE_IMPLICIT_CAST);
+	return (Node *) makeFuncExpr(F_NUMERIC_DIV, NUMERICOID, list_make2(sum, count), InvalidOid,
+								 InvalidOid, COERCE_EXPLICIT_CALL);
+}
+
+static Node *
+replace_outputs(Node *node, ReplaceContext *cxt)
+{
+	const GjJoinInfo *info = cxt->stage->info;
+	ListCell   *lc;
+
+	if (node == NULL || cxt->failed)
+		return NULL;
+	foreach(lc, info->outputs)
+	{
+		int			output = foreach_current_index(lc);
+		GjAggFinal	final;
+		GjBuildColumn column;
+		Var		   *var;
+
+		if (!equal(lfirst(lc), node))
+			continue;
+		final = output < info->ngroup_keys ? GJ_FINAL_COUNT :
+			gj_final_kind(list_nth_int(info->agg_finals, output - info->ngroup_keys));
+		if (final == GJ_FINAL_AVG_NUMERIC || final == GJ_FINAL_AVG_DECIMAL)
+			return average(cxt, output);
+		var = result_column(cxt, COLUMN_OF(output, 0), exprType(node), exprTypmod(node),
+							exprCollation(node));
+		cxt->failed |= !describe_column(cxt->stage, var, &column);
+		return (Node *) var;
+	}
+	/* an initplan's value belongs to the plan of its own query; one further out can be asked for */
+	cxt->failed |= IsA(node, Var) || IsA(node, PlaceHolderVar) || IsA(node, Aggref) ||
+		IsA(node, GroupingFunc) || IsA(node, SubPlan) || IsA(node, AlternativeSubPlan) ||
+		(IsA(node, Param) && ((Param *) node)->paramkind != PARAM_EXTERN &&
+		 !gj_is_initplan_param(cxt->root, (Param *) node));
+	return expression_tree_mutator(node, replace_outputs, cxt);
+}
+
+/* NULL: there is something in it that is neither key nor aggregate. */
+static Expr *
+over_columns(const GjBuilder *builder, int s, Node *inner)
+{
+	const GjBuildSource *source = &builder->source[s];
+	ReplaceContext cxt = {.root = builder->root,.stage = source->stage,.relid = source->rel->relid};
+	Node	   *result = replace_outputs(inner, &cxt);
+
+	return cxt.failed ? NULL : (Expr *) result;
+}
+
+/*
+ * The value of the subquery's column in a row that an outer join has made up is NULL, whatever
+ * its expression gives for NULLs.
+ */
+static Expr *
+null_without_row(const GjBuilder *builder, int s, Expr *expr)
+{
+	CaseExpr   *result;
+	CaseWhen   *when;
+
+	if (contain_var_clause((Node *) expr) && !contain_nonstrict_functions((Node *) expr))
+		return expr;
+	when = makeNode(CaseWhen);
+	when->expr = (Expr *) makeVar(builder->source[s].rel->relid, COLUMN_TRUE, BOOLOID, -1,
+								  InvalidOid, 0);
+	when->result = expr;
+	when->location = -1;
+	result = makeNode(CaseExpr);
+	result->casetype = exprType((Node *) expr);
+	result->casecollid = exprCollation((Node *) expr);
+	result->args = list_make1(when);
+	result->defresult = (Expr *) makeNullConst(result->casetype, exprTypmod((Node *) expr),
+											   result->casecollid);
+	result->location = -1;
+	return (Expr *) result;
+}
+
+Expr *
+gj_stage_expr(const GjBuilder *builder, const Var *column)
+{
+	int			s = gj_builder_stage_of(builder, column);
+	const GjStage *stage = builder->source[s].stage;
+	int			resno = column->varattno;
+	Expr	   *expr;
+
+	if (resno <= 0 || resno > list_length(stage->root->processed_tlist))
+		return NULL;
+	expr = over_columns(builder, s, (Node *) list_nth_node(TargetEntry, stage->root->processed_tlist,
+														   resno - 1)->expr);
+	if (expr == NULL)
+		gj_refuse_else("a column of a subquery is more than keys and aggregates");
+	return expr == NULL || IsA(expr, Var) ? expr : null_without_row(builder, s, expr);
+}
+
+Expr *
+gj_stage_having(const GjBuilder *builder, int s)
+{
+	Expr	   *having = make_ands_explicit(builder->source[s].stage->info->host_quals);
+
+	return over_columns(builder, s, (Node *) having);
+}
+
+/* True for a number that is a constant other than zero. */
+static bool
+is_nonzero(const Node *node)
+{
+	const Const *con = (const Const *) node;
+
+	return IsA(node, Const) && con->consttype == NUMERICOID && !con->constisnull &&
+		DatumGetBool(DirectFunctionCall2(numeric_ne, con->constvalue,
+										 NumericGetDatum(int64_to_numeric(0))));
+}
+
+/* True for the count of an average, which is zero only where its sum is NULL. */
+static bool
+is_average_count(const Node *node)
+{
+	const FuncExpr *func = (const FuncExpr *) node;
+
+	return IsA(node, FuncExpr) && func->funcid == F_NUMERIC_INT8 &&
+		IsA(linitial(func->args), Var) && linitial_node(Var, func->args)->varattno > FIRST_COLUMN &&
+		(linitial_node(Var, func->args)->varattno - FIRST_COLUMN) % 2 == 1;
+}
+
+/* True for calls that raise no error (beyond numbers of 131 072 digits). */
+static bool
+call_is_safe(Oid funcid, const List *args)
+{
+	switch (funcid)
+	{
+		case F_NUMERIC_ADD:
+		case F_NUMERIC_SUB:
+		case F_NUMERIC_MUL:
+		case F_NUMERIC_UMINUS:
+		case F_NUMERIC_INT8:
+		case F_NUMERIC_INT4:
+		case F_NUMERIC_INT2:
+		case F_INT8_INT4:
+		case F_INT8_INT2:
+		case F_INT4_INT2:
+		case F_FLOAT8_INT8:
+		case F_FLOAT8_INT4:
+			return true;
+		case F_NUMERIC_DIV:
+			return is_nonzero(lsecond(args)) || is_average_count(lsecond(args));
+		default:
+			return false;
+	}
+}
+
+static bool
+is_unsafe(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	switch (nodeTag(node))
+	{
+		case T_Var:
+		case T_Const:
+			return false;
+		case T_Param:
+			return ((Param *) node)->paramkind != PARAM_EXTERN;
+		case T_FuncExpr:
+			if (!call_is_safe(((FuncExpr *) node)->funcid, ((FuncExpr *) node)->args))
+				return true;
+			break;
+		case T_OpExpr:
+			set_opfuncid((OpExpr *) node);
+			if (!call_is_safe(((OpExpr *) node)->opfuncid, ((OpExpr *) node)->args))
+				return true;
+			break;
+		case T_RelabelType:
+		case T_CaseExpr:
+		case T_CaseWhen:
+		case T_CoalesceExpr:
+		case T_NullTest:
+		case T_List:
+			break;
+		default:
+			return true;
+	}
+	return expression_tree_walker(node, is_unsafe, context);
+}
+
+bool
+gj_stage_expr_is_safe(const Expr *expr)
+{
+	return !is_unsafe((Node *) expr, NULL);
 }
 
 /* ---- sources */
@@ -232,7 +470,7 @@ can_filter(GjBuilder *builder, int s)
 {
 	GjBuildSource *source = &builder->source[s];
 	GjBuilderMark mark;
-	bool		can = true;
+	bool		can;
 	bool		can_fail;
 	ListCell   *lc;
 
@@ -245,10 +483,35 @@ can_filter(GjBuilder *builder, int s)
 			return false;
 	}
 	gj_builder_mark(builder, &mark);
-	can = gj_compile_stage_filter(builder, s, &source->filter);
+	can = gj_compile_source_filter(builder, s, &source->filter);
 	gj_builder_reset(builder, &mark);
 	source->filter = -1;
 	return can;
+}
+
+/* True if all columns that are wanted of it can be made of its result, here or there. */
+static bool
+has_columns(GjBuilder *builder, int s)
+{
+	GjBuilderMark mark;
+	bool		has = true;
+	ListCell   *lc;
+
+	gj_builder_mark(builder, &mark);
+	foreach(lc, builder->source[s].rel->reltarget->exprs)
+	{
+		Expr	   *column = lfirst(lc);
+		Expr	   *expr;
+		int			index;
+		bool		can_fail;
+
+		if (!IsA(column, Var) || (expr = gj_stage_expr(builder, (Var *) column)) == NULL ||
+			(!gj_stage_column(builder, s, (Var *) column, &index) &&
+			 !gj_stage_expr_is_safe(expr) && !gj_compilable(builder, column, &can_fail)))
+			has = false;
+	}
+	gj_builder_reset(builder, &mark);
+	return has;
 }
 
 /*
@@ -286,7 +549,7 @@ gj_choose_stage(PlannerInfo *root, GjBuilder *builder, int s, const Path *path)
 	source->heap_relid = InvalidOid;
 	source->filter_clauses = get_actual_clauses(rel->baserestrictinfo);
 	source->rows_loaded = stage->info->groups;
-	if (!can_filter(builder, s))
+	if (!can_filter(builder, s) || !has_columns(builder, s))
 	{
 		source->stage = NULL;
 		source->filter_clauses = NIL;

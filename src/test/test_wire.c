@@ -15,13 +15,13 @@
 void
 test_wire_sizes(void)
 {
-	CHECK_EQUAL(GJ_ABI, 9);
+	CHECK_EQUAL(GJ_ABI, 10);
 	CHECK_EQUAL(sizeof(GjMsgHello), 40);
 	CHECK_EQUAL(sizeof(GjDeviceInfo), 192);
 	CHECK_EQUAL(sizeof(GjMsgWelcome), 344);
 	CHECK_EQUAL(sizeof(GjMsgDevice), 200);
 	CHECK_EQUAL(sizeof(GjCounter), 16);
-	CHECK_EQUAL(sizeof(GjMsgSubmit), 168);
+	CHECK_EQUAL(sizeof(GjMsgSubmit), 408);
 	CHECK_EQUAL(sizeof(GjMsgReady), 36);
 	CHECK_EQUAL(sizeof(GjMsgAttach), 20);
 	CHECK_EQUAL(sizeof(GjMsgSlot), 16);
@@ -34,7 +34,7 @@ test_wire_sizes(void)
 	CHECK_EQUAL(sizeof(GjRunStats), 1528);
 	CHECK_EQUAL(sizeof(GjMsgDone), 1536);
 	CHECK_EQUAL(sizeof(GjMsgError), 248);
-	CHECK_EQUAL(sizeof(GjProgram), 144);
+	CHECK_EQUAL(sizeof(GjProgram), 152);
 	CHECK_EQUAL(sizeof(GjAsk), 72);
 	CHECK_EQUAL(sizeof(GjAskPages), 520);
 	CHECK_EQUAL(sizeof(GjChunkPages), 20544);

@@ -452,7 +452,8 @@ typedef enum GjStageValue
 	GJ_STAGE_SUM_OR_ZERO,		/* the same, 0 for no values: a count that is a sum */
 	GJ_STAGE_EXTREME_I,			/* minimum or maximum of integers, NULL: no values */
 	GJ_STAGE_EXTREME_F,			/* the same of floats */
-	GJ_STAGE_SUM_F				/* of floats; a row error if it is not finite; NULL: no values */
+	GJ_STAGE_SUM_F,				/* of floats; a row error if it is not finite; NULL: no values */
+	GJ_STAGE_TRUE				/* that there is a row: NULL where an outer join has found none */
 } GjStageValue;
 
 typedef struct GjStageColumn

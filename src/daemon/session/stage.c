@@ -275,6 +275,14 @@ copy_floats(Values *v, bool finite)
 }
 
 static GjStatus
+set_true(Values *v)
+{
+	memset(v->to, 1, v->n);
+	memset(v->to_nulls, 0, v->n);
+	return GJ_OK;
+}
+
+static GjStatus
 copy_values(Values *v, GjStageValue value)
 {
 	switch (value)
@@ -289,6 +297,8 @@ copy_values(Values *v, GjStageValue value)
 			return copy_floats(v, false);
 		case GJ_STAGE_SUM_F:
 			return copy_floats(v, true);
+		case GJ_STAGE_TRUE:
+			return set_true(v);
 		default:
 			return copy_sums(v, value == GJ_STAGE_SUM_OR_ZERO);
 	}
@@ -306,6 +316,8 @@ find_values(const GjStageResult *result, const GjStageColumn *column, const uint
 	uint32_t	width = sizeof(GjAggState);
 
 	v->from_nulls = NULL;
+	if (column->value == GJ_STAGE_TRUE)
+		return;
 	if (p->output == GJ_OUTPUT_AGGREGATES)
 	{
 		v->from = batch + at * sizeof(GjAggState);

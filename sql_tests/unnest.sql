@@ -1,0 +1,112 @@
+-- Correlated scalar aggregates, NOT IN and CTEs that are read twice, as joins.
+LOAD 'gpujoin';
+\pset format unaligned
+\pset tuples_only on
+SET gpujoin.force = on;
+
+CREATE TABLE o (ok int, ck int, st text, price numeric(12,2), big int8);
+INSERT INTO o SELECT i, nullif(i % 97, 13), 's' || i % 11, i % 1000 / 8.0, i FROM generate_series(1, 700) i;
+CREATE TABLE li (ok int, pk int, q numeric(12,2), n int, st varchar(9), f float8);
+INSERT INTO li SELECT nullif(i / 4, 7), i % 41, nullif(i % 50, 13) + 0.25, i % 1000, 's' || i % 13, i / 8.0 FROM generate_series(1, 2400) i;
+CREATE TABLE p (pk int NOT NULL, name text, k int);
+INSERT INTO p SELECT i, 'p' || i, nullif(i, 3) FROM generate_series(0, 50) i;
+CREATE TABLE none (k int, v int);
+VACUUM ANALYZE o, li, p, none;
+
+-- the same rows, by whom, and whether the plan has a subquery that runs for each row
+CREATE FUNCTION unnested(query text) RETURNS text LANGUAGE sql AS $$
+	SELECT concat(gj_same(query), CASE WHEN gj_explain(query) @? '$.**?(@."Subplan Name" like_regex "^SubPlan|^\\(SubPlan")' THEN ', subplan' END)
+$$;
+
+-- aggregates: less than, sums, counts of nothing, averages, several keys, expressions as keys, other types of keys
+SELECT unnested('SELECT ok, n FROM li WHERE q < (SELECT 0.2 * avg(q) FROM li l2 WHERE l2.pk = li.pk)');
+SELECT unnested('SELECT ok FROM o WHERE price > (SELECT sum(q) FROM li WHERE li.ok = o.ok AND li.pk < 30)');
+SELECT unnested('SELECT ok FROM o WHERE 2 > (SELECT count(*) FROM li WHERE li.ok = o.ok AND li.pk < 30)');
+SELECT unnested('SELECT ok FROM o WHERE (SELECT count(*) FROM li WHERE li.ok = o.ok AND li.pk > 99) = 0');
+SELECT unnested('SELECT ok FROM o WHERE (SELECT max(n) FROM li WHERE li.ok = o.ok) IS NULL');
+SELECT unnested('SELECT ok FROM o WHERE coalesce((SELECT sum(q) FROM li WHERE li.ok = o.ok), 0) < price');
+SELECT unnested('SELECT ok FROM o WHERE (SELECT coalesce(min(n), -1) FROM li WHERE li.ok = o.ok) < 0 AND ok > 5');
+SELECT unnested('SELECT ok FROM o WHERE (SELECT 7 + count(q) FROM li WHERE li.ok = o.ok) IN (7, 8)');
+SELECT unnested('SELECT o.ok FROM o JOIN p ON o.ck = p.pk WHERE price > (SELECT max(q) FROM li WHERE li.ok = o.ok AND li.pk = p.pk)');
+SELECT unnested('SELECT ok FROM o WHERE price > (SELECT max(q) FROM li WHERE li.ok = o.big)');
+SELECT unnested('SELECT ok FROM o WHERE price > (SELECT max(q) FROM li WHERE li.st = o.st)');
+SELECT unnested('SELECT ok FROM o WHERE price > (SELECT max(q) FROM li WHERE o.ck = li.pk OR false)');
+SELECT unnested('SELECT ok FROM o WHERE price < 50 OR price > (SELECT max(q) FROM li WHERE li.ok = o.ok)');
+SELECT unnested('SELECT st, count(*), sum(price) FROM o WHERE price > (SELECT min(q) FROM li WHERE li.ok = o.ok) GROUP BY st');
+SELECT unnested('SELECT ok FROM o LEFT JOIN p ON p.pk = o.ck WHERE price > (SELECT max(q) FROM li WHERE li.pk = p.pk)');
+-- two of them, one in the other, one in an IN
+SELECT unnested('SELECT ok FROM o WHERE price > (SELECT max(q) FROM li WHERE li.ok = o.ok) AND price < (SELECT sum(q) FROM li WHERE li.ok = o.ok)');
+SELECT unnested('SELECT ok FROM o WHERE price > (SELECT max(q) FROM li WHERE li.ok = o.ok AND n > (SELECT avg(n) FROM li l2 WHERE l2.pk = li.pk))');
+SELECT unnested('SELECT name FROM p WHERE pk IN (SELECT pk FROM li WHERE q > (SELECT 1.5 * avg(q) FROM li l2 WHERE l2.ok = li.ok))');
+-- in a subquery, a view, an INSERT
+SELECT unnested('SELECT count(*) FROM (SELECT ok FROM o WHERE price > (SELECT max(q) FROM li WHERE li.ok = o.ok)) s');
+CREATE VIEW dear AS SELECT ok FROM o WHERE price > (SELECT sum(q) FROM li WHERE li.ok = o.ok);
+SELECT unnested('SELECT count(*) FROM dear JOIN li USING (ok)');
+-- not these: other conditions, another level, what can fail, LIMIT, groups, volatile functions
+SELECT unnested('SELECT ok FROM o WHERE ok < 50 AND price > (SELECT max(q) FROM li WHERE li.ok < o.ok)');
+SELECT unnested('SELECT ok FROM o WHERE ok < 50 AND price > (SELECT max(q + o.price) FROM li WHERE li.ok = o.ok)');
+SELECT unnested('SELECT ok FROM o WHERE ok < 50 AND price > (SELECT max(100 / (n - 500)) FROM li WHERE li.ok = o.ok)');
+SELECT unnested('SELECT ok FROM o WHERE ok < 50 AND price > (SELECT max(n * n) FROM li WHERE li.ok = o.ok)');
+SELECT unnested('SELECT ok FROM o WHERE ok < 50 AND price > (SELECT q FROM li WHERE li.ok = o.ok ORDER BY q LIMIT 1)');
+SELECT unnested('SELECT ok FROM o WHERE ok < 50 AND price > (SELECT max(q) FROM li WHERE li.ok = o.ok HAVING count(*) > 2)');
+SELECT unnested('SELECT ok FROM o WHERE ok < 50 AND price > (SELECT max(q) FROM li WHERE li.ok = o.ok AND random() >= 0)');
+-- an error that nobody asks for is none
+SELECT unnested('SELECT ok FROM o WHERE ok < 50 AND big > (SELECT max(1000 / (n - 500)) FROM li WHERE li.ok = o.ok)');
+
+-- NOT IN: NULLs on neither side, on one, on both; nothing inside; other types
+SELECT unnested('SELECT pk FROM p WHERE pk NOT IN (SELECT pk FROM li WHERE n < 300)');
+SELECT unnested('SELECT pk FROM p WHERE pk NOT IN (SELECT ok FROM li WHERE ok IS NOT NULL)');
+SELECT unnested('SELECT pk FROM p WHERE pk NOT IN (SELECT ok FROM li)');
+SELECT unnested('SELECT pk, k FROM p WHERE k NOT IN (SELECT pk FROM li WHERE n < 20)');
+SELECT unnested('SELECT pk, k FROM p WHERE k NOT IN (SELECT ok FROM li WHERE pk = 1)');
+SELECT unnested('SELECT pk, k FROM p WHERE k NOT IN (SELECT k FROM none)');
+SELECT unnested('SELECT pk, k FROM p WHERE k NOT IN (SELECT k FROM p p2 WHERE p2.pk = 3)');
+SELECT unnested('SELECT count(*) FROM o WHERE big NOT IN (SELECT ok FROM li WHERE ok < 1000)');
+SELECT unnested('SELECT st, count(*) FROM o WHERE st NOT IN (SELECT st FROM li WHERE n > 7) GROUP BY st');
+SELECT unnested('SELECT count(DISTINCT ck) FROM o JOIN p ON p.pk = o.ck WHERE p.k NOT IN (SELECT pk FROM li WHERE q > 40)');
+SELECT unnested('SELECT count(*) FROM o WHERE ck + 1 NOT IN (SELECT pk FROM li)');
+SELECT unnested('SELECT p.pk FROM p LEFT JOIN o ON o.ok = p.pk WHERE o.ok NOT IN (SELECT pk FROM li WHERE pk > 20)');
+SELECT unnested('SELECT pk FROM p WHERE pk NOT IN (SELECT pk FROM li) OR pk > 48');
+SELECT unnested('SELECT pk FROM p WHERE (pk, k) NOT IN (SELECT pk, n FROM li)');
+SELECT unnested('SELECT pk FROM p WHERE pk NOT IN (SELECT li.pk FROM li WHERE li.n = p.k)');
+SELECT unnested('SELECT pk FROM p WHERE pk NOT IN (SELECT max(pk) FROM li GROUP BY st)');
+
+-- CTEs
+SELECT unnested('WITH r AS (SELECT ok, sum(q) t FROM li GROUP BY ok) SELECT o.ok, t FROM o JOIN r USING (ok) WHERE t = (SELECT max(t) FROM r)');
+SELECT unnested('WITH r AS (SELECT ok, sum(q) t FROM li GROUP BY ok) SELECT count(*) FROM r a JOIN r b USING (t)');
+SELECT unnested('WITH r AS MATERIALIZED (SELECT ok, sum(q) t FROM li GROUP BY ok) SELECT count(*) FROM r a JOIN r b USING (t)');
+SELECT unnested('WITH r AS (SELECT ok, random() t FROM li) SELECT count(*) FROM r a JOIN r b USING (ok, t)');
+
+-- off, prepared, changed
+SET gpujoin.unnest = off;
+SELECT unnested('SELECT pk FROM p WHERE pk NOT IN (SELECT pk FROM li WHERE n < 300)');
+RESET gpujoin.unnest;
+PREPARE dearer(numeric) AS SELECT count(*), sum(price) FROM o WHERE price > (SELECT sum(q) * $1 FROM li WHERE li.ok = o.ok);
+SET plan_cache_mode = force_generic_plan;
+EXECUTE dearer(0.5);
+EXECUTE dearer(NULL);
+INSERT INTO o VALUES (100, 1, 's', 1000000, 1);
+EXECUTE dearer(0.5);
+CREATE UNIQUE INDEX ON p (pk);
+EXECUTE dearer(0.5);
+RESET plan_cache_mode;
+SET gpujoin.enabled = off;
+SELECT count(*), sum(price) FROM o WHERE price > (SELECT sum(q) * 0.5 FROM li WHERE li.ok = o.ok);
+RESET gpujoin.enabled;
+UPDATE o SET price = price + 1 WHERE price > (SELECT sum(q) FROM li WHERE li.ok = o.ok);
+SELECT count(*), sum(price) FROM o;
+
+-- row security holds
+CREATE ROLE gj_unnest;
+GRANT SELECT ON o, li TO gj_unnest;
+ALTER TABLE li ENABLE ROW LEVEL SECURITY;
+CREATE POLICY few ON li TO gj_unnest USING (pk < 10);
+SET ROLE gj_unnest;
+SELECT count(*), sum(price) FROM o WHERE price > (SELECT sum(q) FROM li WHERE li.ok = o.ok);
+RESET ROLE;
+SELECT count(*), sum(price) FROM o WHERE price > (SELECT sum(q) FROM li WHERE li.ok = o.ok AND pk < 10);
+
+DROP VIEW dear;
+DROP TABLE o, li, p, none;
+DROP ROLE gj_unnest;
+DROP FUNCTION unnested;

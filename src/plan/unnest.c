@@ -1,0 +1,853 @@
+/*
+ * unnest.c
+ *	  Correlated subqueries as joins.
+ *
+ * PostgreSQL runs a correlated subquery once for each row outside.  A device would rather have all
+ * rows at a time, so a copy of the query is rewritten before it is planned:
+ *
+ *	a scalar aggregate		SELECT ... WHERE x < (SELECT avg(y) FROM t WHERE t.k = o.k AND c)
+ *		is that of its group: LEFT JOIN (SELECT k, true, avg(y) FROM t WHERE c GROUP BY k) s
+ *		ON s.k = o.k, and x < s.avg.  Where there is no group the value is that of no rows: 0 for a
+ *		count, NULL for others.
+ *	NOT IN					x NOT IN (SELECT y FROM t WHERE c)
+ *		NOT EXISTS (SELECT FROM t WHERE c AND y = x), and if x or y can be NULL
+ *		CASE WHEN x IS NULL THEN NOT EXISTS (SELECT FROM t WHERE c)
+ *		ELSE NOT EXISTS (SELECT FROM t WHERE c AND y IS NULL) END.
+ *	a CTE that is read more than once is computed anew each time.
+ *
+ * Both are planned, and the costs decide.  A group that nobody asks for is computed, too, so nothing
+ * is rewritten that could raise an error in it.
+ *
+ * The rewriting of scalar aggregates is that of Kim, "On Optimizing an SQL-like Nested Query"
+ * (1982), with the outer join of Ganski and Wong (1987).
+ */
+#include "postgres.h"
+
+#include "access/stratnum.h"
+#include "catalog/pg_aggregate.h"
+#include "catalog/pg_attribute.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_inherits.h"
+#include "catalog/pg_type.h"
+#include "nodes/extensible.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/clauses.h"
+#include "optimizer/optimizer.h"
+#include "parser/parse_oper.h"
+#include "parser/parsetree.h"
+#include "rewrite/rewriteManip.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+#include "utils/syscache.h"
+#include "utils/typcache.h"
+
+#include "compat.h"
+#include "exec/join_scan.h"
+#include "guc.h"
+#include "plan/join_path.h"
+#include "plan/reasons.h"
+#include "plan/unnest.h"
+
+static bool rewrite_query(Query *query);
+
+/* ---- what may be rewritten */
+
+/* What is read of queries further out: `least` levels up, or more, seen from where the walk began. */
+typedef struct OuterContext
+{
+	int			depth;
+	int			least;
+} OuterContext;
+
+static bool
+reads_outer(Node *node, OuterContext *cxt)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, Var))
+		return (int) ((Var *) node)->varlevelsup - cxt->depth >= cxt->least;
+	if (IsA(node, Aggref) && (int) ((Aggref *) node)->agglevelsup - cxt->depth >= cxt->least)
+		return true;
+	if (IsA(node, PlaceHolderVar) || IsA(node, GroupingFunc))
+		return true;
+	if (IsA(node, Query))
+	{
+		bool		result;
+
+		cxt->depth++;
+		result = query_tree_walker((Query *) node, reads_outer, cxt, QTW_IGNORE_JOINALIASES);
+		cxt->depth--;
+		return result;
+	}
+	return expression_tree_walker(node, reads_outer, cxt);
+}
+
+/* True if an expression, or a query, reads columns `least` levels further out than its own, or more. */
+static bool
+reads_level(Node *node, int least)
+{
+	OuterContext cxt = {.depth = 0,.least = least};
+
+	if (node != NULL && IsA(node, Query))
+		return query_tree_walker((Query *) node, reads_outer, &cxt, QTW_IGNORE_JOINALIASES);
+	return reads_outer(node, &cxt);
+}
+
+/* Functions that raise no error whatever the values are (numbers of 131 072 digits aside). */
+static bool
+function_is_safe(Oid funcid)
+{
+	switch (funcid)
+	{
+		case F_NUMERIC_ADD:
+		case F_NUMERIC_SUB:
+		case F_NUMERIC_MUL:
+		case F_NUMERIC_UMINUS:
+		case F_NUMERIC_INT2:
+		case F_NUMERIC_INT4:
+		case F_NUMERIC_INT8:
+		case F_INT4_INT2:
+		case F_INT8_INT2:
+		case F_INT8_INT4:
+		case F_FLOAT8_INT2:
+		case F_FLOAT8_INT4:
+		case F_FLOAT8_INT8:
+		case F_TEXTLIKE:
+		case F_TEXTNLIKE:
+		case F_BPCHARLIKE:
+		case F_BPCHARNLIKE:
+		case F_TEXT_BPCHAR:
+			return true;
+		default:
+			return false;
+	}
+}
+
+/* True for comparisons of built-in types. */
+static bool
+operator_is_safe(Oid opno)
+{
+	List	   *found;
+
+	if (opno >= FirstNormalObjectId)
+		return false;
+	found = get_op_btree_interpretation(opno);
+	return found != NIL || function_is_safe(get_opcode(opno));
+}
+
+static bool
+aggregate_is_safe(const Aggref *aggref)
+{
+	if (aggref->aggkind != AGGKIND_NORMAL || aggref->aggorder != NIL)
+		return false;
+	switch (aggref->aggfnoid)
+	{
+		case F_COUNT_:
+		case F_COUNT_ANY:
+		case F_SUM_INT2:
+		case F_SUM_INT4:
+		case F_SUM_INT8:
+		case F_SUM_NUMERIC:
+		case F_AVG_INT2:
+		case F_AVG_INT4:
+		case F_AVG_INT8:
+		case F_AVG_NUMERIC:
+		case F_MIN_INT2:
+		case F_MIN_INT4:
+		case F_MIN_INT8:
+		case F_MIN_OID:
+		case F_MIN_DATE:
+		case F_MIN_TIMESTAMP:
+		case F_MIN_TIMESTAMPTZ:
+		case F_MIN_FLOAT4:
+		case F_MIN_FLOAT8:
+		case F_MIN_NUMERIC:
+		case F_MIN_TEXT:
+		case F_MIN_BPCHAR:
+		case F_MAX_INT2:
+		case F_MAX_INT4:
+		case F_MAX_INT8:
+		case F_MAX_OID:
+		case F_MAX_DATE:
+		case F_MAX_TIMESTAMP:
+		case F_MAX_TIMESTAMPTZ:
+		case F_MAX_FLOAT4:
+		case F_MAX_FLOAT8:
+		case F_MAX_NUMERIC:
+		case F_MAX_TEXT:
+		case F_MAX_BPCHAR:
+		case F_BOOL_AND:
+		case F_BOOL_OR:
+		case F_EVERY:
+			return true;
+		default:
+			return false;
+	}
+}
+
+/* What the planner computes, whichever way the query is planned. */
+static bool
+is_not_constant(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	return IsA(node, Var) || IsA(node, Param) || IsA(node, SubLink) || IsA(node, Aggref) ||
+		expression_tree_walker(node, is_not_constant, context);
+}
+
+static bool
+is_constant(Node *node)
+{
+	return !is_not_constant(node, NULL);
+}
+
+/* True if the node can raise an error; a Query, if anything in it can. */
+static bool
+can_fail(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	switch (nodeTag(node))
+	{
+		case T_Query:
+			return query_tree_walker((Query *) node, can_fail, context, QTW_IGNORE_JOINALIASES);
+		case T_OpExpr:
+			if (!operator_is_safe(((OpExpr *) node)->opno))
+				return !is_constant(node);
+			break;
+		case T_ScalarArrayOpExpr:
+			if (!operator_is_safe(((ScalarArrayOpExpr *) node)->opno))
+				return true;
+			break;
+		case T_FuncExpr:
+			if (!function_is_safe(((FuncExpr *) node)->funcid))
+				return !is_constant(node);
+			break;
+		case T_Aggref:
+			if (!aggregate_is_safe((Aggref *) node))
+				return true;
+			break;
+		case T_Param:
+			return ((Param *) node)->paramkind == PARAM_MULTIEXPR;
+		case T_SubLink:
+			/* one with two rows is an error */
+			if (((SubLink *) node)->subLinkType != EXISTS_SUBLINK &&
+				((SubLink *) node)->subLinkType != ANY_SUBLINK)
+				return true;
+			break;
+		case T_Var:
+		case T_Const:
+		case T_List:
+		case T_BoolExpr:
+		case T_NullTest:
+		case T_BooleanTest:
+		case T_CaseExpr:
+		case T_CaseWhen:
+		case T_CaseTestExpr:
+		case T_CoalesceExpr:
+		case T_NullIfExpr:
+		case T_MinMaxExpr:
+		case T_RelabelType:
+		case T_TargetEntry:
+		case T_FromExpr:
+		case T_JoinExpr:
+		case T_RangeTblRef:
+		case T_SortGroupClause:
+		case T_RangeTblEntry:
+		case T_ArrayExpr:
+			break;
+		default:
+			return true;
+	}
+	return expression_tree_walker(node, can_fail, context);
+}
+
+bool
+gj_query_is_safe(Query *query)
+{
+	return !can_fail((Node *) query, NULL);
+}
+
+/* True for a subquery that is a plain SELECT whose rows are just what its FROM and WHERE give. */
+static bool
+is_plain(const Query *query)
+{
+	return query->commandType == CMD_SELECT && query->setOperations == NULL &&
+		query->limitCount == NULL && query->limitOffset == NULL && query->rowMarks == NIL &&
+		query->groupClause == NIL && query->groupingSets == NIL && query->havingQual == NULL &&
+		query->windowClause == NIL && query->distinctClause == NIL && query->cteList == NIL &&
+		!query->hasWindowFuncs && !query->hasTargetSRFs && !query->hasModifyingCTE &&
+		query->jointree->fromlist != NIL;
+}
+
+/* ---- scalar aggregates */
+
+/* A condition inner = outer that ties a subquery to the row outside. */
+typedef struct Tie
+{
+	Expr	   *inner;
+	OpExpr	   *clause;
+	bool		inner_first;
+} Tie;
+
+/*
+ * True if the clause is an equality of an expression of the subquery and one of the query around
+ * it.  Rows of one group are equal to the same outer values: the operator is of the family that
+ * groups the inner type.
+ */
+static bool
+find_tie(Node *clause, Tie *tie)
+{
+	OpExpr	   *op = (OpExpr *) clause;
+	TypeCacheEntry *type;
+	Oid			inner_type;
+
+	if (!IsA(clause, OpExpr) || list_length(op->args) != 2 || contain_volatile_functions(clause) ||
+		checkExprHasSubLink(clause) || op->opno >= FirstNormalObjectId)
+		return false;
+	for (int i = 0; i < 2; i++)
+	{
+		Node	   *inner = list_nth(op->args, i);
+		Node	   *outer = list_nth(op->args, 1 - i);
+
+		if (reads_level(inner, 1) || !contain_vars_of_level(inner, 0) ||
+			contain_vars_of_level(outer, 0) || reads_level(outer, 2) || !reads_level(outer, 1) ||
+			contain_aggs_of_level(outer, 1) || contain_aggs_of_level(inner, 0))
+			continue;
+		inner_type = exprType(inner);
+		type = lookup_type_cache(inner_type, TYPECACHE_BTREE_OPFAMILY | TYPECACHE_EQ_OPR |
+								 TYPECACHE_LT_OPR);
+		if (!OidIsValid(type->btree_opf) || !OidIsValid(type->eq_opr) ||
+			get_op_opfamily_strategy(op->opno, type->btree_opf) != BTEqualStrategyNumber ||
+			(OidIsValid(op->inputcollid) &&
+			 (op->inputcollid != exprCollation(inner) ||
+			  !get_collation_isdeterministic(op->inputcollid))))
+			continue;
+		tie->inner = (Expr *) inner;
+		tie->clause = op;
+		tie->inner_first = i == 0;
+		return true;
+	}
+	return false;
+}
+
+/* What an expression over aggregates is where there are no rows. */
+static Node *
+without_rows(Node *node, void *context)
+{
+	if (node == NULL)
+		return NULL;
+	if (IsA(node, Aggref))
+	{
+		Aggref	   *aggref = (Aggref *) node;
+
+		if (aggref->aggfnoid == F_COUNT_ || aggref->aggfnoid == F_COUNT_ANY)
+			return (Node *) makeConst(INT8OID, -1, InvalidOid, sizeof(int64), Int64GetDatum(0),
+									  false, FLOAT8PASSBYVAL);
+		return (Node *) makeNullConst(aggref->aggtype, -1, aggref->aggcollid);
+	}
+	return expression_tree_mutator(node, without_rows, context);
+}
+
+/* Adds a subquery to the query's range table; its number. */
+static Index
+add_subquery(Query *query, Query *subquery)
+{
+	RangeTblEntry *rte = makeNode(RangeTblEntry);
+	List	   *names = NIL;
+	ListCell   *lc;
+
+	foreach(lc, subquery->targetList)
+		names = lappend(names, makeString(pstrdup(lfirst_node(TargetEntry, lc)->resname)));
+	rte->rtekind = RTE_SUBQUERY;
+	rte->subquery = subquery;
+	rte->alias = makeAlias("subquery", NIL);
+	rte->eref = makeAlias("subquery", names);
+	rte->inFromCl = true;
+	query->rtable = lappend(query->rtable, rte);
+	return list_length(query->rtable);
+}
+
+/* Joins it to all that the query has in FROM; the number of the join. */
+static Index
+add_left_join(Query *query, Index subquery, List *conditions)
+{
+	RangeTblEntry *rte = makeNode(RangeTblEntry);
+	RangeTblRef *ref = makeNode(RangeTblRef);
+	JoinExpr   *join = makeNode(JoinExpr);
+	FromExpr   *from = query->jointree;
+
+	rte->rtekind = RTE_JOIN;
+	rte->jointype = JOIN_LEFT;
+	rte->eref = makeAlias("subquery_join", NIL);
+	rte->inFromCl = true;
+	query->rtable = lappend(query->rtable, rte);
+	ref->rtindex = subquery;
+	join->jointype = JOIN_LEFT;
+	join->larg = list_length(from->fromlist) == 1 ? linitial(from->fromlist) :
+		(Node *) makeFromExpr(from->fromlist, NULL);
+	join->rarg = (Node *) ref;
+	join->quals = (Node *) make_ands_explicit(conditions);
+	join->rtindex = list_length(query->rtable);
+	from->fromlist = list_make1(join);
+	return join->rtindex;
+}
+
+/* A column of a subquery in a query where the join may have made it NULL. */
+static Var *
+joined_column(Index subquery, Index join, const TargetEntry *tle)
+{
+	Var		   *var = makeVarFromTargetEntry(subquery, (TargetEntry *) tle);
+
+	gj_set_nulling_rel(var, join);
+	return var;
+}
+
+static TargetEntry *
+add_target(Query *query, Expr *expr, const char *name)
+{
+	TargetEntry *tle = makeTargetEntry(expr, list_length(query->targetList) + 1, pstrdup(name), false);
+
+	query->targetList = lappend(query->targetList, tle);
+	return tle;
+}
+
+/* Makes the subquery group by an expression, a column of it. */
+static TargetEntry *
+add_group(Query *query, Expr *expr)
+{
+	TargetEntry *tle = add_target(query, expr, "key");
+	SortGroupClause *group = makeNode(SortGroupClause);
+
+	group->tleSortGroupRef = tle->ressortgroupref = list_length(query->groupClause) + 1;
+	get_sort_group_operators(exprType((Node *) expr), false, true, false, &group->sortop,
+							 &group->eqop, NULL, &group->hashable);
+	query->groupClause = lappend(query->groupClause, group);
+	return tle;
+}
+
+/*
+ * Splits the subquery's conditions into those that tie it to the row outside and others.  False if
+ * something else does, too.
+ */
+static bool
+split_conditions(Query *sub, List **ties, List **others)
+{
+	FromExpr   *from = sub->jointree;
+	List	   *quals = make_ands_implicit((Expr *) from->quals);
+	Node	   *all = from->quals;
+	bool		reads;
+	ListCell   *lc;
+
+	*ties = *others = NIL;
+	foreach(lc, quals)
+	{
+		Tie		   *tie = palloc(sizeof(Tie));
+
+		if (find_tie(lfirst(lc), tie))
+			*ties = lappend(*ties, tie);
+		else
+			*others = lappend(*others, lfirst(lc));
+	}
+	/* all that is left */
+	from->quals = (Node *) *others;
+	reads = reads_level((Node *) sub, 1);
+	from->quals = all;
+	return *ties != NIL && !reads;
+}
+
+/* True if a SubLink is a scalar aggregate of rows that equalities tie to the row outside. */
+static bool
+is_scalar_aggregate(const SubLink *sublink)
+{
+	Query	   *sub = (Query *) sublink->subselect;
+
+	return sublink->subLinkType == EXPR_SUBLINK && IsA(sub, Query) && is_plain(sub) &&
+		sub->hasAggs && list_length(sub->targetList) == 1 &&
+		!contain_volatile_functions((Node *) sub) && !can_fail((Node *) sub, NULL);
+}
+
+/* What rewriting the conditions of a query needs, and whether it has done anything. */
+typedef struct RewriteContext
+{
+	Query	   *query;
+	bool		changed;
+} RewriteContext;
+
+/* The value of a scalar aggregate as one of a join; NULL if it cannot be. */
+static Node *
+join_aggregate(RewriteContext *cxt, SubLink *sublink)
+{
+	Query	   *sub;
+	List	   *ties,
+			   *others;
+	List	   *conditions = NIL;
+	List	   *keys = NIL;
+	Index		rti,
+				join;
+	TargetEntry *value;
+	TargetEntry *exists;
+	Node	   *none;
+	ListCell   *lc,
+			   *lc2;
+
+	if (!is_scalar_aggregate(sublink))
+		return NULL;
+	sub = copyObject((Query *) sublink->subselect);
+	if (!split_conditions(sub, &ties, &others))
+		return NULL;
+	sub->jointree->quals = others != NIL ? (Node *) make_ands_explicit(others) : NULL;
+	value = linitial_node(TargetEntry, sub->targetList);
+	value->resname = pstrdup("value");
+	value->resjunk = false;
+	value->ressortgroupref = 0;
+	none = eval_const_expressions(NULL, without_rows((Node *) value->expr, NULL));
+	foreach(lc, ties)
+		keys = lappend(keys, add_group(sub, ((Tie *) lfirst(lc))->inner));
+	exists = add_target(sub, (Expr *) makeBoolConst(true, false), "found");
+
+	rti = add_subquery(cxt->query, sub);
+	forboth(lc, ties, lc2, keys)
+	{
+		Tie		   *tie = lfirst(lc);
+		OpExpr	   *clause = copyObject(tie->clause);
+		Node	   *key = (Node *) makeVarFromTargetEntry(rti, lfirst(lc2));
+		Node	   *outer = list_nth(clause->args, tie->inner_first ? 1 : 0);
+
+		IncrementVarSublevelsUp(outer, -1, 1);
+		clause->args = tie->inner_first ? list_make2(key, outer) : list_make2(outer, key);
+		conditions = lappend(conditions, clause);
+	}
+	join = add_left_join(cxt->query, rti, conditions);
+	cxt->changed = true;
+	if (IsA(none, Const) && ((Const *) none)->constisnull)
+		return (Node *) joined_column(rti, join, value);
+	else
+	{
+		CaseExpr   *result = makeNode(CaseExpr);
+		CaseWhen   *when = makeNode(CaseWhen);
+
+		when->expr = (Expr *) joined_column(rti, join, exists);
+		when->result = (Expr *) joined_column(rti, join, value);
+		when->location = -1;
+		result->casetype = exprType((Node *) value->expr);
+		result->casecollid = exprCollation((Node *) value->expr);
+		result->args = list_make1(when);
+		result->defresult = (Expr *) none;
+		result->location = -1;
+		return (Node *) result;
+	}
+}
+
+static Node *
+replace_aggregates(Node *node, RewriteContext *cxt)
+{
+	if (node == NULL || IsA(node, Query))
+		return node;
+	if (IsA(node, SubLink))
+	{
+		Node	   *value = join_aggregate(cxt, (SubLink *) node);
+
+		if (value != NULL)
+			return value;
+	}
+	return expression_tree_mutator(node, replace_aggregates, cxt);
+}
+
+/* ---- NOT IN */
+
+/* True for a column of a table that has no NULL, not even made up by an outer join. */
+static bool
+is_never_null(const Query *query, Node *node)
+{
+	Var		   *var = (Var *) node;
+	RangeTblEntry *rte;
+	HeapTuple	row;
+	bool		result;
+	ListCell   *lc;
+
+	if (!IsA(node, Var) || var->varlevelsup != 0 || var->varattno <= 0)
+		return false;
+	/* joins in FROM as they are written may be outer ones */
+	foreach(lc, query->jointree->fromlist)
+		if (IsA(lfirst(lc), RangeTblRef) && ((RangeTblRef *) lfirst(lc))->rtindex == var->varno)
+			break;
+	rte = rt_fetch(var->varno, query->rtable);
+	if (lc == NULL || rte->rtekind != RTE_RELATION || rte->relkind != RELKIND_RELATION ||
+		(rte->inh && has_subclass(rte->relid)))
+		return false;
+	row = SearchSysCache2(ATTNUM, ObjectIdGetDatum(rte->relid), Int16GetDatum(var->varattno));
+	if (!HeapTupleIsValid(row))
+		return false;
+	result = ((Form_pg_attribute) GETSTRUCT(row))->attnotnull;
+	ReleaseSysCache(row);
+	return result;
+}
+
+/* NOT EXISTS (SELECT FROM ... WHERE ... AND condition); condition: NULL, or one of the subquery's. */
+static Expr *
+not_exists(const Query *sub, Expr *condition)
+{
+	Query	   *copy = copyObject((Query *) sub);
+	SubLink    *sublink = makeNode(SubLink);
+
+	if (condition != NULL)
+		copy->jointree->quals = (Node *)
+			make_ands_explicit(lappend(make_ands_implicit((Expr *) copy->jointree->quals), condition));
+	copy->targetList = list_make1(makeTargetEntry((Expr *) makeBoolConst(true, false), 1, pstrdup("found"), false));
+	sublink->subLinkType = EXISTS_SUBLINK;
+	sublink->subselect = (Node *) copy;
+	sublink->location = -1;
+	return makeBoolExpr(NOT_EXPR, list_make1(sublink), -1);
+}
+
+/* True for the subquery's value in a comparison, as the same bytes of another type perhaps. */
+static bool
+is_column_of_sublink(Node *node)
+{
+	if (IsA(node, RelabelType))
+		node = (Node *) ((RelabelType *) node)->arg;
+	return IsA(node, Param) && ((Param *) node)->paramkind == PARAM_SUBLINK;
+}
+
+static Expr *
+null_test(Node *arg, NullTestType type)
+{
+	NullTest   *test = makeNode(NullTest);
+
+	test->arg = (Expr *) arg;
+	test->nulltesttype = type;
+	test->location = -1;
+	return (Expr *) test;
+}
+
+static Expr *
+boolean(bool value)
+{
+	return (Expr *) makeBoolConst(value, false);
+}
+
+/* CASE WHEN arg IS NULL THEN is_null ELSE otherwise END */
+static Expr *
+case_null(Node *arg, Expr *is_null, Expr *otherwise)
+{
+	CaseExpr   *result = makeNode(CaseExpr);
+	CaseWhen   *when = makeNode(CaseWhen);
+
+	when->expr = null_test(copyObject(arg), IS_NULL);
+	when->result = is_null;
+	when->location = -1;
+	result->casetype = BOOLOID;
+	result->args = list_make1(when);
+	result->defresult = otherwise;
+	result->location = -1;
+	return (Expr *) result;
+}
+
+/* Conditions that are true where x NOT IN (...) is; NIL if the clause is none of that form. */
+static List *
+rewrite_not_in(const Query *query, Node *clause)
+{
+	BoolExpr   *negation = (BoolExpr *) clause;
+	SubLink    *sublink;
+	OpExpr	   *test;
+	Query	   *sub;
+	Node	   *x,
+			   *y;
+	OpExpr	   *equal;
+	List	   *result;
+	bool		x_null,
+				y_null;
+
+	if (!IsA(clause, BoolExpr) || negation->boolop != NOT_EXPR ||
+		!IsA(linitial(negation->args), SubLink))
+		return NIL;
+	sublink = linitial_node(SubLink, negation->args);
+	test = (OpExpr *) sublink->testexpr;
+	sub = (Query *) sublink->subselect;
+	if (sublink->subLinkType != ANY_SUBLINK || !IsA(sub, Query) || !is_plain(sub) || sub->hasAggs ||
+		reads_level((Node *) sub, 1) || contain_volatile_functions((Node *) sub) ||
+		list_length(sub->targetList) != 1 || !IsA(test, OpExpr) || list_length(test->args) != 2 ||
+		!is_column_of_sublink(lsecond(test->args)) || !operator_is_safe(test->opno) ||
+		!op_hashjoinable(test->opno, exprType(linitial(test->args))) ||
+		checkExprHasSubLink(linitial(test->args)) || contain_volatile_functions(linitial(test->args)))
+		return NIL;
+	x = linitial(test->args);
+	y = (Node *) linitial_node(TargetEntry, sub->targetList)->expr;
+	if (contain_aggs_of_level(x, 0))
+		return NIL;
+	equal = copyObject(test);
+	equal->args = list_make2(copyObject(x), copyObject(y));
+	if (IsA(lsecond(test->args), RelabelType))
+	{
+		RelabelType *relabel = copyObject(lsecond_node(RelabelType, test->args));
+
+		relabel->arg = lsecond(equal->args);
+		lsecond(equal->args) = relabel;
+	}
+	IncrementVarSublevelsUp(linitial(equal->args), 1, 0);
+	result = list_make1(not_exists(sub, (Expr *) equal));
+	x_null = !is_never_null(query, x);
+	y_null = !is_never_null(sub, y);
+	if (x_null || y_null)
+		result = lappend(result, case_null(x, x_null ? not_exists(sub, NULL) : boolean(false),
+										   y_null ? not_exists(sub, null_test(copyObject(y), IS_NULL)) :
+										   boolean(true)));
+	return result;
+}
+
+/* ---- queries */
+
+/* Computes CTEs anew for each reader. */
+static bool
+inline_ctes(Query *query)
+{
+	bool		changed = false;
+	ListCell   *lc;
+
+	foreach(lc, query->cteList)
+	{
+		CommonTableExpr *cte = lfirst_node(CommonTableExpr, lc);
+		Query	   *sub = (Query *) cte->ctequery;
+
+		if (cte->ctematerialized != CTEMaterializeDefault || cte->cterecursive ||
+			cte->cterefcount < 2 || sub->commandType != CMD_SELECT || sub->rowMarks != NIL ||
+			contain_volatile_functions((Node *) sub))
+			continue;
+		cte->ctematerialized = CTEMaterializeNever;
+		changed = true;
+	}
+	return changed;
+}
+
+static bool
+rewrite_conditions(Query *query)
+{
+	RewriteContext cxt = {.query = query};
+	List	   *quals = NIL;
+	ListCell   *lc;
+
+	if (query->commandType != CMD_SELECT || query->rowMarks != NIL ||
+		query->jointree->fromlist == NIL || query->jointree->quals == NULL)
+		return false;
+	foreach(lc, make_ands_implicit((Expr *) query->jointree->quals))
+	{
+		Node	   *clause = lfirst(lc);
+		List	   *parts = rewrite_not_in(query, clause);
+
+		cxt.changed |= parts != NIL;
+		quals = list_concat(quals, parts != NIL ? parts : list_make1(replace_aggregates(clause, &cxt)));
+	}
+	if (cxt.changed)
+		query->jointree->quals = (Node *) make_ands_explicit(quals);
+	return cxt.changed;
+}
+
+/* Rewrites the queries in an expression, or below one in a query; *context: whether any was. */
+static bool
+rewrite_below(Node *node, void *context)
+{
+	bool	   *changed = context;
+
+	if (node == NULL)
+		return false;
+	if (IsA(node, Query))
+	{
+		*changed |= rewrite_query((Query *) node);
+		return false;
+	}
+	return expression_tree_walker(node, rewrite_below, context);
+}
+
+/* The innermost queries first: they are copied into others. */
+static bool
+rewrite_query(Query *query)
+{
+	bool		changed = false;
+
+	(void) query_tree_walker(query, rewrite_below, &changed, QTW_IGNORE_JOINALIASES);
+	changed |= inline_ctes(query);
+	changed |= rewrite_conditions(query);
+	return changed;
+}
+
+/* ---- plans */
+
+/* True if there may be something to be rewritten. */
+static bool
+is_candidate(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, SubLink) || IsA(node, CommonTableExpr))
+		return true;
+	if (IsA(node, Query))
+		return query_tree_walker((Query *) node, is_candidate, context, QTW_IGNORE_JOINALIASES);
+	return expression_tree_walker(node, is_candidate, context);
+}
+
+static bool has_gpujoin(const Plan *plan);
+
+static bool
+any_has_gpujoin(const List *plans)
+{
+	ListCell   *lc;
+
+	foreach(lc, plans)
+		if (has_gpujoin(lfirst(lc)))
+			return true;
+	return false;
+}
+
+static bool
+has_gpujoin(const Plan *plan)
+{
+	if (plan == NULL)
+		return false;
+	if (IsA(plan, CustomScan) && ((const CustomScan *) plan)->methods == &gj_join_scan_methods)
+		return true;
+	if (IsA(plan, SubqueryScan))
+		return has_gpujoin(((const SubqueryScan *) plan)->subplan);
+	if (IsA(plan, Append))
+		return any_has_gpujoin(((const Append *) plan)->appendplans);
+	if (IsA(plan, MergeAppend))
+		return any_has_gpujoin(((const MergeAppend *) plan)->mergeplans);
+	return has_gpujoin(plan->lefttree) || has_gpujoin(plan->righttree);
+}
+
+/* True for statements whose plan may be that of another query. */
+static bool
+may_rewrite(const Query *query, int cursor_options)
+{
+	return gj_enabled && gj_unnest && gj_device != GJ_SET_DEVICE_OFF &&
+		query->commandType == CMD_SELECT && query->utilityStmt == NULL &&
+		(query->hasSubLinks || query->cteList != NIL || query->rtable != NIL) &&
+		(cursor_options & CURSOR_OPT_FAST_PLAN) == 0 && is_candidate((Node *) query, NULL);
+}
+
+PlannedStmt *
+gj_plan_unnested(Query *query, const char *query_string, int cursor_options, ParamListInfo params,
+				 GjPlanQuery plan)
+{
+	Query	   *copy;
+	PlannedStmt *written;
+	PlannedStmt *unnested;
+	List	   *reasons;
+
+	if (!may_rewrite(query, cursor_options))
+		return plan(query, query_string, cursor_options, params);
+	copy = copyObject(query);
+	if (!rewrite_query(copy))
+		return plan(query, query_string, cursor_options, params);
+	written = plan(query, query_string, cursor_options, params);
+	if (!gj_force && written->planTree->total_cost < gj_cost_least())
+		return written;
+	reasons = gj_swap_parts(NIL);
+	unnested = plan(copy, query_string, cursor_options, params);
+	if ((gj_force || unnested->planTree->total_cost < written->planTree->total_cost) &&
+		(has_gpujoin(unnested->planTree) || any_has_gpujoin(unnested->subplans)))
+		return unnested;
+	(void) gj_swap_parts(reasons);
+	return written;
+}

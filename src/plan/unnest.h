@@ -1,0 +1,26 @@
+/*
+ * unnest.h
+ *	  Correlated subqueries as joins.
+ */
+#ifndef GJ_UNNEST_H
+#define GJ_UNNEST_H
+
+#include "nodes/params.h"
+#include "nodes/parsenodes.h"
+#include "nodes/plannodes.h"
+
+/* A planner's function. */
+typedef PlannedStmt *(*GjPlanQuery) (Query *query, const char *query_string, int cursor_options,
+									 ParamListInfo params);
+
+/*
+ * Plans a query, and the same one with its correlated subqueries as joins.  The plan of the latter
+ * is returned if it has a GpuJoin and costs less.
+ */
+extern PlannedStmt *gj_plan_unnested(Query *query, const char *query_string, int cursor_options,
+									 ParamListInfo params, GjPlanQuery plan);
+
+/* True if nothing in it can raise an error, as far as is known. */
+extern bool gj_query_is_safe(Query *query);
+
+#endif							/* GJ_UNNEST_H */
