@@ -15,7 +15,7 @@
 void
 test_wire_sizes(void)
 {
-	CHECK_EQUAL(GJ_ABI, 9);
+	CHECK_EQUAL(GJ_ABI, 10);
 	CHECK_EQUAL(sizeof(GjMsgHello), 40);
 	CHECK_EQUAL(sizeof(GjDeviceInfo), 192);
 	CHECK_EQUAL(sizeof(GjMsgWelcome), 344);

@@ -230,6 +230,7 @@ serve_in_directory(const GjServerOptions *options)
 	if (get_lock(ends) < 0)
 		return told_to_end(ends, 0) ? 0 : 2;
 	gj_journal_open(options->journal_fd, options->blame);
+	gj_published_open(options->incarnation);
 	gj_devices_start();
 	listener = listen_on_socket();
 	if (listener < 0)
@@ -251,6 +252,7 @@ serve_in_directory(const GjServerOptions *options)
 	serve_sessions(ends, few_fd);
 	log_end(ends[1].fd);
 	unlink(GJ_SOCKET_NAME);
+	gj_published_remove();
 	return 0;
 }
 

@@ -150,6 +150,13 @@ gj_file_remove(GjResident *store, GjFragment *fragment)
 	free_if_empty(store, file);
 }
 
+void
+gj_file_add_pages(GjKeptFile *file, int64_t npages)
+{
+	file->counts.npages += (uint64_t) npages;
+	gj_published_pages(&file->counts.relation, file->counts.device, npages);
+}
+
 /* ---- sides */
 
 bool

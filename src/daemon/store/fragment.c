@@ -186,8 +186,8 @@ withdraw(GjResident *store, GjFragment *fragment)
 	if (counted == fragment)
 	{
 		counted = counted_copy(store, &fragment->relation, fragment->number);
-		fragment->file->counts.npages += counted ? counted->nvalid : 0;
-		fragment->file->counts.npages -= fragment->nvalid;
+		gj_file_add_pages(fragment->file,
+						  (int64_t) (counted ? counted->nvalid : 0) - fragment->nvalid);
 	}
 	use_unlink(store, fragment);
 	gj_side_withdraw_all(store, fragment);
@@ -402,7 +402,7 @@ note_use(GjResident *store, GjFragment *fragment, const GjUse *use)
 	fragment->nvalid = gj_pages_count(fragment->pages->valid);
 	if (fragment->published &&
 		counted_copy(store, &fragment->relation, fragment->number) == fragment)
-		fragment->file->counts.npages -= nvalid - fragment->nvalid;
+		gj_file_add_pages(fragment->file, (int64_t) fragment->nvalid - nvalid);
 }
 
 void
@@ -494,8 +494,8 @@ gj_resident_publish(GjResident *store, GjFragment *fragment)
 	/* without memory to count it, it goes with its last pin */
 	if (gj_file_add(store, fragment))
 	{
-		fragment->file->counts.npages += fragment->nvalid;
-		fragment->file->counts.npages -= counted ? counted->nvalid : 0;
+		gj_file_add_pages(fragment->file,
+						  (int64_t) fragment->nvalid - (counted ? counted->nvalid : 0));
 		fragment->next = *at;
 		*at = fragment;
 		fragment->published = true;

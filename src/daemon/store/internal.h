@@ -105,6 +105,9 @@ extern bool gj_file_add(GjResident *store, GjFragment *fragment);
 /* Counts it no longer.  The file may be freed with it. */
 extern void gj_file_remove(GjResident *store, GjFragment *fragment);
 
+/* Adds to the pages that a file has resident. */
+extern void gj_file_add_pages(GjKeptFile *file, int64_t npages);
+
 /* The same of sides. */
 extern bool gj_file_add_side(GjResident *store, GjSide *side);
 extern void gj_file_remove_side(GjResident *store, GjSide *side);
