@@ -107,7 +107,7 @@ is_known_param(GjCompileContext *cxt, Param *param)
 			{
 				PlannerInfo *subroot = list_nth(root->glob->subroots, plan->plan_id - 1);
 
-				return !cxt->sometimes && !contain_volatile_functions((Node *) subroot->parse);
+				return !cxt->sometimes && !gj_is_volatile((Node *) subroot->parse);
 			}
 		}
 	return true;
