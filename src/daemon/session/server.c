@@ -27,6 +27,7 @@
 #include <unistd.h>
 
 #include "daemon/base/base.h"
+#include "files.h"
 #include "journal.h"
 #include "session.h"
 
@@ -246,6 +247,9 @@ serve_in_directory(const GjServerOptions *options)
 		gj_log(GJ_ERROR, "could not start a thread");
 		return 2;
 	}
+	/* other directories, as of tests, have no such files */
+	if (options->parent_fd >= 0 && !gj_files_watch())
+		gj_log(GJ_WARNING, "could not start a thread: what is dropped stays until it is evicted");
 	/* the launcher reads this when it reads that line */
 	beat(ends[0].fd);
 	gj_log(GJ_LOG, "gpujoind " GJ_STRINGIFY(GJ_ABI) " is ready, process %d", (int) getpid());

@@ -231,3 +231,21 @@ gj_resident_list(GjDeviceEntry *entry, GjCached **list)
 	pthread_mutex_unlock(&memory->lock);
 	return n;
 }
+
+uint32_t
+gj_resident_files(GjDeviceEntry *entry, uint32_t first, uint32_t max, GjRelationKey *keys)
+{
+	GjDeviceMemory *memory = &entry->memory;
+	const GjResident *store;
+	uint32_t	n = 0;
+
+	pthread_mutex_lock(&memory->lock);
+	store = gj_store_of(memory);
+	while (store && n < max && first + n < store->nfiles)
+	{
+		keys[n] = store->files[first + n]->counts.relation;
+		n++;
+	}
+	pthread_mutex_unlock(&memory->lock);
+	return n;
+}

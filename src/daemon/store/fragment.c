@@ -554,3 +554,24 @@ gj_resident_evict(GjDeviceEntry *entry, uint32_t database, uint32_t relation)
 	pthread_mutex_unlock(&memory->lock);
 	return nbytes;
 }
+
+uint64_t
+gj_resident_evict_file(GjDeviceEntry *entry, const GjRelationKey *key)
+{
+	GjDeviceMemory *memory = &entry->memory;
+	GjResident *store;
+	GjKeptFile *file;
+	uint64_t	nbytes = 0;
+
+	pthread_mutex_lock(&memory->lock);
+	store = gj_store_of(memory);
+	if (store)
+	{
+		nbytes = gj_side_withdraw_of_file(store, key);
+		file = gj_file_find(store, key);
+		if (file)
+			nbytes += withdraw_fragments(store, file);
+	}
+	pthread_mutex_unlock(&memory->lock);
+	return nbytes;
+}

@@ -93,6 +93,9 @@ extern void gj_side_withdraw_all(GjResident *store, GjFragment *fragment);
 /* The same for those with rows of a relation (0: any) of a database (0: any); returns bytes. */
 extern uint64_t gj_side_withdraw_of(GjResident *store, uint32_t database, uint32_t relation);
 
+/* The same for those with rows of a file. */
+extern uint64_t gj_side_withdraw_of_file(GjResident *store, const GjRelationKey *key);
+
 /* What is kept of a file, or NULL. */
 extern GjKeptFile *gj_file_find(const GjResident *store, const GjRelationKey *relation);
 

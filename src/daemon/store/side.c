@@ -215,6 +215,27 @@ gj_side_withdraw_of(GjResident *store, uint32_t database, uint32_t relation)
 	return nbytes;
 }
 
+uint64_t
+gj_side_withdraw_of_file(GjResident *store, const GjRelationKey *key)
+{
+	uint64_t	nbytes = 0;
+
+	for (uint32_t i = store->nsides; i-- > 0;)
+	{
+		GjSide	   *side = store->sides[i];
+		uint32_t	f = 0;
+
+		while (f < side->nfragments &&
+			   memcmp(&side->fragments[f].relation, key, sizeof(*key)) != 0)
+			f++;
+		if (f == side->nfragments)
+			continue;
+		nbytes += side->nbytes;
+		gj_side_withdraw(store, side);
+	}
+	return nbytes;
+}
+
 void
 gj_side_withdraw_all(GjResident *store, GjFragment *fragment)
 {

@@ -319,6 +319,16 @@ extern GjColumn gj_fragment_column(const GjFragment *fragment, uint32_t c, uint6
 /* Gives up what belongs to a database (0: all) and relation (0: all).  Returns bytes. */
 extern uint64_t gj_resident_evict(GjDeviceEntry *entry, uint32_t database, uint32_t relation);
 
+/*
+ * Copies the keys of at most `max` files, from number `first` on; returns how many.  Which file has
+ * which number changes as files come and go.
+ */
+extern uint32_t gj_resident_files(GjDeviceEntry *entry, uint32_t first, uint32_t max,
+								  GjRelationKey *keys);
+
+/* Gives up what belongs to a file.  Returns bytes. */
+extern uint64_t gj_resident_evict_file(GjDeviceEntry *entry, const GjRelationKey *key);
+
 /* What is kept, by file, in no order: *list is the caller's to free.  Returns their number. */
 extern uint32_t gj_resident_list(GjDeviceEntry *entry, GjCached **list);
 
