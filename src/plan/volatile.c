@@ -72,7 +72,7 @@ is_reader(Oid function)
 	{
 		bool		found = is_in_citus(function);
 
-		/* the look-up reads catalogs, and may have learned of changes */
+		/* the look-up may have found that functions have changed, and forgotten all */
 		i = next_remembered++ % REMEMBERED;
 		remembered[i].function = function;
 		remembered[i].is_reader = found;

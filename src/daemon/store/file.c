@@ -14,19 +14,11 @@
 
 /* ---- lists that grow; nobody orders them */
 
-/* True if there is room for one more of n pointers. */
-static bool
-has_room(void ***list, uint32_t n)
+/* The list of n pointers with room for one more, in place of the old one; NULL: out of memory. */
+static void *
+with_room(void *list, uint32_t n)
 {
-	void	  **grown;
-
-	if ((n & (n - 1)) != 0)
-		return true;
-	grown = realloc(*list, (n ? n * 2 : 1) * sizeof(void *));
-	if (!grown)
-		return false;
-	*list = grown;
-	return true;
+	return (n & (n - 1)) != 0 ? list : realloc(list, (n ? n * 2 : 1) * sizeof(void *));
 }
 
 /* ---- files */
@@ -54,9 +46,14 @@ static GjKeptFile *
 find_or_make(GjResident *store, const GjRelationKey *relation)
 {
 	GjKeptFile *file = gj_file_find(store, relation);
+	GjKeptFile **files;
 
-	if (file || !has_room((void ***) &store->files, store->nfiles))
+	if (file)
 		return file;
+	files = with_room(store->files, store->nfiles);
+	if (!files)
+		return NULL;
+	store->files = files;
 	file = calloc(1, sizeof(GjKeptFile));
 	if (!file)
 		return NULL;
@@ -162,10 +159,12 @@ gj_file_add_pages(GjKeptFile *file, int64_t npages)
 bool
 gj_file_add_side(GjResident *store, GjSide *side)
 {
+	GjSide	  **sides = with_room(store->sides, store->nsides);
 	GjKeptFile *file;
 
-	if (!has_room((void ***) &store->sides, store->nsides))
+	if (!sides)
 		return false;
+	store->sides = sides;
 	file = find_or_make(store, &side->fragments[0].relation);
 	if (!file)
 		return false;

@@ -504,7 +504,9 @@ make_room(GjResident *store, uint64_t nbytes, uint64_t clock)
 {
 	const GjDeviceMemory *memory = store->memory;
 
-	while (nbytes > store->limit || memory->resident > store->limit - nbytes)
+	if (nbytes > store->limit)
+		return false;
+	while (memory->resident > store->limit - nbytes)
 	{
 		GjSide	   *side = gj_side_cheapest(store, clock);
 
