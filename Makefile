@@ -25,6 +25,8 @@ DAEMON = gpujoind-$(GJ_ABI)
 OBJS = $(patsubst %.c,%.o,$(sort $(wildcard src/*.c src/plan/*.c src/load/*.c src/exec/*.c src/sets/*.c src/client/*.c)))
 GJ_WARNINGS = -Wall -Wextra -Werror -Wno-unused-parameter -Wno-sign-compare -Wno-missing-field-initializers
 PG_CPPFLAGS = -Isrc
+# its own functions need no look-up by name when a session loads the library
+PG_LDFLAGS = -Wl,-Bsymbolic-functions
 PG_CFLAGS = $(GJ_WARNINGS) -ffp-contract=off -MMD -MP
 EXTRA_CLEAN = build $(OBJS:.o=.d)
 

@@ -193,6 +193,7 @@ SELECT set_same('SELECT a.id, b.id FROM parted a JOIN parted b ON a.s && b.s');
 DROP TABLE parted;
 
 -- resident arrays; changed ones
+VACUUM many;
 SELECT gpujoin_prewarm('many');
 SELECT set_same('SELECT count(*) FROM many a JOIN many b ON a.s @> b.s');
 UPDATE many SET s = s || 7 WHERE id % 100 = 0;

@@ -7,10 +7,13 @@
 #include "access/heapam.h"
 #include "access/parallel.h"
 #include "access/table.h"
+#include "access/visibilitymap.h"
 #include "access/xact.h"
+#include "catalog/pg_namespace.h"
 #include "catalog/pg_inherits.h"
 #include "catalog/pg_type.h"
 #include "commands/dbcommands.h"
+#include "executor/spi.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "miscadmin.h"
@@ -108,6 +111,50 @@ gpujoin_cache(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
+/* ---- tables whose rows are elsewhere */
+
+/* True if Citus distributes the rows of a table over other tables, perhaps of other servers. */
+static bool
+is_distributed(Oid relid)
+{
+	Datum		args[1] = {ObjectIdGetDatum(relid)};
+	Oid			types[1] = {REGCLASSOID};
+	Oid			catalog = get_relname_relid("pg_dist_partition", PG_CATALOG_NAMESPACE);
+	bool		found;
+
+	if (!OidIsValid(catalog) || pg_class_aclcheck(catalog, GetUserId(), ACL_SELECT) != ACLCHECK_OK)
+		return false;
+	SPI_connect();
+	found = SPI_execute_with_args("SELECT 1 FROM pg_catalog.pg_dist_partition WHERE logicalrelid = $1",
+								  1, types, args, NULL, true, 1) == SPI_OK_SELECT && SPI_processed > 0;
+	SPI_finish();
+	return found;
+}
+
+/* Say which tables of these a function does nothing about, and what does. */
+static void
+note_elsewhere(Oid relid, List *family, const char *function)
+{
+	int			nforeign = 0;
+	ListCell   *lc;
+
+	if (OidIsValid(relid) && SearchSysCacheExists1(RELOID, ObjectIdGetDatum(relid)) &&
+		is_distributed(relid))
+		ereport(NOTICE,
+				(errmsg("\"%s\" is a distributed table, whose rows are in shards", get_rel_name(relid)),
+				 errhint("Run SELECT run_command_on_placements(%s, %s).",
+						 quote_literal_cstr(quote_qualified_identifier(get_namespace_name(get_rel_namespace(relid)),
+																	   get_rel_name(relid))),
+						 quote_literal_cstr(psprintf("SELECT %s('%%s')", function)))));
+	foreach(lc, family)
+		nforeign += get_rel_relkind(lfirst_oid(lc)) == RELKIND_FOREIGN_TABLE;
+	if (nforeign > 0)
+		ereport(NOTICE,
+				(errmsg_plural("%d foreign table is left out", "%d foreign tables are left out",
+							   nforeign, nforeign),
+				 errhint("Call %s() on the servers that have the rows.", function)));
+}
+
 /* ---- gpujoin_cache_evict */
 
 /* A table with its partitions and children, which are locked; what is no table (any more) is alone. */
@@ -124,9 +171,12 @@ Datum
 gpujoin_cache_evict(PG_FUNCTION_ARGS)
 {
 	uint64		evicted = 0;
+	Oid			relid = PG_ARGISNULL(0) ? InvalidOid : PG_GETARG_OID(0);
+	List	   *family = family_of(relid);
 	ListCell   *lc;
 
-	foreach(lc, family_of(PG_ARGISNULL(0) ? InvalidOid : PG_GETARG_OID(0)))
+	note_elsewhere(relid, family, "gpujoin_cache_evict");
+	foreach(lc, family)
 	{
 		uint64		nbytes;
 		GjFailure	failure;
@@ -328,7 +378,11 @@ typedef struct Warmed
 {
 	GjRelationKey relation;
 	BlockNumber nblocks;
+	BlockNumber nvisible;		/* pages whose bits in the visibility map were set */
 } Warmed;
+
+/* Pages of so many that are not all-visible are not worth a notice. */
+#define GJ_FEW_PAGES	20
 
 /* Pages of n tables that are resident now, on whichever device. */
 static uint64
@@ -367,7 +421,31 @@ prewarm_table(Relation rel, List *names)
 		load_table(rel, attnos, n + ntexts, ntexts);
 	gj_relation_file(rel, &warmed.relation);
 	warmed.nblocks = RelationGetNumberOfBlocks(rel);
+	visibilitymap_count(rel, &warmed.nvisible, NULL);
 	return warmed;
+}
+
+/*
+ * Say if pages could not become resident that VACUUM would make all-visible, as after a restore or a
+ * move of a shard.
+ */
+static void
+note_invisible(const Warmed *tables, int n)
+{
+	uint64		nblocks = 0;
+	uint64		nvisible = 0;
+
+	for (int t = 0; t < n; t++)
+	{
+		nblocks += tables[t].nblocks;
+		nvisible += Min(tables[t].nvisible, tables[t].nblocks);
+	}
+	if (nblocks - nvisible <= nblocks / GJ_FEW_PAGES)
+		return;
+	ereport(NOTICE,
+			(errmsg("only " UINT64_FORMAT " of " UINT64_FORMAT " pages are all-visible, and no others can stay resident",
+					nvisible, nblocks),
+			 errhint("Run VACUUM, and then gpujoin_prewarm() again.")));
 }
 
 /* The same of tables, those of these that have pages; returns how many pages are resident. */
@@ -391,6 +469,7 @@ prewarm_tables(List *relids, List *names)
 		MemoryContextReset(table_cxt);
 		table_close(rel, NoLock);
 	}
+	note_invisible(tables, n);
 	return count_pages(tables, n);
 }
 
@@ -403,6 +482,7 @@ gpujoin_prewarm(PG_FUNCTION_ARGS)
 {
 	Relation	rel;
 	List	   *names;
+	List	   *family;
 	GjFailure	failure;
 	uint64		npages;
 
@@ -418,7 +498,9 @@ gpujoin_prewarm(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("there is no device to load \"%s\" to", RelationGetRelationName(rel)),
 				 errdetail("%s", gj_reason_text(gj_enabled ? failure.reason : GJ_DISABLED))));
-	npages = prewarm_tables(family_of(RelationGetRelid(rel)), names);
+	family = family_of(RelationGetRelid(rel));
+	note_elsewhere(RelationGetRelid(rel), family, "gpujoin_prewarm");
+	npages = prewarm_tables(family, names);
 	table_close(rel, NoLock);
 	PG_RETURN_INT64(npages);
 }

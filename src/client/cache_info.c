@@ -1,30 +1,18 @@
 /*
  * cache_info.c
- *	  Asks gpujoind what is resident, for gpujoin_cache and for the planner.
- *
- * The planner asks often and needs no exact answer: it gets one that is remembered for a
- * second.
+ *	  What is resident: gpujoin_cache asks gpujoind, the planner reads what gpujoind publishes.
  */
 #include "postgres.h"
 
+#include "access/table.h"
 #include "miscadmin.h"
-#include "utils/memutils.h"
-#include "utils/timestamp.h"
 
 #include "client/cache_info.h"
 #include "client/connection.h"
 #include "client/device_info.h"
+#include "client/published.h"
+#include "compat.h"
 #include "guc.h"
-
-#define GJ_REMEMBER_CACHE	1000	/* ms */
-
-/* What was resident when it was last asked about. */
-static struct
-{
-	GjCached   *list;			/* in TopMemoryContext */
-	uint32		n;
-	TimestampTz ask_again;
-}			remembered;
 
 bool
 gj_cache_read(GjCached **list, uint32 *n, GjFailure *failure)
@@ -54,46 +42,18 @@ gj_cache_read(GjCached **list, uint32 *n, GjFailure *failure)
 	return answer.type == GJ_MSG_END;
 }
 
-/* Ask what is resident, and remember the answer. */
-static void
-ask_again(void)
-{
-	GjCached   *list;
-	uint32		n;
-	GjFailure	failure;
-
-	(void) gj_cache_read(&list, &n, &failure);
-	if (remembered.list != NULL)
-		pfree(remembered.list);
-	remembered.list = NULL;
-	remembered.n = 0;
-	if (n > 0)
-	{
-		remembered.list = MemoryContextAllocHuge(TopMemoryContext, sizeof(GjCached) * n);
-		memcpy(remembered.list, list, sizeof(GjCached) * n);
-		remembered.n = n;
-	}
-	remembered.ask_again = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), GJ_REMEMBER_CACHE);
-}
-
 double
 gj_cache_pages(Oid relid)
 {
-	double		npages = 0;
+	GjRelationKey file;
+	Relation	rel;
 
 	if (gj_cache_size == 0)
 		return 0;
-	if (GetCurrentTimestamp() >= remembered.ask_again)
-		ask_again();
-	for (uint32 i = 0; i < remembered.n; i++)
-	{
-		const GjCached *cached = &remembered.list[i];
-
-		if (cached->relation.database == MyDatabaseId && cached->relation.relation == relid &&
-			cached->device == gj_device_kind())
-			npages = Max(npages, cached->npages);
-	}
-	return npages;
+	rel = table_open(relid, NoLock);
+	gj_relation_file(rel, &file);
+	table_close(rel, NoLock);
+	return gj_published_pages(&file, gj_device_kind());
 }
 
 bool

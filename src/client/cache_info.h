@@ -11,8 +11,8 @@
 extern bool gj_cache_read(GjCached **list, uint32 *n, GjFailure *failure);
 
 /*
- * Pages of a table of this database that were resident lately, on the kind of device that
- * gpujoin.device asks for: an estimate, at most a second old.  Never fails.
+ * Pages of a table, which is locked, that are resident on the kind of device that gpujoin.device
+ * asks for: an estimate, and more than there are if several devices have the same ones.
  */
 extern double gj_cache_pages(Oid relid);
 

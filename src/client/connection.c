@@ -207,6 +207,15 @@ find_daemon(GjFailure *failure)
 	return true;
 }
 
+uint64
+gj_connection_incarnation(void)
+{
+	GjFailure	failure;
+
+	known_incarnation = 0;
+	return find_daemon(&failure) ? known_incarnation : 0;
+}
+
 /* Connect to the gpujoind that is known and say hello. */
 static GjConnection *
 open_known(uint32 kind, GjSendFirst send, void *arg, GjMsgWelcome *welcome, GjFailure *failure)

@@ -65,6 +65,9 @@ typedef void (*GjSendFirst) (GjConnection *connection, void *arg);
 extern GjConnection *gj_connection_open(uint32 kind, GjSendFirst send, void *arg,
 										GjMsgWelcome *welcome, GjFailure *failure);
 
+/* The gpujoind that there is; 0: none, or it has not answered of late. */
+extern uint64 gj_connection_incarnation(void);
+
 /* Ends the connection at once and frees it. */
 extern void gj_connection_close(GjConnection *connection);
 

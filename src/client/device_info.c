@@ -19,6 +19,7 @@
 
 #include "client/device_info.h"
 #include "client/launcher.h"
+#include "client/published.h"
 #include "guc.h"
 
 #define GJ_START_TIMEOUT		5000	/* ms that gpujoind has to come up */
@@ -113,13 +114,17 @@ open_or_start(GjMsgWelcome *welcome, GjFailure *failure)
 					  NULL, NULL, welcome, failure);
 }
 
-/* Ask gpujoind for the device. */
+/* Find the device: gpujoind has published it, or else is asked. */
 static bool
 ask_device(GjDeviceInfo *info, GjFailure *failure)
 {
 	GjMsgWelcome welcome;
-	GjConnection *connection = open_or_start(&welcome, failure);
+	uint64		incarnation = gj_connection_incarnation();
+	GjConnection *connection;
 
+	if (incarnation != 0 && gj_published_device(incarnation, gj_device_kind(), info))
+		return true;
+	connection = open_or_start(&welcome, failure);
 	if (connection == NULL)
 		return false;
 	gj_connection_close(connection);

@@ -110,7 +110,7 @@ is_known_param(GjCompileContext *cxt, Param *param)
 
 				return (!cxt->sometimes ||
 						(plan->subLinkType == EXISTS_SUBLINK && gj_query_is_safe(subroot->parse))) &&
-					!contain_volatile_functions((Node *) subroot->parse);
+					!gj_is_volatile((Node *) subroot->parse);
 			}
 		}
 	return true;

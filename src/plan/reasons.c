@@ -4,7 +4,6 @@
  */
 #include "postgres.h"
 
-#include "catalog/pg_proc.h"
 #include "mb/pg_wchar.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
@@ -286,43 +285,6 @@ gj_expr_text(PlannerInfo *root, Node *expr)
 	if (strlen(text) > MAX_EXPR_TEXT)
 		strcpy(text + pg_mbcliplen(text, strlen(text), MAX_EXPR_TEXT - 3), "...");
 	return text;
-}
-
-static bool
-is_volatile(Oid function, void *found)
-{
-	if (func_volatile(function) != PROVOLATILE_VOLATILE)
-		return false;
-	*(Oid *) found = function;
-	return true;
-}
-
-static bool
-find_volatile(Node *node, void *found)
-{
-	if (node == NULL)
-		return false;
-	if (IsA(node, RestrictInfo))
-		return find_volatile((Node *) ((RestrictInfo *) node)->clause, found);
-	if (check_functions_in_node(node, is_volatile, found))
-		return true;
-	if (IsA(node, Query))
-		return query_tree_walker((Query *) node, find_volatile, found, 0);
-	return expression_tree_walker(node, find_volatile, found);
-}
-
-bool
-gj_is_volatile(Node *node)
-{
-	Oid			function = InvalidOid;
-
-	if (!contain_volatile_functions(node))
-		return false;
-	if (gj_explaining && find_volatile(node, &function))
-		gj_refuse("volatile function %s", format_procedure(function));
-	else
-		gj_refuse("an expression is volatile");
-	return true;
 }
 
 void

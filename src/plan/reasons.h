@@ -54,7 +54,10 @@ extern void gj_part_used(GjPart *part);
 extern const char *gj_function_name(Oid function);
 extern const char *gj_type_name(Oid type);
 extern const char *gj_expr_text(PlannerInfo *root, Node *expr);
-/* contain_volatile_functions(), which notes the first one. */
+/*
+ * True if there is a volatile function that a program may not evaluate, which is noted
+ * (volatile.c).
+ */
 extern bool gj_is_volatile(Node *node);
 /* Notes parts of a query level that no device does, whatever they are. */
 extern void gj_note_never_done(PlannerInfo *root, UpperRelationKind stage);

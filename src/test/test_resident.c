@@ -2,6 +2,7 @@
  * test_resident.c
  *	  The resident store: fragments come back as they were loaded, and the right ones go.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -65,6 +66,8 @@ close_store(Store *s)
 	gj_lease_end(&s->lease);
 	/* else a store lives as long as the process */
 	CHECK(s->entry.ops->queues->queue_close(s->store->queue, &why) == GJ_OK);
+	CHECK_EQUAL(s->store->nfiles + s->store->nsides, 0);
+	gj_files_free(s->store);
 	free(s->store);
 	free(s->slot);
 	free(s->pages);
@@ -390,4 +393,298 @@ test_resident_references(void)
 	CHECK_EQUAL(gj_fragment_finish(&s.work, GJ_LANE_WORK, f), GJ_BAD_PROGRAM);
 	gj_fragment_discard(s.store, f);
 	close_store(&s);
+}
+
+/* ---- cached build sides */
+
+/* What a side is told to be. */
+typedef struct Made
+{
+	uint64_t	key;
+	uint64_t	program;
+	uint64_t	nbytes;
+	uint64_t	nread;
+	GjSideFragment fragment;
+} Made;
+
+/* What a side notes of a fragment. */
+static GjSideFragment
+part(const GjFragment *f)
+{
+	return (GjSideFragment) {.relation = f->relation,.number = f->number,.id = f->id};
+}
+
+/* An unpublished side without memory. */
+static GjSide *
+describe(const Made *made)
+{
+	GjSide	   *side = calloc(1, sizeof(GjSide));
+
+	side->fragments = calloc(1, sizeof(GjSideFragment));
+	side->nfragments = 1;
+	side->fragments[0] = made->fragment;
+	side->key = malloc(sizeof(made->key));
+	side->nkey = sizeof(made->key);
+	memcpy(side->key, &made->key, sizeof(made->key));
+	side->program = made->program;
+	side->source = 1;
+	side->nread = made->nread;
+	return side;
+}
+
+/* Publishes a side, which stays pinned; NULL: it was not kept. */
+static GjSide *
+keep_side(Store *s, const Made *made)
+{
+	GjSide	   *side = describe(made);
+	GjBuffer	buffer = {NULL, made->nbytes};
+
+	side->columns = calloc(1, sizeof(GjRelationColumn));
+	side->ncolumns = 1;
+	CHECK(gj_lease_take(&s->lease, made->nbytes) &&
+		  s->work.ops->memory->alloc(s->work.queue, made->nbytes, &buffer.memory) == GJ_OK);
+	side->columns[0].data = buffer;
+	if (gj_side_publish(s->store, &s->work, gj_resident_clock(s->store), side))
+		return side;
+	s->work.ops->memory->free(s->work.queue, buffer.memory, buffer.nbytes);
+	gj_lease_give(&s->lease, made->nbytes);
+	gj_side_discard(side);
+	return NULL;
+}
+
+static bool
+keep_unused(Store *s, const Made *made)
+{
+	GjSide	   *side = keep_side(s, made);
+
+	if (side)
+		gj_side_unpin(s->store, side);
+	return side != NULL;
+}
+
+/* True if there is such a side; `use`: it is used then. */
+static bool
+has_side(Store *s, const Made *made, bool use)
+{
+	GjSide	   *like = describe(made);
+	GjSide	   *side = gj_side_find(s->store, like);
+
+	if (side && use)
+	{
+		gj_resident_clock(s->store);
+		gj_side_use(s->store, side, like);
+	}
+	if (side)
+		gj_side_unpin(s->store, side);
+	gj_side_discard(like);
+	return side != NULL;
+}
+
+/* What gj_resident_list says of a file. */
+static GjCached
+listed(Store *s, uint32_t filenode)
+{
+	GjCached	found = {.nfragments = 0};
+	GjCached   *list;
+	uint32_t	n = gj_resident_list(&s->entry, &list);
+
+	for (uint32_t i = 0; i < n; i++)
+		if (list[i].relation.filenode == filenode)
+			found = list[i];
+	free(list);
+	return found;
+}
+
+/* Counts follow what comes and goes: sides, copies with other columns, uses, changed pages. */
+void
+test_resident_counts(void)
+{
+	uint64_t	valid[GJ_FRAGMENT_WORDS] = {0x7};
+	const GjUse use = {.map_lsn = 78,.pages = valid};
+	GjFragment *all;
+	GjFragment *some;
+	GjSide	   *side;
+	GjCached	c;
+	Made		made;
+	Store		s;
+
+	REQUIRE(open_store(&s, 64 * MB, 32 * MB) && (all = load(&s, 0)));
+	s.wanted.ncolumns = 1;
+	REQUIRE((some = load(&s, 0)) && load_unused(&s, 1));
+	c = listed(&s, 3);
+	CHECK_EQUAL(c.nfragments, 3);
+	CHECK_EQUAL(c.npages, 2 * (NPAGES - 1));
+	CHECK_EQUAL(c.attributes[0], 6);
+	CHECK_EQUAL(c.nbytes, s.entry.memory.resident);
+	/* the copy that was made last counts, and it has three pages left */
+	gj_resident_used(s.store, (GjPinned[]) {{some, 0, NULL}}, &use, 1);
+	CHECK_EQUAL(listed(&s, 3).npages, 3 + NPAGES - 1);
+	gj_resident_used(s.store, (GjPinned[]) {{all, 0, NULL}}, &use, 1);
+	CHECK_EQUAL(listed(&s, 3).npages, 3 + NPAGES - 1);
+	CHECK_EQUAL(listed(&s, 3).hits, 2);
+
+	made = (Made) {1, 7, MB, 100, part(all)};
+	REQUIRE((side = keep_side(&s, &made)));
+	CHECK(has_side(&s, &made, true) && has_side(&s, &made, true));
+	CHECK_EQUAL(gj_sides_of(&s.entry.memory, 7), 0);
+	gj_lease_end(&s.lease);
+	CHECK_EQUAL(gj_sides_of(&s.entry.memory, 7), 2);
+	CHECK(!has_side(&s, &(Made) {2, 7, MB, 100, part(all)}, false));
+	CHECK(!has_side(&s, &(Made) {1, 7, MB, 100, part(some)}, false));
+	c = listed(&s, 3);
+	CHECK_EQUAL(c.ntables, 1);
+	CHECK_EQUAL(c.table_hits, 2);
+	CHECK_EQUAL(c.nbytes, s.entry.memory.resident);
+
+	/* with its fragment goes the side; who has a pin does not see it */
+	gj_resident_unpin(s.store, (GjPinned[]) {{all, 0, NULL}, {some, 0, NULL}}, 2);
+	s.wanted.ncolumns = 2;
+	REQUIRE(load_unused(&s, 0));
+	CHECK(!side->published && !has_side(&s, &made, false));
+	c = listed(&s, 3);
+	CHECK_EQUAL(c.nfragments, 2);
+	CHECK_EQUAL(c.npages, 2 * (NPAGES - 1));
+	CHECK_EQUAL(c.hits, 0);
+	CHECK_EQUAL(c.ntables, 0);
+	CHECK_EQUAL(c.table_hits, 0);
+	CHECK_EQUAL(c.nbytes, s.entry.memory.resident - side->nbytes);
+	gj_side_unpin(s.store, side);
+	CHECK(gj_resident_evict(&s.entry, 1, 4) == c.nbytes);
+	CHECK_EQUAL(listed(&s, 3).nbytes, 0);
+	close_store(&s);
+}
+
+/* The side goes that saves least: it is quick to make, large, unused, or was used long ago. */
+void
+test_resident_worth(void)
+{
+	GjFragment *f;
+	Store		s;
+
+	REQUIRE(open_store(&s, 64 * MB, 32 * MB) && (f = load(&s, 0)));
+	gj_resident_unpin_one(s.store, f);
+	{
+		/* there is room for three of a MB */
+		const Made	quick = {1, 1, MB, 1000, part(f)},
+					slow = {2, 2, MB, 1000000, part(f)},
+					used = {3, 3, MB, 1000, part(f)},
+					next = {4, 4, MB, 1000, part(f)},
+					large = {5, 5, 2 * MB, 1000, part(f)};
+
+		REQUIRE(gj_resident_store(&s.entry, 3 * MB + f->nbytes));
+		REQUIRE(keep_unused(&s, &slow) && keep_unused(&s, &used) && keep_unused(&s, &quick));
+		CHECK(has_side(&s, &used, true) && has_side(&s, &used, true));
+		REQUIRE(keep_unused(&s, &next));
+		CHECK(has_side(&s, &slow, false) && has_side(&s, &used, false) && has_side(&s, &next, false));
+		CHECK(!has_side(&s, &quick, false));
+		/* two have to go: the slow one stays though it is the oldest */
+		REQUIRE(keep_unused(&s, &large));
+		CHECK(has_side(&s, &slow, false) && has_side(&s, &large, false));
+		CHECK(!has_side(&s, &used, false) && !has_side(&s, &next, false));
+		/* it does not stay for ever */
+		for (uint32_t i = 0; i < 5000 && has_side(&s, &slow, false); i++)
+			REQUIRE(keep_unused(&s, &(Made) {10 + i, 1, MB, 1000, part(f)}));
+		CHECK(!has_side(&s, &slow, false));
+		CHECK(is_there(&s, 0));
+	}
+	close_store(&s);
+}
+
+/* Ever new sides of one file take the places of each other, and not of those that are used. */
+void
+test_resident_many_sides(void)
+{
+	GjFragment *f;
+	Store		s;
+	Made		made = {0, 0, 1024, 100};
+	Made		used = made;
+	uint32_t	nfound = 0;
+
+	REQUIRE(open_store(&s, 64 * MB, 32 * MB) && (f = load(&s, 0)));
+	gj_resident_unpin_one(s.store, f);
+	made.fragment = used.fragment = part(f);
+	used.key = 1000000;
+	REQUIRE(keep_unused(&s, &used));
+	for (made.key = 0; made.key < 1000; made.key++)
+	{
+		EXPECT(keep_unused(&s, &made));
+		if (made.key % 10 == 0)
+			EXPECT(has_side(&s, &used, true));
+	}
+	CHECK(has_side(&s, &used, false));
+	CHECK_EQUAL(listed(&s, 3).ntables, 64);
+	CHECK_EQUAL(listed(&s, 3).table_hits, 100);
+	for (made.key = 0; made.key < 1000; made.key++)
+		nfound += has_side(&s, &made, false);
+	CHECK_EQUAL(nfound, 63);
+	made.key = 999;
+	CHECK(has_side(&s, &made, false));
+	close_store(&s);
+}
+
+/* Microseconds that what a new session asks takes, with sides of so many files, 10 each. */
+static double
+time_of_look_up(uint32_t nfiles, double *list_us)
+{
+	const uint32_t number = 0;
+	const uint64_t lsn = 77;
+	double		best = 1e9;
+	GjFragment *f = NULL;
+	Store		s;
+
+	*list_us = 1e9;
+	if (!CHECK(open_store(&s, 1024 * MB, 1024 * MB)))
+		return best;
+	for (uint32_t i = 0; i < nfiles; i++)
+	{
+		s.wanted.relation.filenode = 1000 + i;
+		f = load(&s, 0);
+		if (!CHECK(f != NULL))
+			return best;
+		gj_resident_unpin_one(s.store, f);
+		for (uint32_t k = 0; k < 10; k++)
+			EXPECT(keep_unused(&s, &(Made) {i * 10 + k, i * 10 + k, 64, 100, part(f)}));
+	}
+	gj_lease_end(&s.lease);
+	for (uint32_t round = 0; round < 20; round++)
+	{
+		double		start = gj_now_us();
+		GjCached   *list;
+
+		for (uint32_t k = 0; k < 1000; k++)
+		{
+			const Made	made = {k % (nfiles * 10), 0, 64, 100, part(f)};
+			GjFound		found;
+
+			EXPECT(gj_sides_of(&s.entry.memory, made.key) == 2);
+			EXPECT(has_side(&s, &made, false) == (made.key / 10 == nfiles - 1));
+			gj_resident_find(s.store, &s.wanted, &number, 1, &lsn, 1, &found);
+			EXPECT(found.fragment == f);
+			gj_resident_unpin_one(s.store, found.fragment);
+		}
+		if (gj_now_us() - start < best)
+			best = gj_now_us() - start;
+		start = gj_now_us();
+		EXPECT(gj_resident_list(&s.entry, &list) == nfiles);
+		free(list);
+		if (gj_now_us() - start < *list_us)
+			*list_us = gj_now_us() - start;
+	}
+	close_store(&s);
+	return best / 1000;
+}
+
+/* With 100 times as many sides and files a look-up takes as long; a list takes as long as it is. */
+void
+test_resident_scales(void)
+{
+	double		few_list;
+	double		many_list;
+	double		few = time_of_look_up(5, &few_list);
+	double		many = time_of_look_up(500, &many_list);
+
+	printf("a look-up: %.2f us with 50 sides of 5 files, %.2f us with 5000 of 500\n"
+		   "the list: %.1f us of 5 files, %.1f us of 500\n", few, many, few_list, many_list);
+	CHECK(many < 8 * few + 2);
+	CHECK(many_list < 300 * few_list + 50);
 }

@@ -79,6 +79,10 @@ extern uint32_t unit_random(void);
 	X(resident_supersedes) \
 	X(resident_eviction) \
 	X(resident_gives_way) \
+	X(resident_counts) \
+	X(resident_worth) \
+	X(resident_many_sides) \
+	X(resident_scales) \
 	X(groups_heap) \
 	X(merge_order) \
 	X(merge_contents) \

@@ -9,6 +9,7 @@
 #include "devices.h"
 #include "lease.h"
 #include "log.h"
+#include "published.h"
 #include "relation.h"
 #include "segment.h"
 #include "spill.h"

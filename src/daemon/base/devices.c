@@ -300,6 +300,20 @@ gj_devices_get(uint32_t i)
 	return i < devices.ncuda ? &devices.cuda[i] : &devices.cpu[i - devices.ncuda];
 }
 
+uint32_t
+gj_devices_open(uint32_t max, GjDeviceEntry **entries)
+{
+	uint32_t	n = 0;
+
+	pthread_mutex_lock(&devices.lock);
+	for (uint32_t i = 0; i < devices.ncuda && n < max; i++)
+		entries[n++] = &devices.cuda[i];
+	for (uint32_t i = 0; devices.cpu_ready && i < devices.ncpu && n < max; i++)
+		entries[n++] = &devices.cpu[i];
+	pthread_mutex_unlock(&devices.lock);
+	return n;
+}
+
 void
 gj_devices_count_run(GjDeviceEntry *entry, const GjDeviceTotals *run)
 {

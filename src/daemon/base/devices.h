@@ -68,6 +68,9 @@ extern uint32_t gj_devices_choose_some(GjDeviceKind kind, uint32_t max, GjDevice
 extern uint32_t gj_devices_count(void);
 extern GjDeviceEntry *gj_devices_get(uint32_t i);
 
+/* Devices that are open by now, at most `max`; opens none.  Returns how many. */
+extern uint32_t gj_devices_open(uint32_t max, GjDeviceEntry **entries);
+
 /* Adds what a program did. */
 extern void gj_devices_count_run(GjDeviceEntry *entry, const GjDeviceTotals *run);
 

@@ -27,6 +27,7 @@
 #include <unistd.h>
 
 #include "daemon/base/base.h"
+#include "files.h"
 #include "journal.h"
 #include "session.h"
 
@@ -230,6 +231,7 @@ serve_in_directory(const GjServerOptions *options)
 	if (get_lock(ends) < 0)
 		return told_to_end(ends, 0) ? 0 : 2;
 	gj_journal_open(options->journal_fd, options->blame);
+	gj_published_open(options->incarnation);
 	gj_devices_start();
 	listener = listen_on_socket();
 	if (listener < 0)
@@ -245,12 +247,16 @@ serve_in_directory(const GjServerOptions *options)
 		gj_log(GJ_ERROR, "could not start a thread");
 		return 2;
 	}
+	/* other directories, as of tests, have no such files */
+	if (options->parent_fd >= 0 && !gj_files_watch())
+		gj_log(GJ_WARNING, "could not start a thread: what is dropped stays until it is evicted");
 	/* the launcher reads this when it reads that line */
 	beat(ends[0].fd);
 	gj_log(GJ_LOG, "gpujoind " GJ_STRINGIFY(GJ_ABI) " is ready, process %d", (int) getpid());
 	serve_sessions(ends, few_fd);
 	log_end(ends[1].fd);
 	unlink(GJ_SOCKET_NAME);
+	gj_published_remove();
 	return 0;
 }
 

@@ -172,7 +172,10 @@ welcome(GjSession *session)
 	gj_session_await_closing(hello->pid);
 	entry = gj_devices_choose(hello->device, &why);
 	if (entry)
+	{
 		gj_devices_info(entry, &answer.device);
+		gj_published_device(&answer.device);
+	}
 	answer.looks = gj_spin_allowed(1);
 	/* who asks for the cpu does not wait for GPUs */
 	answer.ncuda = gj_devices_cuda(hello->device == GJ_DEVICE_CUDA, &why);

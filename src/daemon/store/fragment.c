@@ -155,18 +155,44 @@ use_unlink(GjResident *store, GjFragment *fragment)
 		store->newest = fragment->older;
 }
 
+static bool
+same_place(const GjFragment *fragment, const GjRelationKey *relation, uint32_t number)
+{
+	return fragment->number == number &&
+		memcmp(&fragment->relation, relation, sizeof(*relation)) == 0;
+}
+
+/* The copy of a fragment whose pages are counted: others have other columns of them.  Or NULL. */
+static GjFragment *
+counted_copy(GjResident *store, const GjRelationKey *relation, uint32_t number)
+{
+	GjFragment *f = *bucket_of(store, relation, number);
+
+	while (f && !same_place(f, relation, number))
+		f = f->next;
+	return f;
+}
+
 /* Takes a fragment out of the store; it is freed now or when it is unpinned. */
 static void
 withdraw(GjResident *store, GjFragment *fragment)
 {
 	GjFragment **at = bucket_of(store, &fragment->relation, fragment->number);
+	GjFragment *counted = counted_copy(store, &fragment->relation, fragment->number);
 
 	while (*at != fragment)
 		at = &(*at)->next;
 	*at = fragment->next;
+	if (counted == fragment)
+	{
+		counted = counted_copy(store, &fragment->relation, fragment->number);
+		gj_file_add_pages(fragment->file,
+						  (int64_t) (counted ? counted->nvalid : 0) - fragment->nvalid);
+	}
 	use_unlink(store, fragment);
-	fragment->published = false;
 	gj_side_withdraw_all(store, fragment);
+	gj_file_remove(store, fragment);
+	fragment->published = false;
 	if (fragment->pins == 0)
 		free_fragment(store, fragment);
 }
@@ -184,7 +210,7 @@ give_up(GjResident *store, uint64_t nbytes, uint64_t before)
 
 	while (all - memory->resident < nbytes)
 	{
-		GjSide	   *side = gj_side_oldest(store, before);
+		GjSide	   *side = gj_side_cheapest(store, before);
 		GjFragment *next;
 
 		/* what can be made again of what stays goes first */
@@ -236,13 +262,6 @@ find_column(const GjFragment *fragment, const GjColumnKey *key, const GjColumnTy
 			return (int) c;
 	}
 	return -1;
-}
-
-static bool
-same_place(const GjFragment *fragment, const GjRelationKey *relation, uint32_t number)
-{
-	return fragment->number == number &&
-		memcmp(&fragment->relation, relation, sizeof(*relation)) == 0;
 }
 
 /* All columns are there. */
@@ -361,10 +380,12 @@ static void
 note_use(GjResident *store, GjFragment *fragment, const GjUse *use)
 {
 	uint32_t	left;
+	uint32_t	nvalid = fragment->nvalid;
 
 	fragment->hits++;
 	if (fragment->published)
 	{
+		fragment->file->counts.hits++;
 		use_unlink(store, fragment);
 		use_link(store, fragment);
 	}
@@ -379,6 +400,9 @@ note_use(GjResident *store, GjFragment *fragment, const GjUse *use)
 	for (uint32_t i = 0; i < GJ_FRAGMENT_WORDS; i++)
 		fragment->pages->valid[i] &= use->pages[i];
 	fragment->nvalid = gj_pages_count(fragment->pages->valid);
+	if (fragment->published &&
+		counted_copy(store, &fragment->relation, fragment->number) == fragment)
+		gj_file_add_pages(fragment->file, (int64_t) fragment->nvalid - nvalid);
 }
 
 void
@@ -453,6 +477,7 @@ gj_resident_publish(GjResident *store, GjFragment *fragment)
 {
 	GjFragment **at;
 	GjFragment *next;
+	GjFragment *counted;
 
 	pthread_mutex_lock(&store->memory->lock);
 	at = bucket_of(store, &fragment->relation, fragment->number);
@@ -465,125 +490,88 @@ gj_resident_publish(GjResident *store, GjFragment *fragment)
 	fragment->id = (uint64_t) store->entry->info.ordinal << GJ_FRAGMENT_DEVICE_SHIFT |
 		++store->last_id;
 	fragment->entry = store->entry;
-	fragment->next = *at;
-	*at = fragment;
-	fragment->published = true;
-	use_link(store, fragment);
+	counted = counted_copy(store, &fragment->relation, fragment->number);
+	/* without memory to count it, it goes with its last pin */
+	if (gj_file_add(store, fragment))
+	{
+		gj_file_add_pages(fragment->file,
+						  (int64_t) fragment->nvalid - (counted ? counted->nvalid : 0));
+		fragment->next = *at;
+		*at = fragment;
+		fragment->published = true;
+		use_link(store, fragment);
+	}
 	pthread_mutex_unlock(&store->memory->lock);
 }
 
 /* ---- what users ask */
 
-/* The first of the sides on a device; NULL: there are none. */
-static GjSide *
-first_side(GjDeviceMemory *memory)
+/* Withdraws all fragments of a file; returns their bytes. */
+static uint64_t
+withdraw_fragments(GjResident *store, GjKeptFile *file)
 {
-	return gj_store_of(memory) ? gj_store_of(memory)->sides : NULL;
+	uint64_t	nbytes = 0;
+	uint64_t	n = file->counts.nfragments;
+
+	/* the file may go with the last of them */
+	while (n-- > 0)
+	{
+		GjFragment *fragment = LIST_FIRST(&file->fragments);
+
+		nbytes += fragment->nbytes;
+		withdraw(store, fragment);
+	}
+	return nbytes;
 }
 
 uint64_t
 gj_resident_evict(GjDeviceEntry *entry, uint32_t database, uint32_t relation)
 {
 	GjDeviceMemory *memory = &entry->memory;
+	GjResident *store;
 	uint64_t	nbytes = 0;
-	GjFragment *next;
-	GjSide	   *next_side;
 
 	pthread_mutex_lock(&memory->lock);
-	/* those of fragments on other devices too */
-	for (GjSide *side = first_side(memory); side; side = next_side)
+	store = gj_store_of(memory);
+	if (store)
 	{
-		next_side = side->next;
-		if (!gj_side_is_of(side, database, relation))
-			continue;
-		nbytes += side->nbytes;
-		gj_side_withdraw(gj_store_of(memory), side);
-	}
-	for (GjFragment *f = gj_store_of(memory) ? gj_store_of(memory)->oldest : NULL; f; f = next)
-	{
-		next = f->newer;
-		if ((database != 0 && f->relation.database != database) ||
-			(relation != 0 && f->relation.relation != relation))
-			continue;
-		nbytes += f->nbytes;
-		withdraw(gj_store_of(memory), f);
+		/* those of fragments on other devices too */
+		nbytes = gj_side_withdraw_of(store, database, relation);
+		/* what takes the place of a file that goes was looked at before */
+		for (uint32_t i = store->nfiles; i-- > 0;)
+		{
+			const GjRelationKey *key;
+
+			/* several may go with the sides of one */
+			if (i >= store->nfiles)
+				continue;
+			key = &store->files[i]->counts.relation;
+			if ((database == 0 || key->database == database) &&
+				(relation == 0 || key->relation == relation))
+				nbytes += withdraw_fragments(store, store->files[i]);
+		}
 	}
 	pthread_mutex_unlock(&memory->lock);
 	return nbytes;
 }
 
-/* The entry of a relation, added if there is none.  NULL: out of memory. */
-static GjCached *
-find_cached(GjCached **list, uint32_t *n, const GjRelationKey *relation)
-{
-	GjCached   *grown;
-
-	for (uint32_t i = *n; i-- > 0;)
-		if (memcmp(&(*list)[i].relation, relation, sizeof(*relation)) == 0)
-			return &(*list)[i];
-	if ((*n & (*n - 1)) == 0)
-	{
-		grown = realloc(*list, (*n ? *n * 2 : 1) * sizeof(GjCached));
-		if (!grown)
-			return NULL;
-		*list = grown;
-	}
-	memset(&(*list)[*n], 0, sizeof(GjCached));
-	(*list)[*n].relation = *relation;
-	return &(*list)[(*n)++];
-}
-
-/* No other copy of the fragment, with other columns, comes before this one. */
-static bool
-is_first(GjResident *store, const GjFragment *fragment)
-{
-	const GjFragment *f = *bucket_of(store, &fragment->relation, fragment->number);
-
-	while (!same_place(f, &fragment->relation, fragment->number))
-		f = f->next;
-	return f == fragment;
-}
-
-uint32_t
-gj_resident_list(GjDeviceEntry *entry, GjCached **list)
+uint64_t
+gj_resident_evict_file(GjDeviceEntry *entry, const GjRelationKey *key)
 {
 	GjDeviceMemory *memory = &entry->memory;
-	uint32_t	n = 0;
+	GjResident *store;
+	GjKeptFile *file;
+	uint64_t	nbytes = 0;
 
-	*list = NULL;
 	pthread_mutex_lock(&memory->lock);
-	for (GjFragment *f = gj_store_of(memory) ? gj_store_of(memory)->newest : NULL; f; f = f->older)
+	store = gj_store_of(memory);
+	if (store)
 	{
-		GjCached   *cached = find_cached(list, &n, &f->relation);
-
-		if (!cached)
-			break;
-		cached->device = entry->ops->kind;
-		cached->ordinal = entry->info.ordinal;
-		cached->nfragments++;
-		if (is_first(gj_store_of(memory), f))
-			cached->npages += f->nvalid;
-		cached->nbytes += f->nbytes;
-		cached->hits += f->hits;
-		for (uint32_t c = 0; c < f->ncolumns; c++)
-			if (f->columns[c].key.attnum < GJ_CACHED_WORDS * 64)
-				cached->attributes[f->columns[c].key.attnum / 64] |=
-					UINT64_C(1) << f->columns[c].key.attnum % 64;
-	}
-	for (GjSide *side = first_side(memory); side; side = side->next)
-	{
-		/* one of several tables: of the first */
-		GjCached   *cached = find_cached(list, &n, &side->fragments[0].relation);
-
-		if (!cached)
-			break;
-		cached->device = entry->ops->kind;
-		cached->ordinal = entry->info.ordinal;
-		/* probe rows that were exchanged have none */
-		cached->ntables += side->source > 0;
-		cached->nbytes += side->nbytes;
-		cached->table_hits += side->source > 0 ? side->hits : 0;
+		nbytes = gj_side_withdraw_of_file(store, key);
+		file = gj_file_find(store, key);
+		if (file)
+			nbytes += withdraw_fragments(store, file);
 	}
 	pthread_mutex_unlock(&memory->lock);
-	return n;
+	return nbytes;
 }

@@ -5,6 +5,7 @@
  *	store/fragment.c		the store and its fragments
  *	store/fill.c	fragments that are being filled
  *	store/side.c	cached build sides
+ *	store/file.c	what is kept of each file, counted
  */
 #ifndef GJ_DAEMON_STORE_INTERNAL_H
 #define GJ_DAEMON_STORE_INTERNAL_H
@@ -12,6 +13,7 @@
 #include "store.h"
 
 #define GJ_BUCKETS			4096	/* a power of two */
+#define GJ_FILE_BUCKETS		1024	/* a power of two */
 #define GJ_WANTED_BEFORE	256		/* a power of two */
 
 /* What gj_side_again was asked about. */
@@ -20,6 +22,22 @@ typedef struct GjWantedBefore
 	uint64_t	hash;
 	uint32_t	refused;		/* so many times the answer will be no */
 } GjWantedBefore;
+
+/*
+ * What is kept of one file on one device: fragments, and sides whose first fragment is one of its.
+ * There as long as there is one of them.
+ */
+struct GjKeptFile
+{
+	LIST_ENTRY(GjKeptFile) of_bucket;
+	uint32_t	at;				/* in the store's list of files */
+	GjCached	counts;			/* all but the attributes */
+	LIST_HEAD(, GjFragment) fragments;
+	LIST_HEAD(, GjSide) sides;	/* the newest first */
+	uint32_t	nsides;
+	uint32_t	nattributes;
+	uint32_t   *attributes;		/* [nattributes]: columns of fragments, by attribute number */
+};
 
 struct GjResident
 {
@@ -31,10 +49,17 @@ struct GjResident
 	uint64_t	last_id;
 	GjFragment *oldest;
 	GjFragment *newest;
-	GjSide	   *sides;
+	GjSide	  **sides;			/* [nsides], in no order */
+	uint32_t	nsides;
+	uint32_t	side_hand;		/* where it is looked for sides to give up */
+	GjKeptFile **files;			/* [nfiles], in no order */
+	uint32_t	nfiles;
 	GjWantedBefore wanted_before[GJ_WANTED_BEFORE]; /* a ring */
 	uint32_t	nwanted;
 	GjFragment *bucket[GJ_BUCKETS];
+	LIST_HEAD(, GjKeptFile) file_bucket[GJ_FILE_BUCKETS];
+	LIST_HEAD(GjSideBucket, GjSide) side_by_key[GJ_BUCKETS];
+	struct GjSideBucket side_by_program[GJ_BUCKETS];
 };
 
 /* The store of a device; NULL: there never was any. */
@@ -56,16 +81,41 @@ extern void gj_fragment_free_buffer(GjResident *store, GjFragment *fragment, GjB
 extern GjFragment *gj_resident_by_id(GjResident *store, const GjRelationKey *relation,
 									 uint32_t number, uint64_t id);
 
-/* The side that was used longest ago, before a time, and is not pinned; NULL: none. */
-extern GjSide *gj_side_oldest(GjResident *store, uint64_t before);
-
-/* True if it has rows of a relation (0: any) of a database (0: any). */
-extern bool gj_side_is_of(const GjSide *side, uint32_t database, uint32_t relation);
+/* The unpinned side that is worth least and was not used since a time; NULL: none. */
+extern GjSide *gj_side_cheapest(GjResident *store, uint64_t before);
 
 /* Takes a side out of the store; it is freed now or when it is unpinned. */
 extern void gj_side_withdraw(GjResident *store, GjSide *side);
 
 /* The same for all sides that the fragment is part of. */
-extern void gj_side_withdraw_all(GjResident *store, const GjFragment *fragment);
+extern void gj_side_withdraw_all(GjResident *store, GjFragment *fragment);
+
+/* The same for those with rows of a relation (0: any) of a database (0: any); returns bytes. */
+extern uint64_t gj_side_withdraw_of(GjResident *store, uint32_t database, uint32_t relation);
+
+/* The same for those with rows of a file. */
+extern uint64_t gj_side_withdraw_of_file(GjResident *store, const GjRelationKey *key);
+
+/* What is kept of a file, or NULL. */
+extern GjKeptFile *gj_file_find(const GjResident *store, const GjRelationKey *relation);
+
+/*
+ * Counts a fragment, but for its pages: only one of several copies counts, see fragment.c.  False:
+ * out of memory, and it is not counted.
+ */
+extern bool gj_file_add(GjResident *store, GjFragment *fragment);
+
+/* Counts it no longer.  The file may be freed with it. */
+extern void gj_file_remove(GjResident *store, GjFragment *fragment);
+
+/* Adds to the pages that a file has resident. */
+extern void gj_file_add_pages(GjKeptFile *file, int64_t npages);
+
+/* The same of sides. */
+extern bool gj_file_add_side(GjResident *store, GjSide *side);
+extern void gj_file_remove_side(GjResident *store, GjSide *side);
+
+/* Frees what the store has but fragments and sides, of which there are none. */
+extern void gj_files_free(GjResident *store);
 
 #endif							/* GJ_DAEMON_STORE_INTERNAL_H */

@@ -13,6 +13,15 @@
 /* Runs, by the store's clock. */
 #define GJ_LONG_AGO			64
 
+/* Sides whose first fragment is of one file: queries with ever new constants would make more. */
+#define GJ_MOST_OF_FILE		64
+
+/* So many are compared to find one that is worth little. */
+#define GJ_COMPARED			64
+
+/* To build a row takes as long as to read so many (hash tables of the cpu device). */
+#define GJ_ROWS_BUILT		4
+
 /* ---- memory */
 
 void
@@ -80,33 +89,106 @@ free_side(GjResident *store, GjSide *side)
 
 /* ---- giving up */
 
-GjSide *
-gj_side_oldest(GjResident *store, uint64_t before)
+/*
+ * What a side saves: rows that need not be read and built, for each byte, use and run since it was
+ * last used.
+ */
+static double
+worth(const GjResident *store, const GjSide *side)
 {
-	GjSide	   *oldest = NULL;
+	double		nrows = (double) side->nread + (double) side->nrows * GJ_ROWS_BUILT;
+	double		age = (double) (store->clock - side->used_at) + 1;
 
-	for (GjSide *side = store->sides; side; side = side->next)
-		if (side->pins == 0 && side->used_at < before &&
-			(!oldest || side->used_at < oldest->used_at))
-			oldest = side;
-	return oldest;
+	return nrows * (double) (side->hits + 1) / ((double) side->nbytes + 1) / age;
+}
+
+GjSide *
+gj_side_cheapest(GjResident *store, uint64_t before)
+{
+	GjSide	   *cheapest = NULL;
+	uint32_t	ncompared = 0;
+
+	/* the next call looks at those that follow */
+	for (uint32_t n = store->nsides; n > 0 && ncompared < GJ_COMPARED; n--)
+	{
+		GjSide	   *side;
+
+		if (store->side_hand >= store->nsides)
+			store->side_hand = 0;
+		side = store->sides[store->side_hand++];
+		if (side->pins > 0 || side->used_at >= before)
+			continue;
+		ncompared++;
+		if (!cheapest || worth(store, side) < worth(store, cheapest))
+			cheapest = side;
+	}
+	return cheapest;
+}
+
+/* Finds the side in the buckets of its key and its program. */
+static struct GjSideBucket *
+key_bucket(GjResident *store, const GjSide *side)
+{
+	return &store->side_by_key[gj_hash_bytes(side->nkey, side->key, side->nkey) % GJ_BUCKETS];
+}
+
+static struct GjSideBucket *
+program_bucket(GjResident *store, uint64_t program)
+{
+	return &store->side_by_program[gj_hash_mix(program) % GJ_BUCKETS];
+}
+
+/* True if the fragment is one of the store's device. */
+static bool
+is_own(const GjResident *store, const GjSideFragment *fragment)
+{
+	return fragment->id >> GJ_FRAGMENT_DEVICE_SHIFT == store->entry->info.ordinal;
+}
+
+/* The published fragment, or NULL. */
+static GjFragment *
+fragment_of(GjResident *store, const GjSideFragment *fragment)
+{
+	return gj_resident_by_id(store, &fragment->relation, fragment->number, fragment->id);
+}
+
+/* Makes a side known, whose own fragments are there; false: out of memory. */
+static bool
+link_side(GjResident *store, GjSide *side)
+{
+	if (!gj_file_add_side(store, side))
+		return false;
+	LIST_INSERT_HEAD(key_bucket(store, side), side, of_key);
+	LIST_INSERT_HEAD(program_bucket(store, side->program), side, of_program);
+	for (uint32_t i = 0; i < side->nfragments; i++)
+	{
+		GjSideFragment *fragment = &side->fragments[i];
+
+		fragment->side = is_own(store, fragment) ? side : NULL;
+		if (fragment->side)
+			LIST_INSERT_HEAD(&fragment_of(store, fragment)->sides, fragment, of_fragment);
+	}
+	side->published = true;
+	return true;
 }
 
 void
 gj_side_withdraw(GjResident *store, GjSide *side)
 {
-	GjSide	  **at = &store->sides;
-
-	while (*at != side)
-		at = &(*at)->next;
-	*at = side->next;
+	gj_file_remove_side(store, side);
+	LIST_REMOVE(side, of_key);
+	LIST_REMOVE(side, of_program);
+	for (uint32_t i = 0; i < side->nfragments; i++)
+		if (side->fragments[i].side)
+			LIST_REMOVE(&side->fragments[i], of_fragment);
 	side->published = false;
 	if (side->pins == 0)
 		free_side(store, side);
 }
 
-bool
-gj_side_is_of(const GjSide *side, uint32_t database, uint32_t relation)
+/* True if it has rows of a relation (0: any) of a database (0: any). */
+static bool
+is_of(const GjSide *side, uint32_t database, uint32_t relation)
 {
 	for (uint32_t i = 0; i < side->nfragments; i++)
 		if ((database == 0 || side->fragments[i].relation.database == database) &&
@@ -115,26 +197,50 @@ gj_side_is_of(const GjSide *side, uint32_t database, uint32_t relation)
 	return false;
 }
 
-static bool
-is_part(const GjSide *side, const GjFragment *fragment)
+uint64_t
+gj_side_withdraw_of(GjResident *store, uint32_t database, uint32_t relation)
 {
-	for (uint32_t i = 0; i < side->nfragments; i++)
-		if (side->fragments[i].id == fragment->id)
-			return true;
-	return false;
+	uint64_t	nbytes = 0;
+
+	/* what takes the place of one that goes was looked at before */
+	for (uint32_t i = store->nsides; i-- > 0;)
+	{
+		GjSide	   *side = store->sides[i];
+
+		if (!is_of(side, database, relation))
+			continue;
+		nbytes += side->nbytes;
+		gj_side_withdraw(store, side);
+	}
+	return nbytes;
+}
+
+uint64_t
+gj_side_withdraw_of_file(GjResident *store, const GjRelationKey *key)
+{
+	uint64_t	nbytes = 0;
+
+	for (uint32_t i = store->nsides; i-- > 0;)
+	{
+		GjSide	   *side = store->sides[i];
+		uint32_t	f = 0;
+
+		while (f < side->nfragments &&
+			   memcmp(&side->fragments[f].relation, key, sizeof(*key)) != 0)
+			f++;
+		if (f == side->nfragments)
+			continue;
+		nbytes += side->nbytes;
+		gj_side_withdraw(store, side);
+	}
+	return nbytes;
 }
 
 void
-gj_side_withdraw_all(GjResident *store, const GjFragment *fragment)
+gj_side_withdraw_all(GjResident *store, GjFragment *fragment)
 {
-	GjSide	   *next;
-
-	for (GjSide *side = store->sides; side; side = next)
-	{
-		next = side->next;
-		if (is_part(side, fragment))
-			gj_side_withdraw(store, side);
-	}
+	while (!LIST_EMPTY(&fragment->sides))
+		gj_side_withdraw(store, LIST_FIRST(&fragment->sides)->side);
 }
 
 void
@@ -217,10 +323,10 @@ supersede(GjResident *store, GjSide *newer)
 {
 	GjSide	   *next;
 
-	for (GjSide *side = store->sides; side; side = next)
+	for (GjSide *side = LIST_FIRST(key_bucket(store, newer)); side; side = next)
 	{
-		next = side->next;
-		if (side == newer || side->pins > 0 || !same_key(side, newer) || !is_older(side, newer))
+		next = LIST_NEXT(side, of_key);
+		if (side->pins > 0 || !same_key(side, newer) || !is_older(side, newer))
 			continue;
 		/* who counts them asks about the table */
 		newer->hits += side->hits;
@@ -231,10 +337,11 @@ supersede(GjResident *store, GjSide *newer)
 static GjSide *
 find(GjResident *store, const GjSide *like)
 {
-	GjSide	   *side = store->sides;
+	GjSide	   *side;
 
-	while (side && !same_side(side, like))
-		side = side->next;
+	LIST_FOREACH(side, key_bucket(store, like), of_key)
+		if (same_side(side, like))
+			break;
 	return side;
 }
 
@@ -242,13 +349,16 @@ uint32_t
 gj_sides_of(GjDeviceMemory *memory, uint64_t program)
 {
 	uint32_t	sources = 0;
+	GjResident *store;
+	const GjSide *side;
 
 	pthread_mutex_lock(&memory->lock);
+	store = gj_store_of(memory);
 	/* where others run as well, leases that are too small could fail them all */
-	for (const GjSide *side = gj_store_of(memory) && memory->nleases == 0 && !memory->first ?
-		 gj_store_of(memory)->sides : NULL; side; side = side->next)
-		if (side->program == program)
-			sources |= 1u << side->source;
+	if (store && memory->nleases == 0 && !memory->first)
+		LIST_FOREACH(side, program_bucket(store, program), of_program)
+			if (side->program == program)
+				sources |= 1u << side->source;
 	pthread_mutex_unlock(&memory->lock);
 	return sources;
 }
@@ -270,6 +380,12 @@ void
 gj_side_use(GjResident *store, GjSide *side, const GjSide *like)
 {
 	pthread_mutex_lock(&store->memory->lock);
+	if (side->published)
+	{
+		LIST_REMOVE(side, of_program);
+		LIST_INSERT_HEAD(program_bucket(store, like->program), side, of_program);
+		side->file->counts.table_hits += side->source > 0;
+	}
 	side->program = like->program;
 	side->source = like->source;
 	side->hits++;
@@ -358,13 +474,13 @@ gj_side_has_room(GjResident *store, GjSide *like, uint64_t nbytes)
 	pthread_mutex_lock(&store->memory->lock);
 	supersede(store, like);
 	before = store->clock > GJ_LONG_AGO ? store->clock - GJ_LONG_AGO : 0;
-	for (const GjSide *side = store->sides; side; side = side->next)
-		if (side->pins == 0 && side->used_at < before)
-			old += side->nbytes;
+	for (uint32_t i = 0; i < store->nsides && !has_room(store, nbytes, 0); i++)
+		if (store->sides[i]->pins == 0 && store->sides[i]->used_at < before)
+			old += store->sides[i]->nbytes;
 	/* who waits for a lease comes first */
 	room = !store->memory->first && has_room(store, nbytes, old);
 	while (room && !has_room(store, nbytes, 0))
-		gj_side_withdraw(store, gj_side_oldest(store, before));
+		gj_side_withdraw(store, gj_side_cheapest(store, before));
 	pthread_mutex_unlock(&store->memory->lock);
 	return room;
 }
@@ -374,9 +490,7 @@ static bool
 is_wanted(GjResident *store, const GjSide *side)
 {
 	for (uint32_t i = 0; i < side->nfragments; i++)
-		if (side->fragments[i].id >> GJ_FRAGMENT_DEVICE_SHIFT == store->entry->info.ordinal &&
-			!gj_resident_by_id(store, &side->fragments[i].relation, side->fragments[i].number,
-							   side->fragments[i].id))
+		if (is_own(store, &side->fragments[i]) && !fragment_of(store, &side->fragments[i]))
 			return false;
 	return !find(store, side);
 }
@@ -389,17 +503,40 @@ static bool
 make_room(GjResident *store, uint64_t nbytes, uint64_t clock)
 {
 	const GjDeviceMemory *memory = store->memory;
-	GjSide	   *oldest;
 
-	while (nbytes > store->limit || memory->resident > store->limit - nbytes)
+	if (nbytes > store->limit)
+		return false;
+	while (memory->resident > store->limit - nbytes)
 	{
-		oldest = gj_side_oldest(store, clock);
-		if (!oldest)
+		GjSide	   *side = gj_side_cheapest(store, clock);
+
+		if (!side)
 			return false;
-		gj_side_withdraw(store, oldest);
+		gj_side_withdraw(store, side);
 	}
 	/* who waits for a lease comes first */
 	return memory->first == NULL;
+}
+
+/*
+ * True if there are few enough sides of the file of this one.  Else the one goes that is worth least,
+ * and of several the oldest.
+ */
+static bool
+make_room_in_file(GjResident *store, const GjSide *newer)
+{
+	GjKeptFile *file = gj_file_find(store, &newer->fragments[0].relation);
+	GjSide	   *cheapest = NULL;
+	GjSide	   *side;
+
+	if (!file || file->nsides < GJ_MOST_OF_FILE)
+		return true;
+	LIST_FOREACH(side, &file->sides, of_file)
+		if (side->pins == 0 && (!cheapest || worth(store, side) <= worth(store, cheapest)))
+			cheapest = side;
+	if (cheapest)
+		gj_side_withdraw(store, cheapest);
+	return cheapest != NULL;
 }
 
 bool
@@ -411,17 +548,24 @@ gj_side_publish(GjResident *store, GjWork *work, uint64_t clock, GjSide *side)
 
 	side->nbytes = side_bytes(side);
 	pthread_mutex_lock(&store->memory->lock);
-	if (arrays && make_room(store, side->nbytes, clock) && is_wanted(store, side) &&
-		work->ops->memory->adopt(store->queue, work->queue, arrays, n) == GJ_OK)
+	if (arrays && make_room(store, side->nbytes, clock) && is_wanted(store, side))
+	{
+		supersede(store, side);
+		side->used_at = store->clock;
+		kept = make_room_in_file(store, side) && link_side(store, side);
+	}
+	if (kept && work->ops->memory->adopt(store->queue, work->queue, arrays, n) == GJ_OK)
 	{
 		gj_lease_hand_over(work->lease, side->nbytes);
 		side->pins = 1;
-		side->published = true;
-		side->used_at = store->clock;
-		side->next = store->sides;
-		store->sides = side;
-		supersede(store, side);
-		kept = true;
+	}
+	else if (kept)
+	{
+		/* its memory is the run's: nothing of it is freed here */
+		side->pins = 1;
+		gj_side_withdraw(store, side);
+		side->pins = 0;
+		kept = false;
 	}
 	pthread_mutex_unlock(&store->memory->lock);
 	free(arrays);

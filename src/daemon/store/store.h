@@ -18,12 +18,15 @@
 #define GJ_DAEMON_STORE_STORE_H
 
 #include <string.h>
+#include <sys/queue.h>
 
 #include "daemon/base/base.h"
 
 #define GJ_FRAGMENT_DEVICE_SHIFT 48
 
 typedef struct GjResident GjResident;
+typedef struct GjKeptFile GjKeptFile;
+typedef struct GjSide GjSide;
 
 /* Rows whose references are still relative to the heap of their chunk. */
 typedef struct GjFragmentPart
@@ -84,6 +87,9 @@ typedef struct GjFragment
 	GjDeviceEntry *entry;		/* the device, once it is published */
 	uint64_t	nrows;
 	bool		published;
+	GjKeptFile *file;			/* that counts it; only while published */
+	LIST_ENTRY(GjFragment) of_file;
+	LIST_HEAD(, GjSideFragment) sides;	/* sides that are made of it; only while published */
 	uint32_t	nfilled;		/* pages that have come; all of them once it is published */
 	GjFragmentPages *pages;		/* behind the columns */
 
@@ -138,6 +144,8 @@ typedef struct GjSideFragment
 	uint32_t	table;			/* of the source: which of its columns were read */
 	uint64_t	id;
 	const uint64_t *pages;		/* whose rows it has, one bit each; NULL: all */
+	GjSide	   *side;			/* published, and the fragment is on its device; else NULL */
+	LIST_ENTRY(GjSideFragment) of_fragment;	/* if it has a side */
 } GjSideFragment;
 
 /*
@@ -152,10 +160,15 @@ typedef struct GjSideFragment
  *
  * Probe rows that were exchanged are such a part, too, without a table.
  */
-typedef struct GjSide
+struct GjSide
 {
-	struct GjSide *next;
+	/* the first six only while published */
 	bool		published;
+	uint32_t	at;				/* in the store's list of sides */
+	GjKeptFile *file;			/* of its first fragment, which counts it */
+	LIST_ENTRY(GjSide) of_file;
+	LIST_ENTRY(GjSide) of_key;
+	LIST_ENTRY(GjSide) of_program;
 	uint32_t	pins;
 	uint64_t	used_at;		/* the store's clock */
 	uint64_t	hits;
@@ -175,7 +188,7 @@ typedef struct GjSide
 	uint64_t	heap_used;
 	GjHashTable table;
 	uint64_t	table_bytes;
-} GjSide;
+};
 
 /* What is looked for: fragments of a relation with all of these columns. */
 typedef struct GjWanted
@@ -306,7 +319,17 @@ extern GjColumn gj_fragment_column(const GjFragment *fragment, uint32_t c, uint6
 /* Gives up what belongs to a database (0: all) and relation (0: all).  Returns bytes. */
 extern uint64_t gj_resident_evict(GjDeviceEntry *entry, uint32_t database, uint32_t relation);
 
-/* What is kept, by relation: *list is the caller's to free.  Returns their number. */
+/*
+ * Copies the keys of at most `max` files, from number `first` on; returns how many.  Which file has
+ * which number changes as files come and go.
+ */
+extern uint32_t gj_resident_files(GjDeviceEntry *entry, uint32_t first, uint32_t max,
+								  GjRelationKey *keys);
+
+/* Gives up what belongs to a file.  Returns bytes. */
+extern uint64_t gj_resident_evict_file(GjDeviceEntry *entry, const GjRelationKey *key);
+
+/* What is kept, by file, in no order: *list is the caller's to free.  Returns their number. */
 extern uint32_t gj_resident_list(GjDeviceEntry *entry, GjCached **list);
 
 #endif							/* GJ_DAEMON_STORE_STORE_H */
