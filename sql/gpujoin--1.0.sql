@@ -9,6 +9,8 @@ CREATE FUNCTION gpujoin_devices(
 	OUT device text,
 	OUT ordinal int,
 	OUT name text,
+	OUT status text,
+	OUT reason text,
 	OUT processors int,
 	OUT memory_total bigint,
 	OUT memory_used bigint,
@@ -26,12 +28,51 @@ RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'gpujoin_devices'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 4;
 
-COMMENT ON FUNCTION gpujoin_devices() IS
-	'devices: memory (bytes), rates (bytes/s); completed programs: runs, bytes copied, device time';
+COMMENT ON FUNCTION gpujoin_devices() IS 'the rows of view gpujoin_devices';
 
 CREATE VIEW gpujoin_devices AS SELECT * FROM gpujoin_devices();
 
+COMMENT ON VIEW gpujoin_devices IS
+	'devices, and why they are not used; memory in bytes, rates in bytes/s; what completed programs did';
+
 GRANT SELECT ON gpujoin_devices TO PUBLIC;
+
+CREATE FUNCTION gpujoin_processes(
+	OUT process text,
+	OUT pid int,
+	OUT state text,
+	OUT memory bigint,
+	OUT start_time timestamptz,
+	OUT starts bigint
+)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'gpujoin_processes'
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 2;
+
+COMMENT ON FUNCTION gpujoin_processes() IS 'the rows of view gpujoin_processes';
+
+CREATE VIEW gpujoin_processes AS SELECT * FROM gpujoin_processes();
+
+COMMENT ON VIEW gpujoin_processes IS
+	'the launcher and gpujoind: process, state, physical memory in bytes, start';
+
+GRANT SELECT ON gpujoin_processes TO PUBLIC;
+
+CREATE FUNCTION gpujoin_check(
+	OUT section text,
+	OUT item text,
+	OUT value text,
+	OUT advice text
+)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'gpujoin_check'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE ROWS 40;
+
+COMMENT ON FUNCTION gpujoin_check() IS
+	'versions, processes, devices, memory and limits, and what to change';
+
+REVOKE ALL ON FUNCTION gpujoin_check() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION gpujoin_check() TO pg_monitor;
 
 CREATE FUNCTION gpujoin_stat(
 	OUT outcome text,

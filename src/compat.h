@@ -24,6 +24,13 @@
 #define gj_relation_by_file(tablespace, file) RelidByRelfilenode(tablespace, file)
 #endif
 
+/* What the i-th backend (from 1 on) does, as this transaction sees it. */
+#if PG_VERSION_NUM >= 160000
+#define gj_local_backend(i)	pgstat_get_local_beentry_by_index(i)
+#else
+#define gj_local_backend(i)	pgstat_fetch_stat_local_beentry(i)
+#endif
+
 /* A set of n events to wait for, which whoever made it frees. */
 #if PG_VERSION_NUM >= 170000
 #define gj_create_wait_set(context, n)	CreateWaitEventSet(NULL, n)

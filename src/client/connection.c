@@ -156,7 +156,8 @@ connection_greet(GjConnection *connection, uint32 kind, GjSendFirst send, void *
 		.device = kind,
 		.pid = MyProcPid,
 		.memory_limit = (uint64) gj_device_memory_limit * 1024 * 1024,
-		.incarnation = connection->incarnation
+		.incarnation = connection->incarnation,
+		.database = MyDatabaseId
 	};
 	GjAnswer	answer;
 

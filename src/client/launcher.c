@@ -47,6 +47,7 @@
 #include "storage/ipc.h"
 #include "storage/latch.h"
 #include "utils/guc.h"
+#include "utils/timestamp.h"
 
 #include "client/connection.h"
 #include "client/counters.h"
@@ -77,6 +78,12 @@ typedef struct GjLauncherState
 	uint64		incarnation;	/* of the gpujoind that answers; 0: none */
 	uint64		silent;			/* of the last one that was killed because it was silent */
 	int64		next_start;		/* when gpujoind is started again; 0: it was started */
+	TimestampTz launcher_start;
+	TimestampTz daemon_start;	/* of the last one */
+	int32		launcher_pid;
+	int32		daemon_pid;		/* 0: it does not run */
+	uint32		nstarts;		/* of gpujoind, by this launcher */
+	uint32		unused;
 } GjLauncherState;
 
 typedef struct GjLauncher
@@ -169,9 +176,8 @@ launcher_present(GjLauncherState *state)
 	return present;
 }
 
-/* Path of gpujoind's program. */
-static void
-daemon_path(char path[MAXPGPATH])
+void
+gj_daemon_path(char path[MAXPGPATH])
 {
 	snprintf(path, MAXPGPATH, "%s/%s", pkglib_path, GJ_DAEMON_NAME);
 }
@@ -193,7 +199,8 @@ register_launcher(GjFailure *failure)
 	if (!RegisterDynamicBackgroundWorker(&worker, &handle))
 	{
 		gj_fail(failure, GJ_NO_DAEMON,
-				"no background worker is free: max_worker_processes may have to be raised");
+				"no background worker is free for its launcher: raise max_worker_processes (%d)",
+				max_worker_processes);
 		return false;
 	}
 	pfree(handle);
@@ -220,13 +227,32 @@ gj_launcher_ensure(bool start, GjFailure *failure)
 	}
 	if (!start)
 		return true;
-	daemon_path(path);
+	gj_daemon_path(path);
 	if (access(path, X_OK) != 0)
 	{
 		gj_fail(failure, GJ_NO_DAEMON, "\"%s\" cannot be run", path);
 		return false;
 	}
 	return register_launcher(failure);
+}
+
+void
+gj_launcher_status(GjLauncherStatus *status)
+{
+	GjLauncherState state;
+	bool		present = launcher_present(&state);
+
+	memset(status, 0, sizeof(*status));
+	if (!present)
+		return;
+	status->launcher_pid = state.launcher_pid;
+	status->launcher_start = state.launcher_start;
+	status->daemon_pid = state.daemon_pid;
+	status->daemon_start = state.daemon_start;
+	status->nstarts = state.nstarts;
+	status->answers = state.incarnation != 0;
+	if (state.next_start != 0)
+		status->restart_ms = Max(0, (state.next_start - monotonic_time()) / 1000);
 }
 
 uint64
@@ -377,6 +403,8 @@ publish_state(GjLauncher *launcher, uint64 incarnation, int64 next_start)
 
 	state->incarnation = incarnation;
 	state->next_start = next_start;
+	state->launcher_pid = MyProcPid;
+	state->daemon_pid = launcher->child;
 	if (pwrite(launcher->state_fd, state, sizeof(*state), 0) == sizeof(*state))
 		return true;
 	ereport(WARNING,
@@ -536,7 +564,7 @@ start_daemon(GjLauncher *launcher)
 	int			parent[2] = {-1, -1};
 	int			log[2] = {-1, -1};
 
-	daemon_path(path);
+	gj_daemon_path(path);
 	launcher->started = monotonic_time();
 	launcher->next_look = launcher->started + GJ_BEAT_MS * 1000;
 	launcher->nsilent = 0;
@@ -553,7 +581,13 @@ start_daemon(GjLauncher *launcher)
 	}
 	else
 		launcher->child = -1;
-	if (launcher->child < 0)
+	if (launcher->child > 0)
+	{
+		launcher->state.nstarts++;
+		launcher->state.daemon_start = GetCurrentTimestamp();
+		(void) publish_state(launcher, 0, 0);
+	}
+	else
 	{
 		ereport(WARNING, (errmsg("could not start gpujoind: %m")));
 		launcher->child = 0;
@@ -593,6 +627,8 @@ reap_daemon(GjLauncher *launcher)
 		return;
 	if (!launcher->killed && !ShutdownRequestPending)
 		schedule_start(launcher);
+	else
+		(void) publish_state(launcher, 0, launcher->state.next_start);
 	launcher->killed = false;
 
 	/*
@@ -762,6 +798,7 @@ gj_launcher_main(Datum main_arg)
 	pqsignal(SIGCHLD, handle_sigchld);
 	BackgroundWorkerUnblockSignals();
 
+	launcher.state.launcher_start = GetCurrentTimestamp();
 	if (!become_launcher(&launcher))
 		proc_exit(0);
 	make_journal(&launcher);

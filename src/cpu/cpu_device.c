@@ -74,6 +74,26 @@ gj_cpu_pool(GjDevice *device)
 	return device->pool;
 }
 
+/* It needs no driver. */
+static void
+cpu_versions(uint32_t *driver, uint32_t *runtime)
+{
+	*driver = *runtime = 0;
+}
+
+static void
+cpu_describe(int ordinal, char name[64])
+{
+	read_name(name, 64);
+}
+
+/* Each machine has one. */
+static bool
+cpu_useless(int i, char name[64], GjErrorText *why)
+{
+	return false;
+}
+
 static GjDevice *
 cpu_open(int ordinal, GjErrorText *why)
 {
@@ -97,6 +117,7 @@ cpu_open(int ordinal, GjErrorText *why)
 	info->ordinal = (uint32_t) ordinal;
 	info->nprocessors = nthreads;
 	info->memory_total = (uint64_t) sysconf(_SC_PHYS_PAGES) * (uint64_t) sysconf(_SC_PAGESIZE) / 2;
+	info->memory_free = (uint64_t) sysconf(_SC_AVPHYS_PAGES) * (uint64_t) sysconf(_SC_PAGESIZE);
 	info->copy_in_rate = GJ_COPY_RATE;
 	info->copy_out_rate = GJ_COPY_RATE;
 	info->build_rate = GJ_BUILD_RATE * (nthreads < GJ_MEASURED ? nthreads : GJ_MEASURED);
@@ -331,6 +352,9 @@ const GjDeviceOps gj_cpu_device = {
 	.name = "cpu",
 	.kind = GJ_DEVICE_CPU,
 	.count = cpu_count,
+	.versions = cpu_versions,
+	.describe = cpu_describe,
+	.useless = cpu_useless,
 	.open = cpu_open,
 	.close = cpu_close,
 	.meet = cpu_meet,

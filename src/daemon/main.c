@@ -12,8 +12,6 @@
 #include "daemon/session/run_file.h"
 #include "daemon/session/server.h"
 
-#define GJ_VERSION			"1.0"
-
 /* No --device: a GPU if there is one. */
 #define GJ_ANY_DEVICE		((GjDeviceKind) -1)
 
@@ -76,6 +74,8 @@ list_devices(void)
 	GjErrorText why;
 	uint32_t	ncuda = gj_devices_cuda(true, &why);
 	uint32_t	n = gj_devices_count();
+	const GjUnusedDevice *unused;
+	uint32_t	nunused;
 
 	for (uint32_t i = 0; i < n; i++)
 	{
@@ -85,6 +85,9 @@ list_devices(void)
 			   info->ordinal, info->name, info->memory_total / (1024.0 * 1024.0 * 1024.0),
 			   info->nprocessors, info->kind == GJ_DEVICE_CUDA ? "multiprocessors" : "threads");
 	}
+	nunused = gj_devices_unused(&unused);
+	for (uint32_t i = 0; i < nunused; i++)
+		printf("not used: %s: %s\n", unused[i].name, unused[i].why.text);
 	if (ncuda == 0)
 		printf("no GPU: %s\n", why.text);
 	return 0;
@@ -231,7 +234,7 @@ main(int argc, char **argv)
 		fputs(usage, stderr);
 		return 2;
 	}
-	gj_devices_start();
+	gj_devices_start(false);
 	if (options.list_devices)
 		status = list_devices();
 	else

@@ -15,11 +15,11 @@
 void
 test_wire_sizes(void)
 {
-	CHECK_EQUAL(GJ_ABI, 9);
-	CHECK_EQUAL(sizeof(GjMsgHello), 40);
-	CHECK_EQUAL(sizeof(GjDeviceInfo), 192);
-	CHECK_EQUAL(sizeof(GjMsgWelcome), 344);
-	CHECK_EQUAL(sizeof(GjMsgDevice), 200);
+	CHECK_EQUAL(GJ_ABI, 10);
+	CHECK_EQUAL(sizeof(GjMsgHello), 48);
+	CHECK_EQUAL(sizeof(GjDeviceInfo), 200);
+	CHECK_EQUAL(sizeof(GjMsgWelcome), 360);
+	CHECK_EQUAL(sizeof(GjMsgDevice), 336);
 	CHECK_EQUAL(sizeof(GjCounter), 16);
 	CHECK_EQUAL(sizeof(GjMsgSubmit), 168);
 	CHECK_EQUAL(sizeof(GjMsgReady), 36);

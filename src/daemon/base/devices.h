@@ -31,6 +31,15 @@ typedef struct GjDeviceEntry
 	GjDeviceTotals totals;		/* guarded by that lock too */
 } GjDeviceEntry;
 
+/* A GPU that is not used. */
+typedef struct GjUnusedDevice
+{
+	uint32_t	ordinal;		/* GJ_NO_ORDINAL: it has none */
+	GjDeviceStatus status;
+	char		name[64];
+	GjErrorText why;
+} GjUnusedDevice;
+
 /*
  * Chooses GPUs by ordinal ("0,2,3"; "" or NULL: all), and how many devices the cpu and each
  * GPU pretend to be, which share its memory: those of GPU g come as g * per_gpu on.  False with
@@ -42,8 +51,11 @@ extern bool gj_devices_configure(const char *gpus, uint32_t ncpu, uint32_t per_g
 /* True if devices of a kind are there for tests: one that pretends to be several. */
 extern bool gj_devices_pretend(GjDeviceKind kind);
 
-/* Starts to open the GPUs.  Called once, before anything else here. */
-extern void gj_devices_start(void);
+/*
+ * Starts to open the GPUs.  With `report`, what is found goes to the log.  Called once, before
+ * anything else here.
+ */
+extern void gj_devices_start(bool report);
 
 /*
  * Number of usable GPUs; if 0, *why is the reason.  With `wait`, waits until they are
@@ -67,6 +79,12 @@ extern uint32_t gj_devices_choose_some(GjDeviceKind kind, uint32_t max, GjDevice
 /* Number of devices of all kinds, the cpu last.  Opens them all. */
 extern uint32_t gj_devices_count(void);
 extern GjDeviceEntry *gj_devices_get(uint32_t i);
+
+/* GPUs that are not used.  Waits until all are open. */
+extern uint32_t gj_devices_unused(const GjUnusedDevice **list);
+
+/* The CUDA of the driver and of gpujoind, as in WELCOME.  May wait for the driver. */
+extern void gj_devices_cuda_versions(uint32_t *driver, uint32_t *runtime);
 
 /* Adds what a program did. */
 extern void gj_devices_count_run(GjDeviceEntry *entry, const GjDeviceTotals *run);

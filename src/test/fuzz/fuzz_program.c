@@ -363,7 +363,7 @@ main(int argc, char **argv)
 	GjErrorText why;
 
 	(void) gj_devices_configure(NULL, DEVICES, 1, &why);
-	gj_devices_start();
+	gj_devices_start(false);
 	output = malloc(GJ_OUTPUT_SLOT_SIZE);
 	for (uint32_t i = 0; i < GJ_LOAD_SLOTS; i++)
 		load[i] = malloc(GJ_LOAD_SLOT_SIZE);

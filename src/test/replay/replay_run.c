@@ -154,7 +154,7 @@ main(int argc, char **argv)
 		fprintf(stderr, "%s\n", why.text);
 		return 2;
 	}
-	gj_devices_start();
+	gj_devices_start(false);
 	for (int i = optind; i < argc; i++)
 		ok &= run_file(argv[i]);
 	gj_segment_stop();
