@@ -30,6 +30,7 @@
 #include "guc.h"
 #include "plan/program_builder.h"
 #include "plan/types.h"
+#include "progress.h"
 
 PG_FUNCTION_INFO_V1(gpujoin_cache);
 PG_FUNCTION_INFO_V1(gpujoin_cache_evict);
@@ -85,12 +86,15 @@ gpujoin_cache(PG_FUNCTION_ARGS)
 	{
 		Oid			relid = relation_of_file(&list[i].relation);
 		char	   *database = get_database_name(list[i].relation.database);
-		Datum		values[11];
-		bool		nulls[11] = {false};
+		NameData	name;
+		Datum		values[12];
+		bool		nulls[12] = {false};
 		int			c = 0;
 
+		values[c++] = ObjectIdGetDatum(list[i].relation.database);
+		namestrcpy(&name, database != NULL ? database : "");
 		nulls[c] = database == NULL;
-		values[c++] = database ? CStringGetTextDatum(database) : (Datum) 0;
+		values[c++] = NameGetDatum(&name);
 		nulls[c] = !OidIsValid(relid);
 		values[c++] = ObjectIdGetDatum(relid);
 		values[c++] = column_names(&list[i], relid);
@@ -268,6 +272,27 @@ make_program(Relation rel, const AttrNumber *attnos, int n, int ntexts)
 	return program;
 }
 
+/* A table that is loaded. */
+typedef struct Loading
+{
+	const GjRemoteRun *run;
+	const GjSourceReader *reader;
+} Loading;
+
+/* Tells how much of a table has been loaded; of what workers load, how much they have taken. */
+static void
+tell_progress(void *arg)
+{
+	const Loading *loading = (const Loading *) arg;
+	const GjSourceReader *reader = loading->reader;
+	GjShare    *share = reader->tables[0].share;
+	uint64		ndone = reader->npages + reader->nresident;
+
+	if (gj_remote_has_workers(loading->run))
+		ndone = pg_atomic_read_u64(&share->next);
+	gj_progress_blocks(Min(ndone, share->nblocks), share->nblocks);
+}
+
 /* Loads what is not resident yet. */
 static void
 load_table(Relation rel, const AttrNumber *attnos, int n, int ntexts)
@@ -278,6 +303,7 @@ load_table(Relation rel, const AttrNumber *attnos, int n, int ntexts)
 	GjRemoteRun *run = gj_remote_create(program, &stats);
 	GjTable		table = {.relid = RelationGetRelid(rel),.attnos = attnos};
 	GjSourceReader *reader = gj_heap_source(&table, 1, GetActiveSnapshot(), program, 0, &failure);
+	Loading		loading = {run, reader};
 	GjRemoteResult result = GJ_REMOTE_FAILED;
 	bool		is_parallel = IsInParallelMode();
 	int			most = is_parallel ? 0 : max_parallel_workers;
@@ -289,6 +315,8 @@ load_table(Relation rel, const AttrNumber *attnos, int n, int ntexts)
 	if (reader != NULL)
 	{
 		gj_remote_set_reader(run, 0, reader);
+		if (reader->ntables > 0)
+			gj_remote_watch(run, tell_progress, &loading);
 		if (gj_remote_submit(run, most, &failure))
 		{
 			gj_remote_launch(run, most, GetActiveSnapshot());
@@ -380,17 +408,22 @@ prewarm_tables(List *relids, List *names)
 	int			n = 0;
 	ListCell   *lc;
 
+	gj_progress_start(linitial_oid(relids), list_length(relids));
 	foreach(lc, relids)
 	{
 		Relation	rel = table_open(lfirst_oid(lc), NoLock);
 		MemoryContext old = MemoryContextSwitchTo(table_cxt);
 
 		if (is_plain_table(rel))
+		{
+			gj_progress_table(lfirst_oid(lc), foreach_current_index(lc), RelationGetNumberOfBlocks(rel));
 			tables[n++] = prewarm_table(rel, names);
+		}
 		MemoryContextSwitchTo(old);
 		MemoryContextReset(table_cxt);
 		table_close(rel, NoLock);
 	}
+	gj_progress_end();
 	return count_pages(tables, n);
 }
 

@@ -24,6 +24,13 @@
 #define gj_relation_by_file(tablespace, file) RelidByRelfilenode(tablespace, file)
 #endif
 
+/* Where EnableQueryId() is. */
+#if PG_VERSION_NUM >= 160000
+#include "nodes/queryjumble.h"
+#else
+#include "utils/queryjumble.h"
+#endif
+
 /* What the i-th backend (from 1 on) does, as this transaction sees it. */
 #if PG_VERSION_NUM >= 160000
 #define gj_local_backend(i)	pgstat_get_local_beentry_by_index(i)

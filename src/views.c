@@ -20,6 +20,7 @@
 PG_FUNCTION_INFO_V1(gpujoin_devices);
 PG_FUNCTION_INFO_V1(gpujoin_processes);
 PG_FUNCTION_INFO_V1(gpujoin_stat);
+PG_FUNCTION_INFO_V1(gpujoin_stat_reset);
 
 /* ---- gpujoin_devices */
 
@@ -163,22 +164,34 @@ Datum
 gpujoin_stat(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
-	GjCounter	counters[GJ_NREASONS];
+	GjOutcome  *outcomes;
+	int			n;
 
 	InitMaterializedSRF(fcinfo, 0);
-	gj_counters_read(counters);
-	for (uint32 i = 0; i < GJ_NREASONS; i++)
+	n = gj_counters_read(&outcomes);
+	for (int i = 0; i < n; i++)
 	{
-		Datum		values[3];
-		bool		nulls[3] = {false};
+		const GjOutcome *outcome = &outcomes[i];
+		Datum		values[5];
+		bool		nulls[5] = {false};
 
-		if (counters[i].count == 0)
-			continue;
-		values[0] = CStringGetTextDatum(gj_reason_text(i));
-		values[1] = Int64GetDatum(counters[i].count);
-		values[2] = TimestampTzGetDatum(time_t_to_timestamptz(counters[i].last));
-		nulls[2] = counters[i].last == 0;
+		values[0] = ObjectIdGetDatum(outcome->database);
+		nulls[0] = !OidIsValid(outcome->database);
+		values[1] = CStringGetTextDatum(gj_reason_text(outcome->reason));
+		values[2] = Int64GetDatum(outcome->count);
+		values[3] = TimestampTzGetDatum(time_t_to_timestamptz(outcome->last));
+		nulls[3] = outcome->last == 0;
+		values[4] = TimestampTzGetDatum(outcome->reset);
+		nulls[4] = outcome->reset == 0;
 		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 	}
 	return (Datum) 0;
+}
+
+/* Let the counts of this database begin anew. */
+Datum
+gpujoin_stat_reset(PG_FUNCTION_ARGS)
+{
+	gj_counters_reset();
+	PG_RETURN_VOID();
 }

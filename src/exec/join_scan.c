@@ -19,6 +19,7 @@
 #include "utils/memutils.h"
 
 #include "exec/join_scan.h"
+#include "exec/statements.h"
 #include "guc.h"
 #include "plan/join_path.h"
 
@@ -229,7 +230,10 @@ fall_back(GjScanState *state, const GjFailure *failure)
 
 	end_run(state);
 	if (why.reason != state->failure.reason)
+	{
 		gj_client_fall_back(&why);
+		state->nfallbacks++;
+	}
 	ExecClearTuple(state->css.ss.ss_ScanTupleSlot);
 	state->failure = why;
 	ereport(gj_log_fallbacks == GJ_LOG_FALLBACKS_WARNING ? WARNING :
@@ -689,12 +693,27 @@ exec_join_scan(CustomScanState *node)
 	}
 }
 
+/* Has what all runs of the node did counted. */
+static void
+note_use(const GjScanState *state)
+{
+	GjStatementUse use = {.wait_ms = state->load_stats.wait_ms,.fallbacks = state->nfallbacks};
+
+	if (state->nruns == 0 && state->nfallbacks == 0)
+		return;
+	gj_statement_use_stats(&use, &state->stats);
+	for (int s = 0; s < GJ_MAX_SOURCES; s++)
+		use.load_ms += state->load_stats.ms[s];
+	gj_statement_note(&use);
+}
+
 static void
 end_join_scan(CustomScanState *node)
 {
 	ListCell   *lc;
 
 	end_run((GjScanState *) node);
+	note_use((GjScanState *) node);
 	foreach(lc, node->custom_ps)
 		ExecEndNode(lfirst(lc));
 }

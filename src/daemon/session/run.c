@@ -494,7 +494,7 @@ tell_done(GjSession *session, const GjRunStats *stats)
 {
 	const GjMsgDone done = {.type = GJ_MSG_DONE,.stats = *stats};
 
-	gj_journal_count(GJ_OK, 1);
+	gj_journal_count(session->hello.database, GJ_OK);
 	pthread_mutex_lock(&closing.lock);
 	session->next_closing = closing.first;
 	closing.first = session;
@@ -644,7 +644,7 @@ gj_session_run(GjSession *session)
 	{
 		if (session->closed)
 			status = GJ_CANCELLED;
-		gj_journal_count(status, 1);
+		gj_journal_count(session->hello.database, status);
 		if (status != GJ_CANCELLED)
 			gj_session_error(session, status, why.text);
 	}

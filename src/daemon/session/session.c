@@ -154,7 +154,7 @@ welcome(GjSession *session)
 	if (hello->abi != GJ_ABI || hello->program_size != sizeof(GjProgram) ||
 		hello->stats_size != sizeof(GjRunStats))
 	{
-		gj_journal_count(GJ_ABI_MISMATCH, 1);
+		gj_journal_count(0, GJ_ABI_MISMATCH);
 		gj_session_error(session, GJ_ABI_MISMATCH, "");
 		return false;
 	}
@@ -265,7 +265,7 @@ static bool
 malformed(GjSession *session)
 {
 	gj_log(GJ_WARNING, "process %u sent a malformed message", session->hello.pid);
-	gj_journal_count(GJ_BAD_PROGRAM, 1);
+	gj_journal_count(session->hello.database, GJ_BAD_PROGRAM);
 	gj_session_error(session, GJ_BAD_PROGRAM, "malformed message");
 	return false;
 }
