@@ -28,6 +28,7 @@
 #include "compat.h"
 #include "exec/run.h"
 #include "guc.h"
+#include "plan/excluded.h"
 #include "plan/program_builder.h"
 #include "plan/types.h"
 #include "progress.h"
@@ -165,6 +166,10 @@ check_table(Relation rel)
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				 errmsg("\"%s\" is not a plain table", RelationGetRelationName(rel))));
+	if (list_member_oid(gj_excluded_relids(), RelationGetRelid(rel)))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("gpujoin.excluded_tables has \"%s\"", RelationGetRelationName(rel))));
 }
 
 /* The names of all columns. */
@@ -438,6 +443,8 @@ gpujoin_prewarm(PG_FUNCTION_ARGS)
 	List	   *names;
 	GjFailure	failure;
 	uint64		npages;
+	const char *reason;
+	bool		may_offload;
 
 	if (PG_ARGISNULL(0))
 		PG_RETURN_NULL();
@@ -446,11 +453,12 @@ gpujoin_prewarm(PG_FUNCTION_ARGS)
 	names = PG_ARGISNULL(1) ? all_columns(rel) : named_columns(PG_GETARG_ARRAYTYPE_P(1));
 	/* a partitioned table may have no partitions, but its columns it has */
 	(void) find_attributes(rel, names, palloc(sizeof(AttrNumber) * MaxTupleAttributeNumber));
-	if (!gj_enabled || gj_client_device(&failure) == NULL)
+	may_offload = gj_may_offload(&reason);
+	if (!may_offload || gj_client_device(&failure) == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("there is no device to load \"%s\" to", RelationGetRelationName(rel)),
-				 errdetail("%s", gj_reason_text(gj_enabled ? failure.reason : GJ_DISABLED))));
+				 errdetail("%s", may_offload ? gj_reason_text(failure.reason) : reason)));
 	npages = prewarm_tables(family_of(RelationGetRelid(rel)), names);
 	table_close(rel, NoLock);
 	PG_RETURN_INT64(npages);

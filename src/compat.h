@@ -45,6 +45,14 @@
 #define gj_create_wait_set(context, n)	CreateWaitEventSet(context, n)
 #endif
 
+/* Memory of what a setting's check hook keeps, NULL if there is none. */
+#if PG_VERSION_NUM >= 160000
+#include "utils/guc.h"
+#define gj_guc_malloc(size)	guc_malloc(LOG, size)
+#else
+#define gj_guc_malloc(size)	malloc(size)
+#endif
+
 /* What EXPLAIN writes; columns have the names of their tables where there is more than one. */
 #if PG_VERSION_NUM >= 180000
 #include "commands/explain_format.h"

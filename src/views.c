@@ -28,14 +28,14 @@ PG_FUNCTION_INFO_V1(gpujoin_stat_reset);
 static const char *
 why_unused(uint32 kind)
 {
-	if (!gj_enabled)
-		return "gpujoin.enabled is \"off\"";
-	if (gj_device == GJ_SET_DEVICE_OFF)
-		return "gpujoin.device is \"off\"";
+	const char *reason;
+
+	if (!gj_may_offload(&reason))
+		return reason;
 	if (kind == GJ_DEVICE_CPU && gj_device != GJ_SET_DEVICE_CPU)
-		return "used only where gpujoin.device is \"cpu\"";
+		return "used only where gpujoin.device is cpu";
 	if (kind == GJ_DEVICE_CUDA && gj_device == GJ_SET_DEVICE_CPU)
-		return "gpujoin.device is \"cpu\"";
+		return "gpujoin.device is cpu";
 	return NULL;
 }
 

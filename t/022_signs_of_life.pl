@@ -17,9 +17,9 @@ ok(on_device($node), 'queries are on the device');
 my $log = slurp_file($node->logfile);
 like($log, have_gpu() ? qr/gpujoind: GPU 0 is ready: .* GiB free/ : qr/gpujoind: no GPU is used: \w/, 'the log says which GPUs there are');
 is($node->safe_psql('postgres', "SELECT count(*) > 0, bool_and(name IS NOT NULL AND reason IS NULL AND memory_total > 0 AND sessions IS NOT NULL) FROM gpujoin_devices WHERE status = 'ready' AND device = '$device'"), 't|t', 'devices that are ready have no reason');
-is($node->safe_psql('postgres', "SET gpujoin.device = cuda; SELECT status, reason FROM gpujoin_devices WHERE device = 'cpu'"), 'unused|used only where gpujoin.device is "cpu"', 'the cpu device is unused');
-is($node->safe_psql('postgres', "SET gpujoin.enabled = off; SELECT DISTINCT status, reason FROM gpujoin_devices WHERE device = '$device'"), 'unused|gpujoin.enabled is "off"', 'so is any without gpujoin');
-is($node->safe_psql('postgres', "SET gpujoin.device = off; SELECT DISTINCT status, reason FROM gpujoin_devices WHERE device = 'cpu'"), 'unused|gpujoin.device is "off"', 'and any where gpujoin.device is off');
+is($node->safe_psql('postgres', "SET gpujoin.device = cuda; SELECT status, reason FROM gpujoin_devices WHERE device = 'cpu'"), 'unused|used only where gpujoin.device is cpu', 'the cpu device is unused');
+is($node->safe_psql('postgres', "SET gpujoin.enabled = off; SELECT DISTINCT status, reason FROM gpujoin_devices WHERE device = '$device'"), 'unused|gpujoin.enabled is off', 'so is any without gpujoin');
+is($node->safe_psql('postgres', "SET gpujoin.device = off; SELECT DISTINCT status, reason FROM gpujoin_devices WHERE device = 'cpu'"), 'unused|gpujoin.device is off', 'and any where gpujoin.device is off');
 
 my ($pid) = daemon_pids($node);
 is($node->safe_psql('postgres', 'SELECT process, pid, state, memory > 100000, now() - start_time < interval \'1 hour\', starts FROM gpujoin_processes'),

@@ -99,6 +99,7 @@ typedef struct GjLauncher
 	bool		heard;			/* it has given a sign of life */
 	int			nsilent;		/* looks since the last one */
 	int64		next_look;
+	char	   *settings;		/* those that the last one was started with */
 	int			backoff;		/* ms */
 	int64		started;
 	GjLauncherState state;
@@ -324,14 +325,15 @@ reset_signals(void)
 }
 
 /*
- * Add an argument of gpujoind, with a number, if that is not 1. Returns the new number of arguments.
+ * Add an argument of gpujoind, with a number, unless that is the default.  Returns the new number of
+ * arguments.
  */
 static int
-add_devices(char *name, int ndevices, char number[16], char **arguments, int n)
+add_number(char *name, int value, int usual, char number[16], char **arguments, int n)
 {
-	if (ndevices == 1)
+	if (value == usual)
 		return n;
-	snprintf(number, 16, "%d", ndevices);
+	snprintf(number, 16, "%d", value);
 	arguments[n++] = name;
 	arguments[n++] = number;
 	return n;
@@ -341,8 +343,8 @@ add_devices(char *name, int ndevices, char number[16], char **arguments, int n)
 static void
 run_daemon(const GjLauncher *launcher, const char *path, int parent_fd, int log_fd)
 {
-	char	   *arguments[18];
-	char		numbers[2][16];
+	char	   *arguments[22];
+	char		numbers[4][16];
 	char		incarnation[24];
 	int			n = 0;
 
@@ -372,8 +374,10 @@ run_daemon(const GjLauncher *launcher, const char *path, int parent_fd, int log_
 		arguments[n++] = "--devices";
 		arguments[n++] = gj_devices;
 	}
-	n = add_devices("--cpu-devices", gj_cpu_devices, numbers[0], arguments, n);
-	n = add_devices("--gpu-devices", gj_gpu_devices, numbers[1], arguments, n);
+	n = add_number("--cpu-devices", gj_cpu_devices, 1, numbers[0], arguments, n);
+	n = add_number("--gpu-devices", gj_gpu_devices, 1, numbers[1], arguments, n);
+	n = add_number("--cpu-threads", gj_cpu_threads, 0, numbers[2], arguments, n);
+	n = add_number("--cpu-memory", gj_cpu_memory, 0, numbers[3], arguments, n);
 	arguments[n] = NULL;
 	reset_signals();
 	execv(path, arguments);
@@ -556,6 +560,35 @@ schedule_start(GjLauncher *launcher)
 	(void) publish_state(launcher, 0, next_start);
 }
 
+/* Return the settings that take effect when gpujoind starts, malloc'd. */
+static char *
+start_settings(void)
+{
+	char	   *text = psprintf("gpujoin.devices = '%s', gpujoin.cpu_devices = %d, gpujoin.gpu_devices = %d, "
+								"gpujoin.cpu_threads = %d, gpujoin.cpu_memory = %d", gj_devices, gj_cpu_devices,
+								gj_gpu_devices, gj_cpu_threads, gj_cpu_memory);
+	char	   *copy = strdup(text);
+
+	pfree(text);
+	return copy;
+}
+
+/* After a reload, say which settings wait for another gpujoind. */
+static void
+report_settings(const GjLauncher *launcher)
+{
+	char	   *settings = start_settings();
+
+	if (launcher->child != 0 && launcher->settings != NULL && settings != NULL &&
+		strcmp(settings, launcher->settings) != 0)
+		ereport(LOG,
+				(errmsg("settings of gpujoind have changed and take effect when it starts again"),
+				 errdetail("It runs with: %s.", launcher->settings),
+				 errhint("Restart the server, or end process %d: another one is started. Queries that it runs fall back, or fail if rows have been returned.",
+						 (int) launcher->child)));
+	free(settings);
+}
+
 /* Start gpujoind. */
 static void
 start_daemon(GjLauncher *launcher)
@@ -570,6 +603,8 @@ start_daemon(GjLauncher *launcher)
 	launcher->nsilent = 0;
 	launcher->heard = false;
 	launcher->nlog = 0;
+	free(launcher->settings);
+	launcher->settings = start_settings();
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, parent) == 0 &&
 		pipe2(log, O_CLOEXEC) == 0 && fcntl(log[0], F_SETFL, O_NONBLOCK) == 0 &&
 		pg_strong_random(&launcher->incarnation, sizeof(launcher->incarnation)) &&
@@ -771,6 +806,7 @@ keep_daemon(GjLauncher *launcher)
 		{
 			ConfigReloadPending = false;
 			ProcessConfigFile(PGC_SIGHUP);
+			report_settings(launcher);
 		}
 		read_log(launcher);
 		reap_daemon(launcher);

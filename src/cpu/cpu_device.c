@@ -94,12 +94,22 @@ cpu_useless(int i, char name[64], GjErrorText *why)
 	return false;
 }
 
+static uint32_t wanted_threads = 0;
+static uint64_t wanted_memory = 0;
+
+void
+gj_cpu_configure(uint32_t nthreads, uint64_t memory)
+{
+	wanted_threads = nthreads;
+	wanted_memory = memory;
+}
+
 static GjDevice *
 cpu_open(int ordinal, GjErrorText *why)
 {
 	GjDevice   *device = calloc(1, sizeof(GjDevice));
 	GjDeviceInfo *info;
-	uint32_t	nthreads = (uint32_t) gj_count_processors();
+	uint32_t	nthreads = wanted_threads > 0 ? wanted_threads : (uint32_t) gj_count_processors();
 
 	if (nthreads > GJ_MAX_THREADS)
 		nthreads = GJ_MAX_THREADS;
@@ -116,7 +126,8 @@ cpu_open(int ordinal, GjErrorText *why)
 	info->kind = GJ_DEVICE_CPU;
 	info->ordinal = (uint32_t) ordinal;
 	info->nprocessors = nthreads;
-	info->memory_total = (uint64_t) sysconf(_SC_PHYS_PAGES) * (uint64_t) sysconf(_SC_PAGESIZE) / 2;
+	info->memory_total = wanted_memory > 0 ? wanted_memory :
+		(uint64_t) sysconf(_SC_PHYS_PAGES) * (uint64_t) sysconf(_SC_PAGESIZE) / 2;
 	info->memory_free = (uint64_t) sysconf(_SC_AVPHYS_PAGES) * (uint64_t) sysconf(_SC_PAGESIZE);
 	info->copy_in_rate = GJ_COPY_RATE;
 	info->copy_out_rate = GJ_COPY_RATE;

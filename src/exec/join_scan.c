@@ -16,12 +16,15 @@
 #include "miscadmin.h"
 #include "nodes/pg_list.h"
 #include "portability/instr_time.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
 #include "exec/join_scan.h"
 #include "exec/statements.h"
 #include "guc.h"
+#include "plan/excluded.h"
 #include "plan/join_path.h"
+#include "preload.h"
 
 static const CustomExecMethods gj_join_exec_methods;
 
@@ -287,15 +290,40 @@ device_failed(GjScanState *state, const GjFailure *failure)
 	fall_back(state, failure);
 }
 
+/* Returns a table of the node that gpujoin.excluded_tables has by now, or invalid. */
+static Oid
+excluded_table(const GjScanState *state)
+{
+	List	   *excluded = gj_excluded_relids();
+	ListCell   *lc;
+	ListCell   *lc2;
+
+	foreach(lc, excluded == NIL ? NIL : state->tables)
+		foreach(lc2, lfirst(lc))
+		{
+			Oid			relid = (Oid) list_nth_int(lfirst(lc2), GJ_TABLE_RELID);
+
+			if (list_member_oid(excluded, relid))
+				return relid;
+		}
+	return InvalidOid;
+}
+
 /* True if the device may be used in this execution at all. */
 static bool
 may_run(GjScanState *state, GjFailure *failure)
 {
 	EState	   *estate = state->css.ss.ps.state;
+	const char *reason;
 
 	failure->reason = GJ_OK;
-	if (!gj_enabled || gj_device == GJ_SET_DEVICE_OFF)
-		gj_fail(failure, GJ_DISABLED, "%s", "");
+	if (!gj_may_offload(&reason))
+		gj_fail(failure, GJ_DISABLED, "%s", reason);
+	else if (!gj_extension_present())
+		gj_fail(failure, GJ_DISABLED, "extension gpujoin is not in this database");
+	else if (OidIsValid(excluded_table(state)))
+		gj_fail(failure, GJ_DISABLED, "gpujoin.excluded_tables has %s",
+				get_rel_name(excluded_table(state)));
 	else if (IsolationIsSerializable())
 		gj_fail(failure, GJ_NOT_NOW, "serializable transaction");
 	else if (estate->es_epq_active != NULL)

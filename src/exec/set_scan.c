@@ -338,11 +338,12 @@ device_name(const GjSetJoinStats *stats)
 {
 	GjFailure	failure;
 	const GjDeviceInfo *device;
+	const char *reason;
 
 	if (stats != NULL)
 		return !stats->on_device ? "none (session's process)" :
 			stats->device_kind == GJ_DEVICE_CUDA ? "cuda" : "cpu";
-	device = gj_enabled && gj_device != GJ_SET_DEVICE_OFF ? gj_client_device(&failure) : NULL;
+	device = gj_may_offload(&reason) ? gj_client_device(&failure) : NULL;
 	return device == NULL ? "none (session's process)" : device->kind == GJ_DEVICE_CUDA ? "cuda" : "cpu";
 }
 

@@ -49,7 +49,7 @@ open_store(Store *s, uint64_t memory, uint64_t cache)
 	s->work = (GjWork) {.ops = s->entry.ops,.lease = &s->lease};
 	return CHECK(s->store && s->slot && s->pages) &&
 		CHECK(s->entry.ops->queues->queue_open(s->entry.device, &none, &s->work.queue, &why) == GJ_OK) &&
-		CHECK(gj_lease_start(&s->lease, &s->entry.memory, 0, 0, NULL, NULL) == GJ_OK) &&
+		CHECK(gj_lease_start(&s->lease, &s->entry.memory, 0, &(GjMemoryLimits) {0}, NULL, NULL) == GJ_OK) &&
 		CHECK(gj_layout(types, 2, NROWS, GJ_LOAD_CHUNK_SIZE, &s->layout, s->places));
 }
 
@@ -346,7 +346,7 @@ test_resident_gives_way(void)
 	memory = 4 * nbytes;
 	REQUIRE(open_store(&s, memory, memory));
 	REQUIRE(load_unused(&s, 0) && load_unused(&s, 1) && (used = load(&s, 2)));
-	REQUIRE(gj_lease_try(&lease, &s.entry.memory, nbytes, 0));
+	REQUIRE(gj_lease_try(&lease, &s.entry.memory, nbytes, &(GjMemoryLimits) {0}));
 	CHECK(is_there(&s, 0) && is_there(&s, 1));
 	CHECK_EQUAL(gj_lease_free(&lease), nbytes);
 	CHECK_EQUAL(gj_lease_left(&lease), 3 * nbytes);

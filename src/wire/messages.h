@@ -142,6 +142,16 @@ typedef enum GjMessageType
 	GJ_MSG_EVICTED
 } GjMessageType;
 
+/* Sessions that a limit counts together: of a role, of a database, of a role in a database, or all. */
+typedef struct GjGroup
+{
+	uint32_t	role;			/* oid; 0: of any */
+	uint32_t	database;
+} GjGroup;
+
+/* gpujoin.max_running_queries without a limit. */
+#define GJ_NO_LIMIT			UINT32_MAX
+
 /* Every message starts with its type. */
 typedef struct GjMsgHello
 {
@@ -154,7 +164,10 @@ typedef struct GjMsgHello
 	uint64_t	memory_limit;	/* gpujoin.device_memory_limit in bytes, 0 = none */
 	uint64_t	incarnation;	/* that the launcher has told */
 	uint32_t	database;		/* oid of the backend's database, for counters */
-	uint32_t	unused;
+	uint32_t	max_running;	/* queries that run at once in `running`, or GJ_NO_LIMIT */
+	GjGroup		running;
+	GjGroup		memory;
+	uint64_t	max_memory;		/* bytes of devices that `memory` may have, 0 = no limit */
 } GjMsgHello;
 
 typedef struct GjDeviceInfo

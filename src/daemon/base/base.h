@@ -9,6 +9,7 @@
 #include "devices.h"
 #include "lease.h"
 #include "log.h"
+#include "quota.h"
 #include "relation.h"
 #include "segment.h"
 #include "spill.h"

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cpu/pool.h"
 #include "crash.h"
 #include "log.h"
 #include "segment.h"
@@ -69,12 +70,14 @@ limit_pretended(uint32_t n)
 }
 
 bool
-gj_devices_configure(const char *gpus, uint32_t ncpu, uint32_t per_gpu, GjErrorText *why)
+gj_devices_configure(const GjDeviceChoice *choice, GjErrorText *why)
 {
+	const char *gpus = choice->gpus;
 	uint64_t	chosen = 0;
 
-	devices.ncpu = limit_pretended(ncpu);
-	devices.per_gpu = limit_pretended(per_gpu);
+	gj_cpu_configure(choice->cpu_threads, choice->cpu_memory);
+	devices.ncpu = limit_pretended(choice->ncpu);
+	devices.per_gpu = limit_pretended(choice->per_gpu);
 	devices.skipped_gpus = 0;
 	if (!gpus || gpus[strspn(gpus, " ")] == '\0')
 		return true;

@@ -40,13 +40,20 @@ typedef struct GjUnusedDevice
 	GjErrorText why;
 } GjUnusedDevice;
 
-/*
- * Chooses GPUs by ordinal ("0,2,3"; "" or NULL: all), and how many devices the cpu and each
- * GPU pretend to be, which share its memory: those of GPU g come as g * per_gpu on.  False with
- * *why if the list is none.  Before gj_devices_start.
- */
-extern bool gj_devices_configure(const char *gpus, uint32_t ncpu, uint32_t per_gpu,
-								 GjErrorText *why);
+/* Which devices there are to be. */
+typedef struct GjDeviceChoice
+{
+	const char *gpus;			/* by ordinal ("0,2,3"); "" or NULL: all */
+	/* devices that the cpu and each GPU pretend to be, which share its memory: those of GPU g come as
+	 * g * per_gpu on */
+	uint32_t	ncpu;
+	uint32_t	per_gpu;
+	uint32_t	cpu_threads;	/* 0: one a processor */
+	uint64_t	cpu_memory;		/* bytes; 0: half of the machine's */
+} GjDeviceChoice;
+
+/* Chooses devices.  False with *why if the list is none.  Before gj_devices_start. */
+extern bool gj_devices_configure(const GjDeviceChoice *choice, GjErrorText *why);
 
 /* True if devices of a kind are there for tests: one that pretends to be several. */
 extern bool gj_devices_pretend(GjDeviceKind kind);
