@@ -410,6 +410,7 @@ prewarm_tables(List *relids, List *names)
 	Warmed	   *tables = palloc(sizeof(Warmed) * list_length(relids));
 	MemoryContext table_cxt = AllocSetContextCreate(CurrentMemoryContext, "gpujoin prewarm",
 													ALLOCSET_DEFAULT_SIZES);
+	List	   *excluded = gj_excluded_relids();
 	int			n = 0;
 	ListCell   *lc;
 
@@ -419,9 +420,10 @@ prewarm_tables(List *relids, List *names)
 		Relation	rel = table_open(lfirst_oid(lc), NoLock);
 		MemoryContext old = MemoryContextSwitchTo(table_cxt);
 
-		if (is_plain_table(rel))
+		if (is_plain_table(rel) && !list_member_oid(excluded, RelationGetRelid(rel)))
 		{
-			gj_progress_table(lfirst_oid(lc), foreach_current_index(lc), RelationGetNumberOfBlocks(rel));
+			gj_progress_table(lfirst_oid(lc), foreach_current_index(lc),
+							  RelationGetNumberOfBlocks(rel));
 			tables[n++] = prewarm_table(rel, names);
 		}
 		MemoryContextSwitchTo(old);

@@ -239,7 +239,8 @@ check_memory(CheckPage *page)
 		psprintf("sysctl vm.nr_hugepages=%d, and huge_pages = on",
 				 (int) (NBuffers / 1024 * (BLCKSZ / 1024) / Max(huge_size / 1024, 1) + 200)));
 	if (statvfs("/dev/shm", &shm) == 0)
-		put(page, "/dev/shm", psprintf("%.1f GiB free", (double) shm.f_bavail * shm.f_frsize / GJ_GIB),
+		put(page, "/dev/shm",
+			psprintf("%.1f GiB free", (double) shm.f_bavail * shm.f_frsize / GJ_GIB),
 			(double) shm.f_bavail * shm.f_frsize >= GJ_ENOUGH_SHM ? NULL :
 			"Parallel workers need it: in a container, raise --shm-size.");
 	fd = memfd_create("gpujoin check", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -287,7 +288,7 @@ check_settings(CheckPage *page)
 {
 	page->section = "settings";
 	SPI_connect();
-	if (SPI_execute("SELECT name, setting OPERATOR(pg_catalog.||) coalesce(' ' OPERATOR(pg_catalog.||) unit, ''), source "
+	if (SPI_execute("SELECT name, pg_catalog.concat_ws(' ', setting, unit), source "
 					"FROM pg_catalog.pg_settings WHERE name OPERATOR(pg_catalog.~~) 'gpujoin.%' "
 					"AND setting IS DISTINCT FROM boot_val ORDER BY 1", true, 0) == SPI_OK_SELECT)
 		for (uint64 i = 0; i < SPI_processed; i++)

@@ -12,8 +12,8 @@
 #include "access/parallel.h"
 #include "access/xact.h"
 #include "catalog/namespace.h"
-#include "nodes/makefuncs.h"
 #include "utils/guc.h"
+#include "utils/lsyscache.h"
 #include "utils/varlena.h"
 
 #include "compat.h"
@@ -301,6 +301,17 @@ gj_split_table_names(const char *value, List **names)
 	}
 }
 
+Oid
+gj_find_table(const List *name)
+{
+	Oid			schema;
+
+	if (list_length(name) == 1)
+		return RelnameGetRelid(strVal(linitial(name)));
+	schema = get_namespace_oid(strVal(linitial(name)), true);
+	return OidIsValid(schema) ? get_relname_relid(strVal(lsecond(name)), schema) : InvalidOid;
+}
+
 /* Accept a list of tables.  Those of SET must exist; others may be of another database. */
 static bool
 check_excluded_tables(char **value, void **extra, GucSource source)
@@ -318,9 +329,7 @@ check_excluded_tables(char **value, void **extra, GucSource source)
 		return true;
 	foreach(lc, names)
 	{
-		RangeVar   *table = makeRangeVarFromNameList(lfirst(lc));
-
-		if (!OidIsValid(RangeVarGetRelid(table, NoLock, true)))
+		if (!OidIsValid(gj_find_table(lfirst(lc))))
 		{
 			GUC_check_errdetail("There is no table \"%s\".", NameListToString(lfirst(lc)));
 			return false;

@@ -58,7 +58,7 @@ extern int	gj_loader_workers;	/* gpujoin.loader_workers, -1 = automatic */
 extern int	gj_device_memory_limit; /* gpujoin.device_memory_limit, MB, 0 = none */
 extern int	gj_max_device_memory;	/* gpujoin.max_device_memory, MB, 0 = no limit */
 extern GjScope gj_max_device_memory_scope;
-extern int	gj_max_running_queries; /* gpujoin.max_running_queries, -1 = no limit, 0 = none may run */
+extern int	gj_max_running_queries; /* gpujoin.max_running_queries, -1 = no limit, 0 = none */
 extern GjScope gj_max_running_queries_scope;
 extern char *gj_excluded_tables;	/* gpujoin.excluded_tables, "" = none */
 extern char *gj_devices;		/* gpujoin.devices, "" = all; the server's */
@@ -90,10 +90,16 @@ extern bool gj_may_offload(const char **reason);
 extern uint64 gj_query_memory(void);
 
 /*
- * Splits gpujoin.excluded_tables into lists of String nodes: a name, or schema and name.  False: not
- * valid.
+ * Splits gpujoin.excluded_tables into lists of String nodes: a name, or schema and name.  False:
+ * not valid.
  */
 extern bool gj_split_table_names(const char *value, List **names);
+
+/*
+ * The table of such a name, invalid if there is none.  Whether the user may use its schema does
+ * not matter.
+ */
+extern Oid	gj_find_table(const List *name);
 
 extern void gj_guc_init(void);
 

@@ -295,8 +295,8 @@ gj_extension_present(void)
 }
 
 /*
- * CREATE EXTENSION and DROP EXTENSION make and drop functions, in whichever session; little else does.
- * (pg_extension itself has no cache that would tell, before 18.)
+ * CREATE EXTENSION and DROP EXTENSION make and drop functions, in whichever session; little else
+ * does.  (pg_extension itself has no cache that would tell, before 18.)
  */
 static void
 forget_presence(Datum arg, int cache_id, uint32 hash)

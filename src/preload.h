@@ -6,8 +6,8 @@
 #define GJ_PRELOAD_H
 
 /*
- * True if the extension is in this database: without it nothing is offloaded.  Within a transaction;
- * remembered until that may have changed.
+ * True if the extension is in this database: without it nothing is offloaded.  Within a
+ * transaction; remembered until that may have changed.
  */
 extern bool gj_extension_present(void);
 

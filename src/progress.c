@@ -53,8 +53,10 @@ gj_progress_start(Oid relid, int ntables)
 void
 gj_progress_table(Oid relid, int ndone, BlockNumber nblocks)
 {
-	const int	index[] = {GJ_PROGRESS_PHASE, GJ_PROGRESS_TABLES_DONE, GJ_PROGRESS_RELID, GJ_PROGRESS_NBLOCKS,
-	GJ_PROGRESS_BLOCKS_DONE};
+	const int	index[] = {
+		GJ_PROGRESS_PHASE, GJ_PROGRESS_TABLES_DONE, GJ_PROGRESS_RELID, GJ_PROGRESS_NBLOCKS,
+		GJ_PROGRESS_BLOCKS_DONE
+	};
 	const int64 value[] = {GJ_PHASE_PREPARE, ndone, relid, nblocks, 0};
 
 	pgstat_progress_update_multi_param(lengthof(index), index, value);
@@ -88,6 +90,7 @@ gpujoin_stat_progress_prewarm(PG_FUNCTION_ARGS)
 	{
 		const PgBackendStatus *backend = &gj_local_backend(i)->backendStatus;
 		const int64 *param = backend->st_progress_param;
+		uint64		phase = (uint64) param[GJ_PROGRESS_PHASE];
 		Datum		values[9];
 		bool		nulls[9] = {false};
 
@@ -100,7 +103,7 @@ gpujoin_stat_progress_prewarm(PG_FUNCTION_ARGS)
 			!has_privs_of_role(GetUserId(), backend->st_userid))
 			memset(nulls + 2, true, sizeof(nulls) - 2);
 		values[2] = ObjectIdGetDatum(backend->st_progress_command_target);
-		values[3] = CStringGetTextDatum(phases[Min((uint64) param[GJ_PROGRESS_PHASE], GJ_PHASE_FINISH)]);
+		values[3] = CStringGetTextDatum(phases[Min(phase, GJ_PHASE_FINISH)]);
 		values[4] = Int64GetDatum(param[GJ_PROGRESS_NTABLES]);
 		values[5] = Int64GetDatum(param[GJ_PROGRESS_TABLES_DONE]);
 		values[6] = ObjectIdGetDatum((Oid) param[GJ_PROGRESS_RELID]);

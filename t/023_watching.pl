@@ -39,7 +39,7 @@ foreach my $function (qw(gpujoin_stat_reset gpujoin_stat_statements_reset))
 # ---- gpujoin_stat_statements
 
 $node->safe_psql('postgres', "$session SELECT gpujoin_stat_statements_reset(); $sums; $sums; SET gpujoin.fail_at = 'probe'; $sums; SELECT 1");
-my $statements = 'SELECT calls, fallbacks, device_time > 0, wait_time > 0, load_time >= 0, bytes_in >= 0, bytes_out > 0, queryid <> 0, now() - stats_since < interval \'1 min\' FROM gpujoin_stat_statements';
+my $statements = 'SELECT calls, fallbacks, device_time > 0, wait_time >= 0, load_time >= 0, bytes_in >= 0, bytes_out > 0, queryid <> 0, now() - stats_since < interval \'1 min\' FROM gpujoin_stat_statements';
 is($node->safe_psql('postgres', "$statements WHERE dbid = (SELECT oid FROM pg_database WHERE datname = 'postgres')"), '3|1|t|t|t|t|t|t|t', 'a statement, with its fallback; others are none of ours');
 # the query identifier is PostgreSQL's
 my ($plan) = $node->safe_psql('postgres', "$session EXPLAIN (VERBOSE) $sums") =~ /^\s*Query Identifier: (\S+)/m;

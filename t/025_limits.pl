@@ -135,6 +135,10 @@ is($node->safe_psql('postgres', "$session PREPARE q AS SELECT count(*) FROM f JO
 like($node->safe_psql('postgres', "$session SET plan_cache_mode = force_generic_plan; PREPARE q AS SELECT count(*) FROM f JOIN d USING (k); EXECUTE q; SET gpujoin.excluded_tables = 'd'; EXPLAIN (ANALYZE, COSTS OFF) EXECUTE q"), qr/Fallback: gpujoin is disabled: gpujoin.excluded_tables has d/, 'falls back');
 ($rc, $out, $err) = $node->psql('postgres', "LOAD 'gpujoin'; SET gpujoin.excluded_tables = 'd'; SELECT gpujoin_prewarm('d')");
 like($err, qr/ERROR:  gpujoin.excluded_tables has "d"/, 'it is not made resident');
+is($node->safe_psql('postgres', "LOAD 'gpujoin'; SET gpujoin.excluded_tables = 'p2'; SELECT gpujoin_prewarm('p') > 0; SELECT count(*) FROM gpujoin_cache WHERE relation = 'p2'::regclass"), "t\n0", 'nor is a partition');
+$node->safe_psql('postgres', q{ALTER DATABASE postgres SET gpujoin.excluded_tables = '"Odd, name"."t.1", no_schema.t'});
+is(how_as('bob', $sums), 'GpuJoin', 'a schema that a user may not use, or that is not there, is no error');
+$node->safe_psql('postgres', 'ALTER DATABASE postgres RESET gpujoin.excluded_tables');
 foreach my $bad ("'no_such_table'", "'a.b.c.d'", "'a,'", q{'"open'})
 {
 	($rc, $out, $err) = $node->psql('postgres', "LOAD 'gpujoin'; SET gpujoin.excluded_tables = $bad");

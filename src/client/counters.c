@@ -60,7 +60,8 @@ static GjCounterFile counts;
 static bool
 read_counts(int fd)
 {
-	if (pread(fd, &counts, sizeof(counts), 0) == sizeof(counts) && counts.server_start == PgStartTime)
+	if (pread(fd, &counts, sizeof(counts), 0) == sizeof(counts) &&
+		counts.server_start == PgStartTime)
 		return true;
 	memset(&counts, 0, sizeof(counts));
 	counts.server_start = PgStartTime;
@@ -101,6 +102,7 @@ gj_client_count(const GjFailure *failure)
 	int			fd = failure->counted ? -1 : open_file(true);
 	GjDatabaseCounts *database;
 	bool		known;
+	bool		written;
 
 	if (fd < 0)
 		return;
@@ -108,9 +110,11 @@ gj_client_count(const GjFailure *failure)
 	database = gj_database_counts(counts.noted, MyDatabaseId);
 	database->counter[failure->reason].count++;
 	database->counter[failure->reason].last = time(NULL);
-	if (!write_counts(fd, database, sizeof(*database), !known))
-		ereport(DEBUG1, (errmsg_internal("could not write file \"%s\": %m", GJ_COUNTERS_NAME)));
+	written = write_counts(fd, database, sizeof(*database), !known);
+	/* a message can wait for the client: not while the file is locked */
 	close(fd);
+	if (!written)
+		ereport(DEBUG1, (errmsg_internal("could not write file \"%s\"", GJ_COUNTERS_NAME)));
 }
 
 /*
@@ -146,7 +150,9 @@ find_counts(const GjDatabaseCounts *list, Oid database)
 	return NULL;
 }
 
-/* Return what was noted when counts of a database were reset, or its place, or NULL if all are taken. */
+/*
+ * Return what was noted when counts of a database were reset, or its place, or NULL if all are taken.
+ */
 static GjDatabaseReset *
 find_reset(Oid database)
 {
@@ -188,7 +194,9 @@ add_outcomes(GjOutcome *outcomes, int n, Oid database)
 		GjCounter	total = total_count(database, reason);
 		GjOutcome  *outcome = &outcomes[n];
 
-		*outcome = (GjOutcome) {.database = database,.reason = reason,.count = total.count,.last = total.last};
+		*outcome = (GjOutcome) {
+			.database = database,.reason = reason,.count = total.count,.last = total.last
+		};
 		if (reset != NULL && reset->used)
 		{
 			/* gpujoind may have lost its counts */
@@ -262,6 +270,6 @@ gj_counters_reset(void)
 						GJ_MAX_DATABASES)));
 	if (!written)
 		ereport(ERROR,
-				(errcode_for_file_access(),
-				 errmsg("could not write file \"%s\": %m", GJ_COUNTERS_NAME)));
+				(errcode(ERRCODE_IO_ERROR),
+				 errmsg("could not write file \"%s\"", GJ_COUNTERS_NAME)));
 }

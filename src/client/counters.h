@@ -23,8 +23,8 @@ typedef struct GjOutcome
 extern void gj_counters_prepare(void);
 
 /*
- * All counts since the server started, gpujoind's and those of sessions, palloc'd; returns how many.
- * Each database that is known has its GJ_OK, others only if they are not 0.
+ * All counts since the server started, gpujoind's and those of sessions, palloc'd; returns how
+ * many.  Each database that is known has its GJ_OK, others only if they are not 0.
  */
 extern int	gj_counters_read(GjOutcome **outcomes);
 

@@ -325,8 +325,8 @@ reset_signals(void)
 }
 
 /*
- * Add an argument of gpujoind, with a number, unless that is the default.  Returns the new number of
- * arguments.
+ * Add an argument of gpujoind, with a number, unless that is the default.  Returns the new number
+ * of arguments.
  */
 static int
 add_number(char *name, int value, int usual, char number[16], char **arguments, int n)
@@ -564,9 +564,11 @@ schedule_start(GjLauncher *launcher)
 static char *
 start_settings(void)
 {
-	char	   *text = psprintf("gpujoin.devices = '%s', gpujoin.cpu_devices = %d, gpujoin.gpu_devices = %d, "
-								"gpujoin.cpu_threads = %d, gpujoin.cpu_memory = %d", gj_devices, gj_cpu_devices,
-								gj_gpu_devices, gj_cpu_threads, gj_cpu_memory);
+	char	   *text = psprintf("gpujoin.devices = '%s', gpujoin.cpu_devices = %d, "
+								"gpujoin.gpu_devices = %d, gpujoin.cpu_threads = %d, "
+								"gpujoin.cpu_memory = %d",
+								gj_devices, gj_cpu_devices, gj_gpu_devices, gj_cpu_threads,
+								gj_cpu_memory);
 	char	   *copy = strdup(text);
 
 	pfree(text);

@@ -170,7 +170,8 @@ parse_options(int argc, char **argv, GjOptions *options)
 				options->devices.cpu_threads = parse_number("cpu-threads", optarg, 0);
 				break;
 			case 'M':
-				options->devices.cpu_memory = (uint64_t) parse_number("cpu-memory", optarg, 0) << 20;
+				options->devices.cpu_memory =
+					(uint64_t) parse_number("cpu-memory", optarg, 0) << 20;
 				break;
 			case 'v':
 				printf("gpujoind %s (ABI %d)\n", GJ_VERSION, GJ_ABI);

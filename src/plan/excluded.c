@@ -4,9 +4,6 @@
  */
 #include "postgres.h"
 
-#include "catalog/namespace.h"
-#include "nodes/makefuncs.h"
-
 #include "guc.h"
 #include "plan/excluded.h"
 
@@ -22,8 +19,7 @@ gj_excluded_relids(void)
 		return NIL;
 	foreach(lc, names)
 	{
-		RangeVar   *table = makeRangeVarFromNameList(lfirst(lc));
-		Oid			relid = RangeVarGetRelid(table, NoLock, true);
+		Oid			relid = gj_find_table(lfirst(lc));
 
 		if (OidIsValid(relid))
 			relids = lappend_oid(relids, relid);

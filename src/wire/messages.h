@@ -142,7 +142,7 @@ typedef enum GjMessageType
 	GJ_MSG_EVICTED
 } GjMessageType;
 
-/* Sessions that a limit counts together: of a role, of a database, of a role in a database, or all. */
+/* Sessions that a limit counts together: of a role, a database, a role in a database, or all. */
 typedef struct GjGroup
 {
 	uint32_t	role;			/* oid; 0: of any */
@@ -202,7 +202,7 @@ typedef struct GjMsgWelcome
 	uint32_t	ncuda;			/* usable GPUs */
 	uint64_t	incarnation;	/* of this gpujoind */
 	uint32_t	looks;			/* 1: there are processors to look before sleeping */
-	uint32_t	cuda_driver;	/* the CUDA that the driver supports, as 13020 for 13.2; 0: no driver */
+	uint32_t	cuda_driver;	/* the CUDA that the driver supports, as 13020 for 13.2; 0: none */
 	uint32_t	cuda_runtime;	/* the CUDA that gpujoind was built with; 0: without */
 	uint32_t	unused;
 	char		cuda_reason[128];	/* why ncuda is 0 */

@@ -124,10 +124,14 @@ static void
 note_unused(uint32_t ordinal, GjDeviceStatus status, const char *name, const GjErrorText *why)
 {
 	const bool	left_out = status == GJ_DEVICE_LEFT_OUT;
+	char		number[16] = "of no number";
 	GjUnusedDevice *unused;
 
+	if (ordinal != GJ_NO_ORDINAL)
+		snprintf(number, sizeof(number), "%u", ordinal);
+
 	if (devices.report)
-		gj_log(left_out ? GJ_LOG : GJ_WARNING, "%s %s: %s", name,
+		gj_log(left_out ? GJ_LOG : GJ_WARNING, "GPU %s, %s, %s: %s", number, name,
 			   left_out ? "is not used" : "cannot be used", why->text);
 	if (devices.nunused == GJ_MAX_GPUS)
 		return;

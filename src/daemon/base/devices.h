@@ -44,8 +44,10 @@ typedef struct GjUnusedDevice
 typedef struct GjDeviceChoice
 {
 	const char *gpus;			/* by ordinal ("0,2,3"); "" or NULL: all */
-	/* devices that the cpu and each GPU pretend to be, which share its memory: those of GPU g come as
-	 * g * per_gpu on */
+	/*
+	 * Devices that the cpu and each GPU pretend to be, which share its memory: those of GPU g come
+	 * as g * per_gpu on.
+	 */
 	uint32_t	ncpu;
 	uint32_t	per_gpu;
 	uint32_t	cpu_threads;	/* 0: one a processor */

@@ -3,8 +3,8 @@
  *	  What the sessions of a role, of a database, or of all, may have together: running queries, and
  *	  device memory.
  *
- * A quota is a group of sessions.  The limits are settings of each session, which tells them with its
- * run: gpujoin.max_running_queries, gpujoin.max_device_memory.  So after a change old and new
+ * A quota is a group of sessions.  The limits are settings of each session, which tells them with
+ * its run: gpujoin.max_running_queries, gpujoin.max_device_memory.  So after a change old and new
  * limits hold beside each other, each for runs of its own.
  *
  * A run that finds no room waits GJ_LEASE_WAIT_MS before it holds anything that others want.

@@ -533,7 +533,10 @@ leave_quotas(GjSession *session)
 	session->memory.group = NULL;
 }
 
-/* Gets a place among the running queries, waiting for it, and the quota of memory; leave_quotas follows. */
+/*
+ * Gets a place among the running queries, waiting for it, and the quota of memory.  leave_quotas
+ * follows.
+ */
 static GjStatus
 enter_quotas(GjSession *session, GjErrorText *why)
 {

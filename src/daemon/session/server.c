@@ -120,10 +120,12 @@ log_limits(void)
 	struct rlimit limit;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_max < GJ_ENOUGH_FILES)
-		gj_log(GJ_WARNING, "%llu files can be open (RLIMIT_NOFILE), a run takes three: raise the limit",
+		gj_log(GJ_WARNING,
+			   "%llu files can be open (RLIMIT_NOFILE), a run takes three: raise the limit",
 			   (unsigned long long) limit.rlim_max);
 	if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
-		gj_log(GJ_WARNING, "the address space is limited to %llu MB (RLIMIT_AS): CUDA may not start",
+		gj_log(GJ_WARNING,
+			   "the address space is limited to %llu MB (RLIMIT_AS): CUDA may not start",
 			   (unsigned long long) limit.rlim_cur >> 20);
 }
 
