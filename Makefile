@@ -145,8 +145,10 @@ install-daemon: build/$(DAEMON)
 	$(INSTALL_PROGRAM) build/$(DAEMON) '$(DESTDIR)$(pkglibdir)/$(DAEMON)'
 	ln -sf '$(pkglibdir)/$(DAEMON)' '$(DESTDIR)$(bindir)/gpujoind'
 
+# who still loads the library is told before it goes, and nothing more
 uninstall: uninstall-daemon
 uninstall-daemon:
+	-@scripts/still_loaded '$(bindir)/psql' || true
 	rm -f '$(DESTDIR)$(pkglibdir)/$(DAEMON)' '$(DESTDIR)$(bindir)/gpujoind'
 
 # ---- tests

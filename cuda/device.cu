@@ -12,9 +12,10 @@
 
 #include "internal.cuh"
 
-#define MIN_MAJOR 8            /* compute capability: Ampere */
-#define RATE_BYTES (32u << 20) /* copied to measure the rates */
-#define H200_BANDWIDTH 4.8e12  /* bytes/s, what the hash rates below belong to */
+#define MIN_MAJOR 8                   /* compute capability: Ampere */
+#define MIN_FREE_BYTES (512ull << 20) /* of its memory; a context takes about as much */
+#define RATE_BYTES (32u << 20)        /* copied to measure the rates */
+#define H200_BANDWIDTH 4.8e12         /* bytes/s, what the hash rates below belong to */
 #define H200_BUILD_RATE 2e9
 #define H200_PROBE_RATE 10e9
 #define H200_SORT_RATE 2e9 /* these two hold if they cannot be measured */
@@ -66,9 +67,13 @@ error_is_fatal(cudaError_t error)
 GjStatus
 gj_cuda_explain(cudaError_t error, const char *call, const char *file, int line, GjErrorText *why)
 {
-	/* the name of the function says enough */
-	snprintf(why->text, sizeof(why->text), "%.*s failed at %s:%d: %s", (int) strcspn(call, "("),
-			 call, file, line, cudaGetErrorString(error));
+	if (error == cudaErrorDevicesUnavailable)
+		gj_set_text(
+			why, "it is busy: another process may have it for itself (nvidia-smi -q -d COMPUTE)");
+	else
+		/* the name of the function says enough */
+		snprintf(why->text, sizeof(why->text), "%.*s failed at %s:%d: %s", (int) strcspn(call, "("),
+				 call, file, line, cudaGetErrorString(error));
 	cudaGetLastError();
 	if (error == cudaErrorMemoryAllocation)
 		return GJ_OUT_OF_MEMORY;
@@ -102,6 +107,57 @@ gj_cuda_failed(GjQueue *queue, cudaError_t error, const char *call, const char *
 
 /* ---- devices */
 
+static void
+cuda_versions(uint32_t *driver, uint32_t *runtime)
+{
+	int version = 0;
+
+	/* 0 where there is no driver; any driver answers, also one that is too old */
+	*driver = cudaDriverGetVersion(&version) == cudaSuccess ? (uint32_t) version : 0;
+	*runtime = cudaRuntimeGetVersion(&version) == cudaSuccess ? (uint32_t) version : 0;
+	cudaGetLastError();
+}
+
+/* Says why CUDA lists no GPU. */
+static void
+explain_no_gpus(cudaError_t error, GjErrorText *why)
+{
+	uint32_t driver;
+	uint32_t runtime;
+
+	cuda_versions(&driver, &runtime);
+	if (driver == 0)
+		gj_set_text(why, "no NVIDIA driver is installed, or its libcuda.so.1 is not found");
+	else if (error == cudaErrorInsufficientDriver)
+		snprintf(why->text, sizeof(why->text),
+				 "the NVIDIA driver is too old: it supports CUDA %u.%u, gpujoind needs %u.%u",
+				 driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
+	else if (error == cudaErrorNoDevice)
+		gj_set_text(why, "the NVIDIA driver finds no GPU that this process may use");
+	else
+		gj_set_text(why, cudaGetErrorString(error));
+	cudaGetLastError();
+}
+
+/* True if a GPU can do what is needed, else *why. */
+static bool
+is_useful(int gpu, GjErrorText *why)
+{
+	int major = 0;
+	int minor = 0;
+	int pools = 0;
+
+	CHECK(why, false, cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, gpu));
+	CHECK(why, false, cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, gpu));
+	CHECK(why, false, cudaDeviceGetAttribute(&pools, cudaDevAttrMemoryPoolsSupported, gpu));
+	if (major < MIN_MAJOR)
+		snprintf(why->text, sizeof(why->text), "compute capability %d.%d, %d.0 is needed", major,
+				 minor, MIN_MAJOR);
+	else if (!pools)
+		gj_set_text(why, "its driver has no memory pools");
+	return major >= MIN_MAJOR && pools;
+}
+
 /* CUDA's number of the `nth` usable GPU, or -1; *n = how many there are. */
 static int
 usable_gpu(int nth, int *n, GjErrorText *why)
@@ -114,28 +170,59 @@ usable_gpu(int nth, int *n, GjErrorText *why)
 	error = cudaGetDeviceCount(&ngpus);
 	if (error != cudaSuccess)
 	{
-		gj_set_text(why, cudaGetErrorString(error));
-		cudaGetLastError();
+		explain_no_gpus(error, why);
 		return -1;
 	}
 	for (int i = 0; i < ngpus; i++)
 	{
-		int major = 0;
-		int pools = 0;
-
-		CHECK(why, -1, cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, i));
-		CHECK(why, -1, cudaDeviceGetAttribute(&pools, cudaDevAttrMemoryPoolsSupported, i));
-		if (major < MIN_MAJOR || !pools)
+		if (!is_useful(i, why))
 			continue;
 		if (*n == nth)
 			found = i;
 		(*n)++;
 	}
-	if (*n == 0)
-		gj_set_text(why, ngpus == 0
-							 ? "no GPU found"
-							 : "no GPU of compute capability 8.0 or later with memory pools");
+	if (*n == 0 && ngpus == 0)
+		explain_no_gpus(cudaErrorNoDevice, why);
 	return found;
+}
+
+static void
+copy_name(int gpu, char name[64])
+{
+	cudaDeviceProp properties;
+
+	snprintf(name, 64, "GPU %d", gpu);
+	if (cudaGetDeviceProperties(&properties, gpu) == cudaSuccess)
+		snprintf(name, 64, "%.63s", properties.name);
+	cudaGetLastError();
+}
+
+static void
+describe_gpu(int ordinal, char name[64])
+{
+	GjErrorText why;
+	int n;
+	int gpu = usable_gpu(ordinal, &n, &why);
+
+	snprintf(name, 64, "GPU %d", ordinal);
+	if (gpu >= 0)
+		copy_name(gpu, name);
+}
+
+static bool
+useless_gpu(int i, char name[64], GjErrorText *why)
+{
+	int ngpus = 0;
+
+	if (cudaGetDeviceCount(&ngpus) != cudaSuccess)
+		cudaGetLastError();
+	for (int gpu = 0; gpu < ngpus; gpu++)
+		if (!is_useful(gpu, why) && i-- == 0)
+		{
+			copy_name(gpu, name);
+			return true;
+		}
+	return false;
 }
 
 static int
@@ -227,6 +314,8 @@ device_start(GjDevice *device, int ordinal, GjErrorText *why)
 	cudaMemPoolProps props;
 	cudaDeviceProp gpu;
 	uint64_t threshold = UINT64_MAX;
+	size_t free_bytes;
+	size_t total_bytes;
 
 	CHECK(why, false, cudaSetDevice(device->ordinal));
 	/* a backend that was woken may be on the processor of a thread that waits for the GPU */
@@ -235,6 +324,16 @@ device_start(GjDevice *device, int ordinal, GjErrorText *why)
 	empty_kernel<<<1, 1>>>();
 	CHECK(why, false, cudaGetLastError());
 	CHECK(why, false, cudaDeviceSynchronize());
+
+	CHECK(why, false, cudaMemGetInfo(&free_bytes, &total_bytes));
+	device->info.memory_free = free_bytes;
+	if (free_bytes < MIN_FREE_BYTES)
+	{
+		snprintf(why->text, sizeof(why->text),
+				 "too little memory: %zu of %zu MiB are free; other processes have the rest",
+				 free_bytes >> 20, total_bytes >> 20);
+		return false;
+	}
 
 	memset(&props, 0, sizeof(props));
 	props.allocType = cudaMemAllocationTypePinned;
@@ -349,6 +448,9 @@ extern "C" const GjDeviceOps gj_cuda_device = {
 	.name = "cuda",
 	.kind = GJ_DEVICE_CUDA,
 	.count = device_count,
+	.versions = cuda_versions,
+	.describe = describe_gpu,
+	.useless = useless_gpu,
 	.open = device_open,
 	.close = device_close,
 	.meet = gj_meet,

@@ -210,7 +210,7 @@ part_tap() {
 	local copy=$work/tap log=$work/tap.log files status ok bad
 	command -v prove >/dev/null && perl -MIPC::Run -e 1 ||
 		{ fail "prove and the perl module IPC::Run are needed"; return; }
-	mkdir "$copy"; cp -r Makefile gpujoin.control sql src t "$copy"; mkdir "$copy/cuda"
+	mkdir "$copy"; cp -r Makefile gpujoin.control sql src t scripts "$copy"; mkdir "$copy/cuda"
 	echo "${GJ_CONF:-}" >"$copy/postgresql.conf"
 	[ "$(id -u)" != 0 ] || chown -R "$user" "$copy"
 	files=$(cd "$copy" && ls -S t/*.pl | tr '\n' ' ')

@@ -9,6 +9,8 @@ CREATE FUNCTION gpujoin_devices(
 	OUT device text,
 	OUT ordinal int,
 	OUT name text,
+	OUT status text,
+	OUT reason text,
 	OUT processors int,
 	OUT memory_total bigint,
 	OUT memory_used bigint,
@@ -26,32 +28,123 @@ RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'gpujoin_devices'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 4;
 
-COMMENT ON FUNCTION gpujoin_devices() IS
-	'devices: memory (bytes), rates (bytes/s); completed programs: runs, bytes copied, device time';
+COMMENT ON FUNCTION gpujoin_devices() IS 'the rows of view gpujoin_devices';
 
 CREATE VIEW gpujoin_devices AS SELECT * FROM gpujoin_devices();
 
+COMMENT ON VIEW gpujoin_devices IS
+	'devices, and why they are not used; memory in bytes, rates in bytes/s; what completed programs did';
+
 GRANT SELECT ON gpujoin_devices TO PUBLIC;
 
+CREATE FUNCTION gpujoin_processes(
+	OUT process text,
+	OUT pid int,
+	OUT state text,
+	OUT memory bigint,
+	OUT start_time timestamptz,
+	OUT starts bigint
+)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'gpujoin_processes'
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 2;
+
+COMMENT ON FUNCTION gpujoin_processes() IS 'the rows of view gpujoin_processes';
+
+CREATE VIEW gpujoin_processes AS SELECT * FROM gpujoin_processes();
+
+COMMENT ON VIEW gpujoin_processes IS
+	'the launcher and gpujoind: process, state, physical memory in bytes, start';
+
+GRANT SELECT ON gpujoin_processes TO PUBLIC;
+
+CREATE FUNCTION gpujoin_check(
+	OUT section text,
+	OUT item text,
+	OUT value text,
+	OUT advice text
+)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'gpujoin_check'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE ROWS 40;
+
+COMMENT ON FUNCTION gpujoin_check() IS
+	'versions, processes, devices, memory and limits, and what to change';
+
+REVOKE ALL ON FUNCTION gpujoin_check() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION gpujoin_check() TO pg_monitor;
+
 CREATE FUNCTION gpujoin_stat(
+	OUT datid oid,
 	OUT outcome text,
 	OUT count bigint,
-	OUT last timestamptz
+	OUT last timestamptz,
+	OUT stats_reset timestamptz
 )
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'gpujoin_stat'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 10;
 
-COMMENT ON FUNCTION gpujoin_stat() IS 'how often a device completed a query, or why it did not';
+COMMENT ON FUNCTION gpujoin_stat() IS 'the rows of view gpujoin_stat, but for names of databases';
 
-CREATE VIEW gpujoin_stat AS SELECT * FROM gpujoin_stat();
+CREATE VIEW gpujoin_stat AS
+	SELECT s.datid, d.datname, s.outcome, s.count, s.last, s.stats_reset
+	FROM gpujoin_stat() s LEFT JOIN pg_catalog.pg_database d ON d.oid = s.datid;
+
+COMMENT ON VIEW gpujoin_stat IS
+	'how often a device completed a query, or why it did not, by database';
 
 GRANT SELECT ON gpujoin_stat TO PUBLIC;
+
+CREATE FUNCTION gpujoin_stat_reset()
+RETURNS void
+AS 'MODULE_PATHNAME', 'gpujoin_stat_reset'
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION gpujoin_stat_reset() IS 'let the counts of gpujoin_stat of this database begin anew';
+
+REVOKE ALL ON FUNCTION gpujoin_stat_reset() FROM PUBLIC;
+
+CREATE FUNCTION gpujoin_stat_statements(
+	OUT userid oid,
+	OUT dbid oid,
+	OUT queryid bigint,
+	OUT calls bigint,
+	OUT fallbacks bigint,
+	OUT device_time float8,
+	OUT wait_time float8,
+	OUT load_time float8,
+	OUT bytes_in bigint,
+	OUT bytes_out bigint,
+	OUT stats_since timestamptz
+)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'gpujoin_stat_statements'
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 1000;
+
+COMMENT ON FUNCTION gpujoin_stat_statements() IS 'the rows of view gpujoin_stat_statements';
+
+CREATE VIEW gpujoin_stat_statements AS SELECT * FROM gpujoin_stat_statements();
+
+COMMENT ON VIEW gpujoin_stat_statements IS
+	'what devices did for each statement; times in ms; to be joined with pg_stat_statements';
+
+GRANT SELECT ON gpujoin_stat_statements TO PUBLIC;
+
+CREATE FUNCTION gpujoin_stat_statements_reset()
+RETURNS void
+AS 'MODULE_PATHNAME', 'gpujoin_stat_statements_reset'
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION gpujoin_stat_statements_reset() IS 'forget all statements of gpujoin_stat_statements';
+
+REVOKE ALL ON FUNCTION gpujoin_stat_statements_reset() FROM PUBLIC;
 
 -- ---- data that is resident on devices
 
 CREATE FUNCTION gpujoin_cache(
-	OUT database text,
+	OUT datid oid,
+	OUT datname name,
 	OUT relation regclass,
 	OUT columns text[],
 	OUT device text,
@@ -67,9 +160,11 @@ RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'gpujoin_cache'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 10;
 
-COMMENT ON FUNCTION gpujoin_cache() IS 'columns of tables that are resident on devices';
+COMMENT ON FUNCTION gpujoin_cache() IS 'the rows of view gpujoin_cache';
 
 CREATE VIEW gpujoin_cache AS SELECT * FROM gpujoin_cache();
+
+COMMENT ON VIEW gpujoin_cache IS 'columns of tables that are resident on devices, and hash tables over them';
 
 GRANT SELECT ON gpujoin_cache TO PUBLIC;
 
@@ -90,6 +185,33 @@ LANGUAGE C VOLATILE PARALLEL UNSAFE;
 
 COMMENT ON FUNCTION gpujoin_prewarm(regclass, name[]) IS
 	'make columns of a table and its partitions resident; returns the number of resident pages';
+
+CREATE FUNCTION gpujoin_stat_progress_prewarm(
+	OUT pid int,
+	OUT datid oid,
+	OUT relid oid,
+	OUT phase text,
+	OUT tables_total bigint,
+	OUT tables_done bigint,
+	OUT current_relid oid,
+	OUT blocks_total bigint,
+	OUT blocks_done bigint
+)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'gpujoin_stat_progress_prewarm'
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 10;
+
+COMMENT ON FUNCTION gpujoin_stat_progress_prewarm() IS
+	'the rows of view gpujoin_stat_progress_prewarm, but for names of databases';
+
+CREATE VIEW gpujoin_stat_progress_prewarm AS
+	SELECT p.pid, p.datid, d.datname, p.relid, p.phase, p.tables_total, p.tables_done,
+		p.current_relid, p.blocks_total, p.blocks_done
+	FROM gpujoin_stat_progress_prewarm() p LEFT JOIN pg_catalog.pg_database d ON d.oid = p.datid;
+
+COMMENT ON VIEW gpujoin_stat_progress_prewarm IS 'how far calls of gpujoin_prewarm() are';
+
+GRANT SELECT ON gpujoin_stat_progress_prewarm TO PUBLIC;
 
 -- ---- loading gpujoin in every session of a database
 
@@ -146,6 +268,8 @@ BEGIN
 					   element, 'gpu_union_agg_transfn');
 		EXECUTE format('CREATE FUNCTION gpu_union_agg_finalfn_%s(internal) RETURNS %s[] AS $$MODULE_PATHNAME$$, %L LANGUAGE C IMMUTABLE PARALLEL SAFE',
 					   element, element, 'gpu_union_agg_finalfn');
+		EXECUTE format('COMMENT ON FUNCTION gpu_union_agg_transfn(internal, %s[]) IS %L', element, 'support of gpu_union_agg');
+		EXECUTE format('COMMENT ON FUNCTION gpu_union_agg_finalfn_%s(internal) IS %L', element, 'support of gpu_union_agg');
 	END LOOP;
 END $gpujoin$;
 
@@ -163,6 +287,10 @@ CREATE FUNCTION gpu_union_agg_deserialfn(bytea, internal)
 RETURNS internal
 AS 'MODULE_PATHNAME', 'gpu_union_agg_deserialfn'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION gpu_union_agg_combinefn(internal, internal) IS 'support of gpu_union_agg';
+COMMENT ON FUNCTION gpu_union_agg_serialfn(internal) IS 'support of gpu_union_agg';
+COMMENT ON FUNCTION gpu_union_agg_deserialfn(bytea, internal) IS 'support of gpu_union_agg';
 
 DO $gpujoin$
 DECLARE

@@ -8,13 +8,22 @@ SELECT p.oid::regprocedure AS function, p.prorettype::regtype AS returns
 FROM pg_depend d JOIN pg_proc p ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid
 WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
   AND d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'gpujoin')
-  AND (p.proname LIKE 'gpu\_%' OR p.proname IN ('gpujoin_enable', 'gpujoin_disable'))
+  AND (p.proname LIKE 'gpu\_%' OR p.proname LIKE 'gpujoin\_%')
 ORDER BY p.proname, p.oid::regprocedure::text;
 
 SELECT c.relname AS view, string_agg(a.attname, ', ' ORDER BY a.attnum) AS columns
 FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
-WHERE c.relname IN ('gpujoin_devices', 'gpujoin_stat')
+WHERE c.relkind = 'v' AND c.relname LIKE 'gpujoin\_%'
 GROUP BY c.relname ORDER BY c.relname;
+
+SELECT c.relname AS without_comment
+FROM pg_class c WHERE c.relkind = 'v' AND c.relname LIKE 'gpujoin\_%' AND obj_description(c.oid, 'pg_class') IS NULL
+UNION ALL
+SELECT p.oid::regprocedure::text
+FROM pg_depend d JOIN pg_proc p ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid
+WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
+  AND d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'gpujoin')
+  AND obj_description(p.oid, 'pg_proc') IS NULL;
 
 SELECT name, vartype, context FROM pg_settings
 WHERE name IN ('gpujoin.enabled', 'gpujoin.device', 'gpujoin.force', 'gpujoin.algorithm',
@@ -22,7 +31,7 @@ WHERE name IN ('gpujoin.enabled', 'gpujoin.device', 'gpujoin.force', 'gpujoin.al
 ORDER BY name;
 
 SELECT count(*) > 0 AS has_a_device FROM gpujoin_devices;
-SELECT count(*) = count(DISTINCT outcome) AS one_row_an_outcome FROM gpujoin_stat;
+SELECT count(*) = count(DISTINCT (datid, outcome)) AS one_row_an_outcome FROM gpujoin_stat;
 
 -- The rows of a query as sorted text, or its error.
 CREATE FUNCTION gj_rows(query text) RETURNS text[] LANGUAGE plpgsql AS $$

@@ -39,7 +39,7 @@ SELECT gj_resident(:sums, 'lp%'), gj_resident(:sums, 'lp%');
 SELECT gj_resident(:rows, 'lp%'), gj_resident(:rows, 'lp%');
 SELECT gj_resident(:some, 'lp%');
 -- the small table is not kept
-SELECT relation, columns FROM gpujoin_cache WHERE database = current_database() AND relation::text LIKE 'lp%' ORDER BY relation::text;
+SELECT relation, columns FROM gpujoin_cache WHERE datname = current_database() AND relation::text LIKE 'lp%' ORDER BY relation::text;
 -- the table alone, as it was loaded for its parent
 SELECT gj_equal('SELECT count(*), sum(v), count(t) FROM lp_2 WHERE k < 45');
 UPDATE lp SET v = -v WHERE id IN (7, 30000);

@@ -92,9 +92,11 @@ EXCEPTION WHEN feature_not_supported THEN
 END $$;
 -- what runs in place of the device can be told to the client
 SET gpujoin.fail_at = build;
+SET compute_query_id = off;
 SET gpujoin.log_fallbacks = warning;
 SELECT count(*) FROM wa JOIN wb ON wa.k = wb.id;
 SET gpujoin.log_fallbacks = off;
+RESET compute_query_id;
 SELECT count(*) FROM wa JOIN wb ON wa.k = wb.id;
 RESET gpujoin.fail_at;
 DROP TABLE wa, wb, wp;

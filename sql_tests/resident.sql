@@ -23,7 +23,7 @@ SELECT gj_resident('SELECT f.id, f.t, d.name, f.v FROM d JOIN f USING (k)'), gj_
 SELECT gj_resident('SELECT count(*), sum(a.v - b.v) FROM f a JOIN f b ON a.id = b.id');
 SELECT relation, max(columns) AS columns, sum(fragments) AS fragments, sum(pages) = pg_relation_size(relation) / 8192 AS whole,
 	min(bytes) > 0 AS bytes, sum(hits) > 0 AS hits
-FROM gpujoin_cache WHERE database = current_database() GROUP BY relation ORDER BY relation::text;
+FROM gpujoin_cache WHERE datname = current_database() GROUP BY relation ORDER BY relation::text;
 
 -- changes: what is not all-visible is loaded afresh, the rest is not
 UPDATE f SET v = -v WHERE id IN (7, 20000);

@@ -86,7 +86,7 @@ $$;
 SET gpujoin.device_memory_limit = '20MB';
 CREATE TEMPORARY TABLE stat_before AS SELECT * FROM gpujoin_stat;
 SELECT a, sets_agree(a) FROM unnest('{hash,bitmap}'::text[]) a;
-SELECT outcome, s.count - coalesce(b.count, 0) FROM gpujoin_stat s LEFT JOIN stat_before b USING (outcome) WHERE s.count <> coalesce(b.count, 0);
+SELECT outcome, s.count - coalesce(b.count, 0) FROM gpujoin_stat s LEFT JOIN stat_before b USING (datid, outcome) WHERE s.count <> coalesce(b.count, 0);
 DROP TABLE stat_before;
 RESET gpujoin.device_memory_limit;
 RESET gpujoin.set_algorithm; RESET gpujoin.set_device_min_elements;

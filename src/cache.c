@@ -31,8 +31,10 @@
 #include "compat.h"
 #include "exec/run.h"
 #include "guc.h"
+#include "plan/excluded.h"
 #include "plan/program_builder.h"
 #include "plan/types.h"
+#include "progress.h"
 
 PG_FUNCTION_INFO_V1(gpujoin_cache);
 PG_FUNCTION_INFO_V1(gpujoin_cache_evict);
@@ -88,12 +90,15 @@ gpujoin_cache(PG_FUNCTION_ARGS)
 	{
 		Oid			relid = relation_of_file(&list[i].relation);
 		char	   *database = get_database_name(list[i].relation.database);
-		Datum		values[11];
-		bool		nulls[11] = {false};
+		NameData	name;
+		Datum		values[12];
+		bool		nulls[12] = {false};
 		int			c = 0;
 
+		values[c++] = ObjectIdGetDatum(list[i].relation.database);
+		namestrcpy(&name, database != NULL ? database : "");
 		nulls[c] = database == NULL;
-		values[c++] = database ? CStringGetTextDatum(database) : (Datum) 0;
+		values[c++] = NameGetDatum(&name);
 		nulls[c] = !OidIsValid(relid);
 		values[c++] = ObjectIdGetDatum(relid);
 		values[c++] = column_names(&list[i], relid);
@@ -211,6 +216,10 @@ check_table(Relation rel)
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				 errmsg("\"%s\" is not a plain table", RelationGetRelationName(rel))));
+	if (list_member_oid(gj_excluded_relids(), RelationGetRelid(rel)))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("gpujoin.excluded_tables has \"%s\"", RelationGetRelationName(rel))));
 }
 
 /* The names of all columns. */
@@ -318,6 +327,27 @@ make_program(Relation rel, const AttrNumber *attnos, int n, int ntexts)
 	return program;
 }
 
+/* A table that is loaded. */
+typedef struct Loading
+{
+	const GjRemoteRun *run;
+	const GjSourceReader *reader;
+} Loading;
+
+/* Tells how much of a table has been loaded; of what workers load, how much they have taken. */
+static void
+tell_progress(void *arg)
+{
+	const Loading *loading = (const Loading *) arg;
+	const GjSourceReader *reader = loading->reader;
+	GjShare    *share = reader->tables[0].share;
+	uint64		ndone = reader->npages + reader->nresident;
+
+	if (gj_remote_has_workers(loading->run))
+		ndone = pg_atomic_read_u64(&share->next);
+	gj_progress_blocks(Min(ndone, share->nblocks), share->nblocks);
+}
+
 /* Loads what is not resident yet. */
 static void
 load_table(Relation rel, const AttrNumber *attnos, int n, int ntexts)
@@ -328,6 +358,7 @@ load_table(Relation rel, const AttrNumber *attnos, int n, int ntexts)
 	GjRemoteRun *run = gj_remote_create(program, &stats);
 	GjTable		table = {.relid = RelationGetRelid(rel),.attnos = attnos};
 	GjSourceReader *reader = gj_heap_source(&table, 1, GetActiveSnapshot(), program, 0, &failure);
+	Loading		loading = {run, reader};
 	GjRemoteResult result = GJ_REMOTE_FAILED;
 	bool		is_parallel = IsInParallelMode();
 	int			most = is_parallel ? 0 : max_parallel_workers;
@@ -339,6 +370,8 @@ load_table(Relation rel, const AttrNumber *attnos, int n, int ntexts)
 	if (reader != NULL)
 	{
 		gj_remote_set_reader(run, 0, reader);
+		if (reader->ntables > 0)
+			gj_remote_watch(run, tell_progress, &loading);
 		if (gj_remote_submit(run, most, &failure))
 		{
 			gj_remote_launch(run, most, GetActiveSnapshot());
@@ -455,20 +488,27 @@ prewarm_tables(List *relids, List *names)
 	Warmed	   *tables = palloc(sizeof(Warmed) * list_length(relids));
 	MemoryContext table_cxt = AllocSetContextCreate(CurrentMemoryContext, "gpujoin prewarm",
 													ALLOCSET_DEFAULT_SIZES);
+	List	   *excluded = gj_excluded_relids();
 	int			n = 0;
 	ListCell   *lc;
 
+	gj_progress_start(linitial_oid(relids), list_length(relids));
 	foreach(lc, relids)
 	{
 		Relation	rel = table_open(lfirst_oid(lc), NoLock);
 		MemoryContext old = MemoryContextSwitchTo(table_cxt);
 
-		if (is_plain_table(rel))
+		if (is_plain_table(rel) && !list_member_oid(excluded, RelationGetRelid(rel)))
+		{
+			gj_progress_table(lfirst_oid(lc), foreach_current_index(lc),
+							  RelationGetNumberOfBlocks(rel));
 			tables[n++] = prewarm_table(rel, names);
+		}
 		MemoryContextSwitchTo(old);
 		MemoryContextReset(table_cxt);
 		table_close(rel, NoLock);
 	}
+	gj_progress_end();
 	note_invisible(tables, n);
 	return count_pages(tables, n);
 }
@@ -485,6 +525,8 @@ gpujoin_prewarm(PG_FUNCTION_ARGS)
 	List	   *family;
 	GjFailure	failure;
 	uint64		npages;
+	const char *reason;
+	bool		may_offload;
 
 	if (PG_ARGISNULL(0))
 		PG_RETURN_NULL();
@@ -493,11 +535,12 @@ gpujoin_prewarm(PG_FUNCTION_ARGS)
 	names = PG_ARGISNULL(1) ? all_columns(rel) : named_columns(PG_GETARG_ARRAYTYPE_P(1));
 	/* a partitioned table may have no partitions, but its columns it has */
 	(void) find_attributes(rel, names, palloc(sizeof(AttrNumber) * MaxTupleAttributeNumber));
-	if (!gj_enabled || gj_client_device(&failure) == NULL)
+	may_offload = gj_may_offload(&reason);
+	if (!may_offload || gj_client_device(&failure) == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("there is no device to load \"%s\" to", RelationGetRelationName(rel)),
-				 errdetail("%s", gj_reason_text(gj_enabled ? failure.reason : GJ_DISABLED))));
+				 errdetail("%s", may_offload ? gj_reason_text(failure.reason) : reason)));
 	family = family_of(RelationGetRelid(rel));
 	note_elsewhere(RelationGetRelid(rel), family, "gpujoin_prewarm");
 	npages = prewarm_tables(family, names);

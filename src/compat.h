@@ -40,11 +40,33 @@
 	create_subqueryscan_path(root, rel, subpath, NIL, NULL)
 #endif
 
+/* Where EnableQueryId() is. */
+#if PG_VERSION_NUM >= 160000
+#include "nodes/queryjumble.h"
+#else
+#include "utils/queryjumble.h"
+#endif
+
+/* What the i-th backend (from 1 on) does, as this transaction sees it. */
+#if PG_VERSION_NUM >= 160000
+#define gj_local_backend(i)	pgstat_get_local_beentry_by_index(i)
+#else
+#define gj_local_backend(i)	pgstat_fetch_stat_local_beentry(i)
+#endif
+
 /* A set of n events to wait for, which whoever made it frees. */
 #if PG_VERSION_NUM >= 170000
 #define gj_create_wait_set(context, n)	CreateWaitEventSet(NULL, n)
 #else
 #define gj_create_wait_set(context, n)	CreateWaitEventSet(context, n)
+#endif
+
+/* Memory of what a setting's check hook keeps, NULL if there is none. */
+#if PG_VERSION_NUM >= 160000
+#include "utils/guc.h"
+#define gj_guc_malloc(size)	guc_malloc(LOG, size)
+#else
+#define gj_guc_malloc(size)	malloc(size)
 #endif
 
 /* What EXPLAIN writes; columns have the names of their tables where there is more than one. */

@@ -9,6 +9,7 @@
 #include "client/client.h"
 #include "exec/join_scan.h"
 #include "exec/set_scan.h"
+#include "exec/statements.h"
 #include "guc.h"
 #include "plan/join_path.h"
 #include "plan/reasons.h"
@@ -26,6 +27,7 @@ _PG_init(void)
 	gj_launcher_init();
 	gj_join_scan_init();
 	gj_set_scan_init();
+	gj_statements_init();
 	gj_planner_init();
 	gj_reasons_init();
 	gj_set_scan_planner_init();

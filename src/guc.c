@@ -9,8 +9,14 @@
 
 #include <limits.h>
 
+#include "access/parallel.h"
+#include "access/xact.h"
+#include "catalog/namespace.h"
 #include "utils/guc.h"
+#include "utils/lsyscache.h"
+#include "utils/varlena.h"
 
+#include "compat.h"
 #include "guc.h"
 #include "wire/messages.h"
 
@@ -20,8 +26,15 @@ bool		gj_force = false;
 int			gj_algorithm = GJ_SET_ALGORITHM_AUTO;
 int			gj_loader_workers = -1;
 int			gj_device_memory_limit = 0;
+int			gj_max_device_memory = 0;
+GjScope		gj_max_device_memory_scope = GJ_SCOPE_SERVER;
+int			gj_max_running_queries = -1;
+GjScope		gj_max_running_queries_scope = GJ_SCOPE_SERVER;
+char	   *gj_excluded_tables = NULL;
 char	   *gj_devices = NULL;
 int			gj_cpu_devices = 1;
+int			gj_cpu_threads = 0;
+int			gj_cpu_memory = 0;
 int			gj_gpu_devices = 1;
 int			gj_daemon_timeout = 2000;
 int			gj_devices_per_query = 0;
@@ -213,6 +226,127 @@ define_user_settings(void)
 							NULL, NULL, NULL);
 }
 
+/* ---- limits that count for those for whom they are set */
+
+/* Keep where a limit comes from. */
+static bool
+check_limit(int *value, void **extra, GucSource source)
+{
+	GjScope    *scope = gj_guc_malloc(sizeof(GjScope));
+
+	if (scope == NULL)
+		return false;
+	switch (source)
+	{
+		case PGC_S_DATABASE:
+			*scope = GJ_SCOPE_DATABASE;
+			break;
+		case PGC_S_DATABASE_USER:
+			*scope = GJ_SCOPE_ROLE_IN_DATABASE;
+			break;
+		case PGC_S_USER:
+		case PGC_S_CLIENT:
+		case PGC_S_OVERRIDE:
+		case PGC_S_INTERACTIVE:
+		case PGC_S_SESSION:
+			*scope = GJ_SCOPE_ROLE;
+			break;
+		default:
+			*scope = GJ_SCOPE_SERVER;
+	}
+	*extra = scope;
+	return true;
+}
+
+static void
+assign_max_device_memory(int value, void *extra)
+{
+	gj_max_device_memory_scope = *(GjScope *) extra;
+}
+
+static void
+assign_max_running_queries(int value, void *extra)
+{
+	gj_max_running_queries_scope = *(GjScope *) extra;
+}
+
+/* ---- tables that are left to PostgreSQL */
+
+/* Return where the next name of a list ends: at a comma that is not in quotes, or at the end. */
+static char *
+end_of_name(char *name)
+{
+	bool		quoted = false;
+
+	for (; *name != '\0' && (quoted || *name != ','); name++)
+		quoted ^= *name == '"';
+	return name;
+}
+
+bool
+gj_split_table_names(const char *value, List **names)
+{
+	char	   *name = pstrdup(value);
+
+	*names = NIL;
+	if (name[strspn(name, " \t\n")] == '\0')
+		return true;
+	for (;;)
+	{
+		char	   *end = end_of_name(name);
+		bool		last = *end == '\0';
+		List	   *parts;
+		ListCell   *lc;
+
+		*end = '\0';
+		if (!SplitIdentifierString(name, '.', &parts) || parts == NIL || list_length(parts) > 2)
+			return false;
+		foreach(lc, parts)
+			lfirst(lc) = makeString(lfirst(lc));
+		*names = lappend(*names, parts);
+		if (last)
+			return true;
+		name = end + 1;
+	}
+}
+
+Oid
+gj_find_table(const List *name)
+{
+	Oid			schema;
+
+	if (list_length(name) == 1)
+		return RelnameGetRelid(strVal(linitial(name)));
+	schema = get_namespace_oid(strVal(linitial(name)), true);
+	return OidIsValid(schema) ? get_relname_relid(strVal(lsecond(name)), schema) : InvalidOid;
+}
+
+/* Accept a list of tables.  Those of SET must exist; others may be of another database. */
+static bool
+check_excluded_tables(char **value, void **extra, GucSource source)
+{
+	List	   *names;
+	ListCell   *lc;
+
+	if (!gj_split_table_names(*value, &names))
+	{
+		GUC_check_errdetail("A list of tables, each with its schema or without, is expected.");
+		return false;
+	}
+	if (source < PGC_S_INTERACTIVE || source == PGC_S_TEST || !IsTransactionState() ||
+		InitializingParallelWorker)
+		return true;
+	foreach(lc, names)
+	{
+		if (!OidIsValid(gj_find_table(lfirst(lc))))
+		{
+			GUC_check_errdetail("There is no table \"%s\".", NameListToString(lfirst(lc)));
+			return false;
+		}
+	}
+	return true;
+}
+
 /* Accept a list of ordinals: "0, 2,3". */
 static bool
 check_devices(char **value, void **extra, GucSource source)
@@ -262,6 +396,22 @@ define_server_settings(void)
 							PGC_SIGHUP, GUC_NOT_IN_SAMPLE,
 							NULL, NULL, NULL);
 
+	DefineCustomIntVariable("gpujoin.cpu_threads",
+							"Sets the number of threads of the cpu device.",
+							"Zero means as many as the server may use processors. A change takes effect when gpujoind starts.",
+							&gj_cpu_threads,
+							0, 0, 1024,
+							PGC_SIGHUP, 0,
+							NULL, NULL, NULL);
+
+	DefineCustomIntVariable("gpujoin.cpu_memory",
+							"Sets the memory of the cpu device.",
+							"Zero means half of the machine's. A change takes effect when gpujoind starts.",
+							&gj_cpu_memory,
+							0, 0, 1000000,
+							PGC_SIGHUP, GUC_UNIT_MB,
+							NULL, NULL, NULL);
+
 	DefineCustomIntVariable("gpujoin.gpu_devices",
 							"Sets the number of devices that each GPU pretends to be, for tests.",
 							"A change takes effect when gpujoind starts.",
@@ -290,6 +440,30 @@ define_superuser_settings(void)
 							0, 0, INT_MAX,
 							PGC_SUSET, GUC_UNIT_MB | GUC_EXPLAIN,
 							NULL, NULL, NULL);
+
+	DefineCustomIntVariable("gpujoin.max_device_memory",
+							"Sets the device memory that the queries of a role or database may use together.",
+							"It counts for those for whom it is set. Zero means no limit.",
+							&gj_max_device_memory,
+							0, 0, INT_MAX,
+							PGC_SUSET, GUC_UNIT_MB | GUC_EXPLAIN,
+							check_limit, assign_max_device_memory, NULL);
+
+	DefineCustomIntVariable("gpujoin.max_running_queries",
+							"Sets the number of queries of a role or database that may use devices at once.",
+							"It counts for those for whom it is set. -1 means no limit; with zero nothing is offloaded.",
+							&gj_max_running_queries,
+							-1, -1, INT_MAX,
+							PGC_SUSET, GUC_EXPLAIN,
+							check_limit, assign_max_running_queries, NULL);
+
+	DefineCustomStringVariable("gpujoin.excluded_tables",
+							   "Sets the tables whose queries PostgreSQL runs itself.",
+							   "A list of names, with schemas or without. Nothing that reads one of them, or a partition, is offloaded.",
+							   &gj_excluded_tables,
+							   "",
+							   PGC_SUSET, GUC_LIST_INPUT | GUC_EXPLAIN,
+							   check_excluded_tables, NULL, NULL);
 
 	DefineCustomIntVariable("gpujoin.spill_memory",
 							"Sets the host memory that a query may use for what does not fit the device.",
@@ -331,6 +505,25 @@ define_superuser_settings(void)
 							   "",
 							   PGC_SUSET, GUC_NOT_IN_SAMPLE,
 							   NULL, NULL, NULL);
+}
+
+bool
+gj_may_offload(const char **reason)
+{
+	*reason = !gj_enabled ? "gpujoin.enabled is off" :
+		gj_device == GJ_SET_DEVICE_OFF ? "gpujoin.device is off" :
+		gj_max_running_queries == 0 ? "gpujoin.max_running_queries is 0" : NULL;
+	return *reason == NULL;
+}
+
+uint64
+gj_query_memory(void)
+{
+	int			megabytes = gj_device_memory_limit;
+
+	if (gj_max_device_memory > 0 && (megabytes == 0 || gj_max_device_memory < megabytes))
+		megabytes = gj_max_device_memory;
+	return (uint64) megabytes * 1024 * 1024;
 }
 
 const char *

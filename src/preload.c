@@ -7,6 +7,8 @@
  * server's, so the first starts from the server's list where the database has none,
  * and the second removes a setting that only repeats the server's.
  *
+ * A database without the extension has nothing offloaded, whoever has loaded the library.
+ *
  * DROP EXTENSION does what gpujoin_disable() does, by object_access_hook: every
  * session of a database that gpujoin_enable() changed has the library, and so the
  * hook, but for those that began before.
@@ -30,7 +32,9 @@
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
+#include "utils/inval.h"
 #include "utils/rel.h"
+#include "utils/syscache.h"
 #include "utils/varlena.h"
 
 #include "client/launcher.h"
@@ -272,6 +276,34 @@ gpujoin_announce(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
+/* ---- is the extension here? */
+
+/* What is known of this database. */
+static enum
+{
+	PRESENCE_UNKNOWN,
+	PRESENT,
+	ABSENT
+}			presence = PRESENCE_UNKNOWN;
+
+bool
+gj_extension_present(void)
+{
+	if (presence == PRESENCE_UNKNOWN)
+		presence = OidIsValid(get_extension_oid(GJ_LIBRARY, true)) ? PRESENT : ABSENT;
+	return presence == PRESENT;
+}
+
+/*
+ * CREATE EXTENSION and DROP EXTENSION make and drop functions, in whichever session; little else
+ * does.  (pg_extension itself has no cache that would tell, before 18.)
+ */
+static void
+forget_presence(Datum arg, int cache_id, uint32 hash)
+{
+	presence = PRESENCE_UNKNOWN;
+}
+
 /* When the extension is dropped, undo what gpujoin_enable() did. */
 static void
 object_access(ObjectAccessType access, Oid class_id, Oid object_id, int sub_id, void *arg)
@@ -301,6 +333,7 @@ object_access(ObjectAccessType access, Oid class_id, Oid object_id, int sub_id, 
 void
 gj_preload_init(void)
 {
+	CacheRegisterSyscacheCallback(PROCOID, forget_presence, (Datum) 0);
 	previous_object_access_hook = object_access_hook;
 	object_access_hook = object_access;
 }

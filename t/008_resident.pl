@@ -146,7 +146,7 @@ SKIP:
 {
 	skip 'database numbers cannot be chosen', 1 if $node->pg_version < 15;
 	$node->safe_psql('postgres', 'CREATE DATABASE model');
-	$node->safe_psql('model', 'CREATE TABLE d AS SELECT i AS k, i AS c FROM generate_series(0, 59) i; CREATE TABLE r AS SELECT i AS id, i % 60 AS k, 2 AS v FROM generate_series(1, 20000) i');
+	$node->safe_psql('model', 'SET client_min_messages = warning; CREATE EXTENSION gpujoin; CREATE TABLE d AS SELECT i AS k, i AS c FROM generate_series(0, 59) i; CREATE TABLE r AS SELECT i AS id, i % 60 AS k, 2 AS v FROM generate_series(1, 20000) i');
 	$node->safe_psql('model', 'VACUUM r');
 	foreach my $strategy ('file_copy', 'wal_log')
 	{

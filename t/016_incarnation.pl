@@ -67,7 +67,7 @@ sub hello
 	my $answer;
 	socket(my $socket, PF_UNIX, SOCK_SEQPACKET, 0) or die "socket: $!";
 	connect($socket, pack_sockaddr_un("gpujoin.$abi.sock")) or die "connect: $!";
-	send($socket, pack('L6Q2', 1, $abi, $sizes{GjProgram}, $sizes{GjRunStats}, 0, $$, 0, $incarnation), 0) or die "send: $!";
+	send($socket, pack('L6Q2L6Q', 1, $abi, $sizes{GjProgram}, $sizes{GjRunStats}, 0, $$, 0, $incarnation, 0, 0xffffffff, (0) x 5), 0) or die "send: $!";
 	recv($socket, $answer, 1024, 0);
 	return (unpack('L', $answer), $answer);
 }

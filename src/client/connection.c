@@ -143,6 +143,19 @@ connection_connect(GjConnection *connection, GjFailure *failure)
 	return false;
 }
 
+/* Return whom a limit counts this session together with. */
+static GjGroup
+group_of(GjScope scope)
+{
+	GjGroup		group = {0};
+
+	if (scope == GJ_SCOPE_ROLE || scope == GJ_SCOPE_ROLE_IN_DATABASE)
+		group.role = GetSessionUserId();
+	if (scope == GJ_SCOPE_DATABASE || scope == GJ_SCOPE_ROLE_IN_DATABASE)
+		group.database = MyDatabaseId;
+	return group;
+}
+
 /* Say hello and wait for the welcome. */
 static bool
 connection_greet(GjConnection *connection, uint32 kind, GjSendFirst send, void *arg,
@@ -156,7 +169,12 @@ connection_greet(GjConnection *connection, uint32 kind, GjSendFirst send, void *
 		.device = kind,
 		.pid = MyProcPid,
 		.memory_limit = (uint64) gj_device_memory_limit * 1024 * 1024,
-		.incarnation = connection->incarnation
+		.incarnation = connection->incarnation,
+		.database = MyDatabaseId,
+		.max_running = gj_max_running_queries < 0 ? GJ_NO_LIMIT : gj_max_running_queries,
+		.running = group_of(gj_max_running_queries_scope),
+		.memory = group_of(gj_max_device_memory_scope),
+		.max_memory = (uint64) gj_max_device_memory * 1024 * 1024
 	};
 	GjAnswer	answer;
 

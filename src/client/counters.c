@@ -51,17 +51,30 @@ open_file(bool change)
 	return fd;
 }
 
+/* What was read last.  Too large for the stack, and wanted while the file is locked. */
+static GjCounterFile counts;
+
 /*
  * Read the counts.  False: they are of another start of the server, or there are none, so all are 0.
  */
 static bool
-read_counts(int fd, GjCounterFile *counts)
+read_counts(int fd)
 {
-	if (pread(fd, counts, sizeof(*counts), 0) == sizeof(*counts) && counts->server_start == PgStartTime)
+	if (pread(fd, &counts, sizeof(counts), 0) == sizeof(counts) &&
+		counts.server_start == PgStartTime)
 		return true;
-	memset(counts, 0, sizeof(*counts));
-	counts->server_start = PgStartTime;
+	memset(&counts, 0, sizeof(counts));
+	counts.server_start = PgStartTime;
 	return false;
+}
+
+/* Write a part of the counts; all of them if the file is not of this start of the server. */
+static bool
+write_counts(int fd, const void *part, size_t nbytes, bool all)
+{
+	if (all)
+		return pwrite(fd, &counts, sizeof(counts), 0) == sizeof(counts);
+	return pwrite(fd, part, nbytes, (const char *) part - (const char *) &counts) == nbytes;
 }
 
 /*
@@ -70,10 +83,9 @@ read_counts(int fd, GjCounterFile *counts)
 void
 gj_counters_prepare(void)
 {
-	GjCounterFile counts;
 	int			fd = open_file(true);
 
-	if (fd < 0 || (!read_counts(fd, &counts) && pwrite(fd, &counts, sizeof(counts), 0) != sizeof(counts)))
+	if (fd < 0 || (!read_counts(fd) && !write_counts(fd, &counts, sizeof(counts), true)))
 		ereport(WARNING,
 				(errcode_for_file_access(),
 				 errmsg("could not write file \"%s\": %m", GJ_COUNTERS_NAME)));
@@ -87,27 +99,22 @@ gj_counters_prepare(void)
 void
 gj_client_count(const GjFailure *failure)
 {
-	GjCounterFile counts;
-	GjCounter  *counter = &counts.noted[failure->reason];
 	int			fd = failure->counted ? -1 : open_file(true);
+	GjDatabaseCounts *database;
+	bool		known;
 	bool		written;
 
 	if (fd < 0)
 		return;
-	if (read_counts(fd, &counts))
-	{
-		counter->count++;
-		counter->last = time(NULL);
-		written = pwrite(fd, counter, sizeof(*counter), (char *) counter - (char *) &counts) == sizeof(*counter);
-	}
-	else
-	{
-		*counter = (GjCounter) {1, time(NULL)};
-		written = pwrite(fd, &counts, sizeof(counts), 0) == sizeof(counts);
-	}
+	known = read_counts(fd);
+	database = gj_database_counts(counts.noted, MyDatabaseId);
+	database->counter[failure->reason].count++;
+	database->counter[failure->reason].last = time(NULL);
+	written = write_counts(fd, database, sizeof(*database), !known);
+	/* a message can wait for the client: not while the file is locked */
 	close(fd);
 	if (!written)
-		ereport(DEBUG1, (errmsg_internal("could not write file \"%s\": %m", GJ_COUNTERS_NAME)));
+		ereport(DEBUG1, (errmsg_internal("could not write file \"%s\"", GJ_COUNTERS_NAME)));
 }
 
 /*
@@ -133,23 +140,136 @@ gj_client_fall_back(const GjFailure *failure)
 	gj_client_may_do_without(failure);
 }
 
+/* Return the counts of a database in a list, NULL if it has none. */
+static const GjDatabaseCounts *
+find_counts(const GjDatabaseCounts *list, Oid database)
+{
+	for (int i = 0; i < GJ_MAX_DATABASES && list[i].used; i++)
+		if (list[i].database == database)
+			return &list[i];
+	return NULL;
+}
+
+/*
+ * Return what was noted when counts of a database were reset, or its place, or NULL if all are taken.
+ */
+static GjDatabaseReset *
+find_reset(Oid database)
+{
+	for (int i = 0; i < GJ_MAX_DATABASES; i++)
+		if (!counts.reset[i].used || counts.reset[i].database == database)
+			return &counts.reset[i];
+	return NULL;
+}
+
+/* Add up what both have counted of a database. */
+static GjCounter
+total_count(Oid database, GjStatus reason)
+{
+	const GjDatabaseCounts *sums[] = {
+		find_counts(counts.counted, database), find_counts(counts.noted, database)
+	};
+	GjCounter	total = {0};
+
+	for (int i = 0; i < lengthof(sums); i++)
+		if (sums[i] != NULL)
+		{
+			total.count += sums[i]->counter[reason].count;
+			total.last = Max(total.last, sums[i]->counter[reason].last);
+		}
+	return total;
+}
+
+/* Add the outcomes of a database; returns how many there are now. */
+static int
+add_outcomes(GjOutcome *outcomes, int n, Oid database)
+{
+	const GjDatabaseReset *reset = find_reset(database);
+
+	for (int i = 0; i < n; i++)
+		if (outcomes[i].database == database)
+			return n;
+	for (int reason = 0; reason < GJ_NREASONS; reason++)
+	{
+		GjCounter	total = total_count(database, reason);
+		GjOutcome  *outcome = &outcomes[n];
+
+		*outcome = (GjOutcome) {
+			.database = database,.reason = reason,.count = total.count,.last = total.last
+		};
+		if (reset != NULL && reset->used)
+		{
+			/* gpujoind may have lost its counts */
+			outcome->count -= Min(reset->count[reason], total.count);
+			outcome->reset = reset->time;
+		}
+		if (outcome->count == 0)
+			outcome->last = 0;
+		if (outcome->count > 0 || reason == GJ_OK)
+			n++;
+	}
+	return n;
+}
+
 /*
  * Read all counts.
  */
-void
-gj_counters_read(GjCounter counters[GJ_NREASONS])
+int
+gj_counters_read(GjOutcome **outcomes)
 {
-	GjCounterFile counts;
+	int			n = 0;
 	int			fd = open_file(false);
 
-	memset(counters, 0, sizeof(GjCounter) * GJ_NREASONS);
+	*outcomes = palloc(sizeof(GjOutcome) * (2 * GJ_MAX_DATABASES * GJ_NREASONS));
 	if (fd < 0)
-		return;
-	(void) read_counts(fd, &counts);
+		return 0;
+	(void) read_counts(fd);
 	close(fd);
-	for (int i = 0; i < GJ_NREASONS; i++)
+	for (int i = 0; i < GJ_MAX_DATABASES; i++)
 	{
-		counters[i].count = counts.counted[i].count + counts.noted[i].count;
-		counters[i].last = Max(counts.counted[i].last, counts.noted[i].last);
+		if (counts.counted[i].used)
+			n = add_outcomes(*outcomes, n, counts.counted[i].database);
+		if (counts.noted[i].used)
+			n = add_outcomes(*outcomes, n, counts.noted[i].database);
 	}
+	return n;
+}
+
+/*
+ * Let the counts of this database begin anew.
+ */
+void
+gj_counters_reset(void)
+{
+	int			fd = open_file(true);
+	GjDatabaseReset *reset;
+	bool		known;
+	bool		written = false;
+
+	if (fd < 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_IN_USE),
+				 errmsg("could not open or lock file \"%s\"", GJ_COUNTERS_NAME),
+				 errhint("Try again.")));
+	known = read_counts(fd);
+	reset = find_reset(MyDatabaseId);
+	if (reset != NULL)
+	{
+		reset->used = 1;
+		reset->database = MyDatabaseId;
+		reset->time = GetCurrentTimestamp();
+		for (int reason = 0; reason < GJ_NREASONS; reason++)
+			reset->count[reason] = total_count(MyDatabaseId, reason).count;
+		written = write_counts(fd, reset, sizeof(*reset), !known);
+	}
+	close(fd);
+	if (reset == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("counts of %d databases have been reset, and those of no other can be",
+						GJ_MAX_DATABASES)));
+	if (!written)
+		ereport(ERROR,
+				(errcode(ERRCODE_IO_ERROR),
+				 errmsg("could not write file \"%s\"", GJ_COUNTERS_NAME)));
 }

@@ -181,6 +181,33 @@ answer_from_here(const GjDeviceInfo **info, GjFailure *failure)
 	return false;
 }
 
+/*
+ * Say once a session why there is no device: to the client if the settings name cuda, else in the
+ * server's log if gpujoind does not come up.
+ */
+static void
+report_absence(const GjFailure *failure)
+{
+	static bool warned = false;
+	static bool logged = false;
+	bool		missing = failure->reason == GJ_NO_DEVICE || failure->reason == GJ_NO_DAEMON;
+
+	if (IsParallelWorker() || !missing || failure->timeout)
+		return;
+	if (gj_device == GJ_SET_DEVICE_CUDA && !warned)
+		ereport(WARNING,
+				(errmsg("gpujoin.device is \"cuda\", but gpujoin has no GPU"),
+				 errdetail("%s%s%s", gj_reason_text(failure->reason),
+						   failure->detail[0] ? ": " : "", failure->detail),
+				 errhint("PostgreSQL runs all queries itself. SELECT * FROM gpujoin_check() says more.")));
+	else if (gj_device != GJ_SET_DEVICE_CUDA && failure->reason == GJ_NO_DAEMON && !logged)
+		ereport(LOG,
+				(errmsg("gpujoin has no device: %s%s%s", gj_reason_text(failure->reason),
+						failure->detail[0] ? ": " : "", failure->detail)));
+	warned |= gj_device == GJ_SET_DEVICE_CUDA;
+	logged = true;
+}
+
 const GjDeviceInfo *
 gj_client_device(GjFailure *failure)
 {
@@ -201,5 +228,6 @@ gj_client_device(GjFailure *failure)
 	device->failure = *failure;
 	device->ask_again = TimestampTzPlusMilliseconds(GetCurrentTimestamp(),
 													failure->timeout ? GJ_REMEMBER_TIMEOUT : GJ_REMEMBER_ABSENCE);
+	report_absence(failure);
 	return NULL;
 }

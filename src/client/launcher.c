@@ -47,6 +47,7 @@
 #include "storage/ipc.h"
 #include "storage/latch.h"
 #include "utils/guc.h"
+#include "utils/timestamp.h"
 
 #include "client/connection.h"
 #include "client/counters.h"
@@ -77,6 +78,12 @@ typedef struct GjLauncherState
 	uint64		incarnation;	/* of the gpujoind that answers; 0: none */
 	uint64		silent;			/* of the last one that was killed because it was silent */
 	int64		next_start;		/* when gpujoind is started again; 0: it was started */
+	TimestampTz launcher_start;
+	TimestampTz daemon_start;	/* of the last one */
+	int32		launcher_pid;
+	int32		daemon_pid;		/* 0: it does not run */
+	uint32		nstarts;		/* of gpujoind, by this launcher */
+	uint32		unused;
 } GjLauncherState;
 
 typedef struct GjLauncher
@@ -92,6 +99,7 @@ typedef struct GjLauncher
 	bool		heard;			/* it has given a sign of life */
 	int			nsilent;		/* looks since the last one */
 	int64		next_look;
+	char	   *settings;		/* those that the last one was started with */
 	int			backoff;		/* ms */
 	int64		started;
 	GjLauncherState state;
@@ -169,9 +177,8 @@ launcher_present(GjLauncherState *state)
 	return present;
 }
 
-/* Path of gpujoind's program. */
-static void
-daemon_path(char path[MAXPGPATH])
+void
+gj_daemon_path(char path[MAXPGPATH])
 {
 	snprintf(path, MAXPGPATH, "%s/%s", pkglib_path, GJ_DAEMON_NAME);
 }
@@ -193,7 +200,8 @@ register_launcher(GjFailure *failure)
 	if (!RegisterDynamicBackgroundWorker(&worker, &handle))
 	{
 		gj_fail(failure, GJ_NO_DAEMON,
-				"no background worker is free: max_worker_processes may have to be raised");
+				"no background worker is free for its launcher: raise max_worker_processes (%d)",
+				max_worker_processes);
 		return false;
 	}
 	pfree(handle);
@@ -220,13 +228,32 @@ gj_launcher_ensure(bool start, GjFailure *failure)
 	}
 	if (!start)
 		return true;
-	daemon_path(path);
+	gj_daemon_path(path);
 	if (access(path, X_OK) != 0)
 	{
 		gj_fail(failure, GJ_NO_DAEMON, "\"%s\" cannot be run", path);
 		return false;
 	}
 	return register_launcher(failure);
+}
+
+void
+gj_launcher_status(GjLauncherStatus *status)
+{
+	GjLauncherState state;
+	bool		present = launcher_present(&state);
+
+	memset(status, 0, sizeof(*status));
+	if (!present)
+		return;
+	status->launcher_pid = state.launcher_pid;
+	status->launcher_start = state.launcher_start;
+	status->daemon_pid = state.daemon_pid;
+	status->daemon_start = state.daemon_start;
+	status->nstarts = state.nstarts;
+	status->answers = state.incarnation != 0;
+	if (state.next_start != 0)
+		status->restart_ms = Max(0, (state.next_start - monotonic_time()) / 1000);
 }
 
 uint64
@@ -298,14 +325,15 @@ reset_signals(void)
 }
 
 /*
- * Add an argument of gpujoind, with a number, if that is not 1. Returns the new number of arguments.
+ * Add an argument of gpujoind, with a number, unless that is the default.  Returns the new number
+ * of arguments.
  */
 static int
-add_devices(char *name, int ndevices, char number[16], char **arguments, int n)
+add_number(char *name, int value, int usual, char number[16], char **arguments, int n)
 {
-	if (ndevices == 1)
+	if (value == usual)
 		return n;
-	snprintf(number, 16, "%d", ndevices);
+	snprintf(number, 16, "%d", value);
 	arguments[n++] = name;
 	arguments[n++] = number;
 	return n;
@@ -315,8 +343,8 @@ add_devices(char *name, int ndevices, char number[16], char **arguments, int n)
 static void
 run_daemon(const GjLauncher *launcher, const char *path, int parent_fd, int log_fd)
 {
-	char	   *arguments[18];
-	char		numbers[2][16];
+	char	   *arguments[22];
+	char		numbers[4][16];
 	char		incarnation[24];
 	int			n = 0;
 
@@ -346,8 +374,10 @@ run_daemon(const GjLauncher *launcher, const char *path, int parent_fd, int log_
 		arguments[n++] = "--devices";
 		arguments[n++] = gj_devices;
 	}
-	n = add_devices("--cpu-devices", gj_cpu_devices, numbers[0], arguments, n);
-	n = add_devices("--gpu-devices", gj_gpu_devices, numbers[1], arguments, n);
+	n = add_number("--cpu-devices", gj_cpu_devices, 1, numbers[0], arguments, n);
+	n = add_number("--gpu-devices", gj_gpu_devices, 1, numbers[1], arguments, n);
+	n = add_number("--cpu-threads", gj_cpu_threads, 0, numbers[2], arguments, n);
+	n = add_number("--cpu-memory", gj_cpu_memory, 0, numbers[3], arguments, n);
 	arguments[n] = NULL;
 	reset_signals();
 	execv(path, arguments);
@@ -377,6 +407,8 @@ publish_state(GjLauncher *launcher, uint64 incarnation, int64 next_start)
 
 	state->incarnation = incarnation;
 	state->next_start = next_start;
+	state->launcher_pid = MyProcPid;
+	state->daemon_pid = launcher->child;
 	if (pwrite(launcher->state_fd, state, sizeof(*state), 0) == sizeof(*state))
 		return true;
 	ereport(WARNING,
@@ -528,6 +560,37 @@ schedule_start(GjLauncher *launcher)
 	(void) publish_state(launcher, 0, next_start);
 }
 
+/* Return the settings that take effect when gpujoind starts, malloc'd. */
+static char *
+start_settings(void)
+{
+	char	   *text = psprintf("gpujoin.devices = '%s', gpujoin.cpu_devices = %d, "
+								"gpujoin.gpu_devices = %d, gpujoin.cpu_threads = %d, "
+								"gpujoin.cpu_memory = %d",
+								gj_devices, gj_cpu_devices, gj_gpu_devices, gj_cpu_threads,
+								gj_cpu_memory);
+	char	   *copy = strdup(text);
+
+	pfree(text);
+	return copy;
+}
+
+/* After a reload, say which settings wait for another gpujoind. */
+static void
+report_settings(const GjLauncher *launcher)
+{
+	char	   *settings = start_settings();
+
+	if (launcher->child != 0 && launcher->settings != NULL && settings != NULL &&
+		strcmp(settings, launcher->settings) != 0)
+		ereport(LOG,
+				(errmsg("settings of gpujoind have changed and take effect when it starts again"),
+				 errdetail("It runs with: %s.", launcher->settings),
+				 errhint("Restart the server, or end process %d: another one is started. Queries that it runs fall back, or fail if rows have been returned.",
+						 (int) launcher->child)));
+	free(settings);
+}
+
 /* Start gpujoind. */
 static void
 start_daemon(GjLauncher *launcher)
@@ -536,12 +599,14 @@ start_daemon(GjLauncher *launcher)
 	int			parent[2] = {-1, -1};
 	int			log[2] = {-1, -1};
 
-	daemon_path(path);
+	gj_daemon_path(path);
 	launcher->started = monotonic_time();
 	launcher->next_look = launcher->started + GJ_BEAT_MS * 1000;
 	launcher->nsilent = 0;
 	launcher->heard = false;
 	launcher->nlog = 0;
+	free(launcher->settings);
+	launcher->settings = start_settings();
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, parent) == 0 &&
 		pipe2(log, O_CLOEXEC) == 0 && fcntl(log[0], F_SETFL, O_NONBLOCK) == 0 &&
 		pg_strong_random(&launcher->incarnation, sizeof(launcher->incarnation)) &&
@@ -553,7 +618,13 @@ start_daemon(GjLauncher *launcher)
 	}
 	else
 		launcher->child = -1;
-	if (launcher->child < 0)
+	if (launcher->child > 0)
+	{
+		launcher->state.nstarts++;
+		launcher->state.daemon_start = GetCurrentTimestamp();
+		(void) publish_state(launcher, 0, 0);
+	}
+	else
 	{
 		ereport(WARNING, (errmsg("could not start gpujoind: %m")));
 		launcher->child = 0;
@@ -593,6 +664,8 @@ reap_daemon(GjLauncher *launcher)
 		return;
 	if (!launcher->killed && !ShutdownRequestPending)
 		schedule_start(launcher);
+	else
+		(void) publish_state(launcher, 0, launcher->state.next_start);
 	launcher->killed = false;
 
 	/*
@@ -735,6 +808,7 @@ keep_daemon(GjLauncher *launcher)
 		{
 			ConfigReloadPending = false;
 			ProcessConfigFile(PGC_SIGHUP);
+			report_settings(launcher);
 		}
 		read_log(launcher);
 		reap_daemon(launcher);
@@ -762,6 +836,7 @@ gj_launcher_main(Datum main_arg)
 	pqsignal(SIGCHLD, handle_sigchld);
 	BackgroundWorkerUnblockSignals();
 
+	launcher.state.launcher_start = GetCurrentTimestamp();
 	if (!become_launcher(&launcher))
 		proc_exit(0);
 	make_journal(&launcher);

@@ -74,12 +74,42 @@ gj_cpu_pool(GjDevice *device)
 	return device->pool;
 }
 
+/* It needs no driver. */
+static void
+cpu_versions(uint32_t *driver, uint32_t *runtime)
+{
+	*driver = *runtime = 0;
+}
+
+static void
+cpu_describe(int ordinal, char name[64])
+{
+	read_name(name, 64);
+}
+
+/* Each machine has one. */
+static bool
+cpu_useless(int i, char name[64], GjErrorText *why)
+{
+	return false;
+}
+
+static uint32_t wanted_threads = 0;
+static uint64_t wanted_memory = 0;
+
+void
+gj_cpu_configure(uint32_t nthreads, uint64_t memory)
+{
+	wanted_threads = nthreads;
+	wanted_memory = memory;
+}
+
 static GjDevice *
 cpu_open(int ordinal, GjErrorText *why)
 {
 	GjDevice   *device = calloc(1, sizeof(GjDevice));
 	GjDeviceInfo *info;
-	uint32_t	nthreads = (uint32_t) gj_count_processors();
+	uint32_t	nthreads = wanted_threads > 0 ? wanted_threads : (uint32_t) gj_count_processors();
 
 	if (nthreads > GJ_MAX_THREADS)
 		nthreads = GJ_MAX_THREADS;
@@ -96,7 +126,9 @@ cpu_open(int ordinal, GjErrorText *why)
 	info->kind = GJ_DEVICE_CPU;
 	info->ordinal = (uint32_t) ordinal;
 	info->nprocessors = nthreads;
-	info->memory_total = (uint64_t) sysconf(_SC_PHYS_PAGES) * (uint64_t) sysconf(_SC_PAGESIZE) / 2;
+	info->memory_total = wanted_memory > 0 ? wanted_memory :
+		(uint64_t) sysconf(_SC_PHYS_PAGES) * (uint64_t) sysconf(_SC_PAGESIZE) / 2;
+	info->memory_free = (uint64_t) sysconf(_SC_AVPHYS_PAGES) * (uint64_t) sysconf(_SC_PAGESIZE);
 	info->copy_in_rate = GJ_COPY_RATE;
 	info->copy_out_rate = GJ_COPY_RATE;
 	info->build_rate = GJ_BUILD_RATE * (nthreads < GJ_MEASURED ? nthreads : GJ_MEASURED);
@@ -331,6 +363,9 @@ const GjDeviceOps gj_cpu_device = {
 	.name = "cpu",
 	.kind = GJ_DEVICE_CPU,
 	.count = cpu_count,
+	.versions = cpu_versions,
+	.describe = cpu_describe,
+	.useless = cpu_useless,
 	.open = cpu_open,
 	.close = cpu_close,
 	.meet = cpu_meet,

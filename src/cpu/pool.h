@@ -29,6 +29,9 @@ typedef struct GjJob
 	uint32_t	nworkers;		/* threads at work, but the owner; guarded by the lock */
 } GjJob;
 
+/* Threads and memory of cpu devices that are opened from now on; 0: what the machine suggests. */
+extern void gj_cpu_configure(uint32_t nthreads, uint64_t memory);
+
 struct GjDevice;
 /* Those of an open cpu device (cpu_device.c). */
 extern GjPool *gj_cpu_pool(struct GjDevice *device);

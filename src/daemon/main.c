@@ -12,8 +12,6 @@
 #include "daemon/session/run_file.h"
 #include "daemon/session/server.h"
 
-#define GJ_VERSION			"1.0"
-
 /* No --device: a GPU if there is one. */
 #define GJ_ANY_DEVICE		((GjDeviceKind) -1)
 
@@ -26,9 +24,7 @@ typedef struct GjOptions
 	int			nfiles;
 	int			repeat;
 	GjTeamOptions team;
-	const char *devices;
-	int			cpu_devices;
-	int			gpu_devices;
+	GjDeviceChoice devices;
 } GjOptions;
 
 static const struct option long_options[] = {
@@ -44,6 +40,8 @@ static const struct option long_options[] = {
 	{"devices", required_argument, NULL, 'D'},
 	{"cpu-devices", required_argument, NULL, 'C'},
 	{"gpu-devices", required_argument, NULL, 'G'},
+	{"cpu-threads", required_argument, NULL, 'T'},
+	{"cpu-memory", required_argument, NULL, 'M'},
 	{"version", no_argument, NULL, 'v'},
 	{"help", no_argument, NULL, 'h'},
 	{NULL, 0, NULL, 0}
@@ -67,6 +65,8 @@ static const char usage[] =
 "           [--devices 0,1,...]  use these GPUs only\n"
 "           [--cpu-devices N]    let the cpu pretend to be N devices\n"
 "           [--gpu-devices N]    let each GPU pretend to be N devices\n"
+"           [--cpu-threads N]    threads of the cpu device (default: one a processor)\n"
+"           [--cpu-memory N]     its memory, in MB (default: half of the machine's)\n"
 "\n"
 "PostgreSQL starts the server itself: see README.md.\n";
 
@@ -76,6 +76,8 @@ list_devices(void)
 	GjErrorText why;
 	uint32_t	ncuda = gj_devices_cuda(true, &why);
 	uint32_t	n = gj_devices_count();
+	const GjUnusedDevice *unused;
+	uint32_t	nunused;
 
 	for (uint32_t i = 0; i < n; i++)
 	{
@@ -85,6 +87,9 @@ list_devices(void)
 			   info->ordinal, info->name, info->memory_total / (1024.0 * 1024.0 * 1024.0),
 			   info->nprocessors, info->kind == GJ_DEVICE_CUDA ? "multiprocessors" : "threads");
 	}
+	nunused = gj_devices_unused(&unused);
+	for (uint32_t i = 0; i < nunused; i++)
+		printf("not used: %s: %s\n", unused[i].name, unused[i].why.text);
 	if (ncuda == 0)
 		printf("no GPU: %s\n", why.text);
 	return 0;
@@ -153,13 +158,20 @@ parse_options(int argc, char **argv, GjOptions *options)
 				options->repeat = parse_number("repeat", optarg, 1);
 				break;
 			case 'D':
-				options->devices = optarg;
+				options->devices.gpus = optarg;
 				break;
 			case 'C':
-				options->cpu_devices = parse_number("cpu-devices", optarg, 1);
+				options->devices.ncpu = parse_number("cpu-devices", optarg, 1);
 				break;
 			case 'G':
-				options->gpu_devices = parse_number("gpu-devices", optarg, 1);
+				options->devices.per_gpu = parse_number("gpu-devices", optarg, 1);
+				break;
+			case 'T':
+				options->devices.cpu_threads = parse_number("cpu-threads", optarg, 0);
+				break;
+			case 'M':
+				options->devices.cpu_memory =
+					(uint64_t) parse_number("cpu-memory", optarg, 0) << 20;
 				break;
 			case 'v':
 				printf("gpujoind %s (ABI %d)\n", GJ_VERSION, GJ_ABI);
@@ -201,15 +213,14 @@ int
 main(int argc, char **argv)
 {
 	static GjTempAccount temp_account;	/* of --run */
-	GjOptions	options = {.server = {NULL, -1, -1, false, 0},.cpu_devices = 1,.gpu_devices = 1,
+	GjOptions	options = {.server = {NULL, -1, -1, false, 0},.devices = {.ncpu = 1,.per_gpu = 1},
 	.repeat = 1,.team = {.kind = GJ_ANY_DEVICE,.spill_memory = UINT64_C(1) << 30,
 	.temp = {&temp_account, UINT64_MAX, "/tmp"}}};
 	GjErrorText why;
 	int			status;
 
 	parse_options(argc, argv, &options);
-	if (!gj_devices_configure(options.devices, (uint32_t) options.cpu_devices,
-							  (uint32_t) options.gpu_devices, &why))
+	if (!gj_devices_configure(&options.devices, &why))
 	{
 		fprintf(stderr, "gpujoind: --devices: %s\n", why.text);
 		return 2;
@@ -231,7 +242,7 @@ main(int argc, char **argv)
 		fputs(usage, stderr);
 		return 2;
 	}
-	gj_devices_start();
+	gj_devices_start(false);
 	if (options.list_devices)
 		status = list_devices();
 	else

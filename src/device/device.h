@@ -45,6 +45,12 @@ typedef struct GjDeviceOps
 
 	/* Number of usable devices; 0 with the reason in *why.  Waits. */
 	int			(*count) (GjErrorText *why);
+	/* The CUDA that the driver supports and that of this program, as 13020 for 13.2; 0: none. */
+	void		(*versions) (uint32_t *driver, uint32_t *runtime);
+	/* Name of the device that open(ordinal) means. */
+	void		(*describe) (int ordinal, char name[64]);
+	/* The i-th one that count() leaves out, with name and reason; false: there are no more. */
+	bool		(*useless) (int i, char name[64], GjErrorText *why);
 	/* Opens a device (CUDA context, measured rates).  NULL with *why.  Waits. */
 	GjDevice   *(*open) (int ordinal, GjErrorText *why);
 	void		(*close) (GjDevice *device);

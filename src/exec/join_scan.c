@@ -17,11 +17,15 @@
 #include "nodes/nodeFuncs.h"
 #include "nodes/pg_list.h"
 #include "portability/instr_time.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
 #include "exec/join_scan.h"
+#include "exec/statements.h"
 #include "guc.h"
+#include "plan/excluded.h"
 #include "plan/join_path.h"
+#include "preload.h"
 
 static const CustomExecMethods gj_join_exec_methods;
 
@@ -275,7 +279,10 @@ fall_back(GjScanState *state, const GjFailure *failure)
 
 	end_run(state);
 	if (why.reason != state->failure.reason)
+	{
 		gj_client_fall_back(&why);
+		state->nfallbacks++;
+	}
 	ExecClearTuple(state->css.ss.ss_ScanTupleSlot);
 	state->failure = why;
 	ereport(gj_log_fallbacks == GJ_LOG_FALLBACKS_WARNING ? WARNING :
@@ -330,15 +337,40 @@ device_failed(GjScanState *state, const GjFailure *failure)
 	fall_back(state, failure);
 }
 
+/* Returns a table of the node that gpujoin.excluded_tables has by now, or invalid. */
+static Oid
+excluded_table(const GjScanState *state)
+{
+	List	   *excluded = gj_excluded_relids();
+	ListCell   *lc;
+	ListCell   *lc2;
+
+	foreach(lc, excluded == NIL ? NIL : state->tables)
+		foreach(lc2, lfirst(lc))
+		{
+			Oid			relid = (Oid) list_nth_int(lfirst(lc2), GJ_TABLE_RELID);
+
+			if (list_member_oid(excluded, relid))
+				return relid;
+		}
+	return InvalidOid;
+}
+
 /* True if the device may be used in this execution at all. */
 static bool
 may_run(GjScanState *state, GjFailure *failure)
 {
 	EState	   *estate = state->css.ss.ps.state;
+	const char *reason;
 
 	failure->reason = GJ_OK;
-	if (!gj_enabled || gj_device == GJ_SET_DEVICE_OFF)
-		gj_fail(failure, GJ_DISABLED, "%s", "");
+	if (!gj_may_offload(&reason))
+		gj_fail(failure, GJ_DISABLED, "%s", reason);
+	else if (!gj_extension_present())
+		gj_fail(failure, GJ_DISABLED, "extension gpujoin is not in this database");
+	else if (OidIsValid(excluded_table(state)))
+		gj_fail(failure, GJ_DISABLED, "gpujoin.excluded_tables has %s",
+				get_rel_name(excluded_table(state)));
 	else if (IsolationIsSerializable())
 		gj_fail(failure, GJ_NOT_NOW, "serializable transaction");
 	else if (estate->es_epq_active != NULL)
@@ -802,12 +834,27 @@ exec_join_scan(CustomScanState *node)
 	}
 }
 
+/* Has what all runs of the node did counted. */
+static void
+note_use(const GjScanState *state)
+{
+	GjStatementUse use = {.wait_ms = state->load_stats.wait_ms,.fallbacks = state->nfallbacks};
+
+	if (state->nruns == 0 && state->nfallbacks == 0)
+		return;
+	gj_statement_use_stats(&use, &state->stats);
+	for (int s = 0; s < GJ_MAX_SOURCES; s++)
+		use.load_ms += state->load_stats.ms[s];
+	gj_statement_note(&use);
+}
+
 static void
 end_join_scan(CustomScanState *node)
 {
 	ListCell   *lc;
 
 	end_run((GjScanState *) node);
+	note_use((GjScanState *) node);
 	foreach(lc, node->custom_ps)
 		ExecEndNode(lfirst(lc));
 }

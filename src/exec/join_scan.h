@@ -71,6 +71,7 @@ typedef struct GjScanState
 
 	/* what EXPLAIN ANALYZE tells: sums over all runs */
 	int			nruns;
+	int			nfallbacks;
 	GjRunStats	stats;
 	GjLoadStats load_stats;
 } GjScanState;

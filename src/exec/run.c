@@ -24,6 +24,8 @@ struct GjRemoteRun
 	instr_time	load_start;		/* of the first chunk; zero: there was none */
 	instr_time	load_end;		/* of the last one */
 	GjLoadStats *stats;
+	void		(*watch) (void *);	/* who wants to know that it goes on */
+	void	   *watch_arg;
 };
 
 /* How long a worker waits for a free slot before it looks whether it is still wanted. */
@@ -39,6 +41,12 @@ elapsed_ms(instr_time start)
 	return INSTR_TIME_GET_MILLISEC(now);
 }
 
+/* Nobody wants to know. */
+static void
+watch_nothing(void *arg)
+{
+}
+
 GjRemoteRun *
 gj_remote_create(const GjProgram *program, GjLoadStats *stats)
 {
@@ -48,7 +56,15 @@ gj_remote_create(const GjProgram *program, GjLoadStats *stats)
 	run->nsources = program->nsources;
 	run->stats = stats;
 	run->held.cxt = CurrentMemoryContext;
+	run->watch = watch_nothing;
 	return run;
+}
+
+void
+gj_remote_watch(GjRemoteRun *run, void (*watch) (void *), void *arg)
+{
+	run->watch = watch;
+	run->watch_arg = arg;
 }
 
 void
@@ -389,10 +405,14 @@ gj_remote_next(GjRemoteRun *run, GjBatch *batch, GjFailure *failure)
 		{
 			if (!load_chunk(run, memory, load_slot, failure))
 				return run_failed(run, failure);
+			run->watch(run->watch_arg);
 			continue;
 		}
 		if (event.type == GJ_EVENT_NONE)
+		{
 			event = wait_for_event(run, failure);
+			run->watch(run->watch_arg);
+		}
 		switch (event.type)
 		{
 			case GJ_EVENT_BATCH:

@@ -56,6 +56,9 @@ extern bool gj_remote_keep(GjRemoteRun *run, GjFailure *failure);
  */
 extern bool gj_remote_submit(GjRemoteRun *run, int most, GjFailure *failure);
 
+/* Has watch(arg) be called after each chunk, and each message that was waited for. */
+extern void gj_remote_watch(GjRemoteRun *run, void (*watch) (void *), void *arg);
+
 /* Where plan sources put long values, and the output finds them. */
 extern GjHeldValues *gj_remote_held(GjRemoteRun *run);
 

@@ -26,6 +26,7 @@
 #include "client/client.h"
 #include "compat.h"
 #include "exec/set_scan.h"
+#include "exec/statements.h"
 #include "guc.h"
 #include "plan/set_function_path.h"
 #include "sets/set_join.h"
@@ -159,13 +160,28 @@ exec_set_scan(CustomScanState *node)
 	return ExecScan(&node->ss, next_row, recheck_row);
 }
 
+/* Has what the last join of the node did counted; NULL: there was none. */
+static void
+note_use(const GjSetJoinStats *stats)
+{
+	GjStatementUse use = {0};
+
+	if (stats == NULL || (!stats->on_device && stats->reason == GJ_OK))
+		return;
+	use.fallbacks = stats->reason != GJ_OK;
+	gj_statement_use_stats(&use, &stats->run);
+	gj_statement_note(&use);
+}
+
 static void
 end_set_scan(CustomScanState *node)
 {
 	GjSetScanState *state = (GjSetScanState *) node;
 
-	if (state->call != NULL)
-		gj_set_call_stop(state->call);
+	if (state->call == NULL)
+		return;
+	note_use(gj_set_call_stats(state->call));
+	gj_set_call_stop(state->call);
 }
 
 static void
@@ -322,11 +338,12 @@ device_name(const GjSetJoinStats *stats)
 {
 	GjFailure	failure;
 	const GjDeviceInfo *device;
+	const char *reason;
 
 	if (stats != NULL)
 		return !stats->on_device ? "none (session's process)" :
 			stats->device_kind == GJ_DEVICE_CUDA ? "cuda" : "cpu";
-	device = gj_enabled && gj_device != GJ_SET_DEVICE_OFF ? gj_client_device(&failure) : NULL;
+	device = gj_may_offload(&reason) ? gj_client_device(&failure) : NULL;
 	return device == NULL ? "none (session's process)" : device->kind == GJ_DEVICE_CUDA ? "cuda" : "cpu";
 }
 

@@ -438,8 +438,7 @@ gj_device_memory(const GjDeviceInfo *device)
 {
 	double		memory = (double) device->memory_total;
 
-	return gj_device_memory_limit > 0 ? Min(memory, gj_device_memory_limit * 1024.0 * 1024.0) :
-		memory;
+	return gj_query_memory() > 0 ? Min(memory, (double) gj_query_memory()) : memory;
 }
 
 bool

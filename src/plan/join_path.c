@@ -42,6 +42,8 @@
 #include "plan/join_tree.h"
 #include "plan/outer_joins.h"
 #include "plan/reasons.h"
+#include "plan/excluded.h"
+#include "preload.h"
 
 static join_search_hook_type prev_join_search = NULL;
 static create_upper_paths_hook_type prev_create_upper_paths = NULL;
@@ -67,20 +69,42 @@ may_change(PlannerInfo *root)
 	return gj_refuse("rows of a partitioned or inherited table are changed");
 }
 
+/* True if gpujoin.excluded_tables names none of the tables that this query level reads. */
+static bool
+may_read_all(PlannerInfo *root)
+{
+	List	   *excluded = gj_excluded_relids();
+	ListCell   *lc;
+	ListCell   *lc2;
+
+	/* partitions, and tables of views that were merged into the level, have entries, too */
+	foreach(lc, excluded)
+		foreach(lc2, root->parse->rtable)
+		{
+			const RangeTblEntry *rte = lfirst_node(RangeTblEntry, lc2);
+
+			if (rte->rtekind == RTE_RELATION && rte->relid == lfirst_oid(lc))
+				return gj_refuse("gpujoin.excluded_tables has %s", get_rel_name(rte->relid));
+		}
+	return true;
+}
+
 bool
 gj_may_plan(PlannerInfo *root)
 {
-	if (!gj_enabled)
-		return gj_refuse("gpujoin.enabled is off");
-	if (gj_device == GJ_SET_DEVICE_OFF)
-		return gj_refuse("gpujoin.device is off");
+	const char *reason;
+
+	if (!gj_may_offload(&reason))
+		return gj_refuse("%s", reason);
+	if (!gj_extension_present())
+		return gj_refuse("extension gpujoin is not in this database");
 	if (root->parse->rowMarks != NIL)
 		return gj_refuse("rows are locked (FOR UPDATE or the like)");
 	if (root->parse->hasModifyingCTE)
 		return gj_refuse("a WITH query changes rows");
 	if (IsolationIsSerializable())
 		return gj_refuse("the transaction is SERIALIZABLE");
-	return may_change(root);
+	return may_change(root) && may_read_all(root);
 }
 
 Path *

@@ -304,8 +304,9 @@ pair_seconds(double npairs, double nelements)
 {
 	GjFailure	failure;
 	const GjDeviceInfo *device = NULL;
+	const char *reason;
 
-	if (gj_enabled && gj_device != GJ_SET_DEVICE_OFF &&
+	if (gj_may_offload(&reason) &&
 		Max(npairs, nelements) >= gj_set_device_min_elements)
 		device = gj_client_device(&failure);
 	return device == NULL ? PROCESS_PAIR_SECONDS :

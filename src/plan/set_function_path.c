@@ -33,6 +33,7 @@
 #include "exec/set_scan.h"
 #include "guc.h"
 #include "plan/set_function_path.h"
+#include "preload.h"
 
 static set_rel_pathlist_hook_type prev_set_rel_pathlist = NULL;
 
@@ -192,7 +193,7 @@ gj_set_rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEntry
 
 	if (prev_set_rel_pathlist)
 		prev_set_rel_pathlist(root, rel, rti, rte);
-	if (!gj_enabled || IS_DUMMY_REL(rel))
+	if (!gj_enabled || IS_DUMMY_REL(rel) || !gj_extension_present())
 		return;
 	call = get_call(rte, &function);
 	if (call == NULL || needs_whole_row(rel))

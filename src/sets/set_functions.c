@@ -108,8 +108,9 @@ static void
 run_pair(GjArrayPair *pair)
 {
 	uint64		nelements = (uint64) pair->input[0].n + pair->input[1].n;
+	const char *reason;
 
-	if (pair->input[0].n > 0 && pair->input[1].n > 0 && gj_enabled &&
+	if (pair->input[0].n > 0 && pair->input[1].n > 0 && gj_may_offload(&reason) &&
 		nelements >= gj_set_device_min_elements && gj_array_pair_on_device(pair))
 		return;
 	gj_array_pair_in_process(pair);

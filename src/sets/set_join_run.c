@@ -232,9 +232,10 @@ choose_device(GjSetJoin *join)
 	const GjDeviceInfo *device;
 	uint64		memory;
 	GjFailure	failure;
+	const char *reason;
 
 	join->room = 0;
-	if (!gj_enabled || gj_device == GJ_SET_DEVICE_OFF || npairs == 0 ||
+	if (!gj_may_offload(&reason) || npairs == 0 ||
 		Max(npairs, sets->offset[sets->nsets]) < gj_set_device_min_elements)
 		return;
 	device = gj_client_device(&failure);
@@ -247,8 +248,8 @@ choose_device(GjSetJoin *join)
 	join->stats.device_kind = device->kind;
 	/* nine tenths may be leased (src/daemon/base/devices.c) */
 	memory = device->memory_total / 10 * 9;
-	if (gj_device_memory_limit > 0)
-		memory = Min(memory, (uint64) gj_device_memory_limit * 1024 * 1024);
+	if (gj_query_memory() > 0)
+		memory = Min(memory, gj_query_memory());
 	/* however little it is: the device may know better */
 	join->room = Max(gj_set_blocks_room(memory), memory / 8);
 }

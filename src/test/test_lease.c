@@ -8,6 +8,10 @@
 #include "daemon/base/lease.h"
 #include "unit.h"
 
+static const GjMemoryLimits unlimited = {0};
+static const GjMemoryLimits limit_500 = {.run = 500};
+static const GjMemoryLimits limit_5000 = {.run = 5000};
+
 static double
 now(void)
 {
@@ -20,7 +24,7 @@ now(void)
 static bool
 start(GjLease *lease, GjDeviceMemory *memory, uint64_t nbytes)
 {
-	return gj_lease_start(lease, memory, nbytes, 0, NULL, NULL) == GJ_OK;
+	return gj_lease_start(lease, memory, nbytes, &unlimited, NULL, NULL) == GJ_OK;
 }
 
 /* Every byte is counted, and comes back. */
@@ -40,7 +44,7 @@ test_lease_accounting(void)
 	CHECK_EQUAL(memory.used, 500);
 	/* what the device has beside the lease, too */
 	CHECK_EQUAL(gj_lease_left(&a), 500);
-	REQUIRE(gj_lease_try(&b, &memory, 300, 0));
+	REQUIRE(gj_lease_try(&b, &memory, 300, &unlimited));
 	CHECK_EQUAL(memory.nleases, 2);
 	CHECK_EQUAL(gj_lease_left(&a), 200);
 	/* beyond the lease, where nobody has it */
@@ -74,12 +78,12 @@ test_lease_limits(void)
 	GjLease		lease;
 
 	gj_memory_init(&memory, 1000);
-	CHECK_EQUAL(gj_lease_start(&lease, &memory, 1001, 0, NULL, NULL), GJ_OUT_OF_MEMORY);
-	CHECK(!gj_lease_try(&lease, &memory, 1001, 0));
-	CHECK_EQUAL(gj_lease_start(&lease, &memory, 1001, 500, NULL, NULL), GJ_OUT_OF_MEMORY);
+	CHECK_EQUAL(gj_lease_start(&lease, &memory, 1001, &unlimited, NULL, NULL), GJ_OUT_OF_MEMORY);
+	CHECK(!gj_lease_try(&lease, &memory, 1001, &unlimited));
+	CHECK_EQUAL(gj_lease_start(&lease, &memory, 1001, &limit_500, NULL, NULL), GJ_OUT_OF_MEMORY);
 	CHECK_EQUAL(memory.nleases, 0);
 	/* a session gets as much as it may have */
-	REQUIRE(gj_lease_start(&lease, &memory, 800, 500, NULL, NULL) == GJ_OK);
+	REQUIRE(gj_lease_start(&lease, &memory, 800, &limit_500, NULL, NULL) == GJ_OK);
 	CHECK_EQUAL(lease.granted, 500);
 	CHECK(gj_lease_take(&lease, 500));
 	CHECK(!gj_lease_take(&lease, 1));
@@ -87,7 +91,7 @@ test_lease_limits(void)
 	gj_lease_give(&lease, 500);
 	gj_lease_end(&lease);
 	/* a limit above the device's is none */
-	REQUIRE(gj_lease_start(&lease, &memory, 10, 5000, NULL, NULL) == GJ_OK);
+	REQUIRE(gj_lease_start(&lease, &memory, 10, &limit_5000, NULL, NULL) == GJ_OK);
 	CHECK_EQUAL(lease.limit, 1000);
 	CHECK_EQUAL(gj_lease_left(&lease), 1000);
 	gj_lease_end(&lease);
@@ -140,9 +144,9 @@ test_lease_waits(void)
 
 	gj_memory_init(&memory, 1000);
 	REQUIRE(start(&a, &memory, 700));
-	CHECK_EQUAL(gj_lease_start(&b, &memory, 400, 0, NULL, NULL), GJ_BUSY);
+	CHECK_EQUAL(gj_lease_start(&b, &memory, 400, &unlimited, NULL, NULL), GJ_BUSY);
 	CHECK(now() - begin >= GJ_LEASE_WAIT_MS / 1000.0 - 0.001);
-	CHECK_EQUAL(gj_lease_start(&b, &memory, 400, 0, always, &asked), GJ_CANCELLED);
+	CHECK_EQUAL(gj_lease_start(&b, &memory, 400, &unlimited, always, &asked), GJ_CANCELLED);
 	CHECK_EQUAL(asked, 1);
 	CHECK(memory.first == NULL && memory.last == NULL);
 	CHECK_EQUAL(memory.leased, 700);
@@ -168,7 +172,7 @@ wait_for_lease(void *arg)
 {
 	Waiter	   *w = arg;
 
-	w->status = gj_lease_start(&w->lease, w->memory, w->nbytes, 0, NULL, NULL);
+	w->status = gj_lease_start(&w->lease, w->memory, w->nbytes, &unlimited, NULL, NULL);
 	w->turn = __atomic_add_fetch(&turns, 1, __ATOMIC_SEQ_CST);
 	if (w->status == GJ_OK)
 		gj_lease_end(&w->lease);
@@ -212,7 +216,7 @@ test_lease_order(void)
 	REQUIRE(pthread_create(&small.thread, NULL, wait_for_lease, &small) == 0);
 	CHECK(await_waiters(&memory, &small));
 	/* there is room for it, but it has not waited */
-	CHECK(!gj_lease_try(&other, &memory, 100, 0));
+	CHECK(!gj_lease_try(&other, &memory, 100, &unlimited));
 	gj_lease_end(&held);
 	pthread_join(large.thread, NULL);
 	pthread_join(small.thread, NULL);

@@ -121,7 +121,7 @@ static GjStatus
 run_program(const GjProgram *p, uint32_t ndevices, GjErrorText *why)
 {
 	static GjTempAccount temp_account;
-	const GjTeamOptions options = {.kind = GJ_DEVICE_CPU,.memory_limit = 64 << 20,
+	const GjTeamOptions options = {.kind = GJ_DEVICE_CPU,.limits.run = 64 << 20,
 	.max_devices = ndevices,.exchange = GJ_EXCHANGE_ON,.spill_memory = 1 << 20,
 	.temp = {&temp_account, 1 << 20, unit_directory()}};
 	time_t		end = time(NULL) + MOST_SECONDS;

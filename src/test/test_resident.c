@@ -13,6 +13,7 @@
 #define NROWS		1000		/* of a chunk */
 #define NPAGES		10
 
+static const GjMemoryLimits unlimited = {0};
 static const GjColumnType types[2] = {{GJ_INT4, 4, 0, 0}, {GJ_REF, 8, 1, 0}};
 static const GjColumnKey keys[2] = {{{1, 2}, 1, 0}, {{3, 4}, 2, 0}};
 
@@ -50,7 +51,7 @@ open_store(Store *s, uint64_t memory, uint64_t cache)
 	s->work = (GjWork) {.ops = s->entry.ops,.lease = &s->lease};
 	return CHECK(s->store && s->slot && s->pages) &&
 		CHECK(s->entry.ops->queues->queue_open(s->entry.device, &none, &s->work.queue, &why) == GJ_OK) &&
-		CHECK(gj_lease_start(&s->lease, &s->entry.memory, 0, 0, NULL, NULL) == GJ_OK) &&
+		CHECK(gj_lease_start(&s->lease, &s->entry.memory, 0, &unlimited, NULL, NULL) == GJ_OK) &&
 		CHECK(gj_layout(types, 2, NROWS, GJ_LOAD_CHUNK_SIZE, &s->layout, s->places));
 }
 
@@ -349,7 +350,7 @@ test_resident_gives_way(void)
 	memory = 4 * nbytes;
 	REQUIRE(open_store(&s, memory, memory));
 	REQUIRE(load_unused(&s, 0) && load_unused(&s, 1) && (used = load(&s, 2)));
-	REQUIRE(gj_lease_try(&lease, &s.entry.memory, nbytes, 0));
+	REQUIRE(gj_lease_try(&lease, &s.entry.memory, nbytes, &unlimited));
 	CHECK(is_there(&s, 0) && is_there(&s, 1));
 	CHECK_EQUAL(gj_lease_free(&lease), nbytes);
 	CHECK_EQUAL(gj_lease_left(&lease), 3 * nbytes);

@@ -16,10 +16,10 @@ void
 test_wire_sizes(void)
 {
 	CHECK_EQUAL(GJ_ABI, 10);
-	CHECK_EQUAL(sizeof(GjMsgHello), 40);
-	CHECK_EQUAL(sizeof(GjDeviceInfo), 192);
-	CHECK_EQUAL(sizeof(GjMsgWelcome), 344);
-	CHECK_EQUAL(sizeof(GjMsgDevice), 200);
+	CHECK_EQUAL(sizeof(GjMsgHello), 72);
+	CHECK_EQUAL(sizeof(GjDeviceInfo), 200);
+	CHECK_EQUAL(sizeof(GjMsgWelcome), 360);
+	CHECK_EQUAL(sizeof(GjMsgDevice), 336);
 	CHECK_EQUAL(sizeof(GjCounter), 16);
 	CHECK_EQUAL(sizeof(GjMsgSubmit), 408);
 	CHECK_EQUAL(sizeof(GjMsgReady), 36);
@@ -41,7 +41,7 @@ test_wire_sizes(void)
 	CHECK_EQUAL(sizeof(GjSavedRecord), 16);
 	CHECK_EQUAL(GJ_LOAD_SLOT_SIZE, 2 * 1024 * 1024);
 	CHECK_EQUAL(GJ_OUTPUT_SLOT_SIZE, 4 * 1024 * 1024);
-	CHECK_EQUAL(GJ_NREASONS, 20);
+	CHECK_EQUAL(GJ_NREASONS, 21);
 	CHECK_EQUAL(GJ_NOPS, 96);
 	CHECK_EQUAL(GJ_MSG_ERROR, 71);
 }

@@ -112,7 +112,7 @@ main(int argc, char **argv)
 		perror(directory);
 		return 2;
 	}
-	(void) gj_devices_configure(NULL, 2, 1, &why);
+	(void) gj_devices_configure(&(GjDeviceChoice) {.ncpu = 2,.per_gpu = 1}, &why);
 	for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
 	{
 		unsigned long before = failed;

@@ -73,6 +73,9 @@ extern uint32_t unit_random(void);
 	X(lease_spare) \
 	X(lease_waits) \
 	X(lease_order) \
+	X(quota_queries) \
+	X(quota_memory) \
+	X(quota_threads) \
 	X(resident_contents) \
 	X(resident_references) \
 	X(resident_finding) \

@@ -11,7 +11,7 @@
  *								<-	WELCOME			device information
  *	  one of:
  *	STATUS						->
- *								<-	DEVICE ...		one a device
+ *								<-	DEVICE ...		one a device, also of those that are of no use
  *								<-	END
  *	CACHE						->					resident data
  *								<-	CACHED ...		one a relation and device
@@ -69,6 +69,7 @@
 #include "reasons.h"
 #include "resident.h"
 
+#define GJ_VERSION			"1.0"	/* of gpujoin */
 #define GJ_ABI				10	/* raise with any change of src/wire */
 #define GJ_STRINGIFY_(x)	#x
 #define GJ_STRINGIFY(x)		GJ_STRINGIFY_(x)
@@ -102,6 +103,9 @@
 
 /* How often gpujoind sends the launcher a byte, as a sign of life. */
 #define GJ_BEAT_MS			200
+
+/* Open files that gpujoind wants to have: a run takes three, each loader of it two. */
+#define GJ_ENOUGH_FILES		1024
 
 /* Devices that one run can use. */
 #define GJ_MAX_RUN_DEVICES	16
@@ -142,6 +146,16 @@ typedef enum GjMessageType
 	GJ_MSG_EVICTED
 } GjMessageType;
 
+/* Sessions that a limit counts together: of a role, a database, a role in a database, or all. */
+typedef struct GjGroup
+{
+	uint32_t	role;			/* oid; 0: of any */
+	uint32_t	database;
+} GjGroup;
+
+/* gpujoin.max_running_queries without a limit. */
+#define GJ_NO_LIMIT			UINT32_MAX
+
 /* Every message starts with its type. */
 typedef struct GjMsgHello
 {
@@ -153,6 +167,11 @@ typedef struct GjMsgHello
 	uint32_t	pid;			/* of the backend, for the log */
 	uint64_t	memory_limit;	/* gpujoin.device_memory_limit in bytes, 0 = none */
 	uint64_t	incarnation;	/* that the launcher has told */
+	uint32_t	database;		/* oid of the backend's database, for counters */
+	uint32_t	max_running;	/* queries that run at once in `running`, or GJ_NO_LIMIT */
+	GjGroup		running;
+	GjGroup		memory;
+	uint64_t	max_memory;		/* bytes of devices that `memory` may have, 0 = no limit */
 } GjMsgHello;
 
 typedef struct GjDeviceInfo
@@ -163,6 +182,7 @@ typedef struct GjDeviceInfo
 	uint32_t	sessions;		/* programs running now */
 	uint32_t	nprocessors;	/* SMs, or threads of the cpu device */
 	uint64_t	memory_total;	/* bytes */
+	uint64_t	memory_free;	/* bytes that nobody had when the device was opened */
 	uint64_t	memory_used;	/* bytes that running programs hold */
 	uint64_t	memory_pinned;	/* bytes of host memory in rings, pooled ones included */
 	uint64_t	memory_resident;	/* bytes of columns that stay between programs */
@@ -186,17 +206,30 @@ typedef struct GjMsgWelcome
 	uint32_t	ncuda;			/* usable GPUs */
 	uint64_t	incarnation;	/* of this gpujoind */
 	uint32_t	looks;			/* 1: there are processors to look before sleeping */
+	uint32_t	cuda_driver;	/* the CUDA that the driver supports, as 13020 for 13.2; 0: none */
+	uint32_t	cuda_runtime;	/* the CUDA that gpujoind was built with; 0: without */
 	uint32_t	unused;
 	char		cuda_reason[128];	/* why ncuda is 0 */
 	GjDeviceInfo device;		/* the first device of the kind asked for, if there is one
 								 * (memory_total is 0 if not) */
 } GjMsgWelcome;
 
+typedef enum GjDeviceStatus
+{
+	GJ_DEVICE_READY,
+	GJ_DEVICE_LEFT_OUT,			/* by gpujoin.devices */
+	GJ_DEVICE_UNUSABLE
+} GjDeviceStatus;
+
+/* The ordinal of a GPU that no setting can name. */
+#define GJ_NO_ORDINAL		UINT32_MAX
+
 typedef struct GjMsgDevice
 {
 	uint32_t	type;
-	uint32_t	unused;
-	GjDeviceInfo device;
+	uint32_t	status;			/* GjDeviceStatus */
+	GjDeviceInfo device;		/* kind, ordinal and name only, unless it is ready */
+	char		reason[128];	/* why it is not */
 } GjMsgDevice;
 
 typedef struct GjCounter

@@ -30,7 +30,8 @@
 	X(GJ_INJECTED, "failure injected by gpujoin.fail_at") \
 	X(GJ_NOT_NOW, "not possible in this transaction or session") \
 	X(GJ_DISABLED, "gpujoin is disabled") \
-	X(GJ_LOADER_LOST, "a loader worker has ended early")
+	X(GJ_LOADER_LOST, "a loader worker has ended early") \
+	X(GJ_LIMITED, "limit of the role or database reached")
 
 typedef enum GjStatus
 {

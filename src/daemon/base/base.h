@@ -10,6 +10,7 @@
 #include "lease.h"
 #include "log.h"
 #include "published.h"
+#include "quota.h"
 #include "relation.h"
 #include "segment.h"
 #include "spill.h"

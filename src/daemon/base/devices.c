@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cpu/pool.h"
 #include "crash.h"
 #include "log.h"
 #include "segment.h"
@@ -25,6 +26,7 @@ static struct
 	pthread_cond_t opened;
 	pthread_t	opener;
 	bool		started;
+	bool		report;			/* what was found goes to the log */
 	bool		cuda_ready;		/* the GPUs have been looked for and opened */
 	bool		cpu_ready;
 	uint64_t	skipped_gpus;	/* that gpujoin.devices leaves out, a bit each */
@@ -32,6 +34,10 @@ static struct
 	uint32_t	ncpu;
 	uint32_t	per_gpu;		/* devices that each GPU is */
 	GjErrorText cuda_reason;	/* if ncuda is 0 */
+	uint32_t	cuda_driver;	/* as in WELCOME */
+	uint32_t	cuda_runtime;
+	uint32_t	nunused;		/* constant once the GPUs are open */
+	GjUnusedDevice unused[GJ_MAX_GPUS];
 	GjDeviceEntry cuda[GJ_MAX_GPUS];
 	GjDeviceEntry cpu[GJ_MAX_PRETENDED];
 }			devices = {
@@ -64,12 +70,14 @@ limit_pretended(uint32_t n)
 }
 
 bool
-gj_devices_configure(const char *gpus, uint32_t ncpu, uint32_t per_gpu, GjErrorText *why)
+gj_devices_configure(const GjDeviceChoice *choice, GjErrorText *why)
 {
+	const char *gpus = choice->gpus;
 	uint64_t	chosen = 0;
 
-	devices.ncpu = limit_pretended(ncpu);
-	devices.per_gpu = limit_pretended(per_gpu);
+	gj_cpu_configure(choice->cpu_threads, choice->cpu_memory);
+	devices.ncpu = limit_pretended(choice->ncpu);
+	devices.per_gpu = limit_pretended(choice->per_gpu);
 	devices.skipped_gpus = 0;
 	if (!gpus || gpus[strspn(gpus, " ")] == '\0')
 		return true;
@@ -111,6 +119,29 @@ typedef struct GjOpening
 	GjErrorText why;
 } GjOpening;
 
+/* Notes a GPU that is not used, and says so in the log. */
+static void
+note_unused(uint32_t ordinal, GjDeviceStatus status, const char *name, const GjErrorText *why)
+{
+	const bool	left_out = status == GJ_DEVICE_LEFT_OUT;
+	char		number[16] = "of no number";
+	GjUnusedDevice *unused;
+
+	if (ordinal != GJ_NO_ORDINAL)
+		snprintf(number, sizeof(number), "%u", ordinal);
+
+	if (devices.report)
+		gj_log(left_out ? GJ_LOG : GJ_WARNING, "GPU %s, %s, %s: %s", number, name,
+			   left_out ? "is not used" : "cannot be used", why->text);
+	if (devices.nunused == GJ_MAX_GPUS)
+		return;
+	unused = &devices.unused[devices.nunused++];
+	unused->ordinal = ordinal;
+	unused->status = status;
+	snprintf(unused->name, sizeof(unused->name), "%s", name);
+	unused->why = *why;
+}
+
 static void *
 open_gpu(void *arg)
 {
@@ -119,6 +150,17 @@ open_gpu(void *arg)
 	gj_crash_guard_stack();
 	opening->device = gj_cuda_device.open(opening->ordinal, &opening->why);
 	return NULL;
+}
+
+static void
+log_gpu(const GjDeviceInfo *info)
+{
+	const double gib = 1024.0 * 1024.0 * 1024.0;
+
+	if (devices.report)
+		gj_log(GJ_LOG, "GPU %u is ready: %s, %u multiprocessors, %.1f GiB, %.1f GiB free",
+			   info->ordinal, info->name, info->nprocessors, (double) info->memory_total / gib,
+			   (double) info->memory_free / gib);
 }
 
 /*
@@ -132,6 +174,8 @@ open_cuda(GjErrorText *why)
 	uint32_t	per_gpu = devices.per_gpu;
 	int			count = gj_cuda_device.count(why) * (int) per_gpu;
 	GjOpening	opening[GJ_MAX_GPUS];
+	char		name[64];
+	GjErrorText useless;
 
 	if (count > GJ_MAX_GPUS)
 		count = GJ_MAX_GPUS;
@@ -151,18 +195,22 @@ open_cuda(GjErrorText *why)
 		if (opening[i].started)
 			pthread_join(opening[i].thread, NULL);
 		if (opening[i].device)
+		{
 			init_entry(&devices.cuda[n++], &gj_cuda_device, opening[i].device, (uint32_t) i,
 					   per_gpu);
-		else if (opening[i].skipped)
-			snprintf(why->text, sizeof(why->text), "gpujoin.devices leaves GPU %d out",
-					 opening[i].ordinal);
-		else
-		{
-			gj_log(GJ_WARNING, "GPU %d cannot be used: %s", opening[i].ordinal,
-				   opening[i].why.text);
-			*why = opening[i].why;
+			log_gpu(&devices.cuda[n - 1].info);
+			continue;
 		}
+		gj_cuda_device.describe(opening[i].ordinal, name);
+		if (opening[i].skipped)
+			snprintf(opening[i].why.text, sizeof(opening[i].why.text),
+					 "gpujoin.devices leaves GPU %d out", opening[i].ordinal);
+		note_unused((uint32_t) i, opening[i].skipped ? GJ_DEVICE_LEFT_OUT : GJ_DEVICE_UNUSABLE,
+					name, &opening[i].why);
+		*why = opening[i].why;
 	}
+	for (int i = 0; gj_cuda_device.useless(i, name, &useless); i++)
+		note_unused(GJ_NO_ORDINAL, GJ_DEVICE_UNUSABLE, name, &useless);
 	for (uint32_t i = 0; i < n; i++)
 		for (uint32_t other = 0; other < i; other++)
 			gj_cuda_device.meet(devices.cuda[i].device, devices.cuda[other].device);
@@ -178,8 +226,11 @@ opener_main(void *arg)
 	uint32_t	n = 0;
 
 #ifdef GJ_WITH_CUDA
+	gj_cuda_device.versions(&devices.cuda_driver, &devices.cuda_runtime);
 	n = open_cuda(&why);
 #endif
+	if (n == 0 && devices.report)
+		gj_log(GJ_LOG, "no GPU is used: %s", why.text);
 	pthread_mutex_lock(&devices.lock);
 	devices.ncuda = n;
 	devices.cuda_reason = why;
@@ -190,8 +241,9 @@ opener_main(void *arg)
 }
 
 void
-gj_devices_start(void)
+gj_devices_start(bool report)
 {
+	devices.report = report;
 	devices.started = pthread_create(&devices.opener, NULL, opener_main, NULL) == 0;
 	if (!devices.started)
 		opener_main(NULL);
@@ -312,6 +364,26 @@ gj_devices_open(uint32_t max, GjDeviceEntry **entries)
 		entries[n++] = &devices.cpu[i];
 	pthread_mutex_unlock(&devices.lock);
 	return n;
+}
+
+uint32_t
+gj_devices_unused(const GjUnusedDevice **list)
+{
+	GjErrorText why;
+
+	(void) gj_devices_cuda(true, &why);
+	*list = devices.unused;
+	return devices.nunused;
+}
+
+void
+gj_devices_cuda_versions(uint32_t *driver, uint32_t *runtime)
+{
+	GjErrorText why;
+
+	(void) gj_devices_cuda(true, &why);
+	*driver = devices.cuda_driver;
+	*runtime = devices.cuda_runtime;
 }
 
 void

@@ -31,19 +31,40 @@ typedef struct GjDeviceEntry
 	GjDeviceTotals totals;		/* guarded by that lock too */
 } GjDeviceEntry;
 
-/*
- * Chooses GPUs by ordinal ("0,2,3"; "" or NULL: all), and how many devices the cpu and each
- * GPU pretend to be, which share its memory: those of GPU g come as g * per_gpu on.  False with
- * *why if the list is none.  Before gj_devices_start.
- */
-extern bool gj_devices_configure(const char *gpus, uint32_t ncpu, uint32_t per_gpu,
-								 GjErrorText *why);
+/* A GPU that is not used. */
+typedef struct GjUnusedDevice
+{
+	uint32_t	ordinal;		/* GJ_NO_ORDINAL: it has none */
+	GjDeviceStatus status;
+	char		name[64];
+	GjErrorText why;
+} GjUnusedDevice;
+
+/* Which devices there are to be. */
+typedef struct GjDeviceChoice
+{
+	const char *gpus;			/* by ordinal ("0,2,3"); "" or NULL: all */
+	/*
+	 * Devices that the cpu and each GPU pretend to be, which share its memory: those of GPU g come
+	 * as g * per_gpu on.
+	 */
+	uint32_t	ncpu;
+	uint32_t	per_gpu;
+	uint32_t	cpu_threads;	/* 0: one a processor */
+	uint64_t	cpu_memory;		/* bytes; 0: half of the machine's */
+} GjDeviceChoice;
+
+/* Chooses devices.  False with *why if the list is none.  Before gj_devices_start. */
+extern bool gj_devices_configure(const GjDeviceChoice *choice, GjErrorText *why);
 
 /* True if devices of a kind are there for tests: one that pretends to be several. */
 extern bool gj_devices_pretend(GjDeviceKind kind);
 
-/* Starts to open the GPUs.  Called once, before anything else here. */
-extern void gj_devices_start(void);
+/*
+ * Starts to open the GPUs.  With `report`, what is found goes to the log.  Called once, before
+ * anything else here.
+ */
+extern void gj_devices_start(bool report);
 
 /*
  * Number of usable GPUs; if 0, *why is the reason.  With `wait`, waits until they are
@@ -70,6 +91,11 @@ extern GjDeviceEntry *gj_devices_get(uint32_t i);
 
 /* Devices that are open by now, at most `max`; opens none.  Returns how many. */
 extern uint32_t gj_devices_open(uint32_t max, GjDeviceEntry **entries);
+/* GPUs that are not used.  Waits until all are open. */
+extern uint32_t gj_devices_unused(const GjUnusedDevice **list);
+
+/* The CUDA of the driver and of gpujoind, as in WELCOME.  May wait for the driver. */
+extern void gj_devices_cuda_versions(uint32_t *driver, uint32_t *runtime);
 
 /* Adds what a program did. */
 extern void gj_devices_count_run(GjDeviceEntry *entry, const GjDeviceTotals *run);

@@ -116,12 +116,16 @@ wait_for_turn(GjDeviceMemory *memory, GjLeaseWaiter *waiter, uint64_t nbytes,
 
 /* Returns how much of `nbytes` the session may have; more than there is if that is less. */
 static uint64_t
-init_lease(GjLease *lease, const GjDeviceMemory *memory, uint64_t nbytes, uint64_t session_limit)
+init_lease(GjLease *lease, const GjDeviceMemory *memory, uint64_t nbytes,
+		   const GjMemoryLimits *limits)
 {
 	memset(lease, 0, sizeof(*lease));
 	lease->limit = memory->limit;
-	if (session_limit != 0 && session_limit < lease->limit)
-		lease->limit = session_limit;
+	lease->quota = limits->quota;
+	if (limits->run != 0 && limits->run < lease->limit)
+		lease->limit = limits->run;
+	if (lease->quota.group && lease->quota.limit < lease->limit)
+		lease->limit = lease->quota.limit;
 	return nbytes > lease->limit && nbytes <= memory->limit ? lease->limit : nbytes;
 }
 
@@ -137,14 +141,18 @@ grant(GjLease *lease, GjDeviceMemory *memory, uint64_t nbytes)
 
 GjStatus
 gj_lease_start(GjLease *lease, GjDeviceMemory *memory, uint64_t nbytes,
-			   uint64_t session_limit, bool (*stop) (void *), void *arg)
+			   const GjMemoryLimits *limits, bool (*stop) (void *), void *arg)
 {
 	GjLeaseWaiter waiter;
 	GjStatus	status;
 
-	nbytes = init_lease(lease, memory, nbytes, session_limit);
+	nbytes = init_lease(lease, memory, nbytes, limits);
 	if (nbytes > memory->limit)
 		return GJ_OUT_OF_MEMORY;
+	/* whose group has no room does not keep others from the device */
+	status = gj_quota_await(&lease->quota, nbytes, stop, arg);
+	if (status != GJ_OK)
+		return status;
 	pthread_mutex_lock(&memory->lock);
 	enqueue(memory, &waiter);
 	status = wait_for_turn(memory, &waiter, nbytes, stop, arg);
@@ -152,21 +160,27 @@ gj_lease_start(GjLease *lease, GjDeviceMemory *memory, uint64_t nbytes,
 	if (status == GJ_OK)
 		grant(lease, memory, nbytes);
 	pthread_mutex_unlock(&memory->lock);
+	if (status != GJ_OK)
+		gj_quota_give(&lease->quota, nbytes);
 	return status;
 }
 
 bool
-gj_lease_try(GjLease *lease, GjDeviceMemory *memory, uint64_t nbytes, uint64_t session_limit)
+gj_lease_try(GjLease *lease, GjDeviceMemory *memory, uint64_t nbytes, const GjMemoryLimits *limits)
 {
 	bool		ok;
 
-	nbytes = init_lease(lease, memory, nbytes, session_limit);
+	nbytes = init_lease(lease, memory, nbytes, limits);
+	if (!gj_quota_take(&lease->quota, nbytes))
+		return false;
 	pthread_mutex_lock(&memory->lock);
 	/* whoever waits comes first */
 	ok = !memory->first && nbytes <= memory->limit && make_room(memory, nbytes);
 	if (ok)
 		grant(lease, memory, nbytes);
 	pthread_mutex_unlock(&memory->lock);
+	if (!ok)
+		gj_quota_give(&lease->quota, nbytes);
 	return ok;
 }
 
@@ -182,6 +196,8 @@ take(GjLease *lease, uint64_t nbytes)
 	if (lease->used + nbytes > lease->granted)
 		more = lease->used + nbytes - lease->granted;
 
+	if (!gj_quota_take(&lease->quota, more))
+		return false;
 	pthread_mutex_lock(&memory->lock);
 	ok = make_room(memory, more);
 	if (ok)
@@ -191,8 +207,10 @@ take(GjLease *lease, uint64_t nbytes)
 	}
 	pthread_mutex_unlock(&memory->lock);
 	if (!ok)
+	{
+		gj_quota_give(&lease->quota, more);
 		return false;
-
+	}
 	lease->granted += more;
 	lease->used += nbytes;
 	if (lease->used > lease->peak)
@@ -219,14 +237,19 @@ static uint64_t
 bytes_left(GjLease *lease, bool keep)
 {
 	GjDeviceMemory *memory = lease->memory;
+	uint64_t	unused = lease->granted - lease->used;
+	uint64_t	of_quota = gj_quota_left(&lease->quota);
 	uint64_t	of_device;
+	uint64_t	left = lease->limit - lease->used;
 	uint64_t	taken;
 
 	pthread_mutex_lock(&memory->lock);
 	taken = memory->leased + (keep ? memory->resident : memory->pinned);
-	of_device = (taken < memory->limit ? memory->limit - taken : 0) + lease->granted - lease->used;
+	of_device = taken < memory->limit ? memory->limit - taken : 0;
 	pthread_mutex_unlock(&memory->lock);
-	return of_device < lease->limit - lease->used ? of_device : lease->limit - lease->used;
+	if (of_quota < of_device)
+		of_device = of_quota;
+	return of_device + unused < left ? of_device + unused : left;
 }
 
 uint64_t
@@ -265,6 +288,7 @@ gj_lease_hand_over(GjLease *lease, uint64_t nbytes)
 	memory->leased -= nbytes;
 	memory->resident += nbytes;
 	memory->pinned += nbytes;
+	gj_quota_give(&lease->quota, nbytes);
 }
 
 void
@@ -280,5 +304,6 @@ gj_lease_end(GjLease *lease)
 	memory->nleases--;
 	pthread_cond_broadcast(&memory->changed);
 	pthread_mutex_unlock(&memory->lock);
+	gj_quota_give(&lease->quota, lease->granted);
 	lease->memory = NULL;
 }

@@ -18,6 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "quota.h"
 #include "wire/reasons.h"
 
 /* How long a run waits for its lease before its session is told GJ_BUSY. */
@@ -48,11 +49,19 @@ typedef struct GjDeviceMemory
 	GjLeaseWaiter *last;
 } GjDeviceMemory;
 
+/* What a session may have. */
+typedef struct GjMemoryLimits
+{
+	uint64_t	run;			/* bytes of one run on one device; 0: there is no limit */
+	GjMemoryQuota quota;		/* what it has with others */
+} GjMemoryLimits;
+
 /* One run's share.  Used by the thread of the run only. */
 typedef struct GjLease
 {
 	GjDeviceMemory *memory;
 	uint64_t	limit;			/* of this run, at most memory->limit */
+	GjMemoryQuota quota;		/* which has what is granted */
 	uint64_t	granted;
 	uint64_t	used;
 	uint64_t	peak;
@@ -65,15 +74,15 @@ extern void gj_memory_init(GjDeviceMemory *memory, uint64_t limit);
 
 /*
  * Waits for `nbytes`, an estimate, or for as much of it as the session may have, and
- * starts the lease.  session_limit = 0: none.  GJ_OUT_OF_MEMORY if the device is too
- * small, GJ_BUSY if there is no room in time, GJ_CANCELLED if stop(arg) says so.
+ * starts the lease.  GJ_OUT_OF_MEMORY if the device is too small, GJ_BUSY if there is no room in
+ * time, GJ_LIMITED if the quota has none, GJ_CANCELLED if stop(arg) says so.
  */
 extern GjStatus gj_lease_start(GjLease *lease, GjDeviceMemory *memory, uint64_t nbytes,
-							   uint64_t session_limit, bool (*stop) (void *), void *arg);
+							   const GjMemoryLimits *limits, bool (*stop) (void *), void *arg);
 
 /* The same without waiting.  False: there is no room now, or never. */
 extern bool gj_lease_try(GjLease *lease, GjDeviceMemory *memory, uint64_t nbytes,
-						 uint64_t session_limit);
+						 const GjMemoryLimits *limits);
 
 /* Takes or gives back memory.  False: there is no room. */
 extern bool gj_lease_take(GjLease *lease, uint64_t nbytes);

@@ -48,7 +48,7 @@ typedef struct GjJournal
 static_assert(sizeof(GjJournal) <= GJ_JOURNAL_SIZE, "journal is too small");
 
 static GjJournal *journal;
-static GjCounterFile counts;	/* what gpujoind has counted; the file has it, too */
+static GjCounterFile counts;	/* `counted` of it; the file has that, too */
 static int	counters_fd = -1;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -128,17 +128,18 @@ gj_journal_open(int fd, bool blame)
 }
 
 void
-gj_journal_count(GjStatus reason, uint64_t count)
+gj_journal_count(uint32_t database, GjStatus reason)
 {
-	GjCounter  *counter = &counts.counted[reason];
+	GjDatabaseCounts *of;
 
-	if (reason >= GJ_NREASONS || count == 0)
+	if (reason >= GJ_NREASONS)
 		return;
 	pthread_mutex_lock(&lock);
-	counter->count += count;
-	counter->last = (int64_t) time(NULL);
+	of = gj_database_counts(counts.counted, database);
+	of->counter[reason].count++;
+	of->counter[reason].last = (int64_t) time(NULL);
 	if (counters_fd >= 0 &&
-		pwrite(counters_fd, counter, sizeof(*counter), (char *) counter - (char *) &counts) != sizeof(*counter))
+		pwrite(counters_fd, of, sizeof(*of), (char *) of - (char *) &counts) != sizeof(*of))
 	{
 		gj_log(GJ_WARNING, "could not write \"%s\", counts will be lost: %s", GJ_COUNTERS_NAME, strerror(errno));
 		close(counters_fd);

@@ -27,8 +27,8 @@ typedef struct GjJournalMark
  */
 extern void gj_journal_open(int fd, bool blame);
 
-/* Counts an outcome of `count` runs. */
-extern void gj_journal_count(GjStatus reason, uint64_t count);
+/* Counts the outcome of a run of a session of this database. */
+extern void gj_journal_count(uint32_t database, GjStatus reason);
 
 /* Fills in the mark of a run that does not work yet.  False: its program is refused. */
 extern bool gj_journal_begin(const GjProgram *program, GjJournalMark *mark);

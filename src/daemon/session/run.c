@@ -650,7 +650,7 @@ tell_done(GjSession *session, const GjRunStats *stats)
 {
 	const GjMsgDone done = {.type = GJ_MSG_DONE,.stats = *stats};
 
-	gj_journal_count(GJ_OK, 1);
+	gj_journal_count(session->hello.database, GJ_OK);
 	pthread_mutex_lock(&closing.lock);
 	session->next_closing = closing.first;
 	closing.first = session;
@@ -675,6 +675,55 @@ end_closing(GjSession *session)
 	pthread_mutex_unlock(&closing.lock);
 }
 
+static void
+leave_quotas(GjSession *session)
+{
+	if (session->running)
+	{
+		gj_quota_leave(session->running, session->hello.pid);
+		gj_quota_put(session->running);
+	}
+	if (session->memory.group)
+		gj_quota_put(session->memory.group);
+	session->running = NULL;
+	session->memory.group = NULL;
+}
+
+/*
+ * Gets a place among the running queries, waiting for it, and the quota of memory.  leave_quotas
+ * follows.
+ */
+static GjStatus
+enter_quotas(GjSession *session, GjErrorText *why)
+{
+	const GjMsgHello *hello = &session->hello;
+	GjStatus	status = GJ_OK;
+
+	if (hello->max_memory != 0)
+	{
+		session->memory.limit = hello->max_memory;
+		session->memory.group = gj_quota_get(&hello->memory);
+		if (!session->memory.group)
+			return GJ_OUT_OF_HOST_MEMORY;
+	}
+	if (hello->max_running == GJ_NO_LIMIT)
+		return GJ_OK;
+	session->running = gj_quota_get(&hello->running);
+	if (session->running)
+		status = gj_quota_enter(session->running, hello->pid, hello->max_running, gj_session_stop,
+								session);
+	else
+		status = GJ_OUT_OF_HOST_MEMORY;
+	if (status == GJ_LIMITED)
+		snprintf(why->text, sizeof(why->text), "gpujoin.max_running_queries");
+	if (status != GJ_OK && session->running)
+	{
+		gj_quota_put(session->running);
+		session->running = NULL;
+	}
+	return status;
+}
+
 /*
  * Runs the program and gives back whatever it took, after the outcome of a successful run was told:
  * its backend need not wait for that.  If a device is lost, nothing can be given back, and the
@@ -692,7 +741,7 @@ run_on_devices(GjSession *session, const GjProgram *program, GjTempAccount *acco
 	.final = choose_output(session, program)};
 	const GjTeamOptions options = {
 		.kind = session->hello.device,
-		.memory_limit = session->hello.memory_limit,
+		.limits = {session->hello.memory_limit, session->memory},
 		.max_devices = session->submit.max_devices,
 		.exchange = session->submit.exchange,
 		.keep_exchanged = session->submit.keep_exchanged != 0,
@@ -709,6 +758,8 @@ run_on_devices(GjSession *session, const GjProgram *program, GjTempAccount *acco
 	if (!session->run)
 	{
 		gj_spin_count(-1);
+		if (status == GJ_LIMITED)
+			snprintf(why->text, sizeof(why->text), "gpujoin.max_device_memory");
 		return status;
 	}
 	status = get_rings(session, why);
@@ -746,6 +797,8 @@ run_on_devices(GjSession *session, const GjProgram *program, GjTempAccount *acco
 		gj_journal_rest(&session->mark);
 		gj_loaders_release(session);
 		gj_spin_count(-1);
+		/* before the next run of the same backend */
+		leave_quotas(session);
 		end_closing(session);
 	}
 	return status;
@@ -779,9 +832,15 @@ run_program(GjSession *session, const GjProgram *program, GjErrorText *why)
 	account = gj_temp_account_get(session->hello.pid);
 	if (!account)
 		return GJ_OUT_OF_HOST_MEMORY;
-	begin_report(session, program);
-	status = run_on_devices(session, program, account, why);
-	gj_crash_end(session->mark.report);
+	status = enter_quotas(session, why);
+	if (status == GJ_OK)
+	{
+		begin_report(session, program);
+		status = run_on_devices(session, program, account, why);
+		gj_crash_end(session->mark.report);
+	}
+	if (status != GJ_DEVICE_LOST)
+		leave_quotas(session);
 	/* threads of a team that was not closed may still count */
 	if (status != GJ_DEVICE_LOST)
 		gj_temp_account_put(account);
@@ -809,7 +868,7 @@ gj_session_run(GjSession *session)
 	{
 		if (session->closed)
 			status = GJ_CANCELLED;
-		gj_journal_count(status, 1);
+		gj_journal_count(session->hello.database, status);
 		if (status != GJ_CANCELLED)
 			gj_session_error(session, status, why.text);
 	}

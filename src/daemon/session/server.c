@@ -114,6 +114,22 @@ set_descriptors(const GjServerOptions *options)
 	fcntl(STDERR_FILENO, F_SETFL, O_NONBLOCK);
 }
 
+/* Says which limits of the operating system will be in the way. */
+static void
+log_limits(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_max < GJ_ENOUGH_FILES)
+		gj_log(GJ_WARNING,
+			   "%llu files can be open (RLIMIT_NOFILE), a run takes three: raise the limit",
+			   (unsigned long long) limit.rlim_max);
+	if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+		gj_log(GJ_WARNING,
+			   "the address space is limited to %llu MB (RLIMIT_AS): CUDA may not start",
+			   (unsigned long long) limit.rlim_cur >> 20);
+}
+
 /* True if the launcher's socket or a signal says that this is the end. */
 static bool
 told_to_end(struct pollfd fds[2], int timeout_ms)
@@ -230,9 +246,10 @@ serve_in_directory(const GjServerOptions *options)
 	}
 	if (get_lock(ends) < 0)
 		return told_to_end(ends, 0) ? 0 : 2;
+	log_limits();
 	gj_journal_open(options->journal_fd, options->blame);
 	gj_published_open(options->incarnation);
-	gj_devices_start();
+	gj_devices_start(true);
 	listener = listen_on_socket();
 	if (listener < 0)
 		return 2;

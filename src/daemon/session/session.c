@@ -154,7 +154,7 @@ welcome(GjSession *session)
 	if (hello->abi != GJ_ABI || hello->program_size != sizeof(GjProgram) ||
 		hello->stats_size != sizeof(GjRunStats))
 	{
-		gj_journal_count(GJ_ABI_MISMATCH, 1);
+		gj_journal_count(0, GJ_ABI_MISMATCH);
 		gj_session_error(session, GJ_ABI_MISMATCH, "");
 		return false;
 	}
@@ -181,7 +181,30 @@ welcome(GjSession *session)
 	answer.ncuda = gj_devices_cuda(hello->device == GJ_DEVICE_CUDA, &why);
 	snprintf(answer.cuda_reason, sizeof(answer.cuda_reason), "%.*s",
 			 (int) sizeof(answer.cuda_reason) - 1, why.text);
+	if (hello->device == GJ_DEVICE_CUDA)
+		gj_devices_cuda_versions(&answer.cuda_driver, &answer.cuda_runtime);
 	return gj_session_send(session, &answer, sizeof(answer));
+}
+
+/* Tells about GPUs that are not used. */
+static bool
+send_unused(GjSession *session)
+{
+	const GjUnusedDevice *unused;
+	uint32_t	n = gj_devices_unused(&unused);
+
+	for (uint32_t i = 0; i < n; i++)
+	{
+		GjMsgDevice message = {.type = GJ_MSG_DEVICE,.status = unused[i].status,
+		.device = {.kind = GJ_DEVICE_CUDA,.ordinal = unused[i].ordinal}};
+
+		memcpy(message.device.name, unused[i].name, sizeof(message.device.name));
+		snprintf(message.reason, sizeof(message.reason), "%.*s",
+				 (int) sizeof(message.reason) - 1, unused[i].why.text);
+		if (!gj_session_send(session, &message, sizeof(message)))
+			return false;
+	}
+	return true;
 }
 
 static bool
@@ -198,7 +221,7 @@ send_status(GjSession *session)
 		if (!gj_session_send(session, &message, sizeof(message)))
 			return false;
 	}
-	return gj_session_send(session, &end, sizeof(end));
+	return send_unused(session) && gj_session_send(session, &end, sizeof(end));
 }
 
 /* Tells what is resident on all devices. */
@@ -245,7 +268,7 @@ static bool
 malformed(GjSession *session)
 {
 	gj_log(GJ_WARNING, "process %u sent a malformed message", session->hello.pid);
-	gj_journal_count(GJ_BAD_PROGRAM, 1);
+	gj_journal_count(session->hello.database, GJ_BAD_PROGRAM);
 	gj_session_error(session, GJ_BAD_PROGRAM, "malformed message");
 	return false;
 }

@@ -69,6 +69,8 @@ typedef struct GjSession
 	GjSegment  *output;			/* ring; kept until the peer has closed */
 	GjMsgSubmit submit;
 	GjTeam	   *run;
+	GjQuota    *running;		/* that the run has a place in; NULL: none */
+	GjMemoryQuota memory;
 	GjJournalMark mark;
 	bool		told;			/* DONE was sent */
 	struct GjSession *next_closing; /* while it gives back what it held: session/run.c */

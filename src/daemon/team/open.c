@@ -64,7 +64,7 @@ get_leases(GjTeam *team, GjDeviceEntry **entries, uint32_t n, uint64_t nbytes)
 	GjWorker   *first = &team->workers[0];
 
 	GJ_TRY(gj_lease_start(&first->lease, &entries[0]->memory, nbytes,
-						  team->options.memory_limit, team->host->stop, team->host->arg));
+						  &team->options.limits, team->host->stop, team->host->arg));
 	first->entry = entries[0];
 	team->nworkers = 1;
 	for (uint32_t i = 1; i < n; i++)
@@ -72,7 +72,7 @@ get_leases(GjTeam *team, GjDeviceEntry **entries, uint32_t n, uint64_t nbytes)
 		GjWorker   *worker = &team->workers[team->nworkers];
 
 		if (!gj_lease_try(&worker->lease, &entries[i]->memory, nbytes,
-						  team->options.memory_limit))
+						  &team->options.limits))
 			continue;
 		worker->entry = entries[i];
 		team->nworkers++;
@@ -234,8 +234,10 @@ open_team(GjTeam *team, GjErrorText *why)
 	if (n == 0)
 		return GJ_NO_DEVICE;
 	limit = entries[0]->memory.limit;
-	if (team->options.memory_limit != 0 && team->options.memory_limit < limit)
-		limit = team->options.memory_limit;
+	if (team->options.limits.run != 0 && team->options.limits.run < limit)
+		limit = team->options.limits.run;
+	if (team->options.limits.quota.group && team->options.limits.quota.limit < limit)
+		limit = team->options.limits.quota.limit;
 	n = choose_number(team, limit, n, &way);
 	/* in the same order in every run: fragments are placed by it */
 	qsort(entries, n, sizeof(entries[0]), compare_entries);

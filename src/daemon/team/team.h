@@ -22,7 +22,7 @@ typedef struct GjTeam GjTeam;
 typedef struct GjTeamOptions
 {
 	GjDeviceKind kind;
-	uint64_t	memory_limit;	/* bytes on each device; 0: none but the device's */
+	GjMemoryLimits limits;		/* on each device, but for quotas */
 	uint32_t	max_devices;	/* 0: as many as the run is worth */
 	uint32_t	exchange;		/* GjExchangeMode */
 	bool		keep_exchanged; /* probe rows may stay where they were brought */

@@ -21,7 +21,8 @@ peer_hello(void)
 {
 	return (GjMsgHello) {
 		.type = GJ_MSG_HELLO,.abi = GJ_ABI,.program_size = sizeof(GjProgram),.stats_size = sizeof(GjRunStats),
-		.device = GJ_DEVICE_CPU,.pid = (uint32_t) getpid(),.memory_limit = 64 << 20
+		.device = GJ_DEVICE_CPU,.pid = (uint32_t) getpid(),.memory_limit = 64 << 20,
+		.max_running = GJ_NO_LIMIT
 	};
 }
 

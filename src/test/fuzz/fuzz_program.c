@@ -146,7 +146,7 @@ choose_options(FuzzRandom *r)
 
 	return (GjTeamOptions) {
 		.kind = GJ_DEVICE_CPU,
-		.memory_limit = memory[fuzz_below(r, sizeof(memory) / sizeof(memory[0]))],
+		.limits.run = memory[fuzz_below(r, sizeof(memory) / sizeof(memory[0]))],
 		.max_devices = fuzz_percent(r, 75) ? 1 : 1 + (uint32_t) fuzz_below(r, DEVICES),
 		.exchange = (uint32_t) fuzz_below(r, GJ_EXCHANGE_OFF + 1),
 		.keep_exchanged = fuzz_percent(r, 50),
@@ -362,8 +362,8 @@ main(int argc, char **argv)
 	uint64_t	start = now_ms();
 	GjErrorText why;
 
-	(void) gj_devices_configure(NULL, DEVICES, 1, &why);
-	gj_devices_start();
+	(void) gj_devices_configure(&(GjDeviceChoice) {.ncpu = DEVICES,.per_gpu = 1}, &why);
+	gj_devices_start(false);
 	output = malloc(GJ_OUTPUT_SLOT_SIZE);
 	for (uint32_t i = 0; i < GJ_LOAD_SLOTS; i++)
 		load[i] = malloc(GJ_LOAD_SLOT_SIZE);

@@ -363,6 +363,10 @@ say_hello(Peer *peer)
 
 	hello.pid += (uint32_t) fuzz_below(r, 3);
 	hello.memory_limit = fuzz_percent(r, 80) ? 64 << 20 : fuzz_next(r) >> fuzz_below(r, 64);
+	hello.max_running = fuzz_percent(r, 95) ? GJ_NO_LIMIT : fuzz_below(r, 4);
+	hello.running.role = fuzz_below(r, 3);
+	hello.max_memory = fuzz_percent(r, 80) ? 0 : fuzz_next(r) >> fuzz_below(r, 64);
+	hello.memory.database = fuzz_below(r, 3);
 	if (fuzz_percent(r, 2))
 		hello.device = (uint32_t) fuzz_below(r, 3);
 	say(peer, &hello, sizeof(hello));

@@ -65,7 +65,7 @@ parse_option(int option)
 			team.exchange = strcmp(optarg, "on") == 0 ? GJ_EXCHANGE_ON : GJ_EXCHANGE_OFF;
 			return true;
 		case 'm':
-			team.memory_limit = (uint64_t) atoi(optarg) << 20;
+			team.limits.run = (uint64_t) atoi(optarg) << 20;
 			return true;
 		case 's':
 			spill = true;
@@ -149,12 +149,12 @@ main(int argc, char **argv)
 	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1)
 		if (!parse_option(c))
 			return 2;
-	if (!gj_devices_configure(NULL, cpu_devices, gpu_devices, &why))
+	if (!gj_devices_configure(&(GjDeviceChoice) {.ncpu = cpu_devices,.per_gpu = gpu_devices}, &why))
 	{
 		fprintf(stderr, "%s\n", why.text);
 		return 2;
 	}
-	gj_devices_start();
+	gj_devices_start(false);
 	for (int i = optind; i < argc; i++)
 		ok &= run_file(argv[i]);
 	gj_segment_stop();
