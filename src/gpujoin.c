@@ -6,6 +6,7 @@
 
 #include "fmgr.h"
 
+#include "auto_prewarm.h"
 #include "client/client.h"
 #include "exec/join_scan.h"
 #include "exec/set_scan.h"
@@ -31,5 +32,6 @@ _PG_init(void)
 	gj_planner_init();
 	gj_reasons_init();
 	gj_set_scan_planner_init();
+	gj_auto_prewarm_init();
 	gj_preload_init();
 }

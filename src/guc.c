@@ -42,6 +42,7 @@ int			gj_exchange = GJ_EXCHANGE_AUTO;
 bool		gj_keep_exchanged = true;
 int			gj_spill_memory = 1024;
 int			gj_cache_size = -1;
+int			gj_auto_prewarm = 0;
 int			gj_set_algorithm = GJ_SETS_AUTO;
 int			gj_set_device_min_elements = 600000;
 int			gj_explain_reasons = GJ_REASONS_VERBOSE;
@@ -481,6 +482,14 @@ define_superuser_settings(void)
 							PGC_SIGHUP, GUC_UNIT_MB,
 							NULL, NULL, NULL);
 
+	DefineCustomIntVariable("gpujoin.auto_prewarm",
+							"Sets the size of tables that are loaded in the background if queries would use a device then.",
+							"Such queries are planned twice. Zero turns this off.",
+							&gj_auto_prewarm,
+							0, 0, INT_MAX,
+							PGC_SUSET, GUC_UNIT_MB,
+							NULL, NULL, NULL);
+
 	DefineCustomBoolVariable("gpujoin.forbid_fallback",
 							 "Makes it an error if PostgreSQL does what a device should have done, for tests.",
 							 NULL,
@@ -526,13 +535,26 @@ gj_query_memory(void)
 	return (uint64) megabytes * 1024 * 1024;
 }
 
+/* The name of an option's value. */
+static const char *
+option_name(const struct config_enum_entry *options, int value)
+{
+	for (const struct config_enum_entry *option = options; option->name; option++)
+		if (option->val == value)
+			return option->name;
+	return "?";
+}
+
 const char *
 gj_set_algorithm_name(int algorithm)
 {
-	for (const struct config_enum_entry *option = set_algorithm_options; option->name; option++)
-		if (option->val == algorithm)
-			return option->name;
-	return "?";
+	return option_name(set_algorithm_options, algorithm);
+}
+
+const char *
+gj_device_setting_name(int device)
+{
+	return option_name(device_options, device);
 }
 
 void

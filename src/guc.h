@@ -72,6 +72,7 @@ extern int	gj_exchange;		/* gpujoin.exchange, GjExchangeMode */
 extern bool gj_keep_exchanged;	/* gpujoin.keep_exchanged */
 extern int	gj_spill_memory;	/* gpujoin.spill_memory, MB */
 extern int	gj_cache_size;		/* gpujoin.cache_size, MB, -1 = the default */
+extern int	gj_auto_prewarm;	/* gpujoin.auto_prewarm, MB, 0 = off */
 extern int	gj_set_algorithm;	/* gpujoin.set_algorithm, GjSetAlgorithm */
 extern int	gj_set_device_min_elements; /* gpujoin.set_device_min_elements */
 extern int	gj_explain_reasons; /* gpujoin.explain_reasons, GjExplainReasons */
@@ -101,6 +102,9 @@ extern bool gj_split_table_names(const char *value, List **names);
  * not matter.
  */
 extern Oid	gj_find_table(const List *name);
+
+/* How gpujoin.device calls a GjDeviceSetting. */
+extern const char *gj_device_setting_name(int device);
 
 extern void gj_guc_init(void);
 

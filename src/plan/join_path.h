@@ -239,6 +239,9 @@ extern double gj_cost_stage(const GjStage *stage);
 extern double gj_cost_least(void);
 extern void gj_cost_join(PlannerInfo *root, GjPath *path);
 
+/* While true all tables count as resident; see src/auto_prewarm.c. */
+extern bool gj_assume_resident;
+
 /* Cost of loading and joining alone, to compare programs for the same join. */
 extern double gj_cost_builder(PlannerInfo *root, const GjBuilder *builder);
 
