@@ -129,6 +129,18 @@ MOVE ALL FROM c;
 COMMIT;
 SELECT gj_equal('SELECT g.k, (SELECT string_agg(s.n::text, '','' ORDER BY s.n) FROM (SELECT i2, count(*) AS n FROM f WHERE f.k = g.k GROUP BY i2) s) FROM g');
 
+-- a CASE that chooses between texts: integers on the device, which stand for them
+SELECT key, gj_same(format('SELECT %s, count(*), sum(i4) FROM f GROUP BY 1', key)), gj_same(format('SELECT DISTINCT %s, f.k FROM f JOIN g USING (k)', key)), gj_same(format('SELECT count(DISTINCT %s) FROM f', key))
+FROM unnest(ARRAY['CASE WHEN i4 < 0 THEN ''low'' WHEN i4 < 30 THEN ''mid'' WHEN i4 IS NULL THEN NULL ELSE ''high'' END',
+	'CASE f.k % 3 WHEN 0 THEN ''x'' WHEN 1 THEN ''y'' ELSE CASE WHEN i4 > 10 THEN ''x'' ELSE ''z'' END END',
+	'CASE WHEN i4 < 0 THEN ''a''::varchar(4) ELSE ''b'' END', 'CASE WHEN i4 < 0 THEN t ELSE ''b'' END',
+	'CASE WHEN i4 < 0 THEN ''b''::char(3) ELSE ''b  ''::char(3) END']) WITH ORDINALITY AS l(key, n) ORDER BY n;
+SELECT CASE WHEN i4 < 0 THEN 'low' WHEN i4 IS NULL THEN NULL ELSE 'high' END AS size, count(*), max(i4) FROM f GROUP BY 1 ORDER BY 1;
+SELECT gj_same('SELECT CASE WHEN i4 < 0 THEN ''low'' ELSE ''high'' END, count(*) FROM f GROUP BY 1 ORDER BY 1 LIMIT 1');
+SELECT gj_same('SELECT s, g.name, n FROM (SELECT CASE WHEN i4 < 0 THEN ''low'' ELSE ''high'' END s, k, count(*) n FROM f GROUP BY 1, 2) x RIGHT JOIN g USING (k)');
+SELECT gj_same('SELECT s, max(n) FROM (SELECT CASE WHEN i4 < 0 THEN ''low'' ELSE ''high'' END s, k, count(*) n FROM f GROUP BY 1, 2) x GROUP BY s');
+SELECT gj_same('SELECT CASE WHEN i4 < 0 THEN ''low'' WHEN 1 / (i4 - 7) > 5 THEN ''mid'' ELSE ''high'' END, count(*) FROM f GROUP BY 1');
+
 -- failures of the device
 SET gpujoin.fail_at = 'probe';
 SELECT gj_same('SELECT k, count(*) FROM f GROUP BY k');

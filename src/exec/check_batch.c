@@ -119,6 +119,18 @@ header_is_sound(const GjLayout *layout, const GjBatch *batch)
 	return true;
 }
 
+/* Number of the first row whose code stands for nothing; nrows if there is none. */
+static uint32
+find_bad_code(const GjEmitColumn *column, const GjBatch *batch, const int64 *values,
+			  const uint8 *nulls)
+{
+	for (uint32 row = 0; row < batch->nrows; row++)
+		if (!(nulls != NULL && nulls[row]) &&
+			(values[row] < 0 || values[row] >= list_length(column->codes)))
+			return row;
+	return batch->nrows;
+}
+
 bool
 gj_emitter_check(const GjEmitter *emitter, const GjBatch *batch, const GjHeldValues *held,
 				 GjFailure *failure)
@@ -135,14 +147,17 @@ gj_emitter_check(const GjEmitter *emitter, const GjBatch *batch, const GjHeldVal
 	{
 		const GjEmitColumn *column = &emitter->columns[i];
 		const GjColumnPlace *place = &emitter->places[column->output];
+		const uint8 *nulls = has_nulls[column->output] ? batch->bytes + place->nulls : NULL;
 		uint32		bad;
 
-		if (column->how != GJ_EMIT_REF)
+		if (column->how == GJ_EMIT_REF)
+			bad = find_bad_reference(column, batch, (const uint64 *) (batch->bytes + place->data),
+									 nulls, (const char *) batch->bytes + emitter->layout.heap,
+									 header->heap_used, held);
+		else if (column->how == GJ_EMIT_CODE)
+			bad = find_bad_code(column, batch, (const int64 *) (batch->bytes + place->data), nulls);
+		else
 			continue;
-		bad = find_bad_reference(column, batch, (const uint64 *) (batch->bytes + place->data),
-								 has_nulls[column->output] ? batch->bytes + place->nulls : NULL,
-								 (const char *) batch->bytes + emitter->layout.heap,
-								 header->heap_used, held);
 		if (bad < batch->nrows)
 		{
 			gj_fail(failure, GJ_DEVICE_ERROR, "row %u of a batch of %u is damaged", bad, batch->nrows);

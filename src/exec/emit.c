@@ -154,6 +154,10 @@ gj_emit_row(GjEmitter *emitter, TupleTableSlot *slot)
 					NumericGetDatum(int64_div_fast_to_numeric(((const int64 *) column->data)[row],
 															  column->scale));
 				break;
+			case GJ_EMIT_CODE:
+				values[attr] = list_nth_node(Const, column->codes,
+											 ((const int64 *) column->data)[row])->constvalue;
+				break;
 			case GJ_EMIT_POINTER:
 				values[attr] = PointerGetDatum(column->data + (Size) row * column->width);
 				break;
@@ -433,7 +437,7 @@ gj_emit_aggregates(const GjAggState *states, List *finals, TupleTableSlot *slot)
 /* ---- groups */
 
 void
-gj_group_emitter_init(GjEmitter *emitter, const GjProgram *program, TupleDesc desc)
+gj_group_emitter_init(GjEmitter *emitter, const GjProgram *program, List *key_codes, TupleDesc desc)
 {
 	uint32		nkeys = gj_group_nkeys(program);
 	uint32		noutputs = nkeys + program->naggregates;
@@ -457,6 +461,9 @@ gj_group_emitter_init(GjEmitter *emitter, const GjProgram *program, TupleDesc de
 			emitter->columns[i].how = GJ_EMIT_DECIMAL;
 			emitter->columns[i].scale = exprs[keys[i].index].scale;
 		}
+		emitter->columns[i].codes = list_nth(key_codes, i);
+		if (emitter->columns[i].codes != NIL)
+			emitter->columns[i].how = GJ_EMIT_CODE;
 	}
 	emitter->types = types;
 	if (!gj_layout(types, noutputs, program->output_capacity, GJ_OUTPUT_SLOT_SIZE,

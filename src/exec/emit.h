@@ -19,6 +19,7 @@ typedef enum GjEmitHow
 	GJ_EMIT_INT32,
 	GJ_EMIT_INT64,
 	GJ_EMIT_DECIMAL,			/* an integer becomes a numeric */
+	GJ_EMIT_CODE,				/* an integer stands for a value */
 	GJ_EMIT_POINTER,			/* to the value in the batch */
 	GJ_EMIT_REF
 } GjEmitHow;
@@ -30,6 +31,7 @@ typedef struct GjEmitColumn
 	GjEmitHow	how;
 	uint8		width;
 	uint8		scale;			/* GJ_EMIT_DECIMAL */
+	const List *codes;			/* GJ_EMIT_CODE: of Const */
 	int			output;			/* number of the program's output column */
 	int			attr;			/* of the slot, from 0 */
 	int16		attlen;
@@ -81,7 +83,8 @@ extern TupleTableSlot *gj_emit_row(GjEmitter *emitter, TupleTableSlot *slot);
 extern GjStatus gj_emit_aggregates(const GjAggState *states, List *finals, TupleTableSlot *slot);
 
 /* The same as gj_emitter_init for batches of groups: the first attributes are the keys. */
-extern void gj_group_emitter_init(GjEmitter *emitter, const GjProgram *program, TupleDesc desc);
+extern void gj_group_emitter_init(GjEmitter *emitter, const GjProgram *program, List *key_codes,
+								  TupleDesc desc);
 
 /*
  * Looks whether gj_emit_group will be able to make all values of a batch.  GJ_OK, or why

@@ -74,6 +74,7 @@ unpack_plan(GjScanState *state, CustomScan *cscan)
 	state->can_fail = list_nth_int(flags, GJ_FLAG_CAN_FAIL);
 	state->nworkers = list_nth_int(flags, GJ_FLAG_LOADER_WORKERS);
 	state->is_stage = list_nth_int(flags, GJ_FLAG_STAGE);
+	state->key_codes = list_nth(private, GJ_PRIVATE_KEY_CODES);
 	state->attributes = list_nth(private, GJ_PRIVATE_ATTRIBUTES);
 	state->makes_values = is_grouped(state);
 	foreach(lc, state->attributes)
@@ -611,7 +612,7 @@ submit_run(GjScanState *state, GjFailure *failure)
 	if (state->is_stage)
 		return true;
 	if (is_grouped(state))
-		gj_group_emitter_init(&state->emitter, program,
+		gj_group_emitter_init(&state->emitter, program, state->key_codes,
 							  state->emit_slot->tts_tupleDescriptor);
 	else if (!is_one_row(state))
 		gj_emitter_init(&state->emitter, program, state->emit_slot->tts_tupleDescriptor,

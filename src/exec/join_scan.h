@@ -41,6 +41,7 @@ typedef struct GjScanState
 	List	   *npruned;		/* int: how many were, of each source */
 	List	   *runtime_instrs;
 	List	   *agg_finals;
+	List	   *key_codes;		/* see GJ_PRIVATE_KEY_CODES */
 	List	   *clause_counts;
 	int			noutputs;
 	int			nfallback;

@@ -421,6 +421,7 @@ add_distinct_key(AggregateContext *cxt)
 	if (!gj_add_group_key(info, cxt->distinct))
 		return false;
 	info->outputs = list_delete_last(info->outputs);
+	info->key_codes = list_delete_last(info->key_codes);
 	info->ngroup_keys--;
 	info->builder->distinct_key = true;
 	return true;

@@ -5,9 +5,11 @@
 #include "postgres.h"
 
 #include "catalog/pg_type.h"
+#include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/tlist.h"
+#include "utils/datum.h"
 #include "utils/lsyscache.h"
 
 #include "plan/join_path.h"
@@ -39,13 +41,64 @@ group_how(Oid typid, int32 typmod, Oid collation)
 	}
 }
 
+/* The number of a text among those that codes stand for, which gets it if need be. */
+static int
+code_of(List **codes, const Const *text)
+{
+	ListCell   *lc;
+
+	foreach(lc, *codes)
+	{
+		const Const *other = lfirst_node(Const, lc);
+
+		if (datumIsEqual(other->constvalue, text->constvalue, false, -1))
+			return foreach_current_index(lc);
+	}
+	*codes = lappend(*codes, (void *) text);
+	return list_length(*codes) - 1;
+}
+
+/*
+ * A CASE that chooses between texts that are constants, as one that chooses between integers, which
+ * stand for them; NULL if it is none.  The texts are added to *codes.
+ */
+static Expr *
+as_codes(Expr *expr, List **codes)
+{
+	CaseExpr   *copy;
+	ListCell   *lc;
+
+	if (expr == NULL || (IsA(expr, Const) && ((Const *) expr)->constisnull))
+		return (Expr *) makeNullConst(INT4OID, -1, InvalidOid);
+	if (IsA(expr, Const))
+		return (Expr *) makeConst(INT4OID, -1, InvalidOid, sizeof(int32),
+								  Int32GetDatum(code_of(codes, (Const *) expr)), false, true);
+	if (!IsA(expr, CaseExpr))
+		return NULL;
+	copy = copyObject((CaseExpr *) expr);
+	copy->casetype = INT4OID;
+	copy->casecollid = InvalidOid;
+	foreach(lc, copy->args)
+	{
+		CaseWhen   *when = lfirst_node(CaseWhen, lc);
+
+		when->result = as_codes(when->result, codes);
+		if (when->result == NULL)
+			return NULL;
+	}
+	copy->defresult = as_codes(copy->defresult, codes);
+	return copy->defresult != NULL ? (Expr *) copy : NULL;
+}
+
 bool
 gj_add_group_key(GjJoinInfo *info, Expr *expr)
 {
 	int			how = group_how(exprType((Node *) expr), exprTypmod((Node *) expr),
 								exprCollation((Node *) expr));
 	GjGroupKey *key = palloc(sizeof(GjGroupKey));
+	Expr	   *value = expr;
 	Expr	   *column = expr;
+	List	   *codes = NIL;
 	int			e,
 				source,
 				index;
@@ -56,12 +109,19 @@ gj_add_group_key(GjJoinInfo *info, Expr *expr)
 						 gj_type_name(exprType((Node *) expr)));
 	if (info->ngroup_keys == GJ_MAX_GROUP_KEYS)
 		return gj_refuse("more than %d keys to group by", GJ_MAX_GROUP_KEYS);
+	if (gj_is_stage_column(info->builder, expr))
+		value = gj_stage_expr(info->builder, (Var *) expr);
+	if (how == GJ_GROUP_TEXT && value != NULL && IsA(value, CaseExpr) &&
+		(value = as_codes(value, &codes)) != NULL)
+		how = GJ_GROUP_INTEGER;
+	else
+		value = expr;
 	key->how = how;
 	if (how <= GJ_GROUP_FLOAT)
 	{
 		GjNumericInfo numeric;
 
-		e = gj_compile_filtered(info->builder, expr, NULL, &numeric);
+		e = gj_compile_filtered(info->builder, value, NULL, &numeric);
 		if (e < 0)
 			return gj_refuse_because("GROUP BY %s",
 									 gj_expr_text(info->builder->root, (Node *) expr));
@@ -90,6 +150,7 @@ gj_add_group_key(GjJoinInfo *info, Expr *expr)
 	}
 	info->builder->group_keys = lappend(info->builder->group_keys, key);
 	info->outputs = lappend(info->outputs, expr);
+	info->key_codes = lappend(info->key_codes, codes);
 	info->ngroup_keys++;
 	return true;
 }

@@ -25,6 +25,7 @@ typedef struct GjJoinInfo
 	bool		aggregate;
 	bool		is_stage;		/* there is no fallback, and gpujoind keeps the result */
 	List	   *agg_finals;		/* int: gj_final_make() of each Aggref */
+	List	   *key_codes;		/* of each key: NIL, or the texts (Const) that its integers stand for */
 	int			ngroup_keys;	/* grouped, if there are any: the outputs are these, then
 								 * the Aggrefs */
 	double		groups;			/* estimate */
@@ -350,6 +351,7 @@ typedef enum GjPrivate
 	GJ_PRIVATE_TABLES,			/* list per source of int lists, see GjTablePrivate; NIL for
 								 * a plan source */
 	GJ_PRIVATE_SORT_LABELS,		/* list of strings, one for each of GJ_EXPRS_SORT */
+	GJ_PRIVATE_KEY_CODES,		/* see GjJoinInfo.key_codes */
 	GJ_PRIVATE_ATTRIBUTES		/* int list, of rows: see GJ_ATTRIBUTE_PLAIN */
 } GjPrivate;
 

@@ -279,6 +279,7 @@ plan_custom_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List
 	scan->custom_private = lappend(scan->custom_private, counts);
 	scan->custom_private = lappend(scan->custom_private, tables);
 	scan->custom_private = lappend(scan->custom_private, info->sort_labels);
+	scan->custom_private = lappend(scan->custom_private, info->key_codes);
 	scan->custom_private = lappend(scan->custom_private, describe_attributes(info));
 	scan->methods = &gj_join_scan_methods;
 	return &scan->scan.plan;

@@ -14,6 +14,7 @@
  */
 #include "postgres.h"
 
+#include "catalog/pg_operator.h"
 #include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
@@ -274,6 +275,36 @@ average(const ReplaceContext *cxt, int output)
 								 InvalidOid, COERCE_EXPLICIT_CALL);
 }
 
+/* The text that a key's integer stands for. */
+static Node *
+decoded(const ReplaceContext *cxt, int output, const List *codes)
+{
+	const Const *first = linitial_node(Const, codes);
+	CaseExpr   *result = makeNode(CaseExpr);
+	ListCell   *lc;
+
+	result->casetype = first->consttype;
+	result->casecollid = first->constcollid;
+	result->location = -1;
+	foreach(lc, codes)
+	{
+		CaseWhen   *when = makeNode(CaseWhen);
+		Expr	   *code = (Expr *) result_column(cxt, COLUMN_OF(output, 0), INT4OID, -1, InvalidOid);
+		Expr	   *number = (Expr *) makeConst(INT4OID, -1, InvalidOid, sizeof(int32),
+												Int32GetDatum(foreach_current_index(lc)), false,
+												true);
+
+		when->expr = make_opclause(Int4EqualOperator, BOOLOID, false, code, number, InvalidOid,
+								   InvalidOid);
+		when->result = lfirst(lc);
+		when->location = -1;
+		result->args = lappend(result->args, when);
+	}
+	result->defresult = (Expr *) makeNullConst(first->consttype, first->consttypmod,
+											   first->constcollid);
+	return (Node *) result;
+}
+
 static Node *
 replace_outputs(Node *node, ReplaceContext *cxt)
 {
@@ -293,6 +324,8 @@ replace_outputs(Node *node, ReplaceContext *cxt)
 			continue;
 		final = output < info->ngroup_keys ? GJ_FINAL_COUNT :
 			gj_final_kind(list_nth_int(info->agg_finals, output - info->ngroup_keys));
+		if (output < info->ngroup_keys && list_nth(info->key_codes, output) != NIL)
+			return decoded(cxt, output, list_nth(info->key_codes, output));
 		if (final == GJ_FINAL_AVG_NUMERIC || final == GJ_FINAL_AVG_DECIMAL)
 			return average(cxt, output);
 		var = result_column(cxt, COLUMN_OF(output, 0), exprType(node), exprTypmod(node),
@@ -411,6 +444,7 @@ call_is_safe(Oid funcid, const List *args)
 		case F_INT4_INT2:
 		case F_FLOAT8_INT8:
 		case F_FLOAT8_INT4:
+		case F_INT4EQ:
 			return true;
 		case F_NUMERIC_DIV:
 			return is_nonzero(lsecond(args)) || is_average_count(lsecond(args));
