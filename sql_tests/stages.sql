@@ -65,6 +65,17 @@ CREATE VIEW revenue AS SELECT ok, sum(q) AS total FROM li GROUP BY ok;
 SELECT staged('SELECT o.ok, total FROM o JOIN revenue USING (ok) WHERE total = (SELECT max(total) FROM revenue)');
 SELECT staged('WITH r AS (SELECT ok, sum(q) q FROM li GROUP BY ok) SELECT o.st, sum(r.q) FROM o JOIN r USING (ok) GROUP BY o.st');
 
+-- HAVING of groups that are returned, on the device where they are many
+CREATE TABLE many AS SELECT g AS id, g / 3 AS k, (g % 100)::numeric(8,2) AS n, 't' || g % 7 AS t FROM generate_series(1, 150000) g;
+ANALYZE many;
+SELECT staged('SELECT k, count(*), sum(n), avg(n), min(id) FROM many GROUP BY k HAVING sum(n) > 290 AND count(*) = 3');
+SELECT staged('SELECT k, sum(n) + 1, avg(n) * 2 FROM many GROUP BY k HAVING sum(n) > 280 ORDER BY 2 DESC, 1 LIMIT 5');
+SELECT staged('SELECT k, t, max(n) FROM many GROUP BY k, t HAVING max(n) > (SELECT avg(n) * 1.95 FROM many)');
+SELECT staged('SELECT k FROM many GROUP BY k HAVING stddev(n) > 40');
+SELECT staged('SELECT k, row_number() OVER (ORDER BY k) FROM many GROUP BY k HAVING min(id) % 2 = 0 AND sum(n) < 5');
+SELECT staged('SELECT k FROM many GROUP BY k HAVING 10 / (count(*) - 3) < 0');
+DROP TABLE many;
+
 -- orders and limits above; numerics keep their digits
 SELECT staged('SELECT o.ok, s.q FROM o JOIN (SELECT ok, sum(q) q FROM li GROUP BY ok) s USING (ok) ORDER BY s.q DESC, o.ok LIMIT 7');
 SELECT staged('SELECT o.ok, s.q FROM o JOIN (SELECT ok, sum(q) q FROM li GROUP BY ok) s USING (ok) ORDER BY s.q DESC NULLS LAST, o.ok');

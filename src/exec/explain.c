@@ -341,6 +341,7 @@ explain_output(ExplainContext *cxt)
 	List	   *items = NIL;
 
 	int			nkeys = gj_group_nkeys(cxt->state->template);
+	List	   *having = list_nth(cxt->cscan->custom_exprs, GJ_EXPRS_HAVING);
 
 	for (int i = 0; i < cxt->state->noutputs && (nkeys > 0 || cxt->state->agg_finals != NIL); i++)
 	{
@@ -360,6 +361,8 @@ explain_output(ExplainContext *cxt)
 		ExplainPropertyList("Device Aggregates", items, cxt->es);
 	else if (nkeys == 0)
 		ExplainPropertyInteger("Device Output Columns", NULL, cxt->state->noutputs, cxt->es);
+	if (having != NIL)
+		ExplainPropertyText("Group Filter", deparse_conditions(cxt, having), cxt->es);
 }
 
 /* What is sorted by, and whether but the first rows are returned. */

@@ -662,6 +662,7 @@ offer_aggregate(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_re
 	List	   *pathkeys = wanted_order(root, stage);
 	GjPath	   *sorted;
 	GjPath	   *path;
+	GjPath	   *having;
 
 	if (!gj_may_plan(root))
 		return false;
@@ -686,6 +687,9 @@ offer_aggregate(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_re
 	sorted = gj_sorted_path(root, output_rel, target, info, pathkeys);
 	path = gj_create_path(root, output_rel, target, info);
 	gj_stage_note(root, output_rel, path);
+	having = gj_having_path(root, output_rel, path);
+	if (having != NULL && having->cpath.path.total_cost < path->cpath.path.total_cost)
+		path = having;
 	gj_offer_both(output_rel, path, sorted, pathkeys);
 	return true;
 }

@@ -163,6 +163,12 @@ extern bool gj_stage_expr_is_safe(const Expr *expr);
  */
 extern bool gj_stage_column(GjBuilder *builder, int s, const Var *column, int *index);
 
+/*
+ * A path that does what `groups` does, but checks HAVING on the device: its groups are a stage.
+ * NULL: there is no HAVING, or the device cannot.
+ */
+extern GjPath *gj_having_path(PlannerInfo *root, RelOptInfo *rel, const GjPath *groups);
+
 /* The path of the stage, once the program that reads it is complete. */
 extern Path *gj_stage_path(PlannerInfo *root, const GjBuilder *builder, int s,
 						   const GjProgram *program);
@@ -402,7 +408,8 @@ typedef enum GjExprs
 	GJ_EXPRS_CONDITIONS,		/* list per step, in the order of GjStepClauses */
 	GJ_EXPRS_FILTERS,			/* list per source */
 	GJ_EXPRS_SORT,				/* what the first rows are sorted by */
-	GJ_EXPRS_COMPUTED			/* what outputs are that PostgreSQL computes */
+	GJ_EXPRS_COMPUTED,			/* what outputs are that PostgreSQL computes */
+	GJ_EXPRS_HAVING				/* a stage: HAVING, which the program that reads it checks */
 } GjExprs;
 
 #endif							/* GJ_JOIN_PATH_H */

@@ -258,7 +258,7 @@ plan_custom_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List
 		root->glob->parallelModeNeeded = true;
 
 	scan->scan.plan.targetlist = tlist;
-	scan->scan.plan.qual = info->host_quals;
+	scan->scan.plan.qual = info->is_stage ? NIL : info->host_quals;
 	scan->scan.scanrelid = 0;
 	scan->flags = best_path->flags;
 	scan->custom_plans = custom_plans;
@@ -266,6 +266,7 @@ plan_custom_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List
 		limit_first_hash_tables(linitial(custom_plans));
 	scan->custom_exprs = list_make5(runtime, conditions, filters, sort_exprs,
 									computed_exprs(info));
+	scan->custom_exprs = lappend(scan->custom_exprs, info->is_stage ? info->host_quals : NIL);
 	scan->custom_scan_tlist = scan_tlist;
 	scan->custom_private = list_make1(make_bytes(info->program, info->program->nbytes));
 	scan->custom_private = lappend(scan->custom_private, sources);

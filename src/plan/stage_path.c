@@ -612,5 +612,89 @@ gj_stage_path(PlannerInfo *root, const GjBuilder *builder, int s, const GjProgra
 		elog(ERROR, "the program of a stage is too large");
 	path = gj_create_path(stage->root, stage->rel,
 						  create_pathtarget(stage->root, stage->root->processed_tlist), info);
+	if (stage->root == root)
+		return &path->cpath.path;
 	return (Path *) gj_create_subqueryscan_path(root, source->rel, &path->cpath.path);
+}
+
+/* ---- HAVING of a query whose groups are returned */
+
+/* Adds keys and aggregates to the outputs, as columns of the result, or made of them. */
+static bool
+add_stage_outputs(GjJoinInfo *info, const GjStage *stage)
+{
+	GjBuilder  *builder = info->builder;
+	List	   *made_of = NIL;
+	ListCell   *lc;
+
+	foreach(lc, stage->info->outputs)
+	{
+		Expr	   *expr = over_columns(builder, 0, lfirst(lc));
+		int			index;
+
+		if (expr == NULL || !gj_stage_expr_is_safe(expr))
+			return false;
+		info->outputs = lappend(info->outputs, lfirst(lc));
+		if (IsA(expr, Var) && gj_stage_column(builder, 0, (Var *) expr, &index))
+		{
+			builder->outputs = lappend_int(builder->outputs, index);
+			info->computed = lappend(info->computed, NULL);
+			continue;
+		}
+		info->computed = lappend(info->computed, expr);
+		made_of = list_union(made_of, pull_var_clause((Node *) expr, 0));
+	}
+	foreach(lc, made_of)
+	{
+		int			index;
+
+		if (!gj_stage_column(builder, 0, lfirst(lc), &index))
+			return false;
+		builder->outputs = lappend_int(builder->outputs, index);
+		info->outputs = lappend(info->outputs, lfirst(lc));
+		info->computed = lappend(info->computed, NULL);
+	}
+	return true;
+}
+
+GjPath *
+gj_having_path(PlannerInfo *root, RelOptInfo *rel, const GjPath *groups)
+{
+	GjJoinInfo *info = palloc0(sizeof(GjJoinInfo));
+	GjStage    *stage = palloc0(sizeof(GjStage));
+	RelOptInfo *dummy = makeNode(RelOptInfo);
+	GjBuildSource *source;
+	GjPath	   *path;
+
+	if (groups->info->host_quals == NIL || groups->info->ngroup_keys == 0)
+		return NULL;
+	stage->magic = STAGE_MAGIC;
+	stage->root = root;
+	stage->rel = rel;
+	stage->info = groups->info;
+	stage->cost = groups->cpath.path.startup_cost;
+	/* columns of the result need the number of some relation */
+	dummy->relid = bms_next_member(root->all_baserels, -1);
+	info->builder = gj_builder_create(root);
+	info->builder->nsources = 1;
+	source = &info->builder->source[0];
+	source->stage = stage;
+	source->rel = dummy;
+	source->relids = bms_make_singleton(dummy->relid);
+	source->rows_loaded = groups->info->groups;
+	source->rows_filtered = groups->cpath.path.rows;
+	if (!gj_compile_source_filter(info->builder, 0, &source->filter) ||
+		!add_stage_outputs(info, stage) ||
+		stage->info->program->nbytes + STAGE_PROGRAM_BYTES > GJ_MAX_PROGRAM_SIZE)
+		return NULL;
+	info->nfallback = groups->info->nfallback;
+	info->fallback = groups->info->fallback;
+	info->part = groups->info->part;
+	info->rows = groups->info->rows;
+	info->program = gj_builder_finish(info->builder, GJ_OUTPUT_ROWS);
+	if (info->program == NULL)
+		return NULL;
+	path = gj_create_path(root, rel, groups->cpath.path.pathtarget, info);
+	path->cpath.path.rows = groups->cpath.path.rows;
+	return path;
 }
