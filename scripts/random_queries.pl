@@ -1,13 +1,14 @@
 #!/usr/bin/perl
 # Writes random tables and random queries over them, for scripts/differential.pl.
 #
-#   scripts/random_queries.pl [--seed N] [--queries N] >FILE
+#   scripts/random_queries.pl [--seed N] [--queries N] [--subqueries PERCENT] >FILE
 #
 # The same seed gives the same file.  Tables: every type of key, NULLs, duplicates, skew, empty and
 # one-row tables, wide rows, text; partitions and inheritance children.  Queries: joins of 2 to 5 relations in stars, chains and bushy trees, of
 # all types, by equality, inequality or any condition; EXISTS, IN and their opposites; filters, also above
 # outer joins; rows or aggregates, the first rows in some order, parameters; each algorithm; random expressions of all types, also row by row
-# (random_values.pl).  Sums of floats are exact (quarters).
+# (random_values.pl); subqueries with groups, correlated ones, CTEs (random_subqueries.pl), PERCENT of all (25).
+# Sums of floats are exact (quarters).
 use strict;
 use warnings;
 use Getopt::Long;
@@ -15,9 +16,11 @@ use FindBin;
 require "$FindBin::Bin/random_groups.pl";
 require "$FindBin::Bin/random_expressions.pl";
 require "$FindBin::Bin/random_values.pl";
+require "$FindBin::Bin/random_subqueries.pl";
 
-my ($seed, $nqueries) = (1, 300);
-GetOptions('seed=i' => \$seed, 'queries=i' => \$nqueries) or die "usage: $0 [--seed N] [--queries N]\n";
+my ($seed, $nqueries, $subqueries) = (1, 300, 25);
+GetOptions('seed=i' => \$seed, 'queries=i' => \$nqueries, 'subqueries=i' => \$subqueries)
+  or die "usage: $0 [--seed N] [--queries N] [--subqueries PERCENT]\n";
 srand($seed);
 
 sub pick { return $_[ int rand @_ ]; }
@@ -299,10 +302,29 @@ sub numbered
 	return $query =~ /\nORDER BY/ ? "SELECT row_number() OVER (), numbered.*\nFROM ($query) numbered" : $query;
 }
 
+# The query, prepared and executed if it has parameters.
+sub prepared
+{
+	my ($query) = @_;
+	return $query unless $parameters && @$parameters;
+	return "SET plan_cache_mode = force_generic_plan;\nPREPARE q(" . join(', ', map { $_->[0] } @$parameters) . ") AS $query;\n"
+	  . 'EXECUTE q(' . join(', ', map { $_->[1] } @$parameters) . ')';
+}
+
 sub write_query
 {
 	my ($text, $rows, @aliases);
 	my $total = chance(50);
+	if (chance($subqueries))
+	{
+		$parameters = chance(20) ? [] : undef;
+		my $query = prepared(numbered(query_of_subqueries()));
+		print "-- by PostgreSQL\n";
+		print "SET gpujoin.algorithm = ", pick('hash', 'sort_merge'), ";\n" if chance(15);
+		print "SET enable_", pick('hashjoin', 'mergejoin', 'nestloop', 'hashagg'), " = off;\n" if chance(15);
+		print "$query;\n\n";
+		return;
+	}
 	if (chance(4))
 	{
 		$parameters = undef;
@@ -346,12 +368,7 @@ sub write_query
 	my @where = map { condition(2, @aliases) } 1 .. pick(0, 0, 0, 1, 1, 2);
 	if (chance(15)) { my $a = pick(@aliases); push @where, name_of($a, pick(@{ $a->{table}{columns} })) . ' IS NULL'; }
 	push @where, map { subquery_condition(@aliases) } 1 .. ($overflow ? 0 : pick(0, 0, 0, 0, 0, 1, 1, 2));
-	my $query = numbered('SELECT ' . join(', ', @list) . "\nFROM $text" . (@where ? "\nWHERE " . join(' AND ', @where) : '') . $after);
-	if ($parameters && @$parameters)
-	{
-		$query = "SET plan_cache_mode = force_generic_plan;\nPREPARE q(" . join(', ', map { $_->[0] } @$parameters) . ") AS $query;\n"
-		  . 'EXECUTE q(' . join(', ', map { $_->[1] } @$parameters) . ')';
-	}
+	my $query = prepared(numbered('SELECT ' . join(', ', @list) . "\nFROM $text" . (@where ? "\nWHERE " . join(' AND ', @where) : '') . $after));
 	print "-- by PostgreSQL\n" if $after =~ /GROUP/;		# GROUP BY over a join that is cheaper otherwise
 	print "SET enable_partitionwise_join = on;\n" if chance(10);
 	# other native trees: nested loops that pass values down
@@ -366,5 +383,6 @@ print "DROP TABLE IF EXISTS ", join(', ', map { "r$_" } 0 .. 13), " CASCADE;\n";
 make_table($_) foreach 0 .. 13;
 value_tables();
 edge_tables();
+subquery_tables();
 print "-- queries\n";
 write_query() foreach 1 .. $nqueries;

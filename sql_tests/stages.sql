@@ -58,6 +58,10 @@ SELECT staged('SELECT c, count(*) FROM (SELECT n, count(*) c FROM (SELECT ok, co
 SELECT staged('SELECT m, sum(n) FROM (SELECT ok % 10 m, count(*) n FROM li GROUP BY ok % 10) s GROUP BY m HAVING sum(n) > 900');
 SELECT staged('SELECT avg(q), stddev(q), sum(DISTINCT n) FROM (SELECT ok, sum(q) q, count(*) n FROM li GROUP BY ok) s');
 
+-- a stage that reads rows of PostgreSQL's plans, which are open to the query's end
+SELECT staged('SELECT n, count(*) FROM (SELECT p.name, count(*) n FROM p JOIN (SELECT ok % 41 m FROM li ORDER BY pk, n, f LIMIT 500) t ON t.m = p.pk GROUP BY p.name) s GROUP BY n');
+SELECT staged('SELECT o.ok, s.n FROM o LEFT JOIN (SELECT p.pk, count(*) n FROM p JOIN (SELECT ok % 41 m FROM li ORDER BY pk, n, f LIMIT 500) t ON t.m = p.pk GROUP BY p.pk HAVING count(*) > 3) s ON s.pk = o.ck');
+
 -- distinct rows, views, a CTE that is read once
 SELECT staged('SELECT o.ok FROM o JOIN (SELECT DISTINCT pk, c FROM li) s ON o.ok = s.pk');
 SELECT staged('SELECT count(*) FROM (SELECT DISTINCT c, v FROM li) s');

@@ -294,6 +294,17 @@ gj_mirrored_join(JoinType type)
 #define gj_function_aclcheck(function, role, mode)	pg_proc_aclcheck(function, role, mode)
 #endif
 
+/* True for a column, counted from 0, that has no NULL; from 18 on constraints need not hold for old rows. */
+static inline bool
+gj_is_not_null(TupleDesc desc, int column)
+{
+#if PG_VERSION_NUM >= 180000
+	return TupleDescCompactAttr(desc, column)->attnullability == ATTNULLABLE_VALID;
+#else
+	return TupleDescAttr(desc, column)->attnotnull;
+#endif
+}
+
 /* May the user run a planned statement, as to its tables and views? */
 #if PG_VERSION_NUM >= 160000
 #define gj_may_execute(statement) \

@@ -435,6 +435,8 @@ run_stage(GjScanState *state, PlanState *child, GjFailure *failure)
 	MemoryContext old;
 	bool		done;
 
+	/* what plans below open when they run lives as long as they do, beyond this run */
+	old = MemoryContextSwitchTo(state->css.ss.ps.state->es_query_cxt);
 	/* values of parameters that the stage's own children have not seen */
 	if (child->chgParam != NULL)
 		ExecReScan(child);
@@ -444,8 +446,10 @@ run_stage(GjScanState *state, PlanState *child, GjFailure *failure)
 	stage->spill = state->spill;
 	if (instrument)
 		InstrStartNode(instrument);
-	old = MemoryContextSwitchTo(stage->run_cxt);
-	done = submit_run(stage, failure) && gj_remote_keep(stage->run, failure);
+	MemoryContextSwitchTo(stage->run_cxt);
+	done = submit_run(stage, failure);
+	MemoryContextSwitchTo(state->css.ss.ps.state->es_query_cxt);
+	done = done && gj_remote_keep(stage->run, failure);
 	MemoryContextSwitchTo(old);
 	if (done)
 		add_stats(&stage->stats, gj_remote_stats(stage->run));

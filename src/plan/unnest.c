@@ -24,8 +24,8 @@
 #include "postgres.h"
 
 #include "access/stratnum.h"
+#include "access/table.h"
 #include "catalog/pg_aggregate.h"
-#include "catalog/pg_attribute.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_inherits.h"
 #include "catalog/pg_type.h"
@@ -37,9 +37,10 @@
 #include "parser/parse_oper.h"
 #include "parser/parsetree.h"
 #include "rewrite/rewriteManip.h"
+#include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
-#include "utils/syscache.h"
+#include "utils/rel.h"
 #include "utils/typcache.h"
 
 #include "compat.h"
@@ -113,15 +114,31 @@ function_is_safe(Oid funcid)
 		case F_FLOAT8_INT2:
 		case F_FLOAT8_INT4:
 		case F_FLOAT8_INT8:
-		case F_TEXTLIKE:
-		case F_TEXTNLIKE:
-		case F_BPCHARLIKE:
-		case F_BPCHARNLIKE:
 		case F_TEXT_BPCHAR:
 			return true;
 		default:
 			return false;
 	}
+}
+
+/* True for LIKE with a pattern whose last character is no escape; a collation may be refused. */
+static bool
+like_is_safe(Oid funcid, const List *args, Oid collation)
+{
+	const Const *pattern;
+	char	   *bytes;
+	int			length;
+
+	if (funcid != F_TEXTLIKE && funcid != F_TEXTNLIKE && funcid != F_BPCHARLIKE &&
+		funcid != F_BPCHARNLIKE)
+		return false;
+	pattern = lsecond(args);
+	if (!IsA(pattern, Const) || pattern->consttype != TEXTOID || pattern->constisnull ||
+		!OidIsValid(collation) || !get_collation_isdeterministic(collation))
+		return false;
+	bytes = TextDatumGetCString(pattern->constvalue);
+	length = strlen(bytes);
+	return length == 0 || bytes[length - 1] != '\\';
 }
 
 /* True for comparisons of built-in types. */
@@ -213,7 +230,9 @@ can_fail(Node *node, void *context)
 		case T_Query:
 			return query_tree_walker((Query *) node, can_fail, context, QTW_IGNORE_JOINALIASES);
 		case T_OpExpr:
-			if (!operator_is_safe(((OpExpr *) node)->opno))
+			if (!operator_is_safe(((OpExpr *) node)->opno) &&
+				!like_is_safe(get_opcode(((OpExpr *) node)->opno), ((OpExpr *) node)->args,
+							  ((OpExpr *) node)->inputcollid))
 				return !is_constant(node);
 			break;
 		case T_ScalarArrayOpExpr:
@@ -267,6 +286,79 @@ bool
 gj_query_is_safe(Query *query)
 {
 	return !can_fail((Node *) query, NULL);
+}
+
+/* The query whose subquery or CTE is looked at, and how deep below it. */
+typedef struct RepeatContext
+{
+	const Query *query;
+	int			depth;
+} RepeatContext;
+
+static bool rows_can_differ(Node *node, RepeatContext *cxt);
+
+/* True if rows of a source can be others the next time; CTEs inside the walk are walked themselves. */
+static bool
+source_can_differ(const RangeTblEntry *rte, const RepeatContext *cxt)
+{
+	RepeatContext below = {.query = cxt->query};
+	ListCell   *lc;
+
+	if (rte->rtekind != RTE_CTE)
+		return rte->tablesample != NULL || rte->relkind == RELKIND_FOREIGN_TABLE;
+	if ((int) rte->ctelevelsup < cxt->depth)
+		return false;
+	if ((int) rte->ctelevelsup > cxt->depth)
+		return true;
+	foreach(lc, cxt->query->cteList)
+	{
+		CommonTableExpr *cte = lfirst_node(CommonTableExpr, lc);
+
+		/* one that PostgreSQL puts where it is read is computed by each reader */
+		if (strcmp(cte->ctename, rte->ctename) == 0)
+			return !cte->cterecursive && cte->ctematerialized != CTEMaterializeAlways &&
+				(cte->cterefcount == 1 || cte->ctematerialized == CTEMaterializeNever) &&
+				rows_can_differ(cte->ctequery, &below);
+	}
+	return true;
+}
+
+/*
+ * True for what may give other rows the next time: which ones come first, in which order floats
+ * are added, which rows are sampled.
+ */
+static bool
+rows_can_differ(Node *node, RepeatContext *cxt)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, Query))
+	{
+		Query	   *query = (Query *) node;
+		bool		result;
+
+		cxt->depth++;
+		result = query->limitCount != NULL || query->limitOffset != NULL || query->hasDistinctOn ||
+			query->hasWindowFuncs || query->rowMarks != NIL ||
+			query_tree_walker(query, rows_can_differ, cxt,
+							  QTW_IGNORE_JOINALIASES | QTW_EXAMINE_RTES_BEFORE);
+		cxt->depth--;
+		return result;
+	}
+	if (IsA(node, RangeTblEntry))
+		return source_can_differ((RangeTblEntry *) node, cxt);
+	if (IsA(node, Aggref) && !aggregate_is_safe((Aggref *) node))
+		return true;
+	return expression_tree_walker(node, rows_can_differ, cxt);
+}
+
+/* True if a subquery or CTE of a query can be computed several times, for all to see the same rows. */
+static bool
+is_repeatable(const Query *query, Query *sub)
+{
+	RepeatContext cxt = {.query = query};
+
+	return !contain_volatile_functions((Node *) sub) && !rows_can_differ((Node *) sub, &cxt);
 }
 
 /* True for a subquery that is a plain SELECT whose rows are just what its FROM and WHERE give. */
@@ -465,6 +557,8 @@ is_scalar_aggregate(const SubLink *sublink)
 
 	return sublink->subLinkType == EXPR_SUBLINK && IsA(sub, Query) && is_plain(sub) &&
 		sub->hasAggs && list_length(sub->targetList) == 1 &&
+	/* its value without rows is one of the query around it */
+		!checkExprHasSubLink((Node *) sub->targetList) &&
 		!contain_volatile_functions((Node *) sub) && !can_fail((Node *) sub, NULL);
 }
 
@@ -563,7 +657,7 @@ is_never_null(const Query *query, Node *node)
 {
 	Var		   *var = (Var *) node;
 	RangeTblEntry *rte;
-	HeapTuple	row;
+	Relation	rel;
 	bool		result;
 	ListCell   *lc;
 
@@ -577,11 +671,9 @@ is_never_null(const Query *query, Node *node)
 	if (lc == NULL || rte->rtekind != RTE_RELATION || rte->relkind != RELKIND_RELATION ||
 		(rte->inh && has_subclass(rte->relid)))
 		return false;
-	row = SearchSysCache2(ATTNUM, ObjectIdGetDatum(rte->relid), Int16GetDatum(var->varattno));
-	if (!HeapTupleIsValid(row))
-		return false;
-	result = ((Form_pg_attribute) GETSTRUCT(row))->attnotnull;
-	ReleaseSysCache(row);
+	rel = table_open(rte->relid, NoLock);
+	result = gj_is_not_null(RelationGetDescr(rel), var->varattno - 1);
+	table_close(rel, NoLock);
 	return result;
 }
 
@@ -667,7 +759,7 @@ rewrite_not_in(const Query *query, Node *clause)
 	test = (OpExpr *) sublink->testexpr;
 	sub = (Query *) sublink->subselect;
 	if (sublink->subLinkType != ANY_SUBLINK || !IsA(sub, Query) || !is_plain(sub) || sub->hasAggs ||
-		reads_level((Node *) sub, 1) || contain_volatile_functions((Node *) sub) ||
+		reads_level((Node *) sub, 1) || !is_repeatable(query, sub) ||
 		list_length(sub->targetList) != 1 || !IsA(test, OpExpr) || list_length(test->args) != 2 ||
 		!is_column_of_sublink(lsecond(test->args)) || !operator_is_safe(test->opno) ||
 		!op_hashjoinable(test->opno, exprType(linitial(test->args))) ||
@@ -712,8 +804,7 @@ inline_ctes(Query *query)
 		Query	   *sub = (Query *) cte->ctequery;
 
 		if (cte->ctematerialized != CTEMaterializeDefault || cte->cterecursive ||
-			cte->cterefcount < 2 || sub->commandType != CMD_SELECT || sub->rowMarks != NIL ||
-			contain_volatile_functions((Node *) sub))
+			cte->cterefcount < 2 || sub->commandType != CMD_SELECT || !is_repeatable(query, sub))
 			continue;
 		cte->ctematerialized = CTEMaterializeNever;
 		changed = true;
