@@ -70,12 +70,12 @@
 #endif
 
 /* What EXPLAIN writes; columns have the names of their tables where there is more than one. */
+#include "commands/explain.h"
 #if PG_VERSION_NUM >= 180000
 #include "commands/explain_format.h"
 #include "commands/explain_state.h"
 #define gj_explain_prefixes(es)	((es)->rtable_size > 1)
 #else
-#include "commands/explain.h"
 #define gj_explain_prefixes(es)	(list_length((es)->rtable) > 1)
 #endif
 
@@ -155,6 +155,13 @@ gj_collate_is_c(Oid collation)
 #else
 extern bool lc_collate_is_c(Oid collation);
 #define gj_collate_is_c(collation)	lc_collate_is_c(collation)
+#endif
+
+/* What an operator is in families of ordering indexes, NIL if it is in none. */
+#if PG_VERSION_NUM >= 180000
+#define gj_op_interpretation(op)	get_op_index_interpretation(op)
+#else
+#define gj_op_interpretation(op)	get_op_btree_interpretation(op)
 #endif
 
 /* The btree strategy of a pathkey, which has the number of what it compares from 18 on. */

@@ -145,12 +145,9 @@ like_is_safe(Oid funcid, const List *args, Oid collation)
 static bool
 operator_is_safe(Oid opno)
 {
-	List	   *found;
-
 	if (opno >= FirstNormalObjectId)
 		return false;
-	found = get_op_btree_interpretation(opno);
-	return found != NIL || function_is_safe(get_opcode(opno));
+	return gj_op_interpretation(opno) != NIL || function_is_safe(get_opcode(opno));
 }
 
 static bool
