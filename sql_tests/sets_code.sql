@@ -70,3 +70,28 @@ SET ROLE code_nobody;
 SET gpujoin.set_code = plain;
 RESET ROLE;
 DROP ROLE code_nobody;
+
+-- large arrays go from TOAST to the device in parts, if they are not compressed; what fails there is read whole
+RESET gpujoin.enabled;
+CREATE TABLE code_large (a int[], b int[], c int8[], packed int[], nulls int[], two int[]);
+ALTER TABLE code_large ALTER a SET STORAGE EXTERNAL, ALTER b SET STORAGE EXTERNAL, ALTER c SET STORAGE EXTERNAL, ALTER nulls SET STORAGE EXTERNAL, ALTER two SET STORAGE EXTERNAL;
+INSERT INTO code_large SELECT array_agg(i * 3), array_agg(i * 5 ORDER BY i % 1000, i), array_agg(i * 10000000000), array_agg(i * 15 % 3000), array_agg(NULLIF(i, 299999)), NULL FROM generate_series(1, 700000) i;
+UPDATE code_large SET two = (SELECT array_agg(ARRAY[i, -i]) FROM generate_series(1, 300000) i);
+CREATE FUNCTION code_large() RETURNS text LANGUAGE sql AS $$
+	SELECT concat_ws(' ', cardinality(gpu_intersect(a, b)), cardinality(gpu_union(a, b)), cardinality(gpu_except(b, a)), gpu_intersect_count(a, packed), gpu_intersect_count(packed, b),
+		gpu_intersect_count(c, c), gpu_intersect_count(two, a), gpu_overlaps(c, '{15,20000000000}'), gpu_contains(b, '{5,10}'), gpu_contains('{5,10}', b), gpu_intersect_count(a, '{}'),
+		md5(gpu_intersect(a, b)::text), md5(gpu_union(two, b)::text)) FROM code_large
+$$;
+SET gpujoin.set_device_min_elements = 2147483647;
+SELECT code_large();
+SET gpujoin.set_device_min_elements = 0;
+CREATE TEMPORARY TABLE code_stat AS SELECT * FROM gpujoin_stat;
+SELECT code_large();
+SELECT outcome, s.count - coalesce(b.count, 0) FROM gpujoin_stat s LEFT JOIN code_stat b USING (outcome) WHERE s.count <> coalesce(b.count, 0);
+SELECT gpu_intersect_count(a, nulls) FROM code_large;
+SET gpujoin.fail_at = 'probe';
+SELECT code_large();
+RESET gpujoin.fail_at;
+RESET gpujoin.set_device_min_elements;
+DROP TABLE code_large, code_stat;
+DROP FUNCTION code_large;

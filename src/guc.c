@@ -242,6 +242,7 @@ static void
 assign_set_code(int code, void *extra)
 {
 	gj_integers_use((GjIntegersCode) code);
+}
 
 /* ---- limits that count for those for whom they are set */
 

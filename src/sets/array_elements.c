@@ -4,11 +4,18 @@
  */
 #include "postgres.h"
 
+#include "access/detoast.h"
+#include "access/table.h"
+#include "access/tableam.h"
 #include "catalog/pg_type.h"
 #include "utils/array.h"
 #include "utils/expandeddatum.h"
+#include "utils/rel.h"
 
 #include "sets/array_pair.h"
+
+/* Bytes from which an array is worth being read in parts: a slot of the load ring, or so. */
+#define GJ_STORED_MIN		(1024 * 1024)
 
 ArrayType *
 gj_get_array(Datum value, GjSmallArray *small, bool *copy)
@@ -55,6 +62,16 @@ check_not_null(const bits8 *not_null, uint32 n, const char *what)
 	}
 }
 
+/* The kind of elements of a type; false if there is none. */
+static bool
+get_kind(Oid type, GjKind *kind)
+{
+	if (type != INT2OID && type != INT4OID && type != INT8OID)
+		return false;
+	*kind = type == INT2OID ? GJ_INT2 : type == INT4OID ? GJ_INT4 : GJ_INT8;
+	return true;
+}
+
 GjElements
 gj_array_elements(ArrayType *array, GjKind *kind, const char *what)
 {
@@ -64,19 +81,45 @@ gj_array_elements(ArrayType *array, GjKind *kind, const char *what)
 	elements.data = ARR_DATA_PTR(array);
 	if (ARR_HASNULL(array))
 		check_not_null(ARR_NULLBITMAP(array), elements.n, what);
-	switch (ARR_ELEMTYPE(array))
-	{
-		case INT2OID:
-			*kind = GJ_INT2;
-			break;
-		case INT4OID:
-			*kind = GJ_INT4;
-			break;
-		case INT8OID:
-			*kind = GJ_INT8;
-			break;
-		default:
-			elog(ERROR, "array of type %u is not a set of integers", ARR_ELEMTYPE(array));
-	}
+	if (!get_kind(ARR_ELEMTYPE(array), kind))
+		elog(ERROR, "array of type %u is not a set of integers", ARR_ELEMTYPE(array));
 	return elements;
+}
+
+bool
+gj_find_stored(Datum value, GjStoredArray *stored, GjElements *elements, GjKind *kind)
+{
+	struct varlena *at = (struct varlena *) DatumGetPointer(value);
+	struct varatt_external pointer;
+	ArrayType  *head;
+	bool		found;
+
+	if (!VARATT_IS_EXTERNAL_ONDISK(at))
+		return false;
+	VARATT_EXTERNAL_GET_POINTER(pointer, at);
+	if (VARATT_EXTERNAL_IS_COMPRESSED(pointer) || pointer.va_rawsize < GJ_STORED_MIN)
+		return false;
+	head = (ArrayType *) PG_DETOAST_DATUM_SLICE(value, 0, ARR_OVERHEAD_NONULLS(MAXDIM) - VARHDRSZ);
+	*stored = (GjStoredArray) {
+		.toast = pointer.va_toastrelid,.value = pointer.va_valueid,
+		.size = VARATT_EXTERNAL_GET_EXTSIZE(pointer),
+		.start = ARR_OVERHEAD_NONULLS(ARR_NDIM(head)) - VARHDRSZ
+	};
+	elements->data = NULL;
+	elements->n = ArrayGetNItems(ARR_NDIM(head), ARR_DIMS(head));
+	found = !ARR_HASNULL(head) && get_kind(ARR_ELEMTYPE(head), kind) &&
+		stored->start + (uint64) elements->n * gj_element_width(*kind) == stored->size;
+	pfree(head);
+	return found;
+}
+
+void
+gj_read_stored(const GjStoredArray *stored, uint32 from, uint32 nbytes, void *to)
+{
+	Relation	toast = table_open(stored->toast, AccessShareLock);
+
+	/* it writes the data of a value, not its header */
+	table_relation_fetch_toast_slice(toast, stored->value, stored->size, stored->start + from,
+									 nbytes, (struct varlena *) ((char *) to - VARHDRSZ));
+	table_close(toast, AccessShareLock);
 }

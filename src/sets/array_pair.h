@@ -17,6 +17,15 @@ typedef struct GjElements
 	uint32		n;
 } GjElements;
 
+/* A large array that lies in a TOAST table as it is: it can be read in parts. */
+typedef struct GjStoredArray
+{
+	Oid			toast;			/* the TOAST table */
+	Oid			value;
+	uint32		size;			/* bytes, without a length header */
+	uint32		start;			/* where the elements begin */
+} GjStoredArray;
+
 /* What is to be done and where its result goes. */
 typedef struct GjArrayPair
 {
@@ -24,7 +33,8 @@ typedef struct GjArrayPair
 	GjSetOperation operation;
 	GjIntegersWant want;		/* what is not wanted may be found all the same */
 	bool		sizes[2];		/* wanted, too: distinct[] */
-	GjElements	input[2];
+	GjElements	input[2];		/* data is NULL if stored[] says where the elements are */
+	GjStoredArray stored[2];
 	void	   *result;			/* GJ_WANT_ELEMENTS: sorted, unique; room for gj_array_pair_room()
 								 * elements and GJ_INTEGERS_SLACK bytes; else NULL */
 	int64		count;			/* elements of the result; GJ_WANT_ANY: 0 if there are none */
@@ -79,5 +89,17 @@ extern struct ArrayType *gj_get_array(Datum value, GjSmallArray *small, bool *co
  * ends the detail.
  */
 extern GjElements gj_array_elements(struct ArrayType *array, GjKind *kind, const char *what);
+
+/*
+ * Finds a large array that lies in a TOAST table, without NULL and not compressed: sets *stored,
+ * elements->n and *kind.  False: it is something else.  Reads its head only.
+ */
+extern bool gj_find_stored(Datum value, GjStoredArray *stored, GjElements *elements, GjKind *kind);
+
+/*
+ * Reads bytes of the elements of a stored array.  The bytes before `to`, VARHDRSZ of them, belong
+ * to the caller as well and stay as they are.
+ */
+extern void gj_read_stored(const GjStoredArray *stored, uint32 from, uint32 nbytes, void *to);
 
 #endif							/* GJ_SETS_ARRAY_PAIR_H */

@@ -65,31 +65,61 @@ typedef struct GjSmallPair
 	GjSmallArray argument[2];
 } GjSmallPair;
 
-/* Get both arguments. */
-static void
-get_pair(FunctionCallInfo fcinfo, GjArrayPair *pair, GjSmallPair *small)
-{
-	GjKind		kind;
-	bool		copy;
-
-	pair->input[0] = gj_array_elements(gj_get_array(PG_GETARG_DATUM(0), &small->argument[0], &copy),
-									   &pair->kind, "argument 1");
-	pair->input[1] = gj_array_elements(gj_get_array(PG_GETARG_DATUM(1), &small->argument[1], &copy),
-									   &kind, "argument 2");
-	if (kind != pair->kind)
-		elog(ERROR, "sets of kinds %d and %d", pair->kind, kind);
-}
-
-/* Do what is asked for, wherever that is best. */
-static void
-run_pair(GjArrayPair *pair)
+/* Does so much go to the device? */
+static bool
+is_for_device(const GjArrayPair *pair)
 {
 	uint64		nelements = (uint64) pair->input[0].n + pair->input[1].n;
 	const char *reason;
 
-	if (pair->input[0].n > 0 && pair->input[1].n > 0 && gj_may_offload(&reason) &&
-		nelements >= gj_set_device_min_elements && gj_array_pair_on_device(pair))
+	return pair->input[0].n > 0 && pair->input[1].n > 0 &&
+		nelements >= gj_set_device_min_elements && gj_device != GJ_SET_DEVICE_OFF &&
+		gj_may_offload(&reason);
+}
+
+/* Get an argument into memory. */
+static void
+get_argument(FunctionCallInfo fcinfo, int number, GjArrayPair *pair, GjKind *kind,
+			 GjSmallPair *small)
+{
+	bool		copy;
+	ArrayType  *array = gj_get_array(PG_GETARG_DATUM(number), &small->argument[number], &copy);
+
+	pair->input[number] = gj_array_elements(array, kind, number == 0 ? "argument 1" : "argument 2");
+}
+
+/* Get the arguments that were left where they are stored. */
+static void
+get_stored(FunctionCallInfo fcinfo, GjArrayPair *pair, GjSmallPair *small)
+{
+	for (int i = 0; i < 2; i++)
+		if (pair->input[i].data == NULL)
+			get_argument(fcinfo, i, pair, &pair->kind, small);
+}
+
+/* Get both arguments.  Large ones may stay where they are stored, for the device. */
+static void
+get_pair(FunctionCallInfo fcinfo, GjArrayPair *pair, GjSmallPair *small)
+{
+	GjKind		kinds[2];
+
+	for (int i = 0; i < 2; i++)
+		if (!gj_find_stored(PG_GETARG_DATUM(i), &pair->stored[i], &pair->input[i], &kinds[i]))
+			get_argument(fcinfo, i, pair, &kinds[i], small);
+	if (kinds[0] != kinds[1])
+		elog(ERROR, "sets of kinds %d and %d", kinds[0], kinds[1]);
+	pair->kind = kinds[0];
+	if (!is_for_device(pair))
+		get_stored(fcinfo, pair, small);
+}
+
+/* Do what is asked for, wherever that is best. */
+static void
+run_pair(FunctionCallInfo fcinfo, GjArrayPair *pair, GjSmallPair *small)
+{
+	if (is_for_device(pair) && gj_array_pair_on_device(pair))
 		return;
+	get_stored(fcinfo, pair, small);
 	gj_array_pair_in_process(pair);
 }
 
@@ -172,11 +202,11 @@ make_set(FunctionCallInfo fcinfo, GjSetOperation operation)
 		int64		elements[(GJ_SMALL_RESULT + GJ_INTEGERS_SLACK) / sizeof(int64)];
 
 		pair.result = elements;
-		run_pair(&pair);
+		run_pair(fcinfo, &pair, &small);
 		PG_RETURN_ARRAYTYPE_P(copy_array(pair.kind, elements, pair.count));
 	}
 	array = allocate_array(pair.kind, room, &pair.result);
-	run_pair(&pair);
+	run_pair(fcinfo, &pair, &small);
 	PG_RETURN_ARRAYTYPE_P(finish_array(pair.kind, array, room, pair.count));
 }
 
@@ -212,7 +242,7 @@ count_pair(FunctionCallInfo fcinfo, GjArrayPair *pair, GjIntegersWant want, bool
 	pair->sizes[0] = of_first;
 	pair->sizes[1] = of_second;
 	get_pair(fcinfo, pair, &small);
-	run_pair(pair);
+	run_pair(fcinfo, pair, &small);
 }
 
 /* Count the intersection. */
