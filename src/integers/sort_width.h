@@ -14,18 +14,25 @@ typedef struct GJ_NAME(GjSet)
 /* Counts the values of each digit of `bits` bits of what exceeds `least`. */
 static void
 GJ_NAME(count_digits) (const GJ_VALUE *at, uint64_t n, GJ_VALUE least, uint32_t bits,
-					   uint32_t ndigits, uint32_t counts[][1 << GJ_DIGIT_BITS])
+					   uint32_t ndigits, uint32_t counts[][1 << GJ_DIGIT_BITS],
+					   const GjIntegersHost *host)
 {
 	const uint32_t mask = (1u << bits) - 1;
 
 	for (uint32_t d = 0; d < ndigits; d++)
 		memset(counts[d], 0, sizeof(uint32_t) << bits);
-	for (uint64_t i = 0; i < n; i++)
+	for (uint64_t start = 0; start < n; start += GJ_PAUSE)
 	{
-		uint64_t	key = (GJ_UVALUE) ((GJ_UVALUE) at[i] - (GJ_UVALUE) least);
+		uint64_t	end = least_of(start + GJ_PAUSE, n);
 
-		for (uint32_t d = 0; d < ndigits; d++)
-			counts[d][key >> (d * bits) & mask]++;
+		for (uint64_t i = start; i < end; i++)
+		{
+			uint64_t	key = (GJ_UVALUE) ((GJ_UVALUE) at[i] - (GJ_UVALUE) least);
+
+			for (uint32_t d = 0; d < ndigits; d++)
+				counts[d][key >> (d * bits) & mask]++;
+		}
+		pause_for(host);
 	}
 }
 
@@ -82,7 +89,7 @@ GJ_NAME(radix_sort) (const GjIntegersLoops *loops, const GJ_VALUE *from, uint64_
 	all_bits = 64 - (uint32_t) __builtin_clzll(span);
 	ndigits = (all_bits + GJ_DIGIT_BITS - 1) / GJ_DIGIT_BITS;
 	bits = (all_bits + ndigits - 1) / ndigits;
-	GJ_NAME(count_digits) (from, n, (GJ_VALUE) least, bits, ndigits, counts);
+	GJ_NAME(count_digits) (from, n, (GJ_VALUE) least, bits, ndigits, counts, host);
 	for (uint32_t d = 0; d < ndigits; d++)
 	{
 		GJ_VALUE   *to = from == one ? two : one;

@@ -73,7 +73,7 @@ is_for_device(const GjArrayPair *pair)
 	const char *reason;
 
 	return pair->input[0].n > 0 && pair->input[1].n > 0 &&
-		nelements >= gj_set_device_min_elements && gj_device != GJ_SET_DEVICE_OFF &&
+		nelements >= gj_set_device_min_elements &&
 		gj_may_offload(&reason);
 }
 
