@@ -22,7 +22,7 @@ DATA = $(wildcard sql/gpujoin--*.sql)
 GJ_ABI := $(shell sed -n 's/^\#define GJ_ABI[[:space:]]*\([0-9]*\).*/\1/p' src/wire/messages.h)
 DAEMON = gpujoind-$(GJ_ABI)
 
-OBJS = $(patsubst %.c,%.o,$(sort $(wildcard src/*.c src/plan/*.c src/load/*.c src/exec/*.c src/sets/*.c src/client/*.c)))
+OBJS = $(patsubst %.c,%.o,$(sort $(wildcard src/*.c src/plan/*.c src/load/*.c src/exec/*.c src/sets/*.c src/integers/*.c src/client/*.c)))
 GJ_WARNINGS = -Wall -Wextra -Werror -Wno-unused-parameter -Wno-sign-compare -Wno-missing-field-initializers
 PG_CPPFLAGS = -Isrc
 # its own functions need no look-up by name when a session loads the library
@@ -38,14 +38,11 @@ PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
 
-# loops that count, which compilers before GCC 12 do not vectorize at -O2
-src/sets/array_pair_host.o: CFLAGS += $(CFLAGS_UNROLL_LOOPS) $(CFLAGS_VECTORIZE)
-
 # ---- gpujoind: no PostgreSQL code, so none of its flags
 
 DAEMON_CFLAGS = -Isrc -std=gnu11 -O2 -g $(GJ_WARNINGS) -ffp-contract=off -pthread -MMD -MP
 DAEMON_LIBS = -lpthread -lm
-DAEMON_OBJS = $(patsubst src/%.c,build/%.o,$(sort $(wildcard src/daemon/*.c src/daemon/*/*.c src/daemon/*/*/*.c src/cpu/*.c)))
+DAEMON_OBJS = $(patsubst src/%.c,build/%.o,$(sort $(wildcard src/daemon/*.c src/daemon/*/*.c src/daemon/*/*/*.c src/cpu/*.c src/integers/*.c)))
 LINK = $(CC)
 
 ifdef SANITIZE

@@ -1,44 +1,142 @@
 #!/bin/bash
-# gpu_intersect of two arrays of 10^3 … 10^7 elements: in the session's process against the device, sorted and shuffled.
-# Shows where gpujoin.set_device_min_elements should be.
+# Set functions of two arrays: in the session's process, on the device, by intarray, and by programs
+# of their own (set_peer.c: SIMD, galloping; CRoaring if GJ_ROARING=1 and its library is installed).
+#
+#   bench/intersect.sh small    nanoseconds a call, 5 to 100 elements, from rows of a table
+#   bench/intersect.sh pairs    milliseconds, 10^3 to 10^7 elements, in memory and in a table
+#   bench/intersect.sh border   process and device by size: gpujoin.set_device_min_elements is where
+#                               the device becomes faster; run it on a machine with a GPU
+#
+# GJ_SIZES: sizes of pairs.  GJ_SHARES: per cent in common.  GJ_REPEAT: runs, whose median counts.
 cd "$(dirname "$0")" && . ./lib.sh
-sql -c "CREATE TABLE IF NOT EXISTS intersect_sets (n int, sorted boolean, a int[], b int[])" -c "TRUNCATE intersect_sets"
-for n in 1000 10000 100000 300000 1000000 3000000 10000000; do
-	sql -c "INSERT INTO intersect_sets SELECT $n, true, array_agg(i * 3), array_agg(i * 5) FROM generate_series(1, $n) i" \
-		-c "INSERT INTO intersect_sets SELECT $n, false, (SELECT array_agg(x ORDER BY random()) FROM unnest(a) x), (SELECT array_agg(x ORDER BY random()) FROM unnest(b) x) FROM intersect_sets WHERE n = $n AND sorted"
-done
-# values in the statement's memory, not in TOAST: unpack once, then time the function alone
-time_intersect() {
+sizes=${GJ_SIZES:-1000 10000 100000 1000000 10000000} shares=${GJ_SHARES:-0 1 50 100}
+work=$(mktemp -d /tmp/gjintersect.XXXXXX)
+trap 'rm -rf "$work"' EXIT
+gcc -O2 -pthread ${GJ_ROARING:+-DWITH_ROARING} -o "$work/peer" set_peer.c ${GJ_ROARING:+-lroaring} -lm
+sql -c "CREATE EXTENSION IF NOT EXISTS intarray" -c "DROP TABLE IF EXISTS intersect_pair"
+process="SET gpujoin.set_device_min_elements = 2147483647" device="SET gpujoin.set_device_min_elements = 0"
+
+# make_pair N RATIO SHARE TYPE ORDER: a of N elements, one in 20 of the values, and b of N / RATIO
+make_pair() {
+	local by=i
+	[ "$5" = sorted ] || by="hashint8extended(i, 7)"
+	sql <<-SQL
+		DROP TABLE IF EXISTS intersect_pair;
+		CREATE TABLE intersect_pair (a $4[], b $4[]);
+		ALTER TABLE intersect_pair ALTER a SET STORAGE EXTERNAL, ALTER b SET STORAGE EXTERNAL;
+		INSERT INTO intersect_pair
+		SELECT array_agg(v ORDER BY $by), array_agg(CASE WHEN h / 16 % 100 < $3 THEN v ELSE v + 10 END ORDER BY $by DESC) FILTER (WHERE i % $2 = 0)
+		FROM (SELECT i, h, (i * 20 + h % 10)::$4 AS v FROM (SELECT i, hashint8extended(i, 1) & 1048575 AS h FROM generate_series(1, $1) i) x) y;
+	SQL
+	# both ascend, or neither
+	[ "$5" != sorted ] || sql -c "UPDATE intersect_pair SET b = array(SELECT e FROM unnest(b) e ORDER BY e)" -c "VACUUM intersect_pair"
+}
+
+# in_memory SETTINGS EXPRESSION: median ms of an expression of x and y, and its value
+in_memory() {
 	sql <<-SQL | tail -1
-		SET gpujoin.set_device_min_elements = $1;
+		$1;
 		CREATE FUNCTION pg_temp.measure(OUT ms float8, OUT result bigint) LANGUAGE plpgsql AS \$\$
 		DECLARE
-			x int[]; y int[]; began timestamptz; times float8[];
+			x $type[]; y $type[]; began timestamptz; times float8[];
 		BEGIN
-			SELECT a || '{}'::int[], b || '{}'::int[] INTO x, y FROM intersect_sets WHERE n = $2 AND sorted = $3;
-			FOR i IN 1..$repeat + 1 LOOP
+			SELECT a || '{}'::$type[], b || '{}'::$type[] INTO x, y FROM intersect_pair;
+			FOR i IN 1..$repeat + 2 LOOP
 				began := clock_timestamp();
-				result := cardinality(gpu_intersect(x, y));
+				result := $2;
 				times[i] := extract(epoch FROM clock_timestamp() - began) * 1000;
 			END LOOP;
-			ms := (SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY t) FROM unnest(times[2:]) t);
+			ms := (SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY t) FROM unnest(times[3:]) t);
 		END \$\$;
 		SELECT round(ms::numeric, 3) || ' ' || result FROM pg_temp.measure();
 	SQL
 }
-echo "## gpu_intersect of two arrays of n elements, median ms"
+
+# from_table SETTINGS EXPRESSION: the same of a and b, which lie in TOAST
+from_table() {
+	sql <<-SQL | tail -1
+		$1;
+		CREATE FUNCTION pg_temp.measure(OUT ms float8) LANGUAGE plpgsql AS \$\$
+		DECLARE
+			began timestamptz; times float8[];
+		BEGIN
+			FOR i IN 1..$repeat + 2 LOOP
+				began := clock_timestamp();
+				PERFORM $2 FROM intersect_pair;
+				times[i] := extract(epoch FROM clock_timestamp() - began) * 1000;
+			END LOOP;
+			ms := (SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY t) FROM unnest(times[3:]) t);
+		END \$\$;
+		SELECT round(ms::numeric, 3) FROM pg_temp.measure();
+	SQL
+}
+
+# peer WAY: ms of a program on the arrays of the table
+peer() { awk -F'\t' -v way="$1" '$1 ~ way { printf "%.3f", $2; exit }' "$work/peers"; }
+
+pairs() {
+	local n ratio share order type device_ms device_table process_ms process_n device_n intarray
+	echo "| type, order | a, b | % in common | process | device | SIMD | galloping | with a look at order | CRoaring | intarray & | table: process | table: device | table: reading alone |"
+	echo "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
+	for n in $sizes; do for ratio in 1 1000; do for share in $shares; do for type in int4 int8; do for order in sorted shuffled; do
+		[ $((n / ratio)) -gt 0 ] || continue
+		make_pair "$n" $ratio "$share" $type $order
+		read -r process_ms process_n < <(in_memory "$process" "cardinality(gpu_intersect(x, y))")
+		read -r device_ms device_n < <(in_memory "$device" "cardinality(gpu_intersect(x, y))")
+		[ "$process_n" = "$device_n" ] || { echo "results differ for $n: $process_n, $device_n" >&2; exit 1; }
+		device_table=$(from_table "$device" "gpu_intersect(a, b)")
+		: >"$work/peers" intarray=
+		if [ $type = int4 ]; then
+			[ "$n" -gt 1000000 ] && [ $order = shuffled ] || read -r intarray _ < <(in_memory "$process" "icount(x & y)")
+			sql -c "COPY (SELECT 1, array(SELECT unnest(a) ORDER BY 1) FROM intersect_pair UNION ALL SELECT 2, array(SELECT unnest(b) ORDER BY 1) FROM intersect_pair) TO STDOUT" >"$work/family"
+			GJ_THREADS=1 "$work/peer" pair "$work/family" >"$work/peers"
+		fi
+		echo "| $type, $order | $n, $((n / ratio)) | $share | $process_ms | $device_ms | $(peer AVX) | $(peer '^galloping') | $(peer '^looking') | $(peer CRoaring) | $intarray |" \
+			"$(from_table "$process" "gpu_intersect(a, b)") | $device_table | $(from_table "$process" "array_ndims(a) + array_ndims(b)") |"
+	done; done; done; done; done
+}
+
+# per_call EXPRESSION: ns of an aggregate, a row
+per_call() {
+	{
+		echo "SET jit = off; SET max_parallel_workers_per_gather = 0;"
+		for _ in $(seq $((repeat + 2))); do echo "EXPLAIN (ANALYZE, TIMING OFF) SELECT $1 FROM intersect_small, generate_series(1, 10);"; done
+	} | sql | sed -n 's/Execution Time: \(.*\) ms/\1/p' | sort -n | head -1 | awk '{ printf "%.0f", $1 * 1e6 / 200000 }'
+}
+
+small() {
+	local n order type by columns
+	echo "| elements | type, order | reading alone | gpu_intersect | intarray & | gpu_union | intarray \\| | gpu_overlaps | intarray && | gpu_jaccard |"
+	echo "| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
+	for n in 5 20 50 100; do for type in int4 int8; do for order in sorted shuffled; do
+		by="ORDER BY x"
+		[ $order = sorted ] || by="ORDER BY hashint4(x)"
+		sql -c "DROP TABLE IF EXISTS intersect_small" -c "CREATE TABLE intersect_small AS SELECT array_agg((x * 3)::$type $by) AS a, array_agg((x * 3 + x % 2)::$type $by) AS b
+			FROM generate_series(1, 20000) i, generate_series(i, i + $n - 1) x GROUP BY i" -c "VACUUM ANALYZE intersect_small"
+		columns=("$(per_call "count(a)")" "$(per_call "count(gpu_intersect(a, b))")")
+		[ $type = int4 ] && columns+=("$(per_call "count(a & b)")") || columns+=("")
+		columns+=("$(per_call "count(gpu_union(a, b))")")
+		[ $type = int4 ] && columns+=("$(per_call "count(a | b)")") || columns+=("")
+		columns+=("$(per_call "count(gpu_overlaps(a, b))")")
+		[ $type = int4 ] && columns+=("$(per_call "count(a && b)")") || columns+=("")
+		columns+=("$(per_call "count(gpu_jaccard(a, b))")")
+		printf "| $n | $type, $order |"; printf ' %s |' "${columns[@]}"; echo
+	done; done; done
+}
+
+border() {
+	local n order
+	echo "| elements of both | type, order | process | device | table: process | table: device |"
+	echo "| ---: | --- | ---: | ---: | ---: | ---: |"
+	for n in 20000 50000 100000 200000 500000 1000000 2000000 5000000; do for type in int4 int8; do for order in sorted shuffled; do
+		make_pair $n 1 50 $type $order
+		echo "| $((n * 2)) | $type, $order | $(in_memory "$process" "cardinality(gpu_intersect(x, y))" | cut -d' ' -f1) | $(in_memory "$device" "cardinality(gpu_intersect(x, y))" | cut -d' ' -f1) |" \
+			"$(from_table "$process" "gpu_intersect(a, b)") | $(from_table "$device" "gpu_intersect(a, b)") |"
+	done; done; done
+}
+
+echo "## Set functions of two arrays"
 echo
 machine
-echo
-echo "| n each | sorted: process | sorted: device | shuffled: process | shuffled: device |"
-echo "| ---: | ---: | ---: | ---: | ---: |"
-for n in $(sql -c "SELECT DISTINCT n FROM intersect_sets ORDER BY 1"); do
-	line="| $n |"
-	for sorted in true false; do
-		read -r process process_n < <(time_intersect 2147483647 "$n" $sorted)
-		read -r device device_n < <(time_intersect 0 "$n" $sorted)
-		[ "$process_n" = "$device_n" ] || { echo "results differ for $n: $process_n, $device_n" >&2; exit 1; }
-		line+=" $process | $device |"
-	done
-	echo "$line"
-done
+for part in ${@:-small pairs}; do echo; "$part"; done
+sql -c "DROP TABLE IF EXISTS intersect_pair, intersect_small"

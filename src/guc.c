@@ -18,6 +18,7 @@
 
 #include "compat.h"
 #include "guc.h"
+#include "integers/integers.h"
 #include "wire/messages.h"
 
 bool		gj_enabled = true;
@@ -45,6 +46,7 @@ int			gj_cache_size = -1;
 int			gj_auto_prewarm = 0;
 int			gj_set_algorithm = GJ_SETS_AUTO;
 int			gj_set_device_min_elements = 600000;
+int			gj_set_code = GJ_CODE_AUTO;
 int			gj_explain_reasons = GJ_REASONS_VERBOSE;
 int			gj_log_fallbacks = GJ_LOG_FALLBACKS_OFF;
 bool		gj_unnest = true;
@@ -83,6 +85,15 @@ static const struct config_enum_entry set_algorithm_options[] = {
 	{"bitmap", GJ_SETS_BITMAP, false},
 	{"inverted_index", GJ_SETS_INVERTED_INDEX, false},
 	{"matrix", GJ_SETS_MATRIX, false},
+	{NULL, 0, false}
+};
+
+static const struct config_enum_entry set_code_options[] = {
+	{"auto", GJ_CODE_AUTO, false},
+	{"plain", GJ_CODE_PLAIN, false},
+	{"neon", GJ_CODE_NEON, false},
+	{"avx2", GJ_CODE_AVX2, false},
+	{"avx512", GJ_CODE_AVX512, false},
 	{NULL, 0, false}
 };
 
@@ -225,6 +236,12 @@ define_user_settings(void)
 							600000, 0, INT_MAX,
 							PGC_USERSET, GUC_EXPLAIN,
 							NULL, NULL, NULL);
+}
+
+static void
+assign_set_code(int code, void *extra)
+{
+	gj_integers_use((GjIntegersCode) code);
 }
 
 /* ---- limits that count for those for whom they are set */
@@ -506,6 +523,15 @@ define_superuser_settings(void)
 							 fail_at_options,
 							 PGC_SUSET, GUC_NOT_IN_SAMPLE,
 							 NULL, NULL, NULL);
+
+	DefineCustomEnumVariable("gpujoin.set_code",
+							 "Selects the processor's instructions for set functions in the session's process, for tests.",
+							 "\"auto\" is the best that the processor has; so are those that it does not have.",
+							 &gj_set_code,
+							 GJ_CODE_AUTO,
+							 set_code_options,
+							 PGC_SUSET, GUC_NOT_IN_SAMPLE,
+							 NULL, assign_set_code, NULL);
 
 	DefineCustomStringVariable("gpujoin.save_program",
 							   "Sets the file or directory that keeps programs and their input, for gpujoind --run.",

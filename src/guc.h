@@ -75,6 +75,7 @@ extern int	gj_cache_size;		/* gpujoin.cache_size, MB, -1 = the default */
 extern int	gj_auto_prewarm;	/* gpujoin.auto_prewarm, MB, 0 = off */
 extern int	gj_set_algorithm;	/* gpujoin.set_algorithm, GjSetAlgorithm */
 extern int	gj_set_device_min_elements; /* gpujoin.set_device_min_elements */
+extern int	gj_set_code;		/* gpujoin.set_code, GjIntegersCode */
 extern int	gj_explain_reasons; /* gpujoin.explain_reasons, GjExplainReasons */
 extern int	gj_log_fallbacks;	/* gpujoin.log_fallbacks, GjLogFallbacks */
 extern bool gj_unnest;			/* gpujoin.unnest */

@@ -6,14 +6,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "integers/integers.h"
 #include "rows/array.h"
 #include "cpu_device.h"
 
 /* Tuples of an item: sets can be large. */
 #define GJ_ARRAY_ITEM		256u
 
-/* Up to so many elements are sorted by insertion. */
-#define GJ_FEW_ELEMENTS		24
+/* The pool looks at cancellation between items. */
+static void
+do_not_pause(void)
+{
+}
+
+static const GjIntegersHost host = {malloc, free, do_not_pause};
 
 #define GJ_NAME_(name, width)	name##_##width
 #define GJ_NAME(name, width)	GJ_NAME_(name, width)
@@ -126,15 +132,18 @@ sets_item(void *arg, uint32_t item, const GjTile *tile)
 	{
 		uint8_t    *to = work->values + work->offset[i] * work->width;
 		GjArray		array;
+		bool		made;
 
 		/* array_sizes has seen it */
 		if (work->size[i] == 0)
 			continue;
 		(void) gj_array_of(array_ref(work, gj_view_row(work->view, work->source, i)),
 						   work->column->heap, work->width, &array);
-		work->size[i] = work->width == 2 ? make_set_2(&array, (int16_t *) to) :
-			work->width == 4 ? make_set_4(&array, (int32_t *) to) :
-			make_set_8(&array, (int64_t *) to);
+		made = work->width == 2 ? make_set_2(&array, (int16_t *) to, &work->size[i]) :
+			work->width == 4 ? make_set_4(&array, (int32_t *) to, &work->size[i]) :
+			make_set_8(&array, (int64_t *) to, &work->size[i]);
+		if (!made)
+			gj_note_row_error(work->queue, GJ_OUT_OF_HOST_MEMORY);
 	}
 }
 

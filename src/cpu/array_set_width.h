@@ -4,51 +4,33 @@
  *	  for each width.
  */
 
-static int
-GJ_NAME(compare_values, WIDTH) (const void *a, const void *b)
+/*
+ * The elements, ascending and without duplicates, at `to`; their number in *size.  False: no
+ * memory.
+ */
+static bool
+GJ_NAME(make_set, WIDTH) (const GjArray *array, VALUE *to, int32_t *size)
 {
-	VALUE		x = *(const VALUE *) a;
-	VALUE		y = *(const VALUE *) b;
+	const size_t nbytes = (size_t) array->n * WIDTH;
+	uint64_t	n = array->n;
+	VALUE	   *set = to;
 
-	return (x > y) - (x < y);
-}
-
-static void
-GJ_NAME(sort_values, WIDTH) (VALUE *values, uint32_t n)
-{
-	if (n > GJ_FEW_ELEMENTS)
+	/* others write behind `to` meanwhile: only few elements need no room there */
+	if (n > GJ_INTEGERS_FEW)
+		set = malloc(nbytes + GJ_INTEGERS_SLACK);
+	if (!set)
+		return false;
+	memcpy(set, array->elements, nbytes);
+	if (!gj_integers_make_set(WIDTH, set, &n, &host))
 	{
-		qsort(values, n, sizeof(VALUE), GJ_NAME(compare_values, WIDTH));
-		return;
+		free(set);
+		return false;
 	}
-	for (uint32_t i = 1; i < n; i++)
+	if (set != to)
 	{
-		VALUE		value = values[i];
-		uint32_t	at = i;
-
-		for (; at > 0 && values[at - 1] > value; at--)
-			values[at] = values[at - 1];
-		values[at] = value;
+		memcpy(to, set, n * WIDTH);
+		free(set);
 	}
-}
-
-/* The elements, ascending and without duplicates; returns their number. */
-static int32_t
-GJ_NAME(make_set, WIDTH) (const GjArray *array, VALUE *to)
-{
-	bool		ascending = true;
-	uint32_t	n = 0;
-
-	for (uint32_t i = 0; i < array->n; i++)
-	{
-		memcpy(&to[i], array->elements + (size_t) i * sizeof(VALUE), sizeof(VALUE));
-		ascending &= i == 0 || to[i - 1] < to[i];
-	}
-	if (ascending)
-		return (int32_t) array->n;
-	GJ_NAME(sort_values, WIDTH) (to, array->n);
-	for (uint32_t i = 0; i < array->n; i++)
-		if (n == 0 || to[n - 1] != to[i])
-			to[n++] = to[i];
-	return (int32_t) n;
+	*size = (int32_t) n;
+	return true;
 }

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "integers/integers.h"
 #include "cpu_device.h"
 
 #define GJ_PAIR_PIECE		4096u	/* values of an item, at least */

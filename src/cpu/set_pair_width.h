@@ -20,36 +20,35 @@ GJ_NAME(cut) (const GjPairWork *w, uint64_t diagonal, uint64_t *i, uint64_t *j)
 		(*j)++;
 }
 
+/* What is written goes through memory of the item's own: others write behind its part. */
 static void
 GJ_NAME(pair_merge_item) (void *arg, uint32_t item, const GjTile *tile)
 {
 	const GjPairWork *w = arg;
-	const GJ_VALUE *a = w->a;
-	const GJ_VALUE *b = w->b;
 	uint64_t	total = w->na + w->nb;
-	uint64_t	start = item * w->piece;
+	uint64_t	at = item * w->piece;
+	uint64_t	stop = total - at < w->piece ? total : at + w->piece;
+	GJ_VALUE	part[GJ_PAIR_PIECE + 2 + GJ_INTEGERS_SLACK / sizeof(GJ_VALUE)];
+	GJ_VALUE   *to = w->result ? (GJ_VALUE *) w->result + w->at[item] : NULL;
+	uint64_t	count = 0;
 	uint64_t	i,
 				j,
 				i_end,
 				j_end;
-	GJ_VALUE   *to = w->result ? (GJ_VALUE *) w->result + w->at[item] : NULL;
-	uint64_t	count = 0;
 
-	GJ_NAME(cut) (w, start, &i, &j);
-	GJ_NAME(cut) (w, total - start < w->piece ? total : start + w->piece, &i_end, &j_end);
-	while (i < i_end || j < j_end)
+	GJ_NAME(cut) (w, at, &i, &j);
+	for (; at < stop; i = i_end, j = j_end)
 	{
-		bool		take_a = j == j_end || (i < i_end && a[i] <= b[j]);
-		bool		take_b = i == i_end || (j < j_end && b[j] <= a[i]);
-		GJ_VALUE	value = take_a ? a[i] : b[j];
-		bool		keep = w->operation == GJ_SETS_UNION ||
-			(take_a && take_b == (w->operation == GJ_SETS_INTERSECT));
+		uint64_t	n;
 
-		if (keep && to)
-			to[count] = value;
-		count += keep;
-		i += take_a;
-		j += take_b;
+		at = stop - at < GJ_PAIR_PIECE ? stop : at + GJ_PAIR_PIECE;
+		GJ_NAME(cut) (w, at, &i_end, &j_end);
+		n = gj_integers_combine(sizeof(GJ_VALUE), w->operation, (const GJ_VALUE *) w->a + i,
+								i_end - i, (const GJ_VALUE *) w->b + j, j_end - j,
+								to ? part : NULL);
+		if (to)
+			memcpy(to + count, part, n * sizeof(GJ_VALUE));
+		count += n;
 	}
 	if (!to)
 		w->at[item] = count;

@@ -2,7 +2,7 @@
  * sorted_set.c
  *	  Sets of integers: sort and remove duplicates.
  *
- * Sorting: radix sort (least significant byte first) of runs, one a thread, then
+ * Sorting: radix sort (src/integers) of runs, one a thread, then
  * rounds that merge pairs of runs; each round is cut into pieces of equal output by
  * the merge path (Green, McColl, Bader, ICS 2012).
  *
@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "integers/integers.h"
 #include "cpu_device.h"
 
 /* Values that a thread sorts, or an item merges, at least. */
@@ -62,7 +63,7 @@ sort(GjQueue *queue, const GjSortOps *ops, GjSortWork *w, bool (*stop) (void *),
 	uint32_t	nitems = (uint32_t) ((w->n + GJ_SET_ITEM - 1) / GJ_SET_ITEM);
 	uint32_t	nruns = 1;
 
-	while (nruns < GJ_MAX_RUNS && w->n / (nruns * 2) >= GJ_SET_ITEM)
+	while ((nruns < GJ_MAX_RUNS && w->n / (nruns * 2) >= GJ_SET_ITEM) || w->n / nruns >= UINT32_MAX)
 		nruns *= 2;
 	w->run = (w->n + nruns - 1) / nruns;
 	if (!gj_pool_run(pool, nruns, ops->sort_item, w, &queue->tile, stop, arg))

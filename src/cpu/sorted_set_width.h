@@ -5,47 +5,6 @@
  */
 #include "merge_path_width.h"
 
-/* Sorts n values; `spare` has room for as many. */
-static void
-GJ_NAME(radix_sort) (GJ_VALUE *values, GJ_VALUE *spare, uint64_t n)
-{
-	const uint32_t nbytes = sizeof(GJ_VALUE);
-	GJ_VALUE   *from = values;
-	GJ_VALUE   *to = spare;
-	uint64_t	count[sizeof(GJ_VALUE)][256];
-
-	memset(count, 0, sizeof(count));
-	for (uint64_t i = 0; i < n; i++)
-		for (uint32_t d = 0; d < nbytes; d++)
-			count[d][((GJ_UVALUE) values[i] >> (d * 8)) & 0xFF]++;
-
-	for (uint32_t d = 0; d < nbytes; d++)
-	{
-		/* negative values come first: flip the sign in the highest byte */
-		uint32_t	flip = d == nbytes - 1 ? 0x80 : 0;
-		uint64_t	at = 0;
-		bool		trivial = false;
-		GJ_VALUE   *swap = from;
-
-		for (uint32_t b = 0; b < 256; b++)
-		{
-			uint64_t	c = count[d][b ^ flip];
-
-			trivial |= c == n;
-			count[d][b ^ flip] = at;
-			at += c;
-		}
-		if (trivial)
-			continue;
-		for (uint64_t i = 0; i < n; i++)
-			to[count[d][((GJ_UVALUE) from[i] >> (d * 8)) & 0xFF]++] = from[i];
-		from = to;
-		to = swap;
-	}
-	if (from != values)
-		memcpy(values, from, n * sizeof(GJ_VALUE));
-}
-
 /* Sorts one run in place. */
 static void
 GJ_NAME(sort_item) (void *arg, uint32_t item, const GjTile *tile)
@@ -54,8 +13,8 @@ GJ_NAME(sort_item) (void *arg, uint32_t item, const GjTile *tile)
 	uint64_t	begin = item * w->run;
 
 	if (begin < w->n)
-		GJ_NAME(radix_sort) ((GJ_VALUE *) w->from + begin, (GJ_VALUE *) w->to + begin,
-							 w->n - begin < w->run ? w->n - begin : w->run);
+		gj_integers_sort(sizeof(GJ_VALUE), (GJ_VALUE *) w->from + begin, (GJ_VALUE *) w->to + begin,
+						 w->n - begin < w->run ? w->n - begin : w->run);
 }
 
 /* Merges output values item * GJ_SET_ITEM .. of a round, which may span pairs of runs. */

@@ -6,6 +6,7 @@
 #ifndef GJ_SETS_ARRAY_PAIR_H
 #define GJ_SETS_ARRAY_PAIR_H
 
+#include "integers/integers.h"
 #include "wire/columns.h"
 #include "wire/sets.h"
 
@@ -16,16 +17,28 @@ typedef struct GjElements
 	uint32		n;
 } GjElements;
 
+/* A large array that lies in a TOAST table as it is: it can be read in parts. */
+typedef struct GjStoredArray
+{
+	Oid			toast;			/* the TOAST table */
+	Oid			value;
+	uint32		size;			/* bytes, without a length header */
+	uint32		start;			/* where the elements begin */
+} GjStoredArray;
+
 /* What is to be done and where its result goes. */
 typedef struct GjArrayPair
 {
 	GjKind		kind;			/* GJ_INT2, GJ_INT4 or GJ_INT8 */
 	GjSetOperation operation;
-	GjElements	input[2];
-	void	   *result;			/* sorted, unique; room for gj_array_pair_room(); NULL: only
-								 * count */
-	int64		count;			/* elements of the result */
-	int64		distinct[2];	/* distinct elements of each input; only if result is NULL */
+	GjIntegersWant want;		/* what is not wanted may be found all the same */
+	bool		sizes[2];		/* wanted, too: distinct[] */
+	GjElements	input[2];		/* data is NULL if stored[] says where the elements are */
+	GjStoredArray stored[2];
+	void	   *result;			/* GJ_WANT_ELEMENTS: sorted, unique; room for gj_array_pair_room()
+								 * elements and GJ_INTEGERS_SLACK bytes; else NULL */
+	int64		count;			/* elements of the result; GJ_WANT_ANY: 0 if there are none */
+	int64		distinct[2];	/* distinct elements of each input */
 } GjArrayPair;
 
 static inline size_t
@@ -38,32 +51,11 @@ gj_element_width(GjKind kind)
 static inline uint64
 gj_array_pair_room(const GjArrayPair *pair)
 {
-	switch (pair->operation)
-	{
-		case GJ_SETS_UNION:
-			return (uint64) pair->input[0].n + pair->input[1].n;
-		case GJ_SETS_EXCEPT:
-			return pair->input[0].n;
-		default:
-			return Min(pair->input[0].n, pair->input[1].n);
-	}
+	return gj_integers_room(pair->operation, pair->input[0].n, pair->input[1].n);
 }
 
 /* In the process.  Raises errors only for lack of memory and interrupts. */
-extern void gj_array_pair_int2(GjArrayPair *pair);
-extern void gj_array_pair_int4(GjArrayPair *pair);
-extern void gj_array_pair_int8(GjArrayPair *pair);
-
-static inline void
-gj_array_pair_in_process(GjArrayPair *pair)
-{
-	if (pair->kind == GJ_INT2)
-		gj_array_pair_int2(pair);
-	else if (pair->kind == GJ_INT4)
-		gj_array_pair_int4(pair);
-	else
-		gj_array_pair_int8(pair);
-}
+extern void gj_array_pair_in_process(GjArrayPair *pair);
 
 /*
  * On the device.  False if there is none, or it could not do it; that is counted and
@@ -71,15 +63,43 @@ gj_array_pair_in_process(GjArrayPair *pair)
  */
 extern bool gj_array_pair_on_device(GjArrayPair *pair);
 
-/* Sorts elements and removes duplicates, in place.  Returns how many are left. */
+/*
+ * Sorts elements and removes duplicates, in place.  Returns how many are left.  Behind them is
+ * room for GJ_INTEGERS_SLACK bytes, which may be overwritten.
+ */
 extern uint32 gj_sort_elements(GjKind kind, void *elements, uint32 n);
+
+/* Where the elements of a small array are, behind a header that is aligned. */
+typedef union GjSmallArray
+{
+	int64		alignment;
+	char		bytes[VARHDRSZ + VARATT_SHORT_MAX];
+} GjSmallArray;
+
+/*
+ * The array that is stored as a value: where it is, a copy in `small`, or another one that *copy
+ * says is to be freed.
+ */
+struct ArrayType;
+extern struct ArrayType *gj_get_array(Datum value, GjSmallArray *small, bool *copy);
 
 /*
  * The elements of an array that has no NULL; raises 22004 with the position if it has one.
  * *kind is set by the element type, which must be int2, int4 or int8.  The text "of `what`"
  * ends the detail.
  */
-struct ArrayType;
 extern GjElements gj_array_elements(struct ArrayType *array, GjKind *kind, const char *what);
+
+/*
+ * Finds a large array that lies in a TOAST table, without NULL and not compressed: sets *stored,
+ * elements->n and *kind.  False: it is something else.  Reads its head only.
+ */
+extern bool gj_find_stored(Datum value, GjStoredArray *stored, GjElements *elements, GjKind *kind);
+
+/*
+ * Reads bytes of the elements of a stored array.  The bytes before `to`, VARHDRSZ of them, belong
+ * to the caller as well and stay as they are.
+ */
+extern void gj_read_stored(const GjStoredArray *stored, uint32 from, uint32 nbytes, void *to);
 
 #endif							/* GJ_SETS_ARRAY_PAIR_H */

@@ -118,7 +118,12 @@ load_some(GjPairRun *run)
 		return false;
 	*(GjSlotHeader *) target = (GjSlotHeader) {.nrows = n};
 	gj_slot_has_nulls(target)[0] = 0;
-	memcpy(target + run->load_place.data, (const char *) input->data + width * run->sent, width * n);
+	if (input->data != NULL)
+		memcpy(target + run->load_place.data, (const char *) input->data + width * run->sent,
+			   width * n);
+	else
+		gj_read_stored(&run->pair->stored[run->source], width * run->sent, width * n,
+					   target + run->load_place.data);
 	run->sent += n;
 	return gj_client_send_chunk(run->client, slot, run->source, n);
 }

@@ -56,102 +56,133 @@ typedef struct GjUnionMessage
 
 #define GJ_UNION_MIN_ROOM	64
 
-/* Return the elements of an array. */
-GjElements
-gj_array_elements(ArrayType *array, GjKind *kind, const char *what)
+/* Results of so many bytes are made on the stack, so that only what they need is allocated. */
+#define GJ_SMALL_RESULT		1024
+
+/* Where two small arguments are copied to. */
+typedef struct GjSmallPair
 {
-	const bits8 *not_null = ARR_NULLBITMAP(array);
-	GjElements	elements;
+	GjSmallArray argument[2];
+} GjSmallPair;
 
-	elements.n = ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array));
-	elements.data = ARR_DATA_PTR(array);
-	for (uint32 i = 0; not_null != NULL && i < elements.n; i++)
-	{
-		if ((not_null[i / 8] & (1 << (i % 8))) == 0)
-			ereport(ERROR,
-					(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-					 errmsg("array must not contain nulls"),
-					 errdetail("Element %u of %s is null.", i + 1, what)));
-	}
-	switch (ARR_ELEMTYPE(array))
-	{
-		case INT2OID:
-			*kind = GJ_INT2;
-			break;
-		case INT4OID:
-			*kind = GJ_INT4;
-			break;
-		case INT8OID:
-			*kind = GJ_INT8;
-			break;
-		default:
-			elog(ERROR, "array of type %u is not a set of integers", ARR_ELEMTYPE(array));
-	}
-	return elements;
-}
-
-/* Get both arguments. */
-static void
-get_pair(FunctionCallInfo fcinfo, GjArrayPair *pair)
-{
-	GjKind		kind;
-
-	memset(pair, 0, sizeof(*pair));
-	pair->input[0] = gj_array_elements(PG_GETARG_ARRAYTYPE_P(0), &pair->kind, "argument 1");
-	pair->input[1] = gj_array_elements(PG_GETARG_ARRAYTYPE_P(1), &kind, "argument 2");
-	if (kind != pair->kind)
-		elog(ERROR, "sets of kinds %d and %d", pair->kind, kind);
-}
-
-/* Do what is asked for, wherever that is best. */
-static void
-run_pair(GjArrayPair *pair)
+/* Does so much go to the device? */
+static bool
+is_for_device(const GjArrayPair *pair)
 {
 	uint64		nelements = (uint64) pair->input[0].n + pair->input[1].n;
 	const char *reason;
 
-	if (pair->input[0].n > 0 && pair->input[1].n > 0 && gj_may_offload(&reason) &&
-		nelements >= gj_set_device_min_elements && gj_array_pair_on_device(pair))
+	return pair->input[0].n > 0 && pair->input[1].n > 0 &&
+		nelements >= gj_set_device_min_elements &&
+		gj_may_offload(&reason);
+}
+
+/* Get an argument into memory. */
+static void
+get_argument(FunctionCallInfo fcinfo, int number, GjArrayPair *pair, GjKind *kind,
+			 GjSmallPair *small)
+{
+	bool		copy;
+	ArrayType  *array = gj_get_array(PG_GETARG_DATUM(number), &small->argument[number], &copy);
+
+	pair->input[number] = gj_array_elements(array, kind, number == 0 ? "argument 1" : "argument 2");
+}
+
+/* Get the arguments that were left where they are stored. */
+static void
+get_stored(FunctionCallInfo fcinfo, GjArrayPair *pair, GjSmallPair *small)
+{
+	for (int i = 0; i < 2; i++)
+		if (pair->input[i].data == NULL)
+			get_argument(fcinfo, i, pair, &pair->kind, small);
+}
+
+/* Get both arguments.  Large ones may stay where they are stored, for the device. */
+static void
+get_pair(FunctionCallInfo fcinfo, GjArrayPair *pair, GjSmallPair *small)
+{
+	GjKind		kinds[2];
+
+	for (int i = 0; i < 2; i++)
+		if (!gj_find_stored(PG_GETARG_DATUM(i), &pair->stored[i], &pair->input[i], &kinds[i]))
+			get_argument(fcinfo, i, pair, &kinds[i], small);
+	if (kinds[0] != kinds[1])
+		elog(ERROR, "sets of kinds %d and %d", kinds[0], kinds[1]);
+	pair->kind = kinds[0];
+	if (!is_for_device(pair))
+		get_stored(fcinfo, pair, small);
+}
+
+/* Do what is asked for, wherever that is best. */
+static void
+run_pair(FunctionCallInfo fcinfo, GjArrayPair *pair, GjSmallPair *small)
+{
+	if (is_for_device(pair) && gj_array_pair_on_device(pair))
 		return;
+	get_stored(fcinfo, pair, small);
 	gj_array_pair_in_process(pair);
 }
 
-/* Allocate an array with room for elements, which begin at *elements. */
+static Oid
+element_type(GjKind kind)
+{
+	return kind == GJ_INT2 ? INT2OID : kind == GJ_INT4 ? INT4OID : INT8OID;
+}
+
+/* Allocate an array with room for elements and slack; they begin at *elements. */
 static ArrayType *
 allocate_array(GjKind kind, uint64 room, void **elements)
 {
-	Size		size = ARR_OVERHEAD_NONULLS(1) + gj_element_width(kind) * room;
-	ArrayType  *array;
+	Size		size = ARR_OVERHEAD_NONULLS(1) + gj_element_width(kind) * room + GJ_INTEGERS_SLACK;
+	ArrayType  *array = MemoryContextAllocHuge(CurrentMemoryContext, size);
+
+	*elements = (char *) array + ARR_OVERHEAD_NONULLS(1);
+	return array;
+}
+
+/* Write the header of an array of n > 0 elements. */
+static void
+write_header(GjKind kind, ArrayType *array, uint64 n)
+{
+	Size		size = ARR_OVERHEAD_NONULLS(1) + gj_element_width(kind) * n;
 
 	if (!AllocSizeIsValid(size))
 		ereport(ERROR,
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 				 errmsg("array size exceeds the maximum allowed (%zu)", MaxAllocSize)));
-	array = palloc(size);
-	*elements = (char *) array + ARR_OVERHEAD_NONULLS(1);
-	return array;
+	SET_VARSIZE(array, size);
+	array->ndim = 1;
+	array->dataoffset = 0;
+	array->elemtype = element_type(kind);
+	ARR_DIMS(array)[0] = n;
+	ARR_LBOUND(array)[0] = 1;
 }
 
 /* Make an array of the first n elements of what allocate_array() returned. */
 static ArrayType *
 finish_array(GjKind kind, ArrayType *array, uint64 room, uint64 n)
 {
-	Oid			type = kind == GJ_INT2 ? INT2OID : kind == GJ_INT4 ? INT4OID : INT8OID;
-	Size		used = ARR_OVERHEAD_NONULLS(1) + gj_element_width(kind) * n;
-
 	if (n == 0)
 	{
 		pfree(array);
-		return construct_empty_array(type);
+		return construct_empty_array(element_type(kind));
 	}
-	if (n < room / 2)
-		array = repalloc(array, used);
-	memset(array, 0, ARR_OVERHEAD_NONULLS(1));
-	SET_VARSIZE(array, used);
-	array->ndim = 1;
-	array->elemtype = type;
-	ARR_DIMS(array)[0] = n;
-	ARR_LBOUND(array)[0] = 1;
+	write_header(kind, array, n);
+	return n < room / 2 ? repalloc(array, VARSIZE(array)) : array;
+}
+
+/* Make an array of n elements that are somewhere else. */
+static ArrayType *
+copy_array(GjKind kind, const void *elements, uint64 n)
+{
+	Size		size = gj_element_width(kind) * n;
+	ArrayType  *array;
+
+	if (n == 0)
+		return construct_empty_array(element_type(kind));
+	array = palloc(ARR_OVERHEAD_NONULLS(1) + size);
+	write_header(kind, array, n);
+	memcpy((char *) array + ARR_OVERHEAD_NONULLS(1), elements, size);
 	return array;
 }
 
@@ -159,14 +190,24 @@ finish_array(GjKind kind, ArrayType *array, uint64 room, uint64 n)
 static Datum
 make_set(FunctionCallInfo fcinfo, GjSetOperation operation)
 {
-	GjArrayPair pair;
+	GjArrayPair pair = {.operation = operation,.want = GJ_WANT_ELEMENTS};
+	GjSmallPair small;
+	uint64		room;
 	ArrayType  *array;
 
-	get_pair(fcinfo, &pair);
-	pair.operation = operation;
-	array = allocate_array(pair.kind, gj_array_pair_room(&pair), &pair.result);
-	run_pair(&pair);
-	PG_RETURN_ARRAYTYPE_P(finish_array(pair.kind, array, gj_array_pair_room(&pair), pair.count));
+	get_pair(fcinfo, &pair, &small);
+	room = gj_array_pair_room(&pair);
+	if (room <= GJ_SMALL_RESULT / gj_element_width(pair.kind))
+	{
+		int64		elements[(GJ_SMALL_RESULT + GJ_INTEGERS_SLACK) / sizeof(int64)];
+
+		pair.result = elements;
+		run_pair(fcinfo, &pair, &small);
+		PG_RETURN_ARRAYTYPE_P(copy_array(pair.kind, elements, pair.count));
+	}
+	array = allocate_array(pair.kind, room, &pair.result);
+	run_pair(fcinfo, &pair, &small);
+	PG_RETURN_ARRAYTYPE_P(finish_array(pair.kind, array, room, pair.count));
 }
 
 /* Elements of both sets. */
@@ -190,13 +231,18 @@ gpu_except(PG_FUNCTION_ARGS)
 	return make_set(fcinfo, GJ_SETS_EXCEPT);
 }
 
-/* Count the elements of both sets, and of each. */
+/* Count the elements of both sets, or look for one; and count those of each, if wanted. */
 static void
-count_pair(FunctionCallInfo fcinfo, GjArrayPair *pair)
+count_pair(FunctionCallInfo fcinfo, GjArrayPair *pair, GjIntegersWant want, bool of_first,
+		   bool of_second)
 {
-	get_pair(fcinfo, pair);
-	pair->operation = GJ_SETS_INTERSECT;
-	run_pair(pair);
+	GjSmallPair small;
+
+	*pair = (GjArrayPair) {.operation = GJ_SETS_INTERSECT,.want = want};
+	pair->sizes[0] = of_first;
+	pair->sizes[1] = of_second;
+	get_pair(fcinfo, pair, &small);
+	run_pair(fcinfo, pair, &small);
 }
 
 /* Count the intersection. */
@@ -205,7 +251,7 @@ gpu_intersect_count(PG_FUNCTION_ARGS)
 {
 	GjArrayPair pair;
 
-	count_pair(fcinfo, &pair);
+	count_pair(fcinfo, &pair, GJ_WANT_COUNT, false, false);
 	PG_RETURN_INT64(pair.count);
 }
 
@@ -215,7 +261,7 @@ gpu_overlaps(PG_FUNCTION_ARGS)
 {
 	GjArrayPair pair;
 
-	count_pair(fcinfo, &pair);
+	count_pair(fcinfo, &pair, GJ_WANT_ANY, false, false);
 	PG_RETURN_BOOL(pair.count > 0);
 }
 
@@ -225,7 +271,7 @@ gpu_contains(PG_FUNCTION_ARGS)
 {
 	GjArrayPair pair;
 
-	count_pair(fcinfo, &pair);
+	count_pair(fcinfo, &pair, GJ_WANT_COUNT, false, true);
 	PG_RETURN_BOOL(pair.count == pair.distinct[1]);
 }
 
@@ -235,7 +281,7 @@ similarity(FunctionCallInfo fcinfo, GjSetPredicate which)
 {
 	GjArrayPair pair;
 
-	count_pair(fcinfo, &pair);
+	count_pair(fcinfo, &pair, GJ_WANT_COUNT, true, true);
 	PG_RETURN_FLOAT8(gj_set_similarity(which, pair.count, pair.distinct[0], pair.distinct[1]));
 }
 
@@ -288,7 +334,10 @@ Datum
 gpu_set_normalize(PG_FUNCTION_ARGS)
 {
 	GjKind		kind;
-	GjElements	elements = gj_array_elements(PG_GETARG_ARRAYTYPE_P(0), &kind, "the array");
+	GjSmallArray small;
+	bool		copy;
+	GjElements	elements = gj_array_elements(gj_get_array(PG_GETARG_DATUM(0), &small, &copy), &kind,
+											 "the array");
 
 	return return_set(kind, elements.data, elements.n);
 }
@@ -320,7 +369,7 @@ add_elements(MemoryContext context, GjUnionState *state, GjKind kind, const void
 		state = MemoryContextAllocZero(context, sizeof(GjUnionState));
 		state->kind = kind;
 		state->room = GJ_UNION_MIN_ROOM;
-		state->elements = MemoryContextAlloc(context, width * state->room);
+		state->elements = MemoryContextAlloc(context, width * state->room + GJ_INTEGERS_SLACK);
 	}
 	if (state->kind != kind)
 		elog(ERROR, "sets of kinds %d and %d", state->kind, kind);
@@ -331,13 +380,13 @@ add_elements(MemoryContext context, GjUnionState *state, GjKind kind, const void
 		{
 			uint64		room = Max((uint64) state->room * 2, ((uint64) state->n + n) * 2);
 
-			room = Min(room, MaxAllocSize / width);
+			room = Min(room, (MaxAllocSize - GJ_INTEGERS_SLACK) / width);
 			if (room < (uint64) state->n + n)
 				ereport(ERROR,
 						(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 						 errmsg("array size exceeds the maximum allowed (%zu)", MaxAllocSize)));
 			if (room > state->room)
-				state->elements = repalloc(state->elements, width * room);
+				state->elements = repalloc(state->elements, width * room + GJ_INTEGERS_SLACK);
 			state->room = room;
 		}
 	}
@@ -356,7 +405,10 @@ gpu_union_agg_transfn(PG_FUNCTION_ARGS)
 	if (!PG_ARGISNULL(1))
 	{
 		GjKind		kind;
-		GjElements	elements = gj_array_elements(PG_GETARG_ARRAYTYPE_P(1), &kind, "the array");
+		GjSmallArray small;
+		bool		copy;
+		GjElements	elements = gj_array_elements(gj_get_array(PG_GETARG_DATUM(1), &small, &copy),
+												 &kind, "the array");
 
 		state = add_elements(context, state, kind, elements.data, elements.n);
 	}

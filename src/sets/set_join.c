@@ -288,14 +288,14 @@ make_items(GjKind kind, const void *elements, uint32 n)
 static void *
 intersect_pair(const GjSets *sets, const GjPair *pair, uint32 *n)
 {
-	GjArrayPair both = {.kind = sets->kind,.operation = GJ_SETS_INTERSECT};
+	GjElements	left = gj_sets_get(sets, pair->left);
+	GjElements	right = gj_sets_get(sets, pair->right);
+	size_t		width = gj_element_width(sets->kind);
+	void	   *result = palloc(Min(left.n, right.n) * width + GJ_INTEGERS_SLACK);
 
-	both.input[0] = gj_sets_get(sets, pair->left);
-	both.input[1] = gj_sets_get(sets, pair->right);
-	both.result = palloc(gj_array_pair_room(&both) * gj_element_width(sets->kind) + 8);
-	gj_array_pair_in_process(&both);
-	*n = both.count;
-	return both.result;
+	*n = gj_integers_combine(width, GJ_SETS_INTERSECT, left.data, left.n, right.data, right.n,
+							 result);
+	return result;
 }
 
 /* The common elements of a pair, as an array. */

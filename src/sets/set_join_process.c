@@ -237,19 +237,20 @@ gj_set_process_found(GjSetJoin *join, GjElements *set, int64 *frequency)
 {
 	const GjSets *sets = join->sets;
 	const GjIntersections *found = &join->found;
-	GjArrayPair both = {.kind = sets->kind,.operation = GJ_SETS_INTERSECT};
+	size_t		width = gj_element_width(sets->kind);
+	GjElements	left;
+	GjElements	right;
 
 	while (join->pairs.hash == NULL || (join->next == found->n && found->last < PG_UINT64_MAX))
 		collect_part(join);
 	if (join->next == found->n)
 		return false;
-	both.input[0] = gj_sets_get(sets, found->left[join->next]);
-	both.input[1] = gj_sets_get(sets, found->right[join->next] + gj_sets_first_right(sets));
-	gj_set_join_grow(join, gj_array_pair_room(&both) + 1);
-	both.result = join->set;
-	gj_array_pair_in_process(&both);
+	left = gj_sets_get(sets, found->left[join->next]);
+	right = gj_sets_get(sets, found->right[join->next] + gj_sets_first_right(sets));
+	gj_set_join_grow(join, Min(left.n, right.n) + GJ_INTEGERS_SLACK);
 	set->data = join->set;
-	set->n = both.count;
+	set->n = gj_integers_combine(width, GJ_SETS_INTERSECT, left.data, left.n, right.data, right.n,
+								 join->set);
 	*frequency = found->frequency[join->next++];
 	return true;
 }

@@ -28,13 +28,6 @@ typedef struct GjSetQuery
 	GjSets	   *sets;
 } GjSetQuery;
 
-/* Where the elements of a small array are, behind a header that is aligned. */
-typedef union GjSmallArray
-{
-	int64		alignment;
-	char		bytes[VARHDRSZ + VARATT_SHORT_MAX];
-} GjSmallArray;
-
 /* Make sure that an array has room. */
 static void *
 grow(MemoryContext cxt, void *memory, uint64 room, size_t width)
@@ -64,9 +57,9 @@ add_set(GjSets *sets, int64 id, GjElements elements, GjKind kind)
 		sets->id = grow(sets->cxt, sets->id, sets->room, sizeof(int64));
 		sets->offset = grow(sets->cxt, sets->offset, (uint64) sets->room + 1, sizeof(uint64));
 	}
-	if (at + elements.n > sets->element_room)
+	if (at + elements.n + GJ_INTEGERS_SLACK > sets->element_room)
 	{
-		sets->element_room = Max(sets->element_room * 2, at + elements.n);
+		sets->element_room = Max(sets->element_room * 2, at + elements.n + GJ_INTEGERS_SLACK);
 		sets->elements = grow(sets->cxt, sets->elements, sets->element_room, width);
 	}
 	to = sets->elements + at * width;
@@ -85,31 +78,6 @@ add_set(GjSets *sets, int64 id, GjElements elements, GjKind kind)
 		}
 	sets->id[sets->nsets++] = id;
 	sets->offset[sets->nsets] = at + gj_sort_elements(sets->kind, to, elements.n);
-}
-
-/*
- * Return the array that is stored as a value: where it is, a copy in `small`, or another one
- * that *copy says is to be freed.
- */
-static ArrayType *
-get_array(Datum value, GjSmallArray *small, bool *copy)
-{
-	struct varlena *stored = (struct varlena *) DatumGetPointer(value);
-	ArrayType  *array;
-
-	*copy = false;
-	/* a value that is kept out of line has a short header, too */
-	if (VARATT_IS_SHORT(stored) && !VARATT_IS_EXTERNAL(stored))
-	{
-		Size		size = VARSIZE_SHORT(stored) - VARHDRSZ_SHORT;
-
-		SET_VARSIZE(small->bytes, VARHDRSZ + size);
-		memcpy(VARDATA(small->bytes), VARDATA_SHORT(stored), size);
-		return (ArrayType *) small->bytes;
-	}
-	array = DatumGetArrayTypeP(value);
-	*copy = (Pointer) array != DatumGetPointer(value);
-	return array;
 }
 
 /* Add the set of a row. */
@@ -133,7 +101,7 @@ add_row(TupleTableSlot *slot, DestReceiver *dest)
 	if (slot->tts_isnull[1])
 		return true;
 	id = slot->tts_values[0];
-	array = get_array(slot->tts_values[1], &small, &copy);
+	array = gj_get_array(slot->tts_values[1], &small, &copy);
 	elements = gj_array_elements(array, &kind, query->what);
 	add_set(query->sets, type == INT2OID ? DatumGetInt16(id) : type == INT4OID ? DatumGetInt32(id) : DatumGetInt64(id),
 			elements, kind);

@@ -90,7 +90,12 @@ extern uint32_t unit_random(void);
 	X(merge_order) \
 	X(merge_contents) \
 	X(merge_batches) \
-	X(merge_ends)
+	X(merge_ends) \
+	X(integers_small) \
+	X(integers_random) \
+	X(integers_large) \
+	X(integers_memory) \
+	X(integers_pauses)
 
 #define UNIT_DECLARE(name) extern void test_##name(void);
 UNIT_TESTS(UNIT_DECLARE)
