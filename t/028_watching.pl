@@ -107,7 +107,7 @@ $watch->query('SELECT pg_sleep(0.3)');
 $prewarm->query('SELECT gpujoin_cache_evict(); SELECT count(*) FROM f JOIN d USING (k)');
 kill 'STOP', $daemon;
 $prewarm->send("SELECT gpujoin_prewarm('big')");
-ok(wait_until(10, sub { $watch->query('SELECT phase FROM gpujoin_stat_progress_prewarm') eq 'preparing' }), 'it waits');
+ok(wait_until(10, sub { $watch->query('SELECT phase FROM gpujoin_stat_progress_prewarm') =~ /^(?:preparing|loading)$/ }), 'it waits');
 is($watch->query('SET ROLE mortal; SELECT datname, relid, phase, blocks_total FROM gpujoin_stat_progress_prewarm; RESET ROLE'), 'postgres|||', 'others see that somebody does something');
 $watch->query('SELECT pg_cancel_backend(pid) FROM gpujoin_stat_progress_prewarm');
 $prewarm->answer;
