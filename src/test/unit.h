@@ -83,7 +83,11 @@ extern uint32_t unit_random(void);
 	X(merge_order) \
 	X(merge_contents) \
 	X(merge_batches) \
-	X(merge_ends)
+	X(merge_ends) \
+	X(stage_values) \
+	X(stage_aggregates) \
+	X(stage_owners) \
+	X(stage_limits)
 
 #define UNIT_DECLARE(name) extern void test_##name(void);
 UNIT_TESTS(UNIT_DECLARE)
