@@ -95,7 +95,11 @@ extern uint32_t unit_random(void);
 	X(integers_random) \
 	X(integers_large) \
 	X(integers_memory) \
-	X(integers_pauses)
+	X(integers_pauses) \
+	X(stage_values) \
+	X(stage_aggregates) \
+	X(stage_owners) \
+	X(stage_limits)
 
 #define UNIT_DECLARE(name) extern void test_##name(void);
 UNIT_TESTS(UNIT_DECLARE)

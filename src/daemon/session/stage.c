@@ -348,11 +348,15 @@ rows_that_fit(const GjStageResult *result, const uint8_t *batch, uint32_t first,
 	{
 		for (uint32_t c = 0; c < result->ncolumns; c++)
 		{
+			const uint32_t key = columns[c].from;
 			const uint64_t *refs;
 
-			if (columns[c].type.kind != GJ_REF)
+			/* the reference of a NULL says nothing */
+			if (columns[c].type.kind != GJ_REF ||
+				(gj_slot_has_nulls(batch)[key] &&
+				 batch[result->batch_places[key].nulls + first + i]))
 				continue;
-			refs = (const uint64_t *) (batch + result->batch_places[columns[c].from].data);
+			refs = (const uint64_t *) (batch + result->batch_places[key].data);
 			used += gj_ref_space(__atomic_load_n(&refs[first + i], __ATOMIC_RELAXED));
 		}
 		if (used > result->layout.heap_size)

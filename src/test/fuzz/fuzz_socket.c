@@ -264,6 +264,160 @@ check_answer(void)
 	peer_close(&peer);
 }
 
+/* ---- stages */
+
+#define STAGE_COLUMNS	3
+
+/* Groups of a source by its only column, with their counts, as rows of a source. */
+typedef struct Stage
+{
+	GjProgram	head;
+	GjSource	source;
+	GjColumnType columns[2];	/* one of them is there for the place of what follows */
+	GjExpr		expr;
+	GjInstr		instr;
+	GjAggregate aggregate;
+	GjGroupKey	key;
+	GjStageColumn results[STAGE_COLUMNS];
+} Stage;
+
+/* count(*) of a source that is joined with such groups. */
+typedef struct Reader
+{
+	GjProgram	head;
+	GjSource	sources[2];
+	GjColumnType columns[1 + STAGE_COLUMNS];
+	GjExpr		exprs[2];
+	GjInstr		instrs[2];
+	GjStep		step;
+	GjAggregate aggregate;
+} Reader;
+
+static Stage
+make_stage(void)
+{
+	return (Stage) {
+		.head = {.magic = GJ_PROGRAM_MAGIC,.nbytes = sizeof(Stage),.kind = GJ_PROGRAM_JOIN,
+			.output = GJ_OUTPUT_GROUPS,.output_capacity = 1000,.lease = 1 << 20,
+			.nsources = 1,.sources = offsetof(Stage, source),.ncolumns = 1,.columns = offsetof(Stage, columns),
+			.steps = sizeof(Stage),.nexprs = 1,.exprs = offsetof(Stage, expr),
+			.ninstrs = 1,.instrs = offsetof(Stage, instr),.constants = sizeof(Stage),.outputs = sizeof(Stage),
+			.naggregates = 1,.aggregates = offsetof(Stage, aggregate),
+			.ngroup_keys = 1,.group_keys = offsetof(Stage, key),
+			.sets = sizeof(Stage),.set_steps = sizeof(Stage),.sort_keys = sizeof(Stage),
+		.stage_capacity = 1000,.nstage_columns = STAGE_COLUMNS,.stage_columns = offsetof(Stage, results)},
+		.source = {.ncolumns = 1,.capacity = 1000,.filter = -1},
+		.columns = {{GJ_INT4, 4, 0, 0}},
+		.expr = {.ninstrs = 1,.nregisters = 1,.kind = GJ_INT4},
+		.instr = {.op = GJ_OP_LOAD},
+		.aggregate = {GJ_AGG_COUNT_STAR, -1},
+		.key = {.how = GJ_GROUP_INTEGER,.index = 0},
+		.results = {{.type = {GJ_INT4, 4, 1, 0},.value = GJ_STAGE_KEY},
+			{.type = {GJ_INT8, 8, 1, 0},.value = GJ_STAGE_COUNT},
+		{.type = {GJ_BOOL, 1, 1, 0},.value = GJ_STAGE_TRUE}}
+	};
+}
+
+/* Source 1 is the stage; or source 0, if that is probed. */
+static Reader
+make_reader(bool probes)
+{
+	const Join	join = make_join();
+	const Stage stage = make_stage();
+	Reader		r = {.head = join.head,.exprs = {join.exprs[0], join.exprs[1]},
+	.instrs = {join.instrs[0], join.instrs[1]},.step = join.step,.aggregate = join.aggregate};
+	uint32_t	s = probes ? 0 : 1;
+
+	r.head.nbytes = r.head.constants = r.head.outputs = r.head.group_keys = r.head.sets =
+		r.head.set_steps = r.head.sort_keys = sizeof(Reader);
+	r.head.sources = offsetof(Reader, sources);
+	r.head.columns = offsetof(Reader, columns);
+	r.head.ncolumns = 1 + STAGE_COLUMNS;
+	r.head.exprs = offsetof(Reader, exprs);
+	r.head.instrs = offsetof(Reader, instrs);
+	r.head.steps = offsetof(Reader, step);
+	r.head.aggregates = offsetof(Reader, aggregate);
+	r.sources[1 - s] = (GjSource) {.first_column = 0,.ncolumns = 1,.capacity = 1000,.filter = -1};
+	r.columns[0] = (GjColumnType) {GJ_INT4, 4, 0, (uint8_t) (1 - s)};
+	r.sources[s] = (GjSource) {.first_column = 1,.ncolumns = STAGE_COLUMNS,
+	.capacity = stage.head.stage_capacity,.filter = -1,.stage = 1};
+	for (uint32_t c = 0; c < STAGE_COLUMNS; c++)
+	{
+		r.columns[1 + c] = stage.results[c].type;
+		r.columns[1 + c].source = (uint8_t) s;
+	}
+	r.instrs[s].arg = 1;
+	r.instrs[1 - s].arg = 0;
+	return r;
+}
+
+/* Starts a run of a program that is right, on a connection of its own. */
+static void
+start_right(Peer *peer, FuzzRandom *random, const GjProgram *program, const GjRunToken *stage)
+{
+	static struct
+	{
+		GjMsgSubmit head;
+		uint8_t		program[sizeof(Reader) > sizeof(Stage) ? sizeof(Reader) : sizeof(Stage)];
+	}			submit;
+	const GjMsgHello hello = peer_hello();
+
+	submit.head = (GjMsgSubmit) {.type = GJ_MSG_SUBMIT,.nbytes = program->nbytes,.spill_memory = 1 << 20,
+	.temp_limit = UINT64_MAX,.temp_directory = "base/pgsql_tmp"};
+	if (stage)
+	{
+		submit.head.nstages = 1;
+		submit.head.stages[0] = *stage;
+	}
+	memcpy(submit.program, program, program->nbytes);
+	if (!peer_connect(peer, random))
+		fuzz_fail("gpujoind does not listen");
+	peer_send(peer, &hello, sizeof(hello));
+	if (!peer_await(peer, GJ_MSG_WELCOME, ANSWER_MS))
+		fuzz_fail("gpujoind does not welcome: message %u, reason %u", peer->last, peer->reason);
+	peer_send(peer, &submit, sizeof(submit.head) + program->nbytes);
+	if (!peer_await(peer, GJ_MSG_READY, ANSWER_MS) || !peer->load || !peer->output)
+		fuzz_fail("gpujoind is not ready: message %u, reason %u", peer->last, peer->reason);
+}
+
+/*
+ * A stage of 900 rows of 0 .. 8, which is read twice: by 12 rows of 0 .. 3, and by a run that is not loaded
+ * before the stage's connection is closed.
+ */
+static void
+check_stages(void)
+{
+	const Stage stage = make_stage();
+	const Join	join = make_join();
+	FuzzRandom	random = fuzz_random(0, 0);
+	Peer		made;
+
+	start_right(&made, &random, &stage.head, NULL);
+	send_rows(&made, &join, 0, 900, 9);
+	if (!peer_await(&made, GJ_MSG_DONE, ANSWER_MS))
+		fuzz_fail("a stage is not done: message %u, reason %u", made.last, made.reason);
+	for (uint32_t probes = 0; probes < 2; probes++)
+	{
+		const Reader reader = make_reader(probes == 1);
+		const GjMsgSlot end = {GJ_MSG_SOURCE_END, 0, 1 - probes, 0};
+		Peer		reads;
+
+		start_right(&reads, &random, &reader.head, &made.token);
+		if (probes == 1)
+			peer_close(&made);
+		else
+			peer_send(&reads, &end, sizeof(end));
+		send_rows(&reads, &join, probes, 12, 4);
+		if (probes == 1)
+			peer_send(&reads, &end, sizeof(end));
+		if (!peer_await(&reads, GJ_MSG_DONE, ANSWER_MS))
+			fuzz_fail("a run that reads a stage is not done: message %u, reason %u", reads.last, reads.reason);
+		if (reads.result != 12)
+			fuzz_fail("a run that reads a stage counts %llu, not 12", (unsigned long long) reads.result);
+		peer_close(&reads);
+	}
+}
+
 /* ---- wrong ones */
 
 /* One thread's round, or a part of it. */
@@ -396,7 +550,7 @@ ask_around(Peer *peer)
 
 /* Sends a program; what makes gpujoind crash or hang on purpose is left out. */
 static void
-submit(Peer *peer, GjProgram *program, uint32_t nbytes)
+submit(Peer *peer, GjProgram *program, uint32_t nbytes, const GjRunToken *stage)
 {
 	static const char *const wrong[] = {"/", "../..", "none", ""};
 	static _Thread_local struct
@@ -413,6 +567,14 @@ submit(Peer *peer, GjProgram *program, uint32_t nbytes)
 	message.head = (GjMsgSubmit) {.type = GJ_MSG_SUBMIT,.nbytes = nbytes,.max_devices = (uint32_t) fuzz_below(r, 4),
 		.exchange = (uint32_t) fuzz_below(r, 4),.keep_exchanged = (uint32_t) fuzz_below(r, 2),
 	.spill_memory = fuzz_below(r, 3) << 20,.temp_limit = fuzz_below(r, 3) << 20};
+	if (stage)
+		message.head.nstages = 1;
+	for (uint32_t i = 0; i < GJ_MAX_STAGES && stage; i++)
+		message.head.stages[i] = *stage;
+	if (fuzz_percent(r, 4))
+		message.head.nstages = (uint32_t) fuzz_value(r, 4, GJ_MAX_STAGES);
+	if (fuzz_percent(r, 4))
+		fuzz_scribble(r, (uint8_t *) message.head.stages, sizeof(message.head.stages));
 	snprintf(message.head.temp_directory, sizeof(message.head.temp_directory), "%s",
 			 fuzz_percent(r, 95) ? "base/pgsql_tmp" : wrong[fuzz_below(r, sizeof(wrong) / sizeof(wrong[0]))]);
 	if (fuzz_percent(r, 1))
@@ -613,7 +775,12 @@ load(Peer *peer, Peer *helper, const GjProgram *program, bool resident)
 		const GjMsgSlot end = {GJ_MSG_SOURCE_END, 0, fuzz_percent(r, 98) ? i % program->nsources :
 		(uint32_t) fuzz_below(r, 18), 0};
 
-		for (uint64_t n = fuzz_percent(r, 80) ? 1 : fuzz_below(r, 7); n > 0 && !peer->over; n--)
+		uint64_t	n = fuzz_percent(r, 80) ? 1 : fuzz_below(r, 7);
+
+		/* gpujoind has the rows of stages */
+		if (gj_program_array(program, GjSource, sources)[i % program->nsources].stage != 0 && fuzz_percent(r, 95))
+			n = 0;
+		for (; n > 0 && !peer->over; n--)
 			send_chunk(helper->load && fuzz_percent(r, 50) ? helper : peer, program, i % program->nsources, resident);
 		if (helper->socket >= 0)
 			say(helper, &end, sizeof(end));
@@ -679,29 +846,78 @@ hold_run(Talk *talk, Peer *peer, const GjProgram *program)
 	peer_close(&helper);
 }
 
+/* Submits a program on a new connection, and loads it.  False: gpujoind does not listen. */
+static bool
+hold_program(Talk *talk, Peer *peer, GjProgram *program, uint32_t nbytes, const GjRunToken *stage)
+{
+	FuzzRandom *r = &talk->random;
+
+	if (!peer_connect(peer, r))
+		return false;
+	say_hello(peer);
+	if (fuzz_percent(r, 90))
+		(void) peer_await(peer, GJ_MSG_WELCOME, patience(peer));
+	if (fuzz_percent(r, 15))
+		ask_around(peer);
+	submit(peer, program, nbytes, stage);
+	if (peer_await(peer, GJ_MSG_READY, patience(peer) * 3) && peer->load && peer->output)
+	{
+		talk->ready++;
+		hold_run(talk, peer, program);
+	}
+	return true;
+}
+
+/* Two programs, mostly right ones, of which the second reads what the first one leaves. */
+static void
+converse_in_stages(Talk *talk)
+{
+	FuzzRandom *r = &talk->random;
+	Stage		stage = make_stage();
+	Reader		reader = make_reader(fuzz_percent(r, 50));
+	GjRunToken	token;
+	Peer		made;
+	Peer		reads;
+
+	if (fuzz_percent(r, 30))
+		stage.head.stage_capacity = (uint32_t) fuzz_value(r, 4, 1 + (uint32_t) fuzz_below(r, 2000));
+	if (fuzz_percent(r, 30))
+		reader.sources[reader.sources[0].stage ? 0 : 1].capacity = stage.head.stage_capacity;
+	if (fuzz_percent(r, 20))
+		fuzz_scribble(r, (uint8_t *) stage.results, sizeof(stage.results));
+	if (fuzz_percent(r, 10))
+		fuzz_scribble(r, (uint8_t *) reader.columns, sizeof(reader.columns));
+	if (fuzz_percent(r, 10))
+		stage.key.how = (uint32_t) fuzz_below(r, 6);
+	if (fuzz_percent(r, 10))
+		stage.aggregate.op = (uint32_t) fuzz_below(r, 20);
+	if (!hold_program(talk, &made, &stage.head, sizeof(stage), NULL))
+		return;
+	token = made.token;
+	if (fuzz_percent(r, 10))
+		token.bytes[fuzz_below(r, sizeof(token.bytes))]++;
+	if (fuzz_percent(r, 10))
+		peer_close(&made);
+	if (hold_program(talk, &reads, &reader.head, sizeof(reader), &token))
+		peer_close(&reads);
+	peer_close(&made);
+}
+
 static void
 converse(Talk *talk)
 {
-	FuzzRandom *r = &talk->random;
 	uint32_t	nbytes;
 	GjProgram  *program;
 	Peer		peer;
 
-	if (!peer_connect(&peer, r))
-		return;
-	say_hello(&peer);
-	if (fuzz_percent(r, 90))
-		(void) peer_await(&peer, GJ_MSG_WELCOME, patience(&peer));
-	if (fuzz_percent(r, 15))
-		ask_around(&peer);
-	program = fuzz_program(r, &programs, &nbytes);
-	submit(&peer, program, nbytes);
-	if (peer_await(&peer, GJ_MSG_READY, patience(&peer) * 3) && peer.load && peer.output)
+	if (fuzz_percent(&talk->random, 25))
 	{
-		talk->ready++;
-		hold_run(talk, &peer, program);
+		converse_in_stages(talk);
+		return;
 	}
-	peer_close(&peer);
+	program = fuzz_program(&talk->random, &programs, &nbytes);
+	if (hold_program(talk, &peer, program, nbytes, NULL))
+		peer_close(&peer);
 	free(program);
 }
 
@@ -769,6 +985,7 @@ main(int argc, char **argv)
 	fuzz_begin(options.seed, options.first, options.count);
 	start_daemon();
 	check_answer();
+	check_stages();
 	files = count_files();
 	for (uint64_t i = options.first, round = 0; i < options.first + options.count; i += ROUND, round++)
 	{
@@ -790,6 +1007,7 @@ main(int argc, char **argv)
 		}
 		check_alive();
 		check_answer();
+		check_stages();
 		check_files(files);
 		check_memory(round, &memory);
 	}
