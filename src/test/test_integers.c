@@ -187,7 +187,8 @@ check_operation(uint32_t width, GjSetOperation operation, const Array *a, const 
 {
 	int64_t    *expected = malloc((a->nset + b->nset + 1) * sizeof(int64_t));
 	uint64_t	n = plain_combine(operation, a, b, expected);
-	void	   *result = malloc(gj_integers_room(operation, a->n, b->n) * width + GJ_INTEGERS_SLACK);
+	uint64_t	room = gj_integers_room(operation, a->n, b->n);
+	void	   *result = malloc(room * width + GJ_INTEGERS_SLACK);
 
 	for (int want = GJ_WANT_ELEMENTS; want <= GJ_WANT_ANY; want++)
 		for (int sizes = 0; sizes < 4; sizes++)
@@ -302,7 +303,8 @@ test_integers_small(void)
 				const uint64_t n[2] = {na, nb};
 				const Values any = (na + nb) % NVALUES;
 				const Values values[2] = {any, na * nb % 2 ? DENSE : any};
-				const Order order[2] = {(na + nb / 2) % NORDERS, nb % 3 ? SORTED_SET : na % NORDERS};
+				const Order other = nb % 3 ? SORTED_SET : na % NORDERS;
+				const Order order[2] = {(na + nb / 2) % NORDERS, other};
 
 				check_shape(width, n, values, order);
 			}
