@@ -87,7 +87,7 @@ SELECT code_large();
 SET gpujoin.set_device_min_elements = 0;
 CREATE TEMPORARY TABLE code_stat AS SELECT * FROM gpujoin_stat;
 SELECT code_large();
-SELECT outcome, s.count - coalesce(b.count, 0) FROM gpujoin_stat s LEFT JOIN code_stat b USING (outcome) WHERE s.count <> coalesce(b.count, 0);
+SELECT outcome, s.count - coalesce(b.count, 0) FROM gpujoin_stat s LEFT JOIN code_stat b USING (datid, outcome) WHERE s.count <> coalesce(b.count, 0);
 SELECT gpu_intersect_count(a, nulls) FROM code_large;
 SET gpujoin.fail_at = 'probe';
 SELECT code_large();

@@ -120,7 +120,9 @@ code(void)
 void
 gj_integers_use(GjIntegersCode wanted)
 {
-	__atomic_store_n(&code_in_use, has_code(wanted) ? (int) wanted : GJ_CODE_AUTO, __ATOMIC_RELAXED);
+	if (!has_code(wanted))
+		wanted = GJ_CODE_AUTO;
+	__atomic_store_n(&code_in_use, (int) wanted, __ATOMIC_RELAXED);
 }
 
 const GjIntegersLoops *

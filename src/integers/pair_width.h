@@ -149,7 +149,8 @@ GJ_NAME(check_piece) (const GjIntegersLoops *loops, GJ_NAME(GjProgress) *p)
  * checked pieces up to the last one of the piece that ends first.
  */
 static bool
-GJ_NAME(sorted_pair) (const GjIntegersLoops *loops, GjIntegersPair *pair, const GjIntegersHost *host)
+GJ_NAME(sorted_pair) (const GjIntegersLoops *loops, GjIntegersPair *pair,
+					  const GjIntegersHost *host)
 {
 	GJ_NAME(GjProgress) a = {pair->input[0], pair->n[0], 0, 0};
 	GJ_NAME(GjProgress) b = {pair->input[1], pair->n[1], 0, 0};
@@ -222,7 +223,8 @@ typedef struct GJ_NAME(GjRange)
 
 /* The values that matter to two arrays that are not empty.  False: there are none. */
 static bool
-GJ_NAME(range_of) (const GjIntegersLoops *loops, const GjIntegersPair *pair, GJ_NAME(GjRange) *range)
+GJ_NAME(range_of) (const GjIntegersLoops *loops, const GjIntegersPair *pair,
+				   GJ_NAME(GjRange) *range)
 {
 	int64_t		least[2];
 	int64_t		greatest[2];

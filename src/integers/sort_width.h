@@ -190,7 +190,8 @@ GJ_NAME(make_set_in_place) (const GjIntegersLoops *loops, GJ_VALUE *elements, ui
 }
 
 static void
-GJ_NAME(sort_in_place) (const GjIntegersLoops *loops, GJ_VALUE *elements, GJ_VALUE *spare, uint64_t n)
+GJ_NAME(sort_in_place) (const GjIntegersLoops *loops, GJ_VALUE *elements, GJ_VALUE *spare,
+						uint64_t n)
 {
 	const GJ_VALUE *sorted;
 

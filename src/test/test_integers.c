@@ -82,8 +82,8 @@ static int64_t
 random_value(uint32_t width, Values values, uint64_t n)
 {
 	int64_t		greatest = width == 2 ? INT16_MAX : width == 4 ? INT32_MAX : INT64_MAX;
-	int64_t		random = (int64_t) (((uint64_t) unit_random() << 33) ^ ((uint64_t) unit_random() << 2) ^
-									unit_random());
+	int64_t		random = (int64_t) ((uint64_t) unit_random() << 33 ^ (uint64_t) unit_random() << 2 ^
+									(uint64_t) unit_random());
 
 	switch (values)
 	{
@@ -187,14 +187,17 @@ check_operation(uint32_t width, GjSetOperation operation, const Array *a, const 
 {
 	int64_t    *expected = malloc((a->nset + b->nset + 1) * sizeof(int64_t));
 	uint64_t	n = plain_combine(operation, a, b, expected);
-	void	   *result = malloc(gj_integers_room(operation, a->n, b->n) * width + GJ_INTEGERS_SLACK);
+	uint64_t	room = gj_integers_room(operation, a->n, b->n);
+	void	   *result = malloc(room * width + GJ_INTEGERS_SLACK);
 
 	for (int want = GJ_WANT_ELEMENTS; want <= GJ_WANT_ANY; want++)
 		for (int sizes = 0; sizes < 4; sizes++)
 		{
-			GjIntegersPair pair = {.width = width,.operation = operation,.want = want,
+			GjIntegersPair pair = {
+				.width = width,.operation = operation,.want = want,
 				.sizes = {sizes & 1, sizes >> 1},.input = {a->at, b->at},.n = {a->n, b->n},
-				.result = want == GJ_WANT_ELEMENTS ? result : NULL};
+				.result = want == GJ_WANT_ELEMENTS ? result : NULL
+			};
 
 			if (want == GJ_WANT_ANY && (operation != GJ_SETS_INTERSECT || sizes != 0))
 				continue;
@@ -298,8 +301,10 @@ test_integers_small(void)
 			for (uint64_t nb = 0; nb <= 70; nb += nb < 18 ? 1 : 13)
 			{
 				const uint64_t n[2] = {na, nb};
-				const Values values[2] = {(na + nb) % NVALUES, na * nb % 2 ? DENSE : (na + nb) % NVALUES};
-				const Order order[2] = {(na + nb / 2) % NORDERS, nb % 3 ? SORTED_SET : na % NORDERS};
+				const Values any = (na + nb) % NVALUES;
+				const Values values[2] = {any, na * nb % 2 ? DENSE : any};
+				const Order other = nb % 3 ? SORTED_SET : na % NORDERS;
+				const Order order[2] = {(na + nb / 2) % NORDERS, other};
 
 				check_shape(width, n, values, order);
 			}
@@ -326,7 +331,7 @@ test_integers_large(void)
 			for (int v = 0; v < NVALUES; v++)
 			{
 				const Values values[2] = {v, v};
-				const Order order[2] = {s % 2 ? ANY_ORDER : (Order) v % NORDERS, (Order) (s + v) % NORDERS};
+				const Order order[2] = {s % 2 ? ANY_ORDER : v % NORDERS, (s + v) % NORDERS};
 
 				check_shape(width, sizes[s], values, order);
 			}
@@ -359,7 +364,7 @@ void
 test_integers_pauses(void)
 {
 	const uint64_t n = 2000000;
-	GjIntegersPair pair = {.width = 4,.operation = GJ_SETS_INTERSECT,.want = GJ_WANT_COUNT,.n = {n, n}};
+	GjIntegersPair pair = {.width = 4,.operation = GJ_SETS_INTERSECT,.want = GJ_WANT_COUNT};
 
 	for (int order = ANY_ORDER; order <= SORTED_SET; order++)
 		for (int values = DENSE; values <= SPARSE; values++)
