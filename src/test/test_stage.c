@@ -81,7 +81,7 @@ fill_batch(const Stage *stage, uint8_t *batch, uint32_t first, uint32_t n)
 {
 	GjColumnType types[NKEYS + NAGGREGATES];
 	GjColumnPlace places[NKEYS + NAGGREGATES];
-	GjLayout	layout;
+	GjLayout	layout = {0};
 	uint32_t	used = 0;
 
 	REQUIRE(gj_program_layout_output(&stage->head, types, &layout, places));
@@ -126,7 +126,7 @@ find_columns(const Stage *stage, const uint8_t *chunk, Column *columns, const ui
 {
 	GjColumnType types[NCOLUMNS];
 	GjColumnPlace places[NCOLUMNS];
-	GjLayout	layout;
+	GjLayout	layout = {0};
 	uint32_t	n = stage->head.nstage_columns;
 
 	for (uint32_t c = 0; c < n; c++)
@@ -284,7 +284,7 @@ test_stage_limits(void)
 	GjStageResult *result = gj_stage_create(&stage.head, 0);
 	GjColumnType types[NKEYS + NAGGREGATES];
 	GjColumnPlace places[NKEYS + NAGGREGATES];
-	GjLayout	layout;
+	GjLayout	layout = {0};
 	GjErrorText why = {""};
 	GjStatus	status = GJ_OK;
 	uint32_t	nrows,

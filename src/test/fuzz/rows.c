@@ -107,6 +107,9 @@ add_array(Fill *f, uint32_t width)
 	uint32_t	at = nulls ? nulls + 4 : 20;
 	int64_t		element = (int64_t) fuzz_below(f->r, 4) - 1;
 
+	/* a step that is not used may say anything */
+	if (width != 2 && width != 4)
+		width = 8;
 	memcpy(bytes, head, n > 0 ? 20 : 12);
 	if (nulls)
 		bytes[20] = (uint8_t) fuzz_next(f->r);
