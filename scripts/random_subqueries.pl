@@ -174,7 +174,9 @@ sub correlated_aggregate
 	}
 	push @ties, column_condition(@all) if chance(30);
 	push @ties, correlated_aggregate($inner->{columns}, 0) if $depth > 0 && $inner->{rows} <= 30 && chance(25);
-	my ($value, $class) = computed_aggregate(@all);
+	my ($value, $class);
+	# of many rows, a constant alone is an error
+	do { ($value, $class) = computed_aggregate(@all); } until $value =~ /\b(count|sum|avg|min|max)\(/;
 	my $scalar = "(SELECT $value FROM $text WHERE " . join(' AND ', @ties) . ')';
 	my @same = grep { $_->{class} eq $class || ($_->{class} =~ /int|num|calc|loose/ && $class =~ /int|num|calc|loose/) } @$outer;
 	return "$scalar IS " . pick('', 'NOT ') . 'NULL' if chance(15) || !@same;
