@@ -25,6 +25,7 @@
 #include "guc.h"
 #include "plan/device_expr.h"
 #include "plan/join_path.h"
+#include "plan/make_expr.h"
 #include "plan/reasons.h"
 
 /* How a built-in aggregate is computed. */
@@ -159,19 +160,6 @@ int4_const(int value)
 	return (Expr *) makeConst(INT4OID, -1, InvalidOid, sizeof(int32), Int32GetDatum(value), false, true);
 }
 
-/* a where `condition`, else b; b may be NULL */
-static CaseExpr *
-int4_case(List *whens, Expr *otherwise)
-{
-	CaseExpr   *result = makeNode(CaseExpr);
-
-	result->casetype = INT4OID;
-	result->args = whens;
-	result->defresult = otherwise ? otherwise : (Expr *) makeNullConst(INT4OID, -1, InvalidOid);
-	result->location = -1;
-	return result;
-}
-
 /*
  * An expression for the display scale that PostgreSQL's value of `node` has in each row
  * where it is not NULL.  NULL if it is not known.
@@ -206,7 +194,7 @@ display_scale(GjBuilder *builder, Expr *node)
 			whens = lappend(whens, when);
 		}
 		sides[0] = from->defresult ? display_scale(builder, from->defresult) : int4_const(0);
-		return sides[0] ? (Expr *) int4_case(whens, sides[0]) : NULL;
+		return sides[0] ? gj_make_case(whens, sides[0]) : NULL;
 	}
 	if (!IsA(node, OpExpr) || list_length(op->args) != 2)
 		return NULL;
@@ -229,29 +217,17 @@ display_scale(GjBuilder *builder, Expr *node)
 	return NULL;
 }
 
-static NullTest *
-not_null(Expr *arg)
-{
-	NullTest   *test = makeNode(NullTest);
-
-	test->arg = arg;
-	test->nulltesttype = IS_NOT_NULL;
-	test->location = -1;
-	return test;
-}
-
 /* Compiles the display scale of `arg` where it is not NULL; -1 if that is not possible. */
 static int
 compile_display_scale(AggregateContext *cxt, Expr *arg, Expr *filter)
 {
-	CaseWhen   *when = makeNode(CaseWhen);
+	Expr	   *scale = display_scale(cxt->info->builder, arg);
+	CaseWhen   *when;
 
-	when->result = display_scale(cxt->info->builder, arg);
-	if (when->result == NULL)
+	if (scale == NULL)
 		return -1;
-	when->expr = (Expr *) not_null(arg);
-	when->location = -1;
-	return compile_shared(cxt, (Expr *) int4_case(list_make1(when), NULL), filter)->expr;
+	when = gj_make_when(gj_make_null_test(arg, IS_NOT_NULL), scale);
+	return compile_shared(cxt, gj_make_case(list_make1(when), NULL), filter)->expr;
 }
 
 /*
@@ -269,7 +245,7 @@ compile_argument(AggregateContext *cxt, Expr *arg, Expr *filter, GjAggregate *ag
 	{
 		agg->op = GJ_AGG_SUM_I;
 		*final = GJ_FINAL_COUNT_SUM;
-		arg = (Expr *) not_null(arg);
+		arg = gj_make_null_test(arg, IS_NOT_NULL);
 	}
 	compiled = compile_shared(cxt, arg, filter);
 	*numeric = compiled->numeric;

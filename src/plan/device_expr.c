@@ -24,6 +24,7 @@
 
 #include "plan/device_expr.h"
 #include "plan/join_path.h"
+#include "plan/make_expr.h"
 #include "plan/reasons.h"
 #include "plan/unnest.h"
 #include "rows/text.h"
@@ -575,21 +576,15 @@ gj_compile_source_filter(GjBuilder *builder, int s, int *filter)
 	*filter = -1;
 	if (source->stage != NULL && source->stage->info->host_quals != NIL)
 	{
-		Expr	   *having = gj_stage_having(builder, s);
-		CaseExpr   *both;
+		Expr	   *condition = gj_stage_having(builder, s);
 
-		if (having == NULL)
+		if (condition == NULL)
 			return false;
 		/* a group that HAVING leaves out is not there: nothing else fails for it */
-		both = makeNode(CaseExpr);
-		both->casetype = BOOLOID;
-		both->location = -1;
-		both->args = list_make1(makeNode(CaseWhen));
-		linitial_node(CaseWhen, both->args)->expr = having;
-		linitial_node(CaseWhen, both->args)->result =
-			clauses != NIL ? make_ands_explicit(clauses) : (Expr *) makeBoolConst(true, false);
-		both->defresult = (Expr *) makeBoolConst(false, false);
-		clauses = list_make1(clauses != NIL ? (Expr *) both : having);
+		if (clauses != NIL)
+			condition = gj_make_case(list_make1(gj_make_when(condition, make_ands_explicit(clauses))),
+									 (Expr *) makeBoolConst(false, false));
+		clauses = list_make1(condition);
 	}
 	if (clauses == NIL)
 		return true;

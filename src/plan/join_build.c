@@ -22,6 +22,7 @@
 
 #include "plan/join_build.h"
 #include "plan/join_path.h"
+#include "plan/make_expr.h"
 #include "plan/outer_joins.h"
 #include "plan/reasons.h"
 
@@ -374,15 +375,9 @@ unmatched_condition(GjAttempt *a, uint32 unmatched, GjJoinClauses *clauses)
 		for (int side = 0; side < 2 && clause->is_comparison; side++)
 		{
 			Expr	   *expr = side == 0 ? clause->left : clause->right;
-			NullTest   *test;
 
-			if (!IsA(expr, Var) || (gj_sources_of_expr(a->builder, expr) & unmatched) == 0)
-				continue;
-			test = makeNode(NullTest);
-			test->arg = expr;
-			test->nulltesttype = IS_NULL;
-			test->location = -1;
-			return (Expr *) test;
+			if (IsA(expr, Var) && (gj_sources_of_expr(a->builder, expr) & unmatched) != 0)
+				return gj_make_null_test(expr, IS_NULL);
 		}
 	}
 	return NULL;

@@ -26,6 +26,7 @@
 
 #include "guc.h"
 #include "plan/join_path.h"
+#include "plan/make_expr.h"
 #include "rows/similarity.h"
 
 /* One side: a source, and its column that says which set a row belongs to. */
@@ -261,15 +262,10 @@ compile_threshold(GjBuilder *builder, Expr *bound)
 static bool
 compile_is_null(GjBuilder *builder, const Side *side, int32 *expr)
 {
-	NullTest   *test = makeNode(NullTest);
-
 	*expr = -1;
 	if (!gj_builder_column_at(builder, side->source, side->index)->type.nullable)
 		return true;
-	test->arg = side->set;
-	test->nulltesttype = IS_NULL;
-	test->location = -1;
-	*expr = gj_compile(builder, (Expr *) test);
+	*expr = gj_compile(builder, gj_make_null_test(side->set, IS_NULL));
 	return *expr >= 0;
 }
 

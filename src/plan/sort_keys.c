@@ -15,6 +15,7 @@
 #include "utils/typcache.h"
 
 #include "plan/join_path.h"
+#include "plan/make_expr.h"
 #include "plan/reasons.h"
 
 /*
@@ -70,18 +71,14 @@ static bool
 sort_rows_by(GjJoinInfo *info, Expr *expr, bool descending, bool nulls_first)
 {
 	GjBuilder  *builder = info->builder;
-	NullTest   *test = makeNode(NullTest);
 	GjBuilderMark mark;
 	int			is_null,
 				value;
 
-	test->arg = expr;
-	test->nulltesttype = IS_NULL;
-	test->location = -1;
 	gj_builder_mark(builder, &mark);
 	if (!has_room(info, 2) || (value = gj_compile(builder, expr)) < 0)
 		return false;
-	is_null = gj_compile(builder, (Expr *) test);
+	is_null = gj_compile(builder, gj_make_null_test(expr, IS_NULL));
 	if (is_null < 0 || builder->exprs[value].kind == GJ_TEXT)
 	{
 		gj_builder_reset(builder, &mark);

@@ -32,6 +32,7 @@
 #include "guc.h"
 #include "plan/device_expr.h"
 #include "plan/join_path.h"
+#include "plan/make_expr.h"
 #include "plan/reasons.h"
 
 #define STAGE_MAGIC			0x474a5354
@@ -279,30 +280,21 @@ average(const ReplaceContext *cxt, int output)
 static Node *
 decoded(const ReplaceContext *cxt, int output, const List *codes)
 {
-	const Const *first = linitial_node(Const, codes);
-	CaseExpr   *result = makeNode(CaseExpr);
+	List	   *whens = NIL;
 	ListCell   *lc;
 
-	result->casetype = first->consttype;
-	result->casecollid = first->constcollid;
-	result->location = -1;
 	foreach(lc, codes)
 	{
-		CaseWhen   *when = makeNode(CaseWhen);
 		Expr	   *code = (Expr *) result_column(cxt, COLUMN_OF(output, 0), INT4OID, -1, InvalidOid);
 		Expr	   *number = (Expr *) makeConst(INT4OID, -1, InvalidOid, sizeof(int32),
 												Int32GetDatum(foreach_current_index(lc)), false,
 												true);
 
-		when->expr = make_opclause(Int4EqualOperator, BOOLOID, false, code, number, InvalidOid,
-								   InvalidOid);
-		when->result = lfirst(lc);
-		when->location = -1;
-		result->args = lappend(result->args, when);
+		whens = lappend(whens, gj_make_when(make_opclause(Int4EqualOperator, BOOLOID, false, code,
+														  number, InvalidOid, InvalidOid),
+											lfirst(lc)));
 	}
-	result->defresult = (Expr *) makeNullConst(first->consttype, first->consttypmod,
-											   first->constcollid);
-	return (Node *) result;
+	return (Node *) gj_make_case(whens, NULL);
 }
 
 static Node *
@@ -359,24 +351,12 @@ over_columns(const GjBuilder *builder, int s, Node *inner)
 static Expr *
 null_without_row(const GjBuilder *builder, int s, Expr *expr)
 {
-	CaseExpr   *result;
-	CaseWhen   *when;
+	Expr	   *exists = (Expr *) makeVar(builder->source[s].rel->relid, COLUMN_TRUE, BOOLOID, -1,
+										  InvalidOid, 0);
 
 	if (contain_var_clause((Node *) expr) && !contain_nonstrict_functions((Node *) expr))
 		return expr;
-	when = makeNode(CaseWhen);
-	when->expr = (Expr *) makeVar(builder->source[s].rel->relid, COLUMN_TRUE, BOOLOID, -1,
-								  InvalidOid, 0);
-	when->result = expr;
-	when->location = -1;
-	result = makeNode(CaseExpr);
-	result->casetype = exprType((Node *) expr);
-	result->casecollid = exprCollation((Node *) expr);
-	result->args = list_make1(when);
-	result->defresult = (Expr *) makeNullConst(result->casetype, exprTypmod((Node *) expr),
-											   result->casecollid);
-	result->location = -1;
-	return (Expr *) result;
+	return gj_make_case(list_make1(gj_make_when(exists, expr)), NULL);
 }
 
 Expr *

@@ -47,8 +47,10 @@
 #include "exec/join_scan.h"
 #include "guc.h"
 #include "plan/join_path.h"
+#include "plan/make_expr.h"
 #include "plan/reasons.h"
 #include "plan/unnest.h"
+#include "preload.h"
 
 static bool rewrite_query(Query *query);
 
@@ -579,6 +581,7 @@ join_aggregate(RewriteContext *cxt, SubLink *sublink)
 				join;
 	TargetEntry *value;
 	TargetEntry *exists;
+	CaseWhen   *when;
 	Node	   *none;
 	ListCell   *lc,
 			   *lc2;
@@ -614,21 +617,9 @@ join_aggregate(RewriteContext *cxt, SubLink *sublink)
 	cxt->changed = true;
 	if (IsA(none, Const) && ((Const *) none)->constisnull)
 		return (Node *) joined_column(rti, join, value);
-	else
-	{
-		CaseExpr   *result = makeNode(CaseExpr);
-		CaseWhen   *when = makeNode(CaseWhen);
-
-		when->expr = (Expr *) joined_column(rti, join, exists);
-		when->result = (Expr *) joined_column(rti, join, value);
-		when->location = -1;
-		result->casetype = exprType((Node *) value->expr);
-		result->casecollid = exprCollation((Node *) value->expr);
-		result->args = list_make1(when);
-		result->defresult = (Expr *) none;
-		result->location = -1;
-		return (Node *) result;
-	}
+	when = gj_make_when((Expr *) joined_column(rti, join, exists),
+						(Expr *) joined_column(rti, join, value));
+	return (Node *) gj_make_case(list_make1(when), (Expr *) none);
 }
 
 static Node *
@@ -701,17 +692,6 @@ is_column_of_sublink(Node *node)
 }
 
 static Expr *
-null_test(Node *arg, NullTestType type)
-{
-	NullTest   *test = makeNode(NullTest);
-
-	test->arg = (Expr *) arg;
-	test->nulltesttype = type;
-	test->location = -1;
-	return (Expr *) test;
-}
-
-static Expr *
 boolean(bool value)
 {
 	return (Expr *) makeBoolConst(value, false);
@@ -721,17 +701,9 @@ boolean(bool value)
 static Expr *
 case_null(Node *arg, Expr *is_null, Expr *otherwise)
 {
-	CaseExpr   *result = makeNode(CaseExpr);
-	CaseWhen   *when = makeNode(CaseWhen);
+	Expr	   *test = gj_make_null_test(copyObject((Expr *) arg), IS_NULL);
 
-	when->expr = null_test(copyObject(arg), IS_NULL);
-	when->result = is_null;
-	when->location = -1;
-	result->casetype = BOOLOID;
-	result->args = list_make1(when);
-	result->defresult = otherwise;
-	result->location = -1;
-	return (Expr *) result;
+	return gj_make_case(list_make1(gj_make_when(test, is_null)), otherwise);
 }
 
 /* Conditions that are true where x NOT IN (...) is; NIL if the clause is none of that form. */
@@ -781,7 +753,7 @@ rewrite_not_in(const Query *query, Node *clause)
 	y_null = !is_never_null(sub, y);
 	if (x_null || y_null)
 		result = lappend(result, case_null(x, x_null ? not_exists(sub, NULL) : boolean(false),
-										   y_null ? not_exists(sub, null_test(copyObject(y), IS_NULL)) :
+										   y_null ? not_exists(sub, gj_make_null_test(copyObject((Expr *) y), IS_NULL)) :
 										   boolean(true)));
 	return result;
 }
@@ -908,10 +880,11 @@ has_gpujoin(const Plan *plan)
 static bool
 may_rewrite(const Query *query, int cursor_options)
 {
-	return gj_enabled && gj_unnest && gj_device != GJ_SET_DEVICE_OFF &&
-		query->commandType == CMD_SELECT && query->utilityStmt == NULL &&
-		(query->hasSubLinks || query->cteList != NIL || query->rtable != NIL) &&
-		(cursor_options & CURSOR_OPT_FAST_PLAN) == 0 && is_candidate((Node *) query, NULL);
+	const char *reason;
+
+	return gj_unnest && query->commandType == CMD_SELECT && query->utilityStmt == NULL &&
+		(cursor_options & CURSOR_OPT_FAST_PLAN) == 0 && is_candidate((Node *) query, NULL) &&
+		gj_may_offload(&reason) && gj_extension_present();
 }
 
 PlannedStmt *
