@@ -26,7 +26,7 @@
 #include "plan/join_path.h"
 #include "plan/make_expr.h"
 #include "plan/reasons.h"
-#include "plan/unnest.h"
+#include "plan/safety.h"
 #include "rows/text.h"
 
 /* see is_short_text() */
@@ -110,7 +110,7 @@ is_known_param(GjCompileContext *cxt, Param *param)
 				PlannerInfo *subroot = list_nth(root->glob->subroots, plan->plan_id - 1);
 
 				return (!cxt->sometimes ||
-						(plan->subLinkType == EXISTS_SUBLINK && gj_query_is_safe(subroot->parse))) &&
+						(plan->subLinkType == EXISTS_SUBLINK && !gj_can_fail((Node *) subroot->parse))) &&
 					!gj_is_volatile((Node *) subroot->parse);
 			}
 		}

@@ -34,6 +34,7 @@
 #include "plan/join_path.h"
 #include "plan/make_expr.h"
 #include "plan/reasons.h"
+#include "plan/safety.h"
 
 #define STAGE_MAGIC			0x474a5354
 
@@ -410,27 +411,9 @@ is_average_count(const Node *node)
 static bool
 call_is_safe(Oid funcid, const List *args)
 {
-	switch (funcid)
-	{
-		case F_NUMERIC_ADD:
-		case F_NUMERIC_SUB:
-		case F_NUMERIC_MUL:
-		case F_NUMERIC_UMINUS:
-		case F_NUMERIC_INT8:
-		case F_NUMERIC_INT4:
-		case F_NUMERIC_INT2:
-		case F_INT8_INT4:
-		case F_INT8_INT2:
-		case F_INT4_INT2:
-		case F_FLOAT8_INT8:
-		case F_FLOAT8_INT4:
-		case F_INT4EQ:
-			return true;
-		case F_NUMERIC_DIV:
-			return is_nonzero(lsecond(args)) || is_average_count(lsecond(args));
-		default:
-			return false;
-	}
+	if (funcid == F_NUMERIC_DIV)
+		return is_nonzero(lsecond(args)) || is_average_count(lsecond(args));
+	return funcid == F_INT4EQ || gj_function_is_total(funcid);
 }
 
 static bool

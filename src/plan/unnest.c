@@ -25,7 +25,6 @@
 
 #include "access/stratnum.h"
 #include "access/table.h"
-#include "catalog/pg_aggregate.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_inherits.h"
 #include "catalog/pg_type.h"
@@ -37,7 +36,6 @@
 #include "parser/parse_oper.h"
 #include "parser/parsetree.h"
 #include "rewrite/rewriteManip.h"
-#include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
@@ -49,6 +47,7 @@
 #include "plan/join_path.h"
 #include "plan/make_expr.h"
 #include "plan/reasons.h"
+#include "plan/safety.h"
 #include "plan/unnest.h"
 #include "preload.h"
 
@@ -95,269 +94,6 @@ reads_level(Node *node, int least)
 	if (node != NULL && IsA(node, Query))
 		return query_tree_walker((Query *) node, reads_outer, &cxt, QTW_IGNORE_JOINALIASES);
 	return reads_outer(node, &cxt);
-}
-
-/* Functions that raise no error whatever the values are (numbers of 131 072 digits aside). */
-static bool
-function_is_safe(Oid funcid)
-{
-	switch (funcid)
-	{
-		case F_NUMERIC_ADD:
-		case F_NUMERIC_SUB:
-		case F_NUMERIC_MUL:
-		case F_NUMERIC_UMINUS:
-		case F_NUMERIC_INT2:
-		case F_NUMERIC_INT4:
-		case F_NUMERIC_INT8:
-		case F_INT4_INT2:
-		case F_INT8_INT2:
-		case F_INT8_INT4:
-		case F_FLOAT8_INT2:
-		case F_FLOAT8_INT4:
-		case F_FLOAT8_INT8:
-		case F_TEXT_BPCHAR:
-			return true;
-		default:
-			return false;
-	}
-}
-
-/* True for LIKE with a pattern whose last character is no escape; a collation may be refused. */
-static bool
-like_is_safe(Oid funcid, const List *args, Oid collation)
-{
-	const Const *pattern;
-	char	   *bytes;
-	int			length;
-
-	if (funcid != F_TEXTLIKE && funcid != F_TEXTNLIKE && funcid != F_BPCHARLIKE &&
-		funcid != F_BPCHARNLIKE)
-		return false;
-	pattern = lsecond(args);
-	if (!IsA(pattern, Const) || pattern->consttype != TEXTOID || pattern->constisnull ||
-		!OidIsValid(collation) || !get_collation_isdeterministic(collation))
-		return false;
-	bytes = TextDatumGetCString(pattern->constvalue);
-	length = strlen(bytes);
-	return length == 0 || bytes[length - 1] != '\\';
-}
-
-/* True for comparisons of built-in types. */
-static bool
-operator_is_safe(Oid opno)
-{
-	if (opno >= FirstNormalObjectId)
-		return false;
-	return gj_op_interpretation(opno) != NIL || function_is_safe(get_opcode(opno));
-}
-
-static bool
-aggregate_is_safe(const Aggref *aggref)
-{
-	if (aggref->aggkind != AGGKIND_NORMAL || aggref->aggorder != NIL)
-		return false;
-	switch (aggref->aggfnoid)
-	{
-		case F_COUNT_:
-		case F_COUNT_ANY:
-		case F_SUM_INT2:
-		case F_SUM_INT4:
-		case F_SUM_INT8:
-		case F_SUM_NUMERIC:
-		case F_AVG_INT2:
-		case F_AVG_INT4:
-		case F_AVG_INT8:
-		case F_AVG_NUMERIC:
-		case F_MIN_INT2:
-		case F_MIN_INT4:
-		case F_MIN_INT8:
-		case F_MIN_OID:
-		case F_MIN_DATE:
-		case F_MIN_TIMESTAMP:
-		case F_MIN_TIMESTAMPTZ:
-		case F_MIN_FLOAT4:
-		case F_MIN_FLOAT8:
-		case F_MIN_NUMERIC:
-		case F_MIN_TEXT:
-		case F_MIN_BPCHAR:
-		case F_MAX_INT2:
-		case F_MAX_INT4:
-		case F_MAX_INT8:
-		case F_MAX_OID:
-		case F_MAX_DATE:
-		case F_MAX_TIMESTAMP:
-		case F_MAX_TIMESTAMPTZ:
-		case F_MAX_FLOAT4:
-		case F_MAX_FLOAT8:
-		case F_MAX_NUMERIC:
-		case F_MAX_TEXT:
-		case F_MAX_BPCHAR:
-		case F_BOOL_AND:
-		case F_BOOL_OR:
-		case F_EVERY:
-			return true;
-		default:
-			return false;
-	}
-}
-
-/* What the planner computes, whichever way the query is planned. */
-static bool
-is_not_constant(Node *node, void *context)
-{
-	if (node == NULL)
-		return false;
-	return IsA(node, Var) || IsA(node, Param) || IsA(node, SubLink) || IsA(node, Aggref) ||
-		expression_tree_walker(node, is_not_constant, context);
-}
-
-static bool
-is_constant(Node *node)
-{
-	return !is_not_constant(node, NULL);
-}
-
-/* True if the node can raise an error; a Query, if anything in it can. */
-static bool
-can_fail(Node *node, void *context)
-{
-	if (node == NULL)
-		return false;
-	switch (nodeTag(node))
-	{
-		case T_Query:
-			return query_tree_walker((Query *) node, can_fail, context, QTW_IGNORE_JOINALIASES);
-		case T_OpExpr:
-			if (!operator_is_safe(((OpExpr *) node)->opno) &&
-				!like_is_safe(get_opcode(((OpExpr *) node)->opno), ((OpExpr *) node)->args,
-							  ((OpExpr *) node)->inputcollid))
-				return !is_constant(node);
-			break;
-		case T_ScalarArrayOpExpr:
-			if (!operator_is_safe(((ScalarArrayOpExpr *) node)->opno))
-				return true;
-			break;
-		case T_FuncExpr:
-			if (!function_is_safe(((FuncExpr *) node)->funcid))
-				return !is_constant(node);
-			break;
-		case T_Aggref:
-			if (!aggregate_is_safe((Aggref *) node))
-				return true;
-			break;
-		case T_Param:
-			return ((Param *) node)->paramkind == PARAM_MULTIEXPR;
-		case T_SubLink:
-			/* one with two rows is an error */
-			if (((SubLink *) node)->subLinkType != EXISTS_SUBLINK &&
-				((SubLink *) node)->subLinkType != ANY_SUBLINK)
-				return true;
-			break;
-		case T_Var:
-		case T_Const:
-		case T_List:
-		case T_BoolExpr:
-		case T_NullTest:
-		case T_BooleanTest:
-		case T_CaseExpr:
-		case T_CaseWhen:
-		case T_CaseTestExpr:
-		case T_CoalesceExpr:
-		case T_NullIfExpr:
-		case T_MinMaxExpr:
-		case T_RelabelType:
-		case T_TargetEntry:
-		case T_FromExpr:
-		case T_JoinExpr:
-		case T_RangeTblRef:
-		case T_SortGroupClause:
-		case T_RangeTblEntry:
-		case T_ArrayExpr:
-			break;
-		default:
-			return true;
-	}
-	return expression_tree_walker(node, can_fail, context);
-}
-
-bool
-gj_query_is_safe(Query *query)
-{
-	return !can_fail((Node *) query, NULL);
-}
-
-/* The query whose subquery or CTE is looked at, and how deep below it. */
-typedef struct RepeatContext
-{
-	const Query *query;
-	int			depth;
-} RepeatContext;
-
-static bool rows_can_differ(Node *node, RepeatContext *cxt);
-
-/* True if rows of a source can be others the next time; CTEs inside the walk are walked themselves. */
-static bool
-source_can_differ(const RangeTblEntry *rte, const RepeatContext *cxt)
-{
-	RepeatContext below = {.query = cxt->query};
-	ListCell   *lc;
-
-	if (rte->rtekind != RTE_CTE)
-		return rte->tablesample != NULL || rte->relkind == RELKIND_FOREIGN_TABLE;
-	if ((int) rte->ctelevelsup < cxt->depth)
-		return false;
-	if ((int) rte->ctelevelsup > cxt->depth)
-		return true;
-	foreach(lc, cxt->query->cteList)
-	{
-		CommonTableExpr *cte = lfirst_node(CommonTableExpr, lc);
-
-		/* one that PostgreSQL puts where it is read is computed by each reader */
-		if (strcmp(cte->ctename, rte->ctename) == 0)
-			return !cte->cterecursive && cte->ctematerialized != CTEMaterializeAlways &&
-				(cte->cterefcount == 1 || cte->ctematerialized == CTEMaterializeNever) &&
-				rows_can_differ(cte->ctequery, &below);
-	}
-	return true;
-}
-
-/*
- * True for what may give other rows the next time: which ones come first, in which order floats
- * are added, which rows are sampled.
- */
-static bool
-rows_can_differ(Node *node, RepeatContext *cxt)
-{
-	if (node == NULL)
-		return false;
-	if (IsA(node, Query))
-	{
-		Query	   *query = (Query *) node;
-		bool		result;
-
-		cxt->depth++;
-		result = query->limitCount != NULL || query->limitOffset != NULL || query->hasDistinctOn ||
-			query->hasWindowFuncs || query->rowMarks != NIL ||
-			query_tree_walker(query, rows_can_differ, cxt,
-							  QTW_IGNORE_JOINALIASES | QTW_EXAMINE_RTES_BEFORE);
-		cxt->depth--;
-		return result;
-	}
-	if (IsA(node, RangeTblEntry))
-		return source_can_differ((RangeTblEntry *) node, cxt);
-	if (IsA(node, Aggref) && !aggregate_is_safe((Aggref *) node))
-		return true;
-	return expression_tree_walker(node, rows_can_differ, cxt);
-}
-
-/* True if a subquery or CTE of a query can be computed several times, for all to see the same rows. */
-static bool
-is_repeatable(const Query *query, Query *sub)
-{
-	RepeatContext cxt = {.query = query};
-
-	return !contain_volatile_functions((Node *) sub) && !rows_can_differ((Node *) sub, &cxt);
 }
 
 /* True for a subquery that is a plain SELECT whose rows are just what its FROM and WHERE give. */
@@ -558,7 +294,7 @@ is_scalar_aggregate(const SubLink *sublink)
 		sub->hasAggs && list_length(sub->targetList) == 1 &&
 	/* its value without rows is one of the query around it */
 		!checkExprHasSubLink((Node *) sub->targetList) &&
-		!contain_volatile_functions((Node *) sub) && !can_fail((Node *) sub, NULL);
+		!contain_volatile_functions((Node *) sub) && !gj_can_fail((Node *) sub);
 }
 
 /* What rewriting the conditions of a query needs, and whether it has done anything. */
@@ -728,9 +464,9 @@ rewrite_not_in(const Query *query, Node *clause)
 	test = (OpExpr *) sublink->testexpr;
 	sub = (Query *) sublink->subselect;
 	if (sublink->subLinkType != ANY_SUBLINK || !IsA(sub, Query) || !is_plain(sub) || sub->hasAggs ||
-		reads_level((Node *) sub, 1) || !is_repeatable(query, sub) ||
+		reads_level((Node *) sub, 1) || !gj_is_repeatable(query, sub) ||
 		list_length(sub->targetList) != 1 || !IsA(test, OpExpr) || list_length(test->args) != 2 ||
-		!is_column_of_sublink(lsecond(test->args)) || !operator_is_safe(test->opno) ||
+		!is_column_of_sublink(lsecond(test->args)) || !gj_operator_is_safe(test->opno) ||
 		!op_hashjoinable(test->opno, exprType(linitial(test->args))) ||
 		checkExprHasSubLink(linitial(test->args)) || contain_volatile_functions(linitial(test->args)))
 		return NIL;
@@ -773,7 +509,7 @@ inline_ctes(Query *query)
 		Query	   *sub = (Query *) cte->ctequery;
 
 		if (cte->ctematerialized != CTEMaterializeDefault || cte->cterecursive ||
-			cte->cterefcount < 2 || sub->commandType != CMD_SELECT || !is_repeatable(query, sub))
+			cte->cterefcount < 2 || sub->commandType != CMD_SELECT || !gj_is_repeatable(query, sub))
 			continue;
 		cte->ctematerialized = CTEMaterializeNever;
 		changed = true;

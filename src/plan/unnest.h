@@ -20,7 +20,4 @@ typedef PlannedStmt *(*GjPlanQuery) (Query *query, const char *query_string, int
 extern PlannedStmt *gj_plan_unnested(Query *query, const char *query_string, int cursor_options,
 									 ParamListInfo params, GjPlanQuery plan);
 
-/* True if nothing in it can raise an error, as far as is known. */
-extern bool gj_query_is_safe(Query *query);
-
 #endif							/* GJ_UNNEST_H */
