@@ -77,9 +77,9 @@ typedef struct GjStages
 } GjStages;
 
 /*
- * Connects, submits the program and maps the rings.  stages: NULL, or what it reads.  `ask` (NULL: nothing is asked) is called once
- * the program was sent: gpujoind opens the run meanwhile.  NULL with the reason if that fails.
- * Waits for gpujoind's answer, but not for those to what was asked.
+ * Connects, submits the program and maps the rings.  stages: NULL, or what it reads.  `ask` (NULL:
+ * nothing is asked) is called once the program was sent: gpujoind opens the run meanwhile.  NULL
+ * with the reason if that fails.  Waits for gpujoind's answer, but not for those to what was asked.
  */
 extern GjClient *gj_client_submit(const GjProgram *program, const GjStages *stages,
 								  GjAskFirst ask, void *arg, GjFailure *failure);

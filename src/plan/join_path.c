@@ -220,10 +220,16 @@ has_append_rels_below(PlannerInfo *root, Relids relids)
 			(rel->reloptkind != RELOPT_OTHER_MEMBER_REL && relids != NULL &&
 			 !bms_is_member(i, relids)))
 			continue;
-		if (rel->subroot->append_rel_list != NIL || has_append_rels_below(rel->subroot, NULL))
+		if (gj_has_append_rels(rel->subroot))
 			return true;
 	}
 	return false;
+}
+
+bool
+gj_has_append_rels(PlannerInfo *root)
+{
+	return root->append_rel_list != NIL || has_append_rels_below(root, NULL);
 }
 
 /*
@@ -265,12 +271,8 @@ has_pseudoconstant(List *rinfos)
 	return false;
 }
 
-/*
- * True if the device can check all conditions on a table.  A condition that can fail must
- * not see rows that one of a lower security level hides: a fallback would tell of them.
- */
-static bool
-can_filter(GjBuilder *builder, RelOptInfo *rel, bool *may_fail)
+bool
+gj_can_filter(GjBuilder *builder, RelOptInfo *rel, bool *may_fail)
 {
 	ListCell   *lc;
 	bool		can_fail;
@@ -298,15 +300,15 @@ gj_choose_source(PlannerInfo *root, GjBuilder *builder, int s, RelOptInfo *rel, 
 				 bool fixed)
 {
 	GjBuildSource *source = &builder->source[s];
-	bool		heap = !fixed && gj_is_heap(root, rel) &&
-		!has_pseudoconstant(rel->baserestrictinfo);
+	bool		pseudoconstant = has_pseudoconstant(rel->baserestrictinfo);
+	bool		heap = !fixed && !pseudoconstant && gj_is_heap(root, rel);
 	bool		plan;
 	bool		may_fail = false;
 
 	source->rel = rel;
 	source->relids = gj_without_outer_joins(root, rel->relids);
 	source->rows_filtered = rel->rows;
-	if (!fixed && gj_choose_stage(root, builder, s, path))
+	if (!fixed && !pseudoconstant && gj_choose_stage(root, builder, s, path))
 		return true;
 	if (heap)
 	{
@@ -315,7 +317,7 @@ gj_choose_source(PlannerInfo *root, GjBuilder *builder, int s, RelOptInfo *rel, 
 		if (!OidIsValid(source->heap_relid))
 			source->heap_relid = planner_rt_fetch(linitial_int(source->tables), root)->relid;
 		source->filter_clauses = get_actual_clauses(rel->baserestrictinfo);
-		heap = can_filter(builder, rel, &may_fail);
+		heap = gj_can_filter(builder, rel, &may_fail);
 	}
 	else
 		gj_refuse("%s", fixed ? "a semi join whose side is made unique first" :

@@ -131,6 +131,15 @@ extern GjBuilder *gj_build_join(PlannerInfo *root, Path *native, List **host_qua
 extern bool gj_choose_source(PlannerInfo *root, GjBuilder *builder, int s, RelOptInfo *rel,
 							 Path *path, bool fixed);
 
+/*
+ * True if the device can check all conditions on a relation; *may_fail: one can fail.  A condition
+ * that can must not see rows that one of a lower security level hides: a fallback would tell of them.
+ */
+extern bool gj_can_filter(GjBuilder *builder, RelOptInfo *rel, bool *may_fail);
+
+/* True if a query, or one below it, has inheritance children. */
+extern bool gj_has_append_rels(PlannerInfo *root);
+
 /* ---- src/plan/stage_path.c */
 
 /* A path of groups or aggregates is complete: a query around this one may read its result. */

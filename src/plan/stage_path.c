@@ -458,27 +458,17 @@ gj_stage_expr_is_safe(const Expr *expr)
 
 /* ---- sources */
 
-/*
- * True if the device can check all conditions on a stage's rows.  One that can fail must not see
- * rows that one of a lower security level hides.
- */
+/* True if the device can check all conditions on a stage's rows, and HAVING of its query. */
 static bool
 can_filter(GjBuilder *builder, int s)
 {
 	GjBuildSource *source = &builder->source[s];
 	GjBuilderMark mark;
 	bool		can;
-	bool		can_fail;
-	ListCell   *lc;
+	bool		may_fail;
 
-	foreach(lc, source->rel->baserestrictinfo)
-	{
-		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
-
-		if (rinfo->pseudoconstant || !gj_compilable(builder, rinfo->clause, &can_fail) ||
-			(can_fail && rinfo->security_level > source->rel->baserestrict_min_security))
-			return false;
-	}
+	if (!gj_can_filter(builder, source->rel, &may_fail))
+		return false;
 	gj_builder_mark(builder, &mark);
 	can = gj_compile_source_filter(builder, s, &source->filter);
 	gj_builder_reset(builder, &mark);
@@ -511,25 +501,6 @@ has_columns(GjBuilder *builder, int s)
 	return has;
 }
 
-/*
- * True if the subquery has inheritance children: setrefs.c changes its AppendRelInfos in place, and
- * its plan exists twice, as a stage and in the fallback.
- */
-static bool
-has_append_rels(PlannerInfo *root)
-{
-	if (root->append_rel_list != NIL)
-		return true;
-	for (int i = 1; i < root->simple_rel_array_size; i++)
-	{
-		RelOptInfo *rel = root->simple_rel_array[i];
-
-		if (rel != NULL && rel->subroot != NULL && has_append_rels(rel->subroot))
-			return true;
-	}
-	return false;
-}
-
 bool
 gj_choose_stage(PlannerInfo *root, GjBuilder *builder, int s, const Path *path)
 {
@@ -538,7 +509,9 @@ gj_choose_stage(PlannerInfo *root, GjBuilder *builder, int s, const Path *path)
 	GjStage    *stage = stage_of(rel);
 
 	if (stage == NULL || path == NULL || path->param_info != NULL ||
-		!bms_is_empty(rel->lateral_relids) || has_append_rels(stage->root) ||
+		!bms_is_empty(rel->lateral_relids) ||
+	/* its plan exists twice, and setrefs.c would change its AppendRelInfos twice */
+		gj_has_append_rels(stage->root) ||
 		stage->info->program->nbytes + STAGE_PROGRAM_BYTES > GJ_MAX_PROGRAM_SIZE ||
 		(!gj_force && gj_cost_stage(stage) > gj_cost_plan_source(path)))
 		return false;
@@ -629,7 +602,9 @@ gj_having_path(PlannerInfo *root, RelOptInfo *rel, const GjPath *groups)
 	GjBuildSource *source;
 	GjPath	   *path;
 
-	if (groups->info->host_quals == NIL || groups->info->ngroup_keys == 0)
+	/* what is spared is at most what returning the groups costs, and a second start is to be paid */
+	if (groups->info->host_quals == NIL || groups->info->ngroup_keys == 0 ||
+		groups->cpath.path.total_cost - groups->cpath.path.startup_cost <= gj_cost_least())
 		return NULL;
 	stage->magic = STAGE_MAGIC;
 	stage->root = root;
