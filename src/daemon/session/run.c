@@ -213,68 +213,6 @@ next_message(GjSession *session, uint32_t *which, GjMsgSlot *message)
 	return false;
 }
 
-/* Slots of chunks of stages are numbered from here on. */
-#define GJ_STAGE_SLOTS		(UINT32_C(1) << 28)
-/* Chunks of stages that the run has at a time. */
-#define GJ_STAGE_MOST_HELD	4
-
-/* The next source to end: build sides first; the number of sources if none waits. */
-static uint32_t
-next_to_end(const GjSession *session)
-{
-	uint32_t	build = session->stages.waiting & ~1u;
-
-	if (build != 0)
-		return (uint32_t) __builtin_ctz(build);
-	return session->stages.waiting != 0 ? 0 : session->nsources;
-}
-
-/*
- * Hands chunks of stages to the run, as far as it takes them now, and ends sources that have all of
- * their rows.  *any: something was done.
- */
-static GjStatus
-feed_stages(GjSession *session, bool *any)
-{
-	GjSessionStages *stages = &session->stages;
-	uint32_t	source;
-
-	while ((source = next_to_end(session)) < session->nsources &&
-		   !gj_team_complete(session->run))
-	{
-		GjStageResult *result = stages->read[source];
-		uint32_t	nrows;
-		uint8_t    *chunk = result ? gj_stage_chunk(result, stages->nhanded, &nrows) : NULL;
-
-		if (!chunk)
-		{
-			stages->waiting &= ~(1u << source);
-			stages->nhanded = 0;
-			GJ_TRY(gj_team_source_end(session->run, source));
-			*any = true;
-			continue;
-		}
-		if (stages->nheld >= GJ_STAGE_MOST_HELD || !gj_team_accepts(session->run, source))
-			return GJ_OK;
-		stages->nheld++;
-		stages->nhanded++;
-		*any = true;
-		GJ_TRY(gj_team_chunk(session->run, source, nrows, chunk,
-							 GJ_STAGE_SLOTS + stages->nhanded));
-	}
-	return GJ_OK;
-}
-
-/* True if a chunk of a stage waits only for the run to have read others. */
-static bool
-can_feed_stages(const GjSession *session)
-{
-	uint32_t	source = next_to_end(session);
-
-	return source < session->nsources && session->stages.nheld < GJ_STAGE_MOST_HELD &&
-		gj_team_accepts(session->run, source);
-}
-
 GjStatus
 gj_session_source_ended(GjSession *session, GjSession *loader, uint32_t source)
 {
@@ -290,7 +228,7 @@ gj_session_source_ended(GjSession *session, GjSession *loader, uint32_t source)
 	session->sources_ended |= 1u << source;
 	if (session->stages.waiting == 0 && !session->stages.read[source])
 		return gj_team_source_end(session->run, source);
-	/* in their order: feed_stages */
+	/* in their order: gj_session_feed_stages */
 	session->stages.waiting |= 1u << source;
 	return GJ_OK;
 }
@@ -328,37 +266,6 @@ send_batch(void *arg, uint32_t nrows)
 /* The client's ring. */
 static const GjFinalOps ring_ops = {
 	.slot = gj_session_output_slot,.ready = output_ready,.send = send_batch
-};
-
-/* Batches of a stage are made in the first slot of the ring, which nobody else uses. */
-static GjStatus
-stage_slot(void *arg, uint8_t **memory)
-{
-	*memory = ((GjSession *) arg)->output->memory;
-	return GJ_OK;
-}
-
-static bool
-stage_ready(void *arg)
-{
-	return true;
-}
-
-static GjStatus
-stage_send(void *arg, uint32_t nrows)
-{
-	GjSession  *session = arg;
-	GjErrorText why = {""};
-	GjStatus	status = gj_stage_add(session->stages.result, session->output->memory, nrows, &why);
-
-	if (status != GJ_OK)
-		session->stages.why = why;
-	return status;
-}
-
-/* The result of a stage. */
-static const GjFinalOps stage_ops = {
-	.slot = stage_slot,.ready = stage_ready,.send = stage_send
 };
 
 GjStatus
@@ -461,55 +368,6 @@ take_program(GjSession *session, GjProgram **program, GjErrorText *why)
 	return gj_program_check(*program, (uint32_t) nbytes, why);
 }
 
-/* Finds the results of stages that the program reads. */
-static GjStatus
-find_stages(GjSession *session, const GjProgram *program, GjErrorText *why)
-{
-	const GjSource *sources = gj_program_array(program, GjSource, sources);
-
-	for (uint32_t s = 0; s < program->nsources; s++)
-	{
-		GjStageResult *result;
-
-		if (sources[s].stage == 0)
-			continue;
-		if (program->kind != GJ_PROGRAM_JOIN || sources[s].stage > session->submit.nstages ||
-			session->submit.nstages > GJ_MAX_STAGES)
-			return protocol_error(why);
-		result = gj_stage_get(&session->submit.stages[sources[s].stage - 1]);
-		session->stages.read[s] = result;
-		if (!result || !gj_stage_fits(result, program, s))
-		{
-			snprintf(why->text, sizeof(why->text), "source %u reads a stage that is not there, "
-					 "or has other columns", s);
-			return GJ_BAD_PROGRAM;
-		}
-	}
-	return GJ_OK;
-}
-
-void
-gj_session_drop_stages(GjSession *session)
-{
-	for (uint32_t s = 0; s < GJ_MAX_SOURCES; s++)
-	{
-		gj_stage_put(session->stages.read[s]);
-		session->stages.read[s] = NULL;
-	}
-	gj_stage_put(session->stages.result);
-	session->stages.result = NULL;
-}
-
-/* Where the result of the program goes; NULL: out of memory. */
-static const GjFinalOps *
-choose_output(GjSession *session, const GjProgram *program)
-{
-	if (program->stage_capacity == 0)
-		return &ring_ops;
-	session->stages.result = gj_stage_create(program, session->submit.spill_memory);
-	return session->stages.result ? &stage_ops : NULL;
-}
-
 /* ---- the run */
 
 /* Hands one message about a source to the run. */
@@ -562,7 +420,7 @@ feed(GjSession *session)
 			GJ_TRY(feed_message(session, which, &message));
 		}
 		if (session->stages.waiting != 0)
-			GJ_TRY(feed_stages(session, &any));
+			GJ_TRY(gj_session_feed_stages(session, &any));
 		if (any)
 			GJ_TRY(gj_team_work(session->run));
 		else if (!gj_team_complete(session->run))
@@ -571,7 +429,7 @@ feed(GjSession *session)
 				GJ_TRY(gj_team_flush(session->run));
 			settled = true;
 			/* what was waited for was perhaps a chunk that it has read */
-			if (!can_feed_stages(session))
+			if (!gj_session_can_feed_stages(session))
 				GJ_TRY(receive_messages(session, true, true));
 		}
 	}
@@ -738,7 +596,7 @@ run_on_devices(GjSession *session, const GjProgram *program, GjTempAccount *acco
 		.arg = session,.stop = gj_session_stop,.slot_free = gj_session_slot_free
 	};
 	const GjTarget target = {.form = GJ_FORM_FINAL,.arg = session,
-	.final = choose_output(session, program)};
+	.final = program->stage_capacity == 0 ? &ring_ops : gj_session_open_stage(session, program)};
 	const GjTeamOptions options = {
 		.kind = session->hello.device,
 		.limits = {session->hello.memory_limit, session->memory},
@@ -857,7 +715,7 @@ gj_session_run(GjSession *session)
 
 	status = take_program(session, &program, &why);
 	if (status == GJ_OK)
-		status = find_stages(session, program, &why);
+		status = gj_session_find_stages(session, program, &why);
 	if (status == GJ_OK)
 		status = run_program(session, program, &why);
 	lost = status == GJ_DEVICE_LOST;

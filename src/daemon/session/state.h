@@ -50,8 +50,9 @@ typedef struct GjSessionStages
 {
 	GjStageResult *read[GJ_MAX_SOURCES];	/* by source; NULL: it is loaded */
 	uint32_t	waiting;		/* sources that have ended for all loaders, but not for the run */
-	uint32_t	nhanded;		/* chunks of the first of them that were handed over */
-	uint32_t	nheld;			/* of these: that the run still reads */
+	uint32_t	nhanded[GJ_MAX_SOURCES];	/* chunks that were handed over, */
+	uint32_t	nheld;			/* those that the run still reads, */
+	uint32_t	nslots;			/* and all, by which they are numbered */
 	GjStageResult *result;		/* NULL: batches go to the backend */
 	GjErrorText why;			/* it could not take a batch */
 } GjSessionStages;
@@ -107,6 +108,23 @@ extern void gj_session_run(GjSession *session);
 /* Waits until earlier runs of the process have given back what they held. */
 extern void gj_session_await_closing(uint32_t pid);
 
+/* ---- reading.c: stages */
+
+/* Slots of chunks of stages are numbered from here on. */
+#define GJ_STAGE_SLOTS		(UINT32_C(1) << 28)
+
+/* Finds the results of stages that the program reads. */
+extern GjStatus gj_session_find_stages(GjSession *session, const GjProgram *program,
+									   GjErrorText *why);
+/*
+ * Hands chunks of stages to the run, as far as it takes them now, and ends sources that have all of
+ * their rows.  *any: something was done.
+ */
+extern GjStatus gj_session_feed_stages(GjSession *session, bool *any);
+/* True if a chunk of a stage waits only for the run to have read others. */
+extern bool gj_session_can_feed_stages(const GjSession *session);
+/* Where the result of a program goes that is a stage; NULL: out of memory. */
+extern const GjFinalOps *gj_session_open_stage(GjSession *session, const GjProgram *program);
 /* Gives results of stages back: those that were read, and the session's own. */
 extern void gj_session_drop_stages(GjSession *session);
 
