@@ -9,29 +9,9 @@
 #if defined(__aarch64__)
 #include <arm_neon.h>
 
-#define GJ_TARGET
-#define GJ_BYTES_OF(i)	4 * (i), 4 * (i) + 1, 4 * (i) + 2, 4 * (i) + 3
-#define GJ_NO_BYTES		255, 255, 255, 255
+#include "lanes.h"
 
-/* Where the lanes of a mask go side by side, byte by byte. */
-static const uint8_t lanes_4[16][16] __attribute__((aligned(16))) = {
-	{GJ_NO_BYTES, GJ_NO_BYTES, GJ_NO_BYTES, GJ_NO_BYTES},
-	{GJ_BYTES_OF(0), GJ_NO_BYTES, GJ_NO_BYTES, GJ_NO_BYTES},
-	{GJ_BYTES_OF(1), GJ_NO_BYTES, GJ_NO_BYTES, GJ_NO_BYTES},
-	{GJ_BYTES_OF(0), GJ_BYTES_OF(1), GJ_NO_BYTES, GJ_NO_BYTES},
-	{GJ_BYTES_OF(2), GJ_NO_BYTES, GJ_NO_BYTES, GJ_NO_BYTES},
-	{GJ_BYTES_OF(0), GJ_BYTES_OF(2), GJ_NO_BYTES, GJ_NO_BYTES},
-	{GJ_BYTES_OF(1), GJ_BYTES_OF(2), GJ_NO_BYTES, GJ_NO_BYTES},
-	{GJ_BYTES_OF(0), GJ_BYTES_OF(1), GJ_BYTES_OF(2), GJ_NO_BYTES},
-	{GJ_BYTES_OF(3), GJ_NO_BYTES, GJ_NO_BYTES, GJ_NO_BYTES},
-	{GJ_BYTES_OF(0), GJ_BYTES_OF(3), GJ_NO_BYTES, GJ_NO_BYTES},
-	{GJ_BYTES_OF(1), GJ_BYTES_OF(3), GJ_NO_BYTES, GJ_NO_BYTES},
-	{GJ_BYTES_OF(0), GJ_BYTES_OF(1), GJ_BYTES_OF(3), GJ_NO_BYTES},
-	{GJ_BYTES_OF(2), GJ_BYTES_OF(3), GJ_NO_BYTES, GJ_NO_BYTES},
-	{GJ_BYTES_OF(0), GJ_BYTES_OF(2), GJ_BYTES_OF(3), GJ_NO_BYTES},
-	{GJ_BYTES_OF(1), GJ_BYTES_OF(2), GJ_BYTES_OF(3), GJ_NO_BYTES},
-	{GJ_BYTES_OF(0), GJ_BYTES_OF(1), GJ_BYTES_OF(2), GJ_BYTES_OF(3)}
-};
+#define GJ_TARGET
 
 /* ---- 4 lanes of 4 bytes */
 

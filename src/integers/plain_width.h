@@ -9,40 +9,33 @@
 /* Elements between looks at whether a check has failed already. */
 #define GJ_CHECKED	64
 
-static bool
-GJ_NAME(is_set) (const void *memory, uint64_t n)
+/* `strict` is a constant wherever this is called. */
+GJ_INLINE bool
+GJ_NAME(in_order) (const GJ_VALUE *at, uint64_t n, bool strict)
 {
-	const GJ_VALUE *at = memory;
-
 	for (uint64_t i = 0; i + 1 < n;)
 	{
 		uint64_t	end = n - 1 - i < GJ_CHECKED ? n - 1 : i + GJ_CHECKED;
-		bool		ascending = true;
+		bool		ordered = true;
 
 		for (; i < end; i++)
-			ascending &= at[i] < at[i + 1];
-		if (!ascending)
+			ordered &= strict ? at[i] < at[i + 1] : at[i] <= at[i + 1];
+		if (!ordered)
 			return false;
 	}
 	return true;
 }
 
 static bool
+GJ_NAME(is_set) (const void *memory, uint64_t n)
+{
+	return GJ_NAME(in_order) (memory, n, true);
+}
+
+static bool
 GJ_NAME(is_sorted) (const void *memory, uint64_t n)
 {
-	const GJ_VALUE *at = memory;
-
-	for (uint64_t i = 0; i + 1 < n;)
-	{
-		uint64_t	end = n - 1 - i < GJ_CHECKED ? n - 1 : i + GJ_CHECKED;
-		bool		sorted = true;
-
-		for (; i < end; i++)
-			sorted &= at[i] <= at[i + 1];
-		if (!sorted)
-			return false;
-	}
-	return true;
+	return GJ_NAME(in_order) (memory, n, false);
 }
 
 static void

@@ -10,28 +10,7 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-#define GJ_BYTES_OF(i)	4 * (i), 4 * (i) + 1, 4 * (i) + 2, 4 * (i) + 3
-#define GJ_NO_BYTES		-1, -1, -1, -1
-
-/* Of 16 bytes: where the lanes of a mask, of 4 bytes each, go side by side. */
-static const int8_t lanes_4[16][16] __attribute__((aligned(16))) = {
-	{GJ_NO_BYTES, GJ_NO_BYTES, GJ_NO_BYTES, GJ_NO_BYTES},
-	{GJ_BYTES_OF(0), GJ_NO_BYTES, GJ_NO_BYTES, GJ_NO_BYTES},
-	{GJ_BYTES_OF(1), GJ_NO_BYTES, GJ_NO_BYTES, GJ_NO_BYTES},
-	{GJ_BYTES_OF(0), GJ_BYTES_OF(1), GJ_NO_BYTES, GJ_NO_BYTES},
-	{GJ_BYTES_OF(2), GJ_NO_BYTES, GJ_NO_BYTES, GJ_NO_BYTES},
-	{GJ_BYTES_OF(0), GJ_BYTES_OF(2), GJ_NO_BYTES, GJ_NO_BYTES},
-	{GJ_BYTES_OF(1), GJ_BYTES_OF(2), GJ_NO_BYTES, GJ_NO_BYTES},
-	{GJ_BYTES_OF(0), GJ_BYTES_OF(1), GJ_BYTES_OF(2), GJ_NO_BYTES},
-	{GJ_BYTES_OF(3), GJ_NO_BYTES, GJ_NO_BYTES, GJ_NO_BYTES},
-	{GJ_BYTES_OF(0), GJ_BYTES_OF(3), GJ_NO_BYTES, GJ_NO_BYTES},
-	{GJ_BYTES_OF(1), GJ_BYTES_OF(3), GJ_NO_BYTES, GJ_NO_BYTES},
-	{GJ_BYTES_OF(0), GJ_BYTES_OF(1), GJ_BYTES_OF(3), GJ_NO_BYTES},
-	{GJ_BYTES_OF(2), GJ_BYTES_OF(3), GJ_NO_BYTES, GJ_NO_BYTES},
-	{GJ_BYTES_OF(0), GJ_BYTES_OF(2), GJ_BYTES_OF(3), GJ_NO_BYTES},
-	{GJ_BYTES_OF(1), GJ_BYTES_OF(2), GJ_BYTES_OF(3), GJ_NO_BYTES},
-	{GJ_BYTES_OF(0), GJ_BYTES_OF(1), GJ_BYTES_OF(2), GJ_BYTES_OF(3)}
-};
+#include "lanes.h"
 
 /* ---- AVX2, 8 lanes of 4 bytes */
 
