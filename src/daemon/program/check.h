@@ -1,6 +1,6 @@
 /*
  * check.h
- *	  What check.c and check_exprs.c share; they implement program.h.
+ *	  What check.c, check_exprs.c and check_stage.c share; they implement program.h.
  */
 #ifndef GJ_DAEMON_PROGRAM_CHECK_H
 #define GJ_DAEMON_PROGRAM_CHECK_H
@@ -30,5 +30,14 @@ extern bool gj_check_fails(GjCheck *check, const char *format,...)
 
 /* True if all expressions have instructions, which use columns and registers as they may. */
 extern bool gj_check_exprs(GjCheck *check);
+
+/* True if column i has a kind that there is, and its width. */
+extern bool gj_check_column(GjCheck *check, const GjColumnType *type, uint32_t i);
+
+/*
+ * True if the program is no stage, or its result, all groups or the aggregates, can be chunks of a
+ * source.  Called when all else was checked.
+ */
+extern bool gj_check_stage(GjCheck *check);
 
 #endif							/* GJ_DAEMON_PROGRAM_CHECK_H */
