@@ -623,17 +623,21 @@ test_resident_many_sides(void)
 	close_store(&s);
 }
 
-/* Microseconds that what a new session asks takes, with sides of so many files, 10 each. */
+/*
+ * Microseconds that what a new session asks takes, with sides of so many files, 10 each, and those
+ * of a list.  The clock has whole microseconds, so each is timed many times in one.
+ */
 static double
 time_of_look_up(uint32_t nfiles, double *list_us)
 {
 	const uint32_t number = 0;
 	const uint64_t lsn = 77;
-	double		best = 1e9;
+	double		best = 1e9,
+				best_list = 1e9;
 	GjFragment *f = NULL;
 	Store		s;
 
-	*list_us = 1e9;
+	*list_us = best_list;
 	if (!CHECK(open_store(&s, 1024 * MB, 1024 * MB)))
 		return best;
 	for (uint32_t i = 0; i < nfiles; i++)
@@ -666,12 +670,16 @@ time_of_look_up(uint32_t nfiles, double *list_us)
 		if (gj_now_us() - start < best)
 			best = gj_now_us() - start;
 		start = gj_now_us();
-		EXPECT(gj_resident_list(&s.entry, &list) == nfiles);
-		free(list);
-		if (gj_now_us() - start < *list_us)
-			*list_us = gj_now_us() - start;
+		for (uint32_t k = 0; k < 100; k++)
+		{
+			EXPECT(gj_resident_list(&s.entry, &list) == nfiles);
+			free(list);
+		}
+		if (gj_now_us() - start < best_list)
+			best_list = gj_now_us() - start;
 	}
 	close_store(&s);
+	*list_us = best_list / 100;
 	return best / 1000;
 }
 
