@@ -75,7 +75,7 @@ DROP ROLE code_nobody;
 RESET gpujoin.enabled;
 CREATE TABLE code_large (a int[], b int[], c int8[], packed int[], nulls int[], two int[]);
 ALTER TABLE code_large ALTER a SET STORAGE EXTERNAL, ALTER b SET STORAGE EXTERNAL, ALTER c SET STORAGE EXTERNAL, ALTER nulls SET STORAGE EXTERNAL, ALTER two SET STORAGE EXTERNAL;
-INSERT INTO code_large SELECT array_agg(i * 3), array_agg(i * 5 ORDER BY i % 1000, i), array_agg(i * 10000000000), array_agg(i * 15 % 3000), array_agg(NULLIF(i, 299999)), NULL FROM generate_series(1, 700000) i;
+INSERT INTO code_large SELECT array_agg(i * 3 ORDER BY i), array_agg(i * 5 ORDER BY i % 1000, i), array_agg(i * 10000000000 ORDER BY i), array_agg(i * 15 % 3000 ORDER BY i), array_agg(NULLIF(i, 299999) ORDER BY i), NULL FROM generate_series(1, 700000) i;
 UPDATE code_large SET two = (SELECT array_agg(ARRAY[i, -i]) FROM generate_series(1, 300000) i);
 CREATE FUNCTION code_large() RETURNS text LANGUAGE sql AS $$
 	SELECT concat_ws(' ', cardinality(gpu_intersect(a, b)), cardinality(gpu_union(a, b)), cardinality(gpu_except(b, a)), gpu_intersect_count(a, packed), gpu_intersect_count(packed, b),

@@ -6,6 +6,7 @@
 #ifndef GJ_SETS_ARRAY_PAIR_H
 #define GJ_SETS_ARRAY_PAIR_H
 
+#include "compat.h"
 #include "integers/integers.h"
 #include "wire/columns.h"
 #include "wire/sets.h"
