@@ -240,7 +240,8 @@ run_case(const Device &device, const Case &c, uint32_t chunk, uint64_t memory, S
 	entry.ops = device.ops;
 	entry.device = device.device;
 	gj_memory_init(&entry.memory, memory);
-	gj_lease_start(&lease, &entry.memory, 0, 0, NULL, NULL);
+	const GjMemoryLimits unlimited = {};
+	gj_lease_start(&lease, &entry.memory, 0, &unlimited, NULL, NULL);
 
 	const GjRunHost run_host = {host, host_stop, host_slot_free};
 	const GjFinalOps final_ops = {host_output_slot, host_output_ready, host_send_batch};
