@@ -443,6 +443,19 @@ case_null(Node *arg, Expr *is_null, Expr *otherwise)
 	return gj_make_case(list_make1(gj_make_when(test, is_null)), otherwise);
 }
 
+/*
+ * True if rows of a query around it are locked.  If one has changed meanwhile, PostgreSQL looks at
+ * the new one and at the others that it was joined with, and no more; a subquery runs once more.
+ */
+static bool
+is_in_locking_query(const GjAround *here)
+{
+	for (here = here->outer; here != NULL; here = here->outer)
+		if (here->query->commandType != CMD_SELECT || here->query->rowMarks != NIL)
+			return true;
+	return false;
+}
+
 /* Conditions that are true where x NOT IN (...) is; NIL if the clause is none of that form. */
 static List *
 rewrite_not_in(const GjAround *here, Node *clause)
@@ -475,7 +488,7 @@ rewrite_not_in(const GjAround *here, Node *clause)
 		return NIL;
 	x = linitial(test->args);
 	y = (Node *) linitial_node(TargetEntry, sub->targetList)->expr;
-	if (contain_aggs_of_level(x, 0))
+	if (contain_aggs_of_level(x, 0) || (reads_level(x, 1) && is_in_locking_query(here)))
 		return NIL;
 	equal = copyObject(test);
 	equal->args = list_make2(copyObject(x), copyObject(y));
@@ -632,7 +645,7 @@ may_rewrite(const Query *query, int cursor_options)
 {
 	const char *reason;
 
-	return gj_unnest && query->commandType == CMD_SELECT && query->utilityStmt == NULL &&
+	return gj_unnest && query->commandType != CMD_UTILITY && query->utilityStmt == NULL &&
 		(cursor_options & CURSOR_OPT_FAST_PLAN) == 0 && is_candidate((Node *) query, NULL) &&
 		gj_may_offload(&reason) && gj_extension_present();
 }
