@@ -563,12 +563,15 @@ search_joins(PlannerInfo *root, int levels_needed, List *initial_rels)
 	return standard_join_search(root, levels_needed, initial_rels);
 }
 
+uint64		gj_joins_searched = 0;
+
 static RelOptInfo *
 gj_join_search(PlannerInfo *root, int levels_needed, List *initial_rels)
 {
 	int			nsolved = list_length(root->join_rel_list);
 	RelOptInfo *rel = search_joins(root, levels_needed, initial_rels);
 
+	gj_joins_searched += list_length(root->join_rel_list) - nsolved;
 	if (gj_may_plan(root))
 		gj_search_whole_joins(root, rel, nsolved, levels_needed, initial_rels, search_joins);
 	add_join_path(root, rel);

@@ -113,6 +113,9 @@ gj_final_can_fail(GjAggFinal final)
 /* Installs the planner hooks. */
 extern void gj_planner_init(void);
 
+/* Join relations that this session has looked at: what a query's planning adds is its effort. */
+extern uint64 gj_joins_searched;
+
 /* True if this session may plan GpuJoins for this query level at all. */
 extern bool gj_may_plan(PlannerInfo *root);
 
@@ -253,6 +256,8 @@ extern int	gj_plan_loader_workers(PlannerInfo *root, double npages);
 extern double gj_cost_plan_source(const Path *path);
 extern double gj_cost_stage(const GjStage *stage);
 extern double gj_cost_least(void);
+/* What planning costs that looks at so many join relations. */
+extern double gj_cost_planning(uint64 njoins);
 extern void gj_cost_join(PlannerInfo *root, GjPath *path);
 
 /* While true all tables count as resident; see src/auto_prewarm.c. */

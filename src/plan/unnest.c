@@ -597,17 +597,22 @@ rewrite_query(Query *query, const GjAround *outer)
 
 /* ---- plans */
 
-/* True if there may be something to be rewritten. */
+/* True if there may be something to be rewritten.  Most queries have no subquery: it takes no time. */
 static bool
-is_candidate(Node *node, void *context)
+is_candidate(const Query *query)
 {
-	if (node == NULL)
-		return false;
-	if (IsA(node, SubLink) || IsA(node, CommonTableExpr))
+	ListCell   *lc;
+
+	if (query->hasSubLinks || query->cteList != NIL)
 		return true;
-	if (IsA(node, Query))
-		return query_tree_walker((Query *) node, is_candidate, context, QTW_IGNORE_JOINALIASES);
-	return expression_tree_walker(node, is_candidate, context);
+	foreach(lc, query->rtable)
+	{
+		const RangeTblEntry *rte = lfirst_node(RangeTblEntry, lc);
+
+		if (rte->rtekind == RTE_SUBQUERY && is_candidate(rte->subquery))
+			return true;
+	}
+	return false;
 }
 
 static bool has_gpujoin(const Plan *plan);
@@ -646,9 +651,12 @@ may_rewrite(const Query *query, int cursor_options)
 	const char *reason;
 
 	return gj_unnest && query->commandType != CMD_UTILITY && query->utilityStmt == NULL &&
-		(cursor_options & CURSOR_OPT_FAST_PLAN) == 0 && is_candidate((Node *) query, NULL) &&
+		(cursor_options & CURSOR_OPT_FAST_PLAN) == 0 && is_candidate(query) &&
 		gj_may_offload(&reason) && gj_extension_present();
 }
+
+/* What a query must take at least, in times of what planning it once more takes. */
+#define PLANNING_WORTH		20
 
 PlannedStmt *
 gj_plan_unnested(Query *query, const char *query_string, int cursor_options, ParamListInfo params,
@@ -657,6 +665,7 @@ gj_plan_unnested(Query *query, const char *query_string, int cursor_options, Par
 	Query	   *copy;
 	PlannedStmt *written;
 	PlannedStmt *unnested;
+	uint64		njoins;
 	List	   *reasons;
 
 	if (!may_rewrite(query, cursor_options))
@@ -664,8 +673,11 @@ gj_plan_unnested(Query *query, const char *query_string, int cursor_options, Par
 	copy = copyObject(query);
 	if (!rewrite_query(copy, NULL))
 		return plan(query, query_string, cursor_options, params);
+	njoins = gj_joins_searched;
 	written = plan(query, query_string, cursor_options, params);
-	if (!gj_force && written->planTree->total_cost < gj_cost_least())
+	njoins = gj_joins_searched - njoins;
+	if (!gj_force &&
+		written->planTree->total_cost < gj_cost_least() + PLANNING_WORTH * gj_cost_planning(njoins))
 		return written;
 	reasons = gj_swap_parts(NIL);
 	unnested = plan(copy, query_string, cursor_options, params);
