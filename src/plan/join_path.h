@@ -140,9 +140,6 @@ extern bool gj_choose_source(PlannerInfo *root, GjBuilder *builder, int s, RelOp
  */
 extern bool gj_can_filter(GjBuilder *builder, RelOptInfo *rel, bool *may_fail);
 
-/* True if a query, or one below it, has inheritance children. */
-extern bool gj_has_append_rels(PlannerInfo *root);
-
 /* ---- src/plan/stage_path.c */
 
 /* A path of groups or aggregates is complete: a query around this one may read its result. */

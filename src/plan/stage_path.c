@@ -510,8 +510,6 @@ gj_choose_stage(PlannerInfo *root, GjBuilder *builder, int s, const Path *path)
 
 	if (stage == NULL || path == NULL || path->param_info != NULL ||
 		!bms_is_empty(rel->lateral_relids) ||
-	/* its plan exists twice, and setrefs.c would change its AppendRelInfos twice */
-		gj_has_append_rels(stage->root) ||
 		stage->info->program->nbytes + STAGE_PROGRAM_BYTES > GJ_MAX_PROGRAM_SIZE ||
 		(!gj_force && gj_cost_stage(stage) > gj_cost_plan_source(path)))
 		return false;
