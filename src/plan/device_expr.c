@@ -475,7 +475,8 @@ gj_compile_node(GjCompileContext *cxt, Expr *node, int depth)
 			{
 				OpExpr	   *op = (OpExpr *) node;
 
-				return gj_compile_call(cxt, op->opfuncid, op->args, op->inputcollid, depth) ||
+				return gj_compile_average(cxt, op, depth) ||
+					gj_compile_call(cxt, op->opfuncid, op->args, op->inputcollid, depth) ||
 					gj_compile_set_value(cxt, node, depth);
 			}
 		case T_FuncExpr:

@@ -166,6 +166,9 @@ extern Expr *gj_stage_having(const GjBuilder *builder, int s);
 /* True if PostgreSQL can compute such an expression of any row without an error. */
 extern bool gj_stage_expr_is_safe(const Expr *expr);
 
+/* True for an average among what such an expression is made of; its sum and count. */
+extern bool gj_stage_average(Expr *node, Expr **sum, Expr **count);
+
 /*
  * The number that a column of the stage's result has in source s, which gets it; or one of its
  * query that is one of these.  False: it is none.

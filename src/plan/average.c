@@ -1,0 +1,265 @@
+/*
+ * average.c
+ *	  Comparisons with averages of a stage, on the device.
+ *
+ * PostgreSQL's average a of numerics is sum / count, rounded to s digits behind the point; s is 8 at
+ * least while it is less than 10^12.  The device does not divide: it takes x * count < c * sum for
+ * x < c * a.  Both say the same, for this and all other comparisons:
+ *
+ *	- The difference x - c * sum / count is zero, or at least 10^-D / count, where D is the number of
+ *	  digits of x and of c * sum.
+ *	- Rounding moves c * a by at most |c| * 10^-s / 2.  That is less as long as there are few rows.
+ *	- Where the difference is zero sum / count is x / c.  That has at most s digits if c is made of
+ *	  twos and fives alone, so a is x / c, too.
+ *
+ * A group with more rows than that, or with a sum that is too large, makes the program fail, and
+ * PostgreSQL's plan answers the query.
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "catalog/pg_type.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "utils/fmgroids.h"
+#include "utils/fmgrprotos.h"
+#include "utils/numeric.h"
+
+#include "plan/device_expr.h"
+#include "plan/join_path.h"
+#include "plan/make_expr.h"
+
+/* Digits that PostgreSQL's averages have at least, while sums are less than that. */
+#define AVERAGE_DIGITS	8
+#define MOST_SUM		INT64CONST(1000000000000)
+
+/* Groups of so many rows are compared, or the comparison is PostgreSQL's. */
+#define LEAST_MOST_ROWS	1000
+
+/* factor * sum / count */
+typedef struct Average
+{
+	Expr	   *sum;
+	Expr	   *count;
+	Const	   *factor;			/* NULL: 1 */
+} Average;
+
+/* What a column of a stage is made of. */
+static Expr *
+expanded(const GjBuilder *builder, Expr *node)
+{
+	Expr	   *expr = gj_is_stage_column(builder, node) ? gj_stage_expr(builder, (Var *) node) : NULL;
+
+	return expr != NULL ? expr : node;
+}
+
+static bool
+is_product(Expr *node, List **args)
+{
+	if (IsA(node, OpExpr))
+		set_opfuncid((OpExpr *) node);
+	*args = IsA(node, OpExpr) ? ((OpExpr *) node)->args :
+		IsA(node, FuncExpr) ? ((FuncExpr *) node)->args : NIL;
+	return (IsA(node, OpExpr) && ((OpExpr *) node)->opfuncid == F_NUMERIC_MUL) ||
+		(IsA(node, FuncExpr) && ((FuncExpr *) node)->funcid == F_NUMERIC_MUL);
+}
+
+/* True for an average, and for a constant times an average. */
+static bool
+find_average(const GjBuilder *builder, Expr *node, Average *average)
+{
+	List	   *args;
+
+	node = expanded(builder, node);
+	average->factor = NULL;
+	if (gj_stage_average(node, &average->sum, &average->count))
+		return true;
+	if (!is_product(node, &args))
+		return false;
+	for (int i = 0; i < 2; i++)
+	{
+		Const	   *factor = list_nth(args, i);
+
+		if (!IsA(factor, Const) || factor->constisnull ||
+			!gj_stage_average(expanded(builder, list_nth(args, 1 - i)), &average->sum,
+							  &average->count))
+			continue;
+		average->factor = factor;
+		return true;
+	}
+	return false;
+}
+
+/*
+ * The digits of a number behind the point, and how many more x has if it is divided by the number.
+ * False: x / number may have no end, or the number is too long.
+ */
+static bool
+describe_factor(const Const *factor, int *scale, int *more, double *size)
+{
+	char	   *text = factor == NULL ? "1" :
+		DatumGetCString(DirectFunctionCall1(numeric_out, factor->constvalue));
+	int64		digits = 0;
+	int			twos = 0,
+				fives = 0;
+	bool		behind = false;
+
+	*scale = 0;
+	for (const char *at = text; *at != '\0'; at++)
+	{
+		if (*at == '-' && at == text)
+			continue;
+		if (*at == '.')
+		{
+			behind = true;
+			continue;
+		}
+		if (*at < '0' || *at > '9' || digits > INT64CONST(1000000000000))
+			return false;
+		digits = digits * 10 + (*at - '0');
+		*scale += behind;
+	}
+	if (digits == 0)
+		return false;
+	*size = digits / pow(10, *scale);
+	for (; digits % 2 == 0; digits /= 2)
+		twos++;
+	for (; digits % 5 == 0; digits /= 5)
+		fives++;
+	*more = Max(twos, fives) - *scale;
+	return digits == 1;
+}
+
+/* The scale of a numeric on the device; -1: it cannot be computed there. */
+static int
+scale_of(GjCompileContext *cxt, Expr *node, int depth)
+{
+	GjCompileContext saved = *cxt;
+	GjBuilderMark mark;
+	int			scale = -1;
+
+	gj_builder_mark(cxt->builder, &mark);
+	if (gj_compile_node(cxt, node, depth))
+		scale = cxt->scale;
+	gj_builder_reset(cxt->builder, &mark);
+	*cxt = saved;
+	return scale;
+}
+
+/* The rows of a group up to which x can be compared with an average; 0: it cannot. */
+static int64
+most_rows(GjCompileContext *cxt, Expr *x, const Average *average, int depth)
+{
+	int			x_scale = scale_of(cxt, x, depth);
+	int			sum_scale = scale_of(cxt, average->sum, depth);
+	int			scale,
+				more;
+	double		size,
+				rows;
+
+	if (x_scale < 0 || sum_scale < 0 || !describe_factor(average->factor, &scale, &more, &size) ||
+		x_scale + more > AVERAGE_DIGITS)
+		return 0;
+	/* half of what suffices */
+	rows = pow(10, AVERAGE_DIGITS - Max(x_scale, scale + sum_scale)) / size;
+	return rows < LEAST_MOST_ROWS ? 0 : (int64) Min(rows, MOST_SUM);
+}
+
+static Expr *
+call(Oid funcid, Oid type, List *args)
+{
+	return (Expr *) makeFuncExpr(funcid, type, args, InvalidOid, InvalidOid, COERCE_EXPLICIT_CALL);
+}
+
+static Expr *
+int8_constant(int64 value)
+{
+	return (Expr *) makeConst(INT8OID, -1, InvalidOid, sizeof(int64), Int64GetDatum(value), false,
+							  FLOAT8PASSBYVAL);
+}
+
+static Expr *
+numeric_constant(int64 value)
+{
+	return (Expr *) makeConst(NUMERICOID, -1, InvalidOid, -1,
+							  NumericGetDatum(int64_to_numeric(value)), false, false);
+}
+
+/* count, or a number out of range if the group cannot be compared */
+static Expr *
+checked_count(const Average *average, int64 rows)
+{
+	Expr	   *large = call(F_NUMERIC_GE, BOOLOID,
+							 list_make2(average->sum, numeric_constant(MOST_SUM)));
+	Expr	   *small = call(F_NUMERIC_LE, BOOLOID,
+							 list_make2(average->sum, numeric_constant(-MOST_SUM)));
+	Expr	   *many = call(F_INT8GE, BOOLOID, list_make2(average->count, int8_constant(rows)));
+	Expr	   *any = makeBoolExpr(OR_EXPR, list_make3(large, small, many), -1);
+	Expr	   *more = gj_make_case(list_make1(gj_make_when(any, int8_constant(PG_INT64_MAX))),
+									int8_constant(0));
+
+	return call(F_INT8PL, INT8OID, list_make2(average->count, more));
+}
+
+static bool
+is_comparison(Oid funcid)
+{
+	switch (funcid)
+	{
+		case F_NUMERIC_EQ:
+		case F_NUMERIC_NE:
+		case F_NUMERIC_LT:
+		case F_NUMERIC_LE:
+		case F_NUMERIC_GT:
+		case F_NUMERIC_GE:
+			return true;
+		default:
+			return false;
+	}
+}
+
+bool
+gj_compares_average(const GjBuilder *builder, Expr *clause)
+{
+	Average		average;
+	ListCell   *lc;
+
+	foreach(lc, IsA(clause, OpExpr) ? ((OpExpr *) clause)->args : NIL)
+		if (find_average(builder, lfirst(lc), &average))
+			return true;
+	return false;
+}
+
+bool
+gj_compile_average(GjCompileContext *cxt, OpExpr *op, int depth)
+{
+	GjCompileContext saved = *cxt;
+	GjBuilderMark mark;
+
+	if (!is_comparison(op->opfuncid))
+		return false;
+	gj_builder_mark(cxt->builder, &mark);
+	for (int i = 0; i < 2; i++)
+	{
+		Expr	   *x = list_nth(op->args, 1 - i);
+		Average		average;
+		Expr	   *count;
+		Expr	   *sum;
+		int64		rows;
+
+		if (!find_average(cxt->builder, list_nth(op->args, i), &average) ||
+			(rows = most_rows(cxt, x, &average, depth)) == 0)
+			continue;
+		count = call(F_NUMERIC_INT8, NUMERICOID, list_make1(checked_count(&average, rows)));
+		x = call(F_NUMERIC_MUL, NUMERICOID, list_make2(x, count));
+		sum = average.factor == NULL ? average.sum :
+			call(F_NUMERIC_MUL, NUMERICOID, list_make2(average.factor, average.sum));
+		if (gj_compile_call(cxt, op->opfuncid, i == 0 ? list_make2(sum, x) : list_make2(x, sum),
+							op->inputcollid, depth))
+			return true;
+		gj_builder_reset(cxt->builder, &mark);
+		*cxt = saved;
+	}
+	return false;
+}
