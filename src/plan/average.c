@@ -2,8 +2,8 @@
  * average.c
  *	  Comparisons with averages of a stage, on the device.
  *
- * PostgreSQL's average a of numerics is sum / count, rounded to s digits behind the point; s is 8 at
- * least while it is less than 10^12.  The device does not divide: it takes x * count < c * sum for
+ * PostgreSQL's average a of numerics is sum / count, rounded to s digits behind the point; s is 12
+ * at least where the quotient is less than 10^8.  The device does not divide: it takes x * count < c * sum for
  * x < c * a.  Both say the same, for this and all other comparisons:
  *
  *	- The difference x - c * sum / count is zero, or at least 10^-D / count, where D is the number of
@@ -12,7 +12,7 @@
  *	- Where the difference is zero sum / count is x / c.  That has at most s digits if c is made of
  *	  twos and fives alone, so a is x / c, too.
  *
- * A group with more rows than that, or with a sum that is too large, makes the program fail, and
+ * A group with more rows than that, or with a larger average, makes the program fail, and
  * PostgreSQL's plan answers the query.
  */
 #include "postgres.h"
@@ -30,12 +30,12 @@
 #include "plan/join_path.h"
 #include "plan/make_expr.h"
 
-/* Digits that PostgreSQL's averages have at least, while sums are less than that. */
-#define AVERAGE_DIGITS	8
-#define MOST_SUM		INT64CONST(1000000000000)
+/* Digits that PostgreSQL's averages have at least, while they are less than that. */
+#define AVERAGE_DIGITS	12
+#define MOST_AVERAGE	100000000
 
-/* Groups of so many rows are compared, or the comparison is PostgreSQL's. */
-#define LEAST_MOST_ROWS	1000
+/* What a group may have more rows than is expected. */
+#define MORE_ROWS		100
 
 /* factor * sum / count */
 typedef struct Average
@@ -147,6 +147,16 @@ scale_of(GjCompileContext *cxt, Expr *node, int depth)
 	return scale;
 }
 
+/* The rows that a group is expected to have. */
+static double
+expected_rows(const GjBuilder *builder, const Average *average)
+{
+	const GjJoinInfo *info =
+		builder->source[gj_builder_stage_of(builder, average->count)].stage->info;
+
+	return info->rows / Max(info->groups, 1);
+}
+
 /* The rows of a group up to which x can be compared with an average; 0: it cannot. */
 static int64
 most_rows(GjCompileContext *cxt, Expr *x, const Average *average, int depth)
@@ -163,7 +173,9 @@ most_rows(GjCompileContext *cxt, Expr *x, const Average *average, int depth)
 		return 0;
 	/* half of what suffices */
 	rows = pow(10, AVERAGE_DIGITS - Max(x_scale, scale + sum_scale)) / size;
-	return rows < LEAST_MOST_ROWS ? 0 : (int64) Min(rows, MOST_SUM);
+	if (rows < MORE_ROWS * (1 + expected_rows(cxt->builder, average)))
+		return 0;
+	return (int64) Min(rows, 1e18);
 }
 
 static Expr *
@@ -186,14 +198,23 @@ numeric_constant(int64 value)
 							  NumericGetDatum(int64_to_numeric(value)), false, false);
 }
 
+/* count * most */
+static Expr *
+most_sum(const Average *average, int64 most)
+{
+	Expr	   *count = call(F_NUMERIC_INT8, NUMERICOID, list_make1(average->count));
+
+	return call(F_NUMERIC_MUL, NUMERICOID, list_make2(count, numeric_constant(most)));
+}
+
 /* count, or a number out of range if the group cannot be compared */
 static Expr *
 checked_count(const Average *average, int64 rows)
 {
 	Expr	   *large = call(F_NUMERIC_GE, BOOLOID,
-							 list_make2(average->sum, numeric_constant(MOST_SUM)));
+							 list_make2(average->sum, most_sum(average, MOST_AVERAGE)));
 	Expr	   *small = call(F_NUMERIC_LE, BOOLOID,
-							 list_make2(average->sum, numeric_constant(-MOST_SUM)));
+							 list_make2(average->sum, most_sum(average, -MOST_AVERAGE)));
 	Expr	   *many = call(F_INT8GE, BOOLOID, list_make2(average->count, int8_constant(rows)));
 	Expr	   *any = makeBoolExpr(OR_EXPR, list_make3(large, small, many), -1);
 	Expr	   *more = gj_make_case(list_make1(gj_make_when(any, int8_constant(PG_INT64_MAX))),
