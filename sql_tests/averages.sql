@@ -20,9 +20,9 @@ CREATE FUNCTION compared(query text) RETURNS text LANGUAGE sql AS $$
 	SELECT concat(gj_same(query), CASE WHEN gj_node(query) ? 'Filter' THEN ', filter' END)
 $$;
 
--- all comparisons, factors made of twos and fives, on both sides
+-- all comparisons, factors of all kinds, on both sides
 SELECT f, compared(format('SELECT count(*), sum(x.k) FROM x JOIN v ON v.k = x.k JOIN (SELECT k, avg(a) AS m, %s AS c FROM v GROUP BY k) s ON s.k = x.k WHERE %s', f, w))
-	FROM unnest('{m, 0.2 * avg(a), avg(a) * 4, -0.25 * avg(a), 1.000 * avg(a), 1.25 * avg(a)}'::text[]) f, unnest('{x.h = c, x.h <> c, x.h < c, c <= x.h, x.g > c, x.g >= c, x.f < c, c < x.f, x.f = c}'::text[]) w
+	FROM unnest('{m, 0.2 * avg(a), avg(a) * 4, -0.25 * avg(a), 1.000 * avg(a), 1.25 * avg(a), 1.5 * avg(a), avg(a) * -0.3, 7 * avg(a)}'::text[]) f, unnest('{x.h = c, x.h <> c, x.h < c, c <= x.h, x.g > c, x.g >= c, x.f < c, c < x.f, x.f = c}'::text[]) w
 	WHERE f <> 'm';
 SELECT w, compared('SELECT count(*), sum(x.k) FROM x JOIN (SELECT k, avg(a) AS c FROM v GROUP BY k) s ON s.k = x.k WHERE ' || w)
 	FROM unnest('{x.h = c, x.h <> c, x.h < c, c <= x.h, x.g > c, x.g >= c, x.f < c, c < x.f, x.f = c, x.m < c, c < x.m, x.m = c, x.p <= c, x.p = c, x.i = c, x.i < c, 2 > c, c > 2.5, x.h * 0.2 < c, NOT x.h < c, x.h < c OR c IS NULL}'::text[]) w;
@@ -36,9 +36,9 @@ SELECT compared('SELECT sum(h) / 7.0 FROM x WHERE h < (SELECT 0.5 * avg(a) FROM 
 SELECT compared('SELECT k, f FROM x WHERE f >= (SELECT avg(a) FROM v WHERE v.k = x.k)');
 SELECT compared('SELECT count(*) FROM x JOIN (SELECT k FROM v GROUP BY k HAVING avg(a) > 3.5 AND avg(i) <> 7) s USING (k)');
 SELECT compared('SELECT n, count(*) FROM (SELECT k, count(*) n, avg(a) c FROM v GROUP BY k) s WHERE c BETWEEN 2 AND 3.75 GROUP BY n');
--- by PostgreSQL: factors with other primes, zero, long ones, averages of averages, two averages, sums of them
+-- by PostgreSQL: factors that are zero, or long, averages of averages, two averages, sums of them
 SELECT f, compared(format('SELECT count(*) FROM x JOIN (SELECT k, %s AS c FROM v GROUP BY k) s ON s.k = x.k WHERE x.h < c', f))
-	FROM unnest('{0.3 * avg(a), 0 * avg(a), 1.5 * avg(a), avg(a) + 1, avg(a) / 2, avg(a) * avg(i), avg(a) - avg(i), 0.0000000001 * avg(a), 1000000000000000 * avg(a)}'::text[]) f;
+	FROM unnest('{0 * avg(a), avg(a) + 1, avg(a) / 2, avg(a) * avg(i), avg(a) - avg(i), 0.0000000001 * avg(a), 1000000000000000 * avg(a)}'::text[]) f;
 SELECT compared('SELECT count(*) FROM x JOIN (SELECT k, avg(a) c, avg(e) d FROM v GROUP BY k) s ON s.k = x.k WHERE c < d');
 SELECT compared('SELECT count(*) FROM x JOIN (SELECT k, avg(a) c FROM v GROUP BY k) s ON s.k = x.k WHERE x.p * x.h < c');
 
@@ -52,6 +52,13 @@ SELECT compared('SELECT count(*), sum(x.k) FROM x JOIN (SELECT k, avg(a) AS c FR
 SELECT compared('SELECT count(*), sum(x.k) FROM x JOIN (SELECT k, avg(b) AS c FROM many GROUP BY k) s ON s.k = x.k WHERE x.h < c');
 SELECT compared('SELECT count(*), sum(x.k) FROM x JOIN (SELECT k, avg(-b) AS c FROM many GROUP BY k) s ON s.k = x.k WHERE x.h < c');
 SELECT compared('SELECT count(*), sum(x.k) FROM x JOIN (SELECT k, avg(b) AS c FROM many WHERE k < 50 OR b = 0 GROUP BY k) s ON s.k = x.k WHERE x.k > 50 AND x.h < c');
+-- a third, times three, is not one
+CREATE TABLE thirds AS SELECT * FROM (VALUES (1, 0), (1, 0), (1, 1), (2, 1), (2, 1), (3, 2), (3, 2), (3, 0), (3, 0)) t (k, i);
+CREATE TABLE wholes AS SELECT * FROM (VALUES (1, 1), (1, 3), (2, 3), (3, 3), (3, 1)) t (k, i);
+ANALYZE thirds, wholes;
+SELECT w, compared('SELECT count(*) FROM wholes w JOIN (SELECT k, 3 * avg(i) AS c FROM thirds GROUP BY k) s ON s.k = w.k WHERE ' || w)
+	FROM unnest('{w.i = c, w.i >= c, w.k > 1 AND w.i = c, w.k > 1 AND w.i >= c, w.i = 3 AND w.i > c}'::text[]) w;
+DROP TABLE thirds, wholes;
 -- few groups of many rows
 CREATE TABLE few AS SELECT g % 2 AS k, (g % 7)::numeric(12,2) AS a FROM generate_series(1, 6000) g;
 ANALYZE few;

@@ -9,11 +9,11 @@
  *	- The difference x - c * sum / count is zero, or at least 10^-D / count, where D is the number of
  *	  digits of x and of c * sum.
  *	- Rounding moves c * a by at most |c| * 10^-s / 2.  That is less as long as there are few rows.
- *	- Where the difference is zero sum / count is x / c.  That has at most s digits if c is made of
- *	  twos and fives alone, so a is x / c, too.
+ *	- Where the difference is zero sum / count is x / c.  If that has at most s digits a is x / c,
+ *	  too.  It has if the digits of x can be divided by what c has beside twos and fives.
  *
- * A group with more rows than that, or with a larger average, makes the program fail, and
- * PostgreSQL's plan answers the query.
+ * Where this does not hold the program fails, and PostgreSQL's plan answers the query: in a group
+ * of more rows, or with a larger average, or if x / c has no end and is just what is compared.
  */
 #include "postgres.h"
 
@@ -29,6 +29,7 @@
 #include "plan/device_expr.h"
 #include "plan/join_path.h"
 #include "plan/make_expr.h"
+#include "rows/numeric.h"
 
 /* Digits that PostgreSQL's averages have at least, while they are less than that. */
 #define AVERAGE_DIGITS	12
@@ -91,12 +92,17 @@ find_average(const GjBuilder *builder, Expr *node, Average *average)
 	return false;
 }
 
-/*
- * The digits of a number behind the point, and how many more x has if it is divided by the number.
- * False: x / number may have no end, or the number is too long.
- */
+typedef struct Factor
+{
+	double		size;			/* its absolute value */
+	int			scale;			/* digits behind the point */
+	int			more;			/* digits that x / factor has more than x, if it has an end */
+	int64		rest;			/* what its digits have beside twos and fives */
+} Factor;
+
+/* False: it is zero, or too long. */
 static bool
-describe_factor(const Const *factor, int *scale, int *more, double *size)
+describe_factor(const Const *factor, Factor *result)
 {
 	char	   *text = factor == NULL ? "1" :
 		DatumGetCString(DirectFunctionCall1(numeric_out, factor->constvalue));
@@ -105,7 +111,7 @@ describe_factor(const Const *factor, int *scale, int *more, double *size)
 				fives = 0;
 	bool		behind = false;
 
-	*scale = 0;
+	result->scale = 0;
 	for (const char *at = text; *at != '\0'; at++)
 	{
 		if (*at == '-' && at == text)
@@ -118,17 +124,18 @@ describe_factor(const Const *factor, int *scale, int *more, double *size)
 		if (*at < '0' || *at > '9' || digits > INT64CONST(1000000000000))
 			return false;
 		digits = digits * 10 + (*at - '0');
-		*scale += behind;
+		result->scale += behind;
 	}
 	if (digits == 0)
 		return false;
-	*size = digits / pow(10, *scale);
+	result->size = digits / pow(10, result->scale);
 	for (; digits % 2 == 0; digits /= 2)
 		twos++;
 	for (; digits % 5 == 0; digits /= 5)
 		fives++;
-	*more = Max(twos, fives) - *scale;
-	return digits == 1;
+	result->more = Max(twos, fives) - result->scale;
+	result->rest = digits;
+	return true;
 }
 
 /* The scale of a numeric on the device; -1: it cannot be computed there. */
@@ -157,25 +164,32 @@ expected_rows(const GjBuilder *builder, const Average *average)
 	return info->rows / Max(info->groups, 1);
 }
 
-/* The rows of a group up to which x can be compared with an average; 0: it cannot. */
-static int64
-most_rows(GjCompileContext *cxt, Expr *x, const Average *average, int depth)
+/* What has to be true for x to be compared with an average. */
+typedef struct Limits
+{
+	int64		rows;			/* a group has less */
+	int			x_scale;
+	int64		divisor;		/* of the digits of x where both are equal */
+} Limits;
+
+/* False: they cannot be compared. */
+static bool
+find_limits(GjCompileContext *cxt, Expr *x, const Average *average, int depth, Limits *limits)
 {
 	int			x_scale = scale_of(cxt, x, depth);
 	int			sum_scale = scale_of(cxt, average->sum, depth);
-	int			scale,
-				more;
-	double		size,
-				rows;
+	Factor		factor;
+	double		rows;
 
-	if (x_scale < 0 || sum_scale < 0 || !describe_factor(average->factor, &scale, &more, &size) ||
-		x_scale + more > AVERAGE_DIGITS)
-		return 0;
+	if (x_scale < 0 || sum_scale < 0 || !describe_factor(average->factor, &factor) ||
+		x_scale + factor.more > AVERAGE_DIGITS)
+		return false;
 	/* half of what suffices */
-	rows = pow(10, AVERAGE_DIGITS - Max(x_scale, scale + sum_scale)) / size;
-	if (rows < MORE_ROWS * (1 + expected_rows(cxt->builder, average)))
-		return 0;
-	return (int64) Min(rows, 1e18);
+	rows = pow(10, AVERAGE_DIGITS - Max(x_scale, factor.scale + sum_scale)) / factor.size;
+	limits->rows = (int64) Min(rows, 1e18);
+	limits->x_scale = x_scale;
+	limits->divisor = factor.rest;
+	return rows >= MORE_ROWS * (1 + expected_rows(cxt->builder, average));
 }
 
 static Expr *
@@ -198,28 +212,53 @@ numeric_constant(int64 value)
 							  NumericGetDatum(int64_to_numeric(value)), false, false);
 }
 
+/* x times a number */
+static Expr *
+times(Expr *x, Expr *number)
+{
+	return call(F_NUMERIC_MUL, NUMERICOID, list_make2(x, number));
+}
+
 /* count * most */
 static Expr *
 most_sum(const Average *average, int64 most)
 {
-	Expr	   *count = call(F_NUMERIC_INT8, NUMERICOID, list_make1(average->count));
-
-	return call(F_NUMERIC_MUL, NUMERICOID, list_make2(count, numeric_constant(most)));
+	return times(call(F_NUMERIC_INT8, NUMERICOID, list_make1(average->count)),
+				 numeric_constant(most));
 }
 
-/* count, or a number out of range if the group cannot be compared */
+/* x is equal to the multiple of the average, but that is not what it was before it was rounded. */
 static Expr *
-checked_count(const Average *average, int64 rows)
+is_rounded(Expr *x, const Average *average, const Limits *limits)
+{
+	Expr	   *count = call(F_NUMERIC_INT8, NUMERICOID, list_make1(average->count));
+	Expr	   *digits = call(F_INT8_NUMERIC, INT8OID,
+							  list_make1(times(x, numeric_constant(gj_power_of_10(limits->x_scale)))));
+	Expr	   *rest = call(F_INT8MOD, INT8OID, list_make2(digits, int8_constant(limits->divisor)));
+	Expr	   *equal = call(F_NUMERIC_EQ, BOOLOID,
+							 list_make2(times(x, count),
+										times(average->sum, (Expr *) average->factor)));
+
+	return makeBoolExpr(AND_EXPR, list_make2(equal, call(F_INT8NE, BOOLOID,
+														 list_make2(rest, int8_constant(0)))), -1);
+}
+
+/* count, or a number out of range if the group cannot be compared with x */
+static Expr *
+checked_count(Expr *x, const Average *average, const Limits *limits)
 {
 	Expr	   *large = call(F_NUMERIC_GE, BOOLOID,
 							 list_make2(average->sum, most_sum(average, MOST_AVERAGE)));
 	Expr	   *small = call(F_NUMERIC_LE, BOOLOID,
 							 list_make2(average->sum, most_sum(average, -MOST_AVERAGE)));
-	Expr	   *many = call(F_INT8GE, BOOLOID, list_make2(average->count, int8_constant(rows)));
-	Expr	   *any = makeBoolExpr(OR_EXPR, list_make3(large, small, many), -1);
-	Expr	   *more = gj_make_case(list_make1(gj_make_when(any, int8_constant(PG_INT64_MAX))),
-									int8_constant(0));
+	Expr	   *many = call(F_INT8GE, BOOLOID, list_make2(average->count, int8_constant(limits->rows)));
+	List	   *any = list_make3(large, small, many);
+	Expr	   *more;
 
+	if (limits->divisor != 1)
+		any = lappend(any, is_rounded(x, average, limits));
+	more = gj_make_case(list_make1(gj_make_when(makeBoolExpr(OR_EXPR, any, -1),
+												int8_constant(PG_INT64_MAX))), int8_constant(0));
 	return call(F_INT8PL, INT8OID, list_make2(average->count, more));
 }
 
@@ -267,15 +306,14 @@ gj_compile_average(GjCompileContext *cxt, OpExpr *op, int depth)
 		Average		average;
 		Expr	   *count;
 		Expr	   *sum;
-		int64		rows;
+		Limits		limits;
 
 		if (!find_average(cxt->builder, list_nth(op->args, i), &average) ||
-			(rows = most_rows(cxt, x, &average, depth)) == 0)
+			!find_limits(cxt, x, &average, depth, &limits))
 			continue;
-		count = call(F_NUMERIC_INT8, NUMERICOID, list_make1(checked_count(&average, rows)));
-		x = call(F_NUMERIC_MUL, NUMERICOID, list_make2(x, count));
-		sum = average.factor == NULL ? average.sum :
-			call(F_NUMERIC_MUL, NUMERICOID, list_make2(average.factor, average.sum));
+		count = call(F_NUMERIC_INT8, NUMERICOID, list_make1(checked_count(x, &average, &limits)));
+		x = times(x, count);
+		sum = average.factor == NULL ? average.sum : times(average.sum, (Expr *) average.factor);
 		if (gj_compile_call(cxt, op->opfuncid, i == 0 ? list_make2(sum, x) : list_make2(x, sum),
 							op->inputcollid, depth))
 			return true;
