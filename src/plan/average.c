@@ -66,6 +66,14 @@ is_product(Expr *node, List **args)
 		(IsA(node, FuncExpr) && ((FuncExpr *) node)->funcid == F_NUMERIC_MUL);
 }
 
+/* True for an average of a stage that the program reads. */
+static bool
+is_quotient(const GjBuilder *builder, Expr *node, Average *average)
+{
+	return gj_stage_average(node, &average->sum, &average->count) &&
+		gj_builder_stage_of(builder, average->count) >= 0;
+}
+
 /* True for an average, and for a constant times an average. */
 static bool
 find_average(const GjBuilder *builder, Expr *node, Average *average)
@@ -74,7 +82,7 @@ find_average(const GjBuilder *builder, Expr *node, Average *average)
 
 	node = expanded(builder, node);
 	average->factor = NULL;
-	if (gj_stage_average(node, &average->sum, &average->count))
+	if (is_quotient(builder, node, average))
 		return true;
 	if (!is_product(node, &args))
 		return false;
@@ -83,8 +91,7 @@ find_average(const GjBuilder *builder, Expr *node, Average *average)
 		Const	   *factor = list_nth(args, i);
 
 		if (!IsA(factor, Const) || factor->constisnull ||
-			!gj_stage_average(expanded(builder, list_nth(args, 1 - i)), &average->sum,
-							  &average->count))
+			!is_quotient(builder, expanded(builder, list_nth(args, 1 - i)), average))
 			continue;
 		average->factor = factor;
 		return true;
