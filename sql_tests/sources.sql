@@ -168,7 +168,7 @@ SELECT gj_equal('SELECT f.id, d.name FROM placed f TABLESAMPLE BERNOULLI (50) RE
 -- conditions on system columns alone
 SELECT gj_same('SELECT f.id, d.name FROM f JOIN d USING (k) WHERE d.tableoid = ''d''::regclass::oid');
 SELECT gj_same('SELECT f.id, d.name FROM f JOIN d USING (k) WHERE d.ctid IS NOT NULL AND f.xmin IS NOT NULL');
--- subqueries with inheritance children under UNION ALL: left to PostgreSQL, and EXPLAIN can print them
+-- subqueries with inheritance children under UNION ALL, whose plans exist twice: EXPLAIN can print them
 SELECT gj_how('SELECT count(*) FROM f JOIN (SELECT * FROM (SELECT k FROM p ORDER BY k LIMIT 5) x UNION ALL SELECT * FROM (SELECT k FROM p ORDER BY k LIMIT 2) y) u USING (k)');
 -- a materialized view without data is an error, not an empty table
 CREATE MATERIALIZED VIEW unpopulated AS SELECT * FROM d WITH NO DATA;

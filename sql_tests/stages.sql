@@ -92,6 +92,38 @@ SELECT staged('SELECT o.ok, s.x, s.y, s.z FROM o LEFT JOIN (SELECT ok, coalesce(
 SELECT staged('SELECT count(*), count(s.x), sum(s.x), count(s.y), count(s.z) FROM o LEFT JOIN (SELECT ok, coalesce(sum(q), 0) x, 7 y, sum(q) IS NULL z FROM li WHERE pk < 9 GROUP BY ok) s USING (ok)');
 SELECT staged('SELECT o.ok, s.x FROM o JOIN (SELECT ok, sum(q) / count(*) x FROM li GROUP BY ok) s USING (ok)');
 
+-- over partitioned and inherited tables and UNION ALL, also as plan sources, whose plans exist twice
+CREATE TABLE pt (ok int, pk int, q numeric(12,2), n int8) PARTITION BY RANGE (pk);
+CREATE TABLE pt1 PARTITION OF pt FOR VALUES FROM (0) TO (10);
+CREATE TABLE pt2 (n int8, gone text, q numeric(12,2), pk int, ok int);
+ALTER TABLE pt2 DROP COLUMN gone;
+ALTER TABLE pt ATTACH PARTITION pt2 FOR VALUES FROM (10) TO (30);
+CREATE TABLE pt3 PARTITION OF pt FOR VALUES FROM (30) TO (100) PARTITION BY HASH (ok);
+CREATE TABLE pt3a PARTITION OF pt3 FOR VALUES WITH (MODULUS 2, REMAINDER 0);
+CREATE TABLE pt3b PARTITION OF pt3 FOR VALUES WITH (MODULUS 2, REMAINDER 1);
+INSERT INTO pt SELECT ok, pk, q, n FROM li;
+CREATE TABLE heir () INHERITS (p);
+INSERT INTO heir SELECT pk + 30, name || 'b' FROM p WHERE pk > 40;
+VACUUM ANALYZE pt, p, heir;
+SELECT staged('SELECT o.ok, s.q, s.n FROM o JOIN (SELECT ok, sum(q) q, count(*) n FROM pt GROUP BY ok) s USING (ok)');
+SELECT staged('SELECT o.ok, s.q FROM o LEFT JOIN (SELECT ok, sum(q) q FROM pt WHERE pk < 20 GROUP BY ok HAVING count(*) > 1) s USING (ok) ORDER BY 1');
+SELECT staged('SELECT n, count(*) FROM (SELECT m, count(*) n FROM (SELECT ok, max(pk) m FROM pt JOIN o USING (ok) GROUP BY ok) s JOIN pt ON pt.pk = s.m GROUP BY m) t GROUP BY n');
+SELECT staged('SELECT p.name, s.n, t.n FROM p JOIN (SELECT pk, count(*) n FROM pt GROUP BY pk) s USING (pk) JOIN (SELECT pk, count(*) n FROM pt WHERE pk < 12 GROUP BY pk) t USING (pk)');
+SELECT staged('SELECT o.ok, s.n FROM o JOIN (SELECT pk, count(*) n FROM p GROUP BY pk) s ON s.pk = o.ck');
+SELECT staged('SELECT o.ok, s.n FROM o JOIN (SELECT ok, count(*) n FROM (SELECT ok FROM pt WHERE pk < 15 UNION ALL SELECT ok FROM o o2 WHERE ck < 50) u GROUP BY ok) s USING (ok)');
+SELECT staged('SELECT o.ok, s.n FROM o JOIN (SELECT ok, pk, n FROM pt ORDER BY n, ok, pk LIMIT 100) s USING (ok)');
+SELECT staged('SELECT p.name, s.c FROM p JOIN (SELECT t.pk, count(*) c FROM (SELECT pk, n FROM pt ORDER BY n, ok, pk LIMIT 500) t JOIN pt USING (pk) GROUP BY t.pk) s USING (pk)');
+SELECT jsonb_typeof(gj_explain('SELECT o.ok, s.n, t.n FROM o JOIN (SELECT ok, pk, n FROM pt ORDER BY n, ok, pk LIMIT 100) s USING (ok) JOIN (SELECT ok, count(*) n FROM pt GROUP BY ok) t USING (ok)', 'VERBOSE, COSTS OFF'));
+PREPARE par(int) AS SELECT o.ok, s.q FROM o JOIN (SELECT ok, sum(q) q FROM pt WHERE pk < $1 GROUP BY ok) s USING (ok);
+SET plan_cache_mode = force_generic_plan;
+SELECT gj_how('EXECUTE par(5)'), cardinality(gj_rows('EXECUTE par(5)')), cardinality(gj_rows('EXECUTE par(25)')), cardinality(gj_rows('EXECUTE par(NULL)'));
+SET gpujoin.enabled = off;
+SELECT cardinality(gj_rows('EXECUTE par(5)')), cardinality(gj_rows('EXECUTE par(25)')), cardinality(gj_rows('EXECUTE par(NULL)'));
+RESET gpujoin.enabled;
+RESET plan_cache_mode;
+DEALLOCATE par;
+DROP TABLE pt, heir;
+
 -- left to PostgreSQL, or to a plan source
 SELECT staged('SELECT o.ok, s.a FROM o JOIN (SELECT ok, stddev(q) a FROM li GROUP BY ok) s USING (ok)');
 SELECT staged('SELECT o.ok, s.q FROM o JOIN (SELECT ok, sum(q) q FROM li GROUP BY ok LIMIT 20000) s USING (ok)');

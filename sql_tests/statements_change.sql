@@ -125,6 +125,41 @@ SELECT gj_change('UPDATE t SET v = a.x FROM ONLY a WHERE t.k = a.k');
 SELECT gj_same('SELECT t.id, b.y FROM t JOIN b USING (k) FOR UPDATE'), gj_same('SELECT t.id, b.y FROM t JOIN b USING (k) FOR KEY SHARE OF b');
 SELECT gj_same('SELECT t.id, s.n FROM t JOIN (SELECT k, count(*) AS n FROM b JOIN ONLY a USING (k) GROUP BY 1) s USING (k) FOR UPDATE OF t');
 
+-- from results of stages, and from subqueries that have become joins
+CREATE FUNCTION staged_change(statement text, tab text DEFAULT 'target') RETURNS text LANGUAGE sql AS $$
+	SELECT concat(gj_change(statement, tab), ', stages: ',
+		(SELECT count(*) FROM jsonb_path_query(gj_explain(statement), 'strict $.**?(@."Custom Plan Provider" == "GpuJoin").Sources[*]?(@.Kind == "stage")')),
+		CASE WHEN gj_explain(statement) @? '$.**?(@."Subplan Name" like_regex "^SubPlan|^\\(SubPlan")' THEN ', subplan' END)
+$$;
+CREATE TABLE target (id int PRIMARY KEY, k int, v bigint, note text);
+INSERT INTO target SELECT i, i % 50, i, 'note ' || i FROM generate_series(1, 500) i;
+CREATE TABLE c AS SELECT i AS k, i * 3 AS x, 'c' || i AS name FROM generate_series(0, 39) i;
+CREATE TABLE d AS SELECT i % 60 AS k, i AS y FROM generate_series(0, 159, 2) i;
+VACUUM ANALYZE target, c, d;
+\set groups '(SELECT k, count(*) n, sum(v) AS s, max(id) AS m FROM target GROUP BY k)'
+SELECT staged_change('INSERT INTO target SELECT 1000 + c.k, c.x, g.s, c.name FROM c JOIN ' || :'groups' || ' g USING (k) WHERE g.n > 3');
+SELECT staged_change('INSERT INTO target SELECT g.m, c.k, g.s FROM c JOIN ' || :'groups' || ' g USING (k) ON CONFLICT (id) DO UPDATE SET v = excluded.v + target.v RETURNING *');
+SELECT staged_change('INSERT INTO target SELECT 2000 + n, count(*), min(s) FROM ' || :'groups' || ' g GROUP BY n');
+SELECT staged_change('INSERT INTO target SELECT 1000 + k, x FROM c WHERE x > (SELECT avg(y) FROM d WHERE d.k <= 20 AND d.k = c.k)');
+SELECT staged_change('INSERT INTO target SELECT 1000 + k, x FROM c WHERE k NOT IN (SELECT k FROM d)');
+SELECT staged_change('INSERT INTO target WITH w AS (SELECT k, max(y) m FROM d GROUP BY k) SELECT 1000 + w.k, w.m FROM w JOIN w w2 USING (m) WHERE w.k < 40');
+SELECT staged_change('CREATE TABLE made AS SELECT c.name, g.s FROM c LEFT JOIN ' || :'groups' || ' g USING (k) WHERE c.x < (SELECT max(y) FROM d WHERE d.k = c.k)', 'made');
+SELECT staged_change('UPDATE target SET v = g.s FROM ' || :'groups' || ' g WHERE g.k = target.k AND g.n > 3');
+SELECT staged_change('UPDATE target SET v = g.s, note = c.name FROM c JOIN ' || :'groups' || ' g USING (k) WHERE target.k = c.k AND target.v < g.s RETURNING target.*, g.n');
+SELECT staged_change('UPDATE target SET v = s.n FROM (SELECT n, count(*) q FROM ' || :'groups' || ' g GROUP BY n) s WHERE s.n = target.id');
+SELECT staged_change('UPDATE target SET v = s.x FROM (SELECT k, x FROM c WHERE x > (SELECT avg(y) FROM d WHERE d.k = c.k) OR k < 9) s WHERE s.k = target.k');
+SELECT staged_change('UPDATE target SET v = 0 WHERE v > (SELECT sum(y) FROM d WHERE d.k = target.k)');
+SELECT staged_change('UPDATE target SET v = 0 WHERE k NOT IN (SELECT k FROM d)');
+SELECT staged_change('DELETE FROM target WHERE k IN (SELECT k FROM d GROUP BY k HAVING sum(y) > 100)');
+SELECT staged_change('DELETE FROM target USING ' || :'groups' || ' g WHERE g.m = target.id RETURNING target.id, g.n');
+SELECT staged_change('DELETE FROM target WHERE EXISTS (SELECT FROM c WHERE c.k = target.k AND x > (SELECT avg(y) FROM d WHERE d.k = c.k))');
+SELECT staged_change('MERGE INTO target USING (SELECT c.k, g.s, g.m FROM c LEFT JOIN ' || :'groups' || ' g USING (k)) s ON target.id = s.m
+	WHEN MATCHED AND s.k < 10 THEN DELETE WHEN MATCHED THEN UPDATE SET v = s.s WHEN NOT MATCHED THEN INSERT VALUES (s.k + 1000, s.k, s.s)');
+SELECT staged_change('MERGE INTO target USING (SELECT k, x FROM c WHERE k NOT IN (SELECT k FROM d)) s ON target.id = s.k
+	WHEN MATCHED THEN UPDATE SET v = s.x WHEN NOT MATCHED THEN INSERT VALUES (s.k + 1000, s.k, s.x)');
+DROP TABLE target, c, d;
+DROP FUNCTION staged_change;
+
 -- views, rules, triggers and policies
 CREATE VIEW tv AS SELECT id, k, v FROM t WHERE id > 100;
 CREATE VIEW barrier WITH (security_barrier) AS SELECT id, k, v FROM t WHERE id % 2 = 0 WITH CHECK OPTION;

@@ -84,6 +84,27 @@ is_small_span(Node *node)
 	return false;
 }
 
+/* A query and those around it. */
+static const GjAround *
+queries_from(const PlannerInfo *root)
+{
+	GjAround   *around;
+
+	if (root == NULL)
+		return NULL;
+	around = palloc(sizeof(GjAround));
+	around->query = root->parse;
+	around->outer = queries_from(root->parent_root);
+	return around;
+}
+
+static bool
+is_safe_initplan(const SubPlan *plan, const PlannerInfo *subroot)
+{
+	return plan->subLinkType == EXISTS_SUBLINK &&
+		!gj_can_fail((Node *) subroot->parse, queries_from(subroot->parent_root));
+}
+
 /*
  * True if a parameter has its value when execution begins, or gets it by being asked for: then
  * an initplan runs, as it does before a Gather, whether there are rows that want it or not.  One
@@ -109,8 +130,7 @@ is_known_param(GjCompileContext *cxt, Param *param)
 			{
 				PlannerInfo *subroot = list_nth(root->glob->subroots, plan->plan_id - 1);
 
-				return (!cxt->sometimes ||
-						(plan->subLinkType == EXISTS_SUBLINK && !gj_can_fail((Node *) subroot->parse))) &&
+				return (!cxt->sometimes || is_safe_initplan(plan, subroot)) &&
 					!gj_is_volatile((Node *) subroot->parse);
 			}
 		}
@@ -455,7 +475,8 @@ gj_compile_node(GjCompileContext *cxt, Expr *node, int depth)
 			{
 				OpExpr	   *op = (OpExpr *) node;
 
-				return gj_compile_call(cxt, op->opfuncid, op->args, op->inputcollid, depth) ||
+				return gj_compile_average(cxt, op, depth) ||
+					gj_compile_call(cxt, op->opfuncid, op->args, op->inputcollid, depth) ||
 					gj_compile_set_value(cxt, node, depth);
 			}
 		case T_FuncExpr:

@@ -2,7 +2,7 @@
  * device_expr.h
  *	  What the files that compile expressions to device code share: device_expr.c (nodes, columns,
  *	  constants), device_call.c (functions and operators), device_condition.c (what PostgreSQL
- *	  does not always evaluate).
+ *	  does not always evaluate), average.c (averages of stages).
  *
  * Registers are handed out like a stack: a node at depth d leaves its value in register d and uses
  * only registers from d on.  The functions that compile return false if the device does not know
@@ -65,6 +65,11 @@ extern bool gj_collation_fits(const GjDeviceFunction *func, Oid collation);
 extern bool gj_compile_set_value(GjCompileContext *cxt, Expr *expr, int depth);
 /* A function, or an operator by its function. */
 extern bool gj_compile_call(GjCompileContext *cxt, Oid funcid, List *args, Oid collation, int depth);
+
+/* ---- average.c */
+
+/* A comparison with an average of a stage, or with a constant times that. */
+extern bool gj_compile_average(GjCompileContext *cxt, OpExpr *op, int depth);
 
 /* ---- device_condition.c */
 

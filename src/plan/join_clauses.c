@@ -161,7 +161,8 @@ gj_classify_clauses(GjAttempt *a, List *rinfos)
 			clause->why = gj_swap_obstacle(NULL);
 		}
 		clause->is_key = clause->is_device &&
-			gj_key_clause(rinfo->clause, &clause->left, &clause->right);
+			gj_key_clause(rinfo->clause, &clause->left, &clause->right) &&
+			!gj_compares_average(builder, rinfo->clause);
 		clause->is_comparison = clause->is_key ||
 			(clause->is_device &&
 			 gj_inequality_clause(rinfo->clause, &clause->left, &clause->right, &clause->op));

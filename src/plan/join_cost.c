@@ -31,6 +31,8 @@
 #define SECONDS(s)			((s) / COST_UNIT)
 
 #define START_SECONDS		3e-3	/* connect, map and touch the rings, submit */
+#define PLANNING_SECONDS	0.1e-3	/* plan a query, and */
+#define JOIN_PLANNING_SECONDS 60e-6	/* find the paths of a join relation of it */
 #define PAGE_SECONDS		0.7e-6	/* find, lock and walk a page */
 #define VALUE_SECONDS		1.5e-9	/* take one value out of a page */
 #define PLAN_ROW_SECONDS	40e-9	/* a row from a child plan's slot into columns */
@@ -70,6 +72,13 @@ double
 gj_cost_least(void)
 {
 	return SECONDS(START_SECONDS);
+}
+
+/* What it costs to plan a query once more that has so many join relations. */
+double
+gj_cost_planning(uint64 njoins)
+{
+	return SECONDS(PLANNING_SECONDS + njoins * JOIN_PLANNING_SECONDS);
 }
 
 bool		gj_assume_resident = false;

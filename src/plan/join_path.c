@@ -206,36 +206,8 @@ gj_has_volatile_entry(PlannerInfo *root, Relids relids)
 }
 
 /*
- * True if a subquery that reading `relids` reads has inheritance children, at any depth.
- * Members of an append count, whichever relation they belong to.
- */
-static bool
-has_append_rels_below(PlannerInfo *root, Relids relids)
-{
-	for (int i = 1; i < root->simple_rel_array_size; i++)
-	{
-		RelOptInfo *rel = root->simple_rel_array[i];
-
-		if (rel == NULL || rel->subroot == NULL ||
-			(rel->reloptkind != RELOPT_OTHER_MEMBER_REL && relids != NULL &&
-			 !bms_is_member(i, relids)))
-			continue;
-		if (gj_has_append_rels(rel->subroot))
-			return true;
-	}
-	return false;
-}
-
-bool
-gj_has_append_rels(PlannerInfo *root)
-{
-	return root->append_rel_list != NIL || has_append_rels_below(root, NULL);
-}
-
-/*
  * True if a relation may be a plan source.  Its plan then exists twice, there and in
- * the fallback; setrefs.c changes the AppendRelInfos of a subquery in place each time,
- * so subqueries that have any are refused, as is the work table of a recursive query.
+ * the fallback; the work table of a recursive query is refused.
  */
 static bool
 can_be_plan_source(PlannerInfo *root, RelOptInfo *rel, const Path *path)
@@ -246,8 +218,6 @@ can_be_plan_source(PlannerInfo *root, RelOptInfo *rel, const Path *path)
 		return gj_refuse("LATERAL is not supported");
 	if (gj_contains_gpujoin(path))
 		return gj_refuse("a subquery of it is offloaded by itself");
-	if (has_append_rels_below(root, rel->relids))
-		return gj_refuse("a subquery of it reads a partitioned or inherited table, or a UNION ALL");
 	while ((relid = bms_next_member(rel->relids, relid)) >= 0)
 	{
 		RangeTblEntry *rte = planner_rt_fetch(relid, root);
@@ -563,12 +533,15 @@ search_joins(PlannerInfo *root, int levels_needed, List *initial_rels)
 	return standard_join_search(root, levels_needed, initial_rels);
 }
 
+uint64		gj_joins_searched = 0;
+
 static RelOptInfo *
 gj_join_search(PlannerInfo *root, int levels_needed, List *initial_rels)
 {
 	int			nsolved = list_length(root->join_rel_list);
 	RelOptInfo *rel = search_joins(root, levels_needed, initial_rels);
 
+	gj_joins_searched += list_length(root->join_rel_list) - nsolved;
 	if (gj_may_plan(root))
 		gj_search_whole_joins(root, rel, nsolved, levels_needed, initial_rels, search_joins);
 	add_join_path(root, rel);

@@ -113,6 +113,9 @@ gj_final_can_fail(GjAggFinal final)
 /* Installs the planner hooks. */
 extern void gj_planner_init(void);
 
+/* Join relations that this session has looked at: what a query's planning adds is its effort. */
+extern uint64 gj_joins_searched;
+
 /* True if this session may plan GpuJoins for this query level at all. */
 extern bool gj_may_plan(PlannerInfo *root);
 
@@ -136,9 +139,6 @@ extern bool gj_choose_source(PlannerInfo *root, GjBuilder *builder, int s, RelOp
  * that can must not see rows that one of a lower security level hides: a fallback would tell of them.
  */
 extern bool gj_can_filter(GjBuilder *builder, RelOptInfo *rel, bool *may_fail);
-
-/* True if a query, or one below it, has inheritance children. */
-extern bool gj_has_append_rels(PlannerInfo *root);
 
 /* ---- src/plan/stage_path.c */
 
@@ -165,6 +165,9 @@ extern Expr *gj_stage_having(const GjBuilder *builder, int s);
 
 /* True if PostgreSQL can compute such an expression of any row without an error. */
 extern bool gj_stage_expr_is_safe(const Expr *expr);
+
+/* True for an average among what such an expression is made of; its sum and count. */
+extern bool gj_stage_average(Expr *node, Expr **sum, Expr **count);
 
 /*
  * The number that a column of the stage's result has in source s, which gets it; or one of its
@@ -253,6 +256,8 @@ extern int	gj_plan_loader_workers(PlannerInfo *root, double npages);
 extern double gj_cost_plan_source(const Path *path);
 extern double gj_cost_stage(const GjStage *stage);
 extern double gj_cost_least(void);
+/* What planning costs that looks at so many join relations. */
+extern double gj_cost_planning(uint64 njoins);
 extern void gj_cost_join(PlannerInfo *root, GjPath *path);
 
 /* While true all tables count as resident; see src/auto_prewarm.c. */

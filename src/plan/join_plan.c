@@ -187,6 +187,30 @@ computed_exprs(const GjJoinInfo *info)
 	return result;
 }
 
+/*
+ * Forgets which relations of subqueries are members of others.  Where a subquery is a source, its
+ * plan is there and in the fallback, and setrefs.c changes the subquery's AppendRelInfos in place,
+ * once for each: EXPLAIN, which alone reads them, would find them damaged.  Without them it names
+ * the first member where it would name the whole.
+ *
+ * relids: those whose subqueries these are; NULL: all.  Members of an append count in any case.
+ */
+static void
+forget_append_rels(PlannerInfo *root, Relids relids)
+{
+	for (int i = 1; i < root->simple_rel_array_size; i++)
+	{
+		RelOptInfo *rel = root->simple_rel_array[i];
+
+		if (rel == NULL || rel->subroot == NULL ||
+			(rel->reloptkind != RELOPT_OTHER_MEMBER_REL && relids != NULL &&
+			 !bms_is_member(i, relids)))
+			continue;
+		rel->subroot->append_rel_list = NIL;
+		forget_append_rels(rel->subroot, NULL);
+	}
+}
+
 static Plan *
 plan_custom_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List *tlist,
 				 List *clauses, List *custom_plans)
@@ -247,6 +271,8 @@ plan_custom_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List
 		sources = lappend(sources, source_description(&builder->source[s], info->outputs,
 													  &scan_tlist, &nchildren));
 		tables = lappend(tables, table_descriptions(root, &builder->source[s]));
+		if (builder->source[s].path != NULL || builder->source[s].stage != NULL)
+			forget_append_rels(root, builder->source[s].relids);
 	}
 
 	gj_part_used(info->part);

@@ -9,6 +9,7 @@
 #include "access/transam.h"
 #include "catalog/pg_aggregate.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
@@ -16,6 +17,7 @@
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
+#include "utils/typcache.h"
 
 #include "compat.h"
 #include "plan/safety.h"
@@ -70,18 +72,63 @@ like_is_safe(Oid funcid, const List *args, Oid collation)
 	return length == 0 || bytes[length - 1] != '\\';
 }
 
+/*
+ * True for types whose comparison looks at what is in the values: a record may have a column of a
+ * type that has none, or records may be of different types.
+ */
+static bool
+is_container(Oid type)
+{
+	switch (type)
+	{
+		case RECORDOID:
+		case RECORDARRAYOID:
+		case ANYARRAYOID:
+		case ANYRANGEOID:
+		case ANYMULTIRANGEOID:
+			return true;
+		default:
+			return false;
+	}
+}
+
 bool
 gj_operator_is_safe(Oid opno)
 {
-	if (opno >= FirstNormalObjectId)
+	Oid			left;
+	Oid			right;
+
+	if (!OidIsValid(opno) || opno >= FirstNormalObjectId)
+		return false;
+	op_input_types(opno, &left, &right);
+	if (is_container(left) || is_container(right))
 		return false;
 	return gj_op_interpretation(opno) != NIL || function_is_safe(get_opcode(opno));
+}
+
+/* True if values have a collation, but which one is not clear: to compare them is an error. */
+static bool
+lacks_collation(const List *values, Oid collation)
+{
+	ListCell   *lc;
+
+	foreach(lc, OidIsValid(collation) ? NIL : values)
+	{
+		Node	   *value = lfirst(lc);
+
+		if (IsA(value, TargetEntry))
+			value = (Node *) ((TargetEntry *) value)->expr;
+		if (type_is_collatable(exprType(value)))
+			return true;
+	}
+	return false;
 }
 
 static bool
 aggregate_is_safe(const Aggref *aggref)
 {
-	if (aggref->aggkind != AGGKIND_NORMAL || aggref->aggorder != NIL)
+	if (aggref->aggkind != AGGKIND_NORMAL || aggref->aggorder != NIL ||
+		lacks_collation(aggref->args, aggref->inputcollid))
 		return false;
 	switch (aggref->aggfnoid)
 	{
@@ -128,57 +175,187 @@ aggregate_is_safe(const Aggref *aggref)
 	}
 }
 
-/* What the planner computes, whichever way the query is planned. */
+/*
+ * True for functions whose value the planner does not know beforehand, apart from those that raise
+ * no error: the time, and what is some days away from it.
+ */
+static bool
+is_unpredictable(Oid funcid, void *context)
+{
+	switch (funcid)
+	{
+		case F_NOW:
+		case F_TRANSACTION_TIMESTAMP:
+		case F_STATEMENT_TIMESTAMP:
+		case F_TIMESTAMPTZ_PL_INTERVAL:
+		case F_TIMESTAMPTZ_MI_INTERVAL:
+		case F_TIMESTAMPTZ_TIMESTAMP:
+		case F_TIMESTAMPTZ_DATE:
+		case F_TIMESTAMP_TIMESTAMPTZ:
+		case F_DATE_TIMESTAMPTZ:
+			return false;
+		default:
+			return func_volatile(funcid) != PROVOLATILE_IMMUTABLE;
+	}
+}
+
 static bool
 is_not_constant(Node *node, void *context)
 {
 	if (node == NULL)
 		return false;
 	return IsA(node, Var) || IsA(node, Param) || IsA(node, SubLink) || IsA(node, Aggref) ||
+		IsA(node, CaseTestExpr) || check_functions_in_node(node, is_unpredictable, NULL) ||
 		expression_tree_walker(node, is_not_constant, context);
 }
 
+/* True for a calculation that raises its error, if any, when the query is planned. */
 static bool
 is_constant(Node *node)
 {
-	return !is_not_constant(node, NULL);
+	switch (nodeTag(node))
+	{
+		case T_Const:
+		case T_OpExpr:
+		case T_FuncExpr:
+		case T_NullIfExpr:
+		case T_CoerceViaIO:
+			return !is_not_constant(node, NULL);
+		default:
+			return false;
+	}
+}
+
+/* Looks at queries from the outside in: a CTE is looked at where it is read. */
+typedef struct FailContext
+{
+	const GjAround *around;		/* queries around the node; NULL: none */
+	int			nctes;			/* that were looked at */
+	bool		without_queries;	/* what is in subqueries does not count */
+} FailContext;
+
+/* CTEs that are looked at: some name each other several times. */
+#define MOST_CTES	100
+
+static bool can_fail(Node *node, FailContext *cxt);
+
+/* True for what LIMIT or OFFSET may not like: it is known too late, or less than none. */
+static bool
+limit_can_fail(Node *limit)
+{
+	const Const *value;
+
+	if (limit == NULL)
+		return false;
+	if (!is_constant(limit))
+		return true;
+	value = (const Const *) eval_const_expressions(NULL, limit);
+	return !IsA(value, Const) || (!value->constisnull && DatumGetInt64(value->constvalue) < 0);
 }
 
 static bool
-can_fail(Node *node, void *context)
+query_can_fail(Query *query, FailContext *cxt)
 {
-	if (node == NULL)
+	GjAround	here = {.query = query,.outer = cxt->around};
+	FailContext below = {.around = &here,.nctes = cxt->nctes};
+	bool		result;
+
+	if (query->rowMarks != NIL || query->commandType != CMD_SELECT ||
+		limit_can_fail(query->limitCount) || limit_can_fail(query->limitOffset))
+		return true;
+	result = query_tree_walker(query, can_fail, &below, QTW_IGNORE_JOINALIASES |
+							   QTW_EXAMINE_RTES_BEFORE | QTW_EXAMINE_SORTGROUP);
+	cxt->nctes = below.nctes;
+	return result;
+}
+
+/* The CTE that a query reads; *around: the query that has it.  NULL: it is not known. */
+static const CommonTableExpr *
+find_cte(const RangeTblEntry *rte, const GjAround **around)
+{
+	ListCell   *lc;
+
+	for (Index up = rte->ctelevelsup; up > 0 && *around != NULL; up--)
+		*around = (*around)->outer;
+	foreach(lc, *around == NULL ? NIL : (*around)->query->cteList)
+		if (strcmp(lfirst_node(CommonTableExpr, lc)->ctename, rte->ctename) == 0)
+			return lfirst_node(CommonTableExpr, lc);
+	return NULL;
+}
+
+static bool
+source_can_fail(const RangeTblEntry *rte, FailContext *cxt)
+{
+	FailContext of_cte = *cxt;
+	const CommonTableExpr *cte;
+	bool		result;
+
+	if (rte->rtekind == RTE_RELATION)
+		return rte->relkind == RELKIND_FOREIGN_TABLE;
+	if (rte->rtekind != RTE_CTE)
 		return false;
+	cte = find_cte(rte, &of_cte.around);
+	if (cte == NULL || cte->cterecursive || ++of_cte.nctes > MOST_CTES)
+		return true;
+	result = can_fail(cte->ctequery, &of_cte);
+	cxt->nctes = of_cte.nctes;
+	return result;
+}
+
+/* True if comparing values of a type, as greatest() does, can raise an error. */
+static bool
+order_can_fail(Oid type)
+{
+	return !gj_operator_is_safe(lookup_type_cache(type, TYPECACHE_LT_OPR)->lt_opr);
+}
+
+static bool
+operator_can_fail(Oid opno, const List *args, Oid collation)
+{
+	return (!gj_operator_is_safe(opno) && !like_is_safe(get_opcode(opno), args, collation)) ||
+		lacks_collation(args, collation);
+}
+
+/* What is sorted or grouped by is in the target list. */
+static bool
+target_can_fail(const TargetEntry *tle)
+{
+	return tle->ressortgroupref != 0 &&
+		lacks_collation(list_make1(tle->expr), exprCollation((Node *) tle->expr));
+}
+
+/* The node alone, without what is in it. */
+static bool
+node_can_fail(Node *node)
+{
 	switch (nodeTag(node))
 	{
-		case T_Query:
-			return query_tree_walker((Query *) node, can_fail, context, QTW_IGNORE_JOINALIASES);
 		case T_OpExpr:
-			if (!gj_operator_is_safe(((OpExpr *) node)->opno) &&
-				!like_is_safe(get_opcode(((OpExpr *) node)->opno), ((OpExpr *) node)->args,
-							  ((OpExpr *) node)->inputcollid))
-				return !is_constant(node);
-			break;
+		case T_NullIfExpr:
+			{
+				OpExpr	   *op = (OpExpr *) node;
+
+				return operator_can_fail(op->opno, op->args, op->inputcollid);
+			}
 		case T_ScalarArrayOpExpr:
-			if (!gj_operator_is_safe(((ScalarArrayOpExpr *) node)->opno))
-				return true;
-			break;
+			{
+				ScalarArrayOpExpr *op = (ScalarArrayOpExpr *) node;
+
+				return !gj_operator_is_safe(op->opno) || lacks_collation(op->args, op->inputcollid);
+			}
 		case T_FuncExpr:
-			if (!function_is_safe(((FuncExpr *) node)->funcid))
-				return !is_constant(node);
-			break;
+			return !function_is_safe(((FuncExpr *) node)->funcid);
 		case T_Aggref:
-			if (!aggregate_is_safe((Aggref *) node))
-				return true;
-			break;
+			return !aggregate_is_safe((Aggref *) node);
+		case T_MinMaxExpr:
+			return order_can_fail(((MinMaxExpr *) node)->minmaxtype) ||
+				lacks_collation(((MinMaxExpr *) node)->args, ((MinMaxExpr *) node)->inputcollid);
 		case T_Param:
 			return ((Param *) node)->paramkind == PARAM_MULTIEXPR;
-		case T_SubLink:
-			/* one with two rows is an error */
-			if (((SubLink *) node)->subLinkType != EXISTS_SUBLINK &&
-				((SubLink *) node)->subLinkType != ANY_SUBLINK)
-				return true;
-			break;
+		case T_TargetEntry:
+			return target_can_fail((TargetEntry *) node);
+		case T_SortGroupClause:
+			return !gj_operator_is_safe(((SortGroupClause *) node)->eqop);
 		case T_Var:
 		case T_Const:
 		case T_List:
@@ -189,27 +366,74 @@ can_fail(Node *node, void *context)
 		case T_CaseWhen:
 		case T_CaseTestExpr:
 		case T_CoalesceExpr:
-		case T_NullIfExpr:
-		case T_MinMaxExpr:
+		case T_SQLValueFunction:
 		case T_RelabelType:
-		case T_TargetEntry:
 		case T_FromExpr:
 		case T_JoinExpr:
 		case T_RangeTblRef:
-		case T_SortGroupClause:
-		case T_RangeTblEntry:
 		case T_ArrayExpr:
-			break;
+			return false;
 		default:
 			return true;
 	}
-	return expression_tree_walker(node, can_fail, context);
+}
+
+/* One with two rows is an error. */
+static bool
+sublink_can_fail(const SubLink *sublink)
+{
+	return sublink->subLinkType != EXISTS_SUBLINK && sublink->subLinkType != ANY_SUBLINK;
+}
+
+static bool
+can_fail(Node *node, FailContext *cxt)
+{
+	if (node == NULL)
+		return false;
+	switch (nodeTag(node))
+	{
+		case T_Query:
+			return !cxt->without_queries && query_can_fail((Query *) node, cxt);
+		case T_SubLink:
+			return (!cxt->without_queries && sublink_can_fail((SubLink *) node)) ||
+				expression_tree_walker(node, can_fail, cxt);
+		case T_RangeTblEntry:
+			/* its parts are walked by whoever has the query */
+			return source_can_fail((RangeTblEntry *) node, cxt);
+		case T_CommonTableExpr:
+			return false;
+		default:
+			return node_can_fail(node) ? !is_constant(node) :
+				expression_tree_walker(node, can_fail, cxt);
+	}
 }
 
 bool
-gj_can_fail(Node *node)
+gj_can_fail(Node *node, const GjAround *around)
 {
-	return can_fail(node, NULL);
+	FailContext cxt = {.around = around};
+
+	return can_fail(node, &cxt);
+}
+
+static bool
+conditions_can_fail(Node *node, void *context)
+{
+	FailContext cxt = {.without_queries = true};
+
+	if (node == NULL)
+		return false;
+	if (IsA(node, Query))
+		return can_fail((Node *) ((Query *) node)->jointree, &cxt) ||
+			can_fail(((Query *) node)->havingQual, &cxt) ||
+			query_tree_walker((Query *) node, conditions_can_fail, NULL, QTW_IGNORE_JOINALIASES);
+	return expression_tree_walker(node, conditions_can_fail, NULL);
+}
+
+bool
+gj_conditions_can_fail(Query *query)
+{
+	return conditions_can_fail((Node *) query, NULL);
 }
 
 /* The query whose subquery or CTE is looked at, and how deep below it. */

@@ -7,13 +7,32 @@
 
 #include "nodes/parsenodes.h"
 
-/* True if an expression can raise an error; of a Query, if anything in it can. */
-extern bool gj_can_fail(Node *node);
+/* A query around something, and those around it: they have the CTEs that are read. */
+typedef struct GjAround
+{
+	const Query *query;
+	const struct GjAround *outer;
+} GjAround;
+
+/*
+ * True if an expression can raise an error, or wait for others; of a Query, if anything in it can,
+ * CTEs that it reads included.  around: the query that has the expression or Query in it.
+ */
+extern bool gj_can_fail(Node *node, const GjAround *around);
+
+/*
+ * True if a condition of a query, or of one in it, can raise an error.  That a scalar subquery has
+ * two rows does not count.
+ */
+extern bool gj_conditions_can_fail(Query *query);
 
 /* True for functions on numbers that raise none whatever their arguments are. */
 extern bool gj_function_is_total(Oid funcid);
 
-/* True for comparisons of built-in types, and operators of functions that raise no error. */
+/*
+ * True for comparisons of built-in types, but not of records, arrays and ranges, and for operators
+ * of functions that raise no error.
+ */
 extern bool gj_operator_is_safe(Oid opno);
 
 /* True if a subquery or CTE of a query can be computed several times, for all to see the same rows. */

@@ -25,14 +25,13 @@
 static List *
 add_members(PlannerInfo *root, Index relid, List *tables)
 {
-	ListCell   *lc;
-
-	foreach(lc, root->append_rel_list)
+	/* the array, for the list is forgotten when a plan is made: join_plan.c */
+	for (int i = 1; i < root->simple_rel_array_size; i++)
 	{
-		AppendRelInfo *member = lfirst_node(AppendRelInfo, lc);
-		RelOptInfo *rel = root->simple_rel_array[member->child_relid];
+		AppendRelInfo *member = root->append_rel_array ? root->append_rel_array[i] : NULL;
+		RelOptInfo *rel = root->simple_rel_array[i];
 
-		if (member->parent_relid != relid || rel == NULL || IS_DUMMY_REL(rel))
+		if (member == NULL || member->parent_relid != relid || rel == NULL || IS_DUMMY_REL(rel))
 			continue;
 		if (planner_rt_fetch(member->child_relid, root)->inh)
 			tables = add_members(root, member->child_relid, tables);

@@ -407,6 +407,19 @@ is_average_count(const Node *node)
 		(linitial_node(Var, func->args)->varattno - FIRST_COLUMN) % 2 == 1;
 }
 
+bool
+gj_stage_average(Expr *node, Expr **sum, Expr **count)
+{
+	const FuncExpr *func = (const FuncExpr *) node;
+
+	if (!IsA(node, FuncExpr) || func->funcid != F_NUMERIC_DIV ||
+		!is_average_count(lsecond(func->args)))
+		return false;
+	*sum = linitial(func->args);
+	*count = linitial(lsecond_node(FuncExpr, func->args)->args);
+	return true;
+}
+
 /* True for calls that raise no error (beyond numbers of 131 072 digits). */
 static bool
 call_is_safe(Oid funcid, const List *args)
@@ -510,8 +523,6 @@ gj_choose_stage(PlannerInfo *root, GjBuilder *builder, int s, const Path *path)
 
 	if (stage == NULL || path == NULL || path->param_info != NULL ||
 		!bms_is_empty(rel->lateral_relids) ||
-	/* its plan exists twice, and setrefs.c would change its AppendRelInfos twice */
-		gj_has_append_rels(stage->root) ||
 		stage->info->program->nbytes + STAGE_PROGRAM_BYTES > GJ_MAX_PROGRAM_SIZE ||
 		(!gj_force && gj_cost_stage(stage) > gj_cost_plan_source(path)))
 		return false;

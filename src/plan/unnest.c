@@ -51,7 +51,7 @@
 #include "plan/unnest.h"
 #include "preload.h"
 
-static bool rewrite_query(Query *query);
+static bool rewrite_query(Query *query, const GjAround *outer);
 
 /* ---- what may be rewritten */
 
@@ -286,7 +286,7 @@ split_conditions(Query *sub, List **ties, List **others)
 
 /* True if a SubLink is a scalar aggregate of rows that equalities tie to the row outside. */
 static bool
-is_scalar_aggregate(const SubLink *sublink)
+is_scalar_aggregate(const SubLink *sublink, const GjAround *around)
 {
 	Query	   *sub = (Query *) sublink->subselect;
 
@@ -294,13 +294,14 @@ is_scalar_aggregate(const SubLink *sublink)
 		sub->hasAggs && list_length(sub->targetList) == 1 &&
 	/* its value without rows is one of the query around it */
 		!checkExprHasSubLink((Node *) sub->targetList) &&
-		!contain_volatile_functions((Node *) sub) && !gj_can_fail((Node *) sub);
+		!contain_volatile_functions((Node *) sub) && !gj_can_fail((Node *) sub, around);
 }
 
 /* What rewriting the conditions of a query needs, and whether it has done anything. */
 typedef struct RewriteContext
 {
 	Query	   *query;
+	const GjAround *here;		/* it, and the queries around it */
 	bool		changed;
 } RewriteContext;
 
@@ -322,7 +323,7 @@ join_aggregate(RewriteContext *cxt, SubLink *sublink)
 	ListCell   *lc,
 			   *lc2;
 
-	if (!is_scalar_aggregate(sublink))
+	if (!is_scalar_aggregate(sublink, cxt->here))
 		return NULL;
 	sub = copyObject((Query *) sublink->subselect);
 	if (!split_conditions(sub, &ties, &others))
@@ -442,10 +443,24 @@ case_null(Node *arg, Expr *is_null, Expr *otherwise)
 	return gj_make_case(list_make1(gj_make_when(test, is_null)), otherwise);
 }
 
+/*
+ * True if rows of a query around it are locked.  If one has changed meanwhile, PostgreSQL looks at
+ * the new one and at the others that it was joined with, and no more; a subquery runs once more.
+ */
+static bool
+is_in_locking_query(const GjAround *here)
+{
+	for (here = here->outer; here != NULL; here = here->outer)
+		if (here->query->commandType != CMD_SELECT || here->query->rowMarks != NIL)
+			return true;
+	return false;
+}
+
 /* Conditions that are true where x NOT IN (...) is; NIL if the clause is none of that form. */
 static List *
-rewrite_not_in(const Query *query, Node *clause)
+rewrite_not_in(const GjAround *here, Node *clause)
 {
+	const Query *query = here->query;
 	BoolExpr   *negation = (BoolExpr *) clause;
 	SubLink    *sublink;
 	OpExpr	   *test;
@@ -465,6 +480,7 @@ rewrite_not_in(const Query *query, Node *clause)
 	sub = (Query *) sublink->subselect;
 	if (sublink->subLinkType != ANY_SUBLINK || !IsA(sub, Query) || !is_plain(sub) || sub->hasAggs ||
 		reads_level((Node *) sub, 1) || !gj_is_repeatable(query, sub) ||
+		gj_can_fail((Node *) sub, here) ||
 		list_length(sub->targetList) != 1 || !IsA(test, OpExpr) || list_length(test->args) != 2 ||
 		!is_column_of_sublink(lsecond(test->args)) || !gj_operator_is_safe(test->opno) ||
 		!op_hashjoinable(test->opno, exprType(linitial(test->args))) ||
@@ -472,7 +488,7 @@ rewrite_not_in(const Query *query, Node *clause)
 		return NIL;
 	x = linitial(test->args);
 	y = (Node *) linitial_node(TargetEntry, sub->targetList)->expr;
-	if (contain_aggs_of_level(x, 0))
+	if (contain_aggs_of_level(x, 0) || (reads_level(x, 1) && is_in_locking_query(here)))
 		return NIL;
 	equal = copyObject(test);
 	equal->args = list_make2(copyObject(x), copyObject(y));
@@ -496,7 +512,10 @@ rewrite_not_in(const Query *query, Node *clause)
 
 /* ---- queries */
 
-/* Computes CTEs anew for each reader. */
+/*
+ * Computes CTEs anew for each reader.  PostgreSQL then has conditions of a reader checked ahead of
+ * those of the CTE, which may be there to keep them from an error.
+ */
 static bool
 inline_ctes(Query *query)
 {
@@ -509,7 +528,8 @@ inline_ctes(Query *query)
 		Query	   *sub = (Query *) cte->ctequery;
 
 		if (cte->ctematerialized != CTEMaterializeDefault || cte->cterecursive ||
-			cte->cterefcount < 2 || sub->commandType != CMD_SELECT || !gj_is_repeatable(query, sub))
+			cte->cterefcount < 2 || sub->commandType != CMD_SELECT ||
+			!gj_is_repeatable(query, sub) || gj_conditions_can_fail(query))
 			continue;
 		cte->ctematerialized = CTEMaterializeNever;
 		changed = true;
@@ -518,9 +538,9 @@ inline_ctes(Query *query)
 }
 
 static bool
-rewrite_conditions(Query *query)
+rewrite_conditions(Query *query, const GjAround *here)
 {
-	RewriteContext cxt = {.query = query};
+	RewriteContext cxt = {.query = query,.here = here};
 	List	   *quals = NIL;
 	ListCell   *lc;
 
@@ -530,7 +550,7 @@ rewrite_conditions(Query *query)
 	foreach(lc, make_ands_implicit((Expr *) query->jointree->quals))
 	{
 		Node	   *clause = lfirst(lc);
-		List	   *parts = rewrite_not_in(query, clause);
+		List	   *parts = rewrite_not_in(here, clause);
 
 		cxt.changed |= parts != NIL;
 		quals = list_concat(quals, parts != NIL ? parts : list_make1(replace_aggregates(clause, &cxt)));
@@ -540,17 +560,23 @@ rewrite_conditions(Query *query)
 	return cxt.changed;
 }
 
-/* Rewrites the queries in an expression, or below one in a query; *context: whether any was. */
+/* What is rewritten below a query. */
+typedef struct BelowContext
+{
+	const GjAround *here;		/* the query */
+	bool		changed;
+} BelowContext;
+
 static bool
 rewrite_below(Node *node, void *context)
 {
-	bool	   *changed = context;
+	BelowContext *cxt = context;
 
 	if (node == NULL)
 		return false;
 	if (IsA(node, Query))
 	{
-		*changed |= rewrite_query((Query *) node);
+		cxt->changed |= rewrite_query((Query *) node, cxt->here);
 		return false;
 	}
 	return expression_tree_walker(node, rewrite_below, context);
@@ -558,29 +584,35 @@ rewrite_below(Node *node, void *context)
 
 /* The innermost queries first: they are copied into others. */
 static bool
-rewrite_query(Query *query)
+rewrite_query(Query *query, const GjAround *outer)
 {
-	bool		changed = false;
+	const GjAround here = {.query = query,.outer = outer};
+	BelowContext below = {.here = &here};
 
-	(void) query_tree_walker(query, rewrite_below, &changed, QTW_IGNORE_JOINALIASES);
-	changed |= inline_ctes(query);
-	changed |= rewrite_conditions(query);
-	return changed;
+	(void) query_tree_walker(query, rewrite_below, &below, QTW_IGNORE_JOINALIASES);
+	below.changed |= inline_ctes(query);
+	below.changed |= rewrite_conditions(query, &here);
+	return below.changed;
 }
 
 /* ---- plans */
 
-/* True if there may be something to be rewritten. */
+/* True if there may be something to be rewritten.  Most queries have no subquery: it takes no time. */
 static bool
-is_candidate(Node *node, void *context)
+is_candidate(const Query *query)
 {
-	if (node == NULL)
-		return false;
-	if (IsA(node, SubLink) || IsA(node, CommonTableExpr))
+	ListCell   *lc;
+
+	if (query->hasSubLinks || query->cteList != NIL)
 		return true;
-	if (IsA(node, Query))
-		return query_tree_walker((Query *) node, is_candidate, context, QTW_IGNORE_JOINALIASES);
-	return expression_tree_walker(node, is_candidate, context);
+	foreach(lc, query->rtable)
+	{
+		const RangeTblEntry *rte = lfirst_node(RangeTblEntry, lc);
+
+		if (rte->rtekind == RTE_SUBQUERY && is_candidate(rte->subquery))
+			return true;
+	}
+	return false;
 }
 
 static bool has_gpujoin(const Plan *plan);
@@ -618,10 +650,13 @@ may_rewrite(const Query *query, int cursor_options)
 {
 	const char *reason;
 
-	return gj_unnest && query->commandType == CMD_SELECT && query->utilityStmt == NULL &&
-		(cursor_options & CURSOR_OPT_FAST_PLAN) == 0 && is_candidate((Node *) query, NULL) &&
+	return gj_unnest && query->commandType != CMD_UTILITY && query->utilityStmt == NULL &&
+		(cursor_options & CURSOR_OPT_FAST_PLAN) == 0 && is_candidate(query) &&
 		gj_may_offload(&reason) && gj_extension_present();
 }
+
+/* What a query must take at least, in times of what planning it once more takes. */
+#define PLANNING_WORTH		20
 
 PlannedStmt *
 gj_plan_unnested(Query *query, const char *query_string, int cursor_options, ParamListInfo params,
@@ -630,15 +665,19 @@ gj_plan_unnested(Query *query, const char *query_string, int cursor_options, Par
 	Query	   *copy;
 	PlannedStmt *written;
 	PlannedStmt *unnested;
+	uint64		njoins;
 	List	   *reasons;
 
 	if (!may_rewrite(query, cursor_options))
 		return plan(query, query_string, cursor_options, params);
 	copy = copyObject(query);
-	if (!rewrite_query(copy))
+	if (!rewrite_query(copy, NULL))
 		return plan(query, query_string, cursor_options, params);
+	njoins = gj_joins_searched;
 	written = plan(query, query_string, cursor_options, params);
-	if (!gj_force && written->planTree->total_cost < gj_cost_least())
+	njoins = gj_joins_searched - njoins;
+	if (!gj_force &&
+		written->planTree->total_cost < gj_cost_least() + PLANNING_WORTH * gj_cost_planning(njoins))
 		return written;
 	reasons = gj_swap_parts(NIL);
 	unnested = plan(copy, query_string, cursor_options, params);
