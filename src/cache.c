@@ -307,8 +307,11 @@ make_program(Relation rel, const AttrNumber *attnos, int n, int ntexts)
 	for (int i = 0; i < n; i++)
 	{
 		Form_pg_attribute attr = TupleDescAttr(RelationGetDescr(rel), attnos[i] - 1);
+		int			scale;
 
-		types[i] = gj_column_type(attr->atttypid);
+		types[i] = gj_decimal_noted(RelationGetRelid(rel), attnos[i]) ?
+			gj_column_type(attr->atttypid) :
+			gj_loaded_type(attr->atttypid, attr->atttypmod, &scale);
 		if (types[i].kind == GJ_REF)
 			row_heap += MAXALIGN(get_typavgwidth(attr->atttypid, attr->atttypmod));
 	}

@@ -144,6 +144,10 @@ extern GjStatus gj_cpu_group_keep(GjQueue *queue, const GjGroups *from,
 								  const uint32_t *positions, uint32_t n,
 								  const uint64_t *heap_at, const GjGroups *to);
 
+extern GjStatus gj_cpu_measure(GjQueue *queue, const GjPackColumn *columns, uint32_t n,
+							   GjPacking *packing);
+extern GjStatus gj_cpu_pack(GjQueue *queue, const GjPackColumn *columns, uint32_t n);
+extern GjStatus gj_cpu_unpack(GjQueue *queue, const GjPackColumn *columns, uint32_t n);
 extern GjStatus gj_cpu_gather(GjQueue *queue, const GjView *view, uint32_t first, uint32_t max,
 							  const GjBatchTarget *target, uint32_t *n);
 extern GjStatus gj_cpu_sort_unique(GjQueue *queue, void *values, uint32_t width, uint64_t n,

@@ -69,6 +69,23 @@ find_parts_item(void *arg, uint32_t n, const GjTile *tile)
 	}
 }
 
+/* Values of a packed column of an item's rows, as they are. */
+static void
+unpack_values(const GjSplitWork *w, const GjSplitRows *item, const GjColumn *from, void *to)
+{
+	uint32_t	at[GJ_SPLIT_PARTS];
+
+	memcpy(at, item->at, sizeof(at));
+	for (uint32_t i = item->begin; i < item->end; i++)
+	{
+		uint32_t	row = item->piece->rows ? item->piece->rows[i] : i;
+		uint32_t	part = w->part[item->first_row + (i - item->begin)];
+
+		gj_put_value((uint8_t *) to + (size_t) at[part]++ * from->width, from->width,
+					 gj_packed_value(from, row));
+	}
+}
+
 /* Values of `width` bytes of an item's rows; `from` is NULL: all are 0. */
 static void
 write_values(const GjSplitWork *w, const GjSplitRows *item, const void *from, void *to,
@@ -100,7 +117,9 @@ write_item(void *arg, uint32_t n, const GjTile *tile)
 	{
 		const GjColumn *from = &item->piece->columns[c];
 
-		if (w->to[c].data)
+		if (w->to[c].data && from->packed)
+			unpack_values(w, item, from, (void *) w->to[c].data);
+		else if (w->to[c].data)
 			write_values(w, item, from->data, (void *) w->to[c].data, w->to[c].width);
 		if (w->to[c].nulls)
 			write_values(w, item, from->nulls, (void *) w->to[c].nulls, 1);

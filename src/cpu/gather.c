@@ -81,10 +81,30 @@ typedef struct GjWide
 	uint64_t	half[2];
 } GjWide;
 
+/* The same of a packed column. */
+static void
+unpack_values(const GjGather *g, const GjColumn *column, uint32_t source, uint8_t *to,
+			  uint32_t begin, uint32_t end)
+{
+	for (uint32_t i = begin; i < end; i++)
+	{
+		uint32_t	row = gj_view_row(g->view, source, g->first + i);
+		bool		none = gj_row_is_null(column, row);
+
+		gj_put_value(to + (size_t) i * column->width, column->width,
+					 none ? 0 : gj_packed_value(column, row));
+	}
+}
+
 static void
 copy_values(const GjGather *g, const GjColumn *column, uint32_t source, void *to,
 			uint32_t begin, uint32_t end)
 {
+	if (column->packed)
+	{
+		unpack_values(g, column, source, to, begin, end);
+		return;
+	}
 	switch (column->width)
 	{
 		case 1:

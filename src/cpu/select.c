@@ -211,7 +211,7 @@ store_column(const GjKeysWork *w, uint32_t k, uint32_t base, uint32_t n)
 		return false;
 	source = w->code->columns[instr->arg].source;
 	if (w->view->rowid[source] || gj_view_no_row(w->view, source) ||
-		(column->kind != GJ_INT8 && column->kind != GJ_INT4))
+		(column->kind != GJ_INT8 && column->kind != GJ_INT4) || column->packed)
 		return false;
 	if (column->kind == GJ_INT8)
 		memcpy(to, (const int64_t *) column->data + base, n * sizeof(int64_t));
@@ -301,6 +301,9 @@ gj_cpu_ordered_keys(GjQueue *queue, const GjView *view, uint32_t first, uint32_t
 }
 
 const GjColumnOps gj_cpu_columns = {
+	.measure = gj_cpu_measure,
+	.pack = gj_cpu_pack,
+	.unpack = gj_cpu_unpack,
 	.rebase_refs = gj_cpu_rebase_refs,
 	.set_columns = gj_cpu_set_columns,
 	.select = gj_cpu_select,

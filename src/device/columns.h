@@ -16,9 +16,49 @@ typedef struct GjBatchTarget
 	const GjColumnPlace *places;
 } GjBatchTarget;
 
+/* How the values of a column of integers can be packed: as (value - min) / factor. */
+typedef struct GjPacking
+{
+	int64_t		min;
+	int64_t		max;
+	int64_t		factor;			/* greatest that divides all value - min; 0: all are min */
+	bool		any;			/* false: all rows are NULL */
+} GjPacking;
+
+/* A column of integers that is packed, or unpacked: nrows of it. */
+typedef struct GjPackColumn
+{
+	GjColumn	from;
+	void	   *to;
+	uint32_t	nrows;
+} GjPackColumn;
+
+/* True if columns of a kind can be packed. */
+static inline bool
+gj_kind_packs(unsigned kind)
+{
+	return kind == GJ_INT2 || kind == GJ_INT4 || kind == GJ_INT8 || kind == GJ_UINT4;
+}
+
 /* Columns, expressions, keys and batches. */
 typedef struct GjColumnOps
 {
+	/*
+	 * How n columns of integers can be packed: packing[n] (host).  Waits.  This, pack and unpack
+	 * are NULL on a device that packs nothing.
+	 */
+	GjStatus	(*measure) (GjQueue *queue, const GjPackColumn *columns, uint32_t n,
+							GjPacking *packing);
+
+	/*
+	 * Packs n columns, whose `from` are not packed, to `to`: as their base, factor and packed say.
+	 * NULL becomes 0.
+	 */
+	GjStatus	(*pack) (GjQueue *queue, const GjPackColumn *columns, uint32_t n);
+
+	/* Makes values as they are of n columns that are packed; NULL becomes 0. */
+	GjStatus	(*unpack) (GjQueue *queue, const GjPackColumn *columns, uint32_t n);
+
 	/*
 	 * Adds `base` to the offset of n references, all but held ones.  A reference that
 	 * does not lie within heap_size bytes is a row error (GJ_BAD_PROGRAM).

@@ -155,6 +155,11 @@ gj_fused_copy_value(const GjColumn *column, uint32_t row, uint8_t *data, uint8_t
 	uint8_t    *to = data + (size_t) at * column->width;
 
 	nulls[at] = column->nulls ? column->nulls[row] : 0;
+	if (column->packed)
+	{
+		gj_put_value(to, column->width, gj_packed_value(column, row));
+		return;
+	}
 	if (column->width % 4 == 0)
 	{
 		for (uint32_t i = 0; i < column->width / 4; i++)

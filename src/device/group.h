@@ -166,6 +166,8 @@ gj_group_owns(const GjGroupRows *rows, uint32_t i, const GjGroups *groups, uint3
 GJ_FN int64_t
 gj_group_carried(const GjColumn *column, uint32_t row)
 {
+	if (column->packed)
+		return gj_packed_value(column, row);
 	switch (column->width)
 	{
 		case 1:

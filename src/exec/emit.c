@@ -50,6 +50,7 @@ gj_emitter_init(GjEmitter *emitter, const GjProgram *program, TupleDesc desc,
 {
 	const GjColumnType *types = gj_program_array(program, GjColumnType, columns);
 	const uint32 *columns = gj_program_array(program, uint32, outputs);
+	const GjSource *sources = gj_program_array(program, GjSource, sources);
 	uint32		noutputs = program->noutputs;
 	GjColumnType *output_types = palloc(sizeof(GjColumnType) * Max(noutputs, 1));
 
@@ -71,7 +72,10 @@ gj_emitter_init(GjEmitter *emitter, const GjProgram *program, TupleDesc desc,
 								  TupleDescAttr(desc, attr)->attbyval);
 		if (!outputs && list_nth_int(attributes, attr) >= 0)
 		{
-			column->how = GJ_EMIT_DECIMAL;
+			const GjColumnType *type = &types[columns[column->output]];
+
+			column->how = sources[type->source].stage != 0 ? GJ_EMIT_DECIMAL :
+				GJ_EMIT_STORED_DECIMAL;
 			column->scale = list_nth_int(attributes, attr);
 		}
 		describe_value(column, TupleDescAttr(desc, attr));
@@ -124,7 +128,7 @@ gj_emit_row(GjEmitter *emitter, TupleTableSlot *slot)
 	}
 	for (uint32 i = 0; i < emitter->ncolumns; i++)
 	{
-		const GjEmitColumn *column = &emitter->columns[i];
+		GjEmitColumn *column = &emitter->columns[i];
 		int			attr = column->attr;
 
 		if (column->nulls && column->nulls[row])
@@ -153,6 +157,11 @@ gj_emit_row(GjEmitter *emitter, TupleTableSlot *slot)
 				values[attr] =
 					NumericGetDatum(int64_div_fast_to_numeric(((const int64 *) column->data)[row],
 															  column->scale));
+				break;
+			case GJ_EMIT_STORED_DECIMAL:
+				gj_decimal_write(((const int64 *) column->data)[row], column->scale,
+								 column->stored);
+				values[attr] = PointerGetDatum(column->stored);
 				break;
 			case GJ_EMIT_CODE:
 				values[attr] = list_nth_node(Const, column->codes,

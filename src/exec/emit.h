@@ -19,6 +19,7 @@ typedef enum GjEmitHow
 	GJ_EMIT_INT32,
 	GJ_EMIT_INT64,
 	GJ_EMIT_DECIMAL,			/* an integer becomes a numeric */
+	GJ_EMIT_STORED_DECIMAL,		/* one that the loader made of a numeric becomes it again */
 	GJ_EMIT_CODE,				/* an integer stands for a value */
 	GJ_EMIT_POINTER,			/* to the value in the batch */
 	GJ_EMIT_REF
@@ -30,7 +31,8 @@ typedef struct GjEmitColumn
 	const uint8 *nulls;			/* NULL: this batch has none in the column */
 	GjEmitHow	how;
 	uint8		width;
-	uint8		scale;			/* GJ_EMIT_DECIMAL */
+	uint8		scale;			/* GJ_EMIT_DECIMAL, GJ_EMIT_STORED_DECIMAL */
+	char		stored[GJ_DECIMAL_BYTES];	/* GJ_EMIT_STORED_DECIMAL: the value of the last row */
 	const List *codes;			/* GJ_EMIT_CODE: of Const */
 	int			output;			/* number of the program's output column */
 	int			attr;			/* of the slot, from 0 */

@@ -21,7 +21,10 @@ mark_computed(GjWriter *writer, uint32 first_column, uint32 column)
 	writer->flat_bytes = GJ_LOAD_SLOT_SIZE / 8;
 }
 
-/* Marks the columns whose texts some instruction looks at, or whose arrays some step joins. */
+/*
+ * Marks the columns whose texts or numbers some instruction looks at, or whose arrays some step
+ * joins.
+ */
 static void
 find_computed(GjWriter *writer, const GjProgram *program, uint32 first_column)
 {
@@ -29,9 +32,13 @@ find_computed(GjWriter *writer, const GjProgram *program, uint32 first_column)
 	const GjSetStep *sets = gj_program_array(program, GjSetStep, set_steps);
 
 	for (uint32 i = 0; i < program->ninstrs; i++)
+	{
 		if (instrs[i].op == GJ_OP_LOAD_T &&
 			(instrs[i].n == GJ_BYTES_VARLENA || instrs[i].n == GJ_BYTES_ARRAY))
 			mark_computed(writer, first_column, instrs[i].arg);
+		if (instrs[i].op == GJ_OP_LOAD && instrs[i].arg - first_column < writer->ncolumns)
+			writer->columns[instrs[i].arg - first_column].loaded = true;
+	}
 	for (uint32 i = 0; i < program->nset_steps; i++)
 	{
 		if (sets[i].membership)
@@ -72,6 +79,8 @@ gj_writer_start(GjWriter *writer, uint8 *slot)
 	writer->nrows = 0;
 	writer->heap_used = 0;
 	writer->ntoasted = 0;
+	writer->has_nan = false;
+	writer->failed = -1;
 	for (uint32 i = 0; i < writer->ncolumns; i++)
 	{
 		writer->columns[i].data = slot + writer->places[i].data;
@@ -110,6 +119,14 @@ gj_writer_note_toasted(GjWriter *writer, GjWriterColumn *column, uint32 row)
 							   sizeof(GjToasted) * writer->toasted_size);
 	}
 	writer->toasted[writer->ntoasted++] = (GjToasted) {column - writer->columns, row};
+}
+
+void
+gj_writer_note_nan(GjWriter *writer, const GjWriterColumn *column)
+{
+	writer->has_nan = true;
+	if (column->loaded)
+		writer->failed = column - writer->columns;
 }
 
 bool

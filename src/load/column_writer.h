@@ -8,6 +8,7 @@
 #ifndef GJ_COLUMN_WRITER_H
 #define GJ_COLUMN_WRITER_H
 
+#include "load/decimal.h"
 #include "wire/messages.h"
 
 /* Values too long for a slot, kept by the backend until the end of the run. */
@@ -28,6 +29,7 @@ typedef struct GjWriterColumn
 	uint8		width;
 	bool		has_nulls;		/* nulls[0 .. nrows) is filled in */
 	bool		computed;		/* the device looks at its texts */
+	bool		loaded;			/* the device looks at its numbers */
 } GjWriterColumn;
 
 /* A value of a computed column that is compressed or out of line. */
@@ -54,6 +56,8 @@ typedef struct GjWriter
 	uint32		ntoasted,
 				toasted_size;
 	uint32		flat_bytes;		/* room that flattening the values of a page should have */
+	bool		has_nan;		/* a numeric just written is NaN */
+	int			failed;			/* column whose value just written cannot be used here; -1: none */
 } GjWriter;
 
 /* A writer for the columns of one source of a program. */
@@ -70,6 +74,12 @@ extern void gj_writer_need_nulls(GjWriter *writer, GjWriterColumn *column);
 
 /* Notes that a value just written has to be flattened. */
 extern void gj_writer_note_toasted(GjWriter *writer, GjWriterColumn *column, uint32 row);
+
+/*
+ * Notes that a numeric just written is NaN: the device can carry the integer that stands for it,
+ * but not compute with it.
+ */
+extern void gj_writer_note_nan(GjWriter *writer, const GjWriterColumn *column);
 
 /*
  * Puts the flat values in the place of those noted, as long as there is room: what is
@@ -113,6 +123,22 @@ gj_write_bytes(GjWriter *writer, GjWriterColumn *column, uint32 row,
 	memcpy(to, bytes, nbytes);
 	((uint64 *) column->data)[row] = gj_ref_make(writer->heap_used, nbytes);
 	writer->heap_used += MAXALIGN(nbytes);
+	gj_write_not_null(column, row);
+}
+
+/* Writes a numeric, as it lies in a tuple, of a scale. */
+static inline void
+gj_write_decimal(GjWriter *writer, GjWriterColumn *column, uint32 row, const char *value, int scale)
+{
+	int64	   *to = (int64 *) column->data + row;
+
+	if (!gj_decimal_read_fast(value, scale, to))
+	{
+		*to = 0;
+		writer->failed = column - writer->columns;
+	}
+	else if (*to == GJ_DECIMAL_NAN)
+		gj_writer_note_nan(writer, column);
 	gj_write_not_null(column, row);
 }
 

@@ -59,14 +59,26 @@ note_page(HeapSource *source, GjWriter *writer, Buffer buffer, bool visible)
 }
 
 /*
- * The page just noted is not what its column keys say: another query, whose texts alone
- * would have had room, must not take it.
+ * The page just noted is not what its column keys say: another query must not take it.  Its texts
+ * alone might have had room, or it might compute with a number that is NaN.
  */
 static void
 forget_page(HeapSource *source, GjWriter *writer)
 {
 	if (gj_resident_keeps(source->table->resident, source->next))
 		writer->pages->nrows[writer->pages->n - 1] &= ~GJ_PAGE_VISIBLE;
+}
+
+/* A number of a column is one that the device cannot compute with: later queries see to it. */
+static void
+refuse_column(HeapSource *source, int column, GjFailure *failure)
+{
+	AttrNumber	attno = source->columns[column].attno + 1;
+
+	gj_decimal_note(RelationGetRelid(source->rel), attno);
+	gj_fail(failure, GJ_UNKNOWN_VALUE, "NaN in column %s of table %s",
+			NameStr(TupleDescAttr(RelationGetDescr(source->rel), attno - 1)->attname),
+			RelationGetRelationName(source->rel));
 }
 
 /* True if there is a block to load: of the share that is being loaded, or of another one. */
@@ -108,8 +120,14 @@ heap_source_fill(GjSourceReader *reader, GjWriter *writer, GjFailure *failure)
 			gj_heap_write_tuples(source, writer);
 		note_page(source, writer, buffer, visible);
 		UnlockReleaseBuffer(buffer);
-		if (writer->ntoasted > 0 && !gj_writer_flatten(writer))
+		if ((writer->ntoasted > 0 && !gj_writer_flatten(writer)) || writer->has_nan)
 			forget_page(source, writer);
+		writer->has_nan = false;
+		if (writer->failed >= 0)
+		{
+			refuse_column(source, writer->failed, failure);
+			return false;
+		}
 		source->next = gj_heap_block_after(source, source->next);
 	}
 	gj_count_tuples_returned(source->rel, writer->nrows - nrows);

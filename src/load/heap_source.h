@@ -39,6 +39,7 @@ typedef struct HeapColumn
 	int			attno;			/* from 0 */
 	int16		attlen;
 	bool		attbyval;
+	int			scale;			/* gj_decimal_scale() */
 	int			section;		/* of a tuple without NULLs, and */
 	int			offset;			/* in it; -1: of variable length */
 	bool		missing_null;	/* value for tuples written before ADD COLUMN */

@@ -77,6 +77,7 @@ gj_heap_describe(HeapSource *source, const AttrNumber *attnos)
 		column->attno = attnos[c] - 1;
 		column->attlen = attr->attlen;
 		column->attbyval = attr->attbyval;
+		column->scale = attr->attlen == -1 ? gj_decimal_scale(attr->atttypid, attr->atttypmod) : -1;
 		column->section = 0;
 		column->offset = -1;
 		column->missing = getmissingattr(desc, attnos[c], &column->missing_null);
@@ -203,17 +204,23 @@ gather_uniform(HeapSource *source, GjWriter *writer, GjWriterColumn *column,
 
 /* Stores the value at p, as it lies in a tuple. */
 static inline void
-write_attribute(GjWriter *writer, GjWriterColumn *column, uint32 row, int16 attlen,
+write_attribute(GjWriter *writer, GjWriterColumn *column, uint32 row, const HeapColumn *heap,
 				const char *p)
 {
 	if (column->kind == GJ_REF)
 	{
-		uint32		nbytes = attlen > 0 ? attlen :
-			attlen == -1 ? VARSIZE_ANY(p) : strlen(p) + 1;
+		uint32		nbytes = heap->attlen > 0 ? heap->attlen :
+			heap->attlen == -1 ? VARSIZE_ANY(p) : strlen(p) + 1;
 
 		gj_write_bytes(writer, column, row, p, nbytes);
-		if (column->computed && attlen == -1 && (VARATT_IS_EXTERNAL(p) || VARATT_IS_COMPRESSED(p)))
+		if (column->computed && heap->attlen == -1 &&
+			(VARATT_IS_EXTERNAL(p) || VARATT_IS_COMPRESSED(p)))
 			gj_writer_note_toasted(writer, column, row);
+		return;
+	}
+	if (heap->attlen == -1)
+	{
+		gj_write_decimal(writer, column, row, p, heap->scale);
 		return;
 	}
 	/* constant sizes become single moves */
@@ -249,10 +256,10 @@ write_missing(GjWriter *writer, GjWriterColumn *column, uint32 row, const HeapCo
 		char		value[16];		/* the widest that write_attribute() could read */
 
 		store_att_byval(value, heap->missing, heap->attlen);
-		write_attribute(writer, column, row, heap->attlen, value);
+		write_attribute(writer, column, row, heap, value);
 	}
 	else
-		write_attribute(writer, column, row, heap->attlen, DatumGetPointer(heap->missing));
+		write_attribute(writer, column, row, heap, DatumGetPointer(heap->missing));
 }
 
 /* Stores an attribute of variable length for all columns that want it; returns where it ends. */
@@ -263,7 +270,7 @@ pass_attribute(HeapSource *source, GjWriter *writer, int i, int att, char *p)
 
 	p = (char *) att_align_pointer((uintptr_t) p, walk->attalign, walk->attlen, p);
 	for (int c = walk->column; c >= 0; c = source->twins[c])
-		write_attribute(writer, &writer->columns[c], writer->nrows + i, walk->attlen, p);
+		write_attribute(writer, &writer->columns[c], writer->nrows + i, &source->columns[c], p);
 	return (char *) att_addlength_pointer((uintptr_t) p, walk->attlen, p);
 }
 
@@ -311,7 +318,7 @@ walk_tuple(HeapSource *source, GjWriter *writer, int i)
 		}
 		offset = att_align_pointer(offset, walk->attalign, walk->attlen, data + offset);
 		for (int c = walk->column; c >= 0; c = twins[c])
-			write_attribute(writer, &writer->columns[c], row, walk->attlen, data + offset);
+			write_attribute(writer, &writer->columns[c], row, &source->columns[c], data + offset);
 		offset = att_addlength_pointer(offset, walk->attlen, data + offset);
 	}
 	for (int att = natts; att < source->natts; att++)

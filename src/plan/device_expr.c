@@ -379,8 +379,9 @@ gj_compile_column(GjCompileContext *cxt, Expr *node, bool is_null_test, int dept
 		instr.a = cxt->guard;
 		instr.imm = 1;
 	}
-	/* a number that is no numeric(p, s), a text that is too long: PostgreSQL's */
+	/* NaN, a number that is no numeric(p, s), a text that is too long: PostgreSQL's */
 	cxt->can_fail |= instr.op == GJ_OP_LOAD_D ||
+		(instr.op == GJ_OP_LOAD && scale >= 0 && cxt->builder->source[source].stage == NULL) ||
 		(instr.op == GJ_OP_LOAD_T && instr.n == GJ_BYTES_VARLENA && !is_short_text(cxt, node, source));
 	gj_emit(cxt, instr);
 	return true;

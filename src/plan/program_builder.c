@@ -12,8 +12,10 @@
 #include "catalog/pg_type.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
+#include "parser/parsetree.h"
 #include "utils/lsyscache.h"
 
+#include "load/decimal.h"
 #include "plan/join_path.h"
 #include "plan/outer_joins.h"
 #include "plan/program_builder.h"
@@ -169,6 +171,23 @@ source_attno(GjBuildSource *source, Expr *expr)
 	return 0;
 }
 
+/* True if an attribute of some table of a heap source has numerics that must be carried. */
+static bool
+is_noted(const GjBuilder *builder, const GjBuildSource *source, AttrNumber attno)
+{
+	ListCell   *lc;
+
+	foreach(lc, source->tables)
+	{
+		Index		rti = lfirst_int(lc);
+
+		if (gj_decimal_noted(planner_rt_fetch(rti, builder->root)->relid,
+							 gj_table_attno(builder->root, source->rel, rti, attno)))
+			return true;
+	}
+	return false;
+}
+
 bool
 gj_builder_column(GjBuilder *builder, Expr *expr, int *source, int *index)
 {
@@ -201,8 +220,10 @@ gj_builder_column(GjBuilder *builder, Expr *expr, int *source, int *index)
 		column->attno = attno;
 		column->typid = exprType((Node *) expr);
 		column->type = gj_column_type(column->typid);
-		column->type.source = s;
 		column->scale = -1;
+		if (OidIsValid(src->heap_relid) && !is_noted(builder, src, attno))
+			column->type = gj_loaded_type(column->typid, exprTypmod((Node *) expr), &column->scale);
+		column->type.source = s;
 		*index = list_length(src->columns);
 		src->columns = lappend(src->columns, column);
 		return true;

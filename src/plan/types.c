@@ -14,6 +14,7 @@
 #include "utils/numeric.h"
 #include "utils/uuid.h"
 
+#include "load/decimal.h"
 #include "plan/types.h"
 #include "rows/compare.h"
 #include "rows/numeric.h"
@@ -119,6 +120,13 @@ gj_numeric_scale(Oid typid, int32 typmod)
 	/* the scale has 11 bits, one of them its sign */
 	scale = (((typmod - VARHDRSZ) & 0x7FF) ^ 1024) - 1024;
 	return scale >= 0 && scale <= GJ_MAX_SCALE ? scale : -1;
+}
+
+GjColumnType
+gj_loaded_type(Oid typid, int32 typmod, int *scale)
+{
+	*scale = gj_type(typid)->reading == GJ_READ_DECIMAL ? gj_decimal_scale(typid, typmod) : -1;
+	return gj_column_type(*scale < 0 ? typid : INT8OID);
 }
 
 GjEquality

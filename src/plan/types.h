@@ -50,6 +50,12 @@ extern int	gj_value_kind(Oid typid);
 extern int	gj_numeric_scale(Oid typid, int32 typmod);
 
 /*
+ * How values of a table's column travel: numerics as integers where they can be (load/decimal.h),
+ * and then *scale is theirs; else it is -1.
+ */
+extern GjColumnType gj_loaded_type(Oid typid, int32 typmod, int *scale);
+
+/*
  * When two values of a column are equal.  For grouping and for keys: UNKNOWN means that
  * the device must not decide.  `collation` as exprCollation() has it.
  */

@@ -18,15 +18,28 @@
 #include "similarity.h"
 #include "text.h"
 
-/* A column in the memory of the device. */
+/*
+ * A column in the memory of the device.  One of integers can be packed: then data has numbers u
+ * without sign, and the value is base + factor * u (frame of reference, as in Zukowski et al. 2006).
+ */
 typedef struct GjColumn
 {
 	const void *data;
 	const uint8_t *nulls;		/* one byte a row, or NULL: nothing is NULL */
 	const uint8_t *heap;		/* GJ_REF: what the references are relative to */
 	uint32_t	kind;			/* GjKind */
-	uint32_t	width;
+	uint16_t	width;			/* bytes of a value */
+	uint16_t	packed;			/* bytes of u: 1, 2 or 4; 0: values lie here as they are */
+	int64_t		base;
+	int64_t		factor;
 } GjColumn;
+
+/* Bytes from a row to the next one. */
+GJ_FN uint32_t
+gj_column_stride(const GjColumn *column)
+{
+	return column->packed ? column->packed : column->width;
+}
 
 /* The code of a program, in the memory of the device. */
 typedef struct GjCode
@@ -82,10 +95,36 @@ gj_row_is_null(const GjColumn *column, uint32_t row)
 	return row == GJ_NO_ROW || (column->nulls && column->nulls[row]);
 }
 
+/* Value of a packed column. */
+GJ_FN int64_t
+gj_packed_value(const GjColumn *column, uint32_t row)
+{
+	const uint64_t u = column->packed == 1 ? ((const uint8_t *) column->data)[row] :
+		column->packed == 2 ? ((const uint16_t *) column->data)[row] :
+		((const uint32_t *) column->data)[row];
+
+	/* factors and differences can need all 64 bits */
+	return (int64_t) ((uint64_t) column->base + (uint64_t) column->factor * u);
+}
+
+/* Stores an integer of 2, 4 or 8 bytes. */
+GJ_FN void
+gj_put_value(void *to, uint32_t width, int64_t value)
+{
+	if (width == 8)
+		*(int64_t *) to = value;
+	else if (width == 4)
+		*(int32_t *) to = (int32_t) value;
+	else
+		*(int16_t *) to = (int16_t) value;
+}
+
 /* Value of a computable column as a register holds it. */
 GJ_FN int64_t
 gj_column_value(const GjColumn *column, uint32_t row)
 {
+	if (column->packed)
+		return gj_packed_value(column, row);
 	switch (column->kind)
 	{
 		case GJ_BOOL:

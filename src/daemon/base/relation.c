@@ -157,6 +157,26 @@ append_device_nulls(GjWork *work, GjRelation *relation, uint32_t c, const uint8_
 	return copy_rows(work, (uint8_t *) nulls->memory + nrows, from, n);
 }
 
+/* Appends values of a packed column, as they are. */
+static GjStatus
+unpack_rows(GjWork *work, const GjColumn *from, uint32_t nrows, void *to)
+{
+	GjBuffer	copy = {NULL, 0};
+	GjPackColumn column = {*from, to, nrows};
+	GjStatus	status;
+
+	if (!work->peer)
+		return work->ops->columns->unpack(work->queue, &column, 1);
+	GJ_TRY(gj_buffer_reserve(work, &copy, (uint64_t) nrows * from->packed));
+	status = copy_rows(work, copy.memory, from->data, (uint64_t) nrows * from->packed);
+	column.from.data = copy.memory;
+	column.from.nulls = NULL;
+	if (status == GJ_OK)
+		status = work->ops->columns->unpack(work->queue, &column, 1);
+	gj_buffer_free(work, &copy);
+	return status;
+}
+
 GjStatus
 gj_relation_append_rows(GjWork *work, GjRelation *relation, const GjColumn *columns,
 						uint32_t nrows, uint64_t base, uint64_t heap_size)
@@ -171,7 +191,8 @@ gj_relation_append_rows(GjWork *work, GjRelation *relation, const GjColumn *colu
 		if (!columns[c].data)
 			continue;
 		GJ_TRY(grow_column(work, relation, c, nrows, &at));
-		GJ_TRY(copy_rows(work, at, columns[c].data, (uint64_t) nrows * type->width));
+		GJ_TRY(columns[c].packed ? unpack_rows(work, &columns[c], nrows, at) :
+			   copy_rows(work, at, columns[c].data, (uint64_t) nrows * type->width));
 		if (type->kind == GJ_REF)
 			GJ_TRY(work->ops->columns->rebase_refs(work->queue, (uint64_t *) at, nrows, base,
 												   heap_size));

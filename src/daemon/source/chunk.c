@@ -140,11 +140,11 @@ describe_buffer(GjRun *run, const GjChunkBuffer *buffer, GjColumn *columns)
 	{
 		uint8_t    *data = memory + buffers->places[c].data;
 
-		columns[c].data = data;
-		columns[c].nulls = buffer->has_nulls[c] ? memory + buffers->places[c].nulls : NULL;
-		columns[c].heap = types[c].kind == GJ_REF ? memory + buffers->heap_place : NULL;
-		columns[c].kind = types[c].kind;
-		columns[c].width = types[c].width;
+		columns[c] = (GjColumn) {
+			.data = data,.nulls = buffer->has_nulls[c] ? memory + buffers->places[c].nulls : NULL,
+			.heap = types[c].kind == GJ_REF ? memory + buffers->heap_place : NULL,
+			.kind = types[c].kind,.width = types[c].width
+		};
 		if (types[c].kind != GJ_REF)
 			continue;
 		for (uint32_t i = 0; i < buffer->nparts; i++)

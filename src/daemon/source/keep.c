@@ -165,11 +165,13 @@ gj_run_append_chunk(GjRun *run, GjRelation *relation, const GjChunk *chunk, cons
 
 /* A fragment is there: others find it from now on. */
 static GjStatus
-publish(GjRunResident *resident, uint32_t source, GjFragment **at)
+publish(GjRun *run, uint32_t source, GjFragment **at)
 {
+	GjRunResident *resident = &run->intake->resident[source];
 	GjFragment *fragment = *at;
 	GjStatus	status;
 
+	GJ_TRY(gj_fragment_pack(resident->store, &run->work, run->intake->clock, fragment));
 	*at = fragment->next;
 	gj_resident_publish(resident->store, fragment);
 	status = source > 0 ? note_made(resident, fragment, fragment->filling.table) : GJ_OK;
@@ -195,7 +197,7 @@ gj_run_kept(GjRun *run, uint32_t source, const GjKept *kept, GjLane lane)
 	while (*at != kept->fragment)
 		at = &(*at)->next;
 	status = gj_fragment_finish(&run->work, lane, kept->fragment);
-	return status == GJ_OK ? publish(resident, source, at) :
+	return status == GJ_OK ? publish(run, source, at) :
 		give_up_building(run, resident, at, status);
 }
 
@@ -215,7 +217,7 @@ gj_run_arrived(GjRun *run)
 				continue;
 			}
 			run->intake->slots.narriving--;
-			GJ_TRY(publish(&run->intake->resident[s], s, at));
+			GJ_TRY(publish(run, s, at));
 		}
 	}
 	return GJ_OK;

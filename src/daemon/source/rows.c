@@ -54,9 +54,11 @@ gather_ranges(GjWork *work, GjColumn *columns, uint32_t ncolumns, const GjRowRan
 	{
 		GjColumn   *column = &columns[c];
 
-		npieces += add_pieces(pieces + npieces, to, column->data, column->width, ranges, n);
+		const uint32_t stride = gj_column_stride(column);
+
+		npieces += add_pieces(pieces + npieces, to, column->data, stride, ranges, n);
 		column->data = to;
-		to += gj_align(total * column->width);
+		to += gj_align(total * stride);
 		if (column->nulls)
 		{
 			npieces += add_pieces(pieces + npieces, to, column->nulls, 1, ranges, n);
@@ -88,7 +90,7 @@ put_together(GjRun *run, GjRows *rows, GjBuffer *buffer, uint64_t room, GjColumn
 	for (uint32_t i = 0; i < rows->nranges; i++)
 		total += rows->ranges[i].end - rows->ranges[i].first;
 	for (uint32_t c = 0; c < ncolumns; c++)
-		nbytes += gj_align(total * rows->columns[c].width) + gj_align(total);
+		nbytes += gj_align(total * gj_column_stride(&rows->columns[c])) + gj_align(total);
 	/* the joins need some as well */
 	if (buffer->nbytes < nbytes && room < nbytes + nbytes / 4 + 2 * gj_run_least_space(run))
 		return GJ_OK;
@@ -242,11 +244,11 @@ chunk_in_copy(GjRun *run, uint32_t source, const GjChunk *chunk, const GjKept *k
 			GJ_TRY(run->work.ops->columns->rebase_refs(run->work.queue,
 											  (uint64_t *) (memory + place->data),
 											  chunk->nrows, 0, chunk->heap_used));
-		columns[c].data = memory + place->data;
-		columns[c].nulls = has_nulls ? memory + place->nulls : NULL;
-		columns[c].heap = types[c].kind == GJ_REF ? memory + chunk->layout->heap : NULL;
-		columns[c].kind = types[c].kind;
-		columns[c].width = types[c].width;
+		columns[c] = (GjColumn) {
+			.data = memory + place->data,.nulls = has_nulls ? memory + place->nulls : NULL,
+			.heap = types[c].kind == GJ_REF ? memory + chunk->layout->heap : NULL,
+			.kind = types[c].kind,.width = types[c].width
+		};
 	}
 	return gj_source_rows(run, &rows);
 }

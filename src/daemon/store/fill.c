@@ -306,14 +306,130 @@ gj_fragment_finish(GjWork *work, GjLane lane, GjFragment *fragment)
 	return work->ops->queues->sync(work->queue);
 }
 
+/* ---- packing */
+
+/* The columns of a fragment that pack, and how. */
+typedef struct GjPackList
+{
+	uint32_t	n;
+	uint32_t	number[GJ_MAX_COLUMNS];
+	GjPackColumn column[GJ_MAX_COLUMNS];
+	GjPacking	packing[GJ_MAX_COLUMNS];
+	GjBuffer	memory[GJ_MAX_COLUMNS];
+} GjPackList;
+
+/* Bytes of u that a column needs; 0: it would take no less room. */
+static uint32_t
+packed_bytes(const GjPacking *packing, uint32_t width)
+{
+	uint64_t	most = (uint64_t) packing->max - (uint64_t) packing->min;
+	uint32_t	nbytes;
+
+	if (packing->factor != 0)
+		most /= (uint64_t) packing->factor;
+	if (most > UINT32_MAX)
+		return 0;
+	nbytes = most > UINT16_MAX ? 4 : most > UINT8_MAX ? 2 : 1;
+	return nbytes < width ? nbytes : 0;
+}
+
+/* Drops those from the list that had better stay as they are, and makes memory for the others. */
+static void
+choose_packed(GjResident *store, uint64_t clock, GjFragment *fragment, GjPackList *list)
+{
+	uint32_t	n = 0;
+
+	for (uint32_t i = 0; i < list->n; i++)
+	{
+		const GjPacking *packing = &list->packing[i];
+		GjPackColumn *column = &list->column[n];
+		GjBuffer	memory = {NULL, 0};
+		uint32_t	nbytes = packed_bytes(packing, list->column[i].from.width);
+
+		if (nbytes == 0)
+			continue;
+		/* one that there is no room for stays as it is */
+		if (alloc_buffer(store, clock, fragment, fragment->nrows * nbytes, &memory) != GJ_OK)
+			continue;
+		*column = list->column[i];
+		column->from.packed = (uint16_t) nbytes;
+		column->from.base = packing->min;
+		column->from.factor = packing->factor != 0 ? packing->factor : 1;
+		column->to = memory.memory;
+		list->number[n] = list->number[i];
+		list->memory[n++] = memory;
+	}
+	list->n = n;
+}
+
+/* Puts the packed columns in the place of the others, which nothing reads any more; or not. */
+static void
+take_packed(GjResident *store, GjFragment *fragment, GjPackList *list, bool taken)
+{
+	pthread_mutex_lock(&store->memory->lock);
+	for (uint32_t i = 0; i < list->n; i++)
+	{
+		GjFragmentColumn *column = &fragment->columns[list->number[i]];
+		GjBuffer	old = taken ? column->data : list->memory[i];
+
+		if (taken)
+		{
+			column->data = list->memory[i];
+			column->packed = list->column[i].from.packed;
+			column->base = list->column[i].from.base;
+			column->factor = list->column[i].from.factor;
+		}
+		gj_fragment_free_buffer(store, fragment, &old);
+	}
+	pthread_mutex_unlock(&store->memory->lock);
+}
+
+GjStatus
+gj_fragment_pack(GjResident *store, GjWork *work, uint64_t clock, GjFragment *fragment)
+{
+	const GjColumnOps *ops = work->ops->columns;
+	GjPackList *list;
+	GjStatus	status;
+
+	if (!ops->pack || fragment->nrows == 0)
+		return GJ_OK;
+	list = calloc(1, sizeof(GjPackList));
+	if (!list)
+		return GJ_OUT_OF_HOST_MEMORY;
+	for (uint32_t c = 0; c < fragment->ncolumns; c++)
+		if (gj_kind_packs(fragment->columns[c].type.kind))
+		{
+			list->number[list->n] = c;
+			list->column[list->n++] = (GjPackColumn) {gj_fragment_column(fragment, c, 0), NULL,
+			(uint32_t) fragment->nrows};
+		}
+	/* the last chunk may still be on its way, and others may be reading what they share with it */
+	status = wait_for_lane(work, GJ_LANE_LOAD);
+	if (status == GJ_OK)
+		status = ops->measure(work->queue, list->column, list->n, list->packing);
+	if (status == GJ_OK)
+		choose_packed(store, clock, fragment, list);
+	else
+		list->n = 0;
+	settle(store);
+	if (status == GJ_OK)
+		status = ops->pack(work->queue, list->column, list->n);
+	if (status == GJ_OK)
+		status = work->ops->queues->sync(work->queue);
+	take_packed(store, fragment, list, status == GJ_OK);
+	free(list);
+	return status;
+}
+
 GjColumn
 gj_fragment_column(const GjFragment *fragment, uint32_t c, uint64_t first)
 {
 	const GjFragmentColumn *from = &fragment->columns[c];
-	GjColumn	column = {.kind = from->type.kind,.width = from->type.width};
+	GjColumn	column = {.kind = from->type.kind,.width = from->type.width,.packed = from->packed,
+	.base = from->base,.factor = from->factor};
 
 	if (from->data.memory)
-		column.data = (const uint8_t *) from->data.memory + first * from->type.width;
+		column.data = (const uint8_t *) from->data.memory + first * gj_column_stride(&column);
 	if (from->nulls.memory)
 		column.nulls = (const uint8_t *) from->nulls.memory + first;
 	if (from->type.kind == GJ_REF)

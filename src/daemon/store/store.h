@@ -43,6 +43,9 @@ typedef struct GjFragmentColumn
 	GjColumnType type;
 	GjBuffer	data;
 	GjBuffer	nulls;			/* none: nothing is NULL */
+	uint16_t	packed;			/* as in GjColumn; 0 until the fragment is complete */
+	int64_t		base;
+	int64_t		factor;
 } GjFragmentColumn;
 
 /* What was noted about the pages of a fragment. */
@@ -268,6 +271,13 @@ extern GjStatus gj_fragment_append(GjResident *store, GjWork *work, GjLane lane,
  * references of its columns its own, and waits for that.  For a fragment that has some: nparts > 0.
  */
 extern GjStatus gj_fragment_finish(GjWork *work, GjLane lane, GjFragment *fragment);
+
+/*
+ * Packs the columns of a complete fragment that take less room then.  Waits for all that is queued,
+ * and frees what is no longer needed.  Without memory for it, they stay as they are.
+ */
+extern GjStatus gj_fragment_pack(GjResident *store, GjWork *work, uint64_t clock,
+								 GjFragment *fragment);
 
 /* Frees an unpublished fragment, which no queued work uses any more. */
 extern void gj_fragment_discard(GjResident *store, GjFragment *fragment);
