@@ -65,6 +65,7 @@ $node->safe_psql('shop', q{
 });
 works($node, 'shop', 'before');
 is(version($node, 'shop'), '1.0', 'version');
+is($node->safe_psql('shop', "SELECT advice FROM gpujoin_check() WHERE item IN ('library', 'extension')"), "\n", 'gpujoin_check has nothing to say');
 
 # ---- a dump of 1.0, restored where 1.1 is
 
@@ -94,6 +95,8 @@ IPC::Run::run(\@command, '>&', \$out);
 is($?, 0, 'pg_upgrade') or diag($out);
 $upgraded->start;
 is(version($upgraded, 'shop'), '1.0', 'pg_upgrade leaves the version');
+is($upgraded->safe_psql('shop', "SELECT item, advice FROM gpujoin_check() WHERE item IN ('library', 'extension')"),
+	"library|Files of version 1.1 are installed: restart the server.\nextension|ALTER EXTENSION gpujoin UPDATE", 'gpujoin_check says what is left to do');
 works($upgraded, 'shop', 'pg_upgrade');
 is($upgraded->safe_psql('postgres', q{SELECT setconfig FROM pg_db_role_setting WHERE setrole = 'alice'::regrole}), '{gpujoin.max_running_queries=3}', 'settings of roles');
 is($upgraded->safe_psql('shop', 'SHOW session_preload_libraries'), 'gpujoin', 'settings of databases');
