@@ -13,6 +13,8 @@
 #   CUDA_ARCH=90              one architecture instead of Ampere to Blackwell
 #   SANITIZE=address,undefined   gpujoind with sanitizers
 #   COVERAGE=1                gpujoind counts what runs, for gcov (scripts/coverage)
+#   WERROR=no                 warnings are no errors: for packages, whose compiler may be newer
+#   COPT=...                  more flags of the C compiler, also for gpujoind
 
 EXTENSION = gpujoin
 MODULE_big = gpujoin
@@ -23,7 +25,8 @@ GJ_ABI := $(shell sed -n 's/^\#define GJ_ABI[[:space:]]*\([0-9]*\).*/\1/p' src/w
 DAEMON = gpujoind-$(GJ_ABI)
 
 OBJS = $(patsubst %.c,%.o,$(sort $(wildcard src/*.c src/plan/*.c src/load/*.c src/exec/*.c src/sets/*.c src/integers/*.c src/client/*.c)))
-GJ_WARNINGS = -Wall -Wextra -Werror -Wno-unused-parameter -Wno-sign-compare -Wno-missing-field-initializers
+WERROR ?= yes
+GJ_WARNINGS = -Wall -Wextra $(if $(filter yes,$(WERROR)),-Werror) -Wno-unused-parameter -Wno-sign-compare -Wno-missing-field-initializers
 PG_CPPFLAGS = -Isrc
 # its own functions need no look-up by name when a session loads the library
 PG_LDFLAGS = -Wl,-Bsymbolic-functions
@@ -40,8 +43,8 @@ include $(PGXS)
 
 # ---- gpujoind: no PostgreSQL code, so none of its flags
 
-DAEMON_CFLAGS = -Isrc -std=gnu11 -O2 -g $(GJ_WARNINGS) -ffp-contract=off -pthread -MMD -MP
-DAEMON_LIBS = -lpthread -lm
+DAEMON_CFLAGS = -Isrc -std=gnu11 -O2 -g $(GJ_WARNINGS) $(COPT) -ffp-contract=off -pthread -MMD -MP
+DAEMON_LIBS = -lpthread -lm $(COPT)
 DAEMON_OBJS = $(patsubst src/%.c,build/%.o,$(sort $(wildcard src/daemon/*.c src/daemon/*/*.c src/daemon/*/*/*.c src/cpu/*.c src/integers/*.c)))
 LINK = $(CC)
 
@@ -79,7 +82,7 @@ else
 GENCODE = $(foreach a,80 86 89 90 100 120,-gencode arch=compute_$(a),code=sm_$(a)) \
 	-gencode arch=compute_120,code=compute_120
 endif
-NVCCFLAGS = -Isrc -std=c++17 -O3 -lineinfo -fmad=false -Werror all-warnings \
+NVCCFLAGS = -Isrc -std=c++17 -O3 -lineinfo -fmad=false $(if $(filter yes,$(WERROR)),-Werror all-warnings) \
 	-Xcompiler -Wall,-Wextra,-Wno-unused-parameter,-Wno-sign-compare $(GENCODE)
 CUDA_OBJS = $(patsubst cuda/%.cu,build/cuda/%.o,$(sort $(wildcard cuda/*.cu)))
 KERNEL_TEST_OBJS = $(patsubst cuda/test/%.cu,build/cuda/test/%.o,$(sort $(wildcard cuda/test/*.cu)))
@@ -88,7 +91,8 @@ DAEMON_LIBS += -L$(CUDA_HOME)/lib64 -L$(CUDA_HOME)/targets/x86_64-linux/lib -lcu
 LINK = $(CXX)
 endif
 
-all: build/$(DAEMON)
+all: daemon
+daemon: build/$(DAEMON)
 
 # other flags (WITH_CUDA, CUDA_ARCH, SANITIZE) compile everything of gpujoind anew
 FLAGS = $(CC) $(DAEMON_CFLAGS) $(DAEMON_LIBS) $(if $(CUDA_OBJS),$(NVCCFLAGS))
@@ -142,12 +146,15 @@ install-daemon: build/$(DAEMON)
 	$(MKDIR_P) '$(DESTDIR)$(pkglibdir)' '$(DESTDIR)$(bindir)'
 	$(INSTALL_PROGRAM) build/$(DAEMON) '$(DESTDIR)$(pkglibdir)/$(DAEMON)'
 	ln -sf '$(pkglibdir)/$(DAEMON)' '$(DESTDIR)$(bindir)/gpujoind'
+	$(INSTALL_SCRIPT) scripts/still_loaded '$(DESTDIR)$(bindir)/gpujoin_still_loaded'
 
-# who still loads the library is told before it goes, and nothing more
+# who still loads the library is told before it goes, and nothing more; gpujoinds of older versions
+# have stayed for servers that run
 uninstall: uninstall-daemon
 uninstall-daemon:
 	-@scripts/still_loaded '$(bindir)/psql' || true
-	rm -f '$(DESTDIR)$(pkglibdir)/$(DAEMON)' '$(DESTDIR)$(bindir)/gpujoind'
+	rm -f '$(DESTDIR)$(pkglibdir)'/gpujoind-[0-9]* '$(DESTDIR)$(bindir)/gpujoind' \
+		'$(DESTDIR)$(bindir)/gpujoin_still_loaded'
 
 # ---- tests
 
@@ -164,4 +171,4 @@ prove_installcheck:
 -include $(OBJS:.o=.d) $(DAEMON_OBJS:.o=.d) $(CUDA_OBJS:.o=.d) $(KERNEL_TEST_OBJS:.o=.d) \
 	$(UNIT_OBJS:.o=.d) $(REPLAY_OBJS:.o=.d) $(FUZZ_OBJS:.o=.d)
 
-.PHONY: FORCE unit_tests replay_run fuzzers kernel_tests install-daemon uninstall-daemon regress-input prove_installcheck
+.PHONY: FORCE daemon unit_tests replay_run fuzzers kernel_tests install-daemon uninstall-daemon regress-input prove_installcheck

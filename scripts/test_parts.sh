@@ -118,6 +118,12 @@ part_daemon() {
 	"$libdir/$daemon" --no-such-option >/dev/null 2>&1; check "gpujoind refuses unknown options" test $? != 0
 	"$libdir/$daemon" --run /nonexistent >/dev/null 2>&1; check "gpujoind --run says if there is no file" test $? = 1
 	check "gpujoind is on the programs' path" test -x "$bindir/gpujoind"
+	# installed elsewhere, with the gpujoind of an older version beside it
+	make -s PG_CONFIG="$pg_config" with_llvm=no DESTDIR="$work/root" install >"$work/install.log" 2>&1
+	check "make install takes a DESTDIR" test -x "$work/root$libdir/$daemon" -a -x "$work/root$bindir/gpujoin_still_loaded"
+	touch "$work/root$libdir/gpujoind-1"
+	make -s PG_CONFIG="$pg_config" with_llvm=no DESTDIR="$work/root" uninstall >"$work/uninstall.log" 2>&1
+	check "make uninstall leaves nothing" test -z "$(find "$work/root" ! -type d)"
 	# a saved program gives the same result without PostgreSQL
 	save_program
 	check "a join is saved and right" test "$(tail -1 "$work/saved.out")" = "50000|1225000"
@@ -286,6 +292,18 @@ part_debian() {
 	status=${PIPESTATUS[0]}
 	if [ "$status" = 3 ]; then echo "no system to test another version of PostgreSQL in: left out"; return; fi
 	count_from debian "$work/debian.log"
+}
+
+# In systems of their own, too.
+part_packages() {
+	local status
+	if [ "$(id -u)" != 0 ] || ! unshare --mount --pid --fork true 2>/dev/null; then
+		echo "other systems need root and namespaces: left out"; return
+	fi
+	scripts/test_packages 2>&1 | tee "$work/packages.log"
+	status=${PIPESTATUS[0]}
+	if [ "$status" = 3 ]; then echo "no systems to test packages in: left out"; return; fi
+	count_from packages "$work/packages.log"
 }
 
 have_nvcc() { command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ]; }

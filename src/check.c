@@ -95,21 +95,35 @@ meminfo(const char *name)
 	return value;
 }
 
-/* Return the version of the extension in this database, "" if there is none. */
-static char *
-extension_version(void)
+/* Return the extension's version in this database and that of the installed files, "" for none. */
+static void
+extension_versions(char **here, char **files)
 {
 	MemoryContext context = CurrentMemoryContext;
-	char	   *version = "";
 
+	*here = *files = "";
 	SPI_connect();
-	if (SPI_execute("SELECT extversion FROM pg_catalog.pg_extension "
-					"WHERE extname OPERATOR(pg_catalog.=) 'gpujoin'", true, 1) == SPI_OK_SELECT &&
+	if (SPI_execute("SELECT coalesce(installed_version, ''), default_version "
+					"FROM pg_catalog.pg_available_extensions "
+					"WHERE name OPERATOR(pg_catalog.=) 'gpujoin'", true, 1) == SPI_OK_SELECT &&
 		SPI_processed == 1)
-		version = MemoryContextStrdup(context, SPI_getvalue(SPI_tuptable->vals[0],
-															SPI_tuptable->tupdesc, 1));
+	{
+		*here = MemoryContextStrdup(context, SPI_getvalue(SPI_tuptable->vals[0],
+														  SPI_tuptable->tupdesc, 1));
+		*files = MemoryContextStrdup(context, SPI_getvalue(SPI_tuptable->vals[0],
+														   SPI_tuptable->tupdesc, 2));
+	}
 	SPI_finish();
-	return version;
+}
+
+/* Return whether the loaded library is of the files' version, whatever patch release of that. */
+static bool
+library_is_current(const char *files)
+{
+	size_t		length = strlen(files);
+
+	return strncmp(GJ_VERSION, files, length) == 0 &&
+		(GJ_VERSION[length] == '\0' || GJ_VERSION[length] == '.');
 }
 
 static char *
@@ -122,14 +136,17 @@ static void
 check_versions(CheckPage *page, const GjStatusReport *report)
 {
 	char		path[MAXPGPATH];
-	char	   *version = extension_version();
+	char	   *version;
+	char	   *files;
 	char	   *module = first_line("/proc/driver/nvidia/version");
 
+	extension_versions(&version, &files);
 	page->section = "versions";
 	put(page, "PostgreSQL", GetConfigOption("server_version", false, false), NULL);
-	put(page, "library", GJ_VERSION, NULL);
+	put(page, "library", GJ_VERSION, library_is_current(files) ? NULL :
+		psprintf("Files of version %s are installed: restart the server.", files));
 	put(page, "extension", version,
-		strcmp(version, GJ_VERSION) == 0 ? NULL : "ALTER EXTENSION gpujoin UPDATE");
+		strcmp(version, files) == 0 ? NULL : "ALTER EXTENSION gpujoin UPDATE");
 	put(page, "ABI", GJ_STRINGIFY(GJ_ABI), NULL);
 	gj_daemon_path(path);
 	put(page, "gpujoind", path,

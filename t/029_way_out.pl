@@ -12,13 +12,7 @@ my $gone = qr/FATAL:  could not access file "gpujoin": No such file or directory
 # the same programs without gpujoin
 my $bare = wrapped_programs('');
 unlink glob("$bare/lib/gpujoin*") or die;
-chomp(my $share = `pg_config --sharedir`);
-chomp(my $bindir = `pg_config --bindir`);
-my $root = substr "$bare/bin", 0, -length $bindir;
-unlink $root . $share or die;
-mkdir $_ or die foreach $root . $share, "$root$share/extension";
-symlink $_, $root . $_ or die foreach grep { !m,/extension$, } glob "$share/*";
-symlink $_, $root . $_ or die foreach grep { !m,/gpujoin, } glob "$share/extension/*";
+unlink glob(own_extensions($bare) . '/gpujoin*') or die;
 
 my $node = new_node('node', init => { allows_streaming => 1 }, new => { install_path => wrapped_programs('exec "$daemon" "$@"') });
 $node->safe_psql('postgres', 'CREATE DATABASE shop; CREATE DATABASE "it\'s"; CREATE ROLE mortal LOGIN');

@@ -9,7 +9,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(time usleep);
 
-our @EXPORT = qw(new_node device devices_conf have_gpu how on_device wrapped_programs start_psql finish daemon_pids launcher_pid restarted wait_until idle_ms
+our @EXPORT = qw(new_node device devices_conf have_gpu how on_device wrapped_programs own_extensions start_psql finish daemon_pids launcher_pid restarted wait_until idle_ms
   $sums $sums_answer $rows $rows_answer);
 
 # Two queries over tables that new_node() makes, and their answers.
@@ -58,6 +58,22 @@ sub wrapped_programs
 	append_to_file($root . $daemon, "#!/bin/bash\ndaemon=$daemon\n$script\n");
 	chmod 0755, $root . $daemon or die;
 	return $root . $dir{bindir} =~ s{/bin$}{}r;
+}
+
+# Gives such a copy a folder of extensions of its own, and returns its path.
+sub own_extensions
+{
+	my ($programs) = @_;
+	chomp(my $share = `pg_config --sharedir`);
+	chomp(my $bindir = `pg_config --bindir`);
+	my $own = substr("$programs/bin", 0, -length $bindir) . $share;
+	unlink $own or die;
+	mkdir $_ or die foreach $own, "$own/extension";
+	foreach my $path (glob("$share/*"), glob("$share/extension/*"))
+	{
+		symlink $path, $own . substr($path, length $share) or die unless $path eq "$share/extension";
+	}
+	return "$own/extension";
 }
 
 # A running server with the extension and tables.  preload: gpujoin is in shared_preload_libraries;
