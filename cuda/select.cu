@@ -100,6 +100,10 @@ gj_pick(GjQueue *queue, uint32_t *to, const uint32_t *from, uint32_t base,
 }
 
 const GjColumnOps gj_cuda_columns = {
+	/* it packs nothing yet */
+	.measure = NULL,
+	.pack = NULL,
+	.unpack = NULL,
 	.rebase_refs = gj_rebase_refs,
 	.set_columns = gj_set_columns,
 	.select = gj_select,

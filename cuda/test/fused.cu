@@ -348,7 +348,7 @@ Fused::parts(std::vector<std::vector<GjColumn>> *memory, std::vector<uint32_t> *
 
 		for (GjColumn &c : some)
 		{
-			c.data = (const uint8_t *) c.data + (size_t) from * c.width;
+			c.data = (const uint8_t *) c.data + (size_t) from * gj_column_stride(&c);
 			if (c.nulls)
 				c.nulls += from;
 		}

@@ -257,7 +257,7 @@ eval_on_host(const Program &program, uint32_t e, const std::vector<Column> &colu
 
 	for (const Column &c : columns)
 		host.push_back({c.data.data(), c.nulls.empty() ? NULL : c.nulls.data(), c.heap.data(),
-						c.type.kind, c.type.width});
+						c.type.kind, c.type.width, 0, 0, 0});
 	view.columns = host.data();
 	view.nrows = n;
 	view.rowid[0] = rowid.empty() ? NULL : rowid.data();
@@ -332,6 +332,29 @@ Queue::download_bytes(void *data, const void *device, size_t nbytes)
 	check(ops->queues->sync(queue) == GJ_OK, "sync", ops->queues->queue_error(queue));
 }
 
+/* The same column packed, if that takes less room. */
+GjColumn
+Queue::pack(const GjColumn &column, uint32_t n)
+{
+	GjPackColumn work = {column, NULL, n};
+	GjPacking packing;
+	uint64_t most;
+
+	check(ops->columns->measure(queue, &work, 1, &packing) == GJ_OK, "measure",
+		  ops->queues->queue_error(queue));
+	most = (uint64_t)packing.max - (uint64_t)packing.min;
+	work.from.factor = packing.factor != 0 ? packing.factor : 1;
+	work.from.base = packing.min;
+	most /= (uint64_t)work.from.factor;
+	work.from.packed = most <= UINT8_MAX ? 1 : most <= UINT16_MAX ? 2 : 4;
+	if (most > UINT32_MAX || work.from.packed >= column.width)
+		return column;
+	work.to = alloc((size_t)n * work.from.packed);
+	check(ops->columns->pack(queue, &work, 1) == GJ_OK, "pack", ops->queues->queue_error(queue));
+	work.from.data = work.to;
+	return work.from;
+}
+
 std::vector<GjColumn>
 Queue::upload_columns(const std::vector<Column> &columns)
 {
@@ -346,6 +369,10 @@ Queue::upload_columns(const std::vector<Column> &columns)
 		d.heap = c.heap.empty() ? NULL : upload(c.heap);
 		d.kind = c.type.kind;
 		d.width = c.type.width;
+		/* probe columns come packed or as they are, in turn */
+		if (c.type.source == 0 && ops->columns->pack && gj_kind_packs(d.kind) &&
+			!c.data.empty() && ++npacked % 2 == 0)
+			d = pack(d, (uint32_t)(c.data.size() / d.width));
 		device.push_back(d);
 	}
 	return device;
@@ -387,6 +414,7 @@ struct Test
 
 static Test tests[] = {
 	{"memory", test_memory},
+	{"pack", test_pack},
 	{"lanes", test_lanes},
 	{"peers", test_peers},
 	{"exchange", test_exchange},

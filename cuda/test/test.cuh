@@ -133,6 +133,7 @@ struct Queue
 {
 	const GjDeviceOps *ops;
 	GjQueue *queue;
+	uint32_t npacked = 0; /* columns that could be packed */
 
 	Queue(const Device &device, const Program &program);
 	~Queue();
@@ -141,6 +142,7 @@ struct Queue
 	void *alloc(size_t nbytes);
 	void *upload_bytes(const void *data, size_t nbytes);
 	void download_bytes(void *data, const void *device, size_t nbytes);
+	GjColumn pack(const GjColumn &column, uint32_t n);
 	/* Columns on the device, as an array of the host describes them, or one of the device. */
 	std::vector<GjColumn> upload_columns(const std::vector<Column> &columns);
 	const GjColumn *columns(const std::vector<Column> &columns);
@@ -194,6 +196,7 @@ at(uint32_t n)
 /* ---- tests */
 
 void test_memory(const Device &device);
+void test_pack(const Device &device);
 void test_lanes(const Device &device);
 void test_peers(const Device &device);
 void test_exchange(const Device &device);

@@ -1,0 +1,212 @@
+/*
+ * pack.cu
+ *	  Tests of packed columns: measured, packed, unpacked and read.
+ */
+#include <numeric>
+
+#include "test.cuh"
+
+/* How the values of a case are spread. */
+struct Spread
+{
+	const char *name;
+	int64_t base;
+	uint64_t factor;
+	uint64_t most; /* of the multiples of factor */
+};
+
+static int64_t
+value_of(const Spread &spread, uint64_t u)
+{
+	return (int64_t)((uint64_t)spread.base + spread.factor * u);
+}
+
+/* The values of a column of a kind, as the device gets it. */
+static Column
+make_column(GjKind kind, uint32_t width, const std::vector<int64_t> &values,
+			const std::vector<uint8_t> &nulls)
+{
+	Column column = {{(uint8_t)kind, (uint8_t)width, 1, 1}, Bytes(values.size() * width), nulls, {}};
+
+	for (size_t i = 0; i < values.size(); i++)
+		memcpy(&column.data[i * width], &values[i], width);
+	return column;
+}
+
+/* What measure should say. */
+static GjPacking
+expected_packing(const std::vector<int64_t> &values, const std::vector<uint8_t> &nulls)
+{
+	GjPacking p = {};
+	uint64_t factor = 0;
+
+	for (size_t i = 0; i < values.size(); i++)
+	{
+		if (!nulls.empty() && nulls[i])
+			continue;
+		if (!p.any)
+			p.min = p.max = values[i];
+		p.any = true;
+		p.min = std::min(p.min, values[i]);
+		p.max = std::max(p.max, values[i]);
+	}
+	for (size_t i = 0; i < values.size(); i++)
+		if (nulls.empty() || !nulls[i])
+			factor = std::gcd(factor, (uint64_t)values[i] - (uint64_t)p.min);
+	p.factor = (int64_t)factor;
+	return p;
+}
+
+/* One case: values of a spread, a share of them NULL. */
+static void
+check_spread(const Device &device, Random &random, GjKind kind, uint32_t width,
+			 const Spread &spread, uint32_t n, uint32_t nulls_of)
+{
+	Program program;
+	Queue q(device, program);
+	const std::string where =
+		std::string(spread.name) + ", kind " + std::to_string(kind) + ", " + at(n);
+	std::vector<int64_t> values(n);
+	std::vector<uint8_t> nulls(nulls_of > 0 ? n : 0);
+	std::vector<int64_t> plain(n);
+
+	for (uint32_t i = 0; i < n; i++)
+	{
+		if (nulls_of > 0)
+			nulls[i] = random() % nulls_of == 0;
+		/* a NULL has a value that nobody looks at */
+		values[i] = nulls_of > 0 && nulls[i]
+						? INT64_C(0x7777777777777777)
+						: value_of(spread, i == 0	? 0
+										   : i == 1 ? spread.most
+													: random() % (spread.most + (spread.most != UINT64_MAX)));
+	}
+
+	const Column column = make_column(kind, width, values, nulls);
+	const GjPacking expected = expected_packing(values, nulls);
+	GjPackColumn work = {q.upload_columns({column})[0], NULL, n};
+	GjPacking packing;
+	void *to = q.alloc((size_t)n * width);
+	Bytes back(n * width);
+
+	check(device.ops->columns->measure(q.queue, &work, 1, &packing) == GJ_OK, "measure", where);
+	check(packing.any == expected.any, "any", where);
+	if (!expected.any)
+		return;
+	check(packing.min == expected.min && packing.max == expected.max, "least and greatest", where);
+	check(packing.factor == expected.factor, "factor", where);
+
+	const GjColumn packed = q.pack(work.from, n);
+
+	if (!packed.packed)
+	{
+		const uint64_t most = ((uint64_t)expected.max - (uint64_t)expected.min) /
+							  (uint64_t)(expected.factor != 0 ? expected.factor : 1);
+
+		check(most > UINT32_MAX || (width <= 4 && most > UINT16_MAX) ||
+				  (width <= 2 && most > UINT8_MAX),
+			  "what fits is packed", where);
+		return;
+	}
+	work = {packed, to, n};
+	check(device.ops->columns->unpack(q.queue, &work, 1) == GJ_OK, "unpack", where);
+	q.download_bytes(back.data(), to, back.size());
+	for (uint32_t i = 0; i < n; i++)
+	{
+		if (nulls_of > 0 && nulls[i])
+			memset(&plain[i], 0, sizeof(int64_t));
+		else
+			plain[i] = values[i];
+	}
+	check(back == make_column(kind, width, plain, {}).data, "unpacked values", where);
+}
+
+/* Several columns of different lengths at once. */
+static void
+check_together(const Device &device, Random &random)
+{
+	Program program;
+	Queue q(device, program);
+	std::vector<Column> columns;
+	std::vector<GjPackColumn> work;
+	std::vector<GjPacking> packing;
+	const uint32_t n[] = {1, 70000, 0, 8192, 33};
+
+	for (uint32_t i = 0; i < 5; i++)
+		columns.push_back(random_column(random, GJ_INT8, 8, 1, n[i], i == 3 ? 0.5 : 0, 200));
+	for (uint32_t i = 0; i < 5; i++)
+		work.push_back({q.upload_columns({columns[i]})[0], NULL, n[i]});
+	packing.resize(5);
+	check(device.ops->columns->measure(q.queue, work.data(), 5, packing.data()) == GJ_OK, "measure",
+		  "together");
+	for (uint32_t i = 0; i < 5; i++)
+	{
+		std::vector<int64_t> values(n[i]);
+
+		for (uint32_t r = 0; r < n[i]; r++)
+			values[r] = columns[i].value(r);
+		const GjPacking expected = expected_packing(values, columns[i].nulls);
+
+		check(packing[i].any == expected.any &&
+				  (!expected.any ||
+				   (packing[i].min == expected.min && packing[i].max == expected.max &&
+					packing[i].factor == expected.factor)),
+			  "of several columns", at(n[i]));
+	}
+}
+
+void
+test_pack(const Device &device)
+{
+	static const Spread wide[] = {
+		{"all alike", -17, 1, 0},
+		{"one byte", -100, 1, 255},
+		{"one byte and one", -100, 1, 256},
+		{"two bytes", INT64_MIN, 1, 65535},
+		{"two bytes and one", 0, 1, 65536},
+		{"four bytes", INT64_MAX - UINT32_MAX, 1, UINT32_MAX},
+		{"four bytes and one", -1, 1, UINT64_C(1) << 32},
+		{"hundreds", 100, 100, 49},
+		{"microseconds", -INT64_C(86400000000) * 7, 86400000000, 40000},
+		{"the ends", INT64_MIN, UINT64_MAX, 1},
+		{"everything", INT64_MIN, 1, UINT64_MAX},
+	};
+	static const Spread narrow[] = {
+		{"all alike", -17, 1, 0},
+		{"one byte", -100, 1, 255},
+		{"one byte and one", -100, 1, 256},
+		{"two bytes", INT32_MIN, 1, 65535},
+		{"all of them", INT32_MIN, 1, UINT32_MAX},
+		{"days of months", 0, 28, 400},
+	};
+	static const Spread small[] = {
+		{"one byte", INT16_MIN, 1, 255},
+		{"all of them", INT16_MIN, 1, UINT16_MAX},
+		{"multiples", -300, 20, 30},
+	};
+	Random random(11);
+
+	if (!device.ops->columns->pack)
+	{
+		check(!device.ops->columns->measure && !device.ops->columns->unpack, "all or none", "");
+		group(device.ops->name, "pack: there is none");
+		return;
+	}
+	for (uint32_t n : sizes)
+	{
+		if (n == 0)
+			continue;
+		for (uint32_t nulls_of : {0, 1, 3})
+		{
+			for (const Spread &spread : wide)
+				check_spread(device, random, GJ_INT8, 8, spread, n, nulls_of);
+			for (const Spread &spread : narrow)
+				check_spread(device, random, GJ_INT4, 4, spread, n, nulls_of);
+			check_spread(device, random, GJ_UINT4, 4, {"oids", 3000000000, 1, 200}, n, nulls_of);
+			for (const Spread &spread : small)
+				check_spread(device, random, GJ_INT2, 2, spread, n, nulls_of);
+		}
+	}
+	check_together(device, random);
+	group(device.ops->name, "pack");
+}
