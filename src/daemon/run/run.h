@@ -165,9 +165,36 @@ extern GjStatus gj_run_finish_flags(GjRun *run, uint32_t i);
 /* Flags of rows first .. first+n-1, to (`out`) or from registered memory.  Waits. */
 extern GjStatus gj_run_copy_flags(GjRun *run, uint32_t i, uint64_t first, uint64_t n,
 								  uint8_t *flags, bool out);
+/* Those of them that run number `number` of n is to send. */
+extern void gj_run_rows_to_send(const GjRun *run, uint32_t i, uint32_t number, uint32_t n,
+								uint64_t *first, uint64_t *end);
 /* Sends those of rows first .. end-1 that come out; the flags are then gone. */
 extern GjStatus gj_run_some_rows(GjRun *run, uint32_t i, uint64_t first, uint64_t end);
 
+/*
+ * Ring: several runs of one program, one on each device, share the build side of a nested loop.
+ * Each has some of its rows, a share.  When all have ended that source, each joins its probe rows
+ * with its own share first and then with blocks of the others', which it copies from their devices
+ * (run/ring.c).  Flags of build rows are those of all shares, one behind the other.
+ */
+typedef struct GjRing GjRing;
+
+/* For the build side of a step; NULL: out of host memory. */
+extern GjRing *gj_ring_make(uint32_t step, uint32_t nshares);
+/* When all of its runs are closed. */
+extern void gj_ring_free(GjRing *ring);
+
+/* The run has that share.  Once, before it starts. */
+extern GjStatus gj_run_join_ring(GjRun *run, GjRing *ring, uint32_t share);
+/*
+ * All shares are built, and no run works on anything: reserves what blocks and flags need.  Finds
+ * out if the run is complete, for nothing can match.
+ */
+extern GjStatus gj_run_start_ring(GjRun *run);
+/* Bytes that were copied from other devices. */
+extern uint64_t gj_run_ring_received(const GjRun *run);
+/* Waits until nothing is copied from other devices, also after an error. */
+extern void gj_run_leave_ring(GjRun *run);
 
 /* True: no further chunk can change the result; gj_run_finish comes next. */
 extern bool gj_run_complete(const GjRun *run);

@@ -58,8 +58,11 @@ struct GjRunStep
 	uint64_t	nmatchable;		/* rows or sets of the build side that can match */
 	GjRunProbe	probe;
 	GjRunPairs	pairs;
+	struct GjRunRing *ring;		/* shared: the run has some of the build rows; NULL: all of them */
 	/* the rest lives as long as the run: right, full, right semi and right anti joins */
-	GjBuffer	row_matched;	/* by row id: GjRowMatch */
+	GjBuffer	row_matched;	/* GjRowMatch, by row id, or by the number among the rows of all runs */
+	uint64_t	nflags;			/* of these */
+	uint64_t	first_row;		/* the flag of the build row that has id 0 at present */
 	GjBuffer	cover;			/* of table rows, without a residual condition (mark_ranges) */
 };
 
@@ -145,6 +148,9 @@ struct GjRun
 	const GjSinkOps *sink;
 	GjRunFused *fused;			/* NULL: nobody has asked yet whether it can be done */
 };
+
+/* Marks of the queue from here on are those of run/ring.c; the intake has the others. */
+#define GJ_RING_MARKS		(GJ_MAX_MARKS - 4)
 
 /* However little memory there is, this many tuples are worked on at a time. */
 #define GJ_MIN_TUPLES		16384
@@ -281,6 +287,10 @@ extern GjStatus gj_run_probe_keys(GjRun *run, GjRunStep *rs, const GjView *view,
  */
 extern GjStatus gj_run_filter_pairs(GjRun *run, GjRunStep *rs, uint32_t ntuples, uint64_t cursor,
 									GjView *pairs);
+
+/* run/ring.c */
+/* Rows first .. end-1 of all runs' are this one's. */
+extern void gj_ring_range(const GjRunStep *rs, uint64_t *first, uint64_t *end);
 
 /* run/table_build.c: functions of GjJoinOps */
 extern GjStatus gj_table_build(GjRun *run, GjSideBuild *build, GjRunStep *rs);

@@ -207,8 +207,11 @@ open_threads(GjTeam *team, GjWay way, GjErrorText *why)
 	GJ_TRY(team->gather.ops->open(team, why));
 	if (parts)
 		return gj_passes_open(team, why);
-	return way.exchange_step >= 0 ? gj_exchange_open(team, (uint32_t) way.exchange_step) :
-		gj_replicate_open(team);
+	if (way.exchange_step < 0)
+		return gj_replicate_open(team);
+	return gj_exchange_scheme(team, (uint32_t) way.exchange_step) == GJ_SCHEME_RING ?
+		gj_ring_open(team, (uint32_t) way.exchange_step) :
+		gj_exchange_open(team, (uint32_t) way.exchange_step);
 }
 
 static int

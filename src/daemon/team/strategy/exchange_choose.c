@@ -34,6 +34,33 @@ can_exchange(const GjProgram *p, uint32_t i)
 	return true;
 }
 
+/*
+ * Blocks of a nested loop's build side can go round, whatever the condition is; but a later join of
+ * sets reads all rows of its sources.
+ */
+static bool
+can_go_round(const GjProgram *p, uint32_t i)
+{
+	const GjStep *steps = gj_program_array(p, GjStep, steps);
+
+	if (steps[i].algorithm != GJ_JOIN_NESTED_LOOP)
+		return false;
+	for (uint32_t s = 0; s < p->nsteps; s++)
+		if (steps[s].algorithm == GJ_JOIN_SET)
+			return false;
+	return true;
+}
+
+GjScheme
+gj_exchange_scheme(const GjTeam *team, uint32_t step)
+{
+	bool		rather = team->options.exchange == GJ_EXCHANGE_RING;
+
+	if (can_go_round(team->program, step) && (rather || !can_exchange(team->program, step)))
+		return GJ_SCHEME_RING;
+	return can_exchange(team->program, step) ? GJ_SCHEME_KEYS : GJ_SCHEME_NONE;
+}
+
 /* The step with the largest build side that can be exchanged, or -1. */
 static int
 largest_step(const GjTeam *team)
@@ -46,7 +73,8 @@ largest_step(const GjTeam *team)
 	if (!team->sink->joins || p->spill)
 		return -1;
 	for (uint32_t i = 0; i < p->nsteps; i++)
-		if (can_exchange(p, i) && (largest < 0 || gj_step_side_bytes(p, &steps[i]) > most))
+		if (gj_exchange_scheme(team, i) != GJ_SCHEME_NONE &&
+			(largest < 0 || gj_step_side_bytes(p, &steps[i]) > most))
 		{
 			most = gj_step_side_bytes(p, &steps[i]);
 			largest = (int) i;
@@ -73,5 +101,5 @@ gj_exchange_choose(const GjTeam *team, uint32_t n, bool too_large)
 	if (step < 0 || team->options.exchange == GJ_EXCHANGE_OFF)
 		return -1;
 	/* where there is room all build rows stay built on each device, and probe rows go nowhere */
-	return team->options.exchange == GJ_EXCHANGE_ON || too_large ? step : -1;
+	return team->options.exchange != GJ_EXCHANGE_AUTO || too_large ? step : -1;
 }
