@@ -59,6 +59,7 @@ static const struct config_enum_entry exchange_options[] = {
 	{"on", GJ_EXCHANGE_ON, false},
 	{"off", GJ_EXCHANGE_OFF, false},
 	{"ring", GJ_EXCHANGE_RING, false},
+	{"ranges", GJ_EXCHANGE_RANGES, false},
 	{NULL, 0, false}
 };
 

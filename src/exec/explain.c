@@ -470,6 +470,8 @@ scheme_name(uint32 scheme)
 			return "keys";
 		case GJ_SCHEME_RING:
 			return "ring";
+		case GJ_SCHEME_RANGES:
+			return "ranges";
 		default:
 			return "none";
 	}
@@ -528,10 +530,11 @@ explain_devices(ExplainContext *cxt)
 	if (stats->exchange_step > 0)
 	{
 		indent(es);
-		appendStringInfo(es->str, stats->scheme == GJ_SCHEME_RING ?
-						 "Exchanged: blocks of join %u in a ring, bytes received:" :
-						 "Exchanged: by the keys of join %u, bytes received:",
-						 stats->exchange_step);
+		appendStringInfo(es->str, "Exchanged: %s join %u%s, bytes received:",
+						 stats->scheme == GJ_SCHEME_RING ? "blocks of" :
+						 stats->scheme == GJ_SCHEME_RANGES ? "ranges of" : "by the keys of",
+						 stats->exchange_step,
+						 stats->scheme == GJ_SCHEME_RING ? " in a ring" : "");
 		for (uint32_t i = 0; i < stats->ndevices; i++)
 			appendStringInfo(es->str, "%s %u " UINT64_FORMAT, i > 0 ? "," : "",
 							 stats->device[i].ordinal, stats->device[i].exchanged);

@@ -244,7 +244,9 @@ typedef enum GjExchangeMode
 	GJ_EXCHANGE_AUTO,			/* by size */
 	GJ_EXCHANGE_ON,				/* wherever it can be done */
 	GJ_EXCHANGE_OFF,
-	GJ_EXCHANGE_RING			/* as ON, but nested loops go round even where keys split them */
+	/* as ON, where keys would split a join, too: */
+	GJ_EXCHANGE_RING,			/* nested loops take a ring */
+	GJ_EXCHANGE_RANGES			/* sort-merge joins go by ranges */
 } GjExchangeMode;
 
 /* How they do. */
@@ -252,7 +254,8 @@ typedef enum GjScheme
 {
 	GJ_SCHEME_NONE,
 	GJ_SCHEME_KEYS,				/* each has its part of the keys of a join */
-	GJ_SCHEME_RING				/* blocks of a build side go from device to device */
+	GJ_SCHEME_RING,				/* blocks of a build side go from device to device */
+	GJ_SCHEME_RANGES			/* each has a range of the first key of both sides */
 } GjScheme;
 
 /* Names a run, and is known to nobody but who submitted it and whom that told. */

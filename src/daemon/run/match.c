@@ -262,12 +262,14 @@ gj_run_nflags(const GjRun *run, uint32_t i)
 {
 	const GjRunStep *rs = &run->steps[i];
 
+	if (gj_run_is_ranged(run, i) && gj_step_makes_rows(rs->step))
+		return gj_ranges_nflags(run);
 	return rs->row_matched.memory ? rs->nflags : 0;
 }
 
 void
-gj_run_rows_to_send(const GjRun *run, uint32_t i, uint32_t number, uint32_t n, uint64_t *first,
-					uint64_t *end)
+gj_run_flags_to_take(const GjRun *run, uint32_t i, uint32_t number, uint32_t n, uint64_t *first,
+					 uint64_t *end)
 {
 	const GjRunStep *rs = &run->steps[i];
 	uint64_t	part = rs->nflags / n;
@@ -276,6 +278,21 @@ gj_run_rows_to_send(const GjRun *run, uint32_t i, uint32_t number, uint32_t n, u
 	*end = number + 1 < n ? *first + part : rs->nflags;
 	if (rs->ring)
 		gj_ring_range(rs, first, end);
+	/* its rows are among those of all */
+	if (gj_run_is_ranged(run, i))
+	{
+		*first = 0;
+		*end = gj_ranges_nflags(run);
+	}
+}
+
+void
+gj_run_rows_to_send(const GjRun *run, uint32_t i, uint64_t *first, uint64_t *end)
+{
+	if (!gj_run_is_ranged(run, i))
+		return;
+	*first = 0;
+	*end = gj_ranges_nown(run);
 }
 
 GjStatus
@@ -291,6 +308,8 @@ gj_run_copy_flags(GjRun *run, uint32_t i, uint64_t first, uint64_t n, uint8_t *f
 	GjWork	   *work = &run->work;
 	uint8_t    *at = (uint8_t *) run->steps[i].row_matched.memory + first;
 
+	if (gj_run_is_ranged(run, i))
+		return gj_ranges_copy_flags(run, i, first, n, flags, out);
 	GJ_STOP_CHECK(run);
 	GJ_TRY(out ? work->ops->memory->copy_out(work->queue, flags, at, n) :
 		   work->ops->memory->copy_in(work->queue, at, flags, n));

@@ -299,10 +299,12 @@ gj_run_ring_received(const GjRun *run)
 }
 
 void
-gj_run_leave_ring(GjRun *run)
+gj_run_stop_copies(GjRun *run)
 {
-	if (run && run->work.queue)
-		run->work.ops->queues->load_wait(run->work.queue);
+	if (!run || !run->work.queue)
+		return;
+	run->work.ops->queues->load_wait(run->work.queue);
+	run->work.ops->queues->sync(run->work.queue);
 }
 
 /* ---- blocks: copied and joined */

@@ -10,10 +10,9 @@
 
 #include <stdlib.h>
 
-/* Leaves those values of a column that passed the filter. */
-static GjStatus
-keep_passed(GjRun *run, GjRelation *relation, uint32_t c, const GjColumn *from,
-			const GjNestedRows *passed)
+GjStatus
+gj_ring_keep_rows(GjRun *run, GjRelation *relation, uint32_t c, const GjColumn *from,
+				  const GjNestedRows *passed)
 {
 	GjWork	   *work = &run->work;
 	GjRelationColumn *column = &relation->columns[c];
@@ -66,7 +65,7 @@ compact(GjRun *run, GjRunStep *rs)
 		if (!run->late[run->sources[source].first_column + c])
 			continue;
 		GJ_STOP_CHECK(run);
-		GJ_TRY(keep_passed(run, relation, c, &columns[c], &passed));
+		GJ_TRY(gj_ring_keep_rows(run, relation, c, &columns[c], &passed));
 	}
 	relation->nrows = passed.nrows;
 	gj_buffer_free(&run->work, &nested->rows);

@@ -139,6 +139,8 @@ struct GjRun
 	uint32_t	ended;			/* sources, one bit each */
 	bool		complete;		/* see gj_run_complete */
 	bool		failed_once;	/* the failure point was passed */
+	bool		gathers;		/* probe rows go to a relation, before any is joined */
+	struct GjRunRanges *ranges; /* the run joins a range of the keys; NULL: no such thing */
 
 	uint32_t	nsteps;
 	GjRunStep	steps[GJ_MAX_SOURCES];
@@ -291,6 +293,18 @@ extern GjStatus gj_run_filter_pairs(GjRun *run, GjRunStep *rs, uint32_t ntuples,
 /* run/ring.c */
 /* Rows first .. end-1 of all runs' are this one's. */
 extern void gj_ring_range(const GjRunStep *rs, uint64_t *first, uint64_t *end);
+
+/* run/ranges.c */
+/* True if the run has a range of what step i compares; then: */
+extern bool gj_run_is_ranged(const GjRun *run, uint32_t i);
+/* Flags of the build rows of all runs. */
+extern uint64_t gj_ranges_nflags(const GjRun *run);
+/* Build rows in its range: the first ones that it has. */
+extern uint64_t gj_ranges_nown(const GjRun *run);
+/* As gj_run_copy_flags; rows that the run does not have are unmatched. */
+extern GjStatus gj_ranges_copy_flags(GjRun *run, uint32_t i, uint64_t first, uint64_t n,
+									 uint8_t *flags, bool out);
+extern void gj_ranges_close(GjRun *run);
 
 /* run/table_build.c: functions of GjJoinOps */
 extern GjStatus gj_table_build(GjRun *run, GjSideBuild *build, GjRunStep *rs);

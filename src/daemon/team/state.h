@@ -152,6 +152,7 @@ struct GjWorker
 	uint64_t	nread;			/* slots of its own that its run has read */
 	GjTeamGroups *keeps_groups; /* what its runs hand groups over to; NULL: they send them */
 	bool		hands_over;		/* its runs hand rows or groups over as sorted runs */
+	bool		gathers;		/* its run gathers probe rows */
 	GjSegment  *part;			/* where parts of groups are filled and read */
 };
 

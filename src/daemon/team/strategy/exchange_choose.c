@@ -51,14 +51,48 @@ can_go_round(const GjProgram *p, uint32_t i)
 	return true;
 }
 
+static bool
+has_references(const GjProgram *p, uint32_t source)
+{
+	const GjSource *s = &gj_program_array(p, GjSource, sources)[source];
+	const GjColumnType *types = gj_program_array(p, GjColumnType, columns) + s->first_column;
+
+	for (uint32_t c = 0; c < s->ncolumns; c++)
+		if (types[c].kind == GJ_REF)
+			return true;
+	return false;
+}
+
+/*
+ * Rows can be shared out by ranges of what a sort-merge join compares first, if probe rows look for
+ * a key, or for a band with two ends.
+ */
+static bool
+can_go_by_ranges(const GjProgram *p, uint32_t i)
+{
+	const GjStep *step = gj_program_array(p, GjStep, steps) + i;
+
+	if (step->algorithm != GJ_JOIN_SORT_MERGE || has_references(p, 0) ||
+		has_references(p, step->source))
+		return false;
+	if (step->nkeys > 0)
+		return (gj_expr_sources(p, step->probe_keys) & ~1u) == 0;
+	return step->range_key >= 0 && step->range_low >= 0 && step->range_high >= 0 &&
+		((gj_expr_sources(p, (uint32_t) step->range_low) |
+		  gj_expr_sources(p, (uint32_t) step->range_high)) & ~1u) == 0;
+}
+
 GjScheme
 gj_exchange_scheme(const GjTeam *team, uint32_t step)
 {
-	bool		rather = team->options.exchange == GJ_EXCHANGE_RING;
+	const GjProgram *p = team->program;
+	bool		by_keys = can_exchange(p, step);
 
-	if (can_go_round(team->program, step) && (rather || !can_exchange(team->program, step)))
+	if (can_go_round(p, step) && (team->options.exchange == GJ_EXCHANGE_RING || !by_keys))
 		return GJ_SCHEME_RING;
-	return can_exchange(team->program, step) ? GJ_SCHEME_KEYS : GJ_SCHEME_NONE;
+	if (can_go_by_ranges(p, step) && (team->options.exchange == GJ_EXCHANGE_RANGES || !by_keys))
+		return GJ_SCHEME_RANGES;
+	return by_keys ? GJ_SCHEME_KEYS : GJ_SCHEME_NONE;
 }
 
 /* The step with the largest build side that can be exchanged, or -1. */
@@ -91,6 +125,23 @@ gj_exchange_saves(const GjProgram *program, int step, uint32_t n)
 		return 0;
 	all = gj_step_side_bytes(program, gj_program_array(program, GjStep, steps) + step);
 	return all - all / n;
+}
+
+uint64_t
+gj_exchange_needs(const GjTeam *team, int step, uint32_t n)
+{
+	const GjProgram *p = team->program;
+	const GjSource *source = gj_program_array(p, GjSource, sources);
+	const GjColumnType *types = gj_program_array(p, GjColumnType, columns) + source->first_column;
+	uint64_t	a_row = 0;
+
+	if (step < 0 || gj_exchange_scheme(team, (uint32_t) step) != GJ_SCHEME_RANGES)
+		return 0;
+	/* probe rows where they came and where they belong, the order of them, and so of build rows */
+	for (uint32_t c = 0; c < source->ncolumns; c++)
+		a_row += 2 * (types[c].width + 1u);
+	return (source->nrows_hint * (a_row + GJ_TABLE_BYTES) +
+			gj_step_side_bytes(p, gj_program_array(p, GjStep, steps) + step)) / n;
 }
 
 int

@@ -124,8 +124,8 @@ send_rows(GjWorker *worker, GjTask *task)
 
 	if (gj_run_nflags(worker->run, i) == 0)
 		return GJ_OK;
-	gj_run_rows_to_send(worker->run, i, (uint32_t) (worker - team->workers), team->nworkers,
-						&first, &end);
+	gj_run_flags_to_take(worker->run, i, (uint32_t) (worker - team->workers), team->nworkers,
+						 &first, &end);
 	GJ_TRY(gj_worker_part_slot(worker, &slot));
 	for (uint64_t at = first, n; at < end; at += n)
 	{
@@ -133,6 +133,7 @@ send_rows(GjWorker *worker, GjTask *task)
 		memcpy(slot, state_of(team)->flags + at, n);
 		GJ_TRY(gj_run_copy_flags(worker->run, i, at, n, slot, false));
 	}
+	gj_run_rows_to_send(worker->run, i, &first, &end);
 	return gj_run_some_rows(worker->run, i, first, end);
 }
 

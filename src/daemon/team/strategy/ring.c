@@ -42,7 +42,7 @@ leave(GjWorker *worker)
 	GjTeam	   *team = worker->team;
 	bool		finished;
 
-	gj_run_leave_ring(worker->run);
+	gj_run_stop_copies(worker->run);
 	pthread_mutex_lock(&team->lock);
 	finished = state_of(team)->finished;
 	pthread_mutex_unlock(&team->lock);

@@ -7,6 +7,7 @@
  *	replicate.c all build rows on every device, probe rows on whichever is free
  *	exchange.c	each device has its part of the keys, of one build source and of the probe source
  *	ring.c		each device has a share of one build source, of which blocks go round
+ *	ranges.c	each device has a range of what a join compares, of both sides
  *	passes.c	build rows fit no device: rows are kept on the host, and parts are run one by one
  */
 #ifndef GJ_DAEMON_TEAM_STRATEGY_STRATEGY_H
@@ -57,6 +58,7 @@ extern GjStatus gj_single_open(GjTeam *team, GjErrorText *why);
 extern GjStatus gj_replicate_open(GjTeam *team);
 extern GjStatus gj_exchange_open(GjTeam *team, uint32_t step);
 extern GjStatus gj_ring_open(GjTeam *team, uint32_t step);
+extern GjStatus gj_ranges_open(GjTeam *team, uint32_t step);
 extern GjStatus gj_passes_open(GjTeam *team, GjErrorText *why);
 
 /* ---- replicate.c, on which the others with threads build */
@@ -123,5 +125,8 @@ extern uint64_t gj_step_side_bytes(const GjProgram *p, const GjStep *step);
 
 /* What a device of n then has to keep less than all of the build sides. */
 extern uint64_t gj_exchange_saves(const GjProgram *program, int step, uint32_t n);
+
+/* What it needs beside what is left of them: rows that are gathered first. */
+extern uint64_t gj_exchange_needs(const GjTeam *team, int step, uint32_t n);
 
 #endif							/* GJ_DAEMON_TEAM_STRATEGY_STRATEGY_H */
