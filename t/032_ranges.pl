@@ -112,4 +112,18 @@ foreach my $n (2, 4, 8)
 	my $right = grep { my ($o, $e) = finish($_); $e eq '' && $o eq "$answers{inner}\n$answers{right}" } @runs;
 	is($right, 5, "$n devices: five sessions have their answers");
 }
+
+# Both sides fit all devices together, the build side fits none.
+$node->safe_psql('postgres', 'CREATE TABLE more AS SELECT i::bigint * 7919 % 1600009 AS k, i % 7 AS v FROM generate_series(1, 1200000) i;
+	CREATE TABLE less AS SELECT * FROM more WHERE k % 2 = 0; ANALYZE more, less');
+my $large = 'SELECT count(*), sum(a.v), count(b.v) FROM more a JOIN less b ON b.k BETWEEN a.k AND a.k + 1 AND a.v < b.v';
+# the same by keys
+my $large_right = $node->safe_psql('postgres', 'SET gpujoin.enabled = off; SELECT count(*), sum(a.v), count(b.v) FROM (SELECT k, v, k AS j FROM more UNION ALL SELECT k, v, k + 1 FROM more) a JOIN less b ON b.k = a.j AND a.v < b.v');
+foreach my $mode (qw(auto off))
+{
+	my $settings = "SET gpujoin.exchange = $mode; SET gpujoin.device_memory_limit = '42MB';";
+
+	is($node->safe_psql('postgres', "$session $settings $large"), $large_right, "$mode, little memory: right rows");
+	is(scalar(@{ received(plan_of($large, $settings)) }), $mode eq 'off' ? 0 : 8, "$mode, little memory: by ranges or not");
+}
 done_testing();
