@@ -58,6 +58,8 @@ static const struct config_enum_entry exchange_options[] = {
 	{"auto", GJ_EXCHANGE_AUTO, false},
 	{"on", GJ_EXCHANGE_ON, false},
 	{"off", GJ_EXCHANGE_OFF, false},
+	{"ring", GJ_EXCHANGE_RING, false},
+	{"ranges", GJ_EXCHANGE_RANGES, false},
 	{NULL, 0, false}
 };
 
@@ -173,8 +175,8 @@ define_user_settings(void)
 							NULL, NULL, NULL);
 
 	DefineCustomEnumVariable("gpujoin.exchange",
-							 "Selects whether the devices of a query exchange rows by their join keys.",
-							 "Then each of them builds and probes only its part of a large build side. auto decides by size.",
+							 "Selects whether the devices of a query exchange rows.",
+							 "Then each of them has only its part of a large build side, by its join keys; blocks of a nested loop's go round. auto decides by size.",
 							 &gj_exchange,
 							 GJ_EXCHANGE_AUTO, exchange_options,
 							 PGC_USERSET, GUC_EXPLAIN,

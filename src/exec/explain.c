@@ -461,6 +461,22 @@ idle_share(const GjRunStats *stats, uint32 i)
 	return Max(0, 100 * (1 - stats->device[i].busy_ms / stats->elapsed_ms));
 }
 
+static const char *
+scheme_name(uint32 scheme)
+{
+	switch (scheme)
+	{
+		case GJ_SCHEME_KEYS:
+			return "keys";
+		case GJ_SCHEME_RING:
+			return "ring";
+		case GJ_SCHEME_RANGES:
+			return "ranges";
+		default:
+			return "none";
+	}
+}
+
 /* Which devices took how many probe rows, and their time; what did not fit them. */
 static void
 explain_devices(ExplainContext *cxt)
@@ -487,6 +503,7 @@ explain_devices(ExplainContext *cxt)
 		}
 		ExplainCloseGroup("Devices Used", "Devices Used", false, es);
 		ExplainPropertyInteger("Exchange Join", NULL, stats->exchange_step, es);
+		ExplainPropertyText("Exchange Scheme", scheme_name(stats->scheme), es);
 		if (es->timing)
 			ExplainPropertyFloat("Device Elapsed Time", "ms", stats->elapsed_ms, 3, es);
 		ExplainPropertyInteger("Passes", NULL, stats->npasses, es);
@@ -513,8 +530,11 @@ explain_devices(ExplainContext *cxt)
 	if (stats->exchange_step > 0)
 	{
 		indent(es);
-		appendStringInfo(es->str, "Exchanged: by the keys of join %u, bytes received:",
-						 stats->exchange_step);
+		appendStringInfo(es->str, "Exchanged: %s join %u%s, bytes received:",
+						 stats->scheme == GJ_SCHEME_RING ? "blocks of" :
+						 stats->scheme == GJ_SCHEME_RANGES ? "ranges of" : "by the keys of",
+						 stats->exchange_step,
+						 stats->scheme == GJ_SCHEME_RING ? " in a ring" : "");
 		for (uint32_t i = 0; i < stats->ndevices; i++)
 			appendStringInfo(es->str, "%s %u " UINT64_FORMAT, i > 0 ? "," : "",
 							 stats->device[i].ordinal, stats->device[i].exchanged);

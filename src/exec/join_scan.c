@@ -199,7 +199,10 @@ add_stats(GjRunStats *sum, const GjRunStats *stats)
 	sum->memory_peak = Max(sum->memory_peak, stats->memory_peak);
 	sum->npasses += stats->npasses;
 	if (stats->exchange_step > 0)
+	{
 		sum->exchange_step = stats->exchange_step;
+		sum->scheme = stats->scheme;
+	}
 	sum->elapsed_ms += stats->elapsed_ms;
 	sum->spilled_memory = Max(sum->spilled_memory, stats->spilled_memory);
 	sum->spilled_disk += stats->spilled_disk;

@@ -116,13 +116,13 @@ feed(GjTeam *team, const GjProgram *p)
 	return gj_team_complete(team) ? GJ_OK : GJ_BAD_PROGRAM;
 }
 
-/* Runs a checked program on one device, or on two that exchange rows where they can. */
+/* Runs a checked program on one device, or on several that exchange rows where they can. */
 static GjStatus
-run_program(const GjProgram *p, uint32_t ndevices, GjErrorText *why)
+run_program_by(const GjProgram *p, uint32_t ndevices, GjExchangeMode exchange, GjErrorText *why)
 {
 	static GjTempAccount temp_account;
 	const GjTeamOptions options = {.kind = GJ_DEVICE_CPU,.limits.run = 64 << 20,
-	.max_devices = ndevices,.exchange = GJ_EXCHANGE_ON,.spill_memory = 1 << 20,
+	.max_devices = ndevices,.exchange = exchange,.spill_memory = 1 << 20,
 	.temp = {&temp_account, 1 << 20, unit_directory()}};
 	time_t		end = time(NULL) + MOST_SECONDS;
 	const GjRunHost host = {.arg = &end,.stop = stop_late,.slot_free = take_slot};
@@ -140,6 +140,12 @@ run_program(const GjProgram *p, uint32_t ndevices, GjErrorText *why)
 		status = gj_team_finish(team, &stats);
 	EXPECT(gj_team_close(team, &lost) == GJ_OK);
 	return status;
+}
+
+static GjStatus
+run_program(const GjProgram *p, uint32_t ndevices, GjErrorText *why)
+{
+	return run_program_by(p, ndevices, GJ_EXCHANGE_ON, why);
 }
 
 /* True if it neither ends the process nor runs for ever on purpose. */
@@ -247,6 +253,8 @@ test_programs_are_accepted(void)
 		{
 			run_program(p, 1, &why);
 			run_program(p, 2, &why);
+			run_program_by(p, 2, GJ_EXCHANGE_RING, &why);
+			run_program_by(p, 2, GJ_EXCHANGE_RANGES, &why);
 		}
 	}
 	close_programs(&programs);

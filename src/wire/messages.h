@@ -70,7 +70,7 @@
 #include "resident.h"
 
 #define GJ_VERSION			"1.0"	/* of gpujoin */
-#define GJ_ABI				10	/* raise with any change of src/wire */
+#define GJ_ABI				11	/* raise with any change of src/wire */
 #define GJ_STRINGIFY_(x)	#x
 #define GJ_STRINGIFY(x)		GJ_STRINGIFY_(x)
 #define GJ_SOCKET_NAME		"gpujoin." GJ_STRINGIFY(GJ_ABI) ".sock"
@@ -243,8 +243,20 @@ typedef enum GjExchangeMode
 {
 	GJ_EXCHANGE_AUTO,			/* by size */
 	GJ_EXCHANGE_ON,				/* wherever it can be done */
-	GJ_EXCHANGE_OFF
+	GJ_EXCHANGE_OFF,
+	/* as ON, where keys would split a join, too: */
+	GJ_EXCHANGE_RING,			/* nested loops take a ring */
+	GJ_EXCHANGE_RANGES			/* sort-merge joins go by ranges */
 } GjExchangeMode;
+
+/* How they do. */
+typedef enum GjScheme
+{
+	GJ_SCHEME_NONE,
+	GJ_SCHEME_KEYS,				/* each has its part of the keys of a join */
+	GJ_SCHEME_RING,				/* blocks of a build side go from device to device */
+	GJ_SCHEME_RANGES			/* each has a range of the first key of both sides */
+} GjScheme;
 
 /* Names a run, and is known to nobody but who submitted it and whom that told. */
 typedef struct GjRunToken
@@ -377,7 +389,9 @@ typedef struct GjRunStats
 	uint32_t	ndevices;
 	uint32_t	npasses;		/* how often the program ran, each time on a share of the keys or
 								 * a block of build rows; 1: on all of them */
-	uint32_t	exchange_step;	/* 1 + the step by whose keys rows were exchanged; 0: none */
+	uint32_t	exchange_step;	/* 1 + the step whose rows were exchanged; 0: none */
+	uint32_t	scheme;			/* GjScheme */
+	uint32_t	unused;
 	uint32_t	sorted_runs;	/* that were merged on the host; 0: one device had all rows */
 	uint64_t	spilled_memory; /* bytes kept in host memory, and in temporary files */
 	uint64_t	spilled_disk;

@@ -70,5 +70,7 @@ extern const GjJoinOps gj_join_hash;
 extern const GjJoinOps gj_join_sort_merge;
 /* nested.c */
 extern const GjJoinOps gj_join_nested_loop;
+/* ring.c: instead of a nested loop, where several runs share its build side */
+extern const GjJoinOps gj_join_ring;
 
 #endif							/* GJ_DAEMON_RUN_JOIN_H */

@@ -40,9 +40,11 @@ gj_match_start(GjRun *run, GjRunStep *rs, const uint32_t *rowid, uint32_t nrows)
 	uint64_t	all = run->relation[rs->step->source].nrows;
 	bool		filtered = nrows < all;
 
-	if (!gj_step_makes_rows(rs->step) || all == 0)
+	/* rows of several runs are counted when all have theirs */
+	if (!gj_step_makes_rows(rs->step) || all == 0 || rs->ring)
 		return GJ_OK;
 	GJ_TRY(gj_buffer_reserve(work, &rs->row_matched, all));
+	rs->nflags = all;
 	GJ_TRY(work->ops->memory->fill(work->queue, rs->row_matched.memory,
 						   filtered ? GJ_ROW_FILTERED : GJ_ROW_UNMATCHED, all));
 	if (filtered)
@@ -82,7 +84,8 @@ gj_match_pairs(GjRun *run, GjRunStep *rs, uint32_t ntuples, const GjView *pairs,
 
 	if (gj_step_makes_rows(rs->step))
 		GJ_TRY(work->ops->tables->mark_rows(work->queue, pairs->rowid[rs->step->source], positions,
-											n, GJ_ROW_MATCHED, rs->row_matched.memory));
+											n, GJ_ROW_MATCHED,
+											(uint8_t *) rs->row_matched.memory + rs->first_row));
 	if (!gj_step_makes_tuples(rs->step))
 		return GJ_OK;
 	if (!rs->join->numbers_pairs)
@@ -188,7 +191,7 @@ finish_flags(GjRun *run, GjRunStep *rs)
 	return GJ_OK;
 }
 
-/* Sends those of rows first .. end-1 that come out by themselves. */
+/* Sends those of rows first .. end-1, as flags are numbered, that come out by themselves. */
 static GjStatus
 match_rows_of_step(GjRun *run, uint32_t i, const GjColumn *columns, uint64_t first, uint64_t end)
 {
@@ -209,7 +212,7 @@ match_rows_of_step(GjRun *run, uint32_t i, const GjColumn *columns, uint64_t fir
 												(uint8_t *) rs->row_matched.memory + base, n,
 									   gj_step_wants_matched(rs->step) ? GJ_ROW_MATCHED :
 									   GJ_ROW_UNMATCHED, rs->probe.selected.memory, &total));
-		GJ_TRY(pass_rows(run, i, columns, (uint32_t) base, total));
+		GJ_TRY(pass_rows(run, i, columns, (uint32_t) (base - rs->first_row), total));
 	}
 	return GJ_OK;
 }
@@ -247,7 +250,7 @@ gj_match_rows(GjRun *run)
 		if (!columns)
 			GJ_TRY(start_rows(run, &columns));
 		GJ_TRY(finish_flags(run, rs));
-		GJ_TRY(match_rows_of_step(run, i, columns, 0, run->relation[rs->step->source].nrows));
+		GJ_TRY(match_rows_of_step(run, i, columns, 0, rs->nflags));
 	}
 	return GJ_OK;
 }
@@ -259,7 +262,37 @@ gj_run_nflags(const GjRun *run, uint32_t i)
 {
 	const GjRunStep *rs = &run->steps[i];
 
-	return rs->row_matched.memory ? run->relation[rs->step->source].nrows : 0;
+	if (gj_run_is_ranged(run, i) && gj_step_makes_rows(rs->step))
+		return gj_ranges_nflags(run);
+	return rs->row_matched.memory ? rs->nflags : 0;
+}
+
+void
+gj_run_flags_to_take(const GjRun *run, uint32_t i, uint32_t number, uint32_t n, uint64_t *first,
+					 uint64_t *end)
+{
+	const GjRunStep *rs = &run->steps[i];
+	uint64_t	part = rs->nflags / n;
+
+	*first = part * number;
+	*end = number + 1 < n ? *first + part : rs->nflags;
+	if (rs->ring)
+		gj_ring_range(rs, first, end);
+	/* its rows are among those of all */
+	if (gj_run_is_ranged(run, i))
+	{
+		*first = 0;
+		*end = gj_ranges_nflags(run);
+	}
+}
+
+void
+gj_run_rows_to_send(const GjRun *run, uint32_t i, uint64_t *first, uint64_t *end)
+{
+	if (!gj_run_is_ranged(run, i))
+		return;
+	*first = 0;
+	*end = gj_ranges_nown(run);
 }
 
 GjStatus
@@ -275,6 +308,8 @@ gj_run_copy_flags(GjRun *run, uint32_t i, uint64_t first, uint64_t n, uint8_t *f
 	GjWork	   *work = &run->work;
 	uint8_t    *at = (uint8_t *) run->steps[i].row_matched.memory + first;
 
+	if (gj_run_is_ranged(run, i))
+		return gj_ranges_copy_flags(run, i, first, n, flags, out);
 	GJ_STOP_CHECK(run);
 	GJ_TRY(out ? work->ops->memory->copy_out(work->queue, flags, at, n) :
 		   work->ops->memory->copy_in(work->queue, at, flags, n));

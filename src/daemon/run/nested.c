@@ -10,7 +10,7 @@
  * Tuples and rows are looked at tile by tile.  How many tiles a call is asked for follows
  * from how many the last one could do before its pairs filled the room.
  */
-#include "state.h"
+#include "nested.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,25 +18,6 @@
 /* Tiles of the first call, and the most of any; the device may do fewer. */
 #define GJ_FIRST_TILES		256
 #define GJ_MOST_TILES		(1u << 20)
-
-/* A nested loop's side of a step: it has no table, but all rows with their values. */
-typedef struct GjRunNested
-{
-	int32_t		condition;		/* that the loop looks at itself, or -1 */
-	uint32_t	nterms;
-	struct
-	{
-		uint8_t		op;			/* GjTermOp */
-		uint8_t		narrow;
-		uint8_t		probe_side;		/* number of the operand */
-		uint8_t		build_side;
-	}			terms[GJ_MAX_KEYS];
-	uint32_t	nrows;
-	GjBuffer	rows;			/* row ids; none: all rows */
-	GjBuffer	value[GJ_MAX_KEYS];
-	GjBuffer	null;
-	uint32_t	ntiles;			/* to look at in the next call */
-} GjRunNested;
 
 static GjRunNested *
 nested_of(const GjRunStep *rs)
@@ -224,8 +205,8 @@ take_residual(GjRun *run, GjRunStep *rs)
 	rs->residual = -1;
 }
 
-static bool
-plan(GjRun *run, GjRunStep *rs)
+bool
+gj_nested_plan(GjRun *run, GjRunStep *rs)
 {
 	const GjStep *step = rs->step;
 
@@ -250,9 +231,8 @@ plan(GjRun *run, GjRunStep *rs)
 	return true;
 }
 
-/* The loop keeps what the build has made. */
-static GjStatus
-build_rows(GjRun *run, GjSideBuild *build, GjRunStep *rs)
+GjStatus
+gj_nested_build(GjRun *run, GjSideBuild *build, GjRunStep *rs)
 {
 	GjRunNested *nested = nested_of(rs);
 	GjKeys		keys;
@@ -271,36 +251,51 @@ build_rows(GjRun *run, GjSideBuild *build, GjRunStep *rs)
 
 /* ---- the loop */
 
-/* Describes the loop but for where pairs go. */
-static GjStatus
-start_loop(GjRun *run, GjRunStep *rs, const GjView *view, GjNested *loop)
+GjStatus
+gj_nested_start(GjRun *run, GjRunStep *rs, const GjView *view, GjNested *loop)
 {
 	const GjRunNested *nested = nested_of(rs);
+	uint32_t	i = (uint32_t) (rs - run->steps);
 	GjKeys		keys;
 
 	memset(loop, 0, sizeof(*loop));
 	loop->view = view;
-	loop->rows = nested->rows.memory;
-	loop->nrows = nested->nrows;
 	loop->build_source = rs->step->source;
 	loop->condition = nested->condition;
 	loop->nterms = nested->nterms;
+	loop->write = rs->residual >= 0 ||
+		(gj_step_makes_pairs(rs->step) && !gj_step_only_counts(run, i));
+	if (gj_step_makes_tuples(rs->step))
+		GJ_TRY(run->work.ops->memory->fill(run->work.queue, rs->probe.matched.memory, 0,
+										   view->nrows));
 	/* with a residual condition, it is too early to tell */
 	if (gj_step_makes_tuples(rs->step) && rs->residual < 0)
 		loop->tuple_matched = rs->probe.matched.memory;
-	if (gj_step_makes_rows(rs->step) && rs->residual < 0)
-		loop->row_matched = rs->row_matched.memory;
 	if (nested->nterms == 0)
 		return GJ_OK;
 	GJ_TRY(gj_run_probe_keys(run, rs, view, &keys));
 	for (uint32_t t = 0; t < nested->nterms; t++)
 		loop->terms[t] = (GjTerm) {
 			nested->terms[t].op, nested->terms[t].narrow, keys.value[nested->terms[t].probe_side],
-			nested->value[nested->terms[t].build_side].memory
+			NULL
 		};
 	loop->probe_null = keys.null;
-	loop->build_null = nested->null.memory;
 	return GJ_OK;
+}
+
+/* Has the loop go over these rows. */
+static void
+set_rows(const GjRunStep *rs, const GjNestedRows *rows, GjNested *loop)
+{
+	const GjRunNested *nested = nested_of(rs);
+
+	loop->rows = rows->rows;
+	loop->nrows = rows->nrows;
+	loop->build_null = rows->null;
+	for (uint32_t t = 0; t < nested->nterms; t++)
+		loop->terms[t].build_side = rows->value[nested->terms[t].build_side];
+	if (gj_step_makes_rows(rs->step) && rs->residual < 0)
+		loop->row_matched = (uint8_t *) rs->row_matched.memory + rs->first_row;
 }
 
 /* Where the next pairs go: room for n of them. */
@@ -355,28 +350,19 @@ next_pairs(GjRun *run, uint32_t i, GjNested *loop, uint64_t tile, uint32_t *ndon
 	return gj_step_makes_pairs(rs->step) ? gj_run_pass_on(run, i, &pairs) : GJ_OK;
 }
 
-static GjStatus
-join(GjRun *run, uint32_t i, const GjView *view)
+GjStatus
+gj_nested_rows(GjRun *run, uint32_t i, GjNested *loop, const GjNestedRows *rows)
 {
 	GjRunStep  *rs = &run->steps[i];
-	GjWork	   *work = &run->work;
-	uint64_t	ntiles = gj_nested_tiling(view->nrows, nested_of(rs)->nrows).ntiles;
+	uint64_t	ntiles = gj_nested_tiling(loop->view->nrows, rows->nrows).ntiles;
 	uint32_t	ndone;
-	GjNested	loop;
 
-	work->ops->queues->phase(work->queue, GJ_PHASE_PROBE);
-	if (gj_step_makes_tuples(rs->step))
-		GJ_TRY(work->ops->memory->fill(work->queue, rs->probe.matched.memory, 0, view->nrows));
-	if (ntiles == 0)
-		return GJ_OK;
-	GJ_TRY(start_loop(run, rs, view, &loop));
-	loop.write = rs->residual >= 0 ||
-		(gj_step_makes_pairs(rs->step) && !gj_step_only_counts(run, i));
+	set_rows(rs, rows, loop);
 	for (uint64_t tile = 0; tile < ntiles; tile += ndone)
 	{
 		uint32_t	asked = nested_of(rs)->ntiles;
 
-		GJ_TRY(next_pairs(run, i, &loop, tile, &ndone));
+		GJ_TRY(next_pairs(run, i, loop, tile, &ndone));
 		if (ndone < asked)
 			nested_of(rs)->ntiles = ndone < asked / 2 ? 2 * ndone : asked;
 		else if (asked < GJ_MOST_TILES)
@@ -385,8 +371,33 @@ join(GjRun *run, uint32_t i, const GjView *view)
 	return GJ_OK;
 }
 
-static void
-free_nested(GjWork *work, GjRunStep *rs)
+GjNestedRows
+gj_nested_all(const GjRunStep *rs)
+{
+	const GjRunNested *nested = nested_of(rs);
+	GjNestedRows rows = {
+		.rows = nested->rows.memory,.nrows = nested->nrows,.null = nested->null.memory
+	};
+
+	for (uint32_t k = 0; k < rs->nbuild_operands; k++)
+		rows.value[k] = nested->value[k].memory;
+	return rows;
+}
+
+static GjStatus
+join(GjRun *run, uint32_t i, const GjView *view)
+{
+	GjRunStep  *rs = &run->steps[i];
+	const GjNestedRows rows = gj_nested_all(rs);
+	GjNested	loop;
+
+	run->work.ops->queues->phase(run->work.queue, GJ_PHASE_PROBE);
+	GJ_TRY(gj_nested_start(run, rs, view, &loop));
+	return gj_nested_rows(run, i, &loop, &rows);
+}
+
+void
+gj_nested_free(GjWork *work, GjRunStep *rs)
 {
 	GjRunNested *nested = nested_of(rs);
 
@@ -402,6 +413,6 @@ free_nested(GjWork *work, GjRunStep *rs)
 
 const GjJoinOps gj_join_nested_loop = {
 	.name = "nested loop",
-	.plan = plan,.planned = gj_join_is_planned,.build = build_rows,.improve = gj_join_is_fast,
-	.join = join,.end = gj_join_has_ended,.free = free_nested
+	.plan = gj_nested_plan,.planned = gj_join_is_planned,.build = gj_nested_build,
+	.improve = gj_join_is_fast,.join = join,.end = gj_join_has_ended,.free = gj_nested_free
 };

@@ -223,7 +223,7 @@ static bool
 plan_layouts(GjRun *run)
 {
 	const GjProgram *p = run->program;
-	bool		whole = !run->sink->joins;
+	bool		whole = !run->sink->joins || run->gathers;
 
 	for (uint32_t s = 0; s < p->nsources; s++)
 	{
@@ -257,6 +257,7 @@ gj_run_prepare(GjDeviceEntry *entry, const GjProgram *program, GjLease *lease,
 	run->sink = setup->sink;
 	run->output.target = setup->target;
 	run->output.tiles = setup->tiles;
+	run->gathers = setup->gathers;
 	run->work = (GjWork) {entry->ops, NULL, lease, NULL};
 	run->sources = gj_program_array(program, GjSource, sources);
 	run->types = gj_program_array(program, GjColumnType, columns);
@@ -355,6 +356,7 @@ gj_run_close(GjRun *run, GjErrorText *why)
 	for (uint32_t s = 0; s < GJ_MAX_SOURCES; s++)
 		gj_relation_free(work, &run->relation[s]);
 	gj_buffer_free(work, &run->tuples.filtered);
+	gj_ranges_close(run);
 	run->sink->free(run);
 	gj_fused_free(run);
 	run->intake_ops->stop(run);

@@ -100,6 +100,7 @@ typedef struct GjRunSetup
 	GjChooseJoin join;
 	GjTarget	target;
 	GjTiles		tiles;
+	bool		gathers;		/* probe rows wait until all have come: gj_run_probe_range */
 } GjRunSetup;
 
 /* Where answers to questions about resident data go. */
@@ -165,9 +166,63 @@ extern GjStatus gj_run_finish_flags(GjRun *run, uint32_t i);
 /* Flags of rows first .. first+n-1, to (`out`) or from registered memory.  Waits. */
 extern GjStatus gj_run_copy_flags(GjRun *run, uint32_t i, uint64_t first, uint64_t n,
 								  uint8_t *flags, bool out);
+/* The flags that run number `number` of n needs for the rows that it is to send. */
+extern void gj_run_flags_to_take(const GjRun *run, uint32_t i, uint32_t number, uint32_t n,
+								 uint64_t *first, uint64_t *end);
+/* These rows, by their numbers in the run: the same, unless it has other rows than others. */
+extern void gj_run_rows_to_send(const GjRun *run, uint32_t i, uint64_t *first, uint64_t *end);
 /* Sends those of rows first .. end-1 that come out; the flags are then gone. */
 extern GjStatus gj_run_some_rows(GjRun *run, uint32_t i, uint64_t first, uint64_t end);
 
+/*
+ * Ring: several runs of one program, one on each device, share the build side of a nested loop.
+ * Each has some of its rows, a share.  When all have ended that source, each joins its probe rows
+ * with its own share first and then with blocks of the others', which it copies from their devices
+ * (run/ring.c).  Flags of build rows are those of all shares, one behind the other.
+ */
+typedef struct GjRing GjRing;
+
+/* For the build side of a step; NULL: out of host memory. */
+extern GjRing *gj_ring_make(uint32_t step, uint32_t nshares);
+/* When all of its runs are closed. */
+extern void gj_ring_free(GjRing *ring);
+
+/* The run has that share.  Once, before it starts. */
+extern GjStatus gj_run_join_ring(GjRun *run, GjRing *ring, uint32_t share);
+/*
+ * All shares are built, and no run works on anything: reserves what blocks and flags need.  Finds
+ * out if the run is complete, for nothing can match.
+ */
+extern GjStatus gj_run_start_ring(GjRun *run);
+/* Bytes that were copied from other devices. */
+extern uint64_t gj_run_ring_received(const GjRun *run);
+/* Waits until nothing is copied from other devices, also after an error. */
+extern void gj_run_stop_copies(GjRun *run);
+
+/*
+ * Ranges: several runs of one program, one on each device, which gather probe rows.  Each joins a
+ * range of what a sort-merge join compares (run/ranges.c).  When the probe source has ended, all
+ * runs do one of these after the other: both sort_range, take_range, drop_sorted.  Then they end
+ * the build source, and probe_range.  Sources have no references.
+ */
+typedef struct GjRanges GjRanges;
+
+/* For a step that sorts; NULL: out of host memory. */
+extern GjRanges *gj_ranges_make(uint32_t step, uint32_t nruns);
+extern void gj_ranges_free(GjRanges *ranges);
+/* The run has that number.  Once, before it starts. */
+extern GjStatus gj_run_join_ranges(GjRun *run, GjRanges *ranges, uint32_t number);
+/* Sorts the rows of a side that the run has, and shows them to the others.  Waits. */
+extern GjStatus gj_run_sort_range(GjRun *run, bool build_side);
+/* All have: decides which run gets what. */
+extern GjStatus gj_ranges_cut(GjRanges *ranges);
+/* Copies the run's rows from all.  Waits. */
+extern GjStatus gj_run_take_range(GjRun *run);
+/* All have: gives back what others have copied. */
+extern void gj_run_drop_sorted(GjRun *run);
+/* Joins the run's probe rows. */
+extern GjStatus gj_run_probe_range(GjRun *run);
+extern uint64_t gj_run_range_received(const GjRun *run);
 
 /* True: no further chunk can change the result; gj_run_finish comes next. */
 extern bool gj_run_complete(const GjRun *run);

@@ -58,8 +58,11 @@ struct GjRunStep
 	uint64_t	nmatchable;		/* rows or sets of the build side that can match */
 	GjRunProbe	probe;
 	GjRunPairs	pairs;
+	struct GjRunRing *ring;		/* shared: the run has some of the build rows; NULL: all of them */
 	/* the rest lives as long as the run: right, full, right semi and right anti joins */
-	GjBuffer	row_matched;	/* by row id: GjRowMatch */
+	GjBuffer	row_matched;	/* GjRowMatch, by row id, or by the number among the rows of all runs */
+	uint64_t	nflags;			/* of these */
+	uint64_t	first_row;		/* the flag of the build row that has id 0 at present */
 	GjBuffer	cover;			/* of table rows, without a residual condition (mark_ranges) */
 };
 
@@ -136,6 +139,8 @@ struct GjRun
 	uint32_t	ended;			/* sources, one bit each */
 	bool		complete;		/* see gj_run_complete */
 	bool		failed_once;	/* the failure point was passed */
+	bool		gathers;		/* probe rows go to a relation, before any is joined */
+	struct GjRunRanges *ranges; /* the run joins a range of the keys; NULL: no such thing */
 
 	uint32_t	nsteps;
 	GjRunStep	steps[GJ_MAX_SOURCES];
@@ -145,6 +150,9 @@ struct GjRun
 	const GjSinkOps *sink;
 	GjRunFused *fused;			/* NULL: nobody has asked yet whether it can be done */
 };
+
+/* Marks of the queue from here on are those of run/ring.c; the intake has the others. */
+#define GJ_RING_MARKS		(GJ_MAX_MARKS - 4)
 
 /* However little memory there is, this many tuples are worked on at a time. */
 #define GJ_MIN_TUPLES		16384
@@ -281,6 +289,22 @@ extern GjStatus gj_run_probe_keys(GjRun *run, GjRunStep *rs, const GjView *view,
  */
 extern GjStatus gj_run_filter_pairs(GjRun *run, GjRunStep *rs, uint32_t ntuples, uint64_t cursor,
 									GjView *pairs);
+
+/* run/ring.c */
+/* Rows first .. end-1 of all runs' are this one's. */
+extern void gj_ring_range(const GjRunStep *rs, uint64_t *first, uint64_t *end);
+
+/* run/ranges.c */
+/* True if the run has a range of what step i compares; then: */
+extern bool gj_run_is_ranged(const GjRun *run, uint32_t i);
+/* Flags of the build rows of all runs. */
+extern uint64_t gj_ranges_nflags(const GjRun *run);
+/* Build rows in its range: the first ones that it has. */
+extern uint64_t gj_ranges_nown(const GjRun *run);
+/* As gj_run_copy_flags; rows that the run does not have are unmatched. */
+extern GjStatus gj_ranges_copy_flags(GjRun *run, uint32_t i, uint64_t first, uint64_t n,
+									 uint8_t *flags, bool out);
+extern void gj_ranges_close(GjRun *run);
 
 /* run/table_build.c: functions of GjJoinOps */
 extern GjStatus gj_table_build(GjRun *run, GjSideBuild *build, GjRunStep *rs);

@@ -18,7 +18,7 @@
 
 #include <string.h>
 
-_Static_assert(GJ_MARK_READ(GJ_RECEIVED) <= GJ_MAX_MARKS, "marks of an exchange");
+_Static_assert(GJ_MARK_READ(GJ_RECEIVED) <= GJ_RING_MARKS, "marks of an exchange");
 
 /* Where no split is to come, rows pass the steps when so many have been received. */
 #define GJ_MANY_ROWS		GJ_MAX_TUPLES

@@ -18,7 +18,7 @@ rows_to(const GjRun *run, uint32_t source)
 {
 	if (run->sink->drops_rows)
 		return &gj_to_nowhere;
-	if (!run->sink->joins || source > 0)
+	if (!run->sink->joins || source > 0 || run->gathers)
 		return &gj_to_build;
 	return run->work.ops->kind == GJ_DEVICE_CPU ? &gj_to_joins : &gj_to_joins_buffered;
 }
@@ -136,7 +136,7 @@ bool
 gj_run_accepts(const GjRun *run, uint32_t source)
 {
 	/* whatever is wrong with others is told when they are given */
-	return !run->sink->joins || source != 0 ||
+	return !run->sink->joins || source != 0 || run->gathers ||
 		run->ended == (1u << run->program->nsources) - 2;
 }
 
@@ -181,6 +181,19 @@ build_side(GjRun *run, uint32_t source)
 		return GJ_OK;
 	GJ_TRY(gj_run_build(run, source));
 	return gj_side_keep(run, rs);
+}
+
+GjStatus
+gj_run_source_loaded(GjRun *run, uint32_t source)
+{
+	GJ_STOP_CHECK(run);
+	GJ_TRY(gj_run_flush(run));
+	if (source > 0)
+		GJ_TRY(gj_side_resolve(run, source));
+	/* it is in the relation */
+	GJ_TRY(run->work.ops->queues->sync(run->work.queue));
+	gj_run_release(run, source);
+	return GJ_OK;
 }
 
 GjStatus

@@ -62,6 +62,8 @@ extern bool gj_run_take_fragment(GjRun *run, uint32_t source, uint64_t id, GjPin
 /* The bits of their pages stay until the source has ended. */
 extern GjStatus gj_run_use_shared(GjRun *run, uint32_t source, uint32_t n, const GjPinned *used);
 
+/* Nothing more of the source comes, which ends later: all is where its rows are gathered.  Waits. */
+extern GjStatus gj_run_source_loaded(GjRun *run, uint32_t source);
 extern GjStatus gj_run_source_end(GjRun *run, uint32_t source);
 /* True if the build side of the source is a cached one: the queue works on none of it. */
 extern bool gj_run_has_side(const GjRun *run, uint32_t source);

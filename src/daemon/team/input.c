@@ -64,15 +64,34 @@ take_chunk(GjWorker *worker, GjTask *task)
 	return status == GJ_OK ? gj_run_work(worker->run) : status;
 }
 
-GjStatus
-gj_input_post(GjTeam *team, const GjTask *chunk, bool all)
+uint32_t
+gj_input_give(GjTeam *team, int owner, uint64_t nrows)
 {
+	uint64_t   *given = team->input.given;
+	uint32_t	to = 0;
+
+	for (uint32_t i = 1; i < team->nworkers; i++)
+		if (given[i] < given[to])
+			to = i;
+	if (owner >= 0 && given[owner] <= given[to] + nrows)
+		to = (uint32_t) owner;
+	given[to] += nrows;
+	return to;
+}
+
+GjStatus
+gj_input_post(GjTeam *team, const GjTask *chunk, int to)
+{
+	bool		all = to == GJ_TO_ALL;
 	uint32_t	n = all ? team->nworkers : 1;
 	int			keeper = gj_team_place(team, chunk->source, chunk->memory);
 	GjSlotUse  *use = calloc(1, sizeof(GjSlotUse));
 
 	if (!use)
 		return GJ_OUT_OF_HOST_MEMORY;
+	/* who is to keep it takes it */
+	if (!all && keeper >= 0)
+		to = keeper;
 	use->slot = chunk->slot;
 	use->nusers = n;
 	pthread_mutex_lock(&team->lock);
@@ -89,7 +108,7 @@ gj_input_post(GjTeam *team, const GjTask *chunk, bool all)
 		task->run = take_chunk;
 		task->keep = all ? keeper == (int) i : keeper >= 0;
 		gj_team_post(team, all ? &team->workers[i].own :
-					 keeper >= 0 ? &team->workers[keeper].own : &team->tasks.probe_side, task);
+					 to >= 0 ? &team->workers[to].own : &team->tasks.probe_side, task);
 	}
 	return gj_team_serve(team);
 }

@@ -95,7 +95,8 @@ expected_need(const GjTeam *team, uint64_t limit, uint64_t saved)
 static uint64_t
 need_of_devices(const GjTeam *team, uint64_t limit, uint32_t n, int exchange_step)
 {
-	return expected_need(team, limit, gj_exchange_saves(team->program, exchange_step, n));
+	return expected_need(team, limit, gj_exchange_saves(team->program, exchange_step, n)) +
+		gj_exchange_needs(team, exchange_step, n);
 }
 
 /* True if what the run has to keep on a device is not expected to fit. */
@@ -207,8 +208,17 @@ open_threads(GjTeam *team, GjWay way, GjErrorText *why)
 	GJ_TRY(team->gather.ops->open(team, why));
 	if (parts)
 		return gj_passes_open(team, why);
-	return way.exchange_step >= 0 ? gj_exchange_open(team, (uint32_t) way.exchange_step) :
-		gj_replicate_open(team);
+	if (way.exchange_step < 0)
+		return gj_replicate_open(team);
+	switch (gj_exchange_scheme(team, (uint32_t) way.exchange_step))
+	{
+		case GJ_SCHEME_RING:
+			return gj_ring_open(team, (uint32_t) way.exchange_step);
+		case GJ_SCHEME_RANGES:
+			return gj_ranges_open(team, (uint32_t) way.exchange_step);
+		default:
+			return gj_exchange_open(team, (uint32_t) way.exchange_step);
+	}
 }
 
 static int
@@ -242,7 +252,8 @@ open_team(GjTeam *team, GjErrorText *why)
 	/* in the same order in every run: fragments are placed by it */
 	qsort(entries, n, sizeof(entries[0]), compare_entries);
 	nbytes = team->sink->joins ?
-		expected_need(team, limit, saved_need(team, entries, n, way)) : p->lease;
+		expected_need(team, limit, saved_need(team, entries, n, way)) +
+		gj_exchange_needs(team, way.exchange_step, n) : p->lease;
 	if (sorts_rows(team))
 	{
 		fits = sorted_rows_fit(team, limit, n, need_of_devices(team, limit, n, way.exchange_step));

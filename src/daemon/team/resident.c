@@ -3,9 +3,10 @@
  *	  Resident fragments of a run on several devices; each fragment lies on one of them.
  *
  * Fragments of the probe side are used where they lie, by the run of that device; so are those of
- * a build side that is exchanged (strategy/exchange.c).  Fragments of all other build sides go to
- * all runs, in the same order, so that row ids are equal everywhere: they are copied from device
- * to device.  All chunks of a fragment that is to be kept go to one worker, which follows from
+ * a build side that is exchanged (strategy/exchange.c).  Those of a build side that is shared out
+ * (strategy/ring.c) are, too, unless that device has more rows than others.  Fragments of all
+ * other build sides go to all runs, in the same order, so that row ids are equal everywhere: they
+ * are copied from device to device.  All chunks of a fragment that is to be kept go to one worker, which follows from
  * the fragment's number.  So a table is spread over the devices, and a fragment that is loaded
  * again replaces the old one.
  */
@@ -124,27 +125,43 @@ use_own(GjTeam *team, uint32_t m, uint32_t source, const GjUse *uses, const uint
 	return GJ_OK;
 }
 
-/* Room for n uses that all workers have, npartial of them with pages; NULL: out of memory. */
+/* Room for n uses that so many workers have, npartial of them with pages; NULL: out of memory. */
 static GjSharedUses *
-make_shared(const GjTeam *team, uint32_t n, uint32_t npartial)
+make_shared(uint32_t n, uint32_t npartial, uint32_t nusers)
 {
 	GjSharedUses *shared = malloc(sizeof(GjSharedUses) + n * (sizeof(GjUse) + sizeof(GjPinned)) +
 								  npartial * GJ_PAGES_BYTES);
 
 	if (!shared)
 		return NULL;
-	*shared = (GjSharedUses) {.uses = (GjUse *) (shared + 1),.nusers = team->nworkers};
+	*shared = (GjSharedUses) {.uses = (GjUse *) (shared + 1),.nusers = nusers};
 	shared->used = (GjPinned *) (shared->uses + n);
 	return shared;
 }
 
-/* Hands fragments to all workers that were taken from their runs, as far as status is GJ_OK. */
+/* Hands fragments that were taken from runs to worker number `to`, or to all. */
 static GjStatus
-post_shared(GjTeam *team, uint32_t source, GjSharedUses *shared, GjStatus status)
+post_to(GjTeam *team, uint32_t source, GjSharedUses *shared, int to)
+{
+	const GjTask use = {.run = take_all,.source = source,.shared = shared};
+	GjTask	   *task;
+
+	if (to == GJ_TO_ALL)
+		return gj_team_post_copies(team, &use);
+	task = malloc(sizeof(GjTask));
+	if (!task)
+		return GJ_OUT_OF_HOST_MEMORY;
+	*task = use;
+	gj_team_post(team, &team->workers[to].own, task);
+	return GJ_OK;
+}
+
+/* The same, as far as status is GJ_OK. */
+static GjStatus
+post_shared(GjTeam *team, uint32_t source, GjSharedUses *shared, int to, GjStatus status)
 {
 	if (status == GJ_OK)
-		status = gj_team_post_copies(team, &(GjTask) {.run = take_all,.source = source,
-													  .shared = shared});
+		status = post_to(team, source, shared, to);
 	if (status == GJ_OK)
 		return GJ_OK;
 	/* no worker has got them */
@@ -178,7 +195,7 @@ use_shared(GjTeam *team, uint32_t source, const GjUse *uses, const uint8_t *owne
 
 	for (uint32_t i = 0; i < n; i++)
 		npartial += uses[i].pages != NULL;
-	shared = make_shared(team, n, npartial);
+	shared = make_shared(n, npartial, team->nworkers);
 	if (!shared)
 		return GJ_OUT_OF_HOST_MEMORY;
 	bits = (uint64_t *) (shared->used + n);
@@ -187,11 +204,30 @@ use_shared(GjTeam *team, uint32_t source, const GjUse *uses, const uint8_t *owne
 		shared->uses[i] = copy_use(&uses[i], &bits);
 		status = take_shared(team, source, owners[i], shared);
 	}
-	return post_shared(team, source, shared, status);
+	return post_shared(team, source, shared, GJ_TO_ALL, status);
+}
+
+/* A fragment for one worker: that which has it, unless others have fewer rows. */
+static GjStatus
+use_evenly(GjTeam *team, uint32_t source, const GjUse *use, uint32_t owner)
+{
+	GjSharedUses *shared = make_shared(1, use->pages != NULL, 1);
+	uint32_t	to = owner;
+	uint64_t   *bits;
+	GjStatus	status;
+
+	if (!shared)
+		return GJ_OUT_OF_HOST_MEMORY;
+	bits = (uint64_t *) (shared->used + 1);
+	shared->uses[0] = copy_use(use, &bits);
+	status = take_shared(team, source, owner, shared);
+	if (status == GJ_OK)
+		to = gj_input_give(team, (int) owner, shared->used[0].fragment->nrows);
+	return post_shared(team, source, shared, (int) to, status);
 }
 
 GjStatus
-gj_team_use_all(GjTeam *team, uint32_t source, uint32_t n, const GjUse *uses, bool own)
+gj_team_use_all(GjTeam *team, uint32_t source, uint32_t n, const GjUse *uses, GjTakers takers)
 {
 	GjStatus	status = GJ_OK;
 	uint8_t    *owners;
@@ -207,9 +243,12 @@ gj_team_use_all(GjTeam *team, uint32_t source, uint32_t n, const GjUse *uses, bo
 		if (owners[i] == team->nworkers)
 			status = gj_team_fail(team, GJ_BAD_PROGRAM, "use of a fragment that was not told of");
 	}
-	if (own)
+	if (takers == GJ_TAKEN_BY_OWNERS)
 		for (uint32_t i = 0; i < team->nworkers && status == GJ_OK; i++)
 			status = use_own(team, i, source, uses, owners, n);
+	else if (takers == GJ_TAKEN_EVENLY)
+		for (uint32_t i = 0; i < n && status == GJ_OK; i++)
+			status = use_evenly(team, source, &uses[i], owners[i]);
 	else if (status == GJ_OK)
 		status = use_shared(team, source, uses, owners, n);
 	free(owners);

@@ -152,6 +152,7 @@ struct GjWorker
 	uint64_t	nread;			/* slots of its own that its run has read */
 	GjTeamGroups *keeps_groups; /* what its runs hand groups over to; NULL: they send them */
 	bool		hands_over;		/* its runs hand rows or groups over as sorted runs */
+	bool		gathers;		/* its run gathers probe rows */
 	GjSegment  *part;			/* where parts of groups are filled and read */
 };
 
@@ -187,6 +188,7 @@ typedef struct GjTeamInput
 	int64_t		started_us;		/* when the first chunk came; 0: none has */
 	uint32_t	ended;			/* sources, one bit each */
 	uint32_t	asked;			/* sources, one bit each, whose fragments may be resident */
+	uint64_t	given[GJ_MAX_RUN_DEVICES];	/* rows to each worker: gj_input_give */
 	/* slots of the load ring, guarded by lock */
 	GjSlotUse  *used;
 	GjSlotUse  *freed;
@@ -370,17 +372,32 @@ extern GjStatus gj_input_chunk(GjTeam *team, uint32_t source);
 extern GjStatus gj_input_use(GjTeam *team, uint32_t source);
 extern GjStatus gj_input_end(GjTeam *team, uint32_t source);
 
-/* Gives a chunk to all workers, or to one. */
-extern GjStatus gj_input_post(GjTeam *team, const GjTask *chunk, bool all);
+/* Gives a chunk to all workers, to whichever is free, or to that number; or to who is to keep it. */
+#define GJ_TO_ALL			(-1)
+#define GJ_TO_ANY			(-2)
+extern GjStatus gj_input_post(GjTeam *team, const GjTask *chunk, int to);
+
+/*
+ * The worker that gets nrows rows of a build side that is shared out: the one that has the fewest,
+ * or the owner of these (-1: there is none) if it does not have many more.
+ */
+extern uint32_t gj_input_give(GjTeam *team, int owner, uint64_t nrows);
 
 /* ---- resident.c */
 
 /* As gj_team_ask, of a team with threads; nothing is kept on the host. */
 extern GjStatus gj_team_ask_all(GjTeam *team, const uint8_t *memory, const GjAnswers *answers);
 
-/* Uses fragments where they lie (`own`), or on all devices. */
+/* Which workers get fragments of a source. */
+typedef enum GjTakers
+{
+	GJ_TAKEN_BY_OWNERS,			/* where they lie */
+	GJ_TAKEN_BY_ALL,
+	GJ_TAKEN_EVENLY				/* each by one, so that all have about as many rows */
+} GjTakers;
+
 extern GjStatus gj_team_use_all(GjTeam *team, uint32_t source, uint32_t n, const GjUse *uses,
-								bool own);
+								GjTakers takers);
 
 /* The number of the worker that is to keep a chunk; -1: none is. */
 extern int	gj_team_place(GjTeam *team, uint32_t source, const uint8_t *chunk);

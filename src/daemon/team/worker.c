@@ -53,9 +53,8 @@ all_complete(GjTeam *team)
 	return true;
 }
 
-/* Runs are closed all at a time. */
-static void
-end(GjWorker *worker)
+void
+gj_worker_leave(GjWorker *worker)
 {
 	if (gj_worker_close_run(worker) == GJ_DEVICE_LOST)
 		worker->lost = true;
@@ -63,7 +62,7 @@ end(GjWorker *worker)
 
 const GjWorkerOps gj_plain_worker = {
 	.next_task = next_task,.has_more = has_more,.do_more = gj_worker_catch_up,
-	.after_task = after_task,.all_complete = all_complete,.end = end
+	.after_task = after_task,.all_complete = all_complete
 };
 
 /* ---- the thread */
@@ -124,5 +123,5 @@ gj_worker_work(GjWorker *worker)
 			gj_team_wake(team);
 	}
 	pthread_mutex_unlock(&team->lock);
-	ops->end(worker);
+	team->strategy.ops->leave(worker);
 }

@@ -213,7 +213,7 @@ make_setup(GjWorker *worker)
 	worker->sent = false;
 	return (GjRunSetup) {.host = &worker->host,.sink = worker->team->sink,.intake = &gj_intake,
 		.join = gj_join_choose,.target = choose_target(worker),
-		.tiles = {take_tile, worker, worker->team->tiles.pairs}};
+		.tiles = {take_tile, worker, worker->team->tiles.pairs},.gathers = worker->gathers};
 }
 
 GjStatus

@@ -148,7 +148,7 @@ choose_options(FuzzRandom *r)
 		.kind = GJ_DEVICE_CPU,
 		.limits.run = memory[fuzz_below(r, sizeof(memory) / sizeof(memory[0]))],
 		.max_devices = fuzz_percent(r, 75) ? 1 : 1 + (uint32_t) fuzz_below(r, DEVICES),
-		.exchange = (uint32_t) fuzz_below(r, GJ_EXCHANGE_OFF + 1),
+		.exchange = (uint32_t) fuzz_below(r, GJ_EXCHANGE_RANGES + 1),
 		.keep_exchanged = fuzz_percent(r, 50),
 		.spill_memory = fuzz_below(r, 3) << 19,
 		.temp = {&temp_account, fuzz_below(r, 3) << 19, "/tmp"}

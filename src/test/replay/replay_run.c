@@ -62,7 +62,9 @@ parse_option(int option)
 			team.max_devices = (uint32_t) atoi(optarg);
 			return true;
 		case 'e':
-			team.exchange = strcmp(optarg, "on") == 0 ? GJ_EXCHANGE_ON : GJ_EXCHANGE_OFF;
+			team.exchange = strcmp(optarg, "on") == 0 ? GJ_EXCHANGE_ON :
+				strcmp(optarg, "ring") == 0 ? GJ_EXCHANGE_RING :
+				strcmp(optarg, "ranges") == 0 ? GJ_EXCHANGE_RANGES : GJ_EXCHANGE_OFF;
 			return true;
 		case 'm':
 			team.limits.run = (uint64_t) atoi(optarg) << 20;

@@ -441,16 +441,16 @@ all_complete(GjTeam *team)
 
 /* Blocks that nobody took are of runs that are still open. */
 static void
-end(GjWorker *worker)
+leave(GjWorker *worker)
 {
 	gj_run_stop_reading(worker->run);
 	if (state_of(worker->team)->finished)
-		gj_plain_worker.end(worker);
+		gj_worker_leave(worker);
 }
 
 static const GjWorkerOps worker = {
 	.next_task = next_task,.has_more = has_more,.do_more = do_more,.after_task = after_task,
-	.all_complete = all_complete,.end = end
+	.all_complete = all_complete
 };
 
 /* ---- tasks */
@@ -567,7 +567,8 @@ chunk(GjTeam *team, uint32_t source, uint32_t nrows, uint8_t *memory, uint32_t s
 	GJ_TRY(gj_input_chunk(team, source));
 	if (source == 0)
 		GJ_TRY(reserve_probe_side(team));
-	return gj_input_post(team, &chunk, source > 0 && source != state_of(team)->build_side);
+	return gj_input_post(team, &chunk, source > 0 && source != state_of(team)->build_side ?
+						 GJ_TO_ALL : GJ_TO_ANY);
 }
 
 static GjStatus
@@ -578,7 +579,8 @@ use(GjTeam *team, uint32_t source, uint32_t n, const GjUse *uses)
 	if (source == 0 && !gj_exchanged_by(team->workers[0].run))
 		GJ_TRY(reserve_probe_side(team));
 	return gj_team_use_all(team, source, n, uses,
-						   source == 0 || source == state_of(team)->build_side);
+						   source == 0 || source == state_of(team)->build_side ?
+						   GJ_TAKEN_BY_OWNERS : GJ_TAKEN_BY_ALL);
 }
 
 /*
@@ -672,6 +674,7 @@ finish(GjTeam *team, GjRunStats *stats)
 	GJ_TRY(gj_team_post_copies(team, &(GjTask) {.run = end_run,.wakes = true}));
 	GJ_TRY(gj_gather(team, stats));
 	stats->exchange_step = exchange->step + 1;
+	stats->scheme = GJ_SCHEME_KEYS;
 	pthread_mutex_lock(&team->lock);
 	exchange->finished = true;
 	pthread_mutex_unlock(&team->lock);
@@ -679,7 +682,7 @@ finish(GjTeam *team, GjRunStats *stats)
 }
 
 static const GjStrategyOps exchange_ops = {
-	.worker = &worker,.stays_open = true,
+	.worker = &worker,.leave = leave,.stays_open = true,
 	.accepts = gj_input_accepts,.chunk = chunk,.ask = gj_team_ask_all,.use = use,
 	.source_end = source_end,.complete = gj_replicate_complete,.work = gj_team_serve,
 	.flush = gj_team_serve,.finish = finish,.error = gj_replicate_error,

@@ -471,7 +471,7 @@ close(GjTeam *team)
 
 /* All build sides are on every device: probe chunks go to whichever is free. */
 static const GjStrategyOps whole_ops = {
-	.worker = &gj_plain_worker,.stays_open = true,
+	.worker = &gj_plain_worker,.leave = gj_worker_leave,.stays_open = true,
 	.accepts = gj_input_accepts,.chunk = gj_replicate_chunk,.ask = ask,.use = gj_replicate_use,
 	.source_end = gj_replicate_source_end,.complete = gj_replicate_complete,
 	.work = gj_team_serve,.flush = gj_team_serve,
@@ -552,7 +552,7 @@ finish(GjTeam *team, GjRunStats *stats)
 }
 
 static const GjStrategyOps passes_ops = {
-	.worker = &gj_plain_worker,.stays_open = false,
+	.worker = &gj_plain_worker,.leave = gj_worker_leave,.stays_open = false,
 	.accepts = gj_input_accepts,.chunk = chunk,.ask = ask,.use = gj_replicate_use,
 	.source_end = source_end,.complete = gj_replicate_complete,.work = work,.flush = flush,
 	.finish = finish,.error = gj_replicate_error,.close = close

@@ -118,14 +118,14 @@ send_rows(GjWorker *worker, GjTask *task)
 {
 	GjTeam	   *team = worker->team;
 	uint32_t	i = task->source;
-	uint64_t	nrows = gj_run_nflags(worker->run, i);
-	uint32_t	number = (uint32_t) (worker - team->workers);
-	uint64_t	first = nrows / team->nworkers * number;
-	uint64_t	end = number + 1 < team->nworkers ? first + nrows / team->nworkers : nrows;
+	uint64_t	first;
+	uint64_t	end;
 	uint8_t    *slot;
 
-	if (nrows == 0)
+	if (gj_run_nflags(worker->run, i) == 0)
 		return GJ_OK;
+	gj_run_flags_to_take(worker->run, i, (uint32_t) (worker - team->workers), team->nworkers,
+						 &first, &end);
 	GJ_TRY(gj_worker_part_slot(worker, &slot));
 	for (uint64_t at = first, n; at < end; at += n)
 	{
@@ -133,6 +133,7 @@ send_rows(GjWorker *worker, GjTask *task)
 		memcpy(slot, state_of(team)->flags + at, n);
 		GJ_TRY(gj_run_copy_flags(worker->run, i, at, n, slot, false));
 	}
+	gj_run_rows_to_send(worker->run, i, &first, &end);
 	return gj_run_some_rows(worker->run, i, first, end);
 }
 
@@ -191,14 +192,15 @@ gj_replicate_chunk(GjTeam *team, uint32_t source, uint32_t nrows, uint8_t *memor
 	const GjTask chunk = {.source = source,.nrows = nrows,.memory = memory,.slot = slot};
 
 	GJ_TRY(gj_input_chunk(team, source));
-	return gj_input_post(team, &chunk, source > 0 || team->sink->by_tiles);
+	return gj_input_post(team, &chunk, source > 0 || team->sink->by_tiles ? GJ_TO_ALL : GJ_TO_ANY);
 }
 
 GjStatus
 gj_replicate_use(GjTeam *team, uint32_t source, uint32_t n, const GjUse *uses)
 {
 	GJ_TRY(gj_input_use(team, source));
-	return gj_team_use_all(team, source, n, uses, source == 0);
+	return gj_team_use_all(team, source, n, uses,
+						   source == 0 ? GJ_TAKEN_BY_OWNERS : GJ_TAKEN_BY_ALL);
 }
 
 void
@@ -283,7 +285,7 @@ gj_replicate_close(GjTeam *team)
 }
 
 static const GjStrategyOps replicate_ops = {
-	.worker = &gj_plain_worker,.stays_open = true,
+	.worker = &gj_plain_worker,.leave = gj_worker_leave,.stays_open = true,
 	.accepts = gj_input_accepts,.chunk = gj_replicate_chunk,.ask = gj_team_ask_all,
 	.use = gj_replicate_use,.source_end = gj_replicate_source_end,
 	.complete = gj_replicate_complete,.work = gj_team_serve,.flush = gj_team_serve,

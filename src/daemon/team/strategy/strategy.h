@@ -6,6 +6,8 @@
  *	single.c	one device, driven by the session's thread
  *	replicate.c all build rows on every device, probe rows on whichever is free
  *	exchange.c	each device has its part of the keys, of one build source and of the probe source
+ *	ring.c		each device has a share of one build source, of which blocks go round
+ *	ranges.c	each device has a range of what a join compares, of both sides
  *	passes.c	build rows fit no device: rows are kept on the host, and parts are run one by one
  */
 #ifndef GJ_DAEMON_TEAM_STRATEGY_STRATEGY_H
@@ -26,14 +28,13 @@ typedef struct GjWorkerOps
 	GjStatus	(*after_task) (GjWorker *worker);
 	/* The worker's run is complete: true if the result needs no rows of any other one. */
 	bool		(*all_complete) (GjTeam *team);
-	/* The team closes. */
-	void		(*end) (GjWorker *worker);
 } GjWorkerOps;
 
 /* What the session's thread asks: as the functions of team.h, but finish, which the others' end. */
 typedef struct GjStrategyOps
 {
 	const GjWorkerOps *worker;	/* of strategies with threads */
+	void		(*leave) (GjWorker *worker);	/* theirs, too: the team closes, in its thread */
 	bool		stays_open;		/* runs do, to the end: what they sort last is read there */
 	bool		(*accepts) (const GjTeam *team, uint32_t source);
 	GjStatus	(*chunk) (GjTeam *team, uint32_t source, uint32_t nrows, uint8_t *memory,
@@ -50,12 +51,14 @@ typedef struct GjStrategyOps
 	void		(*close) (GjTeam *team);
 } GjStrategyOps;
 
-/* ---- each sets the team's strategy, and starts it: single.c, exchange.c, passes.c */
+/* ---- each sets the team's strategy, and starts it */
 
 extern const GjStrategyOps gj_single_ops;
 extern GjStatus gj_single_open(GjTeam *team, GjErrorText *why);
 extern GjStatus gj_replicate_open(GjTeam *team);
 extern GjStatus gj_exchange_open(GjTeam *team, uint32_t step);
+extern GjStatus gj_ring_open(GjTeam *team, uint32_t step);
+extern GjStatus gj_ranges_open(GjTeam *team, uint32_t step);
 extern GjStatus gj_passes_open(GjTeam *team, GjErrorText *why);
 
 /* ---- replicate.c, on which the others with threads build */
@@ -103,18 +106,27 @@ extern GjStatus gj_worker_end_source(GjWorker *worker, GjTask *task);
 
 extern const GjWorkerOps gj_plain_worker;
 
+/* Closes the worker's run: those of all workers at a time. */
+extern void gj_worker_leave(GjWorker *worker);
+
 /* ---- exchange_choose.c */
 
 /*
- * The step that n devices had better exchange rows by, or -1.  too_large: each of them has no
- * room for all build rows.
+ * The step of whose build side n devices had better have a part each, or -1.  too_large: each of
+ * them has no room for all build rows.
  */
 extern int	gj_exchange_choose(const GjTeam *team, uint32_t n, bool too_large);
+
+/* How they do, for such a step. */
+extern GjScheme gj_exchange_scheme(const GjTeam *team, uint32_t step);
 
 /* Device memory of a step's build side, as the program's lease counts it. */
 extern uint64_t gj_step_side_bytes(const GjProgram *p, const GjStep *step);
 
 /* What a device of n then has to keep less than all of the build sides. */
 extern uint64_t gj_exchange_saves(const GjProgram *program, int step, uint32_t n);
+
+/* What it needs beside what is left of them: rows that are gathered first. */
+extern uint64_t gj_exchange_needs(const GjTeam *team, int step, uint32_t n);
 
 #endif							/* GJ_DAEMON_TEAM_STRATEGY_STRATEGY_H */
