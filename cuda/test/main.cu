@@ -342,14 +342,14 @@ Queue::pack(const GjColumn &column, uint32_t n)
 
 	check(ops->columns->measure(queue, &work, 1, &packing) == GJ_OK, "measure",
 		  ops->queues->queue_error(queue));
-	most = (uint64_t)packing.max - (uint64_t)packing.min;
+	most = (uint64_t) packing.max - (uint64_t) packing.min;
 	work.from.factor = packing.factor != 0 ? packing.factor : 1;
 	work.from.base = packing.min;
-	most /= (uint64_t)work.from.factor;
+	most /= (uint64_t) work.from.factor;
 	work.from.packed = most <= UINT8_MAX ? 1 : most <= UINT16_MAX ? 2 : 4;
 	if (most > UINT32_MAX || work.from.packed >= column.width)
 		return column;
-	work.to = alloc((size_t)n * work.from.packed);
+	work.to = alloc((size_t) n * work.from.packed);
 	check(ops->columns->pack(queue, &work, 1) == GJ_OK, "pack", ops->queues->queue_error(queue));
 	work.from.data = work.to;
 	return work.from;
@@ -370,9 +370,9 @@ Queue::upload_columns(const std::vector<Column> &columns)
 		d.kind = c.type.kind;
 		d.width = c.type.width;
 		/* probe columns come packed or as they are, in turn */
-		if (c.type.source == 0 && ops->columns->pack && gj_kind_packs(d.kind) &&
-			!c.data.empty() && ++npacked % 2 == 0)
-			d = pack(d, (uint32_t)(c.data.size() / d.width));
+		if (c.type.source == 0 && ops->columns->pack && gj_kind_packs(d.kind) && !c.data.empty() &&
+			++npacked % 2 == 0)
+			d = pack(d, (uint32_t) (c.data.size() / d.width));
 		device.push_back(d);
 	}
 	return device;

@@ -18,7 +18,7 @@ struct Spread
 static int64_t
 value_of(const Spread &spread, uint64_t u)
 {
-	return (int64_t)((uint64_t)spread.base + spread.factor * u);
+	return (int64_t) ((uint64_t) spread.base + spread.factor * u);
 }
 
 /* The values of a column of a kind, as the device gets it. */
@@ -26,7 +26,8 @@ static Column
 make_column(GjKind kind, uint32_t width, const std::vector<int64_t> &values,
 			const std::vector<uint8_t> &nulls)
 {
-	Column column = {{(uint8_t)kind, (uint8_t)width, 1, 1}, Bytes(values.size() * width), nulls, {}};
+	Column column = {
+		{(uint8_t) kind, (uint8_t) width, 1, 1}, Bytes(values.size() * width), nulls, {}};
 
 	for (size_t i = 0; i < values.size(); i++)
 		memcpy(&column.data[i * width], &values[i], width);
@@ -52,8 +53,8 @@ expected_packing(const std::vector<int64_t> &values, const std::vector<uint8_t> 
 	}
 	for (size_t i = 0; i < values.size(); i++)
 		if (nulls.empty() || !nulls[i])
-			factor = std::gcd(factor, (uint64_t)values[i] - (uint64_t)p.min);
-	p.factor = (int64_t)factor;
+			factor = std::gcd(factor, (uint64_t) values[i] - (uint64_t) p.min);
+	p.factor = (int64_t) factor;
 	return p;
 }
 
@@ -75,18 +76,20 @@ check_spread(const Device &device, Random &random, GjKind kind, uint32_t width,
 		if (nulls_of > 0)
 			nulls[i] = random() % nulls_of == 0;
 		/* a NULL has a value that nobody looks at */
-		values[i] = nulls_of > 0 && nulls[i]
-						? INT64_C(0x7777777777777777)
-						: value_of(spread, i == 0	? 0
-										   : i == 1 ? spread.most
-													: random() % (spread.most + (spread.most != UINT64_MAX)));
+		values[i] =
+			nulls_of > 0 && nulls[i]
+				? INT64_C(0x7777777777777777)
+				: value_of(spread, i == 0 ? 0
+								   : i == 1
+									   ? spread.most
+									   : random() % (spread.most + (spread.most != UINT64_MAX)));
 	}
 
 	const Column column = make_column(kind, width, values, nulls);
 	const GjPacking expected = expected_packing(values, nulls);
 	GjPackColumn work = {q.upload_columns({column})[0], NULL, n};
 	GjPacking packing;
-	void *to = q.alloc((size_t)n * width);
+	void *to = q.alloc((size_t) n * width);
 	Bytes back(n * width);
 
 	check(device.ops->columns->measure(q.queue, &work, 1, &packing) == GJ_OK, "measure", where);
@@ -100,8 +103,8 @@ check_spread(const Device &device, Random &random, GjKind kind, uint32_t width,
 
 	if (!packed.packed)
 	{
-		const uint64_t most = ((uint64_t)expected.max - (uint64_t)expected.min) /
-							  (uint64_t)(expected.factor != 0 ? expected.factor : 1);
+		const uint64_t most = ((uint64_t) expected.max - (uint64_t) expected.min) /
+							  (uint64_t) (expected.factor != 0 ? expected.factor : 1);
 
 		check(most > UINT32_MAX || (width <= 4 && most > UINT16_MAX) ||
 				  (width <= 2 && most > UINT8_MAX),
