@@ -16,7 +16,7 @@ my $slot_size = 4 * 1024 * 1024;
 
 my $node = new_node('damaged_batch', preload => 1, conf => "autovacuum = off\n");
 $node->safe_psql('postgres', q{
-	CREATE TABLE w AS SELECT i AS id, i % 100 AS k, (i % 1000 / 100.0)::numeric(12,2) AS n, (i * 1e30)::numeric AS wide,
+	CREATE TABLE w AS SELECT i AS id, i % 100 AS k, (i % 1000 / 100.0)::numeric(22,2) AS n, (i * 1e30)::numeric AS wide,
 		CASE WHEN i % 3 > 0 THEN 'a text of some length ' || repeat(chr(65 + i % 26), 150 + i % 100) END AS t,
 		md5(i::text)::uuid AS u, i % 2 = 0 AS b FROM generate_series(1, 100000) i;
 	-- texts that are stored out of line

@@ -28,7 +28,8 @@ sub keep
 	$node->safe_psql($database, 'VACUUM ANALYZE t');
 	$node->safe_psql($database, "$load SELECT gpujoin_prewarm('t')");
 	$node->safe_psql($database, GpuJoin::session() . 'SELECT count(*) FROM f JOIN t ON f.id = t.k; SELECT count(*) FROM f JOIN t ON f.id = t.k') if $database eq 'postgres';
-	cmp_ok(bytes(), '>', 400000, "resident in $database");
+	# two columns, packed or not
+	cmp_ok(bytes(), '>', 150000, "resident in $database");
 }
 
 $node->safe_psql('postgres', "CREATE DATABASE other");
@@ -53,7 +54,7 @@ $node->safe_psql('postgres', "SET default_tablespace = elsewhere; CREATE TABLE t
 $node->safe_psql('postgres', 'VACUUM ANALYZE t');
 $node->safe_psql('postgres', "$load SELECT gpujoin_prewarm('t')");
 my $before = bytes();
-cmp_ok($before, '>', 200000, 'resident in a tablespace');
+cmp_ok($before, '>', 75000, 'resident in a tablespace');
 sleep 3;
 is(bytes(), $before, 'and stays');
 $node->safe_psql('postgres', 'DROP TABLE t');
