@@ -165,7 +165,8 @@ receive_messages(GjSession *session, bool wait, bool feeding)
 	if (wait)
 		GJ_TRY(gj_team_serve(session->run));
 	/* that may have taken what was to wake us */
-	wait &= !feeding || !gj_team_complete(session->run);
+	wait &= !feeding ||
+		!(gj_team_complete(session->run) || gj_session_can_feed_stages(session));
 	if (wait && gj_team_waits(session->run))
 		gj_journal_rest(&session->mark);
 	if (wait && session->expected)
