@@ -18,17 +18,25 @@
 #define HEADER_NEGATIVE		0x2000
 
 int
-gj_decimal_scale(Oid typid, int32 typmod)
+gj_typmod_scale(Oid typid, int32 typmod, int *precision)
 {
-	int			precision;
 	int			scale;
 
 	if (getBaseTypeAndTypmod(typid, &typmod) != NUMERICOID || typmod < (int32) VARHDRSZ)
 		return -1;
-	precision = ((typmod - VARHDRSZ) >> 16) & 0xFFFF;
-	/* of 11 bits, one of them its sign */
+	*precision = ((typmod - VARHDRSZ) >> 16) & 0xFFFF;
+	/* the scale has 11 bits, one of them its sign */
 	scale = (((typmod - VARHDRSZ) & 0x7FF) ^ 1024) - 1024;
-	return precision <= GJ_DECIMAL_DIGITS && scale >= 0 && scale <= GJ_MAX_SCALE ? scale : -1;
+	return scale >= 0 && scale <= GJ_MAX_SCALE ? scale : -1;
+}
+
+int
+gj_decimal_scale(Oid typid, int32 typmod)
+{
+	int			precision = 0;
+	int			scale = gj_typmod_scale(typid, typmod, &precision);
+
+	return precision <= GJ_DECIMAL_DIGITS ? scale : -1;
 }
 
 typedef struct Noted

@@ -18,6 +18,9 @@
 /* Bytes that a value can take as it is stored: header, and groups of four digits. */
 #define GJ_DECIMAL_BYTES	16
 
+/* The scale of a numeric's typmod, of the domain's if it is one, and its precision; -1: none. */
+extern int	gj_typmod_scale(Oid typid, int32 typmod, int *precision);
+
 /* The scale of a type, or domain, whose values can be such integers; of all others -1. */
 extern int	gj_decimal_scale(Oid typid, int32 typmod);
 

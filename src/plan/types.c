@@ -113,13 +113,9 @@ gj_value_kind(Oid typid)
 int
 gj_numeric_scale(Oid typid, int32 typmod)
 {
-	int			scale;
+	int			precision;
 
-	if (getBaseTypeAndTypmod(typid, &typmod) != NUMERICOID || typmod < (int32) VARHDRSZ)
-		return -1;
-	/* the scale has 11 bits, one of them its sign */
-	scale = (((typmod - VARHDRSZ) & 0x7FF) ^ 1024) - 1024;
-	return scale >= 0 && scale <= GJ_MAX_SCALE ? scale : -1;
+	return gj_typmod_scale(typid, typmod, &precision);
 }
 
 GjColumnType

@@ -117,18 +117,10 @@ gj_run_join_ranges(GjRun *run, GjRanges *ranges, uint32_t number)
 void
 gj_ranges_close(GjRun *run)
 {
-	GjRunRanges *x = run->ranges;
-	GjWork	   *work = &run->work;
-
-	if (!x)
+	if (!run->ranges)
 		return;
-	for (uint32_t i = 0; i < 2; i++)
-		gj_relation_free(work, &x->gathered[i]);
-	gj_buffer_free(work, &x->value);
-	gj_buffer_free(work, &x->null);
-	gj_buffer_free(work, &x->sorted);
-	gj_buffer_free(work, &x->positions);
-	free(x);
+	gj_run_drop_sorted(run);
+	free(run->ranges);
 	run->ranges = NULL;
 }
 
