@@ -617,6 +617,36 @@ gj_group_aggregate(GjQueue *queue, const GjView *view, uint32_t first, uint32_t 
 	return GJ_OK;
 }
 
+/* ---- a column of a stage */
+
+static __global__ void
+__launch_bounds__(GJ_THREADS)
+	group_column(const __grid_constant__ GjGroups groups,
+				 const __grid_constant__ GjGroupColumn column, GjResults *results)
+{
+	const uint32_t g = blockIdx.x * GJ_THREADS + threadIdx.x;
+	uint32_t status = GJ_OK;
+
+	if (g >= groups.rows.nrows)
+		return;
+	/* all write the same */
+	if (gj_group_column_value(&groups, &column, g, &status))
+		*column.any_null = 1;
+	gj_note_error(results, status);
+}
+
+static GjStatus
+gj_group_column(GjQueue *queue, const GjGroups *groups, const GjGroupColumn *column)
+{
+	GJ_TRY(gj_enter(queue));
+	if (groups->rows.nrows == 0)
+		return GJ_OK;
+	group_column<<<gj_blocks(groups->rows.nrows, GJ_THREADS), GJ_THREADS, 0, queue->stream>>>(
+		*groups, *column, queue->results);
+	GJ_LAUNCHED(queue, "group_column");
+	return GJ_OK;
+}
+
 const GjGroupOps gj_cuda_groups = {
 	.aggregate = gj_aggregate,
 	.aggregate_read = gj_aggregate_read,
@@ -631,4 +661,5 @@ const GjGroupOps gj_cuda_groups = {
 	.group_sort_keys = gj_group_sort_keys,
 	.group_bytes = gj_group_bytes,
 	.group_keep = gj_group_keep,
+	.group_column = gj_group_column,
 };

@@ -19,4 +19,8 @@ SELECT gj_same('SELECT n, count(*) FROM (SELECT s, count(*) n FROM (SELECT k, su
 SELECT gj_same(:'texts');
 SET gpujoin.spill_memory = '64MB';
 SELECT gj_same(:'texts');
+-- rows of a stage that stay on the device, and go to the host for a run in passes
+SET gpujoin.device_memory_limit = '16MB';
+SELECT gj_same('SELECT count(*), sum(x.s - w.v + u.v), min(w.t) FROM wide w JOIN wide u USING (t) JOIN (SELECT t, sum(v) s FROM wide WHERE v % 10 = 0 GROUP BY 1) x ON x.t = u.t');
+SELECT gj_same('SELECT count(*), sum(x.s - w.v + u.v), count(x.n) FROM wide w JOIN wide u USING (t) JOIN (SELECT k, max(nullif(v % 3, 0)) n, sum(v) s FROM wide WHERE v % 10 = 0 GROUP BY 1) x ON x.k = u.k');
 DROP TABLE wide;

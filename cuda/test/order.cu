@@ -1,8 +1,8 @@
 /*
  * order.cu
- *	  Tests of sort_limit, sort_rows, group_sort_keys, group_bytes and group_keep: one and several
- *	  keys, both ways, few and many ties, bounds, limits from 1 to more than there is; keys that
- *	  are the same in all rows; a sort that is stopped; checks of groups; texts.
+ *	  Tests of sort_limit, sort_rows, group_sort_keys, group_column, group_bytes and group_keep: one
+ *and several keys, both ways, few and many ties, bounds, limits from 1 to more than there is; keys
+ *that are the same in all rows; a sort that is stopped; checks of groups; texts.
  */
 #include <algorithm>
 
@@ -367,6 +367,112 @@ test_group_sort_keys(const Device &device, Random &random, uint32_t n)
 	check(same, "group_sort_keys", "n = " + std::to_string(n));
 }
 
+/* What a column of a stage is to hold for group g: its bits, of the column's width, or nothing. */
+static bool
+stage_value(const Finished &f, const GjGroupColumn &column, uint32_t g, int64_t *bits)
+{
+	const GjAggState &state = f.state[column.from][g];
+	float narrow;
+
+	*bits = 0;
+	switch (column.value)
+	{
+		case GJ_STAGE_KEY:
+			*bits = f.value[column.from][g];
+			return !(f.null[g] >> column.from & 1);
+		case GJ_STAGE_TRUE:
+			*bits = 1;
+			return true;
+		case GJ_STAGE_COUNT:
+			*bits = state.count;
+			return true;
+		case GJ_STAGE_SUM_OR_ZERO:
+		case GJ_STAGE_SUM:
+			*bits = (int64_t) state.lo;
+			return state.count > 0 || column.value == GJ_STAGE_SUM_OR_ZERO;
+		case GJ_STAGE_EXTREME_I:
+			*bits = state.hi;
+			return state.count > 0;
+		default:
+			narrow = (float) state.f;
+			if (column.type.kind == GJ_FLOAT4)
+				memcpy(bits, &narrow, sizeof(narrow));
+			else
+				memcpy(bits, &state.f, sizeof(state.f));
+			return state.count > 0;
+	}
+}
+
+/* Columns of stages of every kind, and sums that do not fit. */
+static void
+test_group_column(const Device &device, Random &random, uint32_t n)
+{
+	static const struct
+	{
+		GjColumnType type;
+		uint32_t value;
+		uint32_t from;
+	} spec[] = {
+		{{GJ_INT8, 8, 1, 0}, GJ_STAGE_KEY, 0},         {{GJ_INT2, 2, 1, 0}, GJ_STAGE_KEY, 0},
+		{{GJ_FLOAT8, 8, 1, 0}, GJ_STAGE_KEY, 1},       {{GJ_REF, 8, 1, 0}, GJ_STAGE_KEY, 2},
+		{{GJ_INT8, 8, 1, 0}, GJ_STAGE_COUNT, 1},       {{GJ_INT8, 8, 1, 0}, GJ_STAGE_SUM, 0},
+		{{GJ_INT8, 8, 1, 0}, GJ_STAGE_SUM_OR_ZERO, 0}, {{GJ_INT4, 4, 1, 0}, GJ_STAGE_EXTREME_I, 1},
+		{{GJ_FLOAT4, 4, 1, 0}, GJ_STAGE_EXTREME_F, 2}, {{GJ_FLOAT8, 8, 1, 0}, GJ_STAGE_SUM_F, 3},
+		{{GJ_BOOL, 1, 1, 0}, GJ_STAGE_TRUE, 0}};
+
+	for (const auto &kind : spec)
+		for (bool fails : {false, true})
+		{
+			GjGroupColumn column = {};
+			const uint32_t width = kind.type.width;
+
+			column.type = kind.type;
+			column.value = kind.value;
+			column.from = kind.from;
+			const bool can_fail = column.value == GJ_STAGE_SUM || column.value == GJ_STAGE_SUM_F;
+			Finished f(random, n);
+			Queue q(device, group_program({{GJ_SORT_COUNT, 0, 0}}));
+			uint32_t nnull = 0;
+			bool same = true;
+			GjStatus status;
+
+			for (uint32_t g = 0; g < n; g++)
+				f.state[0][g].hi = (int64_t) f.state[0][g].lo >> 63;
+			if (fails)
+			{
+				f.state[0][n / 2].hi = 1;
+				f.state[3][n / 2].f = -1.0 / 0.0;
+			}
+			f.upload(q);
+			column.data = q.alloc((size_t) n * width);
+			column.nulls = (uint8_t *) q.alloc(n);
+			column.any_null = q.upload(std::vector<uint32_t>{0});
+			status = q.ops->groups->group_column(q.queue, &f.groups, &column);
+			if (status == GJ_OK)
+				status = q.ops->queues->sync(q.queue);
+			check(status == (fails && (can_fail || column.value == GJ_STAGE_SUM_OR_ZERO)
+								 ? GJ_OVERFLOW
+								 : GJ_OK),
+				  "group_column", "value " + std::to_string(column.value));
+			if (fails)
+				continue;
+			const std::vector<uint8_t> data = q.download((uint8_t *) column.data, n * width);
+			const std::vector<uint8_t> nulls = q.download(column.nulls, n);
+
+			for (uint32_t g = 0; g < n; g++)
+			{
+				int64_t bits;
+				const bool is_value = stage_value(f, column, g, &bits);
+
+				nnull += !is_value;
+				same &= nulls[g] == !is_value;
+				same &= !is_value || memcmp(&data[(size_t) g * width], &bits, width) == 0;
+			}
+			same &= q.download(column.any_null, 1)[0] == (nnull > 0);
+			check(same, "group_column", "value " + std::to_string(column.value));
+		}
+}
+
 /* One bad group among many is an error, and a group without values is none. */
 static void
 test_group_checks(const Device &device, Random &random, uint32_t n)
@@ -488,6 +594,7 @@ test_order(const Device &device)
 			test_slack(device, random, n, slack, slack % 2 == 0 && n % 2 == 0);
 		test_slack(device, random, n, 64, true);
 		test_group_sort_keys(device, random, n);
+		test_group_column(device, random, n);
 		test_group_checks(device, random, n);
 		test_group_keep(device, random, n, 1);
 		test_group_keep(device, random, n, n / 2 + 1);

@@ -244,7 +244,8 @@ run_case(const Device &device, const Case &c, uint32_t chunk, uint64_t memory, S
 	gj_lease_start(&lease, &entry.memory, 0, &unlimited, NULL, NULL);
 
 	const GjRunHost run_host = {host, host_stop, host_slot_free};
-	const GjFinalOps final_ops = {host_output_slot, host_output_ready, host_send_batch};
+	const GjFinalOps final_ops = {host_output_slot, host_output_ready, host_send_batch, false,
+								  NULL};
 	GjRunSetup setup = {};
 	setup.host = &run_host;
 	setup.intake = &gj_intake;

@@ -378,6 +378,39 @@ gj_cpu_group_finish(GjQueue *queue, const GjGroups *groups)
 	return GJ_OK;
 }
 
+/* ---- a column of a stage */
+
+typedef struct GjColumnWork
+{
+	GjQueue    *queue;
+	const GjGroups *groups;
+	const GjGroupColumn *column;
+} GjColumnWork;
+
+static void
+column_item(void *arg, uint32_t item, const GjTile *tile)
+{
+	const GjColumnWork *w = arg;
+	uint32_t	end = gj_item_end(item * GJ_ITEM_ROWS, w->groups->rows.nrows);
+	uint32_t	status = GJ_OK;
+	bool		any_null = false;
+
+	for (uint32_t g = item * GJ_ITEM_ROWS; g < end; g++)
+		any_null |= gj_group_column_value(w->groups, w->column, g, &status);
+	if (any_null)
+		__atomic_store_n(w->column->any_null, 1, __ATOMIC_RELAXED);
+	gj_note_row_error(w->queue, status);
+}
+
+static GjStatus
+gj_cpu_group_column(GjQueue *queue, const GjGroups *groups, const GjGroupColumn *column)
+{
+	GjColumnWork w = {queue, groups, column};
+
+	gj_for_items(queue, groups->rows.nrows, column_item, &w);
+	return GJ_OK;
+}
+
 const GjGroupOps gj_cpu_groups = {
 	.aggregate = gj_cpu_aggregate,
 	.aggregate_read = gj_cpu_aggregate_read,
@@ -391,5 +424,6 @@ const GjGroupOps gj_cpu_groups = {
 	.group_finish = gj_cpu_group_finish,
 	.group_sort_keys = gj_cpu_group_sort_keys,
 	.group_bytes = gj_cpu_group_bytes,
-	.group_keep = gj_cpu_group_keep
+	.group_keep = gj_cpu_group_keep,
+	.group_column = gj_cpu_group_column
 };

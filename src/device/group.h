@@ -223,4 +223,86 @@ gj_group_store(const GjGroupRows *rows, uint32_t i, const GjGroups *groups, uint
 		groups->heap_end[g] = heap_at;
 }
 
+/*
+ * A value of a stage's column that is made of a state (GjStageValue), as a datum's bits.  True: it is NULL.  *status becomes GJ_OVERFLOW where the value does not fit.
+ */
+GJ_FN bool
+gj_stage_of_state(uint32_t value, bool float4, const GjAggState *state, int64_t *bits,
+				  uint32_t *status)
+{
+	float		narrow;
+	uint32_t	narrow_bits;
+
+	switch (value)
+	{
+		case GJ_STAGE_COUNT:
+			*bits = state->count;
+			return false;
+		case GJ_STAGE_EXTREME_I:
+			*bits = state->hi;
+			return state->count == 0;
+		case GJ_STAGE_EXTREME_F:
+		case GJ_STAGE_SUM_F:
+			/* finite: its exponent is not all ones */
+			memcpy(bits, &state->f, sizeof(*bits));
+			if (value == GJ_STAGE_SUM_F && (*bits >> 52 & 0x7FF) == 0x7FF)
+				*status = GJ_OVERFLOW;
+			if (float4)
+			{
+				narrow = (float) state->f;
+				memcpy(&narrow_bits, &narrow, sizeof(narrow_bits));
+				*bits = narrow_bits;
+			}
+			return state->count == 0;
+		default:
+			*bits = (int64_t) state->lo;
+			if (state->hi != *bits >> 63)
+				*status = GJ_OVERFLOW;
+			return state->count == 0 && value != GJ_STAGE_SUM_OR_ZERO;
+	}
+}
+
+/* Value i of a column of 1, 2, 4 or 8 bytes. */
+GJ_FN void
+gj_stage_store(void *data, uint32_t width, uint32_t i, int64_t bits)
+{
+	switch (width)
+	{
+		case 1:
+			((uint8_t *) data)[i] = (uint8_t) bits;
+			break;
+		case 2:
+			((uint16_t *) data)[i] = (uint16_t) bits;
+			break;
+		case 4:
+			((uint32_t *) data)[i] = (uint32_t) bits;
+			break;
+		default:
+			((int64_t *) data)[i] = bits;
+	}
+}
+
+/* Makes value g of a column of groups (group_column).  True: it is NULL. */
+GJ_FN bool
+gj_group_column_value(const GjGroups *groups, const GjGroupColumn *column, uint32_t g,
+					  uint32_t *status)
+{
+	const GjGroupRows *rows = &groups->rows;
+	const GjAggState *states = groups->state[column->from];
+	int64_t		bits = 1;
+	bool		null = false;
+
+	if (column->value == GJ_STAGE_KEY)
+	{
+		null = rows->null[g] >> column->from & 1;
+		bits = null ? 0 : rows->value[column->from][g];
+	}
+	else if (column->value != GJ_STAGE_TRUE)
+		null = gj_stage_of_state(column->value, column->type.kind == GJ_FLOAT4, &states[g], &bits,
+								 status);
+	column->nulls[g] = null;
+	gj_stage_store(column->data, column->type.width, g, bits);
+	return null;
+}
+
 #endif							/* GJ_DEVICE_GROUP_H */

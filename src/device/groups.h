@@ -38,6 +38,17 @@ typedef struct GjGroups
 	GjAggState *state[GJ_MAX_AGGREGATES];	/* of each aggregate, one a group */
 } GjGroups;
 
+/* A column that a source of another program reads, made of groups: what it is, and where it goes. */
+typedef struct GjGroupColumn
+{
+	GjColumnType type;
+	uint32_t	value;			/* GjStageValue */
+	uint32_t	from;			/* the key, or the aggregate */
+	void	   *data;			/* [groups] of type.width bytes, device */
+	uint8_t    *nulls;			/* the same, 0 or 1 */
+	uint32_t   *any_null;		/* becomes 1 where there is one, device */
+} GjGroupColumn;
+
 /* Aggregates and groups. */
 typedef struct GjGroupOps
 {
@@ -113,6 +124,13 @@ typedef struct GjGroupOps
 	 */
 	GjStatus	(*group_keep) (GjQueue *queue, const GjGroups *from, const uint32_t *positions,
 							   uint32_t n, const uint64_t *heap_at, const GjGroups *to);
+
+	/*
+	 * Makes a column of all groups, which are finished.  References stay relative to the heap of
+	 * the groups.  A sum that does not fit is a row error (GJ_OVERFLOW).
+	 */
+	GjStatus	(*group_column) (GjQueue *queue, const GjGroups *groups,
+								 const GjGroupColumn *column);
 } GjGroupOps;
 
 #endif							/* GJ_DEVICE_GROUPS_H */

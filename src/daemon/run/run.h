@@ -42,6 +42,13 @@ typedef struct GjFinalOps
 	bool		(*ready) (void *arg);
 	/* Sends the slot that slot() gave last. */
 	GjStatus	(*send) (void *arg, uint32_t nrows);
+	/* The columns of a stage are wanted, where they can be made on the device: then there is */
+	bool		keeps_rows;
+	/*
+	 * Takes them from the run, as all that there is.  No queued work writes them any more.
+	 * False: they are still the run's.
+	 */
+	bool		(*keep) (void *arg, GjDeviceEntry *entry, GjWork *work, GjRelation *rows);
 } GjFinalOps;
 
 typedef struct GjPartialOps

@@ -53,6 +53,17 @@ next_to_end(const GjSession *session)
 	return session->stages.waiting != 0 ? 0 : session->nsources;
 }
 
+/* Rows on a device are taken there, or brought to chunks. */
+static GjStatus
+take_rows(GjSession *session, uint32_t source, GjStageResult *result, bool *taken)
+{
+	const GjKeptRows *rows = gj_stage_rows(result);
+
+	*taken = gj_team_reads_rows(session->run, rows);
+	return *taken ? gj_team_take_rows(session->run, source, rows) :
+		gj_stage_bring(result, &session->stages.why);
+}
+
 GjStatus
 gj_session_feed_stages(GjSession *session, bool *any)
 {
@@ -64,8 +75,20 @@ gj_session_feed_stages(GjSession *session, bool *any)
 	{
 		GjStageResult *result = stages->read[source];
 		uint32_t	nrows;
-		uint8_t    *chunk = result ? gj_stage_chunk(result, stages->nhanded[source], &nrows) : NULL;
+		uint8_t    *chunk = NULL;
 
+		if (result && gj_stage_rows(result) && stages->nhanded[source] == 0)
+		{
+			bool		taken;
+
+			if (!gj_team_accepts(session->run, source))
+				return GJ_OK;
+			GJ_TRY(take_rows(session, source, result, &taken));
+			if (taken)
+				result = NULL;
+		}
+		if (result)
+			chunk = gj_stage_chunk(result, stages->nhanded[source], &nrows);
 		if (!chunk)
 		{
 			stages->waiting &= ~(1u << source);
@@ -119,9 +142,16 @@ stage_send(void *arg, uint32_t nrows)
 						&session->stages.why);
 }
 
+static bool
+stage_keep(void *arg, GjDeviceEntry *entry, GjWork *work, GjRelation *rows)
+{
+	return gj_stage_keep(((GjSession *) arg)->stages.result, entry, work, rows);
+}
+
 /* The result of a stage. */
 static const GjFinalOps stage_ops = {
-	.slot = stage_slot,.ready = stage_ready,.send = stage_send
+	.slot = stage_slot,.ready = stage_ready,.send = stage_send,
+	.keeps_rows = true,.keep = stage_keep
 };
 
 const GjFinalOps *

@@ -1,13 +1,10 @@
 /*
  * stage.c
- *	  Results of stages: made of batches, found by their token.
- *
- * A column is written at a time, so that a group costs some nanoseconds.
+ *	  Results of stages: rows on a device, or made of batches; found by their token.
  */
 #include "stage.h"
-#include "daemon/base/base.h"
+#include "device/group.h"
 
-#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,6 +28,10 @@ struct GjStageResult
 	uint32_t	nchunks;
 	uint32_t	room;			/* in `chunks` */
 	uint64_t	limit;			/* bytes of chunks */
+
+	GjKeptRows *rows;			/* all of it, on a device; NULL: in chunks */
+	pthread_mutex_t bringing;	/* guards chunks of `rows` */
+	bool		brought;		/* all of it is in chunks, too */
 
 	/* while it is made */
 	const GjProgram *program;
@@ -61,6 +62,9 @@ free_result(GjStageResult *result)
 	for (uint32_t i = 0; i < result->nchunks; i++)
 		free(result->chunks[i]);
 	free(result->chunks);
+	if (result->rows)
+		gj_rows_drop(result->rows);
+	pthread_mutex_destroy(&result->bringing);
 	end_making(result);
 	free(result);
 }
@@ -75,6 +79,7 @@ gj_stage_create(const GjProgram *program, uint64_t limit)
 	if (!result)
 		return NULL;
 	result->nowners = 1;
+	pthread_mutex_init(&result->bringing, NULL);
 	result->limit = limit > GJ_STAGE_LEAST_BYTES ? limit : GJ_STAGE_LEAST_BYTES;
 	result->program = program;
 	result->ncolumns = program->nstage_columns;
@@ -141,14 +146,41 @@ last_chunk(const GjStageResult *result)
 
 /* ---- values */
 
-/* Values of one column, on their way from a batch to a chunk. */
+/* References of a column, from some row on. */
+typedef struct References
+{
+	const uint64_t *refs;
+	const uint8_t *nulls;		/* NULL: there are none */
+} References;
+
+/*
+ * Of n rows, how many have references that fit a heap of `limit` bytes.  Those of a batch are read
+ * once more when they are copied: copy_reference checks them.
+ */
+static uint32_t
+rows_that_fit(const References *columns, uint32_t ncolumns, uint32_t n, uint64_t used,
+			  uint64_t limit)
+{
+	for (uint32_t i = 0; i < n; i++)
+	{
+		for (uint32_t c = 0; c < ncolumns; c++)
+			/* the reference of a NULL says nothing */
+			if (!columns[c].nulls || !columns[c].nulls[i])
+				used += gj_ref_space(__atomic_load_n(&columns[c].refs[i], __ATOMIC_RELAXED));
+		if (used > limit)
+			return i;
+	}
+	return n;
+}
+
+/* Values of one column, on their way to a chunk. */
 typedef struct Values
 {
 	const GjColumnType *type;
 	const uint8_t *from;		/* the first one, of 8 bytes or a state */
 	const uint8_t *from_nulls;	/* NULL: no key is */
 	const uint8_t *from_heap;
-	uint32_t	from_heap_size;
+	uint64_t	from_heap_size;
 	uint8_t    *to;
 	uint8_t    *to_nulls;
 	uint8_t    *heap;			/* of the chunk */
@@ -156,31 +188,6 @@ typedef struct Values
 	uint32_t	heap_size;
 	uint32_t	n;
 } Values;
-
-static inline void
-put_integer(uint8_t *to, uint32_t width, int64_t value)
-{
-	switch (width)
-	{
-		case 1:
-			*to = (uint8_t) value;
-			break;
-		case 2:
-			*(uint16_t *) to = (uint16_t) value;
-			break;
-		case 4:
-			*(uint32_t *) to = (uint32_t) value;
-			break;
-		default:
-			*(int64_t *) to = value;
-	}
-}
-
-static inline GjAggState
-read_state(const Values *v, uint32_t i)
-{
-	return ((const GjAggState *) v->from)[i];
-}
 
 /* Copies the bytes of a reference.  False: they have no room, or the reference is damaged. */
 static bool
@@ -198,110 +205,56 @@ copy_reference(Values *v, uint32_t i, uint64_t ref)
 }
 
 static GjStatus
-copy_keys(Values *v)
+copy_references(Values *v)
 {
 	for (uint32_t i = 0; i < v->n; i++)
 	{
 		v->to_nulls[i] = v->from_nulls && v->from_nulls[i];
-		if (v->type->kind != GJ_REF)
-			put_integer(v->to + (size_t) i * v->type->width, v->type->width,
-						((const int64_t *) v->from)[i]);
-		else if (v->to_nulls[i])
-			((uint64_t *) v->to)[i] = 0;
-		else if (!copy_reference(v, i, __atomic_load_n((const uint64_t *) v->from + i,
-													   __ATOMIC_RELAXED)))
+		((uint64_t *) v->to)[i] = 0;
+		if (!v->to_nulls[i] &&
+			!copy_reference(v, i, __atomic_load_n((const uint64_t *) v->from + i,
+												  __ATOMIC_RELAXED)))
 			return GJ_TOO_LARGE;
 	}
 	return GJ_OK;
 }
 
 static GjStatus
-copy_counts(Values *v)
+copy_keys(Values *v)
 {
+	if (v->type->kind == GJ_REF)
+		return copy_references(v);
 	for (uint32_t i = 0; i < v->n; i++)
 	{
-		((int64_t *) v->to)[i] = read_state(v, i).count;
-		v->to_nulls[i] = 0;
+		v->to_nulls[i] = v->from_nulls && v->from_nulls[i];
+		gj_stage_store(v->to, v->type->width, i, ((const int64_t *) v->from)[i]);
 	}
-	return GJ_OK;
-}
-
-static GjStatus
-copy_sums(Values *v, bool or_zero)
-{
-	bool		fit = true;
-
-	for (uint32_t i = 0; i < v->n; i++)
-	{
-		const GjAggState state = read_state(v, i);
-
-		((int64_t *) v->to)[i] = (int64_t) state.lo;
-		v->to_nulls[i] = state.count == 0 && !or_zero;
-		fit &= state.hi == (int64_t) state.lo >> 63;
-	}
-	return fit ? GJ_OK : GJ_OVERFLOW;
-}
-
-static GjStatus
-copy_extremes(Values *v)
-{
-	for (uint32_t i = 0; i < v->n; i++)
-	{
-		const GjAggState state = read_state(v, i);
-
-		put_integer(v->to + (size_t) i * v->type->width, v->type->width, state.hi);
-		v->to_nulls[i] = state.count == 0;
-	}
-	return GJ_OK;
-}
-
-static GjStatus
-copy_floats(Values *v, bool finite)
-{
-	bool		fit = true;
-
-	for (uint32_t i = 0; i < v->n; i++)
-	{
-		const GjAggState state = read_state(v, i);
-
-		if (v->type->kind == GJ_FLOAT4)
-			((float *) v->to)[i] = (float) state.f;
-		else
-			((double *) v->to)[i] = state.f;
-		v->to_nulls[i] = state.count == 0;
-		fit &= !finite || isfinite(state.f);
-	}
-	return fit ? GJ_OK : GJ_OVERFLOW;
-}
-
-static GjStatus
-set_true(Values *v)
-{
-	memset(v->to, 1, v->n);
-	memset(v->to_nulls, 0, v->n);
 	return GJ_OK;
 }
 
 static GjStatus
 copy_values(Values *v, GjStageValue value)
 {
-	switch (value)
+	uint32_t	status = GJ_OK;
+
+	if (value == GJ_STAGE_KEY)
+		return copy_keys(v);
+	for (uint32_t i = 0; i < v->n; i++)
 	{
-		case GJ_STAGE_KEY:
-			return copy_keys(v);
-		case GJ_STAGE_COUNT:
-			return copy_counts(v);
-		case GJ_STAGE_EXTREME_I:
-			return copy_extremes(v);
-		case GJ_STAGE_EXTREME_F:
-			return copy_floats(v, false);
-		case GJ_STAGE_SUM_F:
-			return copy_floats(v, true);
-		case GJ_STAGE_TRUE:
-			return set_true(v);
-		default:
-			return copy_sums(v, value == GJ_STAGE_SUM_OR_ZERO);
+		int64_t		bits = 1;
+		bool		null = false;
+
+		if (value != GJ_STAGE_TRUE)
+		{
+			/* the backend may write to it meanwhile */
+			const GjAggState state = ((const GjAggState *) v->from)[i];
+
+			null = gj_stage_of_state(value, v->type->kind == GJ_FLOAT4, &state, &bits, &status);
+		}
+		v->to_nulls[i] = null;
+		gj_stage_store(v->to, v->type->width, i, bits);
 	}
+	return (GjStatus) status;
 }
 
 /* ---- batches */
@@ -334,33 +287,23 @@ find_values(const GjStageResult *result, const GjStageColumn *column, const uint
 	v->from_heap_size = result->batch_layout.heap_size;
 }
 
-/* Rows `first` and following of a batch whose references fit the heap of a chunk, at most n. */
+/* Columns of a batch that are references, from row `first` on; returns how many. */
 static uint32_t
-rows_that_fit(const GjStageResult *result, const uint8_t *batch, uint32_t first, uint32_t n,
-			  uint32_t heap_used)
+find_references(const GjStageResult *result, const uint8_t *batch, uint32_t first,
+				References *found)
 {
 	const GjStageColumn *columns = gj_program_array(result->program, GjStageColumn, stage_columns);
-	uint64_t	used = heap_used;
+	uint32_t	n = 0;
 
-	if (result->layout.heap_size == 0)
-		return n;
-	for (uint32_t i = 0; i < n; i++)
+	for (uint32_t c = 0; c < result->ncolumns; c++)
 	{
-		for (uint32_t c = 0; c < result->ncolumns; c++)
-		{
-			const uint32_t key = columns[c].from;
-			const uint64_t *refs;
+		const GjColumnPlace *place = &result->batch_places[columns[c].from];
 
-			/* the reference of a NULL says nothing */
-			if (columns[c].type.kind != GJ_REF ||
-				(gj_slot_has_nulls(batch)[key] &&
-				 batch[result->batch_places[key].nulls + first + i]))
-				continue;
-			refs = (const uint64_t *) (batch + result->batch_places[key].data);
-			used += gj_ref_space(__atomic_load_n(&refs[first + i], __ATOMIC_RELAXED));
-		}
-		if (used > result->layout.heap_size)
-			return i;
+		if (columns[c].type.kind == GJ_REF)
+			found[n++] = (References) {
+				(const uint64_t *) (batch + place->data) + first,
+				gj_slot_has_nulls(batch)[columns[c].from] ? batch + place->nulls + first : NULL
+			};
 	}
 	return n;
 }
@@ -390,36 +333,205 @@ add_rows(GjStageResult *result, const uint8_t *batch, uint32_t first, uint32_t n
 	return GJ_OK;
 }
 
-GjStatus
-gj_stage_add(GjStageResult *result, const uint8_t *batch, uint32_t nrows, GjErrorText *why)
+/*
+ * Of n rows with these references, as many as the last chunk, or else a new one, has room for.
+ */
+static GjStatus
+make_room(GjStageResult *result, const References *refs, uint32_t nrefs, uint32_t *n,
+		  GjErrorText *why)
 {
-	if (nrows > (result->program->output == GJ_OUTPUT_GROUPS ? result->batch_layout.capacity : 1))
-		return GJ_DEVICE_ERROR;
-	for (uint32_t first = 0, n; first < nrows; first += n)
+	uint32_t	heap_size = result->layout.heap_size;
+	uint32_t	wanted = *n;
+
+	for (;;)
 	{
 		GjSlotHeader header = {result->layout.capacity, 0};
-		bool		empty = false;
+		uint32_t	room;
 
 		if (result->nchunks > 0)
 			header = *header_of(last_chunk(result));
-		n = result->layout.capacity - header.nrows;
-		n = rows_that_fit(result, batch, first, n < nrows - first ? n : nrows - first,
-						  header.heap_used);
-		if (n == 0)
-		{
-			GJ_TRY(add_chunk(result, why));
-			empty = true;
-			n = result->layout.capacity < nrows - first ? result->layout.capacity : nrows - first;
-			n = rows_that_fit(result, batch, first, n, 0);
-		}
-		if (n == 0 && empty)
+		room = result->layout.capacity - header.nrows;
+		*n = rows_that_fit(refs, nrefs, wanted < room ? wanted : room, header.heap_used, heap_size);
+		if (*n > 0)
+			return GJ_OK;
+		if (header.nrows == 0)
 		{
 			snprintf(why->text, sizeof(why->text), "a group does not fit a chunk");
 			return GJ_TOO_LARGE;
 		}
+		GJ_TRY(add_chunk(result, why));
+	}
+}
+
+GjStatus
+gj_stage_add(GjStageResult *result, const uint8_t *batch, uint32_t nrows, GjErrorText *why)
+{
+	References	refs[GJ_MAX_STAGE_COLUMNS];
+
+	if (nrows > (result->program->output == GJ_OUTPUT_GROUPS ? result->batch_layout.capacity : 1))
+		return GJ_DEVICE_ERROR;
+	for (uint32_t first = 0, n; first < nrows; first += n)
+	{
+		n = nrows - first;
+		GJ_TRY(make_room(result, refs, find_references(result, batch, first, refs), &n, why));
 		GJ_TRY(add_rows(result, batch, first, n));
 	}
 	return GJ_OK;
+}
+
+/* ---- rows on a device */
+
+bool
+gj_stage_keep(GjStageResult *result, GjDeviceEntry *entry, GjWork *work, GjRelation *rows)
+{
+	result->rows = gj_rows_keep(entry, work, rows);
+	if (result->rows)
+		result->rows->relation.types = result->types;
+	return result->rows != NULL;
+}
+
+const GjKeptRows *
+gj_stage_rows(const GjStageResult *result)
+{
+	return result->rows;
+}
+
+/* What is copied from the device at once: references, their nulls, and all of their bytes. */
+typedef struct Copied
+{
+	uint8_t    *heap;
+	uint8_t    *refs[GJ_MAX_STAGE_COLUMNS]; /* NULL: no references */
+	uint8_t    *nulls[GJ_MAX_STAGE_COLUMNS];	/* NULL: none is NULL */
+} Copied;
+
+static void
+free_copied(Copied *copied, uint32_t ncolumns)
+{
+	free(copied->heap);
+	for (uint32_t c = 0; c < ncolumns; c++)
+	{
+		free(copied->refs[c]);
+		free(copied->nulls[c]);
+	}
+}
+
+/* *copy = a copy of nbytes of the device. */
+static GjStatus
+copy_all(GjWork *work, const void *from, uint64_t nbytes, uint8_t **copy)
+{
+	*copy = malloc(nbytes + 1);
+	if (!*copy)
+		return GJ_OUT_OF_HOST_MEMORY;
+	return nbytes > 0 ? work->ops->memory->copy_out(work->queue, *copy, from, nbytes) : GJ_OK;
+}
+
+static GjStatus
+copy_references_out(const GjStageResult *result, GjWork *work, Copied *copied)
+{
+	const GjRelation *rows = &result->rows->relation;
+	bool		any = false;
+
+	for (uint32_t c = 0; c < result->ncolumns; c++)
+	{
+		if (result->types[c].kind != GJ_REF)
+			continue;
+		any = true;
+		GJ_TRY(copy_all(work, rows->columns[c].data.memory, rows->nrows * sizeof(uint64_t),
+						&copied->refs[c]));
+		if (rows->columns[c].nulls.memory)
+			GJ_TRY(copy_all(work, rows->columns[c].nulls.memory, rows->nrows, &copied->nulls[c]));
+	}
+	if (any)
+		GJ_TRY(copy_all(work, rows->heap.memory, rows->heap_used, &copied->heap));
+	return work->ops->queues->sync(work->queue);
+}
+
+/* Copies column c of rows first .. first+n-1 to the last chunk, behind its rows. */
+static GjStatus
+copy_column(const GjStageResult *result, GjWork *work, const Copied *copied, uint32_t c,
+			uint64_t first, uint32_t n)
+{
+	const GjRelation *rows = &result->rows->relation;
+	const GjRelationColumn *from = &rows->columns[c];
+	uint8_t    *chunk = last_chunk(result);
+	GjSlotHeader *header = header_of(chunk);
+	uint32_t	width = result->types[c].width;
+	Values		v = {.type = &result->types[c],.n = n,.heap = chunk + result->layout.heap,
+		.heap_used = &header->heap_used,.heap_size = result->layout.heap_size,
+		.from_heap = copied->heap,.from_heap_size = rows->heap_used};
+
+	v.to = chunk + result->places[c].data + (size_t) header->nrows * width;
+	v.to_nulls = chunk + result->places[c].nulls + header->nrows;
+	gj_slot_has_nulls(chunk)[c] = from->nulls.memory != NULL;
+	if (v.type->kind == GJ_REF)
+	{
+		v.from = copied->refs[c] + first * sizeof(uint64_t);
+		v.from_nulls = copied->nulls[c] ? copied->nulls[c] + first : NULL;
+		return copy_references(&v);
+	}
+	if (from->nulls.memory)
+		GJ_TRY(work->ops->memory->copy_out(work->queue, v.to_nulls,
+										   (const uint8_t *) from->nulls.memory + first, n));
+	return work->ops->memory->copy_out(work->queue, v.to,
+									   (const uint8_t *) from->data.memory + first * width,
+									   (size_t) n * width);
+}
+
+static GjStatus
+copy_rows(GjStageResult *result, GjWork *work, const Copied *copied, GjErrorText *why)
+{
+	uint64_t	nrows = result->rows->relation.nrows;
+	References	refs[GJ_MAX_STAGE_COLUMNS];
+
+	for (uint64_t first = 0, n; first < nrows; first += n)
+	{
+		uint32_t	fit = nrows - first < UINT32_MAX ? (uint32_t) (nrows - first) : UINT32_MAX;
+		uint32_t	nrefs = 0;
+
+		for (uint32_t c = 0; c < result->ncolumns; c++)
+			if (copied->refs[c])
+				refs[nrefs++] = (References) {(const uint64_t *) copied->refs[c] + first,
+				copied->nulls[c] ? copied->nulls[c] + first : NULL};
+		GJ_TRY(make_room(result, refs, nrefs, &fit, why));
+		n = fit;
+		for (uint32_t c = 0; c < result->ncolumns; c++)
+			GJ_TRY(copy_column(result, work, copied, c, first, fit));
+		header_of(last_chunk(result))->nrows += fit;
+	}
+	return work->ops->queues->sync(work->queue);
+}
+
+GjStatus
+gj_stage_bring(GjStageResult *result, GjErrorText *why)
+{
+	GjDeviceEntry *entry = result->rows->entry;
+	GjWork		work = {.ops = entry->ops};
+	Copied		copied = {NULL};
+	GjErrorText lost = {""};
+	GjStatus	status = GJ_OK;
+
+	pthread_mutex_lock(&result->bringing);
+	if (!result->brought)
+	{
+		work.queue = gj_resident_open_queue(entry);
+		if (!work.queue)
+			status = GJ_OUT_OF_MEMORY;
+		else
+		{
+			status = copy_references_out(result, &work, &copied);
+			if (status == GJ_OK)
+				status = copy_rows(result, &work, &copied, why);
+			free_copied(&copied, result->ncolumns);
+			if (entry->ops->queues->queue_close(work.queue, &lost) == GJ_DEVICE_LOST)
+			{
+				status = GJ_DEVICE_LOST;
+				*why = lost;
+			}
+		}
+		result->brought = status == GJ_OK;
+	}
+	pthread_mutex_unlock(&result->bringing);
+	return status;
 }
 
 /* ---- who has it */

@@ -2,13 +2,15 @@
  * stage.h
  *	  Results of stages: what a program has left in gpujoind for a source of another one.
  *
- * A result is chunks on the host, laid out as the source that reads it wants them.  It belongs to
- * the session of the stage until its connection is closed, and to the runs that read it.
+ * A result is rows on a device, or chunks on the host, laid out as the source that reads it wants
+ * them.  It belongs to the session of the stage until its connection is closed, and to the runs that
+ * read it.
  */
 #ifndef GJ_DAEMON_SESSION_STAGE_H
 #define GJ_DAEMON_SESSION_STAGE_H
 
 #include "daemon/program/program.h"
+#include "daemon/store/store.h"
 #include "wire/messages.h"
 
 typedef struct GjStageResult GjStageResult;
@@ -26,6 +28,10 @@ extern GjStageResult *gj_stage_create(const GjProgram *program, uint64_t limit);
 extern GjStatus gj_stage_add(GjStageResult *result, const uint8_t *batch, uint32_t nrows,
 							 GjErrorText *why);
 
+/* Keeps rows where they are (GjFinalOps.keep), instead of batches. */
+extern bool gj_stage_keep(GjStageResult *result, GjDeviceEntry *entry, GjWork *work,
+						  GjRelation *rows);
+
 /* The result is complete: it can be found by the token. */
 extern void gj_stage_publish(GjStageResult *result, const GjRunToken *token);
 
@@ -37,6 +43,10 @@ extern void gj_stage_put(GjStageResult *result);
 
 /* True if a source of a checked program can read it. */
 extern bool gj_stage_fits(const GjStageResult *result, const GjProgram *program, uint32_t source);
+
+/* The rows, if they lie on a device, else NULL; copying them to chunks for a run that needs these. */
+extern const GjKeptRows *gj_stage_rows(const GjStageResult *result);
+extern GjStatus gj_stage_bring(GjStageResult *result, GjErrorText *why);
 
 /* Chunk i, and its rows; NULL: there are fewer. */
 extern uint8_t *gj_stage_chunk(const GjStageResult *result, uint32_t i, uint32_t *nrows);

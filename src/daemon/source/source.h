@@ -62,6 +62,12 @@ extern bool gj_run_take_fragment(GjRun *run, uint32_t source, uint64_t id, GjPin
 /* The bits of their pages stay until the source has ended. */
 extern GjStatus gj_run_use_shared(GjRun *run, uint32_t source, uint32_t n, const GjPinned *used);
 
+/*
+ * Takes all rows that another run has left on the same device.  They stay until the run is closed.
+ * Nothing else comes of the source.
+ */
+extern GjStatus gj_run_take_rows(GjRun *run, uint32_t source, const GjKeptRows *kept);
+
 /* Nothing more of the source comes, which ends later: all is where its rows are gathered.  Waits. */
 extern GjStatus gj_run_source_loaded(GjRun *run, uint32_t source);
 extern GjStatus gj_run_source_end(GjRun *run, uint32_t source);

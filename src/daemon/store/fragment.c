@@ -19,10 +19,10 @@
 
 /* ---- the store */
 
-/* A program that does nothing: queues want one. */
-static GjQueue *
-open_queue(GjDeviceEntry *entry)
+GjQueue *
+gj_resident_open_queue(GjDeviceEntry *entry)
 {
+	/* a program that does nothing: queues want one */
 	GjProgram	none = {.magic = GJ_PROGRAM_MAGIC,.nbytes = sizeof(GjProgram)};
 	GjQueue    *queue = NULL;
 	GjErrorText why;
@@ -62,7 +62,7 @@ gj_resident_store(GjDeviceEntry *entry, uint64_t cache_size)
 		{
 			store->entry = entry;
 			store->memory = memory;
-			store->queue = open_queue(entry);
+			store->queue = gj_resident_open_queue(entry);
 			if (store->queue)
 				memory->evictor = (GjEvictor) {give_way, store};
 			else

@@ -6,6 +6,7 @@
  *	store/fill.c	fragments that are being filled
  *	store/side.c	cached build sides
  *	store/file.c	what is kept of each file, counted
+ *	store/rows.c	results of stages
  */
 #ifndef GJ_DAEMON_STORE_INTERNAL_H
 #define GJ_DAEMON_STORE_INTERNAL_H
@@ -56,6 +57,7 @@ struct GjResident
 	uint32_t	nfiles;
 	GjWantedBefore wanted_before[GJ_WANTED_BEFORE]; /* a ring */
 	uint32_t	nwanted;
+	uint64_t	rows_bytes;		/* of GjKeptRows, which count as resident and pinned */
 	GjFragment *bucket[GJ_BUCKETS];
 	LIST_HEAD(, GjKeptFile) file_bucket[GJ_FILE_BUCKETS];
 	LIST_HEAD(GjSideBucket, GjSide) side_by_key[GJ_BUCKETS];

@@ -323,6 +323,28 @@ extern bool gj_side_has_room(GjResident *store, GjSide *like, uint64_t nbytes);
 /* Frees a side that was not published, but for device memory. */
 extern void gj_side_discard(GjSide *side);
 
+/* Rows that a run has left on its device for others: they stay until they are dropped. */
+typedef struct GjKeptRows
+{
+	GjDeviceEntry *entry;
+	GjResident *store;
+	GjRelation	relation;
+	uint64_t	nbytes;			/* device memory */
+} GjKeptRows;
+
+/*
+ * Keeps rows: the memory of the relation, taken from the run's lease and queue, becomes the
+ * store's, and the relation is empty then.  No queued work writes it any more.  NULL, with nothing
+ * changed: the device has no store, or a share of its memory too small for them.
+ */
+extern GjKeptRows *gj_rows_keep(GjDeviceEntry *entry, GjWork *work, GjRelation *relation);
+
+/* Frees them: no queued work reads them any more. */
+extern void gj_rows_drop(GjKeptRows *rows);
+
+/* A queue of its own on the device, to be closed by the caller; NULL: there is none. */
+extern GjQueue *gj_resident_open_queue(GjDeviceEntry *entry);
+
 /* Describes column c from a row on. */
 extern GjColumn gj_fragment_column(const GjFragment *fragment, uint32_t c, uint64_t first);
 

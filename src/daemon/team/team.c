@@ -39,6 +39,19 @@ gj_team_use(GjTeam *team, uint32_t source, uint32_t n, const GjUse *uses)
 	return team->strategy.ops->use(team, source, n, uses);
 }
 
+bool
+gj_team_reads_rows(const GjTeam *team, const GjKeptRows *rows)
+{
+	return team->strategy.ops->reads_rows && team->workers[0].entry == rows->entry;
+}
+
+GjStatus
+gj_team_take_rows(GjTeam *team, uint32_t source, const GjKeptRows *rows)
+{
+	note_start(team);
+	return team->strategy.ops->take_rows(team, source, rows);
+}
+
 GjStatus
 gj_team_source_end(GjTeam *team, uint32_t source)
 {

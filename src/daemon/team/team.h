@@ -51,6 +51,10 @@ extern GjStatus gj_team_chunk(GjTeam *team, uint32_t source, uint32_t nrows,
 extern GjStatus gj_team_ask(GjTeam *team, const uint8_t *memory, const GjAnswers *answers);
 extern GjStatus gj_team_use(GjTeam *team, uint32_t source, uint32_t n, const GjUse *uses);
 
+/* True: the run can read rows that lie on that device there; and reading them. */
+extern bool gj_team_reads_rows(const GjTeam *team, const GjKeptRows *rows);
+extern GjStatus gj_team_take_rows(GjTeam *team, uint32_t source, const GjKeptRows *rows);
+
 extern GjStatus gj_team_source_end(GjTeam *team, uint32_t source);
 extern bool gj_team_complete(const GjTeam *team);
 extern GjStatus gj_team_finish(GjTeam *team, GjRunStats *stats);

@@ -54,6 +54,12 @@ use(GjTeam *team, uint32_t source, uint32_t n, const GjUse *uses)
 }
 
 static GjStatus
+take_rows(GjTeam *team, uint32_t source, const GjKeptRows *rows)
+{
+	return gj_run_take_rows(run_of(team), source, rows);
+}
+
+static GjStatus
 source_end(GjTeam *team, uint32_t source)
 {
 	return gj_run_source_end(run_of(team), source);
@@ -103,7 +109,8 @@ close(GjTeam *team)
 }
 
 const GjStrategyOps gj_single_ops = {
-	.accepts = accepts,.chunk = chunk,.ask = ask,.use = use,.source_end = source_end,
+	.accepts = accepts,.chunk = chunk,.ask = ask,.use = use,
+	.reads_rows = true,.take_rows = take_rows,.source_end = source_end,
 	.complete = complete,.work = work,.flush = flush,.finish = finish,.error = error,
 	.close = close
 };

@@ -41,6 +41,8 @@ typedef struct GjStrategyOps
 						  uint32_t slot);
 	GjStatus	(*ask) (GjTeam *team, const uint8_t *memory, const GjAnswers *answers);
 	GjStatus	(*use) (GjTeam *team, uint32_t source, uint32_t n, const GjUse *uses);
+	bool		reads_rows;		/* that lie on the one device: then there is take_rows */
+	GjStatus	(*take_rows) (GjTeam *team, uint32_t source, const GjKeptRows *rows);
 	GjStatus	(*source_end) (GjTeam *team, uint32_t source);
 	bool		(*complete) (const GjTeam *team);
 	GjStatus	(*work) (GjTeam *team);

@@ -1,0 +1,111 @@
+/*
+ * rows.c
+ *	  Rows that a run leaves on its device for another one: the result of a stage.
+ *
+ * Their memory is resident data that is pinned, so it goes only when its owner gives it up.
+ */
+#include "internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * Parts of memory: what one result may have of what its run may, and all results of the device's.
+ * Others run there, too.
+ */
+#define GJ_ROWS_SHARE		8
+#define GJ_ALL_ROWS_SHARE	4
+
+static uint64_t
+rows_bytes(const GjRelation *relation)
+{
+	uint64_t	nbytes = relation->heap.nbytes;
+
+	for (uint32_t c = 0; c < relation->ncolumns; c++)
+		nbytes += relation->columns[c].data.nbytes + relation->columns[c].nulls.nbytes;
+	return nbytes;
+}
+
+static uint32_t
+add_array(void **arrays, uint32_t n, const GjBuffer *buffer)
+{
+	if (buffer->memory)
+		arrays[n++] = buffer->memory;
+	return n;
+}
+
+/* Makes the store the owner of the relation's memory.  The lock is held. */
+static bool
+take_memory(GjResident *store, GjWork *work, const GjRelation *relation, uint64_t nbytes)
+{
+	void	   *arrays[2 * GJ_MAX_STAGE_COLUMNS + 1];
+	uint32_t	n = 0;
+
+	if (nbytes > work->lease->limit / GJ_ROWS_SHARE ||
+		store->rows_bytes + nbytes > store->memory->limit / GJ_ALL_ROWS_SHARE)
+		return false;
+	for (uint32_t c = 0; c < relation->ncolumns; c++)
+	{
+		n = add_array(arrays, n, &relation->columns[c].data);
+		n = add_array(arrays, n, &relation->columns[c].nulls);
+	}
+	n = add_array(arrays, n, &relation->heap);
+	if (work->ops->memory->adopt(store->queue, work->queue, arrays, n) != GJ_OK)
+		return false;
+	gj_lease_hand_over(work->lease, nbytes);
+	store->rows_bytes += nbytes;
+	return true;
+}
+
+GjKeptRows *
+gj_rows_keep(GjDeviceEntry *entry, GjWork *work, GjRelation *relation)
+{
+	GjResident *store;
+	GjKeptRows *rows = calloc(1, sizeof(GjKeptRows));
+
+	if (!rows)
+		return NULL;
+	rows->entry = entry;
+	rows->nbytes = rows_bytes(relation);
+	pthread_mutex_lock(&entry->memory.lock);
+	store = gj_store_of(&entry->memory);
+	if (store && take_memory(store, work, relation, rows->nbytes))
+		rows->store = store;
+	pthread_mutex_unlock(&entry->memory.lock);
+	if (!rows->store)
+	{
+		free(rows);
+		return NULL;
+	}
+	rows->relation = *relation;
+	memset(relation, 0, sizeof(*relation));
+	return rows;
+}
+
+static void
+free_buffer(GjResident *store, const GjBuffer *buffer)
+{
+	if (buffer->memory)
+		store->entry->ops->memory->free(store->queue, buffer->memory, buffer->nbytes);
+}
+
+void
+gj_rows_drop(GjKeptRows *rows)
+{
+	GjResident *store = rows->store;
+
+	pthread_mutex_lock(&store->memory->lock);
+	for (uint32_t c = 0; c < rows->relation.ncolumns; c++)
+	{
+		free_buffer(store, &rows->relation.columns[c].data);
+		free_buffer(store, &rows->relation.columns[c].nulls);
+	}
+	free_buffer(store, &rows->relation.heap);
+	store->memory->resident -= rows->nbytes;
+	store->memory->pinned -= rows->nbytes;
+	store->rows_bytes -= rows->nbytes;
+	pthread_cond_broadcast(&store->memory->changed);
+	pthread_mutex_unlock(&store->memory->lock);
+	free(rows->relation.columns);
+	free(rows);
+}
