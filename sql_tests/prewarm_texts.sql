@@ -17,4 +17,28 @@ SELECT gj_resident('SELECT f.t, d.name FROM pt_f f JOIN pt_d d USING (k) WHERE f
 SELECT gj_same('SELECT f.id, f.v, f.t, d.name FROM pt_f f JOIN pt_d d USING (k) WHERE f.added LIKE ''was%'' AND f.v < ''v7'' COLLATE "C" AND f.b IS NOT NULL');
 SELECT gj_same('SELECT f.id, f.t, f.v, f.c, f.b, d.name FROM pt_f f JOIN pt_d d USING (k)');
 SELECT gj_same('SELECT count(*), sum(length(f.t)), sum(f.id) FROM pt_f f JOIN pt_d d USING (k) WHERE f.t LIKE ''long%''');
-DROP TABLE pt_f, pt_d;
+-- texts none of which is compressed or external are there once: 16 bytes a value with its reference, or 24
+CREATE TABLE pt_p (k int, v varchar(20), c char(5)) WITH (autovacuum_enabled = off);
+INSERT INTO pt_p SELECT i % 50, 'v' || i % 10, 'c' || i % 4 FROM generate_series(1, 100000) i;
+VACUUM ANALYZE pt_p;
+SELECT gpujoin_prewarm('pt_p') = pg_relation_size('pt_p') / 8192 AS whole;
+SELECT sum(bytes) BETWEEN 100000 * 33 AND 100000 * 52 AS once FROM gpujoin_cache WHERE relation = 'pt_p'::regclass;
+SELECT gj_resident('SELECT f.v, f.c, d.name FROM pt_p f JOIN pt_d d USING (k)', 'pt\_p%');
+SELECT gj_resident('SELECT count(*) FROM pt_p f JOIN pt_d d USING (k) WHERE f.v LIKE ''v%'' AND f.c <> ''c1''', 'pt\_p%');
+SELECT gj_resident('SELECT f.v, f.c, d.name FROM pt_p f JOIN pt_d d USING (k) WHERE f.v LIKE ''v%'' AND f.c <> ''c1''', 'pt\_p%');
+SELECT gj_same('SELECT f.v, f.c, d.name FROM pt_p f JOIN pt_d d USING (k) WHERE f.v LIKE ''v%'' AND f.c <> ''c1''');
+SELECT gpujoin_cache_evict('pt_p') > 0;
+-- the other way round: loaded for a condition, and then returned
+SELECT gj_same('SELECT count(*) FROM pt_p f JOIN pt_d d USING (k) WHERE f.v LIKE ''v%'' AND f.c <> ''c1''');
+SELECT gj_resident('SELECT f.k, f.v, f.c, d.name FROM pt_p f JOIN pt_d d USING (k) WHERE f.k < 7', 'pt\_p%');
+-- a single value that is compressed, and so two forms
+ALTER TABLE pt_p ALTER v TYPE text;
+INSERT INTO pt_p SELECT 0, repeat('x', 9000), 'c';
+VACUUM ANALYZE pt_p;
+SELECT gj_same('SELECT f.v, f.c, d.name FROM pt_p f JOIN pt_d d USING (k)');
+SELECT gj_same('SELECT count(*), sum(length(f.v)) FROM pt_p f JOIN pt_d d USING (k) WHERE f.v LIKE ''x%''');
+SELECT gj_same('SELECT f.v, f.c, d.name FROM pt_p f JOIN pt_d d USING (k) WHERE f.v LIKE ''%x%''');
+SELECT gpujoin_prewarm('pt_p') = pg_relation_size('pt_p') / 8192 AS whole;
+SELECT gj_resident('SELECT f.v, f.c, d.name FROM pt_p f JOIN pt_d d USING (k) WHERE f.v LIKE ''%x%''', 'pt\_p%');
+SELECT gj_same('SELECT f.v, f.c, d.name FROM pt_p f JOIN pt_d d USING (k) WHERE f.v LIKE ''%x%''');
+DROP TABLE pt_f, pt_d, pt_p;

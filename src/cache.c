@@ -394,8 +394,7 @@ load_table(Relation rel, const AttrNumber *attnos, int n, int ntexts)
 }
 
 /*
- * Adds the columns that programs can look into once more, for they are kept flat for that;
- * returns how many.
+ * Adds the columns that programs can look into once more: they want them flat.  Returns how many.
  */
 static int
 add_texts(Relation rel, AttrNumber *attnos, int n)
@@ -454,6 +453,9 @@ prewarm_table(Relation rel, List *names)
 	Warmed		warmed;
 
 	if (n > 0)
+		load_table(rel, attnos, n, 0);
+	/* where no value is compressed or external, they are flat as they are, and nothing is loaded */
+	if (ntexts > 0)
 		load_table(rel, attnos, n + ntexts, ntexts);
 	gj_relation_file(rel, &warmed.relation);
 	warmed.nblocks = RelationGetNumberOfBlocks(rel);

@@ -76,6 +76,7 @@ gj_writer_start(GjWriter *writer, uint8 *slot)
 	writer->slot = slot;
 	writer->pages = gj_chunk_pages(slot);
 	writer->pages->n = 0;
+	memset(writer->pages->toasted, 0, sizeof(writer->pages->toasted));
 	writer->nrows = 0;
 	writer->heap_used = 0;
 	writer->ntoasted = 0;
@@ -110,6 +111,12 @@ gj_writer_need_nulls(GjWriter *writer, GjWriterColumn *column)
 void
 gj_writer_note_toasted(GjWriter *writer, GjWriterColumn *column, uint32 row)
 {
+	uint32		number = column - writer->columns;
+
+	if (number / 8 < sizeof(writer->pages->toasted))
+		writer->pages->toasted[number / 8] |= 1 << number % 8;
+	if (!column->computed)
+		return;
 	if (writer->ntoasted == writer->toasted_size)
 	{
 		writer->toasted_size = Max(64, writer->toasted_size * 2);
@@ -118,7 +125,7 @@ gj_writer_note_toasted(GjWriter *writer, GjWriterColumn *column, uint32 row)
 			MemoryContextAlloc(GetMemoryChunkContext(writer),
 							   sizeof(GjToasted) * writer->toasted_size);
 	}
-	writer->toasted[writer->ntoasted++] = (GjToasted) {column - writer->columns, row};
+	writer->toasted[writer->ntoasted++] = (GjToasted) {number, row};
 }
 
 void

@@ -72,7 +72,7 @@ extern void gj_writer_finish(GjWriter *writer);
 /* First NULL of a column in this slot: the rows before were not NULL. */
 extern void gj_writer_need_nulls(GjWriter *writer, GjWriterColumn *column);
 
-/* Notes that a value just written has to be flattened. */
+/* Notes that a value just written is compressed or external, to be flattened if it is computed. */
 extern void gj_writer_note_toasted(GjWriter *writer, GjWriterColumn *column, uint32 row);
 
 /*

@@ -213,8 +213,7 @@ write_attribute(GjWriter *writer, GjWriterColumn *column, uint32 row, const Heap
 			heap->attlen == -1 ? VARSIZE_ANY(p) : strlen(p) + 1;
 
 		gj_write_bytes(writer, column, row, p, nbytes);
-		if (column->computed && heap->attlen == -1 &&
-			(VARATT_IS_EXTERNAL(p) || VARATT_IS_COMPRESSED(p)))
+		if (heap->attlen == -1 && (VARATT_IS_EXTERNAL(p) || VARATT_IS_COMPRESSED(p)))
 			gj_writer_note_toasted(writer, column, row);
 		return;
 	}

@@ -81,7 +81,6 @@ typedef struct AttributeKey
 	char		attalign;
 	bool		attbyval;
 	bool		missing_null;
-	bool		flat;			/* compressed and external values are made flat */
 } AttributeKey;
 
 static void
@@ -107,6 +106,7 @@ make_column_key(Relation rel, AttrNumber attno, const GjWriterColumn *column, Gj
 	memset(key, 0, sizeof(*key));
 	memset(&head, 0, sizeof(head));
 	key->attnum = attno;
+	key->flat = column->computed;
 	head.typid = attr->atttypid;
 	head.typmod = attr->atttypmod;
 	head.collation = attr->attcollation;
@@ -117,7 +117,6 @@ make_column_key(Relation rel, AttrNumber attno, const GjWriterColumn *column, Gj
 	head.attalign = attr->attalign;
 	head.attbyval = attr->attbyval;
 	head.missing_null = missing_null;
-	head.flat = column->computed;
 	add_hash(key, &head, sizeof(head));
 	for (int i = 0; i < attno - 1; i++)
 	{

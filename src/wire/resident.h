@@ -43,8 +43,14 @@ typedef struct GjColumnKey
 {
 	uint64_t	hash[2];
 	uint32_t	attnum;			/* for gpujoin_cache */
-	uint32_t	unused;
+	uint32_t	flat;			/* 1: compressed and external values are wanted flat; 0: as stored */
 } GjColumnKey;
+
+static inline bool
+gj_same_column_key(const GjColumnKey *a, const GjColumnKey *b)
+{
+	return a->hash[0] == b->hash[0] && a->hash[1] == b->hash[1] && a->flat == b->flat;
+}
 
 typedef struct GjAsk
 {
@@ -182,8 +188,15 @@ typedef struct GjChunkPages
 	uint32_t	unused;
 	uint64_t	lsn[GJ_CHUNK_MAX_PAGES];
 	uint16_t	nrows[GJ_CHUNK_MAX_PAGES];	/* with GJ_PAGE_VISIBLE */
-	uint8_t		more_unused[32];
+	uint8_t		toasted[32];	/* gj_is_toasted */
 } GjChunkPages;
+
+/* True if column c of the chunk may have values that are compressed or external in the table. */
+static inline bool
+gj_is_toasted(const GjChunkPages *pages, uint32_t c)
+{
+	return c / 8 >= sizeof(pages->toasted) || (pages->toasted[c / 8] >> c % 8 & 1);
+}
 
 /* What gpujoin_cache shows: one relation on one device. */
 #define GJ_CACHED_WORDS		26	/* attributes 1 .. 1663 */

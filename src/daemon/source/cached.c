@@ -105,7 +105,7 @@ write_key(const GjRun *run, uint32_t s, const GjStep *step, GjKeyWriter *key)
 
 		write_bytes(key, &wanted->relation, sizeof(wanted->relation));
 		for (uint32_t c = 0; c < wanted->ncolumns; c++)
-			write_bytes(key, wanted->keys[c].hash, sizeof(wanted->keys[c].hash));
+			write_bytes(key, &wanted->keys[c], sizeof(wanted->keys[c]));
 	}
 	write_expr(run, source->first_column, gj_run_source_filter(run, s), key);
 	gj_run_exchanged_part(run, s, part);

@@ -69,10 +69,7 @@ describe(const GjWanted *wanted, const GjFragment *fragment, uint64_t first, GjC
 {
 	for (uint32_t c = 0; c < wanted->ncolumns; c++)
 		for (uint32_t i = 0; i < fragment->ncolumns; i++)
-			if (memcmp(fragment->columns[i].key.hash, wanted->keys[c].hash,
-					   sizeof(wanted->keys[c].hash)) == 0 &&
-				fragment->columns[i].type.kind == wanted->types[c].kind &&
-				fragment->columns[i].type.width == wanted->types[c].width)
+			if (gj_column_serves(&fragment->columns[i], &wanted->keys[c], &wanted->types[c]))
 				columns[c] = gj_fragment_column(fragment, i, first);
 }
 

@@ -18,8 +18,7 @@ static bool
 is_filled_with(const GjFragment *fragment, const GjWanted *wanted)
 {
 	for (uint32_t c = 0; c < wanted->ncolumns; c++)
-		if (memcmp(fragment->columns[c].key.hash, wanted->keys[c].hash,
-				   sizeof(wanted->keys[c].hash)) != 0)
+		if (!gj_same_column_key(&fragment->columns[c].key, &wanted->keys[c]))
 			return false;
 	return memcmp(&fragment->relation, &wanted->relation, sizeof(wanted->relation)) == 0;
 }
@@ -56,6 +55,7 @@ read_pages(const GjChunk *chunk, GjChunkPages *pages)
 		pages->first > pages->npages || pages->n > pages->npages - pages->first)
 		return false;
 	memcpy(pages->lsn, gj_chunk_pages(chunk->slot)->lsn, pages->n * sizeof(uint64_t));
+	memcpy(pages->toasted, gj_chunk_pages(chunk->slot)->toasted, sizeof(pages->toasted));
 	memcpy(pages->nrows, gj_chunk_pages(chunk->slot)->nrows, pages->n * sizeof(uint16_t));
 	for (uint32_t i = 0; i < pages->n; i++)
 		nrows += pages->nrows[i] & ~GJ_PAGE_VISIBLE;

@@ -259,6 +259,8 @@ note_pages(const GjAppend *a)
 			fragment->nvalid++;
 		}
 	}
+	for (uint32_t c = 0; c < fragment->ncolumns; c++)
+		fragment->columns[c].toasted |= gj_is_toasted(a->pages, c);
 	fragment->nfilled += a->pages->n;
 	fragment->nrows += a->chunk->nrows;
 	fragment->heap_used += a->chunk->heap_used;

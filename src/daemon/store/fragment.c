@@ -249,18 +249,13 @@ gj_resident_reserve(GjResident *store, uint64_t nbytes, uint64_t clock)
 
 /* ---- finding */
 
-/* The number of the column with that key, or -1. */
+/* The number of a column that has what is wanted, or -1. */
 static int
 find_column(const GjFragment *fragment, const GjColumnKey *key, const GjColumnType *type)
 {
 	for (uint32_t c = 0; c < fragment->ncolumns; c++)
-	{
-		const GjFragmentColumn *column = &fragment->columns[c];
-
-		if (memcmp(column->key.hash, key->hash, sizeof(key->hash)) == 0 &&
-			column->type.kind == type->kind && column->type.width == type->width)
+		if (gj_column_serves(&fragment->columns[c], key, type))
 			return (int) c;
-	}
 	return -1;
 }
 

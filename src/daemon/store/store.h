@@ -43,6 +43,7 @@ typedef struct GjFragmentColumn
 	GjColumnType type;
 	GjBuffer	data;
 	GjBuffer	nulls;			/* none: nothing is NULL */
+	bool		toasted;		/* flat and as stored, values are not all the same */
 	uint16_t	packed;			/* as in GjColumn; 0 until the fragment is complete */
 	int64_t		base;
 	int64_t		factor;
@@ -102,6 +103,15 @@ typedef struct GjFragment
 	uint32_t	ncolumns;
 	GjFragmentColumn columns[];
 } GjFragment;
+
+/* True: it has the values that are wanted. */
+static inline bool
+gj_column_serves(const GjFragmentColumn *column, const GjColumnKey *key, const GjColumnType *type)
+{
+	return column->key.hash[0] == key->hash[0] && column->key.hash[1] == key->hash[1] &&
+		(column->key.flat == key->flat || !column->toasted) &&
+		column->type.kind == type->kind && column->type.width == type->width;
+}
 
 /* A fragment that a run has pinned. */
 typedef struct GjPinned
