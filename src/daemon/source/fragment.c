@@ -73,21 +73,21 @@ describe(const GjWanted *wanted, const GjFragment *fragment, uint64_t first, GjC
 				columns[c] = gj_fragment_column(fragment, i, first);
 }
 
-/* Takes the rows of pages (NULL: all) of a fragment to where they go; ranges: room for them. */
-static GjStatus
-take_pages(GjRun *run, uint32_t source, const GjPinned *used, const uint64_t *pages,
-		   GjRowRange *ranges)
+/* Describes the rows of pages (NULL: all) of a fragment; rows->ranges: room for them. */
+static void
+describe_rows(GjRun *run, const GjPinned *used, const uint64_t *pages, GjRows *rows,
+			  GjColumn *columns)
 {
 	const GjFragment *fragment = used->fragment;
-	GjColumn	columns[GJ_MAX_COLUMNS];
-	GjRows		rows = {.source = source,.columns = columns,.ranges = ranges,
-		.nranges = find_ranges(fragment, pages, ranges),.heap = fragment->heap.memory,
-	.heap_used = fragment->heap_used,.stay = true};
 
-	describe(&run->intake->resident[source].tables[used->table], fragment, 0, columns);
-	for (uint32_t i = 0; i < rows.nranges; i++)
-		run->stats.source[source].rows_in += ranges[i].end - ranges[i].first;
-	return gj_source_rows(run, &rows);
+	rows->columns = columns;
+	rows->nranges = find_ranges(fragment, pages, rows->ranges);
+	rows->heap = fragment->heap.memory;
+	rows->heap_used = fragment->heap_used;
+	rows->stay = true;
+	describe(&run->intake->resident[rows->source].tables[used->table], fragment, 0, columns);
+	for (uint32_t i = 0; i < rows->nranges; i++)
+		run->stats.source[rows->source].rows_in += rows->ranges[i].end - rows->ranges[i].first;
 }
 
 /* *pinned: the fragment that was told of by that id, of which the caller then has the pin. */
@@ -102,10 +102,14 @@ GjStatus
 gj_run_append_use(GjRun *run, uint32_t source, const GjPinned *use)
 {
 	GjRowRange *ranges = malloc(GJ_FRAGMENT_BLOCKS * sizeof(GjRowRange));
-	GjStatus	status = GJ_OUT_OF_HOST_MEMORY;
+	GjRows		rows = {.source = source,.ranges = ranges};
+	GjColumn	columns[GJ_MAX_COLUMNS];
+	GjStatus	status;
 
-	if (ranges)
-		status = take_pages(run, source, use, use->pages, ranges);
+	if (!ranges)
+		return GJ_OUT_OF_HOST_MEMORY;
+	describe_rows(run, use, use->pages, &rows, columns);
+	status = gj_source_rows(run, &rows);
 	free(ranges);
 	return status;
 }
@@ -183,22 +187,27 @@ use_fragments(GjRun *run, uint32_t source, const GjUse *uses, uint32_t n)
 {
 	GjRunResident *resident = &run->intake->resident[source];
 	uint32_t	first = resident->nheld;
-	GjRowRange *ranges;
+	GjTogether *together;
 	GjStatus	status = GJ_OK;
 
 	run->work.ops->queues->phase(run->work.queue, GJ_PHASE_TRANSFER);
 	GJ_TRY(hold_fragments(run, source, uses, n));
-	ranges = malloc(GJ_FRAGMENT_BLOCKS * sizeof(GjRowRange));
-	if (!ranges)
+	together = gj_together_open(run, source);
+	if (!together)
 		return GJ_OUT_OF_HOST_MEMORY;
 	for (uint32_t i = 0; i < n && status == GJ_OK; i++)
 	{
 		const GjPinned *used = &resident->held[first + i];
+		GjColumn   *columns;
+		GjRows	   *rows = gj_together_next(together, &columns);
 
-		status = take_pages(run, source, used, uses[i].pages, ranges);
+		describe_rows(run, used, uses[i].pages, rows, columns);
+		status = gj_together_add(together);
 		run->rows_ahead -= used->fragment->nrows;
 	}
-	free(ranges);
+	if (status == GJ_OK)
+		status = gj_together_flush(together);
+	gj_together_close(together);
 	GJ_TRY(status);
 	GJ_TRY(gj_run_send_many(run, source));
 	GJ_TRY(gj_fused_flush(run));

@@ -146,6 +146,23 @@ extern GjStatus gj_source_rows_behind(GjRun *run, GjRows *rows);
 /* Appends them to a relation. */
 extern GjStatus gj_append_rows(GjRun *run, GjRelation *relation, GjRows *rows);
 
+/* together.c: rows of fragments, put together where that saves calls of the device. */
+typedef struct GjTogether GjTogether;
+
+#define GJ_MOST_TOGETHER	16
+
+/* NULL: out of host memory. */
+extern GjTogether *gj_together_open(GjRun *run, uint32_t source);
+extern void gj_together_close(GjTogether *together);
+/*
+ * Room for the rows of one more fragment, whose columns go to *columns and whose ranges, up to
+ * GJ_FRAGMENT_BLOCKS, to where the struct points; then gj_together_add takes them.
+ */
+extern GjRows *gj_together_next(GjTogether *together, GjColumn **columns);
+extern GjStatus gj_together_add(GjTogether *together);
+/* Takes what was added to where the source's rows go. */
+extern GjStatus gj_together_flush(GjTogether *together);
+
 /* All n rows of columns. */
 #define GJ_ALL_ROWS(source, columns, n, stay) \
 	(GjRows) {source, columns, &(GjRowRange) {0, (uint32_t) (n)}, 1, NULL, 0, stay}
