@@ -22,15 +22,17 @@ $$;
 
 -- all comparisons, factors of all kinds, on both sides
 SELECT f, compared(format('SELECT count(*), sum(x.k) FROM x JOIN v ON v.k = x.k JOIN (SELECT k, avg(a) AS m, %s AS c FROM v GROUP BY k) s ON s.k = x.k WHERE %s', f, w))
-	FROM unnest('{m, 0.2 * avg(a), avg(a) * 4, -0.25 * avg(a), 1.000 * avg(a), 1.25 * avg(a), 1.5 * avg(a), avg(a) * -0.3, 7 * avg(a)}'::text[]) f, unnest('{x.h = c, x.h <> c, x.h < c, c <= x.h, x.g > c, x.g >= c, x.f < c, c < x.f, x.f = c}'::text[]) w
-	WHERE f <> 'm';
+	FROM unnest('{m, 0.2 * avg(a), avg(a) * 4, -0.25 * avg(a), 1.000 * avg(a), 1.25 * avg(a), 1.5 * avg(a), avg(a) * -0.3, 7 * avg(a)}'::text[]) WITH ORDINALITY fs (f, i),
+		unnest('{x.h = c, x.h <> c, x.h < c, c <= x.h, x.g > c, x.g >= c, x.f < c, c < x.f, x.f = c}'::text[]) WITH ORDINALITY ws (w, j)
+	WHERE f <> 'm' ORDER BY i, j;
 SELECT w, compared('SELECT count(*), sum(x.k) FROM x JOIN (SELECT k, avg(a) AS c FROM v GROUP BY k) s ON s.k = x.k WHERE ' || w)
 	FROM unnest('{x.h = c, x.h <> c, x.h < c, c <= x.h, x.g > c, x.g >= c, x.f < c, c < x.f, x.f = c, x.m < c, c < x.m, x.m = c, x.p <= c, x.p = c, x.i = c, x.i < c, 2 > c, c > 2.5, x.h * 0.2 < c, NOT x.h < c, x.h < c OR c IS NULL}'::text[]) w;
 SELECT w, compared('SELECT count(*), sum(x.k) FROM x LEFT JOIN (SELECT k, avg(a) AS c FROM v GROUP BY k) s ON s.k = x.k WHERE ' || w)
 	FROM unnest('{x.h < c, (x.h < c) IS NULL, x.h >= c OR x.k % 2 = 0, NOT (x.h < c) IS NOT FALSE}'::text[]) w;
 -- averages of integers and of others
 SELECT c, w, compared(format('SELECT count(*), sum(x.k) FROM x JOIN (SELECT k, avg(%s) AS c FROM v GROUP BY k) s ON s.k = x.k WHERE %s', c, w))
-	FROM unnest('{i, l, s, e, a + 1, i * 2, DISTINCT i}'::text[]) c, unnest('{x.h < c, x.i = c, x.g <= 0.5 * c}'::text[]) w;
+	FROM unnest('{i, l, s, e, a + 1, i * 2, DISTINCT i}'::text[]) WITH ORDINALITY cs (c, i), unnest('{x.h < c, x.i = c, x.g <= 0.5 * c}'::text[]) WITH ORDINALITY ws (w, j)
+	ORDER BY i, j;
 -- correlated subqueries, HAVING of subqueries and of the query itself
 SELECT compared('SELECT sum(h) / 7.0 FROM x WHERE h < (SELECT 0.5 * avg(a) FROM v WHERE v.k = x.k)');
 SELECT compared('SELECT k, f FROM x WHERE f >= (SELECT avg(a) FROM v WHERE v.k = x.k)');

@@ -58,13 +58,7 @@ my %queries = (
 	nothing => 'SELECT count(DISTINCT b.id), count(*) FROM few s JOIN big b ON s.k = b.id WHERE s.k < 0');
 # what has no index is nothing for PostgreSQL
 sub native { my ($query) = @_; $query =~ s/b\.id >= s\.k AND b\.id <= s\.k \+ 1/s.k <= b.id AND s.k >= b.id - 1/; return $query; }
-my %answers = map { $_ => $node->safe_psql('postgres', 'SET gpujoin.enabled = off; ' . native($queries{$_})) } keys %queries;
-
-sub plan_of
-{
-	my ($query, $settings) = @_;
-	return $node->safe_psql('postgres', "$session $settings EXPLAIN (ANALYZE, COSTS OFF) $query");
-}
+my %answers = map { $_ => native_answer($node, native($queries{$_})) } keys %queries;
 
 foreach my $n (1, 2, 4)
 {
@@ -78,33 +72,33 @@ foreach my $n (1, 2, 4)
 		is($node->safe_psql('postgres', "$limited SET gpujoin.spill_memory = 0; $queries{$name}"), $answers{$name},
 			"$n devices of little memory, temporary files, $name: right rows") if $n < 4;
 	}
-	my $plan = plan_of($queries{sums}, '');
+	my $plan = plan_of($node, $queries{sums}, $session);
 	unlike($plan, qr/Fallback|Spilled/, "$n devices: not split");
 	if ($n > 1)
 	{
 		my ($used) = $plan =~ /Devices Used: (.*)/;
 		is(scalar(() = $used =~ /rows=/g), $n, "$n devices: all take part");
-		unlike(plan_of($queries{sums}, 'SET gpujoin.devices_per_query = 1;'), qr/Devices Used/, 'one is enough if one is asked for');
+		unlike(plan_of($node, $queries{sums}, "$session SET gpujoin.devices_per_query = 1;"), qr/Devices Used/, 'one is enough if one is asked for');
 	}
 	foreach my $name (qw(sums both chain full semi anti keys band bandsemi bandanti bandchain))
 	{
-		my $limited_plan = plan_of($queries{$name}, "SET gpujoin.device_memory_limit = '16MB';");
+		my $limited_plan = plan_of($node, $queries{$name}, "$session SET gpujoin.device_memory_limit = '16MB';");
 		unlike($limited_plan, qr/Fallback/, "$n devices of little memory, $name: no fallback");
 		like($limited_plan, qr/Spilled: memory=[1-9]\d*kB disk=0kB  Passes: ([2-9]|\d\d)/, "$n devices of little memory, $name: in parts");
 	}
-	my $counted = plan_of($queries{members}, "SET gpujoin.device_memory_limit = '64MB';");
+	my $counted = plan_of($node, $queries{members}, "$session SET gpujoin.device_memory_limit = '64MB';");
 	unlike($counted, qr/Fallback/, "$n devices of some memory, members: no fallback");
 	like($counted, qr/set join/, "$n devices of some memory, members: counted without joined rows");
 	foreach my $name (qw(full right groups keys texts distinct many))
 	{
-		unlike(plan_of($queries{$name}, ''), qr/Fallback/, "$n devices, $name: no fallback");
-		unlike(plan_of($queries{$name}, "SET gpujoin.device_memory_limit = '16MB';"), qr/Fallback/, "$n devices of little memory, $name: no fallback");
-		like(plan_of($queries{$name}, ''), qr/Devices Used: 0 rows=\d+ chunks=\d+ .*idle=\d+%, 1 rows=/, "$n devices, $name: runs on several") if $n > 1;
+		unlike(plan_of($node, $queries{$name}, $session), qr/Fallback/, "$n devices, $name: no fallback");
+		unlike(plan_of($node, $queries{$name}, "$session SET gpujoin.device_memory_limit = '16MB';"), qr/Fallback/, "$n devices of little memory, $name: no fallback");
+		like(plan_of($node, $queries{$name}, $session), qr/Devices Used: 0 rows=\d+ chunks=\d+ .*idle=\d+%, 1 rows=/, "$n devices, $name: runs on several") if $n > 1;
 	}
-	like(plan_of($queries{sums}, "SET gpujoin.device_memory_limit = '16MB'; SET gpujoin.spill_memory = 0;"),
+	like(plan_of($node, $queries{sums}, "$session SET gpujoin.device_memory_limit = '16MB'; SET gpujoin.spill_memory = 0;"),
 		qr/Spilled: memory=0kB disk=[1-9]/, "$n devices of little memory: temporary files");
 	# neither memory nor files: PostgreSQL's own plan, before any row
-	like(plan_of($queries{sums}, "SET work_mem = '100MB'; SET gpujoin.device_memory_limit = '16MB'; SET gpujoin.spill_memory = 0; SET temp_file_limit = 0;"),
+	like(plan_of($node, $queries{sums}, "$session SET work_mem = '100MB'; SET gpujoin.device_memory_limit = '16MB'; SET gpujoin.spill_memory = 0; SET temp_file_limit = 0;"),
 		qr/Fallback: out of host memory/, "$n devices: no room for what does not fit");
 
 	# rows with a NULL in the key are of any part; PostgreSQL's hash join would compare each with each, so it is asked without them
@@ -116,8 +110,8 @@ foreach my $n (1, 2, 4)
 			UNION ALL SELECT id, NULL FROM lone WHERE a IS NULL UNION ALL SELECT NULL, id FROM lone WHERE b IS NULL) rows});
 
 		is($node->safe_psql('postgres', "$limited $lone"), $sums, 'keys that are NULL: right rows');
-		unlike(plan_of($lone, "SET gpujoin.device_memory_limit = '16MB';"), qr/Fallback/, 'keys that are NULL: no fallback');
-		like(plan_of($lone, "SET gpujoin.device_memory_limit = '16MB';"), qr/Passes: ([2-9]|\d\d)/, 'keys that are NULL: in parts');
+		unlike(plan_of($node, $lone, "$session SET gpujoin.device_memory_limit = '16MB';"), qr/Fallback/, 'keys that are NULL: no fallback');
+		like(plan_of($node, $lone, "$session SET gpujoin.device_memory_limit = '16MB';"), qr/Passes: ([2-9]|\d\d)/, 'keys that are NULL: in parts');
 	}
 
 	# joins on arrays, of which a nested loop of PostgreSQL's would take minutes: the same pairs with little memory
@@ -127,7 +121,7 @@ foreach my $n (1, 2, 4)
 		my $sets = "SELECT count(*), sum(a.id), sum(b.id) $joined";
 		my $little = "SET gpujoin.device_memory_limit = '30MB';";
 		is($node->safe_psql('postgres', "$session $little $sets"), $node->safe_psql('postgres', "$session $sets"), "arrays: $joined");
-		my $in_parts = plan_of($sets, $little);
+		my $in_parts = plan_of($node, $sets, "$session $little");
 		unlike($in_parts, qr/Fallback/, "arrays: $joined: no fallback");
 		like($in_parts, qr/Passes: ([2-9]|\d\d)/, "arrays: $joined: in parts");
 	}
@@ -136,7 +130,7 @@ foreach my $n (1, 2, 4)
 		my $sets = "SELECT count(*), sum(b.id) FROM tags_b b WHERE $what (SELECT FROM tags_a a WHERE $overlap)";
 		my $little = "SET gpujoin.device_memory_limit = '30MB';";
 		is($node->safe_psql('postgres', "$session $little $sets"), $node->safe_psql('postgres', "$session $sets"), "arrays, $what");
-		my $in_parts = plan_of($sets, $little);
+		my $in_parts = plan_of($node, $sets, "$session $little");
 		unlike($in_parts, qr/Fallback/, "arrays, $what: no fallback");
 		like($in_parts, qr/Passes: ([2-9]|\d\d)/, "arrays, $what: in parts");
 	}
@@ -145,7 +139,7 @@ foreach my $n (1, 2, 4)
 	my $unexpected = "SELECT count(*), sum(x.v) FROM big b JOIN (SELECT g::int AS k, g::int + 1 AS v FROM generate_series(1, (SELECT 1900000)) g OFFSET 0) x ON b.id = x.k";
 	my $tight = "SET gpujoin.device_memory_limit = '130MB';";
 	is($node->safe_psql('postgres', "$session $tight $unexpected"), '300000|45000450000', "$n devices: an inner side that is larger than expected");
-	my $again = plan_of($unexpected, $tight);
+	my $again = plan_of($node, $unexpected, "$session $tight");
 	unlike($again, qr/Fallback/, "$n devices: is no reason to fall back");
 	like($again, qr/Passes: ([2-9]|\d\d)/, "$n devices: the run starts again in parts");
 	(my $sorted = $unexpected) =~ s/count.*v\) FROM/b.id, x.v FROM/;
@@ -202,7 +196,7 @@ foreach my $round (qw(cold warm changed vacuumed))
 		is($node->safe_psql('postgres', "$session $resident{$name}"), $node->safe_psql('postgres', "SET gpujoin.enabled = off; $resident{$name}"),
 			"resident, $round, $name: right rows");
 	}
-	like(plan_of($resident{inner}, ''), qr/resident=\d{4,}/, "resident, $round: rows are used where they are") if $round ne 'cold';
+	like(plan_of($node, $resident{inner}, $session), qr/resident=\d{4,}/, "resident, $round: rows are used where they are") if $round ne 'cold';
 }
 is($node->safe_psql('postgres', "SELECT count(DISTINCT ordinal) FROM gpujoin_cache WHERE relation = 'wide'::regclass"), 3, 'each device has some of it');
 is($node->safe_psql('postgres', "SELECT count(*) FROM gpujoin_devices WHERE $is_used AND runs > 0 AND memory_resident > 0 AND busy_ms > 0 AND bytes_in > 0"), 3,

@@ -35,13 +35,7 @@ my %queries = (
 	joined => 'SELECT b.r, count(*), max(side.w) FROM big b LEFT JOIN side ON b.id = side.id GROUP BY b.r ORDER BY 3 NULLS FIRST, 1');
 # every row with its number, as it comes
 sub numbered { return "SELECT count(*), md5(string_agg(x::text, ' ' ORDER BY n)) FROM (SELECT row_number() OVER () AS n, y.* FROM ($_[0]) y) x"; }
-my %answers = map { $_ => $node->safe_psql('postgres', 'SET gpujoin.enabled = off; ' . numbered($queries{$_})) } keys %queries;
-
-sub plan_of
-{
-	my ($name, $settings) = @_;
-	return $node->safe_psql('postgres', "$session $settings EXPLAIN (ANALYZE, COSTS OFF) $queries{$name}");
-}
+my %answers = map { $_ => native_answer($node, numbered($queries{$_})) } keys %queries;
 
 sub right_rows
 {
@@ -60,28 +54,28 @@ foreach my $n (1, 2, 4)
 		right_rows($name, $little, "$n devices of little memory");
 		right_rows($name, "$little SET gpujoin.spill_memory = 0;", "$n devices of little memory, temporary files") if $n == 2;
 		right_rows($name, 'SET gpujoin.exchange = on;', "$n devices that exchange") if $n == 2;
-		unlike(plan_of($name, ''), qr/Fallback/, "$n devices, $name: no fallback");
-		my $plan = plan_of($name, $little);
+		unlike(plan_of($node, $queries{$name}, $session), qr/Fallback/, "$n devices, $name: no fallback");
+		my $plan = plan_of($node, $queries{$name}, "$session $little");
 		unlike($plan, qr/Fallback/, "$n devices of little memory, $name: no fallback");
 		like($plan, qr/Sorted Runs: ([2-9]|\d\d)/, "$n devices of little memory, $name: sorted runs") if $name ne 'empty' && $name ne 'none';
 		like($plan, qr/Sort Key/, "$n devices of little memory, $name: sorted by the device");
 		unlike($plan, qr/^\s*(->  )?(Incremental )?Sort \(actual/m, "$n devices of little memory, $name: and by nobody else");
 	}
 	# all of them have some of the rows; nothing goes to the host but what is returned
-	my $plan = plan_of('streamed', '');
+	my $plan = plan_of($node, $queries{streamed}, $session);
 	like($plan, qr/Sorted Runs: [1-$n]\n/, "$n devices: each has sorted its rows") if $n > 1;
 	unlike($plan, qr/Sorted Runs/, 'one device returns its rows as it has sorted them') if $n == 1;
 	unlike($plan, qr/Spilled/, "$n devices: nothing is kept on the host");
-	like(plan_of('streamed', "$little SET gpujoin.spill_memory = 0;"), qr/Spilled: memory=0kB disk=[1-9]/, "$n devices of little memory: temporary files");
+	like(plan_of($node, $queries{streamed}, "$session $little SET gpujoin.spill_memory = 0;"), qr/Spilled: memory=0kB disk=[1-9]/, "$n devices of little memory: temporary files");
 	# neither memory nor files: PostgreSQL sorts the joined rows, and if nobody has foreseen it, its own plan runs, before any row
 	my $nowhere = "$little SET work_mem = '100MB'; SET gpujoin.spill_memory = 0; SET temp_file_limit = 0;";
-	like(plan_of('streamed', $nowhere), qr/^Sort .*GpuJoin/s, "$n devices: no room for sorted runs");
-	like(plan_of('unforeseen', $nowhere), qr/Fallback: out of host memory/, "$n devices: no room for what nobody expected");
+	like(plan_of($node, $queries{streamed}, "$session $nowhere"), qr/^Sort .*GpuJoin/s, "$n devices: no room for sorted runs");
+	like(plan_of($node, $queries{unforeseen}, "$session $nowhere"), qr/Fallback: out of host memory/, "$n devices: no room for what nobody expected");
 
 	# however little there is, and however it comes out: what the sort needs is there when no more rows are
 	foreach my $memory ($n == 1 ? 5 .. 30 : ())
 	{
-		unlike(plan_of($_, "SET gpujoin.device_memory_limit = '${memory}MB';"), qr/Fallback/, "$memory MB, $_: room for the sort") foreach qw(streamed descending);
+		unlike(plan_of($node, $queries{$_}, "$session SET gpujoin.device_memory_limit = '${memory}MB';"), qr/Fallback/, "$memory MB, $_: room for the sort") foreach qw(streamed descending);
 	}
 	right_rows('streamed', "SET gpujoin.device_memory_limit = '$_';", "$n devices with $_") foreach $n == 1 ? qw(5MB 6MB 7MB 9MB 11MB 14MB) : ();
 

@@ -58,20 +58,7 @@ my %queries = (
 	one => 'SELECT count(*), sum(l.id), sum(one.v) FROM l JOIN one ON l.k > one.k',
 	oneanti => 'SELECT count(*), sum(l.id) FROM l WHERE NOT EXISTS (SELECT FROM one WHERE l.k > one.k)',
 	nullkeys => 'SELECT count(*), sum(l.id), sum(nulls.v), count(nulls.v) FROM l LEFT JOIN nulls ON l.k > nulls.k');
-my %answers = map { $_ => $node->safe_psql('postgres', "SET gpujoin.enabled = off; $queries{$_}") } keys %queries;
-
-sub plan_of
-{
-	my ($query, $settings) = @_;
-	return $node->safe_psql('postgres', "$session $settings EXPLAIN (ANALYZE, COSTS OFF) $query");
-}
-
-# Bytes that each device got from others, a list; empty: nothing went round.
-sub received
-{
-	my ($line) = $_[0] =~ /Exchanged: blocks of join \d+ in a ring, bytes received: (.*)/;
-	return [map { /^\d+ (\d+)$/ ? $1 : () } split /, /, defined $line ? $line : ''];
-}
+my %answers = map { $_ => native_answer($node, $queries{$_}) } keys %queries;
 
 foreach my $n (2, 4, 8)
 {
@@ -79,16 +66,16 @@ foreach my $n (2, 4, 8)
 	$node->restart;
 	foreach my $name (sort keys %queries)
 	{
-		my $plan = plan_of($queries{$name}, '');
+		my $plan = plan_of($node, $queries{$name}, $session);
 
 		is($node->safe_psql('postgres', "$session $queries{$name}"), $answers{$name}, "$n devices, $name: right rows");
 		unlike($plan, qr/Fallback|Spilled/, "$n devices, $name: neither fallback nor passes");
 		next if $name eq 'nothing';
-		is(scalar(@{ received($plan) }), $n, "$n devices, $name: in a ring");
+		is(scalar(@{ received($plan, 'ring') }), $n, "$n devices, $name: in a ring");
 	}
-	is(scalar(@{ received(plan_of($queries{inner}, "SET gpujoin.exchange = $_;")) }), 0, "$n devices: $_: small tables do not go round") foreach qw(auto off);
-	is(scalar(@{ received(plan_of($queries{inner}, 'SET gpujoin.exchange = on;')) }), $n, "$n devices: on: a ring where there are no keys");
-	like(plan_of($queries{equal}, 'SET gpujoin.exchange = on;'), qr/Exchanged: by the keys/, "$n devices: on: by keys where there are some");
+	is(scalar(@{ received(plan_of($node, $queries{inner}, "$session SET gpujoin.exchange = $_;"), 'ring') }), 0, "$n devices: $_: small tables do not go round") foreach qw(auto off);
+	is(scalar(@{ received(plan_of($node, $queries{inner}, "$session SET gpujoin.exchange = on;"), 'ring') }), $n, "$n devices: on: a ring where there are no keys");
+	like(plan_of($node, $queries{equal}, "$session SET gpujoin.exchange = on;"), qr/Exchanged: by the keys/, "$n devices: on: by keys where there are some");
 	like($node->safe_psql('postgres', "$session EXPLAIN (ANALYZE, COSTS OFF, FORMAT json) $queries{inner}"), qr/"Exchange Join": 1,\s+"Exchange Scheme": "ring"/, "$n devices: in JSON");
 
 	# small blocks, many of them
@@ -100,45 +87,38 @@ foreach my $n (2, 4, 8)
 	# failures on one of them, and of all
 	foreach my $name (qw(inner full texts groups))
 	{
-		foreach my $point (qw(memory build probe overflow output))
-		{
-			is($node->safe_psql('postgres', "$session SET gpujoin.fail_at = '$point'; $queries{$name}"), $answers{$name}, "$n devices, $name, $point fails: right rows")
-				unless $point eq 'output' && $name eq 'texts';
-		}
+		right_when_failing($node, $queries{$name}, $session, $answers{$name}, "$n devices, $name", qw(memory build probe overflow), $name eq 'texts' ? () : 'output');
 	}
 	cmp_ok(idle_ms($node), '>=', 0, "$n devices: nothing is left");
 
 	# cancelled while they work, also between blocks, left before the end, and several at once
-	my ($rc, $out, $err) = $node->psql('postgres', "$session SET gpujoin.fail_at = 'stall'; SET statement_timeout = '300ms'; $queries{inner}");
-	like($err, qr/statement timeout/, "$n devices: cancelled");
+	cancelled($node, $queries{inner}, $session, "$n devices");
 	my $large = 'SELECT count(*) FROM r a JOIN r b ON (a.k * b.k) % 7 = 8 JOIN r c ON (b.k * c.k) % 7 = 1';
-	($rc, $out, $err) = $node->psql('postgres', "$session SET statement_timeout = '700ms'; $large");
+	my ($rc, $out, $err) = $node->psql('postgres', "$session SET statement_timeout = '700ms'; $large");
 	like($err, qr/statement timeout/, "$n devices: cancelled between blocks");
 	is($node->safe_psql('postgres', "$session SELECT count(*) FROM (SELECT l.id FROM l JOIN r ON l.k < r.k AND l.k + 3 > r.k LIMIT 5) x"), 5, "$n devices: a few rows");
 	cmp_ok(idle_ms($node), '>=', 0, "$n devices: nothing is left");
-	my @runs = map { start_psql($node, "SET gpujoin.exchange = ring; SET gpujoin.algorithm = nested_loop; $queries{inner}; $queries{right};") } 1 .. 5;
-	my $right = grep { my ($o, $e) = finish($_); $e eq '' && $o eq "$answers{inner}\n$answers{right}" } @runs;
-	is($right, 5, "$n devices: five sessions have their answers");
+	is(right_sessions($node, 5, "$session $queries{inner}; $queries{right};", "$answers{inner}\n$answers{right}"), 5, "$n devices: five sessions have their answers");
 }
 
 # A build side that fits no device, but all of them together; then not even these.
 $node->append_conf('postgresql.conf', devices_conf(4));
 $node->restart;
 my $wide = 'SELECT count(*), sum(ak), ' . join(', ', map { "count(c$_)" } 1 .. 100) . ' FROM (SELECT a.k AS ak, b.* FROM wide a LEFT JOIN wide b ON b.k < a.k AND b.k + 3 > a.k OFFSET 0) x';
-my $wide_right = $node->safe_psql('postgres', "SET gpujoin.enabled = off; $wide");
+my $wide_right = native_answer($node, $wide);
 foreach my $mode (qw(ring auto))
 {
 	my $settings = "SET gpujoin.exchange = $mode; SET gpujoin.device_memory_limit = '8MB';";
-	my $plan = plan_of($wide, $settings);
+	my $plan = plan_of($node, $wide, "$session $settings");
 
 	is($node->safe_psql('postgres', "$session $settings $wide"), $wide_right, "$mode, little memory: right rows");
-	is(scalar(@{ received($plan) }), 4, "$mode, little memory: in a ring");
+	is(scalar(@{ received($plan, 'ring') }), 4, "$mode, little memory: in a ring");
 	# which of them has the probe rows is chance
-	cmp_ok(scalar(grep { $_ > 1000000 } @{ received($plan) }), '>=', 1, "$mode, little memory: blocks of others come");
+	cmp_ok(scalar(grep { $_ > 1000000 } @{ received($plan, 'ring') }), '>=', 1, "$mode, little memory: blocks of others come");
 	unlike($plan, qr/Spilled|Fallback/, "$mode, little memory: neither fallback nor passes");
 }
 my $off = "SET gpujoin.exchange = off; SET gpujoin.device_memory_limit = '8MB';";
-unlike(plan_of($wide, $off), qr/Exchanged/, 'off, little memory: no ring');
+unlike(plan_of($node, $wide, "$session $off"), qr/Exchanged/, 'off, little memory: no ring');
 is($node->safe_psql('postgres', "$session $off $wide"), $wide_right, 'off, little memory: right rows');
 is($node->safe_psql('postgres', "$session SET gpujoin.device_memory_limit = '4MB'; $wide"), $wide_right, 'shares do not fit: right rows');
 

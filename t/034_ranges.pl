@@ -61,20 +61,7 @@ my %queries = (
 	nullkeys => 'SELECT count(*), sum(l.id), sum(nulls.v), count(nulls.v) FROM l LEFT JOIN nulls ON l.k = nulls.k');
 # what has no index takes PostgreSQL very long
 $node->safe_psql('postgres', 'CREATE INDEX ON r (k); CREATE INDEX ON l (k); CREATE INDEX ON r (f); ANALYZE');
-my %answers = map { $_ => $node->safe_psql('postgres', "SET gpujoin.enabled = off; $queries{$_}") } keys %queries;
-
-sub plan_of
-{
-	my ($query, $settings) = @_;
-	return $node->safe_psql('postgres', "$session $settings EXPLAIN (ANALYZE, COSTS OFF) $query");
-}
-
-# Bytes that each device got from others, a list; empty: nothing went by ranges.
-sub received
-{
-	my ($line) = $_[0] =~ /Exchanged: ranges of join \d+, bytes received: (.*)/;
-	return [map { /^\d+ (\d+)$/ ? $1 : () } split /, /, defined $line ? $line : ''];
-}
+my %answers = map { $_ => native_answer($node, $queries{$_}) } keys %queries;
 
 foreach my $n (2, 4, 8)
 {
@@ -82,35 +69,29 @@ foreach my $n (2, 4, 8)
 	$node->restart;
 	foreach my $name (sort keys %queries)
 	{
-		my $plan = plan_of($queries{$name}, '');
+		my $plan = plan_of($node, $queries{$name}, $session);
 
 		is($node->safe_psql('postgres', "$session $queries{$name}"), $answers{$name}, "$n devices, $name: right rows");
 		unlike($plan, qr/Fallback|Spilled/, "$n devices, $name: neither fallback nor passes");
 		next if $name eq 'nothing';
-		is(scalar(@{ received($plan) }), $n, "$n devices, $name: by ranges");
+		is(scalar(@{ received($plan, 'ranges') }), $n, "$n devices, $name: by ranges");
 	}
-	my @bytes = @{ received(plan_of($queries{inner}, '')) };
+	my @bytes = @{ received(plan_of($node, $queries{inner}, $session), 'ranges') };
 	cmp_ok(scalar(grep { $_ > 1000 } @bytes), '>=', $n - 1, "$n devices: they get rows of the others");
-	is(scalar(@{ received(plan_of($queries{equal}, "SET gpujoin.exchange = $_;")) }), 0, "$n devices: $_: not by ranges") foreach qw(auto on off);
-	is(scalar(@{ received(plan_of($queries{inner}, 'SET gpujoin.exchange = on;')) }), $n, "$n devices: on: ranges where there are no keys");
+	is(scalar(@{ received(plan_of($node, $queries{equal}, "$session SET gpujoin.exchange = $_;"), 'ranges') }), 0, "$n devices: $_: not by ranges") foreach qw(auto on off);
+	is(scalar(@{ received(plan_of($node, $queries{inner}, "$session SET gpujoin.exchange = on;"), 'ranges') }), $n, "$n devices: on: ranges where there are no keys");
 	foreach my $name (sort keys %queries)
 	{
 		is($node->safe_psql('postgres', "$session SET gpujoin.device_memory_limit = '8MB'; $queries{$name}"), $answers{$name}, "$n devices of little memory, $name: right rows");
 	}
 	foreach my $name (qw(inner full sorted groups))
 	{
-		foreach my $point (qw(memory build probe overflow output))
-		{
-			is($node->safe_psql('postgres', "$session SET gpujoin.fail_at = '$point'; $queries{$name}"), $answers{$name}, "$n devices, $name, $point fails: right rows");
-		}
+		right_when_failing($node, $queries{$name}, $session, $answers{$name}, "$n devices, $name", qw(memory build probe overflow output));
 	}
-	my ($rc, $out, $err) = $node->psql('postgres', "$session SET gpujoin.fail_at = 'stall'; SET statement_timeout = '300ms'; $queries{inner}");
-	like($err, qr/statement timeout/, "$n devices: cancelled");
+	cancelled($node, $queries{inner}, $session, "$n devices");
 	is($node->safe_psql('postgres', "$session SELECT count(*) FROM (SELECT l.id FROM l JOIN r ON $band LIMIT 5) x"), 5, "$n devices: a few rows");
 	cmp_ok(idle_ms($node), '>=', 0, "$n devices: nothing is left");
-	my @runs = map { start_psql($node, "SET gpujoin.exchange = ranges; SET gpujoin.algorithm = sort_merge; $queries{inner}; $queries{right};") } 1 .. 5;
-	my $right = grep { my ($o, $e) = finish($_); $e eq '' && $o eq "$answers{inner}\n$answers{right}" } @runs;
-	is($right, 5, "$n devices: five sessions have their answers");
+	is(right_sessions($node, 5, "$session $queries{inner}; $queries{right};", "$answers{inner}\n$answers{right}"), 5, "$n devices: five sessions have their answers");
 }
 
 # Both sides fit all devices together, the build side fits none.
@@ -118,12 +99,12 @@ $node->safe_psql('postgres', 'CREATE TABLE more AS SELECT i::bigint * 7919 % 160
 	CREATE TABLE less AS SELECT * FROM more WHERE k % 2 = 0; ANALYZE more, less');
 my $large = 'SELECT count(*), sum(a.v), count(b.v) FROM more a JOIN less b ON b.k BETWEEN a.k AND a.k + 1 AND a.v < b.v';
 # the same by keys
-my $large_right = $node->safe_psql('postgres', 'SET gpujoin.enabled = off; SELECT count(*), sum(a.v), count(b.v) FROM (SELECT k, v, k AS j FROM more UNION ALL SELECT k, v, k + 1 FROM more) a JOIN less b ON b.k = a.j AND a.v < b.v');
+my $large_right = native_answer($node, 'SELECT count(*), sum(a.v), count(b.v) FROM (SELECT k, v, k AS j FROM more UNION ALL SELECT k, v, k + 1 FROM more) a JOIN less b ON b.k = a.j AND a.v < b.v');
 foreach my $mode (qw(auto off))
 {
 	my $settings = "SET gpujoin.exchange = $mode; SET gpujoin.device_memory_limit = '42MB';";
 
 	is($node->safe_psql('postgres', "$session $settings $large"), $large_right, "$mode, little memory: right rows");
-	is(scalar(@{ received(plan_of($large, $settings)) }), $mode eq 'off' ? 0 : 8, "$mode, little memory: by ranges or not");
+	is(scalar(@{ received(plan_of($node, $large, "$session $settings"), 'ranges') }), $mode eq 'off' ? 0 : 8, "$mode, little memory: by ranges or not");
 }
 done_testing();

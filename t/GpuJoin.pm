@@ -10,7 +10,7 @@ use Test::More;
 use Time::HiRes qw(time usleep);
 
 our @EXPORT = qw(new_node device devices_conf have_gpu how on_device wrapped_programs own_extensions start_psql finish daemon_pids launcher_pid restarted wait_until idle_ms
-  $sums $sums_answer $rows $rows_answer);
+  plan_of native_answer received right_sessions right_when_failing cancelled $sums $sums_answer $rows $rows_answer);
 
 # Two queries over tables that new_node() makes, and their answers.
 our $sums = 'SELECT count(*), sum(f.v + d.c) FROM f JOIN d ON f.k = d.k';
@@ -121,10 +121,57 @@ sub session
 sub how
 {
 	my ($node, $query, $settings) = @_;
-	my $plan = $node->safe_psql('postgres', session() . ($settings || '') . "EXPLAIN (ANALYZE, COSTS OFF) $query;");
+	my $plan = plan_of($node, $query, session() . ($settings || ''));
 	return 'native' unless $plan =~ /Custom Scan \(GpuJoin\)/;
 	return "fell back: $1" if $plan =~ /^\s*Fallback: (.*)$/m;
 	return 'GpuJoin';
+}
+
+# A query's EXPLAIN ANALYZE, and its answer by PostgreSQL's own plan.
+sub plan_of
+{
+	my ($node, $query, $settings) = @_;
+	return $node->safe_psql('postgres', "$settings EXPLAIN (ANALYZE, COSTS OFF) $query");
+}
+
+sub native_answer
+{
+	my ($node, $query) = @_;
+	return $node->safe_psql('postgres', "SET gpujoin.enabled = off; $query");
+}
+
+# Bytes that each device got from others, a list; empty: rows were not shared out this way (keys, ring, ranges).
+sub received
+{
+	my ($plan, $way) = @_;
+	my %text = (keys => qr/by the keys of join \d+/, ring => qr/blocks of join \d+ in a ring/, ranges => qr/ranges of join \d+/);
+	my ($line) = $plan =~ /Exchanged: $text{$way}, bytes received: (.*)/;
+	return [map { /^\d+ (\d+)$/ ? $1 : () } split /, /, $line // ''];
+}
+
+# Tests that a query has its answer, whatever fails.
+sub right_when_failing
+{
+	my ($node, $query, $settings, $answer, $name, @points) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	is($node->safe_psql('postgres', "$settings SET gpujoin.fail_at = '$_'; $query"), $answer, "$name, $_ fails: right rows") foreach @points;
+}
+
+# Tests that a query can be cancelled while a device works on it.
+sub cancelled
+{
+	my ($node, $query, $settings, $name) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	my ($rc, $out, $err) = $node->psql('postgres', "$settings SET gpujoin.fail_at = 'stall'; SET statement_timeout = '300ms'; $query");
+	like($err, qr/statement timeout/, "$name: cancelled");
+}
+
+# How many of n sessions at once have this answer, and no error.
+sub right_sessions
+{
+	my ($node, $n, $sql, $answer) = @_;
+	my @runs = map { start_psql($node, $sql) } 1 .. $n;
+	return scalar grep { my ($out, $err) = finish($_); $err eq '' && $out eq $answer } @runs;
 }
 
 # Whether queries are soon on the device.

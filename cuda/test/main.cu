@@ -338,16 +338,13 @@ Queue::pack(const GjColumn &column, uint32_t n)
 {
 	GjPackColumn work = {column, NULL, n};
 	GjPacking packing;
-	uint64_t most;
 
 	check(ops->columns->measure(queue, &work, 1, &packing) == GJ_OK, "measure",
 		  ops->queues->queue_error(queue));
-	most = (uint64_t) packing.max - (uint64_t) packing.min;
 	work.from.factor = packing.factor != 0 ? packing.factor : 1;
 	work.from.base = packing.min;
-	most /= (uint64_t) work.from.factor;
-	work.from.packed = most <= UINT8_MAX ? 1 : most <= UINT16_MAX ? 2 : 4;
-	if (most > UINT32_MAX || work.from.packed >= column.width)
+	work.from.packed = gj_packed_bytes(&packing, column.width);
+	if (work.from.packed == 0)
 		return column;
 	work.to = alloc((size_t) n * work.from.packed);
 	check(ops->columns->pack(queue, &work, 1) == GJ_OK, "pack", ops->queues->queue_error(queue));

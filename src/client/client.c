@@ -507,6 +507,19 @@ gj_client_next(GjClient *client, bool wait, GjFailure *failure)
 	return failed(client, failure);
 }
 
+bool
+gj_client_is_lost(GjClient *client)
+{
+	GjAnswer	answer;
+	GjReceived	received = GJ_RECEIVED_LOST;
+
+	Assert(client->done);
+	while (client->connection != NULL &&
+		   (received = gj_connection_read(client->connection, &answer, NULL, 0)) == GJ_RECEIVED_MESSAGE)
+		;						/* of slots that have become free */
+	return received == GJ_RECEIVED_LOST;
+}
+
 const uint8 *
 gj_client_batch(GjClient *client, uint32 slot)
 {

@@ -123,6 +123,9 @@ extern bool gj_client_end_source(GjClient *client, uint32 source);
 /* Next event.  With `wait`, waits for one. */
 extern GjEvent gj_client_next(GjClient *client, bool wait, GjFailure *failure);
 
+/* True if gpujoind has ended, after a run that is done: what it has left is gone. */
+extern bool gj_client_is_lost(GjClient *client);
+
 /* Address of a slot of the output ring, readable until gj_client_free_batch(). */
 extern const uint8 *gj_client_batch(GjClient *client, uint32 slot);
 extern void gj_client_free_batch(GjClient *client, uint32 slot);

@@ -40,6 +40,21 @@ gj_kind_packs(unsigned kind)
 	return kind == GJ_INT2 || kind == GJ_INT4 || kind == GJ_INT8 || kind == GJ_UINT4;
 }
 
+/* Bytes of a value, packed, of a column of so wide ones; 0: it would take no less room. */
+static inline uint32_t
+gj_packed_bytes(const GjPacking *packing, uint32_t width)
+{
+	uint64_t	most = (uint64_t) packing->max - (uint64_t) packing->min;
+	uint32_t	nbytes;
+
+	if (packing->factor != 0)
+		most /= (uint64_t) packing->factor;
+	if (most > UINT32_MAX)
+		return 0;
+	nbytes = most > UINT16_MAX ? 4 : most > UINT8_MAX ? 2 : 1;
+	return nbytes < width ? nbytes : 0;
+}
+
 /* Columns, expressions, keys and batches. */
 typedef struct GjColumnOps
 {

@@ -17,7 +17,8 @@ struct GjRemoteRun
 	GjSourceReader *readers[GJ_MAX_SOURCES];
 	GjWriter   *writers[GJ_MAX_SOURCES];
 	GjResidentUse use[GJ_MAX_SOURCES];	/* what is resident of them */
-	GjStages	stages;			/* whose results gpujoind has for it */
+	GjStages	stages;			/* whose results gpujoind has for it, */
+	GjClient   *stage_clients[GJ_MAX_STAGES];	/* and who has had them run */
 	int			nsources;
 	int			nloaded;		/* sources that have ended */
 	GjParallelLoad *workers;	/* NULL: none */
@@ -96,6 +97,7 @@ gj_remote_set_stage(GjRemoteRun *run, int source, const GjRemoteRun *stage)
 	gj_remote_set_reader(run, source, reader);
 	Assert(sources[source].stage >= 1 && sources[source].stage <= GJ_MAX_STAGES);
 	run->stages.token[sources[source].stage - 1] = *gj_client_token(stage->client);
+	run->stage_clients[sources[source].stage - 1] = stage->client;
 	run->stages.n = Max(run->stages.n, sources[source].stage);
 }
 
@@ -154,13 +156,31 @@ submit(GjRemoteRun *run, GjResidentAsks *asks, GjFailure *failure)
 	return true;
 }
 
+/* True if gpujoind still has the results of the run's stages: another one does not know them. */
+static bool
+has_stages(const GjRemoteRun *run, GjFailure *failure)
+{
+	for (uint32 i = 0; i < run->stages.n; i++)
+	{
+		if (run->stage_clients[i] == NULL || !gj_client_is_lost(run->stage_clients[i]))
+			continue;
+		gj_fail(failure, GJ_DEVICE_LOST,
+				"gpujoind ended between two stages of the query, whose results are gone");
+		return false;
+	}
+	return true;
+}
+
 bool
 gj_remote_submit(GjRemoteRun *run, int most, GjFailure *failure)
 {
-	GjResidentAsks *asks = gj_resident_asks(run->program->kind == GJ_PROGRAM_PREWARM);
+	GjResidentAsks *asks;
 	instr_time	start;
 	bool		submitted;
 
+	if (!has_stages(run, failure))
+		return false;
+	asks = gj_resident_asks(run->program->kind == GJ_PROGRAM_PREWARM);
 	INSTR_TIME_SET_CURRENT(start);
 	for (int s = 0; s < run->nsources; s++)
 		if (run->readers[s]->ntables > 0 && gj_client_may_ask())

@@ -223,6 +223,38 @@ gj_relation_columns(const GjRelation *relation, uint64_t first, GjColumn *column
 	}
 }
 
+GjStatus
+gj_relation_keep(GjWork *work, GjRelation *relation, uint32_t c, const GjColumn *from,
+				 const uint32_t *rows, uint32_t nrows, bool (*stop) (void *), void *arg)
+{
+	GjRelationColumn *column = &relation->columns[c];
+	GjRelationColumn kept = {{NULL, 0}, {NULL, 0}};
+	const GjSplitPiece piece = {from, rows, nrows};
+	const GjSplit split = {.nparts = 1,.npieces = 1,.pieces = &piece,.ncolumns = 1};
+	uint64_t	room = gj_split_room(nrows, 1);
+	const GjSplitParts *parts;
+	GjColumn	to = *from;
+	GjStatus	status = gj_buffer_grow(work, &kept.data, 0, room * from->width, 0);
+
+	if (status == GJ_OK && from->nulls)
+		status = gj_buffer_grow(work, &kept.nulls, 0, room, 0);
+	to.data = kept.data.memory;
+	to.nulls = kept.nulls.memory;
+	if (status == GJ_OK)
+		status = work->ops->exchange->split(work->queue, &split, &to, stop, arg, &parts);
+	/* one of the two goes */
+	if (status == GJ_OK)
+	{
+		GjRelationColumn all = *column;
+
+		*column = kept;
+		kept = all;
+	}
+	gj_buffer_free(work, &kept.data);
+	gj_buffer_free(work, &kept.nulls);
+	return status;
+}
+
 void
 gj_relation_drop(GjWork *work, GjRelation *relation, uint32_t c)
 {

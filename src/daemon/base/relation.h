@@ -80,6 +80,14 @@ gj_columns_from(GjColumn *columns, const GjColumn *others, uint32_t n, uint64_t 
 	}
 }
 
+/*
+ * Leaves nrows rows of a column, in this order; `from` describes the column with all rows.  The
+ * caller sets relation->nrows when it has done so with all columns that are read.
+ */
+extern GjStatus gj_relation_keep(GjWork *work, GjRelation *relation, uint32_t c,
+								 const GjColumn *from, const uint32_t *rows, uint32_t nrows,
+								 bool (*stop) (void *), void *arg);
+
 /* Gives a column back that nothing reads any more. */
 extern void gj_relation_drop(GjWork *work, GjRelation *relation, uint32_t column);
 

@@ -11,46 +11,14 @@
  * type, band or residual condition works.  Equal values of the probe side may be cut: then the
  * build rows that they match are on several devices.
  *
- * Samples are exact bounds of the rows between them.  So nothing is searched for, and a run has a
- * few more build rows than it needs, but never fewer.
- *
  * Flags of build rows are numbered as the sorted rows of all runs, one behind the other.  The run
  * in whose range a build row is has it in any case, in front of the others, and sends it at the
  * end.
  */
-#include "ring.h"
+#include "ranges.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* Samples of a side that a run has, about so many. */
-#define GJ_RANGE_SAMPLES	1024
-
-/* Rows of a side that a run has gathered, sorted, on its device. */
-typedef struct GjRangeRows
-{
-	GjDevice   *device;
-	uint32_t	nrows;
-	uint32_t	every;			/* the i-th sample is the value of row i * every */
-	uint32_t	nsamples;
-	int64_t    *samples;
-	GjColumn   *columns;		/* of the source */
-	uint32_t	cut[GJ_MAX_RUN_DEVICES + 1];	/* where the part of each run begins, and all end */
-} GjRangeRows;
-
-/* Which side; also the number of its source's operand. */
-enum
-{
-	GJ_RANGE_PROBE,
-	GJ_RANGE_BUILD
-};
-
-struct GjRanges
-{
-	uint32_t	step;
-	uint32_t	nruns;
-	GjRangeRows rows[2][GJ_MAX_RUN_DEVICES];
-};
 
 /* Build rows of a run: `first` is a number among the sorted rows of all, `at` among its own. */
 typedef struct GjRangeSlice
@@ -73,33 +41,9 @@ typedef struct GjRunRanges
 	uint64_t	nown;			/* that are in the run's range: the first ones that it has */
 	uint32_t	nslices;
 	GjRangeSlice slice[3 * GJ_MAX_RUN_DEVICES];
-	uint64_t	received;
 } GjRunRanges;
 
 /* ---- open and close */
-
-GjRanges *
-gj_ranges_make(uint32_t step, uint32_t nruns)
-{
-	GjRanges   *ranges = calloc(1, sizeof(GjRanges));
-
-	if (!ranges)
-		return NULL;
-	ranges->step = step;
-	ranges->nruns = nruns;
-	return ranges;
-}
-
-void
-gj_ranges_free(GjRanges *ranges)
-{
-	for (uint32_t i = 0; ranges && i < 2 * GJ_MAX_RUN_DEVICES; i++)
-	{
-		free(ranges->rows[i % 2][i / 2].samples);
-		free(ranges->rows[i % 2][i / 2].columns);
-	}
-	free(ranges);
-}
 
 GjStatus
 gj_run_join_ranges(GjRun *run, GjRanges *ranges, uint32_t number)
@@ -223,9 +167,6 @@ take_samples(GjRun *run, GjRangeRows *rows)
 static GjStatus
 order_rows(GjRun *run, GjRelation *relation)
 {
-	const GjNestedRows order = {
-		.rows = run->ranges->positions.memory,.nrows = (uint32_t) relation->nrows
-	};
 	GjColumn	columns[GJ_MAX_COLUMNS];
 
 	gj_relation_columns(relation, 0, columns);
@@ -233,7 +174,9 @@ order_rows(GjRun *run, GjRelation *relation)
 	{
 		GJ_STOP_CHECK(run);
 		if (columns[c].data)
-			GJ_TRY(gj_ring_keep_rows(run, relation, c, &columns[c], &order));
+			GJ_TRY(gj_relation_keep(&run->work, relation, c, &columns[c],
+									run->ranges->positions.memory, (uint32_t) relation->nrows,
+									run->host->stop, run->host->arg));
 	}
 	return GJ_OK;
 }
@@ -267,85 +210,12 @@ gj_run_sort_range(GjRun *run, bool build_side)
 	return run->work.ops->queues->sync(run->work.queue);
 }
 
-/* ---- who gets what */
-
-/* A sample, and the rows that it stands for. */
-typedef struct GjRangeSample
-{
-	int64_t		value;
-	uint32_t	of;				/* run and side */
-	uint32_t	number;
-} GjRangeSample;
-
-static int
-compare_samples(const void *a, const void *b)
-{
-	const GjRangeSample *x = a;
-	const GjRangeSample *y = b;
-
-	if (x->value != y->value)
-		return x->value < y->value ? -1 : 1;
-	if (x->of != y->of)
-		return x->of < y->of ? -1 : 1;
-	return (x->number > y->number) - (x->number < y->number);
-}
-
-/* Lists all samples; returns their number. */
-static uint32_t
-list_samples(const GjRanges *ranges, GjRangeSample *list, uint64_t *nrows)
-{
-	uint32_t	n = 0;
-
-	*nrows = 0;
-	for (uint32_t of = 0; of < 2 * ranges->nruns; of++)
-	{
-		const GjRangeRows *rows = &ranges->rows[of % 2][of / 2];
-
-		for (uint32_t i = 0; i < rows->nsamples; i++)
-			list[n++] = (GjRangeSample) {rows->samples[i], of, i};
-		*nrows += rows->nrows;
-	}
-	return n;
-}
-
-GjStatus
-gj_ranges_cut(GjRanges *ranges)
-{
-	GjRangeSample *list = malloc(2 * ranges->nruns * (GJ_RANGE_SAMPLES + 1) *
-								 sizeof(GjRangeSample));
-	uint64_t	all;
-	uint64_t	before = 0;
-	uint32_t	n;
-
-	if (!list)
-		return GJ_OUT_OF_HOST_MEMORY;
-	n = list_samples(ranges, list, &all);
-	qsort(list, n, sizeof(GjRangeSample), compare_samples);
-	for (uint32_t of = 0; of < 2 * ranges->nruns; of++)
-		for (uint32_t p = 1; p <= ranges->nruns; p++)
-			ranges->rows[of % 2][of / 2].cut[p] = ranges->rows[of % 2][of / 2].nrows;
-	/* those of each side and run come in their order: the first of a part says where it begins */
-	for (uint32_t i = 0; i < n; i++)
-	{
-		GjRangeRows *rows = &ranges->rows[list[i].of % 2][list[i].of / 2];
-		uint32_t	first = list[i].number * rows->every;
-		uint32_t	part = (uint32_t) (before * ranges->nruns / all);
-
-		for (uint32_t p = part; p > 0 && rows->cut[p] == rows->nrows; p--)
-			rows->cut[p] = first;
-		before += rows->nrows - first < rows->every ? rows->nrows - first : rows->every;
-	}
-	free(list);
-	return GJ_OK;
-}
-
 /* ---- the run's rows */
 
 /* Appends rows that a run has sorted; that one may be on another device. */
 static GjStatus
 append(GjRun *run, GjRelation *to, const GjRangeRows *rows, uint32_t first, uint32_t end)
 {
-	GjRunRanges *x = run->ranges;
 	GjColumn	columns[GJ_MAX_COLUMNS];
 	bool		own = rows->device == run->entry->device;
 	GjStatus	status;
@@ -358,7 +228,7 @@ append(GjRun *run, GjRelation *to, const GjRangeRows *rows, uint32_t first, uint
 	status = gj_relation_append_rows(&run->work, to, columns, end - first, 0, 0);
 	run->work.peer = NULL;
 	for (uint32_t c = 0; c < to->ncolumns && !own; c++)
-		x->received += (uint64_t) (end - first) * (columns[c].width + (columns[c].nulls != NULL));
+		run->received += (uint64_t) (end - first) * (columns[c].width + (columns[c].nulls != NULL));
 	return status;
 }
 
@@ -414,24 +284,6 @@ find_high(GjRun *run, int64_t *high)
 	return work->ops->queues->sync(work->queue);
 }
 
-/* Rows *first .. *end-1 have all values between low and high; none, if low > high. */
-static void
-find_reach(const GjRangeRows *rows, int64_t low, int64_t high, uint32_t *first, uint32_t *end)
-{
-	uint32_t	i = 0;
-
-	while (i + 1 < rows->nsamples && rows->samples[i + 1] < low)
-		i++;
-	*first = *end = i * rows->every;
-	if (low > high)
-		return;
-	while (i < rows->nsamples && rows->samples[i] <= high)
-		i++;
-	*end = i < rows->nsamples ? i * rows->every : rows->nrows;
-	if (*end < *first)
-		*end = *first;
-}
-
 /* Appends build rows first .. end-1 of a run, whose first row has number `number` among all. */
 static GjStatus
 take_slice(GjRun *run, const GjRangeRows *rows, uint64_t number, uint32_t first, uint32_t end)
@@ -474,7 +326,7 @@ take_build_rows(GjRun *run, int64_t low, int64_t high)
 		uint32_t	first,
 					end;
 
-		find_reach(rows, low, high, &first, &end);
+		gj_ranges_reach(rows, low, high, &first, &end);
 		GJ_TRY(take_slice(run, rows, number[s], first, end < own ? end : own));
 		GJ_TRY(take_slice(run, rows, number[s], first > own_end ? first : own_end, end));
 	}
@@ -518,12 +370,6 @@ gj_run_probe_range(GjRun *run)
 		return GJ_OK;
 	gj_relation_columns(relation, 0, run->columns + run->sources[0].first_column);
 	return gj_run_probe_rows(run, (uint32_t) relation->nrows, true);
-}
-
-uint64_t
-gj_run_range_received(const GjRun *run)
-{
-	return run->ranges->received;
 }
 
 /* ---- flags of build rows */

@@ -289,24 +289,6 @@ gj_ring_range(const GjRunStep *rs, uint64_t *first, uint64_t *end)
 	*end = rs->ring->first + rs->ring->own->nrows;
 }
 
-uint64_t
-gj_run_ring_received(const GjRun *run)
-{
-	for (uint32_t i = 0; i < run->nsteps; i++)
-		if (run->steps[i].ring)
-			return run->steps[i].ring->received;
-	return 0;
-}
-
-void
-gj_run_stop_copies(GjRun *run)
-{
-	if (!run || !run->work.queue)
-		return;
-	run->work.ops->queues->load_wait(run->work.queue);
-	run->work.ops->queues->sync(run->work.queue);
-}
-
 /* ---- blocks: copied and joined */
 
 /* Where what a buffer has of a block begins. */
@@ -362,12 +344,11 @@ lay_out(const GjRunStep *rs, uint32_t b, GjRingPlaces *places)
 
 /* Queues a copy of what lies on the device of a share. */
 static GjStatus
-copy(GjRun *run, GjRunRing *x, const GjRingShare *share, const void *to, const void *from,
-	 uint64_t nbytes)
+copy(GjRun *run, const GjRingShare *share, const void *to, const void *from, uint64_t nbytes)
 {
 	if (nbytes == 0)
 		return GJ_OK;
-	x->received += nbytes;
+	run->received += nbytes;
 	return run->work.ops->memory->load_peer(run->work.queue, (void *) to, share->device, from,
 											nbytes);
 }
@@ -383,12 +364,12 @@ copy_columns(GjRun *run, GjRunRing *x, const GjRingBlock *block, const GjRingPla
 
 		gj_columns_from(&from, &share->columns[c], 1, block->first);
 		if (from.data)
-			GJ_TRY(copy(run, x, share, places->columns[c].data, from.data,
+			GJ_TRY(copy(run, share, places->columns[c].data, from.data,
 						(uint64_t) block->nrows * from.width));
 		if (from.nulls)
-			GJ_TRY(copy(run, x, share, places->columns[c].nulls, from.nulls, block->nrows));
+			GJ_TRY(copy(run, share, places->columns[c].nulls, from.nulls, block->nrows));
 		if (share->heap_at[c])
-			GJ_TRY(copy(run, x, share, places->heap[c], (const uint8_t *) from.heap +
+			GJ_TRY(copy(run, share, places->heap[c], (const uint8_t *) from.heap +
 						share->heap_at[c][block->first / GJ_RING_STEP],
 						heap_bytes(share, c, block->first, block->nrows)));
 	}
@@ -412,10 +393,10 @@ fetch(GjRun *run, const GjRunStep *rs, uint32_t b)
 	lay_out(rs, b, &places);
 	GJ_TRY(work->ops->queues->after(work->queue, GJ_LANE_LOAD, GJ_MARK_JOINED(b)));
 	for (uint32_t k = 0; k < rs->nbuild_operands; k++)
-		GJ_TRY(copy(run, x, block->share, places.rows.value[k], from->value[k] + block->first,
+		GJ_TRY(copy(run, block->share, places.rows.value[k], from->value[k] + block->first,
 					(uint64_t) block->nrows * sizeof(int64_t)));
 	if (rs->nbuild_operands > 0)
-		GJ_TRY(copy(run, x, block->share, places.rows.null, from->null + block->first,
+		GJ_TRY(copy(run, block->share, places.rows.null, from->null + block->first,
 					block->nrows));
 	GJ_TRY(copy_columns(run, x, block, &places));
 	x->buffer[b % 2].block = b;

@@ -58,15 +58,8 @@ typedef struct GjRunRing
 	uint32_t	most_rows;		/* of a block, and bytes of its heap */
 	uint64_t	most_heap;
 	GjRingBuffer buffer[2];		/* of the blocks with even numbers, and with odd ones */
-	uint64_t	received;		/* bytes */
 } GjRunRing;
 
-/*
- * ring_share.c: leaves these rows of a column of a relation, in this order; `from` describes it with
- * all rows.
- */
-extern GjStatus gj_ring_keep_rows(GjRun *run, GjRelation *relation, uint32_t c,
-								  const GjColumn *from, const GjNestedRows *rows);
 /* ring_share.c: GjJoinOps.build: builds the run's share, and shows it to the others.  Waits. */
 extern GjStatus gj_ring_build(GjRun *run, GjSideBuild *build, GjRunStep *rs);
 

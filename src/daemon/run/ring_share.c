@@ -10,40 +10,6 @@
 
 #include <stdlib.h>
 
-GjStatus
-gj_ring_keep_rows(GjRun *run, GjRelation *relation, uint32_t c, const GjColumn *from,
-				  const GjNestedRows *passed)
-{
-	GjWork	   *work = &run->work;
-	GjRelationColumn *column = &relation->columns[c];
-	GjRelationColumn kept = {{NULL, 0}, {NULL, 0}};
-	const GjSplitPiece piece = {from, passed->rows, passed->nrows};
-	const GjSplit split = {.nparts = 1,.npieces = 1,.pieces = &piece,.ncolumns = 1};
-	uint64_t	room = gj_split_room(passed->nrows, 1);
-	const GjSplitParts *parts;
-	GjColumn	to = *from;
-	GjStatus	status = gj_buffer_grow(work, &kept.data, 0, room * from->width, 0);
-
-	if (status == GJ_OK && from->nulls)
-		status = gj_buffer_grow(work, &kept.nulls, 0, room, 0);
-	to.data = kept.data.memory;
-	to.nulls = kept.nulls.memory;
-	if (status == GJ_OK)
-		status = work->ops->exchange->split(work->queue, &split, &to, run->host->stop,
-											run->host->arg, &parts);
-	/* one of the two goes */
-	if (status == GJ_OK)
-	{
-		GjRelationColumn all = *column;
-
-		*column = kept;
-		kept = all;
-	}
-	gj_buffer_free(work, &kept.data);
-	gj_buffer_free(work, &kept.nulls);
-	return status;
-}
-
 /* Puts the rows that passed the filter together, as far as they are read later. */
 static GjStatus
 compact(GjRun *run, GjRunStep *rs)
@@ -65,7 +31,8 @@ compact(GjRun *run, GjRunStep *rs)
 		if (!run->late[run->sources[source].first_column + c])
 			continue;
 		GJ_STOP_CHECK(run);
-		GJ_TRY(gj_ring_keep_rows(run, relation, c, &columns[c], &passed));
+		GJ_TRY(gj_relation_keep(&run->work, relation, c, &columns[c], passed.rows,
+								passed.nrows, run->host->stop, run->host->arg));
 	}
 	relation->nrows = passed.nrows;
 	gj_buffer_free(&run->work, &nested->rows);

@@ -301,6 +301,21 @@ gj_run_open(GjDeviceEntry *entry, const GjProgram *program, GjLease *lease,
 	return NULL;
 }
 
+uint64_t
+gj_run_received(const GjRun *run)
+{
+	return run->received;
+}
+
+void
+gj_run_stop_copies(GjRun *run)
+{
+	if (!run || !run->work.queue)
+		return;
+	run->work.ops->queues->load_wait(run->work.queue);
+	run->work.ops->queues->sync(run->work.queue);
+}
+
 bool
 gj_run_complete(const GjRun *run)
 {

@@ -201,10 +201,6 @@ extern GjStatus gj_run_join_ring(GjRun *run, GjRing *ring, uint32_t share);
  * out if the run is complete, for nothing can match.
  */
 extern GjStatus gj_run_start_ring(GjRun *run);
-/* Bytes that were copied from other devices. */
-extern uint64_t gj_run_ring_received(const GjRun *run);
-/* Waits until nothing is copied from other devices, also after an error. */
-extern void gj_run_stop_copies(GjRun *run);
 
 /*
  * Ranges: several runs of one program, one on each device, which gather probe rows.  Each joins a
@@ -229,7 +225,11 @@ extern GjStatus gj_run_take_range(GjRun *run);
 extern void gj_run_drop_sorted(GjRun *run);
 /* Joins the run's probe rows. */
 extern GjStatus gj_run_probe_range(GjRun *run);
-extern uint64_t gj_run_range_received(const GjRun *run);
+
+/* Runs that read what is others': bytes that came from other devices. */
+extern uint64_t gj_run_received(const GjRun *run);
+/* Waits until nothing is copied from there, also after an error. */
+extern void gj_run_stop_copies(GjRun *run);
 
 /* True: no further chunk can change the result; gj_run_finish comes next. */
 extern bool gj_run_complete(const GjRun *run);

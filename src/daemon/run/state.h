@@ -140,6 +140,7 @@ struct GjRun
 	bool		complete;		/* see gj_run_complete */
 	bool		failed_once;	/* the failure point was passed */
 	bool		gathers;		/* probe rows go to a relation, before any is joined */
+	uint64_t	received;		/* bytes that other devices sent */
 	struct GjRunRanges *ranges; /* the run joins a range of the keys; NULL: no such thing */
 
 	uint32_t	nsteps;

@@ -31,8 +31,9 @@ gj_session_find_stages(GjSession *session, const GjProgram *program, GjErrorText
 		session->stages.read[s] = result;
 		if (!result || !gj_stage_fits(result, program, s))
 		{
-			snprintf(why->text, sizeof(why->text), "source %u reads a stage that is not there, "
-					 "or has other columns", s);
+			snprintf(why->text, sizeof(why->text), result ?
+					 "source %u reads a stage of other columns" :
+					 "source %u reads the result of a stage that this gpujoind does not have", s);
 			return GJ_BAD_PROGRAM;
 		}
 	}

@@ -141,11 +141,59 @@ receive_from(GjSession *session, GjSession *loader)
 	return GJ_OK;
 }
 
+/* Finds the next message that can be done with now, of each loader in turn.  False: there is none. */
+static bool
+find_message(GjSession *session, uint32_t *which)
+{
+	uint32_t	n = gj_loaders_count(session);
+
+	for (uint32_t i = 0; i < n; i++)
+	{
+		uint32_t	at = (session->next_loader + i) % n;
+		const GjSession *loader = session->loaders.session[at];
+		const GjMsgSlot *message = &loader->load.pending[loader->load.next_pending];
+
+		if (loader->load.npending == 0 ||
+			((message->type == GJ_MSG_CHUNK || message->type == GJ_MSG_USE) &&
+			 !gj_team_accepts(session->run, message->source)))
+			continue;
+		*which = at;
+		return true;
+	}
+	return false;
+}
+
+/* Takes it out. */
+static bool
+next_message(GjSession *session, uint32_t *which, GjMsgSlot *message)
+{
+	GjSession  *loader;
+
+	if (!find_message(session, which))
+		return false;
+	loader = session->loaders.session[*which];
+	*message = loader->load.pending[loader->load.next_pending];
+	loader->load.next_pending = (loader->load.next_pending + 1) % GJ_MAX_PENDING;
+	loader->load.npending--;
+	session->next_loader = *which + 1;
+	return true;
+}
+
+/* True if who feeds the run has something to do. */
+static bool
+can_feed(GjSession *session)
+{
+	uint32_t	which;
+
+	return gj_team_complete(session->run) || gj_session_can_feed_stages(session) ||
+		find_message(session, &which);
+}
+
 /*
  * Receives at most one message of each loader.  With `wait`, waits for something to
  * happen, be it that a device of several wants something; of a single one gj_team_flush()
- * was called then, so nothing of the run works meanwhile.  Who feeds the run waits for nothing once
- * it is complete.
+ * was called then, so nothing of the run works meanwhile.  Who feeds the run does not wait while
+ * there is something to do.
  */
 static GjStatus
 receive_messages(GjSession *session, bool wait, bool feeding)
@@ -164,9 +212,11 @@ receive_messages(GjSession *session, bool wait, bool feeding)
 	fds[n + 1] = (struct pollfd) {.fd = gj_team_fd(session->run),.events = POLLIN};
 	if (wait)
 		GJ_TRY(gj_team_serve(session->run));
-	/* that may have taken what was to wake us */
-	wait &= !feeding ||
-		!(gj_team_complete(session->run) || gj_session_can_feed_stages(session));
+	/*
+	 * That may have taken what was to wake us: a chunk of a stage is read, the run is complete.  Or
+	 * what we are to wait for: to send a batch it receives messages itself, as flushing does.
+	 */
+	wait &= !feeding || !can_feed(session);
 	if (wait && gj_team_waits(session->run))
 		gj_journal_rest(&session->mark);
 	if (wait && session->expected)
@@ -184,34 +234,6 @@ receive_messages(GjSession *session, bool wait, bool feeding)
 		if (fds[i].revents)
 			GJ_TRY(receive_from(session, session->loaders.session[i]));
 	return GJ_OK;
-}
-
-/*
- * Takes out the next message that can be done with now, of each loader in turn.  False if
- * there is none.
- */
-static bool
-next_message(GjSession *session, uint32_t *which, GjMsgSlot *message)
-{
-	uint32_t	n = gj_loaders_count(session);
-
-	for (uint32_t i = 0; i < n; i++)
-	{
-		uint32_t	at = (session->next_loader + i) % n;
-		GjSession  *loader = session->loaders.session[at];
-
-		*message = loader->load.pending[loader->load.next_pending];
-		if (loader->load.npending == 0 ||
-			((message->type == GJ_MSG_CHUNK || message->type == GJ_MSG_USE) &&
-			 !gj_team_accepts(session->run, message->source)))
-			continue;
-		loader->load.next_pending = (loader->load.next_pending + 1) % GJ_MAX_PENDING;
-		loader->load.npending--;
-		session->next_loader = at + 1;
-		*which = at;
-		return true;
-	}
-	return false;
 }
 
 GjStatus
@@ -429,9 +451,7 @@ feed(GjSession *session)
 			if (!settled)
 				GJ_TRY(gj_team_flush(session->run));
 			settled = true;
-			/* what was waited for was perhaps a chunk that it has read */
-			if (!gj_session_can_feed_stages(session))
-				GJ_TRY(receive_messages(session, true, true));
+			GJ_TRY(receive_messages(session, true, true));
 		}
 	}
 	return GJ_OK;

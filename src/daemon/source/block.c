@@ -310,7 +310,7 @@ gj_run_receive(GjRun *run, GjBlock *block)
 		x->ops->block_read(x->arg, block);
 	GJ_TRY(status);
 	x->rows_received += probe_side ? n : 0;
-	x->bytes_received += nbytes + heap;
+	run->received += nbytes + heap;
 	/* who waits for the client in a join must not keep the blocks of others */
 	while (gj_run_is_reading(run) && !gj_run_joins_ahead(run))
 		GJ_TRY(gj_run_settle(run, true));
@@ -354,9 +354,8 @@ gj_run_stop_reading(GjRun *run)
 	run->intake->exchange->nread = run->intake->exchange->nreceived;
 }
 
-void
-gj_run_received(const GjRun *run, uint64_t *rows, uint64_t *nbytes)
+uint64_t
+gj_run_exchanged_rows(const GjRun *run)
 {
-	*rows = run->intake->exchange ? run->intake->exchange->rows_received : 0;
-	*nbytes = run->intake->exchange ? run->intake->exchange->bytes_received : 0;
+	return run->intake->exchange ? run->intake->exchange->rows_received : 0;
 }

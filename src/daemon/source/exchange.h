@@ -77,7 +77,6 @@ typedef struct GjRunExchange
 	uint32_t	nread;
 	uint32_t	njoined;
 	uint64_t	rows_received;
-	uint64_t	bytes_received;
 	/* source/cached_probe.c */
 	uint64_t	most_stay;		/* probe rows of the run's part that may be kept; 0: none */
 	GjRelation	stay;

@@ -185,8 +185,8 @@ extern void gj_run_stop_reading(GjRun *run);
  */
 extern bool gj_run_has_sent(const GjRun *run);
 extern GjStatus gj_run_join_sent(GjRun *run);
-/* Rows of the probe source that were received so far, and all bytes that other devices sent. */
-extern void gj_run_received(const GjRun *run, uint64_t *rows, uint64_t *nbytes);
+/* Probe rows that were received so far, the run's own too. */
+extern uint64_t gj_run_exchanged_rows(const GjRun *run);
 
 /*
  * Works on chunks that were given before; those given since the call before this one may

@@ -320,21 +320,6 @@ typedef struct GjPackList
 	GjBuffer	memory[GJ_MAX_COLUMNS];
 } GjPackList;
 
-/* Bytes of u that a column needs; 0: it would take no less room. */
-static uint32_t
-packed_bytes(const GjPacking *packing, uint32_t width)
-{
-	uint64_t	most = (uint64_t) packing->max - (uint64_t) packing->min;
-	uint32_t	nbytes;
-
-	if (packing->factor != 0)
-		most /= (uint64_t) packing->factor;
-	if (most > UINT32_MAX)
-		return 0;
-	nbytes = most > UINT16_MAX ? 4 : most > UINT8_MAX ? 2 : 1;
-	return nbytes < width ? nbytes : 0;
-}
-
 /* Drops those from the list that had better stay as they are, and makes memory for the others. */
 static void
 choose_packed(GjResident *store, uint64_t clock, GjFragment *fragment, GjPackList *list)
@@ -346,7 +331,7 @@ choose_packed(GjResident *store, uint64_t clock, GjFragment *fragment, GjPackLis
 		const GjPacking *packing = &list->packing[i];
 		GjPackColumn *column = &list->column[n];
 		GjBuffer	memory = {NULL, 0};
-		uint32_t	nbytes = packed_bytes(packing, list->column[i].from.width);
+		uint32_t	nbytes = gj_packed_bytes(packing, list->column[i].from.width);
 
 		if (nbytes == 0)
 			continue;
@@ -405,6 +390,11 @@ gj_fragment_pack(GjResident *store, GjWork *work, uint64_t clock, GjFragment *fr
 			list->column[list->n++] = (GjPackColumn) {gj_fragment_column(fragment, c, 0), NULL,
 			(uint32_t) fragment->nrows};
 		}
+	if (list->n == 0)
+	{
+		free(list);
+		return GJ_OK;
+	}
 	/* the last chunk may still be on its way, and others may be reading what they share with it */
 	status = wait_for_lane(work, GJ_LANE_LOAD);
 	if (status == GJ_OK)
@@ -414,9 +404,9 @@ gj_fragment_pack(GjResident *store, GjWork *work, uint64_t clock, GjFragment *fr
 	else
 		list->n = 0;
 	settle(store);
-	if (status == GJ_OK)
+	if (status == GJ_OK && list->n > 0)
 		status = ops->pack(work->queue, list->column, list->n);
-	if (status == GJ_OK)
+	if (status == GJ_OK && list->n > 0)
 		status = work->ops->queues->sync(work->queue);
 	take_packed(store, fragment, list, status == GJ_OK);
 	free(list);

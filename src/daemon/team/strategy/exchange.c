@@ -18,7 +18,7 @@
  * either side too.  Earlier steps must not return build rows at the end (gj_step_makes_rows): those
  * have no probe row, and their keys would match on one device only.
  */
-#include "strategy.h"
+#include "share.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -36,13 +36,11 @@ typedef struct GjExchangeWorker
 
 typedef struct GjExchange
 {
-	GjReplicate replicate;
-	uint32_t	step;			/* rows are exchanged by its keys, */
-	uint32_t	build_side;			/* those of this source and of the probe source */
+	GjShare		share;			/* rows are exchanged by the keys of its step, those of its build
+								 * side and of the probe source */
 	uint64_t	space;			/* memory of probe rows on their way, on each device; 0: not
 								 * known yet */
 	bool		staying;		/* atomic: workers keep probe rows that are exchanged */
-	bool		finished;		/* no run reads what is another's; guarded by lock */
 	uint32_t	nsending;		/* workers that are to send the last probe rows; guarded by lock */
 	/* probe rows for each worker, its own too; guarded by lock */
 	uint64_t	sent[GJ_MAX_RUN_DEVICES];
@@ -444,8 +442,7 @@ static void
 leave(GjWorker *worker)
 {
 	gj_run_stop_reading(worker->run);
-	if (state_of(worker->team)->finished)
-		gj_worker_leave(worker);
+	gj_share_leave(worker);
 }
 
 static const GjWorkerOps worker = {
@@ -459,7 +456,7 @@ static GjStatus
 start_run(GjWorker *worker, GjTask *task)
 {
 	state_of_worker(worker)->opened = true;
-	return gj_run_start(worker->run);
+	return gj_worker_start_run(worker, task);
 }
 
 /* Reserves memory for probe rows on their way. */
@@ -514,18 +511,16 @@ end_run(GjWorker *worker, GjTask *task)
 
 	while (gj_run_is_reading(worker->run))
 		GJ_TRY(gj_run_settle(worker->run, true));
-	GJ_TRY(gj_worker_finish_run(worker, gj_replicate_counted(worker) |
-								1u << state_of(team)->build_side));
-	gj_run_received(worker->run, &worker->counts.probe_rows, &worker->counts.exchanged);
+	GJ_TRY(gj_share_finish_run(worker));
+	worker->counts.probe_rows = gj_run_exchanged_rows(worker->run);
 	GJ_TRY(keep_exchanged(worker));
-	worker->has_chunks = false;
 	if (team->gather.ops->closes_runs)
 	{
 		GJ_TRY(await_read(worker));
 		/* what the worker runs next exchanges nothing */
 		state_of_worker(worker)->opened = false;
 	}
-	return team->gather.ops->ended(worker);
+	return gj_replicate_run_ended(worker);
 }
 
 /* ---- in the session's thread */
@@ -567,7 +562,7 @@ chunk(GjTeam *team, uint32_t source, uint32_t nrows, uint8_t *memory, uint32_t s
 	GJ_TRY(gj_input_chunk(team, source));
 	if (source == 0)
 		GJ_TRY(reserve_probe_side(team));
-	return gj_input_post(team, &chunk, source > 0 && source != state_of(team)->build_side ?
+	return gj_input_post(team, &chunk, source > 0 && source != state_of(team)->share.build_side ?
 						 GJ_TO_ALL : GJ_TO_ANY);
 }
 
@@ -579,7 +574,7 @@ use(GjTeam *team, uint32_t source, uint32_t n, const GjUse *uses)
 	if (source == 0 && !gj_exchanged_by(team->workers[0].run))
 		GJ_TRY(reserve_probe_side(team));
 	return gj_team_use_all(team, source, n, uses,
-						   source == 0 || source == state_of(team)->build_side ?
+						   source == 0 || source == state_of(team)->share.build_side ?
 						   GJ_TAKEN_BY_OWNERS : GJ_TAKEN_BY_ALL);
 }
 
@@ -650,14 +645,14 @@ source_end(GjTeam *team, uint32_t source)
 	if (!team->signals.loads && source == 0 && !gj_replicate_makes_rows(team->program))
 		return end_probe(team);
 	GJ_TRY(gj_team_drain(team));
-	if (source == exchange->build_side)
+	if (source == exchange->share.build_side)
 		GJ_TRY(send_build(team, source, &kept));
 	if (source == 0)
 	{
 		/* workers send what they have, and take what others have, or what was kept of it */
 		GJ_TRY(resolve_probe_side(team));
 		GJ_TRY(gj_team_for_all(team, send_last, 0));
-		GJ_TRY(gj_replicate_build_rows(team, (int) exchange->step));
+		GJ_TRY(gj_replicate_build_rows(team, (int) exchange->share.step));
 	}
 	GJ_TRY(gj_team_post_for_all(team, gj_worker_end_source, source));
 	/* nothing is built of a side that was kept, and no memory taken for it */
@@ -667,18 +662,9 @@ source_end(GjTeam *team, uint32_t source)
 static GjStatus
 finish(GjTeam *team, GjRunStats *stats)
 {
-	GjExchange *exchange = state_of(team);
-
 	if (team->signals.loads)
 		GJ_TRY(gj_team_drain(team));
-	GJ_TRY(gj_team_post_copies(team, &(GjTask) {.run = end_run,.wakes = true}));
-	GJ_TRY(gj_gather(team, stats));
-	stats->exchange_step = exchange->step + 1;
-	stats->scheme = GJ_SCHEME_KEYS;
-	pthread_mutex_lock(&team->lock);
-	exchange->finished = true;
-	pthread_mutex_unlock(&team->lock);
-	return GJ_OK;
+	return gj_share_finish(team, end_run, GJ_SCHEME_KEYS, stats);
 }
 
 static const GjStrategyOps exchange_ops = {
@@ -703,8 +689,8 @@ prepare(GjWorker *worker)
 	GjTeam	   *team = worker->team;
 	const GjProgram *p = team->program;
 	GjExchange *exchange = state_of(team);
-	uint32_t	build_side = exchange->build_side;
-	GjExchangePlan plan = {exchange->step, team->nworkers,
+	uint32_t	build_side = exchange->share.build_side;
+	GjExchangePlan plan = {exchange->share.step, team->nworkers,
 	(uint32_t) (worker - team->workers)};
 	GjSource   *sources;
 
@@ -728,15 +714,7 @@ prepare(GjWorker *worker)
 GjStatus
 gj_exchange_open(GjTeam *team, uint32_t step)
 {
-	GjExchange *exchange = calloc(1, sizeof(GjExchange));
-
-	if (!exchange)
+	if (!gj_share_make(team, &exchange_ops, step, sizeof(GjExchange)))
 		return GJ_OUT_OF_HOST_MEMORY;
-	exchange->step = step;
-	exchange->build_side = gj_program_array(team->program, GjStep, steps)[step].source;
-	team->strategy = (GjStrategy) {&exchange_ops, exchange};
-	GJ_TRY(gj_workers_start(team));
-	for (uint32_t i = 0; i < team->nworkers; i++)
-		GJ_TRY(prepare(&team->workers[i]));
-	return gj_team_post_for_all(team, start_run, 0);
+	return gj_replicate_open_runs(team, prepare, start_run);
 }

@@ -260,12 +260,18 @@ gj_replicate_counted(const GjWorker *worker)
 		worker->team->sink->joins;
 }
 
+GjStatus
+gj_replicate_run_ended(GjWorker *worker)
+{
+	worker->has_chunks = false;
+	return worker->team->gather.ops->ended(worker);
+}
+
 static GjStatus
 end_run(GjWorker *worker, GjTask *task)
 {
 	GJ_TRY(gj_worker_finish_run(worker, gj_replicate_counted(worker)));
-	worker->has_chunks = false;
-	return worker->team->gather.ops->ended(worker);
+	return gj_replicate_run_ended(worker);
 }
 
 GjStatus
@@ -294,11 +300,25 @@ static const GjStrategyOps replicate_ops = {
 
 /* ---- open */
 
-/* The worker's run starts, while the backend is told, and asks what is resident. */
-static GjStatus
-start_run(GjWorker *worker, GjTask *task)
+GjStatus
+gj_worker_start_run(GjWorker *worker, GjTask *task)
 {
 	return gj_run_start(worker->run);
+}
+
+GjStatus
+gj_replicate_open_runs(GjTeam *team, GjStatus (*prepare) (GjWorker *worker), GjTaskRun start)
+{
+	GJ_TRY(gj_workers_start(team));
+	for (uint32_t i = 0; i < team->nworkers; i++)
+		GJ_TRY(prepare(&team->workers[i]));
+	return gj_team_post_for_all(team, start, 0);
+}
+
+static GjStatus
+prepare(GjWorker *worker)
+{
+	return gj_worker_prepare_run(worker, worker->team->program);
 }
 
 GjStatus
@@ -309,8 +329,5 @@ gj_replicate_open(GjTeam *team)
 	if (!all)
 		return GJ_OUT_OF_HOST_MEMORY;
 	team->strategy = (GjStrategy) {&replicate_ops, all};
-	GJ_TRY(gj_workers_start(team));
-	for (uint32_t i = 0; i < team->nworkers; i++)
-		GJ_TRY(gj_worker_prepare_run(&team->workers[i], team->program));
-	return gj_team_post_for_all(team, start_run, 0);
+	return gj_replicate_open_runs(team, prepare, gj_worker_start_run);
 }

@@ -8,6 +8,7 @@
  *	exchange.c	each device has its part of the keys, of one build source and of the probe source
  *	ring.c		each device has a share of one build source, of which blocks go round
  *	ranges.c	each device has a range of what a join compares, of both sides
+ *	share.c		what these three have in common
  *	passes.c	build rows fit no device: rows are kept on the host, and parts are run one by one
  */
 #ifndef GJ_DAEMON_TEAM_STRATEGY_STRATEGY_H
@@ -101,7 +102,18 @@ extern void gj_replicate_note_end(GjTeam *team);
 /* Sources of which the worker has counted rows that no other one has. */
 extern uint32_t gj_replicate_counted(const GjWorker *worker);
 
-/* Tasks: a source has ended, for the worker's run. */
+/*
+ * Finds threads for all workers, has each one's run prepared, and posts the task that starts it:
+ * meanwhile the backend is told, and asks what is resident.
+ */
+extern GjStatus gj_replicate_open_runs(GjTeam *team, GjStatus (*prepare) (GjWorker *worker),
+									   GjTaskRun start);
+
+/* The worker's run is finished: hands the result over. */
+extern GjStatus gj_replicate_run_ended(GjWorker *worker);
+
+/* Tasks: the worker's run starts; a source has ended for it. */
+extern GjStatus gj_worker_start_run(GjWorker *worker, GjTask *task);
 extern GjStatus gj_worker_end_source(GjWorker *worker, GjTask *task);
 
 /* ---- worker.c: without anything that goes ahead */
