@@ -628,6 +628,18 @@ wanted_order(PlannerInfo *root, UpperRelationKind stage)
 		root->distinct_pathkeys != NIL ? root->distinct_pathkeys : root->sort_pathkeys;
 }
 
+/* The path that is sorted by more, or else the cheaper one; each can be NULL. */
+static GjPath *
+cheaper_sorted(GjPath *a, GjPath *b)
+{
+	int			more;
+
+	if (a == NULL || b == NULL)
+		return a != NULL ? a : b;
+	more = list_length(b->cpath.path.pathkeys) - list_length(a->cpath.path.pathkeys);
+	return more > 0 || (more == 0 && b->cpath.path.total_cost < a->cpath.path.total_cost) ? b : a;
+}
+
 static bool
 offer_aggregate(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_rel,
 				RelOptInfo *output_rel, GjPart *part)
@@ -664,8 +676,13 @@ offer_aggregate(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_re
 	path = gj_create_path(root, output_rel, target, info);
 	gj_stage_note(root, output_rel, path);
 	having = gj_having_path(root, output_rel, path);
-	if (having != NULL && having->cpath.path.total_cost < path->cpath.path.total_cost)
-		path = having;
+	if (having != NULL)
+	{
+		gj_remember_limited(root, output_rel, target, having->info);
+		sorted = cheaper_sorted(sorted, gj_sorted_path(root, output_rel, target, having->info, pathkeys));
+		if (having->cpath.path.total_cost < path->cpath.path.total_cost)
+			path = having;
+	}
 	gj_offer_both(output_rel, path, sorted, pathkeys);
 	return true;
 }
