@@ -82,6 +82,17 @@ SELECT gj_same('SELECT c.id FROM c WHERE c.id IN (SELECT a.v FROM a WHERE a.k IN
 SELECT gj_same('SELECT x.id, c.id FROM a x JOIN c ON c.id = x.k JOIN b ON b.k = x.k AND b.k2 = x.k2
 	WHERE x.v > 20 AND EXISTS (SELECT FROM a y WHERE y.k = x.k AND y.v <> x.v) AND NOT EXISTS (SELECT FROM a z WHERE z.k = x.k AND z.v <> x.v AND z.v > 97)');
 SELECT gj_same('SELECT count(*), sum(c.v) FROM c WHERE c.v > (SELECT avg(v) FROM c) AND NOT EXISTS (SELECT FROM a WHERE a.k = c.id)');
+-- a join above a semi join whose columns are equal, compared with either: all joins are the device's
+SET from_collapse_limit = 1;
+SET join_collapse_limit = 1;
+SELECT gj_device('SELECT x.id, c.v FROM (SELECT * FROM a x WHERE EXISTS (SELECT FROM a y WHERE y.k = x.k AND y.v <> x.v)) x JOIN c ON c.id = x.k');
+SELECT gj_device('SELECT x.id, c.v FROM (SELECT * FROM a x WHERE EXISTS (SELECT FROM a y WHERE y.k = x.k AND y.v <> x.v)) x LEFT JOIN c ON c.id = x.k');
+SELECT gj_same('SELECT x.id, c.v FROM (SELECT * FROM a x WHERE (k, k2) IN (SELECT k, k2 FROM b)) x JOIN c ON c.id = x.k JOIN b ON b.k2 = x.k2 AND b.id = c.id');
+SELECT gj_device('SELECT c.k, count(*), sum(x.v) FROM (SELECT * FROM (SELECT * FROM a x WHERE NOT EXISTS (SELECT FROM a z WHERE z.k = x.k AND z.v <> x.v AND z.v > 97)) x
+	WHERE EXISTS (SELECT FROM a y WHERE y.k = x.k AND y.v <> x.v)) x JOIN c ON c.id = x.k GROUP BY c.k');
+RESET from_collapse_limit;
+RESET join_collapse_limit;
+
 -- NOT IN is PostgreSQL's: one NULL among the values and no row is left
 SELECT gj_equal('SELECT a.id FROM a WHERE a.k NOT IN (SELECT k FROM b)');
 SELECT gj_equal('SELECT a.id FROM a WHERE a.k NOT IN (SELECT k FROM b WHERE k IS NOT NULL)');

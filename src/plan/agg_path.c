@@ -130,6 +130,7 @@ typedef struct AggregateContext
 	GjJoinInfo *info;
 	List	   *arguments;		/* of CompiledArgument * */
 	Expr	   *distinct;		/* argument of aggregates with DISTINCT, all the same */
+	bool		compare_all;	/* no key is taken as dependent on others */
 	bool		failed;			/* something that the device cannot compute */
 } AggregateContext;
 
@@ -357,7 +358,10 @@ add_aggregate(AggregateContext *cxt, Aggref *aggref)
 	return true;
 }
 
-/* Columns beside the keys, which they depend on (GROUP BY a primary key), become keys. */
+/*
+ * Columns beside the keys, which they depend on (GROUP BY a primary key), become keys that are not
+ * compared.
+ */
 static bool
 add_dependent_keys(Node *node, AggregateContext *cxt)
 {
@@ -365,6 +369,9 @@ add_dependent_keys(Node *node, AggregateContext *cxt)
 		return false;
 	if (IsA(node, Var) || IsA(node, PlaceHolderVar) || IsA(node, GroupingFunc))
 	{
+		/* what outer joins compute is compared, and all of them are then */
+		cxt->compare_all |= !IsA(node, Var);
+		cxt->info->builder->ndependent_keys++;
 		cxt->failed |= cxt->info->ngroup_keys == 0 || !gj_add_group_key(cxt->info, (Expr *) node);
 		return cxt->failed;
 	}
@@ -422,7 +429,8 @@ is_aggregation(Query *parse)
 static double
 estimate_groups(PlannerInfo *root, GjJoinInfo *info)
 {
-	List	   *keys = list_truncate(list_copy(info->outputs), info->ngroup_keys);
+	List	   *keys = list_truncate(list_copy(info->outputs),
+									 info->ngroup_keys - info->builder->ndependent_keys);
 
 	if (info->ngroup_keys == 0)
 		return 1;
@@ -521,6 +529,9 @@ gj_build_aggregate(PlannerInfo *root, Path *native)
 		add_aggregates(parse->havingQual, &cxt) || info->outputs == NIL ||
 		!add_distinct_key(&cxt))
 		return NULL;
+	/* a distinct key is behind them */
+	if (cxt.compare_all || info->builder->distinct_key)
+		info->builder->ndependent_keys = 0;
 	info->nfallback = list_length(info->outputs);
 	info->host_quals = in_order_of_cost(root, (List *) parse->havingQual);
 	gj_plan_membership(root, info);
@@ -628,6 +639,18 @@ wanted_order(PlannerInfo *root, UpperRelationKind stage)
 		root->distinct_pathkeys != NIL ? root->distinct_pathkeys : root->sort_pathkeys;
 }
 
+/* The path that is sorted by more, or else the cheaper one; each can be NULL. */
+static GjPath *
+cheaper_sorted(GjPath *a, GjPath *b)
+{
+	int			more;
+
+	if (a == NULL || b == NULL)
+		return a != NULL ? a : b;
+	more = list_length(b->cpath.path.pathkeys) - list_length(a->cpath.path.pathkeys);
+	return more > 0 || (more == 0 && b->cpath.path.total_cost < a->cpath.path.total_cost) ? b : a;
+}
+
 static bool
 offer_aggregate(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_rel,
 				RelOptInfo *output_rel, GjPart *part)
@@ -664,8 +687,13 @@ offer_aggregate(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_re
 	path = gj_create_path(root, output_rel, target, info);
 	gj_stage_note(root, output_rel, path);
 	having = gj_having_path(root, output_rel, path);
-	if (having != NULL && having->cpath.path.total_cost < path->cpath.path.total_cost)
-		path = having;
+	if (having != NULL)
+	{
+		gj_remember_limited(root, output_rel, target, having->info);
+		sorted = cheaper_sorted(sorted, gj_sorted_path(root, output_rel, target, having->info, pathkeys));
+		if (having->cpath.path.total_cost < path->cpath.path.total_cost)
+			path = having;
+	}
 	gj_offer_both(output_rel, path, sorted, pathkeys);
 	return true;
 }

@@ -393,7 +393,7 @@ gj_create_path(PlannerInfo *root, RelOptInfo *rel, PathTarget *target, GjJoinInf
 	path->cpath.path.pathtarget = target;
 	path->cpath.path.rows = info->aggregate ?
 		clamp_row_est(info->groups * clauselist_selectivity(root, info->host_quals, 0, JOIN_INNER, NULL)) :
-		rel->rows;
+		info->kept_groups > 0 ? info->kept_groups : rel->rows;
 	if (info->limit > 0)
 		path->cpath.path.rows = Min(path->cpath.path.rows, info->limit);
 	path->cpath.flags = CUSTOMPATH_SUPPORT_PROJECTION;

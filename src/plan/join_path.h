@@ -29,6 +29,8 @@ typedef struct GjJoinInfo
 	int			ngroup_keys;	/* grouped, if there are any: the outputs are these, then
 								 * the Aggrefs */
 	double		groups;			/* estimate */
+	double		kept_groups;	/* groups are a stage, for its HAVING: estimate of those that it keeps;
+								 * else 0 */
 	double		rows;			/* estimate of joined rows */
 	int			loader_workers; /* that help to load */
 	uint32		limit;			/* rows that come back at most, but for ties; 0: all */
@@ -160,6 +162,9 @@ extern bool gj_is_stage_column(const GjBuilder *builder, const void *column);
  */
 extern Expr *gj_stage_expr(const GjBuilder *builder, const Var *column);
 
+/* The same of an expression over keys and aggregates of the stage's query. */
+extern Expr *gj_stage_value(const GjBuilder *builder, int s, Expr *expr);
+
 /* The same of HAVING of the stage's query. */
 extern Expr *gj_stage_having(const GjBuilder *builder, int s);
 
@@ -229,6 +234,13 @@ extern bool gj_contains_gpujoin(const Path *path);
 extern bool gj_worth_looking(const Path *native);
 /* True if there is a device, as far as gpujoind says. */
 extern bool gj_has_device(void);
+
+/* True if groups come back, as they are or as the result of a stage. */
+static inline bool
+gj_returns_groups(const GjJoinInfo *info)
+{
+	return info->aggregate || info->kept_groups > 0;
+}
 
 /* Makes the path; costs are set. */
 extern GjPath *gj_create_path(PlannerInfo *root, RelOptInfo *rel, PathTarget *target,

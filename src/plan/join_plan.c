@@ -261,7 +261,7 @@ plan_custom_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List
 	scan_tlist = add_columns(scan_tlist, conditions);
 	scan_tlist = add_columns(scan_tlist, filters);
 	/* groups are sorted by what they return */
-	if (!info->aggregate)
+	if (!gj_returns_groups(info))
 	{
 		sort_exprs = gj_as_returned(sort_exprs, info->outputs);
 		scan_tlist = add_columns(scan_tlist, sort_exprs);

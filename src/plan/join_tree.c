@@ -18,6 +18,7 @@
 #include "nodes/extensible.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
 #include "optimizer/restrictinfo.h"
 
@@ -90,6 +91,39 @@ reads_any(List *exprs, Relids relids)
 				return true;
 		}
 		else if (bms_is_member(((Var *) lfirst(lc))->varno, relids))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * True if the query's result has something of these relations among the expressions.  The other
+ * columns that a semijoin passes on of the side that it looks into are equal to one of its outer
+ * side; PostgreSQL compares with either further up, and join_clauses.c with the latter.
+ */
+static bool
+returns_any(PlannerInfo *root, List *exprs, Relids relids)
+{
+	List	   *vars = pull_var_clause((Node *) exprs, PVC_INCLUDE_PLACEHOLDERS);
+	ListCell   *lc;
+
+	foreach(lc, vars)
+	{
+		Var		   *var = lfirst(lc);
+		RelOptInfo *rel;
+
+		if (!IsA(var, Var))
+		{
+			if (bms_overlap(((PlaceHolderVar *) var)->phrels, relids))
+				return true;
+			continue;
+		}
+		if (!bms_is_member(var->varno, relids))
+			continue;
+		rel = find_base_rel(root, var->varno);
+		/* relation 0 is the result; only for base relations it is known what needs a column */
+		if (rel->reloptkind != RELOPT_BASEREL ||
+			bms_is_member(0, rel->attr_needed[var->varattno - rel->min_attr]))
 			return true;
 	}
 	return false;
@@ -224,7 +258,7 @@ make_join(PlannerInfo *root, JoinPath *join, List **passed)
 	/* UPDATE and its kin want row identities of the side that a semijoin looks into */
 	tree->native |= makes_placeholder(join) ||
 		(tree->type == JOIN_SEMI &&
-		 reads_any(join->path.pathtarget->exprs, tree->inner->rel->relids));
+		 returns_any(root, join->path.pathtarget->exprs, tree->inner->rel->relids));
 	if (tree->type == JOIN_ANTI)
 	{
 		List	   *read = list_copy(join->path.pathtarget->exprs);

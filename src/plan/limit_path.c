@@ -69,8 +69,9 @@ is_sorted_next(Query *parse, GjJoinInfo *info)
 	/* conditions that PostgreSQL checks on what comes back would leave fewer rows */
 	if (info->host_quals != NIL)
 		return false;
-	if (info->aggregate)
-		return info->ngroup_keys > 0 && !(grouped && parse->distinctClause != NIL);
+	if (gj_returns_groups(info))
+		return (info->kept_groups > 0 || info->ngroup_keys > 0) &&
+			!(grouped && parse->distinctClause != NIL);
 	return !grouped && parse->distinctClause == NIL && parse->havingQual == NULL;
 }
 
@@ -145,14 +146,14 @@ gj_remember_limited(PlannerInfo *root, RelOptInfo *rel, PathTarget *target, GjJo
 	if (remembered != NULL && remembered->magic != LIMITED_MAGIC)
 		return;
 	if (limit == 0 || !is_sorted_next(parse, info) ||
-		(!info->aggregate && !bms_equal(rel->relids, gj_all_relids(root))))
+		(!gj_returns_groups(info) && !bms_equal(rel->relids, gj_all_relids(root))))
 		return;
 	limited = palloc(sizeof(GjJoinInfo));
 	*limited = *info;
 	limited->builder = gj_builder_copy(info->builder);
 	limited->builder->limit = limited->limit = limit;
 	limited->builder->ties = parse->limitOption == LIMIT_OPTION_WITH_TIES;
-	limited->order_part = gj_part(root, "Order of", info->aggregate ? root->all_baserels : rel->relids);
+	limited->order_part = gj_part(root, "Order of", gj_returns_groups(info) ? root->all_baserels : rel->relids);
 	gj_part_above(limited->order_part, info->part);
 	if (!add_sort_keys(root, limited))
 		return;
@@ -181,7 +182,7 @@ gj_add_limited_path(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *output
 		root->sort_pathkeys == NIL || contain_volatile_functions((Node *) sort_target->exprs))
 		return;
 	path = (Path *) remembered->path;
-	if (!remembered->path->info->aggregate)
+	if (!gj_returns_groups(remembered->path->info))
 		path = (Path *) create_projection_path(root, input_rel, path, sort_target);
 	path = (Path *) create_sort_path(root, output_rel, path, root->sort_pathkeys,
 									 remembered->path->info->limit);

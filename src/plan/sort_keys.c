@@ -66,7 +66,10 @@ has_room(GjJoinInfo *info, int n)
 	return list_length(info->builder->sort_keys) + n <= GJ_MAX_KEYS;
 }
 
-/* Keys of an expression over joined rows: whether it is NULL, then its value. */
+/*
+ * Keys of an expression over joined rows, or over groups that are a stage: whether it is NULL, then
+ * its value.
+ */
 static bool
 sort_rows_by(GjJoinInfo *info, Expr *expr, bool descending, bool nulls_first)
 {
@@ -75,6 +78,8 @@ sort_rows_by(GjJoinInfo *info, Expr *expr, bool descending, bool nulls_first)
 	int			is_null,
 				value;
 
+	if (info->kept_groups > 0 && (expr = gj_stage_value(builder, 0, expr)) == NULL)
+		return false;
 	gj_builder_mark(builder, &mark);
 	if (!has_room(info, 2) || (value = gj_compile(builder, expr)) < 0)
 		return false;

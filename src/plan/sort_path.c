@@ -33,7 +33,7 @@ is_there(GjJoinInfo *info, Expr *expr)
 	List	   *columns = pull_var_clause((Node *) expr, PVC_INCLUDE_AGGREGATES |
 										  PVC_INCLUDE_WINDOWFUNCS | PVC_INCLUDE_PLACEHOLDERS);
 
-	return info->aggregate || list_difference(columns, info->outputs) == NIL;
+	return gj_returns_groups(info) || list_difference(columns, info->outputs) == NIL;
 }
 
 /* Adds the sort keys of a pathkey: those of a member of its class that the device knows exactly. */
@@ -137,7 +137,7 @@ gj_sorted_path(PlannerInfo *root, RelOptInfo *rel, PathTarget *target, GjJoinInf
 	sorted = palloc(sizeof(GjJoinInfo));
 	*sorted = *info;
 	sorted->builder = gj_builder_copy(info->builder);
-	sorted->order_part = gj_part(root, "Order of", info->aggregate ? root->all_baserels : rel->relids);
+	sorted->order_part = gj_part(root, "Order of", gj_returns_groups(info) ? root->all_baserels : rel->relids);
 	gj_part_above(sorted->order_part, info->part);
 	foreach(lc, pathkeys)
 		if (!sort_by_pathkey(sorted, lfirst_node(PathKey, lc)))

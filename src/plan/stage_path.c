@@ -378,6 +378,12 @@ gj_stage_expr(const GjBuilder *builder, const Var *column)
 }
 
 Expr *
+gj_stage_value(const GjBuilder *builder, int s, Expr *expr)
+{
+	return over_columns(builder, s, (Node *) expr);
+}
+
+Expr *
 gj_stage_having(const GjBuilder *builder, int s)
 {
 	Expr	   *having = make_ands_explicit(builder->source[s].stage->info->host_quals);
@@ -557,7 +563,8 @@ gj_stage_path(PlannerInfo *root, const GjBuilder *builder, int s, const GjProgra
 	info->program = gj_builder_finish(info->builder, stage->info->program->output);
 	if (info->program == NULL)
 		elog(ERROR, "the program of a stage is too large");
-	path = gj_create_path(stage->root, stage->rel,
+	/* what a query makes of its own groups further up, as window functions, is not there yet */
+	path = gj_create_path(stage->root, stage->rel, stage->root == root ? stage->rel->reltarget :
 						  create_pathtarget(stage->root, stage->root->processed_tlist), info);
 	if (stage->root == root)
 		return &path->cpath.path;
@@ -611,7 +618,6 @@ gj_having_path(PlannerInfo *root, RelOptInfo *rel, const GjPath *groups)
 	GjStage    *stage = palloc0(sizeof(GjStage));
 	RelOptInfo *dummy = makeNode(RelOptInfo);
 	GjBuildSource *source;
-	GjPath	   *path;
 
 	/* what is spared is at most what returning the groups costs, and a second start is to be paid */
 	if (groups->info->host_quals == NIL || groups->info->ngroup_keys == 0 ||
@@ -640,10 +646,8 @@ gj_having_path(PlannerInfo *root, RelOptInfo *rel, const GjPath *groups)
 	info->fallback = groups->info->fallback;
 	info->part = groups->info->part;
 	info->rows = groups->info->rows;
+	info->kept_groups = groups->cpath.path.rows;
 	info->program = gj_builder_finish(info->builder, GJ_OUTPUT_ROWS);
-	if (info->program == NULL)
-		return NULL;
-	path = gj_create_path(root, rel, groups->cpath.path.pathtarget, info);
-	path->cpath.path.rows = groups->cpath.path.rows;
-	return path;
+	return info->program != NULL ?
+		gj_create_path(root, rel, groups->cpath.path.pathtarget, info) : NULL;
 }
