@@ -72,11 +72,11 @@ same_group(const GroupKeys<R> &keys, const GjGroupRows &groups, const uint32_t (
 #pragma unroll
 	for (uint32_t i = 0; i < R; i++)
 	{
-		if (null[i] != keys.null[i])
+		if (!gj_group_same_nulls(&groups, null[i], keys.null[i]))
 			wanted &= ~(1u << i);
 	}
 #pragma unroll 1
-	for (uint32_t k = 0; k < groups.nkeys && wanted != 0; k++)
+	for (uint32_t k = 0; k < gj_group_rows_ncompared(&groups) && wanted != 0; k++)
 	{
 		int64_t value[R];
 

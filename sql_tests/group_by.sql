@@ -117,6 +117,60 @@ SELECT gj_same('SELECT k, b, count(*) FROM f GROUP BY GROUPING SETS ((k), (b), (
 SELECT gj_same('SELECT k, b, count(*), grouping(k) FROM f GROUP BY ROLLUP (k, b)');
 SELECT gj_same('SELECT k, percentile_disc(0.5) WITHIN GROUP (ORDER BY i4) FROM f GROUP BY k');
 
+-- columns that a primary key determines are kept with a group, neither hashed nor compared
+CREATE FUNCTION gj_dependent(query text) RETURNS text LANGUAGE sql AS $$
+	SELECT concat(gj_same(query), '; ' || (SELECT string_agg(d #>> '{}', ', ') FROM jsonb_path_query(gj_explain(query), 'strict $.**."Dependent Columns"[*]', '{}', true) d))
+$$;
+CREATE TABLE pk (a int, b int, n numeric(9,2), t text, c char(9), x float8, q "char", PRIMARY KEY (a, b));
+INSERT INTO pk SELECT i / 10, i % 10, nullif(i % 90, 7) / 4.0, CASE i % 5 WHEN 0 THEN NULL WHEN 1 THEN '' ELSE repeat('t' || i % 50, i % 7) END, 'c' || i % 3, nullif(i % 11, 4), chr(65 + i % 20)::"char" FROM generate_series(0, 4999) i;
+CREATE TABLE ref (a int, b int, v int);
+INSERT INTO ref SELECT i % 600, i % 11, nullif(i % 100, 3) FROM generate_series(1, 60000) i;
+CREATE TABLE late (k int PRIMARY KEY DEFERRABLE, t text);
+INSERT INTO late SELECT i, 'late ' || i % 3 FROM generate_series(1, 100) i;
+VACUUM ANALYZE pk, ref, late;
+SELECT gj_dependent('SELECT pk.*, count(*), sum(v) FROM ref JOIN pk USING (a, b) GROUP BY pk.a, pk.b');
+SELECT gj_dependent('SELECT pk.*, count(*), sum(v) FROM ref JOIN pk USING (a, b) GROUP BY pk.t, pk.c, pk.n, pk.a, pk.x, pk.q, pk.b');
+SELECT gj_dependent('SELECT pk.t, pk.c, v % 3, count(*) FROM ref JOIN pk USING (a, b) GROUP BY v % 3, pk.t, pk.c, pk.a, pk.b');
+SELECT gj_dependent('SELECT pk.t, pk.c, count(*) FROM ref JOIN pk USING (a, b) GROUP BY pk.t, pk.c, pk.a');
+SELECT gj_dependent(format('SELECT pk.*, count(*), sum(v) FROM ref %s JOIN pk USING (a, b) GROUP BY pk.a, pk.b', side)) FROM unnest(ARRAY['LEFT', 'RIGHT', 'FULL']) side;
+SELECT gj_dependent('SELECT a, b, t, upper(c), max(x) FROM pk GROUP BY a, b');
+SELECT gj_dependent('SELECT pk.a, pk.b, pk.t, count(DISTINCT v) FROM ref JOIN pk USING (a, b) GROUP BY pk.a, pk.b');
+SELECT gj_dependent('SELECT pk.a, pk.b, pk.t, pk.n FROM ref JOIN pk USING (a, b) GROUP BY pk.a, pk.b ORDER BY pk.n DESC, pk.a, pk.b LIMIT 50');
+SELECT gj_dependent('SELECT pk.a, pk.b, pk.t, pk.n FROM ref JOIN pk USING (a, b) GROUP BY pk.a, pk.b HAVING sum(v) > 400 AND max(pk.n) > pk.n - 1');
+SELECT gj_dependent('SELECT s.t, s.n, max(s.v) FROM (SELECT pk.a, pk.b, pk.t, pk.n, sum(v) AS v FROM ref JOIN pk USING (a, b) GROUP BY pk.a, pk.b) s GROUP BY s.t, s.n');
+SELECT gj_dependent('SELECT x.a, x.b, x.t, y.t, x.n, y.n, count(*) FROM ref JOIN pk x USING (a, b) JOIN pk y ON y.a = ref.v AND y.b = ref.b GROUP BY x.a, x.b, y.a, y.b');
+SELECT gj_dependent('SELECT late.k, late.t, count(*) FROM ref JOIN late ON ref.v = late.k GROUP BY late.k, late.t');
+SELECT gj_dependent('SELECT m.r, g.name, count(*) FROM many m JOIN g ON m.r % 40 = g.k GROUP BY m.r, g.k, g.name');
+SET gpujoin.devices_per_query = 2;
+SELECT gj_dependent('SELECT pk.*, count(*), sum(v) FROM ref JOIN pk USING (a, b) GROUP BY pk.a, pk.b ORDER BY pk.a, pk.b');
+RESET gpujoin.devices_per_query;
+SET gpujoin.device_memory_limit = '6MB';
+SELECT gj_equal('SELECT x.*, count(*) FROM pk x JOIN ref ON x.b = ref.b AND x.a = ref.a GROUP BY x.a, x.b');
+RESET gpujoin.device_memory_limit;
+-- a value that is not in the row is still PostgreSQL's
+UPDATE pk SET t = repeat('long ', 2000) WHERE a = 7;
+SELECT gj_dependent('SELECT pk.*, count(*), sum(v) FROM ref JOIN pk USING (a, b) GROUP BY pk.a, pk.b');
+-- and those of rows that a unique key of the same row has found by inner joins
+CREATE TABLE cust (k int PRIMARY KEY, nk int, t text);
+CREATE TABLE nat (k int UNIQUE, rk int, t char(12), u int);
+CREATE TABLE reg (k int PRIMARY KEY, t text);
+CREATE UNIQUE INDEX ON nat (u) WHERE t IS NOT NULL;
+INSERT INTO cust SELECT i, nullif(i % 30, 4), 'cust ' || i FROM generate_series(0, 999) i;
+INSERT INTO nat SELECT nullif(i, 9), i % 6, CASE WHEN i % 4 > 0 THEN 'nat ' || i % 4 END, CASE WHEN i % 4 > 0 THEN i ELSE i - i % 8 END FROM generate_series(0, 29) i;
+INSERT INTO reg SELECT i, 'reg ' || i FROM generate_series(0, 4) i;
+VACUUM ANALYZE cust, nat, reg;
+SELECT gj_dependent('SELECT cust.k, cust.t, nat.t, reg.t, count(*), sum(v) FROM ref JOIN cust ON ref.a = cust.k JOIN nat ON nat.k = cust.nk JOIN reg ON reg.k = nat.rk GROUP BY cust.k, cust.t, nat.t, reg.t');
+SELECT gj_dependent('SELECT DISTINCT cust.k, cust.t, nat.t FROM ref JOIN cust ON ref.a = cust.k JOIN nat ON nat.k = cust.nk');
+SELECT gj_dependent('SELECT cust.k, nat.t, count(*) FROM ref LEFT JOIN (cust JOIN nat ON nat.k = cust.nk) ON ref.a = cust.k GROUP BY cust.k, nat.t');
+SELECT gj_dependent('SELECT cust.k, nat.t, count(*) FROM ref FULL JOIN (cust JOIN nat ON nat.k = cust.nk) ON ref.a = cust.k GROUP BY cust.k, nat.t');
+SELECT gj_dependent('SELECT cust.k, nat.t, count(*) FROM ref JOIN cust ON ref.a = cust.k LEFT JOIN nat ON nat.k = cust.nk AND ref.v > 50 GROUP BY cust.k, nat.t');
+SELECT gj_dependent('SELECT cust.k, nat.t, count(*) FROM ref JOIN cust ON ref.a = cust.k JOIN nat ON nat.u = cust.nk GROUP BY cust.k, nat.t');
+SELECT gj_dependent('SELECT cust.k, nat.t, count(*) FROM ref JOIN cust ON ref.a = cust.k JOIN nat ON nat.rk = cust.nk GROUP BY cust.k, nat.t');
+SELECT gj_dependent('SELECT cust.k, nat.t, count(*) FROM ref JOIN cust ON ref.a = cust.k JOIN nat ON nat.k = ref.b GROUP BY cust.k, nat.t');
+SELECT gj_dependent('SELECT cust.nk, cust.t, nat.t, count(*) FROM ref JOIN cust ON ref.a = cust.k JOIN nat ON nat.k = cust.nk GROUP BY cust.nk, cust.t, nat.t');
+DROP TABLE pk, ref, late, cust, nat, reg;
+DROP FUNCTION gj_dependent;
+
 -- run again, with parameters, in a cursor
 PREPARE by_k(int) AS SELECT k % $1, count(*) FROM f WHERE i4 > $1 GROUP BY 1 ORDER BY 1;
 EXECUTE by_k(2);

@@ -411,6 +411,40 @@ test_groups_once(const Device &device, Random &random, uint32_t n, uint32_t rang
 	compare(groups, columns, keys, rows, where);
 }
 
+/* Groups by some keys.  Others are kept: the same once more, and one that they do not determine. */
+static void
+test_dependent_once(const Device &device, Random &random, uint32_t n, const std::vector<Key> &keys)
+{
+	std::vector<Column> columns = group_columns(random, n, 1000000, 20, 0.1);
+	std::vector<Key> twice = keys;
+	std::vector<uint32_t> rows;
+	const std::string where = at(n, 20, "dependent keys");
+
+	twice.insert(twice.end(), keys.begin(), keys.end());
+	std::vector<Key> all = twice;
+	all.push_back({GJ_GROUP_INTEGER, KEY_INT8});
+	for (uint32_t i = 0; i < n; i++)
+		rows.push_back(i);
+
+	Queue q(device, program_for(columns, all));
+	GjView view = q.view(columns, n, {});
+	Groups groups(q, all, n + 1, columns[KEY_TEXT].heap.size() * all.size());
+
+	groups.groups.rows.ndependent = groups.tuples.ndependent = (uint32_t) (all.size() - keys.size());
+	for (uint32_t k = 0; k < all.size(); k++)
+		groups.tuples.heap[k] =
+			columns[all[k].column].heap.empty() ? NULL : q.upload(columns[all[k].column].heap);
+	for (uint32_t first = 0, m; first < n; first += m)
+	{
+		m = std::min(n - first, 3000u);
+		if (!check(groups.add(view, first, m) == GJ_OK, "groups",
+				   q.ops->queues->queue_error(q.queue)))
+			return;
+	}
+	check(q.ops->groups->group_finish(q.queue, &groups.groups) == GJ_OK, "group_finish", where);
+	compare(groups, columns, twice, rows, where);
+}
+
 /* Groups by a key and distinct values of another, and then groups of these. */
 static void
 test_distinct_once(const Device &device, Random &random, uint32_t n, uint32_t range,
@@ -515,6 +549,9 @@ test_groups(const Device &device)
 						  {GJ_GROUP_FIXED, KEY_BYTES},
 						  {GJ_GROUP_INTEGER, KEY_INT8}},
 						 false);
+		test_dependent_once(device, random, n, {{GJ_GROUP_INTEGER, KEY_INT4}});
+		test_dependent_once(device, random, n,
+							{{GJ_GROUP_TEXT, KEY_TEXT}, {GJ_GROUP_FIXED, KEY_BYTES}});
 	}
 	test_group_errors(device, random);
 	group(device.ops->name, "groups");

@@ -112,7 +112,7 @@ gj_fused_goes_on(uint32_t join_type, bool found)
 
 /* ---- groups */
 
-/* Group keys of one tuple, as GjGroupRows has them. */
+/* Group keys of one tuple that are compared, as GjGroupRows has them. */
 typedef struct GjFusedKeys
 {
 	uint32_t	null;
@@ -135,9 +135,9 @@ gj_fused_add_key(GjFusedKeys *keys, uint32_t k, uint32_t how, bool null, int64_t
 GJ_FN bool
 gj_fused_same_group(const GjFusedKeys *keys, const GjGroupRows *groups, uint32_t g)
 {
-	bool		same = keys->null == groups->null[g];
+	bool		same = gj_group_same_nulls(groups, keys->null, groups->null[g]);
 
-	for (uint32_t k = 0; same && k < groups->nkeys; k++)
+	for (uint32_t k = 0; same && k < gj_group_rows_ncompared(groups); k++)
 		same = (keys->null >> k & 1) ||
 			gj_group_same_key(groups->how[k], keys->value[k], keys->heap[k], groups->value[k][g],
 							  groups->heap[k]);

@@ -94,11 +94,32 @@ gj_group_add_key(uint64_t hash, uint32_t k, uint32_t how, bool null, int64_t val
 	return hash;
 }
 
-/* The same of row i, which is stored. */
+/* Keys of rows that are hashed and compared: the first ones. */
+GJ_FN uint32_t
+gj_group_rows_ncompared(const GjGroupRows *rows)
+{
+	return rows->nkeys - rows->ndependent;
+}
+
+/* True if two rows have the same of these NULL. */
+GJ_FN bool
+gj_group_same_nulls(const GjGroupRows *rows, uint32_t x, uint32_t y)
+{
+	return ((x ^ y) & (uint32_t) ((UINT64_C(1) << gj_group_rows_ncompared(rows)) - 1)) == 0;
+}
+
+/* The same of row i, which is stored.  Bytes that are only kept must be there as well. */
 GJ_FN uint64_t
 gj_group_hash(const GjGroupRows *rows, uint32_t k, uint32_t i, bool null, uint64_t hash,
 			  uint32_t *status)
 {
+	if (k >= gj_group_rows_ncompared(rows))
+	{
+		if (!null && gj_group_by_reference(rows->how[k]) &&
+			!gj_group_payload(rows->heap[k], (uint64_t) rows->value[k][i], GJ_GROUP_TEXT).known)
+			*status = GJ_UNKNOWN_VALUE;
+		return hash;
+	}
 	return gj_group_add_key(hash, k, rows->how[k], null, rows->value[k][i], rows->heap[k], status);
 }
 
@@ -141,9 +162,9 @@ gj_group_equal(const GjGroupRows *a, uint32_t i, const GjGroupRows *b, uint32_t 
 {
 	uint32_t	null = a->null[i];
 
-	if (null != b->null[j])
+	if (!gj_group_same_nulls(a, null, b->null[j]))
 		return false;
-	for (uint32_t k = 0; k < a->nkeys; k++)
+	for (uint32_t k = 0; k < gj_group_rows_ncompared(a); k++)
 		if (!(null >> k & 1) && !gj_group_same_key(a->how[k], a->value[k][i], a->heap[k],
 												   b->value[k][j], b->heap[k]))
 			return false;

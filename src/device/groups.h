@@ -16,8 +16,9 @@ typedef struct GjGroupRows
 {
 	uint32_t	nkeys;
 	uint32_t	nrows;
+	uint32_t	ndependent;		/* of the last keys: neither hashed nor compared */
 	uint32_t   *null;			/* bit k: key k is NULL */
-	uint64_t   *hash;			/* of all keys */
+	uint64_t   *hash;			/* of all other keys */
 	int64_t    *value[GJ_MAX_GROUP_KEYS];
 	const uint8_t *heap[GJ_MAX_GROUP_KEYS];
 	uint8_t		how[GJ_MAX_GROUP_KEYS];	/* GjGroupHow */

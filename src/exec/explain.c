@@ -341,6 +341,7 @@ explain_output(ExplainContext *cxt)
 	List	   *items = NIL;
 
 	int			nkeys = gj_group_nkeys(cxt->state->template);
+	int			ncompared = nkeys - cxt->state->template->ndependent_keys;
 	List	   *having = list_nth(cxt->cscan->custom_exprs, GJ_EXPRS_HAVING);
 
 	for (int i = 0; i < cxt->state->noutputs && (nkeys > 0 || cxt->state->agg_finals != NIL); i++)
@@ -352,7 +353,10 @@ explain_output(ExplainContext *cxt)
 	}
 	if (nkeys > 0)
 	{
-		ExplainPropertyList("Group Key", list_truncate(list_copy(items), nkeys), cxt->es);
+		ExplainPropertyList("Group Key", list_truncate(list_copy(items), ncompared), cxt->es);
+		if (ncompared < nkeys)
+			ExplainPropertyList("Dependent Columns",
+								list_copy_tail(list_truncate(list_copy(items), nkeys), ncompared), cxt->es);
 		if (cxt->es->analyze && cxt->state->nruns > 0)
 			ExplainPropertyInteger("Groups", NULL, cxt->state->stats.rows_out, cxt->es);
 		items = list_copy_tail(items, nkeys);

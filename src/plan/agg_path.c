@@ -130,6 +130,7 @@ typedef struct AggregateContext
 	GjJoinInfo *info;
 	List	   *arguments;		/* of CompiledArgument * */
 	Expr	   *distinct;		/* argument of aggregates with DISTINCT, all the same */
+	bool		compare_all;	/* no key is taken as dependent on others */
 	bool		failed;			/* something that the device cannot compute */
 } AggregateContext;
 
@@ -357,7 +358,10 @@ add_aggregate(AggregateContext *cxt, Aggref *aggref)
 	return true;
 }
 
-/* Columns beside the keys, which they depend on (GROUP BY a primary key), become keys. */
+/*
+ * Columns beside the keys, which they depend on (GROUP BY a primary key), become keys that are not
+ * compared.
+ */
 static bool
 add_dependent_keys(Node *node, AggregateContext *cxt)
 {
@@ -365,6 +369,9 @@ add_dependent_keys(Node *node, AggregateContext *cxt)
 		return false;
 	if (IsA(node, Var) || IsA(node, PlaceHolderVar) || IsA(node, GroupingFunc))
 	{
+		/* what outer joins compute is compared, and all of them are then */
+		cxt->compare_all |= !IsA(node, Var);
+		cxt->info->builder->ndependent_keys++;
 		cxt->failed |= cxt->info->ngroup_keys == 0 || !gj_add_group_key(cxt->info, (Expr *) node);
 		return cxt->failed;
 	}
@@ -422,7 +429,8 @@ is_aggregation(Query *parse)
 static double
 estimate_groups(PlannerInfo *root, GjJoinInfo *info)
 {
-	List	   *keys = list_truncate(list_copy(info->outputs), info->ngroup_keys);
+	List	   *keys = list_truncate(list_copy(info->outputs),
+									 info->ngroup_keys - info->builder->ndependent_keys);
 
 	if (info->ngroup_keys == 0)
 		return 1;
@@ -521,6 +529,9 @@ gj_build_aggregate(PlannerInfo *root, Path *native)
 		add_aggregates(parse->havingQual, &cxt) || info->outputs == NIL ||
 		!add_distinct_key(&cxt))
 		return NULL;
+	/* a distinct key is behind them */
+	if (cxt.compare_all || info->builder->distinct_key)
+		info->builder->ndependent_keys = 0;
 	info->nfallback = list_length(info->outputs);
 	info->host_quals = in_order_of_cost(root, (List *) parse->havingQual);
 	gj_plan_membership(root, info);

@@ -4,11 +4,17 @@
  */
 #include "postgres.h"
 
+#include "access/sysattr.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_constraint.h"
 #include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/paths.h"
 #include "optimizer/tlist.h"
+#include "parser/parsetree.h"
 #include "utils/datum.h"
 #include "utils/lsyscache.h"
 
@@ -155,15 +161,146 @@ gj_add_group_key(GjJoinInfo *info, Expr *expr)
 	return true;
 }
 
-bool
-gj_add_group_keys(PlannerInfo *root, GjJoinInfo *info)
+/* ---- keys that others determine */
+
+/* The columns of a relation's primary key, if all of them are among the expressions; else NIL. */
+static List *
+grouped_primary_key(PlannerInfo *root, List *exprs, Index relid)
 {
-	Query	   *parse = root->parse;
-	List	   *clauses = parse->groupClause;
+	RangeTblEntry *rte = planner_rt_fetch(relid, root);
+	List	   *columns = NIL;
+	Oid			constraint;
+	Bitmapset  *attnos;
 	ListCell   *lc;
 
-	if (clauses == NIL && !parse->hasAggs)
-		clauses = parse->distinctClause;
+	/* that of a parent says nothing of its children's rows */
+	if (rte->rtekind != RTE_RELATION || (rte->inh && rte->relkind != RELKIND_PARTITIONED_TABLE))
+		return NIL;
+	attnos = get_primary_key_attnos(rte->relid, false, &constraint);
+	foreach(lc, exprs)
+	{
+		const Var  *var = lfirst(lc);
+
+		if (IsA(var, Var) && var->varno == relid &&
+			bms_is_member(var->varattno - FirstLowInvalidHeapAttributeNumber, attnos))
+			columns = list_append_unique(columns, lfirst(lc));
+	}
+	return list_length(columns) == bms_num_members(attnos) ? columns : NIL;
+}
+
+/*
+ * True if a row of `known` has found at most one row of the relation: inner joins compare all columns
+ * of a unique index with expressions over `known`.
+ */
+static bool
+has_one_row(const GjBuilder *builder, Index relid, Relids known)
+{
+	PlannerInfo *root = builder->root;
+	List	   *columns = NIL;
+	List	   *operators = NIL;
+	ListCell   *lc;
+
+	for (int i = 0; i < builder->nsteps; i++)
+	{
+		const GjBuildStep *step = &builder->step[i];
+
+		if (step->join_type != GJ_JOIN_INNER || step->algorithm == GJ_JOIN_SET)
+			continue;
+		foreach(lc, step->key_clauses)
+		{
+			const OpExpr *op = lfirst_node(OpExpr, lc);
+
+			for (int side = 0; side < 2; side++)
+			{
+				Var		   *column = list_nth(op->args, side);
+				Relids		others = pull_varnos(root, list_nth(op->args, 1 - side));
+
+				if (!IsA(column, Var) || column->varno != relid || bms_is_empty(others) ||
+					!bms_is_subset(others, known))
+					continue;
+				columns = lappend(columns, column);
+				operators = lappend_oid(operators, op->opno);
+			}
+		}
+	}
+	return columns != NIL &&
+		relation_has_unique_index_for(root, find_base_rel(root, relid), NIL, columns, operators);
+}
+
+/*
+ * The relations of which all rows of a group have the same row, or none; *keys: the columns that make
+ * it so, of primary keys among the expressions.
+ */
+static Relids
+determined_relations(const GjBuilder *builder, List *exprs, List **keys)
+{
+	PlannerInfo *root = builder->root;
+	Relids		known = NULL;
+	bool		more;
+
+	*keys = NIL;
+	for (int relid = -1; (relid = bms_next_member(root->all_baserels, relid)) >= 0;)
+	{
+		List	   *key = grouped_primary_key(root, exprs, relid);
+
+		if (key != NIL)
+			known = bms_add_member(known, relid);
+		*keys = list_concat(*keys, key);
+	}
+	do
+	{
+		more = false;
+		for (int relid = -1; (relid = bms_next_member(root->all_baserels, relid)) >= 0;)
+			if (known != NULL && !bms_is_member(relid, known) && has_one_row(builder, relid, known))
+			{
+				known = bms_add_member(known, relid);
+				more = true;
+			}
+	} while (more);
+	return known;
+}
+
+/* The clauses of GROUP BY that PostgreSQL compares.  Before 16 the query has no others. */
+static List *
+compared_by_postgres(PlannerInfo *root)
+{
+#if PG_VERSION_NUM >= 160000
+	if (root->processed_groupClause != NIL)
+		return root->processed_groupClause;
+#endif
+	return root->parse->groupClause;
+}
+
+/* Those of the clauses that are to be compared: the others are columns that these determine. */
+static List *
+compared_clauses(PlannerInfo *root, const GjBuilder *builder, List *clauses)
+{
+	List	   *exprs = get_sortgrouplist_exprs(clauses, root->processed_tlist);
+	List	   *result = NIL;
+	List	   *keys;
+	Relids		known;
+	ListCell   *clause;
+	ListCell   *expr;
+
+	if (list_length(clauses) < 2)
+		return clauses;
+	known = determined_relations(builder, exprs, &keys);
+	forboth(clause, clauses, expr, exprs)
+	{
+		Var		   *var = lfirst(expr);
+
+		if (!IsA(var, Var) || !bms_is_member(var->varno, known) || list_member(keys, var))
+			result = lappend(result, lfirst(clause));
+	}
+	return result;
+}
+
+/* Adds a key for each clause that has none yet. */
+static bool
+add_clauses(PlannerInfo *root, GjJoinInfo *info, List *clauses)
+{
+	ListCell   *lc;
+
 	foreach(lc, clauses)
 	{
 		Node	   *expr = get_sortgroupclause_expr(lfirst(lc), root->processed_tlist);
@@ -171,5 +308,22 @@ gj_add_group_keys(PlannerInfo *root, GjJoinInfo *info)
 		if (!list_member(info->outputs, expr) && !gj_add_group_key(info, (Expr *) expr))
 			return false;
 	}
+	return true;
+}
+
+bool
+gj_add_group_keys(PlannerInfo *root, GjJoinInfo *info)
+{
+	Query	   *parse = root->parse;
+	bool		distinct = parse->groupClause == NIL && !parse->hasAggs;
+	List	   *clauses = distinct ? parse->distinctClause : compared_by_postgres(root);
+	int			ncompared;
+
+	if (!add_clauses(root, info, compared_clauses(root, info->builder, clauses)))
+		return false;
+	ncompared = info->ngroup_keys;
+	if (!add_clauses(root, info, distinct ? clauses : parse->groupClause))
+		return false;
+	info->builder->ndependent_keys = info->ngroup_keys - ncompared;
 	return true;
 }

@@ -528,6 +528,7 @@ gj_builder_finish(GjBuilder *builder, GjOutputKind output)
 	program->naggregates = list_length(builder->aggregates);
 	program->ngroup_keys = list_length(builder->group_keys);
 	program->distinct_key = builder->distinct_key;
+	program->ndependent_keys = builder->ndependent_keys;
 	program->nsort_keys = list_length(builder->sort_keys);
 	program->limit = builder->limit;
 	program->ties = builder->ties;

@@ -123,6 +123,7 @@ typedef struct GjBuilder
 	List	   *aggregates;		/* of GjAggregate * */
 	List	   *group_keys;		/* of GjGroupKey *; columns as outputs name them */
 	bool		distinct_key;	/* the last of them is what DISTINCT aggregates take */
+	int			ndependent_keys;	/* so many of the last ones are determined by the others */
 	List	   *sort_keys;		/* of GjSortKey * */
 	uint32		limit;			/* 0: none */
 	bool		ties;

@@ -395,7 +395,8 @@ typedef enum GjGroupHow
 /*
  * What rows are grouped by.  A batch of GJ_OUTPUT_GROUPS has a column for each key (but a
  * distinct one), 8 bytes wide (a register's value, sign-extended bytes, or a reference), and then one of 32 bytes
- * for each aggregate (GjAggState).  See gj_group_output_type.
+ * for each aggregate (GjAggState).  See gj_group_output_type.  The last keys can be dependent: see
+ * ndependent_keys.
  */
 typedef struct GjGroupKey
 {
@@ -494,9 +495,11 @@ typedef struct GjProgram
 	uint32_t	aggregates;		/* GjAggregate[naggregates] */
 	uint32_t	ngroup_keys;	/* GJ_OUTPUT_GROUPS: at least one */
 	uint32_t	group_keys;		/* GjGroupKey[ngroup_keys] */
-	uint32_t	distinct_key;	/* 1: the last group key is no output; groups that differ in
+	uint16_t	distinct_key;	/* 1: the last group key is no output; groups that differ in
 								 * it alone become one, and distinct aggregates take each
 								 * of its values once */
+	uint16_t	ndependent_keys;	/* so many of the last group keys are determined by those before them:
+								 * a group has their values of any of its rows; 0 with a distinct key */
 	uint32_t	limit;			/* 0: everything is returned, in the order of the sort keys if there
 								 * are any; else this many rows or groups, the first
 								 * ones in the order of the sort keys.  Each part of a run that
@@ -550,6 +553,9 @@ gj_sort_nkeys(const GjProgram *program)
 
 /* True if values of a group key are references. */
 #define gj_group_by_reference(how)	((how) == GJ_GROUP_TEXT || (how) == GJ_GROUP_PADDED)
+
+/* Keys by which rows are told apart: the first ones. */
+#define gj_group_ncompared(program)	((program)->ngroup_keys - (program)->ndependent_keys)
 
 /* Keys that a group is returned with; there are none if only values are distinct. */
 #define gj_group_nkeys(program)		((program)->ngroup_keys - (program)->distinct_key)

@@ -420,6 +420,9 @@ check_group_keys(GjCheck *check, uint32_t joined)
 		return gj_check_fails(check, "groups without a key");
 	if (p->distinct_key == 1 && p->naggregates == 0)
 		return gj_check_fails(check, "a distinct key without aggregates");
+	if (p->ndependent_keys >= p->ngroup_keys || (p->ndependent_keys > 0 && p->distinct_key == 1))
+		return gj_check_fails(check, "%u of %u group keys are dependent", p->ndependent_keys,
+							  p->ngroup_keys);
 	for (uint32_t i = 0; i < p->ngroup_keys; i++)
 	{
 		const GjGroupKey *key = &check->group_keys[i];

@@ -350,7 +350,7 @@ add_group_keys(const GjRun *run, GjFusedPlan *plan)
 {
 	const GjGroupKey *keys = gj_program_array(run->program, GjGroupKey, group_keys);
 
-	for (uint32_t k = 0; k < run->program->ngroup_keys; k++)
+	for (uint32_t k = 0; k < gj_group_ncompared(run->program); k++)
 	{
 		GjNode		node;
 
@@ -367,7 +367,7 @@ add_group_keys(const GjRun *run, GjFusedPlan *plan)
 		column_node(run, keys[k].index, &node);
 		plan->exprs[plan->nexprs++] = node.term[0];
 	}
-	plan->ngroup_keys = (uint8_t) run->program->ngroup_keys;
+	plan->ngroup_keys = (uint8_t) gj_group_ncompared(run->program);
 	return true;
 }
 
@@ -378,7 +378,7 @@ gj_fused_make_plan(const GjRun *run, GjFusedPlan *plan)
 
 	if (!run->sink->fusible ||
 		run->nsteps > GJ_FUSED_STEPS || p->naggregates > GJ_FUSED_AGGREGATES ||
-		p->ngroup_keys > GJ_FUSED_GROUP_KEYS)
+		gj_group_ncompared(p) > GJ_FUSED_GROUP_KEYS)
 		return false;
 	plan->ncolumns = p->ncolumns;
 	plan->first_column = run->sources[0].first_column;

@@ -37,6 +37,7 @@ gj_groups_start(GjRun *run, uint32_t nkeys)
 		return GJ_OUT_OF_HOST_MEMORY;
 	run->output.state = grouping;
 	grouping->tuples.nkeys = grouping->groups.rows.nkeys = nkeys;
+	grouping->tuples.ndependent = grouping->groups.rows.ndependent = run->program->ndependent_keys;
 	for (uint32_t k = 0; k < nkeys; k++)
 	{
 		grouping->tuples.how[k] = grouping->groups.rows.how[k] = (uint8_t) keys[k].how;

@@ -119,6 +119,7 @@ copy_part(GjRun *run, const GjPartLayout *part, const uint8_t *slot, GjGroups *f
 								  slot + part->layout.heap, header.heap_used));
 	rows->nrows = header.nrows;
 	rows->nkeys = grouping->groups.rows.nkeys;
+	rows->ndependent = grouping->groups.rows.ndependent;
 	rows->null = (uint32_t *) (memory + part->places[0].data);
 	rows->hash = grouping->incoming_hash.memory;
 	for (uint32_t k = 0; k < rows->nkeys; k++)

@@ -161,7 +161,8 @@ find_shares(GjTeamGroups *groups, const GjChunk *chunk, uint32_t nshares, uint32
 	const GjGroupKey *keys = gj_program_array(p, GjGroupKey, group_keys);
 	uint8_t    *slot = (uint8_t *) chunk->slot;
 	const uint32_t *null = (const uint32_t *) (slot + groups->part.places[0].data);
-	GjGroupRows rows = {.nkeys = groups->nkeys,.nrows = chunk->nrows};
+	GjGroupRows rows = {.nkeys = groups->nkeys,.nrows = chunk->nrows,
+		.ndependent = p->ndependent_keys};
 	uint32_t	status = GJ_OK;
 
 	for (uint32_t k = 0; k < rows.nkeys; k++)
