@@ -69,8 +69,10 @@ BEGIN
 	WITH RECURSIVE node(n) AS (
 		SELECT plan::jsonb->0->'Plan'
 		UNION ALL
-		SELECT c.value FROM node, jsonb_array_elements(n->'Plans') WITH ORDINALITY c(value, i)
-		WHERE n->>'Custom Plan Provider' IS DISTINCT FROM 'GpuJoin' OR n->'Child Plans'->>(i - 1)::int IS DISTINCT FROM 'fallback')
+		SELECT c.value FROM node, jsonb_array_elements(n->'Plans') WITH ORDINALITY c(value, i),
+			LATERAL (SELECT count(*) FROM jsonb_array_elements(n->'Plans') p WHERE p->>'Parent Relationship' = 'InitPlan') x(ninit)
+		WHERE n->>'Custom Plan Provider' IS DISTINCT FROM 'GpuJoin' OR i <= ninit OR
+			n->'Child Plans'->>(i - ninit - 1)::int IS DISTINCT FROM 'fallback')
 	SELECT coalesce(sum(jsonb_array_length(n->'Joins')), 0),
 		count(*) FILTER (WHERE n->>'Node Type' IN ('Hash Join', 'Merge Join', 'Nested Loop')),
 		count(*) FILTER (WHERE n ? 'Device Aggregates' OR n ? 'Group Key' AND n->>'Custom Plan Provider' = 'GpuJoin'),
