@@ -8,7 +8,7 @@
 #include "groups.h"
 #include "join.h"
 
-#define GJ_FUSED_STEPS		6
+#define GJ_FUSED_STEPS		10
 #define GJ_FUSED_EXPRS		32
 #define GJ_FUSED_TERMS		16
 #define GJ_FUSED_AGGREGATES 8

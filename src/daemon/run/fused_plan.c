@@ -185,6 +185,8 @@ follow(const GjRun *run, uint32_t e, GjNode *result)
 			made.kind = GJ_NODE_CONSTANT;
 			made.term[0] = (GjFusedExpr) {.a = -1,.constant = instr->imm};
 		}
+		else if (instr->op == GJ_OP_MOVE)
+			made = node[instr->a];
 		else if (instr->op == GJ_OP_AND)
 			and_node(&node[instr->a], &node[instr->b], &made);
 		else
