@@ -61,6 +61,7 @@ struct Fused
 
 	Fused(Random &random, GjJoinType type, bool left, bool has_code, uint32_t n, uint32_t range);
 	GjFusedExpr value(int32_t column, bool code);
+	GjFusedExpr argument(int32_t column);
 	GjFusedExpr term(GjOp op, int32_t column, int32_t other, int64_t constant);
 	GjFusedCondition condition(GjOp op, int32_t column, int32_t other, int64_t constant, bool code);
 	void make_plan();
@@ -149,6 +150,26 @@ Fused::value(int32_t column, bool code)
 	return e;
 }
 
+/* What an aggregate takes: now and then as a product, of one factor. */
+GjFusedExpr
+Fused::argument(int32_t column)
+{
+	GjFusedExpr e = value(column, has_code);
+	GjFusedFactor &f = plan.factors[plan.nfactors];
+
+	if (column < 0 || column == REAL || random() % 3)
+		return e;
+	e = {};
+	e.form = GJ_FUSED_PRODUCTS;
+	e.expr = plan.nfactors++;
+	e.arg = 1;
+	f.join = GJ_OP_ADD_I;
+	f.op = GJ_OP_LOAD;
+	f.slot = slot_of(column);
+	f.column = (int16_t) column;
+	return e;
+}
+
 GjFusedExpr
 Fused::term(GjOp op, int32_t column, int32_t other, int64_t constant)
 {
@@ -220,7 +241,7 @@ Fused::make_plan()
 	{
 		plan.aggregate_op[a] = (uint8_t) ops[a];
 		plan.aggregate_expr[a] = plan.nexprs;
-		plan.exprs[plan.nexprs++] = value(arg[a], has_code);
+		plan.exprs[plan.nexprs++] = argument(arg[a]);
 	}
 	plan.ngroup_keys = 2;
 	plan.group_how[0] = GJ_GROUP_INTEGER;
