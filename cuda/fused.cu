@@ -208,12 +208,33 @@ launch_select(GjQueue *queue, const GjFusedPlan *plan, const Input &input, const
 	return GJ_OK;
 }
 
+/* True if a stage has conditions or keys that only gj_eval can compute. */
+static bool
+needs_code(const GjFusedPlan *plan, const Stage &stage)
+{
+	bool needs = stage.from.n == NULL && plan->filter.form == GJ_FUSED_CODE;
+
+	for (uint32_t s = stage.first; s < stage.end; s++)
+	{
+		const GjFusedStep *step = &plan->steps[s];
+
+		needs |= step->residual.form == GJ_FUSED_CODE || step->filter.form == GJ_FUSED_CODE;
+		for (uint32_t k = 0; k < step->nkeys; k++)
+			needs |= plan->exprs[step->first_key + k].form == GJ_FUSED_CODE;
+	}
+	return needs;
+}
+
 static GjStatus
 select_tuples(GjQueue *queue, const GjFusedPlan *plan, const Input &input, const Stage &stage,
 			  const TupleList &to, uint32_t stride)
 {
-	return plan->nregisters > 0 ? launch_select<true>(queue, plan, input, stage, to, stride)
-								: launch_select<false>(queue, plan, input, stage, to, stride);
+	GjFusedPlan without = *plan;
+
+	if (needs_code(plan, stage))
+		return launch_select<true>(queue, plan, input, stage, to, stride);
+	without.nregisters = 0;
+	return launch_select<false>(queue, &without, input, stage, to, stride);
 }
 
 /*

@@ -356,7 +356,7 @@ add_tuples(const GjFusedPlan &plan, Tuples<R> &t, uint32_t wanted, Add add)
 			values.known = wanted;
 		/* neighbours of one argument take the same value; a distinct one's is another's */
 		else if (a == 0 || plan.aggregate_expr[a] != plan.aggregate_expr[a - 1])
-			values = values_of<R, has_code>(e, t, wanted);
+			values = argument_of<R, has_code>(plan, e, t, wanted);
 		add(a, op, values);
 	}
 }

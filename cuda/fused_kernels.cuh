@@ -232,7 +232,7 @@ __launch_bounds__(GJ_THREADS, most <= 2 ? 3 : 2)
 				if (e.form == GJ_FUSED_NONE)
 					values.known = alive;
 				else
-					values = values_of<R, has_code>(e, t, alive);
+					values = argument_of<R, has_code>(plan, e, t, alive);
 			}
 			add_values<R>(plan.aggregate_op[a], &state[a], values);
 		}

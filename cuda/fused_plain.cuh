@@ -51,13 +51,14 @@ typedef struct PlainStep
 	bool payload; /* it finds payloads, in slots or places, not rows */
 } PlainStep;
 
-/* a, or a <op> b; narrow: it fits 32 bits, or is an error. */
+/* a, or a <op> b; narrow: it fits 32 bits, or is an error; wide: a or b may not. */
 typedef struct PlainExpr
 {
 	PlainOperand a;
 	PlainOperand b;
 	uint8_t op; /* GJ_OP_LOAD, ADD_I, SUB_I, MUL_I */
 	bool narrow;
+	bool wide;
 } PlainExpr;
 
 typedef struct Plain
@@ -512,11 +513,13 @@ add_plain(const PlainExpr &e, const int64_t (&a)[4], const int64_t (&b)[4], uint
 	{
 		int64_t r = a[i];
 
-		if (e.op == GJ_OP_MUL_I)
+		if (e.op == GJ_OP_MUL_I && !e.wide)
 			r = gj_exact_i(GJ_OP_MUL_I, a[i], b[i]);
+		else if (e.op == GJ_OP_MUL_I)
+			over |= gj_mul_i(a[i], b[i], GJ_INT8, &r) != GJ_OK && (alive >> i & 1);
 		else if (e.op != GJ_OP_LOAD)
 		{
-			/* only the sum or difference of wide ones can leave 64 bits */
+			/* only what wide ones come to can leave 64 bits */
 			const bool left = gj_sum_i(a[i], b[i], e.op == GJ_OP_SUB_I, &r);
 
 			over |= (alive >> i & 1) && left;

@@ -121,15 +121,15 @@ plain_expr(const GjFusedPlan *plan, const GjColumn *columns, const GjFusedPart *
 		return false;
 	to->op = e->op;
 	to->narrow = !to->a.wide;
+	to->wide = to->a.wide;
 	if (e->op == GJ_OP_LOAD)
 		return true;
 	if (!plain_operand(plan, columns, parts, nparts, e->b, e->slot_b, e->constant, &to->b))
 		return false;
 	to->narrow = e->arg == GJ_INT4;
-	if (e->op == GJ_OP_MUL_I)
-		return !to->a.wide && !to->b.wide && (e->arg == GJ_INT4 || e->arg == GJ_INT8);
-	return (e->op == GJ_OP_ADD_I || e->op == GJ_OP_SUB_I) &&
-		   (e->arg == GJ_INT8 || (e->arg == GJ_INT4 && !to->a.wide && !to->b.wide));
+	to->wide = to->a.wide || to->b.wide;
+	return (e->op == GJ_OP_ADD_I || e->op == GJ_OP_SUB_I || e->op == GJ_OP_MUL_I) &&
+		   (e->arg == GJ_INT8 || (e->arg == GJ_INT4 && !to->wide));
 }
 
 /* The operands of all expressions. */
@@ -189,7 +189,7 @@ choose_width(Plain *plain)
 			plain->step[s].key.wide || plain->step[s].packed ||
 			(plain->step[s].table.kind != GJ_TABLE_HASH && plain->step[s].table.low < INT32_MIN);
 	for (uint32_t k = 0; k < plain->nexprs; k++)
-		plain->wide |= plain->expr[k].a.wide || plain->expr[k].b.wide;
+		plain->wide |= plain->expr[k].wide;
 	for (uint32_t s = 0; s < plain->nsteps && !plain->wide; s++)
 	{
 		GjTableRef *table = &plain->step[s].table;

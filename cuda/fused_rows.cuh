@@ -269,6 +269,69 @@ values_of(const GjFusedExpr &e, Tuples<R> &t, uint32_t wanted)
 	return values;
 }
 
+/* Values of a GJ_FUSED_PRODUCTS expression, as gj_fused_products computes one. */
+template <uint32_t R>
+static __device__ __noinline__ Values<R>
+products_values(const GjFusedFactor *factors, uint32_t n, const GjColumn *columns,
+				const uint32_t *rowid, uint32_t wanted)
+{
+	Values<R> values = {};
+	int64_t product[R] = {};
+	uint32_t over = 0;
+	bool minus = false;
+
+	values.known = wanted;
+#pragma unroll 1
+	for (uint32_t k = 0; k <= n; k++)
+	{
+		const GjFusedFactor f = factors[min(k, n - 1)];
+		int64_t x[R] = {};
+
+		if (k < n)
+			values.known &=
+				load_operand<R>(f.column, f.slot, f.constant, columns, rowid, wanted, x);
+		if (k < n && f.op != GJ_OP_LOAD)
+		{
+#pragma unroll
+			for (uint32_t i = 0; i < R; i++)
+				over |= (uint32_t) gj_sum_i(f.constant, x[i], f.op == GJ_OP_SUB_I, &x[i]) << i;
+		}
+		if (k < n && f.join == GJ_OP_MUL_I)
+		{
+#pragma unroll
+			for (uint32_t i = 0; i < R; i++)
+				over |=
+					(uint32_t) (gj_mul_i(product[i], x[i], GJ_INT8, &product[i]) != GJ_OK) << i;
+			continue;
+		}
+		/* a product is complete */
+#pragma unroll
+		for (uint32_t i = 0; i < R; i++)
+		{
+			over |= (uint32_t) gj_sum_i(values.value[i], product[i], minus, &values.value[i]) << i;
+			product[i] = x[i];
+		}
+		minus = f.join == GJ_OP_SUB_I;
+	}
+	values.status = (over & values.known) != 0 ? GJ_OVERFLOW : GJ_OK;
+	return values;
+}
+
+/* Values of an aggregate's argument for the wanted tuples: the only ones that are products. */
+template <uint32_t R, bool has_code>
+static __device__ __forceinline__ Values<R>
+argument_of(const GjFusedPlan &plan, const GjFusedExpr &e, Tuples<R> &t, uint32_t wanted)
+{
+	Values<R> values;
+
+	if (e.form != GJ_FUSED_PRODUCTS)
+		return values_of<R, has_code>(e, t, wanted);
+	values = products_values<R>(&plan.factors[e.expr], e.arg, t.columns, t.rowid, wanted);
+	if (values.status != GJ_OK)
+		t.status = values.status;
+	return values;
+}
+
 /* The wanted tuples whose column is in the range of a GJ_FUSED_RANGE term. */
 template <uint32_t R>
 static __device__ __forceinline__ uint32_t

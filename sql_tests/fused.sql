@@ -100,4 +100,18 @@ SELECT gj_same('SELECT count(*), sum(f.v), sum(d.x - f.v) FROM gaps_f f JOIN gap
 VACUUM gaps_d;
 SELECT gj_same('SELECT count(*), sum(f.v + d.w), sum(d.w) FROM gaps_f f JOIN gaps_d d USING (k)') FROM generate_series(1, 2);
 SELECT gj_same('SELECT count(*), sum(f.v), sum(d.x - f.v) FROM gaps_f f JOIN gaps_d d USING (k) WHERE f.v < 70') FROM generate_series(1, 2);
-DROP TABLE fact, dim, small, gaps_f, gaps_d;
+-- sums and differences of products, with NULLs, of several scales; of eight joins; what no 64 bits hold is PostgreSQL's
+CREATE TABLE sale AS
+SELECT i AS id, i % 7 AS g, i % 40 AS k, CASE WHEN i % 13 <> 0 THEN (i % 90000)::numeric(12, 2) / 7 END::numeric(12, 2) AS price, (i % 11)::numeric(12, 2) / 100 AS off,
+	(i % 9)::numeric(6, 3) / 100 AS tax, (i % 50)::numeric(12, 2) - 25 AS n, i::int8 * 1000003 AS big
+FROM generate_series(1, 50000) i;
+ALTER TABLE sale ALTER off TYPE numeric(12, 2), ALTER tax TYPE numeric(6, 3), ALTER n TYPE numeric(12, 2);
+CREATE TABLE eight AS SELECT i AS k, i * 3 % 40 AS next FROM generate_series(0, 39) i;
+ALTER TABLE eight ADD UNIQUE (k);
+VACUUM ANALYZE sale, eight;
+SELECT gj_device(format('SELECT %s FROM sale WHERE off BETWEEN 0.02 AND 0.07 AND n > -20', x) || y) FROM unnest(ARRAY[
+	'sum(price * (1 - off)), sum(price * (1 - off) * (1 + tax)), count(*)', 'sum(price * (1 - off) - n * tax), avg((n - 3) * price)', 'sum((1 + tax) * n - price), sum(big * (7 - g)), min(big * g * k)',
+	'sum(price * (off + n)), max(-price * n)', 'sum(big * big * big)', 'sum((9223372036854775807 - big) * 1)', 'sum(big + (-9223372036854775807 - big))']) x, unnest(ARRAY['', ' GROUP BY g']) y;
+SELECT gj_device('SELECT s.g, count(*), sum(s.price * (1 - h.next) + h.k * s.n) FROM sale s JOIN eight a ON s.k = a.k JOIN eight b ON a.next = b.k JOIN eight c ON b.next = c.k JOIN eight d ON c.next = d.k
+	JOIN eight e ON d.next = e.k JOIN eight f ON e.next = f.k JOIN eight h ON f.next = h.k JOIN eight i ON h.next = i.k GROUP BY s.g');
+DROP TABLE fact, dim, small, gaps_f, gaps_d, sale, eight;

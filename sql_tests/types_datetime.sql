@@ -58,6 +58,25 @@ SELECT gj_device('SELECT inf.d, inf.ts, g.name FROM inf JOIN g USING (k) WHERE '
 	'inf.d > ''2000-01-01''', 'inf.d + 1 > ''2000-01-01''', 'inf.d - g.d > 0', 'inf.d < g.ts', 'inf.ts > g.d', 'inf.ts::date > g.d', 'inf.ts + interval ''1 month 1 day 1 hour'' > g.ts', 'date_trunc(''month'', inf.ts) = inf.ts',
 	'extract(year FROM inf.ts) > 0', 'extract(month FROM inf.ts) > 0', 'extract(year FROM inf.d) > 0', 'inf.d::timestamp > g.ts', 'inf.d - interval ''1 month'' < g.ts'
 ]) WITH ORDINALITY AS t(c, n) ORDER BY n;
+-- dates beside timestamps that are known beforehand, also beyond every timestamp
+SELECT gj_device(format('SELECT inf.d, g.name FROM inf JOIN g USING (k) WHERE inf.d %s timestamp %L', op, ts))
+FROM unnest('{<,<=,=,<>,>=,>}'::text[]) op, unnest('{-infinity,2000-01-01,2000-01-01 00:00:01,infinity}'::text[]) ts;
+SELECT gj_device(format('SELECT f.id, g.name FROM f JOIN g USING (k) WHERE %s', format(CASE WHEN flip THEN 'timestamp %L %s f.d' ELSE 'f.d %2$s timestamp %1$L' END, ts, op)))
+FROM unnest('{<,<=,=,<>,>=,>}'::text[]) op, unnest('{1999-12-31 23:59:59.999999,2000-02-29,2000-02-29 00:00:00.000001}'::text[]) ts, unnest('{f,t}'::bool[]) flip;
+SET plan_cache_mode = force_generic_plan;
+PREPARE known (timestamp) AS SELECT count(*), min(f.d), max(f.d) FROM f JOIN g USING (k) WHERE f.d >= $1 AND f.d < $1 + interval '1 month';
+EXECUTE known ('2000-02-01');
+EXECUTE known ('2000-02-01 12:00');
+EXECUTE known ('infinity');
+EXECUTE known (NULL);
+SET gpujoin.enabled = off;
+EXECUTE known ('2000-02-01');
+EXECUTE known ('2000-02-01 12:00');
+EXECUTE known ('infinity');
+EXECUTE known (NULL);
+RESET gpujoin.enabled;
+RESET plan_cache_mode;
+DEALLOCATE known;
 -- the ends of the ranges: PostgreSQL's errors
 CREATE TABLE ends (k int, d date, ts timestamp);
 INSERT INTO ends VALUES (1, '4714-11-24 BC', '4714-11-24 BC'), (2, '5874897-12-31', '294276-12-31 23:59:59.999999'), (3, '0001-12-31 BC', '0001-12-31 BC');

@@ -49,6 +49,7 @@ struct Fused
 	GjJoinType type; /* of the first step; the second one is INNER, with a filter, or LEFT */
 	bool left;
 	bool has_code;
+	bool code_rows; /* conditions and keys, too, not only what comes out */
 	uint32_t n;
 	std::vector<Column> columns;
 	Program program;
@@ -59,7 +60,8 @@ struct Fused
 	std::string where;
 
 	Fused(Random &random, GjJoinType type, bool left, bool has_code, uint32_t n, uint32_t range);
-	GjFusedExpr value(int32_t column);
+	GjFusedExpr value(int32_t column, bool code);
+	GjFusedExpr argument(int32_t column);
 	GjFusedExpr term(GjOp op, int32_t column, int32_t other, int64_t constant);
 	GjFusedCondition condition(GjOp op, int32_t column, int32_t other, int64_t constant, bool code);
 	void make_plan();
@@ -89,7 +91,8 @@ slot_of(int32_t column)
 }
 
 Fused::Fused(Random &r, GjJoinType t, bool l, bool code, uint32_t nrows, uint32_t range)
-	: random(r), type(t), left(l), has_code(code), n(nrows), build_side{}
+	: random(r), type(t), left(l), has_code(code), code_rows(code && r() % 2), n(nrows),
+	  build_side{}
 {
 	where = "type " + std::to_string(type) + (left ? ", left" : "") + (has_code ? ", code" : "") +
 			", n = " + std::to_string(n) + ", range " + std::to_string(range);
@@ -126,9 +129,9 @@ Fused::Fused(Random &r, GjJoinType t, bool l, bool code, uint32_t nrows, uint32_
 	make_plan();
 }
 
-/* A column, as code where there is to be code. */
+/* A column, as code if that is wanted. */
 GjFusedExpr
-Fused::value(int32_t column)
+Fused::value(int32_t column, bool code)
 {
 	GjFusedExpr e = {};
 
@@ -139,11 +142,31 @@ Fused::value(int32_t column)
 	e.slot_a = slot_of(column);
 	e.a = (int16_t) column;
 	e.b = -1;
-	if (!has_code || column == KEY_2)
+	if (!code)
 		return e;
 	e.form = GJ_FUSED_CODE;
 	e.expr = (int32_t) program.expr(column == REAL ? GJ_FLOAT8 : GJ_INT8,
 									{constant(1, 5), load(0, (uint32_t) column)});
+	return e;
+}
+
+/* What an aggregate takes: now and then as a product, of one factor. */
+GjFusedExpr
+Fused::argument(int32_t column)
+{
+	GjFusedExpr e = value(column, has_code);
+	GjFusedFactor &f = plan.factors[plan.nfactors];
+
+	if (column < 0 || column == REAL || random() % 3)
+		return e;
+	e = {};
+	e.form = GJ_FUSED_PRODUCTS;
+	e.expr = plan.nfactors++;
+	e.arg = 1;
+	f.join = GJ_OP_ADD_I;
+	f.op = GJ_OP_LOAD;
+	f.slot = slot_of(column);
+	f.column = (int16_t) column;
 	return e;
 }
 
@@ -195,19 +218,19 @@ Fused::make_plan()
 	plan.nprobe_columns = NOUTER;
 	plan.nsteps = 2;
 	plan.nregisters = has_code ? 2 : 0;
-	plan.filter = condition(GJ_OP_LT_I, FILTER, -1, LESS_THAN, has_code);
+	plan.filter = condition(GJ_OP_LT_I, FILTER, -1, LESS_THAN, code_rows);
 	plan.steps[0].join_type = (uint8_t) type;
 	plan.steps[0].source = 1;
 	plan.steps[0].nkeys = 1;
 	plan.steps[0].first_key = plan.nexprs;
-	plan.exprs[plan.nexprs++] = value(KEY);
-	plan.steps[0].residual = condition(GJ_OP_GT_I, INNER, FILTER, 0, has_code);
+	plan.exprs[plan.nexprs++] = value(KEY, code_rows);
+	plan.steps[0].residual = condition(GJ_OP_GT_I, INNER, FILTER, 0, code_rows);
 	plan.steps[1].join_type = (uint8_t) (left ? GJ_JOIN_LEFT : GJ_JOIN_INNER);
 	plan.steps[1].source = 2;
 	plan.steps[1].nkeys = 2;
 	plan.steps[1].first_key = plan.nexprs;
-	plan.exprs[plan.nexprs++] = value(KEY_2);
-	plan.exprs[plan.nexprs++] = value(FILTER);
+	plan.exprs[plan.nexprs++] = value(KEY_2, false);
+	plan.exprs[plan.nexprs++] = value(FILTER, code_rows);
 	/* one condition is of terms in any plan */
 	if (!left)
 		plan.steps[1].filter = condition(GJ_OP_GT_I, INNER_2, -1, MORE_THAN, false);
@@ -218,12 +241,12 @@ Fused::make_plan()
 	{
 		plan.aggregate_op[a] = (uint8_t) ops[a];
 		plan.aggregate_expr[a] = plan.nexprs;
-		plan.exprs[plan.nexprs++] = value(arg[a]);
+		plan.exprs[plan.nexprs++] = argument(arg[a]);
 	}
 	plan.ngroup_keys = 2;
 	plan.group_how[0] = GJ_GROUP_INTEGER;
 	plan.group_expr[0] = plan.nexprs;
-	plan.exprs[plan.nexprs++] = value(GROUP);
+	plan.exprs[plan.nexprs++] = value(GROUP, has_code);
 	plan.group_how[1] = GJ_GROUP_FIXED;
 	plan.group_expr[1] = plan.nexprs;
 	plan.exprs[plan.nexprs++] = term(GJ_OP_LOAD, BYTE, -1, 0);

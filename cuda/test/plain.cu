@@ -3,7 +3,8 @@
  *	  Tests of the fused operator with plans of sums, ranges and joins over integers, which a GPU
  *	  has kernels of its own for: all of their operands, direct and hash tables, NULL and equal
  *	  keys, overflows, rows that end anywhere, parts that are not aligned, rows that another kernel
- *	  aggregates; and the same with a NULL, where they are not taken.
+ *	  aggregates; and the same with a NULL, with sums of products and with more joins, where they are
+ *	  not taken.
  */
 #include <algorithm>
 #include <unordered_map>
@@ -14,7 +15,8 @@
 #include "test.cuh"
 
 #define NOUTER 5
-#define NINNER 4 /* sides of one column each, at most */
+#define NINNER GJ_FUSED_STEPS /* sides of one column each, at most */
+#define USUAL_STEPS 4
 #define INNER_ROWS 1500u
 #define KEY_SPREAD 2 /* every other key has a row */
 
@@ -43,10 +45,12 @@ struct PlainTest
 	bool readable(int32_t column) const;
 	int16_t any_column();
 	GjFusedExpr any_value();
+	GjFusedExpr any_products();
 	void add_range();
 	void add_step(Queue &q, uint32_t s);
 	bool get(const GjFusedExpr &e, bool b, const uint32_t *rows, int64_t *value) const;
 	bool evaluate(const GjFusedExpr &e, const uint32_t *rows, int64_t *value, bool *over) const;
+	bool products(const GjFusedExpr &e, const uint32_t *rows, int64_t *value, bool *over) const;
 	bool take(uint32_t r, uint32_t *rows, std::vector<uint64_t> *counts) const;
 	bool expect(std::vector<GjAggState> *states, std::vector<uint64_t> *counts) const;
 	void run(const Device &device);
@@ -140,6 +144,30 @@ PlainTest::any_value()
 		(e.b < 0 ? e.constant == (int32_t) e.constant : columns[e.b].type.kind == GJ_INT4) &&
 		random() % 2)
 		e.arg = GJ_INT4;
+	return e;
+}
+
+/* A sum of products of up to four factors. */
+GjFusedExpr
+PlainTest::any_products()
+{
+	static const uint8_t joins[] = {GJ_OP_MUL_I, GJ_OP_MUL_I, GJ_OP_ADD_I, GJ_OP_SUB_I};
+	static const uint8_t ops[] = {GJ_OP_LOAD, GJ_OP_ADD_I, GJ_OP_SUB_I};
+	GjFusedExpr e = {};
+
+	e.form = GJ_FUSED_PRODUCTS;
+	e.expr = plan.nfactors;
+	e.arg = (uint8_t) (1 + random() % 4);
+	for (uint32_t k = 0; k < e.arg; k++)
+	{
+		GjFusedFactor &f = plan.factors[plan.nfactors++];
+
+		f.join = k == 0 ? (uint8_t) GJ_OP_ADD_I : joins[random() % 4];
+		f.column = random() % 6 ? any_column() : (int16_t) -1;
+		f.op = f.column < 0 ? (uint8_t) GJ_OP_LOAD : ops[random() % 3];
+		f.slot = (uint8_t) (f.column < NOUTER ? 0 : f.column - NOUTER + 1);
+		f.constant = random() % 40 ? (int64_t) (random() % 100) - 50 : INT64_MIN + 1000;
+	}
 	return e;
 }
 
@@ -255,11 +283,50 @@ PlainTest::get(const GjFusedExpr &e, bool b, const uint32_t *rows, int64_t *valu
 }
 
 bool
+PlainTest::products(const GjFusedExpr &e, const uint32_t *rows, int64_t *value, bool *over) const
+{
+	const GjFusedFactor *factor = &plan.factors[e.expr];
+	__int128 sum = 0;
+	__int128 product = 0;
+	bool minus = false;
+	bool fits = true;
+
+	for (uint32_t k = 0; k < e.arg; k++)
+	{
+		if (factor[k].column >= 0 && columns[factor[k].column].null(rows[factor[k].slot]))
+			return true;
+	}
+	for (uint32_t k = 0; k < e.arg && fits; k++)
+	{
+		const GjFusedFactor &f = factor[k];
+		__int128 x = f.column < 0 ? f.constant : columns[f.column].value(rows[f.slot]);
+
+		x = f.op == GJ_OP_ADD_I ? f.constant + x : f.op == GJ_OP_SUB_I ? f.constant - x : x;
+		fits = x == (int64_t) x;
+		if (f.join == GJ_OP_MUL_I)
+			product *= x;
+		else
+		{
+			sum += minus ? -product : product;
+			product = x;
+			minus = f.join == GJ_OP_SUB_I;
+		}
+		fits = fits && sum == (int64_t) sum && product == (int64_t) product;
+	}
+	sum += minus ? -product : product;
+	*value = (int64_t) sum;
+	*over |= !fits || sum != *value;
+	return false;
+}
+
+bool
 PlainTest::evaluate(const GjFusedExpr &e, const uint32_t *rows, int64_t *value, bool *over) const
 {
 	int64_t a;
 	int64_t b;
 
+	if (e.form == GJ_FUSED_PRODUCTS)
+		return products(e, rows, value, over);
 	if (get(e, false, rows, &a))
 		return true;
 	*value = a;
@@ -334,7 +401,8 @@ PlainTest::run(const Device &under_test)
 										 GJ_AGG_SUM_I,      GJ_AGG_COUNT, GJ_AGG_MIN_I};
 	/* another kernel aggregates then */
 	const uint32_t nops = random() % 3 ? 5 : 6;
-	const uint32_t nsteps = (uint32_t) (random() % (NINNER + 1));
+	const uint32_t nsteps =
+		(uint32_t) (random() % ((random() % 4 ? USUAL_STEPS : GJ_FUSED_STEPS) + 1));
 	const uint32_t nranges = (uint32_t) (random() % 4);
 
 	plan.ncolumns = NOUTER + NINNER;
@@ -360,7 +428,8 @@ PlainTest::run(const Device &under_test)
 			plan.aggregate_op[a] == GJ_AGG_COUNT_STAR ? GjFusedExpr{}
 			: a > 0 && random() % 2 && plan.aggregate_op[a - 1] != GJ_AGG_COUNT_STAR
 				? plan.exprs[plan.aggregate_expr[a - 1]]
-				: any_value();
+			: random() % 4 ? any_value()
+						   : any_products();
 	}
 	device = q.upload_columns(columns);
 

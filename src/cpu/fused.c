@@ -65,6 +65,14 @@ values(GjFusedItem *item, const GjFusedExpr *e, uint32_t n)
 											&item->value[i], &item->status);
 		return;
 	}
+	if (e->form == GJ_FUSED_PRODUCTS)
+	{
+		for (uint32_t i = 0; i < n; i++)
+			item->null[i] = gj_fused_products(&item->w->plan->factors[e->expr], e->arg,
+											  item->view.columns, &item->rowid[0][i], GJ_TILE_ROWS,
+											  &item->value[i], &item->status);
+		return;
+	}
 	gj_eval(code, (uint32_t) e->expr, &item->view, 0, n, item->tile, &item->status);
 	result = (size_t) code->exprs[e->expr].result * item->tile->stride;
 	memcpy(item->value, item->tile->value + result, n * sizeof(int64_t));

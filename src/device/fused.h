@@ -8,9 +8,10 @@
 #include "groups.h"
 #include "join.h"
 
-#define GJ_FUSED_STEPS		6
+#define GJ_FUSED_STEPS		10
 #define GJ_FUSED_EXPRS		32
 #define GJ_FUSED_TERMS		16
+#define GJ_FUSED_FACTORS	32
 #define GJ_FUSED_AGGREGATES 8
 #define GJ_FUSED_GROUP_KEYS 8
 #define GJ_FUSED_PARTS		256	/* of one call */
@@ -21,16 +22,28 @@ typedef struct GjFusedExpr
 {
 	uint8_t		form;			/* GjFusedForm; RANGE only of a term */
 	uint8_t		op;				/* SIMPLE: GJ_OP_LOAD, or GjOp of two operands */
-	uint8_t		arg;			/* of that: GjKind */
+	uint8_t		arg;			/* of that: GjKind; PRODUCTS: number of factors */
 	uint8_t		is_float;
 	uint8_t		slot_a;			/* where the row ids of a column's source are */
 	uint8_t		slot_b;
 	int16_t		a;				/* columns, -1: the constant */
 	int16_t		b;
-	int32_t		expr;			/* CODE */
+	int32_t		expr;			/* CODE; PRODUCTS: first of the plan's factors */
 	int64_t		constant;
 	int64_t		high;			/* RANGE: constant <= column a <= high; op is LOAD */
 } GjFusedExpr;
+
+/* A factor of a sum of products of integers, which an aggregate takes. */
+typedef struct GjFusedFactor
+{
+	uint8_t		join;			/* GJ_OP_MUL_I: of the product before; ADD_I, SUB_I: the first of a
+								 * product that is added to those before, or subtracted */
+	uint8_t		op;				/* GJ_OP_LOAD: the column, or constant; ADD_I, SUB_I: constant + or -
+								 * the column */
+	uint8_t		slot;
+	int16_t		column;			/* -1: the constant */
+	int64_t		constant;
+} GjFusedFactor;
 
 typedef struct GjFusedCondition
 {
@@ -66,6 +79,7 @@ typedef struct GjFusedPlan
 	uint8_t		nregisters;		/* of CODE; 0: there is none */
 	uint8_t		nexprs;
 	uint8_t		nterms;
+	uint8_t		nfactors;
 	uint8_t		naggregates;
 	uint8_t		ngroup_keys;
 	uint8_t		aggregate_op[GJ_FUSED_AGGREGATES];
@@ -76,6 +90,7 @@ typedef struct GjFusedPlan
 	GjFusedStep steps[GJ_FUSED_STEPS];
 	GjFusedExpr exprs[GJ_FUSED_EXPRS];
 	GjFusedExpr terms[GJ_FUSED_TERMS];
+	GjFusedFactor factors[GJ_FUSED_FACTORS];
 } GjFusedPlan;
 
 /* Probe rows 0 .. nrows-1 of columns[nprobe_columns] (host array), which may lie anywhere. */

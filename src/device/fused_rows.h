@@ -6,9 +6,9 @@
  * ids are written between the steps.  What a plan may hold, and the meaning of its parts,
  * is here; both devices compile it.  The daemon makes plans (run/fused_plan.c).
  *
- * Expressions of a common form (a column; a column and a column or constant) are computed
- * straight from the columns, all others by gj_eval.  Row ids of a tuple are found by slot:
- * slot 0 is the probe source, slot s+1 the source of step s.
+ * Expressions of a common form (a column; a column and a column or constant; products of those)
+ * are computed straight from the columns, all others by gj_eval.  Row ids of a tuple are found by
+ * slot: slot 0 is the probe source, slot s+1 the source of step s.
  */
 #ifndef GJ_DEVICE_FUSED_ROWS_H
 #define GJ_DEVICE_FUSED_ROWS_H
@@ -23,6 +23,7 @@ typedef enum GjFusedForm
 	GJ_FUSED_NONE,				/* a condition: none, always true.  A value: none is taken */
 	GJ_FUSED_SIMPLE,			/* a value: of column a, or of a <op> b */
 	GJ_FUSED_RANGE,				/* a term: an integer column is between two constants */
+	GJ_FUSED_PRODUCTS,			/* a value: sums and differences of products, of 64 bits */
 	GJ_FUSED_ALL_TERMS,			/* a condition: all terms are true */
 	GJ_FUSED_CODE				/* gj_eval */
 } GjFusedForm;
@@ -67,6 +68,41 @@ gj_fused_simple(const GjFusedExpr *e, const GjColumn *columns, const uint32_t *r
 	if (s != GJ_OK)
 		*status = s;
 	return false;
+}
+
+/* The value of a GJ_FUSED_PRODUCTS expression, whose factors these are; true: NULL. */
+GJ_FN bool
+gj_fused_products(const GjFusedFactor *factors, uint32_t n, const GjColumn *columns,
+				  const uint32_t *rowids, uint32_t stride, int64_t *value, uint32_t *status)
+{
+	int64_t		sum = 0;
+	int64_t		product = 0;
+	bool		minus = false;
+	bool		null = false;
+	bool		over = false;
+
+	for (uint32_t k = 0; k < n; k++)
+	{
+		const GjFusedFactor *f = &factors[k];
+		int64_t		x;
+
+		null |= gj_fused_operand(columns, f->column, f->slot, f->constant, rowids, stride, &x);
+		if (f->op != GJ_OP_LOAD)
+			over |= gj_sum_i(f->constant, x, f->op == GJ_OP_SUB_I, &x);
+		if (f->join == GJ_OP_MUL_I)
+		{
+			over |= gj_mul_i(product, x, GJ_INT8, &product) != GJ_OK;
+			continue;
+		}
+		over |= gj_sum_i(sum, product, minus, &sum);
+		product = x;
+		minus = f->join == GJ_OP_SUB_I;
+	}
+	over |= gj_sum_i(sum, product, minus, &sum);
+	*value = null ? 0 : sum;
+	if (over && !null)
+		*status = GJ_OVERFLOW;
+	return null;
 }
 
 /* The value of a group key that is a carried column, as gj_group_carried; true: NULL. */

@@ -159,6 +159,8 @@ gj_make_program(GjScanState *state)
 				return NULL;
 			set_constant(instr, bound, isnull);
 		}
+		else if (instr->op == GJ_OP_CONST && instr->arg == GJ_BOUND_OF_DATE)
+			set_constant(instr, isnull ? 0 : gj_date_bound(DatumGetTimestamp(value), instr->n), isnull);
 		else if (instr->op == GJ_OP_CONST)
 			set_constant(instr, isnull ? 0 : gj_register_value(type, value), isnull);
 		else

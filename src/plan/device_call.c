@@ -83,8 +83,9 @@ compile_decimals(GjCompileContext *cxt, Expr *left, Expr *right, int depth)
 }
 
 /*
- * Compares a numeric with one whose value is known only when execution begins: an integer then, the
- * last or first one on the right side of it at the other's scale.
+ * Compares a numeric with one whose value is known only when execution begins, or a date with a
+ * timestamp whose value is known by then.  What is known becomes an integer: the last or first one
+ * on the right side of it at the other's scale, or day.
  */
 static bool
 compile_late_comparison(GjCompileContext *cxt, GjOp op, List *args, int late, int depth)
@@ -97,16 +98,20 @@ compile_late_comparison(GjCompileContext *cxt, GjOp op, List *args, int late, in
 	else if (op == GJ_OP_LE_I || op == GJ_OP_GT_I)
 		bound = late == 1 ? GJ_BOUND_FLOOR : GJ_BOUND_CEIL;
 	return gj_compile_node(cxt, list_nth(args, 1 - late), depth + 1 - late) &&
-		gj_compile_late_numeric(cxt, list_nth(args, late), bound, depth + late);
+		gj_compile_bound(cxt, list_nth(args, late), bound, depth + late);
 }
 
-/* Which argument of a comparison of numerics is known only when execution begins; -1: none. */
+/* Which argument of a comparison compile_late_comparison() makes an integer; -1: none. */
 static int
 late_argument(GjCompileContext *cxt, const GjDeviceFunction *func, List *args)
 {
-	if ((func->flags & GJ_CALL_DECIMAL) == 0 || (func->flags & GJ_CALL_FAILS) != 0)
+	if ((func->flags & GJ_CALL_FAILS) != 0)
 		return -1;
-	for (int i = 0; i < 2; i++)
+	if ((func->flags & GJ_CALL_LEFT_DATE) != 0)
+		return gj_is_known_timestamp(cxt, lsecond(args)) ? 1 : -1;
+	if ((func->flags & GJ_CALL_RIGHT_DATE) != 0)
+		return gj_is_known_timestamp(cxt, linitial(args)) ? 0 : -1;
+	for (int i = 0; (func->flags & GJ_CALL_DECIMAL) != 0 && i < 2; i++)
 		if (gj_is_late_numeric(cxt, list_nth(args, i)))
 			return i;
 	return -1;

@@ -282,12 +282,26 @@ gj_is_late_numeric(GjCompileContext *cxt, Expr *node)
 }
 
 bool
-gj_compile_late_numeric(GjCompileContext *cxt, Expr *node, GjBound bound, int depth)
+gj_is_known_timestamp(GjCompileContext *cxt, Expr *node)
 {
+	return getBaseType(exprType((Node *) node)) == TIMESTAMPOID && is_runtime_constant(cxt, node);
+}
+
+bool
+gj_compile_bound(GjCompileContext *cxt, Expr *node, GjBound bound, int depth)
+{
+	bool		decimal = gj_type(exprType((Node *) node))->reading == GJ_READ_DECIMAL;
+	Const	   *con = (Const *) node;
+
 	if (!gj_use_register(cxt, depth))
 		return false;
-	/* for now, what gj_numeric_bound() has to know */
-	emit_runtime(cxt, node, (GjInstr) {.op = GJ_OP_CONST, .dst = depth, .arg = cxt->scale, .n = bound});
+	if (IsA(node, Const) && !decimal)
+		gj_emit(cxt, (GjInstr) {.op = GJ_OP_CONST, .dst = depth, .n = con->constisnull,
+			.imm = con->constisnull ? 0 : gj_date_bound(DatumGetTimestamp(con->constvalue), bound)});
+	else
+		/* for now, what gj_numeric_bound() or gj_date_bound() has to know */
+		emit_runtime(cxt, node, (GjInstr) {.op = GJ_OP_CONST, .dst = depth,
+			.arg = decimal ? cxt->scale : GJ_BOUND_OF_DATE, .n = bound});
 	return true;
 }
 

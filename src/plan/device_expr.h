@@ -45,8 +45,13 @@ extern void gj_emit_fallible(GjCompileContext *cxt, GjInstr instr);
 extern bool gj_is_initplan_param(PlannerInfo *root, Param *param);
 /* True for a numeric that has its value, and so its scale, only when execution begins. */
 extern bool gj_is_late_numeric(GjCompileContext *cxt, Expr *node);
-/* Loads it, as what `bound` makes of it at the scale of what was compiled last. */
-extern bool gj_compile_late_numeric(GjCompileContext *cxt, Expr *node, GjBound bound, int depth);
+/* True for a timestamp that has its value when execution begins, or now. */
+extern bool gj_is_known_timestamp(GjCompileContext *cxt, Expr *node);
+/*
+ * Loads one of both as what `bound` makes of it: a numeric at the scale of what was compiled last, a
+ * timestamp as a date.
+ */
+extern bool gj_compile_bound(GjCompileContext *cxt, Expr *node, GjBound bound, int depth);
 /* Compiles a node so that its value ends in register `depth`. */
 extern bool gj_compile_node(GjCompileContext *cxt, Expr *node, int depth);
 /* Loads a column, or whether it is NULL. */

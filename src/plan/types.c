@@ -17,6 +17,7 @@
 #include "load/decimal.h"
 #include "plan/types.h"
 #include "rows/compare.h"
+#include "rows/datetime.h"
 #include "rows/numeric.h"
 
 static const GjType known_types[] = {
@@ -216,6 +217,19 @@ gj_numeric_bound(Datum value, int scale, GjBound bound, int64 *result)
 	return (bound != GJ_BOUND_EXACT ||
 			DatumGetBool(DirectFunctionCall2(numeric_eq, scaled, rounded))) &&
 		gj_numeric_value(rounded, &own, result) && own == 0;
+}
+
+int64
+gj_date_bound(Timestamp timestamp, GjBound bound)
+{
+	int64		day;
+
+	if (!gj_timestamp_is_finite(timestamp))
+		return timestamp < 0 ? PG_INT32_MIN : PG_INT32_MAX;
+	day = gj_floor_div(timestamp, GJ_US_PER_DAY);
+	if (timestamp == day * GJ_US_PER_DAY || bound == GJ_BOUND_FLOOR)
+		return day;
+	return bound == GJ_BOUND_CEIL ? day + 1 : PG_INT64_MAX;
 }
 
 /* ---- lists */

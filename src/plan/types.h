@@ -5,6 +5,7 @@
 #ifndef GJ_TYPES_H
 #define GJ_TYPES_H
 
+#include "datatype/timestamp.h"
 #include "utils/array.h"
 #include "wire/program.h"
 
@@ -70,7 +71,7 @@ extern const char *gj_value_bytes(Oid typid, Datum value, Size *n);
 /* A numeric as an integer times 10^-*scale, the scale being its display scale; or false. */
 extern bool gj_numeric_value(Datum value, int *scale, int64 *result);
 
-/* How a numeric becomes an integer times 10^-scale. */
+/* How a numeric becomes an integer times 10^-scale, and a timestamp a day. */
 typedef enum GjBound
 {
 	GJ_BOUND_EXACT,				/* equal, or not at all */
@@ -80,6 +81,14 @@ typedef enum GjBound
 
 /* False if there is no such integer, or it has more than 18 digits. */
 extern bool gj_numeric_bound(Datum value, int scale, GjBound bound, int64 *result);
+
+/*
+ * The date beside which others are what they are beside the timestamp; if none is equal, and it is
+ * to be so, an integer that no date is.
+ */
+extern int64 gj_date_bound(Timestamp timestamp, GjBound bound);
+
+#define GJ_BOUND_OF_DATE	1	/* GjInstr.arg of a timestamp that becomes one at execution */
 
 /*
  * The elements of an array as GJ_OP_IN_I, GJ_OP_IN_F or GJ_OP_IN_T wants them: *n entries,

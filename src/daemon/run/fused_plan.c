@@ -23,11 +23,16 @@ typedef enum GjNodeKind
 	GJ_NODE_AND					/* of binary ones that cannot fail, and columns */
 } GjNodeKind;
 
+#define MAX_FACTORS 8			/* of a value */
+
+/* Besides what its kind says, a node can be a sum of products: then it has factors. */
 typedef struct GjNode
 {
 	GjNodeKind	kind;
 	uint32_t	nterms;			/* BINARY, COLUMN: 1 */
+	uint32_t	nfactors;
 	GjFusedExpr term[GJ_FUSED_TERMS];
+	GjFusedFactor factor[MAX_FACTORS];
 } GjNode;
 
 /* The slot of a source's row ids. */
@@ -48,6 +53,20 @@ column_node(const GjRun *run, uint32_t column, GjNode *node)
 	node->nterms = 1;
 	node->term[0] = (GjFusedExpr) {.form = GJ_FUSED_SIMPLE,.op = GJ_OP_LOAD,
 	.slot_a = slot_of(run, run->types[column].source),.a = (int16_t) column,.b = -1};
+	node->nfactors = 1;
+	node->factor[0] = (GjFusedFactor) {.join = GJ_OP_ADD_I,.op = GJ_OP_LOAD,
+	.slot = node->term[0].slot_a,.column = (int16_t) column};
+}
+
+/* Makes a node the constant. */
+static void
+constant_node(int64_t value, GjNode *node)
+{
+	node->kind = GJ_NODE_CONSTANT;
+	node->term[0] = (GjFusedExpr) {.a = -1,.constant = value};
+	node->nfactors = 1;
+	node->factor[0] = (GjFusedFactor) {.join = GJ_OP_ADD_I,.op = GJ_OP_LOAD,.column = -1,
+	.constant = value};
 }
 
 static bool
@@ -72,6 +91,74 @@ binary_node(const GjInstr *instr, const GjNode *a, const GjNode *b, GjNode *node
 	node->term[0] = (GjFusedExpr) {.form = GJ_FUSED_SIMPLE,.op = (uint8_t) instr->op,
 	.arg = (uint8_t) instr->arg,.slot_a = x->slot_a,.slot_b = y->slot_a,.a = x->a,.b = y->a,
 	.constant = a->kind == GJ_NODE_CONSTANT ? x->constant : y->constant};
+}
+
+static bool
+is_one_product(const GjNode *node)
+{
+	for (uint32_t k = 1; k < node->nfactors; k++)
+		if (node->factor[k].join != GJ_OP_MUL_I)
+			return false;
+	return node->nfactors > 0;
+}
+
+/* A column plus or minus a constant, which is one factor; false: it is something else. */
+static bool
+add_constant(uint16_t op, const GjNode *a, const GjNode *b, GjNode *node)
+{
+	bool		first = a->kind == GJ_NODE_CONSTANT;
+	const GjNode *column = first ? b : a;
+	int64_t		constant = (first ? a : b)->term[0].constant;
+
+	if (column->kind != GJ_NODE_COLUMN || (first ? a : b)->kind != GJ_NODE_CONSTANT)
+		return false;
+	/* column - constant is -constant + column */
+	if (op == GJ_OP_SUB_I && !first)
+	{
+		if (constant == INT64_MIN)
+			return false;
+		constant = -constant;
+		op = GJ_OP_ADD_I;
+	}
+	node->nfactors = 1;
+	node->factor[0] = column->factor[0];
+	node->factor[0].op = (uint8_t) op;
+	node->factor[0].constant = constant;
+	return true;
+}
+
+/* Gives a node the factors of a <op> b, where that is a sum of products. */
+static void
+add_factors(uint16_t op, const GjNode *a, const GjNode *b, GjNode *node)
+{
+	uint32_t	n = a->nfactors + b->nfactors;
+
+	if ((op != GJ_OP_ADD_I && op != GJ_OP_SUB_I && op != GJ_OP_MUL_I) || a->nfactors == 0 ||
+		!is_one_product(b) || (op == GJ_OP_MUL_I && !is_one_product(a)))
+		return;
+	if ((op != GJ_OP_MUL_I && add_constant(op, a, b, node)) || n > MAX_FACTORS)
+		return;
+	node->nfactors = n;
+	memcpy(node->factor, a->factor, a->nfactors * sizeof(GjFusedFactor));
+	memcpy(node->factor + a->nfactors, b->factor, b->nfactors * sizeof(GjFusedFactor));
+	node->factor[a->nfactors].join = (uint8_t) op;
+}
+
+/* Makes a node a constant or product, times a power of 10. */
+static void
+scale_node(int64_t power, const GjNode *a, GjNode *node)
+{
+	GjNode		factor = {.kind = GJ_NODE_OTHER};
+	int64_t		scaled;
+
+	if (a->kind == GJ_NODE_CONSTANT &&
+		gj_mul_i(a->term[0].constant, power, GJ_INT8, &scaled) == GJ_OK)
+	{
+		constant_node(scaled, node);
+		return;
+	}
+	constant_node(power, &factor);
+	add_factors(GJ_OP_MUL_I, a, &factor, node);
 }
 
 /* True if a node can be terms of a condition: they are not all evaluated. */
@@ -181,14 +268,19 @@ follow(const GjRun *run, uint32_t e, GjNode *result)
 		if (instr->op == GJ_OP_LOAD)
 			column_node(run, instr->arg, &made);
 		else if (instr->op == GJ_OP_CONST && instr->n == 0)
-		{
-			made.kind = GJ_NODE_CONSTANT;
-			made.term[0] = (GjFusedExpr) {.a = -1,.constant = instr->imm};
-		}
+			constant_node(instr->imm, &made);
+		else if (instr->op == GJ_OP_MOVE || (instr->op == GJ_OP_RANGE_I && instr->arg == GJ_INT8))
+			made = node[instr->a];
 		else if (instr->op == GJ_OP_AND)
 			and_node(&node[instr->a], &node[instr->b], &made);
+		else if (instr->op == GJ_OP_SCALE_UP)
+			scale_node(instr->imm, &node[instr->a], &made);
 		else
+		{
 			binary_node(instr, &node[instr->a], &node[instr->b], &made);
+			if (instr->arg == GJ_INT8)
+				add_factors(instr->op, &node[instr->a], &node[instr->b], &made);
+		}
 		node[instr->dst] = made;
 	}
 	*result = node[run->exprs[e].result];
@@ -203,9 +295,12 @@ use_code(const GjRun *run, GjFusedPlan *plan, uint32_t e)
 		plan->nregisters = (uint8_t) run->exprs[e].nregisters;
 }
 
-/* Adds an expression (-1: none) to the plan's; returns its number, or -1: there is no room. */
+/*
+ * Adds an expression (-1: none) to the plan's; returns its number, or -1: there is no room.
+ * is_argument: of an aggregate.
+ */
 static int
-add_value(const GjRun *run, GjFusedPlan *plan, int32_t e)
+add_value(const GjRun *run, GjFusedPlan *plan, int32_t e, bool is_argument)
 {
 	GjFusedExpr made = {.form = GJ_FUSED_NONE};
 	GjNode		node;
@@ -217,6 +312,16 @@ add_value(const GjRun *run, GjFusedPlan *plan, int32_t e)
 		follow(run, (uint32_t) e, &node);
 		if (node.kind == GJ_NODE_COLUMN || node.kind == GJ_NODE_BINARY)
 			made = node.term[0];
+		else if (is_argument && node.nfactors > 0 &&
+				 plan->nfactors + node.nfactors <= GJ_FUSED_FACTORS)
+		{
+			made.form = GJ_FUSED_PRODUCTS;
+			made.arg = (uint8_t) node.nfactors;
+			made.expr = plan->nfactors;
+			memcpy(&plan->factors[plan->nfactors], node.factor,
+				   node.nfactors * sizeof(GjFusedFactor));
+			plan->nfactors += (uint8_t) node.nfactors;
+		}
 		else
 		{
 			made.form = GJ_FUSED_CODE;
@@ -294,7 +399,7 @@ add_step(const GjRun *run, GjFusedPlan *plan, const GjRunStep *rs)
 	to->nkeys = step->nkeys;
 	to->first_key = plan->nexprs;
 	for (uint32_t k = 0; k < step->nkeys; k++)
-		if (add_value(run, plan, (int32_t) (step->probe_keys + k)) < 0)
+		if (add_value(run, plan, (int32_t) (step->probe_keys + k), false) < 0)
 			return false;
 	to->residual = make_condition(run, plan, rs->residual);
 	to->filter = make_condition(run, plan, step->filter);
@@ -334,7 +439,7 @@ add_aggregates(const GjRun *run, GjFusedPlan *plan)
 	{
 		/* what has one argument shares it */
 		int			e = a > 0 && aggregates[a].arg == aggregates[a - 1].arg ?
-			plan->aggregate_expr[a - 1] : add_value(run, plan, aggregates[a].arg);
+			plan->aggregate_expr[a - 1] : add_value(run, plan, aggregates[a].arg, true);
 
 		if (!is_fusible(aggregates[a].op) || e < 0)
 			return false;
@@ -358,7 +463,7 @@ add_group_keys(const GjRun *run, GjFusedPlan *plan)
 		plan->group_expr[k] = plan->nexprs;
 		if (keys[k].how <= GJ_GROUP_FLOAT)
 		{
-			if (add_value(run, plan, (int32_t) keys[k].index) < 0)
+			if (add_value(run, plan, (int32_t) keys[k].index, false) < 0)
 				return false;
 			continue;
 		}
