@@ -111,7 +111,7 @@ ALTER TABLE eight ADD UNIQUE (k);
 VACUUM ANALYZE sale, eight;
 SELECT gj_device(format('SELECT %s FROM sale WHERE off BETWEEN 0.02 AND 0.07 AND n > -20', x) || y) FROM unnest(ARRAY[
 	'sum(price * (1 - off)), sum(price * (1 - off) * (1 + tax)), count(*)', 'sum(price * (1 - off) - n * tax), avg((n - 3) * price)', 'sum((1 + tax) * n - price), sum(big * (7 - g)), min(big * g * k)',
-	'sum(price * (off + n)), max(-price * n)', 'sum(big * big * big)', 'sum((9223372036854775807 - big) * 1)', 'sum(big + (-9223372036854775807 - big))']) x, unnest(ARRAY['', ' GROUP BY g']) y;
+	'sum(price * (off + n)), max(-price * n)', 'sum(big * big * big)', 'sum((9223372036854775807 - big) * 1)', 'sum(big + (-9223372036854775807 - big))']) WITH ORDINALITY xs (x, i), unnest(ARRAY['', ' GROUP BY g']) y ORDER BY i, y;
 SELECT gj_device('SELECT s.g, count(*), sum(s.price * (1 - h.next) + h.k * s.n) FROM sale s JOIN eight a ON s.k = a.k JOIN eight b ON a.next = b.k JOIN eight c ON b.next = c.k JOIN eight d ON c.next = d.k
 	JOIN eight e ON d.next = e.k JOIN eight f ON e.next = f.k JOIN eight h ON f.next = h.k JOIN eight i ON h.next = i.k GROUP BY s.g');
 DROP TABLE fact, dim, small, gaps_f, gaps_d, sale, eight;

@@ -60,9 +60,10 @@ SELECT gj_device('SELECT inf.d, inf.ts, g.name FROM inf JOIN g USING (k) WHERE '
 ]) WITH ORDINALITY AS t(c, n) ORDER BY n;
 -- dates beside timestamps that are known beforehand, also beyond every timestamp
 SELECT gj_device(format('SELECT inf.d, g.name FROM inf JOIN g USING (k) WHERE inf.d %s timestamp %L', op, ts))
-FROM unnest('{<,<=,=,<>,>=,>}'::text[]) op, unnest('{-infinity,2000-01-01,2000-01-01 00:00:01,infinity}'::text[]) ts;
+FROM unnest('{<,<=,=,<>,>=,>}'::text[]) WITH ORDINALITY os (op, i), unnest('{-infinity,2000-01-01,2000-01-01 00:00:01,infinity}'::text[]) WITH ORDINALITY s (ts, j) ORDER BY i, j;
 SELECT gj_device(format('SELECT f.id, g.name FROM f JOIN g USING (k) WHERE %s', format(CASE WHEN flip THEN 'timestamp %L %s f.d' ELSE 'f.d %2$s timestamp %1$L' END, ts, op)))
-FROM unnest('{<,<=,=,<>,>=,>}'::text[]) op, unnest('{1999-12-31 23:59:59.999999,2000-02-29,2000-02-29 00:00:00.000001}'::text[]) ts, unnest('{f,t}'::bool[]) flip;
+FROM unnest('{<,<=,=,<>,>=,>}'::text[]) WITH ORDINALITY os (op, i), unnest('{1999-12-31 23:59:59.999999,2000-02-29,2000-02-29 00:00:00.000001}'::text[]) WITH ORDINALITY s (ts, j), unnest('{f,t}'::bool[]) flip
+ORDER BY i, j, flip;
 SET plan_cache_mode = force_generic_plan;
 PREPARE known (timestamp) AS SELECT count(*), min(f.d), max(f.d) FROM f JOIN g USING (k) WHERE f.d >= $1 AND f.d < $1 + interval '1 month';
 EXECUTE known ('2000-02-01');
