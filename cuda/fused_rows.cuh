@@ -300,8 +300,7 @@ products_values(const GjFusedFactor *factors, uint32_t n, const GjColumn *column
 		{
 #pragma unroll
 			for (uint32_t i = 0; i < R; i++)
-				over |=
-					(uint32_t) (gj_mul_i(product[i], x[i], GJ_INT8, &product[i]) != GJ_OK) << i;
+				over |= (uint32_t) (gj_mul_i(product[i], x[i], GJ_INT8, &product[i]) != GJ_OK) << i;
 			continue;
 		}
 		/* a product is complete */

@@ -91,8 +91,8 @@ slot_of(int32_t column)
 }
 
 Fused::Fused(Random &r, GjJoinType t, bool l, bool code, uint32_t nrows, uint32_t range)
-	: random(r), type(t), left(l), has_code(code), code_rows(code && r() % 2), n(nrows),
-	  build_side{}
+	: random(r), type(t), left(l), has_code(code), code_rows(code && r() % 2),
+	  n(nrows), build_side{}
 {
 	where = "type " + std::to_string(type) + (left ? ", left" : "") + (has_code ? ", code" : "") +
 			", n = " + std::to_string(n) + ", range " + std::to_string(range);

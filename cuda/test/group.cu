@@ -430,7 +430,8 @@ test_dependent_once(const Device &device, Random &random, uint32_t n, const std:
 	GjView view = q.view(columns, n, {});
 	Groups groups(q, all, n + 1, columns[KEY_TEXT].heap.size() * all.size());
 
-	groups.groups.rows.ndependent = groups.tuples.ndependent = (uint32_t) (all.size() - keys.size());
+	groups.groups.rows.ndependent = groups.tuples.ndependent =
+		(uint32_t) (all.size() - keys.size());
 	for (uint32_t k = 0; k < all.size(); k++)
 		groups.tuples.heap[k] =
 			columns[all[k].column].heap.empty() ? NULL : q.upload(columns[all[k].column].heap);

@@ -3,8 +3,8 @@
  *	  Tests of the fused operator with plans of sums, ranges and joins over integers, which a GPU
  *	  has kernels of its own for: all of their operands, direct and hash tables, NULL and equal
  *	  keys, overflows, rows that end anywhere, parts that are not aligned, rows that another kernel
- *	  aggregates; and the same with a NULL, with sums of products and with more joins, where they are
- *	  not taken.
+ *	  aggregates; and the same with a NULL, with sums of products and with more joins, where they
+ *	  are not taken.
  */
 #include <algorithm>
 #include <unordered_map>
