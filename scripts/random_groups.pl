@@ -30,6 +30,10 @@ sub group_key
 	return integer_expression(@aliases) if chance(15);
 	return '(' . condition(1, @aliases) . ')' if chance(15);
 	my $a = pick(@aliases);
+	my @texts = map { name_of($a, $_) } of_type($a, 'text');
+	# few letters take few bytes, or not
+	my $n = pick(1, 2, 2, 3);
+	return pick(map { ("left($_, $n)", "substr($_, " . pick(0, 1, 2) . ", $n)") } @texts) if @texts && chance(8);
 	my @known = grep { $_->{kind}[0] !~ /numeric|uuid|\[\]/ } @{ $a->{table}{columns} };
 	return name_of($a, pick(chance(95) ? @known : @{ $a->{table}{columns} }));
 }

@@ -208,3 +208,14 @@ SELECT gj_plan('SELECT g.name, f.k % 2, count(*), sum(f.i4) + 1 FROM f JOIN g US
 DROP TABLE f, g, spread, huge, fl, many, texts;
 DROP TYPE mood;
 DROP COLLATION insensitive;
+-- texts that functions make of a few characters: empty ones, of several bytes a character, NULL; of one and of two tables, sorted, in stages
+CREATE TABLE word AS SELECT i AS id, i % 30 AS k, CASE WHEN i % 11 > 0 THEN (ARRAY['', 'a', 'ab', 'ab ', 'été', 'über', 'ÿ', '漢字', '𝄞𝄞𝄞', 'ab漢'])[i % 10 + 1] END AS t, ('c' || i % 3)::char(9) AS c FROM generate_series(1, 3000) i;
+CREATE TABLE words AS SELECT i AS k, left('äöü', i % 4) AS u FROM generate_series(0, 24) i;
+VACUUM ANALYZE word, words;
+SELECT gj_device(format(q, x)) FROM unnest(ARRAY['substring(w.t FROM 1 FOR 2)', 'substr(w.t, 2, 1)', 'left(w.t, 2)', 'left(w.c, 2)', 'substring(s.u FROM 2 FOR 2)', 'left(w.t, 0)']) WITH ORDINALITY xs (x, i),
+	unnest(ARRAY['SELECT %s, count(*), sum(w.id) FROM word w JOIN words s USING (k) GROUP BY 1', 'SELECT count(DISTINCT %s) FROM word w JOIN words s USING (k)',
+	'SELECT %1$s || ''!'' AS x, pg_column_size(%1$s), s.u, max(w.id) FROM word w JOIN words s USING (k) GROUP BY %1$s, s.u ORDER BY %1$s, s.u LIMIT 7',
+	'SELECT n, count(*), sum(s) FROM (SELECT %s AS x, count(*) AS n, sum(w.id) AS s FROM word w JOIN words s USING (k) GROUP BY 1) y GROUP BY n',
+	'SELECT DISTINCT %s FROM word w JOIN words s USING (k)', 'SELECT %s AS x, count(*) FROM word w JOIN words s USING (k) GROUP BY 1 HAVING min(w.id) > 3']) WITH ORDINALITY qs (q, j) ORDER BY i, j;
+SELECT gj_device('SELECT left(t, 3), count(*) FROM word JOIN words USING (k) GROUP BY 1');
+DROP TABLE word, words;

@@ -1,8 +1,8 @@
 /*
  * order.cu
  *	  Tests of sort_limit, sort_rows, group_sort_keys, group_column, group_bytes and group_keep: one
- *and several keys, both ways, few and many ties, bounds, limits from 1 to more than there is; keys
- *that are the same in all rows; a sort that is stopped; checks of groups; texts.
+ *	  and several keys, both ways, few and many ties, bounds, limits from 1 to more than there is;
+ *	  keys that are the same in all rows; a sort that is stopped; checks of groups; texts.
  */
 #include <algorithm>
 

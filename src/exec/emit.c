@@ -113,6 +113,15 @@ referred_value(const GjEmitter *emitter, uint64 ref)
 	return PointerGetDatum(emitter->heap + gj_ref_offset(ref));
 }
 
+/* Makes the text whose bytes are those of a word (GJ_OP_WORD_T), up to the first zero. */
+static void
+write_word(int64 word, char *text)
+{
+	/* as tuples hold it: PostgreSQL's groups have passed one */
+	memcpy(text + VARHDRSZ_SHORT, &word, sizeof(word));
+	SET_VARSIZE_SHORT(text, VARHDRSZ_SHORT + strnlen(text + VARHDRSZ_SHORT, sizeof(word)));
+}
+
 TupleTableSlot *
 gj_emit_row(GjEmitter *emitter, TupleTableSlot *slot)
 {
@@ -166,6 +175,10 @@ gj_emit_row(GjEmitter *emitter, TupleTableSlot *slot)
 			case GJ_EMIT_CODE:
 				values[attr] = list_nth_node(Const, column->codes,
 											 ((const int64 *) column->data)[row])->constvalue;
+				break;
+			case GJ_EMIT_WORD:
+				write_word(((const int64 *) column->data)[row], column->stored);
+				values[attr] = PointerGetDatum(column->stored);
 				break;
 			case GJ_EMIT_POINTER:
 				values[attr] = PointerGetDatum(column->data + (Size) row * column->width);
@@ -472,7 +485,8 @@ gj_group_emitter_init(GjEmitter *emitter, const GjProgram *program, List *key_co
 		}
 		emitter->columns[i].codes = list_nth(key_codes, i);
 		if (emitter->columns[i].codes != NIL)
-			emitter->columns[i].how = GJ_EMIT_CODE;
+			emitter->columns[i].how = gj_codes_are_words(emitter->columns[i].codes) ?
+				GJ_EMIT_WORD : GJ_EMIT_CODE;
 	}
 	emitter->types = types;
 	if (!gj_layout(types, noutputs, program->output_capacity, GJ_OUTPUT_SLOT_SIZE,

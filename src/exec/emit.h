@@ -21,6 +21,7 @@ typedef enum GjEmitHow
 	GJ_EMIT_DECIMAL,			/* an integer becomes a numeric */
 	GJ_EMIT_STORED_DECIMAL,		/* one that the loader made of a numeric becomes it again */
 	GJ_EMIT_CODE,				/* an integer stands for a value */
+	GJ_EMIT_WORD,				/* the bytes of an integer become a text */
 	GJ_EMIT_POINTER,			/* to the value in the batch */
 	GJ_EMIT_REF
 } GjEmitHow;
@@ -32,7 +33,7 @@ typedef struct GjEmitColumn
 	GjEmitHow	how;
 	uint8		width;
 	uint8		scale;			/* GJ_EMIT_DECIMAL, GJ_EMIT_STORED_DECIMAL */
-	char		stored[GJ_DECIMAL_BYTES];	/* GJ_EMIT_STORED_DECIMAL: the value of the last row */
+	char		stored[GJ_DECIMAL_BYTES];	/* GJ_EMIT_STORED_DECIMAL, GJ_EMIT_WORD: of the last row */
 	const List *codes;			/* GJ_EMIT_CODE: of Const */
 	int			output;			/* number of the program's output column */
 	int			attr;			/* of the slot, from 0 */

@@ -603,6 +603,25 @@ gj_compile_filtered(GjBuilder *builder, Expr *arg, Expr *filter, GjNumericInfo *
 	return add_expr(&cxt, first, exprType((Node *) expr));
 }
 
+int
+gj_compile_word(GjBuilder *builder, Expr *expr)
+{
+	GjCompileContext cxt = COMPILE_CONTEXT(builder);
+	GjBuilderMark mark;
+	int			first = builder->ninstrs;
+
+	gj_swap_obstacle(NULL);
+	gj_builder_mark(builder, &mark);
+	if (!gj_compile_node(&cxt, expr, 0))
+	{
+		gj_refuse_else("expression %s is not supported", gj_expr_text(builder->root, (Node *) expr));
+		gj_builder_reset(builder, &mark);
+		return -1;
+	}
+	gj_emit_unary(&cxt, GJ_OP_WORD_T, 0);
+	return add_expr(&cxt, first, INT8OID);
+}
+
 bool
 gj_compile_source_filter(GjBuilder *builder, int s, int *filter)
 {

@@ -8,6 +8,7 @@
 #include "catalog/pg_class.h"
 #include "catalog/pg_constraint.h"
 #include "catalog/pg_type.h"
+#include "mb/pg_wchar.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
@@ -16,6 +17,7 @@
 #include "optimizer/tlist.h"
 #include "parser/parsetree.h"
 #include "utils/datum.h"
+#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 
 #include "plan/join_path.h"
@@ -96,6 +98,23 @@ as_codes(Expr *expr, List **codes)
 	return copy->defresult != NULL ? (Expr *) copy : NULL;
 }
 
+/* True if values of a text expression are sure to have at most 8 bytes: a few characters of others. */
+static bool
+is_word(const Expr *expr)
+{
+	const FuncExpr *func = (const FuncExpr *) expr;
+	const Const *count;
+
+	if (!IsA(expr, FuncExpr) ||
+		(func->funcid != F_SUBSTRING_TEXT_INT4_INT4 && func->funcid != F_SUBSTR_TEXT_INT4_INT4 &&
+		 func->funcid != F_LEFT))
+		return false;
+	count = llast(func->args);
+	return IsA(count, Const) && !count->constisnull && DatumGetInt32(count->constvalue) >= 0 &&
+		DatumGetInt32(count->constvalue) <=
+		(int) sizeof(int64) / pg_database_encoding_max_length();
+}
+
 bool
 gj_add_group_key(GjJoinInfo *info, Expr *expr)
 {
@@ -105,6 +124,7 @@ gj_add_group_key(GjJoinInfo *info, Expr *expr)
 	Expr	   *value = expr;
 	Expr	   *column = expr;
 	List	   *codes = NIL;
+	bool		words;
 	int			e,
 				source,
 				index;
@@ -122,12 +142,19 @@ gj_add_group_key(GjJoinInfo *info, Expr *expr)
 		how = GJ_GROUP_INTEGER;
 	else
 		value = expr;
+	words = how == GJ_GROUP_TEXT && is_word(value);
+	if (words)
+	{
+		how = GJ_GROUP_INTEGER;
+		codes = list_make1(makeInteger(0));
+	}
 	key->how = how;
 	if (how <= GJ_GROUP_FLOAT)
 	{
-		GjNumericInfo numeric;
+		GjNumericInfo numeric = {0};
 
-		e = gj_compile_filtered(info->builder, value, NULL, &numeric);
+		e = words ? gj_compile_word(info->builder, value) :
+			gj_compile_filtered(info->builder, value, NULL, &numeric);
 		if (e < 0)
 			return gj_refuse_because("GROUP BY %s",
 									 gj_expr_text(info->builder->root, (Node *) expr));

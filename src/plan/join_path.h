@@ -25,7 +25,8 @@ typedef struct GjJoinInfo
 	bool		aggregate;
 	bool		is_stage;		/* there is no fallback, and gpujoind keeps the result */
 	List	   *agg_finals;		/* int: gj_final_make() of each Aggref */
-	List	   *key_codes;		/* of each key: NIL, or the texts (Const) that its integers stand for */
+	List	   *key_codes;		/* of each key: NIL, or the texts (Const) that its integers stand for,
+								 * or one Integer: they are the bytes of texts (GJ_OP_WORD_T) */
 	int			ngroup_keys;	/* grouped, if there are any: the outputs are these, then
 								 * the Aggrefs */
 	double		groups;			/* estimate */
@@ -40,6 +41,13 @@ typedef struct GjJoinInfo
 	struct GjPart *order_part;	/* the same of its order */
 	double		host_bytes;		/* estimate of what is sorted and has no room on the device; 0: it fits */
 } GjJoinInfo;
+
+/* True of codes (GjJoinInfo.key_codes) if the integers of a key are the bytes of texts. */
+static inline bool
+gj_codes_are_words(const List *codes)
+{
+	return IsA(linitial(codes), Integer);
+}
 
 typedef struct GjPath
 {

@@ -204,6 +204,9 @@ typedef struct GjNumericInfo
 extern int	gj_compile_filtered(GjBuilder *builder, Expr *arg, Expr *filter,
 								GjNumericInfo *numeric);
 
+/* The same of a text of at most 8 bytes, as the integer that GJ_OP_WORD_T makes of it. */
+extern int	gj_compile_word(GjBuilder *builder, Expr *expr);
+
 /*
  * True if gj_compile() could; leaves the builder as it was.  *can_fail tells whether the
  * code can fail on data.

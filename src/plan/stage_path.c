@@ -279,11 +279,16 @@ average(const ReplaceContext *cxt, int output)
 
 /* The text that a key's integer stands for. */
 static Node *
-decoded(const ReplaceContext *cxt, int output, const List *codes)
+decoded(ReplaceContext *cxt, int output, const List *codes)
 {
 	List	   *whens = NIL;
 	ListCell   *lc;
 
+	if (gj_codes_are_words(codes))
+	{
+		cxt->failed = true;
+		return NULL;
+	}
 	foreach(lc, codes)
 	{
 		Expr	   *code = (Expr *) result_column(cxt, COLUMN_OF(output, 0), INT4OID, -1, InvalidOid);

@@ -65,6 +65,19 @@ gj_word_at(const uint8_t *p, uint32_t n)
 	return n < 8 ? word & ((UINT64_C(1) << (n * 8)) - 1) : word;
 }
 
+/* A text of at most 8 bytes, none of which is zero, as one word; GJ_UNKNOWN_VALUE: it is longer. */
+GJ_FN uint32_t
+gj_word_t(int64_t text, int64_t *word)
+{
+	uint32_t	n = gj_text_length(text);
+
+	*word = 0;
+	if (n > sizeof(*word))
+		return GJ_UNKNOWN_VALUE;
+	*word = (int64_t) gj_word_at(gj_text_bytes(text), n);
+	return GJ_OK;
+}
+
 /*
  * What is behind the header of a value that lies flat in `n` bytes.  GJ_UNKNOWN_VALUE if
  * it is compressed or elsewhere (the loader flattens what it can).

@@ -222,6 +222,7 @@ typedef enum GjOp
 	GJ_OP_TRIM,					/* without blanks; arg: GjTrim */
 	GJ_OP_LENGTH_T,				/* characters; arg as for LIKE */
 	GJ_OP_OCTETS_T,
+	GJ_OP_WORD_T,				/* dst = the bytes of a, at most 8, as a little-endian word; b = a */
 	GJ_OP_SUBSTR,				/* a from b on; n = 1: at most register b+1 characters */
 	GJ_OP_LEFT_T, GJ_OP_RIGHT_T,
 

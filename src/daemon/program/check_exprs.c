@@ -86,6 +86,7 @@ text_operands(const GjInstr *instr)
 		case GJ_OP_TRIM:
 		case GJ_OP_LENGTH_T:
 		case GJ_OP_OCTETS_T:
+		case GJ_OP_WORD_T:
 		case GJ_OP_SUBSTR:
 		case GJ_OP_LEFT_T:
 		case GJ_OP_RIGHT_T:
