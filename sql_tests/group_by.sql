@@ -119,7 +119,7 @@ SELECT gj_same('SELECT k, percentile_disc(0.5) WITHIN GROUP (ORDER BY i4) FROM f
 
 -- columns that a primary key determines are kept with a group, neither hashed nor compared
 CREATE FUNCTION gj_dependent(query text) RETURNS text LANGUAGE sql AS $$
-	SELECT concat(gj_same(query), '; ' || (SELECT string_agg(d #>> '{}', ', ') FROM jsonb_path_query(gj_explain(query), 'strict $.**."Dependent Columns"[*]', '{}', true) d))
+	SELECT concat(gj_same(query), '; ' || (SELECT string_agg(d #>> '{}', ', ' ORDER BY d #>> '{}') FROM jsonb_path_query(gj_explain(query), 'strict $.**."Dependent Columns"[*]', '{}', true) d))
 $$;
 CREATE TABLE pk (a int, b int, n numeric(9,2), t text, c char(9), x float8, q "char", PRIMARY KEY (a, b));
 INSERT INTO pk SELECT i / 10, i % 10, nullif(i % 90, 7) / 4.0, CASE i % 5 WHEN 0 THEN NULL WHEN 1 THEN '' ELSE repeat('t' || i % 50, i % 7) END, 'c' || i % 3, nullif(i % 11, 4), chr(65 + i % 20)::"char" FROM generate_series(0, 4999) i;
@@ -138,7 +138,7 @@ SELECT gj_dependent('SELECT pk.a, pk.b, pk.t, count(DISTINCT v) FROM ref JOIN pk
 SELECT gj_dependent('SELECT pk.a, pk.b, pk.t, pk.n FROM ref JOIN pk USING (a, b) GROUP BY pk.a, pk.b ORDER BY pk.n DESC, pk.a, pk.b LIMIT 50');
 SELECT gj_dependent('SELECT pk.a, pk.b, pk.t, pk.n FROM ref JOIN pk USING (a, b) GROUP BY pk.a, pk.b HAVING sum(v) > 400 AND max(pk.n) > pk.n - 1');
 SELECT gj_dependent('SELECT s.t, s.n, max(s.v) FROM (SELECT pk.a, pk.b, pk.t, pk.n, sum(v) AS v FROM ref JOIN pk USING (a, b) GROUP BY pk.a, pk.b) s GROUP BY s.t, s.n');
-SELECT gj_dependent('SELECT x.a, x.b, x.t, y.t, x.n, y.n, count(*) FROM ref JOIN pk x USING (a, b) JOIN pk y ON y.a = ref.v AND y.b = ref.b GROUP BY x.a, x.b, y.a, y.b');
+SELECT gj_dependent('SELECT x.a, x.b, x.t, y.t, x.n, y.n, count(*) FROM ref JOIN pk x USING (a, b) JOIN pk y ON y.a = ref.v AND y.b = ref.b % 7 GROUP BY x.a, x.b, y.a, y.b');
 SELECT gj_dependent('SELECT late.k, late.t, count(*) FROM ref JOIN late ON ref.v = late.k GROUP BY late.k, late.t');
 SELECT gj_dependent('SELECT m.r, g.name, count(*) FROM many m JOIN g ON m.r % 40 = g.k GROUP BY m.r, g.k, g.name');
 SET gpujoin.devices_per_query = 2;
