@@ -256,6 +256,64 @@ test_resident_finding(void)
 	close_store(&s);
 }
 
+/* Texts serve as they are stored and flat, unless some of them are compressed or external. */
+void
+test_resident_flat(void)
+{
+	const GjColumnKey flat[2] = {{{1, 2}, 1, 0}, {{3, 4}, 2, 1}};
+	GjFragment *f;
+	Store		s;
+
+	REQUIRE(open_store(&s, 16 * MB, 8 * MB));
+	REQUIRE((f = load(&s, 0)));
+	s.wanted.keys = flat;
+	CHECK(is_there(&s, 0));
+	/* as if a chunk of it had said so */
+	f->columns[1].toasted = true;
+	CHECK(!is_there(&s, 0));
+	s.wanted.keys = keys;
+	CHECK(is_there(&s, 0));
+	gj_resident_unpin_one(s.store, f);
+	close_store(&s);
+}
+
+/* Rows of a stage are nobody's to give up; without room for them they stay the run's. */
+void
+test_resident_rows(void)
+{
+	const GjColumnType type = {GJ_INT8, 8, 0, 0};
+	GjRelation	relation;
+	GjKeptRows *rows;
+	uint64_t	nbytes;
+	Store		s;
+
+	REQUIRE(open_store(&s, 16 * MB, 8 * MB));
+	for (uint32_t large = 0; large < 2; large++)
+	{
+		REQUIRE(gj_relation_init(&relation, &type, 1, 0));
+		relation.nrows = large ? 3 * MB / 8 : MB / 8;
+		REQUIRE(gj_buffer_grow(&s.work, &relation.columns[0].data, 0, relation.nrows * 8, 0) == GJ_OK);
+		nbytes = relation.columns[0].data.nbytes;
+		rows = gj_rows_keep(&s.entry, &s.work, &relation);
+		CHECK_EQUAL(rows != NULL, !large);
+		CHECK_EQUAL(s.lease.used, rows ? 0 : nbytes);
+		CHECK_EQUAL(gj_rows_kept(&s.entry), rows ? nbytes : 0);
+		CHECK_EQUAL(s.entry.memory.pinned, rows ? nbytes : 0);
+		if (!rows)
+		{
+			gj_relation_free(&s.work, &relation);
+			continue;
+		}
+		CHECK_EQUAL(rows->relation.nrows, MB / 8);
+		CHECK(!relation.columns);
+		CHECK(gj_resident_evict(&s.entry, 0, 0) == 0);
+		CHECK(!gj_lease_take(&s.lease, 16 * MB));
+		gj_rows_drop(rows);
+		CHECK_EQUAL(gj_rows_kept(&s.entry), 0);
+	}
+	close_store(&s);
+}
+
 /* A new fragment takes the place of one whose columns it has, which stays while it is used. */
 void
 test_resident_supersedes(void)

@@ -80,6 +80,8 @@ extern uint32_t unit_random(void);
 	X(resident_references) \
 	X(resident_finding) \
 	X(resident_supersedes) \
+	X(resident_flat) \
+	X(resident_rows) \
 	X(resident_eviction) \
 	X(resident_gives_way) \
 	X(resident_counts) \

@@ -222,7 +222,6 @@ typedef enum GjOp
 	GJ_OP_TRIM,					/* without blanks; arg: GjTrim */
 	GJ_OP_LENGTH_T,				/* characters; arg as for LIKE */
 	GJ_OP_OCTETS_T,
-	GJ_OP_WORD_T,				/* dst = the bytes of a, at most 8, as a little-endian word; b = a */
 	GJ_OP_SUBSTR,				/* a from b on; n = 1: at most register b+1 characters */
 	GJ_OP_LEFT_T, GJ_OP_RIGHT_T,
 
@@ -246,6 +245,7 @@ typedef enum GjOp
 	GJ_OP_SIMILARITY,			/* dst = similarity of two sets: a = their common elements, b and
 								 * register b+1 = their sizes; arg: GjSetPredicate */
 	GJ_OP_PACK_I,				/* dst = the low 32 bits of a, then those of b */
+	GJ_OP_WORD_T,				/* dst = the bytes of a, at most 8, as a little-endian word; b = a */
 	GJ_NOPS
 } GjOp;
 

@@ -82,6 +82,19 @@ gj_rows_keep(GjDeviceEntry *entry, GjWork *work, GjRelation *relation)
 	return rows;
 }
 
+uint64_t
+gj_rows_kept(GjDeviceEntry *entry)
+{
+	GjResident *store;
+	uint64_t	nbytes;
+
+	pthread_mutex_lock(&entry->memory.lock);
+	store = gj_store_of(&entry->memory);
+	nbytes = store ? store->rows_bytes : 0;
+	pthread_mutex_unlock(&entry->memory.lock);
+	return nbytes;
+}
+
 static void
 free_buffer(GjResident *store, const GjBuffer *buffer)
 {

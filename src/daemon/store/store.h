@@ -352,6 +352,9 @@ extern GjKeptRows *gj_rows_keep(GjDeviceEntry *entry, GjWork *work, GjRelation *
 /* Frees them: no queued work reads them any more. */
 extern void gj_rows_drop(GjKeptRows *rows);
 
+/* Bytes of them on a device: nothing makes room there for a lease. */
+extern uint64_t gj_rows_kept(GjDeviceEntry *entry);
+
 /* A queue of its own on the device, to be closed by the caller; NULL: there is none. */
 extern GjQueue *gj_resident_open_queue(GjDeviceEntry *entry);
 

@@ -230,6 +230,22 @@ compare_entries(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+/* What results of stages, perhaps those that the run reads, have of the memory of one of n devices. */
+static uint64_t
+most_kept(GjDeviceEntry **entries, uint32_t n)
+{
+	uint64_t	most = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+	{
+		uint64_t	kept = gj_rows_kept(entries[i]);
+
+		if (kept > most)
+			most = kept;
+	}
+	return most;
+}
+
 static GjStatus
 open_team(GjTeam *team, GjErrorText *why)
 {
@@ -243,7 +259,7 @@ open_team(GjTeam *team, GjErrorText *why)
 
 	if (n == 0)
 		return GJ_NO_DEVICE;
-	limit = entries[0]->memory.limit;
+	limit = entries[0]->memory.limit - most_kept(entries, n);
 	if (team->options.limits.run != 0 && team->options.limits.run < limit)
 		limit = team->options.limits.run;
 	if (team->options.limits.quota.group && team->options.limits.quota.limit < limit)
