@@ -277,6 +277,7 @@ products_values(const GjFusedFactor *factors, uint32_t n, const GjColumn *column
 {
 	Values<R> values = {};
 	int64_t product[R] = {};
+	uint32_t known_product = wanted;
 	uint32_t over = 0;
 	bool minus = false;
 
@@ -285,34 +286,41 @@ products_values(const GjFusedFactor *factors, uint32_t n, const GjColumn *column
 	for (uint32_t k = 0; k <= n; k++)
 	{
 		const GjFusedFactor f = factors[min(k, n - 1)];
+		uint32_t known = wanted;
 		int64_t x[R] = {};
 
 		if (k < n)
-			values.known &=
-				load_operand<R>(f.column, f.slot, f.constant, columns, rowid, wanted, x);
+			known = load_operand<R>(f.column, f.slot, f.constant, columns, rowid, wanted, x);
 		if (k < n && f.op != GJ_OP_LOAD)
 		{
 #pragma unroll
 			for (uint32_t i = 0; i < R; i++)
-				over |= (uint32_t) gj_sum_i(f.constant, x[i], f.op == GJ_OP_SUB_I, &x[i]) << i;
+				over |=
+					(uint32_t) gj_sum_i(f.constant, x[i], f.op == GJ_OP_SUB_I, &x[i]) << i & known;
 		}
 		if (k < n && f.join == GJ_OP_MUL_I)
 		{
+			known_product &= known;
 #pragma unroll
 			for (uint32_t i = 0; i < R; i++)
-				over |= (uint32_t) (gj_mul_i(product[i], x[i], GJ_INT8, &product[i]) != GJ_OK) << i;
+				over |= (uint32_t) (gj_mul_i(product[i], x[i], GJ_INT8, &product[i]) != GJ_OK)
+							<< i &
+						known_product;
 			continue;
 		}
 		/* a product is complete */
+		values.known &= known_product;
 #pragma unroll
 		for (uint32_t i = 0; i < R; i++)
 		{
-			over |= (uint32_t) gj_sum_i(values.value[i], product[i], minus, &values.value[i]) << i;
+			over |= (uint32_t) gj_sum_i(values.value[i], product[i], minus, &values.value[i]) << i &
+					values.known;
 			product[i] = x[i];
 		}
+		known_product = known;
 		minus = f.join == GJ_OP_SUB_I;
 	}
-	values.status = (over & values.known) != 0 ? GJ_OVERFLOW : GJ_OK;
+	values.status = over != 0 ? GJ_OVERFLOW : GJ_OK;
 	return values;
 }
 

@@ -114,4 +114,9 @@ SELECT gj_device(format('SELECT %s FROM sale WHERE off BETWEEN 0.02 AND 0.07 AND
 	'sum(price * (off + n)), max(-price * n)', 'sum(big * big * big)', 'sum((9223372036854775807 - big) * 1)', 'sum(big + (-9223372036854775807 - big))']) WITH ORDINALITY xs (x, i), unnest(ARRAY['', ' GROUP BY g']) y ORDER BY i, y;
 SELECT gj_device('SELECT s.g, count(*), sum(s.price * (1 - h.next) + h.k * s.n) FROM sale s JOIN eight a ON s.k = a.k JOIN eight b ON a.next = b.k JOIN eight c ON b.next = c.k JOIN eight d ON c.next = d.k
 	JOIN eight e ON d.next = e.k JOIN eight f ON e.next = f.k JOIN eight h ON f.next = h.k JOIN eight i ON h.next = i.k GROUP BY s.g');
-DROP TABLE fact, dim, small, gaps_f, gaps_d, sale, eight;
+-- what overflows does so beside a NULL, and in the order in which it is written
+CREATE TABLE wide AS SELECT 1::int8 << 40 AS a, 1::int8 << 40 AS b, NULL::int8 AS c, 0::int8 AS z, i % 3 AS g FROM generate_series(1, 1000) i;
+VACUUM ANALYZE wide;
+SELECT gj_device('SELECT ' || x || ' FROM wide' || y) FROM unnest(ARRAY['sum(a * b + c)', 'sum(c + a * b)', 'sum(c * a * b)', 'sum(a * b * c)', 'sum(z * (a * b))', 'sum(z * a * b)', 'sum((9223372036854775807 + a) * c)', 'sum((9223372036854775807 + c) * a)', 'sum(a - b + c * a)'])
+	WITH ORDINALITY xs (x, i), unnest(ARRAY['', ' GROUP BY g']) y ORDER BY i, y;
+DROP TABLE fact, dim, small, gaps_f, gaps_d, sale, eight, wide;

@@ -219,3 +219,20 @@ SELECT gj_device(format(q, x)) FROM unnest(ARRAY['substring(w.t FROM 1 FOR 2)', 
 	'SELECT DISTINCT %s FROM word w JOIN words s USING (k)', 'SELECT %s AS x, count(*) FROM word w JOIN words s USING (k) GROUP BY 1 HAVING min(w.id) > 3']) WITH ORDINALITY qs (q, j) ORDER BY i, j;
 SELECT gj_device('SELECT left(t, 3), count(*) FROM word JOIN words USING (k) GROUP BY 1');
 DROP TABLE word, words;
+-- keys that seem to determine others: a primary key that not all partitions have, and a comparison that is true of absent rows
+CREATE TABLE part_pk (id int NOT NULL, x int) PARTITION BY RANGE (id);
+CREATE TABLE part_pk_1 PARTITION OF part_pk FOR VALUES FROM (0) TO (1000);
+ALTER TABLE ONLY part_pk ADD PRIMARY KEY (id);
+INSERT INTO part_pk SELECT i % 500, i % 3 FROM generate_series(1, 1000) i;
+CREATE TABLE ful_d (id int PRIMARY KEY, y int);
+INSERT INTO ful_d SELECT i, CASE WHEN i % 3 > 0 THEN i % 7 END FROM generate_series(1, 100) i;
+CREATE TABLE ful_e (id int PRIMARY KEY, x int);
+INSERT INTO ful_e SELECT i, i * 10 FROM generate_series(0, 5) i;
+CREATE TABLE ful_f AS SELECT i % 150 AS k, i AS a FROM generate_series(1, 1000) i;
+CREATE TABLE ful_g AS SELECT i AS a FROM generate_series(900, 1100) i;
+VACUUM ANALYZE part_pk, ful_d, ful_e, ful_f, ful_g;
+SELECT gj_device('SELECT DISTINCT id, x FROM part_pk');
+SELECT gj_device('SELECT id, x, count(*) FROM part_pk JOIN ful_g ON id + 700 = a GROUP BY id, x');
+SELECT gj_device('SELECT d.id, e.x, count(*) FROM ful_f f LEFT JOIN ful_d d ON d.id = f.k JOIN ful_e e ON e.id = coalesce(d.y, 5) FULL JOIN ful_g g ON g.a = f.a GROUP BY d.id, e.x');
+SELECT gj_device('SELECT d.id, e.x, count(*) FROM ful_f f LEFT JOIN ful_d d ON d.id = f.k JOIN ful_e e ON e.id = d.y GROUP BY d.id, e.x');
+DROP TABLE part_pk, ful_d, ful_e, ful_f, ful_g;

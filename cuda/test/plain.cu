@@ -289,34 +289,46 @@ PlainTest::products(const GjFusedExpr &e, const uint32_t *rows, int64_t *value, 
 	__int128 sum = 0;
 	__int128 product = 0;
 	bool minus = false;
+	bool null = false;
+	bool null_product = false;
 	bool fits = true;
 
-	for (uint32_t k = 0; k < e.arg; k++)
-	{
-		if (factor[k].column >= 0 && columns[factor[k].column].null(rows[factor[k].slot]))
-			return true;
-	}
+	/* NULL is 0 here, and what has NULL in it always fits */
 	for (uint32_t k = 0; k < e.arg && fits; k++)
 	{
 		const GjFusedFactor &f = factor[k];
-		__int128 x = f.column < 0 ? f.constant : columns[f.column].value(rows[f.slot]);
+		const bool null_factor = f.column >= 0 && columns[f.column].null(rows[f.slot]);
+		__int128 x = f.column < 0  ? f.constant
+					 : null_factor ? 0
+								   : columns[f.column].value(rows[f.slot]);
 
-		x = f.op == GJ_OP_ADD_I ? f.constant + x : f.op == GJ_OP_SUB_I ? f.constant - x : x;
+		if (!null_factor)
+			x = f.op == GJ_OP_ADD_I ? f.constant + x : f.op == GJ_OP_SUB_I ? f.constant - x : x;
 		fits = x == (int64_t) x;
 		if (f.join == GJ_OP_MUL_I)
+		{
+			null_product |= null_factor;
 			product *= x;
+		}
 		else
 		{
+			null |= null_product;
 			sum += minus ? -product : product;
 			product = x;
+			null_product = null_factor;
 			minus = f.join == GJ_OP_SUB_I;
 		}
+		if (null_product)
+			product = 0;
+		if (null)
+			sum = 0;
 		fits = fits && sum == (int64_t) sum && product == (int64_t) product;
 	}
+	null |= null_product;
 	sum += minus ? -product : product;
-	*value = (int64_t) sum;
-	*over |= !fits || sum != *value;
-	return false;
+	*value = null ? 0 : (int64_t) sum;
+	*over |= !fits || (!null && sum != *value);
+	return null;
 }
 
 bool

@@ -70,7 +70,10 @@ gj_fused_simple(const GjFusedExpr *e, const GjColumn *columns, const uint32_t *r
 	return false;
 }
 
-/* The value of a GJ_FUSED_PRODUCTS expression, whose factors these are; true: NULL. */
+/*
+ * The value of a GJ_FUSED_PRODUCTS expression, whose factors these are; true: NULL.  An operation
+ * whose operands are not NULL overflows whatever the others are.
+ */
 GJ_FN bool
 gj_fused_products(const GjFusedFactor *factors, uint32_t n, const GjColumn *columns,
 				  const uint32_t *rowids, uint32_t stride, int64_t *value, uint32_t *status)
@@ -78,29 +81,35 @@ gj_fused_products(const GjFusedFactor *factors, uint32_t n, const GjColumn *colu
 	int64_t		sum = 0;
 	int64_t		product = 0;
 	bool		minus = false;
-	bool		null = false;
+	bool		null = false;	/* the sum is */
+	bool		null_product = false;
 	bool		over = false;
 
 	for (uint32_t k = 0; k < n; k++)
 	{
 		const GjFusedFactor *f = &factors[k];
+		bool		null_factor;
 		int64_t		x;
 
-		null |= gj_fused_operand(columns, f->column, f->slot, f->constant, rowids, stride, &x);
+		null_factor = gj_fused_operand(columns, f->column, f->slot, f->constant, rowids, stride, &x);
 		if (f->op != GJ_OP_LOAD)
-			over |= gj_sum_i(f->constant, x, f->op == GJ_OP_SUB_I, &x);
+			over |= gj_sum_i(f->constant, x, f->op == GJ_OP_SUB_I, &x) && !null_factor;
 		if (f->join == GJ_OP_MUL_I)
 		{
-			over |= gj_mul_i(product, x, GJ_INT8, &product) != GJ_OK;
+			null_product |= null_factor;
+			over |= gj_mul_i(product, x, GJ_INT8, &product) != GJ_OK && !null_product;
 			continue;
 		}
-		over |= gj_sum_i(sum, product, minus, &sum);
+		null |= null_product;
+		over |= gj_sum_i(sum, product, minus, &sum) && !null;
 		product = x;
+		null_product = null_factor;
 		minus = f->join == GJ_OP_SUB_I;
 	}
-	over |= gj_sum_i(sum, product, minus, &sum);
+	null |= null_product;
+	over |= gj_sum_i(sum, product, minus, &sum) && !null;
 	*value = null ? 0 : sum;
-	if (over && !null)
+	if (over)
 		*status = GJ_OVERFLOW;
 	return null;
 }

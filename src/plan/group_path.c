@@ -11,6 +11,7 @@
 #include "mb/pg_wchar.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
+#include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
@@ -212,7 +213,9 @@ grouped_primary_key(PlannerInfo *root, List *exprs, Index relid)
 			bms_is_member(var->varattno - FirstLowInvalidHeapAttributeNumber, attnos))
 			columns = list_append_unique(columns, lfirst(lc));
 	}
-	return list_length(columns) == bms_num_members(attnos) ? columns : NIL;
+	/* that of a partitioned table is not valid until all partitions have it */
+	return attnos != NULL && list_length(columns) == bms_num_members(attnos) &&
+		get_index_isvalid(get_constraint_index(constraint)) ? columns : NIL;
 }
 
 /*
@@ -242,8 +245,10 @@ has_one_row(const GjBuilder *builder, Index relid, Relids known)
 				Var		   *column = list_nth(op->args, side);
 				Relids		others = pull_varnos(root, list_nth(op->args, 1 - side));
 
+				/* where an outer join has made the others NULL, this one is as well */
 				if (!IsA(column, Var) || column->varno != relid || bms_is_empty(others) ||
-					!bms_is_subset(others, known))
+					!bms_is_subset(others, known) ||
+					contain_nonstrict_functions(list_nth(op->args, 1 - side)))
 					continue;
 				columns = lappend(columns, column);
 				operators = lappend_oid(operators, op->opno);

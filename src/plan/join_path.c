@@ -321,6 +321,25 @@ gj_choose_source(PlannerInfo *root, GjBuilder *builder, int s, RelOptInfo *rel, 
 	return plan;
 }
 
+/* Sources whose rows come out of all steps, one bit each: not those that are only looked into. */
+static uint32
+sources_alive(const GjBuilder *builder)
+{
+	uint32		alive = 1;
+
+	for (int i = 0; i < builder->nsteps; i++)
+	{
+		const GjBuildStep *step = &builder->step[i];
+		uint32		source = UINT32_C(1) << step->source;
+
+		if (step->join_type == GJ_JOIN_RIGHT_SEMI || step->join_type == GJ_JOIN_RIGHT_ANTI)
+			alive = source;
+		else if (step->join_type != GJ_JOIN_SEMI && step->join_type != GJ_JOIN_ANTI)
+			alive |= source;
+	}
+	return alive;
+}
+
 /*
  * Adds the columns of `exprs` to the output.  False if one is not a source's column, and cannot be
  * made of columns of a stage's result, which add_made_of then adds.
@@ -328,6 +347,7 @@ gj_choose_source(PlannerInfo *root, GjBuilder *builder, int s, RelOptInfo *rel, 
 static bool
 add_outputs(GjBuilder *builder, GjJoinInfo *info, List *exprs)
 {
+	uint32		alive = sources_alive(builder);
 	ListCell   *lc;
 
 	foreach(lc, exprs)
@@ -337,7 +357,12 @@ add_outputs(GjBuilder *builder, GjJoinInfo *info, List *exprs)
 					index;
 
 		if (gj_builder_column(builder, lfirst(lc), &source, &index))
+		{
+			/* a part of a query passes on what joins further up compare */
+			if (!(alive >> source & 1))
+				return false;
 			builder->outputs = lappend_int(builder->outputs, source << 16 | index);
+		}
 		else
 		{
 			computed = gj_is_stage_column(builder, lfirst(lc)) ?

@@ -134,7 +134,10 @@ add_factors(uint16_t op, const GjNode *a, const GjNode *b, GjNode *node)
 	uint32_t	n = a->nfactors + b->nfactors;
 
 	if ((op != GJ_OP_ADD_I && op != GJ_OP_SUB_I && op != GJ_OP_MUL_I) || a->nfactors == 0 ||
-		!is_one_product(b) || (op == GJ_OP_MUL_I && !is_one_product(a)))
+		!is_one_product(b))
+		return;
+	/* a * (b * c) may overflow where (a * b) * c does not */
+	if (op == GJ_OP_MUL_I && (b->nfactors > 1 || !is_one_product(a)))
 		return;
 	if ((op != GJ_OP_MUL_I && add_constant(op, a, b, node)) || n > MAX_FACTORS)
 		return;
