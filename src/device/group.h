@@ -309,7 +309,6 @@ gj_group_column_value(const GjGroups *groups, const GjGroupColumn *column, uint3
 					  uint32_t *status)
 {
 	const GjGroupRows *rows = &groups->rows;
-	const GjAggState *states = groups->state[column->from];
 	int64_t		bits = 1;
 	bool		null = false;
 
@@ -319,8 +318,8 @@ gj_group_column_value(const GjGroups *groups, const GjGroupColumn *column, uint3
 		bits = null ? 0 : rows->value[column->from][g];
 	}
 	else if (column->value != GJ_STAGE_TRUE)
-		null = gj_stage_of_state(column->value, column->type.kind == GJ_FLOAT4, &states[g], &bits,
-								 status);
+		null = gj_stage_of_state(column->value, column->type.kind == GJ_FLOAT4,
+								 &groups->state[column->from][g], &bits, status);
 	column->nulls[g] = null;
 	gj_stage_store(column->data, column->type.width, g, bits);
 	return null;

@@ -388,7 +388,7 @@ gj_eval_more(const GjCode *code, uint32_t pc, const GjView *view, uint32_t base,
 		GJ_UNARY(GJ_OP_TRIM, null ? 0 : gj_trim(x, arg))
 		GJ_UNARY(GJ_OP_LENGTH_T, null ? 0 : gj_length_t(x, arg != 0))
 		GJ_UNARY(GJ_OP_OCTETS_T, gj_text_length(x))
-		GJ_CHECKED(GJ_OP_WORD_T, gj_word_t(x, &r))
+		GJ_CHECKED(GJ_OP_WORD_T, null ? GJ_SET(0) : gj_word_t(x, &r))
 		case GJ_OP_SUBSTR:
 			GJ_TILE_FOR(i, n)
 			{

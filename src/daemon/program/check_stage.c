@@ -52,7 +52,7 @@ check_stage_column(GjCheck *check, uint32_t i)
 
 	if (!gj_check_column(check, &column->type, i))
 		return false;
-	if (column->value == GJ_STAGE_TRUE ? column->type.kind == GJ_BOOL :
+	if (column->value == GJ_STAGE_TRUE ? column->type.kind == GJ_BOOL && column->from == 0 :
 		column->value == GJ_STAGE_KEY ?
 		column->from < gj_group_nkeys(p) && p->output == GJ_OUTPUT_GROUPS &&
 		holds_key(&column->type, check->group_keys[column->from].how) :

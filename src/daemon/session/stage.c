@@ -57,10 +57,17 @@ end_making(GjStageResult *result)
 }
 
 static void
-free_result(GjStageResult *result)
+drop_chunks(GjStageResult *result)
 {
 	for (uint32_t i = 0; i < result->nchunks; i++)
 		free(result->chunks[i]);
+	result->nchunks = 0;
+}
+
+static void
+free_result(GjStageResult *result)
+{
+	drop_chunks(result);
 	free(result->chunks);
 	if (result->rows)
 		gj_rows_drop(result->rows);
@@ -529,6 +536,9 @@ gj_stage_bring(GjStageResult *result, GjErrorText *why)
 			}
 		}
 		result->brought = status == GJ_OK;
+		/* who tries again begins anew */
+		if (status != GJ_OK)
+			drop_chunks(result);
 	}
 	pthread_mutex_unlock(&result->bringing);
 	return status;

@@ -727,6 +727,18 @@ make_rows(GjRun *run, GjRelation *rows, GjBuffer *flags)
 	return GJ_OK;
 }
 
+/* What the rows take at most; null maps are mostly given back. */
+static uint64_t
+bytes_of_rows(const GjRun *run)
+{
+	const GjStageColumn *columns = gj_program_array(run->program, GjStageColumn, stage_columns);
+	uint64_t	nbytes = gj_grouping(run)->heap_used;
+
+	for (uint32_t c = 0; c < run->program->nstage_columns; c++)
+		nbytes += gj_grouping(run)->groups.rows.nrows * (uint64_t) (columns[c].type.width + 1);
+	return nbytes;
+}
+
 /* Hands all groups over as rows on the device.  *kept = false: there is no room for that. */
 static GjStatus
 keep_rows(GjRun *run, bool *kept)
@@ -737,7 +749,8 @@ keep_rows(GjRun *run, bool *kept)
 	GjStatus	status;
 
 	*kept = false;
-	if (!target->final->keeps_rows || run->program->nstage_columns == 0)
+	if (!target->final->keeps_rows || run->program->nstage_columns == 0 ||
+		!gj_rows_fit(run->entry, &run->work, bytes_of_rows(run)))
 		return GJ_OK;
 	if (!gj_relation_init(&rows, NULL, run->program->nstage_columns, 0))
 		return GJ_OUT_OF_HOST_MEMORY;

@@ -15,6 +15,8 @@ gj_run_take_rows(GjRun *run, uint32_t source, const GjKeptRows *kept)
 	GJ_TRY(gj_run_may_load(run, source));
 	run->work.ops->queues->phase(run->work.queue, GJ_PHASE_TRANSFER);
 	gj_relation_columns(from, 0, columns);
+	/* what is built of them is made of more than fragments */
+	run->intake->resident[source].nchunk_rows += from->nrows;
 	if (source > 0 && to->nrows == 0)
 		to->hint = from->nrows;
 	for (uint64_t first = 0, n; first < from->nrows; first += n)

@@ -32,7 +32,8 @@ can_be_several(GjRun *run, uint32_t source)
 {
 	const GjColumnType *types = run->types + run->sources[source].first_column;
 
-	if (source > 0 || !run->sink->joins || run->intake->exchange || gj_fused_fits(run))
+	if (source > 0 || !run->sink->joins || run->gathers || run->intake->exchange ||
+		gj_fused_fits(run))
 		return false;
 	for (uint32_t c = 0; c < run->sources[source].ncolumns; c++)
 		if (types[c].kind == GJ_REF)
@@ -197,8 +198,8 @@ join_together(GjTogether *together, bool *done)
 	GjStatus	status;
 
 	*done = false;
-	if (buffer->nbytes < nbytes && gj_lease_left(run->work.lease) <
-		nbytes + nbytes / 4 + 2 * gj_run_least_space(run))
+	/* nothing resident is to go for it, and the joins need some as well */
+	if (buffer->nbytes < nbytes && gj_lease_free(run->work.lease) / 4 < nbytes + nbytes / 4)
 		return GJ_OK;
 	status = gj_buffer_reserve(&run->work, buffer, nbytes);
 	if (status != GJ_OK)
@@ -241,8 +242,8 @@ gj_together_add(GjTogether *together)
 	together->nrows += nrows;
 	together->nranges += rows->nranges;
 	together->packed |= has_packed(together, rows);
-	/* the next one has about as many rows */
-	if (together->several && !together->packed &&
+	/* the next one has about as many rows; many ranges are many copies */
+	if (together->several && !together->packed && together->nranges < GJ_FRAGMENT_BLOCKS &&
 		together->nparts < GJ_MOST_TOGETHER && together->nrows + nrows <= GJ_MAX_TUPLES)
 		return GJ_OK;
 	return gj_together_flush(together);

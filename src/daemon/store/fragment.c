@@ -73,8 +73,8 @@ gj_resident_store(GjDeviceEntry *entry, uint64_t cache_size)
 	if (store)
 	{
 		store->limit = cache_size == UINT64_MAX ? default_limit(entry) : cache_size;
-		if (memory->resident > store->limit)
-			(void) give_up(store, memory->resident - store->limit, UINT64_MAX);
+		if (gj_cached_bytes(store) > store->limit)
+			(void) give_up(store, gj_cached_bytes(store) - store->limit, UINT64_MAX);
 	}
 	pthread_mutex_unlock(&memory->lock);
 	return cache_size > 0 ? store : NULL;
@@ -242,8 +242,8 @@ gj_resident_reserve(GjResident *store, uint64_t nbytes, uint64_t clock)
 	/* who waits for a lease comes first */
 	if (memory->first || nbytes > store->limit)
 		return false;
-	if (memory->resident + nbytes > store->limit + missing)
-		missing = memory->resident + nbytes - store->limit;
+	if (gj_cached_bytes(store) + nbytes > store->limit + missing)
+		missing = gj_cached_bytes(store) + nbytes - store->limit;
 	return missing == 0 || give_up(store, missing, clock);
 }
 

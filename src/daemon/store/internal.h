@@ -71,6 +71,13 @@ gj_store_of(const GjDeviceMemory *memory)
 	return memory->evictor.arg;
 }
 
+/* Bytes of what is cached, to be compared with the limit of the store. */
+static inline uint64_t
+gj_cached_bytes(const GjResident *store)
+{
+	return store->memory->resident - store->rows_bytes;
+}
+
 /* The lock is held for all of these. */
 
 /* Makes room for `nbytes`; what was used since `clock` stays. */

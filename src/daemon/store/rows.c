@@ -34,6 +34,27 @@ add_array(void **arrays, uint32_t n, const GjBuffer *buffer)
 	return n;
 }
 
+/* The lock is held. */
+static bool
+fit(const GjResident *store, const GjWork *work, uint64_t nbytes)
+{
+	return nbytes <= work->lease->limit / GJ_ROWS_SHARE &&
+		store->rows_bytes + nbytes <= store->memory->limit / GJ_ALL_ROWS_SHARE;
+}
+
+bool
+gj_rows_fit(GjDeviceEntry *entry, const GjWork *work, uint64_t nbytes)
+{
+	GjResident *store;
+	bool		ok;
+
+	pthread_mutex_lock(&entry->memory.lock);
+	store = gj_store_of(&entry->memory);
+	ok = store && fit(store, work, nbytes);
+	pthread_mutex_unlock(&entry->memory.lock);
+	return ok;
+}
+
 /* Makes the store the owner of the relation's memory.  The lock is held. */
 static bool
 take_memory(GjResident *store, GjWork *work, const GjRelation *relation, uint64_t nbytes)
@@ -41,8 +62,7 @@ take_memory(GjResident *store, GjWork *work, const GjRelation *relation, uint64_
 	void	   *arrays[2 * GJ_MAX_STAGE_COLUMNS + 1];
 	uint32_t	n = 0;
 
-	if (nbytes > work->lease->limit / GJ_ROWS_SHARE ||
-		store->rows_bytes + nbytes > store->memory->limit / GJ_ALL_ROWS_SHARE)
+	if (!fit(store, work, nbytes))
 		return false;
 	for (uint32_t c = 0; c < relation->ncolumns; c++)
 	{

@@ -460,7 +460,7 @@ has_room(const GjResident *store, uint64_t nbytes, uint64_t old)
 {
 	const GjDeviceMemory *memory = store->memory;
 
-	return memory->resident - old + nbytes <= store->limit &&
+	return gj_cached_bytes(store) - old + nbytes <= store->limit &&
 		memory->leased + memory->resident - old + nbytes <= memory->limit;
 }
 
@@ -506,7 +506,7 @@ make_room(GjResident *store, uint64_t nbytes, uint64_t clock)
 
 	if (nbytes > store->limit)
 		return false;
-	while (memory->resident > store->limit - nbytes)
+	while (gj_cached_bytes(store) > store->limit - nbytes)
 	{
 		GjSide	   *side = gj_side_cheapest(store, clock);
 

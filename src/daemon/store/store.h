@@ -349,6 +349,9 @@ typedef struct GjKeptRows
  */
 extern GjKeptRows *gj_rows_keep(GjDeviceEntry *entry, GjWork *work, GjRelation *relation);
 
+/* True if rows of so many bytes may have room so. */
+extern bool gj_rows_fit(GjDeviceEntry *entry, const GjWork *work, uint64_t nbytes);
+
 /* Frees them: no queued work reads them any more. */
 extern void gj_rows_drop(GjKeptRows *rows);
 
