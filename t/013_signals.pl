@@ -7,6 +7,7 @@ use Config;
 use GpuJoin;
 use PostgreSQL::Test::Utils;
 use Test::More;
+use Time::HiRes qw(usleep);
 
 my $session = GpuJoin::session();
 my $node = new_node('signals', preload => 1, conf => "autovacuum = off\ngpujoin.cache_size = 0\nwork_mem = '16MB'\ngpujoin.devices_per_query = 0\n");
@@ -27,6 +28,9 @@ sub busy { return $node->safe_psql('postgres', 'SELECT coalesce(max(sessions), 0
 
 # ---- a fault in the middle of a query
 ok(is_back(), 'gpujoind is there');
+# the query that has shown it may still be closing
+ok(wait_until(10, sub { !busy() }), 'it is idle');
+usleep(200_000);
 my $from = -s $node->logfile;
 my ($pid) = daemon_pids($node);
 kill 'SEGV', $pid;

@@ -93,6 +93,7 @@ my $watch = GpuJoin::Session->new($node, q{
 		END LOOP;
 		RETURN -1;
 	END $$});
+my $others = q{SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND backend_type = 'client backend' AND pid <> pg_backend_pid()};
 foreach my $middle (1, 0)
 {
 	my @ms;
@@ -102,6 +103,7 @@ foreach my $middle (1, 0)
 		kill 'STOP', $pid unless $middle;
 		$run->send($sums);
 		ok(wait_until(10, sub { in_use() == 1 }), 'a query is on the device') if $middle;
+		wait_until(10, sub { $watch->query($others) == 1 });
 		kill 'STOP', $pid;
 		usleep(200_000);
 		push @ms, $watch->query('SELECT pg_temp.cancel_ms()');
