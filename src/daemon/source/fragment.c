@@ -86,8 +86,7 @@ describe_rows(GjRun *run, const GjPinned *used, const uint64_t *pages, GjRows *r
 	rows->heap_used = fragment->heap_used;
 	rows->stay = true;
 	describe(&run->intake->resident[rows->source].tables[used->table], fragment, 0, columns);
-	for (uint32_t i = 0; i < rows->nranges; i++)
-		run->stats.source[rows->source].rows_in += rows->ranges[i].end - rows->ranges[i].first;
+	run->stats.source[rows->source].rows_in += gj_count_ranges(rows->ranges, rows->nranges);
 }
 
 /* *pinned: the fragment that was told of by that id, of which the caller then has the pin. */

@@ -139,6 +139,12 @@ extern const GjRowsTo gj_to_joins_buffered; /* the same, chunks by way of buffer
 extern const GjRowsTo gj_to_exchange;	/* to the runs of their parts */
 extern const GjRowsTo gj_to_nowhere;	/* they are only kept */
 
+/* Rows of n ranges. */
+extern uint64_t gj_count_ranges(const GjRowRange *ranges, uint32_t n);
+/* Adds the copies of ranges of rows of `width` bytes, one behind the other; returns how many. */
+extern uint32_t gj_add_pieces(GjPiece *pieces, uint8_t *to, const void *from, uint32_t width,
+							  const GjRowRange *ranges, uint32_t n);
+
 /* Takes rows that have come to where their source's go. */
 extern GjStatus gj_source_rows(GjRun *run, GjRows *rows);
 /* The same for rows that are where an exchange has brought them. */

@@ -23,7 +23,7 @@ gj_run_take_rows(GjRun *run, uint32_t source, const GjKeptRows *kept)
 	{
 		GjRowRange	range = {(uint32_t) first};
 		GjRows		rows = {.source = source,.columns = columns,.ranges = &range,.nranges = 1,
-			.heap = from->heap.memory,.stay = true};
+			.heap = from->heap.memory,.heap_used = from->heap_used,.stay = true};
 
 		GJ_STOP_CHECK(run);
 		if (source == 0)
@@ -32,7 +32,6 @@ gj_run_take_rows(GjRun *run, uint32_t source, const GjKeptRows *kept)
 		n = from->nrows - first;
 		if (source == 0 && n > GJ_MAX_TUPLES)
 			n = GJ_MAX_TUPLES;
-		rows.heap_used = from->heap_used;
 		range.end = (uint32_t) (first + n);
 		run->stats.source[source].rows_in += n;
 		GJ_TRY(gj_source_rows(run, &rows));

@@ -23,10 +23,19 @@ ncolumns_of(const GjRun *run, const GjRows *rows)
 
 /* ---- rows that lie scattered */
 
-/* Adds the copies of ranges of rows of `width` bytes; returns how many. */
-static uint32_t
-add_pieces(GjPiece *pieces, uint8_t *to, const void *from, uint32_t width, const GjRowRange *ranges,
-		   uint32_t n)
+uint64_t
+gj_count_ranges(const GjRowRange *ranges, uint32_t n)
+{
+	uint64_t	nrows = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		nrows += ranges[i].end - ranges[i].first;
+	return nrows;
+}
+
+uint32_t
+gj_add_pieces(GjPiece *pieces, uint8_t *to, const void *from, uint32_t width,
+			  const GjRowRange *ranges, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
 	{
@@ -56,12 +65,12 @@ gather_ranges(GjWork *work, GjColumn *columns, uint32_t ncolumns, const GjRowRan
 
 		const uint32_t stride = gj_column_stride(column);
 
-		npieces += add_pieces(pieces + npieces, to, column->data, stride, ranges, n);
+		npieces += gj_add_pieces(pieces + npieces, to, column->data, stride, ranges, n);
 		column->data = to;
 		to += gj_align(total * stride);
 		if (column->nulls)
 		{
-			npieces += add_pieces(pieces + npieces, to, column->nulls, 1, ranges, n);
+			npieces += gj_add_pieces(pieces + npieces, to, column->nulls, 1, ranges, n);
 			column->nulls = to;
 		}
 		to += gj_align(total);
@@ -81,14 +90,13 @@ put_together(GjRun *run, GjRows *rows, GjBuffer *buffer, uint64_t room, GjColumn
 {
 	GjWork	   *work = &run->work;
 	uint32_t	ncolumns = ncolumns_of(run, rows);
-	uint64_t	total = 0;
+	uint64_t	total;
 	uint64_t	nbytes = 0;
 	GjStatus	status;
 
 	if (rows->nranges <= GJ_MAX_RANGES)
 		return GJ_OK;
-	for (uint32_t i = 0; i < rows->nranges; i++)
-		total += rows->ranges[i].end - rows->ranges[i].first;
+	total = gj_count_ranges(rows->ranges, rows->nranges);
 	for (uint32_t c = 0; c < ncolumns; c++)
 		nbytes += gj_align(total * gj_column_stride(&rows->columns[c])) + gj_align(total);
 	/* the joins need some as well */

@@ -84,11 +84,7 @@ gj_together_next(GjTogether *together, GjColumn **columns)
 static uint64_t
 count_rows(const GjRows *rows)
 {
-	uint64_t	n = 0;
-
-	for (uint32_t i = 0; i < rows->nranges; i++)
-		n += rows->ranges[i].end - rows->ranges[i].first;
-	return n;
+	return gj_count_ranges(rows->ranges, rows->nranges);
 }
 
 static bool
@@ -122,23 +118,6 @@ bytes_of(const GjTogether *together)
 	return nbytes;
 }
 
-/* Copies rows of values of `width` bytes; returns where they end. */
-static uint8_t *
-add_copies(GjPiece *pieces, uint32_t *n, uint8_t *to, const void *from, uint32_t width,
-		   const GjRows *rows)
-{
-	for (uint32_t i = 0; i < rows->nranges; i++)
-	{
-		const GjRowRange *range = &rows->ranges[i];
-		uint64_t	nbytes = (uint64_t) (range->end - range->first) * width;
-
-		pieces[(*n)++] = (GjPiece) {to, (const uint8_t *) from + (uint64_t) range->first * width,
-		nbytes};
-		to += nbytes;
-	}
-	return to;
-}
-
 /* The null flags of column c, to `to`. */
 static GjStatus
 copy_nulls(GjTogether *together, uint32_t c, uint8_t *to, GjPiece *pieces, uint32_t *n)
@@ -150,11 +129,10 @@ copy_nulls(GjTogether *together, uint32_t c, uint8_t *to, GjPiece *pieces, uint3
 		const GjRows *rows = &together->part[p];
 
 		if (rows->columns[c].nulls)
-		{
-			to = add_copies(pieces, n, to, rows->columns[c].nulls, 1, rows);
-			continue;
-		}
-		GJ_TRY(work->ops->memory->fill(work->queue, to, 0, count_rows(rows)));
+			*n += gj_add_pieces(pieces + *n, to, rows->columns[c].nulls, 1, rows->ranges,
+								rows->nranges);
+		else
+			GJ_TRY(work->ops->memory->fill(work->queue, to, 0, count_rows(rows)));
 		to += count_rows(rows);
 	}
 	return GJ_OK;
@@ -174,8 +152,13 @@ copy_columns(GjTogether *together, uint8_t *to, GjPiece *pieces, GjColumn *colum
 		columns[c] = together->part[0].columns[c];
 		columns[c].data = to;
 		for (uint32_t p = 0; p < together->nparts; p++)
-			at = add_copies(pieces, &n, at, together->part[p].columns[c].data, columns[c].width,
-							&together->part[p]);
+		{
+			const GjRows *rows = &together->part[p];
+
+			n += gj_add_pieces(pieces + n, at, rows->columns[c].data, columns[c].width,
+							   rows->ranges, rows->nranges);
+			at += count_rows(rows) * columns[c].width;
+		}
 		to += gj_align(together->nrows * columns[c].width);
 		columns[c].nulls = has_nulls(together, c) ? to : NULL;
 		if (columns[c].nulls)

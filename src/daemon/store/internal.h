@@ -105,6 +105,14 @@ extern uint64_t gj_side_withdraw_of(GjResident *store, uint32_t database, uint32
 /* The same for those with rows of a file. */
 extern uint64_t gj_side_withdraw_of_file(GjResident *store, const GjRelationKey *key);
 
+/* Columns and their heap that are kept as they are: their allocations, to arrays[2 * n + 1]; bytes. */
+extern uint32_t gj_kept_arrays(const GjRelationColumn *columns, uint32_t n, const GjBuffer *heap,
+							   void **arrays);
+extern uint64_t gj_kept_bytes(const GjRelationColumn *columns, uint32_t n, const GjBuffer *heap);
+/* Frees the memory, which is still counted. */
+extern void gj_kept_free(GjResident *store, const GjRelationColumn *columns, uint32_t n,
+						 const GjBuffer *heap);
+
 /* What is kept of a file, or NULL. */
 extern GjKeptFile *gj_file_find(const GjResident *store, const GjRelationKey *relation);
 

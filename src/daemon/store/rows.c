@@ -16,24 +16,6 @@
 #define GJ_ROWS_SHARE		8
 #define GJ_ALL_ROWS_SHARE	4
 
-static uint64_t
-rows_bytes(const GjRelation *relation)
-{
-	uint64_t	nbytes = relation->heap.nbytes;
-
-	for (uint32_t c = 0; c < relation->ncolumns; c++)
-		nbytes += relation->columns[c].data.nbytes + relation->columns[c].nulls.nbytes;
-	return nbytes;
-}
-
-static uint32_t
-add_array(void **arrays, uint32_t n, const GjBuffer *buffer)
-{
-	if (buffer->memory)
-		arrays[n++] = buffer->memory;
-	return n;
-}
-
 /* The lock is held. */
 static bool
 fit(const GjResident *store, const GjWork *work, uint64_t nbytes)
@@ -60,16 +42,11 @@ static bool
 take_memory(GjResident *store, GjWork *work, const GjRelation *relation, uint64_t nbytes)
 {
 	void	   *arrays[2 * GJ_MAX_STAGE_COLUMNS + 1];
-	uint32_t	n = 0;
+	uint32_t	n;
 
 	if (!fit(store, work, nbytes))
 		return false;
-	for (uint32_t c = 0; c < relation->ncolumns; c++)
-	{
-		n = add_array(arrays, n, &relation->columns[c].data);
-		n = add_array(arrays, n, &relation->columns[c].nulls);
-	}
-	n = add_array(arrays, n, &relation->heap);
+	n = gj_kept_arrays(relation->columns, relation->ncolumns, &relation->heap, arrays);
 	if (work->ops->memory->adopt(store->queue, work->queue, arrays, n) != GJ_OK)
 		return false;
 	gj_lease_hand_over(work->lease, nbytes);
@@ -86,7 +63,7 @@ gj_rows_keep(GjDeviceEntry *entry, GjWork *work, GjRelation *relation)
 	if (!rows)
 		return NULL;
 	rows->entry = entry;
-	rows->nbytes = rows_bytes(relation);
+	rows->nbytes = gj_kept_bytes(relation->columns, relation->ncolumns, &relation->heap);
 	pthread_mutex_lock(&entry->memory.lock);
 	store = gj_store_of(&entry->memory);
 	if (store && take_memory(store, work, relation, rows->nbytes))
@@ -115,25 +92,13 @@ gj_rows_kept(GjDeviceEntry *entry)
 	return nbytes;
 }
 
-static void
-free_buffer(GjResident *store, const GjBuffer *buffer)
-{
-	if (buffer->memory)
-		store->entry->ops->memory->free(store->queue, buffer->memory, buffer->nbytes);
-}
-
 void
 gj_rows_drop(GjKeptRows *rows)
 {
 	GjResident *store = rows->store;
 
 	pthread_mutex_lock(&store->memory->lock);
-	for (uint32_t c = 0; c < rows->relation.ncolumns; c++)
-	{
-		free_buffer(store, &rows->relation.columns[c].data);
-		free_buffer(store, &rows->relation.columns[c].nulls);
-	}
-	free_buffer(store, &rows->relation.heap);
+	gj_kept_free(store, rows->relation.columns, rows->relation.ncolumns, &rows->relation.heap);
 	store->memory->resident -= rows->nbytes;
 	store->memory->pinned -= rows->nbytes;
 	store->rows_bytes -= rows->nbytes;

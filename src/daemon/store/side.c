@@ -33,35 +33,34 @@ gj_side_discard(GjSide *side)
 	free(side);
 }
 
-/* Device memory of a side: buffers, and the table's arrays.  *arrays is the caller's to free. */
 static uint32_t
-side_arrays(const GjSide *side, void ***arrays)
+add_array(void **arrays, uint32_t n, const GjBuffer *buffer)
 {
-	void	  **all = malloc((2 * side->ncolumns + 1 + GJ_TABLE_ARRAYS) * sizeof(void *));
-	uint32_t	n = 0;
-
-	*arrays = all;
-	if (!all)
-		return 0;
-	for (uint32_t c = 0; c < side->ncolumns; c++)
-	{
-		if (side->columns[c].data.memory)
-			all[n++] = side->columns[c].data.memory;
-		if (side->columns[c].nulls.memory)
-			all[n++] = side->columns[c].nulls.memory;
-	}
-	if (side->heap.memory)
-		all[n++] = side->heap.memory;
-	return n + gj_table_arrays(&side->table, all + n);
+	if (buffer->memory)
+		arrays[n++] = buffer->memory;
+	return n;
 }
 
-static uint64_t
-side_bytes(const GjSide *side)
+uint32_t
+gj_kept_arrays(const GjRelationColumn *columns, uint32_t n, const GjBuffer *heap, void **arrays)
 {
-	uint64_t	nbytes = side->table_bytes + side->heap.nbytes;
+	uint32_t	narrays = 0;
 
-	for (uint32_t c = 0; c < side->ncolumns; c++)
-		nbytes += side->columns[c].data.nbytes + side->columns[c].nulls.nbytes;
+	for (uint32_t c = 0; c < n; c++)
+	{
+		narrays = add_array(arrays, narrays, &columns[c].data);
+		narrays = add_array(arrays, narrays, &columns[c].nulls);
+	}
+	return add_array(arrays, narrays, heap);
+}
+
+uint64_t
+gj_kept_bytes(const GjRelationColumn *columns, uint32_t n, const GjBuffer *heap)
+{
+	uint64_t	nbytes = heap->nbytes;
+
+	for (uint32_t c = 0; c < n; c++)
+		nbytes += columns[c].data.nbytes + columns[c].nulls.nbytes;
 	return nbytes;
 }
 
@@ -72,16 +71,42 @@ free_buffer(GjResident *store, const GjBuffer *buffer)
 		store->entry->ops->memory->free(store->queue, buffer->memory, buffer->nbytes);
 }
 
+void
+gj_kept_free(GjResident *store, const GjRelationColumn *columns, uint32_t n, const GjBuffer *heap)
+{
+	for (uint32_t c = 0; c < n; c++)
+	{
+		free_buffer(store, &columns[c].data);
+		free_buffer(store, &columns[c].nulls);
+	}
+	free_buffer(store, heap);
+}
+
+/* Device memory of a side: buffers, and the table's arrays.  *arrays is the caller's to free. */
+static uint32_t
+side_arrays(const GjSide *side, void ***arrays)
+{
+	void	  **all = malloc((2 * side->ncolumns + 1 + GJ_TABLE_ARRAYS) * sizeof(void *));
+	uint32_t	n;
+
+	*arrays = all;
+	if (!all)
+		return 0;
+	n = gj_kept_arrays(side->columns, side->ncolumns, &side->heap, all);
+	return n + gj_table_arrays(&side->table, all + n);
+}
+
+static uint64_t
+side_bytes(const GjSide *side)
+{
+	return side->table_bytes + gj_kept_bytes(side->columns, side->ncolumns, &side->heap);
+}
+
 /* Frees a side that nobody uses. */
 static void
 free_side(GjResident *store, GjSide *side)
 {
-	for (uint32_t c = 0; c < side->ncolumns; c++)
-	{
-		free_buffer(store, &side->columns[c].data);
-		free_buffer(store, &side->columns[c].nulls);
-	}
-	free_buffer(store, &side->heap);
+	gj_kept_free(store, side->columns, side->ncolumns, &side->heap);
 	store->entry->ops->tables->hash_free(store->queue, &side->table);
 	store->memory->resident -= side->nbytes;
 	gj_side_discard(side);
