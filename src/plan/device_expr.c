@@ -299,7 +299,7 @@ gj_compile_bound(GjCompileContext *cxt, Expr *node, GjBound bound, int depth)
 		gj_emit(cxt, (GjInstr) {.op = GJ_OP_CONST, .dst = depth, .n = con->constisnull,
 			.imm = con->constisnull ? 0 : gj_date_bound(DatumGetTimestamp(con->constvalue), bound)});
 	else
-		/* for now, what gj_numeric_bound() or gj_date_bound() has to know */
+		/* until execution begins: what gj_numeric_bound() or gj_date_bound() has to know */
 		emit_runtime(cxt, node, (GjInstr) {.op = GJ_OP_CONST, .dst = depth,
 			.arg = decimal ? cxt->scale : GJ_BOUND_OF_DATE, .n = bound});
 	return true;
@@ -456,7 +456,7 @@ compile_in(GjCompileContext *cxt, ScalarArrayOpExpr *node, int depth)
 	}
 	else if (IsA(array, Param) && is_known_param(cxt, (Param *) array))
 	{
-		/* for now, what gj_array_constants() has to know */
+		/* until execution begins: what gj_array_constants() has to know */
 		instr.n = cxt->scale;
 		emit_runtime(cxt, array, instr);
 	}
