@@ -56,7 +56,7 @@ __launch_bounds__(GJ_THREADS)
 
 		if (!none)
 			gj_note_error(results,
-						  gj_array_set(((const uint64_t *) column->data)[row], column->heap,
+						  gj_array_set(gj_column_ref(column, row), column->heap,
 									   array.width, array.nulls, &elements, &none));
 		size[i] = elements;
 		null[i] = none;
@@ -122,7 +122,7 @@ __launch_bounds__(GJ_THREADS) copy_elements(const __grid_constant__ GjView view,
 	if (n == 0)
 		return;
 	row = gj_view_row(&view, source, (uint32_t) tuple);
-	gj_array_of(((const uint64_t *) column->data)[row], column->heap, sizeof(T), &array);
+	gj_array_of(gj_column_ref(column, row), column->heap, sizeof(T), &array);
 	for (uint32_t i = threadIdx.x % 32; i < n; i += 32)
 		to[begin + i] = (T) gj_array_element(&array, i, sizeof(T));
 }

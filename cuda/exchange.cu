@@ -207,7 +207,21 @@ write_values(const T *from, T *to, const uint32_t *rows, uint32_t n,
 	}
 }
 
-/* The same of a column of the piece; `from` is NULL: all of them are 0. */
+/* The same of a packed column of the piece. */
+static __device__ __noinline__ void
+unpack_column(const GjColumn &column, void *to, const Piece &piece, uint32_t first, uint32_t n,
+			  const uint32_t (&at)[STRIP_STEPS])
+{
+	for (uint32_t s = 0; s < STRIP_STEPS && s * WARP < n; s++)
+	{
+		const uint32_t row = first + s * WARP;
+
+		gj_put_value((uint8_t *) to + (size_t) at[s] * column.width, column.width,
+					 gj_packed_value(&column, piece.rows != NULL ? piece.rows[row] : row));
+	}
+}
+
+/* The same of a column of the piece that is not packed; `from` is NULL: all of them are 0. */
 template <typename T>
 static __device__ __forceinline__ void
 write_column(const void *from, void *to, const Piece &piece, uint32_t first, uint32_t n,
@@ -264,9 +278,15 @@ write_rows(const Input &input, const Strip &strip, const Piece &piece, uint32_t 
 		at[s] = next_place(at[s], __ballot_sync(0xFFFFFFFF, s * WARP < n), &next);
 	for (uint32_t t = 0; t < input.ntargets; t++)
 	{
-		const void *from = input.from[(size_t) strip.piece * input.ntargets + t];
+		const From &source = input.from[(size_t) strip.piece * input.ntargets + t];
+		const void *from = source.data;
 		void *to = input.targets[t].to;
 
+		if (source.column.packed)
+		{
+			unpack_column(source.column, to, piece, first, n, at);
+			continue;
+		}
 		switch (input.targets[t].width)
 		{
 			case 1:
@@ -354,7 +374,7 @@ lay_out(uint64_t nrows, uint64_t nstrips, uint32_t npieces, uint32_t ntargets, u
 	places.keys = align(npieces * sizeof(Piece));
 	places.targets = align(places.keys + (size_t) npieces * nkeys * sizeof(GjColumn));
 	places.from = align(places.targets + ntargets * sizeof(Target));
-	places.taken = align(places.from + (size_t) npieces * ntargets * sizeof(void *));
+	places.taken = align(places.from + (size_t) npieces * ntargets * sizeof(From));
 	places.described = align(places.taken + GJ_SPLIT_PARTS * sizeof(uint32_t));
 	places.part = places.described;
 	places.counts = align(places.part + nrows);
@@ -385,7 +405,7 @@ gj_split_reserve(GjQueue *queue, uint32_t n, uint32_t ncolumns, uint32_t nkeys)
 /* Describes a target; `offset`: bytes of a value before it. */
 static void
 add_target(const GjSplit *split, uint32_t column, bool nulls, Target target, size_t offset,
-		   Input *input, Target *targets, const void **from, uint32_t ntargets)
+		   Input *input, Target *targets, From *from, uint32_t ntargets)
 {
 	const uint32_t t = input->ntargets++;
 
@@ -396,9 +416,14 @@ add_target(const GjSplit *split, uint32_t column, bool nulls, Target target, siz
 		const GjColumn *piece = &split->pieces[p].columns[column];
 		const void *data = nulls ? (const void *) piece->nulls : piece->data;
 
-		if (split->pieces[p].nrows > 0)
-			from[(size_t) of++ * ntargets + t] =
-				data == NULL ? NULL : (const uint8_t *) data + offset;
+		if (split->pieces[p].nrows == 0)
+			continue;
+
+		From &at = from[(size_t) of++ * ntargets + t];
+
+		at.data = data == NULL ? NULL : (const uint8_t *) data + offset;
+		if (data != NULL && !nulls && piece->packed)
+			at.column = *piece;
 	}
 }
 
@@ -412,7 +437,7 @@ has_halves(const Input *input, const GjColumn *column)
 /* Describes what is wanted of a column, data and null flags. */
 static void
 add_column(const GjSplit *split, uint32_t column, const GjColumn *to, Input *input, Target *targets,
-		   const void **from, uint32_t ntargets)
+		   From *from, uint32_t ntargets)
 {
 	const uint32_t nparts = has_halves(input, to) ? 2 : 1;
 	const Target values = {(void *) to->data, to->width / nparts, nparts};
@@ -454,7 +479,7 @@ describe(const GjSplit *split, const GjColumn *to, const Places &places, uint32_
 	Piece *pieces = (Piece *) memory;
 	GjColumn *keys = (GjColumn *) (memory + places.keys);
 	Target *targets = (Target *) (memory + places.targets);
-	const void **from = (const void **) (memory + places.from);
+	From *from = (From *) (memory + places.from);
 	uint32_t first_row = 0;
 	uint32_t first_strip = 0;
 
@@ -499,7 +524,7 @@ upload(GjQueue *queue, const GjSplit *split, const GjColumn *to, Input *input)
 	input->pieces = (const Piece *) device;
 	input->keys = (const GjColumn *) (device + places.keys);
 	input->targets = (const Target *) (device + places.targets);
-	input->from = (const void *const *) (device + places.from);
+	input->from = (const From *) (device + places.from);
 	input->taken = (uint32_t *) (device + places.taken);
 	input->part = device + places.part;
 	input->counts = (uint32_t *) (device + places.counts);

@@ -30,7 +30,6 @@ static __device__ __noinline__ Values<R>
 carried_values(GjFusedExpr e, const GjColumn *columns, const uint32_t *rowid, uint32_t wanted)
 {
 	const GjColumn &column = columns[e.a];
-	const uint64_t *refs = (const uint64_t *) column.data;
 	Values<R> values = {};
 	uint32_t row[R];
 
@@ -54,7 +53,7 @@ carried_values(GjFusedExpr e, const GjColumn *columns, const uint32_t *rowid, ui
 	values.known &= wanted;
 #pragma unroll
 	for (uint32_t i = 0; i < R; i++)
-		values.value[i] = values.known >> i & 1 ? (int64_t) refs[row[i]] : 0;
+		values.value[i] = values.known >> i & 1 ? (int64_t) gj_column_ref(&column, row[i]) : 0;
 	return values;
 }
 

@@ -12,6 +12,8 @@
 #ifndef GJ_CUDA_FUSED_PLAIN_CUH
 #define GJ_CUDA_FUSED_PLAIN_CUH
 
+#include <type_traits>
+
 #include "device/fused_rows.h"
 #include "aggregate.cuh"
 #include "fused_rows.cuh"
@@ -22,7 +24,7 @@
 #define PLAIN_RANGES 8
 #define PLAIN_CONSTANT 0xFF
 
-/* A column of int4, or (wide) int8, without NULLs. */
+/* A column without NULLs: of int4 or packed, or (wide) one whose values may need 64 bits. */
 typedef struct PlainOperand
 {
 	const void *data; /* of a build source; NULL: what its step finds is the value */
@@ -78,15 +80,35 @@ typedef struct Plain
 
 /* ---- values */
 
+/* Values of a packed column; with 32 bits, modulo 2^32, where all values fit them. */
+template <typename T, typename V>
+static __device__ __forceinline__ void
+load_packed_rows(const GjColumn &column, const TileRows<V> &rows, V (&value)[PLAIN_ROWS])
+{
+	typedef typename std::make_unsigned<V>::type Bits;
+
+	load_rows((const T *) column.data, rows, value);
+#pragma unroll
+	for (uint32_t i = 0; i < PLAIN_ROWS; i++)
+		value[i] = (V) ((Bits) column.base + (Bits) column.factor * (Bits) value[i]);
+}
+
 /* Values of a probe operand. */
 template <typename V>
 static __device__ __forceinline__ void
 load_probe_side(const PlainOperand &of, const GjColumn *columns, const TileRows<V> &rows,
 				V (&value)[PLAIN_ROWS])
 {
-	const void *data = columns[of.column].data;
+	const GjColumn &column = columns[of.column];
+	const void *data = column.data;
 
-	if (sizeof(V) == sizeof(int64_t) && of.wide)
+	if (column.packed == 1)
+		load_packed_rows<uint8_t>(column, rows, value);
+	else if (column.packed == 2)
+		load_packed_rows<uint16_t>(column, rows, value);
+	else if (column.packed)
+		load_packed_rows<uint32_t>(column, rows, value);
+	else if (sizeof(V) == sizeof(int64_t) && of.wide)
 		load_rows((const V *) data, rows, value);
 	else
 		load_rows((const int32_t *) data, rows, value);

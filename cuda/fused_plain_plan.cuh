@@ -13,8 +13,10 @@
 static bool
 plain_column(const GjColumn *column, bool *wide)
 {
-	*wide = column->kind == GJ_INT8;
-	return (column->kind == GJ_INT4 || column->kind == GJ_INT8) && column->nulls == NULL;
+	*wide = column->packed ? !column->narrow : column->kind == GJ_INT8;
+	return (column->packed ? column->kind != GJ_REF
+						   : column->kind == GJ_INT4 || column->kind == GJ_INT8) &&
+		   column->nulls == NULL;
 }
 
 static bool
@@ -30,7 +32,7 @@ plain_operand(const GjFusedPlan *plan, const GjColumn *columns, const GjFusedPar
 	if (slot > 0)
 	{
 		to->data = columns[column].data;
-		return plain_column(&columns[column], &to->wide);
+		return !columns[column].packed && plain_column(&columns[column], &to->wide);
 	}
 	to->column = column;
 	for (uint32_t p = 0; p < nparts; p++)
@@ -42,7 +44,7 @@ plain_operand(const GjFusedPlan *plan, const GjColumn *columns, const GjFusedPar
 			continue;
 		if (!plain_column(&parts[p].columns[column - (int) plan->first_column], &wide))
 			return false;
-		to->wide = wide;
+		to->wide |= wide;
 	}
 	return true;
 }

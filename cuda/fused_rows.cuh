@@ -112,13 +112,31 @@ load_operand(int32_t column, uint32_t slot, int64_t constant, const GjColumn *co
 	return load_column<R>(columns[column], row, wanted, value);
 }
 
+/* Values of a packed column that is narrow. */
+template <typename Type, uint32_t R>
+static __device__ __forceinline__ void
+load_narrow_as(const GjColumn &column, const uint32_t (&row)[R], uint32_t wanted,
+			   int32_t (&value)[R])
+{
+	const Type *data = (const Type *) column.data;
+	const int32_t base = (int32_t) column.base;
+	const uint32_t factor = (uint32_t) column.factor;
+
+#pragma unroll
+	for (uint32_t i = 0; i < R; i++)
+		value[i] = wanted >> i & 1 ? (int32_t) data[row[i]] : 0;
+#pragma unroll
+	for (uint32_t i = 0; i < R; i++)
+		value[i] = wanted >> i & 1 ? (int32_t) ((uint32_t) base + factor * (uint32_t) value[i]) : 0;
+}
+
 /*
- * Values of a column of int4 that has no NULLs, the commonest of all, without a call: false if it
- * is another one.  *known: the tuples that have one.
+ * Values of a column without NULLs that have 32 bits, the commonest of all, without a call: false
+ * if it is another one.  *known: the tuples that have one.
  */
 template <uint32_t R>
 static __device__ __forceinline__ bool
-load_int4(const GjFusedExpr &e, const Tuples<R> &t, uint32_t wanted, int32_t (&value)[R],
+load_narrow(const GjFusedExpr &e, const Tuples<R> &t, uint32_t wanted, int32_t (&value)[R],
 		  uint32_t *known)
 {
 	const GjColumn &column = t.columns[e.a];
@@ -126,7 +144,7 @@ load_int4(const GjFusedExpr &e, const Tuples<R> &t, uint32_t wanted, int32_t (&v
 	const uint32_t *rowid = t.rowid + e.slot_a * R * GJ_THREADS;
 	uint32_t row[R];
 
-	if (column.kind != GJ_INT4 || column.nulls != NULL)
+	if ((column.packed ? !column.narrow : column.kind != GJ_INT4) || column.nulls != NULL)
 		return false;
 #pragma unroll
 	for (uint32_t i = 0; i < R; i++)
@@ -135,10 +153,19 @@ load_int4(const GjFusedExpr &e, const Tuples<R> &t, uint32_t wanted, int32_t (&v
 		if (row[i] == GJ_NO_ROW)
 			wanted &= ~(1u << i);
 	}
-#pragma unroll
-	for (uint32_t i = 0; i < R; i++)
-		value[i] = wanted >> i & 1 ? data[row[i]] : 0;
 	*known = wanted;
+	if (column.packed == 1)
+		load_narrow_as<uint8_t, R>(column, row, wanted, value);
+	else if (column.packed == 2)
+		load_narrow_as<uint16_t, R>(column, row, wanted, value);
+	else if (column.packed)
+		load_narrow_as<uint32_t, R>(column, row, wanted, value);
+	else
+	{
+#pragma unroll
+		for (uint32_t i = 0; i < R; i++)
+			value[i] = wanted >> i & 1 ? data[row[i]] : 0;
+	}
 	return true;
 }
 
@@ -150,7 +177,7 @@ is_narrow(const GjColumn *columns, int column, int64_t constant)
 
 	if (column < 0)
 		return constant == (int32_t) constant;
-	return kind == GJ_BOOL || kind == GJ_UINT1 || kind == GJ_INT2 || kind == GJ_INT4;
+	return columns[column].narrow || kind == GJ_BOOL || kind == GJ_UINT1 || kind == GJ_INT2 || kind == GJ_INT4;
 }
 
 /* a[i] = a[i] <op> b[i]; errors count for tuples in `known`.  narrow: no 64 bits can overflow. */
@@ -255,7 +282,7 @@ values_of(const GjFusedExpr &e, Tuples<R> &t, uint32_t wanted)
 	{
 		int32_t narrow[R];
 
-		if (load_int4<R>(e, t, wanted, narrow, &values.known))
+		if (load_narrow<R>(e, t, wanted, narrow, &values.known))
 		{
 #pragma unroll
 			for (uint32_t i = 0; i < R; i++)
@@ -347,7 +374,7 @@ in_range(const GjFusedExpr &term, Tuples<R> &t, uint32_t wanted)
 	int32_t narrow[R];
 	Values<R> values;
 
-	if (load_int4<R>(term, t, wanted, narrow, &wanted))
+	if (load_narrow<R>(term, t, wanted, narrow, &wanted))
 	{
 		const int32_t low = (int32_t) max(term.constant, (int64_t) INT32_MIN);
 		const int32_t high = (int32_t) min(term.high, (int64_t) INT32_MAX);

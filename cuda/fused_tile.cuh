@@ -96,13 +96,69 @@ load_piece(const int32_t *data, int64_t *value)
 	value[1] = v.y;
 }
 
+/* The same of numbers of packed columns. */
+static __device__ __forceinline__ void
+load_piece(const uint32_t *data, int32_t *value)
+{
+	load_piece((const int32_t *) data, value);
+}
+
+static __device__ __forceinline__ void
+load_piece(const uint16_t *data, int32_t *value)
+{
+	const ushort4 v = __ldg((const ushort4 *) data);
+
+	value[0] = v.x;
+	value[1] = v.y;
+	value[2] = v.z;
+	value[3] = v.w;
+}
+
+static __device__ __forceinline__ void
+load_piece(const uint8_t *data, int32_t *value)
+{
+	const uchar4 v = __ldg((const uchar4 *) data);
+
+	value[0] = v.x;
+	value[1] = v.y;
+	value[2] = v.z;
+	value[3] = v.w;
+}
+
+static __device__ __forceinline__ void
+load_piece(const uint32_t *data, int64_t *value)
+{
+	const uint2 v = __ldg((const uint2 *) data);
+
+	value[0] = v.x;
+	value[1] = v.y;
+}
+
+static __device__ __forceinline__ void
+load_piece(const uint16_t *data, int64_t *value)
+{
+	const ushort2 v = __ldg((const ushort2 *) data);
+
+	value[0] = v.x;
+	value[1] = v.y;
+}
+
+static __device__ __forceinline__ void
+load_piece(const uint8_t *data, int64_t *value)
+{
+	const uchar2 v = __ldg((const uchar2 *) data);
+
+	value[0] = v.x;
+	value[1] = v.y;
+}
+
 /* Values of the rows that are there; `data` is what the column has for row 0. */
 template <typename T, typename V>
 static __device__ __forceinline__ void
 load_rows(const T *data, const TileRows<V> &rows, V (&value)[PLAIN_ROWS])
 {
 	/* a part that starts within a fragment may not be aligned */
-	if (rows.there != Shape<V>::ALL || (uintptr_t) data % 16 != 0)
+	if (rows.there != Shape<V>::ALL || (uintptr_t) data % (Shape<V>::PIECE * sizeof(T)) != 0)
 	{
 #pragma unroll
 		for (uint32_t i = 0; i < PLAIN_ROWS; i++)

@@ -91,7 +91,7 @@ output_ref(const Gather &gather, uint32_t column, uint32_t i, uint8_t *null)
 	const uint32_t row = output_row(gather, column, i);
 
 	*null = gj_row_is_null(c, row);
-	return *null ? 0 : ((const uint64_t *) c->data)[row];
+	return *null ? 0 : gj_column_ref(c, row);
 }
 
 /* sizes[i] = bytes of the heap that tuple first+i needs; sizes[max] = 0. */
@@ -148,7 +148,8 @@ static __device__ __forceinline__ void
 gather_values(const Gather &gather, uint32_t column, W *to, uint32_t n, uint32_t thread)
 {
 	const uint32_t nvalues = 16 / sizeof(W);
-	const W *data = (const W *) gather.view.columns[column].data;
+	const GjColumn &from = gather.view.columns[column];
+	const W *data = (const W *) from.data;
 	union
 	{
 		W value[16 / sizeof(W)];
@@ -167,8 +168,12 @@ gather_values(const Gather &gather, uint32_t column, W *to, uint32_t n, uint32_t
 		{
 			const uint32_t row = output_row(gather, column, i);
 
-			if (row != GJ_NO_ROW)
+			if (row == GJ_NO_ROW)
+				continue;
+			if (sizeof(W) > sizeof(uint64_t) || !from.packed)
 				all.value[k] = data[row];
+			else if (!gj_row_is_null(&from, row))
+				gj_put_value(&all.value[k], sizeof(W), gj_packed_value(&from, row));
 		}
 	}
 	((uint4 *) to)[thread] = all.words;

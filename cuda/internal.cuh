@@ -274,6 +274,11 @@ void gj_load_wait(GjQueue *queue);
 
 /* ---- operators */
 
+GjStatus gj_measure(GjQueue *queue, const GjPackColumn *columns, uint32_t n, GjPacking *packing);
+GjStatus gj_pack(GjQueue *queue, const GjPackColumn *columns, uint32_t n);
+GjStatus gj_unpack(GjQueue *queue, const GjPackColumn *columns, uint32_t n);
+GjStatus gj_number_values(GjQueue *queue, const GjColumn *column, uint32_t nrows, uint32_t most,
+						  uint32_t *number, uint64_t *value, uint32_t *n);
 GjStatus gj_rebase_refs(GjQueue *queue, uint64_t *refs, uint32_t n, uint64_t base,
 						uint64_t heap_size);
 GjStatus gj_keys(GjQueue *queue, const GjView *view, uint32_t first, uint32_t n,

@@ -23,6 +23,41 @@ load_as(const GjColumn &column, const uint32_t (&row)[R], uint32_t wanted, int64
 		value[i] = (int64_t) loaded[i];
 }
 
+/* Values of a packed column. */
+template <typename Type, uint32_t R>
+static __device__ __forceinline__ void
+load_packed_as(const GjColumn &column, const uint32_t (&row)[R], uint32_t wanted,
+			   int64_t (&value)[R])
+{
+	load_as<Type>(column, row, wanted, value);
+	if (column.kind == GJ_REF)
+	{
+		const uint64_t *dictionary = (const uint64_t *) (column.heap + column.base);
+
+#pragma unroll
+		for (uint32_t i = 0; i < R; i++)
+			value[i] = wanted >> i & 1 ? (int64_t) dictionary[value[i]] : 0;
+		return;
+	}
+#pragma unroll
+	for (uint32_t i = 0; i < R; i++)
+		value[i] = wanted >> i & 1 ? (int64_t) ((uint64_t) column.base +
+												(uint64_t) column.factor * (uint64_t) value[i])
+								   : 0;
+}
+
+template <uint32_t R>
+static __device__ __forceinline__ void
+load_packed(const GjColumn &column, const uint32_t (&row)[R], uint32_t wanted, int64_t (&value)[R])
+{
+	if (column.packed == 1)
+		load_packed_as<uint8_t>(column, row, wanted, value);
+	else if (column.packed == 2)
+		load_packed_as<uint16_t>(column, row, wanted, value);
+	else
+		load_packed_as<uint32_t>(column, row, wanted, value);
+}
+
 /* Values of a column for the wanted tuples (0 for others); returns those that are not NULL. */
 template <uint32_t R>
 static __device__ __forceinline__ uint32_t
@@ -49,6 +84,11 @@ load_column(const GjColumn &column, const uint32_t (&row)[R], uint32_t wanted, i
 			if (null[i] != 0)
 				wanted &= ~(1u << i);
 		}
+	}
+	if (column.packed)
+	{
+		load_packed(column, row, wanted, value);
+		return wanted;
 	}
 	switch (column.kind)
 	{

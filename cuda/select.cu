@@ -100,10 +100,10 @@ gj_pick(GjQueue *queue, uint32_t *to, const uint32_t *from, uint32_t base,
 }
 
 const GjColumnOps gj_cuda_columns = {
-	/* it packs nothing yet */
-	.measure = NULL,
-	.pack = NULL,
-	.unpack = NULL,
+	.measure = gj_measure,
+	.pack = gj_pack,
+	.unpack = gj_unpack,
+	.number_values = gj_number_values,
 	.rebase_refs = gj_rebase_refs,
 	.set_columns = gj_set_columns,
 	.select = gj_select,

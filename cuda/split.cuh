@@ -32,13 +32,20 @@ typedef struct Target
 	uint32_t step; /* of widths, from a value to the next one */
 } Target;
 
+/* What a target has of a piece: values or flags at `data`; NULL: all are 0. */
+typedef struct From
+{
+	const void *data;
+	GjColumn column; /* that they are of, if its values are packed */
+} From;
+
 /* What the kernels read and write; all but the numbers and `parts` is device memory. */
 typedef struct Input
 {
 	const Piece *pieces;
 	const GjColumn *keys; /* nkeys of each piece */
 	const Target *targets;
-	const void *const *from; /* ntargets of each piece; NULL: all are 0 */
+	const From *from;        /* ntargets of each piece */
 	uint8_t *part;           /* of each row */
 	uint32_t *counts;        /* of part p in strip s at [p * nstrips + s] */
 	uint32_t *taken;         /* places of each part that split_at_once has taken */
@@ -142,7 +149,7 @@ sum_up_to_lane(uint32_t n)
 static __host__ __device__ __forceinline__ bool
 is_plain_key(const GjColumn &key)
 {
-	return key.nulls == NULL && (key.kind == GJ_INT8 || key.kind == GJ_INT4);
+	return key.nulls == NULL && !key.packed && (key.kind == GJ_INT8 || key.kind == GJ_INT4);
 }
 
 /* The part of a row by such a key. */

@@ -66,6 +66,16 @@ load_values(const T *from, uint32_t step, const uint32_t (&row)[TILE_STEPS], uin
 	}
 }
 
+/* The same of a packed column. */
+static __device__ __noinline__ void
+unpack_values(const GjColumn &column, const uint32_t (&row)[TILE_STEPS], uint32_t there,
+			  Values &value)
+{
+#pragma unroll
+	for (uint32_t s = 0; s < TILE_STEPS; s++)
+		value[s] = there >> s & 1 ? (uint64_t) gj_packed_value(&column, row[s]) : 0;
+}
+
 /* The same of `width` bytes; `from` is NULL: all are 0. */
 static __device__ __forceinline__ void
 load_values(const void *from, uint32_t width, uint32_t step, const uint32_t (&row)[TILE_STEPS],
@@ -84,6 +94,16 @@ load_values(const void *from, uint32_t width, uint32_t step, const uint32_t (&ro
 		default:
 			return load_values((const uint64_t *) from, step, row, there, value);
 	}
+}
+
+static __device__ __forceinline__ void
+load_values(const From &from, const Target &target, const uint32_t (&row)[TILE_STEPS],
+			uint32_t there, Values &value)
+{
+	if (from.column.packed)
+		unpack_values(from.column, row, there, value);
+	else
+		load_values(from.data, target.width, target.step, row, there, value);
 }
 
 /* Takes places of each part for the tile's rows, which its warps have counted; for one warp. */
@@ -219,13 +239,13 @@ __launch_bounds__(GJ_THREADS, 5) split_at_once(const __grid_constant__ Input inp
 	const Strip strip = find_strip(input, blockIdx.x, TILE_ROWS);
 	const Piece piece = input.pieces[strip.piece];
 	const GjColumn *key = input.keys + strip.piece;
-	const void *const *from = input.from + (size_t) strip.piece * input.ntargets;
+	const From *from = input.from + (size_t) strip.piece * input.ntargets;
 	uint32_t row[TILE_STEPS];
 	uint32_t at[TILE_STEPS];
 	const uint32_t there = find_rows<LISTS>(strip, piece, row);
 	/* mostly it is the key itself, which need not be read again */
 	const bool writes_key =
-		input.ntargets > 0 && from[0] == key->data && input.targets[0].width == key->width;
+		input.ntargets > 0 && from[0].data == key->data && input.targets[0].width == key->width;
 	uint32_t next = writes_key;
 	Values keys;
 	Values value = {};
@@ -233,8 +253,7 @@ __launch_bounds__(GJ_THREADS, 5) split_at_once(const __grid_constant__ Input inp
 	load_values(key->data, key->width, 1, row, there, keys);
 	/* values are under way while those before them are written */
 	if (next < input.ntargets)
-		load_values(from[next], input.targets[next].width, input.targets[next].step, row, there,
-					value);
+		load_values(from[next], input.targets[next], row, there, value);
 #pragma unroll
 	for (uint32_t s = 0; s < TILE_STEPS; s++)
 		at[s] = plain_part(input, key->kind == GJ_INT8 ? (int64_t) keys[s] : (int32_t) keys[s]);
@@ -255,8 +274,7 @@ __launch_bounds__(GJ_THREADS, 5) split_at_once(const __grid_constant__ Input inp
 		fill_stage(tile, target.width, at, there, value);
 		next++;
 		if (next < input.ntargets)
-			load_values(from[next], input.targets[next].width, input.targets[next].step, row, there,
-						value);
+			load_values(from[next], input.targets[next], row, there, value);
 		__syncthreads();
 		write_stage(tile, strip.n, target);
 		__syncthreads();

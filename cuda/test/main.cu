@@ -257,7 +257,7 @@ eval_on_host(const Program &program, uint32_t e, const std::vector<Column> &colu
 
 	for (const Column &c : columns)
 		host.push_back({c.data.data(), c.nulls.empty() ? NULL : c.nulls.data(), c.heap.data(),
-						c.type.kind, c.type.width, 0, 0, 0});
+						c.type.kind, c.type.width, 0, 0, 0, 0});
 	view.columns = host.data();
 	view.nrows = n;
 	view.rowid[0] = rowid.empty() ? NULL : rowid.data();
@@ -341,15 +341,51 @@ Queue::pack(const GjColumn &column, uint32_t n)
 
 	check(ops->columns->measure(queue, &work, 1, &packing) == GJ_OK, "measure",
 		  ops->queues->queue_error(queue));
-	work.from.factor = packing.factor != 0 ? packing.factor : 1;
-	work.from.base = packing.min;
-	work.from.packed = gj_packed_bytes(&packing, column.width);
-	if (work.from.packed == 0)
+	if (!gj_choose_packing(&work.from, &packing))
 		return column;
 	work.to = alloc((size_t) n * work.from.packed);
 	check(ops->columns->pack(queue, &work, 1) == GJ_OK, "pack", ops->queues->queue_error(queue));
 	work.from.data = work.to;
 	return work.from;
+}
+
+/* The same column of references as codes of a dictionary, if its values can have one. */
+GjColumn
+Queue::pack_refs(const GjColumn &column, uint32_t n, size_t heap_size)
+{
+	const uint32_t most = std::min(n, UINT32_C(65536));
+	const size_t at = (heap_size + 7) & ~(size_t) 7;
+	uint32_t *number = (uint32_t *) alloc(n * sizeof(uint32_t) + 4);
+	uint64_t *value = (uint64_t *) alloc(most * sizeof(uint64_t) + 8);
+	GjPackColumn work = {};
+	uint8_t *heap;
+	uint32_t nvalues;
+
+	check(ops->columns->number_values(queue, &column, n, most, number, value, &nvalues) == GJ_OK,
+		  "number_values", ops->queues->queue_error(queue));
+	if (nvalues > most)
+		return column;
+	heap = (uint8_t *) alloc(at + nvalues * sizeof(uint64_t));
+	check(ops->memory->copy(queue, heap, column.heap, heap_size) == GJ_OK &&
+			  ops->memory->copy(queue, heap + at, value, nvalues * sizeof(uint64_t)) == GJ_OK,
+		  "copy", "a dictionary");
+	work.from.data = number;
+	work.from.kind = GJ_UINT4;
+	work.from.width = 4;
+	work.from.packed = gj_packed_bytes(nvalues - 1);
+	work.from.factor = 1;
+	work.to = alloc((size_t) n * work.from.packed);
+	work.nrows = n;
+	check(ops->columns->pack(queue, &work, 1) == GJ_OK, "pack", ops->queues->queue_error(queue));
+
+	GjColumn packed = column;
+
+	packed.data = work.to;
+	packed.heap = heap;
+	packed.packed = work.from.packed;
+	packed.base = (int64_t) at;
+	packed.factor = 1;
+	return packed;
 }
 
 std::vector<GjColumn>
@@ -367,9 +403,12 @@ Queue::upload_columns(const std::vector<Column> &columns)
 		d.kind = c.type.kind;
 		d.width = c.type.width;
 		/* probe columns come packed or as they are, in turn */
-		if (c.type.source == 0 && ops->columns->pack && gj_kind_packs(d.kind) && !c.data.empty() &&
+		if (c.type.source == 0 && gj_kind_packs(d.kind) && !c.data.empty() &&
 			++npacked % 2 == 0)
 			d = pack(d, (uint32_t) (c.data.size() / d.width));
+		if (c.type.source == 0 && d.kind == GJ_REF && d.heap != NULL && !c.data.empty() &&
+			++npacked % 2 == 0)
+			d = pack_refs(d, (uint32_t) (c.data.size() / d.width), c.heap.size());
 		device.push_back(d);
 	}
 	return device;

@@ -3,6 +3,7 @@
  *	  Tests of packed columns: measured, packed, unpacked and read.
  */
 #include <numeric>
+#include <set>
 
 #include "test.cuh"
 
@@ -158,6 +159,78 @@ check_together(const Device &device, Random &random)
 	}
 }
 
+/* What number_values says of texts, of which there are `different` ones. */
+static void
+check_values(const Device &device, Random &random, uint32_t n, uint32_t different,
+			 uint32_t nulls_of, bool held)
+{
+	Program program;
+	Queue q(device, program);
+	const uint32_t most = std::max(n / 4, 1u);
+	const std::string where = at(n) + ", of " + std::to_string(different);
+	Column column = {{GJ_REF, 8, 1, 1}, Bytes((size_t) n * 8), {}, {}};
+	std::vector<std::string> texts(n);
+	std::set<std::string> expected;
+	uint32_t nvalues;
+
+	for (uint32_t i = 0; i < n; i++)
+	{
+		const uint32_t which = (uint32_t) (random() % different);
+		const size_t offset = column.heap.size();
+		uint64_t ref;
+
+		/* lengths that differ in zeros alone, and bytes behind the end that do not count */
+		texts[i] = std::to_string(which / 3) + std::string(which % 3, '\0');
+		column.heap.resize(offset + (texts[i].size() + 7) / 8 * 8, (uint8_t) random());
+		memcpy(&column.heap[offset], texts[i].data(), texts[i].size());
+		ref = gj_ref_make(offset, texts[i].size());
+		if (held && i == n / 2)
+			ref = gj_ref_make(17, GJ_REF_HELD);
+		if (nulls_of > 0)
+			column.nulls.push_back(random() % nulls_of == 0);
+		if (nulls_of > 0 && column.nulls[i])
+			ref = UINT64_C(0x7777777777777777);
+		else
+			expected.insert(texts[i]);
+		memcpy(&column.data[(size_t) i * 8], &ref, 8);
+	}
+
+	GjColumn d = {};
+	uint32_t *number = (uint32_t *) q.alloc((size_t) n * 4);
+	uint64_t *value = (uint64_t *) q.alloc((size_t) most * 8);
+
+	d.kind = GJ_REF;
+	d.width = 8;
+	d.data = q.upload(column.data);
+	d.nulls = column.nulls.empty() ? NULL : q.upload(column.nulls);
+	d.heap = q.upload(column.heap);
+	check(device.ops->columns->number_values(q.queue, &d, n, most, number, value, &nvalues) ==
+			  GJ_OK,
+		  "number_values", where);
+	if ((held && !(nulls_of > 0 && column.nulls[n / 2])) || expected.size() > most)
+	{
+		check(nvalues == most + 1, "too many values", where);
+		return;
+	}
+	check(nvalues == std::max(expected.size(), (size_t) 1), "number of values", where);
+
+	const std::vector<uint32_t> numbers = q.download(number, n);
+	const std::vector<uint64_t> values = q.download(value, nvalues);
+	bool same = expected.size() > 0 || values[0] == 0;
+
+	for (uint32_t i = 0; i < n; i++)
+	{
+		if (nulls_of > 0 && column.nulls[i])
+			same &= numbers[i] == 0;
+		else
+			same &= numbers[i] < nvalues &&
+					texts[i] == std::string((const char *) column.heap.data() +
+												gj_ref_offset(values[numbers[i]]),
+											gj_ref_length(values[numbers[i]]));
+	}
+	check(same, "numbers and values", where);
+}
+
 void
 test_pack(const Device &device)
 {
@@ -189,12 +262,6 @@ test_pack(const Device &device)
 	};
 	Random random(11);
 
-	if (!device.ops->columns->pack)
-	{
-		check(!device.ops->columns->measure && !device.ops->columns->unpack, "all or none", "");
-		group(device.ops->name, "pack: there is none");
-		return;
-	}
 	for (uint32_t n : sizes)
 	{
 		if (n == 0)
@@ -211,5 +278,14 @@ test_pack(const Device &device)
 		}
 	}
 	check_together(device, random);
+	for (uint32_t n : sizes)
+	{
+		if (n == 0)
+			continue;
+		for (uint32_t different : {1u, 3u, 200u, n / 5 + 1, 2 * n})
+			for (uint32_t nulls_of : {0, 1, 3})
+				check_values(device, random, n, different, nulls_of, false);
+		check_values(device, random, n, 3, 0, true);
+	}
 	group(device.ops->name, "pack");
 }

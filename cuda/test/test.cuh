@@ -143,6 +143,7 @@ struct Queue
 	void *upload_bytes(const void *data, size_t nbytes);
 	void download_bytes(void *data, const void *device, size_t nbytes);
 	GjColumn pack(const GjColumn &column, uint32_t n);
+	GjColumn pack_refs(const GjColumn &column, uint32_t n, size_t heap_size);
 	/* Columns on the device, as an array of the host describes them, or one of the device. */
 	std::vector<GjColumn> upload_columns(const std::vector<Column> &columns);
 	const GjColumn *columns(const std::vector<Column> &columns);

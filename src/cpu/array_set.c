@@ -79,7 +79,7 @@ run_items(GjArrayWork *work, GjPoolTask task, bool (*stop) (void *), void *arg)
 static inline uint64_t
 array_ref(const GjArrayWork *work, uint32_t row)
 {
-	return ((const uint64_t *) work->column->data)[row];
+	return gj_column_ref(work->column, row);
 }
 
 static void

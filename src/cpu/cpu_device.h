@@ -148,6 +148,9 @@ extern GjStatus gj_cpu_measure(GjQueue *queue, const GjPackColumn *columns, uint
 							   GjPacking *packing);
 extern GjStatus gj_cpu_pack(GjQueue *queue, const GjPackColumn *columns, uint32_t n);
 extern GjStatus gj_cpu_unpack(GjQueue *queue, const GjPackColumn *columns, uint32_t n);
+extern GjStatus gj_cpu_number_values(GjQueue *queue, const GjColumn *column, uint32_t nrows,
+									 uint32_t most, uint32_t *number, uint64_t *value,
+									 uint32_t *n);
 extern GjStatus gj_cpu_gather(GjQueue *queue, const GjView *view, uint32_t first, uint32_t max,
 							  const GjBatchTarget *target, uint32_t *n);
 extern GjStatus gj_cpu_sort_unique(GjQueue *queue, void *values, uint32_t width, uint64_t n,

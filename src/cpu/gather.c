@@ -37,7 +37,7 @@ row_space(const GjGather *g, uint32_t tuple)
 			continue;
 		row = gj_view_row(g->view, g->queue->code.columns[g->outputs[c]].source, tuple);
 		if (!gj_row_is_null(column, row))
-			space += gj_ref_space(((const uint64_t *) column->data)[row]);
+			space += gj_ref_space(gj_column_ref(column, row));
 	}
 	return space;
 }
@@ -154,7 +154,7 @@ copy_refs(const GjGather *g, uint32_t i)
 		if (column->kind != GJ_REF)
 			continue;
 		row = gj_view_row(g->view, g->queue->code.columns[g->outputs[c]].source, g->first + i);
-		ref = gj_row_is_null(column, row) ? 0 : ((const uint64_t *) column->data)[row];
+		ref = gj_row_is_null(column, row) ? 0 : gj_column_ref(column, row);
 		if (gj_ref_space(ref) > 0)
 		{
 			memcpy(heap + at, column->heap + gj_ref_offset(ref), gj_ref_space(ref));

@@ -1,10 +1,11 @@
 /*
  * pack.c
- *	  Packs columns of integers, and unpacks them.
+ *	  Packs columns, and unpacks them.
  *
  * An item of work is some rows of one column.
  */
 #include <pthread.h>
+#include <stdlib.h>
 
 #include "cpu_device.h"
 
@@ -183,5 +184,69 @@ GjStatus
 gj_cpu_unpack(GjQueue *queue, const GjPackColumn *columns, uint32_t n)
 {
 	for_columns(queue, columns, n, unpack_item, (void *) columns);
+	return GJ_OK;
+}
+
+/* ---- dictionaries */
+
+/* True if two references are to the same bytes. */
+static bool
+same_bytes(const uint8_t *heap, uint64_t a, uint64_t b)
+{
+	return gj_ref_length(a) == gj_ref_length(b) &&
+		memcmp(heap + gj_ref_offset(a), heap + gj_ref_offset(b), gj_ref_length(a)) == 0;
+}
+
+/* Numbers the values by a table of 1 + their number, 0 where it is empty. */
+static void
+number_by_table(const GjColumn *column, uint32_t nrows, uint32_t most, uint32_t *table,
+				uint32_t nslots, uint32_t *number, uint64_t *value, uint32_t *n)
+{
+	for (uint32_t i = 0; i < nrows; i++)
+	{
+		uint64_t	ref = gj_row_is_null(column, i) ? 0 : gj_column_ref(column, i);
+		uint32_t	at;
+
+		number[i] = 0;
+		if (gj_row_is_null(column, i))
+			continue;
+		if (gj_ref_length(ref) == GJ_REF_HELD)
+		{
+			*n = most + 1;
+			return;
+		}
+		at = (uint32_t) gj_hash_bytes(0, column->heap + gj_ref_offset(ref), gj_ref_length(ref)) %
+			nslots;
+		while (table[at] != 0 && !same_bytes(column->heap, value[table[at] - 1], ref))
+			at = at + 1 < nslots ? at + 1 : 0;
+		if (table[at] == 0)
+		{
+			if (++*n > most)
+				return;
+			value[*n - 1] = ref;
+			table[at] = *n;
+		}
+		number[i] = table[at] - 1;
+	}
+}
+
+GjStatus
+gj_cpu_number_values(GjQueue *queue, const GjColumn *column, uint32_t nrows, uint32_t most,
+					 uint32_t *number, uint64_t *value, uint32_t *n)
+{
+	uint32_t	nslots = 2 * most + 1;
+	uint32_t   *table = calloc(nslots, sizeof(uint32_t));
+
+	(void) queue;
+	*n = 0;
+	if (!table)
+		return GJ_OUT_OF_HOST_MEMORY;
+	number_by_table(column, nrows, most, table, nslots, number, value, n);
+	free(table);
+	if (*n == 0)
+	{
+		value[0] = 0;
+		*n = 1;
+	}
 	return GJ_OK;
 }

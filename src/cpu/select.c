@@ -304,6 +304,7 @@ const GjColumnOps gj_cpu_columns = {
 	.measure = gj_cpu_measure,
 	.pack = gj_cpu_pack,
 	.unpack = gj_cpu_unpack,
+	.number_values = gj_cpu_number_values,
 	.rebase_refs = gj_cpu_rebase_refs,
 	.set_columns = gj_cpu_set_columns,
 	.select = gj_cpu_select,

@@ -40,28 +40,34 @@ gj_kind_packs(unsigned kind)
 	return kind == GJ_INT2 || kind == GJ_INT4 || kind == GJ_INT8 || kind == GJ_UINT4;
 }
 
-/* Bytes of a value, packed, of a column of so wide ones; 0: it would take no less room. */
-static inline uint32_t
-gj_packed_bytes(const GjPacking *packing, uint32_t width)
+/* Bytes of numbers up to `most`. */
+static inline uint8_t
+gj_packed_bytes(uint64_t most)
+{
+	return most > UINT16_MAX ? 4 : most > UINT8_MAX ? 2 : 1;
+}
+
+/* Describes how a column is packed; false: that would take no less room. */
+static inline bool
+gj_choose_packing(GjColumn *column, const GjPacking *packing)
 {
 	uint64_t	most = (uint64_t) packing->max - (uint64_t) packing->min;
-	uint32_t	nbytes;
 
 	if (packing->factor != 0)
 		most /= (uint64_t) packing->factor;
-	if (most > UINT32_MAX)
-		return 0;
-	nbytes = most > UINT16_MAX ? 4 : most > UINT8_MAX ? 2 : 1;
-	return nbytes < width ? nbytes : 0;
+	if (most > UINT32_MAX || gj_packed_bytes(most) >= column->width)
+		return false;
+	column->packed = gj_packed_bytes(most);
+	column->base = packing->min;
+	column->factor = packing->factor != 0 ? packing->factor : 1;
+	column->narrow = packing->min >= INT32_MIN && packing->max <= INT32_MAX;
+	return true;
 }
 
 /* Columns, expressions, keys and batches. */
 typedef struct GjColumnOps
 {
-	/*
-	 * How n columns of integers can be packed: packing[n] (host).  Waits.  This, pack and unpack
-	 * are NULL on a device that packs nothing.
-	 */
+	/* How n columns of integers can be packed: packing[n] (host).  Waits. */
 	GjStatus	(*measure) (GjQueue *queue, const GjPackColumn *columns, uint32_t n,
 							GjPacking *packing);
 
@@ -73,6 +79,15 @@ typedef struct GjColumnOps
 
 	/* Makes values as they are of n columns that are packed; NULL becomes 0. */
 	GjStatus	(*unpack) (GjQueue *queue, const GjPackColumn *columns, uint32_t n);
+
+	/*
+	 * Numbers the different byte strings of a column of references that is not packed, from 0 on
+	 * in any order: number[nrows], 0 for NULL; value[most]: a reference to each; *n (host): how
+	 * many, at least 1 (value[0] = 0 where all are NULL).  More than `most`, or a held one:
+	 * *n = most + 1, and the arrays hold nothing of use.  Waits.
+	 */
+	GjStatus	(*number_values) (GjQueue *queue, const GjColumn *column, uint32_t nrows,
+								  uint32_t most, uint32_t *number, uint64_t *value, uint32_t *n);
 
 	/*
 	 * Adds `base` to the offset of n references, all but held ones.  A reference that

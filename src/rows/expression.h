@@ -21,6 +21,8 @@
 /*
  * A column in the memory of the device.  One of integers can be packed: then data has numbers u
  * without sign, and the value is base + factor * u (frame of reference, as in Zukowski et al. 2006).
+ * A packed one of references has codes there: the dictionary, uint64_t[] at heap + base, says which
+ * reference each stands for.
  */
 typedef struct GjColumn
 {
@@ -29,7 +31,8 @@ typedef struct GjColumn
 	const uint8_t *heap;		/* GJ_REF: what the references are relative to */
 	uint32_t	kind;			/* GjKind */
 	uint16_t	width;			/* bytes of a value */
-	uint16_t	packed;			/* bytes of u: 1, 2 or 4; 0: values lie here as they are */
+	uint8_t		packed;			/* bytes of u: 1, 2 or 4; 0: values lie here as they are */
+	uint8_t		narrow;			/* packed integers: all values fit 32 bits with a sign */
 	int64_t		base;
 	int64_t		factor;
 } GjColumn;
@@ -103,8 +106,18 @@ gj_packed_value(const GjColumn *column, uint32_t row)
 		column->packed == 2 ? ((const uint16_t *) column->data)[row] :
 		((const uint32_t *) column->data)[row];
 
+	if (column->kind == GJ_REF)
+		return (int64_t) ((const uint64_t *) (column->heap + column->base))[u];
 	/* factors and differences can need all 64 bits */
 	return (int64_t) ((uint64_t) column->base + (uint64_t) column->factor * u);
+}
+
+/* Value of a GJ_REF column. */
+GJ_FN uint64_t
+gj_column_ref(const GjColumn *column, uint32_t row)
+{
+	return column->packed ? (uint64_t) gj_packed_value(column, row) :
+		((const uint64_t *) column->data)[row];
 }
 
 /* Stores an integer of 2, 4 or 8 bytes. */
@@ -242,7 +255,7 @@ gj_load_decoded(const GjInstr *instr, const GjColumn *column, uint32_t row, int6
 
 	*value = 0;
 	if (column->kind == GJ_REF)
-		status = gj_referred(((const uint64_t *) column->data)[row], column->heap, &bytes, &n);
+		status = gj_referred(gj_column_ref(column, row), column->heap, &bytes, &n);
 	if (status == GJ_OK && instr->op == GJ_OP_LOAD_T && instr->n != GJ_BYTES_ARRAY)
 		return gj_text_of(bytes, n, instr->n, value);
 	if (status == GJ_OK)

@@ -157,14 +157,15 @@ append_device_nulls(GjWork *work, GjRelation *relation, uint32_t c, const uint8_
 	return copy_rows(work, (uint8_t *) nulls->memory + nrows, from, n);
 }
 
-/* Appends values of a packed column, as they are. */
+/* Appends values of a packed column, as they are; `heap`: here, a copy of what the column has. */
 static GjStatus
-unpack_rows(GjWork *work, const GjColumn *from, uint32_t nrows, void *to)
+unpack_rows(GjWork *work, const GjColumn *from, uint32_t nrows, const uint8_t *heap, void *to)
 {
 	GjBuffer	copy = {NULL, 0};
 	GjPackColumn column = {*from, to, nrows};
 	GjStatus	status;
 
+	column.from.heap = heap;
 	if (!work->peer)
 		return work->ops->columns->unpack(work->queue, &column, 1);
 	GJ_TRY(gj_buffer_reserve(work, &copy, (uint64_t) nrows * from->packed));
@@ -191,7 +192,8 @@ gj_relation_append_rows(GjWork *work, GjRelation *relation, const GjColumn *colu
 		if (!columns[c].data)
 			continue;
 		GJ_TRY(grow_column(work, relation, c, nrows, &at));
-		GJ_TRY(columns[c].packed ? unpack_rows(work, &columns[c], nrows, at) :
+		GJ_TRY(columns[c].packed ? unpack_rows(work, &columns[c], nrows,
+											   (const uint8_t *) relation->heap.memory + base, at) :
 			   copy_rows(work, at, columns[c].data, (uint64_t) nrows * type->width));
 		if (type->kind == GJ_REF)
 			GJ_TRY(work->ops->columns->rebase_refs(work->queue, (uint64_t *) at, nrows, base,

@@ -144,7 +144,7 @@ describe_missed(GjRun *run, uint32_t p, uint32_t done, GjView *view)
 			continue;
 		to[c].data = fused->missed.data[c] + (uint64_t) done * to[c].width;
 		to[c].nulls = fused->missed.nulls[c] + done;
-		to[c].packed = 0;
+		to[c].packed = to[c].narrow = 0;
 	}
 	return gj_run_set_columns(run, &view->columns);
 }

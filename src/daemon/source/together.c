@@ -4,8 +4,8 @@
  *
  * Each step of such joins is a few calls of the device, and some wait.  A fragment has some 10^5
  * rows, so the calls would cost more than the work.  The fused pass takes many fragments in one
- * call, and needs none of this.  Nor do references, which are relative to the bytes of their
- * fragment, and packed columns come as they are.
+ * call, and needs none of this.  References, which are relative to the bytes of their fragment,
+ * stay apart.
  */
 #include "intake.h"
 
@@ -17,8 +17,7 @@ struct GjTogether
 	GjRun	   *run;
 	uint32_t	source;
 	uint32_t	ncolumns;
-	bool		several;		/* rows of more than one may come together, */
-	bool		packed;			/* but for packed columns */
+	bool		several;		/* rows of more than one may come together */
 	uint32_t	nparts;
 	uint64_t	nrows;
 	uint32_t	nranges;
@@ -87,15 +86,6 @@ count_rows(const GjRows *rows)
 	return gj_count_ranges(rows->ranges, rows->nranges);
 }
 
-static bool
-has_packed(const GjTogether *together, const GjRows *rows)
-{
-	for (uint32_t c = 0; c < together->ncolumns; c++)
-		if (rows->columns[c].packed)
-			return true;
-	return false;
-}
-
 /* True if some part has NULLs in column c. */
 static bool
 has_nulls(const GjTogether *together, uint32_t c)
@@ -138,6 +128,54 @@ copy_nulls(GjTogether *together, uint32_t c, uint8_t *to, GjPiece *pieces, uint3
 	return GJ_OK;
 }
 
+/* Describes the ranges of a packed column, whose values go to `to`; returns how many. */
+static uint32_t
+add_packed(const GjColumn *from, uint8_t *to, const GjRows *rows, GjPackColumn *packed)
+{
+	for (uint32_t r = 0; r < rows->nranges; r++)
+	{
+		const GjRowRange *range = &rows->ranges[r];
+		GjPackColumn *column = &packed[r];
+
+		*column = (GjPackColumn) {*from, to, (uint32_t) (range->end - range->first)};
+		column->from.data = (const uint8_t *) from->data +
+			(uint64_t) range->first * gj_column_stride(from);
+		if (from->nulls)
+			column->from.nulls = from->nulls + range->first;
+		to += (uint64_t) column->nrows * from->width;
+	}
+	return rows->nranges;
+}
+
+/* The values of column c, to `to`. */
+static GjStatus
+copy_values(GjTogether *together, uint32_t c, uint8_t *to, GjPiece *pieces, uint32_t *n)
+{
+	GjWork	   *work = &together->run->work;
+	GjPackColumn *packed = malloc(together->nranges * sizeof(GjPackColumn) + 1);
+	uint32_t	npacked = 0;
+	GjStatus	status = GJ_OK;
+
+	if (!packed)
+		return GJ_OUT_OF_HOST_MEMORY;
+	for (uint32_t p = 0; p < together->nparts; p++)
+	{
+		const GjRows *rows = &together->part[p];
+		const GjColumn *from = &rows->columns[c];
+
+		if (from->packed)
+			npacked += add_packed(from, to, rows, packed + npacked);
+		else
+			*n += gj_add_pieces(pieces + *n, to, from->data, from->width, rows->ranges,
+								rows->nranges);
+		to += count_rows(rows) * from->width;
+	}
+	if (npacked > 0)
+		status = work->ops->columns->unpack(work->queue, packed, npacked);
+	free(packed);
+	return status;
+}
+
 /* Copies all columns behind each other to `to`, and describes them. */
 static GjStatus
 copy_columns(GjTogether *together, uint8_t *to, GjPiece *pieces, GjColumn *columns)
@@ -147,18 +185,10 @@ copy_columns(GjTogether *together, uint8_t *to, GjPiece *pieces, GjColumn *colum
 
 	for (uint32_t c = 0; c < together->ncolumns; c++)
 	{
-		uint8_t    *at = to;
-
 		columns[c] = together->part[0].columns[c];
+		columns[c].packed = columns[c].narrow = 0;
 		columns[c].data = to;
-		for (uint32_t p = 0; p < together->nparts; p++)
-		{
-			const GjRows *rows = &together->part[p];
-
-			n += gj_add_pieces(pieces + n, at, rows->columns[c].data, columns[c].width,
-							   rows->ranges, rows->nranges);
-			at += count_rows(rows) * columns[c].width;
-		}
+		GJ_TRY(copy_values(together, c, to, pieces, &n));
 		to += gj_align(together->nrows * columns[c].width);
 		columns[c].nulls = has_nulls(together, c) ? to : NULL;
 		if (columns[c].nulls)
@@ -204,14 +234,13 @@ gj_together_flush(GjTogether *together)
 	GjStatus	status = GJ_OK;
 	bool		done = false;
 
-	if (together->nparts > 1 && !together->packed)
+	if (together->nparts > 1)
 		status = join_together(together, &done);
 	for (uint32_t p = 0; p < together->nparts && status == GJ_OK && !done; p++)
 		status = gj_source_rows(together->run, &together->part[p]);
 	together->nparts = 0;
 	together->nrows = 0;
 	together->nranges = 0;
-	together->packed = false;
 	return status;
 }
 
@@ -224,9 +253,8 @@ gj_together_add(GjTogether *together)
 	together->nparts++;
 	together->nrows += nrows;
 	together->nranges += rows->nranges;
-	together->packed |= has_packed(together, rows);
 	/* the next one has about as many rows; many ranges are many copies */
-	if (together->several && !together->packed && together->nranges < GJ_FRAGMENT_BLOCKS &&
+	if (together->several && together->nranges < GJ_FRAGMENT_BLOCKS &&
 		together->nparts < GJ_MOST_TOGETHER && together->nrows + nrows <= GJ_MAX_TUPLES)
 		return GJ_OK;
 	return gj_together_flush(together);

@@ -41,10 +41,9 @@ gj_fragment_discard(GjResident *store, GjFragment *fragment)
 	gj_resident_unpin(store, &(GjPinned) {fragment, 0, NULL}, 1);
 }
 
-/* Allocates a buffer of a fragment that is being filled, for use after settle(). */
-static GjStatus
-alloc_buffer(GjResident *store, uint64_t clock, GjFragment *fragment, uint64_t nbytes,
-			 GjBuffer *buffer)
+GjStatus
+gj_fragment_alloc(GjResident *store, uint64_t clock, GjFragment *fragment, uint64_t nbytes,
+				  GjBuffer *buffer)
 {
 	GjDeviceMemory *memory = store->memory;
 	GjStatus	status = GJ_OUT_OF_MEMORY;
@@ -64,9 +63,8 @@ alloc_buffer(GjResident *store, uint64_t clock, GjFragment *fragment, uint64_t n
 	return status;
 }
 
-/* Waits until memory is there that was allocated: the run's queue must not be ahead of it. */
-static void
-settle(GjResident *store)
+void
+gj_fragment_settle(GjResident *store)
 {
 	pthread_mutex_lock(&store->memory->lock);
 	(void) store->entry->ops->queues->sync(store->queue);
@@ -110,8 +108,8 @@ typedef struct GjAppend
 } GjAppend;
 
 /*
- * Makes a buffer larger, for use after settle(), and keeps the first `used` bytes.  Waits if there
- * are any.
+ * Makes a buffer larger, for use after gj_fragment_settle(), and keeps the first `used` bytes.
+ * Waits if there are any.
  */
 static GjStatus
 grow_buffer(const GjAppend *a, GjBuffer *buffer, uint64_t used, uint64_t nbytes)
@@ -122,11 +120,11 @@ grow_buffer(const GjAppend *a, GjBuffer *buffer, uint64_t used, uint64_t nbytes)
 
 	if (old.memory && old.nbytes >= nbytes)
 		return GJ_OK;
-	GJ_TRY(alloc_buffer(a->store, a->clock, a->fragment, nbytes > 0 ? nbytes : 1, &grown));
+	GJ_TRY(gj_fragment_alloc(a->store, a->clock, a->fragment, nbytes > 0 ? nbytes : 1, &grown));
 	*buffer = grown;
 	if (!old.memory)
 		return GJ_OK;
-	settle(a->store);
+	gj_fragment_settle(a->store);
 	status = wait_for_lane(a->work, a->lane);
 	if (status == GJ_OK)
 		status = a->work->ops->memory->copy(a->work->queue, grown.memory, old.memory, used);
@@ -161,7 +159,7 @@ make_rows_fit(const GjAppend *a)
 		if (column->nulls.memory)
 			GJ_TRY(grow_buffer(a, &column->nulls, nrows, capacity));
 	}
-	settle(a->store);
+	gj_fragment_settle(a->store);
 	fragment->filling.capacity = capacity;
 	return GJ_OK;
 }
@@ -184,7 +182,7 @@ append_column(const GjAppend *a, uint32_t c)
 	if (!column->nulls.memory)
 	{
 		GJ_TRY(grow_buffer(a, &column->nulls, 0, a->fragment->filling.capacity));
-		settle(a->store);
+		gj_fragment_settle(a->store);
 		if (nrows > 0)
 			GJ_TRY(clear_on_lane(a->work, a->lane, column->nulls.memory, nrows));
 	}
@@ -230,7 +228,7 @@ append_heap(const GjAppend *a)
 	if (need > fragment->heap.nbytes)
 	{
 		GJ_TRY(grow_buffer(a, &fragment->heap, fragment->heap_used, wanted > need ? wanted : need));
-		settle(a->store);
+		gj_fragment_settle(a->store);
 	}
 	return copy_on_lane(a->work, a->lane, (uint8_t *) fragment->heap.memory + fragment->heap_used,
 						chunk->slot + chunk->layout->heap, chunk->heap_used);
@@ -308,117 +306,12 @@ gj_fragment_finish(GjWork *work, GjLane lane, GjFragment *fragment)
 	return work->ops->queues->sync(work->queue);
 }
 
-/* ---- packing */
-
-/* The columns of a fragment that pack, and how. */
-typedef struct GjPackList
-{
-	uint32_t	n;
-	uint32_t	number[GJ_MAX_COLUMNS];
-	GjPackColumn column[GJ_MAX_COLUMNS];
-	GjPacking	packing[GJ_MAX_COLUMNS];
-	GjBuffer	memory[GJ_MAX_COLUMNS];
-} GjPackList;
-
-/* Drops those from the list that had better stay as they are, and makes memory for the others. */
-static void
-choose_packed(GjResident *store, uint64_t clock, GjFragment *fragment, GjPackList *list)
-{
-	uint32_t	n = 0;
-
-	for (uint32_t i = 0; i < list->n; i++)
-	{
-		const GjPacking *packing = &list->packing[i];
-		GjPackColumn *column = &list->column[n];
-		GjBuffer	memory = {NULL, 0};
-		uint32_t	nbytes = gj_packed_bytes(packing, list->column[i].from.width);
-
-		if (nbytes == 0)
-			continue;
-		/* one that there is no room for stays as it is */
-		if (alloc_buffer(store, clock, fragment, fragment->nrows * nbytes, &memory) != GJ_OK)
-			continue;
-		*column = list->column[i];
-		column->from.packed = (uint16_t) nbytes;
-		column->from.base = packing->min;
-		column->from.factor = packing->factor != 0 ? packing->factor : 1;
-		column->to = memory.memory;
-		list->number[n] = list->number[i];
-		list->memory[n++] = memory;
-	}
-	list->n = n;
-}
-
-/* Puts the packed columns in the place of the others, which nothing reads any more; or not. */
-static void
-take_packed(GjResident *store, GjFragment *fragment, GjPackList *list, bool taken)
-{
-	pthread_mutex_lock(&store->memory->lock);
-	for (uint32_t i = 0; i < list->n; i++)
-	{
-		GjFragmentColumn *column = &fragment->columns[list->number[i]];
-		GjBuffer	old = taken ? column->data : list->memory[i];
-
-		if (taken)
-		{
-			column->data = list->memory[i];
-			column->packed = list->column[i].from.packed;
-			column->base = list->column[i].from.base;
-			column->factor = list->column[i].from.factor;
-		}
-		gj_fragment_free_buffer(store, fragment, &old);
-	}
-	pthread_mutex_unlock(&store->memory->lock);
-}
-
-GjStatus
-gj_fragment_pack(GjResident *store, GjWork *work, uint64_t clock, GjFragment *fragment)
-{
-	const GjColumnOps *ops = work->ops->columns;
-	GjPackList *list;
-	GjStatus	status;
-
-	if (!ops->pack || fragment->nrows == 0)
-		return GJ_OK;
-	list = calloc(1, sizeof(GjPackList));
-	if (!list)
-		return GJ_OUT_OF_HOST_MEMORY;
-	for (uint32_t c = 0; c < fragment->ncolumns; c++)
-		if (gj_kind_packs(fragment->columns[c].type.kind))
-		{
-			list->number[list->n] = c;
-			list->column[list->n++] = (GjPackColumn) {gj_fragment_column(fragment, c, 0), NULL,
-			(uint32_t) fragment->nrows};
-		}
-	if (list->n == 0)
-	{
-		free(list);
-		return GJ_OK;
-	}
-	/* the last chunk may still be on its way, and others may be reading what they share with it */
-	status = wait_for_lane(work, GJ_LANE_LOAD);
-	if (status == GJ_OK)
-		status = ops->measure(work->queue, list->column, list->n, list->packing);
-	if (status == GJ_OK)
-		choose_packed(store, clock, fragment, list);
-	else
-		list->n = 0;
-	settle(store);
-	if (status == GJ_OK && list->n > 0)
-		status = ops->pack(work->queue, list->column, list->n);
-	if (status == GJ_OK && list->n > 0)
-		status = work->ops->queues->sync(work->queue);
-	take_packed(store, fragment, list, status == GJ_OK);
-	free(list);
-	return status;
-}
-
 GjColumn
 gj_fragment_column(const GjFragment *fragment, uint32_t c, uint64_t first)
 {
 	const GjFragmentColumn *from = &fragment->columns[c];
 	GjColumn	column = {.kind = from->type.kind,.width = from->type.width,.packed = from->packed,
-	.base = from->base,.factor = from->factor};
+	.narrow = from->narrow,.base = from->base,.factor = from->factor};
 
 	if (from->data.memory)
 		column.data = (const uint8_t *) from->data.memory + first * gj_column_stride(&column);

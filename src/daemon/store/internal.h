@@ -4,6 +4,7 @@
  *
  *	store/fragment.c		the store and its fragments
  *	store/fill.c	fragments that are being filled
+ *	store/pack.c	and packed, when they are complete
  *	store/side.c	cached build sides
  *	store/file.c	what is kept of each file, counted
  *	store/rows.c	results of stages
@@ -77,6 +78,14 @@ gj_cached_bytes(const GjResident *store)
 {
 	return store->memory->resident - store->rows_bytes;
 }
+
+/*
+ * Allocates a buffer of a fragment that is being filled, for use after gj_fragment_settle(): the
+ * run's queue must not be ahead of the store's, which makes it.
+ */
+extern GjStatus gj_fragment_alloc(GjResident *store, uint64_t clock, GjFragment *fragment,
+								  uint64_t nbytes, GjBuffer *buffer);
+extern void gj_fragment_settle(GjResident *store);
 
 /* The lock is held for all of these. */
 

@@ -44,7 +44,8 @@ typedef struct GjFragmentColumn
 	GjBuffer	data;
 	GjBuffer	nulls;			/* none: nothing is NULL */
 	bool		toasted;		/* flat and as stored, values are not all the same */
-	uint16_t	packed;			/* as in GjColumn; 0 until the fragment is complete */
+	uint8_t		packed;			/* as in GjColumn; 0 until the fragment is complete */
+	uint8_t		narrow;
 	int64_t		base;
 	int64_t		factor;
 } GjFragmentColumn;
