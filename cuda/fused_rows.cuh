@@ -137,7 +137,7 @@ load_narrow_as(const GjColumn &column, const uint32_t (&row)[R], uint32_t wanted
 template <uint32_t R>
 static __device__ __forceinline__ bool
 load_narrow(const GjFusedExpr &e, const Tuples<R> &t, uint32_t wanted, int32_t (&value)[R],
-		  uint32_t *known)
+			uint32_t *known)
 {
 	const GjColumn &column = t.columns[e.a];
 	const int32_t *data = (const int32_t *) column.data;
@@ -177,7 +177,8 @@ is_narrow(const GjColumn *columns, int column, int64_t constant)
 
 	if (column < 0)
 		return constant == (int32_t) constant;
-	return columns[column].narrow || kind == GJ_BOOL || kind == GJ_UINT1 || kind == GJ_INT2 || kind == GJ_INT4;
+	return columns[column].narrow || kind == GJ_BOOL || kind == GJ_UINT1 || kind == GJ_INT2 ||
+		   kind == GJ_INT4;
 }
 
 /* a[i] = a[i] <op> b[i]; errors count for tuples in `known`.  narrow: no 64 bits can overflow. */

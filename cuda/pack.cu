@@ -162,8 +162,7 @@ __launch_bounds__(GJ_THREADS) pack_values(const GjPackColumn *columns)
 		const uint64_t above = gj_row_is_null(&plain, i)
 								   ? 0
 								   : (uint64_t) gj_column_value(&plain, i) - (uint64_t) plain.base;
-		const uint32_t u =
-			(uint32_t) (plain.factor == 1 ? above : above / (uint64_t) plain.factor);
+		const uint32_t u = (uint32_t) (plain.factor == 1 ? above : above / (uint64_t) plain.factor);
 
 		if (work.from.packed == 1)
 			((uint8_t *) work.to)[i] = (uint8_t) u;
@@ -319,9 +318,8 @@ __launch_bounds__(GJ_THREADS) number_rows(const __grid_constant__ Numbering work
 	if (*work.n > work.most)
 		return;
 	for (uint32_t i = first_row(); i < work.nrows; i += row_step())
-		work.number[i] = work.nulls != NULL && work.nulls[i]
-							 ? 0
-							 : work.slots[work.number[i]].number;
+		work.number[i] =
+			work.nulls != NULL && work.nulls[i] ? 0 : work.slots[work.number[i]].number;
 	if (*work.n == 0 && first_row() == 0)
 		work.value[0] = 0;
 }

@@ -45,12 +45,12 @@ typedef struct Input
 	const Piece *pieces;
 	const GjColumn *keys; /* nkeys of each piece */
 	const Target *targets;
-	const From *from;        /* ntargets of each piece */
-	uint8_t *part;           /* of each row */
-	uint32_t *counts;        /* of part p in strip s at [p * nstrips + s] */
-	uint32_t *taken;         /* places of each part that split_at_once has taken */
-	GjSplitParts *parts;     /* pinned host memory */
-	uint32_t nrows;          /* of all pieces */
+	const From *from;    /* ntargets of each piece */
+	uint8_t *part;       /* of each row */
+	uint32_t *counts;    /* of part p in strip s at [p * nstrips + s] */
+	uint32_t *taken;     /* places of each part that split_at_once has taken */
+	GjSplitParts *parts; /* pinned host memory */
+	uint32_t nrows;      /* of all pieces */
 	uint32_t npieces;
 	uint32_t nstrips;
 	uint32_t ntargets;

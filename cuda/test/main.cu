@@ -403,8 +403,7 @@ Queue::upload_columns(const std::vector<Column> &columns)
 		d.kind = c.type.kind;
 		d.width = c.type.width;
 		/* probe columns come packed or as they are, in turn */
-		if (c.type.source == 0 && gj_kind_packs(d.kind) && !c.data.empty() &&
-			++npacked % 2 == 0)
+		if (c.type.source == 0 && gj_kind_packs(d.kind) && !c.data.empty() && ++npacked % 2 == 0)
 			d = pack(d, (uint32_t) (c.data.size() / d.width));
 		if (c.type.source == 0 && d.kind == GJ_REF && d.heap != NULL && !c.data.empty() &&
 			++npacked % 2 == 0)
