@@ -64,6 +64,9 @@
 /* device memory for an element of a membership table: keys, and a family while it is made */
 #define MEMBER_BYTES		120
 
+/* of PostgreSQL's plan, what a GpuJoin costs that is cheaper than its visits: clear of add_path's fuzz */
+#define PREFERRED_COST		0.95
+
 /* of a device's memory: inner sides that are expected to take more may have to be taken in parts */
 #define INNER_SHARE			0.25
 
@@ -469,6 +472,31 @@ gj_fits_or_splits(const GjBuilder *builder)
 		 step->join_type != GJ_JOIN_SEMI && step->join_type != GJ_JOIN_ANTI);
 }
 
+/* True if PostgreSQL may stop the plan after its first rows. */
+static bool
+may_stop_early(PlannerInfo *root, const GjJoinInfo *info)
+{
+	return info->limit > 0 || (!info->aggregate && (root->limit_tuples >= 0 || root->tuple_fraction > 0));
+}
+
+/*
+ * Makes a GpuJoin a little cheaper than PostgreSQL's plan, if it is cheaper than that with its
+ * visits of cached pages (native_cost.c).  Other plans are compared with what PostgreSQL says of
+ * its own, so no more is taken off.
+ */
+static void
+prefer_to_visits(PlannerInfo *root, GjPath *path)
+{
+	Path	   *own = &path->cpath.path;
+	const Path *native = path->info->fallback;
+
+	if (native == NULL || own->total_cost <= native->total_cost || may_stop_early(root, path->info) ||
+		own->total_cost > native->total_cost + gj_cost_visits(root, native))
+		return;
+	own->total_cost = native->total_cost * PREFERRED_COST;
+	own->startup_cost = Min(own->startup_cost, own->total_cost);
+}
+
 void
 gj_cost_join(PlannerInfo *root, GjPath *path)
 {
@@ -570,4 +598,5 @@ gj_cost_join(PlannerInfo *root, GjPath *path)
 	}
 	path->cpath.path.startup_cost = startup;
 	path->cpath.path.total_cost = startup + run;
+	prefer_to_visits(root, path);
 }

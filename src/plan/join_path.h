@@ -280,6 +280,9 @@ extern double gj_cost_least(void);
 extern double gj_cost_planning(uint64 njoins);
 extern void gj_cost_join(PlannerInfo *root, GjPath *path);
 
+/* src/plan/native_cost.c: what PostgreSQL's cost of a plan leaves out, visits of cached pages. */
+extern double gj_cost_visits(PlannerInfo *root, const Path *native);
+
 /* While true all tables count as resident; see src/auto_prewarm.c. */
 extern bool gj_assume_resident;
 
