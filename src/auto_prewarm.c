@@ -52,6 +52,7 @@
 #include "exec/join_scan.h"
 #include "guc.h"
 #include "plan/join_path.h"
+#include "plan/planned.h"
 
 #define GJ_REQUESTS_FILE	"gpujoin." GJ_STRINGIFY(GJ_ABI) ".requests"
 #define GJ_REQUESTS			1024	/* entries of the file */
@@ -260,7 +261,10 @@ request_tables(Plan *plan)
 	request_tables(plan->righttree);
 }
 
-/* Plan a query as if all its tables were resident. */
+/*
+ * Plan a query as if all its tables were resident.  Hooks of other extensions may want their planner
+ * around PostgreSQL's: Citus' do.
+ */
 static PlannedStmt *
 plan_as_resident(Query *parse, const char *query_string, int cursor_options, ParamListInfo params)
 {
@@ -269,7 +273,10 @@ plan_as_resident(Query *parse, const char *query_string, int cursor_options, Par
 	gj_assume_resident = true;
 	PG_TRY();
 	{
-		statement = standard_planner(parse, query_string, cursor_options, params);
+		if (prev_planner)
+			statement = prev_planner(parse, query_string, cursor_options, params);
+		else
+			statement = standard_planner(parse, query_string, cursor_options, params);
 	}
 	PG_FINALLY();
 	{
@@ -288,7 +295,8 @@ consider(const PlannedStmt *planned, Query *parse, const char *query_string, int
 	GjFailure	failure;
 	ListCell   *lc;
 
-	if (planned->planTree->total_cost < gj_cost_least() || gj_client_device(&failure) == NULL)
+	if (gj_by_other_planner(planned) || planned->planTree->total_cost < gj_cost_least() ||
+		gj_client_device(&failure) == NULL)
 		return;
 	resident = plan_as_resident(parse, query_string, cursor_options, params);
 	if (resident->planTree->total_cost > planned->planTree->total_cost * (1 - GJ_LEAST_SAVED))

@@ -28,7 +28,6 @@
 #include "catalog/pg_class.h"
 #include "catalog/pg_inherits.h"
 #include "catalog/pg_type.h"
-#include "nodes/extensible.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
@@ -42,10 +41,10 @@
 #include "utils/typcache.h"
 
 #include "compat.h"
-#include "exec/join_scan.h"
 #include "guc.h"
 #include "plan/join_path.h"
 #include "plan/make_expr.h"
+#include "plan/planned.h"
 #include "plan/reasons.h"
 #include "plan/safety.h"
 #include "plan/unnest.h"
@@ -615,35 +614,6 @@ is_candidate(const Query *query)
 	return false;
 }
 
-static bool has_gpujoin(const Plan *plan);
-
-static bool
-any_has_gpujoin(const List *plans)
-{
-	ListCell   *lc;
-
-	foreach(lc, plans)
-		if (has_gpujoin(lfirst(lc)))
-			return true;
-	return false;
-}
-
-static bool
-has_gpujoin(const Plan *plan)
-{
-	if (plan == NULL)
-		return false;
-	if (IsA(plan, CustomScan) && ((const CustomScan *) plan)->methods == &gj_join_scan_methods)
-		return true;
-	if (IsA(plan, SubqueryScan))
-		return has_gpujoin(((const SubqueryScan *) plan)->subplan);
-	if (IsA(plan, Append))
-		return any_has_gpujoin(((const Append *) plan)->appendplans);
-	if (IsA(plan, MergeAppend))
-		return any_has_gpujoin(((const MergeAppend *) plan)->mergeplans);
-	return has_gpujoin(plan->lefttree) || has_gpujoin(plan->righttree);
-}
-
 /* True for statements whose plan may be that of another query. */
 static bool
 may_rewrite(const Query *query, int cursor_options)
@@ -676,13 +646,16 @@ gj_plan_unnested(Query *query, const char *query_string, int cursor_options, Par
 	njoins = gj_joins_searched;
 	written = plan(query, query_string, cursor_options, params);
 	njoins = gj_joins_searched - njoins;
+	/* the other planner has its own ways with subqueries */
+	if (gj_by_other_planner(written))
+		return written;
 	if (!gj_force &&
 		written->planTree->total_cost < gj_cost_least() + PLANNING_WORTH * gj_cost_planning(njoins))
 		return written;
 	reasons = gj_swap_parts(NIL);
 	unnested = plan(copy, query_string, cursor_options, params);
 	if ((gj_force || unnested->planTree->total_cost < written->planTree->total_cost) &&
-		(has_gpujoin(unnested->planTree) || any_has_gpujoin(unnested->subplans)))
+		gj_has_gpujoin(unnested))
 		return unnested;
 	(void) gj_swap_parts(reasons);
 	return written;

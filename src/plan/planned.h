@@ -1,0 +1,19 @@
+/*
+ * planned.h
+ *	  What finished plans have in them.
+ */
+#ifndef GJ_PLANNED_H
+#define GJ_PLANNED_H
+
+#include "nodes/plannodes.h"
+
+/* True if a GpuJoin is in a plan. */
+extern bool gj_has_gpujoin(const PlannedStmt *statement);
+
+/*
+ * True if another planner than PostgreSQL's has planned the query, or a part of it, as Citus does
+ * with queries of distributed tables.
+ */
+extern bool gj_by_other_planner(const PlannedStmt *statement);
+
+#endif							/* GJ_PLANNED_H */
