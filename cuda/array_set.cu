@@ -55,9 +55,8 @@ __launch_bounds__(GJ_THREADS)
 		uint8_t none = gj_row_is_null(column, row);
 
 		if (!none)
-			gj_note_error(results,
-						  gj_array_set(gj_column_ref(column, row), column->heap,
-									   array.width, array.nulls, &elements, &none));
+			gj_note_error(results, gj_array_set(gj_column_ref(column, row), column->heap,
+												array.width, array.nulls, &elements, &none));
 		size[i] = elements;
 		null[i] = none;
 	}
