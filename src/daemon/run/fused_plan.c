@@ -362,7 +362,10 @@ make_condition(const GjRun *run, GjFusedPlan *plan, int32_t e)
 	return made;
 }
 
-/* True if a tuple has at most one match, or it does not matter how many. */
+/*
+ * True if a tuple has at most one match, or it only matters whether there is one, and that does not
+ * take long to find out.
+ */
 static bool
 step_fits(const GjRunStep *rs)
 {
@@ -377,7 +380,10 @@ step_fits(const GjRunStep *rs)
 			return rs->table.max_count <= 1;
 		case GJ_JOIN_SEMI:
 		case GJ_JOIN_ANTI:
-			return rs->table.max_count <= 1 || rs->residual < 0;
+			return rs->table.max_count <= GJ_FUSED_WALK || rs->residual < 0;
+		case GJ_JOIN_RIGHT_SEMI:
+		case GJ_JOIN_RIGHT_ANTI:
+			return rs->table.max_count <= GJ_FUSED_WALK;
 		default:
 			return false;
 	}
@@ -394,6 +400,10 @@ add_step(const GjRun *run, GjFusedPlan *plan, const GjRunStep *rs)
 		return false;
 	if (table->nrows > 0)
 	{
+		bool		marks = gj_fused_ends(step->join_type);
+
+		to->walks = table->max_count > 1 && (marks || rs->residual >= 0);
+		to->marks = marks ? rs->row_matched.memory : NULL;
 		to->table = gj_table_ref(table);
 		to->payload = (int16_t) (run->sources[step->source].first_column + table->payload);
 	}
@@ -405,7 +415,8 @@ add_step(const GjRun *run, GjFusedPlan *plan, const GjRunStep *rs)
 		if (add_value(run, plan, (int32_t) (step->probe_keys + k), false) < 0)
 			return false;
 	to->residual = make_condition(run, plan, rs->residual);
-	to->filter = make_condition(run, plan, step->filter);
+	if (!gj_fused_ends(step->join_type))
+		to->filter = make_condition(run, plan, step->filter);
 	if (step->join_type == GJ_JOIN_LEFT)
 		plan->no_row |= 1u << step->source;
 	plan->nsteps++;
@@ -493,8 +504,12 @@ gj_fused_make_plan(const GjRun *run, GjFusedPlan *plan)
 	plan->nprobe_columns = run->sources[0].ncolumns;
 	plan->filter = make_condition(run, plan, run->sources[0].filter);
 	for (uint32_t i = 0; i < run->nsteps; i++)
+	{
 		if (!add_step(run, plan, &run->steps[i]))
 			return false;
+		if (gj_fused_ends(run->steps[i].step->join_type))
+			return true;
+	}
 	return add_aggregates(run, plan) &&
 		(!run->sink->has_groups || add_group_keys(run, plan));
 }

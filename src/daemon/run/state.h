@@ -110,6 +110,7 @@ typedef struct GjRunOutput
 	GjTarget	target;
 	GjTiles		tiles;			/* that the run has of all */
 	uint32_t	sources;		/* that the sink reads, bits */
+	uint8_t    *columns;		/* a column: the sink reads it */
 	int64_t		counted;		/* tuples that did not go to the sink, which only counts them */
 	/* a batch, if the sink makes any */
 	uint32_t	ncolumns;
