@@ -78,7 +78,11 @@ gj_fused_fits(GjRun *run)
 	run->fused = fused;
 	fused->columns = calloc((size_t) GJ_FUSED_PARTS * run->sources[0].ncolumns + 1,
 							sizeof(GjColumn));
-	fused->off = !fused->columns || !gj_fused_make_plan(run, &fused->plan);
+	fused->off = !fused->columns || run->nsteps > GJ_FUSED_STEPS;
+	if (fused->off)
+		return false;
+	gj_fused_choose_order(run, fused);
+	fused->off = !gj_fused_make_plan(run, &fused->plan);
 	fused->missed.together = can_take_values(run);
 	return !fused->off;
 }
@@ -434,10 +438,10 @@ gj_fused_finish(GjRun *run)
 		return GJ_OK;
 	GJ_TRY(run->work.ops->pass->fused_counts(run->work.queue, counts));
 	run->stats.source[0].rows_out += counts[0];
-	for (uint32_t i = 0; i < run->nsteps; i++)
+	for (uint32_t s = 0; s < run->nsteps; s++)
 	{
-		run->stats.step[i].rows_in += counts[i];
-		run->stats.step[i].rows_out += counts[i + 1];
+		run->stats.step[run->fused->order[s]].rows_in += counts[s];
+		run->stats.step[run->fused->order[s]].rows_out += counts[s + 1];
 	}
 	return GJ_OK;
 }

@@ -40,7 +40,7 @@ static uint8_t
 slot_of(const GjRun *run, uint32_t source)
 {
 	for (uint32_t i = 0; i < run->nsteps; i++)
-		if (run->steps[i].step->source == source)
+		if (run->steps[run->fused->order[i]].step->source == source)
 			return (uint8_t) (i + 1);
 	return 0;
 }
@@ -390,8 +390,9 @@ step_fits(const GjRunStep *rs)
 }
 
 static bool
-add_step(const GjRun *run, GjFusedPlan *plan, const GjRunStep *rs)
+add_step(const GjRun *run, GjFusedPlan *plan, uint32_t i)
 {
+	const GjRunStep *rs = &run->steps[run->fused->order[i]];
 	const GjStep *step = rs->step;
 	const GjHashTable *table = &rs->table;
 	GjFusedStep *to = &plan->steps[plan->nsteps];
@@ -412,7 +413,7 @@ add_step(const GjRun *run, GjFusedPlan *plan, const GjRunStep *rs)
 	to->nkeys = step->nkeys;
 	to->first_key = plan->nexprs;
 	for (uint32_t k = 0; k < step->nkeys; k++)
-		if (add_value(run, plan, (int32_t) (step->probe_keys + k), false) < 0)
+		if (add_value(run, plan, (int32_t) (run->fused->key[i] + k), false) < 0)
 			return false;
 	to->residual = make_condition(run, plan, rs->residual);
 	if (!gj_fused_ends(step->join_type))
@@ -495,8 +496,7 @@ gj_fused_make_plan(const GjRun *run, GjFusedPlan *plan)
 {
 	const GjProgram *p = run->program;
 
-	if (!run->sink->fusible ||
-		run->nsteps > GJ_FUSED_STEPS || p->naggregates > GJ_FUSED_AGGREGATES ||
+	if (!run->sink->fusible || p->naggregates > GJ_FUSED_AGGREGATES ||
 		gj_group_ncompared(p) > GJ_FUSED_GROUP_KEYS)
 		return false;
 	plan->ncolumns = p->ncolumns;
@@ -505,9 +505,9 @@ gj_fused_make_plan(const GjRun *run, GjFusedPlan *plan)
 	plan->filter = make_condition(run, plan, run->sources[0].filter);
 	for (uint32_t i = 0; i < run->nsteps; i++)
 	{
-		if (!add_step(run, plan, &run->steps[i]))
+		if (!add_step(run, plan, i))
 			return false;
-		if (gj_fused_ends(run->steps[i].step->join_type))
+		if (gj_fused_ends(plan->steps[i].join_type))
 			return true;
 	}
 	return add_aggregates(run, plan) &&
