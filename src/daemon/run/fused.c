@@ -5,8 +5,8 @@
  *
  * It is possible where a tuple has at most one match in every step (hash joins over unique keys,
  * semi and anti joins), and where the output is aggregates or groups.  A right semi or right anti
- * join is its end: build rows are marked, and come out by themselves (run/match.c).  When all build sides are
- * built, the run decides once whether it is possible, and makes the plan for the device
+ * join is its end: build rows are marked, and come out by themselves (run/match.c).  When all build
+ * sides are built, the run decides once whether it is possible, and makes the plan for the device
  * (run/fused_plan.c).  Otherwise the steps run one by one (run/probe.c).
  *
  * Rows are added as parts, wherever they lie, and pass together: those of many resident fragments

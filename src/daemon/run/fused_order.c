@@ -3,8 +3,8 @@
  *	  Chooses the order of the steps of a run's fused pass (run/fused.c).
  *
  * A join that drops most tuples comes before others that it does not depend on: these look at few
- * tuples then.  Its key may be a column of another build side, which that one's join has found equal
- * to a key of its own; then it looks up that key.  Example:
+ * tuples then.  Its key may be a column of another build side, which is equal to the key of that
+ * side's join; then it looks up that key.  Example:
  *
  *	fact JOIN dim ON dim.k = fact.k AND dim.x < fact.y JOIN small ON small.k = dim.k
  *		small first, with small.k = fact.k
@@ -80,9 +80,12 @@ gj_fused_choose_order(const GjRun *run, GjRunFused *fused)
 		uint32_t	key = rs->step->probe_keys;
 		uint32_t	at = i;
 
-		while (at > 0 && drops_most(run, rs) && !drops_most(run, &run->steps[fused->order[at - 1]]) &&
-			   can_precede(run, &run->steps[fused->order[at - 1]], &key))
+		while (at > 0 && drops_most(run, rs))
 		{
+			const GjRunStep *before = &run->steps[fused->order[at - 1]];
+
+			if (drops_most(run, before) || !can_precede(run, before, &key))
+				break;
 			fused->order[at] = fused->order[at - 1];
 			fused->key[at] = fused->key[at - 1];
 			at--;
