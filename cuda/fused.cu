@@ -342,18 +342,23 @@ choose_cuts(GjQueue *queue, const GjFusedPlan *plan, const Input &input, uint64_
 {
 	uint64_t counts[GJ_FUSED_STEPS + 1];
 	uint64_t sampled = 0;
+	GjFusedPlan key;
 	double before;
 	GjStatus status;
 
 	*cuts = 0;
 	if (nrows < queue->device->fused_sample || !may_cut(plan, groups))
 		return GJ_OK;
-	if (queue->fused_plan != NULL && memcmp(queue->fused_plan, plan, sizeof(*plan)) == 0)
+	/* each run has marks of its own */
+	memcpy(&key, plan, sizeof(key));
+	for (uint32_t s = 0; s < plan->nsteps; s++)
+		key.steps[s].marks = NULL;
+	if (queue->fused_plan != NULL && memcmp(queue->fused_plan, &key, sizeof(key)) == 0)
 	{
 		*cuts = queue->fused_cuts;
 		return GJ_OK;
 	}
-	if (recall_cuts(queue->device, plan, cuts))
+	if (recall_cuts(queue->device, &key, cuts))
 		return GJ_OK;
 	status = take_sample(queue, plan, input, counts, &sampled);
 	if (status == GJ_OUT_OF_MEMORY)
@@ -369,12 +374,12 @@ choose_cuts(GjQueue *queue, const GjFusedPlan *plan, const Input &input, uint64_
 		before = (double) counts[s];
 	}
 	if (queue->fused_plan == NULL)
-		queue->fused_plan = (GjFusedPlan *) malloc(sizeof(*plan));
+		queue->fused_plan = (GjFusedPlan *) malloc(sizeof(key));
 	if (queue->fused_plan == NULL)
 		return GJ_OUT_OF_HOST_MEMORY;
-	memcpy(queue->fused_plan, plan, sizeof(*plan));
+	memcpy(queue->fused_plan, &key, sizeof(key));
 	queue->fused_cuts = *cuts;
-	remember_cuts(queue->device, plan, *cuts);
+	remember_cuts(queue->device, &key, *cuts);
 	return GJ_OK;
 }
 
@@ -441,12 +446,13 @@ static GjStatus
 launch_all(GjQueue *queue, const GjFusedPlan *plan, const Plain *plain, const Input &input,
 		   uint64_t nrows, uint64_t list_bytes, const GjGroups *groups, const Missed &missed)
 {
+	const bool only_marks = groups == NULL && plan->naggregates == 0;
 	Stage stage = {};
 	uint32_t cuts = 0;
 	void *partial;
 
 	/* before lists take the memory */
-	if (groups == NULL)
+	if (groups == NULL && plan->naggregates > 0)
 		GJ_TRY(gj_scratch(queue, GJ_SCRATCH_A,
 						  (size_t) plan->naggregates * queue->device->nprocessors *
 							  MAX_BLOCKS_PER_SM * sizeof(GjAggState),
@@ -456,6 +462,8 @@ launch_all(GjQueue *queue, const GjFusedPlan *plan, const Plain *plain, const In
 	if (plain != NULL && cuts != 0)
 		cuts = 1u << plan->nsteps;
 	GJ_TRY(run_stages(queue, plan, plain, input, nrows, list_bytes, cuts, &stage));
+	if (only_marks)
+		return select_tuples(queue, plan, input, stage, {}, 1);
 	if (groups == NULL)
 		return plan->nregisters > 0 ? launch_for_size<true>(queue, plan, input, stage)
 									: launch_for_size<false>(queue, plan, input, stage);

@@ -280,8 +280,11 @@ write_missed(const GjFusedPlan &plan, const Input &input, const Missed &missed, 
 			missed.rowid[s][at] = t.rowid[(s * R + i) * GJ_THREADS];
 	}
 	for (uint32_t c = 0; missed.together && c < plan.nprobe_columns; c++)
-		gj_fused_copy_value(&t.columns[plan.first_column + c], t.rowid[i * GJ_THREADS],
-							missed.data[c], missed.nulls[c], at);
+	{
+		if (missed.data[c] != NULL)
+			gj_fused_copy_value(&t.columns[plan.first_column + c], t.rowid[i * GJ_THREADS],
+								missed.data[c], missed.nulls[c], at);
+	}
 }
 
 template <bool has_code, bool local>

@@ -506,44 +506,43 @@ find_rows(const GjTableRef &table, const int64_t (&key)[R], uint32_t wanted, uin
 	}
 }
 
-/* The row of two or more keys in a table, or GJ_NO_ROW. */
-static __device__ __forceinline__ uint32_t
-find_keys(const GjTableRef &table, const int64_t *key, uint32_t nkeys)
+/* The slot of one or more keys in a hash table, or an empty one. */
+static __device__ __forceinline__ GjHashSlot
+find_slot(const GjTableRef &table, const int64_t *key, uint32_t nkeys)
 {
 	const HashRef<uint64_t> ref(table);
 	uint64_t hash = 0;
 
-	for (uint32_t k = 0; k < nkeys; k++)
+	if (nkeys == 1)
+		hash = gj_hash_mix((uint64_t) key[0]);
+	for (uint32_t k = 0; nkeys > 1 && k < nkeys; k++)
 		hash = gj_hash_combine(hash, key[k]);
 
 	const uint64_t s = ref.home(hash);
-	const GjHashSlot slot = ref.find_from(s, gj_load_slot(ref.slots, s),
-										  [&](const GjHashSlot &other)
-										  {
-											  bool same = other.key == hash;
 
-											  if (same)
-											  {
-												  const uint32_t row = table.key_row[other.start];
+	return ref.find_from(s, gj_load_slot(ref.slots, s),
+						 [&](const GjHashSlot &other)
+						 {
+							 bool same = other.key == (nkeys == 1 ? (uint64_t) key[0] : hash);
 
-												  for (uint32_t k = 0; k < nkeys; k++)
-													  same =
-														  same && table.key_value[k][row] == key[k];
-											  }
-											  return same;
-										  });
+							 if (same && nkeys > 1)
+							 {
+								 const uint32_t row = table.key_row[other.start];
 
-	if (slot.count == 0)
-		return GJ_NO_ROW;
-	return table.rows ? table.rows[slot.start] : slot.start;
+								 for (uint32_t k = 0; k < nkeys; k++)
+									 same = same && table.key_value[k][row] == key[k];
+							 }
+							 return same;
+						 });
 }
 
-/* The same of tuple i, with any number of keys. */
+/* The slot of tuple i, with any number of keys. */
 template <uint32_t R, bool has_code>
-static __device__ __noinline__ uint32_t
-find_row(const GjFusedPlan &plan, const GjFusedStep &step, Tuples<R> &t, uint32_t i)
+static __device__ __noinline__ GjHashSlot
+slot_of_tuple(const GjFusedPlan &plan, const GjFusedStep &step, Tuples<R> &t, uint32_t i)
 {
 	int64_t key[GJ_MAX_KEYS];
+	GjHashSlot slot = {};
 	bool null = false;
 
 	for (uint32_t k = 0; k < step.nkeys; k++)
@@ -557,16 +556,89 @@ find_row(const GjFusedPlan &plan, const GjFusedStep &step, Tuples<R> &t, uint32_
 			null |= eval_one(t.code, t.view, &t.tile, (uint32_t) e.expr, &key[k], &t.status);
 		key[k] = gj_key_bits(key[k], e.is_float);
 	}
-	return null ? GJ_NO_ROW : find_keys(step.table, key, step.nkeys);
+	if (!null)
+		slot = find_slot(step.table, key, step.nkeys);
+	return slot;
 }
 
-/* Takes the wanted tuples through step s; returns those that go on. */
+/* The row of tuple i, with any number of keys, or GJ_NO_ROW. */
 template <uint32_t R, bool has_code>
 static __device__ __forceinline__ uint32_t
-join_step(const GjFusedPlan &plan, uint32_t s, Tuples<R> &t, uint32_t wanted)
+find_row(const GjFusedPlan &plan, const GjFusedStep &step, Tuples<R> &t, uint32_t i)
 {
-	const GjFusedStep &step = plan.steps[s];
-	uint32_t *rowid = &t.rowid[(s + 1) * R * GJ_THREADS];
+	const GjHashSlot slot = slot_of_tuple<R, has_code>(plan, step, t, i);
+
+	return slot.count == 0 ? GJ_NO_ROW : gj_fused_row(&step.table, slot.start, 0);
+}
+
+/* Notes that the rows of some tuples have a match. */
+template <uint32_t R>
+static __device__ __forceinline__ void
+mark_rows(const GjFusedStep &step, const uint32_t *rowid, uint32_t matched)
+{
+#pragma unroll
+	for (uint32_t i = 0; i < R; i++)
+	{
+		/* all write the same */
+		if (matched >> i & 1)
+			step.marks[rowid[i * GJ_THREADS]] = 1;
+	}
+}
+
+/*
+ * Looks at the rows of each wanted tuple's key in turn; returns the tuples that have a row for
+ * which the residual condition is true.  Rows that are to be marked are all looked at, else a tuple
+ * is done with the first such row.
+ */
+template <uint32_t R, bool has_code>
+static __device__ __noinline__ uint32_t
+walk_rows(const GjFusedPlan &plan, const GjFusedStep &step, uint32_t *rowid, Tuples<R> &t,
+		  uint32_t wanted)
+{
+	uint32_t start[R];
+	uint32_t count[R];
+	uint32_t matched = 0;
+	uint32_t open = wanted;
+
+#pragma unroll
+	for (uint32_t i = 0; i < R; i++)
+	{
+		GjHashSlot slot = {};
+
+		if (step.table.kind != GJ_TABLE_NONE && (wanted >> i & 1))
+			slot = slot_of_tuple<R, has_code>(plan, step, t, i);
+		start[i] = slot.start;
+		count[i] = slot.count;
+	}
+	for (uint32_t r = 0;; r++)
+	{
+		uint32_t kept;
+
+#pragma unroll
+		for (uint32_t i = 0; i < R; i++)
+		{
+			if (r >= count[i])
+				open &= ~(1u << i);
+			if (open >> i & 1)
+				rowid[i * GJ_THREADS] = gj_fused_row(&step.table, start[i], r);
+		}
+		if (open == 0)
+			return matched;
+		kept = true_for<R, has_code>(plan, step.residual, t, open);
+		matched |= kept;
+		if (step.marks == NULL)
+			open &= ~kept;
+		else
+			mark_rows<R>(step, rowid, kept);
+	}
+}
+
+/* Finds the row of each wanted tuple that has one at most; returns the tuples that have a match. */
+template <uint32_t R, bool has_code>
+static __device__ __forceinline__ uint32_t
+match_rows(const GjFusedPlan &plan, const GjFusedStep &step, uint32_t *rowid, Tuples<R> &t,
+		   uint32_t wanted)
+{
 	uint32_t found[R];
 	uint32_t matched = 0;
 
@@ -609,6 +681,23 @@ join_step(const GjFusedPlan &plan, uint32_t s, Tuples<R> &t, uint32_t wanted)
 		}
 		matched = kept;
 	}
+	if (step.marks != NULL)
+		mark_rows<R>(step, rowid, matched);
+	return matched;
+}
+
+/* Takes the wanted tuples through step s; returns those that go on. */
+template <uint32_t R, bool has_code>
+static __device__ __forceinline__ uint32_t
+join_step(const GjFusedPlan &plan, uint32_t s, Tuples<R> &t, uint32_t wanted)
+{
+	const GjFusedStep &step = plan.steps[s];
+	uint32_t *rowid = &t.rowid[(s + 1) * R * GJ_THREADS];
+	const uint32_t matched = step.walks ? walk_rows<R, has_code>(plan, step, rowid, t, wanted)
+										: match_rows<R, has_code>(plan, step, rowid, t, wanted);
+
+	if (gj_fused_ends(step.join_type))
+		return 0;
 	if (step.join_type != GJ_JOIN_LEFT)
 		wanted &= step.join_type == GJ_JOIN_ANTI ? ~matched : matched;
 	return true_for<R, has_code>(plan, step.filter, t, wanted);

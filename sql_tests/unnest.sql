@@ -34,6 +34,19 @@ SELECT unnested('SELECT ok FROM o WHERE price > (SELECT max(q) FROM li WHERE o.c
 SELECT unnested('SELECT ok FROM o WHERE price < 50 OR price > (SELECT max(q) FROM li WHERE li.ok = o.ok)');
 SELECT unnested('SELECT st, count(*), sum(price) FROM o WHERE price > (SELECT min(q) FROM li WHERE li.ok = o.ok) GROUP BY st');
 SELECT unnested('SELECT ok FROM o LEFT JOIN p ON p.pk = o.ck WHERE price > (SELECT max(q) FROM li WHERE li.pk = p.pk)');
+-- where few rows outside are asked for, only their groups are computed: of one table, with NULLs, none, in counts, of a tie of several keys, not of outer joins
+SELECT unnested('SELECT ok, n FROM li, p WHERE li.pk = p.pk AND p.name = ''p7'' AND q < (SELECT 0.9 * avg(q) FROM li l2 WHERE l2.pk = p.pk)');
+SELECT unnested('SELECT ok, n FROM li, p WHERE li.pk = p.pk AND p.name = ''p7'' AND p.k > 2 AND p.name IS NOT NULL AND (q < (SELECT 0.9 * avg(q) FROM li l2 WHERE l2.pk = p.pk) OR n = 7)');
+SELECT unnested('SELECT ok FROM o WHERE st = ''s3'' AND ck > 5 AND price > (SELECT sum(q) FROM li WHERE li.ok = o.ok AND li.pk < 30)');
+SELECT unnested('SELECT ok FROM o WHERE st = ''s3'' AND (SELECT count(*) FROM li WHERE li.ok = o.ok AND li.pk < 30) < 2');
+SELECT unnested('SELECT ok FROM o WHERE st = ''none'' AND price > (SELECT max(q) FROM li WHERE o.ck = li.pk)');
+SELECT unnested('SELECT o.ok FROM o, p WHERE o.ck = p.pk AND o.st = ''s4'' AND price > (SELECT max(q) FROM li WHERE li.ok = o.ok AND li.pk <> p.pk AND p.pk = li.pk + 1)');
+SELECT unnested('SELECT o.ok FROM o, p WHERE o.ck = p.pk AND o.st = ''s4'' AND price > (SELECT max(q) FROM li WHERE li.ok = o.ok AND li.pk = p.pk)');
+SELECT unnested('SELECT ok FROM o LEFT JOIN p ON p.pk = o.ck WHERE p.name = ''p9'' AND price > (SELECT max(q) FROM li WHERE li.pk = p.pk)');
+SELECT unnested('SELECT ok FROM o WHERE st = ''s3'' AND price > (SELECT max(q) FROM li WHERE li.ok = o.big)');
+SELECT unnested('SELECT ok FROM o WHERE st = ''s3'' AND 1000 / (ok - 3) > 0 AND price > (SELECT max(q) FROM li WHERE li.ok = o.ok)');
+SELECT unnested('SELECT ok FROM o WHERE st = ''s3'' AND ck IN (SELECT pk FROM p) AND price > (SELECT max(q) FROM li WHERE li.ok = o.ok)');
+SELECT jsonb_path_query_array(gj_explain('SELECT ok, n FROM li, p WHERE li.pk = p.pk AND p.name = ''p7'' AND q < (SELECT 0.9 * avg(q) FROM li l2 WHERE l2.pk = p.pk)', 'ANALYZE, VERBOSE, COSTS OFF'), 'strict $.** ? (exists (@.Groups)).Groups');
 -- two of them, one in the other, one in an IN
 SELECT unnested('SELECT ok FROM o WHERE price > (SELECT max(q) FROM li WHERE li.ok = o.ok) AND price < (SELECT sum(q) FROM li WHERE li.ok = o.ok)');
 SELECT unnested('SELECT ok FROM o WHERE price > (SELECT max(q) FROM li WHERE li.ok = o.ok AND n > (SELECT avg(n) FROM li l2 WHERE l2.pk = li.pk))');

@@ -1,8 +1,9 @@
 /*
  * fused.cu
  *	  Tests of the fused operator: plans of two steps, by every join type, of values in both
- *	  forms; with aggregates of all rows, and of groups that are so few that a block has several
- *	  tables of them, that it has one, that it has a large one, and that it has none.
+ *	  forms, with one row a key, several or none; with aggregates of all rows, and of groups that
+ *are so few that a block has several tables of them, that it has one, that it has a large one, and
+ *that it has none.
  */
 #include <algorithm>
 #include <map>
@@ -40,7 +41,7 @@ static const uint32_t ops[] = {GJ_AGG_COUNT_STAR, GJ_AGG_SUM_I, GJ_AGG_MIN_I, GJ
 struct BuildSide
 {
 	GjHashTable table;
-	std::unordered_map<int64_t, uint32_t> row; /* of a key, as key_of makes it */
+	std::unordered_map<int64_t, std::vector<uint32_t>> rows; /* of a key, as key_of makes it */
 };
 
 struct Fused
@@ -49,7 +50,10 @@ struct Fused
 	GjJoinType type; /* of the first step; the second one is INNER, with a filter, or LEFT */
 	bool left;
 	bool has_code;
-	bool code_rows; /* conditions and keys, too, not only what comes out */
+	bool code_rows;   /* conditions and keys, too, not only what comes out */
+	uint32_t per_key; /* rows of a key of the first step; 0: its build side is empty */
+	uint32_t nkeys;   /* of the first step */
+	bool residual;    /* it has a residual condition */
 	uint32_t n;
 	std::vector<Column> columns;
 	Program program;
@@ -59,14 +63,17 @@ struct Fused
 	std::vector<GjColumn> device;
 	std::string where;
 
-	Fused(Random &random, GjJoinType type, bool left, bool has_code, uint32_t n, uint32_t range);
+	Fused(Random &random, GjJoinType type, bool left, bool has_code, uint32_t per_key, uint32_t n,
+		  uint32_t range);
 	GjFusedExpr value(int32_t column, bool code);
 	GjFusedExpr argument(int32_t column);
 	GjFusedExpr term(GjOp op, int32_t column, int32_t other, int64_t constant);
 	GjFusedCondition condition(GjOp op, int32_t column, int32_t other, int64_t constant, bool code);
 	void make_plan();
-	void build(Queue &q, uint32_t i, uint32_t nkeys);
-	bool take(uint32_t row, uint32_t rows[3], std::vector<uint64_t> *counts) const;
+	void build(Queue &q, uint32_t i, uint32_t nkeys, uint32_t rows_of_key);
+	bool passes(uint32_t row, uint32_t build_row) const;
+	bool join(uint32_t row, uint32_t *build_row, Bytes *marks) const;
+	bool take(uint32_t row, uint32_t rows[3], std::vector<uint64_t> *counts, Bytes *marks) const;
 	void aggregate(const uint32_t rows[3], std::vector<GjAggState> *states) const;
 	std::vector<GjFusedPart> parts(std::vector<std::vector<GjColumn>> *memory,
 								   std::vector<uint32_t> *first) const;
@@ -90,12 +97,16 @@ slot_of(int32_t column)
 	return column == INNER ? 1 : column == INNER_2 ? 2 : 0;
 }
 
-Fused::Fused(Random &r, GjJoinType t, bool l, bool code, uint32_t nrows, uint32_t range)
-	: random(r), type(t), left(l), has_code(code), code_rows(code && r() % 2),
+Fused::Fused(Random &r, GjJoinType t, bool l, bool code, uint32_t rows_of_key, uint32_t nrows,
+			 uint32_t range)
+	: random(r), type(t), left(l), has_code(code), code_rows(code && r() % 2), per_key(rows_of_key),
+	  nkeys(rows_of_key > 1 ? 1 + r() % 2 : 1), residual(rows_of_key <= 1 || r() % 4),
 	  n(nrows), build_side{}
 {
 	where = "type " + std::to_string(type) + (left ? ", left" : "") + (has_code ? ", code" : "") +
-			", n = " + std::to_string(n) + ", range " + std::to_string(range);
+			", " + std::to_string(per_key) + " rows of " + std::to_string(nkeys) + " keys" +
+			(residual ? ", residual" : "") + ", n = " + std::to_string(n) + ", range " +
+			std::to_string(range);
 	/* columns of int4 without NULLs are read in a way of their own */
 	columns.push_back(random_column(random, GJ_INT4, 4, 0, n, random() % 2 ? 0.1 : 0.0, 200));
 	if (random() % 2)
@@ -112,7 +123,7 @@ Fused::Fused(Random &r, GjJoinType t, bool l, bool code, uint32_t nrows, uint32_
 	columns.push_back(random_column(random, GJ_INT8, 8, 1, 2000, 0.2, 200));
 	columns.push_back(random_column(random, GJ_INT4, 4, 2, 4000, 0.2, 200));
 	/* after SEMI and ANTI their side is not read */
-	if (type == GJ_JOIN_SEMI || type == GJ_JOIN_ANTI)
+	if (type != GJ_JOIN_INNER && type != GJ_JOIN_LEFT)
 		arg[4] = VALUE;
 	for (const Column &c : columns)
 		program.types.push_back(c.type);
@@ -221,10 +232,18 @@ Fused::make_plan()
 	plan.filter = condition(GJ_OP_LT_I, FILTER, -1, LESS_THAN, code_rows);
 	plan.steps[0].join_type = (uint8_t) type;
 	plan.steps[0].source = 1;
-	plan.steps[0].nkeys = 1;
+	plan.steps[0].nkeys = (uint8_t) nkeys;
 	plan.steps[0].first_key = plan.nexprs;
 	plan.exprs[plan.nexprs++] = value(KEY, code_rows);
-	plan.steps[0].residual = condition(GJ_OP_GT_I, INNER, FILTER, 0, code_rows);
+	if (nkeys > 1)
+		plan.exprs[plan.nexprs++] = value(KEY_2, code_rows);
+	if (residual)
+		plan.steps[0].residual = condition(GJ_OP_GT_I, INNER, FILTER, 0, code_rows);
+	if (gj_fused_ends(type))
+	{
+		plan.nsteps = 1;
+		return;
+	}
 	plan.steps[1].join_type = (uint8_t) (left ? GJ_JOIN_LEFT : GJ_JOIN_INNER);
 	plan.steps[1].source = 2;
 	plan.steps[1].nkeys = 2;
@@ -252,13 +271,17 @@ Fused::make_plan()
 	plan.exprs[plan.nexprs++] = term(GJ_OP_LOAD, BYTE, -1, 0);
 }
 
-/* A table over the rows of a build side, whose row ids are not their numbers if it has two keys.
+/*
+ * A table over the rows of a build side, whose row ids are not their numbers if it has two keys.
+ * Where keys have several rows, some keys are NULL.
  */
 void
-Fused::build(Queue &q, uint32_t i, uint32_t nkeys)
+Fused::build(Queue &q, uint32_t i, uint32_t nkeys, uint32_t rows_of_key)
 {
 	const uint32_t nrows =
 		(uint32_t) columns[INNER + i].data.size() / columns[INNER + i].type.width;
+	const bool marks = gj_fused_ends(plan.steps[i].join_type);
+	Bytes null(nrows);
 	std::vector<std::vector<int64_t>> key(nkeys, std::vector<int64_t>(nrows));
 	std::vector<uint32_t> rowid(nrows);
 	GjFusedStep &step = plan.steps[i];
@@ -272,56 +295,84 @@ Fused::build(Queue &q, uint32_t i, uint32_t nkeys)
 	for (uint32_t r = 0; r < nrows; r++)
 	{
 		/* different ones, of which the probe rows have most, and some that they have not */
-		const int64_t number = nkeys == 1 ? (int64_t) r * 2 - 2000 : (int64_t) r;
+		const int64_t number = r / rows_of_key;
 
-		key[0][r] = nkeys == 1 ? number : number % 40 - 20;
+		null[r] = rows_of_key > 1 && random() % 16 == 0;
+		key[0][r] = i == 0 ? number * rows_of_key * 2 - 2000 : number % 40 - 20;
 		if (nkeys > 1)
-			key[1][r] = number / 40 - 100;
-		if (nkeys == 1)
-			build_side[i].row[number] = rowids ? rowid[r] : r;
-		else
-			build_side[i].row[key_of(key[0][r], key[1][r])] = rowid[r];
+			key[1][r] = i == 0 ? number % 7 - 3 : number / 40 - 100;
+		if (!null[r])
+			build_side[i].rows[nkeys == 1 ? key[0][r] : key_of(key[0][r], key[1][r])].push_back(
+				rowids ? rowid[r] : r);
 	}
 	keys.nkeys = nkeys;
 	keys.nrows = nrows;
 	for (uint32_t k = 0; k < nkeys; k++)
 		keys.value[k] = q.upload(key[k]);
-	keys.null = q.upload(Bytes(nrows));
+	keys.null = q.upload(null);
 	check(q.ops->tables->hash_build(q.queue, &keys, rowids ? q.upload(rowid) : NULL,
 									random() % 2 ? nrows * 24 : 0, NULL, NULL, &table) == GJ_OK &&
-			  table.max_count == 1,
+			  table.max_count >= 1 && table.max_count <= rows_of_key,
 		  "hash_build", q.ops->queues->queue_error(q.queue));
 	step.table = gj_table_ref(&table);
+	step.walks = table.max_count > 1 && (residual || marks);
+	step.marks = marks ? q.upload(Bytes(nrows)) : NULL;
+}
+
+/* Is the first step's residual condition true for two rows? */
+bool
+Fused::passes(uint32_t row, uint32_t build_row) const
+{
+	return !residual || (!columns[INNER].null(build_row) &&
+						 columns[INNER].value(build_row) > columns[FILTER].value(row));
+}
+
+/* Has an probe row a match in the first step, and which? */
+bool
+Fused::join(uint32_t row, uint32_t *build_row, Bytes *marks) const
+{
+	int64_t key;
+
+	*build_row = GJ_NO_ROW;
+	if (columns[KEY].null(row))
+		return false;
+	key = columns[KEY].value(row);
+	if (nkeys > 1)
+		key = key_of(key, columns[KEY_2].value(row));
+
+	const auto rows = build_side[0].rows.find(key);
+
+	if (rows == build_side[0].rows.end())
+		return false;
+	for (uint32_t r : rows->second)
+	{
+		if (!passes(row, r))
+			continue;
+		*build_row = r;
+		(*marks)[r] = 1;
+	}
+	return *build_row != GJ_NO_ROW;
 }
 
 /* Does an probe row get through, and with which rows? */
 bool
-Fused::take(uint32_t row, uint32_t rows[3], std::vector<uint64_t> *counts) const
+Fused::take(uint32_t row, uint32_t rows[3], std::vector<uint64_t> *counts, Bytes *marks) const
 {
 	const Column &filter = columns[FILTER];
-	bool found = false;
+	bool found;
 
 	rows[0] = row;
 	if (filter.null(row) || filter.value(row) >= LESS_THAN)
 		return false;
 	(*counts)[0]++;
-	if (!columns[KEY].null(row))
-	{
-		const auto r = build_side[0].row.find(columns[KEY].value(row));
-
-		found = r != build_side[0].row.end() && !columns[INNER].null(r->second) &&
-				columns[INNER].value(r->second) > filter.value(row);
-		rows[1] = found ? r->second : GJ_NO_ROW;
-	}
-	else
-		rows[1] = GJ_NO_ROW;
-	if (type != GJ_JOIN_LEFT && found == (type == GJ_JOIN_ANTI))
+	found = join(row, &rows[1], marks);
+	if (gj_fused_ends(type) || (type != GJ_JOIN_LEFT && found == (type == GJ_JOIN_ANTI)))
 		return false;
 	(*counts)[1]++;
 
-	const auto r = build_side[1].row.find(key_of(columns[KEY_2].value(row), filter.value(row)));
+	const auto r = build_side[1].rows.find(key_of(columns[KEY_2].value(row), filter.value(row)));
 
-	rows[2] = r == build_side[1].row.end() ? GJ_NO_ROW : r->second;
+	rows[2] = r == build_side[1].rows.end() ? GJ_NO_ROW : r->second[0];
 	if (!left && (rows[2] == GJ_NO_ROW || columns[INNER_2].null(rows[2]) ||
 				  columns[INNER_2].value(rows[2]) <= MORE_THAN))
 		return false;
@@ -486,9 +537,13 @@ Fused::same_together(Queue &q, const GjFusedMissed &missed, const std::vector<ui
 		{
 			expected.push_back(std::to_string(tuple[1]));
 			for (uint32_t c = 0; c < NOUTER; c++)
-				expected.back() += value(columns[c].data.data(),
-										 columns[c].nulls.empty() ? NULL : columns[c].nulls.data(),
-										 columns[c].type.width, first[p] + tuple[0]);
+			{
+				const uint8_t *nulls = columns[c].nulls.empty() ? NULL : columns[c].nulls.data();
+
+				if (missed.data[c] != NULL)
+					expected.back() += value(columns[c].data.data(), nulls, columns[c].type.width,
+											 first[p] + tuple[0]);
+			}
 		}
 	if (m != expected.size())
 		return false;
@@ -497,6 +552,9 @@ Fused::same_together(Queue &q, const GjFusedMissed &missed, const std::vector<ui
 	for (uint32_t c = 0; c < NOUTER; c++)
 	{
 		const uint32_t width = columns[c].type.width;
+
+		if (missed.data[c] == NULL)
+			continue;
 		const std::vector<uint8_t> data = q.download(missed.data[c], (size_t) m * width);
 		const std::vector<uint8_t> nulls = q.download(missed.nulls[c], m);
 
@@ -520,6 +578,7 @@ Fused::run_groups(Queue &q, const std::vector<GjFusedPart> &part,
 	MissedRows expected_missed(part.size());
 	std::vector<GjAggState> states;
 	std::vector<uint64_t> counts(3);
+	Bytes marks(columns[INNER].data.size() / columns[INNER].type.width);
 	GjFusedMissed missed = {};
 	GjGroups groups;
 	bool same = true;
@@ -543,7 +602,7 @@ Fused::run_groups(Queue &q, const std::vector<GjFusedPart> &part,
 							 columns[BYTE].data[row]};
 			uint32_t rows[3];
 
-			if (!take(row, rows, &counts))
+			if (!take(row, rows, &counts, &marks))
 				continue;
 			if (number[key] != UINT32_MAX)
 				aggregate(rows, &expected[number[key]]);
@@ -557,6 +616,8 @@ Fused::run_groups(Queue &q, const std::vector<GjFusedPart> &part,
 	missed.together = random() % 2;
 	for (uint32_t c = 0; c < NOUTER; c++)
 	{
+		if (random() % 4 == 0)
+			continue;
 		missed.data[c] = (uint8_t *) q.alloc((size_t) n * columns[c].type.width + 8);
 		missed.nulls[c] = (uint8_t *) q.alloc((size_t) n + 1);
 	}
@@ -606,20 +667,23 @@ Fused::run(const Device &under_test)
 	std::vector<GjAggState> states(8);
 	std::vector<GjAggState> expected(8);
 	std::vector<uint64_t> counts(3);
+	Bytes marks(columns[INNER].data.size() / columns[INNER].type.width);
 	uint64_t found[GJ_FUSED_STEPS + 1];
 	std::vector<GjFusedPart> part;
 	Lists lists(under_test, random() % 2);
 	Queue q(under_test, program);
 
 	device = q.upload_columns(columns);
-	build(q, 0, 1);
-	build(q, 1, 2);
+	if (per_key > 0)
+		build(q, 0, nkeys, per_key);
+	if (plan.nsteps > 1)
+		build(q, 1, 2, 1);
 	part = parts(&memory, &first);
 	for (uint32_t row = 0; row < n; row++)
 	{
 		uint32_t rows[3];
 
-		if (take(row, rows, &counts))
+		if (take(row, rows, &counts, &marks))
 			aggregate(rows, &expected);
 	}
 	check(q.ops->pass->fused(q.queue, &plan, device.data(), part.data(), (uint32_t) part.size(),
@@ -630,24 +694,32 @@ Fused::run(const Device &under_test)
 	check(q.ops->pass->fused_counts(q.queue, found) == GJ_OK &&
 			  std::equal(counts.begin(), counts.end(), found),
 		  "tuples of the steps", where);
-	run_groups(q, part, first);
+	if (!gj_fused_ends(type))
+		run_groups(q, part, first);
+	else if (plan.steps[0].marks != NULL)
+		check(q.download(plan.steps[0].marks, marks.size()) == marks, "marked rows", where);
 }
 
 void
 test_fused(const Device &device)
 {
-	static const GjJoinType types[] = {GJ_JOIN_INNER, GJ_JOIN_LEFT, GJ_JOIN_SEMI, GJ_JOIN_ANTI};
+	static const GjJoinType types[] = {GJ_JOIN_INNER, GJ_JOIN_LEFT,       GJ_JOIN_SEMI,
+									   GJ_JOIN_ANTI,  GJ_JOIN_RIGHT_SEMI, GJ_JOIN_RIGHT_ANTI};
 	Random random(31);
 
 	for (GjJoinType type : types)
 		for (int mode = 0; mode < 4; mode++)
 		{
 			for (uint32_t n : {1u, 33u, 1025u, 30000u})
-				Fused(random, type, mode & 1, mode >> 1, n, 10).run(device);
+				for (uint32_t per_key : {0u, 1u, 3u, 40u})
+					if (per_key <= 1 || type >= GJ_JOIN_SEMI)
+						Fused(random, type, mode & 1, mode >> 1, per_key, n, 10).run(device);
 			/* twice as many groups, of 256 bytes each: with enough rows for tables of blocks */
 			for (uint32_t range : {3u, 30u, 110u, 2000u})
 				if (!quick || range == 110)
-					Fused(random, type, mode & 1, mode >> 1, 300000, range).run(device);
+					Fused(random, type, mode & 1, mode >> 1, type >= GJ_JOIN_SEMI ? 2 : 1, 300000,
+						  range)
+						.run(device);
 		}
 	group(device.ops->name, "fused");
 }

@@ -47,6 +47,8 @@ typedef struct GjFusedItem
 	uint8_t		null[GJ_TILE_ROWS];
 	uint8_t		flag[GJ_TILE_ROWS];
 	uint32_t	found[GJ_TILE_ROWS];
+	uint32_t	start[GJ_TILE_ROWS];	/* of a key's rows in the table, .. */
+	uint32_t	count[GJ_TILE_ROWS];	/* .. and how many there are */
 } GjFusedItem;
 
 /* ---- values and conditions of the tile's tuples */
@@ -128,7 +130,7 @@ keep_true(GjFusedItem *item, const GjFusedCondition *condition, uint32_t n)
 
 /* ---- steps */
 
-/* item->found: the row of each tuple, or GJ_NO_ROW. */
+/* item->found: the row of each tuple, or GJ_NO_ROW; of several it is any.  Also start and count. */
 static void
 find_rows(GjFusedItem *item, const GjFusedStep *step, uint32_t n)
 {
@@ -140,6 +142,7 @@ find_rows(GjFusedItem *item, const GjFusedStep *step, uint32_t n)
 	if (table->kind == GJ_TABLE_NONE)
 	{
 		memset(item->found, 0xFF, n * sizeof(uint32_t));
+		memset(item->count, 0, n * sizeof(uint32_t));
 		return;
 	}
 	memset(item->flag, 0, n);
@@ -167,7 +170,9 @@ find_rows(GjFusedItem *item, const GjFusedStep *step, uint32_t n)
 		if (!item->flag[i])
 			slot = gj_cpu_find_slot(table, keys.value, keys.nkeys, i, hash[i],
 									gj_hash_slot(hash[i], table->nslots));
-		item->found[i] = !slot ? GJ_NO_ROW : table->rows ? table->rows[slot->start] : slot->start;
+		item->found[i] = slot ? gj_fused_row(table, slot->start, 0) : GJ_NO_ROW;
+		item->start[i] = slot ? slot->start : 0;
+		item->count[i] = slot ? slot->count : 0;
 	}
 }
 
@@ -200,6 +205,49 @@ check_residual(GjFusedItem *item, const GjFusedStep *step, uint32_t slot, uint32
 		memcpy(item->rowid[s], all[s], n * sizeof(uint32_t));
 }
 
+/* Notes that the rows found have a match. */
+static void
+mark_found(const GjFusedItem *item, const GjFusedStep *step, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (item->found[i] != GJ_NO_ROW)
+			__atomic_store_n(&step->marks[item->found[i]], 1, __ATOMIC_RELAXED);
+}
+
+/*
+ * Looks at the rows of each tuple's key in turn.  A tuple is done with the first row for which the
+ * residual condition is true, which it has found then, unless rows are to be marked.
+ */
+static void
+walk_rows(GjFusedItem *item, const GjFusedStep *step, uint32_t slot, uint32_t n)
+{
+	uint32_t	match[GJ_TILE_ROWS];
+	bool		open = true;
+
+	memset(match, 0xFF, n * sizeof(uint32_t));
+	for (uint32_t r = 0; open; r++)
+	{
+		open = false;
+		for (uint32_t i = 0; i < n; i++)
+		{
+			bool		looks = r < item->count[i] && (step->marks || match[i] == GJ_NO_ROW);
+
+			item->found[i] = looks ? gj_fused_row(&step->table, item->start[i], r) : GJ_NO_ROW;
+			open |= looks;
+		}
+		if (!open)
+			break;
+		if (step->residual.form != GJ_FUSED_NONE)
+			check_residual(item, step, slot, n);
+		if (step->marks)
+			mark_found(item, step, n);
+		for (uint32_t i = 0; i < n; i++)
+			if (item->found[i] != GJ_NO_ROW)
+				match[i] = item->found[i];
+	}
+	memcpy(item->found, match, n * sizeof(uint32_t));
+}
+
 /* Takes n tuples through step s; returns how many go on. */
 static uint32_t
 join(GjFusedItem *item, uint32_t s, uint32_t n)
@@ -208,8 +256,15 @@ join(GjFusedItem *item, uint32_t s, uint32_t n)
 
 	if (n > 0)
 		find_rows(item, step, n);
-	if (step->residual.form != GJ_FUSED_NONE && n > 0)
-		check_residual(item, step, s + 1, n);
+	if (step->walks)
+		walk_rows(item, step, s + 1, n);
+	else
+	{
+		if (step->residual.form != GJ_FUSED_NONE && n > 0)
+			check_residual(item, step, s + 1, n);
+		if (step->marks)
+			mark_found(item, step, n);
+	}
 	memcpy(item->rowid[s + 1], item->found, n * sizeof(uint32_t));
 	item->nslots = s + 2;
 	for (uint32_t i = 0; i < n; i++)
@@ -310,7 +365,9 @@ miss(GjFusedItem *item, uint32_t n)
 			if (missed->rowid[s])
 				missed->rowid[s][at] = item->rowid[s][i];
 		for (uint32_t c = 0; missed->together && c < plan->nprobe_columns; c++)
-			gj_fused_copy_value(&probe_side[c], item->rowid[0][i], missed->data[c], missed->nulls[c], at);
+			if (missed->data[c])
+				gj_fused_copy_value(&probe_side[c], item->rowid[0][i], missed->data[c],
+									missed->nulls[c], at);
 		at++;
 	}
 	hits = 0;

@@ -15,6 +15,7 @@
 #define GJ_FUSED_AGGREGATES 8
 #define GJ_FUSED_GROUP_KEYS 8
 #define GJ_FUSED_PARTS		256	/* of one call */
+#define GJ_FUSED_WALK		64	/* rows of a key that are looked at in turn, at most */
 #define GJ_FUSED_PROBE		16	/* probe columns whose values missed tuples take with them */
 
 /* A value, or a term of a condition. */
@@ -54,17 +55,23 @@ typedef struct GjFusedCondition
 } GjFusedCondition;
 
 /*
- * A hash join of which a tuple has at most one match; or, for semi and anti joins without
- * a residual condition, of which it matters only whether there is one.
+ * A hash join of which a tuple has at most one match; or a semi or anti join, of which it matters
+ * only whether there is one.  `walks`: a key may have several rows, and they are looked at one
+ * after the other, until the residual condition is true of one.
+ *
+ * Right semi and right anti joins only mark build rows that have a match: all of a key's, or those
+ * for which the residual condition is true.  No tuple goes on, so such a step is the plan's last.
  */
 typedef struct GjFusedStep
 {
 	GjTableRef	table;
 	int16_t		payload;		/* of the table: this column of the program */
-	uint8_t		join_type;		/* INNER, LEFT, SEMI or ANTI */
+	uint8_t		join_type;		/* INNER, LEFT, SEMI, ANTI, RIGHT_SEMI or RIGHT_ANTI */
 	uint8_t		nkeys;
 	uint8_t		first_key;		/* of the plan's exprs */
 	uint8_t		source;
+	bool		walks;			/* the table is a hash table without payloads */
+	uint8_t    *marks;			/* by row id: becomes 1; NULL: nothing is marked */
 	GjFusedCondition residual;
 	GjFusedCondition filter;
 } GjFusedStep;
@@ -75,7 +82,7 @@ typedef struct GjFusedPlan
 	uint32_t	first_column;	/* the probe source's columns are first_column .. */
 	uint32_t	nprobe_columns;	/* .. +nprobe_columns */
 	uint16_t	no_row;			/* as in GjView */
-	uint8_t		nsteps;
+	uint8_t		nsteps;			/* of the program; fewer if no tuple gets to the others */
 	uint8_t		nregisters;		/* of CODE; 0: there is none */
 	uint8_t		nexprs;
 	uint8_t		nterms;
@@ -103,8 +110,8 @@ typedef struct GjFusedPart
 /*
  * Tuples without a group: of part p they are rowid[slot][first[p] .. +n[p]).  Or, `together`: those
  * of all parts are rowid[slot][0 .. n[0]), the values of probe column c that they have are
- * data[c] and nulls[c] in the same order, and rowid[0] is not written.  No probe column may
- * be a reference then, and there are at most GJ_FUSED_PROBE.
+ * data[c] and nulls[c] in the same order, and rowid[0] is not written.  data[c] = NULL: not wanted,
+ * as of references.  There are at most GJ_FUSED_PROBE probe columns then.
  */
 typedef struct GjFusedMissed
 {

@@ -2,7 +2,7 @@
  * fused_rows.h
  *	  The fused operator: filter, joins and aggregates of probe rows in one pass.
  *
- * It serves steps in which a tuple has at most one match: nothing is numbered, and no row
+ * It serves steps out of which a tuple comes at most once: nothing is numbered, and no row
  * ids are written between the steps.  What a plan may hold, and the meaning of its parts,
  * is here; both devices compile it.  The daemon makes plans (run/fused_plan.c).
  *
@@ -148,11 +148,26 @@ gj_fused_terms(const GjFusedPlan *plan, const GjFusedCondition *condition,
 
 /* ---- joins */
 
+/* True if no tuple comes out of such a step: it only marks build rows. */
+GJ_FN bool
+gj_fused_ends(uint32_t join_type)
+{
+	return join_type == GJ_JOIN_RIGHT_SEMI || join_type == GJ_JOIN_RIGHT_ANTI;
+}
+
 /* Does a tuple go on that has found a row, or none (found = false)? */
 GJ_FN bool
 gj_fused_goes_on(uint32_t join_type, bool found)
 {
-	return join_type == GJ_JOIN_LEFT || found == (join_type != GJ_JOIN_ANTI);
+	return !gj_fused_ends(join_type) &&
+		(join_type == GJ_JOIN_LEFT || found == (join_type != GJ_JOIN_ANTI));
+}
+
+/* The r'th row of a key whose rows are start, start+1, ... of a table. */
+GJ_FN uint32_t
+gj_fused_row(const GjTableRef *table, uint32_t start, uint32_t r)
+{
+	return table->rows ? table->rows[start + r] : start + r;
 }
 
 /* ---- groups */

@@ -9,14 +9,16 @@
  *		is that of its group: LEFT JOIN (SELECT k, true, avg(y) FROM t WHERE c GROUP BY k) s
  *		ON s.k = o.k, and x < s.avg.  Where there is no group the value is that of no rows: 0 for a
  *		count, NULL for others.
+ *		Where conditions on o alone leave few of its rows, the subquery computes no other groups:
+ *		its WHERE gets AND EXISTS (SELECT FROM o WHERE conditions AND t.k = o.k).
  *	NOT IN					x NOT IN (SELECT y FROM t WHERE c)
  *		NOT EXISTS (SELECT FROM t WHERE c AND y = x), and if x or y can be NULL
  *		CASE WHEN x IS NULL THEN NOT EXISTS (SELECT FROM t WHERE c)
  *		ELSE NOT EXISTS (SELECT FROM t WHERE c AND y IS NULL) END.
  *	a CTE that is read more than once is computed anew each time.
  *
- * Both are planned, and the costs decide.  A group that nobody asks for is computed, too, so nothing
- * is rewritten that could raise an error in it.
+ * Both are planned, and the costs decide.  Groups that nobody asks for are computed, too, so nothing
+ * is rewritten that could raise an error in them.
  *
  * The rewriting of scalar aggregates is that of Kim, "On Optimizing an SQL-like Nested Query"
  * (1982), with the outer join of Ganski and Wong (1987).
@@ -304,6 +306,141 @@ typedef struct RewriteContext
 	bool		changed;
 } RewriteContext;
 
+/* ---- which groups are asked for */
+
+/* True if a condition is one on columns of table `rti` alone that may be evaluated once more. */
+static bool
+is_of_table(Node *clause, Index rti, const GjAround *here)
+{
+	List	   *vars;
+	ListCell   *lc;
+
+	if (checkExprHasSubLink(clause) || reads_level(clause, 1) ||
+		contain_volatile_functions(clause) || gj_can_fail(clause, here))
+		return false;
+	vars = pull_var_clause(clause, PVC_INCLUDE_PLACEHOLDERS);
+	foreach(lc, vars)
+		if (!IsA(lfirst(lc), Var) || ((Var *) lfirst(lc))->varno != rti)
+			return false;
+	return vars != NIL;
+}
+
+/* True for column = constant. */
+static bool
+is_constant_equality(Node *clause)
+{
+	OpExpr	   *op = (OpExpr *) clause;
+	Node	   *other;
+
+	if (!IsA(clause, OpExpr) || list_length(op->args) != 2 || get_oprrest(op->opno) != F_EQSEL)
+		return false;
+	other = strip_implicit_coercions(lsecond(op->args));
+	if (!IsA(strip_implicit_coercions(linitial(op->args)), Var))
+		other = IsA(other, Var) ? linitial(op->args) : NULL;
+	return other != NULL && (IsA(other, Const) || IsA(other, Param));
+}
+
+/* A table that stands in FROM by itself, or NULL. */
+static RangeTblEntry *
+plain_table(const Query *query, Index rti)
+{
+	RangeTblEntry *rte = rt_fetch(rti, query->rtable);
+	ListCell   *lc;
+
+	if (rte->rtekind != RTE_RELATION || rte->relkind != RELKIND_RELATION ||
+		rte->tablesample != NULL || rte->securityQuals != NIL)
+		return NULL;
+	foreach(lc, query->jointree->fromlist)
+		if (IsA(lfirst(lc), RangeTblRef) && ((RangeTblRef *) lfirst(lc))->rtindex == (int) rti)
+			return rte;
+	return NULL;
+}
+
+/* EXISTS (SELECT FROM table WHERE conditions), these being on it and one level up. */
+static Node *
+exists_row(const RangeTblEntry *table, List *conditions)
+{
+	Query	   *query = makeNode(Query);
+	RangeTblEntry *rte = copyObject((RangeTblEntry *) table);
+	RangeTblRef *ref = makeNode(RangeTblRef);
+	SubLink    *sublink = makeNode(SubLink);
+
+	/* the query around it has been allowed to read these columns */
+#if PG_VERSION_NUM >= 160000
+	rte->perminfoindex = 0;
+#else
+	rte->requiredPerms = 0;
+#endif
+	ref->rtindex = 1;
+	query->commandType = CMD_SELECT;
+	query->canSetTag = true;
+	query->rtable = list_make1(rte);
+	query->jointree = makeFromExpr(list_make1(ref), (Node *) make_ands_explicit(conditions));
+	(void) add_target(query, (Expr *) makeBoolConst(true, false), "found");
+	sublink->subLinkType = EXISTS_SUBLINK;
+	sublink->subselect = (Node *) query;
+	sublink->location = -1;
+	return (Node *) sublink;
+}
+
+/*
+ * A condition for a subquery that leaves the groups for which the query's other conditions on the
+ * tie's table leave a row; NULL: that may be most of them, or it cannot be said.
+ */
+static Node *
+wanted_groups(const RewriteContext *cxt, const Tie *tie)
+{
+	OpExpr	   *clause = copyObject(tie->clause);
+	Var		   *outer = list_nth(clause->args, tie->inner_first ? 1 : 0);
+	Node	   *inner = list_nth(clause->args, tie->inner_first ? 0 : 1);
+	RangeTblEntry *table;
+	List	   *conditions = NIL;
+	bool		few = false;
+	ListCell   *lc;
+
+	if (!IsA(outer, Var) || outer->varlevelsup != 1)
+		return NULL;
+	table = plain_table(cxt->query, outer->varno);
+	if (table == NULL)
+		return NULL;
+	foreach(lc, make_ands_implicit((Expr *) cxt->query->jointree->quals))
+	{
+		Node	   *condition = lfirst(lc);
+
+		if (!is_of_table(condition, outer->varno, cxt->here))
+			continue;
+		few |= is_constant_equality(condition);
+		condition = copyObject(condition);
+		ChangeVarNodes(condition, outer->varno, 1, 0);
+		conditions = lappend(conditions, condition);
+	}
+	if (!few)
+		return NULL;
+	IncrementVarSublevelsUp(inner, 1, 0);
+	outer->varno = 1;
+	outer->varlevelsup = 0;
+	return exists_row(table, lappend(conditions, clause));
+}
+
+/* Leaves the groups of a subquery, tied by these, that are asked for. */
+static void
+restrict_groups(const RewriteContext *cxt, Query *sub, List *ties)
+{
+	List	   *quals = make_ands_implicit((Expr *) sub->jointree->quals);
+	ListCell   *lc;
+
+	foreach(lc, ties)
+	{
+		Node	   *wanted = wanted_groups(cxt, lfirst(lc));
+
+		if (wanted == NULL)
+			continue;
+		sub->jointree->quals = (Node *) make_ands_explicit(lappend(quals, wanted));
+		sub->hasSubLinks = true;
+		return;
+	}
+}
+
 /* The value of a scalar aggregate as one of a join; NULL if it cannot be. */
 static Node *
 join_aggregate(RewriteContext *cxt, SubLink *sublink)
@@ -328,6 +465,7 @@ join_aggregate(RewriteContext *cxt, SubLink *sublink)
 	if (!split_conditions(sub, &ties, &others))
 		return NULL;
 	sub->jointree->quals = others != NIL ? (Node *) make_ands_explicit(others) : NULL;
+	restrict_groups(cxt, sub, ties);
 	value = linitial_node(TargetEntry, sub->targetList);
 	value->resname = pstrdup("value");
 	value->resjunk = false;

@@ -4,8 +4,9 @@
  *	  device.
  *
  * It is possible where a tuple has at most one match in every step (hash joins over unique keys,
- * semi and anti joins), and where the output is aggregates or groups.  When all build sides are
- * built, the run decides once whether it is possible, and makes the plan for the device
+ * semi and anti joins), and where the output is aggregates or groups.  A right semi or right anti
+ * join is its end: build rows are marked, and come out by themselves (run/match.c).  When all build
+ * sides are built, the run decides once whether it is possible, and makes the plan for the device
  * (run/fused_plan.c).  Otherwise the steps run one by one (run/probe.c).
  *
  * Rows are added as parts, wherever they lie, and pass together: those of many resident fragments
@@ -45,6 +46,13 @@
 /* A call takes all rows that are left, if they exceed its own by one part in so many at most. */
 #define GJ_FUSED_LAST_PART	4
 
+/* True if a probe column's values go with tuples that come back: the sink reads them. */
+static bool
+takes_values(const GjRun *run, uint32_t c)
+{
+	return run->output.columns[run->sources[0].first_column + c];
+}
+
 /* True if tuples that come back can have the values of the probe columns with them. */
 static bool
 can_take_values(const GjRun *run)
@@ -52,7 +60,7 @@ can_take_values(const GjRun *run)
 	const GjSource *probe_side = &run->sources[0];
 
 	for (uint32_t c = 0; c < probe_side->ncolumns; c++)
-		if (run->types[probe_side->first_column + c].kind == GJ_REF)
+		if (takes_values(run, c) && run->types[probe_side->first_column + c].kind == GJ_REF)
 			return false;
 	return probe_side->ncolumns <= GJ_FUSED_PROBE && run->intake_ops->has_probe_columns(run);
 }
@@ -70,9 +78,23 @@ gj_fused_fits(GjRun *run)
 	run->fused = fused;
 	fused->columns = calloc((size_t) GJ_FUSED_PARTS * run->sources[0].ncolumns + 1,
 							sizeof(GjColumn));
-	fused->off = !fused->columns || !gj_fused_make_plan(run, &fused->plan);
+	fused->off = !fused->columns || run->nsteps > GJ_FUSED_STEPS;
+	if (fused->off)
+		return false;
+	gj_fused_choose_order(run, fused);
+	fused->off = !gj_fused_make_plan(run, &fused->plan);
 	fused->missed.together = can_take_values(run);
 	return !fused->off;
+}
+
+/* True if tuples come out that are to be grouped. */
+static bool
+makes_groups(const GjRun *run)
+{
+	const GjFusedPlan *plan = &run->fused->plan;
+
+	return run->sink->has_groups &&
+		(plan->nsteps == 0 || !gj_fused_ends(plan->steps[plan->nsteps - 1].join_type));
 }
 
 /* ---- tuples that have no group yet */
@@ -92,7 +114,7 @@ reserve_missed(GjRun *run, uint32_t i, uint32_t n)
 
 	for (uint32_t slot = 0; slot <= run->nsteps; slot++)
 	{
-		uint32_t	source = slot == 0 ? 0 : run->steps[slot - 1].step->source;
+		uint32_t	source = slot == 0 ? 0 : fused->plan.steps[slot - 1].source;
 
 		if (!(sources_out(run) >> source & 1) || (slot == 0 && fused->missed.together))
 			continue;
@@ -104,6 +126,8 @@ reserve_missed(GjRun *run, uint32_t i, uint32_t n)
 	{
 		uint32_t	width = run->types[run->sources[0].first_column + c].width;
 
+		if (!takes_values(run, c))
+			continue;
 		GJ_TRY(gj_buffer_reserve(&run->work, &fused->missed_data[c], (uint64_t) n * width));
 		GJ_TRY(gj_buffer_reserve(&run->work, &fused->missed_nulls[c], n));
 		fused->missed.data[c] = fused->missed_data[c].memory;
@@ -140,7 +164,7 @@ describe_missed(GjRun *run, uint32_t p, uint32_t done, GjView *view)
 	for (uint32_t c = 0; c < probe_side->ncolumns; c++)
 	{
 		to[c] = fused->part[p].columns[c];
-		if (!fused->missed.together)
+		if (!fused->missed.together || !takes_values(run, c))
 			continue;
 		to[c].data = fused->missed.data[c] + (uint64_t) done * to[c].width;
 		to[c].nulls = fused->missed.nulls[c] + done;
@@ -166,7 +190,7 @@ group_missed(GjRun *run, uint32_t p)
 		view.nrows = left < run->tuples.most ? left : run->tuples.most;
 		for (uint32_t slot = 0; slot <= run->nsteps; slot++)
 		{
-			uint32_t	source = slot == 0 ? 0 : run->steps[slot - 1].step->source;
+			uint32_t	source = slot == 0 ? 0 : fused->plan.steps[slot - 1].source;
 
 			if (fused->missed.rowid[slot])
 				view.rowid[source] = fused->missed.rowid[slot] + fused->missed.first[p] + done;
@@ -205,7 +229,8 @@ missed_bytes(const GjRun *run)
 	uint64_t	nbytes = (uint64_t) __builtin_popcount(sources_out(run)) * sizeof(uint32_t);
 
 	for (uint32_t c = 0; run->fused->missed.together && c < probe_side->ncolumns; c++)
-		nbytes += run->types[probe_side->first_column + c].width + 1;
+		if (takes_values(run, c))
+			nbytes += run->types[probe_side->first_column + c].width + 1;
 	return nbytes;
 }
 
@@ -251,7 +276,7 @@ rows_of_call(GjRun *run)
 	uint64_t	left = fused->nrows + run->rows_ahead;
 	uint32_t	most = GJ_FUSED_ROWS;
 
-	if (run->sink->has_groups)
+	if (makes_groups(run))
 		most = rows_with_groups(run, run->sink->groups(run));
 	/* memory was short */
 	if (fused->most_rows > 0 && fused->most_rows < most)
@@ -310,7 +335,7 @@ gj_fused_flush(GjRun *run)
 	GJ_STOP_CHECK(run);
 	run->work.ops->queues->phase(run->work.queue, GJ_PHASE_PROBE);
 	fused->ran = true;
-	if (run->sink->has_groups)
+	if (makes_groups(run))
 		status = run_groups(run);
 	else
 		status = call_device(run, NULL, NULL);
@@ -344,7 +369,7 @@ make_room(GjRun *run, uint32_t *n)
 	uint32_t	fit;
 	GjStatus	status;
 
-	if (!run->sink->has_groups)
+	if (!makes_groups(run))
 		return GJ_OK;
 	if (run->fused->nrows > 0)
 		return reserve_missed(run, 0, run->fused->nrows + *n);
@@ -413,10 +438,10 @@ gj_fused_finish(GjRun *run)
 		return GJ_OK;
 	GJ_TRY(run->work.ops->pass->fused_counts(run->work.queue, counts));
 	run->stats.source[0].rows_out += counts[0];
-	for (uint32_t i = 0; i < run->nsteps; i++)
+	for (uint32_t s = 0; s < run->nsteps; s++)
 	{
-		run->stats.step[i].rows_in += counts[i];
-		run->stats.step[i].rows_out += counts[i + 1];
+		run->stats.step[run->fused->order[s]].rows_in += counts[s];
+		run->stats.step[run->fused->order[s]].rows_out += counts[s + 1];
 	}
 	return GJ_OK;
 }

@@ -40,7 +40,7 @@ static uint8_t
 slot_of(const GjRun *run, uint32_t source)
 {
 	for (uint32_t i = 0; i < run->nsteps; i++)
-		if (run->steps[i].step->source == source)
+		if (run->steps[run->fused->order[i]].step->source == source)
 			return (uint8_t) (i + 1);
 	return 0;
 }
@@ -362,7 +362,10 @@ make_condition(const GjRun *run, GjFusedPlan *plan, int32_t e)
 	return made;
 }
 
-/* True if a tuple has at most one match, or it does not matter how many. */
+/*
+ * True if a tuple has at most one match, or it only matters whether there is one, and that does not
+ * take long to find out.
+ */
 static bool
 step_fits(const GjRunStep *rs)
 {
@@ -377,15 +380,19 @@ step_fits(const GjRunStep *rs)
 			return rs->table.max_count <= 1;
 		case GJ_JOIN_SEMI:
 		case GJ_JOIN_ANTI:
-			return rs->table.max_count <= 1 || rs->residual < 0;
+			return rs->table.max_count <= GJ_FUSED_WALK || rs->residual < 0;
+		case GJ_JOIN_RIGHT_SEMI:
+		case GJ_JOIN_RIGHT_ANTI:
+			return rs->table.max_count <= GJ_FUSED_WALK;
 		default:
 			return false;
 	}
 }
 
 static bool
-add_step(const GjRun *run, GjFusedPlan *plan, const GjRunStep *rs)
+add_step(const GjRun *run, GjFusedPlan *plan, uint32_t i)
 {
+	const GjRunStep *rs = &run->steps[run->fused->order[i]];
 	const GjStep *step = rs->step;
 	const GjHashTable *table = &rs->table;
 	GjFusedStep *to = &plan->steps[plan->nsteps];
@@ -394,6 +401,10 @@ add_step(const GjRun *run, GjFusedPlan *plan, const GjRunStep *rs)
 		return false;
 	if (table->nrows > 0)
 	{
+		bool		marks = gj_fused_ends(step->join_type);
+
+		to->walks = table->max_count > 1 && (marks || rs->residual >= 0);
+		to->marks = marks ? rs->row_matched.memory : NULL;
 		to->table = gj_table_ref(table);
 		to->payload = (int16_t) (run->sources[step->source].first_column + table->payload);
 	}
@@ -402,10 +413,11 @@ add_step(const GjRun *run, GjFusedPlan *plan, const GjRunStep *rs)
 	to->nkeys = step->nkeys;
 	to->first_key = plan->nexprs;
 	for (uint32_t k = 0; k < step->nkeys; k++)
-		if (add_value(run, plan, (int32_t) (step->probe_keys + k), false) < 0)
+		if (add_value(run, plan, (int32_t) (run->fused->key[i] + k), false) < 0)
 			return false;
 	to->residual = make_condition(run, plan, rs->residual);
-	to->filter = make_condition(run, plan, step->filter);
+	if (!gj_fused_ends(step->join_type))
+		to->filter = make_condition(run, plan, step->filter);
 	if (step->join_type == GJ_JOIN_LEFT)
 		plan->no_row |= 1u << step->source;
 	plan->nsteps++;
@@ -484,8 +496,7 @@ gj_fused_make_plan(const GjRun *run, GjFusedPlan *plan)
 {
 	const GjProgram *p = run->program;
 
-	if (!run->sink->fusible ||
-		run->nsteps > GJ_FUSED_STEPS || p->naggregates > GJ_FUSED_AGGREGATES ||
+	if (!run->sink->fusible || p->naggregates > GJ_FUSED_AGGREGATES ||
 		gj_group_ncompared(p) > GJ_FUSED_GROUP_KEYS)
 		return false;
 	plan->ncolumns = p->ncolumns;
@@ -493,8 +504,12 @@ gj_fused_make_plan(const GjRun *run, GjFusedPlan *plan)
 	plan->nprobe_columns = run->sources[0].ncolumns;
 	plan->filter = make_condition(run, plan, run->sources[0].filter);
 	for (uint32_t i = 0; i < run->nsteps; i++)
-		if (!add_step(run, plan, &run->steps[i]))
+	{
+		if (!add_step(run, plan, i))
 			return false;
+		if (gj_fused_ends(plan->steps[i].join_type))
+			return true;
+	}
 	return add_aggregates(run, plan) &&
 		(!run->sink->has_groups || add_group_keys(run, plan));
 }

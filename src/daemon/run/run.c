@@ -184,6 +184,7 @@ plan_steps(GjRun *run, GjChooseJoin choose)
 	uint32_t	joined = 1;
 
 	run->output.sources = needed;
+	memcpy(run->output.columns, run->late, run->program->ncolumns);
 	for (run->nsteps = 0; run->nsteps < run->program->nsteps; run->nsteps++)
 	{
 		GjRunStep  *rs = &run->steps[run->nsteps];
@@ -264,10 +265,12 @@ gj_run_prepare(GjDeviceEntry *entry, const GjProgram *program, GjLease *lease,
 	run->exprs = gj_program_array(program, GjExpr, exprs);
 	run->columns = calloc(program->ncolumns + 1, sizeof(GjColumn));
 	run->late = calloc(program->ncolumns + 1, 1);
+	run->output.columns = calloc(program->ncolumns + 1, 1);
 	run->output.types = calloc(gj_program_noutputs(program) + 1, sizeof(GjColumnType));
 	run->output.places = calloc(gj_program_noutputs(program) + 1, sizeof(GjColumnPlace));
-	if (run->columns && run->late && run->output.types && run->output.places &&
-		plan_layouts(run) && setup->intake->open(run) && plan_steps(run, setup->join))
+	if (run->columns && run->late && run->output.columns && run->output.types &&
+		run->output.places && plan_layouts(run) && setup->intake->open(run) &&
+		plan_steps(run, setup->join))
 		return run;
 	gj_run_close(run, &ignored);
 	return NULL;
@@ -380,6 +383,7 @@ gj_run_close(GjRun *run, GjErrorText *why)
 	run->intake_ops->free(run, status == GJ_DEVICE_LOST);
 	free(run->columns);
 	free(run->late);
+	free(run->output.columns);
 	free(run->output.types);
 	free(run->output.places);
 	free(run);

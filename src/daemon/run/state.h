@@ -79,6 +79,8 @@ typedef struct GjRunFused
 {
 	bool		off;			/* it cannot be done, or is of no use any more */
 	bool		ran;
+	uint8_t		order[GJ_FUSED_STEPS];	/* the run's step that the plan's step s is */
+	uint32_t	key[GJ_FUSED_STEPS];	/* first expression that the plan's step s looks up */
 	GjFusedPlan plan;
 	uint32_t	nparts;			/* waiting for the next call */
 	uint32_t	nrows;			/* of these */
@@ -110,6 +112,7 @@ typedef struct GjRunOutput
 	GjTarget	target;
 	GjTiles		tiles;			/* that the run has of all */
 	uint32_t	sources;		/* that the sink reads, bits */
+	uint8_t    *columns;		/* a column: the sink reads it */
 	int64_t		counted;		/* tuples that did not go to the sink, which only counts them */
 	/* a batch, if the sink makes any */
 	uint32_t	ncolumns;
@@ -266,6 +269,9 @@ extern GjStatus gj_run_probe_rows(GjRun *run, uint32_t nrows, bool now);
 
 /* run/fused_plan.c: fills in a zeroed plan, all build sides being there.  False: it cannot. */
 extern bool gj_fused_make_plan(const GjRun *run, GjFusedPlan *plan);
+
+/* run/fused_order.c: chooses the order of the plan's steps, which fit it. */
+extern void gj_fused_choose_order(const GjRun *run, GjRunFused *fused);
 
 /* run/fused.c */
 /* True if probe rows can pass in one call; asked when all build sides are built. */

@@ -78,8 +78,8 @@ write_expr(const GjRun *run, uint32_t first_column, int32_t e, GjKeyWriter *key)
 }
 
 /*
- * Columns, which of them are read later, filter, the part of an exchange, the keys of the step, and
- * all constants of the program.
+ * Columns, which of them are read later, filter, the part of an exchange, the keys of the step,
+ * whether its table must be a hash table (run/table_build.c), and all constants of the program.
  */
 static void
 write_key(const GjRun *run, uint32_t s, const GjStep *step, GjKeyWriter *key)
@@ -87,7 +87,8 @@ write_key(const GjRun *run, uint32_t s, const GjStep *step, GjKeyWriter *key)
 	const GjSource *source = &run->sources[s];
 	const GjRunResident *resident = &run->intake->resident[s];
 	/* of probe rows nothing is built */
-	const uint8_t how[] = {s > 0, s > 0 ? step->algorithm : 0, step->nkeys};
+	const uint8_t how[] = {s > 0, s > 0 ? step->algorithm : 0, step->nkeys,
+	s > 0 && gj_step_makes_rows(step)};
 	uint32_t	first_key = s > 0 ? step->build_keys : step->probe_keys;
 	uint32_t	part[2];
 
@@ -236,8 +237,11 @@ kept_by(const GjRun *run, uint32_t source)
 	if (source == 0)
 		return gj_exchanged_by(run);
 	step = gj_program_step_of(run->program, source);
-	/* rows that come out by themselves need to know which were filtered */
-	return step->algorithm == GJ_JOIN_HASH && !gj_step_makes_rows(step) ? step : NULL;
+	if (step->algorithm != GJ_JOIN_HASH)
+		return NULL;
+	/* a side does not know which rows were filtered: unmatched ones that come out have to */
+	return !gj_step_makes_rows(step) || gj_step_wants_matched(step) ||
+		run->sources[source].filter < 0 ? step : NULL;
 }
 
 /*

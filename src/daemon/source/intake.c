@@ -178,7 +178,7 @@ build_side(GjRun *run, uint32_t source)
 	run->work.ops->queues->phase(run->work.queue, GJ_PHASE_BUILD);
 	GJ_TRY(gj_run_fail_build(run));
 	if (gj_side_take(run, rs))
-		return GJ_OK;
+		return gj_match_start(run, rs, NULL, (uint32_t) run->relation[source].nrows);
 	GJ_TRY(gj_run_build(run, source));
 	return gj_side_keep(run, rs);
 }
