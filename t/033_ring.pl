@@ -21,8 +21,10 @@ $node->safe_psql('postgres', q{
 	CREATE TABLE nulls AS SELECT NULL::int AS k, i AS v FROM generate_series(1, 100) i;
 	VACUUM ANALYZE l, r, few, none, one, nulls;
 });
+# a GPU needs more memory to work in, so what it has little of is more
+my ($wide_rows, $little) = GpuJoin::device() eq 'cuda' ? (40000, 80) : (4000, 8);
 my @columns = map { "c$_" } 1 .. 100;
-$node->safe_psql('postgres', 'CREATE TABLE wide AS SELECT i AS k, ' . join(', ', map { "md5('$_ ' || i)::uuid AS $_" } @columns) . ' FROM generate_series(1, 4000) i; VACUUM ANALYZE wide');
+$node->safe_psql('postgres', 'CREATE TABLE wide AS SELECT i AS k, ' . join(', ', map { "md5('$_ ' || i)::uuid AS $_" } @columns) . " FROM generate_series(1, $wide_rows) i; VACUUM ANALYZE wide");
 my %queries = (
 	inner => 'SELECT count(*), sum(l.id + r.v), min(l.v), max(r.id), avg(l.v) FROM l JOIN r ON l.k < r.k AND l.k + 3 > r.k',
 	equal => 'SELECT count(*), sum(l.id), sum(r.id) FROM l JOIN r ON l.k = r.k AND l.v < r.v',
@@ -105,10 +107,11 @@ foreach my $n (2, 4, 8)
 $node->append_conf('postgresql.conf', devices_conf(4));
 $node->restart;
 my $wide = 'SELECT count(*), sum(ak), ' . join(', ', map { "count(c$_)" } 1 .. 100) . ' FROM (SELECT a.k AS ak, b.* FROM wide a LEFT JOIN wide b ON b.k < a.k AND b.k + 3 > a.k OFFSET 0) x';
-my $wide_right = native_answer($node, $wide);
+# the same as joins on equal keys, which PostgreSQL answers sooner
+my $wide_right = native_answer($node, $wide =~ s/wide a LEFT JOIN wide b ON .* OFFSET 0/wide a CROSS JOIN (VALUES (1), (2)) d (d) LEFT JOIN wide b ON b.k = a.k - d WHERE b.k IS NOT NULL OR (a.k = 1 AND d = 1) OFFSET 0/r);
 foreach my $mode (qw(ring auto))
 {
-	my $settings = "SET gpujoin.exchange = $mode; SET gpujoin.device_memory_limit = '8MB';";
+	my $settings = "SET gpujoin.exchange = $mode; SET gpujoin.device_memory_limit = '${little}MB';";
 	my $plan = plan_of($node, $wide, "$session $settings");
 
 	is($node->safe_psql('postgres', "$session $settings $wide"), $wide_right, "$mode, little memory: right rows");
@@ -117,10 +120,10 @@ foreach my $mode (qw(ring auto))
 	cmp_ok(scalar(grep { $_ > 1000000 } @{ received($plan, 'ring') }), '>=', 1, "$mode, little memory: blocks of others come");
 	unlike($plan, qr/Spilled|Fallback/, "$mode, little memory: neither fallback nor passes");
 }
-my $off = "SET gpujoin.exchange = off; SET gpujoin.device_memory_limit = '8MB';";
+my $off = "SET gpujoin.exchange = off; SET gpujoin.device_memory_limit = '${little}MB';";
 unlike(plan_of($node, $wide, "$session $off"), qr/Exchanged/, 'off, little memory: no ring');
 is($node->safe_psql('postgres', "$session $off $wide"), $wide_right, 'off, little memory: right rows');
-is($node->safe_psql('postgres', "$session SET gpujoin.device_memory_limit = '4MB'; $wide"), $wide_right, 'shares do not fit: right rows');
+is($node->safe_psql('postgres', "$session SET gpujoin.device_memory_limit = '" . $little / 2 . "MB'; $wide"), $wide_right, 'shares do not fit: right rows');
 
 # Resident build sides: fragments of all devices, or of one.
 $node->append_conf('postgresql.conf', "gpujoin.cache_size = -1\n");
