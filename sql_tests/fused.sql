@@ -79,7 +79,7 @@ SELECT gj_same('SELECT count(*), sum(f.v), sum(d.w) FROM fact f RIGHT JOIN (SELE
 SELECT max(hash_tables) AS hash_tables, max(hash_table_hits) AS hash_table_hits FROM gpujoin_cache WHERE relation = 'dim'::regclass;
 -- those rows are marked by probe rows that go no further: of one row a key and several, by every condition
 SELECT gj_same(format('SELECT d.w, count(*), sum(d.k), max(d.name) FROM dim d JOIN small s ON d.w = s.a WHERE %s %s EXISTS (SELECT FROM fact f WHERE f.k = %s AND f.v > 10 %s) GROUP BY d.w', filter, negation, key, condition))
-FROM unnest(ARRAY['d.w < 5 AND', '']) filter, unnest(ARRAY['', 'NOT']) negation, unnest(ARRAY['d.k', 'd.many']) key, unnest(ARRAY['', 'AND f.v <> d.x', 'AND f.t <> d.name']) condition, generate_series(1, 2);
+FROM unnest(ARRAY['d.w < 5 AND', '']) filter, unnest(ARRAY['', 'NOT']) negation, unnest(ARRAY['d.k', 'd.many']) key, unnest(ARRAY['', 'AND f.v <> d.x', 'AND f.t <> d.name']) condition, generate_series(1, 2) again ORDER BY filter COLLATE "C", negation COLLATE "C", key COLLATE "C", condition COLLATE "C", again;
 SELECT max(hash_tables) > 1 AS several, max(hash_table_hits) > 1 AS used FROM gpujoin_cache WHERE relation = 'dim'::regclass;
 SELECT gj_same('SELECT count(*), sum(d.k) FROM dim d WHERE EXISTS (SELECT FROM fact f WHERE f.k = d.many + 5000)');
 SELECT gj_same('SELECT count(*), sum(d.k) FROM dim d WHERE NOT EXISTS (SELECT FROM fact f WHERE f.k = d.many + 5000)');
@@ -87,8 +87,8 @@ SELECT gj_same('SELECT count(*), sum(d.k) FROM dim d WHERE NOT EXISTS (SELECT FR
 -- semi and anti joins with a condition, where a key has several rows, none, or very many; and steps behind them
 SELECT gj_same(format('SELECT %s FROM fact f JOIN small s ON f.a = s.a WHERE f.v < 900 AND %s EXISTS (SELECT FROM dim d WHERE d.many = %s AND %s)', output, negation, key, condition) || tail)
 FROM (VALUES ('count(*), sum(f.v), sum(s.g)', ''), ('f.a % 4, count(*), sum(f.v)', ' GROUP BY 1')) o (output, tail), unnest(ARRAY['', 'NOT']) negation, unnest(ARRAY['f.k', 'f.k + 9000']) key,
-	unnest(ARRAY['d.k <> f.v', 'd.x > f.v AND d.w <> f.a', 'd.name < f.t']) condition, generate_series(1, 2);
-SELECT gj_same(format('SELECT count(*), sum(f.v) FROM fact f WHERE f.v < 100 AND %s EXISTS (SELECT FROM dim d WHERE d.w = f.a AND d.k %s f.v)', negation, op)) FROM unnest(ARRAY['', 'NOT']) negation, unnest(ARRAY['<>', '>']) op;
+	unnest(ARRAY['d.k <> f.v', 'd.x > f.v AND d.w <> f.a', 'd.name < f.t']) condition, generate_series(1, 2) again ORDER BY output COLLATE "C", negation COLLATE "C", key COLLATE "C", condition COLLATE "C", again;
+SELECT gj_same(format('SELECT count(*), sum(f.v) FROM fact f WHERE f.v < 100 AND %s EXISTS (SELECT FROM dim d WHERE d.w = f.a AND d.k %s f.v)', negation, op)) FROM unnest(ARRAY['', 'NOT']) negation, unnest(ARRAY['<>', '>']) op ORDER BY negation COLLATE "C", op COLLATE "C";
 SELECT gj_same('SELECT s.g, count(*) FROM fact f JOIN small s ON f.a = s.a JOIN dim d1 ON f.k = d1.k WHERE f.v > f.a AND EXISTS (SELECT FROM dim d WHERE d.many = f.k AND d.w <> d1.w)
 	AND NOT EXISTS (SELECT FROM dim d WHERE d.many = f.k AND d.w <> f.a AND d.x > 100) GROUP BY s.g') FROM generate_series(1, 2);
 
@@ -97,7 +97,7 @@ CREATE TABLE few AS SELECT i * 97 AS k, i AS u FROM generate_series(0, 12000) i;
 VACUUM (ANALYZE, FREEZE) few;
 SELECT gj_same(format('SELECT %s FROM fact f JOIN dim d ON f.k = d.k AND d.w %s f.v JOIN few e ON e.k = d.k AND e.u < 500 %s', output, op, more) || tail)
 FROM (VALUES ('count(*), sum(f.v), sum(d.x - e.u)', ''), ('d.w, f.t, count(*), sum(e.u)', ' GROUP BY 1, 2')) o (output, tail), unnest(ARRAY['<', '<>']) op,
-	unnest(ARRAY['', 'JOIN few g ON g.k = e.k AND g.u % 10 = 3', 'LEFT JOIN dim h ON h.k = e.u', 'JOIN small s ON s.a = d.w WHERE NOT EXISTS (SELECT FROM dim x WHERE x.many = e.k AND x.w <> f.a)']) more, generate_series(1, 2);
+	unnest(ARRAY['', 'JOIN few g ON g.k = e.k AND g.u % 10 = 3', 'LEFT JOIN dim h ON h.k = e.u', 'JOIN small s ON s.a = d.w WHERE NOT EXISTS (SELECT FROM dim x WHERE x.many = e.k AND x.w <> f.a)']) more, generate_series(1, 2) again ORDER BY output COLLATE "C", op COLLATE "C", more COLLATE "C", again;
 SELECT jsonb_path_query_array(gj_explain('SELECT count(*), sum(f.v) FROM fact f JOIN dim d ON f.k = d.k AND d.w < f.v JOIN few e ON e.k = d.k AND e.u < 500', 'ANALYZE, VERBOSE, COSTS OFF'), 'strict $[0].Plan.Joins[*]."Rows In"') AS rows_in;
 SELECT gj_same('SELECT count(*), sum(h.u) FROM fact f LEFT JOIN dim d ON f.k = d.k JOIN (SELECT * FROM few WHERE u < 20) h ON h.k = d.x') FROM generate_series(1, 2);
 
