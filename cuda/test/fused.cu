@@ -100,8 +100,8 @@ slot_of(int32_t column)
 Fused::Fused(Random &r, GjJoinType t, bool l, bool code, uint32_t rows_of_key, uint32_t nrows,
 			 uint32_t range)
 	: random(r), type(t), left(l), has_code(code), code_rows(code && r() % 2), per_key(rows_of_key),
-	  nkeys(rows_of_key > 1 ? 1 + r() % 2 : 1), residual(rows_of_key <= 1 || r() % 4),
-	  n(nrows), build_side{}
+	  nkeys(rows_of_key > 1 ? 1 + r() % 2 : 1),
+	  residual(gj_fused_ends(t) ? r() % 2 : rows_of_key <= 1 || r() % 4), n(nrows), build_side{}
 {
 	where = "type " + std::to_string(type) + (left ? ", left" : "") + (has_code ? ", code" : "") +
 			", " + std::to_string(per_key) + " rows of " + std::to_string(nkeys) + " keys" +

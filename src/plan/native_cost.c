@@ -59,9 +59,12 @@ sample_row(GjSample *sample, ItemPointer row)
 static void
 sample_page(GjSample *sample, Page page)
 {
-	BTPageOpaque opaque = BTPageGetOpaque(page);
+	BTPageOpaque opaque;
 
-	if (PageIsNew(page) || P_IGNORE(opaque) || !P_ISLEAF(opaque))
+	if (PageIsNew(page))
+		return;
+	opaque = BTPageGetOpaque(page);
+	if (P_IGNORE(opaque) || !P_ISLEAF(opaque))
 		return;
 	for (OffsetNumber i = P_FIRSTDATAKEY(opaque); i <= PageGetMaxOffsetNumber(page); i++)
 	{

@@ -35,6 +35,7 @@
 #include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
 #include "parser/parse_oper.h"
+#include "parser/parse_relation.h"
 #include "parser/parsetree.h"
 #include "rewrite/rewriteManip.h"
 #include "utils/fmgroids.h"
@@ -356,20 +357,22 @@ plain_table(const Query *query, Index rti)
 	return NULL;
 }
 
-/* EXISTS (SELECT FROM table WHERE conditions), these being on it and one level up. */
+/* EXISTS (SELECT FROM table of `outer` WHERE conditions), these being on it and one level up. */
 static Node *
-exists_row(const RangeTblEntry *table, List *conditions)
+exists_row(const Query *outer, const RangeTblEntry *table, List *conditions)
 {
 	Query	   *query = makeNode(Query);
 	RangeTblEntry *rte = copyObject((RangeTblEntry *) table);
 	RangeTblRef *ref = makeNode(RangeTblRef);
 	SubLink    *sublink = makeNode(SubLink);
 
-	/* the query around it has been allowed to read these columns */
+	/* what the query around it needs: a plan has it for each table */
 #if PG_VERSION_NUM >= 160000
-	rte->perminfoindex = 0;
+	query->rteperminfos =
+		list_make1(copyObject(getRTEPermissionInfo(outer->rteperminfos, (RangeTblEntry *) table)));
+	rte->perminfoindex = 1;
 #else
-	rte->requiredPerms = 0;
+	(void) outer;
 #endif
 	ref->rtindex = 1;
 	query->commandType = CMD_SELECT;
@@ -419,7 +422,7 @@ wanted_groups(const RewriteContext *cxt, const Tie *tie)
 	IncrementVarSublevelsUp(inner, 1, 0);
 	outer->varno = 1;
 	outer->varlevelsup = 0;
-	return exists_row(table, lappend(conditions, clause));
+	return exists_row(cxt->query, table, lappend(conditions, clause));
 }
 
 /* Leaves the groups of a subquery, tied by these, that are asked for. */

@@ -41,7 +41,7 @@ drops_most(const GjRun *run, const GjRunStep *rs)
 
 	return rs->step->join_type == GJ_JOIN_INNER && rs->step->nkeys == 1 && rs->residual < 0 &&
 		rs->step->filter < 0 && is_integer_column(run, rs->step->probe_keys, &column) &&
-		source->rows_out <= source->rows_in / GJ_DROPS_MOST;
+		source->rows_in > 0 && source->rows_out <= source->rows_in / GJ_DROPS_MOST;
 }
 
 /*
