@@ -49,7 +49,8 @@ __launch_bounds__(GJ_THREADS) keep_wanted(Tile tile, TileState tiles, GjResults 
 		{
 			const uint32_t column = min(first + base + i * 32 + lane, tile.nright - 1);
 
-			count[i] = counts[column];
+			/* repeated pairs have no count */
+			count[i] = is_repeated(tile, row, column) ? 0 : counts[column];
 			size[i] = get_right(tile, column).n;
 		}
 #pragma unroll
@@ -57,7 +58,7 @@ __launch_bounds__(GJ_THREADS) keep_wanted(Tile tile, TileState tiles, GjResults 
 		{
 			const uint32_t column = first + base + i * 32 + lane;
 			const bool keep = column < tile.nright && count[i] >= least &&
-							  !(tile.self && tile.right + column <= tile.left + row) &&
+							  !is_repeated(tile, row, column) &&
 							  gj_set_matches(tile.predicate, tile.threshold, count[i], na, size[i]);
 			const uint32_t bits = __ballot_sync(0xFFFFFFFF, keep);
 

@@ -65,13 +65,20 @@ get_right(const Tile &tile, uint32_t column)
 	return get_codes(tile, (uint64_t) tile.first_right + tile.right + column);
 }
 
+/* Is this a set with itself, or a pair of a family with itself that its mirror image stands for? */
+static __device__ __forceinline__ bool
+is_repeated(const Tile &tile, uint32_t row, uint32_t column)
+{
+	return tile.self && tile.right + column <= tile.left + row;
+}
+
 /* Could this pair be wanted, by its place and the sizes of its sets? */
 static __device__ __forceinline__ bool
 possible(const Tile &tile, uint32_t row, uint32_t column, uint32_t na, uint32_t nb)
 {
 	if (tile.top_k > 0)
 		return true;
-	if (tile.self && tile.right + column <= tile.left + row)
+	if (is_repeated(tile, row, column))
 		return false;
 	return gj_set_possible(tile.predicate, tile.threshold, na, nb);
 }

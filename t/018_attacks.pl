@@ -150,7 +150,9 @@ foreach my $limit ($long ? ('-n 8', '-n 16', '-n 32', '-u 1', '-v 30000', '-v 10
 	kill 'TERM', launcher_pid($limited) if daemon_pids($limited);
 	my $session = GpuJoin::Session->new($limited);
 	is($session->query($queries[$_]), $answers[$_], "ulimit $limit: right answer") foreach 0, 2, 3;
-	is($session->errors, '', 'without an error');
+	# that there is no GPU, where one was asked for, is said
+	my $errors = $session->errors =~ s/^WARNING:  gpujoin\.device is "cuda", but gpujoin has no GPU\nDETAIL:.*\nHINT:.*\n//gmr;
+	is($errors, '', 'without an error');
 	note(how($limited, $sums));
 	$session->end;
 }

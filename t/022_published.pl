@@ -70,7 +70,9 @@ ok(wait_until(15, sub { my ($now) = daemon_pids($node); $now && $now != $pid }),
 ok(on_device($node), 'and has queries');
 $node->safe_psql('postgres', 'SELECT gpujoin_cache_evict()');
 my ($again) = cost('f JOIN d USING (k)');
-is($again, $cold, 'with nothing resident');
+# this gpujoind has measured its GPU itself
+my $differs = abs($again - $cold) / $cold;
+cmp_ok($differs, '<=', device() eq 'cuda' ? 0.02 : 0, 'with nothing resident');
 $node->stop;
 ok(!-e $file, 'the file goes with gpujoind');
 done_testing();
