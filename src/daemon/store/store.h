@@ -341,6 +341,7 @@ typedef struct GjKeptRows
 	GjResident *store;
 	GjRelation	relation;
 	uint64_t	nbytes;			/* device memory */
+	GjMemoryQuota quota;		/* which has it taken */
 } GjKeptRows;
 
 /*
