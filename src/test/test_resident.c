@@ -461,7 +461,7 @@ test_resident_eviction(void)
 	REQUIRE((first = find(&s, 0)));
 	gj_resident_used(s.store, &(GjPinned) {first, 0, NULL}, &use, 1);
 	gj_resident_unpin_one(s.store, first);
-	CHECK_EQUAL(first->hits, 1);
+	CHECK_EQUAL(first->use.hits, 1);
 	REQUIRE(load_unused(&s, 3));
 	CHECK(is_there(&s, 0) && !is_there(&s, 1) && is_there(&s, 2) && is_there(&s, 3));
 	/* 2 is pinned, so 0 goes */
