@@ -277,7 +277,7 @@ sub send
 {
 	my ($self, $sql) = @_;
 	$self->{out} = '';
-	$self->{in} .= "$sql;\n\\echo done\n";
+	$self->{in} .= "$sql;\n\\warn done\n\\echo done\n";
 	$self->{limit}->start;
 	$self->{run}->pump_nb while length $self->{in};
 }
@@ -285,12 +285,13 @@ sub send
 sub answer
 {
 	my ($self) = @_;
-	until ($self->{out} =~ /^done$/m)
+	# both pipes: what is said in one of them may be read before what was said in the other one
+	until ($self->{out} =~ /^done$/m && $self->{err} =~ /^done$/m)
 	{
 		die "no answer from a session: $self->{err}" if $self->{limit}->is_expired;
 		$self->{run}->pump;
 	}
-	$self->{out} =~ s/^done\n//m;
+	s/^done\n//m foreach $self->{out}, $self->{err};
 	chomp(my $answer = $self->{out});
 	return $answer;
 }

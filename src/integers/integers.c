@@ -186,12 +186,6 @@ gj_integers_sort(uint32_t width, void *elements, void *spare, uint64_t n)
 }
 
 uint64_t
-gj_integers_unique(uint32_t width, void *elements, uint64_t n)
-{
-	return gj_integers_loops(width)->unique(elements, elements, n);
-}
-
-uint64_t
 gj_integers_combine(uint32_t width, GjSetOperation operation, const void *a, uint64_t na,
 					const void *b, uint64_t nb, void *to)
 {

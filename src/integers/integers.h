@@ -92,9 +92,6 @@ extern bool gj_integers_make_set(uint32_t width, void *elements, uint64_t *n,
  */
 extern void gj_integers_sort(uint32_t width, void *elements, void *spare, uint64_t n);
 
-/* Removes the duplicates of sorted elements in place, with slack behind; how many are left. */
-extern uint64_t gj_integers_unique(uint32_t width, void *elements, uint64_t n);
-
 /* Combines two sets; `to` NULL counts.  `to` is apart from both. */
 extern uint64_t gj_integers_combine(uint32_t width, GjSetOperation operation, const void *a,
 									uint64_t na, const void *b, uint64_t nb, void *to);

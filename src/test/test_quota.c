@@ -98,6 +98,43 @@ test_quota_memory(void)
 	gj_quota_put(others.quota.group);
 }
 
+/* What a run leaves for another one counts, also when its session is gone; nobody waits for it. */
+void
+test_quota_kept(void)
+{
+	GjDeviceMemory memory;
+	const GjMemoryLimits limits = {.quota = {gj_quota_get(&of_role), 1000}};
+	GjMemoryQuota again = {NULL, 1000};
+	GjLease		a,
+				b;
+
+	REQUIRE(limits.quota.group);
+	gj_memory_init(&memory, 5000);
+	REQUIRE(gj_lease_try(&a, &memory, 600, &limits) && gj_lease_take(&a, 400));
+	pthread_mutex_lock(&memory.lock);
+	gj_lease_keep(&a, 400);
+	pthread_mutex_unlock(&memory.lock);
+	CHECK_EQUAL(memory.pinned, 400);
+	CHECK_EQUAL(gj_quota_left(&limits.quota), 400);
+	CHECK_EQUAL(gj_quota_most(&limits.quota), 600);
+	gj_lease_end(&a);
+	gj_quota_put(limits.quota.group);
+
+	again.group = gj_quota_get(&of_role);
+	CHECK(again.group == limits.quota.group);
+	CHECK_EQUAL(gj_quota_left(&again), 600);
+	/* at once: as much as it can ever get */
+	REQUIRE(gj_lease_start(&b, &memory, 4000, &(GjMemoryLimits) {.quota = again}, NULL, NULL) == GJ_OK);
+	CHECK_EQUAL(b.granted, 600);
+	gj_lease_end(&b);
+	gj_quota_put(again.group);
+	gj_quota_drop(&again, 400);
+	again.group = gj_quota_get(&of_role);
+	CHECK_EQUAL(gj_quota_left(&again), 1000);
+	CHECK_EQUAL(gj_quota_most(&again), 1000);
+	gj_quota_put(again.group);
+}
+
 /* A thread's query, and how many there were at once. */
 typedef struct Crowd
 {

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/session/stage.h"
 #include "daemon/store/internal.h"
 #include "unit.h"
 
@@ -282,12 +283,14 @@ void
 test_resident_rows(void)
 {
 	const GjColumnType type = {GJ_INT8, 8, 0, 0};
+	const GjGroup role = {.role = 10};
 	GjRelation	relation;
 	GjKeptRows *rows;
 	uint64_t	nbytes;
 	Store		s;
 
 	REQUIRE(open_store(&s, 16 * MB, 8 * MB));
+	REQUIRE((s.lease.quota = (GjMemoryQuota) {gj_quota_get(&role), 20 * MB}).group);
 	for (uint32_t large = 0; large < 2; large++)
 	{
 		REQUIRE(gj_relation_init(&relation, &type, 1, 0));
@@ -299,6 +302,8 @@ test_resident_rows(void)
 		CHECK_EQUAL(s.lease.used, rows ? 0 : nbytes);
 		CHECK_EQUAL(gj_rows_kept(&s.entry), rows ? nbytes : 0);
 		CHECK_EQUAL(s.entry.memory.pinned, rows ? nbytes : 0);
+		/* of the session's quota, too */
+		CHECK_EQUAL(gj_quota_left(&s.lease.quota), 20 * MB - nbytes);
 		if (!rows)
 		{
 			gj_relation_free(&s.work, &relation);
@@ -310,7 +315,97 @@ test_resident_rows(void)
 		CHECK(!gj_lease_take(&s.lease, 16 * MB));
 		gj_rows_drop(rows);
 		CHECK_EQUAL(gj_rows_kept(&s.entry), 0);
+		CHECK_EQUAL(gj_quota_left(&s.lease.quota), 20 * MB);
 	}
+	close_store(&s);
+	gj_quota_put(s.lease.quota.group);
+}
+
+#define NKEPT		2000		/* rows of a stage, in chunks of 300 */
+
+static bool
+stop_after(void *arg)
+{
+	uint32_t   *looks = arg;
+
+	return (*looks)-- == 0;
+}
+
+/* Columns of a stage: numbers, and references to four texts. */
+static bool
+keep_rows(Store *s, GjStageResult *result)
+{
+	const GjColumnType of[2] = {{GJ_INT8, 8, 0, 0}, {GJ_REF, 8, 0, 0}};
+	GjRelation	rows;
+
+	if (!CHECK(gj_relation_init(&rows, of, 2, 0)))
+		return false;
+	rows.nrows = NKEPT;
+	rows.heap_used = 32;
+	for (uint32_t c = 0; c < 2; c++)
+		if (!CHECK(gj_buffer_grow(&s->work, &rows.columns[c].data, 0, NKEPT * 8, 0) == GJ_OK))
+			return false;
+	if (!CHECK(gj_buffer_grow(&s->work, &rows.heap, 0, 32, 0) == GJ_OK))
+		return false;
+	memcpy(rows.heap.memory, "text 000text 001text 002text 003", 32);
+	for (uint32_t i = 0; i < NKEPT; i++)
+	{
+		((int64_t *) rows.columns[0].data.memory)[i] = i;
+		((uint64_t *) rows.columns[1].data.memory)[i] = gj_ref_make(i % 4 * 8, 8);
+	}
+	return CHECK(gj_stage_keep(result, &s->entry, &s->work, &rows));
+}
+
+/* Copying rows of a stage to the host ends wherever it is cancelled, and begins anew then. */
+void
+test_resident_bring(void)
+{
+	const struct
+	{
+		GjProgram	head;
+		GjStageColumn columns[2];
+	}			stage = {.head = {.output = GJ_OUTPUT_AGGREGATES,.stage_capacity = 300,.nstage_columns = 2,
+		.stage_columns = sizeof(GjProgram)},.columns = {{{GJ_INT8, 8, 0, 0}, 0, GJ_STAGE_COUNT, 0},
+	{{GJ_REF, 8, 0, 0}, 0, GJ_STAGE_KEY, 0}}};
+	GjStageResult *result = gj_stage_create(&stage.head, 16 * MB);
+	GjErrorText why = {""};
+	GjStatus	status = GJ_CANCELLED;
+	GjColumnType of[2] = {stage.columns[0].type, stage.columns[1].type};
+	GjColumnPlace places[2];
+	GjLayout	layout = {0};
+	uint32_t	nrows,
+				cancelled = 0,
+				seen = 0;
+	Store		s;
+
+	REQUIRE(result && open_store(&s, 16 * MB, 8 * MB) && keep_rows(&s, result));
+	REQUIRE(gj_layout(of, 2, 300, GJ_LOAD_CHUNK_SIZE, &layout, places));
+	while (status == GJ_CANCELLED && cancelled < 100)
+	{
+		uint32_t	looks = cancelled;
+
+		CHECK(!gj_stage_chunk(result, 0, &nrows));
+		status = gj_stage_bring(result, stop_after, &looks, &why);
+		cancelled += status == GJ_CANCELLED;
+	}
+	CHECK_EQUAL(status, GJ_OK);
+	/* ahead of references, their bytes, and each of seven chunks */
+	CHECK_EQUAL(cancelled, 9);
+	for (uint32_t i = 0; i < 7; i++)
+	{
+		const uint8_t *chunk = gj_stage_chunk(result, i, &nrows);
+
+		REQUIRE(chunk && nrows == (i < 6 ? 300 : 200));
+		for (uint32_t row = 0; row < nrows; row++, seen++)
+		{
+			uint64_t	ref = ((const uint64_t *) (chunk + places[1].data))[row];
+
+			EXPECT(((const int64_t *) (chunk + places[0].data))[row] == seen);
+			EXPECT(gj_ref_length(ref) == 8 && chunk[layout.heap + gj_ref_offset(ref) + 7] == '0' + seen % 4);
+		}
+	}
+	CHECK(!gj_stage_chunk(result, 7, &nrows));
+	gj_stage_put(result);
 	close_store(&s);
 }
 
@@ -366,7 +461,7 @@ test_resident_eviction(void)
 	REQUIRE((first = find(&s, 0)));
 	gj_resident_used(s.store, &(GjPinned) {first, 0, NULL}, &use, 1);
 	gj_resident_unpin_one(s.store, first);
-	CHECK_EQUAL(first->hits, 1);
+	CHECK_EQUAL(first->use.hits, 1);
 	REQUIRE(load_unused(&s, 3));
 	CHECK(is_there(&s, 0) && !is_there(&s, 1) && is_there(&s, 2) && is_there(&s, 3));
 	/* 2 is pinned, so 0 goes */

@@ -75,6 +75,7 @@ extern uint32_t unit_random(void);
 	X(lease_order) \
 	X(quota_queries) \
 	X(quota_memory) \
+	X(quota_kept) \
 	X(quota_threads) \
 	X(resident_contents) \
 	X(resident_references) \
@@ -82,6 +83,7 @@ extern uint32_t unit_random(void);
 	X(resident_supersedes) \
 	X(resident_flat) \
 	X(resident_rows) \
+	X(resident_bring) \
 	X(resident_eviction) \
 	X(resident_gives_way) \
 	X(resident_counts) \

@@ -119,13 +119,15 @@ static uint64_t
 init_lease(GjLease *lease, const GjDeviceMemory *memory, uint64_t nbytes,
 		   const GjMemoryLimits *limits)
 {
+	uint64_t	of_quota = gj_quota_most(&limits->quota);
+
 	memset(lease, 0, sizeof(*lease));
 	lease->limit = memory->limit;
 	lease->quota = limits->quota;
 	if (limits->run != 0 && limits->run < lease->limit)
 		lease->limit = limits->run;
-	if (lease->quota.group && lease->quota.limit < lease->limit)
-		lease->limit = lease->quota.limit;
+	if (of_quota < lease->limit)
+		lease->limit = of_quota;
 	return nbytes > lease->limit && nbytes <= memory->limit ? lease->limit : nbytes;
 }
 
@@ -276,8 +278,9 @@ gj_lease_give(GjLease *lease, uint64_t nbytes)
 	pthread_mutex_unlock(&memory->lock);
 }
 
-void
-gj_lease_hand_over(GjLease *lease, uint64_t nbytes)
+/* What the lease counts becomes resident data, pinned. */
+static void
+become_resident(GjLease *lease, uint64_t nbytes)
 {
 	GjDeviceMemory *memory = lease->memory;
 
@@ -288,7 +291,20 @@ gj_lease_hand_over(GjLease *lease, uint64_t nbytes)
 	memory->leased -= nbytes;
 	memory->resident += nbytes;
 	memory->pinned += nbytes;
+}
+
+void
+gj_lease_hand_over(GjLease *lease, uint64_t nbytes)
+{
+	become_resident(lease, nbytes);
 	gj_quota_give(&lease->quota, nbytes);
+}
+
+void
+gj_lease_keep(GjLease *lease, uint64_t nbytes)
+{
+	become_resident(lease, nbytes);
+	gj_quota_keep(&lease->quota, nbytes);
 }
 
 void

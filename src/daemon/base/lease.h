@@ -99,6 +99,9 @@ extern uint64_t gj_lease_free(GjLease *lease);
  */
 extern void gj_lease_hand_over(GjLease *lease, uint64_t nbytes);
 
+/* The same, but it stays taken from the lease's quota: gj_quota_drop() gives it back there. */
+extern void gj_lease_keep(GjLease *lease, uint64_t nbytes);
+
 /* Ends the lease, all memory having been given back.  Does nothing the second time. */
 extern void gj_lease_end(GjLease *lease);
 

@@ -33,6 +33,7 @@ struct GjQuota
 	uint32_t	nmembers;
 	GjMember   *members;
 	uint64_t	nbytes;			/* taken */
+	uint64_t	kept;			/* of these: by no run */
 	GjQuota    *next;
 };
 
@@ -221,4 +222,40 @@ gj_quota_left(const GjMemoryQuota *quota)
 	left = bytes_left(quota);
 	pthread_mutex_unlock(&quotas.lock);
 	return left;
+}
+
+void
+gj_quota_keep(const GjMemoryQuota *quota, uint64_t nbytes)
+{
+	if (!quota->group)
+		return;
+	pthread_mutex_lock(&quotas.lock);
+	quota->group->nusers++;
+	quota->group->kept += nbytes;
+	pthread_mutex_unlock(&quotas.lock);
+}
+
+void
+gj_quota_drop(const GjMemoryQuota *quota, uint64_t nbytes)
+{
+	if (!quota->group)
+		return;
+	pthread_mutex_lock(&quotas.lock);
+	quota->group->kept -= nbytes;
+	pthread_mutex_unlock(&quotas.lock);
+	gj_quota_give(quota, nbytes);
+	gj_quota_put(quota->group);
+}
+
+uint64_t
+gj_quota_most(const GjMemoryQuota *quota)
+{
+	uint64_t	most;
+
+	if (!quota->group)
+		return UINT64_MAX;
+	pthread_mutex_lock(&quotas.lock);
+	most = quota->group->kept < quota->limit ? quota->limit - quota->group->kept : 0;
+	pthread_mutex_unlock(&quotas.lock);
+	return most;
 }

@@ -51,4 +51,14 @@ extern void gj_quota_give(const GjMemoryQuota *quota, uint64_t nbytes);
 /* Bytes that can be taken now; UINT64_MAX: there is no limit. */
 extern uint64_t gj_quota_left(const GjMemoryQuota *quota);
 
+/*
+ * Taken memory outlives its run, as rows of a stage do.  It stays taken until gj_quota_drop(), and
+ * so long the quota is there.
+ */
+extern void gj_quota_keep(const GjMemoryQuota *quota, uint64_t nbytes);
+extern void gj_quota_drop(const GjMemoryQuota *quota, uint64_t nbytes);
+
+/* Bytes that a run can ever get, all but those kept; UINT64_MAX: there is no limit. */
+extern uint64_t gj_quota_most(const GjMemoryQuota *quota);
+
 #endif							/* GJ_DAEMON_BASE_QUOTA_H */

@@ -273,7 +273,7 @@ static uint32_t
 rows_of_call(GjRun *run)
 {
 	GjRunFused *fused = run->fused;
-	uint64_t	left = fused->nrows + run->rows_ahead;
+	uint64_t	left = fused->nrows + run->arrival.rows_ahead;
 	uint32_t	most = GJ_FUSED_ROWS;
 
 	if (makes_groups(run))
@@ -365,7 +365,7 @@ static GjStatus
 make_room(GjRun *run, uint32_t *n)
 {
 	uint32_t	most = rows_of_call(run);
-	uint32_t	wanted = run->rows_ahead < most ? (uint32_t) run->rows_ahead : most;
+	uint32_t	wanted = run->arrival.rows_ahead < most ? (uint32_t) run->arrival.rows_ahead : most;
 	uint32_t	fit;
 	GjStatus	status;
 

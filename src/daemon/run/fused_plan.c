@@ -404,7 +404,7 @@ add_step(const GjRun *run, GjFusedPlan *plan, uint32_t i)
 		bool		marks = gj_fused_ends(step->join_type);
 
 		to->walks = table->max_count > 1 && (marks || rs->residual >= 0);
-		to->marks = marks ? rs->row_matched.memory : NULL;
+		to->marks = marks ? rs->unmatched.row_matched.memory : NULL;
 		to->table = gj_table_ref(table);
 		to->payload = (int16_t) (run->sources[step->source].first_column + table->payload);
 	}

@@ -28,7 +28,7 @@ mark_unfiltered(GjRun *run, GjRunStep *rs, const uint32_t *rowid, uint32_t nrows
 	{
 		n = nrows - first < GJ_MAX_TUPLES ? nrows - first : GJ_MAX_TUPLES;
 		GJ_TRY(work->ops->tables->mark_rows(work->queue, rowid + first, NULL, n, GJ_ROW_UNMATCHED,
-									rs->row_matched.memory));
+									rs->unmatched.row_matched.memory));
 	}
 	return GJ_OK;
 }
@@ -43,9 +43,9 @@ gj_match_start(GjRun *run, GjRunStep *rs, const uint32_t *rowid, uint32_t nrows)
 	/* rows of several runs are counted when all have theirs */
 	if (!gj_step_makes_rows(rs->step) || all == 0 || rs->ring)
 		return GJ_OK;
-	GJ_TRY(gj_buffer_reserve(work, &rs->row_matched, all));
-	rs->nflags = all;
-	GJ_TRY(work->ops->memory->fill(work->queue, rs->row_matched.memory,
+	GJ_TRY(gj_buffer_reserve(work, &rs->unmatched.row_matched, all));
+	rs->unmatched.nflags = all;
+	GJ_TRY(work->ops->memory->fill(work->queue, rs->unmatched.row_matched.memory,
 						   filtered ? GJ_ROW_FILTERED : GJ_ROW_UNMATCHED, all));
 	if (filtered)
 		GJ_TRY(mark_unfiltered(run, rs, rowid, nrows));
@@ -53,8 +53,8 @@ gj_match_start(GjRun *run, GjRunStep *rs, const uint32_t *rowid, uint32_t nrows)
 	{
 		uint64_t	nbytes = ((uint64_t) rs->table.nrows + 1) * sizeof(uint64_t);
 
-		GJ_TRY(gj_buffer_reserve(work, &rs->cover, nbytes));
-		GJ_TRY(work->ops->memory->fill(work->queue, rs->cover.memory, 0, nbytes));
+		GJ_TRY(gj_buffer_reserve(work, &rs->unmatched.cover, nbytes));
+		GJ_TRY(work->ops->memory->fill(work->queue, rs->unmatched.cover.memory, 0, nbytes));
 	}
 	return GJ_OK;
 }
@@ -67,7 +67,7 @@ gj_match_probed(GjRun *run, GjRunStep *rs, uint32_t ntuples, uint64_t total)
 
 	if (decided && gj_step_makes_rows(rs->step))
 		GJ_TRY(work->ops->tables->mark_ranges(work->queue, rs->probe.offset.memory,
-									  rs->probe.first.memory, ntuples, rs->cover.memory));
+									  rs->probe.first.memory, ntuples, rs->unmatched.cover.memory));
 	if (!gj_step_makes_tuples(rs->step))
 		return GJ_OK;
 	if (decided)
@@ -85,7 +85,7 @@ gj_match_pairs(GjRun *run, GjRunStep *rs, uint32_t ntuples, const GjView *pairs,
 	if (gj_step_makes_rows(rs->step))
 		GJ_TRY(work->ops->tables->mark_rows(work->queue, pairs->rowid[rs->step->source], positions,
 											n, GJ_ROW_MATCHED,
-											(uint8_t *) rs->row_matched.memory + rs->first_row));
+											(uint8_t *) rs->unmatched.row_matched.memory + rs->unmatched.first_row));
 	if (!gj_step_makes_tuples(rs->step))
 		return GJ_OK;
 	if (!rs->join->numbers_pairs)
@@ -183,11 +183,11 @@ finish_flags(GjRun *run, GjRunStep *rs)
 	GjWork	   *work = &run->work;
 
 	work->ops->queues->phase(work->queue, GJ_PHASE_PROBE);
-	if (rs->cover.memory)
-		GJ_TRY(work->ops->tables->cover_rows(work->queue, &rs->table, rs->cover.memory,
+	if (rs->unmatched.cover.memory)
+		GJ_TRY(work->ops->tables->cover_rows(work->queue, &rs->table, rs->unmatched.cover.memory,
 											 run->host->stop,
-									 run->host->arg, rs->row_matched.memory));
-	gj_buffer_free(work, &rs->cover);
+									 run->host->arg, rs->unmatched.row_matched.memory));
+	gj_buffer_free(work, &rs->unmatched.cover);
 	return GJ_OK;
 }
 
@@ -209,10 +209,10 @@ match_rows_of_step(GjRun *run, uint32_t i, const GjColumn *columns, uint64_t fir
 		GJ_STOP_CHECK(run);
 		work->ops->queues->phase(work->queue, GJ_PHASE_PROBE);
 		GJ_TRY(work->ops->columns->select_flags(work->queue,
-												(uint8_t *) rs->row_matched.memory + base, n,
+												(uint8_t *) rs->unmatched.row_matched.memory + base, n,
 									   gj_step_wants_matched(rs->step) ? GJ_ROW_MATCHED :
 									   GJ_ROW_UNMATCHED, rs->probe.selected.memory, &total));
-		GJ_TRY(pass_rows(run, i, columns, (uint32_t) (base - rs->first_row), total));
+		GJ_TRY(pass_rows(run, i, columns, (uint32_t) (base - rs->unmatched.first_row), total));
 	}
 	return GJ_OK;
 }
@@ -245,12 +245,12 @@ gj_match_rows(GjRun *run)
 	{
 		GjRunStep  *rs = &run->steps[i];
 
-		if (!rs->row_matched.memory)
+		if (!rs->unmatched.row_matched.memory)
 			continue;
 		if (!columns)
 			GJ_TRY(start_rows(run, &columns));
 		GJ_TRY(finish_flags(run, rs));
-		GJ_TRY(match_rows_of_step(run, i, columns, 0, rs->nflags));
+		GJ_TRY(match_rows_of_step(run, i, columns, 0, rs->unmatched.nflags));
 	}
 	return GJ_OK;
 }
@@ -264,7 +264,7 @@ gj_run_nflags(const GjRun *run, uint32_t i)
 
 	if (gj_run_is_ranged(run, i) && gj_step_makes_rows(rs->step))
 		return gj_ranges_nflags(run);
-	return rs->row_matched.memory ? rs->nflags : 0;
+	return rs->unmatched.row_matched.memory ? rs->unmatched.nflags : 0;
 }
 
 void
@@ -272,10 +272,10 @@ gj_run_flags_to_take(const GjRun *run, uint32_t i, uint32_t number, uint32_t n, 
 					 uint64_t *end)
 {
 	const GjRunStep *rs = &run->steps[i];
-	uint64_t	part = rs->nflags / n;
+	uint64_t	part = rs->unmatched.nflags / n;
 
 	*first = part * number;
-	*end = number + 1 < n ? *first + part : rs->nflags;
+	*end = number + 1 < n ? *first + part : rs->unmatched.nflags;
 	if (rs->ring)
 		gj_ring_range(rs, first, end);
 	/* its rows are among those of all */
@@ -306,7 +306,7 @@ GjStatus
 gj_run_copy_flags(GjRun *run, uint32_t i, uint64_t first, uint64_t n, uint8_t *flags, bool out)
 {
 	GjWork	   *work = &run->work;
-	uint8_t    *at = (uint8_t *) run->steps[i].row_matched.memory + first;
+	uint8_t    *at = (uint8_t *) run->steps[i].unmatched.row_matched.memory + first;
 
 	if (gj_run_is_ranged(run, i))
 		return gj_ranges_copy_flags(run, i, first, n, flags, out);
@@ -325,7 +325,7 @@ gj_run_some_rows(GjRun *run, uint32_t i, uint64_t first, uint64_t end)
 	GJ_TRY(start_rows(run, &columns));
 	GJ_TRY(match_rows_of_step(run, i, columns, first, end));
 	/* nothing of it is left for gj_match_rows */
-	gj_buffer_free(&run->work, &rs->row_matched);
+	gj_buffer_free(&run->work, &rs->unmatched.row_matched);
 	return GJ_OK;
 }
 
@@ -358,6 +358,6 @@ gj_match_ends_run(const GjRun *run, const GjRunStep *rs, uint32_t nrows)
 void
 gj_match_free(GjWork *work, GjRunStep *rs)
 {
-	gj_buffer_free(work, &rs->row_matched);
-	gj_buffer_free(work, &rs->cover);
+	gj_buffer_free(work, &rs->unmatched.row_matched);
+	gj_buffer_free(work, &rs->unmatched.cover);
 }

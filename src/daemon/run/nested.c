@@ -295,7 +295,7 @@ set_rows(const GjRunStep *rs, const GjNestedRows *rows, GjNested *loop)
 	for (uint32_t t = 0; t < nested->nterms; t++)
 		loop->terms[t].build_side = rows->value[nested->terms[t].build_side];
 	if (gj_step_makes_rows(rs->step) && rs->residual < 0)
-		loop->row_matched = (uint8_t *) rs->row_matched.memory + rs->first_row;
+		loop->row_matched = (uint8_t *) rs->unmatched.row_matched.memory + rs->unmatched.first_row;
 }
 
 /* Where the next pairs go: room for n of them. */

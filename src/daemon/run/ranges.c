@@ -228,7 +228,7 @@ append(GjRun *run, GjRelation *to, const GjRangeRows *rows, uint32_t first, uint
 	status = gj_relation_append_rows(&run->work, to, columns, end - first, 0, 0);
 	run->work.peer = NULL;
 	for (uint32_t c = 0; c < to->ncolumns && !own; c++)
-		run->received += (uint64_t) (end - first) * (columns[c].width + (columns[c].nulls != NULL));
+		run->arrival.received += (uint64_t) (end - first) * (columns[c].width + (columns[c].nulls != NULL));
 	return status;
 }
 
@@ -390,7 +390,7 @@ GjStatus
 gj_ranges_copy_flags(GjRun *run, uint32_t i, uint64_t first, uint64_t n, uint8_t *flags, bool out)
 {
 	const GjRunRanges *x = run->ranges;
-	uint8_t    *own = run->steps[i].row_matched.memory;
+	uint8_t    *own = run->steps[i].unmatched.row_matched.memory;
 	GjWork	   *work = &run->work;
 
 	GJ_STOP_CHECK(run);

@@ -242,9 +242,9 @@ start_flags(GjRun *run, GjRunStep *rs, uint64_t total)
 
 	if (!gj_step_makes_rows(rs->step) || total == 0)
 		return GJ_OK;
-	GJ_TRY(gj_buffer_grow(work, &rs->row_matched, 0, total, 0));
-	rs->nflags = total;
-	return work->ops->memory->fill(work->queue, rs->row_matched.memory, GJ_ROW_UNMATCHED, total);
+	GJ_TRY(gj_buffer_grow(work, &rs->unmatched.row_matched, 0, total, 0));
+	rs->unmatched.nflags = total;
+	return work->ops->memory->fill(work->queue, rs->unmatched.row_matched.memory, GJ_ROW_UNMATCHED, total);
 }
 
 /* The run's own share is what the build source's columns are. */
@@ -255,7 +255,7 @@ describe_own(GjRun *run, GjRunStep *rs)
 
 	memcpy(run->columns + run->sources[rs->step->source].first_column, x->own->columns,
 		   x->ncolumns * sizeof(GjColumn));
-	rs->first_row = x->first;
+	rs->unmatched.first_row = x->first;
 }
 
 GjStatus
@@ -348,7 +348,7 @@ copy(GjRun *run, const GjRingShare *share, const void *to, const void *from, uin
 {
 	if (nbytes == 0)
 		return GJ_OK;
-	run->received += nbytes;
+	run->arrival.received += nbytes;
 	return run->work.ops->memory->load_peer(run->work.queue, (void *) to, share->device, from,
 											nbytes);
 }
@@ -419,7 +419,7 @@ join_block(GjRun *run, uint32_t i, GjNested *loop, uint32_t b)
 	GJ_TRY(work->ops->queues->after(work->queue, GJ_LANE_WORK, GJ_MARK_LOADED(b)));
 	memcpy(run->columns + run->sources[rs->step->source].first_column, places.columns,
 		   x->ncolumns * sizeof(GjColumn));
-	rs->first_row = x->blocks[b].flag;
+	rs->unmatched.first_row = x->blocks[b].flag;
 	/* to where the view's columns are */
 	GJ_TRY(gj_run_set_columns(run, &columns));
 	GJ_TRY(gj_nested_rows(run, i, loop, &places.rows));

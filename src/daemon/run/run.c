@@ -224,7 +224,7 @@ static bool
 plan_layouts(GjRun *run)
 {
 	const GjProgram *p = run->program;
-	bool		whole = !run->sink->joins || run->gathers;
+	bool		whole = !run->sink->joins || run->arrival.gathers;
 
 	for (uint32_t s = 0; s < p->nsources; s++)
 	{
@@ -258,7 +258,7 @@ gj_run_prepare(GjDeviceEntry *entry, const GjProgram *program, GjLease *lease,
 	run->sink = setup->sink;
 	run->output.target = setup->target;
 	run->output.tiles = setup->tiles;
-	run->gathers = setup->gathers;
+	run->arrival.gathers = setup->gathers;
 	run->work = (GjWork) {entry->ops, NULL, lease, NULL};
 	run->sources = gj_program_array(program, GjSource, sources);
 	run->types = gj_program_array(program, GjColumnType, columns);
@@ -307,7 +307,7 @@ gj_run_open(GjDeviceEntry *entry, const GjProgram *program, GjLease *lease,
 uint64_t
 gj_run_received(const GjRun *run)
 {
-	return run->received;
+	return run->arrival.received;
 }
 
 void

@@ -32,6 +32,15 @@ typedef struct GjRunPairs
 	GjBuffer	tuple;			/* number of each pair's tuple (needs_tuple) */
 } GjRunPairs;
 
+/* Build rows without a match: of right, full, right semi and right anti joins. */
+typedef struct GjRunUnmatched
+{
+	GjBuffer	row_matched;	/* GjRowMatch, by row id, or by the number among the rows of all runs */
+	uint64_t	nflags;			/* of these */
+	uint64_t	first_row;		/* the flag of the build row that has id 0 at present */
+	GjBuffer	cover;			/* of table rows, without a residual condition (mark_ranges) */
+} GjRunUnmatched;
+
 /* Working memory of a step, and which sources' row ids pass through it (bits). */
 struct GjRunStep
 {
@@ -59,11 +68,7 @@ struct GjRunStep
 	GjRunProbe	probe;
 	GjRunPairs	pairs;
 	struct GjRunRing *ring;		/* shared: the run has some of the build rows; NULL: all of them */
-	/* the rest lives as long as the run: right, full, right semi and right anti joins */
-	GjBuffer	row_matched;	/* GjRowMatch, by row id, or by the number among the rows of all runs */
-	uint64_t	nflags;			/* of these */
-	uint64_t	first_row;		/* the flag of the build row that has id 0 at present */
-	GjBuffer	cover;			/* of table rows, without a residual condition (mark_ranges) */
+	GjRunUnmatched unmatched;	/* lives as long as the run */
 };
 
 /* What is known of a row of a build side. */
@@ -121,6 +126,14 @@ typedef struct GjRunOutput
 	GjLayout	layout;
 } GjRunOutput;
 
+/* How rows arrive. */
+typedef struct GjRunArrival
+{
+	uint64_t	rows_ahead;		/* probe rows of fragments that are being used, and later ones */
+	bool		gathers;		/* probe rows go to a relation, before any is joined */
+	uint64_t	received;		/* bytes that other devices sent */
+} GjRunArrival;
+
 struct GjRun
 {
 	GjDeviceEntry *entry;
@@ -138,12 +151,10 @@ struct GjRun
 	GjRelation	relation[GJ_MAX_SOURCES];
 	const GjIntakeOps *intake_ops;	/* how rows come */
 	struct GjIntake *intake;	/* its own state */
-	uint64_t	rows_ahead;		/* probe rows of fragments that are being used, and later ones */
+	GjRunArrival arrival;
 	uint32_t	ended;			/* sources, one bit each */
 	bool		complete;		/* see gj_run_complete */
 	bool		failed_once;	/* the failure point was passed */
-	bool		gathers;		/* probe rows go to a relation, before any is joined */
-	uint64_t	received;		/* bytes that other devices sent */
 	struct GjRunRanges *ranges; /* the run joins a range of the keys; NULL: no such thing */
 
 	uint32_t	nsteps;

@@ -62,7 +62,7 @@ take_rows(GjSession *session, uint32_t source, GjStageResult *result, bool *take
 
 	*taken = gj_team_reads_rows(session->run, rows);
 	return *taken ? gj_team_take_rows(session->run, source, rows) :
-		gj_stage_bring(result, &session->stages.why);
+		gj_stage_bring(result, gj_session_stop, session, &session->stages.why);
 }
 
 GjStatus

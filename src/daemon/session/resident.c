@@ -21,16 +21,16 @@
 static GjStatus
 send_answers(GjSession *session)
 {
-	GjMsgSlot	message = {GJ_MSG_RESIDENT, session->output_slot, 0, session->nanswers};
+	GjMsgSlot	message = {GJ_MSG_RESIDENT, session->output_slot, 0, session->ask.nanswers};
 
-	if (!session->answers)
+	if (!session->ask.answers)
 		return GJ_OK;
 	if (session->fail_point == GJ_FAIL_ANSWER)
 		return GJ_INJECTED;
 	session->output_free &= ~(1u << session->output_slot);
 	session->expected = true;
-	session->answers = NULL;
-	session->nanswers = session->answer_bytes = 0;
+	session->ask.answers = NULL;
+	session->ask.nanswers = session->ask.answer_bytes = 0;
 	return gj_session_send(session, &message, sizeof(message)) ? GJ_OK : GJ_CANCELLED;
 }
 
@@ -39,12 +39,12 @@ answer_space(void *arg, uint8_t **memory, uint32_t *nbytes)
 {
 	GjSession  *session = arg;
 
-	if (GJ_OUTPUT_SLOT_SIZE - session->answer_bytes < GJ_LEAST_ANSWER)
+	if (GJ_OUTPUT_SLOT_SIZE - session->ask.answer_bytes < GJ_LEAST_ANSWER)
 		GJ_TRY(send_answers(session));
-	if (!session->answers)
-		GJ_TRY(gj_session_output_slot(session, &session->answers));
-	*memory = session->answers + session->answer_bytes;
-	*nbytes = GJ_OUTPUT_SLOT_SIZE - session->answer_bytes;
+	if (!session->ask.answers)
+		GJ_TRY(gj_session_output_slot(session, &session->ask.answers));
+	*memory = session->ask.answers + session->ask.answer_bytes;
+	*nbytes = GJ_OUTPUT_SLOT_SIZE - session->ask.answer_bytes;
 	return GJ_OK;
 }
 
@@ -53,8 +53,8 @@ answered(void *arg, uint32_t nbytes)
 {
 	GjSession  *session = arg;
 
-	session->answer_bytes += nbytes;
-	session->nanswers++;
+	session->ask.answer_bytes += nbytes;
+	session->ask.nanswers++;
 }
 
 /* ---- fragments in use */
@@ -187,8 +187,8 @@ add_uses(const GjAsk *ask, const uint8_t *question, const uint8_t *at, GjUses *l
 static GjStatus
 take_answers(GjSession *session, uint32_t nbytes, GjUses *lists, GjUse **uses)
 {
-	const uint8_t *answer = session->answers;
-	const uint8_t *end = answer + session->answer_bytes;
+	const uint8_t *answer = session->ask.answers;
+	const uint8_t *end = answer + session->ask.answer_bytes;
 	uint32_t	nanswers = 0;
 	uint32_t	n = 0;
 	uint32_t	npartial = 0;
@@ -200,7 +200,7 @@ take_answers(GjSession *session, uint32_t nbytes, GjUses *lists, GjUse **uses)
 	{
 		memcpy(&ask, session->message + at, sizeof(ask));
 		/* some may have gone out already */
-		if (nanswers == session->nanswers || !is_whole(&ask, session->message + at, &answer, end))
+		if (nanswers == session->ask.nanswers || !is_whole(&ask, session->message + at, &answer, end))
 			return GJ_OK;
 		n += ask.nfragments;
 		npartial += ask.npartial;
@@ -212,7 +212,7 @@ take_answers(GjSession *session, uint32_t nbytes, GjUses *lists, GjUse **uses)
 	for (uint32_t s = 0, first = 0; s < session->nsources; first += lists[s++].n)
 	{
 		lists[s] = (GjUses) {(s + 1) % session->nsources, true, 0, *uses + first};
-		answer = session->answers;
+		answer = session->ask.answers;
 		for (uint32_t at = 0; at < nbytes; at += (uint32_t) gj_ask_size(&ask))
 		{
 			memcpy(&ask, session->message + at, sizeof(ask));
@@ -241,8 +241,8 @@ use_answers(GjSession *session, uint32_t nbytes)
 	GJ_TRY(take_answers(session, nbytes, lists, &uses));
 	if (!uses)
 		return send_answers(session);
-	session->answers = NULL;
-	session->nanswers = session->answer_bytes = 0;
+	session->ask.answers = NULL;
+	session->ask.nanswers = session->ask.answer_bytes = 0;
 	status = gj_session_send(session, &message, sizeof(message)) ?
 		use_lists(session, session, lists, session->nsources) : GJ_CANCELLED;
 	free(uses);
@@ -255,12 +255,12 @@ check_questions(const GjSession *session)
 {
 	GjAsk		ask;
 
-	for (uint32_t at = 0; at < session->ask_bytes; at += (uint32_t) gj_ask_size(&ask))
+	for (uint32_t at = 0; at < session->ask.nbytes; at += (uint32_t) gj_ask_size(&ask))
 	{
-		if (session->ask_bytes - at < sizeof(ask))
+		if (session->ask.nbytes - at < sizeof(ask))
 			return false;
 		memcpy(&ask, session->message + at, sizeof(ask));
-		if (gj_ask_size(&ask) > session->ask_bytes - at)
+		if (gj_ask_size(&ask) > session->ask.nbytes - at)
 			return false;
 	}
 	return true;
@@ -273,7 +273,7 @@ ask_run(GjSession *session)
 	const GjAnswers answers = {.arg = session,.space = answer_space,.answered = answered};
 	GjAsk		ask;
 
-	for (uint32_t at = 0; at < session->ask_bytes; at += (uint32_t) gj_ask_size(&ask))
+	for (uint32_t at = 0; at < session->ask.nbytes; at += (uint32_t) gj_ask_size(&ask))
 	{
 		memcpy(&ask, session->message + at, sizeof(ask));
 		GJ_TRY(gj_team_ask(session->run, session->message + at, &answers));
@@ -284,12 +284,12 @@ ask_run(GjSession *session)
 GjStatus
 gj_session_feed_questions(GjSession *session, bool whole)
 {
-	uint32_t	nbytes = session->ask_bytes;
+	uint32_t	nbytes = session->ask.nbytes;
 
 	if (!check_questions(session))
 		return GJ_BAD_PROGRAM;
 	GJ_TRY(ask_run(session));
-	session->ask_bytes = 0;
+	session->ask.nbytes = 0;
 	return whole ? use_answers(session, nbytes) : send_answers(session);
 }
 

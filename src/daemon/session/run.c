@@ -87,9 +87,9 @@ accept_questions(GjSession *session, const GjSession *loader, const GjMsgSlot *m
 {
 	if (message->type != GJ_MSG_ASK)
 		return extra == 0;
-	if (loader != session || session->ask_bytes > 0 || extra == 0 || extra > GJ_MAX_ASK)
+	if (loader != session || session->ask.nbytes > 0 || extra == 0 || extra > GJ_MAX_ASK)
 		return false;
-	session->ask_bytes = (uint32_t) extra;
+	session->ask.nbytes = (uint32_t) extra;
 	return true;
 }
 
@@ -104,7 +104,7 @@ receive_from(GjSession *session, GjSession *loader)
 	/* an ASK that waits must not be written over by a message that comes too early */
 	struct iovec parts[2] = {
 		{&message, sizeof(message)},
-		{session->message, session->ask_bytes > 0 ? 0 : sizeof(session->message)}
+		{session->message, session->ask.nbytes > 0 ? 0 : sizeof(session->message)}
 	};
 	struct msghdr whole = {.msg_iov = parts,.msg_iovlen = 2};
 	bool		reset = false;
@@ -434,7 +434,7 @@ feed(GjSession *session)
 		bool		any = false;
 
 		/* the questions that wait have the room of the next ones */
-		if (session->ask_bytes == 0)
+		if (session->ask.nbytes == 0)
 			GJ_TRY(receive_messages(session, false, true));
 		while (!gj_team_complete(session->run) && next_message(session, &which, &message))
 		{

@@ -5,6 +5,7 @@
 #include "stage.h"
 #include "device/group.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,10 @@
 
 /* What a result may take, however little memory there is. */
 #define GJ_STAGE_LEAST_BYTES	(UINT64_C(8) * GJ_LOAD_SLOT_SIZE)
+
+/* How much is copied from a device between two looks whether to stop, and how often a waiter looks. */
+#define GJ_BRING_BYTES		(UINT64_C(64) << 20)
+#define GJ_BRING_POLL_MS	5
 
 struct GjStageResult
 {
@@ -403,6 +408,14 @@ gj_stage_rows(const GjStageResult *result)
 	return result->rows;
 }
 
+/* Copies rows to the host; says whether it is to stop. */
+typedef struct Bringing
+{
+	GjWork		work;
+	bool		(*stop) (void *);
+	void	   *arg;
+} Bringing;
+
 /* What is copied from the device at once: references, their nulls, and all of their bytes. */
 typedef struct Copied
 {
@@ -424,16 +437,25 @@ free_copied(Copied *copied, uint32_t ncolumns)
 
 /* *copy = a copy of nbytes of the device. */
 static GjStatus
-copy_all(GjWork *work, const void *from, uint64_t nbytes, uint8_t **copy)
+copy_all(const Bringing *b, const void *from, uint64_t nbytes, uint8_t **copy)
 {
 	*copy = malloc(nbytes + 1);
 	if (!*copy)
 		return GJ_OUT_OF_HOST_MEMORY;
-	return nbytes > 0 ? work->ops->memory->copy_out(work->queue, *copy, from, nbytes) : GJ_OK;
+	for (uint64_t at = 0, n; at < nbytes; at += n)
+	{
+		n = nbytes - at < GJ_BRING_BYTES ? nbytes - at : GJ_BRING_BYTES;
+		if (b->stop(b->arg))
+			return GJ_CANCELLED;
+		GJ_TRY(b->work.ops->memory->copy_out(b->work.queue, *copy + at,
+											 (const uint8_t *) from + at, n));
+		GJ_TRY(b->work.ops->queues->sync(b->work.queue));
+	}
+	return GJ_OK;
 }
 
 static GjStatus
-copy_references_out(const GjStageResult *result, GjWork *work, Copied *copied)
+copy_references_out(const GjStageResult *result, const Bringing *b, Copied *copied)
 {
 	const GjRelation *rows = &result->rows->relation;
 	bool		any = false;
@@ -443,19 +465,17 @@ copy_references_out(const GjStageResult *result, GjWork *work, Copied *copied)
 		if (result->types[c].kind != GJ_REF)
 			continue;
 		any = true;
-		GJ_TRY(copy_all(work, rows->columns[c].data.memory, rows->nrows * sizeof(uint64_t),
+		GJ_TRY(copy_all(b, rows->columns[c].data.memory, rows->nrows * sizeof(uint64_t),
 						&copied->refs[c]));
 		if (rows->columns[c].nulls.memory)
-			GJ_TRY(copy_all(work, rows->columns[c].nulls.memory, rows->nrows, &copied->nulls[c]));
+			GJ_TRY(copy_all(b, rows->columns[c].nulls.memory, rows->nrows, &copied->nulls[c]));
 	}
-	if (any)
-		GJ_TRY(copy_all(work, rows->heap.memory, rows->heap_used, &copied->heap));
-	return work->ops->queues->sync(work->queue);
+	return any ? copy_all(b, rows->heap.memory, rows->heap_used, &copied->heap) : GJ_OK;
 }
 
 /* Copies column c of rows first .. first+n-1 to the last chunk, behind its rows. */
 static GjStatus
-copy_column(const GjStageResult *result, GjWork *work, const Copied *copied, uint32_t c,
+copy_column(const GjStageResult *result, const GjWork *work, const Copied *copied, uint32_t c,
 			uint64_t first, uint32_t n)
 {
 	const GjRelation *rows = &result->rows->relation;
@@ -485,7 +505,7 @@ copy_column(const GjStageResult *result, GjWork *work, const Copied *copied, uin
 }
 
 static GjStatus
-copy_rows(GjStageResult *result, GjWork *work, const Copied *copied, GjErrorText *why)
+copy_rows(GjStageResult *result, const Bringing *b, const Copied *copied, GjErrorText *why)
 {
 	uint64_t	nrows = result->rows->relation.nrows;
 	References	refs[GJ_MAX_STAGE_COLUMNS];
@@ -499,47 +519,61 @@ copy_rows(GjStageResult *result, GjWork *work, const Copied *copied, GjErrorText
 			if (copied->refs[c])
 				refs[nrefs++] = (References) {(const uint64_t *) copied->refs[c] + first,
 				copied->nulls[c] ? copied->nulls[c] + first : NULL};
+		if (b->stop(b->arg))
+			return GJ_CANCELLED;
 		GJ_TRY(make_room(result, refs, nrefs, &fit, why));
 		n = fit;
 		for (uint32_t c = 0; c < result->ncolumns; c++)
-			GJ_TRY(copy_column(result, work, copied, c, first, fit));
+			GJ_TRY(copy_column(result, &b->work, copied, c, first, fit));
 		header_of(last_chunk(result))->nrows += fit;
 	}
-	return work->ops->queues->sync(work->queue);
+	return b->work.ops->queues->sync(b->work.queue);
+}
+
+/* Brings all of them, or nothing; the lock is held. */
+static GjStatus
+bring(GjStageResult *result, Bringing *b, GjErrorText *why)
+{
+	GjDeviceEntry *entry = result->rows->entry;
+	Copied		copied = {NULL};
+	GjErrorText lost = {""};
+	GjStatus	status;
+
+	b->work = (GjWork) {.ops = entry->ops,.queue = gj_resident_open_queue(entry)};
+	if (!b->work.queue)
+		return GJ_OUT_OF_MEMORY;
+	status = copy_references_out(result, b, &copied);
+	if (status == GJ_OK)
+		status = copy_rows(result, b, &copied, why);
+	/* what was queued writes to the copies and the chunks until then */
+	if (entry->ops->queues->queue_close(b->work.queue, &lost) == GJ_DEVICE_LOST)
+	{
+		/* it may still write there: nothing is freed, and the process will end */
+		*why = lost;
+		return GJ_DEVICE_LOST;
+	}
+	free_copied(&copied, result->ncolumns);
+	/* who tries again begins anew */
+	if (status != GJ_OK)
+		drop_chunks(result);
+	return status;
 }
 
 GjStatus
-gj_stage_bring(GjStageResult *result, GjErrorText *why)
+gj_stage_bring(GjStageResult *result, bool (*stop) (void *), void *arg, GjErrorText *why)
 {
-	GjDeviceEntry *entry = result->rows->entry;
-	GjWork		work = {.ops = entry->ops};
-	Copied		copied = {NULL};
-	GjErrorText lost = {""};
+	Bringing	b = {.stop = stop,.arg = arg};
 	GjStatus	status = GJ_OK;
 
-	pthread_mutex_lock(&result->bringing);
-	if (!result->brought)
+	while (pthread_mutex_trylock(&result->bringing) != 0)
 	{
-		work.queue = gj_resident_open_queue(entry);
-		if (!work.queue)
-			status = GJ_OUT_OF_MEMORY;
-		else
-		{
-			status = copy_references_out(result, &work, &copied);
-			if (status == GJ_OK)
-				status = copy_rows(result, &work, &copied, why);
-			free_copied(&copied, result->ncolumns);
-			if (entry->ops->queues->queue_close(work.queue, &lost) == GJ_DEVICE_LOST)
-			{
-				status = GJ_DEVICE_LOST;
-				*why = lost;
-			}
-		}
-		result->brought = status == GJ_OK;
-		/* who tries again begins anew */
-		if (status != GJ_OK)
-			drop_chunks(result);
+		if (stop(arg))
+			return GJ_CANCELLED;
+		poll(NULL, 0, GJ_BRING_POLL_MS);
 	}
+	if (!result->brought)
+		status = bring(result, &b, why);
+	result->brought |= status == GJ_OK;
 	pthread_mutex_unlock(&result->bringing);
 	return status;
 }

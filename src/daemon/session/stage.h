@@ -44,9 +44,12 @@ extern void gj_stage_put(GjStageResult *result);
 /* True if a source of a checked program can read it. */
 extern bool gj_stage_fits(const GjStageResult *result, const GjProgram *program, uint32_t source);
 
-/* The rows, if they lie on a device, else NULL; copying them to chunks for a run that needs these. */
+/* The rows, if they lie on a device, else NULL. */
 extern const GjKeptRows *gj_stage_rows(const GjStageResult *result);
-extern GjStatus gj_stage_bring(GjStageResult *result, GjErrorText *why);
+
+/* Copies them to chunks, for a run that needs these.  GJ_CANCELLED if stop(arg) says so. */
+extern GjStatus gj_stage_bring(GjStageResult *result, bool (*stop) (void *), void *arg,
+							   GjErrorText *why);
 
 /* Chunk i, and its rows; NULL: there are fewer. */
 extern uint8_t *gj_stage_chunk(const GjStageResult *result, uint32_t i, uint32_t *nrows);

@@ -57,6 +57,15 @@ typedef struct GjSessionStages
 	GjErrorText why;			/* it could not take a batch */
 } GjSessionStages;
 
+/* A message ASK that is being answered. */
+typedef struct GjSessionAsk
+{
+	uint32_t	nbytes;			/* of it, in the session's `message`; 0: none waits */
+	uint8_t    *answers;		/* the slot that is being filled with answers; NULL: none */
+	uint32_t	nanswers;
+	uint32_t	answer_bytes;
+} GjSessionAsk;
+
 typedef struct GjSession
 {
 	int			socket;
@@ -81,11 +90,8 @@ typedef struct GjSession
 	GjSessionStages stages;
 	uint32_t	output_free;	/* slots that the backend has given back */
 	uint32_t	output_slot;	/* the one that is being filled */
-	uint32_t	ask_bytes;		/* of the ASK in `message`; 0: none waits */
+	GjSessionAsk ask;
 	bool		expected;		/* the backend's next message is, at once */
-	uint8_t    *answers;		/* the slot that is being filled with answers; NULL: none */
-	uint32_t	nanswers;
-	uint32_t	answer_bytes;
 	uint32_t	next_loader;	/* whose turn it is */
 
 	GjSessionLoaders loaders;

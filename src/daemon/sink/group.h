@@ -1,6 +1,6 @@
 /*
  * group.h
- *	  The groups of a run: what group.c and group_parts.c share.
+ *	  The groups of a run: what group.c, group_parts.c and group_stage.c share.
  */
 #ifndef GJ_DAEMON_SINK_GROUP_H
 #define GJ_DAEMON_SINK_GROUP_H
@@ -73,5 +73,10 @@ extern void gj_groups_move_refs(const GjRun *run, uint8_t *slot, const GjColumnP
 
 /* Hands all groups over to the target; there are none afterwards. */
 extern GjStatus gj_groups_hand_over(GjRun *run);
+
+/* ---- sink/group_stage.c */
+
+/* Hands all groups over as rows on the device.  *kept = false: there is no room for that. */
+extern GjStatus gj_groups_keep_rows(GjRun *run, bool *kept);
 
 #endif							/* GJ_DAEMON_SINK_GROUP_H */

@@ -310,7 +310,7 @@ gj_run_receive(GjRun *run, GjBlock *block)
 		x->ops->block_read(x->arg, block);
 	GJ_TRY(status);
 	x->rows_received += probe_side ? n : 0;
-	run->received += nbytes + heap;
+	run->arrival.received += nbytes + heap;
 	/* who waits for the client in a join must not keep the blocks of others */
 	while (gj_run_is_reading(run) && !gj_run_joins_ahead(run))
 		GJ_TRY(gj_run_settle(run, true));

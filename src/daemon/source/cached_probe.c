@@ -242,9 +242,9 @@ gj_exchanged_join(GjRun *run)
 	run->stats.source[0].rows_in += side->nread;
 	run->intake->exchange->rows_received += side->nloaded;
 	gj_relation_columns(&rows, 0, columns);
-	run->rows_ahead = side->nloaded;
+	run->arrival.rows_ahead = side->nloaded;
 	GJ_TRY(gj_source_rows_behind(run, &GJ_ALL_ROWS(0, columns, side->nloaded, false)));
-	run->rows_ahead = 0;
+	run->arrival.rows_ahead = 0;
 	/* nothing reads the fragments themselves */
 	gj_run_drop_uses(&run->intake->resident[0], run->intake->resident[0].nuses);
 	return GJ_OK;

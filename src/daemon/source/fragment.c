@@ -175,7 +175,7 @@ hold_fragments(GjRun *run, uint32_t source, const GjUse *uses, uint32_t n)
 	for (uint32_t i = 0; i < n; i++)
 	{
 		GJ_TRY(take_pinned(run, source, uses[i].id, &grown[resident->nheld]));
-		run->rows_ahead += grown[resident->nheld++].fragment->nrows;
+		run->arrival.rows_ahead += grown[resident->nheld++].fragment->nrows;
 	}
 	return GJ_OK;
 }
@@ -202,7 +202,7 @@ use_fragments(GjRun *run, uint32_t source, const GjUse *uses, uint32_t n)
 
 		describe_rows(run, used, uses[i].pages, rows, columns);
 		status = gj_together_add(together);
-		run->rows_ahead -= used->fragment->nrows;
+		run->arrival.rows_ahead -= used->fragment->nrows;
 	}
 	if (status == GJ_OK)
 		status = gj_together_flush(together);

@@ -18,7 +18,7 @@ rows_to(const GjRun *run, uint32_t source)
 {
 	if (run->sink->drops_rows)
 		return &gj_to_nowhere;
-	if (!run->sink->joins || source > 0 || run->gathers)
+	if (!run->sink->joins || source > 0 || run->arrival.gathers)
 		return &gj_to_build;
 	return run->work.ops->kind == GJ_DEVICE_CPU ? &gj_to_joins : &gj_to_joins_buffered;
 }
@@ -136,7 +136,7 @@ bool
 gj_run_accepts(const GjRun *run, uint32_t source)
 {
 	/* whatever is wrong with others is told when they are given */
-	return !run->sink->joins || source != 0 || run->gathers ||
+	return !run->sink->joins || source != 0 || run->arrival.gathers ||
 		run->ended == (1u << run->program->nsources) - 2;
 }
 

@@ -31,7 +31,7 @@ can_be_several(GjRun *run, uint32_t source)
 {
 	const GjColumnType *types = run->types + run->sources[source].first_column;
 
-	if (source > 0 || !run->sink->joins || run->gathers || run->intake->exchange ||
+	if (source > 0 || !run->sink->joins || run->arrival.gathers || run->intake->exchange ||
 		gj_fused_fits(run))
 		return false;
 	for (uint32_t c = 0; c < run->sources[source].ncolumns; c++)

@@ -127,7 +127,7 @@ gj_file_add(GjResident *store, GjFragment *fragment)
 	count_columns(file, fragment, 1);
 	file->counts.nfragments++;
 	file->counts.nbytes += fragment->nbytes;
-	file->counts.hits += fragment->hits;
+	file->counts.hits += fragment->use.hits;
 	fragment->file = file;
 	LIST_INSERT_HEAD(&file->fragments, fragment, of_file);
 	return true;
@@ -141,7 +141,7 @@ gj_file_remove(GjResident *store, GjFragment *fragment)
 	count_columns(file, fragment, -1);
 	file->counts.nfragments--;
 	file->counts.nbytes -= fragment->nbytes;
-	file->counts.hits -= fragment->hits;
+	file->counts.hits -= fragment->use.hits;
 	fragment->file = NULL;
 	LIST_REMOVE(fragment, of_file);
 	free_if_empty(store, file);

@@ -132,27 +132,27 @@ bucket_of(GjResident *store, const GjRelationKey *relation, uint32_t number)
 static void
 use_link(GjResident *store, GjFragment *fragment)
 {
-	fragment->older = store->newest;
-	fragment->newer = NULL;
+	fragment->use.older = store->newest;
+	fragment->use.newer = NULL;
 	if (store->newest)
-		store->newest->newer = fragment;
+		store->newest->use.newer = fragment;
 	else
 		store->oldest = fragment;
 	store->newest = fragment;
-	fragment->used_at = store->clock;
+	fragment->use.used_at = store->clock;
 }
 
 static void
 use_unlink(GjResident *store, GjFragment *fragment)
 {
-	if (fragment->older)
-		fragment->older->newer = fragment->newer;
+	if (fragment->use.older)
+		fragment->use.older->use.newer = fragment->use.newer;
 	else
-		store->oldest = fragment->newer;
-	if (fragment->newer)
-		fragment->newer->older = fragment->older;
+		store->oldest = fragment->use.newer;
+	if (fragment->use.newer)
+		fragment->use.newer->use.older = fragment->use.older;
 	else
-		store->newest = fragment->older;
+		store->newest = fragment->use.older;
 }
 
 static bool
@@ -220,10 +220,10 @@ give_up(GjResident *store, uint64_t nbytes, uint64_t before)
 			continue;
 		}
 		while (f && f->pins > 0)
-			f = f->newer;
-		if (!f || f->used_at >= before)
+			f = f->use.newer;
+		if (!f || f->use.used_at >= before)
 			break;
-		next = f->newer;
+		next = f->use.newer;
 		withdraw(store, f);
 		f = next;
 	}
@@ -353,7 +353,7 @@ gj_resident_is_to_be_loaded(GjResident *store, GjFragment *fragment, uint64_t ma
 
 	pthread_mutex_lock(&store->memory->lock);
 	first = fragment->map_lsn < map_lsn && fragment->loaded_for < map_lsn &&
-		fragment->hits >= GJ_WORTH_LOADING;
+		fragment->use.hits >= GJ_WORTH_LOADING;
 	if (first)
 		fragment->loaded_for = map_lsn;
 	pthread_mutex_unlock(&store->memory->lock);
@@ -377,7 +377,7 @@ note_use(GjResident *store, GjFragment *fragment, const GjUse *use)
 	uint32_t	left;
 	uint32_t	nvalid = fragment->nvalid;
 
-	fragment->hits++;
+	fragment->use.hits++;
 	if (fragment->published)
 	{
 		fragment->file->counts.hits++;

@@ -49,7 +49,7 @@ take_memory(GjResident *store, GjWork *work, const GjRelation *relation, uint64_
 	n = gj_kept_arrays(relation->columns, relation->ncolumns, &relation->heap, arrays);
 	if (work->ops->memory->adopt(store->queue, work->queue, arrays, n) != GJ_OK)
 		return false;
-	gj_lease_hand_over(work->lease, nbytes);
+	gj_lease_keep(work->lease, nbytes);
 	store->rows_bytes += nbytes;
 	return true;
 }
@@ -75,6 +75,7 @@ gj_rows_keep(GjDeviceEntry *entry, GjWork *work, GjRelation *relation)
 		return NULL;
 	}
 	rows->relation = *relation;
+	rows->quota = work->lease->quota;
 	memset(relation, 0, sizeof(*relation));
 	return rows;
 }
@@ -104,6 +105,7 @@ gj_rows_drop(GjKeptRows *rows)
 	store->rows_bytes -= rows->nbytes;
 	pthread_cond_broadcast(&store->memory->changed);
 	pthread_mutex_unlock(&store->memory->lock);
+	gj_quota_drop(&rows->quota, rows->nbytes);
 	free(rows->relation.columns);
 	free(rows);
 }

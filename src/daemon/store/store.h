@@ -70,6 +70,15 @@ typedef struct GjFilling
 	uint64_t	last_slot;		/* there when the run has read so many slots; 0: not complete */
 } GjFilling;
 
+/* When a fragment was used. */
+typedef struct GjFragmentUse
+{
+	struct GjFragment *older;	/* by last use; only while published */
+	struct GjFragment *newer;
+	uint64_t	used_at;		/* the store's clock */
+	uint64_t	hits;
+} GjFragmentUse;
+
 typedef struct GjFragment
 {
 	/* who looks for a fragment reads this, and the columns */
@@ -85,10 +94,7 @@ typedef struct GjFragment
 	uint32_t	nlost;			/* see GjKnownFragment; halved when somebody is told of all of it */
 	uint32_t	pins;
 
-	struct GjFragment *older;	/* by last use; only while published */
-	struct GjFragment *newer;
-	uint64_t	used_at;		/* the store's clock */
-	uint64_t	hits;
+	GjFragmentUse use;
 	GjDeviceEntry *entry;		/* the device, once it is published */
 	uint64_t	nrows;
 	bool		published;
@@ -341,6 +347,7 @@ typedef struct GjKeptRows
 	GjResident *store;
 	GjRelation	relation;
 	uint64_t	nbytes;			/* device memory */
+	GjMemoryQuota quota;		/* which has it taken */
 } GjKeptRows;
 
 /*

@@ -252,6 +252,7 @@ open_team(GjTeam *team, GjErrorText *why)
 	const GjProgram *p = team->program;
 	GjDeviceEntry *entries[GJ_MAX_RUN_DEVICES];
 	uint32_t	n = gj_devices_choose_some(team->options.kind, most_devices(team), entries, why);
+	uint64_t	of_quota = gj_quota_most(&team->options.limits.quota);
 	uint64_t	nbytes;
 	uint64_t	limit;
 	GjWay		way;
@@ -262,8 +263,8 @@ open_team(GjTeam *team, GjErrorText *why)
 	limit = entries[0]->memory.limit - most_kept(entries, n);
 	if (team->options.limits.run != 0 && team->options.limits.run < limit)
 		limit = team->options.limits.run;
-	if (team->options.limits.quota.group && team->options.limits.quota.limit < limit)
-		limit = team->options.limits.quota.limit;
+	if (of_quota < limit)
+		limit = of_quota;
 	n = choose_number(team, limit, n, &way);
 	/* in the same order in every run: fragments are placed by it */
 	qsort(entries, n, sizeof(entries[0]), compare_entries);
