@@ -8,6 +8,7 @@ seeds=$(choose "$seed" "$seed $((seed + 1)) $((seed + 2))")
 random_queries=${GJ_RANDOM_QUERIES:-$(choose 1000 4000)}
 limited_queries=${GJ_LIMITED_QUERIES:-$(choose 60 600)}
 sanitized_queries=${GJ_SANITIZED_QUERIES:-$(choose 150 1000)}
+scheme_queries=${GJ_SCHEME_QUERIES:-$(choose 240 2000)}
 fuzzed_programs=${GJ_FUZZ_PROGRAMS:-$(choose 15000 1000000)}
 conversations=${GJ_FUZZ_CONVERSATIONS:-$(choose 1500 100000)}
 stress_seconds=${GJ_STRESS_SECONDS:-$(choose 30 600)}
@@ -177,6 +178,24 @@ part_limits() {
 	test_server "gpujoin.cpu_devices = 4" "gpujoin.gpu_devices = 4" "gpujoin.device_memory_limit = '64MB'" || return
 	regress
 	random "$limited_queries" $seeds
+}
+
+# Rings and ranges, with so many queries each, on several devices that the cpu, or a GPU, pretends to
+# be, of little memory and of all of it.
+part_schemes() {
+	local little_memory=--little-memory scheme n limit name
+	for scheme in ring ranges; do for n in 2 4 8; do for limit in 64MB 0; do
+		name=${scheme}_${n}_$limit
+		start_server "$name" "shared_preload_libraries = 'gpujoin'" "gpujoin.cpu_devices = $n" \
+			"gpujoin.gpu_devices = $n" "gpujoin.devices = '0'" "gpujoin.devices_per_query = 0" \
+			"gpujoin.device_memory_limit = $limit" "gpujoin.exchange = $scheme" && make_database differential ||
+			{ fail "a server for $name"; return; }
+		seed=$((seed + 1))
+		scripts/random_queries.pl --seed "$seed" --queries $((scheme_queries / 6)) --subqueries 10 \
+			--algorithm "$(if [ $scheme = ring ]; then echo nested_loop; else echo sort_merge; fi)" >"$work/$name.sql"
+		differential "$name" --gpujoin 70 $little_memory "$work/$name.sql"
+		stop_servers
+	done; done; done
 }
 
 # resident SECONDS
