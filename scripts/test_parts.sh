@@ -180,6 +180,15 @@ part_limits() {
 	random "$limited_queries" $seeds
 }
 
+# random_scheme NAME QUERIES: NAME begins with ring or ranges; joins by the algorithm that it is for
+random_scheme() {
+	local name=$1 algorithm=sort_merge
+	[ "${name%%_*}" != ring ] || algorithm=nested_loop
+	seed=$((seed + 1))
+	scripts/random_queries.pl --seed "$seed" --queries "$2" --subqueries 10 --algorithm $algorithm >"$work/$name.sql"
+	differential "$name" --gpujoin 70 $little_memory "$work/$name.sql"
+}
+
 # Rings and ranges, with so many queries each, on several devices that the cpu, or a GPU, pretends to
 # be, of little memory and of all of it.
 part_schemes() {
@@ -190,10 +199,7 @@ part_schemes() {
 			"gpujoin.gpu_devices = $n" "gpujoin.devices = '0'" "gpujoin.devices_per_query = 0" \
 			"gpujoin.device_memory_limit = $limit" "gpujoin.exchange = $scheme" && make_database differential ||
 			{ fail "a server for $name"; return; }
-		seed=$((seed + 1))
-		scripts/random_queries.pl --seed "$seed" --queries $((scheme_queries / 6)) --subqueries 10 \
-			--algorithm "$(if [ $scheme = ring ]; then echo nested_loop; else echo sort_merge; fi)" >"$work/$name.sql"
-		differential "$name" --gpujoin 70 $little_memory "$work/$name.sql"
+		random_scheme "$name" $((scheme_queries / 6))
 		stop_servers
 	done; done; done
 }
@@ -294,10 +300,17 @@ part_mutants() {
 	count_from mutants "$work/mutants.log"
 }
 
-# Two devices that exchange rows: two threads of a query, which write each other's memory.
+# Two devices that exchange rows, by keys, rings and ranges: two threads of a query, which write each other's memory.
 part_thread_sanitizer() {
+	local scheme
 	start_sanitized thread "gpujoin.cpu_devices = 2" "gpujoin.devices_per_query = 2" "gpujoin.exchange = on" \
 		"gpujoin.keep_exchanged = off" || return
+	for scheme in ring ranges; do
+		psql -Xq -d postgres -c "ALTER ROLE postgres SET gpujoin.exchange = $scheme"
+		random_scheme ${scheme}_threads "$sanitized_queries"
+	done
+	psql -Xq -d postgres -c "ALTER ROLE postgres RESET gpujoin.exchange"
+	make_database differential
 	end_sanitized
 }
 
