@@ -12,6 +12,9 @@
 #   auto    the large tables where a query may use less memory on each GPU than the inner side needs: in parts on one, exchanged on more
 #   skew    half of the rows of both sides with one key, as a semi join and with an aggregate; how long each GPU was idle
 #   sets    all pairs of 2^GJ_SETS sets on 1, 2, 4, 8 GPUs
+#   ring    nested loops of 2^GJ_RING=20 rows by a band, int4: without a limit, and with a wide inner side of which a GPU may use
+#           memory for half (GJ_RING_LIMIT MB): with all inner rows on each GPU or in blocks from the host, or in a ring
+#   ranges  2^GJ_BITS ⋈ 2^GJ_BITS unsorted keys by sort-merge, and by a band: all inner rows on each GPU, exchanged by key, or by ranges
 #   tables  only makes the tables of the parts that are named beside it
 # GJ_BITS is 27 with one GPU, else 28.  GJ_REPEAT=3 is how often each is timed, GJ_LOAD_SESSIONS=16 how many sessions make the tables
 # (GJ_BITS=28: 36 GB, and half as much WAL), GJ_HEAP=1 writes their files instead, which takes seconds (as the server's user or
@@ -66,7 +69,7 @@ write_table() {
 }
 making=() made=()
 # keys in no order: the multipliers are primes
-if wanted scale || wanted memory || wanted auto; then
+if wanted scale || wanted memory || wanted auto || wanted ranges; then
 	make_table ${t}_a "$n" "$n" 7919
 	make_table ${t}_b "$n" "$n" 104729
 fi
@@ -90,6 +93,23 @@ if wanted sets && ! have "sets_$set_bits"; then
 	) &
 	making+=($!)
 	made+=("sets_$set_bits")
+fi
+ring_bits=${GJ_RING:-20}
+ring=ring_$ring_bits wide=()
+for i in $(seq 64); do wide+=("c$i"); done
+if wanted ring && ! have "${ring}_wide"; then
+	(
+		sql -c "DROP TABLE IF EXISTS ${ring}_a, ${ring}_b, making_${ring}_wide"
+		# many pages, so that each GPU may have about as many rows of the outer side
+		sql -c "CREATE TABLE ${ring}_a (k int, v int) WITH (fillfactor = 10)" -c "CREATE TABLE ${ring}_b (k int, v int)" \
+			-c "CREATE TABLE making_${ring}_wide (k int, $(sed 's/ /, /g; s/\(c[0-9]*\)/\1 bigint/g' <<<"${wide[*]}"))"
+		insert_parallel ${ring}_a $((1 << ring_bits)) "i * 7919 & $(((1 << ring_bits) - 1)), i % 1000"
+		insert_parallel ${ring}_b $((1 << ring_bits)) "i * 104729 & $(((1 << ring_bits) - 1)), i % 1000"
+		insert_parallel making_${ring}_wide $((1 << ring_bits)) "i * 104729 & $(((1 << ring_bits) - 1))$(for i in "${wide[@]}"; do echo ", i % (1000 + ${i#c})"; done)"
+		sql -c "ALTER TABLE making_${ring}_wide RENAME TO ${ring}_wide"
+	) &
+	making+=($!)
+	made+=("${ring}_a" "${ring}_b" "${ring}_wide")
 fi
 for i in "${making[@]}"; do wait "$i"; done
 # only now nobody has a snapshot that is older than the rows: their pages become all-visible
@@ -184,6 +204,62 @@ if wanted auto && [ "$ngpus" -gt 1 ]; then
 	GJ_COLD=no several "2^$bits ⋈ 2^$bits, as auto does it" "$large" auto
 	took "too little memory on each"
 	gpu=${gpu%; SET gpujoin.device_memory_limit*}
+fi
+
+# schemes NAME QUERY GOAL EXCHANGE...: one GPU, then more with each of gpujoin.exchange.  @ in the query is another number in each
+# run, so that no run finds an inner side that the run before has sorted.  $before is run first, with $cold before each run.
+schemes() {
+	local name=$1 query=$2 goal=$3 g exchange settings i; shift 3
+	first_ms=0
+	expected=
+	for g in "${counts[@]}"; do for exchange in "$@"; do
+		[ "$g" -gt 1 ] || [ "$exchange" = "$1" ] || continue
+		settings="$gpu; SET gpujoin.devices_per_query = $g; SET gpujoin.exchange = $exchange; SET gpujoin.algorithm = $algorithm; SET gpujoin.forbid_fallback = on"
+		# PostgreSQL would take hours
+		if ! used "$settings; $before" "${query//@/0}" >"$work/plan" 2>"$work/error"; then
+			cat "$work/error" >&2
+			echo "| $name | $exchange | $g | cannot | $(grep -o 'DETAIL:.*' "$work/error" | head -1) | | |"
+			continue
+		fi
+		if ! grep -q 'Custom Scan (GpuJoin)' "$work/plan"; then cat "$work/plan" >&2; exit 1; fi
+		case $g/$exchange in 1/*) ;; */ring | */ranges) grep -q "Exchanged: .*$exchange" "$work/plan" || { cat "$work/plan" >&2; exit 1; } ;; esac
+		sed -n 's/^ *\(Devices Used: .*\|Exchanged: .*\|Spilled: .*\|Passes: .*\|Times: .*\)/\1/p' "$work/plan" >&2
+		{
+			echo "$settings; $before; ${query//@/1};"
+			for i in $(seq 2 $((repeat + 1))); do
+				[ -z "$cold" ] || echo "$before;"
+				printf '\\timing on\n%s;\n\\timing off\n' "${query//@/$i}"
+			done
+		} | sql >"$work/runs"
+		same "$(sed '/^Time: /d; /^$/d' "$work/runs" | sort -u)"
+		read -r median spread < <(sed -n 's/^Time: \([0-9.]*\) ms.*/\1/p' "$work/runs" | sort -n | awk '{ t[NR] = $1 } END { printf "%.1f %.1f–%.1f\n", t[int((NR + 1) / 2)], t[1], t[NR] }')
+		[ "$g" -gt 1 ] || exchange=
+		table_row "$name | $exchange" "$g" "$median" "$spread" "$(goal "$g" "$goal")"
+	done; done
+}
+
+if wanted ring; then
+	heading "Nested loops of 2^$ring_bits rows by a band of int4" "query" exchange GPUs "median ms" "min–max" "1 GPU / it" "goal"
+	algorithm=nested_loop cold= before="SELECT NULL FROM gpujoin_cache_evict(); SELECT NULL FROM gpujoin_prewarm('${ring}_a'); SELECT NULL FROM gpujoin_prewarm('${ring}_b')"
+	band="a.k <= b.k AND a.k + 3 > b.k"
+	schemes "2^$ring_bits by 2^$ring_bits" "SELECT count(*), sum(a.v + b.v) FROM ${ring}_a a LEFT JOIN ${ring}_b b ON $band AND b.v >= -@" 1.8 off ring
+	took "nested loops"
+	# half of what the planner expects the inner side to take, and what a GPU needs to work in
+	limit=${GJ_RING_LIMIT:-$(((1 << ring_bits) * (48 + 4 + 8 * ${#wide[@]}) / 2 + (80 << 20) >> 20))}
+	gpu="$gpu; SET gpujoin.device_memory_limit = '${limit}MB'; SET gpujoin.spill_memory = '4GB'"
+	cold=yes before="SELECT NULL FROM gpujoin_cache_evict(); SELECT NULL FROM gpujoin_prewarm('${ring}_a')"
+	schemes "2^$ring_bits by 2^$ring_bits wide rows, $limit MB on each GPU" "SELECT count(*), sum(a.v + $(sed 's/c/b.c/g; s/ / + /g' <<<"${wide[*]}")) FROM ${ring}_a a LEFT JOIN ${ring}_wide b ON $band AND b.c1 >= -@" 1.8 off ring
+	gpu=${gpu%; SET gpujoin.device_memory_limit*}
+	took "nested loops with little memory"
+fi
+
+if wanted ranges; then
+	heading "Sort-merge joins of 2^$bits rows in no order" "query" exchange GPUs "median ms" "min–max" "1 GPU / it" "goal"
+	algorithm=sort_merge cold= before="SELECT NULL FROM gpujoin_cache_evict(); SELECT NULL FROM gpujoin_prewarm('${t}_a'); SELECT NULL FROM gpujoin_prewarm('${t}_b')"
+	schemes "2^$bits ⋈ 2^$bits" "SELECT count(*), sum(a.v + b.v) FROM ${t}_a a JOIN ${t}_b b ON a.k = b.k AND a.v >= -@ AND b.v >= -@" 1.5 off on ranges
+	took "sort-merge joins"
+	schemes "2^$bits ⋈ 2^$bits, a band" "SELECT count(*), sum(a.v + b.v) FROM ${t}_a a LEFT JOIN ${t}_b b ON b.k BETWEEN a.k AND a.k + $gap AND b.v >= -@" 1.5 off ranges
+	took "sort-merge joins by a band"
 fi
 
 if wanted skew; then

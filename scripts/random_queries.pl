@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # Writes random tables and random queries over them, for scripts/differential.pl.
 #
-#   scripts/random_queries.pl [--seed N] [--queries N] [--subqueries PERCENT] >FILE
+#   scripts/random_queries.pl [--seed N] [--queries N] [--subqueries PERCENT] [--algorithm NAME] >FILE
 #
 # The same seed gives the same file.  Tables: every type of key, NULLs, duplicates, skew, empty and
 # one-row tables, wide rows, text; partitions and inheritance children.  Queries: joins of 2 to 5 relations in stars, chains and bushy trees, of
@@ -9,6 +9,7 @@
 # outer joins; rows or aggregates, the first rows in some order, parameters; each algorithm; random expressions of all types, also row by row
 # (random_values.pl); subqueries with groups, correlated ones, CTEs (random_subqueries.pl), PERCENT of all (25).
 # Sums of floats are exact (quarters).
+# --algorithm: each query that may choose an algorithm chooses this one.
 use strict;
 use warnings;
 use Getopt::Long;
@@ -18,9 +19,9 @@ require "$FindBin::Bin/random_expressions.pl";
 require "$FindBin::Bin/random_values.pl";
 require "$FindBin::Bin/random_subqueries.pl";
 
-my ($seed, $nqueries, $subqueries) = (1, 300, 25);
-GetOptions('seed=i' => \$seed, 'queries=i' => \$nqueries, 'subqueries=i' => \$subqueries)
-  or die "usage: $0 [--seed N] [--queries N] [--subqueries PERCENT]\n";
+my ($seed, $nqueries, $subqueries, $algorithm) = (1, 300, 25, '');
+GetOptions('seed=i' => \$seed, 'queries=i' => \$nqueries, 'subqueries=i' => \$subqueries, 'algorithm=s' => \$algorithm)
+  or die "usage: $0 [--seed N] [--queries N] [--subqueries PERCENT] [--algorithm NAME]\n";
 srand($seed);
 
 sub pick { return $_[ int rand @_ ]; }
@@ -311,6 +312,14 @@ sub prepared
 	  . 'EXECUTE q(' . join(', ', map { $_->[1] } @$parameters) . ')';
 }
 
+# For so many of 100 queries one of these algorithms, or the one of all queries where it is among them.
+sub choose_algorithm
+{
+	my ($percent, @of) = @_;
+	my $chosen = $algorithm ? (grep { $_ eq $algorithm } @of)[0] : chance($percent) ? pick(@of) : undef;
+	print "SET gpujoin.algorithm = $chosen;\n" if $chosen;
+}
+
 sub write_query
 {
 	my ($text, $rows, @aliases);
@@ -320,7 +329,7 @@ sub write_query
 		$parameters = chance(20) ? [] : undef;
 		my $query = prepared(numbered(query_of_subqueries()));
 		print "-- by PostgreSQL\n";
-		print "SET gpujoin.algorithm = ", pick('hash', 'sort_merge'), ";\n" if chance(15);
+		choose_algorithm(15, 'hash', 'sort_merge');
 		print "SET enable_", pick('hashjoin', 'mergejoin', 'nestloop', 'hashagg'), " = off;\n" if chance(15);
 		print "$query;\n\n";
 		return;
@@ -338,7 +347,7 @@ sub write_query
 	if (chance(25))
 	{
 		print "-- by PostgreSQL, errors may differ\n";
-		print "SET gpujoin.algorithm = ", pick('hash', 'sort_merge', 'nested_loop'), ";\n" if chance(40);
+		choose_algorithm(40, 'hash', 'sort_merge', 'nested_loop');
 		print "SET enable_", pick('hashjoin', 'mergejoin', 'nestloop'), " = off;\n" if chance(40);
 		print expression_query(), ";\n\n";
 		return;
@@ -374,7 +383,7 @@ sub write_query
 	# other native trees: nested loops that pass values down
 	print pick("SET enable_hashjoin = off;\nSET enable_mergejoin = off;\n", "SET enable_hashjoin = off;\n", "SET enable_memoize = off;\nSET enable_material = off;\n")
 	  if $largest <= 2000 && chance(60);
-	print "SET gpujoin.algorithm = ", pick('hash', 'sort_merge', 'nested_loop'), ";\n" if $rows * 10 < 1e6 && chance(40);
+	choose_algorithm(40, 'hash', 'sort_merge', 'nested_loop') if $rows * 10 < 1e6 && !($algorithm eq 'nested_loop' && $largest > 8000);
 	print "$query;\n\n";
 }
 

@@ -8,6 +8,7 @@ seeds=$(choose "$seed" "$seed $((seed + 1)) $((seed + 2))")
 random_queries=${GJ_RANDOM_QUERIES:-$(choose 1000 4000)}
 limited_queries=${GJ_LIMITED_QUERIES:-$(choose 60 600)}
 sanitized_queries=${GJ_SANITIZED_QUERIES:-$(choose 150 1000)}
+scheme_queries=${GJ_SCHEME_QUERIES:-$(choose 240 2000)}
 fuzzed_programs=${GJ_FUZZ_PROGRAMS:-$(choose 15000 1000000)}
 conversations=${GJ_FUZZ_CONVERSATIONS:-$(choose 1500 100000)}
 stress_seconds=${GJ_STRESS_SECONDS:-$(choose 30 600)}
@@ -179,6 +180,30 @@ part_limits() {
 	random "$limited_queries" $seeds
 }
 
+# random_scheme NAME QUERIES: NAME begins with ring or ranges; joins by the algorithm that it is for
+random_scheme() {
+	local name=$1 algorithm=sort_merge
+	[ "${name%%_*}" != ring ] || algorithm=nested_loop
+	seed=$((seed + 1))
+	scripts/random_queries.pl --seed "$seed" --queries "$2" --subqueries 10 --algorithm $algorithm >"$work/$name.sql"
+	differential "$name" --gpujoin 70 $little_memory "$work/$name.sql"
+}
+
+# Rings and ranges, with so many queries each, on several devices that the cpu, or a GPU, pretends to
+# be, of little memory and of all of it.
+part_schemes() {
+	local little_memory=--little-memory scheme n limit name
+	for scheme in ring ranges; do for n in 2 4 8; do for limit in 64MB 0; do
+		name=${scheme}_${n}_$limit
+		start_server "$name" "shared_preload_libraries = 'gpujoin'" "gpujoin.cpu_devices = $n" \
+			"gpujoin.gpu_devices = $n" "gpujoin.devices = '0'" "gpujoin.devices_per_query = 0" \
+			"gpujoin.device_memory_limit = $limit" "gpujoin.exchange = $scheme" && make_database differential ||
+			{ fail "a server for $name"; return; }
+		random_scheme "$name" $((scheme_queries / 6))
+		stop_servers
+	done; done; done
+}
+
 # resident SECONDS
 resident() {
 	PGDATABASE=differential scripts/resident_stress.pl --seconds "$1" --seed "$seed" | tee "$work/resident.log"
@@ -275,10 +300,17 @@ part_mutants() {
 	count_from mutants "$work/mutants.log"
 }
 
-# Two devices that exchange rows: two threads of a query, which write each other's memory.
+# Two devices that exchange rows, by keys, rings and ranges: two threads of a query, which write each other's memory.
 part_thread_sanitizer() {
+	local scheme
 	start_sanitized thread "gpujoin.cpu_devices = 2" "gpujoin.devices_per_query = 2" "gpujoin.exchange = on" \
 		"gpujoin.keep_exchanged = off" || return
+	for scheme in ring ranges; do
+		psql -Xq -d postgres -c "ALTER ROLE postgres SET gpujoin.exchange = $scheme"
+		random_scheme ${scheme}_threads "$sanitized_queries"
+	done
+	psql -Xq -d postgres -c "ALTER ROLE postgres RESET gpujoin.exchange"
+	make_database differential
 	end_sanitized
 }
 
