@@ -92,6 +92,12 @@ extern void gj_fragment_settle(GjResident *store);
 /* Makes room for `nbytes`; what was used since `clock` stays. */
 extern bool gj_resident_reserve(GjResident *store, uint64_t nbytes, uint64_t clock);
 
+/*
+ * Gives up what was last used before a time, until `nbytes` are free.  What is freed can
+ * be allocated at once by any queue.
+ */
+extern bool gj_resident_give_up(GjResident *store, uint64_t nbytes, uint64_t before);
+
 /* Frees a buffer of a fragment, if it has memory. */
 extern void gj_fragment_free_buffer(GjResident *store, GjFragment *fragment, GjBuffer *buffer);
 
