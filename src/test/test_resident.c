@@ -222,6 +222,7 @@ test_resident_finding(void)
 	uint64_t	valid[GJ_FRAGMENT_WORDS];
 	uint64_t	page_lsns[GJ_FRAGMENT_BLOCKS];
 	GjCached   *list;
+	GjCachedColumn *columns;
 	Store		s;
 
 	REQUIRE(open_store(&s, 16 * MB, 8 * MB) && load_unused(&s, 0) && load_unused(&s, 2));
@@ -237,7 +238,13 @@ test_resident_finding(void)
 	CHECK_EQUAL(page_lsns[9], 1009);
 	gj_resident_unpin(s.store, (GjPinned[]) {{found[0].fragment, 0, NULL}, {found[2].fragment, 0, NULL}}, 2);
 
-	CHECK_EQUAL(gj_resident_list(&s.entry, &list), 1);
+	CHECK_EQUAL(gj_resident_list(&s.entry, &list, &columns), 1);
+	REQUIRE(list[0].ncolumns == 2);
+	CHECK_EQUAL(columns[0].attnum, 1);
+	CHECK_EQUAL(columns[1].attnum, 2);
+	CHECK_EQUAL(columns[0].nfragments[GJ_PLAIN], 2);
+	CHECK(columns[0].nbytes >= 2 * 2 * NROWS * 4 && columns[0].nbytes == columns[0].plain_bytes);
+	free(columns);
 	CHECK_EQUAL(list[0].nfragments, 2);
 	CHECK_EQUAL(list[0].npages, 2 * (NPAGES - 1));
 	CHECK_EQUAL(list[0].nbytes, s.entry.memory.resident);
@@ -545,7 +552,7 @@ listed(Store *s, uint32_t filenode)
 {
 	GjCached	found = {.nfragments = 0};
 	GjCached   *list;
-	uint32_t	n = gj_resident_list(&s->entry, &list);
+	uint32_t	n = gj_resident_list(&s->entry, &list, NULL);
 
 	for (uint32_t i = 0; i < n; i++)
 		if (list[i].relation.filenode == filenode)
@@ -730,7 +737,7 @@ time_of_look_up(uint32_t nfiles, double *list_us)
 		start = gj_now_us();
 		for (uint32_t k = 0; k < 100; k++)
 		{
-			EXPECT(gj_resident_list(&s.entry, &list) == nfiles);
+			EXPECT(gj_resident_list(&s.entry, &list, NULL) == nfiles);
 			free(list);
 		}
 		if (gj_now_us() - start < best_list)

@@ -33,12 +33,12 @@ struct GjKeptFile
 {
 	LIST_ENTRY(GjKeptFile) of_bucket;
 	uint32_t	at;				/* in the store's list of files */
-	GjCached	counts;			/* all but the attributes */
+	GjCached	counts;			/* all but ncolumns and the attributes */
 	LIST_HEAD(, GjFragment) fragments;
 	LIST_HEAD(, GjSide) sides;	/* the newest first */
 	uint32_t	nsides;
 	uint32_t	nattributes;
-	uint32_t   *attributes;		/* [nattributes]: columns of fragments, by attribute number */
+	GjCachedColumn *columns;	/* [nattributes]: of fragments, by attribute number */
 };
 
 struct GjResident
