@@ -267,6 +267,8 @@ cudaError_t gj_await_loads(const GjQueue *queue);
 bool gj_is_idle(const GjQueue *queue);
 
 void gj_meet(GjDevice *device, GjDevice *other);
+uint64_t gj_room(GjDevice *device);
+void gj_tidy(GjDevice *device, bool all);
 GjStatus gj_mark(GjQueue *queue, GjLane lane, uint32_t m);
 GjStatus gj_after(GjQueue *queue, GjLane lane, uint32_t m);
 GjStatus gj_passed(GjQueue *queue, uint32_t m, bool wait, bool *done);

@@ -21,6 +21,8 @@
 #define SPARE_BYTES ((size_t) 16 << 20) /* of a large block */
 #define SPARE_PART 8   /* spare blocks take at most one part in so many of the GPU's memory */
 #define SPARE_WASTE 64 /* a block may be larger than what is wanted by one part in so many */
+#define LITTLE_FREE 10 /* less than one part in so many is free: others may want memory */
+#define KEPT_UNUSED 16 /* the pool then keeps one part in so many */
 #define USED_TENTHS 9  /* of the GPU's memory that blocks may take while some are spare */
 
 /* ---- pinned blocks */
@@ -286,6 +288,57 @@ pool_alloc(GjQueue *queue, void **memory, size_t nbytes)
 	if (error == cudaSuccess)
 		error = cudaMallocFromPoolAsync(memory, nbytes, device->pool, queue->stream);
 	return error;
+}
+
+/* Bytes of the device's pool: those that are allocated, or all that it has of the GPU's. */
+static uint64_t
+pool_bytes(GjDevice *device, cudaMemPoolAttr which)
+{
+	uint64_t nbytes = 0;
+
+	if (cudaMemPoolGetAttribute(device->pool, which, &nbytes) != cudaSuccess)
+		nbytes = 0;
+	return nbytes;
+}
+
+uint64_t
+gj_room(GjDevice *device)
+{
+	size_t free_bytes = 0;
+	size_t total_bytes = 0;
+	const cudaError_t set = cudaSetDevice(device->ordinal);
+	const bool known =
+		set == cudaSuccess && cudaMemGetInfo(&free_bytes, &total_bytes) == cudaSuccess;
+
+	cudaGetLastError();
+	/* in this order: what is allocated meanwhile counts twice, not never */
+	return known ? free_bytes + pool_bytes(device, cudaMemPoolAttrReservedMemCurrent)
+				 : device->info.memory_total;
+}
+
+void
+gj_tidy(GjDevice *device, bool all)
+{
+	size_t free_bytes = 0;
+	size_t total_bytes = 0;
+	uint64_t spare = 0;
+
+	if (cudaSetDevice(device->ordinal) == cudaSuccess &&
+		cudaMemGetInfo(&free_bytes, &total_bytes) == cudaSuccess &&
+		(all || free_bytes < total_bytes / LITTLE_FREE))
+	{
+		pthread_mutex_lock(&device->lock);
+		while (device->nspare > 0)
+			cudaFreeAsync(unlink_spare(device, 0).memory, cudaStreamPerThread);
+		pthread_mutex_unlock(&device->lock);
+		cudaStreamSynchronize(cudaStreamPerThread);
+		/* runs that go on are not to ask the driver for each allocation */
+		if (!all)
+			spare = total_bytes / KEPT_UNUSED;
+		cudaMemPoolTrimTo(device->pool,
+						  pool_bytes(device, cudaMemPoolAttrUsedMemCurrent) + spare);
+	}
+	cudaGetLastError();
 }
 
 /* Room to note n more allocations.  False: out of host memory. */

@@ -154,7 +154,10 @@ CREATE FUNCTION gpujoin_cache(
 	OUT bytes bigint,
 	OUT hits bigint,
 	OUT hash_tables bigint,
-	OUT hash_table_hits bigint
+	OUT hash_table_hits bigint,
+	OUT encodings text[],
+	OUT column_bytes bigint[],
+	OUT plain_bytes bigint[]
 )
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'gpujoin_cache'

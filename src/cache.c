@@ -42,25 +42,85 @@ PG_FUNCTION_INFO_V1(gpujoin_prewarm);
 
 /* ---- gpujoin_cache */
 
-/* The columns of a table that are kept; numbers where the name is not known. */
-static Datum
-column_names(const GjCached *cached, Oid relid)
+/* What users see of the columns of a relation on a device: arrays of the same order. */
+typedef struct ColumnArrays
 {
-	ArrayBuildState *names = initArrayResult(TEXTOID, CurrentMemoryContext, false);
+	ArrayBuildState *names;
+	ArrayBuildState *encodings;
+	ArrayBuildState *bytes;
+	ArrayBuildState *plain_bytes;
+} ColumnArrays;
 
-	for (int attno = 1; attno < GJ_CACHED_WORDS * 64; attno++)
+/* How one fragment lies, or all do. */
+static char *
+encoding_text(GjEncoding encoding, uint64 nvalues)
+{
+	static const int nbytes[GJ_NENCODINGS] = {0, 1, 2, 4, 1, 2, 4};
+
+	if (encoding == GJ_PLAIN)
+		return "plain";
+	if (encoding < GJ_CODES_1)
+		return psprintf(nbytes[encoding] == 1 ? "packed %d byte" : "packed %d bytes",
+						nbytes[encoding]);
+	return psprintf(nbytes[encoding] == 1 ? "dictionary of " UINT64_FORMAT " values, %d byte" :
+					"dictionary of " UINT64_FORMAT " values, %d bytes", nvalues, nbytes[encoding]);
+}
+
+/* How a column lies; where its fragments differ, in how many of them. */
+static char *
+column_encoding(const GjCachedColumn *column)
+{
+	uint64		nfragments = 0;
+	uint64		ndictionaries = 0;
+	StringInfoData text;
+
+	initStringInfo(&text);
+	for (int e = 0; e < GJ_NENCODINGS; e++)
 	{
+		nfragments += column->nfragments[e];
+		if (e >= GJ_CODES_1)
+			ndictionaries += column->nfragments[e];
+	}
+	for (int e = 0; e < GJ_NENCODINGS; e++)
+	{
+		if (column->nfragments[e] == 0)
+			continue;
+		if (text.len > 0)
+			appendStringInfoString(&text, "; ");
+		appendStringInfoString(&text, encoding_text(e, column->nvalues / Max(ndictionaries, 1)));
+		if (column->nfragments[e] < nfragments)
+			appendStringInfo(&text, " in %u of " UINT64_FORMAT " fragments", column->nfragments[e],
+							 nfragments);
+	}
+	return text.data;
+}
+
+/* The columns of a table that are kept; numbers where the name is not known. */
+static void
+describe_columns(const GjCachedRelation *relation, Oid relid, ColumnArrays *arrays)
+{
+	MemoryContext context = CurrentMemoryContext;
+
+	arrays->names = initArrayResult(TEXTOID, context, false);
+	arrays->encodings = initArrayResult(TEXTOID, context, false);
+	arrays->bytes = initArrayResult(INT8OID, context, false);
+	arrays->plain_bytes = initArrayResult(INT8OID, context, false);
+	for (uint32 c = 0; c < relation->counts.ncolumns; c++)
+	{
+		const GjCachedColumn *column = &relation->columns[c];
 		char	   *name = NULL;
 
-		if (!(cached->attributes[attno / 64] >> (attno % 64) & 1))
-			continue;
 		if (OidIsValid(relid))
-			name = get_attname(relid, attno, true);
+			name = get_attname(relid, column->attnum, true);
 		if (name == NULL)
-			name = psprintf("%d", attno);
-		accumArrayResult(names, CStringGetTextDatum(name), false, TEXTOID, CurrentMemoryContext);
+			name = psprintf("%u", column->attnum);
+		accumArrayResult(arrays->names, CStringGetTextDatum(name), false, TEXTOID, context);
+		accumArrayResult(arrays->encodings, CStringGetTextDatum(column_encoding(column)), false,
+						 TEXTOID, context);
+		accumArrayResult(arrays->bytes, Int64GetDatum(column->nbytes), false, INT8OID, context);
+		accumArrayResult(arrays->plain_bytes, Int64GetDatum(column->plain_bytes), false, INT8OID,
+						 context);
 	}
-	return makeArrayResult(names, CurrentMemoryContext);
 }
 
 /* The table that has the file now; invalid in other databases, and after a rewrite. */
@@ -79,7 +139,7 @@ Datum
 gpujoin_cache(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
-	GjCached   *list;
+	GjCachedRelation *list;
 	uint32		n = 0;
 	GjFailure	failure;
 
@@ -88,28 +148,34 @@ gpujoin_cache(PG_FUNCTION_ARGS)
 		(void) gj_cache_read(&list, &n, &failure);
 	for (uint32 i = 0; i < n; i++)
 	{
-		Oid			relid = relation_of_file(&list[i].relation);
-		char	   *database = get_database_name(list[i].relation.database);
+		const GjCached *counts = &list[i].counts;
+		Oid			relid = relation_of_file(&counts->relation);
+		char	   *database = get_database_name(counts->relation.database);
+		ColumnArrays arrays;
 		NameData	name;
-		Datum		values[12];
-		bool		nulls[12] = {false};
+		Datum		values[15];
+		bool		nulls[15] = {false};
 		int			c = 0;
 
-		values[c++] = ObjectIdGetDatum(list[i].relation.database);
+		values[c++] = ObjectIdGetDatum(counts->relation.database);
 		namestrcpy(&name, database != NULL ? database : "");
 		nulls[c] = database == NULL;
 		values[c++] = NameGetDatum(&name);
 		nulls[c] = !OidIsValid(relid);
 		values[c++] = ObjectIdGetDatum(relid);
-		values[c++] = column_names(&list[i], relid);
-		values[c++] = CStringGetTextDatum(list[i].device == GJ_DEVICE_CPU ? "cpu" : "cuda");
-		values[c++] = Int32GetDatum(list[i].ordinal);
-		values[c++] = Int64GetDatum(list[i].nfragments);
-		values[c++] = Int64GetDatum(list[i].npages);
-		values[c++] = Int64GetDatum(list[i].nbytes);
-		values[c++] = Int64GetDatum(list[i].hits);
-		values[c++] = Int64GetDatum(list[i].ntables);
-		values[c++] = Int64GetDatum(list[i].table_hits);
+		describe_columns(&list[i], relid, &arrays);
+		values[c++] = makeArrayResult(arrays.names, CurrentMemoryContext);
+		values[c++] = CStringGetTextDatum(counts->device == GJ_DEVICE_CPU ? "cpu" : "cuda");
+		values[c++] = Int32GetDatum(counts->ordinal);
+		values[c++] = Int64GetDatum(counts->nfragments);
+		values[c++] = Int64GetDatum(counts->npages);
+		values[c++] = Int64GetDatum(counts->nbytes);
+		values[c++] = Int64GetDatum(counts->hits);
+		values[c++] = Int64GetDatum(counts->ntables);
+		values[c++] = Int64GetDatum(counts->table_hits);
+		values[c++] = makeArrayResult(arrays.encodings, CurrentMemoryContext);
+		values[c++] = makeArrayResult(arrays.bytes, CurrentMemoryContext);
+		values[c++] = makeArrayResult(arrays.plain_bytes, CurrentMemoryContext);
 		Assert(c == lengthof(values));
 		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 	}
@@ -423,7 +489,7 @@ typedef struct Warmed
 static uint64
 count_pages(const Warmed *tables, int n)
 {
-	GjCached   *list;
+	GjCachedRelation *list;
 	uint32		nlist;
 	uint64		npages = 0;
 	GjFailure	failure;
@@ -434,9 +500,9 @@ count_pages(const Warmed *tables, int n)
 		uint64		resident = 0;
 
 		for (uint32 i = 0; i < nlist; i++)
-			if (memcmp(&list[i].relation, &tables[t].relation, sizeof(GjRelationKey)) == 0 &&
-				list[i].device == gj_device_kind())
-				resident += list[i].npages;
+			if (memcmp(&list[i].counts.relation, &tables[t].relation, sizeof(GjRelationKey)) == 0 &&
+				list[i].counts.device == gj_device_kind())
+				resident += list[i].counts.npages;
 		/* some may be on several */
 		npages += Min(resident, tables[t].nblocks);
 	}

@@ -23,6 +23,7 @@
 #include "catalog/pg_authid.h"
 #include "catalog/pg_db_role_setting.h"
 #include "catalog/pg_extension.h"
+#include "catalog/pg_namespace.h"
 #include "commands/dbcommands.h"
 #include "commands/extension.h"
 #include "executor/spi.h"
@@ -33,6 +34,7 @@
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/inval.h"
+#include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/syscache.h"
 #include "utils/varlena.h"
@@ -215,6 +217,16 @@ return_database_list(FunctionCallInfo fcinfo)
 	PG_RETURN_TEXT_P(cstring_to_text(value));
 }
 
+/* Say that other nodes are not set, where Citus knows some. */
+static void
+note_other_nodes(void)
+{
+	if (OidIsValid(get_relname_relid("pg_dist_node", PG_CATALOG_NAMESPACE)))
+		ereport(NOTICE,
+				(errmsg("only this node's database is set"),
+				 errhint("For all nodes run SELECT run_command_on_all_nodes('SELECT gpujoin_enable()').")));
+}
+
 /* Make every new session of this database load the library. */
 Datum
 gpujoin_enable(PG_FUNCTION_ARGS)
@@ -229,6 +241,7 @@ gpujoin_enable(PG_FUNCTION_ARGS)
 						get_database_name(MyDatabaseId))));
 	else
 		set_database_list(lappend(others, GJ_LIBRARY));
+	note_other_nodes();
 	return return_database_list(fcinfo);
 }
 

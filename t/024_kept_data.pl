@@ -109,5 +109,10 @@ foreach my $function ('gpujoin_prewarm', 'gpujoin_cache_evict')
 	$node->psql('postgres', sprintf($call, 'f'), stdout => \$out, stderr => \$err);
 	is($err, '', "$function: no notice of another table");
 }
+$node->psql('postgres', 'SELECT gpujoin_enable(); SELECT gpujoin_disable()', stderr => \$err);
+unlike($err, qr/node/, 'gpujoin_enable: no notice without other nodes');
+$node->safe_psql('postgres', 'SET allow_system_table_mods = on; CREATE TABLE pg_catalog.pg_dist_node (nodeid int)');
+$node->psql('postgres', 'SELECT gpujoin_enable()', stderr => \$err);
+like($err, qr/NOTICE:  only this node's database is set\nHINT:  For all nodes run SELECT run_command_on_all_nodes\('SELECT gpujoin_enable\(\)'\)\./, 'with other nodes: it says so');
 $node->stop;
 done_testing();

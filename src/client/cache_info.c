@@ -14,29 +14,52 @@
 #include "compat.h"
 #include "guc.h"
 
+/* Reads the columns that follow a CACHED. */
+static bool
+read_columns(GjConnection *connection, GjCachedRelation *relation, GjFailure *failure)
+{
+	GjAnswer	answer;
+
+	/* as many as its bitmap can have */
+	if (relation->counts.ncolumns > GJ_CACHED_WORDS * 64)
+		return false;
+	relation->columns = palloc(sizeof(GjCachedColumn) * (relation->counts.ncolumns + 1));
+	for (uint32 c = 0; c < relation->counts.ncolumns; c++)
+	{
+		if (!gj_connection_expect(connection, GJ_MSG_CACHED_COLUMN, GJ_ANSWER_TIMEOUT, &answer,
+								  failure))
+			return false;
+		relation->columns[c] = answer.cached_column.column;
+	}
+	return true;
+}
+
 bool
-gj_cache_read(GjCached **list, uint32 *n, GjFailure *failure)
+gj_cache_read(GjCachedRelation **list, uint32 *n, GjFailure *failure)
 {
 	uint32		question = GJ_MSG_CACHE;
 	uint32		size = 8;
 	GjMsgWelcome welcome;
-	GjAnswer	answer;
+	GjAnswer	answer = {0};
 	GjConnection *connection = gj_connection_open(gj_device_kind(), NULL, NULL, &welcome, failure);
 
 	*n = 0;
 	*list = NULL;
 	if (connection == NULL)
 		return false;
-	*list = palloc(sizeof(GjCached) * size);
+	*list = palloc(sizeof(GjCachedRelation) * size);
 	(void) gj_connection_send(connection, &question, sizeof(question), NULL, 0);
 	while (gj_connection_expect(connection, GJ_MSG_CACHED, GJ_ANSWER_TIMEOUT, &answer, failure))
 	{
 		if (*n == size)
 		{
 			size *= 2;
-			*list = repalloc_huge(*list, sizeof(GjCached) * size);
+			*list = repalloc_huge(*list, sizeof(GjCachedRelation) * size);
 		}
-		(*list)[(*n)++] = answer.cached.cached;
+		(*list)[*n].counts = answer.cached.cached;
+		if (!read_columns(connection, &(*list)[*n], failure))
+			break;
+		(*n)++;
 	}
 	gj_connection_close(connection);
 	return answer.type == GJ_MSG_END;

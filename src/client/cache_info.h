@@ -7,8 +7,15 @@
 
 #include "client.h"
 
+/* A relation on a device. */
+typedef struct GjCachedRelation
+{
+	GjCached	counts;
+	GjCachedColumn *columns;	/* [counts.ncolumns], by number */
+} GjCachedRelation;
+
 /* All that is resident, palloc'd; false with the reason if gpujoind does not tell. */
-extern bool gj_cache_read(GjCached **list, uint32 *n, GjFailure *failure);
+extern bool gj_cache_read(GjCachedRelation **list, uint32 *n, GjFailure *failure);
 
 /*
  * Pages of a table, which is locked, that are resident on the kind of device that gpujoin.device

@@ -449,6 +449,8 @@ answer_size(uint32 type)
 			return sizeof(GjMsgSlot);
 		case GJ_MSG_CACHED:
 			return sizeof(GjMsgCached);
+		case GJ_MSG_CACHED_COLUMN:
+			return sizeof(GjMsgCachedColumn);
 		case GJ_MSG_EVICTED:
 			return sizeof(GjMsgEvicted);
 		case GJ_MSG_DONE:

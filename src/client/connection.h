@@ -39,6 +39,7 @@ typedef union GjAnswer
 	GjMsgWelcome welcome;
 	GjMsgDevice device;
 	GjMsgCached cached;
+	GjMsgCachedColumn cached_column;
 	GjMsgEvicted evicted;
 	GjMsgReady	ready;
 	GjMsgSlot	slot;

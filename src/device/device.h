@@ -62,6 +62,16 @@ typedef struct GjDeviceOps
 	void		(*meet) (GjDevice *device, GjDevice *other);
 	/* Fills in name, sizes and rates; not sessions and memory_used. */
 	void		(*info) (GjDevice *device, GjDeviceInfo *info);
+	/*
+	 * Bytes of memory that it has or could get: other processes have the rest of memory_total.
+	 * NULL: there are no others.
+	 */
+	uint64_t	(*room) (GjDevice *device);
+	/*
+	 * Gives back memory that it only keeps for later allocations: with `all`, or where little
+	 * of memory_total is free; else nothing.  NULL: it keeps none.
+	 */
+	void		(*tidy) (GjDevice *device, bool all);
 	/* Makes host memory usable by copies and kernels of every device.  Waits. */
 	GjStatus	(*host_register) (GjDevice *device, void *memory, size_t nbytes, GjErrorText *why);
 	void		(*host_unregister) (GjDevice *device, void *memory);

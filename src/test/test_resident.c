@@ -223,6 +223,7 @@ test_resident_finding(void)
 	uint64_t	valid[GJ_FRAGMENT_WORDS];
 	uint64_t	page_lsns[GJ_FRAGMENT_BLOCKS];
 	GjCached   *list;
+	GjCachedColumn *columns;
 	Store		s;
 
 	REQUIRE(open_store(&s, 16 * MB, 8 * MB) && load_unused(&s, 0) && load_unused(&s, 2));
@@ -238,7 +239,13 @@ test_resident_finding(void)
 	CHECK_EQUAL(page_lsns[9], 1009);
 	gj_resident_unpin(s.store, (GjPinned[]) {{found[0].fragment, 0, NULL}, {found[2].fragment, 0, NULL}}, 2);
 
-	CHECK_EQUAL(gj_resident_list(&s.entry, &list), 1);
+	CHECK_EQUAL(gj_resident_list(&s.entry, &list, &columns), 1);
+	REQUIRE(list[0].ncolumns == 2);
+	CHECK_EQUAL(columns[0].attnum, 1);
+	CHECK_EQUAL(columns[1].attnum, 2);
+	CHECK_EQUAL(columns[0].nfragments[GJ_PLAIN], 2);
+	CHECK(columns[0].nbytes >= 2 * 2 * NROWS * 4 && columns[0].nbytes == columns[0].plain_bytes);
+	free(columns);
 	CHECK_EQUAL(list[0].nfragments, 2);
 	CHECK_EQUAL(list[0].npages, 2 * (NPAGES - 1));
 	CHECK_EQUAL(list[0].nbytes, s.entry.memory.resident);
@@ -640,7 +647,7 @@ listed(Store *s, uint32_t filenode)
 {
 	GjCached	found = {.nfragments = 0};
 	GjCached   *list;
-	uint32_t	n = gj_resident_list(&s->entry, &list);
+	uint32_t	n = gj_resident_list(&s->entry, &list, NULL);
 
 	for (uint32_t i = 0; i < n; i++)
 		if (list[i].relation.filenode == filenode)
@@ -825,7 +832,7 @@ time_of_look_up(uint32_t nfiles, double *list_us)
 		start = gj_now_us();
 		for (uint32_t k = 0; k < 100; k++)
 		{
-			EXPECT(gj_resident_list(&s.entry, &list) == nfiles);
+			EXPECT(gj_resident_list(&s.entry, &list, NULL) == nfiles);
 			free(list);
 		}
 		if (gj_now_us() - start < best_list)
@@ -849,4 +856,161 @@ test_resident_scales(void)
 		   "the list: %.1f us of 5 files, %.1f us of 500\n", few, many, few_list, many_list);
 	CHECK(many < 8 * few + 2);
 	CHECK(many_list < 300 * few_list + 50);
+}
+
+/* ---- another process on the device */
+
+/* Memory of a device that a store and another process share, the latter with `taken` bytes. */
+static struct
+{
+	uint64_t	total;
+	uint64_t	taken;
+	uint64_t	own;
+	uint32_t	ndenied;
+} shared;
+
+static GjMemoryOps shared_memory;
+static GjDeviceOps shared_ops;
+
+static GjStatus
+shared_alloc(GjQueue *queue, size_t nbytes, void **memory)
+{
+	GjStatus	status;
+
+	if (shared.taken + shared.own + nbytes > shared.total)
+	{
+		shared.ndenied++;
+		return GJ_OUT_OF_MEMORY;
+	}
+	status = gj_cpu_device.memory->alloc(queue, nbytes, memory);
+	if (status == GJ_OK)
+		shared.own += nbytes;
+	return status;
+}
+
+static void
+shared_free(GjQueue *queue, void *memory, size_t nbytes)
+{
+	if (memory)
+		shared.own -= nbytes;
+	gj_cpu_device.memory->free(queue, memory, nbytes);
+}
+
+static uint64_t
+shared_room(void *arg)
+{
+	return shared.total - shared.taken;
+}
+
+static bool
+open_shared(Store *s, uint64_t total)
+{
+	memset(&shared, 0, sizeof(shared));
+	shared.total = total;
+	if (!open_store(s, gj_memory_leasable(total), UINT64_MAX))
+		return false;
+	shared_memory = *s->entry.ops->memory;
+	shared_memory.alloc = shared_alloc;
+	shared_memory.free = shared_free;
+	shared_ops = *s->entry.ops;
+	shared_ops.memory = &shared_memory;
+	s->entry.ops = s->work.ops = &shared_ops;
+	s->entry.memory.room = (GjRoom) {shared_room, NULL};
+	return true;
+}
+
+/* Fills the cache with fragments that nobody uses; returns how many are there then. */
+static uint32_t
+fill_cache(Store *s)
+{
+	uint32_t	n = 0;
+
+	for (uint32_t i = 0; i < 400; i++)
+		if (!load_unused(s, i))
+			break;
+	for (uint32_t i = 0; i < 400; i++)
+		n += is_there(s, i);
+	return n;
+}
+
+/* The limit follows what the other process takes and gives back, and resident data goes. */
+void
+test_resident_neighbour(void)
+{
+	Store		s;
+	GjBuffer	buffer = {NULL, 0};
+	uint32_t	alone;
+
+	REQUIRE(open_shared(&s, 4 * MB));
+	alone = fill_cache(&s);
+	CHECK(alone > 20 && s.entry.memory.resident > 2 * MB);
+	CHECK_EQUAL(gj_memory_look(&s.entry.memory, true), gj_memory_leasable(4 * MB));
+	CHECK(!gj_memory_shrink(&s.entry.memory));
+
+	/* it takes all that is free: what was found a moment ago counts for a while */
+	shared.taken = 4 * MB - shared.own;
+	CHECK_EQUAL(gj_memory_look(&s.entry.memory, false), gj_memory_leasable(4 * MB));
+	CHECK_EQUAL(gj_memory_look(&s.entry.memory, true), gj_memory_leasable(shared.own));
+	CHECK(gj_memory_shrink(&s.entry.memory));
+	CHECK(s.entry.memory.resident > 0);
+	CHECK(s.entry.memory.resident <= gj_memory_leasable(4 * MB - shared.taken));
+	CHECK(!gj_memory_shrink(&s.entry.memory));
+
+	/* nothing is left: leases end, and no number of bytes wraps around */
+	REQUIRE(gj_buffer_reserve(&s.work, &buffer, MB / 2) == GJ_OK);
+	shared.taken = 4 * MB - s.lease.used;
+	CHECK_EQUAL(gj_memory_look(&s.entry.memory, true), gj_memory_leasable(s.lease.used));
+	(void) gj_memory_shrink(&s.entry.memory);
+	CHECK_EQUAL(s.entry.memory.resident, 0);
+	CHECK(s.entry.memory.leased > s.entry.memory.limit);
+	CHECK(!gj_lease_take(&s.lease, 1));
+	CHECK_EQUAL(gj_lease_left(&s.lease), 0);
+	CHECK(!load_unused(&s, 0));
+	CHECK_EQUAL(gj_lease_start(&(GjLease) {NULL}, &s.entry.memory, MB, &unlimited, NULL, NULL),
+				GJ_OUT_OF_MEMORY);
+	gj_buffer_free(&s.work, &buffer);
+
+	/* it ends: all is as before */
+	shared.taken = 0;
+	CHECK_EQUAL(gj_memory_look(&s.entry.memory, true), gj_memory_leasable(4 * MB));
+	gj_lease_end(&s.lease);
+	REQUIRE(gj_lease_start(&s.lease, &s.entry.memory, 0, &unlimited, NULL, NULL) == GJ_OK);
+	CHECK_EQUAL(fill_cache(&s), alone);
+	close_store(&s);
+}
+
+/* The account allows it, the device has no memory: resident data makes room, then it fails. */
+void
+test_resident_denied(void)
+{
+	Store		s;
+	GjBuffer	buffer = {NULL, 0};
+	uint64_t	resident;
+
+	REQUIRE(open_shared(&s, 4 * MB));
+	REQUIRE(fill_cache(&s) > 20);
+	resident = s.entry.memory.resident;
+	(void) gj_memory_look(&s.entry.memory, true);
+	shared.taken = 4 * MB - shared.own;
+	REQUIRE(gj_buffer_reserve(&s.work, &buffer, MB / 4) == GJ_OK);
+	CHECK(shared.ndenied > 0);
+	CHECK(s.entry.memory.resident < resident && s.entry.memory.resident > 0);
+	CHECK(shared.own + shared.taken <= shared.total);
+	gj_buffer_free(&s.work, &buffer);
+
+	/* a fragment takes the place of older ones */
+	shared.taken = 0;
+	(void) gj_memory_look(&s.entry.memory, true);
+	shared.taken = 4 * MB - shared.own;
+	shared.ndenied = 0;
+	CHECK(load_unused(&s, 1000));
+	CHECK(shared.ndenied > 0);
+	CHECK(is_there(&s, 1000));
+	CHECK(shared.own + shared.taken <= shared.total);
+
+	/* with all resident data gone there is no room still */
+	CHECK_EQUAL(gj_buffer_reserve(&s.work, &buffer, 3 * MB), GJ_OUT_OF_MEMORY);
+	CHECK(!buffer.memory);
+	CHECK_EQUAL(s.lease.used, 0);
+	close_store(&s);
 }

@@ -15,7 +15,7 @@
 void
 test_wire_sizes(void)
 {
-	CHECK_EQUAL(GJ_ABI, 12);
+	CHECK_EQUAL(GJ_ABI, 13);
 	CHECK_EQUAL(sizeof(GjMsgHello), 72);
 	CHECK_EQUAL(sizeof(GjDeviceInfo), 200);
 	CHECK_EQUAL(sizeof(GjMsgWelcome), 360);
@@ -25,7 +25,8 @@ test_wire_sizes(void)
 	CHECK_EQUAL(sizeof(GjMsgReady), 36);
 	CHECK_EQUAL(sizeof(GjMsgAttach), 20);
 	CHECK_EQUAL(sizeof(GjMsgSlot), 16);
-	CHECK_EQUAL(sizeof(GjMsgCached), 288);
+	CHECK_EQUAL(sizeof(GjMsgCached), 296);
+	CHECK_EQUAL(sizeof(GjMsgCachedColumn), 64);
 	CHECK_EQUAL(sizeof(GjMsgEvict), 16);
 	CHECK_EQUAL(sizeof(GjMsgEvicted), 16);
 	CHECK_EQUAL(sizeof(GjStepStats), 32);

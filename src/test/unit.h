@@ -89,6 +89,8 @@ extern uint32_t unit_random(void);
 	X(resident_counts) \
 	X(resident_worth) \
 	X(resident_many_sides) \
+	X(resident_neighbour) \
+	X(resident_denied) \
 	X(resident_scales) \
 	X(groups_heap) \
 	X(merge_order) \

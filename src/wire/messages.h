@@ -70,7 +70,7 @@
 #include "resident.h"
 
 #define GJ_VERSION			"1.0"	/* of gpujoin */
-#define GJ_ABI				12	/* raise with any change of src/wire */
+#define GJ_ABI				13	/* raise with any change of src/wire */
 #define GJ_STRINGIFY_(x)	#x
 #define GJ_STRINGIFY(x)		GJ_STRINGIFY_(x)
 #define GJ_SOCKET_NAME		"gpujoin." GJ_STRINGIFY(GJ_ABI) ".sock"
@@ -143,7 +143,8 @@ typedef enum GjMessageType
 	GJ_MSG_ERROR,
 	GJ_MSG_RESIDENT,
 	GJ_MSG_CACHED,
-	GJ_MSG_EVICTED
+	GJ_MSG_EVICTED,
+	GJ_MSG_CACHED_COLUMN
 } GjMessageType;
 
 /* Sessions that a limit counts together: of a role, a database, a role in a database, or all. */
@@ -323,6 +324,14 @@ typedef struct GjMsgCached
 	uint32_t	unused;
 	GjCached	cached;
 } GjMsgCached;
+
+/* After a CACHED, for each of its columns. */
+typedef struct GjMsgCachedColumn
+{
+	uint32_t	type;
+	uint32_t	unused;
+	GjCachedColumn column;
+} GjMsgCachedColumn;
 
 typedef struct GjMsgEvict
 {

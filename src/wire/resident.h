@@ -201,11 +201,36 @@ gj_is_toasted(const GjChunkPages *pages, uint32_t c)
 /* What gpujoin_cache shows: one relation on one device. */
 #define GJ_CACHED_WORDS		26	/* attributes 1 .. 1663 */
 
+/* How a column of a fragment lies on the device: integers and codes of dictionaries by their bytes. */
+typedef enum GjEncoding
+{
+	GJ_PLAIN,
+	GJ_PACKED_1,
+	GJ_PACKED_2,
+	GJ_PACKED_4,
+	GJ_CODES_1,
+	GJ_CODES_2,
+	GJ_CODES_4,
+	GJ_NENCODINGS
+} GjEncoding;
+
+/* A column of a relation on a device, of all its fragments. */
+typedef struct GjCachedColumn
+{
+	uint32_t	attnum;
+	uint32_t	nfragments[GJ_NENCODINGS];
+	uint64_t	nvalues;		/* of all dictionaries */
+	uint64_t	nbytes;
+	uint64_t	plain_bytes;	/* that it would take unencoded */
+} GjCachedColumn;
+
 typedef struct GjCached
 {
 	GjRelationKey relation;
 	uint32_t	device;			/* GjDeviceKind */
 	uint32_t	ordinal;
+	uint32_t	ncolumns;		/* GjCachedColumn of it: those of `attributes` */
+	uint32_t	unused;
 	uint64_t	nfragments;
 	uint64_t	npages;			/* that are valid as far as gpujoind knows */
 	uint64_t	nbytes;

@@ -4,6 +4,7 @@
  */
 #include "devices.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,8 +17,8 @@
 #define GJ_MAX_GPUS			64
 #define GJ_MAX_PRETENDED	GJ_MAX_RUN_DEVICES
 
-/* Part of a device's memory that programs may lease; the rest is for its own needs. */
-#define GJ_LEASABLE			0.9
+/* Looks (gj_devices_tidy) without a lease after which a device is idle. */
+#define GJ_IDLE_LOOKS		10
 
 /* Guarded by `lock`; entries themselves are handed out and stay. */
 static struct
@@ -48,6 +49,15 @@ static struct
 	.cuda_reason = {"the GPUs are being opened"}
 };
 
+/* The room of an entry's memory. */
+static uint64_t
+look_for_room(void *entry)
+{
+	const GjDeviceEntry *e = entry;
+
+	return e->ops->room(e->device);
+}
+
 /* One of several devices that have the memory of one. */
 static void
 init_entry(GjDeviceEntry *entry, const GjDeviceOps *ops, GjDevice *device, uint32_t ordinal,
@@ -59,7 +69,11 @@ init_entry(GjDeviceEntry *entry, const GjDeviceOps *ops, GjDevice *device, uint3
 	ops->info(device, &entry->info);
 	entry->info.ordinal = ordinal;
 	entry->info.memory_total /= several;
-	gj_memory_init(&entry->memory, (uint64_t) (entry->info.memory_total * GJ_LEASABLE));
+	gj_memory_init(&entry->memory, gj_memory_leasable(entry->info.memory_total));
+	if (ops->room)
+		entry->memory.room = (GjRoom) {look_for_room, entry};
+	(void) gj_memory_look(&entry->memory, true);
+	entry->told_limit = entry->memory.limit;
 }
 
 /* Devices that one may pretend to be, of so many that are wanted. */
@@ -395,6 +409,37 @@ gj_devices_count_run(GjDeviceEntry *entry, const GjDeviceTotals *run)
 	entry->totals.bytes_out += run->bytes_out;
 	entry->totals.busy_ms += run->busy_ms;
 	pthread_mutex_unlock(&entry->memory.lock);
+}
+
+/* Says in the log how much of the device other processes have, if that changed much. */
+static void
+tell_limit(GjDeviceEntry *entry, uint64_t limit)
+{
+	const uint64_t told = entry->told_limit;
+	const uint64_t change = limit > told ? limit - told : told - limit;
+
+	if (change < entry->memory.total / 8)
+		return;
+	entry->told_limit = limit;
+	gj_log(GJ_LOG, "device %u: other processes leave %" PRIu64 " of %" PRIu64
+		   " MB to queries and resident data", entry->info.ordinal, limit >> 20,
+		   entry->memory.total >> 20);
+}
+
+void
+gj_devices_tidy(GjDeviceEntry *entry)
+{
+	GjDeviceMemory *memory = &entry->memory;
+	bool		shrinks;
+
+	if (!entry->ops->tidy)
+		return;
+	tell_limit(entry, gj_memory_look(memory, false));
+	shrinks = gj_memory_shrink(memory);
+	pthread_mutex_lock(&memory->lock);
+	entry->idle_looks = memory->nleases > 0 ? 0 : entry->idle_looks + 1;
+	pthread_mutex_unlock(&memory->lock);
+	entry->ops->tidy(entry->device, shrinks || entry->idle_looks == GJ_IDLE_LOOKS);
 }
 
 void

@@ -29,6 +29,9 @@ typedef struct GjDeviceEntry
 	GjDeviceInfo info;			/* as the device reported it when it was opened */
 	GjDeviceMemory memory;		/* guarded by its own lock */
 	GjDeviceTotals totals;		/* guarded by that lock too */
+	/* of gj_devices_tidy alone */
+	uint64_t	told_limit;		/* of the memory, as the log has it */
+	uint32_t	idle_looks;		/* without a lease, the last ones */
 } GjDeviceEntry;
 
 /* A GPU that is not used. */
@@ -99,6 +102,13 @@ extern void gj_devices_cuda_versions(uint32_t *driver, uint32_t *runtime);
 
 /* Adds what a program did. */
 extern void gj_devices_count_run(GjDeviceEntry *entry, const GjDeviceTotals *run);
+
+/*
+ * Looks what other processes left of the device, and gives up what exceeds that.  Gives the driver
+ * back what allocations left, where the device is idle, or others want memory.  One thread calls
+ * it, each second.
+ */
+extern void gj_devices_tidy(GjDeviceEntry *entry);
 
 /* What STATUS tells about a device: the numbers of this moment too. */
 extern void gj_devices_info(GjDeviceEntry *entry, GjDeviceInfo *info);

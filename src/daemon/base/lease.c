@@ -16,6 +16,9 @@
 /* How often a waiter looks whether it is to stop. */
 #define GJ_LEASE_POLL_MS	10
 
+/* Part of a device's memory that programs may lease; the rest is for its own needs. */
+#define GJ_LEASABLE			0.9
+
 /* Lives on the stack of the thread that waits; linked under memory->lock. */
 struct GjLeaseWaiter
 {
@@ -37,6 +40,7 @@ gj_memory_init(GjDeviceMemory *memory, uint64_t limit)
 	pthread_condattr_t attr;
 
 	memset(memory, 0, sizeof(*memory));
+	memory->total = limit;
 	memory->limit = limit;
 	memory->evictor = (GjEvictor) {give_nothing, NULL};
 	pthread_mutex_init(&memory->lock, NULL);
@@ -46,13 +50,84 @@ gj_memory_init(GjDeviceMemory *memory, uint64_t limit)
 	pthread_condattr_destroy(&attr);
 }
 
+uint64_t
+gj_memory_leasable(uint64_t nbytes)
+{
+	return (uint64_t) ((double) nbytes * GJ_LEASABLE);
+}
+
 /* True if `nbytes` more can be leased; resident data makes room.  The lock is held. */
 static bool
 make_room(GjDeviceMemory *memory, uint64_t nbytes)
 {
-	uint64_t	room = memory->limit - memory->leased - memory->resident;
+	uint64_t	taken = memory->leased + memory->resident;
 
-	return room >= nbytes || memory->evictor.give_way(memory->evictor.arg, nbytes - room);
+	if (nbytes == 0 || (taken <= memory->limit && nbytes <= memory->limit - taken))
+		return true;
+	return memory->evictor.give_way(memory->evictor.arg, nbytes + taken - memory->limit);
+}
+
+uint64_t
+gj_memory_limit(GjDeviceMemory *memory)
+{
+	uint64_t	limit;
+
+	pthread_mutex_lock(&memory->lock);
+	limit = memory->limit;
+	pthread_mutex_unlock(&memory->lock);
+	return limit;
+}
+
+uint64_t
+gj_memory_look(GjDeviceMemory *memory, bool now)
+{
+	int64_t		at = gj_now_us();
+	uint64_t	limit;
+	bool		known;
+
+	pthread_mutex_lock(&memory->lock);
+	limit = memory->limit;
+	known = !memory->room.look ||
+		(!now && memory->looked_us != 0 && at - memory->looked_us < GJ_LOOK_MS * INT64_C(1000));
+	if (!known)
+		memory->looked_us = at;
+	pthread_mutex_unlock(&memory->lock);
+	if (known)
+		return limit;
+
+	limit = gj_memory_leasable(memory->room.look(memory->room.arg));
+	if (limit > memory->total)
+		limit = memory->total;
+	pthread_mutex_lock(&memory->lock);
+	memory->limit = limit;
+	if (memory->first)
+		pthread_cond_broadcast(&memory->changed);
+	pthread_mutex_unlock(&memory->lock);
+	return limit;
+}
+
+bool
+gj_memory_shrink(GjDeviceMemory *memory)
+{
+	uint64_t	taken;
+	bool		shrinks;
+
+	pthread_mutex_lock(&memory->lock);
+	taken = memory->leased + memory->resident;
+	shrinks = taken > memory->limit && memory->resident > memory->pinned;
+	if (shrinks)
+		(void) memory->evictor.give_way(memory->evictor.arg, taken - memory->limit);
+	pthread_mutex_unlock(&memory->lock);
+	return shrinks;
+}
+
+void
+gj_memory_short(GjDeviceMemory *memory, uint64_t nbytes)
+{
+	(void) gj_memory_look(memory, true);
+	pthread_mutex_lock(&memory->lock);
+	(void) memory->evictor.give_way(memory->evictor.arg, nbytes);
+	pthread_mutex_unlock(&memory->lock);
 }
 
 static void
@@ -116,19 +191,18 @@ wait_for_turn(GjDeviceMemory *memory, GjLeaseWaiter *waiter, uint64_t nbytes,
 
 /* Returns how much of `nbytes` the session may have; more than there is if that is less. */
 static uint64_t
-init_lease(GjLease *lease, const GjDeviceMemory *memory, uint64_t nbytes,
-		   const GjMemoryLimits *limits)
+init_lease(GjLease *lease, uint64_t limit, uint64_t nbytes, const GjMemoryLimits *limits)
 {
 	uint64_t	of_quota = gj_quota_most(&limits->quota);
 
 	memset(lease, 0, sizeof(*lease));
-	lease->limit = memory->limit;
+	lease->limit = limit;
 	lease->quota = limits->quota;
 	if (limits->run != 0 && limits->run < lease->limit)
 		lease->limit = limits->run;
 	if (of_quota < lease->limit)
 		lease->limit = of_quota;
-	return nbytes > lease->limit && nbytes <= memory->limit ? lease->limit : nbytes;
+	return nbytes > lease->limit && nbytes <= limit ? lease->limit : nbytes;
 }
 
 /* The lock is held. */
@@ -145,11 +219,12 @@ GjStatus
 gj_lease_start(GjLease *lease, GjDeviceMemory *memory, uint64_t nbytes,
 			   const GjMemoryLimits *limits, bool (*stop) (void *), void *arg)
 {
+	const uint64_t limit = gj_memory_limit(memory);
 	GjLeaseWaiter waiter;
 	GjStatus	status;
 
-	nbytes = init_lease(lease, memory, nbytes, limits);
-	if (nbytes > memory->limit)
+	nbytes = init_lease(lease, limit, nbytes, limits);
+	if (nbytes > limit)
 		return GJ_OUT_OF_MEMORY;
 	/* whose group has no room does not keep others from the device */
 	status = gj_quota_await(&lease->quota, nbytes, stop, arg);
@@ -172,7 +247,7 @@ gj_lease_try(GjLease *lease, GjDeviceMemory *memory, uint64_t nbytes, const GjMe
 {
 	bool		ok;
 
-	nbytes = init_lease(lease, memory, nbytes, limits);
+	nbytes = init_lease(lease, gj_memory_limit(memory), nbytes, limits);
 	if (!gj_quota_take(&lease->quota, nbytes))
 		return false;
 	pthread_mutex_lock(&memory->lock);

@@ -24,6 +24,9 @@
 /* How long a run waits for its lease before its session is told GJ_BUSY. */
 #define GJ_LEASE_WAIT_MS	1000
 
+/* What was seen of a device's memory counts for so long. */
+#define GJ_LOOK_MS			100
+
 typedef struct GjLeaseWaiter GjLeaseWaiter;
 
 /* Makes room: gives up `nbytes` of resident data, or more.  False: fewer.  The lock is held. */
@@ -33,15 +36,28 @@ typedef struct GjEvictor
 	void	   *arg;			/* NULL: nothing has ever been resident */
 } GjEvictor;
 
-/* The memory of one device.  All fields are guarded by `lock`. */
+/* Bytes that this process has of a device's memory, and those that nobody has.  May take long. */
+typedef struct GjRoom
+{
+	uint64_t	(*look) (void *arg);	/* NULL: all of the device's memory, always */
+	void	   *arg;
+} GjRoom;
+
+/*
+ * The memory of one device.  Fields are guarded by `lock`, but for total and room, which do not
+ * change.  What is leased or resident can exceed `limit` where another process took memory.
+ */
 typedef struct GjDeviceMemory
 {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;		/* memory came back, or the first waiter left */
-	uint64_t	limit;			/* bytes that may be leased */
+	uint64_t	total;			/* bytes that may be leased if no other process has any */
+	GjRoom		room;
+	int64_t		looked_us;		/* when `limit` was found */
+	uint64_t	limit;			/* bytes that may be leased; at most `total` */
 	uint64_t	leased;			/* bytes leased now */
 	uint64_t	used;			/* bytes allocated now, by all leases */
-	uint64_t	resident;		/* bytes of resident data; leased + resident <= limit */
+	uint64_t	resident;		/* bytes of resident data */
 	uint64_t	pinned;			/* of these: in use by runs */
 	GjEvictor	evictor;		/* of the resident data */
 	uint32_t	nleases;
@@ -70,7 +86,29 @@ typedef struct GjLease
 	void	   *spare_arg;
 } GjLease;
 
+/* Part of a device's memory, or of what others left of it, that may be leased. */
+extern uint64_t gj_memory_leasable(uint64_t nbytes);
+
+/* Memory of a device that no other process uses, unless `room` is set before it is shared. */
 extern void gj_memory_init(GjDeviceMemory *memory, uint64_t limit);
+
+/* Bytes that may be leased, as far as it is known.  The lock is not held. */
+extern uint64_t gj_memory_limit(GjDeviceMemory *memory);
+
+/*
+ * Finds out what other processes have left, and sets the limit.  Not again within GJ_LOOK_MS, but
+ * with `now`.  Returns the limit.  The lock is not held.
+ */
+extern uint64_t gj_memory_look(GjDeviceMemory *memory, bool now);
+
+/* Gives up resident data that exceeds the limit.  True: there was some. */
+extern bool gj_memory_shrink(GjDeviceMemory *memory);
+
+/*
+ * The device had no memory for an allocation that was counted: looks, and gives up as much of what
+ * is resident.  The allocation is worth a second try then.
+ */
+extern void gj_memory_short(GjDeviceMemory *memory, uint64_t nbytes);
 
 /*
  * Waits for `nbytes`, an estimate, or for as much of it as the session may have, and

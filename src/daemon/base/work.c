@@ -19,6 +19,12 @@ buffer_alloc(GjWork *work, GjBuffer *buffer, uint64_t nbytes)
 	if (!gj_lease_take(work->lease, nbytes))
 		return GJ_OUT_OF_MEMORY;
 	status = work->ops->memory->alloc(work->queue, nbytes, &memory);
+	if (status == GJ_OUT_OF_MEMORY)
+	{
+		/* another process has what was counted */
+		gj_memory_short(work->lease->memory, nbytes);
+		status = work->ops->memory->alloc(work->queue, nbytes, &memory);
+	}
 	if (status != GJ_OK)
 	{
 		gj_lease_give(work->lease, nbytes);

@@ -109,7 +109,10 @@ watch_main(void *arg)
 		uint32_t	n = gj_devices_open(GJ_MAX_WATCHED, entries);
 
 		for (uint32_t i = 0; i < n; i++)
+		{
 			look_for_files(entries[i], &next[i]);
+			gj_devices_tidy(entries[i]);
+		}
 		poll(NULL, 0, GJ_WATCH_MS);
 	}
 	return NULL;

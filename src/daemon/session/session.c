@@ -224,6 +224,22 @@ send_status(GjSession *session)
 	return send_unused(session) && gj_session_send(session, &end, sizeof(end));
 }
 
+/* Tells of a file, and of its columns. */
+static bool
+send_cached(GjSession *session, const GjCached *cached, const GjCachedColumn *columns)
+{
+	const GjMsgCached message = {.type = GJ_MSG_CACHED,.cached = *cached};
+	bool		sent = gj_session_send(session, &message, sizeof(message));
+
+	for (uint32_t c = 0; c < cached->ncolumns && sent; c++)
+	{
+		const GjMsgCachedColumn column = {.type = GJ_MSG_CACHED_COLUMN,.column = columns[c]};
+
+		sent = gj_session_send(session, &column, sizeof(column));
+	}
+	return sent;
+}
+
 /* Tells what is resident on all devices. */
 static bool
 send_cache(GjSession *session)
@@ -234,15 +250,17 @@ send_cache(GjSession *session)
 	for (uint32_t d = 0; d < ndevices; d++)
 	{
 		GjCached   *list;
-		uint32_t	n = gj_resident_list(gj_devices_get(d), &list);
+		GjCachedColumn *columns;
+		uint32_t	n = gj_resident_list(gj_devices_get(d), &list, &columns);
+		uint64_t	at = 0;
 		bool		sent = true;
 
 		for (uint32_t i = 0; i < n && sent; i++)
 		{
-			GjMsgCached message = {.type = GJ_MSG_CACHED,.cached = list[i]};
-
-			sent = gj_session_send(session, &message, sizeof(message));
+			sent = send_cached(session, &list[i], columns + at);
+			at += list[i].ncolumns;
 		}
+		free(columns);
 		free(list);
 		if (!sent)
 			return false;

@@ -75,18 +75,18 @@ free_if_empty(GjResident *store, GjKeptFile *file)
 	LIST_REMOVE(file, of_bucket);
 	store->files[file->at] = store->files[--store->nfiles];
 	store->files[file->at]->at = file->at;
-	free(file->attributes);
+	free(file->columns);
 	free(file);
 }
 
 /* ---- fragments */
 
-/* True if there is a count for each of the fragment's columns. */
+/* True if there are counts for each of the fragment's columns. */
 static bool
 has_attributes(GjKeptFile *file, const GjFragment *fragment)
 {
 	uint32_t	n = file->nattributes;
-	uint32_t   *grown;
+	GjCachedColumn *grown;
 
 	for (uint32_t c = 0; c < fragment->ncolumns; c++)
 		if (fragment->columns[c].key.attnum < GJ_CACHED_WORDS * 64 &&
@@ -94,22 +94,46 @@ has_attributes(GjKeptFile *file, const GjFragment *fragment)
 			n = fragment->columns[c].key.attnum + 1;
 	if (n == file->nattributes)
 		return true;
-	grown = realloc(file->attributes, n * sizeof(uint32_t));
+	grown = realloc(file->columns, n * sizeof(GjCachedColumn));
 	if (!grown)
 		return false;
-	memset(grown + file->nattributes, 0, (n - file->nattributes) * sizeof(uint32_t));
-	file->attributes = grown;
+	memset(grown + file->nattributes, 0, (n - file->nattributes) * sizeof(GjCachedColumn));
+	file->columns = grown;
 	file->nattributes = n;
 	return true;
 }
 
-/* Adds `by` (1, -1) to what is counted of a fragment's columns. */
+static GjEncoding
+encoding_of(const GjFragmentColumn *column)
+{
+	if (column->packed == 0)
+		return GJ_PLAIN;
+	return (column->type.kind == GJ_REF ? GJ_CODES_1 : GJ_PACKED_1) +
+		(column->packed == 1 ? 0 : column->packed == 2 ? 1 : 2);
+}
+
+/* Adds a column of a fragment to the counts `by` (1, -1) times. */
 static void
-count_columns(GjKeptFile *file, const GjFragment *fragment, int32_t by)
+count_column(GjCachedColumn *counts, const GjFragment *fragment, const GjFragmentColumn *column,
+			 int64_t by)
+{
+	uint64_t	plain = column->packed > 0 ? fragment->nrows * column->type.width :
+		column->data.nbytes;
+
+	counts->attnum = column->key.attnum;
+	counts->nfragments[encoding_of(column)] += (uint32_t) by;
+	counts->nvalues += (uint64_t) (by * column->nvalues);
+	counts->nbytes += (uint64_t) by * (column->data.nbytes + column->nulls.nbytes + column->heap_bytes);
+	counts->plain_bytes += (uint64_t) by * (plain + column->nulls.nbytes + column->plain_heap);
+}
+
+static void
+count_columns(GjKeptFile *file, const GjFragment *fragment, int64_t by)
 {
 	for (uint32_t c = 0; c < fragment->ncolumns; c++)
 		if (fragment->columns[c].key.attnum < GJ_CACHED_WORDS * 64)
-			file->attributes[fragment->columns[c].key.attnum] += (uint32_t) by;
+			count_column(&file->columns[fragment->columns[c].key.attnum], fragment,
+						 &fragment->columns[c], by);
 }
 
 bool
@@ -205,27 +229,64 @@ gj_files_free(GjResident *store)
 
 /* ---- what users ask */
 
+static bool
+is_kept(const GjCachedColumn *column)
+{
+	for (uint32_t e = 0; e < GJ_NENCODINGS; e++)
+		if (column->nfragments[e] > 0)
+			return true;
+	return false;
+}
+
+/* Adds the columns of a file that there are to the counts, and to `columns`; returns their number. */
+static uint32_t
+list_columns(const GjKeptFile *file, GjCached *cached, GjCachedColumn *columns)
+{
+	for (uint32_t a = 0; a < file->nattributes; a++)
+	{
+		if (!is_kept(&file->columns[a]))
+			continue;
+		cached->attributes[a / 64] |= UINT64_C(1) << a % 64;
+		if (columns)
+			columns[cached->ncolumns] = file->columns[a];
+		cached->ncolumns++;
+	}
+	return cached->ncolumns;
+}
+
+/* The most columns that all files can have. */
+static uint64_t
+most_columns(const GjResident *store)
+{
+	uint64_t	n = 0;
+
+	for (uint32_t i = 0; store && i < store->nfiles; i++)
+		n += store->files[i]->nattributes;
+	return n;
+}
+
 uint32_t
-gj_resident_list(GjDeviceEntry *entry, GjCached **list)
+gj_resident_list(GjDeviceEntry *entry, GjCached **list, GjCachedColumn **columns)
 {
 	GjDeviceMemory *memory = &entry->memory;
 	GjResident *store;
+	uint64_t	ncolumns = 0;
 	uint32_t	n;
 
 	pthread_mutex_lock(&memory->lock);
 	store = gj_store_of(memory);
 	n = store ? store->nfiles : 0;
 	*list = malloc((n + 1) * sizeof(GjCached));
-	if (!*list)
+	if (columns)
+		*columns = malloc((most_columns(store) + 1) * sizeof(GjCachedColumn));
+	if (!*list || (columns && !*columns))
 		n = 0;
 	for (uint32_t i = 0; i < n; i++)
 	{
 		const GjKeptFile *file = store->files[i];
 
 		(*list)[i] = file->counts;
-		for (uint32_t a = 0; a < file->nattributes; a++)
-			if (file->attributes[a] > 0)
-				(*list)[i].attributes[a / 64] |= UINT64_C(1) << a % 64;
+		ncolumns += list_columns(file, &(*list)[i], columns ? *columns + ncolumns : NULL);
 	}
 	pthread_mutex_unlock(&memory->lock);
 	return n;

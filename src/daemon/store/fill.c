@@ -41,26 +41,50 @@ gj_fragment_discard(GjResident *store, GjFragment *fragment)
 	gj_resident_unpin(store, &(GjPinned) {fragment, 0, NULL}, 1);
 }
 
-GjStatus
-gj_fragment_alloc(GjResident *store, uint64_t clock, GjFragment *fragment, uint64_t nbytes,
-				  GjBuffer *buffer)
+/* Allocates if the cache may have so much; *denied: it may, but the device has no memory. */
+static GjStatus
+try_alloc(GjResident *store, uint64_t clock, GjFragment *fragment, uint64_t nbytes,
+		  GjBuffer *buffer, bool *denied)
 {
 	GjDeviceMemory *memory = store->memory;
 	GjStatus	status = GJ_OUT_OF_MEMORY;
 
-	nbytes = (nbytes + (GJ_BUFFER_UNIT - 1)) & ~(uint64_t) (GJ_BUFFER_UNIT - 1);
+	*denied = false;
 	pthread_mutex_lock(&memory->lock);
-	if (gj_resident_reserve(store, nbytes, clock) &&
-		store->entry->ops->memory->alloc(store->queue, nbytes, &buffer->memory) == GJ_OK)
+	if (gj_resident_reserve(store, nbytes, clock))
+	{
+		status = store->entry->ops->memory->alloc(store->queue, nbytes, &buffer->memory);
+		*denied = status != GJ_OK;
+	}
+	if (status == GJ_OK)
 	{
 		buffer->nbytes = nbytes;
 		memory->resident += nbytes;
 		memory->pinned += nbytes;
 		fragment->nbytes += nbytes;
-		status = GJ_OK;
 	}
 	pthread_mutex_unlock(&memory->lock);
-	return status;
+	return status == GJ_OK ? GJ_OK : GJ_OUT_OF_MEMORY;
+}
+
+GjStatus
+gj_fragment_alloc(GjResident *store, uint64_t clock, GjFragment *fragment, uint64_t nbytes,
+				  GjBuffer *buffer)
+{
+	GjStatus	status;
+	bool		denied;
+
+	nbytes = (nbytes + (GJ_BUFFER_UNIT - 1)) & ~(uint64_t) (GJ_BUFFER_UNIT - 1);
+	(void) gj_memory_look(store->memory, false);
+	status = try_alloc(store, clock, fragment, nbytes, buffer, &denied);
+	if (!denied)
+		return status;
+	/* another process has what was counted: what was used before this run makes room, or nothing */
+	(void) gj_memory_look(store->memory, true);
+	pthread_mutex_lock(&store->memory->lock);
+	(void) gj_resident_give_up(store, nbytes, clock);
+	pthread_mutex_unlock(&store->memory->lock);
+	return try_alloc(store, clock, fragment, nbytes, buffer, &denied);
 }
 
 void

@@ -39,13 +39,11 @@ default_limit(const GjDeviceEntry *entry)
 	return entry->ops->kind == GJ_DEVICE_CPU && share > GJ_CACHE_CPU ? GJ_CACHE_CPU : share;
 }
 
-static bool give_up(GjResident *store, uint64_t nbytes, uint64_t before);
-
 /* The evictor of the device's memory. */
 static bool
 give_way(void *store, uint64_t nbytes)
 {
-	return give_up(store, nbytes, UINT64_MAX);
+	return gj_resident_give_up(store, nbytes, UINT64_MAX);
 }
 
 GjResident *
@@ -74,7 +72,7 @@ gj_resident_store(GjDeviceEntry *entry, uint64_t cache_size)
 	{
 		store->limit = cache_size == UINT64_MAX ? default_limit(entry) : cache_size;
 		if (gj_cached_bytes(store) > store->limit)
-			(void) give_up(store, gj_cached_bytes(store) - store->limit, UINT64_MAX);
+			(void) gj_resident_give_up(store, gj_cached_bytes(store) - store->limit, UINT64_MAX);
 	}
 	pthread_mutex_unlock(&memory->lock);
 	return cache_size > 0 ? store : NULL;
@@ -197,12 +195,8 @@ withdraw(GjResident *store, GjFragment *fragment)
 		free_fragment(store, fragment);
 }
 
-/*
- * Gives up what was last used before a time, until `nbytes` are free.  What is freed can
- * be allocated at once by any queue.
- */
-static bool
-give_up(GjResident *store, uint64_t nbytes, uint64_t before)
+bool
+gj_resident_give_up(GjResident *store, uint64_t nbytes, uint64_t before)
 {
 	GjDeviceMemory *memory = store->memory;
 	uint64_t	all = memory->resident;
@@ -236,15 +230,15 @@ bool
 gj_resident_reserve(GjResident *store, uint64_t nbytes, uint64_t clock)
 {
 	GjDeviceMemory *memory = store->memory;
-	uint64_t	room = memory->limit - memory->leased - memory->resident;
-	uint64_t	missing = nbytes > room ? nbytes - room : 0;
+	uint64_t	taken = memory->leased + memory->resident + nbytes;
+	uint64_t	missing = taken > memory->limit ? taken - memory->limit : 0;
 
 	/* who waits for a lease comes first */
 	if (memory->first || nbytes > store->limit)
 		return false;
 	if (gj_cached_bytes(store) + nbytes > store->limit + missing)
 		missing = gj_cached_bytes(store) + nbytes - store->limit;
-	return missing == 0 || give_up(store, missing, clock);
+	return missing == 0 || gj_resident_give_up(store, missing, clock);
 }
 
 /* ---- finding */

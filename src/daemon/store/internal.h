@@ -33,12 +33,12 @@ struct GjKeptFile
 {
 	LIST_ENTRY(GjKeptFile) of_bucket;
 	uint32_t	at;				/* in the store's list of files */
-	GjCached	counts;			/* all but the attributes */
+	GjCached	counts;			/* all but ncolumns and the attributes */
 	LIST_HEAD(, GjFragment) fragments;
 	LIST_HEAD(, GjSide) sides;	/* the newest first */
 	uint32_t	nsides;
 	uint32_t	nattributes;
-	uint32_t   *attributes;		/* [nattributes]: columns of fragments, by attribute number */
+	GjCachedColumn *columns;	/* [nattributes]: of fragments, by attribute number */
 };
 
 struct GjResident
@@ -91,6 +91,12 @@ extern void gj_fragment_settle(GjResident *store);
 
 /* Makes room for `nbytes`; what was used since `clock` stays. */
 extern bool gj_resident_reserve(GjResident *store, uint64_t nbytes, uint64_t clock);
+
+/*
+ * Gives up what was last used before a time, until `nbytes` are free.  What is freed can
+ * be allocated at once by any queue.
+ */
+extern bool gj_resident_give_up(GjResident *store, uint64_t nbytes, uint64_t before);
 
 /* Frees a buffer of a fragment, if it has memory. */
 extern void gj_fragment_free_buffer(GjResident *store, GjFragment *fragment, GjBuffer *buffer);

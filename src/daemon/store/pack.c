@@ -261,9 +261,44 @@ make_heap(const GjPackWork *w, GjTextList *list, bool *taken)
 	return status;
 }
 
+/* Bytes of a value of its dictionary, in the mean. */
+static double
+value_bytes(const GjTexts *texts)
+{
+	return texts->nvalues > 0 ? (double) texts->nbytes / texts->nvalues : 0;
+}
+
+/*
+ * Notes what each column has of the heap, and would have without dictionaries: of the heap before,
+ * which had `before` bytes, columns with a dictionary share by the length of their values.
+ */
+static void
+note_heap(const GjPackWork *w, const GjTextList *list, uint64_t before)
+{
+	double		all = 0;
+
+	for (uint32_t i = 0; i < list->n; i++)
+	{
+		all += value_bytes(&list->texts[i]);
+		if (list->texts[i].nvalues == 0)
+			before -= list->texts[i].nbytes < before ? list->texts[i].nbytes : before;
+	}
+	for (uint32_t i = 0; i < list->n; i++)
+	{
+		const GjTexts *texts = &list->texts[i];
+		GjFragmentColumn *column = &w->fragment->columns[texts->number];
+
+		column->nvalues = texts->nvalues;
+		column->heap_bytes = texts->nbytes + texts->nvalues * sizeof(uint64_t);
+		column->plain_heap = texts->nvalues == 0 ? texts->nbytes :
+			all > 0 ? (uint64_t) ((double) before * value_bytes(texts) / all) : 0;
+	}
+}
+
 static GjStatus
 pack_listed(const GjPackWork *w, GjTextList *list)
 {
+	uint64_t	before = w->fragment->heap_used;
 	uint32_t	ndictionaries = 0;
 	bool		taken = false;
 	GjStatus	status = reserve_for_texts(w, list);
@@ -278,6 +313,8 @@ pack_listed(const GjPackWork *w, GjTextList *list)
 	}
 	if (ndictionaries > 0 && status == GJ_OK)
 		status = make_heap(w, list, &taken);
+	if (status == GJ_OK && (ndictionaries == 0 || taken))
+		note_heap(w, list, before);
 	if (ndictionaries == 0 || taken)
 		return status;
 	pthread_mutex_lock(&w->store->memory->lock);
@@ -287,10 +324,22 @@ pack_listed(const GjPackWork *w, GjTextList *list)
 	return status;
 }
 
+/* What each column has of the heap, as long as it is not looked at: the same. */
+static void
+share_heap(GjFragment *fragment, const GjTextList *list)
+{
+	for (uint32_t i = 0; i < list->n; i++)
+	{
+		GjFragmentColumn *column = &fragment->columns[list->texts[i].number];
+
+		column->heap_bytes = column->plain_heap = fragment->heap_used / list->n;
+	}
+}
+
 static GjStatus
 pack_texts(const GjPackWork *w)
 {
-	const GjFragment *fragment = w->fragment;
+	GjFragment *fragment = w->fragment;
 	GjTextList *list = calloc(1, sizeof(GjTextList));
 	GjStatus	status = GJ_OK;
 
@@ -302,6 +351,7 @@ pack_texts(const GjPackWork *w)
 	for (uint32_t c = 0; c < fragment->ncolumns; c++)
 		if (fragment->columns[c].type.kind == GJ_REF)
 			list->texts[list->n++].number = c;
+	share_heap(fragment, list);
 	if (list->n > 0 && list->most > 0)
 		status = pack_listed(w, list);
 	gj_buffer_free(w->work, &list->number);

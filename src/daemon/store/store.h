@@ -48,6 +48,10 @@ typedef struct GjFragmentColumn
 	uint8_t		narrow;
 	int64_t		base;
 	int64_t		factor;
+	/* of a complete fragment, for users */
+	uint32_t	nvalues;		/* of the dictionary; 0: it has none */
+	uint64_t	heap_bytes;		/* of the heap, with the dictionary */
+	uint64_t	plain_heap;		/* that would be its own without one */
 } GjFragmentColumn;
 
 /* What was noted about the pages of a fragment. */
@@ -385,7 +389,10 @@ extern uint32_t gj_resident_files(GjDeviceEntry *entry, uint32_t first, uint32_t
 /* Gives up what belongs to a file.  Returns bytes. */
 extern uint64_t gj_resident_evict_file(GjDeviceEntry *entry, const GjRelationKey *key);
 
-/* What is kept, by file, in no order: *list is the caller's to free.  Returns their number. */
-extern uint32_t gj_resident_list(GjDeviceEntry *entry, GjCached **list);
+/*
+ * What is kept, by file, in no order, and if `columns` is not NULL their columns in that order:
+ * *list and *columns are the caller's to free.  Returns the number of files.
+ */
+extern uint32_t gj_resident_list(GjDeviceEntry *entry, GjCached **list, GjCachedColumn **columns);
 
 #endif							/* GJ_DAEMON_STORE_STORE_H */

@@ -246,6 +246,23 @@ most_kept(GjDeviceEntry **entries, uint32_t n)
 	return most;
 }
 
+/* Bytes that a run may have on each of the devices. */
+static uint64_t
+least_limit(GjDeviceEntry **entries, uint32_t n)
+{
+	const uint64_t kept = most_kept(entries, n);
+	uint64_t	least = UINT64_MAX;
+
+	for (uint32_t i = 0; i < n; i++)
+	{
+		uint64_t	limit = gj_memory_limit(&entries[i]->memory);
+
+		if (limit < least)
+			least = limit;
+	}
+	return least > kept ? least - kept : 0;
+}
+
 static GjStatus
 open_team(GjTeam *team, GjErrorText *why)
 {
@@ -260,7 +277,7 @@ open_team(GjTeam *team, GjErrorText *why)
 
 	if (n == 0)
 		return GJ_NO_DEVICE;
-	limit = entries[0]->memory.limit - most_kept(entries, n);
+	limit = least_limit(entries, n);
 	if (team->options.limits.run != 0 && team->options.limits.run < limit)
 		limit = team->options.limits.run;
 	if (of_quota < limit)
