@@ -1,6 +1,6 @@
 # Random queries over subqueries, for scripts/random_queries.pl, whose functions it uses: groups and
 # distinct rows joined with others, aggregates of them, IN and EXISTS over them, NOT IN, correlated
-# aggregates, CTEs.
+# aggregates, CTEs, first rows in a total order.
 #
 # Their tables s0 to s4 are small, for PostgreSQL runs correlated subqueries row by row.  What is
 # selected does not depend on which of equal values a group shows: -0 and 0, 1.0 and 1.00.
@@ -146,6 +146,12 @@ sub grouped
 		$text = 'SELECT ' . join(', ', map { "$out[$_][0] o$_" } 0 .. $#out) . " FROM $text" . (@keys ? ' GROUP BY ' . join(', ', map { $_->{name} } @keys) : '');
 		$text .= ' HAVING ' . pick('count(*) > 2', 'count(*) < 9 AND count(*) <> 3', (one_aggregate(@all))[0] . ' IS NOT NULL',
 			(grep { $_->{class} eq 'int' } @all) ? 'sum(' . pick(grep { $_->{class} eq 'int' } @all)->{name} . ') > ' . constant('int4', int rand 90) : 'count(*) = 1') if chance(30);
+	}
+	if (@keys && chance(15))
+	{
+		# keys make the order total; sums of floats can differ in the last digits
+		my @order = map { $_ . pick('', ' DESC', ' DESC NULLS LAST') } (grep { $out[ $_ - 1 ][1] ne 'float' && chance(50) } @keys + 1 .. @out), 1 .. @keys;
+		$text .= ' ORDER BY ' . join(', ', @order) . ' LIMIT ' . (1 + int rand pick(3, 30, 300)) . (chance(20) ? ' OFFSET ' . int rand 5 : '');
 	}
 	return { text => "($text) $alias", alias => $alias, rows => $most / 4, select => $text,
 		columns => [ map { { name => "$alias.o$_", class => $out[$_][1] } } 0 .. $#out ] };

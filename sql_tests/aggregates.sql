@@ -115,5 +115,14 @@ INSERT INTO fl VALUES (1, 1e200), (1, -1e200), (2, '-0');
 SELECT gj_equal('SELECT avg(x) FROM fl JOIN g USING (k) WHERE k + 0 = 1');
 SELECT gj_same('SELECT sum(x), avg(x) FROM fl JOIN (SELECT DISTINCT k FROM g) h USING (k) WHERE k + 0 = 2');
 
+-- up to 256 of them, with groups and without
+CREATE FUNCTION sums(n int, how text) RETURNS text LANGUAGE sql AS $$
+	SELECT gj_same(format('SELECT %s FROM f JOIN g ON f.k = g.k %s', string_agg(format('sum(f.i4 + %s), max(g.c - %s)', i, i), ', '), how))
+	FROM generate_series(1, n / 2) i
+$$;
+SELECT sums(90, ''), sums(256, ''), sums(258, '');
+SELECT sums(90, 'GROUP BY g.c'), sums(256, 'GROUP BY g.c'), sums(258, 'GROUP BY g.c');
+SELECT sums(256, 'GROUP BY f.k ORDER BY sum(f.i4 + 1), f.k LIMIT 3');
+
 DROP TABLE f, g, huge, fl;
-DROP FUNCTION agg;
+DROP FUNCTION agg, sums;

@@ -605,6 +605,8 @@ gj_explain_join_scan(CustomScanState *node, List *ancestors, ExplainState *es)
 		explain_totals(&cxt);
 		explain_devices(&cxt);
 	}
+	if (es->analyze && state->used_equal)
+		ExplainPropertyText("Result", "of an equal stage", es);
 	if (state->failure.reason != GJ_OK)
 		ExplainPropertyText("Fallback",
 							psprintf("%s%s%s", gj_reason_text(state->failure.reason),

@@ -173,7 +173,9 @@ begin_join_scan(CustomScanState *node, EState *estate, int eflags)
 	{
 		jit_flags = estate->es_jit_flags;
 		estate->es_jit_flags = PGJIT_NONE;
+		gj_stages_in_fallback(estate, true);
 		state->fallback = ExecInitNode(linitial(cscan->custom_plans), estate, eflags);
+		gj_stages_in_fallback(estate, false);
 		estate->es_jit_flags = jit_flags;
 		node->custom_ps = lappend(node->custom_ps, state->fallback);
 	}
@@ -189,6 +191,8 @@ begin_join_scan(CustomScanState *node, EState *estate, int eflags)
 	find_emit_slot(state);
 	state->run_cxt = AllocSetContextCreate(estate->es_query_cxt, "gpujoin run",
 										   ALLOCSET_DEFAULT_SIZES);
+	if (state->is_stage)
+		gj_stage_register(state);
 }
 
 /* Adds what gpujoind tells of a run to the sums that EXPLAIN shows. */
@@ -224,9 +228,8 @@ add_stats(GjRunStats *sum, const GjRunStats *stats)
 	}
 }
 
-/* The GpuJoin of a stage, below the scan of its subquery if that is there; NULL: it is none. */
-static GjScanState *
-stage_of(PlanState *child)
+GjScanState *
+gj_stage_below(PlanState *child)
 {
 	GjScanState *stage;
 
@@ -245,9 +248,12 @@ end_run(GjScanState *state)
 
 	foreach(lc, state->css.custom_ps)
 	{
-		GjScanState *stage = stage_of(lfirst(lc));
+		GjScanState *stage = gj_stage_below(lfirst(lc));
 
-		if (stage != NULL)
+		if (stage == NULL)
+			continue;
+		stage->is_left = gj_stage_is_awaited(stage);
+		if (!stage->is_left)
 			end_run(stage);
 	}
 	if (state->run)
@@ -256,6 +262,7 @@ end_run(GjScanState *state)
 		gj_spool_end(state->spool);
 	state->run = NULL;
 	state->spool = NULL;
+	state->has_result = state->is_left = false;
 	state->batch_held = false;
 	memset(&state->emitter, 0, sizeof(state->emitter));
 	if (state->run_cxt)
@@ -274,6 +281,35 @@ give_up(PlanState *node, void *failure)
 	return planstate_tree_walker(node, give_up, failure);
 }
 
+/* Gives results of stages back that nobody waits for any more. */
+static void
+end_left(EState *estate)
+{
+	List	   *left = gj_stages_left(estate);
+	ListCell   *lc;
+
+	foreach(lc, left)
+		end_run(lfirst(lc));
+	list_free(left);
+}
+
+/* The node will read no stage any more, or not before others have ended. */
+static void
+forget_stages(GjScanState *state)
+{
+	ListCell   *lc;
+
+	foreach(lc, state->css.custom_ps)
+	{
+		GjScanState *stage = gj_stage_below(lfirst(lc));
+
+		if (stage == NULL)
+			continue;
+		stage->was_read = true;
+		forget_stages(stage);
+	}
+}
+
 /* From now on the native plan gives the rows. */
 static void
 fall_back(GjScanState *state, const GjFailure *failure)
@@ -282,6 +318,8 @@ fall_back(GjScanState *state, const GjFailure *failure)
 	int64		query_id = (int64) state->css.ss.ps.state->es_plannedstmt->queryId;
 
 	end_run(state);
+	forget_stages(state);
+	end_left(state->css.ss.ps.state);
 	if (why.reason != state->failure.reason)
 	{
 		gj_client_fall_back(&why);
@@ -427,14 +465,28 @@ most_workers(const GjScanState *state)
 	return state->css.ss.ps.state->es_use_parallel_mode && !IsParallelWorker() ? state->nworkers : 0;
 }
 
-static bool submit_run(GjScanState *state, GjFailure *failure);
+static bool submit_run(GjScanState *state, GjProgram *program, GjFailure *failure);
 
-/* Has a stage run: its result stays in gpujoind until end_run. */
+/* The program of a run; NULL with the reason. */
+static GjProgram *
+make_program(GjScanState *state, GjFailure *failure)
+{
+	GjProgram  *program = gj_make_program(state);
+
+	if (program == NULL)
+		gj_fail(failure, GJ_TOO_LARGE, "program");
+	else
+		program->spill = state->spill;
+	return program;
+}
+
+/* Has a stage run, unless an equal one has: its result stays in gpujoind until end_run. */
 static bool
 run_stage(GjScanState *state, PlanState *child, GjFailure *failure)
 {
-	GjScanState *stage = stage_of(child);
+	GjScanState *stage = gj_stage_below(child);
 	Instrumentation *instrument = stage->css.ss.ps.instrument;
+	GjProgram  *program;
 	MemoryContext old;
 	bool		done;
 
@@ -447,18 +499,56 @@ run_stage(GjScanState *state, PlanState *child, GjFailure *failure)
 		ExecReScan(&stage->css.ss.ps);
 	end_run(stage);
 	stage->spill = state->spill;
+	stage->was_read = true;
+	MemoryContextSwitchTo(stage->run_cxt);
+	program = make_program(stage, failure);
+	stage->program = program;
+	stage->used_equal = program != NULL && gj_equal_stage(stage, program) != NULL;
+	if (program == NULL || stage->used_equal)
+	{
+		MemoryContextSwitchTo(old);
+		forget_stages(stage);
+		return program != NULL;
+	}
 	if (instrument)
 		InstrStartNode(instrument);
-	MemoryContextSwitchTo(stage->run_cxt);
-	done = submit_run(stage, failure);
+	done = submit_run(stage, program, failure);
 	MemoryContextSwitchTo(state->css.ss.ps.state->es_query_cxt);
 	done = done && gj_remote_keep(stage->run, failure);
 	MemoryContextSwitchTo(old);
+	stage->has_result = done;
 	if (done)
 		add_stats(&stage->stats, gj_remote_stats(stage->run));
 	if (instrument)
 		InstrStopNode(instrument, done ? stage->stats.rows_out : 0);
 	return done;
+}
+
+/* Tells the run whose result a stage is: when all have run, so that nothing ends it before. */
+static bool
+set_stages(GjScanState *state, const GjProgram *program, GjFailure *failure)
+{
+	ListCell   *lc;
+
+	foreach(lc, state->sources)
+	{
+		int			s = foreach_current_index(lc);
+		GjScanState *stage;
+
+		if (gj_program_array(program, GjSource, sources)[s].stage == 0)
+			continue;
+		stage = gj_stage_below(list_nth(state->css.custom_ps,
+										list_nth_int(lfirst(lc), GJ_SOURCE_CHILD) - 1));
+		if (stage->used_equal)
+			stage = gj_equal_stage(stage, stage->program);
+		if (stage == NULL)
+		{
+			gj_fail(failure, GJ_DEVICE_LOST, "the result of an equal stage is gone");
+			return false;
+		}
+		gj_remote_set_stage(state->run, s, stage->run);
+	}
+	return true;
 }
 
 /* Opens the readers of all sources and submits the program. */
@@ -484,7 +574,6 @@ open_sources(GjScanState *state, const GjProgram *program, GjFailure *failure)
 		{
 			if (!run_stage(state, child, failure))
 				return false;
-			gj_remote_set_stage(state->run, s, stage_of(child)->run);
 			continue;
 		}
 		gj_remote_set_reader(state->run, s,
@@ -492,8 +581,11 @@ open_sources(GjScanState *state, const GjProgram *program, GjFailure *failure)
 											read_attnos(description, GJ_SOURCE_COLUMNS),
 											gj_remote_held(state->run)));
 	}
-	if (!gj_remote_submit(state->run, most_workers(state), failure))
+	if (!set_stages(state, program, failure) ||
+		!gj_remote_submit(state->run, most_workers(state), failure))
 		return false;
+	/* gpujoind has them for the run */
+	end_left(state->css.ss.ps.state);
 	gj_remote_launch(state->run, most_workers(state), state->css.ss.ps.state->es_snapshot);
 	return true;
 }
@@ -600,19 +692,14 @@ run_to_spool(GjScanState *state)
 	state->phase = GJ_SCAN_SPOOL;
 }
 
-/* Submits the program and opens its sources; false with the reason if that fails. */
+/* Submits the program, NULL: there is none, and opens its sources; false with the reason. */
 static bool
-submit_run(GjScanState *state, GjFailure *failure)
+submit_run(GjScanState *state, GjProgram *program, GjFailure *failure)
 {
-	GjProgram  *program = gj_make_program(state);
-
 	if (program == NULL)
-	{
-		gj_fail(failure, GJ_TOO_LARGE, "program");
 		return false;
-	}
-	program->spill = state->spill;
 	state->nruns++;
+	state->program = program;
 	state->run = gj_remote_create(program, &state->load_stats);
 	if (!open_sources(state, program, failure))
 		return false;
@@ -625,7 +712,6 @@ submit_run(GjScanState *state, GjFailure *failure)
 		gj_emitter_init(&state->emitter, program, state->emit_slot->tts_tupleDescriptor,
 						state->attributes, state->emit_outputs,
 						state->emit_slot->tts_tupleDescriptor->natts);
-	state->program = program;
 	return true;
 }
 
@@ -645,7 +731,8 @@ start_run(GjScanState *state)
 		return;
 	}
 	old = MemoryContextSwitchTo(state->run_cxt);
-	running = may_run(state, &failure) && submit_run(state, &failure);
+	running = may_run(state, &failure) &&
+		submit_run(state, make_program(state, &failure), &failure);
 	MemoryContextSwitchTo(old);
 	if (!running)
 		device_failed(state, &failure);

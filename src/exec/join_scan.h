@@ -8,6 +8,7 @@
  *	emit.c			batches and aggregate states into slots (emit.h)
  *	runtime.c		runtime constants into the program
  *	pruned_tables.c	partitions that this execution need not read
+ *	equal_stages.c	stages that compute the same
  *	explain.c		EXPLAIN
  */
 #ifndef GJ_JOIN_SCAN_H
@@ -48,6 +49,10 @@ typedef struct GjScanState
 	bool		can_fail;
 	int			nworkers;		/* planned to help to load */
 	bool		is_stage;		/* the node above has it run (run_stage) */
+	bool		has_result;		/* a stage: gpujoind has its result until end_run */
+	bool		was_read;		/* its result, or an equal stage's, was read; or nobody will */
+	bool		is_left;		/* who read it has ended, but another stage waits for its result */
+	bool		used_equal;		/* the last run read an equal stage's result */
 	List	   *attributes;		/* see GJ_ATTRIBUTE_PLAIN */
 	List	   *computed;		/* ExprStates of those that PostgreSQL computes */
 	bool		makes_values;	/* a row has values that are made for it */
@@ -92,6 +97,26 @@ extern List *gj_runtime_exprs(const CustomScan *cscan);
 
 /* The program of a run: the template with runtime constants filled in. */
 extern GjProgram *gj_make_program(GjScanState *state);
+
+/* The stage's node, below the scan of its subquery if that is there; NULL: it is none. */
+extern GjScanState *gj_stage_below(PlanState *child);
+
+/* ---- equal_stages.c */
+
+/* Native plans of GpuJoins are initialised from here to there. */
+extern void gj_stages_in_fallback(EState *estate, bool begins);
+
+/* Adds a stage to those of its execution. */
+extern void gj_stage_register(GjScanState *stage);
+
+/* A stage whose result is that of `program`, which is the one of `stage`; NULL: there is none. */
+extern GjScanState *gj_equal_stage(const GjScanState *stage, const GjProgram *program);
+
+/* True if a stage that has yet to run may read this one's result. */
+extern bool gj_stage_is_awaited(const GjScanState *stage);
+
+/* Stages that were left for others, and that nobody waits for any more. */
+extern List *gj_stages_left(EState *estate);
 
 extern void gj_explain_join_scan(CustomScanState *node, List *ancestors, struct ExplainState *es);
 

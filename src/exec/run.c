@@ -101,6 +101,12 @@ gj_remote_set_stage(GjRemoteRun *run, int source, const GjRemoteRun *stage)
 	run->stages.n = Max(run->stages.n, sources[source].stage);
 }
 
+bool
+gj_remote_is_lost(const GjRemoteRun *run)
+{
+	return gj_client_is_lost(run->client);
+}
+
 /* Blocks of a source's tables. */
 static uint64
 blocks_of(const GjSourceReader *reader)

@@ -44,6 +44,9 @@ extern void gj_remote_set_reader(GjRemoteRun *run, int source, GjSourceReader *r
  */
 extern void gj_remote_set_stage(GjRemoteRun *run, int source, const GjRemoteRun *stage);
 
+/* True if gpujoind no longer has the result of a stage that has come to its end. */
+extern bool gj_remote_is_lost(const GjRemoteRun *run);
+
 /*
  * Runs a stage to its end, after it was submitted: its result is in gpujoind until gj_remote_end.
  * False with the reason if it fails.

@@ -26,6 +26,7 @@
 #include "exec/parallel_load.h"
 #include "guc.h"
 #include "plan/join_path.h"
+#include "plan/remembered.h"
 
 #define COST_UNIT			10e-6	/* seconds a unit */
 #define SECONDS(s)			((s) / COST_UNIT)
@@ -102,7 +103,8 @@ load_part(PlannerInfo *root, RelOptInfo *rel)
 
 		pages += all;
 		if (all > 0)
-			resident += Min(gj_cache_pages(planner_rt_fetch(lfirst_int(lc), root)->relid), all);
+			resident += Min(gj_remembered(root, gj_cache_pages,
+										  planner_rt_fetch(lfirst_int(lc), root)->relid), all);
 	}
 	return pages > 0 ? 1 - resident / pages : 1;
 }

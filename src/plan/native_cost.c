@@ -25,6 +25,7 @@
 
 #include "plan/join_path.h"
 #include "plan/join_tree.h"
+#include "plan/remembered.h"
 
 /* Cost of such a visit, as pages that are read in order. */
 #define VISIT_PAGES			2.0
@@ -79,11 +80,11 @@ sample_page(GjSample *sample, Page page)
 }
 
 /*
- * True if rows that follow each other in a btree index lie on different pages of the table: a look
- * at some of its pages tells.  The correlation in the statistics is one of the whole table, and
+ * 1 if rows that follow each other in a btree index lie on different pages of the table, else 0: a
+ * look at some of its pages tells.  The correlation in the statistics is one of the whole table, and
  * low where rows of a key lie side by side, but keys in no order.
  */
-static bool
+static double
 is_scattered(Oid indexrelid)
 {
 	Relation	index = index_open(indexrelid, NoLock);	/* the planner has locked it */
@@ -123,7 +124,7 @@ index_visits(const GjVisits *visits, const IndexPath *path, double loops)
 
 	/* an index-only scan; one that does not exist; or not even a visit for each page */
 	if (path->path.pathtype != T_IndexScan || index->hypothetical || all <= rel->pages ||
-		!is_scattered(index->indexoid))
+		gj_remembered(visits->root, is_scattered, index->indexoid) == 0)
 		return 0;
 	get_tablespace_page_costs(rel->reltablespace, NULL, &page_cost);
 	all -= index_pages_fetched(all, rel->pages, index->pages, visits->root);

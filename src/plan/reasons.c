@@ -19,6 +19,7 @@
 #include "guc.h"
 #include "plan/program_builder.h"
 #include "plan/reasons.h"
+#include "plan/remembered.h"
 #include "plan/unnest.h"
 
 /* Names of relations in a part's name, before "...". */
@@ -386,6 +387,7 @@ plan_query(Query *query, const char *query_string, int cursor_options, ParamList
 
 	gj_explaining = pending;
 	pending = false;
+	gj_remember_nothing();
 	PG_TRY();
 	{
 		result = gj_plan_unnested(query, query_string, cursor_options, params,

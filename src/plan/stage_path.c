@@ -35,6 +35,7 @@
 #include "plan/make_expr.h"
 #include "plan/reasons.h"
 #include "plan/safety.h"
+#include "plan/unnest.h"
 
 #define STAGE_MAGIC			0x474a5354
 
@@ -238,8 +239,9 @@ gj_stage_column(GjBuilder *builder, int s, const Var *var, int *index)
 	column = palloc(sizeof(GjBuildColumn));
 	if (!describe_column(source->stage, var, column))
 		return false;
-	column->type.source = s;
+	/* of a stage's program, which is the same for all readers */
 	column->stage.type = column->type;
+	column->type.source = s;
 	*index = list_length(source->columns);
 	source->columns = lappend(source->columns, column);
 	return true;
@@ -500,6 +502,30 @@ can_filter(GjBuilder *builder, int s)
 	return can;
 }
 
+/*
+ * Gives a stage that others may compute as well all columns that its result can have.  Readers that
+ * want some of them then have the same program, and one result serves all (exec/equal_stages.c).
+ */
+static void
+add_all_columns(GjBuilder *builder, int s)
+{
+	ListCell   *lc;
+	ListCell   *lc2;
+
+	foreach(lc, builder->source[s].stage->info->outputs)
+	{
+		Expr	   *expr = over_columns(builder, s, lfirst(lc));
+		List	   *columns = pull_var_clause((Node *) expr, 0);
+
+		foreach(lc2, columns)
+		{
+			int			index;
+
+			(void) gj_stage_column(builder, s, lfirst(lc2), &index);
+		}
+	}
+}
+
 /* True if all columns that are wanted of it can be made of its result, here or there. */
 static bool
 has_columns(GjBuilder *builder, int s)
@@ -531,6 +557,7 @@ gj_choose_stage(PlannerInfo *root, GjBuilder *builder, int s, const Path *path)
 	GjBuildSource *source = &builder->source[s];
 	RelOptInfo *rel = source->rel;
 	GjStage    *stage = stage_of(rel);
+	GjBuilderMark mark;
 
 	if (stage == NULL || path == NULL || path->param_info != NULL ||
 		!bms_is_empty(rel->lateral_relids) ||
@@ -541,8 +568,12 @@ gj_choose_stage(PlannerInfo *root, GjBuilder *builder, int s, const Path *path)
 	source->heap_relid = InvalidOid;
 	source->filter_clauses = get_actual_clauses(rel->baserestrictinfo);
 	source->rows_loaded = stage->info->groups;
+	gj_builder_mark(builder, &mark);
+	if (gj_is_read_again(stage->root->parse))
+		add_all_columns(builder, s);
 	if (!can_filter(builder, s) || !has_columns(builder, s))
 	{
+		gj_builder_reset(builder, &mark);
 		source->stage = NULL;
 		source->filter_clauses = NIL;
 		return false;

@@ -15,7 +15,8 @@
  *		NOT EXISTS (SELECT FROM t WHERE c AND y = x), and if x or y can be NULL
  *		CASE WHEN x IS NULL THEN NOT EXISTS (SELECT FROM t WHERE c)
  *		ELSE NOT EXISTS (SELECT FROM t WHERE c AND y IS NULL) END.
- *	a CTE that is read more than once is computed anew each time.
+ *	a CTE that is read more than once, or that is MATERIALIZED and has groups, becomes a subquery of
+ *		each reader.  Where these do not differ, one result serves all (exec/equal_stages.c).
  *
  * Both are planned, and the costs decide.  Groups that nobody asks for are computed, too, so nothing
  * is rewritten that could raise an error in them.
@@ -652,9 +653,51 @@ rewrite_not_in(const GjAround *here, Node *clause)
 
 /* ---- queries */
 
+/* The identifier that copies of a CTE get: PostgreSQL looks only at that of a whole statement. */
+#define READ_AGAIN			0x474a5245
+
+bool
+gj_is_read_again(const Query *query)
+{
+	return query->queryId == READ_AGAIN;
+}
+
+/* True if readers could have the CTE as a stage, but PostgreSQL will not inline it. */
+static bool
+is_worth_inlining(const CommonTableExpr *cte)
+{
+	const Query *sub = (const Query *) cte->ctequery;
+
+	return cte->ctematerialized == CTEMaterializeDefault ? cte->cterefcount > 1 :
+		cte->ctematerialized == CTEMaterializeAlways && cte->cterefcount > 0 &&
+		(sub->hasAggs || sub->groupClause != NIL || sub->distinctClause != NIL);
+}
+
 /*
- * Computes CTEs anew for each reader.  PostgreSQL then has conditions of a reader checked ahead of
- * those of the CTE, which may be there to keep them from an error.
+ * Has all readers compute all aggregates: PostgreSQL leaves out what its reader does not want, but for
+ * what is sorted or grouped by, and so has a number.  Then they are the same, and one of them runs.
+ */
+static void
+keep_outputs(Query *sub)
+{
+	Index		last = 0;
+	ListCell   *lc;
+
+	sub->queryId = READ_AGAIN;
+	foreach(lc, sub->targetList)
+		last = Max(last, lfirst_node(TargetEntry, lc)->ressortgroupref);
+	foreach(lc, sub->targetList)
+	{
+		TargetEntry *tle = lfirst_node(TargetEntry, lc);
+
+		if (tle->ressortgroupref == 0 && contain_agg_clause((Node *) tle->expr))
+			tle->ressortgroupref = ++last;
+	}
+}
+
+/*
+ * Makes subqueries of CTEs, one for each reader.  PostgreSQL then has conditions of a reader checked
+ * ahead of those of the CTE, which may be there to keep them from an error.
  */
 static bool
 inline_ctes(Query *query)
@@ -667,10 +710,11 @@ inline_ctes(Query *query)
 		CommonTableExpr *cte = lfirst_node(CommonTableExpr, lc);
 		Query	   *sub = (Query *) cte->ctequery;
 
-		if (cte->ctematerialized != CTEMaterializeDefault || cte->cterecursive ||
-			cte->cterefcount < 2 || sub->commandType != CMD_SELECT ||
+		if (!is_worth_inlining(cte) || cte->cterecursive || sub->commandType != CMD_SELECT ||
 			!gj_is_repeatable(query, sub) || gj_conditions_can_fail(query))
 			continue;
+		if (cte->cterefcount > 1)
+			keep_outputs(sub);
 		cte->ctematerialized = CTEMaterializeNever;
 		changed = true;
 	}

@@ -1,6 +1,6 @@
 /*
  * unnest.h
- *	  Correlated subqueries as joins.
+ *	  Correlated subqueries as joins; CTEs as subqueries.
  */
 #ifndef GJ_UNNEST_H
 #define GJ_UNNEST_H
@@ -19,5 +19,8 @@ typedef PlannedStmt *(*GjPlanQuery) (Query *query, const char *query_string, int
  */
 extern PlannedStmt *gj_plan_unnested(Query *query, const char *query_string, int cursor_options,
 									 ParamListInfo params, GjPlanQuery plan);
+
+/* True for a subquery that was a CTE with several readers: each of them has a copy. */
+extern bool gj_is_read_again(const Query *query);
 
 #endif							/* GJ_UNNEST_H */

@@ -28,7 +28,7 @@
 #define GJ_MAX_RANGE_KEYS	(GJ_MAX_KEYS - 2)	/* of a step that has a range as well */
 #define GJ_MAX_COLUMNS		1600	/* of a program */
 #define GJ_MAX_REGISTERS	16
-#define GJ_MAX_AGGREGATES	64
+#define GJ_MAX_AGGREGATES	256
 #define GJ_MAX_GROUP_KEYS	32
 #define GJ_MAX_TUPLES		(1u << 20)	/* of a chunk, of a batch, of one call of an operator */
 #define GJ_MAX_LIMIT		(1u << 17)
