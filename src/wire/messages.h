@@ -70,7 +70,7 @@
 #include "resident.h"
 
 #define GJ_VERSION			"1.0"	/* of gpujoin */
-#define GJ_ABI				12	/* raise with any change of src/wire */
+#define GJ_ABI				13	/* raise with any change of src/wire */
 #define GJ_STRINGIFY_(x)	#x
 #define GJ_STRINGIFY(x)		GJ_STRINGIFY_(x)
 #define GJ_SOCKET_NAME		"gpujoin." GJ_STRINGIFY(GJ_ABI) ".sock"
@@ -365,6 +365,7 @@ typedef struct GjSourceStats
 {
 	uint64_t	rows_in;		/* rows loaded */
 	uint64_t	rows_out;		/* rows that passed the device filter */
+	uint64_t	asked;			/* values of dictionaries for which conditions were evaluated */
 } GjSourceStats;
 
 typedef struct GjDeviceStats
@@ -417,6 +418,7 @@ gj_add_run_stats(GjRunStats *sum, const GjRunStats *stats, uint32_t counted)
 		{
 			sum->source[i].rows_in += stats->source[i].rows_in;
 			sum->source[i].rows_out += stats->source[i].rows_out;
+			sum->source[i].asked += stats->source[i].asked;
 		}
 		sum->step[i].rows_in += stats->step[i].rows_in;
 		sum->step[i].rows_out += stats->step[i].rows_out;
